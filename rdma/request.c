@@ -26,6 +26,11 @@ gpul_status gpul_rdma_isend(gpul_rdma_conn *c, const gpul_rdma_buffer *buffer, i
 	return gpul_rdma_link_send(c->link, &span, buffer->tag, deadline_of(timeout_ms), out, err);
 }
 
+bool gpul_rdma_may_send(gpul_rdma_conn *c, uint32_t tag)
+{
+	return gpul_rdma_link_may_send(c->link, tag);
+}
+
 gpul_status gpul_rdma_irecv(gpul_rdma_conn *c, const gpul_rdma_buffer *buffers, unsigned n, int timeout_ms,
 			    gpul_rdma_request *out, gpul_error *err)
 {

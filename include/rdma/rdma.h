@@ -294,6 +294,11 @@ typedef struct gpul_rdma_buffer {
 gpul_status gpul_rdma_isend(gpul_rdma_conn *c, const gpul_rdma_buffer *buffer, int timeout_ms, gpul_rdma_request *out,
 			    gpul_error *err);
 
+/* True if a send with this tag takes a slot at once: no earlier send of this end waits for slots, and the peer's next receive, or a free
+ * buffer of its next multi-receive, has this tag.  It does not make progress: slots arrive in gpul_rdma_progress().  False
+ * after a failure.  The connection's thread. */
+bool gpul_rdma_may_send(gpul_rdma_conn *c, uint32_t tag);
+
 /** Receive a message, or (n > 1) n messages with different tags in any order.
  *
  * @c           connection

@@ -56,25 +56,26 @@ static bool fail_tag(gpul_rdma_link *l, uint32_t tag, unsigned n, uint32_t first
 	return false;
 }
 
-/* Find the slot with this tag among those of the multi-receive at next_slot, all n of which must have arrived. */
-static bool find_in_group(gpul_rdma_link *l, uint32_t tag, unsigned n, gpul_rdma_slot *s)
+enum search { NOT_ARRIVED, WRONG_TAG, FOUND };  /* NOT_ARRIVED also after a failure */
+
+/* Find the slot with this tag among those of the multi-receive at next_slot; *first_tag: of its first slot. */
+static enum search find_in_group(gpul_rdma_link *l, uint32_t tag, unsigned n, gpul_rdma_slot *s, uint32_t *first_tag)
 {
 	const uint16_t message = SLOT_MESSAGE(s);
-	uint32_t first_tag = 0;
 
 	for (unsigned i = 0; i < n; i++) {
 		if (!read_slot(l, l->next_slot + i, s))
-			return false;
+			return NOT_ARRIVED;
 		if (SLOT_PARTS(s) != n || SLOT_PART(s) != i || SLOT_MESSAGE(s) != (uint16_t)(message + i)) {
 			fail_slot(l, l->next_slot + i, s, "it is not the next part of its multi-receive");
-			return false;
+			return NOT_ARRIVED;
 		}
 		if (i == 0)
-			first_tag = s->tag;
+			*first_tag = s->tag;
 		if (s->tag == tag && !(l->group_taken >> i & 1))
-			return true;
+			return FOUND;
 	}
-	return fail_tag(l, tag, n, first_tag);
+	return WRONG_TAG;
 }
 
 /* True if a slot belongs to the same buffer as the previous slot, which must not be the last of
@@ -84,24 +85,33 @@ static bool continues_buffer(const gpul_rdma_link *l, const gpul_rdma_slot *s)
 	return l->has_message && SLOT_MESSAGE(s) == l->message && SLOT_PARTS(s) == 1 && !l->buffer_ended;
 }
 
-/* Find the slot for a message with this tag; false: it has not arrived, or the link has failed.
- * Slots that the peer had granted after the end of the previous message are skipped. */
-static bool find_slot(gpul_rdma_link *l, uint32_t tag, gpul_rdma_slot *s)
+/* Find the slot for a message with this tag.  Slots that the peer had granted after the end of the previous message are skipped. */
+static enum search search_slot(gpul_rdma_link *l, uint32_t tag, gpul_rdma_slot *s, uint32_t *first_tag)
 {
 	for (;; l->next_slot++) {
 		if (!read_slot(l, l->next_slot, s))
-			return false;
+			return NOT_ARRIVED;
 		if (!continues_buffer(l, s) || l->in_message)
 			break;
 		l->buffer_ended = SLOT_END(s);
 	}
 	if (l->in_message ? !continues_buffer(l, s) : l->has_message && SLOT_MESSAGE(s) != (uint16_t)(l->message + 1)) {
 		fail_slot(l, l->next_slot, s, l->in_message ? "the message before needs it" : "it is not of the next message");
-		return false;
+		return NOT_ARRIVED;
 	}
 	if (SLOT_PARTS(s) > 1)
-		return find_in_group(l, tag, SLOT_PARTS(s), s);
-	return s->tag == tag || fail_tag(l, tag, 1, s->tag);
+		return find_in_group(l, tag, SLOT_PARTS(s), s, first_tag);
+	*first_tag = s->tag;
+	return s->tag == tag ? FOUND : WRONG_TAG;
+}
+
+/* Find the slot for the first send; false: it has not arrived, or the link has failed. */
+static bool find_slot(gpul_rdma_link *l, uint32_t tag, gpul_rdma_slot *s)
+{
+	uint32_t first_tag = 0;
+	const enum search found = search_slot(l, tag, s, &first_tag);
+
+	return found == FOUND || (found == WRONG_TAG && fail_tag(l, tag, SLOT_PARTS(s), first_tag));
 }
 
 /* Advance past a slot that has been taken.  The slots of a multi-receive are passed together,
@@ -295,6 +305,14 @@ void gpul_rdma_take_sends(gpul_rdma_link *l, struct take *t)
 			l->sends_tail++;
 	}
 	take_copies_out(l, t);
+}
+
+bool gpul_rdma_link_may_send(gpul_rdma_link *l, uint32_t tag)
+{
+	gpul_rdma_slot slot;
+	uint32_t first_tag;
+
+	return !l->failure.status && l->sends_tail == l->sends_head && search_slot(l, tag, &slot, &first_tag) == FOUND;
 }
 
 gpul_status gpul_rdma_link_send(gpul_rdma_link *l, const gpul_rdma_span *span, uint32_t tag, uint64_t deadline_ns,

@@ -103,6 +103,11 @@ typedef struct gpul_rdma_span {
 gpul_status gpul_rdma_link_send(gpul_rdma_link *l, const gpul_rdma_span *span, uint32_t tag, uint64_t deadline_ns,
 				gpul_rdma_request *out, gpul_error *err);
 
+/* True if a send with this tag takes a slot at once: no earlier send waits for slots, and the peer's next receive, or a free buffer of
+ * its next multi-receive, has this tag.  A program whose sends come in another order than the peer's receives keeps a message until
+ * then, because a send with a tag that does not match fails the link.  False after a failure. */
+bool gpul_rdma_link_may_send(gpul_rdma_link *l, uint32_t tag);
+
 /** Receive one message for each of n buffers.
  *
  * With n = 1, the next message of the peer.  With n > 1 (multi-receive), the next n messages, each into the buffer with its

@@ -196,6 +196,42 @@ static void the_slots_of_a_multi_receive_are_passed_together(void **state)
 	gpul_rdma_link_destroy(l);
 }
 
+/* A multi-receive of tags 7 and 9, then a receive of tag 8. */
+static void a_send_may_wait_for_a_slot_with_its_tag(void **state)
+{
+	gpul_rdma_link *l = create_good();
+	const gpul_rdma_slot slots[3] = {
+		{ .bytes = 8, .tag = 7, .order = 2u << 16 | 1u << 24, .sequence = 1 },
+		{ .bytes = 8, .tag = 9, .order = 1 | 2u << 16 | 1u << 20 | 1u << 24, .sequence = 2 },
+		{ .bytes = 8, .tag = 8, .order = 2 | 1u << 16 | 1u << 24, .sequence = 3 },
+	};
+	const gpul_rdma_span s = span_of(0, 8);
+	gpul_rdma_request r;
+
+	(void)state;
+	assert_false(gpul_rdma_link_may_send(l, 7));  /* no slot has arrived */
+	control.slots[0] = slots[0];
+	assert_true(gpul_rdma_link_may_send(l, 7));
+	assert_false(gpul_rdma_link_may_send(l, 9));
+	control.slots[1] = slots[1];
+	control.slots[2] = slots[2];
+	assert_true(gpul_rdma_link_may_send(l, 9));
+	assert_false(gpul_rdma_link_may_send(l, 8));  /* first the whole multi-receive */
+	assert_int_equal(gpul_rdma_link_send(l, &s, 9, 0, &r, NULL), GPUL_OK);
+	assert_false(gpul_rdma_link_may_send(l, 7));  /* an earlier send has not taken its slot */
+	(void)take_grants(l);
+	assert_false(gpul_rdma_link_may_send(l, 9));
+	assert_true(gpul_rdma_link_may_send(l, 7));
+	assert_int_equal(gpul_rdma_link_send(l, &s, 7, 0, &r, NULL), GPUL_OK);
+	(void)take_grants(l);
+	assert_true(gpul_rdma_link_may_send(l, 8));
+	assert_int_equal(gpul_rdma_link_failed(l)->status, GPUL_OK);
+	control.slots[2].bytes = 4097;
+	assert_false(gpul_rdma_link_may_send(l, 8));
+	assert_int_equal(gpul_rdma_link_failed(l)->status, GPUL_EFORMAT);
+	gpul_rdma_link_destroy(l);
+}
+
 static void a_wrong_arrival_is_named(void **state)
 {
 	const struct { uint32_t sequence, last, bytes; const char *why; } wrong[] = {
@@ -378,6 +414,7 @@ int main(void)
 		cmocka_unit_test(a_handle_is_good_for_one_end),
 		cmocka_unit_test(no_handle_is_0_where_generations_wrap),
 		cmocka_unit_test(the_slots_of_a_multi_receive_are_passed_together),
+		cmocka_unit_test(a_send_may_wait_for_a_slot_with_its_tag),
 		cmocka_unit_test(a_wrong_arrival_is_named),
 		cmocka_unit_test(a_wrong_slot_is_named),
 		cmocka_unit_test(too_many_requests_are_refused_for_now),
