@@ -32,6 +32,12 @@ static void replace_pending(gpul_rdma_listener *l, const gpul_rdma_conn *was, gp
 
 gpul_status gpul_rdma_listen(gpul_rdma *r, const char *address, gpul_rdma_listener **out, gpul_error *err)
 {
+	return gpul_rdma_listen_secret(r, address, NULL, out, err);
+}
+
+gpul_status gpul_rdma_listen_secret(gpul_rdma *r, const char *address, const char *secret, gpul_rdma_listener **out, gpul_error *err)
+{
+	unsigned char key[GPUL_SHA256_BYTES];
 	gpul_rdma_strangers_desc desc = { 0 };
 	gpul_rdma_listener *l;
 	gpul_status st = gpul_rdma_address_parse(address ? address : "", &desc.address, err);
@@ -43,6 +49,10 @@ gpul_status gpul_rdma_listen(gpul_rdma *r, const char *address, gpul_rdma_listen
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a listener");
 	l->r = r;
 	desc.key = r->has_secret ? r->key : NULL;
+	if (secret) {
+		gpul_rdma_make_key(secret, key);
+		desc.key = key;
+	}
 	st = gpul_rdma_strangers_create(&desc, &l->strangers, err);
 	if (st)
 		free(l);

@@ -7,8 +7,8 @@
 #include "core/clock.h"
 
 /* Prove that this side knows the secret, and check the proof of the listening side. */
-static gpul_status prove_secret(const gpul_rdma *r, gpul_rdma_channel *channel, const gpul_rdma_identity *as, uint64_t deadline_ns,
-				gpul_error *err)
+static gpul_status prove_secret(const unsigned char key[GPUL_SHA256_BYTES], gpul_rdma_channel *channel, const gpul_rdma_identity *as,
+				uint64_t deadline_ns, gpul_error *err)
 {
 	gpul_rdma_frame mine = { .type = GPUL_RDMA_IDENTIFY, .credentials.identity = *as }, theirs;
 	unsigned char expected[GPUL_SHA256_BYTES];
@@ -19,11 +19,11 @@ static gpul_status prove_secret(const gpul_rdma *r, gpul_rdma_channel *channel, 
 	if (gpul_rdma_channel_send(channel, &mine, &why) ||
 	    gpul_rdma_channel_await(channel, GPUL_RDMA_CHALLENGE, deadline_ns, &theirs, &why))
 		return gpul_rdma_failure_error(&why, err);
-	gpul_rdma_make_proof(r->key, GPUL_RDMA_SERVER, as, mine.credentials.nonce, theirs.credentials.nonce, expected);
+	gpul_rdma_make_proof(key, GPUL_RDMA_SERVER, as, mine.credentials.nonce, theirs.credentials.nonce, expected);
 	if (!gpul_sha256_same(expected, theirs.credentials.proof))
 		return gpul_fail(err, GPUL_EUNSUPPORTED, EACCES, "%s: what listens there has another secret", gpul_rdma_channel_peer(channel));
 	mine.type = GPUL_RDMA_PROOF;
-	gpul_rdma_make_proof(r->key, GPUL_RDMA_CLIENT, as, mine.credentials.nonce, theirs.credentials.nonce, mine.credentials.proof);
+	gpul_rdma_make_proof(key, GPUL_RDMA_CLIENT, as, mine.credentials.nonce, theirs.credentials.nonce, mine.credentials.proof);
 	return gpul_rdma_channel_send(channel, &mine, &why) ? gpul_rdma_failure_error(&why, err) : GPUL_OK;
 }
 
@@ -55,6 +55,14 @@ gpul_status gpul_rdma_connect(gpul_rdma *r, const char *address, int timeout_ms,
 gpul_status gpul_rdma_connect_as(gpul_rdma *r, const char *address, const gpul_rdma_identity *as, int timeout_ms, gpul_rdma_conn **out,
 				 gpul_error *err)
 {
+	return gpul_rdma_connect_secret(r, address, NULL, as, timeout_ms, out, err);
+}
+
+gpul_status gpul_rdma_connect_secret(gpul_rdma *r, const char *address, const char *secret, const gpul_rdma_identity *as, int timeout_ms,
+				     gpul_rdma_conn **out, gpul_error *err)
+{
+	const bool proves = secret || r->has_secret;
+	unsigned char key[GPUL_SHA256_BYTES];
 	const gpul_rdma_identity identity = as ? *as : (gpul_rdma_identity){ 0 };
 	const uint64_t deadline_ns = gpul_clock_ns() + (uint64_t)(timeout_ms > 0 ? timeout_ms : 10000) * 1000000;
 	gpul_rdma_channel *channel = NULL;
@@ -68,13 +76,15 @@ gpul_status gpul_rdma_connect_as(gpul_rdma *r, const char *address, const gpul_r
 	if (st)
 		return st;
 	gpul_rdma_wish(r, &wish);
-	if (r->has_secret)
-		st = prove_secret(r, channel, &identity, deadline_ns, err);
+	if (secret)
+		gpul_rdma_make_key(secret, key);
+	if (proves)
+		st = prove_secret(secret ? key : r->key, channel, &identity, deadline_ns, err);
 	st = st ? st : gpul_rdma_conn_create(r, &wish, gpul_rdma_channel_local(channel), &c, err);
 	if (!st)
 		st = shake_hands(c, channel, deadline_ns, err);
 	if (!st) {
-		if (r->has_secret)
+		if (proves)
 			c->info.identity = identity;
 		*out = c;
 		return GPUL_OK;

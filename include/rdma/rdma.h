@@ -187,6 +187,18 @@ enum { GPUL_RDMA_PORT = 18515 };
 gpul_status gpul_rdma_listen(gpul_rdma *r, const char *address, gpul_rdma_listener **out, gpul_error *err);
 void gpul_rdma_listener_close(gpul_rdma_listener *l);  /* NULL is fine */
 
+/** Listen for connections that prove a secret of this listener.
+ *
+ * A program that gives each listener another secret, and the secret with the address to one peer, accepts no one else.
+ *
+ * @r        as gpul_rdma_listen(), like the rest
+ * @address  "[HOST][:PORT]", "unix:PATH", or NULL
+ * @secret   copied; used instead of desc.secret.  NULL: desc.secret
+ * @out      owned by the caller: gpul_rdma_listener_close(); untouched on failure
+ * Errors  as gpul_rdma_listen()
+ * Threads as gpul_rdma_listen() */
+gpul_status gpul_rdma_listen_secret(gpul_rdma *r, const char *address, const char *secret, gpul_rdma_listener **out, gpul_error *err);
+
 /* The address for gpul_rdma_connect(), with the port; valid as long as l. */
 const char *gpul_rdma_listener_address(const gpul_rdma_listener *l);
 
@@ -237,6 +249,18 @@ gpul_status gpul_rdma_connect(gpul_rdma *r, const char *address, int timeout_ms,
  *         another identity is expected */
 gpul_status gpul_rdma_connect_as(gpul_rdma *r, const char *address, const gpul_rdma_identity *as, int timeout_ms, gpul_rdma_conn **out,
 				 gpul_error *err);
+
+/** Connect to a listener that has a secret of its own.
+ *
+ * @r           as gpul_rdma_connect_as(), like the rest
+ * @address     as gpul_rdma_listener_address()
+ * @secret      of gpul_rdma_listen_secret(); NULL: desc.secret
+ * @as          identity of the connection; NULL: all zero
+ * @timeout_ms  at least 1; 0: 10000
+ * @out         owned by the caller: gpul_rdma_conn_close(); untouched on failure
+ * Errors  as gpul_rdma_connect_as() */
+gpul_status gpul_rdma_connect_secret(gpul_rdma *r, const char *address, const char *secret, const gpul_rdma_identity *as, int timeout_ms,
+				     gpul_rdma_conn **out, gpul_error *err);
 
 /** Close a connection: the peer's requests end with "closed by the peer".
  *

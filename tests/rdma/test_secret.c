@@ -148,6 +148,33 @@ static void both_sides_need_the_same_secret(void **state)
 	}
 }
 
+/* A listener with a secret of its own does not accept that of the device. */
+static void a_listener_may_have_its_own_secret(void **state)
+{
+	const char *const own = "known to this listener's peer only", *const tried[] = { secret, NULL, "", own };
+	struct server s = { .r = open_with(secret) };
+	gpul_rdma *r = open_with(secret);
+
+	(void)state;
+	if (gpul_rdma_listen_secret(s.r, "127.0.0.1:0", own, &s.listener, &s.err))
+		fail_msg("%s", s.err.text);
+	start_accept(&s, &mine, LONG_MS);
+	for (size_t i = 0; i < sizeof tried / sizeof *tried; i++) {
+		gpul_rdma_conn *conn = NULL;
+		const gpul_status st = gpul_rdma_connect_secret(r, gpul_rdma_listener_address(s.listener), tried[i], &mine, LONG_MS, &conn,
+								NULL);
+
+		assert_int_equal(st, tried[i] == own ? GPUL_OK : GPUL_EUNSUPPORTED);
+		if (!st)
+			end_accept(&s);
+		gpul_rdma_conn_close(conn);
+	}
+	assert_int_equal(s.st, GPUL_OK);
+	gpul_rdma_conn_close(s.conn);
+	gpul_rdma_close(r);
+	close_server(&s);
+}
+
 static void another_identity_is_refused_by_name(void **state)
 {
 	const gpul_rdma_identity wrong[] = {
@@ -367,6 +394,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(both_sides_need_the_same_secret),
+		cmocka_unit_test(a_listener_may_have_its_own_secret),
 		cmocka_unit_test(another_identity_is_refused_by_name),
 		cmocka_unit_test(a_proof_is_good_for_one_connection),
 		cmocka_unit_test(a_proof_cannot_be_reflected),
