@@ -19,6 +19,7 @@ MODULES = {                      # folder: folders it may include
     "ipc":          ["core", "driver", "memalloc"],
     "proxy":        ["core", "driver", "memalloc"],
     "rdma":         ["core", "driver", "memalloc", "proxy"],
+    "nccl":         ["core", "driver", "memalloc", "rdma"],
     "comm":         ["core", "driver", "ptx", "loader/image", "loader", "memalloc", "ipc", "proxy", "rdma"],
     "lab":          ["core", "driver", "ptx", "loader/image", "loader", "memalloc", "ipc", "proxy", "rdma", "comm"],
     "cli":          ["core", "driver", "ptx", "loader/image", "loader", "memalloc", "ipc", "proxy", "rdma", "comm", "lab"],
@@ -36,11 +37,12 @@ SUBFOLDERS = {
     "nvidia/cudart": ["", "memory", "device", "stream", "graph"],
     "memalloc":     ["", "probe"],
     "rdma":         ["protocol", "backend", "oob", "nic", "gpu", "verbs", "ofi", "", "put"],
+    "nccl":         ["net"],
     "comm":         ["bootstrap", "device", "net", "kernels", ""],
     "lab":          ["predict", "sparse", "netqueue"],
     "cli":          ["lib", "lib/bench", "kernels", "soft", "run", "ls", "debug", "compile", "devices", "sum", "share", "fifo/clock", "fifo/bench", "fifo/put", "fifo", "rdma", "comm/netqueue", "comm", ""],
 }
-LIBRARY = [m for m in MODULES if m not in ("nvidia/cudart", "softcuda", "nvidia", "lab", "cli")]  # the modules of libgpuload
+LIBRARY = [m for m in MODULES if m not in ("nvidia/cudart", "softcuda", "nvidia", "nccl", "lab", "cli")]  # the modules of libgpuload
 # include/ has the public headers, in the folders of their modules: they are installed, and libgpuload.so exports their functions.
 # A header beside the sources is private.  Device code is in the .cuh files, all of which are installed.
 INCLUDE_FLAGS = ("-I.", "-Iinclude")

@@ -5,6 +5,7 @@
                                                 ├─ libgpuload.a, .so    the library (not softcuda, not cli)
                                                 ├─ libgpuload-rt.a      the mini runtime, with the modules that it uses
                                                 ├─ libgpuload-lab.a     the experiments of lab/
+                                                ├─ libnccl-net-gpuload.so  a network plug-in of NCCL
                                                 ├─ softcuda/libcuda-soft.so, and libcuda.so.1 as a link to it
                                                 ├─ softcuda/libcudart.so.N, the mini runtime as a shared library
                                                 └─ tests/…/test_*       see rules_tests.py
@@ -181,6 +182,7 @@ def write_products(w):
           for name in (f"libgpuload.so.{major}", "libgpuload.so"))]
     products += [w.build(f"{w.dir}/{name}", "link", [w.obj(main, module_flags(w, owner(main))), *w.link(closure(owner(main)))])
                  for name, main in PROGRAMS.items()]
+    products.append(write_nccl_net(w, strict))
     if w.objects["softcuda"]:
         soft = f"{w.dir}/softcuda"
         export = version_script(w, "libcuda-soft", "cu*; gpuload*;")
@@ -192,6 +194,14 @@ def write_products(w):
         products += write_toolchain(w, strict)
         products += write_cudart(w, strict)
     return products
+
+
+def write_nccl_net(w, strict):
+    """The network plug-in of NCCL, which NCCL_NET_PLUGIN=gpuload selects.  It stays loaded: NCCL closes it while one of its threads may run."""
+    name = "libnccl-net-gpuload.so"
+    export = version_script(w, "libnccl-net-gpuload", "ncclNetPlugin_v*;")
+    return w.build(f"{w.dir}/{name}", "shared", [*w.objects["nccl"], *w.link(closure("nccl")[1:])], export,
+                   flags=f"{strict}-Wl,-soname,{name} -Wl,-Bsymbolic -Wl,-z,nodelete {words(f'-Wl,--version-script={export}')}")
 
 
 # Our libraries in front of NVIDIA's: name, folder, CUDA versions, and the functions that each version exports.

@@ -1,0 +1,44 @@
+/* context.h — what the connections of one communicator share: the devices of the send path, opened when first used.
+ *
+ * NCCL may finalize a context while another communicator, which was split from it, still uses its connections.  So a context is counted:
+ * each listener and connection holds it, and the last one to release it closes the devices. */
+#ifndef GPULOAD_NCCL_NET_CONTEXT_H
+#define GPULOAD_NCCL_NET_CONTEXT_H
+
+#include "nccl/net/devices.h"
+
+typedef struct gpul_net_context gpul_net_context;  /* opaque: context.c */
+
+/* The settings and devices of this process, read at the first gpul_net_context_create(). */
+typedef struct gpul_net_process {
+	gpul_net_options options;
+	gpul_net_devices devices;
+} gpul_net_process;
+
+/** Read the settings and the devices of this process, once.
+ *
+ * @out  borrowed, for ever; untouched on failure
+ * @err  explains a failure, which the next call tries again
+ * Errors  as gpul_net_options_read() and gpul_net_devices_read() */
+gpul_status gpul_net_process_get(const gpul_net_process **out, gpul_error *err);
+
+/** Create a context.
+ *
+ * @traffic_class  of RoCE: DSCP << 2; less than 1: none
+ * @out            owned by the caller: gpul_net_context_release(); untouched on failure
+ * @err            explains a failure
+ * Errors  as gpul_net_process_get(); GPUL_ENOMEM */
+gpul_status gpul_net_context_create(int traffic_class, gpul_net_context **out, gpul_error *err);
+void gpul_net_context_hold(gpul_net_context *c);
+void gpul_net_context_release(gpul_net_context *c);  /* NULL is fine */
+
+/** Get a device of the send path; the first call for it opens it.
+ *
+ * @c       context
+ * @device  index in the list of devices
+ * @out     borrowed; valid as long as the context
+ * @err     explains a failure
+ * Errors  GPUL_EINVAL no such device; as gpul_rdma_open() */
+gpul_status gpul_net_context_device(gpul_net_context *c, int device, gpul_rdma **out, gpul_error *err);
+
+#endif

@@ -1,0 +1,88 @@
+/* ends.h — listeners, and the two ends of a connection: set-up without blocking, and close.
+ *
+ *     receiver                                                      sender
+ *     listen ── handle ┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄ NCCL carries it ┄┄┄┄┄┄┄┄┄> connect ── a thread connects
+ *     accept: not yet <───────────── each side proves the secret ── connect: not yet
+ *     accept: a receiver                                            connect: a sender
+ *
+ * NCCL repeats connect() with the same handle until it gets a sender.  A handle comes from the peer, so it must not carry pointers of
+ * this process; a table of the attempts that are running finds the attempt by device and handle. */
+#ifndef GPULOAD_NCCL_NET_ENDS_H
+#define GPULOAD_NCCL_NET_ENDS_H
+
+#include <stdbool.h>
+
+#include "nccl/net/context.h"
+#include "nccl/net/requests.h"
+
+typedef struct gpul_net_listener gpul_net_listener;  /* opaque: listener.c */
+
+/* One end of a connection.  Its requests belong to one thread at a time; registrations to any. */
+typedef struct gpul_net_end {
+	gpul_net_context *context;  /* held */
+	gpul_rdma *r;               /* its device, borrowed */
+	gpul_rdma_conn *conn;
+	bool sends;
+	gpul_net_request *unposted; /* the last receive, if some of its parts could not be posted yet; NULL: none */
+	gpul_rdma_buffer later[GPUL_NCCL_MAX_RECVS];  /* its buffers */
+	gpul_net_requests requests;
+} gpul_net_end;
+
+/** Listen.
+ *
+ * @context  held by the listener
+ * @device   index in the list of devices
+ * @handle   receives the handle for the peer
+ * @out      owned by the caller: gpul_net_listener_close(); untouched on failure
+ * @err      explains a failure
+ * Errors  as gpul_net_context_device() and gpul_rdma_listen() */
+gpul_status gpul_net_listen(gpul_net_context *context, int device, unsigned char handle[GPUL_NCCL_HANDLE_BYTES], gpul_net_listener **out,
+			    gpul_error *err);
+void gpul_net_listener_close(gpul_net_listener *l);
+
+/** Accept a connection if a peer with the secret has come.  Peers without it are refused, and do not delay others.
+ *
+ * @l    a listener; one thread at a time
+ * @out  owned by the caller: gpul_net_end_close(); NULL: not yet, call again
+ * @err  explains a failure
+ * Errors  as gpul_rdma_accept(), but no ETIMEDOUT */
+gpul_status gpul_net_accept(gpul_net_listener *l, gpul_net_end **out, gpul_error *err);
+
+/** Connect to a listener.  The first call starts the attempt; the result of a later call with the same handle ends it.
+ *
+ * @context  held by the attempt and the connection
+ * @device   index in the list of devices
+ * @handle   of the peer; not trusted
+ * @out      owned by the caller: gpul_net_end_close(); NULL: not yet, call again
+ * @err      explains a failure
+ * Errors  as gpul_net_handle_read(), gpul_net_context_device() and gpul_rdma_connect(); GPUL_EUNSUPPORTED the peer uses another
+ *         backend; GPUL_ENOMEM */
+gpul_status gpul_net_connect(gpul_net_context *context, int device, const unsigned char handle[GPUL_NCCL_HANDLE_BYTES], gpul_net_end **out,
+			     gpul_error *err);
+
+/* Forget the attempts of a context that no one asks for any more; those that are running end by themselves. */
+void gpul_net_connects_abandon(const gpul_net_context *context);
+
+/* Close a connection; the peer's requests end with an error.  NULL is fine. */
+void gpul_net_end_close(gpul_net_end *e);
+
+/* ---- for listener.c and connect.c ---- */
+
+/** Make an end of a connection; takes conn over, also on failure.
+ *
+ * @context  will be held
+ * @r        device of conn
+ * @conn     owned by the end
+ * @sends    false: it receives
+ * @out      owned by the caller; untouched on failure
+ * @err      explains a failure
+ * Errors  GPUL_ENOMEM */
+gpul_status gpul_net_end_create(gpul_net_context *context, gpul_rdma *r, gpul_rdma_conn *conn, bool sends, gpul_net_end **out,
+				gpul_error *err);
+
+enum { GPUL_NET_SECRET_TEXT_BYTES = 65 };
+
+/* The secret of a connection: that of the handle, and the job's, if there is one. */
+void gpul_net_secret_text(const gpul_net_handle *handle, const gpul_net_options *options, char out[GPUL_NET_SECRET_TEXT_BYTES]);
+
+#endif

@@ -1,0 +1,20 @@
+/* report.h — errors of gpuload as results of NCCL, and messages through NCCL's log. */
+#ifndef GPULOAD_NCCL_NET_REPORT_H
+#define GPULOAD_NCCL_NET_REPORT_H
+
+#include "core/error.h"
+#include "nccl/net/nccl_abi.h"
+
+/* From now on, messages of gpuload go to NCCL's log (NCCL_DEBUG=INFO shows them), unless GPULOAD_LOG is set; errors in both cases. */
+void gpul_net_report_to(gpul_nccl_logger *logger);
+
+/* Write a line of NCCL_DEBUG=INFO. */
+void gpul_net_inform(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* Write an error as a warning of NCCL, "NET/gpuload : WHERE: ...", and return the result that NCCL gets for it.  GPUL_OK: success. */
+gpul_nccl_result gpul_net_report(const char *where, const gpul_error *err);
+
+/* The same for an error of an established connection: the peer, or the way to it, has failed. */
+gpul_nccl_result gpul_net_report_peer(const char *where, const gpul_error *err);
+
+#endif

@@ -1,0 +1,42 @@
+/* walk_plan.h — what walk.c sends over one connection, from a seed: groups of messages with tags.
+ *
+ * As NCCL's ranks, each tag is a stream of messages: those of one tag are sent in the order of the groups; those of different tags in any
+ * order.  Contents are parts of one array of random bytes, which both processes compute. */
+#ifndef GPULOAD_TESTS_NCCL_NET_WALK_PLAN_H
+#define GPULOAD_TESTS_NCCL_NET_WALK_PLAN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+	MAX_GROUP = 8,
+	N_TAGS = 11,
+	BIG_BYTES = 64 << 20,
+	SMALL_BYTES = 256 << 10,
+	GUARD_BYTES = 64,            /* after each message: must stay untouched */
+	SLOT_BYTES = BIG_BYTES + MAX_GROUP * (SMALL_BYTES + 2 * GUARD_BYTES),  /* of receive memory, for one group */
+	NOISE_BYTES = BIG_BYTES + SMALL_BYTES + (1 << 16),
+	UNTOUCHED = 0xee,
+};
+
+struct message {
+	int tag;
+	size_t bytes, room;          /* of the message; of its buffer */
+	size_t noise_at, slot_at;    /* its content; its buffer in the receive memory of its group */
+};
+
+struct group {
+	int n;
+	struct message at[MAX_GROUP];
+};
+
+struct rng {
+	uint64_t state;
+};
+uint32_t random_below(struct rng *r, uint32_t n);
+
+/* Make the groups of a connection; most_bytes limits the size of a message. */
+struct group *make_plan(uint64_t seed, int n_groups, size_t most_bytes);
+unsigned char *make_noise(void);
+
+#endif
