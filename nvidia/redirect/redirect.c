@@ -21,8 +21,9 @@
 
 #include "core/log.h"
 #include "core/own_folder.h"
-#include "softcuda/api/cu_refused_table.h"
+#include "nvidia/loaded.h"
 #include "nvidia/redirect/redirect_internal.h"
+#include "softcuda/api/cu_refused_table.h"
 
 #define EXPORTED __attribute__((visibility("default")))
 

@@ -29,7 +29,7 @@ struct static_runtime {
 	struct mapped names;   /* file that contains the names, if not the object; unmap_file() */
 };
 
-/* ---- symbols.c: ELF files and loaded objects ------------------------------------------------- */
+/* ---- symbols.c: ELF files -------------------------------------------------------------------- */
 
 /* Map a file; false: it cannot be read.  unmap_file() accepts zeros. */
 bool map_file(const char *path, struct mapped *out);
@@ -49,12 +49,6 @@ bool is_code(struct mapped elf, uintptr_t address, size_t n_bytes);
 
 /* The segments of an ELF file; NULL: the table is not inside the file.  Call elf_sections() first. */
 const Elf64_Phdr *elf_segments(struct mapped elf, size_t *n_segments);
-
-/* True: a loaded object imports a function. */
-bool imports(const struct link_map *map, const char *name);
-
-/* The address of a function that a loaded object exports; 0: none. */
-uintptr_t find_export(const struct link_map *map, const char *name);
 
 /* ---- redirect_archive.c: objects without symbols ------------------------------------------------------ */
 

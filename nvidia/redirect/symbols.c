@@ -1,4 +1,4 @@
-/* symbols.c — the symbols of ELF files, and those of loaded objects. */
+/* symbols.c — the symbols of ELF files. */
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -114,84 +114,4 @@ void add_symbols(struct mapped elf, unsigned type, size_t index, uintptr_t offse
 				out->calls[out->n_calls++] = (struct runtime_call){ text + y->st_name, y->st_value + offset };
 		}
 	}
-}
-
-/* ---- loaded objects -------------------------------------------------------------------------- */
-
-struct dynamic { const Elf64_Sym *symbols; const char *text; const uint32_t *gnu_hash, *hash; };
-
-/* In most objects, the dynamic loader replaces addresses in the dynamic section by load addresses, but not in read-only sections. */
-static const void *dynamic_pointer(const struct link_map *map, uint64_t value)
-{
-	return (const void *)(value < map->l_addr ? map->l_addr + value : value);
-}
-
-static bool read_dynamic(const struct link_map *map, struct dynamic *out)
-{
-	*out = (struct dynamic){ 0 };
-	for (const Elf64_Dyn *d = map->l_ld; d && d->d_tag != DT_NULL; d++) {
-		if (d->d_tag == DT_SYMTAB)
-			out->symbols = dynamic_pointer(map, d->d_un.d_ptr);
-		else if (d->d_tag == DT_STRTAB)
-			out->text = dynamic_pointer(map, d->d_un.d_ptr);
-		else if (d->d_tag == DT_GNU_HASH)
-			out->gnu_hash = dynamic_pointer(map, d->d_un.d_ptr);
-		else if (d->d_tag == DT_HASH)
-			out->hash = dynamic_pointer(map, d->d_un.d_ptr);
-	}
-	return out->symbols && out->text && (out->gnu_hash || out->hash);
-}
-
-/* The number of dynamic symbols before the exported ones.  Linkers write imported symbols first: they are not in the GNU hash
- * table, whose word 1 is the index of the first hashed symbol.  For an object that exports nothing, the hash table does not give
- * the number; it follows from the address of the names, which linkers write directly after the symbols. */
-static size_t count_imports(const struct dynamic *d)
-{
-	const char *symbols = (const char *)d->symbols;
-
-	if (!d->gnu_hash)
-		return d->hash[1];
-	for (uint32_t i = 0; i < d->gnu_hash[0]; i++)
-		if (d->gnu_hash[4 + 2 * (size_t)d->gnu_hash[2] + i])
-			return d->gnu_hash[1];
-	return d->text > symbols ? (size_t)(d->text - symbols) / sizeof *d->symbols : 0;
-}
-
-bool imports(const struct link_map *map, const char *name)
-{
-	struct dynamic d;
-	size_t n;
-
-	if (!read_dynamic(map, &d))
-		return false;
-	n = count_imports(&d);
-	for (size_t i = 1; i < n; i++)
-		if (d.symbols[i].st_shndx == SHN_UNDEF && !strcmp(d.text + d.symbols[i].st_name, name))
-			return true;
-	return false;
-}
-
-/* Source: the System V ABI supplement of GNU, DT_GNU_HASH: { n_buckets, first symbol, n_bloom, shift }, bloom filter of 64-bit words,
- * buckets, chains whose last hash has bit 0 set. */
-uintptr_t find_export(const struct link_map *map, const char *name)
-{
-	const uint32_t *buckets, *chains;
-	struct dynamic d;
-	uint32_t hash = 5381;
-
-	if (!read_dynamic(map, &d) || !d.gnu_hash || !d.gnu_hash[0])
-		return 0;
-	for (const char *c = name; *c; c++)
-		hash = hash * 33 + (uint8_t)*c;
-	buckets = d.gnu_hash + 4 + 2 * (size_t)d.gnu_hash[2];
-	chains = buckets + d.gnu_hash[0];
-	for (uint32_t i = buckets[hash % d.gnu_hash[0]]; i >= d.gnu_hash[1] && i; i++) {
-		uint32_t entry = chains[i - d.gnu_hash[1]];
-
-		if ((entry | 1) == (hash | 1) && d.symbols[i].st_shndx != SHN_UNDEF && !strcmp(d.text + d.symbols[i].st_name, name))
-			return map->l_addr + d.symbols[i].st_value;
-		if (entry & 1)
-			break;
-	}
-	return 0;
 }
