@@ -30,7 +30,7 @@ void cli_print_usage(cli_table commands)
 static void format_option(const struct cli_opt *o, char *buf, size_t buf_bytes)
 {
 	snprintf(buf, buf_bytes, "%s%s%s%s", o->name[1] ? "--" : "-", o->name,
-		 o->value ? " " : "", o->value ? o->value : "");
+		 o->value && !cli_value_is_optional(o) ? " " : "", o->value ? o->value : "");
 }
 
 void cli_print_help(const struct cli_cmd *cmd)

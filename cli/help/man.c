@@ -37,7 +37,8 @@ static void print_options(const struct cli_cmd *cmd, const char *heading)
 		printf(".TP\n.B %s", o->name[1] ? "\\-\\-" : "\\-");
 		print_roff(o->name);
 		if (o->value) {
-			putchar(' ');
+			if (!cli_value_is_optional(o))
+				putchar(' ');
 			print_roff(o->value);
 		}
 		putchar('\n');

@@ -67,7 +67,7 @@ static gpul_status parse_option(const struct cli_opt *opts, char *const *words, 
 	if (!opts[opt].value && value)
 		return gpul_fail(err, GPUL_EINVAL, 0, "%s%s takes no value, but the command line gives '%s'",
 				 dashes(&opts[opt]), opts[opt].name, value);
-	if (opts[opt].value && !value) {
+	if (opts[opt].value && !value && !cli_value_is_optional(&opts[opt])) {
 		if (*i + 1 == n_words)
 			return gpul_fail(err, GPUL_EINVAL, 0, "%s%s needs a value: %s",
 					 dashes(&opts[opt]), opts[opt].name, opts[opt].value);

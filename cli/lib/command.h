@@ -24,7 +24,7 @@ enum cli_exit { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_INTERRUPTED = 1
 
 struct cli_opt {
 	const char *name;      /* without dashes; the value of a one-letter option may follow directly: -Idir */
-	const char *value;     /* name of the value, as help shows it; NULL: a switch */
+	const char *value;     /* name of the value, as help shows it; NULL: a switch; "[=NAME]": only --opt=value has one */
 	const char *help;
 	const char *complete;  /* CLI_FILES, CLI_COMMANDS, CLI_SHARES, a list of words, or NULL */
 };
@@ -72,7 +72,14 @@ gpul_status cli_parse(const struct cli_opt *opts, char *const *words, size_t n_w
 		      struct cli_args *out, gpul_error *err);
 void cli_args_free(struct cli_args *args);
 
-/** The value of an option's last use on the command line; NULL: not given.  A switch has the value "". */
+/* True: the value of an option may be left out. */
+static inline bool cli_value_is_optional(const struct cli_opt *o)
+{
+	return o->value && *o->value == '[';
+}
+
+/** The value of an option's last use on the command line; NULL: not given.  A switch, and an option without its optional value, have the
+ * value "". */
 const char *cli_value(const struct cli_args *args, int opt);
 
 /** The exit status for a gpul_status: CLI_DONE for GPUL_OK, CLI_USAGE for GPUL_EINVAL, CLI_FAILED for all others. */

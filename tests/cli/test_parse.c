@@ -8,12 +8,13 @@
 
 #include "cli/lib/command.h"
 
-enum { GRID, JSON, INCLUDE, STD };
+enum { GRID, JSON, INCLUDE, STD, CALLS };
 static const struct cli_opt opts[] = {
 	[GRID] = { "grid", "X", "", NULL },
 	[JSON] = { "json", NULL, "", NULL },
 	[INCLUDE] = { "I", "DIR", "", NULL },
 	[STD] = { "std", "DIALECT", "", NULL },
+	[CALLS] = { "calls", "[=LIST]", "", NULL },
 	{ 0 },
 };
 
@@ -54,6 +55,20 @@ static void accepts_the_spellings_of_compiler_options(void **state)
 	assert_string_equal(a.given[0].value, "one");
 	assert_string_equal(a.given[1].value, "two");
 	assert_string_equal(cli_value(&a, STD), "c++17");
+	cli_args_free(&a);
+}
+
+static void an_optional_value_is_a_part_of_the_word(void **state)
+{
+	struct cli_args a;
+
+	(void)state;
+	assert_int_equal(parse(&a, NULL, WORDS("--calls", "file")), GPUL_OK);
+	assert_int_equal(a.n_operands, 1);
+	assert_string_equal(cli_value(&a, CALLS), "");
+	cli_args_free(&a);
+	assert_int_equal(parse(&a, NULL, WORDS("--calls=memory", "file")), GPUL_OK);
+	assert_string_equal(cli_value(&a, CALLS), "memory");
 	cli_args_free(&a);
 }
 
@@ -114,6 +129,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(accepts_options_before_between_and_after_operands),
 		cmocka_unit_test(accepts_the_spellings_of_compiler_options),
+		cmocka_unit_test(an_optional_value_is_a_part_of_the_word),
 		cmocka_unit_test(two_dashes_end_the_options),
 		cmocka_unit_test(recognises_a_request_for_help),
 		cmocka_unit_test(explains_each_mistake_in_the_options),
