@@ -158,7 +158,7 @@ def install(build, prefix, destdir, cuda, libraries, link=False):
     for name in ("libcuda.so.1", "libcuda.so"):
         to.link(f"lib/gpuload/{name}", "libcuda-soft.so")
     to.copy(f"{build}/softcuda/bin/ptxas", "lib/gpuload/bin/ptxas", 0o755)
-    for so in [so for name in ("libnv*", "libcudart*") for so in glob.glob(f"{glob.escape(build)}/softcuda/{name}.so.*")]:
+    for so in [so for name in ("libnv*", "libcudart*", "libcuda-calls*") for so in glob.glob(f"{glob.escape(build)}/softcuda/{name}.so.*")]:
         to.copy(so, f"lib/gpuload/{os.path.basename(so)}", 0o755)
     home = install_cuda(to, build, cuda, link)
     for name, text in PKGCONFIGS:

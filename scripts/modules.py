@@ -13,7 +13,8 @@ MODULES = {                      # folder: folders it may include
     "loader/image": ["core", "ptx"],
     "loader":       ["core", "driver", "ptx", "loader/image"],
     "softcuda":     ["core", "ptx", "loader/image"],
-    "nvidia":       ["core", "ptx", "loader/image", "softcuda"],
+    "calls":        ["core"],
+    "nvidia":       ["core", "ptx", "loader/image", "softcuda", "calls"],
     "nvidia/cudart": ["core", "driver"],
     "memalloc":     ["core", "driver"],
     "ipc":          ["core", "driver", "memalloc"],
@@ -33,7 +34,7 @@ SUBFOLDERS = {
     "loader":       ["signature", "names", "advice", "cache", "choose", "link", "", "symbol", "program"],
     "softcuda":     ["exec", "exec/texture", "exec/warp", "exec/native", "exec/run", "exec/decode", "exec/machine", "tools", "tools/trace", "tools/memcheck", "tools/debug", "tools/synccheck", "tools/schedule", "tools/profile", "tools/racecheck", "tools/start",
                      "api/base", "api/stream", "api/vmm", "api/array", "api/memory", "api/code", "api/texture", "api/graph", "api"],
-    "nvidia":       ["", "nvrtc", "nvjitlink", "nvfatbin", "nvml", "ptxas", "redirect"],
+    "nvidia":       ["", "nvrtc", "nvjitlink", "nvfatbin", "nvml", "ptxas", "calls", "redirect"],
     "nvidia/cudart": ["", "memory", "device", "stream", "graph"],
     "memalloc":     ["", "probe"],
     "rdma":         ["protocol", "backend", "oob", "nic", "gpu", "verbs", "ofi", "", "put"],
@@ -42,7 +43,7 @@ SUBFOLDERS = {
     "lab":          ["predict", "sparse", "netqueue"],
     "cli":          ["lib", "lib/bench", "kernels", "soft", "run", "ls", "debug", "compile", "devices", "sum", "share", "fifo/clock", "fifo/bench", "fifo/put", "fifo", "rdma", "comm/netqueue", "comm", ""],
 }
-LIBRARY = [m for m in MODULES if m not in ("nvidia/cudart", "softcuda", "nvidia", "nccl", "lab", "cli")]  # the modules of libgpuload
+LIBRARY = [m for m in MODULES if m not in ("nvidia/cudart", "softcuda", "nvidia", "calls", "nccl", "lab", "cli")]  # the modules of libgpuload
 # include/ has the public headers, in the folders of their modules: they are installed, and libgpuload.so exports their functions.
 # A header beside the sources is private.  Device code is in the .cuh files, all of which are installed.
 INCLUDE_FLAGS = ("-I.", "-Iinclude")

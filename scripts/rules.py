@@ -8,6 +8,7 @@
                                                 ├─ libnccl-net-gpuload.so  a network plug-in of NCCL
                                                 ├─ softcuda/libcuda-soft.so, and libcuda.so.1 as a link to it
                                                 ├─ softcuda/libcudart.so.N, the mini runtime as a shared library
+                                                ├─ softcuda/libcuda-calls.so.1, which records the calls of a program
                                                 └─ tests/…/test_*       see rules_tests.py
 """
 import glob, os, re, sys
@@ -106,6 +107,17 @@ def per_thread_calls(w, compiler_flags):
     return w.build(f"{w.dir}/obj/softcuda/per_thread.o", "cc", out, flags=compiler_flags)
 
 
+def calls_table(w):
+    """The tables and wrappers of all CUDA calls, which scripts/calls_table.py generates from the headers; returns the object of the tables."""
+    out, scripts = f"{w.dir}/calls", ["scripts/calls_table.py", "scripts/cuda_headers.py", "scripts/driver_calls.py"]
+    table, wrappers = f"{out}/table.c", f"{out}/wrappers.c"
+    w.build([table, wrappers], "sh", needs=[*scripts, w.have["cuda.h"].where],
+            command=words(w.python, scripts[0], os.path.dirname(w.have["cuda.h"].where), out, w.args.cc))
+    # -w: the headers declare old interfaces as deprecated
+    w.wrappers = w.build(f"{w.dir}/obj/calls/wrappers.o", "cc", wrappers, flags="-fvisibility=hidden -w")
+    return w.build(f"{w.dir}/obj/calls/table.o", "cc", table, flags="-w")
+
+
 def runtime_interfaces(w):
     """The versions of libcudart that can be built with these headers."""
     with open(f"{cuda_home(w)}/include/cuda.h", encoding="utf-8", errors="replace") as f:
@@ -138,6 +150,8 @@ def write_modules(w):
         if m == "nvidia/cudart":
             w.runtimes = {abi: [*objects, *runtime_interface(w, abi)] for abi in runtime_interfaces(w)}
             objects = w.runtimes[max(w.runtimes)]
+        if m == "calls":
+            objects.append(calls_table(w))
         if m == "softcuda" and objects:
             objects.append(per_thread_calls(w, module_flags(w, m)))
         w.objects[m] = objects
@@ -209,13 +223,29 @@ TOOLCHAIN = [("libnvrtc", "nvrtc", (12, 13), "nvrtc*;"), ("libnvJitLink", "nvjit
              ("libnvfatbin", "nvfatbin", (12, 13), "nvFatbin*;"), ("libnvidia-ml", "nvml", (1,), "nvml*;"),
              ("libcudart-redirect", "redirect", (1,), "la_*;")]
 
+# The log of CUDA calls: name, sources, exported names.  The first is preloaded into programs, the second is an auditor.
+CALLS = [("libcuda-calls", ("log", "capture", "replace"), "gpuload_calls_*;"), ("libcuda-calls-audit", ("audit", "bind"), "la_*;")]
+
+
+def write_calls(w, strict, objects):
+    libraries = []
+    for name, sources, exported in CALLS:
+        own = [objects[f"nvidia/calls/{c}.c"] for c in sources]
+        own += [w.wrappers, *w.link(["calls"])] if "log" in sources else [objects["nvidia/loaded.c"]]
+        so, export = f"{name}.so.1", version_script(w, f"{name}.so.1", exported)
+        libraries.append(w.build(f"{w.dir}/softcuda/{so}", "shared", own, export,
+                                 flags=f"{strict}-Wl,-soname,{so} -Wl,-Bsymbolic {words(f'-Wl,--version-script={export}')}"))
+    return libraries
+
 
 def write_toolchain(w, strict):
     """One library for each CUDA version; as in NVIDIA's, the version of its symbols is its name."""
     module, libraries = "nvidia", []
     objects = {c: o for c, o in zip(library_sources(module), w.objects[module])}
+    libraries += write_calls(w, strict, objects)
     for name, folder, majors, exported in TOOLCHAIN:
         own = [o for c, o in objects.items() if os.path.dirname(c) in (module, f"{module}/{folder}")]
+        own += [objects["nvidia/calls/bind.c"]] if folder == "redirect" else []
         for major in majors:
             so = f"{name}.so.{major}"
             export = version_script(w, so, f"{exported.format(major=major)} gpuload_toolchain_mark;", "" if "-" in so else so)

@@ -21,6 +21,7 @@
 
 #include "core/log.h"
 #include "core/own_folder.h"
+#include "nvidia/calls/bind.h"
 #include "nvidia/loaded.h"
 #include "nvidia/redirect/redirect_internal.h"
 #include "softcuda/api/cu_refused_table.h"
@@ -30,7 +31,7 @@
 enum { JUMP_BYTES = 14, FUNCTION_ALIGNMENT = 16, MAX_PENDING = 256 };
 
 /* The dynamic loader serialises the calls of auditors. */
-static struct link_map *pending[MAX_PENDING], *ours_12, *ours_13;
+static struct link_map *pending[MAX_PENDING], *ours_12, *ours_13, *wrappers;   /* wrappers: of gpuload calls */
 static size_t n_pending;
 
 static const char *path_of(const struct link_map *map)
@@ -91,6 +92,8 @@ static void redirect_calls(const struct link_map *map, struct mapped object, con
 		const struct runtime_call *c = &r->calls[i];
 
 		targets[i] = c->address % FUNCTION_ALIGNMENT || !is_code(object, c->address, JUMP_BYTES) ? 0 : find_export(ours, c->name);
+		if (targets[i])
+			targets[i] = calls_bind(wrappers, ours, c->name, targets[i]);
 		n += targets[i] != 0;
 	}
 	if (!n || !write_jumps(r->calls, targets, r->n_calls, map->l_addr))
@@ -222,6 +225,8 @@ unsigned la_objopen(struct link_map *map, Lmid_t namespace, uintptr_t *cookie)
 	refused = (gpuload_soft_refused_table **)find_export(map, "gpuloadSoftRefusedTable");
 	if (refused)
 		*refused = explain_refused;
+	else if (calls_are_in(map))
+		wrappers = map;
 	else if (is_ours(map->l_name, "libcudart.so.13"))
 		ours_13 = map;
 	else if (is_ours(map->l_name, "libcudart.so.12"))

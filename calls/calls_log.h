@@ -1,0 +1,75 @@
+/* calls_log.h — the memory that a program shares with the process that writes its log.
+ *
+ *     header ── which calls are wanted ── slots: one for each thread      rings: one for each slot
+ *                                         │ pid, tid, head, tail │        │ record │ record │ ...     │
+ *
+ * A thread appends records to its ring and then moves head; the reader takes them and moves tail. A call has two records, so that a call
+ * that does not return is in the log, too:
+ *
+ *     ENTER   calls_record, arguments as 8-byte words, what they point to    (calls_capture: IN)
+ *     EXIT    calls_record, result, what the call wrote                      (OUT; after an error: its text)
+ *
+ * What is pointed to is a list of pieces: a word with the number of bytes and CALLS_CUT, then the bytes, padded to 8. */
+#ifndef GPULOAD_CALLS_CALLS_LOG_H
+#define GPULOAD_CALLS_CALLS_LOG_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#define CALLS_VARIABLE "GPULOAD_CALLS_LOG"   /* path of the shared memory */
+
+enum {
+	CALLS_MAGIC = 0x43414c31,
+	CALLS_MAX_SLOTS = 8192,
+	CALLS_RING_BYTES = 2 << 20,
+	CALLS_MAX_RECORD = 8192,
+	CALLS_MAX_ROWS = 4096,
+	CALLS_MAX_TEXT = 128,         /* bytes of a text that are recorded */
+	CALLS_MAX_ELEMENTS = 8,       /* of an array */
+	CALLS_MAX_PIECE = 1024,
+};
+#define CALLS_CUT (UINT64_C(1) << 32)      /* the text or the array was longer */
+#define CALLS_ABSENT (UINT64_C(1) << 33)   /* NULL, or it cannot be read */
+
+enum calls_record_kind { CALLS_ENTER, CALLS_EXIT, CALLS_PAD };
+enum calls_wish { CALLS_IGNORED, CALLS_WANTED, CALLS_HIDDEN };   /* hidden: read for the names of kernels, but not shown */
+enum calls_slot_state { CALLS_SLOT_FREE, CALLS_SLOT_CLAIMED, CALLS_SLOT_ACTIVE, CALLS_SLOT_CLOSED };
+
+struct calls_record {
+	uint16_t n_bytes;      /* of the record, a multiple of 16 */
+	uint8_t kind, unused;
+	uint16_t row;          /* of calls_rows */
+	uint16_t sequence;     /* of the thread; EXIT has that of its ENTER */
+	uint64_t ticks;
+};
+_Static_assert(sizeof(struct calls_record) == 16, "records are multiples of 16");
+
+/* Head and tail count bytes since the slot was claimed; each is written by one side. */
+struct calls_slot {
+	_Atomic uint32_t state;
+	int32_t pid, tid;
+	_Atomic uint64_t lost;
+	_Alignas(64) _Atomic uint64_t head;
+	_Alignas(64) _Atomic uint64_t tail;
+};
+
+struct calls_header {
+	uint32_t magic, table_version;
+	int32_t reader_pid;
+	uint32_t use_tsc;                /* ticks are the CPU's time stamp counter, otherwise nanoseconds */
+	_Atomic uint32_t closed;         /* the reader takes no more records */
+	_Atomic uint32_t n_slots;        /* slots that were ever used */
+	_Atomic uint64_t lost;           /* calls of threads without a slot */
+	uint8_t wishes[CALLS_MAX_ROWS];  /* enum calls_wish */
+	struct calls_slot slots[CALLS_MAX_SLOTS];
+};
+
+#define CALLS_HEADER_BYTES ((sizeof(struct calls_header) + 4095) / 4096 * 4096)
+#define CALLS_LOG_BYTES (CALLS_HEADER_BYTES + (uint64_t)CALLS_MAX_SLOTS * CALLS_RING_BYTES)
+
+static inline uint8_t *calls_ring(struct calls_header *log, uint32_t slot)
+{
+	return (uint8_t *)log + CALLS_HEADER_BYTES + (uint64_t)slot * CALLS_RING_BYTES;
+}
+
+#endif

@@ -1,0 +1,58 @@
+/* audit.c — an auditor of the dynamic loader (LD_AUDIT): programs are given wrappers instead of the functions of libcuda and libcudart.
+ *
+ *     program ── call through its PLT, or dlsym() ──> dynamic loader ── la_symbind64 ──> wrapper in libcuda-calls.so.1 (preloaded)
+ *                                                                                        └── the driver's function
+ *
+ * The libraries themselves stay what they are, so that a program finds each of their functions, by whatever path it opens them.
+ * Source: rtld-audit(7). */
+#include <string.h>
+
+#include "nvidia/calls/bind.h"
+#include "nvidia/loaded.h"
+
+#define EXPORTED __attribute__((visibility("default")))
+
+static const struct link_map *wrappers;   /* the preloaded library; NULL: no log */
+
+EXPORTED unsigned la_version(unsigned version);
+EXPORTED unsigned la_objopen(struct link_map *map, Lmid_t namespace, uintptr_t *cookie);
+EXPORTED unsigned la_objclose(uintptr_t *cookie);
+EXPORTED uintptr_t la_symbind64(Elf64_Sym *symbol, unsigned index, uintptr_t *from, uintptr_t *to, unsigned *flags, const char *name);
+
+unsigned la_version(unsigned version)
+{
+	return version < LAV_CURRENT ? version : LAV_CURRENT;
+}
+
+/* Only bindings to a driver or runtime are reported, because this costs time at each. */
+unsigned la_objopen(struct link_map *map, Lmid_t namespace, uintptr_t *cookie)
+{
+	*cookie = (uintptr_t)map;
+	if (namespace != LM_ID_BASE)
+		return 0;
+	if (calls_are_in(map)) {
+		wrappers = map;
+		return 0;
+	}
+	if (find_export(map, "cuDriverGetVersion") || find_export(map, "cudaRuntimeGetVersion"))
+		return LA_FLG_BINDTO | LA_FLG_BINDFROM;
+	return LA_FLG_BINDFROM;
+}
+
+unsigned la_objclose(uintptr_t *cookie)
+{
+	calls_unbind(wrappers, (const struct link_map *)*cookie);
+	if (wrappers == (const struct link_map *)*cookie)
+		wrappers = NULL;
+	return 0;
+}
+
+uintptr_t la_symbind64(Elf64_Sym *symbol, unsigned index, uintptr_t *from, uintptr_t *to, unsigned *flags, const char *name)
+{
+	const bool is_own = *from == *to && !(*flags & LA_SYMB_DLSYM);   /* dlsym(): `from` is the library that is searched */
+
+	(void)index;
+	if (is_own || (strncmp(name, "cu", 2) && strncmp(name, "__cuda", 6)))
+		return symbol->st_value;
+	return calls_bind(wrappers, (const struct link_map *)*to, name, symbol->st_value);
+}
