@@ -1,5 +1,5 @@
-/* cu_absent.c — queries about features that this driver does not have.  It answers "none", which is true: clients query the features
- * at start-up and then work without them.  cu_refused_internal.h lists the calls that would use the features. */
+/* cu_absent.c — queries about features that this driver does not have.  The driver answers "none", which is true: clients query the
+ * features at start-up and then work without them.  cu_refused_internal.h lists the calls that would use the features. */
 #include "softcuda/api/stream/cu_queue_internal.h"
 
 #include <string.h>

@@ -14,7 +14,8 @@ CUresult soft_context_create(struct device *dev, unsigned flags, struct context 
 /* Create, or destroy, everything that a context owns except its handle. */
 CUresult soft_context_bring_up(struct context *ctx, unsigned flags);
 void soft_context_tear_down(struct context *ctx);
-/* cu_primary.c: the primary context of a device, created or activated if it is not in use; the caller does not retain it. */
+/* cu_primary.c: get the primary context of a device, which is created or activated if it is not in use; the caller does not retain
+ * it. */
 CUresult soft_primary_use(struct device *d, struct context **out);
 
 #endif

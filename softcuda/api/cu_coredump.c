@@ -21,7 +21,7 @@ static bool switches[N_ATTRIBUTES] = { [COREDUMP_TRIGGER_HOST] = true };
 static char file[TEXT_BYTES], trigger[TEXT_BYTES];
 static int content_flags;
 
-/* The text of an attribute, which is a default name until a program sets it; NULL: not a text. */
+/* The value of a text attribute, which is a default name until a program sets it; NULL: not a text attribute. */
 static char *text_of(int attribute)
 {
 	char host[256] = "localhost";
@@ -80,7 +80,7 @@ EXPORT CUresult cuCoredumpSetAttributeGlobal(CUcoredumpSettings attribute, void 
 	soft_lock();
 	text = text_of((int)attribute);
 	if (text ? !*value_bytes || *value_bytes > TEXT_BYTES : *value_bytes < size_of((int)attribute)) {
-		r = soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuCoredumpSetAttribute: %zu bytes for attribute %d, which has %zu", *value_bytes,
+		r = soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuCoredumpSetAttribute: %zu bytes for attribute %d, whose size is %zu", *value_bytes,
 				(int)attribute, size_of((int)attribute));
 	} else if (text) {
 		snprintf(text, TEXT_BYTES, "%.*s", (int)*value_bytes, (const char *)value);

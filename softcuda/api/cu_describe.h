@@ -15,8 +15,8 @@ typedef struct gpuload_soft_device {
 	unsigned cc;                   /* 90 for compute capability 9.0 */
 	unsigned n_processors;
 	int driver_version;            /* 13000 for CUDA 13.0 */
-	uint64_t memory_bytes;         /* of the device */
-	uint64_t used_bytes;           /* of this memory, allocated by this process */
+	uint64_t memory_bytes;         /* memory of the device */
+	uint64_t used_bytes;           /* the part of memory_bytes that this process has allocated */
 	unsigned n_faults;             /* contexts of this process that became unusable */
 	int last_fault;                /* a CUresult */
 } gpuload_soft_device;

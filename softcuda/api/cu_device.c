@@ -276,7 +276,7 @@ static int attribute_of(const struct device *d, CUdevice_attribute attribute)
 	return value;
 }
 
-/* For kernels.  Takes no lock, because a thread that holds the driver's lock may wait for a kernel's turn to end. */
+/* For kernels.  Takes no lock, because a thread that holds the driver's lock may be waiting for the worker that calls this function. */
 bool soft_device_attribute(unsigned device, int attribute, int *value)
 {
 	if (device >= (unsigned)soft.n_devices || attribute < 0 || attribute >= CU_DEVICE_ATTRIBUTE_MAX)

@@ -9,7 +9,7 @@
 #include "core/text.h"
 #include "softcuda/exec/guard_internal.h"
 
-/* A child of fork() has no worker threads, so the driver cannot be used there: calls return
+/* In a child of fork(), make the driver unusable, because the child has no worker threads: calls return
  * CUDA_ERROR_NOT_INITIALIZED, as on a GPU. */
 static void forget_in_child(void)
 {

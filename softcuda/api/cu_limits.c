@@ -27,7 +27,7 @@ EXPORT CUresult cuCtxGetLimit(size_t *value, CUlimit limit)
 	return CUDA_SUCCESS;
 }
 
-/* Kernels use the buffer for pending launches from the first launch on, so it cannot grow later. */
+/* Set the size of the buffer for pending launches.  Kernels use it from the first launch on, so it cannot grow later. */
 static CUresult set_pending_launches(size_t n)
 {
 	enum { MOST = 1 << 20 };
@@ -35,10 +35,10 @@ static CUresult set_pending_launches(size_t n)
 	if (n == soft.pending_launches)
 		return CUDA_SUCCESS;
 	if (!n || n > MOST)
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuCtxSetLimit: %zu waiting launches; from 1 to %d are possible", n, MOST);
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuCtxSetLimit: %zu pending launches; from 1 to %d are possible", n, MOST);
 	if (soft.machine && !gpul_exec_machine_set_pending_launches(soft.machine, (uint32_t)n))
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
-				   "cuCtxSetLimit: the number of waiting launches cannot be changed after the first launch by a kernel");
+				   "cuCtxSetLimit: the number of pending launches cannot be changed after the first launch by a kernel");
 	soft.pending_launches = (uint32_t)n;
 	return CUDA_SUCCESS;
 }

@@ -1,4 +1,4 @@
-/* cu_proc.c — cuGetProcAddress: find the symbol of a call with the interface of a CUDA version. */
+/* cu_proc.c — cuGetProcAddress: find the symbol of a call that has the interface of a given CUDA version. */
 #include "softcuda/api/base/cu_state_internal.h"
 #include "softcuda/api/cu_calls_internal.h"
 #include "softcuda/api/cu_refused_table.h"
@@ -11,7 +11,7 @@ typedef void (*entry_point)(void);
 static const struct row {
 	const char *name;
 	int since;
-	entry_point call, per_thread;  /* per_thread NULL: call is used in both cases */
+	entry_point call, per_thread;  /* per_thread NULL: `call` also serves per-thread default streams */
 } rows[] = {
 #define CALL(name, since, symbol) { #name, since, (entry_point)symbol, NULL },
 #define PTDS(name, since, symbol, per_thread)                                                  \

@@ -19,7 +19,7 @@ static const char *const reasons[] = {
 #undef REASON
 };
 
-/* Log the first call of each function.  Checkpoints are made by another process, which need not call cuInit(). */
+/* Log the first call of each function.  The cuCheckpoint* calls do not require cuInit(): they act on another process. */
 static CUresult refuse_call(const char *symbol, enum reason why, atomic_flag *logged)
 {
 	CUresult r = why == WHY_CHECKPOINTS ? CUDA_SUCCESS : soft_check_initialised();

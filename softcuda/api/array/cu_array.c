@@ -184,7 +184,7 @@ void soft_array_free(struct array *a)
 	soft_handle_free(a->handle);
 	list_remove(&a->link);
 	soft_array_memory_release(a->memory);
-	free(a);  /* the first field of its struct mipmap, if it is one */
+	free(a);  /* a mipmapped array: frees its struct mipmap, which begins with a */
 }
 
 EXPORT CUresult cuArray3DCreate_v2(CUarray *out, const CUDA_ARRAY3D_DESCRIPTOR *desc)
@@ -213,7 +213,7 @@ EXPORT CUresult cuArrayCreate_v2(CUarray *out, const CUDA_ARRAY_DESCRIPTOR *desc
 	return cuArray3DCreate_v2(out, desc ? &whole : NULL);
 }
 
-/* Waits for the work of the array's context, like cuMemFree. */
+/* Wait for the work of the array's context before freeing the array, like cuMemFree. */
 EXPORT CUresult cuArrayDestroy(CUarray handle)
 {
 	struct context *ctx;
@@ -227,7 +227,7 @@ EXPORT CUresult cuArrayDestroy(CUarray handle)
 		r = soft_array_find(handle, &a);
 	if (!r) {
 		soft_context_wait(a->ctx);
-		r = soft_array_find(handle, &a);  /* again: another thread may have destroyed it meanwhile */
+		r = soft_array_find(handle, &a);  /* find it again: another thread may have destroyed it while the lock was released */
 	}
 	if (!r && a->of)
 		r = soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuArrayDestroy: a level of a mipmapped array is destroyed with that array");
@@ -267,7 +267,7 @@ EXPORT CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *out, CUarray hand
 	return r;
 }
 
-/* Check the handle for a query that only arrays with a property that this driver does not create can answer. */
+/* Check the arguments of a query about a property that arrays of this driver never have, and fail with the reason. */
 static CUresult refuse_query(const void *out, CUarray handle, const char *why)
 {
 	struct context *ctx;

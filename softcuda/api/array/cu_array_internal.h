@@ -3,13 +3,13 @@
  *     array  ──────────────────────> array_memory: rows one after another, without gaps
  *     mipmapped array ── level[n] ─> arrays that share one array_memory
  *
- * Copies that are queued, textures and surfaces keep a reference to the memory, so that it outlives the array's handle. */
+ * Queued copies, textures and surfaces hold references to the memory, so it can outlive the array's handle. */
 #ifndef GPULOAD_SOFTCUDA_API_ARRAY_CU_ARRAY_INTERNAL_H
 #define GPULOAD_SOFTCUDA_API_ARRAY_CU_ARRAY_INTERNAL_H
 
 #include "softcuda/api/base/cu_state_internal.h"
 
-enum { MAX_MIPMAP_LEVELS = 18 };     /* enough for 131072 elements, the widest array */
+enum { MAX_MIPMAP_LEVELS = 18 };     /* enough for a width of 131072 elements, the maximum */
 
 struct array_memory {
 	unsigned refs;
@@ -19,15 +19,15 @@ struct array_memory {
 };
 
 struct array {
-	struct link link;            /* in context->arrays; a level of a mipmapped array is in no list */
+	struct link link;            /* in context->arrays; a level of a mipmapped array is not linked */
 	void *handle;
 	struct context *ctx;
 	struct array_memory *memory;
-	struct mipmap *of;           /* NULL: not a level of a mipmapped array */
-	CUDA_ARRAY3D_DESCRIPTOR desc;    /* Depth counts the layers of a layered array, and the faces of cubemaps */
+	struct mipmap *of;           /* the mipmapped array of which this is a level; or NULL */
+	CUDA_ARRAY3D_DESCRIPTOR desc;    /* Depth: the number of layers of a layered array, of faces of a cubemap */
 	char *at;                    /* in memory->block */
 	size_t element_bytes, row_bytes, slice_bytes;
-	size_t height, depth;        /* as in desc, but at least 1 */
+	size_t height, depth;        /* the extents in desc, but at least 1 */
 };
 
 struct mipmap {
@@ -40,19 +40,19 @@ struct mipmap {
 
 /* Bytes and channels of an element; 0: the format is unknown or not supported. */
 size_t soft_format_bytes(CUarray_format format, unsigned channels);
-/* CUDA_ERROR_INVALID_VALUE: no element has this format; CUDA_ERROR_NOT_SUPPORTED: block-compressed and video formats. */
+/* CUDA_ERROR_INVALID_VALUE: not a valid element format; CUDA_ERROR_NOT_SUPPORTED: a block-compressed or video format. */
 CUresult soft_format_check(CUarray_format format, unsigned channels);
 
 /* ---- cu_array.c: the caller of each function holds the lock ----------------------------------- */
 
 CUresult soft_array_find(CUarray handle, struct array **out);
 void soft_array_memory_release(struct array_memory *m);   /* NULL is fine */
-/* Check a description; is_mipmap: level 0 of a mipmapped array. */
+/* Check an array's descriptor; is_mipmap: it describes level 0 of a mipmapped array. */
 CUresult soft_array_check(const CUDA_ARRAY3D_DESCRIPTOR *desc, bool is_mipmap);
-/* Set the sizes in *a for a->desc, and return its bytes; 0: too many for a size_t. */
+/* Compute the sizes in *a from a->desc, and return the bytes of the array; 0: they overflow a size_t. */
 size_t soft_array_lay_out(struct array *a);
 CUresult soft_array_memory_new(struct context *ctx, size_t bytes, struct array_memory **out);
-/* Free an array or a mipmapped array of context->arrays. */
+/* Free an array or a mipmapped array, and remove it from context->arrays. */
 void soft_array_free(struct array *a);
 
 /* ---- cu_mipmap.c ------------------------------------------------------------------------------ */

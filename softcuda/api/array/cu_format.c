@@ -1,7 +1,7 @@
-/* cu_format.c — the formats of array elements. */
+/* cu_format.c — the element formats of arrays: which are supported, and the sizes of their channels. */
 #include "softcuda/api/array/cu_array_internal.h"
 
-/* Bytes of one channel; 0: a format whose element is not made of channels of one size. */
+/* Bytes of one channel; 0: the format does not consist of channels of equal size. */
 static size_t channel_bytes(CUarray_format format)
 {
 	switch (format) {
@@ -21,7 +21,7 @@ static size_t channel_bytes(CUarray_format format)
 	}
 }
 
-/* The formats whose name has the number of channels: UNORM_INT8X1 to SNORM_INT16X4 are consecutive numbers. */
+/* True for UNORM_INT8X1 to SNORM_INT16X4: their numbers are consecutive, and their names contain the number of channels. */
 static bool is_normalised(CUarray_format format, size_t *bytes, unsigned *channels)
 {
 	static const uint8_t counts[] = { 1, 2, 4 };

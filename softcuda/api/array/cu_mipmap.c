@@ -1,4 +1,4 @@
-/* cu_mipmap.c — mipmapped arrays: levels of half the extents each, in one block of memory. */
+/* cu_mipmap.c — mipmapped arrays: each level has half the extents of the level before; all levels share one block of memory. */
 #include "softcuda/api/array/cu_array_internal.h"
 #include "softcuda/api/stream/cu_queue_internal.h"
 
@@ -12,7 +12,7 @@ CUresult soft_mipmap_find(CUmipmappedArray handle, struct mipmap **out)
 	return *out ? CUDA_SUCCESS : soft_refuse_handle(CUDA_ERROR_INVALID_HANDLE, HANDLE_MIPMAP, handle);
 }
 
-/* Half of an extent, rounded down, and at least 1; an absent dimension stays absent. */
+/* An extent at a level: halved for each level and rounded down, at least 1; 0 (no such dimension) stays 0. */
 static size_t extent_of_level(size_t extent, unsigned level)
 {
 	return !extent ? 0 : extent >> level ? extent >> level : 1;
@@ -29,7 +29,7 @@ static CUDA_ARRAY3D_DESCRIPTOR describe_level(const CUDA_ARRAY3D_DESCRIPTOR *who
 	return d;
 }
 
-/* Levels until all extents are 1. */
+/* The number of levels until all extents are 1. */
 static unsigned most_levels(const CUDA_ARRAY3D_DESCRIPTOR *d)
 {
 	size_t most = d->Width > d->Height ? d->Width : d->Height;

@@ -8,8 +8,8 @@
  *
  * The owner has a memfd with the descriptor `fd`; the name of the memfd contains the id.  The other process
  * opens /proc/PID/fd/N, and accepts the file only if its name, size, seals and user are correct: so a handle that
-* is stale or forged, or whose pid now belongs to another process, is refused.  The file has no name in any file system,
-* so nothing remains after the owner has ended.  The kernel lets only processes of the same user open it. */
+ * is stale or forged, or whose pid now belongs to another process, is refused.  The file has no name in any file system,
+ * so nothing remains after the owner has ended.  The kernel lets only processes of the same user open it. */
 #ifndef GPULOAD_SOFTCUDA_API_BASE_CU_IPC_INTERNAL_H
 #define GPULOAD_SOFTCUDA_API_BASE_CU_IPC_INTERNAL_H
 
@@ -35,7 +35,7 @@ struct ipc_file { /* a memfd; sealed, so that its size cannot change */
 	unsigned char id[16];
 };
 
-/* Create a file; the caller closes it with soft_ipc_close().  CUDA_ERROR_OPERATING_SYSTEM: no descriptor is left. */
+/* Create a file; the caller closes it with soft_ipc_close().  CUDA_ERROR_OPERATING_SYSTEM: the process has no free descriptor. */
 CUresult soft_ipc_create(enum ipc_kind kind, size_t bytes, struct ipc_file *out);
 void soft_ipc_close(struct ipc_file *f);
 /* Fill in *out, the handle that is sent to other processes. */

@@ -1,6 +1,6 @@
 /* cu_older_cuda_internal.h — calls of CUDA 13.0 that an older <cuda.h> does not declare.
  *
- * The driver exports the same calls with every toolkit (12.4 or later) that it is built with. */
+ * The driver exports the same calls, whichever toolkit (12.4 or later) it is built with. */
 #ifndef GPULOAD_SOFTCUDA_API_BASE_CU_OLDER_CUDA_INTERNAL_H
 #define GPULOAD_SOFTCUDA_API_BASE_CU_OLDER_CUDA_INTERNAL_H
 
@@ -9,7 +9,7 @@
 #endif
 #include <cuda.h>
 
-/* <cuda.h> has these two only as macros: cuGetProcAddress of programs with per-thread default streams. */
+/* <cuda.h> defines these two only as macros: cuGetProcAddress for programs that use per-thread default streams. */
 CUresult cuGetProcAddress_ptsz(const char *name, void **out, int version, cuuint64_t flags);
 CUresult cuGetProcAddress_v2_ptsz(const char *name, void **out, int version, cuuint64_t flags,
 				  CUdriverProcAddressQueryResult *status);

@@ -1,5 +1,5 @@
-/* cu_readable.c — checks whether a list or image of the program can be read.  NVIDIA's driver crashes at a bad address; here the
- * call fails. */
+/* cu_readable.c — check whether the program's memory that a call must read (a list, an image) is readable.  NVIDIA's driver
+ * crashes at a bad address; here the call fails. */
 #include "softcuda/api/base/cu_state_internal.h"
 
 #include <unistd.h>

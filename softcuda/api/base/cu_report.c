@@ -34,7 +34,7 @@ static bool is_quiet(void)
 	return !atomic_load(&faults_are_printed) || (quiet && !strcmp(quiet, "1"));
 }
 
-/* Results that programs also provoke on purpose, to find out what the device can do or whether memory is left. */
+/* True for results that programs also cause on purpose, to find out what the device can do or whether memory is left. */
 static bool is_answer(CUresult r)
 {
 	switch ((int)r) {
@@ -141,8 +141,8 @@ void soft_report_kernel_fault(const gpul_exec_fault *fault)
 	keep_and_print_fault(fault->text, line);
 }
 
-/* Return the text of the newest fault of a kernel of this process, or of the newest refusal of a kernel; "" when there
- * was none.  Each thread has its own buffer, which its next call overwrites. */
+/* Return the text of this process's newest kernel fault, or of the newest refusal to run a kernel; "" if there was
+ * none.  Each thread has its own buffer, which its next call overwrites. */
 const char *gpuloadSoftLastFault(void)
 {
 	static _Thread_local char copy[sizeof last_fault];
@@ -165,7 +165,7 @@ const char *gpuloadSoftLastFaultLine(void)
 	return copy;
 }
 
-/* Print faults when they happen (the default), or not: 0, for a caller that reports them itself. */
+/* Choose whether faults are printed when they happen (not 0, the default).  0 is for a caller that reports them itself. */
 void gpuloadSoftPrintFaults(int print)
 {
 	atomic_store(&faults_are_printed, print != 0);

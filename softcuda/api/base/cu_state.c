@@ -54,7 +54,7 @@ bool soft_is_in_callback(void)
 static CUresult refuse_in_callback(void)
 {
 	return soft_refuse(CUDA_ERROR_NOT_PERMITTED, "a function that the driver calls (cuLaunchHostFunc, cuStreamAddCallback, a host node of a graph) "
-						     "must not make this call, or not for a default stream");
+						     "must not make this call, at least not for a default stream");
 }
 
 CUresult soft_lock_initialised(void)
@@ -85,9 +85,9 @@ CUresult soft_check_initialised(void)
 enum { FEW = 16 };
 
 static _Thread_local struct {
-	void *few[FEW];              /* the bottom of the stack */
-	void **more;                 /* further entries; freed at thread exit */
-	int n, room;                 /* room: of more */
+	void *few[FEW];              /* the oldest entries */
+	void **more;                 /* the newer entries; freed at thread exit */
+	int n, room;                 /* room: capacity of `more` */
 } current;
 
 static pthread_key_t more_key;
@@ -112,7 +112,7 @@ static void **current_at(int n)
 	return n < FEW ? &current.few[n] : &current.more[n - FEW];
 }
 
-/* False: out of memory. */
+/* Make room for another entry of the stack; false: out of memory. */
 static bool grow_current(void)
 {
 	const int room = current.room ? 2 * current.room : FEW;

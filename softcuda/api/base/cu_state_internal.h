@@ -5,7 +5,7 @@
  *                        ├─ module ── function         (code/)     ┐ share one `code`:
  *     library ── kernel ─┴─ allocation   (memory/)                 ┘ a decoded program
  *
-* A handle that a program holds is not a pointer but the index of a row in a table (cu_handle.c), so that a stale or
+ * A handle that a program holds is not a pointer but the index of a row in a table (cu_handle.c), so that a stale or
  * invented handle is refused.
  *
  * One lock (soft_lock) guards every object.  It is released during work that can take long: parsing,
@@ -43,7 +43,7 @@ enum {
 	SM_REGISTERS = 65536,
 	SM_SHARED_BYTES = GPUL_EXEC_SM_SHARED_BYTES,
 	RESERVED_SHARED_BYTES = GPUL_EXEC_RESERVED_SHARED_BYTES,
-	DEFAULT_SHARED_BYTES = 48 * 1024,      /* more needs CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
+	DEFAULT_SHARED_BYTES = 48 * 1024,      /* a kernel can use more only with CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
 	MAX_SHARED_BYTES = 227 * 1024,
 	MAX_CONSTANT_BYTES = 64 * 1024,
 	MAX_DEVICES = 16,
@@ -58,9 +58,9 @@ struct device {
 	int physical;                /* number of the device in every process: see cu_visible.c */
 	struct context *primary;     /* created by the first cuDevicePrimaryCtxRetain, then kept */
 	uint64_t allocated_bytes;
-	unsigned n_faults;           /* contexts that became unusable */
+	unsigned n_faults;           /* number of contexts that became unusable */
 	CUresult last_fault;         /* the most recent of these faults */
-	uint64_t graph_memory[4];    /* CU_GRAPH_MEM_ATTR_* (memory/graph_memory.c) */
+	uint64_t graph_memory[4];    /* CU_GRAPH_MEM_ATTR_* (memory/cu_graph_memory.c) */
 	uint64_t graph_live_bytes;   /* bytes allocated by graphs and not freed, rounded up as in graph_memory */
 };
 
@@ -68,11 +68,11 @@ struct context {
 	struct link link;            /* in soft.contexts */
 	void *handle;
 	struct device *device;
-	struct context *peer[MAX_DEVICES];  /* whose memory this context's kernels may access (memory/peer.c) */
+	struct context *peer[MAX_DEVICES];  /* whose memory this context's kernels may access (memory/cu_peer.c) */
 	unsigned n_peers;
 	unsigned flags;
 	bool is_primary, active;     /* active: usable; a primary context can be activated again */
-	unsigned n_attached;         /* calls of cuCtxAttach without cuCtxDetach */
+	unsigned n_attached;         /* calls of cuCtxAttach that cuCtxDetach has not undone */
 	unsigned n_retained;         /* reference count of a primary context */
 	CUresult fault;              /* not 0: a kernel has failed, and every later call returns this error */
 	CUfunc_cache cache_config;
@@ -81,7 +81,7 @@ struct context {
 	struct stream *gate;         /* all later work waits for this stream (cuCtxWaitEvent); or NULL */
 	struct link streams, events, modules, allocations, arrays, textures;
 	struct link pending;         /* operations that have not ended */
-	struct order *order;         /* clock of all operations so far, for observers (stream/order.c) */
+	struct order *order;         /* vector clock of all operations so far, for observers (stream/cu_order.c) */
 	uint64_t next_grid_id;
 };
 
@@ -90,7 +90,7 @@ struct context {
 struct soft_state {
 	bool initialised;
 	int n_devices, n_processors;
-	int cuda;                    /* the version of CUDA, as cuDriverGetVersion() returns it */
+	int cuda;                    /* the CUDA version that cuDriverGetVersion() returns */
 	unsigned cc;                 /* compute capability: 90 for 9.0 */
 	uint64_t memory_bytes;       /* memory size of each device: GPULOAD_SOFT_MEMORY, the host's memory, or the process's limit */
 	bool in_group;               /* memory_bytes is the limit of a control group */
@@ -99,8 +99,8 @@ struct soft_state {
 	gpul_exec_memory *memory;    /* one table for all devices, because a device address is a host address */
 	gpul_exec_machine *machine;  /* created at the first launch */
 	size_t heap_bytes;
-	uint32_t pending_launches;       /* of kernels */
-	bool (*device_attribute)(unsigned device, int attribute, int *value);  /* for kernels; see gpul_exec_machine_options */
+	uint32_t pending_launches;       /* how many launches from kernels can be pending at once */
+	bool (*device_attribute)(unsigned device, int attribute, int *value);  /* called by kernels; see gpul_exec_machine_options */
 	uint64_t next_id;            /* the next id of a stream or an allocation */
 };
 extern struct soft_state soft;
@@ -118,11 +118,11 @@ CUresult soft_lock_initialised(void);
  * copies, kernel launches and allocations; those for an event; and those for some types of graph nodes. */
 CUresult soft_lock_also_in_callback(void);
 bool soft_is_in_callback(void);
-/* The calling thread is about to call a function of the program, or has returned from it. */
+/* Note that the calling thread is about to call a function of the program, or has returned from it. */
 void soft_in_callback(bool begins);
-/* Begin a call that works in the current context *out; the lock is held on success. */
+/* Begin a call that needs a current context, which *out receives; the lock is held on success. */
 CUresult soft_enter(struct context **out);
-/* Like soft_enter(), but also after a fault of the context: for property queries. */
+/* Like soft_enter(), but succeeds even if the context has had a fault: for property queries. */
 CUresult soft_enter_after_fault(struct context **out);
 /* Get an attribute of a device; attribute 0: the number of devices.  False: no such attribute.  Takes no lock, because workers
  * call it. */
@@ -131,7 +131,7 @@ CUresult soft_find_device(CUdevice dev, struct device **out);
 CUresult soft_find_context(CUcontext handle, struct context **out);  /* the caller holds the lock */
 uint64_t soft_thread_id(void);   /* the number of the calling thread, from 1 */
 
-/* The calling thread's stack of current contexts. */
+/* Read or change the calling thread's stack of current contexts. */
 void *soft_current(void);
 void soft_set_current(void *handle);
 bool soft_push_current(void *handle);
@@ -140,12 +140,13 @@ bool soft_pop_current(void **handle);
 /* ---- cu_visible.c -------------------------------------------------------------------------- */
 
 CUresult soft_choose_devices(void);                /* fills in soft.device; called by cuInit */
-/* init.c: the compute capability, and the memory size of each device; in_group (may be NULL): it is the limit of a control group. */
+/* cu_init.c: choose the compute capability, the CUDA version, and the memory size of each device; *in_group: it is a control group's
+ * limit. */
 CUresult soft_choose_cc(unsigned *out);
 CUresult soft_choose_version(int *out);  /* the CUDA version that cuDriverGetVersion() returns */
 CUresult soft_choose_memory(uint64_t *bytes, bool *in_group);
-int soft_count_physical(void);                     /* the devices of the machine, including those that this process does not see */
-void soft_uuid_text(int physical, char out[48]);   /* the UUID as nvidia-smi writes it, "GPU-..." */
+int soft_count_physical(void);                     /* count the devices of the machine, whether this process sees them or not */
+void soft_uuid_text(int physical, char out[48]);   /* write the UUID as nvidia-smi does, "GPU-..." */
 void soft_device_uuid(const struct device *d, CUuuid *out);  /* the UUID is the same in every process */
 struct device *soft_device_of_uuid(const unsigned char uuid[16]);  /* NULL: this process does not see it */
 
@@ -166,14 +167,14 @@ bool soft_handle_was(enum handle_kind kind, const void *handle);  /* true: the h
 /* ---- cu_tools.c: start the tools that GPULOAD_SOFT_TOOLS names, before any code is loaded --------- */
 
 CUresult soft_start_tools(void);
-/* A context is about to be destroyed: with tools, wait some seconds for its kernels to end, so that the tools see all of them.
- * The caller holds the lock, which is released meanwhile. */
+/* Call before a context is destroyed.  If tools are loaded, wait some seconds for its kernels to end, so that the tools see
+ * all of them. The caller holds the lock, which is released meanwhile. */
 void soft_tools_await(struct context *ctx);
 
 /* ---- cu_report.c: messages to the user ----------------------------------------------------- */
 
-/* Return r and explain it: a mistake of the program by a notice (gpul_log_mistake(); not with GPULOAD_SOFT_QUIET=1), a result
- * that programs also provoke on purpose, such as CUDA_ERROR_NOT_SUPPORTED, at log level info. */
+/* Return r and log the reason: for a mistake of the program as a notice (gpul_log_mistake(); not with GPULOAD_SOFT_QUIET=1),
+ * for a result that programs also cause on purpose, such as CUDA_ERROR_NOT_SUPPORTED, at level info. */
 CUresult soft_refuse(CUresult r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Return r, which is an expected result in this case, and log the reason at level info. */
 CUresult soft_answer(CUresult r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -206,7 +207,7 @@ struct move {                /* a running copy or fill; the ranges include the g
 void soft_move_begin(struct move *m);
 void soft_move_end(struct move *m);
 /* Wait until running copies, and accesses that kernels have begun, no longer use [base, base + bytes); does not wait
-* for whole kernels.  The caller has removed the range from the engine's table.  May release the lock. */
+ * for whole kernels.  The caller has removed the range from the engine's table.  May release the lock. */
 void soft_settle(uint64_t base, size_t bytes);
 
 #endif

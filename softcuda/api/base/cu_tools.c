@@ -26,7 +26,7 @@ static bool any_pending(void)
 	return any;
 }
 
-/* Many programs end without waiting for their kernels. */
+/* Wait for kernels at process exit, because many programs end without waiting for them. */
 static void wait_for_last_kernels(void)
 {
 	const uint64_t limit = gpul_clock_ns() + LAST_KERNELS_S * UINT64_C(1000000000);
@@ -88,7 +88,7 @@ static void finish_tools(void)
 	(void)gpuloadSoftFinishTools(0);
 }
 
-/* GPULOAD_SOFT_TOOLS_EXIT=N: if a tool has found an error and the process would exit with 0, it exits with N. */
+/* Exit with N of GPULOAD_SOFT_TOOLS_EXIT=N instead of 0 if a tool has found an error. */
 static void exit_with_errors(int status, void *number)
 {
 	if (status || !gpuloadSoftFinishTools(0))
@@ -97,7 +97,7 @@ static void exit_with_errors(int status, void *number)
 	_exit((int)(intptr_t)number);
 }
 
-/* If the tools cannot start, nothing is checked, and the process must not appear to have passed. */
+/* Make the process fail, because the tools could not start: nothing was checked, so it must not appear to have passed. */
 static void exit_unchecked(int status, void *unused)
 {
 	enum { USAGE = 2 };

@@ -54,7 +54,7 @@ void soft_uuid_text(int physical, char out[48])
 	}
 }
 
-/* The number of devices of the machine: GPULOAD_SOFT_DEVICES, else 1. */
+/* Count the devices of the machine: GPULOAD_SOFT_DEVICES, else 1. */
 int soft_count_physical(void)
 {
 	const char *text = secure_getenv("GPULOAD_SOFT_DEVICES");
@@ -70,7 +70,7 @@ static bool is_uuid(const char *item)
 	return strncasecmp(item, uuid_start, sizeof uuid_start - 1) == 0;
 }
 
-/* The device whose UUID begins with item; -1: no device, or several devices. */
+/* Find the device whose UUID begins with item; -1: no device, or several devices. */
 static int find_by_uuid(const char *item, size_t length, int n_physical)
 {
 	int found = -1;
@@ -90,7 +90,7 @@ static int find_by_uuid(const char *item, size_t length, int n_physical)
 	return found;
 }
 
-/* The device that an item of CUDA_VISIBLE_DEVICES names; -1: no such device. */
+/* Find the device that an item of CUDA_VISIBLE_DEVICES specifies, by number or UUID; -1: no such device. */
 static int find_physical(const char *item, size_t length, int n_physical)
 {
 	char *end;

@@ -21,7 +21,7 @@ struct function {
 	const gpul_exec_kernel_info *info;
 	int max_dynamic_shared;      /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
 	int carveout;
-	bool non_portable_cluster;         /* more than 8 blocks */
+	bool non_portable_cluster;         /* clusters of more than 8 blocks are allowed */
 	struct old_launch *old;      /* cu_old_launch.c; NULL: the CUDA 3 launch calls were not used */
 };
 
@@ -53,7 +53,7 @@ struct library {
 	size_t text_bytes;
 	char no_code[256];           /* why the image has no kernels: see soft_image_is_other(); "" if it is PTX or device code */
 	struct code *code;
-	bool code_lent;              /* the module of a context already uses `code` */
+	bool code_lent;              /* true: the module of a context already uses `code` */
 	struct kernel *kernels;
 	size_t n_kernels;
 	struct link instances;       /* the library's modules, one for each context */
@@ -61,18 +61,18 @@ struct library {
 
 /* ---- cu_refusal.c -------------------------------------------------------------------------- */
 
-/* CUDA_ERROR_NOT_SUPPORTED if the kernel reaches an instruction that is not interpreted; the reason is reported like a fault. */
+/* Return CUDA_ERROR_NOT_SUPPORTED if the kernel reaches an instruction that is not interpreted; the reason is reported like a fault. */
 CUresult soft_check_kernel(const gpul_exec_kernel *k);
 /* Write a line for each kernel of the program that cannot run; "" if all can.  Returns text. */
 const char *soft_refused_kernels(const gpul_exec_program *p, char *text, size_t text_bytes);
 
 /* ---- cu_jit.c ------------------------------------------------------------------------------ */
 
-struct jit_log {                     /* the caller's buffers for the messages of a load call, and its limit of registers */
+struct jit_log {                     /* the caller's buffers for the messages of a load call, and its register limit */
 	char *info, *error;
 	size_t info_bytes, error_bytes;
 	void **info_filled, **error_filled, **wall_time;
-	unsigned max_registers;      /* per thread; 0: no limit */
+	unsigned max_registers;      /* register limit of a thread; 0: no limit */
 };
 
 CUresult soft_jit_options(unsigned n, CUjit_option *options, void **values,
@@ -95,11 +95,11 @@ struct soft_image { /* the PTX to load, and the memory that contains it */
 CUresult soft_image_open(const void *data, size_t n_bytes, struct soft_image *out, char *why,
 			 size_t why_bytes);
 void soft_image_close(struct soft_image *image);
-/* True: data is something other than PTX and device code.  An H200 (driver 13) loads a host object, an archive, LTO-IR and any
- * text as a library without kernels, because it parses an image only when a kernel is first needed; cuda-core's tests load an
- * empty image. */
+/* True: data is something other than PTX and device code.  An H200 (driver 13) loads even a host object, an archive, LTO-IR or
+ * any text, as a library without kernels, because it parses an image only when a kernel is first needed; cuda-core's tests
+ * load an empty image. */
 bool soft_image_is_other(const void *data, size_t n_bytes);
-/* Of the images of one kind in one unit (one program), the best for the interpreter; NULL: none found. */
+/* Choose the image of this kind that suits the interpreter best from all images of one unit (one program); NULL: none. */
 const gpul_image *soft_best_image(gpul_image_kind kind, const gpul_image *all, size_t n);
 CUresult soft_open_file(const char *path, gpul_file *out); /* the caller calls gpul_file_close() */
 
@@ -118,7 +118,7 @@ void soft_module_destroy(struct module *m);                                /* th
 struct launch_op {
 	struct op op;
 	gpul_exec_launch_config config;
-	CUfunction handle;           /* as the caller of the launch passed it */
+	CUfunction handle;           /* the handle that the caller of the launch passed */
 	struct code *code;           /* referenced until the launch has ended */
 	gpul_exec_launch *running;   /* NULL: the kernel has not started */
 	void *params;                /* owned */
@@ -126,11 +126,11 @@ struct launch_op {
 
 extern const struct op_kind soft_launch_kind;
 
-/* Check a launch in ctx, and make its operation; s NULL: the work of a graph's node, in the
- * context of its function.  The caller holds the lock. */
+/* Check a launch in ctx, and create its operation; s NULL: it is the work of a graph node, in the context of
+ * the node's function.  The caller holds the lock. */
 CUresult soft_launch_new(struct context *ctx, struct stream *s, CUfunction handle, const gpul_exec_launch_config *c,
 			 void **params, void **extra, struct op **out);
-/* Refuse the work of a node whose grid is empty.  The caller holds the lock. */
+/* Fail if the grid of a node's work is empty.  The caller holds the lock. */
 CUresult soft_launch_check(const struct op *op);
 
 /* ---- cu_library.c, cu_function.c, cu_occupancy.c -------------------------------------------------- */

@@ -25,7 +25,7 @@ CUresult soft_find_function(struct context *ctx, CUfunction handle, struct funct
 	return r;
 }
 
-/* A function belongs to the context of its module; only a kernel needs a current context. */
+/* Functions belong to the context of their module, so only a CUkernel needs a current context. */
 CUresult soft_enter_function(CUfunction handle, struct function **out)
 {
 	struct context *ctx = NULL;
@@ -75,7 +75,7 @@ static CUresult get_attribute(int *value, CUfunction_attribute attribute,
 {
 	if (!value || attribute < 0 || attribute >= CU_FUNC_ATTRIBUTE_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
-	*value = 0;  /* the cache mode, and how clusters are scheduled, are 0 */
+	*value = 0;  /* 0: the cache mode, and the scheduling policy of clusters */
 	if (attribute == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)
 		*value = (int)info->max_threads;
 	else if (attribute == CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)
@@ -129,7 +129,7 @@ static CUresult set_attribute(CUfunction_attribute attribute, int value,
 		return CUDA_SUCCESS;
 	}
 	if (attribute == CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE)
-		return CUDA_SUCCESS;  /* a hint */
+		return CUDA_SUCCESS;  /* only a hint */
 	return CUDA_ERROR_INVALID_VALUE; /* all other attributes are read-only */
 }
 

@@ -74,7 +74,7 @@ static void free_parts(parts *all)
 
 /* ---- cubins ------------------------------------------------------------------------------- */
 
-/* A damaged cubin has no texts. */
+/* Collect the PTX texts that a cubin contains; a damaged cubin counts as one without. */
 static CUresult read_texts(const void *cubin, size_t n_bytes, parts *all)
 {
 	for (;;) {
@@ -90,7 +90,7 @@ static CUresult read_texts(const void *cubin, size_t n_bytes, parts *all)
 	}
 }
 
-/* CUDA_ERROR_NO_BINARY_FOR_GPU: the cubin has no PTX. */
+/* Find the PTX of a cubin, whose texts are linked if there are several.  CUDA_ERROR_NO_BINARY_FOR_GPU: it has none. */
 static CUresult from_cubin(const void *cubin, size_t n_bytes, struct soft_image *out, char *why, size_t why_bytes)
 {
 	static const char name[] = "the PTX of a cubin";
@@ -206,7 +206,7 @@ static CUresult from_fatbin(const void *fatbin, size_t n_bytes, struct soft_imag
 struct wrapper {
 	uint32_t magic, version;
 	const void *fatbin;
-	const void *const *linked_from; /* only in version 2: fatbins, then NULL */
+	const void *const *linked_from; /* version 2 only: the fatbins that were linked, then NULL */
 };
 
 static const char linked_fatbin[] = "a linked fatbin";
@@ -279,7 +279,7 @@ static enum format find_format(const void *data, size_t n_bytes)
 
 struct image_at { const void *data; size_t n_bytes; };
 
-/* Find the size of an image in memory from its headers; 0: it has none. */
+/* Find the size of an image in memory from its headers; 0: it has no header. */
 static void measure_image(void *image_at)
 {
 	struct image_at *i = image_at;
@@ -293,7 +293,7 @@ static void measure_image(void *image_at)
 		i->n_bytes = 0;
 }
 
-/* Check the image before parsing, because the parsers own memory and so cannot be guarded. */
+/* Check that the image is readable before parsing it: the parsers own memory, so a fault in them cannot be caught. */
 static bool is_readable_image(const void *data, size_t n_bytes)
 {
 	struct image_at image = { data, n_bytes };
@@ -321,7 +321,8 @@ static CUresult refuse_format(enum format f, const unsigned char *data, char *wh
 	return CUDA_ERROR_INVALID_IMAGE;
 }
 
-/* Print one line per library, and one for images elsewhere: a library often returns an error of its own without the reason. */
+/* Print one line for each library with such images, and one for all others: a library often returns only its own error, without the
+ * reason. */
 static void report_machine_code(const void *image)
 {
 	enum { MAX_LIBRARIES = 16 };
@@ -354,7 +355,7 @@ CUresult soft_image_open(const void *data, size_t n_bytes, struct soft_image *ou
 
 	*out = (struct soft_image){ 0 };
 	if (!is_readable_image(data, n_bytes)) {
-		snprintf(why, why_bytes, "the image at %p is not, or not to its end, in memory that can be read", data);
+		snprintf(why, why_bytes, "the image at %p is not, or not completely, in readable memory", data);
 		return CUDA_ERROR_INVALID_VALUE;
 	}
 	f = find_format(data, n_bytes);

@@ -1,7 +1,7 @@
-/* cu_jit.c — the JIT options of a load call: the buffers for its messages, and the limit of registers.
+/* cu_jit.c — the JIT options of a load call: the buffers for its messages, and the register limit.
  *
- * The option for a buffer's size is the size of the buffer before the call, and the number of bytes written after
- * it.  All other options control a code generator, which an interpreter does not have; they are ignored. */
+ * The value of a buffer-size option is the size of the buffer before the call, and the number of bytes written
+ * after it.  All other options control a code generator, which an interpreter does not have; they are ignored. */
 #include "softcuda/api/code/cu_code_internal.h"
 
 #include <stdio.h>

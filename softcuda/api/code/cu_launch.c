@@ -14,11 +14,11 @@ static uint64_t product(const uint32_t n[3])
 
 static CUresult refuse_empty(const char *name, const uint32_t grid[3], const uint32_t block[3])
 {
-	return soft_refuse(CUDA_ERROR_INVALID_VALUE, "%s: a grid of %ux%ux%u blocks of %ux%ux%u threads: no dimension may be 0", SHOWN_NAME(name),
+	return soft_refuse(CUDA_ERROR_INVALID_VALUE, "%s: a grid of %ux%ux%u blocks of %ux%ux%u threads: a dimension is 0", SHOWN_NAME(name),
 			   grid[0], grid[1], grid[2], block[0], block[1], block[2]);
 }
 
-/* A grid of blocks or a block of threads is too long in one dimension. */
+/* Report a grid of blocks, or a block of threads, that is too large in one dimension. */
 static CUresult refuse_long(const char *name, const char *what, const uint32_t size[3], const uint32_t most[3])
 {
 	unsigned d = 0;
@@ -220,7 +220,7 @@ static CUresult fault_result(gpul_exec_fault_kind kind)
 	return CUDA_ERROR_LAUNCH_FAILED;
 }
 
-/* Called by a worker of the interpreter when a kernel has ended. */
+/* End the operation; called by a worker of the interpreter when the kernel has ended. */
 static void launch_done(void *user, const gpul_exec_fault *fault)
 {
 	struct op *op = user;
@@ -436,7 +436,8 @@ static CUresult set_cluster(unsigned x, unsigned y, unsigned z, gpul_exec_launch
 	return CUDA_SUCCESS;
 }
 
-/* Hints about caches, scheduling and overlap are ignored; attributes that change results are refused. */
+/* Apply a launch attribute.  Hints about caches, scheduling and overlap are ignored; other attributes that are not supported are
+ * refused. */
 static CUresult apply_attribute(const CUlaunchAttribute *a, gpul_exec_launch_config *c)
 {
 	switch ((int)a->id) {

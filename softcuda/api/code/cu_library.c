@@ -58,7 +58,7 @@ static CUresult fill_library(struct library *l, const struct soft_image *image, 
 	return l->handle ? create_kernels(l) : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* no_code: why there are no kernels, or "". */
+/* Create a library from PTX text.  no_code: why it has no kernels, or "". */
 static CUresult load_text(CUlibrary *out, const struct soft_image *image, const char *no_code, const char *name, const struct jit_log *log)
 {
 	struct library *l = calloc(1, sizeof *l);
@@ -108,7 +108,7 @@ static CUresult load_library(CUlibrary *out, const void *data, size_t n_bytes, c
 	return r;
 }
 
-/* Library options are ignored: they describe the ownership of the image's memory, but this call copies the image. */
+/* Check the options.  Library options are ignored: they describe the ownership of the image's memory, but this call copies the image. */
 static CUresult check_options(unsigned n_jit, CUjit_option *jit, void **jit_values, unsigned n,
 			      CUlibraryOption *options, struct jit_log *log)
 {

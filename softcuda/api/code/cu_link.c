@@ -1,11 +1,11 @@
-/* cu_link.c — cuLink*: link the PTX of all inputs to one PTX text, which can be loaded.
+/* cu_link.c — cuLink*: link the PTX of all inputs into one PTX text, which can be loaded.
  *
  *     PTX                         ┐
  *     fatbin, object, library ── its PTX, by loader/image ┴── ptx/link/ptx_link.h ──> PTX
  *
- * All members of a library are linked; NVIDIA's linker links only the members that are referred to.  If they refer to
- * functions that are missing, as libcudadevrt does, only what kernels reach is linked.  Machine code without PTX and LTO
- * code are refused, because only PTX can be interpreted. */
+ * All members of a library are linked; NVIDIA's linker links only the members that are referred to.  If members call
+ * functions that are missing, as those of libcudadevrt do, only the code that kernels reach is linked.  Machine code
+ * without PTX and LTO code are refused, because only PTX can be interpreted. */
 #include "softcuda/api/code/cu_code_internal.h"
 
 #include <stdio.h>
@@ -29,7 +29,7 @@ struct linker {
 	struct jit_log log;
 	GPUL_ARRAY(struct input) inputs;
 	bool adding_library; /* the input that is being added is a library */
-	char *text; /* the result, NUL-terminated; NULL: not complete */
+	char *text; /* the result, NUL-terminated; NULL: not linked yet */
 	size_t text_bytes;
 };
 
@@ -141,7 +141,7 @@ static CUresult add_cubin(struct linker *l, const void *cubin, size_t n_bytes, c
 	}
 }
 
-/* Add one of the images of a unit. */
+/* Add the best image of a unit. */
 static CUresult add_unit(struct linker *l, const gpul_image *all, size_t n, const char *name)
 {
 	const gpul_image *ptx = soft_best_image(GPUL_IMAGE_PTX, all, n), *cubin = soft_best_image(GPUL_IMAGE_CUBIN, all, n);
@@ -229,7 +229,7 @@ EXPORT CUresult cuLinkAddData_v2(CUlinkState handle, CUjitInputType type, void *
 	if (!data || !bytes || (unsigned)type >= CU_JIT_NUM_INPUT_TYPES || l->text)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!soft_is_readable(data, bytes))
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuLinkAddData: not all of the %zu bytes at %p are memory", bytes, data);
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuLinkAddData: not all of the %zu bytes at %p are readable", bytes, data);
 	return add_input(l, type, data, bytes, name ? name : "<input>");
 }
 
@@ -280,7 +280,7 @@ static bool any_kernel(void *context, const char *kernel)
 	return true;
 }
 
-/* Replace a member of a library by the part that kernels reach. */
+/* Replace a member of a library with the part of it that kernels reach. */
 static gpul_status replace_input(struct input *in, gpul_ptx_text *part, gpul_error *err)
 {
 	gpul_ptx_module *module;
@@ -334,7 +334,7 @@ static CUresult link_inputs(struct linker *l, char **text, size_t *text_bytes)
 	return st ? refuse_input(l, &err, CUDA_ERROR_INVALID_PTX) : CUDA_SUCCESS;
 }
 
-/* A single PTX text is not changed, so that messages give the line numbers of that text. */
+/* Keep a single PTX text unchanged, so that messages give its own line numbers. */
 static void keep_only_text(struct linker *l, char **text, size_t *text_bytes)
 {
 	struct input *only = &l->inputs.at[0];

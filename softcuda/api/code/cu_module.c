@@ -30,8 +30,8 @@ static CUresult load_result(gpul_status st)
 	return st == GPUL_ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_PTX;
 }
 
-/* GPULOAD_SOFT_STRICT=1: refuse what NVIDIA's driver would refuse, because its ptxas rejects the PTX or its GPU is older than the
- * .target.  The reason is printed, because most programs report only an error number. */
+/* With GPULOAD_SOFT_STRICT=1, refuse what NVIDIA's driver would refuse, because its ptxas rejects the PTX or its GPU is older
+ * than the .target.  The reason is printed, because most programs report only an error number. */
 static gpul_status check_strict(const gpul_ptx_module *m, const char *text, size_t text_bytes, const char *name, gpul_error *err)
 {
 	const char *strict = secure_getenv("GPULOAD_SOFT_STRICT");
@@ -123,8 +123,8 @@ static CUresult create_functions(struct module *m)
 	return CUDA_SUCCESS;
 }
 
-/* Only kernels on the module's device may access its variables, unless they are managed; NVIDIA's driver does not map them for
- * peers, either. */
+/* Set the access rights to the module's variables.  Only kernels on the module's device may access them, unless they are
+ * managed; NVIDIA's driver does not map them for peers, either. */
 static CUresult set_up_variables(struct module *m)
 {
 	const gpul_exec_program *p = m->code->program;
@@ -297,7 +297,7 @@ EXPORT CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode *mode)
 
 /* ---- functions and variables of a module --------------------------------------------------------------------- */
 
-/* Find the module, which belongs to a context, so that none needs to be current; the lock is held on success. */
+/* Find the module.  No context needs to be current, because the module belongs to one.  The lock is held on success. */
 static CUresult enter_module(CUmodule handle, struct module **out)
 {
 	CUresult r = soft_lock_initialised();

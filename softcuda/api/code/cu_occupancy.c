@@ -1,5 +1,5 @@
-/* cu_occupancy.c — how many blocks fit on a multiprocessor, computed as for a GPU.  The interpreter keeps as many blocks resident,
- * so that a cooperative grid of this size can be launched. */
+/* cu_occupancy.c — how many blocks fit on a multiprocessor, computed as for a GPU.  The interpreter keeps the same number of
+ * blocks resident, so that a cooperative grid of this size can be launched. */
 #include "softcuda/api/code/cu_code_internal.h"
 
 enum { PORTABLE_CLUSTER_BLOCKS = 8, LEAST_SMS = 132 };
@@ -16,7 +16,8 @@ int soft_blocks_per_sm(const struct function *f, int block_threads, size_t dynam
 	return (int)gpul_exec_blocks_per_sm((uint32_t)block_threads, f->info->shared_bytes + (uint32_t)dynamic_shared_bytes);
 }
 
-/* Find the function; unlike other queries of functions these need a current context, as on NVIDIA.  The lock is held on success. */
+/* Find the function.  Unlike other queries of functions, these need a current context, as with NVIDIA's driver.  The lock is held on
+ * success. */
 static CUresult enter_resident(CUfunction handle, struct function **out)
 {
 	struct context *ctx;
@@ -131,7 +132,7 @@ static uint64_t product(unsigned x, unsigned y, unsigned z)
 	return x > most || y > most || z > most ? UINT64_MAX : (uint64_t)x * y * z;
 }
 
-/* Blocks of the cluster that a launch would have; 0: the configuration is wrong. */
+/* The number of blocks in each cluster of a launch; 0: the configuration is invalid. */
 static unsigned cluster_blocks(const CUlaunchConfig *config, const struct function *f)
 {
 	const uint32_t *own = f->info->cluster;
@@ -150,7 +151,7 @@ static CUresult check_config(const CUlaunchConfig *config)
 	if (!config || (config->numAttrs && !config->attrs))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!threads || threads > MAX_BLOCK_THREADS)
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "occupancy: a block of %u x %u x %u threads: it must have 1 to %d", config->blockDimX,
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "occupancy: a block of %u x %u x %u threads; 1 to %d threads are possible", config->blockDimX,
 				   config->blockDimY, config->blockDimZ, MAX_BLOCK_THREADS);
 	return CUDA_SUCCESS;
 }
@@ -160,7 +161,7 @@ static int blocks_of_config(const struct function *f, const CUlaunchConfig *conf
 	return soft_blocks_per_sm(f, (int)(config->blockDimX * config->blockDimY * config->blockDimZ), config->sharedMemBytes);
 }
 
-/* The only limit of the interpreter is the number of resident blocks (residency.c): a cluster may use any multiprocessors. */
+/* The interpreter limits only the number of resident blocks (exec/machine/residency.c): a cluster may use any multiprocessors. */
 EXPORT CUresult cuOccupancyMaxActiveClusters(int *n, CUfunction handle, const CUlaunchConfig *config)
 {
 	struct function *f;

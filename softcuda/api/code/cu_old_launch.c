@@ -1,11 +1,11 @@
-/* cu_old_launch.c — launches of CUDA 3: calls store the block's shape and the parameters in the function, then cuLaunchGrid
- * launches it.  Deprecated since CUDA 4.0, but PyCUDA still calls cuFuncSetBlockShape. */
+/* cu_old_launch.c — the launch calls of CUDA 3: they store the block's shape and the parameters in the function, and
+ * cuLaunchGrid launches it.  Deprecated since CUDA 4.0, but PyCUDA still calls cuFuncSetBlockShape. */
 #include "softcuda/api/code/cu_code_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_OLD_BYTES = 4096 };  /* CUDA Driver API: the most bytes of parameters of these calls */
+enum { MAX_OLD_BYTES = 4096 };  /* CUDA Driver API: the maximum size of the parameters, in bytes */
 
 struct old_launch {
 	unsigned block[3], shared_bytes;

@@ -5,7 +5,7 @@
 
 _Static_assert(sizeof(CUDA_MEM_ALLOC_NODE_PARAMS_v2) == sizeof(CUDA_MEM_ALLOC_NODE_PARAMS), "the members are the same");
 
-/* The parameters of a node, in the form that the function creating its work expects. */
+/* The parameters of a node, as its make_work function expects them. */
 struct any_work {
 	make_work *make;             /* NULL: a node without work of this kind */
 	const void *params;

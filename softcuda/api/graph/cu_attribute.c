@@ -64,8 +64,8 @@ static CUresult set_attribute(struct node *n, CUkernelNodeAttrID id, const CUker
 	case 14:  /* preferred shared memory carveout, since CUDA 12.5 */
 	case 16:  /* NVLink-centric scheduling, since CUDA 13.0 */
 		return store_attribute(n, id, value);
-	case 13:  /* a node that kernels can update, since CUDA 12.4 */
-		return soft_refuse(CUDA_ERROR_NOT_SUPPORTED, "nodes that kernels change are not supported");
+	case 13:  /* a device-updatable node, since CUDA 12.4 */
+		return soft_refuse(CUDA_ERROR_NOT_SUPPORTED, "device-updatable nodes are not supported");
 	default:
 		return CUDA_ERROR_INVALID_VALUE;
 	}

@@ -1,4 +1,4 @@
-/* cu_capture_calls.c — the calls that begin, end and query a stream's capture; stream/capture.c has the rules. */
+/* cu_capture_calls.c — the calls that begin, end and query a stream's capture; stream/cu_capture.c implements the rules. */
 #include "softcuda/api/graph/cu_graph_calls_internal.h"
 
 #include <stdlib.h>
@@ -107,7 +107,7 @@ EXPORT CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *stat
 	return r;
 }
 
-/* The handles of the nodes that the next operation will wait for, and the data of these dependencies; the arrays are the stream's. */
+/* List the nodes that the next operation will wait for, and the data of these dependencies; the arrays belong to the stream. */
 static CUresult list_tips(struct stream *s, const CUgraphNode **nodes, const CUgraphEdgeData **edges)
 {
 	CUgraphNode *list = realloc(s->tip_handles, (s->tips.n + 1) * sizeof *list);
@@ -133,7 +133,7 @@ static CUresult list_tips(struct stream *s, const CUgraphNode **nodes, const CUg
 	return CUDA_SUCCESS;
 }
 
-/* The results other than *status are set only while the stream is capturing. */
+/* Besides *status, the results are set only while the stream is capturing. */
 EXPORT CUresult cuStreamGetCaptureInfo_v3(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
 					  const CUgraphNode **nodes, const CUgraphEdgeData **edges, size_t *n_nodes)
 {

@@ -1,4 +1,4 @@
-/* cu_conditional.c — the calls that make conditional nodes; cu_conditional_op.c runs them. */
+/* cu_conditional.c — the calls that create conditional nodes; cu_conditional_op.c runs them. */
 #include "softcuda/api/graph/cu_graph_calls_internal.h"
 
 #include <stdlib.h>
@@ -36,7 +36,7 @@ static bool is_number_of_bodies(const CUDA_CONDITIONAL_NODE_PARAMS *p)
 	return false;
 }
 
-/* The condition of a handle, which must belong to the graph or to a graph that contains it; NULL: not found. */
+/* Find the condition of a handle, which must belong to the graph or to a graph that contains it; NULL: not found. */
 static struct condition *find_condition(const struct graph *g, CUgraphConditionalHandle handle)
 {
 	struct condition *c = NULL;
@@ -81,7 +81,7 @@ CUresult soft_add_conditional(CUgraphNode *out, CUgraph graph, const CUgraphNode
 		return r;
 	c = find_condition(g, p->handle);
 	if (!c || c->has_node)
-		r = soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuGraphAddNode: the conditional handle is not of this graph or one that contains it, or another node uses it");
+		r = soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuGraphAddNode: the conditional handle is from an unrelated graph, or another node uses it");
 	if (!r)
 		r = soft_find_nodes(g, waits_for, data, n, &list);
 	if (!r)

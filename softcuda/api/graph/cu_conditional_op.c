@@ -10,7 +10,7 @@
 
 struct body_end {
 	struct op op;
-	struct conditional_op *node;     /* a reference */
+	struct conditional_op *node;     /* holds a reference */
 };
 
 static struct graph_exec *choose_body(const struct conditional_op *c)
@@ -38,7 +38,7 @@ static void release_body_end(struct op *op)
 static const struct op_kind body_end_kind = { .ended = end_body, .release = release_body_end,
 					      .bytes = sizeof(struct body_end) };
 
-/* Queue the operations of a body, and one after them. */
+/* Queue the operations of a body, and a body_end operation after them. */
 static CUresult start_body(struct conditional_op *c, const struct graph_exec *x)
 {
 	struct op **op, *end = soft_op_new(c->op.stream, &body_end_kind);
@@ -147,7 +147,7 @@ CUresult soft_conditional_new(const struct node *n, struct conditional_op **out)
 
 struct assign_op {                   /* assigns the first values, at the beginning of a launch */
 	struct op op;
-	struct condition **list;         /* owned, with a reference of each */
+	struct condition **list;         /* the list is owned, and holds a reference to each condition */
 	size_t n;
 };
 

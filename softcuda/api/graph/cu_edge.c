@@ -1,4 +1,4 @@
-/* cu_edge.c — the dependencies between the nodes of a graph, and nodes that are destroyed. */
+/* cu_edge.c — add, remove and list the dependencies between the nodes of a graph; destroy nodes. */
 #include "softcuda/api/graph/cu_graph_calls_internal.h"
 
 #include <string.h>
@@ -10,8 +10,8 @@ bool soft_is_plain_edge(const CUgraphEdgeData *data)
 	return memcmp(data, &plain, sizeof plain) == 0;
 }
 
-/* A dependency may be on part of a kernel: on blocks that have started or have called griddepcontrol.  Here it always waits for
- * the whole kernel, which is allowed.  The data is stored. */
+/* Check the data of dependencies.  A dependency may wait for a part of a kernel: until its blocks have started, or have
+ * executed griddepcontrol. Here it always waits for the whole kernel, which is allowed.  The data is stored. */
 CUresult soft_check_edge_data(const CUgraphEdgeData *data, size_t n)
 {
 	for (size_t i = 0; data && i < n; i++) {
@@ -26,7 +26,7 @@ CUresult soft_check_edge_data(const CUgraphEdgeData *data, size_t n)
 	return CUDA_SUCCESS;
 }
 
-/* Find both ends of a dependency. */
+/* Find the nodes at both ends of a dependency. */
 static bool find_edge(const struct graph *g, CUgraphNode from, CUgraphNode to, struct node **earlier, struct node **later)
 {
 	*earlier = soft_handle_find(HANDLE_NODE, from);
@@ -34,7 +34,7 @@ static bool find_edge(const struct graph *g, CUgraphNode from, CUgraphNode to, s
 	return *earlier && *later && *earlier != *later && (*earlier)->graph == g && (*later)->graph == g;
 }
 
-/* data NULL: all of its bytes are 0. */
+/* True: the dependency exists, with this data (NULL: all of its bytes are 0). */
 static bool has_edge(const struct node *later, const struct node *earlier, const CUgraphEdgeData *data)
 {
 	static const CUgraphEdgeData plain;
@@ -70,7 +70,7 @@ EXPORT CUresult cuGraphAddDependencies_v2(CUgraph graph, const CUgraphNode *from
 		r = soft_find_graph(soft_lock_also_in_callback(), graph, &g);
 	if (r)
 		return r;
-	for (size_t i = 0; !r && i < n; i++)  /* check all before one is added */
+	for (size_t i = 0; !r && i < n; i++)  /* check all dependencies before adding any */
 		if (!find_edge(g, from[i], to[i], &earlier, &later) || soft_nodes_have(&later->waits_for, earlier))
 			r = CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0; !r && i < n; i++)
@@ -97,7 +97,7 @@ EXPORT CUresult cuGraphRemoveDependencies_v2(CUgraph graph, const CUgraphNode *f
 	if (r)
 		return r;
 	if (soft_has_memory_nodes(g))
-		r = soft_refuse(CUDA_ERROR_NOT_SUPPORTED, "graph: it allocates or frees memory, so no dependency can be removed");
+		r = soft_refuse(CUDA_ERROR_NOT_SUPPORTED, "the graph allocates or frees memory, so its dependencies cannot be removed");
 	for (size_t i = 0; !r && i < n; i++)
 		if (!find_edge(g, from[i], to[i], &earlier, &later) || !has_edge(later, earlier, data ? &data[i] : NULL))
 			r = CUDA_ERROR_INVALID_VALUE;
@@ -138,8 +138,8 @@ static void fill_in(struct edges *e, const struct node *earlier, const struct no
 	e->n++;
 }
 
-/* *n_out on entry: the length of the lists (any value without lists); on return: the number of elements that were filled in, or
- * that exist. */
+/* Set *n_out.  On entry: the length of the lists (any value without lists); on return: the number of elements that were
+ * filled in, or, without lists, that exist. */
 static void end_lists(struct edges *e, size_t *n_out)
 {
 	const bool counts = !e->from && !e->to;
@@ -205,7 +205,7 @@ EXPORT CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode handle, CUgraphNode 
 
 	if (r)
 		return r;
-	if (!out && !data) {  /* only the number: Warp queries it for each of a graph's thousands of nodes */
+	if (!out && !data) {  /* only the number is requested: Warp does so for each of a graph's thousands of nodes */
 		*n_out = n->n_dependents;
 		soft_unlock();
 		return CUDA_SUCCESS;
@@ -239,7 +239,7 @@ EXPORT CUresult cuGraphDestroyNode(CUgraphNode handle)
 	if (n->graph->is_captured_now) {
 		r = CUDA_ERROR_INVALID_VALUE;
 	} else if (soft_has_memory_nodes(n->graph)) {
-		r = soft_refuse(CUDA_ERROR_NOT_SUPPORTED, "graph: it allocates or frees memory, so no node can be destroyed");
+		r = soft_refuse(CUDA_ERROR_NOT_SUPPORTED, "the graph allocates or frees memory, so its nodes cannot be destroyed");
 	} else {
 		for (struct link *i = n->graph->nodes.next; i != &n->graph->nodes; i = i->next)
 			remove_edge(CONTAINER(i, struct node, link), n);

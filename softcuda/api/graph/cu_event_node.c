@@ -1,4 +1,4 @@
-/* cu_event_node.c — nodes that record events, or wait for them; stream/event_node.c has their work. */
+/* cu_event_node.c — nodes that record events, or wait for them; stream/cu_stream_event_node.c implements their work. */
 #include "softcuda/api/graph/cu_graph_calls_internal.h"
 
 static CUresult find_event(const void *handle, struct event **out)

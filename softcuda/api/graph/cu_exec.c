@@ -34,7 +34,7 @@ static CUresult new_body(const struct graph *g, struct graph_exec **out);
 
 /* ---- instantiating ---------------------------------------------------------------------------------- */
 
-/* The work of a conditional node, with executable graphs of its bodies. */
+/* Create the work of a conditional node, with executable graphs of its bodies. */
 static CUresult conditional_work(const struct node *n, struct op **out)
 {
 	struct conditional_op *c;
@@ -85,7 +85,7 @@ static CUresult append_child(struct graph_exec *x, struct node *n)
 	return CUDA_SUCCESS;
 }
 
-/* Append a node's step (or its child graph's steps); roots is the step that nodes without predecessors wait for. */
+/* Append a node's step (or its child graph's steps); nodes without predecessors wait for the step `begin`, if has_begin. */
 static CUresult append_node(struct graph_exec *x, struct node *n, bool has_begin, size_t begin)
 {
 	CUresult r;
@@ -172,7 +172,7 @@ static CUresult new_body(const struct graph *g, struct graph_exec **out)
 	return r;
 }
 
-/* A node that waits for itself, after soft_graph_sort() has failed; NULL: there is none. */
+/* A node on a cycle, after soft_graph_sort() has failed; NULL: there is none. */
 static CUgraphNode find_cycle(const struct graph *g)
 {
 	for (struct link *i = g->nodes.next; i != &g->nodes; i = i->next) {
@@ -317,7 +317,7 @@ EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *out, CUgraph graph, uns
 	return flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD ? CUDA_ERROR_INVALID_VALUE : instantiate(out, graph, flags, &bad, &why);
 }
 
-/* The interfaces of CUDA 10 and 11 have a text for the reason of a failure. */
+/* The interfaces of CUDA 10 and 11 also have a buffer for the reason of a failure. */
 EXPORT CUresult cuGraphInstantiate_v2(CUgraphExec *out, CUgraph graph, CUgraphNode *error_node, char *text, size_t text_bytes)
 {
 	CUgraphInstantiateResult why;
@@ -379,7 +379,7 @@ EXPORT CUresult cuGraphExecGetFlags(CUgraphExec handle, cuuint64_t *flags)
 
 /* ---- launching -------------------------------------------------------------------------------------- */
 
-/* A capture of a launch gets a node with a copy of the executable graph. */
+/* If the launch is captured, add a node with a copy of the executable graph. */
 static CUresult capture_launch(struct stream *s, const struct graph_exec *x)
 {
 	static const struct node_list none;
@@ -463,7 +463,7 @@ static CUresult launch_exec(struct stream *s, struct graph_exec *x)
 	expect_memory(x);
 	last = op[n - 1];
 	last->refs++;
-	x->last = last;  /* before the call, which may release the lock */
+	x->last = last;  /* set before the call, which may release the lock */
 	r = soft_ops_submit(op, n, x->waits, x->n_waits, before);
 	if (r) {  /* nothing was queued, and the lock was held all the time */
 		x->last = before;

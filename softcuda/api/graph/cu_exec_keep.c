@@ -5,13 +5,13 @@
 #include <stdlib.h>
 
 struct kept_objects {
-	unsigned refs;               /* one for each operation that holds the objects */
+	unsigned refs;               /* number of references: one for each operation that holds the objects */
 	struct user_objects list;
 };
 
 struct keep_op {
 	struct op op;
-	struct kept_objects *objects;  /* a reference; NULL: the launch has ended */
+	struct kept_objects *objects;  /* holds a reference; NULL: the launch has ended */
 };
 
 static void unref_objects(struct kept_objects *k)
@@ -28,7 +28,8 @@ static bool copy_keep(struct op *op)
 	return true;
 }
 
-/* An executable graph refers to the end of its newest launch; that reference must not keep the objects alive. */
+/* Release the objects when the launch ends: the executable graph still refers to this operation, but must not keep the objects
+ * alive. */
 static void drop_objects(struct op *op)
 {
 	struct kept_objects *k = CONTAINER(op, struct keep_op, op)->objects;
@@ -59,7 +60,7 @@ const struct user_objects *soft_exec_objects(const struct graph_exec *x)
 	return &CONTAINER(x->steps[x->n_steps - 1].work, const struct keep_op, op)->objects->list;
 }
 
-/* The user objects of a graph and of the graphs in its nodes. */
+/* Collect the user objects of a graph and of the graphs in its nodes. */
 static bool collect_objects(struct user_objects *list, const struct graph *g)
 {
 	bool done = soft_user_objects_copy(list, &g->objects);

@@ -104,7 +104,7 @@ static CUgraphExecUpdateResult compare_launch(const struct op *old, const struct
 							      : CU_GRAPH_EXEC_UPDATE_SUCCESS;
 }
 
-/* Only copies of one dimension may change, and the memory stays on the same side. */
+/* Only one-dimensional copies may change, and neither end may change between memory of this driver and other memory. */
 static CUgraphExecUpdateResult compare_copy(const struct op *old, const struct op *work)
 {
 	const struct copy *a = &CONTAINER(old, const struct copy_op, op)->copy, *b = &CONTAINER(work, const struct copy_op, op)->copy;
@@ -208,7 +208,7 @@ static CUgraphExecUpdateResult compare(const struct graph_exec *a, struct exec_p
 	return r;
 }
 
-/* The steps get new work, but keep their nodes, so that later calls with these nodes find them. */
+/* Copy the nodes of the old steps to the new ones, so that later calls with these nodes find the steps. */
 static void keep_nodes(const struct graph_exec *to, const struct graph_exec *from)
 {
 	for (size_t i = 0; i < to->n_steps && i < from->n_steps; i++) {
@@ -245,7 +245,7 @@ static void take_over_first(struct graph_exec *x, const struct graph_exec *from)
 	soft_exec_set_work(&x->steps[0], from->steps[0].work);
 }
 
-/* child NULL: g replaces all of x; else it replaces the part of x that was a child graph. */
+/* Replace all of x (child NULL), or the part of x that was a child graph, by g. */
 static CUresult update(struct graph_exec *x, const struct exec_child *child, struct graph *g, CUgraphExecUpdateResultInfo *info)
 {
 	const struct exec_part part = child ? child->part : whole(x);

@@ -1,10 +1,10 @@
-/* cu_graph.c — create, copy, query and destroy graphs; nodes that are empty, and the order of nodes. */
+/* cu_graph.c — create, copy, query and destroy graphs, and list their nodes. */
 #include "softcuda/api/graph/cu_graph_calls_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* An H200 accepts calls for nodes of these types in functions that the driver calls. */
+/* Take the lock for a call about a type of node.  An H200 allows such calls in a callback for the types listed here. */
 CUresult soft_lock_for_type(CUgraphNodeType type)
 {
 	switch (type) {
@@ -89,7 +89,7 @@ EXPORT CUresult cuGraphCreate(CUgraph *out, unsigned int flags)
 	return r;
 }
 
-/* A graph that belongs to a node is destroyed with the node; a graph that is being captured, by the caller of cuStreamEndCapture. */
+/* A graph in a node is destroyed with the node; a graph that is being captured, by the caller of cuStreamEndCapture. */
 EXPORT CUresult cuGraphDestroy(CUgraph handle)
 {
 	struct graph *g;
@@ -132,7 +132,8 @@ static void fill_in(struct filler *f, const struct node *n)
 	f->n++;
 }
 
-/* *n_out on entry: the length of the caller's list; on return: the number of nodes that it received, or that exist. */
+/* Set *n_out.  On entry: the length of the caller's list; on return: the number of nodes that it received, or, without a list,
+ * that exist. */
 static void end_list(const struct filler *f, size_t *n_out)
 {
 	for (size_t i = f->n; f->out && i < f->room; i++)

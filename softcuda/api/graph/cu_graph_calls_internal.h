@@ -9,15 +9,15 @@
 /* One operation of an executable graph, in the order in which a launch queues them.  The first step waits for the
  * stream's earlier work; the stream's later work waits for the last step. */
 struct exec_step {
-	struct op *work;             /* a reference; for a marker (an empty or disabled node, or a fork or join): no work */
-	struct op *disabled;         /* the work of a disabled node, a reference; NULL: enabled */
+	struct op *work;             /* holds a reference; for a marker (an empty or disabled node, or a fork or join): no work */
+	struct op *disabled;         /* holds a reference to the work of a disabled node; NULL: enabled */
 	CUgraphNodeType type;
 	uint64_t node_id;            /* 0: no node */
-	uint64_t cloned_from;        /* id of the node that the node is a copy of; 0: none */
+	uint64_t cloned_from;        /* id of the node from which the node was cloned; 0: none */
 	CUgraphNode node;            /* the handle of the node */
 };
 
-/* The steps and waits [first, end) of a graph. */
+/* The part of the lists of an executable graph that comes from one graph: steps and waits [first, end). */
 struct exec_part { size_t first_step, end_step, first_wait, end_wait; };
 
 struct exec_child { /* a node with a child graph */
@@ -26,24 +26,24 @@ struct exec_child { /* a node with a child graph */
 };
 
 struct graph_exec {
-	unsigned refs;               /* its handle, or the operations of a conditional node */
+	unsigned refs;               /* number of references: from its handle, or from the operations of a conditional node */
 	void *handle;
 	struct exec_step *steps;
 	struct op_wait *waits;
 	struct exec_child *children;
 	size_t n_steps, steps_room, n_waits, waits_room, n_children, children_room;
-	struct exec_part graph;      /* without the steps before and after the graph */
-	struct op *last;             /* the end of the newest launch, a reference: launches run one after another */
+	struct exec_part graph;      /* the whole graph, without the steps added before and after it */
+	struct op *last;             /* holds a reference to the last operation of the newest launch: the next launch waits for it */
 	void *only_of;               /* handle of the source graph if it may be instantiated only once; NULL: any other graph */
 	cuuint64_t flags;
 };
 
-/* The work of a conditional node: it runs one of the bodies, or the only one again and again. */
+/* The work of a conditional node: it runs one of its bodies, or repeats its only body. */
 struct conditional_op {
 	struct op op;
-	struct condition *condition; /* a reference */
+	struct condition *condition; /* holds a reference */
 	CUgraphConditionalNodeType type;
-	struct graph_exec **bodies;  /* references */
+	struct graph_exec **bodies;  /* holds a reference to each */
 	unsigned n_bodies;
 };
 extern const struct op_kind soft_conditional_kind;
@@ -78,7 +78,7 @@ CUresult soft_add_node(CUgraphNode *out, CUgraph graph, const CUgraphNode *waits
 CUresult soft_set_node(CUgraphNode handle, CUgraphNodeType type, make_work *make, const void *params, CUcontext ctx);
 CUresult soft_set_exec_node(CUgraphExec exec, CUgraphNode handle, CUgraphNodeType type, make_work *make, const void *params,
 			    CUcontext ctx);
-/* The current context, if it has no fault. */
+/* Get the current context; its fault, if it has one, is returned as an error. */
 CUresult soft_current_context(struct context **out);
 
 /* ---- the kinds of nodes with calls of their own ------------------------------------------------------------ */
@@ -94,8 +94,8 @@ CUresult soft_add_conditional(CUgraphNode *out, CUgraph graph, const CUgraphNode
 
 /* ---- executable graphs: the caller holds the lock ---------------------------------------------------------- */
 
-/* *bad: the handle of a node of a cycle, or NULL. */
-CUresult soft_exec_new(struct graph *g, cuuint64_t flags, struct graph_exec **out, CUgraphNode *bad);  /* without a handle */
+/* Instantiate g.  *bad: the handle of a node on a cycle, or NULL. */
+CUresult soft_exec_new(struct graph *g, cuuint64_t flags, struct graph_exec **out, CUgraphNode *bad);  /* creates no handle */
 void soft_exec_unref(struct graph_exec *x);
 /* Create operations of s from the steps; the caller releases them.  room: extra elements to allocate in the list. */
 CUresult soft_exec_copy_steps(const struct graph_exec *x, struct stream *s, size_t room, struct op ***out);
@@ -115,9 +115,9 @@ CUresult soft_exec_keep_objects(struct graph_exec *x, const struct graph *g);
 CUresult soft_exec_replace_objects(struct graph_exec *x, const struct graph_exec *from, bool is_part);
 const struct user_objects *soft_exec_objects(const struct graph_exec *x);
 bool soft_exec_is_keep(const struct exec_step *step);
-/* The work of a conditional node, without bodies. */
+/* Create the work of a conditional node, without its bodies. */
 CUresult soft_conditional_new(const struct node *n, struct conditional_op **out);
-/* The operation before a graph: it assigns the first values of conditions. */
+/* Create the operation that runs before a graph and assigns the first values of its conditions. */
 CUresult soft_assign_work(const struct graph *g, struct op **out);  /* *out NULL: nothing to assign */
 /* True: the graph has a condition that no node uses. */
 bool soft_has_unused_condition(const struct graph *g);

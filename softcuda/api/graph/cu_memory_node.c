@@ -1,4 +1,4 @@
-/* cu_memory_node.c — nodes that allocate and free memory; memory/graph_memory.c has the memory. */
+/* cu_memory_node.c — nodes that allocate and free memory; memory/cu_graph_memory.c implements their work. */
 #include "softcuda/api/graph/cu_graph_calls_internal.h"
 
 static struct device *device_of(const CUmemLocation *l)  /* NULL: there is no such device */
@@ -6,7 +6,7 @@ static struct device *device_of(const CUmemLocation *l)  /* NULL: there is no su
 	return l->id >= 0 && l->id < soft.n_devices ? &soft.device[l->id] : NULL;
 }
 
-/* Check where the memory is to be; its context becomes *out. */
+/* Check the location of the memory, and find its context. */
 static CUresult check_place(const CUDA_MEM_ALLOC_NODE_PARAMS *p, struct context **out)
 {
 	const CUmemPoolProps *props = &p->poolProps;

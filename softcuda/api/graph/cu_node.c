@@ -1,6 +1,7 @@
 /* cu_node.c — add nodes to a graph, read and change their parameters, also in an executable graph.
  *
- * For each type one function makes the node's work from the parameters, and one makes the parameters from the work. */
+ * For each type of node, one function creates the work from the parameters, and one restores the parameters from the
+ * work. */
 #include "softcuda/api/graph/cu_graph_calls_internal.h"
 
 #include <stdlib.h>
@@ -53,7 +54,7 @@ CUresult soft_add_node(CUgraphNode *out, CUgraph graph, const CUgraphNode *waits
 	return r;
 }
 
-/* Launch attributes that are part of the work stay. */
+/* Keep the launch attributes that are part of the old work. */
 static void keep_attributes(struct op *work, const struct op *old)
 {
 	if (work->kind == &soft_launch_kind && old->kind == &soft_launch_kind)
@@ -118,7 +119,7 @@ CUresult soft_make_kernel(const void *params, CUcontext handle, struct op **out)
 	};
 
 	(void)handle;
-	/* A kernel's handle takes the place of a function's handle. */
+	/* a CUkernel may be passed in place of a CUfunction */
 	return r ? r : soft_launch_new(ctx, NULL, p->func ? p->func : (CUfunction)p->kern, &c, p->kernelParams, p->extra, out);
 }
 
@@ -155,7 +156,7 @@ EXPORT CUresult cuGraphAddKernelNode(CUgraphNode *out, CUgraph graph, const CUgr
 	return cuGraphAddKernelNode_v2(out, graph, waits_for, n, &p);
 }
 
-/* The addresses of the copied arguments, which the node owns. */
+/* Set the list of addresses of the copied arguments; the node owns both. */
 static bool point_to_arguments(struct node *n)
 {
 	const struct launch_op *l = CONTAINER(n->work, struct launch_op, op);
@@ -254,7 +255,7 @@ EXPORT CUresult cuGraphAddMemcpyNode(CUgraphNode *out, CUgraph graph, const CUgr
 	return soft_add_node(out, graph, waits_for, NULL, n, CU_GRAPH_NODE_TYPE_MEMCPY, soft_make_copy, params, ctx);
 }
 
-/* Addresses are unified, so the kinds of memory are not kept. */
+/* The kinds of memory that the caller gave are not kept, because addresses are unified. */
 EXPORT CUresult cuGraphMemcpyNodeGetParams(CUgraphNode handle, CUDA_MEMCPY3D *out)
 {
 	struct node *n;

@@ -1,4 +1,4 @@
-/* cu_value_node.c — nodes that wait for values of words and write words; memory/value.c has their work. */
+/* cu_value_node.c — nodes that wait for words in memory and write them; memory/cu_value.c implements their work. */
 #include "softcuda/api/graph/cu_graph_calls_internal.h"
 
 CUresult soft_make_values(const void *params, CUcontext handle, struct op **out)

@@ -37,7 +37,7 @@ static CUresult stage_source(struct copy *c)
 	return CUDA_SUCCESS;
 }
 
-/* The operation refers to the arrays at its ends until it is released. */
+/* Hold references to the arrays at both ends until the operation is released. */
 static void keep_arrays(struct copy *c)
 {
 	if (c->dst_array)

@@ -7,7 +7,7 @@ static CUresult check_attributes(int order, unsigned flags)
 {
 	if (order < CU_MEMCPY_SRC_ACCESS_ORDER_STREAM || order > CU_MEMCPY_SRC_ACCESS_ORDER_ANY ||
 	    flags & ~(unsigned)CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE)
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "batch of copies: access order %d, flags %u", order, flags);
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "batch of copies: access order %d or flags %u not supported", order, flags);
 	return CUDA_SUCCESS;
 }
 
@@ -16,7 +16,7 @@ static enum when when_of(int order)
 	return order == CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL ? STAGED : QUEUED;
 }
 
-/* CUDA Driver API: a batch needs a stream other than the legacy one. */
+/* True: the stream is the legacy stream, which a batch must not use (CUDA Driver API). */
 static bool is_legacy(CUstream stream)
 {
 	return !stream || stream == CU_STREAM_LEGACY;
@@ -46,7 +46,7 @@ static CUresult check_batch(size_t n, const CUmemcpyAttributes *attributes, cons
 	return r;
 }
 
-/* failed: receives the index of the copy that failed, or SIZE_MAX if the error is not about one copy. */
+/* Queue all copies.  *failed receives the index of the copy that failed, or SIZE_MAX if the error is not about one copy. */
 static CUresult copy_all(const CUdeviceptr *dst, const CUdeviceptr *src, const size_t *bytes, size_t n, const CUmemcpyAttributes *attributes,
 			 const size_t *index, size_t n_attributes, size_t *failed, CUstream stream)
 {
@@ -96,7 +96,7 @@ struct end {
 	size_t x, y, z, pitch, height;
 };
 
-/* The element size, in which an operand is measured; 1 if no operand is an array. */
+/* Get the element size, which is the unit of an operand's extents; 1 if no operand is an array. */
 static CUresult find_element(const CUmemcpy3DOperand *o, size_t *element_bytes)
 {
 	struct array *a;

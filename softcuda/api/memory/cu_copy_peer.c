@@ -73,7 +73,8 @@ static CUresult check_pair(CUcontext dst, CUcontext src)
 	return r;
 }
 
-/* before: the current context waits for the contexts of dst and src; otherwise both wait for the current context. */
+/* Order the copy with the work of the contexts.  before: the current context waits for the contexts of dst and src; otherwise
+ * both wait for the current context. */
 static CUresult order_contexts(CUcontext dst, CUcontext src, bool before)
 {
 	struct context *ctx, *pair[2];

@@ -5,7 +5,7 @@
 
 enum {
 	PAGE_BYTES = 2 << 20,
-	BLOCK_BYTES = 32 << 20,  /* memory that graphs reserve and use is counted in blocks of an H200's size */
+	BLOCK_BYTES = 32 << 20,  /* unit in which the memory of graphs is counted, as on an H200 */
 };
 
 size_t soft_graph_memory_rounded(size_t bytes)
@@ -18,7 +18,8 @@ uint64_t soft_graph_memory_blocks(const struct device *d)
 	return (d->graph_live_bytes + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
 }
 
-/* A GPU keeps freed memory mapped for the next launches until cuDeviceGraphMemTrim(), so it counts as used and reserved. */
+/* Change the number of live bytes, and raise the bytes used and reserved: a GPU keeps freed memory mapped for the
+ * next launches until cuDeviceGraphMemTrim(), so it counts as used and reserved. */
 static void count_live(struct device *d, int64_t bytes)
 {
 	uint64_t *n = d->graph_memory;
@@ -39,7 +40,7 @@ uint32_t soft_graph_memory_unwritable(const struct graph_memory *m)
 	return m->readers & ~m->writers;
 }
 
-/* The allocation is freed with its context, or when its last reference is dropped. */
+/* Give up the addresses of an allocation that is freed with its context, or whose last reference is dropped. */
 void soft_graph_memory_unmap(struct allocation *a)
 {
 	struct graph_memory *m = a->graph;

@@ -187,7 +187,7 @@ EXPORT CUresult cuMemHostUnregister(void *memory)
 	if (!memory || r != CUDA_ERROR_INVALID_VALUE)
 		return r;
 	soft_lock();
-	known = soft_allocation_at((uintptr_t)memory);  /* true: not the start of a registered region */
+	known = soft_allocation_at((uintptr_t)memory);  /* true: the address is within a region, but not its start */
 	soft_unlock();
 	return known ? r : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
 }

@@ -29,7 +29,7 @@ static void *address_of(const struct allocation *a)
 static bool write_touched(int fd, const char *bytes, size_t n)
 {
 	enum { AT_ONCE = 512 };
-	const uint64_t touched = UINT64_C(3) << 62;  /* in memory, or swapped out: proc_pid_pagemap(5) */
+	const uint64_t touched = UINT64_C(3) << 62;  /* the page is in memory or swapped out: proc_pid_pagemap(5) */
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), n_pages = (n + page - 1) / page, skipped = 0;
 	uint64_t entries[AT_ONCE];
 	bool written = true;
@@ -241,7 +241,7 @@ EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr address)
 	a = find_opened_at(address);
 	if (a && a->n_opened == 1) {
 		soft_context_wait(a->ctx);  /* otherwise kernels of the context would fault */
-		a = find_opened_at(address);     /* again: another thread may have closed it meanwhile */
+		a = find_opened_at(address);     /* find it again: another thread may have closed it meanwhile */
 	}
 	if (!a)
 		r = CUDA_ERROR_INVALID_VALUE;

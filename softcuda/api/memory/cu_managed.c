@@ -53,7 +53,7 @@ static CUresult check_location(CUmemLocation l, bool nodes_too, CUmemLocation *o
 	return CUDA_SUCCESS;
 }
 
-/* The location of a device ordinal, as the older calls have it. */
+/* The location of a device ordinal, for the older calls, which have an ordinal as parameter. */
 static CUmemLocation location_of(CUdevice device)
 {
 	return device == CU_DEVICE_CPU ? (CUmemLocation){ .type = CU_MEM_LOCATION_TYPE_HOST }
@@ -247,7 +247,7 @@ EXPORT CUresult cuMemPrefetchBatchAsync(CUdeviceptr *address, size_t *bytes, siz
 	return queue_batch(&(struct batch){ address, bytes, n, location, index, n_locations }, flags, stream, "cuMemPrefetchBatchAsync");
 }
 
-/* The contents of discarded memory are unspecified, so they can stay as they are. */
+/* Changes no bytes, because the contents of discarded memory are unspecified. */
 EXPORT CUresult cuMemDiscardBatchAsync(CUdeviceptr *address, size_t *bytes, size_t n, unsigned long long flags, CUstream stream)
 {
 	return queue_batch(&(struct batch){ .address = address, .bytes = bytes, .n = n }, flags, stream, "cuMemDiscardBatchAsync");
@@ -273,8 +273,9 @@ EXPORT CUresult cuStreamAttachMemAsync(CUstream stream, CUdeviceptr address, siz
 	if (!a || !a->managed || address != a->base || (bytes && bytes != a->bytes) ||
 	    (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST && flags != CU_MEM_ATTACH_SINGLE) ||
 	    (flags == CU_MEM_ATTACH_SINGLE && s == ctx->legacy))
-		r = soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuStreamAttachMemAsync: %zu bytes at %#llx, flags %u: needs all bytes of managed memory (or 0), and "
-				"CU_MEM_ATTACH_SINGLE a stream that was created", bytes, address, flags);
+		r = soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuStreamAttachMemAsync: %zu bytes at %#llx, flags %u: needs the start "
+				"of managed memory, with its size or 0; CU_MEM_ATTACH_SINGLE cannot use the legacy stream",
+				bytes, address, flags);
 	if (!r)
 		r = queue_nothing(s, "cuStreamAttachMemAsync");
 	soft_unlock();

@@ -1,15 +1,15 @@
-/* cu_managed_internal.h — the advice that a program gave for parts of managed memory.  CPU and kernels use the same pages, so advice
- * and prefetches move nothing; they are stored because programs can query them. */
+/* cu_managed_internal.h — the advice and prefetch location that a program set for each part of managed memory.  CPU and kernels use
+ * the same pages, so advice and prefetches move nothing; they are stored because programs can query them. */
 #ifndef GPULOAD_SOFTCUDA_API_MEMORY_CU_MANAGED_INTERNAL_H
 #define GPULOAD_SOFTCUDA_API_MEMORY_CU_MANAGED_INTERNAL_H
 
 #include "softcuda/api/memory/cu_memory_internal.h"
 
-struct managed_span {                /* from its offset to that of the next span */
+struct managed_span {                /* extends from its offset to the offset of the next span */
 	size_t offset;               /* in the allocation; a multiple of the page size */
 	bool read_mostly;
 	CUmemLocation preferred;     /* type 0: none */
-	CUmemLocation prefetched;    /* the last location; type 0: never */
+	CUmemLocation prefetched;    /* location of the last prefetch; type 0: never prefetched */
 	uint32_t accessed_by;        /* bit d: device d */
 	bool accessed_by_cpu;
 };
@@ -25,7 +25,7 @@ struct managed_range { struct managed_span *first, *end; };
  * ends, so that the result can be changed; otherwise the spans may extend beyond the range.  CUDA_ERROR_INVALID_VALUE: not
  * managed memory. */
 CUresult soft_managed_find(const struct allocation *a, CUdeviceptr address, size_t bytes, bool split, struct managed_range *out);
-/* Store one attribute of the spans. */
+/* Store the value of one attribute of the spans in the caller's memory. */
 CUresult soft_managed_attribute(const struct managed_range *r, CUmem_range_attribute attribute, void *data, size_t data_bytes);
 
 #endif

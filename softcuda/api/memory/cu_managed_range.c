@@ -1,4 +1,4 @@
-/* cu_managed_range.c — the parts of managed memory with different advice, and their attributes. */
+/* cu_managed_range.c — divide managed memory into spans with the same advice, and query their attributes. */
 #include "softcuda/api/memory/cu_managed_internal.h"
 
 #include <stdlib.h>

@@ -35,7 +35,7 @@ static const char *call_name(enum allocation_kind kind)
 	return labels[kind];
 }
 
-/* True: the allocation counts in the device's allocated bytes.  Memory of another process counts there. */
+/* True: the allocation counts in the device's allocated bytes.  Memory of another process is counted by that process. */
 static bool is_counted(const struct allocation *a)
 {
 	return a->kind == ALLOC_DEVICE || (a->pool && a->pool->device);
@@ -122,7 +122,7 @@ void soft_update_pool_rights(const struct pool *p)
 	}
 }
 
-/* True: cuMemAlloc allocations from this size on occupy whole GPU pages that contain nothing else. */
+/* True for large allocations of cuMemAlloc: they occupy whole GPU pages, which contain nothing else. */
 static bool has_own_pages(const struct allocation *a)
 {
 	return a->kind == ALLOC_DEVICE && a->bytes >= 2 * HUGE_PAGE;
@@ -178,8 +178,9 @@ CUresult soft_allocation_enter(struct context *ctx, struct allocation *a, unsign
 	return CUDA_SUCCESS;
 }
 
-/* An allocation of cuMemAlloc shares no page with another, because cuIpcGetMemHandle replaces its pages by those
- * of a file.  Large allocations request huge pages: the first access to 64 MiB took 15 ms instead of 128 ms. */
+/* Allocate the pages of a.  Allocations of cuMemAlloc share no page, because cuIpcGetMemHandle replaces its
+ * pages by those of a file.  Large allocations request huge pages: the first access to 64 MiB took 15 ms instead
+ * of 128 ms. */
 static bool allocate_pages(struct allocation *a)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), align = page, zone = gpul_memcheck_red_zone(a->bytes);
@@ -220,7 +221,7 @@ static void free_pages(struct allocation *a)
 	} else if (a->in_file.next) {
 		soft_pool_file_unmap(a);
 	} else if (a->kind == ALLOC_IPC) {
-		gpul_exec_machine_settle(soft.machine);  /* otherwise a kernel of another context could crash */
+		gpul_exec_machine_settle(soft.machine);  /* wait for accesses: otherwise a kernel of another context could crash */
 		munmap(memory, a->bytes);
 	} else if (a->kind != ALLOC_REGISTERED && (!a->shared || unshare_pages(a)) && !gpul_memcheck_keep(a->base, a->block)) {
 		gpul_arena_give(a->block);
@@ -433,7 +434,7 @@ CUresult soft_refuse_free(const char *call, uint64_t address, unsigned kinds)
 	return soft_refuse(r, "%s: no allocation of CUDA is at %#llx", call, (unsigned long long)address);
 }
 
-/* Waits for the work of the allocation's context, as on a GPU, because kernels that use the memory would fault. */
+/* Wait for the work of the allocation's context, as on a GPU, because kernels that use the memory would fault. */
 CUresult soft_free_at(uint64_t address, unsigned kinds)
 {
 	struct context *ctx;
@@ -448,7 +449,7 @@ CUresult soft_free_at(uint64_t address, unsigned kinds)
 	a = soft_allocation_at(address);
 	if (a)
 		soft_context_wait(a->ctx);
-	a = soft_allocation_at(address);  /* again: another thread may have freed it meanwhile */
+	a = soft_allocation_at(address);  /* find it again: another thread may have freed it while the lock was released */
 	if (a && a->base == address && a->graph && kinds & FREED_BY(ALLOC_DEVICE) && a->graph->will_be_live && a->graph->is_live) {
 		a->graph->will_be_live = false;
 		soft_graph_memory_set_live(a->graph, false);
@@ -508,7 +509,7 @@ EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdevi
 	CUresult r;
 
 	if (soft_is_in_callback())
-		return soft_answer(CUDA_ERROR_NOT_PERMITTED, "cuMemGetAddressRange in a function that the driver calls: libgomp makes this call to learn "
+		return soft_answer(CUDA_ERROR_NOT_PERMITTED, "cuMemGetAddressRange in a callback: libgomp makes this call to learn "
 							     "that it is in one");
 	r = soft_enter(&ctx);
 	if (r)

@@ -20,9 +20,9 @@ struct pool {
 	CUmemAllocationType type;
 	bool is_default;
 	uint32_t readers, writers;   /* bit d: device d may use the memory, besides the pool's own device */
-	int no_reuse[3];             /* not 0: a setting for reuse is off (cu_pool_attribute.c) */
+	int no_reuse[3];             /* settings for the reuse of freed memory; not 0: off (cu_pool_attribute.c) */
 	uint64_t threshold;          /* CU_MEMPOOL_ATTR_RELEASE_THRESHOLD */
-	uint64_t max_bytes;          /* of all allocations together; 0: no limit */
+	uint64_t max_bytes;          /* limit of all allocations together; 0: no limit */
 	uint64_t bytes;              /* allocated now */
 	uint64_t high[2];            /* maximum bytes since the attributes RESERVED_MEM_HIGH, USED_MEM_HIGH were set to 0 */
 	unsigned n_allocations;
@@ -38,10 +38,10 @@ struct allocation {
 	struct managed *managed;     /* advice for managed memory (cu_managed_range.c); NULL: other memory */
 	enum allocation_kind kind;
 	unsigned flags;              /* CU_MEMHOSTALLOC_* or CU_MEMHOSTREGISTER_* */
-	struct arena_block *block;   /* returned to the arena when freed; NULL: other memory */
+	struct arena_block *block;   /* the block of an arena that contains the memory; or NULL */
 	size_t block_bytes;          /* size of the block, which starts at base */
 	uint64_t base;
-	size_t bytes;                /* as the caller requested */
+	size_t bytes;                /* size that the caller requested */
 	uint64_t id;
 	bool sync_memops;
 	bool free_is_queued;             /* cuMemFreeAsync is queued */
@@ -49,7 +49,7 @@ struct allocation {
 	unsigned char ipc_id[16];    /* ALLOC_IPC: the id of the owner's file */
 	struct graph_memory *graph;  /* ALLOC_GRAPH; else NULL */
 	unsigned n_opened;           /* ALLOC_IPC: calls of cuIpcOpenMemHandle without cuIpcCloseMemHandle */
-	struct link in_file;         /* in the pool's file: its allocations in the order of their offsets */
+	struct link in_file;         /* in pool->file->allocations, in the order of the offsets */
 	size_t offset;               /* in that file */
 	unsigned exported;           /* row + 1 in the file's table of exported allocations; 0: none */
 };
@@ -68,12 +68,12 @@ CUresult soft_allocate(struct context *ctx, enum allocation_kind kind, size_t by
 		       unsigned flags, struct allocation **out);  /* the caller holds the lock */
 /* Like the previous function, but from a pool that need not be the current pool of the context's device. */
 CUresult soft_pool_allocate(struct pool *p, struct context *ctx, size_t bytes, struct allocation **out);
-/* Register a managed variable of a module, whose memory belongs to the program; appended to `list`. */
+/* Register a managed variable of a module, whose memory the program owns, and append it to `list`. */
 CUresult soft_variable_enter(struct context *ctx, uint64_t base, size_t bytes, struct link *list);
 void soft_variable_free(struct allocation *a);
 /* Update which devices may use the pool's allocations; the caller holds the lock. */
 void soft_update_pool_rights(const struct pool *p);
-/* True: memory of the CPU, as attribute queries of its addresses report. */
+/* True: queries of the attributes of its addresses report host memory. */
 bool soft_is_on_host(const struct allocation *a);
 /* Update which devices may use the context's allocations; the caller holds the lock. */
 void soft_update_peers(struct context *owner);
@@ -112,19 +112,19 @@ void soft_peer_forget(struct context *ctx);
 /* ---- cu_graph_memory.c: the caller holds the lock -------------------------------------------- */
 
 struct graph_memory {
-	unsigned refs;               /* one for each node, operation and caller, and one while it is live */
+	unsigned refs;               /* number of references: one for each node, operation and caller, and one while it is live */
 	struct allocation *allocation;  /* owned; NULL: freed with its context */
 	bool is_live;                /* devices may access it now */
-	bool will_be_live;           /* ... after all work that is queued now */
+	bool will_be_live;           /* devices may access it after all work that is queued now */
 	bool is_freed_by_node;
 	uint32_t readers, writers;   /* bit d: device d */
 	CUDA_MEM_ALLOC_NODE_PARAMS params;
-	CUmemAccessDesc *descs;      /* of params, owned */
+	CUmemAccessDesc *descs;      /* owned; params refers to them */
 };
 
 struct memory_op {
 	struct op op;
-	struct graph_memory *memory; /* a reference */
+	struct graph_memory *memory; /* holds a reference */
 };
 
 extern const struct op_kind soft_graph_alloc_kind, soft_graph_free_kind;
@@ -134,9 +134,9 @@ CUresult soft_graph_memory_new(struct context *ctx, const CUDA_MEM_ALLOC_NODE_PA
 void soft_graph_memory_unref(struct graph_memory *m);
 struct graph_memory *soft_graph_memory_at(uint64_t address);   /* NULL: no such memory starts there */
 bool soft_graph_memory_fits(const struct graph_memory *m);     /* false: the device has no memory for it */
-/* s NULL: the work of a graph's node. */
+/* Create the operation of this kind for the memory; s NULL: it is the work of a graph node. */
 CUresult soft_graph_memory_work(const struct op_kind *kind, struct stream *s, struct graph_memory *m, struct op **out);
-/* cuMemAllocAsync in a capture, and cuMemFreeAsync of a graph's memory. */
+/* For streams that are capturing: cuMemAllocAsync, and cuMemFreeAsync of a graph's memory. */
 CUresult soft_graph_memory_capture(struct stream *s, size_t bytes, CUdeviceptr *out);
 CUresult soft_graph_memory_free_async(struct stream *s, struct graph_memory *m);
 void soft_graph_memory_free(struct graph_memory *m);
@@ -154,11 +154,11 @@ void soft_graph_memory_unmap(struct allocation *a);
 CUresult soft_pool_find(CUmemoryPool handle, struct pool **out);
 /* The pool of cuMemAllocAsync; NULL: out of memory. */
 struct pool *soft_current_pool(struct device *d);
-/* Count an allocation, or its end, which may free a destroyed pool. */
+/* Count an allocation in the pool, or stop counting it, which may free a destroyed pool. */
 void soft_pool_add(struct pool *p, size_t bytes);
 void soft_pool_subtract(struct pool *p, size_t bytes);
 bool soft_pool_is_imported(const struct pool *p);
-/* Create a pool with the file of another process, which it then owns. */
+/* Create a pool whose memory is the file of another process; the pool then owns `file`. */
 CUresult soft_pool_import(const CUmemLocation *location, struct pool_file *file, CUmemoryPool *out);
 /* Create the file of a pool that can be exported. */
 CUresult soft_pool_file_create(struct pool *p);
@@ -169,7 +169,7 @@ void soft_pool_file_unmap(struct allocation *a);
 
 /* ---- cu_managed_range.c: the caller holds the lock -------------------------------------------- */
 
-CUresult soft_managed_create(struct allocation *a);  /* sets a->managed, and needs a->bytes */
+CUresult soft_managed_create(struct allocation *a);  /* sets a->managed; a->bytes must be set before */
 void soft_managed_free(struct managed *m);           /* NULL is fine */
 
 /* ---- cu_move.c: the operations of copies and fills ------------------------------------------ */
@@ -181,8 +181,8 @@ struct copy {                        /* in up to three dimensions; pitches are i
 	size_t dst_pitch, src_pitch, dst_slice, src_slice;
 	size_t dst_bytes, src_bytes; /* from the first to the last byte, with the gaps between rows */
 	enum side dst_side, src_side;
-	bool dst_known, src_known;   /* memory of this driver */
-	bool can_vanish;             /* one of the ends; see soft_check_range() */
+	bool dst_known, src_known;   /* true: memory of this driver */
+	bool can_vanish;             /* true for at least one end: see soft_check_range() */
 	bool is_waited_for;          /* an error is returned by the call and does not fail the context */
 	struct array_memory *dst_array, *src_array;  /* the array at this end; NULL: memory with an address */
 	void *staged;                /* a private copy of the source, freed after the copy; or NULL */
@@ -219,9 +219,9 @@ enum when { QUEUED, WAITED_FOR, STAGED };  /* STAGED: queued, and the source is 
 
 CUresult soft_copy(CUstream stream, uint64_t dst, enum side dst_side, uint64_t src,
 		   enum side src_side, size_t bytes, enum when when);
-/* Check and queue a copy; its ends in arrays are checked, and their sides are SIDE_ARRAY.  The caller holds the lock. */
+/* Check and queue a copy; an end in an array has side SIDE_ARRAY and was checked before.  The caller holds the lock. */
 CUresult soft_queue_copy(struct stream *s, struct copy *c, enum side dst_side, enum side src_side, enum when when);
-/* Check a copy, and make the work of a graph's node; the caller holds the lock. */
+/* Check a copy, and create the work of a graph node; the caller holds the lock. */
 CUresult soft_copy_new(const CUDA_MEMCPY3D_v2 *c, struct op **out);
 CUresult soft_copy_2d(CUstream stream, const CUDA_MEMCPY2D_v2 *c, enum when when);
 CUresult soft_copy_3d(CUstream stream, const CUDA_MEMCPY3D_v2 *c, enum when when);
@@ -229,7 +229,7 @@ CUresult soft_copy_peer(CUstream stream, CUdeviceptr dst, CUcontext dst_context,
 			CUdeviceptr src, CUcontext src_context, size_t bytes);
 
 struct copy_end {                    /* one end of a copy: bytes at an offset of an array, or at an address */
-	CUarray array;               /* if side is SIDE_ARRAY */
+	CUarray array;               /* set if side is SIDE_ARRAY */
 	size_t offset;
 	uint64_t address;
 	enum side side;
@@ -251,15 +251,15 @@ static inline struct copy_end end_on_host(const void *address)
 CUresult soft_copy_array(CUstream stream, struct copy_end dst, struct copy_end src, size_t bytes, enum when when);
 
 CUresult soft_copy_3d_peer(CUstream stream, const CUDA_MEMCPY3D_PEER *c);
-/* Check a fill of device memory in ctx, and make its operation; s NULL: the work of a graph's node.  The caller holds the
- * lock.  *out NULL: there is nothing to fill. */
+/* Check a fill of device memory in ctx, and create its operation; s NULL: it is the work of a graph node.  The caller
+ * holds the lock.  *out NULL: there is nothing to fill. */
 CUresult soft_fill_new(struct context *ctx, struct stream *s, const struct fill *f, struct op **out);
 CUresult soft_fill(CUstream stream, CUdeviceptr dst, size_t pitch, unsigned element_bytes,
 		   uint32_t value, size_t width, size_t height);
 
 /* ---- cu_value.c --------------------------------------------------------------------------------- */
 
-/* The work of a node that waits for words and writes words.  The caller holds the lock, and releases *out. */
+/* Create the work of a node that waits for words and writes words.  The caller holds the lock, and releases *out. */
 CUresult soft_values_work(const CUDA_BATCH_MEM_OP_NODE_PARAMS *params, struct op **out);
 CUstreamBatchMemOpParams *soft_values_of_work(const struct op *work, unsigned *n);  /* owned by the work */
 

@@ -12,7 +12,7 @@
 
 enum { ADDRESS_TEXT_BYTES = 200 };
 
-/* Use one load if the address is aligned, because a program can copy a counter while a kernel increments it. */
+/* Load `bytes` bytes, at once if the address is aligned, because a program can copy a counter while a kernel increments it. */
 static uint64_t load_word(const char *src, size_t bytes)
 {
 	uint64_t word = 0;
@@ -68,7 +68,7 @@ static void copy_rows(void *copy)
 	}
 }
 
-/* False: *address is not accessible. */
+/* Call work(arg), with a guard if can_vanish.  False: it accessed *address, which is unmapped or protected. */
 static bool move_bytes(void (*work)(void *arg), void *arg, bool can_vanish, uint64_t *address)
 {
 	if (!can_vanish) {
@@ -157,7 +157,7 @@ static void fail_unmapped(struct op *op)
 	soft_op_end(op, CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-/* The operation has accessed an unmapped address.  If the call that queued it has already returned, its context fails. */
+/* End an operation that has accessed an unmapped address.  If the call that queued it has already returned, its context fails. */
 static void fail_access(struct op *op, bool is_waited_for, uint64_t address)
 {
 	char where[ADDRESS_TEXT_BYTES], text[ADDRESS_TEXT_BYTES + 80];
@@ -208,7 +208,7 @@ static void release_copy(struct op *op)
 	soft_array_memory_release(c->src_array);
 }
 
-/* A copy of the operation has no staged source, because only queued copies have. */
+/* Give the duplicate of an operation its own references to the arrays.  It has no staged source: only queued copies have one. */
 static bool share_arrays(struct op *op)
 {
 	struct copy *c = &CONTAINER(op, struct copy_op, op)->copy;

@@ -52,7 +52,7 @@ static bool is_managed(const struct allocation *a)
 	return a && a->managed;
 }
 
-/* The types of handles with which the memory can be exported. */
+/* The types of handles that can export the memory. */
 static unsigned long long handle_types(const struct address_info *w)
 {
 	if (w->m)

@@ -141,7 +141,7 @@ static CUresult allocate_in_stream(CUdeviceptr *out, size_t bytes, CUmemoryPool 
 	if (!r && p && soft_pool_is_imported(p))
 		r = soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemAllocFromPoolAsync: the pool is imported: only its owner can allocate");
 	if (!r && !bytes)
-		*out = 0;  /* can be freed; a capture gets no node */
+		*out = 0;  /* address 0, which can be freed; a capture gets no node */
 	else if (!r && s->capture)
 		r = soft_graph_memory_capture(s, bytes, out);
 	else if (!r && !(r = p ? soft_pool_allocate(p, ctx, bytes, &a) : soft_allocate(ctx, ALLOC_ASYNC, bytes, 0, &a)))

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* One of the three settings of type int; NULL: another attribute. */
+/* Find one of the three settings of type int; NULL: another attribute. */
 static int *setting_of(struct pool *p, CUmemPool_attribute attribute)
 {
 	switch ((int)attribute) {
@@ -19,7 +19,7 @@ static int *setting_of(struct pool *p, CUmemPool_attribute attribute)
 	}
 }
 
-/* One of the numbers of 64 bits; NULL: no such attribute. */
+/* Find one of the 64-bit attributes; NULL: no such attribute. */
 static uint64_t *number_of(struct pool *p, CUmemPool_attribute attribute)
 {
 	switch ((int)attribute) {
@@ -59,7 +59,7 @@ unlock:
 	return r;
 }
 
-/* The current sizes cannot be set, and a highest size can only be set to 0: it then begins at the current size. */
+/* The current sizes cannot be set.  A maximum can only be set to 0: it then restarts at the current size. */
 EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value)
 {
 	struct pool *p;

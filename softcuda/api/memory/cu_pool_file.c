@@ -105,7 +105,7 @@ void soft_pool_file_unmap(struct allocation *a)
 	if (a->exported)
 		__atomic_store_n(&f->table[a->exported - 1].serial, 0, __ATOMIC_RELEASE);
 	list_remove(&a->in_file);
-	gpul_exec_machine_settle(soft.machine);  /* otherwise a kernel of another context could crash */
+	gpul_exec_machine_settle(soft.machine);  /* wait for accesses: otherwise a kernel of another context could crash */
 	munmap((void *)(uintptr_t)a->base, mapped_bytes(a));
 	if (!f->imported)
 		(void)fallocate(f->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)a->offset, (off_t)mapped_bytes(a));

@@ -14,7 +14,7 @@
 #include <fcntl.h>
 
 struct export_row {
-	uint64_t serial;             /* counts the exports of the pool; 0: the row is free */
+	uint64_t serial;             /* number of the export, from 1 in each pool; 0: the row is free */
 	uint64_t offset, bytes;
 };
 
@@ -24,18 +24,19 @@ enum { TABLE_BYTES = VMM_GRANULARITY, MAX_ROWS = TABLE_BYTES / sizeof(struct exp
 struct pool_file {
 	int fd;
 	bool imported;
-	size_t bytes;                /* of the file */
+	size_t bytes;                /* size of the file */
 	uint64_t id;                 /* the file's inode: the same in all processes, and unique to the pool */
 	struct export_row *table;    /* the first bytes of the file, mapped */
 	uint64_t last_serial;
-	struct link allocations;     /* in the order of their offsets; of an imported pool: in no order */
+	struct link allocations;     /* ordered by offset; in an imported pool, in no order */
 };
 
-/* Open the file fd, which *out owns then; the caller holds the lock. */
+/* Wrap the file fd, which *out then owns; the caller holds the lock. */
 CUresult soft_pool_file_open(int fd, size_t bytes, bool imported, struct pool_file **out);
 /* Map the part of the file at a->offset. */
 CUresult soft_pool_file_map_part(const struct pool_file *f, struct allocation *a);
-/* Map what cuMemPoolExportPointer of the owner of the imported pool wrote to *from; the caller holds the lock. */
+/* Map the allocation that *from describes: the owner of the imported pool exported it with cuMemPoolExportPointer.  The caller holds
+ * the lock. */
 CUresult soft_pool_import_pointer(struct context *ctx, struct pool *p, const CUmemPoolPtrExportData *from, CUdeviceptr *out);
 
 #endif

@@ -91,7 +91,7 @@ static CUresult check_location(const CUmemLocation *location, CUmemAllocationTyp
 	return location->id >= 0 && location->id < soft.n_devices ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
-/* The pools of a location that check_location() accepted; the caller holds the lock. */
+/* Find the pools of a location that check_location() accepted; the caller holds the lock. */
 static CUresult find_place(const CUmemLocation *location, CUmemAllocationType type, struct place **out)
 {
 	struct place *new;
@@ -211,7 +211,7 @@ static CUresult check_properties(const CUmemPoolProps *props, CUmemLocation *loc
 	CUresult r = check_location(&props->location, props->allocType, location);
 
 	if (r)
-		return r == CUDA_ERROR_INVALID_DEVICE ? CUDA_ERROR_INVALID_VALUE : r;  /* as NVIDIA's driver 580 */
+		return r == CUDA_ERROR_INVALID_DEVICE ? CUDA_ERROR_INVALID_VALUE : r;  /* as NVIDIA's driver 580 does */
 	for (size_t i = 0; i < sizeof props->reserved; i++)
 		if (props->reserved[i])
 			return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemPoolCreate: reserved byte %zu is not 0", i);

@@ -1,4 +1,4 @@
-/* cu_pool_share.c — memory pools that other processes import: the pool as a descriptor, its allocations as data.
+/* cu_pool_share.c — share memory pools with other processes: a pool is sent as a file descriptor, an allocation as data.
  *
  * cuMemPoolExportPointer writes a row of the table in the pool's file; the importer, which has the same file, compares the row with the
  * data that it received, so that it refuses the data of an allocation that was freed. */

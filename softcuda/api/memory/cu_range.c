@@ -21,7 +21,7 @@ static bool is_mapping(const gpul_exec_range *r)
 	return soft_handle_find(HANDLE_MAPPING, r->owner);
 }
 
-/* The end of the memory that the call may use starting at r; stops looking at `end`. */
+/* Find the end of the memory that the call may use, starting at r; do not search beyond `end`. */
 static uint64_t end_of_memory(const gpul_exec_range *r, uint64_t end)
 {
 	gpul_exec_range last = *r, next;
@@ -52,7 +52,7 @@ static bool range_allows(const gpul_exec_range *range, bool write)
 	return !m || (!m->memory->multicast && soft_mapping_allows(m, write));
 }
 
-/* True: the CPU or some device may read (write) those parts that are memory of this driver. */
+/* True: the CPU or some device may read (write) the parts of the range that are memory of this driver. */
 static bool may_copy(uint64_t address, uint64_t end, bool write)
 {
 	gpul_exec_range range;

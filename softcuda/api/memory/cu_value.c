@@ -20,7 +20,7 @@ struct value_op {
 	struct op op;
 	struct link in_waiting;      /* in `waiting`, while it waits */
 	CUstreamBatchMemOpParams *list;
-	unsigned n, at;              /* list[at] is the next */
+	unsigned n, at;              /* list[at] is executed next */
 };
 
 static struct link waiting = { &waiting, &waiting };
@@ -112,7 +112,7 @@ static bool continue_list(struct value_op *v, CUresult *fault)
 		uint64_t address;
 
 		if (kind == CU_STREAM_MEM_OP_BARRIER || kind == CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES)
-			continue;  /* every write is visible to all at once */
+			continue;  /* nothing to do: every write is visible to all at once */
 		if (!soft_range_is_valid(&word)) {
 			soft_report_fault("a queued wait for a value, or write of a value, uses memory that was freed, unmapped or protected before it ran");
 			*fault = CUDA_ERROR_ILLEGAL_ADDRESS;
@@ -141,7 +141,7 @@ static void poll_waiting(void)
 			continue;
 		list_remove(&v->in_waiting);
 		soft_op_finish(&v->op, fault);
-		next = waiting.next;  /* the list can have changed meanwhile */
+		next = waiting.next;  /* the list may have changed while the lock was released */
 	}
 }
 
@@ -241,7 +241,7 @@ static CUresult check_value(const CUstreamBatchMemOpParams *p)
 	return soft_check_range(&use, NULL, NULL);
 }
 
-/* Make the operation of a batch; stream NULL: for a node of a graph.  The list is copied. */
+/* Create the operation of a batch; stream NULL: it is the work of a graph node.  The list is copied. */
 static CUresult make_values(struct stream *s, unsigned n, CUstreamBatchMemOpParams *list, unsigned flags, struct op **out)
 {
 	struct value_op *v;
@@ -307,7 +307,7 @@ static CUresult one_value(CUstream stream, CUstreamBatchMemOpType operation, CUd
 	CUstreamBatchMemOpParams p;
 
 	memset(&p, 0, sizeof p);
-	p.waitValue.operation = operation;  /* the members of waitValue and writeValue have the same places */
+	p.waitValue.operation = operation;  /* waitValue and writeValue have their members at the same offsets */
 	p.waitValue.address = address;
 	p.waitValue.value64 = value;
 	p.waitValue.flags = flags;
@@ -345,7 +345,7 @@ static CUresult refuse_first_interface(CUstream stream)
 	if (r)
 		return r;
 	soft_unlock();
-	return soft_refuse(CUDA_ERROR_NOT_SUPPORTED, "stream memory operations: the device has only the calls with _v2 (<cuda.h> of CUDA 11.7)");
+	return soft_refuse(CUDA_ERROR_NOT_SUPPORTED, "stream memory operations: the device supports only the calls with _v2 (<cuda.h> of CUDA 11.7)");
 }
 
 EXPORT CUresult cuStreamBatchMemOp(CUstream stream, unsigned int n, CUstreamBatchMemOpParams *list, unsigned int flags)

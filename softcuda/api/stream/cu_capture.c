@@ -96,7 +96,7 @@ CUresult soft_capture_check_legacy(struct stream *s)
 		 : r;
 }
 
-/* CUDA Driver API, cuThreadExchangeStreamCaptureMode. */
+/* True: the capture, in its mode, forbids unsafe calls on this thread.  CUDA Driver API, cuThreadExchangeStreamCaptureMode. */
 static bool forbids_unsafe_calls(const struct capture *c)
 {
 	if (c->thread == soft_thread_id())
@@ -169,8 +169,8 @@ CUresult soft_capture_begin(struct stream *s, CUstreamCaptureMode mode, struct g
 	return CUDA_SUCCESS;
 }
 
-/* The origin must wait for the work of every other stream: no tip may be left that no node waits for.  Nodes that the program
- * added itself need not be joined. */
+/* Check that the origin waits for the work of every other stream: no tip may be left that no node waits for.  Nodes that the
+ * program added itself need not be joined. */
 static CUresult check_joined(const struct capture *c)
 {
 	for (struct link *i = c->streams.next; i != &c->streams; i = i->next) {
@@ -223,7 +223,7 @@ CUresult soft_capture_end(struct stream *s, struct graph **out)
 	return r;
 }
 
-/* A capture cannot continue without the stream that began it. */
+/* Remove a destroyed stream from its capture, which ends if this stream began it. */
 void soft_capture_leave(struct stream *s)
 {
 	if (!s->capture)
@@ -236,7 +236,7 @@ void soft_capture_leave(struct stream *s)
 
 /* ---- work -------------------------------------------------------------------------------------------- */
 
-/* Make op the work of a node. */
+/* Add a node, whose work is op, to the graph of the capture. */
 static CUresult add_captured(struct op *op)
 {
 	struct stream *s = op->stream;
@@ -358,7 +358,7 @@ CUresult soft_capture_wait(struct stream *s, struct event *e)
 	r = check_wait_event(s, theirs);
 	if (r)
 		return r;
-	if (!s->capture) {  /* a fork */
+	if (!s->capture) {  /* a fork: s joins the capture */
 		s->capture = theirs;
 		list_append(&theirs->streams, &s->in_capture);
 	}

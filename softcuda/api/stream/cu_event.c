@@ -62,7 +62,7 @@ CUresult soft_event_create(struct context *ctx, unsigned flags, struct event **o
 	return CUDA_SUCCESS;
 }
 
-/* CUDA Driver API, cuEventCreate: CU_EVENT_INTERPROCESS requires CU_EVENT_DISABLE_TIMING. */
+/* Check the flags.  CUDA Driver API, cuEventCreate: CU_EVENT_INTERPROCESS requires CU_EVENT_DISABLE_TIMING. */
 static bool are_event_flags(unsigned flags)
 {
 	if (flags & ~(unsigned)EVENT_FLAGS)
@@ -111,7 +111,7 @@ EXPORT CUresult cuEventDestroy(CUevent event)
 
 struct record_op {
 	struct op op;
-	struct event *event;         /* a reference */
+	struct event *event;         /* holds a reference */
 	bool has_ticket;             /* true when the event is shared with other processes */
 	uint32_t ticket;
 };
@@ -147,12 +147,12 @@ static void release_record(struct op *op)
 {
 	struct event *e = CONTAINER(op, struct record_op, op)->event;
 
-	if (e->pending == op)  /* a launch of a graph that failed */
+	if (e->pending == op)  /* the launch of its graph failed */
 		e->pending = NULL;
 	soft_event_unref(e);
 }
 
-/* A launch of a graph records the event. */
+/* Each launch of a graph copies the operation, and the copy becomes the newest record of the event. */
 static bool copy_record(struct op *op)
 {
 	struct record_op *record = CONTAINER(op, struct record_op, op);
@@ -221,12 +221,12 @@ CUresult soft_event_record(struct event *e, struct stream *s)
 /* ---- a stream that waits ---------------------------------------------------------------- */
 
 struct await {               /* an operation that waits for a record of another process */
-	struct op *op;               /* a reference */
-	struct event *event;         /* a reference */
+	struct op *op;               /* holds a reference */
+	struct event *event;         /* holds a reference */
 	uint64_t newest;             /* ticket and slot of the record: see cu_shared_event.c */
 };
 
-/* The main function of a thread that waits for one record.  Each wait has a thread, because such waits are rare. */
+/* The main function of a thread that waits for one record.  Each wait has its own thread: such waits are rare. */
 static void *await_record(void *arg)
 {
 	struct await *await = arg;
@@ -292,7 +292,7 @@ void soft_event_await(struct op *op, struct event *e)
 
 struct await_op {
 	struct op op;
-	struct event *event;         /* a reference */
+	struct event *event;         /* holds a reference */
 	uint64_t newest;
 };
 

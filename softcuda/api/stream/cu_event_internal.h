@@ -15,7 +15,7 @@ struct event {
 	unsigned flags, refs;
 	bool recorded;
 	struct op *pending;          /* the newest record; NULL: it has ended */
-	struct capture_point *captured;  /* the newest record was captured (cu_capture.c); NULL: it was not */
+	struct capture_point *captured;  /* where the newest record was captured (cu_capture.c); NULL: it was not */
 	struct shared_event *shared; /* the state shared with other processes; NULL: not shared */
 	uint64_t time_ns;
 	struct order *order;         /* clock of the newest record, for observers (cu_order.c) */
@@ -45,9 +45,9 @@ void soft_shared_event_close(struct shared_event *s);     /* NULL is fine */
 const struct ipc_file *soft_shared_event_file(const struct shared_event *s);  /* NULL: another process created s */
 uint32_t soft_shared_event_draw(struct shared_event *s);  /* draw the ticket of a new record */
 void soft_shared_event_end(struct shared_event *s, uint32_t ticket, bool failed);
-bool soft_shared_event_is_remote(const struct shared_event *s);  /* true: the newest record is of another process */
+bool soft_shared_event_is_remote(const struct shared_event *s);  /* true: another process made the newest record */
 uint64_t soft_shared_event_newest(const struct shared_event *s);
-/* CUDA_ERROR_NOT_READY: the record `newest` has not ended; CUDA_ERROR_UNKNOWN: it has failed or can never end. */
+/* Return the state of the record `newest`.  CUDA_ERROR_NOT_READY: it has not ended; CUDA_ERROR_UNKNOWN: it has failed or can never end. */
 CUresult soft_shared_event_state(const struct shared_event *s, uint64_t newest);
 /* Wait until the record has ended, at most 20 ms, and return its state; the caller does not hold the lock. */
 CUresult soft_shared_event_wait(const struct shared_event *s, uint64_t newest);

@@ -15,8 +15,8 @@ struct graph_exec;
 /* The value of a conditional node.  Its handle is the address of `value`: kernels set it with cudaGraphSetConditional. */
 struct condition {
 	struct link link;            /* in graph->conditions, until the graph is destroyed */
-	unsigned refs;               /* one for the graph, and one for each node and operation with the condition */
-	uint32_t *value;             /* a range of the engine's table */
+	unsigned refs;               /* number of references: one for the graph, and one for each node and operation with the condition */
+	uint32_t *value;             /* in memory that kernels may access */
 	uint32_t first_value;        /* assigned by each launch, if is_assigned */
 	bool is_assigned;
 	bool has_node;
@@ -25,12 +25,12 @@ struct condition {
 /* An object of the program that lives as long as the graphs that use it: cuUserObjectCreate. */
 struct user_object {
 	void *handle;
-	unsigned refs;               /* held by the program and by graphs */
+	unsigned refs;               /* references that the program and graphs hold */
 	CUhostFn destroy;
 	void *user;
 };
 
-struct user_objects {                /* the references of a graph or an executable graph */
+struct user_objects {                /* the references to user objects that a graph or an executable graph holds */
 	struct user_reference { struct user_object *object; unsigned count; } *at;
 	size_t n;
 };
@@ -54,26 +54,26 @@ struct node {
 	CUgraphNodeType type;
 	uint64_t id;                 /* identifies the node in executable graphs */
 	uint64_t cloned_from;        /* id of the node that cuGraphClone copied; 0: none */
-	struct op *work;             /* a reference; NULL: an empty node, a child graph or a conditional node */
+	struct op *work;             /* holds a reference; NULL: an empty node, a child graph or a conditional node */
 	struct graph *child;         /* owned; NULL: no child graph */
 	struct node_list waits_for;
-	size_t n_dependents;         /* nodes that wait for this one */
-	void **arguments;            /* for cuGraphKernelNodeGetParams; or NULL */
-	CUlaunchAttribute *attributes;  /* that the program has set; or NULL */
+	size_t n_dependents;         /* number of nodes that wait for this one */
+	void **arguments;            /* list for cuGraphKernelNodeGetParams; or NULL */
+	CUlaunchAttribute *attributes;  /* the launch attributes that the program has set; or NULL */
 	size_t n_attributes;
-	struct condition *condition; /* a reference; NULL: not a conditional node */
+	struct condition *condition; /* holds a reference; NULL: not a conditional node */
 	CUgraphConditionalNodeType condition_type;
-	struct graph **bodies;       /* of a conditional node, owned */
+	struct graph **bodies;       /* the bodies of a conditional node, owned */
 	CUgraph *body_handles;
 	unsigned n_bodies;
-	size_t first, last;          /* scratch of exec.c */
-	struct node *copy;           /* scratch of soft_graph_clone() */
-	bool is_sorted;              /* scratch of soft_graph_sort() */
+	size_t first, last;          /* used only by graph/cu_exec.c */
+	struct node *copy;           /* used only by soft_graph_clone() */
+	bool is_sorted;              /* used only by soft_graph_sort() */
 };
 
 struct capture {
 	struct link link;            /* in the list of captures that have not ended */
-	unsigned refs;               /* one for all its streams, and one for each event recorded in it */
+	unsigned refs;               /* number of references: one for all its streams, and one for each event recorded in it */
 	bool has_ended;
 	bool is_invalid;             /* an operation was refused: cuStreamEndCapture will fail */
 	struct graph *graph;
@@ -83,14 +83,14 @@ struct capture {
 	uint64_t thread, id;
 };
 
-struct capture_point {           /* where an event was recorded */
-	struct capture *capture;     /* a reference */
+struct capture_point {           /* the place in a capture at which an event was recorded */
+	struct capture *capture;     /* holds a reference */
 	struct node_list nodes;
 };
 
 /* ---- cu_stream_graph.c: the caller holds the lock -------------------------------------------------- */
 
-/* Add a node unless the list has it; data NULL: all bytes are 0.  False: out of memory. */
+/* Add a node unless the list contains it already; data NULL: all bytes are 0.  False: out of memory. */
 bool soft_nodes_add(struct node_list *list, struct node *node, const CUgraphEdgeData *data);
 bool soft_nodes_have(const struct node_list *list, const struct node *node);
 void soft_nodes_remove(struct node_list *list, size_t index);
@@ -99,7 +99,7 @@ void soft_nodes_clear(struct node_list *list);
 CUresult soft_graph_new(struct graph **out);
 struct graph *soft_graph_parent(const struct graph *g);  /* the graph whose node owns g; NULL: none */
 void soft_graph_free(struct graph *g);
-/* CUDA_ERROR_NOT_SUPPORTED: the graph has nodes that cannot be copied. */
+/* Copy a graph.  CUDA_ERROR_NOT_SUPPORTED: it has nodes that cannot be copied. */
 CUresult soft_graph_clone(const struct graph *g, struct graph **out);
 /* True: the graph, or a graph in its nodes, has a node of this type. */
 bool soft_graph_has(const struct graph *g, CUgraphNodeType type);
@@ -109,14 +109,14 @@ CUresult soft_node_new(struct graph *g, CUgraphNodeType type, struct op *work, s
 void soft_node_free(struct node *n);
 bool soft_node_wait(struct node *n, struct node *for_node, const CUgraphEdgeData *data);  /* false: out of memory */
 void soft_node_set_work(struct node *n, struct op *work);         /* takes over the caller's reference */
-/* All nodes in topological order, each after those that it waits for; the caller frees the list.  CUDA_ERROR_INVALID_VALUE: a
- * cycle. */
+/* List all nodes in topological order, each after those that it waits for; the caller frees the list.
+ * CUDA_ERROR_INVALID_VALUE: a cycle. */
 CUresult soft_graph_sort(const struct graph *g, struct node ***out);
 
 /* ---- cu_graph_own.c: resources of graphs other than nodes; the caller holds the lock -------- */
 
 CUresult soft_condition_new(struct graph *g, uint32_t first_value, bool is_assigned, struct condition **out);
-struct condition *soft_condition_find(const struct graph *g, CUgraphConditionalHandle handle);  /* NULL: not of this graph */
+struct condition *soft_condition_find(const struct graph *g, CUgraphConditionalHandle handle);  /* NULL: not from this graph */
 void soft_condition_release(struct condition *c);   /* NULL is fine */
 /* Add count references of the objects; false: out of memory, and nothing was added. */
 bool soft_user_objects_add(struct user_objects *list, struct user_object *o, unsigned count);
@@ -127,7 +127,7 @@ void soft_user_object_release(struct user_object *o, unsigned count);
 
 /* ---- cu_capture.c: the caller holds the lock ------------------------------------------------ */
 
-/* to NULL: capture into a new graph; else add the captured nodes to *to, and the first of them wait for `after`. */
+/* Begin a capture.  to NULL: capture into a new graph; else add the captured nodes to *to, and the first of them wait for `after`. */
 CUresult soft_capture_begin(struct stream *s, CUstreamCaptureMode mode, struct graph *to, const struct node_list *after);
 CUresult soft_capture_end(struct stream *s, struct graph **out);
 /* Record the event in the capture of s. */
@@ -136,9 +136,9 @@ CUresult soft_capture_record(struct stream *s, struct event *e);
 CUresult soft_capture_wait(struct stream *s, struct event *e);
 /* Change which nodes the next captured operation of s waits for. */
 CUresult soft_capture_set_tips(struct stream *s, const struct node_list *nodes, bool add);
-/* An event that was recorded in a capture cannot be waited for: CUDA_ERROR_CAPTURED_EVENT. */
+/* Return CUDA_ERROR_CAPTURED_EVENT if the event was recorded in a capture: nothing can wait for it. */
 CUresult soft_capture_check_event(struct event *e);
-void soft_capture_forget(struct event *e);           /* the event is destroyed, or recorded in a stream that is not capturing */
+void soft_capture_forget(struct event *e);           /* call when the event is destroyed, or recorded in a stream that is not capturing */
 /* Change the calling thread's mode, and return the mode before. */
 CUstreamCaptureMode soft_capture_exchange_mode(CUstreamCaptureMode mode);
 

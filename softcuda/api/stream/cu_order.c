@@ -52,7 +52,7 @@ static void add_facts(struct order *to, const struct order *from)
 		add_fact(to, from->fact[k].stream, from->fact[k].number);
 }
 
-/* An order with room for n facts.  NULL: out of memory; the order then lacks facts. */
+/* Create an order with room for n facts.  NULL: out of memory; the order then lacks facts. */
 static struct order *new_order(size_t n)
 {
 	struct order *o = calloc(1, sizeof *o + (n + 1) * sizeof o->fact[0]);
@@ -105,7 +105,7 @@ void soft_order_set(struct order **to, struct order *from)
 
 /* ---- operations -------------------------------------------------------------------------------------------------------- */
 
-/* The clock of the next operation of s: see tie_all() in cu_queue.c. */
+/* Compute the clock of the next operation of s: see tie_all() in cu_queue.c. */
 static struct order *order_before(struct stream *s, const struct op *after)
 {
 	struct context *ctx = s->ctx;

@@ -7,15 +7,15 @@
 /* A vector clock; never changes.  NULL: unknown, or there is no observer. */
 struct order {
 	unsigned refs;
-	gpul_exec_order place;       /* its facts are those below */
+	gpul_exec_order place;       /* refers to the facts below */
 	gpul_exec_order_fact fact[];
 };
 
 /* Give operations their clocks when they are queued; the arguments are those of soft_ops_submit(). */
 void soft_order_submit(struct op **op, size_t n, const struct op_wait *waits, size_t n_waits, const struct op *after);
-/* The host has waited for the operation with the order o. */
+/* Record that the host has waited for the operation whose order is o. */
 void soft_order_host(const struct order *o);
-/* Make *to come after the operation with the order `from`, too. */
+/* Make *to come after the operation whose order is `from`, too. */
 void soft_order_join(struct order **to, const struct order *from);
 void soft_order_set(struct order **to, struct order *from);
 struct order *soft_order_ref(struct order *o);  /* NULL is fine */

@@ -24,8 +24,8 @@ struct edge {
 	struct op *op;
 };
 
-static struct link ready = { &ready, &ready };  /* operations that no longer wait */
-static struct link host_calls = { &host_calls, &host_calls };  /* ready, for the callback thread */
+static struct link ready = { &ready, &ready };  /* operations that can run */
+static struct link host_calls = { &host_calls, &host_calls };  /* ready operations for the callback thread */
 static pthread_cond_t host_call_ready = PTHREAD_COND_INITIALIZER;
 static bool callback_thread_runs;
 
@@ -71,7 +71,7 @@ void soft_op_release(struct op *op)
 
 /* ---- the graph -------------------------------------------------------------------------- */
 
-/* All edges of an operation are allocated before the first edge is added, so that the graph is unchanged when memory is exhausted. */
+/* Allocate all edges of an operation before the first one is added, so that the graph is unchanged when memory is exhausted. */
 static struct edge *new_edges(size_t n)
 {
 	struct edge *list = NULL;
@@ -270,7 +270,7 @@ static bool have_callback_thread(void)
 	return callback_thread_runs;
 }
 
-/* Without memory or threads the function is not called: the program leaks an object. */
+/* Does not call the function when memory or threads are exhausted: then an object of the program leaks. */
 void soft_call_back(CUhostFn function, void *user)
 {
 	struct late_call *c = have_callback_thread() ? malloc(sizeof *c) : NULL;
@@ -378,7 +378,7 @@ bool soft_stream_is_busy(struct stream *s)
 	return tie_all(s, NULL, NULL, NULL) != 0;
 }
 
-/* True: another operation, of ctx or another context, was marked. */
+/* Mark the operations that wait for marked ones.  True: another operation, of ctx or another context, was marked. */
 static bool mark_dependents(const struct context *ctx)
 {
 	bool changed = false;
@@ -416,8 +416,8 @@ static void mark_host_calls(void)
 	}
 }
 
-/* The callback thread calls all functions one after another.  If it waits for an operation that comes after one of them, it waits
- * for itself.  An H200 then hangs; here the call fails with a message. */
+/* Check that a wait can end.  The callback thread calls all functions one after another.  If it waits for an operation that comes
+ * after one of them, it waits for itself.  An H200 then hangs; here the call fails with a message. */
 CUresult soft_op_check_wait(struct op *op, const char *call)
 {
 	if (!op || op->ended || !soft_is_in_callback())

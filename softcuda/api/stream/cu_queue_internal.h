@@ -41,8 +41,8 @@ struct stream {
 	struct capture *capture;     /* the capture that the stream takes part in; NULL: its work is run */
 	struct link in_capture;      /* in capture->streams */
 	struct node_list tips;       /* the nodes that the next captured operation waits for */
-	CUgraphNode *tip_handles;    /* of cuStreamGetCaptureInfo; or NULL */
-	CUgraphEdgeData *tip_data;   /* as tip_handles */
+	CUgraphNode *tip_handles;    /* the list that cuStreamGetCaptureInfo returned; or NULL */
+	CUgraphEdgeData *tip_data;   /* parallel to tip_handles */
 };
 
 /* The functions of one kind of operations.  The caller of each holds the lock; NULL: nothing to do. */
@@ -50,7 +50,7 @@ struct op_kind {
 	/* Either do the work and call soft_op_end(), or start the work and let another thread call soft_op_finish().
 	 * May release the lock.  Not called after a fault of the context, unless is_host_call. */
 	void (*run)(struct op *op);
-	void (*stop)(struct op *op);     /* the context has failed: make running work end soon */
+	void (*stop)(struct op *op);     /* make running work end soon, because the context has failed */
 	void (*ended)(struct op *op);
 	void (*release)(struct op *op);  /* free what the operation owns */
 	/* Give the copy of an operation (its struct has been copied) its own resources.  False: out of memory. */
@@ -63,27 +63,28 @@ struct op_kind {
 
 struct op {
 	const struct op_kind *kind;
-	struct context *ctx;         /* NULL: the work of a graph's node, which is never queued itself, only copies of it */
-	struct stream *stream;       /* NULL: as ctx */
+	struct context *ctx;         /* NULL: the work of a graph node: it is never queued, only copies of it are */
+	struct stream *stream;       /* NULL: see ctx */
 	struct link in_context;      /* in context->pending */
 	struct link in_ready;        /* in a ready queue, when the operation can run */
 	struct edge *dependents;     /* operations that wait for this one */
 	unsigned n_waits;            /* number of operations that this one waits for */
 	unsigned refs;
-	struct order *order;         /* for observers: its clock (cu_order.c) */
+	struct order *order;         /* clock of the operation, for observers (cu_order.c) */
 	bool ended, deferred;        /* deferred: the operation had to wait, so its cu* call has returned */
-	bool needs_host_call;        /* only within soft_op_check_wait() */
+	bool needs_host_call;        /* used only in soft_op_check_wait() */
 	CUresult result;
 };
 
 extern const struct op_kind soft_marker;     /* an operation without work, for others to wait for */
 
-/* A zeroed struct of kind->bytes, freed by soft_op_release().  stream NULL: the work of a graph's node.  NULL: out of memory. */
+/* Create a zeroed struct of kind->bytes; free it with soft_op_release(). stream NULL: it is the work of a graph node.  NULL:
+ * out of memory. */
 struct op *soft_op_new(struct stream *stream, const struct op_kind *kind);
 struct op *soft_op_copy(const struct op *from, struct stream *stream);  /* NULL: out of memory */
 /* Queue op after its stream's work (and after the operation `after`, if not NULL), and run all ready operations.  Work that a
- * stream can capture is queued by soft_capture_or_submit() instead.  The caller holds the lock, which is released and taken
- * again, and keeps its reference.  CUDA_ERROR_OUT_OF_MEMORY: nothing was queued. */
+ * stream can capture is queued by soft_capture_or_submit() instead.  The caller keeps its reference, and holds the lock,
+ * which is released and taken again.  CUDA_ERROR_OUT_OF_MEMORY: nothing was queued. */
 CUresult soft_op_submit(struct op *op, struct op *after);
 
 struct op_wait { size_t later, earlier; };   /* op[later] waits for op[earlier] */
@@ -92,11 +93,11 @@ struct op_wait { size_t later, earlier; };   /* op[later] waits for op[earlier] 
  * be the last to end.  Otherwise as for soft_op_submit(). */
 CUresult soft_ops_submit(struct op **op, size_t n, const struct op_wait *waits, size_t n_waits,
 			 struct op *after);
-/* Queue the operations of a graph's part, from the operation of the node that contains the part: op[0] does not wait for the
- * stream's work, and the stream's later work does not wait for op[n - 1].  They run soon after the caller returns.  Otherwise as
- * for soft_ops_submit(). */
+/* Queue the operations of a graph in a node, from the run function of the node's operation: op[0] does not wait for the stream's
+ * work, and the stream's later work does not wait for op[n - 1].  They run soon after the caller returns.  Otherwise as for
+ * soft_ops_submit(). */
 CUresult soft_ops_start(struct op **op, size_t n, const struct op_wait *waits, size_t n_waits);
-/* From kind->run: make op run again when `earlier` has ended.  False: out of memory. */
+/* Called by kind->run: make op run again when `earlier` has ended.  False: out of memory. */
 bool soft_op_run_after(struct op *op, struct op *earlier);
 /* The caller of each function below holds the lock; the functions that wait release it meanwhile. */
 void soft_op_release(struct op *op);
@@ -128,7 +129,7 @@ void soft_call_back(CUhostFn function, void *user);
 
 /* ---- cu_stream.c: the caller holds the lock ------------------------------------------------- */
 
-int soft_clamp_priority(int priority);  /* the nearest priority that exists */
+int soft_clamp_priority(int priority);  /* returns the nearest valid priority */
 CUresult soft_stream_create(struct context *ctx, unsigned flags, int priority,
 			    struct stream **out);
 void soft_stream_destroy(struct stream *s);
@@ -154,6 +155,6 @@ CUresult soft_capture_check_legacy(struct stream *s);
 CUresult soft_capture_check_query(struct stream *s, bool invalidate);
 /* Check a call that could wait for a capture, such as cuMemAlloc: the calling thread's capture mode may forbid it. */
 CUresult soft_capture_check_unsafe(const char *call);
-void soft_capture_leave(struct stream *s);           /* the stream's handle is destroyed */
+void soft_capture_leave(struct stream *s);           /* call when the stream's handle is destroyed */
 
 #endif

@@ -48,7 +48,7 @@ static uint32_t ticket_of(uint64_t newest)
 	return (uint32_t)(newest >> 32);
 }
 
-/* a >= b, for tickets that wrap after 2^32. */
+/* True: a >= b, for tickets that wrap around after 2^32. */
 static bool is_not_before(uint32_t a, uint32_t b)
 {
 	return (int32_t)(a - b) >= 0;
@@ -166,7 +166,7 @@ CUresult soft_shared_event_state(const struct shared_event *s, uint64_t newest)
 	if (alive)
 		return CUDA_ERROR_NOT_READY;
 	return soft_refuse(CUDA_ERROR_UNKNOWN,
-			   "event of another process: the process ended before the work in front of the event");
+			   "event of another process: the process ended before its stream arrived at the event");
 }
 
 CUresult soft_shared_event_wait(const struct shared_event *s, uint64_t newest)

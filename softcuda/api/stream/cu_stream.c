@@ -5,7 +5,7 @@
  *     cuStreamCreate(DEFAULT)        blocking
  *     cuStreamCreate(NON_BLOCKING)   waits for no other stream
  *
- * A created stream belongs to its context: a call that names it needs no current context. */
+ * A created stream belongs to its context: a call for it needs no current context. */
 #include "softcuda/api/stream/cu_order_internal.h"
 
 #include <stdlib.h>
@@ -213,7 +213,8 @@ EXPORT CUresult cuStreamSynchronize(CUstream handle)
 }
 
 
-/* After a fault of the context, a callback gets the error, but a function of cuLaunchHostFunc is not called. */
+/* Call the program's function.  After a fault of the context, a callback gets the error, but a cuLaunchHostFunc function is not
+ * called. */
 static void run_host_call(struct op *op)
 {
 	struct host_call *h = CONTAINER(op, struct host_call, op);
@@ -282,8 +283,8 @@ EXPORT CUresult cuLaunchHostFunc(CUstream stream, CUhostFn fn, void *user)
 /* ---- properties of a stream ------------------------------------------------------------------- */
 
 /* Enter the stream of a query.  During a capture, an H200 refuses queries of a legacy stream that includes the capturing stream,
- * and the query named `refused` of the capturing stream itself; each ends the capture.  It answers the other queries (refused
- * NULL). */
+ * and the query `refused` of the capturing stream itself; each such query makes the capture invalid.  It answers the other
+ * queries (refused NULL). */
 static CUresult enter_property(CUstream handle, const char *refused, struct context **ctx, struct stream **out)
 {
 	CUresult r = soft_enter_stream(handle, ctx, out);

@@ -103,7 +103,7 @@ EXPORT CUresult cuStreamCopyAttributes(CUstream to, CUstream from)
 	return CUDA_SUCCESS;
 }
 
-/* The library generates per-thread calls with the first stream argument only; here both can be the default stream. */
+/* Written by hand: a generated per-thread call replaces only the first stream argument, but here both can be the default stream. */
 EXPORT CUresult cuStreamCopyAttributes_ptsz(CUstream to, CUstream from)
 {
 	return cuStreamCopyAttributes(to ? to : CU_STREAM_PER_THREAD, from ? from : CU_STREAM_PER_THREAD);

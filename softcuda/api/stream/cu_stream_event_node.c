@@ -7,8 +7,8 @@
 
 struct wait_op {
 	struct op op;
-	struct event *event;         /* a reference */
-	struct op *record;           /* what a launch waits for, a reference; NULL: nothing */
+	struct event *event;         /* holds a reference */
+	struct op *record;           /* holds a reference to the record that a launch waits for; NULL: none */
 };
 
 struct event *soft_event_of_work(const struct op *work)

@@ -1,4 +1,4 @@
-/* cu_stream_graph.c — graphs and their nodes. */
+/* cu_stream_graph.c — create, copy, sort and free graphs and their nodes. */
 #include "softcuda/api/stream/cu_graph_internal.h"
 
 #include <stdlib.h>
@@ -214,7 +214,7 @@ CUresult soft_graph_clone(const struct graph *g, struct graph **out)
 	if (soft_graph_has(g, CU_GRAPH_NODE_TYPE_MEM_ALLOC) || soft_graph_has(g, CU_GRAPH_NODE_TYPE_MEM_FREE) ||
 	    soft_graph_has(g, CU_GRAPH_NODE_TYPE_CONDITIONAL))
 		return soft_refuse(CUDA_ERROR_NOT_SUPPORTED,
-				   "graph: it allocates or frees memory, or has a conditional node, so it cannot be copied");
+				   "the graph allocates or frees memory, or has a conditional node, so it cannot be copied");
 	r = soft_graph_new(&copy);
 	if (!r && !soft_user_objects_copy(&copy->objects, &g->objects)) {
 		soft_graph_free(copy);
@@ -246,8 +246,8 @@ static bool waits_for_sorted(const struct node *n)
 	return true;
 }
 
-/* Each pass takes the nodes whose predecessors have been taken.  One pass is enough if every node was created after its
- * predecessors, as in a capture. */
+/* Sort the nodes in passes: each pass takes the nodes whose predecessors have been taken.  One pass is enough if every
+ * node was created after its predecessors, as in a capture. */
 CUresult soft_graph_sort(const struct graph *g, struct node ***out)
 {
 	struct node **order = malloc((g->n_nodes + 1) * sizeof *order);

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* The object of a handle, which the interpreter's table keeps. */
+/* Find the object of a handle in the interpreter's table. */
 static CUresult find_object(struct context *ctx, uint64_t handle, enum texture_kind kind, struct texture_use **out)
 {
 	for (struct link *i = ctx->textures.next; gpul_texture_is(handle, kind) && i != &ctx->textures; i = i->next) {
@@ -93,7 +93,7 @@ EXPORT CUresult cuSurfObjectCreate(CUsurfObject *out, const CUDA_RESOURCE_DESC *
 	return r;
 }
 
-/* Waits for the context's work, so that kernels in flight keep the object, like cuMemFree. */
+/* Wait for the context's work first, like cuMemFree, because running kernels can use the object. */
 static CUresult destroy_object(uint64_t handle, enum texture_kind kind)
 {
 	struct context *ctx;
@@ -105,7 +105,7 @@ static CUresult destroy_object(uint64_t handle, enum texture_kind kind)
 	r = find_object(ctx, handle, kind, &u);
 	if (!r) {
 		soft_context_wait(ctx);
-		r = find_object(ctx, handle, kind, &u);  /* again: another thread may have destroyed it meanwhile */
+		r = find_object(ctx, handle, kind, &u);  /* find it again: another thread may have destroyed it meanwhile */
 	}
 	if (!r)
 		soft_texture_free(u);

@@ -1,4 +1,4 @@
-/* cu_reference.c — texture and surface references of modules: handles that are bound to an array or to memory by calls.
+/* cu_reference.c — texture and surface references of modules: handles that calls bind to an array or to memory.
  *
  * A call that changes a reference waits for the context's work, so that earlier launches read the old binding. */
 #include "softcuda/api/code/cu_code_internal.h"
@@ -34,7 +34,7 @@ static CUresult new_reference(struct context *ctx, enum handle_kind kind, uint64
 	return CUDA_SUCCESS;
 }
 
-/* The reference of a name in a module: one for all calls. */
+/* Get the reference with this name in a module; all calls get the same one. */
 static CUresult get_reference(CUmodule handle, const char *name, enum handle_kind kind, void **out)
 {
 	struct context *ctx;

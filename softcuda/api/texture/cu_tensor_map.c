@@ -1,5 +1,6 @@
-/* cu_tensor_map.c — Tensor Map Object Management.  The limits are those in the manual of cuTensorMapEncodeTiled and those that an
- * H200's driver checks in addition, such as steps of dimension 0 and rows of interleaved maps (tests/gpu/tensors.py, class limits). */
+/* cu_tensor_map.c — create tensor maps, and replace their address.  The limits are those in the manual of cuTensorMapEncodeTiled and
+ * those that an H200's driver checks in addition, such as those for element strides of dimension 0 and for rows of interleaved maps
+ * (tests/gpu/tensors.py, class limits). */
 #include <string.h>
 
 #include "softcuda/api/base/cu_state_internal.h"
@@ -9,7 +10,7 @@ _Static_assert(sizeof(CUtensorMap) == GPUL_TENSOR_MAP_BYTES, "a CUtensorMap is c
 
 enum { LAST_SWIZZLE = 6 };  /* CU_TENSOR_MAP_SWIZZLE_128B_ATOM_64B, which older headers lack; values from 4 on need sm_100 */
 
-/* The arguments that both calls have. */
+/* The arguments that the calls for tiled and im2col maps share. */
 struct description {
 	CUtensorMapDataType type;
 	cuuint32_t rank;
@@ -43,7 +44,7 @@ static bool modes_are_possible(const struct description *t, unsigned row_bytes)
 	return !t->swizzle || t->swizzle > CU_TENSOR_MAP_SWIZZLE_128B || row_bytes <= 16u << t->swizzle;
 }
 
-/* Start a map.  row: the number of elements in a row of shared memory. */
+/* Fill in what both types of map have in common.  row: the number of elements in a row of shared memory. */
 static CUresult describe(const char *call, const struct description *t, cuuint32_t row, gpul_tensor_map *m)
 {
 	const bool known = (unsigned)t->type < GPUL_TENSOR_TYPES;
@@ -52,7 +53,7 @@ static CUresult describe(const char *call, const struct description *t, cuuint32
 				.swizzle = (uint8_t)t->swizzle, .interleave = (uint8_t)t->interleave,
 				.fill_nan = t->fill == CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA };
 	if (!sizes_are_possible(t) || !row || row > 256 || (known && !modes_are_possible(t, row * gpul_tensor_type_bytes((unsigned)t->type))))
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "%s: a size, a stride, an alignment, a mode or the fill is not possible", call);
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "%s: invalid size, stride, alignment, mode or fill", call);
 	m->box[0] = (uint16_t)row;
 	for (unsigned d = 0; d < t->rank; d++) {
 		m->last[d] = (uint32_t)(t->dims[d] - 1);
@@ -70,8 +71,8 @@ static bool arguments_are_there(const CUtensorMap *map, const struct description
 	       (unsigned)t->interleave <= CU_TENSOR_MAP_INTERLEAVE_32B && (unsigned)t->swizzle <= LAST_SWIZZLE;
 }
 
-/* The manual requires an alignment of 64 bytes, but only the copy that a kernel uses needs it: an H200's driver accepts any
- * address. */
+/* Write the map to the program's memory.  The manual requires an alignment of 64 bytes, but only the copy that a kernel
+ * uses needs it: an H200's driver accepts any address. */
 static CUresult store_map(void *map, const struct description *t, const gpul_tensor_map *m)
 {
 	if ((unsigned)t->type >= GPUL_TENSOR_TYPES || t->swizzle > CU_TENSOR_MAP_SWIZZLE_128B)
@@ -103,8 +104,8 @@ EXPORT CUresult cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType typ
 	return r ? r : store_map(map, &t, &m);
 }
 
-/* Check the corners of the pixels: they have 32 bits in total for all dimensions between the first and the last.  An interleaved
- * map is checked against the dimensions from the first on. */
+/* Check the corners of the bounding box of the pixels: all dimensions between the first and the last share 32 bits. The corners
+ * are compared with the sizes of the dimensions from the second on, in an interleaved map from the first on. */
 static bool corners_are_possible(const struct description *t, const int *lower, const int *upper)
 {
 	static const int limits[] = { 32768, 128, 16 };
@@ -132,7 +133,7 @@ EXPORT CUresult cuTensorMapEncodeIm2col(CUtensorMap *map, CUtensorMapDataType ty
 		return CUDA_ERROR_INVALID_VALUE;
 	r = describe("cuTensorMapEncodeIm2col", &t, channels, &m);
 	if (!r && (!pixels || pixels > 1024 || !corners_are_possible(&t, lower, upper)))
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuTensorMapEncodeIm2col: a corner or the number of pixels (%u) is not possible", pixels);
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuTensorMapEncodeIm2col: invalid corner, or invalid number of pixels (%u)", pixels);
 	m.im2col = true;
 	m.pixels = (uint16_t)pixels;
 	for (unsigned d = 0; !r && d < rank; d++) {

@@ -15,7 +15,7 @@
 
 static void *reservations;
 
-/* Overlapping reservations compare as equal, so one address finds the reservation that contains it. */
+/* Order reservations by address.  Overlapping ones compare as equal, so one address finds the reservation that contains it. */
 static int compare_reservations(const void *left, const void *right)
 {
 	const struct reservation *a = left, *b = right;
@@ -45,8 +45,8 @@ static void *map_inaccessible(uint64_t address, size_t bytes, int more_flags)
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | more_flags, -1, 0);
 }
 
-/* Reserve aligned addresses anywhere.  Recent kernels align large mappings.  If the address is not aligned, map more
- * than needed, and unmap the two ends. */
+/* Reserve aligned addresses anywhere.  Recent Linux kernels align large mappings.  If the address is not aligned,
+ * map more than needed, and unmap the two ends. */
 static uint64_t choose_addresses(size_t bytes, size_t align)
 {
 	void *plain = map_inaccessible(0, bytes, 0);

@@ -86,7 +86,8 @@ static int page_protection(const struct mapping *m)
 	       (soft_mapping_allows(m, true) ? PROT_READ | PROT_WRITE : 0);
 }
 
-/* New rights are added to the pages before the kernels get them; old rights are removed after the kernels lost them. */
+/* Change the rights of a mapping: new rights are added to the pages before the kernels get them; old rights are removed after
+ * the kernels lost them. */
 static CUresult set_rights(struct mapping *m, const CUmemAccessDesc *d, size_t n)
 {
 	struct mapping wanted = *m;

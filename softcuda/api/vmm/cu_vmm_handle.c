@@ -111,7 +111,8 @@ static CUresult check_request(size_t bytes, const CUmemAllocationProp *p, unsign
 
 /* ---- the pages -------------------------------------------------------------------------- */
 
-/* mbind() needs a mapping, but the policy belongs to the file and so applies to every process that maps it. */
+/* Place the pages of a file on a NUMA node.  mbind() needs a mapping, but the policy belongs to the file and so applies to
+ * every process that maps it. */
 static CUresult place_on_node(int fd, size_t bytes, int node)
 {
 	enum { BITS = 8 * sizeof(unsigned long), WORDS = 16 };

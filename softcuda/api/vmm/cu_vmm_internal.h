@@ -21,9 +21,9 @@ struct multicast;
 
 /* Physical memory; freed with its last reference. */
 struct memory {
-	unsigned refs;               /* releases of the handle that are due, and mappings */
+	unsigned refs;               /* number of references: one for each release of the handle that is due, and each mapping */
 	void *handle;                /* does not change until the memory is freed */
-	unsigned n_releases;         /* calls of cuMemRelease that are due; 0: the handle is not valid, until it is retained again */
+	unsigned n_releases;         /* calls of cuMemRelease that are due; 0: the handle is invalid until it is retained again */
 	int fd;                      /* the memfd; close-on-exec */
 	size_t bytes;
 	CUmemAllocationProp prop;    /* for imported memory, requestedHandleTypes is 0 */
@@ -51,7 +51,7 @@ struct mapping {
 
 /* cu_vmm_handle.c; the caller holds the lock. */
 void soft_memory_unref(struct memory *m);
-/* Give the program the handle of m, which it has to release once more; on success that release owns the caller's reference. */
+/* Give the program the handle of m, which it must release once more; on success that release drops the caller's reference. */
 CUresult soft_memory_adopt(struct memory *m, CUmemGenericAllocationHandle *out);
 struct memory *soft_memory_find(CUmemGenericAllocationHandle handle);
 bool soft_numa_node_exists(int node);
@@ -67,8 +67,8 @@ CUresult soft_multicast_adopt(struct multicast *t, int fd, CUmemAllocationHandle
 void soft_multicast_wait(struct memory *m);
 /* cu_vmm.c; the caller holds the lock. */
 struct mapping *soft_mapping_at(uint64_t address);           /* NULL: none */
-bool soft_is_reserved(uint64_t address);                     /* by cuMemAddressReserve */
-/* cu_vmm_access.c: may the CPU or any device read (or write) m?  The caller holds the lock. */
+bool soft_is_reserved(uint64_t address);                     /* true: by cuMemAddressReserve */
+/* cu_vmm_access.c.  True: the CPU or some device may read (or write) m.  The caller holds the lock. */
 bool soft_mapping_allows(const struct mapping *m, bool write);
 
 static inline bool is_host_memory(const struct memory *m)
