@@ -14,7 +14,7 @@
 
 #include "softcuda/exec/program_internal.h"
 
-/* Each address has the form of an instruction that is never executed, because resolve() reads addresses from instructions. */
+/* Each address is stored as an instruction that is never executed, because resolve() reads addresses from instructions. */
 struct async_copy {
 	struct insn to, from, barrier;
 	struct insn step;        /* reducing copies: the atomic operation on one element, whose value is in step.b */
@@ -26,7 +26,7 @@ struct async_copy {
 	opref ranks;             /* CP_MULTICAST: bit r: to the block of rank r, at the same offsets as `to` and `barrier` */
 };
 
-enum { REDUCE_VALUE_AT = 512 };  /* in the scratch bank: the values of the element that a reducing copy adds */
+enum { REDUCE_VALUE_AT = 512 };  /* offset in the scratch bank of the values that a reducing copy adds */
 
 enum {  /* bits of insn->n of OP_MBAR_ARRIVE */
 	MBAR_ARRIVES = 1,        /* the lane arrives; without this bit only the byte count changes */
@@ -53,7 +53,8 @@ static inline int32_t missing_bytes(uint64_t m)
 	return (int32_t)(m >> BYTES_AT & ((1u << BYTES_BITS) - 1)) - BYTES_BIAS;
 }
 
-/* A phase ends when no arrival is pending and all announced bytes have been copied; then the next phase begins. */
+/* Pack the fields of an mbarrier.  A phase ends when no arrival is pending and all announced bytes have been copied; then the
+ * next phase begins. */
 static inline uint64_t pack_mbarrier(uint64_t phase, int32_t bytes, uint32_t expect, uint32_t wait)
 {
 	if (!wait && !bytes) {

@@ -159,8 +159,8 @@ struct selection {
 	bool narrow_ok;                    /* a register operand may be wider than its type (cvt, ld, st) */
 };
 
-/* decode/decode_select.c: the operation of an arithmetic instruction.  False: the instruction has no such form; why receives
- * the reason.  The caller zeroes *out. */
+/* decode/decode_select.c: select the operation of an arithmetic instruction.  False: no operation has these types and
+ * modifiers; why receives the reason.  The caller zeroes *out. */
 bool gpul_select_alu(const gpul_ptx_module *m, const gpul_ptx_func *f, const gpul_ptx_inst *in,
 		     struct selection *out, char *why, size_t why_bytes);
 

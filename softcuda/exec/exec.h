@@ -90,7 +90,7 @@ bool gpul_exec_memory_set_owner(gpul_exec_memory *m, uint64_t base, void *owner)
 typedef struct gpul_exec_program gpul_exec_program;
 typedef struct gpul_exec_kernel gpul_exec_kernel;
 
-typedef struct gpul_exec_param { uint32_t offset, bytes; } gpul_exec_param;  /* in the parameter buffer */
+typedef struct gpul_exec_param { uint32_t offset, bytes; } gpul_exec_param;  /* place in the parameter buffer */
 
 typedef struct gpul_exec_kernel_info {
 	const char *name;
@@ -125,13 +125,13 @@ void gpul_exec_program_destroy(gpul_exec_program *p);  /* NULL is fine; all its 
 size_t gpul_exec_n_kernels(const gpul_exec_program *p);
 const gpul_exec_kernel *gpul_exec_kernel_at(const gpul_exec_program *p, size_t i);
 const gpul_exec_kernel *gpul_exec_find_kernel(const gpul_exec_program *p, const char *name);
-size_t gpul_exec_kernel_index(const gpul_exec_program *p, const gpul_exec_kernel *k);  /* for gpul_exec_kernel_at */
+size_t gpul_exec_kernel_index(const gpul_exec_program *p, const gpul_exec_kernel *k);  /* index for gpul_exec_kernel_at */
 const gpul_exec_kernel_info *gpul_exec_kernel_info_of(const gpul_exec_kernel *k);
 /** Why a kernel cannot run: it reaches an instruction that is not interpreted, by calls of functions by name.  NULL: the kernel can
  * run, and fails only if it executes such an instruction in a function that it calls through a pointer.
  * "kernel.ptx:12: tcgen05.wait::ld.sync.aligned: tcgen05 is not interpreted; kernel gemm reaches it"; belongs to the program. */
 const char *gpul_exec_kernel_refusal(const gpul_exec_kernel *k);
-/** Address and size of a module-scope variable; false: no variable has that name. */
+/** Get the address and size of a module-scope variable; false: no variable has that name. */
 bool gpul_exec_find_variable(const gpul_exec_program *p, const char *name, uint64_t *address, size_t *bytes);
 /** The handle of a texture or surface reference of the module (texture/texture_internal.h); 0: no reference has that name. */
 uint64_t gpul_exec_find_reference(const gpul_exec_program *p, const char *name, bool surface);
@@ -146,11 +146,11 @@ typedef struct gpul_exec_launch gpul_exec_launch;
 
 typedef struct gpul_exec_machine_options {
 	unsigned n_workers;            /* threads; 0: one for each CPU this process may run on */
-	unsigned max_resident_blocks;  /* of one launch, on all workers; 0: see gpul_exec_max_resident_blocks() */
+	unsigned max_resident_blocks;  /* resident blocks of one launch, on all workers; 0: see gpul_exec_max_resident_blocks() */
 	uint64_t heap_bytes;           /* size of the heap for device malloc; 0: 8 MiB */
 	unsigned turn;                 /* backward branches before a split yields to others; 0: 1000 */
 	unsigned stuck_ms;             /* after this time, log a notice if all resident blocks of a launch only wait and others cannot start; 0: 10 s */
-	uint32_t pending_launches;     /* launches by kernels that may wait for others; 0: 2048 */
+	uint32_t pending_launches;     /* launches from kernels that can be pending at once; 0: 2048 */
 	/* Get a device attribute, numbered as CUdevice_attribute, or with 0 the number of devices.  Called by workers, so it must not wait
 	 * for kernels.  NULL, or false: there is no such attribute. */
 	bool (*attribute)(unsigned device, int attribute, int *value);
@@ -166,7 +166,7 @@ typedef struct gpul_exec_machine_options {
  * Errors  GPUL_ENOMEM */
 gpul_status gpul_exec_machine_create(gpul_exec_memory *memory, const gpul_exec_machine_options *options,
 				     gpul_exec_machine **out, gpul_error *err);
-/** Set the number of launches by kernels that may wait for others; false: too late, a kernel has already started one. */
+/** Set how many launches from kernels can be pending at once; false: too late, a kernel has already launched another. */
 bool gpul_exec_machine_set_pending_launches(gpul_exec_machine *m, uint32_t n);
 void gpul_exec_machine_destroy(gpul_exec_machine *m);  /* aborts running launches, joins the workers */
 /** Wait until every memory access that a kernel began before this call has ended: memory whose range was removed
@@ -186,7 +186,7 @@ typedef enum gpul_exec_fault_kind {
 	GPUL_EXEC_ASSERT,              /* CUDA_ERROR_ASSERT */
 	GPUL_EXEC_STACK,               /* CUDA_ERROR_LAUNCH_FAILED: call stack too deep */
 	GPUL_EXEC_NO_MEMORY,           /* the host has no memory for registers or local memory */
-	GPUL_EXEC_ABORTED,             /* by gpul_exec_launch_abort or gpul_exec_machine_destroy */
+	GPUL_EXEC_ABORTED,             /* stopped by gpul_exec_launch_abort or gpul_exec_machine_destroy */
 } gpul_exec_fault_kind;
 
 #define GPUL_EXEC_PATH_BYTES 512
@@ -194,7 +194,7 @@ typedef enum gpul_exec_fault_kind {
 typedef struct gpul_exec_fault {
 	gpul_exec_fault_kind kind;
 	uint32_t block[3], thread[3];
-	uint64_t address;              /* ILLEGAL_ADDRESS, MISALIGNED */
+	uint64_t address;              /* the address of an ILLEGAL_ADDRESS or MISALIGNED fault */
 	bool global;                   /* the address is global, or generic; else an offset in another address space, or unknown */
 	bool host;                     /* the address is memory of the CPU that kernels cannot access */
 	char text[400];                /* one line: file:line, the access or instruction, the cause, block and thread */
@@ -216,7 +216,7 @@ typedef struct gpul_exec_order {
 typedef struct gpul_exec_launch_config {
 	const gpul_exec_kernel *kernel;
 	uint32_t grid[3], block[3];
-	uint32_t cluster[3];           /* blocks of a cluster, which divide the grid; 0: the kernel's, or one block */
+	uint32_t cluster[3];           /* size of a cluster in blocks, which divides the grid; 0: the kernel's, or one block */
 	uint32_t dynamic_shared_bytes;
 	const void *params;            /* the kernel's param_bytes bytes; copied */
 	bool cooperative;              /* all blocks must be resident at once */

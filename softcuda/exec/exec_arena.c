@@ -166,7 +166,7 @@ static bool split_block(struct arena_block *b, size_t bytes)
 	if (!rest)
 		return false;
 	*rest = (struct arena_block){ .region = b->region, .base = b->base + bytes, .bytes = b->bytes - bytes, .before = b, .behind = b->behind };
-	rest->kept_bytes = b->kept_bytes > bytes ? b->kept_bytes - bytes : 0;  /* the front was used first */
+	rest->kept_bytes = b->kept_bytes > bytes ? b->kept_bytes - bytes : 0;  /* assume that the pages are at the front */
 	b->kept_bytes -= rest->kept_bytes;
 	b->bytes = bytes;
 	if (rest->behind)

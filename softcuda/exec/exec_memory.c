@@ -51,7 +51,7 @@ gpul_status gpul_exec_memory_observe(gpul_exec_memory *m, struct observer *o, gp
 
 	for (const struct observer *other = m->observers; other; other = other->next)
 		n++;
-	while (*place && ((*place)->yields || !o->yields))  /* those that yield come first */
+	while (*place && ((*place)->yields || !o->yields))  /* observers that yield come first */
 		place = &(*place)->next;
 	if (n == MAX_OBSERVERS)
 		return gpul_fail(err, GPUL_EINVAL, 0, "%s: at most %d tools can observe kernels at once", o->name, MAX_OBSERVERS);
@@ -123,7 +123,7 @@ gpul_status gpul_exec_memory_add(gpul_exec_memory *m, const gpul_exec_range *ran
 	return st;
 }
 
-/* The caller holds the lock. */
+/* Keep a copy of a removed range, for messages.  The caller holds the lock. */
 static void remember_freed(gpul_exec_memory *m, const gpul_exec_range *r)
 {
 	if (!m->freed)
@@ -258,8 +258,8 @@ static bool is_read_only(const gpul_exec_range *r, uint32_t device_bit)
 	return r->flags & GPUL_EXEC_MEM_READ_ONLY || r->unwritable & device_bit;
 }
 
-/* The range around [at, at + bytes) that device may access, as a slot; the caller holds the lock.  Adjacent ranges
- * with the same rights are joined, as pages are on a GPU. */
+/* Fill a slot with the range around [at, at + bytes) that device may access; the caller holds the lock.  Adjacent
+ * ranges with the same rights are joined, as pages are on a GPU. */
 static bool find_span(const gpul_exec_memory *m, uint64_t at, uint64_t bytes, unsigned device,
 		      struct range_slot *out)
 {

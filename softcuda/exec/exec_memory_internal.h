@@ -1,8 +1,8 @@
 /* exec_memory_internal.h — the check that handlers make on every access: may the kernel access this address?
  *
  * The table of ranges (exec_memory.c) is sorted and shared by all workers; each worker caches, per device, the ranges that
- * its instructions accessed last; an instruction's row selects the slot.  Every change of the table increments
- * its generation, which invalidates the slots of all workers. */
+ * its instructions accessed last; an instruction's index in its function selects the slot.  Every change of the table
+ * increments its generation, which invalidates the slots of all workers. */
 #ifndef GPULOAD_SOFTCUDA_EXEC_EXEC_MEMORY_INTERNAL_H
 #define GPULOAD_SOFTCUDA_EXEC_EXEC_MEMORY_INTERNAL_H
 

@@ -46,7 +46,8 @@ static bool is_guarded(const struct guard *g, uint64_t address)
 	return !g->only_in || (gpul_memory_nearest(g->only_in, address, &r) && address - r.base < r.bytes + r.padding);
 }
 
-/* A handler installed over this one may pass the signal back to it; then the signal goes to the handler that was there first. */
+/* Pass the signal to the program's handler.  A handler installed over this one may pass it back; then the handler that was
+ * there first gets it. */
 static void pass_on(int signal, siginfo_t *info, void *context)
 {
 	const unsigned k = signal == SIGBUS;

@@ -78,7 +78,7 @@ struct observer {
 	void (*block_begins)(struct observer *o, struct block *b);
 	/* The block has ended its turn; other blocks run now.  The hook may end the launch by gpul_launch_fault(). */
 	void (*block_yields)(struct observer *o, struct block *b);
-	void (*block_ends)(struct observer *o, struct block *b);  /* also after a fault */
+	void (*block_ends)(struct observer *o, struct block *b);  /* called also after a fault */
 	/* Called by the thread that starts the launch, before its first block; and by the worker that ends its last block,
 	 * before any later launch of its stream begins.  *fault: kind is GPUL_EXEC_OK if there was none. */
 	void (*launch_begins)(struct observer *o, gpul_exec_launch *l);
@@ -98,7 +98,7 @@ struct observer {
 	 * 0: as without observers. */
 	uint32_t heap_red_zone_bytes;
 
-	struct observer *next;   /* of the same process */
+	struct observer *next;   /* next observer of the process */
 	unsigned bit;            /* 1 << its number; set by gpul_exec_memory_observe() */
 };
 

@@ -44,7 +44,7 @@ enum insn_flags {          /* insn->flags of instructions that access memory */
 struct observed_insn {           /* an instruction that an observer wants (observer_internal.h) */
 	op_fn *run;                  /* its handler: insn->run is gpul_observed() */
 	uint32_t observers;          /* bits of the observers that want it; 0: none, and insn->run is its handler */
-	void *note[MAX_OBSERVERS];   /* for observers: see insn_note() */
+	void *note[MAX_OBSERVERS];   /* data of the observers: see insn_note() */
 };
 
 struct local_slot { uint32_t offset, bytes; };  /* offset from the frame's local memory */
@@ -86,12 +86,12 @@ static inline void **insn_note(const struct func_code *code, const struct insn *
 enum builtin { BUILTIN_NONE, BUILTIN_VPRINTF, BUILTIN_MALLOC, BUILTIN_FREE, BUILTIN_ASSERTFAIL,
 	       BUILTIN_SET_CONDITIONAL,
 	       BUILTIN_REFUSED,         /* a call of the device runtime that is not implemented */
-	       BUILTIN_DEVICE_RUNTIME,  /* and above: plus a row of device_calls_internal.h */
+	       BUILTIN_DEVICE_RUNTIME,  /* from here on: plus the index of a row of device_calls_internal.h */
 };
 
 /* Barriers 0 to 15 are those of PTX; barrier 16 implements barrier.cluster. */
 enum { CLUSTER_BARRIER = 16 };
-/* The field e of redux.f32: max instead of min, of absolute values, NaN if an operand is NaN. */
+/* Bits of insn->e of redux.f32: the maximum instead of the minimum; of absolute values; NaN if an operand is NaN. */
 enum { REDUX_MAX = 1, REDUX_ABS = 2, REDUX_NAN = 4 };
 
 struct call_argument {
@@ -141,8 +141,8 @@ struct const_pool {
 	size_t n_entries, table_size;
 };
 
-struct name_table {              /* names.c: a hash table of the names of the rows of another table */
-	const char **name;           /* by row */
+struct name_table {              /* decode_names.c: a hash table that finds a row of another table by its name */
+	const char **name;           /* name of each row */
 	uint32_t n_names, mask;
 	uint32_t *slot;              /* mask + 1 slots: row + 1; 0: free */
 };
@@ -163,10 +163,10 @@ struct gpul_exec_program {
 	void **blocks;               /* allocations freed with the program: call sites, tables */
 	size_t n_blocks, blocks_capacity;
 	GPUL_ARRAY(struct arena_block *) variable_blocks;  /* blocks with its .global and .const variables */
-	uint64_t next_variable, variables_end;             /* the free rest of the last of them */
+	uint64_t next_variable, variables_end;             /* the unused rest of the last block */
 	struct const_pool consts;
 	struct special_slot specials[MAX_SPECIAL_SLOTS];
-	uint32_t n_specials, specials_bytes;   /* bytes: also with the registers of the module */
+	uint32_t n_specials, specials_bytes;   /* specials_bytes includes the registers of module scope */
 	uint32_t *module_reg_offset;    /* of registers of module scope, in bank 2, by flat number; UINT32_MAX: not used */
 	uint32_t module_shared_bytes;   /* .shared variables of module scope and of device functions */
 	uint32_t module_local_bytes, module_local_align;   /* .local variables of module scope: the first in the local memory of each kernel */

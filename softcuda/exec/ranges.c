@@ -69,7 +69,7 @@ static bool grow_table(struct range_table *t)
 	return true;
 }
 
-/* Add an empty leaf in row k; NULL: out of memory. */
+/* Add an empty leaf at index k; NULL: out of memory. */
 static struct range_leaf *add_leaf(struct range_table *t, size_t k)
 {
 	struct range_leaf *leaf = grow_table(t) ? malloc(sizeof *leaf) : NULL;
@@ -92,8 +92,8 @@ static void remove_leaf(struct range_table *t, size_t k)
 	memmove(&t->first[k], &t->first[k + 1], (t->n_leaves - k) * sizeof *t->first);
 }
 
-/* Move the rows from n_kept on to a new leaf.  When appending after the last row, none is moved, so ascending ranges fill their
- * leaves. */
+/* Move the ranges from n_kept on to a new leaf. When a range is appended after the last one, none is moved, so ascending ranges
+ * fill their leaves. */
 static bool split_leaf(struct range_table *t, size_t k, size_t n_kept)
 {
 	struct range_leaf *to = add_leaf(t, k + 1), *from;
@@ -132,7 +132,7 @@ bool gpul_ranges_insert(struct range_table *t, struct range_place at, const gpul
 	return true;
 }
 
-/* Append the rows of leaf k + 1 to leaf k when both are nearly empty, so that the memory shrinks with the table. */
+/* Append the ranges of leaf k + 1 to leaf k when both are nearly empty, so that the memory shrinks with the table. */
 static void join_leaves(struct range_table *t, size_t k)
 {
 	struct range_leaf *to, *from;

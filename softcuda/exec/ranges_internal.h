@@ -1,4 +1,4 @@
-/* ranges_internal.h — a sorted set of address ranges that do not overlap: leaves of up to LEAF_RANGES rows.
+/* ranges_internal.h — a sorted set of address ranges that do not overlap: leaves of up to LEAF_RANGES ranges.
  *
  *     first[]   0x1000   0x9000   0xf000      the base of each leaf's first range, for the binary search
  *     leaf[]      │        │        │
@@ -23,12 +23,12 @@ struct range_table {          /* all zero: empty */
 	size_t n_leaves, capacity;
 };
 
-struct range_place { size_t leaf, n_before; };  /* between two rows of a leaf: n_before rows are before it */
+struct range_place { size_t leaf, n_before; };  /* between two ranges of a leaf: n_before ranges are before it */
 
 void gpul_ranges_free(struct range_table *t);
-/* The last range that starts at or before address; NULL: none.  *at is the place after it, or the very first place. */
+/* Find the last range that starts at or before address; NULL: none.  *at is the place after it, or the very first place. */
 gpul_exec_range *gpul_ranges_find(const struct range_table *t, uint64_t address, struct range_place *at);
-/* The range after the place; moves the place past it.  NULL: no more. */
+/* Return the range after the place, and move the place past it.  NULL: there is none. */
 gpul_exec_range *gpul_ranges_next(const struct range_table *t, struct range_place *at);
 /* Add a range at its place: gpul_ranges_find(range->base).  False: out of memory. */
 bool gpul_ranges_insert(struct range_table *t, struct range_place at, const gpul_exec_range *range);

@@ -15,7 +15,7 @@ struct tensor_copy {             /* insn->object of TENSOR_LOAD, TENSOR_STORE, T
 	uint8_t rank;
 	uint16_t op[GPUL_TENSOR_TYPES];     /* reductions: the atomic operation for elements of each type, and its handler; */
 	op_fn *step[GPUL_TENSOR_TYPES];     /* NULL: there is none */
-	bool im2col;                 /* the map has to be of this mode */
+	bool im2col;                 /* the mode that the map must have */
 	bool has_offsets;            /* im2col: added to the coordinates W, H, D of all pixels */
 	opref offset[GPUL_TENSOR_RANKS - 2];
 	bool multicast;
@@ -26,7 +26,7 @@ enum tensor_field { FIELD_ADDRESS, FIELD_RANK, FIELD_BOX, FIELD_DIMENSION, FIELD
 		    FIELD_FILL, FIELD_WITHOUT_EFFECT };
 
 struct tensor_replace {          /* insn->object of TENSOR_MAP_REPLACE */
-	struct insn map;         /* its address */
+	struct insn map;         /* the address of the map */
 	opref value;             /* FIELD_ADDRESS and FIELD_STRIDE: 64 bits, else 32 */
 	uint8_t field, dimension;
 };
@@ -104,7 +104,7 @@ struct tensor_box {
 	uint64_t rows;
 };
 
-/* Rows of a tile in dimension d. */
+/* The number of rows of a tile in dimension d. */
 static inline uint32_t tile_rows(const gpul_tensor_map *m, unsigned d)
 {
 	if (d >= m->rank || d < tensor_width_dimension(m) || (m->interleave && d + 2u == m->rank))
@@ -126,7 +126,7 @@ static inline void measure_tensor_box(const gpul_tensor_map *m, struct tensor_bo
 	}
 }
 
-/* The coordinates of a lane's copy. */
+/* Set the coordinates of the box that a lane copies. */
 static inline void place_tensor_box(const struct warp *w, const struct tensor_copy *c, unsigned lane, struct tensor_box *out)
 {
 	for (unsigned d = 0; d < GPUL_TENSOR_RANKS; d++)
@@ -135,18 +135,19 @@ static inline void place_tensor_box(const struct warp *w, const struct tensor_co
 		out->offset[d + tensor_width_dimension(out->map)] = U16(w, c->offset[d])[lane];
 }
 
-/* 16-byte pieces are permuted within rows of 32, 64 or 128 bytes of shared memory by the address bits above, as for wgmma. */
+/* Apply the swizzle to an offset: 16-byte pieces are permuted within rows of 32, 64 or 128 bytes of shared memory by the
+ * address bits above, as for wgmma. */
 static inline uint32_t tensor_swizzle(const gpul_tensor_map *m, uint32_t offset)
 {
 	return offset ^ (offset >> 3 & (m->swizzle ? tensor_swizzle_width(m) - TENSOR_PIECE : 0));
 }
 
-struct tensor_row {              /* of a box */
+struct tensor_row {              /* a row of a box */
 	uint64_t at;                 /* global address of its first element inside of the tensor */
 	uint32_t skip, n, offset;    /* elements before it; elements inside; the row's offset in the box */
 };
 
-/* The coordinates of row `number`. */
+/* Compute the coordinates of row `number`. */
 static inline void tile_coordinates(const struct tensor_box *b, uint32_t number, int64_t c[GPUL_TENSOR_RANKS])
 {
 	for (unsigned d = 0; d < b->map->rank; d++) {
@@ -155,8 +156,8 @@ static inline void tile_coordinates(const struct tensor_box *b, uint32_t number,
 	}
 }
 
-/* Pixel `number` after the first, in row-major order: after the last pixel of a dimension comes the first one, at the next
- * position in the next dimension. */
+/* Compute the coordinates of pixel `number` after the first, in row-major order: after the last pixel of a dimension comes
+ * the first one, at the next position in the next dimension. */
 static inline void pixel_coordinates(const struct tensor_box *b, uint32_t number, int64_t c[GPUL_TENSOR_RANKS])
 {
 	const gpul_tensor_map *m = b->map;

@@ -26,13 +26,13 @@ typedef struct gpul_tensor_map {
 	uint64_t stride[GPUL_TENSOR_RANKS - 1];     /* bytes from one element to the next in dimension 1, 2 ... */
 	uint32_t last[GPUL_TENSOR_RANKS];           /* elements minus 1 */
 	uint16_t box[GPUL_TENSOR_RANKS];            /* elements that a copy covers */
-	uint8_t step[GPUL_TENSOR_RANKS];            /* it copies each step-th of them */
+	uint8_t step[GPUL_TENSOR_RANKS];            /* a copy takes every step-th of them */
 	uint8_t type, rank;
 	uint8_t swizzle;                            /* 0: none; 1, 2, 3: rows of 32, 64, 128 bytes */
 	uint8_t interleave;                         /* 0: none; 1, 2: slices of 16, 32 bytes */
 	bool fill_nan;                              /* elements outside of the tensor are NaN, not 0 */
-	bool im2col;                                /* copies are columns of pixels; box[0] is the number of their channels, and of box[1 ...] none */
-	uint16_t pixels;                            /* im2col: in a column */
+	bool im2col;                                /* copies are columns of pixels; box[0]: number of channels; box[1 ...]: unused */
+	uint16_t pixels;                            /* im2col: number of pixels in a column */
 	int16_t lower[GPUL_TENSOR_RANKS - 2];       /* im2col, W, H, D: pixels are at coordinates from lower to size + upper - 1 */
 	int16_t upper[GPUL_TENSOR_RANKS - 2];
 } gpul_tensor_map;

@@ -16,7 +16,7 @@
 
 #include "softcuda/exec/matrix_internal.h"
 
-enum { WGMMA_K_BYTES = 32, MAX_WGMMA_COLUMNS = 256, MAX_WGMMA_SUMS = 128 };  /* K_BYTES: of a row that is stored */
+enum { WGMMA_K_BYTES = 32, MAX_WGMMA_COLUMNS = 256, MAX_WGMMA_SUMS = 128 };  /* K_BYTES: size of a stored row */
 enum { WGMMA_PIECES = WGMMA_K_BYTES / 16, MAX_WGMMA_PIECES = 2 * WGMMA_PIECES, MAX_WGMMA_WORDS = 4 * MAX_WGMMA_PIECES };
 
 struct wgmma_form {              /* insn->object of WGMMA */
@@ -69,7 +69,7 @@ static inline unsigned wgmma_b_pieces(const struct wgmma_form *f)
 	return f->sparse ? 2 * WGMMA_PIECES : WGMMA_PIECES;
 }
 
-/* The same if elements with equal k are contiguous: 16 bytes of column k, starting at row 8 * piece. */
+/* Like piece_of_row(), if elements with equal k are contiguous: 16 bytes of column k, starting at row 8 * piece. */
 static inline uint32_t piece_of_column(const struct matrix_address *m, unsigned k, unsigned piece)
 {
 	const unsigned pieces = m->row_bytes / 16;

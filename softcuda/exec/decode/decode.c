@@ -62,7 +62,7 @@ static bool decode_alu(struct decoder *d)
 
 /* ---- one instruction ------------------------------------------------------------------------------- */
 
-/* mov also computes the address of a variable. */
+/* Decode mov, which can also compute the address of a variable. */
 static bool decode_mov(struct decoder *d)
 {
 	if (gpul_vector_mod(d->in) > 1)
@@ -205,7 +205,7 @@ static bool decode_guarded(struct decoder *d)
 	if (!decode_unguarded(d))
 		return false;
 	if (skips) {
-		d->insns[start].imm = d->n;  /* a row of d->insns; resolve_branches() replaces it by the address */
+		d->insns[start].imm = d->n;  /* an index of d->insns; resolve_branches() replaces it with the address */
 		return true;
 	}
 	for (uint32_t k = start; k < d->n; k++) {
@@ -237,7 +237,7 @@ static bool decode_inst(struct decoder *d, uint32_t row)
 
 /* ---- the function ------------------------------------------------------------------------------------ */
 
-/* Replace rows and labels in branches by addresses.  Called when no more instructions will be appended. */
+/* Replace the indices and labels in branches with addresses.  Called when no more instructions will be appended. */
 static void resolve_branches(struct decoder *d)
 {
 	for (uint32_t k = 0; k < d->n; k++)
@@ -294,7 +294,7 @@ static bool decode_body(struct decoder *d)
 	return gpul_emit(d, OP_RET, NULL);  /* so that execution cannot run past the end */
 }
 
-/* The handler of an instruction that observers want: if only one observer wants it, and has a handler of its own, that handler. */
+/* Choose the handler of an instruction that observers want: that of the only observer that wants it, if it has one. */
 static op_fn *handler_of_observers(struct observer *first, uint32_t wanted, const struct func_code *code, const struct insn *i)
 {
 	for (struct observer *o = first; o; o = o->next) {
@@ -306,7 +306,7 @@ static op_fn *handler_of_observers(struct observer *first, uint32_t wanted, cons
 	return gpul_observed;
 }
 
-/* Give the instructions that observers want the handler that calls them. */
+/* Replace the handlers of instructions that observers want with handlers that call the observers. */
 static bool observe(struct decoder *d)
 {
 	struct observer *first = gpul_exec_memory_observers(d->p->memory);

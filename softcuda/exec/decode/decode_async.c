@@ -1,4 +1,5 @@
-/* decode_async.c — decodes cp.async, cp.async.bulk and mbarrier; and the addresses of clusters. */
+/* decode_async.c — decodes cp.async, cp.async.bulk, mbarrier, clusterlaunchcontrol, and mapa and getctarank, which compute
+ * addresses and ranks in a cluster. */
 #include "softcuda/exec/async_internal.h"
 #include "softcuda/exec/decode/decode_internal.h"
 
@@ -32,7 +33,7 @@ static bool is_predicate(struct decoder *d, const gpul_ptx_operand *o)
 	return !bytes;
 }
 
-/* cp.async.ca.shared.global [to], [from], bytes{, source bytes or predicate}{, cache policy} */
+/* Decode cp.async.ca.shared.global [to], [from], bytes{, source bytes or predicate}{, cache policy}. */
 static bool decode_copy(struct decoder *d)
 {
 	const gpul_ptx_operand *size = &d->operand[2], *less = &d->operand[3];
@@ -56,7 +57,7 @@ static bool decode_copy(struct decoder *d)
 	return gpul_emit(d, OP_CP_ASYNC, &(struct insn){ .object = c, .n = (uint8_t)size->value.i });
 }
 
-/* cp.async.bulk.TO.FROM...  [to], [from], bytes{, [mbarrier]}{, blocks of the cluster}{, cache policy} */
+/* Decode cp.async.bulk.TO.FROM...  [to], [from], bytes{, [mbarrier]}{, blocks of the cluster}{, cache policy}. */
 static bool decode_bulk(struct decoder *d)
 {
 	bool barrier = has_mod(d, GPUL_PTX_MOD_MBARRIER__COMPLETE_TX__BYTES);
@@ -83,7 +84,7 @@ static bool decode_bulk(struct decoder *d)
 	return gpul_emit(d, multicast ? OP_CP_MULTICAST : OP_CP_BULK, &(struct insn){ .object = c });
 }
 
-/* cp.reduce.async.bulk.TO.FROM...  [to], [from], bytes{, [mbarrier]}{, cache policy} */
+/* Decode cp.reduce.async.bulk.TO.FROM...  [to], [from], bytes{, [mbarrier]}{, cache policy}. */
 static bool decode_reduce(struct decoder *d)
 {
 	const unsigned type = gpul_type_mod(d->in), to_mod = d->in->n_mods > 3 ? d->in->mods[3] : 0;
@@ -109,8 +110,8 @@ static bool decode_reduce(struct decoder *d)
 	return gpul_emit(d, OP_CP_REDUCE, &(struct insn){ .object = c });
 }
 
-/* cp.async.mbarrier.arrive [m]: all copies are complete, so .noinc arrives at once; without .noinc the increment and the
- * arrival cancel out, and only tools use the address. */
+/* Decode cp.async.mbarrier.arrive [m].  All copies are complete, so .noinc arrives at once; without .noinc the increment
+ * and the arrival cancel out, and only tools use the address. */
 static bool decode_copy_arrive(struct decoder *d)
 {
 	struct insn made = { .n = MBAR_ARRIVES, .d = OPREF(BANK_SCRATCH, 0) };
@@ -153,7 +154,8 @@ static unsigned mbarrier_space(const struct decoder *d)
 	return SPACE_GENERIC;
 }
 
-/* {state,} [m] {, count or bytes}: instructions that change mbarrier counts.  With bytes, the arrival count is 1. */
+/* Decode {state,} [m] {, count or bytes}, for the instructions that change the counts of an mbarrier.  With bytes, the arrival
+ * count is 1. */
 static bool decode_arrive(struct decoder *d)
 {
 	bool bytes = has_mod(d, GPUL_PTX_MOD_EXPECT_TX) || has_mod(d, GPUL_PTX_MOD_COMPLETE_TX);
@@ -180,7 +182,7 @@ static bool decode_arrive(struct decoder *d)
 	return gpul_emit(d, OP_MBAR_ARRIVE, &made);
 }
 
-/* The operands of test_wait and try_wait: done, [m], state or parity{, time limit}. */
+/* Decode the operands of test_wait and try_wait: done, [m], state or parity{, time limit}. */
 static bool decode_test(struct decoder *d)
 {
 	bool parity = has_mod(d, GPUL_PTX_MOD_PARITY);
@@ -232,7 +234,7 @@ bool gpul_decode_mbarrier(struct decoder *d)
 
 enum { RESPONSE_BYTES = 16 };
 
-/* try_cancel [response], [mbarrier]: the cancellation always fails, as PTX allows, so every block runs. */
+/* Decode try_cancel [response], [mbarrier]: the cancellation always fails, as PTX allows, so every block runs. */
 static bool decode_try_cancel(struct decoder *d)
 {
 	for (unsigned at = 0; at < RESPONSE_BYTES; at += 8) {
@@ -248,7 +250,8 @@ static bool decode_try_cancel(struct decoder *d)
 	return gpul_decode_complete_bytes(d, &d->operand[1], RESPONSE_BYTES);
 }
 
-/* query_cancel.is_canceled d, response: false.  get_first_ctaid: undefined by PTX after a failed cancellation, here 0. */
+/* Decode query_cancel.is_canceled d, response, which gives false; get_first_ctaid, which PTX does not define after a failed
+ * cancellation, gives 0. */
 bool gpul_decode_launch_control(struct decoder *d)
 {
 	const gpul_ptx_operand *o = &d->operand[0];
@@ -275,7 +278,7 @@ static bool is_generic(const struct decoder *d)
 	return !has_mod(d, GPUL_PTX_MOD_SHARED__CLUSTER) && !has_mod(d, GPUL_PTX_MOD_SHARED);
 }
 
-/* mapa d, a, rank: a is a register, or a variable, whose address is then stored in d first. */
+/* Decode mapa d, a, rank: a is a register, or a variable, whose address is then stored in d first. */
 bool gpul_decode_mapa(struct decoder *d)
 {
 	const unsigned type = gpul_type_mod(d->in), bytes = gpul_container_bytes(type);

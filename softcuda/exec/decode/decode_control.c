@@ -39,7 +39,7 @@ bool gpul_decode_brx(struct decoder *d)
 
 /* ---- calls ---------------------------------------------------------------------------------------------- */
 
-/* type: of the callee's parameter, to which a constant is converted. */
+/* Decode an argument.  type: that of the callee's parameter, to which a constant is converted. */
 static bool decode_call_argument(struct decoder *d, const gpul_ptx_operand *o, unsigned type,
 			  struct call_argument *out)
 {
@@ -165,7 +165,7 @@ bool gpul_decode_call(struct decoder *d)
 
 /* ---- barriers --------------------------------------------------------------------------------------------- */
 
-/* The operands a{, b}{, c}: barrier number, thread count, and for bar.red a predicate. */
+/* Decode the operands a{, b}{, c}: barrier number, thread count, and for bar.red a predicate. */
 static bool barrier_operands(struct decoder *d, unsigned first, bool reduces, struct insn *made)
 {
 	unsigned n = d->in->n_operands - first - reduces;
@@ -185,7 +185,7 @@ static bool barrier_operands(struct decoder *d, unsigned first, bool reduces, st
 					       false, &made->c);
 }
 
-/* If the cluster has one block, barrier.cluster.wait is a barrier of the block, and barrier.cluster.arrive a fence. */
+/* Decode barrier.cluster.  If the cluster has one block, wait is a barrier of the block, and arrive is a fence. */
 static bool decode_cluster_barrier(struct decoder *d)
 {
 	struct insn made = { 0 };

@@ -14,9 +14,9 @@
  *     decode_async.c     cp.async mbarrier mapa getctarank
  *     decode_texture.c   tex tld4 txq suq istypep
  *     decode_surface.c   suld sust sured
- *     decode_select.c           arithmetic (form_internal.h)
+ *     decode_select.c    arithmetic (form_internal.h)
  *     decode_operand.c   operands to references: registers, immediates, special registers, lists
- *     decode_registers.c        which registers share a place in the frame
+ *     decode_registers.c which registers share a place in the frame
  *     emit.c             appends an instruction, or reports that it cannot be decoded
  *
  * A function that returns false has recorded the error in d->err. */
@@ -28,12 +28,12 @@
 
 enum { MAX_TEMPS = 32, MAX_PENDING = 16, MAX_VECTOR = 8, MAX_OPERANDS = 10, OPERAND_MISSING = 0xff };
 
-struct pending {            /* extends a destination that is wider than its type; emitted after the instruction */
+struct pending {            /* a conversion that widens a destination; emitted after the instruction */
 	opref from, to;
 	enum op op;
 };
 
-struct patch { uint32_t insn, label; };  /* the branch at row insn has this label as its target */
+struct patch { uint32_t insn, label; };  /* the branch at index insn has this label as its target */
 
 struct decoder {
 	struct gpul_exec_program *p;
@@ -42,12 +42,12 @@ struct decoder {
 	const gpul_ptx_func *f;
 	const gpul_ptx_inst *in;         /* the instruction being decoded */
 	gpul_ptx_operand operand[MAX_OPERANDS];  /* operands of `in`; missing operands have the kind OPERAND_MISSING */
-	uint32_t src;                    /* row of in, in f->insts */
+	uint32_t src;                    /* index of `in` in f->insts */
 	struct insn *insns;
 	uint32_t n, capacity;
 	uint8_t *reg_bytes;              /* width of a lane, by flat register number: 2, 4, 8 or 16; 0: a predicate */
 	uint32_t *reg_offset;            /* offset in the frame, by flat register number; UINT32_MAX: not used so far */
-	uint32_t *first_insn;            /* row in insns of each row of f->insts, and of the end */
+	uint32_t *first_insn;            /* index in insns of the code for each instruction of f->insts, and for the end */
 	uint32_t frame_bytes, pred_at, pred_left;
 	struct { uint8_t bytes; bool used; opref ref; } temps[MAX_TEMPS];
 	unsigned n_temps;
@@ -68,18 +68,18 @@ uint32_t gpul_consts_broadcast(struct const_pool *c, uint64_t bits, unsigned byt
 uint32_t gpul_consts_list(struct const_pool *c, const opref *list, unsigned n);
 void gpul_consts_free(struct const_pool *c);
 
-/* decode_names.c: the tables for gpul_exec_find_kernel and gpul_exec_find_variable; the kernels and variables exist. */
+/* decode_names.c: create the tables for gpul_exec_find_kernel and gpul_exec_find_variable; the kernels and variables exist. */
 gpul_status gpul_names_create(struct gpul_exec_program *p, gpul_error *err);
 
-/* decode_texture.c: what decode_surface.c shares with it. */
+/* decode_texture.c: functions that decode_surface.c calls, too. */
 struct texture_form;
 struct texture_form *gpul_texture_form(struct decoder *d);      /* zeroed, with the geometry of the modifiers; NULL: the error is recorded */
 bool gpul_texture_handle(struct decoder *d, const gpul_ptx_operand *address, struct texture_form *f);
-/* The coordinates {a, b, c}, or one register; a layer is the first of them. */
+/* Decode the coordinates: {a, b, c}, or one register; in a layered texture the layer comes first. */
 bool gpul_texture_coordinates(struct decoder *d, const gpul_ptx_operand *o, unsigned type, struct texture_form *f);
 
 /* layout.c: addresses and offsets of variables. */
-bool gpul_var_is_reference(const gpul_ptx_var *v);  /* to a texture or surface */
+bool gpul_var_is_reference(const gpul_ptx_var *v);  /* true: it refers to a texture or surface */
 gpul_status gpul_layout_variables(struct gpul_exec_program *p, gpul_error *err);
 gpul_status gpul_layout_function(struct gpul_exec_program *p, struct func_code *code, gpul_error *err);
 void gpul_layout_shared(struct gpul_exec_program *p);
@@ -104,7 +104,7 @@ uint32_t gpul_reserve_register(struct decoder *d, unsigned bytes);  /* the offse
 opref gpul_reg_ref(struct decoder *d, uint32_t flat, unsigned *bytes);
 unsigned gpul_operand_elements(const gpul_ptx_func *f, const gpul_ptx_operand *o);  /* number of elements of {a, b} or of a vector register; else 1 */
 bool gpul_operand_is_list(const gpul_ptx_func *f, const gpul_ptx_operand *o);  /* {a, b}, also {a}; or a whole vector register */
-gpul_ptx_operand gpul_operand_element(struct decoder *d, const gpul_ptx_operand *o, unsigned element);  /* of a list */
+gpul_ptx_operand gpul_operand_element(struct decoder *d, const gpul_ptx_operand *o, unsigned element);  /* an element of a list */
 bool gpul_operand_register(struct decoder *d, const gpul_ptx_operand *o, unsigned element, opref *out, unsigned *bytes);
 bool gpul_operand_source(struct decoder *d, const gpul_ptx_operand *o, unsigned type, bool narrow_ok, opref *out);
 bool gpul_operand_dest(struct decoder *d, const gpul_ptx_operand *o, unsigned type, bool narrow_ok, opref *out);
@@ -112,7 +112,7 @@ bool gpul_operand_list(struct decoder *d, const gpul_ptx_operand *o, unsigned ty
 bool gpul_operand_pair(struct decoder *d, const gpul_ptx_operand *o, unsigned type, unsigned type2, bool narrow_ok,
 		       opref *out, opref *out2);
 bool gpul_operand_const(struct decoder *d, uint64_t bits, unsigned bytes, opref *out);
-bool gpul_operand_temporary(struct decoder *d, unsigned bytes, opref *out);  /* until the next instruction */
+bool gpul_operand_temporary(struct decoder *d, unsigned bytes, opref *out);  /* a register that can be used until the next instruction */
 bool gpul_operand_emit_pending(struct decoder *d);
 
 /* Queries of the instruction's modifiers. */
@@ -173,7 +173,7 @@ struct data {
 bool gpul_read_data(struct decoder *d, const gpul_ptx_operand *o, unsigned type, struct data *out);
 /* decode_memory.c: the operation of atom, red or cp.reduce with this type; -1: there is none. */
 int gpul_atomic_op(const gpul_ptx_inst *in, unsigned type);
-/* decode_memory.c: ld or st is volatile, relaxed, acquire ... */
+/* decode_memory.c.  True: the ld or st is ordered (volatile, relaxed, acquire ...). */
 bool gpul_is_ordered(const gpul_ptx_inst *in);
 /* decode_memory.c: store the address operand [base + offset] in i->a, i->imm and i->flags; space: SPACE_... */
 bool gpul_decode_address(struct decoder *d, const gpul_ptx_operand *o, unsigned space, struct insn *i);

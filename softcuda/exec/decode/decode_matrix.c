@@ -74,7 +74,7 @@ bool gpul_decode_movmatrix(struct decoder *d)
 struct fragment {
 	unsigned width;              /* elements of a register in one lane, which are neighbours in the inner direction; for single
 	                              * elements of C, 2, although each is in its own register */
-	unsigned elements;           /* in a register */
+	unsigned elements;           /* number of elements in a register */
 	unsigned n_registers;        /* registers with different elements; further registers repeat them */
 	bool inner_is_row;           /* the inner coordinate is a row of the matrix */
 	unsigned bits;
@@ -119,7 +119,7 @@ static void describe_fragment(const struct matrix_mods *m, const struct wmma_sha
 /* ---- addresses: base + (outer * outer_step + inner * inner_step), one of the steps is the stride, the other 1 ------------ */
 
 struct rows_of_matrix {
-	struct insn address;         /* its a: base plus the lane's part */
+	struct insn address;         /* address.a: the base plus the lane's part */
 	bool inner_is_unit;          /* neighbours in the inner direction are neighbours in memory */
 	unsigned bits;
 	opref stride;
@@ -135,7 +135,7 @@ static bool emit_word(struct decoder *d, enum op op, opref a, uint64_t b, opref 
 	       (*out = made.d, true);
 }
 
-/* base + elements * bits / 8 */
+/* Emit base + elements * bits / 8. */
 static bool emit_offset(struct decoder *d, const struct rows_of_matrix *m, opref base, opref elements, opref *out)
 {
 	const bool narrow = m->address.flags & FLAG_ADDRESS_32;
@@ -155,7 +155,7 @@ static bool emit_offset(struct decoder *d, const struct rows_of_matrix *m, opref
 	       (*out = add.d, true);
 }
 
-/* The lane's part: g and width t, one of them times the stride. */
+/* Emit the lane's part of the address: g + width t, with one of the two multiplied by the stride. */
 static bool emit_lane_address(struct decoder *d, const struct fragment *f, struct rows_of_matrix *m)
 {
 	const gpul_ptx_operand lane = { .kind = GPUL_PTX_OP_SPECIAL, .index = GPUL_PTX_SREG_LANEID };
@@ -171,7 +171,7 @@ static bool emit_lane_address(struct decoder *d, const struct fragment *f, struc
 	       emit_offset(d, m, m->address.a, mad.d, &m->address.a);
 }
 
-/* The address of the element at these coordinates, relative to the lane's part. */
+/* Emit the address of the element at these coordinates, relative to the lane's part. */
 static bool element_address(struct decoder *d, struct rows_of_matrix *m, unsigned outer, unsigned inner, struct insn *out)
 {
 	const unsigned strides = m->inner_is_unit ? outer : inner, units = m->inner_is_unit ? inner : outer;
@@ -196,7 +196,7 @@ static bool element_address(struct decoder *d, struct rows_of_matrix *m, unsigne
 
 /* ---- the accesses ---------------------------------------------------------------------------------------------------- */
 
-/* A register whose elements are not contiguous in memory: each is loaded or stored separately. */
+/* Load or store each element of a register separately, because they are not contiguous in memory. */
 static bool emit_parts(struct decoder *d, struct rows_of_matrix *m, const struct fragment *f, unsigned outer, unsigned inner,
 		       bool store, opref reg)
 {
@@ -225,7 +225,7 @@ static bool emit_parts(struct decoder *d, struct rows_of_matrix *m, const struct
 	}
 	move.a = move.d;
 	move.d = reg;
-	for (unsigned k = 0; k < d->n_temps; k++)  /* the parts are free again */
+	for (unsigned k = 0; k < d->n_temps; k++)  /* the parts can use these temporaries again */
 		for (unsigned e = 0; e < f->elements; e++)
 			d->temps[k].used = d->temps[k].used && d->temps[k].ref != part[e];
 	return store || gpul_emit(d, bytes ? OP_PACK_4X8 : OP_PACK_2X16, &move);
@@ -246,7 +246,7 @@ static bool emit_register(struct decoder *d, struct rows_of_matrix *m, const str
 	return gpul_emit(d, store ? OP_ST_32_32 : OP_LD_U32_32, &one);
 }
 
-/* The distance of rows (or columns): the last operand, or the size of the matrix. */
+/* Find the stride between rows (or columns): the last operand, or the size of the matrix. */
 static bool find_stride(struct decoder *d, const struct matrix_mods *m, char which, bool by_column, opref *out)
 {
 	const unsigned rows = which == 'b' ? m->k : m->m, columns = which == 'a' ? m->k : m->n;
@@ -270,7 +270,7 @@ static bool decode_wmma_access(struct decoder *d, bool store)
 	gpul_matrix_mods(d, &m);
 	if (!gpul_wmma_shape(&m, &s) || m.n_types != 1 || !m.n_layouts || d->in->n_operands < 2 ||
 	    (which != 'a' && which != 'b' && which != 'c'))
-		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "this form of wmma is not interpreted");
+		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "this variant of wmma is not interpreted");
 	describe_fragment(&m, &s, which, &f);
 	rows.bits = f.bits;
 	rows.inner_is_unit = f.inner_is_row == m.by_column[0];

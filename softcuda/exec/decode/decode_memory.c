@@ -94,7 +94,7 @@ bool gpul_decode_complete_bytes(struct decoder *d, const gpul_ptx_operand *mbarr
 
 /* ---- ld and st ---------------------------------------------------------------------------------------- */
 
-/* The row of GPUL_LOAD_KINDS for these sizes in bytes; -1: there is no such load. */
+/* Find the row of GPUL_LOAD_KINDS for these sizes in bytes; -1: there is no such load. */
 static int load_kind(unsigned memory, bool sign, unsigned reg)
 {
 	int n = 0;
@@ -344,7 +344,7 @@ static bool decode_atomic(struct decoder *d)
 	return gpul_emit(d, atomics[k].op, &made);
 }
 
-/* red.async [a], b, [mbarrier] is executed at once, like st.async and copies. */
+/* Decode atom or red.  red.async [a], b, [mbarrier] is executed at once, like st.async and copies. */
 bool gpul_decode_atomic(struct decoder *d)
 {
 	return decode_atomic(d) &&

@@ -1,4 +1,4 @@
-/* decode_mma.c — decodes mma and wmma.mma: the form in the modifiers becomes one or two tiles (matrix_internal.h). */
+/* decode_mma.c — decodes mma and wmma.mma: the shape and types in the modifiers become one or two tiles (matrix_internal.h). */
 #include <stdio.h>
 
 #include "softcuda/exec/decode/decode_matrix_internal.h"
@@ -64,7 +64,7 @@ static bool is_float(unsigned type)
 	return type >= MATRIX_F16 && type <= MATRIX_E5M2;
 }
 
-/* Elements of C and D in one register. */
+/* Number of elements of C and D in one register. */
 static unsigned sums_in_register(unsigned type)
 {
 	return type == MATRIX_F16 ? 2 : 1;
@@ -146,7 +146,7 @@ static bool decode_quads(struct decoder *d, const struct matrix_mods *m, struct 
 	return gpul_emit(d, OP_MMA_QUADS, &(struct insn){ .object = f });
 }
 
-/* The metadata and the constant that selects lanes. */
+/* Decode the sparsity metadata, and the constant that selects the lanes that provide it. */
 static bool set_sparsity(struct decoder *d, struct mma_form *f)
 {
 	const gpul_ptx_operand *selector = &d->operand[5];
@@ -178,7 +178,7 @@ bool gpul_decode_mma(struct decoder *d)
 		return decode_quads(d, &m, f);
 	f->sparse = is_sparse(d);
 	if (!has_mod(d, GPUL_PTX_MOD_SYNC) || d->in->n_operands != (f->sparse ? 6 : 4) || m.n != 8 || (m.m != 8 && m.m != 16))
-		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "this form of mma is not interpreted");
+		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "this variant of mma is not interpreted");
 	if (!set_form(d, &m, m.m, f, &op) || (f->sparse && !set_sparsity(d, f)) ||
 	    !gpul_matrix_registers(d, &d->operand[0], f->d_type, true, t->d, 4, &n[0]) ||
 	    !gpul_matrix_registers(d, &d->operand[1], f->x_type, false, t->x, 8, &n[1]) ||
@@ -193,7 +193,7 @@ bool gpul_decode_mma(struct decoder *d)
 
 /* ---- wmma.mma ---------------------------------------------------------------------------------------------------- */
 
-/* The 16 x 16 forms have two tiles of columns, m32n8 two of rows, and m8n32 is the transpose of that. */
+/* Find the tiles of a wmma shape: 16 x 16 shapes have two tiles of columns, m32n8 two of rows, and m8n32 is the transpose of that. */
 bool gpul_wmma_shape(const struct matrix_mods *m, struct wmma_shape *out)
 {
 	*out = (struct wmma_shape){ .rows = m->m == 8 && m->n == 8 ? 8 : 16, .n_tiles = m->m == 8 && m->n == 8 ? 1 : 2,
@@ -232,7 +232,7 @@ bool gpul_decode_wmma_mma(struct decoder *d)
 		m.n_types = 4;
 	}
 	if (!gpul_wmma_shape(&m, &s) || d->in->n_operands != 4)
-		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "this form of wmma is not interpreted");
+		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "this variant of wmma is not interpreted");
 	if (!set_form(d, &m, s.rows, f, &op) || !gpul_matrix_registers(d, &d->operand[0], f->d_type, true, to, 8, &n[0]) ||
 	    !gpul_matrix_registers(d, &d->operand[1], f->x_type, false, a, 8, &n[1]) ||
 	    !gpul_matrix_registers(d, &d->operand[2], f->y_type, false, b, 8, &n[2]) ||

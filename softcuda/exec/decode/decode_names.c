@@ -1,4 +1,4 @@
-/* decode_names.c — finds the kernels and the variables of a program by name: a hash table of each. */
+/* decode_names.c — finds the kernels and the variables of a program by name, with a hash table for each. */
 #include <string.h>
 
 #include "softcuda/exec/decode/decode_internal.h"
@@ -13,7 +13,7 @@ static uint32_t hash_name(const char *name)
 	return h;
 }
 
-/* The slot that contains the name, or the free slot where it belongs. */
+/* Find the slot that contains the name, or the free slot where it belongs. */
 static uint32_t *find_slot(const struct name_table *t, const char *name)
 {
 	uint32_t at = hash_name(name);
@@ -41,7 +41,7 @@ static void add_name(struct name_table *t, const char *name)
 	uint32_t *slot = find_slot(t, name);
 
 	t->name[t->n_names++] = name;
-	if (!*slot)  /* otherwise an earlier row has the same name and keeps it */
+	if (!*slot)  /* otherwise an earlier kernel or variable has the same name and keeps its slot */
 		*slot = t->n_names;
 }
 

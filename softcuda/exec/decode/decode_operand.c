@@ -32,7 +32,7 @@ unsigned gpul_vector_mod(const gpul_ptx_inst *in)
 
 /* ---- registers ------------------------------------------------------------------------------------- */
 
-/* The offset in the frame of a new register of `bytes` bytes per lane; 16 predicates share a 64-byte slot. */
+/* Reserve a register of `bytes` bytes per lane, and return its offset in the frame; 16 predicates share a 64-byte slot. */
 uint32_t gpul_reserve_register(struct decoder *d, unsigned bytes)
 {
 	uint32_t at = d->frame_bytes;
@@ -51,7 +51,7 @@ uint32_t gpul_reserve_register(struct decoder *d, unsigned bytes)
 	return d->pred_at - 4;
 }
 
-/* Registers of the module are in bank 2, because a warp has one of it for all frames.  A predicate takes a slot of its own. */
+/* Registers of module scope are in bank 2, which a warp has once for all frames.  Each predicate has its own slot there. */
 static opref module_reg_ref(struct gpul_exec_program *p, uint32_t flat, unsigned bytes)
 {
 	if (p->module_reg_offset[flat] == UINT32_MAX) {
@@ -102,7 +102,8 @@ bool gpul_operand_is_list(const gpul_ptx_func *f, const gpul_ptx_operand *o)
 	return o->kind == GPUL_PTX_OP_VECTOR || gpul_operand_elements(f, o) > 1;
 }
 
-/* The elements .x .y .z .w of a vector register are separate, consecutive registers; o->index is the selected one. */
+/* Find an element of a register operand: the elements .x .y .z .w of a vector register are separate, consecutive registers;
+ * o->index is the selected one. */
 bool gpul_operand_register(struct decoder *d, const gpul_ptx_operand *o, unsigned element,
 			   opref *out, unsigned *bytes)
 {
@@ -154,14 +155,14 @@ static bool width_error(struct decoder *d, unsigned have, unsigned want)
 				8 * have);
 }
 
-/* r+1: a temporary with the sum. */
+/* Decode r+1: emit an addition, whose result is a temporary. */
 static bool add_offset(struct decoder *d, const gpul_ptx_operand *o, unsigned bytes, opref *ref)
 {
 	const enum op op = bytes == 2 ? OP_ADD_16 : bytes == 4 ? OP_ADD_32 : OP_ADD_64;
 	struct insn made = { .a = *ref };
 
 	if (bytes < 2 || bytes > 8)
-		return gpul_decode_fail(d, GPUL_EFORMAT, "nothing can be added to this register");
+		return gpul_decode_fail(d, GPUL_EFORMAT, "this register cannot have an offset");
 	if (!gpul_operand_const(d, (uint64_t)o->value.i, bytes, &made.b) ||
 	    !gpul_operand_temporary(d, bytes, &made.d))
 		return false;

@@ -9,9 +9,9 @@
 #include "softcuda/exec/texture/texture_internal.h"
 
 enum {
-	STACK_BYTES = 32 << 10, /* for recursion and calls through pointers */
+	STACK_BYTES = 32 << 10, /* local memory for recursion and calls through pointers */
 	MAX_THREADS = 1024,
-	MAX_LEVELS = 4096,      /* of calls, as in warp/call.c */
+	MAX_LEVELS = 4096,      /* nesting of calls: MAX_DEPTH in warp/warp_call.c */
 };
 
 /* ---- the local memory that calls need ----------------------------------------------------------------- */
@@ -155,7 +155,8 @@ static gpul_status describe_kernels(struct gpul_exec_program *p, gpul_error *err
 
 /* ---- building ---------------------------------------------------------------------------------------------- */
 
-/* Called for device functions first, because kernels' shared variables start after those of device functions. */
+/* Lay out all functions of one kind.  Called for device functions first, because kernels' shared variables start after those of
+ * device functions. */
 static gpul_status lay_out_functions(struct gpul_exec_program *p, unsigned kind,
 				     gpul_error *err)
 {

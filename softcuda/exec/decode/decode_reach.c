@@ -72,7 +72,7 @@ static void spread(const struct call_graph *g, struct func_code *code)
 	}
 }
 
-/* "FILE:LINE: INSTRUCTION: why; kernel NAME reaches it" */
+/* Write "FILE:LINE: INSTRUCTION: why; kernel NAME reaches it". */
 static gpul_status name_kernel(struct gpul_exec_program *p, struct func_code *code,
 			       gpul_error *err)
 {

@@ -29,13 +29,13 @@ enum {
 	N_KINDS = 8,                     /* places for 2, 4, 8 and 16 bytes; and the same for floats */
 	NO_BLOCK = -1, SEVERAL_BLOCKS = -2,
 };
-static const size_t max_set_words = (size_t)1 << 22;   /* for the sets of all blocks together: 32 MiB */
+static const size_t max_set_words = (size_t)1 << 22;   /* limit for the sets of all blocks together: 32 MiB */
 
 struct basic_block { uint32_t first, end; };   /* rows of f->insts; end: one past its last row */
 
 struct life {
 	uint32_t first, last;            /* rows; first > last: the register is not accessed */
-	uint32_t number;                 /* in the sets, if it is accessed in several blocks */
+	uint32_t number;                 /* number in the sets, if it is accessed in several blocks */
 	int32_t home;                    /* its only block, NO_BLOCK or SEVERAL_BLOCKS */
 	uint8_t elements;                /* elements of the vector register to which it belongs; else 1 */
 	bool is_float;                   /* an instruction uses it as f32 or f64, even if it is declared .b32 */
@@ -50,7 +50,7 @@ struct sharing {
 	uint32_t *numbered;              /* flat register numbers, by number in the sets */
 	uint32_t *block_at;              /* by row of f->insts: the block that begins there, or that contains it */
 	uint32_t n_blocks, n_numbers;
-	size_t n_words;                  /* of one set */
+	size_t n_words;                  /* size of one set */
 	uint64_t *live_in, *live_out, *used, *defined;  /* n_words for each block */
 };
 
@@ -71,7 +71,7 @@ static void visit_operand(struct sharing *s, const gpul_ptx_operand *o, bool def
 			visit_operand(s, &s->f->operands[o->first_child + k], defines && list, row, access);
 }
 
-/* Visit the sources first: an instruction may read the register that it writes. */
+/* Visit the registers that an instruction accesses, sources first: it may read the register that it writes. */
 static void visit_inst(struct sharing *s, uint32_t row, access_fn *access)
 {
 	const gpul_ptx_inst *in = &s->f->insts[row];
@@ -123,7 +123,7 @@ static bool is_float(unsigned type)
 	return type == GPUL_PTX_MOD_F32 || type == GPUL_PTX_MOD_F64;
 }
 
-/* The first type of an instruction is the result's, the last the sources'. */
+/* Mark the registers that an instruction uses as floats: its first type is the result's, the last one the sources'. */
 static void find_floats(struct sharing *s, uint32_t row)
 {
 	const gpul_ptx_inst *in = &s->f->insts[row];
@@ -292,7 +292,7 @@ static void keep_places(struct sharing *s)
 
 struct places {
 	uint32_t *starts, *ends;         /* by row: lists of the registers whose live range starts there, and of those whose range ended in the previous row */
-	uint32_t *next_start, *next_end; /* by register: the next one in the list */
+	uint32_t *next_start, *next_end; /* for each register: the next one in the list */
 	uint32_t *free[N_KINDS], n_free[N_KINDS];
 };
 
@@ -344,7 +344,7 @@ static void share_places(struct sharing *s)
 	for (uint32_t r = n_regs; r-- > s->f->n_module_regs;) {
 		const struct life *life = &s->lives[r];
 
-		if (life->first > life->last || !s->d->reg_bytes[r])   /* predicates need little */
+		if (life->first > life->last || !s->d->reg_bytes[r])   /* predicates need little space, so they keep their places */
 			continue;
 		push(&p.starts[life->first], &p.next_start[r], r);
 		push(&p.ends[life->last + 1], &p.next_end[r], r);

@@ -14,7 +14,7 @@ static const uint8_t form_bits[GPUL_PTX_N_MODS] = {
 	[GPUL_PTX_MOD_NaN] = FORM_BIT_NAN + 1,  /* .NaN of min and max; .nan of setp is a different modifier */
 };
 
-/* .u4, .s4, .u2 and .s2 */
+/* True for .u4, .s4, .u2 and .s2. */
 static bool is_narrow_type(const char *text)
 {
 	return (text[0] == 'u' || text[0] == 's') && (text[1] == '4' || text[1] == '2') && !text[2];

@@ -1,7 +1,7 @@
 /* decode_stack.c — decodes alloca, stacksave and stackrestore; and createpolicy, whose result is only a hint. */
 #include "softcuda/exec/decode/decode_internal.h"
 
-/* alloca d, bytes{, alignment}: the memory is freed when the function returns, or by stackrestore. */
+/* Decode alloca d, bytes{, alignment}.  The memory is freed when the function returns, or by stackrestore. */
 bool gpul_decode_alloca(struct decoder *d)
 {
 	const unsigned type = gpul_type_mod(d->in);

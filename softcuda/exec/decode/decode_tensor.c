@@ -49,7 +49,7 @@ static unsigned rank_of(const struct decoder *d)
 	return 0;
 }
 
-/* [map, {x, y ...}] */
+/* Decode [map, {x, y ...}]. */
 static bool decode_map(struct decoder *d, const gpul_ptx_operand *o, struct tensor_copy *c)
 {
 	unsigned n = 0;
@@ -67,7 +67,7 @@ static bool decode_map(struct decoder *d, const gpul_ptx_operand *o, struct tens
 	return n == c->rank || gpul_decode_fail(d, GPUL_EFORMAT, "%u coordinates are given, %u are expected", n, c->rank);
 }
 
-/* {w, h ...}: a number for each dimension between the first and the last. */
+/* Decode {w, h ...}: one offset for each dimension between the first and the last. */
 static bool decode_offsets(struct decoder *d, const gpul_ptx_operand *o, struct tensor_copy *c)
 {
 	const unsigned n = gpul_operand_elements(d->f, o);
@@ -108,7 +108,7 @@ bool gpul_decode_tensor_copy(struct decoder *d)
 	c->has_offsets = has_text(d, "im2col");
 	c->im2col = c->has_offsets || has_text(d, "im2col_no_offs");
 	if (has_text(d, "im2col::w") || has_text(d, "im2col::w::128") || has_text(d, "tile::gather4") || has_text(d, "tile::scatter4"))
-		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "this mode, of sm_100, is not interpreted");
+		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "this mode, which needs sm_100, is not interpreted");
 	for (size_t k = 0; reduces && k < sizeof reductions / sizeof reductions[0]; k++)
 		if (has_mod(d, reductions[k].mod))
 			set_reduction(c, reductions[k].how);
@@ -157,7 +157,7 @@ static unsigned space_of_map(const struct decoder *d)
 	return has_text(d, "global") ? SPACE_GLOBAL : has_text(d, "shared::cta") ? SPACE_SHARED : SPACE_GENERIC;
 }
 
-/* An immediate operand below a limit. */
+/* Read an immediate operand, which must be below a limit. */
 static bool read_immediate(struct decoder *d, const gpul_ptx_operand *o, unsigned limit, uint64_t *value)
 {
 	*value = (uint64_t)o->value.i;
@@ -197,7 +197,8 @@ static bool decode_replace(struct decoder *d)
 	return gpul_emit(d, OP_TENSOR_MAP_REPLACE, &(struct insn){ .object = r });
 }
 
-/* tensormap.cp_fenceproxy [to], [from], 128: a copy to global memory.  The fence has no effect, because there is only one memory. */
+/* Decode tensormap.cp_fenceproxy [to], [from], 128, which copies to global memory.  The fence has no effect, because there is
+ * only one memory. */
 static bool decode_map_copy(struct decoder *d)
 {
 	struct tensor_map_copy *c = gpul_program_alloc(d->p, sizeof *c, d->err);

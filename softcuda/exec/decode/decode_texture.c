@@ -46,7 +46,7 @@ bool gpul_texture_handle(struct decoder *d, const gpul_ptx_operand *address, str
 	return gpul_operand_source(d, child(d, address, 0), GPUL_PTX_MOD_U64, false, &f->handle);
 }
 
-/* Element k of a vector {a, b, c, d}, or of one register. */
+/* Decode element k of a vector {a, b, c, d}, or of one register. */
 static bool vector_source(struct decoder *d, const gpul_ptx_operand *o, unsigned k, unsigned type, opref *out)
 {
 	const unsigned n = gpul_operand_elements(d->f, o);
@@ -70,7 +70,7 @@ bool gpul_texture_coordinates(struct decoder *d, const gpul_ptx_operand *o, unsi
 	return true;
 }
 
-/* The four results, or the two pairs of halves, with the predicate of d|p. */
+/* Decode the four results, or the two pairs of halves, and the predicate of d|p. */
 static bool texture_results(struct decoder *d, struct texture_form *f)
 {
 	const gpul_ptx_operand *o = &d->operand[0], *list = o;
@@ -93,7 +93,7 @@ static bool texture_results(struct decoder *d, struct texture_form *f)
 	return true;
 }
 
-/* The operands after the coordinates: a level or gradients, then offsets.  A depth-compare operand is refused. */
+/* Decode the operands after the coordinates: a level or gradients, then offsets.  A depth-compare operand is refused. */
 static bool texture_options(struct decoder *d, struct texture_form *f)
 {
 	const unsigned n = f->cube ? 3 : f->dimensions;

@@ -18,7 +18,7 @@ static const struct {
 #undef VECTOR
 };
 
-/* Element k of the source; false: the source is not a vector of n elements. */
+/* Decode element k of the source; false: the source is not a vector of n elements. */
 static bool source_element(struct decoder *d, const gpul_ptx_operand *o, unsigned n, unsigned k,
 			   gpul_ptx_operand *out)
 {
@@ -45,7 +45,7 @@ static enum op move_op(unsigned bytes)
 			    : OP_NOP;
 }
 
-/* All elements are read before the first is written: mov.v2.b32 {a, b}, {b, a} exchanges two registers. */
+/* Decode mov of vectors.  All elements are read before the first is written: mov.v2.b32 {a, b}, {b, a} exchanges two registers. */
 bool gpul_decode_mov_vector(struct decoder *d)
 {
 	const unsigned n = gpul_vector_mod(d->in), type = gpul_type_mod(d->in),

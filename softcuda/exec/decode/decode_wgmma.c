@@ -30,7 +30,7 @@ static bool small_constant(struct decoder *d, unsigned k, int64_t missing, int64
 	       gpul_decode_fail(d, GPUL_EFORMAT, "operand %u must be a constant", k + 1);
 }
 
-/* scale-d, then the signs of A and B, then the transpose flags of those matrices that are in memory. */
+/* Decode scale-d, then the signs of A and B, then the transpose flags of those matrices that are in memory. */
 static bool decode_scales(struct decoder *d, unsigned first, struct wgmma_form *f)
 {
 	int64_t value[4];
@@ -49,7 +49,7 @@ static bool decode_scales(struct decoder *d, unsigned first, struct wgmma_form *
 	return gpul_operand_source(d, &always, GPUL_PTX_MOD_PRED, false, &f->scale_d);
 }
 
-/* The metadata, and the constant that selects which two of four lanes provide it; for 1-byte elements all lanes provide it. */
+/* Decode the metadata, and the constant that selects which two of four lanes provide it; for 1-byte elements all lanes do. */
 static bool decode_sparsity(struct decoder *d, struct wgmma_form *f)
 {
 	const gpul_ptx_operand *selector = &d->operand[4];
@@ -71,7 +71,7 @@ static bool decode_multiply(struct decoder *d)
 		return false;
 	gpul_matrix_mods(d, &m);
 	if (has_mod(d, GPUL_PTX_MOD_SYNC) == 0 || d->in->mods[0] != GPUL_PTX_MOD_MMA_ASYNC || m.n_types < 3 || m.m != 64)
-		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "this form of wgmma is not interpreted");
+		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "this variant of wgmma is not interpreted");
 	f->columns = (uint16_t)m.n;
 	f->k = (uint16_t)m.k;
 	f->d_type = m.type[0];

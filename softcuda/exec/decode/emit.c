@@ -5,7 +5,7 @@
 
 #include "softcuda/exec/decode/decode_internal.h"
 
-/* A modifier that vocabulary.h lacks: the instruction may have a form of a newer PTX, with other operands. */
+/* True: vocabulary.h lacks a modifier, so the instruction may be a variant of a newer PTX version, with other operands. */
 static bool has_unknown_modifier(const gpul_ptx_inst *in)
 {
 	for (unsigned k = 0; k < in->n_mods; k++)

@@ -136,7 +136,7 @@ bool gpul_form_operands(const struct form *form, const char *signature, struct s
 	const unsigned n = form->inst->n_operands;
 	const bool is_pair = n && form->operands[0].kind == GPUL_PTX_OP_PAIR;
 	if (is_pair != (out->d2_type != 0))
-		return gpul_form_refuse(form, is_pair ? "a second destination is not possible"
+		return gpul_form_refuse(form, is_pair ? "this instruction has only one destination"
 						      : "a second destination (d|p) is missing");
 	for (s++; *s; s++, k++) {
 		if (k >= n)

@@ -19,7 +19,7 @@ enum form_bit {
 	N_FORM_BITS
 };
 _Static_assert(N_FORM_BITS <= 64, "form.set has 64 bits");
-#define FORM_BIT_OOB FORM_BIT_PO  /* .oob is only for fma, .po only for vmad */
+#define FORM_BIT_OOB FORM_BIT_PO  /* they share a bit: .oob is only for fma, .po only for vmad */
 #define HAS(name) ((uint64_t)1 << FORM_BIT_##name)
 
 enum { MAX_FORM_TYPES = 3 };
@@ -32,15 +32,15 @@ struct form {
 	const gpul_ptx_module *module;
 	const gpul_ptx_func *func;
 	const gpul_ptx_inst *inst;
-	const gpul_ptx_operand *operands;  /* of inst */
+	const gpul_ptx_operand *operands;  /* the operands of inst */
 	char *why;
 	size_t why_bytes;
 };
 
 /* Types that only rules use: each matches several PTX types of its width. */
 enum {
-	ANY_16 = 0x4000, ANY_32, ANY_64,   /* b, u, s */
-	INT_16, INT_32, INT_64,            /* u, s */
+	ANY_16 = 0x4000, ANY_32, ANY_64,   /* .b, .u and .s types */
+	INT_16, INT_32, INT_64,            /* .u and .s types */
 };
 
 /* One form of an opcode: instructions with these types and modifiers are executed by operation op.
@@ -71,7 +71,7 @@ bool gpul_form_refuse(const struct form *form, const char *fmt, ...) __attribute
 bool gpul_form_match(const struct form *form, const struct rule_list *list, struct selection *out);
 /* Set the types of the operands by a signature; false: the number of operands is wrong. */
 bool gpul_form_operands(const struct form *form, const char *signature, struct selection *out);
-/* The comparison in the modifiers, CMP_...; -1: there is none. */
+/* Find the comparison in the modifiers, CMP_...; -1: there is none. */
 int gpul_form_compare(const struct form *form, bool is_unsigned);
 /* The letter of a type in a signature; 0: not a register type. */
 char gpul_form_letter(unsigned type);

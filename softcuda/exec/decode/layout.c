@@ -62,7 +62,7 @@ bool gpul_var_is_reference(const gpul_ptx_var *v)
 	return v->type == GPUL_PTX_MOD_TEXREF || v->type == GPUL_PTX_MOD_SURFREF || v->space == GPUL_PTX_MOD_TEX;
 }
 
-/* A texture or surface reference is a handle, which the host binds to an array or to memory. */
+/* Create the handle of a texture or surface reference, which the host binds to an array or to memory. */
 static gpul_status add_reference(const gpul_ptx_var *v, struct variable *to, gpul_error *err)
 {
 	if (v->n_dims)
@@ -86,7 +86,7 @@ static bool is_extern(const gpul_ptx_var *v)
 	return v->linkage == GPUL_PTX_EXTERN;
 }
 
-/* An extern variable gets the address of the definition with the same name. */
+/* Give an extern variable the address of the definition with the same name. */
 static void bind_extern(struct gpul_exec_program *p, uint32_t row)
 {
 	const gpul_ptx_module *m = p->module;
@@ -288,8 +288,8 @@ gpul_status gpul_layout_initialise(struct gpul_exec_program *p, gpul_error *err)
 
 /* ---- shared memory ---------------------------------------------------------------------------------------- */
 
-/* Shared memory contains the variables of module scope, then of device functions, then of the kernel; the variables of
- * different kernels overlap. */
+/* Lay out shared memory: it contains the variables of module scope, then of device functions, then of the kernel; the
+ * variables of different kernels overlap. */
 void gpul_layout_shared(struct gpul_exec_program *p)
 {
 	const gpul_ptx_module *m = p->module;
@@ -315,7 +315,7 @@ void gpul_layout_shared(struct gpul_exec_program *p)
 
 /* ---- local memory of the module ---------------------------------------------------------------------------- */
 
-/* A thread's local memory starts with the variables of module scope, followed by the kernel's, then by those of called functions. */
+/* Lay out local memory: it starts with the variables of module scope, followed by the kernel's, then by those of called functions. */
 void gpul_layout_module_local(struct gpul_exec_program *p)
 {
 	const gpul_ptx_module *m = p->module;

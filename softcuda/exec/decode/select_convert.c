@@ -225,7 +225,7 @@ static bool select_pair(const struct form *form, struct conversion *cv, struct s
 	return gpul_form_refuse(form, "cvt does not support this pair of types");
 }
 
-/* cvt.pack d, a, b{, c}: for parts of 8 bits or less, the last type is c's (.b32). */
+/* Select the operation of cvt.pack d, a, b{, c}.  For parts of 8 bits or less, the last type is c's (.b32). */
 static bool select_pack(const struct form *form, struct selection *out)
 {
 	const int to = kind_of(form->type[0]);

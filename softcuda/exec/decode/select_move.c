@@ -16,7 +16,7 @@ static const struct {
 	{ 2, 8, GPUL_PTX_MOD_B64, OP_PACK_2X64, OP_UNPACK_2X64 },
 };
 
-/* mov.b64 d, {x, y} (pack) or mov.b64 {x, y}, d (unpack). */
+/* Select the operation of mov.b64 d, {x, y} (pack) or mov.b64 {x, y}, d (unpack). */
 static bool select_vector(const struct form *form, unsigned n_parts, bool pack, struct selection *out)
 {
 	const unsigned bytes = gpul_ptx_type_bytes(form->type[0]);
@@ -120,7 +120,7 @@ static bool compare_operands(const struct form *form, const struct comparable *c
 	return gpul_form_operands(form, signature, out);
 }
 
-/* The destination type of set: u32, s32 or f32; for comparisons of halves also the half type, u16 and s16. */
+/* Set the type of the destination of set: u32, s32 or f32; for comparisons of halves also the half type, u16 and s16. */
 static bool set_destination(const struct form *form, struct selection *out)
 {
 	const unsigned d = form->type[0];

@@ -36,7 +36,7 @@ static bool check_types(const struct form *form, bool is_set)
 		return gpul_form_refuse(form, "%u types are given, %d are expected", form->n_types, is_set ? 2 : 3);
 	for (unsigned k = 0; k < form->n_types; k++)
 		if (form->type[k] != GPUL_PTX_MOD_U32 && form->type[k] != GPUL_PTX_MOD_S32)
-			return gpul_form_refuse(form, "video types are .u32 and .s32");
+			return gpul_form_refuse(form, "the types of video instructions are .u32 and .s32");
 	return true;
 }
 

@@ -1,5 +1,5 @@
-/* storage.c — memory that a program owns: blocks freed with it, its variables, and its constants (immediates spread over 32 lanes,
- * each once, and operand lists). */
+/* storage.c — memory that a program owns: blocks that are freed with it, its variables, and its constants (operand lists, and
+ * immediates, each stored once with 32 lanes). */
 #include <stdlib.h>
 #include <sys/mman.h>
 

@@ -35,7 +35,7 @@ static bool cpu_supports(const char *name)
 	return name[0] == 'b';
 }
 
-/* The best build that the CPU supports, or the one in GPULOAD_SOFT_ISA=base|v3|v4 if the CPU supports that one. */
+/* Choose the best build that the CPU supports, or the one in GPULOAD_SOFT_ISA=base|v3|v4 if the CPU supports it. */
 static void choose_build(void)
 {
 	const char *wish = secure_getenv("GPULOAD_SOFT_ISA");

@@ -3,7 +3,7 @@
 
 enum { TURNS = 256 };  /* turns after which a block yields even if it does not poll */
 
-/* No warp of the block can run: report what the first waiting warp waits for. */
+/* Report what the first waiting warp waits for, because no warp of the block can run. */
 static void report_deadlock(struct block *b)
 {
 	for (unsigned k = 0; k < b->n_warps; k++) {
@@ -41,7 +41,7 @@ static bool warp_can_run(const struct warp_state *s)
 
 enum block_result gpul_block_run(struct block *b)
 {
-	bool polled = false;  /* by an earlier warp in this turn of the block */
+	bool polled = false;  /* an earlier warp polled in this turn of the block */
 
 	b->progressed = false;
 	b->quiet = true;

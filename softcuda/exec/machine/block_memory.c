@@ -103,7 +103,7 @@ static uint64_t fixed_special(const struct warp_state *s, unsigned special, unsi
 	}
 }
 
-/* Registers of clusters. */
+/* The value of a special register that describes the cluster. */
 static uint64_t cluster_special(const struct block *b, unsigned special)
 {
 	const struct gpul_exec_launch *l = b->launch;
@@ -129,7 +129,7 @@ static uint64_t cluster_special(const struct block *b, unsigned special)
 	}
 }
 
-/* Registers with one value for all lanes of a block. */
+/* The value of a special register that is the same in all lanes of a block. */
 static uint64_t block_special(const struct block *b, unsigned special)
 {
 	const struct gpul_exec_launch *l = b->launch;
@@ -223,7 +223,7 @@ static void write_specials(struct block *b, bool fresh)
 
 /* ---- layout ---------------------------------------------------------------------------------------- */
 
-/* warps │ special registers of each │ shared memory │ local memory of each warp's lanes */
+/* Lay out a block: warps │ special registers of each │ shared memory │ local memory of each warp's lanes. */
 static void lay_out_block(struct block *b, const struct gpul_exec_launch *l, uint8_t *scratch)
 {
 	const struct gpul_exec_program *p = l->kernel->code->program;
@@ -285,7 +285,7 @@ static bool start_warp(struct warp_state *s, const struct gpul_exec_launch *l)
 	return true;
 }
 
-/* A free block of this shape, else any free block, else a new one; NULL: out of memory. */
+/* Take a free block of this shape, else any free block, else a new one; NULL: out of memory. */
 static struct block *take_block(struct worker *k, const struct block_shape *shape)
 {
 	struct block **at, *b;
@@ -311,7 +311,7 @@ static void free_block(struct block *b)
 	free(b);
 }
 
-/* Blocks are numbered cluster by cluster. */
+/* Compute the block's position in the grid from its index; blocks are numbered cluster by cluster. */
 static void place_block(struct block *b, const struct gpul_exec_launch *l, uint64_t index)
 {
 	uint64_t cluster = index / l->cluster_blocks, rank = index % l->cluster_blocks;

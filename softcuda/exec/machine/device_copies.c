@@ -22,7 +22,7 @@ static const char kernels[] =
 	"mad.lo.u64 %f, %y, %from_pitch, %from; add.u64 %f, %f, %x; ld.global.u8 %b, [%f];\n" NEXT_BYTE
 	".visible .entry cudaMemsetAsync" PARAMETERS BYTES_OF_ROWS NEXT_BYTE;
 
-/* The caller holds the lock. */
+/* Create the program with the two kernels.  The caller holds the lock. */
 static gpul_exec_program *create_program(gpul_exec_memory *memory)
 {
 	gpul_ptx_module *module;

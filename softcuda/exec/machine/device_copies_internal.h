@@ -5,7 +5,7 @@
 #include "softcuda/exec/machine/nest_internal.h"
 
 struct device_copy {           /* the first members are the kernel's parameters */
-	uint64_t to, from;     /* from: for a fill, the byte to store */
+	uint64_t to, from;     /* for a fill, `from` is the byte to store */
 	uint64_t to_pitch, from_pitch, width, height;
 	bool fill;
 };

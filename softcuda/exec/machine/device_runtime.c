@@ -27,7 +27,7 @@ struct device_call {
 	struct nesting *nesting;
 	struct block_nest *own;
 	uint64_t result;            /* result of calls that do not return an error code */
-	const struct insn *stop;    /* a fault was recorded */
+	const struct insn *stop;    /* not NULL: a fault was recorded */
 };
 
 static uint64_t argument(const struct device_call *c, uint32_t n)
@@ -63,7 +63,7 @@ static int write_result(struct device_call *c, uint64_t at, const void *value, u
 
 /* ---- launches ------------------------------------------------------------------------------------ */
 
-/* The kernel whose address the program has taken; NULL: not a kernel of this program. */
+/* Find the kernel at an address that the program has taken; NULL: not a kernel of this program. */
 static const gpul_exec_kernel *kernel_at(const struct gpul_exec_program *p, uint64_t address)
 {
 	for (uint32_t k = 0; k < p->n_kernels; k++)
@@ -242,7 +242,7 @@ static int stream_wait_event(struct device_call *c)
 	return queue_event(c, NESTED_WAIT, argument(c, 1), argument(c, 0));
 }
 
-/* The event's memory is freed when the launch ends, because streams may still wait for the event. */
+/* Keeps the event's memory until the launch ends, because streams may still wait for the event. */
 static int event_destroy(struct device_call *c)
 {
 	return gpul_nest_event_find(c->nest, argument(c, 0)) ? DEVICE_OK : DEVICE_INVALID_HANDLE;
@@ -250,7 +250,7 @@ static int event_destroy(struct device_call *c)
 
 /* ---- copies and fills ----------------------------------------------------------------------------------- */
 
-/* A copy takes a slot like any other launch; its parameters are written here. */
+/* Queue a copy or fill.  It takes a slot like any other launch; its parameters are written here. */
 static int queue_copy(struct device_call *c, const struct device_copy *copy, uint64_t stream_handle)
 {
 	gpul_exec_launch_config config = { .device = c->s->block->launch->device };
@@ -332,7 +332,7 @@ static const struct { int error; const char *name, *text;
 
 enum { N_ERRORS = sizeof errors / sizeof errors[0], TEXT_BYTES = 64, ALL_TEXTS = 2 * N_ERRORS * TEXT_BYTES };
 
-/* The caller holds the lock.  Kernels read the texts, so they must be in memory that kernels may access. */
+/* Copy the names and texts of errors to memory that kernels may access, because kernels read them.  The caller holds the lock. */
 static uint8_t *create_texts(gpul_exec_memory *memory)
 {
 	gpul_exec_range range = { .bytes = ALL_TEXTS, .flags = GPUL_EXEC_MEM_READ_ONLY, .label = "names of errors" };
@@ -457,7 +457,7 @@ static int get_limit(struct device_call *c)
 	return write_result(c, argument(c, 0), &value, sizeof value);
 }
 
-/* The 90 of a module's target sm_90a. */
+/* The number of a module's target: 90 for sm_90a. */
 static int target_number(const gpul_ptx_module *m)
 {
 	const char *digits = strpbrk(gpul_ptx_name(m, m->target), "0123456789");
@@ -474,7 +474,7 @@ static int get_function_attributes(struct device_call *c)
 		uint64_t shared_bytes, const_bytes, local_bytes;
 		int32_t max_threads, n_regs, ptx_version, binary_version, cache_mode, max_dynamic_shared_bytes, carveout;
 	} a;
-	enum { BYTES = 52 };   /* as device_calls_internal.h has it */
+	enum { BYTES = 52 };   /* the size that device_calls_internal.h gives */
 
 	_Static_assert(offsetof(__typeof__(a), carveout) + sizeof a.carveout == BYTES, "no padding");
 	if (!k)

@@ -73,7 +73,7 @@ static gpul_status check_cluster(const gpul_exec_launch_config *c, gpul_error *e
 					 SHOWN_NAME(info->name), c->cluster[0], c->cluster[1], c->cluster[2], info->cluster[0], info->cluster[1],
 					 info->cluster[2]);
 		if (c->grid[d] % n)
-			return gpul_fail(err, GPUL_EINVAL, 0, "launch of %s: a grid of %u blocks is not a multiple of %u, the blocks of a cluster",
+			return gpul_fail(err, GPUL_EINVAL, 0, "launch of %s: a grid of %u blocks is not a multiple of %u, the size of a cluster",
 					 SHOWN_NAME(info->name), c->grid[d], n);
 	}
 	return blocks <= GPUL_EXEC_CLUSTER_BLOCKS ? GPUL_OK
@@ -81,8 +81,8 @@ static gpul_status check_cluster(const gpul_exec_launch_config *c, gpul_error *e
 			    (unsigned long long)blocks, GPUL_EXEC_CLUSTER_BLOCKS);
 }
 
-/* The memory of grid.sync()'s barrier.  %envreg1 is the upper half of its address, %envreg2 the lower, as observed in the
- * code that nvcc generates for grid.sync(). */
+/* Allocate the memory of grid.sync()'s barrier.  %envreg1 is the upper half of its address, %envreg2 the lower, as
+ * observed in the code that nvcc generates for grid.sync(). */
 static gpul_status create_workspace(gpul_exec_launch *l, gpul_error *err)
 {
 	gpul_exec_range range = { .bytes = WORKSPACE_BYTES, .label = "grid workspace" };

@@ -8,7 +8,7 @@
 
 enum { SCRATCH_BYTES = 4 * 512 };
 
-/* The caller holds the lock.  Fewer workers than requested are accepted; none is an error. */
+/* Start the workers.  Fewer than requested are accepted; none is an error.  The caller holds the lock. */
 static gpul_status start_workers(gpul_exec_machine *m, gpul_error *err)
 {
 	unsigned n = 0;

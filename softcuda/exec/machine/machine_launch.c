@@ -19,8 +19,9 @@ void gpul_launch_destroy(gpul_exec_launch *l)
 	free(l);
 }
 
-/* A GPU reserves 1 KiB of shared memory for the system; cooperative groups store their barriers there.  The
- * interpreter adds this memory after the kernel's shared memory, if the program reads %reserved_smem_offset_*. */
+/* Reserve 1 KiB of shared memory for the system, as a GPU does; cooperative groups store their barriers there.
+ * The interpreter adds this memory after the kernel's shared memory, if the program reads
+ * %reserved_smem_offset_*. */
 static void reserve_shared(gpul_exec_launch *l, const struct gpul_exec_program *p)
 {
 	for (uint32_t k = 0; k < p->n_specials; k++) {
@@ -37,8 +38,8 @@ static void reserve_shared(gpul_exec_launch *l, const struct gpul_exec_program *
 	}
 }
 
-/* Round a block's shared memory up to whole units, as on a GPU: accesses between the last variable and the end of the last unit
- * do not fault, unless an observer reports them. */
+/* Round a block's shared memory up to whole allocation units, as on a GPU: accesses between the last variable and the end of
+ * the last unit do not fault, unless an observer reports them. */
 static void pad_shared(gpul_exec_launch *l)
 {
 	EACH_OBSERVER(o, l->machine, exact_bounds)
@@ -85,7 +86,7 @@ gpul_exec_launch *gpul_launch_create(gpul_exec_machine *m, const gpul_exec_launc
 	l->max_resident = gpul_exec_max_resident_blocks(m, c->block[0] * c->block[1] * c->block[2], l->shared_bytes);
 	l->done = c->done;
 	l->done_user = c->done_user;
-	atomic_init(&l->refs, 2);  /* one of the caller, and one of the machine until the launch has ended */
+	atomic_init(&l->refs, 2);  /* number of references: one for the caller, one for the machine until the launch has ended */
 	pthread_mutex_init(&l->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -98,7 +99,7 @@ void gpul_launch_list(gpul_exec_launch *l)
 {
 	gpul_exec_machine *m = l->machine;
 
-	if (l->depth) {  /* nested launches go before their ancestors, so that not too many launches wait */
+	if (l->depth) {  /* nested launches start before their ancestors' blocks, so that fewer launches wait */
 		l->next = m->first;
 		m->first = l;
 		m->last = m->last ? m->last : l;
@@ -120,7 +121,8 @@ void gpul_launch_again(gpul_exec_launch *l)
 	atomic_store(&l->again, true);
 }
 
-/* None of the launch's blocks is resident.  Its worker is the only one, because the observer that requested it is serial. */
+/* Start the launch again when none of its blocks is resident.  Its worker is the only one, because the observer that requested
+ * it is serial. */
 void gpul_launch_begin_again(gpul_exec_launch *l, bool abandoned)
 {
 	const gpul_exec_fault fault = { .kind = GPUL_EXEC_ABORTED, .text = "the launch begins again" };

@@ -46,7 +46,7 @@ static void unlist_launch(gpul_exec_machine *m, gpul_exec_launch *l)
 		atomic_fetch_sub(&m->n_nested, 1);
 }
 
-/* The launch stays in the list, because more of its blocks have yet to start. */
+/* Stop starting blocks of the current launch.  It stays in the list, because more of its blocks have yet to start. */
 static void leave_current_launch(struct worker *k)
 {
 	gpul_launch_unref(k->current);
@@ -90,7 +90,7 @@ static void end_stopped_launches(gpul_exec_machine *m)
 	} while (l);
 }
 
-/* The caller holds the lock. */
+/* Find a launch with blocks to start and room for them.  The caller holds the lock. */
 static gpul_exec_launch *launch_with_room(gpul_exec_machine *m)
 {
 	gpul_exec_launch *l = m->first;
@@ -100,8 +100,8 @@ static gpul_exec_launch *launch_with_room(gpul_exec_machine *m)
 	return l;
 }
 
-/* The index of the next block to start (the first of its cluster), of k->current or another launch; false: no launch has a block
- * that may start. */
+/* Find the index of the next block to start (the first of its cluster), in k->current or another launch; false: no launch has a
+ * block that may start. */
 static bool next_block(struct worker *k, uint64_t *index)
 {
 	gpul_exec_machine *m = k->machine;
@@ -206,7 +206,7 @@ static void end_block(struct worker *k, unsigned n, bool faulted)
 	o->block_ends(o, b);
 	gpul_block_release(b);
 	k->resident[n] = k->resident[--k->n_resident];
-	k->tried = 0;  /* there may be room now */
+	k->tried = 0;  /* search again for blocks to start: there may be room now */
 	if (faulted)
 		gpul_launch_skip_rest(l);
 	gpul_launch_blocks_ended(l, 1);
@@ -235,7 +235,7 @@ static void begin_again(struct worker *k, gpul_exec_launch *l)
  * that did not change. */
 struct round {
 	bool progressed, polls, waits, quiet;
-	unsigned n_repolls;          /* turns of warps that wait for a word */
+	unsigned n_repolls;          /* number of turns in which a warp waited for a word */
 };
 
 struct turn { struct block *block; enum block_result result; };
@@ -349,7 +349,7 @@ void *gpul_worker_main(void *worker)
 	gpul_exec_machine *m = k->machine;
 	unsigned idle = 0, rounds = 0;
 
-	prctl(PR_SET_TIMERSLACK, 1);  /* else a nap takes 50 us more */
+	prctl(PR_SET_TIMERSLACK, 1);  /* otherwise each nap takes 50 us longer */
 	for (;;) {
 		struct round round;
 

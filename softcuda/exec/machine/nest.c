@@ -257,7 +257,7 @@ void gpul_nest_blocks_ended(struct nest *n)
 		gpul_launch_end(n->owner);
 }
 
-/* Children of the first run that are still running also delay the end of the second run. */
+/* Prepare for a second run of the launch; children of the first run that are still running also delay its end. */
 void gpul_nest_begins_again(struct nest *n)
 {
 	struct nesting *g = nesting_of_nest(n);

@@ -39,12 +39,12 @@ struct nested_op {
 	gpul_exec_launch_config config;   /* NESTED_LAUNCH; params: a slot of the machine */
 	gpul_exec_launch *running;
 	struct nested_event *event;       /* NESTED_RECORD, NESTED_WAIT */
-	uint64_t number;                  /* of the event's record */
+	uint64_t number;                  /* number of the event's record */
 };
 
 struct nested_stream {
-	struct nested_stream *next, *before;  /* of the nest */
-	struct nested_op *first, *last;       /* have not begun */
+	struct nested_stream *next, *before;  /* the streams of the nest */
+	struct nested_op *first, *last;       /* operations that have not begun */
 	bool busy;                            /* a child in this stream is running */
 	bool closed;                          /* freed when its operations have ended */
 };
@@ -66,7 +66,7 @@ struct nest {
 /* The data of a block that has called the device runtime. */
 struct block_nest {
 	struct nested_stream *stream;         /* its default stream; NULL: not used yet */
-	uint16_t last_error[];                /* of each thread */
+	uint16_t last_error[];                /* last error of each thread */
 };
 
 /* One per machine, created when a kernel first calls the device runtime. */
@@ -90,7 +90,7 @@ void gpul_nest_destroy(struct nest *n);
 void gpul_nest_blocks_ended(struct nest *n);
 void gpul_nest_begins_again(struct nest *n);
 void gpul_nest_stop(gpul_exec_launch *l);           /* the launch was stopped: stop its children */
-/* Append an operation to a stream, or with NULL start it now.  Takes ownership of op.  The result is a device_error. */
+/* Append an operation to a stream (NULL: start it now).  Takes ownership of op.  The result is a device_error. */
 int gpul_nest_submit(struct nest *n, struct nested_stream *stream, struct nested_op *op);
 struct nested_stream *gpul_nest_stream_new(struct nest *n);                  /* NULL: out of memory */
 bool gpul_nest_stream_close(struct nest *n, uint64_t handle);                /* false: there is no such stream */
@@ -108,7 +108,7 @@ void *gpul_nesting_take_slot(struct nesting *g, gpul_exec_memory *memory, const 
 bool gpul_nesting_claim_slot(struct nesting *g, uint64_t params, gpul_exec_launch_config *config);
 void gpul_nesting_free_slot(struct nesting *g, const void *params);  /* the caller holds the lock */
 
-/* device_runtime.c: a call of the device runtime by the active lanes. */
+/* device_runtime.c: execute a call of the device runtime for the active lanes. */
 const struct insn *gpul_call_device_runtime(struct warp_state *s, const struct insn *i);
 
 #endif

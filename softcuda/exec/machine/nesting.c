@@ -1,4 +1,4 @@
-/* nesting.c — per machine: the lock for launches by kernels, and their parameter buffers. */
+/* nesting.c — what a machine needs for launches from kernels: a lock, and the parameter buffers of these launches. */
 #include <stdlib.h>
 #include <sys/mman.h>
 

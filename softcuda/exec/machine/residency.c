@@ -42,7 +42,7 @@ bool gpul_launch_has_room(struct gpul_exec_launch *l)
 	return atomic_load(&l->next_block) >= l->n_blocks || count_resident(l) < l->max_resident;
 }
 
-/* The caller holds the machine's lock. */
+/* Log a notice for each launch whose resident blocks only wait.  The caller holds the machine's lock. */
 static void report_stuck_launches(struct gpul_exec_machine *m)
 {
 	for (struct gpul_exec_launch *l = m->first; l; l = l->next) {
@@ -58,7 +58,7 @@ static void report_stuck_launches(struct gpul_exec_machine *m)
 	}
 }
 
-/* If no worker has had an active round since seen_ns, the sum of the counters is unchanged. */
+/* Check whether no launch makes progress.  If no worker has had an active round since seen_ns, the sum of the counters is unchanged. */
 void gpul_worker_check_stuck(struct worker *k)
 {
 	struct gpul_exec_machine *m = k->machine;

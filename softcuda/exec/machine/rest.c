@@ -52,7 +52,7 @@ static uint64_t stalled_us(void)
 	return us;
 }
 
-/* Once per period: true if CPUs were short since the last check. */
+/* Check once per period whether CPUs were short since the last check. */
 static bool cpus_are_short(struct worker *k, uint64_t now)
 {
 	uint64_t stalled, elapsed_us = (now - k->pressure_ns) / 1000;

@@ -1,9 +1,9 @@
-/* arithmetic.c — the code of integer and floating-point arithmetic. */
+/* arithmetic.c — generates the code of integer and floating-point arithmetic. */
 #include "softcuda/exec/native/rules_internal.h"
 
 static const struct vector_op move = PS(0x28), add_q = PD(0xd4), sub_d = D0F(0xfa), and_d = D0F(0xdb), or_d = D0F(0xeb), left_d = D38(0x47),
 			      right_d = D38(0x45), shift_q = PD(0x73), zero_extend = D38(0x35), blend_d = D38(0x64);
-enum { RIGHT_BY = 2 };   /* ModRM.reg of shift_q */
+enum { RIGHT_BY = 2 };   /* the ModRM.reg field of shift_q: shift to the right */
 
 void gpul_native_one(struct run_compiler *c, const struct insn *i, const struct rule *r)
 {
@@ -53,7 +53,7 @@ void gpul_native_constant_first(struct run_compiler *c, const struct insn *i, co
 	gpul_native_finish(c, r, i->d, &d);
 }
 
-/* op(d, b, c) for d = a; followed by i's immediate if `table`. */
+/* Copy a to d, then apply op(d, b, c); `table`: with i's immediate as its truth table. */
 static void three_sources(struct run_compiler *c, const struct insn *i, const struct rule *r, bool table)
 {
 	const uint8_t *a = gpul_values_source(c, i->a, r->bytes), *b = gpul_values_source(c, i->b, r->bytes), *e = gpul_values_source(c, i->c, r->bytes);
@@ -73,13 +73,13 @@ void gpul_native_fused(struct run_compiler *c, const struct insn *i, const struc
 	three_sources(c, i, r, false);
 }
 
-/* lop3: vpternlogd takes the same truth table. */
+/* Compile lop3: vpternlogd takes the same truth table. */
 void gpul_native_lop3(struct run_compiler *c, const struct insn *i, const struct rule *r)
 {
 	three_sources(c, i, r, true);
 }
 
-/* not: vpternlogd with the truth table of !c, which ignores the destination. */
+/* Compile not: vpternlogd with the truth table of !c, which ignores the destination. */
 void gpul_native_not(struct run_compiler *c, const struct insn *i, const struct rule *r)
 {
 	const uint8_t *a = gpul_values_source(c, i->a, r->bytes);
@@ -118,7 +118,7 @@ void gpul_native_rounded(struct run_compiler *c, const struct insn *i, const str
 	gpul_native_finish(c, r, i->d, &d);
 }
 
-/* vmaxps and vminps return the second operand if one is NaN, or if both are zeros. */
+/* Clamp to [0, 1]: vmaxps and vminps return the second operand if one is NaN, or if both are zeros. */
 void gpul_native_saturate(struct run_compiler *c, const struct insn *i, const struct rule *r)
 {
 	const uint8_t *a = gpul_values_source(c, i->a, 4);
@@ -133,7 +133,7 @@ void gpul_native_saturate(struct run_compiler *c, const struct insn *i, const st
 	gpul_native_finish(c, r, i->d, &d);
 }
 
-/* The count has 32 bits, whatever is shifted; counts beyond the width give 0, or the sign, as in PTX. */
+/* Compile a shift.  The count has 32 bits, whatever is shifted; counts beyond the width give 0, or the sign, as in PTX. */
 void gpul_native_shift(struct run_compiler *c, const struct insn *i, const struct rule *r)
 {
 	const uint8_t *a = gpul_values_source(c, i->a, r->bytes), *b = gpul_values_source(c, i->b, 4);
@@ -147,7 +147,7 @@ void gpul_native_shift(struct run_compiler *c, const struct insn *i, const struc
 	gpul_native_finish(c, r, i->d, &d);
 }
 
-/* shf.l.wrap: b << n | a >> 32 - n; shf.r.wrap: a >> n | b << 32 - n.  Shifts by 32 give 0. */
+/* Compile shf.l.wrap: b << n | a >> 32 - n; shf.r.wrap: a >> n | b << 32 - n.  Shifts by 32 give 0. */
 static void funnel(struct run_compiler *c, const struct insn *i, const struct rule *r, unsigned left_count, unsigned right_count)
 {
 	const uint8_t *a = gpul_values_source(c, i->a, 4), *b = gpul_values_source(c, i->b, 4), *n = gpul_values_source(c, i->c, 4);
@@ -177,7 +177,7 @@ void gpul_native_funnel_right(struct run_compiler *c, const struct insn *i, cons
 
 /* ---- products ------------------------------------------------------------------------------------ */
 
-/* The upper halves of the products of the even lanes, and of the odd ones. */
+/* Compile mul.hi: compute the upper halves of the products of the even lanes, then of the odd ones. */
 void gpul_native_upper_product(struct run_compiler *c, const struct insn *i, const struct rule *r)
 {
 	const uint8_t *a = gpul_values_source(c, i->a, 4), *b = gpul_values_source(c, i->b, 4);
@@ -196,7 +196,7 @@ void gpul_native_upper_product(struct run_compiler *c, const struct insn *i, con
 	gpul_native_finish(c, r, i->d, &d);
 }
 
-/* op extends the factors to 64 bits, op2 multiplies their lower halves. */
+/* Compile mul.wide and mad.wide: op extends the factors to 64 bits, op2 multiplies their lower halves. */
 static void wide_product(struct run_compiler *c, const struct insn *i, const struct rule *r, const uint8_t *summand)
 {
 	const uint8_t *a = gpul_values_source(c, i->a, 4), *b = gpul_values_source(c, i->b, 4);

@@ -1,4 +1,4 @@
-/* code.c — the encodings of x86-64 instructions. */
+/* code.c — encodes x86-64 instructions. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -76,7 +76,8 @@ void gpul_code_vector_memory(struct code *c, struct vector_op op, unsigned d, un
 	modrm_memory(c, d, base, disp);
 }
 
-/* Index bits 0 to 2 are in the SIB byte, bit 3 is X, and bit 4 takes the place of bit 4 of the second source. */
+/* In the encoding, bits 0 to 2 of the index register are in the SIB byte, bit 3 is X, and bit 4 takes the place of bit 4 of the
+ * second source. */
 void gpul_code_gather(struct code *c, struct vector_op op, unsigned d, enum gpr base, uint32_t disp, unsigned index, unsigned k)
 {
 	const unsigned x = ~index >> 3 & 1;

@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Registers that a function need not preserve (System V ABI).  RDI, RSI: the warp and the run's first row; RAX, RCX, RDX: base
- * addresses of the operand banks; the others are temporary. */
+/* Registers that a function need not preserve (System V ABI).  RDI, RSI: the warp and the run's first instruction; RAX, RCX,
+ * RDX: base addresses of the operand banks; the others are temporary. */
 enum gpr { RAX = 0, RCX = 1, RDX = 2, RSI = 6, RDI = 7, R8 = 8, R9 = 9, R10 = 10, R11 = 11 };
 enum { ALU_ADD = 0x03, ALU_OR = 0x0b, ALU_AND = 0x23, ALU_SUB = 0x2b, ALU_XOR = 0x33, ALU_CMP = 0x3b };   /* opcodes: register op= register or memory */
 enum { MAP_0F = 1, MAP_0F38 = 2, MAP_0F3A = 3 };
@@ -40,7 +40,7 @@ static inline void gpul_code_byte(struct code *c, unsigned byte)
 void gpul_code_vector(struct code *c, struct vector_op op, unsigned d, unsigned s1, unsigned s2, unsigned k);
 /* Like gpul_code_vector(), with rounding `round` (0 nearest, 1 down, 2 up, 3 to zero) instead of the current mode. */
 void gpul_code_rounded(struct code *c, struct vector_op op, unsigned d, unsigned s1, unsigned s2, unsigned round);
-/* d = op(s1, memory at base + disp); or a store of d, for op that is a store. */
+/* d = op(s1, memory at base + disp); if op is a store, it stores d there instead. */
 void gpul_code_vector_memory(struct code *c, struct vector_op op, unsigned d, unsigned s1, enum gpr base, uint32_t disp, unsigned k);
 /* Gather: d = elements of memory at base + disp + index, for the elements selected by k, which becomes 0. */
 void gpul_code_gather(struct code *c, struct vector_op op, unsigned d, enum gpr base, uint32_t disp, unsigned index, unsigned k);
@@ -49,10 +49,10 @@ void gpul_code_first(struct code *c, enum gpr d, unsigned s, bool wide);
 /* d = the 32-bit (wide: 64-bit) register s in all elements. */
 void gpul_code_broadcast(struct code *c, unsigned d, enum gpr s, bool wide);
 
-/* VEX.L`length`.`prefix`.map.W0 opcode: operations on mask registers. */
+/* Encode VEX.L`length`.`prefix`.map.W0 opcode: an operation on mask registers. */
 void gpul_code_mask(struct code *c, unsigned map, unsigned prefix, unsigned length, unsigned opcode, unsigned reg, unsigned v, unsigned rm);
 
-/* k = the 32 bits of s, and back; k = bits `by` and above of s. */
+/* k = the 32 bits of s; d = the 32 bits of k; k = s shifted right by `by` bits. */
 void gpul_code_mask_from(struct code *c, unsigned k, enum gpr s);
 void gpul_code_mask_to(struct code *c, enum gpr d, unsigned k);
 void gpul_code_mask_shift(struct code *c, unsigned k, unsigned s, unsigned by);
@@ -81,10 +81,10 @@ void gpul_code_call(struct code *c, enum gpr function);
 void gpul_code_go_to(struct code *c, enum gpr place);
 void gpul_code_return(struct code *c);
 
-/* A forward jump; gpul_code_jump_here() sets its target. */
+/* Begin a forward jump; gpul_code_jump_here() sets its target. */
 size_t gpul_code_jump(struct code *c, int condition);
 void gpul_code_jump_here(struct code *c, size_t jump);
-/* A backward jump to a position in the code. */
+/* Jump back to a position in the code. */
 void gpul_code_jump_to(struct code *c, int condition, size_t place);
 
 #endif

@@ -1,10 +1,10 @@
-/* moves.c — the code of moves, conversions between widths, comparisons, and logic of predicates. */
+/* moves.c — generates the code of moves, conversions between widths, comparisons, and logic of predicates. */
 #include "softcuda/exec/native/rules_internal.h"
 
 static const struct vector_op move = PS(0x28), add_d = D0F(0xfe), add_q = PD(0xd4), or_q = PD(0xeb), shift_q = PD(0x73), zero_extend = D38(0x35),
 			      low_words = CUT(0x35), blend_w = Q38(0x66), signs_of_bytes = F3_38(0x29), bytes_of_signs = F3_38(0x28), blend_d = D38(0x64), blend_q = Q38(0x64);
 enum {
-	RIGHT_BY = 2, LEFT_BY = 6,   /* ModRM.reg of shift_q */
+	RIGHT_BY = 2, LEFT_BY = 6,   /* the ModRM.reg field of shift_q: the direction */
 	TAKE_MARKED = 0xd8,          /* for vpternlogd: the second operand where the third has a 1, else the first */
 };
 
@@ -61,7 +61,7 @@ static const opref *list_of(const struct run_compiler *c, opref ref)
 	return (const opref *)(const void *)(c->program->consts.bytes + (ref & ~3u));
 }
 
-/* mov.b64 d, {low, high} */
+/* Compile mov.b64 d, {low, high}. */
 void gpul_native_pack(struct run_compiler *c, const struct insn *i, const struct rule *r)
 {
 	const opref *list = list_of(c, i->a);
@@ -77,7 +77,7 @@ void gpul_native_pack(struct run_compiler *c, const struct insn *i, const struct
 	gpul_native_finish(c, r, i->d, &d);
 }
 
-/* mov.b64 {low, high}, a */
+/* Compile mov.b64 {low, high}, a. */
 void gpul_native_unpack(struct run_compiler *c, const struct insn *i, const struct rule *r)
 {
 	const opref *list = list_of(c, i->d);
@@ -118,7 +118,7 @@ static uint32_t sign_bytes(uint32_t selector)
 	return bytes;
 }
 
-/* vpshufb works in units of 16 bytes: four words. */
+/* Set register d to the operand of vpshufb, which permutes the bytes of each 16 bytes (four words). */
 static void set_shuffle(struct run_compiler *c, unsigned d, uint32_t bytes)
 {
 #define WORDS 0, 0x04040404, 0x08080808, 0x0c0c0c0c
@@ -129,7 +129,7 @@ static void set_shuffle(struct run_compiler *c, unsigned d, uint32_t bytes)
 	gpul_code_vector_memory(&c->code, add_d, d, d, R9, 0, NO_MASK);
 }
 
-/* prmt by a constant selector. */
+/* Compile prmt with a constant selector. */
 void gpul_native_permute(struct run_compiler *c, const struct insn *i, const struct rule *r)
 {
 	const uint8_t *a = gpul_values_source(c, i->a, 4), *b = gpul_values_source(c, i->b, 4);
@@ -180,7 +180,7 @@ static void compare(struct run_compiler *c, struct vector_op op, unsigned k, uns
 	gpul_code_byte(&c->code, predicate);
 }
 
-/* R9 = the result of the comparison for all lanes, compared 32, 16 or 8 at a time. */
+/* R9 = the results of the comparison in all lanes, which are compared 32, 16 or 8 at a time. */
 static void compare_lanes(struct run_compiler *c, const struct insn *i, unsigned bytes, struct vector_op op, unsigned predicate)
 {
 	const uint8_t *a = gpul_values_source(c, i->a, bytes), *b = gpul_values_source(c, i->b, bytes);
@@ -221,7 +221,7 @@ void gpul_native_any_comparison(struct run_compiler *c, const struct insn *i, co
 	gpul_native_store_predicate(c, i->d);
 }
 
-/* The operation is r's immediate; 0: a move. */
+/* Compile an operation on predicates: r's immediate; 0: a move. */
 void gpul_native_logic(struct run_compiler *c, const struct insn *i, const struct rule *r)
 {
 	gpul_native_load_predicate(c, i->a);

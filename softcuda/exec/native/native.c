@@ -6,9 +6,9 @@
 #include "softcuda/exec/native/native_internal.h"
 
 enum {
-	LEAST_WEIGHT = 2,        /* of a run that is compiled: a load or two additions */
+	LEAST_WEIGHT = 2,        /* minimum weight of a run that is compiled: a load or two additions */
 	FEW_ROWS = 4096,         /* a kernel with fewer rows is compiled at once, in two milliseconds */
-	ROWS_PER_WARP = 16,      /* a larger kernel is compiled after this many rows per executed warp, as executing them takes longer than compiling */
+	ROWS_PER_WARP = 16,      /* a larger kernel is compiled after its rows / ROWS_PER_WARP warps, which take longer than compiling */
 };
 
 /* A run, and where its code begins. */
@@ -17,7 +17,7 @@ struct run { struct func_code *code; uint32_t row; size_t at; };
 /* One memory mapping with the code of a kernel and the functions that it calls; the code follows this struct. */
 struct native_code {
 	_Alignas(64) struct native_code *next;
-	size_t bytes;            /* of the mapping */
+	size_t bytes;            /* size of the mapping */
 };
 
 struct program_compiler {
@@ -148,7 +148,8 @@ static void add_callees(const struct func_code *code, struct func_code **list)
 	}
 }
 
-/* Uses a list of functions instead of recursion, because a call chain may be longer than the stack allows. */
+/* Compile a kernel and the functions that it calls.  Uses a list of functions instead of recursion, because a call chain may be
+ * longer than the stack allows. */
 static void compile(struct func_code *code)
 {
 	struct program_compiler p = { .c.program = code->program };
@@ -171,7 +172,7 @@ static void compile(struct func_code *code)
 	free(p.c.slow_rows);
 }
 
-/* A warp may execute a row many times, so only functions that are large compared with the number of warps wait. */
+/* True: compile now.  Only functions that are large compared with the number of warps wait, as a warp may execute a row many times. */
 static bool is_worth_it(struct func_code *code, uint64_t n_warps)
 {
 	code->n_warps += n_warps;

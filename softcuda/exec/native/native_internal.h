@@ -1,7 +1,8 @@
 /* native_internal.h — runs of arithmetic instructions, compiled to AVX-512 code.
  *
- * A run is a sequence of decoded instructions without control flow and warp operations, and without branch targets except its
- * start. Its code replaces the handler of its first instruction: it executes all of them and returns the instruction after them.
+ * A run is a sequence of decoded instructions (rows of insns) without control flow and warp operations, and without branch
+ * targets except its start. Its code replaces the handler of its first instruction: it executes all of them and returns the
+ * instruction after them.
  *
  *     row   instruction              handler
  *     10    mad.lo.s32 %r5, ...      code of rows 10 to 12  ── returns row 13
@@ -23,7 +24,7 @@ enum {
 	N_POOL = 28,             /* vector registers 0 to 27 hold values */
 	TEMP = 28,               /* the other four, TEMP to TEMP + 3, are free for use within a row */
 	MAX_VALUES = 16,
-	MAX_JUMPS = 12,          /* from one row to its handler */
+	MAX_JUMPS = 12,          /* maximum number of jumps from one row to its handler */
 };
 
 /* Mask registers with the run's active lanes if not all are active: for 16 lanes LANES_0, LANES_16; for 8 lanes also LANES_8,
@@ -76,12 +77,12 @@ void gpul_values_store(struct run_compiler *c, opref ref, struct value *result);
 
 /* The mask register with the active lanes of part k, of 8 or 16 lanes; NO_MASK if all lanes are active. */
 unsigned gpul_native_active(const struct run_compiler *c, bool of_eight, unsigned k);
-/* R9 = predicate ref; R9 op= it. */
+/* Load predicate ref into R9; or combine R9 with it by an operation. */
 void gpul_native_load_predicate(struct run_compiler *c, opref ref);
 void gpul_native_combine_predicate(struct run_compiler *c, unsigned op, opref ref);
 /* Write R9, a predicate of 32 lanes, to the active lanes of predicate ref; overwrites R9 and R10. */
 void gpul_native_store_predicate(struct run_compiler *c, opref ref);
-/* Load the values of this table. */
+/* Load the values of this table into their registers. */
 void gpul_values_reload(struct run_compiler *c, const struct value *values);
 /* The register of the base of an operand's bank. */
 enum gpr gpul_native_bank(opref ref);

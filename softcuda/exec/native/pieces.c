@@ -59,7 +59,7 @@ static void compare_part(struct run_compiler *c, const struct rule *r, const str
 
 	if (r->check == CHECK_RANGE) {
 		gpul_code_vector(&c->code, equal_d, mask, d->part[k], TEMP, lanes);
-	} else {   /* if all lanes are active, of two registers in one comparison */
+	} else {   /* if all lanes are active, one comparison tests two registers */
 		gpul_code_vector(&c->code, d->bytes == 8 ? unordered_pd : unordered_ps, mask, d->part[k], d->part[c->partial ? k : k + 1], lanes);
 		gpul_code_byte(&c->code, UNORDERED);
 	}

@@ -38,13 +38,13 @@ void gpul_native_vector(struct run_compiler *c, struct vector_op op, unsigned d,
 void gpul_native_vector_imm(struct run_compiler *c, struct vector_op op, unsigned d, unsigned s1, unsigned s2, unsigned imm);
 /* Mask register k |= s. */
 void gpul_native_mask_or(struct run_compiler *c, unsigned k, unsigned s);
-/* Set the flags by mask register K_TEMP. */
+/* Set the CPU's flags from mask register K_TEMP. */
 void gpul_native_test_mask(struct run_compiler *c);
 /* d = `bits` in all elements, of 32 or 64 bits; overwrites R9. */
 void gpul_native_set_all(struct run_compiler *c, unsigned d, uint64_t bits, bool wide);
 /* The register with half h of a value's registers: the value's own, or `temp` with a copy of an upper half. */
 unsigned gpul_native_half(struct run_compiler *c, const uint8_t *parts, unsigned h, unsigned temp);
-/* d = two registers of elements of twice the width, each element converted by op. */
+/* d = the elements of two registers, each converted by op to half its width. */
 void gpul_native_narrow_pair(struct run_compiler *c, struct vector_op op, unsigned d, unsigned low, unsigned high);
 /* Check the result, and store it in register d of the program. */
 void gpul_native_finish(struct run_compiler *c, const struct rule *r, opref d, struct value *result);

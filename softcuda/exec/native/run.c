@@ -28,7 +28,7 @@ static void load_lane_masks(struct code *c)
 		gpul_code_mask_shift(c, lanes[k], LANES_0, lanes[k + 1]);
 }
 
-/* RSI = the row, RAX = its handler. */
+/* RSI = the address of the row, RAX = its handler. */
 static void prepare_handler(struct run_compiler *c, uint32_t row)
 {
 	op_fn *const handler = c->rows[row].run;
@@ -114,7 +114,7 @@ static void end_run(struct run_compiler *c, uint32_t n)
 	}
 }
 
-/* The rows, the end of the run, and the code for rows that their handlers execute in rare cases. */
+/* Generate the code of the rows, of the run's end, and of the rows that their handlers execute in rare cases. */
 static bool compile_rows(struct run_compiler *c, uint32_t n)
 {
 	c->n_slow_rows = 0;

@@ -27,7 +27,7 @@ void gpul_values_forget(struct run_compiler *c)
 	c->free = (1u << N_POOL) - 1;
 }
 
-/* The least recently used value, but none that this row uses. */
+/* The least recently used of the values that this row does not use. */
 static struct value *oldest(struct run_compiler *c)
 {
 	struct value *found = NULL;
@@ -98,8 +98,8 @@ void gpul_values_drop(struct run_compiler *c, struct value *result)
 	release(c, result);
 }
 
-/* A program register may share its place with an older one of the same width, or have been read with another width.  Forget the
- * values that the result overwrites. */
+/* Forget the values that a result overwrites: a program register may share its place with an older one of the same width, or
+ * have been read with another width. */
 static void forget_place(struct run_compiler *c, opref ref, unsigned bytes)
 {
 	const uint32_t from = ref & ~3u, end = from + LANES * bytes;

@@ -87,7 +87,7 @@ static inline double with_payload(double r, double a, double b, double c)
 	return r == r ? r : double_of(u | quiet);
 }
 
-/* .sat: [0, 1], NaN to +0, -0 to +0. */
+/* .sat: clamp to [0, 1]; NaN and -0 become +0. */
 static inline float saturate(float x)
 {
 	return x > 0.0f ? (x < 1.0f ? x : 1.0f) : 0.0f;
@@ -182,8 +182,8 @@ static inline float fma_f32(float a, float b, float c)
 
 /* ---- directed rounding --------------------------------------------------------------------------- */
 
-/* Only the ANY handlers change the rounding mode.  Their operands are volatile variables, or pass through KEEP_HERE(), so that
- * the compiler moves no operation before round_by() or after round_nearest_again(). */
+/* Set the rounding mode, which only the ANY handlers change.  Their operands are volatile variables, or pass through
+ * KEEP_HERE(), so that the compiler moves no operation before round_by() or after round_nearest_again(). */
 static inline void set_rounding(unsigned round)
 {
 #if defined(__FMA__)   /* no fma() of the C library: nothing uses the x87 unit, whose mode takes long to set */

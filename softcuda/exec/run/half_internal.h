@@ -12,8 +12,8 @@
 #include <immintrin.h>
 #endif
 
-/* One f16 by integer operations: shift the fraction, and scale by an exact float multiplication, which also
- * normalises subnormals; infinity and NaN get the exponent 255. */
+/* Convert one f16 by integer operations: shift the fraction, and scale by an exact float multiplication,
+ * which also normalises subnormals; infinity and NaN get the exponent 255. */
 static inline float f16_to_float(uint16_t h)
 {
 	const uint32_t magnitude = h & 0x7fffu, sign = (uint32_t)(h & 0x8000u) << 16;
@@ -22,7 +22,7 @@ static inline float f16_to_float(uint16_t h)
 	return float_of(sign | (magnitude >= 0x7c00 ? special : bits_of(scaled)));
 }
 
-/* Rounds to nearest even.  For a subnormal result, adding 0.5 moves its last bit to the last bit of the float. */
+/* Convert a float to f16, rounded to nearest even.  For a subnormal result, adding 0.5 moves its last bit to the last bit of the float. */
 static inline uint16_t f16_from_float(float x)
 {
 	const uint32_t u = bits_of(x), magnitude = u & 0x7fffffff, sign = u >> 16 & 0x8000;
@@ -93,7 +93,7 @@ static inline void narrow_bf16(uint16_t *h, const float *x, unsigned n)
 		h[k] = bf16_from_float(x[k]);
 }
 
-/* bf16 is a constant at every call, so that the compiler removes one branch. */
+/* Convert halves to floats.  bf16 is a constant at every call, so that the compiler removes one branch. */
 static inline void widen_half(float *x, const uint16_t *h, unsigned n, bool bf16)
 {
 	if (bf16)
@@ -189,7 +189,7 @@ static inline uint32_t small_from_double(double x, const struct small_format *f,
 	return (sign | (uint32_t)r) << f->pad_bits;
 }
 
-/* A NaN keeps its sign and the bits of its fraction. */
+/* Convert to double; a NaN keeps its sign and the bits of its fraction. */
 static inline double double_from_small(uint32_t bits, const struct small_format *f)
 {
 	const unsigned width = 1u + f->exponent_bits + f->fraction_bits;

@@ -224,8 +224,8 @@ static inline uint32_t signs64(const int64_t *t)
 		(bits) = signs##N(t_);                                        \
 	} while (0)
 
-/* All comparisons of T, with cmp of the CMP_ values.  An unordered comparison (floats only) is the complement of the opposite ordered
- * comparison; NAN is the complement of NUM. */
+/* Define a function for all comparisons of type T; cmp is one of the CMP_ values.  An unordered comparison (floats only) is the
+ * complement of the opposite ordered comparison; NAN is the complement of NUM. */
 #define COMPARE(name, T, N)                                                   \
 	static uint32_t name(const T *a, const T *b, unsigned cmp)            \
 	{                                                                     \

@@ -18,17 +18,17 @@
 #include "softcuda/exec/run/half_internal.h"
 
 enum {
-	NO_EXPONENT = -10000,         /* of zero */
+	NO_EXPONENT = -10000,         /* exponent of zero */
 	NOT_STORED = NO_EXPONENT - 1, /* exponent of an element that mma.sp leaves out */
-	ALL_ZERO = NO_EXPONENT / 2,   /* below: no product differs from zero */
-	NARROW_EXPONENT = 50,         /* up to here products and their scale fit into a float */
+	ALL_ZERO = NO_EXPONENT / 2,   /* with an exponent below this, all products are zero */
+	NARROW_EXPONENT = 50,         /* up to this exponent, products and their scale fit into a float */
 };
 
 struct operands {
 	float x[MAX_K][TILE_ROWS], y[MAX_K][TILE_COLUMNS];
 	int32_t xe[MAX_K][TILE_ROWS], ye[MAX_K][TILE_COLUMNS];
 	bool wide;                    /* an exponent is beyond NARROW_EXPONENT */
-	bool special;                 /* there is an infinity or NaN: x and y have it, their exponent is NO_EXPONENT */
+	bool special;                 /* an element is infinite or NaN: x and y contain it, with the exponent NO_EXPONENT */
 };
 
 /* ---- operands ----------------------------------------------------------------------------------- */
@@ -57,7 +57,7 @@ static inline void widen_e5m2(float *v, const uint8_t *b, unsigned n)
 	widen_f16(v, half, n);
 }
 
-/* The elements in some words, a multiple of 4, at most LANES. */
+/* Convert the elements in some words, whose number is a multiple of 4 and at most LANES, to float. */
 static inline void widen_words(const uint32_t *words, unsigned n, unsigned type, float *v)
 {
 	switch (type) {
@@ -89,7 +89,7 @@ static inline void find_exponents(const float *v, int32_t *e, unsigned n, int le
 
 /* ---- the sum of a block ------------------------------------------------------------------------------------------ */
 
-/* Also right for subnormal results, which a conversion to nearest would round at another bit. */
+/* Round to float towards zero.  Correct also for subnormal results, which a conversion to nearest would round at another bit. */
 static inline float towards_zero(double x)
 {
 	const float r = (float)x;
@@ -118,8 +118,9 @@ static inline float power_of_two_narrow(int e)
 	return float_of((uint32_t)(127 + e) << 23);
 }
 
-/* acc += the n products of column y: name(o, first k, n, column, least exponent of acc, fraction_bits, acc, sum as a double).
- * real: the type in which a product, times its scale, is exact; lowest: of the exponents for which the scale is finite. */
+/* Define a function that adds the n products of column y to acc: name(o, first k, n, column, least exponent of acc,
+ * fraction_bits, acc, sum as a double). real: the type in which a product, times its scale, is exact; lowest: of the
+ * exponents for which the scale is finite. */
 #define SUM_BLOCK(name, real, power, lowest)                                                                            \
 	static inline void name(const struct operands *o, unsigned from, unsigned n, unsigned column, int least, int fraction, \
 			 const float acc[TILE_ROWS], double sum[TILE_ROWS])                                             \
@@ -171,7 +172,7 @@ static inline void add_block(const struct operands *o, const struct mma_sum *m, 
 		acc[k] = fabsf(acc[k]) < INFINITY ? (r[k] == 0 ? 0 : r[k]) : acc[k] != acc[k] ? float_of(0x7fffffff) : acc[k];
 }
 
-/* Infinities and NaN among the n products of one element from k = `from` on; c: the sum before them. */
+/* Add to the sum c the infinities and NaN among the n products of one element, from k = `from` on. */
 static inline float special_sum(const struct operands *o, unsigned from, unsigned n, unsigned row, unsigned column, float c, float sum)
 {
 	bool nan = c != c, up = c == INFINITY, down = c == -INFINITY;
@@ -189,7 +190,7 @@ static inline float special_sum(const struct operands *o, unsigned from, unsigne
 	return nan || (up && down) ? float_of(0x7fffffff) : up ? INFINITY : down ? -INFINITY : sum;
 }
 
-/* In the sum, products with an infinity or NaN count as zero. */
+/* Replace elements that are infinite or NaN by zero, because their products count as zero in the sum. */
 static inline void hide_specials(struct operands *o, unsigned n)
 {
 	for (unsigned k = 0; k < n; k++) {
@@ -200,7 +201,7 @@ static inline void hide_specials(struct operands *o, unsigned n)
 	}
 }
 
-/* d += the products of k elements; d has C, by column and row. */
+/* Add the products of k elements to d, which initially has C, by column and row. */
 static inline void sum_tile(struct operands *o, const struct mma_sum *m, bool half, unsigned n_k, float d[TILE_COLUMNS][TILE_ROWS])
 {
 	struct operands all;

@@ -97,7 +97,7 @@ APPROX(LG2_APPROX, approx_lg2)
 APPROX(EX2_APPROX, approx_ex2)
 APPROX(TANH_APPROX, approx_tanh)
 
-/* PTX ISA, div.approx with a divisor beyond 2^126: the reciprocal underflows to 0, and inf * 0 is NaN. */
+/* x / y for div.approx.  PTX ISA: if the divisor is beyond 2^126, the reciprocal underflows to 0, and inf * 0 is NaN. */
 static inline float divide_fast(float x, float y)
 {
 	const float huge = fabsf(y) > 0x1p126f && fabsf(y) < INFINITY ? 1.0f : 0.0f;
@@ -123,7 +123,7 @@ static inline float divide(float x, float y)
 DIVIDE(DIV_APPROX, divide_fast)
 DIVIDE(DIV_FULL, divide)
 
-/* The approximate f64 forms use the upper 32 bits of the operand and compute the upper 32 bits of the result. */
+/* Keep the upper 32 bits: the approximate f64 instructions read and compute only those. */
 static inline double upper_half(double x)
 {
 	return double_of(bits_of64(x) & 0xffffffff00000000);

@@ -111,7 +111,7 @@ static uint32_t source_bytes_of(const struct warp *w, const struct async_copy *c
 	return n < bytes ? n : bytes;
 }
 
-/* One lane that reads n bytes and writes `bytes`: byte by byte, because the bytes that it does not read may be inaccessible. */
+/* Copy for one lane, which reads n bytes and writes `bytes`: byte by byte, because the bytes that it does not read may be inaccessible. */
 static const struct insn *copy_part(struct warp_state *s, const struct async_copy *c,
 				    unsigned bytes, uint32_t n)
 {
@@ -174,7 +174,7 @@ static const struct insn *bulk_copy(struct warp_state *s, const struct async_cop
 	return complete_bytes(s, c, bytes);
 }
 
-/* One lane: add (or another operation) each element of the source to the destination. */
+/* For one lane: add (or another operation) each element of the source to the destination. */
 static const struct insn *bulk_reduce(struct warp_state *s, const struct async_copy *c, uint32_t bytes)
 {
 	const unsigned lane = first_lane(s->w.mask), n = c->element_bytes;
@@ -211,7 +211,7 @@ static const struct insn *run_bulk(struct warp *w, const struct insn *i,
 		if (bytes % 16)
 			stop = gpul_fault_text(
 				state_of(w), i, GPUL_EXEC_ILLEGAL_INSTRUCTION, lane,
-				"cp.async.bulk: %u bytes are not a multiple of 16", bytes);
+				"cp.async.bulk: the size of %u bytes is not a multiple of 16", bytes);
 		else
 			stop = one_lane(state_of(w), c, bytes);
 	}
@@ -224,7 +224,7 @@ HANDLER(CP_BULK)
 	return run_bulk(w, i, bulk_copy);
 }
 
-/* One lane: the bytes go to the same offset in the shared memory of each block of the mask, and are counted by its mbarrier. */
+/* For one lane: copy the bytes to the same offset in the shared memory of each block of the mask, and report them to its mbarrier. */
 static const struct insn *bulk_multicast(struct warp_state *s, const struct async_copy *c, uint32_t bytes)
 {
 	const unsigned lane = first_lane(s->w.mask);

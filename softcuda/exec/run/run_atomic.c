@@ -1,4 +1,5 @@
-/* run_atomic.c — handlers of atom and red: lane by lane, in the order of lanes, or all lanes at once if they meet at one address.
+/* run_atomic.c — handlers of atom and red: lane by lane, in the order of lanes, or all lanes at once if they access the same
+ * address.
  *
  * All warps of a block run on one thread, so shared memory needs no atomic instruction; for global memory and
  * generic addresses the compiler's atomics are used.  Every memory order is executed as acq_rel, which
@@ -20,7 +21,7 @@ static inline bool lanes_meet(enum shape shape, const struct access *x)
 	return !differ;
 }
 
-/* Lanes that access the same address p are combined in registers, in lane order; then memory is updated once. */
+/* Combine the operands of lanes that access the same address p in registers, in lane order; then update memory once. */
 #define UPDATE_ONCE(type, p, d, bv, cv, update)                                             \
 	do {                                                                                \
 		type before[LANES], seen = __atomic_load_n(p, __ATOMIC_RELAXED), next;      \
@@ -84,7 +85,8 @@ static inline bool lanes_meet(enum shape shape, const struct access *x)
 		return i + 1;                                                               \
 	}
 
-/* Operations for which the CPU has one instruction: no loop with compare and exchange, unless lanes meet. */
+/* Operations for which the CPU has one instruction: it replaces the loop with compare and exchange, unless all lanes access one
+ * address. */
 #define FETCH(name, type, update, builtin)                                                  \
 	HANDLER(ATOM_##name)                                                                \
 	{                                                                                   \
@@ -172,7 +174,7 @@ static uint64_t add_f64(uint64_t a, uint64_t b)
 ATOMIC(ADD_F32, uint32_t, add_f32(old, b, !shared))
 ATOMIC(ADD_F64, uint64_t, add_f64(old, b))
 
-/* The sum of two halves is exact in double, or far from a tie; rounding to odd keeps the final rounding correct. */
+/* Add two halves: in double the sum is exact, or far from a tie; rounding it to odd keeps the final rounding correct. */
 static float sum_of_halves(float a, float b)
 {
 	return odd_float((double)a + (double)b);
@@ -217,7 +219,7 @@ static inline uint128 wide_at(const struct warp *w, opref r, unsigned l)
 }
 
 #if defined(__x86_64__) && defined(__GNUC__)
-/* cmpxchg16b, which practically every x86-64 CPU has; the compiler would call a library function instead. */
+/* Compare and exchange 16 bytes with cmpxchg16b, which practically every x86-64 CPU has; the compiler would call a library function. */
 static bool swap_wide(wide *p, uint128 *old, uint128 new)
 {
 	uint64_t lo = (uint64_t)*old, hi = (uint64_t)(*old >> 64);

@@ -139,8 +139,8 @@ UNARY(BREV_32, uint32_t, uint32_t, reverse_bits(a[l]))
 UNARY(BREV_64, uint64_t, uint64_t,
       (uint64_t)reverse_bits((uint32_t)a[l]) << 32 | reverse_bits((uint32_t)(a[l] >> 32)))
 
-/* bfind of an operand without sign: position of the highest bit that is set; 0: all ones.  .shiftamt: the shift that
- * moves this bit to the top. */
+/* bfind of an operand without sign: position of the highest bit that is set; all ones if x is 0.  .shiftamt: the
+ * shift that moves this bit to the top. */
 static inline uint32_t find_highest_set(uint64_t x, unsigned bits, bool shiftamt)
 {
 	if (x == 0)

@@ -82,7 +82,7 @@ static uint32_t compare_64(struct warp *w, const struct insn *i)
 					   : compare_u64(U64(w, i->a), U64(w, i->b), i->n);
 }
 
-/* setp.lt.and p|q, a, b, c: p = (a < b) and c, q = !(a < b) and c. */
+/* Store both results of setp.lt.and p|q, a, b, c: p = (a < b) and c, q = !(a < b) and c. */
 static inline void set_both(struct warp *w, const struct insn *i, uint32_t bits)
 {
 	const uint32_t p = combine(w, i, bits), q = combine(w, i, ~bits);
@@ -91,7 +91,7 @@ static inline void set_both(struct warp *w, const struct insn *i, uint32_t bits)
 		set_predicate(w, i->d2, q);
 }
 
-/* set d, a, b: true is 32 ones or the float 1.0. */
+/* Store the result of set d, a, b: true is 32 ones or the float 1.0. */
 static inline void set_word(struct warp *w, const struct insn *i, uint32_t bits)
 {
 	const uint32_t yes = (i->flags & SET_FLOAT) ? 0x3f800000 : UINT32_MAX;
@@ -116,7 +116,8 @@ ANY(64)
 
 /* ---- testp -------------------------------------------------------------------------------------- */
 
-/* magnitude: the bits without sign; infinity: the bits of infinity; least: the bits of the least normal number. */
+/* True: the number has the property.  magnitude: its bits without sign; infinity: the bits of infinity; least: the bits of the
+ * least normal number. */
 static inline bool has_property(uint64_t magnitude, uint64_t infinity, uint64_t least, unsigned property)
 {
 	switch (property) {

@@ -52,7 +52,7 @@ HANDLER(BRA)
 	return jump_to(state_of(w), i, i->target);
 }
 
-/* The lanes `take` branch to the target, the others continue. */
+/* Let the lanes `take` branch to the target, and the others continue. */
 static inline const struct insn *branch_if(struct warp_state *s, const struct insn *i,
 					uint32_t take)
 {
@@ -174,7 +174,7 @@ HANDLER(NANOSLEEP)
 	return raise_event(s, EVENT_YIELD, i);
 }
 
-/* gpul_barrier_arrive() reads i's operands, counts the arrival and parks the split. */
+/* Stop at a barrier: gpul_barrier_arrive() reads i's operands, counts the arrival and parks the split. */
 static const struct insn *stop_at_barrier(struct warp *w, const struct insn *i)
 {
 	return raise_event(state_of(w), EVENT_BARRIER, i + 1);

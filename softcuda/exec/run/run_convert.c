@@ -152,7 +152,7 @@ UNARY(CVT_F32_BF16, uint32_t, uint16_t, (uint32_t)a[l] << 16)
 
 /* ---- pairs, to nearest ----------------------------------------------------------------------------------- */
 
-/* The handlers of pairs: a becomes the upper half, b the lower. */
+/* Store pairs in d: `high`, from source a, becomes the upper halves, `low`, from source b, the lower ones. */
 static inline void store_pairs(struct warp *w, opref d, const uint16_t *high, const uint16_t *low)
 {
 	MERGE_LANES(uint32_t, opptr(w, d), (uint32_t)high[l] << 16 | low[l]);
@@ -195,7 +195,7 @@ static inline uint16_t f8_from_float(float x, bool e5m2)
 	return (uint16_t)(magnitude > 0x7f800000 ? 0x7f : f | (u >> 24 & 0x80));
 }
 
-/* The sources of a pair as floats: two registers, or the halves of one. */
+/* Convert the sources of a pair to floats: two registers, or the halves of one. */
 static inline void pair_as_floats(const struct warp *w, const struct insn *i, const struct conversion *cv,
 				  float high[LANES], float low[LANES])
 {
@@ -397,7 +397,7 @@ static double double_from_integer(const struct conversion *cv, struct value v)
 	return huge ? 2 * r : r;
 }
 
-/* .sat, .relu and rounding to an integer, before the rounding to the format. */
+/* Apply .sat, .relu and the rounding to an integer; the rounding to the format comes later. */
 static double float_adjusted(const struct conversion *cv, double x)
 {
 	if (cv->round >= CONVERT_RNI)

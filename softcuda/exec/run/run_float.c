@@ -63,7 +63,7 @@ INLINE void finish_f32(struct f32_work *k, unsigned n, unsigned flags)
 			k->r[l] = canonical(k->r[l]);
 }
 
-/* Define k with the results r of n lanes; value and scaled_value have x, y, z and r of lane l. */
+/* Define k, which holds the results r of n lanes; the expressions value and scaled_value use x, y, z and r of lane l. */
 #define WORK_F32(n, sources, value, scaled_value)                             \
 	struct f32_work k;                                                    \
 	const bool ftz = i->flags & FLAG_FTZ;                                 \

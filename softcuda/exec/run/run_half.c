@@ -17,14 +17,14 @@ INLINE void flush_below(float least, float *x, unsigned n)
 		x[k] = fabsf(x[k]) < least ? copysignf(0.0f, x[k]) : x[k];
 }
 
-/* .ftz of operands.  For bf16 only ex2 supports .ftz. */
+/* Apply .ftz to operands.  For bf16 only ex2 supports .ftz. */
 INLINE void flush_halves(float *x, unsigned n, bool bf16)
 {
 	flush_below(bf16 ? 0x1p-126f : 0x1p-14f, x, n);
 }
 
-/* .ftz of results before the final rounding: as in flush_result(), a result is tiny if it is subnormal after rounding with
- * an unlimited exponent.  For f16: below 2^-14 - 2^-26, where a tie would round up. */
+/* Apply .ftz to results before the final rounding: as in flush_result(), a result is tiny if it is subnormal after
+ * rounding with an unlimited exponent.  For f16: below 2^-14 - 2^-26, where a tie would round up. */
 INLINE void flush_results(float *x, unsigned n, bool bf16)
 {
 	flush_below(bf16 ? 0x1p-126f : 0x1.ffep-15f, x, n);
@@ -150,8 +150,9 @@ BY_HALF(M, MUL)
 BY_HALF(M, FMA)
 #undef M
 
-/* fma.oob: the NaN with which a tensor copy fills elements outside of the tensor makes the result 0, as a or b, but not
- * as c.  An H200 has two such NaN, 0x7ff7 and 0xfff7, for f16 and bf16 (observed: PTX does not give the bits). */
+/* True: the NaN of fma.oob.  The NaN with which a tensor copy fills elements outside of the tensor makes the result 0,
+ * as a or b, but not as c.  An H200 has two such NaN, 0x7ff7 and 0xfff7, for f16 and bf16 (observed: PTX does not give
+ * the bits). */
 INLINE bool is_oob_nan(uint16_t h)
 {
 	return (h & 0x7fff) == 0x7ff7;
@@ -266,7 +267,8 @@ static struct half_bits compare_halves(struct warp *w, const struct insn *i, uns
 	return (struct half_bits){ compare_floats(part[0], part[1], i->n), compare_floats(part[2], part[3], i->n) };
 }
 
-/* setp.f16 p|q: q is the complement of p.  setp.f16x2 p|q: p is the result of the lower halves, q of the upper. */
+/* Store the results of setp.  setp.f16 p|q: q is the complement of p.  setp.f16x2 p|q: p is the result of the lower halves, q
+ * of the upper. */
 static const struct insn *setp_half(struct warp *w, const struct insn *i, unsigned n, bool bf16)
 {
 	const struct half_bits bits = compare_halves(w, i, n, bf16);
@@ -282,8 +284,8 @@ OP(SETP_F16X2) { return setp_half(w, i, WIDEST, false); }
 OP(SETP_BF16) { return setp_half(w, i, LANES, true); }
 OP(SETP_BF16X2) { return setp_half(w, i, WIDEST, true); }
 
-/* set.f16x2: each half is 1.0 (all ones for an integer destination) or 0.  set.u16.f16 and similar: the destination has
- * i->imm bytes. */
+/* Store the results of set.  set.f16x2: each half is 1.0 (all ones for an integer destination) or 0.  set.u16.f16 and
+ * similar: the destination has i->imm bytes. */
 static const struct insn *set_half(struct warp *w, const struct insn *i, unsigned n, bool bf16)
 {
 	const struct half_bits bits = compare_halves(w, i, n, bf16);

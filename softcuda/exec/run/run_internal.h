@@ -33,8 +33,8 @@ enum {
 	WHOLE_BYTES = UNDER_TSAN ? 0 : 16,
 };
 
-/* True: all named lanes are active here or have exited, or the split was released to run without them.  False: the handler
- * must raise EVENT_SYNC. */
+/* True: all lanes of `named` are active here or have exited, or the split was released to run without them.  False: the
+ * handler must raise EVENT_SYNC. */
 static inline bool lanes_have_arrived(struct warp_state *s, uint32_t named)
 {
 	struct split *p = &s->splits[s->current];
@@ -70,7 +70,7 @@ typedef uint64_t vector16 __attribute__((vector_size(16), may_alias));
 /* Four words: of one lane's vector, or of one register in four lanes. */
 typedef uint32_t quad __attribute__((vector_size(16), may_alias));
 
-/* The vectors of four lanes become four registers' words, or the reverse. */
+/* Transpose: the vectors of four lanes become the words of four registers, or the reverse. */
 static inline void transpose_quads(const quad in[4], quad out[4])
 {
 #if __has_builtin(__builtin_shufflevector)  /* not in GCC 11 */

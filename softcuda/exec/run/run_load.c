@@ -41,7 +41,7 @@ static inline void gather_64(uint64_t to[LANES], const uint8_t *at, const int32_
 #endif
 }
 
-/* Load the active lanes of d from memory of a shape (access_internal.h); `memory` is the type in memory. */
+/* Load the active lanes of d from addresses of one shape (access_internal.h); `memory` is the type in memory. */
 #define LOAD_SAME(w, d, memory, at)                                                         \
 	do {                                                                                \
 		const memory same_ = *(const MEMORY_TYPE(memory) *)(const void *)(at);      \
@@ -150,7 +150,7 @@ static void load_element(struct warp *w, const struct insn *i, enum shape shape,
 	}
 }
 
-/* The vectors of four words of all lanes, one after another in memory. */
+/* Load the vectors of four words of all lanes, which follow each other in memory. */
 static void load_quads(struct warp *w, const opref *list, const quad *from)
 {
 	uint32_t *d[4];
@@ -268,7 +268,7 @@ static inline void count_poll(struct warp_state *s, uint64_t at)
 	s->back_edges -= again && several ? WARP_POLL_COST : POLL_COST;
 }
 
-/* The registers of one lane, mixed into one number. */
+/* A hash of the registers of one lane. */
 static inline uint64_t lane_digest(const struct warp *w, uint32_t kind, const opref *list, unsigned n, unsigned l)
 {
 	uint64_t digest = 0;
@@ -324,7 +324,7 @@ HANDLER(LDO)
 	return i + 1;
 }
 
-/* A kernel parameter by name: equal for all lanes; decoding has checked the offset. */
+/* Load a kernel parameter by name: it is equal for all lanes; decoding has checked the offset. */
 HANDLER(LD_PARAM)
 {
 	const uint8_t *from = state_of(w)->params + i->imm;

@@ -49,7 +49,7 @@ static int32_t add_sum(const struct mma_form *f, int32_t sum, int32_t c)
 	return (int32_t)(uint32_t)(uint64_t)exact;
 }
 
-/* The sums of a tile, by column and row, become D: C is added. */
+/* Add C to the sums of a tile, which are by column and row, and store them in D. */
 static void store_integers(const struct warp *w, const struct mma_form *f, const struct mma_tile *t,
 			   int32_t sum[TILE_COLUMNS][TILE_ROWS])
 {
@@ -133,7 +133,7 @@ HANDLER(MMA_F64)
 
 struct quads { float a[8][4], b[4][8], c[8][8], d[8][8]; };
 
-/* Row and column of element e of an accumulator in lane l. */
+/* Compute the row and column of element e of an accumulator in lane l. */
 static void place_of_sum(unsigned type, unsigned l, unsigned e, unsigned *row, unsigned *column)
 {
 	const unsigned half = l / 16 * 4;
@@ -169,7 +169,7 @@ static void load_quads(const struct warp *w, const struct mma_form *f, unsigned 
 	}
 }
 
-/* sm_90 has no such instruction: its code is a chain of fma and add of f32. */
+/* Compute mma.m8n8k4, for which sm_90 has no instruction: its code is a chain of fma and add of f32. */
 static void multiply_quads(const struct mma_form *f, struct quads *q)
 {
 	for (unsigned r = 0; r < 8; r++)

@@ -1,4 +1,4 @@
-/* run_mma_float.c — mma and wmma of f16, bf16, tf32 and f8: registers become dense tiles, whose sums mma_sum_internal.h makes. */
+/* run_mma_float.c — mma and wmma of f16, bf16, tf32 and f8: registers become dense tiles, which mma_sum_internal.h multiplies and adds. */
 #include "softcuda/exec/run/mma_sum_internal.h"
 #include "softcuda/exec/run/run_internal.h"
 

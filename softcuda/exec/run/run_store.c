@@ -2,7 +2,7 @@
 #include "softcuda/exec/run/run_internal.h"
 #include "softcuda/exec/warp/access_internal.h"
 
-/* A store counts as progress, except to local memory, where a waiting loop may keep its counters. */
+/* Resolve the addresses of a store.  It counts as progress, except to local memory, where a waiting loop may keep its counters. */
 static inline enum shape resolve_store(struct warp *w, const struct insn *i, unsigned bytes, struct access *x)
 {
 	enum shape shape;
@@ -154,7 +154,7 @@ static void store_lanes(struct warp *w, const struct insn *i, enum shape shape, 
 			store_lane(w, i, list, bytes, n, order[k], (uint8_t *)(uintptr_t)x->each[order[k]]);
 }
 
-/* The vectors of four words of all lanes, one after another in memory. */
+/* Store the vectors of four words of all lanes, which follow each other in memory. */
 static void store_quads(struct warp *w, const opref *list, volatile quad *to)
 {
 	const uint32_t *b[4];

@@ -16,12 +16,12 @@ static const struct insn *fault(struct warp *w, const struct insn *i, unsigned l
 				       (long long)s->x, (long long)s->y, (long long)s->slice, (long long)s->row_bytes, s->t->level[0].height,
 				       f->layered ? s->t->n_layers : s->t->level[0].depth);
 	default:
-		return gpul_fault_text(state_of(w), i, GPUL_EXEC_MISALIGNED, l, "byte %lld of a row is not a multiple of %lld",
+		return gpul_fault_text(state_of(w), i, GPUL_EXEC_MISALIGNED, l, "the offset %lld in a row is not a multiple of the access size %lld",
 				       (long long)s->x, (long long)s->bytes);
 	}
 }
 
-/* The registers of .b8 have 16 bits. */
+/* Write v to a register, which has 16 bits for .b8. */
 static void write_register(struct warp *w, opref d, unsigned bytes, unsigned l, uint64_t v)
 {
 	if (bytes <= 2)

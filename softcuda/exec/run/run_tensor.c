@@ -4,9 +4,9 @@
 #include "softcuda/exec/tensor_internal.h"
 #include "softcuda/exec/warp/access_internal.h"
 
-enum { ADDRESS_AT = 1024, PIECE = TENSOR_PIECE };  /* ADDRESS_AT: in the scratch bank: address of the element that a reduction changes */
+enum { ADDRESS_AT = 1024, PIECE = TENSOR_PIECE };  /* ADDRESS_AT: where the scratch bank holds the address of the element to reduce */
 
-/* One lane's copy. */
+/* The tensor copy of one lane. */
 struct transfer {
 	struct warp_state *s;
 	const struct insn *i;
@@ -32,7 +32,7 @@ static void move_bytes(const struct transfer *t, uint32_t offset, uint8_t *data,
 	}
 }
 
-/* A NaN is 0x7ff7 in each 16 bits, whatever the type, as an H200 writes it. */
+/* Fill bytes outside of the tensor with 0 or NaN.  A NaN is 0x7ff7 in each 16 bits, whatever the type, as an H200 writes it. */
 static void fill_bytes(const struct transfer *t, uint32_t offset, uint32_t bytes)
 {
 	const gpul_tensor_map *m = t->box.map;
@@ -54,7 +54,7 @@ static bool may_access(const struct transfer *t, const struct tensor_row *r, boo
 	return false;
 }
 
-/* An H200's load rounds TF32 to 10 bits of mantissa, to the nearest, and writes one NaN. */
+/* Round to TF32 as an H200's load does: to nearest, with 10 bits of mantissa and only one NaN. */
 static uint32_t round_tf32(uint32_t bits)
 {
 	const uint32_t magnitude = bits & 0x7fffffff;
@@ -165,7 +165,7 @@ static bool read_map(struct transfer *t)
 	return false;
 }
 
-/* Find the box in the shared memory of a block; NULL: the own one. */
+/* Find the box in the shared memory of a block; NULL: the lane's own block. */
 static bool find_shared(struct transfer *t, const struct block *other)
 {
 	const struct tensor_copy *c = t->i->object;
@@ -195,8 +195,8 @@ static bool copy_rows(struct transfer *t, bool (*one)(const struct transfer *, c
 	return true;
 }
 
-/* The bytes have arrived: update the mbarrier at the same offset in the receiving block, where find_shared() has checked the
- * memory. */
+/* Report the bytes of a load: update the mbarrier at the same offset in the receiving block, where find_shared() has checked
+ * the memory. */
 static bool complete_load(struct transfer *t, const struct block *other)
 {
 	const struct tensor_copy *c = t->i->object;
@@ -215,8 +215,8 @@ static bool complete_load(struct transfer *t, const struct block *other)
 	return true;
 }
 
-/* Measured on an H200: loads may start outside the tensor and read the pixels around it; stores and reductions may not, whichever
- * part of the box is outside.  All of them start at a pixel of an im2col map. */
+/* Check where the copy starts.  Measured on an H200: loads may start outside the tensor and read the pixels around it; stores and
+ * reductions may not, whichever part of the box is outside.  All of them start at a pixel of an im2col map. */
 static bool may_begin(const struct transfer *t, bool writes)
 {
 	const gpul_tensor_map *m = t->box.map;
@@ -291,7 +291,8 @@ HANDLER(TENSOR_REDUCE) { return each_lane(w, i, reduce_box); }
 
 /* ---- changes of tensor maps: PTX ISA 9.7.9.28 -------------------------------------------------------------------------- */
 
-/* Host addresses of the lanes' maps; NULL: a fault.  Each half is looked up separately, because maps are aligned only to that size. */
+/* Find the host addresses of the lanes' maps; false: a fault.  Each half is looked up separately, because maps are aligned only to that
+ * size. */
 static bool find_maps(struct warp_state *s, const struct insn *address, bool write, struct access *x)
 {
 	struct insn second = *address;

@@ -11,7 +11,7 @@ static const struct insn *fault_handle(struct warp *w, const struct insn *i, uns
 			       : kind == TEXTURE_OBJECT ? "not a texture object" : "not a surface object");
 }
 
-/* The operands of lane l. */
+/* Read the operands of lane l. */
 static void read_operands(const struct warp *w, const struct texture_form *f, unsigned l, struct texture_read *out)
 {
 	const unsigned n = f->cube ? 3 : f->dimensions;
@@ -97,7 +97,7 @@ HANDLER(TLD4)
 
 /* ---- queries ----------------------------------------------------------------------------------- */
 
-/* The numbers of OpenCL, which the PTX ISA refers to. */
+/* The type of a channel, as a number of OpenCL, to which the PTX ISA refers. */
 static uint32_t channel_type(const struct texture *t)
 {
 	static const uint16_t integers[] = {

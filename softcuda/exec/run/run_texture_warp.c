@@ -8,7 +8,7 @@
 #include "softcuda/exec/run/run_internal.h"
 #include "softcuda/exec/texture/texture_form_internal.h"
 
-struct texels {                              /* in one dimension */
+struct texels {                              /* the texels that a coordinate selects in one dimension */
 	int32_t first[LANES], second[LANES]; /* OUTSIDE: the border, or 0 for coordinates that are integers */
 	int32_t weight[LANES];               /* weight of the second texel, in 1/256 */
 };
@@ -47,7 +47,7 @@ static inline void limit_lanes(const float *x, float factor, float most, float o
 	}
 }
 
-/* i is at most one period outside. */
+/* Apply the address mode to the index i, which is at most one period outside. */
 static inline int32_t place(int32_t i, int32_t n, enum address_mode mode)
 {
 	switch (mode) {
@@ -65,7 +65,7 @@ static inline int32_t place(int32_t i, int32_t n, enum address_mode mode)
 	}
 }
 
-/* The nearest texel; the mode is a constant of each caller. */
+/* Find the nearest texel of each lane; the mode is a constant of each caller. */
 static inline void nearest(const float *x, int32_t n, enum address_mode mode, bool normalised, int32_t *first)
 {
 	const float period = mode == ADDRESS_MIRROR ? 2 : 1;
@@ -84,7 +84,7 @@ static inline void nearest(const float *x, int32_t n, enum address_mode mode, bo
 		first[l] = place(first[l], n, mode);
 }
 
-/* The two texels of a linear filter. */
+/* Find the two texels that a linear filter uses. */
 static inline void neighbours(const float *x, int32_t n, enum address_mode mode, bool normalised, struct texels *t)
 {
 	const double period = mode == ADDRESS_MIRROR ? 2 : 1;
@@ -168,7 +168,7 @@ static unsigned find_corners(const struct warp *w, const struct texture_form *f,
 	set_offsets(t, x.first, y.second, c[1].offset);
 	set_offsets(t, x.second, y.first, c[2].offset);
 	set_offsets(t, x.second, y.second, c[3].offset);
-	for (unsigned l = 0; l < LANES; l++) {  /* as add_level() */
+	for (unsigned l = 0; l < LANES; l++) {  /* as in add_level() */
 		const int32_t right = x.weight[l], left = 256 - right;
 
 		c[1].weight[l] = (left * y.weight[l] + 127) >> 8;
@@ -204,7 +204,7 @@ static void load_integers(const struct texture *t, const int32_t *offset, const 
 	}
 }
 
-/* As gpul_half_to_float(), without branches. */
+/* Like gpul_half_to_float(), without branches. */
 static inline float float_of_half(uint32_t h)
 {
 	const uint32_t magnitude = (h & 0x7fff) << 13;
@@ -264,7 +264,7 @@ static void read_nearest(const struct texture *t, const int32_t *offset, const u
 	memcpy(out, value, sizeof value);
 }
 
-/* fraction() of texture/filter.c. */
+/* Filter texels that are integers, as fraction() in texture/filter.c does. */
 static void filter_integers(const struct texture *t, const struct corner c[4], unsigned channel, float out[LANES])
 {
 	const float most = t->channel == CHANNEL_U8 || t->channel == CHANNEL_U16 ? 65535 : 32767;
@@ -298,7 +298,7 @@ static inline double power_of_two(int64_t e)
 	return d;
 }
 
-/* float_away() and half_away() of texture/filter.c. */
+/* Round sums as float_away() and half_away() in texture/filter.c do. */
 static inline void round_sums(const double sum[LANES], bool half, float out[LANES])
 {
 	for (unsigned l = 0; l < LANES && !half; l++) {
@@ -322,7 +322,7 @@ static inline void round_sums(const double sum[LANES], bool half, float out[LANE
 	}
 }
 
-/* sum_of_group() of texture/filter.c; false: a texel is an infinity or NaN. */
+/* Filter texels that are floats, as sum_of_group() in texture/filter.c does; false: a texel is an infinity or NaN. */
 static bool filter_floats(const struct texture *t, const struct corner c[4], unsigned channel, float out[LANES])
 {
 	float value[4][LANES];
@@ -362,7 +362,7 @@ static bool filter_floats(const struct texture *t, const struct corner c[4], uns
 
 /* ---- the warp ----------------------------------------------------------------------------------- */
 
-/* The texture of all active lanes, if it is read here; NULL: it is not. */
+/* The texture that all active lanes read, if this file can read it; else NULL. */
 static const struct texture *common_texture(struct warp *w, const struct insn *i, const struct texture_form *f, bool *linear)
 {
 	const uint64_t *handles = U64(w, f->handle), handle = handles[first_lane(w->mask)];

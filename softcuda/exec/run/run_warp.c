@@ -245,7 +245,8 @@ REDUX(AND, uint32_t, r & x)
 REDUX(OR, uint32_t, r | x)
 REDUX(XOR, uint32_t, r ^ x)
 
-/* PTX ISA 9.7.14.11: -0.0 is less than +0.0; a NaN counts only with .NaN or if all operands are NaN, and is 0x7fffffff. */
+/* Reduce two values.  PTX ISA 9.7.14.11: -0.0 is less than +0.0; a NaN counts only with .NaN or if all operands are NaN, and is
+ * 0x7fffffff. */
 static uint32_t reduce_f32(uint32_t r, uint32_t x, unsigned how)
 {
 	const uint32_t sign = 0x80000000, canonical = 0x7fffffff;

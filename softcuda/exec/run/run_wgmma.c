@@ -5,20 +5,20 @@
 
 enum { PIECE_WORDS = 4, WARPS_OF_GROUP = 4 };
 
-/* A piece of 16 bytes at this offset in shared memory; false: the fault is recorded. */
+/* Read a piece of 16 bytes at this offset in shared memory; false: the fault is recorded. */
 static bool read_piece(struct warp_state *s, const struct insn *i, uint32_t at, uint32_t words[PIECE_WORDS])
 {
 	if (at > s->shared_bytes || s->shared_bytes - at < 16) {
 		gpul_fault_text(s, i, GPUL_EXEC_ILLEGAL_ADDRESS, first_lane(s->w.mask),
-				"the descriptor's matrix has 16 bytes at 0x%x of shared memory, which has %u bytes", at, s->shared_bytes);
+				"the matrix descriptor refers to 16 bytes at 0x%x of shared memory, which has %u bytes", at, s->shared_bytes);
 		return false;
 	}
 	memcpy(words, s->shared + at, 16);
 	return true;
 }
 
-/* `rows` rows (of A) or columns (of B) from `first` on, as [row][k] in bits: `pieces` of each; by_column: neighbours in memory have
- * the same k, with 16-bit elements. */
+/* Read `rows` rows (of A) or columns (of B) from `first` on, as [row][k] in bits: `pieces` of each; by_column: neighbours in memory
+ * have the same k, with 16-bit elements. */
 static bool read_matrix(struct warp_state *s, const struct insn *i, uint64_t descriptor, bool by_column, unsigned first, unsigned rows,
 			unsigned pieces, uint32_t words[][MAX_WGMMA_WORDS])
 {
@@ -42,7 +42,7 @@ static bool read_matrix(struct warp_state *s, const struct insn *i, uint64_t des
 	return true;
 }
 
-/* A's rows in registers: lane 4 g + t has elements of rows g and g + 8, as for mma. */
+/* Read A's rows from registers: lane 4 g + t has elements of rows g and g + 8, as for mma. */
 static void read_registers(const struct warp *w, const struct wgmma_form *f, uint32_t words[TILE_ROWS][MAX_WGMMA_WORDS])
 {
 	for (unsigned r = 0; r < 4; r++)
@@ -71,7 +71,7 @@ static bool read_b(struct warp_state *s, const struct insn *i, uint32_t words[][
 
 /* ---- floating point ---------------------------------------------------------------------------------------------- */
 
-/* Element k of row r goes to x and e [k * stride + r]; place, if not NULL, has other k, MAX_K for each row. */
+/* Store element k of row r, and its exponent, at x and e [k * stride + r]; place, if not NULL, gives other k: MAX_K for each row. */
 static void widen_rows(uint32_t words[][MAX_WGMMA_WORDS], unsigned rows, unsigned pieces, unsigned type, bool negate, struct operands *o,
 		       float *x, int32_t *e, unsigned stride, const uint8_t *place)
 {
@@ -112,7 +112,7 @@ static void widen_a(const struct warp *w, const struct wgmma_form *f, uint32_t w
 	widen_rows(words, TILE_ROWS, WGMMA_PIECES, f->a_type, f->negate_a, o, o->x[0], o->xe[0], TILE_ROWS, f->sparse ? place[0] : NULL);
 }
 
-/* The sums of eight columns, from or to the registers. */
+/* Load the sums of eight columns from the registers, or store them there. */
 static void load_columns(const struct warp *w, const struct wgmma_form *f, unsigned tile, bool add, float d[TILE_COLUMNS][TILE_ROWS])
 {
 	const bool half = f->d_type == MATRIX_F16;
@@ -197,7 +197,7 @@ static int32_t multiply_words(const uint32_t *x, const uint32_t *y, unsigned n, 
 	return sum;
 }
 
-/* The stored bytes of A go to their places among zeros. */
+/* Expand a sparse A: move its stored bytes to their places among zeros. */
 static void spread_bytes(const struct warp *w, const struct wgmma_form *f, uint32_t a[TILE_ROWS][MAX_WGMMA_WORDS])
 {
 	for (unsigned r = 0; r < TILE_ROWS; r++) {

@@ -21,7 +21,7 @@ static double power_of_two(int e)
 	return d;
 }
 
-/* The e with 2^(e-1) <= |f| < 2^e, or less for subnormal floats; f is finite. */
+/* The exponent e with 2^(e-1) <= |f| < 2^e, or less for subnormal floats; f is finite. */
 static int exponent_of(float f)
 {
 	uint32_t bits;
@@ -30,7 +30,8 @@ static int exponent_of(float f)
 	return (int)(bits >> 23 & 255) - 126;
 }
 
-/* The unit of a texel: it is a multiple of 2^unit.  For f16 and f32 it depends on the value; for sRGB it is in a table. */
+/* The exponent of a texel's unit: the texel is a multiple of 2^unit.  For f16 and f32 it depends on the value; for sRGB it is in a
+ * table. */
 static int unit_of(const struct texture *t, const struct tap *tap, unsigned channel, float value)
 {
 	if (t->channel == CHANNEL_U8)
@@ -57,7 +58,7 @@ static double sum_of_group(const struct texture *t, const struct taps *taps, con
 	return (double)sum * power_of_two(most - 8);
 }
 
-/* Rounds to the nearest float, ties away from 0. */
+/* Round to the nearest float, ties away from 0. */
 static float float_away(double d)
 {
 	uint64_t bits;
@@ -68,7 +69,7 @@ static float float_away(double d)
 	return (float)d;
 }
 
-/* Rounds to the nearest half, ties away from 0. */
+/* Round to the nearest half, ties away from 0. */
 static float half_away(double d)
 {
 	const double magnitude = fabs(d);

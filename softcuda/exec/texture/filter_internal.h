@@ -17,7 +17,7 @@ struct taps {
 	struct tap tap[MAX_TAPS];
 };
 
-/* The weighted sum of the texels; 0 for absent channels. */
+/* Compute the weighted sum of the texels; 0 for absent channels. */
 void gpul_texture_filter(const struct texture *t, const struct taps *taps, uint32_t out[4]);
 
 #endif

@@ -4,9 +4,9 @@
 #include <math.h>
 #include <string.h>
 
-struct place {                               /* where a read goes within all levels */
+struct place {                               /* the position of a read, for all levels */
 	double at[3];
-	uint64_t slice;                      /* layer or face: slices before it */
+	uint64_t slice;                      /* number of slices before the layer or face */
 };
 
 /* Find the element at x, y, z of a level; OUTSIDE in a dimension: the border.  NULL: it must not be read. */
@@ -35,7 +35,7 @@ static bool read_texel(const struct texture *t, const struct texture_level *l, u
 	return from;
 }
 
-/* Coordinates that are texels: no filter; a texel outside is 0. */
+/* Read the texel at integer coordinates, without a filter; a texel outside is 0. */
 static bool fetch(const struct texture *t, const struct texture_level *l, const struct texture_read *read, uint64_t slice,
 		  struct texture_reader *r, uint32_t out[4])
 {
@@ -138,7 +138,7 @@ static float level_of_gradients(const struct texture *t, const struct texture_re
 	return most > 0 ? log2f(most) / 2 : -126;
 }
 
-/* The level in 1/256, rounded down, from 0 to the last one. */
+/* Compute the level in 1/256, rounded down, from 0 to the last one. */
 static uint32_t choose_level(const struct texture *t, const struct texture_read *read)
 {
 	const float last = (float)(t->n_levels - 1);
@@ -192,7 +192,7 @@ bool gpul_texture_sample(const struct texture *t, const struct texture_read *rea
 	return true;
 }
 
-/* tld4: PTX ISA 9.0, 9.7.10.4: counter-clockwise, from the lower left texel. */
+/* The order of tld4 (PTX ISA 9.0, 9.7.10.4) is counter-clockwise, from the lower left texel. */
 bool gpul_texture_gather(const struct texture *t, const struct texture_read *read, unsigned component, struct texture_reader *r,
 			 uint32_t out[4])
 {

@@ -41,7 +41,7 @@ float gpul_half_to_float(uint16_t h)
 	return float_of(sign | bits_of((float)fraction * 0x1p-24f));
 }
 
-/* Rounds to the nearest, ties to even. */
+/* Round to the nearest half, ties to even. */
 uint16_t gpul_float_to_half(float f)
 {
 	const uint32_t bits = bits_of(f), magnitude = bits & 0x7fffffff;
@@ -56,7 +56,7 @@ uint16_t gpul_float_to_half(float f)
 	return (uint16_t)(sign | ((magnitude - 0x38000000 + 0xfff + (magnitude >> 13 & 1)) >> 13));
 }
 
-/* Truncates the bits that a half cannot represent. */
+/* Truncate the bits that a half cannot represent. */
 static uint16_t half_toward_zero(float f)
 {
 	const uint16_t h = gpul_float_to_half(f);

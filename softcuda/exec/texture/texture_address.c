@@ -1,4 +1,4 @@
-/* texture_address.c — from coordinates to texels: CUDA C++ Programming Guide, Texture Fetching; PTX ISA 9.0, 5.3. */
+/* texture_address.c — converts coordinates to the indices of texels: CUDA C++ Programming Guide, Texture Fetching; PTX ISA 9.0, 5.3. */
 #include "softcuda/exec/texture/texture_internal.h"
 
 #include <math.h>
@@ -19,7 +19,7 @@ static int64_t wrap_index(int64_t i, int64_t n)
 	return i % n < 0 ? i % n + n : i % n;
 }
 
-/* 0 1 2 2 1 0 0 1 2 ... */
+/* Mirror an index: 0 1 2 2 1 0 0 1 2 ... */
 static int64_t mirror_index(int64_t i, int64_t n)
 {
 	const int64_t at = wrap_index(i, 2 * n);
@@ -44,7 +44,8 @@ static double limit(double d, double most)
 	return isnan(d) ? 0 : d > most ? most : d < -most ? -most : d;
 }
 
-/* The coordinate in texels, for the nearest one.  A wrapped coordinate is reduced before it is scaled, so that it keeps its precision. */
+/* Convert a coordinate to texels, to find the nearest one.  A wrapped coordinate is reduced before it is scaled, so that it
+ * keeps its precision. */
 static double in_texels(float x, uint32_t extent, enum address_mode mode, bool normalised)
 {
 	if (!normalised)
@@ -58,7 +59,7 @@ static double in_texels(float x, uint32_t extent, enum address_mode mode, bool n
 	return limit((double)(x * (float)extent), FAR_AWAY);
 }
 
-/* The coordinate in 1/256 of a texel, for a linear filter.  A normalised one is reduced to 21 fraction bits (as on an H200). */
+/* Convert a coordinate to 1/256 of a texel, for a linear filter. A normalised coordinate is reduced to 21 fraction bits (as on an H200). */
 static int64_t in_fractions(double x, uint32_t extent, enum address_mode mode, bool normalised)
 {
 	int64_t fixed;

@@ -43,7 +43,7 @@ enum surface_found {
 struct surface_spot {
 	const struct texture *t;
 	uint8_t *at;                         /* SURFACE_FOUND only */
-	int64_t x, y, slice, bytes, row_bytes;  /* position named by the instruction; bytes: size of the access; row_bytes: size of a surface row */
+	int64_t x, y, slice, bytes, row_bytes;  /* the instruction's position; bytes: size of the access; row_bytes: of a surface row */
 };
 
 enum surface_found gpul_surface_find(const struct warp *w, const struct texture_form *f, unsigned l, struct surface_spot *out);

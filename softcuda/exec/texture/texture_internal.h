@@ -1,4 +1,4 @@
-/* texture_internal.h — textures and surfaces, and the handles by which kernels name them.
+/* texture_internal.h — textures and surfaces, and the handles by which kernels refer to them.
  *
  *     handle ──texture_table.c──> struct texture ──texture_address.c──> texels of a level ──sample.c──> weights ──filter.c──> result
  *
@@ -28,7 +28,7 @@ struct sampler {
 	bool linear, linear_levels;          /* filters; false: the nearest texel, the nearest level */
 	bool normalised;                     /* coordinates: 0 to 1 */
 	float bias, least_level, most_level;
-	uint8_t border[16];                  /* an element of the texture: gpul_texture_set_border() */
+	uint8_t border[16];                  /* border colour, in the format of an element: gpul_texture_set_border() */
 };
 
 struct texture {
@@ -38,10 +38,10 @@ struct texture {
 	bool unorm;                          /* the format itself is normalised */
 	bool srgb;
 	bool in_table;                       /* memory with an address: kernels may access it only if the table says so */
-	bool linear_memory;                  /* one row, read by integers only */
+	bool linear_memory;                  /* one row, read with integer coordinates only */
 	bool cube, layered;
 	uint8_t dimensions;                  /* 1 to 3, for messages and queries */
-	uint32_t n_levels, n_layers;         /* faces are not layers */
+	uint32_t n_levels, n_layers;         /* faces do not count as layers */
 	struct texture_level level[TEXTURE_LEVELS];
 	struct sampler sampler;
 };
@@ -50,7 +50,7 @@ struct texture {
 
 enum texture_kind { TEXTURE_OBJECT = 1, SURFACE_OBJECT };
 
-/* A new handle; t NULL: not bound yet.  0: out of memory. */
+/* Create a handle; t NULL: nothing is bound yet.  0: out of memory. */
 uint64_t gpul_texture_add(enum texture_kind kind, const struct texture *t);
 /* Bind the handle to t; returns the previous texture. */
 const struct texture *gpul_texture_bind(uint64_t handle, const struct texture *t);
@@ -68,7 +68,7 @@ void gpul_texel_decode(const struct texture *t, const uint8_t *from, uint32_t ou
 /* One channel of an element, as a float and as an integer extended to 32 bits. */
 float gpul_texel_float(const struct texture *t, const uint8_t *from, unsigned channel);
 uint32_t gpul_texel_integer(const struct texture *t, const uint8_t *from, unsigned channel);
-/* The channel is converted from sRGB to linear light. */
+/* True: the channel is converted from sRGB to linear light. */
 bool gpul_texel_is_srgb(const struct texture *t, unsigned channel);
 /* The linear light of a channel is a multiple of 2^-bits. */
 unsigned gpul_srgb_bits(uint8_t channel);
@@ -81,16 +81,16 @@ uint16_t gpul_float_to_half(float f);
 
 /* ---- texture_address.c ------------------------------------------------------------------------------- */
 
-enum { OUTSIDE = -1 };                       /* the index of a texel that is the border */
+enum { OUTSIDE = -1 };                       /* index of a texel that is the border */
 
 struct axis {                                /* the texels that a coordinate selects in one dimension */
 	int64_t index[2];                    /* index[1] is used by linear filters; OUTSIDE: the border */
-	uint32_t weight;                     /* of index[1], in 1/256 */
+	uint32_t weight;                     /* weight of index[1], in 1/256 */
 };
 
-/* The nearest texel, or the two neighbours, of a coordinate; offset: texels to add. */
+/* Find the texel nearest to a coordinate, or its two neighbours; offset: in texels, added to the coordinate. */
 struct axis gpul_texture_axis(double x, uint32_t extent, enum address_mode mode, bool normalised, bool linear, int32_t offset);
-/* The face of a direction, and the coordinates in it, from 0 to 1: CUDA C++ Programming Guide, Cubemap Textures. */
+/* Find the face in a direction, and the coordinates in the face, from 0 to 1: CUDA C++ Programming Guide, Cubemap Textures. */
 unsigned gpul_cube_face(const float direction[3], double in_face[2]);
 
 /* ---- sample.c ---------------------------------------------------------------------------------- */
@@ -107,15 +107,15 @@ struct texture_read {                        /* one lane's tex or tld4 */
 	float lod, dx[3], dy[3];
 };
 
-struct texture_reader {                      /* whose rights the reads have */
+struct texture_reader {                      /* the device whose access rights apply to the reads */
 	struct range_cache *cache;
 	unsigned slot;
 	uint64_t denied;                     /* the address of a texel that must not be read */
 };
 
-/* False: r->denied must not be read. */
+/* Read and filter texels.  False: it must not read the texel at r->denied. */
 bool gpul_texture_sample(const struct texture *t, const struct texture_read *read, struct texture_reader *r, uint32_t out[4]);
-/* The component of the four texels that a linear filter would use, in the order of tld4. */
+/* Get one component of the four texels that a linear filter would use, in the order of tld4. */
 bool gpul_texture_gather(const struct texture *t, const struct texture_read *read, unsigned component, struct texture_reader *r,
 			 uint32_t out[4]);
 

@@ -7,7 +7,7 @@ static bool inside(uint64_t at, uint64_t bytes, uint64_t size)
 	return at <= size && bytes <= size - at;
 }
 
-/* The shared memory of another block of the cluster, by a generic address or by one of .shared::cluster; 0: not allowed. */
+/* Find the shared memory of another block of the cluster, by a generic address or by one of .shared::cluster; 0: not allowed. */
 static uint64_t peer_generic(const struct warp_state *s, uint64_t at, uint64_t bytes)
 {
 	uint64_t offset;
@@ -24,8 +24,8 @@ static uint64_t peer_shared(const struct warp_state *s, uint64_t at, uint64_t by
 	return b && inside(offset, bytes, b->shared_bytes) ? (uintptr_t)b->shared + offset : 0;
 }
 
-/* A generic address is in the window of the block's shared memory, the lane's local memory or the parameters; else it
- * must be in the table, whose search takes longer. */
+/* Check a generic address.  It is in the window of the block's shared memory, the lane's local memory or the
+ * parameters; else it must be in the table, whose search takes longer. */
 static bool generic_allowed(struct warp_state *s, unsigned slot, unsigned l, uint64_t at,
 			    uint64_t bytes, bool write)
 {

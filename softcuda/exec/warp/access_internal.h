@@ -28,7 +28,7 @@ struct access {
 	};
 };
 
-/* access.c: check lane by lane, in any address space; records the fault if there is one. */
+/* access.c: check lane by lane, in any address space; record the fault if there is one. */
 enum shape gpul_access_slow(struct warp_state *s, const struct insn *i, unsigned bytes, bool write,
 			    struct access *x);
 
@@ -116,7 +116,7 @@ static inline bool span_allowed(struct warp_state *s, const struct insn *i, uint
 	}
 }
 
-/* Shared memory by 32-bit addresses, all lanes active: the common case in inner loops.  Offsets wrap at 32 bits. */
+/* Resolve 32-bit addresses in shared memory when all lanes are active, the common case in inner loops.  Offsets wrap at 32 bits. */
 static inline enum shape resolve_shared(struct warp_state *s, const struct insn *i, unsigned bytes, bool write,
 					struct access *x)
 {
@@ -143,7 +143,8 @@ static inline enum shape resolve_shared(struct warp_state *s, const struct insn 
 	return skew ? SHAPE_SAME : SHAPE_ROW;
 }
 
-/* Local memory: each lane accesses its own, at the same distance from the lane before it.  Addresses have 32 bits, also in wider registers. */
+/* Resolve addresses in local memory: each lane accesses its own, at the same distance from the lane before it.  Addresses have
+ * 32 bits, also in wider registers. */
 static inline enum shape resolve_local(struct warp_state *s, const struct insn *i, unsigned bytes, bool write, struct access *x)
 {
 	const uint64_t *wide = U64(&s->w, i->a);
@@ -200,7 +201,7 @@ static inline bool all_in_own_local(const struct warp_state *s, const uint64_t *
 	return !bad;
 }
 
-/* One lane is active, as in a block of one thread or after an election. */
+/* Resolve the address of the only active lane, as in a block of one thread or after an election. */
 static inline enum shape resolve_one(struct warp_state *s, const struct insn *i, unsigned bytes, bool write,
 				     struct access *x)
 {
@@ -222,8 +223,8 @@ static inline enum shape resolve_one(struct warp_state *s, const struct insn *i,
 	return SHAPE_EACH;
 }
 
-/* The addresses as offsets from the first, if each differs from it by less than 1 GiB; odd: the bits that are set in one
- * of them.  Without 64-bit comparisons, which most CPUs lack for vectors. */
+/* Convert the addresses to offsets from the first, if each differs from it by less than 1 GiB; odd: the bits that are
+ * set in one of them.  Without 64-bit comparisons, which most CPUs lack for vectors. */
 static inline bool addresses_are_near(const uint64_t *a, int32_t offset[restrict LANES], int32_t *lo, int32_t *hi,
 				      uint64_t *odd)
 {
@@ -292,7 +293,7 @@ static inline bool resolve_in_last_range(struct warp_state *s, const struct insn
 #endif
 }
 
-/* bytes: size of one lane's access, a power of two and so also its alignment. */
+/* Resolve any addresses.  bytes: size of one lane's access, a power of two and so also its alignment. */
 static inline enum shape resolve_any(struct warp_state *s, const struct insn *i, unsigned bytes, bool write,
 				     struct access *x)
 {
@@ -393,7 +394,7 @@ static inline unsigned lanes_by_address(uint32_t mask, bool ascend, const struct
 	return n;
 }
 
-/* One pointer per active lane, in x->each; true: a fault. */
+/* Resolve the addresses to one pointer per active lane, in x->each; true: a fault. */
 static inline bool resolve_each(struct warp_state *s, const struct insn *i, unsigned bytes, bool write,
 				struct access *x)
 {

@@ -17,7 +17,7 @@ static bool barrier_is_complete(const struct block *b, const struct barrier *r)
 	return r->expected ? r->arrived >= r->expected : r->arrived_live >= b->n_live;
 }
 
-/* A waiting split continues; bar.red stores its result in the split's registers. */
+/* Let a waiting split continue; bar.red stores its result in the split's registers. */
 static void release_split(struct warp_state *s, struct split *p, const struct barrier *r)
 {
 	const struct insn *i = p->pc - 1;
@@ -70,7 +70,7 @@ static uint32_t lanes_that_differ(const struct warp_state *s, opref operand, uin
 	return differ & mask;
 }
 
-/* Each lane names its own barrier and thread count: lanes that name others execute the instruction after the first lane's. */
+/* Leave out lanes whose barrier or thread count differs from the first lane's: they execute the instruction later. */
 static void leave_other_lanes(struct warp_state *s, struct split *me, const struct insn *i)
 {
 	uint32_t others = lanes_that_differ(s, i->a, CLUSTER_BARRIER - 1, me->mask);
@@ -80,23 +80,23 @@ static void leave_other_lanes(struct warp_state *s, struct split *me, const stru
 	if (!others)
 		return;
 	me->mask &= ~others;
-	s->n_instructions -= count_lanes(others);  /* it has counted the instruction for all lanes */
+	s->n_instructions -= count_lanes(others);  /* n_instructions already includes the instruction for all lanes */
 	gpul_split_add(s, me->frame, i, others);
 }
 
-/* PTX ISA 9.7.13.1: the barriers of a block have the numbers 0 to 15.  ptxas refuses another constant; of a number in a
- * register, an H200 uses the lower four bits. */
+/* Check the number of a barrier.  PTX ISA 9.7.13.1: the barriers of a block have the numbers 0 to 15.  ptxas refuses
+ * another constant; of a number in a register, an H200 uses the lower four bits. */
 static unsigned barrier_number(uint32_t number)
 {
 	static atomic_flag told = ATOMIC_FLAG_INIT;
 
 	if (number >= CLUSTER_BARRIER && !atomic_flag_test_and_set(&told))
-		gpul_log(GPUL_LOG_NOTICE, "softcuda", "a kernel names barrier %u: the barriers of a block have the numbers 0 to %d, and a GPU uses "
+		gpul_log(GPUL_LOG_NOTICE, "softcuda", "a kernel uses barrier %u: the barriers of a block have the numbers 0 to %d, and a GPU uses "
 			 "the lower four bits, barrier %u", number, CLUSTER_BARRIER - 1, number % CLUSTER_BARRIER);
 	return number % CLUSTER_BARRIER;
 }
 
-/* The current split executed a barrier instruction: count its lanes; park it, except for bar.arrive. */
+/* Count the lanes of the current split, which executed a barrier instruction; park it, except for bar.arrive. */
 void gpul_barrier_arrive(struct warp_state *s)
 {
 	struct split *me = &s->splits[s->current];

@@ -8,8 +8,8 @@
 #include "softcuda/exec/warp/device_calls_internal.h"
 #include "softcuda/exec/warp/warp_internal.h"
 
-/* The number of a call of the device runtime; -1: not one; -2: one that is not supported.  In the PTX of CUDA 11 and older the
- * functions have no prefix __cudaCDP2. */
+/* Find a function of the device runtime by name; -1: not one of them; -2: one that is not supported.  In the PTX of CUDA 11
+ * and older the functions have no prefix __cudaCDP2. */
 static int find_device_call(const char *name)
 {
 	static const char *const known[] = {
@@ -144,7 +144,7 @@ static const struct insn *device_free(struct warp_state *s, const struct insn *i
 		(unsigned long long)address);
 }
 
-/* A handle is the address of the condition's value: see GPUL_EXEC_MEM_CONDITION. */
+/* Set the value of a conditional node.  The handle is the address of the value: see GPUL_EXEC_MEM_CONDITION. */
 static const struct insn *set_conditional(struct warp_state *s, const struct insn *i, unsigned lane)
 {
 	uint64_t handle = gpul_builtin_argument(s, i->object, 0, lane);
@@ -153,7 +153,7 @@ static const struct insn *set_conditional(struct warp_state *s, const struct ins
 	if (!gpul_exec_memory_find(s->block->launch->machine->memory, handle, &range) || range.base != handle ||
 	    !(range.flags & GPUL_EXEC_MEM_CONDITION))
 		return gpul_fault_text(s, i, GPUL_EXEC_ILLEGAL_ADDRESS, lane,
-				       "cudaGraphSetConditional: 0x%llx is not a conditional handle, or its graph is destroyed",
+				       "cudaGraphSetConditional: 0x%llx is not a conditional handle, or its graph was destroyed",
 				       (unsigned long long)handle);
 	__atomic_store_n((uint32_t *)(uintptr_t)handle, (uint32_t)gpul_builtin_argument(s, i->object, 1, lane), __ATOMIC_RELAXED);
 	return NULL;

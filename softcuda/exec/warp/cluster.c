@@ -23,7 +23,7 @@ void gpul_cluster_add(struct cluster *c, struct block *b, unsigned rank)
 	b->rank = rank;
 }
 
-/* A barrier is complete when all threads that have not exited have arrived. */
+/* Complete the barrier if all threads that have not exited have arrived. */
 static void complete_if_all_arrived(struct cluster *c)
 {
 	if (!c->arrived || c->arrived < c->n_live)

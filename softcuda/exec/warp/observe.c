@@ -8,7 +8,7 @@ uint32_t gpul_insn_lanes(const struct warp_state *s, const struct insn *i, uint3
 	return mask & (s->frame->code->ptx->insts[i->src].guard_negated ? ~*PRED(&s->w, i->guard) : *PRED(&s->w, i->guard));
 }
 
-/* The handler of every instruction that an observer wants. */
+/* Call the observers of an instruction; this is the handler of all instructions that an observer wants. */
 const struct insn *gpul_observed(struct warp *w, const struct insn *i)
 {
 	struct warp_state *s = state_of(w);

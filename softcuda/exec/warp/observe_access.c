@@ -147,7 +147,7 @@ static void place_lane(const struct warp_state *s, const struct insn *i, unsigne
 	a->at[l] = offset;
 }
 
-/* address: an instruction, or a part of one, that has the form of a load. */
+/* Describe an access.  address: a load, or an address that is stored as a load. */
 static struct lane_accesses *describe(const struct warp_state *s, const struct insn *address, uint32_t on, enum access_kind kind,
 				      uint32_t bytes, struct lane_accesses *a)
 {
@@ -207,7 +207,7 @@ enum access_kind gpul_insn_access_kind(const struct insn *i)
 	return is_store(i->op) || i->op == OP_STMATRIX || i->op == OP_MBAR_INIT ? ACCESS_WRITE : ACCESS_ATOMIC;
 }
 
-/* Accesses to the shared memory of another block of the cluster are not described. */
+/* Leave out accesses to the shared memory of other blocks of the cluster. */
 static unsigned hide_peers(const struct warp_state *s, struct lane_accesses out[], unsigned n)
 {
 	for (unsigned k = 0; s->block->cluster && k < n; k++)

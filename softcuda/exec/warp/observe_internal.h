@@ -13,12 +13,12 @@ const gpul_ptx_inst *gpul_insn_ptx(const struct func_code *code, const struct in
 /* True: i is the first, or the last, of the instructions that a PTX instruction was decoded to. */
 bool gpul_insn_begins(const struct func_code *code, const struct insn *i);
 bool gpul_insn_ends(const struct func_code *code, const struct insn *i);
-/* The source position: "kernel.ptx:31 (kernel.cu:7)", as in faults.  Also sets the source... members of *f if f is not NULL. */
+/* Write the source position: "kernel.ptx:31 (kernel.cu:7)", as in faults.  Also sets the source... members of *f if f is not NULL. */
 void gpul_insn_place(const struct func_code *code, const struct insn *i, gpul_exec_fault *f, char *buf, size_t bytes);
 /* The values of a register of the warp's frame in its lanes: *bytes for each lane, from lane 0 on; 128 bits: the 32 low words, then the
  * high words; a predicate: *bytes is 0, bit n of the uint32_t is lane n.  NULL: no instruction uses the register. */
 const void *gpul_warp_register(const struct warp_state *s, const struct frame *f, uint32_t flat, unsigned *bytes);
-/* %tid of a lane. */
+/* The %tid of a lane. */
 void gpul_lane_thread(const struct warp_state *s, unsigned lane, uint32_t thread[3]);
 /* The index of a block or thread as "5", "5,1" or "5,1,2", by the number of dimensions of the grid or block.  Returns buf. */
 enum { INDEX_BYTES = 40 };

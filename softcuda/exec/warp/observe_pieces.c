@@ -8,7 +8,7 @@
 
 enum { WARPS_OF_GROUP = 4 };
 
-struct visit {                       /* where the pieces of one lane go */
+struct visit {                       /* passes the pieces of one lane to a function */
 	struct warp_state *s;
 	memory_piece_fn *call;
 	void *context;
@@ -71,7 +71,7 @@ static const gpul_tensor_map *find_map(struct visit *v, const struct insn *i)
 	return m && at % GPUL_TENSOR_MAP_ALIGN == 0 && tensor_map_is_valid(m, c->rank, c->im2col) ? m : NULL;
 }
 
-/* A copy of one lane. */
+/* The tensor copy of one lane, whose pieces are visited. */
 struct box_visit {
 	struct visit *v;
 	struct tensor_box box;
@@ -113,7 +113,7 @@ static void visit_shared(struct box_visit *b, enum access_kind kind, uint32_t of
 	v->piece.copies = false;
 }
 
-/* Bytes of a row, at an offset in the box; inside of the tensor at a global address. */
+/* Visit the bytes of a part of a row: at an offset in the box, and, if they are inside of the tensor, at a global address. */
 static void visit_part(struct box_visit *b, uint32_t offset, uint64_t global, uint32_t bytes, bool inside)
 {
 	const gpul_tensor_map *m = b->box.map;

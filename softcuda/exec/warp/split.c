@@ -52,14 +52,14 @@ const struct insn *gpul_split_diverge(struct warp_state *s, const struct insn *i
 	return low;
 }
 
-/* Each lane of the current split continues at its own target, in its own frame. */
+/* Let each lane of the current split continue at its own target, in its own frame. */
 const struct insn *gpul_split_scatter(struct warp_state *s,
 				      const struct insn *const target[LANES],
 				      struct frame *const frame[LANES])
 {
 	gpul_split_remove(s, s->current);
 	s->current = LANES;  /* no split is the current one */
-	s->back_edges--;     /* a target may be a backward branch */
+	s->back_edges--;     /* a target may come before the branch */
 	EACH_ACTIVE(l, &s->w)
 		gpul_split_add(s, frame[l], target[l], 1u << l);
 	return raise_event(s, EVENT_EXIT, s->run_start);

@@ -1,7 +1,7 @@
 /* split_list.c — the splits of a warp: adds, removes and merges them.  split.c runs them. */
 #include "softcuda/exec/warp/warp_internal.h"
 
-/* The last split takes place k. */
+/* Remove split k; the last split takes its place. */
 void gpul_split_remove(struct warp_state *s, unsigned k)
 {
 	s->splits[k] = s->splits[--s->n_splits];
@@ -15,7 +15,7 @@ void gpul_split_join(struct split *p, uint32_t mask)
 		p->state = SPLIT_READY;
 }
 
-/* Add the lanes of mask, which are no longer of the current split, to the split at pc, or make a split of them. */
+/* Add the lanes of mask, which have left the current split, to the split at pc, or to a new split. */
 void gpul_split_add(struct warp_state *s, struct frame *frame, const struct insn *pc, uint32_t mask)
 {
 	for (unsigned k = 0; k < s->n_splits; k++) {
@@ -52,7 +52,7 @@ static void merge_split(struct warp_state *s, struct split *me, unsigned k)
 	gpul_split_remove(s, k);
 }
 
-/* The current split stopped at pc: merge it with another split at the same pc and frame. */
+/* Merge the current split, which stopped at pc, with another split at the same pc and frame. */
 void gpul_split_merge_current(struct warp_state *s)
 {
 	struct split *me = &s->splits[s->current];
@@ -64,7 +64,7 @@ void gpul_split_merge_current(struct warp_state *s)
 		}
 }
 
-/* A barrier is complete: splits that waited at the same instruction continue as one split. */
+/* Merge the splits that waited at the same instruction for a barrier that is now complete. */
 void gpul_split_merge_released(struct warp_state *s)
 {
 	for (unsigned k = 0; k < s->n_splits; k++)

@@ -20,7 +20,7 @@ static ptrdiff_t high_half(const struct call_argument *a)
 	return a->in_register ? LANES * 8 : 8;
 }
 
-/* A predicate register is one word for 32 lanes. */
+/* Copy a predicate, whose register is one word for 32 lanes. */
 static void copy_predicate(const struct warp_state *s, uint32_t mask, const struct frame *to_frame,
 		       const struct call_argument *to, const struct frame *from_frame,
 		       const struct call_argument *from)
@@ -36,7 +36,7 @@ static bool is_predicate(const struct call_argument *a)
 	return a->in_register && !a->slot.bytes;
 }
 
-/* Element e; the distance from lane to lane is constant in both frames. */
+/* Copy element e; the distance from lane to lane is constant in both frames. */
 static void copy_element(const struct warp_state *s, uint32_t mask, const struct frame *to_frame, const struct call_argument *to,
 			 const struct frame *from_frame, const struct call_argument *from, unsigned e)
 {
@@ -104,7 +104,7 @@ static void pass_arguments(const struct warp_state *s, struct frame *f, uint32_t
 	}
 }
 
-/* A frame for the lanes of mask, with the arguments copied; NULL: a fault was recorded. */
+/* Create a frame for the lanes of mask, with the arguments copied; NULL: a fault was recorded. */
 static struct frame *enter_function(struct warp_state *s, const struct insn *i,
 			   const struct func_code *callee, uint32_t mask)
 {
@@ -167,7 +167,7 @@ static const struct func_code *function_at(const struct gpul_exec_program *p, ui
 	return code->insns && code->ptx->kind == GPUL_PTX_FUNC_DEVICE ? code : NULL;
 }
 
-/* After a fault, free frames that do not belong to a split yet. */
+/* Free the frames that do not belong to a split yet, after a fault. */
 static const struct insn *abandon_frames(struct warp_state *s, struct frame *const frame[LANES],
 				  uint32_t entered)
 {

@@ -22,7 +22,7 @@
 #include "softcuda/exec/exec_memory_internal.h"
 #include "softcuda/exec/program_internal.h"
 
-/* SHARED_UNIT_BYTES: in which shared memory is allocated from sm_80 on (PTX ISA, %total_smem_size). */
+/* SHARED_UNIT_BYTES: the unit in which shared memory is allocated from sm_80 on (PTX ISA, %total_smem_size). */
 enum { SHARED_UNIT_BYTES = 128, RESERVED_SMEM_BYTES = 1024, N_BARRIERS = CLUSTER_BARRIER + 1, BACK_EDGES = 1000, N_WATCHED = 8 };
 
 struct frame {
@@ -71,18 +71,18 @@ struct warp_state {
 	const struct insn *floor, *limit;
 	const struct insn *pc;           /* program counter after an event */
 	const struct insn *run_start;    /* first instruction that n_instructions does not include */
-	int back_edges;                  /* of the current split */
+	int back_edges;                  /* back_edges of the current split */
 	uint64_t polled;                 /* host address of the first lane's last ordered load */
 	bool repolls;                    /* in its last turn the warp reloaded the same word: it waits for that word */
 	bool stirs;                      /* in its last turn the warp did more than poll words that did not change */
 	enum event event;
 	unsigned current, n_splits;
-	struct frame *frame;             /* of the current split */
+	struct frame *frame;             /* frame of the current split */
 	uint64_t n_instructions;
 	uint32_t need;                   /* EVENT_SYNC */
 	uint8_t *local;                  /* lane 0's local memory */
 	uint64_t local_stride;           /* distance to the next lane's local memory */
-	uint32_t local_bytes;            /* of each lane */
+	uint32_t local_bytes;            /* local memory of each lane */
 	uint8_t *shared;
 	uint32_t shared_bytes;
 	const uint8_t *params;
@@ -91,7 +91,7 @@ struct warp_state {
 	struct block *block;
 	uint32_t index;                  /* number of the warp in its block */
 	bool done;
-	const struct insn *sleep_at;     /* the nanosleep in which the lanes sleep_lanes are; NULL: none */
+	const struct insn *sleep_at;     /* the nanosleep that the lanes sleep_lanes execute; NULL: none */
 	uint32_t sleep_lanes;
 	uint64_t sleep_end_ns;
 	uint32_t arrived[N_BARRIERS];    /* lanes that have arrived at each barrier */
@@ -102,7 +102,7 @@ struct warp_state {
 
 struct barrier {
 	uint32_t expected;               /* number of threads; 0: all threads of the block that have not exited */
-	uint32_t arrived, arrived_live;  /* threads that arrived, with and without lanes that do not exist */
+	uint32_t arrived, arrived_live;  /* threads that have arrived, counting lanes that do not exist; not counting them */
 	bool in_use;
 	uint32_t popc;                   /* bar.red: number of true predicates */
 	bool any, all;                   /* bar.red: .or and .and of the predicates */
@@ -113,7 +113,7 @@ struct barrier {
 struct cluster {
 	unsigned n_blocks, n_running;
 	uint32_t n_live, arrived;        /* threads that have not exited; of these, threads that have arrived at barrier.cluster.arrive */
-	struct block *block[GPUL_EXEC_CLUSTER_BLOCKS];  /* by rank; NULL: has ended */
+	struct block *block[GPUL_EXEC_CLUSTER_BLOCKS];  /* the blocks by rank; NULL: the block has ended */
 };
 enum { CLUSTER_RANK_AT = 24 };
 
@@ -140,11 +140,11 @@ struct block {
 	uint32_t index[3];               /* %ctaid */
 	struct cluster *cluster;         /* NULL: the block is alone */
 	struct block_nest *nest;         /* NULL: the block has not called the device runtime (../machine/nest_internal.h) */
-	unsigned rank;                   /* in the cluster */
+	unsigned rank;                   /* rank in the cluster */
 	uint8_t *shared;
 	uint32_t shared_bytes;
 	struct barrier barriers[N_BARRIERS];
-	void *note[MAX_OBSERVERS];       /* for observers: see block_note() */
+	void *note[MAX_OBSERVERS];       /* data of the observers: see block_note() */
 };
 
 struct gpul_exec_launch {
@@ -155,7 +155,7 @@ struct gpul_exec_launch {
 	unsigned cluster_blocks;         /* product of cluster */
 	uint32_t shared_bytes;           /* shared memory per block that kernels may access */
 	uint32_t dynamic_base, dynamic_bytes;
-	uint32_t reserved_base;          /* offset of the shared memory that %reserved_smem_offset_* name */
+	uint32_t reserved_base;          /* offset of the shared memory whose addresses %reserved_smem_offset_* give */
 	uint64_t grid_id;
 	unsigned device;                 /* its blocks have this device's rights in memory */
 	bool cooperative, listed;
@@ -245,7 +245,7 @@ static inline unsigned count_lanes(uint32_t mask)
 	for (uint32_t rest_ = (lanes), l = 0; rest_ && (l = first_lane(rest_), 1); rest_ &= rest_ - 1)
 #define EACH_ACTIVE(l, w) EACH_LANE_OF(l, (w)->mask)
 
-/* A handler that returns this stops its split; the split continues at pc when the scheduler selects it again. */
+/* Stop the split of a handler that returns this; the split continues at pc when the scheduler selects it again. */
 static inline const struct insn *raise_event(struct warp_state *s, enum event event, const struct insn *pc)
 {
 	s->event = event;
@@ -260,8 +260,8 @@ static inline void count_run(struct warp_state *s, const struct insn *last, cons
 	s->run_start = next;
 }
 
-/* An ordered access to a word that is not among the recent ones means that the warp moves data.  A waiting warp accesses few
- * words: those that it polls, and one by which it signals that it waits. */
+/* Note an ordered access: if its word is not among the recent ones, the warp moves data.  A waiting warp accesses few words:
+ * those that it polls, and one by which it signals that it waits. */
 static inline void watch_word(struct warp_state *s, uint64_t at)
 {
 	bool known = false;
@@ -275,7 +275,7 @@ static inline void watch_word(struct warp_state *s, uint64_t at)
 	s->next_watched = (uint8_t)((s->next_watched + 1) % N_WATCHED);
 }
 
-/* Lanes must not join a split that is already counted at a barrier, or whose *.sync was released. */
+/* True: lanes may join the split.  It must not be counted at a barrier already, and its *.sync must not have been released. */
 static inline bool split_can_merge(const struct split *p)
 {
 	return p->state != SPLIT_BARRIER && !p->released;
@@ -306,7 +306,7 @@ const struct insn *gpul_call_return(struct warp_state *s, const struct insn *i);
 /* frame.c */
 struct frame *gpul_frame_create(struct worker *k, const struct func_code *code);
 void gpul_frame_free(struct worker *k, struct frame *f);
-void gpul_frame_leave(struct worker *k, struct frame *f, uint32_t lanes);  /* the lanes leave f and all its parents */
+void gpul_frame_leave(struct worker *k, struct frame *f, uint32_t lanes);  /* remove the lanes from f and all its parents */
 
 /* builtins.c */
 const struct insn *gpul_call_builtin(struct warp_state *s, const struct insn *i);
@@ -314,7 +314,7 @@ enum builtin gpul_builtin_find(const char *name);
 /* The value of an argument (before the call) or of the result (after it); 0: none. */
 uint64_t gpul_builtin_argument(const struct warp_state *s, const struct call_site *site, uint32_t n, unsigned lane);
 void gpul_builtin_set_result(const struct warp_state *s, const struct call_site *site, unsigned lane, uint64_t value);
-unsigned gpul_builtin_written_bytes(enum builtin b);  /* through its first argument, by a call of the device runtime */
+unsigned gpul_builtin_written_bytes(enum builtin b);  /* bytes that a call of the device runtime writes through its first argument */
 /* Copy an argument of any size. */
 void gpul_builtin_bytes(const struct warp_state *s, const struct call_site *site, uint32_t n, unsigned lane, void *out, size_t bytes);
 uint64_t gpul_builtin_result(const struct warp_state *s, const struct call_site *site, unsigned lane);
@@ -339,10 +339,10 @@ void gpul_cluster_add(struct cluster *c, struct block *b, unsigned rank);
 void gpul_cluster_remove(struct block *b);  /* the block has ended; the last one frees the cluster */
 void gpul_cluster_arrive(struct warp_state *s, uint32_t lanes);
 void gpul_cluster_lanes_ended(struct warp_state *s, uint32_t lanes);
-/* The block in whose shared memory a generic address is; NULL: none of the cluster.  *offset: in its shared memory. */
+/* Find the block of the cluster whose shared memory contains a generic address; NULL: none.  *offset: in its shared memory. */
 struct block *gpul_cluster_find(const struct block *b, uint64_t at, uint64_t *offset);
 
-/* The block whose shared memory a .shared::cluster address refers to, if it is beyond the own block's offsets; NULL: none. */
+/* Find the block whose shared memory a .shared::cluster address refers to, if it is beyond the own block's offsets; NULL: none. */
 static inline struct block *cluster_block(const struct block *b, uint32_t at)
 {
 	const unsigned rank = at >> CLUSTER_RANK_AT;
@@ -358,7 +358,7 @@ struct block *gpul_block_create(struct worker *k, struct gpul_exec_launch *l, ui
 void gpul_block_release(struct block *b);  /* adds its instruction count to the launch; keeps the memory for reuse */
 void gpul_worker_free_memory(struct worker *k);
 
-/* fault.c: a block has accessed memory that is in the table but not mapped.  The instruction is unknown. */
+/* fault.c: fail a block that has accessed memory that is in the table but not mapped.  The instruction is unknown. */
 void gpul_fault_pages(struct block *b, uint64_t address);
 /* fault.c.  Both set EVENT_FAULT and return s->limit; the launch keeps its first fault. */
 const struct insn *gpul_fault_access(struct warp_state *s, const struct insn *i, unsigned lane, uint64_t address,
@@ -379,15 +379,15 @@ void gpul_heap_mark(struct heap *h, struct heap_marks *out);
 void gpul_heap_rewind(struct heap *h, const struct heap_marks *marks);
 struct heap *gpul_heap_of(struct gpul_exec_machine *m);    /* created by the first call; NULL: out of memory */
 
-/* launch.c */
+/* ../machine/machine_launch.c */
 struct gpul_exec_launch *gpul_launch_create(struct gpul_exec_machine *m, const gpul_exec_launch_config *c);
 void gpul_launch_destroy(struct gpul_exec_launch *l);
 void gpul_launch_unref(struct gpul_exec_launch *l);
-void gpul_launch_skip_rest(struct gpul_exec_launch *l);  /* blocks that have not started count as ended */
+void gpul_launch_skip_rest(struct gpul_exec_launch *l);  /* count the blocks that have not started as ended */
 void gpul_launch_blocks_ended(struct gpul_exec_launch *l, uint64_t n);  /* the last block ends the launch, or its nest does */
 void gpul_launch_end(struct gpul_exec_launch *l);
 void gpul_launch_list(struct gpul_exec_launch *l);  /* append it to the machine's list; the caller holds the machine's lock */
-void gpul_launch_begin_again(struct gpul_exec_launch *l, bool abandoned);  /* abandoned: it has not ended */
+void gpul_launch_begin_again(struct gpul_exec_launch *l, bool abandoned);  /* abandoned: the launch had not ended */
 
 /* launch_start.c: the checks of gpul_exec_launch_start() */
 gpul_status gpul_launch_check(const struct gpul_exec_machine *m, const gpul_exec_launch_config *config, gpul_error *err);
@@ -399,18 +399,18 @@ void gpul_worker_check_stuck(struct worker *k);         /* call while all blocks
 /* rest.c: yield the CPU, or sleep for a moment; quiet: the blocks only poll words that stay the same. */
 void gpul_worker_rest(struct worker *k, bool quiet);
 
-/* The functions of ../machine/device_runtime.c and nest.c that launches by kernels need, as a table, because those files use the
- * files that call them. */
+/* The functions of ../machine/device_runtime.c and nest.c that launches by kernels need, as a table, which avoids a circular
+ * dependency of the files. */
 struct nest_calls {
 	const struct insn *(*call_device_runtime)(struct warp_state *s, const struct insn *i);
 	void (*stop_children)(struct gpul_exec_launch *l);
 	void (*blocks_ended)(struct nest *n);
-	void (*begins_again)(struct nest *n);  /* the blocks of its launch start again */
+	void (*begins_again)(struct nest *n);  /* called when the blocks of its launch start again */
 	void (*block_ends)(struct block *b);
 	void (*destroy)(struct nest *n);
 };
 
-/* machine.c, worker.c */
+/* ../machine/machine.c, machine_worker.c */
 struct gpul_exec_machine {
 	gpul_exec_memory *memory;
 	gpul_exec_machine_options options;
@@ -421,7 +421,7 @@ struct gpul_exec_machine {
 	unsigned n_workers, n_sleeping;
 	bool started;
 	_Atomic uint64_t n_listed;       /* launches listed so far */
-	_Atomic uint64_t n_nested;       /* launches by kernels that are in the list */
+	_Atomic uint64_t n_nested;       /* launches from kernels that are in the list */
 	struct nesting *_Atomic nesting; /* created by the first launch of a kernel */
 	const struct nest_calls *nests;
 	struct heap *heap;               /* created by the first device malloc */
