@@ -27,7 +27,7 @@
 
 #include "cli/lib/bench/samples.h"
 #include "core/clock.h"
-#include "core/file.h"
+#include "core/file/file.h"
 #include "driver/context.h"
 #include "rdma/put/put.h"
 

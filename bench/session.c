@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/file.h"
+#include "core/file/file.h"
 #include "softcuda/exec/observer_internal.h"
 #include "softcuda/tools/start/start_internal.h"
 

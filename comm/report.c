@@ -4,7 +4,7 @@
 #include <time.h>
 
 #include "comm/comm_internal.h"
-#include "core/thread.h"
+#include "core/thread/thread.h"
 
 enum { PERIOD_NS = 2 * 1000 * 1000, QUIET_PERIOD_MS = 500 };
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "comm/comm_internal.h"
-#include "core/rows.h"
+#include "core/file/rows.h"
 
 enum { MAX_ROWS = 100000 };
 

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "core/file.h"
+#include "core/file/file.h"
 
 gpul_status gpul_module_load_embedded(const gpul_driver *drv, const gpul_embedded *file, gpul_module **out, gpul_error *err)
 {

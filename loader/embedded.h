@@ -1,8 +1,8 @@
-/* embedded.h — loads the PTX that the build put into the program (core/embed.h). */
+/* embedded.h — loads the PTX that the build put into the program (core/file/embed.h). */
 #ifndef GPULOAD_LOADER_EMBEDDED_H
 #define GPULOAD_LOADER_EMBEDDED_H
 
-#include "core/embed.h"
+#include "core/file/embed.h"
 #include "loader/loader.h"
 
 #ifdef __cplusplus

@@ -8,7 +8,7 @@
 #include <assert.h>
 #include <stddef.h>
 
-#include "core/lifeline.h"
+#include "core/thread/lifeline.h"
 #include "proxy/fifo.h"
 
 enum {

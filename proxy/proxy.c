@@ -10,7 +10,7 @@
 
 #include "core/clock.h"
 #include "core/log.h"
-#include "core/thread.h"
+#include "core/thread/thread.h"
 #include "proxy/cpu_internal.h"
 #include "proxy/fifo_internal.h"
 

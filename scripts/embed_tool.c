@@ -1,4 +1,4 @@
-/* embed_tool.c — a program of the build, which prepares the files that core/embed.h puts into gpuload.
+/* embed_tool.c — a program of the build, which prepares the files that core/file/embed.h puts into gpuload.
  *
  *     embed compile ARCH FILE.cu OPTION...    CUDA C++ to PTX on standard output, by NVRTC: for machines without nvcc
  *     embed pack FILE OUT                     packs a file with zstd; copies it if the build has no zstd */
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/file.h"
+#include "core/file/file.h"
 #include "ptx/nvrtc/nvrtc.h"
 #if GPUL_HAVE_ZSTD
 #include <zstd.h>

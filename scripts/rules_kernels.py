@@ -1,4 +1,4 @@
-"""rules_kernels.py — the rules for kernels and other files that the build puts into programs (core/embed.h).
+"""rules_kernels.py — the rules for kernels and other files that the build puts into programs (core/file/embed.h).
 
     include/comm/kernels/kernels.def ─ configure ─ NAME.cu ┐
     the .cu files of FOLDERS ──────────────────────────────┴─ kernel.py ─ NAME.ptx ─ embed pack ─ NAME.ptx.zst ─ a source with GPUL_EMBED()

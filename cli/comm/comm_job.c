@@ -10,7 +10,7 @@
 #include "cli/comm/comm_bench.h"
 #include "comm/bootstrap/agents/launch_hosts.h"
 #include "comm/bootstrap/launch.h"
-#include "core/thread.h"
+#include "core/thread/thread.h"
 
 enum { SIGNALED = 128 };  /* the exit status of a process that signal s killed is 128 + s */
 

@@ -11,7 +11,7 @@
 #include "cli/lib/cli_stop.h"
 #include "comm/bootstrap/roster.h"
 #include "core/log.h"
-#include "core/thread.h"
+#include "core/thread/thread.h"
 
 enum { LOOK_MS = 50, OPEN_MS = 60 * 1000, LEAST_OPEN_MS = 4000 };
 

@@ -8,7 +8,7 @@
 #include "cli/lib/new_file.h"
 #include "cli/lib/nvrtc_args.h"
 #include "cli/lib/message.h"
-#include "core/file.h"
+#include "core/file/file.h"
 #include "loader/advice/advice.h"
 #include "loader/cache/compile.h"
 #include "loader/image/source.h"

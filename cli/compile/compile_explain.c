@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/file.h"
+#include "core/file/file.h"
 #include "loader/advice/advice.h"
 
 struct explained {

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/io.h"
+#include "core/file/io.h"
 
 void dap_send(struct dap *d, struct json *j)
 {

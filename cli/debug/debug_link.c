@@ -20,7 +20,7 @@
 #include "cli/lib/message.h"
 #include "cli/run/cli_run.h"
 #include "cli/soft/soft.h"
-#include "core/io.h"
+#include "core/file/io.h"
 
 struct debug_link {
 	int fd;

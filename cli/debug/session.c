@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/file.h"
+#include "core/file/file.h"
 
 /* ---- sources ------------------------------------------------------------------------------------------------------------ */
 

@@ -9,7 +9,7 @@
 
 #include "cli/lib/npy.h"
 #include "cli/lib/value.h"
-#include "core/file.h"
+#include "core/file/file.h"
 
 /* ---- files ------------------------------------------------------------------------- */
 

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/io.h"
+#include "core/file/io.h"
 
 /* A file that is being written.  If the file system supports O_TMPFILE, the file has no name yet and disappears if
  * the process is killed; otherwise it has a temporary name. */

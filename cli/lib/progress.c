@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
-#include "core/file.h"
+#include "core/file/file.h"
 
 #define QUIET_NS 333000000u
 

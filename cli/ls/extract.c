@@ -9,7 +9,7 @@
 #include "cli/lib/new_file.h"
 #include "cli/lib/progress.h"
 #include "cli/lib/message.h"
-#include "core/file.h"
+#include "core/file/file.h"
 #include "loader/image/source.h"
 
 enum {

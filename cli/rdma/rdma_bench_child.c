@@ -13,7 +13,7 @@
 
 #include "cli/rdma/rdma_bench.h"
 #include "core/clock.h"
-#include "core/io.h"
+#include "core/file/io.h"
 #include "core/log.h"
 
 enum { START_MS = 60000, END_MS = 2000, FAILED_MS = 300, LOOK_MS = 5 };

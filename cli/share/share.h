@@ -14,7 +14,7 @@
 #include "cli/lib/devices_arg.h"
 #include "cli/lib/cli_json.h"
 #include "cli/lib/out.h"
-#include "core/file.h"
+#include "core/file/file.h"
 #include "ipc/client.h"
 
 extern const struct cli_cmd cli_share, cli_shares;

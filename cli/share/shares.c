@@ -7,7 +7,7 @@
 
 #include "cli/share/share.h"
 #include "cli/lib/message.h"
-#include "core/parallel.h"
+#include "core/thread/parallel.h"
 #include "ipc/place.h"
 
 enum { SHARES_VERBOSE, SHARES_NAMES, SHARES_JSON };

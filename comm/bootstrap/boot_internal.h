@@ -8,8 +8,8 @@
 #include "comm/bootstrap/notice_internal.h"
 #include "comm/bootstrap/roster_internal.h"
 #include "comm/bootstrap/boot_wire_internal.h"
-#include "core/bell.h"
-#include "core/lifeline.h"
+#include "core/thread/bell.h"
+#include "core/thread/lifeline.h"
 
 struct gpul_boot {
 	gpul_comm_job job;

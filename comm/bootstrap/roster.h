@@ -9,7 +9,7 @@
  *     └────────┴──────────┴───────┴─────┴───────────┴────────────────────────┘
  *
  * A thread in each rank raises its heartbeat and reads all entries every 5 ms; in a rank that makes no call and whose bell has not
- * rung for a while (gpul_boot_bell()), every 200 ms.  The death of a rank is detected by its lifeline (core/lifeline.h) or by the
+ * rung for a while (gpul_boot_bell()), every 200 ms.  The death of a rank is detected by its lifeline (core/thread/lifeline.h) or by the
  * end of its socket.  The rank that detects it, or a rank that fails, writes a record; every rank reports the first record of the
  * job. */
 #ifndef GPULOAD_COMM_BOOTSTRAP_ROSTER_H
@@ -20,7 +20,7 @@
 #include <sys/types.h>
 
 #include "comm/bootstrap/boot.h"
-#include "core/bell.h"
+#include "core/thread/bell.h"
 
 #ifdef __cplusplus
 extern "C" {

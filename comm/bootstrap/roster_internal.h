@@ -19,7 +19,7 @@ struct roster_record {
 };
 
 struct roster_entry {
-	uint32_t lifeline;           /* core/lifeline.h */
+	uint32_t lifeline;           /* core/thread/lifeline.h */
 	_Atomic uint32_t state;      /* roster_state */
 	_Atomic int32_t pid;         /* written by rank 0 when the rank arrives */
 	_Atomic uint32_t call;       /* number of calls of gpul_boot_allgather() etc. that the rank has begun */

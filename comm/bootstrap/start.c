@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/io.h"
+#include "core/file/io.h"
 
 enum { N_VARIABLES = 4 };
 static const char *const variables[N_VARIABLES] = { "GPULOAD_COMM_RANK=", "GPULOAD_COMM_SIZE=", "GPULOAD_COMM_JOB=",

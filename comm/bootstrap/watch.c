@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
-#include "core/thread.h"
+#include "core/thread/thread.h"
 
 enum { PERIOD_MS = 5, QUIET_PERIOD_MS = 200 };
 

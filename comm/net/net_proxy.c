@@ -12,7 +12,7 @@
 #include "comm/net/mesh.h"
 #include "core/clock.h"
 #include "core/log.h"
-#include "core/thread.h"
+#include "core/thread/thread.h"
 
 enum {
 	FLIGHTS = 512, FLIGHTS_MASK = FLIGHTS - 1,  /* puts in flight of one connection: less than GPUL_RDMA_REQUESTS */

@@ -26,7 +26,7 @@
 #include "comm/device/channel_layout.h"
 #include "comm/net/arrivals.h"
 #include "comm/net/net_trace.h"
-#include "core/bell.h"
+#include "core/thread/bell.h"
 #include "rdma/rdma.h"
 
 #ifdef __cplusplus

@@ -177,7 +177,7 @@ gpul_status gpul_fifo_reset(gpul_fifo *f, gpul_error *err);
 
 /* ---- two processes: each detects that the other was killed ---- */
 
-/** Ask the operating system to mark the FIFO at the moment this process is killed or exits (core/lifeline.h).
+/** Ask the operating system to mark the FIFO at the moment this process is killed or exits (core/thread/lifeline.h).
  *
  * Descriptors such as a pidfd report it only after the process' memory is freed, which is slow for a large process.
  * After gpul_fifo_close(), which ends the lifeline, the FIFO is not marked.  A second call changes nothing.

@@ -45,7 +45,7 @@ struct gpul_fifo_header {
 	unsigned int lanes;       /* rings; a power of two */
 	unsigned int lane_shift;  /* each has 1 << lane_shift slots */
 	unsigned long long bytes;
-	unsigned int life[2];     /* lifelines of the kernels' and of the proxy's process: core/lifeline.h; 0: not held */
+	unsigned int life[2];     /* lifelines of the kernels' and of the proxy's process: core/thread/lifeline.h; 0: not held */
 	unsigned long long zero0[4];
 	unsigned long long raised;  /* 0, or the code with which a kernel aborts the FIFO */
 	unsigned long long zero1[7];

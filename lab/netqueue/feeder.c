@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "core/clock.h"
-#include "core/thread.h"
+#include "core/thread/thread.h"
 
 enum {
 	RECEIVE_BYTES = 256 << 10,  /* limit of one receive, so that the kernel copies the first

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/rows.h"
+#include "core/file/rows.h"
 
 /* ---- built-in -------------------------------------------------------------------------------------------------------- */
 

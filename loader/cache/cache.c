@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/io.h"
+#include "core/file/io.h"
 #include "core/log.h"
 #include "loader/cache/cache_internal.h"
 

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "core/array.h"
-#include "core/file.h"
+#include "core/file/file.h"
 
 enum { MAX_FILES = 10000, MAX_BYTES = 256 << 20 };
 

@@ -8,7 +8,7 @@
  * A block of plain data may begin in the middle of a fatbin, whose content may look like another image.  Merging
  * therefore drops every image that starts before the end of the last accepted one. */
 #include "core/clock.h"
-#include "core/parallel.h"
+#include "core/thread/parallel.h"
 #include "loader/image/images_internal.h"
 
 #define BLOCK_BYTES  ((size_t)8 << 20)

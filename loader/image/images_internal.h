@@ -13,7 +13,7 @@
 #include <stdatomic.h>
 
 #include "core/array.h"
-#include "core/file.h"
+#include "core/file/file.h"
 #include "loader/image/source.h"
 #include "loader/image/images.h"
 

@@ -2,7 +2,7 @@
 #ifndef GPULOAD_LOADER_IMAGE_SOURCE_INTERNAL_H
 #define GPULOAD_LOADER_IMAGE_SOURCE_INTERNAL_H
 
-#include "core/file.h"
+#include "core/file/file.h"
 #include "loader/image/source.h"
 
 struct gpul_source {

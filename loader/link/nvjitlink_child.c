@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/io.h"
+#include "core/file/io.h"
 #include "loader/link/nvjitlink_internal.h"
 
 struct head {

@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/file.h"
+#include "core/file/file.h"
 #include "core/log.h"
 #include "loader/cache/cache_internal.h"
 

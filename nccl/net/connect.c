@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/thread.h"
+#include "core/thread/thread.h"
 #include "nccl/net/ends.h"
 
 struct attempt {

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/file.h"
+#include "core/file/file.h"
 #include "nvidia/nvjitlink/nvidia_nvjitlink_internal.h"
 
 #define EXPORT __attribute__((visibility("default")))

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/file.h"
+#include "core/file/file.h"
 #include "ptx/module.h"
 #include "nvidia/real.h"
 #include "nvidia/registers.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/thread.h"
+#include "core/thread/thread.h"
 
 enum { WORD = 1, DIGIT = 2, START = 4, HEX = 8 };
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
-#include "core/thread.h"
+#include "core/thread/thread.h"
 #include "rdma/protocol/lease.h"
 
 struct gpul_rdma_watched {

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "core/parallel.h"
+#include "core/thread/parallel.h"
 #include "softcuda/api/base/cu_state_internal.h"
 
 EXPORT int gpuloadSoftDescribeDevice(int index, gpuload_soft_device *out)

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "core/memory_left.h"
-#include "core/parallel.h"
+#include "core/thread/parallel.h"
 #include "core/text.h"
 #include "softcuda/exec/guard_internal.h"
 

@@ -17,7 +17,7 @@
 #include <signal.h>
 #include <time.h>
 
-#include "core/signal_chain.h"
+#include "core/thread/signal_chain.h"
 #include "softcuda/exec/exec_memory_internal.h"
 
 struct guard {

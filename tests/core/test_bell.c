@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "core/bell.h"
+#include "core/thread/bell.h"
 #include "core/clock.h"
 
 static void a_bell_is_quiet_some_time_after_the_last_ring(void **state)

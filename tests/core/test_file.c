@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "core/file.h"
+#include "core/file/file.h"
 
 /* Create a temporary file of n bytes "x"; the caller unlinks it. */
 static void make_file(char path[64], size_t n)

@@ -13,8 +13,8 @@
 
 #include <cmocka.h>
 
-#include "core/io.h"
-#include "core/parallel.h"
+#include "core/file/io.h"
+#include "core/thread/parallel.h"
 
 enum { MUCH = 1 << 20 }; /* bytes: more than a pipe holds, so that read() and write() transfer parts */
 

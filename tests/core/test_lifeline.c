@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "core/lifeline.h"
+#include "core/thread/lifeline.h"
 
 static uint32_t *word;  /* memory that child processes share */
 

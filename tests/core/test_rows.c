@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "core/rows.h"
+#include "core/file/rows.h"
 
 static char path[] = "/tmp/gpuload-test-rows-XXXXXX";
 

@@ -11,7 +11,7 @@
 #include <xmmintrin.h>
 #endif
 
-#include "core/thread.h"
+#include "core/thread/thread.h"
 
 struct seen {
 	sigset_t blocked;

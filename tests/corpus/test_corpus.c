@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/file.h"
+#include "core/file/file.h"
 #include "driver/context.h"
 #include "tests/corpus/corpus.h"
 #include "tests/corpus/host.h"

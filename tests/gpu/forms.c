@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/file.h"
+#include "core/file/file.h"
 #include "driver/context.h"
 #include "tests/gpu/form_oracle.h"
 #include "tests/gpu/forms.h"

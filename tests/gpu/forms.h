@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "core/file.h"
+#include "core/file/file.h"
 
 typedef enum form_check {
 	FORM_BITS,

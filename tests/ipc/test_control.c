@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "core/file.h"
+#include "core/file/file.h"
 #include "driver/context.h"
 #include "ipc/control.h"
 #include "tests/fake/fake_driver.h"

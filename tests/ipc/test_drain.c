@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "core/file.h"
+#include "core/file/file.h"
 #include "ipc/control.h"
 #include "tests/ipc/support.h"
 

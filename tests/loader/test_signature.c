@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "core/file.h"
+#include "core/file/file.h"
 #include "loader/signature/signature.h"
 
 /* The expected signature of one kernel, for every target.  shape has a letter for each parameter: s scalar, n

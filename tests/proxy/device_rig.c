@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "core/clock.h"
-#include "core/file.h"
+#include "core/file/file.h"
 
 enum { PATIENCE_S = 60 };
 

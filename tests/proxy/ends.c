@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
-#include "core/embed.h"
+#include "core/file/embed.h"
 
 GPUL_EMBED(tests_push_ptx, "cli/kernels/fifo_push.ptx");
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "core/file.h"
+#include "core/file/file.h"
 #include "proxy/fifo_layout.h"
 
 #define AT(type, field) { #type, #field, offsetof(struct type, field) }

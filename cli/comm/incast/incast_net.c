@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
-#include "core/io.h"
+#include "core/file/io.h"
 
 /* The namespaces; the variable of the ranks' environment contains their descriptors. */
 enum place { RECEIVER, SWITCH, SENDERS, N_PLACES };

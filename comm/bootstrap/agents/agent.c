@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/io.h"
+#include "core/file/io.h"
 
 enum { MOST_WORDS = 64, WORD_BYTES = 4096 };
 

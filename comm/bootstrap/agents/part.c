@@ -14,7 +14,7 @@
 #include "comm/bootstrap/job_internal.h"
 #include "comm/bootstrap/launch_internal.h"
 #include "core/clock.h"
-#include "core/io.h"
+#include "core/file/io.h"
 
 enum { OUTPUT_BYTES = 8192 };
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/io.h"
+#include "core/file/io.h"
 
 /* The reader of the launcher's output has closed it.  Without the launcher, the ranks would get
  * SIGPIPE; their own pipes are still open. */

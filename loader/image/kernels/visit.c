@@ -16,7 +16,7 @@
 #include <stdlib.h>
 
 #include "core/clock.h"
-#include "core/parallel.h"
+#include "core/thread/parallel.h"
 #include "loader/image/kernels/excerpt_internal.h"
 #include "loader/image/images_internal.h"
 #include "loader/image/kernels/kernel_rows_internal.h"

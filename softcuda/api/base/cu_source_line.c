@@ -3,7 +3,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "core/file.h"
+#include "core/file/file.h"
 #include "softcuda/api/base/cu_state_internal.h"
 
 enum { MAX_SOURCE_BYTES = 16 << 20 };

@@ -2,7 +2,7 @@
 #ifndef GPULOAD_SOFTCUDA_API_CODE_CU_CODE_INTERNAL_H
 #define GPULOAD_SOFTCUDA_API_CODE_CU_CODE_INTERNAL_H
 
-#include "core/file.h"
+#include "core/file/file.h"
 #include "loader/image/source.h"
 #include "ptx/module.h"
 #include "softcuda/api/stream/cu_queue_internal.h"

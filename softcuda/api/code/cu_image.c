@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "core/array.h"
-#include "core/file.h"
+#include "core/file/file.h"
 #include "core/log.h"
 #include "ptx/link/ptx_link.h"
 #include "softcuda/exec/guard_internal.h"

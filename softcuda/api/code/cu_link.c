@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "core/array.h"
-#include "core/file.h"
+#include "core/file/file.h"
 #include "ptx/link/ptx_link.h"
 #include "ptx/link/prune.h"
 

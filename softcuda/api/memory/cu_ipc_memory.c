@@ -17,7 +17,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "core/io.h"
+#include "core/file/io.h"
 
 static void *address_of(const struct allocation *a)
 {

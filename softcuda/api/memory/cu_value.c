@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "core/thread.h"
+#include "core/thread/thread.h"
 
 enum { MAX_OPERATIONS = 256, POLL_NS = 50000 };
 

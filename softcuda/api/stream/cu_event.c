@@ -6,7 +6,7 @@
 #include "softcuda/api/stream/cu_order_internal.h"
 
 #include "core/clock.h"
-#include "core/thread.h"
+#include "core/thread/thread.h"
 
 #include <stdlib.h>
 

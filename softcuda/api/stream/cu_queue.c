@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/thread.h"
+#include "core/thread/thread.h"
 
 struct edge {
 	struct edge *next;

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "core/thread.h"
+#include "core/thread/thread.h"
 #include "softcuda/exec/decode/decode_internal.h"
 #include "softcuda/exec/native/native_internal.h"
 #include "softcuda/exec/texture/texture_internal.h"

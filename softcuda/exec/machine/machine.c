@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "core/thread.h"
+#include "core/thread/thread.h"
 #include "softcuda/exec/machine/nest_internal.h"
 
 enum { SCRATCH_BYTES = 4 * 512 };

@@ -4,7 +4,7 @@
 #include <time.h>
 
 #include "core/clock.h"
-#include "core/parallel.h"
+#include "core/thread/parallel.h"
 #include "softcuda/exec/guard_internal.h"
 #include "softcuda/exec/machine/nest_internal.h"
 

@@ -2,7 +2,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "core/file.h"
+#include "core/file/file.h"
 #include "softcuda/exec/shown_name_internal.h"
 #include "softcuda/exec/warp/observe_internal.h"
 

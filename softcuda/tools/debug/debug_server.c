@@ -13,7 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "core/thread.h"
+#include "core/thread/thread.h"
 
 static void answer(struct debug *d, char *line)
 {

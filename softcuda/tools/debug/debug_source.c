@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
-#include "core/file.h"
+#include "core/file/file.h"
 
 static const gpul_ptx_file *find_file(const gpul_ptx_module *m, uint32_t number)
 {

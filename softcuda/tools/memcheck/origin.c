@@ -15,7 +15,7 @@
 #include <execinfo.h>
 #endif
 
-#include "core/file.h"
+#include "core/file/file.h"
 #include "softcuda/tools/memcheck/parts_internal.h"
 
 struct memcheck gpul_memcheck;

@@ -1,7 +1,7 @@
 /* profile_limits.c — reports kernels whose counters exceed given limits: for exercises and for tests of kernels. */
 #include "softcuda/tools/profile/profile_internal.h"
 
-#include "core/file.h"
+#include "core/file/file.h"
 #include "softcuda/tools/tool_internal.h"
 
 /* ---- counters -------------------------------------------------------------------------------------------------------------- */

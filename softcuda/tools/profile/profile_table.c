@@ -2,7 +2,7 @@
 #include "softcuda/tools/profile/profile_internal.h"
 #include "softcuda/tools/tool_internal.h"
 
-#include "core/file.h"
+#include "core/file/file.h"
 
 enum { HOT_LINES = 16, TOP_OPCODES = 8 };
 

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/embed.h"
-#include "core/file.h"
+#include "core/file/embed.h"
+#include "core/file/file.h"
 #include "softcuda/tools/trace/trace_record_internal.h"
 
 #define PAGE "softcuda/tools/trace/page/"

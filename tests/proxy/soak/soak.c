@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
-#include "core/file.h"
+#include "core/file/file.h"
 #include "tests/proxy/soak/soak.h"
 
 enum { MAX_FIFOS = 8, SMALL_PER_MILLE = 8, SMALL_LEAST = 200, ENOUGH_FAILED = 5, SKIPPED = 77 };

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "core/file.h"
+#include "core/file/file.h"
 #include "driver/context.h"
 #include "proxy/fifo.h"
 #include "rdma/put/put_layout.h"

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
-#include "core/file.h"
+#include "core/file/file.h"
 #include "driver/context.h"
 #include "proxy/proxy.h"
 #include "rdma/put/put.h"

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 #include <dirent.h>
 
-#include "core/file.h"
+#include "core/file/file.h"
 
 #define FOLDER "tests/softcuda/exec/odd"
 

@@ -1,5 +1,5 @@
 /* embed.c — unpacks the files that the build put into the program. */
-#include "core/embed.h"
+#include "core/file/embed.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -4,9 +4,9 @@
  *                                               └ + futex_offset ─> word, in shared memory
  *
  * Unlike the list of a robust pthread mutex, this list is not in shared memory, so other processes cannot corrupt it. */
-#include "core/lifeline.h"
+#include "core/thread/lifeline.h"
 
-#include "core/thread.h"
+#include "core/thread/thread.h"
 
 #include <errno.h>
 #include <linux/futex.h>

@@ -1,10 +1,10 @@
 /* rows.c — read rows with columns between commas. */
-#include "core/rows.h"
+#include "core/file/rows.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/file.h"
+#include "core/file/file.h"
 
 gpul_status gpul_rows_fail(const gpul_rows *r, const char *column, const char *found, const char *expected)
 {

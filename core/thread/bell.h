@@ -5,8 +5,8 @@
  *                                                                └ yes: gpul_bell_sleep(), until somebody rings or the time is over
  *
  * Some work comes without a ring, such as words that a kernel writes: so a sleeping thread still polls from time to time. */
-#ifndef GPULOAD_CORE_BELL_H
-#define GPULOAD_CORE_BELL_H
+#ifndef GPULOAD_CORE_THREAD_BELL_H
+#define GPULOAD_CORE_THREAD_BELL_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* signal_chain.c — pass a signal on to the handler that was there before. */
-#include "core/signal_chain.h"
+#include "core/thread/signal_chain.h"
 
 #include <signal.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* signal_chain.h — for a library's signal handler: passes the signals that it does not handle to the previous handler. */
-#ifndef GPULOAD_CORE_SIGNAL_CHAIN_H
-#define GPULOAD_CORE_SIGNAL_CHAIN_H
+#ifndef GPULOAD_CORE_THREAD_SIGNAL_CHAIN_H
+#define GPULOAD_CORE_THREAD_SIGNAL_CHAIN_H
 
 struct sigaction;
 

@@ -1,10 +1,10 @@
 /* parallel.c — start and join teams of threads. */
-#include "core/parallel.h"
+#include "core/thread/parallel.h"
 
 #include <sched.h>
 #include <stdlib.h>
 
-#include "core/thread.h"
+#include "core/thread/thread.h"
 
 enum { MAX_CPUS = 1 << 16 };
 

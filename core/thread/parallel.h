@@ -1,6 +1,6 @@
 /* parallel.h — run one function on several threads; the function divides the work, for example by an atomic counter in its context. */
-#ifndef GPULOAD_CORE_PARALLEL_H
-#define GPULOAD_CORE_PARALLEL_H
+#ifndef GPULOAD_CORE_THREAD_PARALLEL_H
+#define GPULOAD_CORE_THREAD_PARALLEL_H
 
 #include <pthread.h>
 

@@ -1,5 +1,5 @@
 /* bell.c — a counter that is a futex. */
-#include "core/bell.h"
+#include "core/thread/bell.h"
 
 #include <linux/futex.h>
 #include <stddef.h>

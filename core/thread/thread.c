@@ -1,5 +1,5 @@
 /* thread.c — start threads with their own signal mask, floating-point environment and name. */
-#include "core/thread.h"
+#include "core/thread/thread.h"
 
 #include <errno.h>
 #include <signal.h>

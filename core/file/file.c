@@ -1,5 +1,5 @@
 /* file.c — map regular files, read others. */
-#include "core/file.h"
+#include "core/file/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "core/file_guard_internal.h"
+#include "core/file/file_guard_internal.h"
 
 enum {
 	FIRST_READ_BYTES = 64 * 1024,

@@ -1,8 +1,8 @@
 /* thread.h — the threads that the library starts in the program's process.
  *
  * A new thread inherits much from the thread that creates it.  The library's threads must not depend on it: */
-#ifndef GPULOAD_CORE_THREAD_H
-#define GPULOAD_CORE_THREAD_H
+#ifndef GPULOAD_CORE_THREAD_THREAD_H
+#define GPULOAD_CORE_THREAD_THREAD_H
 
 #include <fenv.h>
 #include <pthread.h>

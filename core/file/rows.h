@@ -4,8 +4,8 @@
  *         first line: must be the header         each further line ──> add(): fields as texts ─ gpul_rows_number() ...
  *
  * There are no quotes: a field has no comma.  Every message starts with the file and the line. */
-#ifndef GPULOAD_CORE_ROWS_H
-#define GPULOAD_CORE_ROWS_H
+#ifndef GPULOAD_CORE_FILE_ROWS_H
+#define GPULOAD_CORE_FILE_ROWS_H
 
 #include <stddef.h>
 #include <stdint.h>

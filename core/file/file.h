@@ -1,6 +1,6 @@
 /* file.h — map or read a whole file. */
-#ifndef GPULOAD_CORE_FILE_H
-#define GPULOAD_CORE_FILE_H
+#ifndef GPULOAD_CORE_FILE_FILE_H
+#define GPULOAD_CORE_FILE_FILE_H
 
 #include <stdbool.h>
 #include <stddef.h>

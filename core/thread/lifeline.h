@@ -7,8 +7,8 @@
  * descriptors are closed: a quarter of a second for a gigabyte of small pages, longer with a GPU context.  Before that, the
  * kernel marks the robust futexes that the process' threads hold.  Robust futexes are made for locks; here a sleeping thread
  * holds one until the process ends. */
-#ifndef GPULOAD_CORE_LIFELINE_H
-#define GPULOAD_CORE_LIFELINE_H
+#ifndef GPULOAD_CORE_THREAD_LIFELINE_H
+#define GPULOAD_CORE_THREAD_LIFELINE_H
 
 #include <stdint.h>
 

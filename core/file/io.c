@@ -1,5 +1,5 @@
 /* io.c — reading and writing exactly n bytes. */
-#include "core/io.h"
+#include "core/file/io.h"
 
 #include <errno.h>
 #include <unistd.h>

@@ -4,8 +4,8 @@
  *
  * scripts/rules_kernels.py lists them, compiles those that are CUDA C++, and packs all with zstd, or, on a machine without zstd,
  * copies them. */
-#ifndef GPULOAD_CORE_EMBED_H
-#define GPULOAD_CORE_EMBED_H
+#ifndef GPULOAD_CORE_FILE_EMBED_H
+#define GPULOAD_CORE_FILE_EMBED_H
 
 #include <stddef.h>
 

@@ -13,8 +13,8 @@
  * on every SIGBUS that is not in such a file, and stays if another handler was installed over it, which may call it.
  *
  * Source: POSIX sigaction(), mmap(); mmap() is a plain system call on Linux, so a handler may use it. */
-#include "core/file_guard_internal.h"
-#include "core/signal_chain.h"
+#include "core/file/file_guard_internal.h"
+#include "core/thread/signal_chain.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /* io.h — read or write exactly n bytes through a file descriptor; a single read() or write() may transfer fewer. */
-#ifndef GPULOAD_CORE_IO_H
-#define GPULOAD_CORE_IO_H
+#ifndef GPULOAD_CORE_FILE_IO_H
+#define GPULOAD_CORE_FILE_IO_H
 
 #include <stdbool.h>
 #include <stddef.h>
