@@ -42,7 +42,7 @@ SUBFOLDERS = {
     "nccl":         ["net"],
     "comm":         ["bootstrap", "device", "net", "kernels", ""],
     "lab":          ["predict", "sparse", "netqueue"],
-    "cli":          ["lib", "lib/bench", "kernels", "soft", "run", "ls", "debug", "compile", "devices", "sum", "share", "fifo/clock", "fifo/bench", "fifo/put", "fifo", "rdma", "comm/netqueue", "comm", ""],
+    "cli":          ["lib", "lib/json", "lib/options", "lib/bench", "kernels", "soft", "run", "ls", "debug", "compile", "devices", "sum", "share", "fifo/clock", "fifo/bench", "fifo/put", "fifo", "rdma", "comm/netqueue", "comm", ""],
 }
 LIBRARY = [m for m in MODULES if m not in ("nvidia/cudart", "softcuda", "nvidia", "calls", "nccl", "lab", "cli")]  # the modules of libgpuload
 # include/ has the public headers, in the folders of their modules: they are installed, and libgpuload.so exports their functions.

@@ -1,6 +1,6 @@
 /* comm_json.c — the result of a collective of gpuload comm as JSON. */
 #include "cli/comm/comm_bench.h"
-#include "cli/lib/cli_json.h"
+#include "cli/lib/json/cli_json.h"
 
 void comm_json_figures(const struct comm_figures *f, bool check, const char *key, struct json *j)
 {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cli/comm/comm_bench.h"
-#include "cli/lib/devices_arg.h"
+#include "cli/lib/options/devices_arg.h"
 #include "cli/lib/value.h"
 
 enum {

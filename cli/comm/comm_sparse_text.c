@@ -1,6 +1,6 @@
 /* comm_sparse_text.c — the table and the JSON of gpuload comm sparse-allreduce. */
 #include "cli/comm/comm_sparse.h"
-#include "cli/lib/cli_json.h"
+#include "cli/lib/json/cli_json.h"
 
 bool sparse_result_wrong(const struct sparse_result *r)
 {

@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "cli/comm/comm_trace_net.h"
-#include "cli/lib/trace_events.h"
+#include "cli/lib/json/trace_events.h"
 
 enum { CALLS = 1, BLOCKS = 2 };
 

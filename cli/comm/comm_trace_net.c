@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/lib/trace_events.h"
+#include "cli/lib/json/trace_events.h"
 
 /* Tracks of a rank, after those of its blocks; overlapping puts are in different tracks. */
 enum { WAITS = 100000, PUTS = WAITS + 1 };

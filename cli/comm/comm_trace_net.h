@@ -9,7 +9,7 @@
 #define GPULOAD_CLI_COMM_COMM_TRACE_NET_H
 
 #include "cli/comm/comm_trace.h"
-#include "cli/lib/cli_json.h"
+#include "cli/lib/json/cli_json.h"
 
 /** Collect the events of all proxies on rank 0's clock; all ranks call it.
  *

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "cli/lib/new_file.h"
-#include "cli/lib/nvrtc_args.h"
+#include "cli/lib/options/nvrtc_args.h"
 #include "cli/lib/message.h"
 #include "core/file/file.h"
 #include "loader/advice/advice.h"

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "cli/compile/cli_compile.h"
-#include "cli/lib/cli_json.h"
+#include "cli/lib/json/cli_json.h"
 
 enum { CACHE_CLEAR, CACHE_JSON };
 

@@ -8,8 +8,8 @@
 #define GPULOAD_CLI_DEBUG_DAP_H
 
 #include "cli/debug/debug_link.h"
-#include "cli/lib/cli_json.h"
-#include "cli/lib/json_read.h"
+#include "cli/lib/json/cli_json.h"
+#include "cli/lib/json/json_read.h"
 
 struct dap_lane { uint64_t block; unsigned warp, lane, frame; };
 

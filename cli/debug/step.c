@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "cli/debug/debug.h"
-#include "cli/lib/image_filter.h"
-#include "cli/lib/nvrtc_args.h"
+#include "cli/lib/options/image_filter.h"
+#include "cli/lib/options/nvrtc_args.h"
 #include "cli/lib/message.h"
 
 enum { STEP_PLAIN, STEP_ATTACH, STEP_PROGRAM, STEP_FIRST_OF_RUN };

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "cli/devices/devices_memory.h"
-#include "cli/lib/cli_json.h"
+#include "cli/lib/json/cli_json.h"
 #include "core/log.h"
 #include "driver/driver.h"
 

@@ -2,7 +2,7 @@
 #ifndef GPULOAD_CLI_DEVICES_DEVICES_MEMORY_H
 #define GPULOAD_CLI_DEVICES_DEVICES_MEMORY_H
 
-#include "cli/lib/cli_json.h"
+#include "cli/lib/json/cli_json.h"
 #include "memalloc/probe.h"
 
 /** Probe a device, with its primary context open during the probe.

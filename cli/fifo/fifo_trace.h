@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #include "cli/lib/command.h"
-#include "cli/lib/devices_arg.h"
+#include "cli/lib/options/devices_arg.h"
 #include "cli/fifo/clock/fifo_clock.h"
 #include "cli/lib/out.h"
 

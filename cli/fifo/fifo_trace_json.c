@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cli/lib/trace_events.h"
+#include "cli/lib/json/trace_events.h"
 
 enum { GPU = 1, CPU = 2, RING = 3 };
 

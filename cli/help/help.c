@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "cli/lib/locale.h"
+#include "cli/lib/out.h"
 
 static const char *dash(void)
 {

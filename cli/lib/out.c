@@ -1,4 +1,4 @@
-/* out.c — append text and numbers to a growing buffer. */
+/* out.c — append text and numbers to a growing buffer; find the character set that the environment names. */
 #include "cli/lib/out.h"
 
 #include <errno.h>
@@ -6,8 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "cli/lib/locale.h"
+#include <strings.h>
 
 #define FIRST_ROOM 4096
 
@@ -138,4 +137,15 @@ void out_free(struct out *o)
 {
 	free(o->at);
 	*o = (struct out){ 0 };
+}
+
+bool locale_has_utf8(void)
+{
+	static const char *const names[] = { "LC_ALL", "LC_CTYPE", "LANG" };
+	const char *value = NULL, *set;
+
+	for (size_t k = 0; k < 3 && !(value && *value); k++)
+		value = secure_getenv(names[k]);
+	set = value ? strchr(value, '.') : NULL;
+	return set && (!strncasecmp(set, ".UTF-8", 6) || !strncasecmp(set, ".utf8", 5));
 }

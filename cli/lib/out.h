@@ -63,4 +63,13 @@ void out_right(struct out *o, uint64_t value, size_t width);
 gpul_status out_flush(struct out *o, gpul_error *err);
 void out_free(struct out *o); /* accepts a zeroed *o; cannot fail */
 
+/** True if the environment names a locale with UTF-8.
+ *
+ * Reads the first of LC_ALL, LC_CTYPE and LANG that is set and not empty.  The locale need not be installed: its name
+ * says what the terminal shows.
+ *
+ * Threads any thread may call, but not while another one changes the environment
+ * Source  POSIX.1-2017, XBD 8.2 Internationalization Variables */
+bool locale_has_utf8(void);
+
 #endif

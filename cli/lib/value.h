@@ -1,4 +1,4 @@
-/* value.h — numbers of every element type: parse them, store them as bytes, print them. */
+/* value.h — numbers of every element type: parse them, store them as bytes, print them; times and rates with units. */
 #ifndef GPULOAD_CLI_LIB_VALUE_H
 #define GPULOAD_CLI_LIB_VALUE_H
 
@@ -82,5 +82,15 @@ void value_store_float(gpul_type t, double f, void *out);
 
 /** Print an element with the fewest digits that parse back to it; returns buf. */
 const char *value_print(gpul_type t, const void *bytes, char buf[VALUE_TEXT_BYTES]);
+
+/* Times and rates as people read them; JSON has base units instead. */
+
+#define UNITS_TEXT_BYTES 32
+
+/** Write a time of at least 0 with four digits in the unit that fits: "184.2 us", "1.5 s".  Returns buf. */
+const char *units_time(double seconds, char buf[UNITS_TEXT_BYTES]);
+
+/** Write a rate of at least 0 with three digits and powers of 1000: "3.35 TB/s", "41 kB/s".  Returns buf. */
+const char *units_rate(double bytes_per_s, char buf[UNITS_TEXT_BYTES]);
 
 #endif

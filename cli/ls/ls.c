@@ -7,7 +7,7 @@
 #include "cli/lib/command.h"
 #include "cli/ls/ls.h"
 #include "cli/ls/ls_rows.h"
-#include "cli/lib/nvrtc_args.h"
+#include "cli/lib/options/nvrtc_args.h"
 #include "cli/lib/progress.h"
 #include "cli/lib/message.h"
 #include "loader/advice/advice.h"

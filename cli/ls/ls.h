@@ -17,8 +17,8 @@
 #include <stdint.h>
 
 #include "cli/ls/cxx_names.h"
-#include "cli/lib/image_filter.h"
-#include "cli/lib/cli_json.h"
+#include "cli/lib/options/image_filter.h"
+#include "cli/lib/json/cli_json.h"
 #include "cli/lib/out.h"
 #include "loader/image/images.h"
 #include "loader/image/kernels/kernels.h"

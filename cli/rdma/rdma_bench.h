@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #include "cli/lib/command.h"
-#include "cli/lib/devices_arg.h"
+#include "cli/lib/options/devices_arg.h"
 #include "cli/lib/out.h"
 #include "rdma/rdma.h"
 

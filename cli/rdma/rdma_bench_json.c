@@ -1,5 +1,5 @@
 /* rdma_bench_json.c — the result of gpuload rdma bench as JSON. */
-#include "cli/lib/cli_json.h"
+#include "cli/lib/json/cli_json.h"
 #include "cli/rdma/rdma_bench.h"
 
 static void add_figures(struct json *j, const char *key, const struct rdma_figures *f)

@@ -8,7 +8,7 @@
 #define GPULOAD_CLI_RDMA_RDMA_DEVICES_H
 
 #include "cli/lib/command.h"
-#include "cli/lib/cli_json.h"
+#include "cli/lib/json/cli_json.h"
 #include "driver/driver.h"
 #include "rdma/nic/topology.h"
 #include "rdma/ofi/ofi_devices.h"

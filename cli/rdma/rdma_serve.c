@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/lib/cli_json.h"
+#include "cli/lib/json/cli_json.h"
 #include "cli/lib/cli_stop.h"
 #include "cli/rdma/rdma_bench_session.h"
 #include "cli/share/share.h"

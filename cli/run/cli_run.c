@@ -6,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/lib/capture.h"
 #include "cli/lib/message.h"
 #include "core/log.h"
 

@@ -21,8 +21,8 @@
 
 #include "cli/run/arg.h"
 #include "cli/lib/command.h"
-#include "cli/lib/image_filter.h"
-#include "cli/lib/nvrtc_args.h"
+#include "cli/lib/options/image_filter.h"
+#include "cli/lib/options/nvrtc_args.h"
 #include "cli/lib/value.h"
 #include "core/error.h"
 #include "driver/context.h"
@@ -262,5 +262,20 @@ void run_print_text(const struct run *r);
  * Errors  as json_print()
  * Source  RFC 8259 */
 gpul_status run_print_json(const struct run *r, gpul_error *err);
+
+/* Keep what is written to stdout for a while, for example by the printf of a kernel. */
+
+struct capture { int saved, file; };  /* descriptors: the real stdout, and the file that replaces it; -1: none */
+
+/** Send everything that this process writes to descriptor 1 to a file in memory.  If that is not possible, stdout stays as
+ * it is.  One capture at a time. */
+void capture_begin(struct capture *c);
+
+/** Restore stdout.
+ *
+ * @c        after capture_begin()
+ * @n_bytes  size of the text without the NUL
+ * Returns what was written, NUL-terminated; owned by the caller: free(); NULL: nothing was written, or no memory. */
+char *capture_end(struct capture *c, size_t *n_bytes);
 
 #endif

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/lib/cli_json.h"
+#include "cli/lib/json/cli_json.h"
 #include "cli/lib/message.h"
 
 void run_keep_compiler_log(void *context, const char *log)

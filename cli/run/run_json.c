@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "cli/lib/cli_json.h"
+#include "cli/lib/json/cli_json.h"
 
 static void add_driver(struct json *j, const struct run *r)
 {

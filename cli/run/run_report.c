@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "cli/lib/bench/samples.h"
-#include "cli/lib/units.h"
+#include "cli/lib/value.h"
 
 /* The least number of bytes that one launch transfers: each buffer is read once, written once, or both. */
 static double bytes_moved(const struct arg *args, size_t n_args)

@@ -11,8 +11,8 @@
 #include <stdint.h>
 
 #include "cli/lib/command.h"
-#include "cli/lib/devices_arg.h"
-#include "cli/lib/cli_json.h"
+#include "cli/lib/options/devices_arg.h"
+#include "cli/lib/json/cli_json.h"
 #include "cli/lib/out.h"
 #include "core/file/file.h"
 #include "ipc/client.h"

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "cli/lib/cli_json.h"
+#include "cli/lib/json/cli_json.h"
 
 static void process_name(const struct mmap_sum_team *team, unsigned i, char out[16])
 {

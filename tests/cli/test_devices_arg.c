@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "cli/lib/devices_arg.h"
+#include "cli/lib/options/devices_arg.h"
 
 static void keeps_the_order_of_the_device_list(void **state)
 {

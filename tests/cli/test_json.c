@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "cli/lib/cli_json.h"
+#include "cli/lib/json/cli_json.h"
 
 /* Compare the text that was written, and free it. */
 static void assert_written(struct json *j, const char *text)

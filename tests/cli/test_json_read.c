@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "cli/lib/json_read.h"
+#include "cli/lib/json/json_read.h"
 
 static void reads_every_kind_of_value(void **state)
 {

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "cli/ls/cxx_names.h"
-#include "cli/lib/image_filter.h"
+#include "cli/lib/options/image_filter.h"
 #include "cli/lib/progress.h"
 
 static void parses_every_spelling_of_an_architecture(void **state)

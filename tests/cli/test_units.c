@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "cli/lib/units.h"
+#include "cli/lib/value.h"
 
 static void a_time_has_four_digits_and_the_unit_that_fits(void **state)
 {

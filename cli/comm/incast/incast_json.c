@@ -1,6 +1,6 @@
 /* incast_json.c — the result of gpuload comm incast as JSON. */
 #include "cli/comm/incast/incast.h"
-#include "cli/lib/cli_json.h"
+#include "cli/lib/json/cli_json.h"
 
 static void add_times(struct json *j, const char *key, const struct incast_times *t)
 {

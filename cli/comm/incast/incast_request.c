@@ -4,7 +4,7 @@
 
 #include "cli/comm/comm_bench.h"
 #include "cli/comm/incast/incast.h"
-#include "cli/lib/devices_arg.h"
+#include "cli/lib/options/devices_arg.h"
 #include "cli/lib/value.h"
 
 enum {

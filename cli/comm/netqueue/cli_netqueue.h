@@ -12,7 +12,7 @@
 #include <sys/types.h>
 
 #include "cli/lib/command.h"
-#include "cli/lib/devices_arg.h"
+#include "cli/lib/options/devices_arg.h"
 #include "lab/netqueue/feeder.h"
 
 extern const struct cli_cmd cli_comm_netqueue;

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "cli/comm/netqueue/cli_netqueue.h"
-#include "cli/lib/cli_json.h"
+#include "cli/lib/json/cli_json.h"
 
 static double seconds_of(const struct netqueue_row *row)
 {

@@ -1,6 +1,6 @@
 /* plan_json.c — the result of gpuload comm plan as JSON. */
 #include "cli/comm/plan/cli_plan.h"
-#include "cli/lib/cli_json.h"
+#include "cli/lib/json/cli_json.h"
 
 static void add_costs(struct json *j, const char *key, const gpul_comm_costs costs[GPUL_COMM_N_PROTOS])
 {

@@ -14,7 +14,7 @@
 
 #include "cli/lib/bench/samples.h"
 #include "cli/lib/command.h"
-#include "cli/lib/devices_arg.h"
+#include "cli/lib/options/devices_arg.h"
 #include "cli/lib/out.h"
 #include "loader/loader.h"
 #include "proxy/fifo.h"

@@ -1,6 +1,6 @@
 /* fifo_bench_json.c — the result of gpuload fifo bench as JSON. */
 #include "cli/fifo/bench/fifo_bench.h"
-#include "cli/lib/cli_json.h"
+#include "cli/lib/json/cli_json.h"
 
 static void add_rate(struct json *j, const char *key, const struct samples_spread *rate)
 {

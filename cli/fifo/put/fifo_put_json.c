@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 #include "cli/fifo/put/fifo_put.h"
-#include "cli/lib/trace_events.h"
+#include "cli/lib/json/trace_events.h"
 
 enum { GPU = 1, PROXY = 2, PEER_CPU = 3, PEER_GPU = 4 };
 

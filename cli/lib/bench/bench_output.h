@@ -7,7 +7,7 @@
 #ifndef GPULOAD_CLI_LIB_BENCH_BENCH_OUTPUT_H
 #define GPULOAD_CLI_LIB_BENCH_BENCH_OUTPUT_H
 
-#include "cli/lib/cli_json.h"
+#include "cli/lib/json/cli_json.h"
 
 struct output {
 	const char *plot;   /* file of the picture; "-": stdout; NULL: none; borrowed */

@@ -5,8 +5,8 @@
  *
  * Two steps, because a process must not fork after it has opened a driver: a command that starts other
  * processes parses first, then forks, and each process opens the devices that it uses. */
-#ifndef GPULOAD_CLI_LIB_DEVICES_ARG_H
-#define GPULOAD_CLI_LIB_DEVICES_ARG_H
+#ifndef GPULOAD_CLI_LIB_OPTIONS_DEVICES_ARG_H
+#define GPULOAD_CLI_LIB_OPTIONS_DEVICES_ARG_H
 
 #include "core/error.h"
 #include "driver/context.h"

@@ -1,5 +1,5 @@
 /* devices_arg.c — parse --driver and --devices, and open the contexts. */
-#include "cli/lib/devices_arg.h"
+#include "cli/lib/options/devices_arg.h"
 
 #include <limits.h>
 #include <stdlib.h>

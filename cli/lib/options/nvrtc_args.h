@@ -1,6 +1,6 @@
 /* nvrtc_args.h — convert the options -I, -D and --std of a command line into options for NVRTC. */
-#ifndef GPULOAD_CLI_LIB_NVRTC_ARGS_H
-#define GPULOAD_CLI_LIB_NVRTC_ARGS_H
+#ifndef GPULOAD_CLI_LIB_OPTIONS_NVRTC_ARGS_H
+#define GPULOAD_CLI_LIB_OPTIONS_NVRTC_ARGS_H
 
 #include "cli/lib/command.h"
 

@@ -1,5 +1,5 @@
 /* capture.c — replace descriptor 1, because kernels print by write() and by the driver's own copy of stdio. */
-#include "cli/lib/capture.h"
+#include "cli/run/cli_run.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -9,8 +9,8 @@
  *
  * The caller closes objects and arrays in the right order; the writer adds commas and escapes.  Keys are constants
  * of the program and need no escapes. */
-#ifndef GPULOAD_CLI_LIB_CLI_JSON_H
-#define GPULOAD_CLI_LIB_CLI_JSON_H
+#ifndef GPULOAD_CLI_LIB_JSON_CLI_JSON_H
+#define GPULOAD_CLI_LIB_JSON_CLI_JSON_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* image_filter.c — parse --sm and --kind, and compare images with them. */
-#include "cli/lib/image_filter.h"
+#include "cli/lib/options/image_filter.h"
 
 #include <stdlib.h>
 #include <string.h>

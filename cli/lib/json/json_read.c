@@ -2,7 +2,7 @@
  *
  * Only `gpuload dap` reads JSON.  A library (cJSON, jansson) would be one more package on each machine that builds gpuload,
  * or one more shared library on each that runs it, for these few pages; tests/fuzz/fuzz_json.c tests them with any input. */
-#include "cli/lib/json_read.h"
+#include "cli/lib/json/json_read.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* cli_json.c — write JSON members, elements, numbers and escaped strings. */
-#include "cli/lib/cli_json.h"
+#include "cli/lib/json/cli_json.h"
 
 #include <math.h>
 #include <stdio.h>

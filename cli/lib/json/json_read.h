@@ -1,6 +1,6 @@
 /* json_read.h — parse JSON text into a tree, for the messages of a debug adapter. */
-#ifndef GPULOAD_CLI_LIB_JSON_READ_H
-#define GPULOAD_CLI_LIB_JSON_READ_H
+#ifndef GPULOAD_CLI_LIB_JSON_JSON_READ_H
+#define GPULOAD_CLI_LIB_JSON_JSON_READ_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -5,10 +5,10 @@
  *                       asynchronous event              "b" ... "e", by category and id
  *
  * Times are in ns from any origin; the file has microseconds.  A viewer draws arrows only forwards. */
-#ifndef GPULOAD_CLI_LIB_TRACE_EVENTS_H
-#define GPULOAD_CLI_LIB_TRACE_EVENTS_H
+#ifndef GPULOAD_CLI_LIB_JSON_TRACE_EVENTS_H
+#define GPULOAD_CLI_LIB_JSON_TRACE_EVENTS_H
 
-#include "cli/lib/cli_json.h"
+#include "cli/lib/json/cli_json.h"
 
 /* Start an event; the caller adds members, and ends the object. */
 void trace_begin_event(struct json *j, const char *phase, unsigned process, unsigned track, const char *name);

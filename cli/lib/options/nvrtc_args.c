@@ -1,5 +1,5 @@
 /* nvrtc_args.c — build the option list for NVRTC. */
-#include "cli/lib/nvrtc_args.h"
+#include "cli/lib/options/nvrtc_args.h"
 
 #include <stdio.h>
 #include <stdlib.h>

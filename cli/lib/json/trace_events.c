@@ -1,5 +1,5 @@
 /* trace_events.c — writes events of the Trace Event Format. */
-#include "cli/lib/trace_events.h"
+#include "cli/lib/json/trace_events.h"
 
 void trace_begin_event(struct json *j, const char *phase, unsigned process, unsigned track, const char *name)
 {

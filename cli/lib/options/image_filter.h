@@ -1,6 +1,6 @@
 /* image_filter.h — the options --sm, --kind and --match: which images of a file a command uses. */
-#ifndef GPULOAD_CLI_LIB_IMAGE_FILTER_H
-#define GPULOAD_CLI_LIB_IMAGE_FILTER_H
+#ifndef GPULOAD_CLI_LIB_OPTIONS_IMAGE_FILTER_H
+#define GPULOAD_CLI_LIB_OPTIONS_IMAGE_FILTER_H
 
 #include "core/error.h"
 #include "loader/image/images.h"
