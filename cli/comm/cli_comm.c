@@ -3,7 +3,7 @@
 
 #include "cli/comm/comm_bench.h"
 #include "cli/comm/comm_job.h"
-#include "cli/comm/comm_sparse.h"
+#include "cli/comm/sparse/comm_sparse.h"
 #include "cli/comm/comm_tune.h"
 #include "cli/comm/incast/incast.h"
 #include "cli/comm/netqueue/cli_netqueue.h"

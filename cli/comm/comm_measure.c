@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/comm/comm_trace.h"
+#include "cli/comm/trace/comm_trace.h"
 
 /* The sizes, each once: small ones can be rounded to the same number of elements. */
 static unsigned list_sizes(const struct comm_request *q, int n_ranks, size_t bytes[COMM_MOST_ROWS])

@@ -7,7 +7,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "cli/comm/comm_trace.h"
+#include "cli/comm/trace/comm_trace.h"
 #include "cli/lib/cli_stop.h"
 #include "comm/bootstrap/roster.h"
 #include "core/log.h"

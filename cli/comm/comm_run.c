@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cli/comm/comm_data.h"
-#include "cli/comm/comm_trace.h"
+#include "cli/comm/trace/comm_trace.h"
 #include "core/clock.h"
 
 enum { STAGING_BYTES = 4 << 20, START_NS = 100 * 1000 };

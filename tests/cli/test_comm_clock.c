@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "cli/comm/comm_clock.h"
+#include "cli/comm/trace/comm_clock.h"
 
 enum { BURST = 40, CHECKS = 24, N = 2 * BURST + CHECKS, SEEDS = 400 };
 static const uint64_t HERE_0 = 1234567890123456;

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "cli/comm/comm_trace.h"
+#include "cli/comm/trace/comm_trace.h"
 
 enum { RANKS = 2, CALLS = 3, CALL_NS = 860000 /* 1 us is a pixel */, MOST_EVENTS = 4096 };
 

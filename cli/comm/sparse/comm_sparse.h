@@ -4,8 +4,8 @@
  *     comm_sparse_run.c   for each size and density: fill, check, time both
  *     comm_sparse_data.c  the data: each rank can compute that of all ranks
  *     comm_sparse_text.c  the table and the JSON */
-#ifndef GPULOAD_CLI_COMM_COMM_SPARSE_H
-#define GPULOAD_CLI_COMM_COMM_SPARSE_H
+#ifndef GPULOAD_CLI_COMM_SPARSE_COMM_SPARSE_H
+#define GPULOAD_CLI_COMM_SPARSE_COMM_SPARSE_H
 
 #include "cli/comm/comm_run.h"
 #include "lab/sparse/sparse.h"

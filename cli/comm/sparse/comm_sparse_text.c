@@ -1,5 +1,5 @@
 /* comm_sparse_text.c — the table and the JSON of gpuload comm sparse-allreduce. */
-#include "cli/comm/comm_sparse.h"
+#include "cli/comm/sparse/comm_sparse.h"
 #include "cli/lib/json/cli_json.h"
 
 bool sparse_result_wrong(const struct sparse_result *r)

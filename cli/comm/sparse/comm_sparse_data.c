@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "cli/comm/comm_sparse.h"
+#include "cli/comm/sparse/comm_sparse.h"
 
 /* SplitMix64. */
 static uint64_t mix(uint64_t x)

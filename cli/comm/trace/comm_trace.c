@@ -1,10 +1,10 @@
 /* comm_trace.c — records the timed calls, and collects the events of all ranks. */
-#include "cli/comm/comm_trace.h"
+#include "cli/comm/trace/comm_trace.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/comm/comm_trace_net.h"
+#include "cli/comm/trace/comm_trace_net.h"
 #include "cli/fifo/clock/fifo_clock.h"
 #include "cli/lib/bench/bench_output.h"
 

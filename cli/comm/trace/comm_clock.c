@@ -1,5 +1,5 @@
 /* comm_clock.c — relates the clocks of the hosts of a job. */
-#include "cli/comm/comm_clock.h"
+#include "cli/comm/trace/comm_clock.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/comm/comm_trace.h"
+#include "cli/comm/trace/comm_trace.h"
 #include "cli/lib/bench/bench_plot.h"
 
 enum { LEFT = 118, WIDTH = 860, RIGHT = 24, TOP = 104, ROW = 20, BAR = 14, GAP = 9, LEGEND_Y = 74, BELOW = 50, MOST_ROWS = 48,

@@ -5,10 +5,10 @@
  *              network 0               │ put to rank R, step n       │
  *                                                   ╲ "arrived"
  *     rank R   block b                     wait for data │ recv step n │ */
-#ifndef GPULOAD_CLI_COMM_COMM_TRACE_NET_H
-#define GPULOAD_CLI_COMM_COMM_TRACE_NET_H
+#ifndef GPULOAD_CLI_COMM_TRACE_COMM_TRACE_NET_H
+#define GPULOAD_CLI_COMM_TRACE_COMM_TRACE_NET_H
 
-#include "cli/comm/comm_trace.h"
+#include "cli/comm/trace/comm_trace.h"
 #include "cli/lib/json/cli_json.h"
 
 /** Collect the events of all proxies on rank 0's clock; all ranks call it.

@@ -1,5 +1,5 @@
 /* comm_sparse.c — gpuload comm sparse-allreduce: the command line, the launcher, a rank. */
-#include "cli/comm/comm_sparse.h"
+#include "cli/comm/sparse/comm_sparse.h"
 
 #include <errno.h>
 #include <stdio.h>

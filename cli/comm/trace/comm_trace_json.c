@@ -7,7 +7,7 @@
  * Times are in microseconds on the clock of the CPUs of rank 0's host; those of a rank's GPU can be wrong by its clock_bound_ns. */
 #include <stdio.h>
 
-#include "cli/comm/comm_trace_net.h"
+#include "cli/comm/trace/comm_trace_net.h"
 #include "cli/lib/json/trace_events.h"
 
 enum { CALLS = 1, BLOCKS = 2 };

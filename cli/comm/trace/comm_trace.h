@@ -3,10 +3,10 @@
  *     each rank   sample the GPU's clock ─ timed calls, recorded ─ sample again ─ convert to the CPU's clock ─┐
  *     rank 0   compare the clocks of the hosts (comm_clock.h)    events of all ranks <── boot ────────────────┘
  *                                  convert to the clock of rank 0's host ─> Trace Event Format, or FILE.svg: a picture */
-#ifndef GPULOAD_CLI_COMM_COMM_TRACE_H
-#define GPULOAD_CLI_COMM_COMM_TRACE_H
+#ifndef GPULOAD_CLI_COMM_TRACE_COMM_TRACE_H
+#define GPULOAD_CLI_COMM_TRACE_COMM_TRACE_H
 
-#include "cli/comm/comm_clock.h"
+#include "cli/comm/trace/comm_clock.h"
 #include "cli/comm/comm_run.h"
 #include "comm/layout.h"
 #include "comm/trace.h"

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "cli/comm/comm_data.h"
-#include "cli/comm/comm_sparse.h"
+#include "cli/comm/sparse/comm_sparse.h"
 #include "core/clock.h"
 
 enum { PIECE_BYTES = 1 << 20 };

@@ -7,8 +7,8 @@
  * the longer of the two round trips, plus the deviation of the two clocks from a line: the rate
  * of a quartz depends on its temperature, and NTP adjusts it.  The bound assumes that this is
  * at most COMM_CLOCK_WANDER; a check that contradicts the line enlarges it. */
-#ifndef GPULOAD_CLI_COMM_COMM_CLOCK_H
-#define GPULOAD_CLI_COMM_COMM_CLOCK_H
+#ifndef GPULOAD_CLI_COMM_TRACE_COMM_CLOCK_H
+#define GPULOAD_CLI_COMM_TRACE_COMM_CLOCK_H
 
 #include "cli/fifo/clock/fifo_clock.h"
 #include "comm/bootstrap/boot.h"

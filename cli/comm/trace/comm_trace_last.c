@@ -7,7 +7,7 @@
  * of KERNEL events in each call of a section: one, or one for each of its transfers. */
 #include <stdlib.h>
 
-#include "cli/comm/comm_trace.h"
+#include "cli/comm/trace/comm_trace.h"
 
 /* The events of one rank in one section. */
 struct part {
