@@ -2,7 +2,7 @@
 #include "cli/rdma/cli_rdma.h"
 
 #include "cli/rdma/rdma_bench.h"
-#include "cli/rdma/rdma_devices.h"
+#include "cli/rdma/devices/rdma_devices.h"
 
 static const struct cli_cmd *const verbs[] = { &cli_rdma_devices, &cli_rdma_serve, &cli_rdma_bench, NULL };
 

@@ -1,5 +1,5 @@
 /* rdma_devices_json.c — gpuload rdma devices --json. */
-#include "cli/rdma/rdma_devices.h"
+#include "cli/rdma/devices/rdma_devices.h"
 
 /* A text, or null if it is empty. */
 static void add_text(struct json *j, const char *key, const char *text)

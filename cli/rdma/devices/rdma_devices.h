@@ -4,8 +4,8 @@
  *     libibverbs ────────┼──> struct rdma_devices ──> text or JSON
  *     libfabric ─────────┤
  *     the driver's GPUs ─┘ */
-#ifndef GPULOAD_CLI_RDMA_RDMA_DEVICES_H
-#define GPULOAD_CLI_RDMA_RDMA_DEVICES_H
+#ifndef GPULOAD_CLI_RDMA_DEVICES_RDMA_DEVICES_H
+#define GPULOAD_CLI_RDMA_DEVICES_RDMA_DEVICES_H
 
 #include "cli/lib/command.h"
 #include "cli/lib/json/cli_json.h"

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/rdma/rdma_devices.h"
+#include "cli/rdma/devices/rdma_devices.h"
 
 /* Append a column and one blank; a longer text moves the rest of the line. */
 static void add_column(struct out *o, const char *text, size_t width)

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/rdma/rdma_devices.h"
+#include "cli/rdma/devices/rdma_devices.h"
 
 const char *rdma_device_name(const struct rdma_device_row *r)
 {

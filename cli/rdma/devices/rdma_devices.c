@@ -1,5 +1,5 @@
 /* rdma_devices.c — gpuload rdma devices: the options. */
-#include "cli/rdma/rdma_devices.h"
+#include "cli/rdma/devices/rdma_devices.h"
 
 enum { DEVICES_ALL, DEVICES_DRIVER, DEVICES_SYSFS, DEVICES_JSON };
 
