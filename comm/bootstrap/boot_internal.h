@@ -220,4 +220,9 @@ gpul_status gpul_boot_lead(gpul_boot *b, const char *path, const struct boot_wai
  * Threads the thread that opens b */
 gpul_status gpul_boot_join(gpul_boot *b, const char *path, const struct boot_wait *w, gpul_error *err);
 
+/* ---- sockets.c: the socket files of jobs whose rank 0 was killed during the meeting ---- */
+
+/* Remove the files of all jobs of this user whose rank 0 has ended.  Files of running jobs are locked, and stay. */
+void gpul_boot_remove_dead_sockets(void);
+
 #endif

@@ -1,7 +1,6 @@
 /* lead.c — the leader's half of the meeting of a host: it listens, checks each HELLO, and sends
  * GO when all ranks are ready. On one machine, rank 0 is the leader of all. */
 #include "comm/bootstrap/hosts/hosts_internal.h"
-#include "comm/bootstrap/sockets_internal.h"
 
 #include <errno.h>
 #include <stdio.h>

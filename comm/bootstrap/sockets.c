@@ -1,5 +1,5 @@
 /* sockets.c — removes the socket files that killed jobs left. */
-#include "comm/bootstrap/sockets_internal.h"
+#include "comm/bootstrap/boot_internal.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,7 +4,7 @@
 
 #include "comm/bootstrap/agents/agent_internal.h"
 #include "comm/bootstrap/agents/frames_internal.h"
-#include "comm/bootstrap/launch_internal.h"
+#include "comm/bootstrap/launch/launch_internal.h"
 
 enum { HELD_BYTES = 1024, LINE_BYTES = 4096 };
 

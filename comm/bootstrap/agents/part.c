@@ -12,7 +12,7 @@
 
 #include "comm/bootstrap/agents/frames_internal.h"
 #include "comm/bootstrap/job_internal.h"
-#include "comm/bootstrap/launch_internal.h"
+#include "comm/bootstrap/launch/launch_internal.h"
 #include "core/clock.h"
 #include "core/file/io.h"
 

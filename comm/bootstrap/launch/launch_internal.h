@@ -1,6 +1,6 @@
 /* launch_internal.h — the processes of a launch, and the stages of its end. */
-#ifndef GPULOAD_COMM_BOOTSTRAP_LAUNCH_INTERNAL_H
-#define GPULOAD_COMM_BOOTSTRAP_LAUNCH_INTERNAL_H
+#ifndef GPULOAD_COMM_BOOTSTRAP_LAUNCH_LAUNCH_INTERNAL_H
+#define GPULOAD_COMM_BOOTSTRAP_LAUNCH_LAUNCH_INTERNAL_H
 
 #include <signal.h>
 #include <stdbool.h>

@@ -1,9 +1,8 @@
 /* stages.c — the stages of a launcher after the first failure or signal: it waits for the ranks
  * to end, sends SIGTERM, then SIGKILL. */
-#include "comm/bootstrap/launch_internal.h"
+#include "comm/bootstrap/launch/launch_internal.h"
 
-#include "comm/bootstrap/roster_internal.h"
-#include "comm/bootstrap/sockets_internal.h"
+#include "comm/bootstrap/boot_internal.h"
 
 #include <errno.h>
 #include <stdio.h>

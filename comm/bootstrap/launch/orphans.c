@@ -1,7 +1,7 @@
 /* orphans.c — kills the processes that ranks started and did not wait for.
  *
  * As the "child subreaper" of its descendants, this process becomes the parent of every process whose parent has ended. */
-#include "comm/bootstrap/launch_internal.h"
+#include "comm/bootstrap/launch/launch_internal.h"
 
 #include <dirent.h>
 #include <errno.h>

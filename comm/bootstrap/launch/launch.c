@@ -1,5 +1,5 @@
 /* launch.c — the launcher: starts all ranks, forwards signals, and ends all ranks when one fails. */
-#include "comm/bootstrap/launch_internal.h"
+#include "comm/bootstrap/launch/launch_internal.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,5 +1,5 @@
 /* start.c — start the process of one rank. */
-#include "comm/bootstrap/launch_internal.h"
+#include "comm/bootstrap/launch/launch_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
