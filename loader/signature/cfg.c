@@ -1,5 +1,5 @@
 /* cfg.c — builds the control-flow graph of a function: its basic blocks and their predecessors. */
-#include "loader/signature/cfg_internal.h"
+#include "loader/signature/ssa_internal.h"
 
 #include <stdlib.h>
 

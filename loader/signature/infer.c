@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "loader/signature/signature_launch_internal.h"
+#include "loader/signature/interval/signature_launch_internal.h"
 
 
 /* ---- names ----------------------------------------------------------------------- */

@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 
-#include "loader/signature/cfg_internal.h"
 #include "loader/signature/inst_internal.h"
 
 /* If a function has more phis than this, each remaining register keeps one value, so that the time stays

@@ -1,4 +1,4 @@
-/* ssa_internal.h — SSA form: the number of the value that a register operand reads or writes.
+/* ssa_internal.h — the control-flow graph, at the end, and SSA form: the number of the value that a register operand reads or writes.
  *
  *     add.s64 %a, %a, 4;      the %a that is written is another value than the %a that is read
  *
@@ -36,5 +36,18 @@ static inline uint32_t gpul_ssa_value(const gpul_ptx_func *f, const gpul_ssa *v,
 {
 	return v->of ? v->of[o - f->operands] : o->index;
 }
+
+/* The control-flow graph: a function's basic blocks and their predecessors. */
+typedef struct gpul_cfg {
+	uint32_t *of;         /* index: instruction; its block */
+	uint32_t *first;      /* index: block; its first instruction */
+	uint32_t *first_pred; /* index: block; its first row in preds.  One entry more than blocks */
+	uint32_t *preds;      /* the predecessors of all blocks, block by block */
+	uint32_t n_blocks;
+} gpul_cfg;
+
+/* Build the graph of f, which has a body; false: out of memory, and *out is empty.  Release it with gpul_cfg_close(). */
+bool gpul_cfg_open(const gpul_ptx_func *f, gpul_cfg *out);
+void gpul_cfg_close(gpul_cfg *b);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "loader/signature/range_internal.h"
+#include "loader/signature/interval/range_internal.h"
 
 enum { BITS = 6, VALUES = 1 << BITS };
 

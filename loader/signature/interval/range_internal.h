@@ -2,8 +2,8 @@
  *
  * A range of a register of w bits contains, for each possible value, a number that is equal modulo 2^w: u32 4294967295 may be in a
  * range as -1. gpul_range_signed() and gpul_range_unsigned() convert to the numbers that a signed or an unsigned instruction sees. */
-#ifndef GPULOAD_LOADER_SIGNATURE_RANGE_INTERNAL_H
-#define GPULOAD_LOADER_SIGNATURE_RANGE_INTERNAL_H
+#ifndef GPULOAD_LOADER_SIGNATURE_INTERVAL_RANGE_INTERNAL_H
+#define GPULOAD_LOADER_SIGNATURE_INTERVAL_RANGE_INTERNAL_H
 
 #include <stdbool.h>
 #include <stdint.h>

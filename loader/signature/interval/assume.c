@@ -1,7 +1,7 @@
 /* assume.c — assumes a launch and values of scalars, and computes the buffer sizes that this launch needs by interval analysis. */
 #include <string.h>
 
-#include "loader/signature/signature_launch_internal.h"
+#include "loader/signature/interval/signature_launch_internal.h"
 
 #define ALIGNED_STRIDE 256 /* rows of this size keep every access aligned */
 

@@ -1,5 +1,5 @@
 /* range.c — arithmetic of ranges of integers. */
-#include "loader/signature/range_internal.h"
+#include "loader/signature/interval/range_internal.h"
 
 __extension__ typedef __int128 wide; /* no sum or product of two int64_t overflows it */
 

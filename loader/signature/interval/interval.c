@@ -1,5 +1,5 @@
 /* interval.c — operands as intervals, their join, and the result of each instruction on intervals. */
-#include "loader/signature/signature_launch_internal.h"
+#include "loader/signature/interval/signature_launch_internal.h"
 
 static uint8_t smaller_zeros(uint8_t a, uint8_t b)
 {

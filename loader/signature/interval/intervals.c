@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loader/signature/signature_launch_internal.h"
+#include "loader/signature/interval/signature_launch_internal.h"
 
 #define MAX_ROUNDS    80
 #define NARROW_ROUNDS 4

@@ -3,7 +3,7 @@
  * Source: Cooper, Harvey and Kennedy, A Simple, Fast Dominance Algorithm, 2001. */
 #include <stdlib.h>
 
-#include "loader/signature/signature_launch_internal.h"
+#include "loader/signature/interval/signature_launch_internal.h"
 
 #define MAX_DEPTH 200 /* limit of dominating branches examined for one value */
 

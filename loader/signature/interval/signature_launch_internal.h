@@ -5,12 +5,12 @@
  *
  * The facts in signature.h hold for every launch. If they do not determine the size of each buffer, assume.c assumes a launch and
  * values of the scalars, and interval analysis computes the bytes that this launch can access. */
-#ifndef GPULOAD_LOADER_SIGNATURE_SIGNATURE_LAUNCH_INTERNAL_H
-#define GPULOAD_LOADER_SIGNATURE_SIGNATURE_LAUNCH_INTERNAL_H
+#ifndef GPULOAD_LOADER_SIGNATURE_INTERVAL_SIGNATURE_LAUNCH_INTERNAL_H
+#define GPULOAD_LOADER_SIGNATURE_INTERVAL_SIGNATURE_LAUNCH_INTERNAL_H
 
-#include "loader/signature/cfg_internal.h"
+#include "loader/signature/ssa_internal.h"
 #include "loader/signature/infer_internal.h"
-#include "loader/signature/range_internal.h"
+#include "loader/signature/interval/range_internal.h"
 
 typedef struct gpul_interval {
 	enum { INTERVAL_NONE, INTERVAL_NUMBER, INTERVAL_POINTER, INTERVAL_VARIABLE } kind;
