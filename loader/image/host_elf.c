@@ -7,7 +7,6 @@
  *     .llvm.offloading    offload binaries of clang -fgpu-rdc or --offload-new-driver
  *     any other data      may contain code that the library loads by itself: searched */
 #include "loader/image/images_internal.h"
-#include "loader/image/stripped_internal.h"
 
 #if GPUL_HAVE_LIBELF
 #include <gelf.h>

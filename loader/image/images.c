@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "loader/image/images_internal.h"
-#include "loader/image/source_internal.h"
 
 /* Read content of a recognised kind: the whole file, or a member of an archive. */
 static gpul_status read_content(const gpul_walk *w, gpul_span s, gpul_content content)

@@ -11,6 +11,8 @@
 #define GPULOAD_LOADER_IMAGE_IMAGES_INTERNAL_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
 
 #include "core/array.h"
 #include "core/file/file.h"
@@ -138,5 +140,42 @@ gpul_status gpul_walk_no_memory(const gpul_walk *w);
 gpul_status gpul_walk_skip_damage(const gpul_walk *w, gpul_status st);
 /* Append a part's error to the list. */
 gpul_status gpul_walk_add_damage(const gpul_walk *w, const gpul_error *why);
+
+/* The members of a source, for the files that read its content. */
+struct gpul_source {
+	char *name;
+	gpul_file file;
+	bool borrowed;        /* file describes the caller's memory: only bytes and n_bytes are set */
+	gpul_content content;
+	char *text;           /* a copy that ends in NUL; NULL: not needed */
+	gpul_images *images;  /* NULL: not listed yet */
+};
+
+/* ---- magic.c: searches plain data for the magic numbers of fatbins and ELF files ---- */
+
+/* The first position in [from, to) of the four bytes 50 ed 55 ba or 7f 45 4c 46, or `to` if there is none.  The four
+ * bytes may extend past `to` but not past n; from <= to <= n.  Runs at the speed of memory. */
+size_t gpul_magic_find(const unsigned char *bytes, size_t n, size_t from, size_t to);
+
+/* True if the four bytes at `at` are one of the magic numbers. */
+bool gpul_magic_is(const unsigned char *bytes, size_t n, size_t at);
+
+/* ---- stripped.c: finds the registered fatbins of a program without section headers ----
+ *
+ *     wrapper in .data:  46 62 43 b1 │ version │ data ──> fatbin │ more
+ *
+ * The program's constructors pass each wrapper to the CUDA runtime.  In a position-independent program (PIE, .so) a
+ * relocation sets data when the program is loaded. */
+
+typedef struct gpul_loaded { /* a loaded segment of a program */
+	uint64_t address;
+	gpul_span bytes; /* of the file */
+	bool writable;
+} gpul_loaded;
+
+/* Mark the images from index `first` on as REGISTERED if a wrapper points to their fatbin.  dynamic: the dynamic
+ * section, may be empty.  False: out of memory. */
+bool gpul_stripped_register(gpul_images *list, size_t first, const gpul_loaded *loaded, size_t n,
+			    gpul_span dynamic);
 
 #endif

@@ -2,7 +2,7 @@
  *
  * Two streams run at once, half a range apart, and each prefetches.  Measured on a Sapphire Rapids core with 96 MB of a
  * library in the page cache: one stream 8 GB/s, with prefetching 12, two streams with prefetching 20. */
-#include "loader/image/magic_internal.h"
+#include "loader/image/images_internal.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -3,7 +3,6 @@
  * A candidate is accepted only if all of it is valid: the magic numbers also occur by chance, and as constants of
  * programs that handle fatbins. */
 #include "loader/image/images_internal.h"
-#include "loader/image/magic_internal.h"
 
 /* Bytes searched in one step.  Fatbins often follow each other, so the first step is short; the following ones grow. */
 #define MAX_ALIGN ((size_t)64)

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "loader/image/images_internal.h"
-#include "loader/image/source_internal.h"
 
 static gpul_status create_source(const gpul_file *file, bool borrowed, const char *name,
 				 gpul_source **out, gpul_error *err)

@@ -1,6 +1,7 @@
 /* stripped.c — find the registered fatbins of a program without section headers, by their wrappers. */
-#include "loader/image/stripped_internal.h"
+#include "loader/image/images_internal.h"
 
+#include <elf.h>
 #include <string.h>
 
 #define WRAPPER_MAGIC 0x466243B1u

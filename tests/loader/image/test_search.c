@@ -12,7 +12,6 @@
 #include <cmocka.h>
 
 #include "loader/image/images_internal.h"
-#include "loader/image/magic_internal.h"
 #include "tests/loader/image/forge.h"
 #include "tests/loader/image/pack.h"
 
