@@ -6,7 +6,6 @@
 
 #include "softcuda/exec/exec_memory_internal.h"
 #include "softcuda/exec/observer_internal.h"
-#include "softcuda/exec/ranges_internal.h"
 
 enum { FREED_RANGES = 1024 };  /* a power of two */
 

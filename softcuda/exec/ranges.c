@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "softcuda/exec/ranges_internal.h"
+#include "softcuda/exec/exec_memory_internal.h"
 
 void gpul_ranges_free(struct range_table *t)
 {

@@ -1,6 +1,6 @@
 /* device_copies.c — copies and fills by kernels: cudaMemcpyAsync, cudaMemsetAsync and their 2D forms.  They run as kernels
  * themselves, so that streams order them, accesses are checked, and a fault names them. */
-#include "softcuda/exec/machine/device_copies_internal.h"
+#include "softcuda/exec/machine/nest_internal.h"
 
 /* Each %ctaid.y takes every %nctaid.y-th row; the threads of a row share its bytes. */
 #define BYTES_OF_ROWS                                                                                                    \

@@ -10,7 +10,6 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-#include "softcuda/exec/machine/device_copies_internal.h"
 #include "softcuda/exec/machine/nest_internal.h"
 #include "softcuda/exec/warp/device_calls_internal.h"
 

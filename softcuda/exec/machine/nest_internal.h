@@ -111,4 +111,16 @@ void gpul_nesting_free_slot(struct nesting *g, const void *params);  /* the call
 /* device_runtime.c: execute a call of the device runtime for the active lanes. */
 const struct insn *gpul_call_device_runtime(struct warp_state *s, const struct insn *i);
 
+/* A launch that copies or fills memory for a kernel. */
+struct device_copy {           /* the first members are the kernel's parameters */
+	uint64_t to, from;     /* from: for a fill, the byte to store */
+	uint64_t to_pitch, from_pitch, width, height;
+	bool fill;
+};
+enum { COPY_PARAMS_BYTES = 6 * 8 };
+_Static_assert(offsetof(struct device_copy, fill) == COPY_PARAMS_BYTES, "as the kernels declare them");
+
+/* Set kernel, grid and block; false: out of memory. */
+bool gpul_device_copy(struct nesting *g, gpul_exec_memory *memory, const struct device_copy *copy, gpul_exec_launch_config *config);
+
 #endif

@@ -2,7 +2,7 @@
  *
  * NVIDIA documents that weights have 8 fraction bits, but nothing about the sums. The rules below were inferred from an H200's
  * results, and reproduce them bit by bit (tests/gpu/textures.py, docs/measured.md). */
-#include "softcuda/exec/texture/filter_internal.h"
+#include "softcuda/exec/texture/texture_internal.h"
 
 #include <math.h>
 #include <string.h>

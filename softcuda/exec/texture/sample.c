@@ -1,5 +1,5 @@
 /* sample.c — reads texels and filters them: the two nearest texels in each dimension, and the two nearest levels. */
-#include "softcuda/exec/texture/filter_internal.h"
+#include "softcuda/exec/texture/texture_internal.h"
 
 #include <math.h>
 #include <string.h>
