@@ -1,8 +1,10 @@
-/* options.c — the options of a tool. */
+/* options.c — the options of a tool, and the files that it writes. */
 #include "softcuda/tools/tool_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 const char *gpul_tool_option(const struct tool_options *o, const char *key)
 {
@@ -26,4 +28,20 @@ gpul_status gpul_tool_number(const struct tool_options *o, const char *tool, con
 				 text);
 	*out = n;
 	return GPUL_OK;
+}
+
+FILE *gpul_tool_open_file(const char *path)
+{
+	return strcmp(path, "-") ? fopen(path, "we") : stdout;
+}
+
+void gpul_tool_discard_file(FILE *to, const char *path)
+{
+	struct stat s;
+
+	if (!to || to == stdout || to == stderr)
+		return;
+	if (!fstat(fileno(to), &s) && S_ISREG(s.st_mode))
+		(void)unlink(path);
+	(void)fclose(to);
 }

@@ -40,14 +40,12 @@ struct tool {
 	void (*stop)(struct observer *o);
 };
 
-/* ---- options.c: for create() ---------------------------------------------------------------------------------- */
+/* ---- options.c: for create() and discard() ---------------------------------------------------------------------------------- */
 
 /* The value of an option; NULL: it was not given. */
 const char *gpul_tool_option(const struct tool_options *o, const char *key);
 /* Parse a number of at least `least`; *out is untouched if the option was not given.  Errors: GPUL_EINVAL. */
 gpul_status gpul_tool_number(const struct tool_options *o, const char *tool, const char *key, uint64_t least, uint64_t *out, gpul_error *err);
-
-/* ---- output.c: for create() and discard() ----------------------------------------------------------------------- */
 
 /* Open a file for writing; "-": stdout.  On NULL, errno has the cause. */
 FILE *gpul_tool_open_file(const char *path);
@@ -72,6 +70,9 @@ void gpul_tool_launch_ends(struct observer *o, gpul_exec_launch *l, const gpul_e
 /* For finish(): print "gpuload memcheck: no errors", or the number of errors, or that no kernel ran or that one did not finish. */
 void gpul_tool_sum_up(const char *tool);
 
+/* Format a lane mask as "lanes 0-15,20" or "lane 3".  Returns buf. */
+const char *gpul_tool_lanes(uint32_t lanes, char *buf, size_t bytes);
+
 /* ---- finding.c: an error is reported once, and counted ------------------------------------------------------------ */
 
 /* Identifies a finding, for example by the instruction and the kind of error.  number: of its program, because a later program
@@ -92,9 +93,8 @@ bool gpul_finding_new(struct tool_findings *f, const struct finding_key *key, co
 /* Print "TEXT: N times" for each finding that occurred more than once; `times` is printed after the number. */
 void gpul_findings_say_counts(struct tool_findings *f, const char *tool, const char *times);
 
-/* ---- tool_text.c ----------------------------------------------------------------------------------------------------- */
+/* ---- tools whose own header is only for the files of their folder; start/tools.c has the list -------------------------- */
 
-/* Format a lane mask as "lanes 0-15,20" or "lane 3".  Returns buf. */
-const char *gpul_tool_lanes(uint32_t lanes, char *buf, size_t bytes);
+extern const struct tool gpul_debug_tool, gpul_profile_tool, gpul_racecheck_tool;
 
 #endif

@@ -126,3 +126,22 @@ void gpul_tool_sum_up(const char *tool)
 	else
 		gpul_tool_say(tool, "no errors");
 }
+
+const char *gpul_tool_lanes(uint32_t lanes, char *buf, size_t bytes)
+{
+	size_t used = (size_t)snprintf(buf, bytes, lanes & (lanes - 1) ? "lanes" : "lane");
+	char separator = ' ';
+
+	for (unsigned l = 0; l < 32 && used < bytes; l++) {
+		unsigned end = l;
+
+		if (!(lanes >> l & 1))
+			continue;
+		while (end + 1 < 32 && lanes >> (end + 1) & 1)
+			end++;
+		used += (size_t)snprintf(buf + used, bytes - used, end > l ? "%c%u-%u" : "%c%u", separator, l, end);
+		separator = ',';
+		l = end;
+	}
+	return buf;
+}

@@ -1,6 +1,6 @@
 /* debug.c — the tool `debug`: stops kernels for a client (gpuload step or gpuload dap). */
 #include "softcuda/tools/debug/debug_internal.h"
-#include "softcuda/tools/debug/debug_tool_internal.h"
+#include "softcuda/tools/tool_internal.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* occupancy.c — the limits of a multiprocessor for each architecture, and the number of blocks that fit. */
-#include "softcuda/tools/profile/occupancy_internal.h"
+#include "softcuda/tools/profile/profile_internal.h"
 
 #include <stddef.h>
 

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "softcuda/tools/profile/profile_tool_internal.h"
+#include "softcuda/tools/tool_internal.h"
 
 enum format { AS_TABLE, AS_JSON, AS_PAGE };
 

@@ -1,5 +1,5 @@
 /* racecheck.c — the tool's observer and its hooks. */
-#include "softcuda/tools/racecheck/racecheck_internal.h"
+#include "softcuda/tools/tool_internal.h"
 
 #include <stdlib.h>
 

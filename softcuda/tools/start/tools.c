@@ -10,9 +10,7 @@
 #include "softcuda/tools/memcheck/memcheck_internal.h"
 #include "softcuda/tools/schedule/schedule_internal.h"
 #include "softcuda/tools/synccheck/synccheck_internal.h"
-#include "softcuda/tools/profile/profile_tool_internal.h"
-#include "softcuda/tools/racecheck/racecheck_internal.h"
-#include "softcuda/tools/debug/debug_tool_internal.h"
+#include "softcuda/tools/tool_internal.h"
 #include "softcuda/tools/trace/trace_internal.h"
 
 /* Ends with NULL. */

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "softcuda/tools/profile/occupancy_internal.h"
+#include "softcuda/tools/profile/profile_internal.h"
 
 static unsigned warps(unsigned sm, unsigned threads, unsigned registers, uint32_t shared_bytes)
 {
