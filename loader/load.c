@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "loader/choose/choose_internal.h"
-#include "loader/choose/select_internal.h"
 #include "loader/link/link_choice_internal.h"
 #include "loader/loader_internal.h"
 

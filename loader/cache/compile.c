@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "loader/cache/cache_internal.h"
-#include "loader/cache/includes_internal.h"
 
 /* ---- the key ----------------------------------------------------------------------------- */
 

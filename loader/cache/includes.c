@@ -2,7 +2,7 @@
  *
  * This is not a preprocessor: it may find too many includes, but never too few.  Text in comments and
  * strings counts as code where that only adds a file to the key. */
-#include "loader/cache/includes_internal.h"
+#include "loader/cache/cache_internal.h"
 
 #include <limits.h>
 #include <stdio.h>

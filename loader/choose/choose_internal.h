@@ -7,6 +7,7 @@
 #define GPULOAD_LOADER_CHOOSE_CHOOSE_INTERNAL_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "loader/choose/options.h"
 #include "loader/choose/select.h"
@@ -87,5 +88,14 @@ gpul_status gpul_choice_no_image(const gpul_choice *c, gpul_error *err);
 /* No selected image has options->kernel: the error suggests a similar name, or an architecture whose image has the kernel. */
 gpul_status gpul_choice_no_kernel(const gpul_choice *c, const gpul_error *damage,
 				  gpul_error *err);
+
+/* ---- select.c ---- */
+
+/* gpul_select() for an array of images; the images of a unit must be adjacent. */
+void gpul_select_among(const gpul_image *images, size_t n, const gpul_target *target,
+		       gpul_verdict *verdicts);
+
+/* Compare two images that suit the target: > 0 if the driver prefers a, < 0 if b, 0 if their position decides. */
+int gpul_select_order(const gpul_image *a, const gpul_image *b, const gpul_target *target);
 
 #endif

@@ -3,7 +3,7 @@
  * "a" code runs on one architecture only; "f" code on a family: the same major version, from its minor version up (sm_100f runs on
  * 10.0 and 10.3).  Source: CUDA C++ Programming Guide, Feature Set Compiler Targets.  LTO code, which nvJitLink compiles to machine
  * code, ranks between machine code and PTX; for a driver that runs PTX only, it ranks after PTX, which needs no linker. */
-#include "loader/choose/select_internal.h"
+#include "loader/choose/choose_internal.h"
 
 #include <stdlib.h>
 

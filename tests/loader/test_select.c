@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "loader/choose/select_internal.h"
+#include "loader/choose/choose_internal.h"
 
 enum { MAX_IMAGES = 16 };
 
