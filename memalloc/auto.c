@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "core/log.h"
-#include "memalloc/probed_internal.h"
 
 enum { WHY_CHARS = sizeof((gpul_error *)0)->text, SHARE_CHARS = 78 };
 

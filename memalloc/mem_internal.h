@@ -17,6 +17,7 @@
 #include <pthread.h>
 
 #include "memalloc/mem.h"
+#include "memalloc/probe.h"
 
 /* The arguments of gpul_mem_import(): an offer, and either a descriptor or a handle. */
 struct mem_source {
@@ -114,5 +115,18 @@ gpul_status gpul_mem_file_adopt(gpul_mem *m, int fd, gpul_error *err);
 
 /* mbind(2): the preferred nodes of pages.  -1: failed, see errno. */
 long gpul_mem_mbind(void *at, size_t bytes, int policy, const unsigned long *mask, unsigned long n_bits, unsigned flags);
+
+/* The list of probe reports: gpul_mem_probe() adds reports, AUTO reads them. */
+
+/* The report of one device of one driver. */
+struct probe_entry {
+	const gpul_driver *drv;
+	int device;
+	gpul_mem_probe_report report;
+	struct probe_entry *next;
+};
+
+/* Add an entry to the list, for gpul_mem_probed(); it is never freed. */
+void gpul_mem_add_report(struct probe_entry *e);
 
 #endif

@@ -1,5 +1,5 @@
 /* probed.c — the list of probe reports, which AUTO reads.  Reports are never removed, because callers keep pointers. */
-#include "memalloc/probed_internal.h"
+#include "memalloc/mem_internal.h"
 
 #include <pthread.h>
 

@@ -1,5 +1,5 @@
 /* cpu.c — chooses the CPU to which a proxy's thread is pinned, from the node's CPU list and the caller's affinity. */
-#include "proxy/cpu_internal.h"
+#include "proxy/proxy_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>

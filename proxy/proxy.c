@@ -11,7 +11,6 @@
 #include "core/clock.h"
 #include "core/log.h"
 #include "core/thread/thread.h"
-#include "proxy/cpu_internal.h"
 #include "proxy/fifo_internal.h"
 
 /* ---- starting -------------------------------------------------------------------- */

@@ -1,7 +1,6 @@
 /* probe.c — gpul_mem_probe(): try every kind once for each device, and keep the report. */
 #include "memalloc/probe/probe_internal.h"
 #include "memalloc/mem_internal.h"
-#include "memalloc/probed_internal.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "proxy/cpu_internal.h"
+#include "proxy/proxy_internal.h"
 #include "tests/proxy/as_kernel.h"
 
 /* ---- parsing and choosing, without threads ---------------------------------------------- */
