@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/devices/devices_memory.h"
 #include "cli/lib/json/cli_json.h"
 #include "core/log.h"
 #include "driver/driver.h"

@@ -1,5 +1,5 @@
 /* devices_memory.c — gpuload devices --memory: prints which kinds of memory work on a device. */
-#include "cli/devices/devices_memory.h"
+#include "cli/devices/devices.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,8 +1,7 @@
 /* soft_internal.h — the environment of a program on the software driver.
  *
  *     soft.c      options, the report, exec
- *     soft_setup.c     the variables
- *     driver.c    the driver in a process that becomes a program
+ *     soft_setup.c     the variables, and the driver in a process that becomes a program
  *     python.c    the Python packages of a command, and NVIDIA's wheels among them */
 #ifndef GPULOAD_CLI_SOFT_SOFT_INTERNAL_H
 #define GPULOAD_CLI_SOFT_SOFT_INTERNAL_H

@@ -19,7 +19,7 @@
 #ifndef GPULOAD_CLI_LIB_BENCH_BENCH_PLOT_H
 #define GPULOAD_CLI_LIB_BENCH_BENCH_PLOT_H
 
-#include "cli/lib/bench/svg.h"
+#include "cli/lib/out.h"
 
 enum {
 	PLOT_LEFT = 74, PLOT_PANEL = 380, PLOT_GAP = 70, PLOT_RIGHT = 24, PLOT_TOP = 112, PLOT_HEIGHT = 260, PLOT_INSIDE = 18,
@@ -78,5 +78,17 @@ double plot_step(double range, int n);
 
 /* Append a size as options take it: 256, 64K, 1M. */
 void plot_add_size(struct out *o, uint64_t bytes);
+
+/* The start of a plot as an SVG file: its size, its title, and the styles that all plots have.
+ *
+ * Classes of text: head, panel, soft, tick; of rect: paper (the background), frame; of path: grid.  A path is a line of 2 pixels
+ * without a fill.  Colours are plain, because not every viewer supports CSS custom properties; a media query selects dark ones. */
+
+/* Append the start of a file of this size, with its background; the caller appends "</svg>\n"
+ * at the end.  style: further rules, with line ends; the title may contain any characters. */
+void svg_begin(struct out *o, int width, int height, const char *title, const char *style);
+
+/* Append a name, with '?' for characters that are special in XML or not printable ASCII. */
+void svg_name(struct out *o, const char *name);
 
 #endif

@@ -1,5 +1,5 @@
 /* svg.c — writes the start of an SVG file. */
-#include "cli/lib/bench/svg.h"
+#include "cli/lib/bench/bench_plot.h"
 
 /* clang-format off */
 static const char common_style[] =
