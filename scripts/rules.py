@@ -299,7 +299,7 @@ def write_extras(w, products):
     demo = "demo/run" if os.path.exists("demo/run") else "echo 'demo: skipped, there is no demo/run'"
     w.build("demo", "console", needs=products, command=f"GPULOAD_BUILD={words(w.dir)} {demo}")
     archives = w.link(list(reversed(MODULES)))
-    sources = sorted(glob.glob("bench/*.c"))
+    sources = sorted(glob.glob("bench/**/*.c", recursive=True))
     helpers = [w.obj(c) for c in sources if not has_main(c)]
     programs = [w.build(f"{w.dir}/{c[:-2]}", "link", [w.obj(c, rules_kernels.macro(w)), *helpers], [*archives, w.kernels], flags=words(archives))
                 for c in sources if has_main(c)]

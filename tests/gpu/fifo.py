@@ -70,10 +70,10 @@ def fifo_trace(s):
 def fifo_bus(s):
     """The limits of the bus, and the cost of the CPU's half alone; figures only."""
     for program, more in (("bench_fifo_bus", ["--driver", s.args.driver]), ("bench_fifo", []), ("bench_proxy", [])):
-        if not os.path.exists(s.tool(f"bench/{program}")):
+        if not os.path.exists(s.tool(f"bench/fifo/{program}")):
             s.result("skip", program, "not built: run ninja bench-programs")
             continue
-        status, out, err = s.run(s.tool(f"bench/{program}"), *more)
+        status, out, err = s.run(s.tool(f"bench/fifo/{program}"), *more)
         s.check(program, status == 0, err)
         print(out)
 

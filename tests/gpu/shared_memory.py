@@ -126,11 +126,12 @@ def faults(s):
 
 def memory_timing(s):
     """The cost of sharing, compared with the driver's bare calls; figures only."""
-    for program, more in (("bench_memory", []), ("bench_sum", ["--bytes", "1G" if s.args.driver == "nvidia" else "16M"])):
+    for program, more in (("memory/bench_memory", []), ("bench_sum", ["--bytes", "1G" if s.args.driver == "nvidia" else "16M"])):
         if not os.path.exists(s.tool(f"bench/{program}")):
             s.result("skip", program, "not built: run ninja bench-programs")
             continue
         status, out, err = s.run(s.tool(f"bench/{program}"), "--driver", s.args.driver, *more, timeout=300)
+        program = os.path.basename(program)
         s.check(program, status == 0, err)
         title, *rows = [[c.strip() for c in line.strip("| ").split("|")] for line in out.splitlines() if line.startswith("|")] or [[]]
         for row in rows[1:]:

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "bench/session.h"
+#include "bench/softcuda/session.h"
 #include "bench/timed.h"
 
 enum { SLOTS = 128 };

@@ -3,7 +3,7 @@
  *     owner, forked before a driver is opened          this process
  *     exports and offers two allocations          <──  gpul_ipc_attach, close; 200 times each
  *     sends their two descriptors  ─────────────────>  the driver's bare calls, for comparison */
-#include "bench/memory.h"
+#include "bench/memory/memory.h"
 
 #include <errno.h>
 #include <poll.h>

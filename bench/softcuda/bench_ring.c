@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "bench/session.h"
+#include "bench/softcuda/session.h"
 #include "bench/timed.h"
 
 enum { BLOCKS = 2, WORDS = 16, MAX_RANKS = 64, THREADS = 512 };

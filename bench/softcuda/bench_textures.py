@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """bench_textures.py LIBCUDA ... [--rounds N] — texture reads per second of CPU time, of one or more builds of a driver in turn
 
-For example: bench/bench_textures.py before.so build/softcuda/libcuda-soft.so
+For example: bench/softcuda/bench_textures.py before.so build/softcuda/libcuda-soft.so
 
 Each kernel has 524,288 threads, which read 8 times each; the best of N rounds counts.  Each library runs in a process of its own.
 """
 import argparse, ctypes, json, os, subprocess, sys, time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "gpu"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tests", "gpu"))
 import textures
 
 WIDTH, HEIGHT, READS = 1024, 512, 8

@@ -1,5 +1,5 @@
 /* session.c — runs kernels in the software driver's interpreter without the CUDA API. */
-#include "bench/session.h"
+#include "bench/softcuda/session.h"
 
 #include <stdlib.h>
 #include <string.h>

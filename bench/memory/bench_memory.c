@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/memory.h"
+#include "bench/memory/memory.h"
 #include "cli/lib/value.h"
 
 enum { VICTIMS = 50 };

@@ -1,5 +1,5 @@
 /* memory_bare.c — allocate, export, import: gpuload's functions and the driver's bare calls, alternately. */
-#include "bench/memory.h"
+#include "bench/memory/memory.h"
 
 #include <unistd.h>
 

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/session.h"
+#include "bench/softcuda/session.h"
 #include "bench/timed.h"
 #include "cli/lib/bench/samples.h"
 

@@ -1,6 +1,6 @@
 /* memory_cpu.c — measurements without a GPU: the register cache, NUMA, page tables, the end of a
  * process. */
-#include "bench/memory.h"
+#include "bench/memory/memory.h"
 
 #include <errno.h>
 #include <poll.h>

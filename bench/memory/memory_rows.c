@@ -1,5 +1,5 @@
 /* memory_rows.c — prints the table of bench_memory, as text and as JSON. */
-#include "bench/memory.h"
+#include "bench/memory/memory.h"
 
 #include <stdio.h>
 

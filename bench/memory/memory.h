@@ -1,6 +1,6 @@
 /* memory.h — declarations that the parts of bench_memory share: samples, rows of the table, the driver's bare calls. */
-#ifndef GPULOAD_BENCH_MEMORY_H
-#define GPULOAD_BENCH_MEMORY_H
+#ifndef GPULOAD_BENCH_MEMORY_MEMORY_H
+#define GPULOAD_BENCH_MEMORY_MEMORY_H
 
 #include <sys/types.h>
 

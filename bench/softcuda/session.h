@@ -3,8 +3,8 @@
  *
  * Device addresses are host addresses, so a buffer is memory from malloc that is registered for
  * kernels. */
-#ifndef GPULOAD_BENCH_SESSION_H
-#define GPULOAD_BENCH_SESSION_H
+#ifndef GPULOAD_BENCH_SOFTCUDA_SESSION_H
+#define GPULOAD_BENCH_SOFTCUDA_SESSION_H
 
 #include <stdint.h>
 

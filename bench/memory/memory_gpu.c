@@ -1,6 +1,6 @@
 /* memory_gpu.c — the rate at which kernels read memory, and the round-trip time of a word from CPU to
  * GPU and back. */
-#include "bench/memory.h"
+#include "bench/memory/memory.h"
 
 #include <errno.h>
 #include <sched.h>
