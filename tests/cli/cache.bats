@@ -94,7 +94,7 @@ results() {
 }
 
 @test "LTO objects are linked once and then taken from the cache" {
-	objects=$(cd "$BATS_TEST_DIRNAME/../.." && cd "${GPULOAD_BUILD:-build}" && pwd)/tests/inputs
+	objects=$(cd "$cli_tests/../.." && cd "${GPULOAD_BUILD:-build}" && pwd)/tests/inputs
 	[[ -e $objects/liblto.a ]] || skip "no nvcc"
 	export GPULOAD_CACHE=$BATS_TEST_TMPDIR/cache
 	for event in stored found; do

@@ -29,7 +29,7 @@ load helper
 # "# expect:" lines: the advice on it.
 @test "explains the errors in real logs of compilers and linkers" {
 	count=0
-	for log in "$BATS_TEST_DIRNAME"/logs/*.log; do
+	for log in "$cli_tests"/logs/*.log; do
 		grep -v '^# expect: ' "$log" >log
 		works explain log
 		while read -r advice; do

@@ -1,11 +1,12 @@
 # helper.bash — functions for the .bats files: run gpuload and check its exit code and output.
 bats_require_minimum_version 1.5.0
+cli_tests="$(cd "${BASH_SOURCE[0]%/*}" && pwd)"  # this folder
 
 setup() {
-	# `bats tests/cli` uses build/; the test runner may set GPULOAD_BUILD to another build folder.
-	PATH="$(cd "$BATS_TEST_DIRNAME/../.." && cd "${GPULOAD_BUILD:-build}" && pwd):$PATH"
+	# `bats -r tests/cli` uses build/; the test runner may set GPULOAD_BUILD to another build folder.
+	PATH="$(cd "$cli_tests/../.." && cd "${GPULOAD_BUILD:-build}" && pwd):$PATH"
 	export GPULOAD_DRIVER=${GPULOAD_DRIVER:-soft}
-	ptx="$BATS_TEST_DIRNAME/ptx"
+	ptx="$cli_tests/ptx"
 	vecadd="$ptx/vecadd.ptx"
 	faults="$ptx/faults.ptx"
 	cd "$BATS_TEST_TMPDIR" || return 1

@@ -1,5 +1,5 @@
 # sharing.bash — helpers for the .bats files of shared memory: a private folder for names, and owners in the background.
-source "$BATS_TEST_DIRNAME/helper.bash"
+source "${BASH_SOURCE[0]%/*}/helper.bash"
 
 eval "$(declare -f setup | sed '1s/setup/helper_setup/')"
 setup() {

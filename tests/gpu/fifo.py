@@ -50,14 +50,14 @@ def fifo_soak(s):
 
 
 def fifo_trace(s):
-    """gpuload fifo trace: the trace is consistent (tests/cli/check_trace.py); adds the time of each step."""
+    """gpuload fifo trace: the trace is consistent (tests/cli/fifo/check_trace.py); adds the time of each step."""
     modes = {"lanes": ["--sync"], "shared": ["--sync", "--mode", "shared", "--parallel", "64", "--size", "128"],
              "a full ring": ["--mode", "shared", "--size", "4"]}
     for name, options in modes.items():
         with tempfile.TemporaryDirectory() as d:
             status, out, err = s.run(s.tool("gpuload"), "fifo", "trace", "-o", f"{d}/t.json", *options, "--driver", s.args.driver)
             if status == 0:
-                status, _, err = s.run(sys.executable, "tests/cli/check_trace.py", f"{d}/t.json")
+                status, _, err = s.run(sys.executable, "tests/cli/fifo/check_trace.py", f"{d}/t.json")
         s.check(f"gpuload fifo trace, {name}", status == 0, f"exit status {status}: {err}")
         for line in out.splitlines():
             cells = re.split(r"  +", line.strip())

@@ -37,7 +37,7 @@ def rdma_puts(s):
         status, out, err = s.run(s.tool("gpuload"), "fifo", "trace", "--put", "--provider", "tcp", "--parallel", "1", "--triggers", "500",
                                  "-o", f"{d}/t.json", "--driver", s.args.driver)
         if status == 0:
-            status, _, err = s.run(sys.executable, "tests/cli/check_trace.py", f"{d}/t.json")
+            status, _, err = s.run(sys.executable, "tests/cli/fifo/check_trace.py", f"{d}/t.json")
     s.check("gpuload fifo trace --put", status == 0, f"exit status {status}: {err}")
     for line in out.splitlines():
         cells = re.split(r"  +", line.strip())

@@ -18,10 +18,10 @@ OTHERS = {   # start of a command: the test that runs it
     "ninja": ".ci/run, tests/demo, tests/install",
     "LD_LIBRARY_PATH=build/softcuda": "tests/gpu/plain",
     "nvcc -cudart none": "tests/nvidia/cudart",
-    "GPULOAD_SOFT_TOOLS=debug:listen=": "tests/cli/test_step.py",
-    "gpuload step --attach": "tests/cli/test_step.py",
+    "GPULOAD_SOFT_TOOLS=debug:listen=": "tests/cli/debug/test_step.py",
+    "gpuload step --attach": "tests/cli/debug/test_step.py",
     "cp -r cli/debug/vscode": "not tested: VS Code is not there",
-    "gpuload comm incast -n 5 --rate": "tests/cli/comm_incast.bats",  # needs the right to make network namespaces
+    "gpuload comm incast -n 5 --rate": "tests/cli/comm/comm_incast.bats",  # needs the right to make network namespaces
 }
 
 SOCKETS = tempfile.TemporaryDirectory()  # for the sockets of shared memory, instead of the user's folder

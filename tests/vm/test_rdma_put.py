@@ -23,7 +23,7 @@ class Puts(case.OneGuest):
 
     def test_a_trace_shows_both_processes(self):
         text = self.check(f"{SOFT}{BUILD}/gpuload fifo trace --put --backend verbs --parallel 2 --triggers 10 -o /tmp/t.json && "
-                          "python3 tests/cli/check_trace.py /tmp/t.json")
+                          "python3 tests/cli/fifo/check_trace.py /tmp/t.json")
         self.assertIn("over verbs, rxe0", text)
         self.assertTrue(text.endswith("\n20\n"), text)
 
