@@ -233,7 +233,7 @@ def write_fuzzers(w):
         exe, found = f"{w.dir}/fuzz/fuzz_{name}", f"{w.dir}/fuzz/{name}"
         # Some fuzzers start from a committed corpus, the others from the output of make_seeds.py.
         folders = f"tests/fuzz/corpus/{name}" if os.path.isdir(f"tests/fuzz/corpus/{name}") else f"{w.dir}/fuzz/seeds/{name}"
-        dictionary = f"tests/fuzz/{name}.dict"
+        dictionary = f"tests/fuzz/dict/{name}.dict"
         dictionary = [f"-dict={dictionary}"] if os.path.exists(dictionary) else []
         inputs = [fuzz_object(w, c, module), *objects]
         w.build(exe, "sh", inputs, command=f"clang {FUZZ_FLAGS.format(kind='fuzzer')} {words(inputs, '-o', exe)} -ldl -lpthread "
