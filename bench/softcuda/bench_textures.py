@@ -7,7 +7,7 @@ Each kernel has 524,288 threads, which read 8 times each; the best of N rounds c
 """
 import argparse, ctypes, json, os, subprocess, sys, time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tests", "gpu"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tests", "gpu", "textures"))
 import textures
 
 WIDTH, HEIGHT, READS = 1024, 512, 8

@@ -1,6 +1,5 @@
-/* cu_tensor_map.c — create tensor maps, and replace their address.  The limits are those in the manual of cuTensorMapEncodeTiled and
- * those that an H200's driver checks in addition, such as those for element strides of dimension 0 and for rows of interleaved maps
- * (tests/gpu/tensors.py, class limits). */
+/* cu_tensor_map.c — Tensor Map Object Management.  The limits are those in the manual of cuTensorMapEncodeTiled and those that an
+ * H200's driver checks in addition, such as steps of dimension 0 and rows of interleaved maps (tests/gpu/tensors/tensors.py, class limits). */
 #include <string.h>
 
 #include "softcuda/api/base/cu_state_internal.h"

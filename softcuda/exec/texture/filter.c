@@ -1,7 +1,7 @@
 /* filter.c — the weighted sum of texels, rounded as an H200 rounds it.
  *
  * NVIDIA documents that weights have 8 fraction bits, but nothing about the sums. The rules below were inferred from an H200's
- * results, and reproduce them bit by bit (tests/gpu/textures.py, docs/measured.md). */
+ * results, and reproduce them bit by bit (tests/gpu/textures/textures.py, docs/measured.md). */
 #include "softcuda/exec/texture/texture_internal.h"
 
 #include <math.h>

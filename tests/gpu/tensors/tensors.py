@@ -9,9 +9,9 @@ tensors.py check FILE SUMS — compare the results in FILE with those checksums;
 
 For example, on a machine with a GPU of sm_90:
 
-    tests/gpu/tensors.py run libcuda.so.1 gpu.txt
-    tests/gpu/tensors.py run build/softcuda/libcuda-soft.so soft.txt
-    tests/gpu/tensors.py compare gpu.txt soft.txt
+    tests/gpu/tensors/tensors.py run libcuda.so.1 gpu.txt
+    tests/gpu/tensors/tensors.py run build/softcuda/libcuda-soft.so soft.txt
+    tests/gpu/tensors/tensors.py compare gpu.txt soft.txt
 
 A case is a tensor map and one copy between the tensor and shared memory (cp.async.bulk.tensor, cp.reduce.async.bulk.tensor).  Its result is what the
 call that makes the map returned; after a load, the shared memory; after a store or reduction, the words of the tensor that have changed.

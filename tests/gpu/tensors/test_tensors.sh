@@ -9,11 +9,11 @@ if grep -q "__asan_init\|__tsan_init" "$soft"; then
 fi
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
-tests/gpu/tensors.py run "$soft" "$tmp/a" >"$tmp/log"
+tests/gpu/tensors/tensors.py run "$soft" "$tmp/a" >"$tmp/log"
 grep -q "^1881 cases" "$tmp/log"  # 19 further ones are left out after 20 errors of their class, as on an H200
-tests/gpu/tensors.py model "$tmp/a" --most 150 >"$tmp/log"
+tests/gpu/tensors/tensors.py model "$tmp/a" --most 150 >"$tmp/log"
 grep -qF "673 cases, not as the model: []" "$tmp/log"
-tests/gpu/tensors.py compare "$tmp/a" "$tmp/a" >"$tmp/log"
+tests/gpu/tensors/tensors.py compare "$tmp/a" "$tmp/a" >"$tmp/log"
 grep -q "^im2col: 400 cases, 0 differ" "$tmp/log"
 python3 - "$tmp/a" "$tmp/b" "$tmp/c" <<'END'
 import base64, json, sys, zlib
@@ -27,21 +27,21 @@ open(sys.argv[2], "w").write("\n".join(lines) + "\n")
 lines[3] = json.dumps({"case": row["case"], "class": row["class"], "map": 801})
 open(sys.argv[3], "w").write("\n".join(lines) + "\n")
 END
-if tests/gpu/tensors.py compare "$tmp/a" "$tmp/b" >"$tmp/log"; then
+if tests/gpu/tensors/tensors.py compare "$tmp/a" "$tmp/b" >"$tmp/log"; then
 	echo "a changed result was not found"; exit 1
 fi
 grep -q "^tile: 300 cases, 1 differ" "$tmp/log"
-if tests/gpu/tensors.py model "$tmp/b" --most 150 >"$tmp/log"; then
+if tests/gpu/tensors/tensors.py model "$tmp/b" --most 150 >"$tmp/log"; then
 	echo "the model did not find a changed result"; exit 1
 fi
 grep -qF "not as the model: [2]" "$tmp/log"
-tests/gpu/tensors.py sum "$tmp/a" >"$tmp/sums"
-tests/gpu/tensors.py check "$tmp/a" "$tmp/sums" >/dev/null
-if tests/gpu/tensors.py check "$tmp/b" "$tmp/sums" >"$tmp/log"; then
+tests/gpu/tensors/tensors.py sum "$tmp/a" >"$tmp/sums"
+tests/gpu/tensors/tensors.py check "$tmp/a" "$tmp/sums" >/dev/null
+if tests/gpu/tensors/tensors.py check "$tmp/b" "$tmp/sums" >"$tmp/log"; then
 	echo "a changed result has the checksum of the right one"; exit 1
 fi
 grep -qF "1880 have the expected results, 0 are refused, not: [2]" "$tmp/log"
-tests/gpu/tensors.py check "$tmp/c" "$tmp/sums" >"$tmp/log"
+tests/gpu/tensors/tensors.py check "$tmp/c" "$tmp/sums" >"$tmp/log"
 grep -qF "1881 cases: 1880 have the expected results, 1 are refused, not: []" "$tmp/log"
-tests/gpu/tensors.py check "$tmp/a" tests/gpu/tensors.h200 >"$tmp/log" || { cat "$tmp/log"; exit 1; }
+tests/gpu/tensors/tensors.py check "$tmp/a" tests/gpu/tensors/tensors.h200 >"$tmp/log" || { cat "$tmp/log"; exit 1; }
 grep -qF "1881 cases: 1881 have the expected results, 0 are refused, not: []" "$tmp/log"

@@ -7,9 +7,9 @@ textures.py check FILE SUMS — compare the results in FILE, the first textures 
 
 For example, on a machine with a GPU:
 
-    tests/gpu/textures.py run libcuda.so.1 gpu.txt
-    tests/gpu/textures.py run build/softcuda/libcuda-soft.so soft.txt
-    tests/gpu/textures.py compare gpu.txt soft.txt
+    tests/gpu/textures/textures.py run libcuda.so.1 gpu.txt
+    tests/gpu/textures/textures.py run build/softcuda/libcuda-soft.so soft.txt
+    tests/gpu/textures/textures.py compare gpu.txt soft.txt
 
 A case is a random texture (geometry, format, size, address mode, filter) and 64 random coordinates; both drivers get the same, from the
 seed.  The bound of a case, in the file: 0 for integers and point reads of floats, which must have equal bits; one unit in the last place of fractions
