@@ -21,7 +21,7 @@
 #include "bench/timed.h"
 #include "core/clock.h"
 #include "proxy/fifo.h"
-#include "tests/proxy/pusher.h"
+#include "tests/proxy/fifo/pusher.h"
 
 enum { MAX_BATCH = 4096, MAX_PRODUCERS = 64, FULL_TRIGGERS = 1 << 20, FED_TRIGGERS = 1 << 22, ROUNDS = 200, TRIGGERS_PER_ROUND = 64 };
 

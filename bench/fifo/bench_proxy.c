@@ -23,7 +23,7 @@
 #include "cli/lib/bench/samples.h"
 #include "core/clock.h"
 #include "proxy/proxy.h"
-#include "tests/proxy/pusher.h"
+#include "tests/proxy/fifo/pusher.h"
 
 enum { GATE = 15, SAMPLES = 1000 };
 

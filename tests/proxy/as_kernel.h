@@ -3,7 +3,7 @@
 #define GPULOAD_TESTS_PROXY_AS_KERNEL_H
 
 #include "proxy/fifo.h"
-#include "tests/proxy/pusher.h"
+#include "tests/proxy/fifo/pusher.h"
 
 struct as_kernel {
 	gpul_fifo_shape shape;

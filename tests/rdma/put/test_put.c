@@ -14,7 +14,7 @@
 #include "core/clock.h"
 #include "rdma/put/put.h"
 #include "rdma/rdma_internal.h"
-#include "tests/proxy/pusher.h"
+#include "tests/proxy/fifo/pusher.h"
 #include "tests/rdma/two_ends.h"
 
 enum { LANES = 4, ROOM = 8 << 20, STEPS = 16, MOST_ROUTES = 2, PATIENCE_S = 20 };

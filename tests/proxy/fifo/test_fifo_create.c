@@ -12,7 +12,7 @@
 #include "driver/context.h"
 #include "proxy/fifo.h"
 #include "tests/fake/fake_memory.h"
-#include "tests/proxy/pusher.h"
+#include "tests/proxy/fifo/pusher.h"
 
 static const gpul_mem_kind kinds[] = { GPUL_MEM_HOST_NUMA, GPUL_MEM_MEMFD, GPUL_MEM_SHM, GPUL_MEM_PINNED, GPUL_MEM_AUTO };
 enum { N_KINDS = sizeof(kinds) / sizeof(*kinds) };

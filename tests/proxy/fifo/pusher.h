@@ -5,8 +5,8 @@
  *             sched_yield();
  *
  * It trusts the contents of the area: besides the test, only the CPU's end writes there. */
-#ifndef GPULOAD_TESTS_PROXY_PUSHER_H
-#define GPULOAD_TESTS_PROXY_PUSHER_H
+#ifndef GPULOAD_TESTS_PROXY_FIFO_PUSHER_H
+#define GPULOAD_TESTS_PROXY_FIFO_PUSHER_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "proxy/fifo.h"
-#include "tests/proxy/pusher.h"
+#include "tests/proxy/fifo/pusher.h"
 
 enum { MOST_LANES = 4096, ROOM = 1 << 21 };
 

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "proxy/fifo.h"
-#include "tests/proxy/pusher.h"
+#include "tests/proxy/fifo/pusher.h"
 
 static void *area;
 static size_t area_bytes;

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "proxy/fifo.h"
-#include "tests/proxy/pusher.h"
+#include "tests/proxy/fifo/pusher.h"
 
 enum { N_PUSHERS = 3, MOST_LANES = 64, ITEMS = 48 };
 
