@@ -17,8 +17,9 @@ TESTS_ALSO_HELP = {"tests/proxy": ["tests/ipc"], "tests/fault": ["tests/proxy"],
                    "tests/comm/soak": ["tests/comm"], "tests/lab/sparse": ["tests/comm"],
                    "tests/comm/net": ["tests/comm/bootstrap", "tests/comm", "tests/rdma"],
                    "tests/comm/bootstrap/hosts": ["tests/comm/bootstrap"],
-                   "tests/softcuda/api": ["tests/loader/image"], "tests/softcuda/api/graph": ["tests/softcuda/api"],
-                   "tests/softcuda/tools/profile": ["tests/softcuda/exec"]}
+                   "tests/softcuda/api/code": ["tests/softcuda/api", "tests/loader/image"],
+                   **{f"tests/softcuda/api/{chapter}": ["tests/softcuda/api"] for chapter in ("graph", "memory", "stream", "texture", "vmm")},
+                   "tests/softcuda/tools/profile": ["tests/softcuda/exec/random"]}
 # Selects cases by an argument: a part of every cmocka test.
 CMOCKA_CASE = "tests/support/cmocka_case.c"
 # Programs that are linked with further flags.  With -ffast-math, start-up code of gcc makes the CPU treat subnormal numbers as 0.
@@ -252,7 +253,7 @@ NOT_SANITIZED = ("tests/cli/soft.bats", "tests/nvidia/cudart/test_shared.py", "t
 # Tests that ThreadSanitizer cannot run: its handler of signals blocks them all, and a jump out of the driver's handler leaves them blocked.
 JUMPS = "ThreadSanitizer does not let a handler of SIGSEGV end by a jump"
 NOT_FOR_THREADS = {"tests/memalloc/test_failing_system.c": "ThreadSanitizer calls mmap() of the program too early",
-                   **dict.fromkeys((*(f"tests/softcuda/api/test_{name}.c" for name in ("gone", "ranges", "unreadable")),
+                   **dict.fromkeys((*(f"tests/softcuda/api/{name}.c" for name in ("test_gone", "memory/test_ranges", "memory/test_unreadable")),
                                     "tests/softcuda/tools/memcheck/test_memcheck_program.py"), JUMPS)}
 
 

@@ -49,7 +49,7 @@ static inline float reciprocal_root(float x)
 #if defined(__AVX512F__)
 /* Like reciprocal_root(), but without a division and a square root, which take 4 times as long: y0 = 1 / sqrt(x) (1 + d) with |d|
  * < 2^-14, and y0 (1 - e)^(-1/2) for e = 1 - x y0^2 as a series, whose relative error is less than 2^-51.  Rounded to float, the
- * results equal those of reciprocal_root() for all floats: tests/softcuda/exec/test_alu_approx.c compares them. */
+ * results equal those of reciprocal_root() for all floats: tests/softcuda/exec/alu/test_alu_approx.c compares them. */
 static inline void reciprocal_roots(float r[LANES], const float x[LANES])
 {
 	for (unsigned l = 0; l < LANES; l += 8) {

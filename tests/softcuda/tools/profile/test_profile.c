@@ -5,7 +5,7 @@
 #include <cmocka.h>
 
 #include "softcuda/tools/profile/profile_internal.h"
-#include "tests/softcuda/exec/random_program.h"
+#include "tests/softcuda/exec/random/random_program.h"
 
 /* ---- the rig ------------------------------------------------------------------------------------------------------------ */
 

@@ -12,7 +12,7 @@
 #include <fenv.h>
 #include <math.h>
 
-#include "tests/softcuda/exec/alu_rig.h"
+#include "tests/softcuda/exec/alu/alu_rig.h"
 
 static struct { unsigned kind, flags; } now;
 enum { ADD, SUB, MUL, FMA, DIV, RCP, SQRT };

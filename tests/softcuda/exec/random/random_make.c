@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "tests/softcuda/exec/random_program.h"
-#include "tests/softcuda/exec/random_ops.h"
+#include "tests/softcuda/exec/random/random_program.h"
+#include "tests/softcuda/exec/random/random_ops.h"
 
 enum { MAX_DEPTH = 4 };
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "tests/softcuda/exec/alu_rig.h"
+#include "tests/softcuda/exec/alu/alu_rig.h"
 
 static uint32_t run_video(const struct rig_build *b, const struct video *v, uint32_t x, uint32_t y, uint32_t z)
 {

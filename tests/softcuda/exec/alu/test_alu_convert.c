@@ -8,8 +8,8 @@
 
 #include <fenv.h>
 
-#include "tests/softcuda/exec/alu_rig.h"
-#include "tests/softcuda/exec/small_reference.h"
+#include "tests/softcuda/exec/alu/alu_rig.h"
+#include "tests/softcuda/exec/alu/small_reference.h"
 
 __extension__ typedef __int128 int128;
 

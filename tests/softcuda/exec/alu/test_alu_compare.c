@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-#include "tests/softcuda/exec/alu_rig.h"
+#include "tests/softcuda/exec/alu/alu_rig.h"
 
 static struct { unsigned cmp, kind; } now;  /* kind: 0 unsigned, 1 signed, 2 float; width: now_bits */
 static unsigned now_bits;

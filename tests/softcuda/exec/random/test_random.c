@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "softcuda/exec/exec.h"
-#include "tests/softcuda/exec/random_program.h"
+#include "tests/softcuda/exec/random/random_program.h"
 
 enum {
 	PROGRAMS = 400,

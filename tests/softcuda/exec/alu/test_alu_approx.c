@@ -9,7 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "tests/softcuda/exec/alu_rig.h"
+#include "tests/softcuda/exec/alu/alu_rig.h"
 
 static float f32_of(uint64_t x)
 {

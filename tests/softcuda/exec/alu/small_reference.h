@@ -1,6 +1,6 @@
 /* small_reference.h — reference for rounding to a small format: finds the nearest value by binary search. */
-#ifndef GPULOAD_TESTS_SOFTCUDA_EXEC_SMALL_REFERENCE_H
-#define GPULOAD_TESTS_SOFTCUDA_EXEC_SMALL_REFERENCE_H
+#ifndef GPULOAD_TESTS_SOFTCUDA_EXEC_ALU_SMALL_REFERENCE_H
+#define GPULOAD_TESTS_SOFTCUDA_EXEC_ALU_SMALL_REFERENCE_H
 
 #include <math.h>
 #include <stdbool.h>

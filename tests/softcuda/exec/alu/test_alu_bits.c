@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "tests/softcuda/exec/alu_rig.h"
+#include "tests/softcuda/exec/alu/alu_rig.h"
 
 /* ---- references: one bit at a time, as in the ISA's pseudocode ----------------------------------------------- */
 

@@ -3,8 +3,8 @@
  * check_op() feeds every combination of the operand lists through the handler of each build
  * that this CPU supports, with all lanes active and with some inactive, and compares each lane with a
  * reference function.  Inactive lanes must keep their values. */
-#ifndef GPULOAD_TESTS_SOFTCUDA_EXEC_ALU_RIG_H
-#define GPULOAD_TESTS_SOFTCUDA_EXEC_ALU_RIG_H
+#ifndef GPULOAD_TESTS_SOFTCUDA_EXEC_ALU_ALU_RIG_H
+#define GPULOAD_TESTS_SOFTCUDA_EXEC_ALU_ALU_RIG_H
 
 #include <setjmp.h>
 #include <stdarg.h>

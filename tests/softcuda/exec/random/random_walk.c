@@ -1,8 +1,8 @@
 /* random_walk.c — the reference: walks the program's tree with the set of active lanes. */
 #include <string.h>
 
-#include "tests/softcuda/exec/random_ops.h"
-#include "tests/softcuda/exec/random_program.h"
+#include "tests/softcuda/exec/random/random_ops.h"
+#include "tests/softcuda/exec/random/random_program.h"
 
 const char *const alu_names[N_ALU_OPS] = {
 	[ALU_ADD] = "add.u32", [ALU_SUB] = "sub.u32", [ALU_MUL] = "mul.lo.u32",

@@ -6,8 +6,8 @@
 
 #include <cmocka.h>
 
-#include "tests/softcuda/exec/alu_rig.h"
-#include "tests/softcuda/exec/small_reference.h"
+#include "tests/softcuda/exec/alu/alu_rig.h"
+#include "tests/softcuda/exec/alu/small_reference.h"
 
 enum { ADD, SUB, MUL, FMA, MIN, MAX };
 static struct { unsigned kind, flags; const struct small *format; } now;

@@ -1,5 +1,5 @@
 /* test_alu_pack.c — cvt.pack: two integers are saturated and appended to a third. */
-#include "tests/softcuda/exec/alu_rig.h"
+#include "tests/softcuda/exec/alu/alu_rig.h"
 
 #include <cmocka.h>
 
