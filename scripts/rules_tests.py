@@ -13,7 +13,7 @@ from scripts.writer import has_main, words
 # Further folders that the tests of a folder link.
 TESTS_ALSO_LINK = {"proxy": ["ipc"]}  # the proxy's tests share the FIFO between processes
 # Helpers of other folders that the tests of a folder use.
-TESTS_ALSO_HELP = {"tests/proxy": ["tests/ipc"], "tests/fault": ["tests/proxy"], "tests/comm/fault": ["tests/fault"], "tests/rdma/put": ["tests/rdma"],
+TESTS_ALSO_HELP = {"tests/proxy": ["tests/ipc"], "tests/fault": ["tests/fault/hostile", "tests/fault/fifo", "tests/proxy"], "tests/comm/fault": ["tests/fault"], "tests/rdma/put": ["tests/rdma"],
                    "tests/comm/soak": ["tests/comm"], "tests/lab/sparse": ["tests/comm"],
                    "tests/comm/net": ["tests/comm/bootstrap", "tests/comm", "tests/rdma"],
                    "tests/comm/bootstrap/hosts": ["tests/comm/bootstrap"],

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "tests/fault/actors.h"
-#include "tests/fault/raw.h"
+#include "tests/fault/hostile/raw.h"
 
 enum { N_CROWD = 64, MOST_MORE = 8 };
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "tests/fault/actors.h"
-#include "tests/fault/raw.h"
+#include "tests/fault/hostile/raw.h"
 
 enum { NOBODY = 65534 };
 

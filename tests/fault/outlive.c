@@ -7,7 +7,7 @@
 
 #include "tests/fault/actors.h"
 #include "tests/fault/count.h"
-#include "tests/fault/raw.h"
+#include "tests/fault/hostile/raw.h"
 
 enum { N_READERS = 3, ORPHAN_BYTES = 4 << 20, ROUNDS = 4 };
 

@@ -14,7 +14,7 @@
 #include "core/clock.h"
 #include "tests/fault/actors.h"
 #include "tests/fault/count.h"
-#include "tests/fault/raw.h"
+#include "tests/fault/hostile/raw.h"
 
 enum { STEP_MS = 60, N_AT_ONCE = 32, MOST_TRIES = 10 };
 

@@ -1,5 +1,5 @@
 /* fifo_end.c — the actor with one end of a FIFO: pushes from kernels, or serves them as the proxy. */
-#include "tests/fault/fifo_end.h"
+#include "tests/fault/fifo/fifo_end.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -9,8 +9,8 @@
  *               'h' number of handled triggers   'd' drain   'z' stop   'i' check all triggers, handled or not
  *
  * Answers have the error's status and native, and the values that are described below. */
-#ifndef GPULOAD_TESTS_FAULT_FIFO_END_H
-#define GPULOAD_TESTS_FAULT_FIFO_END_H
+#ifndef GPULOAD_TESTS_FAULT_FIFO_FIFO_END_H
+#define GPULOAD_TESTS_FAULT_FIFO_FIFO_END_H
 
 #include "tests/fault/child.h"
 #include "tests/fault/step.h"

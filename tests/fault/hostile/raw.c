@@ -1,5 +1,5 @@
 /* raw.c — connections by plain system calls, which may break the protocol. */
-#include "tests/fault/raw.h"
+#include "tests/fault/hostile/raw.h"
 
 #include <errno.h>
 #include <poll.h>

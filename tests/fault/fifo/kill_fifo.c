@@ -10,7 +10,7 @@
 #include "core/clock.h"
 #include "tests/fault/actors.h"
 #include "tests/fault/count.h"
-#include "tests/fault/fifo_end.h"
+#include "tests/fault/fifo/fifo_end.h"
 
 enum { FEW = 1000, ENDLESS = 1000 * 1000 * 1000, SHORT_MS = 200, MOMENT_US = 4000 };
 

@@ -1,6 +1,6 @@
 /* raw.h — connections without the library, which can send any bytes and any descriptors, as a hostile process does. */
-#ifndef GPULOAD_TESTS_FAULT_RAW_H
-#define GPULOAD_TESTS_FAULT_RAW_H
+#ifndef GPULOAD_TESTS_FAULT_HOSTILE_RAW_H
+#define GPULOAD_TESTS_FAULT_HOSTILE_RAW_H
 
 #include "ipc/wire_internal.h"
 #include "tests/fault/fault.h"

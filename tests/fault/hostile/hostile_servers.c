@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "tests/fault/actors.h"
-#include "tests/fault/raw.h"
+#include "tests/fault/hostile/raw.h"
 
 enum { MAPPED = 128 << 10, PATIENCE_MS = 30 };
 
