@@ -214,7 +214,7 @@ gpul_status gpul_comm_choose_paths(gpul_comm *c, int timeout_ms, gpul_error *err
 /* Exchange rank_info, and check that the ranks agree. */
 gpul_status gpul_comm_introduce(gpul_comm *c, int timeout_ms, gpul_error *err);
 
-/* ---- hosts.c ---- */
+/* ---- create.c: the order of the ranks by host ---- */
 /* Find the hosts of the ranks: by the option ranks_per_host, else by the boot. */
 void gpul_comm_hosts_find(gpul_comm *c);
 /* Order the ranks by host: host[rank] is an arbitrary number, equal for the ranks of a host. */
