@@ -2,7 +2,6 @@
 #include "cli/fifo/cli_fifo.h"
 
 #include "cli/fifo/bench/fifo_bench.h"
-#include "cli/fifo/fifo_serve.h"
 #include "cli/fifo/fifo_trace.h"
 
 static const struct cli_cmd *const verbs[] = { &cli_fifo_bench, &cli_fifo_trace, &cli_fifo_serve, &cli_fifo_push, NULL };

@@ -1,5 +1,5 @@
 /* fifo_push.c — gpuload fifo push: a kernel of this process pushes to a proxy in another process. */
-#include "cli/fifo/fifo_serve.h"
+#include "cli/fifo/cli_fifo.h"
 
 #include <errno.h>
 #include <inttypes.h>

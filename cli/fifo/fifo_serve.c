@@ -1,5 +1,5 @@
 /* fifo_serve.c — gpuload fifo serve: shares a FIFO with other processes, and counts their triggers with a proxy. */
-#include "cli/fifo/fifo_serve.h"
+#include "cli/fifo/cli_fifo.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/comm/trace/comm_trace_net.h"
 #include "cli/fifo/clock/fifo_clock.h"
 #include "cli/lib/bench/bench_output.h"
 

@@ -2,12 +2,12 @@
  *
  *     process r + 1  rank r       track 1: the calls, as the CPU has launched them and waited for them
  *                                 track b + 2: block b of the kernels; inside a kernel its waits, steps and copies
- *                                 further tracks: the proxy of the network (comm_trace_net.h)
+ *                                 further tracks: the proxy of the network (comm_trace_net.c)
  *
  * Times are in microseconds on the clock of the CPUs of rank 0's host; those of a rank's GPU can be wrong by its clock_bound_ns. */
 #include <stdio.h>
 
-#include "cli/comm/trace/comm_trace_net.h"
+#include "cli/comm/trace/comm_trace.h"
 #include "cli/lib/json/trace_events.h"
 
 enum { CALLS = 1, BLOCKS = 2 };

@@ -1,5 +1,5 @@
 /* comm_trace_net.c — the events of the proxies: tracks of puts, and the steps of the kernels that belong to them. */
-#include "cli/comm/trace/comm_trace_net.h"
+#include "cli/comm/trace/comm_trace.h"
 
 #include <stdio.h>
 #include <stdlib.h>

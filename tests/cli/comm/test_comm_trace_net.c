@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "cli/comm/trace/comm_trace_net.h"
+#include "cli/comm/trace/comm_trace.h"
 
 enum { RANKS = 2, BLOCK_TRACK = 2 };
 
