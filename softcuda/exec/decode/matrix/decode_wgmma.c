@@ -1,5 +1,5 @@
 /* decode_wgmma.c — decodes wgmma.mma_async, and wgmma.fence, commit_group and wait_group, which do nothing. */
-#include "softcuda/exec/decode/decode_matrix_internal.h"
+#include "softcuda/exec/decode/matrix/decode_matrix_internal.h"
 #include "softcuda/exec/wgmma_internal.h"
 
 static bool is_f8(unsigned type)

@@ -1,4 +1,4 @@
-/* run_multimem.c — handlers of multimem (../multimem_internal.h): lane by lane, for the copies of each device of a team. */
+/* run_multimem.c — handlers of multimem (../../multimem_internal.h): lane by lane, for the copies of each device of a team. */
 #include "softcuda/exec/multimem_internal.h"
 #include "softcuda/exec/run/half_internal.h"
 #include "softcuda/exec/run/run_internal.h"

@@ -1,6 +1,6 @@
 /* decode_matrix_internal.h — what decode_mma.c and decode_matrix.c share: shapes and types in the modifiers, registers. */
-#ifndef GPULOAD_SOFTCUDA_EXEC_DECODE_DECODE_MATRIX_INTERNAL_H
-#define GPULOAD_SOFTCUDA_EXEC_DECODE_DECODE_MATRIX_INTERNAL_H
+#ifndef GPULOAD_SOFTCUDA_EXEC_DECODE_MATRIX_DECODE_MATRIX_INTERNAL_H
+#define GPULOAD_SOFTCUDA_EXEC_DECODE_MATRIX_DECODE_MATRIX_INTERNAL_H
 
 #include "softcuda/exec/decode/decode_internal.h"
 #include "softcuda/exec/matrix_internal.h"

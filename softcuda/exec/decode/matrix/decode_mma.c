@@ -1,7 +1,7 @@
 /* decode_mma.c — decodes mma and wmma.mma: the shape and types in the modifiers become one or two tiles (matrix_internal.h). */
 #include <stdio.h>
 
-#include "softcuda/exec/decode/decode_matrix_internal.h"
+#include "softcuda/exec/decode/matrix/decode_matrix_internal.h"
 
 static const struct { const char *text; uint8_t type; } type_names[] = {
 	{ "f16", MATRIX_F16 }, { "bf16", MATRIX_BF16 }, { "tf32", MATRIX_TF32 }, { "e4m3", MATRIX_E4M3 },

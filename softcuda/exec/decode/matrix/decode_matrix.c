@@ -2,7 +2,7 @@
  *
  * wmma.load and wmma.store become ordinary loads and stores of each register's elements, so that their accesses are checked and
  * observed like all others. PTX does not define which lane has which element; here it is as on sm_90. */
-#include "softcuda/exec/decode/decode_matrix_internal.h"
+#include "softcuda/exec/decode/matrix/decode_matrix_internal.h"
 
 /* ---- ldmatrix, stmatrix, movmatrix ----------------------------------------------------------------------------------- */
 
