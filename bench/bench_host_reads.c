@@ -1,10 +1,10 @@
-/* bench_host_reads.c — the rate at which kernels with different load instructions read host memory, and that of the copy
- * engine.
+/* bench_host_reads.c — measures how fast kernels with different load instructions read host memory, and how fast the copy engine
+ * does.
  *
  *     bench_host_reads [--driver auto|nvidia|soft] [--bytes 256M]
  *
- * The copy engine is faster, which is the reason for cli/sum/sum_stage.c.  Each thread has eight loads of 16 bytes in flight.  A
- * block of 256 threads reads pieces of 32 KiB in a grid-stride loop; in the column "all", each block reads one piece.  A rate is
+ * The copy engine is faster, which is why cli/sum/sum_stage.c exists.  Each thread has eight loads of 16 bytes in flight.  A
+ * block of 256 threads reads chunks of 32 KiB in a grid-stride loop; in the column "all", each block reads one chunk.  A rate is
  * the best of five. */
 #include <getopt.h>
 #include <stdio.h>
@@ -62,7 +62,7 @@ static void write_kernels(FILE *to)
 		write_kernel(to, kernels[k].name, kernels[k].op);
 }
 
-/* Queue a launch of the kernel, or with NULL a copy by the copy engine. */
+/* Enqueue a launch of the kernel; kernel NULL: a copy by the copy engine. */
 static gpul_status queue_read(struct bench *b, const gpul_kernel *kernel, unsigned grid, gpul_error *err)
 {
 	uint64_t at = (uintptr_t)b->host, end = at + b->bytes, out = b->out;

@@ -1,9 +1,10 @@
-/* bench_images.c — the time and the memory that listing the images of libraries takes.
+/* bench_images.c — measures how much time and memory it takes to list the images in libraries.
  *
  *     bench_images [--runs N] FILE...
  *
- * Best of N runs: the wall-clock time from opening to closing, and the CPU time of all threads in that
- * run, which shows whether other processes used the cores.  Peak memory is that of the process so far. */
+ * Prints the fastest of N runs: the wall-clock time from opening the file to closing it, and the CPU time
+ * of all threads in that run, which does not depend on whether other processes used the cores.  Peak
+ * memory is the maximum of the process up to then. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>

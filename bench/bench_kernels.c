@@ -1,10 +1,10 @@
-/* bench_kernels.c — the time that listing the images of a file and all of their kernels takes.
+/* bench_kernels.c — measures how long it takes to list the images of a file and all kernels in them.
  *
  *     bench_kernels [--runs N] [FILE...]       without files: the toolkit's libcublas and libnccl
  *
- * Best of N runs: the wall-clock time, because the kernels are read on all cores, and the CPU time of all
- * threads, which other processes change less.  One run that only unpacks, on one core, measures the share
- * of decompression. */
+ * Prints the best of N runs: the wall-clock time, because all cores read the kernels, and the CPU time of
+ * all threads, which other processes affect less.  One more run decompresses only, on one core; it shows
+ * the share of decompression. */
 #include <getopt.h>
 #include <glob.h>
 #include <stdio.h>

@@ -1,9 +1,10 @@
-/* bench_launch.c — the time that gpul_kernel_launch() adds to the driver's cuLaunchKernel().
+/* bench_launch.c — measures the time that gpul_kernel_launch() adds to the driver's cuLaunchKernel().
  *
  *     bench_launch [--driver auto|nvidia|soft] [--launches N] [--pairs N]
  *
- * Launches an empty kernel with two arguments, in alternate batches of each call, and waits at the end of
- * each batch.  Other load on the machine affects both; the ratio is the median over the pairs. */
+ * Launches an empty kernel with two arguments, alternately a batch by the one function and a batch by the
+ * other, and waits after each batch.  So other load on the machine affects both; the ratio is the median
+ * of the pairs of batches. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,10 +1,10 @@
-/* bench_nccl.c — the collectives of NCCL between the GPUs of this machine, measured as nccl-tests measures them.
+/* bench_nccl.c — measures NCCL's collectives between the GPUs of this machine in the same way as nccl-tests.
  *
  *     bench_nccl [--ranks 2] [--op allreduce,...] [--bytes 8:256M:2] [--mode plain|graph] [--library FILE] [--json]
  *
  * Each rank is a process with one GPU.  A row is the mean of 20 calls that are queued on a stream one after the other, after
- * 5 warm-up calls and a barrier of the processes (below 1 MiB: the median of 5 such means, of 100 calls each); the slowest
- * rank counts.  In graph mode the calls are nodes of a CUDA graph of 20 calls.  Sizes and bus bandwidths are those of
+ * 5 warm-up calls and a barrier of the processes (below 1 MiB: the median of 5 such means, each of 100 calls); the time is
+ * that of the slowest rank.  In graph mode, a CUDA graph of 20 calls is launched.  Sizes and bus bandwidths are those of
  * nccl-tests.
  *
  * NVLink multicast is switched off (NCCL_NVLS_ENABLE=0) unless the variable is set. */
@@ -46,7 +46,7 @@ static void print_half(const struct nccl_rank *b, const struct nccl_call *c, boo
 		printf("  %9.2f %7.2f %7.2f %6zu", us, algbw, busbw, n_wrong);
 }
 
-/* One line: the size out of place, and in place if the operation can do so. */
+/* Measure and print one row: this size out of place, and in place if the operation supports that. */
 static gpul_status measure_size(const struct nccl_rank *b, const struct nccl_op *op, size_t bytes, bool graph, gpul_error *err)
 {
 	const struct gpul_comm_call_info *info = gpul_comm_call_info(op->call);
@@ -120,13 +120,13 @@ static int run_rank(const struct nccl_request *r, int rank)
 	st = st ? st : measure_all(&b, &err);
 	if (st) {
 		fprintf(stderr, "bench_nccl: rank %d: %s\n", rank, err.text);
-		return 1;  /* without ncclCommDestroy(), which would wait for the other ranks */
+		return 1;  /* do not call ncclCommDestroy(): it would wait for the other ranks */
 	}
 	nccl_close_rank(&b);
 	return 0;
 }
 
-/* Start the ranks and wait for them.  When one fails, the others are ended. */
+/* Start the ranks and wait for them.  If a rank fails, the others are killed. */
 static int run_ranks(const struct nccl_request *r)
 {
 	pid_t pids[NCCL_MAX_RANKS];
@@ -153,7 +153,7 @@ static int run_ranks(const struct nccl_request *r)
 	return failed;
 }
 
-/* Count the GPUs of NVIDIA's driver in a process of its own: a process that has called CUDA cannot fork ranks. */
+/* Count the GPUs of NVIDIA's driver in a child process, because a process that has called CUDA cannot fork the ranks. */
 static int count_gpus(void)
 {
 	int status = 0;

@@ -1,14 +1,13 @@
-/* bench_netqueue.c — the rate at which a netqueue's kernel unpacks pieces, compared with plain
+/* bench_netqueue.c — measures how fast a netqueue's kernel copies pieces to their destinations, and compares it with plain
  * copies of the same bytes.
  *
  *     bench_netqueue [--driver auto|nvidia|soft] [--bytes 1024M] [--blocks N] [--threads N] [--chunk N]
  *
- * All pieces are in bounce memory, and all entries in the ring, before the kernel starts: no sender and no CPU limits it.  Rows:
- * bounce memory in host or in device memory, pieces of 4 KiB, 64 KiB and 1 to 65536 bytes,
- * aligned to 16 or anywhere.  For comparison, in the same run, from the same memory to the same
- * place: a kernel that copies with 16-byte loads and stores, four of them in flight in each
- * thread, and cuMemcpyAsync.  Each figure is the median of five.  The last column is the
- * netqueue's rate divided by the kernel's. */
+ * Before the kernel starts, all pieces are in bounce memory and all entries in the ring, so neither a sender nor the CPU limits
+ * it.  Rows: bounce memory in host or in device memory; pieces of 4 KiB, of 64 KiB, and of 1 to 65536 bytes, aligned to 16 bytes
+ * or at any address.  For comparison, in the same run, with the same source and destination: a kernel that copies with 16-byte
+ * loads and stores, four of them in flight in each thread, and cuMemcpyAsync.  Each figure is the median of five.  The last
+ * column is the netqueue's rate divided by the kernel's. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,8 +87,8 @@ static uint64_t below(struct bench *b, uint64_t n)
 	return (b->seed >> 24) % n;
 }
 
-/* Make entries for consecutive pieces, as many as fit into the bounce memory.  Returns their
- * number; *bytes: their bytes. */
+/* Write ring entries for consecutive pieces, as many as fit into the bounce memory.  Returns their
+ * number; *bytes is set to the sum of their sizes. */
 static uint64_t write_entries(struct bench *b, const struct row *row, uint64_t *bytes)
 {
 	const uint32_t n_entries = gpul_netqueue_about(b->queue)->shape.n_entries;
@@ -141,7 +140,7 @@ static gpul_status time_call(struct bench *b, gpul_status (*call)(struct bench *
 	return st ? st : timed_end(&b->timed, ms, err);
 }
 
-/* Run each in turn, without counting the first round, and compute the medians. */
+/* Time the netqueue, the copy kernel and cuMemcpyAsync in turn, and compute the medians; the first round does not count. */
 static gpul_status measure_row(struct bench *b, const struct row *row, const char *memory, gpul_error *err)
 {
 	double ms[3][RUNS + 1], rate[3];

@@ -1,10 +1,10 @@
-/* bench_ptx.c — the rate at which PTX is parsed and printed, and how the time grows with the size.
+/* bench_ptx.c — measures how fast PTX is parsed and printed, and how the time grows with the size of the text.
  *
  *     bench_ptx [--runs N] [FILE...]
  *
- * Without files it generates PTX like a compiler's: 4 MB and 40 MB of kernels of 200 instructions, and
- * one kernel of each size.  Best of N runs, in CPU time of the single thread, which other processes
- * hardly change. */
+ * Without files, it generates PTX similar to that of compilers: 4 MB and 40 MB, each once as many kernels of
+ * 200 instructions, and once as one kernel.  Prints the best of N runs, as CPU time of the only thread, which
+ * other processes hardly affect. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,7 +44,7 @@ static void append_head(struct text *t, unsigned kernel)
 	append_text(t, line);
 }
 
-/* Append one basic block of a loop, with the most frequent instructions of compilers. */
+/* Append one basic block of a loop, with the instructions that compilers generate most often. */
 static void append_block(struct text *t, unsigned kernel, unsigned block)
 {
 	char line[1024];
@@ -83,7 +83,7 @@ struct times {
 	double parse_ms, print_ms;
 };
 
-/* Parse and print once, and keep the lower of each time. */
+/* Parse and print once, and keep each time that is lower than the best so far. */
 static gpul_status run_once(const char *name, const struct text *t, struct times *best,
 			    gpul_error *err)
 {

@@ -1,9 +1,11 @@
-/* bench_rdma_protocol.c — the cost of the send path's state machine: two ends in one thread, without a fabric.
+/* bench_rdma_protocol.c — measures the CPU time of the send path's state machine: both ends of a connection in one thread,
+ * without a fabric.
  *
  *     bench_rdma_protocol [--runs N]
  *
- * The operations of one end become events of the other at once: slots are copied, data is not.  A message is two requests, a
- * receive and the send that fills it, each from its call to the test that reports its end.  The best of the runs. */
+ * Each operation of one end is immediately delivered to the other end as an event; clear-to-send slots are copied, data is
+ * not.  A message consists of two requests, a receive and the matching send, each from its call to the test that reports its
+ * completion.  Times are the best of the runs. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* bench_rdma_put.c — the rate of small puts through kernel, FIFO and proxy, compared with puts
- * that a CPU thread posts directly.
+/* bench_rdma_put.c — measures the rate of small puts that a kernel requests through FIFO and proxy, compared with puts that a
+ * CPU thread posts directly.
  *
  *     bench_rdma_put [--puts N] [--blocks N] [--bytes N] [--runs N] [--backend verbs|libfabric] [--provider NAME]
  *                    [--device NAME] [--driver auto|nvidia|soft] [--pin]
@@ -7,11 +7,11 @@
  *     direct   CPU thread: 64 puts ─ progress ─ test              ┐
  *     kernel   64 blocks ─ FIFO ─ proxy: 64 triggers ─ progress   ┴──> the same connection ──> a child process
  *
- * Each put writes 64 bytes and raises a step.  Both have the same batch and the same number of puts in flight.  The runs
- * alternate; the ratio is that of the medians.  Of the library, only installed headers are used.
+ * Each put writes 64 bytes and raises a step.  Both ways use the same batch size and have the same number of puts in flight.
+ * Runs of the two ways alternate; the ratio is that of the medians.  This program includes only headers that are installed.
  *
- * A GPU takes no CPU time.  The software GPU does: its threads, and the child, get the first CPU, and the thread that posts, or
- * the proxy, gets the others; with one CPU, or with a real GPU, all threads run anywhere. */
+ * A real GPU takes no CPU time, but the software driver's kernels do: its threads and the child run on the first CPU, and the
+ * posting thread, or the proxy, on the others.  With one CPU, or with a real GPU, no thread is pinned. */
 #include <errno.h>
 #include <getopt.h>
 #include <sched.h>
@@ -38,7 +38,7 @@ struct bench {
 	gpul_rdma_desc desc;
 	gpul_driver_choice driver;
 	bool pin;
-	cpu_set_t first_cpu, other_cpus;  /* for the software GPU */
+	cpu_set_t first_cpu, other_cpus;  /* used with the software driver */
 	const gpul_driver *drv;
 	gpul_context context;
 	CUlibrary library;
@@ -55,7 +55,7 @@ struct bench {
 	double direct_cpu_us, kernels_cpu_us;          /* CPU time of the posting thread for each put, in the last run */
 };
 
-/* ---- the target, in a child ------------------------------------------------------------------------------ */
+/* ---- the child process, into whose memory the puts go ---------------------------------------------------- */
 
 struct offers {
 	gpul_rdma_remote to, steps;
@@ -83,7 +83,7 @@ static gpul_status make_progress(gpul_rdma *r, gpul_rdma_conn *conn, int socket,
 	return st;
 }
 
-/* Offer memory, and let the parent put there. */
+/* Offer memory to the parent, and make progress while its puts write there. */
 static gpul_status serve_puts(const struct bench *b, int socket, gpul_error *err)
 {
 	const size_t data_bytes = b->blocks * b->bytes, step_bytes = b->blocks * sizeof(uint64_t);
@@ -164,7 +164,7 @@ static void divide_cpus(struct bench *b)
 		}
 }
 
-/* This thread, and those that it starts from now on, run on these CPUs. */
+/* Pin this thread, and those that it starts from now on, to these CPUs. */
 static void use_cpus(const struct bench *b, const cpu_set_t *cpus)
 {
 	if (CPU_COUNT(&b->first_cpu) && b->driver == GPUL_DRIVER_SOFT)
@@ -215,7 +215,7 @@ static gpul_status open_gpu(struct bench *b, gpul_error *err)
 	st = st ? st : gpul_fifo_create(b->drv, GPUL_MEM_AUTO, 0, &shape, &b->fifo, err);
 	st = st ? st : gpul_mem_create(b->drv, &desc, &b->source, err);
 	st = st ? st : gpul_mem_create(b->drv, &desc, &b->results, err);
-	st = st ? st : run_kernel(b, 0, err);  /* starts the threads of the software GPU */
+	st = st ? st : run_kernel(b, 0, err);  /* starts the software driver's threads */
 	use_cpus(b, &b->other_cpus);
 	return st;
 }
@@ -430,7 +430,7 @@ int main(int argc, char **argv)
 	}
 	if (run_all(&b, socket, &err))
 		fprintf(stderr, "bench_rdma_put: %s\n", err.text);
-	close(socket);  /* makes the target end and close its side */
+	close(socket);  /* makes the child close its end, and exit */
 	waitpid(target, &status, 0);
 	close_all(&b);
 	return err.status ? 1 : 0;

@@ -1,9 +1,9 @@
-/* bench_sum.c — the rate at which the sum kernels (cli/kernels/sum.cu) read memory, compared with the driver's copies.
+/* bench_sum.c — measures how fast the sum kernels (cli/kernels/sum.cu) read memory, compared with the driver's copies.
  *
  *     bench_sum [--driver auto|nvidia|soft] [--device N] [--bytes 1G] [--type f32] [--runs N]
  *
- * A rate is the number of bytes read, divided by the time between two events, of the median run.  For a copy within the
- * device, only the bytes read count.  Each sum of the GPU is compared with the CPU's. */
+ * A rate is the number of bytes read, divided by the time between two CUDA events, in the median run.  For a copy
+ * within the device, only the bytes read count.  Each sum that the GPU computes is compared with that of the CPU. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ struct bench {
 	gpul_mem *numa;                /* host-numa memory; NULL: not available */
 };
 
-/* An operation to measure: the function queues its work on b->timed.stream. */
+/* An operation to measure: the function enqueues it on b->timed.stream. */
 typedef gpul_status work(struct bench *b, CUdeviceptr at, gpul_error *err);
 
 static gpul_status queue_sum(struct bench *b, CUdeviceptr at, gpul_error *err)
@@ -94,7 +94,8 @@ static gpul_status measure_sum(struct bench *b, const char *name, CUdeviceptr at
 	return st;
 }
 
-/* Measure kernels that read host memory over the bus, and the sum of staged copies that gpuload mmap-sum uses. */
+/* Measure the sum of host memory in two ways: by kernels that read it over the bus, and by copies to staging buffers as
+ * in gpuload mmap-sum. */
 static gpul_status measure_host(struct bench *b, const char *kind, CUdeviceptr at, gpul_error *err)
 {
 	char name[64];

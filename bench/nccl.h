@@ -1,7 +1,7 @@
-/* nccl.h — NCCL as bench_nccl calls it: declarations, one rank, one operation, one measurement.
+/* nccl.h — declarations for the files of bench_nccl: NCCL's types and functions, a rank, an operation, a measurement.
  *
- * The declarations are written here, after NCCL's manual: the program builds without NCCL and opens libnccl.so.2 when it
- * runs. */
+ * NCCL's declarations are repeated here from its manual, so that the program builds without NCCL; it opens libnccl.so.2
+ * when it runs. */
 #ifndef GPULOAD_BENCH_NCCL_H
 #define GPULOAD_BENCH_NCCL_H
 
@@ -40,7 +40,7 @@ struct nccl {
 	const char *(*GetErrorString)(int);
 };
 
-/* Entry points for graphs, which the driver table does not have. */
+/* The driver's functions for CUDA graphs, which the driver table lacks. */
 #define GRAPH_CALLS(X)                                                                      \
 	X(cuStreamBeginCapture) X(cuStreamEndCapture) X(cuGraphInstantiateWithFlags)        \
 	X(cuGraphLaunch) X(cuGraphExecDestroy) X(cuGraphDestroy)
@@ -53,7 +53,7 @@ struct graph_calls {
 
 enum { NCCL_MAX_RANKS = 8 };
 
-/* Shared by the processes. */
+/* In memory that all ranks' processes share. */
 struct nccl_meeting {
 	_Atomic int arrived, generation;
 	nccl_id id;
@@ -82,7 +82,7 @@ struct nccl_rank {
 	float *host;  /* page-locked, of the largest size */
 };
 
-/* One call of an operation on buffers of `count` elements in the sense of NCCL. */
+/* One call of an operation; `count` is NCCL's argument of this name. */
 struct nccl_call {
 	const struct nccl_op *op;
 	size_t bytes, count;   /* bytes: what nccl-tests calls the size */
@@ -91,7 +91,7 @@ struct nccl_call {
 };
 
 struct nccl_op {
-	gpul_comm_call call;   /* its name and its properties (comm/calls.h) are those of NCCL's operation */
+	gpul_comm_call call;   /* gpuload's call with the same name and properties (comm/calls.h) as NCCL's */
 	int (*queue)(const struct nccl_rank *b, const struct nccl_call *c);
 	float (*expected)(const struct nccl_rank *b, const struct nccl_call *c, size_t i);
 };
@@ -101,17 +101,17 @@ gpul_status nccl_open_rank(struct nccl_rank *b, gpul_error *err);
 void nccl_close_rank(struct nccl_rank *b);
 gpul_status nccl_check(const struct nccl_rank *b, int result, const char *what, gpul_error *err);
 
-/* Wait until all ranks have called this.  The parent ends all ranks when one fails, so the wait
+/* Wait until all ranks have called this.  If a rank fails, the parent kills the others, so the wait
  * needs no time limit. */
 void nccl_meet(const struct nccl_rank *b);
 
 extern const struct nccl_op nccl_ops[];
 extern const size_t nccl_n_ops;
-/* The element i of the buffer that a rank sends: small integers, so that sums of 8 ranks are exact. */
+/* Returns element i of the buffer that a rank sends: a small integer, so that sums of 8 ranks are exact. */
 float nccl_value(int rank, size_t i);
 
-/* The number of warm-up calls, the same on all ranks: 50,000 small calls take a third of a
- * second or more, because the first milliseconds of a process are slower. */
+/* Make the warm-up calls, equally many on all ranks.  50,000 small calls take a third of a second
+ * or more; so many are needed because calls are slower when a process has just started. */
 gpul_status nccl_warm_up(const struct nccl_rank *b, gpul_error *err);
 
 /* Check one call, then time many: *us is the time of a call on the slowest rank, *n_wrong counts the elements of all ranks

@@ -41,7 +41,7 @@ static int queue_allgather(const struct nccl_rank *b, const struct nccl_call *c)
 	return b->nccl.AllGather((void *)c->send, (void *)c->recv, c->count, NCCL_FLOAT32, b->comm, b->stream);
 }
 
-/* In place a rank's part lies in the pattern of the whole buffer. */
+/* If the call is in place, each rank's part has the values of its position in the whole buffer. */
 static float expected_allgather(const struct nccl_rank *b, const struct nccl_call *c, size_t i)
 {
 	(void)b;

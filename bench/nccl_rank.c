@@ -27,7 +27,7 @@ gpul_status nccl_check(const struct nccl_rank *b, int result, const char *what, 
 		      : GPUL_OK;
 }
 
-/* The folder that the Python package nvidia-nccl unpacks to, or "". */
+/* Find the folder in which the Python package nvidia-nccl is installed; "": not found. */
 static void find_nccl_of_python(char *path, size_t path_bytes)
 {
 	FILE *f = popen("python3 -c \"import importlib.util as u; "

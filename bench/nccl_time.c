@@ -1,11 +1,11 @@
-/* nccl_time.c — check and time one operation of one size, on a stream or in a CUDA graph. */
+/* nccl_time.c — checks and times one operation of one size, on a stream or in a CUDA graph. */
 #include "bench/nccl.h"
 #include "cli/lib/bench/samples.h"
 #include "core/clock.h"
 
 enum { WARM_UPS = 5, GRAPH_NODES = 20, SMALL_BATCHES = 5 };
 
-/* Write the pattern of this rank to the send buffer (or to the buffer of both), and poison the result. */
+/* Write the pattern of this rank to the send buffer (in place: to the only buffer); out of place, fill the recv buffer with NaNs. */
 static gpul_status prepare_data(const struct nccl_rank *b, const struct nccl_call *c, gpul_error *err)
 {
 	size_t n = c->bytes / sizeof(float);
@@ -46,7 +46,7 @@ static gpul_status call_graph(const struct nccl_rank *b, CUresult result, const 
 	return gpul_cu_status(b->drv, err, result, what);
 }
 
-/* Queue n calls, or launch the graph so often that it makes n calls, and wait for them. */
+/* Enqueue n calls, or launch the graph as often as needed for n calls, and wait for them. */
 static gpul_status time_batch(const struct nccl_rank *b, const struct nccl_call *c, CUgraphExec graph, int n, double *us,
 			      gpul_error *err)
 {
@@ -64,7 +64,7 @@ static gpul_status time_batch(const struct nccl_rank *b, const struct nccl_call 
 	return st;
 }
 
-/* The median of the batches: 5 of 100 calls for a small size, one of 20 calls for a large one. */
+/* Measure the median time of the batches: 5 batches of 100 calls for small sizes, one of 20 calls for large ones. */
 static gpul_status time_batches(const struct nccl_rank *b, const struct nccl_call *c, CUgraphExec graph, double *us,
 				gpul_error *err)
 {
@@ -110,7 +110,7 @@ static gpul_status time_graph(const struct nccl_rank *b, const struct nccl_call 
 	return st;
 }
 
-/* The time of the slowest rank, and the wrong elements of all ranks. */
+/* Find the time of the slowest rank, and sum up the wrong elements of all ranks. */
 static void join_results(const struct nccl_rank *b, double *us, size_t *n_wrong)
 {
 	struct nccl_meeting *m = b->request->meeting;

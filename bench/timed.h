@@ -7,7 +7,7 @@
 #include "loader/loader.h"
 
 double now_ms(void);
-/* The CPU time of all threads together, which other processes hardly change. */
+/* The CPU time of all threads of this process, which other processes hardly affect. */
 double cpu_ms(void);
 
 /* Keep the lower of two times; *least 0: there is none yet. */
@@ -25,13 +25,13 @@ struct timed {
 
 /* Create a non-blocking stream and two events.  Call timed_close() even after a failure. */
 gpul_status timed_open(struct timed *t, const gpul_driver *drv, gpul_error *err);
-void timed_close(struct timed *t);  /* accepts a zeroed struct */
+void timed_close(struct timed *t);  /* accepts a struct of zeros */
 
-/* Call before and after work is queued on the stream.  timed_end() waits for it, and sets its time in milliseconds. */
+/* Call these before and after work is enqueued on the stream.  timed_end() waits for the work, and sets *ms to its time. */
 gpul_status timed_begin(struct timed *t, gpul_error *err);
 gpul_status timed_end(struct timed *t, double *ms, gpul_error *err);
 
-/* Load the PTX text that write_kernels() writes after the head (.version, .target). */
+/* Load PTX: `head` (.version, .target), then the text that write_kernels() writes. */
 gpul_status timed_load_ptx(const gpul_driver *drv, const char *head, void (*write_kernels)(FILE *), gpul_module **out,
 			   gpul_error *err);
 

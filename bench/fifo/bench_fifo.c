@@ -1,15 +1,15 @@
-/* bench_fifo.c — the cost of the CPU's end of the proxy FIFO: nanoseconds for each trigger for poll, trivial handler, release.
+/* bench_fifo.c — measures the CPU's end of the proxy FIFO: the time to poll, handle (trivially) and release a trigger, in ns.
  *
  *     bench_fifo [--runs N] [--batch N] [--producers N]
  *
- * For each shape of the FIFO, the best of the runs:
- *     full    all slots were filled before the measurement: reading triggers only
- *     runs    as full, with gpul_fifo_poll_run(), which does not copy, and a release for each run of slots
- *     fed     other threads fill the slots as kernels do, each its share of the lanes
- *     one     one trigger in one random lane, all other lanes empty: polls all lanes
+ * A row for each shape (slots and lanes) of the FIFO; a column has the best of the runs:
+ *     full    all slots are filled before the measurement, so only the reading of triggers is timed
+ *     runs    like "full", but gpul_fifo_poll_run() reads the triggers without a copy; a release for each run of slots
+ *     fed     other threads fill the slots as kernels do; each thread fills a part of the lanes
+ *     one     one trigger in a random lane, all other lanes empty, so that all lanes are polled
  *     empty   a poll that finds no trigger
- *     reading only the loads of the filled slots, for comparison
- * The FIFO is in ordinary memory.  A GPU's writes arrive through another cache than a core's writes, so "fed" only
+ *     reading for comparison, only the loads that read the filled slots
+ * The FIFO is in ordinary memory.  Writes of a GPU do not pass through the same caches as those of a CPU core, so "fed" only
  * approximates `gpuload fifo bench`. */
 #include <getopt.h>
 #include <pthread.h>
@@ -76,7 +76,7 @@ static void fill_slots(struct bench *b, gpul_fifo_shape shape)
 			;
 }
 
-/* The fastest round, which other processes hardly change. */
+/* The fastest round: other processes hardly affect its time. */
 struct best {
 	double ns;
 	uint64_t start;

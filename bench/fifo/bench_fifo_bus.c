@@ -1,11 +1,12 @@
-/* bench_fifo_bus.c — the limits of the bus for a queue from GPU to CPU: the rates of stores, fences and polls alone.
+/* bench_fifo_bus.c — measures how fast a GPU can store to, poll and fence host memory: the limits of any queue to a CPU.
  *
  *     bench_fifo_bus [--driver auto|nvidia|soft] [--rounds 2000]
  *
- * Blocks of one thread repeat a round: store 16 bytes to the thread's own lines in host memory, execute a fence, or poll a
- * line there.  No thread waits for another thread or a CPU, so a queue that needs a fence or a poll for each trigger cannot
- * be faster.  Each figure is the time of a round in nanoseconds, the median of five; the figure in brackets is the number
- * of rounds of all threads together, in millions a second. */
+ * Each thread is a block of its own, and repeats a round, depending on the row: store 16 bytes to its own lines in host
+ * memory, execute a fence, poll a line there, or several of these.  No thread waits for another thread or for a CPU, so a
+ * queue that needs a fence or a poll for each trigger cannot be faster than this.  Each figure is the time of a round in
+ * nanoseconds, the median of five; the figure in brackets is the number of rounds of all threads together, in millions a
+ * second. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,7 +71,7 @@ static void write_kernels(FILE *to)
 		write_kernel(to, rows[r].name, rows[r].what);
 }
 
-/* The median time of a launch in milliseconds. */
+/* Measure the median time of a launch with n threads, in milliseconds. */
 static gpul_status median_ms(struct bench *b, const gpul_kernel *kernel, unsigned n, double *out, gpul_error *err)
 {
 	const gpul_launch_config config = { .grid = { n, 1, 1 }, .block = { 1, 1, 1 }, .stream = b->timed.stream };

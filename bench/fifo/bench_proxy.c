@@ -1,15 +1,15 @@
-/* bench_proxy.c — the time that the proxy thread adds to the FIFO's CPU end, its cost when idle, and the latency that its
- * sleep adds to a trigger.
+/* bench_proxy.c — measures the time that the proxy thread adds to the polling of a FIFO, its cost when idle, and the
+ * latency due to its sleep.
  *
  *     bench_proxy [--runs N] [--idle-ms N]
  *
  * First table: nanoseconds for each trigger, best of the runs.  All slots are filled before the measurement, and the
  * handler sums one word.  "bare" is a loop of poll, the same sum, and release; the other columns use the proxy thread, with
- * triggers of one kind, and with two kinds that alternate after 16, 4 and 1 triggers.
+ * triggers of one kind, and of two kinds that alternate every 16, 4 or 1 triggers.
  *
- * Second table: the CPU time of an idle thread; then the time from a push to the handler, for triggers at random intervals
- * around the given pace.  A CPU thread pushes, so the time of the bus is not included.  The pusher runs on the first
- * available CPU, the proxy on the last. */
+ * Second table: the CPU time of an idle proxy; then the time from a push until the handler is called, for triggers at
+ * random intervals whose mean is given.  A CPU thread pushes, so the time on the bus is not included.  The pusher runs on
+ * the first available CPU, the proxy on the last. */
 #include <getopt.h>
 #include <pthread.h>
 #include <sched.h>
@@ -113,7 +113,7 @@ static gpul_status wait_at_gate(void *context, gpul_fifo *fifo, const gpul_fifo_
 	return GPUL_OK;
 }
 
-/* Fill all slots; the kinds 0 and 1 alternate after `run` triggers. */
+/* Fill all slots with triggers whose kind alternates between 0 and 1 every `run` triggers. */
 static void fill_slots(struct bench *b, gpul_fifo_shape shape, unsigned run)
 {
 	b->n = 0;
@@ -157,7 +157,7 @@ static void run_bare_once(struct bench *b, gpul_fifo_shape shape, unsigned batch
 	}
 }
 
-/* Measure the best time for one trigger.  run: the kind changes after this many triggers; 0: the bare loop. */
+/* Measure the time for one trigger, the best of the runs.  run: the kind changes after so many triggers; 0: a bare loop without proxy. */
 static gpul_status best_ns(struct bench *b, gpul_fifo_shape shape, unsigned batch, unsigned run, double *ns, gpul_error *err)
 {
 	gpul_status st = open_fifo(b, shape, err);

@@ -1,6 +1,6 @@
 /* kernels.cu — the kernels of bench_soft. */
 
-/* Only fused multiply-add instructions: the best case of the interpreter's arithmetic. */
+/* Executes only fused multiply-add instructions: the interpreter's best case for arithmetic. */
 extern "C" __global__ void fmaloop(float *x, int rounds)
 {
 	int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -11,7 +11,7 @@ extern "C" __global__ void fmaloop(float *x, int rounds)
 	x[i] = v;
 }
 
-/* The lanes of a warp leave the loop at different iterations, so they diverge. */
+/* The lanes of a warp leave the loop after different numbers of iterations, so they diverge. */
 extern "C" __global__ void mandel(int *out, int width, int height, int limit)
 {
 	int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
@@ -29,7 +29,8 @@ extern "C" __global__ void mandel(int *out, int width, int height, int limit)
 	out[y * width + x] = k;
 }
 
-/* Computes all pairs, with the positions of a tile in shared memory.  n must be a multiple of the block size. */
+/* Computes the forces between all pairs of bodies; shared memory holds the positions of one tile of bodies.  n must be
+ * a multiple of the block size. */
 extern "C" __global__ void nbody(const float4 *position, float4 *acceleration, int n)
 {
 	__shared__ float4 tile[256];

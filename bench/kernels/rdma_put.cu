@@ -1,4 +1,4 @@
-/* rdma_put.cu — the kernel of bench_rdma_put: each block, one thread, pushes puts of its own part of the region. */
+/* rdma_put.cu — the kernel of bench_rdma_put: each block has one thread, which pushes puts of the block's part of the region. */
 #include "rdma/put/put_device.cuh"
 
 typedef unsigned long long u64;

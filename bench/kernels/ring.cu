@@ -1,10 +1,9 @@
-/* ring.cu — the kernels of bench_ring: each block passes a token around a ring of ranks, and waits for it like a kernel of a
- * communication library.  In three kernels, which differ in how they poll, the first thread polls and the others wait at the
- * barrier; in ring_ll every thread polls. */
+/* ring.cu — the kernels of bench_ring: each block passes a token around a ring of ranks, and waits for it as the kernels of
+ * a communication library do.  In ring_ll every thread polls; in the three other kernels, which differ in how they poll, the
+ * first thread polls and the others wait at the barrier. */
 typedef unsigned long long u64;
 
-enum { WORDS = 16, POLLS_PER_CHECK = 1000 };    /* each flag has a line of 128 bytes; polls between two reads
-						 * of the abort word */
+enum { WORDS = 16, POLLS_PER_CHECK = 1000 };    /* WORDS: a flag's line of 128 bytes; POLLS_PER_CHECK: polls per read of the abort word */
 
 static __device__ u64 load_acquire(const u64 *p)
 {
@@ -57,7 +56,7 @@ extern "C" __global__ void ring_bare(u64 *flags, unsigned rank, unsigned n, unsi
 	});
 }
 
-/* NCCL's way: read the abort word at intervals. */
+/* As NCCL does: also read the abort word at intervals. */
 extern "C" __global__ void ring_abort(u64 *flags, unsigned rank, unsigned n, unsigned steps)
 {
 	const u64 *abort = flags + gridDim.x * n * WORDS;
@@ -69,7 +68,7 @@ extern "C" __global__ void ring_abort(u64 *flags, unsigned rank, unsigned n, uns
 	});
 }
 
-/* A time-out: read the clock at intervals. */
+/* With a time-out: also read the clock at intervals. */
 extern "C" __global__ void ring_timed(u64 *flags, unsigned rank, unsigned n, unsigned steps)
 {
 	pass_token(flags, rank, n, steps, [](const u64 *flag, u64 awaited) {
@@ -81,7 +80,7 @@ extern "C" __global__ void ring_timed(u64 *flags, unsigned rank, unsigned n, uns
 	});
 }
 
-/* NCCL's protocol LL: each thread polls the 16 bytes that it is sent, 8 bytes of data and two flags. */
+/* NCCL's protocol LL: each thread polls the 16 bytes that are sent to it, 8 bytes of data and two flags. */
 extern "C" __global__ void ring_ll(u64 *flags, unsigned rank, unsigned n, unsigned steps)
 {
 	uint4 *lines = (uint4 *)(flags + (gridDim.x * n + 1) * WORDS);

@@ -1,12 +1,12 @@
-/* bench_memory.c — the cost of memory that GPUs, CPUs and processes share, compared with the driver's
- * bare calls.
+/* bench_memory.c — measures operations on memory that GPUs, CPUs and processes share, and compares
+ * them with the driver's bare calls.
  *
  *     bench_memory [--driver auto|nvidia|soft] [--bytes 64M] [--big 1G] [--runs N] [--json]
  *                  [--only alloc|attach|gpu|cpu]
  *
- * gpuload's functions and the bare calls alternate, so that other load on the machine affects both.  A
- * ratio is the median of the pairs' ratios.  On the software driver the kernels read 16 MiB unless
- * --big gives another size. */
+ * gpuload's functions and the bare calls alternate, so that other load on the machine affects both.
+ * Each pair of measurements has a ratio; the table shows the median of these ratios.  On the software
+ * driver the kernels read 16 MiB unless --big gives another size. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -21,13 +21,13 @@ struct memory_bench {
 /* ---- memory_rows.c ----------------------------------------------------------------------- */
 
 /* Print one row of the table: the median and the 99th percentile of n samples, in unit.  If bare is
- * not NULL, it contains n samples of the driver's bare calls, measured alternately, and the row also
- * has their median and the median of the ratios.  Sorts both arrays. */
+ * not NULL, it contains n samples of the driver's bare calls, measured alternately with ours; the
+ * row then also shows their median and the median of the ratios.  Sorts both arrays. */
 void memory_row(const char *what, const char *unit, double *ours, double *bare, int n);
 /* Print a row for a measurement that this machine does not support. */
 void memory_row_skipped(const char *what, const char *why);
 void memory_rows_begin(const struct memory_bench *b);
-/* Print all rows as JSON, one object for each line. */
+/* Print all rows as JSON, one object on each line. */
 void memory_rows_json(const struct memory_bench *b);
 
 static inline double memory_us(uint64_t since_ns)
@@ -43,7 +43,7 @@ struct bare {
 	size_t bytes;
 };
 
-/* Create or import host-numa memory (node 0) or device memory, and map it for device 0. */
+/* Create (or import) host-numa memory on node 0, or device memory, and map it for device 0. */
 gpul_status bare_create(const gpul_driver *drv, gpul_mem_kind kind, size_t bytes, struct bare *out,
 			gpul_error *err);
 gpul_status bare_import(const gpul_driver *drv, gpul_mem_kind kind, size_t bytes, int fd, struct bare *out,

@@ -1,4 +1,4 @@
-/* memory_attach.c — the time from connect() to a usable pointer in another process.
+/* memory_attach.c — measures the time from connect() until another process has a usable pointer to the owner's memory.
  *
  *     owner, forked before a driver is opened          this process
  *     exports and offers two allocations          <──  gpul_ipc_attach, close; 200 times each
@@ -25,7 +25,7 @@ static const gpul_mem_kind kinds[N_KINDS] = { GPUL_MEM_DEVICE, GPUL_MEM_HOST_NUM
 struct memory_owner {
 	pid_t pid;
 	int socket;      /* the owner exits when this process closes the socket */
-	char folder[64]; /* contains the two sockets; NAME is a path in it */
+	char folder[64]; /* contains the sockets on which the owner offers its memory */
 };
 
 /* The message that the owner sends when it is ready, with both descriptors. */
@@ -184,7 +184,7 @@ static gpul_status receive_ready(const struct memory_owner *o, struct ready *r, 
 	return GPUL_OK;
 }
 
-/* A driver table that measures the time of each call.  The CPU's part of an attach is its time without these calls. */
+/* A driver table that measures the time of each call.  "The CPU's part" of an attach is the rest of its time. */
 static const gpul_driver *inner;
 static uint64_t inner_ns;
 

@@ -117,8 +117,8 @@ static gpul_status time_bare(const struct memory_bench *b, gpul_mem_kind kind, s
 typedef gpul_status timed(const struct memory_bench *b, gpul_mem_kind kind, struct times *t,
 			  int i, gpul_error *err);
 
-/* Time gpuload and the bare calls alternately, each first in half of the pairs.  The first pair is a
- * warm-up. */
+/* Time gpuload's function and the bare calls alternately; each goes first in half of the pairs.  The
+ * first pair is a warm-up. */
 static gpul_status time_alternately(const struct memory_bench *b, gpul_mem_kind kind, timed *ours,
 			   timed *bare, struct times *t, gpul_error *err)
 {
@@ -134,7 +134,7 @@ static gpul_status time_alternately(const struct memory_bench *b, gpul_mem_kind 
 	return st;
 }
 
-/* The memory to import; fd: a new descriptor of it for each import. */
+/* The memory that is imported; fd: its descriptor, a new one for each import. */
 static struct {
 	gpul_mem *m;
 	int fd;

@@ -15,7 +15,7 @@
 #include "memalloc/numa.h"
 #include "memalloc/regcache.h"
 
-/* ---- the register cache ------------------------------------------------------------------ */
+/* ---- the registration cache -------------------------------------------------------------- */
 
 enum { REGIONS = 1000, REGION_BYTES = 16384, HITS = 100000, APART = 2 * REGION_BYTES };
 
@@ -35,7 +35,7 @@ static void *region_at(unsigned i)
 	return (void *)((uintptr_t)1 << 32 | (uintptr_t)(i % REGIONS) * APART);
 }
 
-/* The time in nanoseconds of one get and put of a random region. */
+/* Measure a get and put of a random region, in nanoseconds. */
 static double time_hits(gpul_regcache *c)
 {
 	const gpul_region *r = NULL;

@@ -12,14 +12,14 @@
 #include "cli/sum/cli_sum.h"
 #include "loader/loader.h"
 
-/* ---- the flag ---------------------------------------------------------------------------- */
+/* ---- round trips of a word --------------------------------------------------------------- */
 
 enum { ROUND_TRIPS = 10000, ANSWER_AT = 256 };
 
 /* clang-format off */  /* PTX, one statement on each line */
-/* One thread of each warp polls a word until it changes.  The first thread that claims the new number
- * copies it to the answer word.  The kernel ends after the last number.  A load takes a microsecond over
- * PCIe, and a warp has one load in flight, so several warps poll more often. */
+/* One thread of each warp polls a word until it changes.  The first of them that claims the new number
+ * (in shared memory) stores it to the answer word.  The kernel ends after the last number.  A load takes
+ * a microsecond over PCIe, and a warp has one load in flight, so several warps poll more often. */
 #define PONG(name, load, fence, store) \
 	".visible .entry " name "(.param .u64 at, .param .u64 last)\n{\n" \
 	"	.reg .u64 %a, %l, %v, %seen, %old;\n	.reg .pred %p;\n	.reg .u32 %t;\n" \
@@ -41,8 +41,9 @@ static const char pong[] = ".version 6.0\n.target sm_70\n.address_size 64\n"
 	PONG("fenced", "relaxed", "	fence.acq_rel.sys;\n", "relaxed");
 /* clang-format on */
 
-/* Relaxed: only the word is transferred.  The other variants also order earlier writes in both
- * directions; one fence between load and store orders both. */
+/* Relaxed: only the word itself is transferred.  The other variants also make earlier writes of
+ * each side visible to the other, by acquire and release, or by one fence between load and
+ * store. */
 static const struct variant {
 	const char *kernel, *what;
 	unsigned warps;
@@ -127,7 +128,7 @@ static gpul_status measure_flag(const struct memory_bench *b, gpul_error *err)
 struct rates {
 	const struct memory_bench *b;
 	struct timed timed;
-	CUdeviceptr copy; /* of the same size as the memory that is read */
+	CUdeviceptr copy; /* destination of copies; as large as the memory that is read */
 	struct sum_gpu *sum;
 	double gbs[2][MEMORY_MAX_SAMPLES]; /* kernel, copy */
 };
@@ -165,7 +166,7 @@ static gpul_status measure_rate(struct rates *r, const char *what, CUdeviceptr a
 	return st;
 }
 
-/* Create memory on the owner's device, or on its NUMA node; device 0 reads it. */
+/* Create memory on the device of `owner`, or on its NUMA node; device 0 will read it. */
 static gpul_status create_memory(struct rates *r, gpul_mem_kind kind, const gpul_context *owner,
 			gpul_mem **out, gpul_error *err)
 {

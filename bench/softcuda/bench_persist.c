@@ -1,10 +1,10 @@
-/* bench_persist.c — the rate at which a persistent kernel pushes messages to a CPU thread and
- * receives acknowledgements.
+/* bench_persist.c — measures how fast a persistent kernel pushes messages to a CPU thread and receives
+ * acknowledgements.
  *
  *     bench_persist [--pushes N]
  *
- * Runs the kernel of tests/corpus/persist.cu with 1, 4 and 16 blocks: on all CPUs, then with the kernel and
- * the CPU thread on one CPU. */
+ * Runs the kernel of tests/corpus/persist.cu with 1, 4 and 16 blocks: first on all CPUs, then with both the
+ * kernel and the CPU thread on the same CPU. */
 #include <getopt.h>
 #include <sched.h>
 #include <stdatomic.h>

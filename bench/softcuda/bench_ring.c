@@ -1,9 +1,9 @@
-/* bench_ring.c — the time of a hop in a ring of processes, each with a persistent kernel that polls: more kernels than CPUs.
+/* bench_ring.c — measures a hop in a ring of processes whose persistent kernels poll, when there are more kernels than CPUs.
  *
  *     bench_ring [--ranks N] [--steps N] [--only KERNEL]
  *
- * Each process runs a kernel of 2 blocks.  A block waits for the token of its predecessor in shared memory and passes it on.  A
- * hop is the time of one of `ranks * steps` passes. */
+ * Each process runs a kernel of 2 blocks.  A block waits for the token of its predecessor in shared memory and passes it on.
+ * The token is passed `ranks * steps` times; the time of a hop is the mean time of a pass. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,12 +1,12 @@
-/* bench_soft.c — the time that the interpreter takes for one instruction of one thread.
+/* bench_soft.c — measures how long the interpreter takes for one instruction of one thread.
  *
  *     bench_soft [--runs N] [--only KERNEL] [--tool NAME[:OPTIONS]]
  *
- * Each kernel runs with one worker, and with one worker for each CPU.  "ns" is the wall-clock time of the fastest
- * run divided by the thread-instructions: one for each active lane of each executed instruction.
+ * Each kernel runs with one worker, and with one worker for each CPU.  "ns" is the wall-clock time of the fastest run,
+ * divided by the number of thread-instructions: an instruction counts once for each active lane.
  *
- * With --tool each kernel runs without and with a tool of softcuda/tools, in turn; the table has the CPU time of the fastest
- * run of each, and at the end the geometric mean of their ratios. */
+ * With --tool each kernel runs without and with a tool of softcuda/tools, in turn; the table shows the CPU time of the
+ * fastest run without and with it; the last line is the geometric mean of their ratios. */
 #include <getopt.h>
 #include <math.h>
 #include <stdio.h>
@@ -197,7 +197,7 @@ static _Bool measure_job(const struct job *j, unsigned n_workers, int runs)
 
 /* ---- the cost of a tool ------------------------------------------------------------------------------------------ */
 
-/* Run the kernel once, and return its CPU time in ms; -1: it failed. */
+/* Run the kernel once.  Returns its CPU time in ms; -1: it failed. */
 static double run_once(struct session *s, const struct job *j)
 {
 	const double cpu = cpu_ms();
@@ -206,7 +206,7 @@ static double run_once(struct session *s, const struct job *j)
 	return s->err.status ? -1 : cpu_ms() - cpu;
 }
 
-/* Add the logarithm of the ratio to *sum. */
+/* Time a kernel without and with the tool, and print a row.  The logarithm of the ratio is added to *sum. */
 static _Bool measure_tool(const struct job *j, unsigned n_workers, int runs, double *sum)
 {
 	struct session s[2];

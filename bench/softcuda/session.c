@@ -43,7 +43,7 @@ _Bool session_open(struct session *s, const char *ptx_path, const char *kernel,
 	return !gpul_exec_memory_create(&memory, &s->err) && open_in(s, memory, ptx_path, kernel, n_workers);
 }
 
-/* The table of the sessions that tools watch: a tool exists once, and as long as the process. */
+/* The memory table of all sessions that tools watch: it is shared, because a tool exists once and for the whole life of the process. */
 static gpul_exec_memory *watched;
 
 gpul_status session_start_tools(const char *tools, gpul_error *err)

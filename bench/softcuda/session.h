@@ -34,10 +34,10 @@ gpul_status session_start_tools(const char *tools, gpul_error *err);
 _Bool session_open_watched(struct session *s, const char *ptx_path, const char *kernel, unsigned n_workers);
 void session_close(struct session *s);
 
-/* Append one parameter with the alignment of the ABI. */
+/* Append one kernel parameter, with the size and alignment that the ABI requires. */
 void session_param(struct session *s, const void *value, uint32_t bytes, uint32_t align);
 void session_param_i32(struct session *s, int32_t v);
-/* Allocate a zeroed buffer; the first function also appends its address as a parameter. */
+/* Allocate a buffer of zeros; the first function also appends its address as a parameter. */
 void *session_param_buffer(struct session *s, size_t bytes);
 void *session_buffer(struct session *s, size_t bytes);
 
@@ -45,7 +45,7 @@ struct session_shape {
 	uint32_t grid[3], block[3];
 };
 gpul_exec_launch *session_start(struct session *s, const struct session_shape *shape);
-/* Launch, wait, and return the number of thread-instructions executed; on a fault 0, with s->err set. */
+/* Launch, wait, and return the number of thread-instructions executed; 0 if the kernel faults, with s->err set. */
 uint64_t session_finish(struct session *s, gpul_exec_launch *l);
 
 #endif
