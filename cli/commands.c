@@ -27,7 +27,7 @@ cli_table cli_commands = {
 	NULL,
 };
 
-/* Find the row called name; n_prefix bytes of the row names ("fifo ") are skipped, and `of` is that prefix in messages. */
+/* Find the row called name.  The first n_prefix bytes of the row names ("fifo ") are skipped; `of` is this prefix for messages. */
 static const struct cli_cmd *find_row(const struct cli_cmd *const *rows, size_t n_prefix, const char *name,
 				      const char *of, gpul_error *err)
 {
@@ -65,7 +65,7 @@ const struct cli_cmd *cli_find_verb(const struct cli_cmd *cmd, const char *verb,
 enum { HELP_MAN, HELP_NAMES };
 static const struct cli_opt help_opts[] = {
 	[HELP_MAN] = { "man", NULL, "print the manual page, of gpuload or of COMMAND (roff)", NULL },
-	[HELP_NAMES] = { "names", NULL, "print the names of the commands, one in a line", NULL },
+	[HELP_NAMES] = { "names", NULL, "print the names of the commands, one per line", NULL },
 	{ 0 },
 };
 

@@ -7,9 +7,9 @@
 extern cli_table cli_commands;
 extern const struct cli_cmd cli_version;
 
-/** The command with this name; NULL: not found, and *err suggests a similar name. */
+/** Find the command with this name; NULL: not found, and *err suggests a similar name. */
 const struct cli_cmd *cli_find(const char *name, gpul_error *err);
-/** The verb (subcommand) of cmd, such as "bench" of "fifo"; NULL: not found, and *err suggests a similar name. */
+/** Find a verb (subcommand) of cmd, such as "bench" of "fifo"; NULL: not found, and *err suggests a similar name. */
 const struct cli_cmd *cli_find_verb(const struct cli_cmd *cmd, const char *verb, gpul_error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* comm_bench.c — the collectives of gpuload comm: the launcher, or a rank that measures and prints. */
+/* comm_bench.c — runs a collective of gpuload comm: as the launcher, or as a rank that measures and prints. */
 #include "cli/comm/comm_bench.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 
 /* ---- the request ------------------------------------------------------------------------------------------- */
 
-/* Defaults that depend on the driver: with interpreted kernels, a call takes milliseconds. */
+/* Set the defaults that depend on the driver: a call of interpreted kernels takes milliseconds. */
 static void choose_defaults(struct comm_request *q, bool interprets)
 {
 	if (q->iterations < 0)
@@ -72,7 +72,7 @@ static gpul_status measure(struct comm_rank *r, struct comm_result *result, gpul
 	return st || result->rank ? st : print_end(result, err);
 }
 
-/* Fill in the properties of the job and the driver. */
+/* Fill in what is known about the job, the ranks and the driver. */
 static void describe(const struct comm_rank *r, const struct comm_request *q, struct comm_result *result)
 {
 	*result = (struct comm_result){ .q = *q, .rank = r->job.rank, .n_ranks = r->job.size, .interprets = r->drv->interprets };

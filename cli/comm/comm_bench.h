@@ -8,7 +8,7 @@
  *        │
  *     comm_result on rank 0 ──> comm_text.c (rows as they are measured), comm_json.c, comm_svg.c
  *
- * The ranks exchange their times through a gpul_boot of their own, not through the collectives that they measure. */
+ * The ranks exchange their times through a separate gpul_boot, not through the collectives that they measure. */
 #ifndef GPULOAD_CLI_COMM_COMM_BENCH_H
 #define GPULOAD_CLI_COMM_COMM_BENCH_H
 
@@ -26,7 +26,7 @@
 #include "comm/plan.h"
 #include "rdma/rdma.h"
 
-/* The verbs: cli_comm_allreduce ... */
+/* The commands of the collectives: cli_comm_allreduce ... */
 #define GPUL_COMM_CALL(id, name, ...) extern const struct cli_cmd cli_comm_##name;
 #include "comm/calls.def"
 
@@ -34,7 +34,7 @@ enum { COMM_MOST_ROWS = 64, COMM_MOST_DEVICES = 32, COMM_MOST_ITERATIONS = 10000
 
 /* ---- the command line (comm_request.c) -------------------------------------------------------------------- */
 
-/* The options for where the ranks run; gpuload comm tune has them, too. */
+/* The options that determine where the ranks run; gpuload comm tune has them, too. */
 struct comm_place {
 	int n_ranks;                  /* -n, or the sum of the hosts; 0: not given */
 	gpul_comm_hosts hosts;        /* --hosts; n 0: not given */
@@ -51,16 +51,16 @@ struct comm_place {
 struct comm_request {
 	struct comm_place place;
 	gpul_comm_call call;
-	size_t min_bytes, max_bytes, factor;  /* max_bytes 0: chosen by the driver */
+	size_t min_bytes, max_bytes, factor;  /* max_bytes 0: default of the driver */
 	gpul_comm_dtype dtype;
 	gpul_comm_op op;
 	int root;
 	gpul_comm_algo algo;
 	gpul_comm_proto proto;
 	unsigned n_blocks;
-	size_t window;                /* as net_window of gpul_comm_options */
+	size_t window;                /* like net_window of gpul_comm_options */
 	const char *table;            /* borrowed; NULL: not given */
-	int iterations, warmups;      /* -1: chosen by the driver */
+	int iterations, warmups;      /* -1: default of the driver */
 	bool out_of_place, in_place;
 	bool ungrouped;               /* sends and receives without groups */
 	bool graph, no_register, check, json, explain, force;
@@ -68,7 +68,7 @@ struct comm_request {
 	const char *plot, *trace;     /* files; NULL: none; borrowed */
 };
 
-/* The rows of the options that gpuload comm tune has, too; each option table starts with them. */
+/* Indices of the options that gpuload comm tune has, too; each option table starts with them. */
 enum { COMM_OPT_N, COMM_OPT_HOSTS, COMM_OPT_AGENT, COMM_OPT_DEVICES, COMM_OPT_TRANSPORT, COMM_OPT_TIMEOUT, COMM_OPT_PER_HOST, COMM_OPT_BACKEND,
        COMM_OPT_PROVIDER, COMM_OPT_NIC, COMM_OPT_QPS, COMM_OPT_GPU_DIRECT, COMM_OPT_DRIVER, COMM_N_PLACE_OPTS };
 /* clang-format off */
@@ -82,11 +82,11 @@ enum { COMM_OPT_N, COMM_OPT_HOSTS, COMM_OPT_AGENT, COMM_OPT_DEVICES, COMM_OPT_TR
 	[COMM_OPT_TRANSPORT] = { "transport", "NAME", \
 		"between ranks: auto (default), device or host memory, or net, the network", "auto device host net" }, \
 	[COMM_OPT_TIMEOUT] = { "timeout", "SECONDS", "limit of each wait for another rank (default: 60; 0: none)", NULL }, \
-	[COMM_OPT_PER_HOST] = { "ranks-per-host", "N", "as if each N ranks were a host, for tree and twolevel (default: as started)", NULL }, \
+	[COMM_OPT_PER_HOST] = { "ranks-per-host", "N", "each N ranks count as a host, for tree and twolevel (default: as started)", NULL }, \
 	[COMM_OPT_BACKEND] = { "backend", "NAME", \
 		"of the network: auto (default: verbs if there is a usable NIC), verbs or libfabric", "auto verbs libfabric" }, \
 	[COMM_OPT_PROVIDER] = { "provider", "NAME", "libfabric's provider: tcp, shm, verbs, efa ... (selects libfabric)", NULL }, \
-	[COMM_OPT_NIC] = { "nic", "NAME,...", "NIC, such as mlx5_0, or domain; several share the blocks (default: one is chosen)", NULL }, \
+	[COMM_OPT_NIC] = { "nic", "NAME,...", "NIC, such as mlx5_0, or domain; several divide the blocks (default: one is chosen)", NULL }, \
 	[COMM_OPT_QPS] = { "qps", "N", "queue pairs of each connection, 1 to 16 (default: 1)", NULL }, \
 	[COMM_OPT_GPU_DIRECT] = { "gpu-direct", "WHEN", \
 		"the NIC accesses GPU memory: auto (default: if it can), yes, or no, by way of host memory", "auto yes no" }, \
@@ -135,30 +135,28 @@ gpul_status comm_parse_int(const char *option, const char *text, int least, int 
  * @file     value of --hostfile; NULL: not given
  * @n_ranks  -n, 0: not given; set to the sum of the ranks
  * @out      n 0: neither was given
- * Errors  GPUL_EINVAL as gpul_comm_hosts_parse(), or -n is another number; GPUL_ESYS the file */
+ * Errors  GPUL_EINVAL as gpul_comm_hosts_parse(), or -n is another number of ranks; GPUL_ESYS the file cannot be read */
 gpul_status comm_parse_hosts(const char *list, const char *file, int *n_ranks, gpul_comm_hosts *out, gpul_error *err);
 
 /* ---- one call ------------------------------------------------------------------------------------------------ */
 
-/* The buffers of one call; nccl-tests defines the sizes. */
+/* The buffers of one call, with sizes as in nccl-tests. */
 struct comm_shape {
 	gpul_comm_call call;
-	size_t count;                 /* argument of the collective */
-	size_t bytes;                 /* bytes of the larger buffer: the size in the table, and the
-				       * size of the plan */
+	size_t count;                 /* the argument `count` of the collective */
+	size_t bytes;                 /* bytes of the larger buffer: the size that the table shows and the plan is for */
 	size_t send_bytes, recv_bytes;
-	size_t n_parts;               /* parts of the larger buffer: the number of ranks, or
-				       * 1 */
+	size_t n_parts;               /* number of parts of the larger buffer: n_ranks, or 1 */
 	bool in_place;                /* possible */
-	size_t send_at, recv_at;      /* in place: offsets in the one buffer */
+	size_t send_at, recv_at;      /* in place: offsets in the only buffer */
 };
 
-/* Compute the shape of a rank's call whose larger buffer has `bytes` bytes, rounded down to
- * whole elements for each rank, but at least one element. */
+/* Compute the buffers of a rank's call whose larger buffer has `bytes` bytes, rounded down to whole
+ * elements for each rank, but at least one element. */
 struct comm_shape comm_shape_of(gpul_comm_call call, gpul_comm_dtype dtype, int rank, int n_ranks, size_t bytes);
 
-/* Bus bandwidth / algorithm bandwidth: the minimum of data that each rank must send or receive,
- * per byte of the size.  nccl-tests explains the factors in PERFORMANCE.md. */
+/* Return bus bandwidth / algorithm bandwidth: the bytes that each rank must at least send or receive, per byte of the size.
+ * nccl-tests explains the factors in PERFORMANCE.md. */
 double comm_bus_factor(gpul_comm_call call, int n_ranks);
 
 /** Enqueue one call on a stream.
@@ -176,7 +174,7 @@ gpul_status comm_call_enqueue(gpul_comm *c, const struct comm_shape *s, const st
 
 /* ---- the result ---------------------------------------------------------------------------------------------- */
 
-/* The figures of the calls out of place, or of those in place. */
+/* The results of the calls out of place, or of the calls in place. */
 struct comm_figures {
 	bool measured;                /* false: not requested, or not possible */
 	double us, least_us, mean_us; /* time of a call: maximum, minimum and mean over the ranks */
@@ -192,7 +190,7 @@ struct comm_row {
 	struct comm_figures figures[2];  /* out of place, in place */
 };
 
-/* The description that a rank sends of itself. */
+/* What a rank tells the others about itself. */
 struct comm_about {
 	int pid, device;
 	int host;                     /* index in the hosts of the job */
@@ -204,24 +202,23 @@ struct comm_about {
 	} paths[GPUL_COMM_MAX_RANKS];
 };
 
-/* The share of its time that a rank has waited, from the trace. */
+/* How long a rank has waited, computed from the trace. */
 struct comm_waiting {
 	uint64_t n_events, n_lost;
-	uint64_t n_net, n_net_lost;   /* events of the proxy of the network */
+	uint64_t n_net, n_net_lost;   /* events of the network proxy */
 	uint64_t kernel_ns, waiting_ns;  /* sums over all blocks */
 };
 
-/* The clock of a host, from the trace: all 0 for the host of rank 0. */
+/* The clock of a host relative to that of rank 0's host (for which all members are 0), from the trace. */
 struct comm_host {
 	int64_t offset_ns;            /* rank 0's clock minus this one, at the start */
-	double drift_ppm, drift_bound_ppm;  /* relative speed of rank 0's clock, and the error bound of
-					     * that */
-	double bound_ns;              /* largest error of a time of this host's CPUs, on rank 0's clock */
+	double drift_ppm, drift_bound_ppm;  /* relative speed of rank 0's clock, and its error bound */
+	double bound_ns;              /* largest error of this host's CPU times after conversion to rank 0's clock */
 	uint64_t round_trip_ns;       /* the shortest */
 };
 
 struct comm_result {
-	struct comm_request q;        /* with the chosen sizes and numbers */
+	struct comm_request q;        /* with the defaults filled in */
 	int rank, n_ranks;
 	char driver[16], launcher[16];
 	bool interprets;
@@ -244,8 +241,8 @@ double comm_result_mean_bus(const struct comm_result *r);
 void comm_text_head(const struct comm_result *r, struct out *o);
 void comm_text_row(const struct comm_result *r, const struct comm_row *row, struct out *o);
 void comm_text_end(const struct comm_result *r, struct out *o);
-/* Append what the table of gpuload comm sparse-allreduce has, too: a time, the number of wrong elements (check false: -), and at the end
- * whether any element is wrong. */
+/* Append parts that the table of gpuload comm sparse-allreduce has, too: a time; the number of wrong elements ("-" if check is false);
+ * at the end, whether any element is wrong. */
 void comm_text_time(struct out *o, double us);
 void comm_text_wrong(const struct comm_figures *f, bool check, struct out *o);
 void comm_text_verdict(uint64_t wrong, bool differs, bool check, struct out *o);
@@ -254,7 +251,7 @@ void comm_text_explain(const struct comm_result *r, struct out *o);
 struct json;
 /* Append one JSON object, without a newline. */
 void comm_json(const struct comm_result *r, struct json *j);
-/* Append figures as a member. */
+/* Append the figures as the member `key`. */
 void comm_json_figures(const struct comm_figures *f, bool check, const char *key, struct json *j);
 /* Append the hosts and their clocks, as member "hosts". */
 void comm_json_hosts(const struct comm_result *r, struct json *j);

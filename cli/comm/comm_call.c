@@ -1,4 +1,4 @@
-/* comm_call.c — the buffers of a call, its bandwidth factors, and the call itself. */
+/* comm_call.c — computes the buffers of a call and its bandwidth factor, and makes the call. */
 #include "cli/comm/comm_bench.h"
 
 double comm_bus_factor(gpul_comm_call call, int n_ranks)

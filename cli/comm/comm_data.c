@@ -1,4 +1,4 @@
-/* comm_data.c — generates test data, computes the results, and compares. */
+/* comm_data.c — generates test data, computes the expected results, and compares them with the actual ones. */
 #include "cli/comm/comm_data.h"
 
 #include <math.h>
@@ -28,7 +28,7 @@ static const struct float_form *form_of(gpul_comm_dtype dtype)
 }
 
 /* The value of an f16.  Its exponent and mantissa, moved to those of an f32, give the value times 2^-112.  Infinities and NaNs
- * become numbers from 2^16, which no f16 is: they are not in the inputs, and compare as wrong in the results. */
+ * become numbers of at least 2^16, larger than every f16: inputs contain none, and in results they count as wrong. */
 static double half_value(uint16_t half)
 {
 	const uint32_t bits = (uint32_t)(half & 0x7fff) << 13;
@@ -75,8 +75,8 @@ static uint64_t mix(uint64_t x)
 	return x ^ x >> 31;
 }
 
-/* A random float.  Sums: +-[1/8, 1), so that they do not overflow and often cancel.  Products: +-[3/4, 3/2), so that 32 factors
- * neither overflow nor underflow in f16. */
+/* A random float.  For sums from +-[1/8, 1), so that sums do not overflow, and terms often cancel; for products from +-[3/4,
+ * 3/2), so that 32 factors neither overflow nor underflow in f16. */
 static uint64_t random_float(const struct float_form *form, bool product, uint64_t random)
 {
 	const uint64_t mantissa = random & ((UINT64_C(1) << form->mantissa_bits) - 1), sign = random >> 63;
@@ -161,7 +161,7 @@ static void combine_floats(const struct comm_data *d, size_t i)
 	d->bound[i] = (double)bound + fabs(d->value[i]) * 0x1p-52;  /* the conversion to double rounds, too */
 }
 
-/* Combine integers; they wrap.  The result is computed in 32 bits, of which a u8 keeps the lowest 8. */
+/* Combine integers, which wrap around on overflow.  The result is computed in 32 bits, of which a u8 keeps the lowest 8. */
 static void combine_integers(const struct comm_data *d, size_t i)
 {
 	const bool is_signed = d->desc.dtype == GPUL_COMM_I32;
@@ -290,7 +290,7 @@ static uint64_t count_outside(const struct comm_data *d, size_t at, size_t n, co
 	return wrong;
 }
 
-/* Find the expected data of a part of the recv buffer: a rank's data (NULL: the reduced data), from element *at on. */
+/* Find the data that a part of the recv buffer must contain: that of a rank (NULL: the reduced data), from element *at on. */
 static const unsigned char *source_of(const struct comm_data *d, size_t part, size_t *at)
 {
 	const struct comm_data_desc *desc = &d->desc;

@@ -28,7 +28,7 @@ struct comm_data_desc {
 	gpul_comm_dtype dtype;
 	gpul_comm_op op;
 	int rank, n_ranks, root;
-	size_t count;                 /* argument of the collective */
+	size_t count;                 /* the argument `count` of the collective */
 	uint64_t seed;
 };
 
@@ -55,7 +55,7 @@ void comm_data_fill(const struct comm_data *d, size_t first, size_t n, void *out
 /* Compare elements first ... first + n of this rank's recv buffer; returns the number of wrong ones. */
 uint64_t comm_data_check(const struct comm_data *d, size_t first, size_t n, const void *got);
 
-/* Continue a hash of n_bytes bytes, a multiple of 8 except in the last part; begin with 0. */
+/* Add n_bytes bytes to a hash, which begins as 0; n_bytes is a multiple of 8 except in the last call. */
 uint64_t comm_data_hash(uint64_t hash, const void *bytes, size_t n_bytes);
 
 #endif

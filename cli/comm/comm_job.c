@@ -50,7 +50,7 @@ void comm_job_sign(const gpul_comm_job *job, gpul_error *err)
 
 /* ---- the launcher -------------------------------------------------------------------------------------------- */
 
-/* The command line of this process: one string of n_bytes with NULs.  NULL: no memory, or no /proc. */
+/* Read the command line of this process: *n_bytes bytes, a NUL after each argument.  NULL: no memory, or no /proc. */
 static char *read_command_line(size_t *n_bytes)
 {
 	FILE *f = fopen("/proc/self/cmdline", "re");
@@ -71,7 +71,7 @@ static char *read_command_line(size_t *n_bytes)
 	return text;
 }
 
-/* The strings of a command line, with argv[0] replaced; owned by the caller: free(). */
+/* Return the arguments of a command line, with argv[0] replaced; owned by the caller: free(). */
 static char **split_command_line(char *text, size_t n_bytes, char *program)
 {
 	char **argv;
@@ -88,7 +88,7 @@ static char **split_command_line(char *text, size_t n_bytes, char *program)
 	return argv;
 }
 
-/* Start a program here, or on hosts.  o: hosts and how to reach them; hosts.n 0: here. */
+/* Start the ranks of a program on this host (o->hosts.n 0) or on several hosts; o says how to reach them. */
 static int launch(int n_ranks, char *const *argv, gpul_comm_launch_hosts_options *o, gpul_error *err)
 {
 	static char words[][8] = { "comm", "launch", "--part" };
@@ -203,7 +203,7 @@ static const struct cli_opt launch_opts[] = {
 	[OPT_AGENT] = { "agent", "COMMAND", "COMMAND HOST ... runs a command there (default: $GPULOAD_COMM_AGENT or ssh)", NULL },
 	[OPT_TAG] = { "tag-output", NULL, "begin each line of a rank with its number: [3]", NULL },
 	[OPT_START] = { "start-timeout", "SECONDS", "time for all machines to answer (default: 30)", NULL },
-	[OPT_PART] = { "part", NULL, "what --agent starts on each machine; takes its orders from standard input", NULL },
+	[OPT_PART] = { "part", NULL, "started on each machine by --agent; reads its instructions from standard input", NULL },
 	{ 0 },
 };
 
@@ -224,7 +224,7 @@ static gpul_status parse_launch(const struct cli_args *args, int *n_ranks, gpul_
 
 	st = st ? st : comm_parse_int("--start-timeout", cli_value(args, OPT_START), 1, 3600, &start_s, err);
 	o->tag = cli_value(args, OPT_TAG);
-	if (!st && o->tag && !list && !file && *n_ranks) {  /* the ranks on this machine get pipes, too */
+	if (!st && o->tag && !list && !file && *n_ranks) {  /* so that the ranks on this machine write to pipes, too */
 		o->hosts = (gpul_comm_hosts){ .at = { { "localhost", *n_ranks } }, .n = 1, .n_ranks = *n_ranks };
 		return GPUL_OK;
 	}

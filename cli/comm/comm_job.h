@@ -3,7 +3,7 @@
  *     gpuload comm allreduce -n 4             no launcher: this process becomes the launcher of 4 ranks, which run the same command line
  *     gpuload comm allreduce --hosts a:2,b:2  likewise, through an agent such as ssh
  *     gpuload comm allreduce -n 4 --threads   this process is all ranks
- *     mpirun -n 4 gpuload comm allreduce      each process is a rank; so with srun, torchrun and gpuload comm launch */
+ *     mpirun -n 4 gpuload comm allreduce      each process is a rank; likewise with srun, torchrun and gpuload comm launch */
 #ifndef GPULOAD_CLI_COMM_COMM_JOB_H
 #define GPULOAD_CLI_COMM_COMM_JOB_H
 
@@ -24,22 +24,22 @@ extern const struct cli_cmd cli_comm_launch;
  * Threads one at a time */
 gpul_status comm_job_find(int n_ranks, bool hosts, gpul_comm_job *job, bool *launches, gpul_error *err);
 
-/* Start the command line of this process n times, or on hosts (NULL, or n 0: here), and wait; returns the exit status.  The ranks print
- * their errors; err gets a text if a rank was killed or a host cannot be reached.  agent: NULL: the default. */
+/* Start the command line of this process n times, or on hosts (NULL, or n 0: on this host), and wait; returns the exit status.  The
+ * ranks print their errors; err gets a text if a rank was killed or a host cannot be reached.  agent NULL: the default. */
 int comm_job_launch(int n_ranks, const gpul_comm_hosts *hosts, const char *agent, gpul_error *err);
 
 /** Run n ranks as threads of this process, and wait.  Their kernels can run at once on one GPU; processes take turns there.
  *
  * @n_ranks  2 to GPUL_COMM_MAX_RANKS
- * @run      one rank, on a thread of its own; returns its exit status
- * @what     for run
- * @err      of the rank with the lowest number that has failed
+ * @run      runs one rank, on a thread of its own; returns its exit status
+ * @what     passed to run
+ * @err      the error of the failed rank with the lowest number
  * Returns the exit status of that rank, or CLI_DONE
  * Threads the main thread */
 int comm_job_threads(int n_ranks, int (*run)(const void *what, const gpul_comm_job *job, gpul_error *err), const void *what, gpul_error *err);
 
-/* Print the errors of ranks: an error that all ranks have is reported by rank 0 only; other
- * errors start with the number of the rank. */
+/* Prepare a rank's error for printing: quiet() clears an error that all ranks have, except on rank
+ * 0; sign() puts the number of the rank before the text. */
 void comm_job_quiet(const gpul_comm_job *job, gpul_error *err);
 void comm_job_sign(const gpul_comm_job *job, gpul_error *err);
 

@@ -1,4 +1,4 @@
-/* comm_json.c — the result of a collective of gpuload comm as JSON. */
+/* comm_json.c — prints the result of a collective of gpuload comm as JSON. */
 #include "cli/comm/comm_bench.h"
 #include "cli/lib/json/cli_json.h"
 

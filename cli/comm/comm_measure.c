@@ -1,10 +1,10 @@
-/* comm_measure.c — the sizes of a command: a row for each, printed by rank 0 when it is measured. */
+/* comm_measure.c — measures a command's sizes one after the other; rank 0 prints a row as soon as it is measured. */
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/comm/trace/comm_trace.h"
 
-/* The sizes, each once: small ones can be rounded to the same number of elements. */
+/* List the sizes without duplicates: several small sizes can be rounded to the same number of elements. */
 static unsigned list_sizes(const struct comm_request *q, int n_ranks, size_t bytes[COMM_MOST_ROWS])
 {
 	size_t last = 0;

@@ -15,8 +15,8 @@
 
 enum { LOOK_MS = 50, OPEN_MS = 60 * 1000, LEAST_OPEN_MS = 4000 };
 
-/* The time-out of kernels also limits the time for ranks to join, and the silence of a rank's process; but at least this time,
- * because a time-out that is meant for kernels may be very short. */
+/* The kernels' time-out also limits how long the ranks wait for others to join, and how long a rank's process may be silent.
+ * These limits are at least LEAST_OPEN_MS, because a time-out that is meant for kernels may be very short. */
 static int open_ms(const struct comm_place *place)
 {
 	if (place->timeout_ms <= 0)
@@ -60,8 +60,7 @@ gpul_status comm_rank_open(const struct comm_place *place, const gpul_comm_optio
 	gpul_status st;
 
 	if (job->rank && strcmp(job->source, "threads") != 0 && !gpul_log_shows(GPUL_LOG_INFO))
-		gpul_log_set_level(GPUL_LOG_OFF);  /* rank 0 prints the same notices; with --threads, all ranks
-						    * share the level of the process */
+		gpul_log_set_level(GPUL_LOG_OFF);  /* rank 0 prints the same notices; with --threads, all ranks share one log level */
 	*out = (struct comm_rank){ .job = *job, .output = PTHREAD_MUTEX_INITIALIZER };
 	st = gpul_boot_open(job, open_ms(place), &out->boot, err);
 	if (st)
@@ -164,7 +163,7 @@ static gpul_status watch_job(struct job *j, gpul_error *err)
 	return st;
 }
 
-/* Report a failure of this rank alone to the other ranks, which may wait for it in a kernel or in a call of boot.h.  If this rank
+/* Report a failure of only this rank to the other ranks, which may wait for it in a kernel or in a call of boot.h.  If this rank
  * was aborted because of another rank's failure, it reports that failure. */
 static gpul_status fail_all(struct comm_rank *r, const gpul_error *why, gpul_error *err)
 {

@@ -1,4 +1,4 @@
-/* comm_request.c — the command line of the collectives of gpuload comm. */
+/* comm_request.c — parses the command line of the collectives of gpuload comm. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,25 +17,25 @@ enum {
 const struct cli_opt comm_bench_opts[] = {
 	COMM_PLACE_OPTS,
 	[OPT_BYTES] = { "bytes", "MIN:MAX:FACTOR",
-		"sizes, such as 8:256M:2 or 1M; K, M and G are powers of 1024 (default: by the driver)", NULL },
-	[OPT_THREADS] = { "threads", NULL, "the ranks are threads of one process: those on one GPU run at once", NULL },
+		"sizes, such as 8:256M:2 or 1M; K, M and G are powers of 1024 (default: depends on the driver)", NULL },
+	[OPT_THREADS] = { "threads", NULL, "run the ranks as threads of one process: those on one GPU run at the same time", NULL },
 	[OPT_DTYPE] = { "dtype", "TYPE", "type of an element (default: f32)", "f16 bf16 f32 f64 i32 u8" },
 	[OPT_OP] = { "op", "OP", "operation of " GPUL_COMM_LIST_REDUCES " (default: sum)", "sum prod min max avg" },
 	[OPT_ROOT] = { "root", "RANK", "rank that broadcast copies from (default: 0)", NULL },
 	[OPT_ALGO] = { "algo", "NAME", "algorithm: auto (default), ring, oneshot, direct, tree or twolevel",
 		"auto ring oneshot direct tree twolevel" },
 	[OPT_PROTO] = { "proto", "NAME", "protocol: auto (default), ll, ll128 or simple", "auto ll ll128 simple" },
-	[OPT_BLOCKS] = { "blocks", "N", "blocks of a kernel, 1 to 64 (default: by the size)", NULL },
+	[OPT_BLOCKS] = { "blocks", "N", "blocks of a kernel, 1 to 64 (default: depends on the size)", NULL },
 	[OPT_WINDOW] = { "window", "SIZE|off",
-		"bytes on their way to a rank over the network, from all ranks together (default: $GPULOAD_COMM_NET_WINDOW, else some slots)", "off" },
-	[OPT_TABLE] = { "table", "FILE", "choices that gpuload comm tune has measured (default: $GPULOAD_COMM_TABLE)", CLI_FILES },
+		"bytes in flight to a rank over the network, from all ranks together (default: $GPULOAD_COMM_NET_WINDOW, else a few slots)", "off" },
+	[OPT_TABLE] = { "table", "FILE", "table of choices that gpuload comm tune has written (default: $GPULOAD_COMM_TABLE)", CLI_FILES },
 	[OPT_ITERS] = { "iters", "N", "timed calls (default: 20; 3 on the software driver)", NULL },
-	[OPT_WARMUP] = { "warmup", "N", "calls before them (default: 5; 1 on the software driver)", NULL },
+	[OPT_WARMUP] = { "warmup", "N", "warm-up calls before them (default: 5; 1 on the software driver)", NULL },
 	[OPT_IN_PLACE] = { "in-place", NULL, "measure in place only (default: both)", NULL },
 	[OPT_OUT_OF_PLACE] = { "out-of-place", NULL, "measure out of place only", NULL },
 	[OPT_UNGROUPED] = { "ungrouped", NULL, "sendrecv, alltoall: all sends, then all receives; large ones time out", NULL },
 	[OPT_GRAPH] = { "graph", NULL, "capture the timed calls into a CUDA graph, and launch it", NULL },
-	[OPT_NO_REGISTER] = { "no-register", NULL, "buffers that the other ranks do not map", NULL },
+	[OPT_NO_REGISTER] = { "no-register", NULL, "use buffers that the other ranks do not map", NULL },
 	[OPT_CHECK] = { "check", "on|off", "compare the data with those that the CPU computes (default: on)", "on off" },
 	[OPT_EXPLAIN] = { "explain", NULL, "print the choice for each size, and why, instead of measuring", NULL },
 	[OPT_JSON] = CLI_JSON_OPT,
@@ -87,7 +87,7 @@ gpul_status comm_parse_hosts(const char *list, const char *file, int *n_ranks, g
 	if (!list && !file)
 		return GPUL_OK;
 	if (list && file)
-		return gpul_fail(err, GPUL_EINVAL, 0, "--hosts and --hostfile: expected one of them");
+		return gpul_fail(err, GPUL_EINVAL, 0, "--hosts and --hostfile: expected only one of them");
 	st = list ? gpul_comm_hosts_parse(list, out, err) : gpul_comm_hosts_read(file, out, err);
 	if (!st && *n_ranks && *n_ranks != out->n_ranks)
 		st = gpul_fail(err, GPUL_EINVAL, 0, "-n %d, but %s has %d ranks", *n_ranks, list ? "--hosts" : "--hostfile", out->n_ranks);
@@ -124,7 +124,7 @@ static gpul_status parse_gpu_direct(const char *text, gpul_rdma_gpu_direct *out,
 	return text ? gpul_fail(err, GPUL_EINVAL, 0, "--gpu-direct must be auto, yes or no, not '%s'", text) : GPUL_OK;
 }
 
-/* How to open the network, as gpuload rdma bench does. */
+/* Parse the options of the network, which are those of gpuload rdma bench. */
 static gpul_status parse_net(const struct cli_args *args, struct comm_place *out, gpul_error *err)
 {
 	const char *backend = cli_value(args, COMM_OPT_BACKEND), *provider = cli_value(args, COMM_OPT_PROVIDER);

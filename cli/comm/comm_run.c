@@ -1,4 +1,4 @@
-/* comm_run.c — warm-up calls, timed calls, and one call whose data is compared, for each size. */
+/* comm_run.c — makes warm-up calls, timed calls, and one call whose data is compared, for each size. */
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>

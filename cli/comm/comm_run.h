@@ -1,4 +1,4 @@
-/* comm_run.h — one rank of gpuload comm: its open objects, and the measurement.
+/* comm_run.h — a rank of gpuload comm: the objects that it opens, and the functions that measure.
  *
  *     comm_rank_open ─ comm_rank_measure (a thread measures; Ctrl-C aborts the communicator) ─ comm_rank_close */
 #ifndef GPULOAD_CLI_COMM_COMM_RUN_H
@@ -9,12 +9,12 @@
 #include "cli/comm/comm_bench.h"
 #include "cli/lib/progress.h"
 
-/* Time-out for ranks that wait for each other between calls; long, because a rank may have to check much data. */
+/* Limit of the time that ranks wait for each other between calls; long, because a rank may have to check much data. */
 enum { COMM_MEET_MS = 300 * 1000 };
 
 struct comm_rank {
 	gpul_comm_job job;
-	gpul_boot *boot;              /* the boot for the command's own data; NULL: not open */
+	gpul_boot *boot;              /* exchanges the command's own data; NULL: not open */
 	const gpul_driver *drv;
 	gpul_comm *comm;
 	CUstream stream;
@@ -25,9 +25,9 @@ struct comm_rank {
 	struct comm_tracer *tracer;   /* comm_trace.h; NULL: no --trace */
 
 	atomic_bool stop;             /* request: end soon */
-	atomic_uint permille;         /* part of the measurement that is done */
+	atomic_uint permille;         /* the part of the measurement that is done, in thousandths */
 	struct progress progress;
-	pthread_mutex_t output;       /* of the terminal: the progress and the rows */
+	pthread_mutex_t output;       /* held to print the progress or rows */
 };
 
 /** Open the driver and join the job.
@@ -37,14 +37,14 @@ struct comm_rank {
  * @place    devices, transport, time-out
  * @options  further options of the communicator; job, device, transport and timeout_ms are set here
  * @job      copied
- * @out      comm_rank_close(), also on failure
+ * @out      released by comm_rank_close(), also after a failure
  * Errors  as gpul_driver_open(), gpul_boot_open(), gpul_comm_create()
  * Threads the main thread */
 gpul_status comm_rank_open(const struct comm_place *place, const gpul_comm_options *options, const gpul_comm_job *job,
 			   struct comm_rank *out, gpul_error *err);
 void comm_rank_close(struct comm_rank *r);
 
-/** Print text without the progress line in between.
+/** Print text that the progress line does not interrupt.
  *
  * @r  opened
  * @o  freed, also on failure
@@ -69,7 +69,7 @@ gpul_status comm_rank_allocate(struct comm_rank *r, size_t n_bytes, bool registe
  * Threads one at a time */
 gpul_status comm_rank_introduce(struct comm_rank *r, struct comm_about *all, gpul_error *err);
 
-/** Run a function in a thread, and wait for it; the main thread shows the progress, and passes on signals.
+/** Run a function in a thread, and wait for it; the main thread shows the progress and handles signals.
  *
  * @r         opened
  * @what      for the progress line of rank 0
@@ -80,8 +80,8 @@ gpul_status comm_rank_introduce(struct comm_rank *r, struct comm_about *all, gpu
 gpul_status comm_rank_run(struct comm_rank *r, const char *what,
 			  gpul_status (*function)(struct comm_rank *r, void *argument, gpul_error *err), void *argument, gpul_error *err);
 
-/** Wait for a start time that all ranks of this host agree on; the hosts start after the last
- * rank has called this, up to one network trip apart.
+/** Wait for a start time that all ranks of this host agree on; all hosts start after the last rank
+ * has called this, and differ by up to the latency of the network.
  *
  * @r       opened; all ranks call it
  * Errors  as gpul_boot_allgather()

@@ -1,11 +1,11 @@
-/* comm_svg.c — the result of a collective of gpuload comm as an SVG file.
+/* comm_svg.c — draws the result of a collective of gpuload comm as an SVG file.
  *
  *     ┌──────────────────┐     ┌──────────────────┐
  *     │ bus bandwidth    │     │ time of a call   │   x: bytes (cli/lib/bench/bench_plot.h)
  *     └──────────────────┘     └──────────────────┘
  *
- * A line for the calls out of place, a dashed one for those in place; each point has the shape and the colour of its protocol:
- * a disc for LL, a diamond for LL128, a square for Simple. */
+ * A solid line for the calls out of place, a dashed one for those in place; each point has the shape and the colour of its
+ * protocol: a disc for LL, a diamond for LL128, a square for Simple. */
 #include <stdio.h>
 
 #include "cli/comm/comm_bench.h"

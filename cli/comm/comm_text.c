@@ -1,4 +1,4 @@
-/* comm_text.c — the table of nccl-tests. */
+/* comm_text.c — prints the result of a collective as a table like that of nccl-tests. */
 #include <stdio.h>
 #include <string.h>
 
@@ -44,7 +44,7 @@ static void add_rank(const struct comm_result *r, int rank, struct out *o)
 	out_text(o, "\n");
 }
 
-/* The table shows one path of each rank, the one to the next rank; true if all other paths are of the same kind. */
+/* Append the transport between all ranks, or how many pairs of ranks use which transport. */
 static void add_transports(const struct comm_result *r, struct out *o)
 {
 	unsigned n = 0, n_device = 0, n_net = 0;
@@ -183,7 +183,7 @@ static void add_waiting(const struct comm_result *r, struct out *o)
 	out_text(o, "\n");
 }
 
-/* The clocks of the other hosts. */
+/* Append a line for the clock of each other host. */
 static void add_hosts(const struct comm_result *r, struct out *o)
 {
 	for (int h = 1; h < r->n_hosts; h++) {

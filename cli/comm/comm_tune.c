@@ -1,4 +1,4 @@
-/* comm_tune.c — gpuload comm tune. */
+/* comm_tune.c — gpuload comm tune: measures plans for each size, and writes the fastest ones as a table. */
 #include "cli/comm/comm_tune.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@ struct best {
 	double us;                    /* 0: none yet */
 };
 
-/* Measure one candidate; a larger one must be 2 % faster than a smaller one. */
+/* Measure one plan.  It becomes the best one only if it is 2 % faster, because earlier plans use fewer threads. */
 static gpul_status try_plan(struct comm_rank *r, const struct comm_tuning *t, const struct comm_shape *s, const gpul_comm_plan *wanted,
 			    struct best *best, gpul_error *err)
 {
@@ -37,7 +37,8 @@ static gpul_status try_plan(struct comm_rank *r, const struct comm_tuning *t, co
 	return st;
 }
 
-/* All candidates of a call and size, small ones first.  Every rank measures the same ones, because all ranks have the same times. */
+/* Measure all plans for a call and size, those with few threads first.  Every rank measures the same plans, because all
+ * ranks have the same times. */
 static gpul_status find_best(struct comm_rank *r, const struct comm_tuning *t, const struct comm_shape *s, struct best *best,
 			     gpul_error *err)
 {
@@ -56,7 +57,7 @@ static gpul_status find_best(struct comm_rank *r, const struct comm_tuning *t, c
 				plan.n_threads = threads[k];
 				if (interprets ? threads[k] > 128 : threads[k] < 128)
 					continue;
-				/* A block without data, or a thread without a pack, only costs time. */
+				/* A block or a thread without data only costs time. */
 				if ((b > 0 && s->bytes < (size_t)512 * blocks[b]) || (!interprets && b < 3 && s->bytes > (size_t)1 << 20))
 					continue;
 				st = try_plan(r, t, s, &plan, best, err);
@@ -73,7 +74,7 @@ static bool same_choice(const gpul_comm_table_row *a, const gpul_comm_table_row 
 	       a->n_threads == b->n_threads;
 }
 
-/* The transport of a table's rows: the slowest of all pairs. */
+/* The transport of the rows in the table: the slowest among all pairs of ranks. */
 static gpul_comm_transport transport_of(const struct comm_tuning *t, int n_ranks)
 {
 	static const int slowness[GPUL_COMM_N_TRANSPORTS] = { [GPUL_COMM_HOST] = 1, [GPUL_COMM_NET] = 2 };
@@ -86,7 +87,7 @@ static gpul_comm_transport transport_of(const struct comm_tuning *t, int n_ranks
 	return slowest;
 }
 
-/* Replace the separator in the texts of a row. */
+/* Copy a text for a row of the table, with separators replaced. */
 static void copy_field(char *out, size_t out_bytes, const char *text)
 {
 	(void)snprintf(out, out_bytes, "%.*s", (int)out_bytes - 1, *text ? text : "?");
@@ -255,7 +256,7 @@ static int run_rank(struct comm_tuning *t, const gpul_comm_job *job, gpul_error 
 	return cli_exit_code(st);
 }
 
-/* A file that is not a table is not overwritten; this is checked before the measurement. */
+/* Refuse to overwrite a file that is not a table; checked before the measurement. */
 static gpul_status check_file(const struct comm_tuning *t, gpul_error *err)
 {
 	gpul_comm_table old;

@@ -1,4 +1,5 @@
-/* comm_tune.h — gpuload comm tune: measures the choices of a call by size, and writes the best ones as a table (comm/table.h).
+/* comm_tune.h — gpuload comm tune: measures the possible plans of each call and size, and writes the best ones as a table
+ * (comm/table.h).
  *
  *     for each call and size: each algorithm and protocol that is possible, with several numbers of blocks and threads
  *         └─> the fastest; its data are checked ─> a row; equal neighbours become one row */
@@ -15,7 +16,7 @@ enum { COMM_TUNE_MOST_ROWS = GPUL_COMM_N_CALLS * COMM_MOST_ROWS };
 struct comm_tuning {
 	struct comm_place place;
 	size_t min_bytes, max_bytes, factor;
-	struct comm_request q;        /* iterations, warmups; f32, sum */
+	struct comm_request q;        /* iterations and warmups; f32 and sum */
 	const char *path;             /* borrowed; NULL: stdout */
 	struct comm_about about[GPUL_COMM_MAX_RANKS];
 	char host[64], date[16];

@@ -10,7 +10,7 @@
 
 struct explained {
 	char last[GPUL_ADVICE_BYTES]; /* the advice that was printed last */
-	size_t n_known, n_unknown;    /* lines with errors, explained or not */
+	size_t n_known, n_unknown;    /* lines with known and with unknown errors */
 	char *first_unknown;          /* owned; NULL: none */
 };
 
@@ -21,7 +21,7 @@ static bool has_any(const char *line, const char *const *parts)
 	return *parts != NULL;
 }
 
-/* True if a line reports an error, in the form of compilers, linkers and NCCL, that is not a consequence of earlier errors. */
+/* True if a line reports an error in the format of compilers, linkers or NCCL, unless it is only a consequence of earlier errors. */
 static bool reports_error(const char *line)
 {
 	static const char *const error[] = { "error", "Error", "ERROR", "fatal", "FATAL", "NCCL WARN", "undefined reference", NULL };

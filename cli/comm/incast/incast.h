@@ -21,7 +21,7 @@
 
 extern const struct cli_cmd cli_comm_incast;
 
-/* The side that decides when a message enters the network. */
+/* Which side decides when a message enters the network. */
 enum incast_mode { INCAST_SENDER, INCAST_RECEIVER, INCAST_N_MODES };
 extern const char *const incast_mode_names[INCAST_N_MODES];  /* the names for --mode */
 
@@ -37,9 +37,8 @@ struct incast_request {
 	uint64_t rate_bits;           /* rate of the token bucket, in bits per second; 0: no private network */
 	size_t queue_bytes;           /* size of the queue in front of the token bucket */
 	const char *congestion;       /* TCP's congestion control in the private network; NULL without one; borrowed */
-	size_t window_bytes;          /* window of all senders together, if the receiver drives; 0: measured */
-	size_t sender_window_bytes;   /* window of each sender: messages that it has handed over and
-				       * that have not ended */
+	size_t window_bytes;          /* receiver-driven: window of all senders together; 0: computed from measurements */
+	size_t sender_window_bytes;   /* sender-driven: window of each sender, for messages that are not acknowledged yet */
 	size_t grant_bytes;
 	const char *backend, *provider;  /* as in gpul_rdma_desc; borrowed */
 	bool json, force;
@@ -57,7 +56,7 @@ gpul_status incast_request_parse(const struct cli_args *args, struct incast_requ
 
 /* ---- the result ---------------------------------------------------------------------------------------------- */
 
-/* Statistics of n times. */
+/* Statistics of n durations. */
 struct incast_times {
 	uint64_t n, p50_ns, p99_ns, most_ns;
 };
@@ -71,9 +70,8 @@ struct incast_figures {
 	bool measured;
 	uint64_t ns, bytes;           /* from the first message's start to the last one's end */
 	uint64_t share[GPUL_COMM_MAX_RANKS];  /* bytes of each rank that had arrived when the first sender was done */
-	double fairness;              /* Jain's index of them: 1 equal, 1/n one sender had everything */
-	struct incast_times message;  /* time of a message, from the call that hands it over to its
-				       * end at the receiver */
+	double fairness;              /* Jain's index of the shares; 1: all equal; 1/n: one sender had everything */
+	struct incast_times message;  /* time of a message, from when the sender has it until it has arrived */
 	struct incast_times probe;    /* time of probes: 8 bytes during the transfer, on a connection
 				       * of their own */
 	uint64_t queue_most, queue_mean;
@@ -87,7 +85,7 @@ struct incast_result {
 	struct incast_request q;
 	int n_ranks;
 	char launcher[16], device[80], congestion[32];  /* congestion control of TCP */
-	bool private_network;         /* the queue is that of the token bucket; else: bytes between the ends */
+	bool private_network;         /* true: the queue is that of the token bucket; false: all bytes in flight */
 	uint64_t round_trip_ns;       /* round trip of a grant: from the grant to the arrival of its
 				       * data; 0: not measured */
 	double rate_gb_s;             /* rate of the token bucket, or measured rate; 0:

@@ -1,4 +1,4 @@
-/* incast_json.c — the result of gpuload comm incast as JSON. */
+/* incast_json.c — prints the result of gpuload comm incast as JSON. */
 #include "cli/comm/incast/incast.h"
 #include "cli/lib/json/cli_json.h"
 

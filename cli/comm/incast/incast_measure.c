@@ -1,4 +1,4 @@
-/* incast_measure.c — the runs of gpuload comm incast: round trip, rate, then each mode. */
+/* incast_measure.c — the measurements of gpuload comm incast: round trip, rate, then each mode. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,8 +42,8 @@ static gpul_status measure_rate(struct incast_rank *r, struct incast_result *res
 	return st;
 }
 
-/* The window: the bandwidth-delay product (rate times round trip of a grant) plus two grants.  While one of the two is on the link,
- * the other waits for it, so the link does not become idle when a sender is late by less than a grant's time. */
+/* Compute the window: the bandwidth-delay product (rate times round trip of a grant) plus two grants.  While one of the two is on
+ * the link, the other waits for it, so the link does not become idle when a sender is late by less than a grant's time. */
 static gpul_status choose_window(struct incast_rank *r, struct incast_result *result, gpul_error *err)
 {
 	gpul_status st;

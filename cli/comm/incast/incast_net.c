@@ -1,4 +1,4 @@
-/* incast_net.c — creates network namespaces, connects them with ip and tc, and enters them. */
+/* incast_net.c — creates network namespaces, connects them with the programs ip and tc, and enters them. */
 #include "cli/comm/incast/incast_net.h"
 
 #include <errno.h>
@@ -22,14 +22,14 @@
 #include "core/clock.h"
 #include "core/file/io.h"
 
-/* The namespaces; the variable of the ranks' environment contains their descriptors. */
+/* The namespaces; an environment variable passes their descriptors to the ranks. */
 enum place { RECEIVER, SWITCH, SENDERS, N_PLACES };
 static const char variable[] = "GPULOAD_INCAST_NAMESPACES";
 
 enum { MOST_WORDS = 32 };
 #define LINK_NS 5000000000ull
 
-/* ---- rights -------------------------------------------------------------------------------------------------- */
+/* ---- capabilities -------------------------------------------------------------------------------------------- */
 
 static gpul_status write_file(const char *path, const char *text, gpul_error *err)
 {
@@ -101,7 +101,7 @@ static gpul_status make_namespaces(int fds[N_PLACES], gpul_error *err)
 
 /* ---- ip and tc ----------------------------------------------------------------------------------------------- */
 
-/* The new process: runs a command whose output goes to a pipe. */
+/* In the child process: execute a command whose output goes to a pipe. */
 static _Noreturn void become_command(char *const *argv, int namespace_fd, int output)
 {
 	static const char *const folders[] = { "/usr/sbin", "/sbin", "/usr/bin", "/bin" };
@@ -135,7 +135,7 @@ static int wait_for_command(pid_t child, int output, char *line, size_t room)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* Run a command, words separated by blanks, in a namespace. */
+/* Run a command (words separated by blanks) in a namespace. */
 static gpul_status run_command(int namespace_fd, const char *command, gpul_error *err)
 {
 	char words[256], line[120], *argv[MOST_WORDS] = { NULL }, *rest = NULL;
@@ -160,7 +160,7 @@ static gpul_status run_command(int namespace_fd, const char *command, gpul_error
 }
 
 /* The commands that connect the namespaces.  %R, %X: the descriptors of the receiver's and the senders' namespaces; %B: rate, %Q:
- * size of the queue; %T: the bytes that the bucket holds, which pass without waiting. */
+ * size of the queue; %T: the burst, as many bytes as pass without waiting when the bucket is full. */
 static const struct {
 	enum place place;
 	const char *command;
@@ -184,8 +184,7 @@ static const struct {
 
 static void fill_command(const char *form, const int fds[N_PLACES], uint64_t rate_bits, size_t queue_bytes, char *out, size_t room)
 {
-	const uint64_t burst = rate_bits / 8 / 5000;  /* bytes of 200 us, but at least three
-						       * packets */
+	const uint64_t burst = rate_bits / 8 / 5000;  /* the bytes of 200 us, but at least three packets */
 	size_t n = 0;
 
 	for (; *form && n + 24 < room; form++) {
@@ -224,7 +223,7 @@ static gpul_status enter_place(int fd, gpul_error *err)
 	return setns(fd, CLONE_NEWNET) ? gpul_fail(err, GPUL_ESYS, errno, "setns: %s", strerror(errno)) : GPUL_OK;
 }
 
-/* The kernel reports a new link as running only a moment after it is up; libfabric does not use it earlier. */
+/* Wait until the kernel reports a new link as running, a moment after it is up; libfabric does not use it earlier. */
 static gpul_status wait_for_link(const char *name, gpul_error *err)
 {
 	const uint64_t begun = gpul_clock_ns();
@@ -243,7 +242,8 @@ static gpul_status wait_for_link(const char *name, gpul_error *err)
 	return running ? GPUL_OK : gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "--rate: the link %s of the private network does not come up", name);
 }
 
-/* Settings that no command makes: congestion control, forwarding in the switch, no IPv6; and wait until all links are running. */
+/* Make the settings for which there is no command: congestion control, forwarding in the switch, no IPv6.  Then wait
+ * until all links are running. */
 static gpul_status finish_place(enum place place, int fd, const char *congestion, gpul_error *err)
 {
 	gpul_status st = enter_place(fd, err);

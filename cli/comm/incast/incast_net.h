@@ -7,8 +7,8 @@
  *    └────────────────────┘          │            └ token bucket      │        └────────────────────┘
  *                                    └────────────────────────────────┘
  *
- * The queue is in a namespace of its own, because Linux limits what a socket may have in queues of its own machine (TCP small
- * queues).  A packet that another namespace forwards no longer belongs to a socket, as in a real switch.
+ * The queue is in a namespace of its own, because Linux limits how many bytes a socket may have in queues of its own machine (TCP
+ * small queues).  A packet that another namespace forwards no longer belongs to a socket, as in a real switch.
  *
  * The launcher creates the namespaces and keeps them open by descriptors that the ranks inherit: when the last of these processes
  * has ended, in whatever way, the kernel removes them.  Without root, a user namespace gives the necessary capabilities, where the
@@ -22,14 +22,13 @@
 
 #include "core/error.h"
 
-/** Create the network; this process is in the senders' namespace afterwards, and so are the
- * processes that it starts.
+/** Create the network.  Afterwards this process, and the processes that it starts, are in the senders' namespace.
  *
  * @rate_bits    per second
  * @queue_bytes  size of the queue in front of the token bucket; packets that do
  * not fit are dropped
  * @congestion   TCP's congestion control, such as "reno"
- * Errors  GPUL_EUNSUPPORTED the system does not permit it, has no such congestion control, or no ip and tc (the text says which);
+ * Errors  GPUL_EUNSUPPORTED the system does not permit it, or lacks the congestion control, ip or tc (the text says which);
  *         GPUL_ESYS
  * Threads the main thread of a process with one thread
  * Source  Linux network_namespaces(7), user_namespaces(7), tc-tbf(8) */

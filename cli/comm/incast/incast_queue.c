@@ -1,4 +1,4 @@
-/* incast_queue.c — queries the kernel for the backlog of a queueing discipline. */
+/* incast_queue.c — reads the backlog of a queueing discipline, and TCP's retransmissions, from the kernel. */
 #include "cli/comm/incast/incast_queue.h"
 
 #include <errno.h>
@@ -77,7 +77,7 @@ gpul_status incast_queue_read(int fd, int device, struct incast_queue *out, gpul
 	return parse_answer(&answer.head, out, err);
 }
 
-/* /proc/net/snmp has two lines for TCP: names, and values in the same order. */
+/* /proc/net/snmp has two lines for TCP: the first has the names of counters, the second their values in the same order. */
 uint64_t incast_retransmissions(void)
 {
 	FILE *f = fopen("/proc/self/net/snmp", "re");

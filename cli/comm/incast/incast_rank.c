@@ -1,4 +1,4 @@
-/* incast_rank.c — opens a rank of gpuload comm incast. */
+/* incast_rank.c — opens a rank of gpuload comm incast; writes and checks the content of messages. */
 #include "cli/comm/incast/incast_rank.h"
 
 #include <errno.h>
@@ -63,7 +63,7 @@ uint64_t incast_count_wrong(const unsigned char *at, size_t n_bytes, int rank, u
 	return n;
 }
 
-/* ---- pace ----------------------------------------------------------------------------------------------------- */
+/* ---- pauses of polling loops ---------------------------------------------------------------------------------- */
 
 gpul_status incast_pace_turn(struct incast_pace *p, bool busy, gpul_error *err)
 {
@@ -78,7 +78,7 @@ gpul_status incast_pace_turn(struct incast_pace *p, bool busy, gpul_error *err)
 		return GPUL_OK;
 	p->checked_ns = now;
 	if (now - p->busy_ns > (uint64_t)INCAST_WAIT_MS * 1000000)
-		return gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "no data has arrived or left for %d s", INCAST_WAIT_MS / 1000);
+		return gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "no data has been received or sent for %d s", INCAST_WAIT_MS / 1000);
 	return gpul_boot_failed(p->r->boot, err);
 }
 
@@ -113,7 +113,7 @@ static gpul_status connect_ranks(struct incast_rank *r, gpul_error *err)
 	return st ? st : gpul_comm_mesh_create(r->boot, &desc, INCAST_MEET_MS, &r->probe_mesh, err);
 }
 
-/* Allocate memory for the messages and the words: rank 0 has a part for each rank. */
+/* Allocate memory for the messages and for struct incast_mail: rank 0 has a part for each rank. */
 static gpul_status allocate(struct incast_rank *r, gpul_error *err)
 {
 	const size_t n_parts = r->job.rank == 0 ? (size_t)r->job.size : 1, wanted = r->q->sender_window_bytes / r->q->bytes;
@@ -139,7 +139,7 @@ static gpul_status allocate(struct incast_rank *r, gpul_error *err)
 	return st;
 }
 
-/* Describe the memory that rank 0 offers to a rank. */
+/* The memory that rank 0 offers to another rank. */
 struct offer {
 	gpul_rdma_remote data, mail, probe;
 };
@@ -176,7 +176,7 @@ static gpul_status exchange_offers(struct incast_rank *r, gpul_error *err)
 	return st;
 }
 
-/* Map the page that rank 0 creates. */
+/* Map the shared page, which rank 0 creates. */
 static gpul_status share_page(struct incast_rank *r, gpul_error *err)
 {
 	int mine = -1, all[GPUL_COMM_MAX_RANKS];
@@ -213,8 +213,7 @@ gpul_status incast_rank_open(const struct incast_request *q, const gpul_comm_job
 	gpul_status st = GPUL_OK;
 
 	*out = (struct incast_rank){ .q = q, .job = *job, .queue_fd = -1 };
-	(void)prctl(PR_SET_TIMERSLACK, 1000);  /* timer slack of 1 ns, so that sleeps are as short
-						* as requested */
+	(void)prctl(PR_SET_TIMERSLACK, 1000);  /* timer slack of 1 us, so that sleeps are about as short as requested */
 	if (incast_net_exists())
 		st = incast_net_enter(job->rank, &out->queue_fd, &out->queue_device, err);
 	st = st ? st : gpul_boot_open(job, INCAST_MEET_MS, &out->boot, err);

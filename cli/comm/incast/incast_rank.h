@@ -6,9 +6,9 @@
  *    │ mail: requested, arrived, probe          │     sends         │ mail: sources of small writes   │
  *    └──────────────────────────────────────────┘                   └─────────────────────────────────┘
  *
- * Message m uses slot m % n_slots at both ends.  The shared page is only for the measurement:
- * when a message was handed over, how much was posted.  The protocol itself uses the network:
- * requests to send, clear-to-send slots, arrivals. */
+ * Message m uses slot m % n_slots at both ends.  The shared page is only for the measurement: when a
+ * message was handed over, how many bytes were posted.  The protocol itself uses the network: requests
+ * to send, clear-to-send slots, arrivals. */
 #ifndef GPULOAD_CLI_COMM_INCAST_INCAST_RANK_H
 #define GPULOAD_CLI_COMM_INCAST_INCAST_RANK_H
 
@@ -32,11 +32,11 @@ struct incast_mail {
 	uint64_t unused3[7];
 };
 
-/* A rank's words in the shared page. */
+/* A rank's counters in the shared page. */
 struct incast_counters {
-	_Atomic uint64_t posted;      /* bytes that it has handed to the network */
+	_Atomic uint64_t posted;      /* bytes that it has posted to the network */
 	_Atomic uint64_t retransmissions;
-	_Atomic uint32_t ended;       /* the last run in which all its requests have ended */
+	_Atomic uint32_t ended;       /* number of the last run whose requests have all ended */
 	uint32_t unused[27];
 };
 
@@ -45,18 +45,18 @@ struct incast_rank {
 	gpul_comm_job job;
 	gpul_boot *boot;
 	gpul_comm_mesh *mesh, *probe_mesh;  /* probe_mesh connects rank 1 with rank 0 */
-	int queue_fd, queue_device;       /* rank 0 in a private network; otherwise -1, 0 */
+	int queue_fd, queue_device;       /* rank 0 in a private network: socket and device; otherwise -1 and 0 */
 
 	unsigned n_slots;
 	size_t slot_bytes;
-	unsigned char *data;              /* rank 0: of all ranks in turn; others: their own */
+	unsigned char *data;              /* messages; rank 0: those of all ranks, one after the other; others: their own */
 	struct incast_mail *mail;         /* likewise */
 	gpul_rdma_region *data_region, *mail_region;
-	gpul_rdma_region *probe_region;   /* of mail, with probe_mesh */
+	gpul_rdma_region *probe_region;   /* the mail, registered for probe_mesh */
 	gpul_rdma_remote to_data, to_mail, to_probe;  /* a sender's part of rank 0's memory */
 
 	struct incast_counters *counters; /* of all ranks; in the shared page */
-	_Atomic uint64_t *handed_ns;      /* [rank][message]: when it was handed over; in the shared page */
+	_Atomic uint64_t *handed_ns;      /* [rank][message]: time at which it was handed over; in the shared page */
 	size_t shared_bytes;
 	uint32_t run;                     /* number of the present run, from 1 */
 };
@@ -67,40 +67,40 @@ struct incast_run {
 	size_t bytes;                     /* of a message; at most q->bytes */
 	unsigned n_messages;              /* of each sender; at most q->n_messages */
 	uint64_t window_bytes;            /* receiver-driven */
-	bool recorded;                    /* probes, and samples of the queue */
+	bool recorded;                    /* probes are sent, and the queue is sampled */
 };
 
 /** Open a rank: meet the others, connect, allocate, register.
  *
  * @q    borrowed; must outlive *out
  * @job  copied
- * @out  incast_rank_close(), also after a failure
+ * @out  released by incast_rank_close(), also after a failure
  * Errors  as gpul_boot_open(), gpul_comm_mesh_create(); GPUL_EUNSUPPORTED the ranks are on several hosts; GPUL_ENOMEM; GPUL_ESYS
  * Threads the main thread */
 gpul_status incast_rank_open(const struct incast_request *q, const gpul_comm_job *job, struct incast_rank *out, gpul_error *err);
 void incast_rank_close(struct incast_rank *r);
 
-/* A sender's part of rank 0's memory; of a sender's own memory with rank 0. */
+/* The slot of a sender's message: on rank 0 in that sender's part, on a sender in its own memory. */
 unsigned char *incast_slot(const struct incast_rank *r, int rank, uint64_t message);
-/* When a message of a rank was handed over. */
+/* The time at which a rank handed a message over. */
 _Atomic uint64_t *incast_handed(const struct incast_rank *r, int rank, uint64_t message);
 
-/* Write the content of a message; return the number of bytes that differ from it. */
+/* incast_fill() writes the content of a message; incast_count_wrong() counts the bytes that differ from it. */
 void incast_fill(unsigned char *at, size_t n_bytes, int rank, uint64_t message);
 uint64_t incast_count_wrong(const unsigned char *at, size_t n_bytes, int rank, uint64_t message);
 
-/* Pauses of a loop that polls: it spins for a moment, then sleeps between polls, because there may be more ranks than CPUs. */
+/* The state of a polling loop, which spins for a moment, then sleeps between polls, because there may be more ranks than CPUs. */
 struct incast_pace {
 	const struct incast_rank *r;      /* borrowed */
 	uint64_t busy_ns;                 /* the last event */
 	uint64_t checked_ns;              /* time of the last check of the other ranks */
 };
 
-/** End a turn of a loop: sleep if nothing has happened for a while; check at intervals whether
- * the job has failed.
+/** End an iteration of a polling loop: sleep if nothing has happened for a while, and check at
+ * intervals whether the job has failed.
  *
  * @p     begins as { .r = r, .busy_ns = now, .checked_ns = now }
- * @busy  something has happened in this turn
+ * @busy  something has happened in this iteration
  * Errors  the failure of the job; GPUL_ESYS native = ETIMEDOUT: nothing has happened for INCAST_WAIT_MS
  * Threads one at a time */
 gpul_status incast_pace_turn(struct incast_pace *p, bool busy, gpul_error *err);
@@ -113,11 +113,11 @@ gpul_status incast_pace_turn(struct incast_pace *p, bool busy, gpul_error *err);
  * Threads one at a time */
 gpul_status incast_send(struct incast_rank *r, const struct incast_run *run, gpul_error *err);
 
-/** The receiver's part of a run: serve until all messages of all senders have arrived.
+/** The receiver's part of a run: record arrivals and send grants until all messages of all senders have arrived.
  *
  * @r    opened; rank 0
  * @run  the same on all ranks
- * @f    zeroed; filled, except `measured`
+ * @f    all zeros; filled, except `measured`
  * Errors  the failure of a connection or of the job; GPUL_ENOMEM; GPUL_ESYS
  * Threads one at a time */
 gpul_status incast_receive(struct incast_rank *r, const struct incast_run *run, struct incast_figures *f, gpul_error *err);

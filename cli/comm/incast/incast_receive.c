@@ -10,10 +10,10 @@
 
 enum { SAMPLE_NS = 1000000, MOST_SAMPLES = 60000, MOST_PROBES = 60000, MOST_GRANTS = 1024, WAIT_MS = INCAST_WAIT_MS, LATE_NS = 100000000 };
 
-/* The receiver's state of a sender. */
+/* What the receiver knows about a sender. */
 struct source {
 	gpul_rdma_conn *conn;
-	uint64_t requested;           /* messages that have been given to the admission */
+	uint64_t requested;           /* messages for which the sender has requested admission */
 	uint64_t ended;               /* messages that have arrived */
 	uint64_t bytes;
 	struct grant {                /* receives in flight: a ring, in the order of the
@@ -31,15 +31,14 @@ struct receiver {
 	struct incast_figures *f;
 	gpul_admission *admission;    /* NULL: sender-driven */
 	struct source *sources;       /* [rank]; entry 0 is unused */
-	int n_done;                   /* senders all of whose messages have arrived */
+	int n_done;                   /* number of senders that are done: all their messages have arrived */
 	uint64_t begun_ns, end_ns;
 	uint64_t bytes;               /* that have arrived */
 	gpul_admission_grant waiting; /* a grant whose receive could not be posted yet; bytes 0: none */
 
-	uint64_t *latencies, n_latencies;  /* times of messages; in a run that is not recorded, of
-					    * grants */
+	uint64_t *latencies, n_latencies;  /* of messages; in a run that is not recorded, of grants */
 	uint64_t *probes, n_probes, last_probe;
-	uint64_t sampled_ns, drops;   /* time of the last sample, and of the start */
+	uint64_t sampled_ns, drops;   /* time of the last sample; drops before the start */
 	double area;                  /* integral of the queue's depth over time, bytes times
 				       * ns */
 };
@@ -135,7 +134,7 @@ static void note_bytes(struct receiver *v, int rank, uint64_t bytes)
 	v->bytes += bytes;
 }
 
-/* Sender-driven: the sender has raised a word after its messages. */
+/* Sender-driven: record the messages whose arrival the sender has announced by raising `arrived`. */
 static void note_arrivals(struct receiver *v, int rank, bool *busy)
 {
 	const uint64_t arrived = atomic_load_explicit(&v->r->mail[rank].arrived, memory_order_acquire);
@@ -185,7 +184,7 @@ static void note_requests(struct receiver *v, int rank)
 		s->requested++;
 }
 
-/* Post the receive of a grant: its clear-to-send slot goes to the sender. */
+/* Post the receive of a grant, which writes a clear-to-send slot to the sender. */
 static gpul_status post_grant(struct receiver *v, const gpul_admission_grant *g, bool *posted, gpul_error *err)
 {
 	struct source *s = &v->sources[g->sender];
@@ -279,8 +278,7 @@ static gpul_status begin_run(struct receiver *v, gpul_error *err)
 		st = gpul_admission_create(&desc, &v->admission, err);
 	if (!st && v->r->queue_fd >= 0)
 		st = incast_queue_read(v->r->queue_fd, v->r->queue_device, &q, err);
-	for (int k = 1; k < v->r->job.size; k++) {  /* before the barrier, because no sender writes
-						     * earlier */
+	for (int k = 1; k < v->r->job.size; k++) {  /* before the barrier: no sender writes until after it */
 		atomic_store(&v->r->mail[k].requested, 0);
 		atomic_store(&v->r->mail[k].arrived, 0);
 		atomic_store(&v->r->counters[k].posted, 0);
@@ -309,7 +307,7 @@ static void end_run(struct receiver *v)
 	f->probe = summarize(v->probes, v->n_probes);
 	f->queue_mean = f->ns ? (uint64_t)(v->area / (double)f->ns) : 0;
 	f->retransmissions = atomic_load(&v->r->counters[1].retransmissions);
-	/* The last message in each slot. */
+	/* Check the messages that are still in the slots. */
 	for (int k = 1; k < v->r->job.size; k++)
 		for (uint64_t m = v->run->n_messages > v->r->n_slots ? v->run->n_messages - v->r->n_slots : 0; m < v->run->n_messages; m++)
 			f->wrong += incast_count_wrong(incast_slot(v->r, k, m), v->run->bytes, k, m);
@@ -323,7 +321,7 @@ gpul_status incast_receive(struct incast_rank *r, const struct incast_run *run, 
 
 	if (!st && run->recorded)
 		st = sample_queue(&v, v.begun_ns, err);
-	/* After the last arrival the senders still need this end's progress for their acknowledgements. */
+	/* Continue after the last arrival: the senders get their acknowledgements only while this end makes progress. */
 	while (!st && (v.n_done < r->job.size - 1 || !senders_have_ended(r))) {
 		bool busy = false;
 

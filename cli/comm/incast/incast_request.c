@@ -1,4 +1,4 @@
-/* incast_request.c — the command line of gpuload comm incast. */
+/* incast_request.c — parses the command line of gpuload comm incast. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,8 +27,8 @@ const struct cli_opt incast_opts[] = {
 	[OPT_CONGESTION] = { "congestion", "NAME", "with --rate: TCP's congestion control, such as bbr (default: reno)", NULL },
 	[OPT_WINDOW] = { "window", "BYTES", "receiver-driven: limit of granted bytes in flight, of all senders together\n"
 		"(default: rate times round trip, measured, and two grants)", NULL },
-	[OPT_SENDER_WINDOW] = { "sender-window", "BYTES", "limit of each sender's messages that are not acknowledged (default: 1M)", NULL },
-	[OPT_GRANT] = { "grant", "BYTES", "most bytes of one grant, 1K to 1M (default: 16K; without --rate 128K)", NULL },
+	[OPT_SENDER_WINDOW] = { "sender-window", "BYTES", "limit of each sender's bytes that are not acknowledged (default: 1M)", NULL },
+	[OPT_GRANT] = { "grant", "BYTES", "maximum size of one grant, 1K to 1M (default: 16K; without --rate 128K)", NULL },
 	[OPT_BACKEND] = { "backend", "NAME", "send path: auto (default), verbs or libfabric", "auto verbs libfabric" },
 	[OPT_PROVIDER] = { "provider", "NAME", "libfabric provider (default: tcp)", NULL },
 	[OPT_JSON] = CLI_JSON_OPT,
@@ -38,7 +38,7 @@ const struct cli_opt incast_opts[] = {
 };
 /* clang-format on */
 
-/* A size in bytes; *out keeps its value if the option is not given. */
+/* Parse a size in bytes; *out keeps its value if the option is not given. */
 static gpul_status parse_size(const struct cli_args *args, int opt, size_t least, size_t most, size_t *out, gpul_error *err)
 {
 	const char *text = cli_value(args, opt);
@@ -53,7 +53,7 @@ static gpul_status parse_size(const struct cli_args *args, int opt, size_t least
 	return GPUL_OK;
 }
 
-/* Bits per second; K, M and G are powers of 1000, as for every link. */
+/* Parse a rate in bits per second; K, M and G are powers of 1000, as is usual for links. */
 static gpul_status parse_rate(const char *text, uint64_t *out, gpul_error *err)
 {
 	static const char units[] = "KMG";

@@ -1,4 +1,4 @@
-/* incast_send.c — a sender: it hands messages over as long as its window permits, and probes the queue.
+/* incast_send.c — a sender: hands messages over to the send path as long as its window permits, and probes the queue.
  *
  *     sender-driven     put the message, raise `arrived`                    the whole message enters the network at once
  *     receiver-driven   raise `requested`, send the message in pieces       a piece waits here for its clear-to-send slot */
@@ -21,8 +21,7 @@ struct sender {
 	uint64_t announced;           /* number of messages that the receiver has been notified
 				       * of */
 	gpul_rdma_request announcement;  /* in flight; 0: none */
-	struct piece {                /* requests in flight: a ring, in the order of their
-				       * starts */
+	struct piece {                /* requests in flight: a ring, in the order in which they started */
 		gpul_rdma_request request;
 		bool last;            /* of its message */
 	} pieces[MOST_REQUESTS];
@@ -33,7 +32,7 @@ struct sender {
 	uint64_t probe_ns;            /* time of the next probe */
 };
 
-/* The offset of a member of struct incast_mail in a remote one. */
+/* The remote address of a member of struct incast_mail. */
 #define MAIL(remote, member) \
 	((gpul_rdma_remote){ (remote).address + offsetof(struct incast_mail, member), (remote).key, sizeof(uint64_t) })
 
@@ -91,7 +90,7 @@ static gpul_status put_word(gpul_rdma_conn *conn, const gpul_rdma_region *from, 
 	return gpul_rdma_put(conn, &put, WAIT_MS, out, err);
 }
 
-/* Send the request to send: the number of messages that wait here. */
+/* Request permission to send: tell the receiver how many messages wait here. */
 static gpul_status announce(struct sender *s, bool *busy, gpul_error *err)
 {
 	gpul_status st = GPUL_OK;
@@ -133,7 +132,7 @@ static gpul_status send_pieces(struct sender *s, bool *busy, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* ---- ends, probes ----------------------------------------------------------------------------------------------- */
+/* ---- completions, probes ---------------------------------------------------------------------------------------- */
 
 static gpul_status end_pieces(struct sender *s, bool *busy, gpul_error *err)
 {

@@ -1,4 +1,4 @@
-/* incast_svg.c — the depth of the queue over time, both modes in one picture.
+/* incast_svg.c — draws the depth of the queue over time, both modes in one picture.
  *
  *     LEFT  PANEL                            PLOT_RIGHT
  *          ┌────────────────────────────────┐
@@ -83,7 +83,7 @@ static void add_limit(const struct plot *p, double kib, const char *name)
 	out_add(p->o, "<text class=\"soft tick\" text-anchor=\"end\" x=\"%d\" y=\"%.1f\">%s</text>\n", LEFT + PANEL - 6, y_of(p, kib) - 4, name);
 }
 
-/* A line through the samples; of several that fall into one pixel column, the deepest. */
+/* Add a line through the samples; of several samples in one pixel column, through the largest. */
 static void add_curve(const struct plot *p, int mode)
 {
 	const struct incast_figures *f = &p->r->figures[mode];

@@ -1,4 +1,4 @@
-/* incast_text.c — the table of gpuload comm incast. */
+/* incast_text.c — prints the result of gpuload comm incast as a table. */
 #include "cli/comm/incast/incast.h"
 #include "cli/lib/bench/bench_plot.h"
 

@@ -1,11 +1,11 @@
 /* cli_netqueue.h — the parts of gpuload comm netqueue.
  *
- *     netqueue_request.c   the command line
- *     netqueue_stream.c    records of random length and alignment, for a destination in random order
+ *     netqueue_request.c   parses the command line
+ *     netqueue_stream.c    generates records of random length and alignment, in random order of destination
  *     netqueue_sender.c    the other process: sends the stream on request
- *     netqueue_run.c       this process: netqueue, receives, comparison
- *     netqueue_corrupt.c   --corrupt: entries that the kernel must refuse
- *     netqueue_print.c     the result as text and as JSON */
+ *     netqueue_run.c       this process: creates the netqueue, receives, compares
+ *     netqueue_corrupt.c   --corrupt: writes entries that the kernel must refuse
+ *     netqueue_print.c     prints the result as text and as JSON */
 #ifndef GPULOAD_CLI_COMM_NETQUEUE_CLI_NETQUEUE_H
 #define GPULOAD_CLI_COMM_NETQUEUE_CLI_NETQUEUE_H
 
@@ -42,7 +42,7 @@ gpul_status netqueue_request_parse(const struct cli_args *args, struct netqueue_
 extern const struct cli_opt netqueue_opts[];
 
 struct netqueue_stream {
-	unsigned char *bytes;           /* size of all records, and the end */
+	unsigned char *bytes;           /* all records with their headers, and an end mark */
 	uint64_t n_bytes, n_records;
 };
 
@@ -79,24 +79,24 @@ gpul_status netqueue_sender_start(const struct netqueue_stream *s, struct netque
  * Errors  GPUL_ESYS
  * Threads the main thread */
 gpul_status netqueue_sender_go(const struct netqueue_sender *s, gpul_error *err);
-void netqueue_sender_end(struct netqueue_sender *s);  /* a zeroed one is fine */
+void netqueue_sender_end(struct netqueue_sender *s);  /* accepts a struct of zeros */
 
-/* --corrupt: replaces members of random entries. */
+/* --corrupt: what is replaced in random entries. */
 struct netqueue_corruptor {
 	double probability;
 	uint64_t seed, destination_bytes, bounce_bytes;
 	uint32_t slot_bytes;
-	struct netqueue_corrupted { uint64_t destination; uint32_t length; } *entries;  /* the original destinations of their pieces */
+	struct netqueue_corrupted { uint64_t destination; uint32_t length; } *entries;  /* the original destinations of the pieces */
 	size_t n, n_reserved;
-	bool no_memory;                 /* the last refusals have no entry */
+	bool no_memory;                 /* the last corrupted entries are not in the list */
 };
 
-/* As gpul_netqueue_receiver.alter; context is a struct netqueue_corruptor. */
+/* Used as gpul_netqueue_receiver.alter; context is a struct netqueue_corruptor. */
 void netqueue_corrupt(void *context, uint64_t n, gpul_netqueue_entry *entry);
 
 struct netqueue_row {
 	gpul_netqueue_received_stream got;
-	uint64_t n_corrupted, n_wrong;  /* n_wrong: bytes, guards included */
+	uint64_t n_corrupted, n_wrong;  /* n_wrong: wrong bytes, including those of the guards */
 };
 
 struct netqueue_result {

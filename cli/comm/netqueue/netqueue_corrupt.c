@@ -1,4 +1,4 @@
-/* netqueue_corrupt.c — --corrupt: break one rule in random entries. */
+/* netqueue_corrupt.c — --corrupt: replaces one member of random entries by a value that the kernel must refuse. */
 #include <stdlib.h>
 
 #include "cli/comm/netqueue/cli_netqueue.h"
@@ -47,11 +47,11 @@ void netqueue_corrupt(void *context, uint64_t n, gpul_netqueue_entry *e)
 	case 2:
 		source = c->bounce_bytes + far;
 		break;
-	case 3:   /* the last byte of the last slot, and one byte more */
+	case 3:   /* the last byte of the last slot, and the byte after it */
 		source = c->bounce_bytes - 1;
 		length = 2;
 		break;
-	case 4:   /* the same for the first slot */
+	case 4:   /* the same at the end of the first slot */
 		source = c->slot_bytes - 1;
 		length = 2;
 		break;

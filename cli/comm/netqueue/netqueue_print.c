@@ -1,4 +1,4 @@
-/* netqueue_print.c — the result of gpuload comm netqueue as text and as JSON. */
+/* netqueue_print.c — prints the result of gpuload comm netqueue as text and as JSON. */
 #include <inttypes.h>
 #include <stdio.h>
 

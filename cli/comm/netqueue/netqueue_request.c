@@ -68,7 +68,7 @@ static gpul_status parse_pieces(const char *text, struct netqueue_request *q, gp
 	return st;
 }
 
-/* The number of a word in a list. */
+/* Find the index of an option's value in a list of words. */
 static gpul_status parse_word(const struct cli_args *args, int opt, const char *const *words, int n_words, int *out, gpul_error *err)
 {
 	const char *text = cli_value(args, opt);

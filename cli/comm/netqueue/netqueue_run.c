@@ -12,8 +12,8 @@ struct run {
 	struct netqueue_corruptor corruptor;
 	gpul_netqueue *queue;
 	CUdeviceptr memory;             /* guard, destination, guard */
-	unsigned char *was;             /* the same, copied; NULL without --check */
-	unsigned char *right;           /* [bytes] of the destination */
+	unsigned char *was;             /* a copy of it on the host; NULL without --check */
+	unsigned char *right;           /* the expected bytes of the destination */
 };
 
 static uint64_t memory_bytes(const struct run *r)

@@ -7,7 +7,7 @@ enum { MOST_PAD = 15 };
 
 const char *const netqueue_align_names[NETQUEUE_N_ALIGNS] = { "random", "16", "1" };
 
-/* Steele, Lea, Flood: splitmix64. */
+/* The random generator splitmix64 of Steele, Lea and Flood. */
 static uint64_t next_random(uint64_t *seed)
 {
 	uint64_t z = *seed += 0x9e3779b97f4a7c15;
@@ -38,13 +38,13 @@ static uint64_t *divide(const struct netqueue_request *q, uint64_t *n)
 	return begins;
 }
 
-/* The wanted difference between the piece's offset in the stream and its offset in the destination, modulo 16. */
+/* Choose the difference between a piece's offset in the stream and its offset in the destination, modulo 16. */
 static uint64_t wanted_shift(const struct netqueue_request *q, uint64_t *seed)
 {
 	return q->align == NETQUEUE_ALIGN_16 ? 0 : next_random(seed) % 16 | (q->align == NETQUEUE_ALIGN_1);
 }
 
-/* A stride that has no common divisor with n, so that steps of this size visit all records. */
+/* Find a stride without a common divisor with n, so that steps of this size visit all records. */
 static uint64_t find_step(uint64_t n)
 {
 	for (uint64_t step = n / 2 + n / 7 + 1;; step++) {

@@ -1,4 +1,4 @@
-/* cli_plan.c — the command gpuload comm plan. */
+/* cli_plan.c — the command gpuload comm plan: predicts the times of collectives. */
 #include "cli/comm/plan/cli_plan.h"
 
 #include <errno.h>
@@ -21,13 +21,13 @@ static const struct cli_opt plan_opts[] = {
 	[OPT_GPUS] = { "gpus-per-host", "N", "ranks on each host (default: one host)", NULL },
 	[OPT_LINK] = { "link", "LINK", "between hosts: a name such as ndr, or LATENCY:BANDWIDTH in us and GB/s",
 		"xdr ndr hdr eth100 eth25" },
-	[OPT_INSIDE] = { "inside", "LINK", "inside a host, likewise (default: the parameters)", "nvlink4 nvlink3 pcie5 pcie4" },
+	[OPT_INSIDE] = { "inside", "LINK", "inside a host, likewise (default: from the parameters)", "nvlink4 nvlink3 pcie5 pcie4" },
 	[OPT_BYTES] = { "bytes", "MIN:MAX:FACTOR", "sizes (default: 1K:1G:4; with --check 1K:256K:16)", NULL },
 	[OPT_CALL] = { "call", "NAME", "collective (default: allreduce)",
 		GPUL_COMM_LIST_WORDS },
 	[OPT_PARAMS] = { "params", "FILE", "parameters that --measure has written (default: built-in, of H200s)", CLI_FILES },
 	[OPT_MEASURE] = { "measure", NULL, "measure the parameters on N ranks here (-n), and predict with them", NULL },
-	[OPT_CHECK] = { "check", NULL, "measure also each algorithm on the N ranks, and print the error of its prediction", NULL },
+	[OPT_CHECK] = { "check", NULL, "also measure each algorithm on the N ranks, and print the error of its prediction", NULL },
 	[OPT_ITERS] = { "iters", "N", "calls of a measurement (default: 20; 3 on the software driver)", NULL },
 	[OPT_OUT] = { "o", "FILE", "write the measured parameters to FILE, keeping its rows for other transports", CLI_FILES },
 	[OPT_JSON] = CLI_JSON_OPT,
@@ -74,7 +74,7 @@ static gpul_status parse_request(const struct cli_args *args, struct plan_reques
 	return st || !bytes ? st : comm_parse_bytes(bytes, &q->min_bytes, &q->max_bytes, &q->factor, err);
 }
 
-/* Refuse options that contradict each other; launched: this process is a rank of a job that a launcher has started. */
+/* Refuse options that contradict each other; launched: a launcher has started this process as a rank of a job. */
 static gpul_status check_request(const struct cli_args *args, const struct plan_request *q, bool launched, gpul_error *err)
 {
 	if (args->n_operands)
@@ -124,7 +124,7 @@ static gpul_status print_result(const struct plan_result *r, gpul_error *err)
 	return output_write(&o, err);
 }
 
-/* Predict and print, after the parameters have been set. */
+/* Predict and print; the parameters have been set before. */
 static gpul_status finish(struct plan_result *r, gpul_error *err)
 {
 	gpul_status st = r->q.path ? write_params(r, err) : GPUL_OK;

@@ -17,7 +17,7 @@ extern const struct cli_cmd cli_comm_plan;
 enum { PLAN_MOST_ROWS = COMM_MOST_ROWS, PLAN_MOST_RANGES = 32, PLAN_MOST_CHECKS = 512, PLAN_MOST_POINTS = 32 };
 
 struct plan_request {
-	struct comm_place place;      /* of --measure and --check */
+	struct comm_place place;      /* for --measure and --check */
 	gpul_comm_call call;
 	uint32_t n_ranks, ranks_per_host;    /* 0: not given */
 	size_t min_bytes, max_bytes, factor; /* max_bytes 0: not given */
@@ -34,14 +34,15 @@ struct plan_row {
 	gpul_comm_proto proto;
 };
 
-/* A range of sizes for which an algorithm is the best. */
+/* A range of sizes for which an algorithm and protocol are the best. */
 struct plan_range {
 	gpul_comm_algo algo;
 	gpul_comm_proto proto;
 	uint64_t from, to;            /* bytes; the next range begins at `to` */
 };
 
-/* Below this size an algorithm is faster than a ring, each by its best protocol; 0: nowhere, the largest size: everywhere. */
+/* The size below which an algorithm is faster than a ring, each with its best protocol; 0: never faster; the largest
+ * size: always faster. */
 struct plan_turn {
 	gpul_comm_algo algo;
 	uint64_t below;
@@ -60,7 +61,7 @@ struct plan_result {
 	gpul_comm_params params;
 	const char *source;           /* source of the parameters: "built-in", "measured here" or the
 				       * file */
-	gpul_comm_link link, inside;  /* name NULL: not given */
+	gpul_comm_link link, inside;  /* its name is NULL: not given */
 	gpul_comm_machine machine;
 	struct plan_row rows[PLAN_MOST_ROWS];
 	unsigned n_rows;
@@ -78,13 +79,13 @@ struct plan_result {
 	unsigned n_checks;
 };
 
-/** Find the machine of a request: read the parameters, unless they were measured, and parse the links.
+/** Describe the machine to predict for: read the parameters, unless they were measured, and parse the links.
  *
- * @r    q is complete; params, if n_here is not 0
- * Errors  GPUL_EINVAL a bad link, or a network that is not given; as gpul_comm_params_read(); GPUL_EUNSUPPORTED the file has no
+ * @r    q is complete, and so is params if n_here is not 0
+ * Errors  GPUL_EINVAL a bad link, or no network is given; as gpul_comm_params_read(); GPUL_EUNSUPPORTED the file has no
  *         parameters for memory */
 gpul_status plan_find_machine(struct plan_result *r, gpul_error *err);
-/* Compute rows and ranges. */
+/* Compute the predicted rows and ranges. */
 void plan_compute(struct plan_result *r);
 /* The sizes of a request, at most PLAN_MOST_ROWS; returns their number. */
 unsigned plan_sizes(const struct plan_request *q, uint64_t sizes[PLAN_MOST_ROWS]);

@@ -1,4 +1,5 @@
-/* plan_compute.c — computes the machine of a request, the times of each size, and the sizes at which the best algorithm changes. */
+/* plan_compute.c — describes the machine to predict for, and computes the times of each size and the sizes at which the
+ * best algorithm changes. */
 #include <math.h>
 #include <string.h>
 
@@ -11,7 +12,7 @@ static bool apply_memory(struct plan_result *r)
 	       gpul_comm_params_apply(&r->params, GPUL_COMM_HOST, &r->machine);
 }
 
-/* The links between hosts: those of --link, else the measured network, else the same as inside a host. */
+/* Find the links between hosts: those of --link, else the measured network, else the same as inside a host. */
 static gpul_status find_across(struct plan_result *r, gpul_error *err)
 {
 	gpul_comm_machine *m = &r->machine;
@@ -134,7 +135,7 @@ static void find_ranges(struct plan_result *r)
 	}
 }
 
-/* The time by the best protocol; negative: not possible. */
+/* The time with the best protocol; negative: not possible. */
 static double time_of(const struct plan_result *r, gpul_comm_algo algo, double bytes)
 {
 	double best = -1;
@@ -152,7 +153,7 @@ static bool beats_ring(const struct plan_result *r, gpul_comm_algo algo, double 
 	return time_of(r, algo, bytes) < time_of(r, GPUL_COMM_RING, bytes);
 }
 
-/* Search from large to small for the largest size at which the algorithm is faster. */
+/* Find the largest size at which the algorithm is faster than a ring, from large sizes to small ones. */
 static void find_turn(struct plan_result *r, gpul_comm_algo algo)
 {
 	const double least = (double)r->rows[0].bytes, most = (double)r->rows[r->n_rows - 1].bytes;

@@ -1,4 +1,4 @@
-/* plan_json.c — the result of gpuload comm plan as JSON. */
+/* plan_json.c — prints the result of gpuload comm plan as JSON. */
 #include "cli/comm/plan/cli_plan.h"
 #include "cli/lib/json/cli_json.h"
 

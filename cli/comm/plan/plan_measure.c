@@ -11,7 +11,7 @@
 
 enum { RUNS = 5 };
 
-/* The shape of all kernels here, so that a step moves the same number of bytes in all of them. */
+/* The plan of all kernels here: they have the same blocks and threads, so that a step moves the same number of bytes in all of them. */
 static gpul_comm_plan plan_with(const struct comm_rank *r, gpul_comm_algo algo, gpul_comm_proto proto)
 {
 	const bool interprets = r->drv->interprets;
@@ -19,7 +19,7 @@ static gpul_comm_plan plan_with(const struct comm_rank *r, gpul_comm_algo algo, 
 	return (gpul_comm_plan){ .algo = algo, .proto = proto, .n_blocks = interprets ? 2 : 16, .n_threads = interprets ? 96 : 512 };
 }
 
-/* Time a call by a plan; 0: the plan is not possible. */
+/* Time a call with a plan; a time of 0: the plan is not possible. */
 static gpul_status time_call(struct comm_rank *r, const struct plan_result *result, gpul_comm_call call, gpul_comm_algo algo,
 			     gpul_comm_proto proto, size_t bytes, double *us, gpul_error *err)
 {
@@ -42,13 +42,13 @@ static gpul_status time_call(struct comm_rank *r, const struct plan_result *resu
 	return st;
 }
 
-/* Data bytes of a step, all blocks together. */
+/* The bytes of data that a step of all blocks together moves. */
 static double step_bytes(const struct comm_rank *r, gpul_comm_proto proto)
 {
 	return (double)gpul_comm_slot_data(r->comm, proto) * plan_with(r, GPUL_COMM_RING, proto).n_blocks;
 }
 
-/* Replace the separator in the texts of a row. */
+/* Copy a text for a row of the file, with separators replaced. */
 static void copy_field(char *out, size_t out_bytes, const char *text)
 {
 	(void)snprintf(out, out_bytes, "%.*s", (int)out_bytes - 1, *text ? text : "?");
@@ -74,8 +74,8 @@ static void describe_row(const struct comm_rank *r, const struct plan_result *re
 	row->cores = r->drv->interprets ? (unsigned)sysconf(_SC_NPROCESSORS_ONLN) : 0;
 }
 
-/* Does a ring of this call pass each byte around once?  Then its time shows the cost of a step: an all-reduce mixes steps that add with
- * steps that copy. */
+/* True if a ring passes each byte around once in this call.  Then its time shows the cost of a step; an all-reduce mixes steps that add
+ * with steps that copy. */
 static bool goes_around_once(gpul_comm_call call)
 {
 	return gpul_comm_call_info(call)->rounds < 2 && gpul_comm_plan_exists(call, GPUL_COMM_RING, GPUL_COMM_SIMPLE);

@@ -1,4 +1,4 @@
-/* plan_svg.c — the result of gpuload comm plan as an SVG file.
+/* plan_svg.c — draws the result of gpuload comm plan as an SVG file.
  *
  *     ┌──────────────────────────────────────┐   a line for each algorithm, by its best protocol
  *     │ time, us        ¦                    │   ¦ where another algorithm becomes the best
@@ -33,7 +33,7 @@ static const char style[] =
 
 enum { WIDTH = 2 * PLOT_PANEL };
 
-/* The time of an algorithm by its best protocol; negative: not possible. */
+/* The time of an algorithm with its best protocol; negative: not possible. */
 static double time_of(const struct plan_row *row, gpul_comm_algo algo, gpul_comm_proto *proto)
 {
 	double best = -1;
@@ -57,7 +57,7 @@ static void note_all(const struct plan_result *r, struct plot_panel *p)
 		plot_note(p, r->checks[i].bytes, r->checks[i].measured_us);
 }
 
-/* True: the algorithm has a line. */
+/* Returns true if the algorithm has a line in the picture. */
 static bool add_line(const struct plan_result *r, const struct plot_panel *p, gpul_comm_algo algo, struct out *o)
 {
 	struct plot_line line = { o, gpul_comm_algo_name(algo), "", "M", false };

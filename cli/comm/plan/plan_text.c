@@ -1,4 +1,4 @@
-/* plan_text.c — the result of gpuload comm plan as text. */
+/* plan_text.c — prints the result of gpuload comm plan as text. */
 #include <math.h>
 #include <stdio.h>
 

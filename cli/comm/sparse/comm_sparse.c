@@ -17,15 +17,15 @@ enum {
 static const struct cli_opt sparse_opts[] = {
 	COMM_PLACE_OPTS,
 	[OPT_BYTES] = { "bytes", "MIN:MAX:FACTOR",
-		"sizes, such as 1M:64M:4 or 16M; K, M and G are powers of 1024 (default: by the driver)", NULL },
-	[OPT_DENSITY] = { "density", "PERCENT,...", "blocks of a rank that are not zero (default: 0.1,1,10,100)", NULL },
+		"sizes, such as 1M:64M:4 or 16M; K, M and G are powers of 1024 (default: depends on the driver)", NULL },
+	[OPT_DENSITY] = { "density", "PERCENT,...", "percentage of a rank's blocks that are not zero (default: 0.1,1,10,100)", NULL },
 	[OPT_BLOCK] = { "block", "N", "elements of a block, a multiple of 16 (default: 256)", NULL },
 	[OPT_DENSE_ABOVE] = { "dense-above", "PERCENT",
 		"use the dense all-reduce if more than this share of its bytes would be sent (default: 50)", NULL },
 	[OPT_DTYPE] = { "dtype", "TYPE", "type of an element (default: f32)", "f16 bf16 f32 f64 i32 u8" },
 	[OPT_OP] = { "op", "OP", "operation: sum (default) or avg", "sum avg" },
 	[OPT_ITERS] = { "iters", "N", "timed calls (default: 20; 3 on the software driver)", NULL },
-	[OPT_WARMUP] = { "warmup", "N", "calls before them (default: 5; 1 on the software driver)", NULL },
+	[OPT_WARMUP] = { "warmup", "N", "warm-up calls before them (default: 5; 1 on the software driver)", NULL },
 	[OPT_CHECK] = { "check", "on|off", "compare the data with those that the CPU computes (default: on)", "on off" },
 	[OPT_JSON] = CLI_JSON_OPT,
 	{ 0 },
@@ -91,7 +91,7 @@ static gpul_status parse(const struct cli_args *args, struct sparse_request *out
 		return gpul_fail(err, GPUL_EINVAL, 0, "unexpected argument '%s'; see gpuload help comm sparse-allreduce", args->operands[0]);
 	st = comm_place_parse(args, &out->place, err);
 	if (!cli_value(args, COMM_OPT_TRANSPORT))
-		out->place.transport = GPUL_COMM_NET;  /* like the sparse call */
+		out->place.transport = GPUL_COMM_NET;  /* the network, as for the sparse call */
 	st = st ? st : parse_names(args, out, err);
 	return st ? st : parse_numbers(args, out, err);
 }

@@ -17,8 +17,7 @@ enum { SPARSE_MOST_DENSITIES = 16, SPARSE_MOST_ROWS = 256 };
 struct sparse_request {
 	struct comm_place place;
 	size_t min_bytes, max_bytes, factor;
-	double percent[SPARSE_MOST_DENSITIES];  /* fraction of the blocks of a rank that are not
-						 * zero */
+	double percent[SPARSE_MOST_DENSITIES];  /* percentage of a rank's blocks that are not zero */
 	unsigned n_percent;
 	gpul_comm_dtype dtype;
 	gpul_comm_op op;
@@ -39,7 +38,7 @@ struct sparse_result {
 	struct sparse_request q;
 	int rank, n_ranks;
 	char driver[16], launcher[16];
-	char path[200];               /* the network of the sparse messages */
+	char path[200];               /* the network that sparse messages use */
 	bool interprets;
 	struct comm_about about[GPUL_COMM_MAX_RANKS];
 	struct sparse_row rows[SPARSE_MOST_ROWS];
@@ -58,8 +57,8 @@ struct sparse_data {
 	int n_ranks;
 };
 
-/* Write elements first ... first + n of a rank's input: whole numbers from -4 to 4 except 0 in blocks that are not zero, so that
- * sums are exact in every order. */
+/* Write elements first ... first + n of a rank's input: 0, or, in blocks that are not zero, whole numbers from -4 to 4 except 0,
+ * so that sums are exact in every order. */
 void sparse_data_fill(const struct sparse_data *d, int rank, size_t first, size_t n, void *out);
 /* Compare elements first ... first + n of a result; returns the number of wrong ones. */
 uint64_t sparse_data_check(const struct sparse_data *d, size_t first, size_t n, const void *got);

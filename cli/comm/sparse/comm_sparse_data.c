@@ -1,4 +1,4 @@
-/* comm_sparse_data.c — sparse data that every rank can compute, and its sum. */
+/* comm_sparse_data.c — computes the sparse data of each rank, and the expected sums. */
 #include <math.h>
 #include <string.h>
 
@@ -25,7 +25,7 @@ static int value_at(const struct sparse_data *d, int rank, size_t i)
 	return element >> 63 ? -magnitude : magnitude;
 }
 
-/* A number from 2^-14 to 65504, or 0. */
+/* Convert x to f16; its absolute value must be 0, or from 2^-14 to 65504. */
 static uint16_t half_of(double x)
 {
 	int exponent;
@@ -35,7 +35,7 @@ static uint16_t half_of(double x)
 	return (uint16_t)(x < 0 ? bits | 0x8000 : x > 0 ? bits : 0);
 }
 
-/* The bits of an integer, or of a sum of integers divided by n: exact, or rounded once. */
+/* Return the bits of sum / n in a type: exact, or rounded once. */
 static uint64_t bits_of(gpul_comm_dtype dtype, int sum, int n)
 {
 	const float f = (float)sum / (float)n;

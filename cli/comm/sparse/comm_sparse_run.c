@@ -42,7 +42,7 @@ static gpul_status fill(const struct bench *b, const struct sparse_row *row, gpu
 	return st;
 }
 
-/* Compare the result, and add up the findings of all ranks. */
+/* Compare the result, and combine what all ranks have found. */
 static gpul_status check(const struct bench *b, const struct sparse_row *row, struct comm_figures *out, gpul_error *err)
 {
 	struct comm_rank *r = b->r;
@@ -133,7 +133,7 @@ static gpul_status measure_row(const struct bench *b, struct sparse_row *row, gp
 
 /* ---- all rows --------------------------------------------------------------------------------------------------------- */
 
-/* The head of the table, or a row of it. */
+/* Print the head of the table, or a row. */
 static gpul_status print(struct comm_rank *r, const struct sparse_result *result, const struct sparse_row *row, gpul_error *err)
 {
 	struct out o = { 0 };
@@ -147,7 +147,7 @@ static gpul_status print(struct comm_rank *r, const struct sparse_result *result
 	return comm_rank_print(r, &o, err);
 }
 
-/* Prepare the rows, without their figures. */
+/* Make the list of rows to measure. */
 static void list_rows(struct sparse_result *result)
 {
 	const struct sparse_request *q = &result->q;
@@ -179,7 +179,7 @@ static gpul_status open_sparse(struct bench *b, gpul_error *err)
 		desc.rdma.device.drv = r->drv;
 		desc.rdma.device.gpu = gpul_comm_device(r->comm);
 	}
-	desc.rdma.gpu_direct = GPUL_RDMA_GPU_DIRECT_YES;  /* staging is that of lab/sparse */
+	desc.rdma.gpu_direct = GPUL_RDMA_GPU_DIRECT_YES;  /* if data must be staged, lab/sparse does it */
 	st = gpul_comm_mesh_create(r->boot, &desc, COMM_MEET_MS, &b->mesh, err);
 	st = st ? st : gpul_comm_sparse_create(r->drv, gpul_comm_device(r->comm), r->boot, b->mesh, &options, &b->sparse, err);
 	if (st)

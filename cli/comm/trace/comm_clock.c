@@ -49,8 +49,8 @@ gpul_status comm_clock_relate(const gpul_boot_stamp *stamps, size_t n, size_t n_
 		return st;
 	c.drift_bound = (double)(round_trip(a) + round_trip(b)) / 2 / (double)(b->before_ns - a->before_ns);
 	c.offset_ns = (int64_t)(c.relation.cpu_ns - c.relation.gpu_ns);
-	/* If the rate is above its mean by w in one half of an interval t, and below it by w in
-	 * the other half, the clocks deviate from the line by w t / 2. */
+	/* If the relative rate is above its mean by w in one half of an interval t, and below it by
+	 * w in the other half, the clocks deviate from the line by w t / 2. */
 	c.relation.bound_ns += COMM_CLOCK_WANDER * (double)(b->after_ns - a->before_ns) / 2;
 	for (const gpul_boot_stamp *s = a; s <= b; s++) {  /* the bound applies to times between the two
 							    * bursts */
@@ -71,7 +71,7 @@ struct comm_clocks {
 	gpul_boot_stamp *stamps;      /* [n_hosts][n]; on rank 0, else 0 */
 };
 
-/* Rank 0 keeps the stamps; the other ranks only answer. */
+/* Take stamps of all hosts: rank 0 keeps them, and the other ranks only answer. */
 static gpul_status take(struct comm_clocks *c, unsigned n_rounds, gpul_error *err)
 {
 	gpul_boot_stamp *burst = calloc(c->n_hosts * n_rounds, sizeof *burst);

@@ -20,7 +20,7 @@ enum { COMM_CLOCK_BURST = 200, COMM_CLOCK_CHECK = 8 };
 
 /* The clock of a host. */
 struct comm_host_clock {
-	struct fifo_clock_relation relation;  /* of the host's clock, in place of a GPU's, to that of rank 0's host */
+	struct fifo_clock_relation relation;  /* converts the host's clock (in place of a GPU's) to that of rank 0's host */
 	int64_t offset_ns;            /* rank 0's time minus the host's, at the first burst */
 	double drift_bound;           /* largest error of relation.drift */
 };
@@ -29,7 +29,7 @@ struct comm_host_clock {
  *
  * @stamps  of the host, in the order they were taken
  * @n       their number: at least 2 n_burst
- * @n_burst the first and the last of them, which make the line; those in between check it
+ * @n_burst stamps in each of the two bursts, which determine the line; the stamps in between check it
  * @out     filled in
  * Errors  GPUL_EINVAL fewer than 2 n_burst, or n_burst 0, or a stamp that ends before it begins
  * Source  F. Cristian, Probabilistic clock synchronization, 1989 */
@@ -38,7 +38,7 @@ gpul_status comm_clock_relate(const gpul_boot_stamp *stamps, size_t n, size_t n_
 /* The stamps of all hosts. */
 struct comm_clocks;
 
-/** Make room for stamps, and take the first burst.  All ranks of the job call this and the next two.
+/** Allocate memory for stamps, and take the first burst.  All ranks of the job call this and the next two functions.
  *
  * @boot  borrowed; must outlive *out
  * @out   owned by the caller: comm_clocks_destroy(); untouched on failure
@@ -47,7 +47,7 @@ struct comm_clocks;
 gpul_status comm_clocks_create(gpul_boot *boot, struct comm_clocks **out, gpul_error *err);
 void comm_clocks_destroy(struct comm_clocks *c);  /* NULL is fine */
 
-/** Take a check.
+/** Take a few stamps between the bursts, to check the line.
  *
  * @c  borrowed
  * Errors  as gpul_boot_clocks(); GPUL_ENOMEM

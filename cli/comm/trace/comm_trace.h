@@ -15,7 +15,7 @@
 enum { COMM_TRACE_MOST = 1 << 16 };  /* limit of the events of a rank; trace viewers in a browser
 				      * cannot open many more */
 
-/* The timed calls of a size. */
+/* A section of the trace: the timed calls of one size. */
 struct comm_section {
 	uint64_t begin_ns, end_ns;    /* CPU */
 	uint64_t bytes;
@@ -34,7 +34,7 @@ struct comm_tracer {
 };
 
 /** Start: load the clock's kernel, sample the GPU's clock, and compare the clocks of the hosts.
- * All ranks call it, and the next three.
+ * All ranks call this and the next three functions.
  *
  * @r    its context is current
  * @out  owned by the caller: comm_trace_free(); NULL on failure
@@ -43,7 +43,7 @@ struct comm_tracer {
 gpul_status comm_trace_create(struct comm_rank *r, struct comm_tracer **out, gpul_error *err);
 void comm_trace_free(struct comm_tracer *t);  /* NULL is fine */
 
-/** Record from now on; after comm_trace_pause(), continue.
+/** Start recording, or continue after comm_trace_pause().
  *
  * @r  r->tracer NULL: nothing happens
  * Errors  as gpul_comm_trace_start()
@@ -80,9 +80,8 @@ struct comm_rank_trace {
 /* The last timed call that all ranks have recorded in full. */
 struct comm_last_call {
 	const struct comm_section *section;  /* of rank 0; NULL: there is no such call */
-	bool is_last;                 /* whether it is the last call of the section; false: the
-				       * trace has lost events of later calls */
-	unsigned char *events[GPUL_COMM_MAX_RANKS];  /* [n] of each rank: 1: the event belongs to the call */
+	bool is_last;                 /* true: the section has no later call; false: the trace has lost events of later calls */
+	unsigned char *events[GPUL_COMM_MAX_RANKS];  /* [rank][event] 1: the event belongs to the call */
 };
 /* Find the call by the order of the events: a block records the events of one call after those of the previous call, and the KERNEL
  * events last.  False: no memory.  The caller calls comm_last_call_free() in any case. */
@@ -93,7 +92,7 @@ void comm_last_call_free(struct comm_last_call *last);
 void comm_trace_json(const struct comm_result *result, const struct comm_rank_trace *ranks, uint64_t origin_ns, struct out *o);
 /* Append a picture of the last timed call. */
 void comm_trace_svg(const struct comm_result *result, const struct comm_rank_trace *ranks, struct out *o);
-/* Sum up the events of a rank. */
+/* Compute from the events of a rank how long it has waited. */
 struct comm_waiting comm_trace_waiting(const gpul_comm_event *events, size_t n, size_t n_lost);
 
 /* ---- comm_trace_net.c: the network in the trace: the events of each rank's proxy, and arrows between ranks ----

@@ -1,6 +1,6 @@
 /* comm_trace_json.c — writes the events of all ranks as events that trace viewers draw.
  *
- *     process r + 1  rank r       track 1: the calls, as the CPU has launched them and waited for them
+ *     process r + 1  rank r       track 1: the calls, from when the CPU launched them until it had waited for them
  *                                 track b + 2: block b of the kernels; inside a kernel its waits, steps and copies
  *                                 further tracks: the proxy of the network (comm_trace_net.c)
  *
@@ -32,7 +32,7 @@ struct comm_waiting comm_trace_waiting(const gpul_comm_event *events, size_t n, 
 	return w;
 }
 
-/* "wait for credit, rank 2, step 17". */
+/* Write the name of an event, such as "wait for credit, rank 2, step 17". */
 static void name_event(const gpul_comm_event *e, char *text, size_t text_bytes)
 {
 	static const char *const names[] = {
@@ -58,8 +58,7 @@ static void add_events(struct json *j, int rank, const struct comm_rank_trace *t
 	for (size_t i = 0; i < t->n; i++) {
 		const gpul_comm_event *e = &t->events[i];
 
-		if (e->kind == GPUL_COMM_EVENT_POST)  /* the data that the previous slice sends: an
-						       * arrow */
+		if (e->kind == GPUL_COMM_EVENT_POST)  /* drawn as an arrow from the previous slice, which sends the data */
 			continue;
 
 		const int64_t from = (int64_t)(e->begin_ns - origin_ns), to = (int64_t)(e->end_ns - origin_ns);

@@ -7,7 +7,7 @@
 
 #include "cli/lib/json/trace_events.h"
 
-/* Tracks of a rank, after those of its blocks; overlapping puts are in different tracks. */
+/* Numbers of a rank's network tracks, higher than those of its blocks; overlapping puts are in different tracks. */
 enum { WAITS = 100000, PUTS = WAITS + 1 };
 
 /* ---- collection -------------------------------------------------------------------------------------------------- */
@@ -193,7 +193,7 @@ static void add_arrow(struct drawing *d, const char *name, const struct end *fro
 	trace_add_endpoint(d->j, "f", (unsigned)to->rank + 1, to->track, name, d->n_arrows, since(d, lands));
 }
 
-/* Draw the arrows of a slot: from the step that posted it, and to the step that read it. */
+/* Draw the arrows of a put: from the step that posted its slot, and to the step that read the slot. */
 static void add_arrows(struct drawing *d, int rank, const gpul_comm_net_event *e, unsigned track)
 {
 	const struct steps *mine = &d->steps[rank], *theirs = &d->steps[e->peer];

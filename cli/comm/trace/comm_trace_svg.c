@@ -1,4 +1,4 @@
-/* comm_trace_svg.c — the last timed call of gpuload comm --trace as an SVG file: the events of each block over time.
+/* comm_trace_svg.c — draws the last timed call of gpuload comm --trace as an SVG file: the events of each block over time.
  *
  *              │ LEGEND_Y   wait for data ■   send ■ ...
  *     rank 0   │ block 0  ══▒▒▒══█████══▒▒══           a row of ROW pixels; x: time
@@ -6,8 +6,8 @@
  *     rank 1   │ ...
  *              └──┴──────┴──────┴──────┴─── us
  *
- * A call is drawn as a thin bar, its steps and waits are drawn on top of it; a wait within a step covers that part of it.  All
- * events of a kind are one path, so that a picture of some hundred events remains small. */
+ * A call is drawn as a thin bar, with its steps and waits on top of it; a wait within a step covers that part of the step.
+ * All events of a kind are one path, so that a picture of some hundred events remains small. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
