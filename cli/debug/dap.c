@@ -1,4 +1,4 @@
-/* dap.c — gpuload dap: a debug adapter on stdin and stdout; its requests of the session itself: initialize, launch, attach, the end. */
+/* dap.c — gpuload dap: a debug adapter on stdin and stdout: its main loop, and the requests that start and end a session. */
 #include "cli/debug/dap.h"
 
 #include <errno.h>
@@ -54,7 +54,7 @@ static void send_response(struct dap *d, const struct json_value *request, const
 	dap_send(d, &j);
 }
 
-/* ---- requests of the session ------------------------------------------------------------------------------------------ */
+/* ---- requests that start and end a session ---------------------------------------------------------------------------- */
 
 static gpul_status do_initialize(const struct dap_call *c)
 {
@@ -96,7 +96,7 @@ static void set_environment(const struct json_value *env)
 	}
 }
 
-/* launch: program, args, cwd, env, native (program is executed itself), stopOnEntry, stopAtEnd. */
+/* The request "launch".  Arguments: program, args, cwd, env, native (true: execute program itself), stopOnEntry, stopAtEnd. */
 static gpul_status do_launch(const struct dap_call *c)
 {
 	struct dap *d = c->d;
@@ -134,7 +134,7 @@ static gpul_status do_launch(const struct dap_call *c)
 	return st;
 }
 
-/* attach: address, the path or port on which the program listens. */
+/* The request "attach".  Argument: address, the path or port on which the program listens. */
 static gpul_status do_attach(const struct dap_call *c)
 {
 	struct dap *d = c->d;
@@ -151,7 +151,7 @@ static gpul_status do_attach(const struct dap_call *c)
 	d->attached = true;
 	d->entry = json_get_bool(c->args, "stopOnEntry", false);
 	d->at_end = json_get_bool(c->args, "stopAtEnd", false);
-	free(d->folder);  /* of an attempt that failed */
+	free(d->folder);  /* left by an attempt that failed */
 	d->folder = json_get_text(c->args, "cwd", NULL) ? strdup(json_get_text(c->args, "cwd", NULL)) : NULL;
 	return debug_link_attach(address, &d->link, c->err);
 }
@@ -164,13 +164,12 @@ static gpul_status do_configuration_done(const struct dap_call *c)
 		(void)debug_link_ask(d->link, NULL, NULL, "set\tentry\t1");
 	if (d->at_end)
 		(void)debug_link_ask(d->link, NULL, NULL, "set\tend\t1");
-	(void)debug_link_ask(d->link, NULL, NULL, "go\tfree");  /* too late, so an error: the kernels of an attached program
-								 * are already running */
+	(void)debug_link_ask(d->link, NULL, NULL, "go\tfree");  /* may fail: kernels of an attached program may already be running */
 	d->configured = true;
 	return GPUL_OK;
 }
 
-/* End the program, unless the adapter has attached to it and the editor does not request its end. */
+/* End the session, and the program, too, unless the adapter has attached to it and the editor does not request its end. */
 static gpul_status do_disconnect(const struct dap_call *c)
 {
 	struct dap *d = c->d;
@@ -238,7 +237,7 @@ static void answer_request(struct dap *d, const struct json_value *request)
 		send_initialized(d);
 }
 
-/* ---- what the program does ---------------------------------------------------------------------------------------------- */
+/* ---- events and output of the program ----------------------------------------------------------------------------------- */
 
 static void send_stopped(struct dap *d, const struct debug_row *event)
 {
@@ -278,7 +277,7 @@ static void take_stop(struct dap *d, const struct debug_row *event)
 	d->stopped = !strcmp(debug_row_get(&d->at, "state"), "stopped");
 	d->chosen_lane = (unsigned)debug_row_number(event, "lane");
 	if (!strcmp(debug_row_get(event, "reason"), "step") && block == debug_row_number(&d->at, "block") && warp == debug_row_number(&d->at, "warp") &&
-	    debug_row_hex(&d->at, "mask") >> lane & 1)  /* the same lane as before the step */
+	    debug_row_hex(&d->at, "mask") >> lane & 1)  /* keep the lane that was selected before the step */
 		d->chosen_lane = lane;
 	dap_forget(d);
 	if (d->stopped)
@@ -351,7 +350,7 @@ static void end_program(struct dap *d)
 
 /* ---- the loop ------------------------------------------------------------------------------------------------------------ */
 
-/* Returns the length of the header, and stores that of the message after it in *bytes; 0: the header is not complete. */
+/* Returns the length of the header, and sets *bytes to the length of the message after it; 0: the header is not complete yet. */
 static size_t read_header(struct dap *d, size_t *bytes)
 {
 	const char *end = d->in.n ? memmem(d->in.at, d->in.n, "\r\n\r\n", 4) : NULL, *length;
@@ -435,7 +434,7 @@ static int cmd_dap(const struct cli_args *args, gpul_error *err)
 	struct dap d = { .out = -1, .err = -1 };
 
 	if (args->n_operands) {
-		gpul_fail(err, GPUL_EINVAL, 0, "dap takes no arguments: an editor starts it, and says by messages what to debug; see gpuload help dap");
+		gpul_fail(err, GPUL_EINVAL, 0, "dap takes no arguments: an editor starts it, and sends messages that say what to debug; see gpuload help dap");
 		return CLI_USAGE;
 	}
 	signal(SIGPIPE, SIG_IGN);

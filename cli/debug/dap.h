@@ -3,7 +3,8 @@
  *     editor ── stdin: request ──> dap.c ── dap_control.c, dap_values.c ── debug_link.h ──> the debugger in the driver
  *            <── stdout: response, events
  *
- * A lane in a frame has a number, dap.lane[number - 1], which is the id of a frame; numbers are valid until the kernel continues. */
+ * A frame's id is the number of an entry of dap.lane, from 1: a lane and one of its frames.  Ids are valid until the kernel
+ * continues. */
 #ifndef GPULOAD_CLI_DEBUG_DAP_H
 #define GPULOAD_CLI_DEBUG_DAP_H
 
@@ -17,7 +18,7 @@ struct dap_lane { uint64_t block; unsigned warp, lane, frame; };
 struct dap_container {
 	enum { DAP_REGISTERS, DAP_PARAMS, DAP_SPECIALS, DAP_VARIABLES, DAP_LANES, DAP_ARRAY } kind;
 	unsigned lane;                   /* number of the lane */
-	char *name;                      /* owned; DAP_LANES: a register; DAP_ARRAY, DAP_VARIABLES: the space */
+	char *name;                      /* owned; DAP_LANES: name of a register; DAP_ARRAY, DAP_VARIABLES: the state space */
 	uint64_t address, bytes;         /* DAP_ARRAY */
 	unsigned element;                /* bytes */
 };
@@ -45,11 +46,10 @@ struct dap_call {
 };
 
 /* dap_message.c */
-void dap_send(struct dap *d, struct json *j);  /* a closed object; frees it */
+void dap_send(struct dap *d, struct json *j);  /* j: a closed object, which is freed */
 void dap_event_begin(struct dap *d, struct json *j, const char *event);  /* opens the body */
 void dap_event_end(struct dap *d, struct json *j);
-void dap_forget(struct dap *d);           /* the kernel continues, so the numbers of frames and variables
-					   * become invalid */
+void dap_forget(struct dap *d);           /* call it when the kernel continues: the numbers of frames and variables become invalid */
 unsigned dap_lane_number(struct dap *d, const struct dap_lane *lane);
 unsigned dap_container_number(struct dap *d, const struct dap_container *c);
 const struct dap_lane *dap_find_lane(const struct dap_call *c, int64_t number);  /* NULL: no such frame, *err is set */
@@ -64,7 +64,7 @@ extern const struct dap_handler dap_values[];
 /* The id of a thread: a warp, or one of its lanes; lane -1: the warp. */
 int64_t dap_thread_id(uint64_t block, unsigned warp, int lane);
 void dap_thread_of(int64_t id, uint64_t *block, unsigned *warp, int *lane);
-/* Members name and path, or sourceReference, of the source of a row with a place. */
+/* Write the members name and path, or sourceReference, for the source to which a row belongs. */
 void dap_write_source(const struct dap *d, struct json *j, const struct debug_row *row);
 uint32_t dap_line(const struct debug_row *row);
 

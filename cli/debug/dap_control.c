@@ -48,7 +48,7 @@ static void write_lanes(const struct dap_call *c, uint64_t block, unsigned warp)
 	}
 }
 
-/* The rows of one warp are its groups of lanes. */
+/* Each row of a warp is a group of lanes that are at the same instruction. */
 static gpul_status do_threads(const struct dap_call *c)
 {
 	struct debug_rows rows = { 0 };
@@ -84,7 +84,7 @@ static gpul_status do_threads(const struct dap_call *c)
 	return GPUL_OK;
 }
 
-/* ---- where -------------------------------------------------------------------------------------------------------------- */
+/* ---- positions and frames ----------------------------------------------------------------------------------------------- */
 
 uint32_t dap_line(const struct debug_row *row)
 {
@@ -118,7 +118,7 @@ static unsigned lane_of_thread(const struct dap *d, uint64_t block, unsigned war
 	return 0;
 }
 
-/* The first lane that has not ended; for a warp whose lane 0 has ended. */
+/* Ask for the frames of a lane; any_lane: if that lane has ended, of the first lane that has not. */
 static gpul_status ask_frames(const struct dap_call *c, struct dap_lane *at, bool any_lane, struct debug_rows *rows)
 {
 	gpul_status st = debug_link_ask(c->d->link, rows, c->err, "frames\t%llu\t%u\t%u", (unsigned long long)at->block, at->warp, at->lane);

@@ -127,7 +127,7 @@ static gpul_status write_memory_variables(const struct dap_call *c, const struct
 	return st;
 }
 
-/* A byte of the hexadecimal digits that the debugger sends. */
+/* Convert byte k of the hexadecimal digits that the debugger sends. */
 static unsigned byte_at(const char *digits, size_t k)
 {
 	char two[3] = { digits[2 * k], digits[2 * k + 1], '\0' };
@@ -189,7 +189,7 @@ static gpul_status do_variables(const struct dap_call *c)
 
 	json_begin(c->body, "variables", '[');
 	if (n < 1 || (uint64_t)n > c->d->container.n) {
-		st = gpul_fail(c->err, GPUL_EINVAL, 0, "there is no variablesReference %lld: the kernel has gone on", (long long)n);
+		st = gpul_fail(c->err, GPUL_EINVAL, 0, "there is no variablesReference %lld: the kernel has continued", (long long)n);
 	} else {
 		of = c->d->container.at[n - 1];  /* a copy, because adding containers can move
 						  * the array */
@@ -240,7 +240,7 @@ static gpul_status do_evaluate(const struct dap_call *c)
 	return st;
 }
 
-/* An element of an array by its name "[3]", or an expression whose value is an address. */
+/* The data can be an element of an array, by its name "[3]", or an expression whose value is an address. */
 static gpul_status do_data_breakpoint_info(const struct dap_call *c)
 {
 	const char *name = json_get_text(c->args, "name", "");
@@ -319,7 +319,7 @@ static bool is_statement(const char *line)
 	return strspn(line, " ") < strlen(line);
 }
 
-/* The n-th statement of the listing, counted from the line `line`; the index of its row; rows.n: there is none. */
+/* Find the n-th statement of the listing after (n < 0: before) the line `line`.  Returns the index of its row; rows.n: there is none. */
 static size_t find_statement(const struct debug_rows *rows, uint64_t line, int64_t n)
 {
 	int64_t at = (int64_t)line - 1;
@@ -332,7 +332,7 @@ static size_t find_statement(const struct debug_rows *rows, uint64_t line, int64
 	return at >= 0 && at < (int64_t)rows->row.n ? (size_t)at : rows->row.n;
 }
 
-/* An address of code is the number of the program, and in its lower 32 bits the line of the PTX. */
+/* The address of an instruction consists of the number of the program and, in the lower 32 bits, its line in the PTX. */
 static gpul_status do_disassemble(const struct dap_call *c)
 {
 	const uint64_t at = strtoull(json_get_text(c->args, "memoryReference", "0"), NULL, 0);

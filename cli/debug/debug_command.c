@@ -1,4 +1,4 @@
-/* debug_command.c — the commands of gpuload step. */
+/* debug_command.c — executes the commands of gpuload step. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,7 +46,7 @@ static unsigned long count_of(const char *text)
 	return n ? n : 1;
 }
 
-/* ---- going on ----------------------------------------------------------------------------------------------------------- */
+/* ---- steps -------------------------------------------------------------------------------------------------------------- */
 
 static void go(const struct line *l, const char *how, bool lane)
 {
@@ -72,7 +72,7 @@ static void go_often(const struct line *l, const char *how, bool lane)
 		const size_t before = silent.n;
 
 		go(&one, how, lane);
-		if (n > 1 && (!l->s->stopped || strcmp(debug_row_get(&l->s->at, "reason"), "step") != 0)) {  /* a breakpoint, or the end */
+		if (n > 1 && (!l->s->stopped || strcmp(debug_row_get(&l->s->at, "reason"), "step") != 0)) {  /* at a breakpoint, or ended */
 			out_bytes(l->out, silent.at + before, silent.n - before);
 			break;
 		}
@@ -107,7 +107,7 @@ static void do_goto(const struct line *l)
 
 /* ---- breakpoints -------------------------------------------------------------------------------------------------------- */
 
-/* Cut " if CONDITION" off; NULL: there is none. */
+/* Cut " if CONDITION" off the text.  Returns the condition; NULL: there is none. */
 static char *cut_condition(char *text)
 {
 	char *at = strstr(text, " if ");
@@ -176,7 +176,7 @@ static void do_break(const struct line *l)
 	request_breakpoints(l, request);
 }
 
-/* ADDRESS is an expression, and its last word may be the number of bytes. */
+/* Parse "ADDRESS [BYTES]".  ADDRESS may be an expression of several words. */
 static void set_watch(const struct line *l, const char *on)
 {
 	char text[512], request[800], *condition, *blank;
@@ -206,7 +206,7 @@ static void do_delete(const struct line *l)
 	request_breakpoints(l, request);
 }
 
-/* ---- looking ------------------------------------------------------------------------------------------------------------ */
+/* ---- showing ------------------------------------------------------------------------------------------------------------ */
 
 static void print_rows(const struct line *l, const char *what, bool nonzero_only)
 {
@@ -394,7 +394,7 @@ static void do_ptx(const struct line *l)
 	print_source(src, line, l->out);
 }
 
-/* ---- selecting ---------------------------------------------------------------------------------------------------------- */
+/* ---- selection ---------------------------------------------------------------------------------------------------------- */
 
 static void select_lane(const struct line *l, uint64_t block, unsigned warp, unsigned lane, unsigned frame)
 {

@@ -27,10 +27,8 @@ struct debug_link {
 	pid_t pid;
 	int status;                      /* status of waitpid(); -1: not waited for yet */
 	bool ended;
-	int failed;                      /* the child writes a byte here if it has printed why it did
-					  * not run; -1: attached */
-	GPUL_ARRAY(char) in;             /* bytes that have been read, and are not a whole line
-					  * yet */
+	int failed;                      /* the child writes a byte to it if it has printed why it does not run; -1: attached */
+	GPUL_ARRAY(char) in;             /* bytes that have been read but are not a whole line yet */
 	GPUL_ARRAY(char *) events;       /* lines that were read while an answer was expected */
 };
 
@@ -81,7 +79,7 @@ void debug_rows_free(struct debug_rows *rows)
 	gpul_array_free(&rows->row);
 }
 
-/* ---- starting --------------------------------------------------------------------------------------------------------- */
+/* ---- starting the program --------------------------------------------------------------------------------------------- */
 
 static void set_tools(int fd)
 {
@@ -110,9 +108,9 @@ static gpul_status run_file(const char *const *words, gpul_error *err)
 	return code == CLI_DONE ? GPUL_OK : err->status ? err->status : GPUL_EFORMAT;
 }
 
-/* In the child.  It has a process group of its own, so that Ctrl-C at the terminal stops the kernel instead of killing it.  Its
- * stdin is empty, because the stdin of this process carries commands, or messages of an editor.  One byte in `failed` means that it
- * has printed why it did not run; the descriptor is closed when a program replaces the process. */
+/* Runs in the child, which has a process group of its own, so that Ctrl-C at the terminal stops the kernel instead of killing it.
+ * Its stdin is empty, because the stdin of this process carries commands, or messages of an editor.  One byte in `failed` means
+ * that it has printed why it did not run; the descriptor is closed when a program replaces the process. */
 static _Noreturn void become_program(const struct debug_start *how, int fd, int failed)
 {
 	const int empty = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -273,7 +271,7 @@ pid_t debug_link_pid(const struct debug_link *l)
 	return l->pid;
 }
 
-/* ---- talking ------------------------------------------------------------------------------------------------------------ */
+/* ---- requests, answers and events --------------------------------------------------------------------------------------- */
 
 /* The first whole line that has been read; NULL: none.  Owned by the caller. */
 static char *take_line(struct debug_link *l)

@@ -4,7 +4,7 @@
  *     debug_link_ask(l, &rows, err, "registers\t0\t1\t5\t0") ──> rows of key=value fields, or the debugger's error
  *     debug_link_event(l, timeout_ms, &row) ──> "stopped", "launch" ..., kept while answers are read
  *
- * Words of a request are separated by tabs.  One thread. */
+ * Words of a request are separated by tabs.  Only one thread may use a link. */
 #ifndef GPULOAD_CLI_DEBUG_DEBUG_LINK_H
 #define GPULOAD_CLI_DEBUG_DEBUG_LINK_H
 
@@ -18,8 +18,7 @@
 enum { DEBUG_MAX_FIELDS = 32 };
 
 struct debug_row {
-	char *text;                       /* owned; the line without its mark, with a NUL after each
-					   * field */
+	char *text;                       /* owned; the line without the character that marks its kind, with a NUL after each field */
 	unsigned n;
 	const char *field[DEBUG_MAX_FIELDS];  /* "key=value"; field[0] of an event is its name */
 };
@@ -35,7 +34,7 @@ struct debug_start {
 	int out, err;                     /* its stdout and stderr; -1: those of this process */
 };
 
-/** Start a program whose kernels are debugged; they wait for the command go.
+/** Start a program whose kernels are debugged; they wait for the request "go".
  *
  * @how  borrowed during the call
  * @out  owned by the caller: debug_link_close(); untouched on failure

@@ -26,8 +26,8 @@ struct screen {
 	struct out text;                 /* the output of commands and of the program */
 	struct debug_rows before;        /* registers at the previous stop */
 	bool shows_memory;
-	int scrolled;                    /* lines of the text that are below the window */
-	char line[200];                  /* the command that is typed */
+	int scrolled;                    /* number of lines of the text below the window */
+	char line[200];                  /* the command that the user is typing */
 	bool types;
 };
 
@@ -165,7 +165,7 @@ static void draw_memory(const struct screen *w, struct box b)
 	debug_rows_free(&rows);
 }
 
-/* The last lines of the text. */
+/* Draw the last lines of the text. */
 static void draw_text(const struct screen *w, struct box b)
 {
 	int left = b.rows + w->scrolled, row = b.rows + w->scrolled;
@@ -268,7 +268,7 @@ static void execute(struct screen *w, const char *command)
 	take_output(w);
 }
 
-/* Handle a key that is a command; the memory window stays visible while stepping. */
+/* Execute the command of a key; the memory window stays visible while stepping. */
 static void execute_key(struct screen *w, const char *command)
 {
 	const bool memory = w->shows_memory;

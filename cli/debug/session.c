@@ -1,4 +1,4 @@
-/* session.c — the selected lane, the sources, and waiting for the kernel. */
+/* session.c — manages the selected lane and the sources of gpuload step, and waits for the kernel. */
 #include "cli/debug/session.h"
 
 #include <errno.h>
@@ -34,7 +34,7 @@ static struct source *find_source(struct session *s, const char *name)
 	return NULL;
 }
 
-/* Takes the text; NULL: the source is known to be missing. */
+/* Keep a source; takes ownership of the text.  Text NULL: the source is known to be missing. */
 static struct source *keep_source(struct session *s, const char *name, char *text)
 {
 	struct source *src = gpul_array_push(&s->sources);
@@ -163,7 +163,7 @@ static void take_stop(struct session *s, const struct debug_row *event, struct o
 	if (*debug_row_get(&s->at, "kernel")) {
 		s->block = debug_row_number(&s->at, "block");
 		s->warp = (unsigned)debug_row_number(&s->at, "warp");
-		/* After a step of the same warp the selected lane stays selected, if it is active. */
+		/* After a step of the same warp, the selected lane remains selected if it is active. */
 		if (strcmp(debug_row_get(event, "reason"), "step") != 0 || block != s->block || warp != s->warp ||
 		    !(debug_row_hex(&s->at, "mask") >> s->lane & 1))
 			s->lane = (unsigned)debug_row_number(event, "lane");

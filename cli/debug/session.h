@@ -6,7 +6,7 @@
 #include "cli/lib/out.h"
 
 struct source {                           /* the lines of a file, or of a listing of PTX */
-	char *name;                       /* owned; the path, or the number of the program */
+	char *name;                       /* owned; the path of the file, or the number of the PTX program */
 	char *text;                       /* owned */
 	GPUL_ARRAY(const char *) line;    /* NUL-terminated */
 };
@@ -19,8 +19,7 @@ struct session {
 	uint64_t block;                   /* the selection */
 	unsigned warp, lane, frame;
 	GPUL_ARRAY(struct source) sources;
-	void (*idle)(void *user);         /* called several times a second while a kernel runs; NULL: no
-					   * function */
+	void (*idle)(void *user);         /* called several times a second while a kernel runs; may be NULL */
 	void *idle_user;
 	bool *interrupted;                /* set by SIGINT: pause a running kernel */
 	char last[256];                   /* the command that an empty line repeats */
@@ -28,13 +27,13 @@ struct session {
 
 /* Execute a line; the answer is appended to *out.  A command that lets kernels run returns when they have stopped, or ended. */
 void session_command(struct session *s, const char *line, struct out *out);
-/* Take the debugger's state after a stop; prints why it stopped. */
+/* Read the debugger's state after a stop, and print why it stopped. */
 void session_refresh(struct session *s, struct out *out);
 /* Wait for the next stop, or the end of the program. */
 void session_wait(struct session *s, struct out *out);
 void session_free(struct session *s);
 
-/* The lines of the current CUDA C++ or PTX; NULL: there are none.  *line: the current one, from 1. */
+/* The current source in CUDA C++, or in PTX; NULL: there is none.  *line: the current one, from 1. */
 const struct source *session_cuda(struct session *s, uint32_t *line);
 const struct source *session_ptx(struct session *s, uint32_t *line);
 /* A path relative to the current folder, if it is inside it. */

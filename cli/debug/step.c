@@ -14,11 +14,11 @@
 
 enum { STEP_PLAIN, STEP_ATTACH, STEP_PROGRAM, STEP_FIRST_OF_RUN };
 
-/* The options of gpuload run that choose the kernel and its launch are passed on. */
+/* The options of gpuload run that select the kernel and its launch are passed on to it. */
 static const struct cli_opt step_opts[] = {
 	[STEP_PLAIN] = { "plain", NULL, "read commands from stdin, line by line, without windows: for scripts and any terminal", NULL },
 	[STEP_ATTACH] = { "attach", "ADDRESS", "step in a running program, started with GPULOAD_SOFT_TOOLS=debug:listen=ADDRESS", CLI_FILES },
-	[STEP_PROGRAM] = { "program", NULL, "FILE is a program, with its arguments: any CUDA program, also of nvcc", NULL },
+	[STEP_PROGRAM] = { "program", NULL, "FILE is a program, followed by its arguments: any CUDA program, also of nvcc", NULL },
 	{ "kernel", "NAME", "name of the kernel, as for gpuload run", NULL },
 	{ "grid", "X[,Y[,Z]]", "number of blocks", NULL },
 	{ "block", "X[,Y[,Z]]", "threads per block", NULL },
@@ -98,7 +98,8 @@ static void note_interrupt(int signal_number)
 	interrupted = true;
 }
 
-/* The words for gpuload run: options, operands, and the words after "--". Owned, as are the texts of the first n_options. */
+/* Make the words for gpuload run: options, operands, and the words after "--".  The array and the texts of its first
+ * n_options words are owned. */
 static const char **run_words(const struct cli_args *args, size_t *n_options)
 {
 	const char **words = calloc(2 * args->n_given + args->n_operands + 3, sizeof *words);
