@@ -45,7 +45,7 @@ struct device {
 	const gpul_mem_probe_report *memory;  /* NULL without --memory */
 };
 
-/* Keeps the library's notice "no GPU, because ...; using the software driver", which is printed as the reason. */
+/* Holds the library's notice "no GPU, because ...; using the software driver", which is printed as the reason. */
 struct reason {
 	char text[256];
 };

@@ -102,7 +102,7 @@ static gpul_status parse_request(const struct cli_args *args, struct serve *s, g
 	s->shape.lanes = s->shape.slots < DEFAULT_LANES ? s->shape.slots : DEFAULT_LANES;
 	st = st ? st : parse_count(args, OPT_LANES, "lanes", s->shape.lanes, &s->shape.lanes, err);
 	if (!st && !gpul_fifo_area_bytes(&s->shape))
-		st = gpul_fifo_area_format(NULL, 0, &s->shape, err);  /* called for its error message */
+		st = gpul_fifo_area_format(NULL, 0, &s->shape, err);  /* NULL: checks the shape only, and gives the error message */
 	st = st || !seconds ? st : value_parse_seconds("for", seconds, &s->for_ms, err);
 	return st ? st : devices_arg_parse(cli_value(args, OPT_DRIVER), cli_value(args, OPT_DEVICE), &s->devices, err);
 }
@@ -228,7 +228,7 @@ static void wait_for_process_end(const struct session *now)
 	}
 }
 
-/* Handle the triggers that the proxy thread has not taken out; returns their number. */
+/* Handle the triggers that the proxy thread has not taken out of the FIFO; returns their number. */
 static uint64_t take_remaining(struct serve *s)
 {
 	gpul_fifo_item items[64];
@@ -241,7 +241,7 @@ static uint64_t take_remaining(struct serve *s)
 	return total;
 }
 
-/* lost: the event that ended the session; NONE: this command ends. */
+/* lost: the event that ended the session; NONE: this command is about to end. */
 static gpul_status end_session(struct serve *s, gpul_ipc_event_kind lost, gpul_error *err)
 {
 	struct session *now = &s->session;

@@ -38,7 +38,7 @@ struct fifo_trace_request {
 	unsigned slots, lanes;          /* total number of slots, number of lanes; powers of two */
 	unsigned blocks, triggers;      /* triggers of each block */
 	bool sync;                      /* wait after each push until it is handled */
-	uint64_t handler_ns;            /* time that the CPU works on each trigger */
+	uint64_t handler_ns;            /* time for which the CPU works on each trigger */
 	gpul_mem_kind kind;
 	uint64_t timeout_ns;            /* limit of a push or a sync */
 	struct devices_arg devices;

@@ -19,7 +19,7 @@ GPUL_EMBED(fifo_trace_ptx, "cli/kernels/fifo_trace.ptx");
 enum { ASK_NS = 100 * 1000, POLLS = 64 };
 static const int64_t GRACE_NS = 5000000000;  /* extra time that the CPU waits after the kernel's time-outs */
 
-/* Everything that a running trace uses. */
+/* The state of a trace that is running. */
 struct tracing {
 	struct fifo_trace *t;
 	const gpul_driver *drv;
@@ -70,7 +70,7 @@ static gpul_status allocate_buffers(struct tracing *g, gpul_error *err)
 	return st ? st : gpul_cu(drv, err, cuStreamSynchronize(g->stream));
 }
 
-/* If there is a lane per block, blocks own their lanes. */
+/* If there is one lane per block, each block owns its lane. */
 static const char *kernel_name(const struct fifo_trace_request *q)
 {
 	if (q->blocks <= q->lanes)

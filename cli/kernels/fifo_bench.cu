@@ -63,7 +63,7 @@ static __device__ __forceinline__ void latency(const gpul_fifo_device &fifo, u64
 		gpul_fifo_disown(&port);
 }
 
-/* Blocks of one warp; each thread pushes n triggers. */
+/* Each block is one warp; each thread pushes n triggers. */
 template <bool OWN>
 static __device__ __forceinline__ void warp(const gpul_fifo_device &fifo, u64 n, u64 timeout_ns, unsigned *failed)
 {

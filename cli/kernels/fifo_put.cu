@@ -9,7 +9,7 @@ struct stamps {
 	u64 begun, pushed, synced;
 };
 
-enum { WAIT_FAILED = 10, WRONG_DATA = 100 };  /* results, beside gpul_fifo_result: WAIT_FAILED + gpul_rdma_step_result */
+enum { WAIT_FAILED = 10, WRONG_DATA = 100 };  /* results besides gpul_fifo_result: WAIT_FAILED + gpul_rdma_step_result */
 
 static __device__ u64 word_of(u64 message, unsigned i)
 {

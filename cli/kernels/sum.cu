@@ -1,8 +1,10 @@
-/* sum.cu — one step of a sum whose order depends only on the number of elements; cli/sum/cli_sum.h draws it.
+/* sum.cu — the kernels for one step of a sum, whose order of additions depends only on the number of elements (drawn in
+ * cli/sum/cli_sum.h).
  *
  * Block b adds up chunk b of the data, 16 rows of 4 KiB, and writes one number of 8 bytes.  Each thread issues its 16 loads
  * of 16 bytes, one from every row, before it uses the first one: the loads in flight hide the latency of the memory.  The
- * element type is a parameter, because loading and the sum of the block are the same code for all types. */
+ * element type is a parameter, because the code that loads, and that adds up the results of a block, is the same for all
+ * types. */
 #include "loader/signature/signature.h"
 
 enum { ROWS = 16, THREADS = 256, WARP = 32, WARPS = THREADS / WARP, VECTOR_BYTES = 16,
@@ -24,7 +26,7 @@ static __device__ __forceinline__ uint4 load_if(const char *vector, i64 spare)
 	return v;
 }
 
-/* Load a thread's vectors of the last chunk.  left: number of data bytes from data on; bytes after the end become 0. */
+/* Load a thread's vectors of the last chunk.  left: number of bytes from `data` to the end of the data; bytes after the end become 0. */
 static __device__ __noinline__ void load_last(const char *data, i64 left, uint4 *rows)
 {
 	uint4 loaded[ROWS];
@@ -60,7 +62,7 @@ template <typename V> static __device__ __forceinline__ void load_rows(const cha
 	}
 }
 
-/* ---- integers: they wrap at 64 bits, so every order gives the same sum ----------------------- */
+/* ---- integers: they wrap around at 64 bits, so every order gives the same sum ---------------- */
 
 static __device__ u64 add_8(unsigned word, u64 sum) { return __dp4a(word, 0x01010101u, (unsigned)sum); }
 static __device__ u64 add_16(unsigned word, u64 sum) { return __dp2a_lo(word, 0x0101u, (unsigned)sum); }
@@ -82,7 +84,7 @@ template <u64 ADD(unsigned, u64)> static __device__ u64 add_words(const uint4 *r
 	return sum;
 }
 
-/* Inverting the sign bits (flip) turns signed elements into unsigned ones, larger by the value of the sign bit. */
+/* Inverting the sign bits (flip) makes unsigned elements of signed ones: each becomes larger by the value of the sign bit. */
 static __device__ __forceinline__ u64 add_narrow(uint4 *rows, unsigned type)
 {
 	const unsigned flip = type == GPUL_I8 ? 0x80808080 : type == GPUL_I16 ? 0x80008000 : type == GPUL_I32 ? 0x80000000 : 0;
@@ -233,7 +235,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) sum_chunks(const char *dat
 }
 
 /* sum_chunks for types of 64 bits.  A separate kernel, because an interpreter keeps all registers of a kernel in memory:
- * with the many of sum_chunks, they would not stay in the cache. */
+ * sum_chunks has so many that they would not stay in the cache. */
 extern "C" __global__ void __launch_bounds__(THREADS) sum_chunks_64(const char *data, u64 bytes, void *out, unsigned type)
 {
 	ulonglong2 rows[ROWS];

@@ -177,7 +177,7 @@ struct fifo_peer {
 };
 extern const struct fifo_peer fifo_peers[];  /* ends with {0} */
 extern const char fifo_peer_name[], fifo_peer_about[];
-/* Return the figures of that FIFO (the peer) for a configuration; NULL: not measured. */
+/* Return the figures of that FIFO, called "the peer", for a configuration; NULL: not measured. */
 const struct fifo_peer *fifo_peer_of(struct fifo_config config);
 
 /* Append the result to *o as text tables, or as an SVG picture. */

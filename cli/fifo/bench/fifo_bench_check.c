@@ -21,7 +21,7 @@ void fifo_check_end(struct fifo_check *c)
 void fifo_check_count(struct fifo_check *c, const gpul_fifo_item *items, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
-		if (items[i].word[0] < c->triggers)  /* the map has no room for other numbers */
+		if (items[i].word[0] < c->triggers)  /* the map has no room for larger numbers */
 			fifo_count_add(c->count, items[i].word[0]);
 		c->sum += items[i].word[1];
 	}

@@ -25,9 +25,9 @@ struct fifo_check {
  * Errors  GPUL_ENOMEM
  * Threads one at a time */
 gpul_status fifo_check_begin(struct fifo_check *c, gpul_error *err);
-void fifo_check_end(struct fifo_check *c);  /* a zeroed check is fine */
+void fifo_check_end(struct fifo_check *c);  /* accepts a struct of zeros */
 
-/* Count each number of a batch in the hash map. */
+/* Count the number of each trigger of a batch in the hash map. */
 void fifo_check_count(struct fifo_check *c, const gpul_fifo_item *items, unsigned n);
 /* Check that each trigger of a batch is the next of its block, and record the time. */
 void fifo_check_stamp(struct fifo_check *c, const gpul_fifo_item *items, unsigned n);

@@ -1,4 +1,4 @@
-/* fifo_bench_json.c — the result of gpuload fifo bench as JSON. */
+/* fifo_bench_json.c — prints the result of gpuload fifo bench as JSON. */
 #include "cli/fifo/bench/fifo_bench.h"
 #include "cli/lib/json/cli_json.h"
 

@@ -1,4 +1,4 @@
-/* fifo_bench_peer.c — figures of the fastest public FIFO, for comparison.
+/* fifo_bench_peer.c — the measured rates of the fastest public FIFO, for comparison.
  *
  * Measured once, with the same method and configurations: blocks of one thread, the larger of 1000 and 10 x size triggers
  * per thread, time from launch to synchronise, a hash map on the CPU, the median of five runs. */

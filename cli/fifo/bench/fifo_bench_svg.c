@@ -1,4 +1,4 @@
-/* fifo_bench_svg.c — throughput and latency of gpuload fifo bench as an SVG file.
+/* fifo_bench_svg.c — draws the throughput and latency that gpuload fifo bench has measured as an SVG file.
  *
  *       LEFT   PANEL      GAP   PANEL      ...
  *              ┌──────────┐     ┌──────────┐
@@ -58,7 +58,7 @@ struct plot {
 	struct plot_panel rates, latencies;  /* the axes of all panels of a kind: threads; million triggers per second, us */
 };
 
-/* A point of a curve: the value and its spread; value 0: there is none. */
+/* A point of a curve: the value and its spread; value 0: there is no point. */
 struct point { double value, least, most; };
 
 static const char *class_of(enum curve curve)
@@ -71,7 +71,7 @@ static bool is_relaxed(enum curve curve)
 	return curve == SHARED_RELAXED || curve == LANES_RELAXED;
 }
 
-/* The point of a curve in a row; none if it was not measured, or the row belongs to another curve. */
+/* The point of a curve in a row; value 0 if it was not measured, or if the row belongs to another curve. */
 static struct point point_of(const struct plot *p, const struct fifo_row *row, enum curve curve, enum metric metric)
 {
 	const struct fifo_peer *peer = fifo_peer_of(row->config);

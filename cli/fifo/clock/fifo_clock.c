@@ -80,7 +80,7 @@ gpul_status fifo_clock_relate(const struct fifo_clock_sample *samples, size_t n,
 	for (size_t i = 0; i < n; i++) {
 		double off = distance_outside(&r, &samples[i]);
 
-		if (off > half + (double)step_ns / 2)  /* impossible if both clocks run at constant speed */
+		if (off > half + (double)step_ns / 2)  /* not possible if both clocks run at constant speed */
 			r.bound_ns = fmax(r.bound_ns, off + (double)round_trip(&samples[i]));
 	}
 	*out = r;

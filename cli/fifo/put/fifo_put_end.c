@@ -1,4 +1,4 @@
-/* fifo_put_end.c — the device, memory and socket of one of the two processes. */
+/* fifo_put_end.c — opens the device, memory and socket of one of the two processes, and sends and receives on the socket. */
 #include "cli/fifo/put/fifo_put_end.h"
 
 #include <errno.h>
@@ -49,7 +49,7 @@ gpul_status fifo_put_expect(const struct fifo_put_end *e, char letter, gpul_erro
 	const gpul_status st = fifo_put_receive(e, &heard, 1, err);
 
 	if (!st && heard != letter)
-		return gpul_fail(err, GPUL_EFORMAT, heard, "the other process says 0x%x: expected '%c'", heard, letter);
+		return gpul_fail(err, GPUL_EFORMAT, heard, "the other process sent 0x%x: expected '%c'", heard, letter);
 	return st;
 }
 

@@ -18,7 +18,7 @@
 
 enum { FIFO_PUT_ADDRESS_BYTES = 128, FIFO_PUT_GRACE_MS = 5000 };
 
-/* The child's messages to the parent that are in shared memory, not on the socket. */
+/* What the child tells the parent in shared memory instead of on the socket. */
 struct fifo_put_shared {
 	gpul_error err;                     /* why the child failed; status OK: it did not fail, or only
 					     * because the parent ended */
@@ -37,8 +37,7 @@ struct fifo_put_end {
 	CUstream stream;
 	struct fifo_clock *clock;
 	gpul_mem *data, *words;             /* words: the child's steps, one for each block, then the abort word */
-	CUdeviceptr stamps, results;        /* written by the kernel: stamps_bytes for each put, 4 bytes
-					     * for each block */
+	CUdeviceptr stamps, results;        /* written by the kernel: stamps_bytes for each put; 4 bytes for each block */
 	gpul_rdma *rdma;
 	gpul_rdma_region *region;
 	gpul_rdma_conn *conn;
@@ -83,7 +82,7 @@ gpul_status fifo_put_send(const struct fifo_put_end *e, const void *bytes, size_
  * Threads the main thread */
 gpul_status fifo_put_receive(const struct fifo_put_end *e, void *out, size_t n_bytes, gpul_error *err);
 
-/** Send one letter of the dialogue.
+/** Send one of the letters in the drawing above.
  *
  * @e       an end
  * @letter  as drawn above
@@ -91,7 +90,7 @@ gpul_status fifo_put_receive(const struct fifo_put_end *e, void *out, size_t n_b
  * Threads the main thread */
 gpul_status fifo_put_say(const struct fifo_put_end *e, char letter, gpul_error *err);
 
-/** Receive one letter of the dialogue.
+/** Wait for one of the letters in the drawing above.
  *
  * @e       an end
  * @letter  as drawn above
@@ -99,7 +98,7 @@ gpul_status fifo_put_say(const struct fifo_put_end *e, char letter, gpul_error *
  * Threads the main thread */
 gpul_status fifo_put_expect(const struct fifo_put_end *e, char letter, gpul_error *err);
 
-/* Run the child: serve until the parent has all messages, or fails; returns the exit status. */
+/* Run the child: receive until all messages have arrived, or one of the processes fails; returns the exit status. */
 int fifo_put_serve(const struct fifo_put_request *ask, int socket, struct fifo_put_shared *shared);
 
 #endif

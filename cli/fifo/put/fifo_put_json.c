@@ -25,7 +25,7 @@ static int64_t greater(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-/* A slice with the number of its message. */
+/* Write a slice with the number of its message. */
 static void add_step(struct json *j, unsigned process, unsigned track, const char *name, int64_t from, int64_t to, unsigned message)
 {
 	trace_begin_slice(j, process, track, name, from, to);
@@ -35,7 +35,7 @@ static void add_step(struct json *j, unsigned process, unsigned track, const cha
 	json_end(j, '}');
 }
 
-/* An arrow that ends in the slice [from, to) of a track. */
+/* Write an arrow that ends in the slice [from, to) of a track. */
 static void add_arrow(struct json *j, const char *name, unsigned id, unsigned from_process, int64_t leaves, unsigned to_process,
 		      int64_t enters, unsigned track)
 {

@@ -1,4 +1,4 @@
-/* fifo_put_peer.c — the child: a CPU thread that makes progress, sees the steps and flushes; and a kernel that waits for them. */
+/* fifo_put_peer.c — the child: its CPU thread makes progress, polls the steps and flushes; its kernel waits for the steps. */
 #include "cli/fifo/put/fifo_put_end.h"
 
 #include <errno.h>
@@ -74,7 +74,7 @@ static gpul_status note_message(struct peer *p, unsigned message, gpul_error *er
 	return st;
 }
 
-/* Poll all steps once; *found: a step was raised. */
+/* Poll all steps once; *found is set if a step was raised. */
 static gpul_status look_at_steps(struct peer *p, bool *found, gpul_error *err)
 {
 	const struct fifo_put_request *q = p->end.ask;
@@ -90,7 +90,7 @@ static gpul_status look_at_steps(struct peer *p, bool *found, gpul_error *err)
 	return st;
 }
 
-/* Check whether the kernel has ended, and whether the parent has. */
+/* Check whether the kernel or the parent has ended. */
 static gpul_status check_surroundings(const struct peer *p, bool *over, gpul_error *err)
 {
 	const struct fifo_put_end *e = &p->end;
@@ -141,7 +141,7 @@ static gpul_status check_results(const struct peer *p, gpul_error *err)
 	st = gpul_cu(e->drv, err, cuMemcpyDtoH(results, e->results, e->ask->blocks * sizeof *results));
 	for (unsigned b = 0; !st && b < e->ask->blocks; b++)
 		if (results[b] == 100)
-			st = gpul_fail(err, GPUL_EFORMAT, (int)b, "the receiver's block %u found wrong data behind its step", b);
+			st = gpul_fail(err, GPUL_EFORMAT, (int)b, "the receiver's block %u found wrong data after its step was raised", b);
 		else if (results[b])
 			st = gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "the receiver's block %u waited in vain for its step", b);
 	free(results);

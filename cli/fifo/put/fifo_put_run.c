@@ -81,7 +81,7 @@ static gpul_status find_cause(const struct sending *s, gpul_error *err)
 	return err->status;
 }
 
-/* The child ends by itself when the socket is closed; after a failure it may be unable to. */
+/* End the child.  It ends by itself when the socket is closed, but after a failure it may be unable to. */
 static void end_child(struct sending *s, int socket, bool failed)
 {
 	close(socket);
