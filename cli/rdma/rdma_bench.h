@@ -36,13 +36,13 @@ enum {
 enum rdma_mode { RDMA_TPT, RDMA_BI, RDMA_LAT, RDMA_PUT, RDMA_PUT_LAT, RDMA_BASIC, RDMA_N_MODES };
 extern const char *const rdma_mode_names[RDMA_N_MODES];  /* "tpt", "bi" ... */
 
-/* The memory of the messages: "host", "host-numa" or "device" on the command line. */
+/* The kind of memory for messages: "host", "host-numa" or "device" on the command line. */
 enum rdma_memory { RDMA_HOST, RDMA_HOST_NUMA, RDMA_DEVICE, RDMA_N_MEMORIES };
 extern const char *const rdma_memory_names[RDMA_N_MEMORIES];
 
 /* ---- the command line (rdma_bench_request.c) -------------------------------------------------------- */
 
-/* Options of both commands; each option table begins with these rows. */
+/* Indices of the options that both commands have; each option table begins with them. */
 enum {
 	RDMA_OPT_PORT, RDMA_OPT_BACKEND, RDMA_OPT_PROVIDER, RDMA_OPT_DEVICE, RDMA_OPT_GID, RDMA_OPT_TIMEOUT, RDMA_OPT_RETRY,
 	RDMA_OPT_UC, RDMA_OPT_LOSSLESS, RDMA_OPT_MEMORY, RDMA_OPT_GPU, RDMA_OPT_THREADS, RDMA_OPT_DRIVER, RDMA_OPT_JSON,
@@ -79,7 +79,7 @@ struct rdma_setup {
 	bool json;
 };
 
-/* The parameters that the client sets for both ends. */
+/* The parameters of the measurement, which the client chooses for both ends. */
 struct rdma_shape {
 	enum rdma_mode mode;
 	unsigned n_flows;            /* connections */
@@ -95,11 +95,10 @@ struct rdma_bench_request {
 	const char *host;            /* NULL: start a peer */
 	uint64_t bytes[RDMA_MOST_ROWS];  /* sizes of the messages */
 	unsigned n_sizes;
-	unsigned n_buffers;          /* messages of a flow with different buffers; 0: all messages
-				      * in flight */
+	unsigned n_buffers;          /* number of different buffers for a flow's messages; 0: one for each message in flight */
 	uint64_t iterations;         /* messages per size and flow; 0: limited by time */
 	int time_ms;                 /* per size */
-	int wait_ms;                 /* options for the server */
+	int wait_ms;                 /* how long to wait for the server */
 	const char *plot;            /* file of --plot; NULL: none; borrowed */
 	bool force;
 };
@@ -128,7 +127,7 @@ unsigned rdma_bench_parts(const struct rdma_shape *shape, uint64_t bytes, uint32
 
 /* ---- the result ------------------------------------------------------------------------------------------- */
 
-/* The figures of one end for one size. */
+/* What one end has measured for one size. */
 struct rdma_figures {
 	uint64_t messages, bytes;    /* bytes sent and received in `ns` */
 	uint64_t ns;
@@ -143,7 +142,7 @@ struct rdma_row {
 	uint64_t checked;            /* bytes that were compared with the expected pattern, at both ends */
 };
 
-/* The description that one end sends of itself. */
+/* What one end tells the other about itself. */
 struct rdma_end {
 	char backend[16], device[RDMA_NAME_BYTES], why[200], host[RDMA_NAME_BYTES], memory[16];
 	int pid;
@@ -154,7 +153,7 @@ struct rdma_bench_result {
 	gpul_rdma_conn_info conn;    /* address of the peer on flow 0 */
 	struct rdma_shape shape;
 	unsigned n_threads;
-	bool client;                 /* false: the figures are those of a server */
+	bool client;                 /* false: this is the result of a server */
 	struct rdma_row row[RDMA_MOST_ROWS];
 	unsigned n_rows;
 };
@@ -197,7 +196,7 @@ struct rdma_serve_request {
 	int ready_fd;                /* of a child: receives a struct rdma_ready; nothing is printed.  -1: none */
 };
 
-/* A child's only report: it is listening, or it has failed. */
+/* The report of a child: it is listening, or it has failed. */
 struct rdma_ready {
 	gpul_error err;
 	char address[RDMA_ADDRESS_BYTES];
@@ -214,11 +213,11 @@ gpul_status rdma_serve(struct rdma_serve_request *q, gpul_error *err);
 /* A peer that bench has started. */
 struct rdma_child {
 	int pid;                     /* 0: none */
-	int fd;                      /* its report, when it has failed after it was ready */
+	int fd;                      /* its second report arrives here, if it fails after it was ready */
 	char address[RDMA_ADDRESS_BYTES];
 };
 
-/** Start a server as a child process; it dies with this process.
+/** Start a server as a child process, which is killed when this process dies.
  *
  * @setup  options; no driver may be open yet
  * @out    rdma_child_end() ends it; untouched on failure
@@ -227,7 +226,7 @@ struct rdma_child {
  * Source  fork(2), prctl(2) PR_SET_PDEATHSIG */
 gpul_status rdma_child_start(const struct rdma_setup *setup, struct rdma_child *out, gpul_error *err);
 /* Wait until the child has ended; kill it if it does not end soon.  failed: an error of this process, which is replaced by the
- * child's death or error when that is the cause.  Accepts a zeroed child. */
+ * child's error or death if that is the cause.  Accepts a child of zeros. */
 void rdma_child_end(struct rdma_child *child, gpul_error *failed);
 
 #endif

@@ -1,4 +1,4 @@
-/* rdma_bench_client.c — the client's side of a session: it connects, and controls the phases. */
+/* rdma_bench_client.c — the client's side of a session: connects, and decides which phases run. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -48,7 +48,7 @@ static gpul_status await_welcome(struct client *c, struct rdma_flow *f, gpul_err
 	return st;
 }
 
-/* A hello that does not arrive means that the fabric between the two ends does not work; the peer cannot explain more. */
+/* If the hello does not arrive, the fabric between the two ends does not work, and the peer cannot explain more. */
 static gpul_status greet_server(struct client *c, struct rdma_flow *f, uint64_t id, gpul_error *err)
 {
 	gpul_error why = { 0 };
@@ -97,7 +97,7 @@ static gpul_status await_answer(struct client *c, bool ran, struct rdma_answer *
 	return st ? st : rdma_wire_check_answer(out, got, c->n_plans, ran, err);
 }
 
-/* The number of places for messages in each buffer: one for each message in flight, unless
+/* The number of positions for messages in each buffer: one for each message in flight, unless
  * --buffers sets fewer. */
 static unsigned n_places(const struct client *c, enum rdma_plan_kind kind, const struct rdma_row *row)
 {
@@ -142,7 +142,7 @@ static gpul_status run_phase(struct client *c, enum rdma_plan_kind kind, struct 
 	return st;
 }
 
-/* Find the number of groups that fill the wanted time: run more and more groups until a run is long enough to extrapolate. */
+/* Find the number of groups that take the requested time: run more and more groups until a run is long enough to extrapolate from. */
 static gpul_status choose_count(struct client *c, struct rdma_row *row, uint64_t *count, gpul_error *err)
 {
 	const uint64_t wanted_ns = (uint64_t)c->q->time_ms * 1000000;
@@ -164,7 +164,7 @@ static gpul_status choose_count(struct client *c, struct rdma_row *row, uint64_t
 	return st;
 }
 
-/* Groups of a CHECK phase: one window, or fewer if they have many bytes. */
+/* The number of groups in a CHECK phase: one window, or fewer if the messages are large. */
 static uint64_t check_count(const struct rdma_row *row)
 {
 	const uint64_t group = row->bytes * row->n_parts, fit = group ? CHECK_BYTES / group : row->window;
@@ -212,8 +212,8 @@ static gpul_status measure_rows(struct client *c, gpul_error *err)
 	return st;
 }
 
-/* Send the end to the server, and wait until it has read that and closes the connection.  The
- * connection may close before the send ends; all figures have arrived by then. */
+/* Send the plan "end" to the server, and wait until it closes the connection.  It may do so before
+ * the send has ended; all results have arrived by then. */
 static void say_goodbye(struct client *c)
 {
 	const uint64_t until_ns = gpul_clock_ns() + GOODBYE_MS * 1000000ull;

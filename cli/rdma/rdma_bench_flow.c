@@ -1,4 +1,4 @@
-/* rdma_bench_flow.c — the control messages of a flow, and the histogram of latencies. */
+/* rdma_bench_flow.c — sends and receives the control messages of a flow; the histogram of latencies. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,7 +79,7 @@ void rdma_flow_close(struct rdma_flow *f)
 
 /* ---- control messages ---------------------------------------------------------------------------------------- */
 
-/* Start the send or the receive; *request 0: try again later. */
+/* Start to send or to receive a control message; *request 0: try again later. */
 static gpul_status start_control(struct rdma_flow *f, void *at, uint64_t bytes, bool send, int timeout_ms, gpul_rdma_request *request,
 				 gpul_error *err)
 {

@@ -92,7 +92,7 @@ gpul_status rdma_buffers_use(const struct rdma_buffers *b, gpul_error *err)
 
 /* ---- the pattern --------------------------------------------------------------------------------------- */
 
-/* A number that differs in all bits for patterns that differ in any field (the mixer of splitmix64). */
+/* Hash the fields of a pattern, so that patterns that differ in any field get unrelated seeds (the mixer of splitmix64). */
 static uint64_t seed_of(const struct rdma_pattern *p)
 {
 	uint64_t x = p->phase << 32 ^ (uint64_t)p->to_client << 31 ^ (uint64_t)p->flow << 16 ^ p->place;
@@ -102,7 +102,7 @@ static uint64_t seed_of(const struct rdma_pattern *p)
 	return x ^ x >> 31;
 }
 
-/* Write n words of the pattern, from word first; or the cleared state. */
+/* Write n words of the pattern, from word `first` on; p NULL: the cleared state. */
 static void make_words(const struct rdma_pattern *p, uint64_t first, uint64_t *words, size_t n)
 {
 	const uint64_t seed = p ? seed_of(p) : 0;
@@ -118,7 +118,7 @@ static void make_words(const struct rdma_pattern *p, uint64_t first, uint64_t *w
 	}
 }
 
-/* Write a chunk to the buffers, or read it from them. */
+/* Copy a chunk to the buffers; the next function copies one from them. */
 static gpul_status copy_to(const struct rdma_buffers *b, uint64_t at, const void *from, size_t bytes, gpul_error *err)
 {
 	if (!b->cpu) {

@@ -1,11 +1,12 @@
-/* rdma_bench_memory.h — the buffers of the messages, in CPU or GPU memory, and the pattern in them.
+/* rdma_bench_memory.h — allocates buffers for messages, in CPU or GPU memory, and writes and checks the pattern in them.
  *
  *      flow 0              flow 1
  *     ┌─────────┬─────────┬─────────┬─────────┐   one allocation and one registration for all flows;
  *     │ out     │ in      │ out     │ in      │   out and in have shape.buffer_bytes each
  *     └─────────┴─────────┴─────────┴─────────┘   a message begins at each multiple of rdma_memory_stride()
  *
- * The pattern of a message depends on its flow, direction, phase and place in the ring, so that each message differs. */
+ * The pattern of a message depends on its flow, direction, phase and position in the ring, so that each message
+ * differs. */
 #ifndef GPULOAD_CLI_RDMA_RDMA_BENCH_MEMORY_H
 #define GPULOAD_CLI_RDMA_RDMA_BENCH_MEMORY_H
 
@@ -23,10 +24,10 @@ struct rdma_buffers {
 	gpul_rdma_region *region;
 };
 
-/* Limit of the bytes of all buffers of a client: a quarter of the memory of this machine. */
+/* The maximum size of all buffers of a client together: a quarter of the memory of this machine. */
 uint64_t rdma_memory_limit(void);
 
-/* Distance of the messages in a buffer: their size, room for an odd start, and alignment. */
+/* The distance of messages in a buffer: their size and room for an odd start, rounded up for alignment. */
 uint64_t rdma_memory_stride(uint64_t bytes);
 
 /** Allocate and register the buffers of a client's flows.
@@ -39,9 +40,9 @@ uint64_t rdma_memory_stride(uint64_t bytes);
  * Threads any thread; rdma_buffers_close() and the functions below must be called on the same thread */
 gpul_status rdma_buffers_open(gpul_rdma *r, const struct rdma_setup *setup, const struct rdma_shape *shape,
 			      struct rdma_buffers *out, gpul_error *err);
-void rdma_buffers_close(struct rdma_buffers *b);  /* accepts zeroed buffers */
+void rdma_buffers_close(struct rdma_buffers *b);  /* accepts a struct of zeros */
 
-/* The address of a flow's out (in false) or in buffer. */
+/* The address of a flow's buffer "in" (in true) or "out". */
 uint64_t rdma_buffers_at(const struct rdma_buffers *b, unsigned flow, bool in);
 
 /** Make the context of GPU memory current on this thread.
@@ -51,14 +52,14 @@ uint64_t rdma_buffers_at(const struct rdma_buffers *b, unsigned flow, bool in);
  * Source  CUDA Driver API: cuCtxSetCurrent() */
 gpul_status rdma_buffers_use(const struct rdma_buffers *b, gpul_error *err);
 
-/* Selects a pattern: the phase, the direction, the flow and the place in the ring. */
+/* Selects a pattern: the phase, the direction, the flow and the position in the ring. */
 struct rdma_pattern {
 	uint64_t phase;
 	bool to_client;
 	unsigned flow, place;
 };
 
-/** Write the pattern of a message, or (pattern NULL) bytes that differ from every pattern in most places.
+/** Write the pattern of a message, or (pattern NULL) bytes that differ from every pattern at most positions.
  *
  * @b        buffers
  * @at       address of the message

@@ -1,4 +1,4 @@
-/* rdma_bench_request.c — the command line of gpuload rdma bench, and the options that rdma serve has, too. */
+/* rdma_bench_request.c — parses the command line of gpuload rdma bench, and the options that rdma serve has, too. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,7 +62,7 @@ static const char usual_sizes[] = "256:100M:4", latency_sizes[] = "8:1M:4";
 static const char basic_sizes[] = "0,1,3,8,63,64,255,4095,4096,4097,65537,1048575,1M,1048577,4194307,100M";
 
 enum { DEFAULT_TIME_MS = 500, DEFAULT_WAIT_MS = 3000, DEFAULT_REQUESTS = 8, DEFAULT_PUTS = 64, LATENCY_REQUESTS = 32 };
-static const uint64_t most_buffer_bytes = 256 << 20;  /* of a flow and direction, if two messages fit into it */
+static const uint64_t most_buffer_bytes = 256 << 20;  /* for a flow and direction, if two messages fit into it */
 
 /* ---- numbers ----------------------------------------------------------------------------------------- */
 
@@ -75,7 +75,7 @@ static gpul_status parse_unsigned(const char *option, const char *text, unsigned
 	return st;
 }
 
-/* The place of text in a list of names; -1: not in it. */
+/* The index of text in a list of names; -1: not in it. */
 static int find_name(const char *text, const char *const *names, int n)
 {
 	while (n-- > 0)
@@ -177,7 +177,7 @@ static gpul_status parse_sizes(const char *list, struct rdma_bench_request *q, g
 	}
 }
 
-/* ---- what both ends need for a size ------------------------------------------------------------------------ */
+/* ---- groups and buffers for a size of message -------------------------------------------------------------- */
 
 unsigned rdma_bench_parts(const struct rdma_shape *shape, uint64_t bytes, uint32_t segment_bytes)
 {
@@ -191,7 +191,7 @@ unsigned rdma_bench_window(const struct rdma_shape *shape, uint64_t bytes, unsig
 	return fit < shape->n_requests ? (unsigned)fit : shape->n_requests;
 }
 
-/* The buffer of a flow: all requests in flight if they are not more than most_buffer_bytes, but at least two. */
+/* Choose the size of a flow's buffers: for all requests in flight, but at most most_buffer_bytes, and at least for two. */
 static void choose_buffer(struct rdma_bench_request *q)
 {
 	struct rdma_shape *shape = &q->shape;

@@ -1,4 +1,4 @@
-/* rdma_bench_run.c — one phase at one end: steps the flows until each has sent and received all its messages. */
+/* rdma_bench_run.c — runs one phase at one end: advances each flow in turn until it has sent and received all its messages. */
 #include "cli/rdma/rdma_bench_run.h"
 
 #include <errno.h>
@@ -10,8 +10,7 @@
 
 #include "core/clock.h"
 
-enum { LOOK_EVERY = 64, IDLE_TURNS = 1000 };  /* turns between two checks of the request to stop; turns until
-					       * the thread yields */
+enum { LOOK_EVERY = 64, IDLE_TURNS = 1000 };  /* iterations between checks for a request to stop; idle ones until the thread yields */
 
 /* One thread, with the flows whose number modulo n_threads is its index. */
 struct worker {
@@ -19,10 +18,9 @@ struct worker {
 	const struct rdma_phase *p;
 	unsigned index;
 	uint64_t begun_ns;
-	uint64_t n_events;   /* posts and ends of requests, and arrivals of puts */
+	uint64_t n_events;   /* number of posts, ends of requests, and arrivals of puts */
 	struct rdma_histogram latency;
-	gpul_error wrong;    /* first message of wrong order or size; the phase continues, so
-			      * that the other end can finish, too */
+	gpul_error wrong;    /* the first message in wrong order or of wrong size; the phase continues, so that the other end can finish */
 	gpul_error err;      /* why the thread ended early */
 	pthread_t thread;
 	bool started;
@@ -43,7 +41,7 @@ static bool uses_puts(enum rdma_mode mode)
 	return mode == RDMA_PUT || mode == RDMA_PUT_LAT;
 }
 
-/* ---- places of messages in the buffers ------------------------------------------------------------------- */
+/* ---- positions of messages in the buffers ---------------------------------------------------------------- */
 
 /* Offset of a message in its buffer.  Mode basic begins at odd addresses, which differ between the two ends. */
 static uint64_t place_offset(const struct rdma_phase *p, unsigned place, bool in)
@@ -61,7 +59,7 @@ static uint64_t place_at(const struct worker *w, const struct rdma_flow *f, uint
 }
 
 /* The CPU address of a message whose first 8 bytes carry its number; NULL: messages carry no
- * number, or other messages in flight have the same place. */
+ * number, or other messages in flight have the same position. */
 static unsigned char *stamp_of(const struct worker *w, uint64_t at)
 {
 	const struct rdma_buffers *b = &w->s->buffers;
@@ -95,7 +93,7 @@ static void check_message(struct worker *w, const struct rdma_flow *f, uint64_t 
 
 /* ---- times ------------------------------------------------------------------------------------------------ */
 
-/* The first event of a flow starts its clock: a post, or the end of the first receive, whose messages are not counted. */
+/* Record the time of a flow's first event: a post, or the end of the first receive, whose messages are not counted. */
 static void note_begin(struct rdma_flow *f, uint64_t now_ns, uint64_t n_messages)
 {
 	if (f->first_ns)
@@ -143,7 +141,7 @@ static gpul_status post_sends(struct worker *w, struct rdma_flow *f)
 	return st;
 }
 
-/* Take the sends or puts that have ended, from the oldest. */
+/* Complete the sends or puts that have ended, the oldest first. */
 static gpul_status take_sends(struct worker *w, struct rdma_flow *f, bool measure)
 {
 	const uint64_t ring = w->p->window * w->p->n_parts;
@@ -191,8 +189,8 @@ static gpul_status post_receives(struct worker *w, struct rdma_flow *f)
 	return GPUL_OK;
 }
 
-/* Start a flush for each group that has been received; take the flushes that have ended.  One flush is enough for all
- * messages of a group: it is a fence after all earlier arrivals. */
+/* Start a flush for each group that has been received; complete the flushes that have ended.  One flush is enough for
+ * all messages of a group, because it covers all earlier arrivals. */
 static gpul_status flush_received(struct worker *w, struct rdma_flow *f)
 {
 	const struct rdma_phase *p = w->p;
@@ -220,7 +218,7 @@ static gpul_status flush_received(struct worker *w, struct rdma_flow *f)
 	return st;
 }
 
-/* Take up to `most` receives that have ended, from the oldest. */
+/* Complete up to `most` receives that have ended, the oldest first. */
 static gpul_status take_receives(struct worker *w, struct rdma_flow *f, uint64_t most, bool measure)
 {
 	const struct rdma_phase *p = w->p;
@@ -264,7 +262,7 @@ static gpul_status step_throughput(struct worker *w, struct rdma_flow *f)
 /* ---- ping-pong ---------------------------------------------------------------------------------------------- */
 
 /* Post receives for later rounds, half a ring at a time.  The message of this round has already
- * been sent, so granting delays no message. */
+ * been sent, so granting slots does not delay it. */
 static gpul_status post_receives_ahead(struct worker *w, struct rdma_flow *f)
 {
 	return f->recv.posted - n_received(w, f) <= w->p->window / 2 ? post_receives(w, f) : GPUL_OK;
@@ -318,7 +316,7 @@ static gpul_status step_latency(struct worker *w, struct rdma_flow *f)
 
 /* ---- puts --------------------------------------------------------------------------------------------------- */
 
-/* Put one message, and raise a signal to its number.  Puts of up to 8 bytes in ping-pong are the signal alone. */
+/* Put one message, and raise a signal to its number.  In ping-pong, a put of up to 8 bytes consists of the signal only. */
 static gpul_status put_next(struct worker *w, struct rdma_flow *f, bool *sent)
 {
 	const struct rdma_phase *p = w->p;
@@ -345,7 +343,7 @@ static gpul_status put_next(struct worker *w, struct rdma_flow *f, bool *sent)
 	return GPUL_OK;
 }
 
-/* Puts of this phase whose signals have arrived. */
+/* The number of puts of this phase whose signals have arrived. */
 static uint64_t n_arrived(const struct worker *w, const struct rdma_flow *f)
 {
 	const unsigned n_lanes = w->p->mode == RDMA_PUT_LAT ? 1 : f->n_lanes;

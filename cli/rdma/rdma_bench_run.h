@@ -1,6 +1,6 @@
-/* rdma_bench_run.h — one phase of the benchmark at one end: a number of messages or puts of one size on all flows.
+/* rdma_bench_run.h — runs one phase of the benchmark at one end: a number of messages or puts of one size on all flows.
  *
- * Each flow is a small state machine; a thread steps its flows in turn until all have finished:
+ * Each flow is a small state machine; a thread advances its flows in turn until all have finished:
  *
  *     tpt, bi, basic   client: isend ... test oldest       server: irecv ... test oldest ─ iflush ─ irecv again
  *     lat              isend ─ irecv for later rounds ─ test receive ─ next round; the server answers
@@ -14,7 +14,7 @@
 #include "cli/rdma/rdma_bench_memory.h"
 #include "cli/rdma/rdma_bench_wire.h"
 
-/* Latencies, with an error below 1 %: 64 buckets for each power of two. */
+/* A histogram of latencies, with an error below 1 %: 64 buckets for each power of two. */
 enum { RDMA_BUCKETS = 64 * 40 };
 struct rdma_histogram {
 	uint64_t n, count[RDMA_BUCKETS];
@@ -22,7 +22,7 @@ struct rdma_histogram {
 
 void rdma_histogram_add(struct rdma_histogram *h, uint64_t ns);
 void rdma_histogram_merge(struct rdma_histogram *h, const struct rdma_histogram *other);
-/* A quantile: the value that the given part of all values does not exceed; 0 if there are none. */
+/* A quantile: the value that a fraction `part` of all values does not exceed; 0 if there are no values. */
 uint64_t rdma_histogram_at(const struct rdma_histogram *h, double part);
 
 /* Requests in flight; element i of the ring is number i modulo the ring's size. */
@@ -38,19 +38,18 @@ struct rdma_flow {
 	struct rdma_mail *mail;
 	unsigned number, n_lanes;
 	gpul_rdma_remote peer_in, peer_signals;
-	uint64_t put_base, arrived_base;      /* values of the signals before this phase: this end's at the
-					       * peer, the peer's here */
+	uint64_t put_base, arrived_base;      /* values of the signals before this phase: those at the peer, and those here */
 	struct rdma_ring send, recv, flush;   /* puts use send; recv counts groups */
 	bool waiting, finished;               /* waiting: for the other end's message (lat, put-lat) */
-	uint64_t sent_ns;                     /* lat, put-lat: start of this round */
-	uint64_t first_ns, last_ns, n_first;  /* first and last end of a request or arrival; messages of the first */
+	uint64_t sent_ns;                     /* lat, put-lat: time at which this round started */
+	uint64_t first_ns, last_ns, n_first;  /* time of the first and the last end of a request, or arrival; messages of the first */
 };
 
 struct rdma_phase {
 	enum rdma_mode mode;
 	enum rdma_plan_kind kind;
 	uint64_t number, bytes, count;
-	unsigned window, n_parts, n_places;   /* n_places: of messages in a buffer; at most window x n_parts */
+	unsigned window, n_parts, n_places;   /* n_places: positions for messages in a buffer; at most window x n_parts */
 	bool flush;
 };
 
@@ -73,7 +72,7 @@ struct rdma_session {
  * Errors  GPUL_ENOMEM; as gpul_rdma_register()
  * Threads the thread of the connection */
 gpul_status rdma_flow_open(gpul_rdma *r, struct rdma_flow *f, gpul_error *err);
-void rdma_flow_close(struct rdma_flow *f);  /* accepts a zeroed flow; closes the connection */
+void rdma_flow_close(struct rdma_flow *f);  /* accepts a flow of zeros; closes the connection */
 
 /** Send, or receive, a control message and wait until it has ended.
  *
@@ -89,8 +88,8 @@ void rdma_flow_close(struct rdma_flow *f);  /* accepts a zeroed flow; closes the
 gpul_status rdma_control(const struct rdma_session *s, struct rdma_flow *f, void *at, uint64_t bytes, int timeout_ms,
 			 uint64_t *got, gpul_error *err);
 
-/** Prepare the flows for a phase; CHECK: write the pattern into the messages to send, and clear
- * the receive buffers.
+/** Prepare the flows for a phase.  For CHECK, write the pattern into the messages to send, and
+ * clear the receive buffers.
  *
  * @s  session
  * @p  phase

@@ -85,7 +85,7 @@ static gpul_status send_answer(struct rdma_session *s, const struct rdma_answer 
 	return rdma_control(s, f, &f->mail->answer, sizeof f->mail->answer, s->deadline_ms, NULL, err);
 }
 
-/* Run one phase, and send the figures, or the error. */
+/* Run one phase, and send the results, or the error. */
 static gpul_status serve_plan(struct rdma_session *s, const struct rdma_plan *plan, struct rdma_row *row, gpul_error *err)
 {
 	const struct rdma_phase p = { .mode = s->shape.mode, .kind = (enum rdma_plan_kind)plan->kind, .number = plan->number,
@@ -101,8 +101,7 @@ static gpul_status serve_plan(struct rdma_session *s, const struct rdma_plan *pl
 			st = rdma_phase_check(s, &p, &answer.checked, &answer.err);
 		answer.ran = 1;
 		gpul_error lost = { 0 };
-		sent = send_answer(s, &answer, &lost);  /* ignored: fails if the connection was the cause
-							 * of st */
+		sent = send_answer(s, &answer, &lost);  /* a failure is ignored, because the connection may be the cause of st */
 		if (sent && !st)
 			gpul_fail(err, sent, lost.native, "%s", lost.text);
 	}
@@ -111,8 +110,8 @@ static gpul_status serve_plan(struct rdma_session *s, const struct rdma_plan *pl
 	return st ? gpul_fail(err, st, answer.err.native, "%s", answer.err.text) : sent;
 }
 
-/* Keep the rows that the client also prints: those of MEASURE, with the bytes of the CHECK that
- * follows; in mode basic, those of CHECK. */
+/* Keep the rows that the client also prints: those of MEASURE phases, with the bytes of the CHECK
+ * phase that follows; in mode basic, those of CHECK phases. */
 static void keep_row(struct rdma_bench_result *out, enum rdma_plan_kind kind, const struct rdma_row *row)
 {
 	const bool basic = out->shape.mode == RDMA_BASIC;

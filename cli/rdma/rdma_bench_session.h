@@ -1,4 +1,4 @@
-/* rdma_bench_session.h — the flows and buffers of one client, at either end. */
+/* rdma_bench_session.h — a session: the flows and buffers of one client, at either end. */
 #ifndef GPULOAD_CLI_RDMA_RDMA_BENCH_SESSION_H
 #define GPULOAD_CLI_RDMA_RDMA_BENCH_SESSION_H
 
@@ -10,7 +10,7 @@
  * @setup   borrowed
  * @shape   copied
  * @watch   borrowed
- * @client  which end
+ * @client  true: this end is the client
  * Errors  GPUL_ENOMEM */
 gpul_status rdma_session_open(struct rdma_session *s, const struct rdma_setup *setup, const struct rdma_shape *shape,
 			      struct rdma_watch *watch, bool client, gpul_error *err);

@@ -1,4 +1,4 @@
-/* rdma_bench_svg.c — the result of gpuload rdma bench as an SVG file.
+/* rdma_bench_svg.c — draws the result of gpuload rdma bench as an SVG file.
  *
  *     ┌──────────────────┐     ┌──────────────────┐   x: bytes per message (cli/lib/bench/bench_plot.h)
  *     │ Gbit/s           │     │ latency, us      │   this end and the server; p50 and p99

@@ -1,4 +1,4 @@
-/* rdma_bench_text.c — the result of gpuload rdma bench as a table. */
+/* rdma_bench_text.c — prints the result of gpuload rdma bench as a table. */
 #include <stdio.h>
 
 #include "cli/lib/bench/bench_output.h"

@@ -10,8 +10,8 @@
  *     ...
  *     plan: end ─────────────────────────>
  *
- * The structs are sent as they are in memory: a host with another byte order sends another magic number.  Neither end trusts
- * the other: each message is copied and checked. */
+ * The structs are sent as they are in memory: the magic number of a host with another byte order differs.  Neither end
+ * trusts the other: each message is copied and checked. */
 #ifndef GPULOAD_CLI_RDMA_RDMA_BENCH_WIRE_H
 #define GPULOAD_CLI_RDMA_RDMA_BENCH_WIRE_H
 
@@ -66,8 +66,7 @@ struct rdma_mail {
  *
  * @h      a copy, which the other end cannot change; its texts get a final NUL
  * @bytes  length that arrived
- * Errors  GPUL_EFORMAT what is wrong; GPUL_ENOMEM more buffers than the limit of this
- * machine */
+ * Errors  GPUL_EFORMAT what is wrong; GPUL_ENOMEM larger buffers than this machine permits */
 gpul_status rdma_wire_check_hello(struct rdma_hello *h, uint64_t bytes, gpul_error *err);
 
 /** Check a server's welcome.

@@ -1,6 +1,6 @@
 /* rdma_serve.c — gpuload rdma serve: accepts the flows of clients, and serves each client in a thread.
  *
- *     accept ──> guest (a connection whose hello is awaited) ──> session of its id ── all flows are there ──> thread
+ *     accept ──> guest (a connection whose hello is awaited) ──> session with its id ── all flows have arrived ──> thread
  *
  * The main thread accepts, and prints the result of a session when its thread has ended. */
 #include <errno.h>
@@ -162,7 +162,7 @@ static gpul_status reap_sessions(struct server *v, gpul_error *err)
 		struct served *d = v->served[i];
 
 		if (d && !d->running && gpul_clock_ns() > d->deadline_ns)
-			gpul_fail(&d->err, GPUL_ESYS, ETIMEDOUT, "only %u of %u flows have come", d->n_joined, d->s.shape.n_flows);
+			gpul_fail(&d->err, GPUL_ESYS, ETIMEDOUT, "only %u of %u flows have arrived", d->n_joined, d->s.shape.n_flows);
 		else if (!d || !atomic_load(&d->ended))
 			continue;
 		if (d->result.n_rows)
@@ -178,7 +178,7 @@ static gpul_status reap_sessions(struct server *v, gpul_error *err)
 	return st;
 }
 
-/* ---- guests ---------------------------------------------------------------------------------------------- */
+/* ---- guests: pending connections ------------------------------------------------------------------------- */
 
 static void free_guest(struct server *v, unsigned i)
 {
@@ -238,7 +238,7 @@ static gpul_status find_session(struct server *v, const struct rdma_hello *h, st
 	return GPUL_OK;
 }
 
-/* A hello has arrived: the guest becomes a flow of its session, which starts when its last flow has arrived. */
+/* A hello has arrived: the guest becomes a flow of its session, which starts when all its flows have arrived. */
 static void seat_guest(struct server *v, unsigned i, uint64_t bytes)
 {
 	struct rdma_flow *f = &v->guest[i]->flow;
@@ -273,7 +273,7 @@ static void seat_guest(struct server *v, unsigned i, uint64_t bytes)
 	}
 }
 
-/* Poll each guest for its hello; returns the number of guests that are left. */
+/* Poll each guest for its hello; returns the number of guests whose hello has not arrived. */
 static unsigned greet_guests(struct server *v)
 {
 	unsigned n = 0;

@@ -19,15 +19,14 @@ extern const struct cli_cmd cli_rdma_devices;
 enum { RDMA_MAX_GPUS = 64 };
 
 struct rdma_gpu {
-	int ordinal;                           /* ordinal of the driver; in a recorded tree, its
-						* position */
+	int ordinal;                           /* the driver's ordinal; in a recorded tree, the position in the list */
 	char name[128];                        /* "": a recorded tree */
 	char pci[GPUL_PCI_TEXT_BYTES];         /* "": none */
-	const gpul_nic *nic;                   /* the chosen one; NULL: there is none */
+	const gpul_nic *nic;                   /* the NIC that is used for this GPU; NULL: there is none */
 	char why[GPUL_NIC_WHY_BYTES];
 };
 
-struct rdma_device_row {                          /* a device; one of the two may be NULL */
+struct rdma_device_row {                          /* a device in both lists; nic or verbs may be NULL */
 	const gpul_nic *nic;                   /* in sysfs */
 	const gpul_verbs_device_info *verbs;   /* of libibverbs */
 };
@@ -44,20 +43,20 @@ struct rdma_devices {
 	size_t n_rows, n_gpus;
 	struct rdma_device_row *rows;                 /* sorted by name */
 	struct rdma_gpu gpus[RDMA_MAX_GPUS];
-	char no_gpus[248];                     /* why the driver could not be opened; "": it was
-						* opened */
+	char no_gpus[248];                     /* why the driver cannot be opened; "": it was opened */
 	const gpul_nic *nic;                   /* the NIC for host memory; NULL: there is none */
 	char why[GPUL_NIC_WHY_BYTES];
 };
 
-/** Collect everything.  A library or driver that is missing is not an error: .no_verbs and so on have the reason.
+/** Collect the NICs, the providers and the GPUs.  A library or driver that is missing is not an error: .no_verbs
+ * and so on have the reason.
  *
  * @d       .recorded is set, the rest zero; the caller calls rdma_devices_free(), also after a failure
  * @choice  the driver whose GPUs are listed; it is opened only if there is a NIC
  * Errors  as gpul_nic_topology_read()
  * Threads one at a time */
 gpul_status rdma_devices_collect(struct rdma_devices *d, gpul_driver_choice choice, gpul_error *err);
-void rdma_devices_free(struct rdma_devices *d);  /* accepts a zeroed *d; cannot fail */
+void rdma_devices_free(struct rdma_devices *d);  /* accepts a *d of zeros; cannot fail */
 
 /* The name of a row's device, and the distance of its NIC from a GPU. */
 const char *rdma_device_name(const struct rdma_device_row *r);

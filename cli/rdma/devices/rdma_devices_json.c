@@ -1,7 +1,7 @@
 /* rdma_devices_json.c — gpuload rdma devices --json. */
 #include "cli/rdma/devices/rdma_devices.h"
 
-/* A text, or null if it is empty. */
+/* Add a text, or null if it is empty. */
 static void add_text(struct json *j, const char *key, const char *text)
 {
 	if (text[0])

@@ -23,7 +23,7 @@ static const gpul_verbs_device_info *find_verbs(const gpul_verbs_devices *all, c
 	return NULL;
 }
 
-/* The devices of both lists.  A NIC without a provider of libibverbs is in sysfs only. */
+/* Merge the lists of sysfs and of libibverbs.  A NIC without a provider of libibverbs is in sysfs only. */
 static gpul_status merge_lists(struct rdma_devices *d, gpul_error *err)
 {
 	size_t n_nics = gpul_nic_count(d->topology);
@@ -73,7 +73,7 @@ static void list_recorded_gpus(struct rdma_devices *d)
 	}
 }
 
-/* Without a driver there are no GPUs; that is not a failure of this command. */
+/* List the GPUs.  Without a driver there are none; that is not a failure of this command. */
 static void list_gpus(struct rdma_devices *d, gpul_driver_choice choice)
 {
 	const gpul_driver *drv;

@@ -1,10 +1,10 @@
-/* rdma_devices_text.c — gpuload rdma devices as tables. */
+/* rdma_devices_text.c — prints the result of gpuload rdma devices as tables. */
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/rdma/devices/rdma_devices.h"
 
-/* Append a column and one blank; a longer text moves the rest of the line. */
+/* Append a column and one blank; a text that is too long shifts the rest of the line. */
 static void add_column(struct out *o, const char *text, size_t width)
 {
 	size_t first = o->n;
@@ -138,7 +138,7 @@ static void add_ports(struct out *o, const struct rdma_devices *d)
 	}
 }
 
-/* "1 GiB", "64 KiB", "17 B"; "any" if there is no limit. */
+/* Format a size such as "1 GiB", "64 KiB" or "17 B"; "any" if there is no limit. */
 static void write_bytes(uint64_t bytes, char *text, size_t text_bytes)
 {
 	static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB" };
