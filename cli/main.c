@@ -47,7 +47,8 @@ static int finish_output(const char *name, const gpul_error *err, int code)
 	return code ? code : CLI_FAILED;
 }
 
-/* Find the command, or the verb of a command, that argv names; *n_words becomes the index of the first option.  NULL: unknown. */
+/* Find the command, or the verb of a command, that argv names; *n_words is set to the number of words before the first
+ * option.  NULL: unknown. */
 static const struct cli_cmd *find_command(int argc, char **argv, int *n_words, gpul_error *err)
 {
 	const char *name = argc > 1 ? argv[1] : "help";

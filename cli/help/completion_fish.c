@@ -12,7 +12,7 @@ static void print_quoted(const char *text)
 	putchar('\'');
 }
 
-/* The options of `complete` for a value: its words, files, or none. */
+/* Print the options of fish's `complete` for a value: its words, files, or none. */
 static void print_values(const char *complete)
 {
 	if (!complete)
@@ -27,7 +27,7 @@ static void print_values(const char *complete)
 		printf(" -a '%s'", complete);
 }
 
-/* One row of the table: its options and operands, and its name after the words of `condition`. */
+/* Print what completes one row of the table: its options and operands, and its name where `condition` is true. */
 static void print_command(const struct cli_cmd *cmd, const char *name, const char *condition)
 {
 	char inside[96];

@@ -14,7 +14,7 @@ static void print_quoted(const char *text, const char *special)
 	}
 }
 
-/* The words of _describe: 'name:what it does'; n_prefix bytes of each name ("fifo ") are skipped. */
+/* Print the words for _describe: 'name:what it does'; n_prefix bytes of each name ("fifo ") are skipped. */
 static void print_rows(const struct cli_cmd *const *rows, size_t n_prefix)
 {
 	for (; *rows; rows++) {

@@ -1,4 +1,4 @@
-/* environment.c — the environment variables that gpuload, its libraries and the software driver read. */
+/* environment.c — lists the environment variables that gpuload, its libraries and the software driver read. */
 #include "cli/help/help.h"
 
 #include <string.h>
@@ -52,14 +52,14 @@ const struct cli_variable cli_environment[] = {
 	{ "GPULOAD_COMM_JOB", "the name of the job, under which its ranks meet" },
 	{ "GPULOAD_COMM_HOST", "a name for this rank's host (default: the machine): ranks of different hosts do not share memory" },
 	{ "GPULOAD_COMM_ADDRESS", "HOST:PORT where rank 0 listens, if ranks are on several machines" },
-	{ "GPULOAD_COMM_SECRET", "equal in all ranks of several machines, at least 16 characters; it is never sent" },
-	{ "GPULOAD_COMM_INTERFACE", "the network interface of rank 0, or its number, if it has several" },
+	{ "GPULOAD_COMM_SECRET", "a secret, the same for all ranks of several machines, at least 16 characters; it is never sent" },
+	{ "GPULOAD_COMM_INTERFACE", "the network interface that rank 0 uses, or its number, if there are several" },
 	{ "GPULOAD_COMM_AGENT", "the command that runs a command on another machine, with --hosts (default: ssh)" },
-	{ "GPULOAD_COMM_LOST_MS", "after this silence a machine is taken for lost (default: 8000, at least 1000)" },
+	{ "GPULOAD_COMM_LOST_MS", "after so long without a message, a machine counts as lost (default: 8000, at least 1000)" },
 	{ "GPULOAD_COMM_NET_ADDRESS", "this host's address for the network between ranks, or one for each NIC (default: the NIC's, or the one on the way to rank 0)" },
-	{ "GPULOAD_COMM_NET_WINDOW", "bytes on their way to a rank over the network, from all ranks together, or off (default: some slots)" },
+	{ "GPULOAD_COMM_NET_WINDOW", "bytes in flight to a rank over the network, from all ranks together, or off (default: a few slots)" },
 	{ "GPULOAD_COMM_NOTICE", "the descriptor on which the launcher reports ranks that ended" },
-	{ "GPULOAD_RDMA_SECRET", "for rdma serve and rdma bench: both prove it, and refuse others; it is never sent" },
+	{ "GPULOAD_RDMA_SECRET", "a secret of rdma serve and rdma bench: each proves to know it, and refuses others; it is never sent" },
 	{ "PMIX_RANK", "the rank of this process, set by mpirun and srun" },
 	{ "PMIX_NAMESPACE", "the name of their job" },
 	{ "OMPI_COMM_WORLD_SIZE", "the number of ranks, set by Open MPI's mpirun; used without libpmix" },

@@ -1,4 +1,4 @@
-/* help.h — what is printed from the table of commands: help texts, manual pages, completion scripts. */
+/* help.h — functions that print help texts, manual pages and completion scripts from the table of commands. */
 #ifndef GPULOAD_CLI_HELP_HELP_H
 #define GPULOAD_CLI_HELP_HELP_H
 
@@ -29,7 +29,7 @@ struct cli_variable {
 };
 extern const struct cli_variable cli_environment[];  /* ends with {0} */
 
-/** Print a text, which contains lines, on stdout in lines of at most 79 columns.
+/** Print a text of several lines on stdout, in lines of at most 79 columns.
  *
  * Paragraphs without a long line are printed as they are.  Of the others, a paragraph that begins in column 0 is filled,
  * and so is the last column of an item ("    name   its text", with its continuation lines below the text).

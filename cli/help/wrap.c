@@ -1,4 +1,4 @@
-/* wrap.c — help texts in lines of at most 79 columns. */
+/* wrap.c — breaks help texts into lines of at most 79 columns. */
 #include "cli/help/help.h"
 
 #include <stdbool.h>
@@ -55,7 +55,7 @@ static struct line line_at(const char *text)
 	return l;
 }
 
-/* The offset of an item's last column, after the last run of two or more blanks; 0: the line has only one column. */
+/* The offset of a line's last column, which begins after the last run of two or more blanks; 0: the line has only one column. */
 static size_t text_column(const struct line *l)
 {
 	size_t found = 0;
@@ -94,7 +94,7 @@ void cli_print_wrapped(const char *text)
 			continue;
 		}
 		end = l.indent && !item ? l.at + l.bytes + 1 : paragraph_end(&l, indent, &is_long);
-		if (l.indent && !item)  /* a command, which is not broken */
+		if (l.indent && !item)  /* an example of a command, which is not broken */
 			is_long = false;
 		if (!is_long) {
 			fwrite(l.at, 1, (size_t)(end - l.at), stdout);

@@ -27,7 +27,7 @@ gpul_status stop_wait(int fd, int timeout_ms, gpul_error *err);
 
 /* The reason to stop, such as "SIGTERM"; NULL: no request to stop yet. */
 const char *stop_requested(void);
-/* The signal that asked to stop; 0: none yet. */
+/* The signal that requested the stop; 0: none yet. */
 int stop_signal(void);
 
 #endif

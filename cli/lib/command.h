@@ -1,4 +1,4 @@
-/* command.h — the parts of a command (struct cli_cmd), and the parser of its command line.
+/* command.h — struct cli_cmd, which describes a command, and the parser of its command line.
  *
  *     argv ── cli_parse (cli_parse.c) ──> cli_args ── cmd->run (run.c, ls.c, ...) ──> exit code
  *

@@ -137,7 +137,7 @@ static void fill_iota(gpul_type t, size_t count, const void *start, const void *
 
 /* ---- the grammar ------------------------------------------------------------------- */
 
-/* "iota:5:2" has the name "iota" and the parts "5" and "2"; a missing part has a default. */
+/* The name and the parts of a fill: "iota:5:2" has the name "iota" and the parts "5" and "2"; a missing part has a default. */
 struct fill_words {
 	char name[8];
 	char part[2][48];

@@ -1,4 +1,4 @@
-/* fill.h — the contents of a buffer (FILL): zeros, ones, iota, rand, a number, @FILE. */
+/* fill.h — creates the contents of a buffer from a FILL: zeros, ones, iota, rand, a number, @FILE. */
 #ifndef GPULOAD_CLI_LIB_FILL_H
 #define GPULOAD_CLI_LIB_FILL_H
 

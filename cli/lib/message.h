@@ -1,4 +1,4 @@
-/* message.h — messages on stderr. */
+/* message.h — prints messages on stderr. */
 #ifndef GPULOAD_CLI_LIB_MESSAGE_H
 #define GPULOAD_CLI_LIB_MESSAGE_H
 
@@ -10,8 +10,8 @@
  * must not control the terminal.  command NULL: "gpuload: ...".  One thread at a time. */
 void cli_message(const char *command, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/** Make all messages name this command, which runs others: gpuload step runs a file as gpuload
- * run does. */
+/** Make all messages show this command's name instead of that of a command that it runs: gpuload
+ * step runs a file as gpuload run does. */
 void cli_message_as(const char *command);
 /** The command name that messages of `command` show. */
 const char *cli_message_name(const char *command);

@@ -55,7 +55,7 @@ static double narrow_to_double(const struct narrow *n, uint16_t bits)
 			    exponent - n->max_exponent - n->fraction_bits);
 }
 
-/* Round once, directly from the double, because a conversion through f32 would round twice. */
+/* Convert a double to a 16-bit float directly, because a conversion through f32 would round twice. */
 static uint16_t double_to_narrow(const struct narrow *n, double f)
 {
 	int sign = signbit(f) ? 1 << 15 : 0;
@@ -306,8 +306,8 @@ gpul_status value_parse_time(const char *option, const char *text, int *out_ms, 
 	return st;
 }
 
-/* The fewest digits that parse back to the same element, found by trying one digit more each time; so 0.1 in f16 is
- * printed as "0.1", not 0.09997558593750. */
+/* Find the smallest number of digits that parse back to the same element, by trying one more each time; so 0.1 in
+ * f16 is printed as "0.1", not 0.09997558593750. */
 static int digits_needed(gpul_type t, const void *bytes, double f)
 {
 	unsigned char again[8];

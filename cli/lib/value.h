@@ -76,7 +76,7 @@ gpul_status value_parse_time(const char *option, const char *text, int *out_ms, 
 
 struct value value_load(gpul_type t, const void *bytes);
 
-/** Store an integer (wrapped to the type's width) or a float rounded to nearest even. */
+/** Store an integer (wrapped to the type's width), or a float (rounded to nearest even). */
 void value_store_int(gpul_type t, uint64_t i, void *out);
 void value_store_float(gpul_type t, double f, void *out);
 

@@ -1,4 +1,4 @@
-/* cxx_names.c — demangled names in a hash table with open addressing. */
+/* cxx_names.c — keeps demangled names in a hash table with open addressing. */
 #include "cli/ls/cxx_names.h"
 
 #include <fnmatch.h>

@@ -1,4 +1,4 @@
-/* cxx_names.h — the C++ names of kernels; each name is demangled once.
+/* cxx_names.h — finds the C++ names of kernels; each name is demangled only once.
  *
  * A library contains the same kernels for several architectures, and demangling is the most expensive
  * step of listing a kernel, so the results are kept until the end. */
@@ -29,8 +29,8 @@ const struct cxx_name *cxx_names_get(struct cxx_names *names, const char *mangle
  * NULL or has no parameter list, or if the number or the sizes of its parameters differ from the kernel's. */
 const gpul_cxx_param *cxx_name_types(const struct cxx_name *name, const gpul_kernel_info *kernel);
 
-/** Does a shell glob match a kernel's name: the mangled name, the C++ name, or the C++ name without its
- * return type and parameters?  glob NULL: true.  name NULL: only the mangled name is compared. */
+/** True if a shell glob matches a kernel's mangled name, its C++ name, or its C++ name without return
+ * type and parameters.  glob NULL: true.  name NULL: only the mangled name is compared. */
 bool cxx_name_matches(const char *glob, const char *mangled, const struct cxx_name *name);
 
 #endif

@@ -35,8 +35,8 @@ struct ls { /* a parsed command line */
 	const char *kernel; /* the name of the only kernel that is listed; NULL: any */
 	bool json, images_only, group, sass, strict;
 	enum ls_sort sort;
-	bool many; /* a folder or a package is being listed: files without device code are not mentioned */
-	size_t n_files, n_matched; /* files of the folder that have device code; that were listed */
+	bool many; /* a folder or a package is listed: do not mention files without device code */
+	size_t n_files, n_matched; /* number of files in the folder that have device code; that were listed */
 	struct cxx_names *names;
 	const char *const *nvrtc_args; /* for .cu files; NULL-terminated; NULL: no options */
 	bool failed;                   /* an error was reported on stderr: the exit status is 1 */
@@ -117,7 +117,7 @@ gpul_status ls_folder(struct ls *ls, const char *path, ls_lister *list, gpul_err
  * Source  nvdisasm --help of CUDA 13 */
 gpul_status ls_sass(struct ls *ls, const char *path, const gpul_images *images, gpul_error *err);
 
-/* Do --match and --kernel select this kernel?  Is one of them given? */
+/* True if --match and --kernel select this kernel; true if one of them is given. */
 bool ls_takes_kernel(const struct ls *ls, const char *mangled, const struct cxx_name *name);
 static inline bool ls_selects_kernels(const struct ls *ls)
 {
@@ -169,7 +169,7 @@ struct ls_registers { uint32_t b16, b32, b64, b128, predicates; };
 
 struct ls_kernel {
 	const gpul_ptx_func *func;
-	const gpul_kernel_info *info; /* borrowed: what ls prints for PTX in a container, too */
+	const gpul_kernel_info *info; /* borrowed: what ls also prints for PTX inside another file */
 	gpul_signature *signature;    /* owned */
 	struct ls_registers registers;
 };

@@ -21,7 +21,7 @@ static uint32_t value_of(const struct ls_row *row, int value)
 				  : k->const_bytes;
 }
 
-/* Rows with the same name, kind and architecture are one kernel. */
+/* Compare two rows by name, kind and architecture; equal rows are the same kernel. */
 static int by_kernel(const void *a, const void *b)
 {
 	const struct ls_row *x = a, *y = b;
@@ -32,7 +32,7 @@ static int by_kernel(const void *a, const void *b)
 	return order ? order : strcmp(x->arch, y->arch);
 }
 
-/* A file may have a kernel twice for one architecture: sorted by their values, equal ones meet. */
+/* A file may have a kernel twice for one architecture: also sort by the values, so that equal ones of two files are paired. */
 static int by_kernel_and_values(const void *a, const void *b)
 {
 	int order = by_kernel(a, b);

@@ -6,7 +6,7 @@
 #include "cli/ls/ls.h"
 
 #define BLOCK_BYTES 262144 /* the text is written to stdout in blocks of about this size */
-#define DAMAGED_SHOWN 10   /* limit of messages about damaged parts of a file */
+#define DAMAGED_SHOWN 10   /* maximum number of messages about damaged parts of a file */
 
 /* ---- the first line ---------------------------------------------------------------------- */
 

@@ -8,7 +8,7 @@
 #include "cli/lib/message.h"
 
 #define BLOCK_BYTES    262144 /* the text is written to stdout in blocks of about this size */
-#define DAMAGED_SHOWN  10     /* limit of messages about damaged images */
+#define DAMAGED_SHOWN  10     /* maximum number of messages about damaged images */
 
 struct listing { /* the listing of one file */
 	struct ls *ls;

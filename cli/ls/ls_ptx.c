@@ -13,7 +13,7 @@ static const char *const role_names[] = {
 	[GPUL_ROLE_STRUCT] = "struct",   [GPUL_ROLE_FUNCTION] = "function",
 };
 
-/* "read", "written", "read and written" */
+/* Returns "read", "written" or "read and written". */
 static const char *access_name(const gpul_param *p)
 {
 	return p->loaded && p->stored ? "read and written"

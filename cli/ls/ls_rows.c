@@ -1,4 +1,4 @@
-/* ls_rows.c — collect the kernels of a file as rows; --group kernel and --sort. */
+/* ls_rows.c — collect the kernels of a file as rows, and print them for --group kernel and --sort. */
 #include "cli/ls/ls_rows.h"
 
 #include <stdio.h>
@@ -170,7 +170,7 @@ static void print_row(struct json *j, bool json, const struct ls_row *row)
 /* ---- a group: one kernel for several architectures ----------------------------------- */
 
 struct group {
-	const struct ls_row *rows, *first; /* first: of its rows in the order of --sort */
+	const struct ls_row *rows, *first; /* first: the row that comes first in the order of --sort */
 	size_t n;
 };
 
@@ -233,7 +233,7 @@ static int by_first(const void *a, const void *b, void *order)
 	return (*(row_order **)order)(((const struct group *)a)->first, ((const struct group *)b)->first);
 }
 
-/* By name; then machine code before PTX, and by architecture. */
+/* Compare by name; then machine code comes before PTX; then by architecture. */
 static int by_group(const void *a, const void *b)
 {
 	const struct ls_row *x = a, *y = b;

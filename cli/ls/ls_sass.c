@@ -2,7 +2,7 @@
  *
  *     cubin ── memory file ── /dev/fd/N ── nvdisasm -fun SYMBOL ── pipe ──> text below the kernel
  *
- * nvdisasm belongs to the CUDA toolkit.  It is searched in PATH, in $CUDA_HOME/bin, and in /usr/local/cuda/bin. */
+ * nvdisasm belongs to the CUDA toolkit.  It is searched for in PATH, in $CUDA_HOME/bin, and in /usr/local/cuda/bin. */
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -74,7 +74,7 @@ static void read_output(int fd, struct out *text)
 			out_bytes(text, block, (size_t)n);
 }
 
-/* A memory file with the cubin, which the tool inherits; -1: not possible, see errno. */
+/* Create a memory file with the cubin, which the tool inherits; -1: not possible, see errno. */
 static int make_file(const gpul_unpacked *cubin)
 {
 	int fd = memfd_create("cubin", 0);
@@ -163,7 +163,7 @@ static bool find_in_table(const gpul_unpacked *u, const Elf64_Shdr *table, const
 	return false;
 }
 
-/* The index of a kernel in the symbol table of its cubin, by which nvdisasm selects it. */
+/* Find the index of a kernel in the symbol table of its cubin; nvdisasm selects the kernel by this index. */
 static bool find_symbol(const gpul_unpacked *u, const char *kernel, uint64_t *index)
 {
 	Elf64_Shdr table, names, first;

@@ -16,7 +16,7 @@ struct output {
 	struct out svg;
 };
 
-/** Refuse a file that exists: before the measurement, because a later failure would lose the figures.
+/** Refuse a file that exists.  Call it before the measurement, because a later failure would lose the results.
  *
  * @path   the file; "-": stdout; NULL: none
  * @force  the file may exist

@@ -1,4 +1,4 @@
-/* bench_plot.c — the axes, frames, lines and legend of a plot as SVG. */
+/* bench_plot.c — draws the axes, frames, lines and legend of a plot as SVG. */
 #include "cli/lib/bench/bench_plot.h"
 
 #include <math.h>
@@ -32,7 +32,7 @@ void plot_note(struct plot_panel *p, uint64_t bytes, double value)
 	p->most = fmax(p->most, value);
 }
 
-/* log10 of the values at the bottom and at the top. */
+/* Find log10 of the values at the bottom and at the top of the y axis. */
 static void find_decades(const struct plot_panel *p, int out[2])
 {
 	out[0] = p->most > 0 ? (int)floor(log10(p->least)) : 0;
@@ -109,7 +109,7 @@ void plot_add_x_title(struct out *o, int middle_x, int bottom_y, const char *tit
 	out_add(o, "<text class=\"soft\" text-anchor=\"middle\" x=\"%d\" y=\"%d\">%s</text>\n", middle_x, bottom_y + 40, title);
 }
 
-/* The size as options take it. */
+/* Format a size as options accept it, such as 64K. */
 static const char *size_text(uint64_t bytes, char buf[24])
 {
 	static const char *const units[] = { "", "K", "M", "G", "T" };

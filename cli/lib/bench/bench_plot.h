@@ -15,7 +15,8 @@
  *     plot_line_end(&line, NULL);
  *     out_text(o, "</svg>\n");
  *
- * A plot of another form sets the place and the size of its panels, and calls the functions that add one part of a frame. */
+ * A plot with another layout sets the position and the size of its panels, and calls the functions that add one part of a
+ * frame. */
 #ifndef GPULOAD_CLI_LIB_BENCH_BENCH_PLOT_H
 #define GPULOAD_CLI_LIB_BENCH_BENCH_PLOT_H
 
@@ -32,7 +33,7 @@ struct plot_panel {
 	double least, most;           /* values; 0: none yet */
 };
 
-/* Panel number i of several, without points.  Its place and size may be changed. */
+/* Panel number i of several, without points.  Its position and size may be changed. */
 struct plot_panel plot_panel(int i);
 /* The width of a file with n panels. */
 int plot_width(int n);
@@ -40,15 +41,15 @@ int plot_width(int n);
 /* Extend the axes so that a point fits; a value that is not positive extends the x axis only. */
 void plot_note(struct plot_panel *p, uint64_t bytes, double value);
 
-/* The place of a size or of a value, in pixels; after all points are noted. */
+/* The position of a size or of a value, in pixels; call it after plot_note() of all points. */
 double plot_x(const struct plot_panel *p, uint64_t bytes);
 double plot_y(const struct plot_panel *p, double value);
 
 /* Append the start of a file with a headline: the command, and the title of the file, which may contain any characters. */
 void plot_begin(struct out *o, int width, int height, const char *command, const char *title, const char *style);
 
-/* Append the frame with its titles, a line for each power of 10, and the sizes below it, of which those too near the one before are left
- * out; in ascending order. */
+/* Append the frame with its titles, a line for each power of 10, and the sizes below it.  The sizes are in ascending order; one that is
+ * too close to the one before is left out. */
 void plot_add_frame(struct out *o, const struct plot_panel *p, const char *title, const char *x_title, const uint64_t *sizes, unsigned n_sizes);
 
 /* Append a part of a frame: the box with its title above; a line at y with a label (NULL: none); a line for each power of 10, with or
@@ -73,10 +74,10 @@ struct plot_line {
 void plot_line_add(struct plot_line *l, double x, double y);
 void plot_line_end(const struct plot_line *l, const char *title);  /* title NULL: none */
 
-/* The step between about n ticks of a linear axis: 1, 2 or 5 times a power of 10. */
+/* The distance of about n ticks on a linear axis: 1, 2 or 5 times a power of 10. */
 double plot_step(double range, int n);
 
-/* Append a size as options take it: 256, 64K, 1M. */
+/* Append a size as options accept it: 256, 64K, 1M. */
 void plot_add_size(struct out *o, uint64_t bytes);
 
 /* The start of a plot as an SVG file: its size, its title, and the styles that all plots have.

@@ -1,4 +1,4 @@
-/* samples.h — the figures of a benchmark: median, least, most, and percentiles of its samples. */
+/* samples.h — the median, minimum, maximum and percentiles of a benchmark's samples. */
 #ifndef GPULOAD_CLI_LIB_BENCH_SAMPLES_H
 #define GPULOAD_CLI_LIB_BENCH_SAMPLES_H
 
@@ -16,7 +16,7 @@ struct samples_spread {
 /* The spread of n >= 1 samples; sorts them. */
 struct samples_spread samples_spread_of(double *at, size_t n);
 
-/* The sample that so many thousandths of the n >= 1 sorted samples do not exceed (nearest rank); 1000: the largest one. */
+/* A percentile (nearest rank) of n >= 1 sorted samples, in thousandths: 500 is the median, 1000 the largest sample. */
 int64_t samples_percentile(const int64_t *sorted, uint64_t n, unsigned per_mille);
 
 #endif

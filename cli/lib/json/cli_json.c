@@ -45,8 +45,8 @@ static void out_escaped(struct out *o, unsigned char c)
 	}
 }
 
-/* Return 0x80 in each byte in which x is below n (n <= 128), and 0 in the others.  Bytes above the lowest 0x80 may be
- * wrong, so only a test for 0 is reliable. */
+/* Return 0x80 in each byte whose value in x is below n (n <= 128), and 0 in the others.  Bytes above the lowest 0x80
+ * may be wrong, so only a test for 0 is reliable. */
 static uint64_t bytes_below(uint64_t x, uint64_t n)
 {
 	return (x - ONES * n) & ~x & ONES * 0x80;

@@ -39,7 +39,7 @@ void json_null(struct json *j, const char *key);
 /* Write an array of n numbers. */
 void json_u32s(struct json *j, const char *key, const uint32_t *values, size_t n);
 
-/* Write an element of a buffer with all its digits, 64-bit integers too; inf and nan become strings. */
+/* Write an element of a buffer with all its digits, also if it is a 64-bit integer; inf and nan become strings. */
 void json_element(struct json *j, const char *key, gpul_type t, const void *bytes);
 
 /** Write the text and a newline to stdout, and free the text.

@@ -12,9 +12,9 @@ enum { MAX_DEPTH = 64 };
 struct reader {
 	const char *text;
 	size_t n, at;
-	struct json_value *values;       /* values of the block: as many as the text can have */
+	struct json_value *values;       /* start of the block: as many values as the text can have */
 	size_t n_values;
-	char *texts;                     /* the rest of the block */
+	char *texts;                     /* the rest of the block: decoded strings */
 	gpul_error *err;
 };
 
@@ -198,7 +198,7 @@ static struct json_value *parse_value(struct reader *r, unsigned depth)
 		r->at++;
 		v->kind = JSON_TEXT;
 		v->text = parse_text(r);
-		return v->text ? v : fail_at(r, "the text has no end, or a wrong escape");
+		return v->text ? v : fail_at(r, "a string has no end, or an invalid escape");
 	}
 	if (take_word(r, "true"))
 		v->kind = JSON_TRUE;
@@ -211,7 +211,7 @@ static struct json_value *parse_value(struct reader *r, unsigned depth)
 
 gpul_status json_parse(const char *text, size_t n, struct json_value **out, gpul_error *err)
 {
-	/* The size is enough: a value has at least one byte and a separator, or is inside
+	/* The block is large enough: each value has at least one byte and a separator, or is inside
 	 * another value; a decoded string is not longer than its JSON. */
 	const size_t most = n / 2 + MAX_DEPTH + 4;
 	char *block = n < SIZE_MAX / 64 ? calloc(1, most * sizeof(struct json_value) + n + 2) : NULL;
@@ -223,10 +223,10 @@ gpul_status json_parse(const char *text, size_t n, struct json_value **out, gpul
 	r.texts = block + most * sizeof(struct json_value);
 	v = parse_value(&r, 0);
 	if (v && peek(&r))
-		v = fail_at(&r, "the text goes on behind its value");
+		v = fail_at(&r, "there is more text after the value");
 	if (!v || r.at < n) {
 		if (v)
-			fail_at(&r, "the text goes on behind its value");
+			fail_at(&r, "there is more text after the value");
 		free(block);
 		return GPUL_EFORMAT;
 	}

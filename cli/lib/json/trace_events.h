@@ -22,7 +22,7 @@ void trace_add_slice(struct json *j, unsigned process, unsigned track, const cha
 void trace_add_endpoint(struct json *j, const char *phase, unsigned process, unsigned track, const char *name, uint64_t id,
 			int64_t ns);
 
-/* Processes are sorted by their numbers. */
+/* Give a process a name; viewers sort processes by number. */
 void trace_name_process(struct json *j, unsigned process, const char *name);
 void trace_name_track(struct json *j, unsigned process, unsigned track, const char *name);
 

@@ -1,4 +1,5 @@
-/* devices_arg.h — --driver and --devices: which driver, and which of its GPUs, in which order; --backend and --provider of the network.
+/* devices_arg.h — --driver and --devices: parses which driver and which of its GPUs to use, in which order; also --backend and
+ * --provider of the network.
  *
  *     --driver soft --devices 1,0 ── devices_arg_parse ─> choice, ordinal[]
  *                                      ── devices_arg_open ──> drv, context[]
@@ -41,7 +42,7 @@ gpul_status devices_arg_parse(const char *driver, const char *devices, struct de
  * Threads any thread; devices_arg_close() must be called on the same thread
  * Source  CUDA Driver API, Primary Context Management */
 gpul_status devices_arg_open(struct devices_arg *d, gpul_error *err);
-void devices_arg_close(struct devices_arg *d);  /* accepts a zeroed *d; cannot fail */
+void devices_arg_close(struct devices_arg *d);  /* accepts a *d of zeros; cannot fail */
 
 /** Parse --backend and --provider of the network; a provider selects libfabric.
  *

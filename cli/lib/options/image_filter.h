@@ -10,7 +10,7 @@
 
 struct image_filter {
 	uint16_t sm;          /* 90 for sm_90; 0: any architecture */
-	char suffix;          /* of sm: 'a' or 'f'; 0: images with any suffix, or with none */
+	char suffix;          /* suffix of the architecture, 'a' or 'f'; 0: with any suffix, or with none */
 	gpul_image_kind kind; /* 0: any */
 	const char *match;    /* shell glob for kernel names; NULL: any; borrowed; see cxx_name_matches() */
 };
@@ -25,7 +25,7 @@ struct image_filter {
 gpul_status image_filter_parse(const char *sm, const char *kind, const char *match,
 			       struct image_filter *out, gpul_error *err);
 
-/** Does the image have the requested kind and architecture? */
+/** True if the image has the requested kind and architecture. */
 bool image_filter_takes(const struct image_filter *f, const gpul_image *image);
 
 #endif

@@ -13,13 +13,13 @@ struct nvrtc_args {
 	size_t n_words;
 };
 
-struct nvrtc_rows { int include, define, std; };  /* rows of -I, -D and --std in the command's option table */
+struct nvrtc_rows { int include, define, std; };  /* indices of -I, -D and --std in the command's option table */
 
 /** Append the NVRTC options of one command line, in order.
  *
  * @a     zeroed before the first call; the caller frees it with nvrtc_args_free(), also after a failure
  * @from  a parsed command line
- * @rows  rows of the three options in the option table of that command
+ * @rows  indices of the three options in the option table of that command
  * Errors  GPUL_ENOMEM
  * Source  NVRTC User Guide, Supported Compile Options */
 gpul_status nvrtc_args_add(struct nvrtc_args *a, const struct cli_args *from,
