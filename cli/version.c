@@ -1,4 +1,4 @@
-/* version.c — gpuload version: the versions of gpuload, CUDA, the drivers and the libraries that it finds. */
+/* version.c — gpuload version: prints the versions of gpuload, CUDA, the drivers and the libraries that it finds. */
 #include "cli/commands.h"
 
 #include <stdio.h>

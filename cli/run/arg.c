@@ -1,4 +1,4 @@
-/* arg.c — parse the arguments of a kernel. */
+/* arg.c — parses the arguments of a kernel. */
 #include "cli/run/arg.h"
 
 #include <ctype.h>
@@ -223,7 +223,7 @@ static gpul_status parse_struct(const char *text, const char *dir, struct arg *o
 		return not_a_struct(out->text, err);
 	members = strndup(close + 2, n - (size_t)(close + 2 - text) - 1);
 	out->data = calloc(1, out->bytes);
-	out->members = calloc(n, sizeof *out->members); /* more than there are members */
+	out->members = calloc(n, sizeof *out->members); /* n: more than the number of members */
 	if (!members || !out->data || !out->members) {
 		free(members);
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a struct");
@@ -274,7 +274,7 @@ void arg_free(struct arg *a)
 
 /* ---- unwritten elements -------------------------------------------------------------- */
 
-enum { SURE_BYTES = 4 };  /* a run of poison of this length is not due to chance */
+enum { SURE_BYTES = 4 };  /* so many consecutive bytes of poison are not due to chance */
 
 unsigned char arg_poison(size_t i)
 {
@@ -296,7 +296,7 @@ static bool is_poison(const struct arg *a, size_t i)
 	return bytes == 0;
 }
 
-/* The size of the run of poison to which element i, which is poison, belongs; counted up to SURE_BYTES. */
+/* The number of consecutive bytes of poison around element i, which is poison itself; counted up to SURE_BYTES. */
 static size_t run_bytes(const struct arg *a, size_t i)
 {
 	size_t bytes = gpul_type_bytes(a->type), first = i, end = i + 1;

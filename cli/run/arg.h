@@ -26,8 +26,8 @@ struct arg {
 	enum arg_kind { ARG_SCALAR, ARG_BUFFER, ARG_BYTES, ARG_FUNCTION, ARG_STRUCT } kind;
 	gpul_type type;          /* SCALAR: its type; BUFFER: type of the elements */
 	bool in, out;            /* BUFFER: the kernel reads it; the kernel writes it */
-	bool lone_unwritten;     /* BUFFER that is only written: set by arg_examine() */
-	bool changed;            /* BUFFER that is only read, as given: the kernel wrote it (set by run_launch()) */
+	bool lone_unwritten;     /* BUFFER, only written: lone elements equal to the poison are unwritten, too; set by arg_examine() */
+	bool changed;            /* BUFFER given as only read: the kernel wrote it (set by run_launch()) */
 	size_t count;            /* BUFFER: number of elements */
 	size_t bytes;            /* size of data */
 	unsigned char *data;     /* the value, or the contents of the buffer; owned */
@@ -49,12 +49,13 @@ struct arg {
 gpul_status arg_parse(const char *text, const char *dir, struct arg *out, gpul_error *err);
 void arg_free(struct arg *a);
 
-/** Prepare arg_unwritten(), when data contains what the kernel has left in an output buffer. */
+/** Prepare for arg_unwritten(); call it when data contains what the kernel has left in an output buffer. */
 void arg_examine(struct arg *a);
 /** True if element i of an output buffer was not written: it contains its poison.
  *
  * An element of 1 or 2 bytes that the kernel wrote may be equal to its poison by chance, once in 256 or 65536.  So one that is alone
- * (no run of 4 bytes is poison around it) counts as unwritten only if there are many more such elements than chance makes. */
+ * (it is not part of 4 consecutive bytes of poison) counts as unwritten only if there are many more such elements than chance
+ * explains. */
 bool arg_unwritten(const struct arg *a, size_t i);
 
 #endif

@@ -16,7 +16,7 @@ static void print_explanation(void *context, const char *line)
 	fprintf(stderr, "gpuload %s: %s\n", cli_message_name("run"), line);
 }
 
-/* fn:NAME reads a variable that the kernel need not refer to. */
+/* True if an argument is fn:NAME, which reads a variable that the kernel need not refer to. */
 static bool has_function_argument(const struct run_request *q)
 {
 	for (size_t i = 0; i < q->n_args; i++)
@@ -52,7 +52,7 @@ static gpul_status load_kernel(struct run *r, gpul_error *err)
 	return st;
 }
 
-/* With --json, stdout is for the object: keep a command line to fill in as its advice. */
+/* Plan the run.  With --json, stdout is for the object, so a command line to fill in becomes its member "advice". */
 static gpul_status plan(struct run *r, gpul_error *err)
 {
 	struct capture c;
@@ -67,7 +67,7 @@ static gpul_status plan(struct run *r, gpul_error *err)
 	return st;
 }
 
-/* With --json, keep what the kernel prints. */
+/* Launch the kernel.  With --json, keep what the kernel prints. */
 static gpul_status launch(struct run *r, gpul_error *err)
 {
 	struct capture c;
@@ -108,7 +108,7 @@ gpul_status run_work(struct run *r, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* A running kernel cannot be stopped, and the normal exit would wait for it in the driver. */
+/* Exit without cleanup: a running kernel cannot be stopped, and a normal exit would wait for it in the driver. */
 static _Noreturn void leave_at_once(const struct run *r, const gpul_error *err)
 {
 	fflush(stdout);
@@ -147,7 +147,7 @@ void run_clean_up(struct run *r)
 	run_request_free(&r->ask);
 }
 
-/* The tools of the software driver have seen all that the kernel did, and that its memory was freed. */
+/* Free the memory, so that the tools of the software driver see that it is freed; then let them report. */
 static void finish_tools(struct run *r)
 {
 	free_device_memory(r);
@@ -155,7 +155,7 @@ static void finish_tools(struct run *r)
 	r->n_tool_errors = r->drv->finish_tools(0);
 }
 
-/* Print the result, also if a check failed or a file could not be written. */
+/* Print the result, even if a check failed or a file could not be written. */
 static int print_result(const struct run *r, gpul_error *err)
 {
 	char text[sizeof err->text];
@@ -178,7 +178,7 @@ static int print_result(const struct run *r, gpul_error *err)
 	return n_failed || save->status || r->n_tool_errors ? CLI_FAILED : CLI_DONE;
 }
 
-/* The result names the driver, so the notice that NVIDIA's driver is not installed would repeat it. */
+/* Print a line of the log, but not the notice that NVIDIA's driver is not installed: the result names the driver. */
 static void print_log_line(void *user, gpul_log_level level, const char *module, const char *line)
 {
 	(void)user;

@@ -50,20 +50,20 @@ struct run_program_options {
  * @out   nvcc is owned by the caller: nvrtc_args_free(), also after a failure
  * Errors  GPUL_EINVAL an invalid option; GPUL_ENOMEM */
 gpul_status run_program_options(const struct cli_args *args, struct run_program_options *out, gpul_error *err);
-/** True when every option of the command line applies to a program, too: none is about a kernel. */
+/** True if every option of the command line also applies to a program, and none only to a kernel. */
 bool run_program_has_options_only(const struct cli_args *args);
-/** True when a file has a `// gpuload run:` line: its author wants a kernel to be run. */
+/** True if a file has a `// gpuload run:` line, which means that its author wants a kernel to be run. */
 bool run_line_exists(gpul_source *source);
 
-/** True when the command line asks to run FILE.cu as a program: it has main(), and neither options nor arguments of a kernel
- * were given.  Without nvcc, says on stderr that the kernel is run alone. */
+/** True if FILE.cu must be run as a program: it has main(), and neither options nor arguments of a kernel were given.  If
+ * nvcc is missing, prints on stderr that the kernel is run alone. */
 bool run_program_wanted(const struct cli_args *args, gpul_source *source);
 
 /** Build FILE.cu and replace this process by it; arguments after `--` are passed to the program.
  *
  * @args    a parsed command line for which run_program_wanted() is true
  * @source  FILE.cu
- * Errors  it returns only after a failure: of soft_open_driver(), gpul_program_build(); GPUL_ESYS
+ * Errors  those of soft_open_driver() and gpul_program_build(); GPUL_ESYS.  It returns only after a failure
  * Threads the main thread
  * Source  POSIX.1-2017 fexecve() */
 gpul_status run_program(const struct cli_args *args, gpul_source *source, gpul_error *err);
@@ -165,7 +165,7 @@ struct run {
 	char *printed;               /* owned; with --json: what the kernel printed; NULL: nothing */
 	size_t printed_bytes;
 	char *advice;                /* owned; with --json: what run_plan() printed; NULL: nothing */
-	int n_tool_errors;           /* found by the tools that watched the kernel */
+	int n_tool_errors;           /* number of errors found by the tools that watched the kernel */
 	bool still_running;          /* --timeout expired while the kernel runs: do not wait for the kernel */
 };
 
@@ -234,16 +234,17 @@ size_t run_explain_checks(const struct run *r, char *buf, size_t buf_bytes);
 
 /** Describe a direction (in, out, inout) of argument `index` that contradicts what the kernel does, in one sentence.
  *
- * The kernel's code shows what it does; and arg.changed, after run_launch().  Returns buf; NULL: no contradiction. */
+ * What the kernel does is known from its code and, after run_launch(), from arg.changed.  Returns buf; NULL: no
+ * contradiction. */
 const char *run_direction_note(const struct run *r, size_t index, char *buf, size_t buf_bytes);
 #define RUN_NOTE_BYTES 320
 
-/** For gpul_load_options.compiler_log: keep the messages in r->compiler_log; context is the struct run. */
+/** To be used as gpul_load_options.compiler_log: keeps the messages in r->compiler_log; context is the struct run. */
 void run_keep_compiler_log(void *context, const char *log);
 
 /** Report a failure: the compiler's messages, or the fault with its line of source; with json an object on stdout.
  *
- * @r     as far as it got
+ * @r     in the state in which the failure left it
  * @file  the file of the kernel; NULL: unknown
  * @json  as --json
  * @err   the failure; its status becomes GPUL_OK if the whole message was printed on stderr
@@ -251,7 +252,7 @@ void run_keep_compiler_log(void *context, const char *log);
  * Threads the main thread */
 void run_report_failure(const struct run *r, const char *file, bool json, gpul_error *err);
 
-/** True when a command line has --json, also if the rest of it is wrong. */
+/** True if a command line contains --json, even if the rest of it is wrong. */
 bool run_wants_json(const struct cli_args *args);
 
 void run_print_text(const struct run *r);

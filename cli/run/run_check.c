@@ -1,4 +1,4 @@
-/* run_check.c — compare buffers with --expect, and write --save. */
+/* run_check.c — compares buffers with what --expect gives, and writes the files of --save. */
 #include "cli/run/cli_run.h"
 
 #include <inttypes.h>

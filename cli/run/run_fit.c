@@ -23,7 +23,7 @@ static const char *describe_param(const gpul_param *p, char *buf, size_t buf_byt
 	return buf;
 }
 
-/* False for a float as an address, and for a buffer as a value; u64 and i64 values may be addresses. */
+/* False for a float where an address is needed, and for a buffer where a value is needed; u64 and i64 values may be addresses. */
 static bool kind_fits(const gpul_param *p, const struct arg *a)
 {
 	bool may_be_address = p->role == GPUL_ROLE_BUFFER || p->role == GPUL_ROLE_UNKNOWN;

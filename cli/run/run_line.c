@@ -138,8 +138,8 @@ gpul_status run_line_find(gpul_source *source, const char *kernel, struct run_li
 
 /* ---- misspelt lines ------------------------------------------------------------------- */
 
-/* Skip the letters of word, in either case and with blanks or punctuation between them; NULL: other letters.  *colon becomes
- * true if a colon was skipped. */
+/* Skip the letters of word, in upper or lower case and with blanks or punctuation between them; NULL: the letters differ.
+ * *colon becomes true if a colon was skipped. */
 static const char *skip_letters(const char *at, const char *end, const char *word, bool *colon)
 {
 	for (; *word; word++, at++) {

@@ -58,7 +58,7 @@ const struct cli_opt run_opts[] = {
 	[RUN_N_OPTS] = { 0 },
 };
 
-/* A tool, and the options that it gets; a file's own line must not contain options that write files. */
+/* The options of gpuload run that each tool gets.  The gpuload run: line of a file must not contain options that write files. */
 static const struct run_tool_option profile_options[] = {
 	{ RUN_PROFILE_MOST, "most" }, { RUN_PROFILE_SM, "sm" }, { RUN_PROFILE_REGISTERS, "registers" }, { 0 },
 };
@@ -120,8 +120,8 @@ const char run_details[] =
 	"    @FILE                         the elements of a .npy file of the same type, or of a\n"
 	"                                  file of raw bytes; the count may be left out: f64[]=@a.npy\n"
 	"\n"
-	"Every byte of an out: buffer is set to 0xA5 before each launch; elements that still contain\n"
-	"this pattern afterwards are printed as unwritten.\n"
+	"An out: buffer is filled with pseudo-random bytes before each launch; elements that still contain\n"
+	"these bytes afterwards are printed as unwritten.\n"
 	"\n"
 	"WITHOUT ARGUMENTS, the arguments and options come from FILE itself: from the first line\n"
 	"\n"

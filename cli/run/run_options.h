@@ -21,14 +21,14 @@ struct run_tool_option { int opt; const char *key; };   /* an option of gpuload 
 
 /* A tool of the software driver.  --OPT starts it as NAME, or as NAME:KEY=VALUE. */
 struct run_tool {
-	int opt, starter;                        /* starter: another option that starts it, without KEY; 0: there is none */
+	int opt, starter;                        /* starter: another option that also starts the tool, without KEY; 0: none */
 	const char *name;                        /* as in GPULOAD_SOFT_TOOLS; NULL ends run_tools[] */
 	const char *key;                         /* NULL: opt is a switch */
 	const struct run_tool_option *options;   /* ends with {0}, key NULL; NULL: there are no others */
 };
 extern const struct run_tool run_tools[];
 
-/* True: the option belongs to a tool, so that it also applies to a program. */
+/* True if the option belongs to a tool, so that it also applies to a program. */
 bool run_tools_have(int opt);
 
 /** Let the software driver start the tools that the options select: append them to GPULOAD_SOFT_TOOLS.

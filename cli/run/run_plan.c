@@ -13,8 +13,8 @@
 /* The size of invented data: about 1024 elements as a line, a square or a cube, depending on how many dimensions of
  * the thread index the kernel reads. */
 struct shape {
-	unsigned count;    /* value of a parameter that bounds the thread index */
-	unsigned elements; /* elements of a buffer: count to the power of the dimensions */
+	unsigned count;    /* value for a parameter that bounds the thread index */
+	unsigned elements; /* elements of a buffer: count to the power of the number of dimensions */
 	uint32_t block[3]; /* block of a kernel that reads its block index: several blocks cover the data */
 	uint32_t alone[3]; /* block of a kernel that does not read it: one block covers the data */
 };
@@ -59,7 +59,7 @@ static void put_buffer(FILE *out, const gpul_signature *s, const gpul_param *p, 
 		fprintf(out, "out:%s[%llu]", gpul_type_name(p->type), elements);
 }
 
-/* Write an ARG for a value; if the use of any parameter is unknown, it is a placeholder, because it may be a size or a stride. */
+/* Write an ARG for a value; a placeholder if the use of any parameter is unknown, because the value may be a size or a stride. */
 static void put_value(FILE *out, const gpul_signature *s, const gpul_param *p, const struct shape *shape)
 {
 	long long value = s->assumed ? p->value : p->role == GPUL_ROLE_COUNT ? shape->count : 1;
@@ -97,7 +97,7 @@ static void put_arg(FILE *out, const gpul_signature *s, const gpul_param *p, con
 	}
 }
 
-/* One ARG for each parameter; owned, also the array; NULL: no memory. */
+/* Invent one ARG for each parameter.  The array and its texts are owned; NULL: no memory. */
 static char **invent_texts(const gpul_signature *s, const struct shape *shape)
 {
 	char **texts = calloc(s->n_params + 1, sizeof *texts);
@@ -335,7 +335,7 @@ static bool has_count_param(const gpul_param *params, size_t n)
 }
 
 /* Choose a grid for the data, then adapt the data to the launch: a kernel that uses one block gets no more elements
- * than threads, and if no count parameter stops extra threads, every thread gets an element. */
+ * than threads, and if there is no count parameter to stop extra threads, every thread gets an element. */
 static void invent_launch(const gpul_signature *s, struct shape *shape,
 			  const struct run_request *q, gpul_launch_config *c)
 {
@@ -354,7 +354,7 @@ static void invent_launch(const gpul_signature *s, struct shape *shape,
 		shape->elements = (unsigned)threads;
 }
 
-/* The launch for which the arguments are known; another one cannot be used without arguments. */
+/* Use the launch for which the arguments are known; for any other launch, the user must give the arguments. */
 static gpul_status take_assumed_launch(struct run *r, const gpul_signature *s, gpul_error *err)
 {
 	for (int d = 0; d < 3; d++)
@@ -410,7 +410,7 @@ static gpul_status check_targets(const struct run *r, const struct run_target *t
 	return GPUL_OK;
 }
 
-/* Before the launch, so that a long run does not end with a result that cannot be saved. */
+/* Check before the launch that files of --save can be created, so that a long run does not end with a result that cannot be saved. */
 static gpul_status check_new_files(const struct run *r, gpul_error *err)
 {
 	for (size_t i = 0; i < r->ask.n_saves && !r->ask.force; i++) {

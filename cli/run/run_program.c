@@ -31,7 +31,7 @@ bool run_program_wanted(const struct cli_args *args, gpul_source *source)
 	bool for_program = args->n_operands > 1 && args->n_before_dashes == 1;
 	unsigned line;
 
-	/* Arguments or options of a kernel ask for a kernel. */
+	/* With arguments or options of a kernel, the user wants a kernel to be run. */
 	if (!source || args->n_before_dashes != 1 || !run_program_has_options_only(args))
 		return false;
 	line = main_line(source);
@@ -44,7 +44,7 @@ bool run_program_wanted(const struct cli_args *args, gpul_source *source)
 	return false;
 }
 
-/* A program that calls cu* itself needs libcuda.so.1: that of the driver that was chosen. */
+/* Let a program that calls cu* functions itself find the libcuda.so.1 of the chosen driver. */
 static gpul_status set_library_path(const gpul_driver *drv, gpul_error *err)
 {
 	const char *given = secure_getenv("LD_LIBRARY_PATH"), *slash = drv->interprets && drv->path ? strrchr(drv->path, '/') : NULL;

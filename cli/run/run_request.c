@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The two sources of options; the command line takes precedence over the line of the file. */
+/* The two sources of options; the command line takes precedence over the gpuload run: line of the file. */
 struct sources {
 	const struct cli_args *command;
 	struct cli_args file;

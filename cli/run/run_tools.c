@@ -72,7 +72,7 @@ static void write_quoted(FILE *to, const char *value)
 	}
 }
 
-/* Append NAME[:KEY=VALUE]... for a tool whose option is given; false: it is not. */
+/* Append NAME[:KEY=VALUE]... for a tool if its option is given; false: the option is not given. */
 static bool write_tool(FILE *to, const struct run_tool *tool, const struct cli_args *args, const struct cli_args *line, bool first)
 {
 	const char *main_value = value_of(args, line, tool->opt);

@@ -24,7 +24,7 @@ struct attach {
 	gpul_ipc_client *client;
 	const gpul_ipc_view *view;
 	gpul_type type;              /* element type: --type or the owner's; NONE: bytes */
-	bool shaped;                 /* the data has the owner's type and shape */
+	bool shaped;                 /* true: type and shape are those that the owner has given */
 	size_t count;                /* number of elements: of the owner's shape, or as many as fit */
 	pid_t owner;                 /* 0: the owner is in another pid namespace */
 };

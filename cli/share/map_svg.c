@@ -60,7 +60,7 @@ static const char style[] =
 	"</style>\n";
 /* clang-format on */
 
-/* Append text with XML characters escaped.  Non-ASCII bytes are replaced, because they may be invalid UTF-8. */
+/* Append text with the special characters of XML escaped.  Bytes that are not ASCII are replaced, because they may be invalid UTF-8. */
 static void add_escaped(struct out *o, const char *text)
 {
 	for (; *text; text++) {

@@ -10,7 +10,7 @@
 #include "cli/share/map.h"
 
 enum { BOX_WIDTH = 26, BAND_WIDTH = 22, ARROW_WIDTH = 3, BOX_LINES = 9, MAX_ROWS = 6 };
-/* Numbers of the lines of a row that have the arrows, and of the line below the control page. */
+/* Lines of a row, counted from 0: those with the arrows of CPU and GPU, and the line below the control page. */
 enum { LINE_CPU = 3, LINE_GPU = 5, LINE_CUT = 2 };
 
 /* Draw an edge of a box, such as "┌─ TITLE ────┐" or "└──────┘". */
@@ -72,7 +72,7 @@ static bool has_arrow(const struct map_process *p, size_t line)
 static void band_line(struct out *o, const struct map_picture *p, size_t row, size_t line,
 		      bool last)
 {
-	/* Index into p->band for each line of the first row; 0: empty. */
+	/* For each line of the first row, an index into p->band; 0: the line is empty. */
 	static const size_t with[BOX_LINES] = { 0, 1, 0, 2, 3, 4, 5, 0, 0 };
 
 	if (row == 0 && line == 0)

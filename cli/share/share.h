@@ -35,7 +35,7 @@ struct share_request {
 	gpul_type type;              /* GPUL_TYPE_NONE: bytes without a type */
 	const char *fill;            /* how to generate the contents in place; NULL: use data, or zeros */
 	const void *data;            /* contents, stored in file or in made; NULL: none */
-	gpul_file file;              /* owned; zeroed: no file */
+	gpul_file file;              /* owned; all zeros: no file */
 	void *made;                  /* owned; generated contents */
 };
 
@@ -58,7 +58,7 @@ enum {
 	SHARE_COMMAND_BYTES = 32,
 };
 
-/* Each of the following functions writes a text into buf and returns buf. */
+/* Each of the following functions writes a text to buf, and returns buf. */
 const char *share_size_text(size_t bytes, char buf[SHARE_SIZE_BYTES]);  /* "64 MiB", "1.5 KiB", "100 bytes" */
 const char *share_shape_text(const gpul_ipc_shape *shape, char buf[SHARE_SHAPE_BYTES]);  /* "f32 1024x1024", or "bytes" */
 /* "GPU-5f3a91c2..0007": the beginning and the end of the UUID that nvidia-smi -L prints. */
@@ -66,7 +66,7 @@ const char *share_gpu_text(const char uuid[16], char buf[SHARE_UUID_BYTES]);
 /* The name of a process' program, as ps prints it; "-" for a process that this one cannot see. */
 const char *share_command_text(pid_t pid, char buf[SHARE_COMMAND_BYTES]);
 
-/* The element type that a shape states; GPUL_TYPE_NONE: no type, or an unknown one. */
+/* The element type of a shape; GPUL_TYPE_NONE: it has none, or an unknown one. */
 gpul_type share_type(const gpul_ipc_shape *shape);
 
 /* Address of the data in a process that mapped the memory at base; 0 if base is 0 (not mapped). */

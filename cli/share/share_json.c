@@ -21,7 +21,7 @@ static void add_hex(struct json *j, const char *key, const void *bytes, size_t n
 	json_text(j, key, text);
 }
 
-/* An address or a pid; 0, which is not valid in this process, becomes null. */
+/* Add an address or a pid; 0 means "not valid in this process", and becomes null. */
 static void add_known(struct json *j, const char *key, uint64_t value)
 {
 	if (value)

@@ -45,7 +45,7 @@ struct rows {
 
 /* ---- queries ----------------------------------------------------------------------- */
 
-/* Run by each thread: query owners until none is left. */
+/* Runs in each thread: queries owners until none is left. */
 static void query_owners(void *user)
 {
 	struct rows *rows = user;

@@ -10,7 +10,7 @@
 
 #include "cli/soft/soft_internal.h"
 
-/* The path of the file that execvp() would run. */
+/* Find the path of the file that execvp() would run. */
 static bool find_program(const char *command, char path[PATH_MAX])
 {
 	const char *list = secure_getenv("PATH");
@@ -52,7 +52,7 @@ static void follow_script(char path[PATH_MAX])
 	}
 }
 
-/* The last path that matches a pattern. */
+/* Find the last path that matches a pattern. */
 static bool find_last(const char *pattern, char path[PATH_MAX])
 {
 	glob_t hits;

@@ -54,7 +54,7 @@ static bool is_number(const char *text, long low, long high)
 	return *text >= '0' && *text <= '9' && !*end && n >= low && n <= high;
 }
 
-/* 11.0 to 99.9, as the driver accepts it. */
+/* True for a version from 11.0 to 99.9, which the driver accepts. */
 static bool is_version(const char *text)
 {
 	char *dot;
@@ -96,7 +96,7 @@ static void report(const struct soft_setup *s, const char *command)
 		 s->tools ? ", tools " : "", s->tools ? s->tools : "", *s->toolkit ? "; CUDA_HOME " : "; no CUDA toolkit found", s->toolkit);
 }
 
-/* Become the command; returns only after a failure. */
+/* Replace this process by the command; returns only after a failure. */
 static gpul_status become(const struct cli_args *args, gpul_error *err)
 {
 	char **argv = calloc(args->n_operands + 1, sizeof *argv);

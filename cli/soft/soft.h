@@ -1,4 +1,4 @@
-/* soft.h — gpuload soft: any program on the software driver. */
+/* soft.h — gpuload soft: runs any program on the software driver. */
 #ifndef GPULOAD_CLI_SOFT_SOFT_H
 #define GPULOAD_CLI_SOFT_SOFT_H
 

@@ -1,4 +1,4 @@
-/* soft_internal.h — the environment of a program on the software driver.
+/* soft_internal.h — sets the environment for a program on the software driver.
  *
  *     soft.c      options, the report, exec
  *     soft_setup.c     the variables, and the driver in a process that becomes a program

@@ -3,7 +3,7 @@
  *     LD_LIBRARY_PATH    libcuda.so.1 and the others, where a program opens or needs them by name
  *     LD_PRELOAD         the libraries that Python packages open by the path of a wheel, unless one of that name is loaded
  *     LD_AUDIT           redirects the calls of a CUDA runtime that is linked into a program (nvidia/redirect)
- *     the rest           variables of single clients, and those of the software driver
+ *     the rest           variables of particular packages, and those of the software driver
  *
  * A variable that the user has set stays, except for lists, which are extended. */
 #include <errno.h>
@@ -37,7 +37,7 @@ static gpul_status set_default(struct soft_setup *s, const char *name, const cha
 	return given && *given ? GPUL_OK : set(s, name, value, err);
 }
 
-/* Set a variable to a file or folder beside the driver, if it is there. */
+/* Set a variable to a file or folder beside the driver, if that exists. */
 static gpul_status set_beside(struct soft_setup *s, const char *name, const char *file, gpul_error *err)
 {
 	char path[PATH_MAX + 64];
@@ -61,7 +61,8 @@ static gpul_status set_library_path(struct soft_setup *s, gpul_error *err)
 	return st;
 }
 
-/* The user's list of libraries, given or NULL, and ours that exist.  The user's stay first, because a sanitizer's run time has to be. */
+/* Set a list of libraries: the user's (given, or NULL), then those of ours that exist.  The user's are first, because
+ * the run time of a sanitizer must be. */
 static gpul_status set_libraries(struct soft_setup *s, const char *name, const char *given, const char *const *files, size_t n_files, gpul_error *err)
 {
 	char *list = strdup(given ? given : "");
@@ -124,7 +125,7 @@ static gpul_status set_driver(struct soft_setup *s, gpul_error *err)
 	return st;
 }
 
-/* A folder for kernels that a client has compiled, in the user's cache folder; false: the user has none. */
+/* Name a folder for the kernels that a package compiles, in the user's cache folder; false: the user has no cache folder. */
 static bool name_cache(char path[PATH_MAX], const char *client)
 {
 	const char *cache = secure_getenv("XDG_CACHE_HOME"), *home = secure_getenv("HOME");
@@ -134,7 +135,7 @@ static bool name_cache(char path[PATH_MAX], const char *client)
 	       snprintf(path, PATH_MAX, "%s%s/gpuload/%s", own ? cache : home, own ? "" : "/.cache", client) < PATH_MAX;
 }
 
-/* Caches of compiled kernels: those of programs that ran on a GPU contain machine code. */
+/* Set separate caches for compiled kernels, because those of programs that ran on a GPU contain machine code. */
 static gpul_status set_caches(struct soft_setup *s, gpul_error *err)
 {
 	static const char *const caches[][2] = {
@@ -162,7 +163,7 @@ static bool make_folders(const char *path)
 	return !mkdir(path, 0700) || errno == EEXIST;
 }
 
-/* PyCUDA does not create the folder of its cache. */
+/* Set and create PyCUDA's cache folder, because PyCUDA does not create it. */
 static gpul_status set_pycuda_cache(struct soft_setup *s, gpul_error *err)
 {
 	char path[PATH_MAX];
@@ -172,7 +173,7 @@ static gpul_status set_pycuda_cache(struct soft_setup *s, gpul_error *err)
 	return set_default(s, "PYCUDA_DISABLE_CACHE", "1", err);
 }
 
-/* With line information, the machine code of nvcc also has the PTX that it was made of. */
+/* Make nvcc add line information; then its machine code also contains the PTX from which it was made. */
 static gpul_status set_nvcc(struct soft_setup *s, gpul_error *err)
 {
 	static const char flag[] = "-lineinfo";
@@ -212,7 +213,7 @@ static gpul_status set_clients(struct soft_setup *s, gpul_error *err)
 	return st ? st : set_pycuda_cache(s, err);
 }
 
-/* The toolkit that the user has chosen, else that of the command's Python, else the system's. */
+/* Find the toolkit: the one that the user has chosen, else that of the command's Python, else the system's. */
 static void find_toolkit(struct soft_setup *s, const char *command)
 {
 	static const char system[] = "/usr/local/cuda";

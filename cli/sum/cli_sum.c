@@ -1,4 +1,4 @@
-/* cli_sum.c — the sum on the CPU, with which the GPU's sum is compared.
+/* cli_sum.c — computes the sum on the CPU, with which the GPU's sum is compared.
  *
  * The loops follow the drawing in cli_sum.h.  The compiler vectorises each loop over columns; without -ffast-math it cannot
  * change the order of floating-point additions. */
@@ -39,9 +39,9 @@ static uint32_t bits_of_float(float f)
 	return bits;
 }
 
-/* Fraction and exponent are shifted to their place in a float; adding 112 to the exponent changes the bias from 15 to 127
- * (twice for infinity and NaN).  A subnormal number is normalised by an exact subtraction.  Masks select the result, because
- * branches would prevent vectorisation. */
+/* Fraction and exponent are shifted to their positions in a float; adding 112 to the exponent changes the bias from 15 to
+ * 127 (twice for infinity and NaN).  A subnormal number is normalised by an exact subtraction.  Masks select the result,
+ * because branches would prevent vectorisation. */
 static double from_f16(uint16_t h)
 {
 	const uint32_t moved = (h & 0x7fffu) << 13, rebias = 112u << 23, smallest = 113u << 23;
@@ -93,7 +93,7 @@ static void (*const add_two[GPUL_N_TYPES])(const void *rows, size_t n, union row
 
 /* ---- chunks -------------------------------------------------------------------------------- */
 
-enum { LEVELS = 4 };  /* of the tree of rows: 2, 4, 8, 16 rows */
+enum { LEVELS = 4 };  /* levels of the tree of rows: 2, 4, 8, 16 rows */
 static_assert(1 << LEVELS == SUM_ROWS, "rows are added as pairs of pairs");
 
 /* Add up n_rows rows into room[0]; room[1] and the following hold intermediate sums. */

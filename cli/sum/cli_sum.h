@@ -60,8 +60,8 @@ gpul_status sum_gpu_create(const gpul_driver *drv, gpul_type t, size_t count, st
 			   gpul_error *err);
 void sum_gpu_destroy(struct sum_gpu *g);  /* NULL is fine */
 
-/* How the kernel reads the data: by loads (over the bus, for host memory), or after the copy engine has copied it piece by
- * piece to the device (sum_stage.h). */
+/* How the kernel reads the data: directly by loads (host memory over the bus), or staged, after the copy engine has copied
+ * it piece by piece to the device (sum_stage.h). */
 enum sum_access { SUM_QUICKEST, SUM_DIRECT, SUM_STAGED };
 
 /* Choose how the kernel reads the data, for measurements; the default is SUM_QUICKEST. */

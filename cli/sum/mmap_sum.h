@@ -78,7 +78,7 @@ gpul_status mmap_sum_team_start(const struct mmap_sum_request *r, struct mmap_su
 
 struct gpul_ipc_server;
 
-/** Serve the children until all have attached or, with reported, all have reported.
+/** Serve the children until all have attached or, if `reported` is true, until all have reported.
  *
  * @team      started, and its sockets added to s
  * @s         the server that offers the memory
@@ -92,7 +92,7 @@ gpul_status mmap_sum_team_serve(struct mmap_sum_team *team, struct gpul_ipc_serv
 /* Time until the deadline in ms; 0: the deadline has passed. */
 int mmap_sum_left_ms(const struct mmap_sum_team *team);
 
-/* Wait for the children (kill: kill them first), and close all descriptors.  A zeroed team is fine. */
+/* Wait for the children (kill: kill them first), and close all descriptors.  Accepts a team of zeros. */
 void mmap_sum_team_end(struct mmap_sum_team *team, bool kill);
 
 /** Compare the sums and print them.

@@ -22,7 +22,7 @@
 
 static const uint64_t ns_per_ms = 1000000;
 
-/* A child waits longer than the master, so that the master reports the late child and ends the others. */
+/* A child waits longer than the master, so that it is the master that reports a late child and ends the others. */
 enum { CHILD_GRACE_MS = 5000 };
 
 int mmap_sum_left_ms(const struct mmap_sum_team *team)

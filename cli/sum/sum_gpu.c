@@ -1,4 +1,4 @@
-/* sum_gpu.c — the sum on a GPU, with the kernel of cli/kernels/sum.cu. */
+/* sum_gpu.c — computes the sum on a GPU, with the kernels of cli/kernels/sum.cu. */
 #include "cli/sum/cli_sum.h"
 
 #include <errno.h>
