@@ -2,7 +2,7 @@
  *
  *     gpuload run demo/mandelbrot.cu
  *
- * Threads of a warp leave the loop at different times: that is divergence.
+ * Threads of a warp leave the loop at different times: they diverge.
  */
 // gpuload run: out:i8[1560] i32=64 i32=24 --grid 1 --block 24 --expect 0=sum:64004
 

@@ -1,8 +1,8 @@
-/* run_ptx.c — run a kernel from a PTX file, and compare this with the runtime's <<<>>>.
+/* run_ptx.c — runs a kernel from a PTX file, and compares this with a launch by the runtime's <<<>>>.
  *
  *     run_ptx [vecadd.ptx]
  *
- * Both halves launch the same kernel on the same buffers; the results must agree. */
+ * Both ways launch the same kernel on the same buffers; the results must agree. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,7 +89,7 @@ static void free_buffers(const gpul_driver *drv, struct buffers *buf)
 			drv->cuMemFree(all[i]);
 }
 
-/* Compare the result with the host's, and clear the buffer for the next half.  Returns 0 if they are equal. */
+/* Compare the result with that of the host, and clear the buffer for the other way.  Returns 0 if they are equal. */
 static int check_result(const gpul_driver *drv, const char *who, struct buffers *buf, const double *a,
 		 const double *b, double *c, gpul_error *err)
 {

@@ -1,4 +1,4 @@
-/* vecadd.cu — the kernel, and its launch with <<<>>>.
+/* vecadd.cu — a kernel, and a function that launches it with <<<>>>.
  *
  * nvcc compiles this file twice: to vecadd.ptx, which run_ptx.c loads through the driver, and to a
  * host object.  In the object, <<<>>> is a call to the runtime, which loads the same kernel from a

@@ -1,9 +1,9 @@
-/* function_pointers.c — read device function pointers from a module, and pass them to a kernel.
+/* function_pointers.c — reads device function pointers from a module, and passes them to a kernel.
  *
  *     function_pointers [ops.ptx other.ptx]           runs the lesson
  *     function_pointers --wrong [ops.ptx other.ptx]   also calls a pointer of another module, which is an error
  *
- * Every result is compared with the host's. */
+ * Every result is compared with one that the host computes. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -141,7 +141,7 @@ static gpul_status pointer_from_the_table(struct lesson *l, int which, gpul_erro
 	return st ? st : check_results(l, what, always, err);
 }
 
-/* The variable is 0 until a kernel has stored a pointer in it. */
+/* Read a variable that is 0 until a kernel has stored a pointer in it. */
 static gpul_status pointer_made_by_a_kernel(struct lesson *l, gpul_error *err)
 {
 	static int32_t always[N];

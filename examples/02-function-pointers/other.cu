@@ -1,5 +1,4 @@
-/* other.cu — a second module with another table, in which the pointers of the first module are not
- * valid. */
+/* other.cu — a second module, with another table; the pointers of the first module are not valid in it. */
 typedef float (*operation)(float, float);
 
 __device__ float subtract(float a, float b)

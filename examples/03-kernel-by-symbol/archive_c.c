@@ -1,4 +1,4 @@
-/* archive_c.c — the kernels of libvec.a from plain C.
+/* archive_c.c — launches kernels of libvec.a from plain C.
  *
  * C needs only the address of a kernel's host stub, which is an ordinary function.  It does not call
  * the stub, so the declared parameters do not matter.  The stub of a C++ kernel has a mangled name

@@ -1,4 +1,4 @@
-/* invoke_c.c — a function of the archive launches the kernel, so the caller needs no CUDA header.
+/* invoke_c.c — calls a function of the archive that launches the kernel, so this program needs no CUDA header.
  *
  * invoke.cpp is this file, compiled as C++. */
 #include <stdio.h>

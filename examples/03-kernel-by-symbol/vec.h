@@ -1,4 +1,4 @@
-/* vec.h — the function of libvec.a for C and C++ code that nvcc does not compile. */
+/* vec.h — declares the function of libvec.a that C and C++ code without nvcc can call. */
 #ifndef VEC_H
 #define VEC_H
 

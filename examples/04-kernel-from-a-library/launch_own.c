@@ -1,4 +1,4 @@
-/* launch_own.c — launch a kernel of a shared library, by its name in the library's device code.
+/* launch_own.c — launches a kernel of a shared library, by its name in the library's device code.
  *
  *     launch_own [libsmall.so]
  *

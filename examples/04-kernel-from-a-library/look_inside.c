@@ -1,4 +1,4 @@
-/* look_inside.c — find a kernel in any library, and print its parameters and resources.
+/* look_inside.c — finds a kernel in any library, and prints its parameters and resources.
  *
  *     look_inside [LIBRARY [NAME]]      default: libnccl.so.2, found by the dynamic linker, and
  *                                      ncclDevKernel_AllReduce
@@ -26,7 +26,7 @@ enum { MOST_PARAMS = 16, NAME_BYTES = 512, NOT_THERE = 77 };
 struct found {
 	const char *wanted; /* a part of the kernel's name */
 	const gpul_image *first; /* the first image of the file */
-	const gpul_verdict *verdicts; /* one verdict for each image: is it selected for this GPU? */
+	const gpul_verdict *verdicts; /* one verdict for each image: whether it is selected for this GPU */
 	bool relocatable; /* true: search relocatable images, whose register numbers are not final */
 
 	char name[NAME_BYTES], arch[16];
@@ -35,7 +35,7 @@ struct found {
 	uint32_t n_kernels; /* number of kernels in all searched images */
 };
 
-/* Copy the path where the dynamic linker finds a library, by opening and closing the library. */
+/* Find the path from which the dynamic linker loads a library, by opening and closing the library. */
 static bool find_library(const char *name, char *path, size_t path_bytes)
 {
 	struct link_map *map = NULL;

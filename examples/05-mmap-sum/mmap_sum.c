@@ -1,4 +1,4 @@
-/* mmap_sum.c — several processes map one buffer; each sums it on its GPU and on its CPU.
+/* mmap_sum.c — several processes map one buffer; each adds up its elements on a GPU and on a CPU.
  *
  *     mmap_sum [N [KIND [KERNEL]]]      N processes (3); auto, host-numa, memfd, shm, device or device-ipc;
  *                                       sum_blocks.ptx
@@ -219,7 +219,7 @@ int main(int argc, char **argv)
 		if (fork() == 0) {  /* fork before a driver is opened, because a driver cannot be used after a fork */
 			if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != master)
 				return 1;
-			for (int k = 0; k < i; k++)  /* the owner's ends: a copy would keep the connection open */
+			for (int k = 0; k < i; k++)  /* close the owner's ends: a copy would keep the connections open */
 				close(sockets[k]);
 			return run_process(i, n, kind, &pair[1]);
 		}

@@ -1,4 +1,4 @@
-/* sum_blocks.h — the size of the grid, which determines the order of the additions on GPU and CPU. */
+/* sum_blocks.h — the number of blocks and threads, which determines the order of the additions on GPU and CPU. */
 #ifndef SUM_BLOCKS_H
 #define SUM_BLOCKS_H
 

@@ -8,7 +8,7 @@
 
 #include "lesson.h"
 
-/* Read the flag, then the words.  The acquire is the partner of the kernel's release. */
+/* Read the flag, then the words.  The acquire synchronises with the kernel's release. */
 static struct mailbox poll_mailbox(const struct mailbox *box)
 {
 	struct mailbox seen = { .flag = __atomic_load_n(&box->flag, __ATOMIC_ACQUIRE) };
@@ -61,7 +61,7 @@ static void slow_motion(struct lesson *l, struct mailbox *box, u64 flag_first)
 	lesson_join(l);
 }
 
-/* Without waiting, the number of errors depends on the relative speed of GPU and CPU. */
+/* The GPU does not wait, so the number of errors depends on the relative speed of GPU and CPU. */
 static void full_speed(struct lesson *l, struct mailbox *box)
 {
 	u64 n = 20000, n_whole = 0, n_torn = 0, n_wrong = 0, flag = 0;

@@ -1,4 +1,5 @@
-/* 4_tail.c — flow control: the CPU publishes its position, the tail, and a GPU thread writes only into slots already read.
+/* 4_tail.c — flow control: the CPU publishes its position, the tail, and a GPU thread writes only to slots that the CPU
+ * has read.
  *
  *     4_tail [4_tail.ptx]
  *
@@ -47,7 +48,8 @@ static u64 read_all(struct ring *ring)
 		for (uint64_t since = 0; !read_message(ring, position, &m);)
 			lesson_wait(&since, "the next message");
 		n_bad += m.word[1] != position || (m.word[0] & 0xffffffff) != of_thread[m.word[0] >> 32]++;
-		/* Partner: the kernel's acquire.  A kernel thread writes the slot only after it has read this tail. */
+		/* This release synchronises with the kernel's acquire.  A kernel thread writes the slot only after it
+		 * has read this tail. */
 		__atomic_store_n(&ring->tail, position + 1, __ATOMIC_RELEASE);
 	}
 	return n_bad;

@@ -13,7 +13,7 @@ extern "C" __global__ void push(struct ring *ring, u64 *next, struct polls *poll
 			tail = load(&ring->tail);
 			store(&polls->of_thread[blockIdx.x][0], ++n_polls);
 			if (now_ns() - start > 10000000000ull)
-				return;  /* the slot of this ticket stays empty; step 5 handles this case */
+				return;  /* the slot of this ticket remains empty; step 5 handles this case */
 		}
 		store_both(&ring->slot[at % SLOTS], (u64)blockIdx.x << 32 | i | lap, at | lap);
 	}

@@ -77,7 +77,7 @@ static gpul_status answer_letters(void *context, gpul_fifo *fifo, const gpul_fif
 			return gpul_fail(err, GPUL_EFORMAT, 0, "lane %u: a trigger arrived before its letter", lane);
 		letters->answer[lane] = letters->question[lane] * letters->question[lane];
 	}
-	return GPUL_OK;  /* the thread now releases the triggers: the kernel's sync returns and the answers are visible */
+	return GPUL_OK;  /* then the proxy thread releases the triggers: the kernel's sync returns, and the answers are visible */
 }
 
 static void lanes(struct lesson *l)
@@ -126,7 +126,7 @@ static void time_out_and_abort(struct lesson *l)
 	lesson_start(l, "stuck", THREADS, (struct lesson_arg[]){ ARG(fifo), ARG(ends), ARG(timeout_ns) }, 3);
 	lesson_join(l);
 	print_ends(ends);
-	timeout_ns = 60000000000;  /* a minute, so that the abort ends the wait */
+	timeout_ns = 60000000000;  /* a minute: the abort must end the wait */
 	lesson_start(l, "stuck", THREADS, (struct lesson_arg[]){ ARG(fifo), ARG(ends), ARG(timeout_ns) }, 3);
 	gpul_fifo_abort(f, GPUL_FIFO_CODE_STOPPED);
 	lesson_join(l);

@@ -19,7 +19,7 @@ void lesson_need(gpul_status st, const gpul_error *err)
 
 void lesson_begin(struct lesson *l, const char *kernels)
 {
-	/* For a .cu file, which NVRTC compiles: the folder of gpuload's headers. */
+	/* The folder of gpuload's headers, needed for a .cu file, which NVRTC compiles. */
 	const gpul_load_options options = { .nvrtc_args = (const char *const[]){ GPULOAD_INCLUDE, NULL } };
 	gpul_error err = { 0 };
 

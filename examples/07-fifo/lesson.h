@@ -32,13 +32,13 @@ struct lesson_arg {
 void lesson_begin(struct lesson *l, const char *kernels);
 void lesson_end(struct lesson *l);
 
-/* Allocate zeroed memory: host memory with one address for CPU and GPU, or device memory for kernels only. */
+/* Allocate memory of zeros: host memory with one address for CPU and GPU, or device memory for kernels only. */
 void *lesson_host(struct lesson *l, size_t bytes);
 CUdeviceptr lesson_device(struct lesson *l, size_t bytes);
 
 /* Start a kernel with blocks of one thread each, without waiting for it. */
 void lesson_start(struct lesson *l, const char *kernel, unsigned blocks, const struct lesson_arg *args, size_t n_args);
-/* Whether the kernel has ended. */
+/* True if the kernel has ended. */
 bool lesson_ended(struct lesson *l);
 /* Wait until the kernel has ended. */
 void lesson_join(struct lesson *l);
@@ -47,7 +47,7 @@ void lesson_join(struct lesson *l);
  * iteration. */
 void lesson_wait(uint64_t *since, const char *for_what);
 
-/* Steps 4 and 5: the threads that have polled. */
+/* Steps 4 and 5: statistics of the threads that have polled. */
 struct lesson_pollers {
 	unsigned n_threads; /* the number of threads that have polled */
 	u64 fewest;         /* the lowest number of polls of any thread */

@@ -1,4 +1,4 @@
-/* 1_devices.c — the RDMA devices of this machine, their ports, and the addresses of each port.
+/* 1_devices.c — prints the RDMA devices of this machine, their ports, and the addresses of each port.
  *
  *     1_devices
  *

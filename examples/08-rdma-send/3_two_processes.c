@@ -1,4 +1,5 @@
-/* 3_two_processes.c — a message from one process to another: a write with an immediate, which the receiver is notified of.
+/* 3_two_processes.c — a message from one process to another: an RDMA write with immediate, of which the NIC notifies the
+ * receiver.
  *
  *     3_two_processes                            both processes on this machine
  *     3_two_processes --listen                   the receiver
@@ -23,7 +24,7 @@ static void receiver(const struct lesson_peer *peer)
 	       wc.opcode == IBV_WC_RECV_RDMA_WITH_IMM ? "a write with immediate" : "?", ntohl(wc.imm_data), wc.byte_len, buffer);
 	lesson_meet(peer);
 
-	lesson_hear(peer, line);  /* the second message had no receive */
+	lesson_hear(peer, line);  /* after the second message, for which no receive is posted */
 	printf("receiver: %d completions after the second message\n", ibv_poll_cq(e.cq, 1, &wc));
 	end_close(&e);
 }

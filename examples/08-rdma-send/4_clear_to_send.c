@@ -82,7 +82,7 @@ static void guesses_sender(struct end *e, struct sender_memory *m, const struct 
 
 /* ---- the receiver decides ------------------------------------------------------------------------------------- */
 
-/* Allow message n, which will be written to this buffer. */
+/* Permit the sender to write message n, to this buffer. */
 static void grant(struct end *e, struct receiver_memory *m, uint32_t n, struct message *buffer)
 {
 	struct slot *s = &m->grants[n % SLOTS];
@@ -105,7 +105,7 @@ static void receives_granted(struct end *e, struct receiver_memory *m)
 		const uint32_t n = ntohl(wc.imm_data);
 
 		if (wc.opcode != IBV_WC_RECV_RDMA_WITH_IMM)
-			continue;  /* a grant has been written */
+			continue;  /* the completion of a grant's write */
 		n_wrong += m->buffers[n % BUFFERS].number != n;
 		n_read++;
 		end_post_receive(e);  /* before the grant, which lets the sender use it */

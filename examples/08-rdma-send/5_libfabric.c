@@ -18,8 +18,8 @@
 
 #include "lesson.h"
 
-/* The same objects under other names: domain = device and protection domain, endpoint = queue
- * pairs, mr, cq = mr, cq. */
+/* The objects of verbs under other names: a domain is a device and a protection domain, an endpoint
+ * replaces queue pairs; mr and cq are the same. */
 struct end {
 	struct fi_info *info;
 	struct fid_fabric *fabric;
@@ -119,7 +119,7 @@ static void receiver(const struct lesson_peer *peer)
 		sprintf(&hex[2 * i], "%02x", name[i]);
 	lesson_tell(peer, "%" PRIx64 " %" PRIx64 " %s", remote_address(&e, buffer), fi_mr_key(e.mr), hex);
 
-	wait_completion(&e, &entry, "a message");  /* nothing arrives unless the receiver polls: tcp has no NIC that works by itself */
+	wait_completion(&e, &entry, "a message");  /* nothing arrives unless the receiver polls: with tcp, no NIC works by itself */
 	printf("receiver: %s, immediate %" PRIu64 ", length in the completion %zu: \"%s\"\n",
 	       entry.flags & FI_REMOTE_CQ_DATA ? "a write with immediate" : "?", entry.data, entry.len, buffer);
 	lesson_meet(peer);

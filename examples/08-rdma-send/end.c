@@ -37,7 +37,7 @@ void end_open(struct end *e, const struct lesson_peer *peer, void *memory, size_
 		end_post_receive(e);
 	exchange(e, peer, &other);
 	queue_pair_connect(&e->device, e->qp, &other);
-	lesson_meet(peer);  /* neither side sends before the other is ready to receive */
+	lesson_meet(peer);  /* so that neither side sends before the other is ready to receive */
 }
 
 void end_close(struct end *e)
@@ -50,7 +50,7 @@ void end_close(struct end *e)
 
 void end_post_receive(struct end *e)
 {
-	struct ibv_recv_wr request = { .num_sge = 0 };  /* no memory: the write itself has the address */
+	struct ibv_recv_wr request = { .num_sge = 0 };  /* no memory: the write itself contains the address */
 	struct ibv_recv_wr *bad;
 
 	lesson_need(!ibv_post_recv(e->qp, &request, &bad), "ibv_post_recv");

@@ -29,14 +29,14 @@ void lesson_need(bool ok, const char *call)
 
 void lesson_skip(const char *why)
 {
-	if (!is_child)  /* the other process prints the same */
+	if (!is_child)  /* the parent process prints the same message */
 		printf("skipped: %s\n", why);
 	exit(77);
 }
 
 /* ---- two processes ---------------------------------------------------------------------------------------- */
 
-/* A socket that listens (host NULL: on all addresses) or that is connected to a host. */
+/* Open a socket that listens (host NULL: on all addresses), or one that is connected to a host. */
 static int open_socket(const char *host, const char *port, bool listens)
 {
 	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_family = AF_INET, .ai_flags = listens ? AI_PASSIVE : 0 };

@@ -28,7 +28,7 @@ void lesson_two_processes(int argc, char **argv, struct lesson_peer *peer);
 /* Close the socket and, in the receiver, wait for the sender's process; returns the exit status of this program. */
 int lesson_end(struct lesson_peer *peer);
 
-/* Send a line to the other process (without "\n"), and read a line of the other process. */
+/* Send a line to the other process (without "\n"), or read a line from the other process. */
 void lesson_tell(const struct lesson_peer *peer, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void lesson_hear(const struct lesson_peer *peer, char line[256]);
 /* Wait until the other process has called it, too. */

@@ -6,7 +6,7 @@
 
 enum { DEPTH = 64, RETRY_TIMEOUT = 14, RETRIES = 6, RNR_TIMER = 12, RNR_RETRIES = 3 };
 
-/* The entry of the port's table to use: on Ethernet an IPv4 address with RoCE v2, which routers forward. */
+/* Choose an entry of the port's GID table: on Ethernet, an IPv4 address with RoCE v2, which routers forward. */
 static int choose_gid(struct device *d)
 {
 	static const unsigned char ipv4[12] = { [10] = 0xff, [11] = 0xff };

@@ -11,7 +11,7 @@ struct device {
 	struct ibv_pd *pd;           /* protection domain: queue pairs and memory of one domain work together */
 	uint8_t port;
 	struct ibv_port_attr attr;
-	int gid_index;               /* this side's address, as an index of the port's table */
+	int gid_index;               /* index of this side's address in the port's GID table */
 	union ibv_gid gid;
 };
 
@@ -27,7 +27,7 @@ struct address {
 void device_open(struct device *d);
 void device_close(struct device *d);
 
-/* Create a queue pair in state INIT.  It reports the ends of its operations to cq. */
+/* Create a queue pair in state INIT.  Its completions go to cq. */
 struct ibv_qp *queue_pair_create(const struct device *d, struct ibv_cq *cq);
 struct address queue_pair_address(const struct device *d, const struct ibv_qp *qp);
 /* Connect it to another queue pair: INIT, RTR (ready to receive), RTS (ready to send). */

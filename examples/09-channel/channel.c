@@ -26,7 +26,7 @@ struct process {
 	gpul_context context;
 	int device;
 	gpul_module *module;
-	int turns;           /* a socket: the processes start each round together */
+	int turns;           /* a socket, through which the processes start each round together */
 };
 
 static const char *kernels = "channel.ptx";

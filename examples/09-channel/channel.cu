@@ -34,7 +34,7 @@ static __device__ u64 now_ns()
 	return ns;
 }
 
-/* Wait until *p >= at_least; false after 10 s. */
+/* Wait until *p >= at_least; returns false after 10 s. */
 static __device__ bool wait_until(const u64 *p, u64 at_least)
 {
 	const u64 start = now_ns();

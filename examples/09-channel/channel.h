@@ -21,8 +21,8 @@ struct channel {
 	u64 unused5[LINE - 1];
 };
 
-/* One line of the receiver's log: the values that a poll has read, logged only if one differs
- * from the previous poll. */
+/* One line of the receiver's log: the values that a poll has read; logged only if one of them
+ * differs from the previous poll. */
 struct record {
 	u64 tail, slot[2];
 	u64 taken;           /* the message that the receiver has read; 0: none */

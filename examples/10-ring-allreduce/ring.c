@@ -1,5 +1,4 @@
-/* ring.c — an all-reduce around a ring of processes, and a picture of the data that each rank
- * holds after each step.
+/* ring.c — performs an all-reduce around a ring of processes, and prints which data each rank holds after each step.
  *
  *     ring [N [ring.ptx]]      N processes (4), 2 to 8; process i uses GPU i modulo the number of GPUs
  *
@@ -116,7 +115,7 @@ static void run_rank(unsigned rank, unsigned n_ranks, int to_before, int to_next
 
 /* ---- the picture ----------------------------------------------------------------------------------------- */
 
-/* Print which ranks' data a sum contains: digit r (base 16) is the number of times that it
+/* Print which ranks' data a sum contains: its digit r in base 16 is the number of times that it
  * contains rank r's data. */
 static void print_chunk(u64 sum, unsigned n_ranks, int width)
 {
@@ -126,13 +125,13 @@ static void print_chunk(u64 sum, unsigned n_ranks, int width)
 	for (unsigned r = 0; r < n_ranks; r++)
 		if (sum >> 4 * r & 15)
 			whose[n++] = (char)('0' + r);
-	printf(" %-*s", width, n == n_ranks ? "all" : whose);  /* width 0: the last one of a line */
+	printf(" %-*s", width, n == n_ranks ? "all" : whose);  /* width 0: the last chunk of a line */
 }
 
 static int print_picture(const struct log *logs, unsigned n_ranks)
 {
 	static const char *const primitives[] = { "start", "send", "recvReduceSend", "recvReduceCopySend", "recvCopySend", "recv" };
-	const int width = n_ranks > 4 ? (int)n_ranks - 1 : 3;  /* of a chunk: "all", or the ranks */
+	const int width = n_ranks > 4 ? (int)n_ranks - 1 : 3;  /* width of a chunk's text: "all", or the ranks */
 	u64 all = 0;
 	int n_wrong = 0;
 

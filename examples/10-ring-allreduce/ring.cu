@@ -125,7 +125,7 @@ extern "C" __global__ void ring_allreduce(struct channel *in, struct channel *ou
 		if (step < 2 * n_ranks - 1 && !send(&r, value))
 			return;
 		if (step < n_ranks && step > 1)
-			*mine = value;   /* for the picture only: the partial sum need not be kept */
+			*mine = value;   /* stored for the picture only; the algorithm does not need this partial sum */
 		keep(log, data, n_ranks, primitive);
 	}
 }

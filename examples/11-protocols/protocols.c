@@ -27,7 +27,7 @@ static void need(gpul_status st, const gpul_error *err)
 	}
 }
 
-/* Run a kernel of two blocks, one warp each, on zeroed wires. */
+/* Run a kernel of two blocks, one warp each, on wires of zeros. */
 static struct result run(struct lesson *l, const char *name, void *const *args, const size_t *bytes, size_t n_args)
 {
 	const gpul_launch_config two_blocks = { .grid = { 2, 1, 1 }, .block = { 32, 1, 1 } };
@@ -57,7 +57,7 @@ static void show(struct lesson *l, const char *title, const char *kernel, unsign
 			printf("  takes message %llu: all %llu words are right\n", r.records[i].message, r.records[i].n_words);
 }
 
-/* Bytes that cross the wire for a message. */
+/* The number of bytes that cross the wire for a message. */
 static unsigned wire_bytes(unsigned protocol, unsigned n_bytes)
 {
 	const unsigned n_lines = (n_bytes / 8 + DATA_WORDS - 1) / DATA_WORDS;

@@ -48,7 +48,7 @@ static __device__ u64 now_ns()
 	return ns;
 }
 
-/* A wait that ends after 10 s. */
+/* Limits a wait to 10 s. */
 struct patience {
 	u64 start_ns;
 	unsigned polls;
@@ -166,7 +166,7 @@ static __device__ unsigned receive(struct wire *w, unsigned protocol, unsigned n
 				 : protocol == LL128 ? receive_ll128(w, n_bytes, message, result)
 						     : receive_simple(w, n_bytes, message, result);
 
-	__syncthreads();   /* the warp has read all of it */
+	__syncthreads();   /* wait until the whole warp has read the message */
 	return n_wrong;
 }
 
@@ -292,7 +292,7 @@ extern "C" __global__ void simple_no_barrier(struct wire *w, struct result *resu
 	}
 }
 
-/* All three protocols, correct, at the same pace. */
+/* All three protocols, used correctly, in the same slow motion. */
 extern "C" __global__ void right(struct wire *w, struct result *result, unsigned protocol)
 {
 	if (blockIdx.x == 1)

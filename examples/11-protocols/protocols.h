@@ -6,8 +6,8 @@ typedef unsigned long long u64;
 
 enum {
 	MAX_BYTES = 16 << 10,    /* of a message */
-	LINE_WORDS = 16,         /* 8-byte words of a line of 128 bytes */
-	DATA_WORDS = 15,         /* of them with data, in LL128 */
+	LINE_WORDS = 16,         /* number of 8-byte words in a line of 128 bytes */
+	DATA_WORDS = 15,         /* number of these words that contain data, in LL128 */
 };
 
 enum { LL, LL128, SIMPLE, N_PROTOCOLS };

@@ -1,7 +1,7 @@
-/* rounds.c — the rounds of a sparse all-reduce: which blocks are requested, sent and summed.  No process, no network, no GPU: the
- * program carries the messages between the state machines of gpuload, and prints them.
+/* rounds.c — the rounds of a sparse all-reduce: which blocks are requested, sent and summed.  Without processes, network and GPU:
+ * the program itself passes the messages between the state machines of gpuload, and prints them.
  *
- *     ./rounds [MOST [RANK...]]      MOST: blocks of a contribution; RANK: its blocks, # for one that is not zero */
+ *     ./rounds [MOST [RANK...]]      MOST: limit of blocks in a contribution; RANK: its blocks, # for one that is not zero */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@ enum { MOST_BLOCKS = 64 };
 struct rank {
 	uint32_t index[MOST_BLOCKS], n;       /* indices of its non-zero blocks */
 	gpul_sparse_worker worker;
-	gpul_sparse_contribution message;     /* the last one that it has sent */
+	gpul_sparse_contribution message;     /* the last contribution that the rank has sent */
 };
 
 static void need(gpul_status st, const gpul_error *err)
@@ -41,7 +41,7 @@ static void send_contributions(struct rank *ranks, uint32_t n_ranks, gpul_sparse
 	}
 }
 
-/* The aggregator merges the lists; it would add the data in the order of the ranks. */
+/* The aggregator merges the lists; with data, it would add that in the order of the ranks. */
 static gpul_sparse_result send_sums(gpul_sparse_aggregator *a)
 {
 	int32_t position[GPUL_COMM_MAX_RANKS];

@@ -53,7 +53,7 @@ int main(int argc, char **argv)
 	else if (job.rank == 0)
 		printf("%d ranks: %.1f %% of the blocks are not zero: rank 0 has sent %llu of %d bytes; element 0 is %g\n", job.size,
 		       100 * report.density, (unsigned long long)report.sent_bytes, (int)BYTES, (double)data[0]);
-	need(gpul_boot_barrier(boot, WAIT_MS, &err), &err);              /* now no rank sends any more */
+	need(gpul_boot_barrier(boot, WAIT_MS, &err), &err);              /* after this, no rank sends any more */
 	gpul_comm_sparse_destroy(sparse);
 	gpul_comm_mesh_destroy(mesh);
 	gpul_boot_close(boot);

@@ -1,4 +1,4 @@
-/* netqueue.c — packets arrive in bounce memory, and a kernel copies them to their places.
+/* netqueue.c — packets arrive in bounce memory, and a kernel copies them to their destinations.
  *
  *     netqueue [netqueue.ptx]
  *
@@ -41,7 +41,7 @@ static void need(gpul_status st, const gpul_error *err)
 	}
 }
 
-/* Wait for a credit: a slot and a place in the ring are free when the kernel has finished the
+/* Wait for a credit: a slot and an entry of the ring are free when the kernel has finished the
  * packet that used them before. */
 static void wait_for_credit(const struct queue *q, u64 n)
 {
@@ -49,7 +49,7 @@ static void wait_for_credit(const struct queue *q, u64 n)
 		nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL);
 }
 
-/* Packet n arrives: in slot n % SLOTS. */
+/* Packet n arrives, in slot n % SLOTS. */
 static void receive_packet(struct queue *q, u64 n, bool wrong)
 {
 	const struct packet *p = &packets[n];

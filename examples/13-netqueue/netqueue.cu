@@ -1,4 +1,4 @@
-/* netqueue.cu — a kernel that unpacks packets, once trusting the entries, once checking them.
+/* netqueue.cu — two kernels that copy packets to their destinations: one trusts the entries, the other checks them.
  *
  * One warp: lane 0 polls the ring, all lanes copy.  netqueue.ptx is made from this file by `make -B ptx`. */
 #include "netqueue.h"
@@ -21,7 +21,7 @@ static __device__ u64 now_ns()
 	return ns;
 }
 
-/* Wait for entry n; false: it has not come within 10 s. */
+/* Wait for entry n; false: it has not arrived within 10 s. */
 static __device__ bool poll(struct queue *q, u64 n, u64 *a, u64 *b)
 {
 	const u64 lap = n / ENTRIES + 1, start = now_ns();
@@ -60,7 +60,7 @@ static __device__ uint4 load_16(const unsigned char *from)
 	return make_uint4(out[0], out[1], out[2], out[3]);
 }
 
-/* Stores may not touch a byte outside of the piece: 16 bytes where the destination is aligned, the rest byte by byte. */
+/* Copy a piece without a store to a byte outside of it: 16 bytes at a time where the destination is aligned, the rest byte by byte. */
 static __device__ void copy(unsigned char *to, const unsigned char *from, unsigned n)
 {
 	const unsigned boundary = (unsigned)(16 - (u64)to % 16) % 16, head = boundary < n ? boundary : n, blocks = (n - head) / 16;

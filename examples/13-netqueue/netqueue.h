@@ -5,14 +5,14 @@
 typedef unsigned long long u64;
 
 enum {
-	SLOTS = 4, SLOT_BYTES = 64,   /* of the bounce memory; a packet has a slot of its own */
-	ENTRIES = 4,                  /* of the ring: entry n is at place n % ENTRIES, in lap n / ENTRIES + 1 */
+	SLOTS = 4, SLOT_BYTES = 64,   /* of the bounce memory: each packet has its own slot */
+	ENTRIES = 4,                  /* of the ring: entry n is at index n % ENTRIES, in lap n / ENTRIES + 1 */
 	BOUNCE_BYTES = SLOTS * SLOT_BYTES,
 	MOST_REFUSALS = 8,
 };
 
-/* The place of a piece, and its destination.  Both words carry the lap, because a load of 16
- * bytes may see one of them before the other.
+/* The position of a piece in the bounce memory, and its destination.  Both words carry the lap,
+ * because a load of 16 bytes may see one of them before the other.
  *
  *            63     56 55          36 35                  0
  *     word 0 │ lap     │ length       │ source              │
@@ -22,7 +22,7 @@ struct entry {
 };
 
 struct queue {
-	unsigned char bounce[BOUNCE_BYTES];  /* the CPU writes: packets */
+	unsigned char bounce[BOUNCE_BYTES];  /* the CPU writes: the packets */
 	struct entry ring[ENTRIES];          /* the CPU writes */
 	u64 unused[8];
 	u64 done;                            /* the kernel writes: entries whose slots are free again */

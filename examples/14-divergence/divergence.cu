@@ -2,7 +2,7 @@
 // gpuload run: --kernel wrong --grid 64 --block 64 f32[4096]=iota:1 out:f32[4096]
 // gpuload run: --kernel right --grid 64 --block 64 f32[4096]=iota:1 out:f32[4096]
 
-/* Newton's method, with the same number of rounds for each element. */
+/* Newton's method, with the same number of iterations for each element. */
 __device__ float root(float x)
 {
 	float y = x;
@@ -24,7 +24,7 @@ __device__ float exponential(float x)
 	return sum;
 }
 
-/* Thread i has element i: in each warp, 16 lanes take one branch, and 16 the other. */
+/* Thread i computes element i: in each warp, 16 lanes take one branch, and 16 the other. */
 extern "C" __global__ void wrong(const float *in, float *out)
 {
 	int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -35,7 +35,7 @@ extern "C" __global__ void wrong(const float *in, float *out)
 		out[i] = exponential(in[i]);
 }
 
-/* Of a block's 64 elements, warp 0 has the even ones, warp 1 the odd ones: all lanes of a warp take the same branch. */
+/* Of a block's 64 elements, warp 0 computes the even ones, warp 1 the odd ones: all lanes of a warp take the same branch. */
 extern "C" __global__ void right(const float *in, float *out)
 {
 	int warp = threadIdx.x / 32, lane = threadIdx.x % 32;

@@ -1,5 +1,5 @@
-/* solution.cu — each thread doubles 8 elements, whose distance is the number of
- * threads: in each round, the lanes of a warp have 32 neighbouring elements. */
+/* solution.cu — each thread doubles 8 elements, whose distance is the number of threads: in each
+ * round, the lanes of a warp access 32 neighbouring elements. */
 // gpuload run: --grid 16 --block 256 f32[32K]=iota out:f32[32K] --expect 1=iota:0:2 --profile-most excess-sectors=0
 
 enum { EACH = 8 };

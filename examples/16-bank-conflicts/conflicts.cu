@@ -4,7 +4,7 @@
 
 enum { N = 256, TILE = 32 };
 
-/* tile[x][y] with another x in each lane: the words of a column are 32 words apart, so all of them are in one bank. */
+/* tile[x][y] with a different x in each lane: the words of a column are 32 words apart, so all of them are in one bank. */
 extern "C" __global__ void wrong(const float *in, float *out)
 {
 	__shared__ float tile[TILE][TILE];

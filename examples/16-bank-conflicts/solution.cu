@@ -1,5 +1,5 @@
-/* solution.cu — each thread of a warp adds up 32 words of shared memory, and each lane
- * starts with another one: in each round, the lanes access 32 different banks. */
+/* solution.cu — each thread of a warp adds up 32 words of shared memory, and each lane starts at a
+ * different one: in each round, the lanes access 32 different banks. */
 // gpuload run: --grid 4 --block 32 f32[4096]=iota out:f32[128] --expect 1=iota:496:1024 --profile-most bank-conflicts=0,excess-sectors=0
 
 extern "C" __global__ void sums(const float *in, float *out)
