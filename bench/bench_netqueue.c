@@ -212,7 +212,7 @@ static gpul_status measure(const gpul_driver *drv, void *context, gpul_error *er
 	return st;
 }
 
-/* A power of two, in bytes; M may follow. */
+/* Parse a size in bytes, a power of two; M may follow. */
 static uint64_t parse_bytes(const char *text)
 {
 	char *end;

@@ -152,7 +152,7 @@ static const char details[] =
 	"started. Rank 0 prints the table of nccl-tests:\n"
 	"\n"
 	"    size     bytes of the larger buffer of a rank\n"
-	"    time     warm-up calls, then the timed calls back to back and one wait; the wall time\n"
+	"    time     after warm-up calls: the wall time of the timed calls, back to back and with one wait,\n"
 	"             divided by the number of calls, of the slowest rank\n"
 	"    algbw    size / time\n"
 	"    busbw    algbw times the least share of the size that a rank must send or receive:\n"

@@ -1,6 +1,6 @@
 /* comm_bench.h — the parts of gpuload comm allreduce and the other collectives.
  *
- *     comm_bench.c      a launcher starts N times the same command line; each of these processes is a rank:
+ *     comm_bench.c      a launcher starts the same command line N times; each of these processes is a rank:
  *        │
  *     comm_request.c    options ──> comm_request
  *     comm_rank.c       opens the driver and the communicator; a thread measures, the main thread waits for signals
@@ -162,8 +162,8 @@ double comm_bus_factor(gpul_comm_call call, int n_ranks);
 /** Enqueue one call on a stream.
  *
  * @c       communicator
- * @s       shape
- * @q       dtype, op and root
+ * @s       the buffers of the call
+ * @q       its dtype, op and root are used
  * @send    address
  * @recv    address
  * @stream  stream

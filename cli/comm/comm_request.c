@@ -69,7 +69,7 @@ gpul_status comm_parse_bytes(const char *text, size_t *min, size_t *max, size_t 
 	if (n_parts == 1)
 		part[1] = part[0];
 	if (part[0] < 1 || part[0] > part[1] || part[2] < 2)
-		return gpul_fail(err, GPUL_EINVAL, 0, "--bytes: expected MIN:MAX:FACTOR with MIN from 1 to MAX and FACTOR from 2, not '%s'",
+		return gpul_fail(err, GPUL_EINVAL, 0, "--bytes: expected MIN:MAX:FACTOR with MIN from 1 to MAX and FACTOR at least 2, not '%s'",
 				 text);
 	*min = part[0];
 	*max = part[1];

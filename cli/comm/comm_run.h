@@ -46,7 +46,7 @@ void comm_rank_close(struct comm_rank *r);
 
 /** Print text that the progress line does not interrupt.
  *
- * @r  opened
+ * @r  an open rank
  * @o  freed, also on failure
  * Errors  GPUL_ESYS the output could not be written; GPUL_ENOMEM
  * Threads any thread of the command */
@@ -54,7 +54,7 @@ gpul_status comm_rank_print(struct comm_rank *r, struct out *o, gpul_error *err)
 
 /** Allocate the buffers; all ranks call it.
  *
- * @r           opened
+ * @r           an open rank
  * @n_bytes     of each of the two buffers
  * @registered  memory that the other ranks map
  * Errors  GPUL_ENOMEM, GPUL_ECUDA, GPUL_ECOMM
@@ -63,7 +63,7 @@ gpul_status comm_rank_allocate(struct comm_rank *r, size_t n_bytes, bool registe
 
 /** Describe this rank to the others, and get the descriptions of all ranks.
  *
- * @r    opened
+ * @r    an open rank
  * @all  one for each rank
  * Errors  as gpul_boot_allgather()
  * Threads one at a time */
@@ -71,7 +71,7 @@ gpul_status comm_rank_introduce(struct comm_rank *r, struct comm_about *all, gpu
 
 /** Run a function in a thread, and wait for it; the main thread shows the progress and handles signals.
  *
- * @r         opened
+ * @r         an open rank
  * @what      for the progress line of rank 0
  * @function  measures; its context is current on the thread
  * @argument  for the function
@@ -83,14 +83,14 @@ gpul_status comm_rank_run(struct comm_rank *r, const char *what,
 /** Wait for a start time that all ranks of this host agree on; all hosts start after the last rank
  * has called this, and differ by up to the latency of the network.
  *
- * @r       opened; all ranks call it
+ * @r       an open rank; all ranks call it
  * Errors  as gpul_boot_allgather()
  * Threads one at a time */
 gpul_status comm_start_together(struct comm_rank *r, gpul_error *err);
 
 /** Exchange the times that the ranks have measured.
  *
- * @r       opened; all ranks call it
+ * @r       an open rank; all ranks call it
  * @us      of this rank
  * @out     us, least_us and mean_us are set, the same on all ranks
  * Errors  as gpul_boot_allgather()
@@ -99,10 +99,10 @@ gpul_status comm_exchange_times(struct comm_rank *r, double us, struct comm_figu
 
 /** Time calls: warm-up calls, then calls back to back, and one wait; the ranks start together.
  *
- * @r       opened
- * @s       shape
+ * @r       an open rank
+ * @s       the buffers of the call
  * @q       iterations, warmups, graph
- * @in      in place
+ * @in      true: in place
  * @out     us, least_us and mean_us are set, the same on all ranks
  * Errors  GPUL_ECOMM, GPUL_ECUDA
  * Threads one at a time
@@ -112,10 +112,10 @@ gpul_status comm_time_calls(struct comm_rank *r, const struct comm_shape *s, con
 
 /** Make one call with new data, and compare the result.
  *
- * @r       opened
- * @s       shape
+ * @r       an open rank
+ * @s       the buffers of the call
  * @q       dtype, op, root, graph
- * @in      in place
+ * @in      true: in place
  * @seed    the same on all ranks, another one for each call
  * @out     wrong and differs are set, the same on all ranks
  * Errors  GPUL_ECOMM, GPUL_ECUDA, GPUL_ENOMEM
@@ -125,7 +125,7 @@ gpul_status comm_check_call(struct comm_rank *r, const struct comm_shape *s, con
 
 /** Measure all sizes, or find the plans of all sizes with --explain; on rank 0, print rows as they are measured.
  *
- * @r         opened
+ * @r         an open rank
  * @argument  the struct comm_result; its q is complete
  * Errors  as comm_time_calls()
  * Threads one at a time */

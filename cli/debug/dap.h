@@ -34,7 +34,7 @@ struct dap {
 	GPUL_ARRAY(struct dap_lane) lane;
 	GPUL_ARRAY(struct dap_container) container;
 	struct debug_row at;             /* the debugger's status line at the last stop */
-	unsigned chosen_lane;            /* lanes of the warp that stopped */
+	unsigned chosen_lane;            /* the selected lane of the warp that stopped */
 };
 
 /* An answer to a request.  Its body is open while a handler runs. */

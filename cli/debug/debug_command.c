@@ -16,7 +16,7 @@ const char session_help[] =
 	"               barrier diverge  until a barrier is complete, or a warp diverges\n"
 	"               continue (c)     to the next breakpoint; Ctrl-C stops a running kernel\n"
 	"back           back (b) [N]     one PTX instruction of this warp;  bs [N]: one source line\n"
-	"               rc               to the breakpoint before;  restart: to the beginning of the kernel\n"
+	"               rc               to the previous breakpoint;  restart: to the beginning of the kernel\n"
 	"               goto COUNT       to the moment #COUNT of this launch\n"
 	"breakpoints    break (br) LINE | FILE:LINE | KERNEL | label NAME [if CONDITION]\n"
 	"               watch|rwatch|awatch ADDRESS [BYTES] [if CONDITION]     shared[16], %rd4, name of a variable\n"

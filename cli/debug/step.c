@@ -61,7 +61,7 @@ static const char step_details[] =
 	"        continue (c)           to the next breakpoint; Ctrl-C stops a running kernel\n"
 	"    back\n"
 	"        back (b) [N]           one PTX instruction of this warp; bs [N]: one source line\n"
-	"        rc   restart           to the breakpoint before; to the beginning of the kernel\n"
+	"        rc   restart           to the previous breakpoint; to the beginning of the kernel\n"
 	"        goto COUNT             to the moment #COUNT of this launch\n"
 	"    breakpoints\n"
 	"        break (br) LINE | FILE:LINE | KERNEL | label NAME [if CONDITION]\n"

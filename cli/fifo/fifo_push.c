@@ -34,7 +34,7 @@ static const struct cli_opt push_opts[] = {
 	[OPT_TIMEOUT] = { "timeout", "SECONDS",
 		"longest wait of a push or a sync for the proxy (default: 10)", NULL },
 	[OPT_WAIT] = { "wait", "SECONDS", "wait until NAME is shared (default: 0)", NULL },
-	[OPT_DEVICE] = { "device", "N", "number of the GPU, from 0 (default: 0)", NULL },
+	[OPT_DEVICE] = { "device", "N", "number of the GPU, counted from 0 (default: 0)", NULL },
 	[OPT_JSON] = CLI_JSON_OPT,
 	[OPT_DRIVER] = CLI_DRIVER_OPT,
 	{ 0 },

@@ -37,7 +37,7 @@ static const struct cli_opt trace_opts[] = {
 		"time that the CPU works on each trigger (default: 500)", NULL },
 	[OPT_KIND] = { "kind", "KIND",
 		"kind of host memory (default: auto, the first that works)", "auto host-numa memfd shm pinned" },
-	[OPT_DEVICE] = { "device", "N", "number of the GPU, from 0 (default: 0)", NULL },
+	[OPT_DEVICE] = { "device", "N", "number of the GPU, counted from 0 (default: 0)", NULL },
 	[OPT_TIMEOUT] = { "timeout", "SECONDS",
 		"longest wait of a push or a sync (default: 10)", NULL },
 	[OPT_PUT] = { "put", NULL, "trace puts to a kernel of another process", NULL },

@@ -55,7 +55,7 @@ struct fifo_trace_trigger {
 	int64_t room;                   /* CPU: when the slot became free; if before begun, the push did not wait */
 	int64_t popped, handling, handled, released;
 	unsigned lane, batch;
-	uint64_t position;              /* of the trigger in its lane */
+	uint64_t position;              /* position of the trigger in its lane */
 };
 
 struct fifo_trace_batch {

@@ -52,19 +52,19 @@ enum {
 #define RDMA_COMMON_OPTS \
 	[RDMA_OPT_PORT] = { "port", "N", "TCP port of the server (default: 18515)", NULL }, \
 	[RDMA_OPT_BACKEND] = { "backend", "NAME", \
-		"verbs, libfabric, or auto: verbs if a usable NIC is there (default)", "auto verbs libfabric" }, \
+		"verbs, libfabric, or auto (default): verbs if there is a usable NIC", "auto verbs libfabric" }, \
 	[RDMA_OPT_PROVIDER] = { "provider", "NAME", \
 		"libfabric's provider: tcp, shm, verbs, efa ... (selects libfabric); or verbs' NIC driver: verbs", NULL }, \
-	[RDMA_OPT_DEVICE] = { "device", "NAME", "NIC, such as mlx5_0, or domain (default: chosen)", NULL }, \
+	[RDMA_OPT_DEVICE] = { "device", "NAME", "NIC, such as mlx5_0, or libfabric domain (default: chosen automatically)", NULL }, \
 	[RDMA_OPT_GID] = { "gid", "N", "verbs: index of the GID (default: RoCE v2 with IPv4 first)", NULL }, \
 	[RDMA_OPT_TIMEOUT] = { "timeout", "N", \
 		"verbs: 4.096 us x 2^N before a retransmission, 1 to 31 (default: 18)", NULL }, \
 	[RDMA_OPT_RETRY] = { "retry", "N", "verbs: number of retransmissions, 1 to 6 (default: 6)", NULL }, \
 	[RDMA_OPT_UC] = { "uc", NULL, "verbs: unreliable connections; the fabric must be lossless", NULL }, \
-	[RDMA_OPT_LOSSLESS] = { "lossless", NULL, "assert that an Ethernet fabric loses no packets (--uc)", NULL }, \
+	[RDMA_OPT_LOSSLESS] = { "lossless", NULL, "confirm that an Ethernet fabric loses no packets (for --uc)", NULL }, \
 	[RDMA_OPT_MEMORY] = { "memory", "KIND", \
 		"memory of the messages: host (default), host-numa or device", "host host-numa device" }, \
-	[RDMA_OPT_GPU] = { "gpu", "N", "GPU of --memory host-numa and device, from 0 (default: 0)", NULL }, \
+	[RDMA_OPT_GPU] = { "gpu", "N", "GPU for --memory host-numa and device, counted from 0 (default: 0)", NULL }, \
 	[RDMA_OPT_THREADS] = { "threads", "N", "threads that share the flows (default: 1)", NULL }, \
 	[RDMA_OPT_DRIVER] = CLI_DRIVER_OPT, \
 	[RDMA_OPT_JSON] = CLI_JSON_OPT
@@ -180,7 +180,7 @@ struct rdma_watch {
 /** Measure: connect to a server, run all sizes, and check the data.
  *
  * @q        the request
- * @r        opened device
+ * @r        an open device
  * @address  of the server
  * @watch    progress, and a request to stop
  * @out      filled

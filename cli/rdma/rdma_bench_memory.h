@@ -16,7 +16,7 @@ struct rdma_buffers {
 	const struct rdma_setup *setup;  /* borrowed */
 	gpul_context context;            /* context of GPU memory; current on the thread that opened the
 					  * buffers */
-	gpul_mem *mem;                   /* host-numa and device */
+	gpul_mem *mem;                   /* for host-numa and device */
 	void *host;                      /* host: a mapping; otherwise NULL */
 	unsigned char *cpu;              /* NULL: the CPU cannot access the memory */
 	uint64_t at, bytes;              /* address for requests */
@@ -32,7 +32,7 @@ uint64_t rdma_memory_stride(uint64_t bytes);
 
 /** Allocate and register the buffers of a client's flows.
  *
- * @r      opened device
+ * @r      an open device
  * @setup  kind of memory; its driver is open unless the kind is host; borrowed
  * @shape  number of flows, and size of a buffer
  * @out    owned by the caller: rdma_buffers_close(); zeroed on failure

@@ -67,7 +67,7 @@ struct rdma_session {
 
 /** Allocate and register the memory for the control messages of a flow.
  *
- * @r  opened device
+ * @r  an open device
  * @f  f->conn is open; rdma_flow_close() frees both, also after a failure
  * Errors  GPUL_ENOMEM; as gpul_rdma_register()
  * Threads the thread of the connection */

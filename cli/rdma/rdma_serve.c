@@ -60,7 +60,7 @@ struct server {
 	gpul_rdma_listener *listener;
 	struct guest *guest[MOST_GUESTS];
 	struct served *served[MOST_SESSIONS];
-	struct rdma_watch watch;     /* deadline of the hellos */
+	struct rdma_watch watch;     /* deadline for hellos */
 	bool over;                   /* once: the client has been served */
 };
 

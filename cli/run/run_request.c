@@ -129,7 +129,7 @@ static gpul_status parse_target(const char *name, const char *text, const char *
 	if (!equals || !equals[1] ||
 	    value_parse_size(text, (size_t)(equals - text), &arg, NULL))
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "--%s needs ARG=WHAT, where ARG is a number from 0, not '%s'", name,
+				 "--%s needs ARG=WHAT, where ARG is a number, counted from 0, not '%s'", name,
 				 text);
 	if (q->has_args && arg >= q->n_args)
 		return gpul_fail(err, GPUL_EINVAL, 0,

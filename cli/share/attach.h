@@ -31,7 +31,7 @@ struct attach {
 
 /** Print kind, size, shape and addresses of the attached memory.
  *
- * @a     attached
+ * @a     after attaching
  * @json  an open object that gets the members; NULL: print text to stdout
  * Threads one at a time */
 void attach_describe(const struct attach *a, struct json *json);
@@ -39,7 +39,7 @@ void attach_describe(const struct attach *a, struct json *json);
 /** Print ask.rows rows: with several dimensions a row is one of the last dimension, otherwise 10 elements, or 16 bytes in hex
  * if the type is unknown.
  *
- * @a     attached
+ * @a     after attaching
  * @json  an open object that gets the member "rows"; NULL: text on stdout
  * Errors  GPUL_ECUDA device memory could not be copied; GPUL_ENOMEM
  * Threads one at a time */
@@ -47,7 +47,7 @@ gpul_status attach_dump(const struct attach *a, struct json *json, gpul_error *e
 
 /** Add up the elements on the first GPU and on the CPU, and print both sums.
  *
- * @a     attached
+ * @a     after attaching
  * @json  an open object that gets the member "sum"; NULL: text on stdout
  * Errors  GPUL_EINVAL the element type is unknown; GPUL_EFORMAT the two sums differ: another
  *         process wrote meanwhile, or a processor is faulty; GPUL_ESYS native = ETIMEDOUT the GPU
@@ -57,7 +57,7 @@ gpul_status attach_sum(const struct attach *a, struct json *json, gpul_error *er
 
 /** Write the data to ask.save: with type and shape if the name ends in .npy, otherwise raw.
  *
- * @a  attached
+ * @a  after attaching
  * Errors  GPUL_EINVAL a .npy file needs a type; GPUL_ESYS the file cannot be written, or
  *         exists and --force is not given; GPUL_ECUDA; GPUL_ENOMEM
  * Threads one at a time */

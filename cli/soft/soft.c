@@ -17,7 +17,7 @@ enum { SOFT_GPUS, SOFT_SM, SOFT_CUDA, SOFT_MEMORY, SOFT_TOOLS, SOFT_STRICT, SOFT
 /* clang-format off */
 static const struct cli_opt soft_opts[] = {
 	[SOFT_GPUS] = { "gpus", "N", "the number of GPUs, 1 to 16 (default: 1)", NULL },
-	[SOFT_SM] = { "sm", "NN", "their compute capability, as in sm_90 (default: 90)", "75 80 86 89 90 100 120" },
+	[SOFT_SM] = { "sm", "NN", "compute capability of the GPUs, as in sm_90 (default: 90)", "75 80 86 89 90 100 120" },
 	[SOFT_CUDA] = { "cuda", "X.Y", "the version of CUDA that the driver reports (default: 13.0); its calls are those of 13.0", "12.0 12.9 13.0 13.4" },
 	[SOFT_MEMORY] = { "memory", "BYTES", "the memory of each GPU; K, M, G or T may follow (default: that of the machine)", NULL },
 	[SOFT_TOOLS] = { "tools", "LIST", "watch the kernels: memcheck, racecheck, synccheck, profile, trace ..., with options as in "
@@ -36,10 +36,10 @@ static const char soft_details[] =
 	"    gpuload soft --gpus 2 --memory 8G -- ./a.out\n"
 	"    gpuload soft --tools memcheck -- python3 train.py\n"
 	"\n"
-	"Libraries beside the driver take the place of NVIDIA's run-time compiler, linker and packer (NVRTC,\n"
-	"nvJitLink, nvFatbin), call these, and use PTX where a program asks for machine code. They are found through\n"
+	"Libraries beside the driver replace NVIDIA's run-time compiler, linker and packer (NVRTC,\n"
+	"nvJitLink, nvFatbin), call the originals, and produce PTX where a program requests machine code. They are found through\n"
 	"LD_LIBRARY_PATH and LD_PRELOAD. Variables of Numba, CuPy, Triton and Warp that are not set\n"
-	"get values that fit: the driver, the assembler, a cache of its own for compiled kernels.\n"
+	"are set for the software driver: its path, its assembler, a separate cache for compiled kernels.\n"
 	"Calls of a CUDA runtime that is linked into a program (nvcc's default) are redirected to ours\n"
 	"by LD_AUDIT.\n"
 	"CUDA_HOME becomes the tool chain of the Python packages if it is not set.\n"
@@ -85,7 +85,7 @@ static gpul_status read_options(const struct cli_args *args, struct soft_setup *
 		return gpul_fail(err, GPUL_EINVAL, 0, "--memory must be a number of bytes such as 512M or 8G, not '%s'", s->memory);
 	if (!args->n_operands == !cli_value(args, SOFT_ENV))
 		return gpul_fail(err, GPUL_EINVAL, 0, args->n_operands ? "--env prints the variables: give no command with it" :
-				 "which command? For example: gpuload soft -- python3 program.py");
+				 "a command is missing; for example: gpuload soft -- python3 program.py");
 	return GPUL_OK;
 }
 

@@ -88,7 +88,7 @@ int main(int argc, char **argv)
 	uint32_t end = 0;
 
 	if (most < 1 || n_ranks > GPUL_COMM_MAX_RANKS) {
-		fprintf(stderr, "usage: rounds [MOST [RANK...]], MOST from 1, at most %d ranks\n", GPUL_COMM_MAX_RANKS);
+		fprintf(stderr, "usage: rounds [MOST [RANK...]], MOST at least 1, at most %d ranks\n", GPUL_COMM_MAX_RANKS);
 		return 2;
 	}
 	for (uint32_t r = 0; r < n_ranks; r++) {

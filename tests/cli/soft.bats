@@ -12,7 +12,7 @@ load helper
 }
 
 @test "the exit status and the signals are those of the command" {
-	fails 2 "which command?" soft
+	fails 2 "a command is missing" soft
 	run gpuload soft --quiet -- sh -c 'exit 37'
 	[[ $status == 37 ]] || show "should exit with 37"
 	gpuload soft --quiet -- sh -c 'echo $$ > pid; trap "exit 9" TERM; touch ready; while :; do sleep 0.05; done' &

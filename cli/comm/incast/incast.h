@@ -1,6 +1,6 @@
 /* incast.h — the parts of gpuload comm incast: all other ranks send messages to rank 0 at the same time.
  *
- *     incast.c           a launcher (incast_net.c: first a private network) starts N times the same command line
+ *     incast.c           a launcher (incast_net.c: first a private network) starts the same command line N times
  *        │
  *     incast_request.c   options ──> incast_request
  *     incast_rank.c      each rank: connections, memory, one page of counters that all ranks map

@@ -64,8 +64,8 @@ struct incast_rank {
 /* One transfer by all senders: to measure the round trip, the rate, or a mode. */
 struct incast_run {
 	enum incast_mode mode;
-	size_t bytes;                     /* of a message; at most q->bytes */
-	unsigned n_messages;              /* of each sender; at most q->n_messages */
+	size_t bytes;                     /* bytes of a message; at most q->bytes */
+	unsigned n_messages;              /* number of messages of each sender; at most q->n_messages */
 	uint64_t window_bytes;            /* receiver-driven */
 	bool recorded;                    /* probes are sent, and the queue is sampled */
 };
@@ -107,7 +107,7 @@ gpul_status incast_pace_turn(struct incast_pace *p, bool busy, gpul_error *err);
 
 /** A sender's part of a run: hand over all messages, and wait until they have ended.
  *
- * @r    opened
+ * @r    an open rank
  * @run  the same on all ranks; window_bytes is not used here
  * Errors  the failure of a connection or of the job; GPUL_ENOMEM
  * Threads one at a time */
@@ -115,7 +115,7 @@ gpul_status incast_send(struct incast_rank *r, const struct incast_run *run, gpu
 
 /** The receiver's part of a run: record arrivals and send grants until all messages of all senders have arrived.
  *
- * @r    opened; rank 0
+ * @r    an open rank; rank 0
  * @run  the same on all ranks
  * @f    all zeros; filled, except `measured`
  * Errors  the failure of a connection or of the job; GPUL_ENOMEM; GPUL_ESYS
@@ -124,7 +124,7 @@ gpul_status incast_receive(struct incast_rank *r, const struct incast_run *run, 
 
 /** Measure everything, on all ranks together.
  *
- * @r       opened
+ * @r       an open rank
  * @result  on rank 0: filled, except the fields that incast.c sets
  * Errors  as incast_send()
  * Threads one at a time */

@@ -27,7 +27,7 @@ const struct cli_opt netqueue_opts[] = {
 	[OPT_SLOT] = { "slot", "BYTES", "size of a slot, a power of two from 256 to 512K (default: 64K)", NULL },
 	[OPT_BLOCKS] = { "blocks", "N", "blocks of the kernel (default: 16; 2 on the software driver)", NULL },
 	[OPT_TIMEOUT] = { "timeout", "SECONDS", "longest wait for the sender or the kernel (default: 10)", NULL },
-	[OPT_DEVICE] = { "device", "N", "number of the GPU, from 0 (default: 0)", NULL },
+	[OPT_DEVICE] = { "device", "N", "number of the GPU, counted from 0 (default: 0)", NULL },
 	[OPT_JSON] = CLI_JSON_OPT,
 	[OPT_DRIVER] = CLI_DRIVER_OPT,
 	{ 0 },

@@ -17,7 +17,7 @@ enum {
 /* clang-format off */
 static const struct cli_opt plan_opts[] = {
 	COMM_PLACE_OPTS,
-	[OPT_RANKS] = { "ranks", "N", "ranks to predict for, 2 to 65536 (with -n default: those)", NULL },
+	[OPT_RANKS] = { "ranks", "N", "ranks to predict for, 2 to 65536 (default with -n: the same number)", NULL },
 	[OPT_GPUS] = { "gpus-per-host", "N", "ranks on each host (default: one host)", NULL },
 	[OPT_LINK] = { "link", "LINK", "between hosts: a name such as ndr, or LATENCY:BANDWIDTH in us and GB/s",
 		"xdr ndr hdr eth100 eth25" },
@@ -82,13 +82,13 @@ static gpul_status check_request(const struct cli_args *args, const struct plan_
 	if (q->place.n_ranks && !q->measure)
 		return gpul_fail(err, GPUL_EINVAL, 0, "-n starts ranks for --measure or --check; --ranks is the number to predict for");
 	if (q->measure && !q->place.n_ranks && !launched)
-		return gpul_fail(err, GPUL_EINVAL, 0, "--measure and --check need ranks: -n N, from 2");
+		return gpul_fail(err, GPUL_EINVAL, 0, "--measure and --check need ranks: -n N, at least 2");
 	if (q->place.n_ranks == 1)
 		return gpul_fail(err, GPUL_EINVAL, 0, "-n 1: at least 2 ranks are needed to measure links");
 	if (!q->measure && !q->n_ranks)
 		return gpul_fail(err, GPUL_EINVAL, 0, "--ranks is missing: the number of ranks to predict for");
 	if (q->measure && q->params)
-		return gpul_fail(err, GPUL_EINVAL, 0, "--params names parameters, but --measure and --check measure them");
+		return gpul_fail(err, GPUL_EINVAL, 0, "--params gives parameters, but --measure and --check measure them");
 	if (q->check && (q->n_ranks || q->ranks_per_host || q->link || q->inside))
 		return gpul_fail(err, GPUL_EINVAL, 0, "--check predicts for the ranks that it starts; it cannot be combined with --ranks, --gpus-per-host, "
 				 "--link or --inside");

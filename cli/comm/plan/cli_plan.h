@@ -92,7 +92,7 @@ unsigned plan_sizes(const struct plan_request *q, uint64_t sizes[PLAN_MOST_ROWS]
 
 /** Measure parameters, and with --check the times of each algorithm; all ranks call it.
  *
- * @r         opened
+ * @r         an open rank
  * @argument  the struct plan_result
  * Errors  as comm_time_calls(); GPUL_EINVAL no fit
  * Threads one at a time */

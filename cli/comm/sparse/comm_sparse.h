@@ -67,7 +67,7 @@ uint64_t sparse_data_check(const struct sparse_data *d, size_t first, size_t n, 
 
 /** Measure all rows, and print them on rank 0.
  *
- * @r         opened
+ * @r         an open rank
  * @argument  the struct sparse_result
  * Errors  as gpul_comm_mesh_create(), gpul_comm_sparse_allreduce(), comm_time_calls()
  * Threads one at a time */

@@ -68,7 +68,7 @@ gpul_status comm_clock_relate(const gpul_boot_stamp *stamps, size_t n, size_t n_
 struct comm_clocks {
 	gpul_boot *boot;
 	size_t n_hosts, n;            /* stamps of each host */
-	gpul_boot_stamp *stamps;      /* [n_hosts][n]; on rank 0, else 0 */
+	gpul_boot_stamp *stamps;      /* [n_hosts][n] on rank 0, else NULL */
 };
 
 /* Take stamps of all hosts: rank 0 keeps them, and the other ranks only answer. */

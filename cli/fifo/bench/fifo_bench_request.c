@@ -31,7 +31,7 @@ const struct cli_opt fifo_bench_opts[] = {
 		"at most N triggers between two releases (default: 64; warp push: 1024)", NULL },
 	[OPT_KIND] = { "kind", "KIND",
 		"kind of host memory (default: auto, the first that works)", "auto host-numa memfd shm pinned" },
-	[OPT_DEVICE] = { "device", "N", "number of the GPU, from 0 (default: 0)", NULL },
+	[OPT_DEVICE] = { "device", "N", "number of the GPU, counted from 0 (default: 0)", NULL },
 	[OPT_CPU] = { "cpu", "N",
 		"the CPU that takes the triggers out (default: chosen by the system)", NULL },
 	[OPT_TIMEOUT] = { "timeout", "SECONDS",

@@ -23,10 +23,10 @@
 
 struct fifo_put_request {
 	unsigned blocks, puts;          /* puts of each block */
-	unsigned bytes;                 /* of each put; a multiple of 8 */
+	unsigned bytes;                 /* bytes of each put; a multiple of 8 */
 	uint64_t timeout_ns;            /* time-out of a push, a sync, or a wait for a step */
 	const char *backend, *provider; /* borrowed; NULL: automatic */
-	gpul_mem_kind kind;             /* of the data; accessible for the CPU */
+	gpul_mem_kind kind;             /* kind of the data's memory; the CPU can access it */
 	struct devices_arg devices;
 	int peer_device;                /* ordinal of the child's GPU */
 };

@@ -27,7 +27,7 @@ static gpul_status parse_list(const char *list, struct devices_arg *d, gpul_erro
 
 		if (ordinal < 0 || ordinal > INT_MAX || (*end && *end != ','))
 			return gpul_fail(err, GPUL_EINVAL, 0,
-					 "--devices must be numbers from 0, separated by commas, "
+					 "--devices must be numbers of devices, separated by commas, "
 					 "such as 0,1; not '%s'",
 					 list);
 		st = add_ordinal(d, (int)ordinal, err);

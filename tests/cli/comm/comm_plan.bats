@@ -68,10 +68,10 @@ json() {
 	fails 2 "'warp' is not a link: one of nvlink4, " comm plan --ranks 16 --gpus-per-host 8 --link warp
 	fails 2 "--call must be allreduce, " comm plan --ranks 4 --call reduce
 	fails 2 "-n starts ranks for --measure or --check" comm plan -n 2
-	fails 2 "--measure and --check need ranks: -n N, from 2" comm plan --check
+	fails 2 "--measure and --check need ranks: -n N, at least 2" comm plan --check
 	fails 2 "-n 1: at least 2 ranks" comm plan --check -n 1
 	fails 2 "--check predicts for the ranks that it starts" comm plan --check -n 2 --ranks 4
-	fails 2 "--params names parameters, but" comm plan --measure -n 2 --params x.csv
+	fails 2 "--params gives parameters, but" comm plan --measure -n 2 --params x.csv
 	fails 2 "-o writes measured parameters" comm plan --ranks 4 -o x.csv
 	fails 2 "unexpected argument '4'" comm plan 4
 	fails 1 "nothing.csv" comm plan --ranks 4 --params nothing.csv
