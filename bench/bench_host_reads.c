@@ -21,7 +21,7 @@ static const struct { const char *name, *op; } kernels[] = {
 	{ "l2_64", ".L2::64B" }, { "l2_128", ".L2::128B" }, { "l2_256", ".L2::256B" },
 	{ "nc_256", ".nc.L1::no_allocate.L2::256B" },
 };
-static const unsigned grids[] = { 8, 32, 132, 528, 0 };  /* 0: one block for each piece */
+static const unsigned grids[] = { 8, 32, 132, 528, 0 };  /* numbers of blocks; 0: one block for each chunk */
 enum { N_KERNELS = sizeof kernels / sizeof *kernels, N_GRIDS = sizeof grids / sizeof *grids };
 
 struct bench {

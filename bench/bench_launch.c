@@ -44,7 +44,7 @@ static void close_all(struct bench *b)
 	gpul_module_unload(b->ours);
 }
 
-/* Time one batch; *ns is the time of one launch. */
+/* Time one batch of launches; *ns is set to the time of one launch. */
 static gpul_status time_batch(const struct bench *b, bool bare, double *ns, gpul_error *err)
 {
 	static const gpul_launch_config config = { .grid = { 1, 1, 1 }, .block = { 32, 1, 1 } };

@@ -65,7 +65,7 @@ static gpul_status measure_size(const struct nccl_rank *b, const struct nccl_op 
 		c.in_place = in_place;
 		c.send = in_place ? b->recv : b->send;
 		c.recv = b->recv;
-		if (in_place && info->has_parts) {  /* NCCL User Guide, "In-place Operations" */
+		if (in_place && info->has_parts) {  /* offsets as in NCCL's User Guide, "In-place Operations" */
 			c.send += info->receives_parts ? part : 0;
 			c.recv += info->receives_parts ? 0 : part;
 		}

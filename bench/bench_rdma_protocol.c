@@ -28,7 +28,7 @@ static void check_status(gpul_status st, const gpul_error *err)
 	exit(1);
 }
 
-/* Execute the operations of one end. */
+/* Execute the operations that one end has queued: deliver them to the other end. */
 static void exchange(gpul_rdma_link *from, gpul_rdma_link *to, gpul_rdma_control *to_control)
 {
 	gpul_rdma_op ops[MAX_OPS];

@@ -173,7 +173,7 @@ static void use_cpus(const struct bench *b, const cpu_set_t *cpus)
 
 /* ---- preparation --------------------------------------------------------------------------------------------- */
 
-/* Let each block push `count` puts, and wait for the kernel. */
+/* Launch the kernel, in which each block pushes `count` puts, and wait for it. */
 static gpul_status run_kernel(const struct bench *b, uint64_t count, gpul_error *err)
 {
 	struct gpul_fifo_device fifo = *gpul_fifo_gpu_param(gpul_fifo_gpu_of(b->fifo));

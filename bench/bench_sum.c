@@ -26,8 +26,8 @@ struct bench {
 	size_t count, bytes;
 	int runs, device_ordinal;
 	struct sum_gpu *sum;
-	void *pinned;                  /* page-locked host memory with the data */
-	CUdeviceptr device, other;     /* device: contains the data; other: the destination of copies */
+	void *pinned;                  /* page-locked host memory that contains the data */
+	CUdeviceptr device, other;     /* device memory; device: contains the data; other: destination of copies */
 	gpul_mem *numa;                /* host-numa memory; NULL: not available */
 };
 

@@ -79,13 +79,13 @@ struct nccl_rank {
 	nccl_comm comm;
 	CUstream stream;
 	CUdeviceptr send, recv;
-	float *host;  /* page-locked, of the largest size */
+	float *host;  /* page-locked memory for the largest size */
 };
 
 /* One call of an operation; `count` is NCCL's argument of this name. */
 struct nccl_call {
 	const struct nccl_op *op;
-	size_t bytes, count;   /* bytes: what nccl-tests calls the size */
+	size_t bytes, count;   /* bytes: the size in the sense of nccl-tests */
 	CUdeviceptr send, recv;
 	bool in_place;
 };

@@ -1,4 +1,4 @@
-/* nccl_ops.c — the operations that bench_nccl measures: the call, the size, the expected result. */
+/* nccl_ops.c — a table of the operations that bench_nccl measures: how each is called, and its expected result. */
 #include "bench/nccl.h"
 
 float nccl_value(int rank, size_t i)

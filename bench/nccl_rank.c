@@ -1,4 +1,4 @@
-/* nccl_rank.c — a rank of bench_nccl: opens libnccl.so.2 and a GPU, and joins the communicator. */
+/* nccl_rank.c — starts a rank of bench_nccl: opens libnccl.so.2 and a GPU, and joins the communicator. */
 #include <dlfcn.h>
 #include <sched.h>
 #include <stdio.h>

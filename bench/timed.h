@@ -1,4 +1,4 @@
-/* timed.h — the clocks of the benchmarks: of the CPU, and of the GPU for work on a stream; loads generated PTX. */
+/* timed.h — measures time for the benchmarks: on the CPU, and by events on a stream of the GPU; loads generated PTX. */
 #ifndef GPULOAD_BENCH_TIMED_H
 #define GPULOAD_BENCH_TIMED_H
 
@@ -10,7 +10,7 @@ double now_ms(void);
 /* The CPU time of all threads of this process, which other processes hardly affect. */
 double cpu_ms(void);
 
-/* Keep the lower of two times; *least 0: there is none yet. */
+/* Lower *least to `now` if that is less; *least 0: no time was measured yet. */
 static inline void keep_least(double *least, double now)
 {
 	if (*least <= 0 || now < *least)

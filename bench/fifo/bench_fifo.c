@@ -36,7 +36,7 @@ struct bench {
 	struct pusher *pushers;      /* one pusher for each lane */
 	gpul_fifo_item *items;
 	unsigned batch, producers, runs;
-	uint64_t sum;                /* computed by the trivial handler */
+	uint64_t sum;                /* sum of the words, computed by the trivial handler */
 };
 
 struct producer {
@@ -64,7 +64,7 @@ static void handle_all(struct bench *b, uint64_t n)
 		n -= took;
 		if (took)
 			idle = 0;
-		else if (idle % 1024 == 0)  /* the producer may need this core */
+		else if (idle % 1024 == 0)  /* the producer thread may need this core */
 			sched_yield();
 	}
 }

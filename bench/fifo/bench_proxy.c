@@ -52,7 +52,7 @@ struct bench {
 	struct pusher *pushers;  /* one pusher for each lane */
 	unsigned runs, idle_ms;
 	int last_cpu;            /* the CPU on which the proxy runs */
-	atomic_bool open;        /* the handler wait_at_gate waits until this is set */
+	atomic_bool open;        /* the handler wait_at_gate() waits until this is set */
 	uint64_t n, sum, begun_ns, ended_ns;
 	uint64_t latency_ns[SAMPLES];
 	atomic_uint n_latencies;

@@ -80,7 +80,7 @@ gpul_mem_desc memory_desc(gpul_mem_kind kind, size_t bytes)
 
 struct times {
 	double create[2][MEMORY_MAX_SAMPLES],
-		destroy[2][MEMORY_MAX_SAMPLES]; /* [0] gpuload, [1] bare calls */
+		destroy[2][MEMORY_MAX_SAMPLES]; /* durations: [0] of gpuload, [1] of the bare calls */
 };
 
 static gpul_status time_ours(const struct memory_bench *b, gpul_mem_kind kind, struct times *t,

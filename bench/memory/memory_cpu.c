@@ -67,7 +67,7 @@ static gpul_status measure_regcache(int runs, gpul_error *err)
 	for (int i = 0; !st && i < runs; i++)
 		idle[i] = time_hits(c);
 	for (unsigned i = 0; !st && i < REGIONS;
-	     i++) /* each region stays in use, so the cache has no queue of idle regions */
+	     i++) /* each region remains in use, so the cache's queue of idle regions is empty */
 		st = gpul_regcache_get(c, region_at(i), REGION_BYTES, &r, err);
 	for (int i = 0; !st && i < runs; i++)
 		used[i] = time_hits(c);

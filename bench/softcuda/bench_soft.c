@@ -292,7 +292,7 @@ int main(int argc, char **argv)
 	     "-----:|");
 	for (size_t i = 0; i < sizeof jobs / sizeof *jobs; i++)
 		if (!only || strstr(jobs[i].name, only))
-			for (unsigned workers = 2; workers-- > 0;) /* 1 worker, then 0: one for each CPU */
+			for (unsigned workers = 2; workers-- > 0;) /* first 1 worker, then 0, which means one for each CPU */
 				failed |= !measure_job(&jobs[i], workers, runs);
 	return failed;
 }

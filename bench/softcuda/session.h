@@ -14,8 +14,7 @@ enum { SESSION_MAX_BUFFERS = 8, SESSION_PARAM_BYTES = 256 };
 
 struct session {
 	gpul_exec_memory *memory;
-	_Bool watched;                /* watched by tools, which see the memory of all watched
-				       * sessions */
+	_Bool watched;                /* tools watch the session; they see the memory of all watched sessions */
 	gpul_exec_machine *machine;
 	gpul_exec_program *program;
 	const gpul_exec_kernel *kernel;
