@@ -43,7 +43,7 @@ struct comm_place {
 	int devices[COMM_MOST_DEVICES];  /* rank r uses devices[r % n_devices] */
 	unsigned n_devices;           /* 0: not given */
 	gpul_comm_transport transport;
-	int timeout_ms;               /* as in gpul_comm_options */
+	int timeout_ms;               /* like timeout_ms of gpul_comm_options */
 	int ranks_per_host;           /* likewise */
 	gpul_rdma_desc net;           /* how to open the network; its strings are borrowed */
 };
@@ -62,9 +62,9 @@ struct comm_request {
 	const char *table;            /* borrowed; NULL: not given */
 	int iterations, warmups;      /* -1: default of the driver */
 	bool out_of_place, in_place;
-	bool ungrouped;               /* sends and receives without groups */
+	bool ungrouped;               /* make sends and receives without groups */
 	bool graph, no_register, check, json, explain, force;
-	bool threads;                 /* the ranks are threads of this process */
+	bool threads;                 /* run the ranks as threads of this process */
 	const char *plot, *trace;     /* files; NULL: none; borrowed */
 };
 
@@ -177,7 +177,7 @@ gpul_status comm_call_enqueue(gpul_comm *c, const struct comm_shape *s, const st
 /* The results of the calls out of place, or of the calls in place. */
 struct comm_figures {
 	bool measured;                /* false: not requested, or not possible */
-	double us, least_us, mean_us; /* time of a call: maximum, minimum and mean over the ranks */
+	double us, least_us, mean_us; /* time of a call: the maximum, minimum and mean over all ranks */
 	double algo_gb_s, bus_gb_s;
 	uint64_t wrong;               /* wrong elements, summed over all ranks */
 	bool differs;                 /* ranks that must have the same result have different bits */
@@ -187,7 +187,7 @@ struct comm_row {
 	size_t bytes, count;
 	gpul_comm_plan plan;
 	char reason[200];             /* of the plan */
-	struct comm_figures figures[2];  /* out of place, in place */
+	struct comm_figures figures[2];  /* [0] out of place, [1] in place */
 };
 
 /* What a rank tells the others about itself. */
@@ -228,16 +228,16 @@ struct comm_result {
 	struct comm_waiting waiting[GPUL_COMM_MAX_RANKS];
 	int n_hosts;
 	struct comm_host host[GPUL_COMM_MAX_RANKS];
-	double rank_bound_ns[GPUL_COMM_MAX_RANKS];  /* largest error of a time of a rank's kernels in the trace */
+	double rank_bound_ns[GPUL_COMM_MAX_RANKS];  /* for each rank, the largest error of its kernels' times in the trace */
 	double clock_bound_ns;        /* the largest of them */
 };
 
 /* True if any result is wrong, or differs between ranks. */
 bool comm_result_wrong(const struct comm_result *r);
-/* Mean bus bandwidth of all figures, in GB/s; 0 if there are none. */
+/* The mean of all measured bus bandwidths, in GB/s; 0 if there are none. */
 double comm_result_mean_bus(const struct comm_result *r);
 
-/* Append the parts of the table. */
+/* Append the head, a row and the end of the table. */
 void comm_text_head(const struct comm_result *r, struct out *o);
 void comm_text_row(const struct comm_result *r, const struct comm_row *row, struct out *o);
 void comm_text_end(const struct comm_result *r, struct out *o);

@@ -10,7 +10,7 @@
 /* ---- floats ------------------------------------------------------------------------------------------------- */
 
 struct float_form {
-	int mantissa_bits;            /* without the hidden bit */
+	int mantissa_bits;            /* number of stored bits, without the hidden bit */
 	int bias, least_exponent;     /* least_exponent: log2 of the smallest subnormal number */
 };
 
@@ -103,7 +103,7 @@ static void generate(const struct comm_data_desc *d, int rank, size_t n, unsigne
 
 		if (form)
 			bits = random_float(form, is_product, bits);
-		memcpy(out + i * bytes, &bits, bytes);  /* little-endian, like the GPU */
+		memcpy(out + i * bytes, &bits, bytes);  /* this CPU is little-endian, as the GPU is */
 	}
 }
 
@@ -135,7 +135,7 @@ static void combine_floats(const struct comm_data *d, size_t i)
 {
 	const struct float_form *form = form_of(d->desc.dtype);
 	const int n = d->desc.n_ranks;
-	/* 1 % more: AVG of f16 and bf16 rounds twice, and the bound itself is rounded. */
+	/* 1 % more than u, because AVG of f16 and bf16 rounds twice, and the bound itself is rounded. */
 	const long double u = ldexpl(1.01L, -form->mantissa_bits - 1), gamma = (n - 1) * u / (1 - (n - 1) * u);
 	const long double least = ldexpl(1, form->least_exponent);
 	long double sum = 0, magnitude = 0, product = 1, bound;
@@ -158,7 +158,7 @@ static void combine_floats(const struct comm_data *d, size_t i)
 		bound = bound / n * (1 + u) + u * fabsl(sum) + least;
 	}
 	d->value[i] = (double)sum;
-	d->bound[i] = (double)bound + fabs(d->value[i]) * 0x1p-52;  /* the conversion to double rounds, too */
+	d->bound[i] = (double)bound + fabs(d->value[i]) * 0x1p-52;  /* also allow for the rounding of the conversion to double */
 }
 
 /* Combine integers, which wrap around on overflow.  The result is computed in 32 bits, of which a u8 keeps the lowest 8. */

@@ -34,8 +34,8 @@ struct comm_data_desc {
 
 struct comm_data {
 	struct comm_data_desc desc;
-	size_t element_bytes, period; /* period: COMM_DATA_PERIOD, or fewer elements if there are not more */
-	unsigned char *inputs[GPUL_COMM_MAX_RANKS];  /* period elements each */
+	size_t element_bytes, period; /* period: COMM_DATA_PERIOD, or the number of elements if that is lower */
+	unsigned char *inputs[GPUL_COMM_MAX_RANKS];  /* of each rank: `period` elements */
 	unsigned char *reduced;       /* exact results; NULL: the results are not exact, or
 				       * nothing is reduced */
 	double *value, *bound;        /* results of float sums and products: within value +- bound */
@@ -49,10 +49,10 @@ struct comm_data {
 gpul_status comm_data_create(const struct comm_data_desc *desc, struct comm_data *out, gpul_error *err);
 void comm_data_free(struct comm_data *d);  /* a zeroed *d is fine */
 
-/* Write elements first ... first + n of this rank's send buffer. */
+/* Write n elements of this rank's send buffer, beginning with element `first`. */
 void comm_data_fill(const struct comm_data *d, size_t first, size_t n, void *out);
 
-/* Compare elements first ... first + n of this rank's recv buffer; returns the number of wrong ones. */
+/* Compare n elements of this rank's recv buffer, beginning with element `first`; returns the number of wrong ones. */
 uint64_t comm_data_check(const struct comm_data *d, size_t first, size_t n, const void *got);
 
 /* Add n_bytes bytes to a hash, which begins as 0; n_bytes is a multiple of 8 except in the last call. */

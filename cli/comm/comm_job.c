@@ -1,4 +1,4 @@
-/* comm_job.c — the launcher of gpuload comm, and the command gpuload comm launch. */
+/* comm_job.c — launches the ranks of gpuload comm; the command gpuload comm launch. */
 #include "cli/comm/comm_job.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "comm/bootstrap/launch.h"
 #include "core/thread/thread.h"
 
-enum { SIGNALED = 128 };  /* the exit status of a process that signal s killed is 128 + s */
+enum { SIGNALED = 128 };  /* 128 + s is the exit status of a process that signal s has killed */
 
 gpul_status comm_job_find(int n_ranks, bool hosts, gpul_comm_job *job, bool *launches, gpul_error *err)
 {
@@ -177,8 +177,7 @@ int comm_job_threads(int n_ranks, int (*run)(const void *what, const gpul_comm_j
 	for (int r = n_ranks - 1; ranks && r >= 0; r--) {
 		if (!ranks[r].started)
 			continue;
-		(void)pthread_join(ranks[r].thread, NULL);  /* the others wait at most OPEN_MS for a rank that was not
-							     * started */
+		(void)pthread_join(ranks[r].thread, NULL);  /* ends: the others wait at most OPEN_MS for a rank that was not started */
 		if (ranks[r].exit_status != CLI_DONE) {
 			exit_status = ranks[r].exit_status;
 			if (ranks[r].err.status)
@@ -215,7 +214,7 @@ static int run_part(gpul_error *err)
 	return exit_status;
 }
 
-/* Fill the options, except the program. */
+/* Fill in the options of the launcher, except the program. */
 static gpul_status parse_launch(const struct cli_args *args, int *n_ranks, gpul_comm_launch_hosts_options *o, gpul_error *err)
 {
 	const char *list = cli_value(args, OPT_HOSTS), *file = cli_value(args, OPT_HOSTFILE);

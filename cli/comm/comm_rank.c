@@ -112,7 +112,7 @@ struct job {
 	struct comm_rank *r;
 	gpul_status (*function)(struct comm_rank *r, void *argument, gpul_error *err);
 	void *argument;
-	int end_fd;                   /* readable when the thread has ended */
+	int end_fd;                   /* a descriptor that is readable when the thread has ended */
 	gpul_status status;
 	gpul_error err;
 };

@@ -20,9 +20,9 @@ struct comm_rank {
 	CUstream stream;
 	CUdeviceptr send, recv;       /* two buffers of buffer_bytes each */
 	size_t buffer_bytes;
-	bool registered;              /* allocated by gpul_comm_alloc() */
-	unsigned char *staging;       /* pinned; STAGING_BYTES */
-	struct comm_tracer *tracer;   /* comm_trace.h; NULL: no --trace */
+	bool registered;              /* the buffers are windows, allocated by gpul_comm_alloc() */
+	unsigned char *staging;       /* STAGING_BYTES of page-locked memory */
+	struct comm_tracer *tracer;   /* see comm_trace.h; NULL without --trace */
 
 	atomic_bool stop;             /* request: end soon */
 	atomic_uint permille;         /* the part of the measurement that is done, in thousandths */

@@ -62,7 +62,7 @@ static void add_panel(const struct plot *p, int panel)
 	plot_add_frame(p->o, &p->panels[panel], panel == RATE ? "bus bandwidth, GB/s" : "time of a call, us", "bytes", sizes, p->r->n_rows);
 }
 
-/* Append the shape of a protocol with its opening tag; the caller appends the returned text to close it. */
+/* Append the opening tag of a protocol's shape; the caller appends the returned closing tag. */
 static const char *add_dot(struct out *o, gpul_comm_proto proto, double x, double y)
 {
 	switch (proto) {

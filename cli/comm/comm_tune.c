@@ -30,7 +30,7 @@ static gpul_status try_plan(struct comm_rank *r, const struct comm_tuning *t, co
 	plan = gpul_comm_plan_for(r->comm, s->call, s->bytes);
 	if (plan.algo != wanted->algo || plan.proto != wanted->proto || plan.n_blocks != wanted->n_blocks ||
 	    plan.n_threads != wanted->n_threads)
-		return GPUL_OK;  /* the plan is impossible, or the same as another candidate */
+		return GPUL_OK;  /* the plan is not possible, or becomes the same as another one */
 	st = comm_time_calls(r, s, &t->q, false, &f, err);
 	if (!st && (best->us <= 0 || f.us < 0.98 * best->us))
 		*best = (struct best){ plan, f.us };
@@ -238,8 +238,7 @@ static void choose_defaults(struct comm_tuning *t, bool interprets)
 
 static int run_rank(struct comm_tuning *t, const gpul_comm_job *job, gpul_error *err)
 {
-	const gpul_comm_options options = { .table = "" };  /* no table: $GPULOAD_COMM_TABLE may lack the rows that are
-							     * measured here */
+	const gpul_comm_options options = { .table = "" };  /* use no table: $GPULOAD_COMM_TABLE may lack the rows that are measured here */
 	struct comm_rank r = { 0 };
 	gpul_status st = comm_rank_open(&t->place, &options, job, &r, err);
 

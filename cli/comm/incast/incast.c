@@ -69,7 +69,7 @@ static int run_rank(const struct incast_request *q, const gpul_comm_job *job, gp
 			gpul_boot_fail(r.boot, err, -1);
 	}
 	if (r.boot && job->rank)
-		comm_job_quiet(job, err);  /* rank 0 reports the failure of the job */
+		comm_job_quiet(job, err);  /* only rank 0 reports the failure of the job */
 	comm_job_sign(job, err);
 	incast_rank_close(&r);
 	if (!st && job->rank == 0)

@@ -68,14 +68,13 @@ struct incast_sample {
 
 struct incast_figures {
 	bool measured;
-	uint64_t ns, bytes;           /* from the first message's start to the last one's end */
+	uint64_t ns, bytes;           /* duration and bytes, from the first message's start to the last one's end */
 	uint64_t share[GPUL_COMM_MAX_RANKS];  /* bytes of each rank that had arrived when the first sender was done */
 	double fairness;              /* Jain's index of the shares; 1: all equal; 1/n: one sender had everything */
 	struct incast_times message;  /* time of a message, from when the sender has it until it has arrived */
-	struct incast_times probe;    /* time of probes: 8 bytes during the transfer, on a connection
-				       * of their own */
+	struct incast_times probe;    /* time of probes: 8 bytes sent during the transfer, on a separate connection */
 	uint64_t queue_most, queue_mean;
-	uint64_t drops, retransmissions;  /* with a private network */
+	uint64_t drops, retransmissions;  /* known only with a private network */
 	uint64_t wrong;               /* bytes */
 	struct incast_sample *samples;   /* owned: incast_result_free() */
 	size_t n_samples;
@@ -86,10 +85,8 @@ struct incast_result {
 	int n_ranks;
 	char launcher[16], device[80], congestion[32];  /* congestion control of TCP */
 	bool private_network;         /* true: the queue is that of the token bucket; false: all bytes in flight */
-	uint64_t round_trip_ns;       /* round trip of a grant: from the grant to the arrival of its
-				       * data; 0: not measured */
-	double rate_gb_s;             /* rate of the token bucket, or measured rate; 0:
-				       * neither */
+	uint64_t round_trip_ns;       /* time from a grant to the arrival of its data; 0: not measured */
+	double rate_gb_s;             /* rate of the token bucket, or the measured rate; 0: unknown */
 	uint64_t window_bytes;
 	struct incast_figures figures[INCAST_N_MODES];
 };
@@ -98,7 +95,7 @@ void incast_result_free(struct incast_result *r);
 /* True if any byte is wrong. */
 bool incast_result_wrong(const struct incast_result *r);
 
-/* Append the table, one JSON object without a newline, and the picture of --plot. */
+/* Append the table; one JSON object without a newline; the picture of --plot. */
 void incast_text(const struct incast_result *r, struct out *o);
 struct json;
 void incast_json(const struct incast_result *r, struct json *j);

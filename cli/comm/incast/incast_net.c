@@ -92,7 +92,7 @@ static gpul_status make_namespaces(int fds[N_PLACES], gpul_error *err)
 {
 	gpul_status st = GPUL_OK;
 
-	if (unshare(CLONE_NEWNET))  /* the usual reason: the user is not root */
+	if (unshare(CLONE_NEWNET))  /* the usual reason for a failure: the user is not root */
 		st = enter_user_namespace(err);
 	for (int i = 0; !st && i < N_PLACES; i++)
 		st = make_namespace(&fds[i], err);

@@ -34,12 +34,12 @@ _Atomic uint64_t *incast_handed(const struct incast_rank *r, int rank, uint64_t 
 
 /* ---- content ------------------------------------------------------------------------------------------------- */
 
-/* Word w of a message is first + w * step. */
+/* The first word of a message; word w is this plus w * step. */
 static uint64_t first_word(int rank, uint64_t message)
 {
 	uint64_t z = ((uint64_t)rank << 40 ^ message) * 0x9e3779b97f4a7c15;
 
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;  /* splitmix64: each bit of rank and message changes all bytes */
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;  /* splitmix64, so that each bit of rank and message affects all bytes */
 	return z ^ z >> 27;
 }
 
@@ -93,7 +93,7 @@ static gpul_status check_hosts(const struct incast_rank *r, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* Connect rank 0 with the others; the probes have a connection of their own. */
+/* Connect rank 0 with the others; probes use a separate connection. */
 static gpul_status connect_ranks(struct incast_rank *r, gpul_error *err)
 {
 	bool all[GPUL_COMM_MAX_RANKS] = { false }, first[GPUL_COMM_MAX_RANKS] = { false };
@@ -108,7 +108,7 @@ static gpul_status connect_ranks(struct incast_rank *r, gpul_error *err)
 	st = gpul_comm_mesh_create(r->boot, &desc, INCAST_MEET_MS, &r->mesh, err);
 	if (!st)
 		gpul_rdma_about(gpul_comm_mesh_rdma(r->mesh), &info);
-	desc.rdma.backend = info.backend;  /* already chosen, with a notice */
+	desc.rdma.backend = info.backend;  /* use the backend that was chosen above, with a notice */
 	desc.wanted = first;
 	return st ? st : gpul_comm_mesh_create(r->boot, &desc, INCAST_MEET_MS, &r->probe_mesh, err);
 }

@@ -20,7 +20,7 @@
 
 enum { INCAST_MEET_MS = 60 * 1000, INCAST_WAIT_MS = 60 * 1000, INCAST_TAG = 1 };
 
-/* Words that a sender raises in the receiver's memory by puts. */
+/* Words in the receiver's memory that a sender increases by puts. */
 struct incast_mail {
 	_Atomic uint64_t requested;   /* receiver-driven: number of messages that it wants to
 				       * send */
@@ -53,15 +53,15 @@ struct incast_rank {
 	struct incast_mail *mail;         /* likewise */
 	gpul_rdma_region *data_region, *mail_region;
 	gpul_rdma_region *probe_region;   /* the mail, registered for probe_mesh */
-	gpul_rdma_remote to_data, to_mail, to_probe;  /* a sender's part of rank 0's memory */
+	gpul_rdma_remote to_data, to_mail, to_probe;  /* on a sender: its part of rank 0's memory */
 
 	struct incast_counters *counters; /* of all ranks; in the shared page */
 	_Atomic uint64_t *handed_ns;      /* [rank][message]: time at which it was handed over; in the shared page */
 	size_t shared_bytes;
-	uint32_t run;                     /* number of the present run, from 1 */
+	uint32_t run;                     /* number of the current run, from 1 */
 };
 
-/* One transfer by all senders: to measure the round trip, the rate, or a mode. */
+/* A run: one transfer by all senders, which measures the round trip, the rate, or a mode. */
 struct incast_run {
 	enum incast_mode mode;
 	size_t bytes;                     /* bytes of a message; at most q->bytes */

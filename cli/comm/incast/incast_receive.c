@@ -14,7 +14,7 @@ enum { SAMPLE_NS = 1000000, MOST_SAMPLES = 60000, MOST_PROBES = 60000, MOST_GRAN
 struct source {
 	gpul_rdma_conn *conn;
 	uint64_t requested;           /* messages for which the sender has requested admission */
-	uint64_t ended;               /* messages that have arrived */
+	uint64_t ended;               /* number of messages that have arrived */
 	uint64_t bytes;
 	struct grant {                /* receives in flight: a ring, in the order of the
 				       * grants */
@@ -34,13 +34,12 @@ struct receiver {
 	int n_done;                   /* number of senders that are done: all their messages have arrived */
 	uint64_t begun_ns, end_ns;
 	uint64_t bytes;               /* that have arrived */
-	gpul_admission_grant waiting; /* a grant whose receive could not be posted yet; bytes 0: none */
+	gpul_admission_grant waiting; /* a grant whose receive could not be posted yet; its bytes are 0: none */
 
 	uint64_t *latencies, n_latencies;  /* of messages; in a run that is not recorded, of grants */
 	uint64_t *probes, n_probes, last_probe;
 	uint64_t sampled_ns, drops;   /* time of the last sample; drops before the start */
-	double area;                  /* integral of the queue's depth over time, bytes times
-				       * ns */
+	double area;                  /* integral of the queue's depth over time, in bytes times ns */
 };
 
 /* ---- figures --------------------------------------------------------------------------------------------------- */
@@ -53,7 +52,7 @@ static struct incast_times summarize(uint64_t *ns, uint64_t n)
 	return (struct incast_times){ .n = n, .p50_ns = ns[(n - 1) / 2], .p99_ns = ns[(n - 1) * 99 / 100], .most_ns = ns[n - 1] };
 }
 
-/* R. Jain, D. Chiu, W. Hawe, DEC-TR-301: (sum x)^2 / (n * sum x^2). */
+/* Jain's fairness index, (sum x)^2 / (n * sum x^2): R. Jain, D. Chiu, W. Hawe, DEC-TR-301. */
 static double fairness(const uint64_t *share, int n_ranks)
 {
 	double sum = 0, squares = 0;
@@ -67,7 +66,7 @@ static double fairness(const uint64_t *share, int n_ranks)
 
 /* ---- the depth of the queue ------------------------------------------------------------------------------------ */
 
-/* Without a private network: the bytes in flight. They include granted bytes that the sender has not sent yet. */
+/* The depth of the queue without a private network: the bytes in flight. They include granted bytes that the sender has not sent yet. */
 static uint64_t bytes_between(const struct receiver *v)
 {
 	uint64_t posted = 0;
@@ -146,7 +145,7 @@ static void note_arrivals(struct receiver *v, int rank, bool *busy)
 	}
 }
 
-/* Receiver-driven: return the credits of receives that have ended. */
+/* Receiver-driven: return the window of receives that have ended. */
 static gpul_status end_grants(struct receiver *v, int rank, bool *busy, gpul_error *err)
 {
 	struct source *s = &v->sources[rank];

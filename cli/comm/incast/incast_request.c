@@ -120,8 +120,7 @@ gpul_status incast_request_parse(const struct cli_args *args, struct incast_requ
 	if (!st && out->congestion && !out->rate_bits)
 		st = gpul_fail(err, GPUL_EINVAL, 0, "--congestion %s needs --rate: it is set in the private network only", out->congestion);
 	if (!st && !out->congestion && out->rate_bits)
-		out->congestion = "reno";  /* the default: every system has it, and a namespace may
-					    * always use it */
+		out->congestion = "reno";  /* the default, because every system has it, and any namespace may use it */
 	if (!st && !out->grant_bytes)
 		out->grant_bytes = out->rate_bits ? 16 << 10 : 128 << 10;
 	if (!st && out->grant_bytes > out->bytes)

@@ -48,7 +48,7 @@ static bool may_hand(const struct sender *s)
 	return s->handed < s->run->n_messages && s->handed - s->ended < s->r->n_slots && s->n_pieces < MOST_REQUESTS;
 }
 
-/* Write the next message into its slot; its time starts here. */
+/* Write the next message into its slot, and record the start of its time. */
 static void prepare_message(struct sender *s)
 {
 	if (s->prepared > s->handed)
@@ -80,7 +80,7 @@ static gpul_status put_message(struct sender *s, bool *busy, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* Raise a word in the receiver's memory. */
+/* Put a new value into a word of the receiver's memory. */
 static gpul_status put_word(gpul_rdma_conn *conn, const gpul_rdma_region *from, gpul_rdma_remote word, uint64_t value,
 			    gpul_rdma_request *out, gpul_error *err)
 {

@@ -108,8 +108,7 @@ struct netqueue_result {
 	uint64_t n_records, stream_bytes;
 	struct netqueue_row *rows;      /* [n_rows] */
 	unsigned n_rows;
-	bool ok;                        /* no byte is wrong; exactly the corrupted entries were
-					 * refused */
+	bool ok;                        /* true: no byte is wrong, and exactly the corrupted entries were refused */
 };
 
 /** Run the receives.

@@ -1,4 +1,4 @@
-/* netqueue_run.c — runs the receives, and checks the written bytes. */
+/* netqueue_run.c — receives the stream several times, and checks the written bytes. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@ struct run {
 	struct netqueue_sender sender;
 	struct netqueue_corruptor corruptor;
 	gpul_netqueue *queue;
-	CUdeviceptr memory;             /* guard, destination, guard */
+	CUdeviceptr memory;             /* device memory: a guard, the destination, a guard */
 	unsigned char *was;             /* a copy of it on the host; NULL without --check */
 	unsigned char *right;           /* the expected bytes of the destination */
 };

@@ -2,7 +2,7 @@
  *
  *     cli_plan.c          options ──> plan_request; --measure and --check start ranks, as the collectives do
  *        │
- *     plan_measure.c  a rank: rings are timed ─> gpul_comm_fit() ─> parameters; --check: each algorithm is timed, too
+ *     plan_measure.c  a rank: times rings ─> gpul_comm_fit() ─> parameters; with --check, also times each algorithm
  *     plan_compute.c  the machine: parameters, links ─> a row for each size, the ranges of sizes in which an algorithm is the best
  *        │
  *     plan_result on rank 0 ──> plan_text.c, plan_json.c, plan_svg.c */
@@ -48,7 +48,7 @@ struct plan_turn {
 	uint64_t below;
 };
 
-/* One algorithm and size, predicted and measured. */
+/* The predicted and the measured time of one algorithm and size. */
 struct plan_check {
 	gpul_comm_algo algo;
 	gpul_comm_proto proto;
@@ -67,7 +67,7 @@ struct plan_result {
 	unsigned n_rows;
 	struct plan_range ranges[PLAN_MOST_RANGES];
 	unsigned n_ranges;
-	struct plan_turn turns[2];    /* of the tree and of two levels, if they are possible */
+	struct plan_turn turns[2];    /* for the tree and the two-level algorithm, if they are possible */
 	unsigned n_turns;
 
 	/* of --measure and --check */

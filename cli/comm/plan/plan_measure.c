@@ -84,7 +84,7 @@ static bool goes_around_once(gpul_comm_call call)
 /* Measure rings with a protocol, and fit its costs. */
 static gpul_status fit_protocol(struct comm_rank *r, struct plan_result *result, gpul_comm_proto proto, gpul_error *err)
 {
-	static const double sizes[] = { 1.0 / 32, 1.0 / 4, 1, 8 };  /* sizes in steps of each rank */
+	static const double sizes[] = { 1.0 / 32, 1.0 / 4, 1, 8 };  /* sizes, in steps of each rank's kernel */
 	gpul_comm_machine m = { .n_ranks = (uint32_t)r->job.size, .ranks_per_host = (uint32_t)r->job.size };
 	gpul_comm_params_row *row = &result->params.rows[result->params.n_rows];
 	gpul_comm_point points[PLAN_MOST_POINTS];

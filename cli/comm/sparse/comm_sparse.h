@@ -1,4 +1,5 @@
-/* comm_sparse.h — gpuload comm sparse-allreduce: compares a sparse all-reduce with the dense one, for sizes and densities.
+/* comm_sparse.h — gpuload comm sparse-allreduce: compares a sparse all-reduce with the dense one, for several sizes and
+ * densities.
  *
  *     comm_sparse.c       options ──> sparse_request; launcher or rank, as for a collective (comm_bench.h)
  *     comm_sparse_run.c   for each size and density: fill, check, time both
@@ -22,15 +23,14 @@ struct sparse_request {
 	gpul_comm_dtype dtype;
 	gpul_comm_op op;
 	gpul_comm_sparse_options options;       /* block, percent */
-	int iterations, warmups;                /* -1: chosen by the driver */
+	int iterations, warmups;                /* -1: default of the driver */
 	bool check, json;
 };
 
 struct sparse_row {
 	size_t bytes, count;
 	double percent;               /* wanted */
-	gpul_comm_sparse_report report;  /* report of rank 0; sent_bytes is the mean of all
-					  * ranks */
+	gpul_comm_sparse_report report;  /* rank 0's report, but sent_bytes is the mean over all ranks */
 	struct comm_figures sparse, dense;
 };
 
@@ -57,10 +57,10 @@ struct sparse_data {
 	int n_ranks;
 };
 
-/* Write elements first ... first + n of a rank's input: 0, or, in blocks that are not zero, whole numbers from -4 to 4 except 0,
- * so that sums are exact in every order. */
+/* Write n elements of a rank's input, beginning with element `first`: 0, or, in blocks that are not zero, whole numbers from -4
+ * to 4 except 0, so that sums are exact in every order. */
 void sparse_data_fill(const struct sparse_data *d, int rank, size_t first, size_t n, void *out);
-/* Compare elements first ... first + n of a result; returns the number of wrong ones. */
+/* Compare n elements of a result, beginning with element `first`; returns the number of wrong ones. */
 uint64_t sparse_data_check(const struct sparse_data *d, size_t first, size_t n, const void *got);
 
 /* ---- measurement -------------------------------------------------------------------------------------------------- */
@@ -75,7 +75,7 @@ gpul_status sparse_measure(struct comm_rank *r, void *argument, gpul_error *err)
 
 /* True if any result is wrong, or differs between ranks. */
 bool sparse_result_wrong(const struct sparse_result *r);
-/* Time of the dense call / time of the sparse one. */
+/* The time of the dense call divided by that of the sparse one. */
 double sparse_speedup(const struct sparse_row *row);
 
 void sparse_text_head(const struct sparse_result *r, struct out *o);

@@ -15,13 +15,13 @@
 
 enum { COMM_CLOCK_BURST = 200, COMM_CLOCK_CHECK = 8 };
 
-/* Change of the relative rate of two clocks during a run: 1 ppm. */
+/* The assumed change of the relative rate of two clocks during a run: 1 ppm. */
 #define COMM_CLOCK_WANDER 1e-6
 
 /* The clock of a host. */
 struct comm_host_clock {
 	struct fifo_clock_relation relation;  /* converts the host's clock (in place of a GPU's) to that of rank 0's host */
-	int64_t offset_ns;            /* rank 0's time minus the host's, at the first burst */
+	int64_t offset_ns;            /* rank 0's clock minus the host's, at the first burst */
 	double drift_bound;           /* largest error of relation.drift */
 };
 
@@ -35,7 +35,7 @@ struct comm_host_clock {
  * Source  F. Cristian, Probabilistic clock synchronization, 1989 */
 gpul_status comm_clock_relate(const gpul_boot_stamp *stamps, size_t n, size_t n_burst, struct comm_host_clock *out, gpul_error *err);
 
-/* The stamps of all hosts. */
+/* The stamps of all hosts, which the functions below take and evaluate. */
 struct comm_clocks;
 
 /** Allocate memory for stamps, and take the first burst.  All ranks of the job call this and the next two functions.

@@ -12,8 +12,7 @@
 #include "comm/layout.h"
 #include "comm/trace.h"
 
-enum { COMM_TRACE_MOST = 1 << 16 };  /* limit of the events of a rank; trace viewers in a browser
-				      * cannot open many more */
+enum { COMM_TRACE_MOST = 1 << 16 };  /* maximum number of a rank's events; trace viewers in a browser cannot open many more */
 
 /* A section of the trace: the timed calls of one size. */
 struct comm_section {
@@ -79,16 +78,16 @@ struct comm_rank_trace {
 
 /* The last timed call that all ranks have recorded in full. */
 struct comm_last_call {
-	const struct comm_section *section;  /* of rank 0; NULL: there is no such call */
+	const struct comm_section *section;  /* rank 0's section with the call; NULL: there is no such call */
 	bool is_last;                 /* true: the section has no later call; false: the trace has lost events of later calls */
 	unsigned char *events[GPUL_COMM_MAX_RANKS];  /* [rank][event] 1: the event belongs to the call */
 };
 /* Find the call by the order of the events: a block records the events of one call after those of the previous call, and the KERNEL
- * events last.  False: no memory.  The caller calls comm_last_call_free() in any case. */
+ * events last.  Returns false if there is no memory.  The caller calls comm_last_call_free() in any case. */
 bool comm_last_call_find(const struct comm_rank_trace *ranks, int n_ranks, struct comm_last_call *out);
 void comm_last_call_free(struct comm_last_call *last);
 
-/* Append the file.  origin_ns: the time that the viewer shows as 0. */
+/* Append the content of the trace file.  origin_ns: the time that the viewer shows as 0. */
 void comm_trace_json(const struct comm_result *result, const struct comm_rank_trace *ranks, uint64_t origin_ns, struct out *o);
 /* Append a picture of the last timed call. */
 void comm_trace_svg(const struct comm_result *result, const struct comm_rank_trace *ranks, struct out *o);

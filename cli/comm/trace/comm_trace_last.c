@@ -41,7 +41,7 @@ static bool open_part(const struct comm_rank_trace *t, size_t section, struct pa
 	return out->n_kernels && out->n_seen;
 }
 
-/* The KERNEL events of a block in one call.  If events are lost, it is unknown whether there is more than one. */
+/* The number of KERNEL events of a block in one call; 1 if events are lost, because then it is unknown whether there are more. */
 static uint32_t kernels_per_call(const struct part *p, uint32_t block)
 {
 	const uint32_t n = p->is_cut || !p->iterations ? 1 : p->n_kernels[block] / p->iterations;
@@ -75,7 +75,7 @@ static void mark_call(struct part *p, uint32_t call, unsigned char *events)
 	}
 }
 
-/* Find the last call of a section.  False: no memory; out->section remains NULL if there is none. */
+/* Find the last call of a section.  Returns false if there is no memory; out->section remains NULL if there is no such call. */
 static bool find_in_section(const struct comm_rank_trace *ranks, int n_ranks, size_t section, struct comm_last_call *out)
 {
 	struct part parts[GPUL_COMM_MAX_RANKS] = { { 0 } };

@@ -101,7 +101,7 @@ static uint32_t first_block(const struct comm_rank_trace *t, size_t begin, size_
 	return first;
 }
 
-/* Find the step that a POST belongs to: the previous event of the same block. */
+/* Find the event of the step to which a POST belongs: the previous event of the same block. */
 static const gpul_comm_event *step_before(const struct comm_rank_trace *t, size_t post)
 {
 	for (size_t i = post; i--;)
@@ -171,7 +171,7 @@ static uint64_t clamp(uint64_t ns, uint64_t least, uint64_t most)
 	return ns < least ? least : ns > most ? most : ns;
 }
 
-/* One end of an arrow: a slice. */
+/* The slice in which an arrow begins or ends. */
 struct end {
 	int rank;
 	unsigned track;
@@ -242,7 +242,7 @@ static int compare_begins(const void *x, const void *y)
 	return a->begin_ns < b->begin_ns ? -1 : a->begin_ns > b->begin_ns;
 }
 
-/* Draw the puts in the order of their start times, each in the first free track.  False: no memory. */
+/* Draw the puts in the order of their start times, each in the first free track.  Returns false if there is no memory. */
 static bool add_rank(struct drawing *d, int rank)
 {
 	const struct comm_rank_trace *t = &d->ranks[rank];

@@ -56,7 +56,7 @@ static const struct kind {
 	[GPUL_COMM_EVENT_RECV] = { "recv", "receive" },
 };
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
-/* In the order of drawing: the last kind is on top. */
+/* The kinds of events in the order of drawing: the last one is on top. */
 static const uint32_t drawing_order[N_KINDS] = {
 	GPUL_COMM_EVENT_KERNEL, GPUL_COMM_EVENT_SEND, GPUL_COMM_EVENT_RECV, GPUL_COMM_EVENT_COPY, GPUL_COMM_EVENT_REDUCE,
 	GPUL_COMM_EVENT_WAIT_DATA, GPUL_COMM_EVENT_WAIT_CREDIT, GPUL_COMM_EVENT_WAIT_GREETING, GPUL_COMM_EVENT_WAIT_GOODBYE,
