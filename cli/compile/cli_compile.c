@@ -68,7 +68,7 @@ static gpul_status choose_arch(const char *wanted, bool cubin, char *buf, size_t
 	return GPUL_OK;
 }
 
-/* The default output file, as nvcc names it: kernel.ptx in the current folder for dir/kernel.cu.  Owned. */
+/* Return the name of the default output file, as nvcc chooses it: kernel.ptx in the current folder for dir/kernel.cu.  Owned. */
 static char *default_out(const char *path, const char *extension)
 {
 	const char *name = gpul_file_name(path);

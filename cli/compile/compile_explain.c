@@ -1,4 +1,4 @@
-/* compile_explain.c — gpuload explain: advice for messages of compilers, linkers, CUDA programs and NCCL. */
+/* compile_explain.c — gpuload explain: prints advice on messages of compilers, linkers, CUDA programs and NCCL. */
 #include "cli/compile/cli_compile.h"
 
 #include <stdio.h>

@@ -325,7 +325,7 @@ static bool pass_output(struct dap *d, int *fd, const char *category)
 	return false;
 }
 
-/* The connection to the debugger has ended: the program has ended too, or soon ends. */
+/* Called when the connection to the debugger has ended: the program has ended, too, or ends soon. */
 static void end_program(struct dap *d)
 {
 	const bool attached = d->attached;
@@ -409,8 +409,7 @@ static void serve_editor(struct dap *d)
 				       { .fd = d->out, .events = POLLIN }, { .fd = d->err, .events = POLLIN } };
 		struct debug_row event;
 
-		while (d->link && debug_link_event(d->link, 0, &event)) {  /* first the events that arrived while an answer was
-									    * read */
+		while (d->link && debug_link_event(d->link, 0, &event)) {  /* first the events that arrived while an answer was read */
 			take_event(d, &event);
 			debug_row_free(&event);
 		}

@@ -37,7 +37,7 @@ struct dap {
 	unsigned chosen_lane;            /* the selected lane of the warp that stopped */
 };
 
-/* An answer to a request.  Its body is open while a handler runs. */
+/* A request, and the answer to it, whose body is open while a handler runs. */
 struct dap_call {
 	struct dap *d;
 	const struct json_value *args;

@@ -1,4 +1,4 @@
-/* dap_control.c — requests about breakpoints, threads and steps. */
+/* dap_control.c — handles requests about breakpoints, threads and steps. */
 #include "cli/debug/dap.h"
 
 #include <ctype.h>
@@ -167,7 +167,7 @@ static gpul_status do_stack_trace(const struct dap_call *c)
 
 /* ---- breakpoints -------------------------------------------------------------------------------------------------------- */
 
-/* "5" and ">= 5" stop at the fifth hit and later ones. */
+/* The number of hits to ignore: "5" and ">= 5" stop at the fifth hit and later ones. */
 static uint64_t ignored_hits(const struct json_value *b)
 {
 	const char *text = json_get_text(b, "hitCondition", "");

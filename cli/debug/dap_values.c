@@ -1,4 +1,4 @@
-/* dap_values.c — requests about values: scopes, variables, expressions, memory, and code. */
+/* dap_values.c — handles requests about values: scopes, variables, expressions, memory, and code. */
 #include "cli/debug/dap.h"
 
 #include <ctype.h>
@@ -191,8 +191,7 @@ static gpul_status do_variables(const struct dap_call *c)
 	if (n < 1 || (uint64_t)n > c->d->container.n) {
 		st = gpul_fail(c->err, GPUL_EINVAL, 0, "there is no variablesReference %lld: the kernel has continued", (long long)n);
 	} else {
-		of = c->d->container.at[n - 1];  /* a copy, because adding containers can move
-						  * the array */
+		of = c->d->container.at[n - 1];  /* copied, because adding containers can move the array */
 		switch (of.kind) {
 		case DAP_REGISTERS: st = write_values(c, &of, "registers"); break;
 		case DAP_PARAMS: st = write_values(c, &of, "params"); break;

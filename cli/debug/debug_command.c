@@ -292,7 +292,7 @@ static void print_bytes(struct out *out, uint64_t at, const char *digits)
 	out_text(out, "\n");
 }
 
-/* x [shared|local] ADDRESS [BYTES] */
+/* The command "x [shared|local] ADDRESS [BYTES]". */
 static void do_memory(const struct line *l)
 {
 	struct session *s = l->s;

@@ -127,7 +127,7 @@ static _Noreturn void become_program(const struct debug_start *how, int fd, int 
 	if (how->folder && chdir(how->folder))
 		st = gpul_fail(&err, GPUL_ESYS, errno, "cannot change to the folder %s: %s", how->folder, strerror(errno));
 	if (!st && how->is_program)
-		st = soft_set_environment(how->words[0], &err);  /* before set_tools(): it opens the driver in this process */
+		st = soft_set_environment(how->words[0], &err);  /* before set_tools(), because it opens the driver in this process */
 	set_tools(fd);
 	fcntl(fd, F_SETFD, 0);
 	if (!st && how->is_program) {
@@ -260,7 +260,7 @@ bool debug_link_ended(struct debug_link *l)
 
 bool debug_link_has_failed(const struct debug_link *l)
 {
-	struct pollfd p = { .fd = l->failed, .events = POLLIN };  /* closed when the child ends, or has become a program */
+	struct pollfd p = { .fd = l->failed, .events = POLLIN };  /* the child's end is closed when the child ends or becomes a program */
 	char c;
 
 	return l->failed >= 0 && poll(&p, 1, 5000) == 1 && read(l->failed, &c, 1) == 1;
@@ -273,7 +273,7 @@ pid_t debug_link_pid(const struct debug_link *l)
 
 /* ---- requests, answers and events --------------------------------------------------------------------------------------- */
 
-/* The first whole line that has been read; NULL: none.  Owned by the caller. */
+/* Take the first whole line that has been read; NULL: there is none.  Owned by the caller. */
 static char *take_line(struct debug_link *l)
 {
 	char *end = l->in.n ? memchr(l->in.at, '\n', l->in.n) : NULL, *line;

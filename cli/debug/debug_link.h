@@ -31,7 +31,7 @@ struct debug_start {
 	const char *const *words;         /* NULL-terminated: for gpuload run; or a program with its arguments */
 	bool is_program;                  /* execute words[0] itself, in the environment of gpuload soft */
 	const char *folder;               /* folder to start it in; NULL: the current one */
-	int out, err;                     /* its stdout and stderr; -1: those of this process */
+	int out, err;                     /* descriptors for its stdout and stderr; -1: those of this process */
 };
 
 /** Start a program whose kernels are debugged; they wait for the request "go".
@@ -51,13 +51,13 @@ gpul_status debug_link_start(const struct debug_start *how, struct debug_link **
 gpul_status debug_link_attach(const char *address, struct debug_link **out, gpul_error *err);
 
 /** Disconnect: a program continues if this process had attached to it; it is killed if
- * debug_link_start() started it and it still runs.  Returns its exit status, as a shell gives it; 0: unknown.  NULL is fine. */
+ * debug_link_start() started it and it still runs.  Returns its exit status, as a shell reports it; 0: unknown.  l may be
+ * NULL. */
 int debug_link_close(struct debug_link *l);
 
 int debug_link_fd(const struct debug_link *l);   /* for poll() */
-bool debug_link_ended(struct debug_link *l);     /* the program has closed the connection */
-bool debug_link_has_failed(const struct debug_link *l);  /* valid once ended: it has printed on stderr why it did not
-							  * run a kernel or a program */
+bool debug_link_ended(struct debug_link *l);     /* true: the program has closed the connection */
+bool debug_link_has_failed(const struct debug_link *l);  /* valid after the end; true: it printed why it did not run a kernel or a program */
 pid_t debug_link_pid(const struct debug_link *l);  /* 0: attached */
 
 /** Send a request and wait for the answer.
@@ -76,7 +76,7 @@ gpul_status debug_link_ask(struct debug_link *l, struct debug_rows *rows, gpul_e
  * Returns false after the time-out, if the program has ended, or if a signal interrupted the wait. */
 bool debug_link_event(struct debug_link *l, int timeout_ms, struct debug_row *out);
 
-const char *debug_row_get(const struct debug_row *r, const char *key);  /* "": it has no such field */
+const char *debug_row_get(const struct debug_row *r, const char *key);  /* returns "" if the row has no such field */
 uint64_t debug_row_number(const struct debug_row *r, const char *key);
 uint64_t debug_row_hex(const struct debug_row *r, const char *key);
 void debug_row_free(struct debug_row *r);

@@ -164,7 +164,7 @@ static void print_out(struct out *out)
 	out->n = 0;
 }
 
-/* Read commands from stdin; the kernel prints to the same stdout. */
+/* Execute commands from stdin, without windows; the kernel prints to the same stdout. */
 static void step_plain(struct session *s)
 {
 	const bool prompts = isatty(STDIN_FILENO);

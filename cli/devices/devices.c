@@ -42,7 +42,7 @@ struct device {
 	int major, minor, sms, clock_khz, threads_per_sm, threads_per_block, warp,
 		shared_per_block, l2_bytes;
 	size_t memory_bytes;
-	const gpul_mem_probe_report *memory;  /* NULL without --memory */
+	const gpul_mem_probe_report *memory;  /* report of --memory; else NULL */
 };
 
 /* Holds the library's notice "no GPU, because ...; using the software driver", which is printed as the reason. */

@@ -51,7 +51,7 @@ static const char push_details[] =
 struct push {
 	const char *name;       /* borrowed */
 	uint64_t count;
-	unsigned blocks, flags; /* blocks 0: one per lane */
+	unsigned blocks, flags; /* blocks 0: one block per lane */
 	int timeout_ms, wait_ms;
 	bool json;
 	struct devices_arg devices;

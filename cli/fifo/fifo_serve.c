@@ -49,7 +49,7 @@ static const char serve_details[] =
 /* The time during which one process is attached. */
 struct session {
 	gpul_proxy *proxy;
-	int watched[2];          /* the process' connection, and its pidfd if the system has pidfds */
+	int watched[2];          /* descriptors: the connection to the process, and its pidfd if the system has pidfds */
 	unsigned n_watched;
 	uint64_t begun_ns;
 };
@@ -65,7 +65,7 @@ struct serve {
 	gpul_ipc_server *server;
 	gpul_fifo *fifo;
 	struct session session;
-	bool left;               /* a process was attached and has detached */
+	bool left;               /* true: a process was attached, and has detached */
 };
 
 /* ---- the command line ----------------------------------------------------------------- */
@@ -263,7 +263,7 @@ static gpul_status end_session(struct serve *s, gpul_ipc_event_kind lost, gpul_e
 	if (st && why.native != EPIPE && why.native != ECANCELED)
 		return gpul_fail(err, st, why.native, "%s", why.text);
 	code = gpul_fifo_aborted(s->fifo);
-	if (code == GPUL_FIFO_CODE_PEER_GONE || lost == GPUL_IPC_NONE)  /* this process has set the code */
+	if (code == GPUL_FIFO_CODE_PEER_GONE || lost == GPUL_IPC_NONE)  /* this process itself has set the abort code */
 		code = 0;
 	if (lost == GPUL_IPC_NONE)
 		gpul_fifo_abort(s->fifo, GPUL_FIFO_CODE_STOPPED);

@@ -71,7 +71,7 @@ static const char trace_details[] =
 
 /* ---- the command line ------------------------------------------------------------------------------------------- */
 
-/* Parse a whole number from least to most; `otherwise` is the default. */
+/* Parse a whole number from least to most; `otherwise` is the value if the option is not given. */
 static gpul_status parse_number(const struct cli_args *args, int opt, const char *name, uint64_t least, uint64_t most,
 			  uint64_t otherwise, uint64_t *out, gpul_error *err)
 {
@@ -87,7 +87,7 @@ static gpul_status parse_number(const struct cli_args *args, int opt, const char
 	return GPUL_OK;
 }
 
-/* Mode lanes: as many lanes as blocks, so that each block owns one, but at most as many as slots. */
+/* Parse --mode.  Mode lanes has as many lanes as blocks, so that each block owns one, but at most as many as slots. */
 static gpul_status parse_mode(const char *text, struct fifo_trace_request *q, gpul_error *err)
 {
 	if (text && strcmp(text, "lanes") && strcmp(text, "shared"))

@@ -26,7 +26,7 @@
 extern const struct cli_cmd cli_fifo_trace;
 
 enum {
-	FIFO_TRACE_MOST = 100000,       /* triggers; trace viewers in a browser cannot open more */
+	FIFO_TRACE_MOST = 100000,       /* maximum number of triggers; trace viewers in a browser cannot open more */
 	FIFO_TRACE_MOST_BLOCKS = 4096,
 	FIFO_TRACE_MOST_SLOTS = 1 << 20,
 	FIFO_TRACE_BATCH = 64,          /* maximum number of triggers between two releases */
@@ -94,7 +94,7 @@ gpul_status fifo_trace_run(const struct fifo_trace_request *ask, struct fifo_tra
  * Threads the main thread */
 gpul_status fifo_trace_with(const gpul_driver *drv, const struct fifo_trace_request *ask, struct fifo_trace *out,
 			    gpul_error *err);
-void fifo_trace_free(struct fifo_trace *t);  /* a zeroed trace is fine */
+void fifo_trace_free(struct fifo_trace *t);  /* accepts a struct of zeros */
 
 /** Write the trace as JSON in the Trace Event Format.
  *

@@ -29,7 +29,7 @@ static int64_t greater(int64_t a, int64_t b)
 
 /* ---- the tracks ------------------------------------------------------------------------------------------------- */
 
-/* Latest time of the store of a trigger: the kernel reads its clock after the store, maybe even after the pop. */
+/* The latest possible time at which a trigger was stored: the kernel reads its clock after the store, maybe even after the pop. */
 static int64_t stored(const struct fifo_trace_trigger *of)
 {
 	return lesser(of->pushed, of->popped);
@@ -109,7 +109,7 @@ static int compare_changes(const void *a, const void *b)
 
 	if (x->ns != y->ns)
 		return x->ns < y->ns ? -1 : 1;
-	return y->by - x->by;  /* increments first, so that the count never falls below 0 */
+	return y->by - x->by;  /* sort increments before decrements, so that the count never falls below 0 */
 }
 
 static gpul_status ring_events(struct json *j, const struct fifo_trace *t, gpul_error *err)

@@ -15,7 +15,7 @@
 
 GPUL_EMBED(fifo_trace_ptx, "cli/kernels/fifo_trace.ptx");
 
-/* Interval of cuStreamQuery calls: a call takes one or two microseconds, during which triggers wait. */
+/* ASK_NS: interval of cuStreamQuery calls, because each takes one or two microseconds, during which triggers wait. */
 enum { ASK_NS = 100 * 1000, POLLS = 64 };
 static const int64_t GRACE_NS = 5000000000;  /* extra time that the CPU waits after the kernel's time-outs */
 
@@ -30,7 +30,7 @@ struct tracing {
 	gpul_fifo *fifo;
 	CUdeviceptr stamps, results;
 	uint64_t began_ns;
-	int64_t *free_since;         /* per slot: time when its previous trigger was released */
+	int64_t *free_since;         /* for each slot, the time at which its previous trigger was released */
 };
 
 static int64_t now(const struct tracing *g)

@@ -20,7 +20,7 @@
 #include "proxy/fifo.h"
 
 extern const struct cli_cmd cli_fifo_bench;
-extern const struct cli_opt fifo_bench_opts[];  /* options and help text: fifo_bench_request.c */
+extern const struct cli_opt fifo_bench_opts[];  /* the options; they and the help text are in fifo_bench_request.c */
 extern const char fifo_bench_details[];
 
 enum fifo_mode { FIFO_SHARED, FIFO_LANES, FIFO_N_MODES };
@@ -39,7 +39,7 @@ struct fifo_bench_request {
 	unsigned n_configs, n_left;  /* n_left: combinations left out, because they have more threads than slots */
 	bool mode[FIFO_N_MODES];
 	unsigned repeat;
-	uint64_t triggers;           /* per thread; 0: depends on the size */
+	uint64_t triggers;           /* triggers per thread; 0: the default, which depends on the size */
 	unsigned batch;              /* maximum number of triggers between two releases; 0: the default */
 	gpul_mem_kind kind;
 	struct devices_arg devices;  /* exactly one device */
@@ -52,7 +52,7 @@ struct fifo_bench_request {
 enum { FIFO_N_PERCENTILES = 5 };
 
 struct fifo_latency {
-	int64_t ns[FIFO_N_PERCENTILES];  /* 50, 90, 99, 99.9 and 100 % */
+	int64_t ns[FIFO_N_PERCENTILES];  /* the percentiles 50, 90, 99, 99.9 and 100 */
 };
 
 struct fifo_latencies {
@@ -66,7 +66,7 @@ struct fifo_row {
 	struct fifo_config config;
 	unsigned lanes;
 	uint64_t triggers;  /* per thread and run */
-	struct samples_spread rate[FIFO_N_OPS];  /* triggers per second over the runs */
+	struct samples_spread rate[FIFO_N_OPS];  /* triggers per second: the spread over the runs */
 	struct fifo_latencies latency;
 };
 
@@ -85,7 +85,7 @@ struct fifo_bench_result {
 	char gpu[128];
 	const char *driver;       /* "nvidia", "soft" */
 	int driver_version;
-	bool interprets;       /* the kernels ran on the CPU */
+	bool interprets;       /* the driver interprets kernels on the CPU */
 	gpul_mem_kind kind;       /* kind of the FIFO's memory */
 	int node;                 /* NUMA node of that memory; -1: chosen by the driver */
 	unsigned cpu, cpu_node;   /* CPU of the main thread at the end, and its NUMA node */
@@ -165,12 +165,12 @@ gpul_status fifo_bench_latency(struct fifo_bench *b, enum fifo_mode mode, unsign
  * Errors  GPUL_EINVAL a wrong option; the message gives the allowed values */
 gpul_status fifo_bench_parse(const struct cli_args *args, struct fifo_bench_request *out, gpul_error *err);
 
-/* Compute percentiles of n >= 1 times (nearest rank); sorts the array.  A time below 0, which the error of two clocks can
- * cause, counts as 0. */
+/* Compute the percentiles (nearest rank) of n >= 1 times; sorts the array.  A time below 0, which the error of two clocks
+ * can cause, counts as 0. */
 void fifo_latency_of(int64_t *ns, uint64_t n, struct fifo_latency *out);
 
-/* Figures of the fastest public FIFO, in million triggers per second, measured once on an H200; 0: not measured.  Its
- * push has release order. */
+/* The rates of the fastest public FIFO, in million triggers per second, measured once on an H200; 0: not measured.
+ * Its push has release order. */
 struct fifo_peer {
 	struct fifo_config config;
 	double push, push_sync;

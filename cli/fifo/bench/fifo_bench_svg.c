@@ -55,7 +55,7 @@ struct plot {
 	const struct fifo_bench_result *result;
 	struct out *o;
 	unsigned size[MOST_SIZES], n_sizes;
-	struct plot_panel rates, latencies;  /* the axes of all panels of a kind: threads; million triggers per second, us */
+	struct plot_panel rates, latencies;  /* the axes that all panels of a kind share: x threads; y million triggers per second, or us */
 };
 
 /* A point of a curve: the value and its spread; value 0: there is no point. */
@@ -150,7 +150,7 @@ static void add_frame(const struct plot *p, unsigned s, enum metric metric)
 	plot_add_decades(p->o, &panel, s % ACROSS == 0);
 }
 
-/* Axis labels below a panel: the thread counts of its rows, each once. */
+/* Add the labels below a panel: the thread counts of its rows, each once. */
 static void add_threads(const struct plot *p, unsigned s, enum metric metric)
 {
 	const struct plot_panel panel = panel_of(p, s, metric);
@@ -194,7 +194,7 @@ static const char *name_of(enum curve curve)
 	}
 }
 
-/* True: the row has a point of this curve in the panels of size s.  The peer's curve uses the rows of the first mode. */
+/* True if the row has a point of this curve in the panels of size s.  The peer's curve uses the rows of the first mode. */
 static bool point_in_panel(const struct plot *p, const struct fifo_row *row, unsigned s, enum curve curve, enum metric metric,
 			   struct point *at)
 {
@@ -202,7 +202,7 @@ static bool point_in_panel(const struct plot *p, const struct fifo_row *row, uns
 	return row->config.size == p->size[s] && at->value > 0 && !(curve == PEER && row->mode != p->result->row[0].mode);
 }
 
-/* The line of a curve, and the spread of each point.  Rows are sorted by mode and then by threads. */
+/* Draw the line of a curve, and the spread of each point.  Rows are sorted by mode and then by threads. */
 static void add_line(const struct plot *p, unsigned s, enum metric metric, enum curve curve)
 {
 	const struct plot_panel panel = panel_of(p, s, metric);

@@ -102,7 +102,7 @@ struct fifo_clock {
 	const gpul_driver *drv;
 	gpul_module *module;
 	const gpul_kernel *kernel;
-	uint64_t *mailbox;           /* pinned memory; drawn in fifo_clock.ptx */
+	uint64_t *mailbox;           /* page-locked memory; its layout is drawn in fifo_clock.ptx */
 	CUdeviceptr mailbox_gpu;
 	struct fifo_clock_sample *samples;
 	size_t n_samples;

@@ -16,7 +16,7 @@
 
 #include "driver/driver.h"
 
-/* One sample: a question of the CPU and the GPU's answer. */
+/* One sample: the times of a question of the CPU and of the GPU's answer. */
 struct fifo_clock_sample {
 	uint64_t before_ns, after_ns;  /* CPU */
 	uint64_t gpu_ns;

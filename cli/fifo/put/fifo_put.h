@@ -36,13 +36,13 @@ struct fifo_put_stamps {
 	uint64_t begun, pushed, synced;
 };
 
-/* One message; ns since the trace began, on the CPU's clock. */
+/* The times of one message, in ns since the trace began, on the CPU's clock. */
 struct fifo_put_times {
-	int64_t begun, pushed, synced;        /* GPU; wrong by at most relation.bound_ns */
+	int64_t begun, pushed, synced;        /* times of the GPU; wrong by at most relation.bound_ns */
 	int64_t popped, posted, acknowledged; /* proxy */
 	int64_t seen, flushed;                /* peer's CPU: when it sees the step, and when the flush
 					       * has ended */
-	int64_t kernel_seen;                  /* peer's GPU; wrong by at most peer_relation.bound_ns */
+	int64_t kernel_seen;                  /* time of the peer's GPU; wrong by at most peer_relation.bound_ns */
 };
 
 struct fifo_put_trace {
@@ -64,7 +64,7 @@ struct fifo_put_trace {
  *         GPUL_EFORMAT the receiver found wrong data; GPUL_EUNSUPPORTED, GPUL_EVERBS the fabric; GPUL_ECUDA, GPUL_ENOMEM
  * Threads the main thread */
 gpul_status fifo_put_run(const struct fifo_put_request *ask, struct fifo_put_trace *out, gpul_error *err);
-void fifo_put_free(struct fifo_put_trace *t);  /* a zeroed trace is fine */
+void fifo_put_free(struct fifo_put_trace *t);  /* accepts a struct of zeros */
 
 /** Write the trace as JSON in the Trace Event Format.
  *

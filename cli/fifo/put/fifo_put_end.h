@@ -24,7 +24,7 @@ struct fifo_put_shared {
 					     * because the parent ended */
 	struct fifo_clock_relation relation;
 	char device[96];
-	struct { uint64_t seen, flushed, kernel_seen; } times[];  /* gpul_clock_ns() times */
+	struct { uint64_t seen, flushed, kernel_seen; } times[];  /* times of gpul_clock_ns() */
 };
 
 struct fifo_put_end {

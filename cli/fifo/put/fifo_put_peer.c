@@ -56,7 +56,7 @@ static gpul_status launch_kernel(struct peer *p, gpul_error *err)
 	return gpul_kernel_launch(e->kernel, &config, args, arg_bytes, 9, err);
 }
 
-/* The CPU has seen the step of a message: make the data visible to kernels that are running.  Ends at once for CPU memory. */
+/* Called when the CPU has seen the step of a message: makes the data visible to running kernels.  Returns at once for CPU memory. */
 static gpul_status note_message(struct peer *p, unsigned message, gpul_error *err)
 {
 	const struct fifo_put_end *e = &p->end;
@@ -198,7 +198,7 @@ int fifo_put_serve(const struct fifo_put_request *ask, int socket, struct fifo_p
 
 	p.next = calloc(ask->blocks, sizeof *p.next);
 	st = p.next ? stop_begin(&err) : gpul_fail(&err, GPUL_ENOMEM, 0, "no memory for %u blocks", ask->blocks);
-	/* Ctrl-C also reaches the parent, whose end ends this process. */
+	/* Ctrl-C also reaches the parent; when the parent ends, this process ends, too. */
 	signal(SIGINT, SIG_IGN);
 	st = st ? st : fifo_put_end_open(ask, socket, ask->peer_device, "put_receive", sizeof(uint64_t), &p.end, &err);
 	st = st ? st : gpul_cu(p.end.drv, &err, cuCtxGetDevice(&device));

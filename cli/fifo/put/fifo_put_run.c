@@ -1,4 +1,4 @@
-/* fifo_put_run.c — this process: starts the child, and sends messages from a kernel through a FIFO and a proxy. */
+/* fifo_put_run.c — the parent process: starts the child, and sends messages from a kernel through a FIFO and a proxy. */
 #include "cli/fifo/put/fifo_put_end.h"
 
 #include <errno.h>
@@ -70,7 +70,7 @@ static gpul_status find_cause(const struct sending *s, gpul_error *err)
 
 	if (err->native == EINTR || s->child <= 0)
 		return err->status;
-	nanosleep(&pause, NULL);  /* wait: the child may be about to report */
+	nanosleep(&pause, NULL);  /* wait a little: the child may be about to report its error */
 	if (s->shared->err.status)
 		*err = s->shared->err;
 	else if (!waitid(P_PID, (id_t)s->child, &info, WEXITED | WNOHANG | WNOWAIT) && info.si_pid && info.si_code != CLD_EXITED)

@@ -7,7 +7,7 @@
 
 #define AT(field) offsetof(struct fifo_put_times, field)
 
-/* The time between two moments of a message. */
+/* The rows of the table: times between two events of a message. */
 static const struct step {
 	const char *name;
 	size_t from, to;
