@@ -83,8 +83,8 @@ struct rdma_setup {
 struct rdma_shape {
 	enum rdma_mode mode;
 	unsigned n_flows;            /* connections */
-	unsigned n_parts;            /* messages of one multi-receive */
-	unsigned n_requests;         /* receives, or groups of sends, in flight per flow */
+	unsigned n_parts;            /* number of messages that one multi-receive gets */
+	unsigned n_requests;         /* number of receives, or groups of sends, in flight per flow */
 	bool flush;
 	uint64_t buffer_bytes;       /* bytes of the buffer of each flow and direction */
 };
@@ -96,7 +96,7 @@ struct rdma_bench_request {
 	uint64_t bytes[RDMA_MOST_ROWS];  /* sizes of the messages */
 	unsigned n_sizes;
 	unsigned n_buffers;          /* number of different buffers for a flow's messages; 0: one for each message in flight */
-	uint64_t iterations;         /* messages per size and flow; 0: limited by time */
+	uint64_t iterations;         /* number of messages per size and flow; 0: limited by time */
 	int time_ms;                 /* per size */
 	int wait_ms;                 /* how long to wait for the server */
 	const char *plot;            /* file of --plot; NULL: none; borrowed */
@@ -158,7 +158,7 @@ struct rdma_bench_result {
 	unsigned n_rows;
 };
 
-/* Append the result as a table.  A client has the figures of both ends, a server only its own. */
+/* Append the result as a table.  A client has the results of both ends, a server only its own. */
 void rdma_bench_text(const struct rdma_bench_result *result, struct out *o);
 /* Append one JSON object, without a newline. */
 struct json;
@@ -168,12 +168,10 @@ void rdma_bench_svg(const struct rdma_bench_result *result, struct out *o);
 
 /* ---- the two ends ------------------------------------------------------------------------------------------ */
 
-/* Shared by a measuring thread and the thread that waits for it. */
+/* What a measuring thread shares with the thread that waits for it. */
 struct rdma_watch {
-	atomic_bool stop;            /* request to end soon, with GPUL_ESYS and native
-				      * ECANCELED */
-	atomic_uint row;             /* the row that is being measured, and its progress in
-				      * 1/1000 */
+	atomic_bool stop;            /* request to end soon: the thread then fails with GPUL_ESYS, native ECANCELED */
+	atomic_uint row;             /* index of the row that is measured now, and its progress in thousandths */
 	atomic_uint permille;
 };
 
@@ -193,7 +191,7 @@ struct rdma_serve_request {
 	struct rdma_setup setup;
 	const char *address;         /* address to listen at */
 	bool once;                   /* end after the first client */
-	int ready_fd;                /* of a child: receives a struct rdma_ready; nothing is printed.  -1: none */
+	int ready_fd;                /* in a child: descriptor that gets a struct rdma_ready, and nothing is printed; else -1 */
 };
 
 /* The report of a child: it is listening, or it has failed. */

@@ -29,8 +29,7 @@ static _Noreturn void run_child(const struct rdma_setup *setup, int pipe, pid_t 
 	signal(SIGINT, SIG_IGN);  /* Ctrl-C reaches both processes; the parent ends the connection */
 	if (!gpul_log_shows(GPUL_LOG_INFO))
 		gpul_log_set_level(GPUL_LOG_OFF);  /* only the parent prints notices */
-	if (rdma_serve(&q, &ready.err))  /* the parent has ended, or the child has reported before:
-					  * ignore a failure of the write */
+	if (rdma_serve(&q, &ready.err))  /* a failure of the write is ignored: the parent may have ended */
 		_exit(write(pipe, &ready, sizeof ready) < 0 ? 2 : 1);
 	_exit(0);
 }

@@ -116,7 +116,7 @@ static gpul_status send_plan(struct client *c, enum rdma_plan_kind kind, const s
 	return rdma_control(&c->s, f, &f->mail->plan, sizeof f->mail->plan, c->s.deadline_ms, NULL, err);
 }
 
-/* Run one phase at both ends; here, there: the figures of this end and of the server. */
+/* Run one phase at both ends; here, there: the results of this end and of the server. */
 static gpul_status run_phase(struct client *c, enum rdma_plan_kind kind, struct rdma_row *row, uint64_t count, gpul_error *err)
 {
 	struct rdma_answer answer;
@@ -131,7 +131,7 @@ static gpul_status run_phase(struct client *c, enum rdma_plan_kind kind, struct 
 	st = st ? st : await_answer(c, false, &answer, err);
 	st = st ? st : rdma_phase_run(&c->s, &p, &row->here, err);
 	if (!st && kind == RDMA_PLAN_CHECK)
-		(void)rdma_phase_check(&c->s, &p, &checked, &late);  /* the server answers in any case */
+		(void)rdma_phase_check(&c->s, &p, &checked, &late);  /* continue after a failure, because the server answers in any case */
 	st = st ? st : await_answer(c, true, &answer, err);
 	if (!st && late.status)
 		return gpul_fail(err, late.status, late.native, "%s", late.text);
@@ -186,7 +186,7 @@ static gpul_status measure_row(struct client *c, struct rdma_row *row, gpul_erro
 	return st;
 }
 
-/* Mode basic: a window of messages, all of them checked. */
+/* In mode basic, send one window of messages, and check all of them. */
 static gpul_status check_row(struct client *c, struct rdma_row *row, gpul_error *err)
 {
 	row->iterations = row->window;

@@ -11,7 +11,7 @@ enum { PAGE = 4096, SPIN_NS = 200000, NAP_NS = 50000 };
 
 /* ---- latencies ------------------------------------------------------------------------------------------ */
 
-/* Values below 64 have a bucket each; above, the 6 bits after the highest bit select one of 64 buckets. */
+/* Each value below 64 has its own bucket; for others, the 6 bits after the highest set bit select one of 64 buckets. */
 static unsigned bucket_of(uint64_t ns)
 {
 	const unsigned octave = ns < 64 ? 0 : 58 - (unsigned)__builtin_clzll(ns);
@@ -20,7 +20,7 @@ static unsigned bucket_of(uint64_t ns)
 	return i < RDMA_BUCKETS ? i : RDMA_BUCKETS - 1;
 }
 
-/* The middle of a bucket. */
+/* The value in the middle of a bucket. */
 static uint64_t bucket_ns(unsigned i)
 {
 	const unsigned octave = i / 64;

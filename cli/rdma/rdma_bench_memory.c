@@ -124,8 +124,8 @@ static gpul_status copy_to(const struct rdma_buffers *b, uint64_t at, const void
 	if (!b->cpu) {
 		const gpul_status st = gpul_cu(b->setup->devices.drv, err, cuMemcpyHtoD(at, from, bytes));
 
-		/* A small copy from pageable memory may still be in flight, and the send path
-		 * copies in other streams. */
+		/* Synchronise: a small copy from pageable memory may still be in flight, and the
+		 * send path copies in other streams. */
 		return st ? st : gpul_cu(b->setup->devices.drv, err, cuCtxSynchronize());
 	}
 	memcpy(b->cpu + (at - b->at), from, bytes);

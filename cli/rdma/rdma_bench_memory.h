@@ -17,9 +17,9 @@ struct rdma_buffers {
 	gpul_context context;            /* context of GPU memory; current on the thread that opened the
 					  * buffers */
 	gpul_mem *mem;                   /* for host-numa and device */
-	void *host;                      /* host: a mapping; otherwise NULL */
+	void *host;                      /* for host: the mapping; otherwise NULL */
 	unsigned char *cpu;              /* NULL: the CPU cannot access the memory */
-	uint64_t at, bytes;              /* address for requests */
+	uint64_t at, bytes;              /* at: the address that requests use */
 	uint64_t buffer_bytes;           /* bytes of one flow and direction */
 	gpul_rdma_region *region;
 };

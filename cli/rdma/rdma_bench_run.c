@@ -304,11 +304,11 @@ static gpul_status step_latency(struct worker *w, struct rdma_flow *f)
 	if (!st && f->waiting) {
 		const uint64_t before = n_received(w, f);
 
-		st = take_receives(w, f, 1, false);  /* a test of the next receive would poll once more before the answer */
+		st = take_receives(w, f, 1, false);  /* only one: a test of the next receive would poll once more before this end answers */
 		if (!st && n_received(w, f) > before)
 			end_round(w, f);
 	} else if (!st) {
-		st = take_sends(w, f, false);  /* after the last round */
+		st = take_sends(w, f, false);  /* complete the sends after the last round */
 	}
 	f->finished = f->send.done == w->p->count && n_received(w, f) == w->p->count;
 	return st;
@@ -409,7 +409,7 @@ static gpul_status step_put_latency(struct worker *w, struct rdma_flow *f)
 		w->n_events++;
 		end_round(w, f);
 	} else if (!st && !f->waiting && f->send.posted == p->count) {
-		st = take_sends(w, f, false);  /* after the last round */
+		st = take_sends(w, f, false);  /* complete the puts after the last round */
 	}
 	f->finished = f->send.done == p->count && f->recv.done == p->count;
 	return st;
@@ -456,7 +456,7 @@ static gpul_status step_flows(struct worker *w)
 		for (unsigned i = w->index; !st && i < w->s->shape.n_flows; i += w->s->n_threads) {
 			if (!w->s->flow[i].finished)
 				st = step_flow(w, &w->s->flow[i]);
-			else if (turn % LOOK_EVERY == 0)  /* the other end may need acknowledgements */
+			else if (turn % LOOK_EVERY == 0)  /* make progress: the other end may need acknowledgements */
 				st = gpul_rdma_progress(w->s->flow[i].conn, NULL, &w->err);
 			left += !w->s->flow[i].finished;
 		}
@@ -573,7 +573,7 @@ gpul_status rdma_phase_run(struct rdma_session *s, const struct rdma_phase *p, s
 			run_worker(&w[0]);
 	}
 	if (st)
-		atomic_store(&s->watch->stop, true);  /* ends the threads that have started */
+		atomic_store(&s->watch->stop, true);  /* ends the threads that have been started */
 	for (unsigned i = 0; w && latency && i < s->n_threads; i++) {
 		ended = end_worker(&w[i], latency, err);
 		st = st ? st : ended;

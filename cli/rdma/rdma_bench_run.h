@@ -25,7 +25,7 @@ void rdma_histogram_merge(struct rdma_histogram *h, const struct rdma_histogram 
 /* A quantile: the value that a fraction `part` of all values does not exceed; 0 if there are no values. */
 uint64_t rdma_histogram_at(const struct rdma_histogram *h, double part);
 
-/* Requests in flight; element i of the ring is number i modulo the ring's size. */
+/* The requests in flight; number i is element i modulo the size of the ring. */
 struct rdma_ring {
 	gpul_rdma_request request[RDMA_MOST_RING];
 	uint64_t begun_ns[RDMA_MOST_RING];
@@ -39,7 +39,7 @@ struct rdma_flow {
 	unsigned number, n_lanes;
 	gpul_rdma_remote peer_in, peer_signals;
 	uint64_t put_base, arrived_base;      /* values of the signals before this phase: those at the peer, and those here */
-	struct rdma_ring send, recv, flush;   /* puts use send; recv counts groups */
+	struct rdma_ring send, recv, flush;   /* puts also use send; recv counts groups of messages */
 	bool waiting, finished;               /* waiting: for the other end's message (lat, put-lat) */
 	uint64_t sent_ns;                     /* lat, put-lat: time at which this round started */
 	uint64_t first_ns, last_ns, n_first;  /* time of the first and the last end of a request, or arrival; messages of the first */

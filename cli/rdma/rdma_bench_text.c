@@ -44,7 +44,7 @@ static void add_head(const struct rdma_bench_result *r, struct out *o)
 	out_add(o, "; a dead peer is noticed within %.3g s\n\n", (double)r->conn.notice_ns / 1e9);
 }
 
-/* Mode basic: print the checked bytes. */
+/* In mode basic, print the number of checked bytes. */
 static void add_checks(const struct rdma_bench_result *r, struct out *o)
 {
 	out_add(o, "%12s%10s%16s\n", "bytes", "messages", "checked bytes");

@@ -50,7 +50,7 @@ struct rdma_answer {
 	gpul_error err;
 	struct rdma_figures figures;
 	uint64_t checked;
-	uint32_t ran, reserved;        /* 0: ready; 1: the phase has ended */
+	uint32_t ran, reserved;        /* ran 0: the server is ready; 1: the phase has ended */
 };
 
 /* Memory for the control messages of one flow, registered for the fabric; the peer's puts raise the words of signals. */

@@ -61,7 +61,7 @@ struct server {
 	struct guest *guest[MOST_GUESTS];
 	struct served *served[MOST_SESSIONS];
 	struct rdma_watch watch;     /* deadline for hellos */
-	bool over;                   /* once: the client has been served */
+	bool over;                   /* with --once: the client has been served */
 };
 
 /* ---- output --------------------------------------------------------------------------------------------- */
@@ -242,7 +242,7 @@ static gpul_status find_session(struct server *v, const struct rdma_hello *h, st
 static void seat_guest(struct server *v, unsigned i, uint64_t bytes)
 {
 	struct rdma_flow *f = &v->guest[i]->flow;
-	struct rdma_hello h = f->mail->hello;  /* the peer could change the original */
+	struct rdma_hello h = f->mail->hello;  /* a copy, because the peer could change the original */
 	struct served *d = NULL;
 	char text[200];
 	gpul_error why = { 0 };

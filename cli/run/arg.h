@@ -34,7 +34,7 @@ struct arg {
 	char *text;              /* the ARG as the user wrote it; owned */
 	char *variable;          /* FUNCTION: name of the variable that contains the pointer; owned */
 	size_t index;            /* FUNCTION: index in the variable; run_functions() sets data after the load */
-	struct arg *members;     /* STRUCT: owned; n_members scalars, buffers or bytes */
+	struct arg *members;     /* STRUCT: n_members scalars, buffers or bytes; owned */
 	size_t n_members;
 	size_t offset;           /* of a member: its offset in the struct, in bytes */
 	uint64_t address;        /* of a BUFFER that is a member: its device address; 0: not allocated */

@@ -77,7 +77,7 @@ static gpul_status launch(struct run *r, gpul_error *err)
 		return run_launch(r, err);
 	capture_begin(&c);
 	st = run_launch(r, err);
-	if (st == GPUL_OK) /* prints what is still in the printf buffer: cuEventQuery(), for --timeout, does not */
+	if (st == GPUL_OK) /* prints what is still in the printf buffer; cuEventQuery(), which --timeout uses, does not */
 		(void)r->drv->cuCtxSynchronize();
 	r->printed = capture_end(&c, &r->printed_bytes);
 	return st;

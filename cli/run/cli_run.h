@@ -102,12 +102,12 @@ struct run_target {          /* the ARG=WHAT of an option --expect or --save */
 };
 
 struct run_request {
-	const char *const *files;           /* n_files, at least 1; borrowed */
+	const char *const *files;           /* n_files paths, at least 1; borrowed */
 	size_t n_files;
-	gpul_source **sources;              /* owned, n_files: each file, opened once */
+	gpul_source **sources;              /* n_files sources: each file, opened once; owned */
 	const char *file;                   /* files[0]: its gpuload run: line is used, and its name is printed */
 	const char *kernel;                 /* NULL: the only kernel of the files */
-	struct image_filter only;           /* which images may be loaded */
+	struct image_filter only;           /* selects the images that may be loaded */
 	const char **link_args;             /* owned; NULL-terminated */
 	bool no_cache, explain, link_all;
 	uint32_t grid[3], block[3];         /* [0] == 0: not given */
@@ -119,7 +119,7 @@ struct run_request {
 	int device;
 	bool json;
 	struct nvrtc_args nvrtc;            /* owned */
-	bool has_args;                      /* the command line or the file gives arguments */
+	bool has_args;                      /* true: the command line or the file gives arguments */
 	struct arg *args;                   /* owned, n_args */
 	size_t n_args;
 	struct run_target *expects, *saves; /* owned */
@@ -145,7 +145,7 @@ struct run_check {           /* an --expect and its result */
 	void *expected;              /* owned; the sum (8 bytes), or the whole buffer */
 	bool ok;
 	size_t n_wrong, first_wrong;
-	bool unwritten;                                        /* the first wrong element was not written */
+	bool unwritten;                                        /* true: the kernel has not written the first wrong element */
 	char got[VALUE_TEXT_BYTES], want[VALUE_TEXT_BYTES];  /* values of the first wrong element, or the two sums */
 };
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The ARG without its direction: "f32[8]=1" of "out:f32[8]=1". */
+/* Return the ARG without its direction: "f32[8]=1" for "out:f32[8]=1". */
 static const char *without_direction(const char *text)
 {
 	const char *colon = strchr(text, ':'), *bracket = strchr(text, '[');

@@ -78,6 +78,6 @@ void run_report_failure(const struct run *r, const char *file, bool json, gpul_e
 	cli_message_log(r->compiler_log, file, err);
 	if (*line) {
 		cli_message("run", "%s\n%s", err->text, line);
-		err->status = GPUL_OK; /* main() need not print it */
+		err->status = GPUL_OK; /* so that main() does not print it again */
 	}
 }

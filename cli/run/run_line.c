@@ -67,7 +67,7 @@ void run_line_free(struct run_line *l)
 	*l = (struct run_line){ 0 };
 }
 
-/* The value of --kernel in a line; NULL: the line has no --kernel. */
+/* Return the value of --kernel in a line; NULL: the line has no --kernel. */
 static const char *line_kernel(const struct run_line *l)
 {
 	for (size_t i = 0; i < l->n_words; i++) {
@@ -151,8 +151,8 @@ static const char *skip_letters(const char *at, const char *end, const char *wor
 	return at;
 }
 
-/* True for a comment that was meant as a `// gpuload run:` line: after "gpuload run" in some spelling follows a colon, or
- * a word that looks like an argument or an option.  A sentence ("gpuload run k.ptx runs it") is not. */
+/* True for a comment that was meant as a `// gpuload run:` line: "gpuload run", in some spelling, is followed by a colon,
+ * or by a word that looks like an argument or an option.  A sentence ("gpuload run k.ptx runs it") is not. */
 static bool is_misspelt(const char *line, const char *end)
 {
 	bool colon_between = false;
@@ -193,7 +193,7 @@ void run_line_tell_misspelt(gpul_source *source)
 		const char *newline = memchr(line, '\n', (size_t)(end - line));
 
 		next = newline ? newline + 1 : end;
-		if (after_marker(line, next)) /* a line for another kernel: the author knows the spelling */
+		if (after_marker(line, next)) /* a correct line, for another kernel: the author knows the spelling */
 			return;
 		if (!is_misspelt(line, next))
 			continue;

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define MOST_ELEMENTS (1u << 24) /* limit for an invented buffer */
+#define MOST_ELEMENTS (1u << 24) /* maximum number of elements of an invented buffer */
 
 /* The size of invented data: about 1024 elements as a line, a square or a cube, depending on how many dimensions of
  * the thread index the kernel reads. */
@@ -30,7 +30,7 @@ static const struct shape *shape_of(const gpul_signature *s)
 	return &shapes[s->grid_dims >= 1 && s->grid_dims <= 3 ? s->grid_dims : 1];
 }
 
-/* A kernel that does not read its thread index gets one thread per block: more threads would repeat the same work. */
+/* Choose the block.  A kernel that does not read its thread index gets one thread per block: more would repeat the same work. */
 static const uint32_t *block_of(const gpul_signature *s)
 {
 	static const uint32_t one[3] = { 1, 1, 1 };
@@ -156,7 +156,7 @@ static void put_filter(FILE *out, const struct image_filter *f)
 		fprintf(out, " --kind %s", gpul_image_kind_name(f->kind));
 }
 
-/* The command line with all invented values; texts[] has one ARG per parameter.  Owned; NULL: no memory. */
+/* Return the command line with all invented values; texts[] has one ARG per parameter.  Owned; NULL: no memory. */
 static char *format_command_line(const struct run *r, char **texts, size_t n)
 {
 	char *line = NULL;
@@ -232,7 +232,7 @@ static gpul_status parse_invented_args(struct run *r, char **texts, size_t n, gp
 
 /* ---- block and grid ---------------------------------------------------------------- */
 
-/* The default block, limited by the kernel's .maxntid and by its arrays in shared memory; .reqntid fixes the block. */
+/* Choose the default block, limited by the kernel's .maxntid and by its arrays in shared memory; .reqntid fixes the block. */
 static void choose_block(const gpul_signature *s, uint32_t block[3])
 {
 	uint64_t limit = 1;
@@ -298,7 +298,7 @@ static gpul_status choose_grid(const struct run *r, const gpul_signature *s,
 	for (size_t i = 0; !counted && i < r->ask.n_args; i++)
 		if (r->ask.args[i].kind == ARG_BUFFER && r->ask.args[i].count > n)
 			n = r->ask.args[i].count;
-	if (!s->reads_ctaid && dims == 1) /* the kernel ignores the block index: one block */
+	if (!s->reads_ctaid && dims == 1) /* the kernel ignores the block index: launch one block */
 		shrink_block(r, n, counted, c->block);
 	for (unsigned d = 0; d < 3; d++) {
 		uint64_t blocks =
@@ -306,7 +306,7 @@ static gpul_status choose_grid(const struct run *r, const gpul_signature *s,
 		uint64_t limit = d == 0 ? INT32_MAX : UINT16_MAX;
 
 		/* With fewer blocks than needed, a kernel with a grid-stride loop still works; other kernels leave
-		 * elements, which are reported as unwritten. */
+		 * elements unwritten, which are reported. */
 		c->grid[d] = (uint32_t)(blocks < 1 ? 1 : blocks > limit ? limit : blocks);
 	}
 	return GPUL_OK;

@@ -15,7 +15,7 @@
 
 extern char **environ;
 
-/* The line of main() in CUDA C++; 0: there is none, or the file is something else. */
+/* Find the line of main() in CUDA C++; 0: there is no main(), or the file is not CUDA C++. */
 static unsigned main_line(gpul_source *source)
 {
 	const char *text;

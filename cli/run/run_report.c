@@ -9,7 +9,7 @@
 #include "cli/lib/bench/samples.h"
 #include "cli/lib/value.h"
 
-/* The least number of bytes that one launch transfers: each buffer is read once, written once, or both. */
+/* The minimum number of bytes that one launch transfers: each buffer is read once, written once, or both. */
 static double bytes_moved(const struct arg *args, size_t n_args)
 {
 	double bytes = 0;
@@ -29,7 +29,7 @@ struct run_times run_times(const struct run *r)
 	struct samples_spread spread;
 	double *sorted = malloc(n * sizeof *sorted);
 
-	if (!sorted) /* no memory: report the first time */
+	if (!sorted) /* without memory to sort, report the time of the first launch */
 		return (struct run_times){ r->times_ms[0], r->times_ms[0], 0 };
 	memcpy(sorted, r->times_ms, n * sizeof *sorted);
 	spread = samples_spread_of(sorted, n);

@@ -304,8 +304,8 @@ static gpul_status add_line_number(const struct run_request *q, gpul_status st, 
 	return gpul_fail(err, st, why->native, "%s:%u: %s", q->file, q->line.number, why->text);
 }
 
-/* The folder from which relative paths in the gpuload run: line start: the folder of the file, or the current folder if
- * the file is a pipe.  Owned; NULL: no memory. */
+/* Return the folder to which paths in the gpuload run: line are relative: the folder of the file, or the current folder
+ * if the file is a pipe.  Owned; NULL: no memory. */
 static char *folder_of(const char *path)
 {
 	const char *slash = strrchr(path, '/');

@@ -15,7 +15,7 @@ static void add_column(struct out *o, const char *text, size_t width)
 	out_bytes(o, "  ", 2);
 }
 
-/* End a line without the blanks of its last columns. */
+/* End a line, and remove the blanks at its end. */
 static void end_line(struct out *o)
 {
 	while (o->n && o->at[o->n - 1] == ' ')
