@@ -38,7 +38,7 @@ extern const struct cli_variable cli_environment[];  /* ends with {0} */
  * Threads any thread may call, one at a time for stdout
  * Source  gpuload's own */
 void cli_print_wrapped(const char *text);
-/** Print one paragraph that begins in `column` of the current line; further lines begin in column `indent`. */
+/** Print one paragraph, whose first line continues the current line in column `column`; its other lines begin in column `indent`. */
 void cli_fill(const char *text, size_t text_bytes, size_t column, size_t indent);
 /** The number of columns of UTF-8 text. */
 size_t cli_columns(const char *text, size_t text_bytes);

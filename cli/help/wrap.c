@@ -11,7 +11,7 @@ size_t cli_columns(const char *text, size_t text_bytes)
 	size_t n = 0;
 
 	for (size_t k = 0; k < text_bytes; k++)
-		n += (text[k] & 0xc0) != 0x80;  /* not a continuation byte of UTF-8 */
+		n += (text[k] & 0xc0) != 0x80;  /* counts all bytes except continuation bytes of UTF-8 */
 	return n;
 }
 
@@ -66,8 +66,8 @@ static size_t text_column(const struct line *l)
 	return found;
 }
 
-/* Find the end of the paragraph that starts with line l: either all text in column 0, or an
- * item with its continuation lines; *is_long: one of its lines is too long. */
+/* Find the end of the paragraph that starts with line l: either all text in column 0, or an item
+ * with its continuation lines; *is_long is set if one of its lines is too long. */
 static const char *paragraph_end(const struct line *l, size_t indent, bool *is_long)
 {
 	struct line next = *l;

@@ -1,4 +1,4 @@
-/* fifo_bench.cu — the kernels of gpuload fifo bench: threads that only push.
+/* fifo_bench.cu — the kernels of gpuload fifo bench, whose threads push triggers.
  *
  * Word 0 of a trigger is its number within its thread or warp, from 0; word 1 is the number of the thread or warp. */
 #include "proxy/fifo_device.cuh"

@@ -37,7 +37,7 @@ static __device__ __noinline__ void load_last(const char *data, i64 left, uint4 
 #pragma unroll
 	for (int r = 0; r < ROWS; r++)
 		rows[r] = loaded[r];
-	if (left > 0 && left % ROW_BYTES < VECTOR_BYTES)  /* the data ends within a vector of this thread */
+	if (left > 0 && left % ROW_BYTES < VECTOR_BYTES)  /* if the data ends within a vector of this thread */
 #pragma unroll 1
 		for (i64 b = left - left % ROW_BYTES; b < left; b++)
 			((char *)&rows[b / ROW_BYTES])[b % ROW_BYTES] = data[b];
@@ -164,7 +164,7 @@ template <typename T> struct halves {
 	}
 };
 
-/* Add N rows in pairs, separately for each column of the vector. */
+/* Adds N rows in pairs, separately for each column of the vector. */
 template <typename T, int N> struct pairs {
 	static __device__ void add(const typename T::vector *rows, double *out)
 	{

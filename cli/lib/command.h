@@ -20,7 +20,7 @@ enum cli_exit { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_INTERRUPTED = 1
 /* How bash completes a value: these constants, or a list of words such as "auto nvidia soft". */
 #define CLI_FILES "@files"
 #define CLI_COMMANDS "@commands"
-#define CLI_SHARES "@shares"  /* the names that gpuload shares --names prints */
+#define CLI_SHARES "@shares"  /* the value is completed with the names that gpuload shares --names prints */
 
 struct cli_opt {
 	const char *name;      /* without dashes; the value of a one-letter option may follow directly: -Idir */

@@ -196,7 +196,7 @@ gpul_status fill_in_place(gpul_type t, const char *fill, size_t count, void *out
 	gpul_status st;
 
 	if (known && !strcmp(fill, "zeros"))
-		return GPUL_OK; /* the memory is already zeroed */
+		return GPUL_OK; /* the memory already contains zeros */
 	if (known && (!strcmp(w.name, "iota") || (!strcmp(w.name, "rand") && w.n_parts < 2)))
 		return fill_iota_or_rand(t, &w, count, out, err);
 	if (known && !strcmp(fill, "ones"))

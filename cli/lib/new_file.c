@@ -82,7 +82,7 @@ static bool is_device_or_pipe(const char *path)
 	return stat(path, &there) == 0 && !S_ISREG(there.st_mode) && !S_ISDIR(there.st_mode);
 }
 
-/* "-" is stdout.  main.c reports if it cannot be written, unless its reader has gone. */
+/* Write to stdout if the path is "-".  If this fails, main.c reports it, unless the reader has closed the pipe. */
 static bool write_to_stdout(const char *path, const void *head, size_t n_head, const void *bytes, size_t n_bytes)
 {
 	if (strcmp(path, "-") != 0)

@@ -25,8 +25,8 @@ struct out {
 /* Make room for n more bytes; false: no memory. */
 bool out_reserve(struct out *o, size_t n);
 
-/* Append n bytes, or a NUL-terminated text.  Both are inline because a listing calls them most, and because the
- * compiler then knows the length of a literal. */
+/* Append n bytes, or a NUL-terminated text.  Both are inline because a listing calls them most often, and
+ * because the compiler then knows the length of a literal. */
 static inline void out_bytes(struct out *o, const void *bytes, size_t n)
 {
 	if (n && (o->room - o->n >= n || out_reserve(o, n))) {
@@ -42,7 +42,7 @@ static inline void out_text(struct out *o, const char *text)
 void out_drawing(struct out *o, const char *text);
 /* Append a decimal number. */
 void out_u64(struct out *o, uint64_t value);
-/* Append formatted text as printf does, cut off at 511 bytes; slow, so only for rare text. */
+/* Append formatted text as printf does, cut off at 511 bytes.  It is slow: use it only for text that is rare. */
 void out_add(struct out *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Append n times the same character. */
 void out_repeat(struct out *o, char c, size_t n);
@@ -61,7 +61,7 @@ void out_right(struct out *o, uint64_t value, size_t width);
  *         has closed the pipe)
  * Threads one at a time */
 gpul_status out_flush(struct out *o, gpul_error *err);
-void out_free(struct out *o); /* accepts a zeroed *o; cannot fail */
+void out_free(struct out *o); /* accepts an *o of zeros; cannot fail */
 
 /** True if the environment names a locale with UTF-8.
  *

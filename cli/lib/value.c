@@ -67,7 +67,7 @@ static uint16_t double_to_narrow(const struct narrow *n, double f)
 		return (uint16_t)(sign | infinity | 1 << (n->fraction_bits - 1));
 	if (isinf(f))
 		return (uint16_t)(sign | infinity);
-	frexp(a, &exponent); /* a = m x 2^exponent, m in [0.5, 1) */
+	frexp(a, &exponent); /* now a = m x 2^exponent, with m in [0.5, 1) */
 	exponent = exponent - 1 < n->min_exponent || a == 0 ? n->min_exponent : exponent - 1;
 	scaled = nearbyint(ldexp(a, n->fraction_bits - exponent));
 	/* The exponent field is added, not or-ed, because rounding up may carry into it: from subnormal to normal, or
@@ -149,8 +149,8 @@ struct value value_load(gpul_type t, const void *bytes)
 
 /* ---- text -------------------------------------------------------------------------- */
 
-/* strtod(), rounded to odd: a number between two doubles becomes the one whose last bit is 1.  Such a double shows on
- * which side of every narrower number the text is, so that rounding it to a narrower type rounds only once.
+/* Like strtod(), but rounds to odd: a number between two doubles becomes the one whose last bit is 1.  Such a double
+ * shows on which side of every narrower number the text is, so that rounding it to a narrower type rounds only once.
  * Source: Boldo and Melquiond, Emulation of a FMA and correctly rounded sums: proved algorithms using rounding to odd. */
 static double parse_round_to_odd(const char *text, char **end)
 {
@@ -202,7 +202,7 @@ static gpul_status parse_int(gpul_type t, const char *text, void *out, gpul_erro
 	const char *digits = text + (minus || text[0] == '+');
 	int base = digits[0] == '0' && (digits[1] | 32) == 'x'
 			   ? 16
-			   : 10; /* 010 is ten, not octal eight */
+			   : 10; /* decimal, so that 010 is ten, not octal eight */
 	unsigned bits = (unsigned)gpul_type_bytes(t) * 8;
 	uint64_t magnitude, limit;
 	char *end;

@@ -95,7 +95,7 @@ static struct entry *create_entry(const char *mangled, size_t n, uint64_t hash)
 	return e;
 }
 
-/* The slot of the name, or the empty slot where it belongs. */
+/* Find the slot of a name, or the empty slot where it belongs. */
 static struct entry **find_slot(const struct cxx_names *names, const char *mangled, uint64_t hash)
 {
 	size_t i = hash & (names->room - 1);

@@ -55,7 +55,7 @@ struct extract {
 	const gpul_source *source;
 	const gpul_images *images;
 	struct cxx_names *names;
-	bool *wanted; /* for each image of the file; owned */
+	bool *wanted; /* for each image of the file, whether it is selected; owned */
 	bool failed;  /* an error was reported on stderr */
 };
 
@@ -198,7 +198,7 @@ static gpul_status extract_image(struct extract *x, const gpul_image *image, gpu
 	damaged = gpul_image_unpack(image, u, &why) != GPUL_OK;
 	if (!damaged)
 		st = write_image(x, image, u, name, &why);
-	if (gpul_source_check(x->source, err)) { /* the cause of any other error */
+	if (gpul_source_check(x->source, err)) { /* a file that was cut meanwhile is the cause of any other error */
 		if (!damaged && st == GPUL_OK)
 			unlink(name);
 		st = GPUL_ESYS;

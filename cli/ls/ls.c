@@ -148,7 +148,7 @@ static bool is_ptx_file(const gpul_images *images)
 	       !gpul_images_place(images, all)->member;
 }
 
-/* In a folder or package: one line for each file? */
+/* True if each file of a folder or package is listed in one line. */
 static bool is_brief(const struct ls *ls)
 {
 	return !ls->json && !ls->group && !ls->sort && !ls->sass && !ls_selects_kernels(ls);
@@ -249,7 +249,7 @@ static gpul_status list_file(struct ls *ls, const char *path, gpul_error *err)
 	if (st)
 		return st;
 	st = list_source(ls, source, &why);
-	cut = gpul_source_check(source, err); /* the cause of any other error */
+	cut = gpul_source_check(source, err); /* a file that was cut meanwhile is the cause of any other error */
 	if (st && !cut)
 		gpul_fail(err, st, why.native, "%s", why.text);
 	gpul_source_close(source);
@@ -279,7 +279,7 @@ static gpul_status list_files(struct ls *ls, const struct cli_args *args, gpul_e
 	return GPUL_OK;
 }
 
-/* The value of --sort; LS_UNSORTED: not given. */
+/* Parse the value of --sort; LS_UNSORTED: it is not given. */
 static gpul_status parse_sort(const char *text, enum ls_sort *out, gpul_error *err)
 {
 	static const char *const keys[] = {

@@ -1,4 +1,4 @@
-/* ls_diff.c — gpuload ls --diff OLD NEW: which kernels are gone, new or changed. */
+/* ls_diff.c — gpuload ls --diff OLD NEW: prints which kernels are gone, new or changed. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -93,7 +93,7 @@ void ls_text_head(struct out *o, const struct ls *ls, const char *path,
 
 struct widths { size_t section, member; };
 
-/* The widths of the columns for section and member. */
+/* Find the widths of the columns for section and member. */
 static struct widths measure_columns(const gpul_images *images, const gpul_image *all, size_t n)
 {
 	struct widths w = { strlen("section"), 0 };

@@ -28,7 +28,7 @@ struct ls_rows {
  * Threads one at a time */
 gpul_status ls_rows_collect(struct ls *ls, const char *path, const gpul_images *images,
 			    struct ls_rows *out, gpul_error *err);
-void ls_rows_free(struct ls_rows *rows); /* accepts a zeroed *rows; cannot fail */
+void ls_rows_free(struct ls_rows *rows); /* accepts *rows of zeros; cannot fail */
 
 /** Print the kernels of a file as --group and --sort request.
  *

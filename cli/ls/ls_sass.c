@@ -32,7 +32,7 @@ static bool is_program(char **path)
 	return false;
 }
 
-/* The path of nvdisasm, owned by the caller; NULL: not found. */
+/* Find the path of nvdisasm, owned by the caller; NULL: not found. */
 static char *find_nvdisasm(void)
 {
 	const char *folders = secure_getenv("PATH"), *home = secure_getenv("CUDA_HOME");

@@ -6,7 +6,7 @@
 #include "cli/ls/ls.h"
 #include "loader/names/names.h"
 
-#define TYPE_SHOWN 60 /* limit of a printed type in columns; types of nested templates may have thousands */
+#define TYPE_SHOWN 60 /* maximum width of a printed type, in columns; types of nested templates may have thousands */
 
 const char *ls_ptx_type(const gpul_kernel_param *p, char buf[24])
 {

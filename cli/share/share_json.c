@@ -1,4 +1,4 @@
-/* share_json.c — members of JSON objects that describe shared memory: its shape, owner and peers. */
+/* share_json.c — writes members of JSON objects that describe shared memory: its shape, owner and peers. */
 #include "cli/share/share.h"
 
 #include <stdio.h>

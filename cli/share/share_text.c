@@ -1,4 +1,4 @@
-/* share_text.c — texts about shared memory: sizes, shapes, GPUs, processes, and why a name cannot be attached. */
+/* share_text.c — formats texts about shared memory: sizes, shapes, GPUs, processes, and why a name cannot be attached. */
 #include "cli/share/share.h"
 
 #include <errno.h>
@@ -84,7 +84,7 @@ uint64_t share_data_at(const gpul_ipc_share *share, uint64_t base)
 
 /* ---- errors ------------------------------------------------------------------------ */
 
-/* No such name: suggest a similar one, or gpuload shares. */
+/* Explain that there is no such name, and suggest a similar one, or gpuload shares. */
 static gpul_status explain_absent(const char *name, gpul_error *err)
 {
 	char **names = NULL, near[64] = "";

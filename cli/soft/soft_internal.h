@@ -31,10 +31,11 @@ gpul_status soft_setup(struct soft_setup *s, const char *command, gpul_error *er
 gpul_status soft_setup_apply(const struct soft_setup *s, gpul_error *err);
 void soft_setup_free(struct soft_setup *s);
 
-/* The site-packages folder of the Python that runs a command: the interpreter itself, or the one in the first line of a script.
- * False: no Python, or its packages were not found. */
+/* Find the site-packages folder of the Python that runs a command: the interpreter itself, or the one in the first line of a
+ * script.  Returns false if there is no Python, or if its packages were not found. */
 bool soft_find_packages(const char *command, char site_packages[PATH_MAX]);
-/* The folder of NVIDIA's tool chain in site-packages, in the layout of a toolkit (bin, include, lib).  False: none. */
+/* Find the folder of NVIDIA's tool chain in site-packages, with the layout of a toolkit (bin, include, lib).  Returns
+ * false if there is none. */
 bool soft_find_toolkit(const char *site_packages, char folder[PATH_MAX]);
 
 #endif

@@ -59,7 +59,7 @@ static double from_bf16(uint16_t h)
 
 /* ---- rows ---------------------------------------------------------------------------------- */
 
-/* One row of widened elements.  Integers wrap around, so signed and unsigned sums have the same bits. */
+/* One row of elements, widened to 64 bits.  Integers wrap around, so signed and unsigned sums have the same bits. */
 union row {
 	double f[SUM_ROW_BYTES / sizeof(uint16_t)];
 	uint64_t i[SUM_ROW_BYTES];
@@ -131,7 +131,7 @@ static void add_chunk(gpul_type t, const void *chunk, union row *room, void *out
 	memcpy(out, room, 8);
 }
 
-/* One step: write the sum of each chunk to out, which may be the same memory as data. */
+/* Perform one step: write the sum of each chunk to out, which may be the same memory as data. */
 static void add_chunks(gpul_type t, const unsigned char *data, size_t count, union row *room, unsigned char *out)
 {
 	size_t bytes = count * gpul_type_bytes(t);

@@ -28,7 +28,7 @@ enum { SUM_ROW_BYTES = 4096, SUM_ROWS = 16, SUM_CHUNK_BYTES = SUM_ROWS * SUM_ROW
 
 struct sum {
 	gpul_type type;          /* f64, i64 or u64 */
-	unsigned char bytes[8];  /* the number, in the format of value.h */
+	unsigned char bytes[8];  /* the sum, in the format of value.h */
 };
 
 /* The type of the sum of elements of type t. */

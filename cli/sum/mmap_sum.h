@@ -32,7 +32,7 @@ struct mmap_sum_request {
 	bool json;
 };
 
-/* The sums of one process.  Plain bytes, sent through a pipe in one write. */
+/* The sums of one process.  The struct has no pointers, and is sent through a pipe in one write. */
 struct mmap_sum_report {
 	gpul_error err;          /* status OK: the other fields are valid */
 	struct sum gpu, cpu;
@@ -44,7 +44,7 @@ struct mmap_sum_member {
 	pid_t pid;
 	int device;              /* ordinal */
 	int socket, pipe;        /* the master's ends of its connections to the child; -1: closed */
-	bool running;            /* a child for which waitpid() has not been called */
+	bool running;            /* true: a child for which waitpid() has not been called */
 	bool attached, reported;
 	struct mmap_sum_report report;
 };

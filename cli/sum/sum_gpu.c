@@ -137,7 +137,7 @@ gpul_status sum_gpu_start(struct sum_gpu *g, CUdeviceptr data, size_t count, CUs
 	return st;
 }
 
-/* Wait with a time-out, which cuStreamSynchronize does not have: spin at first, then poll with short sleeps. */
+/* Wait for the stream with a time-out, which cuStreamSynchronize does not have: spin at first, then poll with short sleeps. */
 static gpul_status wait_for_stream(const gpul_driver *drv, CUstream stream, int timeout_ms, gpul_error *err)
 {
 	const uint64_t start = gpul_clock_ns();

@@ -1,4 +1,4 @@
-/* bench_output.h — what a benchmark prints at its end: a table or JSON on stdout, and a picture in a file.
+/* bench_output.h — prints the results of a benchmark: a table or JSON on stdout, and a picture in a file.
  *
  *     struct output o = { .plot = q->plot, .force = q->force, .json = q->json };
  *     if (q->json) x_json(result, &o.text); else x_text(result, &o.text.out);
@@ -12,7 +12,7 @@
 struct output {
 	const char *plot;   /* file of the picture; "-": stdout; NULL: none; borrowed */
 	bool force, json;   /* force: replace the file; json: text is an object, which gets a newline */
-	struct json text;   /* a table is in text.out */
+	struct json text;   /* JSON; for a table, only text.out is used */
 	struct out svg;
 };
 
@@ -40,7 +40,7 @@ gpul_status output_file(const char *path, bool force, struct out *o, const char 
  * Threads one at a time */
 gpul_status output_write(struct output *o, gpul_error *err);
 
-/* Append a number of a table: three significant digits, but at most so many decimals, right-aligned. */
+/* Append a number of a table: three significant digits, but at most most_decimals decimals, right-aligned. */
 void output_number(struct out *o, double x, int width, int most_decimals);
 
 #endif

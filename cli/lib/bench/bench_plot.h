@@ -28,7 +28,7 @@ enum {
 };
 
 struct plot_panel {
-	int x, y, width, height;      /* of the frame, in pixels */
+	int x, y, width, height;      /* position and size of the frame, in pixels */
 	double bytes_log[2];          /* log2 of the smallest and the largest size */
 	double least, most;           /* values; 0: none yet */
 };
@@ -67,7 +67,7 @@ void plot_add_name(struct out *o, int x, int y, const char *name);
 /* A line through points; without points, nothing is appended. */
 struct plot_line {
 	struct out *o;
-	const char *css, *more_css;   /* its classes; more_css begins with a blank, or is empty */
+	const char *css, *more_css;   /* CSS classes of the line; more_css begins with a blank, or is empty */
 	const char *move;             /* "M", or "M " */
 	bool begun;
 };

@@ -41,7 +41,7 @@ static void out_escaped(struct out *o, unsigned char c)
 		snprintf(buf, sizeof buf, "\\u%04x", c);
 		out_text(o, buf);
 	} else {
-		out_text(o, "\\ufffd"); /* not UTF-8: file names may contain any bytes, JSON may not */
+		out_text(o, "\\ufffd"); /* replaces bytes that are not UTF-8: file names may contain them, JSON may not */
 	}
 }
 
@@ -87,7 +87,7 @@ static void out_quoted(struct out *o, const char *text, size_t n)
 	out_bytes(o, "\"", 1);
 }
 
-/* Write what precedes a value: a comma if needed, and the key. */
+/* Write what precedes a value: a comma, if needed, and the key, if there is one. */
 static void begin_value(struct json *j, const char *key)
 {
 	if (j->comma)

@@ -103,7 +103,7 @@ static bool parse_escape(struct reader *r)
 	}
 	if (unit < 0)
 		return false;
-	put_utf8(r, unit ? (uint32_t)unit : 0xfffd);  /* U+0000 would end the text */
+	put_utf8(r, unit ? (uint32_t)unit : 0xfffd);  /* not U+0000, which would end the text */
 	return true;
 }
 
@@ -236,7 +236,7 @@ gpul_status json_parse(const char *text, size_t n, struct json_value **out, gpul
 
 void json_free(struct json_value *v)
 {
-	free(v);  /* the first value of the block */
+	free(v);  /* v is the first value of the block, and so its address */
 }
 
 /* ---- members ----------------------------------------------------------------------------------------------------------- */

@@ -14,7 +14,7 @@
 void trace_begin_event(struct json *j, const char *phase, unsigned process, unsigned track, const char *name);
 void trace_add_time(struct json *j, int64_t ns);
 
-/* Write a slice; with begin, the caller adds args, and ends the object. */
+/* Write a slice; after trace_begin_slice(), the caller adds args, and ends the object. */
 void trace_begin_slice(struct json *j, unsigned process, unsigned track, const char *name, int64_t from, int64_t to);
 void trace_add_slice(struct json *j, unsigned process, unsigned track, const char *name, int64_t from, int64_t to);
 
