@@ -34,7 +34,7 @@ static gpul_status time_launches(const gpul_driver *drv, const gpul_kernel *kern
 	if ((st = gpul_cu(drv, err, cuEventCreate(&stop, CU_EVENT_DEFAULT))))
 		goto destroy_start;
 	st = gpul_kernel_launch(kernel, &config, args, arg_bytes, 4,
-				err); /* the first launch is slower */
+				err); /* not timed: the first launch is slower */
 	if (st || (st = gpul_cu(drv, err, cuEventRecord(start, NULL))))
 		goto destroy_stop;
 	for (int i = 0; i < LAUNCHES && !st; i++)

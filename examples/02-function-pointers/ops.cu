@@ -28,7 +28,7 @@ __device__ float distance(float a, float b)
 }
 
 __device__ operation table[] = { add, multiply, larger, distance };
-__device__ operation chosen;  /* 0 until choose() has run */
+__device__ operation chosen;  /* 0 until the kernel choose() has run */
 
 /* The kernel reads the table itself: which[i] selects the operation for a[i] and b[i]. */
 extern "C" __global__ void apply_each(const int *which, const float *a, const float *b, float *c, int n)

@@ -1,4 +1,4 @@
-/* own.cuh — the kernel of the programs own and own_c. */
+/* own.cuh — the kernel that the programs own and own_c launch. */
 static __device__ float twice(float x)
 {
 	return x + x;

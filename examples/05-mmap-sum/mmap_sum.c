@@ -177,7 +177,7 @@ static gpul_status run_peer(const gpul_driver *drv, int device, int socket, gpul
 	return st ? st : closed;
 }
 
-/* Process i of n, after the fork: open the driver and a GPU, then run as owner (i == 0) or as peer. */
+/* Run process i of n, after the fork: open the driver and a GPU, then run as the owner (i == 0) or as a peer. */
 static int run_process(int i, int n, gpul_mem_kind kind, const int *sockets)
 {
 	const gpul_driver *drv;

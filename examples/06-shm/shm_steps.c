@@ -23,7 +23,7 @@ enum { BYTES = 1 << 16, VALUE = 42 };
 
 struct lesson {
 	bool memfd;
-	char name[64]; /* for shm_open; the file is /dev/shm/NAME */
+	char name[64]; /* name for shm_open(); the file is /dev/shm/NAME */
 	int fd, to_reader;
 	unsigned char *cpu;
 	CUdeviceptr gpu;

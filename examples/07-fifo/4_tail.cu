@@ -9,7 +9,7 @@ extern "C" __global__ void push(struct ring *ring, u64 *next, struct polls *poll
 	for (u64 i = 0; i < n; i++) {
 		const u64 at = atomicAdd(next, 1ull), lap = lap_of(at, SLOTS), start = now_ns();
 
-		while (at - tail >= SLOTS) {  /* at the last poll, the CPU had not yet read this slot */
+		while (at - tail >= SLOTS) {  /* true while, at the last poll, the CPU had not yet read this slot */
 			tail = load(&ring->tail);
 			store(&polls->of_thread[blockIdx.x][0], ++n_polls);
 			if (now_ns() - start > 10000000000ull)

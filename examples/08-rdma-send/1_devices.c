@@ -24,7 +24,7 @@ static void print_gid(struct ibv_context *device, uint8_t port, int index)
 	union ibv_gid gid;
 	char text[INET6_ADDRSTRLEN];
 
-	/* ibv_query_gid gives the address; ibv_query_gid_ex also gives the type, which must be equal on both sides. */
+	/* ibv_query_gid gives the address; ibv_query_gid_ex also gives the type, which must be the same on both sides. */
 	if (ibv_query_gid(device, port, index, &gid) || memcmp(&gid, &empty, sizeof gid) == 0 ||
 	    ibv_query_gid_ex(device, port, (uint32_t)index, &entry, 0))
 		return;

@@ -20,7 +20,7 @@ struct message {
 	char text[60];
 };
 
-/* Clear to send: "write one message here".  The receiver writes it into the sender's memory. */
+/* A clear-to-send slot means "write one message here".  The receiver writes it into the sender's memory. */
 struct slot {
 	uint64_t address;
 	uint32_t rkey;
@@ -35,7 +35,7 @@ struct receiver_memory {
 };
 
 struct sender_memory {
-	struct slot slots[SLOTS];     /* written by the receiver; at the start, so that the receiver knows where they are */
+	struct slot slots[SLOTS];     /* written by the receiver; at the start of the memory, so that the receiver knows their addresses */
 	struct message messages[SLOTS];
 };
 
@@ -54,8 +54,7 @@ static struct ibv_wc next_completion(struct end *e, const char *for_what)
 
 static void guesses_receiver(struct end *e, const struct receiver_memory *m, const struct lesson_peer *peer)
 {
-	lesson_meet(peer);  /* a slow receiver: all messages have arrived before it reads the
-			     * first one */
+	lesson_meet(peer);  /* simulates a slow receiver: all messages have arrived before it reads the first one */
 	for (int i = 0; i < FEW; i++) {
 		const uint32_t n = ntohl(next_completion(e, "a message").imm_data);
 		const uint32_t found = m->buffers[n % BUFFERS].number;
@@ -108,7 +107,7 @@ static void receives_granted(struct end *e, struct receiver_memory *m)
 			continue;  /* the completion of a grant's write */
 		n_wrong += m->buffers[n % BUFFERS].number != n;
 		n_read++;
-		end_post_receive(e);  /* before the grant, which lets the sender use it */
+		end_post_receive(e);  /* posted before the grant, which permits the sender to use it */
 		if (n_granted < MANY)
 			grant(e, m, n_granted++, &m->buffers[n % BUFFERS]);  /* the buffer is free again */
 	}

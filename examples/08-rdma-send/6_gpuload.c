@@ -21,7 +21,7 @@ struct memory {
 	char text[MESSAGES][64];
 	uint64_t items[ITEMS];
 	_Atomic uint64_t step;   /* number of items that have arrived */
-	gpul_rdma_remote places[2];  /* the receiver's items and step, as the peer addresses them */
+	gpul_rdma_remote places[2];  /* how the peer addresses the receiver's items and step */
 };
 
 struct end {
@@ -153,7 +153,7 @@ static void sends_puts(struct end *e)
 		gpul_rdma_put_desc put = {
 			.from = { (uintptr_t)&m->items[i], sizeof m->items[i], gpul_rdma_region_area(e->region) },
 			.to = { m->places[0].address + i * sizeof m->items[i], m->places[0].key, sizeof m->items[i] },
-			.signal = m->places[1], .signal_value = i + 1,  /* written after the data */
+			.signal = m->places[1], .signal_value = i + 1,  /* the step, written after the data */
 		};
 
 		m->items[i] = 1000 + i;

@@ -4,7 +4,7 @@
 
 #include "queue_pair.h"
 
-/* Memory that the peer may write. */
+/* Memory of the peer that this end may write. */
 struct remote {
 	uint64_t address;
 	uint32_t rkey;
@@ -15,7 +15,7 @@ struct end {
 	struct ibv_cq *cq;
 	struct ibv_qp *qp;
 	struct ibv_mr *mr;      /* this end's memory */
-	struct remote remote;   /* the other end's memory */
+	struct remote remote;   /* the memory of the other end */
 };
 
 /* Open the device, register `bytes` at `memory`, post n_receives empty receives, and connect to the other process. */

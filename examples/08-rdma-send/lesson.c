@@ -17,7 +17,7 @@
 enum { TIMEOUT_S = 30 };
 #define PORT "18600"
 
-static bool is_child;  /* in a program that runs both processes */
+static bool is_child;  /* true: this is the second of two processes that the program runs */
 
 void lesson_need(bool ok, const char *call)
 {

@@ -98,7 +98,7 @@ void queue_pair_connect(const struct device *d, struct ibv_qp *qp, const struct 
 	};
 	struct ibv_qp_attr rts = {
 		.qp_state = IBV_QPS_RTS, .sq_psn = queue_pair_address(d, qp).psn,
-		.timeout = RETRY_TIMEOUT, .retry_cnt = RETRIES,  /* 4.096 us * 2^14 = 67 ms, seven times: 0.5 s */
+		.timeout = RETRY_TIMEOUT, .retry_cnt = RETRIES,  /* 4.096 us * 2^14 = 67 ms for each of seven retries: 0.5 s */
 		.rnr_retry = RNR_RETRIES, .max_rd_atomic = 1,
 	};
 

@@ -7,11 +7,11 @@ typedef unsigned long long u64;
 enum { LINE = 16 }; /* words per cache line of 128 bytes: words with different writers are in
 		     * different lines */
 
-/* A channel with one slot.  In the receiver's memory. */
+/* A channel with one slot, in the receiver's memory. */
 struct channel {
 	u64 tail;            /* the sender writes: number of messages that it has put into the slot */
 	u64 unused[LINE - 1];
-	u64 slot[2];         /* the sender writes: both words contain the number of their message, to show errors */
+	u64 slot[2];         /* the sender writes: both words contain the number of their message, so that errors show */
 	u64 unused2[LINE - 2];
 	u64 head;            /* the receiver writes: number of messages that it has read */
 	u64 unused3[LINE - 1];

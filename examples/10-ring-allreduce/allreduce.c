@@ -1,4 +1,4 @@
-/* allreduce.c — the same all-reduce with gpuload's library.
+/* allreduce.c — performs the same all-reduce as ring.c, with gpuload's library.
  *
  *     gpuload comm launch -n 4 -- ./allreduce         or: mpirun -n 4 ./allreduce */
 #include <stdio.h>

@@ -128,7 +128,7 @@ static __device__ unsigned receive_ll128(struct wire *w, unsigned n_bytes, u64 m
 static __device__ void send_simple(struct wire *w, unsigned n_bytes, u64 message)
 {
 	for (unsigned i = threadIdx.x; i < n_bytes / 8; i += 32)
-		store(&w->area[i], message);   /* relaxed: in slow motion the receiver reads words before their step */
+		store(&w->area[i], message);   /* relaxed, because in slow motion the receiver reads words before their step */
 	__syncthreads();
 	if (threadIdx.x == 0)
 		store_release(&w->step, message);
@@ -212,9 +212,9 @@ static __device__ void take_slowly(struct wire *w, struct result *result, unsign
 
 	for (u64 message = 1, polls = 1; message <= 2 && now_ns() - start < 10000000000ull; polls++) {
 		const u64 flag = constant_flag ? 1 : message;
-		const u64 step = load(&w->step);                               /* Simple: before the data */
+		const u64 step = load(&w->step);                               /* Simple: loaded before the data */
 		const u64 word = load(&w->area[threadIdx.x]);
-		const u64 last = __shfl_sync(~0u, word, LINE_WORDS - 1);       /* LL128: by the same load as the data */
+		const u64 last = __shfl_sync(~0u, word, LINE_WORDS - 1);       /* LL128: loaded by the same instruction as the data */
 		const bool arrived = protocol == LL	 ? word >> 32 == flag
 				     : protocol == LL128 ? last == flag
 							 : step >= message;
@@ -238,7 +238,7 @@ static __device__ void take_slowly(struct wire *w, struct result *result, unsign
 		store_release(&w->polls, ~0ull >> 1);   /* the sender no longer needs to wait */
 }
 
-/* LL wrong 1: data and flag are two stores of 4 bytes, the flag first. */
+/* LL, wrong variant 1: data and flag are stored by two stores of 4 bytes, the flag first. */
 extern "C" __global__ void ll_two_stores(struct wire *w, struct result *result)
 {
 	if (blockIdx.x == 1)
@@ -251,7 +251,7 @@ extern "C" __global__ void ll_two_stores(struct wire *w, struct result *result)
 	}
 }
 
-/* LL wrong 2: the flag is 1 in every message. */
+/* LL, wrong variant 2: the flag is 1 in every message. */
 extern "C" __global__ void ll_constant_flag(struct wire *w, struct result *result)
 {
 	if (blockIdx.x == 1)
@@ -262,7 +262,7 @@ extern "C" __global__ void ll_constant_flag(struct wire *w, struct result *resul
 	}
 }
 
-/* LL128 wrong: the line is stored in two halves, the one with the flag first. */
+/* LL128, wrong variant: the line is stored in two halves, the one with the flag first. */
 extern "C" __global__ void ll128_two_halves(struct wire *w, struct result *result)
 {
 	if (blockIdx.x == 1)
@@ -275,7 +275,7 @@ extern "C" __global__ void ll128_two_halves(struct wire *w, struct result *resul
 		}
 }
 
-/* Simple wrong: no barrier between the data and the step, and the other threads are later than thread 0. */
+/* Simple, wrong variant: no barrier between the data and the step, and the other threads are later than thread 0. */
 extern "C" __global__ void simple_no_barrier(struct wire *w, struct result *result)
 {
 	if (blockIdx.x == 1)

@@ -24,14 +24,13 @@ struct wire {
 /* The message that the receiver has read in slow motion. */
 struct record {
 	u64 message;             /* its number, from 1 */
-	u64 n_words, n_wrong;    /* words of the message; number of words from another
-				  * message */
+	u64 n_words, n_wrong;    /* number of words of the message; of words from another message */
 };
 
 struct result {
 	unsigned n_records, timed_out;
 	struct record records[8];
-	u64 n_wrong;             /* full speed: wrong words */
+	u64 n_wrong;             /* full speed: number of wrong words */
 	u64 ns;                  /* full speed: time of all round trips */
 };
 

@@ -29,7 +29,7 @@ struct lesson {
 	gpul_context context;
 	gpul_module *module;
 	gpul_mem *memory;
-	struct queue *queue;        /* the objects in memory that the GPU maps */
+	struct queue *queue;        /* in host memory that the GPU maps */
 	CUdeviceptr destination;    /* the message, followed by another program's bytes */
 };
 

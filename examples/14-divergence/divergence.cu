@@ -2,7 +2,7 @@
 // gpuload run: --kernel wrong --grid 64 --block 64 f32[4096]=iota:1 out:f32[4096]
 // gpuload run: --kernel right --grid 64 --block 64 f32[4096]=iota:1 out:f32[4096]
 
-/* Newton's method, with the same number of iterations for each element. */
+/* Computes a square root by Newton's method, with the same number of iterations for each element. */
 __device__ float root(float x)
 {
 	float y = x;
@@ -12,7 +12,7 @@ __device__ float root(float x)
 	return y;
 }
 
-/* The series of exp(1 / x). */
+/* Computes the power series of exp(1 / x). */
 __device__ float exponential(float x)
 {
 	float term = 1, sum = 1;

@@ -9,7 +9,7 @@ extern "C" __global__ void block_sum(const float *in, float *out)
 	part[t] = in[blockIdx.x * 256 + t];
 	__syncthreads();
 	for (int step = 1; step < 256; step *= 2) {
-		if (t % (2 * step) == 0)  /* every second thread works, then every fourth ... */
+		if (t % (2 * step) == 0)  /* every second thread works, then every fourth, and so on */
 			part[t] += part[t + step];
 		__syncthreads();
 	}
