@@ -91,7 +91,7 @@ static int measure_file(const char *path, int n_runs)
 		}
 	getrusage(RUSAGE_SELF, &used);
 	printf("%s\n  %zu images, %zu kernels, %zu parameters, %zu images damaged\n"
-	       "  images %.1f ms; kernels %.1f ms (CPU %.1f ms, of which unpacking %.1f ms)\n"
+	       "  images %.1f ms; kernels %.1f ms (CPU %.1f ms, of which decompression %.1f ms)\n"
 	       "  peak so far %ld MB\n",
 	       path, best.n_images, best.n_kernels, best.n_params, best.n_damaged, best.list_ms,
 	       best.kernels_ms, best.cpu_ms, best.unpack_ms, used.ru_maxrss / 1024);

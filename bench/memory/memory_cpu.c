@@ -74,9 +74,9 @@ static gpul_status measure_regcache(int runs, gpul_error *err)
 	gpul_regcache_destroy(c);
 	if (st)
 		return st;
-	memory_row("register cache: get and put of an idle one of 1000 regions", "ns", idle,
+	memory_row("registration cache: get and put of one of 1000 idle regions", "ns", idle,
 		   NULL, runs);
-	memory_row("register cache: get and put of one in use of 1000 regions", "ns", used,
+	memory_row("registration cache: get and put of one of 1000 regions in use", "ns", used,
 		   NULL, runs);
 	return GPUL_OK;
 }
