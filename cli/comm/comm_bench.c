@@ -162,7 +162,7 @@ static const char details[] =
 	"             copies exactly, floats by the error bound of any order of the operations\n"
 	"    plan     algorithm/protocol, blocks x threads of a kernel; --explain says why\n"
 	"\n"
-	"All elements are compared, before the calls are timed. The exit status is 1 if one is wrong,\n"
+	"All elements are compared. The exit status is 1 if one is wrong,\n"
 	"if ranks have different bits in the result of an allreduce, or if a rank failed.\n"
 	"\n"
 	"Default sizes: 8:256M:2, on the software driver 8:1M:2; with --trace, one size.\n";

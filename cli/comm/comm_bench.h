@@ -76,7 +76,7 @@ enum { COMM_OPT_N, COMM_OPT_HOSTS, COMM_OPT_AGENT, COMM_OPT_DEVICES, COMM_OPT_TR
 	[COMM_OPT_N] = { "n", "N", "start N ranks on this machine, 1 to 32", NULL }, \
 	[COMM_OPT_HOSTS] = { "hosts", "LIST", "start ranks on several machines, such as node1:2,node2:2", NULL }, \
 	[COMM_OPT_AGENT] = { "agent", "COMMAND", \
-		"with --hosts: COMMAND HOST ... runs a command there (default: $GPULOAD_COMM_AGENT or ssh)", NULL }, \
+		"with --hosts: COMMAND HOST ... runs a command on HOST (default: $GPULOAD_COMM_AGENT or ssh)", NULL }, \
 	[COMM_OPT_DEVICES] = { "devices", "LIST", \
 		"devices of the ranks in turn, such as 0,1 (default: all)", NULL }, \
 	[COMM_OPT_TRANSPORT] = { "transport", "NAME", \
@@ -84,7 +84,7 @@ enum { COMM_OPT_N, COMM_OPT_HOSTS, COMM_OPT_AGENT, COMM_OPT_DEVICES, COMM_OPT_TR
 	[COMM_OPT_TIMEOUT] = { "timeout", "SECONDS", "limit of each wait for another rank (default: 60; 0: none)", NULL }, \
 	[COMM_OPT_PER_HOST] = { "ranks-per-host", "N", "each N ranks count as a host, for tree and twolevel (default: as started)", NULL }, \
 	[COMM_OPT_BACKEND] = { "backend", "NAME", \
-		"of the network: auto (default: verbs if there is a usable NIC), verbs or libfabric", "auto verbs libfabric" }, \
+		"backend of the network: auto (default: verbs if there is a usable NIC), verbs or libfabric", "auto verbs libfabric" }, \
 	[COMM_OPT_PROVIDER] = { "provider", "NAME", "libfabric's provider: tcp, shm, verbs, efa ... (selects libfabric)", NULL }, \
 	[COMM_OPT_NIC] = { "nic", "NAME,...", "NIC, such as mlx5_0, or domain; several divide the blocks (default: one is chosen)", NULL }, \
 	[COMM_OPT_QPS] = { "qps", "N", "queue pairs of each connection, 1 to 16 (default: 1)", NULL }, \

@@ -197,10 +197,10 @@ int comm_job_threads(int n_ranks, int (*run)(const void *what, const gpul_comm_j
 enum { OPT_N, OPT_HOSTS, OPT_HOSTFILE, OPT_AGENT, OPT_TAG, OPT_START, OPT_PART };
 static const struct cli_opt launch_opts[] = {
 	[OPT_N] = { "n", "N", "number of ranks, 1 to 32", NULL },
-	[OPT_HOSTS] = { "hosts", "LIST", "machines and their ranks, such as node1:2,node2:2", NULL },
+	[OPT_HOSTS] = { "hosts", "LIST", "machines and their numbers of ranks, such as node1:2,node2:2", NULL },
 	[OPT_HOSTFILE] = { "hostfile", "FILE", "the same from a file: lines such as node1 slots=2", CLI_FILES },
-	[OPT_AGENT] = { "agent", "COMMAND", "COMMAND HOST ... runs a command there (default: $GPULOAD_COMM_AGENT or ssh)", NULL },
-	[OPT_TAG] = { "tag-output", NULL, "begin each line of a rank with its number: [3]", NULL },
+	[OPT_AGENT] = { "agent", "COMMAND", "COMMAND HOST ... runs a command on HOST (default: $GPULOAD_COMM_AGENT or ssh)", NULL },
+	[OPT_TAG] = { "tag-output", NULL, "begin each line that a rank prints with its number: [3]", NULL },
 	[OPT_START] = { "start-timeout", "SECONDS", "time for all machines to answer (default: 30)", NULL },
 	[OPT_PART] = { "part", NULL, "started on each machine by --agent; reads its instructions from standard input", NULL },
 	{ 0 },
@@ -266,7 +266,7 @@ static int cmd_launch(const struct cli_args *args, gpul_error *err)
 const struct cli_cmd cli_comm_launch = {
 	"comm launch", "-- PROGRAM [ARGUMENT...]", "start a program as several ranks",
 	"Starts PROGRAM N times on this machine, or on several machines (--hosts), as the ranks of a new\n"
-	"job: in each process gpul_comm_job_find() finds its rank, and gpul_comm_create() meets the other\n"
+	"job: in each process gpul_comm_job_find() finds its rank, and gpul_comm_create() connects to the other\n"
 	"ranks. When a rank fails or is killed, the others are ended, too, and the exit status is that of\n"
 	"the rank that failed first (128 plus the signal that killed it).\n"
 	"\n"

@@ -198,7 +198,7 @@ static const struct cli_opt tune_opts[] = {
 	COMM_PLACE_OPTS,
 	[OPT_OUT] = { "o", "FILE", "write the table to FILE, keeping its rows for other devices and ranks (default: print it)", CLI_FILES },
 	[OPT_BYTES] = { "bytes", "MIN:MAX:FACTOR", "sizes (default: 8:64M:4; on the software driver 8:128K:16)", NULL },
-	[OPT_ITERS] = { "iters", "N", "timed calls of each candidate (default: 20; 3 on the software driver)", NULL },
+	[OPT_ITERS] = { "iters", "N", "timed calls of each plan (default: 20; 3 on the software driver)", NULL },
 	{ 0 },
 };
 /* clang-format on */

@@ -20,7 +20,7 @@ const char session_help[] =
 	"               goto COUNT       to the moment #COUNT of this launch\n"
 	"breakpoints    break (br) LINE | FILE:LINE | KERNEL | label NAME [if CONDITION]\n"
 	"               watch|rwatch|awatch ADDRESS [BYTES] [if CONDITION]     shared[16], %rd4, name of a variable\n"
-	"               delete ID | delete all        breaks\n"
+	"               delete ID | delete all        breaks: lists them\n"
 	"look           where (w)  frame N  list (l)  ptx  warps  regs [all]  specials  params  vars\n"
 	"               print (p) EXPRESSION     lanes EXPRESSION: in all 32 lanes\n"
 	"               x [shared|local] ADDRESS [BYTES]\n"
@@ -133,7 +133,7 @@ static void print_breakpoints(const struct debug_rows *rows, struct out *out)
 			line ? "" : kind, line ? "" : " ", session_path(debug_row_get(r, "where")), line ? ":" : "",
 			line ? debug_row_get(r, debug_row_number(r, "line") ? "line" : "wanted") : "", *condition ? " if " : "", condition);
 		if (strcmp(kind, "watch") && !debug_row_number(r, "places"))
-			out_text(out, "  (no such code is loaded yet)");
+			out_text(out, "  (code at this place is not loaded yet)");
 		if (debug_row_number(r, "hits"))
 			out_add(out, "  hit %s times", debug_row_get(r, "hits"));
 		out_text(out, "\n");
@@ -373,7 +373,7 @@ static void print_source(const struct source *src, uint32_t line, struct out *ou
 	for (size_t k = line > AROUND ? line - AROUND : 1; src && k <= src->line.n && k <= line + AROUND; k++)
 		out_add(out, "%s %5zu  %s\n", k == line ? ">" : " ", k, src->line.at[k - 1]);
 	if (!src)
-		out_text(out, "error: there is no source here\n");
+		out_text(out, "error: the source of this code is not available\n");
 }
 
 static void do_list(const struct line *l)

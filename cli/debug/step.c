@@ -44,7 +44,7 @@ static const char step_details[] =
 	"registers of a lane and shared memory; F1 or h shows the keys. With --plain, or if stdout is\n"
 	"not a terminal, it reads commands line by line; an empty line repeats the last one.\n"
 	"\n"
-	"A step is of one warp; other warps may run meanwhile. Going back runs the kernel again up to\n"
+	"A step executes one warp; other warps may run meanwhile. Going back runs the kernel again up to\n"
 	"an earlier instruction: this gives the same values, unless the kernel reads clocks, or\n"
 	"changes memory that it did not find in the state in which the launch began.\n"
 	"\n"
@@ -66,7 +66,7 @@ static const char step_details[] =
 	"    breakpoints\n"
 	"        break (br) LINE | FILE:LINE | KERNEL | label NAME [if CONDITION]\n"
 	"        watch ADDRESS [BYTES] [if CONDITION]     writes; rwatch: reads; awatch: both\n"
-	"        delete ID | delete all   breaks\n"
+	"        delete ID | delete all   breaks (lists them)\n"
 	"    look\n"
 	"        where (w)  frame N  list (l)  ptx  warps  regs (r) [all]\n"
 	"        specials  params  vars\n"
@@ -88,7 +88,7 @@ static const char step_details[] =
 	"    GPULOAD_SOFT_TOOLS=debug:listen=/tmp/s:wait ./my-program &\n"
 	"    gpuload step --attach /tmp/s\n"
 	"\n"
-	"Exit status: that of the program; 1: it could not be stepped; 2: the command line is wrong.\n";
+	"Exit status: that of the program; 1: stepping failed; 2: the command line is wrong.\n";
 
 static bool interrupted;
 

@@ -24,7 +24,7 @@ static const char *value_of(const struct cli_args *args, const struct cli_args *
 	return v || !line ? v : cli_value(line, opt);
 }
 
-/* The option that would select a tool for this option; -1: such a tool is selected, or the option belongs to no tool. */
+/* Find the option that would select the tool of this option; -1: the tool is selected already, or the option belongs to no tool. */
 static int missing_tool(const struct cli_args *args, const struct cli_args *line, int opt)
 {
 	int missing = -1;
@@ -110,7 +110,7 @@ gpul_status run_tools_select(const struct cli_args *args, const struct cli_args 
 	if (!to)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the names of the tools");
 	given = given ? given : "";
-	if (*driver == GPUL_DRIVER_NVIDIA)  /* the line of a file does not choose the driver */
+	if (*driver == GPUL_DRIVER_NVIDIA)  /* a file's gpuload run: line does not choose the driver */
 		line = NULL;
 	fputs(given, to);
 	for (const struct run_tool *t = run_tools; t->name; t++)

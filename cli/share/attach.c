@@ -168,7 +168,7 @@ static gpul_status attach_with_wait(struct attach *a, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* Set type and number of the elements in *a. */
+/* Set the type and the number of elements in *a. */
 static gpul_status set_elements(struct attach *a, gpul_error *err)
 {
 	const gpul_ipc_shape *shape = &a->view->shape;
@@ -178,7 +178,7 @@ static gpul_status set_elements(struct attach *a, gpul_error *err)
 	a->shaped = a->type && a->type == share_type(shape);
 	width = a->type ? gpul_type_bytes(a->type) : 1;
 	a->count = a->view->bytes / width;
-	if (a->shaped) { /* ipc has checked that the shape fits into the memory */
+	if (a->shaped) { /* ipc/ has checked that the shape fits into the memory */
 		a->count = 1;
 		for (unsigned i = 0; i < shape->n_dims; i++)
 			a->count *= (size_t)shape->dim[i];
@@ -288,7 +288,7 @@ static int cmd_attach(const struct cli_args *args, gpul_error *err)
 	struct attach a = { 0 };
 	gpul_status st = read_request(args, &a.ask, err);
 
-	signal(SIGPIPE, SIG_IGN); /* `gpuload attach | head` must detach in order */
+	signal(SIGPIPE, SIG_IGN); /* so that `gpuload attach | head` detaches properly */
 	if (st == GPUL_OK)
 		st = run_attach(&a, err);
 	return cli_exit_code(st);

@@ -16,7 +16,7 @@ struct share {
 	gpul_mem *mem;
 	gpul_ipc_server *server;
 	size_t n_attached;
-	bool left; /* a process was attached, and all have detached */
+	bool left; /* true: a process was attached, and all have detached */
 };
 
 /* ---- contents ---------------------------------------------------------------------- */
@@ -34,7 +34,7 @@ static gpul_status fill_host(const struct share_request *q, unsigned char *to, g
 	return GPUL_OK; /* new pages contain zeros */
 }
 
-/* Fill device memory; it is zeroed first, because new device memory has old contents. */
+/* Fill device memory, first with zeros, because new device memory contains old data. */
 static gpul_status fill_device(const struct share_request *q, CUdeviceptr to, gpul_error *err)
 {
 	const gpul_driver *drv = q->devices.drv;
@@ -207,7 +207,7 @@ static int remaining_ms(uint64_t started_ns, int for_ms)
 	return passed_ms >= (uint64_t)for_ms ? 0 : for_ms - (int)passed_ms;
 }
 
-/* Serve until a signal, --for or --until-detached ends the command; *why: the reason. */
+/* Serve until a signal, --for or --until-detached ends the command; *why is set to the reason. */
 static gpul_status serve_until_end(struct share *s, const char **why, gpul_error *err)
 {
 	uint64_t started_ns = gpul_clock_ns();

@@ -26,14 +26,14 @@ extern const char share_details[];
 struct share_request {
 	const char *name;            /* borrowed */
 	gpul_mem_kind kind;
-	int node;                    /* GPUL_MEM_NODE_OF_GPU: not given */
+	int node;                    /* NUMA node; GPUL_MEM_NODE_OF_GPU: not given */
 	bool read_only, fabric, until_detached, json;
 	int for_ms;                  /* -1: until a signal */
 	struct devices_arg devices;  /* owned: devices_arg_close() */
 	size_t bytes;
 	gpul_ipc_shape shape;
 	gpul_type type;              /* GPUL_TYPE_NONE: bytes without a type */
-	const char *fill;            /* how to generate the contents in place; NULL: use data, or zeros */
+	const char *fill;            /* the FILL to generate in place; NULL: use data, or zeros */
 	const void *data;            /* contents, stored in file or in made; NULL: none */
 	gpul_file file;              /* owned; all zeros: no file */
 	void *made;                  /* owned; generated contents */
@@ -46,7 +46,7 @@ struct share_request {
  * Errors  GPUL_EINVAL a wrong option; GPUL_ESYS, GPUL_EFORMAT a file; GPUL_ENOMEM */
 gpul_status share_request_make(const struct cli_args *args, struct share_request *out,
 			       gpul_error *err);
-void share_request_free_contents(struct share_request *q);  /* call it when the memory has been filled */
+void share_request_free_contents(struct share_request *q);  /* call it after the memory has been filled */
 void share_request_free(struct share_request *q);
 
 /* ---- texts (share_text.c) ------------------------------------------------------------ */

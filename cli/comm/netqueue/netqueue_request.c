@@ -21,7 +21,7 @@ const struct cli_opt netqueue_opts[] = {
 		"multiples of 16; 1: an odd number of bytes apart", "random 16 1" },
 	[OPT_SOURCE] = { "source", "WHERE", "tcp: another process (default); memory: this process", "tcp memory" },
 	[OPT_COUNT] = { "count", "N", "number of receives (default: 5)", NULL },
-	[OPT_CHECK] = { "check", NULL, "compare the destination, and the bytes before and behind it, after each receive", NULL },
+	[OPT_CHECK] = { "check", NULL, "compare the destination, and the bytes before and after it, after each receive", NULL },
 	[OPT_CORRUPT] = { "corrupt", "P", "replace a member of an entry with probability P, such as 0.01", NULL },
 	[OPT_SLOTS] = { "slots", "N", "slots of the bounce memory, a power of two (default: 64)", NULL },
 	[OPT_SLOT] = { "slot", "BYTES", "size of a slot, a power of two from 256 to 512K (default: 64K)", NULL },
@@ -149,7 +149,7 @@ static int cmd_netqueue(const struct cli_args *args, gpul_error *err)
 const struct cli_cmd cli_comm_netqueue = {
 	"comm netqueue", "", "receive a stream that a kernel unpacks, checked and timed",
 	"A process sends records of random length over TCP. The packets land in bounce memory that the GPU\n"
-	"maps. A thread writes where the pieces are and where they belong into a ring; a kernel copies\n"
+	"maps. A thread writes the positions and the destinations of the pieces into a ring; a kernel copies\n"
 	"them to their places in device memory, with 16-byte loads and stores whatever their alignment,\n"
 	"and returns the memory (docs/netqueue.md).\n"
 	"\n"

@@ -23,7 +23,7 @@ const struct cli_opt fifo_bench_opts[] = {
 	[OPT_REPEAT] = { "repeat", "N",
 		"run each measurement N times and print the median (default: 5)", NULL },
 	[OPT_TRIGGERS] = { "triggers", "N",
-		"triggers per thread (default: the larger of 1000 and 10 x size)", NULL },
+		"number of triggers per thread (default: the larger of 1000 and 10 x size)", NULL },
 	[OPT_PLOT] = { "plot", "FILE",
 		"also draw throughput and latency as SVG; - is stdout, without the tables", CLI_FILES },
 	[OPT_FORCE] = { "force", NULL, "replace FILE if it exists", NULL },

@@ -143,7 +143,7 @@ static gpul_status check_results(const struct peer *p, gpul_error *err)
 		if (results[b] == 100)
 			st = gpul_fail(err, GPUL_EFORMAT, (int)b, "the receiver's block %u found wrong data after its step was raised", b);
 		else if (results[b])
-			st = gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "the receiver's block %u waited in vain for its step", b);
+			st = gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "the receiver's block %u timed out while it waited for its step", b);
 	free(results);
 	return st;
 }
