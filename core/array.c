@@ -1,4 +1,4 @@
-/* array.c — grow an array by half its size. */
+/* array.c — grows an array by half of its size. */
 #include "core/array.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* array.h — a growing array of any element type.
+/* array.h — an array that grows, with elements of any type.
  *
  *     GPUL_ARRAY(struct edge) edges = { 0 };        an empty array owns no memory
  *     struct edge *e = gpul_array_push(&edges);     NULL: out of memory, the array is unchanged
@@ -26,8 +26,8 @@ extern "C" {
 
 #define gpul_array_free(a) (free((a)->at), (a)->at = NULL, (a)->n = (a)->room = 0)
 
-/* Used by gpul_array_push: make room for n + 1 elements and zero the last.  pointer: address of the array's element
- * pointer.  Returns false when out of memory; the array is then unchanged. */
+/* Used by gpul_array_push: make room for n + 1 elements and set the last one to zero.  pointer: address of the
+ * array's element pointer.  Returns false when out of memory; the array is then unchanged. */
 bool gpul_array_reserve(void *pointer, size_t n, size_t *room, size_t element_bytes);
 
 #ifdef __cplusplus

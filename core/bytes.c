@@ -1,4 +1,4 @@
-/* bytes.c — a bounds-checked cursor over little-endian bytes. */
+/* bytes.c — reads little-endian numbers through a bounds-checked cursor. */
 #include "core/bytes.h"
 
 gpul_bytes gpul_bytes_of(const void *base, size_t n_bytes)

@@ -1,4 +1,4 @@
-/* bytes.h — read little-endian numbers from untrusted bytes.
+/* bytes.h — reads little-endian numbers from untrusted bytes.
  *
  * A read past the end returns 0, does not move the cursor and sets .overrun, so that a parser reads all fields of a
  * structure and then tests once.  Offsets count from the first byte of the cursor. */

@@ -1,4 +1,4 @@
-/* clock.c — read CLOCK_MONOTONIC. */
+/* clock.c — reads CLOCK_MONOTONIC. */
 #include "core/clock.h"
 
 #include <time.h>

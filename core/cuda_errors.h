@@ -1,4 +1,4 @@
-/* cuda_errors.h — the errors of CUDA 13.0: number, name in the driver API, name in the runtime API, text.
+/* cuda_errors.h — lists the errors of CUDA 13.0: number, name in the driver API, name in the runtime API, text.
  *
  * Both APIs use one number for one error.  The texts are what cuGetErrorString() and cudaGetErrorString() return, because
  * programs compare and search for them.  The numbers are not enumerators, because the headers of older toolkits lack

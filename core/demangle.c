@@ -24,14 +24,14 @@ static void find_demangler(void)
 	static const char *const libraries[] = { "libstdc++.so.6", "libc++abi.so.1" };
 
 	for (size_t i = 0; !demangle && i < sizeof libraries / sizeof libraries[0]; i++) {
-		void *lib = dlopen(libraries[i], RTLD_LAZY | RTLD_LOCAL); /* never closed */
+		void *lib = dlopen(libraries[i], RTLD_LAZY | RTLD_LOCAL); /* stays open */
 		void *p = lib ? dlsym(lib, "__cxa_demangle") : NULL;
 
 		memcpy(&demangle, &p, sizeof demangle);
 	}
 }
 
-/* The name of a static kernel as it was before nvlink, the linker of device code, made it unique; another name unchanged.
+/* Return the name that a static kernel had before nvlink made it unique; other names are returned unchanged.
  *
  *     __nv_static_32__b4148644_10_onerank_cu_fdf47990__ZN...    prefix, length, "_", this many bytes, "_", name
  *

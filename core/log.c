@@ -1,4 +1,4 @@
-/* log.c — print log lines, or send them to a sink. */
+/* log.c — prints log lines, or sends them to a sink. */
 #include "core/log.h"
 
 #include <pthread.h>
@@ -97,7 +97,7 @@ static uint64_t hash_of(const char *line)
 	return h;
 }
 
-/* Count a line that was not counted before. *is_last: the limit has been exceeded. */
+/* Return true for a line that must be shown: it is new, and at most one more than the limit, for which *is_last is set. */
 static bool is_new_mistake(const char *line, bool *is_last)
 {
 	const uint64_t h = hash_of(line);

@@ -1,9 +1,12 @@
-/* log.h — log lines: a level, a module, one line of text.
+/* log.h — writes log lines: a level, a module, one line of text.
  *
- * Errors are returned, not logged.  By default only notices are printed, on stderr; the library has one notice, "no NVIDIA driver;
- * using the software driver", the software driver three: blocks wait for blocks that cannot start, a barrier number above 15, and machine code;
- * nvidia/redirect one: a CUDA runtime in a program that it cannot redirect; the software driver and the runtime also explain a
- * program's mistakes, such as a launch with too many threads.
+ * Errors are returned, not logged.  By default only notices are printed, on stderr:
+ *
+ *     the library           no NVIDIA driver; using the software driver
+ *     the software driver   blocks wait for blocks that cannot start; a barrier number above 15; machine code
+ *     nvidia/redirect       a CUDA runtime in a program that it cannot redirect
+ *
+ * The software driver and the runtime also explain a program's mistakes, such as a launch with too many threads.
  * GPULOAD_LOG=off|notice|info|debug sets the level; gpul_log_to() sends the lines to a program's own log. */
 #ifndef GPULOAD_CORE_LOG_H
 #define GPULOAD_CORE_LOG_H
@@ -18,28 +21,28 @@ typedef enum gpul_log_level {
 	GPUL_LOG_OFF,
 	GPUL_LOG_NOTICE,  /* information that the user should see once */
 	GPUL_LOG_INFO,    /* decisions and their reasons */
-	GPUL_LOG_DEBUG,   /* each step */
+	GPUL_LOG_DEBUG,   /* every step of the work */
 } gpul_log_level;
 
 /* Receives a log line without its newline; the text is valid during the call only. */
 typedef void gpul_log_sink(void *user, gpul_log_level level, const char *module,
 			   const char *line);
 
-/* Log one line, printf-like.  A line that is not shown costs a load and a compare.  Any thread. */
+/* Log one line, printf-like.  A line that is not shown costs one load and one comparison.  Any thread. */
 void gpul_log(gpul_log_level level, const char *module, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
 /* Log each non-empty line of a text, for example a compiler's log; accepts NULL. */
 void gpul_log_lines(gpul_log_level level, const char *module, const char *text);
 
-/* Log a mistake of the program that uses the library: with GPULOAD_LOG=info always; else, as a notice, once for each line, and at
- * most 10 lines in a process, because some programs make mistakes on purpose.  The last line says how to see the others. */
+/* Log a mistake of the program that uses the library: with GPULOAD_LOG=info, log it always; else as a notice, each line once and
+ * at most 10 lines in a process, because some programs make mistakes on purpose.  The last line says how to see the others. */
 void gpul_log_mistake(const char *module, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* True when the next mistake is logged, unless its line was logged before. */
+/* True if the next mistake will be logged, unless its line was logged before. */
 bool gpul_log_shows_mistakes(void);
 
-/* True when lines of this level are shown; otherwise work for the log can be skipped. */
+/* True if lines of this level are shown; otherwise the work of making them can be skipped. */
 bool gpul_log_shows(gpul_log_level level);
 
 /* Show lines up to this level, whatever GPULOAD_LOG says. */

@@ -31,7 +31,7 @@ static uint64_t saturating_add(uint64_t a, uint64_t b)
 	return a + b < MAX_LENGTH ? a + b : MAX_LENGTH;
 }
 
-/* Remember a part that S_ may refer to. */
+/* Remember the length of a part that S_ may refer to; return it. */
 static uint64_t add_part(walk *w, uint64_t length)
 {
 	if (w->n_parts < MAX_PARTS)
@@ -39,14 +39,14 @@ static uint64_t add_part(walk *w, uint64_t length)
 	return length;
 }
 
-/* Skip one character; returns length. */
+/* Skip one character, and return `length`. */
 static uint64_t skip_char(walk *w, uint64_t length)
 {
 	w->p += *w->p != 0;
 	return length;
 }
 
-/* A length and an identifier: "3abc". */
+/* Parse a length and an identifier: "3abc".  The functions below return the length of what they parse. */
 static uint64_t parse_source_name(walk *w)
 {
 	uint64_t n = 0;
@@ -58,7 +58,7 @@ static uint64_t parse_source_name(walk *w)
 	return n + 2;
 }
 
-/* The number of a back reference: 0 for "_", 1 for "0_", 2 for "1_" and so on, in base 36. */
+/* Parse the number of a back reference: 0 for "_", 1 for "0_", 2 for "1_" and so on, in base 36. */
 static size_t parse_sequence(walk *w)
 {
 	size_t n = 0;
@@ -76,7 +76,7 @@ static size_t parse_sequence(walk *w)
 
 static uint64_t parse_arguments(walk *w);
 
-/* A template argument that is a value: a literal or an expression, up to its E. */
+/* Parse a template argument that is a value: a literal or an expression, up to its E. */
 static uint64_t parse_value(walk *w)
 {
 	uint64_t n = 0;
@@ -98,7 +98,7 @@ static uint64_t parse_value(walk *w)
 	return skip_char(w, n);
 }
 
-/* A list of template arguments: "I...E", "J...E". */
+/* Parse a list of template arguments: "I...E", "J...E". */
 static uint64_t parse_arguments(walk *w)
 {
 	uint64_t own[MAX_ARGS], all = 2;
@@ -122,7 +122,7 @@ static uint64_t parse_arguments(walk *w)
 	return skip_char(w, all);
 }
 
-/* S...: a reference to an earlier part, or a name in std. */
+/* Parse "S...": a reference to an earlier part, or a name in std. */
 static uint64_t parse_substitution(walk *w, bool *is_new)
 {
 	uint64_t n = 12;
@@ -150,7 +150,7 @@ static uint64_t parse_parameter(walk *w)
 	return i < w->n_args ? w->args[i] : 4;
 }
 
-/* "Ul...E_", "Ut_": a lambda or an unnamed type. */
+/* Parse "Ul...E_" or "Ut_": a lambda or an unnamed type. */
 static uint64_t parse_unnamed(walk *w)
 {
 	uint64_t n = 12;
@@ -165,8 +165,8 @@ static uint64_t parse_unnamed(walk *w)
 	return n;
 }
 
-/* "N...E": a name with scopes.  Each component but the last is a part; a type is a part as a
- * whole. */
+/* Parse "N...E", a name with scopes.  Back references can mean each of its components but the last;
+ * for a type, the whole too. */
 static uint64_t parse_nested(walk *w)
 {
 	uint64_t all = 0;
@@ -200,7 +200,7 @@ static uint64_t parse_nested(walk *w)
 	return skip_char(w, all);
 }
 
-/* "Z" function "E" name: a name local to a function. */
+/* Parse "Z" function "E" name: a name that is local to a function. */
 static uint64_t parse_local(walk *w)
 {
 	uint64_t n = 0;
@@ -212,7 +212,7 @@ static uint64_t parse_local(walk *w)
 	return saturating_add(n, *w->p == 's' ? skip_char(w, 14) : parse_type(w));
 }
 
-/* A list of types, up to its E. */
+/* Parse a list of types, up to its E. */
 static uint64_t parse_types(walk *w)
 {
 	uint64_t n = 4;
@@ -223,7 +223,7 @@ static uint64_t parse_types(walk *w)
 	return skip_char(w, n);
 }
 
-/* "A4_i", "Dv4_f": an array or vector, from its number on. */
+/* Parse an array or vector ("A4_i", "Dv4_f"), beginning with its number. */
 static uint64_t parse_array(walk *w)
 {
 	while (*w->p && *w->p != '_')
@@ -232,7 +232,7 @@ static uint64_t parse_array(walk *w)
 	return saturating_add(parse_type(w), 16);
 }
 
-static uint64_t parse_d(walk *w) /* Dp, Dt, DT, Dv and built-in types */
+static uint64_t parse_d(walk *w) /* Dp, Dt, DT, Dv, or a built-in type that begins with D */
 {
 	char c = w->p[1];
 
@@ -248,7 +248,7 @@ static uint64_t parse_d(walk *w) /* Dp, Dt, DT, Dv and built-in types */
 	return 12;
 }
 
-/* A name, which may be an earlier part, and its template arguments. */
+/* Add template arguments, if any follow, to a name; is_new: the name itself is not a back reference. */
 static uint64_t with_arguments(walk *w, uint64_t name, bool is_new)
 {
 	if (is_new)

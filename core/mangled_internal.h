@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The number of bytes of the demangled name, within a factor of about three.  The time is proportional
- * to the length of the mangled name.  Any thread. */
+/* Estimate the length in bytes of the demangled name, within a factor of about three.  The time is
+ * proportional to the length of the mangled name.  Any thread. */
 uint64_t gpul_mangled_length(const char *name);
 
 #endif

@@ -1,4 +1,4 @@
-/* memory_left.c — reads the limits of the machine and of control groups. */
+/* memory_left.c — reads the memory limits of the machine and of control groups. */
 #include "core/memory_left.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 enum { CHECKED_BYTES = 4 << 20 };
 #define NO_LIMIT (UINT64_MAX / 4)  /* cgroup v1 has a number near 2^63 for "no limit" */
 
-/* The files of a memory group in the two versions. */
+/* The files of a memory group in the two versions of control groups. */
 static const struct version {
 	const char *filesystem, *limit, *used, *freeable;
 	const char *swap_limit, *swap_used;
@@ -33,7 +33,7 @@ static FILE *open_file(const char *folder, const char *name)
 	return n > 0 && (size_t)n < sizeof path ? fopen(path, "re") : NULL;
 }
 
-/* Read a file that contains one number; the text "max" and huge numbers are NO_LIMIT.  False: no such file. */
+/* Read a file that contains one number; the text "max" and huge numbers give NO_LIMIT.  False: no such file. */
 static bool read_number(const char *folder, const char *name, uint64_t *out)
 {
 	FILE *f = open_file(folder, name);
@@ -48,7 +48,7 @@ static bool read_number(const char *folder, const char *name, uint64_t *out)
 	return found;
 }
 
-/* Read the numbers after n names at the start of lines, as in "inactive_file 4096" and
+/* Read the numbers that follow n names at line starts, as in "inactive_file 4096" and
  * "MemAvailable: 12 kB", in the order of the lines; 0: no such line. */
 static void read_fields(const char *folder, const char *name, const char *const *fields, size_t n, uint64_t *values)
 {
@@ -79,7 +79,7 @@ static uint64_t smaller(uint64_t a, uint64_t b)
 
 /* ---- one group -------------------------------------------------------------------------------- */
 
-/* The swap that a group may still use; NO_LIMIT: all swap of the machine. */
+/* Return how much swap a group may still use; NO_LIMIT: all swap of the machine. */
 static uint64_t swap_left(const struct version *v, const char *folder, uint64_t memory_left)
 {
 	uint64_t limit, used;
@@ -90,7 +90,7 @@ static uint64_t swap_left(const struct version *v, const char *folder, uint64_t 
 	return less(less(limit, used), v->swap_has_memory ? memory_left : 0);
 }
 
-/* Make the group of this folder the result, if less is left in it.  swap_bytes: the free swap of the machine. */
+/* Make the group of this folder the result if it has less memory left than the result so far.  swap_bytes: the free swap of the machine. */
 static void consider_group(const struct version *v, const char *root, const char *folder, uint64_t swap_bytes,
 			   gpul_memory_left *out)
 {
@@ -102,7 +102,7 @@ static void consider_group(const struct version *v, const char *root, const char
 		return;
 	(void)read_number(folder, v->used, &counted);
 	if (less(limit, counted) >= out->left_bytes)
-		return;  /* without reading memory.stat, which takes long */
+		return;  /* memory.stat is not read, because that takes long */
 	read_fields(folder, "memory.stat", &v->freeable, 1, &freeable);
 	used = less(counted, freeable);
 	left = less(limit, used) + smaller(swap_bytes, swap_left(v, folder, less(limit, counted)));
@@ -128,7 +128,7 @@ static bool list_has(const char *list, const char *text)
 	return false;
 }
 
-/* The path of the process's memory group below the root of its hierarchy, from a line "4:memory:/docker/ab" or "0::/ab". */
+/* Find the path of the process's memory group below the root of its hierarchy, from a line "4:memory:/docker/ab" or "0::/ab". */
 static bool own_group(const struct version *v, const char *root, char path[PATH_MAX])
 {
 	FILE *f = open_file(root, "proc/self/cgroup");
@@ -170,7 +170,7 @@ static void consider_ancestors(const struct version *v, const char *root, const 
 	}
 }
 
-/* The version whose memory groups a line of mountinfo mounts; N_VERSIONS: none. */
+/* Return the version of control groups whose memory hierarchy a line of mountinfo mounts; N_VERSIONS: none. */
 static size_t version_of(const char *line)
 {
 	char type[32], options[256] = "";

@@ -1,7 +1,7 @@
-/* memory_left.h — how much memory this process can still use before the kernel kills it.
+/* memory_left.h — finds how much memory this process can still use before the kernel kills it.
  *
- * Linux grants more memory than there is, and kills a process when it uses the pages.  So the size of a large buffer is
- * checked before it is made, here and nowhere else, against the machine and every control group around the process:
+ * Linux grants more memory than exists, and kills a process that then uses it.  So the size of a large buffer is
+ * checked before it is allocated, only here, against the machine and every control group around the process:
  *
  *     /proc/self/cgroup, mountinfo ──> its groups, cgroup v1 and v2, and all their ancestors: limit, used, freeable
  *     /proc/meminfo ─────────────────> the machine: MemAvailable, SwapFree
@@ -20,8 +20,8 @@ extern "C" {
 #endif
 
 typedef struct gpul_memory_left {
-	uint64_t left_bytes;   /* with the swap that may be used */
-	uint64_t limit_bytes;  /* of the control group, or the memory of the machine */
+	uint64_t left_bytes;   /* including the swap that may be used */
+	uint64_t limit_bytes;  /* limit of the control group, or memory of the machine */
 	uint64_t used_bytes;   /* without the page cache that the kernel can free */
 	bool is_machine;       /* true: the machine's memory is the tightest limit */
 	char where[128];       /* the file with the limit; only its end if the path is longer */
@@ -39,8 +39,9 @@ bool gpul_memory_find_left(const char *root, gpul_memory_left *out);
 /** Check that a buffer fits into the memory that is left.
  *
  * @what   what needs the memory, for the message: "memfd memory"
- * @bytes  the size of the buffer; below 4 MiB nothing is checked, because a check takes 0.1 ms
- * Errors  GPUL_ENOMEM the text names the size, the limit, what is used and the file with the limit */
+ * @bytes  the size of the buffer; less than 4 MiB is not checked, because a check takes 0.1 ms
+ * Errors  GPUL_ENOMEM the text has the size, the limit, the memory in use, and the file that contains
+ *         the limit */
 gpul_status gpul_memory_check(const char *what, size_t bytes, gpul_error *err);
 
 #ifdef __cplusplus

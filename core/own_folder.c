@@ -1,4 +1,4 @@
-/* own_folder.c — find the folder of this library with dladdr(). */
+/* own_folder.c — finds the folder of this library with dladdr(). */
 #include "core/own_folder.h"
 
 #include <dlfcn.h>
@@ -10,7 +10,7 @@
 
 bool gpul_own_folder(char *folder, size_t folder_bytes)
 {
-	static const char here;  /* an address inside of this library */
+	static const char here;  /* an address inside this library */
 	char path[PATH_MAX];
 	Dl_info info;
 	char *slash;

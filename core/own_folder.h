@@ -1,4 +1,4 @@
-/* own_folder.h — the folder of this library, to find files that were built or installed next to it. */
+/* own_folder.h — finds the folder of this library, beside which other files are built or installed. */
 #ifndef GPULOAD_CORE_OWN_FOLDER_H
 #define GPULOAD_CORE_OWN_FOLDER_H
 
@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-/* The folder of the library or program that contains this code, without symbolic links; false: unknown.  Any thread. */
+/* Get the folder of the library or program that contains this code, without symbolic links; false: unknown.  Any thread. */
 bool gpul_own_folder(char *folder, size_t folder_bytes);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* sha256.c — SHA-256; numbers in comments are sections of FIPS 180-4. */
+/* sha256.c — computes SHA-256; numbers in comments are sections of FIPS 180-4. */
 #include "core/sha256.h"
 
 #include <string.h>
@@ -45,8 +45,9 @@ static uint32_t sigma1(uint32_t x)
 	return rotr(x, 17) ^ rotr(x, 19) ^ x >> 10;
 }
 
-/* The standard copies a to b, b to c and so on after each step.  Here the values stay in place,
- * and in step i of eight the index of a is -i mod 8; after unrolling that is a constant. */
+/* Do one step of 6.2.2.  The standard copies a to b, b to c and so on after each step.  Here the
+ * values stay in place, and in step i of eight the index of a is -i mod 8; after unrolling that is
+ * a constant. */
 static inline void do_round(uint32_t v[8], unsigned i, uint32_t kw)
 {
 	uint32_t *a = &v[-i & 7], *b = &v[(1 - i) & 7], *c = &v[(2 - i) & 7], *d = &v[(3 - i) & 7];

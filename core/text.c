@@ -1,4 +1,4 @@
-/* text.c — edit distance, suggestions for misspelt names, numbers of bytes, shorter messages. */
+/* text.c — computes edit distances, finds the name nearest to a misspelt one, reads byte counts, shortens messages. */
 #include "core/text.h"
 
 #include <errno.h>
@@ -92,14 +92,14 @@ static bool is_continuation(char c)
 	return ((unsigned char)c & 0xC0) == 0x80;
 }
 
-/* The length of the word at `at`; 0 if there is a blank. */
+/* Return the length of the word at `at`; 0 if a blank is there. */
 static size_t word_bytes(const char *at)
 {
 	return strcspn(at, " \t\n");
 }
 
-/* Replace the middle of the n bytes at `at` by the mark, so that at most `most` are left: one
- * third from the start, two thirds from the end.  Returns how many are left. */
+/* Replace the middle of the n bytes at `at` by the mark, so that at most `most` bytes remain: one
+ * third from the start, two thirds from the end.  Return how many remain. */
 static size_t cut_middle(char *at, size_t n, size_t most)
 {
 	size_t head = (most - MARK_BYTES) / 3, tail = n - (most - MARK_BYTES - head);
@@ -113,7 +113,7 @@ static size_t cut_middle(char *at, size_t n, size_t most)
 	return head + MARK_BYTES + n - tail;
 }
 
-/* The length of the text if no word has more than `most` bytes. */
+/* Return the length that the text has after words longer than `most` bytes are cut to `most`. */
 static size_t bytes_with_words_of(const char *text, size_t most)
 {
 	size_t sum = 0;

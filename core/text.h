@@ -1,4 +1,4 @@
-/* text.h — find the name that a user probably meant; read a number of bytes; shorten a message. */
+/* text.h — finds the name that a user probably meant, reads a number of bytes, shortens a message. */
 #ifndef GPULOAD_CORE_TEXT_H
 #define GPULOAD_CORE_TEXT_H
 
@@ -10,17 +10,17 @@
 extern "C" {
 #endif
 
-/** Number of single-character edits (insert, delete, replace, swap of adjacent ones) that turn a into b.
- * Names longer than 255 bytes are compared by their first 255. */
+/** Return the number of single-character edits (insert, delete, replace, swap of adjacent ones) that
+ * turn a into b.  Names longer than 255 bytes are compared by their first 255. */
 size_t gpul_text_distance(const char *a, const char *b);
 
-/** The entry of names that is nearest to a misspelt name by gpul_text_distance(), if the distance is at most a third
- * of the longer name (or 1); else the only entry that starts with name.  NULL: no such entry.  If several are equally
- * near, the first.  Borrowed from names. */
+/** Return the entry of names that is nearest to a misspelt name by gpul_text_distance(), if the distance is at most a
+ * third of the longer name (or 1); else the only entry that starts with name.  NULL: no such entry.  If several are
+ * equally near, the first.  Borrowed from names. */
 const char *gpul_text_nearest(const char *name, const char *const *names, size_t n_names);
 
-/** Read a number of bytes: decimal digits, after which K, M, G or T may follow (powers of 1024).  False, out untouched: other text, or the
- * number does not fit. */
+/** Read a number of bytes: decimal digits, after which K, M, G or T may follow (powers of 1024).  False: other text, or the number does
+ * not fit; *out is then untouched. */
 bool gpul_text_bytes(const char *text, uint64_t *out);
 
 /** Shorten a text in place so that it fits into room_bytes with its NUL; room_bytes is at least 64.

@@ -1,4 +1,4 @@
-/* toolkit.c — search for NVIDIA's toolkit libraries and open them. */
+/* toolkit.c — searches for NVIDIA's toolkit libraries and opens them. */
 #include "core/toolkit.h"
 
 #include <dlfcn.h>
@@ -16,8 +16,8 @@
 #define GPUL_LIBDIR "/usr/local/lib/gpuload"
 #endif
 
-/* Called for each place where a library may be, in order; true ends the search.  dlopen() searches for a path without a
- * slash by its own rules. */
+/* Called for each place where a library may be, in order; true ends the search.  A path without a slash is one that
+ * dlopen() searches for by its own rules. */
 typedef bool visitor(const char *path, void *found);
 
 static bool try_folder(const char *folder, const char *const *names, visitor *visit, void *found)
@@ -33,7 +33,7 @@ static bool try_folder(const char *folder, const char *const *names, visitor *vi
 	return false;
 }
 
-/* A toolkit keeps its libraries in lib64 or lib. */
+/* Try the folders of a toolkit in which its libraries may be: lib64 and lib. */
 static bool try_toolkit(const char *home, const char *const *names, visitor *visit, void *found)
 {
 	static const char *const folders[] = { "lib64", "lib" };

@@ -9,7 +9,7 @@
 #include <zstd.h>
 #endif
 
-/* The size of the text, and whether it is packed: packed data starts with zstd's magic number, which no text starts with. */
+/* Return the size of the unpacked text, and set *packed: packed data starts with zstd's magic number, which no text starts with. */
 static size_t text_bytes(const gpul_embedded *file, bool *packed)
 {
 	const size_t n = (size_t)(file->end - file->begin);

@@ -1,9 +1,9 @@
-/* embed.h — files that the build put into the program: texts of kernels (PTX) and of a web page.
+/* embed.h — reads files that are embedded in the program: the PTX of kernels, and a web page.
  *
  *     build/kernels/PATH.zst ── .incbin ──> the program ── gpul_embedded_text(), at the first use ──> the text
  *
- * scripts/rules_kernels.py lists them, compiles those that are CUDA C++, and packs all with zstd, or, on a machine without zstd,
- * copies them. */
+ * scripts/rules_kernels.py lists the files, compiles those in CUDA C++, and compresses all with zstd; without zstd it copies
+ * them. */
 #ifndef GPULOAD_CORE_FILE_EMBED_H
 #define GPULOAD_CORE_FILE_EMBED_H
 
@@ -17,7 +17,7 @@ extern "C" {
 
 typedef struct gpul_embedded {
 	const char *name;                  /* its file name, for messages */
-	const unsigned char *begin, *end;  /* packed or not */
+	const unsigned char *begin, *end;  /* the bytes, perhaps packed */
 } gpul_embedded;
 
 /* Defines `symbol`, a static const gpul_embedded, with the file `path` of the repository or, compiled, of the build.  The assembler
@@ -34,9 +34,9 @@ typedef struct gpul_embedded {
 
 /** Unpack the text of an embedded file.
  *
- * @file  of GPUL_EMBED()
+ * @file  defined by GPUL_EMBED()
  * @text  ends with a NUL; owned by the caller: free(); untouched on failure
- * @n     its bytes, without the NUL; may be NULL
+ * @n     its length in bytes, without the NUL; may be NULL
  * Errors  GPUL_ENOMEM; GPUL_EFORMAT the program file is damaged
  * Source  zstd manual: ZSTD_decompress() */
 gpul_status gpul_embedded_text(const gpul_embedded *file, char **text, size_t *n, gpul_error *err);

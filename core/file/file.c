@@ -1,4 +1,4 @@
-/* file.c — map regular files, read others. */
+/* file.c — maps regular files, and reads others. */
 #include "core/file/file.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 
 enum {
 	FIRST_READ_BYTES = 64 * 1024,
-	MAP_FROM_BYTES = 256 * 1024, /* smaller files are read: this is as fast, and later writes cannot change the bytes */
+	MAP_FROM_BYTES = 256 * 1024, /* smaller files are read, not mapped: as fast, and later writes cannot change the bytes */
 	WRITER_MS = 2000,            /* how long a named pipe may have no writer */
 };
 static const uint64_t MAX_STREAM_BYTES = (uint64_t)4 << 30;  /* limit for streams without an end, such as /dev/zero */
@@ -32,7 +32,7 @@ static gpul_status was_cut(const char *path, size_t n_bytes, gpul_error *err)
 			 "complete", path, n_bytes);
 }
 
-/* Read n bytes at an offset; false: an error, or the file is shorter. */
+/* Read n bytes at an offset.  False: the read failed, or the file is too short. */
 static bool read_at(int fd, void *to, size_t n, size_t offset)
 {
 	while (n) {
@@ -66,7 +66,7 @@ static gpul_status read_small(int fd, const char *path, size_t n_bytes, gpul_fil
 
 /*     ├── whole pages: the file, mapped ──┼─ the rest, read, and zeros ─┤
  *
- * A NUL must follow the bytes, also when the file grows later: so the last page is not a page of the file. */
+ * A NUL must follow the bytes, even if the file grows later, so the last page is a private copy. */
 static gpul_status map_file(int fd, const char *path, size_t n_bytes, gpul_file *out,
 		       gpul_error *err)
 {
@@ -92,7 +92,7 @@ static gpul_status map_file(int fd, const char *path, size_t n_bytes, gpul_file 
 	return GPUL_OK;
 }
 
-/* Read to the end; first is a byte that was read already, or -1. */
+/* Read to the end.  first: a byte that was already read, or -1. */
 static gpul_status read_stream(int fd, const char *path, int first, gpul_file *out, gpul_error *err)
 {
 	size_t room = FIRST_READ_BYTES, n = 0;
@@ -254,14 +254,14 @@ gpul_status gpul_file_check(const gpul_file *f, const char *path, gpul_error *er
 {
 	struct stat s;
 
-	/* The bytes between the new end and the end of its page are zeros without a signal, so the size is compared, too. */
+	/* Between the new end and the end of its page, zeros are read and no signal is raised, so the size is compared, too. */
 	if (f->mapped && (gpul_file_guard_tripped(f->guard) || fstat(f->fd, &s) || (size_t)s.st_size < f->n_bytes))
 		return was_cut(path, f->n_bytes, err);
 	return GPUL_OK;
 }
 
-/* Call madvise() for the pages that are entirely inside the n_bytes at `at`, because a release must not affect the
- * bytes around them.  Page faults load the bytes in the other pages. */
+/* Call madvise() for the pages that are entirely inside the n_bytes at `at`, so that a release does not affect the
+ * bytes around them.  The bytes in the first and last page are loaded by page faults. */
 static void advise_pages(const gpul_file *f, const void *at, size_t n_bytes, int advice)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), start = (uintptr_t)at, end = start + n_bytes;

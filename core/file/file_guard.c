@@ -1,4 +1,4 @@
-/* file_guard.c — a handler of SIGBUS that maps zeros where a mapped file has ended.
+/* file_guard.c — handles SIGBUS: maps zeros where a mapped file was truncated.
  *
  *     file when it was mapped   ├───────────────────────────┤
  *     another process cuts it   ├──────────┤
@@ -34,13 +34,13 @@ struct gpul_file_guard {
 
 /* Guards are reused, never freed, because a handler on another thread may be reading any of them. */
 static _Atomic(struct gpul_file_guard *) guards;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards everything below, but not in the handler */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects everything below; the handler does not take it */
 static size_t n_used;
 static struct sigaction previous;
 static bool covered; /* another handler was installed over this one */
 static size_t page_bytes;
 
-/* Map zeros from the page of this address to the end of the file; false: it is not in a mapped file. */
+/* Map zeros from the page of this address to the end of the mapped file.  False: the address is not in one. */
 static bool replace_pages(uintptr_t address)
 {
 	uintptr_t page = address & ~(uintptr_t)(page_bytes - 1);

@@ -1,4 +1,4 @@
-/* file_guard_internal.h — keeps the process alive when a mapped file is cut while it is read. */
+/* file_guard_internal.h — keeps the process alive when a mapped file is truncated while it is read. */
 #ifndef GPULOAD_CORE_FILE_FILE_GUARD_INTERNAL_H
 #define GPULOAD_CORE_FILE_FILE_GUARD_INTERNAL_H
 

@@ -1,4 +1,4 @@
-/* io.c — reading and writing exactly n bytes. */
+/* io.c — reads and writes exactly n bytes. */
 #include "core/file/io.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* io.h — read or write exactly n bytes through a file descriptor; a single read() or write() may transfer fewer. */
+/* io.h — reads or writes exactly n bytes, with as many calls of read() or write() as needed. */
 #ifndef GPULOAD_CORE_FILE_IO_H
 #define GPULOAD_CORE_FILE_IO_H
 

@@ -1,4 +1,4 @@
-/* rows.c — read rows with columns between commas. */
+/* rows.c — reads rows with columns separated by commas. */
 #include "core/file/rows.h"
 
 #include <stdlib.h>

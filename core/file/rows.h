@@ -1,9 +1,9 @@
-/* rows.h — read a text file of rows with columns between commas, such as the tables that gpuload writes.
+/* rows.h — reads a text file of rows with columns separated by commas, such as the tables that gpuload writes.
  *
  *     gpul_rows_read(path, "name,ranks,us", add, context, err)
  *         first line: must be the header         each further line ──> add(): fields as texts ─ gpul_rows_number() ...
  *
- * There are no quotes: a field has no comma.  Every message starts with the file and the line. */
+ * Fields cannot be quoted, so they cannot contain a comma.  Every message starts with the file and the line. */
 #ifndef GPULOAD_CORE_FILE_ROWS_H
 #define GPULOAD_CORE_FILE_ROWS_H
 
@@ -32,17 +32,17 @@ typedef gpul_status gpul_row_fn(const gpul_rows *r, char *const *field, void *co
  *
  * @path     as for gpul_file_open()
  * @header   the first line: the names of the columns, at most GPUL_ROWS_MAX_COLUMNS
- * @row      called for each further line; its failure ends the reading
- * @context  for row
- * Errors  those of gpul_file_open() and of row; GPUL_EFORMAT another header, a line with other columns, one that is too long */
+ * @row      called for each further line; reading ends when it fails
+ * @context  passed to row
+ * Errors  those of gpul_file_open() and of row; GPUL_EFORMAT the header differs, or a line has a wrong number of columns or is
+ *         too long */
 gpul_status gpul_rows_read(const char *path, const char *header, gpul_row_fn *row, void *context, gpul_error *err);
 
-/* Fail with GPUL_EFORMAT; the message has the place, the column, the text found there, and what was expected. */
+/* Fail with GPUL_EFORMAT; the message has the file and line, the column, the text found there, and what was expected. */
 gpul_status gpul_rows_fail(const gpul_rows *r, const char *column, const char *found, const char *expected);
 
-/* Parse a field; GPUL_EFORMAT if it has another form.  Number: an integer from least to most.
- * Decimal: at least 0, below 1e15. Text: copied; neither empty nor longer than out_bytes -
- * 1. */
+/* Parse a field; GPUL_EFORMAT if it is invalid.  Number: an integer from least to most.  Decimal:
+ * at least 0, below 1e15. Text: copied; at least 1 and at most out_bytes - 1 bytes. */
 gpul_status gpul_rows_number(const gpul_rows *r, const char *column, const char *text, uint64_t least, uint64_t most, uint64_t *out);
 gpul_status gpul_rows_decimal(const gpul_rows *r, const char *column, const char *text, double *out);
 gpul_status gpul_rows_text(const gpul_rows *r, const char *column, const char *text, char *out, size_t out_bytes);

@@ -1,4 +1,4 @@
-/* bell.c — a counter that is a futex. */
+/* bell.c — implements the bell: a counter on which threads sleep (a futex). */
 #include "core/thread/bell.h"
 
 #include <linux/futex.h>
@@ -9,8 +9,9 @@
 
 #include "core/clock.h"
 
-/* Partners: a sleeping thread increments the count of sleepers, then the kernel compares `rung`; a ringing thread increments
- * `rung`, then reads the count.  By sequential consistency at least one of the two sees the other's write. */
+/* Ordering: a thread that is about to sleep increments the count of sleepers, then the kernel compares `rung`; a thread
+ * that rings increments `rung`, then reads the count.  By sequential consistency at least one of the two sees the
+ * other's write. */
 void gpul_bell_ring(gpul_bell *b)
 {
 	(void)__atomic_add_fetch(&b->rung, 1, __ATOMIC_SEQ_CST);

@@ -1,10 +1,10 @@
-/* bell.h — threads that poll, and sleep longer when there has been nothing to do for a while.
+/* bell.h — wakes polling threads that sleep because they had no work for a while.
  *
  *     thread with work:      gpul_bell_ring()            an atomic addition; a system call only while a thread sleeps
  *     thread that polls:     nothing found ─ gpul_bell_is_quiet()? ─ no: its usual short nap
  *                                                                └ yes: gpul_bell_sleep(), until somebody rings or the time is over
  *
- * Some work comes without a ring, such as words that a kernel writes: so a sleeping thread still polls from time to time. */
+ * Some work arrives without a ring, such as words that a kernel writes, so a sleeping thread still polls from time to time. */
 #ifndef GPULOAD_CORE_THREAD_BELL_H
 #define GPULOAD_CORE_THREAD_BELL_H
 
@@ -15,24 +15,24 @@
 extern "C" {
 #endif
 
-/* Zeroed: ready to use. */
+/* Ready to use when all bytes are 0. */
 typedef struct gpul_bell {
 	uint32_t rung, sleepers;
 } gpul_bell;
 
-/* The last ring that one thread has seen.  Zeroed: ready to use. */
+/* Remembers the last ring that one thread has seen.  Ready to use when all bytes are 0. */
 typedef struct gpul_bell_ear {
 	uint32_t heard;
-	uint64_t since_ns;  /* of gpul_clock_ns() */
+	uint64_t since_ns;  /* time of gpul_clock_ns() */
 } gpul_bell_ear;
 
 enum { GPUL_BELL_QUIET_MS = 1000 };  /* time without a ring after which the bell is quiet */
 
 /* Wake the sleeping threads, because there is work, or will be soon.  Any thread. */
 void gpul_bell_ring(gpul_bell *b);
-/* True if nobody has rung for GPUL_BELL_QUIET_MS.  Each thread passes its own ear. */
+/* True if no thread has rung for GPUL_BELL_QUIET_MS.  Each thread passes its own ear. */
 bool gpul_bell_is_quiet(const gpul_bell *b, gpul_bell_ear *ear);
-/* Sleep until somebody rings, or the time is over; returns at once if somebody has rung since gpul_bell_is_quiet(). */
+/* Sleep until a thread rings, at most most_ms; return at once if a thread has rung since gpul_bell_is_quiet(). */
 void gpul_bell_sleep(gpul_bell *b, const gpul_bell_ear *ear, unsigned most_ms);
 
 #ifdef __cplusplus

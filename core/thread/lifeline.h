@@ -35,12 +35,12 @@ typedef struct gpul_lifeline gpul_lifeline;  /* opaque: lifeline.c */
  * Source  Linux get_robust_list(2) (set_robust_list), Documentation/locking/robust-futex-ABI.rst */
 gpul_status gpul_lifeline_hold(uint32_t *word, gpul_lifeline **out, gpul_error *err);
 
-/* End the thread and set the word to NONE, unless another process holds the word now.  Accepts NULL. */
+/* End the thread, and set the word to NONE unless another process now holds it.  Accepts NULL. */
 void gpul_lifeline_let_go(gpul_lifeline *l);
 
 /* Returns the state of a word.  Any thread of any process may call. */
 gpul_life gpul_lifeline_read(const uint32_t *word);
-/* Change LOST to NONE, after the caller has handled the end of the holder. */
+/* Change LOST to NONE.  Call this after handling the end of the holder. */
 void gpul_lifeline_forget(uint32_t *word);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* parallel.c — start and join teams of threads. */
+/* parallel.c — starts and joins teams of threads. */
 #include "core/thread/parallel.h"
 
 #include <sched.h>
@@ -12,7 +12,7 @@ unsigned gpul_cpus(void)
 {
 	int n = 0;
 
-	/* The call fails with EINVAL if the set is smaller than the kernel's: cpu_set_t has 1,024 CPUs. */
+	/* sched_getaffinity() fails with EINVAL if the set is smaller than the kernel's; cpu_set_t has 1,024 CPUs. */
 	for (size_t size = CPU_SETSIZE; !n && size <= MAX_CPUS; size *= 2) {
 		const size_t bytes = CPU_ALLOC_SIZE(size);
 		cpu_set_t *cpus = CPU_ALLOC(size);

@@ -1,4 +1,4 @@
-/* parallel.h — run one function on several threads; the function divides the work, for example by an atomic counter in its context. */
+/* parallel.h — runs one function on several threads, which divide the work, for example by an atomic counter in its context. */
 #ifndef GPULOAD_CORE_THREAD_PARALLEL_H
 #define GPULOAD_CORE_THREAD_PARALLEL_H
 
@@ -17,7 +17,7 @@ typedef struct gpul_team {
 	void *context;
 } gpul_team;
 
-/** The number of CPUs that this process may run on (its affinity mask), at least 1. */
+/** Return the number of CPUs that this process may run on (its affinity mask), at least 1. */
 unsigned gpul_cpus(void);
 
 /** Start up to n_threads threads (at most GPUL_TEAM_MAX) that each call work(context) once.  If the system refuses

@@ -1,4 +1,4 @@
-/* signal_chain.c — pass a signal on to the handler that was there before. */
+/* signal_chain.c — passes a signal on to the previous handler. */
 #include "core/thread/signal_chain.h"
 
 #include <signal.h>

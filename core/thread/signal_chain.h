@@ -1,4 +1,4 @@
-/* signal_chain.h — for a library's signal handler: passes the signals that it does not handle to the previous handler. */
+/* signal_chain.h — lets a library's signal handler pass the signals that it does not handle on to the previous handler. */
 #ifndef GPULOAD_CORE_THREAD_SIGNAL_CHAIN_H
 #define GPULOAD_CORE_THREAD_SIGNAL_CHAIN_H
 

@@ -1,4 +1,4 @@
-/* thread.c — start threads with their own signal mask, floating-point environment and name. */
+/* thread.c — starts threads with their own signal mask, floating-point environment and name. */
 #include "core/thread/thread.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@ static void *thread_main(void *argument)
 	return s.run(s.argument);
 }
 
-/* The signals are blocked before the thread exists, so that it never runs with the caller's mask. */
+/* The signals are blocked before the thread is created, so that it never runs with the caller's mask. */
 int gpul_thread_start(pthread_t *out, const pthread_attr_t *attr, const char *name, void *(*run)(void *argument),
 		      void *argument)
 {

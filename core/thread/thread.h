@@ -1,6 +1,7 @@
-/* thread.h — the threads that the library starts in the program's process.
+/* thread.h — starts the library's threads in the program's process.
  *
- * A new thread inherits much from the thread that creates it.  The library's threads must not depend on it: */
+ * A new thread inherits much from the thread that creates it.  The library's threads must not depend on what
+ * they inherit: */
 #ifndef GPULOAD_CORE_THREAD_THREAD_H
 #define GPULOAD_CORE_THREAD_THREAD_H
 
@@ -13,7 +14,7 @@ extern "C" {
 
 /** Start a thread with
  *    - all signals blocked, so that the program's signal handlers run on the program's own threads; but not SIGSEGV and SIGBUS,
- *      because Linux ends the process when a thread that blocks them makes a wrong access, whatever handler there is;
+ *      because Linux ends the process when a thread that blocks them makes an invalid access, even if a handler is installed;
  *    - the default floating-point environment: round to nearest, subnormal numbers, no traps.  The program may have
  *      called fesetround(), and a program linked with -ffast-math treats subnormal numbers as 0;
  *    - a name, for debuggers, ps and top: "gpul-" and the thread's task, at most 15 characters.

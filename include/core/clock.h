@@ -1,4 +1,4 @@
-/* clock.h — monotonic time. */
+/* clock.h — reads the monotonic clock. */
 #ifndef GPULOAD_CORE_CLOCK_H
 #define GPULOAD_CORE_CLOCK_H
 
@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/* Nanoseconds of CLOCK_MONOTONIC, which never goes back.  Any thread. */
+/* Return the nanoseconds of CLOCK_MONOTONIC, which never goes back.  Any thread. */
 uint64_t gpul_clock_ns(void);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* demangle.h — mangled names as in C++ source. */
+/* demangle.h — converts mangled names to names as in C++ source. */
 #ifndef GPULOAD_CORE_DEMANGLE_H
 #define GPULOAD_CORE_DEMANGLE_H
 
@@ -6,10 +6,9 @@
 extern "C" {
 #endif
 
-/** Demangle "_Z6vecaddPKdS0_Pdi" to "vecadd(double const*, double const*, double*, int)"; owned:
- * free().  A prefix "__nv_static_..." is removed first: the linker of device code adds it to the names of static kernels.
- * NULL: the name is not mangled, this machine has no C++ runtime to demangle it, or the
- * result would be too long (mangled.c).  Any thread. */
+/** Demangle "_Z6vecaddPKdS0_Pdi" to "vecadd(double const*, double const*, double*, int)"; owned: free().  A prefix
+ * "__nv_static_..." is removed first: nvlink adds it to the names of static kernels.  NULL: the name is not mangled, this
+ * machine has no C++ runtime to demangle it, or the result would be too long (mangled.c).  Any thread. */
 char *gpul_demangle(const char *name);
 
 #ifdef __cplusplus

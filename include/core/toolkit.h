@@ -1,4 +1,4 @@
-/* toolkit.h — open NVIDIA's toolkit libraries (NVRTC, nvJitLink) when they are first needed.
+/* toolkit.h — opens NVIDIA's toolkit libraries (NVRTC, nvJitLink) when they are first needed.
  *
  * These places are searched in this order:
  *
@@ -27,17 +27,17 @@ enum { GPUL_TOOLKIT_PATH_BYTES = 4096 };  /* PATH_MAX of Linux, which -std=c11 h
 typedef struct gpul_toolkit_entry { const char *name; size_t offset; } gpul_toolkit_entry;
 
 typedef struct gpul_toolkit_library {
-	const char *variable;               /* environment variable with its path, "GPULOAD_NVRTC" */
+	const char *variable;               /* environment variable that contains its path, such as "GPULOAD_NVRTC" */
 	const char *const *names;           /* file names to try in each folder, best first; terminated by
 					     * NULL */
 	const gpul_toolkit_entry *entries;  /* required functions; terminated by a NULL name */
 	void *table;                        /* the struct that receives the functions' addresses */
 	void (*opened)(void);               /* called once, after table and path are filled in */
-	const char *needed_for, *otherwise; /* begin and end of the message if the library is missing */
-	const char *oldest;                 /* "CUDA 12.0": the first version with all entries */
+	const char *needed_for, *otherwise; /* start and end of the message if the library is missing */
+	const char *oldest;                 /* the first version with all entries, such as "CUDA 12.0" */
 
 	/* filled in by gpul_toolkit_open() */
-	char path[GPUL_TOOLKIT_PATH_BYTES]; /* without symbolic links; "": unknown */
+	char path[GPUL_TOOLKIT_PATH_BYTES]; /* the path that was opened, without symbolic links; "": unknown */
 	bool tried;
 	gpul_error why_not;                 /* .status is GPUL_OK if the library is open */
 } gpul_toolkit_library;
@@ -50,8 +50,8 @@ typedef struct gpul_toolkit_library {
  * Source  POSIX dlopen() */
 gpul_status gpul_toolkit_open(gpul_toolkit_library *library, gpul_error *err);
 
-/** The path of the library that gpul_toolkit_open() would open, without opening it (which takes 10 ms) and without
- * symbolic links.  False, path untouched: not found, or only dlopen() can find it.  Any thread. */
+/** Get the path of the library that gpul_toolkit_open() would open, without opening it (which takes 10 ms) and
+ * without symbolic links.  False, path untouched: not found, or only dlopen() can find it.  Any thread. */
 bool gpul_toolkit_locate(const gpul_toolkit_library *library, char path[GPUL_TOOLKIT_PATH_BYTES]);
 
 #ifdef __cplusplus
