@@ -1,4 +1,4 @@
-/* context.c — retain and release the primary context of a device. */
+/* context.c — retains and releases the primary context of a device. */
 #include "driver/context.h"
 
 gpul_status gpul_context_open(const gpul_driver *drv, int ordinal, gpul_context *out,

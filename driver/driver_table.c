@@ -1,4 +1,4 @@
-/* driver_table.c — fill a gpul_driver from an opened shared object. */
+/* driver_table.c — fills a gpul_driver from an opened shared object. */
 #include "driver/driver_internal.h"
 
 #include <dlfcn.h>
@@ -15,7 +15,7 @@ static const struct {
 };
 
 /* In <cuda.h> cuMemAlloc is a macro for cuMemAlloc_v2.  Expanding the macro before it becomes a string gives the name
- * of the version whose type the table's field has. */
+ * of the version whose type the field of the table has. */
 #define TEXT(x) #x
 #define EXPANDED(x) TEXT(x)
 static const struct entry {
@@ -29,7 +29,7 @@ static const struct entry {
 };
 enum { N_ENTRIES = sizeof entries / sizeof entries[0] };
 
-/* The table has this function for each entry point that the driver lacks.  Callers pass arguments that it does not
+/* The function in the table for each entry point that the driver lacks.  Callers pass arguments that it does not
  * declare, which is safe because in the calling conventions of x86-64 and arm64 the caller removes them. */
 static CUresult CUDAAPI missing_entry(void)
 {

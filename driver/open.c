@@ -1,4 +1,4 @@
-/* open.c — choose a driver and open it once; it stays open until the process ends. */
+/* open.c — chooses a driver and opens it once; it stays open until the process ends. */
 #include "driver/driver.h"
 
 #include <dlfcn.h>
@@ -22,7 +22,7 @@ struct opened {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  /* protects the variables below */
 static struct opened nvidia, soft;
 static const gpul_driver *chosen_by_auto;
-static bool nvidia_is_absent;  /* not installed, as opposed to broken or without a device */
+static bool nvidia_is_absent;  /* NVIDIA's driver is not installed, as opposed to broken or without a device */
 
 static const char *const choice_names[] = { "auto", "nvidia", "soft" };
 
@@ -68,7 +68,7 @@ static gpul_status start_driver(void *handle, const char *path, struct opened *o
 				 "%s reports no device", path);
 	o->path = strdup(path);
 	o->environment[0] = format_setting("GPULOAD_DRIVER", table.name);
-	if (table.interprets) /* several may be installed: the other process must open this one */
+	if (table.interprets) /* several may be installed; another process must open the same one */
 		o->environment[1] = format_setting("GPULOAD_SOFT_DRIVER", path);
 	if (!o->path || !o->environment[0] || (table.interprets && !o->environment[1]))
 		return gpul_fail(err, GPUL_ENOMEM, 0, "out of memory opening %s", path);
@@ -179,8 +179,8 @@ static gpul_status open_auto(gpul_error *err)
 		return GPUL_OK;
 	}
 	st = open_soft(&why_neither);
-	if (st == GPUL_EINVAL)  /* it refuses GPULOAD_SOFT_TOOLS: the failure of the other
-				 * driver is irrelevant */
+	if (st == GPUL_EINVAL)  /* GPULOAD_SOFT_TOOLS is wrong: why NVIDIA's driver failed does not
+				 * matter */
 		return gpul_fail(err, st, why_neither.native, "%s", why_neither.text);
 	if (st)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, why_not.native, "no CUDA driver. %s; %s",

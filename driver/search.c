@@ -1,4 +1,4 @@
-/* search.c — the paths where the software driver may be. */
+/* search.c — lists the paths where the software driver may be. */
 #include "driver/driver_internal.h"
 
 #include <limits.h>
@@ -18,7 +18,7 @@ static bool add_candidate(char *paths[], int *n, const char *folder, const char 
 	       ++*n;
 }
 
-/* The software driver of the build that this code is from: a program that is linked with its archives may be anywhere. */
+/* The software driver in the build folder of this code, because a program that is linked with its archives may be anywhere. */
 #ifndef GPUL_BUILT_DRIVER
 #define GPUL_BUILT_DRIVER ""
 #endif
@@ -31,7 +31,7 @@ int gpul_driver_soft_candidates(char *paths[GPUL_MAX_CANDIDATES])
 
 	if (chosen && *chosen) {
 		add_candidate(paths, &n, chosen, "");
-		return n;  /* the user gave a path, so this is the only candidate */
+		return n;  /* the user gave this path, so it is the only candidate */
 	}
 	if (gpul_own_folder(folder, sizeof folder)) {
 		/* Layouts: a build folder; an installed program; an installed library; a folder with copies of all files. */

@@ -1,4 +1,4 @@
-/* status.c — turn a CUresult into a message: the call, the error's name, its meaning, and advice. */
+/* status.c — turns a CUresult into a message: the call, the error's name, its meaning, and advice. */
 #include "driver/driver.h"
 
 #include <stdio.h>
@@ -65,7 +65,7 @@ const char *gpul_cu_advice(CUresult r)
 	return "";
 }
 
-/* Sticky errors: a kernel caused them, and every later call returns them. */
+/* True for sticky errors: a kernel caused them, and every later call returns them. */
 static _Bool is_kernel_fault(CUresult r)
 {
 	return r == CUDA_ERROR_ILLEGAL_ADDRESS || r == CUDA_ERROR_MISALIGNED_ADDRESS ||
@@ -74,7 +74,7 @@ static _Bool is_kernel_fault(CUresult r)
 	       r == CUDA_ERROR_INVALID_ADDRESS_SPACE || r == CUDA_ERROR_HARDWARE_STACK_ERROR;
 }
 
-/* The software driver refuses a function that contains an instruction which is not interpreted. */
+/* True if the software driver refused a function, because it contains an instruction that is not interpreted. */
 static _Bool is_refused_kernel(CUresult r, const char *function)
 {
 	return r == CUDA_ERROR_NOT_SUPPORTED && (strcmp(function, "cuKernelGetFunction") == 0 ||
@@ -104,7 +104,7 @@ gpul_status gpul_cu_status(const gpul_driver *drv, gpul_error *err, CUresult r,
 	if ((is_kernel_fault(r) || is_refused_kernel(r, function)) && drv->last_fault &&
 	    *drv->last_fault())
 		return gpul_fail(err, GPUL_ECUDA, (int)r, "%s: %s (%d)", drv->last_fault(), name, (int)r);
-	if (strcmp(function, "cuInit") == 0 && drv->last_fault && *drv->last_fault())  /* a tool could not be started */
+	if (strcmp(function, "cuInit") == 0 && drv->last_fault && *drv->last_fault())  /* a tool of the software driver could not start */
 		return gpul_fail(err, r == CUDA_ERROR_INVALID_VALUE ? GPUL_EINVAL : GPUL_ESYS, (int)r, "%s", drv->last_fault());
 	return gpul_fail(err, GPUL_ECUDA, (int)r, "%s: %s (%d), %s%s%s", function, name, (int)r, meaning,
 			 *advice ? ": " : "", advice);

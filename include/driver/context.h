@@ -1,4 +1,4 @@
-/* context.h — open the primary context of a device. */
+/* context.h — opens the primary context of a device. */
 #ifndef GPULOAD_DRIVER_CONTEXT_H
 #define GPULOAD_DRIVER_CONTEXT_H
 
@@ -11,7 +11,7 @@ extern "C" {
 typedef struct gpul_context {
 	const gpul_driver *drv;  /* borrowed */
 	CUdevice device;
-	CUcontext handle;        /* retained */
+	CUcontext handle;        /* the retained primary context */
 } gpul_context;
 
 /** Retain the primary context of a device and make it current on this thread.

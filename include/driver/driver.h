@@ -1,4 +1,4 @@
-/* driver.h — the CUDA driver, NVIDIA's or the software driver, as one table of functions. */
+/* driver.h — opens a CUDA driver, NVIDIA's or the software driver, as a table of functions. */
 #ifndef GPULOAD_DRIVER_DRIVER_H
 #define GPULOAD_DRIVER_DRIVER_H
 
@@ -12,7 +12,7 @@ extern "C" {
 #endif
 
 /* Every entry point that gpuload uses, by its name in the CUDA Driver API manual.  <cuda.h> maps a name to its current
- * version (cuMemAlloc to cuMemAlloc_v2), and so does the table. */
+ * version (cuMemAlloc to cuMemAlloc_v2); the table has that version. */
 #define GPUL_DRIVER_CALLS(X)                                                                    \
 	X(cuInit) X(cuDriverGetVersion) X(cuGetErrorName) X(cuGetErrorString)                   \
 	X(cuDeviceGetCount) X(cuDeviceGet) X(cuDeviceGetName) X(cuDeviceGetAttribute)           \
@@ -100,7 +100,7 @@ extern "C" {
 	X(cuTexObjectGetTextureDesc) X(cuTexObjectGetResourceViewDesc)                          \
 	X(cuSurfObjectCreate) X(cuSurfObjectDestroy) X(cuSurfObjectGetResourceDesc)
 
-/* Graphs.  A name with a version is one whose plain name has another interface in older headers. */
+/* Graphs.  A name has its version (_v2) where the plain name has another interface in older headers. */
 #define GPUL_DRIVER_GRAPH_CALLS(X)                                                              \
 	X(cuGraphCreate) X(cuGraphClone) X(cuGraphGetRootNodes) X(cuGraphGetEdges_v2)           \
 	X(cuGraphNodeGetType) X(cuGraphNodeFindInClone) X(cuGraphNodeGetDependencies_v2)        \
@@ -158,14 +158,14 @@ typedef struct gpul_driver {
 	const char *(*last_fault_line)(void); /* line of CUDA C++ that caused it, or ""; NULL: not supported */
 	void (*print_faults)(int);         /* 1: the driver prints faults of kernels on stderr; 0 (set by gpul_driver_open()):
 	                                    * gpul_cu_status() reports them; NULL: not supported */
-	int (*finish_tools)(int at_once);  /* software driver: let the tools of GPULOAD_SOFT_TOOLS finish, when no kernel runs any more, or
-	                                    * at once; returns the number of errors that they have found; NULL: not supported */
-	const char *(*check_tools)(const char *list); /* software driver: what is wrong with the names in a list for GPULOAD_SOFT_TOOLS,
-	                                    * or ""; NULL: not supported */
-	void (*forget_memory)(CUdeviceptr address, size_t bytes); /* software driver: tools treat this memory of cuMemAlloc as if it was
-	                                    * not written; no kernel uses it; NULL: not supported */
-	void (*name_images)(const char *); /* sets the name, for fault messages, of images that this thread loads next;
-	                                    * NULL: not supported */
+	int (*finish_tools)(int at_once);  /* software driver: finish the tools of GPULOAD_SOFT_TOOLS, at once or when no kernel runs any
+	                                    * more; returns the number of errors that they have found; NULL: not supported */
+	const char *(*check_tools)(const char *list); /* software driver: explains an invalid list of tools for GPULOAD_SOFT_TOOLS; "":
+	                                    * valid; NULL: not supported */
+	void (*forget_memory)(CUdeviceptr address, size_t bytes); /* software driver: tools treat this memory of cuMemAlloc as never
+	                                    * written; no kernel may be using it; NULL: not supported */
+	void (*name_images)(const char *); /* sets the name by which fault messages call the images that this thread
+	                                    * loads next; NULL: not supported */
 #ifdef __cplusplus                         /* in C++ the name of the member hides the function, hence :: */
 #define X(fn) __typeof__(::fn) *fn;
 #else
@@ -175,7 +175,7 @@ typedef struct gpul_driver {
 #undef X
 } gpul_driver;
 
-/* The notice of AUTO on a machine without NVIDIA's driver begins with this text; other reasons are explained. */
+/* The notice of AUTO begins with this text on a machine without NVIDIA's driver; otherwise, it explains the failure. */
 #define GPUL_NO_NVIDIA_DRIVER "no NVIDIA driver is installed"
 
 typedef enum gpul_driver_choice {
@@ -210,7 +210,7 @@ gpul_status gpul_cu_status(const gpul_driver *drv, gpul_error *err, CUresult r, 
 /* Returns advice about a driver error, in one phrase; "" if there is none. */
 const char *gpul_cu_advice(CUresult r);
 
-/* True when this driver has the entry point; name: as in the manual (cuMemAlloc) or as exported (cuMemAlloc_v2). */
+/* True if this driver has the entry point; name: as in the manual (cuMemAlloc) or as exported (cuMemAlloc_v2). */
 bool gpul_driver_has(const gpul_driver *drv, const char *entry_point);
 
 #ifdef __cplusplus
