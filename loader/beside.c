@@ -1,7 +1,7 @@
-/* beside.c — infers the signature of machine code from the PTX of the same unit: the same source, compiled for other devices.
+/* beside.c — infers the signature of machine code from PTX in the same fatbin: the same source, compiled for other devices.
  *
- * The PTX does not run, and with __CUDA_ARCH__ its code may differ, but its kernels have the same
- * declarations, so their parameter sizes must match.  It is parsed when first needed. */
+ * The PTX is not run, and its code may differ (#if __CUDA_ARCH__), but its kernels have the same
+ * declarations, so their parameter sizes must match.  It is parsed when it is first needed. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 /* Parsing a larger text would take longer than most kernels run. */
 #define MAX_BYTES (2u << 20)
 
-/* Find the last PTX of image's unit, which nvcc writes for the newest architecture; NULL: none. */
+/* Find the last PTX in the fatbin (unit) of the image: nvcc writes it for the newest architecture.  NULL: none. */
 static const gpul_image *find_ptx(const gpul_images *images, const gpul_image *image)
 {
 	size_t n;

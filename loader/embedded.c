@@ -1,4 +1,4 @@
-/* embedded.c — loads PTX that is a part of the program. */
+/* embedded.c — loads PTX that is embedded in the program. */
 #include "loader/embedded.h"
 
 #include <stdlib.h>

@@ -12,7 +12,7 @@ extern "C" {
 /** Unpack embedded PTX and load it.
  *
  * @drv   borrowed; must outlive *out; a context must be current
- * @file  of GPUL_EMBED()
+ * @file  defined by GPUL_EMBED()
  * @out   owned by the caller: gpul_module_unload(); untouched on failure
  * Errors  those of gpul_embedded_text() and gpul_module_load_ptx() */
 gpul_status gpul_module_load_embedded(const gpul_driver *drv, const gpul_embedded *file, gpul_module **out, gpul_error *err);

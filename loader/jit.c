@@ -1,5 +1,5 @@
-/* jit.c — loads PTX into the driver, and explains a failure: the line of the PTX in the JIT's message,
- * or the versions that do not match. */
+/* jit.c — loads PTX into the driver, and explains a failure: the line of the PTX that the JIT's
+ * message names, or versions that do not match. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 #define LOG_BYTES 4096
 
-/* Line `number` of text (from 1), without leading blanks; *n_bytes is 0 if text has fewer lines. */
+/* Return line `number` of text (from 1), without leading blanks; *n_bytes is 0 if text has fewer lines. */
 static const char *source_line(const char *text, unsigned number, int *n_bytes)
 {
 	for (; number > 1 && *text; number--) {
@@ -24,8 +24,8 @@ static const char *source_line(const char *text, unsigned number, int *n_bytes)
 	return text;
 }
 
-/* The first line of the log that reports an error, such as "ptxas application ptx input, line 12; error
- *   : Unknown symbol 'x'"; else the first line. */
+/* Return the first line of the log that reports an error, such as "ptxas application ptx input, line
+ *   12; error : Unknown symbol 'x'"; else the first line. */
 static const char *error_line(const char *log, int *n_bytes)
 {
 	const char *best = log + strspn(log, "\r\n");
@@ -117,7 +117,7 @@ gpul_status gpul_jit_load(gpul_module *m, const gpul_code *code,
 			  const gpul_load_options *options, gpul_error *err)
 {
 	char log[LOG_BYTES] = "", info[LOG_BYTES] = "";
-	/* cuLibraryLoadData expects this number in place of a pointer. */
+	/* cuLibraryLoadData expects this number cast to a pointer. */
 	void *room = (void *)(uintptr_t)LOG_BYTES;
 	CUjit_option keys[5 + GPUL_PTXAS_MAX] = {
 		CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,

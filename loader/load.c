@@ -16,7 +16,7 @@ static const gpul_load_options defaults;
 
 /* ---- text -------------------------------------------------------------------------- */
 
-/* There is no choice to explain, but --explain reports the only image too. */
+/* Report the only image for --explain, although there was no choice. */
 static void explain_text(const gpul_module *m, bool compiled, const char *name,
 			 const gpul_load_options *options)
 {
@@ -103,7 +103,7 @@ static gpul_status fill_by_linking(gpul_module *m, const gpul_choice *c, gpul_er
 	return st;
 }
 
-/* Load the PTX that ptxas kept in a cubin.  *found: the cubin has one text. */
+/* Load the PTX that ptxas stored in a cubin; *found is set to true if the cubin contains exactly one such text. */
 static gpul_status fill_from_kept_ptx(gpul_module *m, const gpul_input *in, const gpul_image *image, bool *found,
 				      const gpul_load_options *options, gpul_error *err)
 {
@@ -130,8 +130,8 @@ static gpul_status fill_from_kept_ptx(gpul_module *m, const gpul_input *in, cons
 	return st;
 }
 
-/* The software driver loads the PTX in the cubin that a GPU would prefer, the last of equal ones.  If that cubin has no PTX, the
- * error of the choice remains. */
+/* For the software driver, load the PTX stored in the cubin that a GPU would prefer; of equal ones, in the last.  If that cubin
+ * has no PTX, fail with why_not. */
 static gpul_status fill_from_cubins(gpul_module *m, const gpul_choice *c, gpul_status why_not, gpul_error *err)
 {
 	const gpul_input *in = NULL;
@@ -246,7 +246,7 @@ gpul_status gpul_module_load_sources(const gpul_driver *drv, gpul_source *const 
 		return st;
 	st = n == 1 ? fill_from_one(m, sources[0], o, &why) : fill_from_sources(m, sources, n, o, &why);
 	for (size_t i = 0; i < n && !cut; i++)
-		cut = gpul_source_check(sources[i], err); /* the cause of any other error */
+		cut = gpul_source_check(sources[i], err); /* truncation is the cause of any other error */
 	if (st && !cut)
 		gpul_fail(err, st, why.native, "%s", why.text);
 	st = cut ? cut : st;

@@ -1,4 +1,4 @@
-/* loader_internal.h — the structs of modules and kernels, and the steps of loading. */
+/* loader_internal.h — defines the structs of modules and kernels, and the steps of loading. */
 #ifndef GPULOAD_LOADER_LOADER_INTERNAL_H
 #define GPULOAD_LOADER_LOADER_INTERNAL_H
 
@@ -20,17 +20,17 @@ struct gpul_kernel {
 	gpul_module *m;
 	const char *name;       /* mangled; borrowed from the PTX, the table or the driver */
 	const gpul_ptx_func *f; /* NULL: machine code */
-	const gpul_kernel_info *info;   /* a row of m->table; NULL: PTX, or a kernel of gpul_kernel_of() */
-	gpul_signature_owned *declared; /* taken from the declaration: sizes only */
+	const gpul_kernel_info *info;   /* row of m->table; NULL for PTX, and for a kernel of gpul_kernel_of() */
+	gpul_signature_owned *declared; /* what the declaration shows: only the sizes */
 	CUkernel handle;                /* set by gpul_kernel_resolve() */
 
-	/* Filled in when first needed, under the module's lock. */
+	/* Filled in when it is first needed, under the module's lock. */
 	gpul_signature *inferred;
 	char *demangled;
 	CUfunction fn;
 	uint32_t max_threads, static_shared;
 	_Atomic uint32_t dynamic_allowed; /* bytes of dynamic shared memory that a launch may use */
-	atomic_bool resolved;             /* fn, max_threads and static_shared are set */
+	atomic_bool resolved;             /* .fn, .max_threads and .static_shared are set */
 };
 
 struct gpul_module {
@@ -40,7 +40,7 @@ struct gpul_module {
 	gpul_kernel_table table;  /* the kernels of machine code; else empty */
 	char *beside_text;        /* with machine code: PTX of the same source, not parsed yet; or NULL */
 	gpul_ptx_module *beside;  /* beside_text, parsed; NULL: none */
-	char **variables;         /* with machine code: names of the variables of 8 bytes or more; owned */
+	char **variables;         /* with machine code: names of variables of at least 8 bytes; owned */
 	size_t n_variables;
 	gpul_kernel *kernels;
 	size_t n_kernels;
@@ -58,15 +58,15 @@ gpul_status gpul_kernel_resolve(gpul_kernel *k, gpul_error *err);
 /* Set k's function, and read its limits for block size and shared memory.  Call it under the lock, or before other threads use k. */
 gpul_status gpul_kernel_bind(gpul_kernel *k, CUfunction fn, gpul_error *err);
 
-/* Set k->declared to the parameter sizes that the driver reports for fn.  k->name is set. */
+/* Set k->declared to the parameter sizes that the driver reports for fn.  k->name must be set. */
 gpul_status gpul_kernel_describe(gpul_kernel *k, CUfunction fn, gpul_error *err);
 
-/* The demangled name, or the mangled name if it cannot be demangled. */
+/* Return the demangled name, or the mangled name if it cannot be demangled. */
 const char *gpul_kernel_demangled_locked(gpul_kernel *k);
 
 /* Code that is ready for the driver. */
 typedef struct gpul_code {
-	gpul_image_kind kind; /* PTX or CUBIN */
+	gpul_image_kind kind; /* only PTX or CUBIN */
 	const void *bytes;    /* PTX ends in NUL, because cuLibraryLoadData gets no size */
 	size_t n_bytes;       /* without the NUL at the end of PTX */
 	const char *name;     /* for messages: the file that contains the code */
@@ -91,12 +91,12 @@ gpul_status gpul_machine_code_load(gpul_module *m, const gpul_code *code, gpul_e
 /* Read the names of a cubin's variables into m, for gpul_function_pointer(). */
 gpul_status gpul_variables_read(gpul_module *m, const gpul_code *code, gpul_error *err);
 
-/* Keep the PTX of the unit that a loaded cubin belongs to, if it has PTX. */
+/* Keep the PTX in the same unit (fatbin) as a loaded cubin, if there is any. */
 void gpul_beside_keep(gpul_module *m, const gpul_images *images, const gpul_image *image);
 /* Infer the signature of a kernel from the PTX that gpul_beside_keep() kept; NULL: none.  Call it under the module's lock. */
 gpul_signature *gpul_beside_signature(const gpul_kernel *k);
 
-/* The signature of a kernel without PTX: parameter sizes, and the types in its C++ name; NULL: out of memory. */
+/* Create the signature of a kernel without PTX: parameter sizes, and the types in its C++ name; NULL: out of memory. */
 gpul_signature *gpul_signature_of_name(const gpul_kernel *k, const char *demangled);
 
 #endif

@@ -54,7 +54,7 @@ gpul_status gpul_kernel_resolve(gpul_kernel *k, gpul_error *err)
 	return st;
 }
 
-/* Return k itself, but writable, so that results of driver calls can be stored in it. */
+/* Return k without const, so that results of driver calls can be stored in it. */
 static gpul_kernel *writable(const gpul_kernel *k)
 {
 	return &k->m->kernels[k - k->m->kernels];
@@ -128,8 +128,8 @@ static gpul_status check_shape(const gpul_kernel *k, const gpul_launch_config *c
 			return fail_shape("grid", c->grid, "is too big: the device's limit is",
 					   l->grid, err);
 	}
-	/* Cannot overflow: the product of two factors is below 2^64, and the third factor is used only
-	 * if that product is below 2^32. */
+	/* cannot overflow: the product of two factors is below 2^64, and the third factor is used only
+	 * if that product is at most 2^32 - 1 */
 	threads = threads > UINT32_MAX ? threads : threads * c->block[2];
 	if (threads > l->threads)
 		return gpul_fail(err, GPUL_EINVAL, 0,

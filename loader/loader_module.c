@@ -32,7 +32,7 @@ void gpul_module_unload(gpul_module *m)
 	if (!m)
 		return;
 	if (m->library)
-		(void)m->drv->cuLibraryUnload(m->library); /* acquired by cuLibraryLoadData */
+		(void)m->drv->cuLibraryUnload(m->library); /* loaded by cuLibraryLoadData */
 	for (size_t i = 0; i < m->n_kernels; i++) {
 		gpul_signature_destroy(m->kernels[i].inferred);
 		if (m->kernels[i].declared)
@@ -134,7 +134,7 @@ const gpul_ptx_func *gpul_kernel_ptx(const gpul_kernel *k)
 
 const gpul_signature *gpul_kernel_signature(const gpul_kernel *k)
 {
-	gpul_kernel *mine = &k->m->kernels[k - k->m->kernels]; /* k itself, but writable */
+	gpul_kernel *mine = &k->m->kernels[k - k->m->kernels]; /* k without const */
 	const gpul_signature *s;
 
 	pthread_mutex_lock(&k->m->lock);

@@ -1,5 +1,5 @@
-/* machine_code.c — modules without PTX: the cubin's tables give the names of the kernels and the sizes of their parameters, and C++
- * names give the types.  For a function loaded elsewhere, the driver gives the sizes. */
+/* machine_code.c — handles modules without PTX: the cubin's tables give the names of the kernels and the sizes of their parameters,
+ * and C++ names give the types.  For a function that was loaded elsewhere, the driver reports the sizes. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "loader/image/recognise.h"
 #include "loader/loader_internal.h"
 
-/* A kernel has at most 32764 bytes of parameters; this limit ends the loop in any case. */
+/* A kernel has at most 32764 bytes of parameters; this limit ends the loop whatever the driver returns. */
 #define MAX_PARAMS 4096
 
 static const char no_types[] =
@@ -16,7 +16,7 @@ static const char no_types[] =
 static const char no_extents[] =
 	"machine code does not show how many elements its buffers need";
 
-/* Old drivers have cuFuncGetParamInfo but not cuFuncGetParamCount: count until it fails. */
+/* Count the parameters: some drivers have cuFuncGetParamInfo but not cuFuncGetParamCount, so call it until it fails. */
 static uint32_t count_params(const gpul_driver *drv, CUfunction fn)
 {
 	size_t offset, bytes;
@@ -52,7 +52,7 @@ gpul_status gpul_kernel_describe(gpul_kernel *k, CUfunction fn, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* The driver gets no size and reads as far as the headers say, so check them. */
+/* Check the size that the headers claim: the driver is not told the size, and trusts them. */
 static gpul_status check_extent(const gpul_code *code, gpul_error *err)
 {
 	const gpul_recognised r = gpul_recognise(code->bytes, code->n_bytes, NULL);
@@ -192,7 +192,7 @@ static gpul_param add_type(gpul_param p, const gpul_cxx_param *c)
 	return p;
 }
 
-/* False if a type in the name has another size than the parameter in the machine code. */
+/* False if the size of a type in the name differs from that of the parameter in the machine code. */
 static bool sizes_match(const gpul_signature *s, const gpul_cxx_param *types)
 {
 	for (size_t i = 0; i < s->n_params; i++)

@@ -29,7 +29,7 @@ typedef struct gpul_kernel gpul_kernel;
  *
  * The image is chosen as the driver would (select.h); relocatable code is linked (link.h).  A module
  * of machine code has no PTX.  Its signatures are inferred from PTX for other devices in the same
- * file; without such PTX, they have sizes, and the types found in C++ names.
+ * file; without such PTX, they have only the sizes, and the types that the C++ names show.
  *
  * @drv      borrowed; must outlive *out; a context must be current (see driver/context.h)
  * @path     the file
@@ -49,12 +49,12 @@ gpul_status gpul_module_load_file(const gpul_driver *drv, const char *path,
  * With n == 1 it does the same as gpul_module_load_file().
  *
  * @drv      borrowed; must outlive *out; a context must be current
- * @paths    n of them
+ * @paths    array of n paths
  * @n        at least 1
  * @options  NULL: defaults
  * @out      owned by the caller: gpul_module_unload(); untouched on failure
- * Errors  those of gpul_module_load_file(); GPUL_EUNSUPPORTED no image for this device: the text has
- *         the existing ones, and the option of nvcc that adds one
+ * Errors  those of gpul_module_load_file(); GPUL_EUNSUPPORTED no image for this device: the text
+ *         lists the images that exist, and gives the option of nvcc that adds one
  * Source  nvJitLink documentation; cuLibraryLoadData */
 gpul_status gpul_module_load_files(const gpul_driver *drv, const char *const *paths, size_t n,
 				   const gpul_load_options *options, gpul_module **out,
@@ -63,7 +63,7 @@ gpul_status gpul_module_load_files(const gpul_driver *drv, const char *const *pa
 /** Load sources (loader/image/source.h) as one program, without opening files.
  *
  * @drv      borrowed; must outlive *out; a context must be current
- * @sources  n of them; their images are listed at the first use; not needed after the call
+ * @sources  array of n sources, whose images are listed at the first use; not needed after the call
  * @n        at least 1
  * @options  NULL: defaults
  * @out      owned by the caller: gpul_module_unload(); untouched on failure
@@ -87,12 +87,12 @@ gpul_status gpul_module_load_sources(const gpul_driver *drv, gpul_source *const 
 gpul_status gpul_module_load_ptx(const gpul_driver *drv, const char *text, size_t text_bytes,
 				 const char *name, const gpul_load_options *options,
 				 gpul_module **out, gpul_error *err);
-void gpul_module_unload(gpul_module *m); /* NULL is fine; cannot fail */
+void gpul_module_unload(gpul_module *m); /* accepts NULL; cannot fail */
 
 size_t gpul_module_n_kernels(const gpul_module *m);
-/** Kernel i < gpul_module_n_kernels(), in the order of the file; borrowed from m. */
+/** Return kernel i < gpul_module_n_kernels(), in the order of the file; borrowed from m. */
 const gpul_kernel *gpul_module_kernel(const gpul_module *m, size_t i);
-/** The PTX of the module, as read or as compiled by NVRTC.  Borrowed; NULL: machine code. */
+/** Return the PTX of the module, as read or as compiled by NVRTC; borrowed.  NULL: the module is machine code. */
 const gpul_ptx_module *gpul_module_ptx(const gpul_module *m);
 
 /** Find a kernel by its mangled name, or by its demangled name, with or without parameters and template
@@ -105,15 +105,15 @@ const gpul_ptx_module *gpul_module_ptx(const gpul_module *m);
  *         with several kernels, or a name that matches several: the text lists them */
 gpul_status gpul_kernel_find(const gpul_module *m, const char *name, const gpul_kernel **out,
 			     gpul_error *err);
-/** The mangled name; borrowed. */
+/** Return the mangled name; borrowed from k. */
 const char *gpul_kernel_name(const gpul_kernel *k);
-/** "vecadd(double*, double*, double*, int)"; the name itself if it is not mangled, or if this machine
- * has no C++ runtime to demangle it.  Borrowed from k. */
+/** Return the demangled name, "vecadd(double*, double*, double*, int)"; the name itself if it is not
+ * mangled, or if this machine has no C++ runtime to demangle it.  Borrowed from k. */
 const char *gpul_kernel_demangled(const gpul_kernel *k);
-/** The parameters of k (signature.h), inferred at the first call; any thread.  Borrowed from k; never
- * NULL, but incomplete if memory is exhausted or k is machine code. */
+/** Return the parameters of k (signature.h), inferred at the first call; any thread.  Borrowed from
+ * k; never NULL, but incomplete if memory is exhausted or k is machine code. */
 const gpul_signature *gpul_kernel_signature(const gpul_kernel *k);
-/** The function of k in gpul_module_ptx(); NULL: k is machine code. */
+/** Return the function of k in gpul_module_ptx(); NULL: k is machine code. */
 const gpul_ptx_func *gpul_kernel_ptx(const gpul_kernel *k);
 
 /** Prepare a kernel for its first launch: load its code onto the device and read its limits.
@@ -126,7 +126,7 @@ const gpul_ptx_func *gpul_kernel_ptx(const gpul_kernel *k);
  * Source  CUDA C++ Programming Guide, Lazy Loading; cuKernelGetFunction */
 gpul_status gpul_kernel_prepare(const gpul_kernel *k, gpul_error *err);
 
-/** The driver's handle of a kernel, for driver calls that gpuload does not have.
+/** Get the driver's handle of a kernel, for driver calls that gpuload does not wrap.
  *
  * @k    borrowed
  * @out  belongs to the kernel's module; untouched on failure
@@ -135,7 +135,7 @@ gpul_status gpul_kernel_prepare(const gpul_kernel *k, gpul_error *err);
  * Source  CUDA Driver API: cuKernelGetFunction */
 gpul_status gpul_kernel_function(const gpul_kernel *k, CUfunction *out, gpul_error *err);
 
-/* The arguments of gpul_kernel_launch() from 1 to 16 variables, whose types must be those of the kernel's parameters:
+/* Makes the arguments of gpul_kernel_launch() from 1 to 16 variables, whose types must be those of the kernel's parameters:
  *
  *     gpul_kernel_launch(kernel, &config, GPUL_ARGS(x, y, n), &err) */
 #define GPUL_ARGS(...) \
@@ -168,18 +168,18 @@ gpul_status gpul_kernel_function(const gpul_kernel *k, CUfunction *out, gpul_err
 
 typedef struct gpul_launch_config {
 	uint32_t grid[3], block[3]; /* blocks, and threads of a block, in x, y and z; 0 in y or z means 1 */
-	uint32_t shared_bytes; /* dynamic */
+	uint32_t shared_bytes; /* dynamic shared memory of a block */
 	CUstream stream;       /* NULL: the default stream */
 	bool cooperative;
 } gpul_launch_config;
 
 /** Launch after checking argument count and sizes, block and grid, and shared memory.
  *
- * If the launch needs more than 48 KB of shared memory, the kernel is opted in, up to the limit of the device.
- * Limits are read at a kernel's first launch; later launches are one driver call each.
+ * If the launch needs more than 48 KB of shared memory, it is allowed with cuFuncSetAttribute, up to the limit
+ * of the device.  Limits are read at a kernel's first launch; later launches are one driver call each.
  *
  * @k           borrowed
- * @config      { .grid = { blocks }, .block = { threads } } and zeros are a usual launch
+ * @config      { .grid = { blocks }, .block = { threads } } is a usual launch; other members 0
  * @args        n_args pointers: args[i] points to a value of arg_bytes[i] bytes
  * @arg_bytes   sizes in bytes; each must equal the parameter's
  * @n_args      number of arguments.  GPUL_ARGS(x, y, n) makes these three from variables

@@ -1,4 +1,4 @@
-/* advice.c — find a message in the tables of known messages (known_internal.h). */
+/* advice.c — finds a message in the tables of known messages (known_internal.h). */
 #include "loader/advice/advice.h"
 
 #include <stdbool.h>
@@ -14,7 +14,7 @@ static const char *const missing_symbol[] = {
 	"undefined reference to `", "undefined reference to '", "undefined symbol: ", "unresolved external symbol "
 };
 
-/* The library that defines symbols with a prefix; the first matching row counts. */
+/* Advice on missing symbols with a prefix: the library that defines them.  The first matching row counts. */
 static const struct symbol_owner {
 	const char *prefix, *advice;
 } owners[] = {

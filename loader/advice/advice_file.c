@@ -1,4 +1,4 @@
-/* advice_file.c — advice on a file with device code: problems with its host link or CUDA runtime. */
+/* advice_file.c — gives advice on a file with device code that has a problem with its host link or its CUDA runtime. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,7 +55,7 @@ static bool has_name(const struct names *names, const char *name)
 	return false;
 }
 
-/* Find a kernel of the objects that the linked code lacks; NULL: none. */
+/* Find a kernel that the objects contain and the linked code lacks; NULL: none. */
 static const char *find_dropped(const struct names *objects, const struct names *linked)
 {
 	for (size_t i = 0; i < objects->list.n; i++)
@@ -129,7 +129,7 @@ const char *gpul_advice_file(gpul_source *source, char buf[GPUL_ADVICE_BYTES])
 		return NULL;
 	if (n == 0 && o.has_hip_code)
 		return "its section .hip_fatbin has code for AMD GPUs";
-	/* libcudart.so, a static runtime that opens libcuda.so, or gpuload: only such programs lack code; /bin/ls does not */
+	/* libcudart.so, a static runtime that opens libcuda.so, or gpuload: only such programs need device code; /bin/ls does not */
 	if (n == 0 && o.linked && (memmem(file, file_bytes, "libcuda", 7) || memmem(file, file_bytes, "libgpuload", 10)))
 		return "the host linker takes only those objects of an archive, with their device code, that "
 			 "the program refers to; -Wl,--whole-archive adds the others";

@@ -1,4 +1,4 @@
-/* cuda_error.c — advice on the errors of the CUDA driver and runtime, which programs print by name or by text. */
+/* cuda_error.c — gives advice on the errors of the CUDA driver and runtime, which programs print by name or by text. */
 #include <ctype.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "loader/advice/known_internal.h"
 
 #define IN_A_KERNEL "; the error is of an earlier launch: find it with gpuload soft -- PROGRAM, compute-sanitizer or CUDA_LAUNCH_BLOCKING=1"
-#define PROFILER "a profiler controls the program, or it is not started: cudaProfilerStart() and cudaProfilerStop() work under nsys or ncu"
+#define PROFILER "another profiler controls the program, or none is started: cudaProfilerStart() and cudaProfilerStop() work under nsys or ncu"
 #define OLD "no CUDA version since 3.1 or 5.0 returns it: the program was built against a very old header, or the number is not a CUDA error"
 #define OLD_TEXTURE "the texture or surface is not created or already destroyed: check cudaCreateTextureObject() and its descriptors"
 #define GRAPHICS "map the graphics resource with cudaGraphicsMapResources() before its use, and unmap it after; in the thread with the graphics context"
@@ -119,14 +119,14 @@ static const struct {
 
 static const struct {
 	int number;
-	const char *names[2], *text; /* names in the driver and the runtime; NULL: it does not exist there */
+	const char *names[2], *text; /* its names in the driver API and the runtime API; NULL: not in that API */
 } errors[] = {
 #define ROW(number, driver_name, runtime_name, text) { number, { driver_name, runtime_name }, text },
 	GPUL_CUDA_ERRORS(ROW)
 #undef ROW
 };
 
-/* Find a word: not a part of a longer name. */
+/* True if the line contains the word, but not as a part of a longer name. */
 static bool has_word(const char *line, const char *word)
 {
 	size_t n = strlen(word);
@@ -155,7 +155,7 @@ static const char *advice_on(int number)
 	return NULL;
 }
 
-/* Find an error text that is the whole line, as printf("%s\n", cudaGetErrorString(e)) prints; n: none. */
+/* Find the error whose text is the whole line, as printf("%s\n", cudaGetErrorString(e)) prints; n: none. */
 static size_t find_whole_line(const char *line)
 {
 	const size_t n = sizeof errors / sizeof *errors;
@@ -169,7 +169,7 @@ static size_t find_whole_line(const char *line)
 	return n;
 }
 
-/* The number in "CUDA error 700", "Cuda failure: 700" or Numba's "[700] Call to cuMemcpyDtoH results in ..."; 0: none. */
+/* Return the number in "CUDA error 700", "Cuda failure: 700" or Numba's "[700] Call to cuMemcpyDtoH results in ..."; 0: none. */
 static int number_in(const char *line)
 {
 	static const char *const words[] = { "cuda error", "cuda failure", "cuda runtime error", "cuda driver error", "cuda error code" };

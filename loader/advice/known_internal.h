@@ -1,11 +1,11 @@
-/* known_internal.h — the tables of known messages, one for each kind of tool. */
+/* known_internal.h — declares the tables of known messages, one for each kind of tool. */
 #ifndef GPULOAD_LOADER_ADVICE_KNOWN_INTERNAL_H
 #define GPULOAD_LOADER_ADVICE_KNOWN_INTERNAL_H
 
 #include <stddef.h>
 
-/* A line is recognised by a part of it and a second part that follows; the name that the message is about comes after the first
- * part.  The first matching row counts, so special rows come before general ones. */
+/* A message is recognised by a part of its line and a second part that follows it; the name that it is about comes after the
+ * first part.  The first matching row counts, so special rows come before general ones. */
 struct gpul_known_message {
 	const char *part, *and_part; /* and_part "": there is no second part */
 	const char *advice;          /* %s is replaced by the name */
@@ -18,12 +18,12 @@ struct gpul_known_table {
 };
 
 extern const struct gpul_known_table gpul_known_ptx, gpul_known_ptxas;      /* ptxas, and the JIT compilers that contain it */
-extern const struct gpul_known_table gpul_known_compilers, gpul_known_nvcc; /* nvcc, what it starts, NVRTC; CUDA C++ */
-extern const struct gpul_known_table gpul_known_link, gpul_known_nvlink;    /* nvlink, nvJitLink, host linkers, the loader of programs */
+extern const struct gpul_known_table gpul_known_compilers, gpul_known_nvcc; /* nvcc and the programs that it starts, NVRTC; CUDA C++ */
+extern const struct gpul_known_table gpul_known_link, gpul_known_nvlink;    /* nvlink, nvJitLink, host linkers, the dynamic loader */
 extern const struct gpul_known_table gpul_known_nccl, gpul_known_nccl_warning;
 extern const struct gpul_known_table gpul_known_python; /* PyTorch, CuPy, Numba, CMake, drivers, containers */
 
-/* The advice on a CUDA driver or runtime error that a line contains by name or text; NULL: none. */
+/* Return the advice on a CUDA driver or runtime error that a line contains by name or text; NULL: none. */
 const char *gpul_known_cuda_error(const char *line);
 
 #endif

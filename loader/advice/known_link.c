@@ -1,4 +1,4 @@
-/* known_link.c — messages of nvlink, nvJitLink and fatbinary, of host linkers, and of the loader of programs. */
+/* known_link.c — messages of nvlink, nvJitLink and fatbinary, of host linkers, and of the dynamic loader. */
 #include "loader/advice/known_internal.h"
 
 #define SAME_DECLARATION "%s is declared differently in two files: declare it once, in a header that both include, and compile both again"
@@ -81,7 +81,7 @@ static const struct gpul_known_message rows[] = {
 	{ "relocation truncated to fit", "", "code and data exceed 2 GiB: compile for fewer architectures, or with -Xcompiler -mcmodel=medium" },
 	{ "skipping incompatible ", "", "that library is for another architecture, such as 32-bit code" },
 	{ "file not recognized: file format not recognized", "", "the file is not an object for this machine: it may be PTX or a cubin, which gpuload run and cuModuleLoad() read, or be damaged" },
-	/* the loader of programs */
+	/* the dynamic loader */
 	{ "libcuda.so.1: cannot open shared object file", "",
 	  "NVIDIA's driver is not installed, or the container was started without it (docker run --gpus all); without a GPU: gpuload soft -- PROGRAM" },
 	{ "libcuda.so.1: wrong ELF class", "", "the libcuda.so.1 that was found is for 32 bits: install the driver's 64-bit libraries" },

@@ -1,4 +1,4 @@
-/* known_nccl.c — messages of NCCL: results, and the lines that NCCL_DEBUG=WARN prints.
+/* known_nccl.c — messages of NCCL: its error texts, and the lines that NCCL_DEBUG=WARN prints.
  *
  * A line that contains a CUDA error ("Cuda failure 700 '...'") gets the advice on that error. */
 #include "loader/advice/known_internal.h"
@@ -19,7 +19,7 @@ static const struct gpul_known_message warnings[] = {
 	{ "nv_peer_mem", "", "GPUDirect RDMA is not available: load the module nvidia-peermem (modprobe nvidia-peermem); without it NCCL copies through the host" },
 	{ "Too many open files", "", "raise the limit of open files: ulimit -n 65536" },
 	{ "NCCL_IB_HCA", "", "NCCL_IB_HCA names no device of this host: ibv_devinfo -l lists them" },
-	{ "NVLS", "", "no multicast over NVLink here (fabric manager, or a virtual machine): NCCL_NVLS_ENABLE=0 does without" },
+	{ "NVLS", "", "no multicast over NVLink here (fabric manager, or a virtual machine): NCCL_NVLS_ENABLE=0 turns it off" },
 	{ "Software caused connection abort", "", PEER_LEFT },
 	{ "Call to connect", "Connection timed out", "the hosts do not reach each other: check the firewall, and choose the interface with NCCL_SOCKET_IFNAME" },
 	{ "Your program may be hanging", "", "the ranks call different collectives, or one rank calls none: compare the calls of all ranks with NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=COLL" },
@@ -60,19 +60,19 @@ static const struct gpul_known_message warnings[] = {
 	{ "Call to ibv_create_", "failed with error Cannot allocate memory", "the limit of locked memory is too low: ulimit -l unlimited (in Docker: --ulimit memlock=-1)" },
 	{ "Call to ibv_modify_qp failed", "", "the RDMA path cannot be set up: choose card and address with NCCL_IB_HCA and NCCL_IB_GID_INDEX; NCCL_IB_DISABLE=1 uses TCP" },
 	{ "Call to ibv_", "failed", "the RDMA device refuses the call: check ibv_devinfo, the limit of locked memory (ulimit -l) and the container's devices; NCCL_IB_DISABLE=1 uses TCP" },
-	{ "P2P is disabled between NVLINK connected GPUs", "", "a fault of hardware or driver: see nvidia-smi topo -p2p n and nvidia-smi nvlink -s; the message names the variable that goes on without" },
+	{ "P2P is disabled between NVLINK connected GPUs", "", "a fault of hardware or driver: see nvidia-smi topo -p2p n and nvidia-smi nvlink -s; the message names the variable with which NCCL continues without P2P" },
 	{ "P2P not supported between GPU", "", "the GPUs cannot access each other's memory: NCCL_P2P_DISABLE=1 uses host memory" },
 	{ "available but not working on this system", "", "the fabric service of NVLink over several hosts is not set up: see nvidia-imex-ctl -N, or set NCCL_MNNVL_ENABLE=0" },
 	{ "Failed to open libibverbs.so", "", "no error on hosts without InfiniBand: NCCL uses TCP; for RDMA install libibverbs" },
 	{ "NET/IB : No device found", "", "no error on hosts without InfiniBand: NCCL uses TCP; for RDMA check ibv_devices, NCCL_IB_HCA and the container's /dev/infiniband" },
 	{ "NET/Plugin", "", "no error: without a plug-in NCCL uses its own sockets and InfiniBand" },
-	{ "Detected mixed local", "counts across ranks", "hosts have different network cards: the message names the variable that goes on; or make NCCL_IB_HCA choose alike" },
+	{ "Detected mixed local", "counts across ranks", "hosts have different network cards: the message names the variable with which NCCL continues; or select equal cards with NCCL_IB_HCA" },
 	{ "mismatch in info from procs", "", "ranks were started with different numbers of ranks: pass the same number to ncclCommInitRank() in all" },
-	{ "Bootstrap Root : rank", "of", "two processes joined as one rank, or from an earlier run: give each its own rank, and make a new ncclUniqueId for every run" },
+	{ "Bootstrap Root : rank", "of", "two processes joined with the same rank, or one is of an earlier run: give each its own rank, and create a new ncclUniqueId for each run" },
 	{ "argument not initialized via NCCL_", "", OLD_CONFIG },
 	{ "argument must be initialized via NCCL_", "", OLD_CONFIG },
 	{ "Blocking and nonblocking communicators are not allowed in the same group", "", "use one kind of communicators between ncclGroupStart() and ncclGroupEnd()" },
-	{ "not in a group call", "", "ncclGroupEnd() without ncclGroupStart(): make them pairs" },
+	{ "not in a group call", "", "ncclGroupEnd() without ncclGroupStart(): call them in pairs" },
 	{ "Invalid rank requested", "", "ranks are 0 to number of ranks - 1: check what each process passes to ncclCommInitRank()" },
 	{ "invalid device count", "", "the number of devices must be 1 up to what cudaGetDeviceCount() returns" },
 	{ "Invalid device count", "", "the number of devices must be 1 up to what cudaGetDeviceCount() returns" },
@@ -87,7 +87,7 @@ static const struct gpul_known_message warnings[] = {
 	{ "XML Parse error", "", "the file of NCCL_TOPO_FILE or NCCL_GRAPH_FILE is damaged: write it anew with NCCL_TOPO_DUMP_FILE" },
 };
 
-/* Results, and what PyTorch prints. */
+/* NCCL's error texts, and messages of PyTorch. */
 static const struct gpul_known_message results[] = {
 	{ "Watchdog caught collective operation timeout", "",
 	  "a rank did not join the collective in time: it ended, hangs, or called another one; TORCH_NCCL_TRACE_BUFFER_SIZE=2000 records the calls of each" },
@@ -95,8 +95,8 @@ static const struct gpul_known_message results[] = {
 	{ "NCCL communicator was aborted", "", "an earlier error or time-out ended the communicator: look for the first error in the logs of all ranks" },
 	{ "Some NCCL operations have failed or timed out", "", "look for the first error in the logs of all ranks: the later ones follow from it" },
 	{ "Stop_waiting response is expected", "", "the rank with the store (rank 0) has ended: look for the first error in its log" },
-	{ "unhandled cuda error", "", "a CUDA call inside of NCCL failed: NCCL_DEBUG=WARN names it and its error, which explain knows" },
-	{ "ncclUnhandledCudaError", "", "a CUDA call inside of NCCL failed: NCCL_DEBUG=WARN names it and its error, which explain knows" },
+	{ "unhandled cuda error", "", "a CUDA call inside of NCCL failed: NCCL_DEBUG=WARN prints its error, on which gpuload explain has advice" },
+	{ "ncclUnhandledCudaError", "", "a CUDA call inside of NCCL failed: NCCL_DEBUG=WARN prints its error, on which gpuload explain has advice" },
 	{ "unhandled system error", "", "a call of the operating system inside of NCCL failed, such as a socket or shared memory: " SEE_WARN },
 	{ "ncclSystemError", "", "a call of the operating system inside of NCCL failed, such as a socket or shared memory: " SEE_WARN },
 	{ "please report this issue to the NCCL developers", "", "a fault of NCCL or of what it found on this machine: " SEE_WARN },

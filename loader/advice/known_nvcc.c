@@ -1,4 +1,4 @@
-/* known_nvcc.c — messages of nvcc and of what it starts (cudafe++, cicc, the host compiler), and of NVRTC. */
+/* known_nvcc.c — messages of nvcc and the programs that it starts (cudafe++, cicc, the host compiler), and of NVRTC. */
 #include "loader/advice/known_internal.h"
 
 #define NO_TEXTURE_REFERENCES "texture references are gone since CUDA 12: use cudaTextureObject_t"
@@ -155,7 +155,7 @@ static const struct gpul_known_message compilers[] = {
 	{ "asm operand", "constraint letter", "use one letter that fits the size: h 16, r 32, l 64, q 128 bits, f float, d double, n constant" },
 	{ "asm constraint letter", "not allowed", "inline PTX has the constraints h 16, r 32, l 64, q 128 bits, f float, d double, n and C constants" },
 	{ "an asm operand must have", "", "inline PTX takes scalars of 16, 32, 64 or 128 bits: convert the value first" },
-	/* headers of the host, before the names of CUDA that they do not contain */
+	/* errors in headers of the host; these rows come before those about names of CUDA */
 	{ "/include/c++/", "\" is undefined", NEWER_HEADERS },
 	{ "/lib/gcc/", "\" is undefined", NEWER_HEADERS },
 	{ "linux-gnu/bits/", "\" is undefined", NEWER_HEADERS },

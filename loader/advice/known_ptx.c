@@ -1,4 +1,4 @@
-/* known_ptx.c — messages of ptxas, which nvcc, NVRTC, nvJitLink and the driver's JIT compiler contain, too. */
+/* known_ptx.c — messages of ptxas, which is also a part of nvcc, NVRTC, nvJitLink and the driver's JIT compiler. */
 #include "loader/advice/known_internal.h"
 
 #define NOT_ON_THIS_TARGET \
@@ -196,8 +196,8 @@ static const struct gpul_known_message ptxas[] = {
 	{ ".samplerref", "expected", "the operand is a .texref, .samplerref or .surfref, or a .u64 register with a handle" },
 	{ ".surfref", "expected", "the operand is a .texref, .samplerref or .surfref, or a .u64 register with a handle" },
 	{ ".texref", "expected", "the operand is a .texref, .samplerref or .surfref, or a .u64 register with a handle" },
-	{ ".texref", "", "textures in PTX: .texmode_independent has .samplerref besides, .texmode_unified has not" },
-	{ "texmode_", "", "textures in PTX: .texmode_independent has .samplerref besides, .texmode_unified has not" },
+	{ ".texref", "", "textures in PTX: with .texmode_independent an instruction also takes a .samplerref, with .texmode_unified it does not" },
+	{ "texmode_", "", "textures in PTX: with .texmode_independent an instruction also takes a .samplerref, with .texmode_unified it does not" },
 	{ "exture", "must be", "texture, sampler and surface variables are .global and stand outside of functions, or are parameters of a kernel" },
 	{ "initial", "", "an initial value is a constant of the variable's type, in { } for arrays, with at most as many elements" },
 	{ "ncomplete", "", "give the array its size: only .extern .shared arrays and the last parameter may have none" },

@@ -1,4 +1,4 @@
-/* known_python.c — messages of what uses CUDA: PyTorch, CuPy, Numba, CMake, NVIDIA's tools and container runtime. */
+/* known_python.c — messages of software that uses CUDA: PyTorch, CuPy, Numba, CMake, NVIDIA's tools and container runtime. */
 #include "loader/advice/known_internal.h"
 
 #define NO_DRIVER \
@@ -10,10 +10,10 @@ static const struct gpul_known_message rows[] = {
 	{ "Out of memory allocating", "", "free arrays, or cupy.get_default_memory_pool().free_all_blocks(); nvidia-smi lists other processes that use the GPU" },
 	{ "CUDA kernel errors might be asynchronously reported", "", "the failing kernel is an earlier one: run with CUDA_LAUNCH_BLOCKING=1, and the Python line that is named launched it" },
 	{ "For debugging consider passing CUDA_LAUNCH_BLOCKING=1", "", "the failing kernel is an earlier one: run with CUDA_LAUNCH_BLOCKING=1, and the Python line that is named launched it" },
-	{ "TORCH_USE_CUDA_DSA", "", "no setting of a run: it is for building PyTorch itself; use CUDA_LAUNCH_BLOCKING=1 and compute-sanitizer instead" },
+	{ "TORCH_USE_CUDA_DSA", "", "this is a setting for building PyTorch, not for running it; use CUDA_LAUNCH_BLOCKING=1 and compute-sanitizer instead" },
 	{ "Attempting to deserialize object on a CUDA device", "", "the file was saved on a GPU and there is none here: torch.load(FILE, map_location=\"cpu\")" },
 	{ "GPU compute capability ", "is not supported", "this Numba does not compile for that GPU: use an older Numba and CUDA version for an old GPU, newer ones for a new GPU" },
-	{ "NvvmError: Failed to compile", "", "NVVM refused the kernel: the lines after this one say why; usually Numba and the CUDA toolkit do not fit, so update both" },
+	{ "NvvmError: Failed to compile", "", "NVVM refused the kernel: the lines after this one say why; usually the versions of Numba and the CUDA toolkit do not match, so update both" },
 	{ "will likely result in GPU under-utilization", "", "no error: the grid has fewer blocks than the GPU has multiprocessors; launch more, smaller blocks" },
 	{ "Host array used in CUDA kernel will incur copy overhead", "", "no error: copy the array once with cuda.to_device(), and pass the result to the kernels" },
 	{ "out of resource: shared memory", "", "a block of the Triton kernel needs more shared memory than the GPU has: smaller BLOCK sizes or a smaller num_stages" },
@@ -50,7 +50,7 @@ static const struct gpul_known_message rows[] = {
 	{ "cudaGetDeviceCount", "Did you run some cuda functions before calling NumCudaDevices", "the driver does not start: see nvidia-smi and dmesg" },
 	{ "libNVVM cannot be found", "", "install the CUDA toolkit that Numba needs, or set CUDA_HOME (pip install numba-cuda[cu13])" },
 	{ "Failed to auto-detect CUDA root directory", "", "set CUDA_PATH to the toolkit, such as /usr/local/cuda" },
-	{ "CuPy failed to load lib", "", "the CUDA libraries do not fit CuPy: install the package of your CUDA version (cupy-cuda12x, cupy-cuda13x)" },
+	{ "CuPy failed to load lib", "", "the CUDA libraries are not of the version that CuPy needs: install the package for your CUDA version (cupy-cuda12x, cupy-cuda13x)" },
 	{ "No CMAKE_CUDA_COMPILER could be found", "", "CMake does not find nvcc: add the toolkit's bin folder to PATH, or -DCMAKE_CUDA_COMPILER=/usr/local/cuda/bin/nvcc" },
 	{ "CMAKE_CUDA_ARCHITECTURES must be", "", "pass -DCMAKE_CUDA_ARCHITECTURES=90 (or the architecture of your GPU; native detects it)" },
 	{ "Failed to detect a default CUDA architecture", "", "nvcc does not compile CMake's test program: its output below says why, often the host compiler (-DCMAKE_CUDA_HOST_COMPILER)" },

@@ -1,4 +1,4 @@
-/* cache.c — finds and stores one result in the cache folder.
+/* cache.c — finds or stores one result in the cache folder.
  *
  *     0    8        40              48        80
  *     ┌────┬────────┬───────────────┬─────────┬─────────────┐
@@ -20,7 +20,7 @@
 #include "core/log.h"
 #include "loader/cache/cache_internal.h"
 
-#define MARK UINT64_C(0x316568636163706c) /* "lpcache1" */
+#define MARK UINT64_C(0x316568636163706c) /* the text "lpcache1" */
 
 struct header {
 	uint64_t mark;

@@ -1,4 +1,4 @@
-/* cache.h — a disk cache for the results of NVRTC and nvJitLink.
+/* cache.h — caches the results of NVRTC and nvJitLink on disk.
  *
  *     $GPULOAD_CACHE, else $XDG_CACHE_HOME/gpuload, else ~/.cache/gpuload
  *         ab/cdef...   one file per result, named by the digest of everything it depends on
@@ -19,16 +19,16 @@
 extern "C" {
 #endif
 
-/* The digest of everything that a result depends on.  Lengths are part of it, so that "ab" "c" and "a" "bc" differ. */
+/* The digest of everything that a result depends on.  The length of each part is included, so that "ab" "c" and "a" "bc" differ. */
 typedef struct gpul_cache_key gpul_cache_key;
 
-/** NULL: out of memory; the other calls accept NULL and do nothing.  purpose keeps different kinds of
- * results apart.  Any thread; a key belongs to one thread. */
+/** Create a key.  NULL: out of memory; the other calls accept NULL and do nothing.  purpose: the keys
+ * of different kinds of results differ.  Any thread; a key belongs to one thread. */
 gpul_cache_key *gpul_cache_key_create(const char *purpose);
-/** Add bytes, or a string (NULL differs from ""). */
+/** Add bytes, or a string, to the key (NULL differs from ""). */
 void gpul_cache_key_add(gpul_cache_key *key, const void *bytes, size_t n_bytes);
 void gpul_cache_key_add_text(gpul_cache_key *key, const char *text);
-/** NULL is fine; cannot fail. */
+/** Free a key; accepts NULL; cannot fail. */
 void gpul_cache_key_destroy(gpul_cache_key *key);
 
 /** Find the result of a key; false: there is none, or it was damaged and has been removed.
@@ -43,7 +43,7 @@ typedef struct gpul_cache_status {
 	uint64_t n_results, bytes, bound_bytes;
 } gpul_cache_status;
 
-/** The cache's folder, contents and size limit.  Any thread. */
+/** Get the cache's folder, contents and size limit.  Any thread. */
 void gpul_cache_query(gpul_cache_status *out);
 /** Remove all results.
  *

@@ -17,7 +17,7 @@
 #include "loader/cache/cache_internal.h"
 
 #define DEFAULT_BOUND_BYTES (UINT64_C(256) << 20)
-#define MAX_WRITING_S 60 /* an older temporary file is a leftover of a killed process */
+#define MAX_WRITING_S 60 /* seconds after which a temporary file is taken for a leftover of a killed process */
 
 /* ---- the folder -------------------------------------------------------------------------- */
 
@@ -28,7 +28,7 @@ static bool no_folder(gpul_cache_where *w, const char *why)
 	return false;
 }
 
-/* Ignore an empty or relative path, as the XDG specification requires. */
+/* Return the path, or NULL if it is empty or relative, as the XDG specification requires. */
 static const char *absolute(const char *path)
 {
 	return path && *path == '/' ? path : NULL;
@@ -131,7 +131,7 @@ struct entry {
 
 typedef struct listing {
 	GPUL_ARRAY(struct entry) entries;
-	uint64_t bytes; /* sum of all files, temporary files included */
+	uint64_t bytes; /* total size of all files, including temporary files */
 } listing;
 
 static bool is_hex(const char *text, size_t n)

@@ -1,9 +1,9 @@
-/* cache_internal.h — declarations shared by the files of the cache.
+/* cache_internal.h — declares what the files of the cache share.
  *
- *     cache_key.c     the digest of everything that a result depends on
- *     cache_folder.c  the cache's folder, all its files, the size limit
- *     cache.c         finding and storing one result
- *     cache_image.c   results of a compiler or linker: an image and a log */
+ *     cache_key.c     computes the digest of everything that a result depends on
+ *     cache_folder.c  opens the cache's folder, lists its files, and keeps the size limit
+ *     cache.c         finds or stores one result
+ *     cache_image.c   finds or stores a result of a compiler or linker: an image and a log */
 #ifndef GPULOAD_LOADER_CACHE_CACHE_INTERNAL_H
 #define GPULOAD_LOADER_CACHE_CACHE_INTERNAL_H
 
@@ -17,9 +17,9 @@ struct gpul_cache_key {
 };
 
 enum { CACHE_NAME_BYTES = 2 * GPUL_SHA256_BYTES + 2 }; /* "ab/cdef...", with slash and NUL */
-#define CACHE_NEW "new-" /* begins the name of a temporary file, which is being written */
+#define CACHE_NEW "new-" /* the name of a temporary file begins with this */
 
-/* The digest of everything added to the key so far. */
+/* Compute the digest of everything added to the key so far. */
 void gpul_cache_key_digest(const gpul_cache_key *key, unsigned char digest[GPUL_SHA256_BYTES]);
 
 typedef struct gpul_cache_where {
@@ -36,7 +36,7 @@ uint64_t gpul_cache_bound(void);
  * recently used results.  *n_results and *bytes, which may be NULL, are set to the number and the size of the remaining results. */
 void gpul_cache_trim(int folder, uint64_t bound_bytes, uint64_t *n_results, uint64_t *bytes);
 
-/* Add a tool's library file to the key: path, size, time.  False: stat() failed. */
+/* Add a tool's library file to the key: its path, size and modification time.  False: stat() failed. */
 bool gpul_cache_key_add_tool(gpul_cache_key *key, const char *path);
 /* Find or store an image together with the tool's log.  Stored: log may be NULL.  Found: *image and
  * *log are owned by the caller, free(); a NUL follows each. */
@@ -46,16 +46,17 @@ void gpul_cache_store_image(const gpul_cache_key *key, const void *image, size_t
 
 /* ---- includes.c: adds the headers that a CUDA C++ source may include to a cache key ---- */
 
-/* Add to key every file that compiling may include, directly or indirectly, by path and content.
+/* Add the path and content of every file that the source may include, directly or indirectly, to the key.
  *
- * NVRTC does not report which files it read, so every file that could be included is added: also those that an #if excludes, and
- * each file of a name that several folders have.  A name that no folder has belongs to the toolkit, whose libnvrtc is in the key.
+ * NVRTC does not report which files it read, so every file that could be included is added: also files that an #if excludes, and
+ * if several folders have a file of one name, each of them.  A name that is in no folder belongs to the toolkit, whose libnvrtc
+ * is in the key.
  *
- * @source   the text; name is its path
+ * @source   the text; `name` is its path
  * @options  as for gpul_nvrtc_compile()
  * @toolkit  "/usr/local/cuda/include/": files below it are not added; "": unknown
- * False: the result must not be cached, because it depends on something else too (the time, a header
- * named by a macro, an option that names files), or there is no memory. */
+ * False: the result must not be cached, because it also depends on something else (the time, a header
+ * named by a macro, an option that names files), or memory ran out. */
 bool gpul_includes_add(gpul_cache_key *key, const char *source, const char *name,
 		       const char *const *options, const char *toolkit);
 

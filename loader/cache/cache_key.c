@@ -1,6 +1,6 @@
-/* cache_key.c — the digest of everything that a result depends on.
+/* cache_key.c — computes the digest of everything that a result depends on.
  *
- * It is SHA-256, so that an untrusted source, once compiled, cannot have the key of another source.
+ * It is SHA-256, so that nobody can make an untrusted source that has the key of another source.
  * SHA-256 takes 4 ms per megabyte; a compiler takes seconds. */
 #include <stdlib.h>
 #include <string.h>

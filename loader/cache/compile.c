@@ -1,4 +1,4 @@
-/* compile.c — compiles CUDA C++ by NVRTC, through the cache. */
+/* compile.c — compiles CUDA C++ with NVRTC, or takes the result from the cache. */
 #include "loader/cache/compile.h"
 
 #include <limits.h>
@@ -38,7 +38,7 @@ static void replace_by_include_folder(char path[PATH_MAX])
 		*path = 0;
 }
 
-/* The key of a compilation; NULL: the result cannot be cached. */
+/* Create the key of a compilation; NULL: the result cannot be cached. */
 static gpul_cache_key *create_key(const char *source, const char *name, const char *const *options,
 			      const char *arch)
 {

@@ -1,7 +1,7 @@
 /* includes.c — finds the headers that a CUDA C++ source may include.
  *
  * This is not a preprocessor: it may find too many includes, but never too few.  Text in comments and
- * strings counts as code where that only adds a file to the key. */
+ * strings is treated as code if that can only add files to the key. */
 #include "loader/cache/cache_internal.h"
 
 #include <limits.h>
@@ -16,8 +16,8 @@ enum { MAX_FILES = 10000, MAX_BYTES = 256 << 20 };
 
 struct scan {
 	gpul_cache_key *key;
-	GPUL_ARRAY(const char *) folders; /* -I, borrowed */
-	GPUL_ARRAY(char *) files;         /* work list of real paths, owned */
+	GPUL_ARRAY(const char *) folders; /* folders of -I, borrowed */
+	GPUL_ARRAY(char *) files;         /* paths of the files to scan, without symbolic links; owned */
 	size_t n_bytes;
 	const char *toolkit;
 	const char *source_name;
@@ -26,7 +26,7 @@ struct scan {
 
 /* ---- files ------------------------------------------------------------------------------- */
 
-/* Append a file to the work list if it exists and is new. */
+/* Append a file to the list if it exists and is not in the list. */
 static void add_file(struct scan *s, const char *path)
 {
 	char *real = realpath(path, NULL);
@@ -118,7 +118,7 @@ static const char *skip_blanks(const char *at)
 	}
 }
 
-/* Add the file of <name> or "name" at `at`; false: there is neither, because a macro names the file. */
+/* Add the file that <name> or "name" at `at` refers to; false: neither is there, because the name comes from a macro. */
 static bool add_named(struct scan *s, const char *includer, const char *at)
 {
 	const char *end = *at == '<' || *at == '"' ? strpbrk(at + 1, *at == '<' ? ">\n" : "\"\n")
@@ -130,7 +130,7 @@ static bool add_named(struct scan *s, const char *includer, const char *at)
 	return true;
 }
 
-/* True if a '#' begins a directive: before it are only blanks, or the end of a comment. */
+/* True if a '#' begins a directive: only blanks or the end of a comment come before it on its line. */
 static bool begins_line(const char *text, const char *hash)
 {
 	bool ended_comment = false;
@@ -159,7 +159,7 @@ static void scan_directives(struct scan *s, const char *includer, const char *te
 	}
 }
 
-/* __has_include(<x>) depends on whether x exists; "#ifdef __has_include" does not. */
+/* Add the file of each __has_include(<x>), whose value depends on whether x exists; "#ifdef __has_include" does not. */
 static void scan_has_include(struct scan *s, const char *includer, const char *text)
 {
 	static const char word[] = "__has_include";
@@ -174,7 +174,7 @@ static void scan_has_include(struct scan *s, const char *includer, const char *t
 	}
 }
 
-/* False: the text may have another meaning in the next run, or spells '#' as "%:", which scan_directives() does not find. */
+/* False if the text may have another meaning in the next run, or spells '#' as "%:", which scan_directives() does not find. */
 static bool is_reproducible(const char *text)
 {
 	static const char *const words[] = { "__DATE__", "__TIME__", "__TIMESTAMP__", "%:",
@@ -204,11 +204,11 @@ static void scan_file(struct scan *s, const char *path)
 	gpul_status st = gpul_file_open(path, &file, NULL);
 
 	gpul_cache_key_add_text(s->key, path);
-	if (st == GPUL_EFORMAT) { /* empty */
+	if (st == GPUL_EFORMAT) { /* the file is empty */
 		gpul_cache_key_add_text(s->key, NULL);
 		return;
 	}
-	/* The path is a folder or a file without read permission: NVRTC ignores it too. */
+	/* the path is a folder, or a file that cannot be read: NVRTC ignores it, too */
 	if (st)
 		return;
 	s->n_bytes += file.n_bytes;
@@ -222,8 +222,8 @@ static void scan_file(struct scan *s, const char *path)
 
 /* ---- options ----------------------------------------------------------------------------- */
 
-/* The value of an option "name=value", "name" "value", or, if short, "namevalue"; NULL: it is another
- * option. *took_next is set if the value is the next argument. */
+/* Return the value of an option: "name=value", "name" "value" or, for a short name, "namevalue";
+ * NULL: it is another option. *took_next is set if the value is the next argument. */
 static const char *option_value(const char *const *option, const char *name, bool *took_next)
 {
 	size_t n = strlen(name);
@@ -239,7 +239,7 @@ static const char *option_value(const char *const *option, const char *name, boo
 	return option[1];
 }
 
-/* True if an option makes NVRTC read or write files that this scan does not cover. */
+/* True if an option makes NVRTC read or write files that this file does not consider. */
 static bool names_files(const char *option)
 {
 	return strncmp(option, "-D", 2) &&

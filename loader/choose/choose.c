@@ -1,8 +1,8 @@
-/* choose.c — finds the image that has the kernel to be loaded.
+/* choose.c — finds the image that contains the kernel to be loaded.
  *
  * The images that the driver would select for the device (verdict TAKEN) are searched, registered images before
  * embedded images.  An exact mangled name ends the search.  A demangled name may match several kernels, so all
- * images are searched, to report an ambiguity. */
+ * images are then searched for an ambiguity. */
 #include "loader/choose/choose_internal.h"
 
 #include <stdio.h>
@@ -22,25 +22,25 @@ struct search {
 	const gpul_choice *c;
 	gpul_input *input;      /* the input whose images are searched */
 	gpul_origin origin;
-	bool linkable;          /* true: search the images to be linked; false: search the loadable images */
+	bool linkable;          /* search the images to be linked; false: the loadable images */
 	const char *wanted;     /* kernel name; NULL: any kernel */
 	char part[128];         /* a mangled name that matches wanted contains this */
 	gpul_chosen found;
-	GPUL_ARRAY(char *) seen; /* mangled names of kernels that were counted, at most MAX_SEEN; owned */
+	GPUL_ARRAY(char *) seen; /* mangled names of the kernels counted so far, at most MAX_SEEN; owned */
 	bool enough;            /* the rest of the search cannot change the result */
-	bool full;              /* no more names fit in names */
-	size_t n_found;         /* kernels with different names; wanted NULL: images with kernels that no earlier image has */
+	bool full;              /* no more names fit into `names` */
+	size_t n_found;         /* number of matching names; if wanted is NULL, of images with kernels that no earlier image has */
 	char names[NAMES_BYTES]; /* names of the kernels found: "a, b" */
 	gpul_error damage;      /* why the first damaged image could not be read */
 };
 
-/* "copy" for "ns::copy<int>(int*)": a mangled name contains the plain identifier. */
+/* Get the identifier that each mangled name of a kernel contains: "copy" for "ns::copy<int>(int*)". */
 static void last_identifier(const char *wanted, char *out, size_t out_bytes)
 {
 	size_t n = strcspn(wanted, "<(");
 	size_t from = n;
 
-	if (n == 0 || strchr(wanted, ' ')) { /* no plain identifier: "(anonymous namespace)::f", "void f<int>" */
+	if (n == 0 || strchr(wanted, ' ')) { /* no such identifier: "(anonymous namespace)::f", "void f<int>" */
 		*out = '\0';
 		return;
 	}
@@ -72,8 +72,8 @@ static bool is_searched(const gpul_image *image, void *context)
 	       gpul_choice_links(s->c, s->input, i) == s->linkable;
 }
 
-/* False: another unit has a kernel of this name too (inline, template), and it was counted.  Beyond MAX_SEEN kernels every kernel
- * counts as new; then only the number in a message is too high. */
+/* Return false if a kernel of this name in another unit (inline, template) was already counted.  After MAX_SEEN kernels,
+ * every kernel counts as new; then only the number in a message is too high. */
 static bool is_new_kernel(struct search *s, const char *name)
 {
 	char **seen;
@@ -155,7 +155,7 @@ static gpul_status visit_image(const gpul_image *image, const gpul_kernel_table 
 		add_all_kernels(s, image, table);
 	for (size_t i = 0; s->wanted && i < table->n && !s->enough; i++)
 		check_name(s, image, table->at[i].name);
-	return s->enough ? GPUL_EINVAL : GPUL_OK; /* returning a failure ends the visit */
+	return s->enough ? GPUL_EINVAL : GPUL_OK; /* a failure ends gpul_kernels_visit() */
 }
 
 static gpul_status search_inputs(gpul_choice *c, struct search *s, gpul_origin origin,
@@ -177,9 +177,9 @@ static gpul_status search_inputs(gpul_choice *c, struct search *s, gpul_origin o
 
 struct counts {
 	size_t images, units;
-	size_t loadable; /* selected images that need no link */
+	size_t loadable; /* selected images that can be loaded without a link */
 	size_t linkable; /* images to be linked */
-	size_t lto;      /* linkable images that are LTO code: their kernels cannot be listed */
+	size_t lto;      /* images to be linked that are LTO code: their kernels cannot be listed */
 	gpul_chosen only; /* the last loadable image */
 };
 
@@ -204,7 +204,7 @@ static struct counts count_images(const gpul_choice *c)
 	return n;
 }
 
-/* No loadable image has the kernel.  Linking may take seconds, so first check that a linkable image has the kernel. */
+/* Called if no loadable image has the kernel.  Linking may take seconds, so first check that one of the images to be linked has it. */
 static gpul_status consider_linking(gpul_choice *c, struct search *s, const struct counts *n,
 				    gpul_error *err)
 {
@@ -216,7 +216,7 @@ static gpul_status consider_linking(gpul_choice *c, struct search *s, const stru
 	st = search_inputs(c, s, GPUL_ORIGIN_REGISTERED, err);
 	if (!st && s->n_found == 0)
 		st = gpul_choice_no_kernel(c, &s->damage, err);
-	s->n_found = s->n_found > 1 ? s->n_found : 0; /* 0: link; several: report the ambiguity */
+	s->n_found = s->n_found > 1 ? s->n_found : 0; /* 0 here means link; several: report the ambiguity */
 	return st;
 }
 
@@ -247,7 +247,7 @@ static gpul_status report_result(const gpul_choice *c, const struct search *s,
 	return gpul_fail(err, GPUL_EFORMAT, 0, "%s has no kernels for this device", path);
 }
 
-/* The error for a part of the files that could not be read, because the kernel may be in it. */
+/* Return the error of the first part of the files that could not be read: the kernel may be in it. */
 static gpul_error first_damage(const gpul_choice *c)
 {
 	for (size_t k = 0; k < c->n_inputs; k++) {

@@ -1,4 +1,4 @@
-/* choose_explain.c — messages about a choice: the verdict on each image, or why nothing can be loaded. */
+/* choose_explain.c — explains a choice: the verdict on each image, or why nothing can be loaded. */
 #include <cuda.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -137,11 +137,11 @@ gpul_status gpul_choice_no_image(const gpul_choice *c, gpul_error *err)
 struct names {
 	const gpul_choice *c;
 	const gpul_input *input;
-	GPUL_ARRAY(char *) seen;   /* names of kernels, demangled, without parameters; owned */
+	GPUL_ARRAY(char *) seen;   /* demangled names of kernels, without parameters; owned */
 	char elsewhere[16];        /* architecture of an image that has the kernel; "": none */
 };
 
-/* True if no image of the unit of image i is TAKEN. */
+/* True if image i belongs to a unit without a TAKEN image. */
 static bool unit_is_left_out(const gpul_input *s, size_t i)
 {
 	size_t from = i, to = i;

@@ -17,14 +17,14 @@
 
 typedef struct gpul_input { /* one of the sources, with its images */
 	gpul_source *source;    /* borrowed */
-	const char *name;       /* of the source, for messages */
+	const char *name;       /* name of the source, for messages */
 	gpul_content content;
-	char *ptx;              /* CUDA C++ among several sources: its PTX; owned */
-	gpul_source *compiled;  /* that PTX as a source; owned */
+	char *ptx;              /* for CUDA C++, if there are several sources: its PTX; owned */
+	gpul_source *compiled;  /* `ptx` as a source; owned */
 	const gpul_images *images;
 	const gpul_image *all;  /* array of all images in `images` */
 	size_t n;
-	gpul_verdict *verdicts; /* one per image, n in all */
+	gpul_verdict *verdicts; /* array of n verdicts, one for each image */
 } gpul_input;
 
 typedef struct gpul_choice {
@@ -36,16 +36,16 @@ typedef struct gpul_choice {
 
 /** List the images of the sources and give each a verdict.
  *
- * @sources  n of them; borrowed until gpul_choice_close()
+ * @sources  array of n; borrowed until gpul_choice_close()
  * @n        at least 1
  * @target   cc and machine_code are set; copied
  * @options  borrowed until gpul_choice_close()
  * @out      owned by the caller: gpul_choice_close(); zeroed on failure
  * Errors  those of gpul_source_images(), and of NVRTC for CUDA C++; GPUL_ENOMEM
- * Threads only the thread that the sources belong to */
+ * Threads one at a time for each source */
 gpul_status gpul_choice_open(gpul_source *const *sources, size_t n, const gpul_target *target,
 			     const gpul_load_options *options, gpul_choice *out, gpul_error *err);
-void gpul_choice_close(gpul_choice *c); /* all zeros is fine; cannot fail */
+void gpul_choice_close(gpul_choice *c); /* accepts a zeroed *c; cannot fail */
 
 typedef struct gpul_chosen {
 	const gpul_input *input;
@@ -56,10 +56,10 @@ typedef struct gpul_chosen {
  *
  * @c    the verdict of an image that turns out to be damaged is changed to GPUL_LEFT_DAMAGED
  * @out  filled in
- * Errors  GPUL_EFORMAT no device code, or no kernels; GPUL_EUNSUPPORTED no image for this device: the text names
- *         the existing ones and the option of nvcc that adds one; GPUL_EINVAL no such kernel, or several
- *         kernels: the text names them
- * Threads any thread may call, one at a time for one choice */
+ * Errors  GPUL_EFORMAT no device code, or no kernels; GPUL_EUNSUPPORTED no image for this device: the text lists
+ *         the images that exist, and gives the option of nvcc that adds one; GPUL_EINVAL no such kernel, or
+ *         several: the text lists them
+ * Threads any thread may call; one at a time for each choice */
 gpul_status gpul_choice_find(gpul_choice *c, gpul_chosen *out, gpul_error *err);
 
 /* True if image i of an input is to be linked: it is relocatable, it is LTO code, or it is bare PTX and there are several sources. */
@@ -85,13 +85,13 @@ void gpul_choice_explain(const gpul_choice *c, const gpul_chosen *chosen);
 
 gpul_status gpul_choice_no_code(const gpul_choice *c, gpul_error *err);
 gpul_status gpul_choice_no_image(const gpul_choice *c, gpul_error *err);
-/* No selected image has options->kernel: the error suggests a similar name, or an architecture whose image has the kernel. */
+/* Fail because no selected image has options->kernel: the error suggests a similar name, or an architecture whose image has the kernel. */
 gpul_status gpul_choice_no_kernel(const gpul_choice *c, const gpul_error *damage,
 				  gpul_error *err);
 
 /* ---- select.c ---- */
 
-/* gpul_select() for an array of images; the images of a unit must be adjacent. */
+/* Like gpul_select(), for an array of images; the images of a unit must be adjacent. */
 void gpul_select_among(const gpul_image *images, size_t n, const gpul_target *target,
 		       gpul_verdict *verdicts);
 

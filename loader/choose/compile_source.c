@@ -7,7 +7,7 @@
 #include "loader/cache/compile.h"
 #include "loader/choose/choose_internal.h"
 
-/* True when the caller's options already choose the debug information; NVRTC accepts only one such option. */
+/* True if the caller's options already select debug information; NVRTC accepts only one such option. */
 static bool has_debug_option(const char *const *args)
 {
 	static const char *const names[] = { "-lineinfo", "--generate-line-info", "-G", "--device-debug" };

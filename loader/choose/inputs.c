@@ -1,11 +1,11 @@
-/* inputs.c — the sources of a choice: lists their images and gives each a verdict. */
+/* inputs.c — lists the images of the sources of a choice, and gives each a verdict. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "loader/choose/choose_internal.h"
 
-/* CUDA C++ among several sources is compiled to relocatable PTX, which is then an image to link. */
+/* Compile a source in CUDA C++, if there are several sources, to relocatable PTX, which is then an image to be linked. */
 static gpul_status compile_input(gpul_input *in, const gpul_choice *c, gpul_error *err)
 {
 	gpul_nvrtc_result result = { 0 };

@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-/* The verdict on an image for a GPU of this compute capability. */
+/* Return the verdict on an image for a GPU of this compute capability. */
 static gpul_verdict fits_device(const gpul_image *image, uint32_t cc)
 {
 	bool same_major = image->sm / 10 == cc / 10;
@@ -70,11 +70,11 @@ int gpul_select_order(const gpul_image *a, const gpul_image *b, const gpul_targe
 
 	if (by_kind || by_sm)
 		return by_kind ? by_kind : by_sm;
-	/* An interpreter may not support the special features that "a" code uses. */
+	/* an interpreter may not support the architecture-specific features that "a" code uses */
 	return target->machine_code ? by_suffix : -by_suffix;
 }
 
-/* Image i suits the target: compare it with the best image of its unit so far. */
+/* Compare image i, which suits the target, with the best image of its unit so far. */
 static void update_best(const gpul_image *images, size_t i, size_t *best,
 		    const gpul_target *target, gpul_verdict *verdicts)
 {
@@ -95,7 +95,7 @@ void gpul_select_among(const gpul_image *images, size_t n, const gpul_target *ta
 {
 	size_t best = SIZE_MAX;
 
-	/* The images of a unit are adjacent. */
+	/* the images of a unit are adjacent */
 	for (size_t i = 0; i < n; i++) {
 		if (i == 0 || images[i].unit != images[i - 1].unit)
 			best = SIZE_MAX;

@@ -1,4 +1,4 @@
-/* archive.c — ar archives, as `ar` and `nvcc -lib` write them, regular or thin.
+/* archive.c — reads ar archives, as `ar` and `nvcc -lib` write them, regular or thin.
  *
  *     !<arch>\n                                 or !<thin>\n: members are separate files
  *     ┌ name[16] date[12] user[6] group[6] mode[8] bytes[10] `\n ┐ ┌ content, padded to even ┐ ...
@@ -15,15 +15,15 @@
 #include "loader/image/images_internal.h"
 
 typedef struct archive {
-	gpul_span rest;  /* starts at the next member's header */
+	gpul_span rest;  /* the unread bytes, from the header of the next member */
 	gpul_span names; /* GNU's table of long names; at == NULL: not read yet */
 	bool thin;
 } archive;
 
 typedef struct member {
 	const unsigned char *header;
-	char name[256];    /* longer names are cut; used in messages and to open members of thin archives */
-	bool has_content;  /* false: the member is one of the archive's tables */
+	char name[256];    /* longer names are truncated; for messages, and to open members of thin archives */
+	bool has_content;  /* false: the member is a table of the archive */
 	gpul_span content; /* in a thin archive, at is NULL, and n is the member's length */
 } member;
 
@@ -48,7 +48,7 @@ static void set_member_name(member *m, const void *text, size_t n)
 		 (const char *)text);
 }
 
-/* GNU: "/17" is the name at byte 17 of the long names, ended by "/\n". */
+/* Read a long name of GNU: "/17" refers to byte 17 of the long names; the name there ends with "/\n". */
 static bool read_long_name(const archive *a, uint64_t at, member *m)
 {
 	const unsigned char *text, *end;
@@ -65,7 +65,7 @@ static bool read_long_name(const archive *a, uint64_t at, member *m)
 	return true;
 }
 
-/* BSD: "#1/20" is a name of 20 bytes before the content. */
+/* Read a long name of BSD: "#1/20" means that the first 20 bytes of the content are the name. */
 static bool read_bsd_name(uint64_t n, member *m)
 {
 	if (n > m->content.n)
@@ -204,13 +204,13 @@ gpul_status gpul_walk_archive(const gpul_walk *w, gpul_span s)
 	archive a = { .rest = { s.at + SARMAG, s.n - SARMAG },
 		      .thin = memcmp(s.at, ARMAG, SARMAG) != 0 };
 
-	if (a.thin && w->depth) /* it could contain itself */
+	if (a.thin && w->depth) /* this archive could contain itself */
 		return gpul_walk_fail(w, s.at, "a thin archive inside an archive: give it as a file");
 	while (a.rest.n) {
 		member m = { 0 };
 		gpul_status st = read_next_header(w, &a, &m);
 
-		if (st) /* the next header cannot be found */
+		if (st) /* without a valid header, the next one cannot be found */
 			return gpul_walk_skip_damage(w, st);
 		if (!m.has_content || m.content.n == 0)
 			continue;

@@ -1,10 +1,10 @@
-/* bare_cubin.c — cubins that are not in a fatbin: a file, a member, or a part of plain data. */
+/* bare_cubin.c — finds cubins that are not in a fatbin: a file, a member of an archive, or a part of plain data. */
 #include <string.h>
 
 #include "loader/image/cubin_internal.h"
 #include "loader/image/images_internal.h"
 
-/* Raise *end to offset + n; false: those bytes are not all in s. */
+/* Raise *end to offset + n; false: some of the n bytes are outside s. */
 static bool extend_end(gpul_span s, uint64_t offset, uint64_t n, size_t *end)
 {
 	if (offset > s.n || n > s.n - offset)
@@ -14,7 +14,7 @@ static bool extend_end(gpul_span s, uint64_t offset, uint64_t n, size_t *end)
 	return true;
 }
 
-/* Sections of NVIDIA's own types describe memory that a kernel will have: they have a size but no bytes in the file.
+/* False for sections of NVIDIA's types that reserve memory for a kernel: they have a size, but no bytes in the file.
  * Seen in relocatable cubins of CUDA 13.0. */
 static bool has_bytes(const Elf64_Shdr *sh)
 {
@@ -34,7 +34,7 @@ static bool has_bytes(const Elf64_Shdr *sh)
 	}
 }
 
-/* ELF headers do not give the length of the file: it ends with the last header table or section. */
+/* ELF headers do not contain the length of the file: it ends where the last header table or section ends. */
 size_t gpul_cubin_extent(gpul_span s)
 {
 	size_t end = sizeof(Elf64_Ehdr);
@@ -53,7 +53,7 @@ size_t gpul_cubin_extent(gpul_span s)
 	return end;
 }
 
-/* The cost of rejecting a candidate: its number of sections. */
+/* Return the cost of rejecting a candidate: its number of sections. */
 static int64_t reject_cost(gpul_span s)
 {
 	gpul_cubin c;

@@ -1,4 +1,4 @@
-/* bare_ptx.c — a PTX file: its target and ptxas options, read from the lines before the first declaration. */
+/* bare_ptx.c — reads the target and ptxas options of a PTX file from the lines before its first declaration. */
 #include <ctype.h>
 #include <string.h>
 
@@ -63,7 +63,7 @@ static bool is_word(char c)
 	return isalnum((unsigned char)c) || c == '_' || c == '.';
 }
 
-/* Read the next word; empty if another character follows, which is not consumed. */
+/* Read the next word.  The result is empty if another character follows, which is not consumed. */
 static gpul_span next_word(reader *r)
 {
 	const char *start;
@@ -80,7 +80,7 @@ static bool is_equal(gpul_span w, const char *text)
 	return w.n == strlen(text) && memcmp(w.at, text, w.n) == 0;
 }
 
-/* sm_90a */
+/* Read a target such as sm_90a. */
 static void read_arch(gpul_span w, gpul_image *image)
 {
 	unsigned sm = 0;
@@ -95,7 +95,7 @@ static void read_arch(gpul_span w, gpul_image *image)
 		image->suffix = (char)w.at[i];
 }
 
-/* sm_90a, texmode_unified, debug */
+/* Read the operands of .target, such as "sm_90a, texmode_unified, debug". */
 static void read_target(reader *r, gpul_image *image)
 {
 	gpul_span w = next_word(r);
@@ -119,7 +119,7 @@ gpul_status gpul_walk_ptx(const gpul_walk *w, gpul_span s)
 	image->stored = s.at;
 	image->offset = (uint64_t)(s.at - w->file.at);
 	image->bytes = image->stored_bytes = strnlen(r.at, s.n);
-	/* gpul_file stores a NUL after the bytes of a file. */
+	/* a NUL follows the bytes of a gpul_file */
 	image->ended = image->bytes < s.n || (w->source.bytes && s.at + s.n == file_end);
 	if (is_equal(next_word(&r), ".version")) {
 		next_word(&r);

@@ -1,4 +1,4 @@
-/* cubin.c — the headers, sections and attributes of a cubin. */
+/* cubin.c — reads the headers, sections and attributes of a cubin. */
 #include "loader/image/cubin_internal.h"
 
 #include <limits.h>
@@ -67,7 +67,7 @@ static gpul_status check_header(gpul_cubin *c, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* With more than 65279 sections, their number and the index of the names are in section 0. */
+/* Find the section table.  With more than 65279 sections, their number and the index of the section names are in section 0. */
 static gpul_status find_sections(gpul_cubin *c, gpul_error *err)
 {
 	const Elf64_Ehdr *h = &c->header;

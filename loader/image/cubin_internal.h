@@ -1,4 +1,4 @@
-/* cubin_internal.h — access to the headers, sections and NVIDIA attributes of a cubin; every access is checked.
+/* cubin_internal.h — reads the headers, sections and NVIDIA attributes of a cubin, and checks every access.
  *
  * A cubin is an ELF file of machine 190.  There are two formats, distinguished by EI_OSABI; ptxas 12.8 and 12.9 write
  * the newer one for sm_100 and later:
@@ -21,7 +21,7 @@
 
 #include "core/error.h"
 
-/* A range of the image that has no data (kernels/excerpt_internal.h); {0, 0}: the image is complete. */
+/* A range of the image whose bytes are not available (kernels/excerpt_internal.h); {0, 0}: the image is complete. */
 typedef struct gpul_cubin_gap {
 	uint64_t from, to;
 } gpul_cubin_gap;
@@ -33,24 +33,24 @@ typedef struct gpul_cubin {
 	Elf64_Ehdr header;
 	uint32_t n_sections;
 	Elf64_Shdr names; /* the section of section names */
-	uint16_t sm;      /* 90 of sm_90 */
-	bool older;       /* ABI version 7 */
-	bool relocatable; /* ET_REL */
+	uint16_t sm;      /* 90 for sm_90 */
+	bool older;       /* it has ABI version 7 */
+	bool relocatable; /* its type is ET_REL */
 } gpul_cubin;
 
 /** Check the ELF header and the extent of the section table.
  *
  * @bytes  borrowed by *out; any alignment
- * @gap    the range of these bytes that has no data; the section table must be outside it
+ * @gap    the range of bytes that are not available; the section table must be outside it
  * Errors  GPUL_EFORMAT: the message gives the place and what was expected
  * Source  the ELF specification; CUDA 11.8, 12.4 and 13.0 */
 gpul_status gpul_cubin_open(const void *bytes, size_t n_bytes, gpul_cubin_gap gap, gpul_cubin *out,
 			    gpul_error *err);
 
-/* The header of section i < n_sections; the range that it describes is not checked. */
+/* Return the header of section i < n_sections; the range of bytes in it is not checked. */
 Elf64_Shdr gpul_cubin_section(const gpul_cubin *c, uint32_t i);
 
-/* The bytes of a section; NULL: there are none, or some are outside the image or in its gap. */
+/* Return the bytes of a section; NULL: it has none, or some are outside the image or in its gap. */
 const unsigned char *gpul_cubin_bytes(const gpul_cubin *c, const Elf64_Shdr *s);
 
 /* True if the section's name starts with prefix; false if the name is outside its table.  Inline, because libcublas has
@@ -73,7 +73,7 @@ static inline bool gpul_cubin_is_named(const gpul_cubin *c, const Elf64_Shdr *s,
 
 typedef struct gpul_attribute {
 	uint8_t format, id;
-	uint16_t value; /* formats 2 and 3; format 4: n_bytes of the payload */
+	uint16_t value; /* formats 2 and 3: the value; format 4: length of the payload */
 	const unsigned char *payload;
 } gpul_attribute;
 
@@ -81,10 +81,10 @@ typedef struct gpul_attributes {
 	const unsigned char *at, *end;
 } gpul_attributes;
 
-/* Read the next attribute; false: the end, or invalid data (then at != end). */
+/* Read the next attribute; false: no attribute is left, or the data is invalid (then at != end). */
 bool gpul_attribute_next(gpul_attributes *a, gpul_attribute *out);
 
-/* The i-th 32-bit or 16-bit number of the payload; 0 if the payload is shorter. */
+/* Return the i-th 32-bit or 16-bit number of the payload; 0 if the payload is shorter. */
 uint32_t gpul_attribute_u32(const gpul_attribute *a, unsigned i);
 uint16_t gpul_attribute_u16(const gpul_attribute *a, unsigned i);
 
@@ -95,9 +95,9 @@ typedef struct gpul_cubin_build { /* how ptxas compiled the code; borrowed from 
 	size_t version_bytes, options_bytes;
 } gpul_cubin_build;
 
-/* True if this is the section of notes about the tools. */
+/* True if the section contains the notes of the tools. */
 bool gpul_cubin_is_tool_note(const gpul_cubin *c, const Elf64_Shdr *s);
-/* ptxas's first note in that section; in linked code, it is about the first object.  {NULL ...}: none. */
+/* Read the first note of ptxas in that section; in linked code, it is about the first object.  {NULL ...}: none. */
 gpul_cubin_build gpul_cubin_build_of(const gpul_cubin *c, const Elf64_Shdr *s);
 /* True if the architecture in these options has this suffix: 'f' of "-arch sm_100f". */
 bool gpul_cubin_build_is_for(const gpul_cubin_build *b, char suffix);

@@ -1,11 +1,11 @@
-/* cubin_note.c — how a cubin was compiled, from the notes of NVIDIA's tools.
+/* cubin_note.c — reads how a cubin was compiled from the notes of NVIDIA's tools.
  *
  *     note of .note.nv.tkinfo    {u32 name bytes, description bytes, type 2000} "NVIDIA Corp"
  *     its description            {u32 ?, object, tool, version, build, options} texts
  *                                positions in the texts: "ptxas", "... release 13.0, V13.0.88", "-arch sm_90 -m 64"
  *
- * Seen so in cubins of ptxas and nvlink 12.7 to 13.1.  Linked code has one note of nvlink and one for each object.  A note
- * is only shown to the user, so a damaged one is ignored. */
+ * Observed in cubins of ptxas and nvlink 12.7 to 13.1.  Linked code has one note of nvlink and one for each object.  A
+ * note is only shown to the user, so a damaged one is ignored. */
 #include <string.h>
 
 #include "loader/image/cubin_internal.h"
@@ -21,7 +21,7 @@ bool gpul_cubin_is_tool_note(const gpul_cubin *c, const Elf64_Shdr *s)
 	return s->sh_type == SHT_NOTE && gpul_cubin_is_named(c, s, ".note.nv.tkinfo");
 }
 
-/* The text at position i of n bytes of texts; NULL: it is not completely inside. */
+/* Return the text at position i of n bytes of texts; NULL: it is not completely inside them. */
 static const char *text_at(const unsigned char *texts, size_t n, uint32_t i, size_t *n_text)
 {
 	const char *text = (const char *)texts + i;
@@ -32,7 +32,7 @@ static const char *text_at(const unsigned char *texts, size_t n, uint32_t i, siz
 	return text;
 }
 
-/* "13.0.88" of "Cuda compilation tools, release 13.0, V13.0.88". */
+/* Set the version: "13.0.88" from "Cuda compilation tools, release 13.0, V13.0.88". */
 static void set_version(gpul_cubin_build *b, const char *text, size_t n)
 {
 	const char *v = memmem(text, n, ", V", 3);
@@ -53,7 +53,7 @@ static void set_options(gpul_cubin_build *b, const char *text, size_t n)
 	b->options_bytes = n;
 }
 
-/* Read a note's description; false: it is not one of ptxas. */
+/* Read a note's description; false: the note is not one of ptxas. */
 static bool read_description(const unsigned char *p, size_t n, gpul_cubin_build *out)
 {
 	const char *tool, *version, *options;

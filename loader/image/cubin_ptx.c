@@ -1,10 +1,10 @@
-/* cubin_ptx.c — the PTX that ptxas kept in a cubin.
+/* cubin_ptx.c — copies the PTX that ptxas stored in a cubin.
  *
  * With line information (nvcc -lineinfo, -G) ptxas stores the PTX that it compiled, for debuggers.  Each line ends with a NUL,
  * so lines that it leaves out (comments, .loc) stay empty lines:
  *
- *     .nv_debug_ptx_txt             a whole program's
- *     .nv_debug_ptx_txt.<number>    that of one unit; nvlink collects the sections of all its inputs
+ *     .nv_debug_ptx_txt             PTX of a whole program
+ *     .nv_debug_ptx_txt.<number>    PTX of one source file; nvlink collects the sections of all its inputs
  *
  * Observed in CUDA 13.0. */
 #include <stdlib.h>

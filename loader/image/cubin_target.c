@@ -1,9 +1,9 @@
-/* cubin_target.c — the GPU that a cubin is for. */
+/* cubin_target.c — reads for which GPU a cubin was compiled. */
 #include "loader/image/cubin_internal.h"
 #include "loader/image/images.h"
 
 #define ACCELERATORS    0x800 /* e_flags of the older ABI: the "a" of sm_90a */
-#define ACCELERATORS_12 0x8   /* e_flags of ABI version 8 as CUDA 12 wrote it, for sm_100 and up */
+#define ACCELERATORS_12 0x8   /* e_flags of ABI version 8 as CUDA 12 wrote it, for sm_100 and later */
 #define FAMILIES_FROM   100  /* the first SM with the suffix "f" */
 #define COMPAT_SPECIFIC 9     /* .nv.compat: 1 is the "a" of sm_90a */
 
@@ -22,12 +22,12 @@ static bool is_arch_specific(const gpul_cubin *c)
 		for (gpul_attributes a = { p, p + s.sh_size }; gpul_attribute_next(&a, &one);)
 			if (one.id == COMPAT_SPECIFIC)
 				return one.value == 1;
-		return flag; /* only the first such section is read, to bound the work */
+		return flag; /* only the first such section is read, to limit the time */
 	}
 	return flag;
 }
 
-/* True for code for a family of GPUs ("f"): only the note of ptxas has this suffix, the headers do not. */
+/* True for code for a family of GPUs ("f"): only the note of ptxas contains this suffix, the headers do not. */
 static bool is_family_specific(const gpul_cubin *c)
 {
 	for (uint32_t i = 1; i < c->n_sections; i++) {

@@ -1,4 +1,4 @@
-/* extent.c — the length of device code that is given as an address only, from its own headers. */
+/* extent.c — finds the length of device code that is given as an address only, from its own headers. */
 #include <elf.h>
 #include <stdint.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* fatbin.c — fatbins: containers with the code of one program for several devices.
+/* fatbin.c — reads fatbins: containers with the code of one program for several devices.
  *
  *     ┌────────┬─────────┬─────────┬─────────┬─────────┬───
  *     │ header │ entry 0 │ payload │ entry 1 │ payload │ ...      payload_bytes from the header's end
@@ -12,10 +12,10 @@
 #include "loader/image/fatbin_internal.h"
 #include "loader/image/images_internal.h"
 
-#define MOST_HEADER  65536 /* bytes; 64 to 144 were observed, but the options in a header may have any length */
+#define MOST_HEADER  65536 /* in bytes; 64 to 144 were observed, but a header contains options of any length */
 #define MOST_SM      9999
-#define MOST_DAMAGED 1000 /* damaged fatbins in one section, each of which may have many entries */
-#define STARTS_IN    96 /* stored bytes that contain the ELF header, even compressed: LZ4 expands data only slightly */
+#define MOST_DAMAGED 1000 /* most damaged fatbins in a section, because each may have many entries */
+#define STARTS_IN    96 /* the first bytes of an image, which contain the ELF header even if compressed: LZ4 expands little */
 
 enum { /* bits of fatbin_entry.flags; other bits are ignored */
 	FLAG_DEBUG = 0x2,
@@ -25,10 +25,10 @@ enum { /* bits of fatbin_entry.flags; other bits are ignored */
 	FLAG_FAMILY_SPECIFIC = 0x200000, /* sm_100f */
 };
 
-/* The option by which nvcc -dc marks PTX that is to be linked. */
+/* The option with which nvcc -dc marks PTX that must be linked. */
 static const char compile_only[] = "--compile-only";
 
-/* Read the header of the fatbin at the start of s; *all is set to the whole fatbin. */
+/* Read the header of the fatbin at the start of s; *all is set to the bytes of the whole fatbin. */
 static gpul_status read_header(const gpul_walk *w, gpul_span s, gpul_span *all)
 {
 	fatbin_header h;
@@ -78,7 +78,7 @@ static const char *entry_damage(const fatbin_entry *e, size_t left)
 	return NULL;
 }
 
-/* The entry's header contains {u32 offset, bytes} of the options; the offset is from the start of the entry. */
+/* Find the options of an entry: its header contains {u32 offset, bytes}; the offset counts from the start of the entry. */
 static bool find_options(const gpul_walk *w, const unsigned char *entry, const fatbin_entry *e,
 			 uint32_t *at, uint32_t *n)
 {
@@ -90,7 +90,7 @@ static bool find_options(const gpul_walk *w, const unsigned char *entry, const f
 	return *at <= e->header_bytes && *n <= e->header_bytes - *at;
 }
 
-/* Read the entry at the start of s; s ends with the fatbin. */
+/* Read the entry at the start of s, which ends where the fatbin ends. */
 static gpul_status read_entry(const gpul_walk *w, gpul_span s, fatbin_entry *e)
 {
 	const char *wrong;
@@ -236,7 +236,7 @@ gpul_status gpul_walk_fatbin(const gpul_walk *w, gpul_span s, size_t *taken)
 	return GPUL_OK;
 }
 
-/* The offset of the next fatbin's magic number after the start of s; s.n: none. */
+/* Return the offset of the next magic number of a fatbin after the start of s; s.n: none. */
 static size_t next_fatbin(gpul_span s)
 {
 	const uint32_t magic = GPUL_FATBIN_MAGIC;

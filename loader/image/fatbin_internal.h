@@ -1,4 +1,4 @@
-/* fatbin_internal.h — the layout of a fatbin, observed in files of nvcc 11.0 to 13.0; NVIDIA does not document it. */
+/* fatbin_internal.h — defines the layout of a fatbin, observed in files of nvcc 11.0 to 13.0; NVIDIA does not document it. */
 #ifndef GPULOAD_LOADER_IMAGE_FATBIN_INTERNAL_H
 #define GPULOAD_LOADER_IMAGE_FATBIN_INTERNAL_H
 
@@ -18,7 +18,7 @@ typedef struct fatbin_entry {
 	uint16_t kind, version;
 	uint32_t header_bytes;
 	uint64_t padded_bytes;
-	uint32_t compressed_bytes; /* 0: stored raw */
+	uint32_t compressed_bytes; /* 0: stored without compression */
 	uint32_t options_at;       /* from the entry's start: {u32 offset, bytes}; 0: none */
 	uint16_t minor, major;     /* version of the PTX language, or of the cubin's ABI */
 	uint32_t arch;
@@ -29,7 +29,7 @@ typedef struct fatbin_entry {
 } fatbin_entry;
 _Static_assert(sizeof(fatbin_entry) == 64, "as in the file");
 
-/* The bytes from the start of an entry to the start of the next entry. */
+/* Return the distance in bytes from an entry to the next one. */
 static inline size_t gpul_fatbin_entry_bytes(const fatbin_entry *e)
 {
 	return (size_t)e->header_bytes + (size_t)e->padded_bytes;

@@ -1,11 +1,11 @@
-/* host_elf.c — host objects, libraries and programs: the sections that contain device code.
+/* host_elf.c — finds the sections with device code in host objects, libraries and programs.
  *
  *     .nv_fatbin          fatbins that the program registers with the CUDA runtime when it starts
  *     __nv_relfatbin      fatbins of nvcc -dc: relocatable, not device-linked yet
  *     .nvFatBinSegment    24-byte wrappers that point to these fatbins; not read, because in an object they are still
  *                         relocations, and strip may remove them
  *     .llvm.offloading    offload binaries of clang -fgpu-rdc or --offload-new-driver
- *     any other data      may contain code that the library loads by itself: searched */
+ *     any other data      is searched: it may contain code that a library loads by itself */
 #include "loader/image/images_internal.h"
 
 #if GPUL_HAVE_LIBELF
@@ -34,7 +34,7 @@ static bool is_compiler_data(const char *name)
 	       strcmp(name, ".nvFatBinSegment") == 0;
 }
 
-/* The bytes at an offset of the file; false: they are not completely inside the file. */
+/* Get n bytes at an offset of the file; false: they are not all inside the file. */
 static bool bytes_at(const host_elf *e, uint64_t offset, uint64_t n, gpul_span *out)
 {
 	if (offset > e->bytes.n || n > e->bytes.n - offset)
@@ -49,7 +49,7 @@ static bool is_data(const GElf_Shdr *sh)
 	       !(sh->sh_flags & (SHF_EXECINSTR | SHF_COMPRESSED));
 }
 
-/* The section of clang's offload binaries, which the device linker reads from an object; it has a type of LLVM. */
+/* True for the section of clang's offload binaries, which the device linker reads from an object; its section type is LLVM's own. */
 static bool is_offload(const GElf_Shdr *sh, const char *name)
 {
 	return strcmp(name, ".llvm.offloading") == 0 && sh->sh_type != SHT_NOBITS && !(sh->sh_flags & SHF_COMPRESSED);
@@ -96,7 +96,7 @@ static gpul_status add_sections(const gpul_walk *w, host_elf *e)
 	return GPUL_OK;
 }
 
-/* Without section headers (sstrip), all loaded segments are searched. */
+/* Add a segment to the regions: without section headers (sstrip), all loaded segments are searched. */
 static gpul_status add_segment(const gpul_walk *w, host_elf *e, const GElf_Phdr *ph)
 {
 	gpul_loaded *loaded;
@@ -135,7 +135,7 @@ static gpul_status add_segments(const gpul_walk *w, host_elf *e, size_t n)
 	return GPUL_OK;
 }
 
-/* libelf treats a file whose section table is beyond its end as a stripped file, so this is checked first. */
+/* False if the section table is beyond the end of the file.  Checked first, because libelf treats such a file as stripped. */
 static bool sections_are_inside(gpul_span s)
 {
 	Elf64_Ehdr h;
@@ -146,7 +146,7 @@ static bool sections_are_inside(gpul_span s)
 	memcpy(&h, s.at, sizeof h);
 	if (h.e_shoff == 0)
 		return true;
-	n = h.e_shnum ? h.e_shnum : 1; /* 0: section 0 contains the number, which libelf checks */
+	n = h.e_shnum ? h.e_shnum : 1; /* 0: the number is in section 0, and libelf checks it */
 	return h.e_shentsize == sizeof(Elf64_Shdr) && h.e_shoff <= s.n &&
 	       n <= (s.n - h.e_shoff) / sizeof(Elf64_Shdr);
 }
@@ -165,8 +165,8 @@ static gpul_status add_regions(const gpul_walk *w, host_elf *e)
 	return add_sections(w, e);
 }
 
-/* Searching a small file with thousands of sections that contain the same bytes would take hours.  Segments may share a
- * page, so the regions may have twice the bytes of the file. */
+/* True if the regions together have more than twice the bytes of the file (segments may share a page): searching a
+ * small file with thousands of sections of the same bytes would take hours. */
 static bool regions_overlap(const host_elf *e)
 {
 	uint64_t n_bytes = 0;
@@ -186,7 +186,7 @@ gpul_status gpul_walk_elf(const gpul_walk *w, gpul_span s)
 		return gpul_walk_fail(w, s.at, "the ELF file's section table is beyond its %zu "
 					       "bytes: cut off or damaged" GPUL_AGAIN, s.n);
 	elf_version(EV_CURRENT);
-	/* The parameter of elf_memory() is a char *, but it only reads. */
+	/* elf_memory() takes a char *, but only reads from it. */
 	e.elf = elf_memory((char *)(uintptr_t)s.at, s.n);
 	if (!e.elf)
 		return damaged(w, &e, "its header cannot be read");
@@ -200,7 +200,7 @@ gpul_status gpul_walk_elf(const gpul_walk *w, gpul_span s)
 		st = gpul_walk_no_memory(w);
 	gpul_array_free(&e.loaded);
 	gpul_array_free(&e.regions);
-	elf_end(e.elf); /* last, because libelf owns the section names */
+	elf_end(e.elf); /* done last, because libelf owns the section names */
 	return st;
 }
 

@@ -1,4 +1,4 @@
-/* image_names.c — names of image kinds, compressions, origins and architectures. */
+/* image_names.c — gives the names of image kinds, compressions, origins and architectures. */
 #include <string.h>
 
 #include "loader/image/images.h"
@@ -34,7 +34,7 @@ const char *gpul_origin_name(gpul_origin origin)
 	return origin == GPUL_ORIGIN_REGISTERED ? "registered" : "embedded";
 }
 
-/* Uses no snprintf(), which would take half of the time of printing a table of 24,000 images. */
+/* Does not use snprintf(), which would take half of the time of printing a table of 24,000 images. */
 const char *gpul_image_arch(const gpul_image *image, char buf[16])
 {
 	char digits[5], *p = digits + sizeof digits;

@@ -1,5 +1,5 @@
-/* image_search.c — search the regions of a file for images, in parallel: regions are cut into blocks, and each thread
- * searches the next block.
+/* image_search.c — searches the regions of a file for images in parallel: regions are divided into blocks, and each
+ * thread takes the next block.
  *
  *     region   ├────────── .rodata ──────────┤├─ .nv_fatbin ─┤
  *     blocks   │ 0     │ 1     │ 2     │ 3   ││ 4            │   each block has a private list
@@ -12,16 +12,16 @@
 #include "loader/image/images_internal.h"
 
 #define BLOCK_BYTES  ((size_t)8 << 20)
-#define THREAD_BYTES ((size_t)16 << 20) /* per thread; starting a thread takes longer than searching fewer bytes */
+#define THREAD_BYTES ((size_t)16 << 20) /* searched by each thread; for fewer bytes, starting a thread would take longer than the search */
 #define SPARSE_BYTES ((size_t)1 << 20) /* in larger regions, headers are read through a window, without mapping pages */
 #define RELEASE_BYTES ((size_t)1 << 20)
 #define MAX_THREADS 16
-#define MAX_REJECTS  2000000 /* steps of some nanoseconds spent on data that only looks like an image */
+#define MAX_REJECTS  2000000 /* limit of the steps, of some ns each, on data that only looks like an image */
 #define REPORT_NS      50000000u
 
 typedef struct block {
 	const gpul_region *region;
-	size_t from, to; /* range in the region's bytes */
+	size_t from, to; /* range of bytes in the region */
 	_Atomic size_t *covered;
 	gpul_images found; /* private to the block, merged later */
 	gpul_status st;
@@ -61,8 +61,8 @@ static void search_block(const search *s, block *b)
 	b->st = b->region->offload   ? gpul_walk_offload(&w, all)
 		: b->region->fatbins ? gpul_walk_fatbins(&w, all)
 				     : gpul_walk_data(&w, all, b->from, b->to, b->covered);
-	/* The pages of a searched block are not needed soon.  Small blocks keep them, because releasing pages
-	 * interrupts the other threads. */
+	/* Release the pages of a searched block, which are not needed soon; not of a small block, because
+	 * releasing pages interrupts the other threads. */
 	if (s->n_bytes > THREAD_BYTES && n_searched > RELEASE_BYTES)
 		gpul_file_release(&w.source, all.at + b->from, b->to - b->from);
 }
@@ -97,7 +97,7 @@ static void search_on_thread(void *context)
 	search_blocks(context, false);
 }
 
-/* The calling thread also searches; it searches alone if the system refuses more threads. */
+/* Search on several threads, of which the calling thread is one; it searches alone if the system refuses more threads. */
 static void search_in_parallel(search *s)
 {
 	size_t useful = s->n_bytes / THREAD_BYTES, cpus = gpul_cpus();
@@ -127,7 +127,7 @@ static bool cut_into_blocks(search *s, const gpul_region *r)
 	return true;
 }
 
-/* The bytes of the unit that an image belongs to: its whole fatbin, or the image itself. */
+/* Return the bytes of the unit that an image belongs to: its whole fatbin, or the image itself. */
 static gpul_span unit_extent(const gpul_image *image)
 {
 	if (image->fatbin)
@@ -164,8 +164,8 @@ static size_t unit_end(const gpul_images *list, size_t i)
 	return end;
 }
 
-/* Search the rest of a region again with one thread: a block has accepted data that starts inside a fatbin and ends after it, so
- * its later results are not reliable. */
+/* Search the rest of a region again with one thread.  Needed if a block accepted data that starts inside a fatbin and ends after
+ * it: its later results are then wrong. */
 static gpul_status search_rest(const gpul_walk *w, const gpul_region *r, size_t from)
 {
 	_Atomic size_t covered = from;
@@ -181,7 +181,7 @@ static gpul_status merge_region(search *s, size_t first, size_t end)
 {
 	const gpul_region *r = s->blocks.at[first].region;
 	gpul_walk w = walk_of_region(s->w, r);
-	const unsigned char *taken = r->bytes.at; /* end of the last accepted image */
+	const unsigned char *taken = r->bytes.at; /* end of the last image that was accepted */
 
 	for (; first < end; first++) {
 		const block *b = &s->blocks.at[first];

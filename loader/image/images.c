@@ -1,4 +1,4 @@
-/* images.c — create the list of the images of a source; choose the reader for each kind of content. */
+/* images.c — creates the list of the images of a source, and chooses the reader for each kind of content. */
 #include "loader/image/images.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@ static gpul_status read_content(const gpul_walk *w, gpul_span s, gpul_content co
 						       "it (ar x) and give it as a file", GPUL_MAX_CONTAINERS);
 		return gpul_walk_archive(w, s);
 	default:
-		if (w->depth) /* a member without device code: a linker script, an index, bitcode */
+		if (w->depth) /* a member of an archive without device code: a linker script, an index, bitcode */
 			return GPUL_OK;
 		return gpul_walk_fail(w, s.at, "%s: expected PTX, a cubin, a fatbin, or an "
 					       "object, archive, library or program with device code",
@@ -67,7 +67,7 @@ gpul_status gpul_images_list(const gpul_source *source, const gpul_progress *pro
 		why = list->damaged.at[0];
 		st = why.status;
 	}
-	if (gpul_images_check(list, err)) /* the cause of any other error */
+	if (gpul_images_check(list, err)) /* truncation is the cause of any other error */
 		st = GPUL_ESYS;
 	else if (st)
 		gpul_fail(err, st, why.native, "%s", why.text);

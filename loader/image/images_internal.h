@@ -1,10 +1,11 @@
-/* images_internal.h — shared by the readers of this folder: the list under construction, and the walk through a file that fills it.
+/* images_internal.h — declares what the readers of this folder share: the list that they build, and the state of
+ *reading a file.
  *
  *     read_content ─┬─ archive ── read_member: read_content of each member
- *                   ├─ host ELF ── search ─┬─ walk_fatbins   named sections: fatbins, nothing else
+ *                   ├─ host ELF ── search ─┬─ walk_fatbins   named sections: only fatbins
  *                   │                      └─ walk_data      plain data: fatbins and cubins in it
- *                   ├─ fatbin ── one image an entry
- *                   └─ cubin, PTX: an image
+ *                   ├─ fatbin ── one image for each entry
+ *                   └─ cubin, PTX: one image
  *
  * No byte is trusted: each reader gets a span and never reads outside it. */
 #ifndef GPULOAD_LOADER_IMAGE_IMAGES_INTERNAL_H
@@ -21,20 +22,20 @@
 
 #define GPUL_MAX_CONTAINERS 8 /* levels of archives in archives */
 
-/* The advice at the end of messages about a damaged file. */
+/* The end of messages about a damaged file: what to do. */
 #define GPUL_AGAIN "; copy or build it again"
 
 struct gpul_images {
 	char *name;                 /* name of the source */
-	gpul_file source;           /* mapping of the source, borrowed; zeroed: the source is in the caller's memory */
+	gpul_file source;           /* mapping of the source, borrowed; all zeros if the source is in the caller's memory */
 	GPUL_ARRAY(gpul_file) more; /* mapped members of thin archives */
 	GPUL_ARRAY(gpul_image) images;
 	GPUL_ARRAY(gpul_place) places;
 	GPUL_ARRAY(char *) strings;
-	GPUL_ARRAY(gpul_error) damaged; /* at most GPUL_DAMAGED_MAX */
+	GPUL_ARRAY(gpul_error) damaged; /* the first GPUL_DAMAGED_MAX errors */
 	size_t n_damaged;
 	uint32_t n_units;
-	uint64_t packed_bytes, unpacked_bytes; /* sums over all compressed images */
+	uint64_t packed_bytes, unpacked_bytes; /* sizes of all compressed images together */
 };
 
 typedef struct gpul_span {
@@ -42,15 +43,15 @@ typedef struct gpul_span {
 	size_t n;
 } gpul_span;
 
-/* A small read buffer for headers scattered over a large file.  A page fault maps 16 pages and takes four times as
- * long as reading these bytes. */
+/* A small read buffer for headers that are scattered over a large file.  A page fault maps 16 pages and takes four
+ * times as long as reading these bytes. */
 typedef struct gpul_window {
-	const unsigned char *at; /* address that bytes[] is a copy of; NULL: empty */
+	const unsigned char *at; /* address of the bytes that are copied to bytes[]; NULL: none */
 	size_t n;
 	unsigned char bytes[256]; /* room for an entry and the start of its payload */
 } gpul_window;
 
-/* The state of a walk.  It is copied to enter a member or section, so changes to the copy end with it. */
+/* The state of reading a file (a walk).  It is copied to read a member or section, so that changes are lost at its end. */
 typedef struct gpul_walk {
 	gpul_images *list;
 	/* Reads one member of an archive; images.c sets it, because the readers cannot call images.c. */
@@ -58,20 +59,20 @@ typedef struct gpul_walk {
 	const gpul_progress *progress; /* NULL: no reports */
 	gpul_span file;        /* the whole file, from which offsets count; for a member of a thin archive,
 				* the member's own file */
-	gpul_place here;       /* member and section may be short-lived strings: copied into the list when needed */
-	gpul_file source;      /* the mapping of file; zeroed: the caller's memory */
-	unsigned depth;        /* of containers in containers: members of archives, offload binaries */
+	gpul_place here;       /* the current place; its strings may be temporary: they are copied into the list when needed */
+	gpul_file source;      /* mapping of `file`; all zeros if it is in the caller's memory */
+	unsigned depth;        /* number of containers around this content: archives, offload binaries */
 	gpul_origin origin;
 	bool relocatable;      /* true: the section contains relocatable images */
-	bool section_known;    /* relocatable is valid; false: read the ELF type from each cubin's header */
-	bool read_zstd;        /* also read the file for zstd-compressed cubins, because it has few images */
-	size_t *n_searched;    /* bytes that were searched, whose pages are therefore mapped */
+	bool section_known;    /* .relocatable is valid; else the ELF type in each cubin's header is read */
+	bool read_zstd;        /* also read the first bytes of zstd-compressed cubins, because the file has few images */
+	size_t *n_searched;    /* number of bytes searched so far, whose pages are therefore mapped */
 	gpul_window *window;   /* buffer for reading headers; NULL: read the mapping */
 	_Atomic int64_t *rejects_left; /* steps that may still be spent on data that turns out not to be an image */
 	gpul_error *err;
 } gpul_walk;
 
-/* Return n readable bytes from `at` on, in the mapping or in the window; valid until the next call. */
+/* Return the address of n bytes of the file, in the mapping (`at`) or copied to the window; valid until the next call. */
 const unsigned char *gpul_walk_see(const gpul_walk *w, const unsigned char *at, size_t n);
 
 /* Each reader adds the images of a span to the list.  It fails at the first damage; containers of several parts leave out
@@ -88,7 +89,7 @@ gpul_status gpul_walk_fatbins(const gpul_walk *w, gpul_span s);
 /* Search arbitrary data for fatbins and cubins that start in [from, to) and are complete and valid.
  *
  * *covered is the end of an image that began before `from` and extends into this block.  The threads that search
- * the earlier blocks set it, and this call sets covered[1] for the block after `to`, and so on to the end of s. */
+ * earlier blocks set it, and this call sets covered[1] for the block after `to`, and so on to the end of s. */
 gpul_status gpul_walk_data(const gpul_walk *w, gpul_span s, size_t from, size_t to,
 			   _Atomic size_t *covered);
 
@@ -96,10 +97,10 @@ gpul_status gpul_walk_data(const gpul_walk *w, gpul_span s, size_t from, size_t 
 gpul_status gpul_images_list(const gpul_source *source, const gpul_progress *progress,
 			     gpul_images **out, gpul_error *err);
 void gpul_images_close(gpul_images *images); /* accepts NULL */
-/* Fail if the file, or the file of a member, was cut since it was opened: gpul_source_check(). */
+/* Fail if the file, or the file of a member, was truncated after it was opened: gpul_source_check(). */
 gpul_status gpul_images_check(const gpul_images *images, gpul_error *err);
 
-/* The length of the cubin at the start of the span; 0: there is no complete cubin. */
+/* Return the length of the cubin at the start of the span; 0: no complete cubin is there. */
 size_t gpul_cubin_extent(gpul_span s);
 
 /* A part of a file that is to be searched. */
@@ -117,7 +118,7 @@ gpul_status gpul_walk_regions(const gpul_walk *w, const gpul_region *regions, si
 
 /* True if `stored_bytes` can plausibly decompress to `bytes`; checked before memory is allocated. */
 bool gpul_can_unpack(uint64_t stored_bytes, uint64_t bytes);
-/* Like gpul_can_unpack(), for the whole list with one more image: many small images can also be a decompression bomb. */
+/* Like gpul_can_unpack(), for all images of the list and one more: many small images can also be a decompression bomb. */
 bool gpul_can_unpack_all(gpul_images *list, uint64_t stored_bytes, uint64_t bytes);
 
 /* Decompress the first n bytes of an image into out; false: not possible. */
@@ -127,16 +128,16 @@ bool gpul_image_start(const gpul_image *image, void *out, size_t n);
 void gpul_images_release_pages(const gpul_images *list, const void *from, const void *end);
 
 /* Append an image at the walk's current place: place, unit, origin and relocatable are set, other members are 0.
- * NULL: out of memory, reported in w->err.  unit: the number of a unit in the list, or GPUL_NEW_UNIT. */
+ * NULL: out of memory, reported in w->err.  unit: number of an existing unit, or GPUL_NEW_UNIT. */
 #define GPUL_NEW_UNIT UINT32_MAX
 gpul_image *gpul_walk_add(const gpul_walk *w, uint32_t unit);
 
-/* Fail with "FILE(MEMBER), SECTION: message"; at: the wrong byte in w->file, or NULL. */
+/* Fail with "FILE(MEMBER), SECTION: message"; at: address of the wrong byte in w->file, or NULL. */
 gpul_status gpul_walk_fail(const gpul_walk *w, const void *at, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 gpul_status gpul_walk_no_memory(const gpul_walk *w);
-/* After a failed read of a part: keep its error in the list, so that the walk continues with the next part, and clear
- * w->err.  Returns GPUL_OK, or st if it is not damage. */
+/* Call this after a part could not be read: keeps its error in the list and clears w->err, so that reading continues
+ * with the next part.  Returns GPUL_OK, or st if the cause is not damage. */
 gpul_status gpul_walk_skip_damage(const gpul_walk *w, gpul_status st);
 /* Append a part's error to the list. */
 gpul_status gpul_walk_add_damage(const gpul_walk *w, const gpul_error *why);
@@ -147,14 +148,14 @@ struct gpul_source {
 	gpul_file file;
 	bool borrowed;        /* file describes the caller's memory: only bytes and n_bytes are set */
 	gpul_content content;
-	char *text;           /* a copy that ends in NUL; NULL: not needed */
-	gpul_images *images;  /* NULL: not listed yet */
+	char *text;           /* copy of the text that ends in NUL; NULL: not needed */
+	gpul_images *images;  /* list of its images; NULL: not listed yet */
 };
 
 /* ---- magic.c: searches plain data for the magic numbers of fatbins and ELF files ---- */
 
-/* The first position in [from, to) of the four bytes 50 ed 55 ba or 7f 45 4c 46, or `to` if there is none.  The four
- * bytes may extend past `to` but not past n; from <= to <= n.  Runs at the speed of memory. */
+/* Return the first position in [from, to) of the four bytes 50 ed 55 ba or 7f 45 4c 46, or `to` if there is none.
+ * The four bytes may extend past `to` but not past n; from <= to <= n.  As fast as memory can be read. */
 size_t gpul_magic_find(const unsigned char *bytes, size_t n, size_t from, size_t to);
 
 /* True if the four bytes at `at` are one of the magic numbers. */
@@ -169,7 +170,7 @@ bool gpul_magic_is(const unsigned char *bytes, size_t n, size_t at);
 
 typedef struct gpul_loaded { /* a loaded segment of a program */
 	uint64_t address;
-	gpul_span bytes; /* of the file */
+	gpul_span bytes; /* its bytes in the file */
 	bool writable;
 } gpul_loaded;
 

@@ -1,4 +1,4 @@
-/* list.c — the list of images: append images and names, report errors, free the list. */
+/* list.c — the list of images: appends images and names, reports errors, frees the list. */
 #include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -10,7 +10,7 @@
 
 #include "loader/image/images_internal.h"
 
-/* A copy of text that is freed with the list. */
+/* Return a copy of the text that is freed with the list. */
 static const char *keep_string(gpul_images *list, const char *text)
 {
 	char **place = text ? gpul_array_push(&list->strings) : NULL;
@@ -28,7 +28,7 @@ static void replace_control_characters(char *text)
 			*text = '?';
 }
 
-/* A copy without control characters, for printing; freed with the list. */
+/* Return a copy of the text without control characters, for printing; freed with the list. */
 static const char *keep_printable(gpul_images *list, const char *text)
 {
 	const char *kept = keep_string(list, text);
@@ -42,7 +42,7 @@ static bool same_string(const char *a, const char *b)
 	return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
-/* The row of places[] for the walk's current place: usually the last row. */
+/* Find or add the row of places[] for the walk's current place: usually it is the last row. */
 static bool find_place(const gpul_walk *w, uint32_t *row)
 {
 	gpul_images *list = w->list;

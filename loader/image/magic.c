@@ -1,14 +1,15 @@
-/* magic.c — search for magic numbers at the speed of memory.
+/* magic.c — searches for magic numbers as fast as memory can be read.
  *
- * Two streams run at once, half a range apart, and each prefetches.  Measured on a Sapphire Rapids core with 96 MB of a
- * library in the page cache: one stream 8 GB/s, with prefetching 12, two streams with prefetching 20. */
+ * The two halves of a range are read at the same time, each with prefetching.  Measured on a Sapphire Rapids core with
+ * 96 MB of a library in the page cache: one stream 8 GB/s, with prefetching 12 GB/s, two streams with prefetching 20
+ * GB/s. */
 #include "loader/image/images_internal.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
-/* Ask glibc for CPU features: __builtin_cpu_supports() adds start-up code to every program that runs CPUID a dozen times, and in
- * a virtual machine each CPUID is an exit to the host. */
+/* Ask glibc for CPU features: __builtin_cpu_supports() adds start-up code to every program, which runs CPUID a dozen times, and
+ * in a virtual machine each CPUID is an exit to the host. */
 #if defined(__x86_64__) && __has_include(<sys/platform/x86.h>)
 #include <sys/platform/x86.h>
 #define HAS_AVX2() CPU_FEATURE_ACTIVE(AVX2)

@@ -1,10 +1,10 @@
-/* offload.c — clang's offload binaries, which contain one image of device code each.
+/* offload.c — reads clang's offload binaries, each of which contains one or more images of device code.
  *
  *     ┌────────┬─────────┬─────────┬───────┬──────────────┬──────────┬────────┐
  *     │ header │ entries │ strings │ texts │ image, 8-aligned ...  │ header │ ...   several follow each other
  *     └────────┴─────────┴─────────┴───────┴──────────────┴──────────┴────────┘
  *
- * The strings ("arch" sm_80, "triple" nvptx64-nvidia-cuda) repeat what the image says.
+ * The strings ("arch" sm_80, "triple" nvptx64-nvidia-cuda) repeat what the image contains.
  *
  * Source: LLVM, llvm/Object/OffloadBinary.h: version 1 of LLVM 14 to 20 has one entry, version 2 several. */
 #include <string.h>
@@ -18,7 +18,7 @@
 typedef struct offload_header {
 	unsigned char magic[4];
 	uint32_t version;
-	uint64_t bytes; /* of this offload binary */
+	uint64_t bytes; /* length of this offload binary */
 	uint64_t entries_at;
 	uint64_t n_entries; /* version 1: the size of the entry */
 } offload_header;
@@ -32,8 +32,8 @@ typedef struct offload_entry {
 } offload_entry;
 _Static_assert(sizeof(offload_entry) == 40, "as in the file");
 
-/* *n_left: bytes that the images of this entry and the following ones may have in total, because overlapping images would be read
- * many times. */
+/* Read the images of an entry.  *n_left: how many bytes the images of this and the later entries may have in total, because
+ * overlapping images would be read many times. */
 static gpul_status read_entry(const gpul_walk *w, gpul_span binary, uint64_t at, uint64_t *n_left)
 {
 	gpul_walk inner = *w;

@@ -1,4 +1,4 @@
-/* recognise.c — recognise the kind of a file by its magic number or, for text, by its first word and name. */
+/* recognise.c — recognises the kind of a file by its magic number or, for text, by its first word and name. */
 #include "loader/image/recognise.h"
 
 #include <ctype.h>
@@ -9,14 +9,14 @@
 #define EM_AMDGPU   224
 #define EM_NVIDIA   190   /* NVIDIA CUDA, as in the ELF registry of machines */
 #define ABI_CUDA_13 0x41  /* EI_OSABI of cubins since CUDA 13 (seen on 13.0.88); 0x33 before */
-#define LOOK_AT     65536 /* bytes that are examined to decide whether a file is text */
+#define LOOK_AT     65536 /* number of bytes examined to decide whether a file is text */
 
 static bool starts_with(const unsigned char *p, size_t n, const char *magic, size_t n_magic)
 {
 	return n >= n_magic && memcmp(p, magic, n_magic) == 0;
 }
 
-/* True if the bytes contain no control characters but white space and 0x1a, an old end of text; bytes above 127 are allowed (UTF-8). */
+/* True if the only control characters are white space and 0x1a, an old end-of-text mark; bytes above 127 are allowed (UTF-8). */
 static bool is_text(const unsigned char *p, size_t n)
 {
 	while (n && p[0] && p[n - 1] == 0)
@@ -27,7 +27,7 @@ static bool is_text(const unsigned char *p, size_t n)
 	return true;
 }
 
-/* A line marker of the C preprocessor: # 1 "a.ptx", or #line 1 "a.ptx". */
+/* True for a line marker of the C preprocessor: # 1 "a.ptx", or #line 1 "a.ptx". */
 static bool is_line_marker(const unsigned char *p, size_t n)
 {
 	size_t i = starts_with(p, n, "#line ", 6) ? 6 : 2;
@@ -35,7 +35,7 @@ static bool is_line_marker(const unsigned char *p, size_t n)
 	return n > i && p[0] == '#' && (i == 6 || p[1] == ' ') && isdigit(p[i]);
 }
 
-/* The offset of the first character that is not white space, in a comment or in a line marker such as # 1 "a.ptx"; n: there is none. */
+/* Return the offset of the first character that is not white space, in a comment, or in a line marker such as # 1 "a.ptx"; n: none. */
 static size_t first_word(const unsigned char *p, size_t n)
 {
 	size_t i = 0;
@@ -79,7 +79,7 @@ static gpul_content text_kind(const unsigned char *p, size_t n, const char *name
 	return memmem(p, n, "__global__", 10) ? GPUL_CONTENT_CUDA : GPUL_CONTENT_TEXT;
 }
 
-/* The end of a table of the file; UINT64_MAX: overflow. */
+/* Return the end of a table of the file; UINT64_MAX: overflow. */
 static uint64_t table_end(uint64_t offset, uint64_t n, uint64_t each)
 {
 	uint64_t end;
@@ -121,9 +121,9 @@ gpul_recognised gpul_recognise(const void *bytes, size_t n_bytes, const char *na
 		{ "\xb1\x43\x62\x46", 4, GPUL_CONTENT_FATBIN_WRAPPER },
 		{ "\x10\xff\x10\xad", 4, GPUL_CONTENT_OFFLOAD },
 		{ "__CLANG_OFFLOAD_BUNDLE__", 24, GPUL_CONTENT_HIP },
-		{ "CCOB", 4, GPUL_CONTENT_HIP }, /* compressed */
+		{ "CCOB", 4, GPUL_CONTENT_HIP }, /* a compressed bundle */
 		{ "BC\xc0\xde", 4, GPUL_CONTENT_BITCODE },
-		{ "\xde\xc0\x17\x0b", 4, GPUL_CONTENT_BITCODE }, /* with LLVM's wrapper */
+		{ "\xde\xc0\x17\x0b", 4, GPUL_CONTENT_BITCODE }, /* bitcode in LLVM's wrapper */
 	};
 	const unsigned char *p = bytes;
 	gpul_recognised image = { .kind = n_bytes ? GPUL_CONTENT_UNKNOWN : GPUL_CONTENT_EMPTY };

@@ -1,17 +1,17 @@
-/* scan.c — find fatbins and cubins in plain data, where libraries keep code that they load themselves.
+/* scan.c — finds fatbins and cubins in plain data, where libraries keep code that they load themselves.
  *
  * A candidate is accepted only if all of it is valid: the magic numbers also occur by chance, and as constants of
  * programs that handle fatbins. */
 #include "loader/image/images_internal.h"
 
-/* Bytes searched in one step.  Fatbins often follow each other, so the first step is short; the following ones grow. */
+/* Fatbins often follow each other at aligned addresses, so the first step of a search is short; the following steps grow. */
 #define MAX_ALIGN ((size_t)64)
 #define FIRST_STEP ((size_t)256)
 #define MAX_STEP  ((size_t)1 << 20)
-#define FETCH_FROM ((size_t)256 << 10) /* in bytes; shorter steps do not prefetch, because page faults are as fast */
+#define FETCH_FROM ((size_t)256 << 10) /* in bytes; shorter steps are not fetched in advance, because page faults are as fast */
 
-/* True if a magic number follows the last image directly or after alignment zeros; *from is moved past the zeros.
- * Libraries store their images in arrays. */
+/* True if a magic number follows the last image, directly or after zeros for alignment: libraries store their
+ * images in arrays.  *from is moved past the zeros. */
 static bool magic_follows(const gpul_walk *w, gpul_span s, size_t *from, size_t to)
 {
 	size_t n = to - *from < MAX_ALIGN ? to - *from : MAX_ALIGN, zeros = 0;
@@ -69,7 +69,7 @@ static gpul_status try_image(const gpul_walk *w, gpul_span s, size_t *taken)
 	return st ? gpul_walk_no_memory(w) : GPUL_OK;
 }
 
-/* An image extends to `end`, into the following blocks of `step` bytes: let the threads that search them skip it. */
+/* Tell the threads that search the following blocks, of `step` bytes each, to skip an image that extends to `end`. */
 static void mark_covered(_Atomic size_t *covered, size_t to, size_t step, size_t end)
 {
 	for (; to < end; to += step)

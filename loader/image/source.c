@@ -1,4 +1,4 @@
-/* source.c — the one place where a file with device code is opened and recognised. */
+/* source.c — opens and recognises a file with device code; no other code does this. */
 #include "loader/image/source.h"
 
 #include <errno.h>

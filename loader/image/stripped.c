@@ -1,4 +1,4 @@
-/* stripped.c — find the registered fatbins of a program without section headers, by their wrappers. */
+/* stripped.c — finds the registered fatbins of a program without section headers by their wrappers. */
 #include "loader/image/images_internal.h"
 
 #include <elf.h>
@@ -6,7 +6,7 @@
 
 #define WRAPPER_MAGIC 0x466243B1u
 
-/* A wrapper as stored in the file.  In a position-independent program data is 0 in the file; a relocation sets it. */
+/* A wrapper as stored in the file.  In a position-independent program, the field data is 0 in the file, and a relocation sets it. */
 typedef struct wrapper {
 	uint32_t magic, version;
 	uint64_t data, more;
@@ -14,17 +14,17 @@ typedef struct wrapper {
 _Static_assert(sizeof(wrapper) == 24, "as nvcc writes it");
 
 typedef struct found { /* the data field of a wrapper */
-	uint64_t field;  /* its address */
-	uint64_t target; /* its value: the address of a fatbin */
+	uint64_t field;  /* address of the data field */
+	uint64_t target; /* value of the data field: the address of a fatbin */
 } found;
 
 typedef struct wrappers {
 	const gpul_loaded *loaded;
 	size_t n_loaded;
-	GPUL_ARRAY(found) found; /* ascending by field, as segments are */
+	GPUL_ARRAY(found) found; /* ordered by field, because segments are ordered */
 } wrappers;
 
-/* The bytes in the file for n bytes at an address of the loaded program; NULL: not in the file. */
+/* Return where the n bytes at an address of the loaded program are in the file; NULL: they are not in the file. */
 static const unsigned char *at_address(const wrappers *a, uint64_t address, uint64_t n)
 {
 	for (size_t i = 0; i < a->n_loaded; i++) {

@@ -1,7 +1,7 @@
-/* unpack.c — decompress an image: from the bytes in the file to the bytes that the driver accepts.
+/* unpack.c — decompresses an image: from the bytes in the file to the bytes that the driver accepts.
  *
  * Damaged or hostile files may claim any size.  A claimed size is checked for plausibility before memory is allocated,
- * and a decompressor never writes more than that. */
+ * and a decompressor never writes more than this size. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +17,8 @@
 #include <zstd.h>
 #endif
 
-/* Machine code compresses to a third, padding and tables to a fiftieth.  Only zeros compress by more than LARGE_RATIO;
- * such a ratio is accepted up to LARGE_BYTES. */
+/* Machine code compresses to 1/3 of its size, padding and tables to 1/50.  Only zeros compress by more than
+ * LARGE_RATIO, which is accepted for images of up to LARGE_BYTES. */
 #define LARGE_BYTES (32u << 20)
 #define LARGE_RATIO 200
 #define MOST_BYTES  ((uint64_t)2 << 30)
@@ -70,7 +70,7 @@ bool gpul_can_unpack(uint64_t stored_bytes, uint64_t bytes)
 	       bytes <= MOST_BYTES;
 }
 
-/* Page faults of 4 KB take a tenth of the time of decompressing; with huge pages of 2 MB, almost none. */
+/* Allocate a buffer on huge pages of 2 MB: with 4-KB pages, page faults take a tenth of the time of decompressing. */
 static void *on_huge_pages(size_t *room)
 {
 	void *at;
@@ -82,7 +82,7 @@ static void *on_huge_pages(size_t *room)
 	return at;
 }
 
-/* A buffer for n bytes and a NUL; NULL: out of memory. */
+/* Return a buffer for n bytes and a NUL; NULL: out of memory. */
 static buffer *make_room(gpul_unpacked *out, size_t n)
 {
 	buffer *b = out->owned ? out->owned : calloc(1, sizeof *b);
@@ -135,7 +135,7 @@ static size_t unpack_zstd(const gpul_image *image, buffer *b)
 }
 
 #if GPUL_HAVE_ZSTD
-/* zstd can stop in the middle of a stream. */
+/* Decompress the first n bytes: zstd can stop in the middle of a stream. */
 static bool start_zstd(const gpul_image *image, void *out, size_t n)
 {
 	ZSTD_inBuffer from = { image->stored, (size_t)image->stored_bytes, 0 };
@@ -217,7 +217,7 @@ static gpul_status copy_image(const gpul_image *image, gpul_unpacked *out, gpul_
 	return GPUL_OK;
 }
 
-/* The entry (header and payload) of an image in its fatbin; empty: the image is not from a fatbin. */
+/* Return the entry (header and payload) of an image in its fatbin; empty: the image is not from a fatbin. */
 static gpul_span find_fatbin_entry(const gpul_image *image)
 {
 	const unsigned char *at = image->fatbin, *end = at + image->fatbin_bytes;
@@ -231,7 +231,7 @@ static gpul_span find_fatbin_entry(const gpul_image *image)
 	return (gpul_span){ NULL, 0 };
 }
 
-/* nvJitLink accepts LTO-IR only in a fatbin: build a fatbin with this image as its only entry. */
+/* Build a fatbin with this image as its only entry, because nvJitLink accepts LTO-IR only in a fatbin. */
 static gpul_status wrap_lto(const gpul_image *image, gpul_unpacked *out, gpul_error *err)
 {
 	gpul_span entry = find_fatbin_entry(image);

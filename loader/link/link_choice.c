@@ -1,4 +1,4 @@
-/* link_choice.c — links the relocatable images of a choice to one image. */
+/* link_choice.c — links the relocatable images of a choice into one image. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +30,7 @@ static void free_inputs(struct inputs *in)
 	gpul_array_free(&in->list);
 }
 
-/* Use the largest -maxrregcount of all inputs, because a kernel may need all registers that its input allows. */
+/* Use the largest -maxrregcount of all inputs, because a kernel may need as many registers as its input allows. */
 static void note_register_limit(struct inputs *in, const gpul_image *image)
 {
 	gpul_ptxas_options o;
@@ -77,7 +77,7 @@ static gpul_status collect_inputs(struct inputs *in, const gpul_choice *c, gpul_
 	return st;
 }
 
-/* List the register limit and the caller's linker options; free() the list, not its strings. */
+/* Make a list of the register limit and the caller's linker options; free() the list, not its strings. */
 static const char **linker_options(const struct inputs *in, const gpul_load_options *o,
 			      char limit[40])
 {
@@ -90,7 +90,7 @@ static const char **linker_options(const struct inputs *in, const gpul_load_opti
 	if (!words)
 		return NULL;
 	k = in->registers ? 1 : 0;
-	if (k) { /* first, so that the caller's options override it */
+	if (k) { /* comes first, so that the caller's options override it */
 		snprintf(limit, 40, "-maxrregcount=%lu", in->registers);
 		words[0] = limit;
 	}

@@ -1,4 +1,4 @@
-/* link_choice_internal.h — links all relocatable images of a choice to one image. */
+/* link_choice_internal.h — links all relocatable images of a choice into one image. */
 #ifndef GPULOAD_LOADER_LINK_LINK_CHOICE_INTERNAL_H
 #define GPULOAD_LOADER_LINK_LINK_CHOICE_INTERNAL_H
 

@@ -46,7 +46,7 @@ static gpul_status check_input(const gpul_link_input *in, bool to_ptx, gpul_erro
 
 struct ptx_input { /* a PTX module to be linked */
 	gpul_ptx_module *module;
-	gpul_linked made; /* the PTX compiled from LTO code; else empty */
+	gpul_linked made; /* PTX that was compiled from LTO code; else empty */
 };
 
 /* Report the same error with its quoted name demangled: "'_Z5twicei' is not defined". */
@@ -69,7 +69,7 @@ static gpul_status fail_demangled(const gpul_error *why, gpul_error *err)
 	return st;
 }
 
-/* Compile all LTO inputs to one PTX module: nvJitLink requires them in one link. */
+/* Compile all LTO inputs to one PTX module: nvJitLink must get them in one link. */
 static gpul_status lto_to_ptx(const gpul_link_input *lto, size_t n,
 			       const gpul_link_options *options, struct ptx_input *to, char **log,
 			       gpul_error *err)
@@ -115,8 +115,8 @@ static bool is_wanted(void *context, const char *kernel)
 	return wanted;
 }
 
-/* Prune the inputs.  *texts is owned by the caller: free_texts(); NULL: link the inputs as they are.  *failing is PTX to link too, or
- * NULL. */
+/* Prune the inputs.  *texts is owned by the caller: free_texts(); NULL: link the inputs as they are.  *failing is more PTX that must
+ * be linked, or NULL. */
 static gpul_status prune_inputs(const gpul_link_input *inputs, size_t n, const gpul_link_options *options, gpul_ptx_text **texts,
 				const char **failing, gpul_linked *out, gpul_error *err)
 {
@@ -139,7 +139,7 @@ static gpul_status prune_inputs(const gpul_link_input *inputs, size_t n, const g
 	st = gpul_ptx_prune(*texts, n, &how, &result, NULL);
 	if (st == GPUL_ENOMEM)
 		return gpul_fail(err, st, 0, "no memory to find what a kernel reaches");
-	if (st) { /* not PTX, or no such kernel: linking explains it */
+	if (st) { /* not PTX, or no such kernel: the link will report it */
 		free(*texts);
 		*texts = NULL;
 		return GPUL_OK;
@@ -168,7 +168,7 @@ static gpul_status add_module(const void *text, size_t n_bytes, const char *name
 	return st;
 }
 
-/* lto has n elements, ptx and list have n + 1: scratch arrays. */
+/* Link PTX and LTO inputs to PTX.  lto (n elements), ptx and list (n + 1 elements) are scratch arrays. */
 static gpul_status link_ptx_and_lto(const gpul_link_input *inputs, size_t n,
 			      const gpul_link_options *options, gpul_link_input *lto,
 			      struct ptx_input *ptx, gpul_ptx_link_input *list, gpul_linked *out,

@@ -1,4 +1,4 @@
-/* nvjitlink.c — one link by nvJitLink in this process; nvjitlink_child.c runs it in a child. */
+/* nvjitlink.c — performs one link with nvJitLink in this process; nvjitlink_child.c runs it in a child process. */
 #include "loader/link/nvjitlink_internal.h"
 
 #include <stdlib.h>
@@ -23,7 +23,7 @@ static char *fetch_log(void *handle, log_size *size_of, log_text *get)
 	return log;
 }
 
-/* LTO code is bare, or in a fatbin that only nvJitLink can read. */
+/* Return the type of an input.  LTO code is bare, or in a fatbin that only nvJitLink can read. */
 static int input_type(const gpul_link_input *in)
 {
 	static const unsigned char fatbin[4] = { 0x50, 0xed, 0x55, 0xba };
@@ -65,7 +65,7 @@ void nvjitlink_run(const struct nvjitlink_task *t, struct nvjitlink_outcome *out
 	if (!handle)
 		return;
 	if (!out->created) { /* after an unknown option, using the handle crashes */
-		for (size_t i = 0; i < t->n_inputs; i++) /* ignore errors here: the log names a refused input */
+		for (size_t i = 0; i < t->n_inputs; i++) /* errors are ignored here, because the log names a refused input */
 			lib->nvJitLinkAddData(handle, input_type(&in[i]), in[i].bytes,
 					      in[i].n_bytes + (in[i].kind == GPUL_IMAGE_PTX),
 					      in[i].name);

@@ -4,9 +4,9 @@
  *        ^                 │
  *        └──── a pipe ─────┘  struct head, error log, info log, result
  *
- * nvJitLink of CUDA 13.0 crashes on damaged LTO code, which cannot be detected before, because the format is not public.  So the
- * child crashes, and the parent reports it.  The library is opened before the fork; the child calls only the library and malloc,
- * which glibc keeps usable in the child of a process with threads. */
+ * nvJitLink of CUDA 13.0 crashes on damaged LTO code, which cannot be detected beforehand, because the format is not public.
+ * Then only the child crashes, and the parent reports it.  The library is opened before the fork; the child calls only the
+ * library and malloc, which glibc keeps usable in the child of a process with threads. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -27,8 +27,8 @@ struct head {
 
 /* ---- the child ---------------------------------------------------------------------------- */
 
-/* Close all descriptors but the standard ones and fd.  The child has copies of the ends of other threads' pipes and sockets:
- * while it holds them, their readers get no end of file. */
+/* Close all descriptors except the standard ones and fd.  The child has copies of the ends of other threads' pipes and
+ * sockets: while it holds them, their readers get no end of file. */
 static void close_others(int fd)
 {
 	struct rlimit limit = { 0 };
@@ -42,7 +42,7 @@ static void close_others(int fd)
 			close(other);
 }
 
-/* A crash of nvJitLink must not run the program's signal handlers, dump core, or print. */
+/* Prepare for a crash of nvJitLink: it must not run the program's signal handlers, dump core, or print. */
 static void isolate_child(int fd)
 {
 	static const int fatal[] = { SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGPIPE };
@@ -90,7 +90,7 @@ static char *read_part(int fd, uint64_t n, bool *no_memory)
 	return p;
 }
 
-/* Read what the child writes; false: the child ended early, or out of memory. */
+/* Read the outcome that the child writes; false: the child ended early, or out of memory. */
 static bool receive_outcome(int fd, struct nvjitlink_outcome *out, bool *no_memory)
 {
 	struct head *h = (struct head *)(void *)read_part(fd, sizeof *h, no_memory);

@@ -7,7 +7,7 @@
 #include "loader/link/link.h"
 #include "loader/link/nvjitlink_internal.h"
 
-/* The first line that reports an error; else the first line. */
+/* Return the first line that reports an error; else the first line. */
 static const char *error_line(const char *log)
 {
 	const char *at = strstr(log, "error   :");

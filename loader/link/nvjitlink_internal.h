@@ -1,7 +1,7 @@
-/* nvjitlink_internal.h — the entry points of libnvJitLink, and the steps of a link by it.
+/* nvjitlink_internal.h — declares the entry points of libnvJitLink, and the steps of a link.
  *
- * The toolkit's nvJitLink.h is not included, because it need not be installed.  It maps
- * nvJitLinkCreate to __nvJitLinkCreate_13_0; since CUDA 12.0 the library exports the plain name too. */
+ * The toolkit's nvJitLink.h is not included, because it may not be installed.  It maps nvJitLinkCreate
+ * to __nvJitLinkCreate_13_0; since CUDA 12.0 the library exports the plain name too. */
 #ifndef GPULOAD_LOADER_LINK_NVJITLINK_INTERNAL_H
 #define GPULOAD_LOADER_LINK_NVJITLINK_INTERNAL_H
 
@@ -48,10 +48,10 @@ struct nvjitlink {
 
 /* Open the library at the first call; later calls return the same library or failure.  Any thread. */
 gpul_status nvjitlink_open(const struct nvjitlink **out, gpul_error *err);
-/* The path of the library, without opening it: gpul_toolkit_locate(). */
+/* Get the path of the library without opening it: gpul_toolkit_locate(). */
 bool nvjitlink_locate(char path[PATH_MAX]);
 
-struct nvjitlink_task { /* one link */
+struct nvjitlink_task { /* the inputs and options of one link */
 	const struct nvjitlink *lib;
 	const char **options;
 	uint32_t n_options;
@@ -63,7 +63,7 @@ struct nvjitlink_task { /* one link */
 struct nvjitlink_outcome {
 	int created, completed; /* return values of nvJitLinkCreate, nvJitLinkComplete */
 	char *errors, *info;    /* logs; NULL or "": empty */
-	void *result;           /* NULL or empty: no result; a NUL follows a result */
+	void *result;           /* NULL or empty: no result; a NUL follows the result */
 	size_t result_bytes;
 };
 

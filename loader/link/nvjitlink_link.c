@@ -1,5 +1,5 @@
-/* nvjitlink_link.c — links by nvJitLink: the result comes from the cache, or from nvJitLink in a child
- * process.  Observed with CUDA 13.0:
+/* nvjitlink_link.c — links with nvJitLink: the result comes from the cache, or from nvJitLink in a
+ * child process.  Observed with CUDA 13.0:
  *
  *     input that is not relocatable    success, but nothing of it is in the result
  *     a symbol defined twice           success, and a line in the error log
@@ -30,7 +30,7 @@ static size_t count_options(const char *const *options)
 	return n;
 }
 
-/* Fill in t's options: gpuload's, then the caller's.  argv has room for all of them. */
+/* Set the options of task t: gpuload's, then the caller's.  argv has room for all of them. */
 static void make_task(const gpul_link_options *o, struct nvjitlink_task *t, const char **argv,
 		      char arch[32])
 {
@@ -119,7 +119,7 @@ static bool add_linker_to_key(gpul_cache_key *key)
 	return gpul_cache_key_add_tool(key, path);
 }
 
-/* The key of a link; NULL: the result cannot be cached. */
+/* Create the key of a link; NULL: the result cannot be cached. */
 static gpul_cache_key *create_key(const gpul_link_input *inputs, size_t n, const gpul_link_options *o)
 {
 	gpul_cache_key *key = gpul_cache_key_create("link");

@@ -12,7 +12,7 @@
 enum value_kind { NUMBER, CACHE_MODE, NO_VALUE, IGNORED, IGNORED_WITH_VALUE };
 
 static const struct row {
-	const char *name, *short_name; /* without the leading one or two dashes */
+	const char *name, *short_name; /* without the one or two leading dashes */
 	enum value_kind value;
 	CUjit_option key;
 } rows[] = {
@@ -28,7 +28,7 @@ static const struct row {
 	{ "suppress-stack-size-warning", "suppress-stack-size-warning", IGNORED, 0 },
 	{ "disable-warnings", "w", IGNORED, 0 },
 	{ "compile-only", "c", IGNORED, 0 },	/* nvcc -dc sets it for relocatable PTX */
-	{ "machine", "m", IGNORED_WITH_VALUE, 0 }, /* always 64 */
+	{ "machine", "m", IGNORED_WITH_VALUE, 0 }, /* its value is always 64 */
 };
 
 struct word {
@@ -78,7 +78,7 @@ static const struct row *find_row(struct word w, struct word *value)
 		if (value->n && *value->at == '=')
 			value->at++, value->n--;
 		else if (value->n && !attached)
-			continue; /* the word is a longer name */
+			continue; /* the word is a longer name that starts with this one */
 		return r;
 	}
 	return NULL;
@@ -138,7 +138,7 @@ void gpul_ptxas_options_parse(const char *text, size_t n_bytes, gpul_ptxas_optio
 		const struct row *r = find_row(w, &value);
 
 		if (r && !value.n && r->value != NO_VALUE && r->value != IGNORED)
-			value = next_word(&p, end); /* a separate value, as in "-maxrregcount 32" */
+			value = next_word(&p, end); /* the value is a word of its own, as in "-maxrregcount 32" */
 		if (!r)
 			add_unknown(out, w);
 		else if (r->value == NUMBER)

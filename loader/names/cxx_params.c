@@ -36,7 +36,7 @@ static bool drop_suffix(struct span *s, const char *word)
 	return true;
 }
 
-/* Find the type and the size of a value; sizes as on 64-bit Linux. */
+/* Find the type and the size of a value; sizes are those of 64-bit Linux. */
 static gpul_type value_type(struct span s, uint32_t *bytes)
 {
 	static const struct {
@@ -95,8 +95,8 @@ static gpul_cxx_param parse_param(struct span s)
 
 	while (drop_suffix(&s, " const") || drop_suffix(&s, " volatile") ||
 	       drop_suffix(&s, "__restrict"))
-		; /* skip qualifiers of the parameter itself, because a caller need not know them */
-	/* The parameter is a pointer or reference to a function or an array. */
+		; /* skip the parameter's own qualifiers, which do not matter to a caller */
+	/* a pointer or reference to a function or an array */
 	if (memmem(s.at, s.n, "(*", 2) || memmem(s.at, s.n, "(&", 2)) {
 		p.bytes = 8;
 		return p;
@@ -116,7 +116,7 @@ static gpul_cxx_param parse_param(struct span s)
 	return p;
 }
 
-/* The length of the parameter at the start of s: up to a comma outside brackets, or the end of the list. */
+/* Return the length of the parameter at the start of s: up to a comma outside brackets, or the end of the list. */
 static size_t param_bytes(struct span s)
 {
 	int depth = 0;
@@ -148,7 +148,7 @@ size_t gpul_cxx_params(const char *demangled, gpul_cxx_param *out, size_t room)
 		if (count < room)
 			out[count] = parse_param(trim((struct span){ left.at, n }));
 		count++;
-		n += n < left.n; /* the comma */
+		n += n < left.n; /* skip the comma */
 		left = trim((struct span){ left.at + n, left.n - n });
 	}
 	return count;

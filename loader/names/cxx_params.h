@@ -1,4 +1,4 @@
-/* cxx_params.h — the parameter types in a kernel's demangled C++ name.
+/* cxx_params.h — reads the parameter types in a kernel's demangled C++ name.
  *
  *     _Z6vecaddPKdS0_Pdi  ── demangle.h ──>  vecadd(double const*, double const*, double*, int)
  *                                                   f64, loaded    f64, loaded    f64      i32
@@ -15,7 +15,7 @@
 #include "loader/signature/signature.h"
 
 typedef struct gpul_cxx_param {
-	const char *text; /* as in C++; points into the demangled name; text_bytes long */
+	const char *text; /* the type as in C++, text_bytes long; points into the demangled name */
 	size_t text_bytes;
 	uint32_t bytes; /* size of the parameter; 0: unknown type */
 	gpul_type type; /* type of the value or, for a pointer, of its elements; NONE: not in gpul_type */
@@ -28,7 +28,7 @@ typedef struct gpul_cxx_param {
 /** Fill in the first `room` parameters of a demangled name.
  *
  * Returns the number of all parameters: 0 for "f()", GPUL_CXX_NO_LIST for "f".
- * @out may be NULL when room is 0.  Any thread. */
+ * @out may be NULL if room is 0.  Any thread. */
 size_t gpul_cxx_params(const char *demangled, gpul_cxx_param *out, size_t room);
 
 #endif

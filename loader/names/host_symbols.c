@@ -33,13 +33,13 @@ static struct section section_at(const gpul_host_object *f, uint64_t table, uint
 	return s;
 }
 
-/* The string at an offset in a table that ends in NUL; "": the offset is outside the table. */
+/* Return the string at an offset of a table that ends in NUL; "": the offset is outside the table. */
 static const char *string_at(const void *names, size_t names_bytes, uint32_t at)
 {
 	return at < names_bytes ? (const char *)names + at : "";
 }
 
-/* The usable length of a string table: up to its last NUL. */
+/* Return the usable length of a string table: up to its last NUL. */
 static size_t terminated_bytes(const char *names, size_t names_bytes)
 {
 	const char *last = names_bytes ? memrchr(names, 0, names_bytes) : NULL;
@@ -86,7 +86,7 @@ static void read_sections(gpul_host_object *o)
 		else if (strcmp(name, ".hip_fatbin") == 0)
 			o->has_hip_code = true;
 		else if (strcmp(name, "__nv_relfatbin") == 0)
-			o->relocatable_only = true; /* cleared later if .nv_fatbin exists too */
+			o->relocatable_only = true; /* cleared later if .nv_fatbin exists, too */
 	}
 }
 

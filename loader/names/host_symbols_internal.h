@@ -1,5 +1,5 @@
-/* host_symbols_internal.h — the symbol tables of a host program or library (its stubs, their visibility),
- * or of a cubin (its variables). */
+/* host_symbols_internal.h — reads the symbol tables of a host program or library (its stubs and their
+ * visibility), or of a cubin (its variables). */
 #ifndef GPULOAD_LOADER_NAMES_HOST_SYMBOLS_INTERNAL_H
 #define GPULOAD_LOADER_NAMES_HOST_SYMBOLS_INTERNAL_H
 
@@ -15,29 +15,30 @@ typedef struct gpul_host_table { /* a symbol table and its string table */
 typedef struct gpul_host_object {
 	const void *bytes;            /* borrowed */
 	size_t n_bytes;
-	gpul_host_table all, dynamic; /* .symtab and .dynsym; all zeros if the file lacks it */
-	size_t n_symbols;             /* of .symtab */
+	gpul_host_table all, dynamic; /* .symtab and .dynsym; all zeros if the file does not have it */
+	size_t n_symbols;             /* number of symbols in .symtab */
 	bool has_device_code;         /* the file has a section of device code */
 	bool has_hip_code;            /* the file has a section of code for AMD GPUs */
-	bool relocatable_only;        /* all device code still needs a device link */
+	bool relocatable_only;        /* no device code is linked yet */
 	bool device_linked;           /* the file has a fatbin from nvcc -dlink */
 	bool linked;                  /* the file is a program or a library, not an object */
 	bool shared;                  /* the file is a library: ET_DYN without an interpreter */
 } gpul_host_object;
 
-/* Read the tables of a 64-bit little-endian ELF file, a cubin too; false: it is another file.  Everything in out points into bytes. */
+/* Read the symbol tables of a 64-bit little-endian ELF file, which may be a cubin; false: it is another kind of file.  All
+ * pointers in *out point into bytes. */
 bool gpul_host_read(const void *bytes, size_t n_bytes, gpul_host_object *out);
 
-/* The function that contains an address of the file; NULL: unknown. */
+/* Return the name of the function that contains an address of the file; NULL: unknown. */
 const char *gpul_host_function_at(const gpul_host_object *o, uint64_t address);
 
-/* The i-th symbol of .symtab if it is a variable of at least min_bytes; else NULL.  i < o->n_symbols. */
+/* Return the name of the i-th symbol of .symtab if it is a variable of at least min_bytes; else NULL.  i < o->n_symbols. */
 const char *gpul_host_variable(const gpul_host_object *o, size_t i, size_t min_bytes);
 
-/* The number of symbols of .dynsym. */
+/* Return the number of symbols of .dynsym. */
 size_t gpul_host_n_dynamic(const gpul_host_object *o);
 
-/* Whether other files can use the symbol `name` of this file; whether this file uses the symbol `name` of another file. */
+/* True if other files can use the symbol `name` of this file; true if this file uses the symbol `name` of another file. */
 bool gpul_host_exports(const gpul_host_object *o, const char *name);
 bool gpul_host_imports(const gpul_host_object *o, const char *name);
 

@@ -1,7 +1,7 @@
-/* program.c — run nvcc, and keep its result in the cache.
+/* program.c — runs nvcc, and keeps its result in the cache.
  *
  * The caller has read the source, perhaps from a pipe, but nvcc opens its input several times. So nvcc gets a copy in a temporary
- * folder, which starts with a #line that names the source, and the folder of the source as an include path for #include "...".
+ * folder, which starts with a #line that names the source; the folder of the source is an include path, for #include "...".
  *
  * The cache key of a program does not contain its headers, because only nvcc knows them. So the result is stored with a list of
  * its source files from `nvcc -MD`, each with size and time; if one of them has changed, the result is invalid. */
@@ -31,7 +31,7 @@ struct source {
 	const char *text, *path;
 };
 
-/* The files of a compilation, in a temporary folder; each owned. */
+/* The files of a compilation, in a temporary folder; all paths owned. */
 struct work {
 	char *folder, *source, *exe, *rule;
 };
@@ -61,8 +61,8 @@ static bool print_file(FILE *to, const char *path)
 	return true;
 }
 
-/* The files in a make rule "program: a.cu \<newline> b.h ...", without the copy of the source; owned; NULL: out of memory, or a
- * file is missing. */
+/* List the files in a make rule "program: a.cu \<newline> b.h ...", without the copy of the source; owned; NULL: out of memory,
+ * or a file is missing. */
 static char *list_files(char *rule, const char *copy)
 {
 	char *text = NULL, *colon = strstr(rule, ": ");
@@ -90,7 +90,7 @@ static char *list_files(char *rule, const char *copy)
 	return text;
 }
 
-/* True: no file of a list has changed. */
+/* True if no file of a list has changed. */
 static bool files_are_unchanged(const char *list)
 {
 	bool same = *list != '\0';
@@ -171,7 +171,7 @@ static gpul_status write_copy(const struct source *source, const char *copy, gpu
 	return GPUL_OK;
 }
 
-/* The folder of the source as an option of gcc, quoted as nvcc and its shell need it; owned.  NULL: out of memory. */
+/* Return the folder of the source as an option of gcc, quoted for nvcc and its shell; owned.  NULL: out of memory. */
 static char *quote_folder(const char *path)
 {
 	const char *slash = strrchr(path, '/'), *end = slash && strncmp(path, "/dev/", 5) && strncmp(path, "/proc/", 6) ? slash + 1 : path;

@@ -16,7 +16,7 @@
 #define GPUL_NVCC ""
 #endif
 
-/* Set path to folder + tail if that file can be used; an empty folder has no files. */
+/* Set path to folder + tail if that file can be used; false for an empty folder. */
 static bool try_file(char path[GPUL_PROGRAM_PATH_BYTES], const char *folder, const char *tail, int mode)
 {
 	int n = snprintf(path, GPUL_PROGRAM_PATH_BYTES, "%s%s", folder, tail);
@@ -42,7 +42,7 @@ static bool search_path(char path[GPUL_PROGRAM_PATH_BYTES])
 	return false;
 }
 
-/* The nvcc of NVIDIA's wheels, which configure.py --install-deps downloads and ninja install copies. */
+/* Find the nvcc of NVIDIA's wheels, which configure.py --install-deps downloads and ninja install copies. */
 static bool find_in_wheels(char path[GPUL_PROGRAM_PATH_BYTES])
 {
 	char folder[PATH_MAX];
@@ -61,7 +61,7 @@ bool gpul_program_find_nvcc(char path[GPUL_PROGRAM_PATH_BYTES])
 	const char *chosen = secure_getenv("GPULOAD_NVCC"), *home = secure_getenv("CUDA_HOME");
 	char nvrtc[GPUL_TOOLKIT_PATH_BYTES], *slash;
 
-	if (chosen && *chosen) /* the user gave a path, so this is the only candidate */
+	if (chosen && *chosen) /* the user gave this path, so it is the only candidate */
 		return try_file(path, chosen, "", X_OK);
 	if ((home && try_file(path, home, "/bin/nvcc", X_OK)) || try_file(path, GPUL_NVCC, "", X_OK) || search_path(path) ||
 	    find_in_wheels(path) || try_file(path, "/usr/local/cuda", "/bin/nvcc", X_OK))

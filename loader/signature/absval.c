@@ -1,4 +1,4 @@
-/* absval.c — the join of abstract values, and the transfer functions of integer arithmetic. */
+/* absval.c — implements the join of abstract values, and the transfer functions of integer arithmetic. */
 #include "loader/signature/absval_internal.h"
 
 #define TINY ((uint64_t)1 << 16) /* dividing an element count by this or more gives about 0 */
@@ -17,7 +17,7 @@ static uint64_t product(uint64_t a, uint64_t b)
 	return __builtin_mul_overflow(a, b, &r) ? AV_UNBOUNDED : r;
 }
 
-/* Rounded up, so that a stride above 0 stays above 0. */
+/* Divide and round up, so that a stride above 0 stays above 0. */
 static uint64_t quotient(uint64_t a, uint64_t b)
 {
 	return a == AV_UNBOUNDED || b == 0 ? a : a / b + (a % b != 0);
@@ -73,7 +73,7 @@ gpul_absval gpul_absval_neg(gpul_absval a)
 	return a;
 }
 
-/* True: the value still has its bound after `other` is added: n - 1 bounds an index just as n does. */
+/* True if a value keeps its bound when `other` is added: n - 1 limits an index just as n does. */
 static bool keeps_bound(gpul_absval other)
 {
 	return !other.linear &&
@@ -191,7 +191,7 @@ gpul_absval gpul_absval_divide(gpul_absval a, gpul_absval b)
 	a.base = 0;
 	if (a.constant || !b.constant || b.value <= 0) {
 		a.constant = false;
-		a.bound = a.linear = 0; /* a quotient such as a number of loop iterations bounds no index */
+		a.bound = a.linear = 0; /* a quotient such as a number of loop iterations does not limit an index */
 		a.loaded_from |= b.loaded_from;
 		a.flags |= b.flags & (AV_LOADED | AV_OPAQUE);
 		if (b.flags & AV_SIZES) { /* a is the number of iterations of a grid-stride loop */
@@ -201,7 +201,7 @@ gpul_absval gpul_absval_divide(gpul_absval a, gpul_absval b)
 		return a;
 	}
 	if (b.offset >= TINY && (a.bound || a.stride == 1 || a.block_stride == 1)) {
-		/* This is the sign correction of a signed division by a power of two: n >> 31 >> 30. */
+		/* the sign correction of a signed division by a power of two: n >> 31 >> 30. */
 		a.bound = a.linear = 0;
 		a.flags &= ~(uint32_t)AV_LAUNCH;
 		a.stride = a.block_stride = a.outer_stride = 0;

@@ -1,4 +1,5 @@
-/* absval_internal.h — abstract values: facts about a value that hold in every execution of a kernel.
+/* absval_internal.h — defines abstract values: facts about a value that are true in every execution of a
+ *kernel.
  *
  *     an SSA value ──> one gpul_absval: the parameters into whose buffers it may point, the parameters
  *                      that it is computed from, and how it changes when the thread index grows by one
@@ -34,37 +35,37 @@ enum absval_flag {
 #define AV_LAUNCH  (AV_INDEX | AV_SIZES)
 #define AV_ADDRESS (AV_LOCAL | AV_SHARED | AV_VARIABLE)
 
-/* An abstract value.  The first four fields are sets of parameters: bit k is leaf k of the kernel's parameters. */
+/* An abstract value.  The first four fields are sets of parameters: bit k stands for leaf k (dataflow_internal.h). */
 typedef struct gpul_absval {
 	uint64_t base;         /* parameters into whose buffer the value may point */
 	uint64_t bound;        /* parameters that the value may equal, up to an added constant */
-	uint64_t linear;       /* parameters that, perhaps multiplied, are summed in the value */
+	uint64_t linear;       /* parameters that the value is a sum of, perhaps each times a factor */
 	uint64_t loaded_from;  /* parameters from whose buffer the value or an operand of it was loaded */
 	uint64_t stride;       /* how much the value changes when %tid.x grows by one */
-	uint64_t block_stride; /* how much it changes when %ctaid * %ntid, the block's first index, grows by one */
+	uint64_t block_stride; /* how much it changes when the first index of the block, %ctaid * %ntid, grows by one */
 	uint64_t outer_stride; /* how much the value changes when an AV_OUTER index grows by one */
-	uint64_t offset;       /* the largest sum of constants that is added in the value */
-	uint64_t growth;       /* by how much the offset grows in one iteration of a loop */
+	uint64_t offset;       /* the largest sum of constants that was added to the value */
+	uint64_t growth;       /* how much the offset grows in one iteration of a loop */
 	uint64_t array_bytes;  /* size of the smallest .shared array that the value may point into; 0: none */
 	uint32_t flags;        /* enum absval_flag */
 	bool defined;          /* false: no definition was visited yet (bottom); the other fields are 0 */
 	bool constant;         /* true: the value always equals the field `value` */
-	uint8_t n_growths;     /* how often a stride or the offset grew; many times: it grows in a loop */
+	uint8_t n_growths;     /* how often a stride or the offset grew; if often, it grows in a loop */
 	int64_t value;
 } gpul_absval;
 
 gpul_absval gpul_absval_constant(int64_t value);
 gpul_absval gpul_absval_join(gpul_absval a, gpul_absval b);
-/* The result of an operation on a that the analysis does not model. */
+/* Return the result of an operation on a that the analysis does not model. */
 gpul_absval gpul_absval_opaque(gpul_absval a);
 gpul_absval gpul_absval_neg(gpul_absval a);
-/* a + b, or a - b.  pointers is the set of parameters known to be addresses. */
+/* Return a + b, or a - b.  pointers is the set of parameters known to be addresses. */
 gpul_absval gpul_absval_add(uint64_t pointers, gpul_absval a, gpul_absval b, bool subtract);
 gpul_absval gpul_absval_mul(gpul_absval a, gpul_absval b);
 gpul_absval gpul_absval_exp2(gpul_absval a); /* 2 to the power of a */
 gpul_absval gpul_absval_divide(gpul_absval a, gpul_absval b);
 gpul_absval gpul_absval_remainder(gpul_absval a, gpul_absval b);
 gpul_absval gpul_absval_and(gpul_absval a, gpul_absval b);
-gpul_absval gpul_absval_min_max(gpul_absval a, gpul_absval b); /* min(a, b) or max(a, b) */
+gpul_absval gpul_absval_min_max(gpul_absval a, gpul_absval b); /* Return min(a, b) or max(a, b). */
 
 #endif

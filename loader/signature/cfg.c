@@ -10,7 +10,7 @@ static bool ends_block(const gpul_ptx_inst *in)
 	       in->opcode == GPUL_PTX_TRAP;
 }
 
-/* First b->of marks the first instruction of each block; then the marks are replaced by block numbers. */
+/* Number the blocks: b->of first marks the first instruction of each block; then block numbers replace the marks. */
 static void number_blocks(const gpul_ptx_func *f, gpul_cfg *b)
 {
 	b->of[0] = 1;
@@ -36,7 +36,7 @@ static void count_edge(gpul_cfg *b, uint32_t from, uint32_t to)
 	b->first_pred[to + 1]++;
 }
 
-/* Fills each block's rows from the last to the first; at the end first_pred is the first row. */
+/* Write a block's predecessors from its last row to its first; at the end, first_pred is the first row. */
 static void write_edge(gpul_cfg *b, uint32_t from, uint32_t to)
 {
 	b->preds[--b->first_pred[to + 1]] = from;
@@ -90,8 +90,8 @@ bool gpul_cfg_open(const gpul_ptx_func *f, gpul_cfg *out)
 		goto close;
 	if (f->n_insts)
 		number_blocks(f, &b);
-	/* Allocate one row more than is kept: row i + 1 counts the predecessors of block i; a prefix sum turns the
-	 * counts into row ends. */
+	/* One element more than is kept: element i + 1 counts the predecessors of block i; a prefix sum turns the
+	 * counts into the ends of the rows. */
 	b.first_pred = calloc((size_t)b.n_blocks + 2, sizeof *b.first_pred);
 	if (!b.first_pred)
 		goto close;
@@ -103,7 +103,7 @@ bool gpul_cfg_open(const gpul_ptx_func *f, gpul_cfg *out)
 		goto close;
 	b.first_pred[b.n_blocks + 1] = b.first_pred[b.n_blocks];
 	visit_edges(f, &b, write_edge);
-	for (uint32_t i = 0; i <= b.n_blocks; i++) /* row i + 1 is the first row of block i: move it to row i */
+	for (uint32_t i = 0; i <= b.n_blocks; i++) /* element i + 1 now contains the first row of block i: move it to element i */
 		b.first_pred[i] = b.first_pred[i + 1];
 	*out = b;
 	return true;

@@ -1,8 +1,8 @@
-/* dataflow.c — the transfer function of each instruction, and the fixpoint. */
+/* dataflow.c — implements the transfer function of each instruction, and iterates to the fixpoint. */
 #include "loader/signature/dataflow_internal.h"
 
 #define MAX_ROUNDS  200
-#define MAX_GROWTHS 8 /* a number that grew more often than this grows in a loop */
+#define MAX_GROWTHS 8 /* a number that grew more often than this is taken to grow in a loop */
 
 /* ---- joining --------------------------------------------------------------------- */
 
@@ -145,7 +145,7 @@ gpul_absval gpul_absval_of(const gpul_dataflow *p, const gpul_dataflow_func *fn,
 
 /* ---- memory and calls ------------------------------------------------------------ */
 
-/* The node that represents the accessed memory: a .param symbol, or all of .local or .shared memory; GPUL_PTX_NONE: other memory. */
+/* Return the node that represents the accessed memory: a .param symbol, or all of .local or .shared memory; GPUL_PTX_NONE: other memory. */
 static uint32_t cell_of(const gpul_dataflow *p, const gpul_dataflow_func *fn,
 			const gpul_inst_access *a, uint32_t flags)
 {
@@ -159,7 +159,7 @@ static uint32_t cell_of(const gpul_dataflow *p, const gpul_dataflow_func *fn,
 								    : GPUL_PTX_NONE;
 }
 
-/* A ld.param that loads members of a struct: {a, b} are two members. */
+/* Handle a ld.param that loads members of a struct: {a, b} are two members. */
 static void transfer_members(gpul_dataflow *p, const gpul_dataflow_func *fn,
 			     const gpul_inst_access *a)
 {
@@ -234,7 +234,7 @@ static bool is_float(uint16_t type)
 	return type >= GPUL_PTX_MOD_F16 && type <= GPUL_PTX_MOD_F32X2;
 }
 
-/* The abstract result of an instruction with the sources a, b, c. */
+/* Return the abstract result of an instruction with the sources a, b, c. */
 static gpul_absval evaluate(const gpul_dataflow *p, const gpul_ptx_inst *in, gpul_absval a,
 			    gpul_absval b, gpul_absval c)
 {
@@ -336,7 +336,7 @@ static void transfer_inst(gpul_dataflow *p, const gpul_dataflow_func *fn,
 	if (in->opcode == GPUL_PTX_MOV &&
 	    (to->kind == GPUL_PTX_OP_VECTOR ||
 	     gpul_inst_operand(fn->f, in, 1)->kind == GPUL_PTX_OP_VECTOR))
-		r = gpul_absval_opaque(r); /* because packing and unpacking split values */
+		r = gpul_absval_opaque(r); /* an operand in braces packs or unpacks values, which is not modelled */
 	if (!r.defined)
 		r = gpul_absval_opaque((gpul_absval){ .defined = true });
 	join_operand(p, fn, to, r);
@@ -350,7 +350,7 @@ static void init_params(gpul_dataflow *p)
 
 	for (uint32_t i = 0; i < p->n_nodes; i++)
 		p->values[i] = (gpul_absval){ 0 };
-	for (uint32_t i = 0; i < fn->f->n_params; i++) /* a struct that is used as a whole */
+	for (uint32_t i = 0; i < fn->f->n_params; i++) /* structs that are used as a whole */
 		p->values[fn->params + i] =
 			(gpul_absval){ .defined = true, .flags = AV_OPAQUE };
 	for (uint32_t i = 0; i < p->n_leaves; i++) {
@@ -422,7 +422,7 @@ gpul_status gpul_dataflow_open(const gpul_ptx_module *m, const gpul_ptx_func *ke
 		return st;
 	for (uint32_t i = 0; i < out->n_leaves; i++)
 		out->pointers |= (uint64_t)out->leaves[i].ptr << i;
-	for (;;) { /* the loop terminates, because the set of pointers only grows */
+	for (;;) { /* this loop ends, because the set of pointers only grows */
 		uint64_t pointers;
 
 		if (!reach_fixpoint(out)) {

@@ -1,7 +1,7 @@
-/* dataflow_internal.h — dataflow analysis: the abstract value of every SSA value in a kernel.
+/* dataflow_internal.h — dataflow analysis: computes the abstract value of every SSA value in a kernel.
  *
  *     PTX ── cfg.c: basic blocks ── ssa.c: SSA values ── signature_program.c: reachable functions, nodes
- *         ── dataflow.c: transfer functions, joined until a fixpoint ──> a gpul_absval per node
+ *         ── dataflow.c: transfer functions, joined until a fixpoint ──> a gpul_absval for each node
  *
  * The analysis covers all functions that the kernel can call, directly or indirectly.  Their SSA values, parameters, return values
  * and variables are numbered together, as nodes; a call joins the arguments into the callee's parameters. */
@@ -13,9 +13,9 @@
 #include "loader/signature/signature.h"
 #include "loader/signature/ssa_internal.h"
 
-#define DATAFLOW_MAX_LEAVES 64 /* because a set of leaves has 64 bits */
+#define DATAFLOW_MAX_LEAVES 64 /* a set of leaves has 64 bits */
 
-/* A kernel parameter, or a member of a parameter that is a struct, as the code loads it. */
+/* A leaf: a kernel parameter or, if that is a struct, a member of it, as the code loads it. */
 typedef struct gpul_leaf {
 	uint32_t param;         /* index of the parameter */
 	uint32_t offset, bytes; /* position in the parameter */
@@ -24,7 +24,7 @@ typedef struct gpul_leaf {
 	bool ptr;               /* declared as a pointer (.ptr) */
 } gpul_leaf;
 
-/* A function that the kernel can call, and the first node of each of its tables. */
+/* A function that the kernel can call, and the first node of each of its kinds of values. */
 typedef struct gpul_dataflow_func {
 	const gpul_ptx_func *f;
 	gpul_ssa ssa;
@@ -38,10 +38,10 @@ typedef struct gpul_dataflow {
 	uint32_t n_nodes;
 	uint32_t local_cell;  /* the node of .local memory: the join of all values stored there */
 	uint32_t shared_cell; /* the node of .shared memory: the join of all values stored there */
-	gpul_absval *values;  /* index: node */
+	gpul_absval *values;  /* one for each node */
 	gpul_leaf leaves[DATAFLOW_MAX_LEAVES];
 	uint32_t n_leaves;
-	uint64_t opaque; /* set of parameters: structs that the code uses otherwise than by loading members */
+	uint64_t opaque; /* set of parameters: structs that the code uses in other ways than loading members */
 	uint64_t pointers;    /* parameters known to be addresses */
 	bool changed;         /* an abstract value changed in this round */
 } gpul_dataflow;
@@ -53,11 +53,11 @@ gpul_status gpul_dataflow_init(const gpul_ptx_module *m, const gpul_ptx_func *ke
 /* Find the leaves of the kernel's parameters, sorted by position; false: there are too many. */
 bool gpul_dataflow_find_leaves(gpul_dataflow *p, const gpul_ptx_func *kernel);
 
-/* The leaf at [param + offset] with the given size, or NULL. */
+/* Return the leaf at [param + offset] with the given size, or NULL. */
 const gpul_leaf *gpul_dataflow_leaf(const gpul_dataflow *p, uint32_t param, int64_t offset,
 				    uint32_t bytes);
 
-/* The leaf that element i of a ld.param loads, if its function is the kernel; else NULL. */
+/* Return the leaf that element i of a ld.param loads, if its function is the kernel; else NULL. */
 const gpul_leaf *gpul_leaf_of_access(const gpul_dataflow *p, const gpul_dataflow_func *fn,
 				     const gpul_inst_access *a, uint32_t i);
 
@@ -66,23 +66,23 @@ bool gpul_leaf_is_member(const gpul_dataflow *p, const gpul_leaf *leaf);
 
 /* Run the analysis.
  *
- * kernel has a body.  Release *out with gpul_dataflow_close(); it is zeroed on failure.  If the program is too big to analyse,
- * *why_not is set to one phrase, *out is empty, and the status is OK.  Fails with GPUL_ENOMEM only. */
+ * kernel must have a body.  Release *out with gpul_dataflow_close(); it is zeroed on failure.  If the program is too big to
+ * analyse, *why_not is set to one phrase, *out is empty, and the status is OK.  Fails with GPUL_ENOMEM only. */
 gpul_status gpul_dataflow_open(const gpul_ptx_module *m, const gpul_ptx_func *kernel,
 			       gpul_dataflow *out, const char **why_not, gpul_error *err);
 void gpul_dataflow_close(gpul_dataflow *p);
 
-/* The abstract value of an operand before the instruction executes. */
+/* Return the abstract value of an operand before the instruction executes. */
 gpul_absval gpul_absval_of(const gpul_dataflow *p, const gpul_dataflow_func *fn,
 			   const gpul_ptx_operand *o);
 
-/* The node of a register, or of a parameter, return value or variable symbol; else GPUL_PTX_NONE. */
+/* Return the node of a register, or of the symbol of a parameter, return value or variable; else GPUL_PTX_NONE. */
 uint32_t gpul_operand_node(const gpul_dataflow_func *fn, const gpul_ptx_operand *o);
-/* The nodes of a function's i-th parameter and of its i-th return value. */
+/* Return the node of a function's i-th parameter, or of its i-th return value. */
 uint32_t gpul_param_node(const gpul_dataflow_func *fn, uint32_t i);
 uint32_t gpul_ret_node(const gpul_dataflow_func *fn, uint32_t i);
 
-/* The row in p->funcs of the function that o names; NULL: the module has no body for it. */
+/* Return the row in p->funcs of the function that o refers to; NULL: the module has no body for it. */
 const gpul_dataflow_func *gpul_dataflow_callee(const gpul_dataflow *p,
 					       const gpul_ptx_operand *o);
 

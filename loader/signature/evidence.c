@@ -70,7 +70,7 @@ uint16_t gpul_evidence_of_type(uint16_t type)
 	}
 }
 
-/* The evidence of an operation whose result does not depend on the sign of its operands. */
+/* Return the evidence of an operation whose result does not depend on the sign of its operands. */
 static uint16_t either_sign(uint16_t mask)
 {
 	if (mask & EVIDENCE_UNSIGNED)
@@ -110,7 +110,7 @@ static gpul_type int_type(bool is_unsigned, unsigned bytes)
 gpul_type gpul_evidence_type(uint16_t mask, uint16_t fallback, unsigned bytes)
 {
 	if (fallback & EVIDENCE_FLOAT)
-		mask = fallback; /* the access itself names the type: ld.f32 */
+		mask = fallback; /* the access itself contains the type: ld.f32 */
 	if (mask & EVIDENCE_FLOAT)
 		return mask & EVIDENCE_ANY_INT ? GPUL_TYPE_NONE
 					       : float_type(mask & EVIDENCE_FLOAT, bytes);
@@ -118,8 +118,8 @@ gpul_type gpul_evidence_type(uint16_t mask, uint16_t fallback, unsigned bytes)
 		return int_type(!(mask & EVIDENCE_SIGNED), bytes);
 	if (mask == EVIDENCE_VIA_MEMORY || (!mask && !fallback))
 		return GPUL_TYPE_NONE;
-	/* No use of the value depends on its sign.  Compilers write ld.u32 for int too, and ld.u16 for short, so
-	 * choose the most common C types: int, short and unsigned char. */
+	/* No use of the value depends on its sign.  Compilers also write ld.u32 for int, and ld.u16 for short,
+	 * so choose the most common C types: int, short and unsigned char. */
 	if (bytes == 1)
 		return int_type(!(fallback & EVIDENCE_SIGNED), bytes);
 	return int_type(mask == EVIDENCE_MAYBE_UNSIGNED, bytes);
@@ -170,7 +170,7 @@ static void unify_operands(gpul_evidence *e, const gpul_dataflow_func *fn,
 		unify(e, gpul_operand_node(fn, a), gpul_operand_node(fn, b));
 }
 
-/* mov.b32 between %f and %r, in PTX of older compilers, copies the bits of a float into an integer register. */
+/* Collect the evidence of a mov.b32 between %f and %r: older compilers copy the bits of a float into an integer register. */
 static void collect_float_copy(gpul_evidence *e, const gpul_dataflow_func *fn,
 			       const gpul_ptx_operand *a, const gpul_ptx_operand *b)
 {
@@ -207,7 +207,7 @@ static void collect_cvt(gpul_evidence *e, const gpul_dataflow_func *fn, const gp
 	uint16_t to = gpul_inst_type(in, 0), from = gpul_inst_type(in, 1);
 	uint16_t source = gpul_evidence_of_type(from), target = gpul_evidence_of_type(to);
 
-	/* Truncating an integer does not depend on its sign. */
+	/* truncating an integer does not depend on its sign */
 	if (!(target & EVIDENCE_FLOAT) && gpul_ptx_type_bytes(to) <= gpul_ptx_type_bytes(from))
 		source = either_sign(source);
 	add_to_operand(e, fn, in, 0, either_sign(target));
@@ -387,8 +387,8 @@ gpul_status gpul_evidence_open(const gpul_dataflow *p, gpul_evidence *out, gpul_
 		e.parent[i] = i;
 	for (size_t i = 0; i < p->n_funcs; i++)
 		collect_func(p, &e, &p->funcs[i]);
-	/* PTX passes 16-bit floats as integers, through calls too, so any 16-bit float type used in the program may
-	 * be the type of a value in memory. */
+	/* PTX passes 16-bit floats as integers, also to functions, so a value in memory may be of any 16-bit float
+	 * type that the program uses. */
 	for (uint32_t i = 0; i < p->n_nodes; i++)
 		e.memory_floats |= e.mask[i] & (e.mask[i] & EVIDENCE_VIA_MEMORY
 							? EVIDENCE_FLOAT

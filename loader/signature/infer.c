@@ -33,7 +33,7 @@ const char *gpul_leaf_name(const gpul_inference *i, uint64_t set)
 
 /* ---- accesses -------------------------------------------------------------------- */
 
-/* True if an address does not show how big the buffer it points into must be; the reason is recorded. */
+/* True, with the reason recorded, if an address does not show how big the buffer into which it points must be. */
 static bool index_is_unknown(gpul_inference *i, const gpul_absval *a)
 {
 	uint64_t others = a->linear & ~a->base;
@@ -66,7 +66,7 @@ static bool index_is_unknown(gpul_inference *i, const gpul_absval *a)
 static void check_extent(gpul_inference *i, const gpul_absval *a, uint64_t element, unsigned vector,
 			 param_facts *facts)
 {
-	uint64_t last = a->offset + element * (vector - 1); /* of the last element of a vector access */
+	uint64_t last = a->offset + element * (vector - 1); /* offset of the last element of a vector access */
 	uint64_t step =
 		((a->stride > a->block_stride ? a->stride : a->block_stride) + element - 1) /
 		element;
@@ -135,7 +135,7 @@ static void note_access(gpul_inference *i, const gpul_dataflow_func *fn,
 	}
 }
 
-/* A .shared array with a row for each thread limits the threads of a block. */
+/* Record an access to shared memory: a .shared array with a row for each thread limits the threads of a block. */
 static void note_shared_access(gpul_inference *i, const gpul_absval *a)
 {
 	gpul_signature *s = &i->s->s;
@@ -159,7 +159,7 @@ static void check_access(gpul_inference *i, const gpul_dataflow_func *fn,
 
 	if (!address.defined || a->space == GPUL_PTX_MOD_PARAM)
 		return;
-	if (a->stores && a->value) { /* an address that is stored escapes */
+	if (a->stores && a->value) { /* a stored address escapes */
 		uint64_t base = gpul_absval_of(i->p, fn, a->value).base;
 
 		for (; base && !(address.flags & AV_LOCAL); base &= base - 1)
@@ -178,8 +178,8 @@ static void check_access(gpul_inference *i, const gpul_dataflow_func *fn,
 		gpul_incomplete(i->s, "an address does not come from a parameter");
 }
 
-/* Handle an instruction with address operands that the analysis does not model: it shows which parameters are
- * buffers, but not their types. */
+/* Handle an instruction with address operands that the analysis does not model: such an instruction shows
+ * which parameters are buffers, but not their types. */
 static void check_other_inst(gpul_inference *i, const gpul_dataflow_func *fn,
 			     const gpul_ptx_inst *in)
 {
@@ -223,14 +223,14 @@ static void note_call(gpul_inference *i, const gpul_dataflow_func *fn, const gpu
 						      : gpul_absval_of(i->p, fn, arg);
 		uint64_t base = f.base;
 
-		if (f.flags & AV_LOCAL) /* the argument is the address of an array of arguments, as for vprintf */
+		if (f.flags & AV_LOCAL) /* the argument points to an array of arguments, as for vprintf */
 			base |= i->p->values[i->p->local_cell].base;
 		for (; base; base &= base - 1)
 			i->facts[gpul_first_param(base)].escapes = true;
 	}
 }
 
-/* A loop counter that advances by growth is compared with the parameters in bound. */
+/* Record that a loop counter, which changes by `growth` in each iteration, is compared with the parameters in `bound`. */
 static void note_loop(gpul_inference *i, uint64_t bound, uint64_t growth)
 {
 	if (bound && (!i->counter_growth || growth < i->counter_growth))
@@ -241,7 +241,7 @@ static void note_loop(gpul_inference *i, uint64_t bound, uint64_t growth)
 /* Record the facts that a comparison of a with b shows, if one is a thread index or loop counter and the other is a parameter. */
 static void note_comparison(gpul_inference *i, const gpul_absval *a, const gpul_absval *b)
 {
-	/* p < end: end is an address too, but the code does not show where it must point. */
+	/* p < end: end is an address, too, but the code does not show where it must point */
 	for (uint64_t ends = b->base ? a->base & ~b->base : 0; ends; ends &= ends - 1)
 		i->facts[gpul_first_param(ends)].is_end = true;
 	i->index_checked |= (a->flags & AV_INDEX && b->constant) || (a->base && b->base);
@@ -251,7 +251,7 @@ static void note_comparison(gpul_inference *i, const gpul_absval *a, const gpul_
 		    !(a->flags & AV_NEGATIVE))
 			i->bound_offset = a->offset;
 	} else if (a->flags & AV_INDEX && b->constant)
-		i->index_bounds |= a->linear & ~a->base; /* i - n < 0 */
+		i->index_bounds |= a->linear & ~a->base; /* as in i - n < 0 */
 	else if (b->offset == AV_UNBOUNDED)
 		note_loop(i, a->bound, b->growth);
 	else if (a->offset == AV_UNBOUNDED && b->constant)
@@ -260,7 +260,7 @@ static void note_comparison(gpul_inference *i, const gpul_absval *a, const gpul_
 		i->needs_count = "the bound of an index is computed from several parameters";
 }
 
-/* True for i <= n and n >= i, where the bound n itself is a valid index. */
+/* True for i <= n and n >= i, where n itself is a valid index. */
 static bool bound_is_inclusive(const gpul_ptx_inst *in, const gpul_absval *a,
 			       const gpul_absval *b)
 {
@@ -293,7 +293,7 @@ static void check_comparison(gpul_inference *i, const gpul_dataflow_func *fn,
 		i->bound_offset = 1;
 }
 
-/* A barrier with a thread count works only with the block size that the kernel's author assumed. */
+/* Check a barrier with a thread count, which works only with the block size that the kernel's author assumed. */
 static void check_barrier(gpul_inference *i, const gpul_dataflow_func *fn,
 			  const gpul_ptx_inst *in)
 {

@@ -1,4 +1,4 @@
-/* infer_internal.h — the facts that infer.c collects about a kernel's parameters, for roles.c. */
+/* infer_internal.h — defines the facts that infer.c collects about a kernel's parameters, for roles.c. */
 #ifndef GPULOAD_LOADER_SIGNATURE_INFER_INTERNAL_H
 #define GPULOAD_LOADER_SIGNATURE_INFER_INTERNAL_H
 
@@ -10,8 +10,8 @@
 #define MAX_VECTOR 64 /* elements per thread; a larger stride is taken as a matrix row */
 
 typedef struct param_facts {
-	uint32_t widths;   /* the bitwise or of the access widths in bytes: 1, 2, 4, 8, 16 */
-	uint16_t evidence; /* evidence of the types of the values loaded and stored */
+	uint32_t widths;   /* bitwise OR of the access widths in bytes: 1, 2, 4, 8, 16 */
+	uint16_t evidence; /* evidence of the types of the loaded and stored values */
 	uint16_t fallback; /* evidence in the accesses themselves: f32 for ld.f32 */
 	uint32_t vector;
 	uint64_t offset; /* bytes past its own element that a thread accesses */
@@ -20,7 +20,7 @@ typedef struct param_facts {
 	bool is_end; /* compared with an address: the end of a buffer */
 } param_facts;
 
-/* In the sets bit k is leaf k: a parameter, or a member of a struct. */
+/* In the sets, bit k stands for leaf k: a parameter, or a member of a struct. */
 typedef struct gpul_inference {
 	const gpul_dataflow *p;
 	gpul_evidence e;
@@ -28,28 +28,28 @@ typedef struct gpul_inference {
 	param_facts facts[DATAFLOW_MAX_LEAVES];
 	uint64_t index_bounds;   /* set of parameters that are compared with a thread index */
 	uint64_t loop_bounds;    /* set of parameters that are compared with a loop counter */
-	uint64_t counter_growth; /* the smallest step of a loop counter; 0: there is none */
+	uint64_t counter_growth; /* the smallest increment of a loop counter; 0: no loop counter */
 	uint64_t in_index;       /* set of parameters that an address depends on, except its base */
 	uint64_t bound_offset;   /* the largest constant added to an index bound */
-	uint64_t floats;         /* set of leaves: values of a floating-point type */
+	uint64_t floats;         /* set of leaves whose values are of a floating-point type */
 	uint64_t read_indexes;   /* set of leaves: buffers from which an index is loaded */
 	bool negative_index;     /* a thread accesses an address below its own element */
 	bool index_checked;      /* an index is compared with a constant, as in i > 0 */
 	bool unbounded_loop;     /* a loop advances an address by constants */
 	char names[DATAFLOW_MAX_LEAVES][48]; /* "parameter 2", for messages */
-	const char *needs_count; /* NULL, or why the buffers are big enough only if there is a COUNT */
+	const char *needs_count; /* why the buffers are big enough only if there is a COUNT; else NULL */
 } gpul_inference;
 
-/* The lowest parameter in a set; -1: the set is empty. */
+/* Return the lowest parameter in a set; -1: the set is empty. */
 static inline int gpul_first_param(uint64_t set)
 {
 	return set ? __builtin_ctzll(set) : -1;
 }
 
-/* The name of the first leaf in a set, for a message. */
+/* Return the name of the first leaf in a set, for a message. */
 const char *gpul_leaf_name(const gpul_inference *i, uint64_t set);
 
-/* The parameter, or member of a struct, of a leaf. */
+/* Return the parameter, or member of a struct, that is a leaf. */
 gpul_param *gpul_leaf_param(const gpul_inference *i, uint32_t leaf);
 
 /* Set the role and type of every parameter in i->s, or record why the signature is incomplete. */

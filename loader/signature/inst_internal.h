@@ -10,7 +10,7 @@ static inline const gpul_ptx_operand *gpul_inst_operand(const gpul_ptx_func *f,
 	return &f->operands[in->first_operand + i];
 }
 
-/* The operands of "call (rets), target, (args)"; NULL: the instruction lacks this operand. */
+/* The operands of "call (rets), target, (args)"; NULL: the instruction does not have this operand. */
 typedef struct gpul_inst_call {
 	const gpul_ptx_operand *rets, *args, *target;
 } gpul_inst_call;
@@ -27,7 +27,7 @@ typedef struct gpul_inst_access {
 } gpul_inst_access;
 gpul_inst_access gpul_inst_access_of(const gpul_ptx_func *f, const gpul_ptx_inst *in);
 
-/* The i-th type of an instruction (cvt.f32.s32: F32, S32); GPUL_PTX_MOD_NONE: the instruction has fewer types. */
+/* Return the i-th type of an instruction (cvt.f32.s32: F32, S32); GPUL_PTX_MOD_NONE: the instruction has fewer types. */
 uint16_t gpul_inst_type(const gpul_ptx_inst *in, unsigned i);
 
 /* True if the instruction writes operand 0. */

@@ -13,7 +13,7 @@ static bool is_param_symbol(const gpul_ptx_operand *o)
 	return o->kind == GPUL_PTX_OP_SYMBOL && o->ref_kind == GPUL_PTX_REF_PARAM;
 }
 
-/* The struct parameter that an access loads from, with a constant offset; NULL: another access. */
+/* Return the struct parameter from which an access loads at a constant offset; NULL: another kind of access. */
 static const gpul_ptx_operand *loaded_struct(const gpul_ptx_func *f, const gpul_inst_access *a)
 {
 	const gpul_ptx_operand *symbol;
@@ -25,7 +25,7 @@ static const gpul_ptx_operand *loaded_struct(const gpul_ptx_func *f, const gpul_
 	return is_param_symbol(symbol) && is_struct(&f->params[symbol->index]) ? symbol : NULL;
 }
 
-/* Add a leaf, unless it is known already; false: there are too many. */
+/* Add a leaf, unless it is already known; false: there are too many. */
 static bool add_leaf(gpul_dataflow *p, const gpul_leaf *leaf)
 {
 	for (uint32_t i = 0; i < p->n_leaves; i++) {
@@ -63,7 +63,7 @@ static bool add_members(gpul_dataflow *p, const gpul_ptx_func *f, const gpul_ins
 	return true;
 }
 
-/* Find structs that are used otherwise than by ld.param with a constant offset, such as through their address. */
+/* Find structs that are used in other ways than by ld.param with a constant offset, such as by their address. */
 static void find_opaque(gpul_dataflow *p, const gpul_ptx_func *f)
 {
 	uint32_t n_other[DATAFLOW_MAX_LEAVES] = { 0 };

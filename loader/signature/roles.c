@@ -3,7 +3,7 @@
 
 #include "loader/signature/infer_internal.h"
 
-/* A loop that advances an address by several elements, as for a[2 * k], needs that many elements of the buffer per iteration. */
+/* Raise param->vector: a loop that advances an address by several elements, as for a[2 * k], needs that many elements per iteration. */
 static void bound_vector(gpul_inference *i, gpul_param *param, const param_facts *facts, uint32_t width)
 {
 	uint64_t step = i->counter_growth && i->counter_growth != AV_UNBOUNDED ? i->counter_growth : 1;
@@ -43,7 +43,7 @@ static void assign_buffer(gpul_inference *i, gpul_param *param, const param_fact
 		bound_vector(i, param, facts, width);
 	param->beyond = (uint32_t)(i->bound_offset < INVENTED_ELEMENTS ? i->bound_offset : 0) *
 			param->vector;
-	if (facts->offset && facts->offset / width + 1 > param->vector) /* else another access needs more elements per thread */
+	if (facts->offset && facts->offset / width + 1 > param->vector) /* otherwise another access needs more elements for each thread */
 		param->beyond += (uint32_t)(facts->offset / width + 1 - param->vector);
 }
 
@@ -85,7 +85,7 @@ static void assign_value(gpul_inference *i, gpul_param *param, const param_facts
 				param->bytes);
 }
 
-/* A loop that advances an address runs as often as the one parameter that its counter is compared with. */
+/* Find the parameter with which the counter of a loop is compared: it limits how far the loop advances an address. */
 static void bound_loops(gpul_inference *i)
 {
 	int k = gpul_first_param(i->loop_bounds);
@@ -99,7 +99,7 @@ static void bound_loops(gpul_inference *i)
 		i->index_bounds |= i->loop_bounds;
 }
 
-/* Create the members of each struct; the code loads every one of them. */
+/* Create the members of each struct, all of which the code loads. */
 static gpul_status add_members(gpul_inference *i, gpul_error *err)
 {
 	gpul_signature *s = &i->s->s;

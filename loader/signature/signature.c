@@ -63,7 +63,7 @@ void gpul_unsized(gpul_signature_owned *s, const char *fmt, ...)
 	va_end(ap);
 }
 
-/* Dimensions that .maxntid or .reqntid does not give are 1. */
+/* Copy the block of .maxntid or .reqntid; dimensions that are not given are 1. */
 static void declared_block(uint32_t out[3], const int64_t given[3])
 {
 	for (int i = 0; i < 3 && given[0] > 0; i++)
@@ -105,7 +105,7 @@ gpul_status gpul_signature_declared(const gpul_ptx_module *m, const gpul_ptx_fun
 
 /* ---- printing -------------------------------------------------------------------- */
 
-/* The text written so far; `wanted` also counts text that does not fit. */
+/* The text printed so far; `wanted` also counts text that does not fit. */
 struct text {
 	char *buf;
 	size_t room, wanted;
@@ -125,7 +125,7 @@ __attribute__((format(printf, 2, 3))) static void append(struct text *t, const c
 
 static void append_param(struct text *t, const gpul_param *param);
 
-/* "struct of 24 bytes {0: f32 *, 8: i32}", with the members that the code loads. */
+/* Append a struct with the members that the code loads: "struct of 24 bytes {0: f32 *, 8: i32}". */
 static void append_struct(struct text *t, const gpul_param *param)
 {
 	append(t, "struct of %u bytes", param->bytes);

@@ -1,4 +1,5 @@
-/* signature_internal.h — creates signatures: from the declaration of a kernel, or for n zeroed parameters.
+/* signature_internal.h — creates signatures: from the declaration of a kernel, or with n zeroed
+ parameters.
  */
 #ifndef GPULOAD_LOADER_SIGNATURE_SIGNATURE_INTERNAL_H
 #define GPULOAD_LOADER_SIGNATURE_SIGNATURE_INTERNAL_H
@@ -6,12 +7,12 @@
 #include "loader/signature/signature.h"
 
 typedef struct gpul_signature_owned {
-	gpul_signature s; /* first: gpul_signature_destroy() receives its address */
+	gpul_signature s; /* the first member, because gpul_signature_destroy() gets its address */
 	char why_not[160];
-	bool blocked; /* not complete for another reason than unknown sizes of buffers */
+	bool blocked; /* incomplete for another reason than unknown sizes of buffers */
 } gpul_signature_owned;
 
-/** A signature from the kernel's declaration alone: offsets, sizes, structs, launch bounds;
+/** Create a signature from the kernel's declaration alone: offsets, sizes, structs, launch bounds;
  * complete, with roles UNKNOWN.
  *
  * @m     borrowed; must outlive *out
@@ -22,7 +23,7 @@ typedef struct gpul_signature_owned {
 gpul_status gpul_signature_declared(const gpul_ptx_module *m, const gpul_ptx_func *f,
 				    gpul_signature_owned **out, gpul_error *err);
 
-/* A complete signature of n zeroed parameters; NULL: out of memory. */
+/* Create a complete signature of n zeroed parameters; NULL: out of memory. */
 gpul_signature_owned *gpul_signature_blank(const char *kernel, size_t n_params);
 
 /* Mark a signature as incomplete; the first reason given is kept. */

@@ -33,8 +33,8 @@ const gpul_dataflow_func *gpul_dataflow_callee(const gpul_dataflow *p,
 	return f ? find_func(p, f) : NULL;
 }
 
-/* A row for one more function; NULL: out of memory.  The table doubles when its length is a power of two.  It starts small,
- * because most kernels call nothing and a module may have a hundred thousand functions. */
+/* Return a row for one more function; NULL: out of memory.  The table starts small, because most kernels call no function,
+ * while a module may have a hundred thousand; it doubles when its length is a power of two. */
 static gpul_dataflow_func *next_row(gpul_dataflow *p)
 {
 	size_t n = p->n_funcs;
@@ -50,7 +50,7 @@ static gpul_dataflow_func *next_row(gpul_dataflow *p)
 	return &p->funcs[n];
 }
 
-/* Append f and give its tables the next free nodes; *too_many is set if MAX_NODES is exceeded. */
+/* Append f and number its values with the next free nodes; *too_many is set if MAX_NODES is exceeded. */
 static bool add_func(gpul_dataflow *p, const gpul_ptx_func *f, bool *too_many)
 {
 	gpul_dataflow_func *row;
@@ -76,7 +76,7 @@ static bool add_func(gpul_dataflow *p, const gpul_ptx_func *f, bool *too_many)
 	return true;
 }
 
-/* funcs[] is also the work list: the calls of an appended function are visited later. */
+/* Collect the functions that the kernel can call.  funcs[] is also the work list: the calls of an appended function are visited later. */
 static bool collect_funcs(gpul_dataflow *p, const gpul_ptx_func *kernel, bool *too_many)
 {
 	if (!add_func(p, kernel, too_many))

@@ -19,13 +19,13 @@ typedef struct numbering {
 	const gpul_ptx_func *f;
 	gpul_ssa v;
 	gpul_cfg cfg;
-	uint32_t *first_use; /* index: register; its first row in uses, which has only registers with several
-			      * writes.  One entry more than registers */
+	uint32_t *first_use; /* for each register, and one more: its first row in uses, which has only
+			      * registers with several writes */
 	uint32_t *n_writes;  /* index: register */
 	reg_use *uses;
-	uint32_t *entry, *exit;  /* index: block; the register's value at its start and end, or NONE */
-	uint32_t *work;          /* work list of the blocks that need a value on entry, each once */
-	uint32_t n_done, n_work; /* blocks of the work list: handled blocks, all blocks */
+	uint32_t *entry, *exit;  /* for each block: the register's value at its start and end, or NONE */
+	uint32_t *work;          /* work list: blocks that need a value on entry, each once */
+	uint32_t n_done, n_work; /* number of blocks in the work list: already handled, all */
 	size_t phis_room;        /* rows allocated in v.phis */
 	bool no_memory;
 } numbering;
@@ -93,8 +93,8 @@ static void write_use(numbering *n, uint32_t reg, uint32_t inst, uint32_t operan
 		n->uses[n->first_use[reg]++] = (reg_use){ inst, operand, written };
 }
 
-/* Exclude registers that keep one value for all writes: parameters, return values, those of module scope, which called
- * functions may write, and vectors, because an operand may name a whole vector. */
+/* Exclude registers for which all writes define one value: parameters; return values; registers of module scope, which
+ * called functions may write; and vectors, because an operand may be a whole vector. */
 static void exclude_registers(numbering *n)
 {
 	const gpul_ptx_func *f = n->f;
@@ -131,7 +131,7 @@ static void add_phi(numbering *n, uint32_t inst, uint32_t to, uint32_t from, uin
 	n->v.phis[n->v.n_phis++] = (gpul_phi){ inst, to, from, pred };
 }
 
-/* The value at the start of a block; resolve_entries() adds its phi. */
+/* Return the value at the start of a block; resolve_entries() adds its phi. */
 static uint32_t entry_value(numbering *n, uint32_t block)
 {
 	if (n->entry[block] == GPUL_PTX_NONE) {

@@ -1,6 +1,6 @@
-/* ssa_internal.h — the control-flow graph, at the end, and SSA form: the number of the value that a register operand reads or writes.
+/* ssa_internal.h — SSA form: numbers the values that register operands read or write; and, at the end, the control-flow graph.
  *
- *     add.s64 %a, %a, 4;      the %a that is written is another value than the %a that is read
+ *     add.s64 %a, %a, 4;      the %a that is written is a different value from the %a that is read
  *
  * Compilers use a new register for nearly every value; hand-written PTX reuses registers.  Each assignment to a register with
  * several assignments defines a new value, and where control-flow paths join, a phi joins the values that arrive.
@@ -14,13 +14,13 @@
 
 typedef struct gpul_phi {  /* one operand of a phi */
 	uint32_t inst;     /* the phi is placed before this instruction */
-	uint32_t to, from; /* value `to` may be value `from` */
-	uint32_t pred;     /* block from which value `from` arrives; GPUL_PTX_NONE: the instruction keeps it */
+	uint32_t to, from; /* value `to` is value `from` if control comes from pred */
+	uint32_t pred;     /* block from which `from` arrives; GPUL_PTX_NONE: the old value, which the instruction may keep */
 } gpul_phi;
 
 /* The numbers of all values.  A register with one assignment has its register number as the number of its value. */
 typedef struct gpul_ssa {
-	uint32_t *of; /* index: row of f->operands; the value of a register operand; NULL: its register */
+	uint32_t *of; /* for each row of f->operands: the value of a register operand; NULL: the value is the register's number */
 	uint32_t n_values;
 	gpul_phi *phis; /* sorted by inst */
 	uint32_t n_phis;
@@ -39,9 +39,9 @@ static inline uint32_t gpul_ssa_value(const gpul_ptx_func *f, const gpul_ssa *v,
 
 /* The control-flow graph: a function's basic blocks and their predecessors. */
 typedef struct gpul_cfg {
-	uint32_t *of;         /* index: instruction; its block */
-	uint32_t *first;      /* index: block; its first instruction */
-	uint32_t *first_pred; /* index: block; its first row in preds.  One entry more than blocks */
+	uint32_t *of;         /* for each instruction: its block */
+	uint32_t *first;      /* for each block: its first instruction */
+	uint32_t *first_pred; /* for each block, and one more: its first row in preds */
 	uint32_t *preds;      /* the predecessors of all blocks, block by block */
 	uint32_t n_blocks;
 } gpul_cfg;

@@ -1,4 +1,4 @@
-/* explain.c — explains why the runtime finds no kernel for a host stub, from this process and its files.
+/* explain.c — explains why the runtime finds no kernel for a host stub, by examining this process and its files.
  *
  *     stub ── which object contains it? ──┬─ none: it is not an address of host code
  *                                         ├─ another object, which registered it with its own runtime
@@ -24,7 +24,7 @@ struct runtime_error { /* the result of cudaGetFuncBySymbol */
 
 struct place { /* the object that contains an address of this process */
 	char path[200];
-	uint64_t address; /* in the file */
+	uint64_t address; /* relative to the load address */
 	const void *base; /* where the object is mapped */
 };
 
@@ -52,7 +52,7 @@ static const char *base_name(const struct place *p)
 						      : p->path;
 }
 
-/* The runtime found no driver that it supports, so no stub would work. */
+/* True if the runtime found no driver that it supports: then no stub works. */
 static bool is_driver_error(int runtime_error)
 {
 	switch (runtime_error) {
@@ -67,7 +67,7 @@ static bool is_driver_error(int runtime_error)
 	}
 }
 
-/* If the loaded libcuda is not NVIDIA's, NVIDIA's runtime returns "invalid argument" for every call. */
+/* True if the loaded libcuda is not NVIDIA's: NVIDIA's runtime then returns "invalid argument" for every call. */
 static bool software_driver_is_loaded(void)
 {
 	void *lib = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
@@ -85,7 +85,7 @@ struct search {
 	bool found;
 };
 
-/* The runtime cannot load code that still needs its device link. */
+/* True if the runtime can load an image: not if it must first be device-linked. */
 static bool can_be_loaded(const gpul_image *image, void *context)
 {
 	(void)context;

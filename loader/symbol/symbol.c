@@ -1,7 +1,7 @@
 /* symbol.c — wraps a function of the driver or the runtime in a gpul_kernel.
  *
- * The kernel belongs to a module that owns nothing in the driver: the code's owner unloads it.  So names,
- * signatures and launches work as for the kernels of loaded modules. */
+ * The kernel belongs to a module that owns no code in the driver, so that names, signatures and launches
+ * work as for the kernels of loaded modules; the owner of the code unloads it. */
 #include "loader/symbol/symbol.h"
 
 #include <stdlib.h>

@@ -9,12 +9,12 @@
 
 /* ---- names ------------------------------------------------------------------------- */
 
-/* nvcc renames static variables, so that files can be linked:
+/* Skip a prefix that nvcc adds to names of static variables, so that files can be linked:
  *
  *     __nv_static_26__4f1f28d2_5_st_cu__Z3addff_table      with -rdc=true: 26 bytes of file name
  *     _ZN35_INTERNAL_4f1f28d2_5_st_cu__Z3addff2ns5tableE   static in a namespace
  *
- * Observed with CUDA 13.0.  This function skips the first of these prefixes. */
+ * Observed with CUDA 13.0.  The first of these two prefixes is skipped. */
 static const char *skip_static_prefix(const char *name)
 {
 	static const char prefix[] = "__nv_static_";
@@ -50,7 +50,7 @@ static void drop_file_scopes(char *name)
 	*to = '\0';
 }
 
-/* The variable's name as in its source, demangled; owned: free().  NULL: out of memory. */
+/* Return the variable's name as in its source, demangled; owned: free().  NULL: out of memory. */
 static char *source_name(const char *name)
 {
 	char *text;
@@ -96,7 +96,7 @@ static const gpul_ptx_var *find_in_ptx(const gpul_ptx_module *x, const char *wan
 	return found;
 }
 
-/* The names of the variables that may hold pointers, as in C++; owned by the caller.  False: out of memory. */
+/* List the names, as in C++, of the variables that may contain pointers; owned by the caller.  False: out of memory. */
 static bool list_variables(const gpul_module *m, char ***out, size_t *n_out)
 {
 	const gpul_ptx_module *x = m->ptx;
@@ -145,7 +145,7 @@ static gpul_status fail_not_found(const gpul_module *m, const char *wanted, gpul
 	return st;
 }
 
-/* The symbol of a variable, by its mangled name or its name in C++; NULL: none. */
+/* Find the symbol of a variable by its mangled name or its name in C++; NULL: none. */
 static const char *find_in_machine_code(const gpul_module *m, const char *wanted)
 {
 	const char *found = NULL;
@@ -218,7 +218,7 @@ const char *gpul_function_pointer_target(const gpul_module *m, const char *name,
 
 	if (v && !holds_pointers(v))
 		return NULL;
-	if (v) /* a struct of pointers is an array of bytes, each with its own initialiser */
+	if (v) /* in PTX, a struct of pointers is an array of bytes, each with its own initialiser */
 		index *= sizeof(uint64_t) / gpul_ptx_type_bytes(v->type);
 	for (uint32_t i = 0; v && i < v->n_inits; i++) {
 		const gpul_ptx_init *init = &m->ptx->inits[v->first_init + i];

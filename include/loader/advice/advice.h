@@ -1,4 +1,4 @@
-/* advice.h — advice on messages of compilers, linkers, JITs, CUDA and NCCL: the cause, and what to do.
+/* advice.h — gives advice on messages of compilers, linkers, JITs, CUDA and NCCL: the cause, and what to do.
  *
  *     ptxas error   : Undefined reference to 'VecAdd2' in '<input>'
  *       → VecAdd2 is only declared here: define it in this file, or ... */
@@ -16,7 +16,7 @@ extern "C" {
 
 #define GPUL_ADVICE_BYTES 240
 
-/** Advice on a tool's message, as one sentence in buf; NULL: unknown message.
+/** Give advice on a tool's message, as one sentence in buf; NULL: unknown message.
  *
  * message may be a whole log: the advice is for the first known message in it.  Names are shown as in C++.  Any thread. */
 const char *gpul_advice(const char *message, char buf[GPUL_ADVICE_BYTES]);
@@ -25,11 +25,12 @@ const char *gpul_advice(const char *message, char buf[GPUL_ADVICE_BYTES]);
  * advice or err is NULL; errors of CUDA bring their own advice (gpul_cu_status()). */
 void gpul_advise(gpul_error *err);
 
-/** Advice on a file that will not work as its user may expect, as one sentence: it still needs its device
- * link, the device link dropped a kernel, or other files' host code cannot refer to its kernels.
+/** Give advice, in one sentence, on a file that will not work as its user may expect: its device code is
+ * not linked yet, the device link dropped a kernel, or the host code of other files cannot refer to its
+ * kernels.
  *
  * The text is in buf or is static; NULL: no advice.  Files with more than 16 MiB of device code are not
- * examined.  Only the thread that the source belongs to may call this. */
+ * examined.  Only one thread at a time may use a source. */
 const char *gpul_advice_file(gpul_source *source, char buf[GPUL_ADVICE_BYTES]);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* options.h — options of loading: which code of a file is loaded, and how it is compiled and linked. */
+/* options.h — defines the options for loading a file: which code is loaded, and how it is compiled and linked. */
 #ifndef GPULOAD_LOADER_CHOOSE_OPTIONS_H
 #define GPULOAD_LOADER_CHOOSE_OPTIONS_H
 
@@ -16,17 +16,17 @@ typedef struct gpul_load_options {
 	const char *kernel;    /* the kernel that the caller will look up: if the file has several units
 	                        * (select.h), the unit with this kernel is loaded.  NULL: exactly one unit
 	                        * may have kernels, unless all are to be linked */
-	/* Link only what `kernel` (NULL: any kernel) reaches, if code is linked to PTX: link.h.  The module then lacks other kernels and
-	 * the variables that they use. */
+	/* If code is linked to PTX (link.h), link only what `kernel` reaches (NULL: what any kernel reaches).  The module then lacks the
+	 * other kernels, and the variables that only they use. */
 	bool kernel_only;
-	bool link_all;         /* with kernel_only: also link large functions that only a table refers to */
+	bool link_all;         /* with kernel_only: also link large functions that are referenced only by a table of functions */
 	uint32_t only_sm;      /* consider images for this architecture only; 0: all that suit the device */
 	char only_suffix;      /* used with only_sm: suffix 'a' or 'f'; 0: any suffix or none */
 	uint32_t only_kind;    /* consider images of this enum gpul_image_kind only; 0: any */
 	const char *const *link_args; /* options for nvJitLink, then NULL; NULL: none */
 	bool no_cache;         /* compile and link again, without the cache (cache.h) */
 	/* Called for each image that was considered, in order, with its verdict (enum gpul_verdict) in one
-	 * sentence; NULL: no report. */
+	 * sentence; NULL: not called. */
 	void (*explain)(void *context, const char *line);
 	void *explain_context;
 	/* Called when CUDA C++ does not compile, with all messages of the compiler: each error has its source line, as the

@@ -1,6 +1,6 @@
 /* select.h — selects the image of each unit that suits a device, as the driver itself does.
  *
- *     machine code for exactly this device; sm_90a before sm_90, whatever their order    else
+ *     machine code for exactly this device; sm_90a before sm_90, in any order            else
  *     machine code for the same major and the highest lower minor version                else
  *     the newest PTX not newer than the device, compute_90a before compute_90; the driver compiles it
  *
@@ -34,19 +34,19 @@ typedef enum gpul_verdict {
 	GPUL_LEFT_NEWER,          /* machine code or PTX for a newer device */
 	GPUL_LEFT_SPECIFIC,       /* "a" or "f" code of another architecture or family */
 	GPUL_LEFT_MACHINE_CODE,   /* machine code, but the driver runs PTX only */
-	GPUL_LEFT_NOT_ASKED,      /* --sm or --kind exclude it */
+	GPUL_LEFT_NOT_ASKED,      /* excluded by --sm or --kind */
 	GPUL_LEFT_DAMAGED,        /* selected, but it cannot be read */
 } gpul_verdict;
 
-/** Give every image of a list a verdict: at most one image of each unit is TAKEN.
+/** Give every image of a list a verdict; at most one image of each unit gets TAKEN.
  *
  * @images    borrowed
  * @target    borrowed
- * @verdicts  one per image; filled in
- * Cannot fail: if no image suits, none is TAKEN.  Any thread. */
+ * @verdicts  one for each image; filled in
+ * Cannot fail: if no image suits, none gets TAKEN.  Any thread. */
 void gpul_select(const gpul_images *images, const gpul_target *target, gpul_verdict *verdicts);
 
-/** "machine code for another generation of GPUs (sm_8x)": one phrase, for --explain. */
+/** Return a phrase for --explain, such as "machine code for another generation of GPUs (sm_8x)". */
 const char *gpul_verdict_text(gpul_verdict v);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
-/* images.h — the device code in a file: a list of images, each a span of the mapped file with its properties, which are
- * read without decompressing it.
+/* images.h — lists the device code in a file: each image is a range of bytes of the mapped file, with properties that
+ * are read without decompressing.
  *
  *     source ── archive members │ host ELF sections │ fatbins │ bare cubin or PTX ──> gpul_images
  *                                                                                      │
@@ -48,12 +48,12 @@ typedef struct gpul_image {
 	uint32_t unit;      /* number of its unit: images of one unit (one fatbin) are one program for
 	                     * several devices, of which a driver loads one image */
 	uint32_t place;     /* row of gpul_images.places */
-	uint64_t offset;    /* of the stored bytes in the file; for thin archives, in the member's file */
+	uint64_t offset;    /* offset of the stored bytes in the file (for thin archives, in the member's file) */
 	const void *stored; /* borrowed from the mapping */
 	uint64_t stored_bytes;
-	bool ended;          /* a NUL follows the stored bytes, so PTX can be used in place */
+	bool ended;          /* a NUL follows the stored bytes, so that PTX can be used without a copy */
 	uint64_t bytes;      /* decompressed size according to the container; decompressing checks it */
-	const char *options; /* for ptxas (PTX), of the compiler (LTO); borrowed, not NUL-terminated; NULL: none */
+	const char *options; /* PTX: options for ptxas; LTO: options of the compiler; borrowed, no NUL at the end; NULL: none */
 	size_t options_bytes;
 	const void *fatbin;    /* the whole fatbin that contains the image, borrowed from the mapping; NULL: none */
 	uint64_t fatbin_bytes;
@@ -72,22 +72,23 @@ typedef struct gpul_place { /* the location of images; strings owned by the list
 
 typedef struct gpul_images gpul_images; /* opaque: the list and its strings */
 
-/* A callback during a long search or decompression, called by one thread at a time, at most 20 times per second. */
+/* A callback that reports the progress of a long search or decompression; called by one thread at a time, at most 20 times per second. */
 typedef struct gpul_progress {
-	void (*tell)(void *context, uint64_t done, uint64_t total); /* in bytes; NULL: no reports */
+	void (*tell)(void *context, uint64_t done, uint64_t total); /* done and total are in bytes; NULL: no reports */
 	void *context;
 } gpul_progress;
 
-/** All images in the order of the file, and their number: in an archive, member by member; members of a thin archive
- * are read from their own files.  Nothing is decompressed, and the list of a file without device code is empty.
- * Borrowed from the list, which belongs to a source: gpul_source_images() in source.h creates it. */
+/** Return all images in the order of the file, and set *n to their number: in an archive, member by member; members
+ * of a thin archive are read from their own files.  Nothing is decompressed, and the list of a file without device
+ * code is empty.  Borrowed from the list, which belongs to a source: gpul_source_images() in source.h creates it. */
 const gpul_image *gpul_images_all(const gpul_images *images, size_t *n);
-/** The location of an image of the list; borrowed from the list. */
+/** Return the location of an image of the list; borrowed from the list. */
 const gpul_place *gpul_images_place(const gpul_images *images, const gpul_image *image);
 
-/** The parts of the file that could not be read: a damaged member of an archive, a member of a thin archive that is
- * missing, a damaged fatbin among others.  The images of the other parts are listed.  Each error names its part and the
- * reason; *n is their number, of which the first GPUL_DAMAGED_MAX are kept.  Borrowed from the list. */
+/** Return the errors of the parts of the file that could not be read: a damaged member of an archive, a member of a
+ * thin archive that is missing, a damaged fatbin among others.  The images of the other parts are listed.  Each error
+ * names its part and the reason; *n is their number, of which the first GPUL_DAMAGED_MAX are kept.  Borrowed from the
+ * list. */
 #define GPUL_DAMAGED_MAX 64
 const gpul_error *gpul_images_damaged(const gpul_images *images, size_t *n);
 
@@ -117,8 +118,10 @@ gpul_status gpul_cubin_target(const void *bytes, size_t n_bytes, uint16_t *sm, c
  *
  * @bytes       a cubin
  * @n_bytes     its length
- * @index       0 is the first text; linked code has one of each unit that was compiled with line information
- * @text        set to the text, which a NUL follows; the caller calls free().  NULL: there are not so many
+ * @index       0 is the first text; linked code has one text for each source file that was compiled with
+ *              line information
+ * @text        set to the text, which a NUL follows; the caller calls free().  NULL: there are not that
+ *              many texts
  * @text_bytes  set to its length without that NUL
  * Errors  GPUL_EFORMAT not a cubin, or the text is outside it; GPUL_ENOMEM
  * Source  observed in CUDA 13.0 */
@@ -132,7 +135,7 @@ typedef struct gpul_unpacked {
 
 /** Get the bytes of an image in the form that the driver accepts.
  *
- * The result is not compressed, and PTX is followed by NUL; if the file has the image in this form, its bytes are used without a
+ * The result is not compressed, and PTX ends with a NUL; if the file has the image in this form, its bytes are used without a
  * copy.  LTO-IR is scrambled in the file, and nvJitLink accepts it only in a fatbin: the result is a fatbin with this image alone.
  *
  * @image  borrowed from a list, whose source must outlive *out
@@ -145,7 +148,7 @@ gpul_status gpul_image_unpack(const gpul_image *image, gpul_unpacked *out, gpul_
 /** Free the buffer; accepts a zeroed *u; cannot fail. */
 void gpul_unpacked_free(gpul_unpacked *u);
 
-/** The names "ptx", "cubin", "lto"; "none", "lz4", "zstd"; "registered", "embedded". */
+/** Return a name: "ptx", "cubin", "lto"; "none", "lz4", "zstd"; "registered", "embedded". */
 const char *gpul_image_kind_name(gpul_image_kind kind);
 const char *gpul_compression_name(gpul_compression c);
 const char *gpul_origin_name(gpul_origin origin);

@@ -1,4 +1,4 @@
-/* recognise.h — recognise the kind of a file from its first bytes.
+/* recognise.h — recognises the kind of a file from its first bytes.
  *
  *     text    .version ...            PTX
  *             anything, named *.cu    CUDA C++
@@ -21,7 +21,7 @@ extern "C" {
 #endif
 
 typedef enum gpul_content {
-	GPUL_CONTENT_EMPTY, /* no bytes, or nothing but white space */
+	GPUL_CONTENT_EMPTY, /* no bytes, or only white space */
 	GPUL_CONTENT_PTX,   /* a text whose first word is .version, or a text named *.ptx */
 	GPUL_CONTENT_CUDA,  /* a text named *.cu, or with __global__ in it */
 	GPUL_CONTENT_TEXT,  /* any other text */
@@ -39,7 +39,7 @@ typedef enum gpul_content {
 
 typedef struct gpul_recognised {
 	gpul_content kind;
-	uint32_t sm;           /* CUBIN: 90 of sm_90; else 0 */
+	uint32_t sm;           /* CUBIN: 90 for sm_90; else 0 */
 	uint64_t bytes_needed; /* CUBIN: the end of its header tables, so the file must be at least this long; else 0 */
 } gpul_recognised;
 
@@ -47,7 +47,7 @@ typedef struct gpul_recognised {
  * bytes may be NULL if n_bytes is 0.  name distinguishes CUDA C++ (.cu) and PTX (.ptx) from other text; may be NULL. */
 gpul_recognised gpul_recognise(const void *bytes, size_t n_bytes, const char *name);
 
-/** A description of the kind for messages, such as "a cubin (GPU machine code)". */
+/** Return a description of the kind for messages, such as "a cubin (GPU machine code)". */
 const char *gpul_content_text(gpul_content kind);
 
 #ifdef __cplusplus

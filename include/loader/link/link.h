@@ -1,5 +1,6 @@
-/* link.h — links relocatable device code, LTO code too, to one image that a driver can load: with
- * NVIDIA's nvJitLink, opened when first needed; for a driver that runs only PTX, to PTX. */
+/* link.h — links relocatable device code, also LTO code, into one image that a driver can load:
+ * machine code with NVIDIA's nvJitLink, which is opened when first needed; or PTX, for a driver
+ * that runs only PTX. */
 #ifndef GPULOAD_LOADER_LINK_LINK_H
 #define GPULOAD_LOADER_LINK_LINK_H
 
@@ -16,7 +17,7 @@ extern "C" {
 
 typedef struct gpul_link_input {
 	gpul_image_kind kind;
-	const void *bytes; /* as gpul_image_unpack() returns them; PTX ends in NUL */
+	const void *bytes; /* the image as gpul_image_unpack() returns it; PTX ends in NUL */
 	size_t n_bytes;    /* without the NUL at the end of PTX */
 	const char *name;  /* for messages: file, member */
 } gpul_link_input;
@@ -26,7 +27,7 @@ typedef struct gpul_linked {
 	void *bytes;          /* if PTX: a NUL follows, not counted in n_bytes */
 	size_t n_bytes;
 	char *log;            /* the linker's log; NULL: empty */
-	size_t n_left_out, n_failing; /* functions that prune left out, and those that fail if they are called */
+	size_t n_left_out, n_failing; /* number of functions that pruning left out, and of those that fail if they are called */
 } gpul_linked;
 
 typedef struct gpul_link_options {
@@ -35,18 +36,18 @@ typedef struct gpul_link_options {
 	bool to_ptx;          /* for a driver that runs PTX only: inputs must be PTX or LTO */
 	const char *const *arguments; /* more options for nvJitLink, then NULL; NULL: none */
 	bool no_cache;        /* do not use the cache (cache.h) */
-	/* Leave out of PTX what no wanted kernel reaches (ptx/link/prune.h); not if an input is LTO code. */
+	/* Leave functions and variables that no wanted kernel reaches out of the PTX (ptx/link/prune.h); not if an input is LTO code. */
 	bool prune;
 	const char *kernel;   /* as a user may write it (loader/names/names.h); NULL: all kernels are wanted */
 	bool link_all;        /* with prune: link functions that only a table refers to, however large they are */
 } gpul_link_options;
 
-/** Link n inputs to one image with at least one kernel.
+/** Link n inputs into one image with at least one kernel.
  *
  * nvJitLink runs in a child process (fork), because it crashes on some damaged inputs.  An input that
  * is not relocatable is refused; nvJitLink would silently ignore it.
  *
- * @inputs    n of them; borrowed
+ * @inputs    array of n inputs; borrowed
  * @n         at least 1
  * @options   borrowed
  * @out       filled in, on failure too (then only log may be set): gpul_linked_free()
@@ -56,7 +57,7 @@ typedef struct gpul_link_options {
  * Source  nvJitLink documentation */
 gpul_status gpul_link(const gpul_link_input *inputs, size_t n, const gpul_link_options *options,
 		      gpul_linked *out, gpul_error *err);
-void gpul_linked_free(gpul_linked *l); /* all zeros is fine; cannot fail */
+void gpul_linked_free(gpul_linked *l); /* accepts a zeroed *l; cannot fail */
 
 /** Find the nvJitLink that gpul_link() uses.
  *

@@ -1,4 +1,4 @@
-/* program.h — build a program from CUDA C++ with nvcc, so that it runs on NVIDIA's driver and on the software driver.
+/* program.h — builds a program from CUDA C++ with nvcc, so that it runs on NVIDIA's driver and on the software driver.
  *
  *     program.cu ── nvcc -cudart none ──┐
  *     libgpuload-rt.a ──────────────────┤

@@ -1,4 +1,4 @@
-/* signature.h — a kernel's parameters: their sizes, roles and types, inferred from its PTX. */
+/* signature.h — infers the sizes, roles and types of a kernel's parameters from its PTX. */
 #ifndef GPULOAD_LOADER_SIGNATURE_SIGNATURE_H
 #define GPULOAD_LOADER_SIGNATURE_SIGNATURE_H
 
@@ -31,14 +31,14 @@ typedef enum gpul_type {
 	GPUL_N_TYPES
 } gpul_type;
 
-/** "f32"; NONE or out of range: "?". */
+/** Return the name, such as "f32"; NONE or out of range: "?". */
 const char *gpul_type_name(gpul_type t);
-/** Bytes of one element; NONE or out of range: 0. */
+/** Return the bytes of one element; NONE or out of range: 0. */
 size_t gpul_type_bytes(gpul_type t);
-/** The type called name ("f32"), or GPUL_TYPE_NONE. */
+/** Return the type with this name ("f32"), or GPUL_TYPE_NONE. */
 gpul_type gpul_type_find(const char *name);
 
-/* No buffer of an assumed launch needs more bytes. */
+/* The most bytes that a buffer of an assumed launch may need. */
 #define GPUL_ASSUMED_BYTES_MAX ((int64_t)64 << 20)
 
 typedef enum gpul_param_role {
@@ -54,17 +54,17 @@ typedef struct gpul_param {
 	uint32_t offset, bytes, align; /* position in the parameter buffer, or of a member in its struct, in bytes */
 	gpul_param_role role;
 	gpul_type type;      /* type of the value, or of a BUFFER's elements; NONE: unknown */
-	bool loaded, stored; /* BUFFER: the kernel loads from it, stores to it; an atomic does both */
-	/* BUFFER: elements per thread index: usually 1; 2 for double2[] (v2.f64).  N indices
-	 * need N * vector elements. */
+	bool loaded, stored; /* BUFFER: the kernel loads from it, or stores to it; an atomic does both */
+	/* BUFFER: elements per thread index: usually 1; 2 for double2[] (v2.f64).  N threads need
+	 * N * vector elements. */
 	uint32_t vector;
 	uint32_t beyond; /* BUFFER: elements accessed past those N * vector: 1 for a[i + 1] */
-	/* STRUCT: the members that the code loads, by position; NULL: none is known.  Other bytes are not used. */
+	/* STRUCT: the members that the code loads, by position; NULL: none is known.  The code does not use other bytes. */
 	struct gpul_param *members;
 	uint32_t n_members;
-	uint64_t elements; /* if the launch is assumed: elements that a BUFFER needs */
-	bool zeros;        /* if the launch is assumed: the elements of the BUFFER must be 0 */
-	int64_t value;     /* if the launch is assumed: the value of a COUNT or integer SCALAR */
+	uint64_t elements; /* if .assumed: number of elements that a BUFFER needs */
+	bool zeros;        /* if .assumed: the elements of the BUFFER must be 0 */
+	int64_t value;     /* if .assumed: the value of a COUNT or integer SCALAR */
 } gpul_param;
 
 typedef struct gpul_signature {
@@ -75,11 +75,11 @@ typedef struct gpul_signature {
 	 * (without a COUNT: threads * vector) are big enough, so that a caller can generate arguments. */
 	bool complete;
 	const char *why_not; /* not complete: the reason, one phrase; else NULL */
-	/* True: the code does not show the sizes for every launch.  It is complete for this launch only, with
-	 * the elements, zeros and values in params[]. */
+	/* True: the code does not show the sizes for every launch.  The signature is complete for one assumed
+	 * launch only, with the elements, zeros and values in params[]. */
 	bool assumed;
 	uint32_t grid[3], block[3];
-	uint32_t grid_dims;  /* 1 to 3: the highest dimension of %tid or %ctaid that the code reads */
+	uint32_t grid_dims;  /* number of dimensions of %tid or %ctaid that the code reads, 1 to 3 */
 	/* Whether the code reads %tid, and whether it reads %ctaid.  If it does not read %ctaid, every block does
 	 * the same work, so one block is enough. */
 	bool reads_tid, reads_ctaid;
@@ -100,13 +100,13 @@ typedef struct gpul_signature {
  * Source  PTX ISA 9.0, 5.1.6 (parameters), 9.7.9 (loads and stores) */
 gpul_status gpul_signature_infer(const gpul_ptx_module *m, const gpul_ptx_func *f,
 				 gpul_signature **out, gpul_error *err);
-/** NULL is fine; cannot fail. */
+/** Free a signature; accepts NULL; cannot fail. */
 void gpul_signature_destroy(gpul_signature *s);
 
 /** Write "vecadd(f64 *, f64 *, f64 *, i32)" to buf; returns the length of the whole text, as
  * snprintf does. */
 size_t gpul_signature_print(const gpul_signature *s, char *buf, size_t buf_bytes);
-/** The whole text of gpul_signature_print(); the caller frees it.  NULL: out of memory. */
+/** Return the whole text of gpul_signature_print(); the caller frees it.  NULL: out of memory. */
 char *gpul_signature_text(const gpul_signature *s);
 
 #ifdef __cplusplus

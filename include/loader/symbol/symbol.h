@@ -28,7 +28,7 @@ extern "C" {
  * Errors  GPUL_ECUDA the driver refuses fn; GPUL_ENOMEM
  * Source  CUDA Driver API: cuFuncGetName, cuFuncGetParamInfo */
 gpul_status gpul_kernel_of(const gpul_driver *drv, CUfunction fn, gpul_kernel **out, gpul_error *err);
-/** NULL is fine; only for kernels from gpul_kernel_of() and gpul_kernel_by_symbol(). */
+/** Free a kernel; accepts NULL.  Only for kernels from gpul_kernel_of() and gpul_kernel_by_symbol(). */
 void gpul_kernel_release(gpul_kernel *k);
 
 /** Explain why the runtime finds no kernel for a stub, from what this process and its files show.
@@ -61,7 +61,7 @@ static inline gpul_status gpul_kernel_by_symbol(const gpul_driver *drv, const vo
 
 /** Read a device function pointer from a __device__ or __constant__ variable of a module.
  *
- * Pass it only to kernels of the same module: in another module the same number may be another function, or none.
+ * Pass it only to kernels of the same module: in another module the same value may refer to another function, or to none.
  *
  * @m      borrowed; its context must be current
  * @name   name of the variable, mangled or as in C++
@@ -73,7 +73,7 @@ static inline gpul_status gpul_kernel_by_symbol(const gpul_driver *drv, const vo
 gpul_status gpul_function_pointer(const gpul_module *m, const char *name, size_t index, uint64_t *out,
 				  gpul_error *err);
 
-/** The mangled name of the function that an element is initialised with.
+/** Return the mangled name of the function with which an element of the variable is initialised.
  *
  * *is_kernel is set to true for a __global__ function, which device code cannot call.  Borrowed from
  * the module.  NULL: unknown (machine code), or not initialised with a function. */

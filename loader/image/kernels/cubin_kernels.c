@@ -1,4 +1,4 @@
-/* cubin_kernels.c — the kernels of a cubin, from its symbol table and NVIDIA's .nv.* sections.
+/* cubin_kernels.c — reads the kernels of a cubin from its symbol table and NVIDIA's .nv.* sections.
  *
  *     .symtab                FUNC with st_other 0x10 and a section: a kernel; LOCAL ones are static
  *     .nv.info               registers and stack frame, by symbol
@@ -6,11 +6,12 @@
  *     .nv.shared.<kernel>    its size is the static shared memory
  *     .nv.constant0.<kernel> its size is the constant bank
  *     .text.<kernel>         the sections above give its index in sh_info, so no names are compared;
- *                            hand-written ones have the registers in its own sh_info
+ *                            in hand-written code, its own sh_info has the registers
  *     .note.nv.tkinfo        version and options of ptxas (since CUDA 12.8)
  *
- * Seen so in cubins of ptxas 11.8, 12.4 and 13.0 for sm_75 to sm_120, linked and relocatable.  That
- * sh_info and the names agree was checked for each kernel of CUDA 13.0's libraries and cuDNN 9. */
+ * Observed in cubins of ptxas 11.8, 12.4 and 13.0 for sm_75 to sm_120, linked and relocatable.
+ * sh_info and the names were found to agree for each kernel of CUDA 13.0's libraries and cuDNN
+ * 9. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,26 +38,26 @@ enum { /* attributes of .nv.info.<kernel> */
 
 enum { /* attributes of .nv.info, {u32 symbol; u32 value} */
 	ATTR_FRAME_BYTES = 0x11,
-	ATTR_STACK_BYTES = 0x12, /* with the functions that the kernel calls; ptxas -c does not write it */
+	ATTR_STACK_BYTES = 0x12, /* includes the functions that the kernel calls; ptxas -c does not write it */
 	ATTR_REGISTERS = 0x2f,
 };
 
 typedef struct section_facts { /* properties of the kernel whose code is in this section */
 	gpul_kernel_info info;
 	size_t first_param;
-	bool has_info; /* true: .nv.info.<kernel> was read; a second one for the same code is damage */
+	bool has_info; /* true: .nv.info.<kernel> was read; a second one for the same code is an error */
 } section_facts;
 
 typedef struct reader {
 	gpul_cubin c;
 	section_facts *facts; /* indexed by section; [0] is unused */
 	gpul_kernel_rows rows;
-	uint32_t *symbols;     /* index in .symtab of each row, ascending */
-	uint64_t bytes_read;   /* sum over sections of attributes; more than the image has: they overlap */
-	uint64_t n_params;     /* sum over kernels; kernels with the same code share parameters */
-	uint64_t names_bytes;  /* sum over kernels; more than the table has: names overlap */
-	Elf64_Shdr info;       /* .nv.info; sh_size 0: none */
-	Elf64_Shdr symtab, indices; /* SYMTAB, SYMTAB_SHNDX; sh_size 0: none */
+	uint32_t *symbols;     /* for each row, the index of its symbol in .symtab, ascending */
+	uint64_t bytes_read;   /* total size of the attribute sections; if larger than the image, they overlap */
+	uint64_t n_params;     /* total of all kernels, though kernels with the same code share parameters */
+	uint64_t names_bytes;  /* total length of the names; if more than the string table has, they overlap */
+	Elf64_Shdr info;       /* header of .nv.info; sh_size 0: none */
+	Elf64_Shdr symtab, indices; /* headers of SYMTAB and SYMTAB_SHNDX; sh_size 0: none */
 } reader;
 
 static gpul_status damaged(uint64_t at, gpul_error *err, const char *what)
@@ -132,7 +133,7 @@ static gpul_status place_param(reader *r, const section_facts *f, const gpul_att
 	return GPUL_OK;
 }
 
-/* Parameters must not overlap; an image in which thousands claim the same bytes is damaged. */
+/* Check that parameters do not overlap: an image in which thousands claim the same bytes is damaged. */
 static gpul_status check_order(const reader *r, const section_facts *f, const gpul_attributes *a,
 			       gpul_error *err)
 {
@@ -247,8 +248,8 @@ static gpul_status read_sections(reader *r, gpul_error *err)
 
 /* ---- symbols --------------------------------------------------------------------------------- */
 
-/* The section of a symbol's code; 0: none; n_sections or more: damage.  In files with more than 65279 sections the
- * index is in SYMTAB_SHNDX. */
+/* Return the section of a symbol's code; 0: none; n_sections or more: the image is damaged.  In files with more
+ * than 65279 sections the index is in SYMTAB_SHNDX. */
 static uint32_t code_section(const reader *r, const Elf64_Sym *s, uint64_t i)
 {
 	const unsigned char *p;
@@ -263,7 +264,7 @@ static uint32_t code_section(const reader *r, const Elf64_Sym *s, uint64_t i)
 	return index;
 }
 
-/* The length of a name; 0: invalid.  Names with control characters are refused, because names are printed. */
+/* Return the length of a name; 0: invalid.  Names with control characters are invalid, because names are printed. */
 static size_t name_bytes(const char *name)
 {
 	size_t n = 0;
@@ -368,7 +369,7 @@ static gpul_status read_symbols(reader *r, gpul_error *err)
 	return st;
 }
 
-/* The row of a symbol; NULL: the symbol is not a kernel. */
+/* Return the row of a symbol; NULL: the symbol is not a kernel. */
 static gpul_kernel_row *row_of(const reader *r, uint32_t symbol)
 {
 	size_t low = 0, high = r->rows.kernels.n;
@@ -411,8 +412,8 @@ static gpul_status read_registers(reader *r, gpul_error *err)
 	return end_attributes(r, &a, err);
 }
 
-/* Hand-written linked kernels of the libraries call nothing and lack the stack attribute: their frame is the whole stack, and
- * without a frame the stack is 0. */
+/* Fill in missing stack sizes: hand-written linked kernels of NVIDIA's libraries lack the stack attribute and call no
+ * function, so their stack is their frame, or 0 without a frame. */
 static void complete_stacks(reader *r)
 {
 	for (size_t i = 0; i < r->rows.kernels.n && !r->c.relocatable; i++) {

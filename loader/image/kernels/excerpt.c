@@ -1,4 +1,4 @@
-/* excerpt.c — decompress a large cubin as a stream and keep only its first and last part. */
+/* excerpt.c — decompresses a large cubin as a stream, and keeps only its first and last part. */
 #include "loader/image/kernels/excerpt_internal.h"
 
 #include <stdlib.h>
@@ -12,9 +12,9 @@
 #endif
 
 #define PAYS_BYTES   ((uint64_t)16 << 20)
-#define HEAD_BYTES   ((uint64_t)4 << 20) /* plus a sixteenth of the image; symbols and .nv.info need at most a thirtieth */
+#define HEAD_BYTES   ((uint64_t)4 << 20) /* of the head, plus 1/16 of the image: symbols and .nv.info take at most 1/30 */
 #define TABLE_BYTES  ((uint64_t)4 << 20) /* the largest observed section table is smaller */
-#define STREAM_BYTES ((size_t)128 << 10) /* size of the largest zstd block */
+#define STREAM_BYTES ((size_t)128 << 10) /* size of the largest block of zstd */
 
 static uint64_t head_bytes(const gpul_image *image)
 {
@@ -34,7 +34,7 @@ uint64_t gpul_excerpt_bytes(const gpul_image *image)
 }
 
 #if GPUL_HAVE_ZSTD
-/* Set the gap between the head and the section table; false: the section table is not at the end. */
+/* Set the gap between the head and the section table; false: the image does not end with its section table. */
 static bool find_gap(gpul_excerpt *e, uint64_t head)
 {
 	Elf64_Ehdr h;
@@ -46,7 +46,7 @@ static bool find_gap(gpul_excerpt *e, uint64_t head)
 	return true;
 }
 
-/* Copy the part of n bytes at `offset` that is in [from, to). */
+/* Of n decompressed bytes at `offset`, copy those that are in [from, to). */
 static void keep_range(gpul_excerpt *e, uint64_t from, uint64_t to, uint64_t offset,
 		 const unsigned char *bytes, size_t n)
 {

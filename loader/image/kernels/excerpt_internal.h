@@ -1,4 +1,4 @@
-/* excerpt_internal.h — the first and last part of a large cubin, decompressed as a stream through a small buffer.
+/* excerpt_internal.h — decompresses only the first and last part of a large cubin, as a stream through a small buffer.
  *
  *     0          head                                    section table        bytes
  *     ├──────────┼────────────────────────────────────────┼────────────────────┤
@@ -6,9 +6,9 @@
  *     │ .nv.info │ later data refers to it, then dropped  │                    │
  *     └──────────┴────────────────────────────────────────┴────────────────────┘
  *
- * ptxas and nvlink 11 to 13 write the data about kernels first and the section headers last.  Of a cubin of 134 MB in
- * libnccl, 13 MB are kept; the rest never leaves the CPU's cache.  This takes two thirds of the time of decompressing
- * the whole image into memory. */
+ * ptxas and nvlink 11 to 13 write the data about kernels first and the section headers last.  For example, 13 MB of a
+ * 134-MB cubin in libnccl are kept; the rest stays in the CPU's cache.  This takes two thirds of the time that
+ * decompressing the whole image into memory takes. */
 #ifndef GPULOAD_LOADER_IMAGE_KERNELS_EXCERPT_INTERNAL_H
 #define GPULOAD_LOADER_IMAGE_KERNELS_EXCERPT_INTERNAL_H
 
@@ -16,14 +16,14 @@
 #include "loader/image/images.h"
 
 typedef struct gpul_excerpt {
-	unsigned char *at; /* n_bytes of address space; the gap has no data */
+	unsigned char *at; /* n_bytes of address space; no memory behind the gap */
 	size_t n_bytes;
 	gpul_cubin_gap gap;
 } gpul_excerpt;
 
 /* True if an excerpt is faster than the whole image: for large cubins that are compressed by zstd. */
 bool gpul_excerpt_pays(const gpul_image *image);
-/* The most memory that gpul_excerpt_open() uses, in bytes. */
+/* Return how many bytes of memory gpul_excerpt_open() uses at most. */
 uint64_t gpul_excerpt_bytes(const gpul_image *image);
 
 /* Create an excerpt.  False: not possible; then decompress the whole image, which also reports damage.  Releases the

@@ -1,4 +1,4 @@
-/* kernel_rows.c — a kernel table while it is being built, and the finished table in one block of memory. */
+/* kernel_rows.c — builds a kernel table row by row, and copies the finished table into one block of memory. */
 #include "loader/image/kernels/kernel_rows_internal.h"
 
 #include <stdlib.h>
@@ -16,7 +16,7 @@ gpul_kernel_row *gpul_kernel_rows_add(gpul_kernel_rows *rows)
 	return row;
 }
 
-/* Append a text and a NUL at *end; NULL: there is no text. */
+/* Append a text and a NUL at *end; NULL: text is NULL. */
 static const char *append_text(char **end, const char *text, size_t n)
 {
 	char *at = *end;

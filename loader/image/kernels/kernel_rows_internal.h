@@ -1,5 +1,5 @@
-/* kernel_rows_internal.h — a kernel table under construction: while rows are added, names and parameters are recorded
- * as indices, because the growing arrays move. */
+/* kernel_rows_internal.h — builds a kernel table: while rows are added, they refer to names and parameters by index,
+ * because the arrays move as they grow. */
 #ifndef GPULOAD_LOADER_IMAGE_KERNELS_KERNEL_ROWS_INTERNAL_H
 #define GPULOAD_LOADER_IMAGE_KERNELS_KERNEL_ROWS_INTERNAL_H
 
@@ -8,7 +8,7 @@
 #include "loader/image/kernels/kernels.h"
 
 typedef struct gpul_kernel_row {
-	gpul_kernel_info info; /* name and params are set in the finished table */
+	gpul_kernel_info info; /* .name and .params are set in the finished table only */
 	size_t name_at;        /* offset in names */
 	size_t first_param;    /* index in params of the first of info.n_params parameters */
 } gpul_kernel_row;
@@ -18,7 +18,7 @@ typedef struct gpul_kernel_rows {
 	GPUL_ARRAY(gpul_kernel_param) params;
 	const char *names; /* names of all kernels; each ends in NUL or at names_bytes */
 	size_t names_bytes;
-	gpul_cubin_build build; /* zeroed: not recorded */
+	gpul_cubin_build build; /* all zeros: not recorded */
 } gpul_kernel_rows;
 
 /* Add a row whose numbers are NOT_RECORDED or 0; NULL: out of memory. */
@@ -28,8 +28,8 @@ gpul_kernel_row *gpul_kernel_rows_add(gpul_kernel_rows *rows);
 gpul_status gpul_kernel_rows_finish(const gpul_kernel_rows *rows, gpul_kernel_table *out,
 				    gpul_error *err);
 
-/* The readers for each kind of image; gpul_kernels_read() chooses.  A cubin with a gap (excerpt_internal.h) fails if
- * data in the gap is needed. */
+/* Read the kernels of one kind of image; gpul_kernels_read() chooses the reader.  A cubin with a gap
+ * (excerpt_internal.h) fails if data in the gap is needed. */
 gpul_status gpul_kernels_of_cubin(const void *bytes, size_t n_bytes, gpul_cubin_gap gap,
 				  gpul_kernel_table *out, gpul_error *err);
 gpul_status gpul_kernels_of_ptx(const char *text, size_t n_bytes, gpul_kernel_table *out,

@@ -1,4 +1,4 @@
-/* kernels.c — the kernels of an image, by the reader for its kind. */
+/* kernels.c — reads the kernels of an image with the reader for its kind. */
 #include "loader/image/kernels/kernels.h"
 
 #include <stdlib.h>

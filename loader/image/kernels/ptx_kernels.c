@@ -1,8 +1,8 @@
-/* ptx_kernels.c — the kernels that PTX declares.
+/* ptx_kernels.c — lists the kernels that PTX declares.
  *
  * Parameters are stored one after the other, each at its alignment (PTX ISA 9.0, 5.1.6).
  *
- * Static shared memory is the sum of the arrays that the kernel's body declares or names.  It equals what ptxas -v
+ * The static shared memory is that of the arrays that the kernel's body declares or uses.  It equals what ptxas -v
  * reports for all kernels of CUDA 13.0's libraries that exist as PTX and as machine code.  Arrays that only called
  * functions use are not counted here, but ptxas counts them. */
 #include <limits.h>
@@ -79,8 +79,8 @@ static bool add_params(gpul_kernel_rows *rows, gpul_kernel_row *row, const gpul_
 	return true;
 }
 
-/* If the module declares dynamic shared memory, which any of its kernels may use, ptxas rounds the static part up to
- * 16 bytes or to the alignment of the dynamic arrays; 1: there are none. */
+/* Return the number to whose multiple ptxas rounds the static shared memory up: if the module declares dynamic
+ * shared memory, which any of its kernels may use, 16 or the alignment of the dynamic arrays; else 1. */
 static uint64_t dynamic_align(const gpul_ptx_module *m)
 {
 	uint64_t align = 1;

@@ -1,4 +1,4 @@
-/* visit.c — gpul_kernels_visit(): read the kernels of many images in parallel, deliver them in order.
+/* visit.c — gpul_kernels_visit(): reads the kernels of many images in parallel, and delivers them in order.
  *
  *     image        0   1   2   3   4   5   6   7   8   9
  *                      │       │               │
@@ -7,11 +7,12 @@
  *                                                        the image's slot
  *
  * There is one thread per CPU.  The calling thread delivers finished tables in the order of the list; while the next one is not
- * finished, it reads images itself, so no thread sleeps while there is work.  Very large images are taken first, because one of
- * them at the end would keep a single thread busy alone (excerpt_internal.h); their tables wait in separate slots.
+ * finished, it reads images itself, so no thread sleeps while there is work.  Very large images are taken first, because with
+ * one of them at the end, a single thread would work while the others are idle (excerpt_internal.h); their tables wait in
+ * separate slots.
  *
- * Three limits bound the memory, whatever the list holds: images are taken at most WINDOW ahead of delivery; at most BUDGET bytes
- * are decompressed at one time, unless a single image is larger; and pages of the file that were read are released. */
+ * Memory is limited for a list of any size: images are taken at most WINDOW ahead of delivery; decompressed images have at most
+ * BUDGET bytes in total, unless a single one is larger; and pages of the file are released after they are read. */
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -25,7 +26,7 @@
 enum {
 	MAX_THREADS = 16,
 	WINDOW = 4 * MAX_THREADS,
-	RELEASE_BYTES = 8 << 20, /* released in one system call */
+	RELEASE_BYTES = 8 << 20, /* bytes of pages that are released in one system call */
 };
 
 #define BUDGET   (UINT64_C(96) << 20)
@@ -48,15 +49,15 @@ typedef struct walk {
 	size_t n;
 	GPUL_ARRAY(large) large; /* ascending by index */
 
-	pthread_mutex_t lock;    /* guards all members below */
+	pthread_mutex_t lock;    /* protects all members below */
 	pthread_cond_t changed;  /* a slot was filled or emptied, or budget became free */
 	unsigned n_waiting;      /* threads that wait for `changed` */
 	size_t taken, delivered; /* number of images */
 	size_t large_taken;      /* number of large images taken */
-	uint64_t unpacked;       /* bytes in use for decompressed images, all threads together */
+	uint64_t unpacked;       /* bytes of decompressed images, of all threads together */
 	bool stop;
 	slot slots[WINDOW];
-	unsigned n_threads; /* set before threads start */
+	unsigned n_threads; /* set before the threads start */
 } walk;
 
 /* Read the kernels of a large image from its first and last part only; false: the whole image is needed. */
@@ -93,7 +94,7 @@ static int by_index(const void *key, const void *element)
 	return i < j ? -1 : i > j;
 }
 
-/* The slot for the table of image i. */
+/* Return the slot for the table of image i. */
 static slot *slot_of(walk *w, size_t i)
 {
 	large *l = gpul_excerpt_pays(w->images[i]) ? bsearch(&i, w->large.at, w->large.n,
@@ -116,7 +117,7 @@ static void signal_change(walk *w)
 		pthread_cond_broadcast(&w->changed);
 }
 
-/* The memory that is needed to read an image, in bytes. */
+/* Return how many bytes of memory reading an image needs. */
 static uint64_t memory_needed(const gpul_image *image)
 {
 	if (gpul_excerpt_pays(image))
@@ -162,7 +163,7 @@ static void read_chosen(walk *w, size_t index, gpul_unpacked *u)
 	pthread_mutex_unlock(&w->lock);
 	s = read_image(w->list, w->images[index], u);
 	if (bytes > BUDGET / w->n_threads)
-		gpul_unpacked_free(u); /* a buffer that is kept for the next image does not count in the budget */
+		gpul_unpacked_free(u); /* freed, because a buffer kept for the next image would not count in the budget */
 	pthread_mutex_lock(&w->lock);
 	w->unpacked -= bytes;
 	*slot_of(w, index) = s;
@@ -203,11 +204,11 @@ static void end_threads(walk *w, gpul_team *team)
 
 typedef struct visitor {
 	const gpul_images *list;
-	const char *kept; /* the pages of the file before this address were released */
+	const char *kept; /* the pages before this address were released */
 	gpul_kernel_visitor *visit;
 	void *context;
 	const gpul_progress *progress;
-	uint64_t done, total; /* bytes */
+	uint64_t done, total; /* for progress reports, in bytes */
 	uint64_t reported_ns;
 } visitor;
 
@@ -225,8 +226,8 @@ static void report_progress(visitor *v, const gpul_image *image)
 	v->progress->tell(v->progress->context, v->done, v->total);
 }
 
-/* Images come in the order of the file, so everything before the end of this image was read, except where a member of
- * a thin archive begins, which is another file. */
+/* Release pages: images come in the order of the file, so all bytes before the end of this image were read.  A member
+ * of a thin archive is another file. */
 static void release_pages(visitor *v, const gpul_image *image)
 {
 	const char *start = image->stored, *end = start + image->stored_bytes;
@@ -244,9 +245,9 @@ static gpul_status deliver(visitor *v, const gpul_image *image, slot *s, gpul_er
 	const gpul_error *failed = s->failed.status ? &s->failed : NULL;
 	gpul_status st;
 
-	if (failed && gpul_images_check(v->list, err)) /* the image is not damaged, but the file was cut */
+	if (failed && gpul_images_check(v->list, err)) /* the image is not damaged, but the file was truncated */
 		st = GPUL_ESYS;
-	else if (s->failed.status == GPUL_ENOMEM) /* likewise */
+	else if (s->failed.status == GPUL_ENOMEM) /* the image is not damaged, but memory ran out */
 		st = gpul_fail(err, GPUL_ENOMEM, 0, "%s", s->failed.text);
 	else
 		st = v->visit(image, &s->table, failed, v->context, err);

@@ -1,4 +1,4 @@
-/* may_contain_code.c — decides whether a file in a package or folder is worth reading. */
+/* may_contain_code.c — decides whether a file in a package or folder may contain device code. */
 #include "loader/image/package/package.h"
 #include "loader/image/recognise.h"
 

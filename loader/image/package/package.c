@@ -1,4 +1,4 @@
-/* package.c — recognise a package, and choose its reader. */
+/* package.c — recognises a package, and chooses its reader. */
 #include "loader/image/package/package.h"
 
 #include <stdlib.h>
@@ -14,7 +14,7 @@ static enum packing find_packing(const unsigned char *bytes, uint64_t n)
 		size_t n;
 		enum packing packing;
 	} rows[] = {
-		{ "PK\3\4", 4, ZIP },  { "PK\5\6", 4, ZIP }, /* no members */
+		{ "PK\3\4", 4, ZIP },  { "PK\5\6", 4, ZIP }, /* the last one is a zip file without members */
 		{ "\x1f\x8b\x08", 3, GZIP }, { "\x28\xb5\x2f\xfd", 4, ZSTD },
 		{ "\xfd" "7zXZ", 6, XZ },    { "BZh", 3, BZIP2 },
 	};

@@ -1,4 +1,4 @@
-/* package_internal.h — the readers for each kind of package. */
+/* package_internal.h — declares the reader for each kind of package. */
 #ifndef GPULOAD_LOADER_IMAGE_PACKAGE_PACKAGE_INTERNAL_H
 #define GPULOAD_LOADER_IMAGE_PACKAGE_PACKAGE_INTERNAL_H
 
@@ -7,7 +7,7 @@
 
 #include "loader/image/package/package.h"
 
-#define GPUL_PACKAGE_LIMIT ((uint64_t)8 << 30) /* of a member, and of a tar file when decompressed */
+#define GPUL_PACKAGE_LIMIT ((uint64_t)8 << 30) /* most bytes of a member, and of a decompressed tar file */
 #define GPUL_PACKAGE_HEAD  4096 /* bytes of a member that are read to recognise it */
 
 typedef struct gpul_package { /* the arguments of gpul_package_visit() */

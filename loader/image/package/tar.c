@@ -1,4 +1,4 @@
-/* tar.c — the members of a tar file.
+/* tar.c — reads the members of a tar file.
  *
  *     0      100       124       136       156   157        257     263      345       500  512
  *     │ name │ mode... │ size    │ time... │type │ link     │ ustar │ ...    │ prefix  │    │ content, padded to 512 │ ...
@@ -14,9 +14,9 @@ enum { NAME_BYTES = 100, SIZE_BYTES = 12, PREFIX_BYTES = 155, LONGEST_NAME = 409
 
 typedef struct reader {
 	const gpul_package *p;
-	uint64_t at; /* of the next header */
-	char name[LONGEST_NAME]; /* of the next member, from an L or x member; "": none */
-	uint64_t bytes;   /* of the next member, from an x member; UINT64_MAX: none */
+	uint64_t at; /* position of the next header */
+	char name[LONGEST_NAME]; /* name of the next member, from an L or x member; "": none */
+	uint64_t bytes;   /* size of the next member, from an x member; UINT64_MAX: none */
 } reader;
 
 bool gpul_is_tar(const unsigned char *bytes, uint64_t n_bytes)
@@ -30,7 +30,7 @@ static gpul_status damaged(const reader *r, const char *what, gpul_error *err)
 			 (unsigned long long)r->at, what);
 }
 
-/* An octal number or, if the first bit is set, a binary number; UINT64_MAX: neither. */
+/* Read a size: an octal number or, if the first bit is set, a binary number.  UINT64_MAX: invalid. */
 static uint64_t read_size(const unsigned char *at)
 {
 	uint64_t n = 0;
@@ -56,7 +56,7 @@ static void keep_name(reader *r, const char *text, uint64_t n)
 	r->name[n] = 0;
 }
 
-/* The records "LENGTH KEY=VALUE\n" of a pax header. */
+/* Read the records "LENGTH KEY=VALUE\n" of a pax header. */
 static void read_pax(reader *r, const char *text, uint64_t n)
 {
 	while (n) {
@@ -85,7 +85,7 @@ static void read_short_name(reader *r, const unsigned char *h)
 	const char *name = (const char *)h + NAME_AT, *prefix = (const char *)h + PREFIX_AT;
 	size_t n = 0;
 
-	if (h[MAGIC_AT + 5] == 0 && *prefix) { /* "ustar\0": POSIX, with a prefix */
+	if (h[MAGIC_AT + 5] == 0 && *prefix) { /* "ustar\0" is the POSIX format, in which a name may have a prefix */
 		n = strnlen(prefix, PREFIX_BYTES);
 		memcpy(r->name, prefix, n);
 		r->name[n++] = '/';

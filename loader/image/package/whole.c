@@ -1,4 +1,4 @@
-/* whole.c — decompress a file that is one gzip or zstd stream into memory. */
+/* whole.c — decompresses a file that is one gzip or zstd stream into memory. */
 #include <limits.h>
 #include <stdlib.h>
 
@@ -18,7 +18,7 @@ typedef struct grown { /* the decompressed bytes so far */
 	uint64_t n, room;
 } grown;
 
-/* Double the room when it is full. */
+/* Double the buffer when it is full. */
 static gpul_status grow(const gpul_package *p, grown *g, gpul_error *err)
 {
 	uint64_t room = g->room ? 2 * g->room : FIRST_BYTES;

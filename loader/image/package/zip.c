@@ -1,4 +1,4 @@
-/* zip.c — the members of a zip file (a wheel is one), from the central directory at its end.
+/* zip.c — reads the members of a zip file, such as a wheel, by the central directory at its end.
  *
  *     local header, content │ local header, content │ ... │ central directory │ end record
  *
@@ -14,7 +14,7 @@
 #endif
 
 enum { LOCAL_BYTES = 30, ENTRY_BYTES = 46, END_BYTES = 22, END64_BYTES = 56, LOCATOR_BYTES = 20, LONGEST_COMMENT = 65535 };
-enum { STORED = 0, DEFLATED = 8, ENCRYPTED = 1 /* flag */, EXTRA_ZIP64 = 1 };
+enum { STORED = 0, DEFLATED = 8, ENCRYPTED = 1 /* a flag */, EXTRA_ZIP64 = 1 };
 
 typedef struct member {
 	char *name; /* owned */
@@ -41,7 +41,7 @@ static gpul_status damaged(const gpul_package *p, uint64_t at, const char *what,
 
 /* ---- the directory ----------------------------------------------------------------------------- */
 
-/* The position of the end record; UINT64_MAX: none. */
+/* Find the position of the end record; UINT64_MAX: none. */
 static uint64_t find_end(const gpul_package *p)
 {
 	uint64_t at = p->n_bytes < END_BYTES ? 0 : p->n_bytes - END_BYTES;
@@ -75,7 +75,7 @@ static gpul_status find_directory(const gpul_package *p, uint64_t *at, uint64_t 
 	return GPUL_OK;
 }
 
-/* Take sizes and the position from the extra field if they do not fit into 32 bits. */
+/* Read sizes and position that do not fit into 32 bits from the extra field. */
 static void read_extra(const unsigned char *at, uint64_t n, member *m)
 {
 	while (n >= 4) {
@@ -128,14 +128,14 @@ static gpul_status read_entry(const gpul_package *p, uint64_t *at, member *m, gp
 /* ---- a member ---------------------------------------------------------------------------------- */
 
 #if GPUL_HAVE_ZLIB
-/* Inflate at most n bytes; the number of bytes that were written. */
+/* Inflate at most n bytes; return the number of bytes written. */
 static uint64_t inflate_start(const member *m, unsigned char *out, uint64_t n)
 {
 	z_stream z = { 0 };
 	uint64_t at = 0, done = 0;
 	int rc = Z_OK;
 
-	if (inflateInit2(&z, -15) != Z_OK) /* raw, with the largest window */
+	if (inflateInit2(&z, -15) != Z_OK) /* raw deflate data, with the largest window */
 		return 0;
 	while (rc == Z_OK && done < n) {
 		uint64_t left = m->packed_bytes - at, room = n - done;
@@ -185,7 +185,7 @@ static bool is_candidate(const member *m)
 	if (m->method != DEFLATED)
 		return false;
 	n = inflate_start(m, head, n);
-	return n == 0 || gpul_may_contain_code(head, n, m->name); /* 0: damaged, which the caller reports */
+	return n == 0 || gpul_may_contain_code(head, n, m->name); /* n is 0 if the data is damaged: the caller reports it */
 }
 
 static gpul_status report_member(const gpul_package *p, const member *m, const char *what, gpul_error *err)
@@ -205,7 +205,7 @@ static gpul_status visit_member(const gpul_package *p, const member *m, gpul_err
 		return GPUL_OK;
 	if (m->method == STORED && m->bytes == m->packed_bytes)
 		return p->visit(m->name, m->packed, m->bytes, NULL, p->context, err);
-	/* Deflate reaches at most 1032 to 1. */
+	/* the ratio of deflate is at most 1032 to 1 */
 	if (m->bytes > GPUL_PACKAGE_LIMIT || m->bytes / 1032 > m->packed_bytes)
 		return report_member(p, m, "its compressed and uncompressed sizes cannot both be right", err);
 	out = malloc(m->bytes + 1);

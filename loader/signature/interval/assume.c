@@ -1,9 +1,9 @@
-/* assume.c — assumes a launch and values of scalars, and computes the buffer sizes that this launch needs by interval analysis. */
+/* assume.c — assumes a launch and values of scalars, and computes by interval analysis which buffer sizes this launch needs. */
 #include <string.h>
 
 #include "loader/signature/interval/signature_launch_internal.h"
 
-#define ALIGNED_STRIDE 256 /* rows of this size keep every access aligned */
+#define ALIGNED_STRIDE 256 /* a row size in bytes that keeps every access aligned */
 
 static bool is_float(gpul_type t)
 {
@@ -12,7 +12,7 @@ static bool is_float(gpul_type t)
 
 /* ---- the launch ------------------------------------------------------------------ */
 
-/* The block that the code declares, or else a common block for the number of dimensions, within the code's limits. */
+/* Choose the block that the code declares, or else a common block for the number of dimensions, within the code's limits. */
 static void choose_block(const gpul_signature *s, uint32_t block[3])
 {
 	static const uint32_t usual[4][3] = { [1] = { 256, 1, 1 }, [2] = { 16, 16, 1 }, [3] = { 8, 8, 4 } };
@@ -31,8 +31,8 @@ static void choose_block(const gpul_signature *s, uint32_t block[3])
 		}
 }
 
-/* The values of scalars: count for a COUNT, which bounds an index; stride for an integer from which an index is
- * computed, such as the pitch of an image; else 1. */
+/* Choose the values of scalars: `count` for a COUNT, which limits an index; `stride` for an integer from which
+ * an index is computed, such as the pitch of an image; else 1. */
 static void choose_values(gpul_inference *i, gpul_assumed_launch *l, int64_t count, int64_t stride)
 {
 	for (uint32_t k = 0; k < i->p->n_leaves; k++) {
@@ -60,17 +60,17 @@ static void choose_launch(gpul_inference *i, gpul_assumed_launch *l)
 
 		if (param->role == GPUL_ROLE_BUFFER && param->loaded && !param->stored &&
 		    i->read_indexes >> k & 1)
-			l->zeros |= (uint64_t)1 << k; /* an index from this buffer is then 0 */
+			l->zeros |= (uint64_t)1 << k; /* an index that is loaded from this buffer is then 0 */
 	}
 }
 
 /* ---- sizes ----------------------------------------------------------------------- */
 
 struct extents {
-	uint64_t bytes[DATAFLOW_MAX_LEAVES]; /* index: leaf; bytes that its buffer needs */
+	uint64_t bytes[DATAFLOW_MAX_LEAVES]; /* for each leaf: bytes that its buffer needs */
 };
 
-/* Record how far an access reaches; false: unknown, below the buffer's start, or too far. */
+/* Record how far an access extends into the buffer; false: it is unknown, before the buffer's start, or too far. */
 static bool note_extent(const gpul_intervals *v, const gpul_inst_access *a, uint32_t inst, struct extents *e)
 {
 	gpul_interval address = gpul_interval_of(v, a->address, inst);

@@ -1,11 +1,11 @@
-/* branches.c — what branches imply about values: dominators, guards, and the ranges of values after a branch.
+/* branches.c — computes what branches imply about values: dominators, guards, and the ranges of values after a branch.
  *
  * Source: Cooper, Harvey and Kennedy, A Simple, Fast Dominance Algorithm, 2001. */
 #include <stdlib.h>
 
 #include "loader/signature/interval/signature_launch_internal.h"
 
-#define MAX_DEPTH 200 /* limit of dominating branches examined for one value */
+#define MAX_DEPTH 200 /* most dominating branches that are examined for one value */
 
 /* ---- dominators ------------------------------------------------------------------ */
 
@@ -25,7 +25,7 @@ static uint32_t intersect(const gpul_intervals *v, uint32_t a, uint32_t b)
 	return a;
 }
 
-/* The successors of all blocks, block by block, from the predecessors. */
+/* List the successors of all blocks, block by block, from their predecessors. */
 static bool list_successors(const gpul_cfg *cfg, uint32_t **first, uint32_t **rows)
 {
 	uint32_t n = cfg->n_blocks, n_edges = cfg->first_pred[n];
@@ -55,7 +55,7 @@ static bool number_blocks(gpul_intervals *v, uint32_t *rpo, uint32_t *n_rpo)
 		next[b] = first[b];
 	if (ok && n) {
 		stack[depth++] = 0;
-		v->order[0] = 0; /* visited */
+		v->order[0] = 0; /* marks it as visited */
 	}
 	while (depth) {
 		uint32_t b = stack[depth - 1];
@@ -127,13 +127,13 @@ static const gpul_ptx_inst *definition(const gpul_intervals *v, uint32_t value)
 	return v->def[value] == GPUL_PTX_NONE ? NULL : &v->fn->f->insts[v->def[value]];
 }
 
-/* The value of a register operand, or NONE. */
+/* Return the number of the SSA value of a register operand, or NONE. */
 static uint32_t value_of(const gpul_intervals *v, const gpul_ptx_operand *o)
 {
 	return o->kind == GPUL_PTX_OP_REG ? gpul_ssa_value(v->fn->f, &v->fn->ssa, o) : GPUL_PTX_NONE;
 }
 
-/* The comparison of a setp, converted to one of LT, LE, GT, GE, EQ, NE; NONE: another comparison. */
+/* Return the comparison of a setp, converted to one of LT, LE, GT, GE, EQ, NE; NONE: another comparison. */
 static uint16_t comparison_of(const gpul_ptx_inst *in, bool *is_unsigned)
 {
 	static const struct {
@@ -179,7 +179,7 @@ static uint16_t inverse(uint16_t op)
 	}
 }
 
-/* a OP b as b OP' a */
+/* Return OP' for which b OP' a is the same as a OP b. */
 static uint16_t swapped(uint16_t op)
 {
 	switch (op) {
@@ -234,7 +234,7 @@ static gpul_range refine_by_setp(const gpul_intervals *v, uint32_t value, const 
 		b = t;
 		op = swapped(op);
 	}
-	other = gpul_interval_anywhere(v, b); /* not refined again, so that the recursion ends */
+	other = gpul_interval_anywhere(v, b); /* used without refining, so that the recursion ends */
 	if (other.kind != INTERVAL_NUMBER && (other.kind != INTERVAL_POINTER || other.base & (other.base - 1) ||
 					      v->values[value].base != other.base))
 		return r;
@@ -245,7 +245,7 @@ static gpul_range refine_by_setp(const gpul_intervals *v, uint32_t value, const 
 	return gpul_range_refine(op, gpul_range_signed(r, bits), gpul_range_signed(other.r, bits));
 }
 
-/* The range of a value that follows from a predicate being true or false. */
+/* Return the range of a value that follows from a predicate being true or false. */
 static gpul_range refine_by_predicate(const gpul_intervals *v, uint32_t value, uint32_t predicate,
 				      bool holds, gpul_range r, int depth)
 {
@@ -258,7 +258,7 @@ static gpul_range refine_by_predicate(const gpul_intervals *v, uint32_t value, u
 	if (in->opcode == GPUL_PTX_SETP) {
 		if (to->kind == GPUL_PTX_OP_PAIR &&
 		    value_of(v, &v->fn->f->operands[to->first_child]) != predicate)
-			holds = !holds; /* the second of p|q is the opposite of the first */
+			holds = !holds; /* in p|q, q is the opposite of p */
 		return refine_by_setp(v, value, in, holds, r);
 	}
 	if ((in->opcode == GPUL_PTX_AND && holds) || (in->opcode == GPUL_PTX_OR && !holds)) {
@@ -278,7 +278,7 @@ static gpul_range refine_by_predicate(const gpul_intervals *v, uint32_t value, u
 
 /* ---- branches -------------------------------------------------------------------- */
 
-/* The guard as an SSA value; NONE: there is none, or its register has several values. */
+/* Return the guard as an SSA value; NONE: no guard, or its register has several values. */
 static uint32_t guard_value(const gpul_intervals *v, const gpul_ptx_inst *in)
 {
 	if (in->guard == GPUL_PTX_NONE || v->def[in->guard] == GPUL_PTX_NONE)
@@ -318,7 +318,7 @@ static bool branches_to(const gpul_intervals *v, const gpul_ptx_inst *in, uint32
 	return false;
 }
 
-/* 1: the guard of a block's last instruction must be true on an edge; 0: it must be false; -1: either. */
+/* Return what the guard of a block's last instruction must be on an edge: 1: true, 0: false, -1: either. */
 static int guard_on_edge(const gpul_intervals *v, uint32_t from, uint32_t to)
 {
 	const gpul_ptx_inst *in = &v->fn->f->insts[last_inst(v, from)];
@@ -363,7 +363,7 @@ static gpul_range refine_by_guard(const gpul_intervals *v, uint32_t value, uint3
 	return refine_by_predicate(v, value, guard_value(v, in), holds != in->guard_negated, r, 0);
 }
 
-/* The range of a value that follows from the branches that dominate a block. */
+/* Return the range of a value that follows from the branches that dominate a block. */
 static gpul_range refine_by_dominators(const gpul_intervals *v, uint32_t value, uint32_t block,
 				       gpul_range r)
 {

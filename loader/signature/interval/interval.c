@@ -1,4 +1,4 @@
-/* interval.c — operands as intervals, their join, and the result of each instruction on intervals. */
+/* interval.c — implements intervals: of operands, their join, and the result of each instruction. */
 #include "loader/signature/interval/signature_launch_internal.h"
 
 static uint8_t smaller_zeros(uint8_t a, uint8_t b)
@@ -108,7 +108,7 @@ static gpul_range multiply(const gpul_ptx_inst *in, gpul_range a, gpul_range b, 
 	return gpul_range_full(bits);
 }
 
-/* The interval of a compared, combined or shifted value: in its lowest bits, an aligned pointer behaves like its offset. */
+/* Return the interval of the result of a bitwise operation or shift: in its lowest bits, an aligned pointer behaves like its offset. */
 static gpul_interval bitwise(const gpul_ptx_inst *in, gpul_interval a, gpul_interval b, unsigned bits)
 {
 	gpul_interval r = { .kind = INTERVAL_NUMBER };
@@ -180,7 +180,7 @@ static gpul_interval select_value(gpul_interval a, gpul_interval b, gpul_interva
 	return gpul_interval_join(a, b);
 }
 
-/* Instructions whose operands are all numbers. */
+/* Evaluate an instruction whose operands are all numbers. */
 static gpul_range evaluate_numbers(const gpul_ptx_inst *in, gpul_range a, gpul_range b, unsigned bits)
 {
 	bool is_unsigned = gpul_type_is_unsigned(gpul_inst_type(in, 0));
@@ -222,7 +222,7 @@ static gpul_range evaluate_numbers(const gpul_ptx_inst *in, gpul_range a, gpul_r
 	}
 }
 
-/* The number of low bits of the result that are 0. */
+/* Return the number of low bits of the result that are 0. */
 static uint8_t zeros_of(const gpul_ptx_inst *in, const gpul_interval s[3])
 {
 	uint8_t least = smaller_zeros(s[0].zeros, s[1].zeros);
@@ -252,7 +252,7 @@ static uint8_t zeros_of(const gpul_ptx_inst *in, const gpul_interval s[3])
 	}
 }
 
-/* The result of an instruction with the sources s, except its zeros. */
+/* Return the result of an instruction with the sources s; .zeros is not set. */
 static gpul_interval evaluate_range(const gpul_ptx_inst *in, const gpul_interval s[3])
 {
 	uint16_t type = gpul_inst_type(in, 0);
@@ -358,7 +358,7 @@ gpul_interval gpul_interval_anywhere(const gpul_intervals *v, const gpul_ptx_ope
 	case GPUL_PTX_OP_REG:
 		r = v->values[gpul_ssa_value(v->fn->f, &v->fn->ssa, o)];
 		if (o->negated && r.kind == INTERVAL_NUMBER)
-			r.r = gpul_range_of(1 - (r.r.hi != 0), 1 - (r.r.lo != 0)); /* !p */
+			r.r = gpul_range_of(1 - (r.r.hi != 0), 1 - (r.r.lo != 0)); /* the operand is !p */
 		return r;
 	case GPUL_PTX_OP_SPECIAL:
 		return special_register(v->launch, o->index);

@@ -1,4 +1,4 @@
-/* intervals.c — the transfer function of each instruction on intervals, and the fixpoint. */
+/* intervals.c — applies each instruction to intervals until the fixpoint. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,7 +6,7 @@
 
 #define MAX_ROUNDS    80
 #define NARROW_ROUNDS 4
-#define MAX_GROWTHS   4 /* a range end that moved more often than this moves in a loop: widen it to unbounded */
+#define MAX_GROWTHS   4 /* if an end of a range moved more often, it moves in a loop: widen it to unbounded */
 
 /* ---- operands -------------------------------------------------------------------- */
 
@@ -66,7 +66,7 @@ static gpul_interval loaded_value(const gpul_intervals *v, const gpul_inst_acces
 
 /* ---- the fixpoint ---------------------------------------------------------------- */
 
-/* Set a value.  In the ascending phase its range only grows, with widening if it grows in a loop. */
+/* Set a value.  In the ascending phase, its range only grows, and is widened if it grows in a loop. */
 static void set_value(gpul_intervals *v, uint32_t value, gpul_interval to, bool joins)
 {
 	gpul_interval *at = &v->values[value], was = *at;
@@ -152,7 +152,7 @@ static void transfer(gpul_intervals *v, uint32_t inst)
 	set_operand(v, to, r);
 }
 
-/* A block is reachable if control enters it from a reachable block. */
+/* True if control can enter the block from a block that is itself executed. */
 static bool is_executed(const gpul_intervals *v, uint32_t block)
 {
 	for (uint32_t e = v->cfg.first_pred[block]; e < v->cfg.first_pred[block + 1]; e++)
@@ -163,7 +163,7 @@ static bool is_executed(const gpul_intervals *v, uint32_t block)
 
 static void transfer_phis(gpul_intervals *v, const gpul_phi **at, const gpul_phi *end, uint32_t inst)
 {
-	if (v->descending) /* recompute each phi: its first source replaces the old value */
+	if (v->descending) /* each phi is recomputed: its first source replaces the old value */
 		for (const gpul_phi *p = *at; p < end && p->inst == inst; p++)
 			if (p->pred != GPUL_PTX_NONE)
 				v->values[p->to].n_growths = UINT8_MAX;
@@ -220,7 +220,8 @@ static void note_definition(gpul_intervals *v, const gpul_ptx_operand *o, uint32
 	}
 }
 
-/* A phi's value, and the value of a guarded instruction that keeps the old value, have several sources. */
+/* Record the instruction that defines each value.  The value of a phi, or of a guarded instruction that may
+ * keep the old value, has several sources. */
 static bool note_definitions(gpul_intervals *v)
 {
 	uint8_t *n_defs = calloc((size_t)v->fn->ssa.n_values + 1, sizeof *n_defs);
@@ -278,7 +279,7 @@ static bool allocate_tables(gpul_intervals *v)
 	v->executed = calloc(n_blocks, sizeof *v->executed);
 	if (!v->values || !v->def || !v->compared || !v->idom || !v->order || !v->executed)
 		return false;
-	memset(v->def, 0xff, n * sizeof *v->def); /* GPUL_PTX_NONE */
+	memset(v->def, 0xff, n * sizeof *v->def); /* all GPUL_PTX_NONE */
 	memset(v->idom, 0xff, n_blocks * sizeof *v->idom);
 	memset(v->order, 0xff, n_blocks * sizeof *v->order);
 	return true;
@@ -303,7 +304,7 @@ bool gpul_intervals_open(const gpul_inference *i, const gpul_assumed_launch *lau
 		gpul_intervals_close(&v);
 		return false;
 	}
-	v.descending = true; /* narrowing: a fixpoint is reached, and each further round keeps it sound and makes it smaller */
+	v.descending = true; /* narrowing: a fixpoint is reached; each further round makes the ranges smaller, and they stay correct */
 	for (round = 0; round < NARROW_ROUNDS; round++)
 		transfer_all(&v);
 	*out = v;

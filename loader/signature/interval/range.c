@@ -1,4 +1,4 @@
-/* range.c — arithmetic of ranges of integers. */
+/* range.c — implements arithmetic on ranges of integers. */
 #include "loader/signature/interval/range_internal.h"
 
 __extension__ typedef __int128 wide; /* no sum or product of two int64_t overflows it */
@@ -83,7 +83,7 @@ gpul_range gpul_range_multiply(gpul_range a, gpul_range b)
 	return r;
 }
 
-/* True: some number of r is beyond the limits within which numbers are distinguished. */
+/* True if r contains numbers beyond the limits within which numbers are distinguished. */
 static bool is_unbounded(gpul_range r)
 {
 	return r.lo <= -RANGE_END || r.hi >= RANGE_END;
@@ -137,7 +137,7 @@ gpul_range gpul_range_shift_right(gpul_range a, gpul_range count, unsigned bits)
 	return gpul_range_of(a.lo >> (a.lo < 0 ? least : most), a.hi >> (a.hi < 0 ? most : least));
 }
 
-/* 2^k - 1 with the least k for which it is at least x. */
+/* Return the least 2^k - 1 that is at least x. */
 static int64_t mask_of(int64_t x)
 {
 	return x <= 0 ? 0 : (int64_t)(UINT64_MAX >> __builtin_clzll((uint64_t)x));

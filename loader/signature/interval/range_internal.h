@@ -21,11 +21,11 @@ static inline gpul_range gpul_range_of(int64_t lo, int64_t hi)
 	return (gpul_range){ lo, hi };
 }
 
-/* All values of a register of this many bits. */
+/* Return all values of a register of this many bits. */
 gpul_range gpul_range_full(unsigned bits);
-/* The smallest range that contains both. */
+/* Return the smallest range that contains both. */
 gpul_range gpul_range_join(gpul_range a, gpul_range b);
-/* r, if a register of this many bits can hold it without wrapping, else the full range. */
+/* Return r if a register of this many bits can hold it without wrapping, else the full range. */
 gpul_range gpul_range_wrap(gpul_range r, unsigned bits);
 gpul_range gpul_range_signed(gpul_range r, unsigned bits);
 gpul_range gpul_range_unsigned(gpul_range r, unsigned bits);
@@ -42,9 +42,9 @@ gpul_range gpul_range_and(gpul_range a, gpul_range b, unsigned bits);
 gpul_range gpul_range_or(gpul_range a, gpul_range b, bool exclusive, unsigned bits);
 gpul_range gpul_range_min_max(gpul_range a, gpul_range b, bool max);
 
-/* 1: "a OP b" is always true, 0: never, -1: unknown.  op is GPUL_PTX_MOD_LT, LE, GT, GE, EQ or NE. */
+/* Compare two ranges: 1 if "a OP b" is always true, 0 if never, -1 if unknown.  op is GPUL_PTX_MOD_LT, LE, GT, GE, EQ or NE. */
 int gpul_range_compare(uint16_t op, gpul_range a, gpul_range b);
-/* The numbers of a for which "a OP b" can be true; a itself if there are none. */
+/* Return the numbers of a for which "a OP b" can be true; a itself if there are none. */
 gpul_range gpul_range_refine(uint16_t op, gpul_range a, gpul_range b);
 
 #endif

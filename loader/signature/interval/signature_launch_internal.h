@@ -1,4 +1,4 @@
-/* signature_launch_internal.h — interval analysis of a kernel in one launch: how far its threads access each buffer.
+/* signature_launch_internal.h — interval analysis of one launch of a kernel: computes how far its threads access each buffer.
  *
  *     an assumed launch: grid, block, values of the scalars ── intervals.c: the range of every SSA value
  *         ── branches.c: the ranges after a branch ── assume.c: sizes of the buffers
@@ -17,60 +17,60 @@ typedef struct gpul_interval {
 	uint8_t n_growths;
 	uint8_t zeros; /* the number, or the offset, is a multiple of 2^zeros */
 	int64_t size;  /* VARIABLE: bytes of the smallest variable into which it may point */
-	uint64_t base; /* POINTER: set of leaves, into one of whose buffers it points; r is the offset in bytes */
+	uint64_t base; /* POINTER: set of leaves: it points into the buffer of one of them, at offset r in bytes */
 	gpul_range r;  /* NUMBER: its range; else the range of the offset in bytes */
 } gpul_interval;
 
-/* The interval of a number with a range. */
+/* Return the interval of a number with this range. */
 gpul_interval gpul_interval_number(gpul_range r);
 gpul_interval gpul_interval_join(gpul_interval a, gpul_interval b);
-/* a + b, or a - b, in a register of this many bits. */
+/* Return a + b, or a - b, in a register of this many bits. */
 gpul_interval gpul_interval_add(gpul_interval a, gpul_interval b, bool subtract, unsigned bits);
-/* The result of an instruction with the sources s; sources that it does not have are 0. */
+/* Return the result of an instruction with the sources s; s is 0 for a source that it does not have. */
 gpul_interval gpul_interval_evaluate(const gpul_ptx_inst *in, const gpul_interval s[3]);
 
-/* Bits of a register of a type; 64 for a type without a size. */
+/* Return the bits of a register of a type; 64 for a type without a size. */
 unsigned gpul_type_bits(uint16_t type);
 bool gpul_type_is_unsigned(uint16_t type);
 bool gpul_type_is_float(uint16_t type);
 
 typedef struct gpul_assumed_launch {
 	uint32_t grid[3], block[3];
-	int64_t value[DATAFLOW_MAX_LEAVES]; /* index: leaf; the value of a scalar */
+	int64_t value[DATAFLOW_MAX_LEAVES]; /* for each leaf that is a scalar: its value */
 	uint64_t zeros;                     /* set of leaves: buffers whose elements are 0 and are only loaded */
 } gpul_assumed_launch;
 
 typedef struct gpul_intervals {
 	const gpul_inference *i;
-	const gpul_dataflow_func *fn; /* the kernel */
+	const gpul_dataflow_func *fn; /* the kernel's function */
 	const gpul_assumed_launch *launch;
 	gpul_cfg cfg;
 	gpul_interval *values;  /* index: SSA value */
-	uint32_t *def;          /* index: SSA value; the only instruction that writes it, or NONE */
-	bool *compared;         /* index: SSA value; a branch may depend on it */
-	uint32_t *idom;         /* index: block; its immediate dominator, or NONE */
-	uint32_t *order;        /* index: block; its place in reverse postorder, or NONE: not reachable */
-	bool *executed;         /* index: block; some thread may reach it */
+	uint32_t *def;          /* for each SSA value: the only instruction that writes it, or NONE */
+	bool *compared;         /* for each SSA value: true if a branch may depend on it */
+	uint32_t *idom;         /* for each block: its immediate dominator, or NONE */
+	uint32_t *order;        /* for each block: its place in reverse postorder, or NONE if it is not reachable */
+	bool *executed;         /* for each block: true if a thread may reach it */
 	bool changed, descending;
 } gpul_intervals;
 
 /* Compute the dominators; false: out of memory. */
 bool gpul_branches_open(gpul_intervals *v);
 
-/* 1: the guard of an instruction is true, 0: false, -1: unknown.  An instruction without a guard gives 1. */
+/* Return 1 if the guard of an instruction is true or there is none, 0 if it is false, -1 if it is unknown. */
 int gpul_guard_holds(const gpul_intervals *v, uint32_t inst);
 
-/* True: control can pass from one block to the next block `to`. */
+/* True if control can pass from a block to its successor `to`. */
 bool gpul_edge_is_taken(const gpul_intervals *v, uint32_t from, uint32_t to);
 
-/* The range of a value where instruction inst reads it, refined by dominating branches and the instruction's guard. */
+/* Return the range of a value where instruction inst reads it, refined by dominating branches and the instruction's guard. */
 gpul_range gpul_range_at(const gpul_intervals *v, uint32_t value, uint32_t inst);
-/* The range of a value that passes along an edge. */
+/* Return the range of a value that passes along an edge. */
 gpul_range gpul_range_on_edge(const gpul_intervals *v, uint32_t value, uint32_t from, uint32_t to);
 
-/* The interval of an operand that is not an address, wherever it is read. */
+/* Return the interval of an operand that is not an address, wherever it is read. */
 gpul_interval gpul_interval_anywhere(const gpul_intervals *v, const gpul_ptx_operand *o);
-/* The interval of an operand where instruction inst reads it. */
+/* Return the interval of an operand where instruction inst reads it. */
 gpul_interval gpul_interval_of(const gpul_intervals *v, const gpul_ptx_operand *o, uint32_t inst);
 
 /* Run the analysis of the kernel for one launch; release *out with gpul_intervals_close().  False: out of memory, or the analysis

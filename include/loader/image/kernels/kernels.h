@@ -1,4 +1,4 @@
-/* kernels.h — the kernels of an image, from its symbol table and .nv.info sections, or from its PTX. */
+/* kernels.h — lists the kernels of an image, from its symbol table and .nv.info sections, or from its PTX. */
 #ifndef GPULOAD_LOADER_IMAGE_KERNELS_KERNELS_H
 #define GPULOAD_LOADER_IMAGE_KERNELS_KERNELS_H
 
@@ -14,7 +14,7 @@ extern "C" {
 #endif
 
 typedef struct gpul_kernel_param {
-	uint32_t offset, bytes; /* in the parameter buffer */
+	uint32_t offset, bytes; /* position in the parameter buffer */
 	uint16_t type; /* PTX: enum gpul_ptx_type of the declaration (a struct is .b8); cubin: 0 */
 } gpul_kernel_param;
 
@@ -22,10 +22,10 @@ typedef struct gpul_kernel_param {
 
 typedef struct gpul_kernel_info {
 	const char *name;      /* mangled; owned by the table */
-	const gpul_kernel_param *params; /* in order; owned by the table */
+	const gpul_kernel_param *params; /* in their order; owned by the table */
 	uint32_t n_params;
 	uint32_t registers;    /* per thread; PTX: NOT_RECORDED */
-	uint32_t shared_bytes; /* static, per block; PTX: the arrays that the kernel's body declares or names */
+	uint32_t shared_bytes; /* static, per block; PTX: the arrays that the kernel's body declares or uses */
 	uint32_t stack_bytes;  /* per thread: the stack that the kernel and the functions that it calls need, as
 				* the linker counted it; NOT_RECORDED: code that is not linked yet, PTX */
 	uint32_t frame_bytes;  /* per thread: the kernel's own stack frame with spills, without the frames of
@@ -41,16 +41,16 @@ typedef struct gpul_kernel_info {
 typedef struct gpul_kernel_table {
 	const gpul_kernel_info *at;
 	size_t n;
-	const char *ptxas_version; /* that compiled the cubin, such as "13.0.88"; owned by the table; NULL: not recorded */
-	const char *ptxas_options; /* its command line, such as "-arch sm_90 -m 64"; likewise */
-	void *owned; /* names, parameters and texts */
+	const char *ptxas_version; /* the ptxas that compiled the cubin, such as "13.0.88"; owned by the table; NULL: not recorded */
+	const char *ptxas_options; /* command line of that ptxas, such as "-arch sm_90 -m 64"; owned likewise */
+	void *owned; /* memory of the names, parameters and texts */
 } gpul_kernel_table;
 
-/** The kernels of one unpacked image, in the order of its symbol table or text.
+/** Read the kernels of one unpacked image, in the order of its symbol table or text.
  *
- * @image    its kind and relocatable are used; LTO gives an empty table, because its kernels cannot be listed
+ * @image    only its .kind and .relocatable are used; LTO gives an empty table, because its kernels cannot be listed
  * @bytes    as gpul_image_unpack() returns them; not needed after the call
- * @n_bytes  their number
+ * @n_bytes  length of the image
  * @out      owned by the caller: gpul_kernel_table_free(); untouched on failure
  * Errors  GPUL_EFORMAT damaged: the message gives the place (native = byte offset in the image) and what was expected;
  *         GPUL_ENOMEM
@@ -64,7 +64,8 @@ void gpul_kernel_table_free(gpul_kernel_table *t);
 /* Returns true to visit an image; called for each image before it is decompressed. */
 typedef bool gpul_image_filter(const gpul_image *image, void *context);
 /* Receives the kernels of one image.  Calls are in the order of the list, one at a time; the table is freed
- * after the call.  failed: NULL, or why the image is damaged (the table is empty); return a failure to stop. */
+ * after the call.  failed: NULL, or why the image is damaged (the table is then empty).  Return a failure to
+ * stop. */
 typedef gpul_status gpul_kernel_visitor(const gpul_image *image, const gpul_kernel_table *table,
 					const gpul_error *failed, void *context,
 					gpul_error *err);
@@ -74,11 +75,12 @@ typedef gpul_status gpul_kernel_visitor(const gpul_image *image, const gpul_kern
  * Only a few images are in memory at a time, whatever the size of the list.
  *
  * @images    borrowed
- * @wanted    NULL: all
- * @visit     called for each image; a status other than GPUL_OK ends the walk and is returned
+ * @wanted    selects images; NULL: all
+ * @visit     called for each image; a status other than GPUL_OK ends the visits and is returned
  * @context   passed to wanted and visit
  * @progress  NULL: no reports
- * Errors  what visit returned; GPUL_ESYS the file was cut while it was read (gpul_source_check()); GPUL_ENOMEM */
+ * Errors  what visit returned; GPUL_ESYS the file was truncated while it was read (gpul_source_check());
+ *         GPUL_ENOMEM */
 gpul_status gpul_kernels_visit(const gpul_images *images, gpul_image_filter *wanted,
 			       gpul_kernel_visitor *visit, void *context,
 			       const gpul_progress *progress, gpul_error *err);
