@@ -1,4 +1,4 @@
-/* loaded.c — the symbols of objects that the dynamic loader has mapped, which may not be relocated yet. */
+/* loaded.c — finds symbols of objects that the dynamic loader has mapped, which may not be relocated yet. */
 #include "nvidia/loaded.h"
 
 #include <elf.h>
@@ -6,7 +6,8 @@
 
 struct dynamic { const Elf64_Sym *symbols; const char *text; const uint32_t *gnu_hash, *hash; };
 
-/* In most objects, the dynamic loader replaces addresses in the dynamic section by load addresses, but not in read-only sections. */
+/* Convert an address in the dynamic section to a pointer.  In most objects the dynamic loader has already added the load address,
+ * but not in a read-only section. */
 static const void *dynamic_pointer(const struct link_map *map, uint64_t value)
 {
 	return (const void *)(value < map->l_addr ? map->l_addr + value : value);
@@ -28,9 +29,9 @@ static bool read_dynamic(const struct link_map *map, struct dynamic *out)
 	return out->symbols && out->text && (out->gnu_hash || out->hash);
 }
 
-/* The number of dynamic symbols before the exported ones.  Linkers write imported symbols first: they are not in the GNU hash
- * table, whose word 1 is the index of the first hashed symbol.  For an object that exports nothing, the hash table does not give
- * the number; it follows from the address of the names, which linkers write directly after the symbols. */
+/* Count the dynamic symbols before the exported ones.  Linkers write imported symbols first: they are not in the GNU hash table,
+ * whose word 1 is the index of the first hashed symbol.  For an object that exports nothing, the hash table does not give the
+ * number; it follows from the address of the names, which linkers write directly after the symbols. */
 static size_t count_imports(const struct dynamic *d)
 {
 	const char *symbols = (const char *)d->symbols;

@@ -1,4 +1,4 @@
-/* loaded.h — the symbols of a loaded object, for auditors of the dynamic loader: dlsym() is not possible there. */
+/* loaded.h — finds symbols of a loaded object, for auditors of the dynamic loader, which cannot call dlsym(). */
 #ifndef GPULOAD_NVIDIA_LOADED_H
 #define GPULOAD_NVIDIA_LOADED_H
 
@@ -7,10 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* True: a loaded object imports a function. */
+/* True if a loaded object imports a function. */
 bool imports(const struct link_map *map, const char *name);
 
-/* The address of a function or variable that a loaded object exports; 0: none. */
+/* Return the address of a function or variable that a loaded object exports; 0: none. */
 uintptr_t find_export(const struct link_map *map, const char *name);
 
 #endif

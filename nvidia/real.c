@@ -1,4 +1,4 @@
-/* real.c — implements the search that real.h describes. */
+/* real.c — finds and opens NVIDIA's libraries; real.h describes the search. */
 #include "nvidia/real.h"
 
 #include <dlfcn.h>
@@ -38,7 +38,7 @@ static bool visit_file(const struct search *s, const char *path)
 		return false;
 	if (own && !strncmp(real, s->own, own) && real[own] == '/' &&
 	    (!strchr(real + own + 1, '/') || !strncmp(real + own, "/bin/", 5)))
-		return false;  /* one of ours */
+		return false;  /* the file is one of gpuload's */
 	return s->visit(real, s->context);
 }
 
@@ -50,7 +50,7 @@ static bool visit_folder(const struct search *s, const char *folder)
 	return n > 0 && (size_t)n < sizeof path && visit_file(s, path);
 }
 
-/* A toolkit: lib64/, lib/ or bin/ in `home`. */
+/* Visit a toolkit: lib64/, lib/ or bin/ in `home`. */
 static bool visit_toolkit(const struct search *s, const char *home)
 {
 	char path[PATH_MAX];
@@ -64,7 +64,7 @@ static bool visit_toolkit(const struct search *s, const char *home)
 	return false;
 }
 
-/* The wheels of a Python installation: site-packages/nvidia/cu13/lib, site-packages/nvidia/cuda_nvrtc/lib. */
+/* Visit the wheels of a Python installation: site-packages/nvidia/cu13/lib, site-packages/nvidia/cuda_nvrtc/lib. */
 static bool visit_wheels(const struct search *s, const char *site_packages)
 {
 	const char *const wheels[] = { "cu13", "cu12", s->wheel };
@@ -229,7 +229,7 @@ static bool open_file(const char *path, void *context)
 	return f->handle;
 }
 
-/* The CUDA version in the name of this library: 12 for libnvrtc.so.12. */
+/* Return the CUDA version in the name of this library: 12 for libnvrtc.so.12. */
 static int own_version(const char *stem)
 {
 	const char *hit;

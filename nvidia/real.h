@@ -2,8 +2,8 @@
  *
  *     client ── dlopen("libnvrtc.so.13") ──> ours ── dlopen("/…/nvidia/cu13/lib/libnvrtc.so.13") ──> NVIDIA's
  *
- * Both have the same name, so NVIDIA's is opened by its path.  These folders are searched in this order, first for the file of our own
- * CUDA version, then for another version:
+ * Both have the same name, so NVIDIA's is opened by its path.  These folders are searched in this order, first for the file of the
+ * same CUDA version as ours, then for other versions:
  *
  *     an environment variable        the path of the file or of its folder; if it is set, nothing else is searched
  *     site-packages/nvidia           of the Python packages that have a library loaded in this process, and of
@@ -23,13 +23,13 @@ enum { TOOLCHAIN_PATH_BYTES = 4096 };
 typedef struct toolchain_entry { const char *name; size_t offset; } toolchain_entry;
 
 typedef struct toolchain_real {
-	const char *variable;             /* environment variable with its path, "GPULOAD_NVRTC" */
+	const char *variable;             /* environment variable that contains its path: "GPULOAD_NVRTC" */
 	const char *stem;                 /* file name without its version, "libnvrtc.so" */
 	const char *wheel;                /* folder of its wheel for CUDA 12, below nvidia/: "cuda_nvrtc" */
-	const char *package;              /* name of a package that has it, for the message if it is missing */
-	const toolchain_entry *entries;   /* functions, each NULL in the table if the library lacks it; a NULL name ends them */
+	const char *package;              /* name of a package that contains it, for the message if it is missing */
+	const toolchain_entry *entries;   /* functions (NULL in the table if the library lacks one), then a NULL name */
 	void *table;                      /* the struct that receives the functions' addresses */
-	void (*opened)(void *handle, const char *path);   /* called once after that; may be NULL */
+	void (*opened)(void *handle, const char *path);   /* called once after the table is filled in; may be NULL */
 	char path[TOOLCHAIN_PATH_BYTES];  /* set by toolchain_open(); "": not found */
 } toolchain_real;
 
@@ -44,8 +44,8 @@ bool toolchain_open(toolchain_real *real);
  *
  * @variable  environment variable with the path of the file or of its folder
  * @wheel     folder below nvidia/ in site-packages, besides nvidia/cu13 and nvidia/cu12
- * @sub       sub-folders of a toolkit or wheel to search, best first; NULL ends them
- * @files     file names, best first; NULL ends them
+ * @sub       sub-folders of a toolkit or wheel to search, best first, then NULL
+ * @files     file names, best first, then NULL
  * @visit     called for each existing file that is not part of gpuload, until it returns true
  * @context   passed to visit
  * Returns true if a call of visit returned true

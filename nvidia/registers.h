@@ -1,10 +1,10 @@
-/* registers.h — -maxrregcount: NVIDIA's compilers apply it to machine code, so PTX in its place needs .maxnreg. */
+/* registers.h — applies -maxrregcount to PTX: NVIDIA's compilers apply it to machine code, and PTX in its place needs .maxnreg. */
 #ifndef GPULOAD_NVIDIA_REGISTERS_H
 #define GPULOAD_NVIDIA_REGISTERS_H
 
 #include <stddef.h>
 
-/** The limit of registers among the options of a compiler: -maxrregcount=N, --maxrregcount=N, or N in the next option.
+/** Find the register limit in the options of a compiler: -maxrregcount=N, --maxrregcount=N, or N in the next option.
  *
  * @n_options  number of options
  * @options    borrowed; the last of several limits counts
@@ -13,11 +13,11 @@
  * Source  NVRTC and ptxas, options */
 unsigned toolchain_max_registers(int n_options, const char *const *options);
 
-/** PTX whose kernels have the limit, as gpul_ptx_limit_registers() sets it.
+/** Write PTX whose kernels have the limit, as gpul_ptx_limit_registers() sets it.
  *
  * @ptx        borrowed
  * @ptx_bytes  length of the text
- * @limit      registers of a thread; 0: none
+ * @limit      registers of a thread; 0: no limit
  * Returns the text, NUL-terminated, owned by the caller: free(); NULL: there is no limit, or ptx/parse does not accept the text
  * Errors  none
  * Source  PTX ISA 9.0, .maxnreg */

@@ -12,7 +12,7 @@ FOLDER = "nvidia/nvml"
 DECLARED = re.compile(r"^[ \t]*(?:nvmlReturn_t|const char\s*\*)[ \t]+(?:DECLDIR[ \t]+)?(nvml\w+)\s*\(", re.M)
 DONE = re.compile(r"^(?:CALL|NUMBER|PROCESSES|NO_PROCESSES|NO_FEATURES|FORBIDDEN)\((nvml\w+)|\*(nvml\w+)\(int result\)", re.M)
 HEAD = """\
-/* refused_internal.h — the calls of nvml.h that are NVML_ERROR_NOT_SUPPORTED.  Written by scripts/nvml_calls.py. */
+/* refused_internal.h — lists the calls of nvml.h that return NVML_ERROR_NOT_SUPPORTED.  Written by scripts/nvml_calls.py. */
 #ifndef GPULOAD_NVIDIA_NVML_REFUSED_INTERNAL_H
 #define GPULOAD_NVIDIA_NVML_REFUSED_INTERNAL_H
 

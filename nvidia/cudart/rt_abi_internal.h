@@ -1,12 +1,12 @@
-/* rt_abi_internal.h — functions whose parameters differ between CUDA 12 and CUDA 13.
+/* rt_abi_internal.h — declares functions whose parameters differ between CUDA 12 and CUDA 13.
  *
  *     CUDA 12                                          CUDA 13
  *     cudaMemAdvise(p, n, advice, int device)          -
  *     cudaMemAdvise_v2(p, n, advice, location)         cudaMemAdvise(p, n, advice, location)
  *
- * A file that defines such functions is compiled for each interface, with GPUL_RT_ABI = 12 or 13, also when the header is of
- * the other version and declares the name with other parameters.  So the C name of such a function is our own, and the symbol
- * that programs link with is a string:
+ * A file that defines such functions is compiled for each interface, with GPUL_RT_ABI = 12 or 13.  NVIDIA's header is of one
+ * version only, and may declare the name with other parameters.  So such a function has a C name of our own, and the symbol
+ * that programs link with is given as a string:
  *     GPUL_RT_NEW("cudaMemAdvise")  the interface that both have: in CUDA 12 the symbol ends in _v2
  *     GPUL_RT_OLD("cudaMemAdvise")  the interface that only CUDA 12 has */
 #ifndef GPULOAD_NVIDIA_CUDART_RT_ABI_INTERNAL_H
@@ -14,7 +14,7 @@
 
 #include "nvidia/cudart/rt_runtime_internal.h"
 
-/* The version of the interface: 12090 is the last of CUDA 12. */
+/* The version of the interface; 12090 is the last version of CUDA 12. */
 #define GPUL_RT_VERSION (GPUL_RT_ABI == CUDART_VERSION / 1000 ? CUDART_VERSION : 12090)
 
 #if GPUL_RT_ABI < 13
@@ -23,7 +23,7 @@
 #define GPUL_RT_VERSION_2 ""
 #endif
 
-/* For functions with a stream argument, in files that are also compiled for per-thread default streams. */
+/* The symbol of a function with a stream argument, in files that are also compiled for per-thread default streams. */
 #ifdef GPUL_RT_PER_THREAD
 #define GPUL_RT_PTSZ "_ptsz"
 #else
@@ -35,7 +35,7 @@
 #define GPUL_RT_OLD(symbol) symbol
 #define GPUL_RT_OLD_PTSZ(symbol) symbol GPUL_RT_PTSZ
 
-/* Declare a function of ours that programs call by `symbol`. */
+/* Declare our function `name`, which programs call as `symbol`. */
 #define GPUL_RT_DECLARE(symbol, name, parameters) cudaError_t name parameters __asm__(symbol);
 
 /* Like GPUL_RT_FORWARD, for a function whose symbol is `symbol`. */

@@ -1,6 +1,7 @@
-/* rt_configuration.c — a stack that passes the four values of <<<>>> to the stub.
+/* rt_configuration.c — passes the four values of <<<>>> to the stub by a stack.
  *
- * A stack, because an argument may itself launch a kernel: k<<<1, 1>>>(f()) pushes before it calls f. */
+ * It is a stack, because an argument may itself launch a kernel: k<<<1, 1>>>(f()) pushes its values
+ * before it calls f. */
 #include "nvidia/cudart/rt_calls_internal.h"
 
 enum { DEEPEST = 64 };
@@ -42,8 +43,8 @@ cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared_b
 	return cudaSuccess;
 }
 
-/* The stub keeps the result of its first call, even an error.  So the returned handle is the stub itself; each
- * launch looks the kernel up and reports its own error. */
+/* The stub keeps the result of its first call, even an error.  So the stub itself is returned as the handle;
+ * each launch finds the kernel and reports its own error. */
 cudaError_t __cudaGetKernel(cudaKernel_t *out, const void *stub)
 {
 	void *handle;

@@ -1,4 +1,4 @@
-/* rt_entry.c — find driver functions by name, for cudaGetDriverEntryPoint.
+/* rt_entry.c — finds driver functions by name, for cudaGetDriverEntryPoint.
  *
  * Compiled for each interface (rt_abi_internal.h), and twice for per-thread default streams (rt_runtime_internal.h).
  * Source: CUDA Runtime API, Driver Entry Point Access. */
@@ -48,8 +48,8 @@ cudaError_t gpul_rt_entry_point_by_version(const char *name, void **out, unsigne
 	return find_entry_point(name, out, (int)version, flags, answer);
 }
 
-/* Tables of functions that NVIDIA's libraries request.  The runtime has none of its own: it passes the request to the driver,
- * which refuses unknown tables. */
+/* Get a table of functions that NVIDIA's libraries request.  The runtime has no tables of its own: it passes the request to
+ * the driver, which refuses unknown tables. */
 #ifndef GPUL_RT_PER_THREAD
 GPUL_RT_FORWARD(cudaGetExportTable, (const void **out, const cudaUUID_t *id),
 		cuGetExportTable(out, (const CUuuid *)(const void *)id))

@@ -1,4 +1,4 @@
-/* rt_error.c — the last error of each thread, and the names and texts of errors.
+/* rt_error.c — keeps the last error of each thread, and gives the names and texts of errors.
  *
  * Source: CUDA Runtime API, Error Handling. */
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 
 static _Thread_local cudaError_t last_error;
 
-/* Errors after which "any further CUDA work will return the same error". */
+/* True for errors after which "any further CUDA work will return the same error". */
 static _Bool is_sticky(cudaError_t e)
 {
 	switch (e) {
@@ -33,8 +33,8 @@ static _Bool is_sticky(cudaError_t e)
 	}
 }
 
-/* Errors that programs also provoke on purpose, to find out what is available, and errors of the system: not mistakes of the
- * program. */
+/* True for errors that are no mistake of the program: errors of the system, and those that programs cause on purpose to find
+ * out what is available. */
 static _Bool is_answer(cudaError_t e)
 {
 	switch (e) {
@@ -52,7 +52,7 @@ static _Bool is_answer(cudaError_t e)
 	}
 }
 
-/* GPULOAD_SOFT_QUIET suppresses the software driver's explanations, and these too. */
+/* True if GPULOAD_SOFT_QUIET is set: it suppresses the explanations of the software driver, and those of the runtime. */
 static _Bool is_quiet(void)
 {
 	const char *quiet = secure_getenv("GPULOAD_SOFT_QUIET");
@@ -79,8 +79,9 @@ cudaError_t gpul_rt_fail(cudaError_t e, const char *fmt, ...)
 	return e;
 }
 
-/* A driver error has the same number as the runtime error with that meaning.  cudaErrorNotReady is a result, not a
- * failure, and does not become the last error.  The software driver explains mistakes itself. */
+/* Record the result of a driver call.  A driver error has the same number as the runtime error with the same
+ * meaning.  cudaErrorNotReady is a result, not a failure, and does not become the last error.  The software
+ * driver explains mistakes itself. */
 cudaError_t gpul_rt_record(const gpul_driver *drv, CUresult r, const char *call)
 {
 	gpul_error err = { 0 };
@@ -117,13 +118,13 @@ cudaError_t cudaGetLastError(void)
 {
 	cudaError_t e = last_error;
 
-	last_error = cudaSuccess; /* cleared after a fault too: the next call reports the fault again */
+	last_error = cudaSuccess; /* cleared even after a fault: the next call reports the fault again */
 	return e;
 }
 
 static const struct row {
 	int number;
-	const char *name, *text; /* name NULL: an error of the driver API only */
+	const char *name, *text; /* name: NULL for an error of the driver API only */
 } rows[] = {
 #define ROW(number, driver_name, runtime_name, text) { number, runtime_name, text },
 	GPUL_CUDA_ERRORS(ROW)

@@ -1,7 +1,7 @@
-/* rt_function.c — attributes of kernels, and their handles for the driver API.
+/* rt_function.c — gets and sets attributes of kernels, and gets their handles for the driver API.
  *
- *     &stub ── cudaGetFuncBySymbol ──> CUfunction: of the current context, for any cu* call
- *          ─── cudaGetKernel ────────> CUkernel:   of the library, on every device
+ *     &stub ── cudaGetFuncBySymbol ──> CUfunction: in the current context, for any cu* call
+ *          ─── cudaGetKernel ────────> CUkernel:   in the library, for every device
  *
  * Source: CUDA Runtime API, Execution Control; Interactions with the CUDA Driver
  * API. */
@@ -158,7 +158,7 @@ cudaError_t cudaFuncGetParamInfo(const void *stub, size_t index, size_t *offset,
 	return e ? e : gpul_rt_cu(drv, cuFuncGetParamInfo(f, index, offset, bytes));
 }
 
-/* No device of CUDA 12 or later lets a program choose the size of a shared memory bank. */
+/* Accepted without effect: programs cannot choose the bank size of shared memory on any device that CUDA 12 or later supports. */
 cudaError_t cudaFuncSetSharedMemConfig(const void *stub, enum cudaSharedMemConfig config);
 cudaError_t cudaFuncSetSharedMemConfig(const void *stub, enum cudaSharedMemConfig config)
 {

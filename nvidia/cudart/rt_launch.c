@@ -1,4 +1,4 @@
-/* rt_launch.c — launch kernels: from <<<>>> to cuLaunchKernel.
+/* rt_launch.c — launches kernels: from <<<>>> to cuLaunchKernel.
  *
  *     k<<<grid, block, shared, stream>>>(a, b)
  *        __cudaPushCallConfiguration(grid, block, shared, stream)
@@ -22,7 +22,7 @@ static int device_limit(const gpul_driver *drv, CUdevice_attribute which, int or
 		       : value;
 }
 
-/* Explain which limit of the device a grid or a block exceeds; false: none. */
+/* Explain which limit of the device a grid or block exceeds; false: it exceeds none. */
 static _Bool explain_extent(const gpul_driver *drv, int ordinal, const char *what, CUdevice_attribute which_x, dim3 d)
 {
 	/* In the enumeration CUdevice_attribute the limits of y and z follow the limit of x. */
@@ -59,8 +59,8 @@ static cudaError_t report_launch(const gpul_driver *drv, CUresult r, dim3 grid, 
 	return e;
 }
 
-/* Find the kernel to launch.  For an unknown stub NVIDIA's runtime returns cudaErrorInvalidResourceHandle.  The
- * driver also launches a CUkernel, for which it finds the CUfunction of the current context. */
+/* Find the kernel to launch.  For an unknown stub NVIDIA's runtime returns cudaErrorInvalidResourceHandle.  A
+ * CUkernel is also accepted: the driver finds its CUfunction in the current context. */
 static cudaError_t find_launch_kernel(const gpul_driver **drv, const void *stub, CUfunction *f)
 {
 	CUkernel kernel;
@@ -111,7 +111,7 @@ cudaError_t cudaLaunchCooperativeKernel(const void *stub, dim3 grid, dim3 block,
 			grid, block);
 }
 
-/* A launch attribute has the same number and the same bytes in both interfaces. */
+/* Launch attributes have the same number and layout in the runtime API and the driver API. */
 _Static_assert(sizeof(cudaLaunchAttribute) == sizeof(CUlaunchAttribute) &&
 		       (int)cudaLaunchAttributeClusterDimension ==
 			       (int)CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION &&
@@ -143,7 +143,7 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *st
 #define __cudaLaunchKernel __cudaLaunchKernel_ptsz
 #endif
 
-/* kernel is the stub itself, because __cudaGetKernel() returns it. */
+/* Launch a kernel; `kernel` is the stub itself, because __cudaGetKernel() returns it. */
 cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **args,
 			       size_t shared_bytes, cudaStream_t stream)
 {

@@ -1,4 +1,4 @@
-/* rt_library.c — load device code at run time, and find its kernels and variables by name.
+/* rt_library.c — loads device code at run time, and finds its kernels and variables by name.
  *
  * A cudaKernel_t of a library is the driver's CUkernel; it is remembered, so that cudaLaunchKernel and the other calls accept it in
  * place of a stub.
@@ -28,7 +28,7 @@ GPUL_RT_FORWARD(cudaLibraryGetKernelCount, (unsigned int *out, cudaLibrary_t lib
 GPUL_RT_FORWARD(cudaLibraryGetUnifiedFunction, (void **out, cudaLibrary_t library, const char *name),
 		cuLibraryGetUnifiedFunction(out, (CUlibrary)library, name))
 
-/* A name that the library lacks is cudaErrorSymbolNotFound, which has the number of the driver's error. */
+/* If the library does not have the name, the result is cudaErrorSymbolNotFound, which has the same number as the driver's error. */
 cudaError_t cudaLibraryGetKernel(cudaKernel_t *out, cudaLibrary_t library, const char *name)
 {
 	const gpul_driver *drv;

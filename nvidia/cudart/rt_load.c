@@ -1,4 +1,4 @@
-/* rt_load.c — load the fat binary of a program as a library of the driver.
+/* rt_load.c — loads the fatbin of a program as a library (CUlibrary) of the driver.
  *
  *     wrapper version 1:  fatbin ──> fat binary ── cuLibraryLoadData ──> library
  *     wrapper version 2:  fatbin ──> fat binary that nvlink wrote for the GPUs in nvcc's options
@@ -35,7 +35,7 @@ static cudaError_t add_parts(const gpul_driver *drv, CUlinkState link, const voi
 	return e;
 }
 
-/* Link the parts with the driver's linker, as nvlink does at build time. */
+/* Link the relocatable parts with the driver's linker, as nvlink does at build time. */
 static cudaError_t link_parts(const gpul_driver *drv, const void *const *parts, CUlibrary *out)
 {
 	char log[LOG_BYTES] = "";
@@ -76,7 +76,7 @@ cudaError_t gpul_rt_load(const gpul_driver *drv, const void *wrapper, CUlibrary 
 			wrapper, w ? w->version : 0);
 	r = drv->cuLibraryLoadData(out, wrapper, NULL, NULL, 0, NULL, NULL, 0);
 	parts = w->version == GPUL_RT_LINKED ? w->parts : NULL;
-	/* The linked image may be empty, or have machine code for other GPUs only. */
+	/* the linked image may be empty, or contain machine code for other GPUs only */
 	if ((r == CUDA_ERROR_NO_BINARY_FOR_GPU || r == CUDA_ERROR_INVALID_IMAGE) && parts && *parts)
 		return link_parts(drv, parts, out);
 	return gpul_rt_record(drv, r, "cuLibraryLoadData");

@@ -1,4 +1,4 @@
-/* rt_occupancy.c — how many blocks and clusters of a kernel fit on a multiprocessor or a device.
+/* rt_occupancy.c — computes how many blocks and clusters of a kernel fit on a multiprocessor or a device.
  *
  * Source: CUDA Runtime API, Occupancy. */
 #include "nvidia/cudart/rt_runtime_internal.h"

@@ -1,6 +1,7 @@
-/* rt_profiler.c — begin and end the part of a program that a profiler observes.
+/* rt_profiler.c — starts and stops the profiler.
  *
- * The driver's functions are in a header that some toolkits lack, so they are found by name.
+ * Some toolkits lack the header that declares the driver's functions, so these are looked up by
+ * name.
  * Source: CUDA Runtime API, Profiler Control. */
 #include "nvidia/cudart/rt_runtime_internal.h"
 

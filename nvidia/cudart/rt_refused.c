@@ -1,4 +1,4 @@
-/* rt_refused.c — the calls that are not implemented: each returns cudaErrorNotSupported and logs its name.
+/* rt_refused.c — defines the calls that are not implemented: each returns cudaErrorNotSupported and logs its name.
  *
  * This file does not include NVIDIA's header, because each function here is defined without parameters.  That is safe: in the
  * calling conventions of x86-64 and arm64 the caller removes the arguments. */

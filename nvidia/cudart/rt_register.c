@@ -1,7 +1,8 @@
-/* rt_register.c — register the device code of a program before main() runs.
+/* rt_register.c — registers the device code of a program before main() runs.
  *
- * Nothing is loaded and no driver is opened yet, so a program starts without a GPU, and without cost if it launches no
- * kernel.  The first call that needs the code loads it (rt_load.c) and reports errors in it. */
+ * The code is not loaded and no driver is opened yet, so a program can start without a GPU, and if it launches no
+ * kernel, registration costs almost no time.  The first call that needs the code loads it (rt_load.c) and reports
+ * errors in it. */
 #include "nvidia/cudart/rt_calls_internal.h"
 
 void **__cudaRegisterFatBinary(void *wrapper)
@@ -35,7 +36,8 @@ void __cudaRegisterVar(void **handle, char *host, char *address, const char *nam
 	gpul_rt_add_symbol((gpul_rt_image *)handle, GPUL_RT_VARIABLE, host, name, bytes);
 }
 
-/* `host` is a pointer through which host code accesses the variable; it is NULL until __cudaInitModule() sets it. */
+/* Register a managed variable.  `host` is a pointer through which host code accesses the variable; it is NULL until
+ * __cudaInitModule() sets it. */
 void __cudaRegisterManagedVar(void **handle, void **host, char *address, const char *name,
 			      int external, size_t bytes, int constant, int global)
 {
@@ -43,7 +45,7 @@ void __cudaRegisterManagedVar(void **handle, void **host, char *address, const c
 	gpul_rt_add_symbol((gpul_rt_image *)handle, GPUL_RT_MANAGED, host, name, bytes);
 }
 
-/* Generated code calls this before host code first uses a __managed__ variable of the image, and ignores the result. */
+/* Place the managed variables of an image.  Generated code calls this before host code first uses one of them, and ignores the result. */
 char __cudaInitModule(void **handle)
 {
 	const gpul_driver *drv;
@@ -51,7 +53,7 @@ char __cudaInitModule(void **handle)
 	return !gpul_rt_enter(&drv) && !gpul_rt_place_managed(drv, (gpul_rt_image *)handle);
 }
 
-/* Variables of the host that kernels use on systems where the device reads all host memory: not supported, as on most systems. */
+/* Register a host variable that kernels use, on systems where devices can access all host memory: not supported, as on most systems. */
 void __cudaRegisterHostVar(void **handle, const char *name, char *address, size_t bytes)
 {
 	(void)handle, (void)name, (void)address, (void)bytes;

@@ -1,4 +1,4 @@
-/* rt_registry.c — the table from host addresses to kernels and variables.
+/* rt_registry.c — keeps the table that maps host addresses to kernels and variables.
  *
  *     &stub ── table ──> symbol { name, image } ── image ──> CUlibrary, loaded when needed
  *                                 └── cuLibraryGetKernel(library, name) ──> CUkernel
@@ -18,12 +18,13 @@ struct gpul_rt_image {
 	struct gpul_rt_image *next;
 };
 
-/* Protects the variables below; also held while an image is loaded, because no driver calls back into this file. */
+/* Protects the variables below; also held while an image is loaded, which is safe because the driver does not
+ * call functions of this file. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static gpul_rt_image *images;
 static gpul_rt_symbol **buckets;    /* each bucket is a list of symbols, newest first */
-static size_t n_buckets, n_symbols; /* n_buckets: a power of two, or 0 */
-static _Bool out_of_memory;         /* memory was exhausted at registration, which cannot return an error */
+static size_t n_buckets, n_symbols; /* n_buckets is a power of two, or 0 */
+static _Bool out_of_memory;         /* memory ran out during a registration, which cannot return an error */
 
 static gpul_rt_symbol **bucket_of(const void *host)
 {
@@ -49,7 +50,7 @@ static void insert_symbol(gpul_rt_symbol *s)
 	*bucket = s;
 }
 
-/* Double the number of buckets; the first number is 64.  If memory is exhausted, the old buckets remain. */
+/* Double the number of buckets, or create the first 64.  If memory runs out, the old buckets remain. */
 static void grow_buckets(void)
 {
 	size_t n_old = n_buckets, n_new = n_old ? 2 * n_old : 64;
@@ -109,7 +110,7 @@ void gpul_rt_add_symbol(gpul_rt_image *image, gpul_rt_kind kind, const void *hos
 	pthread_mutex_unlock(&lock);
 }
 
-/* A CUkernel is accepted in place of a stub: it is a symbol whose host address is the handle. */
+/* Add a CUkernel as a symbol whose host address is the handle, so that it is accepted in place of a stub. */
 cudaError_t gpul_rt_add_handle(CUkernel kernel)
 {
 	_Bool added;
@@ -161,7 +162,8 @@ static void remove_symbols(const gpul_rt_image *image)
 	}
 }
 
-/* Nothing is unloaded at exit: the driver's exit handlers may have run already, and unloading would wait for running kernels. */
+/* Remove an image; at exit it is not unloaded, because the driver's exit handlers may have run, and unloading
+ * would wait for running kernels. */
 void gpul_rt_remove_image(gpul_rt_image *image)
 {
 	pthread_mutex_lock(&lock);
@@ -240,7 +242,7 @@ cudaError_t gpul_rt_function(const gpul_driver *drv, const void *stub, CUfunctio
 	return e ? e : gpul_rt_cu(drv, cuKernelGetFunction(out, k));
 }
 
-/* The managed variable at an address. */
+/* Return the managed variable at an address. */
 static gpul_rt_symbol *find_managed(const void *address)
 {
 	for (size_t i = 0; address && i < n_buckets; i++)
@@ -287,7 +289,7 @@ cudaError_t gpul_rt_variable(const gpul_driver *drv, const void *host, CUdevicep
 
 /* ---- managed variables ------------------------------------------------------------------- */
 
-/* Set the host's pointer to a managed variable.  Programs pass its value as the symbol of the variable. */
+/* Set the host's pointer to a managed variable.  Programs pass the value of this pointer as the symbol of the variable. */
 static cudaError_t place_variable(const gpul_driver *drv, const gpul_rt_symbol *s)
 {
 	void **host = (void **)(uintptr_t)s->host;

@@ -1,4 +1,4 @@
-/* rt_runtime_internal.h — functions that the files of the mini runtime share.
+/* rt_runtime_internal.h — declares functions that the files of the mini runtime share.
  *
  *     a runtime call ─ gpul_rt_enter: open the driver, make this thread's device current ─ one driver call
  *                    ─ gpul_rt_record: convert CUresult to cudaError_t, keep it for cudaGetLastError
@@ -18,7 +18,7 @@
 #endif
 #include <cuda_runtime_api.h>
 
-/* The interface that the library has: that of CUDA 12 or 13.  libgpuload-rt.a has the interface of the header;
+/* The version of the interface that the library implements: CUDA 12 or 13.  libgpuload-rt.a has the interface of the header;
  * libcudart.so.12 has that of CUDA 12 with every header.  The files that differ are compiled for each (rt_abi_internal.h). */
 #ifndef GPUL_RT_ABI
 #define GPUL_RT_ABI (CUDART_VERSION / 1000)
@@ -26,21 +26,21 @@
 
 /* ---- rt_start.c: the driver, and the device of each thread ------------------------------------ */
 
-/* The first step of each call that uses a device: open the driver (once in a process), and make the primary context
- * of the thread's device current, unless the program has made another context current. */
+/* Called first by each runtime call that uses a device: open the driver (once in a process), and make the primary
+ * context of the thread's device current, unless the program has made another context current. */
 cudaError_t gpul_rt_enter(const gpul_driver **drv);
 
 /* Open the driver without making a context current.  Errors: cudaErrorInsufficientDriver, cudaErrorNoDevice. */
 cudaError_t gpul_rt_driver(const gpul_driver **drv);
 
-/* The driver, or NULL without an error when there is none: for cudaDriverGetVersion and error texts. */
+/* Return the driver, or NULL without an error if there is none: for cudaDriverGetVersion and error texts. */
 const gpul_driver *gpul_rt_driver_if_any(void);
 
 /* Get or set the thread's device; setting it makes its primary context current. */
 cudaError_t gpul_rt_device(const gpul_driver *drv, int *ordinal);
 cudaError_t gpul_rt_set_device(const gpul_driver *drv, int ordinal);
 
-/* The primary context of a device; it is retained once in the process and not made current. */
+/* Get the primary context of a device, which is retained once in the process; it is not made current. */
 cudaError_t gpul_rt_context(const gpul_driver *drv, int ordinal, CUcontext *out);
 
 /* Reset the primary context of a device; the next call of each thread creates it again. */
@@ -49,7 +49,7 @@ cudaError_t gpul_rt_reset_device(const gpul_driver *drv, int ordinal);
 /* True while exit() runs: resources are then not released, because the system releases them. */
 _Bool gpul_rt_exiting(void);
 
-/* For tests: use this driver from now on (NULL: that of gpul_driver_open()), without a context. */
+/* For tests: use this driver from now on (NULL: the one of gpul_driver_open()); no context is current. */
 void gpul_rt_use(const gpul_driver *drv);
 
 /* ---- rt_error.c ----------------------------------------------------------------------------- */
@@ -58,13 +58,13 @@ void gpul_rt_use(const gpul_driver *drv);
 #define gpul_rt_cu(drv, call) gpul_rt_record((drv), (drv)->call, #call)
 cudaError_t gpul_rt_record(const gpul_driver *drv, CUresult r, const char *call);
 
-/* Set the thread's last error to e and return it; the text explains a mistake of the program (gpul_log_mistake()), and other errors with
- * GPULOAD_LOG=info. */
+/* Set the thread's last error to e and return it; the text is logged if the error is a mistake of the program (gpul_log_mistake()); with
+ * GPULOAD_LOG=info, always. */
 cudaError_t gpul_rt_fail(cudaError_t e, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* Define a runtime call that is one driver call.  `drv` is the driver; the parameters can be used in `call`.  The prototype
- * is for a header that lacks the call. */
+/* Define a runtime call that makes one driver call.  `call` can use `drv`, the driver, and the parameters.  The prototype
+ * is needed with a header that lacks the call. */
 #define GPUL_RT_FORWARD(name, parameters, call)                                                \
 	cudaError_t name parameters;                                                           \
 	cudaError_t name parameters                                                            \
@@ -99,16 +99,16 @@ void gpul_rt_add_symbol(gpul_rt_image *image, gpul_rt_kind kind, const void *hos
 			const char *name, size_t bytes);
 void gpul_rt_remove_image(gpul_rt_image *image); /* unloads the image and removes its symbols */
 
-/* Find the kernel of a stub, or of a CUkernel that this function returned before.  Loads the fat binary when first
- * needed.  Errors: `none` when the stub is not registered (each runtime call has its own error for that),
- * cudaErrorInvalidDeviceFunction when the image lacks the kernel, or the error of loading the image. */
+/* Find the kernel of a stub, or of a CUkernel that this function returned before.  Loads the fatbin when it is
+ * first needed.  Errors: `none` if the stub is not registered (each runtime call has its own error for this
+ * case), cudaErrorInvalidDeviceFunction when the image lacks the kernel, or the error of loading the image. */
 cudaError_t gpul_rt_kernel(const gpul_driver *drv, const void *stub, cudaError_t none,
 			   CUkernel *out);
 
 /* Remember a CUkernel of the driver, so that gpul_rt_kernel() accepts it in place of a stub. */
 cudaError_t gpul_rt_add_handle(CUkernel kernel);
 
-/* The stub of a kernel, or of its function in the current context; NULL: not registered. */
+/* Return the stub of a kernel, or of its function in the current context; NULL: not registered. */
 const void *gpul_rt_stub(const gpul_driver *drv, CUkernel kernel, CUfunction f);
 
 /* Load the image of a managed variable and set the host's pointers to the managed variables of all loaded images. */
@@ -131,7 +131,7 @@ static inline CUdeviceptr gpul_rt_address(const void *p)
 	return (CUdeviceptr)(uintptr_t)p;
 }
 
-/* A launch configuration without its stream, for the driver; a launch attribute has the same number and bytes in both interfaces. */
+/* Convert a launch configuration for the driver, without its stream; launch attributes have the same number and layout in both APIs. */
 static inline CUlaunchConfig gpul_rt_config(const cudaLaunchConfig_t *config)
 {
 	CUlaunchConfig c = {
@@ -144,7 +144,7 @@ static inline CUlaunchConfig gpul_rt_config(const cudaLaunchConfig_t *config)
 	return c;
 }
 
-/* The driver's stream for a stream argument: the meaning of stream 0 depends on --default-stream. */
+/* Return the driver's stream for a stream argument: the meaning of stream 0 depends on --default-stream. */
 static inline CUstream gpul_rt_stream(cudaStream_t stream)
 {
 #ifdef GPUL_RT_PER_THREAD

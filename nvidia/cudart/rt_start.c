@@ -1,8 +1,8 @@
-/* rt_start.c — open the driver, and keep the device of each thread.
+/* rt_start.c — opens the driver, and keeps the device of each thread.
  *
- * Runtime calls have no device argument: each thread has a current device, 0 at first, and in the driver the current
- * context of the thread.  The runtime uses the primary context of a device, which driver API calls of the same
- * program share; a context that the program made current itself is kept.
+ * Runtime calls have no device argument: they use the thread's current device, at first 0, by way of the thread's
+ * current context in the driver.  The runtime uses the primary context of a device, which driver API calls of the
+ * same program share; a context that the program made current itself is kept.
  *
  * Source: CUDA Runtime API, Interactions with the CUDA Driver API. */
 #include <pthread.h>
@@ -17,7 +17,7 @@ enum { MAX_DEVICES = 64 };
 struct thread {
 	int device;
 	CUcontext context; /* the context that the runtime made current on this thread */
-	unsigned resets;   /* value of the global counter `resets` at that time */
+	unsigned resets;   /* value of the global `resets` when it was made current */
 };
 static _Thread_local struct thread thread;
 
@@ -25,7 +25,7 @@ static _Atomic(const gpul_driver *) driver;
 static atomic_uint resets; /* number of device resets */
 static atomic_bool exiting;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects the contexts */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects the array of contexts */
 static CUcontext contexts[MAX_DEVICES]; /* retained primary contexts, one for each device in use */
 
 _Bool gpul_rt_exiting(void)
@@ -38,7 +38,7 @@ static void at_exit(void)
 	atomic_store(&exiting, 1);
 }
 
-/* The program gets only a number, which many programs do not print: print the reason once. */
+/* Print once why no driver could be opened: the program gets only an error number, which many programs do not print. */
 static cudaError_t fail_open_driver(const gpul_error *err)
 {
 	static atomic_flag printed = ATOMIC_FLAG_INIT;
@@ -56,8 +56,8 @@ static cudaError_t fail_open_driver(const gpul_error *err)
 	return gpul_rt_fail(cudaErrorInitializationError, "%s", err->text);
 }
 
-/* Exit handlers run in reverse order: the program registered its own before main(), and the first runtime call
- * registers at_exit(), so at_exit() runs first. */
+/* Open the driver and register at_exit().  Exit handlers run in reverse order: those of registration before
+ * main() come after at_exit(). */
 static cudaError_t open_driver(const gpul_driver **out)
 {
 	gpul_error err = { 0 };
@@ -65,7 +65,7 @@ static cudaError_t open_driver(const gpul_driver **out)
 
 	if (gpul_driver_open(GPUL_DRIVER_AUTO, out, &err))
 		return fail_open_driver(&err);
-	if ((*out)->print_faults) /* the program sees only a number, which many programs do not check */
+	if ((*out)->print_faults) /* programs get only an error number, which many do not check */
 		(*out)->print_faults(1);
 	if (atomic_compare_exchange_strong(&driver, &none, *out))
 		atexit(at_exit);

@@ -77,7 +77,7 @@ const char *nvFatbinGetErrorString(int result)
 	return result ? "ERROR_INTERNAL: NVIDIA's libnvfatbin was not found" : "SUCCESS";
 }
 
-/* The target name after `.target sm_` in PTX, such as "90a"; NULL: the code is not PTX. */
+/* Return the target name after `.target sm_` in PTX, such as "90a"; NULL: the code is not PTX. */
 static const char *ptx_target(const char *code, size_t bytes)
 {
 	static const char word[] = ".target", prefix[] = "sm_";

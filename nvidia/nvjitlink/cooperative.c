@@ -1,4 +1,4 @@
-/* cooperative.c — the functions of libcudadevrt for cooperative groups, in PTX.
+/* cooperative.c — PTX of the functions of libcudadevrt for cooperative groups.
  *
  * NVIDIA's versions call its driver. A grid's handle is the address of its workspace, which a cooperative launch passes in
  * %envreg1 and %envreg2: word 0 is its size, word 1 the barrier. One thread of each block adds 1 to the barrier, and block 0 adds

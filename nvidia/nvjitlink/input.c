@@ -1,4 +1,4 @@
-/* input.c — the PTX of an input of a link.
+/* input.c — finds the PTX of an input of a link.
  *
  *     PTX, or a "cubin" of our libnvrtc    the text itself
  *     fatbin, object, library              the best PTX of each unit; a unit without PTX is left out, and a reference to
@@ -43,7 +43,7 @@ static int add_lto(struct jl_link *l, const void *data, size_t bytes, const char
 
 /* ---- fatbins --------------------------------------------------------------------------------- */
 
-/* True: image a is better than the best so far.  The highest target up to that of the link is best, then the lowest above it. */
+/* True if image a is better than the best so far: best is the highest target not above the link's, then the lowest target above it. */
 static bool is_better(const gpul_image *a, const gpul_image *best, unsigned sm)
 {
 	bool fits = a->sm <= sm;
@@ -53,8 +53,8 @@ static bool is_better(const gpul_image *a, const gpul_image *best, unsigned sm)
 	return (a->sm > best->sm) == fits;
 }
 
-/* Replace the target of a text by the link's target.  The library contains machine code for that target, but PTX for the newest
- * device only. */
+/* Replace the target of a text by the link's target: a library may have only machine code for that target, and PTX only for the
+ * newest device. */
 static void lower_target(const struct jl_link *l, struct jl_input *in)
 {
 	char *target = strstr(in->text, "\n.target "), *end, *text = NULL;

@@ -39,7 +39,7 @@ static int keep_result(struct jl_link *l, char *text)
 	return JL_SUCCESS;
 }
 
-/* A link without inputs succeeds and gives a module without kernels. */
+/* Make a module without kernels: a link without inputs succeeds. */
 static int link_nothing(struct jl_link *l)
 {
 	char *text = NULL;
@@ -126,7 +126,7 @@ static size_t put_libraries_last(struct jl_link *l)
 	return n;
 }
 
-/* Link the inputs alone; if that fails, with our cooperative groups; if that fails, with the libraries. */
+/* Link the inputs alone; if that fails, with our functions for cooperative groups; if that also fails, with the libraries. */
 static int link_with_libraries(struct jl_link *l)
 {
 	size_t n = put_libraries_last(l);
@@ -154,7 +154,7 @@ int jl_link_ptx(struct jl_link *l)
 		return r;
 	if (l->inputs.n == 0)
 		return link_nothing(l);
-	if (l->inputs.n == 1 && l->checked && !l->max_registers)  /* NVIDIA's linker has found no undefined symbol */
+	if (l->inputs.n == 1 && l->checked && !l->max_registers)  /* NVIDIA's linker found no undefined symbol */
 		return keep_result(l, strdup(l->inputs.at[0].text));
 	return link_with_libraries(l);
 }

@@ -1,4 +1,4 @@
-/* nvidia_nvjitlink_internal.h — a link: its inputs as PTX, and NVIDIA's linker with the same inputs.
+/* nvidia_nvjitlink_internal.h — the state of a link: its inputs as PTX, and NVIDIA's linker with the same inputs.
  *
  *     nvjitlink_calls.c   the exported functions
  *     input.c   finds the PTX of an input: text, fatbins, objects, libraries, LTO code
@@ -65,14 +65,14 @@ struct jl_link {
 	const struct jl_real *real;   /* NULL: not found */
 	void *checked;       /* NVIDIA's link of all inputs, for its errors and log; NULL: none */
 	void *lto;           /* NVIDIA's link of the LTO code to PTX; NULL: no such input so far */
-	char **options;      /* a copy, for lto; followed by "-ptx" */
+	char **options;      /* copy of the options for .lto; the last is "-ptx" */
 	uint32_t n_options;
 	bool is_lto, wants_ptx, completed;
 	unsigned max_registers;       /* -maxrregcount; 0: not given */
 	GPUL_ARRAY(struct jl_input) inputs;
 	char arch[32];       /* "sm_90"; "": not given */
-	char *ptx;           /* the result, NUL-terminated; NULL: not linked yet */
-	size_t ptx_bytes;    /* with the NUL */
+	char *ptx;           /* the linked PTX, NUL-terminated; NULL: not linked yet */
+	size_t ptx_bytes;    /* size of ptx with the NUL */
 	GPUL_ARRAY(char) errors;   /* gpuload's lines in the error log, without a NUL */
 };
 
@@ -80,7 +80,7 @@ struct jl_link {
 int jl_complain(struct jl_link *l, int result, const char *text);
 /* Add an input and find its PTX.  Returns an nvJitLinkResult. */
 int jl_add(struct jl_link *l, int type, const void *data, size_t bytes, const char *name);
-/* The input type to pass to NVIDIA's linker: a "cubin" from gpuload is PTX. */
+/* Return the input type to pass to NVIDIA's linker: a "cubin" from gpuload is PTX. */
 int jl_real_type(int type, const void *data, size_t bytes);
 /* PTX of the cooperative group functions, which libcudadevrt leaves to the driver. */
 extern const char jl_cooperative_groups[];

@@ -4,8 +4,8 @@
  *     nvJitLinkAddData ──┤
  *                        └─> input.c: its PTX ── nvJitLinkComplete: link_ptx.c ──> nvJitLinkGetLinkedCubin
  *
- * NVIDIA's linker gets every input, so that a program sees the same errors as with a GPU; of its result only PTX (-ptx) and LTO
- * code are used.  Without NVIDIA's library PTX is still linked, and LTO code is refused. */
+ * NVIDIA's linker gets every input, so that a program gets the same errors as with a GPU; its result is used only if it is PTX
+ * (-ptx) or LTO code.  Without NVIDIA's library PTX is still linked, and LTO code is refused. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +15,8 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* Each call under its name without a version, and with each version that nvJitLink.h has used or may use: __nvJitLinkCreate_13_0.
- * The version scripts export those of their own CUDA version. */
+/* Define a call by its name without a version, and with each version that nvJitLink.h has used or may use:
+ * __nvJitLinkCreate_13_0.  The version scripts export those of their own CUDA version. */
 #define ALIAS(name, parameters, version) \
 	EXPORT int __nvJitLink##name##_##version parameters __attribute__((alias("nvJitLink" #name)));
 #define MINORS(name, parameters, major)                                                              \
@@ -177,7 +177,7 @@ int nvJitLinkGetLinkedCubin(void *handle, void *cubin)
 	return JL_SUCCESS;
 }
 
-/* Results that only NVIDIA's linker can provide. */
+/* Define a call whose result only NVIDIA's linker can provide. */
 #define FROM_REAL(name, parameters, arguments)                                                        \
 	int nvJitLink##name parameters                                                                \
 	{                                                                                             \
@@ -195,7 +195,7 @@ FROM_REAL(GetLinkedLTOIR, (void *handle, void *ir), (handle, ir))
 
 /* ---- logs ------------------------------------------------------------------------------------ */
 
-/* A log of NVIDIA's linker; its size counts the NUL, and is 0 if the log is empty. */
+/* Return the size of a log of NVIDIA's linker, with the NUL; 0 if the log is empty. */
 static size_t real_log_bytes(const struct jl_link *l, int (*get_bytes)(void *, size_t *))
 {
 	size_t bytes = 0;

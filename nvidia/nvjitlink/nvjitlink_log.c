@@ -1,4 +1,4 @@
-/* nvjitlink_log.c — gpuload's own lines in the error log of a link. */
+/* nvjitlink_log.c — adds gpuload's own lines to the error log of a link. */
 #include "nvidia/nvjitlink/nvidia_nvjitlink_internal.h"
 
 int jl_complain(struct jl_link *l, int result, const char *text)

@@ -1,7 +1,7 @@
-/* events.c — libnvidia-ml.so.1: sets of events, and waiting for them.
+/* events.c — libnvidia-ml.so.1: event sets, and waiting for events.
  *
  * The only device event is a fault of a kernel or copy of this process: an Xid error, which NVIDIA's driver reports for all
- * processes. System events report devices that are bound to their driver or unbound, which does not happen here. */
+ * processes. System events report that a device is bound to a driver or unbound, which does not happen here. */
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,12 +23,12 @@ struct event_set {
 	struct event_set *next;
 	bool is_of_system;
 	bool registered[MAX_DEVICES];
-	unsigned n_seen[MAX_DEVICES];          /* faults already reported, or older than the registration */
+	unsigned n_seen[MAX_DEVICES];          /* number of faults that were reported, or happened before the registration */
 };
 
 static struct {
 	pthread_mutex_t lock;
-	struct event_set *sets;                /* a handle is the address of a set in this list */
+	struct event_set *sets;                /* list of sets; a handle is the address of a set */
 } events = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* ---- sets ------------------------------------------------------------------------------------ */
@@ -151,7 +151,7 @@ static bool find_event(struct event_set *set, struct event *out)
 	return false;
 }
 
-/* A set of system events never receives an event. */
+/* Wait for an event; a set of system events never receives one. */
 static int wait_for_event(void *handle, bool is_of_system, struct event *out, unsigned timeout_ms)
 {
 	const struct timespec nap = { .tv_nsec = POLL_NS };

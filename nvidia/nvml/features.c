@@ -1,4 +1,4 @@
-/* features.c — libnvidia-ml.so.1: capabilities of the devices, the CPUs and processes that use them, and settings.
+/* features.c — libnvidia-ml.so.1: capabilities of the devices, their CPUs and processes, and settings.
  *
  * A device of the software driver runs on all CPUs of the process and uses the host's memory; it has no PCIe link. */
 #include <sched.h>
@@ -69,7 +69,7 @@ CALL(nvmlDeviceGetCapabilities, void *handle, struct capabilities *out)
 	return SUCCESS;
 }
 
-/* The start of nvmlGridLicensableFeatures_t, which is the same in all versions: no feature needs a licence. */
+/* The start of nvmlGridLicensableFeatures_t, the same in all versions; no feature needs a licence. */
 struct licences { int supported; unsigned n; };
 
 #define NO_FEATURES(name)                                     \
@@ -147,7 +147,7 @@ CALL(nvmlDeviceGetHandleByUUIDV, const struct uuid *uuid, void **out)
 
 struct pdi { unsigned version; unsigned long long value; };   /* nvmlPdi_v1_t */
 
-/* A number that no two devices share: the first half of the UUID. */
+/* A number that differs for each device: the first half of the UUID. */
 CALL(nvmlDeviceGetPdi, void *handle, struct pdi *out)
 {
 	struct ml_device *d;
@@ -194,7 +194,7 @@ static void set_bit(unsigned long *words, unsigned n_words, unsigned bit)
 		words[bit / WORD_BITS] |= 1UL << bit % WORD_BITS;
 }
 
-/* Scope 0 is the NUMA node, 1 the socket.  In both scopes, a device runs on the CPUs of the process. */
+/* Scope 0 is the NUMA node, 1 the socket.  In both scopes, the result is the CPUs of the process, on which a device runs. */
 CALL(nvmlDeviceGetCpuAffinityWithinScope, void *handle, unsigned n_words, unsigned long *words, unsigned scope)
 {
 	struct ml_device *d;
@@ -217,7 +217,7 @@ CALL(nvmlDeviceGetCpuAffinity, void *handle, unsigned n_words, unsigned long *wo
 	return nvmlDeviceGetCpuAffinityWithinScope(handle, n_words, words, 0);
 }
 
-/* NUMA nodes that have memory, as the kernel lists them: "0-1,4"; one node if it lists none. */
+/* Get the NUMA nodes that have memory, as the kernel lists them: "0-1,4"; one node if it lists none. */
 CALL(nvmlDeviceGetMemoryAffinity, void *handle, unsigned n_words, unsigned long *words, unsigned scope)
 {
 	struct ml_device *d;
@@ -277,7 +277,7 @@ CALL(nvmlDeviceOnSameBoard, void *handle1, void *handle2, int *out)
 	return r;
 }
 
-enum { INTERNAL = 0, NODE = 40 };   /* nvmlGpuTopologyLevel_t for a device and itself, and for two devices */
+enum { INTERNAL = 0, NODE = 40 };   /* nvmlGpuTopologyLevel_t of a device and itself, and of two devices */
 
 CALL(nvmlDeviceGetTopologyCommonAncestor, void *handle1, void *handle2, int *out)
 {
@@ -393,7 +393,7 @@ NO_PROCESSES(nvmlDeviceGetMPSComputeRunningProcesses_v3)
 
 /* ---- settings -------------------------------------------------------------------------------- */
 
-/* Settings that a GPU of the described architecture has, but only an administrator may change. */
+/* Calls for settings that a GPU of this architecture has, but that only an administrator may change. */
 #define FORBIDDEN(name, type)                                       \
 	CALL(name, void *handle, type value)                        \
 	{                                                           \

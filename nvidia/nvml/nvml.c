@@ -1,4 +1,4 @@
-/* nvml.c — libnvidia-ml.so.1: describes the devices of the software driver beside it.
+/* nvml.c — libnvidia-ml.so.1: describes the devices of the software driver in the same folder.
  *
  * This file has initialisation, device look-up and device identity; features.c has the rest. */
 #include <dlfcn.h>
@@ -26,7 +26,7 @@ static struct {
 	int n_users, n_devices;   /* n_users: nvmlInit calls without nvmlShutdown */
 	int (*describe)(int index, gpuload_soft_device *out);
 	struct ml_device device[MAX_DEVICES];
-	double last_wall_s, last_cpu_s;   /* at the last query of the utilisation */
+	double last_wall_s, last_cpu_s;   /* times of the last query of the utilisation */
 } nvml = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* ---- start ----------------------------------------------------------------------------------- */
@@ -154,7 +154,7 @@ int gpul_ml_give_text(const char *text, char *out, unsigned length)
 __attribute__((visibility("default"))) const char *nvmlErrorString(int result);
 const char *nvmlErrorString(int result)
 {
-	/* The texts of an H200's library (driver of CUDA 13.0). */
+	/* Error texts, as the library of NVIDIA's driver for CUDA 13.0 gives them. */
 	static const char *const texts[] = {
 		"Success", "Uninitialized", "Invalid Argument", "Not Supported", "Insufficient Permissions", "Already Initialized", "Not Found",
 		"Insufficient Size", "Insufficient External Power", "Driver Not Loaded", "Timeout", "Interrupt Request Issue", "NVML Shared Library Not Found",
@@ -168,7 +168,7 @@ const char *nvmlErrorString(int result)
 	return result >= 0 && (size_t)result < sizeof texts / sizeof *texts ? texts[result] : "Unknown Error";
 }
 
-/* Driver and library version: CUDA 13.0 came with driver 580. */
+/* Version of driver and library: CUDA 13.0 came with driver 580. */
 CALL(nvmlSystemGetDriverVersion, char *version, unsigned length)
 {
 	int r = gpul_ml_check_started();
@@ -337,7 +337,7 @@ CALL(nvmlDeviceGetUUID, void *handle, char *uuid, unsigned length)
 
 NUMBER(nvmlDeviceGetIndex, unsigned, d->index)
 NUMBER(nvmlDeviceGetMinorNumber, unsigned, d->index)
-NUMBER(nvmlDeviceGetModuleId, unsigned, d->index)   /* of the board: unique, below the number of GPUs */
+NUMBER(nvmlDeviceGetModuleId, unsigned, d->index)   /* number of the module on its board: unique, below the number of GPUs */
 NUMBER(nvmlDeviceGetNumGpuCores, unsigned, d->is.n_processors)
 NUMBER(nvmlDeviceGetArchitecture, unsigned, d->is.cc >= 100 ? 10 : d->is.cc >= 90 ? 9 : d->is.cc == 89 ? 8 : d->is.cc >= 80 ? 7
 					 : d->is.cc >= 75 ? 6 : d->is.cc >= 70 ? 5 : d->is.cc >= 60 ? 4 : 3)
@@ -370,14 +370,14 @@ static int give_pci_info(void *handle, void *out, size_t n_bytes)
 	return SUCCESS;
 }
 
-/* An H200's library writes the long bus id only up to its NUL: 53 bytes in total. */
+/* NVIDIA's library (observed with an H200) writes the long bus id only up to its NUL: 53 bytes in total. */
 CALL(nvmlDeviceGetPciInfo_v3, void *handle, void *out)
 {
 	return give_pci_info(handle, out, offsetof(pci_info, bus_id) + sizeof "00000000:00:00.0");
 }
 
-/* In the second version of the structure, four reserved numbers follow instead of the long bus id; an H200's library leaves them
- * unchanged, and writes the first version's fields after 32 bytes. */
+/* In the second version of the structure, four reserved numbers follow instead of the long bus id; NVIDIA's library (observed
+ * with an H200) leaves them unchanged, and writes the first version's fields after 32 bytes. */
 CALL(nvmlDeviceGetPciInfo_v2, void *handle, void *out)
 {
 	return give_pci_info(handle, out, offsetof(pci_info, bus_id));
@@ -439,7 +439,7 @@ CALL(nvmlDeviceGetUtilizationRates, void *handle, struct utilization *out)
 
 /* ---- everything else ------------------------------------------------------------------------- */
 
-/* One function exported under every refused name; it reads no argument. */
+/* The function that is exported by the name of every refused call; it reads no arguments. */
 CALL(gpuload_nvml_refused, void)
 {
 	int r = gpul_ml_check_started();

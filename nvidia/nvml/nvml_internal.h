@@ -1,6 +1,6 @@
 /* nvml_internal.h — declarations shared by the files of libnvidia-ml.so.1.
  *
- * The types are those of nvml.h, which need not be installed; a device is a pointer into the table of devices. */
+ * The types are those of nvml.h, which may not be installed; a device is a pointer into the table of devices. */
 #ifndef GPULOAD_NVIDIA_NVML_NVML_INTERNAL_H
 #define GPULOAD_NVIDIA_NVML_NVML_INTERNAL_H
 
@@ -18,7 +18,7 @@ enum {  /* nvmlReturn_t */
 	DRIVER_NOT_LOADED = 9, TIMEOUT = 10, INSUFFICIENT_MEMORY = 20, VERSION_MISMATCH = 25,
 };
 
-/* The version field of a versioned structure. */
+/* Value of the version field of a versioned structure. */
 #define ML_VERSION(object, version) ((unsigned)sizeof(object) | (unsigned)(version) << 24)
 
 struct ml_device { gpuload_soft_device is; int index; };
@@ -44,13 +44,13 @@ bool gpul_ml_link_field(const struct ml_device *d, struct field_value *v);
 int gpul_ml_check_started(void);
 /* Find the device of a handle; out is the caller's output pointer, which must not be NULL. */
 int gpul_ml_find_device(void *handle, const void *out, struct ml_device **device);
-struct ml_device *gpul_ml_device(unsigned index);   /* NULL: the index is too large */
+struct ml_device *gpul_ml_device(unsigned index);   /* Return a device; NULL: the index is too large. */
 void gpul_ml_describe(const struct ml_device *d, gpuload_soft_device *now);
 int gpul_ml_give_text(const char *text, char *out, unsigned length);
 int nvmlDeviceGetHandleByUUID(const char *uuid, void **out);
 int nvmlDeviceGetMemoryInfo(void *handle, struct ml_memory *out);
 
-/* A call that returns one number. */
+/* Define a call that returns one number. */
 #define NUMBER(name, type, expression)             \
 	CALL(name, void *handle, type *out)        \
 	{                                          \

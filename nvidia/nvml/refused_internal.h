@@ -1,4 +1,4 @@
-/* refused_internal.h — the calls of nvml.h that are NVML_ERROR_NOT_SUPPORTED.  Written by scripts/nvml_calls.py. */
+/* refused_internal.h — lists the calls of nvml.h that return NVML_ERROR_NOT_SUPPORTED.  Written by scripts/nvml_calls.py. */
 #ifndef GPULOAD_NVIDIA_NVML_REFUSED_INTERNAL_H
 #define GPULOAD_NVIDIA_NVML_REFUSED_INTERNAL_H
 

@@ -77,8 +77,8 @@ static const toolchain_entry entries[] = {
 	{ NULL, 0 },
 };
 
-/* libnvrtc opens its builtins by file name, which finds them only if their folder is on the loader's path or if they are
- * already open. */
+/* Open libnvrtc's builtins: libnvrtc opens them by file name, which works only if their folder is on the loader's path,
+ * or if they are already open. */
 static void open_builtins(void *handle, const char *path)
 {
 	char builtins[TOOLCHAIN_PATH_BYTES + 64];
@@ -124,7 +124,7 @@ struct limited { void *program; unsigned registers; struct limited *next; };
 static struct limited *limited;
 static pthread_mutex_t limited_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* 0: the program no longer has a limit. */
+/* Set the register limit of a program; 0: it no longer has a limit. */
 static void set_limit(void *program, unsigned registers)
 {
 	struct limited **at = &limited, *one;
@@ -174,7 +174,7 @@ int nvrtcDestroyProgram(void **program)
 	return real.nvrtcDestroyProgram(program);
 }
 
-/* The PTX with the program's limit in its kernels, to be freed; NULL: there is no limit. */
+/* Return the PTX with the program's limit in its kernels, which the caller frees; NULL: no limit. */
 static char *limited_ptx(void *program)
 {
 	const unsigned registers = limit_of(program);

@@ -1,7 +1,7 @@
 /* ptxas.c — the program ptxas: checks PTX with NVIDIA's ptxas, and writes the PTX itself to the output file.
  *
  *     ptxas -v -arch=sm_90 k.ptx -o k.cubin     NVIDIA's ptxas -v -arch=sm_90 k.ptx -o /tmp/…; then k.ptx is copied to k.cubin
- *     ptxas --version                           NVIDIA's, or one line of our own that has a release, which clients read */
+ *     ptxas --version                           NVIDIA's; else our own text with a release number, which clients read */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -19,8 +19,8 @@ enum { NOT_PTX = 255 };   /* exit status of ptxas for an error in its input */
 
 struct request {
 	const char *input, *output;
-	int output_at;           /* index of the argument that is the output's name, or ends with it; 0: none */
-	const char *output_head; /* the text before the name in that argument: "", "--output-file=" */
+	int output_at;           /* index of the argument that is or ends with the output's name; 0: none */
+	const char *output_head; /* text before the name in that argument: "" or "--output-file=" */
 	bool version;
 };
 

@@ -30,7 +30,7 @@
 
 enum { JUMP_BYTES = 14, FUNCTION_ALIGNMENT = 16, MAX_PENDING = 256 };
 
-/* The dynamic loader serialises the calls of auditors. */
+/* No lock is needed: the dynamic loader calls auditors one at a time. */
 static struct link_map *pending[MAX_PENDING], *ours_12, *ours_13, *wrappers;   /* wrappers: of gpuload calls */
 static size_t n_pending;
 
@@ -78,7 +78,7 @@ static bool has_call(const struct static_runtime *r, const char *name)
 
 static void redirect_calls(const struct link_map *map, struct mapped object, const struct static_runtime *r, const char *path)
 {
-	/* CUDA 13 removed the first call, CUDA 12 lacks the second */
+	/* CUDA 13 removed this call */
 	const struct link_map *ours = has_call(r, "cudaGetDeviceProperties_v2") ? ours_12 : ours_13;
 	uintptr_t targets[REDIRECT_MAX_CALLS];
 	size_t n = 0;
@@ -105,16 +105,16 @@ static void redirect_calls(const struct link_map *map, struct mapped object, con
 
 /* ---- runtimes for which no archive was found ------------------------------------------------- */
 
-/* Many libraries contain a runtime that their programs never use.  A runtime that is used first requests private tables from the
- * driver. */
+/* A runtime for which no archive was found.  It is reported when it requests private tables from the driver, as each runtime
+ * does at its first use, because many libraries contain a runtime that is never used. */
 struct unknown_runtime {
 	const struct link_map *map;
-	char version[16];              /* of toolkit_version() */
+	char version[16];              /* result of toolkit_version() */
 	struct unknown_runtime *next;
 };
 
 static struct unknown_runtime *unknown;
-static pthread_mutex_t unknown_lock = PTHREAD_MUTEX_INITIALIZER;   /* the driver calls on any thread */
+static pthread_mutex_t unknown_lock = PTHREAD_MUTEX_INITIALIZER;   /* the driver may call on any thread */
 
 static void add_unknown(const struct link_map *map, struct mapped object, const char *path)
 {
@@ -131,7 +131,7 @@ static void add_unknown(const struct link_map *map, struct mapped object, const 
 	pthread_mutex_unlock(&unknown_lock);
 }
 
-/* The caller frees the result; NULL: the runtime of that object is known, or was reported before. */
+/* Take the unknown runtime of an object off the list; the caller frees it.  NULL: that runtime is known, or was already reported. */
 static struct unknown_runtime *take_unknown(uintptr_t map)
 {
 	struct unknown_runtime *u;
@@ -146,7 +146,7 @@ static struct unknown_runtime *take_unknown(uintptr_t map)
 	return u;
 }
 
-/* A gpuload_soft_refused_table. */
+/* The driver calls this when it refuses a table (gpuload_soft_refused_table). */
 static void explain_refused(const void *caller)
 {
 	struct unknown_runtime *u;
@@ -172,7 +172,7 @@ static void explain_refused(const void *caller)
 
 static void redirect_object(const struct link_map *map)
 {
-	static struct static_runtime r;   /* large */
+	static struct static_runtime r;   /* static, because it is large */
 	const char *path = path_of(map);
 	struct mapped object = { 0 };
 
@@ -231,7 +231,7 @@ unsigned la_objopen(struct link_map *map, Lmid_t namespace, uintptr_t *cookie)
 		ours_13 = map;
 	else if (is_ours(map->l_name, "libcudart.so.12"))
 		ours_12 = map;
-	else if (n_pending < MAX_PENDING && imports(map, "__getdelim") && imports(map, "shm_open"))  /* few do, and that runtime does */
+	else if (n_pending < MAX_PENDING && imports(map, "__getdelim") && imports(map, "shm_open"))  /* few others do this */
 		pending[n_pending++] = map;
 	return 0;
 }

@@ -1,8 +1,8 @@
 /* redirect_archive.c — finds NVIDIA's runtime in a stripped object.
  *
  * libcudart_static.a contains one object, and the linker copies its machine code as a whole. Only bytes that contain addresses
- * change, and the archive's relocations list them. So the runtime is at the place where all other bytes are equal, and each
- * function has the same offset from its start as in the archive. */
+ * change, and the archive's relocations list them. So the runtime is where all other bytes are equal, and each function has
+ * the same offset from its start as in the archive. */
 #include <ar.h>
 #include <glob.h>
 #include <limits.h>
@@ -17,16 +17,16 @@
 enum { ANCHOR_BYTES = 64 };
 
 struct machine_code {
-	size_t index;              /* of section .text */
+	size_t index;              /* index of section .text */
 	const uint8_t *bytes;
 	size_t n_bytes;
 	uint8_t *is_address;       /* for each byte: true if the linker writes it; owned */
-	size_t anchor;             /* offset of ANCHOR_BYTES that no relocation changes */
+	size_t anchor;             /* offset of ANCHOR_BYTES bytes that no relocation changes */
 };
 
 /* ---- the archive ----------------------------------------------------------------------------- */
 
-/* Members begin at even offsets; the structures of ELF files need multiples of 8. */
+/* Copy a member: members begin at even offsets, but the structures of ELF files need multiples of 8. */
 static bool copy_member(const void *bytes, size_t n_bytes, struct mapped *out)
 {
 	void *copy = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -38,7 +38,7 @@ static bool copy_member(const void *bytes, size_t n_bytes, struct mapped *out)
 	return true;
 }
 
-/* Copy the first member that is an object: unmap_file(). */
+/* Copy the first member that is an object; the caller calls unmap_file(). */
 static bool copy_object(struct mapped archive, struct mapped *out)
 {
 	size_t at = SARMAG;
@@ -64,7 +64,8 @@ static bool copy_object(struct mapped archive, struct mapped *out)
 	return false;
 }
 
-/* An address has 4 or 8 bytes.  The linker may also replace the instruction that loads an address: the 3 bytes before it. */
+/* Mark the bytes that relocations change: an address of 4 or 8 bytes, and the 3 bytes before it, because the linker may replace
+ * the instruction that loads an address. */
 static void mark_addresses(struct machine_code *code, const Elf64_Rela *relocations, size_t n)
 {
 	enum { BEFORE = 3 };
@@ -78,7 +79,7 @@ static void mark_addresses(struct machine_code *code, const Elf64_Rela *relocati
 	}
 }
 
-/* The anchor is the longest part without addresses, because it is least likely to occur elsewhere. */
+/* Find the anchor: the longest part without addresses, which is the least likely to occur elsewhere. */
 static bool find_anchor(struct machine_code *code)
 {
 	size_t longest = 0;
@@ -95,7 +96,7 @@ static bool find_anchor(struct machine_code *code)
 	return longest >= ANCHOR_BYTES;
 }
 
-/* Read the section .text and its relocations; code->is_address is the caller's, to be freed in any case. */
+/* Read the section .text and its relocations; The caller frees code->is_address, also after a failure. */
 static bool read_code(struct mapped elf, struct machine_code *code)
 {
 	size_t n_sections = 0;
@@ -128,7 +129,7 @@ static bool is_equal(const struct machine_code *code, const uint8_t *at)
 	return true;
 }
 
-/* The start of the code in an executable segment of the object, as an address of the object; 0: not found. */
+/* Find the start of the code in an executable segment of the object, as an address in the object; 0: not found. */
 static uintptr_t find_code(struct mapped object, const struct machine_code *code)
 {
 	size_t n_segments = 0;
@@ -187,13 +188,13 @@ static bool try_archive(const char *path, void *context)
 bool archive_folder(char path[PATH_MAX])
 {
 	const char *cache = secure_getenv("XDG_CACHE_HOME"), *home = secure_getenv("HOME");
-	bool own = cache && *cache == '/';   /* the XDG specification: ignore relative paths */
+	bool own = cache && *cache == '/';   /* the XDG specification says to ignore relative paths */
 
 	return (own || (home && *home == '/')) &&
 	       snprintf(path, PATH_MAX, "%s%s/gpuload/cudart", own ? cache : home, own ? "" : "/.cache") < PATH_MAX;
 }
 
-/* The archives of wheels below a folder: nvidia/cuda_runtime/lib (12) or nvidia/cu13/lib, each below `levels` of it. */
+/* Try the archives of wheels below a folder: nvidia/cuda_runtime/lib (CUDA 12) or nvidia/cu13/lib, in sub-folders that match `levels`. */
 static bool try_wheels(struct search *s, const char *folder, int n_folder, const char *levels)
 {
 	char pattern[PATH_MAX];
@@ -212,7 +213,7 @@ static bool try_wheels(struct search *s, const char *folder, int n_folder, const
 /* Search the Python packages installed beside the object's package, whichever command started Python. */
 static bool try_siblings(struct search *s, const char *path)
 {
-	const char *end = strstr(path, "-packages/");   /* site-, dist- */
+	const char *end = strstr(path, "-packages/");   /* site-packages or dist-packages */
 
 	return end && try_wheels(s, path, (int)(end - path) + (int)strlen("-packages"), "");
 }

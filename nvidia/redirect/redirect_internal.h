@@ -1,4 +1,5 @@
-/* redirect_internal.h — shared by the files of this folder: a runtime inside an object, and the ways to find it.
+/* redirect_internal.h — declares what the files of this folder share: a runtime inside an object, and the ways to find
+ *it.
  *
  *     object, loaded ── imports? ──> file, mapped ──┬─ has symbols ──────> their addresses           symbols.c
  *                                                   ├─ exports them ─────> NVIDIA's libcudart.so, opened by its path
@@ -19,14 +20,14 @@ enum { REDIRECT_MAX_CALLS = 1024 };
 struct mapped { const uint8_t *bytes; size_t n_bytes; };   /* a file; all zeros: none */
 
 struct runtime_call {
-	const char *name;    /* borrowed from the mapped file that contains the symbols */
-	uintptr_t address;   /* of the function, as in the symbol table: relative to the load address */
+	const char *name;    /* name; borrowed from the mapped file that contains the symbols */
+	uintptr_t address;   /* its address as in the symbol table, relative to the load address */
 };
 
 struct static_runtime {
 	struct runtime_call calls[REDIRECT_MAX_CALLS];
 	size_t n_calls;
-	struct mapped names;   /* file that contains the names, if not the object; unmap_file() */
+	struct mapped names;   /* file that contains the names, if it is not the object; unmap_file() */
 };
 
 /* ---- symbols.c: ELF files -------------------------------------------------------------------- */
@@ -35,35 +36,34 @@ struct static_runtime {
 bool map_file(const char *path, struct mapped *out);
 void unmap_file(struct mapped *file);
 
-/* The sections of a 64-bit little-endian ELF file for x86-64 that starts at `at`; NULL: not such a file, or truncated.  Every
- * section that section_bytes() returns is inside the file and as large as its header says. */
+/* Return the sections of a 64-bit little-endian ELF file for x86-64 that starts at `at`; NULL: not such a file, or truncated.
+ * Every section that section_bytes() returns is inside the file and as large as its header says. */
 const Elf64_Shdr *elf_sections(struct mapped elf, size_t *n_sections);
 const void *section_bytes(struct mapped elf, const Elf64_Shdr *section);
 
-/* Add the functions of the runtime API that a symbol table of a file defines, in section `index`, or in any section if that is 0.
- * Adds nothing if the table is missing.  type: SHT_SYMTAB; or SHT_DYNSYM: only exported functions. */
+/* Add the functions of the runtime API that a symbol table of a file defines in section `index` (0: in any section).  Adds
+ * nothing if the table is missing.  type: SHT_SYMTAB; or SHT_DYNSYM: only exported functions. */
 void add_symbols(struct mapped elf, unsigned type, size_t index, uintptr_t offset, struct static_runtime *out);
 
-/* True: the n_bytes at an address (relative to the load address) are in an executable segment of a file. */
+/* True if the n_bytes at an address (relative to the load address) are in an executable segment of a file. */
 bool is_code(struct mapped elf, uintptr_t address, size_t n_bytes);
 
-/* The segments of an ELF file; NULL: the table is not inside the file.  Call elf_sections() first. */
+/* Return the segments of an ELF file; NULL: the table is not inside the file.  Call elf_sections() first. */
 const Elf64_Phdr *elf_segments(struct mapped elf, size_t *n_segments);
 
 /* ---- redirect_archive.c: objects without symbols ------------------------------------------------------ */
 
-/* True: a file contains a CUDA runtime.  Searches for the name of the files by which the runtime's processes find each other. */
+/* True if a file contains a CUDA runtime: it then contains the name of the files by which processes with the runtime find each other. */
 bool has_runtime(struct mapped object);
 
 /* Find the runtime in a file by comparison with a libcudart_static.a of the same version, and its functions by the archive's
- * symbols. path: of the file; an archive may be in a Python package beside it.  False: no archive of that version was found. */
+ * symbols. path: the file's; an archive may be in a Python package beside it.  False: no archive of that version was found. */
 bool find_by_archive(struct mapped object, const char *path, struct static_runtime *out);
 
-/* The user's folder for such archives, each laid out as pip installs it, in a sub-folder of its own; false: the user has no such
- * folder. */
+/* Get the user's folder for such archives, each of which is in a sub-folder, as pip installs it; false: no such folder. */
 bool archive_folder(char path[PATH_MAX]);
 
-/* The toolkit version that compiled the kernels in an object, such as "13.4.92"; "": no kernels. */
+/* Get the version of the toolkit that compiled the kernels in an object, such as "13.4.92"; "": no kernels. */
 void toolkit_version(struct mapped object, char version[16]);
 
 #endif

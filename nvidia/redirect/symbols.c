@@ -1,4 +1,4 @@
-/* symbols.c — the symbols of ELF files. */
+/* symbols.c — finds symbols of ELF files. */
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>

@@ -1,9 +1,9 @@
-/* rt_device.c — the devices, and the device of the calling thread.
+/* rt_device.c — finds devices, and gets and sets the device of the calling thread.
  *
  * Source: CUDA Runtime API, Device, Version, and Peer Device Memory Access Management. */
 #include "nvidia/cudart/memory/rt_memory_internal.h"
 
-/* The driver's handle of a device; an ordinal out of range becomes cudaErrorInvalidDevice. */
+/* Get the driver's handle of a device; an ordinal out of range becomes cudaErrorInvalidDevice. */
 static cudaError_t device_of(const gpul_driver **drv, int ordinal, CUdevice *out)
 {
 	cudaError_t e = gpul_rt_driver(drv);
@@ -77,7 +77,7 @@ cudaError_t cudaGetDeviceFlags(unsigned int *flags)
 	return e ? e : gpul_rt_cu(drv, cuDevicePrimaryCtxGetState(device, flags, &active));
 }
 
-/* The two enumerations of attributes have the same numbers. */
+/* The runtime's and the driver's enumeration of attributes have the same numbers. */
 _Static_assert((int)cudaDevAttrWarpSize == (int)CU_DEVICE_ATTRIBUTE_WARP_SIZE &&
 		       (int)cudaDevAttrComputeCapabilityMajor ==
 			       (int)CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR &&
@@ -117,7 +117,7 @@ cudaError_t cudaDeviceGetByPCIBusId(int *ordinal, const char *text)
 	return cudaSuccess;
 }
 
-/* The driver counts elements of a format and a number of channels. */
+/* The driver gets a format and a number of channels in place of the channel descriptor. */
 cudaError_t cudaDeviceGetTexture1DLinearMaxWidth(size_t *out, const struct cudaChannelFormatDesc *desc,
 						 int ordinal)
 {
@@ -132,7 +132,7 @@ cudaError_t cudaDeviceGetTexture1DLinearMaxWidth(size_t *out, const struct cudaC
 	return gpul_rt_cu(drv, cuDeviceGetTexture1DLinearMaxWidth(out, format, n, device));
 }
 
-/* The runtime tries the listed devices in turn when a thread needs one; here the first is taken at once. */
+/* NVIDIA's runtime tries the listed devices in turn when a thread needs one; this function selects the first one at once. */
 cudaError_t cudaSetValidDevices(int *ordinals, int n)
 {
 	const gpul_driver *drv;
@@ -156,7 +156,7 @@ GPUL_RT_FORWARD(cudaDeviceFlushGPUDirectRDMAWrites,
 		cuFlushGPUDirectRDMAWrites((CUflushGPUDirectRDMAWritesTarget)target,
 					   (CUflushGPUDirectRDMAWritesScope)scope))
 
-/* The size of a bank of shared memory: no device of CUDA 12 or later lets a program choose it. */
+/* Get the bank size of shared memory, which a program cannot choose on any device that CUDA 12 or later supports. */
 cudaError_t cudaDeviceGetSharedMemConfig(enum cudaSharedMemConfig *out);
 cudaError_t cudaDeviceGetSharedMemConfig(enum cudaSharedMemConfig *out)
 {
@@ -208,7 +208,7 @@ cudaError_t cudaDriverGetVersion(int *version)
 
 	if (!version)
 		return gpul_rt_fail(cudaErrorInvalidValue, "the pointer for the version is NULL");
-	*version = drv ? drv->version : 0; /* 0: no driver (CUDA Runtime API, cudaDriverGetVersion) */
+	*version = drv ? drv->version : 0; /* 0 means no driver (CUDA Runtime API, cudaDriverGetVersion) */
 	return cudaSuccess;
 }
 

@@ -1,4 +1,4 @@
-/* rt_old.c — calls that CUDA 13 removed: only libcudart.so.12 has them.
+/* rt_old.c — defines calls that CUDA 13 removed; only libcudart.so.12 has them.
  *
  * Source: CUDA Runtime API of CUDA 12, Thread Management [deprecated]. */
 #include "nvidia/cudart/rt_runtime_internal.h"
@@ -39,7 +39,7 @@ cudaError_t cudaThreadSetCacheConfig(enum cudaFuncCache config)
 	return cudaDeviceSetCacheConfig(config);
 }
 
-/* Every device computes with double: there is nothing to convert. */
+/* All devices support double, so nothing is converted. */
 cudaError_t cudaSetDoubleForDevice(double *value);
 cudaError_t cudaSetDoubleForDevice(double *value)
 {

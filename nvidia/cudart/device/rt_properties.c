@@ -1,6 +1,6 @@
 /* rt_properties.c — cudaGetDeviceProperties: every attribute of a device in one structure.
  *
- * Compiled for each interface: abi_internal.h has the reason.
+ * Compiled for each interface: rt_abi_internal.h has the reason.
  * Source: CUDA Runtime API, cudaDeviceProp; CUDA Driver API, CUdevice_attribute. */
 #include <stddef.h>
 #include <string.h>
@@ -151,7 +151,7 @@ static void set_field(void *field, size_t field_bytes, int value)
 		memcpy(field, &wide, sizeof wide);
 }
 
-/* Fill the first out_bytes of a structure. */
+/* Fill in the first out_bytes of a structure. */
 static cudaError_t fill(properties *out, size_t out_bytes, int ordinal)
 {
 	properties p;
@@ -194,8 +194,7 @@ cudaError_t gpul_rt_properties_11(properties *out, int ordinal)
 }
 #endif
 
-/* Rank a device: a device of the wanted compute capability is better than one with the wanted memory, which is better than any
- * other. */
+/* Rank a device: the wanted compute capability counts most, then the wanted name, then enough memory. */
 static int match(const properties *has, const properties *wanted)
 {
 	return 4 * (wanted->major == has->major && wanted->minor == has->minor) +
@@ -225,7 +224,7 @@ cudaError_t gpul_rt_choose_device(int *out, const properties *wanted)
 
 /* ---- versions ---------------------------------------------------------------------------- */
 
-/* The version of the toolkit whose headers this library was compiled with, or, for the other interface, its last version. */
+/* The version of the toolkit whose headers this library was compiled with, or the last version of the other interface. */
 GPUL_RT_DECLARE("cudaRuntimeGetVersion", gpul_rt_get_version, (int *version))
 cudaError_t gpul_rt_get_version(int *version)
 {

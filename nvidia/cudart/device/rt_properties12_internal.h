@@ -1,7 +1,8 @@
-/* rt_properties12_internal.h — the properties of a device as CUDA 12 has them; in CUDA 13 the structure is shorter and in another order.
+/* rt_properties12_internal.h — defines the properties of a device as in CUDA 12; in CUDA 13 the structure is shorter, and its fields
+ * have another order.
  *
- * cudaGetDeviceProperties_v2 of CUDA 12 fills the whole structure.  cudaGetDeviceProperties is the call of CUDA 11, which
- * knows the fields before hostRegisterSupported only. */
+ * cudaGetDeviceProperties_v2 of CUDA 12 fills the whole structure.  cudaGetDeviceProperties is the call of CUDA 11, whose
+ * structure ends before hostRegisterSupported. */
 #ifndef GPULOAD_NVIDIA_CUDART_DEVICE_RT_PROPERTIES12_INTERNAL_H
 #define GPULOAD_NVIDIA_CUDART_DEVICE_RT_PROPERTIES12_INTERNAL_H
 

@@ -1,14 +1,14 @@
-/* rt_copies.c — nodes of a graph that copy and fill memory.
+/* rt_copies.c — graph nodes that copy and fill memory.
  *
- * The runtime has calls for a 3D copy, for contiguous bytes (1D), and for device variables (ToSymbol, FromSymbol); each can add a
- * node, change one, and change one of an instantiated graph.  All become a CUDA_MEMCPY3D.
+ * The runtime has calls for a 3D copy, for contiguous bytes (1D), and for device variables (ToSymbol, FromSymbol); each exists in
+ * three forms: add a node, change a node, change a node of an executable graph.  All become a CUDA_MEMCPY3D.
  * Source: CUDA Runtime API, Graph Management. */
 #include "nvidia/cudart/graph/rt_graph_internal.h"
 #include "nvidia/cudart/memory/rt_memory_internal.h"
 
 #define NEW_NODE cudaGraphNode_t *out, cudaGraph_t graph, const cudaGraphNode_t *after, size_t n_after
 
-/* The destination of a copy's parameters: a new node (out), a node of a graph, or (exec) a node of an instantiated graph. */
+/* Which node gets the parameters of a copy: a new one (out), one of a graph, or (exec) one of an executable graph. */
 struct target {
 	cudaGraphNode_t *out;
 	cudaGraph_t graph;

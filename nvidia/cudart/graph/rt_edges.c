@@ -1,7 +1,7 @@
-/* rt_edges.c — dependencies between the nodes of a graph.
+/* rt_edges.c — adds, removes and lists dependencies between the nodes of a graph.
  *
- * Since CUDA 12.3 an edge has data (its ports and type); the older calls of CUDA 12 have edges without.
- * Compiled for each interface: abi_internal.h has the reason. */
+ * Since CUDA 12.3 an edge has data (its ports and type); in the older calls of CUDA 12, edges have no
+ * data. Compiled for each interface: rt_abi_internal.h has the reason. */
 #include "nvidia/cudart/rt_abi_internal.h"
 
 _Static_assert(sizeof(cudaGraphEdgeData) == sizeof(CUgraphEdgeData),

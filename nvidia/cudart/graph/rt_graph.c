@@ -1,5 +1,5 @@
-/* rt_graph.c — create, copy, inspect and destroy graphs; user objects and the memory of graphs. Edges are in rt_edges.c, nodes in
- * rt_nodes.c and rt_copies.c, executable graphs in rt_execute.c.
+/* rt_graph.c — creates, copies, inspects and destroys graphs; user objects, and the memory of graphs. Edges are in rt_edges.c,
+ * nodes in rt_nodes.c and rt_copies.c, executable graphs in rt_execute.c.
  *
  * The handles of both interfaces are the same, and so are most structures, as the assertions check. Source: CUDA Runtime API,
  * Graph Management. */

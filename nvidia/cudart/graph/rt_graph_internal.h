@@ -1,4 +1,4 @@
-/* rt_graph_internal.h — conversions between the parameters of graph nodes in the runtime and in the driver. */
+/* rt_graph_internal.h — converts the parameters of graph nodes between the runtime and the driver. */
 #ifndef GPULOAD_NVIDIA_CUDART_GRAPH_RT_GRAPH_INTERNAL_H
 #define GPULOAD_NVIDIA_CUDART_GRAPH_RT_GRAPH_INTERNAL_H
 
@@ -6,7 +6,7 @@
 
 #include "nvidia/cudart/rt_runtime_internal.h"
 
-/* Errors: cudaErrorInvalidValue when p is NULL, and those of finding the kernel. */
+/* Convert the parameters of a kernel node.  Errors: cudaErrorInvalidValue if p is NULL, and those of finding the kernel. */
 cudaError_t gpul_rt_describe_kernel(const gpul_driver *drv, const struct cudaKernelNodeParams *p,
 				    CUDA_KERNEL_NODE_PARAMS *out);
 

@@ -1,6 +1,7 @@
-/* rt_nodes.c — nodes of a graph: kernels, host functions, events, child graphs, memory.  Copies and fills are in rt_copies.c.
+/* rt_nodes.c — graph nodes of kernels, host functions, events, child graphs and memory allocations.  Copies and fills are in rt_copies.c.
  *
- * A kernel node names its kernel by the stub, which is converted to the CUfunction of the current context.
+ * The parameters of a kernel node refer to the kernel by its host stub, which is converted to the CUfunction of the current
+ * context.
  * Source: CUDA Runtime API, Graph Management. */
 #include <string.h>
 

@@ -1,6 +1,7 @@
-/* rt_array.c — arrays and mipmapped arrays: memory in an order that textures read fast.
+/* rt_array.c — CUDA arrays and mipmapped arrays: memory with a layout for fast texture reads.
  *
- * Sizes are in elements.  A width alone is a 1D array, a height of 0 or a depth of 0 a dimension that the array lacks.
+ * Sizes are in elements.  A height or depth of 0 means that the array does not have this dimension; with both 0, it is
+ * a 1D array.
  * Source: CUDA Runtime API, Memory Management. */
 #include "nvidia/cudart/memory/rt_memory_internal.h"
 
@@ -87,7 +88,7 @@ cudaError_t cudaGetMipmappedArrayLevel(cudaArray_t *out, cudaMipmappedArray_cons
 	CUarray found;
 	cudaError_t e = gpul_rt_enter(&drv);
 
-	__builtin_memcpy(&same, &array, sizeof same); /* the driver's prototype has no const */
+	__builtin_memcpy(&same, &array, sizeof same); /* the driver's prototype lacks const */
 	if (e || (e = gpul_rt_cu(drv, cuMipmappedArrayGetLevel(&found, same, level))))
 		return e;
 	*out = (cudaArray_t)found;

@@ -1,6 +1,6 @@
-/* rt_batch.c — several copies, prefetches or discards in one call.
+/* rt_batch.c — performs several copies, prefetches or discards in one call.
  *
- * Compiled for each interface (abi_internal.h), and twice for per-thread default streams (runtime_internal.h).
+ * Compiled for each interface (rt_abi_internal.h), and twice for per-thread default streams (rt_runtime_internal.h).
  * Source: CUDA Runtime API, Memory Management. */
 #include "nvidia/cudart/rt_abi_internal.h"
 
@@ -42,7 +42,7 @@ GPUL_RT_FORWARD_AS(GPUL_RT_OLD_PTSZ("cudaMemDiscardAndPrefetchBatchAsync"), gpul
 						     location_indices, n_locations, flags,
 						     gpul_rt_stream(stream)))
 #else
-/* The calls of CUDA 12.8 report the index of the copy that failed; SIZE_MAX: the error is not about one copy. */
+/* Set *failed for calls of CUDA 12.8, which report the index of the copy that failed; SIZE_MAX: the error does not concern one copy. */
 static size_t *no_index(size_t *failed)
 {
 	if (failed)

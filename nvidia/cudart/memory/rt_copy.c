@@ -1,10 +1,10 @@
-/* rt_copy.c — copy and fill memory.
+/* rt_copy.c — copies and fills memory.
  *
  *     cudaMemcpy ─────── wait ──┐        each kind of copy has its own driver call, which checks
  *     cudaMemcpyAsync ──────────┼─ copy  the address of the device
  *     cudaMemcpyToSymbol ───────┘
  *
- * Compiled twice: runtime_internal.h has the reason. */
+ * Compiled twice: rt_runtime_internal.h has the reason. */
 #include "nvidia/cudart/rt_runtime_internal.h"
 
 enum when { WAIT, DO_NOT_WAIT };
@@ -16,8 +16,7 @@ static cudaError_t check_kind(enum cudaMemcpyKind kind)
 	return gpul_rt_fail(cudaErrorInvalidMemcpyDirection, "cudaMemcpy: %d is not a kind of copy; the kinds are 0 (cudaMemcpyHostToHost) to 4 (cudaMemcpyDefault)", (int)kind);
 }
 
-/* After a failed copy: if `kind` says that an address is device memory but it is not, explain that.  Each driver knows its own
- * memory. */
+/* Explain a failed copy if `kind` means that an address is device memory, and it is not.  Each driver knows its own memory. */
 static cudaError_t explain_copy(const gpul_driver *drv, cudaError_t e, const void *to, const void *from, enum cudaMemcpyKind kind)
 {
 	static const char *const names[] = { "HostToHost", "HostToDevice", "DeviceToHost", "DeviceToDevice" };
@@ -105,7 +104,7 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
 
 /* ---- to and from variables --------------------------------------------------------------- */
 
-/* Find the address of a part of a device variable.  DeviceToDevice, Default and `other` are the valid kinds. */
+/* Find the address of a part of a device variable.  The valid kinds are DeviceToDevice, Default and `other`. */
 static cudaError_t find_part(const gpul_driver *drv, const void *symbol, size_t bytes, size_t offset,
 			enum cudaMemcpyKind kind, enum cudaMemcpyKind other, void **out)
 {
@@ -186,7 +185,7 @@ cudaError_t cudaMemcpyFromSymbolAsync(void *to, const void *symbol, size_t bytes
 
 /* ---- rectangles -------------------------------------------------------------------------- */
 
-/* The memory types of the source and of the destination. */
+/* For each kind of copy, the memory types of source and destination. */
 static const CUmemorytype types_of[][2] = {
 	[cudaMemcpyHostToHost] = { CU_MEMORYTYPE_HOST, CU_MEMORYTYPE_HOST },
 	[cudaMemcpyHostToDevice] = { CU_MEMORYTYPE_HOST, CU_MEMORYTYPE_DEVICE },
@@ -267,7 +266,7 @@ cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stre
 					       gpul_rt_stream(stream)));
 }
 
-/* Does not wait, because the stream orders later operations (CUDA Runtime API, API synchronization behavior). */
+/* Does not wait for the fill, because later operations are ordered by the stream (CUDA Runtime API, API synchronization behavior). */
 cudaError_t cudaMemset(void *to, int value, size_t bytes)
 {
 	return cudaMemsetAsync(to, value, bytes, NULL);

@@ -1,4 +1,4 @@
-/* rt_copy_peer.c — copies between devices.
+/* rt_copy_peer.c — copies memory between devices.
  *
  * Not in rt_copy.c, which is compiled twice, because NVIDIA's header does not rename these functions. */
 #include "nvidia/cudart/rt_runtime_internal.h"

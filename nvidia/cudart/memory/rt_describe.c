@@ -1,4 +1,4 @@
-/* rt_describe.c — the parameters of a copy in three dimensions, for the driver.
+/* rt_describe.c — converts the parameters of a 3D copy to the driver's.
  *
  *     runtime   an end is an array or a pitched pointer; positions and extent count elements: those of the array, or bytes
  *               where the copy has no array
@@ -7,7 +7,7 @@
  * Source: CUDA Runtime API, cudaMemcpy3DParms. */
 #include "nvidia/cudart/memory/rt_memory_internal.h"
 
-/* The memory types of the source and of the destination. */
+/* For each kind of copy, the memory types of source and destination. */
 static const CUmemorytype types_of[][2] = {
 	[cudaMemcpyHostToHost] = { CU_MEMORYTYPE_HOST, CU_MEMORYTYPE_HOST },
 	[cudaMemcpyHostToDevice] = { CU_MEMORYTYPE_HOST, CU_MEMORYTYPE_DEVICE },
@@ -16,7 +16,7 @@ static const CUmemorytype types_of[][2] = {
 	[cudaMemcpyDefault] = { CU_MEMORYTYPE_UNIFIED, CU_MEMORYTYPE_UNIFIED },
 };
 
-/* The element sizes of both ends; 1 for a pointer. */
+/* Get the element sizes of source and destination; 1 for a pointer. */
 static cudaError_t element_sizes(const gpul_driver *drv, const struct cudaMemcpy3DParms *p,
 				 size_t *from, size_t *to)
 {

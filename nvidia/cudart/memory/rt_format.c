@@ -1,4 +1,4 @@
-/* rt_format.c — the format of the elements of an array.
+/* rt_format.c — converts the format of the elements of an array.
  *
  *     runtime:  bits of x, y, z, w and a kind      { 8, 8, 8, 8, cudaChannelFormatKindUnsigned }
  *     driver:   a format and a number of channels  CU_AD_FORMAT_UNSIGNED_INT8, 4 */
@@ -9,7 +9,7 @@ enum { MAX_CHANNELS = 4 };
 static const struct row {
 	enum cudaChannelFormatKind kind;
 	int bits;
-	unsigned n_channels; /* 0: 1, 2 or 4; else the only number that the kind has */
+	unsigned n_channels; /* the only number of channels that the kind allows; 0: 1, 2 or 4 */
 	CUarray_format format;
 } rows[] = {
 	{ cudaChannelFormatKindUnsigned, 8, 0, CU_AD_FORMAT_UNSIGNED_INT8 },
@@ -36,7 +36,7 @@ static const struct row {
 };
 enum { N_ROWS = sizeof rows / sizeof rows[0] };
 
-/* The number of channels; 0 if they differ in their number of bits, or if there is a gap between them. */
+/* Return the number of channels; 0 if they differ in their number of bits, or if there is a gap between them. */
 static unsigned count_channels(const struct cudaChannelFormatDesc *desc)
 {
 	const int bits[MAX_CHANNELS] = { desc->x, desc->y, desc->z, desc->w };

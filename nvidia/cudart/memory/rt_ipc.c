@@ -1,7 +1,7 @@
-/* rt_ipc.c — share device memory and events with other processes.
+/* rt_ipc.c — shares device memory and events with other processes.
  *
- * The handles are the 64-byte handles of the driver, so programs with NVIDIA's runtime, or with none, can open them
- * on the same driver.
+ * The handles are the 64-byte handles of the driver, so programs with NVIDIA's runtime, or without a runtime, can
+ * open them on the same driver.
  *
  * Source: CUDA Runtime API, Device Management, cudaIpc*. */
 #include <string.h>

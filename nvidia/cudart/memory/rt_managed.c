@@ -1,6 +1,6 @@
-/* rt_managed.c — managed memory: one address for host and device.
+/* rt_managed.c — managed memory, which has one address for host and device: advice and prefetching.
  *
- * Compiled for each interface (abi_internal.h), and twice for per-thread default streams (runtime_internal.h).
+ * Compiled for each interface (rt_abi_internal.h), and twice for per-thread default streams (rt_runtime_internal.h).
  * Source: CUDA Runtime API, Memory Management. */
 #include "nvidia/cudart/rt_abi_internal.h"
 
@@ -40,7 +40,7 @@ GPUL_RT_FORWARD_AS(GPUL_RT_OLD_PTSZ("cudaMemPrefetchAsync"), gpul_rt_prefetch_to
 					 gpul_rt_stream(stream)))
 #endif
 
-/* The rest has no stream argument. */
+/* The functions below have no stream argument. */
 #ifndef GPUL_RT_PER_THREAD
 
 GPUL_RT_FORWARD_AS(GPUL_RT_NEW("cudaMemAdvise"), gpul_rt_advise,

@@ -1,4 +1,4 @@
-/* rt_memory.c — allocate device memory and page-locked host memory.
+/* rt_memory.c — allocates device memory and page-locked host memory.
  *
  * Source: CUDA Runtime API, Memory Management; Unified Addressing. */
 #include "nvidia/cudart/rt_runtime_internal.h"
@@ -36,7 +36,7 @@ cudaError_t cudaMallocPitch(void **out, size_t *pitch, size_t width, size_t heig
 	if (!out || !pitch)
 		return fail_null_pointer();
 	*pitch = 0;
-	/* 16: the widest access of a kernel in bytes. */
+	/* 16 bytes is the widest access of a kernel */
 	if (width && height &&
 	    (e = gpul_rt_cu(drv, cuMemAllocPitch(&p, pitch, width, height, 16))))
 		return e;
@@ -160,7 +160,7 @@ static enum cudaMemoryType memory_type(unsigned driver_type, unsigned managed)
 						     : cudaMemoryTypeUnregistered;
 }
 
-/* The driver sets attributes that a pointer lacks to 0. */
+/* Attributes that a pointer does not have are set to 0 by the driver. */
 cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *out, const void *p)
 {
 	unsigned type = 0, managed = 0;
@@ -184,7 +184,7 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *out, const vo
 		       cuPointerGetAttributes(5, which, values, gpul_rt_address(p)));
 	if (e)
 		return e;
-	/* Field by field: in CUDA 13 the structure has more bytes than in CUDA 12. */
+	/* set field by field, because the structure is larger in CUDA 13 than in CUDA 12 */
 	out->type = memory_type(type, managed);
 	out->device = type ? ordinal : cudaInvalidDeviceId;
 	out->devicePointer = (void *)(uintptr_t)device_address;

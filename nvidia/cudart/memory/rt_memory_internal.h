@@ -1,31 +1,31 @@
-/* rt_memory_internal.h — conversions between the structures of the runtime and those of the driver, for arrays and copies. */
+/* rt_memory_internal.h — converts structures of the runtime to those of the driver, for arrays and copies. */
 #ifndef GPULOAD_NVIDIA_CUDART_MEMORY_RT_MEMORY_INTERNAL_H
 #define GPULOAD_NVIDIA_CUDART_MEMORY_RT_MEMORY_INTERNAL_H
 
 #include "nvidia/cudart/rt_runtime_internal.h"
 
-/* The driver's format and number of channels.  Errors: cudaErrorInvalidChannelDescriptor. */
+/* Convert a channel descriptor to the driver's format and number of channels.  Errors: cudaErrorInvalidChannelDescriptor. */
 cudaError_t gpul_rt_array_format(const struct cudaChannelFormatDesc *desc, CUarray_format *format,
 				 unsigned *n_channels);
 
-/* The opposite; a format that cudaChannelFormatDesc cannot express has the kind None. */
+/* The reverse of gpul_rt_array_format(); a format that cudaChannelFormatDesc cannot express has the kind None. */
 struct cudaChannelFormatDesc gpul_rt_channels(CUarray_format format, unsigned n_channels);
 
-/* Size in bytes of the elements of an array. */
+/* Get the size in bytes of the elements of an array. */
 cudaError_t gpul_rt_element_bytes(const gpul_driver *drv, cudaArray_const_t array, size_t *bytes);
 
-/* Convert the parameters of a copy.  Errors: cudaErrorInvalidValue when an end of the copy is not one array or one pointer,
- * cudaErrorInvalidMemcpyDirection, cudaErrorInvalidPitchValue. */
+/* Convert the parameters of a copy.  Errors: cudaErrorInvalidValue if an end of the copy is not exactly one array or
+ * pointer, cudaErrorInvalidMemcpyDirection, cudaErrorInvalidPitchValue. */
 cudaError_t gpul_rt_describe_copy(const gpul_driver *drv, const struct cudaMemcpy3DParms *p,
 				  CUDA_MEMCPY3D *out);
 cudaError_t gpul_rt_describe_copy_back(const gpul_driver *drv, const CUDA_MEMCPY3D *c,
 				       struct cudaMemcpy3DParms *out);
 
-/* The parameters of a copy of `bytes` contiguous bytes. */
+/* Make the parameters of a copy of `bytes` contiguous bytes. */
 void gpul_rt_describe_bytes(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
 			    struct cudaMemcpy3DParms *out);
 
-/* The driver declares an array that it only reads as CUarray, without const. */
+/* Convert an array for the driver, whose prototypes lack const also for arrays that are only read. */
 static inline CUarray gpul_rt_array(cudaArray_const_t array)
 {
 	CUarray a;

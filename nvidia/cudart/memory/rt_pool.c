@@ -1,4 +1,4 @@
-/* rt_pool.c — memory pools, from which cudaMallocAsync allocates.  Allocations themselves are in stream/order.c.
+/* rt_pool.c — memory pools, from which cudaMallocAsync allocates (in stream/rt_order.c).
  *
  * Source: CUDA Runtime API, Stream Ordered Memory Allocator. */
 #include "nvidia/cudart/rt_runtime_internal.h"

@@ -1,4 +1,4 @@
-/* rt_range.c — allocate managed memory, and query how its pages were advised.  Advice and prefetching are in rt_managed.c.
+/* rt_range.c — allocates managed memory, and queries the advice that was given for its pages.  Advice and prefetching are in rt_managed.c.
  *
  * Source: CUDA Runtime API, Memory Management. */
 #include "nvidia/cudart/rt_runtime_internal.h"

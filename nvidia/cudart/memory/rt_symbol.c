@@ -1,4 +1,4 @@
-/* rt_symbol.c — address and size of a __device__ or __constant__ variable.  rt_copy.c copies to and from it.
+/* rt_symbol.c — finds the address and size of a __device__ or __constant__ variable; rt_copy.c copies to and from it.
  *
  * Source: CUDA Runtime API, Memory Management. */
 #include <stdint.h>

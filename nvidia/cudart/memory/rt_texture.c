@@ -1,7 +1,7 @@
-/* rt_texture.c — texture and surface objects.
+/* rt_texture.c — creates, queries and destroys texture and surface objects.
  *
- * A structure of the runtime is converted field by field: its size differs between CUDA 12 and 13, and the fields that are
- * used are in both.
+ * The runtime's structures are converted field by field: their sizes differ between CUDA 12 and 13, but both have the
+ * fields that are used.
  * Source: CUDA Runtime API, Texture Object Management; Surface Object Management. */
 #include "nvidia/cudart/memory/rt_memory_internal.h"
 

@@ -1,10 +1,10 @@
-/* rt_volume.c — copies in three dimensions, copies from and to arrays, and fills in three dimensions.
+/* rt_volume.c — performs copies in three dimensions, copies from and to arrays, and fills in three dimensions.
  *
  *     cudaMemcpy3D ────────────────────┐
  *     cudaMemcpy2DToArray, FromArray ──┼─ CUDA_MEMCPY3D ── cuMemcpy3D or cuMemcpy3DAsync
  *     cudaMemcpy2DArrayToArray ────────┘
  *
- * Compiled twice: runtime_internal.h has the reason. */
+ * Compiled twice: rt_runtime_internal.h has the reason. */
 #include "nvidia/cudart/memory/rt_memory_internal.h"
 
 enum when { WAIT, DO_NOT_WAIT };
@@ -183,7 +183,7 @@ static cudaError_t row_bytes(cudaArray_const_t array, size_t *bytes)
 	return cudaSuccess;
 }
 
-/* Copy `bytes` between memory and an array, from byte x of row y on: the rest of that row, whole rows, the rest. */
+/* Copy `bytes` between memory and an array, from byte x of row y on: the rest of that row, then whole rows, then a part of the last row. */
 static cudaError_t copy_rows(cudaArray_const_t array, size_t x, size_t y, char *memory, size_t bytes, _Bool to_array,
 			     enum cudaMemcpyKind kind, enum when when, CUstream stream)
 {
@@ -230,7 +230,7 @@ cudaError_t cudaMemcpyFromArrayAsync(void *to, cudaArray_const_t from, size_t x,
 	return copy_rows(from, x, y, to, bytes, 0, kind, DO_NOT_WAIT, gpul_rt_stream(stream));
 }
 
-/* The two arrays may have rows of different lengths, so each step copies up to the nearer of the two row ends. */
+/* The rows of the two arrays may differ in length, so each step copies up to the end of a row in either array. */
 cudaError_t cudaMemcpyArrayToArray(cudaArray_t to, size_t to_x, size_t to_y, cudaArray_const_t from,
 				   size_t from_x, size_t from_y, size_t bytes, enum cudaMemcpyKind kind)
 {
@@ -261,7 +261,7 @@ cudaError_t cudaMemcpyArrayToArray(cudaArray_t to, size_t to_x, size_t to_y, cud
 
 /* ---- fills ------------------------------------------------------------------------------- */
 
-/* Memory of cudaMalloc3D has no gap between slices, so the rows of all slices are one sequence. */
+/* Memory of cudaMalloc3D has no gaps between slices, so all their rows are filled as one sequence. */
 cudaError_t cudaMemset3DAsync(struct cudaPitchedPtr p, int value, struct cudaExtent extent,
 			      cudaStream_t stream)
 {

@@ -1,6 +1,6 @@
-/* rt_begin.c — begin and end the capture of a stream.  Queries about a capture are in rt_capture.c.
+/* rt_begin.c — begins and ends the capture of a stream.  Queries about a capture are in rt_capture.c.
  *
- * Compiled twice: runtime_internal.h has the reason. */
+ * Compiled twice: rt_runtime_internal.h has the reason. */
 #include "nvidia/cudart/rt_runtime_internal.h"
 
 GPUL_RT_FORWARD(cudaStreamBeginCapture, (cudaStream_t stream, enum cudaStreamCaptureMode mode),
@@ -14,7 +14,7 @@ GPUL_RT_FORWARD(cudaStreamBeginCaptureToGraph,
 GPUL_RT_FORWARD(cudaStreamIsCapturing, (cudaStream_t stream, enum cudaStreamCaptureStatus *status),
 		cuStreamIsCapturing(gpul_rt_stream(stream), (CUstreamCaptureStatus *)(void *)status))
 
-/* When a capture to an existing graph ends, the program may pass no pointer for the graph. */
+/* End a capture.  If it captures to an existing graph, `graph` may be NULL. */
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
 {
 	const gpul_driver *drv;

@@ -1,6 +1,6 @@
-/* rt_capture.c — capture the operations of a stream as a graph.
+/* rt_capture.c — queries and changes the capture of a stream as a graph.
  *
- * Compiled for each interface (abi_internal.h), and twice for per-thread default streams (runtime_internal.h).
+ * Compiled for each interface (rt_abi_internal.h), and twice for per-thread default streams (rt_runtime_internal.h).
  * Source: CUDA Runtime API, Stream Management. */
 #include "nvidia/cudart/rt_abi_internal.h"
 

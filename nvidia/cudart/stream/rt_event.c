@@ -1,4 +1,4 @@
-/* rt_event.c — create, query, wait for and time events.  cudaEventRecord is in rt_order.c.
+/* rt_event.c — creates, queries, waits for and times events.  cudaEventRecord is in rt_order.c.
  *
  * Source: CUDA Runtime API, Event Management. */
 #include "nvidia/cudart/rt_runtime_internal.h"

@@ -1,6 +1,6 @@
-/* rt_order.c — operations in a stream other than launches and copies, and waiting for a stream.
+/* rt_order.c — operations in a stream other than launches and copies, and waits for a stream.
  *
- * Compiled twice: runtime_internal.h has the reason. */
+ * Compiled twice: rt_runtime_internal.h has the reason. */
 #include "nvidia/cudart/rt_runtime_internal.h"
 
 GPUL_RT_FORWARD(cudaStreamSynchronize, (cudaStream_t stream), cuStreamSynchronize(gpul_rt_stream(stream)))
@@ -43,7 +43,7 @@ GPUL_RT_FORWARD(cudaStreamSetAttribute,
 
 /* ---- callbacks --------------------------------------------------------------------------- */
 
-/* The callback's second argument is a cudaError_t in place of a CUresult with the same number. */
+/* The callback gets a cudaError_t in place of a CUresult, which has the same number. */
 cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback,
 				  void *user, unsigned int flags)
 {

@@ -1,4 +1,4 @@
-/* rt_stream.c — create, query and destroy streams.  Operations in streams are in rt_order.c.
+/* rt_stream.c — creates, queries and destroys streams.  Operations in streams are in rt_order.c.
  *
  * Source: CUDA Runtime API, Stream Management. */
 #include "nvidia/cudart/rt_runtime_internal.h"
