@@ -1,4 +1,4 @@
-/* equal.c — compare two modules, for gpul_ptx_module_equal().
+/* equal.c — compares two modules, for gpul_ptx_module_equal().
  *
  * Rows are compared in order and names by their text, because the number of a name depends on the names that were read
  * before it.  Line and column numbers are ignored. */

@@ -1,4 +1,4 @@
-/* module.c — find a function or a register in a finished module. */
+/* module.c — finds a function or a register in a finished module. */
 #include "ptx/module.h"
 
 #include <string.h>
@@ -19,7 +19,7 @@ const gpul_ptx_regs *gpul_ptx_reg_row(const gpul_ptx_func *f, uint32_t flat)
 {
 	uint32_t low = 0, high = f->n_regs;
 
-	/* Rows are sorted by .first: find the last row that begins at or before flat. */
+	/* rows are sorted by .first: find the last row whose .first is at most flat */
 	while (high - low > 1) {
 		uint32_t middle = low + (high - low) / 2;
 

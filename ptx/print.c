@@ -1,4 +1,4 @@
-/* print.c — print a module as PTX text, in the order of its items. */
+/* print.c — prints a module as PTX text, in the order of its items. */
 #include <stdlib.h>
 
 #include "ptx/print_internal.h"
@@ -371,8 +371,8 @@ void ptx_put_func(ptx_out *o, const gpul_ptx_func *f)
 		ptx_put(o, ";\n");
 }
 
-/* A declaration of a kernel has no tuning directives, because they belong to its body.  The tuning directives of a
- * function are part of its calling convention. */
+/* Print a declaration.  For a kernel, it has no tuning directives, because they belong to the kernel's body.  The
+ * tuning directives of a function are part of its calling convention. */
 void ptx_put_func_declaration(ptx_out *o, const gpul_ptx_func *f)
 {
 	put_func_head(o, f);

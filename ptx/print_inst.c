@@ -1,4 +1,4 @@
-/* print_inst.c — print operands and instructions, and append text to a buffer. */
+/* print_inst.c — prints operands and instructions, and appends text to a buffer. */
 #include "ptx/print_internal.h"
 
 #include <stdlib.h>
@@ -28,7 +28,7 @@ void ptx_put_bytes(ptx_out *o, const char *text, size_t n_bytes)
 
 	if (o->failed)
 		return;
-	if (o->fixed)   /* n may already exceed the buffer's size */
+	if (o->fixed)   /* .n may already exceed the size of the buffer */
 		fits = o->n >= o->room            ? 0
 		       : o->room - o->n < n_bytes ? o->room - o->n
 						  : n_bytes;

@@ -1,10 +1,10 @@
-/* print_internal.h — the output buffer and the functions that print parts of a module. */
+/* print_internal.h — defines the output buffer, and declares the functions that print parts of a module. */
 #ifndef GPULOAD_PTX_PRINT_INTERNAL_H
 #define GPULOAD_PTX_PRINT_INTERNAL_H
 
 #include "ptx/module.h"
 
-/* The output: a buffer that grows, or a fixed buffer that drops what does not fit. */
+/* The output: a buffer that grows, or a fixed buffer: text that does not fit is dropped. */
 typedef struct ptx_out {
 	char *text;
 	size_t n, room;   /* bytes of text, and size of the buffer; n includes text that a fixed buffer dropped */
@@ -30,7 +30,7 @@ void ptx_put_head(ptx_out *o, uint32_t major, uint32_t minor, const char *target
 /* Print one row of a module with its parts and its line end. */
 void ptx_put_var(ptx_out *o, const gpul_ptx_var *v);
 void ptx_put_func(ptx_out *o, const gpul_ptx_func *f);
-void ptx_put_func_declaration(ptx_out *o, const gpul_ptx_func *f);   /* without the body, if f has one */
+void ptx_put_func_declaration(ptx_out *o, const gpul_ptx_func *f);   /* prints f without its body */
 void ptx_put_file(ptx_out *o, const gpul_ptx_file *f, const char *path);
 void ptx_put_alias(ptx_out *o, const gpul_ptx_alias *a);
 void ptx_put_pragma(ptx_out *o, uint32_t row);

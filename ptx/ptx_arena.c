@@ -1,4 +1,4 @@
-/* ptx_arena.c — memory in chunks: many small pieces that are freed together. */
+/* ptx_arena.c — allocates memory in chunks: many small pieces that are freed together. */
 #include "ptx/ptx_arena_internal.h"
 
 #include <stdalign.h>

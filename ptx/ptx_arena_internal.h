@@ -1,4 +1,4 @@
-/* ptx_arena_internal.h — the memory of a module: many pieces that are freed together.
+/* ptx_arena_internal.h — allocates the memory of a module: many pieces that are freed together.
  *
  * The parser collects rows in growing arrays (core/array.h), which move; a finished table is copied once, at its exact
  * size, into the arena.  The names of this folder's private functions begin with ptx_. */
@@ -8,8 +8,8 @@
 #include <stddef.h>
 
 typedef struct ptx_arena {
-	struct ptx_chunk *chunks;   /* newest first; only the newest has room */
-	size_t used, room;          /* bytes of the newest chunk that are used; its size */
+	struct ptx_chunk *chunks;   /* newest first; only the newest has free space */
+	size_t used, room;          /* used bytes of the newest chunk; its size */
 } ptx_arena;
 
 /* Allocate memory, aligned to 16 bytes and not cleared; NULL: out of memory. */

@@ -1,4 +1,4 @@
-/* ptx_names.c — the table of names and of their bindings in nested scopes. */
+/* ptx_names.c — keeps the table of names and their bindings in nested scopes. */
 #include "ptx/ptx_names_internal.h"
 
 #include <stdlib.h>
@@ -59,7 +59,7 @@ void ptx_names_free(ptx_names *n)
 	n->slots = NULL;
 }
 
-/* The slot that holds a name, or the empty slot where it has to be inserted. */
+/* Return the slot that contains a name, or the empty slot where it must be inserted. */
 static uint32_t *slot_of(const ptx_names *n, const char *text, uint32_t bytes, uint32_t hash)
 {
 	for (uint32_t i = hash;; i++) {
@@ -129,7 +129,7 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* Number of bytes before the trailing digits. */
+/* Return the number of bytes before the trailing digits. */
 static uint32_t prefix_bytes(const char *text, uint32_t bytes)
 {
 	while (bytes && is_digit(text[bytes - 1]))
@@ -137,7 +137,7 @@ static uint32_t prefix_bytes(const char *text, uint32_t bytes)
 	return bytes;
 }
 
-/* Mark "%r" when the plain name "%r7" is bound: the fast path by prefix and number must then not be used for "%r". */
+/* Mark "%r" when the plain name "%r7" is bound: looking up "%r" and a number alone is then not enough. */
 static bool mark_numbered(ptx_names *n, uint32_t name)
 {
 	const struct ptx_name *e = name_at(n, name);
@@ -179,7 +179,7 @@ static void keep_deeper(const ptx_names *n, uint32_t b, uint32_t number, bool *h
 	*out = (ptx_found){ .what = it->what, .row = it->row, .number = number, .depth = it->depth };
 }
 
-/* Try "<prefix><number>" as a register of a ranged row. */
+/* Try to find "<prefix><number>" as a register of a ranged row. */
 static void find_ranged(const ptx_names *n, const char *text, uint32_t bytes, uint32_t prefix,
 			bool *have, ptx_found *out)
 {
@@ -201,7 +201,7 @@ static void find_ranged(const ptx_names *n, const char *text, uint32_t bytes, ui
 	}
 }
 
-/* Try all readings: the name itself, and each split into a prefix and a number. */
+/* Try all interpretations of a name: the name itself, and each division into a prefix and a number. */
 static bool find_slowly(const ptx_names *n, const char *text, uint32_t bytes, uint32_t prefix,
 		     ptx_found *out)
 {
@@ -227,7 +227,7 @@ bool ptx_names_find(const ptx_names *n, const char *text, uint32_t bytes, ptx_fo
 	if (prefix < bytes && prefix && !n->digit_prefix) {
 		uint32_t name = *slot_of(n, text, prefix, hash_of(text, prefix));
 
-		/* In the usual case, %r<5> and %r3, the whole name need not be looked up. */
+		/* in the usual case, %r3 in %r<5>, the whole name need not be looked up */
 		if (name && name_at(n, name)->ranged != NONE && !name_at(n, name)->numbered_plain) {
 			find_ranged(n, text, bytes, prefix, &have, out);
 			return have;
@@ -270,7 +270,7 @@ void ptx_names_close_scope(ptx_names *n)
 
 const char *ptx_names_near(const ptx_names *n, const char *text, uint32_t bytes)
 {
-	enum { LONGEST = 48 };   /* limits the time, because a comparison is quadratic in the length */
+	enum { LONGEST = 48 };   /* limits the time, because the time of a comparison is quadratic in the length */
 	char wanted[LONGEST + 1];
 	const char *best = NULL;
 	size_t best_distance = bytes > 4 ? 3 : bytes > 1 ? 2 : 0;

@@ -1,4 +1,4 @@
-/* ptx_names_internal.h — the table of names: each name once, with its declaration in the current scope.
+/* ptx_names_internal.h — the table of names: stores each name once, with its declaration in the current scope.
  *
  * Each name has a stack of bindings, the innermost first; closing a scope pops its bindings.  A row such as `%r<100000>` is bound
  * ONCE, to its prefix "%r": a register is found by its prefix and its number, and needs no entry of its own. */
@@ -30,9 +30,9 @@ typedef struct ptx_found {
 
 typedef struct ptx_names {
 	ptx_arena *arena;    /* keeps the text of the names */
-	GPUL_ARRAY(struct ptx_name) entries;       /* row 0 is "" */
+	GPUL_ARRAY(struct ptx_name) entries;       /* the names; row 0 is "" */
 	GPUL_ARRAY(struct ptx_binding) bindings;   /* stack of bindings, the innermost last */
-	uint32_t *slots;     /* hash table: row of entries, or 0 */
+	uint32_t *slots;     /* hash table: each slot is a row of entries, or 0 */
 	uint32_t n_slots;
 	uint32_t depth;
 	bool digit_prefix;   /* at least one ranged prefix ends in a digit: %r1<5> */
@@ -54,7 +54,7 @@ bool ptx_names_find_range(const ptx_names *n, uint32_t name, uint32_t count, ptx
 void ptx_names_open_scope(ptx_names *n);
 void ptx_names_close_scope(ptx_names *n);
 
-/* The visible name whose spelling is nearest to text, for "did you mean"; NULL: none is near. */
+/* Return the visible name whose spelling is nearest to text, for "did you mean"; NULL: none is near. */
 const char *ptx_names_near(const ptx_names *n, const char *text, uint32_t bytes);
 
 #endif

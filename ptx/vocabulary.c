@@ -1,4 +1,4 @@
-/* vocabulary.c — hash tables from the text of a PTX keyword to its number, and back. */
+/* vocabulary.c — maps the text of a PTX keyword to its number, by hash tables, and the number to the text. */
 #include "ptx/vocabulary.h"
 
 #include <pthread.h>
@@ -151,8 +151,8 @@ unsigned gpul_ptx_type_bytes(unsigned mod)
 	return mod < GPUL_PTX_N_MODS ? bytes[mod] : 0;
 }
 
-/* Roots whose operand count is between `least` and `most` for every modifier.  A row of zeroes is a root without
- * operands, or a root whose count depends on its modifiers: has_variable_operands() distinguishes them. */
+/* The least and most operands of each root, with any modifiers.  A row of zeros is a root without operands, or
+ * one whose operand count depends on its modifiers: has_variable_operands() distinguishes them. */
 static const struct { uint8_t least, most; } operand_limits[GPUL_PTX_N_OPCODES] = {
 	[GPUL_PTX_ABS] = { 2, 2 }, [GPUL_PTX_ACTIVEMASK] = { 1, 1 },
 	[GPUL_PTX_ADD] = { 3, 3 }, [GPUL_PTX_ADDC] = { 3, 3 }, [GPUL_PTX_AND] = { 3, 3 },
@@ -183,7 +183,7 @@ static const struct { uint8_t least, most; } operand_limits[GPUL_PTX_N_OPCODES] 
 	[GPUL_PTX_TRAP] = { 0, 0 }, [GPUL_PTX_XOR] = { 3, 3 },
 };
 
-/* True for a root whose operand count depends on its modifiers: it has no row above, but it has operands. */
+/* True for a root whose operand count depends on its modifiers: it has operands, but zeros in the table above. */
 static bool has_variable_operands(unsigned opcode)
 {
 	return !operand_limits[opcode].most && opcode != GPUL_PTX_BRKPT &&

@@ -1,4 +1,4 @@
-/* vocabulary_internal.h — find the number of a keyword by its text. */
+/* vocabulary_internal.h — finds the number of a keyword by its text. */
 #ifndef GPULOAD_PTX_VOCABULARY_INTERNAL_H
 #define GPULOAD_PTX_VOCABULARY_INTERNAL_H
 
@@ -12,10 +12,10 @@ int ptx_find_opcode(const char *text, uint32_t bytes);
 int ptx_find_mod(const char *text, uint32_t bytes);     /* text without the dot */
 int ptx_find_special(const char *text, uint32_t bytes); /* text without the '%' */
 
-/* The opcode whose spelling is nearest to text; NULL: none is near. */
+/* Return the opcode whose spelling is nearest to text; NULL: none is near. */
 const char *ptx_near_opcode(const char *text, uint32_t bytes);
 
-/* The smallest and largest number of operands of an opcode with any modifiers. */
+/* Get the smallest and largest number of operands of an opcode with any modifiers. */
 void ptx_operand_limits(unsigned opcode, unsigned *least, unsigned *most);
 
 #endif

@@ -1,4 +1,5 @@
-/* module.h — the model of a PTX file: the parser fills it; the printer, the linker, the interpreter and others read it.
+/* module.h — defines the model of a PTX file: the parser fills it in; the printer, the linker, the interpreter and
+ *others read it.
  *
  *     gpul_ptx_module
  *       ├─ version, targets, address size
@@ -37,7 +38,7 @@ typedef uint32_t gpul_ptx_str;         /* an index into the module's names; 0 is
 typedef enum gpul_ptx_operand_kind {
 	GPUL_PTX_OP_REG,      /* index: flat register number within the function; for a vector register the number
 	                       * of the selected element (v.y), or of the first element (v); value.i: an integer
-	                       * that is added to its value (r+1), unless the selector uses value.i */
+	                       * that is added to its value (r+1), unless the selector uses value.i for itself */
 	GPUL_PTX_OP_SPECIAL,  /* index: gpul_ptx_special (%tid.x ...) */
 	GPUL_PTX_OP_INT,      /* value.i: 64-bit two's complement, as written */
 	GPUL_PTX_OP_F32,      /* value.f32: 0f3F800000 */
@@ -58,7 +59,7 @@ typedef enum gpul_ptx_ref_kind {
 	GPUL_PTX_REF_FUNC_VAR,    /* row of func->vars */
 	GPUL_PTX_REF_PARAM,       /* row of func->params */
 	GPUL_PTX_REF_RET,         /* row of func->rets */
-	GPUL_PTX_REF_FUNC,        /* row of module->funcs: the first row of that name; its .definition has the body */
+	GPUL_PTX_REF_FUNC,        /* index is the first row of module->funcs with that name; its .definition has the body */
 } gpul_ptx_ref_kind;
 
 typedef struct gpul_ptx_operand {
@@ -71,8 +72,8 @@ typedef struct gpul_ptx_operand {
 	uint32_t n_children;
 	union {
 		int64_t i;
-		uint32_t f32;    /* bits */
-		uint64_t f64;    /* bits */
+		uint32_t f32;    /* its bits */
+		uint64_t f64;    /* its bits */
 	} value;
 } gpul_ptx_operand;
 
@@ -117,8 +118,8 @@ typedef struct gpul_ptx_regs {   /* one declared name: `.reg .b32 %r<5>`, `.reg 
 
 typedef struct gpul_ptx_init {   /* one element of an initializer */
 	enum { GPUL_PTX_INIT_INT, GPUL_PTX_INIT_F32, GPUL_PTX_INIT_F64, GPUL_PTX_INIT_SYMBOL,
-	       GPUL_PTX_INIT_OPEN, GPUL_PTX_INIT_CLOSE,   /* { } */
-	       GPUL_PTX_INIT_PROPERTY } kind;   /* of a .texref, .samplerref, .surfref: "filter_mode = nearest" */
+	       GPUL_PTX_INIT_OPEN, GPUL_PTX_INIT_CLOSE,   /* the braces { and } */
+	       GPUL_PTX_INIT_PROPERTY } kind;   /* a property of a .texref, .samplerref, .surfref: "filter_mode = nearest" */
 	uint8_t ref_kind;        /* SYMBOL: MODULE_VAR or FUNC */
 	bool generic;            /* SYMBOL: true for generic(name) */
 	uint8_t mask_byte;       /* SYMBOL: the byte that a mask selects, 1 .. 8: 0xFF00(name) is 2; 0: no mask */
@@ -141,8 +142,8 @@ typedef struct gpul_ptx_var {    /* a variable or a parameter */
 	uint8_t vector;          /* 1, 2 or 4 */
 	uint8_t linkage;         /* gpul_ptx_linkage */
 	uint16_t ptr_space;      /* kernel parameter with .ptr .global: GLOBAL; with .ptr only: GENERIC; else 0 */
-	uint32_t ptr_align;      /* N of .ptr ... .align N; 0: absent */
-	uint32_t align;          /* N of .align N; 0: absent, so the natural alignment of the type */
+	uint32_t ptr_align;      /* the N of .ptr ... .align N; 0: absent */
+	uint32_t align;          /* the N of .align N; 0: absent, the type has its natural alignment */
 	uint32_t n_dims;         /* number of array dimensions: 0 for a scalar, 2 for [2][3] */
 	uint32_t first_dim;      /* row of module->dims; a dimension of 0 is [] */
 	uint64_t bytes;          /* element bytes x vector x all dimensions; 0 for [] without initializer */
@@ -183,8 +184,8 @@ typedef struct gpul_ptx_func {
 	gpul_ptx_var *params, *rets, *vars;
 	uint32_t n_params, n_rets, n_vars;
 	gpul_ptx_regs *regs;
-	uint32_t n_regs;         /* rows of regs */
-	uint32_t n_flat_regs;    /* number of registers; each element of a vector register is counted */
+	uint32_t n_regs;         /* number of rows of regs */
+	uint32_t n_flat_regs;    /* number of registers, counting each element of a vector register */
 	uint32_t n_module_regs;  /* the registers below this number belong to the module: the first rows of regs repeat those rows of module->regs that are
 	 * declared before this function */
 	gpul_ptx_label *labels;
@@ -206,7 +207,7 @@ typedef struct gpul_ptx_func {
 typedef struct gpul_ptx_loc {    /* .loc file line column [, function_name L, inlined_at ...] */
 	uint32_t file, line, column;
 	uint32_t function_label, function_offset;   /* function_name: gpul_ptx_str and offset; 0: none */
-	uint32_t at_file, at_line, at_column;       /* position after inlined_at; 0: none */
+	uint32_t at_file, at_line, at_column;       /* the position that follows inlined_at; 0: none */
 } gpul_ptx_loc;
 
 typedef struct gpul_ptx_file { uint32_t number; gpul_ptx_str path; uint64_t timestamp, bytes; } gpul_ptx_file;
@@ -221,7 +222,7 @@ typedef struct gpul_ptx_module {
 	gpul_ptx_str target;           /* the .target operands as written, "sm_90, debug" */
 	uint32_t address_size;         /* 32 or 64 */
 	gpul_ptx_var *vars;            uint32_t n_vars;
-	gpul_ptx_regs *regs;           uint32_t n_regs, n_flat_regs;   /* of module scope, numbered as in a function */
+	gpul_ptx_regs *regs;           uint32_t n_regs, n_flat_regs;   /* registers of module scope, numbered as in a function */
 	gpul_ptx_func *funcs;          uint32_t n_funcs;
 	gpul_ptx_item *items;          uint32_t n_items;
 	gpul_ptx_init *inits;          uint32_t n_inits;
@@ -248,19 +249,19 @@ typedef struct gpul_ptx_module {
  * Source  PTX ISA 9.0, chapters 4, 5 and 11 */
 gpul_status gpul_ptx_parse(const char *text, size_t text_bytes, const char *file_name,
 			   gpul_ptx_module **out, gpul_error *err);
-void gpul_ptx_module_destroy(gpul_ptx_module *m);  /* NULL is fine; cannot fail */
+void gpul_ptx_module_destroy(gpul_ptx_module *m);  /* accepts NULL; cannot fail */
 
 /** Limit the registers of kernels, as -maxrregcount and CU_JIT_MAX_REGISTERS do: adds .maxnreg to each kernel, except kernels with
  * launch bounds (.maxntid, .reqntid, .minnctapersm, .maxnreg), for which NVIDIA's compilers ignore the option.
  *
- * @m            changed
+ * @m            the module to change
  * @n_registers  of a thread; 0: no limit
  * Errors  none
  * Threads the module belongs to one thread at a time
  * Source  CUDA C++ Programming Guide, Launch Bounds; PTX ISA 9.0, .maxnreg */
 void gpul_ptx_limit_registers(gpul_ptx_module *m, unsigned n_registers);
 
-/** Parse declarations and skip function bodies: for lists of kernels, about ten times as fast as gpul_ptx_parse().
+/** Parse declarations and skip function bodies, to list kernels: about ten times as fast as gpul_ptx_parse().
  *
  * The result has functions with their parameters (without names) and tuning directives, but no registers, labels, instructions or
  * items.  From a body only the .shared variables are read: first the variables that the body declares, then the .shared variables
@@ -285,7 +286,7 @@ gpul_status gpul_ptx_parse_heads(const char *text, size_t text_bytes, const char
  * Source  PTX ISA 9.0 */
 gpul_status gpul_ptx_print(const gpul_ptx_module *m, char **out_text, size_t *out_bytes, gpul_error *err);
 
-/** True when two modules are equal; line numbers, column numbers and unused names are ignored. */
+/** True if two modules are equal; line numbers, column numbers and unused names are ignored. */
 bool gpul_ptx_module_equal(const gpul_ptx_module *a, const gpul_ptx_module *b);
 
 /** Print one instruction without a line end, for traces and messages.
@@ -293,11 +294,11 @@ bool gpul_ptx_module_equal(const gpul_ptx_module *a, const gpul_ptx_module *b);
 size_t gpul_ptx_print_inst(const gpul_ptx_module *m, const gpul_ptx_func *f, const gpul_ptx_inst *inst,
 			   char *buf, size_t buf_bytes);
 
-/** The definition of the function `name`, or its first declaration if there is no definition; NULL: no such
- * function.  O(n_funcs). */
+/** Return the definition of the function `name`, or its first declaration if there is no definition; NULL:
+ * no such function.  O(n_funcs). */
 const gpul_ptx_func *gpul_ptx_find_func(const gpul_ptx_module *m, const char *name);
 
-/** True when code for the module's .target runs on a GPU of compute capability `sm`, such as 90: a plain target also runs on newer
+/** True if code for the module's .target runs on a GPU of compute capability `sm`, such as 90: a plain target also runs on newer
  * GPUs, sm_100f on GPUs of its family, sm_90a only on its own architecture. */
 static inline bool gpul_ptx_runs_on(const gpul_ptx_module *m, unsigned sm)
 {
@@ -306,16 +307,16 @@ static inline bool gpul_ptx_runs_on(const gpul_ptx_module *m, unsigned sm)
 	return m->sm <= sm && (!m->sm_suffix || m->sm / 10 == sm / 10);
 }
 
-/** The text of a name. */
+/** Return the text of a name. */
 static inline const char *gpul_ptx_name(const gpul_ptx_module *m, gpul_ptx_str s)
 {
 	return m->strings[s];
 }
 
-/** The declaration of a flat register number below n_flat_regs; never NULL.  O(log n_regs). */
+/** Return the declaration of a flat register number below n_flat_regs; never NULL.  O(log n_regs). */
 const gpul_ptx_regs *gpul_ptx_reg_row(const gpul_ptx_func *f, uint32_t flat);
 
-/** True when the instruction has modifier m. */
+/** True if the instruction has modifier m. */
 static inline bool gpul_ptx_has_mod(const gpul_ptx_inst *in, unsigned m)
 {
 	for (unsigned i = 0; i < in->n_mods; i++)
@@ -324,7 +325,7 @@ static inline bool gpul_ptx_has_mod(const gpul_ptx_inst *in, unsigned m)
 	return false;
 }
 
-/** Size of a scalar type in bytes (GPUL_PTX_MOD_F32: 4); 0 for PRED and for modifiers that are not types. */
+/** Return the size of a scalar type in bytes (GPUL_PTX_MOD_F32: 4); 0 for PRED and for modifiers that are not types. */
 unsigned gpul_ptx_type_bytes(unsigned mod);
 
 #ifdef __cplusplus

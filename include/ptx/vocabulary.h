@@ -1,8 +1,8 @@
-/* vocabulary.h — the keywords of PTX: instruction roots, modifiers, special registers.
+/* vocabulary.h — lists the keywords of PTX: instruction roots, modifiers, special registers.
  *
- * One row is one keyword; the enum, the lexer's table and the printer are generated from these rows.  A modifier
- * that is not listed is kept by name (module->extra_mods, numbers from GPUL_PTX_MOD_EXTRA), so that a file of a
- * newer ISA still parses and prints; the interpreter refuses it by name. */
+ * Each row describes one keyword; the enum, the lexer's table and the printer are generated from these rows.  A
+ * modifier that is not listed is kept by name (module->extra_mods, numbers from GPUL_PTX_MOD_EXTRA), so that a
+ * file of a newer ISA still parses and prints; the interpreter refuses it by name. */
 #ifndef GPULOAD_PTX_VOCABULARY_H
 #define GPULOAD_PTX_VOCABULARY_H
 
@@ -203,21 +203,21 @@ typedef enum gpul_ptx_selector {
 	GPUL_PTX_SEL_B0, GPUL_PTX_SEL_B1, GPUL_PTX_SEL_B2, GPUL_PTX_SEL_B3,
 	GPUL_PTX_SEL_H0, GPUL_PTX_SEL_H1,
 	GPUL_PTX_SEL_BYTES,  /* .b3210, .b7654, .b10: value.i contains the digits, the rightmost in bits 0..3, the
-	                      * next in bits 4..7 ...; bits 32..35 contain their number */
+	                      * next in bits 4..7 ...; bits 32..35 contain the number of digits */
 	GPUL_PTX_SEL_HALVES, /* .h10, .h2: encoded like BYTES */
-	GPUL_PTX_SEL_UNIFIED, /* of an ADDRESS: ld.global.u32 r, [a].unified */
+	GPUL_PTX_SEL_UNIFIED, /* after an ADDRESS: ld.global.u32 r, [a].unified */
 } gpul_ptx_selector;
 
-/** The text of an opcode or special register, without dot or '%'. */
+/** Return the text of an opcode or special register, without dot or '%'. */
 const char *gpul_ptx_opcode_text(gpul_ptx_opcode op);
 const char *gpul_ptx_special_text(gpul_ptx_special s);
 
 struct gpul_ptx_module;
-/** The text of a modifier without its dot; m is the module that uses it; it may be NULL for numbers below EXTRA. */
+/** Return the text of a modifier without its dot; m is the module that uses it; it may be NULL for numbers below EXTRA. */
 const char *gpul_ptx_mod_text(const struct gpul_ptx_module *m, unsigned mod);
 
 struct gpul_ptx_inst;
-/** Write the opcode with its modifiers, "bar.sync", without operands; cut at the end of buf.  Returns buf. */
+/** Write the opcode with its modifiers, "bar.sync", without operands; truncated to the size of buf.  Returns buf. */
 const char *gpul_ptx_inst_text(const struct gpul_ptx_module *m, const struct gpul_ptx_inst *in, char *buf, size_t bytes);
 
 #ifdef __cplusplus

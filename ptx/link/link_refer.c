@@ -1,4 +1,4 @@
-/* link_refer.c — check that every reference has a definition, and rename private names that collide. */
+/* link_refer.c — checks that every reference has a definition, and renames private names that collide. */
 #include "ptx/link/ptx_link_internal.h"
 
 #include <stdio.h>
@@ -104,8 +104,8 @@ static bool has_name(const gpul_ptx_module *m, const char *text)
 	return false;
 }
 
-/* Create a new name: no module has it at module level, and this module has it nowhere, because a local name would hide
- * it.  In the arena; NULL: out of memory. */
+/* Create a new name: no module uses it at module level, and this module does not use it at all, because a local name
+ * would hide it.  Allocated in the arena; NULL: out of memory. */
 static const char *new_name(ptx_linker *l, uint32_t input, const char *old)
 {
 	size_t room = strlen(old) + 24;
@@ -122,7 +122,7 @@ static const char *new_name(ptx_linker *l, uint32_t input, const char *old)
 	return text;
 }
 
-/* Reserve a module-level name for a private symbol: its own name if no other symbol has it, else a new name.  0: out of memory. */
+/* Reserve a module-level name for a private symbol: its own name if no other symbol uses that, else a new name.  0: out of memory. */
 static gpul_ptx_str claim_name(ptx_linker *l, uint32_t input, gpul_ptx_str name)
 {
 	gpul_ptx_module *m = &l->inputs[input].m;

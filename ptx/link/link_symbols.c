@@ -1,4 +1,4 @@
-/* link_symbols.c — the symbol table, and checks that declarations of a name agree: PTX ISA 9.0, Linking Directives. */
+/* link_symbols.c — builds the symbol table, and checks that declarations of a name agree: PTX ISA 9.0, Linking Directives. */
 #include "ptx/link/ptx_link_internal.h"
 
 #include <string.h>

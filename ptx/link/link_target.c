@@ -1,7 +1,7 @@
-/* link_target.c — .version and .target of linked modules: PTX ISA 9.0, Module Directives.
+/* link_target.c — chooses .version and .target of the linked module: PTX ISA 9.0, Module Directives.
  *
  *     sm_75            runs on that architecture and all newer ones
- *     sm_100f          runs on its family: same major, same or higher minor
+ *     sm_100f          runs on its family: the same major, the same or a higher minor version
  *     sm_90a           runs on that architecture only
  *
  * So the result has the newest target of the inputs, and the other inputs must run on it. */
@@ -15,7 +15,7 @@ static int suffix_rank(char suffix)
 	return suffix == 'a' ? 2 : suffix == 'f';
 }
 
-/* Find the input with the highest target; if several have it, the most restricted of them. */
+/* Find the input with the highest target; if several have it, the most restricted one. */
 static uint32_t newest_input(const ptx_linker *l)
 {
 	uint32_t best = 0;

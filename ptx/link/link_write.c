@@ -1,4 +1,4 @@
-/* link_write.c — print the linked module.
+/* link_write.c — prints the linked module.
  *
  * PTX requires a declaration before the first use, and two modules may refer to each other.  So declarations of all
  * functions come first, then the variables, then the bodies. */
@@ -8,7 +8,7 @@
 
 #include "ptx/print_internal.h"
 
-/* Declare every function, and each kernel that is referred to or that its module declares. */
+/* Declare every function, and each kernel that has a reference or a declaration. */
 static void put_func_declarations(const ptx_linker *l, uint32_t input, ptx_out *o)
 {
 	const struct ptx_link_input *in = &l->inputs[input];
@@ -29,7 +29,7 @@ static void put_func_declarations(const ptx_linker *l, uint32_t input, ptx_out *
 
 /* ---- variables --------------------------------------------------------------------------- */
 
-/* A variable that is printed after the variables that its initializer refers to. */
+/* A variable that must wait until the variables to which its initializer refers are printed. */
 struct pending { struct ptx_link_place place; uint32_t next_init; };
 typedef GPUL_ARRAY(struct pending) pending_stack;
 
@@ -55,7 +55,7 @@ static bool push_pending(ptx_linker *l, pending_stack *t, struct ptx_link_place 
 	return true;
 }
 
-/* Declare a variable before its definition: it contains its own address, or two variables contain each other's. */
+/* Declare a variable before its definition: needed if it contains its own address, or two variables contain each other's. */
 static void put_extern(const ptx_linker *l, struct ptx_link_place place, ptx_out *o)
 {
 	gpul_ptx_var v = l->inputs[place.input].m.vars[place.row];

@@ -1,4 +1,4 @@
-/* prune.c — follows names from the wanted kernels and writes the declarations that it reaches. */
+/* prune.c — follows names from the wanted kernels, and writes the declarations that it reaches. */
 #include "ptx/link/prune.h"
 
 #include <stdint.h>
@@ -8,7 +8,7 @@
 #include "ptx/link/prune_internal.h"
 #include "ptx/module.h"
 
-/* A function that only a table refers to gets a body that calls this function, which reports itself as a failed assertion:
+/* A function that only a table refers to may get a body that calls this function, which fails like an assertion:
  * __assertfail(message, file, line, function, bytes per character). */
 #define DECLARE_NOT_LINKED ".extern .func gpuload_not_linked();"
 #define CALL_NOT_LINKED "{ call.uni gpuload_not_linked; }"
@@ -75,8 +75,8 @@ static bool is_name_byte(char c)
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '$';
 }
 
-/* Mark every name in an item as reached, except registers (%r) and modifiers (.u32).  A label or local name that equals another
- * name reaches too much, which is harmless. */
+/* Mark every name in an item as reached, except registers (%r) and modifiers (.u32).  If a label or local name equals another
+ * name, more than necessary is reached, which is harmless. */
 static bool follow_item(ptx_pruner *p, uint32_t row)
 {
 	const ptx_prune_item from = p->items.at[row];

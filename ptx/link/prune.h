@@ -22,24 +22,24 @@ extern "C" {
 typedef struct gpul_ptx_text {
 	const char *text;      /* borrowed */
 	size_t n_bytes;
-	char *pruned;          /* set by gpul_ptx_prune(): the remaining text; owned by the caller: free(); NULL: nothing remains */
+	char *pruned;          /* set by gpul_ptx_prune(): the remaining text; owned by the caller: free(); NULL: no text remains */
 	size_t pruned_bytes;
 } gpul_ptx_text;
 
 typedef struct gpul_ptx_prune_options {
-	bool (*is_root)(void *context, const char *kernel);   /* true: this kernel, by its mangled name, is wanted */
+	bool (*is_root)(void *context, const char *kernel);   /* returns true if the kernel with this mangled name is wanted */
 	void *context;
-	size_t table_bytes;    /* as above; SIZE_MAX: link such functions in any case */
+	size_t table_bytes;    /* most bytes of such functions (see above); SIZE_MAX: always link them */
 } gpul_ptx_prune_options;
 
 typedef struct gpul_ptx_prune_result {
-	size_t n_functions, n_left_out, n_failing;   /* functions and kernels with a body; those removed; those that fail if called */
-	const char *failing;   /* PTX of a function that the failing bodies call: link it too; static; NULL: none fails */
+	size_t n_functions, n_left_out, n_failing;   /* functions and kernels with a body: all, removed ones, ones that fail if called */
+	const char *failing;   /* PTX of a function that the failing bodies call: it must be linked, too; static; NULL: no body fails */
 } gpul_ptx_prune_result;
 
-/** Find what the wanted kernels reach in all texts together.
+/** Find the declarations that the wanted kernels reach in all texts together, and remove the others.
  *
- * @texts    n of them; their pruned members are set on success, and untouched on failure
+ * @texts    array of n texts; their .pruned members are set on success, and untouched on failure
  * @n        at least 1
  * @options  borrowed
  * @out      filled in on success

@@ -1,4 +1,4 @@
-/* prune_internal.h — the declarations of all texts, as prune_scan.c finds them and prune.c follows them. */
+/* prune_internal.h — defines the list of declarations, which prune_scan.c makes and prune.c follows. */
 #ifndef GPULOAD_PTX_LINK_PRUNE_INTERNAL_H
 #define GPULOAD_PTX_LINK_PRUNE_INTERNAL_H
 
@@ -15,7 +15,7 @@ typedef struct ptx_prune_item {
 	uint32_t text;           /* index of texts */
 	uint32_t next;           /* the previous item of this name in any text; GPUL_PTX_NONE: none */
 	const char *start, *end; /* the whole declaration */
-	const char *body;        /* its '{'; NULL: no body */
+	const char *body;        /* the '{' of its body; NULL: no body */
 	const char *name;
 	uint32_t name_bytes;
 	bool is_private;         /* defined without .visible, .weak, .extern or .common */
@@ -26,9 +26,9 @@ typedef struct ptx_pruner {
 	gpul_ptx_text *texts;
 	uint32_t n_texts;
 	ptx_arena arena;
-	ptx_names names;         /* bound to the last item of each name */
+	ptx_names names;         /* maps each name to its last item */
 	GPUL_ARRAY(ptx_prune_item) items;   /* in the order of the texts */
-	GPUL_ARRAY(uint32_t) todo;          /* rows of items that were reached and must be followed */
+	GPUL_ARRAY(uint32_t) todo;          /* rows of reached items whose names must still be followed */
 	gpul_error *err;
 } ptx_pruner;
 

@@ -1,4 +1,4 @@
-/* prune_scan.c — divide PTX into the declarations of its functions and variables; bodies are skipped. */
+/* prune_scan.c — divides PTX into the declarations of its functions and variables, and skips bodies. */
 #include <string.h>
 
 #include "ptx/link/prune_internal.h"
@@ -28,18 +28,18 @@ static void skip_body(ptx_lexer *l, ptx_token *t)
 	unsigned depth = 0;
 
 	while (ptx_lexer_skip_body(l, &depth))
-		ptx_lexer_next(l, t); /* .shared */
-	ptx_lexer_next(l, t);         /* '}' */
+		ptx_lexer_next(l, t); /* skip .shared */
+	ptx_lexer_next(l, t);         /* skip '}' */
 }
 
-/* Read one declaration, whose first token is t; false: it does not end. */
+/* Read one declaration, whose first token is t; false: the text ends before the declaration does. */
 static bool read_item(ptx_lexer *l, ptx_token *t, ptx_prune_item *i)
 {
 	bool has_linkage = false;
 	unsigned open = 0;
 
 	i->kind = PTX_ITEM_VARIABLE;
-	i->start = t->text - 1; /* the dot */
+	i->start = t->text - 1; /* from the dot on */
 	for (; t->kind != PTX_TOK_END && t->kind != PTX_TOK_ERROR; ptx_lexer_next(l, t)) {
 		has_linkage |= dot_is_one_of(t, linkages);
 		if (dot_is_one_of(t, kernels))
@@ -87,7 +87,7 @@ gpul_status ptx_prune_scan(ptx_pruner *p, uint32_t text)
 	for (ptx_lexer_next(&l, &t); t.kind != PTX_TOK_END; ptx_lexer_next(&l, &t)) {
 		ptx_prune_item i = { .text = text };
 
-		if (t.kind == '{') { /* of .section */
+		if (t.kind == '{') { /* the block of a .section */
 			skip_body(&l, &t);
 		} else if (begins_item(&t)) {
 			if (!read_item(&l, &t, &i))

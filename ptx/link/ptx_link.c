@@ -1,4 +1,4 @@
-/* ptx_link.c — copy the inputs and run the steps of the linker. */
+/* ptx_link.c — copies the inputs, and runs the steps of the linker. */
 #include "ptx/link/ptx_link_internal.h"
 
 #include <stdlib.h>
@@ -19,7 +19,7 @@ static void *copy_rows(ptx_linker *l, const void *rows, size_t n, size_t more, s
 	return copy;
 }
 
-/* For each name find the row with the body, else the first row. */
+/* For each name, find the row of the function with the body, else the first row. */
 static void find_func_rows(struct ptx_link_input *in)
 {
 	for (uint32_t i = in->m.n_funcs; i-- > 0;)
@@ -30,8 +30,8 @@ static void find_func_rows(struct ptx_link_input *in)
 			in->func_row[in->m.funcs[i].name] = i;
 }
 
-/* Refuse functions with registers or local variables of module scope: ptxas does not compile them for the ABI, which linking
- * needs (ptxas -c needs PTX 3.1). */
+/* Refuse functions with registers or local variables of module scope: ptxas does not compile them for the ABI, which linked
+ * code needs (ptxas -c needs PTX 3.1). */
 static gpul_status check_abi(const ptx_linker *l, const gpul_ptx_link_input *from)
 {
 	const gpul_ptx_module *m = from->module;
@@ -68,7 +68,7 @@ static gpul_status copy_input(ptx_linker *l, const gpul_ptx_link_input *from,
 	return GPUL_OK;
 }
 
-/* True: the module is NVIDIA's device runtime. */
+/* True if the module is NVIDIA's device runtime. */
 static bool is_device_runtime(const gpul_ptx_module *m)
 {
 	for (uint32_t i = 0; i < m->n_funcs; i++)
@@ -77,7 +77,7 @@ static bool is_device_runtime(const gpul_ptx_module *m)
 	return false;
 }
 
-/* Copy the inputs without the device runtime, unless it is the only one. */
+/* Copy the inputs, except the device runtime, unless it is the only input. */
 static gpul_status copy_inputs(ptx_linker *l, const gpul_ptx_link_input *from, size_t n)
 {
 	gpul_status st = GPUL_OK;
@@ -111,7 +111,7 @@ static uint32_t file_number(ptx_linker *l, const gpul_ptx_file *f, const char *p
 	return row->number = (uint32_t)l->files.n;
 }
 
-/* Return the number in the result of a file that has `number` in an input. */
+/* Return the number that file `number` of an input has in the result. */
 static uint32_t renumber_file(ptx_linker *l, const gpul_ptx_module *m, uint32_t number)
 {
 	const gpul_ptx_file unknown = { 0 };
@@ -124,7 +124,7 @@ static uint32_t renumber_file(ptx_linker *l, const gpul_ptx_module *m, uint32_t 
 
 static gpul_status renumber_lines(ptx_linker *l, gpul_ptx_module *m)
 {
-	uint32_t last = 0, number = 0;   /* the last result, because adjacent rows usually have the same file */
+	uint32_t last = 0, number = 0;   /* the last conversion, because adjacent rows usually have the same file */
 
 	for (uint32_t i = 0; i < m->n_locs; i++) {
 		if (!number || m->locs[i].file != last) {

@@ -1,4 +1,4 @@
-/* ptx_link_internal.h — the linker's state, and the steps in their order.
+/* ptx_link_internal.h — defines the linker's state, and declares its steps in their order.
  *
  *     link_symbols.c  the symbol table: definitions, and checks that all declarations agree
  *     link_refer.c    references need definitions; private names that collide are renamed
@@ -27,7 +27,7 @@ typedef struct ptx_link_symbol {
 	bool taken;              /* a module has this name at module level */
 	bool is_external;        /* visible to other modules; false: private to one module */
 	bool is_func;
-	bool is_referred_to;     /* an operand or an initializer refers to it */
+	bool is_referred_to;     /* an operand or initializer refers to it */
 	ptx_strength strength;
 	struct ptx_link_place first;        /* place of the first declaration or definition */
 	struct ptx_link_place definition;   /* place of the kept definition; valid unless strength is PTX_UNDEFINED */
@@ -39,10 +39,10 @@ struct ptx_link_input {
 	const char *name;
 	gpul_ptx_module m;       /* the copy; it has its own vars, funcs, locs and strings.  strings, func_row and
 	                          * symbol have room for one new name per row */
-	uint32_t *func_row;      /* index: name; its row of funcs, if possible the row with the body */
-	uint32_t *symbol;        /* index: name; its row of symbols; 0: private, or not a module-level name */
-	bool *aliased;           /* index: row of funcs; true: defined by .alias */
-	uint8_t *written;        /* index: row of vars; enum ptx_written */
+	uint32_t *func_row;      /* for each name: its row of funcs, if possible the row with the body */
+	uint32_t *symbol;        /* for each name: its row of symbols; 0: private, or not a module-level name */
+	bool *aliased;           /* for each row of funcs: true if it is defined by .alias */
+	uint8_t *written;        /* for each row of vars: its enum ptx_written */
 };
 
 typedef struct ptx_linker {
@@ -67,11 +67,11 @@ gpul_status ptx_link_collect(ptx_linker *l);
 gpul_status ptx_link_refer(ptx_linker *l);
 gpul_status ptx_link_rename(ptx_linker *l);
 
-/* True when the result prints this row of an input: it is the kept definition of its name or, if there is none, the
- * first declaration. */
+/* True if this row of an input is printed in the result: it is the definition that is kept or, without a
+ * definition, the first declaration. */
 bool ptx_link_keeps_func(const ptx_linker *l, uint32_t input, uint32_t row);
 bool ptx_link_keeps_var(const ptx_linker *l, uint32_t input, uint32_t row);
-/* The symbol of a name of an input; NULL: the name is private. */
+/* Return the symbol of a name in an input; NULL: the name is private. */
 ptx_link_symbol *ptx_link_symbol_of(const ptx_linker *l, uint32_t input, gpul_ptx_str name);
 /* True for the functions that every driver provides: vprintf, malloc, free, __assertfail, cudaGraphSetConditional; and for those
  * of the device runtime (cuda_device_runtime_api.h), which the software driver provides. */

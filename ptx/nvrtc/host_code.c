@@ -1,7 +1,8 @@
-/* host_code.c — separate the kernels of a CUDA C++ text from its host code, without parsing C++.
+/* host_code.c — separates the kernels of a CUDA C++ text from its host code, without parsing C++.
  *
- * A declaration at the outermost level ends at ';' or with the '}' of a body.  A function whose head has none of __global__,
- * __device__ and constexpr is host code.  A word that the file itself defines as a macro for __device__ counts as __device__. */
+ * A declaration at the outermost level ends at ';' or with the '}' of a body.  A function that is declared with none of
+ * __global__, __device__ and constexpr is host code.  A word that the file itself defines as a macro for __device__ counts as
+ * __device__. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,7 +77,7 @@ static bool is_one_of(struct token t, const char *const *words)
 	return false;
 }
 
-/* The end of a block: after the '}' that belongs to the '{' at `at`. */
+/* Return the end of a block: after the '}' that matches the '{' at `at`. */
 static const char *skip_block(const char *at, const char *begin)
 {
 	unsigned depth = 0;
@@ -94,14 +95,14 @@ static const char *skip_block(const char *at, const char *begin)
 
 struct declaration {
 	const char *start;       /* NULL: no token yet */
-	unsigned parentheses;    /* open ones */
+	unsigned parentheses;    /* number of open parentheses */
 	bool is_namespace;       /* namespace or extern "C" */
 	bool has_call, has_equals, has_operator;  /* has_call: a '(' that does not belong to an attribute */
 	bool is_for_device, uses_host;
 	struct token before;
 };
 
-/* True when the file defines the word as a macro that contains __device__ or __global__. */
+/* True if the file defines the word as a macro that contains __device__ or __global__. */
 static bool is_device_macro(struct token t, const char *text)
 {
 	for (const char *at = strstr(text, "#define"); at; at = strstr(at + 1, "#define")) {
@@ -182,7 +183,7 @@ char *ptx_nvrtc_without_host_code(const char *text)
 			end = skip_block(t.at, text);
 			ends = is_function(&d);
 			is_host = ends && !d.is_for_device;
-			d.uses_host |= !ends && contains_word(t.at, end, "std", text); /* a type that has a std::string */
+			d.uses_host |= !ends && contains_word(t.at, end, "std", text); /* a type with a member such as std::string */
 		} else if (!ends) {
 			note_token(&d, t, text);
 		}

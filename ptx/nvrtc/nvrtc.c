@@ -1,4 +1,4 @@
-/* nvrtc.c — compiles one program with NVRTC.  The toolkit's nvrtc.h is not used, because it need not be installed. */
+/* nvrtc.c — compiles one program with NVRTC.  The toolkit's nvrtc.h is not used, because it may not be installed. */
 #include "ptx/nvrtc/nvrtc.h"
 
 #include <stdbool.h>
@@ -61,7 +61,7 @@ static bool collect_options(struct options *o, const struct ptx_nvrtc *lib,
 
 /* ---- one program ------------------------------------------------------------------------- */
 
-/* Copy a text or image out of NVRTC; size_of() gets its size, get() its bytes.  NULL: out of memory, or it is empty. */
+/* Copy a text or image from NVRTC; size_of() gets its size, get() its bytes.  NULL: out of memory, or it is empty. */
 static char *fetch_result(void *program, int (*size_of)(void *, size_t *), int (*get)(void *, char *),
 		   size_t *bytes)
 {
@@ -79,7 +79,7 @@ static char *fetch_result(void *program, int (*size_of)(void *, size_t *), int (
 	return text;
 }
 
-/* The line "kernel.cu(3): error: ..." of the log; the start of the log if no line has "error". */
+/* Return the first line such as "kernel.cu(3): error: ..." of the log; the start of the log if no line contains "error". */
 static const char *first_error(const char *log)
 {
 	const char *at = strstr(log, "error");
@@ -95,7 +95,7 @@ static gpul_status fail_compilation(const struct ptx_nvrtc *lib, int result, con
 	const char *text = log && *log ? first_error(log) : lib->nvrtcGetErrorString(result);
 	int n_bytes = (int)strcspn(text, "\n");
 
-	/* NVRTC's "error: invalid value for --gpu-architecture" lacks the file and the value. */
+	/* NVRTC's "error: invalid value for --gpu-architecture" does not contain the file and the value. */
 	if (strstr(text, "--gpu-architecture"))
 		return gpul_fail(err, GPUL_EUNSUPPORTED, result,
 				 "%s: NVRTC %d.%d cannot compile for %s", name, lib->major,
@@ -161,9 +161,9 @@ static gpul_status compile_text(const struct ptx_nvrtc *lib, const char *source,
 	return st;
 }
 
-/* Compile again without the host code.  In this compilation, functions without annotation are compiled for the device too.  If it
- * also fails, report its errors for a program; for other files report the first errors, because they show which annotation is
- * missing. */
+/* Compile again without the host code.  In this compilation, functions without annotation are compiled for the device, too.  If
+ * it also fails, report its errors if the file is a program; for other files, report the errors of the first compilation, which
+ * show what annotation is missing. */
 static gpul_status compile_device_code(const struct ptx_nvrtc *lib, const char *source, const char *name, struct options *o,
 				       const char *arch, gpul_nvrtc_result *out, gpul_error *why)
 {
@@ -186,7 +186,7 @@ static gpul_status compile_device_code(const struct ptx_nvrtc *lib, const char *
 	return st;
 }
 
-/* True: the compilation failed because NVRTC cannot compile host code or lacks host headers. */
+/* True if the compilation failed because NVRTC cannot compile host code or lacks host headers. */
 static bool failed_by_host_code(const char *log)
 {
 	return log && (strstr(log, "not allowed in JIT mode") || strstr(log, "cannot open source file") || strstr(log, "cuda") ||

@@ -1,4 +1,4 @@
-/* nvrtc_headers.c — replacements for the C and C++ headers that kernels include and NVRTC lacks.
+/* nvrtc_headers.c — texts that replace C and C++ headers that kernels include and NVRTC lacks.
  *
  * NVRTC has no C library headers, but declares printf, assert, malloc, memcpy and the mathematical functions itself;
  * these texts make `#include <cassert>` succeed.  Types and limits come from the toolkit's cuda/std if it is there,
@@ -75,7 +75,7 @@ static const struct { const char *name, *text; } rows[] = {
 	{ "cstddef", NOTHING },	     { "stdbool.h", NOTHING },
 };
 
-/* Headers of the C++ library that device code cannot use; they declare the namespace for `using namespace std`. */
+/* The text of headers of the C++ library that device code cannot use; it declares the namespace for `using namespace std`. */
 static const char host_text[] = "#pragma once\nnamespace std {}\n";
 static const char *const host_headers[] = {
 	"algorithm", "atomic", "bitset", "chrono", "condition_variable", "deque", "exception", "filesystem", "fstream", "functional",

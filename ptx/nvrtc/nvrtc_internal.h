@@ -1,4 +1,4 @@
-/* nvrtc_internal.h — the entry points of libnvrtc and the folders of its headers. */
+/* nvrtc_internal.h — declares the entry points of libnvrtc, the folders of its headers, and the steps of a compilation. */
 #ifndef GPULOAD_PTX_NVRTC_NVRTC_INTERNAL_H
 #define GPULOAD_PTX_NVRTC_NVRTC_INTERNAL_H
 
@@ -29,21 +29,21 @@ struct ptx_nvrtc {
 	const char *(*nvrtcGetErrorString)(int result);
 	int major, minor;
 	const char *path;
-	char include[PATH_MAX], cccl[PATH_MAX];   /* folders of its headers; "": not found */
+	char include[PATH_MAX], cccl[PATH_MAX];   /* folders of NVRTC's headers; "": not found */
 };
 
 enum { PTX_NVRTC_MAX_HEADERS = 80 };
-/* Names and texts of the headers that a program gets; returns their number.  device_only: also empty texts for C++ library
- * headers that only host code can use. */
+/* Get names and texts of the headers that a program is given; returns their number.  device_only: also empty texts for C++
+ * library headers that only host code can use. */
 int ptx_nvrtc_headers(bool device_only, const char *names[PTX_NVRTC_MAX_HEADERS], const char *texts[PTX_NVRTC_MAX_HEADERS]);
 
-/* host_code.c: a copy of a text in which host code is replaced by blanks, with the same lines; owned.  NULL: it has no such
- * code, or out of memory. */
+/* host_code.c: copy a text with its host code replaced by blanks, so that line numbers stay the same; owned.  NULL: the
+ * text has no host code, or out of memory. */
 char *ptx_nvrtc_without_host_code(const char *text);
 
 /* nvrtc_log.c: true if NVRTC's messages contain an error in the file itself, not in a header. */
 bool ptx_nvrtc_log_has_error_in(const char *log, const char *name);
-/* The messages reordered: those about the file first, then only a few of those about headers; owned.  NULL: out of memory. */
+/* Copy the messages in another order: those about the file first, then only a few of those about headers; owned.  NULL: out of memory. */
 char *ptx_nvrtc_ordered_log(const char *log, const char *name);
 
 /* Open libnvrtc at the first call; later calls return the same library or the same failure.  Any thread. */

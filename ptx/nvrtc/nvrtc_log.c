@@ -1,4 +1,4 @@
-/* nvrtc_log.c — reorders NVRTC's messages: those about the user's file first.
+/* nvrtc_log.c — reorders NVRTC's messages, with those about the user's file first.
  *
  *     kernel.cu(3): error: ...      a message begins in column 0 with FILE(LINE):, and goes on to the next one
  *       source line
@@ -20,7 +20,7 @@ struct message {
 	enum { OF_FILE, OF_HEADER, OF_NONE } kind;
 };
 
-/* The message at `at`; n is 0 at the end of the log. */
+/* Return the message at `at`; .n is 0 at the end of the log. */
 static struct message next_message(const char *at, const char *name)
 {
 	const size_t n_name = strlen(name);

@@ -1,4 +1,4 @@
-/* nvrtc_open.c — find and open libnvrtc and its headers; core/toolkit.h describes the search. */
+/* nvrtc_open.c — finds and opens libnvrtc, and finds its headers; core/toolkit.h describes the search. */
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -60,8 +60,8 @@ static void find_neighbours(void)
 	if (*lib.include)
 		find_folder(lib.cccl, lib.include, "/cccl", "cuda");
 	/* libnvrtc opens its builtins by file name without a folder; if the folder is not on the loader's path, that
-	 * finds only a library that is already open.  So open them here, by their path.  They are never closed, like
-	 * libnvrtc. */
+	 * finds only a library that is already open.  So open them here, by their path.  Like libnvrtc, they are
+	 * never closed. */
 	snprintf(builtins, sizeof builtins, "%s/libnvrtc-builtins.so.%d.%d", folder, lib.major,
 		 lib.minor);
 	dlopen(builtins, RTLD_NOW | RTLD_LOCAL);

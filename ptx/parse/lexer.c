@@ -1,4 +1,4 @@
-/* lexer.c — split PTX text into tokens. */
+/* lexer.c — splits PTX text into tokens. */
 #include "ptx/parse/lexer_internal.h"
 
 #include <locale.h>
@@ -64,7 +64,7 @@ static bool skip_block_comment(ptx_lexer *l)
 	return false;
 }
 
-/* True: the text is a line marker of the C preprocessor: # 12 "file.h", or #line 12 "file.h". */
+/* True if the text is a line marker of the C preprocessor: # 12 "file.h", or #line 12 "file.h". */
 static bool at_line_marker(const ptx_lexer *l)
 {
 	const char *c = l->at + 1;
@@ -156,7 +156,7 @@ static void read_float_bits(ptx_lexer *l, ptx_token *t, int kind, int n_digits)
 					 : "0d must be followed by 16 hexadecimal digits");
 }
 
-/* The length of the decimal number at l->at if it has a '.' or an exponent; else 0. */
+/* Return the length of the decimal number at l->at if it has a '.' or an exponent; else 0. */
 static size_t decimal_float_bytes(const ptx_lexer *l)
 {
 	const char *c = l->at;
@@ -183,7 +183,7 @@ static size_t decimal_float_bytes(const ptx_lexer *l)
 	return is_float ? (size_t)(c - l->at) : 0;
 }
 
-/* Convert a number such as 1.5 in the C locale, because strtod() would expect 1,5 in some locales. */
+/* The C locale, for converting numbers such as 1.5: in some locales strtod() would expect 1,5. */
 static locale_t c_locale;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -205,7 +205,7 @@ static void read_decimal_float(ptx_lexer *l, ptx_token *t, size_t bytes)
 	memcpy(copy, l->at, bytes);
 	copy[bytes] = 0;
 	pthread_once(&once, create_c_locale);
-	gpul_float_default(&callers);  /* strtod() rounds as the caller has chosen by fesetround() */
+	gpul_float_default(&callers);  /* strtod() rounds as chosen by fesetround(), so the default is restored */
 	d = strtod_l(copy, NULL, c_locale);
 	gpul_float_restore(&callers);
 	memcpy(&t->value, &d, sizeof d);

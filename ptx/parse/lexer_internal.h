@@ -1,4 +1,4 @@
-/* lexer_internal.h — split PTX text into tokens: PTX ISA 9.0, chapter 4. */
+/* lexer_internal.h — splits PTX text into tokens: PTX ISA 9.0, chapter 4. */
 #ifndef GPULOAD_PTX_PARSE_LEXER_INTERNAL_H
 #define GPULOAD_PTX_PARSE_LEXER_INTERNAL_H
 
@@ -10,11 +10,11 @@
 typedef enum ptx_token_kind {
 	PTX_TOK_END = 0,
 	PTX_TOK_WORD = 256,  /* a word: add  %r1  $L__BB0_1  _ */
-	PTX_TOK_DOT,         /* .s32  .shared::cta  .2d; the field `text` is without the dot */
+	PTX_TOK_DOT,         /* .s32  .shared::cta  .2d; .text is without the dot */
 	PTX_TOK_INT,
-	PTX_TOK_F32,         /* 0f3F800000; the field `value` has the bits */
-	PTX_TOK_F64,         /* 0d... and 1.5; the field `value` has the bits */
-	PTX_TOK_STRING,      /* the field `text` is between the quotes; there are no escapes */
+	PTX_TOK_F32,         /* 0f3F800000; .value has the bits */
+	PTX_TOK_F64,         /* 0d... and 1.5; .value has the bits */
+	PTX_TOK_STRING,      /* .text is between the quotes; there are no escapes */
 	PTX_TOK_SHL, PTX_TOK_SHR, PTX_TOK_LE, PTX_TOK_GE, PTX_TOK_EQ, PTX_TOK_NE,
 	PTX_TOK_AND_AND, PTX_TOK_OR_OR,
 	PTX_TOK_ERROR,       /* lexer->error has the message */
@@ -22,8 +22,8 @@ typedef enum ptx_token_kind {
 
 typedef struct ptx_token {
 	int kind;                /* ptx_token_kind or a character */
-	bool is_unsigned;        /* for INT: 5U, or a number above INT64_MAX */
-	uint32_t line;           /* from 1 */
+	bool is_unsigned;        /* for INT: a number such as 5U, or above INT64_MAX */
+	uint32_t line;           /* line number, from 1 */
 	uint32_t bytes;          /* length of text */
 	const char *text;        /* points into the source */
 	const char *line_start;  /* first byte of the line of the token */

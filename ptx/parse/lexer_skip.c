@@ -1,4 +1,4 @@
-/* lexer_skip.c — skip a function body, 16 bytes at a time.
+/* lexer_skip.c — skips a function body, 16 bytes at a time.
  *
  * A list of kernels skips hundreds of megabytes of bodies, so the time is spent on finding the few bytes that need
  * attention: braces, the start of a string or comment (which may hide braces), and .shared:
@@ -24,7 +24,7 @@ static wide load_16(const char *at)
 	return w;
 }
 
-/* Index of the first true byte among 8 bytes of a mask; at least one is true. */
+/* Return the index of the first true byte among 8 bytes of a mask; at least one is true. */
 static int first_of(uint64_t yes)
 {
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
@@ -34,7 +34,7 @@ static int first_of(uint64_t yes)
 #endif
 }
 
-/* Index of the first of 16 bytes that may be a stop (7 more bytes must be readable); WIDE: none. */
+/* Return the index of the first of 16 bytes that may need attention (7 more bytes must be readable); WIDE: none. */
 static int first_candidate(const char *at)
 {
 	wide w = load_16(at);
@@ -81,7 +81,7 @@ static uint32_t count_lines(const char *at, const char *end)
 	while (end - at >= WIDE) {
 		wide sum = { 0 };
 
-		/* add up before a byte of the sum exceeds 255 */
+		/* at most 255 times, so that no byte of the sum overflows */
 		for (int i = 0; i < 255 && end - at >= WIDE; i++, at += WIDE)
 			sum -= (wide)(load_16(at) == '\n');
 		for (int i = 0; i < WIDE; i++)
@@ -104,7 +104,7 @@ static void move_lexer(ptx_lexer *l, const char *to)
 	l->at = to;
 }
 
-/* Find the end of the string or comment that starts here with '"' or '/', or of a single '/'; NULL: there is no end. */
+/* Return the end of the string or comment that starts here with '"' or '/', or of a single '/'; NULL: it does not end. */
 static const char *end_of_hidden(const char *at, const char *end)
 {
 	const char *close;
@@ -124,7 +124,7 @@ static const char *end_of_hidden(const char *at, const char *end)
 	return at + 1;
 }
 
-/* True when only blanks are between `at` and the end of the previous statement.  The text before `from` is not read:
+/* True if only blanks are between `at` and the end of the previous statement.  The text before `from` is not read:
  * it is a comment or string, or was skipped before. */
 static bool starts_statement(const char *at, const char *from)
 {

@@ -1,4 +1,4 @@
-/* parse.c — parse the statements outside of functions and build the module: PTX ISA 9.0, chapters 4 and 11. */
+/* parse.c — parses the statements outside of functions, and builds the module: PTX ISA 9.0, chapters 4 and 11. */
 #include "ptx/parse/parser_internal.h"
 
 #include <stdio.h>
@@ -163,7 +163,7 @@ static void parse_alias(ptx_parser *p)
 	*ptx_push(p, &p->aliases) = a;
 }
 
-/* From PTX 3.0 on, ptxas compiles all functions for the ABI, which has no registers or local variables that they share. */
+/* Refuse registers or local variables that functions share: from PTX 3.0 on, ptxas compiles for the ABI, which has none. */
 static void check_without_abi(ptx_parser *p, const ptx_token *where, const char *what)
 {
 	if (p->module.version_major >= 3)
@@ -271,12 +271,12 @@ static void link_definitions(ptx_parser *p)
 		    f.what == PTX_IS_FUNC)
 			rows[i].definition = rows[f.row].definition;
 	}
-	for (uint32_t k = 0; k < p->aliases.n; k++) {  /* an alias is another name of the aliasee's body */
+	for (uint32_t k = 0; k < p->aliases.n; k++) {  /* an alias is a second name of the aliasee's body */
 		const gpul_ptx_alias *a = &p->aliases.at[k];
 		const uint32_t body = rows[a->aliasee].definition;
 
 		if (body == GPUL_PTX_NONE || rows[body].name != rows[a->aliasee].name)
-			continue;   /* an alias of an alias is undefined, as for ptxas */
+			continue;   /* an alias of an alias is undefined, as in ptxas */
 		for (uint32_t i = 0; i < p->funcs.n; i++)
 			if (rows[i].kind != GPUL_PTX_FUNC_PROTOTYPE && rows[i].name == rows[a->alias].name)
 				rows[i].definition = body;
@@ -366,7 +366,7 @@ static void free_parser(ptx_parser *p)
 	ptx_arena_free(&p->arena);
 }
 
-/* PTX ISA 2.3 added .address_size.  In older texts the parameters show whether nvcc compiled for 64-bit addresses. */
+/* PTX ISA 2.3 added .address_size.  In older texts, the parameters of kernels show whether nvcc compiled for 64-bit addresses. */
 static uint32_t address_size_of_old_text(const gpul_ptx_module *m)
 {
 	bool has_params = false;
@@ -388,7 +388,7 @@ static gpul_status parse_text(const char *text, size_t text_bytes, const char *f
 	ptx_parser p = { .file_name = file_name, .err = err, .heads_only = heads_only };
 	gpul_ptx_module *m = NULL;
 
-	p.module.address_size = 64;   /* as ptxas assumes without .address_size */
+	p.module.address_size = 64;   /* the default of ptxas without .address_size */
 	if (text_bytes > INT32_MAX)
 		return gpul_fail(err, GPUL_EFORMAT, 0,
 				 "%s: %zu bytes of PTX; the limit is 2 GiB", file_name,

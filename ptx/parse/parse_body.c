@@ -1,4 +1,4 @@
-/* parse_body.c — parse the statements of a function body: PTX ISA 9.0, 4.2, 9 and 11. */
+/* parse_body.c — parses the statements of a function body: PTX ISA 9.0, 4.2, 9 and 11. */
 #include "ptx/parse/parser_internal.h"
 
 #include "ptx/vocabulary_internal.h"
@@ -79,7 +79,7 @@ static uint16_t opcode_of(ptx_parser *p, const ptx_token *t)
 	return 0;
 }
 
-/* Parse an instruction after its root t, which is consumed; in->guard and guard_negated are set. */
+/* Parse the rest of an instruction; its root t is consumed, and in->guard and guard_negated are set. */
 static void parse_instruction(ptx_parser *p, const ptx_token *t, gpul_ptx_inst *in)
 {
 	in->line = t->line;

@@ -1,4 +1,4 @@
-/* parse_decl.c — parse registers, variables and parameters: PTX ISA 9.0, chapter 5. */
+/* parse_decl.c — parses registers, variables and parameters: PTX ISA 9.0, chapter 5. */
 #include "ptx/parse/parser_internal.h"
 
 #include <stdio.h>
@@ -247,13 +247,13 @@ static void copy_prefix(gpul_ptx_var *v, const struct prefix *x)
 	memcpy(v->unified, x->unified, sizeof v->unified);
 }
 
-/* Bind the name.  It may be declared twice if one declaration is .extern; the name then refers to the other declaration. */
+/* Bind the name of a variable.  It may be declared twice if one declaration is .extern; it then refers to the other one. */
 static void bind_variable(ptx_parser *p, const ptx_token *where, const gpul_ptx_var *v,
 			  ptx_what what, uint32_t row)
 {
 	ptx_found f;
 
-	if (p->in_body && p->heads_only) /* no name is looked up, and inner scopes are not tracked */
+	if (p->in_body && p->heads_only) /* then no name is looked up, and inner scopes are not tracked */
 		return;
 	bool again = !p->in_body && ptx_names_find(&p->names, where->text, where->bytes, &f) &&
 		     f.what == PTX_IS_MODULE_VAR;
@@ -266,7 +266,7 @@ static void bind_variable(ptx_parser *p, const ptx_token *where, const gpul_ptx_
 		ptx_fail_memory(p);
 }
 
-/* Report what a declaration lacks or must not have. */
+/* Check what a declaration must have, and what it must not have. */
 static void check_variable(ptx_parser *p, const ptx_token *where, const gpul_ptx_var *v)
 {
 	bool is_extern = v->linkage == GPUL_PTX_EXTERN;

@@ -1,4 +1,4 @@
-/* parse_expr.c — parse and evaluate constant expressions, in 64 bits: PTX ISA 9.0, 4.5. */
+/* parse_expr.c — parses and evaluates constant expressions, in 64 bits: PTX ISA 9.0, 4.5. */
 #include "ptx/parse/parser_internal.h"
 
 #include <string.h>
@@ -131,7 +131,7 @@ static ptx_value parse_unary(ptx_parser *p)
 	return v;
 }
 
-/* The precedence of a binary operator, as in C; 0: not a binary operator. */
+/* Return the precedence of a binary operator, as in C; 0: not a binary operator. */
 static int precedence(int op)
 {
 	switch (op) {

@@ -1,4 +1,4 @@
-/* parse_func.c — parse kernels and functions: PTX ISA 9.0, chapters 7 and 11. */
+/* parse_func.c — parses kernels and functions: PTX ISA 9.0, chapters 7 and 11. */
 #include "ptx/parse/parser_internal.h"
 
 /* Start the function's registers with those of the module; their names are bound to the same rows. */
@@ -37,7 +37,8 @@ static void keep_tables(ptx_parser *p)
 	f->items = ptx_keep(p, p->items, &f->n_items);
 }
 
-/* Bind the name before the body is parsed, because the body may call itself.  Operands refer to the row of the first declaration. */
+/* Bind the name before the body is parsed, because the body may call itself.  Operands refer to a function by
+ * the row of its first declaration. */
 static void bind_function(ptx_parser *p, const ptx_token *where, uint32_t row)
 {
 	const gpul_ptx_func *before;
@@ -77,7 +78,7 @@ static void check_prototype(ptx_parser *p, const ptx_token *where)
 			    (int)where->bytes, where->text, first->line);
 }
 
-/* Parse the body; fail if the name already has one.  link_definitions() updates the other rows of the name. */
+/* Parse the body of a function; fail if the name already has one.  link_definitions() updates the other rows of the name. */
 static void parse_definition(ptx_parser *p, const ptx_token *where, uint32_t row)
 {
 	ptx_found f;
@@ -121,7 +122,7 @@ static void check_param_space(ptx_parser *p, const ptx_token *where, const gpul_
 
 		if (v->n_dims && !v->bytes)
 			ptx_fail_at(p, where, "parameter %u is an array without a size", i);
-		end = (end + align - 1) / align * align; /* no overflow: end <= limit, align is 32 bits */
+		end = (end + align - 1) / align * align; /* cannot overflow: end <= limit, and align has 32 bits */
 		if (v->bytes > limit || end + v->bytes > limit)
 			ptx_fail_at(p, where,
 				    "the parameters of '%.*s' need more than %llu bytes, the limit of PTX %u.%u",
@@ -165,7 +166,7 @@ void ptx_parse_function(ptx_parser *p, gpul_ptx_linkage linkage)
 	check_prototype(p, &where);
 	if (p->tok.kind == '{')
 		parse_definition(p, &where, row);
-	else if (entry || !ptx_at_module_statement(&p->tok))  /* then the ';' is missing, which ptxas accepts */
+	else if (entry || !ptx_at_module_statement(&p->tok))  /* in these cases the ';' may be missing, as in ptxas */
 		ptx_expect(p, ';', "the declaration of a function (or '{' and its body)");
 	ptx_names_close_scope(&p->names);
 	keep_tables(p);

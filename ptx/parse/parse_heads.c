@@ -1,4 +1,4 @@
-/* parse_heads.c — skip function bodies, and find the .shared variables that they use. */
+/* parse_heads.c — skips function bodies, and finds the .shared variables that they use. */
 #include <string.h>
 
 #include "ptx/parse/parser_internal.h"
@@ -33,7 +33,7 @@ static bool is_word(char c)
 	       c == '_' || c == '$' || c == '%';
 }
 
-/* The next place where one of the names may start; NULL: none.  Without a common prefix it is the next word. */
+/* Return the next place where one of the names may start; NULL: none.  Without a common prefix it is the next word. */
 static const char *find_candidate(const ptx_parser *p, const char *at, const char *end)
 {
 	if (p->shared_prefix_bytes)
@@ -55,7 +55,7 @@ static bool in_comment(const char *from, const char *at)
 	return memmem(line, (size_t)(at - line), "//", 2);
 }
 
-/* Add a .shared variable to the current function, unless it is there already. */
+/* Add a .shared variable to the current function, unless it is already there. */
 static void add_shared(ptx_parser *p, uint32_t row)
 {
 	uint32_t func = PTX_N(p->funcs); /* 1 + row of the current function */

@@ -1,7 +1,7 @@
-/* parse_index.c — parse array[index], the address of an element: PTX ISA 9.0, 6.4.2.
+/* parse_index.c — parses array[index], the address of an element: PTX ISA 9.0, 6.4.2.
  *
- * A constant index is an offset.  A register as the index becomes instructions before the one that contains it, because the model has
- * no such operand; this is what ptxas does, whatever the type of the register: the index is its lower 32 bits, unsigned.
+ * A constant index is an offset.  For a register, instructions that compute the address are inserted before the instruction, because
+ * the model has no such operand.  As in ptxas, the index is the lower 32 bits of the register, unsigned, whatever its type.
  *
  *     ld.global.f32 x, a[r+1];      add.u32 __index7, r, 1;
  *                                   mul.lo.u32 __index8, __index7, 4;               4: the size of an element of a
@@ -62,7 +62,7 @@ static void add_instruction(ptx_parser *p, const ptx_token *where, gpul_ptx_inst
 	*ptx_push(p, &p->insts) = in;
 }
 
-/* The type of the instruction that reads an index of this type; 0: not an integer. */
+/* Return the type of the instruction that converts an index of this type; 0: not an integer. */
 static uint16_t index_type(unsigned type)
 {
 	if (type == GPUL_PTX_MOD_F16 || type == GPUL_PTX_MOD_F32 || type == GPUL_PTX_MOD_F64)
@@ -79,7 +79,7 @@ static uint16_t index_type(unsigned type)
 	}
 }
 
-/* The index as a register of 32 bits. */
+/* Add instructions that compute the index in a register of 32 bits; return that register. */
 static gpul_ptx_operand add_index(ptx_parser *p, const ptx_token *where, gpul_ptx_operand index, uint16_t type)
 {
 	const int64_t plus = index.value.i;
@@ -102,7 +102,7 @@ static gpul_ptx_operand add_index(ptx_parser *p, const ptx_token *where, gpul_pt
 	return index;
 }
 
-/* A register with the address of element `index` of the symbol. */
+/* Add instructions that compute the address of element `index` of the symbol; return the register with the address. */
 static gpul_ptx_operand add_address(ptx_parser *p, const ptx_token *where, const gpul_ptx_operand *symbol, gpul_ptx_operand index,
 				    uint16_t type, unsigned element_bytes)
 {
@@ -143,7 +143,7 @@ static uint16_t parse_index_register(ptx_parser *p, gpul_ptx_operand *index)
 	return type;
 }
 
-/* True: the instruction accesses the element, as ld and st do; mov and cvta take its address. */
+/* True if the instruction accesses the element, as ld and st do; mov and cvta take its address. */
 static bool accesses_memory(unsigned opcode)
 {
 	return opcode == GPUL_PTX_LD || opcode == GPUL_PTX_LDU || opcode == GPUL_PTX_ST || opcode == GPUL_PTX_ATOM || opcode == GPUL_PTX_RED;

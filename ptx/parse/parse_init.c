@@ -1,4 +1,4 @@
-/* parse_init.c — parse the initializers of variables: PTX ISA 9.0, 5.4.4. */
+/* parse_init.c — parses the initializers of variables: PTX ISA 9.0, 5.4.4. */
 #include "ptx/parse/parser_internal.h"
 
 #include "ptx/vocabulary_internal.h"
@@ -113,7 +113,7 @@ static void parse_properties(ptx_parser *p)
 	ptx_push(p, &p->inits)->kind = GPUL_PTX_INIT_CLOSE;
 }
 
-/* PTX does not convert initializers: an integer does not initialize a .f32. */
+/* True if an initializer has the right type: PTX does not convert initializers, so an integer cannot initialize a .f32. */
 static bool init_fits_type(const gpul_ptx_init *i, unsigned type)
 {
 	bool is_float = i->kind == GPUL_PTX_INIT_F32 || i->kind == GPUL_PTX_INIT_F64;
@@ -155,8 +155,8 @@ static void parse_init_scalar(ptx_parser *p, const gpul_ptx_var *v)
 	*ptx_push(p, &p->inits) = i;
 }
 
-/* Parse the elements of dimension `level`: each dimension has a pair of braces, and so have the elements of a vector.
- * Missing elements are zero.  *n_outer is set to the number of elements of the outermost dimension, which may be []. */
+/* Parse the elements of dimension `level`: each dimension, and each vector, has a pair of braces.  Missing elements are
+ * zero.  *n_outer is set to the number of elements of the outermost dimension, which may be []. */
 static void parse_elements(ptx_parser *p, const gpul_ptx_var *v, uint32_t level,
 			      uint64_t *n_outer)
 {
@@ -190,7 +190,7 @@ static void parse_elements(ptx_parser *p, const gpul_ptx_var *v, uint32_t level,
 	ptx_leave(p);
 }
 
-/* Skip an initializer in braces if the size of the variable is known without it; false: nothing was read. */
+/* Skip an initializer in braces if the size of the variable is known without it; false: it is not skipped. */
 static bool skip_initializer(ptx_parser *p, const gpul_ptx_var *v)
 {
 	unsigned depth = 0;

@@ -1,7 +1,8 @@
-/* parse_operand.c — parse operands and resolve the names in them: PTX ISA 9.0, chapter 6.
+/* parse_operand.c — parses operands, and resolves the names in them: PTX ISA 9.0, chapter 6.
  *
  * The children of an operand must be adjacent rows of func->operands, but they may have children themselves.  So
- * operands are pushed to a stack, p->siblings; a complete group is popped and moved to adjacent rows. */
+ * operands are first pushed to a stack, p->siblings; when a group of children is complete, it is popped and
+ * moved to adjacent rows. */
 #include "ptx/parse/parser_internal.h"
 
 #include <stdio.h>
@@ -33,7 +34,7 @@ uint32_t ptx_place_siblings(ptx_parser *p, uint32_t first)
 
 /* ---- names ------------------------------------------------------------------------------- */
 
-/* The selector of an element of a vector register, .x .y .z .w or .r .g .b .a; 0: not an element. */
+/* Return the selector of an element of a vector register, .x .y .z .w or .r .g .b .a; 0: not an element. */
 static unsigned element_selector(const ptx_token *t)
 {
 	const char *at = t->bytes == 1 ? strchr("xyzwrgba", *t->text) : NULL;
@@ -168,7 +169,7 @@ static void parse_name(ptx_parser *p, unsigned labels, gpul_ptx_operand *o)
 		ptx_find_symbol(p, &t, &f);   /* this call fails and suggests a similar name */
 }
 
-/* True when the found label has a kind that the operand may name; else fail. */
+/* Check that the label has a kind that the operand may refer to; else fail. */
 static bool check_label_kind(ptx_parser *p, const struct ptx_unresolved *u, const ptx_found *f)
 {
 	if (f->what == PTX_IS_LABEL && u->labels & PTX_LABEL(p->labels.at[f->row].kind))
@@ -181,7 +182,7 @@ static bool check_label_kind(ptx_parser *p, const struct ptx_unresolved *u, cons
 	return false;
 }
 
-/* Complete the unresolved operands from `first` on whose label the ending scope declares; at_end: complete all. */
+/* Complete the unresolved operands, from `first` on, whose labels are declared in the scope that ends; at_end: complete all. */
 void ptx_resolve_labels(ptx_parser *p, size_t first, bool at_end)
 {
 	struct ptx_unresolved *rows = p->unresolved.at;
@@ -260,7 +261,7 @@ static void parse_children(ptx_parser *p, int close, const char *after, gpul_ptx
 	o->first_child = ptx_place_siblings(p, first);
 }
 
-/* Parse .unified after an address.  It says that the address is the same in all threads: only a hint for ptxas. */
+/* Parse .unified after an address.  It promises that the address is the same in all threads, and is only a hint for ptxas. */
 static void parse_unified_address(ptx_parser *p, gpul_ptx_operand *o)
 {
 	ptx_token where = p->tok;
@@ -303,7 +304,7 @@ static void parse_name_operand(ptx_parser *p, unsigned labels, gpul_ptx_operand 
 	}
 	parse_name(p, labels, o);
 	if (o->kind == GPUL_PTX_OP_REG && p->tok.kind == '+' && !o->value.i)
-		o->value.i = parse_offset(p);  /* ptxas accepts r+1, though not r-1 */
+		o->value.i = parse_offset(p);  /* ptxas accepts r+1, but not r-1 */
 	if (o->kind != GPUL_PTX_OP_SYMBOL)
 		return;
 	if (p->tok.kind == '[')

@@ -1,4 +1,4 @@
-/* parse_prototype.c — pragmas, tuning directives and prototypes of indirect calls: PTX ISA 9.0, chapters 7 and 11. */
+/* parse_prototype.c — parses pragmas, tuning directives and prototypes of indirect calls: PTX ISA 9.0, chapters 7 and 11. */
 #include "ptx/parse/parser_internal.h"
 
 /* Parse "nounroll"; after .pragma. */

@@ -1,4 +1,4 @@
-/* parser.c — tokens, error messages, rows and names: the base of the parser. */
+/* parser.c — handles tokens, error messages, rows and names for all parts of the parser. */
 #include "ptx/parse/parser_internal.h"
 
 #include <stdarg.h>
@@ -25,13 +25,13 @@ void ptx_fail_memory(ptx_parser *p)
 			  p->file_name));
 }
 
-/* The first byte of a token, with the '.' of a directive or the '"' of a string, which its text excludes. */
+/* Return the first byte of a token, which may be the '.' of a directive or the '"' of a string that its .text excludes. */
 static const char *first_byte(const ptx_token *t)
 {
 	return t->text - (t->kind == PTX_TOK_DOT || t->kind == PTX_TOK_STRING);
 }
 
-/* Write the line and a caret below the column, at most `width` bytes each; "" when width is too small. */
+/* Write the line and a caret below the column, at most `width` bytes each; "" if width is too small. */
 static void quote_line(const ptx_parser *p, const ptx_token *where, size_t width, char *out)
 {
 	const char *end =
@@ -74,7 +74,7 @@ void ptx_fail_at(ptx_parser *p, const ptx_token *where, const char *fmt, ...)
 			 p->file_name + skip, where->line,
 			 (size_t)(first_byte(where) - where->line_start) + 1, message);
 	size_t left = sizeof text - (size_t)n;
-	/* 4 bytes: two line ends, the caret and a NUL */
+	/* 4 bytes are two line ends, the caret and a NUL */
 	quote_line(p, where, left > 4 ? (left - 4) / 2 < 90 ? (left - 4) / 2 : 90 : 0,
 		   text + n);
 	stop_parsing(p, gpul_fail(p->err, GPUL_EFORMAT, (int)(first_byte(where) - p->lexer.start), "%s",
@@ -207,7 +207,7 @@ uint32_t ptx_expect_word(ptx_parser *p, const char *what, ptx_token *where)
 	return name;
 }
 
-/* The number of a modifier that the vocabulary lacks; the modifier is kept by name. */
+/* Return the number of a modifier that is not in the vocabulary; the modifier is kept by name. */
 static uint16_t extra_mod(ptx_parser *p, const ptx_token *dot)
 {
 	uint32_t name = ptx_intern_tok(p, dot), n = PTX_N(p->extra_mods);

@@ -1,4 +1,4 @@
-/* parser_internal.h — the parser's state, and the functions that its files share.
+/* parser_internal.h — defines the parser's state, and declares the functions that its files share.
  *
  *     parser.c           tokens, errors, names: used by all files below
  *     parse_expr.c       constant expressions
@@ -6,14 +6,14 @@
  *     parse_init.c       initializers of variables
  *     parse_decl.c       variables, parameters, registers
  *     parse_prototype.c  pragmas, tuning directives, prototypes
- *     parse_heads.c      function bodies that are skipped
+ *     parse_heads.c      skips function bodies
  *     parse_body.c       statements: labels, scopes, directives, instructions
  *     parse_func.c       functions
  *     parse.c            module level: .version, .target, sections; builds the module
  *
  * A recursive-descent parser with one token of look-ahead, p->tok.  The first failure is recorded and changes the
  * token to END permanently, so that every loop ends and callers need not check for failure after each call;
- * gpul_ptx_parse() checks once, at the end. */
+ * gpul_ptx_parse() checks once at the end. */
 #ifndef GPULOAD_PTX_PARSE_PARSER_INTERNAL_H
 #define GPULOAD_PTX_PARSE_PARSER_INTERNAL_H
 
@@ -34,9 +34,9 @@ typedef GPUL_ARRAY(gpul_ptx_var) ptx_vars;
 typedef GPUL_ARRAY(gpul_ptx_regs) ptx_regs;
 typedef GPUL_ARRAY(gpul_ptx_item) ptx_items;
 
-#define PTX_LABEL(kind) (1u << (kind))   /* the bit of a kind of gpul_ptx_label in a set of kinds */
+#define PTX_LABEL(kind) (1u << (kind))   /* the bit that stands for a kind of gpul_ptx_label in a set of kinds */
 
-/* A name that may be a label declared later: its operand is completed when the scope ends. */
+/* A name that may be a label declared later; its operand is completed when the scope ends. */
 struct ptx_unresolved {
 	ptx_token tok;
 	uint32_t operand;               /* row of func->operands */
@@ -83,9 +83,9 @@ typedef struct ptx_parser {
 	bool heads_only;                /* set by gpul_ptx_parse_heads(): skip bodies */
 	const char *shared_prefix;      /* if heads_only: the common prefix of the names of all .shared variables */
 	uint32_t shared_prefix_bytes;   /* shared_prefix is NULL if there are no .shared variables */
-	GPUL_ARRAY(uint32_t) shared_in; /* index: row of module_vars; 1 + row of the last function that uses it */
+	GPUL_ARRAY(uint32_t) shared_in; /* for each row of module_vars: 1 + row of the last function that uses it */
 	uint32_t scope, loc;            /* rows of the current scope and .loc, or NONE */
-	uint16_t opcode;                /* of the current instruction */
+	uint16_t opcode;                /* opcode of the current instruction */
 	unsigned nesting;
 	/* the row that ptx_push() returns when memory is exhausted, so that it never returns NULL */
 	_Alignas(16) unsigned char no_row[PTX_MAX_ROW_BYTES];
@@ -94,7 +94,7 @@ typedef struct ptx_parser {
 /* ---- parser.c ---- */
 void ptx_fail_at(ptx_parser *p, const ptx_token *where, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-void ptx_fail_expected(ptx_parser *p, const char *what, const char *after);   /* after may be NULL */
+void ptx_fail_expected(ptx_parser *p, const char *what, const char *after);   /* `after` may be NULL */
 void ptx_fail_memory(ptx_parser *p);
 /* Append a cleared row to an array and return its address; p->no_row when memory is exhausted, never NULL. */
 #define ptx_push(p, array) ((__typeof__((array)->at))ptx_row((p), gpul_array_push(array)))
@@ -126,7 +126,7 @@ void ptx_parse_initializer(ptx_parser *p, const gpul_ptx_var *v, uint64_t *n_out
 /* ---- parse_decl.c ---- */
 bool ptx_at_variable(const ptx_token *t);               /* true for .global, .shared, .param ... */
 void ptx_parse_variables(ptx_parser *p, gpul_ptx_linkage linkage);
-void ptx_parse_registers(ptx_parser *p);                /* of the function if p->in_body, else of the module */
+void ptx_parse_registers(ptx_parser *p);                /* registers of the function if p->in_body, else of the module */
 void ptx_parse_unified(ptx_parser *p, uint64_t unified[2]);   /* parses (1, 2) after .unified */
 void ptx_parse_params(ptx_parser *p, ptx_vars *params);
 void ptx_bind_params(ptx_parser *p, ptx_vars *params, ptx_what what);
@@ -149,11 +149,11 @@ void ptx_skip_body(ptx_parser *p);
 void ptx_note_shared(ptx_parser *p, uint32_t first);    /* the rows of module_vars from `first` on are new */
 
 /* ---- parse_operand.c ---- */
-/* Parse an operand and push it to p->siblings. labels is the set of the kinds of label that the operand may name
- * (bits PTX_LABEL(kind)); if CODE is in it, the operand must be a label. */
+/* Parse an operand and push it to p->siblings. labels is the set of the kinds of label that the operand may
+ * refer to (bits PTX_LABEL(kind)); if CODE is in it, the operand must be a label. */
 void ptx_parse_operand(ptx_parser *p, unsigned labels);
 void ptx_parse_call_operand(ptx_parser *p);
-/* Move the siblings from `first` on to func->operands; return their first row. */
+/* Move the siblings, from number `first` on, to func->operands; return their first row. */
 uint32_t ptx_place_siblings(ptx_parser *p, uint32_t first);
 void ptx_resolve_labels(ptx_parser *p, size_t first, bool at_end);
 

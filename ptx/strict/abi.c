@@ -22,7 +22,7 @@ static bool is_function(const gpul_ptx_operand *o)
 	return o->kind == GPUL_PTX_OP_SYMBOL && o->ref_kind == GPUL_PTX_REF_FUNC;
 }
 
-/* The operand that names the function; NULL: the instruction is not a call. */
+/* Return the operand that names the called function; NULL: the instruction is not a call. */
 static const gpul_ptx_operand *callee_of(const gpul_ptx_func *f, const gpul_ptx_inst *in)
 {
 	const gpul_ptx_operand *o = &f->operands[in->first_operand];
@@ -57,8 +57,8 @@ static gpul_status check_addresses(struct strict *s, const gpul_ptx_func *f, con
 	return GPUL_OK;
 }
 
-/* Depth-first search over the functions that a kernel reaches.  A call of a function that is on the current path is recursion.
- * state: by row of module->funcs. */
+/* Depth-first search over the functions that a kernel reaches.  A call of a function on the current path is recursion.  state:
+ * one element for each row of module->funcs. */
 static gpul_status check_reached(struct strict *s, unsigned char *state, uint32_t row, unsigned level)
 {
 	const gpul_ptx_func *f = &s->m->funcs[row];

@@ -1,4 +1,4 @@
-/* base.c — error reports, and queries about modifiers and targets that all checks use. */
+/* base.c — reports errors, and answers queries about modifiers and targets for all checks. */
 #include "ptx/strict/strict_internal.h"
 
 #include <ctype.h>

@@ -10,7 +10,7 @@ static gpul_status check_vector(struct strict *s, uint32_t line, const char *nam
 	return GPUL_OK;
 }
 
-/* Check one row: a feature of a declaration needs at least this .version and .target. */
+/* If a feature is used, check that .version and .target are new enough for it. */
 static gpul_status need(struct strict *s, uint32_t line, bool used, const char *what, unsigned ptx, unsigned sm)
 {
 	if (!used)
@@ -84,7 +84,7 @@ static gpul_status check_tuning(struct strict *s, const gpul_ptx_func *f)
 	return st;
 }
 
-/* True: two parameter lists have the same types, array sizes, alignments and spaces. */
+/* True if two parameter lists have the same types, array sizes, alignments and spaces. */
 static bool same_parameters(const gpul_ptx_var *a, uint32_t n_a, const gpul_ptx_var *b, uint32_t n_b)
 {
 	for (uint32_t i = 0; i < n_a && n_a == n_b; i++) {

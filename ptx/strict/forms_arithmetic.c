@@ -1,4 +1,5 @@
-/* forms_arithmetic.c — integers, comparison, selection, bits: PTX ISA 9.0, 9.7.1, 9.7.2, 9.7.6 to 9.7.8, 9.7.19. */
+/* forms_arithmetic.c — lists the forms of instructions on integers and bits, comparisons and selections:
+ * PTX ISA 9.0, 9.7.1, 9.7.2, 9.7.6 to 9.7.8, 9.7.19. */
 #include "ptx/strict/strict_internal.h"
 
 #define INTS "u16|s16|u32|s32|u64|s64"

@@ -1,4 +1,4 @@
-/* forms_float.c — floating point: PTX ISA 9.0, 9.7.3 to 9.7.5. */
+/* forms_float.c — lists the forms of floating-point instructions: PTX ISA 9.0, 9.7.3 to 9.7.5. */
 #include "ptx/strict/strict_internal.h"
 
 #define ROUND "rn|rz|rm|rp"

@@ -1,4 +1,4 @@
-/* forms_memory.c — loads, stores, atomic operations, copies: PTX ISA 9.0, 9.7.9 and 9.7.13. */
+/* forms_memory.c — lists the forms of loads, stores, atomic operations and copies: PTX ISA 9.0, 9.7.9 and 9.7.13. */
 #include "ptx/strict/strict_internal.h"
 
 #define SCALARS "b8|u8|s8|b16|u16|s16|b32|u32|s32|b64|u64|s64|f32|f64"

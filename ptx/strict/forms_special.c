@@ -1,4 +1,5 @@
-/* forms_special.c — matrices, textures, video: PTX ISA 9.0, 9.7.10, 9.7.11, 9.7.14 to 9.7.18.  Operands are checked only for mma. */
+/* forms_special.c — lists the forms of instructions on matrices and textures, and of video instructions: PTX ISA 9.0, 9.7.10,
+ * 9.7.11, 9.7.14 to 9.7.18.  Operands are checked only for mma. */
 #include "ptx/strict/strict_internal.h"
 
 /* clang-format off */

@@ -1,4 +1,4 @@
-/* forms_sync.c — control flow, barriers, fences, warps: PTX ISA 9.0, 9.7.12, 9.7.13, 9.7.19. */
+/* forms_sync.c — lists the forms of instructions for control flow, barriers, fences and warps: PTX ISA 9.0, 9.7.12, 9.7.13, 9.7.19. */
 #include "ptx/strict/strict_internal.h"
 
 #define SHARED "?shared|shared::cta"

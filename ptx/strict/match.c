@@ -11,22 +11,22 @@ enum { COST_ORDER = 3, COST_GROUP = 4, COST_COUNT = 4, COST_MOD = 5, COST_TYPE =
 
 struct group {
 	char kind;             /* 0, or '?', '!', '+', '.' as in strict_internal.h */
-	bool first;            /* '^' */
+	bool first;            /* marked by '^' in the row */
 	bool type;
 	const char *names;
 	size_t n_bytes;
 };
 
-/* The mismatch between an instruction and a row.  The row with the lowest cost gives the best explanation. */
+/* A mismatch between an instruction and a row.  The one with the lowest cost gives the best explanation. */
 struct miss {
 	unsigned cost;
 	enum { MISS_NOTHING, MISS_TYPE, MISS_GROUP, MISS_MOD, MISS_ORDER, MISS_COUNT } kind;
-	unsigned mod;          /* index in inst->mods; GROUP: the modifier that is there instead; n_mods: none */
+	unsigned mod;          /* index in inst->mods; for GROUP, of the modifier found instead; n_mods: none */
 	unsigned least, most;  /* COUNT: the number of operands that the row allows */
 	char expected[EXPECTED_BYTES];
 };
 
-/* The rows that describe the instruction except for .version or .target; kept: the row with the lowest requirements. */
+/* The state of a search.  Of rows that match except for .version or .target, the one with the lowest requirements is kept. */
 struct search {
 	const gpul_ptx_inst *in;
 	const char *texts[GPUL_PTX_MAX_MODS];
@@ -35,7 +35,7 @@ struct search {
 	bool any;              /* the opcode has rows */
 };
 
-/* True: `text` is one of the words in a list, which `sign` separates. */
+/* True if `text` is one of the words in a list, which are separated by `sign`. */
 static bool is_listed(const char *list, size_t n_bytes, char sign, const char *text)
 {
 	const char *end = list + n_bytes;
@@ -87,7 +87,7 @@ static unsigned read_groups(const char *mods, struct group *groups)
 	return n;
 }
 
-/* Append ".a, .b" to the expected modifiers in the message, each once. */
+/* Append modifiers, as ".a, .b", to the expected ones in the message, each once. */
 static void add_expected(struct miss *miss, const char *names, size_t n_bytes)
 {
 	for (const char *at = names, *end = names + n_bytes; at < end;) {
@@ -122,7 +122,7 @@ static void note(struct miss *miss, unsigned cost, int kind, unsigned mod, const
 		add_expected(miss, g->names, g->n_bytes);
 }
 
-/* The row's group that contains a modifier which is not a type; NONE: none. */
+/* Return the row's group that contains a modifier that is not a type; NONE: none. */
 static unsigned find_group(const struct group *groups, unsigned n, unsigned used, const char *text)
 {
 	for (unsigned k = 0; k < n; k++)
@@ -132,7 +132,7 @@ static unsigned find_group(const struct group *groups, unsigned n, unsigned used
 	return GPUL_PTX_NONE;
 }
 
-/* True: a name of the group starts with `text`, or text starts with it: .rn is probably a mistake for .rni, or the reverse. */
+/* True if a name of the group starts with `text`, or `text` with that name: .rn is probably a mistake for .rni, or the reverse. */
 static bool is_similar(const struct group *g, const char *text)
 {
 	for (const char *at = g->names, *end = at + g->n_bytes; at < end; at++) {
@@ -155,7 +155,7 @@ static void note_missing(const struct search *a, struct miss *miss, const struct
 		note(miss, similar ? 0 : COST_GROUP + (open ? COST_OPEN : 0), MISS_GROUP, a->in->n_mods, g);
 }
 
-/* ptxas ignores a repeated .sat and similar modifiers, as in add.sat.sat.s32. */
+/* True for .sat and similar modifiers, whose repetition ptxas ignores, as in add.sat.sat.s32. */
 static bool may_repeat(const char *text)
 {
 	static const char words[] = "cc sat sync shiftamt relu satfinite approx NaN";
@@ -163,7 +163,7 @@ static bool may_repeat(const char *text)
 	return is_listed(words, sizeof words - 1, ' ', text);
 }
 
-/* True: the modifier may be given twice, as .row and .f16 in mma.sync.aligned.m8n8k4.row.row.f32.f16.f16.f32. */
+/* True if the modifier may be given twice, as .row and .f16 in mma.sync.aligned.m8n8k4.row.row.f32.f16.f16.f32. */
 static bool may_be_twice(const struct search *a, unsigned i)
 {
 	static const char words[] = "row col e4m3 e5m2 e3m2 e2m3 e2m1 tf32 bf16 f16";
@@ -229,7 +229,7 @@ static void compare(const struct search *a, const struct strict_form *row, struc
 			note_missing(a, miss, &groups[k], open);
 }
 
-/* The minimum and maximum number of operands of a row. */
+/* Count the minimum and maximum number of operands of a row. */
 static void count_letters(const char *args, unsigned *least, unsigned *most)
 {
 	bool optional = false;
@@ -263,7 +263,7 @@ static bool is_newer(const struct strict_form *a, const struct strict_form *b)
 	return a->sm != b->sm ? a->sm > b->sm : a->ptx > b->ptx;
 }
 
-/* Compare with one row; true: it describes the instruction. */
+/* Compare an instruction with one row; true: the row describes it. */
 static bool try_row(struct strict *s, struct search *a, const struct strict_form *row)
 {
 	struct miss miss = { 0 };

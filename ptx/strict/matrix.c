@@ -9,10 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LANES = 32, QUADS = 4 /* m8n8k4 with .f16: four products at a time */ };
+enum { LANES = 32, QUADS = 4 /* QUADS: m8n8k4 with .f16 computes four products at a time */ };
 
-/* bits: per element in a register.  group: a and b must have types of the same group.  result: the types that d and c may have;
- * 0: not a source type. */
+/* bits: of an element in a register.  group: the types of a and b must be of one group.  sums: the types that d and c may have;
+ * 0: not a type of a and b. */
 static const struct type { const char *name; unsigned char bits; char group; const char *sums; } types[] = {
 	{ "f16", 16, 'h', "f16 f32" }, { "bf16", 16, 'b', "f32" }, { "tf32", 32, 't', "f32" }, { "f64", 64, 'd', "f64" }, { "u8", 8, 'i', "s32" },
 	{ "s8", 8, 'i', "s32" }, { "u4", 4, 'n', "s32" }, { "s4", 4, 'n', "s32" }, { "b1", 1, '1', "s32" }, { "e4m3", 8, '8', "f16 f32" },
@@ -47,7 +47,7 @@ static bool read_form(const struct strict *s, const gpul_ptx_inst *in, const str
 	return n == 4 && size[0];
 }
 
-/* Check the layouts of a and b: .row.col; only m8n8k4 with .f16 allows others. */
+/* Check the layouts of a and b: they are .row.col; only m8n8k4 with .f16 allows others. */
 static gpul_status check_layouts(struct strict *s, const gpul_ptx_inst *in, bool any)
 {
 	const char *layouts[2] = { "", "" };
@@ -84,8 +84,8 @@ gpul_status strict_check_matrix_types(struct strict *s, const gpul_ptx_inst *in)
 	return check_layouts(s, in, of[1]->group == 'h' && size[0] == 8);
 }
 
-/* The number of registers of operand k: 0 is d, 1 is a, 2 is b, 3 is c.  narrow: an element of .e2m1 takes 4 bits; otherwise 8,
- * some of which are unused. */
+/* Return the number of registers of operand k: 0 is d, 1 is a, 2 is b, 3 is c.  narrow: an element of .e2m1 takes 4 bits;
+ * otherwise 8, of which some are unused. */
 static unsigned count_registers(const struct type *t, unsigned k, const unsigned size[3], bool sparse, bool narrow)
 {
 	const unsigned bits = narrow && t->group == '8' ? 4 : t->bits;
@@ -97,7 +97,7 @@ static unsigned count_registers(const struct type *t, unsigned k, const unsigned
 	return n ? n : 1;
 }
 
-/* The type of a register, or NONE for anything else. */
+/* Return the type of a register, or NONE for any other operand. */
 static unsigned element_type(const struct strict *s, const gpul_ptx_operand *o)
 {
 	return o->kind == GPUL_PTX_OP_REG ? gpul_ptx_reg_row(s->f, o->index)->type : GPUL_PTX_MOD_NONE;

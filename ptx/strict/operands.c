@@ -8,7 +8,7 @@ enum type_class { CLASS_BITS, CLASS_INT, CLASS_FLOAT, CLASS_PACKED, CLASS_PRED }
 struct operand {
 	const gpul_ptx_inst *in;
 	const gpul_ptx_operand *o;
-	unsigned number;       /* from 1, for messages */
+	unsigned number;       /* number of the operand, from 1, for messages */
 };
 
 static enum type_class class_of(unsigned type)
@@ -28,7 +28,7 @@ static enum type_class class_of(unsigned type)
 	}
 }
 
-/* True: a register of type `have` can hold a value of type `want`.  larger: a larger register is allowed. */
+/* True if a register of type `have` can hold a value of type `want`.  larger: a larger register is allowed. */
 static bool accepts(unsigned want, unsigned have, bool larger)
 {
 	unsigned want_bytes = gpul_ptx_type_bytes(want), have_bytes = gpul_ptx_type_bytes(have);
@@ -67,7 +67,7 @@ static gpul_status fail_operand(struct strict *s, const struct operand *a, const
 	return strict_fail_inst(s, a->in, "%s: operand %u must be %s", gpul_ptx_inst_text(s->m, a->in, name, sizeof name), a->number, expected);
 }
 
-/* The state space in the modifiers, without ::cta and the like; NONE: generic. */
+/* Return the state space in the modifiers, without ::cta and the like; NONE: generic. */
 static unsigned space_of(const gpul_ptx_inst *in)
 {
 	for (unsigned i = 0; i < in->n_mods; i++)
@@ -117,13 +117,13 @@ static gpul_status check_literal(struct strict *s, const struct operand *a, unsi
 	}
 }
 
-/* A vector register as a whole, without .x. */
+/* True for a vector register as a whole, without .x. */
 static bool is_vector(const struct strict *s, const gpul_ptx_operand *o)
 {
 	return o->kind == GPUL_PTX_OP_REG && o->selector == GPUL_PTX_SEL_NONE && gpul_ptx_reg_row(s->f, o->index)->vector > 1;
 }
 
-/* cvta.global.u64 d, variable */
+/* Check a variable as in cvta.global.u64 d, variable. */
 static gpul_status check_cvta_variable(struct strict *s, const struct operand *a)
 {
 	const gpul_ptx_var *v = variable_of(s, a->o);
@@ -200,7 +200,7 @@ static gpul_status check_vector_bytes(struct strict *s, const struct operand *a,
 	return GPUL_OK;
 }
 
-/* Check the elements of {a, b} against a type each; or one value. */
+/* Check each element of {a, b}, or a single value, against the type. */
 static gpul_status check_elements(struct strict *s, const struct operand *a, unsigned type)
 {
 	gpul_status st = GPUL_OK;
@@ -406,7 +406,7 @@ static gpul_status check_barrier(struct strict *s, const gpul_ptx_inst *in)
 	return GPUL_OK;
 }
 
-/* Check call (results), function, (arguments): the counts must match the function. */
+/* Check call (results), function, (arguments): the numbers of results and arguments must match the function. */
 static gpul_status check_call(struct strict *s, const gpul_ptx_inst *in)
 {
 	const gpul_ptx_operand *o = &s->f->operands[in->first_operand], *end = o + in->n_operands;
@@ -427,7 +427,7 @@ static gpul_status check_call(struct strict *s, const gpul_ptx_inst *in)
 	return GPUL_OK;
 }
 
-/* Check signs, as in -f1 and !r1, alone or in {...}: only predicates and the operands of vmad may have one. */
+/* Check the signs of operands, as in -f1 and !r1, alone or in {...}: only predicates and the operands of vmad may have one. */
 static gpul_status check_signs(struct strict *s, const gpul_ptx_inst *in)
 {
 	for (unsigned i = 0; i < in->n_operands && in->opcode != GPUL_PTX_VMAD; i++) {

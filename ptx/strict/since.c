@@ -1,4 +1,4 @@
-/* since.c — checks the minimum .version and .target of modifiers and special registers, independent of the rest of the instruction. */
+/* since.c — checks that .version and .target are new enough for each modifier and special register, whatever the instruction. */
 #include "ptx/strict/strict_internal.h"
 
 #include <string.h>
@@ -65,7 +65,7 @@ static const struct { const char *name; unsigned char ptx, sm; } specials[] = {
 	{ "clock_hi", 50, 20 }, { "clock64", 20, 20 }, { "lanemask_", 20, 20 },
 };
 
-/* The 64-bit special registers, which mov.u64 reads. */
+/* True for the 64-bit special registers, which mov.u64 reads. */
 static bool is_wide(const char *name)
 {
 	return !strcmp(name, "clock64") || !strcmp(name, "globaltimer") || !strcmp(name, "gridid") || !strcmp(name, "current_graph_exec") ||

@@ -1,14 +1,14 @@
-/* strict.c — checks .version and .target, and walks the module. */
+/* strict.c — checks .version and .target, and runs the other checks over the module. */
 #include "ptx/strict/strict_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The versions of PTX: for each major version, the last minor version; all earlier ones exist. */
+/* For each major version of PTX, the last minor version; all earlier minor versions exist. */
 static const unsigned char newest_minor[] = { [1] = 5, [2] = 3, [3] = 2, [4] = 3, [5] = 1, [6] = 5, [7] = 8, [8] = 8, [9] = 0 };
 
-/* The GPUs, and the first .version that has the target; 0: no such target. */
+/* For each GPU, the first .version that has its targets (sm_N, sm_Na, sm_Nf); 0: no such target. */
 static const struct { unsigned char sm, plain, a, f; } targets[] = {
 	{ 10, 10, 0, 0 },  { 11, 10, 0, 0 },  { 12, 12, 0, 0 },  { 13, 12, 0, 0 },  { 20, 20, 0, 0 },  { 21, 20, 0, 0 },  { 30, 30, 0, 0 },
 	{ 32, 40, 0, 0 },  { 35, 31, 0, 0 },  { 37, 41, 0, 0 },  { 50, 40, 0, 0 },  { 52, 41, 0, 0 },  { 53, 42, 0, 0 },  { 60, 50, 0, 0 },
@@ -34,7 +34,7 @@ unsigned gpul_ptx_newest_of_cuda(int cuda)
 
 /* ---- .version and .target ----------------------------------------------------------------- */
 
-/* The first position of a directive outside comments, because the parser does not keep it.  False: not found. */
+/* Find the first position of a directive outside comments, because the parser does not keep it.  False: not found. */
 static bool find_directive(const char *text, size_t n_bytes, const char *word, uint32_t *line, uint32_t *column)
 {
 	const char *end = text + n_bytes, *line_start = text;

@@ -8,16 +8,16 @@
 extern "C" {
 #endif
 
-#define GPUL_PTX_NEWEST 90u  /* the newest .version that the check knows: 9.0, of CUDA 13.0 */
+#define GPUL_PTX_NEWEST 90u  /* the newest .version that the check supports: 9.0, of CUDA 13.0 */
 
-/** The newest .version that the driver of a CUDA version accepts, as major * 10 + minor.
+/** Return the newest .version that the driver of a CUDA version accepts, as major * 10 + minor.
  *
  * @cuda  as cuDriverGetVersion() reports it, 13000 for 13.0; at least 11000
  * Errors  none
  * Source  PTX ISA 9.0, Release Notes */
 unsigned gpul_ptx_newest_of_cuda(int cuda);
 
-/** Check a parsed module as ptxas does, at the .version and .target that the module names.
+/** Check a parsed module as ptxas does, for the module's .version and .target.
  *
  * @m          borrowed; the result of gpul_ptx_parse()
  * @text       the source text, borrowed: for details that the parsed module lacks, such as control characters

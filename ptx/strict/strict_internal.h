@@ -1,4 +1,4 @@
-/* strict_internal.h — the table of instruction forms, and the parts of the check.
+/* strict_internal.h — defines the table of instruction forms, and declares the parts of the check.
  *
  *     base.c      reports
  *     strict.c    .version, .target, and a walk over the module
@@ -51,7 +51,7 @@ struct strict_form {
 /* The tables, each ends with a row whose ops is NULL. */
 extern const struct strict_form strict_arithmetic[], strict_float[], strict_convert[], strict_memory[], strict_sync[], strict_special[];
 
-struct strict_seen {                  /* an instruction that was found correct, not considering its operands */
+struct strict_seen {                  /* an instruction that was found correct, apart from its operands */
 	const struct strict_form *form;
 	gpul_ptx_inst inst;
 	bool used;
@@ -61,27 +61,27 @@ struct strict {                       /* a check in progress */
 	const gpul_ptx_module *m;
 	const gpul_ptx_func *f;           /* the function that is being checked; NULL: none */
 	const char *file_name;
-	unsigned version, sm;             /* 78 is 7.8 */
+	unsigned version, sm;             /* of the module; version 78 is 7.8 */
 	gpul_error *err;
-	struct strict_seen seen[256];     /* by a hash of opcode and modifiers */
+	struct strict_seen seen[256];     /* cache, indexed by a hash of opcode and modifiers */
 };
 
 /* Report an error at a position; returns GPUL_EFORMAT. */
 gpul_status strict_fail(struct strict *s, uint32_t line, uint32_t column, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 gpul_status strict_fail_inst(struct strict *s, const gpul_ptx_inst *in, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
-/* True: the modifier is a type, such as .u32 or .f16x2.  `text` is the modifier's text. */
+/* True if the modifier is a type, such as .u32 or .f16x2.  `text` is the modifier's text. */
 bool strict_is_type(unsigned mod, const char *text);
-/* The n-th type of an instruction, from 0, as a modifier; NONE: it has fewer. */
+/* Return the n-th type of an instruction, from 0, as a modifier; NONE: it has fewer types. */
 unsigned strict_type(const struct strict *s, const gpul_ptx_inst *in, unsigned n);
 
-/* True: the instruction has a modifier with this text. */
+/* True if the instruction has a modifier with this text. */
 bool strict_has_text(const struct strict *s, const gpul_ptx_inst *in, const char *text);
 
-/* True: the module's target meets the `arch` column of a row. */
+/* True if the module's target meets the `arch` column of a row. */
 bool strict_has_arch(const struct strict *s, char arch);
 
-/* The checks.  Each returns GPUL_EFORMAT for the first error. */
+/* The checks of all files; each returns GPUL_EFORMAT for the first error. */
 gpul_status strict_check_text(struct strict *s, const char *text, size_t n_bytes);
 gpul_status strict_check_declarations(struct strict *s);
 gpul_status strict_check_abi(struct strict *s);

@@ -1,4 +1,4 @@
-/* ptx_link.h — link several relocatable PTX modules, as nvcc -dc writes them, into one loadable module.
+/* ptx_link.h — links several relocatable PTX modules, as nvcc -dc writes them, into one loadable module.
  *
  *     a.ptx  .extern .func f;  .visible .entry k  ┐
  *     b.ptx  .visible .func f {...}  $str         ├──>  one text: f, k, $str, $str__3

@@ -1,6 +1,6 @@
-/* nvrtc.h — compile CUDA C++ to PTX or machine code with NVIDIA's run-time compiler (libnvrtc).
+/* nvrtc.h — compiles CUDA C++ to PTX or machine code with NVIDIA's run-time compiler (libnvrtc).
  *
- * The library is opened when first needed and stays open; core/toolkit.h lists the places that are searched
+ * The library is opened when it is first needed, and stays open; core/toolkit.h lists the places that are searched
  * (GPULOAD_NVRTC selects one).  The toolkit's headers (cuda_fp16.h, cooperative_groups.h, cuda/atomic ...) are searched
  * relative to the library, and come last on the include path. */
 #ifndef GPULOAD_PTX_NVRTC_NVRTC_H
@@ -18,7 +18,7 @@ extern "C" {
 
 typedef struct gpul_nvrtc_result {
 	char *image;          /* NUL-terminated PTX, or a cubin; NULL on failure */
-	size_t image_bytes;   /* without the NUL */
+	size_t image_bytes;   /* size of image without the NUL */
 	char *log;            /* the compiler's warnings and errors; "" or NULL: none */
 } gpul_nvrtc_result;
 
@@ -41,11 +41,11 @@ gpul_status gpul_nvrtc_compile(const char *source, const char *name, const char 
 			       const char *arch, gpul_nvrtc_result *out, gpul_error *err);
 void gpul_nvrtc_result_free(gpul_nvrtc_result *r);   /* accepts an empty result; cannot fail */
 
-/** The line of CUDA C++ text, from 1, in which main() is declared at the outermost level; 0: there is none.  Comments and strings
- * are skipped; lines that the preprocessor would skip are not.  Any thread. */
+/** Return the line of CUDA C++ text, from 1, in which main() is declared at namespace scope; 0: none.  Comments and strings are
+ * skipped; lines that the preprocessor would skip are not.  Any thread. */
 unsigned gpul_nvrtc_main_line(const char *text);
 
-/** Path and version of the libnvrtc in use.
+/** Get path and version of the libnvrtc in use.
  *
  * @path   borrowed, valid until the process ends; untouched on failure
  * @major  13 for CUDA 13.0; may be NULL
@@ -54,7 +54,7 @@ unsigned gpul_nvrtc_main_line(const char *text);
  * Source  NVRTC User Guide: nvrtcVersion */
 gpul_status gpul_nvrtc_find(const char **path, int *major, int *minor, gpul_error *err);
 
-/** Path of the libnvrtc that would be opened, without opening it (which takes 10 ms).
+/** Get the path of the libnvrtc that would be opened, without opening it (which takes 10 ms).
  * False: not found, or only dlopen() can find it: gpul_nvrtc_find() then opens it.  Any thread. */
 bool gpul_nvrtc_locate(char path[GPUL_TOOLKIT_PATH_BYTES]);
 
