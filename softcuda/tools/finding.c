@@ -1,13 +1,13 @@
-/* finding.c — the errors that a tool has found; each is reported once and counted. */
+/* finding.c — reports each error that a tool finds once, and counts it. */
 #include "softcuda/tools/tool_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 struct tool_finding {
-	struct tool_finding *next;   /* in the same hash slot */
-	struct tool_finding *first;  /* the reported finding with the same text; NULL: this one was reported */
-	struct tool_finding *newer;  /* list of reported findings */
+	struct tool_finding *next;   /* next finding in the same hash slot */
+	struct tool_finding *first;  /* the reported finding with the same text; NULL: this finding was reported */
+	struct tool_finding *newer;  /* next in the list of reported findings, which is newer */
 	struct finding_key key;
 	char *text;
 	uint64_t n;                  /* how often a reported finding occurred */
@@ -20,7 +20,7 @@ static struct tool_finding **slot_of(struct tool_findings *f, const struct findi
 	return &f->slot[hash >> 32 & (FINDING_SLOTS - 1)];
 }
 
-/* The caller holds the lock. */
+/* Find the finding with this key, from `at` on.  The caller holds the lock. */
 static struct tool_finding *find_key(struct tool_finding *at, const struct finding_key *key)
 {
 	while (at && (at->key.what[0] != key->what[0] || at->key.what[1] != key->what[1] || at->key.number != key->number))
@@ -48,7 +48,7 @@ bool gpul_finding_known(struct tool_findings *f, const struct finding_key *key)
 	return known;
 }
 
-/* The reported finding with this number and text; NULL: none. The caller holds the lock. */
+/* Return the reported finding with this number and text; NULL: none. The caller holds the lock. */
 static struct tool_finding *find_text(const struct tool_findings *f, uint64_t number, const char *text)
 {
 	struct tool_finding *at = f->oldest;

@@ -1,4 +1,4 @@
-/* options.c — the options of a tool, and the files that it writes. */
+/* options.c — parses the options of a tool, and opens the files that it writes. */
 #include "softcuda/tools/tool_internal.h"
 
 #include <stdlib.h>

@@ -1,8 +1,8 @@
-/* tool_internal.h — a tool: an observer of kernels with a name, options, and a report.
+/* tool_internal.h — defines a tool: an observer of kernels with a name, options, and a report.
  *
  * A tool is a folder or a file here, and a row in start/tools.c. create() makes its observer, whose hooks
- * (softcuda/exec/observer_internal.h) do the work. A tool reports errors by gpul_tool_report(). Files that it writes are complete
- * after finish(), which is called once, when no kernel runs any more: at process exit, or by gpuloadSoftFinishTools().
+ * (softcuda/exec/observer_internal.h) do the work. A tool reports errors with gpul_tool_report(). Files that it writes are
+ * complete after finish(), which is called once, when no kernel runs any more: at process exit, or by gpuloadSoftFinishTools().
  *
  * In a process without tools, only gpul_tools_start() is called, once (start/start_internal.h). */
 #ifndef GPULOAD_SOFTCUDA_TOOLS_TOOL_INTERNAL_H
@@ -18,12 +18,12 @@ enum { MAX_TOOL_OPTIONS = 16 };
 
 struct tool_options {
 	unsigned n;
-	struct tool_option { const char *key, *value; } option[MAX_TOOL_OPTIONS];  /* value "": option without a value */
+	struct tool_option { const char *key, *value; } option[MAX_TOOL_OPTIONS];  /* value: "" for an option without a value */
 };
 
 struct tool {
-	const char *name, *summary;  /* summary: one line with the options, for GPULOAD_SOFT_TOOLS=help */
-	const char *const *keys;     /* of its options, ending with NULL; the caller of create() refuses other keys */
+	const char *name, *summary;  /* summary: one line that lists the options, for GPULOAD_SOFT_TOOLS=help */
+	const char *const *keys;     /* names of its options, then NULL; the caller of create() refuses other keys */
 	/** Create the observer.
 	 *
 	 * @memory  borrowed; exists as long as the process
@@ -31,9 +31,9 @@ struct tool {
 	 * Errors GPUL_EINVAL an invalid option; GPUL_ENOMEM; GPUL_ESYS a file
 	 * Threads  one thread, in cuInit */
 	gpul_status (*create)(const struct tool_options *options, gpul_exec_memory *memory, struct observer **out, gpul_error *err);
-	/* Undo create() because another tool could not be created: remove the files that it has opened.  NULL: it opens none. */
+	/* Undo create() because another tool could not be created: remove the files that it has opened.  NULL: the tool opens no files. */
 	void (*discard)(struct observer *o);
-	/* Print or write what remains, such as a summary.  No kernel is running.  NULL: nothing remains. */
+	/* Print or write the rest, such as a summary, when no kernel is running.  NULL: not needed. */
 	void (*finish)(struct observer *o);
 	/* Called instead of finish() if the process must end while kernels run.  Hooks may run at the same time and later.  NULL:
 	 * the tool's data is lost. */
@@ -42,7 +42,7 @@ struct tool {
 
 /* ---- options.c: for create() and discard() ---------------------------------------------------------------------------------- */
 
-/* The value of an option; NULL: it was not given. */
+/* Return the value of an option; NULL: it was not given. */
 const char *gpul_tool_option(const struct tool_options *o, const char *key);
 /* Parse a number of at least `least`; *out is untouched if the option was not given.  Errors: GPUL_EINVAL. */
 gpul_status gpul_tool_number(const struct tool_options *o, const char *tool, const char *key, uint64_t least, uint64_t *out, gpul_error *err);
@@ -56,27 +56,28 @@ void gpul_tool_discard_file(FILE *to, const char *path);
 
 /* Append all reports to a file instead of printing them on stderr; call it before the first report.  Errors: GPUL_ESYS. */
 gpul_status gpul_tool_reports_to(const char *path, gpul_error *err);
-/* Report an error of a kernel at once, on stderr or to that file: "gpuload memcheck: TEXT"; further lines of TEXT are indented.
+/* Report an error of a kernel at once, on stderr or to the file of gpul_tool_reports_to(): "gpuload memcheck: TEXT"; further
+ * lines of TEXT are indented.
  * Errors after the first REPORTED_MOST of a tool are only counted.  Any thread may call. */
 enum { REPORTED_MOST = 100 };
 void gpul_tool_report(const char *tool, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Print information that is not an error, such as a file's name: "gpuload trace: TEXT". */
 void gpul_tool_say(const char *tool, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* The number of errors that a tool has reported; NULL: that all tools have reported. */
+/* Return the number of errors that a tool has reported; NULL: all tools together. */
 unsigned gpul_tool_n_reported(const char *tool);
-/* Use as hooks, or call from hooks, in a tool that calls gpul_tool_sum_up(). */
+/* A tool that calls gpul_tool_sum_up() uses these as its hooks, or calls them from its hooks. */
 void gpul_tool_launch_begins(struct observer *o, gpul_exec_launch *l);
 void gpul_tool_launch_ends(struct observer *o, gpul_exec_launch *l, const gpul_exec_fault *fault);
 /* For finish(): print "gpuload memcheck: no errors", or the number of errors, or that no kernel ran or that one did not finish. */
 void gpul_tool_sum_up(const char *tool);
 
-/* Format a lane mask as "lanes 0-15,20" or "lane 3".  Returns buf. */
+/* Write a lane mask to buf as "lanes 0-15,20" or "lane 3".  Returns buf. */
 const char *gpul_tool_lanes(uint32_t lanes, char *buf, size_t bytes);
 
 /* ---- finding.c: an error is reported once, and counted ------------------------------------------------------------ */
 
-/* Identifies a finding, for example by the instruction and the kind of error.  number: of its program, because a later program
- * may have instructions at the same addresses. */
+/* Identifies a finding, for example by the instruction and the kind of error.  number: that of its program, because a later
+ * program may have instructions at the same addresses. */
 struct finding_key { const void *what[2]; uint64_t number; };
 enum { FINDING_SLOTS = 256 };
 /* Initialise with { .lock = PTHREAD_MUTEX_INITIALIZER }. */
@@ -85,10 +86,10 @@ struct tool_findings {
 	struct tool_finding *slot[FINDING_SLOTS], *oldest, *newest;
 };
 
-/* True: the finding is known and has been counted.  Otherwise the caller writes its text and calls gpul_finding_new(). */
+/* True if the finding is known, and has been counted.  Otherwise the caller writes its text and calls gpul_finding_new(). */
 bool gpul_finding_known(struct tool_findings *f, const struct finding_key *key);
-/* Add a finding.  True: the caller reports it.  False: a finding with the same number and text was reported before and has been
- * counted again, or memory ran out. */
+/* Add a finding.  True: the caller must report it.  False: a finding with the same number and text was reported before and has
+ * been counted again, or memory ran out. */
 bool gpul_finding_new(struct tool_findings *f, const struct finding_key *key, const char *text);
 /* Print "TEXT: N times" for each finding that occurred more than once; `times` is printed after the number. */
 void gpul_findings_say_counts(struct tool_findings *f, const char *tool, const char *times);

@@ -16,7 +16,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct count { const char *tool; unsigned n; } counts[MAX_OBSERVERS];
 static FILE *reports;            /* NULL: stderr */
 
-/* The caller holds the lock. */
+/* Return the counter of a tool's errors.  The caller holds the lock. */
 static struct count *count_of(const char *tool)
 {
 	unsigned k = 0;

@@ -1,4 +1,4 @@
-/* breakpoint.c — breakpoints and watchpoints: resolves them to instructions, and checks whether one is hit. */
+/* breakpoint.c — breakpoints and watchpoints: finds their instructions, and checks whether one is hit. */
 #include "softcuda/tools/debug/debug_internal.h"
 
 #include <stdlib.h>
@@ -35,7 +35,7 @@ static void add_place(struct breakpoint *b, const struct insn *i)
 		*at = i;
 }
 
-/* The line of an instruction in the breakpoint's file, CUDA C++ or PTX; 0: the instruction comes from another file. */
+/* Return the line of an instruction in the breakpoint's file, CUDA C++ or PTX; 0: the instruction comes from another file. */
 static uint32_t line_in_file(const struct breakpoint *b, const struct func_code *code, const struct insn *i)
 {
 	const struct place p = gpul_debug_place(code, i);
@@ -49,7 +49,7 @@ static uint32_t line_in_file(const struct breakpoint *b, const struct func_code 
 	return gpul_debug_same_file(name, b->where) ? p.ptx_line : 0;
 }
 
-/* A quick test, made once per function: false if none of its code comes from the breakpoint's file, which is true of most
+/* A quick test, made once for each function: false if none of its code comes from the breakpoint's file, as in most
  * functions. */
 static bool may_have_file(const struct breakpoint *b, const struct func_code *code)
 {
@@ -63,7 +63,7 @@ static bool may_have_file(const struct breakpoint *b, const struct func_code *co
 	return gpul_debug_same_file(name, b->where);
 }
 
-/* The first line at or after b->line that has code. */
+/* Return the first line at or after b->line that has code. */
 static uint32_t nearest_line(const struct debug *d, const struct breakpoint *b)
 {
 	uint32_t best = 0;
@@ -81,7 +81,7 @@ static uint32_t nearest_line(const struct debug *d, const struct breakpoint *b)
 	return best;
 }
 
-/* Set a breakpoint at each instruction of the line that follows an instruction of another line. */
+/* Set the breakpoint at each instruction of the line whose preceding instruction is on another line. */
 static void resolve_line(const struct debug *d, struct breakpoint *b)
 {
 	b->found_line = nearest_line(d, b);
@@ -150,8 +150,8 @@ void gpul_debug_resolve(struct debug *d)
 
 /* ---- checking for hits ---------------------------------------------------------------------------------------------- */
 
-/* The first lane of mask in which the condition is true. A condition that cannot be evaluated counts as true, so that the user
- * sees it. */
+/* True if the condition is true in a lane of the mask; find the first such lane. A condition that cannot be evaluated counts
+ * as true, so that the user sees it. */
 static bool condition_holds(const struct debug *d, const struct breakpoint *b, struct warp_state *s, uint32_t mask, unsigned *lane)
 {
 	EACH_LANE_OF(l, mask) {
@@ -165,7 +165,7 @@ static bool condition_holds(const struct debug *d, const struct breakpoint *b, s
 	return false;
 }
 
-/* Replays that search for an instruction do not count hits. */
+/* True if a hit counts: not during a replay that searches for an instruction. */
 static bool counts(const struct debug *d, struct breakpoint *b)
 {
 	if (d->search.phase != SEARCH_OFF)

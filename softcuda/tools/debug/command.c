@@ -1,9 +1,9 @@
-/* command.c — the client's commands. A command is one line of words separated by tabs.
+/* command.c — performs the client's commands.  A command is one line of words separated by tabs.
  *
  *     client ── "registers\t0\t1\t5\t0" ──>       block 0, warp 1, lane 5, frame 0
  *            <── "- name=%r1\ttype=s32\tvalue=7\tbits=7" ...    a line for each row of the answer
  *            <── "= ok", or "= error TEXT"                      its end
- *            <── "! stopped\treason=step\t..."                   at any time between answers: an event */
+ *            <── "! stopped\treason=step\t..."                   an event, at any time between answers */
 #include "softcuda/tools/debug/command_internal.h"
 
 #include <errno.h>
@@ -27,7 +27,7 @@ static void print_breakpoint(FILE *out, const struct breakpoint *b)
 	putc('\n', out);
 }
 
-/* Check the condition's syntax. Register names can be checked only while a kernel runs. */
+/* Add a breakpoint.  The syntax of its condition is checked now; register names can be checked only while a kernel runs. */
 static gpul_status add_breakpoint(const struct call *c, struct breakpoint *b, unsigned condition_word)
 {
 	const char *condition = word_or_null(c, condition_word);
@@ -47,7 +47,7 @@ static gpul_status add_breakpoint(const struct call *c, struct breakpoint *b, un
 	return GPUL_OK;
 }
 
-/* break line FILE LINE [CONDITION [IGNORED]], break kernel|label NAME [CONDITION [IGNORED]] */
+/* Command: break line FILE LINE [CONDITION [IGNORED]], break kernel|label NAME [CONDITION [IGNORED]] */
 static gpul_status do_break(const struct call *c)
 {
 	struct breakpoint b = { .kind = BREAK_LINE };
@@ -62,7 +62,7 @@ static gpul_status do_break(const struct call *c)
 	return add_breakpoint(c, &b, 3);
 }
 
-/* watch r|w|rw ADDRESS BYTES [CONDITION [IGNORED]]: ADDRESS may be shared[OFFSET] or local[OFFSET] */
+/* Command: watch r|w|rw ADDRESS BYTES [CONDITION [IGNORED]]: ADDRESS may be shared[OFFSET] or local[OFFSET] */
 static gpul_status do_watch(const struct call *c)
 {
 	struct breakpoint b = { .kind = BREAK_WATCH, .space = SPACE_GLOBAL, .bytes = gpul_debug_number(c, 3) };
@@ -87,7 +87,7 @@ static gpul_status do_watch(const struct call *c)
 	return add_breakpoint(c, &b, 4);
 }
 
-/* clear all | clear ID | clear line FILE | clear kernel | clear watch */
+/* Command: clear all | clear ID | clear line FILE | clear kernel | clear watch */
 static gpul_status do_clear(const struct call *c)
 {
 	static const char *const kinds[] = { "line", "kernel", "label", "watch" };
@@ -115,7 +115,7 @@ static gpul_status do_breaks(const struct call *c)
 
 /* ---- continuing and stepping ------------------------------------------------------------------------------------------ */
 
-/* go HOW [BLOCK WARP [LANE]]: step this warp or lane; go to COUNT */
+/* Command: go HOW [BLOCK WARP [LANE]] steps this warp or lane; go to COUNT goes to an instruction. */
 static gpul_status do_go(const struct call *c)
 {
 	static const char *const names[N_GO] = { "free", "insn", "line", "over", "out", "warp", "block", "barrier", "diverge", "pause",
@@ -150,7 +150,7 @@ static gpul_status do_go(const struct call *c)
 	return gpul_debug_go(c->d, (enum go)how, &from, how == BACK_TO ? gpul_debug_number(c, 2) : 0, c->err);
 }
 
-/* set entry|end 0|1 */
+/* Command: set entry|end 0|1 */
 static gpul_status do_set(const struct call *c)
 {
 	if (c->n > 2 && !strcmp(c->word[1], "entry"))

@@ -1,4 +1,4 @@
-/* command_internal.h — shared by the files that implement the client's commands. */
+/* command_internal.h — declares what the files that implement the client's commands share. */
 #ifndef GPULOAD_SOFTCUDA_TOOLS_DEBUG_COMMAND_INTERNAL_H
 #define GPULOAD_SOFTCUDA_TOOLS_DEBUG_COMMAND_INTERNAL_H
 
@@ -14,16 +14,16 @@ struct call {
 
 /* lane.c */
 gpul_status gpul_debug_usage(const struct call *c, const char *usage);
-uint64_t gpul_debug_number(const struct call *c, unsigned k);             /* word k as a number; 0 if it is missing */
+uint64_t gpul_debug_number(const struct call *c, unsigned k);             /* returns word k as a number; 0 if it is missing */
 void gpul_debug_print_text(FILE *out, const char *text);                  /* replaces tabs and newlines, which are separators */
-struct split *gpul_debug_split_of(struct warp_state *s, unsigned lane);   /* NULL: the lane has ended */
-struct block *gpul_debug_find_block(const struct debug *d, uint64_t index);  /* NULL: the block is not resident */
-/* The frame, instruction and active mask of a lane; sets *frame to NULL if the lane has ended. */
+struct split *gpul_debug_split_of(struct warp_state *s, unsigned lane);   /* returns the lane's split; NULL: the lane has ended */
+struct block *gpul_debug_find_block(const struct debug *d, uint64_t index);  /* returns NULL if the block is not resident */
+/* Get the frame, instruction and active mask of a lane; sets *frame to NULL if the lane has ended. */
 const struct insn *gpul_debug_lane_at(const struct debug *d, struct warp_state *s, unsigned lane, struct frame **frame, uint32_t *mask);
 /* Parse words 1 to 4: block, warp, lane and frame (0 is the innermost). Errors: GPUL_EINVAL this lane is not running. */
 gpul_status gpul_debug_find_lane(const struct call *c, struct lane *out, const struct insn **insn);
 
-/* show.c: one function for each command */
+/* in show.c: one function for each command */
 gpul_status gpul_debug_show_status(const struct call *c);
 gpul_status gpul_debug_show_warps(const struct call *c);
 gpul_status gpul_debug_show_frames(const struct call *c);

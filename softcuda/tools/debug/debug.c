@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* True: this process is the one that the client debugs. The program's other processes inherit the environment variable and
- * perhaps the descriptor; a file lock makes sure that only the first process uses it. */
+/* True if this process is the one that the client debugs. The program's other processes inherit the environment variable
+ * and perhaps the descriptor; with a file lock, only the first process uses it. */
 static bool take_descriptor(int fd)
 {
 	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
@@ -23,10 +23,10 @@ static bool wants_none(struct observer *o, const struct func_code *code, const s
 	return false;
 }
 
-/* Use an observer without hooks, so that the kernels of this process run undisturbed. */
+/* Remove the observer's hooks, so that the kernels of this process are not stopped. */
 static void run_free(struct debug *d)
 {
-	gpul_tool_say("debug", "process %d is not stepped: only the first process of a program that uses CUDA is", (int)getpid());
+	gpul_tool_say("debug", "process %d is not stepped: of a program, only the first process that uses CUDA is", (int)getpid());
 	d->o = (struct observer){ .name = "debug", .wants = wants_none };
 }
 

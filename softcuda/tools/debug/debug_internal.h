@@ -1,6 +1,6 @@
-/* debug_internal.h — the debugger's state and the functions that its files share.
+/* debug_internal.h — defines the debugger's state, and declares the functions that its files share.
  *
- *     worker: before() ── stop.c: stop here? ──yes──> event "stopped"; the worker sleeps until a command lets it go on
+ *     worker: before() ── stop.c: stop here? ──yes──> event "stopped"; the worker sleeps until a command lets it continue
  *     client ══ lines of text over a socket ══> debug_server.c ── command.c ──> breakpoint.c, state.c, memory.c, expression.c
  *     back:   stop.c abandons the launch (gpul_launch_again()), snapshot.c restores memory, and the same instructions run again
  *
@@ -27,9 +27,9 @@ struct place {
 };
 
 struct place gpul_debug_place(const struct func_code *code, const struct insn *i);
-/* The name of a module's PTX file. If the module's name is that of a CUDA C++ file, ".ptx" is appended. */
+/* Write the name of a module's PTX file to buf. If the module's name is that of a CUDA C++ file, ".ptx" is appended. */
 void gpul_debug_ptx_name(const struct gpul_exec_program *p, char *buf, size_t bytes);
-/* True: both paths name the same file. If a path does not exist on this system, only the last components are compared. */
+/* True if both paths refer to the same file. If a path does not exist on this system, only the last components are compared. */
 bool gpul_debug_same_file(const char *a, const char *b);
 /* Print the module as PTX, with every statement on the line number that it had when it was parsed. */
 void gpul_debug_listing(FILE *out, const struct gpul_exec_program *p);
@@ -38,7 +38,7 @@ void gpul_debug_listing(FILE *out, const struct gpul_exec_program *p);
 
 struct value {
 	enum { VALUE_INT, VALUE_UINT, VALUE_FLOAT } kind;
-	unsigned bytes;                  /* size of the register or access that was read, 1 to 8; 0: computed */
+	unsigned bytes;                  /* size of the register or memory that was read, 1 to 8; 0: a computed value */
 	union { int64_t i; uint64_t u; double f; };
 };
 
@@ -68,14 +68,14 @@ const char *gpul_debug_type_name(unsigned type);
 
 /* ---- registers and memory (state.c, memory.c) ------------------------------------------------------------------- */
 
-uint64_t gpul_debug_block_index(const struct block *b);  /* in its grid, %ctaid.x first */
-/* The type to show a register with: for a register declared .b, the type that the instructions writing it use. */
+uint64_t gpul_debug_block_index(const struct block *b);  /* linear index in its grid */
+/* Return the type in which a register is shown: for a register declared .b, the type that the instructions writing it use. */
 unsigned gpul_debug_register_type(const struct func_code *code, uint32_t flat);
 /* Find the flat number of "%r5" or "%v.x"; false: the function has no such register. */
 bool gpul_debug_find_register(const struct func_code *code, const char *name, size_t name_bytes, uint32_t *flat);
 bool gpul_debug_register(const struct lane *at, uint32_t flat, struct value *out);  /* false: no instruction uses it */
 bool gpul_debug_special(const struct lane *at, const char *name, size_t name_bytes, struct value *out);
-/* The host address of `bytes` readable bytes; NULL: not readable. */
+/* Return the host address of `bytes` bytes of memory; NULL: they cannot be read. */
 const uint8_t *gpul_debug_memory(const struct lane *at, unsigned space, uint64_t address, uint64_t bytes);
 uint8_t *gpul_debug_writable(const struct lane *at, unsigned space, uint64_t address, uint64_t bytes);
 
@@ -87,7 +87,7 @@ struct breakpoint {
 	char *where;                     /* owned: file or name; BREAK_WATCH: the expression for the address */
 	char *condition;                 /* owned; NULL: none */
 	uint32_t line, found_line;       /* found_line: the line with code that was found; 0: none so far */
-	uint64_t address, bytes;         /* BREAK_WATCH, with the space below */
+	uint64_t address, bytes;         /* BREAK_WATCH: the memory, in `space` */
 	unsigned space, on;              /* on: 1 reads, 2 writes, 3 both */
 	unsigned hits, ignored;          /* ignored: do not stop at this many hits */
 	GPUL_ARRAY(const struct insn *) at;
@@ -100,7 +100,7 @@ enum go {
 	BACK_INSN, BACK_LINE, BACK_FREE, BACK_START, BACK_TO, N_GO
 };
 
-struct warp_name {                       /* identifies a warp, also after it has ended */
+struct warp_name {                       /* identifies a warp, even after it has ended */
 	const gpul_exec_launch *launch;
 	uint64_t block;                  /* linear index in the grid */
 	unsigned warp;
@@ -120,14 +120,14 @@ struct stop {
 	struct warp_state *warp;         /* NULL: at the end of a launch */
 	const struct insn *insn;
 	unsigned lane;
-	unsigned breakpoint;             /* id; 0: none */
+	unsigned breakpoint;             /* id of the breakpoint; 0: none */
 	bool after;                      /* stopped after the instruction or launch, so stepping back leads to it first */
 };
 
 struct search {                          /* a replay that searches for an instruction before `end` */
 	enum { SEARCH_OFF, SEARCH_LAST, SEARCH_GO } phase;
 	enum go how;
-	uint64_t end, found;             /* SEARCH_GO: stop at `found` */
+	uint64_t end, found;             /* SEARCH_GO: the replay stops at `found` */
 	struct origin from;
 	struct place line;               /* the line of the warp's previous instruction */
 };
@@ -150,13 +150,13 @@ struct debug {
 
 	GPUL_ARRAY(struct block *) resident;
 	unsigned n_launches;             /* launches that are running */
-	gpul_exec_launch *launch;        /* the latest */
+	gpul_exec_launch *launch;        /* the launch that began last */
 	bool alone;                      /* no other launch has run at the same time */
 	uint64_t count;                  /* instructions that the interpreter has executed since the launch began */
 
 	enum go go;
 	struct origin from;
-	struct stop stop, next;          /* next.reason: stop at the next instruction (of next.warp if not NULL) */
+	struct stop stop, next;          /* if next.reason is set: stop at the next instruction (of next.warp, unless NULL) */
 	unsigned splits_before;
 	struct search search;
 	uint64_t back_bytes;             /* limit for snapshots */
@@ -175,9 +175,9 @@ struct debug {
 struct breakpoint *gpul_debug_add_breakpoint(struct debug *d, const struct breakpoint *b);
 void gpul_debug_remove_breakpoint(struct debug *d, size_t k);
 void gpul_debug_resolve(struct debug *d);
-/* The breakpoint at this instruction whose condition holds for a lane of mask; sets *lane to that lane. NULL: none. */
+/* Find the breakpoint at this instruction whose condition is true for a lane of mask; sets *lane to that lane. NULL: none. */
 struct breakpoint *gpul_debug_hit(struct debug *d, struct warp_state *s, const struct insn *i, uint32_t mask, unsigned *lane);
-/* The watchpoint on memory that lanes `on` are about to access. */
+/* Find the watchpoint on memory that the lanes in `on` are about to access. */
 struct breakpoint *gpul_debug_watch_hit(struct debug *d, struct warp_state *s, const struct insn *i, uint32_t on, unsigned *lane, char *text,
 					size_t bytes);
 

@@ -1,5 +1,5 @@
-/* debug_server.c — the socket between client and debugger: either inherited from the parent process, or one that the debugger listens
- * on. Serves one client at a time; when the client disconnects, its breakpoints are removed and the kernels continue. */
+/* debug_server.c — serves the client over a socket, which the debugger inherited from its parent process or listens on. Serves one
+ * client at a time; when the client disconnects, its breakpoints are removed and the kernels continue. */
 #include "softcuda/tools/debug/debug_internal.h"
 
 #include <arpa/inet.h>

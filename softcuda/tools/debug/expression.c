@@ -64,7 +64,7 @@ static struct value integer(int64_t i)
 
 /* ---- operands --------------------------------------------------------------------------------------------------------- */
 
-/* [address]:type, shared[offset]:type ...; the type is s32 if not given. */
+/* Parse [address]:type, shared[offset]:type ...; the type is s32 if not given. */
 static bool parse_memory(struct parser *p, unsigned space, struct value *out)
 {
 	unsigned type = GPUL_PTX_MOD_S32;
@@ -274,7 +274,8 @@ static bool apply_float(struct parser *p, const char *op, double a, double b, st
 	}
 }
 
-/* The result is unsigned if both operands are, or if one is an unsigned value that does not fit int64_t. */
+/* Apply an operator to integers.  The result is unsigned if both operands are, or if one is an unsigned value
+ * that does not fit into int64_t. */
 static bool apply_integer(struct parser *p, const char *op, struct value a, struct value b, struct value *out)
 {
 	const bool is_unsigned = a.kind == VALUE_UINT && b.kind == VALUE_UINT, less = is_unsigned ? a.u < b.u : a.i < b.i;

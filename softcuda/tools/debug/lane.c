@@ -1,4 +1,4 @@
-/* lane.c — splits a command into words and finds the lane that it names. */
+/* lane.c — splits a command into words and finds the lane that it refers to. */
 #include "softcuda/tools/debug/command_internal.h"
 
 #include <stdlib.h>
@@ -37,7 +37,7 @@ struct block *gpul_debug_find_block(const struct debug *d, uint64_t index)
 	return NULL;
 }
 
-/* The frame and instruction of a lane. In the stopped warp, the current split's position is the instruction where the warp stopped. */
+/* Get the frame and instruction of a lane. In the stopped warp, the current split is at the instruction where the warp stopped. */
 const struct insn *gpul_debug_lane_at(const struct debug *d, struct warp_state *s, unsigned lane, struct frame **frame, uint32_t *mask)
 {
 	struct split *p = gpul_debug_split_of(s, lane);
@@ -52,7 +52,7 @@ const struct insn *gpul_debug_lane_at(const struct debug *d, struct warp_state *
 	return p ? p->pc : NULL;
 }
 
-/* Words 1 to 4: block, warp, lane and frame; 0 is the innermost frame. */
+/* Parse words 1 to 4: block, warp, lane and frame; 0 is the innermost frame. */
 gpul_status gpul_debug_find_lane(const struct call *c, struct lane *out, const struct insn **insn)
 {
 	struct block *b;

@@ -1,4 +1,4 @@
-/* show.c — the commands that show the state of kernels: warps, frames, registers, memory, code. */
+/* show.c — implements the commands that show the state of kernels: warps, frames, registers, memory, code. */
 #include "softcuda/tools/debug/command_internal.h"
 
 #include <inttypes.h>
@@ -225,7 +225,7 @@ gpul_status gpul_debug_show_variables(const struct call *c)
 	return st;
 }
 
-/* evaluate BLOCK WARP LANE FRAME EXPRESSION; "lanes" as LANE evaluates it in each lane. */
+/* Command: evaluate BLOCK WARP LANE FRAME EXPRESSION; if LANE is "lanes", the expression is evaluated in each lane. */
 gpul_status gpul_debug_show_evaluate(const struct call *c)
 {
 	const struct insn *i;
@@ -265,7 +265,7 @@ gpul_status gpul_debug_show_lanes(const struct call *c)
 	return st;
 }
 
-/* memory SPACE ADDRESS BYTES [BLOCK WARP LANE]: prints hexadecimal digits, up to the first unreadable byte */
+/* Command: memory SPACE ADDRESS BYTES [BLOCK WARP LANE]: prints hexadecimal digits, up to the first unreadable byte */
 gpul_status gpul_debug_show_memory(const struct call *c)
 {
 	enum { MOST_BYTES = 1 << 20 };
@@ -323,7 +323,7 @@ gpul_status gpul_debug_show_programs(const struct call *c)
 	return GPUL_OK;
 }
 
-/* listing PROGRAM: prints each line after "- " */
+/* Command: listing PROGRAM: prints each line after "- " */
 gpul_status gpul_debug_show_listing(const struct call *c)
 {
 	const struct gpul_exec_program *p = find_program(c->d, gpul_debug_number(c, 1));

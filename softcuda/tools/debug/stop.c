@@ -1,4 +1,4 @@
-/* stop.c — the hooks: decide where the worker stops, how it continues, and how a replay takes it back. */
+/* stop.c — the hooks: they decide where the worker stops, how it continues, and how it goes back by a replay. */
 #include "softcuda/tools/debug/debug_internal.h"
 
 static bool same_warp(const struct warp_name *n, const struct warp_state *s)
@@ -6,7 +6,7 @@ static bool same_warp(const struct warp_name *n, const struct warp_state *s)
 	return n->launch == s->block->launch && n->warp == s->index && n->block == gpul_debug_block_index(s->block);
 }
 
-/* True: the warp or lane of the step has ended. */
+/* True if the warp or lane that is stepped has ended. */
 static bool has_ended(const struct debug *d, const struct origin *from)
 {
 	for (size_t k = 0; k < d->resident.n; k++) {
@@ -27,7 +27,7 @@ static bool same_line(const struct place *a, const struct place *b)
 
 /* ---- stopping ---------------------------------------------------------------------------------------------------------- */
 
-/* printf prints nothing during a replay. */
+/* Replaces the print callback during a replay, so that printf prints nothing. */
 static void print_nothing(void *user, const char *text, size_t text_bytes)
 {
 	(void)user, (void)text, (void)text_bytes;
@@ -68,7 +68,8 @@ static void begin_replay(struct debug *d, gpul_exec_launch *l)
 	gpul_launch_again(l);
 }
 
-/* A searching replay has reached the end or the fault of its launch: restart the launch and run to the instruction that was found. */
+/* Called when a searching replay reaches the end or the fault of its launch: restart the launch, and run to
+ * the instruction that was found. */
 static bool search_is_complete(struct debug *d, gpul_exec_launch *l)
 {
 	if (d->search.phase != SEARCH_LAST || d->restores)
@@ -389,7 +390,7 @@ static void launch_ends(struct observer *o, gpul_exec_launch *l, const gpul_exec
 			snprintf(stop.text, sizeof stop.text, "%s has ended at #%llu, before #%llu", SHOWN_NAME(l->kernel->info.name), (unsigned long long)d->count,
 				 (unsigned long long)d->search.found);
 		else
-			snprintf(stop.text, sizeof stop.text, "the replay took another path and has ended: the kernel reads clocks, or waits for the host");
+			snprintf(stop.text, sizeof stop.text, "the replay took a different path and ended: the kernel reads clocks, or waits for the host");
 		d->search = (struct search){ 0 };
 		set_silent(d, l, false);
 		stop_here(d, &stop, l);

@@ -1,4 +1,4 @@
-/* allocations.c — a record for each range of memory: its shadow, and where it was allocated and freed. */
+/* allocations.c — keeps a record for each range of memory: its shadow, and where it was allocated and freed. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 typedef unsigned long long ull;
 
-/* Freed allocations that are kept. Their pages are returned to the system, so they cost only address space. */
+/* KEPT_MOST: how many freed allocations are kept. Their pages are returned to the system, so they take only address space. */
 enum { KEPT_MOST = 4096, FAR = 1 << 30 };
 static const uint64_t KEPT_BYTES = UINT64_C(64) << 30;
 
@@ -25,7 +25,7 @@ _Atomic uint64_t gpul_records_generation = 1;
 
 /* ---- the table ------------------------------------------------------------------------------------------------------ */
 
-/* The number of live records that start at or below the address. The caller holds the lock. */
+/* Return the number of live records that start at or below the address. The caller holds the lock. */
 static size_t n_before(uint64_t address)
 {
 	size_t lo = 0, hi = n_live;
@@ -73,7 +73,7 @@ static void free_record(struct record *r)
 	free(r);
 }
 
-/* True: only the program's own calls and kernels write this memory, so unwritten bytes can be detected. */
+/* True if only the program's own calls and kernels write this memory, so that unwritten bytes can be detected. */
 static bool is_watched(const char *label)
 {
 	return !strcmp(label, "cuMemAlloc") || !strcmp(label, "cuMemAllocAsync");
@@ -171,7 +171,7 @@ struct record *gpul_records_find(uint64_t address)
 
 /* ---- writes by the host ---------------------------------------------------------------------------------------------- */
 
-/* The record that contains `at`; shortens *bytes to the part inside it. NULL: there is none, and *bytes ends at the next record. */
+/* Return the record that contains `at`, and shorten *bytes to the part inside it. NULL: no record; *bytes then ends at the next one. */
 static struct record *part_in_record(uint64_t at, uint64_t *bytes)
 {
 	struct record *r = gpul_records_find(at);
@@ -212,7 +212,7 @@ void gpul_records_written(uint64_t to, uint64_t from, uint64_t bytes)
 
 /* ---- descriptions ------------------------------------------------------------------------------------------------------- */
 
-/* Bytes between the address and the record. */
+/* Return the number of bytes between the address and the record. */
 static uint64_t distance(const struct record *r, uint64_t address)
 {
 	return contains(r, address) ? 0 : address < r->base ? r->base - address : address - r->base - r->bytes + 1;

@@ -1,4 +1,4 @@
-/* block_shadow.c — shadows of shared and local memory, which start anew with each block. */
+/* block_shadow.c — keeps the shadows of shared and local memory, which start anew with each block. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct block_shadow *free_shadows;
 
-/* Give the shadow this many bytes with undefined bits; reuses the old memory if it is large enough. */
+/* Resize the shadow to this many bytes; its bits are undefined. The old memory is reused if it is large enough. */
 static void resize_shadow(struct shadow *h, uint64_t bytes)
 {
 	if (h->bits && h->bytes >= bytes) {
@@ -44,7 +44,7 @@ static bool program_has_local_variables(const gpul_exec_program *p)
 	return false;
 }
 
-/* Mark shared memory as unwritten, except the part after the program's that the system reserves. */
+/* Mark shared memory as unwritten, except the part at the end that is reserved for the system. */
 static void begin_shared(struct shadow *h, const struct block *b)
 {
 	const gpul_exec_launch *l = b->launch;
@@ -118,7 +118,7 @@ void gpul_local_enter(struct warp_state *s, const struct frame *f, uint32_t lane
 
 	if (!x->local_bytes)
 		return;
-	if (f->local_offset)  /* bytes left by a function that was called earlier */
+	if (f->local_offset)  /* the bytes may contain data of a function that was called earlier */
 		EACH_LANE_OF(l, lanes)
 			gpul_shadow_set(&x->local, (s->index * LANES + l) * x->local_bytes + f->local_offset, code->local_bytes, true);
 	for (uint32_t k = 0; k < code->ptx->n_vars; k++)

@@ -14,22 +14,22 @@ struct effect {
 	bool reads, writes;
 };
 
-/* The memory that an access goes to. h NULL: all bytes count as written, or the address is not accessible. */
+/* The memory that an access refers to. h: NULL if all bytes count as written, or the address is not accessible. */
 struct place {
 	struct shadow *h;
 	uint64_t at;                 /* offset in the shadow */
 	unsigned space;
-	uint64_t address;            /* as in struct lane_accesses */
+	uint64_t address;            /* the address, as in struct lane_accesses */
 	bool plain;                  /* no other thread writes this memory */
 	struct record *heap;         /* set if the memory was allocated by device malloc */
 	bool is_constant;            /* a variable in .const */
 };
 
-static _Atomic(op_fn *) own_handler[OP_N_CORE];  /* handlers of unguarded instructions, by operation */
+static _Atomic(op_fn *) own_handler[OP_N_CORE];  /* for each operation: our handler of its unguarded instructions */
 
 static struct effect effect_of(const struct insn *i)
 {
-	static _Atomic uint8_t bytes_of[OP_N_CORE];  /* access size that the operation's name implies; races store the same value */
+	static _Atomic uint8_t bytes_of[OP_N_CORE];  /* access size that the operation implies; racing threads store the same value */
 	const bool is_load = i->op >= OP_LD_U8_16 && i->op <= OP_LDO, is_store = i->op >= OP_ST_8_16 && i->op <= OP_STO;
 	const bool varies = i->op == OP_LDV || i->op == OP_LDO || i->op == OP_STV || i->op == OP_STO || i->n > 1;
 	struct effect e = { .bytes = varies ? 0 : atomic_load_explicit(&bytes_of[i->op], memory_order_relaxed) };
@@ -62,7 +62,7 @@ static bool slot_covers(const struct slot *k, const struct insn *i, uint64_t at)
 	return k->insn == i && at - k->base <= k->most;
 }
 
-/* Let the slot cache the memory at the address; false: the address belongs to no memory. */
+/* Make the slot cache the memory at the address; false: the address is not in known memory. */
 static bool fill_slot(struct slot *k, const struct insn *i, uint64_t at, unsigned bytes)
 {
 	struct record *r = gpul_records_find(at);
@@ -114,8 +114,8 @@ static struct place place_of(struct warp_state *s, struct block_shadow *x, const
 
 /* ---- checks -------------------------------------------------------------------------------------------------------- */
 
-/* A load reads unwritten memory if its first byte was not written, or the first byte of an element that the program computes
- * with. The other bytes may be padding of a structure that is being copied. */
+/* True if a load reads unwritten memory: its first byte was not written, or the first byte of an element with which the
+ * program computes. The other bytes may be padding of a structure that is being copied. */
 static bool reads_unwritten(const struct warp_state *s, const struct insn *i, const struct shadow *h, uint64_t at, const struct effect *e)
 {
 	if (gpul_memcheck.strict)
@@ -128,7 +128,7 @@ static bool reads_unwritten(const struct warp_state *s, const struct insn *i, co
 	return false;
 }
 
-/* Returns false if the launch has to end. */
+/* Check the access of one lane; false: the launch must end. */
 static bool check_lane(struct warp_state *s, const struct insn *i, unsigned lane, const struct effect *e, const struct place *p)
 {
 	if (p->heap && !gpul_shadow_has(&p->heap->alive, p->at, e->bytes)) {
@@ -162,7 +162,7 @@ static bool check_lanes(struct warp_state *s, const struct insn *i, uint32_t on,
 	return true;
 }
 
-/* True: lane l accesses the bytes [at + l * bytes, at + (l + 1) * bytes), so the lanes access one contiguous range. */
+/* True if lane l accesses the bytes [at + l * bytes, at + (l + 1) * bytes), so the lanes access one contiguous range. */
 static bool is_row(const struct warp_state *s, const struct insn *i, unsigned bytes, uint64_t *at)
 {
 	uint64_t room[LANES], offset;
@@ -244,7 +244,7 @@ static bool check_gather(struct warp_state *s, const struct insn *i, struct bloc
 	return true;
 }
 
-/* Returns false if the launch has to end. */
+/* Check the access of all lanes; false: the launch must end. */
 static bool check_access(struct warp_state *s, const struct insn *i, uint32_t on)
 {
 	struct block_shadow *x = shadow_of_block(s->block);
@@ -295,7 +295,7 @@ struct piece_check {
 	struct place from;           /* source of the last piece */
 };
 
-/* wgmma computes with the bytes that it reads; tensor copies copy their shadow bits instead. */
+/* Check one piece of memory: wgmma computes with the bytes that it reads; tensor copies copy their shadow bits instead. */
 static void check_piece(void *context, const struct memory_piece *p)
 {
 	struct piece_check *c = context;
@@ -331,7 +331,8 @@ static bool is_copy(const struct insn *i)
 	return i->op == OP_CP_ASYNC || i->op == OP_CP_BULK || i->op == OP_CP_REDUCE;
 }
 
-/* Parameters and constants are always written. Parameters of device functions are in local memory, but are not variables. */
+/* True if the memory may be unwritten: parameters and constants are always written. Parameters of device functions are in local
+ * memory, but are not variables. */
 static bool may_be_unwritten(const struct func_code *code, const struct insn *i)
 {
 	const gpul_ptx_inst *in = gpul_insn_ptx(code, i);
@@ -409,7 +410,8 @@ void gpul_check_after(struct observer *o, struct warp_state *s, const struct ins
 
 typedef uint64_t lanes4 __attribute__((vector_size(32), may_alias));
 
-/* True: each of the 32 addresses minus `base` is at most `most`. One sign test suffices, as both differences are then nonnegative. */
+/* True if each of the 32 addresses minus `base` is at most `most`. One sign test is enough, because both
+ * differences are then nonnegative. */
 static inline __attribute__((always_inline)) bool all_within(const uint64_t *a, uint64_t base, uint64_t most)
 {
 	const lanes4 *v = (const void *)a;
@@ -428,7 +430,7 @@ static const struct insn *check_and_run(struct warp *w, const struct insn *i, op
 	return check_access(state_of(w), i, w->mask) ? run(w, i) : state_of(w)->limit;
 }
 
-/* Unguarded access to global memory with 64-bit addresses. */
+/* Handle an unguarded access to global memory with 64-bit addresses. */
 static inline __attribute__((always_inline)) const struct insn *run_global(struct warp *w, const struct insn *i)
 {
 	const struct block_shadow *x = shadow_of_block(state_of(w)->block);
@@ -456,7 +458,7 @@ __attribute__((target("avx2"))) static const struct insn *global_avx2(struct war
 }
 #endif
 
-/* Unguarded access to shared memory. */
+/* Handle an unguarded access to shared memory. */
 static const struct insn *run_shared(struct warp *w, const struct insn *i)
 {
 	const struct block_shadow *x = shadow_of_block(state_of(w)->block);

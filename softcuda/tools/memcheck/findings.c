@@ -1,4 +1,4 @@
-/* findings.c — memcheck's reports: each faulty instruction once, with the memory that it accessed. */
+/* findings.c — writes memcheck's reports: each faulty instruction once, with the memory that it accessed. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -121,11 +121,11 @@ void gpul_find_heap_fault(struct warp_state *s, const struct insn *i, unsigned l
 
 	gpul_heap_describe(at, lines, sizeof lines);
 	gpul_find_note(s->block->launch, lines);
-	gpul_fault_text(s, i, GPUL_EXEC_ILLEGAL_ADDRESS, lane, "%u-byte %s at 0x%llx is in no allocation of device malloc%s", bytes,
+	gpul_fault_text(s, i, GPUL_EXEC_ILLEGAL_ADDRESS, lane, "%u-byte %s at 0x%llx is not in an allocation of device malloc%s", bytes,
 			write ? "store" : "load", (ull)at, strstr(lines, "into a freed") ? ": use after free" : "");
 }
 
-/* The lines kept for the launch; the caller frees them. NULL: none. */
+/* Return the lines that were kept for the launch; the caller frees them. NULL: none. */
 static char *take_note(const gpul_exec_launch *l)
 {
 	char *lines = NULL;
@@ -141,7 +141,8 @@ static char *take_note(const gpul_exec_launch *l)
 	return lines;
 }
 
-/* On an H200, a load or store to a .shared address beyond the shared window fails with "illegal instruction". */
+/* True if the fault is an access: on an H200, a load or store at a .shared address beyond the shared window
+ * fails with "illegal instruction". */
 static bool is_access(const gpul_exec_fault *fault)
 {
 	return fault->kind == GPUL_EXEC_ILLEGAL_ADDRESS || fault->kind == GPUL_EXEC_MISALIGNED ||

@@ -1,4 +1,4 @@
-/* heap_blocks.c — allocations of device malloc: where they were allocated and freed, and which of them leaked. */
+/* heap_blocks.c — records the allocations of device malloc: where they were allocated and freed, and which of them leaked. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@ typedef unsigned long long ull;
 /* A row stays after free() until malloc() returns the same address again. */
 struct heap_block {
 	uint64_t at, bytes;
-	char *made, *freed;          /* where: "kernel.cu:7; k, block 0, thread 3"; freed NULL: still allocated */
+	char *made, *freed;          /* places: "kernel.cu:7; k, block 0, thread 3"; freed: NULL while allocated */
 	const struct insn *maker;    /* the instruction that called malloc */
 };
 
@@ -19,7 +19,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct heap_block *blocks;    /* sorted by address */
 static size_t n_blocks, capacity;
 
-/* The number of blocks that start at or below the address. The caller holds the lock. */
+/* Return the number of blocks that start at or below the address. The caller holds the lock. */
 static size_t n_before(uint64_t address)
 {
 	size_t lo = 0, hi = n_blocks;

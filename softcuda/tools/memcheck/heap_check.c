@@ -1,4 +1,4 @@
-/* heap_check.c — calls of device malloc and free. */
+/* heap_check.c — checks calls of device malloc and free. */
 #include <stdio.h>
 
 #include "softcuda/tools/memcheck/parts_internal.h"

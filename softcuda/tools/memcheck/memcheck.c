@@ -56,7 +56,7 @@ static void finish_memcheck(struct observer *o)
 	gpul_memcheck.has_ended = true;
 }
 
-/* Reports no leaks: the program could not free memory that kernels still use. */
+/* Stop without reporting leaks, because the program could not free memory that kernels still use. */
 static void stop_memcheck(struct observer *o)
 {
 	(void)o;
@@ -67,7 +67,7 @@ static const char *const keys[] = { "leaks", "strict", NULL };
 
 const struct tool gpul_memcheck_tool = {
 	.name = "memcheck",
-	.summary = "wrong accesses, reads of memory that was not written, wrong frees, leaks [leaks=no, strict]",
+	.summary = "invalid accesses, reads of memory that was not written, invalid frees, leaks: leaks=no, strict",
 	.keys = keys,
 	.create = create_memcheck,
 	.finish = finish_memcheck,

@@ -82,7 +82,7 @@ static void map_program(void)
 	close(fd);
 }
 
-/* The program's function that contains the address; NULL: unknown. base: the program's load address. */
+/* Return the program's function that contains the address; NULL: unknown. base: the program's load address. */
 static const char *program_function(uint64_t at, uint64_t base, uint64_t *start)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -110,10 +110,10 @@ static const char *program_function(uint64_t at, uint64_t base, uint64_t *start)
 
 struct caller {
 	const char *function, *file; /* function NULL: unknown */
-	uint64_t offset;             /* from the start of the function or file */
+	uint64_t offset;             /* offset from the start of the function or file */
 };
 
-/* The load address of the program itself. */
+/* Return the load address of the program itself. */
 static void *main_base(void)
 {
 	Dl_info f;
@@ -128,7 +128,7 @@ static bool is_in(void *address, const Dl_info *file)
 	return dladdr(address, &f) && f.dli_fbase == file->dli_fbase;
 }
 
-/* False: the address belongs to no file, or to the driver. */
+/* Find the function that contains an address; false: the address is in no file, or in the driver. */
 static bool find_caller(void *address, const Dl_info *own, struct caller *out)
 {
 	const uint64_t at = (uintptr_t)address - 1;  /* the call instruction, not the return address after it */
@@ -146,7 +146,7 @@ static bool find_caller(void *address, const Dl_info *own, struct caller *out)
 	return true;
 }
 
-/* True: a function between program and driver, such as NVIDIA's runtime or ours. */
+/* True for a function between program and driver, such as one of NVIDIA's runtime or ours. */
 static bool is_runtime(const struct caller *c)
 {
 	const char *name = c->function ? c->function : "";

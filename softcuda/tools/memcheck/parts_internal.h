@@ -1,4 +1,4 @@
-/* parts_internal.h — shared by memcheck's files: shadows, allocations, access checks, findings.
+/* parts_internal.h — declares what memcheck's files share: shadows, allocations, access checks, findings.
  *
  *     memory      0x1000 ┌──────────────┬───┬─────────┐ 0x1400      one allocation
  *     shadow             1111111111111111000001111111111           one bit for each byte: 1: it was written
@@ -16,7 +16,7 @@
 
 struct memcheck {
 	struct observer o;
-	bool leaks;                  /* report them */
+	bool leaks;                  /* report leaks */
 	_Atomic bool has_faulted;    /* after a fault the program cannot free its memory, so leaks are not reported */
 	_Atomic bool has_ended;      /* all reports have been written */
 	bool strict;                 /* report a load if any of its bytes was not written */
@@ -28,14 +28,14 @@ enum { ORIGIN_BYTES = 160, ORIGIN_FRAMES = 20 };
 /* The return addresses on the stack at a driver call. They are resolved to names only when printed, because that is slow. */
 struct origin { int n; void *frame[ORIGIN_FRAMES]; };
 void gpul_origin_take(struct origin *out);
-/* The caller of the driver as "main+0x25 in vecadd"; "" if unknown. */
+/* Write the caller of the driver to text, as "main+0x25 in vecadd"; "" if unknown. */
 const char *gpul_origin_text(const struct origin *at, char text[ORIGIN_BYTES]);
 
 /* ---- shadow.c --------------------------------------------------------------------------------------------------- */
 
 struct shadow {
 	uint64_t *bits;              /* NULL: all bytes count as written */
-	uint64_t bytes;              /* of the memory */
+	uint64_t bytes;              /* size of the memory, not of the bits */
 	_Atomic uint64_t hole;       /* the words of bits before this one are all ones */
 	_Atomic uint32_t n_checks;
 	_Atomic bool complete;       /* all bytes have been written */
@@ -43,14 +43,14 @@ struct shadow {
 
 bool gpul_shadow_create(struct shadow *h, uint64_t bytes);  /* all bytes unwritten; false: out of memory */
 void gpul_shadow_free(struct shadow *h);
-/* True: all bits in [at, at + bytes) are set. The range must be inside the shadow. */
+/* True if all bits in [at, at + bytes) are set. The range must be inside the shadow. */
 bool gpul_shadow_has(const struct shadow *h, uint64_t at, uint64_t bytes);
 /* Set or clear bits while other threads may change other bits; plain: no other thread changes this shadow. */
 void gpul_shadow_set(struct shadow *h, uint64_t at, uint64_t bytes, bool plain);
 void gpul_shadow_clear(struct shadow *h, uint64_t at, uint64_t bytes);
 /* Copy bits; the ranges may overlap. */
 void gpul_shadow_copy(struct shadow *to, uint64_t to_at, const struct shadow *from, uint64_t from_at, uint64_t bytes, bool plain);
-/* Set `complete` if all bits are set. Called occasionally. */
+/* Set `complete` if all bits are set. Called from time to time. */
 void gpul_shadow_advance(struct shadow *h);
 
 static inline bool shadow_has_byte(const struct shadow *h, uint64_t at)
@@ -75,15 +75,15 @@ void gpul_heap_ends(uint64_t base, uint64_t bytes, bool report);
 /* A range in the memory table, or a freed allocation. */
 struct record {
 	uint64_t base, bytes;
-	char label[48];              /* "cuMemAlloc" */
+	char label[48];              /* the call that allocated it: "cuMemAlloc" */
 	uint64_t number;             /* counts the program's allocation calls; 0: not allocated by the program */
 	struct origin made, freed;
-	bool is_heap;                /* of device malloc */
-	bool is_constant;            /* a variable in .const */
-	struct shadow shadow;        /* bit set: the byte was written */
-	struct shadow alive;         /* is_heap: bit set: the byte belongs to a live allocation */
-	struct arena_block *block;   /* of a freed allocation; returned to the arena when the record is removed */
-	struct record *next;         /* freed before */
+	bool is_heap;                /* the heap of device malloc */
+	bool is_constant;            /* it is a variable in .const */
+	struct shadow shadow;        /* a bit is set if its byte was written */
+	struct shadow alive;         /* if is_heap: a bit is set if its byte belongs to a live allocation */
+	struct arena_block *block;   /* memory of a freed allocation; returned to the arena when the record is removed */
+	struct record *next;         /* list of freed records */
 };
 
 extern _Atomic uint64_t gpul_records_generation;  /* changes whenever a range is added or removed */
@@ -106,7 +106,7 @@ void gpul_heap_after_call(struct warp_state *s, const struct insn *i, uint32_t o
 
 /* ---- uses.c ---------------------------------------------------------------------------------------------------------- */
 
-/* Bit k is set if the program computes with element k of the loaded vector and does not only copy it. */
+/* Return a mask: bit k is set if the program computes with element k of the loaded vector, and does not only copy it. */
 uint32_t gpul_uses_elements(const struct func_code *code, const struct insn *i);
 void gpul_uses_forget(void);  /* called when instructions have been destroyed */
 
@@ -114,18 +114,18 @@ void gpul_uses_forget(void);  /* called when instructions have been destroyed */
 
 enum { CACHE_SLOTS = 128 };
 
-/* Caches the memory that an instruction accessed last, possibly in an earlier block. */
+/* Caches which memory an instruction last accessed, perhaps in an earlier block. */
 struct slot {
 	const struct insn *insn;
 	uint64_t base, most;         /* most: the highest permitted offset */
 	struct record *record;
-	bool complete;               /* all of it has been written */
+	bool complete;               /* all bytes of that memory have been written */
 };
 
 struct block_shadow {
-	struct shadow shared, local;  /* local: all threads, one after another */
+	struct shadow shared, local;  /* local: of all threads, one after another */
 	uint64_t local_bytes;        /* local memory per thread, a multiple of 64 */
-	struct block_shadow *next;   /* free list */
+	struct block_shadow *next;   /* next in the free list */
 	uint64_t seen;               /* generation at which the slots were filled */
 	struct slot slot[CACHE_SLOTS];
 };
@@ -161,7 +161,7 @@ void gpul_find_program_ends(struct observer *o, const gpul_exec_program *p);
 /* Keep lines to append to the report of the launch's fault. */
 void gpul_find_note(const gpul_exec_launch *l, const char *lines);
 void gpul_find_sum_up(void);
-/* "kernel.cu:7; vecadd, block 2, thread 5" */
+/* Write where a lane is to buf: "kernel.cu:7; vecadd, block 2, thread 5". */
 void gpul_find_where(const struct warp_state *s, const struct insn *i, unsigned lane, char *buf, size_t bytes);
 
 #endif

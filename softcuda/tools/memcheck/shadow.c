@@ -1,4 +1,4 @@
-/* shadow.c — shadow memory: one bit for each byte, set when the byte has been written. */
+/* shadow.c — implements shadow memory: one bit for each byte, set when the byte is written. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,7 +26,7 @@ void gpul_shadow_free(struct shadow *h)
 	h->bits = NULL;
 }
 
-/* The bits of word `w` that lie in [at, end). */
+/* Return the bits of word `w` that are in [at, end). */
 static uint64_t bits_in_word(uint64_t w, uint64_t at, uint64_t end)
 {
 	uint64_t bits = UINT64_MAX;
@@ -83,7 +83,7 @@ void gpul_shadow_copy(struct shadow *to, uint64_t to_at, const struct shadow *fr
 			gpul_shadow_set(to, to_at + k, 1, plain);
 }
 
-/* Bits are never cleared while a kernel runs, except in the heap's shadow, which is never complete. */
+/* The shadow stays complete: no bits are cleared while a kernel runs, except in the heap's shadow, which is never complete. */
 void gpul_shadow_advance(struct shadow *h)
 {
 	const uint64_t n = words_of(h->bytes);

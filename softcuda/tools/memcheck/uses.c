@@ -23,7 +23,7 @@ static bool contains(const gpul_ptx_func *f, const gpul_ptx_operand *o, uint32_t
 
 static bool is_computed(const gpul_ptx_func *f, uint32_t flat, unsigned n_moves);
 
-/* True: the instruction uses the register for more than storing it or moving it to a register that is only stored. */
+/* True if the instruction does more with the register than store it, or move it to a register that is only stored. */
 static bool computes_with(const gpul_ptx_func *f, const gpul_ptx_inst *in, uint32_t flat, unsigned n_moves)
 {
 	const gpul_ptx_operand *o = &f->operands[in->first_operand];

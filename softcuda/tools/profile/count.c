@@ -1,8 +1,8 @@
-/* count.c — each worker thread's counters and the hooks that increment them.
+/* count.c — keeps each worker thread's counters, and the hooks that increment them.
  *
- * While a kernel runs, no lock is taken and nothing is shared: each thread adds to its own tallies. A small cache maps (kernel,
- * function) pairs to tallies. It is emptied whenever a function is decoded, because the new function may have the address of an
- * unloaded one. */
+ * While a kernel runs, no lock is taken and nothing is shared: each thread adds to counters of its own (tallies). A small cache
+ * maps (kernel, function) pairs to tallies. It is emptied whenever a function is decoded, because the new function may have the
+ * address of an unloaded one. */
 #include "softcuda/tools/profile/profile_internal.h"
 
 #include <pthread.h>
@@ -12,7 +12,7 @@
 enum { N_CACHED = 64 };
 
 struct thread_counters {
-	struct counters c;           /* first member */
+	struct counters c;           /* must be the first member */
 	unsigned generation;
 	struct cached { const gpul_exec_kernel *kernel; const struct func_code *code; struct tally *tally; } cache[N_CACHED];
 };
@@ -46,7 +46,7 @@ void gpul_profile_block_begins(struct observer *o, struct block *b)
 	}
 }
 
-/* NULL: out of memory. */
+/* Find or create the tally of a function in a kernel; NULL: out of memory. */
 static struct tally *find_tally(struct thread_counters *t, const gpul_exec_kernel *k, const struct func_code *code)
 {
 	struct plan *kernel = gpul_plan_of(k->code, true), *function = gpul_plan_of(code, true);
@@ -111,13 +111,13 @@ HOT void add_cost(struct space_count *to, struct cost c)
 	to->lines += c.lines;
 }
 
-/* All ones if the lane is in `on`, else 0. */
+/* Return all ones if the lane is in `on`, else 0. */
 HOT uint64_t lane_mask(uint32_t on, unsigned l)
 {
 	return 0 - (uint64_t)(on >> l & 1);
 }
 
-/* True: the lanes have the pattern's distances.  *far: some distance does not fit 32 bits, so the pattern cannot be stored. */
+/* True if the lanes have the pattern's distances.  *far is set if a distance does not fit in 32 bits: the pattern cannot be stored. */
 HOT bool is_pattern(const struct pattern *p, const uint64_t at[LANES], uint32_t on, bool *far)
 {
 	const uint64_t first = at[first_lane(on)];
@@ -193,7 +193,7 @@ __attribute__((noinline)) static struct cost global_cost(const uint64_t at[LANES
 	return gpul_sectors(packed, n, bytes);
 }
 
-/* Count lanes `on` accessing at[l] + offset in global memory. */
+/* Count an access of the lanes in `on` to at[l] + offset in global memory. */
 HOT void count_global(struct memory_counter *to, const uint64_t at[LANES], uint64_t offset, uint32_t on, uint32_t bytes)
 {
 	const uint32_t begin = (uint32_t)(at[first_lane(on)] + offset) % LINE_BYTES;
@@ -212,7 +212,8 @@ HOT void count_global(struct memory_counter *to, const uint64_t at[LANES], uint6
 	add_cost(&to->count.space[GLOBAL_MEMORY], p->cost);
 }
 
-/* The bank, or the offset in it, at which the pattern starts matters only for accesses narrower than a bank. */
+/* Count an access to shared memory.  The bank at which the pattern starts, and the offset in it, matter only
+ * for accesses narrower than a bank. */
 HOT void count_shared(struct memory_counter *to, const uint32_t at[LANES], uint32_t on, const struct memory_plan *m)
 {
 	const uint32_t begin = at[first_lane(on)] % 4;
@@ -223,7 +224,7 @@ HOT void count_shared(struct memory_counter *to, const uint32_t at[LANES], uint3
 	add_cost(&to->count.space[SHARED_MEMORY], p->cost);
 }
 
-/* Count generic addresses of which some are not in global memory: each address space is a separate request. */
+/* Count an access by generic addresses, some of which are not in global memory: each address space is a separate request. */
 static void count_spaces(struct memory_counter *to, struct warp_state *s, const uint64_t at[LANES], uint64_t add, uint32_t on,
 			 const struct memory_plan *m)
 {
@@ -384,7 +385,7 @@ HOT enum observed count_instruction(struct warp_state *s, const struct insn *i, 
 	return OBSERVED_RUN;
 }
 
-/* Two versions for HOT_VERSIONS; one is selected for the CPU at run time. */
+/* The hook in two versions (HOT_VERSIONS), of which one is selected for the CPU at run time. */
 static enum observed before_base(struct observer *o, struct warp_state *s, const struct insn *i, uint32_t on)
 {
 	(void)o;
@@ -409,7 +410,7 @@ profile_before *gpul_profile_before(void)
 	return before_base;
 }
 
-/* Counts an instruction that may wait for lanes, here rather than before it, because it is executed again after the wait. */
+/* Count an instruction that may wait for lanes.  This is done after it, not before, because it is executed again after the wait. */
 void gpul_profile_after(struct observer *o, struct warp_state *s, const struct insn *i, uint32_t on, bool waits)
 {
 	struct tally *t = waits || !gpul_waits_for_lanes(i->op) ? NULL : tally_of(s);

@@ -1,4 +1,4 @@
-/* lines.c — the counts of a kernel by source line and by opcode. */
+/* lines.c — sums up the counts of a kernel by source line and by opcode. */
 #include "softcuda/tools/profile/profile_internal.h"
 
 uint64_t gpul_excess_sectors(const struct memory_count *m)

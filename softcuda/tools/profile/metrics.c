@@ -1,4 +1,4 @@
-/* metrics.c — a kernel's counters, named as in Nsight Compute.
+/* metrics.c — computes a kernel's metrics, named as in Nsight Compute.
  *
  * Source: Nsight Compute, Kernel Profiling Guide, "Metrics Reference" and "Metrics Decoder". */
 #include "softcuda/tools/profile/profile_internal.h"
@@ -65,7 +65,7 @@ static void add_memory(struct list *to, const struct kernel_result *k)
 	for (size_t n = 0; n < sizeof bank_names / sizeof *bank_names; n++) {
 		struct space_count c = k->by[bank_names[n].by].space[SHARED_MEMORY];
 
-		if (bank_names[n].by == BY_ATOMIC) {  /* red on shared memory is counted as atomic */
+		if (bank_names[n].by == BY_ATOMIC) {  /* red on shared memory counts as atomic */
 			c.actual += k->by[BY_REDUCTION].space[SHARED_MEMORY].actual;
 			c.ideal += k->by[BY_REDUCTION].space[SHARED_MEMORY].ideal;
 		}

@@ -1,4 +1,4 @@
-/* occupancy.c — the limits of a multiprocessor for each architecture, and the number of blocks that fit. */
+/* occupancy.c — computes how many blocks fit on a multiprocessor, from the limits of each architecture. */
 #include "softcuda/tools/profile/profile_internal.h"
 
 #include <stddef.h>
@@ -16,11 +16,11 @@ static const struct architecture architectures[] = {
 /* Common to all architectures.  Source: cuda_occupancy.h of CUDA 13.0: cudaOccSMemAllocationGranularity(),
  * cudaOccRegAllocationGranularity(), cudaOccSubPartitionsPerMultiprocessor(); SHARED_RESERVED: Programming Guide, as above. */
 enum {
-	REGISTERS = 65536,           /* per multiprocessor, and the maximum per block */
-	MAX_REGISTERS = 255,         /* of a thread */
+	REGISTERS = 65536,           /* per multiprocessor, and most per block */
+	MAX_REGISTERS = 255,         /* most registers of a thread */
 	REGISTER_UNIT = 256,         /* allocation unit of a warp's registers */
 	PARTITIONS = 4,              /* per multiprocessor; each has its own registers */
-	SHARED_UNIT = 128,           /* bytes */
+	SHARED_UNIT = 128,           /* allocation unit of shared memory in bytes */
 	SHARED_RESERVED = 1024,      /* bytes per block reserved for the system */
 	MAX_THREADS_OF_BLOCK = 1024,
 };

@@ -1,4 +1,4 @@
-/* page.c — the profile as one HTML page: the source with its counts, and a bar that shows how hot a line is.
+/* page.c — writes the profile as one HTML page: the source with its counts, and for each line a bar that shows how often it was executed.
  *
  * The page contains no scripts and loads nothing: it works offline, in light and dark mode, and on paper. Everything that a
  * colour shows is also a number or a word. */
@@ -98,7 +98,7 @@ static void print_source_line(FILE *to, uint32_t line, const struct row_count *c
 
 enum { LINES_AROUND = 12 };
 
-/* The number of lines from `line` on that are far from any counted line.  at: the next counted line, or end. */
+/* Return the number of lines, from `line` on, that are far from every counted line.  at: the next counted line, or end. */
 static uint32_t gap_at(uint32_t line, const struct line_count *from, const struct line_count *at, const struct line_count *end, uint32_t n_lines)
 {
 	const uint32_t before = at > from ? at[-1].line : 0, next = at < end ? at->line : n_lines + LINES_AROUND + 1;

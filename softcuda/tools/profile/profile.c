@@ -1,4 +1,4 @@
-/* profile.c — the tool `profile`: its options and its observer. */
+/* profile.c — the tool `profile`: parses its options and creates its observer. */
 #include "softcuda/tools/profile/profile_internal.h"
 
 #include <errno.h>
@@ -11,8 +11,8 @@ enum format { AS_TABLE, AS_JSON, AS_PAGE };
 static struct settings {
 	const char *path;            /* "-": stdout; NULL: stderr */
 	enum format format;
-	uint64_t sm, registers;      /* registers 0: estimated */
-	const char *most;            /* COUNTER=N,...; NULL: no limits */
+	uint64_t sm, registers;      /* registers: 0 means estimated */
+	const char *most;            /* limits, as COUNTER=N,...; NULL: none */
 	FILE *to;                    /* NULL: only check the limits.  Opened at the start, because the program may change its working directory. */
 } settings = { .sm = 90 };
 

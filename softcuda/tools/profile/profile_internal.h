@@ -1,4 +1,4 @@
-/* profile_internal.h — the profiler's counters and the data of its report.
+/* profile_internal.h — defines the profiler's counters, and the data of its report.
  *
  *     decode   profile_plan.c     which instructions are counted, by function: the first of each basic block, those that access memory,
  *                         branches, and those with a guard
@@ -19,12 +19,12 @@
 
 /* How many warps of a launch can be resident on a multiprocessor of an architecture. */
 struct architecture {
-	unsigned sm;                 /* 90: compute capability 9.0 */
-	unsigned max_warps, max_blocks;  /* of a multiprocessor */
-	unsigned shared_kib;         /* per multiprocessor; a block may use 1 KiB less */
+	unsigned sm;                 /* compute capability: 90 for 9.0 */
+	unsigned max_warps, max_blocks;  /* limits of a multiprocessor */
+	unsigned shared_kib;         /* shared memory per multiprocessor; a block may use 1 KiB less */
 };
 
-/* NULL: unknown.  gpul_architectures() lists the known ones as text. */
+/* Return an architecture; NULL: unknown.  gpul_architectures() lists the known ones as text. */
 const struct architecture *gpul_architecture(unsigned sm);
 const char *gpul_architectures(void);
 
@@ -32,10 +32,10 @@ struct occupancy {
 	unsigned warps_per_block;
 	unsigned by_warps, by_registers, by_shared, by_blocks;  /* the number of blocks that each resource allows; by_shared: UINT32_MAX if unlimited */
 	unsigned blocks, warps;      /* resident at once */
-	double percent;              /* of max_warps */
+	double percent;              /* percentage of max_warps */
 };
 
-/** The theoretical occupancy of a launch.
+/** Compute the theoretical occupancy of a launch.
  *
  * @threads       of a block
  * @registers     of a thread, as ptxas allocates them
@@ -57,21 +57,21 @@ enum counted {               /* bits of plan->counted[] */
 enum space { GLOBAL_MEMORY, LOCAL_MEMORY, SHARED_MEMORY, N_SPACES };
 enum access_by { BY_LOAD, BY_STORE, BY_ATOMIC, BY_REDUCTION, BY_COPY, N_ACCESS_BY };  /* BY_COPY: cp.async, cp.async.bulk */
 
-enum row_guard { NO_GUARD, GUARD_MASKS, GUARD_SKIPS };  /* SKIPS: decoding inserted a branch before it */
+enum row_guard { NO_GUARD, GUARD_MASKS, GUARD_SKIPS };  /* SKIPS: decoding inserted a branch before the instruction */
 
-struct row {                 /* describes a PTX instruction; a copy, because the program may be unloaded before the report */
+struct row {                 /* describes a PTX instruction; the data is copied, because the program may be unloaded before the report */
 	uint32_t insn;               /* the first of its instructions in func_code->insns */
-	uint32_t line;               /* in the PTX text */
+	uint32_t line;               /* line in the PTX text */
 	uint32_t source, source_line;    /* source: index in plan->sources; source_line 0: unknown */
 	uint32_t at_source, at_line;     /* where the code was inlined; at_line 0: not inlined */
 	uint16_t opcode;
 	uint8_t by;                  /* enum access_by, if it accesses memory */
 	uint8_t guard;               /* enum row_guard */
 	bool branch;
-	char *text;                  /* owned */
+	char *text;                  /* the instruction as text, owned */
 };
 
-struct launch_shape {        /* the dimensions that several launches share */
+struct launch_shape {        /* the dimensions of one or more launches */
 	uint32_t grid[3], block[3], shared_bytes;
 	uint64_t n;
 };
@@ -84,10 +84,10 @@ struct memory_plan {         /* an instruction that accesses memory; space: enum
 
 struct plan {
 	struct plan *next, *same_bucket; /* next: list of all plans, newest first */
-	const struct func_code *code;    /* the function; only an identifier after it is unloaded */
+	const struct func_code *code;    /* the function; after it is unloaded, only an identifier */
 	uint32_t n_insns;
-	uint8_t *counted;            /* by instruction: enum counted */
-	uint32_t *memory_row;        /* by instruction: index in memory and in tally->memory */
+	uint8_t *counted;            /* for each instruction: enum counted */
+	uint32_t *memory_row;        /* for each instruction: index in .memory and in tally->memory */
 	GPUL_ARRAY(struct memory_plan) memory;
 	/* Set when the function is first executed: */
 	bool described, is_kernel;
@@ -95,14 +95,14 @@ struct plan {
 	char *name, *file;           /* file: PTX file, as in messages */
 	GPUL_ARRAY(struct row) rows;
 	GPUL_ARRAY(char *) sources;
-	uint32_t *block_of;          /* by row: the instruction whose counter gives its count */
-	unsigned registers;          /* per thread: an estimate (profile_registers.c) */
+	uint32_t *block_of;          /* for each row: the instruction whose counter gives its count */
+	unsigned registers;          /* registers per thread, an estimate (profile_registers.c) */
 	struct launch_shape shapes[MAX_SHAPES];
 	unsigned n_shapes;
 	uint64_t n_launches;
 };
 
-/* True: the instruction may wait for lanes of its warp. */
+/* True if the instruction may wait for lanes of its warp. */
 static inline bool gpul_waits_for_lanes(unsigned op)
 {
 	return (op >= OP_SHFL_UP && op <= OP_REDUX_F32) || op == OP_BAR_WARP;
@@ -110,18 +110,18 @@ static inline bool gpul_waits_for_lanes(unsigned op)
 
 void gpul_profile_launch_begins(struct observer *o, gpul_exec_launch *l);
 bool gpul_profile_wants(struct observer *o, const struct func_code *code, const struct insn *i);
-/* The plan of a function of a loaded program; also describes it if `describe`. */
+/* Return the plan of a function of a loaded program; describe: describe its rows, too. */
 struct plan *gpul_plan_of(const struct func_code *code, bool describe);
-struct plan *gpul_plans(void);   /* the newest; called when the list no longer changes */
-unsigned gpul_plan_generation(void);  /* grows when a plan is made */
+struct plan *gpul_plans(void);   /* returns the newest plan; called when the list no longer changes */
+unsigned gpul_plan_generation(void);  /* increases when a plan is made */
 
-/* profile_registers.c: the maximum number of 32-bit registers live at once, plus 2 for the ABI; 16 to 255 */
+/* profile_registers.c: return the maximum number of 32-bit registers live at once, plus 2 for the ABI; 16 to 255 */
 unsigned gpul_registers_estimate(const gpul_ptx_func *f);
 
 /* ---- count.c: a thread's counters ------------------------------------------------------------------------------------- */
 
 struct insn_count {          /* counters of one interpreter instruction */
-	uint64_t warps, threads;     /* of a basic block; kept at its first instruction */
+	uint64_t warps, threads;     /* of a basic block: counted at its first instruction */
 	uint64_t guarded;            /* threads with a true guard */
 	uint64_t branches, diverged; /* how often a branch was executed, and how often its lanes diverged */
 };
@@ -156,7 +156,7 @@ typedef enum observed profile_before(struct observer *o, struct warp_state *s, c
 profile_before *gpul_profile_before(void);
 void gpul_profile_after(struct observer *o, struct warp_state *s, const struct insn *i, uint32_t on, bool waits);
 void gpul_profile_block_begins(struct observer *o, struct block *b);
-struct counters *gpul_counters(void);  /* the first in the list */
+struct counters *gpul_counters(void);  /* returns the first in the list */
 
 /* ---- result.c ------------------------------------------------------------------------------------------------------------ */
 
@@ -177,13 +177,13 @@ struct kernel_result {
 	struct row_count sum;
 	struct memory_count by[N_ACCESS_BY];
 	unsigned registers;
-	struct occupancy occupancy;  /* for its first launch shape */
+	struct occupancy occupancy;  /* occupancy for its first launch shape */
 };
 
 struct profile {
 	GPUL_ARRAY(struct kernel_result) kernels;  /* in the order of their first execution */
 	const struct architecture *architecture;
-	bool registers_given;        /* else estimated */
+	bool registers_given;        /* false: they are estimated */
 };
 
 /* Fill in p->kernels.  registers: per thread; 0: estimate.  Errors: GPUL_ENOMEM. */
@@ -192,7 +192,7 @@ void gpul_profile_free(struct profile *p);
 void gpul_add_counts(struct row_count *to, const struct row_count *from);
 double gpul_ratio(uint64_t a, uint64_t b);  /* 0 if b is 0 */
 
-/* A kernel's counters under Nsight Compute's names.  Returns how many there are. */
+/* Compute a kernel's metrics, with Nsight Compute's names.  Returns their number. */
 struct metric { const char *name; double value; bool whole; };
 enum { MAX_METRICS = 96 };
 unsigned gpul_profile_metrics(const struct kernel_result *k, struct metric out[MAX_METRICS]);
@@ -216,18 +216,18 @@ struct line_count {
 };
 struct line_counts { GPUL_ARRAY(struct line_count) of; };
 
-/* Counts by line of CUDA C++, or of PTX if that is unknown, sorted by file and line.  False: out of memory. */
+/* Sum up counts by line of CUDA C++ (of PTX if that is unknown), sorted by file and line.  False: out of memory. */
 bool gpul_profile_lines(const struct kernel_result *k, struct line_counts *out);
 void gpul_profile_free_lines(struct line_counts *l);
-/* Sectors of global and local memory, or wavefronts of shared memory, in excess of the ideal number. */
+/* Return how many sectors of global and local memory, or wavefronts of shared memory, exceed the ideal number. */
 uint64_t gpul_excess_sectors(const struct memory_count *m);
 uint64_t gpul_bank_conflicts(const struct memory_count *m);
 
-/* profile_source.c: the text of a line; NULL: the file or the line cannot be read.  Valid until the process ends. */
+/* profile_source.c: return the text of a line; NULL: the file or the line cannot be read.  Valid until the process ends. */
 const char *gpul_source_line(const char *path, uint32_t line);
 uint32_t gpul_source_n_lines(const char *path);
 
-/* Counts by opcode, the most frequent first. */
+/* Sum up counts by opcode, the most frequent first. */
 struct opcode_count { uint16_t opcode; uint64_t warps, threads; };
 unsigned gpul_profile_opcodes(const struct kernel_result *k, struct opcode_count out[GPUL_PTX_N_OPCODES]);
 

@@ -14,7 +14,7 @@ static uint64_t excess_sectors(const struct row_count *c) { return gpul_excess_s
 static uint64_t wavefronts(const struct row_count *c) { return c->memory.space[SHARED_MEMORY].actual; }
 static uint64_t bank_conflicts(const struct row_count *c) { return gpul_bank_conflicts(&c->memory); }
 
-/* Counters that are also known for each line; metrics.c has the others. */
+/* Counters that also exist for each line; metrics.c computes the others. */
 static const struct counter { const char *name; uint64_t (*of)(const struct row_count *c); } counters[] = {
 	{ "instructions", instructions },     { "branches", branches },     { "diverged", diverged },
 	{ "sectors", sectors },               { "excess-sectors", excess_sectors },
@@ -29,7 +29,7 @@ static const struct counter *find_counter(const char *name, size_t bytes)
 	return NULL;
 }
 
-/* Returns false if the metric is unknown. */
+/* Find the value of a metric; false: unknown metric. */
 static bool find_metric(const struct kernel_result *k, const char *name, size_t bytes, double *value)
 {
 	struct metric m[MAX_METRICS];
@@ -83,7 +83,7 @@ gpul_status gpul_profile_check_limits(const char *limits, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* Describe the line of the kernel with the highest count, as "; 992 of them at kernel.cu:12: the line". */
+/* Describe the line of the kernel that has the highest count, as "; 992 of them at kernel.cu:12: the line". */
 static void describe_worst(const struct kernel_result *k, const struct counter *c, char *buf, size_t bytes)
 {
 	struct line_counts lines = { 0 };
@@ -103,7 +103,7 @@ static void describe_worst(const struct kernel_result *k, const struct counter *
 	gpul_profile_free_lines(&lines);
 }
 
-/* True: the limit was exceeded and reported. */
+/* Check one limit; true: it was exceeded, and reported. */
 static bool check_limit(const struct kernel_result *k, const struct limit *l)
 {
 	const struct counter *c = find_counter(l->name, l->name_bytes);

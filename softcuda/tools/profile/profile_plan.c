@@ -22,7 +22,7 @@ unsigned gpul_plan_generation(void)
 
 /* ---- basic blocks --------------------------------------------------------------------------------------------------- */
 
-/* True: the next instruction may run with other active lanes. */
+/* True if other lanes may be active at the next instruction. */
 static bool ends_block(unsigned op)
 {
 	return (op >= OP_EXIT && op <= OP_BAR_WARP) || gpul_waits_for_lanes(op) || op == OP_MBAR_TEST;
@@ -51,7 +51,7 @@ static bool is_branch(const gpul_ptx_inst *in)
 	return in && (in->opcode == GPUL_PTX_BRA || in->opcode == GPUL_PTX_BRX);
 }
 
-/* True: the instruction accesses memory through the L1 cache: not constants, nor the parameters of kernels and calls. */
+/* True if the instruction accesses memory through the L1 cache, and not constants or parameters of kernels and calls. */
 static bool accesses_memory(const struct func_code *code, const struct insn *i)
 {
 	const gpul_ptx_inst *in = gpul_insn_ptx(code, i);
@@ -78,7 +78,7 @@ static bool choose_memory(struct plan *p, const struct insn *i, uint32_t k)
 	return true;
 }
 
-/* False: out of memory. */
+/* Choose the instructions to count; false: out of memory. */
 static bool choose_counted(struct plan *p, const struct func_code *code)
 {
 	for (uint32_t k = 0; k < p->n_insns; k++) {
@@ -106,7 +106,7 @@ static unsigned bucket_of(const struct func_code *code)
 	return (unsigned)(((uintptr_t)code * 0x9e3779b97f4a7c15u) >> 52) % N_BUCKETS;
 }
 
-/* The caller holds the lock. */
+/* Return the current plan of a function, or NULL.  The caller holds the lock. */
 static struct plan *find_plan(const struct func_code *code)
 {
 	struct plan *p = by_code[bucket_of(code)];
@@ -116,7 +116,7 @@ static struct plan *find_plan(const struct func_code *code)
 	return p;
 }
 
-/* The caller holds the lock. */
+/* Remove the plan of an earlier function at this address from its bucket.  The caller holds the lock. */
 static void forget_address(const struct func_code *code)
 {
 	struct plan **at = &by_code[bucket_of(code)];
@@ -127,7 +127,7 @@ static void forget_address(const struct func_code *code)
 		*at = (*at)->same_bucket;
 }
 
-/* The caller holds the lock.  NULL: out of memory; the function is not counted. */
+/* Make the plan of a function.  NULL: out of memory; the function is not counted.  The caller holds the lock. */
 static struct plan *make_plan(const struct func_code *code)
 {
 	struct plan *p = calloc(1, sizeof *p), **bucket = &by_code[bucket_of(code)];
@@ -226,7 +226,7 @@ static bool describe_row(struct plan *p, const struct func_code *code, uint32_t 
 	gpul_ptx_print_inst(m, code->ptx, in, text, sizeof text);
 	*row = (struct row){ .insn = first, .line = in->line, .opcode = in->opcode, .by = access_by(in), .branch = is_branch(in),
 			     .guard = row_guard(code, in, first) };
-	if (loc && !loc->line && k) {  /* added by the compiler: attribute it to the preceding line */
+	if (loc && !loc->line && k) {  /* added by the compiler: counted for the preceding line */
 		row->source = row[-1].source;
 		row->source_line = row[-1].source_line;
 		row->at_source = row[-1].at_source;
@@ -241,7 +241,7 @@ static bool describe_row(struct plan *p, const struct func_code *code, uint32_t 
 	return row->text;
 }
 
-/* The caller holds the lock.  If memory runs out, the report lacks the rest. */
+/* Describe the rows of a plan.  If memory runs out, the remaining rows are missing in the report.  The caller holds the lock. */
 static void describe(struct plan *p, const struct func_code *code)
 {
 	static unsigned n_described;

@@ -6,16 +6,16 @@
 #include "softcuda/tools/profile/profile_internal.h"
 
 enum { LEAST_REGISTERS = 16, MOST_REGISTERS = 255, ABI_REGISTERS = 2 };
-enum { MOST_BYTES = 256 << 20 };  /* limit for the sets; if they are larger, the estimate is MOST_REGISTERS */
+enum { MOST_BYTES = 256 << 20 };  /* limit for the register sets; if they are larger, the estimate is MOST_REGISTERS */
 
 struct flow {
 	const gpul_ptx_func *f;
 	uint32_t n_blocks, words;    /* words: size of a register set */
-	uint32_t *block_of;          /* by instruction */
-	uint32_t *first;             /* by block: its first instruction; first[n_blocks] is n_insts */
-	uint64_t *in;                /* by block: live-in set */
+	uint32_t *block_of;          /* for each instruction: its block */
+	uint32_t *first;             /* for each block: its first instruction; first[n_blocks] is n_insts */
+	uint64_t *in;                /* for each block: its live-in set */
 	uint64_t *now;               /* the set being computed */
-	uint8_t *width;              /* by register: its size in 32-bit registers */
+	uint8_t *width;              /* for each register: its size in 32-bit registers */
 };
 
 static void set_register(uint64_t *set, uint32_t r, bool on)

@@ -43,7 +43,7 @@ static void cut_lines(struct source *s)
 	}
 }
 
-/* Without a lock, because only one thread writes reports. */
+/* Return the lines of a file.  No lock is needed, because only one thread writes reports. */
 static struct source *source_of(const char *path)
 {
 	struct source *s = sources;

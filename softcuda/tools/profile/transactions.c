@@ -84,7 +84,7 @@ struct cost gpul_sectors_local(const uint64_t at[WARP_LANES], uint32_t lanes, ui
 
 /* ---- shared memory ------------------------------------------------------------------------------------------------- */
 
-/* The largest number of accesses to one bank. */
+/* Return the largest number of accesses to one bank. */
 static unsigned most_accesses(const uint32_t *word, unsigned n)
 {
 	uint8_t count[N_BANKS_SHARED];
@@ -99,7 +99,7 @@ static unsigned most_accesses(const uint32_t *word, unsigned n)
 	return most;
 }
 
-/* The largest number of different words in one bank. */
+/* Return the largest number of different words in one bank. */
 static unsigned most_words(const uint32_t *word, unsigned n)
 {
 	uint32_t first[N_BANKS_SHARED], next[WARP_LANES];  /* lists of words by bank: index + 1; 0: the end */
@@ -124,7 +124,7 @@ static unsigned most_words(const uint32_t *word, unsigned n)
 	return most;
 }
 
-/* True: no two different words are in the same bank. */
+/* True if no two different words are in the same bank. */
 static bool one_word_for_each_bank(const uint32_t *word, unsigned n)
 {
 	uint32_t last[N_BANKS_SHARED], differ = 0;

@@ -1,6 +1,6 @@
-/* transactions_internal.h — what a warp's access costs on a GPU: sectors, lines, and wavefronts of shared memory.
+/* transactions_internal.h — counts what a warp's access costs on a GPU: sectors, lines, and wavefronts of shared memory.
  *
- *     global memory    a warp's instruction is one request; it moves every 32-byte sector that one of its lanes touches; four
+ *     global memory    a warp's instruction is one request; it transfers every 32-byte sector that a lane accesses; four
  *                      sectors are a 128-byte cache line
  *     local memory     the same, but the words of the 32 lanes are interleaved: word w of lane l lies at (32 w + l) x 4
  *     shared memory    32 banks of 4 bytes, word w in bank w mod 32.  Lanes that access one word share it.  Different words of
@@ -21,14 +21,14 @@
 
 enum { SECTOR_BYTES = 32, LINE_BYTES = 128, N_BANKS_SHARED = 32, WARP_LANES = 32 };
 
-/* The cost of one request. */
+/* The cost of one request, in sectors, or in wavefronts of shared memory. */
 struct cost {
 	uint32_t actual;             /* sectors; for shared memory wavefronts */
-	uint32_t ideal;              /* for the same bytes contiguous and aligned; for shared memory without bank conflicts */
+	uint32_t ideal;              /* cost if the same bytes were contiguous and aligned, or without bank conflicts in shared memory */
 	uint32_t lines;              /* 128-byte lines; 0 for shared memory */
 };
 
-/* All 32 lanes access contiguous memory: lane l at + l * bytes. */
+/* Return the cost if all 32 lanes access contiguous memory: lane l at + l * bytes. */
 static inline struct cost gpul_sectors_of_row(uint64_t at, uint32_t bytes)
 {
 	const uint64_t last = at + (uint64_t)WARP_LANES * bytes - 1;
@@ -37,14 +37,14 @@ static inline struct cost gpul_sectors_of_row(uint64_t at, uint32_t bytes)
 			      .lines = (uint32_t)(last / LINE_BYTES - at / LINE_BYTES + 1) };
 }
 
-/* n (1 to 32) accesses of `bytes` bytes each, at most SECTOR_BYTES, all aligned to their size. */
+/* Return the cost of n (1 to 32) accesses of `bytes` bytes each, at most SECTOR_BYTES, all aligned to their size. */
 struct cost gpul_sectors(const uint64_t *at, unsigned n, uint32_t bytes);
-/* One access of any length, as by cp.async.bulk. */
+/* Return the cost of one access of any length, as by cp.async.bulk. */
 struct cost gpul_sectors_of_span(uint64_t at, uint64_t bytes);
-/* Lane l of the set `lanes` accesses `bytes` bytes at offset at[l] of its local memory. */
+/* Return the cost if each lane l in `lanes` accesses `bytes` bytes at offset at[l] of its local memory. */
 struct cost gpul_sectors_local(const uint64_t at[WARP_LANES], uint32_t lanes, uint32_t bytes);
-/* Lane l of the set `lanes` accesses `bytes` bytes at offset at[l] of shared memory.  atomic: lanes that update the same word are
- * serialised. */
+/* Return the cost if each lane l in `lanes` accesses `bytes` bytes at offset at[l] of shared memory.  atomic: lanes that update
+ * the same word are serialised. */
 struct cost gpul_wavefronts(const uint32_t at[WARP_LANES], uint32_t lanes, uint32_t bytes, bool atomic);
 
 #endif

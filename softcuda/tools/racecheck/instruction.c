@@ -1,4 +1,4 @@
-/* instruction.c — an instruction's accesses: their addresses, and what they release and acquire. */
+/* instruction.c — finds an instruction's accesses: their addresses, and what they release and acquire. */
 #include "softcuda/exec/async_internal.h"
 #include "softcuda/tools/racecheck/race_parts_internal.h"
 
@@ -24,7 +24,7 @@ static void find_addresses(const struct warp_state *s, const struct insn *i, uin
 			at[l] = (uint32_t)at[l];
 }
 
-/* Split lanes with generic addresses by address space; lanes that access local memory or parameters are dropped. */
+/* Divide lanes with generic addresses by address space; lanes that access local memory or parameters are left out. */
 static void split_windows(const struct warp_state *s, uint64_t at[LANES], uint32_t on, uint32_t *global, uint32_t *shared)
 {
 	*global = *shared = 0;
@@ -109,7 +109,7 @@ static bool is_copy(const struct insn *i)
 	return i->op == OP_CP_ASYNC || i->op == OP_CP_BULK || i->op == OP_CP_REDUCE;
 }
 
-/* A bulk copy is completed by its mbarrier; an arrival releases the thread's earlier accesses. */
+/* Handle an access to an mbarrier: a bulk copy is completed by its mbarrier; an arrival releases the thread's earlier accesses. */
 static void arrive(struct watched_warp *w, const struct insn *i, const struct lane_accesses *a)
 {
 	if (is_copy(i) || (i->n & MBAR_ARRIVES && a->order != ORDER_RELAXED))
@@ -177,7 +177,7 @@ static uint64_t mbarrier_value(const struct warp_state *s, unsigned lane, bool s
 	return value;
 }
 
-/* After the instruction: acquire what its reads saw. */
+/* Called after the instruction: acquire what was released with the values that it read. */
 void race_access_ends(struct watched_warp *w, struct warp_state *s, const struct insn *i, const struct site *site, uint32_t on)
 {
 	const struct watcher *k = w->block->watcher;
@@ -222,7 +222,7 @@ void race_copy_arrives(struct watched_warp *w, struct warp_state *s, const struc
 	race_next_stamp(w);
 }
 
-/* cp.async.mbarrier.arrive.noinc may complete the phase. */
+/* Called after cp.async.mbarrier.arrive: its .noinc form may complete the phase. */
 void race_copy_arrive_ends(struct watched_warp *w, struct warp_state *s, const struct insn *i, uint32_t on)
 {
 	uint64_t at[LANES];

@@ -2,13 +2,13 @@
  *
  *     while (atomicCAS(lock, 0, 1) != 0) ;        opens a section: the lane has the lock
  *     __threadfence();                            here missing, or of too small a scope
- *     data++;                                     a suspect: this access is not ordered after the previous section
+ *     data++;                                     a suspect: this access is not ordered after the previous critical section
  *     __threadfence();
  *     atomicExch(lock, 0);                        closes it: the lock has its old value again
  *
- * If such a section happens to run first, no race is visible. In another run it would come second and race with the section that
- * is first now. So the section's accesses before the fence are stored with the lock. If a later owner of the lock accesses the
- * same bytes, and nothing else orders the two accesses, that is a race. */
+ * If such a section happens to run first, no race is visible; in another run it would run second, and race with the one that is
+ * first now. So the section's accesses before the fence are stored with the lock. If a later owner of the lock accesses the same
+ * bytes, and nothing else orders the two accesses, that is a race. */
 #include "softcuda/tools/racecheck/race_parts_internal.h"
 
 #include <stdlib.h>
@@ -19,11 +19,11 @@ struct suspect { struct record record; uint64_t at; uint32_t bytes; uint8_t lane
 struct suspects { uint32_t n, next; struct suspect of[N_SUSPECTS]; };
 
 struct section {
-	uint64_t lock, value;        /* value: that of the free lock */
+	uint64_t lock, value;        /* value: the lock's value when it is free */
 	bool shared;                 /* the lock is in shared memory */
 	uint8_t fenced;              /* 1 + scope of the fence in this section; 0: no fence yet */
-	struct suspects mine;        /* this section's accesses before its fence */
-	struct suspects others;      /* stored with the lock, and unordered when it was taken */
+	struct suspects mine;        /* accesses of this section before its fence */
+	struct suspects others;      /* accesses stored with the lock that were not ordered when it was taken */
 };
 
 static void add_suspect(struct suspects *to, const struct suspect *s)
@@ -94,7 +94,7 @@ void race_section_begins(struct watched_warp *w, const struct warp_state *s, con
 		open_section(w, lane, k->shared[lane], k->at[lane], old, acquires ? scope + 1 : 0);
 }
 
-/* The value that the lane is about to write to the lock; false: unknown. */
+/* Find the value that the lane is about to write to the lock; false: unknown. */
 static bool next_value(const struct warp_state *s, const struct insn *i, unsigned lane, uint64_t *out)
 {
 	uint8_t bytes[64] = { 0 };

@@ -1,13 +1,13 @@
 /* race_access.c — checks an instruction's accesses against those in the shadow memory, and records them there.
  *
- * The usual case is a row: the lanes access contiguous memory in order. Then most cells contain the same record, and one
- * happens-before check covers all of them. */
+ * In the usual case (a row), the lanes access contiguous memory in order. Then most cells contain the same record, and
+ * one happens-before check is enough for all of them. */
 #include "softcuda/exec/exec_memory_internal.h"
 #include "softcuda/tools/racecheck/race_parts_internal.h"
 
 /* ---- what the warp knows about a record ----------------------------------------------------------------------------- */
 
-/* What the lanes of w know about a record: valid until `version` changes. */
+/* Find what the lanes of w know about a record: valid until `version` changes. */
 static uint8_t find_class(const struct watched_warp *w, const struct record *r)
 {
 	const struct watched_block *b = w->block;
@@ -33,7 +33,7 @@ static uint8_t classify(struct watched_warp *w, uint32_t record)
 	return m->class;
 }
 
-/* True: the access `id` happens before the lane's access. */
+/* True if the access `id` happens before the lane's access. */
 static inline bool is_ordered(struct watched_warp *w, access_id id, unsigned lane)
 {
 	const uint8_t class = classify(w, id >> LANE_BITS);
@@ -45,7 +45,7 @@ static inline bool is_ordered(struct watched_warp *w, access_id id, unsigned lan
 
 /* ---- one cell --------------------------------------------------------------------------------------------------------- */
 
-/* True: the lane writes the value that the memory already has, or that the same instruction writes in the other lane. */
+/* True if the lane writes the value that the memory already has, or that the same instruction writes in the other lane. */
 static bool writes_the_same(const struct now *n, unsigned lane, access_id other, uint64_t at, unsigned bytes)
 {
 	const unsigned k = other & LANE_MASK;
@@ -86,7 +86,7 @@ static void check_against(struct now *n, unsigned lane, access_id other, const s
 		race_found(n, lane, at, bytes, r, other & LANE_MASK);
 }
 
-/* The distance between the threads of two accesses: 0 same warp, 1 same block, 2 different blocks. */
+/* Return the distance between the threads of two accesses: 0: same warp, 1: same block, 2: different blocks. */
 static unsigned distance(access_id a, access_id b)
 {
 	const struct record *x = &race_records[a >> LANE_BITS], *y = &race_records[b >> LANE_BITS];
@@ -104,7 +104,7 @@ static bool is_write(access_id id)
 	return race_records[id >> LANE_BITS].how & HOW_WRITES;
 }
 
-/* True: the access happens before everything that any thread will do with this memory. */
+/* True if the access happens before everything that any thread will do with this memory. */
 static bool is_settled(const struct now *n, access_id id)
 {
 	const struct watched_block *b = n->w->block;
@@ -115,8 +115,8 @@ static bool is_settled(const struct now *n, access_id id)
 	return r->stamp <= b->floor && !(r->how & HOW_ASYNC);
 }
 
-/* True: the new read may replace the old access in its slot, because every later access that races with the old one also races with
- * the new one.  Strong reads do not race with strong writes, and reads do not race with reads.  plain: both are weak reads. */
+/* True if the new read may replace the old access in its slot: every later access that races with the old one also races with the
+ * new one.  Strong reads do not race with strong writes, and reads do not race with reads.  plain: both are weak reads. */
 static inline bool is_covered(struct now *n, access_id old, access_id new, bool plain)
 {
 	if (!old || old == new)
@@ -126,8 +126,8 @@ static inline bool is_covered(struct now *n, access_id old, access_id new, bool 
 	return plain || !is_weak(old) || (!is_write(old) && is_weak(new)) || is_settled(n, old);
 }
 
-/* Add a read to the two slots.  Two are kept so that a write that is ordered after only one of them races with the other, so they
- * should come from different blocks or at least different warps. */
+/* Add a read to the two slots.  Two are kept, so that a write that is ordered after only one of them is found to race with the
+ * other; they should be of different blocks, or at least of different warps. */
 static inline void add_read(struct now *n, struct shadow *sh, size_t c, access_id id, bool plain)
 {
 	access_id *first = &sh->read[0][c], *second = &sh->read[1][c];
@@ -140,8 +140,8 @@ static inline void add_read(struct now *n, struct shadow *sh, size_t c, access_i
 		*second = id;
 }
 
-/* Keep the last write when a strong write replaces it: in the first slot, or in the second if the first has a write that is at
- * least as weak.  Of strong writes, the first and the latest are kept. */
+/* Keep the last write when a strong write replaces it: in the first slot, or in the second if the first contains a write that
+ * is at least as weak.  Of strong writes, the first and the latest are kept. */
 static void keep_write(const struct now *n, struct shadow *sh, size_t c, access_id last)
 {
 	access_id *first = &sh->read[0][c], *second = &sh->read[1][c];
@@ -171,7 +171,7 @@ static void set_write(struct now *n, struct shadow *sh, size_t c, access_id id)
 		keep_write(n, sh, c, last);
 }
 
-/* For an access other than the last write: true: it cannot race with the new one, so no check is needed. */
+/* True if an old access, which is not the last write, cannot race with the new one, so that no check is needed. */
 static inline bool cannot_race(const struct now *n, access_id old, access_id id)
 {
 	const unsigned how = race_records[old >> LANE_BITS].how;
@@ -214,7 +214,7 @@ static void check_row_slowly(struct now *n, struct shadow *sh, size_t c, unsigne
 			check_cell(n, sh, c + ((size_t)(l - first) << log_cells) + k, base, n->record << LANE_BITS | l);
 }
 
-/* True: all recorded accesses of the cells happen before the lanes' accesses, or are the lanes' own. */
+/* True if all recorded accesses of the cells happen before the lanes' accesses, or are the lanes' own. */
 static bool row_is_ordered(struct now *n, const access_id *cell, unsigned n_cells, unsigned log_cells, unsigned first)
 {
 	uint32_t known = 0, own = 0;
@@ -251,7 +251,7 @@ static bool all_zero(const access_id *cell, unsigned n_cells)
 	return !any;
 }
 
-/* The record that all cells have in common; 0: they differ or are empty. */
+/* Return the record that all cells contain; 0: they differ or are empty. */
 static uint32_t only_record(const access_id *cell, unsigned n_cells)
 {
 	access_id differ = 0;
@@ -276,8 +276,7 @@ static void set_row(access_id *cell, unsigned n_cells, unsigned log_cells, acces
 		cell[k] = first + (k >> log_cells);
 }
 
-/* True: both recorded reads come from other warps, are unordered, and are at least as far apart as the new read would be, so both
- * stay. */
+/* True if both recorded reads stay: they are of other warps, unordered, and at least as far apart as the new read would be. */
 static bool reads_stay(struct now *n, const access_id *read0, const access_id *read1, unsigned n_cells, access_id id)
 {
 	const uint32_t first = only_record(read0, n_cells), second = only_record(read1, n_cells);
@@ -328,8 +327,8 @@ static bool fit_cells(struct shadow *sh, uint64_t bits)
 	return shift >= sh->shift || race_shadow_split(sh, shift);
 }
 
-/* Find the cells of [at, at + bytes), which is accessed in parts of part_bytes.  base: the address of the shadow's first byte.
- * False: there are none. */
+/* Find the cells of [at, at + bytes), which is accessed in parts of part_bytes.  base: address of the shadow's first byte.
+ * False: no cells. */
 static bool find_cells(struct shadow *sh, uint64_t at, uint64_t bytes, uint64_t part_bytes, uint64_t base, size_t *first, size_t *end)
 {
 	if (!fit_cells(sh, at | part_bytes))
@@ -360,7 +359,7 @@ static void unlock_shadow(const struct now *n, struct shadow *sh)
 }
 
 /* Store the values of lanes first to end - 1 that are on, while the page is locked; the instruction then stores them again.  So a
- * block that writes the same bytes next reads these values, even if this block has not yet executed its store. */
+ * block that writes the same bytes next finds these values, even if this block has not yet executed its store. */
 static void store_early(const struct now *n, unsigned first, unsigned end)
 {
 	const unsigned kinds = HOW_WRITES | HOW_READS | HOW_STRONG | HOW_ASYNC | HOW_MBARRIER;
@@ -470,7 +469,7 @@ static bool is_row(const struct now *n)
 	return !skew;
 }
 
-/* The lane after the last one of the row (or of the lanes with the same address) that starts with lane `first`. */
+/* Return the lane after the row (or the lanes with the same address) that starts with lane `first`. */
 static unsigned end_of_run(const struct now *n, unsigned first, uint64_t step)
 {
 	unsigned end = first + 1;
@@ -483,7 +482,7 @@ static unsigned end_of_run(const struct now *n, unsigned first, uint64_t step)
 void race_check_lanes(struct now *n)
 {
 	const bool aligned = !(n->bytes & (n->bytes - 1)) && !(n->at[first_lane(n->on)] & (n->bytes - 1));
-	/* Reads of one address, and strong accesses to it, do not race with each other, so two lanes represent all. */
+	/* reads of one address, or strong accesses to it, do not race with each other, so two lanes represent all */
 	const bool any_two = n->how & HOW_STRONG || !(n->how & HOW_WRITES);
 	unsigned end;
 

@@ -1,6 +1,6 @@
-/* race_async.c — asynchronous copies: cp.async and cp.async.bulk.
+/* race_async.c — follows asynchronous copies: cp.async and cp.async.bulk.
  *
- * A copy accesses memory at any time between its start and its completion, so its accesses can race even with later accesses of
+ * A copy accesses memory at any time between its start and its completion, so its accesses can even race with later accesses of
  * its own thread. After wait_group or wait_all, the copy counts as accesses that the thread made at that moment. An mbarrier
  * completes a copy for the threads that wait for the mbarrier's phase: they get a WHO_COPIES entry in their clocks.
  *
@@ -63,7 +63,7 @@ void race_copy_commit(struct watched_warp *w, uint32_t lanes)
 	race_next_stamp(w);
 }
 
-/* True: the copy still owns the record.  A record that no shadow memory refers to may have been reused. */
+/* True if the copy still owns the record.  A record that no shadow memory refers to may have been reused. */
 static bool is_current(const struct watched_warp *w, const struct copy *c)
 {
 	const struct record *r = &race_records[c->record];

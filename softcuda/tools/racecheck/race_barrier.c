@@ -1,4 +1,4 @@
-/* race_barrier.c — barriers of a block: bar.sync, bar.red and bar.arrive, with and without a number of threads.
+/* race_barrier.c — follows the barriers of a block: bar.sync, bar.red and bar.arrive, with and without a number of threads.
  *
  * PTX ISA 9.0, 9.7.13.1: the accesses of a thread before its arrival happen before the later accesses of each thread that has
  * waited.
@@ -25,7 +25,7 @@ void race_barrier_arrive(struct watched_warp *w, const struct warp_state *s, con
 	race_next_stamp(w);
 }
 
-/* All threads of the block have waited at a barrier: join their clocks to one, which is then the clock of each. */
+/* Join the clocks of all threads of the block, which have waited at a barrier, into one clock for all of them. */
 static void join_block(struct watched_block *b)
 {
 	for (unsigned k = 0; b->any_clock && k < b->n_warps; k++) {
@@ -48,7 +48,7 @@ static void join_block(struct watched_block *b)
 		b->warps[k].stamp = b->time;
 }
 
-/* Add to *c what the waiting lanes of a warp know, and their own accesses. */
+/* Add to *c the accesses that the waiting lanes of a warp know, and their own. */
 static void add_waiting(struct watched_warp *w, uint32_t waiting, uint32_t live, struct clock **c)
 {
 	const struct clock *last = NULL;

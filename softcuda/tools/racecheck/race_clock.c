@@ -1,4 +1,4 @@
-/* race_clock.c — vector clocks as sorted sets of facts: up to which stamp a thread knows all accesses of another. */
+/* race_clock.c — vector clocks, stored as sorted sets of facts: up to which stamp a thread knows all accesses of another. */
 #include "softcuda/tools/racecheck/race_parts_internal.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@ static bool is_before(const struct fact *f, uint64_t block, uint32_t who)
 	return f->block < block || (f->block == block && f->who < who);
 }
 
-/* The index of a fact, or the index at which to insert it. */
+/* Return the index of a fact, or the index at which it must be inserted. */
 static uint32_t find_place(const struct clock *c, uint64_t block, uint32_t who)
 {
 	uint32_t from = 0, to = c->n;
@@ -66,8 +66,8 @@ static struct clock *copy_clock(const struct clock *c, uint32_t room)
 	return copy;
 }
 
-/* Make *c an unshared clock with room for n facts.  If memory runs out, *c stays as it is and the fact is lost: a possible false
- * report is better than aborting the program. */
+/* Make *c an unshared clock with room for n facts.  If memory runs out, *c stays as it is and the fact is lost, which may cause
+ * a false report, but does not abort the program. */
 static bool may_change(struct clock **c, uint32_t n)
 {
 	struct clock *copy;
@@ -125,7 +125,7 @@ static uint32_t merge_facts(const struct clock *a, const struct clock *b, uint64
 	return n;
 }
 
-/* True: a contains everything that b contains. */
+/* True if a contains all facts of b. */
 static bool knows_all_of(const struct clock *a, const struct clock *b, uint64_t only_block)
 {
 	uint32_t i = 0;
@@ -174,7 +174,7 @@ void race_clock_join(struct clock **c, struct clock *from)
 	*c = race_clock_merged(*c, from, 0);
 }
 
-/* The block or warp of the record, as facts of a clock. */
+/* True if c knows all accesses of the record's block, or of its warp, up to the record's stamp. */
 bool race_clock_knows_warp(const struct clock *c, const struct record *r)
 {
 	const uint64_t block = block_key(r->launch, r->block);

@@ -1,4 +1,4 @@
-/* race_copies.c — the driver's copies and fills, such as cuMemcpyAsync and cuMemsetAsync, as accesses in stream order.
+/* race_copies.c — checks the driver's copies and fills, such as cuMemcpyAsync and cuMemsetAsync, as accesses in stream order.
  *
  * A copy counts as a launch of one thread. Its accesses are strong with system scope, because programs copy counters while
  * kernels increment them atomically; but two unordered copies race. Memory that kernels cannot access has no shadow. A kernel's

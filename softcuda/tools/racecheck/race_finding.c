@@ -15,7 +15,7 @@ void race_findings_begin(gpul_exec_memory *m)
 	memory = m;
 }
 
-/* The first address of the allocation that contains `at`. */
+/* Return the first address of the allocation that contains `at`. */
 static uint64_t allocation_of(uint64_t at)
 {
 	gpul_exec_range range;
@@ -23,8 +23,8 @@ static uint64_t allocation_of(uint64_t at)
 	return gpul_exec_memory_find(memory, at, &range) ? range.base : 0;
 }
 
-/* Count a race between two instructions, or between two copies in one allocation.  True: no race between their lines was reported
- * yet. */
+/* Count a race between two instructions, or between two copies in one allocation.  True if no race between their lines has been
+ * reported. */
 static bool is_new(const struct site *a, const struct site *b, bool shared, uint64_t at)
 {
 	const struct site *first = a->number < b->number ? a : b, *second = a->number < b->number ? b : a;
@@ -41,7 +41,7 @@ static bool is_new(const struct site *a, const struct site *b, bool shared, uint
 	return gpul_finding_new(&findings, &key, text);
 }
 
-/* "write", "asynchronous read", "atomic operation of scope GPU" */
+/* Write the kind of an access: "write", "asynchronous read", "atomic operation of scope GPU". */
 static void name_access(unsigned how, bool is_volatile, char *buf, size_t bytes)
 {
 	static const char *const scopes[] = { "block", "cluster", "GPU", "system" };
@@ -56,7 +56,7 @@ static void name_access(unsigned how, bool is_volatile, char *buf, size_t bytes)
 		snprintf(buf, bytes, "%s%s", how & HOW_ASYNC ? "asynchronous " : is_volatile ? "volatile " : "", verb);
 }
 
-/* "write by thread 3,0,0 of block 0,0,0, kernel k: k.ptx:31 (k.cu:7)" */
+/* Write a description of an access: "write by thread 3,0,0 of block 0,0,0, kernel k: k.ptx:31 (k.cu:7)". */
 static void describe_access(unsigned how, uint32_t launch, uint32_t block, uint32_t thread, const struct site *site, char *buf, size_t bytes)
 {
 	static const struct launch_info unknown = { .kernel = "?", .grid = { 1, 1, 1 }, .block = { 1, 1, 1 } };
@@ -89,7 +89,7 @@ static void describe_memory(bool shared, uint64_t at, unsigned bytes, char *buf,
 		snprintf(buf, buf_bytes, "%u %s of global memory at 0x%llx", bytes, unit, (unsigned long long)at);
 }
 
-/* The advice for a race: what would order these accesses. */
+/* Return the advice for a race: what would order these accesses. */
 static const char *remedy_for(const struct now *n, const struct record *r)
 {
 	const struct watched_block *b = n->w->block;

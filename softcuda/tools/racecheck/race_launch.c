@@ -1,4 +1,4 @@
-/* race_launch.c — numbers launches, keeps their descriptions for messages, and knows which are ordered by streams. */
+/* race_launch.c — numbers launches, keeps their descriptions for messages, and records which are ordered by streams. */
 #include "softcuda/tools/racecheck/race_parts_internal.h"
 
 #include <stdio.h>
@@ -8,7 +8,7 @@ enum { CHUNK = 1024, MOST_CHUNKS = 1 << 20 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct launch_info *_Atomic chunks[MOST_CHUNKS];
-static _Atomic uint32_t n_launches = 1;  /* 0: none */
+static _Atomic uint32_t n_launches = 1;  /* 0 means no launch */
 /* Those that run. */
 static struct running { struct running *next; const gpul_exec_launch *l; uint32_t number; } *running;
 

@@ -1,4 +1,4 @@
-/* race_parts_internal.h — finds data races by PTX's memory model: the tool's files and their data.
+/* race_parts_internal.h — finds data races by PTX's memory model; declares the data and functions of the tool's files.
  *
  *     instruction ── site.c ──> what it does to memory or to the order of accesses
  *       accesses   ── race_access.c ──> race_shadow.c: for each 4 bytes the last write and two reads ── order.c: does one happen before the other?
@@ -47,14 +47,14 @@ struct record {
 	uint16_t warp;
 	uint8_t how;
 	bool pending;                /* asynchronous, and not completed for any thread */
-	uint32_t done;               /* asynchronous: lanes that have waited for it */
+	uint32_t done;               /* asynchronous: lanes that have waited for its completion */
 	uint32_t group;              /* cp.async: the number of its group */
 };
 
 /* ---- instructions ------------------------------------------------------------------------------------------------ */
 
 enum site_class {
-	SITE_OTHER,         /* of no interest */
+	SITE_OTHER,         /* no access and no synchronisation */
 	SITE_PLAIN,         /* a load or store of a fixed size */
 	SITE_ACCESS,        /* any other access */
 	SITE_FENCE, SITE_PROXY_FENCE, SITE_WARP_SYNC, SITE_ARRIVE,
@@ -63,47 +63,47 @@ enum site_class {
 
 struct site {
 	struct site *next;           /* list of all sites */
-	const struct func_code *code;  /* NULL: the program has been unloaded */
+	const struct func_code *code;  /* NULL after the program is unloaded */
 	const struct insn *insn;
-	uint64_t program;            /* its id */
+	uint64_t program;            /* id of the program */
 	uint32_t number;
 	uint8_t class;               /* enum site_class */
-	uint8_t space;               /* SITE_PLAIN */
-	uint8_t how;                 /* SITE_PLAIN */
-	uint8_t order, scope;        /* enum access_order, access_scope; a fence has only a scope */
+	uint8_t space;               /* SITE_PLAIN: address space */
+	uint8_t how;                 /* SITE_PLAIN: HOW_ flags */
+	uint8_t order, scope;        /* enum access_order and enum access_scope; a fence has only a scope */
 	uint32_t bytes;              /* SITE_PLAIN: bytes per lane */
 	uint32_t n_groups;           /* SITE_WAIT: cp.async.wait_group N; wait_all: 0 */
-	bool all_groups;             /* wait_all */
+	bool all_groups;             /* SITE_WAIT: it is wait_all */
 	bool bulk;                   /* a copy through the async proxy: cp.async.bulk, cp.reduce.async.bulk */
-	bool is_volatile;            /* and the option to treat volatile accesses as strong is off */
+	bool is_volatile;            /* it is volatile, and the option to treat volatile accesses as strong is off */
 	bool polls;                  /* a loop repeats the read until another thread has written: see race_poll.c */
 	bool writes_literal;         /* a volatile store of a literal: all threads write the same value */
-	char *place;                 /* set when the program is unloaded */
+	char *place;                 /* its place in the source, set when the program is unloaded */
 	char *line;                  /* "kernel.cu:7" or "kernel.ptx:31"; made by race_site_line() */
 };
 
 /* The option to treat volatile accesses as strong, as PTX's memory model does. */
 extern bool race_by_letter;
-/* True: the tool needs to observe the instruction. */
+/* True if the tool must observe the instruction. */
 bool race_site_wanted(const struct func_code *code, const struct insn *i);
-/* True: a volatile load or an atomic operation in a loop that ends when the value changes (race_poll.c). */
+/* True for a volatile load or an atomic operation in a loop that ends when the value changes (race_poll.c). */
 bool race_site_polls(const struct func_code *code, const gpul_ptx_inst *in, bool shared);
 /* Create the description of an instruction; it is never freed. */
 struct site *race_site_new(const struct func_code *code, const struct insn *i);
 void race_sites_end(const struct gpul_exec_program *p);
-/* The source line: the same pointer for all instructions of the line. */
+/* Return the source line: the same pointer for all instructions of the line. */
 const char *race_site_line(const struct site *site);
 void race_site_place(const struct site *site, char *buf, size_t bytes);
-/* The bytes that a lane's store is about to write; false: unknown. */
+/* Get the bytes that a lane's store is about to write; false: unknown. */
 bool race_store_value(const struct warp_state *s, const struct insn *i, unsigned lane, uint8_t out[64]);
 
 /* ---- clocks: race_clock.c --------------------------------------------------------------------------------------------- */
 
-/* All accesses of `who` in a block up to a stamp happen before: one entry of a vector clock. */
+/* One entry of a vector clock: all accesses of `who` in a block up to a stamp happen before. */
 struct fact { uint64_t block; uint32_t who, stamp; };
 enum { WHO_ALL = 0, WHO_WARP = 1, WHO_THREAD = 64, WHO_COPIES = 2048 };  /* WHO_WARP + warp, WHO_THREAD + thread, WHO_COPIES + thread: its asynchronous copies */
 
-/* Facts sorted by (block, who).  A clock with several references is never changed: copy it first. */
+/* Facts sorted by (block, who).  A clock with several references must not be changed: copy it first. */
 struct clock { _Atomic uint32_t refs; uint32_t n, room; struct fact fact[]; };
 
 static inline uint64_t block_key(uint32_t launch, uint32_t block)
@@ -111,19 +111,19 @@ static inline uint64_t block_key(uint32_t launch, uint32_t block)
 	return (uint64_t)launch << 32 | block;
 }
 
-/* The stamp up to which c knows `who` in a block; 0: none.  c may be NULL. */
+/* Return the stamp up to which c knows `who` in a block; 0: none.  c may be NULL. */
 uint32_t race_clock_find(const struct clock *c, uint64_t block, uint32_t who);
-struct clock *race_clock_ref(struct clock *c);  /* NULL is fine */
-void race_clock_drop(struct clock *c);          /* NULL is fine */
+struct clock *race_clock_ref(struct clock *c);  /* accepts NULL */
+void race_clock_drop(struct clock *c);          /* accepts NULL */
 /* Add a fact, or raise its stamp.  *c may be NULL and may be reallocated. */
 void race_clock_add(struct clock **c, uint64_t block, uint32_t who, uint32_t stamp);
 void race_clock_join(struct clock **c, struct clock *from);
-/* The union of a and b; only_block: of b, take only this block's facts (0: all).  Consumes the reference to a. */
+/* Return the union of a and b; only_block: take only this block's facts of b (0: all).  Consumes the reference to a. */
 struct clock *race_clock_merged(struct clock *a, struct clock *b, uint64_t only_block);
 
 /* Remove the facts of launches ordered before this one: a thread that knows any access of this launch knows all of theirs. */
 void race_clock_prune(struct clock **c, uint32_t launch);
-/* True: c has a fact of a later launch than this one. */
+/* True if c contains a fact of a later launch than this one. */
 bool race_clock_after(const struct clock *c, uint32_t launch);
 
 /* ---- shadow memory: race_shadow.c --------------------------------------------------------------------------------------- */
@@ -134,7 +134,7 @@ enum { PAGE_SHIFT = 16, PAGE_BYTES = 1 << PAGE_SHIFT };
  * writes, such as atomic operations, do not race with each other: an older write that a later access may race with is kept in a
  * read slot, first in read[0]. */
 struct shadow {
-	access_id all[3];            /* page without cells, of which only copies have accessed all: its write and reads */
+	access_id all[3];            /* of a page without cells, because only copies of the whole page accessed it: write and reads */
 	_Atomic bool locked;         /* spin lock, for pages of global memory */
 	unsigned shift;              /* 2, or less after smaller accesses */
 	size_t n_cells, room;        /* room: cells allocated at `write` */
@@ -142,10 +142,10 @@ struct shadow {
 	size_t first, end;           /* shared memory: only cells [first, end) can be nonzero */
 };
 
-/* Return the page of an address, locked; creates it if needed.  whole: it need not have cells.  NULL: out of memory. */
+/* Return the page of an address, locked; created if needed.  whole: it need not have cells.  NULL: out of memory. */
 struct shadow *race_page_lock(uint64_t address, bool whole);
 void race_page_unlock(struct shadow *page);
-/* Forget recorded accesses to global memory. */
+/* Remove the recorded accesses to this global memory. */
 void race_shadow_forget(uint64_t address, uint64_t bytes);
 void race_shadow_forget_all(void);
 /* Call f for each access recorded in a page. */
@@ -164,7 +164,7 @@ struct var;
 struct section;
 struct suspects;
 struct kept { const struct site *site; uint64_t key; uint32_t record, generation; };
-/* Cached answer: do a warp's lanes know a record?  None; each lane its own access; all; or some: look it up. */
+/* Caches whether a warp's lanes know a record: none; each lane its own access; all; or some, which must be looked up. */
 struct memo { uint32_t record, version, generation; uint8_t class; };
 enum { MEMO_NONE, MEMO_OWN, MEMO_ALL, MEMO_SOME };
 
@@ -173,24 +173,24 @@ struct watched_warp {
 	uint32_t index, stamp, floor;
 	uint32_t in_section;         /* lanes that hold a lock, whose accesses are observed */
 	struct memo memo[N_MEMOS];
-	struct kept kept[N_KEPT];    /* the records of the current stamp, by site */
+	struct kept kept[N_KEPT];    /* the records of the current stamp, indexed by site */
 	struct clock *clock[LANES];
 	uint32_t (*knows)[LANES];    /* knows[l][k]: lane l knows lane k up to this stamp; NULL: only up to floor */
 	/* Stamps at each lane's last fence, which the lane's later strong writes release.  release[l] == 0: no fence. */
 	uint32_t release[LANES], release_floor[LANES], release_warp[LANES];
 	uint8_t release_scope[LANES];
 	struct clock *release_clock[LANES];
-	/* Variables that a lane has read with strong reads: a later fence acquires what was released to them. */
+	/* Variables that a lane has read with strong reads: its next fence acquires what was released to them. */
 	struct awaited { struct var *var; uint8_t scope; bool used; } awaited[LANES][N_AWAITED];
 	uint32_t awaits;             /* lanes with entries in `awaited` */
 	struct learned { const struct var *var; struct clock *clock; uint32_t version; uint8_t scope; } learned[LANES][N_LEARNED];  /* sync.c */
-	struct section *sections;    /* by lane: see lock.c; NULL: no lane has ever taken a lock */
+	struct section *sections;    /* one for each lane, see lock.c; NULL: no lane has ever taken a lock */
 	uint32_t has_lock;           /* lanes that hold a lock */
 	uint32_t proxied[LANES];     /* stamp of the lane's last fence.proxy.async; 0: none */
-	uint32_t arrived[LANES];     /* bar.warp.sync: stamp of the lane's last arrival */
+	uint32_t arrived[LANES];     /* bar.warp.sync: stamp at the lane's last arrival */
 	uint32_t waiting;            /* bar.warp.sync: lanes that have arrived and still wait */
 	uint32_t arrive_only[N_BARRIERS];  /* lanes that have arrived by bar.arrive */
-	uint32_t n_commits[LANES];   /* cp.async.commit_group */
+	uint32_t n_commits[LANES];   /* number of cp.async.commit_group executed by each lane */
 	struct copy { uint32_t record, lanes, stamp; } *copies;  /* that are pending */
 	uint32_t n_copies, copies_room;
 };
@@ -199,18 +199,18 @@ struct watched_block {
 	struct watched_block *next;  /* list of its watcher */
 	struct watcher *watcher;
 	struct block *block;
-	uint64_t key;                /* block_key() */
+	uint64_t key;                /* result of block_key() */
 	uint32_t launch, serial;
 	uint32_t time, floor;
-	uint32_t version;            /* changes whenever a thread learns something */
+	uint32_t version;            /* changes whenever a thread's clock changes */
 	uint32_t proxy_floor;        /* the async proxy sees the block's stores up to this stamp ... */
 	uint32_t proxy_pending;      /* ... and, after the next barrier of all threads, up to this one: see race_async.c */
 	struct clock *shared_clock;  /* what all threads of the block know about other blocks */
 	struct shadow shared;
-	struct var *vars[N_VAR_SLOTS];  /* in shared memory */
-	struct clock *arrivals[N_BARRIERS];  /* bar.arrive: the clocks that arrivals release */
+	struct var *vars[N_VAR_SLOTS];  /* variables in shared memory */
+	struct clock *arrivals[N_BARRIERS];  /* bar.arrive: the clocks that the arrivals release */
 	unsigned n_warps, room;
-	bool any_clock;              /* some lane has a clock */
+	bool any_clock;              /* a lane has a clock of its own */
 	bool any_fence;              /* a fence was executed since the last barrier of all threads */
 	bool knows_cpu;              /* the block also knows what the CPU knows: see sync.c */
 	uint32_t knows_copies;       /* the block knows all copies with smaller numbers: see race_copies.c */
@@ -220,7 +220,7 @@ struct watched_block {
 /* A worker. */
 struct watcher {
 	struct watcher *next;
-	_Atomic bool inside;         /* inside a hook that uses records */
+	_Atomic bool inside;         /* the worker is inside a hook that uses records */
 	uint32_t first_free, end_free;  /* free records reserved for this worker */
 	uint32_t generation;         /* generation of records: see race_record.c */
 	struct watched_block *blocks, *free_blocks;
@@ -250,12 +250,12 @@ struct now {
 
 extern struct record *race_records;
 bool race_records_create(void);
-/* The record for this instruction of the warp at its current stamp; creates it if needed. */
+/* Return the record for this instruction of the warp at its current stamp; it is created if needed. */
 uint32_t race_record(struct watched_warp *w, const struct site *site, unsigned how);
 uint32_t race_record_new(struct watched_warp *w, const struct site *site, unsigned how);
 void race_enter(struct watcher *k);
 void race_leave(struct watcher *k);
-struct watcher *race_watcher(void);  /* of this thread; NULL: out of memory */
+struct watcher *race_watcher(void);  /* returns the state of this thread; NULL: out of memory */
 struct watcher *race_watcher_new(void);
 
 /* ---- race_access.c, order.c --------------------------------------------------------------------------------------------------- */
@@ -268,14 +268,14 @@ void race_malloc_ends(const struct warp_state *s, const struct insn *i, uint32_t
 void race_check_lanes(struct now *n);
 /* Check a copy's access to [at, end). */
 void race_check_span(struct now *n, uint64_t at, uint64_t end);
-/* True: all lanes of w know all accesses of the record. */
+/* True if all lanes of w know all accesses of the record. */
 bool race_knows_all(const struct watched_warp *w, const struct record *r);
 bool race_knows(const struct watched_warp *w, unsigned lane, const struct record *r, unsigned of_lane);
 bool race_clock_knows_warp(const struct clock *c, const struct record *r);
 bool race_clock_knows_lane(const struct clock *c, const struct record *r, unsigned lane);
-/* True: both accesses are strong, and each one's scope includes the other thread. */
+/* True if both accesses are strong, and each one's scope includes the other thread. */
 bool race_morally_strong(const struct watched_warp *w, unsigned how, const struct record *r);
-/* True: the accesses, at least one of them volatile, are a signal: a thread polls the word at the address. */
+/* True if the accesses, at least one of them volatile, are a signal: a thread polls the word at the address. */
 bool race_is_signal(const struct now *n, const struct record *r, uint64_t at);
 
 /* ---- sync.c, warp.c, race_barrier.c, race_async.c: synchronisation --------------------------------------------------------------------- */
@@ -286,14 +286,15 @@ void race_lane_facts(struct watched_warp *w, unsigned lane, struct clock **c);
 void race_release(struct watched_warp *w, unsigned lane, bool shared, uint64_t at, unsigned order, unsigned scope);
 void race_acquire(struct watched_warp *w, unsigned lane, bool shared, uint64_t at, unsigned order, unsigned scope);
 void race_acquire_awaited(struct watched_warp *w, uint32_t lanes, unsigned scope);
-/* True: the lane will know the access after a fence, because its earlier strong reads then become acquires. */
+/* True if the lane will know the access after a fence, because its earlier strong reads then become acquires. */
 bool race_awaits(const struct watched_warp *w, unsigned lane, const struct record *r, unsigned of_lane);
-/* A thread of the block polls the variable.  The second function: true: a thread has polled it, in this launch or an unordered one. */
+/* Record that a thread of the block polls the variable.  The second function: true if a thread polled it, in
+ * this launch or one not ordered with it. */
 void race_polls(struct watched_block *b, bool shared, uint64_t at);
 bool race_is_polled(struct watched_block *b, bool shared, uint64_t at);
 void race_fence(struct watched_warp *w, uint32_t lanes, unsigned scope);
 void race_join_fences(struct watched_block *b);
-/* Releases with system scope reach the CPU, and blocks with knows_cpu. */
+/* Releases with system scope are known to the CPU, and to blocks with .knows_cpu. */
 bool race_cpu_knows_some(void);
 bool race_cpu_knows(const struct record *r, unsigned lane);
 void race_vars_end(struct watched_block *b);
@@ -308,7 +309,7 @@ void race_barrier_arrive(struct watched_warp *w, const struct warp_state *s, con
 void race_barrier_completes(struct watched_block *b, unsigned id);
 
 void race_proxy_fence(struct watched_warp *w, uint32_t lanes);
-/* True: a copy through the async proxy after the store may not see it. */
+/* True if a copy through the async proxy after the store may not see it. */
 bool race_lacks_proxy_fence(const struct now *n, unsigned lane, const struct record *r, unsigned of_lane);
 void race_copy_started(struct watched_warp *w, uint32_t record, uint32_t lanes);
 void race_copy_commit(struct watched_warp *w, uint32_t lanes);
@@ -316,12 +317,13 @@ void race_copy_wait(struct watched_warp *w, const struct site *site, uint32_t la
 
 /* ---- lock.c: critical sections --------------------------------------------------------------------------------------------- */
 
-/* A lane has read by an atomic operation and may have taken a lock; or a lane that holds a lock is about to write strongly. */
+/* Called when a lane has read by an atomic operation, and may have taken a lock; or when a lane that holds a
+ * lock is about to do a strong write. */
 void race_section_begins(struct watched_warp *w, const struct warp_state *s, const struct insn *i, unsigned lane, unsigned order, unsigned scope);
 void race_section_ends(struct watched_warp *w, const struct warp_state *s, const struct insn *i, unsigned lane, bool shared, uint64_t at);
 void race_sections_fenced(struct watched_warp *w, uint32_t lanes, unsigned scope);
 void race_section_accesses(struct now *n);
-/* sync.c: the suspects stored with a lock.  *lock receives the mutex that protects them.  NULL: none, or out of memory. */
+/* sync.c: return the suspects stored with a lock.  *lock receives the mutex that protects them.  NULL: none, or out of memory. */
 struct suspects *race_lock_suspects(struct watched_block *b, bool shared, uint64_t at, pthread_mutex_t **lock);
 struct suspects *race_make_suspects(struct watched_block *b, bool shared, uint64_t at, size_t bytes, pthread_mutex_t **lock);
 void race_unlock_suspects(pthread_mutex_t *lock);
@@ -330,14 +332,14 @@ void race_unlock_suspects(pthread_mutex_t *lock);
 
 struct launch_info {
 	char kernel[SHOWN_NAME_BYTES];
-	bool copy;                   /* kernel: "a copy of 256 bytes" */
+	bool copy;                   /* it is a copy; .kernel is "a copy of 256 bytes" */
 	uint32_t grid[3], block[3];
 	gpul_exec_order order;       /* after == NULL: ordered after all earlier launches */
 };
 void race_launch_begins(const gpul_exec_launch *l);
 void race_launch_ends(const gpul_exec_launch *l);
 uint32_t race_launch_number(const gpul_exec_launch *l);
-uint32_t race_copy_number(const struct host_move *m);  /* the number of the launch that represents the copy; 0: out of memory */
+uint32_t race_copy_number(const struct host_move *m);  /* returns the number of the launch that represents the copy; 0: out of memory */
 uint32_t race_next_launch(void);
 bool race_launch_before(uint32_t earlier, uint32_t later);
 const struct launch_info *race_launch_info(uint32_t launch);

@@ -52,7 +52,7 @@ static bool is_guard_marked(const gpul_ptx_inst *in, const bool *marked)
 	return in->guard != GPUL_PTX_NONE && marked[in->guard];
 }
 
-/* The target instruction of a bra; GPUL_PTX_NONE for other instructions. */
+/* Return the target instruction of a bra; GPUL_PTX_NONE for other instructions. */
 static uint32_t target_of(const gpul_ptx_func *f, const gpul_ptx_inst *in)
 {
 	const gpul_ptx_operand *o = in->n_operands ? operand(f, in, 0) : NULL;
@@ -60,7 +60,8 @@ static uint32_t target_of(const gpul_ptx_func *f, const gpul_ptx_inst *in)
 	return in->opcode == GPUL_PTX_BRA && o->kind == GPUL_PTX_OP_LABEL ? f->labels[o->index].inst : GPUL_PTX_NONE;
 }
 
-/* After a marked forward branch inside the loop, mark the registers that either side writes (control dependence). */
+/* For a forward branch inside the loop that depends on a marked register, mark the registers that either path
+ * writes (control dependence). */
 static void mark_sides(const struct loop *l, uint32_t row)
 {
 	uint32_t end = target_of(l->f, &l->f->insts[row]);
@@ -94,7 +95,7 @@ static void spread(const struct loop *l)
 
 /* ---- loops ------------------------------------------------------------------------------------------------------------ */
 
-/* True: the branch to `target`, or a branch that it skips, leaves or restarts the loop. */
+/* True if the branch to `target`, or a branch that it skips, leaves or restarts the loop. */
 static bool leaves(const struct loop *l, uint32_t row, uint32_t target)
 {
 	if (target <= row || target > l->last)
@@ -109,7 +110,7 @@ static bool leaves(const struct loop *l, uint32_t row, uint32_t target)
 	return false;
 }
 
-/* True: a branch that depends on a marked register leaves or restarts the loop; any: any such branch in the loop. */
+/* True if a branch that depends on a marked register leaves or restarts the loop; any: if there is any such branch in the loop. */
 static bool decides(const struct loop *l, bool any)
 {
 	for (uint32_t row = l->first; row <= l->last; row++) {
@@ -155,7 +156,7 @@ static void mark_carried(const struct loop *l)
 	free(seen);
 }
 
-/* True: the instruction's address changes from iteration to iteration. */
+/* True if the instruction's address changes from iteration to iteration. */
 static bool address_varies(const struct loop *l, const gpul_ptx_inst *read)
 {
 	memset(l->marked, 0, l->f->n_flat_regs);
@@ -176,7 +177,7 @@ static bool polls_in(struct loop *l, const gpul_ptx_inst *read, bool shared)
 	return decides(l, atomic);
 }
 
-/* True: the instruction polls in one of the loops around it. */
+/* True if the instruction polls in one of the loops that contain it. */
 static bool polls_in_some_loop(const gpul_ptx_func *f, bool *marked, const gpul_ptx_inst *read, bool shared)
 {
 	const uint32_t row = (uint32_t)(read - f->insts);
@@ -192,7 +193,7 @@ static bool polls_in_some_loop(const gpul_ptx_func *f, bool *marked, const gpul_
 
 /* ---- loads outside loops ----------------------------------------------------------------------------------------------- */
 
-/* True: an atomic operation, or a load with a memory order. */
+/* True for an atomic operation, or a load with a memory order. */
 static bool may_poll(const gpul_ptx_inst *in)
 {
 	if (in->n_operands < 2 || (in->opcode != GPUL_PTX_LD && in->opcode != GPUL_PTX_ATOM))
@@ -212,7 +213,7 @@ static bool same_address(const gpul_ptx_func *f, const gpul_ptx_inst *a, const g
 	return p->kind == q->kind && p->index == q->index && p->ref_kind == q->ref_kind && p->kind != GPUL_PTX_OP_INT;
 }
 
-/* True: a branch after the instruction depends on the value that it reads. */
+/* True if a branch after the instruction depends on the value that it reads. */
 static bool decides_a_branch(const gpul_ptx_func *f, bool *marked, const gpul_ptx_inst *read)
 {
 	const struct loop rest = { .f = f, .first = (uint32_t)(read - f->insts), .last = f->n_insts - 1, .marked = marked };
@@ -223,7 +224,7 @@ static bool decides_a_branch(const gpul_ptx_func *f, bool *marked, const gpul_pt
 	return decides(&rest, true);
 }
 
-/* True: another instruction reads the same word and polls; or both decide a branch, as in an unrolled polling loop. */
+/* True if another instruction reads the same word and polls; or if both decide a branch, as in an unrolled polling loop. */
 static bool another_polls(const gpul_ptx_func *f, bool *marked, const gpul_ptx_inst *read, bool shared)
 {
 	const bool decides = !shared && decides_a_branch(f, marked, read);

@@ -34,7 +34,7 @@ bool race_records_create(void)
 	used = mmap(NULL, MOST_RECORDS / 8, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (used == MAP_FAILED)
 		return false;
-	used[0] = 1;  /* record 0 means "none" */
+	used[0] = 1;  /* never allocated: record 0 means "none" */
 	n_free = n_records;
 	return true;
 }
@@ -77,7 +77,7 @@ static uint32_t count_free(void)
 	return n;
 }
 
-/* The caller is inside a hook and has no page locked. */
+/* Free the records to which no shadow memory refers.  The caller is inside a hook, and has locked no page. */
 static void collect(struct watcher *me)
 {
 	atomic_store(&me->inside, false);
@@ -102,7 +102,7 @@ static void collect(struct watcher *me)
 		static bool told;
 
 		if (!told)
-			gpul_tool_say(TOOL, "too many accesses: those made so far are forgotten, and their races are not found");
+			gpul_tool_say(TOOL, "too many accesses: those made so far are no longer checked, so their races are not found");
 		told = true;
 		race_shadow_forget_all();
 		for (struct watcher *k = watchers; k; k = k->next)
@@ -146,14 +146,14 @@ void race_leave(struct watcher *k)
 
 /* ---- allocating records ------------------------------------------------------------------------------------------------ */
 
-/* Take the free records of one word of `used`.  Each word goes to one worker. */
+/* Take the free records of one word of `used` for this worker. */
 static uint32_t next_free(struct watcher *k)
 {
 	while (!k->end_free || k->first_free == k->end_free) {
 		const uint32_t word = atomic_fetch_add(&cursor, 1);
 		uint32_t record = word * 64;
 
-		if (record >= n_records)  /* a collection comes first: SPARE covers all hooks that run at once */
+		if (record >= n_records)  /* not reached: collections start earlier, and SPARE covers all hooks that run at once */
 			return 0;
 		if (used[word] == UINT64_MAX)
 			continue;

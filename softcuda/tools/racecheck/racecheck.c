@@ -1,4 +1,4 @@
-/* racecheck.c — the tool's observer and its hooks. */
+/* racecheck.c — the tool racecheck: its observer and hooks. */
 #include "softcuda/tools/tool_internal.h"
 
 #include <stdlib.h>
@@ -38,7 +38,7 @@ static void begin_warps(struct watched_block *b)
 	b->any_clock = b->any_fence = false;
 }
 
-/* A block with this many warps: reuses a free one of the worker, or allocates it.  NULL: out of memory. */
+/* Return the state of a block with this many warps: a free one of the worker, or a new one.  NULL: out of memory. */
 static struct watched_block *take_block(struct watcher *k, unsigned n_warps)
 {
 	struct watched_block *b = k->free_blocks;
@@ -133,7 +133,7 @@ static struct site *site_of(struct observer *o, const struct func_code *code, co
 
 	if (!site) {
 		site = race_site_new(code, i);
-		atomic_store_explicit(note, site, memory_order_release);  /* two threads may create it at once; then one copy is never used */
+		atomic_store_explicit(note, site, memory_order_release);  /* two threads may do this at once; one result is then unused */
 	}
 	return site;
 }
@@ -288,7 +288,7 @@ static const char *const keys[] = { "same", "ptx", NULL };
 
 const struct tool gpul_racecheck_tool = {
 	.name = TOOL,
-	.summary = "data races of shared and global memory, by PTX's memory model  same: also writes of equal values, ptx: volatile accesses do not race with each other",
+	.summary = "data races of shared and global memory, by PTX's memory model: same (also writes of equal values), ptx (volatile accesses do not race with each other)",
 	.keys = keys,
 	.create = create,
 	.finish = finish,

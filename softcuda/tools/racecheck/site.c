@@ -17,7 +17,7 @@ static bool has(const gpul_ptx_inst *in, unsigned mod)
 
 /* ---- classes ------------------------------------------------------------------------------------------------------- */
 
-/* cp.async and cp.async.bulk instructions that access no data: commit_group, wait_group, mbarrier.arrive. */
+/* Return the class of a cp.async or cp.async.bulk instruction that accesses no data: commit_group, wait_group, mbarrier.arrive. */
 static enum site_class class_of_copy(const gpul_ptx_inst *in)
 {
 	if (has(in, GPUL_PTX_MOD_COMMIT_GROUP))
@@ -138,8 +138,8 @@ static unsigned scope_of_fence(const gpul_ptx_inst *in)
 	return has(in, GPUL_PTX_MOD_CLUSTER) ? SCOPE_CLUSTER : SCOPE_GPU;
 }
 
-/* True: the load reads the first guess for a loop with atom.cas, as in the CUDA C++ Programming Guide, atomic functions: the CAS
- * compares with the loaded value, or has the same address.  The CAS verifies the guess, so the load counts as relaxed. */
+/* True if the load reads the first guess for a loop with atom.cas, as in the CUDA C++ Programming Guide, atomic functions: the
+ * CAS compares with the loaded value, or has the same address.  The CAS verifies the guess, so the load counts as relaxed. */
 static bool reads_a_guess(const struct func_code *code, const struct insn *load)
 {
 	enum { NEAR = 64 };
@@ -151,7 +151,7 @@ static bool reads_a_guess(const struct func_code *code, const struct insn *load)
 	return false;
 }
 
-/* True: `mov r, LITERAL` is the only instruction that writes the register. */
+/* True if `mov r, LITERAL` is the only instruction that writes the register. */
 static bool is_literal(const gpul_ptx_func *f, uint32_t reg)
 {
 	bool literal = false;
@@ -168,7 +168,7 @@ static bool is_literal(const gpul_ptx_func *f, uint32_t reg)
 	return literal;
 }
 
-/* True: the store writes a literal, as in st [a], 1, so all threads write the same value. */
+/* True if the store writes a literal, as in st [a], 1, so that all threads write the same value. */
 static bool writes_literal(const struct func_code *code, const gpul_ptx_inst *in)
 {
 	const gpul_ptx_operand *o = in->n_operands == 2 ? &code->ptx->operands[in->first_operand + 1] : NULL;
@@ -220,7 +220,7 @@ struct site *race_site_new(const struct func_code *code, const struct insn *i)
 	return site;
 }
 
-/* The caller holds the lock. */
+/* Write the place of an instruction in the source.  The caller holds the lock. */
 static void write_place(const struct site *site, char *buf, size_t bytes)
 {
 	if (site->code)
@@ -236,7 +236,7 @@ void race_site_place(const struct site *site, char *buf, size_t bytes)
 	pthread_mutex_unlock(&lock);
 }
 
-/* The caller holds the lock. */
+/* Return the source line of an instruction.  The caller holds the lock. */
 static const char *line_of(struct site *site)
 {
 	char place[512], *source;

@@ -1,9 +1,10 @@
-/* sync.c — release and acquire: a variable's clock takes what threads release to it, and gives it to those that acquire.
+/* sync.c — release and acquire: what threads release to a variable is added to its clock, and threads that acquire add that clock
+ * to theirs.
  *
  * PTX ISA 9.0, 8.9. A release pattern is a write with .release, or a fence followed by any strong write; an acquire pattern is a
  * read with .acquire, or a strong read followed by a fence. They synchronise if the read sees the write, or an atomic operation
  * that follows it, and if the scope of each includes the other thread. Here a variable keeps everything that was ever released to
- * it. A reader may acquire more than it should, so a race may be missed, but there are no false reports.
+ * it. So a reader may acquire too much: a race may be missed, but there are no false reports.
  *
  * Some rules are weaker than PTX's, so that common programs are not reported:
  *   - A barrier after a strong read counts as a fence (as when the last block sums in threadFenceReduction).
@@ -21,19 +22,19 @@ enum { N_GLOBAL_SLOTS = 4096, MANY_FACTS = 32 };
 struct var {
 	struct var *next;
 	uint64_t at;
-	struct clock *wide;          /* released with GPU scope or wider */
-	struct clock *narrow;        /* released with block scope */
+	struct clock *wide;          /* facts released with GPU scope or wider */
+	struct clock *narrow;        /* facts released with block scope */
 	uint64_t narrow_block;
-	bool knows_cpu;              /* a releasing thread knew what the CPU knew */
+	bool knows_cpu;              /* a thread that released to it knew what the CPU knew */
 	uint32_t version;            /* changes at each release */
-	struct suspects *suspects;   /* if it is a lock: see lock.c */
-	uint32_t polled;             /* the last launch that polled it; 0: none */
-	struct clock *arriving;      /* mbarrier: released by the current phase's arrivals */
+	struct suspects *suspects;   /* accesses to check if it is a lock: see lock.c */
+	uint32_t polled;             /* number of the last launch that polled it; 0: none */
+	struct clock *arriving;      /* mbarrier: facts released by the current phase's arrivals */
 	bool phase;
 };
 
 static struct slot { pthread_mutex_t lock; _Atomic(struct var *) first; } slots[N_GLOBAL_SLOTS];
-static struct var cpu;           /* everything released with system scope */
+static struct var cpu;           /* all that was released with system scope */
 static pthread_mutex_t cpu_lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic bool cpu_used;
 
@@ -239,7 +240,7 @@ static void learn_wide(struct watched_warp *w, unsigned lane, const struct var *
 	set_clock(&known->clock, w->clock[lane] == v->wide ? v->wide : NULL);
 }
 
-/* The caller holds the variable's lock. */
+/* Acquire what was released to a variable.  The caller holds the variable's lock. */
 static void learn_from_var(struct watched_warp *w, unsigned lane, const struct var *v, bool shared, unsigned scope)
 {
 	struct learned *known = &w->learned[lane][(uintptr_t)v / sizeof *v % N_LEARNED];
@@ -314,7 +315,7 @@ void race_acquire(struct watched_warp *w, unsigned lane, bool shared, uint64_t a
 		await_fence(w, lane, NULL, scope);
 }
 
-/* At a fence, earlier strong reads become acquires. */
+/* Called at a fence: earlier strong reads become acquires. */
 void race_acquire_awaited(struct watched_warp *w, uint32_t lanes, unsigned scope)
 {
 	EACH_LANE_OF(l, lanes & w->awaits) {
@@ -393,8 +394,8 @@ static void add_fences_of_warp(const struct watched_warp *w, uint32_t live, stru
 		race_clock_add(c, w->block->key, WHO_WARP + w->index, least);
 }
 
-/* All threads have arrived at a barrier.  If each of them executed a fence before it and one thread sends a signal after it, that
- * signal also releases what the others did before their fences. */
+/* Called when all threads have arrived at a barrier.  If each of them executed a fence before it and one thread sends a signal
+ * after it, that signal also releases what the others did before their fences. */
 void race_join_fences(struct watched_block *b)
 {
 	struct clock *fenced = NULL;

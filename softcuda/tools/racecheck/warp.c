@@ -1,4 +1,4 @@
-/* warp.c — synchronisation inside a warp: bar.warp.sync.
+/* warp.c — follows synchronisation inside a warp: bar.warp.sync.
  *
  * Only bar.warp.sync orders memory accesses: it "guarantees memory ordering among participating threads" (PTX ISA 9.0, 9.7.13.4).
  * PTX promises nothing similar for shfl.sync, vote.sync, match.sync, redux.sync, elect.sync and activemask; the CUDA C++
@@ -19,7 +19,7 @@ void race_warp_arrives(struct watched_warp *w, uint32_t on)
 	race_next_stamp(w);
 }
 
-/* All lanes arrived together. */
+/* Join what the lanes know; all of them arrived together. */
 static void join_all(struct watched_warp *w, uint32_t on)
 {
 	struct clock *all = NULL;
@@ -39,7 +39,7 @@ static void join_all(struct watched_warp *w, uint32_t on)
 	race_clock_drop(all);
 }
 
-/* Lane l learns what the lanes in `members` knew when they arrived. */
+/* Add to the knowledge of lane l what the lanes in `members` knew when they arrived. */
 static void join_some(struct watched_warp *w, unsigned l, uint32_t members)
 {
 	EACH_LANE_OF(k, members) {

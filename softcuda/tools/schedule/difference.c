@@ -98,7 +98,7 @@ static void print_pair(const struct entity *pair, char *buf, size_t room)
 	snprintf(buf, room, "\nthe order of two accesses was reversed:\n    %s\n    %s", early, late);
 }
 
-/* The pair of accesses whose order the current schedule reversed: that of its last step with another choice than before. */
+/* Return the pair of accesses whose order the current schedule reversed: that of its last step at which the choice differs from before. */
 static const struct entity *reversed_pair(const struct explorer *x)
 {
 	const struct entity *pair = NULL;

@@ -27,7 +27,7 @@ static uint64_t digest_registers(const struct frame *f)
 	return sum;
 }
 
-/* Describe the access of a split that is suspended, or of the current one at i.  False: it makes no access. */
+/* Describe the access that a suspended split, or the current split at i, is about to make.  False: it makes no access. */
 static bool describe_split(struct warp_state *s, const struct split *p, const struct insn *i, struct entity *out)
 {
 	struct frame *frame = s->frame;
@@ -47,7 +47,7 @@ static bool describe_split(struct warp_state *s, const struct split *p, const st
 	return accesses;
 }
 
-/* A quick test: true if no split of the warp but the current one is still on its way to its next access. */
+/* A quick test: true if every split of the warp, except the current one, has reached its next access. */
 static bool is_settled(const struct explorer *x, const struct warp_state *t, const struct warp_state *s)
 {
 	for (unsigned k = 0; k < t->n_splits; k++) {

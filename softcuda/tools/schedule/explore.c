@@ -1,8 +1,8 @@
-/* explore.c — runs a launch once for each schedule that may give another result, or once as a replay string says.
+/* explore.c — runs a launch once for each schedule that may give another result, or once, in the order that a replay string gives.
  *
  * Before an access, before() suspends the split (OBSERVED_YIELD) until every split of the launch has ended, waits for others, or
  * is about to make an access. Then one of the latter is chosen and makes its access. The search is depth first: the next schedule
- * repeats the steps up to the deepest point where another choice has yet to be tried (races.c). Sleep sets (P. Godefroid, 1996)
+ * repeats the steps up to the deepest point where another choice must still be tried (races.c). Sleep sets (P. Godefroid, 1996)
  * avoid equivalent schedules: a choice that has been tried sleeps until a conflicting step is executed. */
 #include "softcuda/tools/schedule/schedule_internal.h"
 
@@ -73,7 +73,7 @@ static void note_visit(struct explorer *x, const struct entity *e)
 	*v = (struct visit){ e->block, e->warp, e->lanes, e->insn, e->digest, x->n_changes };
 }
 
-/* True: the split made the same access with the same registers before, and no memory has changed since: it polls. */
+/* True if the split made the same access with the same registers before, and no memory has changed since: it polls. */
 static bool would_poll_again(const struct explorer *x, const struct entity *e)
 {
 	const struct visit *v = find_visit(x, e);
@@ -81,7 +81,7 @@ static bool would_poll_again(const struct explorer *x, const struct entity *e)
 	return v && v->digest == e->digest && v->n_changes == x->n_changes;
 }
 
-/* True: the choice was tried or asleep before the last step and does not conflict with that step. */
+/* True if the choice was tried or asleep before the last step, and does not conflict with that step. */
 static bool still_sleeps(const struct step *last, const struct entity *e)
 {
 	for (unsigned c = 0; c < last->n_choices; c++) {
@@ -93,7 +93,7 @@ static bool still_sleeps(const struct step *last, const struct entity *e)
 	return false;
 }
 
-/* The choice that the replay string gives for this step; -1: none. */
+/* Return the choice that the replay string gives for this step; -1: none. */
 static int replayed_choice(struct explorer *x, const struct step *step)
 {
 	for (unsigned k = 0; k < x->n_deviations; k++) {
@@ -157,7 +157,7 @@ static void report_livelock(struct explorer *x)
 	gpul_launch_fault(x->launch, &fault);
 }
 
-/* Choose the next step.  Takes ownership of the entities. */
+/* Choose the next step.  The entities are owned by this function. */
 static void decide(struct explorer *x, struct entity *list, unsigned n)
 {
 	struct step *s = x->depth < x->n_steps ? &x->step[x->depth] : NULL;
@@ -213,7 +213,7 @@ bool gpul_explore_wants(const struct func_code *code, const struct insn *i)
 	return space != SPACE_LOCAL && space != SPACE_PARAM && !gpul_ptx_has_mod(in, GPUL_PTX_MOD_NC) && !gpul_ptx_has_mod(in, GPUL_PTX_MOD_CONST);
 }
 
-/* Host memory of a span; NULL: the access will fault. */
+/* Return the host memory of a span; NULL: the access will fault. */
 static uint8_t *span_memory(const struct explorer *x, const struct warp_state *s, const struct span *p)
 {
 	const uint64_t offset = (uint32_t)p->at;
@@ -239,7 +239,7 @@ static bool keep_old_bytes(struct explorer *x, const struct warp_state *s, const
 	free(x->old_bytes);
 	x->old_bytes = malloc(bytes);
 	if (!x->old_bytes || (x->all && !gpul_image_keep(&x->image, f))) {
-		x->why_not = "there is no memory";
+		x->why_not = "memory ran out";
 		return false;
 	}
 	bytes = 0;
@@ -272,8 +272,8 @@ static bool is_its_turn(const struct explorer *x, const struct warp_state *s, co
 	return who->block == gpul_block_number(s->block) && who->warp == s->index && who->insn == i && who->lanes & s->w.mask;
 }
 
-/* Suspend the split.  The block counts as polling without progress, so that the worker starts further blocks; once all have
- * begun, it counts as making progress, so that the worker does not sleep. */
+/* Suspend the split.  The block counts as polling without progress, so that the worker starts further blocks; when all have
+ * started, it counts as making progress, so that the worker does not sleep. */
 static enum observed let_wait(const struct explorer *x, struct warp_state *s)
 {
 	const bool all_begun = x->n_begun >= x->launch->n_blocks || x->n_blocks >= x->launch->max_resident;
@@ -299,7 +299,7 @@ enum observed gpul_explore_before(struct explorer *x, struct warp_state *s, cons
 	if (!x->granted || !is_its_turn(x, s, i))
 		return let_wait(x, s);
 	x->granted = false;
-	gpul_footprint_free(&x->step[x->depth].executed);  /* from the previous schedule */
+	gpul_footprint_free(&x->step[x->depth].executed);  /* may be of the previous schedule */
 	x->executing = gpul_footprint_make(s, i, on, gpul_block_number(s->block), &x->step[x->depth].executed);
 	if (x->executing && !keep_old_bytes(x, s, &x->step[x->depth].executed)) {
 		free(x->old_bytes);
@@ -350,7 +350,7 @@ void gpul_explore_run_begins(struct explorer *x)
 	x->now.n_printed = 0;
 }
 
-/* Prepare the next schedule: take another choice at the deepest step where one has yet to be tried.  False: none is left. */
+/* Prepare the next schedule: take another choice at the deepest step where one must still be tried.  False: none is left. */
 static bool next_schedule(struct explorer *x)
 {
 	drop_steps(x, x->depth);

@@ -1,12 +1,12 @@
-/* footprint.c — the bytes that an instruction accesses, as a list of spans; and whether two instructions conflict. */
+/* footprint.c — lists the bytes that an instruction accesses, as spans, and tests whether two instructions conflict. */
 #include "softcuda/tools/schedule/schedule_internal.h"
 
 #include <stdlib.h>
 
-/* Shared memory gets addresses that no host address has: bit 63 is set, and the block number is in the bits from 32 on. */
+/* Shared memory gets addresses that no host memory has: bit 63 is set, and the block number starts at bit 32. */
 enum { SHARED_BIT = 63, BLOCK_AT = 32 };
 
-/* The kind of a red on integers, whose operands commute; 0: another instruction. */
+/* Return the kind of a red on integers, which commutes with others of its kind; 0: another instruction. */
 static uint8_t commuting_kind(const struct warp_state *s, const struct insn *i)
 {
 	const gpul_ptx_inst *in = gpul_insn_ptx(s->frame->code, i);

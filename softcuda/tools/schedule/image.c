@@ -1,5 +1,5 @@
-/* image.c — global memory before the launch and after the first schedule.  Keeps only chunks that some schedule writes to, so
- * that large unused buffers cost nothing. */
+/* image.c — keeps global memory as it was before the launch and after the first schedule.  Only chunks to which a schedule
+ * writes are kept, so that large unused buffers take no memory. */
 #include "softcuda/tools/schedule/schedule_internal.h"
 
 #include <stdlib.h>
@@ -38,7 +38,7 @@ static bool is_touched(const struct chunk *c, unsigned byte)
 	return c->touched[byte / 64] >> byte % 64 & 1;
 }
 
-/* Save [at, at + bytes), which must lie in one chunk. */
+/* Save [at, at + bytes), which must be in one chunk. */
 static bool keep_bytes(struct image *m, uint64_t at, uint64_t bytes)
 {
 	struct chunk *c;

@@ -1,8 +1,8 @@
-/* races.c — happens-before between steps, and conflicting pairs of steps whose order can be reversed.
+/* races.c — computes happens-before between steps, and finds conflicting pairs of steps whose order can be reversed.
  *
  * Dynamic partial-order reduction (C. Flanagan, P. Godefroid, POPL 2005): if a step conflicts with an earlier one that does not
- * happen before it, the later step's split is marked to be tried at the earlier point. Happens-before follows from each lane's
- * program order, from conflicts, from barriers and from *.sync. */
+ * happen before it, the split of the later step is marked as a choice to try at the earlier step. Happens-before follows from
+ * each lane's program order, from conflicts, from barriers and from *.sync. */
 #include "softcuda/tools/schedule/schedule_internal.h"
 
 #include <stdlib.h>
@@ -48,7 +48,7 @@ static void want(struct choice *c, const struct entity *early, const struct enti
 	c->pair[0].footprint = c->pair[1].footprint = (struct footprint){ 0 };
 }
 
-/* Mark a split to be tried at step `early` that leads to executing step `late` before it. */
+/* Mark a split as a choice to try at step `early`, so that step `late` is executed before it. */
 static void want_earlier(struct explorer *x, unsigned early, unsigned late, const uint64_t *before_late)
 {
 	struct step *at = &x->step[early];
@@ -83,7 +83,7 @@ void gpul_races_find(struct explorer *x, unsigned step)
 
 	s->before = s->before ? s->before : malloc(KNOWN_WORDS * sizeof *s->before);
 	if (!s->before) {
-		x->why_not = "there is no memory";
+		x->why_not = "memory ran out";
 		return;
 	}
 	memset(s->before, 0, (step / 64 + 1) * sizeof *s->before);

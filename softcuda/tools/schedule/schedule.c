@@ -1,4 +1,4 @@
-/* schedule.c — the tool schedule: runs kernels with their accesses in another order, or in all orders. */
+/* schedule.c — the tool schedule: runs kernels with their memory accesses in another order, or in all orders. */
 #include "softcuda/tools/schedule/schedule_internal.h"
 
 #include <stdlib.h>
@@ -215,7 +215,7 @@ static const char *const keys[] = { "how", "exhaustive", "max", NULL };
 
 const struct tool gpul_schedule_tool = {
 	.name = SCHEDULE,
-	.summary = "another order of accesses: how=SEED, how=all (max=N: at most N orders of each launch; 10000), how=replay:STRING",
+	.summary = "memory accesses in another order: how=SEED, how=all (max=N: at most N orders of each launch; 10000), how=replay:STRING",
 	.keys = keys,
 	.create = create,
 };

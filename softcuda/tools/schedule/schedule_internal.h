@@ -3,12 +3,12 @@
  *     schedule.c    the tool: its options and its observer's hooks
  *     seed.c        --schedule SEED: makes splits wait before accesses at random
  *     explore.c     --schedule all, replay:...: at each access, chooses the split that runs
- *       entity.c      the splits that could make the next access
- *       footprint.c   the bytes that an instruction accesses; which two instructions conflict
- *       races.c       pairs of conflicting accesses whose order can be reversed, and so have yet to be tried
- *       image.c       memory as it was before the launch, and after its first schedule
- *       schedule_replay.c      a schedule as a string
- *       difference.c  what differs between two schedules, in words
+ *       entity.c      finds the splits that could make the next access
+ *       footprint.c   finds the bytes that an instruction accesses, and whether two instructions conflict
+ *       races.c       finds pairs of conflicting accesses whose order can be reversed, and must be tried
+ *       image.c       keeps memory as it was before the launch, and after its first schedule
+ *       schedule_replay.c      converts a schedule to a string and back
+ *       difference.c  describes how the results of two schedules differ
  *
  * A step is one access to shared or global memory by a split, whose lanes access together. The instructions between two accesses
  * need no scheduling choice, because no other split can observe them. A schedule is a list of steps. Two schedules that differ
@@ -27,8 +27,8 @@ enum {
 	MAX_ENTITIES = 256,          /* maximum splits of a launch that can be explored */
 	MAX_LANES = 2048,            /* maximum threads of a launch that can be explored */
 	MOST_SECONDS = 60,           /* time limit for the search of one launch */
-	MAX_STEPS = 20000,           /* of one schedule */
-	MAX_DEVIATIONS = 4096,       /* in a replay string */
+	MAX_STEPS = 20000,           /* maximum steps of one schedule */
+	MAX_DEVIATIONS = 4096,       /* maximum deviations in a replay string */
 };
 
 /* ---- footprint.c ------------------------------------------------------------------------------------------------ */
@@ -39,14 +39,14 @@ struct footprint {
 	struct span *span;           /* owned */
 };
 
-/* The bytes of shared and global memory that lanes `on` are about to access; false: none, or out of memory. */
+/* Find the bytes of shared and global memory that the lanes in `on` are about to access; false: none, or out of memory. */
 bool gpul_footprint_make(struct warp_state *s, const struct insn *i, uint32_t on, uint64_t block, struct footprint *out);
 void gpul_footprint_free(struct footprint *f);
 bool gpul_footprint_copy(const struct footprint *from, struct footprint *to);
 bool gpul_footprints_conflict(const struct footprint *a, const struct footprint *b);
-void gpul_footprint_only_reads(struct footprint *f);   /* the instruction changed nothing after all */
+void gpul_footprint_only_reads(struct footprint *f);   /* called if the instruction changed no memory */
 bool gpul_footprint_writes(const struct footprint *f);
-/* The host address of a span in global memory; NULL: the span is in shared memory. */
+/* Return the host address of a span in global memory; NULL: the span is in shared memory. */
 uint8_t *gpul_span_global(const struct span *s);
 
 /* ---- image.c ---------------------------------------------------------------------------------------------------- */
@@ -54,8 +54,8 @@ uint8_t *gpul_span_global(const struct span *s);
 enum { CHUNK_BYTES = 256 };
 struct chunk {
 	uint64_t at;                 /* 0: an empty entry of the hash table */
-	uint64_t touched[CHUNK_BYTES / 64];   /* bit k: a step writes byte k; other bytes may belong to other allocations */
-	uint8_t original[CHUNK_BYTES], first[CHUNK_BYTES];  /* before the launch, and after the first schedule */
+	uint64_t touched[CHUNK_BYTES / 64];   /* bit k is set if a step writes byte k; other bytes may belong to other allocations */
+	uint8_t original[CHUNK_BYTES], first[CHUNK_BYTES];  /* contents before the launch, and after the first schedule */
 };
 struct image {
 	struct chunk *chunk;         /* a hash table by address */
@@ -66,7 +66,7 @@ struct image {
 /* Save the contents of global memory before a step writes to it; false: out of memory. */
 bool gpul_image_keep(struct image *m, const struct footprint *f);
 void gpul_image_end_first(struct image *m);          /* memory now has the result of the first schedule */
-/* Find the first range at or after `from` that differs from the first schedule's result; sets *at.  false: none. */
+/* Find the first range at or after `from` that differs from the first schedule's result; sets *at.  False: none. */
 bool gpul_image_differs(const struct image *m, uint64_t from, uint64_t *at, uint32_t *bytes);
 const uint8_t *gpul_image_first(const struct image *m, uint64_t at);  /* the first schedule's result, from byte `at` on */
 void gpul_image_restore(const struct image *m);      /* restore memory as before the launch */
@@ -80,7 +80,7 @@ struct entity {
 	const struct func_code *code;
 	const struct insn *insn;
 	struct footprint footprint;
-	uint64_t digest;             /* of its registers */
+	uint64_t digest;             /* hash of its registers */
 };
 
 /* ---- explore.c -------------------------------------------------------------------------------------------------- */
@@ -88,10 +88,10 @@ struct entity {
 /* One of the splits that could make a step. */
 struct choice {
 	struct entity who;
-	bool waits;                  /* it would only poll again, without any change since */
+	bool waits;                  /* it would only poll again: no memory has changed since */
 	bool asleep;                 /* sleep set: every schedule that starts with it has been tried */
-	bool done, wanted;           /* already tried here; still to be tried here */
-	struct entity *pair;         /* why it is to be tried: the two accesses to reverse, in their original order; or NULL */
+	bool done, wanted;           /* it was tried at this step; it must be tried at this step */
+	struct entity *pair;         /* why it must be tried: the two accesses to reverse, in their original order; or NULL */
 };
 
 struct step {
@@ -113,9 +113,9 @@ enum phase { PHASE_OFF, PHASE_EXPLORE, PHASE_LAST };
 
 struct explorer {
 	struct observer o;
-	bool all;                    /* else replay */
+	bool all;                    /* try all schedules; false: replay one */
 	bool exhaustive;             /* option `all` without partial-order reduction, to verify the reduction */
-	uint64_t seed;               /* for seed.c only */
+	uint64_t seed;               /* only for seed.c */
 	bool by_seed;
 	uint64_t max_schedules;
 	uint64_t n_launches, launch_number, replayed_launch;  /* launch_number: the explored launch, from 0 */
@@ -128,10 +128,10 @@ struct explorer {
 
 	struct step *step;           /* the current schedule; steps [0, depth) have been executed */
 	unsigned n_steps, depth, steps_capacity;
-	bool granted, executing;     /* step[depth] may be executed; is being executed */
+	bool granted, executing;     /* step[depth] may be executed; it is being executed */
 	uint8_t *old_bytes;          /* bytes that the executing step may overwrite */
-	uint64_t n_changes;          /* number of memory changes by the steps so far */
-	struct visit *visits;        /* the last time when each split made the same access, to detect polling */
+	uint64_t n_changes;          /* how often the steps so far have changed memory */
+	struct visit *visits;        /* when each split last made the same access, to detect polling */
 	unsigned n_visits, visits_capacity;
 	uint64_t *known;             /* for each lane, the set of steps that happen before its next step */
 	uint64_t n_lanes;
@@ -144,7 +144,7 @@ struct explorer {
 	const char *why_not;         /* why the exploration is incomplete */
 	struct outcome now, first;
 	struct image image;
-	void (*print)(void *user, const char *text, size_t text_bytes);   /* of the machine */
+	void (*print)(void *user, const char *text, size_t text_bytes);   /* the machine's print callback, saved */
 	void *print_user;
 };
 
@@ -152,8 +152,8 @@ struct visit { uint32_t block, warp, lanes; const struct insn *insn; uint64_t di
 
 enum { KNOWN_WORDS = MAX_STEPS / 64 + 1 };
 
-/* entity.c.  True: every split of the launch has ended, waits for others, or is about to make an access; out receives the latter.
- * s: the running warp, at instruction i. */
+/* entity.c: true if every split of the launch has ended, waits for others, or is about to make an access; out receives the
+ * latter.  s: the running warp, at instruction i. */
 bool gpul_entities_collect(const struct explorer *x, struct warp_state *s, const struct insn *i, struct entity out[MAX_ENTITIES],
 			   unsigned *n);
 uint64_t gpul_block_number(const struct block *b);
@@ -163,9 +163,9 @@ void gpul_races_find(struct explorer *x, unsigned step);
 void gpul_known_join(struct explorer *x, const struct block *b, const uint32_t lanes[], unsigned n_warps);
 /* difference.c */
 void gpul_difference_report(struct explorer *x);
-/* schedule_replay.c.  The default choice: the split that made the last step if it can continue, else the first one.  -1: all wait. */
+/* schedule_replay.c: return the default choice: the split that made the last step if it can continue, else the first one.  -1: all wait. */
 int gpul_default_choice(const struct step *step, const struct step *last, bool avoid_sleepers);
-/* Write where the current schedule deviates from the default: "/12-0.1.0/20-1.0.0". */
+/* Write the steps at which the current schedule deviates from the default order: "/12-0.1.0/20-1.0.0". */
 void gpul_schedule_print(const struct explorer *x, char *buf, size_t bytes);
 bool gpul_schedule_parse(const char *text, struct explorer *x);
 

@@ -1,4 +1,4 @@
-/* seed.c — random scheduling: splits wait before some of their accesses, barriers and *.sync, as the seed determines.
+/* seed.c — random scheduling: splits wait before some of their accesses, barriers and *.sync, which the seed selects.
  *
  * One in 2, 4, 8 or 16 of them waits, depending on the seed: small kernels need many waits, but in large kernels too many waits
  * make all orders alike. A wait lasts 1 to 1024 turns, with equal probability for each power of two, so that both short delays
@@ -12,7 +12,7 @@ enum { RATES = 4, LONGEST_BITS = 11 };
 
 struct seed_block {
 	uint64_t random;
-	uint32_t *wait;      /* by lane: turns that its split still waits; UINT32_MAX: it has waited */
+	uint32_t *wait;      /* for each lane: turns that its split must still wait; UINT32_MAX: it has waited */
 };
 
 /* splitmix64 */
@@ -67,6 +67,6 @@ enum observed gpul_seed_before(struct explorer *x, struct warp_state *s, const s
 	if (!--*wait)
 		*wait = UINT32_MAX;
 	s->block->polls = true;            /* lets the worker start other blocks */
-	s->block->progressed |= r >> 16 & 1;   /* but not rest */
+	s->block->progressed |= r >> 16 & 1;   /* but not always sleep */
 	return OBSERVED_YIELD;
 }

@@ -4,7 +4,7 @@
 
 #include "softcuda/tools/tool_internal.h"
 
-/** Start the tools that GPULOAD_SOFT_TOOLS names, if it is set.
+/** Start the tools that GPULOAD_SOFT_TOOLS lists, if it is set.
  *
  *     NAME[:KEY[=VALUE]]...[,NAME...]     a backslash quotes the next character of a VALUE
  *
@@ -12,7 +12,7 @@
  * Errors   GPUL_EINVAL an unknown tool or option; those of create()
  * Threads  one thread, in cuInit */
 gpul_status gpul_tools_start(gpul_exec_memory *memory, gpul_error *err);
-/** Check the names of tools and options in a list (format of GPULOAD_SOFT_TOOLS) without starting a tool.
+/** Check the names of tools and options in a list (with the format of GPULOAD_SOFT_TOOLS) without starting a tool.
  *
  * @list   the list
  * Errors GPUL_EINVAL an unknown tool (the message suggests a similar name) or option; GPUL_ENOMEM */

@@ -1,4 +1,4 @@
-/* tools.c — the list of all tools, and the tools that GPULOAD_SOFT_TOOLS starts in this process. */
+/* tools.c — lists all tools, and starts those of GPULOAD_SOFT_TOOLS in this process. */
 #include "softcuda/tools/start/start_internal.h"
 
 #include <pthread.h>
@@ -31,7 +31,7 @@ static pthread_once_t finished = PTHREAD_ONCE_INIT;
 
 /* ---- parsing GPULOAD_SOFT_TOOLS --------------------------------------------------------------------------------------- */
 
-/* Cut the next word off *text in place, up to a character of `ends`, which is stored in *end; removes quoting backslashes. */
+/* Cut the next word off *text in place, up to a character of `ends`, which is stored in *end; remove quoting backslashes. */
 static char *cut_word(char **text, const char *ends, char *end)
 {
 	char *word = *text, *to = word, *from = word;
@@ -91,7 +91,7 @@ static gpul_status check_keys(const struct tool *tool, const struct tool_options
 	return GPUL_OK;
 }
 
-/* A tool and its options. */
+/* A tool to start, and its options. */
 struct wanted { const struct tool *tool; struct tool_options options; };
 
 static gpul_status find_wanted(const char *name, const struct wanted *earlier, unsigned n_earlier, struct wanted *out, gpul_error *err)

@@ -32,7 +32,7 @@ bool gpul_sync_module_has_mbarriers(const struct func_code *code)
 	return false;
 }
 
-/* The mbarrier that overlaps these bytes; NULL: none. */
+/* Return the mbarrier that overlaps these bytes; NULL: none. */
 static struct mbarrier_object *find_mbarrier(const struct sync_block *m, uint64_t at, uint64_t bytes)
 {
 	for (unsigned k = 0; k < m->n_mbarriers; k++)
@@ -136,7 +136,7 @@ static void before_inval(struct synccheck *c, struct sync_block *m, struct warp_
 	*o = m->mbarriers[--m->n_mbarriers];
 }
 
-/* mbarrier.inval is decoded to an instruction without an access, which still has the address. */
+/* Describe the access of mbarrier.inval, which is decoded to an instruction without accesses that still has the address. */
 static void describe_inval(struct warp_state *s, const struct insn *i, uint32_t on, struct lane_accesses *a)
 {
 	struct lane_accesses all[MAX_INSN_ACCESSES];

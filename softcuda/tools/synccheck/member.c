@@ -24,7 +24,7 @@ bool gpul_sync_has_members(const struct insn *i, opref *mask)
 	return *mask = i->a, i->op == OP_ELECT || i->op == OP_BAR_WARP;
 }
 
-/* The source lane of lane l; l itself if the source is out of range. */
+/* Return the source lane of lane l; l itself if the source is out of range. */
 static unsigned lane_read(const struct warp_state *s, const struct insn *i, unsigned l)
 {
 	const uint32_t b = U32(&s->w, i->b)[l], c = U32(&s->w, i->c)[l], segment = c >> 8 & 31, move = b & 31;
@@ -60,13 +60,13 @@ static void check_lanes_read(struct synccheck *c, struct warp_state *s, const st
 	}
 }
 
-/* True: the instruction will execute now and not wait for more lanes. */
+/* True if the instruction will execute now, and not wait for more lanes. */
 static bool all_have_arrived(const struct warp_state *s, uint32_t named, uint32_t on)
 {
 	return !(named & s->w.live & ~on) || s->splits[s->current].released;
 }
 
-/* The member mask of a lane that waits in another split. */
+/* Return the member mask of a lane that waits in another split. */
 static uint32_t mask_of_waiting(const struct warp_state *s, const struct split *p, unsigned l)
 {
 	opref operand;
@@ -78,7 +78,7 @@ static uint32_t mask_of_waiting(const struct warp_state *s, const struct split *
 	return U32(&s->w, operand)[l];
 }
 
-/* Report lanes that wait with other masks than those that name them: the warp has released them because it could not continue. */
+/* Report lanes that wait with other masks than the lanes whose masks contain them: the warp released them because it could not continue. */
 static void check_released(struct synccheck *c, struct warp_state *s, const struct insn *i, uint32_t on, uint32_t named)
 {
 	const uint32_t elsewhere = named & s->w.live & ~on;
@@ -103,7 +103,7 @@ static unsigned last_lane(uint32_t mask)
 	return 31 - (unsigned)__builtin_clz(mask);
 }
 
-/* Lanes that are in another lane's mask but have a different mask themselves. */
+/* Return the lanes that are in another lane's mask, but have a different mask themselves. */
 static uint32_t lanes_that_disagree(const uint32_t *mask, uint32_t on)
 {
 	uint32_t differ = 0;
@@ -114,7 +114,7 @@ static uint32_t lanes_that_disagree(const uint32_t *mask, uint32_t on)
 	return differ;
 }
 
-/* Of the lanes `on`, those whose mask contains one of `members`.  Tiles of a warp have different masks. */
+/* Return those lanes in `on` whose mask contains one of `members`.  Tiles of a warp have different masks. */
 static uint32_t lanes_that_name(uint32_t members, const uint32_t *mask, uint32_t on)
 {
 	uint32_t found = 0;
@@ -147,7 +147,7 @@ void gpul_sync_before_members(struct synccheck *c, struct warp_state *s, const s
 		gpul_sync_report(c, "different member masks", s, i, on, "%s: lanes that name each other need the same mask, but lane %u has 0x%08x, lane %u 0x%08x",
 				 gpul_tool_lanes(differ, who, sizeof who), first_lane(differ), mask[first_lane(differ)],
 				 last_lane(differ), mask[last_lane(differ)]);
-	/* lanes that already waited may have continued and exited first */
+	/* lanes that were already waiting may have continued and exited first */
 	exited = named & exist & ~s->w.live;
 	if (exited && !s->splits[s->current].released)
 		gpul_sync_report(c, "names lanes that have exited", s, i, lanes_that_name(exited, mask, on), "member mask 0x%08x: %s %s exited",

@@ -21,7 +21,7 @@ static bool reduces(const struct insn *i)
 	return i->op == OP_BAR_RED_POPC || i->op == OP_BAR_RED_AND || i->op == OP_BAR_RED_OR;
 }
 
-/* bar.* is barrier.*.aligned. */
+/* True for an .aligned barrier; bar.* is the same as barrier.*.aligned. */
 static bool is_aligned(const struct func_code *code, const struct insn *i)
 {
 	const gpul_ptx_inst *in = gpul_insn_ptx(code, i);
@@ -50,7 +50,7 @@ static void check_count(struct synccheck *c, struct warp_state *s, const struct 
 				 count, s->block->n_threads);
 }
 
-/* Compare with the arrivals since the barrier last completed. */
+/* Compare an arrival with the other arrivals since the barrier last completed. */
 static void check_others(struct synccheck *c, struct warp_state *s, const struct insn *i, uint32_t on, unsigned id, uint32_t count,
 			 const struct arrivals *at)
 {
@@ -79,7 +79,7 @@ static bool is_exit(const struct insn *i)
 	return i->op == OP_EXIT || i->op == OP_RET;
 }
 
-/* Lanes of the warp that are past the instruction and not at the end of the kernel. */
+/* Return the lanes of the warp that are past the instruction and not at the end of the kernel. */
 static uint32_t lanes_behind(const struct warp_state *s, const struct insn *i)
 {
 	uint32_t lanes = 0;

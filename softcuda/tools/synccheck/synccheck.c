@@ -71,7 +71,7 @@ static void deadlock(struct observer *o, struct block *b)
 
 static void block_begins(struct observer *o, struct block *b)
 {
-	struct sync_block *m = calloc(1, sizeof *m);  /* NULL: the block is not checked */
+	struct sync_block *m = calloc(1, sizeof *m);  /* if NULL, the block is not checked */
 
 	if (m)
 		m->n_live = b->n_live;
@@ -149,5 +149,5 @@ const struct tool gpul_synccheck_tool = {
 	.keys = keys,
 	.create = create,
 	.finish = finish,
-	.stop = finish,  /* safe while hooks run: it reads each of the shared counters once */
+	.stop = finish,  /* may be called while hooks run: it reads each shared counter once */
 };

@@ -1,6 +1,6 @@
-/* synccheck_internal.h — the state that synccheck keeps for a block, and how its files report errors.
+/* synccheck_internal.h — defines the state that synccheck keeps for a block, and declares how its files report errors.
  *
- *     synccheck.c ── before() ──> sync_barrier.c   bar.sync, bar.arrive, bar.red: counts, divergence
+ *     synccheck.c ── before() ──> sync_barrier.c   bar.sync, bar.arrive, bar.red: checks counts and divergence
  *                             ──> member.c    *.sync: member masks, lanes that shuffles read
  *                             ──> mbarrier.c  the life cycle of each mbarrier
  *                             ──> stall.c     records the loads of a block that makes no progress
@@ -26,7 +26,7 @@ struct arrival {
 	const struct func_code *code;
 	const struct insn *insn;
 	uint32_t warp, lanes;
-	uint32_t behind;                 /* lanes that had passed the barrier already, except those about to return */
+	uint32_t behind;                 /* lanes that had already passed the barrier, except those about to return */
 };
 
 /* The arrivals at one of the block's barriers since it last completed. */
@@ -46,7 +46,7 @@ struct poll {
 	const struct func_code *code;
 	const struct insn *insn;
 	uint32_t warp, lanes, bytes;
-	uint64_t at;                     /* of the first lane */
+	uint64_t at;                     /* address in the first lane */
 	uint8_t space;
 	bool mbarrier;
 };
@@ -62,7 +62,7 @@ struct sync_block {
 	uint64_t idle_since_ns;          /* time of the first of these turns */
 	bool suspect;                    /* loads are recorded */
 	bool reported;
-	bool stalls;                     /* counted in n_stalled */
+	bool stalls;                     /* it is counted in n_stalled */
 	bool reads_others;               /* it has loaded global memory or a clock, which change from outside */
 	bool many_polls;                 /* more than MAX_POLLS */
 	uint64_t saved[2];               /* hash of the block's state some turns ago */
@@ -86,14 +86,14 @@ static inline struct sync_block *sync_block_of(const struct synccheck *c, struct
 
 /* ---- sync_finding.c -------------------------------------------------------------------------------------------------- */
 
-/* True: the first finding of its kind at this instruction; the caller reports it.  Later ones are only counted. */
+/* True if this is the first finding of its kind at this instruction: the caller reports it.  Later ones are only counted. */
 bool gpul_sync_is_new(struct synccheck *c, const char *kind, const struct func_code *code, const struct insn *i);
 /* Report an error of lanes at an instruction, if it is new: "PLACE: INSTRUCTION: TEXT", then kernel, block and lanes. */
 void gpul_sync_report(struct synccheck *c, const char *kind, struct warp_state *s, const struct insn *i, uint32_t lanes,
 		      const char *fmt, ...) __attribute__((format(printf, 6, 7)));
-/* The lanes of a warp that exist: the last warp of a block may be partial. */
+/* Return the lanes of a warp that exist: the last warp of a block may be partial. */
 uint32_t gpul_sync_existing(const struct warp_state *s);
-/* The opcode with its modifiers, such as "bar.sync". */
+/* Write the opcode with its modifiers, such as "bar.sync", to buf. */
 const char *gpul_sync_opcode(const struct func_code *code, const struct insn *i, char *buf, size_t bytes);
 
 /* ---- sync_barrier.c -------------------------------------------------------------------------------------------------- */
@@ -104,13 +104,13 @@ void gpul_sync_barrier_completes(struct synccheck *c, struct sync_block *m, stru
 
 /* ---- member.c --------------------------------------------------------------------------------------------------- */
 
-/* True: the instruction is a *.sync with a member mask; sets *mask (may be NULL) to that operand. */
+/* True if the instruction is a *.sync with a member mask; sets *mask (may be NULL) to that operand. */
 bool gpul_sync_has_members(const struct insn *i, opref *mask);
 void gpul_sync_before_members(struct synccheck *c, struct warp_state *s, const struct insn *i, uint32_t on);
 
 /* ---- mbarrier.c ------------------------------------------------------------------------------------------------- */
 
-/* True: the instruction initialises, uses or invalidates an mbarrier. */
+/* True if the instruction initialises, uses or invalidates an mbarrier. */
 bool gpul_sync_is_mbarrier(const struct func_code *code, const struct insn *i);
 bool gpul_sync_module_has_mbarriers(const struct func_code *code);
 void gpul_sync_before_mbarrier(struct synccheck *c, struct sync_block *m, struct warp_state *s, const struct insn *i, uint32_t on);
@@ -120,7 +120,7 @@ void gpul_sync_before_store(struct synccheck *c, struct sync_block *m, struct wa
 /* ---- stall.c, who_waits.c --------------------------------------------------------------------------------------- */
 
 void gpul_sync_before_poll(struct sync_block *m, struct warp_state *s, const struct insn *i, uint32_t on);
-void gpul_sync_stall_ends(struct synccheck *c, struct sync_block *m);  /* the block has made progress or ended */
+void gpul_sync_stall_ends(struct synccheck *c, struct sync_block *m);  /* called when the block has made progress or ended */
 void gpul_sync_block_yields(struct synccheck *c, struct sync_block *m, struct block *b);
 /* Describe what each thread of the block waits for: one line for each group of threads, each after a newline. */
 void gpul_sync_who_waits(struct synccheck *c, const struct sync_block *m, struct block *b, char *buf, size_t bytes);

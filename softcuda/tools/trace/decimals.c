@@ -16,7 +16,7 @@
 #include <immintrin.h>
 #endif
 
-/* N: 64-bit elements per vector register.  The macros do what gcc's and clang's vector operators cannot. */
+/* N: number of 64-bit elements in a vector register.  The macros do what gcc's and clang's vector operators cannot. */
 #if defined(__AVX512F__)
 enum { N = 8 };
 #define MULTIPLY_32(a, b) ((vec_u)_mm512_mul_epu32((__m512i)(a), (__m512i)(b)))
@@ -41,7 +41,7 @@ enum { N = 2 };
 #endif
 
 typedef uint64_t vec_u __attribute__((vector_size(8 * N)));
-typedef int64_t vec_i __attribute__((vector_size(8 * N)));  /* also the result of a comparison: 0 or -1 */
+typedef int64_t vec_i __attribute__((vector_size(8 * N)));  /* also for the result of a comparison: 0 or -1 */
 typedef double vec_d __attribute__((vector_size(8 * N)));
 typedef float vec_f __attribute__((vector_size(4 * N)));
 typedef uint32_t vec_w __attribute__((vector_size(4 * N)));
@@ -99,7 +99,7 @@ static inline void find_digits(const uint32_t bits[N], struct digits *out)
 	scale = LOOK_UP(powers + 5, 8 - e);
 	scaled = v * scale;
 	half = (vec_d)((binary - 127 - 24 + 1023) << 52) * scale;              /* half the distance to the next float */
-	half = SELECT((vec_i)((b & 0x7fffff) == 0), half * 0.5, half);          /* below a power of 2 the distance is half as large */
+	half = SELECT((vec_i)((b & 0x7fffff) == 0), half * 0.5, half);          /* below a power of 2, the distance is half as large */
 	half = SELECT((vec_i)(binary >= FIRST_INTEGER), (vec_d){ 0 }, half);
 	d9 = rounded(scaled);
 	d8 = rounded(scaled * 0.1) * 10;
@@ -110,7 +110,7 @@ static inline void find_digits(const uint32_t bits[N], struct digits *out)
 	out->value = (vec_u)(d9 + 0x1p52) & UINT64_C(0xfffffffffffff);
 }
 
-/* The eight decimal digits of each number, one per byte; the first digit is in the low byte. */
+/* Return the eight decimal digits of each number, one per byte; the first digit is in the low byte. */
 static inline vec_u split_digits(vec_u v)
 {
 	const vec_u high = MULTIPLY_32(v, EACH(3518437209)) >> 45, low = v - MULTIPLY_32(high, EACH(10000));
@@ -121,7 +121,7 @@ static inline vec_u split_digits(vec_u v)
 	return (vec_u)(tens | (twos - tens * 10) << 8);
 }
 
-/* The number of digits up to the last nonzero one, plus one digit that is not in `digits`. */
+/* Return the number of digits up to the last nonzero one, plus one for a digit that is not in `digits`. */
 static inline vec_u count_digits(vec_u digits)
 {
 #if defined(COUNT_DIGITS)

@@ -33,7 +33,7 @@ bool gpul_trace_row(const uint64_t v[LANES], unsigned bytes, uint32_t on, uint64
 	if (!rest)
 		return true;
 	l1 = first_lane(rest);
-	if (l1 != l0 + 1 && v[l1] != v[l0])  /* the step between lanes might be a fraction */
+	if (l1 != l0 + 1 && v[l1] != v[l0])  /* the difference from lane to lane might be a fraction */
 		return false;
 	*step = cut(v[l1] - v[l0], bytes);
 	if (on == ALL_LANES) {  /* without branches, so that the compiler vectorizes the loop */
@@ -88,7 +88,7 @@ static char *put_floats(char *to, const uint32_t bits[LANES], uint32_t on)
 	return to;
 }
 
-/* True: all values are integers below 10^8; they are stored in out. */
+/* True if all values are integers below 10^8; they are stored in out. */
 static bool are_integers(const uint64_t v[LANES], unsigned bytes, char type, uint32_t on, uint64_t out[LANES])
 {
 	const uint64_t most = type == 'b' ? 0xffff : type == 's' && bytes == 2 ? 0x7fff : 99999999;
@@ -111,7 +111,7 @@ static bool are_integers(const uint64_t v[LANES], unsigned bytes, char type, uin
 	return !wrong;
 }
 
-/* The longest text for a lane is "0xffffffffffffffff"; a lane that did not execute is "-". */
+/* Write the values one by one.  The longest text for a lane is "0xffffffffffffffff"; a lane that did not execute is "-". */
 static char *put_list(char *to, const uint64_t v[LANES], unsigned bytes, char type, uint32_t on)
 {
 	char *start = to, before = to[-1];

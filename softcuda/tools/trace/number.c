@@ -10,12 +10,12 @@
 
 __extension__ typedef unsigned __int128 wide;
 
-/* bytes are stored eight at a time in little-endian order, also past the end */
+/* text is stored eight bytes at a time in little-endian order, perhaps past its end */
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "as in device memory");
 
 /* ---- integers -------------------------------------------------------------------------------------------------------- */
 
-/* The eight decimal digits of a number below 10^8, one per byte; the first digit is in the low byte. */
+/* Return the eight decimal digits of a number below 10^8, one per byte; the first digit is in the low byte. */
 static uint64_t eight_digits(uint32_t v)
 {
 	const uint64_t fours = v / 10000 | (uint64_t)(v % 10000) << 32;
@@ -41,7 +41,7 @@ char *gpul_trace_decimal(char *to, uint64_t v)
 	return to + 8 - skipped / 8;
 }
 
-/* The eight hexadecimal digits of a number, the first one in the low byte. */
+/* Return the eight hexadecimal digits of a number, the first one in the low byte. */
 static uint64_t hex_text(uint32_t v)
 {
 	uint64_t x = v;
@@ -86,7 +86,7 @@ struct power { uint64_t high, low; };    /* the 128 highest bits of 10^k, rounde
 static struct power powers[MOST_POWER - LEAST_POWER + 1];
 static pthread_once_t powers_are_known = PTHREAD_ONCE_INIT;
 
-/* 64 bits of a number starting at bit `at`, which may be negative. */
+/* Return 64 bits of a number from bit `at` on, which may be negative. */
 static uint64_t bits_from(const uint64_t *words, int at)
 {
 	uint64_t out = 0;
@@ -138,7 +138,7 @@ static void compute_powers(void)
 
 struct decimal { uint64_t digits; int exponent; };   /* digits * 10^exponent */
 
-/* g * cp / 2^128, rounded to odd. */
+/* Return g * cp / 2^128, rounded to odd. */
 static uint64_t scaled(const struct power *g, uint64_t cp)
 {
 	const wide low = (wide)g->low * cp, high = (wide)g->high * cp + (uint64_t)(low >> 64);
@@ -146,8 +146,8 @@ static uint64_t scaled(const struct power *g, uint64_t cp)
 	return (uint64_t)(high >> 64) | ((uint64_t)high > 1);
 }
 
-/* The shortest decimal in the rounding interval of c * 2^q.  closer: the next lower float is half as far away as the next higher
- * one. */
+/* Return the shortest decimal in the rounding interval of c * 2^q.  closer: the next lower float is half as far away as the next
+ * higher one. */
 static struct decimal shortest(uint64_t c, int q, bool closer)
 {
 	const bool odd = c & 1;
@@ -170,7 +170,7 @@ static struct decimal shortest(uint64_t c, int q, bool closer)
 	return (struct decimal){ s + above, k };
 }
 
-/* Uses an exponent below 1e-4 and from 10^most on, as printf() does. */
+/* Write a decimal; with an exponent below 1e-4 and from 10^most on, as printf() does. */
 static char *put_digits(char *to, struct decimal d, int most)
 {
 	char digits[24];
@@ -204,7 +204,7 @@ static char *put_digits(char *to, struct decimal d, int most)
 	return to;
 }
 
-/* significand_bits: without the hidden bit; v: the value if it is an integer below 1e9, otherwise 0. */
+/* Write a float.  significand_bits: without the hidden bit; v: the value if it is an integer below 1e9, else 0. */
 static char *put_float(char *to, uint64_t bits, unsigned significand_bits, unsigned exponent_bits, double v)
 {
 	const uint64_t significand = bits & ((UINT64_C(1) << significand_bits) - 1);

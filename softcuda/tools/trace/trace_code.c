@@ -1,4 +1,4 @@
-/* trace_code.c — static information about an instruction: its text, its source lines, the registers that it writes. */
+/* trace_code.c — collects static information about an instruction: its text, its source lines, the registers that it writes. */
 #include "softcuda/tools/trace/trace_internal.h"
 
 #include <pthread.h>
@@ -9,7 +9,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* ---- registers ---------------------------------------------------------------------------------------------------- */
 
-/* How to print values of a type; 0: the type does not say. */
+/* Return how values of a type are printed; 0: the type does not determine it. */
 static char type_letter(unsigned mod)
 {
 	switch (mod) {
@@ -26,7 +26,7 @@ static char type_letter(unsigned mod)
 	}
 }
 
-/* The k-th type among the modifiers; 0: none. */
+/* Return the k-th type among the modifiers; 0: none. */
 static unsigned nth_type(const gpul_ptx_inst *in, unsigned k)
 {
 	for (unsigned m = 0; m < in->n_mods; m++)
@@ -35,7 +35,7 @@ static unsigned nth_type(const gpul_ptx_inst *in, unsigned k)
 	return 0;
 }
 
-/* The type of operand k: in cvt and other instructions with two types, the second is that of the sources. */
+/* Return the type of operand k: in cvt and other instructions with two types, the second is that of the sources. */
 static unsigned operand_type(const gpul_ptx_inst *in, unsigned k)
 {
 	const unsigned second = nth_type(in, 1);
@@ -43,7 +43,7 @@ static unsigned operand_type(const gpul_ptx_inst *in, unsigned k)
 	return k && second ? second : nth_type(in, 0);
 }
 
-/* nvcc declares all 32-bit registers as .b32; the instructions that use a register show its real type. */
+/* Guess the types of registers from the instructions that use them, because nvcc declares all 32-bit registers as .b32. */
 static void guess_types(const gpul_ptx_func *f, struct trace_code *c)
 {
 	for (uint32_t k = 0; k < f->n_insts; k++) {
@@ -90,7 +90,7 @@ static bool name_registers(const gpul_ptx_module *m, const gpul_ptx_func *f, str
 
 /* ---- instructions ------------------------------------------------------------------------------------------------- */
 
-/* True: the first operand is a source, not a result. */
+/* True if the first operand is a source, not a result. */
 static bool has_no_result(const gpul_ptx_inst *in)
 {
 	switch (in->opcode) {
@@ -128,7 +128,7 @@ static void add_dest(const gpul_ptx_func *f, const gpul_ptx_inst *in, const stru
 	}
 }
 
-/* The opcode with its modifiers, but without guard and operands. */
+/* Set the name: the opcode with its modifiers, without guard and operands. */
 static void set_name(struct trace_row *row)
 {
 	const char *at = row->text;

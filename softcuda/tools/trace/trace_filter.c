@@ -6,7 +6,7 @@
 
 static const char *const key_names[TRACE_N_KEYS] = { "kernel", "op", "line", "ptx", "warp", "launch", "block" };
 
-/* "7" or "7-9". */
+/* Parse "7" or "7-9". */
 static bool parse_range(const char *text, uint64_t *first, uint64_t *last)
 {
 	char *end;
@@ -82,7 +82,7 @@ bool gpul_trace_selects(const struct trace_filter *filter, enum trace_key key, u
 	return false;
 }
 
-/* op=ld.global also selects ld.global.f32; op=ld does not select ldmatrix. */
+/* True if `prefix` selects `name`: op=ld.global also selects ld.global.f32, but op=ld does not select ldmatrix. */
 static bool is_prefix(const char *prefix, const char *name)
 {
 	const size_t n = strlen(prefix);

@@ -1,9 +1,9 @@
 /* trace_internal.h — records what a kernel does, instruction by instruction.
  *
  *     trace_tool.c    hooks of the observer ──> struct trace_event ──> a sink: trace_text.c, trace_json.c, trace_page.c
- *     trace_filter.c   which instructions are recorded
- *     trace_code.c     static information about an instruction: text, line, registers that it writes
- *     lanes.c    32 values as text: "7", "0, 4 ... 124", or one by one; number.c: one value; decimals.c: 32 at once
+ *     trace_filter.c   selects the instructions that are recorded
+ *     trace_code.c     collects static information about an instruction: text, line, registers that it writes
+ *     lanes.c    writes 32 values as text: "7", "0, 4 ... 124", or one by one; number.c: one value; decimals.c: 32 at once
  *     trace_output.c   buffers lines for a file
  *
  * The observer is serial: its hooks run on one worker. Only program_ends() runs on other threads; trace_code.c has a lock for it. */
@@ -28,7 +28,7 @@ struct trace_reg {
 	char *label;             /* "  %r5 = ", for gpul_trace_copy() */
 	unsigned n_label;
 	uint8_t bytes;           /* bytes per lane: 2, 4, 8, 16; 0: a predicate */
-	char type;               /* how to print values: 'f' float, 's' signed, 'u' unsigned, 'b' bits, 'p' predicate */
+	char type;               /* how its values are printed: 'f' float, 's' signed, 'u' unsigned, 'b' bits, 'p' predicate */
 };
 
 struct trace_row {           /* a PTX instruction */
@@ -38,22 +38,22 @@ struct trace_row {           /* a PTX instruction */
 	unsigned n_head;
 	char *json;              /* the members of a JSON event; NULL: not needed so far */
 	char name[24];           /* "add.s32" */
-	uint32_t ptx_line, line; /* line: of CUDA C++; 0: unknown */
+	uint32_t ptx_line, line; /* line in PTX; line in CUDA C++ (0: unknown) */
 	int file;                /* CUDA C++ file: index in files[]; TRACE_NO_FILE */
 	uint16_t opcode;         /* gpul_ptx_opcode */
 	uint8_t n_dests;
 	uint32_t dest[TRACE_MAX_DESTS];      /* flat register numbers */
 	uint32_t offset[TRACE_MAX_DESTS];    /* offsets of the results in a frame's registers */
-	char type[TRACE_MAX_DESTS];          /* of this instruction's results, as in trace_reg */
+	char type[TRACE_MAX_DESTS];          /* types of this instruction's results, as in trace_reg */
 	const struct insn *insn;             /* the last of the instructions that it was decoded to */
-	bool single;                         /* it was decoded to one instruction */
+	bool single;                         /* it was decoded to a single instruction */
 };
 
 struct trace_code {          /* a function; kept after its program is unloaded, because a sink may print it at the end */
 	struct trace_code *next;
 	const struct func_code *key;         /* NULL: unloaded */
 	const char *function, *image;        /* owned names */
-	unsigned index;                      /* numbered from 0 in the order of first execution in the record */
+	unsigned index;                      /* number, from 0, in the order in which the functions first appear in the record */
 	bool used;
 	uint32_t n_rows, n_regs;
 	struct trace_row *rows;
@@ -62,7 +62,7 @@ struct trace_code {          /* a function; kept after its program is unloaded, 
 	uint32_t n_labels;
 };
 
-struct trace_file { char *path; };       /* of CUDA C++, as the PTX names it */
+struct trace_file { char *path; };       /* a CUDA C++ file; the path is as in the PTX */
 
 struct trace_codes {
 	struct trace_code *first;
@@ -85,8 +85,8 @@ struct trace_warp {
 
 struct trace_block {
 	struct block *block;
-	unsigned number;                 /* numbered from 0 in the order of the record */
-	unsigned launch;                 /* from 0 */
+	unsigned number;                 /* number, from 0, in the order of the record */
+	unsigned launch;                 /* number of the launch, from 0 */
 	uint32_t index[3];
 	struct trace_warp *warps;
 	unsigned n_warps;
@@ -108,7 +108,7 @@ struct trace_event {                 /* an executed PTX instruction */
 	struct lane_accesses access[MAX_INSN_ACCESSES];
 };
 
-/* The values of result k: 32 lanes, in the format of gpul_warp_register(). */
+/* Return the values of result k: 32 lanes, in the format of gpul_warp_register(). */
 static inline const void *trace_dest(const struct trace_event *e, unsigned k, unsigned *bytes)
 {
 	*bytes = e->code->regs[e->row->dest[k]].bytes;
@@ -119,7 +119,7 @@ enum trace_note { TRACE_LAUNCH, TRACE_LAUNCH_ENDS, TRACE_BLOCK, TRACE_BLOCK_ENDS
 
 struct trace_notice {                /* an event that is not an instruction */
 	enum trace_note kind;
-	uint64_t number;                 /* of the next instruction */
+	uint64_t number;                 /* number of the next instruction */
 	struct trace_block *block;       /* NULL: it concerns a launch */
 	unsigned barrier, launch;
 	const gpul_exec_launch *of;
@@ -136,12 +136,12 @@ struct trace_filter {
 	struct trace_term {
 		enum trace_key key;
 		char *name;                  /* BY_KERNEL, BY_OP */
-		uint64_t first, last;        /* the others */
+		uint64_t first, last;        /* for the other keys */
 	} term[TRACE_MAX_TERMS];
-	bool by[TRACE_N_KEYS];           /* there is a term with this key */
+	bool by[TRACE_N_KEYS];           /* the filter has a term with this key */
 };
 
-/** Add what an option selects to a filter.
+/** Add the terms of an option to a filter.
  *
  * @text    "KEY=VALUE[,VALUE]...[,KEY=VALUE...]" with the keys kernel, op, line, ptx, warp, launch, and ranges such as 7-9; or, if
  *          blocks is true, a list of ranges
@@ -150,7 +150,7 @@ struct trace_filter {
  * Threads  one thread */
 gpul_status gpul_trace_filter_add(struct trace_filter *filter, const char *text, bool blocks, gpul_error *err);
 void gpul_trace_filter_clear(struct trace_filter *filter);
-/* True: the filter has no term with this key, or one that matches the number or name. */
+/* True if the filter has no term with this key, or one that matches the number or name. */
 bool gpul_trace_selects(const struct trace_filter *filter, enum trace_key key, uint64_t number);
 bool gpul_trace_selects_name(const struct trace_filter *filter, enum trace_key key, const char *name);
 
@@ -160,7 +160,7 @@ enum { TRACE_LANES_BYTES = 32 * 40 + 16 };
 
 /* Zero-extend the values of all lanes to 64 bits; only for 2, 4 and 8 bytes. */
 void gpul_trace_widen(const void *values, unsigned bytes, uint64_t out[LANES]);
-/* True: the values are an arithmetic sequence: lane l has *first + (l - first lane) * *step, modulo the width.  on is not 0. */
+/* True if the values are an arithmetic sequence: lane l has *first + (l - first lane) * *step, modulo the width.  `on` must not be 0. */
 bool gpul_trace_row(const uint64_t v[LANES], unsigned bytes, uint32_t on, uint64_t *first, uint64_t *step);
 /* Write the values as text; returns the end, a NUL.  type: as in trace_reg.  The character before `to` must exist. */
 char *gpul_trace_lanes(char *to, const void *values, unsigned bytes, char type, uint32_t on);
@@ -168,7 +168,7 @@ char *gpul_trace_lanes(char *to, const void *values, unsigned bytes, char type, 
 
 char *gpul_trace_number(char *to, uint64_t v, unsigned bytes, char type);
 char *gpul_trace_decimal(char *to, uint64_t v);
-char *gpul_trace_mask(char *to, uint32_t mask);  /* "0000ffff" */
+char *gpul_trace_mask(char *to, uint32_t mask);  /* writes a mask as "0000ffff" */
 
 /* ---- decimals.c: compiled for each instruction set ----------------------------------------------------------------- */
 
@@ -187,18 +187,18 @@ trace_integers_fn gpul_trace_integers_v3, gpul_trace_integers_v4;
 
 struct trace;
 
-struct trace_output {            /* an output file; at most one of each kind */
+struct trace_output {            /* an output file; a trace has at most one of each kind */
 	const struct trace_sink *sink;
 	struct trace *trace;
 	FILE *to;
-	char *file;                      /* "-": stdout */
-	char *lines;                     /* not yet written; NULL: the sink writes directly to the file */
+	char *file;                      /* name of the file; "-": stdout */
+	char *lines;                     /* lines not yet written; NULL: the sink writes directly to the file */
 	size_t n_bytes;
 	void *data;                      /* the sink's own */
 };
 
 struct trace_sink {
-	const char *suffix;              /* of its files */
+	const char *suffix;              /* suffix of its files */
 	/* Write the start of the file. */
 	gpul_status (*open)(struct trace_output *o, gpul_error *err);
 	/* Called before the instruction is executed; NULL: not needed. */
@@ -214,10 +214,10 @@ struct trace_sink {
 enum { TRACE_LINE_BYTES = 16384 + TRACE_MAX_DESTS * (TRACE_LANES_BYTES + 64) + MAX_INSN_ACCESSES * (TRACE_LANES_BYTES + 64) };
 
 gpul_status gpul_trace_open_lines(struct trace_output *o, gpul_error *err);
-/* Where to write the next line, with room for TRACE_LINE_BYTES.  Then call the next function with its end. */
+/* Return where to write the next line, with room for TRACE_LINE_BYTES.  Then call the next function with the line's end. */
 char *gpul_trace_line(struct trace_output *o);
 void gpul_trace_written(struct trace_output *o, const char *end);
-/* Write all buffered lines to the file, before something else writes to it directly. */
+/* Write all buffered lines to the file.  Call this before writing to the file directly. */
 void gpul_trace_flush(struct trace_output *o);
 void gpul_trace_close_lines(struct trace_output *o);
 
@@ -242,18 +242,18 @@ extern const struct trace_sink gpul_trace_text, gpul_trace_json, gpul_trace_page
 enum { TRACE_ACTIVE = 64, TRACE_MAX_OUTPUTS = 3 };
 
 struct trace {
-	struct observer observer;        /* first member */
+	struct observer observer;        /* must be the first member */
 	struct trace_output output[TRACE_MAX_OUTPUTS];
 	unsigned n_outputs;
 	struct trace_filter filter;
-	uint64_t from, limit;            /* range of instruction numbers: the first recorded, and the maximum count */
-	uint64_t n, n_recorded;          /* instructions selected by the filter; instructions recorded */
-	unsigned n_blocks, n_launches;   /* so far */
+	uint64_t from, limit;            /* the first instruction to record, and the maximum number */
+	uint64_t n, n_recorded;          /* number of instructions that the filter selected, and that were recorded */
+	unsigned n_blocks, n_launches;   /* number of blocks and launches so far */
 	bool exceeded;                   /* the limit was reached */
-	bool limit_is_given;             /* given by the user; otherwise a page may limit itself by its size */
-	atomic_bool ended, ended_is_seen;    /* finish() was called; a hook has seen it, so the hooks record nothing more */
+	bool limit_is_given;             /* the user gave the limit; otherwise a page may end at its maximum size */
+	atomic_bool ended, ended_is_seen;    /* finish() was called; a hook has seen it, so hooks record no more */
 	bool still_running;              /* the trace ended while a kernel was running */
-	struct { const gpul_exec_launch *launch; unsigned number; } active[TRACE_ACTIVE];  /* launches whose blocks have started */
+	struct { const gpul_exec_launch *launch; unsigned number; } active[TRACE_ACTIVE];  /* launches that have started blocks */
 	unsigned n_active;
 	struct trace_codes codes;
 	struct trace_event event;        /* the current instruction */

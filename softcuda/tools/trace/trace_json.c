@@ -1,4 +1,4 @@
-/* trace_json.c — a trace for Perfetto and chrome://tracing: a process per block, a thread per warp, an event per instruction.
+/* trace_json.c — writes a trace for Perfetto and chrome://tracing: a process per block, a thread per warp, an event per instruction.
  *
  * An event's time is its instruction number, which these programs show as microseconds. Source: Trace Event Format, "Complete
  * events" and "Metadata events". */
@@ -24,7 +24,7 @@ static char *put_text(char *to, const char *text)
 	return to;
 }
 
-/* The JSON members that all events of a row share; created once.  NULL: out of memory. */
+/* Return the JSON members that all events of a row share; they are created once.  NULL: out of memory. */
 static const char *members_of(const struct trace_event *e)
 {
 	struct trace_row *row = &e->code->rows[e->row - e->code->rows];
@@ -60,7 +60,7 @@ static void write_event(struct trace_output *o, const struct trace_event *e)
 		const void *v = trace_dest(e, k, &bytes);
 
 		*to++ = ',', *to++ = '"';
-		memcpy(to, r->label + 2, r->n_label - 5);  /* without the leading blanks and the equals sign */
+		memcpy(to, r->label + 2, r->n_label - 5);  /* the label without leading blanks and equals sign */
 		to = gpul_trace_put(to + r->n_label - 5, "\":\"");
 		to = gpul_trace_lanes(to, v, bytes, e->row->type[k], e->on);
 		*to++ = '"';

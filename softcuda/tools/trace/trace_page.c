@@ -16,7 +16,7 @@ GPUL_EMBED(view_js, PAGE "view.js");
 GPUL_EMBED(memory_js, PAGE "memory.js");
 GPUL_EMBED(play_js, PAGE "play.js");
 
-/* In base64, MOST_BYTES of the record become 4/3 as many.  With the code, the page stays below 5 MB unless a limit is given. */
+/* In base64, MOST_BYTES of the record take 4/3 as many bytes.  With the code, the page stays below 5 MB unless a limit is given. */
 enum { MOST_BYTES = 3400000, MAX_SOURCE_BYTES = 1 << 20, KEPT_LAUNCHES = 1000 };
 
 struct page {
@@ -265,7 +265,7 @@ static const char *put_until(FILE *to, const char *text, const char *mark)
 	return at + strlen(mark);
 }
 
-/* page.html contains marks for the style, the record and the scripts. */
+/* Write the page: page.html contains marks for the style, the record and the scripts. */
 static void put_page(struct trace_output *o, const struct page *p)
 {
 	static const gpul_embedded *const scripts[] = { &rules_js, &record_js, &state_js, &view_js, &memory_js, &play_js };

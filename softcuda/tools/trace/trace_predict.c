@@ -71,7 +71,8 @@ static double odd_f64(double a, double b)
 	return f64((error > 0) == (sum > 0) ? bits + 1 : bits - 1);
 }
 
-/* fma() step by step as in page/rules.js, so that both have the same exceptions near overflow and underflow.
+/* Compute fma() with the same steps as page/rules.js, so that both have the same errors near overflow and
+ * underflow.
  * Source: Boldo and Melquiond, Emulation of FMA and correctly rounded sums, 2008. */
 static double fma_f64(double a, double b, double c)
 {
@@ -133,20 +134,20 @@ static uint64_t lop3(uint64_t a, uint64_t b, uint64_t c, uint64_t table)
 	X(CVT_F64_S32, 4, 1, of_f64((double)SIGNED(a))) X(CVT_F64_U32, 4, 1, of_f64((double)a)) X(CVT_F64_F32, 4, 1, of_f64((double)f32(a))) \
 	X(CVT_F32_F64, 8, 1, of_f32((float)f64(a)))
 
-/* The rules' names for the page. */
+/* The names of the rules in the page. */
 static const struct { const char *name; uint8_t bytes, n; } known[N_OPS] = {
 #define X(op, bytes, n, result) [OP_##op] = { #op, bytes, n },
 	RULES(X)
 #undef X
 };
 
-/* Shift amounts are 32 bits wide. */
+/* Return the bytes of source k: those of the operation, but shift amounts have 32 bits. */
 static unsigned source_bytes(unsigned op, unsigned k)
 {
 	return k == 1 && (op == OP_SHL_64 || op == OP_SHR_U64) ? 4 : known[op].bytes;
 }
 
-/* The register at this offset in the frame; UINT32_MAX: a temporary of the interpreter. */
+/* Return the register at this offset in the frame; UINT32_MAX: a temporary of the interpreter. */
 static uint32_t flat_register(const struct func_code *code, uint32_t offset)
 {
 	for (uint32_t k = 0; k < code->ptx->n_flat_regs; k++)

@@ -9,7 +9,7 @@ struct known_frame {
 	struct known_frame *next;
 	const struct trace_code *code;
 	uint32_t depth;
-	uint32_t lanes[];            /* by flat register number */
+	uint32_t lanes[];            /* for each flat register: the lanes whose values the page knows */
 };
 
 struct record_warp {             /* trace_warp.sink */
@@ -17,7 +17,7 @@ struct record_warp {             /* trace_warp.sink */
 	const struct trace_code *code;
 	uint32_t depth, row, mask;
 	bool started;
-	struct known_frame *frames;  /* most recently used first */
+	struct known_frame *frames;  /* frames, most recently used first */
 };
 
 struct record_block {            /* trace_block.sink */
@@ -78,8 +78,8 @@ static int64_t sign_extend(uint64_t v, unsigned bytes)
 	return (int64_t)(v << (64 - 8 * bytes)) >> (64 - 8 * bytes);
 }
 
-/* Encode the values of lanes `on`, which is not 0: as one value if all are equal, as an arithmetic sequence, or byte by byte,
- * where a byte position that is the same in all lanes is stored once. */
+/* Encode the values of the lanes in `on`, which is not 0: as one value if all are equal, as an arithmetic sequence, or byte
+ * by byte, where a byte position that is the same in all lanes is stored once. */
 static void put_lanes(struct bytes *b, const uint64_t v[LANES], unsigned bytes, uint32_t on)
 {
 	uint64_t first, step, differ = 0;
@@ -150,7 +150,7 @@ static struct record_row *row_of(struct record *r, const struct trace_event *e)
 	return r->functions[index].rows ? &r->functions[index].rows[e->row - e->code->rows] : NULL;
 }
 
-/* The registers that a store writes to memory, if each is 4 or 8 bytes wide. */
+/* Find the registers that a store writes to memory, if each has 4 or 8 bytes. */
 static void find_stored(const struct trace_event *e, const struct func_code *code, struct record_row *row)
 {
 	const gpul_ptx_inst *in = &code->ptx->insts[e->row - e->code->rows];
@@ -179,7 +179,7 @@ static struct record_warp *warp_of(struct record *r, const struct trace_event *e
 	return b ? &b->warps[e->s->index] : NULL;
 }
 
-/* A function starts, or a call will write registers: the page's values of these registers become invalid. */
+/* Called when a function starts, or a call will write registers: the page's values of these registers become invalid. */
 static void forget_registers(struct record_warp *w, const struct trace_event *e)
 {
 	uint32_t *lanes = known_lanes(w, e->code, e->depth);
@@ -253,7 +253,7 @@ static bool prediction_holds(const struct record *r, const uint64_t v[LANES], un
 	return true;
 }
 
-/* True: the loaded values equal those in the page's copy of shared memory. */
+/* True if the loaded values equal those in the page's copy of shared memory. */
 static bool loads_known_memory(const struct record_block *b, const struct trace_event *e)
 {
 	const struct lane_accesses *a = &e->access[0];
@@ -296,7 +296,7 @@ static void put_register(struct bytes *b, const void *values, unsigned bytes, ui
 	}
 }
 
-/* Returns RECORD_VALUES if it appended values to `to`. */
+/* Append the values of written registers to `to`, unless the page can compute them.  Returns RECORD_VALUES if values were appended. */
 static unsigned put_values(struct record *r, struct record_warp *w, const struct trace_event *e, struct bytes *to)
 {
 	uint32_t *lanes = e->row->n_dests && e->on ? known_lanes(w, e->code, e->depth) : NULL;
@@ -328,7 +328,7 @@ static unsigned put_values(struct record *r, struct record_warp *w, const struct
 
 /* ---- accesses -------------------------------------------------------------------------------------------------------- */
 
-/* Word k of the bytes that a lane wrote. */
+/* Return word k of the bytes that a lane wrote. */
 static uint64_t word_of(const struct record_block *b, const struct lane_accesses *a, unsigned l, unsigned k)
 {
 	const unsigned n = a->bytes[l] - 4 * k < 4 ? a->bytes[l] - 4 * k : 4;
@@ -338,7 +338,7 @@ static uint64_t word_of(const struct record_block *b, const struct lane_accesses
 	return v;
 }
 
-/* True: the stored words equal the source registers, whose values the page knows. */
+/* True if the stored words equal the source registers, whose values the page knows. */
 static bool stores_known_registers(struct record *r, struct record_warp *w, const struct trace_event *e, const struct record_row *row,
 				   const struct lane_accesses *a)
 {

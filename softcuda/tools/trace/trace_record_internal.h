@@ -1,8 +1,8 @@
-/* trace_record_internal.h — the format of the compact record in the page.
+/* trace_record_internal.h — defines the format of the compact record in the page.
  *
  * The page computes most values itself: the record omits the results of simple instructions, such as an addition or a load from
- * shared memory, if a rule of trace_predict.c computes the same result from values that the page has. page/record.js reads what
- * trace_record.c writes; page/rules.js contains the same rules.
+ * shared memory, if a rule of trace_predict.c computes the same result from values that the page knows. page/record.js reads
+ * what trace_record.c writes; page/rules.js contains the same rules.
  *
  * An instruction is a byte of flags, and for each flag, in this order:
  *     WARP     varint: the warp's number; otherwise the previous instruction's warp
@@ -38,7 +38,7 @@ enum { MAX_RULE_SOURCES = 4 };
 struct trace_source { bool is_register; uint32_t flat; uint64_t value; };
 
 struct trace_rule {
-	const char *name;            /* as in page/rules.js; NULL: no rule */
+	const char *name;            /* name of the rule, as in page/rules.js; NULL: no rule */
 	unsigned n;
 	struct trace_source source[MAX_RULE_SOURCES];
 	unsigned imm;                /* lop3: the table */
@@ -60,12 +60,12 @@ struct record_row {              /* what the page needs to know about an execute
 
 struct record {
 	struct bytes stream;
-	unsigned n_warps;            /* warp numbers assigned so far */
+	unsigned n_warps;            /* number of warps that have a number */
 	unsigned last_warp;
 	bool predicts;               /* everything is recorded, so the page knows all earlier writes */
-	struct { const struct trace_code *code; struct record_row *rows; } *functions;  /* by trace_code.index */
+	struct { const struct trace_code *code; struct record_row *rows; } *functions;  /* indexed by trace_code.index */
 	unsigned n_functions;
-	uint64_t predicted[LANES];   /* for the current instruction */
+	uint64_t predicted[LANES];   /* results of the rule for the current instruction */
 	bool has_predicted;
 };
 

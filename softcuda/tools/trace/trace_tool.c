@@ -1,4 +1,4 @@
-/* trace_tool.c — the tool trace: turns executed instructions into events and passes them to a sink. */
+/* trace_tool.c — the tool trace: turns executed instructions into events, and passes them to a sink. */
 #include "softcuda/tools/trace/trace_internal.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@ enum { LAST_HOOK_NS = 1000000000 };
 
 static const char out_of_memory[] = "no memory for the trace: it is not complete";
 
-/* For hooks.  True: recording has ended. */
+/* For hooks: true if recording has ended. */
 static bool has_ended(struct trace *t)
 {
 	if (!atomic_load_explicit(&t->ended, memory_order_acquire))
@@ -23,7 +23,7 @@ static bool has_ended(struct trace *t)
 
 /* ---- selecting instructions --------------------------------------------------------------------------------------- */
 
-/* The branch around a guarded instruction that may wait. */
+/* True for the branch around a guarded instruction that may wait. */
 static bool is_skip(const struct func_code *code, const struct insn *i)
 {
 	return (i->op == OP_BRA_IF || i->op == OP_BRA_IFNOT) && gpul_insn_begins(code, i) && !gpul_insn_ends(code, i);
@@ -166,7 +166,7 @@ static void notice(struct trace *t, enum trace_note kind, struct trace_block *b,
 			t->output[k].sink->notice(&t->output[k], &n);
 }
 
-/* The number of a launch; numbers it if it is new. */
+/* Return the number of a launch; a new launch is numbered. */
 static unsigned number_of(struct trace *t, const gpul_exec_launch *l)
 {
 	unsigned k = 0;
@@ -175,7 +175,7 @@ static unsigned number_of(struct trace *t, const gpul_exec_launch *l)
 		k++;
 	if (k < t->n_active)
 		return t->active[k].number;
-	if (t->n_active == TRACE_ACTIVE)  /* more launches than can run at once: forget the oldest */
+	if (t->n_active == TRACE_ACTIVE)  /* more launches than can run at once: the oldest is removed */
 		memmove(&t->active[0], &t->active[1], --t->n_active * sizeof t->active[0]);
 	k = t->n_active++;
 	t->active[k].launch = l;
@@ -367,7 +367,7 @@ static gpul_status read_options(struct trace *t, const struct tool_options *opti
 	return st ? st : add_outputs(t, file, err);
 }
 
-/* Called before any kernel has run: the outputs contain only what open() has written. */
+/* Remove the outputs, which contain only what open() has written, because no kernel has run. */
 static void discard(struct observer *observer)
 {
 	struct trace *t = (struct trace *)observer;
@@ -436,7 +436,7 @@ static void say_what_is_missing(const struct trace *t)
 
 /* A kernel may still be running: with gpuload run --timeout, or if the program does not wait for it.  To avoid a lock for each
  * instruction, wait until a hook has seen that the trace has ended.  Hooks run on one thread and take microseconds, so if none
- * has seen it after a second, the kernel sleeps. */
+ * has seen it after a second, the kernel is waiting. */
 static void finish(struct observer *observer)
 {
 	struct trace *t = (struct trace *)observer;
