@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/calls/cli_calls.h"
 #include "cli/comm/cli_comm.h"
 #include "cli/compile/cli_compile.h"
 #include "cli/debug/debug.h"
@@ -22,7 +23,7 @@
 static const struct cli_cmd cli_help, cli_completion;
 
 cli_table cli_commands = {
-	&cli_run,    &cli_soft, &cli_step, &cli_dap,  &cli_ls,  &cli_extract, &cli_devices, &cli_compile,  &cli_share, &cli_attach,     &cli_shares,
+	&cli_run,    &cli_soft, &cli_calls, &cli_step, &cli_dap,  &cli_ls,  &cli_extract, &cli_devices, &cli_compile,  &cli_share, &cli_attach,     &cli_shares,
 	&cli_map,    &cli_explain, &cli_cache, &cli_mmap_sum, &cli_fifo, &cli_rdma, &cli_comm, &cli_completion, &cli_help, &cli_version,
 	NULL,
 };

@@ -23,7 +23,7 @@ MODULES = {                      # folder: folders it may include
     "nccl":         ["core", "driver", "memalloc", "rdma"],
     "comm":         ["core", "driver", "ptx", "loader/image", "loader", "memalloc", "ipc", "proxy", "rdma"],
     "lab":          ["core", "driver", "ptx", "loader/image", "loader", "memalloc", "ipc", "proxy", "rdma", "comm"],
-    "cli":          ["core", "driver", "ptx", "loader/image", "loader", "memalloc", "ipc", "proxy", "rdma", "comm", "lab"],
+    "cli":          ["core", "driver", "ptx", "loader/image", "loader", "calls", "memalloc", "ipc", "proxy", "rdma", "comm", "lab"],
 }
 
 # The sub-folders of a module, in the order of use: each may use those to its left, and the modules of MODULES.
@@ -42,7 +42,7 @@ SUBFOLDERS = {
     "nccl":         ["net"],
     "comm":         ["bootstrap", "device", "net", "kernels", ""],
     "lab":          ["predict", "sparse", "netqueue"],
-    "cli":          ["lib", "lib/json", "lib/options", "lib/bench", "kernels", "soft", "run", "ls", "debug", "compile", "devices", "sum", "share", "fifo/clock", "fifo/bench", "fifo/put", "fifo", "rdma", "comm/netqueue", "comm", ""],
+    "cli":          ["lib", "lib/json", "lib/options", "lib/bench", "kernels", "calls/log", "soft", "calls", "run", "ls", "debug", "compile", "devices", "sum", "share", "fifo/clock", "fifo/bench", "fifo/put", "fifo", "rdma", "comm/netqueue", "comm", ""],
 }
 LIBRARY = [m for m in MODULES if m not in ("nvidia/cudart", "softcuda", "nvidia", "calls", "nccl", "lab", "cli")]  # the modules of libgpuload
 # include/ has the public headers, in the folders of their modules: they are installed, and libgpuload.so exports their functions.

@@ -245,7 +245,7 @@ def write_fuzzers(w):
 
 
 # Tests that load this build's libraries into programs without a sanitizer, which such a library refuses.
-NOT_SANITIZED = ("tests/cli/soft.bats", "tests/nvidia/cudart/test_shared.py", "tests/readme/test_readme.py",
+NOT_SANITIZED = ("tests/cli/soft.bats", "tests/cli/calls.bats", "tests/nvidia/calls/test_calls.py", "tests/nvidia/cudart/test_shared.py", "tests/readme/test_readme.py",
                  "tests/softcuda/api/test_written_bytes.py", "tests/nvidia/test_nvfatbin.py",
                  "tests/nvidia/test_nvml.py", "tests/nvidia/test_toolchain.py")
 

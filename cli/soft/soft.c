@@ -8,11 +8,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/calls/log/session.h"
 #include "cli/lib/message.h"
 #include "cli/soft/soft_internal.h"
 #include "core/text.h"
 
-enum { SOFT_GPUS, SOFT_SM, SOFT_CUDA, SOFT_MEMORY, SOFT_TOOLS, SOFT_STRICT, SOFT_ENV, SOFT_QUIET, MAX_GPUS = 16 };
+enum { SOFT_GPUS, SOFT_SM, SOFT_CUDA, SOFT_MEMORY, SOFT_TOOLS, SOFT_STRICT, SOFT_CALLS, SOFT_CALLS_FORMAT, SOFT_CALLS_OUTPUT, SOFT_ENV, SOFT_QUIET, MAX_GPUS = 16 };
 
 /* clang-format off */
 static const struct cli_opt soft_opts[] = {
@@ -23,6 +24,9 @@ static const struct cli_opt soft_opts[] = {
 	[SOFT_TOOLS] = { "tools", "LIST", "watch the kernels: memcheck, racecheck, synccheck, profile, trace ..., with options as in "
 					  "GPULOAD_SOFT_TOOLS; the exit status is 1 if a tool finds an error", "memcheck racecheck synccheck profile trace help" },
 	[SOFT_STRICT] = { "strict-ptx", NULL, "refuse the PTX that NVIDIA's ptxas refuses, with the reason on stderr", NULL },
+	[SOFT_CALLS] = { "calls", "[=LIST]", "log the CUDA calls, or those of this list (gpuload help calls)", "all memory launch driver runtime" },
+	[SOFT_CALLS_FORMAT] = { "calls-format", "NAME", "text, json or perfetto (default: text)", "text json perfetto" },
+	[SOFT_CALLS_OUTPUT] = { "calls-output", "FILE", "write the log to this file (default: stderr; -: stdout)", CLI_FILES },
 	[SOFT_ENV] = { "env", NULL, "print the variables as NAME=VALUE lines instead, for a CI system or env(1)", NULL },
 	[SOFT_QUIET] = { "quiet", NULL, "do not print the line that says what was set", NULL },
 	{ 0 },
@@ -44,7 +48,8 @@ static const char soft_details[] =
 	"by LD_AUDIT.\n"
 	"CUDA_HOME becomes the tool chain of the Python packages if it is not set.\n"
 	"\n"
-	"gpuload replaces itself by COMMAND, so that its signals and its exit status are those of COMMAND.\n";
+	"gpuload replaces itself by COMMAND, so that its signals and its exit status are those of COMMAND. With --calls it waits for COMMAND,\n"
+	"passes signals on, and ends with its exit status.\n";
 
 static bool is_number(const char *text, long low, long high)
 {
@@ -96,6 +101,23 @@ static void report(const struct soft_setup *s, const char *command)
 		 s->tools ? ", tools " : "", s->tools ? s->tools : "", *s->toolkit ? "; CUDA_HOME " : "; no CUDA toolkit found", s->toolkit);
 }
 
+/* The options of --calls; false: it was not given. */
+static bool read_calls(const struct cli_args *args, struct calls_options *out)
+{
+	*out = (struct calls_options){ cli_value(args, SOFT_CALLS), cli_value(args, SOFT_CALLS_FORMAT), cli_value(args, SOFT_CALLS_OUTPUT), false, "soft" };
+	return out->filter != NULL;
+}
+
+static gpul_status check_calls(const struct cli_args *args, gpul_error *err)
+{
+	struct calls_options calls;
+
+	if (read_calls(args, &calls))
+		return cli_value(args, SOFT_ENV) ? gpul_fail(err, GPUL_EINVAL, 0, "--calls runs a command: it cannot be given with --env") :
+						   calls_check(&calls, err);
+	return calls.format || calls.output ? gpul_fail(err, GPUL_EINVAL, 0, "--calls-format and --calls-output need --calls") : GPUL_OK;
+}
+
 /* Replace this process by the command; returns only after a failure. */
 static gpul_status become(const struct cli_args *args, gpul_error *err)
 {
@@ -115,8 +137,12 @@ static int run_soft(const struct cli_args *args, gpul_error *err)
 {
 	struct soft_setup s = { 0 };
 	const char *command = args->n_operands ? args->operands[0] : NULL;
+	struct calls_options calls;
+	int status = 0;
 	gpul_status st = read_options(args, &s, err);
 
+	if (!st)
+		st = check_calls(args, err);
 	if (!st)
 		st = soft_setup(&s, command, err);
 	for (size_t i = 0; i < s.variables.n && !st && cli_value(args, SOFT_ENV); i++)
@@ -126,10 +152,10 @@ static int run_soft(const struct cli_args *args, gpul_error *err)
 	if (!st && command) {
 		if (!cli_value(args, SOFT_QUIET))
 			report(&s, command);
-		st = become(args, err);
+		st = read_calls(args, &calls) ? calls_run(&calls, args->operands, args->n_operands, &status, err) : become(args, err);
 	}
 	soft_setup_free(&s);
-	return cli_exit_code(st);
+	return st ? cli_exit_code(st) : status;
 }
 
 const struct cli_cmd cli_soft = {

@@ -35,14 +35,24 @@ static size_t choose_interface(const char *symbol, int version, bool per_thread)
 	return best;
 }
 
-void calls_replace(const char *symbol, void **function, int cuda_version, uint64_t flags)
+/* The row with this address among those of the symbol: other functions may have the same code. */
+static size_t find_address(const char *symbol, const void *function)
 {
 	size_t row = 0;
 
+	while (row < n_calls_rows && (gpuload_calls_real[row] != function || calls_rows[row].is_runtime ||
+				      (strcmp(calls_rows[row].base, symbol) && strcmp(calls_rows[row].name, symbol))))
+		row++;
+	return row;
+}
+
+void calls_replace(const char *symbol, void **function, int cuda_version, uint64_t flags)
+{
+	size_t row;
+
 	if (!symbol || !function || !*function)
 		return;
-	while (row < n_calls_rows && (gpuload_calls_real[row] != *function || calls_rows[row].is_runtime))
-		row++;
+	row = find_address(symbol, *function);
 	if (row == n_calls_rows) {
 		if (calls_is_wrapper(*function))
 			return;

@@ -1,0 +1,40 @@
+/* event.h — a call that was read from the log, and what its pointers pointed to. */
+#ifndef GPULOAD_CLI_CALLS_LOG_EVENT_H
+#define GPULOAD_CLI_CALLS_LOG_EVENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "calls/calls_table.h"
+
+struct calls_event {
+	const struct calls_row *row;
+	int pid, tid;
+	unsigned depth;                   /* 1: inside of another call of the thread, as driver calls of the runtime are */
+	bool finished;                    /* false: the process ended in it, or jumped out of it */
+	uint64_t start_ns, duration_ns;   /* start: since the log began */
+	uint64_t result;
+	const uint64_t *words;            /* the arguments */
+	const uint8_t *in, *in_end;       /* pieces (calls/calls_log.h) */
+	const uint8_t *out, *out_end;
+};
+
+struct calls_piece { const uint8_t *bytes; size_t n_bytes; bool cut, absent; };
+
+/* Read the piece at *at and move *at behind it; an absent piece at the end. */
+struct calls_piece calls_next_piece(const uint8_t **at, const uint8_t *end);
+
+/* True: the call returned an error.  A stream or event that is not ready is none. */
+bool calls_failed(const struct calls_event *e);
+
+/* The piece of a parameter; absent if nothing was captured.  Out-parameters of a call that failed are absent. */
+struct calls_piece calls_piece_of(const struct calls_event *e, size_t param);
+
+/* The text of a call's error; absent: there is none. */
+struct calls_piece calls_error_text(const struct calls_event *e);
+
+/* The text that a call returned, as cudaGetErrorString() does; absent: it returned none. */
+struct calls_piece calls_result_text(const struct calls_event *e);
+
+#endif

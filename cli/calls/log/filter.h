@@ -1,0 +1,17 @@
+/* filter.h — which calls are recorded. */
+#ifndef GPULOAD_CLI_CALLS_LOG_FILTER_H
+#define GPULOAD_CLI_CALLS_LOG_FILTER_H
+
+#include <stdint.h>
+
+#include "core/error.h"
+
+/** Read a filter: a list with commas of calls (cuMemAlloc, or cuMemAlloc_v2 for one interface), patterns (cuMem*) and classes
+ * (memory, launch ..., driver, runtime).  `!` before an item removes its calls; a list that begins with such an item begins with all calls.
+ *
+ * @filter  the list; NULL or "all": all calls
+ * @wishes  an enum calls_wish for each row of the table; those that are not wanted but name kernels become CALLS_HIDDEN
+ * Errors  GPUL_EINVAL an item that fits no call; the message names a similar one */
+gpul_status filter_read(const char *filter, uint8_t *wishes, gpul_error *err);
+
+#endif

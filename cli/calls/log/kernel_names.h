@@ -1,0 +1,22 @@
+/* kernel_names.h — the names of kernels by their handles, learned from the calls that return handles. */
+#ifndef GPULOAD_CLI_CALLS_LOG_KERNEL_NAMES_H
+#define GPULOAD_CLI_CALLS_LOG_KERNEL_NAMES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cli/calls/log/event.h"
+
+struct kernel_name { uint64_t handle; int pid; char *name; };   /* name NULL: an empty place */
+
+struct kernel_names { struct kernel_name *at; size_t n, room; };   /* an open hash table; all zeros: empty */
+
+/* Remember the name that a call gives to a handle, if it does (calls_row.names_kernel).  Out of memory: it stays unknown. */
+void kernel_names_learn(struct kernel_names *names, const struct calls_event *e);
+
+/* The name of a handle in a process, demangled; NULL: unknown.  Valid until the next kernel_names_learn(). */
+const char *kernel_name(const struct kernel_names *names, int pid, uint64_t handle);
+
+void kernel_names_free(struct kernel_names *names);
+
+#endif

@@ -1,0 +1,62 @@
+/* reader.h — reads the records of all threads in the order of their times, and joins the beginning and the end of each call.
+ *
+ *     rings ── records, merged by time ──> calls of a thread, until the outermost has ended ──> sink */
+#ifndef GPULOAD_CLI_CALLS_LOG_READER_H
+#define GPULOAD_CLI_CALLS_LOG_READER_H
+
+#include "calls/calls_log.h"
+#include "cli/calls/log/kernel_names.h"
+#include "cli/calls/log/sink.h"
+#include "core/array.h"
+
+struct reader_call {
+	uint32_t row, sequence, depth;
+	bool done, finished;
+	uint64_t start, end;                  /* ticks */
+	size_t in, n_in, out, n_out;          /* contents of its two records, in the thread's bytes */
+};
+
+struct reader_thread {   /* what is known about the thread of a slot */
+	GPUL_ARRAY(struct reader_call) calls;  /* in the order of their beginnings; the first is the outermost */
+	uint8_t *bytes;
+	size_t n_bytes, room;
+	uint64_t at;           /* the next record */
+	uint64_t ticks;        /* its time */
+	bool damaged;          /* the program has overwritten its ring */
+};
+
+struct reader_process { int pid, fd; };   /* fd: a pidfd; -1: not supported */
+
+struct reader {
+	struct calls_header *log;
+	struct sink *sink;
+	int fd;                               /* of the shared memory */
+	uint64_t first_ticks, first_ns;       /* the origin of times */
+	double ns_per_tick;
+	struct kernel_names names;
+	struct reader_thread *threads;        /* one for each slot */
+	uint32_t *heap;                       /* slots with unread records: the earliest first */
+	size_t n_heap;
+	uint64_t heads[CALLS_MAX_SLOTS];
+	GPUL_ARRAY(struct reader_process) processes;
+	uint64_t n_lost;
+};
+
+/** Create the shared memory.
+ *
+ * @wishes  for each row (filter.h)
+ * @sink    borrowed; its calls are added by reader_drain()
+ * @out     large: not on the stack.  reader_close()
+ * Errors  GPUL_ESYS the memory cannot be created (native = errno); GPUL_ENOMEM */
+gpul_status reader_open(const uint8_t *wishes, struct sink *sink, struct reader *out, gpul_error *err);
+
+/* Read what is there.  True: there was something. */
+bool reader_drain(struct reader *r);
+
+/* True: a process that has made a call is running. */
+bool reader_has_processes(struct reader *r);
+
+/* Read the rest, after which programs that are still running go on without a log; sets sink->n_lost. */
+void reader_close(struct reader *r);
+
+#endif

@@ -1,0 +1,57 @@
+/* sink.h — what is made of the calls: text, JSON, events for Perfetto, or a summary.
+ *
+ *     reader ── calls_event ──> sink->add ──> sink->out ── sink_flush() ──> the file */
+#ifndef GPULOAD_CLI_CALLS_LOG_SINK_H
+#define GPULOAD_CLI_CALLS_LOG_SINK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cli/calls/log/event.h"
+#include "cli/calls/log/kernel_names.h"
+#include "cli/lib/cli_json.h"
+
+enum { SINK_NAMED = 1024 };
+
+struct sink_total { uint64_t n, ns, n_errors; };
+
+struct sink {
+	void (*add)(struct sink *s, const struct calls_event *e);
+	void (*end)(struct sink *s);
+	struct json json;              /* json.out is also the buffer of text */
+	const struct kernel_names *names;
+	struct sink_total *totals;     /* for each row; of a summary */
+	bool summary_is_json;
+	int named_threads[SINK_NAMED]; /* Perfetto: threads whose names were written; by their low bits */
+	uint64_t n_calls, n_lost;      /* n_lost: set by the reader before end() */
+	int fd;
+	int write_error;               /* errno; 0: none */
+};
+
+/** Choose a sink by its format, and begin its output.
+ *
+ * @format   text, json or perfetto; NULL: text
+ * @summary  count the calls instead of listing them
+ * @fd       where the output goes; borrowed
+ * @out      sink_close()
+ * Errors  GPUL_EINVAL an unknown format, or a summary for Perfetto; GPUL_ENOMEM */
+gpul_status sink_open(const char *format, bool summary, int fd, struct sink *out, gpul_error *err);
+
+/* Write what is in the buffer.  After an error, the output is discarded, so that the program that is watched can go on. */
+void sink_flush(struct sink *s);
+
+/** End the output, and release the memory.
+ *
+ * @s  the sink
+ * Errors  GPUL_ESYS the output could not be written (native = errno); GPUL_ENOMEM */
+gpul_status sink_close(struct sink *s, gpul_error *err);
+
+/* text.c, json.c, summary.c: the functions of a sink. */
+void sink_add_text(struct sink *s, const struct calls_event *e);
+void sink_add_json(struct sink *s, const struct calls_event *e);
+void sink_add_perfetto(struct sink *s, const struct calls_event *e);
+void sink_end_perfetto(struct sink *s);
+void sink_add_total(struct sink *s, const struct calls_event *e);
+void sink_end_summary(struct sink *s);
+
+#endif

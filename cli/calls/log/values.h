@@ -1,0 +1,29 @@
+/* values.h — one value of a CUDA type: as text or as JSON. */
+#ifndef GPULOAD_CLI_CALLS_LOG_VALUES_H
+#define GPULOAD_CLI_CALLS_LOG_VALUES_H
+
+#include "cli/calls/log/event.h"
+#include "cli/calls/log/kernel_names.h"
+#include "cli/lib/cli_json.h"
+#include "cli/lib/out.h"
+
+/* What values are written with. */
+struct value_context { const struct kernel_names *names; int pid; };
+
+/* Append a value of n_bytes (as many as type->n_bytes, or those that are known): 4096, 0x7f00, CUDA_SUCCESS, {x=1, y=2}.
+ * name: of the parameter or field; a handle of a kernel is followed by the kernel's name. */
+void value_add_text(struct out *o, const struct value_context *c, const struct calls_type *type, const char *name, const uint8_t *bytes);
+
+/* Write a member (key NULL: an element) with a value: numbers as numbers, addresses and constants as strings, structs as objects. */
+void value_add_json(struct json *j, const struct value_context *c, const struct calls_type *type, const char *key, const uint8_t *bytes);
+
+/* The name of a constant; NULL: none. */
+const char *value_constant(const struct calls_type *type, int64_t value);
+
+/* The name of the kernel that a call launches; NULL: it launches none, or the name is unknown. */
+const char *value_launched_kernel(const struct value_context *c, const struct calls_event *e);
+
+/* Append a text in quotation marks, with escapes. */
+void value_add_quoted(struct out *o, const struct calls_piece *p);
+
+#endif
