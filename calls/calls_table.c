@@ -3,15 +3,6 @@
 
 #include <string.h>
 
-size_t calls_word_of(const struct calls_row *row, size_t param)
-{
-	size_t word = 0;
-
-	for (size_t i = 0; i < param; i++)
-		word += calls_words(row->params[i].type);
-	return word;
-}
-
 size_t calls_elements(const struct calls_row *row, size_t param, const uint64_t *words, size_t most)
 {
 	const int count = row->params[param].count;
@@ -19,7 +10,7 @@ size_t calls_elements(const struct calls_row *row, size_t param, const uint64_t 
 
 	if (count < 0)
 		return 1;
-	n = words[calls_word_of(row, (size_t)count)];
+	n = words[row->params[count].word];
 	if (row->params[count].type->n_bytes == 4)
 		n &= UINT32_MAX;
 	return n < most ? (size_t)n : most;

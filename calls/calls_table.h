@@ -43,7 +43,7 @@ struct calls_type {
 	const struct calls_field *fields;        /* CALLS_STRUCT */
 };
 
-struct calls_field { const char *name; const struct calls_type *type; uint32_t offset; };
+struct calls_field { const char *name; const struct calls_type *type; uint16_t offset; bool is_kernel; };   /* is_kernel: a handle */
 
 struct calls_param {
 	const char *name;
@@ -51,6 +51,8 @@ struct calls_param {
 	const struct calls_type *pointee;  /* one element of what is captured; NULL: nothing, or a text */
 	uint8_t capture;                   /* enum calls_capture */
 	int8_t count;                      /* the parameter with the number of elements; -1: there is one */
+	uint8_t word;                      /* where it begins among the arguments */
+	bool is_kernel;                    /* a handle of a kernel, or the address of its host function */
 };
 
 struct calls_row {
@@ -78,9 +80,6 @@ static inline size_t calls_words(const struct calls_type *type)
 
 /* The number of elements that a captured parameter points to, at most `most`; words: the arguments. */
 size_t calls_elements(const struct calls_row *row, size_t param, const uint64_t *words, size_t most);
-
-/* The word at which a parameter begins. */
-size_t calls_word_of(const struct calls_row *row, size_t param);
 
 /* The row with this symbol; NULL: none. */
 const struct calls_row *calls_find(const char *symbol);

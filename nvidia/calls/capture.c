@@ -77,7 +77,7 @@ uint8_t *calls_capture_text(const char *text, uint8_t *at)
 static uint8_t *add_elements(const struct calls_row *row, size_t param, const uint64_t *words, uint8_t *at)
 {
 	const struct calls_param *p = &row->params[param];
-	const void *from = (const void *)(uintptr_t)words[calls_word_of(row, param)];
+	const void *from = (const void *)(uintptr_t)words[row->params[param].word];
 	size_t element = p->pointee->n_bytes, n = calls_elements(row, param, words, CALLS_MAX_ELEMENTS + 1);
 	uint64_t marks = 0;
 
@@ -99,7 +99,7 @@ uint8_t *calls_capture_in(const struct calls_row *row, const uint64_t *words, ui
 {
 	for (size_t i = 0; i < row->n_params; i++) {
 		if (row->params[i].capture == CALLS_TEXT_IN)
-			at = calls_capture_text((const char *)(uintptr_t)words[calls_word_of(row, i)], at);
+			at = calls_capture_text((const char *)(uintptr_t)words[row->params[i].word], at);
 		else if (row->params[i].capture == CALLS_IN)
 			at = add_elements(row, i, words, at);
 	}
@@ -109,7 +109,7 @@ uint8_t *calls_capture_in(const struct calls_row *row, const uint64_t *words, ui
 uint8_t *calls_capture_out(const struct calls_row *row, const uint64_t *words, uint8_t *at)
 {
 	for (size_t i = 0; i < row->n_params; i++) {
-		const uintptr_t pointer = words[calls_word_of(row, i)];
+		const uintptr_t pointer = words[row->params[i].word];
 
 		if (row->params[i].capture == CALLS_TEXT_OUT)
 			at = calls_capture_text((const char *)pointer, at);

@@ -13,7 +13,7 @@ static void add_param(struct json *j, const struct value_context *c, const struc
 	if (piece.absent && (p->capture == CALLS_OUT || p->capture == CALLS_TEXT_OUT || p->capture == CALLS_TEXT_POINTER)) {
 		json_null(j, p->name);
 	} else if (piece.absent) {
-		value_add_json(j, c, p->type, p->name, (const uint8_t *)(e->words + calls_word_of(e->row, i)));
+		value_add_json(j, c, p->type, p->name, (const uint8_t *)(e->words + p->word));
 	} else if (!p->pointee) {
 		json_chars(j, p->name, (const char *)piece.bytes, piece.n_bytes);
 	} else if (p->count < 0) {

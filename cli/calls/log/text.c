@@ -32,7 +32,7 @@ static void add_elements(struct out *o, const struct value_context *c, const str
 	out_text(o, p->count < 0 ? "=" : "=[");
 	for (size_t i = 0; i < n; i++) {
 		out_text(o, i ? ", " : "");
-		value_add_text(o, c, p->pointee, p->name, piece->bytes + i * p->pointee->n_bytes);
+		value_add_text(o, c, p->pointee, p->is_kernel, piece->bytes + i * p->pointee->n_bytes);
 	}
 	out_text(o, piece->cut ? ", ..." : "");
 	out_text(o, p->count < 0 ? "" : "]");
@@ -41,8 +41,10 @@ static void add_elements(struct out *o, const struct value_context *c, const str
 static void add_param(struct out *o, const struct value_context *c, const struct calls_event *e, size_t i)
 {
 	const struct calls_param *p = &e->row->params[i];
-	const struct calls_piece piece = calls_piece_of(e, i);
+	struct calls_piece piece = { .absent = true };
 
+	if (p->capture != CALLS_NOTHING)   /* most have nothing, and time counts here */
+		piece = calls_piece_of(e, i);
 	if (!piece.absent && p->pointee) {
 		add_elements(o, c, p, &piece);
 		return;
@@ -51,7 +53,7 @@ static void add_param(struct out *o, const struct value_context *c, const struct
 	out_text(o, p->name);
 	out_text(o, "=");
 	if (piece.absent)
-		value_add_text(o, c, p->type, p->name, (const uint8_t *)(e->words + calls_word_of(e->row, i)));
+		value_add_text(o, c, p->type, p->is_kernel, (const uint8_t *)(e->words + p->word));
 	else
 		value_add_quoted(o, &piece);
 }
@@ -69,7 +71,7 @@ static void add_result(struct out *o, const struct value_context *c, const struc
 	if (!text.absent)
 		value_add_quoted(o, &text);
 	else if (e->row->result)
-		value_add_text(o, c, e->row->result, NULL, (const uint8_t *)&e->result);
+		value_add_text(o, c, e->row->result, false, (const uint8_t *)&e->result);
 	if (!why.absent) {
 		out_text(o, " (");
 		out_name(o, (const char *)why.bytes, why.n_bytes);

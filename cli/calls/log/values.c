@@ -123,28 +123,17 @@ void value_add_quoted(struct out *o, const struct calls_piece *p)
 	out_text(o, p->cut ? "\"..." : "\"");
 }
 
-/* True: a parameter or field with this name is a handle of a kernel. */
-static bool is_kernel(const char *name)
-{
-	static const char *const names[] = { "f", "func", "hfunc", "kernel", "hKernel", "kern", "entryFuncAddr", "symbolPtr", "hostFun", "pFunc", "pKernel" };
-
-	for (size_t i = 0; name && i < sizeof names / sizeof *names; i++)
-		if (!strcmp(name, names[i]))
-			return true;
-	return false;
-}
-
 const char *value_launched_kernel(const struct value_context *c, const struct calls_event *e)
 {
 	for (size_t i = 0; i < e->row->n_params && !strcmp(e->row->category, "launch"); i++)
-		if (is_kernel(e->row->params[i].name))
-			return kernel_name(c->names, c->pid, e->words[calls_word_of(e->row, i)]);
+		if (e->row->params[i].is_kernel)
+			return kernel_name(c->names, c->pid, e->words[e->row->params[i].word]);
 	return NULL;
 }
 
-static void add_pointer(struct out *o, const struct value_context *c, const char *name, uint64_t value)
+static void add_pointer(struct out *o, const struct value_context *c, bool is_kernel, uint64_t value)
 {
-	const char *kernel = is_kernel(name) ? kernel_name(c->names, c->pid, value) : NULL;
+	const char *kernel = is_kernel ? kernel_name(c->names, c->pid, value) : NULL;
 
 	if (!value) {
 		out_text(o, "0");
@@ -165,17 +154,17 @@ static void add_fields(struct out *o, const struct value_context *c, const struc
 		out_text(o, i ? ", " : "");
 		out_text(o, type->fields[i].name);
 		out_text(o, "=");
-		value_add_text(o, c, type->fields[i].type, type->fields[i].name, bytes + type->fields[i].offset);
+		value_add_text(o, c, type->fields[i].type, type->fields[i].is_kernel, bytes + type->fields[i].offset);
 	}
 	out_text(o, "}");
 }
 
-void value_add_text(struct out *o, const struct value_context *c, const struct calls_type *type, const char *name, const uint8_t *bytes)
+void value_add_text(struct out *o, const struct value_context *c, const struct calls_type *type, bool is_kernel, const uint8_t *bytes)
 {
 	switch (type->kind) {
 	case CALLS_POINTER:
 	case CALLS_TEXT:
-		add_pointer(o, c, name, read_unsigned(type, bytes));
+		add_pointer(o, c, is_kernel, read_unsigned(type, bytes));
 		return;
 	case CALLS_SIGNED:
 		add_i64(o, read_signed(type, bytes));
@@ -232,7 +221,7 @@ void value_add_json(struct json *j, const struct value_context *c, const struct 
 		add_hex(&text, read_unsigned(type, bytes));
 		break;
 	default:
-		value_add_text(&text, c, type, key, bytes);
+		value_add_text(&text, c, type, false, bytes);
 	}
 	json_chars(j, key, text.at ? text.at : "", text.n);
 	out_free(&text);

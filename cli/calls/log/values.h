@@ -10,9 +10,8 @@
 /* What values are written with. */
 struct value_context { const struct kernel_names *names; int pid; };
 
-/* Append a value of n_bytes (as many as type->n_bytes, or those that are known): 4096, 0x7f00, CUDA_SUCCESS, {x=1, y=2}.
- * name: of the parameter or field; a handle of a kernel is followed by the kernel's name. */
-void value_add_text(struct out *o, const struct value_context *c, const struct calls_type *type, const char *name, const uint8_t *bytes);
+/* Append a value of type->n_bytes: 4096, 0x7f00, CUDA_SUCCESS, {x=1, y=2}.  is_kernel: the name of a kernel follows its handle. */
+void value_add_text(struct out *o, const struct value_context *c, const struct calls_type *type, bool is_kernel, const uint8_t *bytes);
 
 /* Write a member (key NULL: an element) with a value: numbers as numbers, addresses and constants as strings, structs as objects. */
 void value_add_json(struct json *j, const struct value_context *c, const struct calls_type *type, const char *key, const uint8_t *bytes);
