@@ -11,7 +11,7 @@ import argparse, json, lzma, os, shutil, subprocess, sys, tarfile, tempfile
 
 MANIFEST = "tests/gpu/pack.json"
 PROGRAMS = ("gpuload", "kernels", "gpuload-probe", "libgpuload.so", "libgpuload.so.0", "stage", "softcuda", "lib", "examples", "bench",
-            *(f"tests/{part}" for part in ("comm", "corpus", "fault", "gpu", "inputs", "ipc", "lab", "nvidia/cudart", "memalloc", "proxy", "rdma")))
+            *(f"tests/{part}" for part in ("comm", "corpus", "fault", "gpu", "inputs", "ipc", "lab", "nvidia/calls", "nvidia/cudart", "memalloc", "proxy", "rdma")))
 INPUTS = "tests/inputs/"                     # programs and objects that gpuload reads: packed as the compiler wrote them
 OF_THE_COMPILER = ("libc.", "libm.", "libdl.", "libpthread.", "librt.", "libstdc++.", "libgcc_s.", "ld-linux", "libcuda.")
 MOST_BYTES = 60 << 20
