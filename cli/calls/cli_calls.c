@@ -27,7 +27,7 @@ static const char calls_details[] =
 	"\n"
 	"    gpuload calls -- ./a.out\n"
 	"    gpuload calls --filter launch,memory -- python3 train.py\n"
-	"    gpuload calls --filter '!cuGetProcAddress,!device' --output calls.txt -- ./a.out\n"
+	"    gpuload calls --filter '!device' --output calls.txt -- ./a.out\n"
 	"    gpuload calls --summary -- ./a.out\n"
 	"    gpuload calls --format perfetto --output calls.json -- ./a.out\n"
 	"\n"
