@@ -5,11 +5,16 @@ cannot read is left out.
 """
 import os, re, subprocess
 
-SOURCE = "#include <cuda.h>\n#include <cudaProfiler.h>\n#include <cuda_runtime_api.h>\n#include <cuda_profiler_api.h>\n"
+SOURCE = "#include <cuda.h>\n#include <cuda_runtime_api.h>\n"
 # All interfaces of a call (_v2) and those for per-thread default streams (_ptsz) are declared.
 DEFINES = ["-D__CUDA_API_VERSION_INTERNAL"]
-# Functions that only crt/host_runtime.h declares, which is C++, and nvcc calls; and one that only the driver has.
+# Functions that nvcc calls and only crt/host_runtime.h declares, which is C++; one that only the driver has; those of cudaProfiler.h, which not every
+# toolkit has.
 UNDECLARED = """
+CUresult cuProfilerStart(void);
+CUresult cuProfilerStop(void);
+cudaError_t cudaProfilerStart(void);
+cudaError_t cudaProfilerStop(void);
 CUresult cuGetProcAddress_v2_ptsz(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags, CUdriverProcAddressQueryResult *symbolStatus);
 void __cudaRegisterFunction(void **fatCubinHandle, const char *hostFun, char *deviceFun, const char *deviceName, int threadLimit,
                             void *tid, void *bid, void *bDim, void *gDim, int *wSize);
@@ -73,12 +78,13 @@ def split_at(text, mark):
 
 class Headers:
     """.functions: a list; .enums: {C type: [constants]}; .structs: {C type: [Param]}; .typedefs: {name: C type}; .pointers: the types
-    of functions; .macros: {name: text} of the constants that are not in an enumeration."""
+    of functions; .undeclared: the declarations of UNDECLARED whose types these headers have; .macros: {name: text} of the constants that are not in an enumeration."""
 
     def __init__(self, cc, include):
         self.functions, self.enums, self.structs, self.typedefs, self.pointers = [], {}, {}, {}, set()
         text = self.preprocess(cc, include, "-E", "-P")
-        for d in split_at(without_attributes(text) + UNDECLARED, ";"):
+        self.undeclared = "".join(f"{d};\n" for d in split_at(UNDECLARED, ";") if "cudaKernel_t" not in d or "cudaKernel_t" in text)
+        for d in split_at(without_attributes(text) + self.undeclared, ";"):
             self.declaration(re.sub(r"\s+", " ", d))
         macros = self.preprocess(cc, include, "-E", "-dM")
         self.macros = dict(re.findall(r"^#define (CU_\w+|cuda[A-Z]\w*) +(\S.*)$", macros, re.M))
