@@ -58,27 +58,54 @@ bool imports(const struct link_map *map, const char *name)
 	return false;
 }
 
+static bool is_export(const struct dynamic *d, uint32_t symbol, const char *name)
+{
+	return d->symbols[symbol].st_shndx != SHN_UNDEF && !strcmp(d->text + d->symbols[symbol].st_name, name);
+}
+
+/* Source: System V ABI, DT_HASH: { n_buckets, n_chains }, buckets, chains.  0: none. */
+static uint32_t find_by_hash(const struct dynamic *d, const char *name)
+{
+	const uint32_t *buckets = d->hash + 2, *chains = buckets + d->hash[0];
+	uint32_t hash = 0;
+
+	for (const char *c = name; *c; c++) {
+		hash = (hash << 4) + (uint8_t)*c;
+		hash = (hash ^ (hash >> 24 & 0xf0)) & 0x0fffffff;
+	}
+	for (uint32_t i = d->hash[0] ? buckets[hash % d->hash[0]] : 0; i; i = chains[i])
+		if (is_export(d, i, name))
+			return i;
+	return 0;
+}
+
 /* Source: the System V ABI supplement of GNU, DT_GNU_HASH: { n_buckets, first symbol, n_bloom, shift }, bloom filter of 64-bit words,
  * buckets, chains whose last hash has bit 0 set. */
-uintptr_t find_export(const struct link_map *map, const char *name)
+static uint32_t find_by_gnu_hash(const struct dynamic *d, const char *name)
 {
-	const uint32_t *buckets, *chains;
-	struct dynamic d;
+	const uint32_t *buckets = d->gnu_hash + 4 + 2 * (size_t)d->gnu_hash[2], *chains = buckets + d->gnu_hash[0];
 	uint32_t hash = 5381;
 
-	if (!read_dynamic(map, &d) || !d.gnu_hash || !d.gnu_hash[0])
-		return 0;
 	for (const char *c = name; *c; c++)
 		hash = hash * 33 + (uint8_t)*c;
-	buckets = d.gnu_hash + 4 + 2 * (size_t)d.gnu_hash[2];
-	chains = buckets + d.gnu_hash[0];
-	for (uint32_t i = buckets[hash % d.gnu_hash[0]]; i >= d.gnu_hash[1] && i; i++) {
-		uint32_t entry = chains[i - d.gnu_hash[1]];
+	for (uint32_t i = d->gnu_hash[0] ? buckets[hash % d->gnu_hash[0]] : 0; i >= d->gnu_hash[1] && i; i++) {
+		const uint32_t entry = chains[i - d->gnu_hash[1]];
 
-		if ((entry | 1) == (hash | 1) && d.symbols[i].st_shndx != SHN_UNDEF && !strcmp(d.text + d.symbols[i].st_name, name))
-			return map->l_addr + d.symbols[i].st_value;
+		if ((entry | 1) == (hash | 1) && is_export(d, i, name))
+			return i;
 		if (entry & 1)
 			break;
 	}
 	return 0;
+}
+
+uintptr_t find_export(const struct link_map *map, const char *name)
+{
+	struct dynamic d;
+	uint32_t symbol;
+
+	if (!read_dynamic(map, &d))
+		return 0;
+	symbol = d.gnu_hash ? find_by_gnu_hash(&d, name) : find_by_hash(&d, name);
+	return symbol ? map->l_addr + d.symbols[symbol].st_value : 0;
 }
