@@ -99,13 +99,47 @@ static uint32_t find_by_gnu_hash(const struct dynamic *d, const char *name)
 	return 0;
 }
 
-uintptr_t find_export(const struct link_map *map, const char *name)
+const Elf64_Sym *find_symbol(const struct link_map *map, const char *name)
 {
 	struct dynamic d;
 	uint32_t symbol;
 
 	if (!read_dynamic(map, &d))
-		return 0;
+		return NULL;
 	symbol = d.gnu_hash ? find_by_gnu_hash(&d, name) : find_by_hash(&d, name);
-	return symbol ? map->l_addr + d.symbols[symbol].st_value : 0;
+	return symbol ? &d.symbols[symbol] : NULL;
+}
+
+uintptr_t find_export(const struct link_map *map, const char *name)
+{
+	const Elf64_Sym *symbol = find_symbol(map, name);
+
+	return symbol ? map->l_addr + symbol->st_value : 0;
+}
+
+/* The text of an entry of the dynamic section that has this tag; NULL: none. */
+static const char *dynamic_text(const struct link_map *map, const struct dynamic *d, int64_t tag)
+{
+	for (const Elf64_Dyn *entry = map->l_ld; entry->d_tag != DT_NULL; entry++)
+		if (entry->d_tag == tag)
+			return d->text + entry->d_un.d_val;
+	return NULL;
+}
+
+bool needs_library(const struct link_map *map, const struct link_map *library)
+{
+	const char *slash = strrchr(library->l_name, '/'), *name = slash ? slash + 1 : library->l_name, *soname = NULL;
+	struct dynamic of_map, of_library;
+
+	if (!read_dynamic(map, &of_map))
+		return false;
+	if (read_dynamic(library, &of_library))
+		soname = dynamic_text(library, &of_library, DT_SONAME);
+	for (const Elf64_Dyn *entry = map->l_ld; entry->d_tag != DT_NULL; entry++) {
+		const char *needed = of_map.text + entry->d_un.d_val;
+
+		if (entry->d_tag == DT_NEEDED && (!strcmp(needed, name) || (soname && !strcmp(needed, soname))))
+			return true;
+	}
+	return false;
 }

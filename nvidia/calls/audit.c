@@ -1,7 +1,7 @@
 /* audit.c — an auditor of the dynamic loader (LD_AUDIT): programs are given wrappers instead of the functions of libcuda and libcudart.
  *
  *     program ── call through its PLT, or dlsym() ──> dynamic loader ── la_symbind64 ──> wrapper in libcuda-calls.so.1 (preloaded)
- *                                                                                        └── the driver's function
+ *             ── address in its data ───────────────> symbols of a library that it needs ──┘  └── the driver's function
  *
  * The libraries themselves stay what they are, so that a program finds each of their functions, by whatever path it opens them.
  * Source: rtld-audit(7). */
@@ -12,7 +12,12 @@
 
 #define EXPORTED __attribute__((visibility("default")))
 
-static const struct link_map *wrappers;   /* the preloaded library; NULL: no log */
+enum { MAX_CANDIDATES = 16 };
+
+/* The dynamic loader serialises the calls of auditors, except la_symbind64(). */
+static const struct link_map *wrappers;                     /* the preloaded library; NULL: no log */
+static const struct link_map *candidates[MAX_CANDIDATES];   /* the drivers and runtimes */
+static size_t n_candidates;
 
 EXPORTED unsigned la_version(unsigned version);
 EXPORTED unsigned la_objopen(struct link_map *map, Lmid_t namespace, uintptr_t *cookie);
@@ -24,23 +29,42 @@ unsigned la_version(unsigned version)
 	return version < LAV_CURRENT ? version : LAV_CURRENT;
 }
 
+/* A driver or runtime that another object needs gets wrappers before the first of them is relocated. */
+static void own_needed(const struct link_map *map)
+{
+	const struct link_map *first = map;
+	bool is_new = map == wrappers || (n_candidates && candidates[n_candidates - 1] == map);
+
+	while (first->l_prev)
+		first = first->l_prev;
+	for (size_t i = 0; i < n_candidates; i++)
+		for (const struct link_map *user = is_new ? first : map; user; user = user == map ? NULL : user->l_next)
+			if (needs_library(user, candidates[i]))
+				calls_own(wrappers, candidates[i]);
+}
+
 /* Only bindings to a driver or runtime are reported, because this costs time at each. */
 unsigned la_objopen(struct link_map *map, Lmid_t namespace, uintptr_t *cookie)
 {
+	bool is_candidate;
+
 	*cookie = (uintptr_t)map;
 	if (namespace != LM_ID_BASE)
 		return 0;
-	if (calls_are_in(map)) {
+	if (calls_are_in(map))
 		wrappers = map;
-		return 0;
-	}
-	if (find_export(map, "cuDriverGetVersion") || find_export(map, "cudaRuntimeGetVersion"))
-		return LA_FLG_BINDTO | LA_FLG_BINDFROM;
-	return LA_FLG_BINDFROM;
+	is_candidate = find_export(map, "cuDriverGetVersion") || find_export(map, "cudaRuntimeGetVersion");
+	if (is_candidate && n_candidates < MAX_CANDIDATES)
+		candidates[n_candidates++] = map;
+	own_needed(map);
+	return map == wrappers ? 0 : is_candidate ? LA_FLG_BINDTO | LA_FLG_BINDFROM : LA_FLG_BINDFROM;
 }
 
 unsigned la_objclose(uintptr_t *cookie)
 {
+	for (size_t i = 0; i < n_candidates; i++)
+		if (candidates[i] == (const struct link_map *)*cookie)
+			candidates[i] = candidates[--n_candidates];
 	calls_unbind(wrappers, (const struct link_map *)*cookie);
 	if (wrappers == (const struct link_map *)*cookie)
 		wrappers = NULL;

@@ -5,7 +5,10 @@
 #include "nvidia/calls/bind.h"
 
 #include <cuda.h>
+#include <elf.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "nvidia/calls/bind_internal.h"
 #include "nvidia/loaded.h"
@@ -64,38 +67,101 @@ static bool has_other_parameters(const struct link_map *object, const char *name
 	return false;
 }
 
-/* The functions that no program has requested by their names: cuGetProcAddress() returns them, or the log needs their texts. */
-static void set_others(const struct calls_binding *b, void **reals, const struct link_map *object, bool driver)
+static uintptr_t wrapper_of(const struct calls_binding *b, size_t row)
 {
+	return (uintptr_t)b + (uintptr_t)(intptr_t)b->rows[row].wrapper;
+}
+
+/* ---- the table of symbols -------------------------------------------------------------------- */
+
+/* The access rights of the segment with an address; 0: unknown. */
+static int rights_of(const struct link_map *object, uintptr_t address)
+{
+	const Elf64_Ehdr *head = (const void *)object->l_addr;   /* where the first segment of a shared library begins */
+	const Elf64_Phdr *segments;
+
+	if (!object->l_addr || memcmp(head->e_ident, ELFMAG, SELFMAG))
+		return 0;
+	segments = (const void *)(object->l_addr + head->e_phoff);
+	for (size_t i = 0; i < head->e_phnum; i++) {
+		const Elf64_Phdr *s = &segments[i];
+
+		if (s->p_type == PT_LOAD && address - object->l_addr - s->p_vaddr < s->p_memsz)
+			return PROT_READ | (s->p_flags & PF_W ? PROT_WRITE : 0) | (s->p_flags & PF_X ? PROT_EXEC : 0);
+	}
+	return 0;
+}
+
+/* Let the symbols of an object lead to the wrappers.  If the system does not allow it, the auditor still sees most bindings. */
+static void redirect_symbols(const struct calls_binding *b, void *const *reals, const struct link_map *object, bool driver)
+{
+	const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t low = UINTPTR_MAX, high = 0;
+	int rights;
+
+	for (size_t i = 0; i < (size_t)b->n_rows; i++) {
+		const uintptr_t at = (uintptr_t)find_symbol(object, name_of(b, i));
+
+		low = at && at < low ? at : low;
+		high = at > high ? at : high;
+	}
+	rights = high ? rights_of(object, low) : 0;
+	low -= low % page;
+	if (!rights || mprotect((void *)low, high + sizeof(Elf64_Sym) - low, rights | PROT_WRITE))
+		return;
 	for (size_t i = 0; i < (size_t)b->n_rows; i++) {
 		const char *name = name_of(b, i);
+		Elf64_Sym *symbol = (Elf64_Sym *)(uintptr_t)find_symbol(object, name);
 
-		if (driver ? is_of_driver(name) : !strcmp(name, "cudaGetErrorString"))
-			reals[i] = (void *)find_export(object, name);
+		if (symbol && is_of_driver(name) == driver && reals[i] && !has_other_parameters(object, name))
+			symbol->st_value = wrapper_of(b, i) - object->l_addr;
 	}
+	mprotect((void *)low, high + sizeof(Elf64_Sym) - low, rights);
+}
+
+/* ---- binding --------------------------------------------------------------------------------- */
+
+/* Make an object the one whose functions the wrappers call.  False: there is another one. */
+static bool take_over(const struct link_map *wrappers, const struct calls_binding *b, void **reals, const struct link_map *object, bool driver)
+{
+	const struct link_map **owner = (const struct link_map **)find_export(wrappers, "gpuload_calls_owners") + !driver, *none = NULL;
+
+	if (!__atomic_compare_exchange_n(owner, &none, object, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		return none == object;
+	for (size_t i = 0; i < (size_t)b->n_rows; i++)
+		if (is_of_driver(name_of(b, i)) == driver)
+			reals[i] = (void *)find_export(object, name_of(b, i));
+	redirect_symbols(b, reals, object, driver);
+	return true;
 }
 
 uintptr_t calls_bind(const struct link_map *wrappers, const struct link_map *object, const char *name, uintptr_t real)
 {
 	const struct calls_binding *b = wrappers ? (const struct calls_binding *)find_export(wrappers, "gpuload_calls_binding") : NULL;
-	const struct link_map **owners, *none = NULL;
-	uintptr_t wrapper;
 	void **reals;
 	long row;
 
 	if (!b || (row = find_row(b, name)) < 0 || has_other_parameters(object, name))
 		return real;
 	reals = (void **)find_export(wrappers, "gpuload_calls_real");
-	owners = (const struct link_map **)find_export(wrappers, "gpuload_calls_owners");
-	owners += !is_of_driver(name);
-	if (__atomic_compare_exchange_n(owners, &none, object, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-		set_others(b, reals, object, is_of_driver(name));
-	else if (none != object)
+	if (!take_over(wrappers, b, reals, object, is_of_driver(name)))
 		return real;
-	wrapper = (uintptr_t)b + (uintptr_t)(intptr_t)b->rows[row].wrapper;
-	if (real != wrapper)   /* another auditor may have bound it */
+	if (real != wrapper_of(b, (size_t)row))   /* it may be bound already */
 		reals[row] = (void *)real;
-	return wrapper;
+	return wrapper_of(b, (size_t)row);
+}
+
+void calls_own(const struct link_map *wrappers, const struct link_map *object)
+{
+	const struct calls_binding *b = wrappers ? (const struct calls_binding *)find_export(wrappers, "gpuload_calls_binding") : NULL;
+	void **reals = b ? (void **)find_export(wrappers, "gpuload_calls_real") : NULL;
+
+	if (!b)
+		return;
+	if (find_export(object, "cuDriverGetVersion"))
+		take_over(wrappers, b, reals, object, true);
+	if (find_export(object, "cudaRuntimeGetVersion"))
+		take_over(wrappers, b, reals, object, false);
 }
 
 void calls_unbind(const struct link_map *wrappers, const struct link_map *object)

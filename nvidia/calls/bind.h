@@ -21,6 +21,10 @@ bool calls_are_in(const struct link_map *map);
  * function. Works before the wrappers' library is relocated. */
 uintptr_t calls_bind(const struct link_map *wrappers, const struct link_map *object, const char *name, uintptr_t real);
 
+/* A driver or runtime that another object needs is about to be linked: each kind of reference to its functions gets the wrappers, also
+ * addresses in data and code without a linkage table.  Does nothing if there is one already, or no log. */
+void calls_own(const struct link_map *wrappers, const struct link_map *object);
+
 /* Forget an object that is unloaded. */
 void calls_unbind(const struct link_map *wrappers, const struct link_map *object);
 

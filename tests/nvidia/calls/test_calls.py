@@ -9,6 +9,7 @@ BUILD, CC = os.path.dirname(SOFT), os.environ.get("CC", "cc")
 ODD = f"{BUILD}/tests/nvidia/calls/odd"
 LINKED = """
 #include <cuda.h>
+static CUresult (*volatile init)(unsigned) = cuInit;
 int main(void)
 {
 	CUdeviceptr p = 0;
@@ -18,7 +19,7 @@ int main(void)
 	CUmemGenericAllocationHandle handle;
 	size_t size = 2 << 20;
 
-	if (cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context))
+	if (init(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context))
 		return 1;
 	if (cuMemCreate(&handle, size, &prop, 0) || cuMemAddressReserve(&p, size, 0, 0, 0) || cuMemMap(p, size, 0, handle, 0) ||
 	    cuMemSetAccess(p, size, &access, 1))
@@ -83,15 +84,16 @@ class Calls(unittest.TestCase):
     def test_a_program_that_is_linked_with_the_driver(self):
         with open(f"{self.folder}/p.c", "w", encoding="utf-8") as f:
             f.write(LINKED)
-        subprocess.run([CC, f"{self.folder}/p.c", "-o", f"{self.folder}/p", *INCLUDE, f"-L{SOFT}", "-lcuda"],
+        for bind, *options in (("",), ("1",), ("", "-fno-plt"), ("", "-no-pie"), ("", "-O2", "-fno-plt", "-Wl,-z,now")):
+            with self.subTest(bind=bind, options=options):
+                self.check_linked(bind, options)
+
+    def check_linked(self, bind, options):
+        subprocess.run([CC, *options, f"{self.folder}/p.c", "-o", f"{self.folder}/p", *INCLUDE, f"-L{SOFT}", "-lcuda"],
                        check=True, timeout=120)
-        for bind in ("", "1"):
-            os.environ["LD_BIND_NOW"] = bind
-            calls = self.log(f"{self.folder}/p")
-            del os.environ["LD_BIND_NOW"]
-            names = [c["call"] for c in calls]
-            self.assertEqual(names, ["cuInit", "cuDevicePrimaryCtxRetain", "cuCtxSetCurrent", "cuMemCreate", "cuMemAddressReserve", "cuMemMap", "cuMemSetAccess",
-                                     "cuMemAlloc_v2"])
+        calls = self.log("env", f"LD_BIND_NOW={bind}", f"{self.folder}/p")
+        self.assertEqual([c["call"] for c in calls], ["cuInit", "cuDevicePrimaryCtxRetain", "cuCtxSetCurrent", "cuMemCreate", "cuMemAddressReserve", "cuMemMap",
+                                                      "cuMemSetAccess", "cuMemAlloc_v2"])
         create, access, last = calls[3], calls[6], calls[7]
         self.assertEqual(create["args"]["prop"]["type"], "CU_MEM_ALLOCATION_TYPE_PINNED")
         self.assertEqual(create["args"]["prop"]["location"]["type"], "CU_MEM_LOCATION_TYPE_DEVICE")
