@@ -5,14 +5,37 @@
 
 The programs run in turn, so that other load on the machine affects both; the ratio is the median over the pairs.
 """
-import argparse, os, statistics, subprocess, sys, tempfile
+import argparse, os, resource, statistics, subprocess, sys, tempfile
 
 
-def launch_ns(command, env):
+def cpu_ns():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return (used.ru_utime + used.ru_stime) * 1e9
+
+
+def launch_ns(command, env, launches):
+    """The time of a launch, and the CPU time of all processes and threads for it, which includes writing the log."""
+    before = cpu_ns()
     r = subprocess.run(command, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if r.returncode or "not recorded" in r.stderr:
         sys.exit(f"bench_calls.py: {' '.join(command)}: exit status {r.returncode}: {r.stdout}{r.stderr}")
-    return float(r.stdout)
+    return float(r.stdout), (cpu_ns() - before) / launches
+
+
+def compare(title, args, env, n, commands):
+    """Run the commands in turn; the first one has no log."""
+    times = {name: [] for name in commands}
+    for _ in range(args.pairs):
+        for name, command in commands.items():
+            times[name].append(launch_ns(command, env, n))
+    first = next(iter(times.values()))
+    print(f"| {title} | ns for each, ratio to the run without a log, the same of CPU time; medians of {args.pairs} |\n|---|---|")
+    for name, pairs in times.items():
+        cells = []
+        for k in (0, 1):
+            ratios = [x[k] / y[k] for x, y in zip(pairs, first)]
+            cells.append(f"{statistics.median(x[k] for x in pairs):.0f} ns, {statistics.median(ratios):.3f}")
+        print(f"| {name} | {cells[0]}; CPU {cells[1]} |")
 
 
 def main():
@@ -29,16 +52,11 @@ def main():
     program = [f"{args.build}/bench/bench_calls", str(args.launches)]
     with tempfile.TemporaryDirectory() as folder:
         calls = [f"{args.build}/gpuload", "calls", "--driver", args.driver, "--output", f"{folder}/log"]
-        commands = {"without a log": program, "all calls as text": [*calls, "--", *program], "summary": [*calls, "--summary", "--", *program],
-                    "launches not recorded": [*calls, "--filter", "!launch", "--", *program]}
-        times = {name: [] for name in commands}
-        for _ in range(args.pairs):
-            for name, command in commands.items():
-                times[name].append(launch_ns(command, env))
-    print(f"| {args.launches} launches, {args.driver} driver | ns for each, ratio to the run without a log, medians of {args.pairs} |\n|---|---|")
-    for name, ns in times.items():
-        ratios = [x / y for x, y in zip(ns, times["without a log"])]
-        print(f"| {name} | {statistics.median(ns):.0f} ns, {statistics.median(ratios):.3f} |")
+        few = [program[0], "10000", "switch"]   # fits into a ring: the program does not wait for the reader
+        compare(f"{args.launches} launches, {args.driver} driver", args, env, args.launches, {
+            "without a log": program, "all calls as text": [*calls, "--", *program], "summary": [*calls, "--summary", "--", *program],
+            "launches not recorded": [*calls, "--filter", "!launch", "--", *program]})
+        compare("10000 calls of cuCtxSetCurrent", args, env, 10000, {"without a log": few, "summary": [*calls, "--summary", "--", *few]})
 
 
 if __name__ == "__main__":

@@ -46,9 +46,13 @@ def calls_cost(s):
     few = ["--launches", "100000"] if s.args.driver == "soft" else []
     status, out, err = s.run(sys.executable, "bench/bench_calls.py", "--driver", s.args.driver, "--build", s.build, *few, timeout=600)
     s.check("calls: the cost", status == 0, err)
-    for line in out.splitlines()[2:]:
+    title = ""
+    for line in out.splitlines():
         what, _, value = line.strip("| ").partition(" | ")
-        s.figures.append((f"gpuload calls: {what}", value))
+        if value.startswith("ns for each"):
+            title = what
+        elif not line.startswith("|---"):
+            s.figures.append((f"gpuload calls, {title}: {what}", value))
 
 
 STEPS = [calls_log, calls_cost]
