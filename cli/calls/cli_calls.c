@@ -70,5 +70,6 @@ static int run_calls(const struct cli_args *args, gpul_error *err)
 }
 
 const struct cli_cmd cli_calls = {
-	"calls", "-- COMMAND [ARG...]", "log the CUDA calls of any program, with arguments, results and times", calls_details, calls_opts, run_calls, CLI_FILES, NULL,
+	"calls", "-- COMMAND [ARG...]", "log the CUDA calls of any program, with arguments, results and times", calls_details, calls_opts,
+	run_calls, CLI_FILES, NULL,
 };

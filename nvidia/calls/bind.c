@@ -122,7 +122,8 @@ static void redirect_symbols(const struct calls_binding *b, void *const *reals, 
 /* ---- binding --------------------------------------------------------------------------------- */
 
 /* Make an object the one whose functions the wrappers call.  False: there is another one. */
-static bool take_over(const struct link_map *wrappers, const struct calls_binding *b, void **reals, const struct link_map *object, bool driver)
+static bool take_over(const struct link_map *wrappers, const struct calls_binding *b, void **reals, const struct link_map *object,
+		      bool driver)
 {
 	const struct link_map **owner = (const struct link_map **)find_export(wrappers, "gpuload_calls_owners") + !driver, *none = NULL;
 

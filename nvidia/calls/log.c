@@ -230,7 +230,8 @@ unsigned calls_enter(unsigned row, const uint64_t *words, unsigned n_words)
 		end = calls_capture_in(&calls_rows[row], words, end);
 	if (!++writer.sequence)
 		writer.sequence = 1;
-	publish(record, end, (struct calls_record){ .kind = CALLS_ENTER, .row = (uint16_t)row, .sequence = writer.sequence, .ticks = read_ticks() });
+	publish(record, end, (struct calls_record){ .kind = CALLS_ENTER, .row = (uint16_t)row, .sequence = writer.sequence,
+						    .ticks = read_ticks() });
 	writer.busy = false;
 	return writer.sequence;
 }
@@ -238,7 +239,8 @@ unsigned calls_enter(unsigned row, const uint64_t *words, unsigned n_words)
 void calls_exit(unsigned row, unsigned sequence, const uint64_t *words, uint64_t result)
 {
 	const struct calls_row *r = &calls_rows[row];
-	const bool is_error = r->result && r->result->kind == CALLS_ENUM && (uint32_t)result, is_text = r->result && r->result->kind == CALLS_TEXT;
+	const bool is_error = r->result && r->result->kind == CALLS_ENUM && (uint32_t)result;
+	const bool is_text = r->result && r->result->kind == CALLS_TEXT;
 	const uint64_t ticks = read_ticks();
 	uint8_t *record, *end;
 
@@ -256,7 +258,8 @@ void calls_exit(unsigned row, unsigned sequence, const uint64_t *words, uint64_t
 			end = calls_capture_text((const char *)(uintptr_t)result, end);
 		else if (r->captures_out)
 			end = calls_capture_out(r, words, end);
-		publish(record, end, (struct calls_record){ .kind = CALLS_EXIT, .row = (uint16_t)row, .sequence = (uint16_t)sequence, .ticks = ticks });
+		publish(record, end, (struct calls_record){ .kind = CALLS_EXIT, .row = (uint16_t)row, .sequence = (uint16_t)sequence,
+							    .ticks = ticks });
 	}
 	writer.busy = false;
 }

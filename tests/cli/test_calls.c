@@ -198,7 +198,8 @@ static void a_ring_that_the_program_has_overwritten_does_no_harm(void **state)
 			calls_ring(reader.log, 0)[i] = (uint8_t)(rand() % (round % 3 ? 256 : 4));
 		for (size_t i = 0; i < 4096; i += 16 * (1 + (size_t)rand() % 8))   /* plausible heads */
 			*(struct calls_record *)(calls_ring(reader.log, 0) + i) = (struct calls_record){
-				(uint16_t)(16 * (rand() % 20)), (uint8_t)(rand() % 3), 0, (uint16_t)(rand() % (int)n_calls_rows), (uint16_t)(rand() % 3), 1 };
+				(uint16_t)(16 * (rand() % 20)), (uint8_t)(rand() % 3), 0, (uint16_t)(rand() % (int)n_calls_rows),
+				(uint16_t)(rand() % 3), 1 };
 		atomic_store(&slot->head, round % 5 ? 4096 : (uint64_t)rand() << 30);
 		reader_drain(&reader);
 		reader_close(&reader);

@@ -122,8 +122,9 @@ static void begin_call(struct reader *r, uint32_t slot, const struct calls_recor
 		r->n_lost++;
 		return;
 	}
-	*call = (struct reader_call){ .row = record->row, .sequence = record->sequence, .depth = depth, .start = record->ticks, .end = record->ticks,
-				      .in = at, .n_in = record->n_bytes - sizeof *record };
+	*call = (struct reader_call){ .row = record->row, .sequence = record->sequence, .depth = depth, .in = at };
+	call->n_in = record->n_bytes - sizeof *record;
+	call->start = call->end = record->ticks;
 }
 
 static void end_call(struct reader *r, uint32_t slot, const struct calls_record *record)
@@ -133,7 +134,8 @@ static void end_call(struct reader *r, uint32_t slot, const struct calls_record 
 	struct reader_call *call;
 	struct calls_event e;
 
-	while (i > 0 && (t->calls.at[i - 1].done || t->calls.at[i - 1].sequence != record->sequence || t->calls.at[i - 1].row != record->row))
+	while (i > 0 && (t->calls.at[i - 1].done || t->calls.at[i - 1].sequence != record->sequence ||
+			 t->calls.at[i - 1].row != record->row))
 		i--;
 	if (!i || record->n_bytes < sizeof *record + sizeof(uint64_t))
 		return;

@@ -132,8 +132,8 @@ static const struct calls_record *next_record(struct reader *r, uint32_t slot)
 			t->at += left;
 			continue;
 		}
-		t->damaged = record->kind > CALLS_PAD || record->n_bytes < sizeof *record || record->n_bytes % 16 || record->n_bytes > left ||
-			     record->n_bytes > r->heads[slot] - t->at || record->row >= n_calls_rows;
+		t->damaged = record->kind > CALLS_PAD || record->n_bytes < sizeof *record || record->n_bytes % 16 ||
+			     record->n_bytes > left || record->n_bytes > r->heads[slot] - t->at || record->row >= n_calls_rows;
 		if (!t->damaged)
 			return record;
 	}
@@ -179,7 +179,8 @@ static void free_slot(struct reader *r, uint32_t i)
 	gpul_array_free(&t->calls);
 	free(t->bytes);
 	if (t->at > KEPT_BYTES)
-		fallocate(r->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)(calls_ring(r->log, i) - (uint8_t *)r->log), CALLS_RING_BYTES);
+		fallocate(r->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)(calls_ring(r->log, i) - (uint8_t *)r->log),
+			  CALLS_RING_BYTES);
 	*t = (struct reader_thread){ 0 };
 	r->heads[i] = 0;
 	atomic_store(&slot->head, 0);

@@ -97,10 +97,14 @@ static int run_fork(long n)
 	return failed;
 }
 
+static volatile int is_waiting;
+
 static void die(void *unused)
 {
 	(void)unused;
-	usleep(20000);   /* until the other thread waits */
+	while (!is_waiting)
+		usleep(1000);
+	usleep(500000);   /* the other thread is in the call, also on a busy machine */
 	abort();
 }
 
@@ -110,6 +114,7 @@ static int run_crash(long n)
 	start_context();
 	call_often(NULL);
 	p_cuLaunchHostFunc(NULL, die, NULL);
+	is_waiting = 1;
 	return (int)p_cuStreamSynchronize(NULL);
 }
 
