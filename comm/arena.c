@@ -1,11 +1,11 @@
-/* arena.c — the memory that ranks map from each other: its layout, allocation, exchange. */
+/* arena.c — computes the layout of the memory that ranks map from each other, allocates it and exchanges it. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "comm/comm_internal.h"
 
-/* Compute the offsets from the sizes. */
+/* Compute the offsets of an arena from its sizes. */
 void gpul_comm_arena_sizes(gpul_comm_sizes *s)
 {
 	const uint64_t n_channels = (uint64_t)s->n_ranks * s->n_blocks;
@@ -26,7 +26,7 @@ void gpul_comm_arena_sizes(gpul_comm_sizes *s)
 struct memory_offer {
 	uint64_t bytes, mapped_bytes;
 	uint32_t kind;
-	gpul_error failure;   /* the allocation failed */
+	gpul_error failure;   /* why this rank's allocation failed, if it did */
 };
 
 static gpul_status import_from(gpul_comm *c, int rank, const struct memory_offer *offer, int fd, gpul_mem **out, gpul_error *err)
@@ -40,7 +40,7 @@ static gpul_status import_from(gpul_comm *c, int rank, const struct memory_offer
 	return st ? gpul_fail(err, st, why.native, "rank %d cannot map memory of rank %d: %s", c->rank, rank, why.text) : GPUL_OK;
 }
 
-/* Send this rank's descriptor to all ranks, receive theirs, and map them. */
+/* Send this rank's descriptors to all ranks, receive theirs, and map the memory. */
 static gpul_status exchange(gpul_comm *c, const struct memory_offer *offers, const bool *wanted, int my_fd, gpul_mem **theirs,
 			    int timeout_ms, gpul_error *err)
 {
@@ -107,7 +107,7 @@ static gpul_status create_kind(gpul_comm *c, struct arena *arena, gpul_mem_kind 
 	return gpul_cu(c->drv, err, cuMemsetD8Async(gpul_mem_gpu(arena->mine), 0, c->sizes.arena_bytes, NULL));
 }
 
-/* Allocate the arenas that any pair of ranks needs; every rank allocates the same kinds.  All of them are zeroed on return. */
+/* Allocate the arenas that any pair of ranks needs; every rank allocates the same kinds.  On return, all of them are all zeros. */
 gpul_status gpul_comm_arenas_create(gpul_comm *c, int timeout_ms, gpul_error *err)
 {
 	uint8_t needs[2] = { 0, 0 }, all[GPUL_COMM_MAX_PEERS][2];
@@ -145,7 +145,7 @@ void gpul_comm_arenas_destroy(gpul_comm *c)
 	destroy_arena(&c->host_arena, c->n_ranks);
 }
 
-/* The address as a device pointer, for the view. */
+/* The device address of the memory, which the kernels use. */
 static unsigned char *address(const gpul_mem *m)
 {
 	return (unsigned char *)(uintptr_t)gpul_mem_gpu(m);
@@ -159,7 +159,8 @@ void gpul_comm_arenas_describe(const gpul_comm *c, gpul_comm_view *view)
 		const struct arena *arena = c->paths[r].transport == GPUL_COMM_DEVICE ? &c->device_arena : &c->host_arena;
 		unsigned char *mine, *theirs;
 
-		if (c->paths[r].transport == GPUL_COMM_NET || !arena->mine)  /* network.c maps that; a rank may have no arena */
+		if (c->paths[r].transport == GPUL_COMM_NET || !arena->mine)  /* network.c maps memory of ranks on other hosts; a
+									      * rank may have no arena of its own */
 			continue;
 		mine = address(arena->mine);
 		theirs = r == c->rank ? mine : address(arena->theirs[r]);

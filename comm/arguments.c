@@ -40,7 +40,7 @@ static gpul_status check_buffers(const struct comm_request *r, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* Compute the sizes of the buffers, and at which address the send buffer may overlap recv (in place). */
+/* Compute the sizes of the buffers, and the only address at which the send buffer may overlap the recv buffer (in place). */
 static void measure(const gpul_comm *c, struct comm_request *r)
 {
 	const struct gpul_comm_call_info *info = gpul_comm_call_info((gpul_comm_call)r->work.call);

@@ -4,9 +4,9 @@
  *
  * When a wait times out, the rank that it waited for is often innocent: it waits itself.  So the rank whose wait times out first
  * asks all ranks which rank their kernels wait for, collects the answers for a while, and follows the chain.  A waiting kernel
- * publishes a word repeatedly (device/wait.cuh): a word that changes after the question belongs to a wait that has not ended.  How
- * long an answer takes is measured, not assumed: interpreted kernels on a busy machine get little CPU time, so the ranks get a
- * multiple of the longest time between two words of their kernels. */
+ * publishes a word repeatedly (device/wait.cuh): a word that changes after the question belongs to a wait that has not ended.  The
+ * time limit for answers is measured, not fixed: interpreted kernels on a busy machine get little CPU time, so the limit is a
+ * multiple of the longest time between two words of the kernels. */
 #include <stdio.h>
 #include <time.h>
 
@@ -41,8 +41,8 @@ static bool anyone_asks(const gpul_comm *c)
 	return false;
 }
 
-/* Two periods, because the longest gap of a period is known only at its end.  Both periods are shorter than a time-out, so they lie
- * within the wait that times out, and the time between two waits is not measured. */
+/* The longest gap is kept for two periods, because that of a period is known only at its end.  Two periods are shorter than a
+ * time-out, so they lie within the wait that times out, and exclude the time between two waits. */
 static void note_gap(gpul_comm *c, uint64_t gap_ns, uint64_t now)
 {
 	struct wait_watch *w = &c->waits;
@@ -63,7 +63,7 @@ static uint64_t longest_gap_ms(const struct wait_watch *w)
 	return ms < LONGEST_GAP_MS ? ms : LONGEST_GAP_MS;
 }
 
-/* If puts have been unacknowledged for this long, the network explains the time-out. */
+/* If puts have been unacknowledged for this time, the network is the cause of the time-out. */
 static unsigned undelivered_ms(const gpul_comm *c)
 {
 	const int half_ms = c->options.timeout_ms / 2;
@@ -76,8 +76,7 @@ void gpul_comm_watch_waits(gpul_comm *c)
 	const gpul_comm_report *r = &c->control->report;
 	const uint64_t now = gpul_clock_ns();
 	struct wait_watch *w = &c->waits;
-	const bool answers = w->asked;  /* without this, a word that has changed may be older than the
-					 * question */
+	const bool answers = w->asked;  /* else a word that has changed may be older than the question */
 	bool changed = false;
 
 	for (int b = 0; b < GPUL_COMM_MAX_BLOCKS; b++) {
@@ -93,8 +92,8 @@ void gpul_comm_watch_waits(gpul_comm *c)
 		w->seen[b] = word;
 		w->seen_ns[b] = now;
 	}
-	if (changed)  /* a kernel waits: perhaps one of a graph that the program launched
-		       * without a call of the library */
+	if (changed)  /* a kernel waits, perhaps one of a graph that the program launched without
+		       * calling the library */
 		gpul_bell_ring(gpul_boot_bell(c->boot));
 	if (!w->asked) {
 		w->asked = anyone_asks(c);
@@ -102,21 +101,21 @@ void gpul_comm_watch_waits(gpul_comm *c)
 			return;
 		gpul_comm_network_report(c);
 	}
-	/* Before this rank answers, so that the asking rank sees the time-out first. */
+	/* Checked before this rank answers, so that the asking rank sees this rank's failure first. */
 	if (!atomic_load(&c->failed) && gpul_comm_network_undelivered(c, undelivered_ms(c), GPUL_COMM_TIMED_OUT, "a kernel has waited too long"))
 		return;
-	/* A kernel whose wait has timed out has ended and waits no more, but its rank
-	 * is not the cause. */
+	/* A kernel whose wait has timed out has ended.  It no longer waits, but its rank is not the
+	 * cause. */
 	if (__atomic_load_n(&r->state, __ATOMIC_ACQUIRE) == GPUL_COMM_REPORT_READY && r->peer >= 0 && r->peer < c->n_ranks)
 		w->ranks |= 1u << r->peer;
 	gpul_boot_set_waits(c->boot, (gpul_boot_waits(c->boot, c->rank) & ASKS) | ANSWERS | longest_gap_ms(w) << GAP_SHIFT |
 				     (w->ranks & ~(1u << c->rank)));
 }
 
-/* The last rank of a chain of waits, as far as the ranks have answered. */
+/* The end of a chain of waiting ranks, according to the answers so far. */
 struct chain {
-	int silent;  /* a rank that has not answered: its process does not run; -1: none */
-	int late;    /* a rank whose kernels wait for no rank; -1: none */
+	int silent;  /* the rank that has not answered, because its process does not run; -1: none */
+	int late;    /* the rank whose kernels wait for no other rank; -1: none */
 };
 
 static struct chain follow_chain(const gpul_comm *c, int first)
@@ -130,7 +129,7 @@ static struct chain follow_chain(const gpul_comm *c, int first)
 		const uint32_t waits = (uint32_t)word & (uint32_t)((1ull << c->n_ranks) - 1);
 
 		todo &= todo - 1;
-		if (r == c->rank)  /* its kernel has just waited */
+		if (r == c->rank)  /* the kernel of this rank has just waited */
 			continue;
 		if (!(word & ANSWERS) && end.silent < 0)
 			end.silent = r;
@@ -142,7 +141,7 @@ static struct chain follow_chain(const gpul_comm *c, int first)
 	return end;
 }
 
-/* How long to collect answers. */
+/* The time limit for answers. */
 static uint64_t patience_ms(const gpul_comm *c)
 {
 	const uint64_t least = least_ms(c), most = c->interprets ? INTERPRETED_MOST_MS : MOST_MS;
@@ -156,8 +155,9 @@ static uint64_t patience_ms(const gpul_comm *c)
 	return ms < most ? ms : most;
 }
 
-/* Ask, and collect answers until all ranks of the chain wait or the time is over.  The time is counted in sleeps, so that it does
- * not advance while the whole machine is busy or suspended.  False: the communicator has failed meanwhile. */
+/* Ask all ranks, and collect answers until all ranks of the chain wait or the time is over.  The time is the sum of the sleeps,
+ * so that it does not advance while the whole machine is busy or suspended.  Returns false if the communicator has failed
+ * meanwhile. */
 static bool ask_ranks(gpul_comm *c, int first, struct chain *end)
 {
 	const struct timespec nap = { .tv_nsec = NAP_MS * 1000 * 1000 };

@@ -4,7 +4,7 @@
  *     gpul_comm_alltoall()      ── the same in one shot; else ── arguments.c ── list of transfers ── gpul_comm_launch_transfers() */
 #include "comm/comm_internal.h"
 
-/* A communicator of one rank: the result is a copy of the send buffer. */
+/* Copy the send buffer: that is the result in a communicator of one rank. */
 static gpul_status copy_own(gpul_comm *c, const struct comm_request *r, CUstream stream, gpul_error *err)
 {
 	if (r->work.send == r->work.recv)
@@ -82,8 +82,8 @@ gpul_status gpul_comm_alltoall(gpul_comm *c, CUdeviceptr send, CUdeviceptr recv,
 	if (n > 1 && gpul_comm_plan_for(c, GPUL_COMM_ALLTOALL, r.send_bytes).algo == GPUL_COMM_ONE_SHOT)
 		return launch(c, &r, stream, err);
 	part_bytes = r.send_bytes / (size_t)n;
-	/* To the rank at distance 1, then 2, and so on along the ring, so that the ranks do not
-	 * all send to the same rank first. */
+	/* Send to the rank at distance 1, then 2, and so on along the ring, so that not all ranks
+	 * send to the same rank first. */
 	for (int d = 1; d < n; d++) {
 		const int to = (c->rank + d) % n, from = (c->rank + n - d) % n;
 		gpul_comm_transfer *sent = &t.items[t.n++], *received = &t.items[t.n++];

@@ -1,4 +1,4 @@
-/* comm_internal.h — the communicator. */
+/* comm_internal.h — the state of a communicator, and the functions that the files of comm/ share. */
 #ifndef GPULOAD_COMM_COMM_INTERNAL_H
 #define GPULOAD_COMM_COMM_INTERNAL_H
 
@@ -31,7 +31,7 @@ struct rank_info {
 				       * choices */
 };
 
-/* Memory of gpul_comm_alloc(): this rank's, and that of the other ranks as mapped here. */
+/* Memory from gpul_comm_alloc(): this rank's, and that of the other ranks, as this rank maps it. */
 struct window {
 	gpul_mem *mine;               /* NULL: a free entry */
 	gpul_mem *theirs[GPUL_COMM_MAX_PEERS];
@@ -46,41 +46,41 @@ struct choice {
 	unsigned n_blocks, n_threads;
 };
 
-/* The memory that a pair of ranks uses: device or host. */
+/* The memory of one kind, device or host, through which pairs of ranks communicate. */
 struct arena {
 	gpul_mem *mine;               /* NULL: no pair needs this kind */
 	gpul_mem *theirs[GPUL_COMM_MAX_PEERS];
 };
 
-/* The memory of another rank that this rank's proxy writes to, for each connection with that rank. */
+/* Memory of another rank that this rank's proxy writes, one for each connection with that rank. */
 struct network_target {
 	struct network_memory {
 		gpul_rdma_remote data, steps, heads, asks, grants;
 		uint64_t free_bytes;  /* bytes of slots that may be in flight without a grant */
 	} conns[GPUL_COMM_MAX_NICS];
 	uint32_t step_stride;
-	bool direct;                  /* its slots are in device memory */
+	bool direct;                  /* its slots are in device memory (GPU-direct) */
 };
 
-/* The pairs of ranks on different machines: network.c. */
+/* The state of the connections with ranks on other machines: network.c. */
 struct network {
 	gpul_comm_mesh *mesh;         /* NULL: no pair of the job needs it */
 	gpul_mem *counters, *slots;   /* NULL: no pair of this rank needs it, like the next three */
-	bool direct;                  /* if the slots are in device memory */
-	char why_staged[80];          /* if they are in host memory */
+	bool direct;                  /* true: the slots are in device memory (GPU-direct) */
+	char why_staged[80];          /* why not, if they are in host memory */
 	/* Registrations with each NIC: the counters and slots that one other rank may write,
-	 * registered for that rank alone, and the slots that this rank sends. */
+	 * registered only for that rank, and the slots from which this rank sends. */
 	struct network_regions {
 		gpul_rdma_region *words, *data, *mirror;
 	} regions[GPUL_COMM_MAX_PEERS][GPUL_COMM_MAX_NICS];
 	gpul_comm_proxy *proxy;
 	uint64_t window_bytes;        /* bytes of slots that may be in flight to this rank, for each
 				       * NIC; 0: no limit */
-	uint64_t counters_at[GPUL_COMM_MAX_PEERS], slots_at[GPUL_COMM_MAX_PEERS];  /* offsets of a pair's part */
+	uint64_t counters_at[GPUL_COMM_MAX_PEERS], slots_at[GPUL_COMM_MAX_PEERS];  /* offsets of the part for each pair */
 	struct network_target theirs[GPUL_COMM_MAX_PEERS];
 };
 
-/* The kernels: KERNEL_ring_allreduce_ll ..., and the files of PTX that they are in: kernels/kernels.def. */
+/* The kernels, KERNEL_ring_allreduce_ll ..., and the PTX files that contain them: kernels/kernels.def. */
 enum kernel_id {
 #define KERNEL(name, ...) KERNEL_##name,
 #include "comm/kernels/kernels.def"
@@ -96,14 +96,14 @@ enum kernel_file {
 /* The ranks by host, for the algorithms that use the hosts of the ranks. */
 struct comm_hosts {
 	int n;                                /* hosts */
-	unsigned ranks_per_host;              /* 0: they have different numbers of ranks */
+	unsigned ranks_per_host;              /* 0: the hosts have different numbers of ranks */
 	int32_t order[GPUL_COMM_MAX_PEERS];   /* the ranks host by host; those of a host in ascending order */
-	unsigned place;                       /* of this rank in order */
+	unsigned place;                       /* index of this rank in `order` */
 };
 
-/* A call that may be repeated with the same arguments. */
+/* A recent call, whose launch is kept as a graph if it is repeated with the same arguments. */
 struct repeated {
-	uint64_t used;                /* clock of its last use; 0: a free entry */
+	uint64_t used;                /* value of the use counter at its last use; 0: free entry */
 	enum kernel_id id;
 	unsigned n_blocks, n_threads, n_calls;
 	union {
@@ -113,21 +113,21 @@ struct repeated {
 	CUgraphExec exec;             /* NULL: launch the kernel */
 };
 
-/* blame.c: the words in which the kernels publish the rank that they wait for. */
+/* What blame.c knows of the words in which the kernels publish the rank that they wait for. */
 struct wait_watch {
-	uint64_t seen[GPUL_COMM_MAX_BLOCKS], seen_ns[GPUL_COMM_MAX_BLOCKS];  /* the words, and when they last changed */
+	uint64_t seen[GPUL_COMM_MAX_BLOCKS], seen_ns[GPUL_COMM_MAX_BLOCKS];  /* the last values of the words, and when they changed */
 	uint64_t gap_ns[2], gaps_ns;  /* the longest time between two changes of a word, in the periods before and since gaps_ns */
-	bool asked;                   /* a kernel of some rank has timed out */
-	uint32_t ranks;               /* since then: the ranks for which kernels of this rank waited */
+	bool asked;                   /* a rank has asked: a kernel of it has timed out */
+	uint32_t ranks;               /* mask of the ranks for which this rank's kernels have waited since `asked` */
 };
 
-/* The last call so far: enqueue.c. */
+/* The most recent call: enqueue.c. */
 struct last_call {
-	CUevent ended;                /* recorded after it, on its stream */
+	CUevent ended;                /* recorded after the call, on its stream */
 	bool exists;
 	bool has_id;                  /* stream_id is known */
-	unsigned long long stream_id; /* cuStreamGetId(): no other stream of the process ever has it */
-	cuuint64_t capture;           /* the capture that it belongs to; 0: none */
+	unsigned long long stream_id; /* from cuStreamGetId(): no other stream of the process ever has this id */
+	cuuint64_t capture;           /* the id of the stream capture that it belongs to; 0: none */
 };
 
 enum { GPUL_COMM_REPLAYS = 16 };
@@ -164,7 +164,7 @@ struct gpul_comm {
 
 	gpul_module *modules[N_KERNEL_FILES];
 	CUfunction kernels[N_KERNELS];
-	struct last_call last, last_captured;  /* order calls on different streams; the second one, those of one capture */
+	struct last_call last, last_captured;  /* order calls on different streams: all calls; those of one capture */
 	CUevent pace;                 /* interpreting drivers: event of an earlier call; waiting for
 				       * it limits the number of queued calls */
 	uint64_t n_calls;
@@ -172,20 +172,20 @@ struct gpul_comm {
 	struct gpul_comm_persistent *persistent;  /* NULL: none has been started */
 	bool persistent_runs;
 
-	gpul_comm_table table;        /* of options.table, all of its rows */
+	gpul_comm_table table;        /* all rows of the file options.table */
 	char table_path[256];         /* "": no table */
 	const struct choice *choices[GPUL_COMM_N_CALLS];
 	struct choice *measured;      /* the rows of the table for this communicator */
 	bool is_measured[GPUL_COMM_N_CALLS];
 	char measured_reason[256], built_in_reason[160];
-	gpul_comm_plan forced;        /* by gpul_comm_plan_force(), if is_forced */
+	gpul_comm_plan forced;        /* set by gpul_comm_plan_force(), valid if is_forced */
 	bool is_forced;
 
 	bool in_group;
 	CUstream group_stream;
 	gpul_comm_transfers group;
 
-	pthread_t service;            /* watches for reports of the kernels */
+	pthread_t service;            /* the thread that watches for reports of the kernels */
 	bool has_service;
 	struct wait_watch waits;      /* service thread only */
 	atomic_bool stop;
@@ -201,9 +201,9 @@ void gpul_comm_view_destroy(gpul_comm *c);
 gpul_status gpul_comm_view_upload(gpul_comm *c, gpul_error *err);
 
 /* ---- plan.c ---- */
-/* Read the table that the options or $GPULOAD_COMM_TABLE name, if any; before the ranks exchange rank_info. */
+/* Read the table given by the options or by $GPULOAD_COMM_TABLE, if any.  Called before the ranks exchange rank_info. */
 gpul_status gpul_comm_choices_load(gpul_comm *c, gpul_error *err);
-/* Find the choices for the device of rank 0, the number of ranks and the transport; after the arenas are created. */
+/* Find the choices for the device of rank 0, the number of ranks and the transport.  Called after the arenas are created. */
 gpul_status gpul_comm_choices_select(gpul_comm *c, gpul_error *err);
 void gpul_comm_choices_free(gpul_comm *c);
 /* 0: no table. */
@@ -215,7 +215,7 @@ gpul_status gpul_comm_choose_paths(gpul_comm *c, int timeout_ms, gpul_error *err
 gpul_status gpul_comm_introduce(gpul_comm *c, int timeout_ms, gpul_error *err);
 
 /* ---- create.c: the order of the ranks by host ---- */
-/* Find the hosts of the ranks: by the option ranks_per_host, else by the boot. */
+/* Find the hosts of the ranks: from the option ranks_per_host, else from the bootstrap. */
 void gpul_comm_hosts_find(gpul_comm *c);
 /* Order the ranks by host: host[rank] is an arbitrary number, equal for the ranks of a host. */
 void gpul_comm_hosts_order(struct comm_hosts *out, const int *host, int n_ranks, int rank);
@@ -225,36 +225,36 @@ void gpul_comm_arena_sizes(gpul_comm_sizes *s);
 gpul_status gpul_comm_arenas_create(gpul_comm *c, int timeout_ms, gpul_error *err);
 void gpul_comm_arenas_destroy(gpul_comm *c);
 void gpul_comm_arenas_describe(const gpul_comm *c, gpul_comm_view *view);
-/* Allocate device or host memory on every rank, and map that of all ranks.  wanted: ranks whose memory to map. */
+/* Allocate device or host memory on every rank, and map that of all ranks.  wanted: the ranks whose memory this rank maps. */
 gpul_status gpul_comm_map_all(gpul_comm *c, const gpul_mem_desc *desc, const bool *wanted, gpul_mem **mine, gpul_mem **theirs,
 			      int timeout_ms, gpul_error *err);
 
 /* ---- network.c ---- */
-/* Connect the pairs that use the network; then allocate their memory and tell the other ranks; then start the proxy. */
+/* In this order: connect the pairs that use the network; allocate their memory and tell the other ranks; start the proxy. */
 gpul_status gpul_comm_network_open(gpul_comm *c, int timeout_ms, gpul_error *err);
 gpul_status gpul_comm_network_create(gpul_comm *c, int timeout_ms, gpul_error *err);
 gpul_status gpul_comm_network_start(gpul_comm *c, gpul_error *err);
-/* If puts of this rank to a rank whose process runs have been unacknowledged for least_ms, fail, and name both ranks. why: how this
- * was noticed, for the text.  False: there is no such rank. */
+/* Fail, with a message that names both ranks, if puts to a rank whose process runs have been unacknowledged for least_ms.  why: how
+ * this was noticed, for the message.  Returns false if there is no such rank. */
 bool gpul_comm_network_undelivered(gpul_comm *c, unsigned least_ms, enum gpul_comm_cause cause, const char *why);
-/* A kernel has waited too long: log what the proxy knows. */
+/* Log what the proxy knows when a kernel has waited too long. */
 void gpul_comm_network_report(gpul_comm *c);
-/* This rank's kernels have ended; from now on, the end of a connection is not a failure. */
+/* Note that this rank's kernels have ended: from now on, the end of a connection is not a failure. */
 void gpul_comm_network_leave(gpul_comm *c);
 void gpul_comm_network_destroy(gpul_comm *c);
 void gpul_comm_network_describe(const gpul_comm *c, gpul_comm_view *view);
 
 /* ---- window.c ---- */
 void gpul_comm_windows_destroy(gpul_comm *c);
-/* The window that contains n_bytes at an address, and the offset in it; 0: none. */
+/* Find the window that contains n_bytes at an address, and the offset in it; 0: none. */
 uint32_t gpul_comm_window_of(const gpul_comm *c, CUdeviceptr at, size_t n_bytes, uint64_t *offset);
 
 /* ---- comm_kernels.c ---- */
 gpul_status gpul_comm_kernel(gpul_comm *c, enum kernel_id id, CUfunction *out, gpul_error *err);
-/* The kernel of a collective with an algorithm and a protocol; N_KERNELS: there is none. */
+/* Find the kernel of a collective with an algorithm and a protocol; N_KERNELS: there is none. */
 enum kernel_id gpul_comm_kernel_of(gpul_comm_call call, gpul_comm_algo algo, gpul_comm_proto proto);
-/* Load all of them now if ranks are threads of this process, because NVIDIA's driver may wait for running kernels when it loads
- * one, and these wait for the rank that loads. */
+/* Load all kernels now if ranks are threads of this process: NVIDIA's driver may wait for running kernels when it loads another
+ * one, and those kernels may wait for the rank that loads it. */
 gpul_status gpul_comm_kernels_load(gpul_comm *c, gpul_error *err);
 void gpul_comm_kernels_unload(gpul_comm *c);
 
@@ -262,9 +262,8 @@ void gpul_comm_kernels_unload(gpul_comm *c);
 /* The arguments of a collective, and the sizes in bytes that follow from them. */
 struct comm_request {
 	gpul_comm_work work;            /* n_blocks is not set */
-	size_t send_bytes, recv_bytes;  /* of the whole buffers; 0: this rank does not use it */
-	CUdeviceptr in_place;           /* the only address of send that may overlap recv; 0:
-					 * none */
+	size_t send_bytes, recv_bytes;  /* size of the whole buffer; 0: this rank does not use it */
+	CUdeviceptr in_place;           /* the only address at which send may overlap recv; 0: none */
 };
 /* Check the arguments of a collective. */
 gpul_status gpul_comm_request(const gpul_comm *c, const gpul_comm_posting *p, struct comm_request *out, gpul_error *err);
@@ -276,11 +275,11 @@ gpul_status gpul_comm_check_buffer(const char *name, CUdeviceptr at, size_t n_by
  * gpul_comm_work. */
 gpul_status gpul_comm_enqueue(gpul_comm *c, enum kernel_id id, void *argument, unsigned n_blocks, unsigned n_threads,
 			      CUstream stream, gpul_error *err);
-/* Launch sends, receives and copies: fills their blocks and protocols.  At least one. */
+/* Launch at least one send, receive or copy; sets their blocks and protocols. */
 gpul_status gpul_comm_launch_transfers(gpul_comm *c, gpul_comm_transfers *t, CUstream stream, gpul_error *err);
-/* Refuse a call after a failure; returns the failure. */
+/* Return GPUL_OK if the communicator can be used, else its failure. */
 gpul_status gpul_comm_usable(const gpul_comm *c, gpul_error *err);
-/* The same; also refuses a call while a persistent kernel runs. */
+/* The same; also fails while a persistent kernel runs. */
 gpul_status gpul_comm_idle(const gpul_comm *c, gpul_error *err);
 
 /* ---- persistent.c ---- */
@@ -291,20 +290,20 @@ void gpul_comm_persistent_destroy(gpul_comm *c);
 struct launch {
 	enum kernel_id id;
 	CUfunction kernel;
-	void *argument;               /* gpul_comm_work; or, by id, gpul_comm_few_transfers */
+	void *argument;               /* a gpul_comm_work, or, depending on id, another type */
 	unsigned n_blocks, n_threads;
 };
-/* The graph of a launch that repeats; NULL: launch the kernel.  Its stream does not capture. */
+/* Get the graph of a repeated launch; NULL: launch the kernel itself.  The stream of the launch must not be capturing. */
 CUgraphExec gpul_comm_replay(gpul_comm *c, const struct launch *l);
 void gpul_comm_replay_destroy(gpul_comm *c);
-/* While a stream of the program captures in the mode global or thread-local, the driver refuses calls such as loading a kernel or
- * waiting for another stream, and ends the capture.  The library's own calls are no part of what is captured: relax the mode of this
- * thread for them.  Returns the mode to go back to. */
+/* While a stream of the program is captured in the global or thread-local mode, the driver refuses calls such as loading a kernel or
+ * waiting for another stream, and invalidates the capture.  The library's own calls are not part of the capture, so this thread
+ * makes them in the relaxed mode.  Returns the mode to restore. */
 CUstreamCaptureMode gpul_comm_relax(const gpul_comm *c);
 void gpul_comm_unrelax(const gpul_comm *c, CUstreamCaptureMode mode);
 
 /* ---- report.c ---- */
-/* Start the service thread, and the watch over the other ranks. */
+/* Start the service thread, and begin to watch the other ranks. */
 gpul_status gpul_comm_service_start(gpul_comm *c, gpul_error *err);
 void gpul_comm_service_stop(gpul_comm *c);
 
@@ -314,20 +313,20 @@ gpul_status gpul_comm_watch(gpul_comm *c, gpul_error *err);
 /* Record the first failure, publish it to the other ranks, and make the kernels end. */
 void gpul_comm_fail(gpul_comm *c, enum gpul_comm_cause cause, int rank, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
-/* Return the result of a call that the other ranks take part in, with error *why; if the job
+/* Return the result st of a call in which other ranks take part, with the error *why; if the job
  * has failed, return the failure of the communicator instead. */
 gpul_status gpul_comm_explain(gpul_comm *c, gpul_status st, const gpul_error *why, gpul_error *err);
-/* Handle a call that failed on this rank, while the other ranks go on without it: fail the
+/* Handle a call that failed on this rank, while the other ranks continue without it: fail the
  * communicator, unless the caller only used a stream wrongly. */
 gpul_status gpul_comm_rank_failed(gpul_comm *c, const gpul_error *why, gpul_error *err);
 /* Return the result of a driver call that has waited for kernels; the kernels may have ended early because of a failure. */
 gpul_status gpul_comm_awaited(gpul_comm *c, CUresult r, const char *call, gpul_error *err);
 
 /* ---- blame.c ---- */
-/* Read which ranks this rank's kernels wait for; once a kernel of any rank has timed out,
- * publish them.  Service thread only, like the next one. */
+/* Read which ranks this rank's kernels wait for, and publish them once a kernel of any rank has
+ * timed out.  Only the service thread calls this and the next function. */
 void gpul_comm_watch_waits(gpul_comm *c);
-/* A kernel has reported a time-out: find the cause, and fail. */
+/* Handle a time-out that a kernel has reported: find the cause, and fail the communicator. */
 void gpul_comm_timed_out(gpul_comm *c);
 
 #endif

@@ -1,4 +1,4 @@
-/* comm_kernels.c — the kernels of comm/kernels, embedded as PTX, each file loaded when its first kernel is used. */
+/* comm_kernels.c — loads the kernels of comm/kernels, which are embedded as PTX; each file is loaded when its first kernel is used. */
 #include <unistd.h>
 
 #include "comm/comm_internal.h"
@@ -59,7 +59,7 @@ gpul_status gpul_comm_kernel(gpul_comm *c, enum kernel_id id, CUfunction *out, g
 	return st;
 }
 
-/* Does another rank run as a thread of this process? */
+/* True if another rank is a thread of this process. */
 static bool shares_process(const gpul_comm *c)
 {
 	bool shares = false;
@@ -76,7 +76,7 @@ gpul_status gpul_comm_kernels_load(gpul_comm *c, gpul_error *err)
 
 	if (c->interprets || !shares_process(c))
 		return GPUL_OK;
-	c->replay.off = true;  /* the driver may also wait when it makes a graph */
+	c->replay.off = true;  /* the driver may also wait for kernels when it instantiates a graph */
 	for (int id = 0; !st && id < N_KERNELS; id++)
 		if (id != KERNEL_persistent)
 			st = gpul_comm_kernel(c, (enum kernel_id)id, &unused, err);

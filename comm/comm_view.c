@@ -1,9 +1,9 @@
-/* comm_view.c — the description of the communicator for the kernels of a rank, and the words that they share with the CPU. */
+/* comm_view.c — creates the description of the communicator that a rank's kernels read, and the words that they share with the CPU. */
 #include <string.h>
 
 #include "comm/comm_internal.h"
 
-/* Layout in device memory: the view, then the counters that the kernels keep. */
+/* In device memory, the view is followed by the counters that the kernels keep. */
 gpul_status gpul_comm_view_create(gpul_comm *c, gpul_error *err)
 {
 	const size_t n_channels = (size_t)c->n_ranks * c->sizes.n_blocks;
@@ -42,8 +42,8 @@ gpul_status gpul_comm_view_create(gpul_comm *c, gpul_error *err)
 	return gpul_comm_view_upload(c, err);
 }
 
-/* cuMemcpyHtoD of pageable memory may return before the bytes are in device memory, and the program's streams may not wait for
- * the default stream. */
+/* Synchronises after the copy: cuMemcpyHtoD from pageable memory may return before the bytes are in device memory, and the
+ * program's streams may not wait for the default stream. */
 gpul_status gpul_comm_view_upload(gpul_comm *c, gpul_error *err)
 {
 	const gpul_status st = gpul_cu(c->drv, err, cuMemcpyHtoD(c->view, &c->view_copy, sizeof c->view_copy));

@@ -1,4 +1,4 @@
-/* create.c — joins a job, and leaves it. */
+/* create.c — creates a communicator by joining a job, and destroys it. */
 #include <stdlib.h>
 
 #include "comm/comm_internal.h"
@@ -10,25 +10,25 @@ enum { DEFAULT_TIMEOUT_MS = 60 * 1000, MAX_SLOT_BYTES = 4 << 20 };
 static gpul_status check_options(const gpul_comm_options *o, gpul_error *err)
 {
 	if (o->device < -1)
-		return gpul_fail(err, GPUL_EINVAL, 0, "options.device %d: a device number, or -1, is possible", o->device);
+		return gpul_fail(err, GPUL_EINVAL, 0, "options.device %d: expected a device number, or -1", o->device);
 	if ((unsigned)o->transport >= GPUL_COMM_N_TRANSPORTS || (unsigned)o->algo >= GPUL_COMM_N_ALGOS ||
 	    (unsigned)o->proto >= GPUL_COMM_N_PROTOS)
 		return gpul_fail(err, GPUL_EINVAL, 0, "unknown transport %d, algorithm %d or protocol %d in the options",
 				 (int)o->transport, (int)o->algo, (int)o->proto);
 	if (o->n_blocks > GPUL_COMM_MAX_BLOCKS)
-		return gpul_fail(err, GPUL_EINVAL, 0, "n_blocks %u: at most %d blocks are possible", o->n_blocks, GPUL_COMM_MAX_BLOCKS);
+		return gpul_fail(err, GPUL_EINVAL, 0, "n_blocks %u: expected at most %d", o->n_blocks, GPUL_COMM_MAX_BLOCKS);
 	if (o->slot_bytes > MAX_SLOT_BYTES || o->slot_bytes % GPUL_COMM_LINE_BYTES)
 		return gpul_fail(err, GPUL_EINVAL, 0, "slot_bytes %zu: a multiple of %d, at most %d, is possible", o->slot_bytes,
 				 GPUL_COMM_LINE_BYTES, MAX_SLOT_BYTES);
 	if (o->ranks_per_host > GPUL_COMM_MAX_RANKS)
-		return gpul_fail(err, GPUL_EINVAL, 0, "ranks_per_host %u: at most %d ranks are possible", o->ranks_per_host,
+		return gpul_fail(err, GPUL_EINVAL, 0, "ranks_per_host %u: expected at most %d", o->ranks_per_host,
 				 GPUL_COMM_MAX_RANKS);
 	return GPUL_OK;
 }
 
-/* Sizes of channels: a slot is large enough that its copy takes longer than its fence and step; the software driver's are small,
- * because all its ranks share the machine's memory.  With a network only the protocol Simple is used, and no call in one shot; few
- * blocks suffice, and each slot costs the CPUs a put and a credit, so slots are large. */
+/* Choose the sizes of channels.  A slot is so large that its copy takes longer than the fence and step counter; with the software
+ * driver slots are small, because all ranks share the machine's memory.  With a network, only the protocol Simple and no one-shot
+ * algorithm is used; few blocks suffice, and each slot costs the CPUs a put and a credit, so slots are large. */
 static void choose_sizes(gpul_comm *c)
 {
 	const bool small = c->interprets;
@@ -66,7 +66,7 @@ static int left_ms(uint64_t deadline_ns)
 	return now < deadline_ns ? (int)((deadline_ns - now) / 1000000) : 0;
 }
 
-/* The steps of create that need the other ranks.  The time-out applies to all steps together. */
+/* Perform those steps of gpul_comm_create() that need the other ranks.  The time-out applies to all of them together. */
 static gpul_status join(gpul_comm *c, const gpul_comm_job *job, gpul_error *err)
 {
 	const int timeout_ms = c->options.create_timeout_ms;
@@ -75,8 +75,8 @@ static gpul_status join(gpul_comm *c, const gpul_comm_job *job, gpul_error *err)
 
 	if (!st)
 		gpul_boot_limit(c->boot, deadline_ns, timeout_ms, 0);
-	st = st ? st : check_options(&c->options, err);  /* checked only now, so that the other ranks report the
-							  * error, too */
+	st = st ? st : check_options(&c->options, err);  /* checked only now, so that the other ranks also
+							  * report the error */
 	st = st ? st : open_device(c, err);
 	st = st ? st : gpul_comm_choices_load(c, err);
 	st = st ? st : gpul_comm_introduce(c, timeout_ms, err);
@@ -153,13 +153,14 @@ gpul_status gpul_comm_create(const gpul_driver *drv, const gpul_comm_options *op
 		st = join(c, &job, &why);
 	}
 	if (st) {
-		if (c->boot && why.status)  /* publish the failure, so that the others report
-					     * it, too */
+		if (c->boot && why.status)  /* publish the failure, so that the others also report
+					     * it */
 			gpul_boot_fail(c->boot, &why, c->rank);
 		failed = c->boot && gpul_boot_failure(c->boot, &first);
 		if (failed && first.kind == GPUL_RANK_DIED)
 			st = gpul_fail(err, GPUL_ECOMM, GPUL_COMM_RANK_DIED, "%s", first.text);
-		else if (failed && first.status == GPUL_ECOMM)  /* a rank that has joined already uses its communicator */
+		else if (failed && first.status == GPUL_ECOMM)  /* another rank has failed after it joined; it already uses its
+								 * communicator */
 			st = gpul_fail(err, GPUL_ECOMM, first.native, "%s", first.text);
 		else if (why.status)
 			st = gpul_fail(err, why.status, why.native, "%s", why.text);
@@ -183,7 +184,7 @@ void gpul_comm_destroy(gpul_comm *c)
 	(void)c->drv->cuCtxSetCurrent(c->ctx.handle);
 	(void)gpul_comm_persistent_stop(c->persistent, NULL);
 	r = c->drv->cuCtxSynchronize();
-	if (r && c->last.exists)  /* a stream of the program captures */
+	if (r && c->last.exists)  /* a stream of the program is being captured */
 		r = c->drv->cuEventSynchronize(c->last.ended);
 	gpul_comm_unrelax(c, mode);
 	if (!gpul_comm_awaited(c, r, "cuCtxSynchronize()", NULL)) {

@@ -8,7 +8,7 @@ struct call_stream {
 	unsigned long long id;        /* if has_id */
 	bool has_id;
 	bool captures;
-	cuuint64_t capture;           /* number of the capture; 0: unknown */
+	cuuint64_t capture;           /* id of the capture; 0: unknown */
 };
 
 static gpul_status describe_stream(gpul_comm *c, CUstream stream, struct call_stream *out, gpul_error *err)
@@ -19,16 +19,16 @@ static gpul_status describe_stream(gpul_comm *c, CUstream stream, struct call_st
 	*out = (struct call_stream){ .handle = stream, .captures = capturing != CU_STREAM_CAPTURE_STATUS_NONE };
 	if (st)
 		return st;
-	if (!out->captures)  /* NVIDIA's driver ends a capture at this query */
+	if (!out->captures)  /* NVIDIA's driver invalidates a capture at this query */
 		out->has_id = c->drv->cuStreamGetId(stream, &out->id) == CUDA_SUCCESS;
 	else if (c->drv->cuStreamGetCaptureInfo_v3(stream, &capturing, &out->capture, NULL, NULL, NULL, NULL))
 		out->capture = 0;
 	return GPUL_OK;
 }
 
-/* Calls of one communicator run one after another: if the last call used another stream, this stream waits for that call.  Only an
- * event of that call is used, not its stream, which may have been destroyed since, or may be capturing now.  A call that is
- * captured cannot wait for work outside of its graph: it waits for the last call in the same capture. */
+/* Calls of one communicator run one after another: if the last call used another stream, this stream waits for that call.  It
+ * waits for an event of that call, not for the stream, which may have been destroyed since, or may be capturing now.  A call that
+ * is captured cannot wait for work outside of its graph: it waits for the last call in the same capture. */
 static gpul_status follow_last_call(gpul_comm *c, const struct call_stream *s, gpul_error *err)
 {
 	const struct last_call *last = s->captures ? &c->last_captured : &c->last;
@@ -56,7 +56,8 @@ static gpul_status note_call(gpul_comm *c, const struct call_stream *s, gpul_err
 }
 
 /* An interpreted kernel takes far longer than its launch.  Without a limit a program could queue hundreds of thousands of calls,
- * and after a failure each of their kernels would still start, and end at once.  NVIDIA's driver limits its queues by itself. */
+ * and after a failure each of their kernels would still start, and end immediately.  NVIDIA's driver limits its queues by
+ * itself. */
 static void keep_pace(gpul_comm *c, const struct call_stream *s)
 {
 	enum { CALLS = 64 };

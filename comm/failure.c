@@ -1,5 +1,5 @@
-/* failure.c — the first failure of a communicator: detected by a kernel or by another rank's
- * process, or requested by gpul_comm_abort().
+/* failure.c — handles the first failure of a communicator: reported by a kernel, detected in another rank's process,
+ * or requested by gpul_comm_abort().
  *
  *     kernel: report in host memory ──> report.c ───────┐
  *     another rank dies or fails: watch of the boot ────┼──> failure, abort word ──> kernels leave, calls fail
@@ -27,7 +27,7 @@ static void record(gpul_comm *c, const gpul_comm_failure *f)
 		__atomic_store_n(&c->control->abort, 1, __ATOMIC_RELEASE);
 }
 
-/* The failure of the job is the same on all ranks: the first that any rank has published. */
+/* Called when the job has failed.  All ranks get the same failure: the first one that any rank has published. */
 static void on_event(void *arg, const gpul_roster_event *e)
 {
 	gpul_comm *c = arg;
@@ -37,7 +37,7 @@ static void on_event(void *arg, const gpul_roster_event *e)
 		f.cause = GPUL_COMM_RANK_DIED;
 	else if (e->kind == GPUL_RANK_STALLED)
 		f.cause = GPUL_COMM_RANK_STALLED;
-	else if (e->status == GPUL_ESYS && e->native == ETIMEDOUT)  /* a failure of a call of boot.h */
+	else if (e->status == GPUL_ESYS && e->native == ETIMEDOUT)  /* a call of boot.h has timed out */
 		f.cause = GPUL_COMM_TIMED_OUT;
 	else
 		f.cause = e->status == GPUL_ECOMM ? (enum gpul_comm_cause)e->native : GPUL_COMM_RANK_FAILED;
@@ -114,7 +114,8 @@ void gpul_comm_abort(gpul_comm *c)
 	gpul_comm_fail(c, GPUL_COMM_ABORTED, c->rank, "rank %d called gpul_comm_abort()", c->rank);
 }
 
-/* A kernel that reports a time-out sets the abort word before the failure is recorded, because finding the cause takes a while. */
+/* Wait until the failure is recorded: a kernel that reports a time-out sets the abort word earlier, because finding the cause takes
+ * a while. */
 static void await_explanation(const gpul_comm *c)
 {
 	const struct timespec nap = { .tv_nsec = PERIOD_NS };
@@ -123,7 +124,7 @@ static void await_explanation(const gpul_comm *c)
 		(void)nanosleep(&nap, NULL);
 }
 
-/* Errors that mean only that the caller used a stream wrongly. */
+/* True for errors that mean only that the caller used a stream wrongly. */
 static bool is_misuse(const gpul_error *why)
 {
 	const int r = why->native;
@@ -135,7 +136,7 @@ static bool is_misuse(const gpul_error *why)
 
 gpul_status gpul_comm_rank_failed(gpul_comm *c, const gpul_error *why, gpul_error *err)
 {
-	const gpul_status st = gpul_comm_usable(c, err);  /* an earlier failure is the cause of this one */
+	const gpul_status st = gpul_comm_usable(c, err);  /* an earlier failure, if any, is the cause of this one */
 
 	if (!is_misuse(why))
 		gpul_comm_fail(c, GPUL_COMM_RANK_FAILED, c->rank, "rank %d (pid %d): %.150s", c->rank, (int)c->paths[c->rank].pid,
@@ -173,7 +174,7 @@ gpul_status gpul_comm_wait(gpul_comm *c, CUstream stream, gpul_error *err)
 	CUstreamCaptureMode mode;
 	CUresult r;
 
-	gpul_bell_ring(gpul_boot_bell(c->boot));  /* the program may have launched a graph */
+	gpul_bell_ring(gpul_boot_bell(c->boot));  /* a kernel may run that the library did not launch: one of a graph */
 	mode = gpul_comm_relax(c);
 	r = await_stream(c, stream);
 	gpul_comm_unrelax(c, mode);

@@ -1,10 +1,10 @@
-/* group.c — sends and receives, alone or in groups. */
+/* group.c — sends and receives, single or in groups. */
 #include "comm/comm_internal.h"
 
-/* Limit of the blocks of all transfers of a rank, in units of sizes.n_blocks, so that all of them run at the same time. */
+/* All transfers of a rank together have at most this many times sizes.n_blocks blocks, so that all of them run at the same time. */
 enum { GROUP_BLOCKS = 4 };
 
-/* Fill the protocol and the number of blocks: both sides compute the same, from the size of the transfer. */
+/* Choose the protocol and the number of blocks from the size of the transfer, so that both sides choose the same. */
 static unsigned choose(gpul_comm *c, gpul_comm_transfer *t)
 {
 	const gpul_comm_plan plan = gpul_comm_plan_for(c, GPUL_COMM_SENDRECV, t->bytes);
@@ -21,7 +21,7 @@ static bool same_channel(const gpul_comm_transfer *a, const gpul_comm_transfer *
 	return a->peer == b->peer && a->kind == b->kind && a->kind != GPUL_COMM_TRANSFER_COPY;
 }
 
-/* Assign blocks of its own to each channel.  Returns the total number of blocks. */
+/* Assign blocks to transfers, different ones for each channel.  Returns the total number of blocks. */
 static unsigned place(gpul_comm_transfers *t)
 {
 	unsigned next = 0;

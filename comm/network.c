@@ -1,4 +1,4 @@
-/* network.c — pairs of ranks on different machines: their memory, the mirrors of it, and the proxy between them.
+/* network.c — connects pairs of ranks on different machines: allocates their memory and the mirrors of it, and starts the proxy.
  *
  *     memory of this rank, for each such pair:
  *
@@ -12,7 +12,7 @@
  * The counters are in host memory.  The slots are in device memory if the NIC can access it (GPU-direct): data goes from GPU to
  * GPU, and the proxy of the receiver raises the tail after a flush (net/arrivals.h).  Otherwise they are in host memory (staged):
  * the kernels of both ranks write and read them there themselves, so the data crosses the bus once on each side, slot by slot,
- * while earlier slots are in flight.  The two ranks of a pair may differ. */
+ * while earlier slots are in flight.  The two ranks of a pair may use different kinds. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,8 +65,9 @@ static unsigned n_routes_of(const gpul_comm *c, unsigned nic)
 	return n;
 }
 
-/* The bytes that may be in flight to this rank; 0: no limit.  The default is several slots, so that each of two senders has one in
- * flight while another one arrives.  With slots of 256 KiB it is 2 MiB, the bandwidth-delay product of 400 Gbit/s and 40 us. */
+/* Compute how many bytes may be in flight to this rank; 0: no limit.  The default is several slots, so that each of two senders
+ * has one in flight while another one arrives.  With slots of 256 KiB it is 2 MiB, the bandwidth-delay product of 400 Gbit/s and
+ * 40 us. */
 static gpul_status window_bytes(const gpul_comm *c, uint64_t *out, gpul_error *err)
 {
 	const char *set = c->options.net_window ? NULL : secure_getenv("GPULOAD_COMM_NET_WINDOW");
@@ -86,7 +87,7 @@ static gpul_status window_bytes(const gpul_comm *c, uint64_t *out, gpul_error *e
 	return GPUL_OK;
 }
 
-/* The bytes of each sender that need no grant.  A single sender never needs grants. */
+/* The bytes that each sender may have in flight without a grant.  A single sender never needs grants. */
 static uint64_t free_bytes(const gpul_comm *c, unsigned nic)
 {
 	const gpul_comm_grants_desc desc = { .n_routes = n_routes_of(c, nic), .slot_bytes = c->sizes.slot_bytes,
@@ -97,7 +98,7 @@ static uint64_t free_bytes(const gpul_comm *c, unsigned nic)
 
 /* ---- the send path ----------------------------------------------------------------------------------------------- */
 
-/* True if device memory should be tried: not with a driver whose device memory is host memory, unless the user wants it. */
+/* True if slots in device memory should be tried: not with a driver whose device memory is host memory, unless the user asks for it. */
 static bool tries_direct(const gpul_comm *c)
 {
 	const gpul_rdma_gpu_direct wanted = c->options.net ? c->options.net->gpu_direct : GPUL_RDMA_GPU_DIRECT_AUTO;
@@ -105,7 +106,7 @@ static bool tries_direct(const gpul_comm *c)
 	return wanted == GPUL_RDMA_GPU_DIRECT_YES || (wanted == GPUL_RDMA_GPU_DIRECT_AUTO && !c->interprets);
 }
 
-/* The options of the send path.  It never gets staging buffers: this folder does its own staging. */
+/* The options of the send path.  It never gets staging buffers, because comm does its own staging. */
 static void describe_rdma(const gpul_comm *c, gpul_rdma_desc *out)
 {
 	if (c->options.net)
@@ -130,7 +131,7 @@ gpul_status gpul_comm_network_open(gpul_comm *c, int timeout_ms, gpul_error *err
 	return gpul_comm_mesh_create(c->boot, &desc, timeout_ms, &c->network.mesh, err);
 }
 
-/* The NICs of the connections with a rank, "eth0 - eth0, eth1 - eth0": this rank's, then the other's. */
+/* Write the NICs of the connections with a rank, "eth0 - eth0, eth1 - eth0": of each pair, this rank's NIC first. */
 static void describe_nics(const gpul_comm_mesh *m, int rank, int r, char *out, size_t out_bytes)
 {
 	size_t used = 0;
@@ -186,7 +187,7 @@ static void unregister_words(gpul_comm *c)
 		}
 }
 
-/* The counters that a rank writes: those before the mirrors. */
+/* Register the counters that each other rank writes: those before the mirrors. */
 static gpul_status register_words(gpul_comm *c, gpul_error *err)
 {
 	const struct network_parts parts = parts_of(&c->sizes);
@@ -312,7 +313,7 @@ static gpul_status make_offer(const gpul_comm *c, int r, struct network_target *
 	return st;
 }
 
-/* Allocate, register and exchange; every rank calls it if any pair needs the network. */
+/* Allocate and register the memory, and exchange offers; every rank calls it if any pair needs the network. */
 gpul_status gpul_comm_network_create(gpul_comm *c, int timeout_ms, gpul_error *err)
 {
 	const size_t n_ranks = (size_t)c->n_ranks;
@@ -376,7 +377,7 @@ bool gpul_comm_network_undelivered(gpul_comm *c, unsigned least_ms, enum gpul_co
 		unsigned n_puts;
 		uint64_t for_ns;
 
-		/* The fabric of a stopped process does not acknowledge either, but its heartbeat stands still, too. */
+		/* The fabric of a stopped process does not acknowledge puts either, but then its heartbeat does not change either. */
 		if (!by_network(c, r) || !gpul_comm_proxy_unacknowledged(c->network.proxy, r, &n_puts, &for_ns) ||
 		    for_ns < (uint64_t)least_ms * 1000 * 1000 || gpul_boot_silent_ms(c->boot, r) >= RUNS_MS)
 			continue;
@@ -388,8 +389,8 @@ bool gpul_comm_network_undelivered(gpul_comm *c, unsigned least_ms, enum gpul_co
 	return false;
 }
 
-/* A connection has failed.  Usually another rank reports the cause, and more precisely, so wait a while for its report: a rank
- * closes its connections when it learns of a failure, and the failure itself may arrive here later. */
+/* Called when a connection has failed.  Usually another rank reports the cause more precisely, so wait a while for its report:
+ * a rank closes its connections when it learns of a failure, and the report of that failure may arrive here later. */
 static void connection_failed(void *context, int rank, unsigned conn, const gpul_rdma_failure *why)
 {
 	const int limit_ms = why->native == ESHUTDOWN ? CLOSED_EXPLANATION_MS : EXPLANATION_MS;
@@ -403,7 +404,7 @@ static void connection_failed(void *context, int rank, unsigned conn, const gpul
 			       gpul_comm_mesh_nic_name(m, rank, gpul_comm_mesh_nic_of(m, rank, conn)));
 	for (int ms = 0; ms < limit_ms && !atomic_load(&c->failed); ms++) {
 		if (gpul_boot_failure(c->boot, NULL))
-			return;  /* the watch of boot.h records it */
+			return;  /* the watch thread of the bootstrap records it */
 		(void)nanosleep(&nap, NULL);
 	}
 	if (why->native != EPIPE && why->native != ESHUTDOWN && !why->by_peer &&
@@ -412,7 +413,8 @@ static void connection_failed(void *context, int rank, unsigned conn, const gpul
 	if (why->native != EPIPE && why->native != ESHUTDOWN && gpul_boot_silent_ms(c->boot, rank) >= UNDELIVERED_MS)
 		gpul_comm_fail(c, GPUL_COMM_RANK_STALLED, rank, "rank %d (pid %d) does not run: is it stopped, by SIGSTOP or a debugger?  %.100s",
 			       rank, (int)c->paths[rank].pid, why->what);
-	else if (why->native == ETIMEDOUT && !why->by_peer)  /* its process runs: this rank has no puts that show what is wrong */
+	else if (why->native == ETIMEDOUT && !why->by_peer)  /* its process runs, and this rank has no unacknowledged puts that
+							      * would show the cause */
 		gpul_comm_fail(c, GPUL_COMM_RANK_FAILED, rank, "the network between rank %d (%.24s) and rank %d (%.24s) does not deliver data: %.120s",
 			       c->rank, gpul_boot_host_name(c->boot, c->rank), rank, gpul_boot_host_name(c->boot, rank), why->what);
 	else if (why->native == EPIPE)

@@ -1,11 +1,11 @@
-/* paths.c — exchanges information between the ranks, and chooses the memory that each pair of them uses. */
+/* paths.c — exchanges information between the ranks, and chooses the transport of each pair of ranks. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "comm/comm_internal.h"
 
-/* Compare what must be equal on all ranks. */
+/* Check that the options are equal on all ranks. */
 static gpul_status check_equal(const gpul_comm *c, int r, gpul_error *err)
 {
 	const struct rank_info *a = &c->infos[0], *b = &c->infos[r];
@@ -64,7 +64,7 @@ static int ordinal_of(const gpul_driver *drv, const char uuid[16])
 	return -1;
 }
 
-/* Can this rank's GPU access device memory of that rank?  The reason is for messages. */
+/* True if this rank's GPU can access device memory of rank r; else the reason is set, for messages. */
 static bool reaches(gpul_comm *c, int r)
 {
 	const struct rank_info *info = &c->infos[r];
@@ -122,7 +122,7 @@ static gpul_status choose(gpul_comm *c, int r, bool here, bool there, gpul_error
 	return GPUL_OK;
 }
 
-/* Check the options that need shared memory between all ranks. */
+/* Check that options that need shared memory between all ranks are possible. */
 static gpul_status check_network(const gpul_comm *c, gpul_error *err)
 {
 	const gpul_comm_proto proto = c->options.proto;

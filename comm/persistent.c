@@ -21,7 +21,7 @@ struct gpul_comm_persistent {
 	gpul_comm_queue *queue;
 	CUdeviceptr relay;
 	unsigned n_blocks, n_threads;
-	_Atomic uint64_t n_posted;    /* gpul_comm_persistent_wait() of other threads reads it */
+	_Atomic uint64_t n_posted;    /* also read by gpul_comm_persistent_wait() in other threads */
 };
 
 void gpul_comm_persistent_destroy(gpul_comm *c)
@@ -41,7 +41,7 @@ void gpul_comm_persistent_destroy(gpul_comm *c)
 	c->persistent = NULL;
 }
 
-/* The memory stays until the communicator is destroyed: freeing it can wait for the whole
+/* The memory is not freed until the communicator is destroyed: freeing it may wait for the whole
  * device, on which other ranks of this process may run kernels that wait for this rank. */
 static gpul_status create_persistent(gpul_comm *c, gpul_error *err)
 {
@@ -74,7 +74,7 @@ static gpul_status launch_persistent(gpul_comm_persistent *p, gpul_error *err)
 	memset(p->queue, 0, sizeof *p->queue);
 	p->n_posted = 0;
 	st = st ? st : gpul_cu(c->drv, err, cuMemsetD8Async(p->relay, 0, sizeof(gpul_comm_relay), p->stream));
-	if (!st && c->last.exists)  /* ordered after the calls so far */
+	if (!st && c->last.exists)  /* so that the kernel starts after the calls so far */
 		st = gpul_cu(c->drv, err, cuStreamWaitEvent(p->stream, c->last.ended, 0));
 	return st ? st : gpul_cu(c->drv, err, cuLaunchKernel(kernel, p->n_blocks, 1, 1, p->n_threads, 1, 1, 0, p->stream, arguments,
 							     NULL));
@@ -132,7 +132,7 @@ static gpul_status wait_done(const gpul_comm_persistent *p, uint64_t n, int time
 	return GPUL_OK;
 }
 
-/* Put an item into its slot: each word with its flag, so the kernel needs no other word to know that it is complete. */
+/* Write an item into its slot, each word with its flag, so that the flags alone show that it is complete. */
 static gpul_status push_item(gpul_comm_persistent *p, const gpul_comm_item *item, gpul_error *err)
 {
 	const uint64_t number = p->n_posted + 1;
@@ -152,7 +152,7 @@ static gpul_status push_item(gpul_comm_persistent *p, const gpul_comm_item *item
 	return GPUL_OK;
 }
 
-/* The function of the kernel for a call with an algorithm; STOP: it has none. */
+/* Find the persistent kernel's function for a call with an algorithm; STOP: it has none. */
 static enum gpul_comm_body body_of(gpul_comm_call call, gpul_comm_algo algo)
 {
 	static const enum gpul_comm_body bodies[GPUL_COMM_N_CALLS][GPUL_COMM_N_ALGOS] = {
@@ -163,7 +163,7 @@ static enum gpul_comm_body body_of(gpul_comm_call call, gpul_comm_algo algo)
 	return bodies[call][algo];
 }
 
-/* The function of the kernel for a call with parts of n_bytes, and the blocks that share it. */
+/* Choose the persistent kernel's function for a call with parts of n_bytes, and the number of blocks that share the work. */
 static void choose_body(const gpul_comm_persistent *p, gpul_comm_item *item, size_t n_bytes)
 {
 	const bool fits = n_bytes <= ONESHOT_BYTES && 2 * n_bytes <= p->c->sizes.scratch_bytes;

@@ -12,7 +12,7 @@
 
 #define MOST UINT64_MAX
 
-/* From experiments with other kernels on two H200s with NVLink; `gpuload comm tune` measures these kernels. */
+/* Two ranks in device memory: from experiments with other kernels on two H200s with NVLink.  `gpuload comm tune` measures the real ones. */
 static const struct choice pair_reduction[] = {
 	{ 2 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 1, 128 },
 	{ 8 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 8, 256 },
@@ -26,7 +26,7 @@ static const struct choice pair_copy[] = {
 	{ 256 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 32, 256 },
 	{ MOST, GPUL_COMM_DIRECT, GPUL_COMM_SIMPLE, 32, 512 },
 };
-/* More ranks in device memory: one shot sends each byte n - 1 times, so it ends earlier. */
+/* More ranks in device memory: one shot sends each byte n - 1 times, so it is used only up to smaller sizes. */
 static const struct choice many_reduction[] = {
 	{ 2 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 1, 128 },
 	{ 64 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 16, 256 },
@@ -49,7 +49,7 @@ static const struct choice alltoall[] = {
 	{ 128 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 16, 256 },
 	{ MOST, GPUL_COMM_DIRECT, GPUL_COMM_SIMPLE, 32, 512 },
 };
-/* Ranks in host memory: a step costs more there, and a tree has fewer than a ring of 8 ranks. */
+/* Ranks in host memory: a step costs more there, and a tree has fewer steps than a ring of 8 ranks. */
 static const struct choice many_host[] = {
 	{ 16 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 4, 256 },
 	{ 256 << 10, GPUL_COMM_TREE, GPUL_COMM_LL, 4, 512 },
@@ -70,7 +70,7 @@ static const struct choice host[] = {
 	{ MOST, GPUL_COMM_RING, GPUL_COMM_SIMPLE, 32, 512 },
 };
 
-/* A driver that interprets kernels: the cost is the number of instructions, of all ranks on all CPUs. */
+/* A driver that interprets kernels: the cost is the total number of instructions of all ranks, because they share the CPUs. */
 static const struct choice soft_channels[] = {
 	{ 512, GPUL_COMM_DIRECT, GPUL_COMM_LL, 1, 96 },
 	{ 32 << 10, GPUL_COMM_DIRECT, GPUL_COMM_SIMPLE, 1, 96 },
@@ -154,7 +154,7 @@ static const struct choice *built_in(const gpul_comm *c, gpul_comm_call call)
 	return info->reduces ? pair_reduction : pair_copy;
 }
 
-/* ---- a table that was measured ------------------------------------------------------------------------------------- */
+/* ---- a measured table ------------------------------------------------------------------------------------- */
 
 gpul_status gpul_comm_choices_load(gpul_comm *c, gpul_error *err)
 {
@@ -256,13 +256,13 @@ static bool uses_channels(gpul_comm_call call, gpul_comm_algo algo)
 	return algo == GPUL_COMM_DIRECT && gpul_comm_call_info(call)->transfers;
 }
 
-/* Bytes that each rank writes into the scratch of each other rank in one shot. */
+/* The bytes that each rank writes into the scratch of each other rank in one shot. */
 static size_t shot_bytes(const gpul_comm *c, gpul_comm_call call, size_t bytes)
 {
 	return gpul_comm_call_info(call)->has_parts ? bytes / (size_t)c->n_ranks : bytes;
 }
 
-/* Why two levels are impossible; NULL: they are possible. */
+/* Explain why the algorithm twolevel is impossible; NULL: it is possible. */
 static const char *level_obstacle(const gpul_comm *c)
 {
 	if (c->hosts.n < 2)
@@ -291,7 +291,7 @@ const char *gpul_comm_plan_obstacle(const gpul_comm *c, gpul_comm_call call, gpu
 	return algo == GPUL_COMM_TWO_LEVEL ? level_obstacle(c) : NULL;
 }
 
-/* The next best combination that is possible: with the same algorithm, else with the same
+/* Replace an impossible combination by a possible one: with the same algorithm, else with the same
  * protocol, else any.  A ring replaces a tree or two levels, because it also uses channels. */
 static void replace(const gpul_comm *c, gpul_comm_call call, size_t bytes, gpul_comm_plan *plan)
 {
@@ -316,7 +316,7 @@ static void replace(const gpul_comm *c, gpul_comm_call call, size_t bytes, gpul_
 		}
 }
 
-/* Why the options cannot be followed. */
+/* Explain why the options cannot be used for a call. */
 static const char *explain_options(const gpul_comm *c, gpul_comm_call call, size_t bytes)
 {
 	const gpul_comm_options *o = &c->options;
@@ -339,7 +339,7 @@ static const struct choice *find_choice(const struct choice *choice, size_t byte
 	return choice;
 }
 
-/* Apply the options, which may be impossible for this call. */
+/* Apply the options that force an algorithm or a protocol, if they are possible for this call. */
 static void apply_options(const gpul_comm *c, gpul_comm_call call, size_t bytes, gpul_comm_plan *plan)
 {
 	const bool algo = c->options.algo != GPUL_COMM_ALGO_AUTO, proto = c->options.proto != GPUL_COMM_PROTO_AUTO;
@@ -360,13 +360,13 @@ static void apply_options(const gpul_comm *c, gpul_comm_call call, size_t bytes,
 					     : "forced: the protocol is an option";
 }
 
-/* Describe the source of a choice. */
+/* Explain a choice: which table or option it comes from. */
 static const char *reason_of(const gpul_comm *c, gpul_comm_call call, const struct choice *choice)
 {
 	if (c->is_measured[call])
 		return c->measured_reason;
 	if (*c->table_path)
-		return c->built_in_reason;  /* keep the reason that the table has no row */
+		return c->built_in_reason;  /* keeps the reason: the file has no row for this call */
 	if (choice->algo == GPUL_COMM_TREE)
 		return "the built-in table: a tree takes fewer trips than a ring";
 	if (choice->algo == GPUL_COMM_TWO_LEVEL)
@@ -385,7 +385,7 @@ gpul_comm_plan gpul_comm_plan_for(const gpul_comm *c, gpul_comm_call call, size_
 		plan.reason = "forced";
 	}
 	apply_options(c, call, bytes, &plan);
-	if (call == GPUL_COMM_ALLTOALL && plan.algo == GPUL_COMM_DIRECT) {  /* sends and receives, each with its own plan */
+	if (call == GPUL_COMM_ALLTOALL && plan.algo == GPUL_COMM_DIRECT) {  /* it consists of sends and receives, each with its own plan */
 		const gpul_comm_plan each = gpul_comm_plan_for(c, GPUL_COMM_SENDRECV, bytes / (size_t)c->n_ranks);
 
 		plan.proto = each.proto;
@@ -394,8 +394,8 @@ gpul_comm_plan gpul_comm_plan_for(const gpul_comm *c, gpul_comm_call call, size_
 	}
 	if (plan.n_blocks > c->sizes.n_blocks)
 		plan.n_blocks = c->sizes.n_blocks;
-	if (plan.algo != GPUL_COMM_ONE_SHOT) {  /* a direct kernel works as a ring if some rank's buffer is not
-						 * mapped by all ranks */
+	if (plan.algo != GPUL_COMM_ONE_SHOT) {  /* if some rank's buffer is in no window, a direct kernel falls
+						 * back to a ring */
 		plan.n_threads = plan.n_threads < GPUL_COMM_MIN_THREADS ? GPUL_COMM_MIN_THREADS : plan.n_threads;
 		plan.n_threads = plan.n_threads > GPUL_COMM_MAX_THREADS ? GPUL_COMM_MAX_THREADS : plan.n_threads;
 	}

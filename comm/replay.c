@@ -4,8 +4,8 @@
  *     second call                            a graph of one kernel is captured and instantiated
  *     all further calls                      cuGraphLaunch
  *
- * The CPU needs 1 us for a graph that is ready, and 3 us for cuLaunchKernel with the same arguments, which is more than the
- * whole of a small all-reduce takes on the GPU.  The kernels find the number of their call in device memory, so the same
+ * Launching an instantiated graph costs the CPU 1 us, cuLaunchKernel with the same arguments 3 us, which is more than a
+ * whole small all-reduce takes on the GPU.  The kernels find the number of their call in device memory, so the same
  * arguments can be launched any number of times. */
 #include <string.h>
 
@@ -18,7 +18,7 @@ static void forget(gpul_comm *c, struct repeated *r)
 	*r = (struct repeated){ 0 };
 }
 
-/* The bytes of a launch's argument that the kernel reads. */
+/* The number of bytes of a launch's argument that the kernel reads. */
 static size_t argument_bytes(const struct launch *l)
 {
 	const gpul_comm_few_transfers *few = l->argument;
@@ -26,7 +26,7 @@ static size_t argument_bytes(const struct launch *l)
 	return l->id != KERNEL_sendrecv_few ? sizeof(gpul_comm_work) : offsetof(gpul_comm_few_transfers, items) + few->n * sizeof *few->items;
 }
 
-/* The entry with these arguments, which becomes the most recently used one; else a new entry instead of the oldest. */
+/* Find the entry with these arguments, else replace the least recently used entry; it becomes the most recently used one. */
 static struct repeated *find_entry(gpul_comm *c, const struct launch *l)
 {
 	struct repeated *oldest = &c->replay.entries[0];
@@ -71,7 +71,7 @@ static gpul_status make_graph(gpul_comm *c, struct repeated *r, CUfunction kerne
 	return st;
 }
 
-/* The graph for a call; NULL: launch the kernel.  If the driver cannot make a graph, do not try again. */
+/* Get the graph for a call; NULL: launch the kernel itself.  If the driver cannot create a graph, it is not tried again. */
 CUgraphExec gpul_comm_replay(gpul_comm *c, const struct launch *l)
 {
 	struct repeated *r;

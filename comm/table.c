@@ -1,4 +1,4 @@
-/* table.c — reads a file of measured choices. */
+/* table.c — reads a tuning table: a file of measured choices. */
 #include "comm/table.h"
 
 #include <stdlib.h>
@@ -69,7 +69,7 @@ static gpul_status add_row(const gpul_rows *r, gpul_comm_table *t, const gpul_co
 {
 	gpul_comm_table_row *more = t->rows;
 
-	if ((t->n_rows & (t->n_rows - 1)) == 0) {  /* full: the room doubles */
+	if ((t->n_rows & (t->n_rows - 1)) == 0) {  /* the array is full: double it */
 		more = realloc(t->rows, (t->n_rows ? 2 * t->n_rows : 1) * sizeof *more);
 		if (!more || t->n_rows > MAX_ROWS)
 			return gpul_fail(r->err, GPUL_ENOMEM, 0, "no memory for the table %.100s", r->path);

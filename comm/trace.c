@@ -1,14 +1,14 @@
-/* trace.c — the memory of a rank's trace. */
+/* trace.c — starts, stops and reads the trace of a rank's kernels. */
 #include "comm/trace.h"
 
 #include "comm/comm_internal.h"
 
-/* Switch recording on or off for kernels that start from now on. */
+/* Turn recording on or off for kernels that start from now on. */
 static gpul_status publish_trace(gpul_comm *c, CUdeviceptr trace, gpul_error *err)
 {
 	gpul_status st;
 
-	if (c->persistent_runs)  /* the wait for the kernel would never end */
+	if (c->persistent_runs)  /* it would wait forever for the persistent kernel */
 		return gpul_fail(err, GPUL_EINVAL, 0, "a persistent kernel of this communicator is running: stop it before a trace begins or "
 				 "ends");
 	st = gpul_cu(c->drv, err, cuCtxSynchronize());

@@ -1,4 +1,4 @@
-/* window.c — memory that all ranks map: gpul_comm_alloc(). */
+/* window.c — windows: memory that all ranks map, from gpul_comm_alloc(). */
 #include <string.h>
 
 #include "comm/comm_internal.h"
@@ -19,7 +19,7 @@ static void destroy_window(gpul_comm *c, struct window *w)
 	*w = (struct window){ 0 };
 }
 
-/* Write into the view where this rank maps the other ranks' memory of a window. */
+/* Write into the view the addresses at which this rank maps the other ranks' memory of a window. */
 static gpul_status describe_window(gpul_comm *c, int index, gpul_error *err)
 {
 	const struct window *w = &c->windows[index];
@@ -89,7 +89,7 @@ static gpul_status free_window(gpul_comm *c, CUdeviceptr at, gpul_error *err)
 		destroy_window(c, w);
 		return st ? st : describe_window(c, i, err);
 	}
-	return gpul_fail(err, GPUL_EINVAL, 0, "%#llx is not the address of memory of gpul_comm_alloc()", (unsigned long long)at);
+	return gpul_fail(err, GPUL_EINVAL, 0, "%#llx is not an address from gpul_comm_alloc()", (unsigned long long)at);
 }
 
 gpul_status gpul_comm_free(gpul_comm *c, CUdeviceptr at, gpul_error *err)

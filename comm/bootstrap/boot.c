@@ -10,7 +10,7 @@
 
 #include "ipc/place.h"
 
-/* why: the failure of gpul_boot_open(), NULL: none. */
+/* why: the failure of gpul_boot_open(); NULL: it has succeeded. */
 static void free_boot(gpul_boot *b, const gpul_error *why)
 {
 	gpul_boot_watch_stop(b);
@@ -67,7 +67,7 @@ static gpul_status create_boot(const gpul_comm_job *job, gpul_boot **out, gpul_e
 	return GPUL_OK;
 }
 
-/* The ranks of each host meet under a name of their own, because several "hosts" can be on one machine. */
+/* Connect the ranks of this host.  Each host uses a name of its own for that, because several "hosts" can be on one machine. */
 static gpul_status meet_on_host(gpul_boot *b, const struct boot_wait *w, char name[GPUL_COMM_JOB_BYTES + 8],
 				gpul_error *err)
 {
@@ -105,7 +105,7 @@ gpul_status gpul_boot_open(const gpul_comm_job *job, int timeout_ms, gpul_boot *
 	if (st) {
 		is_leader = job->rank == b->leader;
 		free_boot(b, &why);
-		if (!is_leader && name[0]) /* a leader that was killed leaves its socket file */
+		if (!is_leader && name[0]) /* remove the socket file of a leader that was killed */
 			(void)gpul_ipc_place_clear(name, &cleared, NULL);
 		return gpul_fail(err, st, why.native, "%s", why.text);
 	}
@@ -118,7 +118,7 @@ void gpul_boot_close(gpul_boot *b)
 {
 	if (!b)
 		return;
-	/* First set the state, then close the lifeline and sockets: so the other ranks can
+	/* The state is set before the lifeline and sockets are closed, so that the other ranks can
 	 * distinguish a normal end from a death. */
 	atomic_store(&b->roster->entry[b->job.rank].state, RANK_LEFT);
 	free_boot(b, NULL);

@@ -1,4 +1,4 @@
-/* boot_internal.h — the state of one rank. */
+/* boot_internal.h — the state of a rank's connection with its job, and the functions that boot's files share. */
 #ifndef GPULOAD_COMM_BOOTSTRAP_BOOT_INTERNAL_H
 #define GPULOAD_COMM_BOOTSTRAP_BOOT_INTERNAL_H
 
@@ -17,14 +17,14 @@ struct gpul_boot {
 	const struct notice *notice;  /* the page of gpuload's launcher; NULL: none */
 	gpul_lifeline *lifeline;    /* holds the word of this rank's entry; NULL: the kernel has no robust futexes */
 	struct boot_packet *packet; /* room for received packets */
-	int roster_fd;              /* of the leader, until all have mapped it; -1: none */
+	int roster_fd;              /* the leader's descriptor, until all ranks have mapped the roster; -1: none */
 	int leader;                 /* the lowest rank of this host: the others connect to it */
 	uint32_t local;             /* mask of the ranks of this host, which share the roster */
-	uint32_t reach[GPUL_COMM_MAX_RANKS];      /* of a leader: the ranks of its host; ranks of this host: themselves; else 0 */
-	_Atomic int socket[GPUL_COMM_MAX_RANKS];  /* leaders: to each rank of the host; others: to the leader; -1: none */
-	/* Jobs over several hosts (hosts/): rank 0's sockets to the leaders of the other hosts are streams, and theirs to it. */
+	uint32_t reach[GPUL_COMM_MAX_RANKS];      /* mask, by rank; leader: the ranks of its host; rank of this host: itself; else 0 */
+	_Atomic int socket[GPUL_COMM_MAX_RANKS];  /* of a leader: to each rank of the host; of others: to the leader; -1: none */
+	/* In jobs over several hosts (hosts/), the connections between rank 0 and the leaders of the other hosts are TCP streams. */
 	struct boot_stream *stream[GPUL_COMM_MAX_RANKS];
-	struct boot_links *links;   /* NULL: the ranks have met on one machine */
+	struct boot_links *links;   /* NULL: all ranks are on this machine */
 	char refused[120];          /* the last connection that rank 0 refused, and why; "": none */
 	int32_t pid[GPUL_COMM_MAX_RANKS];         /* the hosts of all ranks, as rank 0 has announced them
 						   * over TCP */
@@ -35,7 +35,7 @@ struct gpul_boot {
 	int limit_ms, silent_ms;
 	_Atomic bool in_call;
 	gpul_bell bell;             /* rung at each call, failure and change of a wait word, and by
-				     * the owner: gpul_boot_bell() */
+				     * the program: gpul_boot_bell() */
 	_Atomic bool met;           /* gpul_boot_open() has succeeded: all ranks have met */
 
 	/* the watch thread, watch.c */
@@ -43,21 +43,22 @@ struct gpul_boot {
 	bool watching;
 	int stop;                   /* eventfd: readable when the thread must end */
 	int alarm;                  /* eventfd: readable as soon as the job has failed; part of every poll */
-	pthread_mutex_t lock;       /* of the members below */
-	bool published;             /* this rank's record has been written */
+	pthread_mutex_t lock;       /* protects the members below */
+	bool published;             /* this rank has published its record */
 	bool reported;              /* on_event has been called */
 	gpul_roster_callback *on_event;
 	void *arg;
-	_Atomic uint64_t scanned_ns, moved_ns[GPUL_COMM_MAX_RANKS];  /* last scan; when it last saw a heartbeat move */
+	_Atomic uint64_t scanned_ns, moved_ns[GPUL_COMM_MAX_RANKS];  /* time of the last scan; when it last saw the heartbeat of
+								      * each rank change */
 };
 
-/* Points of time in ns of gpul_clock_ns(); a time-out of -1 gives BOOT_NEVER. */
+/* Deadlines are in ns of gpul_clock_ns(); a time-out of -1 gives BOOT_NEVER. */
 #define BOOT_NEVER UINT64_MAX
 uint64_t gpul_boot_deadline(int timeout_ms);
-/* The time until the deadline for poll(): rounded up, 0 if it has passed, -1 for BOOT_NEVER. */
+/* Compute the time until a deadline, for poll(): rounded up, 0 if it has passed, -1 for BOOT_NEVER. */
 int gpul_boot_left_ms(uint64_t deadline_ns);
 
-/** Start this rank's watch: hold the lifeline, start the thread.
+/** Start this rank's watch: acquire the lifeline, and start the watch thread.
  *
  * @b      roster and job are set
  * Errors  GPUL_ESYS
@@ -66,13 +67,14 @@ gpul_status gpul_boot_watch_start(gpul_boot *b, gpul_error *err);
 /* End the thread and release the lifeline.  Does nothing if it was not started. */
 void gpul_boot_watch_stop(gpul_boot *b);
 
-/* True if a rank has not met the others yet.  The states of other hosts' ranks come late; once this rank has met them, they have met, too. */
+/* True if a rank has not met the others yet.  The states of ranks on other hosts arrive late; but once this rank has met all
+ * others, they have met, too. */
 bool gpul_boot_is_missing(const gpul_boot *b, int rank);
 
-/* Publish what gpuload's launcher reports; false: nothing. */
+/* Publish what gpuload's launcher reports; false: it reports nothing. */
 bool gpul_boot_publish_notice(gpul_boot *b);
 
-/* Publish the end of a rank, after its socket or lifeline has ended; unless the rank has left. */
+/* Publish the death of a rank whose socket or lifeline has ended, unless the rank has left normally. */
 void gpul_boot_report_end(gpul_boot *b, int rank);
 
 /* Publish a record, unless the job has failed already or this rank has published one. */
@@ -85,23 +87,23 @@ void gpul_boot_publish(gpul_boot *b, const struct roster_record *record);
  * Threads the thread that opens b */
 gpul_status gpul_boot_create_roster(gpul_boot *b, gpul_error *err);
 
-/* True if gpuload's launcher, if there is one, reports that the ranks of the job cannot meet; err explains it. */
+/* True if there is a launcher of gpuload, and it reports that not all ranks of the job will arrive; err explains it. */
 bool gpul_boot_has_notice(const gpul_boot *b, gpul_error *err);
 
-/* Publish that a wait is over because the process of a rank does not run.  why: the text names the rank. */
+/* Publish that a wait has failed because the process of a rank does not run. why: a text that names the rank. */
 void gpul_boot_report_stalled(gpul_boot *b, int rank, const gpul_error *why);
 
-/** Fail the job because of a wait's end or a wrong message, and return its (first) failure.
+/** Fail the job because of a time-out or a wrong message, and return the first failure of the job.
  *
  * @b        the job
- * @culprit  rank; -1: unknown
+ * @culprit  the rank that is the cause; -1: unknown
  * @status   with native and text: this rank's failure
  * @native   see @status
  * @text     see @status
  * Errors    the status of the job's first failure */
 gpul_status gpul_boot_fail_job(gpul_boot *b, int culprit, gpul_status status, int native, const char *text, gpul_error *err);
 
-/** The connection to a rank has ended: report its death, or that it has left.
+/** Handle the end of the connection to a rank: report its death, or that it has left.
  *
  * @b        the job
  * @rank     the rank
@@ -109,55 +111,56 @@ gpul_status gpul_boot_fail_job(gpul_boot *b, int culprit, gpul_status status, in
  * Errors    GPUL_EUNSUPPORTED */
 gpul_status gpul_boot_ended(gpul_boot *b, int rank, const char *doing, gpul_error *err);
 
-/* Mask of the ranks whose entries in the roster are current.  Entries of other hosts arrive
- * through rank 0: if it has been silent for that long, they are out of date. */
+/* Mask of the ranks whose entries in the roster are current.  Entries of other hosts arrive through
+ * rank 0: if it has been silent for the given time, they are out of date. */
 uint32_t gpul_boot_current(const gpul_boot *b, unsigned for_ms);
 
 enum { GPUL_BOOT_PLACE_BYTES = 40 + GPUL_COMM_HOST_BYTES };
-/* Write "rank 3 (pid 4711)", and " on host NAME" if the job has several; returns out. */
+/* Write "rank 3 (pid 4711)", and " on host NAME" if the job has several hosts; returns out. */
 const char *gpul_boot_place(const gpul_boot *b, int rank, char out[GPUL_BOOT_PLACE_BYTES]);
 
-/* The machine of this process, and the host name that the job gives it. */
+/* Get the identity of this machine, and the host name that the job gives it. */
 void gpul_boot_machine(const gpul_comm_job *job, struct boot_machine *out);
-/* True if two ranks that have met over a Unix socket share a host: the job gives both the same host name, or neither has one. */
+/* True if two ranks that have met over a Unix socket share a host: the job gives both the same host name, or gives neither of them one. */
 bool gpul_boot_same_machine(const struct boot_machine *a, const struct boot_machine *b);
 /* Called by rank 0: number the hosts of all ranks, and write the numbers into the roster. */
 void gpul_boot_number_hosts(gpul_boot *b, const struct boot_machine machines[]);
 /** Copy the hosts of all ranks from the roster, where rank 0 has written them.
  *
  * @b  the job
- * Errors  GPUL_EFORMAT the roster contains an impossible number
+ * Errors  GPUL_EFORMAT the roster contains a number out of range
  * Threads the thread that opens b */
 gpul_status gpul_boot_take_hosts(gpul_boot *b, gpul_error *err);
 
-/* One wait of a rank; used for the message of a time-out. */
+/* One wait of a rank, with what the message of a time-out needs. */
 struct boot_wait {
 	const char *doing;      /* "the meeting of job X", "gpul_boot_barrier()" */
-	uint32_t call;          /* its number; 0: the meeting */
+	uint32_t call;          /* the number of the call; 0: gpul_boot_open() */
 	uint64_t deadline_ns;
 	int timeout_ms;
-	int silent_ms;          /* the longest silence of a rank that has not begun the call; 0: without limit */
+	int silent_ms;          /* how long a rank that has not begun the call may be silent; 0: no limit */
 };
 
-/* One call of boot.h: what all ranks must agree on. */
+/* A call of a function of boot.h: the values on which all ranks must agree. */
 struct boot_call {
 	gpul_boot *b;
 	uint32_t what;
-	uint64_t total;         /* bytes of a block, descriptors of a rank, or rounds of the clocks */
+	uint64_t total;         /* number of bytes of a block, descriptors of a rank, or rounds of gpul_boot_clocks() */
 	struct boot_wait wait;
 };
 
-/** Begin a call: it gets a number, and no other thread may begin one.
+/** Begin a call: it gets a number, and no other thread may begin a call until its end.
  *
  * @b           the job
- * @what        boot_what
+ * @what        of enum boot_what
  * @total       see struct boot_call
  * @timeout_ms  -1: without limit
- * @out         gpul_boot_call_end()
+ * @out         ended by the caller with gpul_boot_call_end()
  * Errors    the failure of the job; GPUL_EINVAL another thread is in a call */
 gpul_status gpul_boot_call_begin(gpul_boot *b, uint32_t what, uint64_t total, int timeout_ms, struct boot_call *out, gpul_error *err);
 void gpul_boot_call_end(struct boot_call *c);
-/** Wait for the next packet of a rank, which must belong to the same call; it is in b->packet.
+/** Wait for the next packet of a rank, which must belong to the same call, and store it in
+ * b->packet.
  *
  * @c     begun
  * @from  the rank
@@ -165,7 +168,7 @@ void gpul_boot_call_end(struct boot_call *c);
  * Errors    as gpul_boot_poll(); GPUL_EUNSUPPORTED the rank makes another call */
 gpul_status gpul_boot_call_receive(struct boot_call *c, int from, enum boot_type type, gpul_error *err);
 
-/** The deadline has passed: fail the job with a message that names the ranks that have not
+/** Fail the job because a deadline has passed, with a message that names the ranks that have not
  * arrived.
  *
  * @b        the job
@@ -178,10 +181,11 @@ gpul_status gpul_boot_timed_out(gpul_boot *b, const struct boot_wait *w, uint32_
  *
  * @b        the job
  * @fds      fds[0] is filled in here, for the alarm; the others by the caller
- * @n_fds    with fds[0]
+ * @n_fds    their number, including fds[0]
  * @w        the wait
  * @pending  see gpul_boot_timed_out()
- * Errors    the failure of the job; GPUL_ESYS, also native = ETIMEDOUT: the time is over
+ * Errors    the failure of the job; GPUL_ESYS poll(2) failed, or native = ETIMEDOUT: the deadline
+ *           has passed
  * Source    Linux poll(2) */
 gpul_status gpul_boot_poll(gpul_boot *b, struct pollfd *fds, nfds_t n_fds, const struct boot_wait *w, uint32_t pending,
 			   gpul_error *err);
@@ -197,7 +201,7 @@ gpul_status gpul_boot_poll(gpul_boot *b, struct pollfd *fds, nfds_t n_fds, const
 gpul_status gpul_boot_send_to(gpul_boot *b, int rank, struct boot_head *head, const void *payload, size_t n_bytes, const int *fds,
 			      unsigned n_fds, const struct boot_wait *w, gpul_error *err);
 
-/** Wait for one packet of a rank; it is in b->packet.
+/** Wait for one packet of a rank, and store it in b->packet.
  *
  * @b        the job
  * @rank     the rank
@@ -205,7 +209,8 @@ gpul_status gpul_boot_send_to(gpul_boot *b, int rank, struct boot_head *head, co
  * Errors    as gpul_boot_poll() */
 gpul_status gpul_boot_receive_from(gpul_boot *b, int rank, const struct boot_wait *w, gpul_error *err);
 
-/** Meet the ranks of this host, as its leader or as another rank.  On success the sockets are connected and the watch runs.
+/** Meet the ranks of this host, as its leader or as another rank.  On success the sockets are connected, and the watch
+ * thread runs.
  *
  * @b     the job; the caller cleans up on failure
  * @path  of the socket of this host; not used if the host has one rank

@@ -1,4 +1,4 @@
-/* boot_wire.c — sends and receives packets of the meeting, with descriptors. */
+/* boot_wire.c — sends and receives the packets between ranks over Unix sockets, with file descriptors. */
 #include "comm/bootstrap/boot_wire_internal.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 
 #include "core/error.h"
 
-enum { MAX_FDS = 253 }; /* SCM_MAX_FD of Linux: all descriptors that a packet can carry */
+enum { MAX_FDS = 253 }; /* SCM_MAX_FD of Linux: the most descriptors that a packet can carry */
 
 static const char magic[8] = { 'g', 'p', 'u', 'l', 'b', 'o', 'o', 't' };
 
@@ -72,8 +72,8 @@ boot_got gpul_boot_send(int socket, struct boot_head *head, const void *payload,
 	while (n < 0 && errno == EINTR);
 	if (n >= 0)
 		return BOOT_GOT_PACKET;
-	/* ETOOMANYREFS: the descriptors of this user that are in flight in sockets exceed the limit of open files; the
-	 * receivers will take them. */
+	/* ETOOMANYREFS: more descriptors of this user are in flight in sockets than the limit of open files; it passes
+	 * when the receivers take them. */
 	if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS || errno == ETOOMANYREFS)
 		return BOOT_GOT_NOTHING;
 	if (errno == EPIPE || errno == ECONNRESET || errno == ENOTCONN)
@@ -82,7 +82,7 @@ boot_got gpul_boot_send(int socket, struct boot_head *head, const void *payload,
 	return BOOT_GOT_BAD;
 }
 
-/* Take the descriptors out of the control messages; those that do not fit into the packet are closed. */
+/* Take the descriptors out of the control messages; those for which the packet has no room are closed. */
 static void take_descriptors(struct msghdr *m, struct boot_packet *out, bool *too_many)
 {
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {

@@ -1,4 +1,4 @@
-/* boot_wire_internal.h — packets over the sockets between rank 0 and the other ranks.
+/* boot_wire_internal.h — the packets that ranks exchange over their sockets.
  *
  *      0        8        12      16     20     24     28      32       40       48       56
  *     ┌────────┬────────┬───────┬──────┬──────┬──────┬───────┬────────┬────────┬────────┬───────────────┐
@@ -46,16 +46,16 @@ struct boot_head {
 	int32_t rank;       /* the rank that the data belongs to: DATA to rank 0 or a leader,
 			     * FDS */
 	uint32_t bytes;     /* of the payload */
-	uint64_t total;     /* DATA, FDS: bytes or descriptors of each rank */
+	uint64_t total;     /* DATA, FDS: number of bytes or descriptors of each rank */
 	uint64_t offset;    /* DATA: offset of the payload in all data that is sent in this
 			     * direction */
-	uint64_t present;   /* FDS: bit i is set if the i-th descriptor is in the packet; clear:
-			     * it is -1 */
+	uint64_t present;   /* FDS: bit i is set if descriptor i is in the packet; if it is clear,
+			     * the descriptor is -1 */
 };
 _Static_assert(sizeof(struct boot_head) == 56, "as drawn");
 
 struct boot_machine {
-	char name[GPUL_COMM_HOST_BYTES];  /* of the job, else of the machine */
+	char name[GPUL_COMM_HOST_BYTES];  /* host name that the job gives, else that of the machine */
 	char id[40];                      /* the boot id of the kernel; "": the job has set the name, and
 					   * only the name is compared */
 };
@@ -78,12 +78,12 @@ typedef enum boot_got {
 	BOOT_GOT_PACKET,
 	BOOT_GOT_NOTHING,  /* no packet has arrived, or sending would block */
 	BOOT_GOT_END,      /* the other side has closed the connection */
-	BOOT_GOT_BAD,      /* an invalid packet, or a failed system call: err has the reason */
+	BOOT_GOT_BAD,      /* an invalid packet, or a failed system call: err explains it */
 } boot_got;
 
-/* Fill in the magic, the version and the size of a head. */
+/* Fill in the magic, the version and the payload size of a packet's head. */
 void gpul_boot_head_fill(struct boot_head *head, size_t payload_bytes);
-/** Check the magic and the version of a head of which n_bytes have arrived.
+/** Check the magic and the version of a packet's head of which n_bytes have arrived.
  *
  * @bytes    the head
  * @n_bytes  may be less than a head
@@ -94,14 +94,14 @@ gpul_status gpul_boot_head_check(const unsigned char *bytes, size_t n_bytes, gpu
 boot_got gpul_boot_send(int socket, struct boot_head *head, const void *payload, size_t n_bytes, const int *fds, unsigned n_fds,
 			gpul_error *err);
 
-/* Receive one packet without blocking.  The head and the number of descriptors have been checked. */
+/* Receive one packet without blocking, and check its head and the number of descriptors. */
 boot_got gpul_boot_receive(int socket, struct boot_packet *out, gpul_error *err);
 
 /* Close the descriptors of a received packet. */
 void gpul_boot_packet_drop(struct boot_packet *p);
 
-/* Identify the process at the other end of a socket.  True if it runs as the same user; *pid 0:
- * it is in another pid namespace. */
+/* Identify the process at the other end of a socket.  True if it runs as the same user; *pid is 0
+ * if it is in another pid namespace. */
 bool gpul_boot_same_user(int socket, pid_t *pid, gpul_error *err);
 
 const char *gpul_boot_what_name(uint32_t what);

@@ -1,4 +1,4 @@
-/* clocks.c — round trips that compare the clocks of the hosts.
+/* clocks.c — measures the differences between the clocks of the hosts by round trips.
  *
  *     rank 0     before ──────────────┬─ after
  *                       ╲ question   ╱ answer: there          one host after the other, so that round trips do not delay each other
@@ -16,7 +16,7 @@
 /* A thread that sleeps in poll() needs some tens of microseconds to wake up, which would be part of the round trip. */
 enum { SPIN_NS = 200 * 1000 };
 
-/* The rank that answers for a host. */
+/* The lowest rank of a host, which answers for it. */
 static int first_rank_of(const gpul_boot *b, int host)
 {
 	int r = 0;
@@ -26,7 +26,7 @@ static int first_rank_of(const gpul_boot *b, int host)
 	return r;
 }
 
-/* Poll a socket for a while; the packet may already be in the stream's buffer. */
+/* Poll a socket for SPIN_NS without sleeping; the packet may already be in the stream's buffer. */
 static void spin(const gpul_boot *b, int rank)
 {
 	const int socket = atomic_load(&b->socket[rank]);

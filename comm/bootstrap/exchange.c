@@ -4,8 +4,9 @@
  *     ranks of host C ──> leader of C ──┼──> rank 0 ──> back the same way, with the blocks of all
  *     ranks of rank 0's host ───────────┘
  *
- * A rank first receives from the ranks below it, sends all of that to the rank above it, waits for the answer, and passes it on.
- * So a rank always waits for a rank that has not called yet or is slow, never for one that is waiting itself. */
+ * A rank first receives from the ranks below it, then sends all their data and its own to the rank above it, waits for the
+ * answer, and sends that to the ranks below.  So a rank always waits for a rank that has not called yet or is slow, never for
+ * one that is waiting itself. */
 #include "comm/bootstrap/boot_internal.h"
 
 #include <errno.h>
@@ -22,7 +23,7 @@ gpul_status gpul_boot_call_begin(gpul_boot *b, uint32_t what, uint64_t total, in
 	if (st)
 		return st;
 	if (atomic_exchange(&b->in_call, true))
-		return gpul_fail(err, GPUL_EINVAL, 0, "%s: another thread of rank %d is in such a call",
+		return gpul_fail(err, GPUL_EINVAL, 0, "%s: another thread of rank %d is already in a call",
 				 gpul_boot_what_name(what), b->job.rank);
 	gpul_bell_ring(&b->bell);
 	*out = (struct boot_call){ .b = b, .what = what, .total = total };
@@ -72,7 +73,7 @@ gpul_status gpul_boot_call_receive(struct boot_call *c, int from, enum boot_type
 
 /* ---- blocks ----------------------------------------------------------------------------------------------------- */
 
-/* The rank above this one; -1: this is rank 0. */
+/* Get the rank above this one; -1: this is rank 0. */
 static int rank_above(const gpul_boot *b)
 {
 	if (b->job.rank != b->leader)
@@ -80,7 +81,7 @@ static int rank_above(const gpul_boot *b)
 	return b->job.rank ? 0 : -1;
 }
 
-/* The ranks below this one: those of its host, and for rank 0 the leaders of other hosts. */
+/* True for a rank below this one: of its host, or, if this is rank 0, the leader of another host. */
 static bool is_below(const gpul_boot *b, int rank)
 {
 	return rank != rank_above(b) && atomic_load(&b->socket[rank]) >= 0;
@@ -174,7 +175,7 @@ gpul_status gpul_boot_allgather(gpul_boot *b, const void *mine, size_t bytes, vo
 	return st;
 }
 
-/* silent_ms 0: no limit, as in the other calls. */
+/* silent_ms: how long a rank may be silent; 0: no limit, as in the other calls. */
 static gpul_status meet_all(gpul_boot *b, int timeout_ms, int silent_ms, gpul_error *err)
 {
 	unsigned char nothing[1];
@@ -202,10 +203,10 @@ gpul_status gpul_boot_last_barrier(gpul_boot *b, int silent_ms, gpul_error *err)
 
 /* ---- descriptors ------------------------------------------------------------------------------------------------ */
 
-/* Send one rank's descriptors; those that are -1, or belong to another host, are only marked as absent. */
+/* Send one rank's descriptors.  Those that are -1, or belong to a rank of another host, are only marked as absent. */
 static gpul_status send_descriptors(struct boot_call *c, int to, int owner, const int *fds, gpul_error *err)
 {
-	const bool shared = c->b->host[to] == c->b->host[owner] || to == c->b->leader; /* rank 0 or the leader passes them on */
+	const bool shared = c->b->host[to] == c->b->host[owner] || to == c->b->leader; /* or rank 0 or a leader, which passes them on */
 	struct boot_head head = {
 		.type = BOOT_FDS, .call = c->wait.call, .what = c->what, .total = c->total, .rank = owner
 	};

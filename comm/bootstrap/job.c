@@ -1,4 +1,4 @@
-/* job.c — rank, size and name of the job, from the variables of the launcher. */
+/* job.c — finds rank, size and name of the job in the environment variables that launchers set. */
 #include "comm/bootstrap/job_internal.h"
 
 #include <stdbool.h>
@@ -21,7 +21,7 @@ static const char *value_or_null(const char *value)
 
 #define HOW_TO "set GPULOAD_COMM_ADDRESS=HOST:PORT, where rank 0 listens, and GPULOAD_COMM_SECRET in all of them"
 
-/* Check a variable that must have the expected number if it is set. */
+/* Check that a variable, if it is set, has the expected number. */
 static gpul_status expect_number(const char *variable, const char *value, int expected, const char *meaning,
 				 gpul_error *err)
 {
@@ -71,7 +71,7 @@ static gpul_status find_gpuload(gpul_comm_job *job, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* Without libpmix: the size, from the variables of Open MPI or Slurm. */
+/* Find the size without libpmix, from the variables of Open MPI or Slurm. */
 static gpul_status pmix_size_by_variables(gpul_comm_job *job, gpul_error *err)
 {
 	const char *ompi = value_or_null(secure_getenv("OMPI_COMM_WORLD_SIZE")),
@@ -90,7 +90,7 @@ static gpul_status pmix_size_by_variables(gpul_comm_job *job, gpul_error *err)
 	return st;
 }
 
-/* Without libpmix: the number of ranks on this machine.  0: unknown. */
+/* Find the number of ranks on this machine without libpmix; 0: unknown. */
 static gpul_status pmix_here_by_variables(const gpul_comm_job *job, int *out, gpul_error *err)
 {
 	const char *ompi = value_or_null(secure_getenv("OMPI_COMM_WORLD_LOCAL_SIZE")),
@@ -140,7 +140,7 @@ static gpul_status find_pmix(gpul_comm_job *job, gpul_error *err)
 			 "the job has %d ranks, not all of them on this machine, and libpmix cannot be used: " HOW_TO, job->size);
 }
 
-/* torchrun's ranks are on several machines: rank 0 listens on the port after that of torchrun's store. */
+/* Set the address if torchrun's ranks are on several machines: rank 0 listens on the port after that of torchrun's store. */
 static gpul_status torchrun_address(gpul_comm_job *job, const char *address, int port, gpul_error *err)
 {
 	if (!address)
@@ -225,7 +225,7 @@ static gpul_status find_place(gpul_comm_job *job, gpul_error *err)
 	return st;
 }
 
-/* "HOST:PORT", "[IPv6]:PORT"; an IPv6 number without brackets has no port. */
+/* "HOST:PORT", "[IPv6]:PORT"; an IPv6 address without brackets has no port. */
 static bool has_port(const char *address)
 {
 	const char *first = strchr(address, ':'), *last = strrchr(address, ':');
@@ -233,7 +233,7 @@ static bool has_port(const char *address)
 	return last && (first == last || last[-1] == ']');
 }
 
-/* The secret must not appear in a message. */
+/* Check address and secret; a message must not contain the secret. */
 static gpul_status check_address(const gpul_comm_job *job, gpul_error *err)
 {
 	const size_t n = strnlen(job->secret, sizeof job->secret);
@@ -242,7 +242,7 @@ static gpul_status check_address(const gpul_comm_job *job, gpul_error *err)
 
 	if (strnlen(job->address, sizeof job->address) == sizeof job->address || n == sizeof job->secret ||
 	    strnlen(job->interface, sizeof job->interface) == sizeof job->interface)
-		return gpul_fail(err, GPUL_EINVAL, 0, "the address, interface or secret of the job has no end");
+		return gpul_fail(err, GPUL_EINVAL, 0, "the address, interface or secret of the job is not terminated");
 	st = gpul_rdma_address_parse(job->address, &address, err);
 	if (st)
 		return st;

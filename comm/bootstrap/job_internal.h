@@ -16,21 +16,21 @@ const char *gpul_comm_variable(const char *name);
  * @value     its value; NULL or "": not set
  * @least     smallest number
  * @out       the number
- * Errors  GPUL_EINVAL not set, or not such a number */
+ * Errors  GPUL_EINVAL not set, not a number, or smaller than least */
 gpul_status gpul_comm_job_number(const char *variable, const char *value, int least, int *out, gpul_error *err);
 
 /* The reply of the PMIx server of this process' launcher. */
 struct gpul_comm_pmix {
 	int size, n_here;  /* ranks of the job, and those of them on this machine */
-	char address[GPUL_COMM_ADDRESS_BYTES], secret[GPUL_COMM_SECRET_BYTES];  /* of rank 0, if the ranks are on several machines */
+	char address[GPUL_COMM_ADDRESS_BYTES], secret[GPUL_COMM_SECRET_BYTES];  /* rank 0's, if the ranks are on several machines */
 };
 
 /** Ask the PMIx server for the number of ranks.  If they are on several machines, all ranks call this: rank 0 chooses an address
- * and a secret, and the server brings them to the others.  Later calls of a process return the result of the first one.
+ * and a secret, and the server passes them to the others.  Later calls of a process return the result of the first one.
  *
  * @rank       of this process
  * @interface  rank 0: see gpul_comm_reserve_address()
- * @share      false: an address and a secret are known already
+ * @share      false: address and secret are already known, and need not be exchanged
  * @out        set
  * Errors  GPUL_EUNSUPPORTED built without libpmix, libpmix.so.2 was not found, or the server does not answer; GPUL_ESYS it does not
  *         bring the address within 60 s, or rank 0 has no network
@@ -51,10 +51,10 @@ gpul_status gpul_comm_slurm_find(gpul_comm_job *job, gpul_error *err);
 /* Write the first node of a list such as "node[07-09,12],big3"; false: it is malformed, or too long. */
 bool gpul_comm_slurm_first_node(const char *list, char *out, size_t out_bytes);
 
-/** Choose an address of this machine for rank 0, and reserve a port of it as long as this process runs.
+/** Choose an address of this machine for rank 0, and reserve a port there as long as this process runs.
  *
- * @interface  its name or number; "": that of the default route, else the first one that is up
- * @out        "HOST:PORT", in numbers
+ * @interface  its name, or an IP address; "": that of the default route, else the first one that is up
+ * @out        "ADDRESS:PORT", both numeric
  * Errors  GPUL_ESYS no such interface, or none is up
  * Source  Linux getifaddrs(3), socket(7): SO_REUSEADDR */
 gpul_status gpul_comm_reserve_address(const char *interface, char out[GPUL_COMM_ADDRESS_BYTES], gpul_error *err);

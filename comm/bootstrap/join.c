@@ -1,4 +1,4 @@
-/* join.c — the half of the other ranks in the meeting of a host: connect to its leader, map the roster, wait for GO. */
+/* join.c — how the other ranks of a host join: connect to its leader, map the roster, wait for GO. */
 #include "comm/bootstrap/hosts/hosts_internal.h"
 
 #include <errno.h>
@@ -21,13 +21,13 @@ bool gpul_boot_has_notice(const gpul_boot *b, gpul_error *err)
 	return true;
 }
 
-/* True if the launcher or rank 0 has reported that the job cannot meet. */
+/* True if the launcher or rank 0 has reported that not all ranks of the job will arrive. */
 static bool has_news(gpul_boot *b, gpul_error *err)
 {
 	return gpul_boot_has_notice(b, err) || (b->links && gpul_boot_links_news(b, err));
 }
 
-/* The leader has ended or failed: wait briefly for gpuload's launcher, if there is one, or rank 0 to report the cause. */
+/* Called when the leader has ended or failed: wait briefly until gpuload's launcher, if there is one, or rank 0 reports the cause. */
 static bool awaits_notice(gpul_boot *b, gpul_error *err)
 {
 	for (int ms = 0; (b->notice || b->links) && ms < PATIENCE_MS; ms++) {
@@ -38,7 +38,7 @@ static bool awaits_notice(gpul_boot *b, gpul_error *err)
 	return false;
 }
 
-/* Connect as soon as the leader listens.  Until then the socket file is missing, or belongs to a leader that was killed. */
+/* Connect, repeatedly until the leader listens.  Until then the socket file is missing, or is left from a leader that was killed. */
 static gpul_status connect_to_leader(gpul_boot *b, const char *path, const struct boot_wait *w, gpul_error *err)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -67,8 +67,8 @@ static gpul_status connect_to_leader(gpul_boot *b, const char *path, const struc
 	return GPUL_OK;
 }
 
-/* Wait for the leader's answer.  There is no roster yet, so the leader's end shows only in the
- * socket, in the launcher's notice, and in the messages of rank 0. */
+/* Wait for the leader's answer.  There is no roster yet, so this rank learns of the leader's end
+ * only by the socket, the launcher's notice, and the messages of rank 0. */
 static gpul_status await_answer(gpul_boot *b, pid_t leader, const struct boot_wait *w, gpul_error *err)
 {
 	struct pollfd ready = { .fd = atomic_load(&b->socket[b->leader]), .events = POLLIN };

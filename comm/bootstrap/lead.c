@@ -1,5 +1,5 @@
-/* lead.c — the leader's half of the meeting of a host: it listens, checks each HELLO, and sends
- * GO when all ranks are ready. On one machine, rank 0 is the leader of all. */
+/* lead.c — how the leader of a host gathers its ranks: it listens, checks each HELLO, and sends GO
+ * when all are ready. On one machine, rank 0 is the leader of all. */
 #include "comm/bootstrap/hosts/hosts_internal.h"
 
 #include <errno.h>
@@ -12,7 +12,8 @@
 
 #include "ipc/name.h"
 
-/* Pending connections, without a HELLO yet: more than the number of ranks, so that silent strangers do not keep a rank out. */
+/* The most connections that have not sent a HELLO yet: more than the number of ranks, so that silent connections of other programs
+ * do not keep a rank out. */
 enum { MAX_GUESTS = GPUL_COMM_MAX_RANKS + 8 };
 
 struct guest {
@@ -28,7 +29,7 @@ struct meeting {
 	struct guest guests[MAX_GUESTS]; /* oldest first */
 	int n_guests;
 	uint32_t ready; /* mask of ranks, including the leader and the ranks of other hosts */
-	struct boot_machine machines[GPUL_COMM_MAX_RANKS]; /* of the ranks that have arrived */
+	struct boot_machine machines[GPUL_COMM_MAX_RANKS]; /* machines of the ranks that have arrived */
 };
 
 static gpul_status take_name(struct meeting *m, const char *path, gpul_error *err)
@@ -62,7 +63,7 @@ static gpul_status open_listener(struct meeting *m, const char *path, gpul_error
 	return GPUL_OK;
 }
 
-/* Send the reason, if the guest reads it, and close. */
+/* Refuse a connection: send the reason, without waiting, and close. */
 static void refuse_guest(struct meeting *m, int i, const char *why)
 {
 	struct boot_head head = { .type = BOOT_REFUSED };
@@ -95,7 +96,7 @@ static gpul_status accept_guests(struct meeting *m, gpul_error *err)
 	}
 }
 
-/* Write into text what is wrong with a HELLO; false: nothing. */
+/* True if a HELLO contradicts the job; text receives the reason. */
 static bool is_contradiction(const struct meeting *m, const struct boot_packet *p, const struct boot_hello *h,
 			     char *text, size_t text_bytes)
 {
@@ -107,7 +108,7 @@ static bool is_contradiction(const struct meeting *m, const struct boot_packet *
 	else if (strncmp(h->job, job->name, sizeof h->job) != 0)
 		snprintf(text, text_bytes, "process %d belongs to another job than %s", h->pid, job->name);
 	else if (!memchr(h->machine.name, '\0', sizeof h->machine.name) || !memchr(h->machine.id, '\0', sizeof h->machine.id))
-		snprintf(text, text_bytes, "process %d sent a host's name without an end", h->pid);
+		snprintf(text, text_bytes, "process %d sent a host name that is not terminated", h->pid);
 	else if (h->size != job->size)
 		snprintf(text, text_bytes, "process %d (rank %d) expects %d ranks, but rank %d (pid %ld) expects %d",
 			 h->pid, h->rank, h->size, job->rank, (long)getpid(), job->size);
@@ -125,7 +126,8 @@ static bool is_contradiction(const struct meeting *m, const struct boot_packet *
 	return true;
 }
 
-/* Read the HELLO of a guest.  A stranger is disconnected; a rank that contradicts this one, or has another version, fails the job. */
+/* Read the HELLO of a connection.  Another program is disconnected; a rank that contradicts this one, or has another version, makes
+ * the job fail. */
 static gpul_status greet_guest(struct meeting *m, int i, gpul_error *err)
 {
 	gpul_boot *b = m->b;
@@ -158,7 +160,7 @@ static gpul_status greet_guest(struct meeting *m, int i, gpul_error *err)
 	return gpul_boot_send_to(b, hello.rank, &welcome, NULL, 0, &b->roster_fd, 1, m->wait, err);
 }
 
-/* A member that has received its WELCOME sends READY, or its connection ends. */
+/* Receive the READY of a rank that has got its WELCOME, or the end of its connection. */
 static gpul_status hear_member(struct meeting *m, int rank, gpul_error *err)
 {
 	gpul_boot *b = m->b;
@@ -184,7 +186,7 @@ static gpul_status hear_member(struct meeting *m, int rank, gpul_error *err)
 	return gpul_boot_fail_job(b, rank, GPUL_EFORMAT, 0, text, err);
 }
 
-/* Wait for the next event of the meeting, and handle all that have come. */
+/* Wait for the next event, and handle all pending events. */
 static gpul_status meet_more(struct meeting *m, gpul_error *err)
 {
 	struct pollfd fds[2 + GPUL_COMM_MAX_RANKS + MAX_GUESTS] = { { 0 }, { .fd = m->listener, .events = POLLIN } };
@@ -206,7 +208,7 @@ static gpul_status meet_more(struct meeting *m, gpul_error *err)
 	for (int i = 0; !st && i < n_ranks; i++)
 		if (fds[2 + i].revents)
 			st = hear_member(m, ranks[i], err);
-	/* From the last to the first, because a guest that is done is removed from the list. */
+	/* Backwards, because a connection that is done is removed from the list. */
 	for (int i = n_guests - 1; !st && i >= 0; i--)
 		if (fds[2 + n_ranks + i].revents)
 			st = greet_guest(m, i, err);
@@ -215,13 +217,13 @@ static gpul_status meet_more(struct meeting *m, gpul_error *err)
 	return st;
 }
 
-/* Remove the socket before sending GO, so that a rank that meets again cannot connect to it. */
+/* Remove the socket before sending GO, so that a rank that opens the job again cannot connect to it. */
 static void close_meeting(struct meeting *m, const char *why)
 {
 	gpul_ipc_name_release(&m->name);
 	if (m->listener >= 0) {
-		(void)accept_guests(m, NULL); /* send the reason to those that have connected meanwhile,
-					       * too */
+		(void)accept_guests(m, NULL); /* send the reason also to those that have connected
+					       * meanwhile */
 		close(m->listener);
 	}
 	while (m->n_guests)
@@ -243,7 +245,8 @@ gpul_status gpul_boot_create_roster(gpul_boot *b, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* All ranks of this host are ready.  The leader of another host reports this to rank 0, which answers when all hosts are. */
+/* Wait until all hosts are ready, after the ranks of this host.  The leader of another host reports READY to rank 0, which answers
+ * when all hosts are ready. */
 static gpul_status meet_hosts(gpul_boot *b, const struct boot_wait *w, gpul_error *err)
 {
 	const bool is_first = b->job.rank == 0;
@@ -258,7 +261,7 @@ static gpul_status meet_hosts(gpul_boot *b, const struct boot_wait *w, gpul_erro
 		if (!st)
 			st = gpul_boot_receive_from(b, r, w, err);
 		if (!st && b->packet->head.type != (is_first ? BOOT_READY : BOOT_GO))
-			st = gpul_boot_fail_job(b, r, GPUL_EFORMAT, 0, "the leader of a host sent another message than READY or GO", err);
+			st = gpul_boot_fail_job(b, r, GPUL_EFORMAT, 0, "the leader of a host sent a message other than READY or GO", err);
 	}
 	for (int r = 0; !st && is_first && r < b->job.size; r++)
 		if (b->stream[r])
@@ -294,7 +297,7 @@ gpul_status gpul_boot_lead(gpul_boot *b, const char *path, const struct boot_wai
 	for (int r = 0; !st && r < b->job.size; r++)
 		if (others & 1u << r)
 			st = gpul_boot_send_to(b, r, &go, NULL, 0, NULL, 0, w, &why);
-	/* gpuload's launcher removes the files of killed jobs at its end; other launchers do not know of them. */
+	/* gpuload's launcher removes the files of killed jobs at its end; other launchers do not know these files. */
 	if (!st && b->job.source && strcmp(b->job.source, "gpuload") != 0 && others)
 		gpul_boot_remove_dead_sockets();
 	return st ? gpul_fail(err, st, why.native, "%s", why.text) : GPUL_OK;

@@ -1,4 +1,4 @@
-/* notice.c — the page in which the launcher reports ended ranks. */
+/* notice.c — writes and reads the page in which the launcher reports ended ranks. */
 #include "comm/bootstrap/notice_internal.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 #define F_SEAL_FUTURE_WRITE 0x0010 /* Linux 5.1 */
 #endif
 
-/* A high number, because shell scripts use low ones for their own files. */
+/* The descriptor gets a high number, because shell scripts use low ones for their own files. */
 enum { NOTICE_MAGIC = 0x4e544345, LEAST_FD = 100 };
 
 gpul_status gpul_notice_create(int *fd, struct notice **out, gpul_error *err)
@@ -33,7 +33,7 @@ gpul_status gpul_notice_create(int *fd, struct notice **out, gpul_error *err)
 		return gpul_fail(err, GPUL_ESYS, error, "cannot create the launcher's notice: %s", strerror(error));
 	}
 	n->magic = NOTICE_MAGIC;
-	/* Older kernels lack the last seal: then a rank could write to the page, which harms its own job only. */
+	/* Older kernels lack the seal F_SEAL_FUTURE_WRITE: then a rank could write to the page, but harms only its own job. */
 	(void)fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW);
 	(void)fcntl(file, F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SEAL);
 	high = fcntl(file, F_DUPFD, LEAST_FD);
@@ -89,7 +89,7 @@ const struct notice *gpul_notice_find(void)
 	return NULL;
 }
 
-/* When a rank ends silently before the meeting, others fail because of that: the end is the cause, not their failure. */
+/* If a rank ends without a failure before all ranks have met, others fail because of that: this end is the cause, not their failure. */
 bool gpul_notice_read(const struct notice *n, uint32_t absent, gpul_roster_event *out)
 {
 	uint32_t failed = n ? atomic_load(&n->failed) : 0;

@@ -1,7 +1,7 @@
 /* notice_internal.h — a page in which the launcher reports to the ranks which of them have ended.
  *
  * The roster shows the death of a rank that has arrived.  The launcher also knows of ranks that end before they arrive, and
- * why a rank ended.  The page is a memfd that the ranks inherit; its number is in GPULOAD_COMM_NOTICE. */
+ * why a rank ended.  The page is a memfd that the ranks inherit; the number of its descriptor is in GPULOAD_COMM_NOTICE. */
 #ifndef GPULOAD_COMM_BOOTSTRAP_NOTICE_INTERNAL_H
 #define GPULOAD_COMM_BOOTSTRAP_NOTICE_INTERNAL_H
 
@@ -28,16 +28,16 @@ struct notice {
  * Source  Linux memfd_create(2); fcntl(2): F_SEAL_FUTURE_WRITE */
 gpul_status gpul_notice_create(int *fd, struct notice **out, gpul_error *err);
 
-/* Write the ranks (a mask) that have ended with status 0. causes: one of them can be the cause of later failures. */
+/* Publish the ranks (a mask) that have ended with status 0. causes: whether one of them can be the cause of later failures. */
 void gpul_notice_post_ends(struct notice *n, uint32_t ended, bool causes);
 
-/* Write the first failure; later ones are ignored. */
+/* Publish the first failure of a rank; later ones are ignored. */
 void gpul_notice_post(struct notice *n, int rank, pid_t pid, const char *text);
 
-/* Map the page of this process' launcher.  NULL: there is none, or a program in between has closed the descriptor. */
+/* Map the page of this process' launcher.  NULL: there is none, or a program between launcher and rank has closed the descriptor. */
 const struct notice *gpul_notice_find(void);
 
-/* Read why the job has failed, or cannot meet because one of the absent ranks (a mask) has ended; false: neither.  n may be NULL. */
+/* Read why the job has failed, or cannot start because one of the absent ranks (a mask) has ended; false: neither.  n may be NULL. */
 bool gpul_notice_read(const struct notice *n, uint32_t absent, gpul_roster_event *out);
 
 void gpul_notice_unmap(const struct notice *n);

@@ -28,7 +28,7 @@ struct pmix {
 	__typeof__(PMIx_Fence) *fence;
 };
 
-/* dlsym() returns a void *; memcpy turns it into a function pointer without a cast. */
+/* dlsym() returns a void *; memcpy() converts it to a function pointer without a cast, which ISO C forbids. */
 static bool find_entry(void *handle, const char *name, void *function)
 {
 	void *p = dlsym(handle, name);
@@ -53,8 +53,8 @@ static gpul_status open_pmix(struct pmix *out, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* Query a number that is the same for the whole job.  The value is not released:
- * PMIX_VALUE_RELEASE needs more of the library. */
+/* Query a number that is the same for the whole job.  The value is not released, because
+ * PMIX_VALUE_RELEASE needs more functions of the library. */
 static gpul_status get_number(const struct pmix *p, const pmix_proc_t *me, const char *key, int *out, gpul_error *err)
 {
 	pmix_proc_t job = *me;
@@ -69,7 +69,7 @@ static gpul_status get_number(const struct pmix *p, const pmix_proc_t *me, const
 	return GPUL_OK;
 }
 
-/* An attribute of a call.  The macros of pmix.h would need more of the library. */
+/* Make an attribute of a call.  The macros of pmix.h would need more functions of the library. */
 static pmix_info_t attribute(const char *key, pmix_data_type_t type)
 {
 	pmix_info_t info;
@@ -80,7 +80,7 @@ static pmix_info_t attribute(const char *key, pmix_data_type_t type)
 	return info;
 }
 
-/* Called by all ranks: distribute what rank 0 has put. */
+/* Called by all ranks: make the value that rank 0 has put available to them. */
 static gpul_status fence(const struct pmix *p, gpul_error *err)
 {
 	pmix_info_t options[2] = { attribute(PMIX_COLLECT_DATA, PMIX_BOOL), attribute(PMIX_TIMEOUT, PMIX_INT) };
@@ -92,10 +92,10 @@ static gpul_status fence(const struct pmix *p, gpul_error *err)
 	if (r == PMIX_SUCCESS)
 		return GPUL_OK;
 	return gpul_fail(err, GPUL_ESYS, r == PMIX_ERR_TIMEOUT ? ETIMEDOUT : r,
-			 "PMIx did not bring the address of rank 0 to all ranks within %d s: PMIx_Fence: status %d", SHARE_SECONDS, r);
+			 "PMIx did not pass the address of rank 0 to all ranks within %d s: PMIx_Fence: status %d", SHARE_SECONDS, r);
 }
 
-/* Rank 0's text: "ADDRESS SECRET". */
+/* Pass rank 0's text "ADDRESS SECRET" to all ranks. */
 static gpul_status exchange_text(const struct pmix *p, const pmix_proc_t *me, int rank, char *text, size_t text_bytes,
 				 gpul_error *err)
 {
@@ -140,7 +140,7 @@ static gpul_status share_address(const struct pmix *p, const pmix_proc_t *me, in
 	return st;
 }
 
-/* One session for everything: some versions of the library are slow to start a second one. */
+/* All queries share one PMIx session, because some versions of the library are slow to start a second one. */
 static gpul_status ask_once(int rank, const char *interface, bool share, struct gpul_comm_pmix *out, gpul_error *err)
 {
 	struct pmix p = { 0 };
@@ -165,7 +165,7 @@ static gpul_status ask_once(int rank, const char *interface, bool share, struct 
 gpul_status gpul_comm_pmix_query(int rank, const char *interface, bool share, struct gpul_comm_pmix *out, gpul_error *err)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-	static struct gpul_comm_pmix first; /* size 0: not queried yet */
+	static struct gpul_comm_pmix first; /* the first answer; size 0: not queried yet */
 	gpul_status st = GPUL_OK;
 
 	*out = (struct gpul_comm_pmix){ 0 };

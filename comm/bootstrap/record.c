@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* How long to wait for the link's reason after the end of a TCP connection. */
+/* How long to wait, after the end of a TCP connection, until the link reports the reason. */
 enum { VERDICT_MS = 1000 };
 
 const char *gpul_boot_place(const gpul_boot *b, int rank, char out[GPUL_BOOT_PLACE_BYTES])
@@ -25,7 +25,7 @@ const char *gpul_boot_place(const gpul_boot *b, int rank, char out[GPUL_BOOT_PLA
 	return out;
 }
 
-/* Write this rank's record, unless the job has failed already or the rank has written one. */
+/* Publish this rank's record, unless the job has failed already or the rank has published one. */
 void gpul_boot_publish(gpul_boot *b, const struct roster_record *record)
 {
 	pthread_mutex_lock(&b->lock);
@@ -45,7 +45,7 @@ bool gpul_boot_is_missing(const gpul_boot *b, int rank)
 	return !atomic_load(&b->met) && (state == RANK_ABSENT || state == RANK_ARRIVED);
 }
 
-/* Compose the text of a notice with the rank's host, which the launcher of a single host does not write. */
+/* Write the text of a notice, and add the rank's host, which the launcher on a single host omits. */
 static void describe_notice(const gpul_boot *b, const gpul_roster_event *e, char *text, size_t text_bytes)
 {
 	char plain[64], place[GPUL_BOOT_PLACE_BYTES];
@@ -58,7 +58,7 @@ static void describe_notice(const gpul_boot *b, const gpul_roster_event *e, char
 		snprintf(text, text_bytes, "%s%s", gpul_boot_place(b, e->rank, place), rest);
 }
 
-/* Publish what gpuload's launcher reports; false: nothing. */
+/* Publish what gpuload's launcher reports; false: it reports nothing. */
 bool gpul_boot_publish_notice(gpul_boot *b)
 {
 	struct roster_record record = { 0 };
@@ -159,8 +159,8 @@ gpul_status gpul_boot_ended(gpul_boot *b, int rank, const char *doing, gpul_erro
 {
 	char text[200], place[GPUL_BOOT_PLACE_BYTES];
 
-	/* Over TCP the link reports whether the rank has died or left; the link ends at the
-	 * same time. */
+	/* Over TCP, the link to the rank ends at the same time, and reports whether the rank has
+	 * died or left normally. */
 	for (int ms = 0; b->stream[rank] && ms < VERDICT_MS && !gpul_boot_failure(b, NULL) &&
 			 atomic_load(&b->roster->entry[rank].state) != RANK_LEFT; ms++)
 		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);

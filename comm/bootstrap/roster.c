@@ -1,4 +1,4 @@
-/* roster.c — the shared memory of the roster: create, map, publish the first failure. */
+/* roster.c — creates and maps the shared memory of the roster, and publishes the first failure. */
 #include "comm/bootstrap/roster_internal.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 enum { ROSTER_MAGIC = 0x52545352, ROSTER_VERSION = 5 };
-/* Nobody can change the size, so that reading the mapping never raises SIGBUS. */
+/* With these seals no process can change the size, so that reading the mapping never raises SIGBUS. */
 enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
 
 static gpul_status map_memory(int fd, struct roster **out, gpul_error *err)
@@ -89,7 +89,7 @@ void gpul_roster_publish(struct roster *r, int me, const struct roster_record *r
 	uint32_t none = 0;
 
 	r->entry[me].record = *record;
-	/* Release: the record is visible before any rank reads the number of the winner. */
+	/* Release order: the record becomes visible before the number of the rank that published it. */
 	atomic_compare_exchange_strong_explicit(&r->winner, &none, (uint32_t)me + 1, memory_order_acq_rel,
 						memory_order_relaxed);
 }

@@ -8,10 +8,10 @@
  *     │ rank 1 │ ...      │       │     │           │                        │
  *     └────────┴──────────┴───────┴─────┴───────────┴────────────────────────┘
  *
- * A thread in each rank raises its heartbeat and reads all entries every 5 ms; in a rank that makes no call and whose bell has not
- * rung for a while (gpul_boot_bell()), every 200 ms.  The death of a rank is detected by its lifeline (core/thread/lifeline.h) or by the
- * end of its socket.  The rank that detects it, or a rank that fails, writes a record; every rank reports the first record of the
- * job. */
+ * A thread in each rank increments the rank's heartbeat and reads all entries every 5 ms; every 200 ms if the rank makes no calls and
+ * its bell has not rung for a while (gpul_boot_bell()).  The death of a rank is detected by its lifeline (core/thread/lifeline.h) or by
+ * the end of its socket.  The rank that detects it, or a rank that fails, writes a record; all ranks report the same, first record of
+ * the job. */
 #ifndef GPULOAD_COMM_BOOTSTRAP_ROSTER_H
 #define GPULOAD_COMM_BOOTSTRAP_ROSTER_H
 
@@ -36,7 +36,7 @@ typedef struct gpul_roster_event {
 	gpul_roster_kind kind;
 	int rank;            /* the rank that died, failed or does not run */
 	pid_t pid;           /* its process id, in its own pid namespace */
-	int culprit;         /* the rank that caused it, which may be the same; -1: unknown */
+	int culprit;         /* the rank that caused it, which may be `rank` itself; -1: unknown */
 	gpul_status status;  /* GPUL_RANK_FAILED, GPUL_RANK_STALLED: status and code of the failure */
 	int native;
 	char text[200];      /* "rank 3 (pid 4711) died", or the text of the failure */
@@ -44,11 +44,11 @@ typedef struct gpul_roster_event {
 
 typedef void gpul_roster_callback(void *arg, const gpul_roster_event *e);
 
-/** Have a function called when the job fails: at the first death or failure of any rank, this one included.
+/** Set a function to be called when the job fails: at the first death or failure of any rank, including this one.
  *
  * @b         the job
- * @on_event  called once, by the watch thread, normally within 10 ms, in a quiet rank within 250 ms; at once if the job has already failed.  It must not
- *            call gpul_boot_close()
+ * @on_event  called once, by the watch thread, normally within 10 ms, in an idle rank within 250 ms; at once if the job has already failed.
+ *            It must not call gpul_boot_close()
  * @arg       passed to on_event
  * Errors  GPUL_EINVAL a function has been set before */
 gpul_status gpul_boot_watch(gpul_boot *b, gpul_roster_callback *on_event, void *arg, gpul_error *err);
@@ -57,7 +57,7 @@ gpul_status gpul_boot_watch(gpul_boot *b, gpul_roster_callback *on_event, void *
  * Only the first failure of the job counts.  Any thread may call. */
 void gpul_boot_fail(gpul_boot *b, const gpul_error *why, int culprit);
 
-/* True when the job has failed; *out (NULL is fine) is the first failure, the same in all ranks.  Any thread may call. */
+/* True if the job has failed; *out (NULL is fine) is the first failure, the same in all ranks.  Any thread may call. */
 bool gpul_boot_failure(const gpul_boot *b, gpul_roster_event *out);
 
 /** Return the failure of the job as this rank's error: `return gpul_boot_failed(b, err)`.  GPUL_OK if it has not failed.
@@ -66,11 +66,11 @@ bool gpul_boot_failure(const gpul_boot *b, gpul_roster_event *out);
  * Errors  the status of the failure; GPUL_EUNSUPPORTED a rank died */
 gpul_status gpul_boot_failed(const gpul_boot *b, gpul_error *err);
 
-/* The rank, of those in a mask, whose heartbeat has not moved for the longest time, if that is at least for_ms: its process is
+/* Find the rank of a mask whose heartbeat has not changed for the longest time, if that is at least for_ms: its process is
  * stopped (SIGSTOP), or gets no CPU.  -1: no such rank.  Any thread may call. */
 int gpul_boot_stalled(const gpul_boot *b, uint32_t ranks, unsigned for_ms);
 
-/* The time in ms since the heartbeat of a rank last moved, as this rank's watch thread has seen it.  Any thread may call. */
+/* The time in ms since this rank's watch thread last saw the heartbeat of a rank change.  Any thread may call. */
 unsigned gpul_boot_silent_ms(const gpul_boot *b, int rank);
 
 /* Publish for which ranks this rank waits outside of the calls of boot.h; the caller defines the word (comm/blame.c).  Any

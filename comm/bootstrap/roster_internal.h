@@ -1,4 +1,4 @@
-/* roster_internal.h — the shared memory of the roster. */
+/* roster_internal.h — the layout of the roster: its head, and an entry for each rank. */
 #ifndef GPULOAD_COMM_BOOTSTRAP_ROSTER_INTERNAL_H
 #define GPULOAD_COMM_BOOTSTRAP_ROSTER_INTERNAL_H
 
@@ -11,7 +11,8 @@
 /* ARRIVED: connected to rank 0 over TCP, but not in the roster of its host yet. */
 enum roster_state { RANK_ABSENT, RANK_JOINED, RANK_LEFT, RANK_ARRIVED };
 
-/* What a rank publishes, at most once.  The rank writes it before it tries to become the winner, and never again. */
+/* The failure record that a rank publishes, at most once.  The rank writes it before it tries to become the winner, and never
+ * changes it. */
 struct roster_record {
 	int32_t kind;  /* gpul_roster_kind */
 	int32_t rank, pid, culprit, status, native;
@@ -25,8 +26,8 @@ struct roster_entry {
 	_Atomic uint32_t call;       /* number of calls of gpul_boot_allgather() etc. that the rank has begun */
 	_Atomic uint64_t heartbeat;
 	_Atomic uint64_t waits;      /* see gpul_boot_set_waits() */
-	_Atomic int32_t host;        /* index of its host, in the order of the first rank of each; written by rank 0 */
-	_Atomic uint32_t awaits;     /* mask of the ranks for which it waits in that call, or to meet; 0: it does not wait */
+	_Atomic int32_t host;        /* index of its host; hosts are in the order of their lowest ranks; written by rank 0 */
+	_Atomic uint32_t awaits;     /* mask of the ranks for which it waits in that call, or in gpul_boot_open(); 0: it does not wait */
 	unsigned char pad[24];       /* padding to the next cache line */
 	struct roster_record record;
 	unsigned char pad2[32];
@@ -36,11 +37,10 @@ _Static_assert(sizeof(struct roster_entry) == 320, "whole cache lines");
 struct roster {
 	uint32_t magic, version, size;
 	_Atomic uint32_t winner;     /* 0: the job has not failed; else 1 + the rank whose record is its failure */
-	unsigned char session[32];   /* random bytes, known only to the ranks that share this
-				      * memory */
+	unsigned char session[32];   /* random bytes that only the ranks that share this memory know */
 	unsigned char pad[16];
 	struct roster_entry entry[GPUL_COMM_MAX_RANKS];
-	char host_name[GPUL_COMM_MAX_RANKS][GPUL_COMM_HOST_BYTES];  /* by the index of the host */
+	char host_name[GPUL_COMM_MAX_RANKS][GPUL_COMM_HOST_BYTES];  /* names of the hosts, by index */
 };
 _Static_assert(offsetof(struct roster, entry) == 64, "entries begin on a cache line");
 

@@ -1,4 +1,5 @@
-/* slurm.c — the variables of srun without PMIx: rank 0 listens on the first node of the step, at a port made of the step's number. */
+/* slurm.c — finds rank, size and address from srun's variables, without PMIx: rank 0 listens on the first node of the step, at a
+ * port computed from the step's number. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,11 +7,11 @@
 
 #include "comm/bootstrap/job_internal.h"
 
-/* Below the ports that Linux gives to clients (32768 to 60999), and above those of most services.  Steps of one job, and jobs that
- * follow each other, get different ports. */
+/* Below Linux's ephemeral ports (32768 to 60999), and above the ports of most services.  Steps of one job, and jobs with
+ * consecutive numbers, get different ports. */
 enum { FIRST_PORT = 20000, N_PORTS = 12000, PORTS_PER_JOB = 16 };
 
-/* From this number on, a step is a batch script or an interactive shell; its commands are not ranks (slurm.h). */
+/* Steps with this or a higher number are batch scripts and interactive shells, whose commands are not ranks (slurm.h). */
 static const int FIRST_SPECIAL_STEP = 0x7ffffff0;
 
 bool gpul_comm_slurm_started_this(void)

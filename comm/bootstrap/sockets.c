@@ -1,4 +1,4 @@
-/* sockets.c — removes the socket files that killed jobs left. */
+/* sockets.c — removes the socket files that killed jobs have left. */
 #include "comm/bootstrap/boot_internal.h"
 
 #include <stdbool.h>
@@ -8,7 +8,7 @@
 
 #include "ipc/place.h"
 
-/* Other names in the folder belong to shared buffers. */
+/* True if a name in the folder belongs to a job; other names belong to shared buffers. */
 static bool is_job(const char *name)
 {
 	static const char *const launchers[] = { "comm-", "pmix-", "torchrun-" };

@@ -1,4 +1,4 @@
-/* variables.c — environment variables, and numbers in them. */
+/* variables.c — reads environment variables and the numbers in them. */
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ gpul_status gpul_comm_job_number(const char *variable, const char *value, int le
 	errno = 0;
 	n = strtol(value, &end, 10);
 	if (errno || end == value || *end || n < least || n > INT_MAX)
-		return gpul_fail(err, GPUL_EINVAL, 0, "%s=%.40s: expected a number from %d", variable, value, least);
+		return gpul_fail(err, GPUL_EINVAL, 0, "%s=%.40s: expected a number of at least %d", variable, value, least);
 	*out = (int)n;
 	return GPUL_OK;
 }

@@ -25,8 +25,8 @@ int gpul_boot_left_ms(uint64_t deadline_ns)
 	return now >= deadline_ns ? 0 : (int)((deadline_ns - now + 999999) / 1000000);
 }
 
-/* The ranks that have not joined the job yet, or have not begun the call.  Ranks that have
- * reached rank 0 count as missing only if no other rank is missing. */
+/* Find the ranks that have not joined the job yet, or have not begun the call.  Ranks that have
+ * connected to rank 0 count as missing only if no other rank is missing. */
 static uint32_t missing_ranks(const gpul_boot *b, uint32_t call)
 {
 	uint32_t missing = 0, arrived = 0;
@@ -42,9 +42,9 @@ static uint32_t missing_ranks(const gpul_boot *b, uint32_t call)
 	return missing ? missing : arrived;
 }
 
-/* Find the last ranks of the chains of waits that start with the ranks of a mask: ranks that do not wait for others in the same
- * call. 0: the chain is a circle, because a rank has stopped and its entry is out of date.  reached: all ranks of the chains.
- * Ranks of other hosts whose entries are not current count as waiting for rank 0, which should have sent them. */
+/* Find the ends of the chains of waits that start at the ranks of a mask: ranks that do not wait for others in the same call.
+ * 0: the chain is a cycle, because a rank has stopped and its entry is out of date.  reached: all ranks of the chains.  A
+ * rank of another host whose entry is not current counts as waiting for rank 0, which should have sent the entry. */
 static uint32_t follow_waits(const gpul_boot *b, uint32_t call, uint32_t first, uint32_t *reached)
 {
 	const uint32_t others = (uint32_t)((1ull << b->job.size) - 1) & ~(1u << b->job.rank), current = gpul_boot_current(b, STALLED_MS);
@@ -65,7 +65,7 @@ static uint32_t follow_waits(const gpul_boot *b, uint32_t call, uint32_t first, 
 	return ends;
 }
 
-/* True if a rank that this one waits for has shown no heartbeat for too long. */
+/* True if the heartbeat of a rank that this one waits for has not changed for too long. */
 static bool has_stopped(const gpul_boot *b, const struct boot_wait *w, uint32_t pending)
 {
 	uint32_t missing = missing_ranks(b, w->call), reached;
@@ -106,7 +106,7 @@ gpul_status gpul_boot_timed_out(gpul_boot *b, const struct boot_wait *w, uint32_
 	return gpul_boot_failed(b, err);
 }
 
-/* Other ranks follow the chain of waits to find the rank that they really wait for. */
+/* Publish for which ranks this rank waits, so that other ranks can follow the chain of waits to its end. */
 static void set_awaits(gpul_boot *b, uint32_t ranks)
 {
 	atomic_store(&b->roster->entry[b->job.rank].awaits, ranks);
@@ -136,7 +136,7 @@ gpul_status gpul_boot_send_to(gpul_boot *b, int rank, struct boot_head *head, co
 {
 	int socket = atomic_load(&b->socket[rank]);
 	struct boot_stream *stream = b->stream[rank];
-	bool taken = false; /* accepted by the stream; the rest of it is still to be sent */
+	bool taken = false; /* the stream has accepted the packet, but not sent all of it */
 	gpul_error why = { 0 };
 
 	for (;;) {
@@ -167,8 +167,8 @@ gpul_status gpul_boot_send_to(gpul_boot *b, int rank, struct boot_head *head, co
 		st = gpul_boot_poll(b, ready, 2, w, 1u << rank, err);
 		if (st)
 			return st;
-		/* poll() does not report when too many descriptors are in
-		 * flight, so retry after a while. */
+		/* poll() returns at once while too many descriptors are in flight, so sleep before
+		 * the next try. */
 		if (n_fds)
 			nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);
 	}

@@ -1,4 +1,4 @@
-/* watch.c — the watch thread of a rank: raises its heartbeat, and finds the first death or failure of the job. */
+/* watch.c — the watch thread of a rank: increments its heartbeat, and detects the first death or failure in the job. */
 #include "comm/bootstrap/hosts/hosts_internal.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@ struct watched {
 	gpul_bell_ear ear;
 };
 
-/* Sleep a long period if the job is idle.  False: the thread has not slept. */
+/* Sleep for a long period if the rank is idle.  Returns false if the thread has not slept. */
 static bool sleep_if_quiet(gpul_boot *b, struct watched *w)
 {
 	if (!gpul_bell_is_quiet(&b->bell, &w->ear) || atomic_load(&b->in_call) || !atomic_load(&b->met))
@@ -79,7 +79,7 @@ static void scan_entries(gpul_boot *b, struct watched *w)
 	atomic_store(&b->scanned_ns, now);
 }
 
-/* The launcher knows of ranks that ended before they arrived. */
+/* Read the launcher's notice: the launcher knows of ranks that ended before they arrived. */
 static void read_notice(gpul_boot *b)
 {
 	uint32_t ended = b->notice ? atomic_load(&b->notice->ended) : 0;

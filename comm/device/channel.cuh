@@ -18,8 +18,7 @@ struct gpul_comm_end {
 	unsigned char *slots;     /* of the inbox */
 	gpul_comm_outbox *outbox; /* the sender's */
 	uint64_t step;            /* the next one */
-	uint64_t *saved;          /* address where the number of steps is kept between
-				   * kernels */
+	uint64_t *saved;          /* where the number of steps is kept between kernels */
 	int peer;
 };
 
@@ -28,7 +27,7 @@ static __device__ __forceinline__ uint64_t gpul_channel_index(const gpul_comm_vi
 	return (uint64_t)peer * comm->sizes.n_blocks + block;
 }
 
-/* Return one end of the channel that the block with that number uses with a rank. */
+/* Return one end of the channel that block `block` uses with a rank. */
 static __device__ __forceinline__ gpul_comm_end gpul_channel_to(const gpul_comm_view *comm, int peer, uint32_t block)
 {
 	const uint64_t mine = gpul_channel_index(comm, peer, block);
@@ -61,13 +60,13 @@ static __device__ __forceinline__ gpul_comm_end gpul_channel_from(const gpul_com
 	return end;
 }
 
-/* The data of a slot, Simple. */
+/* The address of a slot's data in the protocol Simple. */
 static __device__ __forceinline__ unsigned char *gpul_channel_data(const gpul_comm_end *end)
 {
 	return end->slots + end->comm->sizes.data_at + end->step % GPUL_COMM_STEPS * (end->comm->sizes.slot_bytes + GPUL_COMM_LINE_BYTES);
 }
 
-/* The entry of a slot: it lies before the data. */
+/* The address of a slot's entry, which lies before the data. */
 static __device__ __forceinline__ gpul_comm_slot *gpul_channel_entry(const gpul_comm_end *end)
 {
 	return (gpul_comm_slot *)gpul_channel_data(end) - 1;

@@ -11,8 +11,8 @@
  * Block 0 greets for its rank; each block that needs the buffers reads the greetings.  Each block says goodbye to the same
  * block of the other ranks, so a kernel ends when all ranks have finished with its buffers.
  *
- * Numbers of calls whose low half is 0 or 1 are skipped, because an LL flag is the low half: 0 is the flag of memory that was never
- * written.  Flags repeat after 2^32 calls, so the last two calls before that clear the scratch. */
+ * An LL flag is the low half of the call's number.  Numbers whose low half is 0 or 1 are skipped, because 0 is the flag of memory
+ * that was never written.  Flags repeat after 2^32 calls, so the last two calls before that clear the scratch. */
 #ifndef GPULOAD_COMM_DEVICE_DESK_CUH
 #define GPULOAD_COMM_DEVICE_DESK_CUH
 
@@ -24,7 +24,7 @@ struct gpul_desk_buffers {
 	unsigned char *send[GPUL_COMM_MAX_PEERS], *recv[GPUL_COMM_MAX_PEERS];
 };
 
-/* The number of the call that starts.  All threads of the block read it; gpul_desk_end() writes it. */
+/* The number of the call that begins.  All threads of the block read it; gpul_desk_end() writes it. */
 static __device__ __forceinline__ uint64_t gpul_desk_number(const gpul_comm_view *comm)
 {
 	const uint64_t number = gpul_load_relaxed((const uint64_t *)(comm + 1) + blockIdx.x) + 1;
@@ -33,8 +33,8 @@ static __device__ __forceinline__ uint64_t gpul_desk_number(const gpul_comm_view
 }
 
 /* End a block's call: store its number in the entries of all blocks, because the next kernel
- * may have more or fewer blocks.  All threads have read the number before. began_ns: start
- * time of the block, for the trace.  Returns leave, which is the same for all threads. */
+ * may have more or fewer blocks.  All threads have read the old number.  began_ns: start time of
+ * the block, for the trace.  Returns leave, which is the same for all threads. */
 static __device__ __forceinline__ bool gpul_desk_end(const gpul_comm_view *comm, const gpul_comm_work *work, uint64_t number,
 						     uint64_t began_ns, bool leave)
 {
@@ -51,7 +51,7 @@ static __device__ __forceinline__ gpul_comm_greeting *gpul_desk_greeting(const g
 	return (gpul_comm_greeting *)(desk + comm->sizes.greetings_at) + (number % 2 * comm->sizes.n_ranks + from);
 }
 
-/* The signature of a call, which must be equal on all ranks. report.c decodes it. */
+/* Compute the signature of a call, which must be equal on all ranks. report.c decodes it. */
 static __device__ __forceinline__ uint64_t gpul_desk_signature(const gpul_comm_work *work)
 {
 	return work->count << GPUL_COMM_SIGNATURE_COUNT | (uint64_t)work->root << GPUL_COMM_SIGNATURE_ROOT |
@@ -63,7 +63,7 @@ static __device__ __forceinline__ uint64_t gpul_desk_place(uint32_t window, uint
 	return offset << GPUL_COMM_PLACE_OFFSET | window;
 }
 
-/* An LL pair: 16 bytes with 8 bytes of data. */
+/* Store an LL pair: 16 bytes with 8 bytes of data. */
 static __device__ __forceinline__ void gpul_store_ll(void *at, uint64_t data, uint32_t flag)
 {
 	const uint64_t high = (uint64_t)flag << 32;
@@ -71,7 +71,7 @@ static __device__ __forceinline__ void gpul_store_ll(void *at, uint64_t data, ui
 	gpul_store_words(at, high | (uint32_t)data, high | data >> 32);
 }
 
-/* The same as a release: ordered after everything that this thread has read and written so far. */
+/* The same as a release: it is ordered after everything that this thread has read and written so far. */
 static __device__ __forceinline__ void gpul_store_ll_release(void *at, uint64_t data, uint32_t flag)
 {
 	const uint64_t high = (uint64_t)flag << 32;
@@ -79,7 +79,7 @@ static __device__ __forceinline__ void gpul_store_ll_release(void *at, uint64_t 
 	gpul_store_words_release(at, high | (uint32_t)data, high | data >> 32);
 }
 
-/* False: some of it has not arrived yet. */
+/* Load an LL pair; false: some of it has not arrived yet. */
 static __device__ __forceinline__ bool gpul_load_ll(const void *at, uint64_t *data, uint32_t flag)
 {
 	uint64_t a, b;
@@ -89,7 +89,7 @@ static __device__ __forceinline__ bool gpul_load_ll(const void *at, uint64_t *da
 	return (uint32_t)(a >> 32) == flag && (uint32_t)(b >> 32) == flag;
 }
 
-/* Partner of gpul_store_ll_release(). */
+/* The same as an acquire, which pairs with gpul_store_ll_release(). */
 static __device__ __forceinline__ bool gpul_load_ll_acquire(const void *at, uint64_t *data, uint32_t flag)
 {
 	uint64_t a, b;
@@ -115,7 +115,8 @@ static __device__ __noinline__ void gpul_desk_clear_next(const gpul_comm_view *c
 	__syncthreads();
 }
 
-/* One lane for each rank, in the last warp, so that the first warps can start with the data. */
+/* The rank that this thread handles: one for each lane of the last warp, so that the first warps can start with the data; in these,
+ * a number above all ranks. */
 static __device__ __forceinline__ uint32_t gpul_desk_lane(void)
 {
 	return threadIdx.x - (blockDim.x - 32);
@@ -141,11 +142,11 @@ static __device__ __forceinline__ void gpul_desk_greet(const gpul_comm_view *com
 	}
 	gpul_store_ll(&to->words[2], gpul_desk_place(work->send_window, work->send_offset), (uint32_t)number);
 	gpul_store_ll(&to->words[4], gpul_desk_place(work->recv_window, work->recv_offset), (uint32_t)number);
-	gpul_store_ll_release(&to->words[0], gpul_desk_signature(work), (uint32_t)number);  /* release: the buffers have been filled
-											     * before */
+	gpul_store_ll_release(&to->words[0], gpul_desk_signature(work), (uint32_t)number);  /* a release, because the buffers have
+											     * been filled before */
 }
 
-/* Report a rank that makes another call: true, leave. */
+/* Report a rank that makes another call.  True: there is one; leave. */
 static __device__ __forceinline__ bool gpul_desk_differs(const gpul_comm_view *comm, const gpul_comm_work *work, uint64_t number,
 							 int peer, uint64_t found)
 {
@@ -155,7 +156,7 @@ static __device__ __forceinline__ bool gpul_desk_differs(const gpul_comm_view *c
 	return true;
 }
 
-/* Wait for the signatures of all ranks, a lane for each: true, leave.  Only the last warp's threads do something. */
+/* Wait for the signatures of all ranks, one lane for each.  True: leave.  Only the threads of the last warp do something. */
 static __device__ __forceinline__ bool gpul_desk_check(const gpul_comm_view *comm, const gpul_comm_work *work, uint64_t number)
 {
 	const uint32_t peer = gpul_desk_lane();
@@ -172,7 +173,7 @@ static __device__ __forceinline__ bool gpul_desk_check(const gpul_comm_view *com
 	return gpul_desk_differs(comm, work, number, (int)peer, found);
 }
 
-/* Wait for all of a rank's greeting: true, leave. */
+/* Wait for a rank's whole greeting.  True: leave. */
 static __device__ __forceinline__ bool gpul_desk_hear(const gpul_comm_view *comm, const gpul_comm_work *work, uint64_t number,
 						      int peer, uint64_t *send, uint64_t *recv)
 {
@@ -180,8 +181,8 @@ static __device__ __forceinline__ bool gpul_desk_hear(const gpul_comm_view *comm
 	gpul_comm_spin spin = gpul_comm_spin_for(comm, GPUL_COMM_WAITED_FOR_GREETING, peer, number);
 	uint64_t found;
 
-	for (;;) {  /* three loads are in flight at a time; the first one acquires what the rank
-		     * has released */
+	for (;;) {  /* three loads are in flight at a time; the first one is the acquire that pairs
+		     * with the rank's release */
 		const bool heard = gpul_load_ll_acquire(&from->words[0], &found, (uint32_t)number);
 		const bool has_send = gpul_load_ll(&from->words[2], send, (uint32_t)number);
 		const bool has_recv = gpul_load_ll(&from->words[4], recv, (uint32_t)number);
@@ -193,7 +194,7 @@ static __device__ __forceinline__ bool gpul_desk_hear(const gpul_comm_view *comm
 	}
 }
 
-/* Where this rank maps a place of another rank; guess: the window that own_base belongs to, whose base has been loaded before. */
+/* The address at which this rank maps a buffer of another rank.  guess: the window whose base, own_base, has been loaded before. */
 static __device__ __forceinline__ unsigned char *gpul_desk_address(const gpul_comm_view *comm, uint32_t peer, uint64_t place,
 								   uint32_t guess, uint64_t guessed_base)
 {
@@ -208,7 +209,7 @@ static __device__ __forceinline__ unsigned char *gpul_desk_address(const gpul_co
 enum gpul_desk_outcome { GPUL_DESK_LEAVE, GPUL_DESK_DIRECT, GPUL_DESK_FALLBACK };
 
 /* Wait for the greetings of all ranks, and find their buffers; FALLBACK: a rank's buffer is in no window.  All ranks get the
- * same answer.  A buffer that the call does not have (needs_send, needs_recv) may be anywhere. */
+ * same answer.  A buffer that the call does not use (needs_send, needs_recv) need not be in a window. */
 static __device__ __forceinline__ gpul_desk_outcome gpul_desk_meet(const gpul_comm_view *comm, const gpul_comm_work *work,
 								   uint64_t number, bool needs_send, bool needs_recv,
 								   gpul_desk_buffers *buffers)
@@ -218,8 +219,8 @@ static __device__ __forceinline__ gpul_desk_outcome gpul_desk_meet(const gpul_co
 	bool leave = false, lacks = false;
 
 	if (peer < comm->sizes.n_ranks) {
-		/* Most programs use the same window on all ranks: load its address while the
-		 * greeting is in flight. */
+		/* Most programs use the same window on all ranks, so its address is loaded while
+		 * the greeting is in flight. */
 		const uint64_t send_base = comm->windows[work->send_window][peer], recv_base = comm->windows[work->recv_window][peer];
 		uint64_t send = gpul_desk_place(work->send_window, work->send_offset);
 		uint64_t recv = gpul_desk_place(work->recv_window, work->recv_offset);
@@ -237,13 +238,14 @@ static __device__ __forceinline__ gpul_desk_outcome gpul_desk_meet(const gpul_co
 	return gpul_comm_any_leaves(lacks) ? GPUL_DESK_FALLBACK : GPUL_DESK_DIRECT;
 }
 
-/* The word from block b of another rank to block b of this rank, or in the other direction. */
+/* The goodbye word from block b of one rank to block b of another. */
 static __device__ __forceinline__ gpul_comm_goodbye *gpul_desk_goodbye(const gpul_comm_view *comm, unsigned char *desk, int from)
 {
 	return (gpul_comm_goodbye *)(desk + comm->sizes.goodbyes_at) + ((uint64_t)blockIdx.x * comm->sizes.n_ranks + from);
 }
 
-/* The block has finished with all buffers: wait until the same block of every other rank has finished, too.  True: leave. */
+/* Say goodbye when the block has finished with all buffers, and wait until the same block of every other rank has finished, too.
+ * True: leave. */
 static __device__ bool gpul_desk_part(const gpul_comm_view *comm, uint64_t number)
 {
 	const uint32_t peer = threadIdx.x;
@@ -273,7 +275,7 @@ static __device__ __forceinline__ void gpul_desk_signal(const gpul_comm_view *co
 		gpul_store_release(&gpul_desk_goodbye(comm, comm->peers[peer].their_desk, comm->rank)->step, step);
 }
 
-/* Wait for such a step: true, leave. */
+/* Wait for such a notification.  True: leave. */
 static __device__ __forceinline__ bool gpul_desk_await(const gpul_comm_view *comm, int peer, uint64_t step)
 {
 	const uint64_t began = gpul_trace_now(comm);

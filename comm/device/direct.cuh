@@ -4,8 +4,9 @@
  *     from[1] ─┼─ reduced in this order ──┬─> to[0]
  *     from[2] ─┘                          └─> to[1]
  *
- * A block processes every n-th tile of GPUL_DIRECT_UNROLL packs for each thread; the remainder is divided among all threads.  All
- * loads of a tile are in flight before the first one is used, because a load over NVLink takes more than a microsecond. */
+ * Block b of n processes the tiles b, b + n ...; a tile has GPUL_DIRECT_UNROLL packs for each thread.  The remainder is divided
+ * among all threads.  All loads of a tile are in flight before the first one is used, because a load over NVLink takes more than
+ * a microsecond. */
 #ifndef GPULOAD_COMM_DEVICE_DIRECT_CUH
 #define GPULOAD_COMM_DEVICE_DIRECT_CUH
 
@@ -21,10 +22,10 @@ struct gpul_direct_job {
 	unsigned char *to[GPUL_COMM_MAX_PEERS];
 	uint32_t n_from, n_to;
 	uint64_t begin, end;      /* packs */
-	uint64_t n_bytes;         /* of each buffer; the last pack may be short */
+	uint64_t n_bytes;         /* size of each buffer; the last pack may be short */
 };
 
-/* Are all addresses multiples of 16? */
+/* True if all addresses are multiples of 16. */
 static __device__ __forceinline__ bool gpul_direct_aligned(const gpul_direct_job *job)
 {
 	uintptr_t all = 0;
@@ -36,7 +37,8 @@ static __device__ __forceinline__ bool gpul_direct_aligned(const gpul_direct_job
 	return all % GPUL_PACK_BYTES == 0;
 }
 
-/* N packs i, i + stride ... of all buffers, whole and aligned.  SUMS: from[0] ... are reduced; else there is only from[0]. */
+/* Process N whole and aligned packs i, i + stride ... of all buffers.  SUMS: reduce from[0], from[1] ...; else copy from[0], the
+ * only one. */
 template <bool SUMS, int N> static __device__ __forceinline__ void gpul_direct_tile(const gpul_direct_job *job, const gpul_comm_work *work, uint64_t i,
 							uint32_t stride)
 {
@@ -66,7 +68,7 @@ template <bool SUMS, int N> static __device__ __forceinline__ void gpul_direct_t
 			((uint4 *)job->to[r])[i + u * stride] = sum[u];
 }
 
-/* Pack i, which may be short, or at any alignment. */
+/* Process pack i, which may be short and have any alignment. */
 template <bool SUMS> static __device__ __noinline__ void gpul_direct_pack(const gpul_direct_job *job, const gpul_comm_work *work, uint64_t i)
 {
 	uint4 sum = gpul_load_pack(job->from[0], i, job->n_bytes);

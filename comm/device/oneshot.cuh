@@ -4,9 +4,9 @@
  *     put: word i, flag n ─────────────────────> scratch[n % 2][A] word i
  *     take: poll scratch[n % 2][B] word i <───── put
  *
- * A message is cut into pairs of LL words (16 bytes with 8 bytes of data).  Thread t of all
- * threads of the grid handles the pairs t, t + number of threads, ...; it writes all of them
- * before it reads the first one, so all of them are in flight at the same time. */
+ * A message is cut into pairs of LL words (16 bytes with 8 bytes of data).  Of the n threads of the grid,
+ * thread t handles the pairs t, t + n, ...; it writes all of them before it reads the first one, so all of
+ * them are in flight at the same time. */
 #ifndef GPULOAD_COMM_DEVICE_ONESHOT_CUH
 #define GPULOAD_COMM_DEVICE_ONESHOT_CUH
 
@@ -16,7 +16,7 @@
 
 enum { GPUL_ONESHOT_BYTES = 8, GPUL_ONESHOT_AT_ONCE = 4 };
 
-/* The 8 bytes at index i of a buffer of any alignment; bytes beyond its end are 0. */
+/* Load the 8 bytes of pair i from a buffer of any alignment; bytes beyond its end are 0. */
 static __device__ __forceinline__ uint64_t gpul_oneshot_load(const unsigned char *buffer, uint64_t i, uint64_t n_bytes)
 {
 	const unsigned char *from = buffer + i * GPUL_ONESHOT_BYTES;
@@ -40,7 +40,7 @@ static __device__ __forceinline__ void gpul_oneshot_store(unsigned char *buffer,
 		gpul_store_short(to, make_uint4((uint32_t)data, (uint32_t)(data >> 32), 0, 0), left < 8 ? (uint32_t)left : 8);
 }
 
-/* The commonest case is inlined: a call of a large function costs a tenth of a small call's time. */
+/* Reduce two words.  The most common case is inlined: calling the large function costs a tenth of the time of a small all-reduce. */
 static __device__ __forceinline__ uint64_t gpul_oneshot_reduce(uint64_t a, uint64_t b, const gpul_comm_work *work)
 {
 	const uint4 x = make_uint4((uint32_t)a, (uint32_t)(a >> 32), 0, 0), y = make_uint4((uint32_t)b, (uint32_t)(b >> 32), 0, 0);
@@ -49,7 +49,7 @@ static __device__ __forceinline__ uint64_t gpul_oneshot_reduce(uint64_t a, uint6
 	return (uint64_t)sum.y << 32 | sum.x;
 }
 
-/* The last step of a reduction; work->op == AVG only. */
+/* The last step of a reduction, which does something only if work->op is AVG. */
 static __device__ __forceinline__ uint64_t gpul_oneshot_finish(uint64_t a, const gpul_comm_work *work, uint32_t n_ranks)
 {
 	const uint4 mean = gpul_finish(make_uint4((uint32_t)a, (uint32_t)(a >> 32), 0, 0), work->dtype, work->op, n_ranks);
@@ -61,7 +61,7 @@ static __device__ __forceinline__ uint64_t gpul_oneshot_finish(uint64_t a, const
 struct gpul_oneshot {
 	const gpul_comm_view *comm;
 	uint64_t number, began_ns;
-	gpul_comm_trace *trace;      /* NULL: off, or not thread 0 */
+	gpul_comm_trace *trace;      /* NULL: the trace is off, or this is not thread 0 */
 	int rank, n_ranks;
 	unsigned char *theirs[GPUL_ONESHOT_AT_ONCE], *mine[GPUL_ONESHOT_AT_ONCE];  /* desks of the ranks, starting with rank
 										    * `first` */
@@ -81,7 +81,7 @@ static __device__ __forceinline__ void gpul_oneshot_desks(gpul_oneshot *o, int f
 	o->first = first;
 }
 
-/* For the trace; not gpul_trace_now(), which would wait for a load. */
+/* The time, for the trace. gpul_trace_now() is not used, because it would wait for a load. */
 static __device__ __forceinline__ uint64_t gpul_oneshot_now(const gpul_oneshot *o)
 {
 	return o->trace ? gpul_globaltimer_ns() | 1 : 0;
@@ -93,7 +93,7 @@ static __device__ __forceinline__ void gpul_oneshot_event(const gpul_oneshot *o,
 		gpul_trace_write(o->trace, kind, began_ns, peer, o->number, 0);
 }
 
-/* Begin a call: greet, unless the block is not the first. */
+/* Begin a call; the first block greets. */
 static __device__ __forceinline__ void gpul_oneshot_begin(gpul_oneshot *o, const gpul_comm_view *comm, const gpul_comm_work *work)
 {
 	o->comm = comm;
@@ -108,7 +108,7 @@ static __device__ __forceinline__ void gpul_oneshot_begin(gpul_oneshot *o, const
 	o->began_ns = gpul_oneshot_now(o);
 }
 
-/* Pair i of a rank's data for this call, in a desk. */
+/* The address of pair i of a rank's data for this call, in a desk. */
 static __device__ __forceinline__ unsigned char *gpul_oneshot_scratch(const gpul_oneshot *o, unsigned char *desk, int from,
 								      uint64_t i)
 {
@@ -147,7 +147,7 @@ static __device__ __forceinline__ void gpul_oneshot_put_parts(gpul_oneshot *o, u
 	}
 }
 
-/* Wait for pair i of one rank: true, leave. */
+/* Wait for pair i of one rank.  True: leave. */
 static __device__ __forceinline__ bool gpul_oneshot_take_one(const gpul_oneshot *o, int peer, uint64_t i, uint64_t *data)
 {
 	const unsigned char *from = gpul_oneshot_scratch(o, o->comm->peers[peer].desk, peer, i);
@@ -161,7 +161,7 @@ static __device__ __forceinline__ bool gpul_oneshot_take_one(const gpul_oneshot 
 	return false;
 }
 
-/* Wait for pair i of up to GPUL_ONESHOT_AT_ONCE ranks at a time, starting with rank `first` and skipping this rank: true, leave. */
+/* Wait for pair i of up to GPUL_ONESHOT_AT_ONCE ranks at a time, starting with rank `first` and skipping this rank.  True: leave. */
 static __device__ __forceinline__ bool gpul_oneshot_take(gpul_oneshot *o, int first, uint64_t i, uint64_t *data)
 {
 	const uint64_t began = gpul_oneshot_now(o);
@@ -184,7 +184,7 @@ static __device__ __forceinline__ bool gpul_oneshot_take(gpul_oneshot *o, int fi
 	return !complete;
 }
 
-/* Reduce pair i of all ranks; own is this rank's. */
+/* Reduce pair i of all ranks; own: this rank's data. */
 static __device__ __forceinline__ bool gpul_oneshot_reduce_all(gpul_oneshot *o, const gpul_comm_work *work, uint64_t i,
 							       uint64_t own, uint64_t *out)
 {
@@ -229,7 +229,7 @@ static __device__ __forceinline__ bool gpul_oneshot_receive_all(gpul_oneshot *o,
 	return false;
 }
 
-/* The end of every one-shot call: leave is this thread's answer so far. */
+/* End a one-shot call.  leave: whether this thread has already decided to leave. */
 static __device__ __forceinline__ bool gpul_oneshot_end(const gpul_oneshot *o, const gpul_comm_work *work, bool leave)
 {
 	const uint64_t waits = gpul_oneshot_now(o);

@@ -1,4 +1,5 @@
-/* pack.cuh — 16 bytes as the unit of copies and reductions, from buffers of any alignment.
+/* pack.cuh — loads and stores packs: units of 16 bytes for copies and reductions, in buffers of any
+ * alignment.
  *
  * A buffer of n bytes is (n + 15) / 16 packs; the last one may be short.  Loads fill the
  * missing bytes with zeros, stores do not write them. */
@@ -17,7 +18,7 @@ typedef union gpul_pack {
 	uint8_t u8[16];
 } gpul_pack;
 
-/* The largest power of two, at most 16, that divides the address. */
+/* Compute the largest power of two, at most 16, that divides the address. */
 static __device__ __forceinline__ uint32_t gpul_alignment(const void *at)
 {
 	const uint32_t low = (uint32_t)(uintptr_t)at | 16;
@@ -44,7 +45,7 @@ static __device__ __noinline__ void gpul_store_short(unsigned char *to, uint4 pa
 			((volatile unsigned char *)to)[i] = (unsigned char)(words[i / 4] >> (i % 4 * 8));
 }
 
-/* 16 bytes from an address that is not aligned to 16, with the widest loads that its alignment allows. */
+/* Load 16 bytes from an address that is not aligned to 16, with the widest loads that its alignment allows. */
 static __device__ __noinline__ uint4 gpul_load_unaligned(const unsigned char *from)
 {
 	const uint32_t alignment = gpul_alignment(from);

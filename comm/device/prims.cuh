@@ -1,4 +1,4 @@
-/* prims.cuh — the primitives of an algorithm: the operations of a rank on one message of a channel, named as in NCCL.
+/* prims.cuh — the primitives from which algorithms are built: a rank's operations on one message of a channel, named as in NCCL.
  *
  *     slot of `from` ──────────────┐
  *                                  ├── OP ──> finish ──┬──> slot of `to`
@@ -10,33 +10,34 @@
  *     recv                  reads                              writes
  *     recv_copy_send        reads                 writes       writes
  *     recv_reduce_send      reads          reads  writes
- *     recv_reduce_keep      reads          reads               writes, not finished: a sum that goes on
+ *     recv_reduce_keep      reads          reads               writes, not finished: a partial sum
  *     recv_reduce_copy      reads          reads               writes, finished (AVG divides)
  *     recv_reduce_copy_send reads          reads  writes       writes, finished; both the same bits
  *
  * A message has any number of bytes, and takes one step of the channel for each slot that it fills; one of 0 bytes takes none.
  * Both sides know its size.  src and dst have any alignment, and may be the same buffer.
  *
- * **Direct** forms, Simple only: the receiver has offered its output buffer (gpul_prims_open).  The data goes straight into it,
- * at the same offset from the start of both ranks' outputs, and the receiver copies nothing; it only takes the step.
+ * **Direct** variants, Simple only: the receiver has offered its output buffer (gpul_prims_open).  The sender writes the data directly
+ * into it, at the same offset from the start of both ranks' outputs.  The receiver copies nothing, and only counts the step.
  *
  *     rank 0                          rank 1                            rank 2
- *     output ──────────────────────── > output ─────────────────────── > output       step counters as always
+ *     output ──────────────────────── > output ─────────────────────── > output       step counters as usual
  *            direct_send                       direct_recv_copy_send              direct_recv
  *
  * All threads of a block call the primitives together.  They return true to all threads (LL, LL128: later, see prims_ll.cuh) when
- * the communicator has failed: call nothing else, and leave.  The order of the calls is the order of the steps:
+ * the communicator has failed: then the caller must call no other primitive, and leave.  The order of the calls is the order of the
+ * steps:
  *
  *     gpul_prims p;
  *     gpul_prims_open<PROTO>(&p, comm, block, from, to, signature);
- *     gpul_prims_receive_at<PROTO>(&p, window, offset);    if the call has direct forms
+ *     gpul_prims_receive_at<PROTO>(&p, window, offset);    if the call has direct variants
  *     if (gpul_send<PROTO>(&p, src, n_bytes) || gpul_recv<PROTO>(&p, dst, n_bytes))
  *             return true;
  *     return gpul_prims_close(&p);
  *
  * A rank with more neighbours (kernels/tree_allreduce.cuh) opens several gpul_prims, and calls their primitives in turn.  Each end of a
- * channel belongs to one of them.  What one primitive stores, and the next one loads for a message of the same size, a thread
- * stores and loads for itself (LL, LL128), or the barriers of the steps lie between (Simple). */
+ * channel belongs to one of them.  What one primitive stores, the next one can load for a message of the same size: either the same
+ * thread stores and loads each byte (LL, LL128), or the barriers of the steps lie between (Simple). */
 #ifndef GPULOAD_COMM_DEVICE_PRIMS_CUH
 #define GPULOAD_COMM_DEVICE_PRIMS_CUH
 
@@ -82,7 +83,7 @@ static __device__ __forceinline__ bool gpul_recv_reduce_copy(gpul_prims *p, cons
 	return gpul_pass<PROTO, GPUL_RECV | GPUL_SRC | GPUL_DST | GPUL_FINISH>(p, src, dst, n_bytes, 0);
 }
 
-/* The direct forms.  offset: of dst in the output of this rank, and of the receiver. */
+/* The direct variants.  offset: of dst from the start of the output, in this rank's and in the receiver's. */
 template <int PROTO>
 static __device__ __forceinline__ bool gpul_direct_send(gpul_prims *p, const unsigned char *src, uint64_t n_bytes, uint64_t offset)
 {
@@ -108,7 +109,7 @@ static __device__ __forceinline__ bool gpul_direct_recv_copy_send(gpul_prims *p,
 												     offset);
 }
 
-/* What it receives comes from a slot; what it sends goes to the receiver's output. */
+/* Receives from a slot, and sends into the receiver's output. */
 template <int PROTO>
 static __device__ __forceinline__ bool gpul_recv_reduce_copy_direct_send(gpul_prims *p, const unsigned char *src, unsigned char *dst,
 							 uint64_t n_bytes, uint64_t offset)

@@ -3,19 +3,20 @@
  *     a slot of step s:   first half                        second half
  *     16-byte line i:    │ data 0 │ flag │ data 1 │ flag │ │ data 2 │ flag │ data 3 │ flag │     words 0 to 3 of pack i
  *
- * A word is written and read whole (PTX ISA, Memory Consistency Model), so data with the right flag is the data of this step: no
- * fence, no counter, one trip over the link.  A vector of two words may arrive in two parts; both flags are checked.  With the two
- * halves, neighbouring threads write neighbouring addresses.  Flags are 1 to 2^32 - 1: 0 is the flag of memory that was never
- * written.  A slot's flags repeat after 2^35 - 8 steps, a day or so of small calls without a pause: a word that no message has
- * overwritten for exactly that many steps would look new.  This is not prevented, because messages of all lengths would have to
- * miss the word all that time, and then one reach it at this very step.
+ * A word is written and read as a whole (PTX ISA, Memory Consistency Model), so data with the right flag is the data of this step:
+ * no fence or counter is needed, and the data arrives after one link latency.  A vector of two words may arrive in two parts, so
+ * both flags are checked.  Because a slot has two halves, neighbouring threads write neighbouring addresses.  Flags are not 0,
+ * because 0 is the flag of memory that was never written.  A slot's flags repeat after 2^35 - 8 steps, about a day of small calls
+ * without a pause: a word that no message has overwritten for exactly that many steps would look new.  This is not prevented,
+ * because it is unlikely: all messages in that time would have to be too short to overwrite the word, and exactly that step's
+ * message would have to include it.
  *
- * All threads are workers.  Each polls its own words, and sees credits for itself, so there is no barrier in a step.  Every
+ * All threads are workers.  Each one polls its own words and the credits, so a step needs no barrier.  Every
  * GPUL_LL_FREE_STEPS steps the block frees the slots that it has read: a barrier, then a fence and `head` by one thread.  The
  * sender therefore has at least GPUL_COMM_STEPS - GPUL_LL_FREE_STEPS + 1 = 5 slots.
  *
  * A thread that gives up sets a mark, stops waiting and storing, and continues to the next barrier, where all threads read the
- * mark: a primitive returns true at such barriers only, and gpul_prims_close() is one. */
+ * mark.  So a primitive returns true only at such a barrier; gpul_prims_close() contains one, too. */
 #ifndef GPULOAD_COMM_DEVICE_PRIMS_LL_CUH
 #define GPULOAD_COMM_DEVICE_PRIMS_LL_CUH
 
@@ -23,8 +24,8 @@
 
 enum { GPUL_LL_FREE_STEPS = 4 };
 
-/* Wait until this thread may write the slot of the next step, or gives up.  A slow thread may find `head` beyond its own step, when
- * faster threads have written the whole message and the receiver has read it. */
+/* Wait until this thread may write the slot of the next step, or gives up.  A slow thread may find `head` beyond its own step,
+ * because faster threads have written the whole message and the receiver has read it. */
 static __device__ __forceinline__ void gpul_flag_wait_credit(gpul_prims *p)
 {
 	if (p->leave || p->to.step < p->credits + GPUL_COMM_STEPS)
@@ -38,7 +39,7 @@ static __device__ __forceinline__ void gpul_flag_wait_credit(gpul_prims *p)
 	gpul_trace_add(p->comm, GPUL_COMM_EVENT_WAIT_CREDIT, began, p->to.peer, p->to.step, 0);
 }
 
-/* The block has read one more slot.  True: leave. */
+/* Count a slot that the block has read, and free slots if it is time.  True: leave. */
 static __device__ __forceinline__ bool gpul_flag_free(gpul_prims *p)
 {
 	const uint64_t n_read = ++p->from.step;
@@ -59,7 +60,7 @@ static __device__ __forceinline__ uint32_t gpul_ll_flag(uint64_t step)
 	return (uint32_t)(step % UINT32_MAX) + 1;
 }
 
-/* Pack i of the slot of the next step. */
+/* Wait for pack i in the slot of the next step, and return it. */
 static __device__ __forceinline__ uint4 gpul_ll_wait_pack(gpul_prims *p, const unsigned char *slot, uint32_t flag, uint32_t i)
 {
 	const unsigned char *first = slot + i * 16, *second = first + p->comm->sizes.ll_bytes / 2;

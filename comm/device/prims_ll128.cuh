@@ -6,11 +6,12 @@
  *     line A │ pack 0 │ pack 1 │ pack 2 │ pack 3 │ pack 4 │ pack 5 │ pack 6 │ low half of pack 14  │ s+1 │
  *     line B │ pack 7 │ pack 8 │ pack 9 │ pack 10│ pack 11│ pack 12│ pack 13│ high half of pack 14 │ s+1 │
  *
- * The 8 threads write a line by one instruction, and read it by one instruction.  A GPU sends such a store over NVLink as one
- * packet and performs it as a whole; so thread 7's flag says that the line is complete.  This is how the hardware behaves and what
- * NCCL relies on, not a guarantee of PTX; over PCIe or in host memory it does not hold, and the plan does not choose LL128 there.
+ * The 8 threads write a line with one instruction, and read it with one instruction.  A GPU sends such a store over NVLink as one
+ * packet and performs it as a whole, so thread 7's flag shows that the line is complete.  This is observed behaviour of the
+ * hardware, on which NCCL relies, too, not a guarantee of PTX.  It does not hold over PCIe or in host memory, so the plan does not
+ * choose LL128 there.
  *
- * Credits, the freeing of slots and giving up: as in prims_ll.cuh, but all threads of a warp give up together. */
+ * Credits, freeing slots and giving up work as in prims_ll.cuh, but all threads of a warp give up together. */
 #ifndef GPULOAD_COMM_DEVICE_PRIMS_LL128_CUH
 #define GPULOAD_COMM_DEVICE_PRIMS_LL128_CUH
 
@@ -18,7 +19,7 @@
 
 enum { GPUL_PAIR_BYTES = 2 * GPUL_COMM_LINE_BYTES, GPUL_PAIR_PACKS = 15, GPUL_PAIR_DATA = GPUL_PAIR_PACKS * GPUL_PACK_BYTES };
 
-/* What one thread has of a pair of lines: thread 7 has one pack in `a`. */
+/* The packs that one thread holds of a pair of lines; thread 7 has only one, in `a`. */
 struct gpul_ll128_packs {
 	uint4 a, b;
 };
@@ -28,7 +29,7 @@ static __device__ __forceinline__ uint4 gpul_pack_of(uint64_t low, uint64_t high
 	return make_uint4((uint32_t)low, (uint32_t)(low >> 32), (uint32_t)high, (uint32_t)(high >> 32));
 }
 
-/* The warp waits until its pairs of lines are complete.  Threads without a pair (at == NULL) take part in the votes. */
+/* Wait, as a warp, until its pairs of lines are complete.  Threads without a pair (at == NULL) also take part in the votes. */
 static __device__ __forceinline__ gpul_ll128_packs gpul_ll128_wait(gpul_prims *p, const unsigned char *at, bool has_flag)
 {
 	const uint64_t flag = p->from.step + 1;
@@ -74,7 +75,7 @@ static __device__ __forceinline__ void gpul_ll128_store(const gpul_prims *p, uns
 	gpul_store_words(at + GPUL_COMM_LINE_BYTES, has_flag ? a1 : b0, has_flag ? flag : b1);
 }
 
-/* Pack i of a buffer; beyond its end, and for threads without a pack, zeros. */
+/* Load pack i of a buffer; zeros beyond its end, and for threads without a pack. */
 static __device__ __forceinline__ uint4 gpul_load_pack_or_zero(const unsigned char *buffer, uint32_t i, uint32_t n_bytes)
 {
 	return i * GPUL_PACK_BYTES < n_bytes ? gpul_load_pack(buffer, i, n_bytes) : make_uint4(0, 0, 0, 0);
@@ -96,7 +97,7 @@ static __device__ __forceinline__ void gpul_ll128_move(gpul_prims *p, const unsi
 	const uint32_t n_pairs = (n_bytes + GPUL_PAIR_DATA - 1) / GPUL_PAIR_DATA, lane = threadIdx.x % 8;
 	const bool last_lane = lane == 7;
 
-	/* The bounds depend on the warp only: its threads vote together. */
+	/* The bounds are the same for the whole warp, because its threads vote together. */
 	for (uint32_t first = threadIdx.x / 32 * 4; first < n_pairs && !p->leave; first += blockDim.x / 8) {
 		const uint32_t pair = first + threadIdx.x % 32 / 8;
 		const bool mine = pair < n_pairs;

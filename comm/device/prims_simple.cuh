@@ -1,4 +1,4 @@
-/* prims_simple.cuh — the protocol Simple: data, a fence, a step counter.
+/* prims_simple.cuh — the protocol Simple: the sender writes the data, then a fence, then a step counter.
  *
  * A block has three roles, so that waits and fences overlap with copies:
  *
@@ -15,8 +15,8 @@
 
 enum { GPUL_BAR_READY = 1, GPUL_BAR_DONE = 2, GPUL_UNROLL = 4, GPUL_HALVED_BYTES = 32 << 10 };
 
-/* Bytes of each step of a message; both sides compute the same.  A message of less than two slots is cut into halves, so that
- * the receiver can begin to read (and pass on) before the sender has written all of it. */
+/* The number of bytes in each step of a message; both sides compute the same.  A message of less than two slots is cut into
+ * halves, so that the receiver can begin to read (and pass on) before the sender has written all of it. */
 static __device__ __forceinline__ uint32_t gpul_slice_bytes(const gpul_comm_view *comm, uint64_t n_bytes)
 {
 	const uint32_t slot_bytes = comm->sizes.slot_bytes;
@@ -26,7 +26,8 @@ static __device__ __forceinline__ uint32_t gpul_slice_bytes(const gpul_comm_view
 	return ((uint32_t)n_bytes / 2 + GPUL_COMM_LINE_BYTES - 1) / GPUL_COMM_LINE_BYTES * GPUL_COMM_LINE_BYTES;
 }
 
-/* Compute in OP src and store it to out and dst, as thread `worker` of n_workers.  Pointers that are not needed are NULL. */
+/* Compute `in` OP `src`, and store the result to `out` and `dst`, as thread `worker` of n_workers.  Pointers that are not needed
+ * are NULL. */
 template <int HOW>
 static __device__ __forceinline__ void gpul_simple_move(const gpul_prims *p, const unsigned char *in, const unsigned char *src,
 							unsigned char *out, unsigned char *dst, uint32_t n_bytes,
@@ -72,7 +73,7 @@ static __device__ __forceinline__ void gpul_simple_move(const gpul_prims *p, con
 	}
 }
 
-/* Wait for the receiver's offer; an output of another size is not written to. */
+/* Wait for the receiver's offer, and check that the receiver makes the same call. */
 static __device__ __forceinline__ bool gpul_simple_await_offer(const gpul_prims *p)
 {
 	gpul_comm_spin spin = gpul_comm_spin_for(p->comm, GPUL_COMM_WAITED_FOR_OFFER, p->to.peer, p->first_sent);
@@ -87,9 +88,9 @@ static __device__ __forceinline__ bool gpul_simple_await_offer(const gpul_prims 
 	return true;
 }
 
-/* For the trace: the waiter's last wait before this step.  Neighbouring steps of a block have
- * different words, whether they receive, send, or both, so the waiter does not overwrite a word
- * that thread 0 has not read; several gpul_prims of a block have words of their own. */
+/* For the trace: the word that holds the waiter's last wait before this step.  Consecutive steps of
+ * a block use different words, whether they receive, send, or both, so the waiter does not
+ * overwrite a word that thread 0 has not read; each gpul_prims of a block has words of its own. */
 static __device__ __forceinline__ uint32_t *gpul_simple_waited(const gpul_prims *p)
 {
 	__shared__ uint32_t waited[16];
@@ -97,8 +98,8 @@ static __device__ __forceinline__ uint32_t *gpul_simple_waited(const gpul_prims 
 	return &waited[4 * p->lane + (p->from.step + 2 * p->to.step) % 4];
 }
 
-/* One thread: wait for a credit, the offer and the data, as far as this step needs them.  Data is last, because the others are
- * mostly there already. */
+/* Called by one thread: wait for a credit, the offer and the data, as far as this step needs them.  The data is last, because
+ * the others have usually arrived already. */
 template <int HOW> static __device__ __forceinline__ bool gpul_simple_wait(gpul_prims *p)
 {
 	uint32_t waited = HOW & GPUL_RECV ? GPUL_COMM_EVENT_WAIT_DATA : GPUL_COMM_EVENT_WAIT_CREDIT;
@@ -136,7 +137,7 @@ template <int HOW> static __device__ __forceinline__ bool gpul_simple_wait(gpul_
 	return false;
 }
 
-/* Every thread, after the barrier "ready" of the first direct send: where the receiver's output is. */
+/* Called by every thread after the barrier "ready" of the first direct send: read where the receiver's output is. */
 static __device__ __forceinline__ void gpul_simple_learn_offer(gpul_prims *p)
 {
 	const gpul_comm_slot *offer = &p->to.outbox->offers[0];
@@ -146,7 +147,7 @@ static __device__ __forceinline__ void gpul_simple_learn_offer(gpul_prims *p)
 		p->direct_to = (unsigned char *)p->comm->windows[offer->window][p->to.peer] + offer->offset;
 }
 
-/* One thread: the workers have moved the data of this step. */
+/* Called by one thread when the workers have copied the data of this step: post it, and free the slot that was read. */
 template <int HOW> static __device__ __forceinline__ void gpul_simple_post(const gpul_prims *p, uint32_t n_bytes)
 {
 	if (HOW & GPUL_SEND) {
@@ -166,7 +167,7 @@ template <int HOW> static __device__ __forceinline__ void gpul_simple_post(const
 		gpul_store_relaxed(&p->from.outbox->head, p->from.step + 1);
 }
 
-/* A worker's share of one step. */
+/* Process a worker's share of one step. */
 template <int HOW>
 static __device__ __forceinline__ void gpul_simple_work(const gpul_prims *p, const unsigned char *src, unsigned char *dst,
 							uint32_t n_bytes, uint64_t offset, uint32_t n_workers)

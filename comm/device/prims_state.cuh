@@ -1,4 +1,5 @@
-/* prims_state.cuh — what the primitives of all protocols share: the two ends that a block uses, and the part of the data. */
+/* prims_state.cuh — what the primitives of all protocols share: the state of the two channel ends that a block uses, and its part
+ * of the data. */
 #ifndef GPULOAD_COMM_DEVICE_PRIMS_STATE_CUH
 #define GPULOAD_COMM_DEVICE_PRIMS_STATE_CUH
 
@@ -9,8 +10,8 @@
 /* What a primitive does: prims.cuh. */
 enum {
 	GPUL_RECV = 1, GPUL_SRC = 2, GPUL_SEND = 4, GPUL_DST = 8,
-	GPUL_FINISH = 16,  /* after the operation: the division of AVG */
-	GPUL_DIRECT_IN = 32, GPUL_DIRECT_OUT = 64,  /* the side of `from`, of `to` */
+	GPUL_FINISH = 16,  /* after the operation, divide for AVG */
+	GPUL_DIRECT_IN = 32, GPUL_DIRECT_OUT = 64,  /* direct variants: receiving from `from`, sending to `to` */
 };
 
 struct gpul_prims {
@@ -19,7 +20,7 @@ struct gpul_prims {
 	uint32_t dtype, op;
 	uint64_t signature;          /* signature of the call: the receiver compares it with the
 				      * sender's */
-	uint64_t first_sent, first_received;  /* steps at the call's begin */
+	uint64_t first_sent, first_received;  /* step numbers at the beginning of the call */
 	uint64_t began_ns;           /* for the trace */
 	uint64_t credits;            /* LL, LL128: the head that this thread has seen */
 	unsigned char *direct_to;    /* the receiver's output, or NULL; known after the first direct send */
@@ -29,13 +30,13 @@ struct gpul_prims {
 	uint32_t lane;               /* for the trace: a number for each of several gpul_prims of a block, 0 to 3 */
 };
 
-/* received OP own, as far as the primitive has them, finished if it is the last operation. */
+/* Compute received OP own, or the one of them that the primitive has; finish the result if this is the last operation. */
 template <int HOW>
 static __device__ __forceinline__ uint4 gpul_combine(const gpul_prims *p, uint4 received, uint4 own)
 {
 	uint4 pack = own;
 
-	if (HOW & GPUL_RECV && HOW & GPUL_SRC)  /* the sum of floats, the usual case, without the call of a function */
+	if (HOW & GPUL_RECV && HOW & GPUL_SRC)  /* the sum of floats, the usual case, needs no function call */
 		pack = p->dtype == GPUL_COMM_F32 && (p->op == GPUL_COMM_SUM || p->op == GPUL_COMM_AVG)
 			       ? gpul_add_f32(received, own)
 			       : gpul_reduce(received, own, p->dtype, p->op);
@@ -46,7 +47,7 @@ static __device__ __forceinline__ uint4 gpul_combine(const gpul_prims *p, uint4 
 	return pack;
 }
 
-/* The trace event of one step of a primitive. */
+/* Add the trace event of one step of a primitive. */
 template <int HOW> static __device__ __forceinline__ void gpul_trace_step(const gpul_prims *p, uint64_t began_ns, uint32_t n_bytes)
 {
 	const uint32_t kind = HOW & GPUL_RECV ? HOW & GPUL_SRC	  ? GPUL_COMM_EVENT_REDUCE
@@ -58,7 +59,7 @@ template <int HOW> static __device__ __forceinline__ void gpul_trace_step(const 
 		       HOW & GPUL_RECV ? p->from.step : p->to.step, n_bytes);
 }
 
-/* The part of n_bytes that block i of n handles: consecutive parts, all but the last multiples of unit. */
+/* The part of n_bytes that block i of n handles.  Parts are consecutive, and all but the last are multiples of unit. */
 struct gpul_part {
 	uint64_t begin, end;
 };
@@ -74,13 +75,12 @@ static __device__ __forceinline__ gpul_part gpul_part_of(uint64_t n_bytes, uint3
 	return part;
 }
 
-/* Send the sender the place where its direct forms may write: an offset in a window; window 0:
- * nowhere.  One thread calls it.
+/* Tell the sender where its direct variants may write: at an offset in a window; window 0: nowhere.  Called by one thread.
  *
  *     offers[0]: {mode, window, offset of the output in the window}   offers[1]: {signature of the call}   offered: first step + 1
  *
- * The sender reads an offer before the call's first direct step, and the receiver makes the next one after the call's last step,
- * so one place suffices. */
+ * The sender reads an offer before the call's first direct step, and the receiver writes the next one after the call's last step,
+ * so there is room for one offer only. */
 static __device__ __forceinline__ void gpul_prims_offer(const gpul_prims *p, uint32_t window, uint64_t offset)
 {
 	gpul_comm_outbox *outbox = p->from.outbox;
@@ -93,8 +93,8 @@ static __device__ __forceinline__ void gpul_prims_offer(const gpul_prims *p, uin
 	gpul_store_relaxed(&outbox->offered, p->from.step + 1);
 }
 
-/* Report that the other rank has made another call, or the same send with another size.  (A function that is not inlined gets no
- * pointer to gpul_prims: its members would have to be in memory.) */
+/* Report that the other rank has made another call, or the same send with another size.  (A function that is not inlined must
+ * not get a pointer to gpul_prims, because its members could then not stay in registers.) */
 static __device__ __noinline__ void gpul_report_mismatch(const gpul_comm_view *comm, int peer, uint64_t step, uint64_t expected,
 						    uint64_t found)
 {
@@ -107,9 +107,9 @@ static __device__ __noinline__ void gpul_report_mismatch(const gpul_comm_view *c
 		gpul_comm_report_wait(comm, GPUL_COMM_OTHER_CALL, peer, step, expected, found);
 }
 
-/* Begin the steps of a call on a block's channels.
+/* Begin a call on a block's channels.
  *
- * from, to: ranks, or -1.  signature: of the call (layout.h); an operation or type for reductions is set by the caller. */
+ * from, to: ranks, or -1.  signature: of the call (layout.h).  The caller sets the operation and the type of a reduction. */
 template <int PROTO>
 static __device__ __forceinline__ void gpul_prims_open(gpul_prims *p, const gpul_comm_view *comm, uint32_t block, int from, int to,
 				       uint64_t signature)
@@ -134,8 +134,8 @@ static __device__ __forceinline__ void gpul_prims_open(gpul_prims *p, const gpul
 	p->lane = 0;
 }
 
-/* Offer the output buffer, in a call that has direct forms: at offset of window; 0: in no window, data comes through slots.  The
- * call must receive at least one message that is not empty. */
+/* Offer the output buffer at offset of window, in a call that has direct variants; window 0: the buffer is in no window, and
+ * data comes through slots.  The call must receive at least one message that is not empty. */
 template <int PROTO> static __device__ __forceinline__ void gpul_prims_receive_at(gpul_prims *p, uint32_t window, uint64_t offset)
 {
 	if (PROTO != GPUL_COMM_SIMPLE || !p->comm->direct || p->from.peer < 0)
@@ -149,14 +149,15 @@ template <int PROTO> static __device__ __forceinline__ void gpul_prims_receive_a
 
 /* ---- several gpul_prims in one block: a rank of a tree or of two rings ---- */
 
-/* LL, LL128: a thread that has given up in one of them gives up in the next one, too, because it must not send data that depend on
- * what it has not received. */
+/* LL, LL128: a thread that has given up in one gpul_prims also gives up in the next one, because it must not send data that depend
+ * on what it has not received. */
 static __device__ __forceinline__ void gpul_prims_follow(gpul_prims *next, const gpul_prims *last)
 {
 	next->leave = next->leave || last->leave;
 }
 
-/* Keep the number of steps for the next call.  All threads have read the old one: a barrier lies between gpul_prims_open() and this. */
+/* Save the number of steps for the next call.  All threads have read the old number: there is a barrier between gpul_prims_open()
+ * and this. */
 static __device__ __forceinline__ void gpul_prims_save(const gpul_prims *p)
 {
 	if (threadIdx.x != 0)
@@ -167,8 +168,8 @@ static __device__ __forceinline__ void gpul_prims_save(const gpul_prims *p)
 		*p->to.saved = p->to.step;
 }
 
-/* End the steps of a call: keep their number, when all threads have read the old one (LL has no barrier before this one), for the
- * next call, which may be in the same kernel.  True: leave. */
+/* End a call: save the number of steps for the next call, which may be in the same kernel, after a barrier, so that all threads
+ * have read the old number (LL has no other barrier).  True: leave. */
 static __device__ __forceinline__ bool gpul_prims_close(gpul_prims *p)
 {
 	if (gpul_comm_any_leaves(p->leave))

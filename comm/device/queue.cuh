@@ -1,18 +1,18 @@
-/* queue.cuh — how a persistent kernel gets its work (layout.h, gpul_comm_queue).
+/* queue.cuh — the queue through which a persistent kernel gets its work (layout.h, gpul_comm_queue).
  *
  *     CPU ── item n, LL words, flag n ──> queue (host memory) ──> block 0
  *                                                                 block 0 ── same words ──> relay (device memory) ──> other blocks
  *     CPU <── done = n ────────────────── queue <─────────────── block 0 <── finished ──── other blocks
  *
- * One warp polls all words of an item, one for each lane: the item arrives with the first poll that finds all flags.  Items of one
- * block are not relayed.  Block 0 takes the next item when all blocks have finished the last
- * one, so an item starts like a kernel: after everything before it. */
+ * One warp polls all words of an item, one for each lane: the item arrives with the first poll that finds all flags.  Items that
+ * only one block runs are not relayed.  Block 0 takes the next item when all blocks have finished the previous one, so that, as
+ * with kernels on a stream, an item starts after all items before it have ended. */
 #ifndef GPULOAD_COMM_DEVICE_QUEUE_CUH
 #define GPULOAD_COMM_DEVICE_QUEUE_CUH
 
 #include "comm/device/wait.cuh"
 
-/* Has the communicator been aborted?  At every 256th poll. */
+/* True if the communicator has been aborted; checked only at every 256th poll. */
 static __device__ __forceinline__ bool gpul_queue_aborted(const gpul_comm_view *comm, uint32_t *polls)
 {
 	return ++*polls % 256 == 0 && gpul_load_relaxed32(&comm->control->abort) != 0;
@@ -29,7 +29,7 @@ static __device__ __forceinline__ bool gpul_queue_take(const gpul_comm_view *com
 		uint64_t word = 0;
 		uint32_t polls = 0;
 
-		/* Each lane waits for its word; acquire: what was written before the item is visible. */
+		/* Each lane waits for its word.  The load is an acquire, so that what was written before the item is visible. */
 		while (has_word && !leave) {
 			word = gpul_load_acquire((const uint64_t *)&slot[threadIdx.x]);
 			if ((uint32_t)(word >> 32) == number)
@@ -42,7 +42,7 @@ static __device__ __forceinline__ bool gpul_queue_take(const gpul_comm_view *com
 	return gpul_comm_any_leaves(leave);
 }
 
-/* Block 0 passes an item on. */
+/* Copy an item to the relay; called by block 0. */
 static __device__ __forceinline__ void gpul_queue_relay(gpul_comm_relay *relay, const gpul_comm_item *item, uint32_t number)
 {
 	if (threadIdx.x < sizeof *item / 4)
@@ -50,7 +50,7 @@ static __device__ __forceinline__ void gpul_queue_relay(gpul_comm_relay *relay, 
 				   (uint64_t)number << 32 | ((const uint32_t *)item)[threadIdx.x]);
 }
 
-/* A block has finished a relayed item. */
+/* Report that this block has finished a relayed item. */
 static __device__ __forceinline__ void gpul_queue_finish(gpul_comm_relay *relay)
 {
 	__syncthreads();

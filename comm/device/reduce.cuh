@@ -1,4 +1,4 @@
-/* reduce.cuh — the operations of a reduction, on packs of 16 bytes.
+/* reduce.cuh — the operations of reductions (sum, product, ...), on packs of 16 bytes.
  *
  * One function has all types and operations, and is called, not inlined: a kernel is compiled once instead of once for each of the
  * 24 combinations, and a call costs little compared with a load over NVLink.  All threads of a kernel take the same branch. */
@@ -52,7 +52,7 @@ static __device__ __forceinline__ uint8_t gpul_u8_mul(uint8_t a, uint8_t b) { re
 static __device__ __forceinline__ uint8_t gpul_u8_min(uint8_t a, uint8_t b) { return a < b ? a : b; }
 static __device__ __forceinline__ uint8_t gpul_u8_max(uint8_t a, uint8_t b) { return a > b ? a : b; }
 
-/* a OP b, element by element. */
+/* Compute a OP b, element by element. */
 static __device__ __noinline__ uint4 gpul_reduce(uint4 a, uint4 b, uint32_t dtype, uint32_t op)
 {
 	switch (dtype * GPUL_COMM_N_OPS + op) {
@@ -66,7 +66,7 @@ static __device__ __noinline__ uint4 gpul_reduce(uint4 a, uint4 b, uint32_t dtyp
 	return a;
 }
 
-/* The commonest operation, to be inlined. */
+/* True for the most common reduction, a sum of f32, which callers inline. */
 static __device__ __forceinline__ bool gpul_adds_f32(const gpul_comm_work *work)
 {
 	return work->dtype == GPUL_COMM_F32 && (work->op == GPUL_COMM_SUM || work->op == GPUL_COMM_AVG);
@@ -87,7 +87,7 @@ static __device__ __forceinline__ uint4 gpul_add_f32(uint4 a, uint4 b)
 		return gpul_repack<T>(x);                                                       \
 	} while (0)
 
-/* The last step of AVG: divide sums by n; integers towards zero.  Other operations: nothing. */
+/* The last step of AVG: divide the sums by n; integers are rounded towards zero.  Other operations return a unchanged. */
 static __device__ __noinline__ uint4 gpul_finish(uint4 a, uint32_t dtype, uint32_t op, uint32_t n)
 {
 	if (op != GPUL_COMM_AVG)

@@ -1,4 +1,4 @@
-/* trace.cuh — record when a block waits, copies and reduces; comm/trace.h turns it on and reads it.
+/* trace.cuh — records when a block waits, copies and reduces; comm/trace.h turns the trace on and reads it.
  *
  *     const uint64_t began = gpul_trace_now(comm);                          0 if the trace is off
  *     ... wait for the credit of a step ...
@@ -6,13 +6,13 @@
  *
  * Thread 0 of the block calls both; in other threads they do nothing, so a caller needs no test of its own.  Events of a block
  * may contain each other (a SEND contains its wait and its copy), but must not overlap otherwise: a viewer draws them nested.
- * With the trace off, a call costs the test of one word that stays in the cache. */
+ * With the trace off, a call costs only the test of one word, which stays in the cache. */
 #ifndef GPULOAD_COMM_DEVICE_TRACE_CUH
 #define GPULOAD_COMM_DEVICE_TRACE_CUH
 
 #include "comm/device/word.cuh"
 
-/* The time, never 0; 0: the trace is off, or this is not thread 0. */
+/* Get the time; 0: the trace is off, or this is not thread 0. */
 static __device__ __forceinline__ uint64_t gpul_trace_now(const gpul_comm_view *comm)
 {
 	return comm->trace && threadIdx.x == 0 ? gpul_globaltimer_ns() | 1 : 0;

@@ -1,4 +1,5 @@
-/* wait.cuh — waits that end: by data, an abort, or the time-out; and blocks whose threads leave together.
+/* wait.cuh — waits that always end, by data, an abort or the time-out; and barriers after which all threads of a block leave
+ * together.
  *
  *     gpul_comm_spin w = gpul_comm_spin_for(comm, GPUL_COMM_WAITED_FOR_DATA, peer, step);
  *     bool leave = false;
@@ -7,10 +8,10 @@
  *     if (gpul_comm_any_leaves(leave))       a barrier; the same answer for all threads of the block
  *             return;
  *
- * A poll of the abort word is a round trip to host memory, so it is made at every 1024th poll only, or 0.7 ms; with an interpreting
- * driver at every 32nd.  Then the thread also publishes the rank that it waits for: from these words the CPUs of all ranks find the
- * rank that causes a time-out (comm/blame.c).  After a time-out the thread writes a report, and sets the abort word for the other
- * blocks. */
+ * Reading the abort word takes a round trip to host memory, so it is read only at every 1024th poll, or every 0.7 ms; with an
+ * interpreting driver at every 32nd.  Then the thread also publishes the rank that it waits for: from these words the CPUs of all
+ * ranks find the rank that causes a time-out (comm/blame.c).  After a time-out the thread writes a report, and sets the abort word
+ * for the other blocks. */
 #ifndef GPULOAD_COMM_DEVICE_WAIT_CUH
 #define GPULOAD_COMM_DEVICE_WAIT_CUH
 
@@ -56,7 +57,7 @@ static __device__ __noinline__ void gpul_comm_report_wait(const gpul_comm_view *
 	gpul_store_relaxed32(&comm->control->abort, 1);
 }
 
-/* Slow part of gpul_comm_give_up(): has the communicator been aborted, or is the time over? */
+/* Slow part of gpul_comm_give_up(): true if the communicator has been aborted, or the time is over. */
 static __device__ __noinline__ bool gpul_comm_check(gpul_comm_spin *w)
 {
 	if (w->polls % w->comm->polls_per_check != 0)
@@ -80,8 +81,8 @@ static __device__ __forceinline__ bool gpul_comm_give_up(gpul_comm_spin *w)
 	return ++w->polls % GPUL_COMM_LEAST_POLLS == 0 && gpul_comm_check(w);
 }
 
-/* A barrier of some warps of the block that returns to all their threads whether any of them leaves.  All threads make the same
- * decision, so no thread waits at a barrier for one that has left.  Barrier 0 with all threads is that of __syncthreads(). */
+/* A barrier for some warps of the block.  It returns to all their threads whether any of them leaves.  All threads make the
+ * same decision, so no thread waits at a barrier for one that has left.  Barrier 0 with all threads is that of __syncthreads(). */
 static __device__ __forceinline__ bool gpul_comm_any_leaves_of(uint32_t barrier, uint32_t n_threads, bool leave)
 {
 	uint32_t n_leaving;

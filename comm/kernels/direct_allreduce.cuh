@@ -8,9 +8,9 @@
  *                          └────────────── rank 1 ─────────────────┘
  *
  * Rank r reads part r of all send buffers, reduces it in the order of the ranks, and writes it into all recv buffers.  Each
- * direction of a link carries (n - 1) / n of the data twice, the least that is possible.  In place is safe: only rank r reads
- * part r, and it has read a pack of all ranks before it writes that pack.  If a buffer is in no window, the kernel falls back
- * to the ring, which needs no mapped buffers; the greetings make all ranks decide alike. */
+ * direction of a link carries (n - 1) / n of the data twice, which is the minimum.  In-place calls are safe: only rank r
+ * reads part r, and it reads a pack of all ranks before it writes that pack.  If a buffer is in no window, the kernel falls
+ * back to the ring, which needs no mapped buffers; because of the greetings, all ranks decide the same. */
 #ifndef GPULOAD_COMM_KERNELS_DIRECT_ALLREDUCE_CUH
 #define GPULOAD_COMM_KERNELS_DIRECT_ALLREDUCE_CUH
 
@@ -33,7 +33,7 @@ static __device__ bool gpul_direct_allreduce(const gpul_comm_view *comm, const g
 	if (outcome == GPUL_DESK_FALLBACK)
 		return gpul_desk_end(comm, work, number, began, gpul_ring_allreduce<GPUL_COMM_SIMPLE>(comm, work));
 	if (threadIdx.x < n) {
-		const uint32_t turned = (comm->rank + 1 + threadIdx.x) % n;  /* the ranks start with different targets */
+		const uint32_t turned = (comm->rank + 1 + threadIdx.x) % n;  /* so that the ranks start with different targets */
 
 		job.from[threadIdx.x] = buffers.send[threadIdx.x];
 		job.to[threadIdx.x] = buffers.recv[turned];

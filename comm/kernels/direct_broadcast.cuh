@@ -3,8 +3,8 @@
  *     root ── part 0 ──> rank 1 ── part 0 ──> rank 2         rounds: while rank 1 forwards part 0 of round k,
  *        └─── part 1 ──> rank 2 ── part 1 ──> rank 1         the root sends the parts of round k + 1
  *
- * The data leaves the root once, and enters each other rank once, as in a ring, but through two hops only.  The same block of
- * all ranks has the same packs, so that a block waits for one block only. */
+ * The data leaves the root once, and enters each other rank once, as in a ring, but in only two hops.  Blocks with the same
+ * number on all ranks handle the same packs, so that a block waits for only one block. */
 #ifndef GPULOAD_COMM_KERNELS_DIRECT_BROADCAST_CUH
 #define GPULOAD_COMM_KERNELS_DIRECT_BROADCAST_CUH
 
@@ -13,9 +13,9 @@
 
 enum { GPUL_BROADCAST_TILES = 4, GPUL_BROADCAST_ROUND_BITS = 24 };
 
-/* The packs of a part in a round, in [0, n_packs). */
+/* How the packs [0, n_packs) are divided into rounds and parts. */
 struct gpul_broadcast_cut {
-	uint64_t n_packs, part_packs;   /* of the message; of one part of one round */
+	uint64_t n_packs, part_packs;   /* packs of the message; of one part of one round */
 	uint32_t n_parts, n_rounds;
 };
 
@@ -26,7 +26,7 @@ static __device__ __forceinline__ gpul_broadcast_cut gpul_broadcast_cut_of(const
 
 	cut.n_packs = (work->count * work->element_bytes + GPUL_PACK_BYTES - 1) / GPUL_PACK_BYTES;
 	cut.n_parts = n_ranks > 2 ? n_ranks - 1 : 1;
-	cut.part_packs = n_ranks > 2 ? tiles : max(cut.n_packs, (uint64_t)1);  /* nothing is forwarded: one round */
+	cut.part_packs = n_ranks > 2 ? tiles : max(cut.n_packs, (uint64_t)1);  /* with two ranks nothing is forwarded: one round */
 	const uint64_t round = cut.part_packs * cut.n_parts;
 
 	cut.n_rounds = (uint32_t)((cut.n_packs + round - 1) / round);

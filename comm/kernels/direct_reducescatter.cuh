@@ -5,7 +5,7 @@
  *     send 1 [   d    │    e   │   f    ]      recv of rank 1 = b + e + h, in the order of the ranks
  *     send 2 [   g    │    h   │   i    ]
  *
- * In place (recv is part r of send) is safe: only rank r reads part r. */
+ * In-place calls (recv is part r of send) are safe: only rank r reads part r. */
 #ifndef GPULOAD_COMM_KERNELS_DIRECT_REDUCESCATTER_CUH
 #define GPULOAD_COMM_KERNELS_DIRECT_REDUCESCATTER_CUH
 

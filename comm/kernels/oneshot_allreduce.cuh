@@ -5,8 +5,8 @@
  *     rank 2   send ──> scratch of 0, 1, 3             reduces it in the order of the ranks,
  *     rank 3   send ──> scratch of 0, 1, 2             so all ranks get the same bits
  *
- * n - 1 times the data leaves each rank, instead of 2 (n - 1) / n times in a ring, but after one link latency the result is
- * complete; no rank waits for the others before it sends. */
+ * Each rank sends n - 1 times the data, instead of 2 (n - 1) / n times in a ring, but the result is complete after one link
+ * latency; no rank waits for the others before it sends. */
 #ifndef GPULOAD_COMM_KERNELS_ONESHOT_ALLREDUCE_CUH
 #define GPULOAD_COMM_KERNELS_ONESHOT_ALLREDUCE_CUH
 

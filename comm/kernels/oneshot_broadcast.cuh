@@ -2,8 +2,8 @@
  *
  *     root   send ──> scratch of 1, 2, 3 ──> their recv
  *
- * The other ranks send nothing but their greeting, for which the root waits: it must not start
- * the call after the next one before they have read their scratch. */
+ * The other ranks send nothing but their greeting, for which the root waits: it must not begin the
+ * call after the next one before they have read their scratch. */
 #ifndef GPULOAD_COMM_KERNELS_ONESHOT_BROADCAST_CUH
 #define GPULOAD_COMM_KERNELS_ONESHOT_BROADCAST_CUH
 

@@ -7,8 +7,8 @@
  *              └────────────────────────────────────────────────────────┘
  *
  * All blocks leave together: by the item STOP, which is relayed, or because the communicator has been aborted, which every wait
- * notices.  A block decides with a barrier that counts the threads that want to leave
- * (wait.cuh), so all of its threads leave together. */
+ * notices.  All threads of a block leave together, because they decide in a barrier that shows whether any of them wants to
+ * leave (wait.cuh). */
 #include "comm/device/queue.cuh"
 #include "comm/kernels/direct_allgather.cuh"
 #include "comm/kernels/direct_allreduce.cuh"

@@ -1,4 +1,4 @@
-/* ring.cuh — what the ring algorithms share: neighbours, and the cutting of a block's part into rounds of one chunk for each rank.
+/* ring.cuh — what the ring algorithms share: neighbours, and how a block's part is divided into rounds of one chunk for each rank.
  *
  *     part of a block   │ round 0                      │ round 1                      │ last round  │
  *                       │ chunk 0 │ chunk 1 │ chunk 2  │ chunk 0 │ chunk 1 │ chunk 2  │ 0 │ 1 │ 2   │
@@ -16,7 +16,7 @@ struct gpul_ring_round {
 	uint64_t begin, end, chunk_bytes;
 };
 
-/* Data bytes of a slot. */
+/* The number of data bytes in a slot. */
 template <int PROTO> static __device__ __forceinline__ uint64_t gpul_slot_capacity(const gpul_comm_view *comm)
 {
 	if (PROTO == GPUL_COMM_LL)
@@ -26,7 +26,7 @@ template <int PROTO> static __device__ __forceinline__ uint64_t gpul_slot_capaci
 	return comm->sizes.slot_bytes;
 }
 
-/* Chunks are multiples of it, but the last one. */
+/* All chunks but the last one are multiples of this size. */
 template <int PROTO> static __device__ __forceinline__ uint64_t gpul_ring_unit(void)
 {
 	return PROTO == GPUL_COMM_LL128 ? GPUL_PAIR_DATA : PROTO == GPUL_COMM_LL ? GPUL_PACK_BYTES : GPUL_COMM_LINE_BYTES;
@@ -53,7 +53,7 @@ static __device__ __forceinline__ gpul_part gpul_ring_chunk(const gpul_ring_roun
 	return chunk;
 }
 
-/* Begin a ring call: receive from the rank before, send to the one after. */
+/* Begin a call in a ring: receive from the previous rank, send to the next one. */
 template <int PROTO>
 static __device__ __forceinline__ void gpul_ring_open(gpul_prims *p, const gpul_comm_view *comm, const gpul_comm_work *work)
 {

@@ -1,4 +1,4 @@
-/* ring_allgather.cuh — the second way round of the ring all-reduce: each rank passes on what it receives.
+/* ring_allgather.cuh — the second half of the ring all-reduce: each rank passes on what it receives.
  *
  * Four ranks; S0 to S3 are the ranks' send buffers, and the parts of each receive buffer:
  *
@@ -8,7 +8,7 @@
  *     3        S2, send            S3, send            S0, send            S1, send             direct_recv_copy_send
  *     4        S1                  S2                  S3                  S0                   direct_recv
  *
- * A block does this with the same range of each part, some slots at a time. */
+ * A block does this with the same range of each part, a few slots at a time. */
 #ifndef GPULOAD_COMM_KERNELS_RING_ALLGATHER_CUH
 #define GPULOAD_COMM_KERNELS_RING_ALLGATHER_CUH
 

@@ -1,6 +1,7 @@
-/* ring_allreduce.cuh — each rank passes data to the next one: sums on the first way round, results on the second.
+/* ring_allreduce.cuh — each rank passes data to the next one: partial sums the first time around the ring, results the second
+ * time.
  *
- * Four ranks, chunks 0 to 3, of which each rank has its own values; a..d are the ranks' values, + the operation:
+ * Four ranks, chunks 0 to 3; a to d are the values of ranks 0 to 3, and + is the operation:
  *
  *     step     rank 0              rank 1              rank 2              rank 3
  *     1        send 3              send 0              send 1              send 2
@@ -11,8 +12,9 @@
  *     6        R2, send            R3, send            R0, send            R1, send             direct_recv_copy_send
  *     7        R1                  R2                  R3                  R0                   direct_recv
  *
- * Each rank sends 2 (n - 1) of n chunks.  Chunk c is reduced in the order c + 1, c + 2 ... c, by one rank at each step, and its
- * last sum is passed on: every rank has the same bits.  Each block does this with a part of the data and channels of its own. */
+ * Each rank sends 2 (n - 1) chunks of 1/n of the data.  Chunk c is reduced in the order c + 1, c + 2 ... c, by one rank at each
+ * step, and the final sum is passed on, so every rank gets the same bits.  Each block does this with a part of the data and
+ * channels of its own. */
 #ifndef GPULOAD_COMM_KERNELS_RING_ALLREDUCE_CUH
 #define GPULOAD_COMM_KERNELS_RING_ALLREDUCE_CUH
 

@@ -1,4 +1,5 @@
-/* ring_broadcast.cuh — a chain of ranks that begins at the root; all links are busy as soon as the first slots have passed.
+/* ring_broadcast.cuh — broadcast along a chain of ranks that begins at the root; all links are busy as soon as the first
+ * slice has reached the end.
  *
  *     rank      root            root + 1        root + 2        root + 3
  *     time 1    slice 0 ──────>

@@ -1,6 +1,6 @@
-/* ring_reducescatter.cuh — the first way round of the ring all-reduce: rank r ends with part r.
+/* ring_reducescatter.cuh — the first half of the ring all-reduce: rank r gets part r of the result.
  *
- * Four ranks, parts 0 to 3 of each rank's send buffer; a..d are the ranks' values, + the operation:
+ * Four ranks, parts 0 to 3 of each send buffer; a to d are the values of ranks 0 to 3, and + is the operation:
  *
  *     step     rank 0              rank 1              rank 2              rank 3
  *     1        send 3              send 0              send 1              send 2               send
@@ -8,7 +8,7 @@
  *     3        1: a+cd, send       2: b+ad, send       3: c+ab, send       0: d+bc, send        recv_reduce_send
  *     4        0: a+bcd = R0       1: b+acd = R1       2: c+abd = R2       3: d+abc = R3        recv_reduce_copy
  *
- * A block does this with the same range of each part, some slots at a time. */
+ * A block does this with the same range of each part, a few slots at a time. */
 #ifndef GPULOAD_COMM_KERNELS_RING_REDUCESCATTER_CUH
 #define GPULOAD_COMM_KERNELS_RING_REDUCESCATTER_CUH
 

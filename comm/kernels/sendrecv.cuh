@@ -15,14 +15,14 @@
 
 #include "comm/device/prims.cuh"
 
-/* Copy within a rank, by all threads of the block. */
+/* Copy within a rank, with all threads of the block. */
 static __device__ void gpul_copy(unsigned char *to, const unsigned char *from, uint64_t n_bytes)
 {
 	for (uint64_t i = threadIdx.x; i * GPUL_PACK_BYTES < n_bytes; i += blockDim.x)
 		gpul_store_pack(to, i, n_bytes, gpul_load_pack(from, i, n_bytes));
 }
 
-/* The type is not known here. */
+/* The signature of a transfer, without the type, which is not known here. */
 static __device__ __forceinline__ uint64_t gpul_transfer_signature(const gpul_comm_transfer *t)
 {
 	return t->bytes << GPUL_COMM_SIGNATURE_COUNT | GPUL_COMM_SENDRECV;
@@ -49,8 +49,8 @@ static __device__ bool gpul_receive_part(const gpul_comm_view *comm, const gpul_
 
 	gpul_prims_open<PROTO>(&p, comm, block, t->peer, -1, head[0]);
 	gpul_prims_receive_at<PROTO>(&p, t->window, t->offset);
-	if (PROTO != GPUL_COMM_SIMPLE) {  /* only thread 0 has the value; the others compare the
-					   * expected value with itself */
+	if (PROTO != GPUL_COMM_SIMPLE) {  /* only thread 0 has the received value; the others
+					   * compare the expected value with itself */
 		if (gpul_recv<PROTO>(&p, (unsigned char *)head, sizeof head))
 			return true;
 		if (head[0] != p.signature && !p.leave) {
@@ -70,7 +70,7 @@ static __device__ bool gpul_transfer_part(const gpul_comm_view *comm, const gpul
 					 : gpul_receive_part<PROTO>(comm, t, block, part);
 }
 
-/* The transfers of this block, in their order.  True: leave. */
+/* Perform the transfers of this block in their order.  True: leave. */
 static __device__ __forceinline__ bool gpul_sendrecv_all(const gpul_comm_view *comm, const gpul_comm_transfer *transfers, uint32_t n)
 {
 	bool leave = false;
@@ -98,7 +98,7 @@ static __device__ __forceinline__ bool gpul_sendrecv_all(const gpul_comm_view *c
 	return leave;
 }
 
-/* Transfers, or few_transfers: the kernel's argument. */
+/* T: type of the kernel's argument, gpul_comm_transfers or gpul_comm_few_transfers. */
 template <typename T> static __device__ __forceinline__ bool gpul_sendrecv(const gpul_comm_view *comm, const T *work)
 {
 	return gpul_sendrecv_all(comm, work->items, work->n);

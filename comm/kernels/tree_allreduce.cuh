@@ -9,23 +9,23 @@
  *                     ▲│     │▲           down: direct_recv_copy_send to child 0 [, direct_send to child 1]
  *                  leaf      leaf         up: send; down: direct_recv
  *
- * Even blocks use tree 0, odd blocks tree 1 (../tree.h): who is a leaf in one tree has children in the other.  The data of a block is cut
- * into chunks of at most one slot, which follow each other through the tree.  A rank at depth d takes chunk i up and then chunk
- * i - 2d down, because that is the chunk that comes back to it at that time:
+ * Even blocks use tree 0, odd blocks tree 1 (../tree.h): a rank that is a leaf in one tree has children in the other.  The data of a block
+ * is cut into chunks of at most one slot, which follow each other through the tree.  A rank at depth d takes chunk i up and then chunk i -
+ * 2d down, because that is the chunk that comes back to it at that time:
  *
  *     time          0     1     2     3     4     5         a tree of depth 2: numbers are chunks
  *     root          .     .     ↑↓0   ↑↓1   ↑↓2   ↑↓3
  *     depth 1       .     ↑0    ↑1    ↑2↓0  ↑3↓1  ↑4↓2
  *     depth 2       ↑0    ↑1    ↑2    ↑3    ↑4↓0  ↑5↓1
  *
- * **No deadlock.**  Each block is a sequence of sends and receives on channels, which depends on no timing.  In such a system one
- * order of execution that completes shows that all complete: what a step of one rank makes possible, no step of another rank undoes.
- * The order by time above completes.  A channel then holds at most the chunks of two times, the one that its receiver takes
- * and the one that its sender adds.  Two chunks are 2 steps of LL and LL128, of which at least 5 fit (prims_ll.cuh), and at most 4 of
- * Simple, of which 8 fit.  (tests/comm/model/tree.pml checks all orders of execution.)
+ * **No deadlock.**  Each block is a sequence of sends and receives on channels, which does not depend on timing.  In such a system, if one
+ * order of execution completes, all do: an operation of one rank never prevents an operation of another rank that was possible before.  The
+ * order in the table above completes.  A channel then holds at most the chunks of two times, the one that its receiver reads and the one
+ * that its sender adds.  Two chunks are 2 steps of LL and LL128, of which at least 5 fit (prims_ll.cuh), and at most 4 of Simple, of which
+ * 8 fit.  (tests/comm/model/tree.pml checks all orders of execution.)
  *
- * The order of the operations is fixed by the tree, the number of blocks and the size.  The result is computed once, by the root: all ranks have its bits.
- * The output serves as memory for the sum of the first child and the own data. */
+ * The order of the operations is fixed by the tree, the number of blocks and the size.  The result is computed once, by the root, so all
+ * ranks get the same bits.  The output buffer also holds the sum of the first child's data and the rank's own. */
 #ifndef GPULOAD_COMM_KERNELS_TREE_ALLREDUCE_CUH
 #define GPULOAD_COMM_KERNELS_TREE_ALLREDUCE_CUH
 
@@ -33,19 +33,21 @@
 #include "comm/tree.h"
 
 enum {
-	GPUL_TREE_CHUNKS = 8,             /* of a block's data, so that the levels of the tree work at the same time ... */
-	GPUL_TREE_LEAST_CHUNK = 4 << 10,  /* ... unless the time of a step would exceed that of its bytes */
+	GPUL_TREE_CHUNKS = 8,             /* number of chunks of a block's data: several, so that all levels of the tree work at the
+					   * same time ... */
+	GPUL_TREE_LEAST_CHUNK = 4 << 10,  /* ... but a chunk has at least this size, so that its transfer takes longer than the
+					   * overhead of a step */
 	GPUL_TREE_LEAST_SIMPLE = 16 << 10,
 };
 
-/* A rank in the tree of its block.  The ends of its channels are divided among four gpul_prims. */
+/* The position of a rank in the tree of its block.  The ends of its channels are divided among four gpul_prims. */
 struct gpul_tree {
-	gpul_prims first;   /* from child 1, if there are two */
-	gpul_prims last;    /* from child 0; to the parent, or at the root to child 0 */
-	gpul_prims down;    /* from the parent, to child 0 */
+	gpul_prims first;   /* receives from child 1, if there are two */
+	gpul_prims last;    /* receives from child 0; sends to the parent, or, at the root, to child 0 */
+	gpul_prims down;    /* receives from the parent, sends to child 0 */
 	gpul_prims other;   /* to child 1 */
 	bool is_root, is_leaf, has_two;
-	uint32_t lag;       /* chunks between the way up and the way down */
+	uint32_t lag;       /* number of chunks by which the way down lags behind the way up */
 };
 
 template <int PROTO>
@@ -75,7 +77,7 @@ static __device__ __forceinline__ void gpul_tree_open(gpul_tree *t, const gpul_c
 	gpul_prims_receive_at<PROTO>(&t->down, work->recv_window, work->recv_offset);
 }
 
-/* Bytes of a chunk, the same on all ranks. */
+/* The number of bytes in a chunk, the same on all ranks. */
 template <int PROTO> static __device__ __forceinline__ uint64_t gpul_tree_chunk_bytes(const gpul_comm_view *comm, uint64_t n_bytes)
 {
 	const uint64_t least = PROTO == GPUL_COMM_SIMPLE ? GPUL_TREE_LEAST_SIMPLE : GPUL_TREE_LEAST_CHUNK;
@@ -85,7 +87,7 @@ template <int PROTO> static __device__ __forceinline__ uint64_t gpul_tree_chunk_
 	return min(gpul_slot_capacity<PROTO>(comm), (even + unit - 1) / unit * unit);
 }
 
-/* One chunk on the way up.  True: leave. */
+/* Process one chunk on the way up.  True: leave. */
 template <int PROTO>
 static __device__ __forceinline__ bool gpul_tree_up(gpul_tree *t, const unsigned char *send, unsigned char *recv, uint64_t at,
 						    uint64_t n_bytes)
@@ -103,12 +105,12 @@ static __device__ __forceinline__ bool gpul_tree_up(gpul_tree *t, const unsigned
 	return gpul_recv_reduce_send<PROTO>(&t->last, t->has_two ? recv + at : send + at, n_bytes);
 }
 
-/* One chunk on the way down.  True: leave. */
+/* Process one chunk on the way down.  True: leave. */
 template <int PROTO>
 static __device__ __forceinline__ bool gpul_tree_down(gpul_tree *t, unsigned char *recv, uint64_t at, uint64_t n_bytes)
 {
 	if (t->is_root)
-		return false;  /* the way up has sent it */
+		return false;  /* the root has already sent it at the end of the way up */
 	gpul_prims_follow(&t->down, &t->last);
 	if (t->is_leaf ? gpul_direct_recv<PROTO>(&t->down, recv + at, n_bytes)
 		       : gpul_direct_recv_copy_send<PROTO>(&t->down, recv + at, n_bytes, at))

@@ -1,4 +1,4 @@
-/* twolevel_allreduce.cuh — two rings: one inside each host, and one across the hosts through the ranks with the same local index.
+/* twolevel_allreduce.cuh — all-reduce with two levels of rings: one inside each host, and one across the hosts for each local index.
  *
  * H hosts with G ranks each.  A round has G parts of H chunks; chunk (l, h) has number l H + h.  Two hosts with two ranks:
  *
@@ -10,18 +10,18 @@
  *     A0 <───────────────────── across ────────────> B0          A1 <───────── across ─────────> B1
  *     3. all-gather inside
  *
- * Inside, messages are pieces of a part, of at most GPUL_RING_SLOTS slots: phases 1 and 3 are repeated for each piece.
+ * Inside a host, a message is a piece of a part, of at most GPUL_RING_SLOTS slots; phases 1 and 3 are repeated for each piece.
  *
- * Across hosts each rank sends 2 (H - 1) / H of a G-th of the data: a host sends as much as in one ring over all ranks, but by all of its
- * ranks, and in 2 (H - 1) steps instead of 2 (G H - 1).
+ * Across hosts, each rank sends 2 (H - 1) / H of 1/G of the data: a host sends about as much as in one ring over all ranks, but all of its
+ * ranks send at the same time, and in 2 (H - 1) steps instead of 2 (G H - 1).
  *
  * **No deadlock.**  All ranks do the same phases in the same order, and each phase is a ring algorithm on channels of its own ring, in which a rank
  * sends one message before it receives one (ring.cuh).  One order of execution completes: all ranks do step s of a phase before any of them does step s + 1.
  * A channel then holds at most two messages, which are at most 4 slots of the 5 (LL, LL128) or 8 (Simple) that fit; and if one
  * order completes, all do, as tree_allreduce.cuh explains.
  *
- * Chunk (l, h) is reduced in a fixed order, inside each host and then across; one rank computes its last sum, which is passed on: all
- * ranks have the same bits.  The output serves as memory for the sums of the host. */
+ * Chunk (l, h) is reduced in a fixed order, inside each host and then across; one rank computes the final sum, which is passed on, so all
+ * ranks get the same bits.  The output buffer also holds the sums of the host. */
 #ifndef GPULOAD_COMM_KERNELS_TWOLEVEL_ALLREDUCE_CUH
 #define GPULOAD_COMM_KERNELS_TWOLEVEL_ALLREDUCE_CUH
 
@@ -62,17 +62,18 @@ static __device__ __forceinline__ void gpul_twolevel_open(gpul_twolevel *t, cons
 	t->across.lane = 1;
 	gpul_prims_receive_at<PROTO>(&t->inside, work->recv_window, work->recv_offset);
 	mine = gpul_ring_chunk(first, t->local * t->n_hosts);
-	if (mine.begin < mine.end)  /* else nothing crosses for this local index, and an offer would remain for a later call */
+	if (mine.begin < mine.end)  /* else this local index transfers nothing across hosts, and an unread offer would remain for a
+				     * later call */
 		gpul_prims_receive_at<PROTO>(&t->across, work->recv_window, work->recv_offset);
 }
 
-/* Chunk (l, h); h is taken modulo the number of hosts. */
+/* The range of chunk (l, h); h is taken modulo the number of hosts. */
 static __device__ __forceinline__ gpul_part gpul_twolevel_chunk(const gpul_twolevel *t, const gpul_ring_round *r, uint32_t l, uint32_t h)
 {
 	return gpul_ring_chunk(r, l * t->n_hosts + h % t->n_hosts);
 }
 
-/* Bytes of the pieces of a part. */
+/* The number of bytes in a piece of a part. */
 template <int PROTO>
 static __device__ __forceinline__ uint64_t gpul_twolevel_piece_bytes(const gpul_twolevel *t, const gpul_comm_view *comm,
 								     const gpul_ring_round *r)
@@ -80,7 +81,7 @@ static __device__ __forceinline__ uint64_t gpul_twolevel_piece_bytes(const gpul_
 	return min(gpul_slot_capacity<PROTO>(comm) * GPUL_RING_SLOTS, t->n_hosts * r->chunk_bytes);
 }
 
-/* The piece that begins at offset `at` of part l, which is taken modulo the number of parts. */
+/* The piece that begins at offset `at` of part l; l is taken modulo the number of parts. */
 static __device__ __forceinline__ gpul_part gpul_twolevel_piece(const gpul_twolevel *t, const gpul_ring_round *r, uint64_t at,
 								uint64_t piece_bytes, uint32_t l)
 {
@@ -92,7 +93,7 @@ static __device__ __forceinline__ gpul_part gpul_twolevel_piece(const gpul_twole
 	return piece;
 }
 
-/* Phase 1.  True: leave, like the next two. */
+/* Perform phase 1.  True: leave; so do the next two functions. */
 template <int PROTO>
 static __device__ __forceinline__ bool gpul_twolevel_scatter(gpul_twolevel *t, const gpul_ring_round *r, uint64_t piece_bytes)
 {
@@ -113,7 +114,7 @@ static __device__ __forceinline__ bool gpul_twolevel_scatter(gpul_twolevel *t, c
 	return leave;
 }
 
-/* Phase 2: the steps of ring_allreduce.cuh, in place. */
+/* Perform phase 2: the steps of ring_allreduce.cuh, in place. */
 template <int PROTO> static __device__ __forceinline__ bool gpul_twolevel_cross(gpul_twolevel *t, const gpul_ring_round *r)
 {
 	const uint32_t n = t->n_hosts;
@@ -155,7 +156,8 @@ static __device__ __forceinline__ bool gpul_twolevel_gather(gpul_twolevel *t, co
 	return leave;
 }
 
-/* Between two phases: a piece and a chunk are divided differently among the threads, and only Simple has barriers in its steps. */
+/* Synchronise the threads between two phases: a piece and a chunk are divided differently among them, and only Simple has barriers
+ * in its steps. */
 template <int PROTO> static __device__ __forceinline__ bool gpul_twolevel_turn(const gpul_twolevel *t)
 {
 	return PROTO != GPUL_COMM_SIMPLE && gpul_comm_any_leaves(t->inside.leave || t->across.leave);

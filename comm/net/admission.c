@@ -1,4 +1,4 @@
-/* admission.c — start-time fair queueing over the senders, limited by one window for all of them. */
+/* admission.c — decides by start-time fair queueing which sender gets the next grant; one window limits all senders together. */
 #include "comm/net/admission.h"
 
 #include <assert.h>
@@ -6,11 +6,11 @@
 
 struct sender {
 	unsigned first, n;           /* index in the ring of the first waiting message */
-	uint64_t message;            /* request number of that message */
+	uint64_t message;            /* number of the request for that message */
 	uint64_t offset;             /* bytes of that message that have been granted */
-	uint64_t held;               /* credits: granted, not arrived */
+	uint64_t held;               /* credits: bytes granted that have not arrived */
 	uint64_t start;              /* virtual time of its next grant */
-	uint64_t since_ns;           /* time since which all its credits may have been held */
+	uint64_t since_ns;           /* time since when it may have held all these credits */
 	bool active;                 /* counted in n_active */
 	bool late, gone;
 };
@@ -18,11 +18,11 @@ struct sender {
 struct gpul_admission {
 	gpul_admission_desc desc;
 	struct sender *senders;
-	uint64_t *messages;          /* [sender][max_messages]: rings of sizes */
+	uint64_t *messages;          /* [sender][max_messages]: rings of message sizes */
 	uint64_t virtual_time;       /* virtual time: the start of the last grant.  It advances by
 				      * one byte while each active sender gets one byte */
-	unsigned n_active;           /* senders that hold credits or have messages, except late
-				      * ones */
+	unsigned n_active;           /* senders that hold credits or have messages waiting, except
+				      * late ones */
 	uint64_t in_flight;          /* bytes in flight, except those of late senders */
 	uint64_t held;               /* with them */
 	uint64_t waiting;
@@ -75,7 +75,7 @@ static void count_active(gpul_admission *a, struct sender *s)
 	s->active = active;
 }
 
-/* A sender that was idle does not get compensation for the bytes that the others sent in the meantime. */
+/* Set a sender's virtual time when it becomes active: it gets no compensation for the bytes that others sent while it was idle. */
 static void catch_up(const gpul_admission *a, struct sender *s)
 {
 	s->start = s->start > a->virtual_time ? s->start : a->virtual_time;
@@ -116,8 +116,8 @@ void gpul_admission_arrived(gpul_admission *a, unsigned sender, uint64_t bytes)
 
 	free_credits(a, s, bytes);
 	s->since_ns = a->now_ns;
-	if (s->late) {  /* it sends again: its remaining credits count again, so the window may
-			 * be exceeded for a while */
+	if (s->late) {  /* it sends again, so its remaining credits count again; the window may be
+			 * exceeded for a while */
 		s->late = false;
 		a->in_flight += s->held;
 		catch_up(a, s);

@@ -7,12 +7,12 @@
  *     tick: the time                        in flight: granted, not arrived; at most the window
  *
  * The sum of the **credits** in flight, granted bytes that have not arrived, is limited by one window for all senders together.
- * A window of about one bandwidth-delay product keeps the link busy, and limits the queues of
- * the network to that size; the rest of the data waits in the memory of the senders.  With a
- * window for each sender, as in TCP, the queue grows with the number of senders instead.
+ * A window of about one bandwidth-delay product keeps the link busy, and limits the queues in the network to that size; the
+ * rest of the data waits in the senders' memory.  With one window per sender, as in TCP, the queues would grow with the number
+ * of senders.
  *
- *     fair       senders that always have messages get equal bytes, whatever the sizes of their messages
- *     conserving while a message waits, credits are in flight; one sender alone gets the whole window
+ *     fair       senders that always have messages get equal shares of the bytes, whatever the sizes of their messages
+ *     conserving work-conserving: while a message waits, credits are in flight; a single sender gets the whole window
  *     bounded    no sender holds more than its share of the window plus one grant
  *     robust     credits of a sender that has returned none for late_ns, or that has left, do not count
  *
@@ -34,25 +34,25 @@ typedef struct gpul_admission gpul_admission;  /* opaque: admission.c */
 
 typedef struct gpul_admission_desc {
 	unsigned n_senders;          /* 1 to 65536; senders are numbered from 0 */
-	unsigned max_messages;       /* limit of the messages of one sender that are requested and
-				      * not yet granted; at least 1 */
-	uint64_t window_bytes;       /* limit of the bytes in flight, at least 1.  If nothing is in
-				      * flight, one grant is always possible */
+	unsigned max_messages;       /* limit of the messages of one sender that have been requested
+				      * and not yet granted; at least 1 */
+	uint64_t window_bytes;       /* limit of the bytes in flight, at least 1.  One grant is
+				      * always possible if nothing is in flight */
 	uint64_t grant_bytes;        /* limit of the bytes of one grant, at least 1: a longer
 				      * message gets several grants */
 	uint64_t late_ns;            /* a sender that returns no credit for this time is late; 0:
 				      * never */
 } gpul_admission_desc;
 
-/* A permission: `bytes` bytes of a message, from `offset` on.  Grants of one sender are in the order of its requests. */
+/* A permission to send: `bytes` bytes of a message, from `offset` on.  Grants of one sender are in the order of its requests. */
 typedef struct gpul_admission_grant {
 	unsigned sender;
 	uint64_t message;            /* number of the sender's request, from 0 */
 	uint64_t offset, bytes;
-	bool last;                   /* the message ends with it */
+	bool last;                   /* this is the last grant of the message */
 } gpul_admission_grant;
 
-/** Create an admission.
+/** Create an admission state machine.
  *
  * @desc  copied
  * @out   owned by the caller: gpul_admission_destroy(); untouched on failure
@@ -61,36 +61,37 @@ typedef struct gpul_admission_grant {
 gpul_status gpul_admission_create(const gpul_admission_desc *desc, gpul_admission **out, gpul_error *err);
 void gpul_admission_destroy(gpul_admission *a);  /* NULL is fine */
 
-/* Request: a sender has a message of `bytes` bytes, at least 1.  False: max_messages wait already, or the sender has left. */
+/* Request grants for a sender's message of `bytes` bytes, at least 1.  Returns false if max_messages are waiting already, or the
+ * sender has left. */
 bool gpul_admission_request(gpul_admission *a, unsigned sender, uint64_t bytes);
 
 /** Give the next grant.
  *
  * @a    admission
  * @out  the grant; untouched if false
- * Returns false if no message waits, or the window is full.  Call it until it returns false after each of the inputs
+ * Returns false if no message waits, or the window is full.  After each input, call it until it returns false
  * Threads  the admission's thread
  * Source   P. Goyal, H. Vin, H. Cheng: Start-Time Fair Queueing, SIGCOMM 1996; B. Montazeri et al.: Homa, SIGCOMM 2018 (grants by
  *          the receiver) */
 bool gpul_admission_next(gpul_admission *a, gpul_admission_grant *out);
 
-/* Granted bytes have arrived, or will never come because the message was shorter: their credits are free.  bytes: at most
- * gpul_admission_held_by(). */
+/* Free the credits of granted bytes that have arrived, or will never arrive because the message was shorter.  bytes: at
+ * most gpul_admission_held_by(). */
 void gpul_admission_arrived(gpul_admission *a, unsigned sender, uint64_t bytes);
 
-/* A sender has ended or is unreachable: its requests are dropped, its credits are free, and it gets no more grants. */
+/* Remove a sender that has ended or is unreachable: its requests are dropped, its credits become free, and it gets no more grants. */
 void gpul_admission_leave(gpul_admission *a, unsigned sender);
 
 /* Set the time, which must not decrease, and detect late senders.  Call it regularly. */
 void gpul_admission_tick(gpul_admission *a, uint64_t now_ns);
 
-/* Credits in flight: of all senders, without those of late ones; of all senders; of one sender. */
+/* Credits in flight: of all senders except late ones; of all senders; of one sender. */
 uint64_t gpul_admission_in_flight(const gpul_admission *a);
 uint64_t gpul_admission_held(const gpul_admission *a);
 uint64_t gpul_admission_held_by(const gpul_admission *a, unsigned sender);
 /* Is the sender late? */
 bool gpul_admission_is_late(const gpul_admission *a, unsigned sender);
-/* Requested bytes that have not been granted, of all senders. */
+/* The bytes that all senders have requested and that have not been granted. */
 uint64_t gpul_admission_waiting(const gpul_admission *a);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* arrivals.c — polls the announced steps, flushes, and raises the tails. */
+/* arrivals.c — polls the announced steps, starts flushes, and then raises the tails. */
 #include "comm/net/arrivals.h"
 
 #include <stdlib.h>
@@ -7,9 +7,9 @@ enum { FLUSHED_BYTES = 8 };
 
 struct gpul_comm_arrivals {
 	gpul_comm_arrivals_desc desc;
-	gpul_rdma_request flush;  /* 0: none is in flight */
-	bool waiting;             /* new steps have been read that no flush covers yet */
-	uint64_t seen[];          /* [n_blocks] steps that the flush in flight, or else the next one, covers */
+	gpul_rdma_request flush;  /* the flush in flight; 0: none */
+	bool waiting;             /* there are new steps that no flush covers yet */
+	uint64_t seen[];          /* [n_blocks] number of steps that the flush in flight covers, or, if there is none, the next one */
 };
 
 gpul_status gpul_comm_arrivals_create(const gpul_comm_arrivals_desc *desc, gpul_comm_arrivals **out, gpul_error *err)
@@ -21,8 +21,8 @@ gpul_status gpul_comm_arrivals_create(const gpul_comm_arrivals_desc *desc, gpul_
 	a->desc = *desc;
 	a->desc.block_step = desc->block_step ? desc->block_step : 1;
 	if (a->desc.slots.bytes > FLUSHED_BYTES)
-		a->desc.slots.bytes = FLUSHED_BYTES;  /* a flush of any part of the memory flushes
-						       * all of it */
+		a->desc.slots.bytes = FLUSHED_BYTES;  /* flushing any part of the memory flushes all
+						       * of it */
 	for (unsigned b = 0; b < desc->n_blocks; b++)
 		a->seen[b] = desc->inboxes[b].tail;
 	*out = a;
@@ -34,7 +34,8 @@ void gpul_comm_arrivals_destroy(gpul_comm_arrivals *a)
 	free(a);
 }
 
-/* A word that arrives in parts, its low bytes first, is less than its new value, and may be less than its old one. */
+/* Read the announced steps.  A word may arrive in parts, its low bytes first: until then it is less than its new value, and may
+ * even be less than its old one. */
 static void look(gpul_comm_arrivals *a)
 {
 	for (unsigned b = a->desc.first_block; b < a->desc.n_blocks; b += a->desc.block_step) {
@@ -53,7 +54,7 @@ static void raise_tails(gpul_comm_arrivals *a)
 		gpul_comm_inbox *inbox = &a->desc.inboxes[b];
 
 		if (inbox->tail != a->seen[b])
-			__atomic_store_n(&inbox->tail, a->seen[b], __ATOMIC_RELEASE);  /* partner: gpul_simple_wait() */
+			__atomic_store_n(&inbox->tail, a->seen[b], __ATOMIC_RELEASE);  /* pairs with the acquire of gpul_simple_wait() */
 	}
 }
 

@@ -1,4 +1,5 @@
-/* arrivals.h — steps that arrive in device memory: announced, flushed, and only then made visible to the kernel.
+/* arrivals.h — makes data that arrives in device memory visible to kernels: a step is announced, flushed, and only then added to
+ * the tail that the kernel polls.
  *
  *     rank S                               rank R
  *     proxy ═ put of entry + data ═══════> slot, in device memory
@@ -6,11 +7,11 @@
  *                                          flush ─ has ended ─> inbox: tail, in host memory ── polled by the kernel
  *
  * A NIC's writes to device memory and to host memory take different paths.  The CPU, or a kernel that polls host memory, may see
- * the step while the data is on its way to the device.  A flush ends when the data that has arrived before is visible to kernels
- * that run (rdma.h), so the tail follows it.
+ * the step while the data is still on its way to the device.  When a flush has ended, the data that arrived before it is visible
+ * to running kernels (rdma.h); only then is the tail raised.
  *
- * One flush is in flight at a time, for all blocks: it covers the steps that were announced when it began, and what arrives during
- * it waits for the next one.  So there are few flushes when there are many steps. */
+ * One flush is in flight at a time, for all blocks: it covers the steps that were announced when it began, and later steps wait
+ * for the next one.  So many steps need only a few flushes. */
 #ifndef GPULOAD_COMM_NET_ARRIVALS_H
 #define GPULOAD_COMM_NET_ARRIVALS_H
 
@@ -26,16 +27,15 @@ typedef struct gpul_comm_arrivals gpul_comm_arrivals;  /* opaque: arrivals.c */
 typedef struct gpul_comm_arrivals_desc {
 	gpul_rdma_conn *conn;          /* connection over which the steps arrive */
 	const uint64_t *announced;     /* [n_blocks] words that the other rank raises; 0, or as the
-					* last user has left them */
-	gpul_comm_inbox *inboxes;      /* [n_blocks] inboxes whose tails are raised here, and nowhere
-					* else */
+				        * previous user left them */
+	gpul_comm_inbox *inboxes;      /* [n_blocks] inboxes; only this object raises their tails */
 	unsigned n_blocks;
 	unsigned first_block, block_step;  /* the connection carries every block_step-th block, starting
 					    * with first_block; 0: all blocks */
-	gpul_rdma_buffer slots;        /* memory of these inboxes */
+	gpul_rdma_buffer slots;        /* memory of the slots of these inboxes */
 } gpul_comm_arrivals_desc;
 
-/** Create the arrivals of one connection.
+/** Create the object that handles the arrivals of one connection.
  *
  * @desc  copied; its memory is borrowed
  * @out   owned by the caller: gpul_comm_arrivals_destroy(); untouched on failure
@@ -44,11 +44,11 @@ typedef struct gpul_comm_arrivals_desc {
 gpul_status gpul_comm_arrivals_create(const gpul_comm_arrivals_desc *desc, gpul_comm_arrivals **out, gpul_error *err);
 void gpul_comm_arrivals_destroy(gpul_comm_arrivals *a);  /* NULL is fine */
 
-/** Poll for new steps, and raise the tails of those whose flush has ended.
+/** Poll for new steps, and raise the tails for the steps whose flush has ended.
  *
  * @a     arrivals
  * @busy  true: a flush is in flight, or tails have been raised
- * Errors  the connection's failure; no tail is raised any more
+ * Errors  the connection's failure; from then on no tail is raised
  * Threads the connection's thread
  * Source  PCI Express Base Specification, Transaction Ordering: a read does not pass posted writes */
 gpul_status gpul_comm_arrivals_poll(gpul_comm_arrivals *a, bool *busy, gpul_error *err);

@@ -1,4 +1,4 @@
-/* grants.c — translates between steps of channels and the messages of the admission (admission.h). */
+/* grants.c — grants steps of channels: translates between steps and the messages of the admission (admission.h). */
 #include "comm/net/grants.h"
 
 #include <stdlib.h>
@@ -7,19 +7,18 @@
 #include "comm/net/admission.h"
 
 struct granted_channel {
-	uint64_t asked;              /* steps, as are the other members */
+	uint64_t asked;              /* number of steps, like the other members */
 	uint64_t arrived;
-	unsigned waiting;            /* asked for and not granted: the last steps before
-				      * `asked` */
-	unsigned held;               /* granted and not arrived */
+	unsigned waiting;            /* asked for, not granted: the last ones before `asked` */
+	unsigned held;               /* granted, but not yet arrived */
 };
 
 struct gpul_comm_grants {
 	gpul_comm_grants_desc desc;
 	gpul_admission *admission;
 	struct granted_channel *channels;  /* [route][block] */
-	unsigned *next_block;              /* [route]: block that gets the next grant of the
-					    * route, if it waits */
+	unsigned *next_block;              /* [route]: block that gets the route's next grant if it
+					    * is waiting */
 };
 
 static uint64_t window_of(const gpul_comm_grants_desc *desc)
@@ -80,7 +79,7 @@ static struct granted_channel *channel_of(const gpul_comm_grants *g, unsigned ro
 	return &g->channels[(size_t)route * g->desc.n_blocks + block];
 }
 
-/* The number of the first waiting step: the sender reads it as `granted`.  Later steps may have been sent as free bytes. */
+/* The number of the first waiting step, which the sender reads as `granted`.  Later steps may have been sent as free bytes. */
 static uint64_t first_waiting(const struct granted_channel *c)
 {
 	return c->asked - c->waiting;
@@ -136,14 +135,14 @@ bool gpul_comm_grants_next(gpul_comm_grants *g, unsigned *route, unsigned *block
 	if (!gpul_admission_next(g->admission, &grant))
 		return false;
 	for (b = g->next_block[grant.sender]; !channel_of(g, grant.sender, b)->waiting;)
-		b = (b + 1) % g->desc.n_blocks;  /* ends: the request of the admission belongs to
-						  * a waiting step */
+		b = (b + 1) % g->desc.n_blocks;  /* this loop ends: a request in the admission
+						  * implies a waiting step */
 	g->next_block[grant.sender] = (b + 1) % g->desc.n_blocks;
 	c = channel_of(g, grant.sender, b);
 	c->waiting--;
 	if (first_waiting(c) > c->arrived)
 		c->held++;
-	else  /* it has arrived in the meantime, as free bytes */
+	else  /* the step has arrived in the meantime, as free bytes */
 		gpul_admission_arrived(g->admission, grant.sender, g->desc.slot_bytes);
 	*route = grant.sender;
 	*block = b;

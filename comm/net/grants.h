@@ -7,21 +7,21 @@
  *                              └ asked = n + 1 ═════════════════════> asks[block] ── admission (comm/net/admission.h)
  *             grants[block] <════════════════════════════════════════ granted = n + 1 ┘
  *
- * Each rank has one **window** for each of its NICs.  Half of it is divided among the routes that end there: a sender may have that
- * many **free bytes** in flight without asking, so small messages cost no round trip; it gets them back when the fabric
- * acknowledges its puts.  The other half is for **grants**: a sender that has more asks for the steps that its kernels have posted,
- * and the receiver grants slots, in the order of the admission, each when there is room for it.  A granted step counts as a whole
- * slot from its grant until the receiver's proxy sees its tail.
+ * Each rank has one **window** for each of its NICs.  Half of it is divided among the routes that end there: a sender may have its
+ * share, the **free bytes**, in flight without asking, so small messages cost no round trip; it gets free bytes back when the
+ * fabric acknowledges its puts.  The other half is for **grants**: a sender that needs more asks for the steps that its kernels
+ * have posted, and the receiver grants slots in the order of the admission, each one when the window has room for it.  A granted
+ * step counts as a whole slot from its grant until the receiver's proxy sees its tail.
  *
- * asked and granted are numbers of steps of one channel, as head and tail are: they only grow, each has one writer, and a late or
- * repeated word does no harm.  A receiver with one route has no window: a single sender cannot cause incast.
+ * asked and granted are step numbers of one channel, like head and tail: they only increase, each has one writer, and a late or
+ * repeated word does no harm.  A receiver with one route has no window, because a single sender cannot cause incast.
  *
- * No wait lasts forever: a sender that waits for a grant waits for room in the window.  Room is taken only by steps that kernels
- * have posted, whose slots the receiver's kernels have freed before; so each of them is put as soon as the grant arrives, and
- * reaches the receiver, whatever the kernels of both ranks wait for.  That is why a credit returns when the data has
- * arrived, not when a kernel has read it, and why nothing is granted in advance:
- * tests/comm/model/grants.pml shows the deadlock that either of them would permit.  A sender that has failed leaves, and its
- * credits become free; the credits of a sender that is stopped for a while do not count during that time. */
+ * **No deadlock.**  A sender that waits for a grant waits for room in the window.  Room is used only by steps that kernels have
+ * posted, and whose slots the receiver's kernels have already freed.  So each of them is put as soon as its grant arrives, and
+ * reaches the receiver, whatever the kernels of both ranks wait for.  That is why room becomes free when the data has arrived, not
+ * when a kernel has read it, and why nothing is granted in advance: tests/comm/model/grants.pml shows that each of these would
+ * allow a deadlock.  A sender that has failed leaves, which frees its credits; the credits of a sender whose process is stopped do
+ * not count during that time. */
 #ifndef GPULOAD_COMM_NET_GRANTS_H
 #define GPULOAD_COMM_NET_GRANTS_H
 
@@ -39,19 +39,19 @@ typedef struct gpul_comm_grants gpul_comm_grants;  /* opaque: grants.c */
 typedef struct gpul_comm_grants_desc {
 	unsigned n_routes, n_blocks;  /* at least 1 */
 	uint32_t slot_bytes;          /* bytes of a granted step, at least 1 */
-	uint64_t window_bytes;        /* bytes in flight to this receiver; less than two slots
-				       * count as two */
+	uint64_t window_bytes;        /* limit of the bytes in flight to this receiver; at least two
+				       * slots are used */
 	uint64_t late_ns;             /* as in gpul_admission_desc */
 } gpul_comm_grants_desc;
 
 /* The bytes that each sender may have in flight without a grant. */
 uint64_t gpul_comm_grants_free_bytes(const gpul_comm_grants_desc *desc);
 
-/* Called by the sender: may a step of a channel be put now, if the first `granted` steps of the channel are granted and free_left
- * free bytes are not in flight? *free_bytes: set to the free bytes that the step uses; 0 if it has a grant. */
+/* Called by the sender: true if a step of a channel may be put now, when the first `granted` steps of the channel are granted and
+ * free_left free bytes are unused.  *free_bytes: set to the free bytes that the step uses; 0 if it has a grant. */
 bool gpul_comm_grants_may_go(uint64_t step, uint64_t granted, uint64_t free_left, uint32_t n_bytes, uint32_t *free_bytes);
 
-/** Create the grants of a receiver.
+/** Create the state machine that grants the steps of a receiver.
  *
  * @desc  copied
  * @out   owned by the caller: gpul_comm_grants_destroy(); untouched on failure
@@ -60,12 +60,12 @@ bool gpul_comm_grants_may_go(uint64_t step, uint64_t granted, uint64_t free_left
 gpul_status gpul_comm_grants_create(const gpul_comm_grants_desc *desc, gpul_comm_grants **out, gpul_error *err);
 void gpul_comm_grants_destroy(gpul_comm_grants *g);  /* NULL is fine */
 
-/* Report the tail of a channel: the number of steps that have arrived.  Report it before
- * gpul_comm_grants_requested(), and as long as gpul_comm_grants_watches(). */
+/* Report the tail of a channel: the number of steps that have arrived.  Report it before calling
+ * gpul_comm_grants_requested(), and as long as gpul_comm_grants_watches() returns true. */
 void gpul_comm_grants_arrived(gpul_comm_grants *g, unsigned route, unsigned block, uint64_t tail);
 bool gpul_comm_grants_watches(const gpul_comm_grants *g, unsigned route, unsigned block);
 
-/* Report a sender's word: it asks for the steps of a channel before `asked`.  A word that has not changed has no effect. */
+/* Report a sender's word, by which it asks for the steps of a channel before `asked`.  A word that has not changed has no effect. */
 void gpul_comm_grants_requested(gpul_comm_grants *g, unsigned route, unsigned block, uint64_t asked);
 /* The newest reported word of a channel. */
 uint64_t gpul_comm_grants_requested_for(const gpul_comm_grants *g, unsigned route, unsigned block);
@@ -75,20 +75,20 @@ uint64_t gpul_comm_grants_requested_for(const gpul_comm_grants *g, unsigned rout
  * @g      grants
  * @route  of the channel
  * @block  of the channel; gpul_comm_grants_granted() returns its new number
- * Returns false if no step waits, or the window is full.  Call it until it returns false after each of the inputs
+ * Returns false if no step waits, or the window is full.  After each input, call it until it returns false
  * Threads  the thread of g */
 bool gpul_comm_grants_next(gpul_comm_grants *g, unsigned *route, unsigned *block);
 
-/* The steps of a channel that may be put: those before this number. */
+/* The steps of a channel before this number may be put. */
 uint64_t gpul_comm_grants_granted(const gpul_comm_grants *g, unsigned route, unsigned block);
 
-/* A sender has failed: its credits become free, and it gets no more grants. */
+/* Remove a sender that has failed: its credits become free, and it gets no more grants. */
 void gpul_comm_grants_leave(gpul_comm_grants *g, unsigned route);
 
 /* Set the time, which must not decrease.  Call it regularly while grants are in flight. */
 void gpul_comm_grants_tick(gpul_comm_grants *g, uint64_t now_ns);
 
-/* Bytes that are granted and have not arrived. */
+/* The bytes that have been granted and have not arrived. */
 uint64_t gpul_comm_grants_in_flight(const gpul_comm_grants *g);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* mesh.c — connects the pairs of ranks that want a connection. */
+/* mesh.c — connects the pairs of ranks that need the network. */
 #include "comm/net/mesh.h"
 
 #include <errno.h>
@@ -15,19 +15,19 @@
 #include "core/log.h"
 #include "rdma/oob/address.h"
 
-/* A rank waits for a peer in slices, and checks after each slice whether the job has failed.  A connect that the end of a slice
- * interrupts is repeated, and the listening rank drops the first attempt. */
+/* A rank waits for a peer in time slices, and checks after each slice whether the job has failed.  A connect that is
+ * interrupted by the end of a slice is repeated, and the listening rank drops the first attempt. */
 enum { ACCEPT_SLICE_MS = 50, CONNECT_SLICE_MS = 2000 };
 
-/* The job's own watch notices a dead rank at once and a host that falls silent after gpul_boot_lost_ms(), and names them.  The
- * lease of a connection is longer, so that the job's watch reports first, and so that a machine that is suspended for some seconds
- * does not end the job. */
+/* The job's own watch detects and names a dead rank at once, and a silent host after gpul_boot_lost_ms().  The lease of a
+ * connection is longer, so that the job's watch reports first, and so that suspending a machine for a few seconds does not end
+ * the job. */
 enum { LEASE_BEYOND_MS = 7000, NIC_BYTES = 64, SECRET_BYTES = GPUL_COMM_SECRET_BYTES + GPUL_COMM_JOB_BYTES };
 
-/* The purpose in the identity of a connection: rdma/oob/proof.h. */
+/* The purpose of these connections, which is a part of their identity: rdma/oob/proof.h. */
 enum { PURPOSE_MESH = 1 };
 
-/* The information that a rank sends to the others. */
+/* What a rank tells the others about itself. */
 struct card {
 	uint8_t wanted[GPUL_COMM_MAX_RANKS];
 	uint32_t n_nics;
@@ -44,7 +44,7 @@ struct gpul_comm_mesh {
 	unsigned n_nics;
 	gpul_rdma *nics[GPUL_COMM_MAX_NICS];
 	gpul_rdma_conn *conns[GPUL_COMM_MAX_RANKS][GPUL_COMM_MAX_NICS];
-	gpul_rdma_listener *listeners[GPUL_COMM_MAX_NICS][GPUL_COMM_MAX_RANKS];  /* of higher ranks; only during create */
+	gpul_rdma_listener *listeners[GPUL_COMM_MAX_NICS][GPUL_COMM_MAX_RANKS];  /* listeners for the higher ranks; only during create */
 	struct card cards[GPUL_COMM_MAX_RANKS];
 	uint64_t deadline_ns;                /* UINT64_MAX: none */
 };
@@ -122,8 +122,8 @@ gpul_rdma_conn *gpul_comm_mesh_conn(const gpul_comm_mesh *m, int rank)
 
 /* ---- listen -------------------------------------------------------------------------------------------------- */
 
-/* The address of this host on the way to rank 0's.  Connecting a UDP socket sends nothing, but
- * makes the system choose the local address. */
+/* Find this host's address on the route to rank 0's address.  Connecting a UDP socket sends
+ * nothing, but makes the system choose the local address. */
 static gpul_status address_towards(const char *there, char out[GPUL_RDMA_ADDRESS_BYTES], gpul_error *err)
 {
 	struct sockaddr_storage here = { 0 };
@@ -152,7 +152,7 @@ static gpul_status address_towards(const char *there, char out[GPUL_RDMA_ADDRESS
 	return GPUL_OK;
 }
 
-/* The address of a network interface, IPv4 before IPv6; false: there is no such interface, or it has none. */
+/* Find the address of a network interface, preferably IPv4; false: there is no such interface, or it has no address. */
 static bool address_of_interface(const char *name, char out[GPUL_RDMA_ADDRESS_BYTES])
 {
 	const sa_family_t families[] = { AF_INET, AF_INET6 };
@@ -178,7 +178,8 @@ static bool address_of_interface(const char *name, char out[GPUL_RDMA_ADDRESS_BY
 	return found;
 }
 
-/* Copy part k of a list "a,b", or its only part; false: the number of parts is wrong, or the part is too long. */
+/* Copy part k of a list "a,b" of n parts, or the only part of a list of one; false: the list has another number of parts, or the
+ * part is too long. */
 static bool part_of(const char *list, unsigned k, unsigned n, char *out, size_t out_bytes)
 {
 	size_t n_bytes = strcspn(list, ",");
@@ -213,7 +214,7 @@ static gpul_status own_address(const gpul_comm_mesh *m, const gpul_comm_mesh_des
 	return GPUL_OK;
 }
 
-/* The port at the end of "ADDRESS:PORT". */
+/* Get the port from the listener's address "ADDRESS:PORT". */
 static uint16_t port_of(const gpul_rdma_listener *l)
 {
 	const char *colon = strrchr(gpul_rdma_listener_address(l), ':');
@@ -222,7 +223,7 @@ static uint16_t port_of(const gpul_rdma_listener *l)
 }
 
 /* Listen for each higher rank at a port of its own, so that the port identifies the connecting
- * rank.  Listen for all of them, because it is not known yet which pairs are wanted. */
+ * rank.  Listen for all of them, because it is not known yet which pairs need a connection. */
 static gpul_status listen_all(gpul_comm_mesh *m, const gpul_comm_mesh_desc *desc, unsigned nic, struct card *card, gpul_error *err)
 {
 	gpul_rdma_address at = { 0 };
@@ -249,7 +250,7 @@ static int lease_ms_of(const gpul_comm_mesh_desc *desc)
 	return desc->rdma.lease_ms ? desc->rdma.lease_ms : gpul_boot_lost_ms() + LEASE_BEYOND_MS;
 }
 
-/* Open a NIC, by the name in *card if there is one. */
+/* Open a NIC: the one that *card names, if any. */
 static gpul_status open_nic(gpul_comm_mesh *m, const gpul_comm_mesh_desc *desc, unsigned nic, struct card *card, gpul_error *err)
 {
 	gpul_rdma_desc rdma = desc->rdma;
@@ -295,7 +296,7 @@ static gpul_status name_nics(gpul_comm_mesh *m, const char *list, struct card *c
 	return GPUL_OK;
 }
 
-/* Open the NICs and the listeners.  A failure is sent to the other ranks in the card. */
+/* Open the NICs and the listeners.  A failure is stored in the card, so that the other ranks learn of it. */
 static void open_own(gpul_comm_mesh *m, const gpul_comm_mesh_desc *desc, struct card *card)
 {
 	gpul_error why = { 0 };
@@ -328,16 +329,16 @@ static int slice_ms(const gpul_comm_mesh *m, int most_ms)
 	return left_ms < (unsigned)most_ms ? (int)left_ms : most_ms;
 }
 
-/* True if another attempt may succeed.  A listener with too many pending connections of
- * strangers may close a rank's connection to make room. */
+/* True if another attempt may succeed.  If other programs have too many pending connections with a
+ * listener, it may close a rank's connection to make room. */
 static bool is_passing(const gpul_error *why)
 {
 	return why->status == GPUL_ESYS && (why->native == ETIMEDOUT || why->native == ECONNREFUSED || why->native == ECONNRESET ||
 					    why->native == EPIPE);
 }
 
-/* One slice of the wait for the connection with a rank.  Both ends prove the job's secret, which ranks they are, and which of their
- * connections it is: a stranger that has found the port, or another rank, is refused. */
+/* Wait one slice for the connection with a rank.  Both ends prove that they know the job's secret, which ranks they are, and which
+ * of their connections this is: another program that has found the port, or another rank, is refused. */
 static gpul_status try_pair(gpul_comm_mesh *m, int r, unsigned i, int limit_ms, gpul_error *err)
 {
 	const struct card *card = &m->cards[r];
@@ -363,8 +364,8 @@ static gpul_status try_pair(gpul_comm_mesh *m, int r, unsigned i, int limit_ms, 
 	return st;
 }
 
-/* Explain why a pair is not connected. last: the error of the last slice, which may name a
- * stranger, and whose time is only that of the slice. */
+/* Explain why a pair is not connected.  last: the error of the last slice, which may concern
+ * another program, and gives only the time of the slice. */
 static gpul_status fail_late(const gpul_comm_mesh *m, int r, uint64_t begun_ns, const gpul_error *last, gpul_error *why)
 {
 	const char *refused = strstr(last->text, "; refused ");
@@ -421,14 +422,14 @@ static gpul_status connect_all(gpul_comm_mesh *m, gpul_error *err)
 			st = connect_pair(m, r, i, &why);
 		if (!st)
 			continue;
-		gpul_boot_fail(m->boot, &why, m->rank);  /* so that the other ranks stop waiting */
+		gpul_boot_fail(m->boot, &why, m->rank);  /* makes the other ranks stop waiting */
 		st = gpul_fail(err, st, why.native, "%s", why.text);
 	}
 	return st;
 }
 
-/* Make the secret of the connections from the job's secret, or on one machine from the random bytes of its roster.  The name of the
- * job is added, because several jobs may have the same secret. */
+/* Derive the secret of the connections from the job's secret, or, on one machine, from the random bytes of the roster.  The name of
+ * the job is added, because several jobs may have the same secret. */
 static void find_secret(const gpul_boot *boot, char out[SECRET_BYTES])
 {
 	const struct roster *r = boot->roster;

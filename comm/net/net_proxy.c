@@ -1,4 +1,5 @@
-/* net_proxy.c — the proxy's thread: polls the counters of the mirrors, puts slots, credits and grants, makes progress. */
+/* net_proxy.c — the proxy's thread: polls the counters of the mirrors, puts slots, credits and grants, and makes progress on the
+ * connections. */
 #include "comm/net/net_proxy.h"
 
 #include <pthread.h>
@@ -15,13 +16,13 @@
 #include "core/thread/thread.h"
 
 enum {
-	FLIGHTS = 512, FLIGHTS_MASK = FLIGHTS - 1,  /* puts in flight of one connection: less than GPUL_RDMA_REQUESTS */
+	FLIGHTS = 512, FLIGHTS_MASK = FLIGHTS - 1,  /* limit of the puts in flight of one connection: less than GPUL_RDMA_REQUESTS */
 	SHORTEST_SLEEP_NS = 5000, LONGEST_SLEEP_NS = 200 * 1000, QUIET_PERIOD_MS = 150,
 	ENTRY_BYTES = sizeof(gpul_comm_slot), LATE_NS = 100 * 1000 * 1000,
 };
-_Static_assert((int)FLIGHTS < (int)GPUL_RDMA_REQUESTS, "the proxy's ring is full before the connection's requests are");
+_Static_assert((int)FLIGHTS < (int)GPUL_RDMA_REQUESTS, "the proxy's ring has fewer entries than the connection has requests");
 
-/* The two directions of a channel, and what has been put so far. */
+/* The state of both directions of a channel: what has been put so far. */
 struct channel {
 	uint64_t sent, asked;          /* to the other rank */
 	uint64_t credited, granted;    /* for its steps */
@@ -29,22 +30,22 @@ struct channel {
 
 struct flight {
 	gpul_rdma_request request;
-	uint32_t free_bytes;           /* bytes of a slot that was sent without a grant */
+	uint32_t free_bytes;           /* free bytes that the put of a slot uses; 0: it has a grant */
 };
 
 struct route {
 	gpul_comm_proxy_route to;
 	const gpul_rdma_area *area;
 	struct channel *channels;      /* [n_blocks] */
-	gpul_comm_grants *grants;      /* grants for data that arrives at this route's NIC; NULL: it
-					* has no window */
+	gpul_comm_grants *grants;      /* grants for data that arrives at this route's NIC; NULL:
+				        * the NIC has no window */
 	unsigned sender;               /* of grants */
 	gpul_comm_arrivals *arrivals;  /* NULL: the slots of this rank are in host memory */
 	struct flight flights[FLIGHTS];
-	uint32_t head, tail;           /* indices in flights; tail is the oldest */
+	uint32_t head, tail;           /* indices in the ring `flights`; the oldest is at tail */
 	uint64_t free_in_flight;       /* free bytes of the puts in flight */
 	bool failed;
-	/* The time since which none of the puts in flight has ended, and their number; 0: a put
+	/* Since when none of the puts in flight has ended, and the number of these puts; 0: a put
 	 * has just ended, or none is in flight.  Other threads read them. */
 	_Atomic uint64_t stuck_ns;
 	_Atomic uint32_t n_stuck;
@@ -66,7 +67,7 @@ static void fail_route(gpul_comm_proxy *p, struct route *r, const char *call, co
 	gpul_rdma_failure why;
 
 	gpul_rdma_conn_failed(r->to.conn, &why);
-	if (!why.status)  /* a call with invalid arguments does not fail the connection */
+	if (!why.status)  /* after a call with invalid arguments the connection has no failure */
 		gpul_rdma_fail(&why, err->status, err->native, call, NULL, "%s", err->text);
 	r->failed = true;
 	if (r->grants)
@@ -77,7 +78,7 @@ static void fail_route(gpul_comm_proxy *p, struct route *r, const char *call, co
 
 /* ---- puts -------------------------------------------------------------------------------------------------------- */
 
-/* Start a put; false: no room at present, or a failure. kind, step, bytes: for the trace. */
+/* Start a put; false: there is no room now, or the connection has failed. kind, step, bytes: for the trace. */
 static bool start_put(gpul_comm_proxy *p, struct route *r, const gpul_rdma_put_desc *put, uint32_t free_bytes, uint32_t kind,
 		      uint64_t step, uint32_t bytes)
 {
@@ -101,13 +102,13 @@ static bool start_put(gpul_comm_proxy *p, struct route *r, const gpul_rdma_put_d
 	return true;
 }
 
-/* The word at an offset of the peer's memory. */
+/* The address of a word at an offset in the peer's memory. */
 static gpul_rdma_remote word_at(const gpul_rdma_remote *words, uint64_t offset)
 {
 	return (gpul_rdma_remote){ .address = words->address + offset, .key = words->key, .bytes = sizeof(uint64_t) };
 }
 
-/* Set a word of the peer; false: no room now, or a failure.  kind: for the trace. */
+/* Set a word of the peer; false: there is no room now, or the connection has failed.  kind: for the trace. */
 static bool put_word(gpul_comm_proxy *p, struct route *r, unsigned block, gpul_rdma_remote word, uint64_t value, uint32_t kind)
 {
 	const gpul_rdma_put_desc put = { .from = { .area = r->area }, .signal = word, .signal_value = value, .lane = block };
@@ -115,7 +116,7 @@ static bool put_word(gpul_comm_proxy *p, struct route *r, unsigned block, gpul_r
 	return start_put(p, r, &put, 0, kind, value, 0);
 }
 
-/* May the next slot of a channel be put now? */
+/* True if the next slot of a channel may be put now. */
 static bool slot_may_go(const struct route *r, unsigned block, uint32_t n_bytes, uint32_t *free_bytes)
 {
 	const uint64_t granted = __atomic_load_n(&r->to.grants[block], __ATOMIC_ACQUIRE);
@@ -125,7 +126,7 @@ static bool slot_may_go(const struct route *r, unsigned block, uint32_t n_bytes,
 	return gpul_comm_grants_may_go(r->channels[block].sent, granted, r->to.free_bytes - r->free_in_flight, n_bytes, free_bytes);
 }
 
-/* Put the next slot of a channel, and then its tail; or ask for grants for all slots that are posted. */
+/* Put the next slot of a channel, and then its tail; if it needs a grant, ask for grants for all posted slots. */
 static bool put_slot(gpul_comm_proxy *p, struct route *r, unsigned block, uint64_t posted)
 {
 	struct channel *ch = &r->channels[block];
@@ -165,13 +166,13 @@ static bool put_credit(gpul_comm_proxy *p, struct route *r, unsigned block, uint
 	return true;
 }
 
-/* Put the steps that the kernels have posted since the last turn.  True: there were some. */
+/* Put the steps that the kernels have posted since the last turn.  Returns true if there were any. */
 static bool look_at_mirrors(gpul_comm_proxy *p, struct route *r)
 {
 	bool found = false;
 
 	for (unsigned b = r->to.first_block; b < p->desc.n_blocks && !r->failed; b += r->to.block_step) {
-		/* Partners: the fence and the store of gpul_simple_post() */
+		/* pairs with the fence and the store of gpul_simple_post() */
 		const uint64_t head = __atomic_load_n(&r->to.outboxes[b].head, __ATOMIC_ACQUIRE);
 		const uint64_t tail = __atomic_load_n(&r->to.inboxes[b].tail, __ATOMIC_ACQUIRE);
 
@@ -185,7 +186,7 @@ static bool look_at_mirrors(gpul_comm_proxy *p, struct route *r)
 
 /* ---- grants: comm/net/grants.h ------------------------------------------------------------------------------------- */
 
-/* Read a rank's requests, and the steps that have arrived from it. */
+/* Read what a rank asks for, and the steps that have arrived from it. */
 static void hear_route(const gpul_comm_proxy *p, const struct route *r)
 {
 	for (unsigned b = r->to.first_block; b < p->desc.n_blocks; b += r->to.block_step) {
@@ -199,7 +200,7 @@ static void hear_route(const gpul_comm_proxy *p, const struct route *r)
 	}
 }
 
-/* Grant steps while the windows have room.  True: at least one grant. */
+/* Grant steps while the windows have room.  Returns true if it has granted at least one. */
 static bool grant_steps(gpul_comm_proxy *p)
 {
 	unsigned sender, block;
@@ -238,7 +239,7 @@ static bool put_grants(gpul_comm_proxy *p, struct route *r)
 
 /* ---- progress ----------------------------------------------------------------------------------------------------- */
 
-/* Make progress, and free the puts that have ended, the oldest first.  True: a put has ended. */
+/* Make progress, and free the puts that have ended, the oldest first.  Returns true if a put has ended. */
 static bool progress_route(gpul_comm_proxy *p, struct route *r)
 {
 	gpul_error err = { 0 };
@@ -269,7 +270,7 @@ static bool progress_route(gpul_comm_proxy *p, struct route *r)
 	return found;
 }
 
-/* Make data that has arrived in device memory visible to the kernels.  True: there was some. */
+/* Make data that has arrived in device memory visible to the kernels.  Returns true if there was any. */
 static bool look_at_arrivals(gpul_comm_proxy *p, struct route *r)
 {
 	gpul_error err = { 0 };
@@ -280,7 +281,7 @@ static bool look_at_arrivals(gpul_comm_proxy *p, struct route *r)
 	return busy;
 }
 
-/* One turn of the loop.  True: something has happened, or is in flight. */
+/* Perform one turn of the loop.  Returns true if something has happened, or is in flight. */
 static bool turn(gpul_comm_proxy *p)
 {
 	bool found = grant_steps(p);
@@ -301,7 +302,8 @@ static bool turn(gpul_comm_proxy *p)
 	return found;
 }
 
-/* Sleep a quarter of the time without events, so that the first step after a pause is delayed by at most a quarter of the pause. */
+/* Sleep for a quarter of the time since the last event, so that the first step after a pause is delayed by at most a quarter of the
+ * pause. */
 static void rest(uint64_t idle_ns)
 {
 	const uint64_t quarter_ns = idle_ns / 4 < SHORTEST_SLEEP_NS ? SHORTEST_SLEEP_NS : idle_ns / 4;
@@ -329,7 +331,7 @@ static void log_routes(const gpul_comm_proxy *p)
 	}
 }
 
-/* Nothing has ended in this turn: note the time for the routes that have puts in flight.  It is not called in turns with an event. */
+/* Called in a turn without an event: note the time for the routes that have puts in flight. */
 static void note_stuck(gpul_comm_proxy *p, uint64_t now)
 {
 	for (unsigned i = 0; i < p->desc.n_routes; i++) {
@@ -343,7 +345,7 @@ static void note_stuck(gpul_comm_proxy *p, uint64_t now)
 	}
 }
 
-/* True if nothing is in flight, and the communicator has not been used for a while. */
+/* True if nothing is in flight and the communicator has not been used for a while. */
 static bool is_quiet(const gpul_comm_proxy *p, gpul_bell_ear *ear, uint64_t idle_ns)
 {
 	if (!p->desc.bell || !gpul_bell_is_quiet(p->desc.bell, ear) || idle_ns < (uint64_t)GPUL_BELL_QUIET_MS * 1000 * 1000)
@@ -362,8 +364,8 @@ static void *serve(void *arg)
 
 	(void)prctl(PR_SET_TIMERSLACK, 1ul);
 	if (p->desc.drv)
-		(void)p->desc.drv->cuCtxSetCurrent(p->desc.gpu);  /* needed for a flush by the driver; if this fails, the flush
-								   * reports an error */
+		(void)p->desc.drv->cuCtxSetCurrent(p->desc.gpu);  /* the driver needs a context for a flush; if this fails, the
+								   * flush reports it */
 	while (!atomic_load_explicit(&p->stop, memory_order_relaxed)) {
 		if (turn(p)) {
 			if (idle_since)

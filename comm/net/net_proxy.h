@@ -1,4 +1,4 @@
-/* net_proxy.h — the thread that carries the steps of channels to ranks on other machines.
+/* net_proxy.h — the proxy: a thread that transfers the steps of channels to ranks on other machines.
  *
  *     rank S                                                         rank R
  *     kernel ── entry, data, tail ──> mirror of R's inbox
@@ -8,18 +8,18 @@
  *
  * A mirror is memory of the sending rank with the layout of the other rank's memory
  * (device/channel_layout.h).  A kernel uses it like memory that it shares with the other rank:
- * data, fence, counter.  The proxy polls the counters of the mirrors: the kernel need not send a request, and a CPU reads a cache
- * line of its own memory in some nanoseconds.  The slots of mirrors and inboxes are in host memory, or in device memory that the
- * NIC accesses; each rank chooses for itself.
+ * it writes data, then a fence, then the counter.  The proxy polls the counters of the mirrors, so the kernel need not send a request; a
+ * CPU reads a cache line of its own memory in a few nanoseconds.  The slots of mirrors and inboxes are in host memory, or in device
+ * memory that the NIC accesses; each rank chooses for itself.
  *
  * A kernel reuses a slot of the mirror only after the receiver has freed it; the receiver frees
- * only slots that have arrived, so the put of the slot has ended by then.  Writes of one
+ * only slots that have arrived, so by then the put of the slot has ended.  Writes of one
  * channel take effect in the order of its steps, because they use one queue pair.
  *
  * The receiver can limit the bytes in flight to it: then a slot waits for a grant of the other proxy (grants.h).
  *
- * A counter may arrive in parts, its low bytes first, as a stream of TCP does.  The value in between is less than the new one, so
- * a kernel that polls it only polls again. */
+ * A counter may arrive in parts, its low bytes first, as a stream of TCP does.  The intermediate value is less than the new one, so a
+ * kernel that reads it just polls again. */
 #ifndef GPULOAD_COMM_NET_NET_PROXY_H
 #define GPULOAD_COMM_NET_NET_PROXY_H
 
@@ -36,27 +36,29 @@ extern "C" {
 typedef struct gpul_comm_proxy gpul_comm_proxy;  /* opaque: net_proxy.c */
 
 /* The channels between this rank and another one that use one connection.  A channel's puts stay on its connection, so that they keep
- * their order; with several connections the blocks take turns. */
+ * their order; with several connections, the blocks are distributed among them in turn. */
 typedef struct gpul_comm_proxy_route {
 	int rank;                        /* the other rank */
 	unsigned nic;                    /* index of this rank's NIC; routes that arrive at the same NIC
 					  * share a window */
 	unsigned first_block, block_step; /* every block_step-th block, starting with first_block; 0: all
 					   * blocks */
-	const gpul_rdma_region *region;  /* holds the slots of the mirrors, for this connection */
-	gpul_rdma_conn *conn;            /* used only by the proxy's thread from now on */
-	const gpul_comm_inbox *inboxes;  /* mirror of the rank's inboxes for this rank: n_blocks of them */
-	const gpul_comm_outbox *outboxes; /* mirror of its outboxes for this rank, likewise */
-	uint64_t slots;                  /* mirror of the inboxes' slots, n_blocks of slots_bytes: where it is registered */
-	gpul_rdma_remote data;           /* the rank's slots for this rank */
-	gpul_rdma_remote steps;          /* the words that steps raise there, a word every step_stride bytes: the tails of the
-					  * inboxes; slots in device memory: announced (arrivals.h) */
+	const gpul_rdma_region *region;  /* registration of the mirrors' slots with this connection's NIC */
+	gpul_rdma_conn *conn;            /* from now on only the proxy's thread uses it */
+	const gpul_comm_inbox *inboxes;  /* mirrors of the other rank's inboxes for this rank, n_blocks of them */
+	const gpul_comm_outbox *outboxes; /* mirrors of its outboxes for this rank, n_blocks of them */
+	uint64_t slots;                  /* registered address of the mirror of the inboxes' slots: n_blocks times slots_bytes */
+	gpul_rdma_remote data;           /* the other rank's slots for this rank */
+	gpul_rdma_remote steps;          /* the words of the other rank that steps raise, one every step_stride bytes: the
+					  * tails of its inboxes, or, if its slots are in device memory, `announced`
+					  * (arrivals.h) */
 	uint32_t step_stride;
 	gpul_rdma_remote heads;          /* the outboxes */
-	const gpul_comm_outbox *freed;   /* this rank's outboxes for the rank: n_blocks of them, for the log */
-	const gpul_comm_inbox *arrived;  /* this rank's inboxes from the rank: n_blocks of them, for their tails */
-	const uint64_t *asks, *grants;   /* [n_blocks] words that the rank writes here: what it asks for, what it has granted */
-	gpul_rdma_remote to_asks, to_grants;  /* the same words of the rank, for steps */
+	const gpul_comm_outbox *freed;   /* this rank's outboxes for the other rank, n_blocks of them; for the log */
+	const gpul_comm_inbox *arrived;  /* this rank's inboxes from the other rank, n_blocks of them; for their tails */
+	const uint64_t *asks, *grants;   /* [n_blocks] words that the other rank writes here: the steps that it asks for, and those
+					  * that it has granted */
+	gpul_rdma_remote to_asks, to_grants;  /* the same words in the other rank's memory, which this rank's steps set */
 	uint64_t free_bytes;             /* bytes of slots that may be in flight to the rank without a
 					  * grant; UINT64_MAX: no limit */
 	const gpul_comm_arrivals_desc *arrivals;  /* arrivals of this rank's inboxes if their slots are in device
@@ -74,33 +76,33 @@ typedef struct gpul_comm_proxy_desc {
 	uint64_t spin_ns;                /* time after the last event until the thread starts to sleep
 					  * between its polls, at most 200 us each */
 	gpul_bell *bell;                 /* borrowed: rung before steps are posted.  If it has not rung
-					  * for a while, nothing is in flight, and there has been no
-					  * event for as long, the thread polls only every 150 ms; NULL:
-					  * the thread never does that */
+					  * for a while, nothing is in flight and nothing has happened
+					  * in that time, the thread polls only every 150 ms; NULL: it
+					  * always polls often */
 	const gpul_driver *drv;          /* NULL: all slots are in host memory */
 	CUcontext gpu;                   /* context of drv; made current on the thread */
-	/* A connection has failed: called once for each, on the proxy's thread.  conn: the first_block of its route. */
+	/* Called once for each connection that fails, on the proxy's thread.  conn: the first_block of its route. */
 	void (*failed)(void *context, int rank, unsigned conn, const gpul_rdma_failure *why);
 	void *context;
 } gpul_comm_proxy_desc;
 
-/** Start the thread.  The counters of the mirrors are 0, or as the proxy has left them.
+/** Start the thread.  The counters of the mirrors must be 0, or as a previous proxy has left them.
  *
  * @desc  copied, with its routes
  * @out   owned by the caller: gpul_comm_proxy_stop(); untouched on failure
  * Errors  GPUL_ENOMEM; GPUL_ESYS no thread */
 gpul_status gpul_comm_proxy_start(const gpul_comm_proxy_desc *desc, gpul_comm_proxy **out, gpul_error *err);
-/* Its trace, which is off; valid as long as the proxy.  NULL: p is NULL. */
+/* The proxy's trace, which is off at first; valid as long as the proxy.  NULL if p is NULL. */
 gpul_comm_net_trace *gpul_comm_proxy_trace(gpul_comm_proxy *p);
 /* Query the puts to a rank that the fabric has not acknowledged: their number, and the time since the last one ended.  False: there
- * are none, one has just ended, or p is NULL.  Any thread; also within the callback `failed`. */
+ * are none, one has just ended, or p is NULL.  Any thread may call, also in the callback `failed`. */
 bool gpul_comm_proxy_unacknowledged(const gpul_comm_proxy *p, int rank, unsigned *n_puts, uint64_t *for_ns);
 /* Stop reporting failures, because the ranks are leaving and close their connections.  The thread continues.  NULL is fine. */
 void gpul_comm_proxy_leave(gpul_comm_proxy *p);
-/* A kernel has waited too long: log the steps that each channel has posted, put and received
- * (level debug), as soon as the thread is idle.  NULL is fine. */
+/* Log the steps that each channel has posted, put and received (level debug), as soon as the thread
+ * is idle; called when a kernel has waited too long.  NULL is fine. */
 void gpul_comm_proxy_report(gpul_comm_proxy *p);
-/* End the thread; what is in flight is dropped.  NULL is fine. */
+/* End the thread; puts in flight are dropped.  NULL is fine. */
 void gpul_comm_proxy_stop(gpul_comm_proxy *p);
 
 #ifdef __cplusplus

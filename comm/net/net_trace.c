@@ -92,7 +92,7 @@ void gpul_net_trace_read(gpul_comm_net_trace *t, gpul_comm_net_event *out, size_
 	(void)pthread_mutex_unlock(&t->lock);
 }
 
-/* ---- record: the lock is held, and the trace can have been stopped since the hook tested it ---------------------- */
+/* ---- record: the lock is held, and the trace may have been stopped since the hook tested it ---------------------- */
 
 static void add_event(gpul_comm_net_trace *t, const gpul_comm_net_event *event)
 {
@@ -123,7 +123,7 @@ void gpul_net_trace_end_put(gpul_comm_net_trace *t, unsigned route, uint32_t fli
 	if (gpul_net_trace_is_on(t)) {
 		struct gpul_comm_net_pending *p = pending_of(t, route, flight);
 
-		if (p->is_used && p->flight == flight) {  /* else the put began before the trace */
+		if (p->is_used && p->flight == flight) {  /* otherwise the put began before the trace */
 			p->event.end_ns = gpul_clock_ns();
 			add_event(t, &p->event);
 			p->is_used = false;
@@ -133,7 +133,7 @@ void gpul_net_trace_end_put(gpul_comm_net_trace *t, unsigned route, uint32_t fli
 	(void)pthread_mutex_unlock(&t->lock);
 }
 
-/* Short waits are not recorded: they are normal turns of the thread while puts are in flight. */
+/* Short waits are not recorded, because they occur in normal turns of the thread while puts are in flight. */
 void gpul_net_trace_add_wait(gpul_comm_net_trace *t, uint64_t began_ns)
 {
 	gpul_comm_net_event e = { .begin_ns = began_ns, .end_ns = gpul_clock_ns(), .kind = GPUL_COMM_NET_WAIT, .peer = -1 };

@@ -6,25 +6,26 @@
  *       gpul_comm_wait(comm, stream)                          the stream's work has ended, or a rank has failed
  *     gpul_comm_destroy
  *
- * All ranks call the same collectives in the same order, with the same counts and types.  Each call launches one kernel; the
- * kernels of the ranks move the data themselves, over memory that they map from each other, and wait for each other by
- * counters in that memory.  A call can be captured into a CUDA graph; the graph can be launched any number of times.
+ * All ranks call the same collectives in the same order, with the same counts and types.  Each call launches one kernel; the ranks'
+ * kernels transfer the data themselves, through memory that the ranks map from each other, and wait for each other by counters in
+ * that memory.  A call can be captured into a CUDA graph; the graph can be launched any number of times.
  *
  * Every wait of a kernel ends: by data, by an abort, by the end of another rank's process, or by the time-out.  After the
  * first failure the communicator is unusable: all later calls return that failure, which names the rank that caused it.
  *
- * A rank is a process.  Processes that share a GPU take turns on it, and each message waits for a turn.  Ranks can also be threads of
- * one process, whose kernels run at once on one GPU; but NVIDIA's driver makes some calls of a thread wait for all kernels of the
- * process, and these may wait for that thread until the time-out.  Loading a kernel is such a call, and so are cuMemFree() and the
- * instantiation of a graph.  A communicator whose ranks share a process therefore loads all its kernels when it is created, and makes
- * no graphs; the program sets CUDA_MODULE_LOADING=EAGER before it opens the driver.  The software driver needs none of this.
+ * A rank is a process.  Processes that share a GPU are time-sliced, and each message waits for a time slice.  Ranks can also be
+ * threads of one process, whose kernels run concurrently on one GPU.  But some calls of NVIDIA's driver wait for all kernels of the
+ * process, and these kernels may wait for the calling thread, until the time-out.  Loading a kernel is such a call, and so are
+ * cuMemFree() and the instantiation of a graph.  A communicator whose ranks share a process therefore loads all its kernels when it
+ * is created, and creates no graphs; the program must set CUDA_MODULE_LOADING=EAGER before it opens the driver.  None of this
+ * applies to the software driver.
  *
  * Calls of one communicator may use several streams.  They run one after another, in the order of the calls.  A stream may be
- * destroyed as soon as a call has returned.  Calls that are captured keep their order within one capture; there is no ordering
- * between them and calls outside of the capture: the program must order the launches of its graphs and its other calls.  While a
- * stream captures, in any mode, calls on other streams are possible, and they are not captured.
+ * destroyed as soon as a call has returned.  Captured calls keep their order within one capture, but are not ordered with calls
+ * outside of it: the program must order the launches of its graphs and its other calls.  While a stream is being captured, in any
+ * mode, calls on other streams are possible, and are not captured.
  *
- * When the communicator has not been used for a second, the library's threads sleep most of the time: together they wake some 20
+ * When the communicator has not been used for a second, the library's threads sleep most of the time: together they wake about 20
  * times per second.  A call wakes them, and so does gpul_comm_wait(); the launch of a graph with captured calls does not.  So after
  * such a pause, over the network, the calls of a graph may begin up to 150 ms late, unless gpul_comm_wait() is called for the
  * stream. */
@@ -60,16 +61,15 @@ typedef struct gpul_comm_options {
 					  * from all ranks together (net/grants.h); GPUL_COMM_NO_WINDOW:
 					  * no limit; 0: $GPULOAD_COMM_NET_WINDOW, else 8 slots, or 4
 					  * with the software driver */
-	gpul_comm_algo algo;             /* AUTO: by the table (plan.h) */
+	gpul_comm_algo algo;             /* AUTO: chosen from the table (plan.h) */
 	gpul_comm_proto proto;           /* likewise */
-	unsigned n_blocks;               /* blocks of a kernel, at most; 0: by the device */
-	size_t slot_bytes;               /* bytes of data in one slot of a channel (layout.h); 0: by the
-					  * device */
-	int timeout_ms;                  /* time-out of each wait in a kernel; 0: 60 s; < 0: none */
-	int create_timeout_ms;           /* time-out of the whole of gpul_comm_create(), over all of its
-					  * steps; the error names the ranks that have not arrived; 0:
-					  * 60 s */
-	unsigned ranks_per_host;         /* for the algorithms for several hosts: 0: use the real hosts
+	unsigned n_blocks;               /* most blocks of a kernel; 0: chosen for the device */
+	size_t slot_bytes;               /* bytes of data in one slot of a channel (layout.h); 0: chosen
+					  * for the device */
+	int timeout_ms;                  /* time-out of each wait in a kernel; 0: 60 s; < 0: no time-out */
+	int create_timeout_ms;           /* time-out of the whole gpul_comm_create(); the error names
+					  * the ranks that have not arrived; 0: 60 s */
+	unsigned ranks_per_host;         /* for algorithms that use several hosts: 0: use the real hosts
 					  * of the ranks; N: treat ranks 0 to N - 1 as the first host, N
 					  * to 2 N - 1 as the second, and so on, for example groups of
 					  * GPUs with faster links */
@@ -84,37 +84,36 @@ typedef struct gpul_comm_options {
  * @drv      borrowed; must outlive *out
  * @options  copied; NULL: all defaults
  * @out      owned by the caller: gpul_comm_destroy(); untouched on failure
- * Errors  GPUL_EINVAL bad options, or options that differ between ranks (the text names both ranks); GPUL_EUNSUPPORTED a
- *         forced transport that two ranks cannot use, or net->gpu_direct forces GPU-direct,
- *         which is not possible (the text has the reason), or a table without rows for this
- *         device, number of ranks and transport; GPUL_EFORMAT a malformed table (the text has
- *         the line); GPUL_ESYS native = ETIMEDOUT some ranks did not arrive (the text lists
- *         them); GPUL_ECOMM: native = GPUL_COMM_RANK_DIED: a rank died; native = another cause:
- *         a rank that joined earlier has failed; GPUL_ENOMEM; GPUL_ECUDA
+ * Errors  GPUL_EINVAL invalid options, or options that differ between ranks (the text names both ranks);
+ *         GPUL_EUNSUPPORTED a forced transport that two ranks cannot use, or net->gpu_direct forces GPU-direct, which is
+ *         not possible (the text gives the reason), or a table without rows for this device, number of ranks and
+ *         transport; GPUL_EFORMAT a malformed table (the text gives the line); GPUL_ESYS native = ETIMEDOUT: some ranks
+ *         did not arrive (the text lists them); GPUL_ECOMM: native = GPUL_COMM_RANK_DIED: a rank died; native = another
+ *         cause: a rank that joined earlier has failed; GPUL_ENOMEM; GPUL_ECUDA
  * Threads any thread may call.  Later calls on *out come from one thread at a time, except where stated
- * Source  CUDA Driver API, Virtual Memory Management; NCCL's ncclCommInitRank for the shape of the interface */
+ * Source  CUDA Driver API, Virtual Memory Management; the interface follows NCCL's ncclCommInitRank */
 gpul_status gpul_comm_create(const gpul_driver *drv, const gpul_comm_options *options, gpul_comm **out,
 			     gpul_error *err);
 /** Leave the job.  Waits until all ranks call it, because kernels of other ranks may still access this rank's memory; after a
- * failure it waits only for this rank's own kernels.  Over several hosts, failures travel by way of rank 0: if a process dies after
- * rank 0 has left, the other hosts do not learn of it, but by then all ranks have called this.  NULL is fine; cannot fail. */
+ * failure it waits only for this rank's own kernels.  Over several hosts, rank 0 forwards failures: if a process dies after rank 0
+ * has left, the other hosts do not learn of it, but by then all ranks have called this function.  NULL is fine; cannot fail. */
 void gpul_comm_destroy(gpul_comm *c);
 
-/* Properties; valid as long as c.  Any thread. */
+/* Properties of the communicator; valid as long as c.  Any thread may call. */
 int gpul_comm_rank(const gpul_comm *c);
 int gpul_comm_size(const gpul_comm *c);
 int gpul_comm_device(const gpul_comm *c);
-CUcontext gpul_comm_context(const gpul_comm *c);  /* of the device; current on the thread that created c */
+CUcontext gpul_comm_context(const gpul_comm *c);  /* the context of the device; current on the thread that created c */
 
 /* The path from this rank to another one. */
 typedef struct gpul_comm_path {
 	gpul_comm_transport transport;  /* DEVICE, HOST or NET */
 	pid_t pid;
 	int device;                     /* this process' ordinal of the other rank's GPU; -1: not visible here */
-	char reason[256];               /* why this transport, in one sentence */
+	char reason[256];               /* why this transport was chosen, in one sentence */
 } gpul_comm_path;
 
-/* Get the path to a rank, 0 to size - 1; for the calling rank, the reason is "itself".  Any thread. */
+/* Get the path to a rank, 0 to size - 1; for the calling rank, the reason is "itself".  Any thread may call. */
 void gpul_comm_path_to(const gpul_comm *c, int rank, gpul_comm_path *out);
 
 /* ---- memory ---------------------------------------------------------------------------------------------- */
@@ -132,7 +131,8 @@ void gpul_comm_path_to(const gpul_comm *c, int rank, gpul_comm_path *out);
  * Threads one at a time
  * Source  CUDA Driver API: cuMemCreate, cuMemImportFromShareableHandle */
 gpul_status gpul_comm_alloc(gpul_comm *c, size_t bytes, CUdeviceptr *out, gpul_error *err);
-/** Free memory of gpul_comm_alloc().  Every rank calls it; it waits for all of them and for the device's work.
+/** Free memory from gpul_comm_alloc().  Every rank calls it; it waits for all of them and for the device's
+ * work.
  *
  * @c   communicator
  * @at  the address that gpul_comm_alloc() gave; 0 is fine
@@ -142,10 +142,10 @@ gpul_status gpul_comm_free(gpul_comm *c, CUdeviceptr at, gpul_error *err);
 
 /* ---- collectives: each launches a kernel on a stream ----------------------------------------------------- */
 
-/** Reduce the ranks' send buffers element by element; every rank gets the whole result, the same bits on all of them.
+/** Reduce the ranks' send buffers element by element; every rank gets the whole result, bit-identical on all ranks.
  *
- * Order of the operations: fixed by count, type and algorithm, not by timing.  Integers wrap.  AVG divides the sum by the
- * number of ranks (integers: towards zero).  f16 and bf16 round after each operation.
+ * The order of the operations depends on count, type and algorithm, not on timing.  Integers wrap around.  AVG divides the sum by the
+ * number of ranks (integers are rounded towards zero). f16 and bf16 are rounded after each operation.
  *
  * @c       communicator
  * @send    device memory of count elements; any alignment that the type allows
@@ -154,7 +154,7 @@ gpul_status gpul_comm_free(gpul_comm *c, CUdeviceptr at, gpul_error *err);
  * @dtype   type of an element
  * @op      operation
  * @stream  the kernel is launched on it
- * Errors  GPUL_EINVAL a bad type, operation or alignment, NULL, overlapping buffers, a count that exceeds the address space, or
+ * Errors  GPUL_EINVAL an invalid type, operation or alignment, NULL, overlapping buffers, a count that exceeds the address space, or
  *         a persistent kernel runs; GPUL_ECUDA the launch failed; a failure of the communicator.  Failures while the kernel runs are reported by gpul_comm_wait() and gpul_comm_failed()
  * Threads one at a time
  * Source  NCCL User Guide, Collective Operations */
@@ -174,7 +174,7 @@ gpul_status gpul_comm_allreduce(gpul_comm *c, CUdeviceptr send, CUdeviceptr recv
  * Source  NCCL User Guide, Collective Operations */
 gpul_status gpul_comm_reducescatter(gpul_comm *c, CUdeviceptr send, CUdeviceptr recv, size_t recv_count,
 				    gpul_comm_dtype dtype, gpul_comm_op op, CUstream stream, gpul_error *err);
-/** Gather the ranks' send buffers, in the order of the ranks, on every rank.
+/** Concatenate the ranks' send buffers, in the order of the ranks, on every rank.
  *
  * @c           communicator
  * @send        send_count elements; in place: recv + rank * send_count elements
@@ -217,10 +217,10 @@ gpul_status gpul_comm_alltoall(gpul_comm *c, CUdeviceptr send, CUdeviceptr recv,
 
 /** Send to a rank, which must call gpul_comm_recv() with the same number of bytes.
  *
- * Outside of a group the kernel ends only when the data has been put into the channel; a message that does not fit waits for
- * the receiver, and so does each message of protocol Simple over device memory, which needs to know the receiver's buffer.
- * Two ranks that both send first, and receive afterwards, on the same stream, can therefore wait for each other forever: put
- * both calls into one group.
+ * Outside of a group, the kernel ends only when it has written the data into the channel.  A message that does not fit waits
+ * for the receiver, and so does each message of protocol Simple in device memory, because it is written into the receiver's
+ * buffer.  Two ranks that both send first, and receive afterwards, on the same stream, can therefore wait for each other
+ * forever: put both calls into one group.
  *
  * @c       communicator
  * @send    count elements
@@ -249,14 +249,14 @@ gpul_status gpul_comm_recv(gpul_comm *c, CUdeviceptr recv, size_t count, gpul_co
 			   CUstream stream, gpul_error *err);
 
 /** Begin a group: gpul_comm_send() and gpul_comm_recv() are collected, and gpul_comm_group_end() launches them together, so
- * that they progress at the same time.  Collectives within a group are launched by their own call.
+ * that they progress at the same time.  Collectives within a group are launched at once, by their own calls.
  *
  * @c  communicator
  * Errors  GPUL_EINVAL a group has begun already
  * Threads one at a time
  * Source  NCCL User Guide, Group Calls */
 gpul_status gpul_comm_group_begin(gpul_comm *c, gpul_error *err);
-/** End a group and launch its sends and receives; all of them used one stream.
+/** End a group and launch its sends and receives, all of which must have used the same stream.
  *
  * @c  communicator
  * Errors  GPUL_EINVAL no group has begun, or its calls used different streams; as gpul_comm_send()
@@ -271,9 +271,9 @@ typedef struct gpul_comm_failure {
 	enum gpul_comm_cause {
 		GPUL_COMM_NO_FAILURE,
 		GPUL_COMM_RANK_DIED,      /* the process of `rank` ended without gpul_comm_destroy() */
-		GPUL_COMM_RANK_STALLED,   /* a wait timed out, and the process of `rank` makes no progress (stopped) */
-		GPUL_COMM_TIMED_OUT,      /* a wait for `rank`, which is alive, timed out */
-		GPUL_COMM_MISMATCH,       /* `rank` has called something else, or with another size */
+		GPUL_COMM_RANK_STALLED,   /* a wait timed out, and the process of `rank` does not run (SIGSTOP) */
+		GPUL_COMM_TIMED_OUT,      /* a wait for `rank`, whose process runs, timed out */
+		GPUL_COMM_MISMATCH,       /* `rank` has made another call, or the same call with another size */
 		GPUL_COMM_ABORTED,        /* `rank` called gpul_comm_abort() */
 		GPUL_COMM_RANK_FAILED,    /* a driver call or a kernel of `rank` failed */
 	} cause;
@@ -288,10 +288,10 @@ typedef struct gpul_comm_failure {
  * Errors  GPUL_ECOMM the communicator has failed; native = the gpul_comm_cause, the text names the rank; GPUL_ECUDA
  * Source  cuStreamQuery */
 gpul_status gpul_comm_wait(gpul_comm *c, CUstream stream, gpul_error *err);
-/** Returns true, and fills out (may be NULL), if the communicator has failed.  Any thread. */
+/** Returns true if the communicator has failed, and fills in *out unless it is NULL.  Any thread may call. */
 bool gpul_comm_failed(const gpul_comm *c, gpul_comm_failure *out);
-/** Abort: running kernels of this communicator end within some milliseconds, on all ranks; later calls fail.  Any thread;
- * cannot fail. */
+/** Abort the communicator: on all ranks, its running kernels end within a few milliseconds, and later calls fail.  Any
+ * thread may call; cannot fail. */
 void gpul_comm_abort(gpul_comm *c);
 
 #ifdef __cplusplus

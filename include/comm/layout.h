@@ -5,16 +5,16 @@
  *
  * The algorithms that need no channel use the **desk**, the rest of the arena:
  *
- *    ┌───────────────────────────────────────────────────────────────┐
- *    │ greetings [call % 2][rank]  what rank is about to do (LL words)│
- *    │ goodbyes  [block][rank]     the number of the call it has done │
+ *    ┌────────────────────────────────────────────────────────────────┐
+ *    │ greetings [call % 2][rank]  the call that rank makes (LL words)│
+ *    │ goodbyes  [block][rank]     number of the call it has ended    │
  *    │ scratch   [call % 2][rank]  data of one-shot calls (LL words)  │
- *    └───────────────────────────────────────────────────────────────┘
+ *    └────────────────────────────────────────────────────────────────┘
  *
  * Two halves of greetings and of scratch are enough: a kernel ends only after it has read the
- * greetings of all ranks, so a rank starts call n + 2 only after all ranks have started call n
- * + 1, and therefore have finished reading the data of call n. The numbers of calls and steps
- * are in device memory, not in arguments, because a kernel of a CUDA graph is launched many times with the same arguments. */
+ * greetings of all ranks, so a rank starts call n + 2 only after all ranks have started call n + 1, and have therefore read the
+ * data of call n. The numbers of calls and steps are in device memory, not in arguments, because a kernel of a CUDA graph is
+ * launched many times with the same arguments. */
 #ifndef GPULOAD_COMM_LAYOUT_H
 #define GPULOAD_COMM_LAYOUT_H
 
@@ -25,21 +25,22 @@
 enum {
 	GPUL_COMM_MAX_PEERS = 32,     /* = GPUL_COMM_MAX_RANKS */
 	GPUL_COMM_MAX_BLOCKS = 64,
-	GPUL_COMM_MIN_THREADS = 96,   /* of a block of the channel kernels: one warp moves data, one waits, one posts */
-	GPUL_COMM_MAX_THREADS = 512,  /* of all kernels but those of one shot: they use up to 128 registers */
+	GPUL_COMM_MIN_THREADS = 96,   /* threads of a block of the channel kernels, at least: one warp moves data, one waits, one posts */
+	GPUL_COMM_MAX_THREADS = 512,  /* threads of a block, except of one-shot kernels: kernels use up to 128 registers */
 	GPUL_COMM_GREETING_WORDS = 8,
-	GPUL_COMM_MAX_WINDOWS = 64,   /* allocations of gpul_comm_alloc() */
-	GPUL_COMM_MAX_P2P = 64,       /* sends and receives of one kernel */
-	GPUL_COMM_FEW_P2P = 4,        /* of the kernel for small groups */
-	GPUL_COMM_LEAST_POLLS = 32,   /* the number of polls between two checks is a multiple of it */
+	GPUL_COMM_MAX_WINDOWS = 64,   /* limit of the allocations by gpul_comm_alloc() */
+	GPUL_COMM_MAX_P2P = 64,       /* limit of the sends and receives of one kernel */
+	GPUL_COMM_FEW_P2P = 4,        /* sends and receives of the kernel for small groups */
+	GPUL_COMM_LEAST_POLLS = 32,   /* the number of polls between two checks is a multiple of this */
 };
 
-/* An LL word: written and read as one 8-byte word. */
+/* An LL word, written and read as one 8-byte word. */
 typedef struct gpul_comm_ll {
 	uint32_t data, flag;
 } gpul_comm_ll;
 
-/* Three pairs of words, each with 8 bytes of data.  The first is the signature of the call (of a send: dtype and op 0, count bytes):
+/* Three pairs of words, each with 8 bytes of data.  The first pair is the signature of the call (for a send, dtype and op are 0, and
+ * count is in bytes):
  *
  *     63                24 23    16 15     8 7     4 3     0       63                    8 7       0
  *    ┌────────────────────┬────────┬────────┬───────┬───────┐     ┌───────────────────────┬─────────┐
@@ -64,15 +65,16 @@ typedef struct gpul_comm_goodbye {
 typedef struct gpul_comm_sizes {
 	uint32_t n_ranks, n_blocks;
 	uint32_t slot_bytes;          /* bytes of data in one slot, Simple; a multiple of 128 */
-	uint32_t ll_bytes;            /* bytes of one slot, LL: half of it is data; a multiple of
-				       * 128 */
-	uint32_t ll128_bytes;         /* bytes of one slot, LL128: 15/16 of it is data; a multiple of
-				       * 128 */
-	uint32_t scratch_bytes;       /* bytes of one rank in one half: half of it is data; a
+	uint32_t ll_bytes;            /* bytes of one slot, LL, half of which are data; a multiple
+				       * of 128 */
+	uint32_t ll128_bytes;         /* bytes of one slot, LL128, 15/16 of which are data; a
 				       * multiple of 128 */
-	uint64_t data_at, ll_at, ll128_at;  /* offsets in the slots of an inbox; data_at: of the data of the first one */
-	uint64_t slots_bytes;         /* of one inbox; the slots from rank r for block b are at (r * n_blocks + b) * slots_bytes */
-	uint64_t inboxes_at, outboxes_at;   /* offsets in the arena; their order is that of the slots */
+	uint32_t scratch_bytes;       /* bytes of one rank in one half, half of which are data; a
+				       * multiple of 128 */
+	uint64_t data_at, ll_at, ll128_at;  /* offsets in the slots of an inbox; data_at: of the first slot's data */
+	uint64_t slots_bytes;         /* bytes of the slots of one inbox; those from rank r for block b are at (r * n_blocks + b) *
+				       * slots_bytes */
+	uint64_t inboxes_at, outboxes_at;   /* offsets in the arena; inboxes and outboxes are in the order of the slots */
 	uint64_t greetings_at;        /* [call % 2][rank] */
 	uint64_t goodbyes_at;         /* [block][rank] */
 	uint64_t scratch_at;          /* [half][rank] */
@@ -86,7 +88,7 @@ typedef struct gpul_comm_report {
 	int32_t peer;                 /* the rank that the kernel waited for */
 	uint32_t block;
 	uint64_t step;                /* step or call number */
-	uint64_t expected, found;     /* MISMATCH: bytes, or the other rank's call */
+	uint64_t expected, found;     /* for MISMATCH: numbers of bytes, or signatures of calls */
 } gpul_comm_report;
 
 enum gpul_comm_report_state { GPUL_COMM_REPORT_NONE, GPUL_COMM_REPORT_BUSY, GPUL_COMM_REPORT_READY };
@@ -97,28 +99,28 @@ enum gpul_comm_report_what {
 
 /* Words in host memory between the CPU and the kernels of one rank. */
 typedef struct gpul_comm_control {
-	uint32_t abort;               /* set by the CPU: kernels leave */
+	uint32_t abort;               /* set by the CPU to make kernels leave */
 	uint32_t unused[31];
 	gpul_comm_report report;
 	uint64_t waits[GPUL_COMM_MAX_BLOCKS]; /* [block]: time << 8 | rank; written repeatedly while a block
-				       * waits long for that rank, so a word that no longer changes belongs
-				       * to a wait that has ended */
+					       * waits long for that rank, so a word that no longer changes
+					       * means that the wait has ended */
 } gpul_comm_control;
 
-/* The memory that this rank shares with another rank, as this rank maps it.  A pair of ranks uses the arenas in device memory,
- * or those in host memory; each rank has one or both. */
+/* The memory that this rank shares with another one: the addresses at which this rank maps it.  A pair of ranks uses the
+ * arenas in device memory, or those in host memory; each rank has one or both. */
 typedef struct gpul_comm_peer {
-	unsigned char *inboxes;       /* of this rank, for block 0: the other rank writes its steps here */
-	unsigned char *their_inboxes; /* of the other rank: this rank writes its steps there */
-	unsigned char *slots;         /* of this rank's inboxes: the other rank writes its data here */
-	unsigned char *their_slots;   /* of the other rank's: this rank writes its data there */
-	unsigned char *outboxes;      /* of this rank: the other rank writes its credits here */
-	unsigned char *their_outboxes; /* of the other rank: this rank writes its credits there */
+	unsigned char *inboxes;       /* this rank's inbox for block 0: the other rank writes its steps here */
+	unsigned char *their_inboxes; /* the other rank's: this rank writes its steps there */
+	unsigned char *slots;         /* slots of this rank's inboxes: the other rank writes its data here */
+	unsigned char *their_slots;   /* those of the other rank: this rank writes its data there */
+	unsigned char *outboxes;      /* this rank's: the other rank writes its credits here */
+	unsigned char *their_outboxes; /* the other rank's: this rank writes its credits there */
 	unsigned char *desk;          /* start of this rank's arena: the other rank writes its greetings here */
 	unsigned char *their_desk;    /* start of the other rank's arena: this rank writes its greetings there */
 } gpul_comm_peer;
 
-/* One of the trace's records: a wait, a step or a copy of one block. */
+/* An event of the trace: a wait, a step or a copy of one block. */
 typedef struct gpul_comm_event {
 	uint64_t begin_ns, end_ns;    /* %globaltimer */
 	uint32_t kind;                /* gpul_comm_event_kind */
@@ -134,9 +136,9 @@ enum gpul_comm_event_kind {
 				       * this event sends its result */
 };
 
-/* The head of a trace; max_events of gpul_comm_event follow it. */
+/* The head of a trace, followed by max_events times gpul_comm_event. */
 typedef struct gpul_comm_trace {
-	uint64_t n_events;            /* events recorded so far; those beyond max_events are lost */
+	uint64_t n_events;            /* number of events so far; those beyond max_events are lost */
 	uint64_t max_events;
 } gpul_comm_trace;
 
@@ -147,18 +149,19 @@ typedef struct gpul_comm_view {
 	gpul_comm_sizes sizes;
 	uint64_t timeout_ns;          /* 0: none */
 	gpul_comm_control *control;
-	uint64_t *calls;              /* [n_blocks] calls that have used the desk; all entries are equal between kernels.  They follow
-				       * the view, so that a kernel need not load this pointer first */
-	uint64_t *sent, *received;    /* [rank * n_blocks + block] steps so far */
+	uint64_t *calls;              /* [n_blocks] number of calls that have used the desk; between kernels, all entries are equal.
+				       * They follow the view, so that a kernel need not load this pointer first */
+	uint64_t *sent, *received;    /* [rank * n_blocks + block] number of steps so far */
 	gpul_comm_trace *trace;       /* NULL: off */
-	uint32_t polls_per_check;     /* polls between two checks of the abort word and the time, in
-				       * a wait (device/wait.cuh) */
+	uint32_t polls_per_check;     /* number of polls between two checks of the abort word and
+				       * the time (device/wait.cuh) */
 	uint32_t unused;
 	gpul_comm_peer peers[GPUL_COMM_MAX_PEERS];
-	uint64_t windows[GPUL_COMM_MAX_WINDOWS][GPUL_COMM_MAX_PEERS]; /* where this rank maps each rank's memory of each
-				       * gpul_comm_alloc(); 0: not mapped.  Entry [0] is unused */
+	uint64_t windows[GPUL_COMM_MAX_WINDOWS][GPUL_COMM_MAX_PEERS]; /* address at which this rank maps each rank's
+								       * memory from each gpul_comm_alloc(); 0: not
+								       * mapped.  Entry [0] is unused */
 	int32_t order[GPUL_COMM_MAX_PEERS]; /* the ranks host by host; those of a host in ascending order */
-	uint32_t place;               /* of this rank in order */
+	uint32_t place;               /* index of this rank in `order` */
 	uint32_t ranks_per_host;      /* 0: the hosts have different numbers of ranks */
 } gpul_comm_view;
 
@@ -167,11 +170,11 @@ typedef struct gpul_comm_work {
 	uint64_t send, recv;          /* addresses in this process */
 	uint64_t send_offset, recv_offset;   /* offsets in their windows */
 	uint32_t send_window, recv_window;   /* 0: the buffer is in no window */
-	uint64_t count;               /* elements (all-gather, all-to-all, reduce-scatter: of one rank's part) */
+	uint64_t count;               /* number of elements (all-gather, all-to-all, reduce-scatter: of one rank's part) */
 	uint32_t call;                /* gpul_comm_call */
 	uint32_t dtype, op;
 	int32_t root;
-	uint32_t n_blocks;            /* blocks that share the work = the grid, at most sizes.n_blocks */
+	uint32_t n_blocks;            /* blocks that share the work: the grid size, at most sizes.n_blocks */
 	uint32_t element_bytes;
 } gpul_comm_work;
 
@@ -192,15 +195,15 @@ enum { GPUL_COMM_ITEMS = 16, GPUL_COMM_ITEM_WORDS = 32 };
 
 /* The queue of a persistent kernel, in host memory.  Item n (from 1) is in slot n % GPUL_COMM_ITEMS, as LL words with flag n. */
 typedef struct gpul_comm_queue {
-	uint64_t done;                /* items that the kernel has finished */
+	uint64_t done;                /* number of items that the kernel has finished */
 	uint64_t unused[15];
 	gpul_comm_ll slots[GPUL_COMM_ITEMS][GPUL_COMM_ITEM_WORDS];
 } gpul_comm_queue;
 
-/* The words between block 0 and the other blocks of a persistent kernel, in device memory. */
+/* The words by which block 0 passes items to the other blocks of a persistent kernel, in device memory. */
 typedef struct gpul_comm_relay {
 	gpul_comm_ll item[GPUL_COMM_ITEM_WORDS];
-	uint64_t finished;            /* relayed items that blocks have finished, all blocks together */
+	uint64_t finished;            /* number of relayed items that blocks have finished, summed over the blocks */
 } gpul_comm_relay;
 
 /* One send or receive of a group.  Blocks first_block ... share it; block first_block + i uses the channel for block i.  Transfers
@@ -212,7 +215,7 @@ typedef struct gpul_comm_transfer {
 	uint32_t window;              /* 0: none */
 	int32_t peer;
 	uint8_t kind;                 /* gpul_comm_transfer_kind */
-	uint8_t proto;                /* gpul_comm_proto: the same on both sides, like n_blocks, because it depends on bytes only */
+	uint8_t proto;                /* gpul_comm_proto; like n_blocks, it depends only on bytes, so both sides have the same */
 	uint16_t n_blocks;
 	uint32_t first_block;
 } gpul_comm_transfer;
@@ -227,7 +230,8 @@ typedef struct gpul_comm_transfers {
 	gpul_comm_transfer items[GPUL_COMM_MAX_P2P];
 } gpul_comm_transfers;
 
-/* The first part of gpul_comm_transfers: most groups have few transfers, and an argument of 2.6 KB would make the launch slower. */
+/* The beginning of gpul_comm_transfers, as an argument for small groups: most groups are small, and an argument of 2.6 KB would
+ * make the launch slower. */
 typedef struct gpul_comm_few_transfers {
 	uint32_t n;
 	uint32_t unused;

@@ -22,27 +22,29 @@ typedef struct gpul_comm_plan {
 
 struct gpul_comm;
 
-/** The plan of a call with that many bytes (the larger of the two buffers; send/recv: of one transfer).
+/** Make the plan of a call with `bytes` bytes (the size of the larger buffer; send/recv: of one transfer).
  *
- * A rank's plan depends only on the arguments, the options and the table, so all ranks have the same.  Options that the call does
- * not have (one-shot broadcast, LL128 over host memory ...) are replaced by the next best; reason says so.  Any thread. */
+ * A rank's plan depends only on the arguments, the options and the table, so all ranks have the same.  Options that are
+ * impossible for the call (one-shot broadcast, LL128 over host memory ...) are replaced by the next best choice; reason then
+ * explains this.  Any thread may call. */
 gpul_comm_plan gpul_comm_plan_for(const struct gpul_comm *c, gpul_comm_call call, size_t bytes);
 
-/* Use this plan for all following calls, to measure it; NULL: the table again.  reason is ignored.  An impossible choice is
- * replaced as in gpul_comm_plan_for().  Every rank must do the same, between calls. */
+/* Use this plan for all following calls, to measure it; NULL: use the table again.  reason is ignored.  An impossible
+ * choice is replaced as in gpul_comm_plan_for().  Every rank must do the same, between calls. */
 void gpul_comm_plan_force(struct gpul_comm *c, const gpul_comm_plan *plan);
 
-/* Data bytes of a slot, of one block.  Any thread. */
+/* The number of data bytes in a slot of one block's channel.  Any thread may call. */
 size_t gpul_comm_slot_data(const struct gpul_comm *c, gpul_comm_proto proto);
 
-/* The slowest transport between two ranks: NET, else HOST, else DEVICE; the tuning table has rows for it.  Any thread. */
+/* The slowest transport between any two ranks: NET, else HOST, else DEVICE; it selects the rows of the tuning table.  Any thread
+ * may call. */
 gpul_comm_transport gpul_comm_transport_of(const struct gpul_comm *c);
 
-/* Is there a kernel for this combination?  Any thread. */
+/* True if there is a kernel for this combination.  Any thread may call. */
 bool gpul_comm_plan_exists(gpul_comm_call call, gpul_comm_algo algo, gpul_comm_proto proto);
 
-/* Why a combination that exists cannot be used for calls of that many bytes in this communicator, as a phrase; NULL: it can.
- * Any thread. */
+/* Explain, in a phrase, why an existing combination cannot be used for calls of `bytes` bytes in this communicator; NULL: it
+ * can.  Any thread may call. */
 const char *gpul_comm_plan_obstacle(const struct gpul_comm *c, gpul_comm_call call, gpul_comm_algo algo, gpul_comm_proto proto,
 				    size_t bytes);
 

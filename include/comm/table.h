@@ -1,11 +1,11 @@
-/* table.h — a file of measured choices: the algorithm, protocol and shape of each call, by size.
+/* table.h — the tuning table: a file of measured choices of the algorithm, protocol, blocks and threads of each call, by size.
  *
  *     device,ranks,transport,call,up_to_bytes,algorithm,protocol,blocks,threads,us,host,date
  *     NVIDIA H200,2,device,allreduce,8192,oneshot,ll,8,256,4.6,node7,2026-11-23
  *     NVIDIA H200,2,device,allreduce,1048576,direct,simple,32,512,9.1,node7,2026-11-23
  *
- * One file can describe several devices and numbers of ranks.  A row is for calls of up to up_to_bytes bytes; the last row of a
- * call is also for all larger ones.  gpuload comm tune writes such files, and people may edit them. */
+ * One file can describe several devices and numbers of ranks.  A row applies to calls of up to up_to_bytes bytes; the last row
+ * of a call also applies to all larger ones. gpuload comm tune writes such files, and users may edit them. */
 #ifndef GPULOAD_COMM_TABLE_H
 #define GPULOAD_COMM_TABLE_H
 
@@ -35,16 +35,17 @@ typedef struct gpul_comm_table_row {
 } gpul_comm_table_row;
 
 typedef struct gpul_comm_table {
-	gpul_comm_table_row *rows;      /* of one device, transport, number of ranks and call: in ascending order of max_bytes */
+	gpul_comm_table_row *rows;      /* rows of the same device, transport, number of ranks and call are in ascending order of
+					 * max_bytes */
 	size_t n_rows;
 } gpul_comm_table;
 
-/** Read a file.
+/** Read a tuning table.
  *
  * @path  of the file
  * @out   owned by the caller: gpul_comm_table_free(); empty on failure
- * Errors  GPUL_EFORMAT a malformed line (the text has the file, the line, the column and what is expected there); GPUL_ESYS the
- *         file cannot be read; GPUL_ENOMEM */
+ * Errors  GPUL_EFORMAT a malformed line (the text gives the file, the line, the column and what is expected there); GPUL_ESYS
+ *         the file cannot be read; GPUL_ENOMEM */
 gpul_status gpul_comm_table_read(const char *path, gpul_comm_table *out, gpul_error *err);
 void gpul_comm_table_free(gpul_comm_table *t);  /* an empty table is fine */
 

@@ -1,4 +1,4 @@
-/* trace.h — the events of a rank's kernels with their times: waits, steps, copies.
+/* trace.h — the trace of a rank's kernels: their waits, steps and copies, with their times.
  *
  *     gpul_comm_trace_start ─ calls, gpul_comm_wait ─ gpul_comm_trace_stop ─ gpul_comm_trace_read
  *
@@ -21,14 +21,14 @@ extern "C" {
 /** Start recording.  Waits for the device's work first.
  *
  * @c           communicator
- * @max_events  room for events of the kernels, and for as many of the proxy; those beyond it are counted, but lost.  0: continue the
- *              last trace, and keep its events
- * Errors  GPUL_EINVAL 0, and there is no last trace, or a persistent kernel runs; GPUL_ENOMEM; GPUL_ECUDA
+ * @max_events  room for events of the kernels, and for as many of the proxy; those beyond it are counted, but lost. 0: continue the
+ *              previous trace, and keep its events
+ * Errors  GPUL_EINVAL max_events is 0 and there is no previous trace, or a persistent kernel runs; GPUL_ENOMEM; GPUL_ECUDA
  * Threads one at a time */
 gpul_status gpul_comm_trace_start(gpul_comm *c, size_t max_events, gpul_error *err);
 /** Stop recording; the events are kept until the next start.  Waits for the device's work
- * first.  Over a network, the calls of the other ranks should have ended, too: a proxy can
- * carry the last steps of a kernel after the kernel has ended.
+ * first.  Over a network, the calls of the other ranks should have ended, too: a proxy may transfer
+ * the last steps of a kernel after the kernel has ended.
  *
  * @c  communicator
  * Errors  GPUL_EINVAL a persistent kernel runs; GPUL_ECUDA
@@ -45,7 +45,7 @@ gpul_status gpul_comm_trace_stop(gpul_comm *c, gpul_error *err);
  * Errors  GPUL_ECUDA
  * Threads one at a time */
 gpul_status gpul_comm_trace_read(gpul_comm *c, gpul_comm_event *out, size_t max, size_t *n, size_t *n_lost, gpul_error *err);
-/* Read the events of the proxy in the same way; none without a network.  One thread at a time; cannot fail. */
+/* Read the events of the proxy in the same way; without a network there are none.  One thread at a time; cannot fail. */
 void gpul_comm_trace_read_net(gpul_comm *c, gpul_comm_net_event *out, size_t max, size_t *n, size_t *n_lost);
 
 #ifdef __cplusplus

@@ -1,4 +1,5 @@
-/* tree.h — the two binary trees of the tree all-reduce, as arithmetic on places: for C and for CUDA C++.
+/* tree.h — computes the two binary trees of the tree all-reduce; a place is a position in the order of the ranks.  For C
+ * and CUDA C++.
  *
  * Tree 0 of 8 places.  A place's height is its number of trailing zero bits; place 0 is the root and has one child:
  *
@@ -10,14 +11,13 @@
  *                  ┌─┴─┐     ┌─┴─┐
  *                  1   3     5   7
  *
- * The even places add and forward data; the odd ones are leaves, which only send and receive.
- * Tree 1 exchanges the roles, so that with half of the data in each tree the ranks share the
- * work.  It is tree 0 with the places counted from the end, for an even number of places, or
- * moved by one:
+ * The even places add and forward data; the odd ones are leaves, which only send and receive.  In tree 1 the roles are
+ * exchanged, so that all ranks do the same work if each tree transfers half of the data.  It is tree 0 with the places
+ * counted from the end, if their number is even, or else shifted by one:
  *
  *     8 places    place in tree 1 = 7 - place        7 places    place in tree 1 = (place + 6) % 7
  *
- * Neighbouring places are near each other in both trees: if places are ordered by host, most edges remain inside hosts. */
+ * Neighbouring places are near each other in both trees: if places are ordered by host, most edges are inside hosts. */
 #ifndef GPULOAD_COMM_TREE_H
 #define GPULOAD_COMM_TREE_H
 
@@ -30,12 +30,12 @@
 #endif
 
 typedef struct gpul_tree_node {
-	int32_t parent;               /* a place; -1: none; the same for a child */
-	int32_t child[2];             /* child[1] only if there is child[0] */
+	int32_t parent;               /* a place; -1: none; so are the children */
+	int32_t child[2];             /* child[1] exists only if child[0] does */
 	uint32_t depth;               /* number of edges to the root */
 } gpul_tree_node;
 
-/* The parent of a place in tree 0; -1: of the root. */
+/* The parent of a place in tree 0; -1 for the root. */
 GPUL_TREE_INLINE int32_t gpul_tree_parent(uint32_t place, uint32_t n)
 {
 	const uint32_t bit = place & (0u - place), up = (place ^ bit) | bit << 1;
@@ -45,7 +45,7 @@ GPUL_TREE_INLINE int32_t gpul_tree_parent(uint32_t place, uint32_t n)
 	return (int32_t)(up < n ? up : place ^ bit);
 }
 
-/* A place's neighbours in tree 0 of n places. */
+/* The parent, children and depth of a place in tree 0 of n places. */
 GPUL_TREE_INLINE gpul_tree_node gpul_tree_node_of(uint32_t place, uint32_t n)
 {
 	gpul_tree_node node = { gpul_tree_parent(place, n), { -1, -1 }, 0 };
@@ -59,7 +59,7 @@ GPUL_TREE_INLINE gpul_tree_node gpul_tree_node_of(uint32_t place, uint32_t n)
 	}
 	if (reach > 0)
 		node.child[0] = (int32_t)(place - reach);
-	while (reach > 0 && place + reach >= n)  /* the right subtree is cut off by the end: its topmost place that exists */
+	while (reach > 0 && place + reach >= n)  /* the right subtree is incomplete: find its topmost place that exists */
 		reach /= 2;
 	if (reach > 0)
 		node.child[1] = (int32_t)(place + reach);
@@ -68,7 +68,7 @@ GPUL_TREE_INLINE gpul_tree_node gpul_tree_node_of(uint32_t place, uint32_t n)
 	return node;
 }
 
-/* The place in a tree of a place in the order of ranks. */
+/* Convert a place in the order of the ranks to the place in a tree. */
 GPUL_TREE_INLINE uint32_t gpul_tree_place(uint32_t tree, uint32_t place, uint32_t n)
 {
 	if (tree == 0)
@@ -76,7 +76,7 @@ GPUL_TREE_INLINE uint32_t gpul_tree_place(uint32_t tree, uint32_t place, uint32_
 	return n % 2 == 0 ? n - 1 - place : (place + n - 1) % n;
 }
 
-/* The inverse of the function above; -1 remains -1. */
+/* The inverse function; -1 remains -1. */
 GPUL_TREE_INLINE int32_t gpul_tree_place_in_order(uint32_t tree, int32_t place, uint32_t n)
 {
 	if (tree == 0 || place < 0)

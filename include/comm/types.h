@@ -28,9 +28,9 @@ typedef enum gpul_comm_algo {
 	GPUL_COMM_ALGO_AUTO,
 	GPUL_COMM_RING,       /* data passes from rank to rank through channels */
 	GPUL_COMM_ONE_SHOT,   /* all-reduce: each rank sends its data to all others, and reduces all of it */
-	GPUL_COMM_DIRECT,     /* each rank reads or writes the other ranks' buffers, or all channels at once; an all-reduce
-	                       * takes two shots: each rank reduces its part, and writes it to all others */
-	GPUL_COMM_TREE,       /* all-reduce: sums go up a binary tree of channels, the result comes down */
+	GPUL_COMM_DIRECT,     /* each rank reads or writes the other ranks' buffers, or all channels at once; all-reduce in
+			       * two phases: each rank reduces its part, then writes it to all others */
+	GPUL_COMM_TREE,       /* all-reduce: sums go up a binary tree of channels, and the result comes down */
 	GPUL_COMM_TWO_LEVEL,  /* all-reduce: rings of channels inside the hosts, and across them */
 	GPUL_COMM_N_ALGOS
 } gpul_comm_algo;
@@ -51,11 +51,11 @@ typedef enum gpul_comm_transport {
 	GPUL_COMM_N_TRANSPORTS
 } gpul_comm_transport;
 
-/* Bytes of an element; 0: no such type. */
+/* Size of an element; 0: no such type. */
 size_t gpul_comm_dtype_bytes(gpul_comm_dtype dtype);
 
-/* Names, as the command line uses them ("f32", "sum", "allreduce", "ring", "ll128", "device"; "auto" where there is one);
- * "?" for an unknown number.  Any thread. */
+/* The names that the command line uses ("f32", "sum", "allreduce", "ring", "ll128", "device", and "auto" where it
+ * exists); "?" for an unknown number.  Any thread may call. */
 const char *gpul_comm_dtype_name(gpul_comm_dtype dtype);
 const char *gpul_comm_op_name(gpul_comm_op op);
 const char *gpul_comm_call_name(gpul_comm_call call);
@@ -63,7 +63,7 @@ const char *gpul_comm_algo_name(gpul_comm_algo algo);
 const char *gpul_comm_proto_name(gpul_comm_proto proto);
 const char *gpul_comm_transport_name(gpul_comm_transport transport);
 
-/* Parse such a name; false: unknown. */
+/* Parse such a name; false: it is unknown. */
 bool gpul_comm_dtype_parse(const char *text, gpul_comm_dtype *out);
 bool gpul_comm_op_parse(const char *text, gpul_comm_op *out);
 bool gpul_comm_call_parse(const char *text, gpul_comm_call *out);

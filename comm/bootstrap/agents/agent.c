@@ -1,4 +1,4 @@
-/* agent.c — start and end an agent. */
+/* agent.c — starts and ends an agent. */
 #include "comm/bootstrap/agents/agent_internal.h"
 
 #include <arpa/inet.h>
@@ -81,7 +81,7 @@ static void make_command(const gpul_comm_launch_hosts_options *o, const char *ho
 	}
 }
 
-/* The new process, until exec().  failed: pipe for errno; exec() closes it. */
+/* Runs in the new process up to exec().  failed: a pipe for errno, which exec() closes. */
 static _Noreturn void become_agent(char *const *argv, int in, int out, int err, pid_t launcher, const sigset_t *mask, int failed)
 {
 	int error;
@@ -106,7 +106,7 @@ static void close_pairs(int pairs[4][2])
 				close(pairs[i][k]);
 }
 
-/* pairs: input, output and error of the agent, and the pipe for errno. */
+/* pairs: pipes for the agent's standard input, output and error, and for errno. */
 static int start_process(char *const *argv, const sigset_t *mask, int pairs[4][2], pid_t *out)
 {
 	const pid_t launcher = getpid();
@@ -128,7 +128,7 @@ static int start_process(char *const *argv, const sigset_t *mask, int pairs[4][2
 	if (gpul_read_all(pairs[3][0], &error, sizeof error))
 		waitpid(child, NULL, 0);
 	else
-		error = 0; /* exec() has closed the pipe */
+		error = 0; /* end of file: exec() has succeeded and closed the pipe */
 	*out = child;
 	return error;
 }

@@ -1,4 +1,4 @@
-/* agent_internal.h — the agent: the process, such as ssh, that starts the launcher's part on a host. */
+/* agent_internal.h — starts and ends an agent: a process, such as ssh, that starts the launcher's part on a host. */
 #ifndef GPULOAD_COMM_BOOTSTRAP_AGENTS_AGENT_INTERNAL_H
 #define GPULOAD_COMM_BOOTSTRAP_AGENTS_AGENT_INTERNAL_H
 
@@ -10,16 +10,16 @@
 
 struct agent {
 	pid_t pid;         /* also the number of its process group; 0: not started */
-	int to, from, err; /* its standard input, output and error; -1: closed */
+	int to, from, err; /* pipes to its standard input, from its output and error; -1: closed */
 	bool ended;
 	int status;        /* of waitpid() */
 };
 
-/** Start the agent of a host, or without an agent the part itself.  Both run in a process group
- * of their own, so that a signal from the terminal reaches them only through the launcher.
+/** Start the agent of a host, or the part itself if the host is this machine.  It runs in a process
+ * group of its own, so that a signal from the terminal reaches it only through the launcher.
  *
- * @o     agent and part
- * @host  name
+ * @o     the commands of the agent and of the part
+ * @host  the name of the host
  * @here  true: this machine, no agent is needed
  * @mask  the signal mask of the new process
  * @out   filled
@@ -27,13 +27,13 @@ struct agent {
  * Threads as gpul_comm_launch() */
 gpul_status gpul_agent_start(const gpul_comm_launch_hosts_options *o, const char *host, bool here, const sigset_t *mask,
 			     struct agent *out, gpul_error *err);
-/* Has it ended?  Does not wait. */
+/* True if the agent has ended.  Does not wait. */
 bool gpul_agent_has_ended(struct agent *a);
 /* Close its input and output, and kill its process group. */
 void gpul_agent_end(struct agent *a);
-/* Write "ended with status 255", or the signal. */
+/* Describe how the agent ended: "ended with status 255", or the signal that killed it. */
 void gpul_agent_describe_end(const struct agent *a, char *text, size_t text_bytes);
-/* True if a host is this machine: "localhost", its name, or the number of one of its addresses. */
+/* True if a host is this machine: "localhost", its name, or one of its IP addresses. */
 bool gpul_agent_is_here(const char *host);
 
 #endif

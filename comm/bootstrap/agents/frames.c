@@ -1,4 +1,4 @@
-/* frames.c — read and write frames. */
+/* frames.c — read and write frames: the messages between the launcher and its parts on other hosts. */
 #include "comm/bootstrap/agents/frames_internal.h"
 
 #include <errno.h>

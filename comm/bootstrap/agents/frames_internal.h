@@ -1,8 +1,9 @@
-/* frames_internal.h — the messages between the launcher and its part on a host, over the standard input and output of the agent.
+/* frames_internal.h — frames: the messages between the launcher and its part on a host, over the agent's standard input and
+ * output.
  *
  *     gpuload comm launch --hosts a:2,b:2            AGENT b gpuload comm launch --part
  *        │ ──────────────── ASK ───────────────────────> │   the interface of rank 0
- *        │ <─────────────── "gpuload-part VERSION\n" ─── │   what a login shell prints before is skipped
+ *        │ <─────────────── "gpuload-part VERSION\n" ─── │   output of a login shell before it is skipped
  *        │ <─────────────── READY ────────────────────── │   a free address of this host
  *     all hosts are ready
  *        │ ──────────────── JOB ───────────────────────> │   texts: see launch_job; the secret is one of them
@@ -30,13 +31,13 @@ enum { LAUNCH_BEAT_MS = 1000, LAUNCH_SILENCE_MS = 30 * 1000 };
 
 struct frame_head {  /* little-endian */
 	uint32_t type;
-	int32_t number;      /* OUT, ERR, END: the rank; SIGNAL: the signal; FAILED: the exit status */
+	int32_t number;      /* OUT, ERR, END: rank; SIGNAL: signal number; FAILED: exit status */
 	uint32_t n_bytes;    /* of the payload */
 };
 
 struct frame_end {  /* the payload of END */
-	int32_t pid, status, forced;  /* status: of waitpid() */
-	char text[200];               /* what happened; "": the status says it */
+	int32_t pid, status, forced;  /* status: from waitpid() */
+	char text[200];               /* how the rank ended; "": as the status says */
 };
 
 struct frame_reader {
@@ -47,23 +48,24 @@ struct frame_reader {
 
 typedef enum frame_got { FRAME_GOT_NOTHING, FRAME_GOT_ONE, FRAME_GOT_END, FRAME_GOT_BAD } frame_got;
 
-/* Read what has arrived; false: the other side has closed, or reading has failed.  Does not wait if poll() reports data. */
+/* Read the bytes that have arrived; false: the other side has closed, or reading has failed.  Does not block if poll() has reported
+ * data. */
 bool gpul_frame_fill(struct frame_reader *r);
 /* Take the next frame from the buffer; payload: valid until the next fill. */
 frame_got gpul_frame_take(struct frame_reader *r, struct frame_head *head, unsigned char payload[FRAME_BYTES]);
-/* Write one frame.  patient: wait while the descriptor would block.  Returns false if it would
+/* Write one frame.  patient: wait until the descriptor is writable.  Returns false if it would
  * block, or if the other side has closed. */
 bool gpul_frame_write(int fd, enum frame_type type, int number, const void *payload, size_t n_bytes, bool patient);
 
-/* The payload of JOB: texts, each with its NUL. */
+/* The payload of JOB: texts, each terminated by a NUL. */
 struct frame_texts {
 	char *at;
 	size_t n, room, taken;
-	bool failed;  /* no memory, or too long */
+	bool failed;  /* out of memory, or the texts are too long */
 };
 void gpul_frame_add_text(struct frame_texts *t, const char *text);
 void gpul_frame_add_number(struct frame_texts *t, int number);
-/* The next text; "" after the last one, and then failed is set. */
+/* The next text.  After the last one it returns "" and sets failed. */
 const char *gpul_frame_next_text(struct frame_texts *t);
 int gpul_frame_next_number(struct frame_texts *t);
 

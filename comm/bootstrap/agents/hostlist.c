@@ -1,4 +1,4 @@
-/* hostlist.c — parse the hosts of a launch. */
+/* hostlist.c — parses lists of hosts and host files. */
 #include "comm/bootstrap/agents/hostlist.h"
 
 #include <errno.h>
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A name must not start with '-': the agent would parse it as an option. */
+/* The name of a host must not start with '-': the agent would parse it as an option. */
 static gpul_status add_host(gpul_comm_hosts *hosts, const char *name, size_t n_name, const char *number, gpul_error *err)
 {
 	static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-@:%";

@@ -18,10 +18,10 @@ typedef struct gpul_comm_host {
 
 typedef struct gpul_comm_hosts {
 	gpul_comm_host at[GPUL_COMM_MAX_RANKS];
-	int n, n_ranks;  /* hosts, and the sum of their ranks */
+	int n, n_ranks;  /* number of hosts, and of the ranks on all of them */
 } gpul_comm_hosts;
 
-/** Parse a list of hosts: "node1:2,node2:2"; without a number, a host has one rank.  "[fd00::1]:2" for numbers of IPv6.
+/** Parse a list of hosts: "node1:2,node2:2"; without a number, a host has one rank.  "[fd00::1]:2" for IPv6 addresses.
  *
  * @text  the list
  * @out   the ranks are numbered in this order; untouched on failure
@@ -29,12 +29,13 @@ typedef struct gpul_comm_hosts {
  * Source  Open MPI mpirun(1): --host */
 gpul_status gpul_comm_hosts_parse(const char *text, gpul_comm_hosts *out, gpul_error *err);
 
-/** Read a list of hosts from a file: one line for each, "node1 slots=2", "node1:2" or "node1";
+/** Read a list of hosts from a file: one host per line, "node1 slots=2", "node1:2" or "node1";
  * # starts a comment.
  *
  * @path  of the file
  * @out   as gpul_comm_hosts_parse()
- * Errors  GPUL_ESYS the file cannot be read; GPUL_EINVAL as gpul_comm_hosts_parse(), the text has the line
+ * Errors  GPUL_ESYS the file cannot be read; GPUL_EINVAL as gpul_comm_hosts_parse(), the message gives the
+ *         line
  * Source  Open MPI mpirun(1): --hostfile */
 gpul_status gpul_comm_hosts_read(const char *path, gpul_comm_hosts *out, gpul_error *err);
 

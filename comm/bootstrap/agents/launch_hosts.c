@@ -14,7 +14,7 @@
 #include "comm/bootstrap/job_internal.h"
 #include "core/clock.h"
 
-/* After the grace period, the parts have this time to report that they have killed their ranks. */
+/* How long the parts may take after the grace period to report that they have killed their ranks. */
 enum { REPORT_MS = 5000 };
 
 static bool is_open(const struct host_part *p)
@@ -31,7 +31,7 @@ static void send_all(struct hosts_launch *h, enum frame_type type, int number)
 			(void)gpul_frame_write(h->parts[i].agent.to, type, number, NULL, 0, false);
 }
 
-/* A part kills its ranks at the end of its input; the part on this machine and all agents are killed. */
+/* End all parts: a part on another host kills its ranks when its input ends; the part on this machine and all agents are killed. */
 static void end_all(struct hosts_launch *h)
 {
 	for (int i = 0; i < h->n_parts; i++) {
@@ -89,7 +89,7 @@ static void keep_time(struct hosts_launch *h)
 	send_all(h, FRAME_BEAT, 0);
 }
 
-/* Wait for the next event, at most most_ms, and handle all that have come. */
+/* Wait for the next event, at most most_ms, and handle all pending events. */
 static void wait_and_handle(struct hosts_launch *h, int most_ms)
 {
 	struct pollfd fds[1 + 2 * GPUL_COMM_MAX_RANKS];
@@ -175,7 +175,7 @@ static gpul_status await_ready(struct hosts_launch *h, gpul_error *err)
 	}
 }
 
-/* Variables of this process that are passed to every host. */
+/* True for a variable of this process that is passed to every host. */
 static bool is_common(const char *variable)
 {
 	static const char *const own[] = { "GPULOAD_COMM_RANK=", "GPULOAD_COMM_SIZE=", "GPULOAD_COMM_JOB=", "GPULOAD_COMM_NOTICE=", "GPULOAD_COMM_HOST=",
@@ -217,7 +217,7 @@ static gpul_status send_job(struct hosts_launch *h, struct host_part *p, const c
 	if (t.failed)
 		st = gpul_fail(err, GPUL_EINVAL, 0, "the arguments and the variables GPULOAD_* have more than %d bytes", FRAME_BYTES);
 	else if (!gpul_frame_write(p->agent.to, FRAME_JOB, 0, t.at, t.n, false))
-		gpul_hosts_lose(h, p, "the agent does not take the job");
+		gpul_hosts_lose(h, p, "the agent does not accept the job");
 	for (int r = p->first; !st && r < p->first + p->n && !p->lost; r++)
 		h->l.ranks[r].started = true;
 	free(t.at);

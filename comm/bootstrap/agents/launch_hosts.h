@@ -1,4 +1,4 @@
-/* launch_hosts.h — start the ranks of a job on several hosts, and end them together. */
+/* launch_hosts.h — starts the ranks of a job on several hosts, and ends them together. */
 #ifndef GPULOAD_COMM_BOOTSTRAP_AGENTS_LAUNCH_HOSTS_H
 #define GPULOAD_COMM_BOOTSTRAP_AGENTS_LAUNCH_HOSTS_H
 
@@ -17,12 +17,12 @@ enum { GPUL_COMM_START_MS = 30 * 1000 };
 typedef struct gpul_comm_launch_hosts_options {
 	char *const *argv;       /* the program and its arguments, terminated by NULL */
 	gpul_comm_hosts hosts;
-	const char *agent;       /* words: AGENT HOST COMMAND... runs a shell's command on a host; NULL: GPUL_COMM_AGENT */
+	const char *agent;       /* a command line; AGENT HOST COMMAND... runs a shell command on a host; NULL: GPUL_COMM_AGENT */
 	char *const *part;       /* the command on each host, which calls
 				  * gpul_comm_launch_part(); terminated by NULL */
 	const char *address;     /* HOST:PORT where rank 0 listens; NULL: chosen on its host */
-	const char *interface;   /* without an address: see gpul_comm_job; NULL: by the default route */
-	bool tag;                /* prefix each line of a rank's output with its number: "[3]
+	const char *interface;   /* if address is NULL: see gpul_comm_job; NULL: that of the default route */
+	bool tag;                /* true: prefix each line of a rank's output with its number: "[3]
 				  * " */
 	int start_ms;            /* time for all hosts to answer; 0: GPUL_COMM_START_MS */
 	int grace_ms;            /* as in gpul_comm_launch_options */
@@ -30,13 +30,12 @@ typedef struct gpul_comm_launch_hosts_options {
 
 /** Start processes on several hosts as the ranks of a new job, and wait until all have ended.
  *
- * The ranks are numbered in the order of the hosts.  This machine ("localhost", its name or one of its addresses) is served without
- * an agent.  On each host the part starts the ranks in the caller's working directory, if it exists there, with the caller's
- * variables GPULOAD_*, except those that concern one host (GPULOAD_COMM_HOST, GPULOAD_RUNTIME_DIR); all other variables come from
- * the agent's environment.  The parts receive a new secret and the address of rank 0 on their standard input.  Standard output and
- * error of all ranks become the caller's, line by line; their standard input is /dev/null.  Signals, the grace period and processes
- * that ranks leave running are handled as by gpul_comm_launch().  If this process ends, the parts kill their ranks; if a connection
- * is silent for 30 s, both sides do.
+ * The ranks are numbered in the order of the hosts.  No agent is used for this machine ("localhost", its name or one of its addresses).  On
+ * each host the part starts the ranks in the caller's working directory, if it exists there, with the caller's variables GPULOAD_*, except
+ * those for a single host (GPULOAD_COMM_HOST, GPULOAD_RUNTIME_DIR); all other variables come from the agent's environment.  The parts
+ * receive a new secret and the address of rank 0 on their standard input.  Standard output and error of all ranks become the caller's, line
+ * by line; their standard input is /dev/null.  Signals, the grace period and processes that ranks leave running are treated as in
+ * gpul_comm_launch().  If this process ends, the parts kill their ranks; if a connection is silent for 30 s, both sides do.
  *
  * @o            borrowed
  * @exit_status  as gpul_comm_launch(); 1 if a host cannot be reached
@@ -46,11 +45,11 @@ typedef struct gpul_comm_launch_hosts_options {
  * Source  Open MPI mpirun(1): --host, plm_rsh_agent */
 gpul_status gpul_comm_launch_hosts(const gpul_comm_launch_hosts_options *o, int *exit_status, gpul_error *err);
 
-/** The part of a launch on one host: takes its orders from standard input, reports on standard output, and returns when all ranks of the
- * host have ended.
+/** The part of a launch on one host: reads orders from standard input, writes reports to standard output, and returns when all ranks of
+ * the host have ended.
  *
- * @exit_status  for this process: 0, or 1 if the launcher has gone
- * Errors  GPUL_ESYS standard input or output; GPUL_EFORMAT an order that is malformed
+ * @exit_status  for this process: 0, or 1 if the launcher has ended
+ * Errors  GPUL_ESYS standard input or output failed; GPUL_EFORMAT a malformed order
  * Threads as gpul_comm_launch() */
 gpul_status gpul_comm_launch_part(int *exit_status, gpul_error *err);
 

@@ -14,7 +14,7 @@ struct line {
 	char at[LINE_BYTES];
 };
 
-/* The launcher's state of one host. */
+/* The launcher's state for one host. */
 struct host_part {
 	const char *name;
 	int first, n;        /* its ranks */
@@ -23,18 +23,18 @@ struct host_part {
 	struct frame_reader in;
 	bool greeted, ready, done, lost;
 	uint64_t received_ns;
-	size_t n_held;       /* what the agent wrote to standard error before the part answered */
+	size_t n_held;       /* output of the agent to standard error that is held back until the part answers */
 	char held[HELD_BYTES];
 	char address[GPUL_COMM_ADDRESS_BYTES], no_address[200];
 };
 
 struct hosts_launch {
 	const gpul_comm_launch_hosts_options *o;
-	struct launch l;     /* all of its ranks are marked `elsewhere` */
+	struct launch l;     /* the ranks; all of them are marked `elsewhere` */
 	struct host_part *parts;
 	int n_parts;
-	struct line lines[GPUL_COMM_MAX_RANKS][2];  /* of standard output and error */
-	gpul_error why;      /* what ended the launch, if not a rank */
+	struct line lines[GPUL_COMM_MAX_RANKS][2];  /* of standard output and error of each rank */
+	gpul_error why;      /* the failure that ended the launch, if it was not that of a rank */
 	int exit_status;     /* then */
 	uint64_t beat_ns;
 	unsigned char payload[FRAME_BYTES];
@@ -43,22 +43,22 @@ struct hosts_launch {
 /* ---- relay.c: the output of the ranks and agents ---- */
 
 void gpul_relay_rank(struct hosts_launch *h, int rank, bool is_error, const void *bytes, size_t n_bytes);
-/* Write the last line of a rank, which has no newline. */
+/* Write the last line of a rank if it has no newline. */
 void gpul_relay_rest(struct hosts_launch *h, int rank);
-/* Pass on what an agent writes to standard error; before the host is ready, hold it, because it may be the reason of a failure. */
+/* Pass on what an agent writes to standard error; before the host is ready, hold the output back, because it may explain a failure. */
 void gpul_relay_agent(struct host_part *p, const char *bytes, size_t n_bytes);
-/* The host is ready: write what was held. */
+/* Write the output that was held back; called when the host is ready. */
 void gpul_relay_held(struct host_part *p);
-/* The last line that was held, for a message; "": none. */
+/* Get the last line that was held back, for a message; "": none. */
 void gpul_relay_last_line(const struct host_part *p, char *text, size_t text_bytes);
 
 /* ---- receive.c: what the parts report ---- */
 
-/* Record what ended the launch, unless something has already. */
+/* Record what ended the launch, unless a cause is recorded already. */
 void gpul_hosts_fail(struct hosts_launch *h, int exit_status, gpul_status status, int native, const char *text);
-/* Read what has arrived from a part, and handle it. */
+/* Read and handle the frames that have arrived from a part. */
 void gpul_hosts_receive(struct hosts_launch *h, struct host_part *p);
-/* A host is lost: its ranks count as ended. */
+/* Treat a host as lost: its ranks count as ended. */
 void gpul_hosts_lose(struct hosts_launch *h, struct host_part *p, const char *what);
 
 #endif

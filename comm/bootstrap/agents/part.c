@@ -24,10 +24,10 @@ struct part {
 	unsigned char payload[FRAME_BYTES];
 	int output;                      /* frames to the launcher */
 	int first, n;                    /* the ranks of this host */
-	int pipes[GPUL_COMM_MAX_RANKS][2];  /* the ranks' standard output and error, to read; -1: ended */
+	int pipes[GPUL_COMM_MAX_RANKS][2];  /* read ends of the ranks' standard output and error; -1: at end of file */
 	bool reported[GPUL_COMM_MAX_RANKS];
 	char **argv;
-	struct frame_texts texts;        /* the payload of the JOB; argv points into it */
+	struct frame_texts texts;        /* the payload of the JOB, into which argv points */
 	uint64_t received_ns, beat_ns;
 	bool alone;                      /* the launcher has ended: nobody reads the output of this
 					  * process */
@@ -40,7 +40,7 @@ static void tell(struct part *p, enum frame_type type, int number, const void *p
 
 /* ---- orders ------------------------------------------------------------------------------------------------------- */
 
-/* Report an address of this host, which is used if rank 0 runs here. */
+/* Answer an ASK with an address of this host, which is used if rank 0 runs here. */
 static void answer_ask(struct part *p, size_t n_interface)
 {
 	char interface[GPUL_COMM_HOST_BYTES] = "", address[GPUL_COMM_ADDRESS_BYTES] = "";
@@ -112,7 +112,7 @@ static bool take_job(struct part *p, size_t n_bytes)
 	return p->argv && !t->failed;
 }
 
-/* Read what has arrived, and handle each order up to a JOB; false: malformed, or the launcher has ended. */
+/* Read the orders that have arrived, and handle them up to a JOB; false: one is malformed, or the launcher has ended. */
 static bool receive_from_launcher(struct part *p, bool *job)
 {
 	struct frame_head head;
@@ -189,7 +189,7 @@ static gpul_status start_ranks(struct part *p, int *exit_status, gpul_error *err
 	return st;
 }
 
-/* Pass on what a rank has written; returns true as long as there may be more. */
+/* Send output of a rank to the launcher; returns true as long as there may be more. */
 static bool relay(struct part *p, int rank, int which)
 {
 	int *fd = &p->pipes[rank][which];
@@ -207,7 +207,7 @@ static bool relay(struct part *p, int rank, int which)
 	return false;
 }
 
-/* Send what a rank wrote before its end first, then the report of its end. */
+/* Report the ranks that have ended.  The output that a rank wrote before its end is sent first. */
 static void report_ends(struct part *p)
 {
 	for (int r = p->first; r < p->first + p->n; r++) {
@@ -224,14 +224,14 @@ static void report_ends(struct part *p)
 	}
 }
 
-/* The launcher has ended, or is silent. */
+/* Kill the ranks, because the launcher has ended or is silent. */
 static void lose_launcher(struct part *p)
 {
 	p->alone = true;
 	gpul_launch_kill(&p->l);
 }
 
-/* Wait for the next event, and handle all that have come. */
+/* Wait for the next event, and handle all pending events. */
 static void wait_and_handle(struct part *p)
 {
 	struct pollfd fds[2 + 2 * GPUL_COMM_MAX_RANKS];
@@ -307,7 +307,7 @@ static bool await_job(struct part *p)
 	return true;
 }
 
-/* Ranks and libraries may print to standard output, so the frames get a descriptor of their own. */
+/* Libraries may print to standard output, so the frames get a descriptor of their own. */
 static gpul_status open_output(struct part *p, gpul_error *err)
 {
 	static const char greeting[] = LAUNCH_GREETING GPUL_VERSION "\n";
@@ -331,7 +331,7 @@ gpul_status gpul_comm_launch_part(int *exit_status, gpul_error *err)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a launch");
 	p->l.failed = p->output = p->orders.fd = -1;
 	p->received_ns = gpul_clock_ns();
-	(void)signal(SIGPIPE, SIG_IGN); /* start.c restores it for ranks */
+	(void)signal(SIGPIPE, SIG_IGN); /* start.c restores the default action for ranks */
 	for (int r = 0; r < GPUL_COMM_MAX_RANKS; r++)
 		p->pipes[r][0] = p->pipes[r][1] = -1;
 	st = open_output(p, err);
@@ -348,7 +348,7 @@ gpul_status gpul_comm_launch_part(int *exit_status, gpul_error *err)
 	close(p->output);
 	close(p->orders.fd);
 	free(p->argv);
-	/* p->texts.at stays: the environment points into it */
+	/* p->texts.at is not freed: the environment points into it */
 	free(p);
 	return st;
 }

@@ -1,4 +1,4 @@
-/* receive.c — handles what the parts report: readiness, output, ends of ranks; and the loss of a part. */
+/* receive.c — handles the reports of the parts (ready, output, end of a rank), and the loss of a part. */
 #include "comm/bootstrap/agents/launch_hosts_internal.h"
 
 #include <stdio.h>
@@ -107,7 +107,8 @@ static void hear_frame(struct hosts_launch *h, struct host_part *p, const struct
 	}
 }
 
-/* Skip what a login shell prints before the greeting.  Returns false if the greeting has not arrived, or the host is lost. */
+/* Read the greeting ("gpuload-part VERSION"), and skip what a login shell prints before it.  Returns false if the greeting has not
+ * arrived, or the host is lost. */
 static bool take_greeting(struct hosts_launch *h, struct host_part *p)
 {
 	static const char wanted[] = LAUNCH_GREETING GPUL_VERSION, any[] = LAUNCH_GREETING;
@@ -130,11 +131,11 @@ static bool take_greeting(struct hosts_launch *h, struct host_part *p)
 			return true;
 	}
 	if (p->in.n == sizeof p->in.at)
-		gpul_hosts_lose(h, p, "the agent prints something else than gpuload");
+		gpul_hosts_lose(h, p, "the agent's output does not come from gpuload");
 	return false;
 }
 
-/* The agent has closed its output.  It has ended, or is about to. */
+/* Explain why the agent has closed its output: it has ended, or is about to. */
 static void explain_end(struct hosts_launch *h, struct host_part *p)
 {
 	char end[80], text[200], bytes[HELD_BYTES];

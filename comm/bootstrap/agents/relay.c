@@ -7,8 +7,8 @@
 
 #include "core/file/io.h"
 
-/* The reader of the launcher's output has closed it.  Without the launcher, the ranks would get
- * SIGPIPE; their own pipes are still open. */
+/* Write output of a rank or an agent.  It is lost if the reader of the launcher's output has closed
+ * it; the rank gets no SIGPIPE, because its own pipe is still open. */
 static void write_out(bool is_error, const void *bytes, size_t n_bytes)
 {
 	(void)gpul_write_all(is_error ? STDERR_FILENO : STDOUT_FILENO, bytes, n_bytes);

@@ -1,4 +1,5 @@
-/* enter.c — the half of the other ranks in the meeting over TCP: connect to rank 0, prove the secret, learn the hosts.
+/* enter.c — how ranks other than 0 join a job over TCP: connect to rank 0, prove knowledge of the secret, receive the
+ * hosts.
  *
  * There is no roster yet, so these waits end when rank 0 or gpuload's launcher reports a failure, or at the deadline. */
 #include <errno.h>
@@ -11,8 +12,8 @@
 #include "comm/bootstrap/hosts/hosts_internal.h"
 #include "core/clock.h"
 
-/* A connection that is not answered within TRY_MS is tried again.  At the deadline, rank 0
- * knows best which ranks are missing: it has PATIENCE_MS to report them. */
+/* A connection that is not answered within TRY_MS is tried again.  Only rank 0 knows which ranks
+ * are missing at the deadline, so it gets PATIENCE_MS more to report them. */
 enum { FIRST_NAP_MS = 2, LONGEST_NAP_MS = 100, TRY_MS = 3000, NOTICE_MS = 20, PATIENCE_MS = 1000 };
 
 struct entrance {
@@ -33,7 +34,7 @@ static void hang_up(struct entrance *e)
 	e->stream = NULL;
 }
 
-/* Check whether something other than the connection ends the wait. */
+/* Check whether the wait must end: by the deadline, or because the job has failed. */
 static gpul_status may_go_on(struct entrance *e, int patience_ms, gpul_error *err)
 {
 	const struct boot_wait *w = e->wait;
@@ -46,7 +47,7 @@ static gpul_status may_go_on(struct entrance *e, int patience_ms, gpul_error *er
 			 w->timeout_ms, e->failed[0] || patience_ms ? ": " : "", e->failed[0] ? e->failed : patience_ms ? "it does not answer" : "");
 }
 
-/* Start a connection to one address; false: it cannot be reached, e->failed says why. */
+/* Start a connection to one address; false: it cannot be reached, e->failed explains why. */
 static bool dial(struct entrance *e, unsigned i, uint64_t until_ns)
 {
 	const struct sockaddr *to = (const struct sockaddr *)&e->to.sockaddrs[i].at;
@@ -79,7 +80,7 @@ static bool dial(struct entrance *e, unsigned i, uint64_t until_ns)
 	return false;
 }
 
-/* Connect as soon as rank 0 listens. */
+/* Connect to rank 0, repeatedly until it listens. */
 static gpul_status connect_to_gate(struct entrance *e, gpul_error *err)
 {
 	long nap_ms = FIRST_NAP_MS;
@@ -115,7 +116,7 @@ static gpul_status await_packet(struct entrance *e, struct boot_stream *s, boot_
 	return GPUL_OK;
 }
 
-/* Rank 0 has refused, or something else listens there. */
+/* Explain an unexpected answer: rank 0 has refused this rank, or another program listens at its address. */
 static gpul_status explain_answer(struct entrance *e, const char *expected, gpul_error *err)
 {
 	const struct boot_packet *p = e->b->packet;
@@ -128,7 +129,7 @@ static gpul_status explain_answer(struct entrance *e, const char *expected, gpul
 	return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "rank 0 at %s refused rank %d: %s", e->b->job.address, e->b->job.rank, why);
 }
 
-/* Send a packet of the meeting and wait for the answer; *again: the connection has ended, but a new one may succeed. */
+/* Send a packet to rank 0 and wait for the answer; *again: the connection has ended, but a new one may succeed. */
 static gpul_status ask(struct entrance *e, enum boot_type type, const void *payload, size_t n_bytes, enum boot_type answer,
 		       bool *again, gpul_error *err)
 {
@@ -146,14 +147,14 @@ static gpul_status ask(struct entrance *e, enum boot_type type, const void *payl
 	if (*again)
 		return GPUL_OK;
 	if (got == BOOT_GOT_BAD)
-		return gpul_fail(err, why.status, why.native, "%s: what listens at %s sent %s", e->wait->doing, e->b->job.address,
+		return gpul_fail(err, why.status, why.native, "%s: the program that listens at %s sent %s", e->wait->doing, e->b->job.address,
 				 why.text);
 	if (e->b->packet->head.type == answer && e->b->packet->head.bytes == GPUL_SHA256_BYTES)
 		return GPUL_OK;
 	return explain_answer(e, answer == BOOT_WELCOME ? "WELCOME" : "CHALLENGE", err);
 }
 
-/* One attempt to be admitted. */
+/* Try once to be admitted by rank 0. */
 static gpul_status introduce_rank(struct entrance *e, struct boot_visit *hello, bool *again, gpul_error *err)
 {
 	unsigned char challenge[BOOT_NONCE_BYTES], proof[GPUL_SHA256_BYTES];
@@ -180,7 +181,7 @@ static gpul_status introduce_rank(struct entrance *e, struct boot_visit *hello, 
 			 e->b->job.rank, e->b->job.address);
 }
 
-/* Open a connection for a purpose, as e->fd and e->stream. */
+/* Open a connection to rank 0 for a purpose; it is stored in e->fd and e->stream. */
 static gpul_status be_admitted(struct entrance *e, enum boot_purpose purpose, gpul_error *err)
 {
 	struct boot_visit hello = {
@@ -201,7 +202,7 @@ static gpul_status be_admitted(struct entrance *e, enum boot_purpose purpose, gp
 	return st;
 }
 
-/* Wait until all ranks have come. */
+/* Wait until all ranks have arrived and rank 0 sends the hosts. */
 static gpul_status await_hosts(struct entrance *e, gpul_error *err)
 {
 	const struct boot_packet *p = e->b->packet;

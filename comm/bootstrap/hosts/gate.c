@@ -1,8 +1,8 @@
-/* gate.c — rank 0's half of the meeting over TCP: it admits ranks that know the secret, and
- * reports to all ranks which of them share a host.
+/* gate.c — how rank 0 gathers a job over TCP: it admits ranks that know the secret, and tells all ranks which of them share a
+ * host.
  *
- * Nothing that a stranger sends, or does not send, stops the meeting.  A visitor that proves the secret but contradicts the job
- * fails it: it is a rank with a wrong number or size. */
+ * A connection that does not prove that it knows the secret cannot disturb this, whatever it sends.  One that does, but
+ * contradicts the job, makes the job fail: it is a rank with a wrong number or size. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,10 +12,11 @@
 #include "comm/bootstrap/hosts/hosts_internal.h"
 #include "core/log.h"
 
-/* More than the number of ranks, so that silent strangers do not keep ranks out; the oldest connection is closed to make room. */
+/* More than the number of ranks, so that silent connections of other programs do not keep ranks out; the oldest one is closed to
+ * make room. */
 enum { MAX_VISITORS = 2 * GPUL_COMM_MAX_RANKS + 8, VISIT_BYTES = 512, REASON_BYTES = 200 };
 
-/* A connection that has not proved the secret yet. */
+/* A connection whose process has not yet proved that it knows the secret. */
 struct visitor {
 	int fd;
 	struct boot_stream *stream;
@@ -33,7 +34,7 @@ struct gate {
 	int n_visitors;
 	struct boot_machine machines[GPUL_COMM_MAX_RANKS];
 	uint32_t arrived; /* mask of ranks, including rank 0 */
-	uint32_t awaited; /* after all have arrived: leaders of other hosts whose second
+	uint32_t awaited; /* once all have arrived: the leaders of other hosts whose second
 			   * connection is missing */
 };
 
@@ -42,7 +43,7 @@ static void remove_visitor(struct gate *g, int i)
 	memmove(&g->visitors[i], &g->visitors[i + 1], (size_t)(--g->n_visitors - i) * sizeof *g->visitors);
 }
 
-/* Close without a reason: a rank will try again. */
+/* Close without sending a reason: a rank will try again. */
 static void drop_visitor(struct gate *g, int i)
 {
 	close(g->visitors[i].fd);
@@ -50,7 +51,7 @@ static void drop_visitor(struct gate *g, int i)
 	remove_visitor(g, i);
 }
 
-/* Send the reason, remember it for the message of a time-out, and close. */
+/* Refuse a connection: send the reason, keep it for the message of a time-out, and close. */
 static void refuse_visitor(struct gate *g, int i, const char *why)
 {
 	struct visitor *v = &g->visitors[i];
@@ -78,8 +79,8 @@ static gpul_status accept_visitors(struct gate *g, gpul_error *err)
 		if (fd < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
 			return GPUL_OK;
 		if (fd < 0)
-			continue; /* only this connection has failed: accept(2) lists such
-				   * network errors */
+			continue; /* only this connection has failed, by one of the network errors
+				   * in accept(2) */
 		if (g->n_visitors == MAX_VISITORS)
 			drop_visitor(g, 0);
 		v = &g->visitors[g->n_visitors];
@@ -94,7 +95,7 @@ static gpul_status accept_visitors(struct gate *g, gpul_error *err)
 	}
 }
 
-/* Write into text what is wrong with a visitor that knows the secret; false: nothing. */
+/* True if a rank that knows the secret contradicts the job; text receives the reason. */
 static bool is_contradiction(const struct gate *g, const struct boot_visit *h, char *text, size_t text_bytes)
 {
 	const gpul_comm_job *job = &g->b->job;
@@ -127,7 +128,7 @@ static void challenge_visitor(struct gate *g, int i)
 	else if (strcmp(v->hello.job, g->b->job.name) != 0)
 		refuse_visitor(g, i, "another job listens at this address: give each job its own (GPULOAD_COMM_ADDRESS)");
 	else if (!gpul_boot_nonce(v->nonce))
-		refuse_visitor(g, i, "rank 0 has no random numbers");
+		refuse_visitor(g, i, "rank 0 cannot get random numbers");
 	else if (gpul_boot_stream_send(v->stream, &head, v->nonce, sizeof v->nonce, NULL) != BOOT_GOT_PACKET)
 		drop_visitor(g, i);
 	else
@@ -145,7 +146,7 @@ static gpul_status admit_visitor(struct gate *g, int i, gpul_error *err)
 
 	if (st)
 		return st;
-	/* What has arrived after the PROOF belongs to the new stream; there is room for it, and
+	/* Bytes that have arrived after the PROOF move to the new stream, which has room for them;
 	 * nothing is waiting to be sent. */
 	memcpy(wide->in, v.stream->in, v.stream->n_in);
 	wide->n_in = v.stream->n_in;
@@ -165,7 +166,7 @@ static gpul_status admit_visitor(struct gate *g, int i, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* Check a PROOF, and answer with rank 0's own. */
+/* Check a PROOF, and answer with rank 0's own proof. */
 static gpul_status check_proof(struct gate *g, int i, gpul_error *err)
 {
 	struct visitor *v = &g->visitors[i];
@@ -219,7 +220,7 @@ static gpul_status hear_visitor(struct gate *g, int i, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* Wait for the next event, and handle all that have come. */
+/* Wait for the next event, and handle all pending events. */
 static gpul_status let_in_more(struct gate *g, gpul_error *err)
 {
 	struct pollfd fds[2 + GPUL_COMM_MAX_RANKS + MAX_VISITORS] = { { 0 }, { .fd = g->port.fd, .events = POLLIN } };
@@ -233,7 +234,7 @@ static gpul_status let_in_more(struct gate *g, gpul_error *err)
 	for (int i = 0; !st && i < n_ranks; i++)
 		if (fds[2 + i].revents)
 			gpul_boot_links_receive(g->b, ranks[i]);
-	/* From the last to the first, because a visitor that is done is removed from the list. */
+	/* Backwards, because a connection that is done is removed from the list. */
 	for (int i = n_visitors - 1; !st && i >= 0; i--)
 		if (fds[2 + n_ranks + i].revents)
 			st = hear_visitor(g, i, err);

@@ -1,4 +1,4 @@
-/* hosts_address.c — where rank 0 listens: which address of a machine with several, and which port. */
+/* hosts_address.c — chooses the address and the port at which rank 0 listens. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <ifaddrs.h>
@@ -21,7 +21,7 @@ static bool is_number(const char *host)
 	return strchr(host, ':') || inet_pton(AF_INET, host, &v4) == 1;
 }
 
-/* The interface of the default route; "": there is none. */
+/* Find the interface of the default route; "": there is none. */
 static void find_default_route(char out[IF_NAMESIZE])
 {
 	FILE *f = fopen("/proc/net/route", "re");
@@ -36,7 +36,7 @@ static void find_default_route(char out[IF_NAMESIZE])
 		fclose(f);
 }
 
-/* The preference of an address of an interface; 0: not usable. */
+/* Rate an address of an interface; 0: not usable. */
 static int rate_address(const struct ifaddrs *a, const char *wanted, const char *route)
 {
 	int score = 1;
@@ -53,8 +53,7 @@ static int rate_address(const struct ifaddrs *a, const char *wanted, const char 
 	return score + 2 * (strcmp(a->ifa_name, route) == 0);
 }
 
-/* Choose an address of this machine, as numbers.  wanted: an interface; "": that of the default route, else the first one that
- * is up. */
+/* Choose an IP address of this machine. wanted: an interface; "": that of the default route, else the first one that is up. */
 static gpul_status choose_address(const char *wanted, char *out, size_t out_bytes, gpul_error *err)
 {
 	struct ifaddrs *all = NULL, *best = NULL;
@@ -111,8 +110,8 @@ gpul_status gpul_boot_listen(const gpul_comm_job *job, gpul_rdma_port *out, gpul
 	return st;
 }
 
-/* A socket that is bound, but does not listen, keeps the port from other programs; with SO_REUSEADDR on both, this process can
- * still listen there (Linux).  It stays open as long as the process. */
+/* A socket that is bound, but does not listen, keeps other programs from using the port; with SO_REUSEADDR on both sockets,
+ * this process can still listen there (Linux).  The socket stays open until the process ends. */
 static int reserve_port(const gpul_rdma_address *address, unsigned *port)
 {
 	struct sockaddr_storage bound = { 0 };

@@ -1,4 +1,4 @@
-/* hosts_proof.c — the proof that a connection comes from the same job: HMAC-SHA256 with the job's secret as key. */
+/* hosts_proof.c — computes the proof that a connection comes from the same job: HMAC-SHA256 with the job's secret as key. */
 #include "comm/bootstrap/hosts/messages_internal.h"
 #include "comm/bootstrap/job_internal.h"
 

@@ -20,15 +20,15 @@ void gpul_boot_machine(const gpul_comm_job *job, struct boot_machine *out)
 	if (f && fgets(out->id, sizeof out->id, f))
 		out->id[strcspn(out->id, "\n")] = '\0';
 	if (!out->id[0])
-		strcpy(out->id, "?"); /* a container without /proc: the ranks have met over a Unix
-				       * socket, so they are on one machine */
+		strcpy(out->id, "?"); /* a container without /proc: the ranks are connected by a
+				       * Unix socket, so they are on one machine */
 	if (f)
 		fclose(f);
 }
 
 bool gpul_boot_same_machine(const struct boot_machine *a, const struct boot_machine *b)
 {
-	if (a->id[0] && b->id[0]) /* they have met over a Unix socket; containers may have different host names */
+	if (a->id[0] && b->id[0]) /* they are connected by a Unix socket; containers may have different host names */
 		return true;
 	return !a->id[0] && !b->id[0] && strcmp(a->name, b->name) == 0;
 }

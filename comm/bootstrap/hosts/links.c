@@ -1,8 +1,8 @@
 /* links.c — the links between rank 0 and the ranks of other hosts, which last as long as the job.
  *
- * Each rank keeps one TCP connection to rank 0, and its watch thread serves it: the rank sends its state and heartbeat, and
+ * Each rank keeps one TCP connection to rank 0, and its watch thread uses it: the rank sends its state and heartbeat, and
  * receives those of the other hosts, which it writes into the roster of its own host.  The end of a process ends its link; a
- * failure is passed on to all.  So functions that read the roster need not know on which host a rank runs. */
+ * failure is passed on to all.  So code that reads the roster does not need to know on which host a rank runs. */
 #include "comm/bootstrap/hosts/hosts_internal.h"
 
 #include <errno.h>
@@ -70,7 +70,7 @@ bool gpul_boot_links_send(gpul_boot *b, int rank, struct boot_head *head, const 
 
 /* ---- hear ------------------------------------------------------------------------------------------------------- */
 
-/* The kernel has given up the connection. */
+/* Report that a host is silent: the kernel has given up the connection.  */
 static void report_silence(gpul_boot *b, int rank, const gpul_error *why)
 {
 	struct roster_record record = { .kind = GPUL_RANK_DIED,
@@ -87,7 +87,7 @@ static void report_silence(gpul_boot *b, int rank, const gpul_error *why)
 	gpul_boot_publish(b, &record);
 }
 
-/* Copy only entries of other hosts: only this rank writes those into this host's roster. */
+/* Copy entries into this host's roster, but only those of ranks on other hosts: no other process writes these. */
 static void take_beats(gpul_boot *b, int from, const struct boot_beat *beats, int n)
 {
 	for (int i = 0; i < n; i++) {
@@ -271,7 +271,8 @@ static bool find_record(const gpul_boot *b, struct roster_record *out)
 	return true;
 }
 
-/* A rank that is silent because it is stopped gets fewer and fewer packets, so that they do not fill its socket buffer. */
+/* True if it is time to send on a link.  A rank that is silent because it is stopped gets packets ever more rarely, so that they do
+ * not fill its socket buffer. */
 static bool is_due(const struct link *l, uint64_t now, bool changed)
 {
 	const uint64_t silence = now - l->received_ns, pause = silence / 4, least = (uint64_t)BEAT_MS * 1000000;
@@ -318,7 +319,8 @@ static bool flush_link(struct link *l, uint64_t deadline_ns)
 	return got == BOOT_GOT_PACKET;
 }
 
-/* A socket that is closed with unread data resets the connection, which can overtake what was sent before. */
+/* Close a link after reading all data: closing a socket with unread data resets the connection, and the reset can overtake data
+ * sent before. */
 static void end_link(struct link *l)
 {
 	char unread[4096];

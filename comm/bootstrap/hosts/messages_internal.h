@@ -1,8 +1,9 @@
-/* messages_internal.h — the messages between ranks of several hosts over TCP: packets of wire_internal.h, without descriptors.
+/* messages_internal.h — the messages between ranks of several hosts over TCP: packets of boot_wire_internal.h, without
+ * descriptors.
  *
  *     rank 0 listens at the address of the job           each other rank connects
  *        │ <─────────────── HELLO ───────────────────── │   boot_visit: rank, size, job, host, a random number
- *        │ ──────────────── CHALLENGE ────────────────> │   another random number
+ *        │ ──────────────── CHALLENGE ────────────────> │   another one
  *        │ <─────────────── PROOF ───────────────────── │   HMAC of both numbers and the HELLO, with the secret as key
  *        │ ──────────────── WELCOME ──────────────────> │   rank 0's HMAC of the same (or REFUSED + reason)
  *     all ranks have come
@@ -18,12 +19,12 @@
 #include "comm/bootstrap/boot_wire_internal.h"
 #include "core/sha256.h"
 
-enum { BOOT_NONCE_BYTES = 32, BOOT_SMALL_BYTES = 4096 };  /* BOOT_SMALL_BYTES: of any payload but that of DATA */
+enum { BOOT_NONCE_BYTES = 32, BOOT_SMALL_BYTES = 4096 };  /* BOOT_SMALL_BYTES: limit of every payload except DATA's */
 
 /* The purpose of a connection. */
 enum boot_purpose {
 	BOOT_LINK = 1,  /* each rank has one to rank 0: heartbeats and failures */
-	BOOT_CALLS,     /* the leader of each other host has one: the packets of boot.h */
+	BOOT_CALLS,     /* the leader of each other host has one to rank 0: the packets of boot.h's calls */
 };
 
 struct boot_visit {  /* the payload of a HELLO over TCP */
@@ -37,7 +38,7 @@ _Static_assert(sizeof(struct boot_visit) == 216, "without padding");
 
 struct boot_hosts {  /* of HOSTS */
 	int32_t host[GPUL_COMM_MAX_RANKS], pid[GPUL_COMM_MAX_RANKS];
-	char name[GPUL_COMM_MAX_RANKS][GPUL_COMM_HOST_BYTES];  /* by the index of the host */
+	char name[GPUL_COMM_MAX_RANKS][GPUL_COMM_HOST_BYTES];  /* host names, by the index of the host */
 };
 _Static_assert(sizeof(struct boot_hosts) <= BOOT_SMALL_BYTES, "fits");
 
@@ -48,10 +49,10 @@ struct boot_beat {  /* one of the entries of a BEAT */
 };
 _Static_assert(sizeof(struct boot_beat) == 32, "without padding");
 
-/** Read the HELLO of a visitor.
+/** Read the HELLO of a new connection.
  *
  * @p    a packet
- * @out  checked: texts, purpose.  Not compared with the job
+ * @out  texts and purpose have been checked, but not compared with the job
  * Errors  GPUL_EFORMAT */
 gpul_status gpul_boot_parse_visit(const struct boot_packet *p, struct boot_visit *out, gpul_error *err);
 
@@ -59,7 +60,8 @@ gpul_status gpul_boot_parse_visit(const struct boot_packet *p, struct boot_visit
  *
  * @p     a packet
  * @size  number of ranks
- * @out   checked: hosts are numbered by their first ranks, names are texts
+ * @out   has been checked: hosts are numbered in the order of their first ranks, names are
+ *        terminated
  * Errors  GPUL_EFORMAT */
 gpul_status gpul_boot_parse_hosts(const struct boot_packet *p, int size, struct boot_hosts *out, gpul_error *err);
 
@@ -87,10 +89,10 @@ void gpul_boot_copy_text(char *out, size_t out_bytes, const void *text, size_t t
 
 enum boot_side { BOOT_VISITOR, BOOT_RANK_0 };
 
-/* Compute the proof that one side knows the secret, for one HELLO and one CHALLENGE. */
+/* Compute one side's proof that it knows the secret, for a HELLO and a CHALLENGE. */
 void gpul_boot_proof(const char *secret, enum boot_side side, const struct boot_visit *hello,
 		     const unsigned char challenge[BOOT_NONCE_BYTES], unsigned char out[GPUL_SHA256_BYTES]);
-/* Random bytes; false: the kernel has none. */
+/* Get random bytes; false: the kernel has none. */
 bool gpul_boot_nonce(unsigned char out[BOOT_NONCE_BYTES]);
 
 #endif

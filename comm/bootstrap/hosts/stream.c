@@ -1,4 +1,4 @@
-/* stream.c — send and receive packets over TCP. */
+/* stream.c — sends and receives the packets between ranks over TCP. */
 #include "comm/bootstrap/hosts/stream_internal.h"
 
 #include <errno.h>
@@ -42,7 +42,7 @@ void gpul_boot_stream_watch(struct boot_stream *s, int lost_ms)
 	(void)setsockopt(s->fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &limit, sizeof limit);
 }
 
-/* Translate an errno of the socket. */
+/* Explain an errno of the socket. */
 static boot_got explain_errno(const char *call, gpul_error *err)
 {
 	if (errno == EAGAIN || errno == EWOULDBLOCK)
@@ -88,7 +88,7 @@ boot_got gpul_boot_stream_decode(const unsigned char *bytes, size_t n_bytes, siz
 {
 	*n_used = 0;
 	out->n_fds = 0;
-	/* Recognise a stranger by its first bytes, without waiting for a whole head. */
+	/* Detect another program by its first bytes, without waiting for a whole head. */
 	if (gpul_boot_head_check(bytes, n_bytes, err))
 		return BOOT_GOT_BAD;
 	if (n_bytes < sizeof out->head)
@@ -120,8 +120,7 @@ boot_got gpul_boot_stream_receive(struct boot_stream *s, struct boot_packet *out
 		}
 		if (got != BOOT_GOT_NOTHING)
 			return got;
-		/* There is room: a packet that fills the buffer would have been
-		 * taken out before. */
+		/* The buffer has room: a packet that fills it would have been taken out before. */
 		n = recv(s->fd, s->in + s->n_in, sizeof out->head + s->payload_bytes - s->n_in, MSG_DONTWAIT);
 		if (n == 0)
 			return BOOT_GOT_END;

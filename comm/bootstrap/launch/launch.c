@@ -15,7 +15,7 @@ static void run_until_all_ended(struct launch *l)
 		struct pollfd ready = { .fd = l->signals, .events = POLLIN };
 		struct signalfd_siginfo s;
 
-		/* A signal from the terminal has reached the ranks already, because they are in this process' group. */
+		/* A signal from the terminal has already reached the ranks, because they are in the same process group. */
 		if (poll(&ready, 1, gpul_launch_next_stage(l)) > 0 && read(l->signals, &s, sizeof s) == sizeof s &&
 		    s.ssi_signo != SIGCHLD)
 			gpul_launch_pass_signal(l, (int)s.ssi_signo, s.ssi_code == SI_KERNEL);

@@ -1,4 +1,4 @@
-/* launch_internal.h — the processes of a launch, and the stages of its end. */
+/* launch_internal.h — the state of a launch: its processes, and the stages in which it ends. */
 #ifndef GPULOAD_COMM_BOOTSTRAP_LAUNCH_LAUNCH_INTERNAL_H
 #define GPULOAD_COMM_BOOTSTRAP_LAUNCH_LAUNCH_INTERNAL_H
 
@@ -14,7 +14,7 @@
 struct rank_process {
 	bool started;
 	pid_t pid;
-	int status;   /* of waitpid(), once ended */
+	int status;   /* from waitpid(), once it has ended */
 	bool ended;
 	bool forced;  /* the launcher has sent it SIGTERM or SIGKILL */
 	bool elsewhere;    /* the launcher of another host has started it, and reports its end */
@@ -25,7 +25,7 @@ struct rank_process {
 struct orphans {
 	pid_t *known;
 	size_t n_known, room;
-	size_t n_killed;  /* in the current round */
+	size_t n_killed;  /* processes killed in the current round */
 	int was_subreaper;
 };
 
@@ -35,14 +35,13 @@ enum stage { STAGE_RUNNING, STAGE_SETTLING, STAGE_GRACE, STAGE_TERMINATED, STAGE
 struct launch {
 	gpul_comm_job job;
 	int grace_ms;
-	int report_ms;        /* additional time for reports from the launchers of other
-			       * hosts */
+	int report_ms;        /* additional time for the reports of other hosts */
 	struct rank_process ranks[GPUL_COMM_MAX_RANKS];
 	int failed;           /* the rank that failed first; -1: none */
-	char failed_text[200]; /* description of the failure; "": described by its status */
+	char failed_text[200]; /* description of the failure; "": its status describes it */
 	enum stage stage;
-	uint64_t stopped_since_ns; /* since when only stopped ranks are left; 0: others run */
-	bool ended_stopped;   /* they had to be killed */
+	uint64_t stopped_since_ns; /* time since when all remaining ranks are stopped; 0: one runs */
+	bool ended_stopped;   /* those ranks had to be killed */
 	uint64_t next_ns;     /* when the next stage begins, from STAGE_SETTLING on */
 	int signals;          /* signalfd */
 	sigset_t mask_before;
@@ -52,7 +51,7 @@ struct launch {
 	int notice_fd;
 };
 
-/* A rank's standard input, output and error; -1: the launcher's, except that the input of ranks other than 0 is /dev/null. */
+/* A rank's standard input, output and error; -1: the launcher's, but /dev/null as the input of ranks other than 0. */
 struct rank_files {
 	int in, out, err;
 };
@@ -74,7 +73,7 @@ gpul_status gpul_launch_start(char *const *argv, const struct rank_files *files,
 
 /* ---- stages.c ---- */
 
-/** Block the signals that are forwarded, and SIGCHLD; they are read from l->signals.  An
+/** Block SIGCHLD and the signals that are forwarded, and read them from l->signals instead.  An
  * ignored signal stays ignored (nohup).
  *
  * @l  the launch
@@ -84,13 +83,13 @@ gpul_status gpul_launch_start(char *const *argv, const struct rank_files *files,
 gpul_status gpul_launch_take_signals(struct launch *l, gpul_error *err);
 void gpul_launch_restore_signals(struct launch *l);
 
-/* Handle the end of a rank.  text: description; "": described by the status of waitpid(). */
+/* Handle the end of a rank. text: how it ended; "": as the status of waitpid() says. */
 void gpul_launch_note_end(struct launch *l, int rank, int status, const char *text);
 /* Reap the ranks of this host that have ended; returns the number of those that still run. */
 int gpul_launch_reap(struct launch *l);
 /* Start the stages that are due; returns the poll() time-out until the next stage; -1: there is none. */
 int gpul_launch_next_stage(struct launch *l);
-/* Forward a signal.  The first one starts the grace period, the second one kills.
+/* Forward a signal.  The first signal starts the grace period, the second one kills the ranks.
  * from_terminal: the ranks have received it already. */
 void gpul_launch_pass_signal(struct launch *l, int signal, bool from_terminal);
 void gpul_launch_kill(struct launch *l);
@@ -101,14 +100,14 @@ void gpul_launch_describe_end(const struct launch *l, int rank, char *text, size
  *
  * @l            the launch
  * @exit_status  as gpul_comm_launch()
- * Errors  GPUL_EUNSUPPORTED a rank failed, or had to be ended
+ * Errors  GPUL_EUNSUPPORTED a rank failed, or the launcher had to kill it
  * Threads as gpul_comm_launch() */
 gpul_status gpul_launch_result(const struct launch *l, int *exit_status, gpul_error *err);
 /* Remove the files of a job, if its ranks were killed. */
 void gpul_launch_remove_files(const char *job);
 
 
-/* From now on, processes whose parent is a rank that ended become children of this process. */
+/* Make this process the parent of processes whose parent, a rank, has ended. */
 void gpul_launch_adopt(struct orphans *o);
 /* Kill and reap the adopted processes, and undo gpul_launch_adopt(). */
 void gpul_launch_end_orphans(struct orphans *o);

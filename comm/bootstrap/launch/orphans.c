@@ -14,7 +14,7 @@
 
 #include "core/array.h"
 
-/* The parent of a process; 0: unknown.  The name, in parentheses, may contain any character. */
+/* Find the parent of a process; 0: unknown.  In the file that is read, the name, in parentheses, may contain any character. */
 static pid_t parent_of(const char *pid)
 {
 	char path[64], text[512], *end;
@@ -84,7 +84,7 @@ void gpul_launch_adopt(struct orphans *o)
 
 void gpul_launch_end_orphans(struct orphans *o)
 {
-	/* The children of a killed process are children of this process in the next round. */
+	/* The children of a killed process become children of this process, and are killed in the next round. */
 	do {
 		o->n_killed = 0;
 		each_child(kill_child, o);

@@ -1,5 +1,5 @@
-/* stages.c — the stages of a launcher after the first failure or signal: it waits for the ranks
- * to end, sends SIGTERM, then SIGKILL. */
+/* stages.c — the stages in which a launch ends after the first failure or signal: the launcher
+ * waits for the ranks to end, sends SIGTERM, then SIGKILL. */
 #include "comm/bootstrap/launch/launch_internal.h"
 
 #include "comm/bootstrap/boot_internal.h"
@@ -14,8 +14,8 @@
 #include "core/clock.h"
 #include "ipc/place.h"
 
-/* Times: from the first failure with an exit status to its announcement; from SIGTERM to
- * SIGKILL; from the check that finds only stopped ranks to SIGKILL; between two checks. */
+/* Times in ms: from the first failure with an exit status to its announcement; from SIGTERM to
+ * SIGKILL; from the first check that finds only stopped ranks to SIGKILL; between two checks. */
 enum { SETTLE_MS = 300, KILL_AFTER_MS = 1000, STOPPED_MS = 500, LOOK_MS = 100 };
 
 static bool is_failure(int status)
@@ -74,7 +74,7 @@ static void announce_failure(struct launch *l)
 	begin_grace(l);
 }
 
-/* A rank that a signal killed is the cause, even if others have ended with a status before it could be reaped: they see its death
+/* A rank that was killed by a signal is the cause, even if others with an exit status are reaped before it: they see its death
  * before the launcher does.  So the failure of a rank with an exit status is announced only after a short delay. */
 static void note_failure(struct launch *l, int rank, const char *text)
 {
@@ -96,7 +96,7 @@ static void note_failure(struct launch *l, int rank, const char *text)
 }
 
 /* Normal ends are reported to the ranks at once; the first failure is announced, and later ends that result from it are ignored.  A
- * rank that ends normally together with one that fails may have caused the failure. */
+ * rank that ends normally at the same time as another one fails may be the cause of the failure. */
 static void publish_ends(struct launch *l, bool had_failed)
 {
 	uint32_t ended = 0;
@@ -165,7 +165,7 @@ static void begin_next_stage(struct launch *l)
 	}
 }
 
-/* True for a process that SIGSTOP or a terminal has stopped; one that a debugger holds has another state. */
+/* True for a process that SIGSTOP or a terminal has stopped; one that a debugger has stopped is in another state. */
 static bool is_stopped(pid_t pid)
 {
 	char path[32], state = 0;
@@ -190,7 +190,7 @@ static bool only_stopped_left(const struct launch *l)
 	return true;
 }
 
-/* During the grace period: end it when only stopped ranks have been left for a while.  Returns the time until the next check. */
+/* End the grace period when only stopped ranks have been left for a while.  Returns the time until the next check. */
 static int look_for_stopped(struct launch *l, uint64_t now)
 {
 	if (!only_stopped_left(l))
@@ -240,7 +240,7 @@ gpul_status gpul_launch_take_signals(struct launch *l, gpul_error *err)
 	if (l->signals < 0)
 		return gpul_fail(err, GPUL_ESYS, errno, "signalfd: %s", strerror(errno));
 	pthread_sigmask(SIG_BLOCK, &set, &l->mask_before);
-	sigaction(SIGCHLD, &wanted, &l->child_before); /* if it is ignored, children cannot be waited for */
+	sigaction(SIGCHLD, &wanted, &l->child_before); /* if SIGCHLD is ignored, waitpid() cannot get the status of children */
 	return GPUL_OK;
 }
 
@@ -255,12 +255,12 @@ void gpul_launch_restore_signals(struct launch *l)
 	pthread_sigmask(SIG_SETMASK, &l->mask_before, NULL);
 }
 
-/* Also removes those of jobs whose launcher was killed. */
+/* Also removes the files of jobs whose launcher was killed. */
 void gpul_launch_remove_files(const char *job)
 {
 	bool cleared;
 
-	(void)gpul_ipc_place_clear(job, &cleared, NULL); /* also if there is only a lock file */
+	(void)gpul_ipc_place_clear(job, &cleared, NULL); /* also removes a lock file without a socket */
 	gpul_boot_remove_dead_sockets();
 }
 
@@ -284,7 +284,7 @@ gpul_status gpul_launch_result(const struct launch *l, int *exit_status, gpul_er
 	*exit_status = 0;
 	if (!p && !forced)
 		return GPUL_OK;
-	if (!p) { /* after a signal to the launcher */
+	if (!p) { /* no rank failed: the launcher got a signal */
 		*exit_status = 128 + SIGTERM;
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "interrupted by a signal%s", others);
 	}

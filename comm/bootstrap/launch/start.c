@@ -1,4 +1,4 @@
-/* start.c — start the process of one rank. */
+/* start.c — starts the process of one rank. */
 #include "comm/bootstrap/launch/launch_internal.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@ enum { N_VARIABLES = 4 };
 static const char *const variables[N_VARIABLES] = { "GPULOAD_COMM_RANK=", "GPULOAD_COMM_SIZE=", "GPULOAD_COMM_JOB=",
 						    "GPULOAD_COMM_NOTICE=" };
 
-/* The environment of a rank: the variables of this process and of the job. text holds the values. */
+/* The environment of a rank: the variables of this process and of the job. text: memory of the values. */
 struct environment {
 	char **all;
 	char text[N_VARIABLES][32 + GPUL_COMM_JOB_BYTES];
@@ -52,19 +52,19 @@ static bool make_environment(const gpul_comm_job *job, int notice, struct enviro
 	return true;
 }
 
-/* The new process, until exec().  failed: pipe for errno; exec() closes it. */
+/* Runs in the new process up to exec().  failed: a pipe for errno, which exec() closes. */
 static _Noreturn void become_rank(char *const *argv, const struct rank_files *files, int rank, pid_t launcher, const sigset_t *mask,
 				  char **variables_of_rank, int failed)
 {
 	int error, null;
 
-	/* The signal comes when the thread that started this process ends.  If it has ended already, the parent is
-	 * another process. */
+	/* SIGKILL is sent when the thread that started this process ends.  If the launcher has ended already, the
+	 * parent is another process. */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != launcher)
 		_exit(126);
 	sigprocmask(SIG_SETMASK, mask, NULL);
 	if (files->out >= 0)
-		(void)signal(SIGPIPE, SIG_DFL); /* the part of a launch on a host ignores it */
+		(void)signal(SIGPIPE, SIG_DFL); /* part.c ignores SIGPIPE */
 	if (files->out >= 0 && (dup2(files->out, STDOUT_FILENO) < 0 || dup2(files->err, STDERR_FILENO) < 0))
 		_exit(126);
 	if (files->in >= 0) {
@@ -103,7 +103,7 @@ gpul_status gpul_launch_start(char *const *argv, const struct rank_files *files,
 	free(e.all);
 	close(failed[1]);
 	if (child > 0 && !gpul_read_all(failed[0], &error, sizeof error))
-		error = 0; /* exec() has closed the pipe */
+		error = 0; /* end of file: exec() has succeeded and closed the pipe */
 	close(failed[0]);
 	if (!error) {
 		*out = (struct rank_process){ .started = true, .pid = child };

@@ -1,7 +1,7 @@
-/* boot.h — the meeting of the ranks of a job, and what they exchange before they have channels.
+/* boot.h — the bootstrap of a job: how its ranks find each other, and exchange data before they have channels.
  *
  *     rank 0                                        ranks 1 ... N-1
- *     creates the roster, listens on JOB.sock       connect, as soon as rank 0 listens
+ *     creates the roster, listens on JOB.sock       connect as soon as rank 0 listens
  *            │ <──────────────── HELLO ──────────────────── │   version, rank, size, job name
  *            │ ───────────────── WELCOME ─────────────────> │   the roster's descriptor (or REFUSED + reason)
  *            │ <──────────────── READY ──────────────────── │   the rank is in the roster and watches the others
@@ -10,11 +10,12 @@
  *            ┊                                              ┊
  *            │ <───────── blocks and descriptors ─────────> │   gpul_boot_allgather(), _barrier(), _exchange_fds() ...
  *
- * Over several hosts (hosts/), the leader of each host, its lowest rank, plays rank 0 for its host, and the leaders are
- * connected to rank 0 over TCP.
+ * Over several hosts (hosts/), the lowest rank of each host is its leader, and does for its host what rank 0 does above;
+ * the leaders are connected to rank 0 over TCP.
  *
- * The star of sockets is for set-up: its calls take tens of microseconds.  Every wait has a deadline, and its message names
- * the ranks that have not arrived.  A failed call fails the job: every rank reports the same cause (roster.h). */
+ * The sockets are meant for set-up: each call takes tens of microseconds.  Every wait has a deadline; the message of a
+ * time-out names the ranks that have not arrived.  A failed call fails the job: every rank reports the same cause
+ * (roster.h). */
 #ifndef GPULOAD_COMM_BOOTSTRAP_BOOT_H
 #define GPULOAD_COMM_BOOTSTRAP_BOOT_H
 
@@ -31,16 +32,16 @@ typedef struct gpul_boot gpul_boot;  /* opaque: boot_internal.h */
 
 enum { GPUL_BOOT_MAX_FDS = 64 };  /* descriptors that a rank may offer in one call */
 
-/** Meet the other ranks of the job.  Returns when all ranks have arrived.
+/** Connect to the other ranks of the job.  Returns when all ranks have arrived.
  *
- * Several ranks may be threads of one process.  A job may meet again, after all its ranks have met, under the same name.
+ * Several ranks may be threads of one process.  After all ranks have met, a job may be opened again under the same name.
  *
  * @job         copied
- * @timeout_ms  the time that this rank waits for the others; -1: without limit
+ * @timeout_ms  how long this rank waits for the others; -1: without limit
  * @out         owned by the caller: gpul_boot_close(); untouched on failure
- * Errors  GPUL_EINVAL the job is not valid; GPUL_EUNSUPPORTED the folder of the sockets is not safe, two processes have one
- *         rank, another size, version or secret, or a rank ended or failed; GPUL_ENOMEM; GPUL_ESYS native = ETIMEDOUT: the time is over (the
- *         message names the ranks that did not arrive)
+ * Errors  GPUL_EINVAL the job is not valid; GPUL_EUNSUPPORTED the folder of the sockets is not safe, two processes have the same rank, or
+ *         different sizes, versions or secrets, or a rank ended or failed; GPUL_ENOMEM; GPUL_ESYS native = ETIMEDOUT: time-out (the message
+ *         names the ranks that did not arrive)
  * Source  Linux unix(7), memfd_create(2), tcp(7) */
 gpul_status gpul_boot_open(const gpul_comm_job *job, int timeout_ms, gpul_boot **out, gpul_error *err);
 
@@ -53,14 +54,14 @@ void gpul_boot_close(gpul_boot *b);
 int gpul_boot_rank(const gpul_boot *b);
 int gpul_boot_size(const gpul_boot *b);
 
-/* The hosts of the job: their number, and the index of a rank's host, from 0, in the order of the first rank of each.  Ranks of
- * one host can share memory.  Valid for all ranks, 0 to size - 1. */
+/* The number of the job's hosts, and the index of a rank's host, from 0.  Hosts are in the order of their lowest ranks.  Ranks
+ * of one host can share memory.  Valid for all ranks, 0 to size - 1. */
 int gpul_boot_n_hosts(const gpul_boot *b);
 int gpul_boot_host(const gpul_boot *b, int rank);
 /* The name of a rank's host; valid as long as b. */
 const char *gpul_boot_host_name(const gpul_boot *b, int rank);
 
-/** Give a block of bytes to all ranks, and get the block of each rank.  All ranks call it, with the same size.
+/** Send a block of bytes to all ranks, and receive the block of each rank.  All ranks call it, with the same size.
  *
  * @b           the same call in all ranks, in the same order
  * @mine        borrowed: this rank's block
@@ -68,8 +69,8 @@ const char *gpul_boot_host_name(const gpul_boot *b, int rank);
  * @all         size * bytes bytes, filled in the order of the ranks; undefined on failure
  * @timeout_ms  -1: without limit
  * Errors  GPUL_EINVAL a call by two threads at once; GPUL_EUNSUPPORTED the ranks make different calls, or a rank ended, left or
- *         failed; GPUL_ESYS native = ETIMEDOUT: the time is over (the message names the ranks).  After a failure, all further
- *         calls fail
+ *         failed; GPUL_ESYS native = ETIMEDOUT: time-out (the message names the ranks).  After a failure, all further calls
+ *         fail
  * Threads any thread, but one call at a time */
 gpul_status gpul_boot_allgather(gpul_boot *b, const void *mine, size_t bytes, void *all, int timeout_ms, gpul_error *err);
 
@@ -77,11 +78,10 @@ gpul_status gpul_boot_allgather(gpul_boot *b, const void *mine, size_t bytes, vo
 typedef struct gpul_boot_stamp {
 	uint64_t before_ns, after_ns;  /* rank 0's clock: before the question, after the
 					* answer */
-	uint64_t there_ns;             /* the other host's clock, at an unknown moment in
-					* between */
+	uint64_t there_ns;             /* the other host's clock, at an unknown time in between */
 } gpul_boot_stamp;
 
-/** Compare the clocks of the hosts: rank 0 asks the first rank of each other host for its time, again and again.  All ranks call
+/** Compare the clocks of the hosts: rank 0 asks the lowest rank of each other host n_rounds times for its time.  All ranks call
  * it; those that are not asked return at once.
  *
  * @b           the same call in all ranks, in the same order
@@ -94,9 +94,9 @@ typedef struct gpul_boot_stamp {
  * Source  F. Cristian, Probabilistic clock synchronization, 1989 */
 gpul_status gpul_boot_clocks(gpul_boot *b, unsigned n_rounds, gpul_boot_stamp *out, int timeout_ms, gpul_error *err);
 
-/* Limit all further calls of this rank, in addition to their own time-outs.  deadline_ns: all of them together end at that point of
- * gpul_clock_ns(), which is the end of limit_ms; UINT64_MAX: none.  silent_ms: a rank that this one waits for, and whose process
- * does not run for that long (SIGSTOP), fails the job; 0: no limit.  Not during a call. */
+/* Limit all further calls of this rank, in addition to their own time-outs.  deadline_ns: they fail at this time of
+ * gpul_clock_ns(), which is the end of limit_ms; UINT64_MAX: no deadline.  silent_ms: if a rank that this one waits for does not
+ * run for this time (SIGSTOP), the job fails; 0: no limit.  Must not be called during a call. */
 void gpul_boot_limit(gpul_boot *b, uint64_t deadline_ns, int limit_ms, int silent_ms);
 
 /** Wait until all ranks have called this.
@@ -107,22 +107,23 @@ void gpul_boot_limit(gpul_boot *b, uint64_t deadline_ns, int limit_ms, int silen
  * Threads any thread, but one call at a time */
 gpul_status gpul_boot_barrier(gpul_boot *b, int timeout_ms, gpul_error *err);
 
-/** Wait until all ranks have called this, however long they work before they do.
+/** Wait until all ranks have called this, without a time-out for ranks whose processes run.
  *
  * @b          the same call in all ranks, in the same order
- * @silent_ms  a rank whose process does not run for that long (SIGSTOP) fails the job; -1: without limit
+ * @silent_ms  if the process of a rank does not run for this time (SIGSTOP), the job fails; -1: without
+ *             limit
  * Errors  as gpul_boot_allgather()
  * Threads any thread, but one call at a time */
 gpul_status gpul_boot_last_barrier(gpul_boot *b, int silent_ms, gpul_error *err);
 
-/** Give descriptors to all ranks of this host, and get those of each of them.  All ranks of the job call it, with the same
- * number; the places of ranks of other hosts are -1.
+/** Send descriptors to all ranks of this host, and receive theirs.  All ranks of the job call it, with the same number of
+ * descriptors; the entries of ranks of other hosts are -1.
  *
  * @b           the same call in all ranks, in the same order
- * @mine        borrowed: n_fds descriptors of this rank; -1: no descriptor in this place
+ * @mine        borrowed: n_fds descriptors of this rank; -1: no descriptor in this entry
  * @n_fds       number of descriptors of each rank, at most GPUL_BOOT_MAX_FDS
- * @all         size * n_fds entries: all[rank * n_fds + i] is the i-th of a rank, or -1; owned by the caller, close-on-exec;
- *              this rank's own are duplicates.  All -1 on failure
+ * @all         size * n_fds entries: all[rank * n_fds + i] is descriptor i of a rank, or -1; owned by the caller,
+ *              close-on-exec; this rank's own are duplicates.  All -1 on failure
  * @timeout_ms  -1: without limit
  * Errors  as gpul_boot_allgather(); GPUL_ESYS also: the limit of open files (ulimit -n)
  * Threads any thread, but one call at a time

@@ -1,6 +1,6 @@
 /* job.h — the job that this process belongs to: its rank, the number of ranks, and the job's name.
  *
- * A job is N processes that some launcher has started together.  Launchers describe it in environment variables: */
+ * A job is N processes that a launcher has started together.  Launchers describe it in environment variables: */
 #ifndef GPULOAD_COMM_BOOTSTRAP_JOB_H
 #define GPULOAD_COMM_BOOTSTRAP_JOB_H
 
@@ -16,37 +16,38 @@ enum { GPUL_COMM_ADDRESS_BYTES = 264, GPUL_COMM_SECRET_BYTES = 132, GPUL_COMM_LE
 typedef struct gpul_comm_job {
 	int rank, size;                  /* 0 <= rank < size <= GPUL_COMM_MAX_RANKS */
 	char name[GPUL_COMM_JOB_BYTES];  /* equal in all ranks of a job, different between jobs: letters, digits, '.', '_', '-' */
-	char host[GPUL_COMM_HOST_BYTES]; /* name of this rank's host, the same characters; "": the machine that it runs on */
+	char host[GPUL_COMM_HOST_BYTES]; /* name of this rank's host, of the same characters; "": that of the machine */
 	char address[GPUL_COMM_ADDRESS_BYTES]; /* "HOST:PORT" where rank 0 listens; "": all ranks meet on this machine */
-	char interface[GPUL_COMM_HOST_BYTES];  /* with an address, rank 0: the interface, or the number, to listen on; "": by the address */
+	char interface[GPUL_COMM_HOST_BYTES];  /* with an address, rank 0 only: the interface, or its IP address, to listen on; "":
+					        * as the address says */
 	char secret[GPUL_COMM_SECRET_BYTES];   /* with an address: equal in all ranks, at least 16 characters; never sent */
 	const char *source;              /* static: "gpuload", "pmix", "torchrun", "srun" or "single" */
 } gpul_comm_job;
 
-/** Find the job of this process in its environment.  The first launcher of this list whose variables are set counts:
+/** Find the job of this process in its environment.  It uses the first launcher of this list whose variables are set:
  *
- *     gpuload    GPULOAD_COMM_RANK, _SIZE and _JOB: set by gpul_comm_launch(), or by hand on several hosts
+ *     gpuload    GPULOAD_COMM_RANK, _SIZE and _JOB: set by gpul_comm_launch(), or by the user on several hosts
  *     pmix       PMIX_RANK and PMIX_NAMESPACE, set by mpirun and srun: libpmix reports the size; without it
  *                OMPI_COMM_WORLD_SIZE or SLURM_NTASKS.  If the ranks are on several machines, rank 0 chooses an address and a
- *                secret and PMIx brings them to the others
- *     torchrun   RANK and WORLD_SIZE; the name is made of MASTER_ADDR, MASTER_PORT, TORCHELASTIC_RUN_ID and
+ *                secret and PMIx passes them to the others
+ *     torchrun   RANK and WORLD_SIZE; the name consists of MASTER_ADDR, MASTER_PORT, TORCHELASTIC_RUN_ID and
  *                TORCHELASTIC_RESTART_COUNT.  If LOCAL_WORLD_SIZE is smaller than WORLD_SIZE, the address is MASTER_ADDR with port
- *                MASTER_PORT + 1, because torchrun's own store listens on MASTER_PORT.  With TORCHELASTIC_RUN_ID it counts before
- *                pmix: srun has started torchrun then, and torchrun the ranks
+ *                MASTER_PORT + 1, because torchrun's own store listens on MASTER_PORT.  If TORCHELASTIC_RUN_ID is set, torchrun
+ *                comes before pmix: then srun has started torchrun, and torchrun the ranks
  *     srun       SLURM_PROCID, SLURM_STEP_NUM_TASKS (at least 2), SLURM_JOB_ID and SLURM_STEP_ID, set by srun without PMIx.  On several
  *                nodes, the address is the first node of SLURM_STEP_NODELIST, with port 20000 + (job * 16 + step) % 12000
  *     single     none is set: one rank
  *
- * GPULOAD_COMM_ADDRESS=HOST:PORT, of any launcher, is where rank 0 listens and the others connect; they prove to each other that
- * they know GPULOAD_COMM_SECRET.  GPULOAD_COMM_INTERFACE=NAME or a number: rank 0 listens on that interface only.
+ * GPULOAD_COMM_ADDRESS=HOST:PORT, with any launcher, is where rank 0 listens and the others connect; they prove to each other that they
+ * know GPULOAD_COMM_SECRET.  With GPULOAD_COMM_INTERFACE=NAME, or an IP address, rank 0 listens only on that interface.
  *
- * GPULOAD_COMM_HOST, of any launcher, gives the host a name: ranks with different names do not share memory, even if they run on
+ * GPULOAD_COMM_HOST, with any launcher, gives the host a name: ranks with different names do not share memory, even if they run on
  * one machine (two containers, or a test).
  *
  * @out    filled; untouched on failure
- * Errors  GPUL_EINVAL variables that are missing, malformed or contradict each other (the message names the variable);
+ * Errors  GPUL_EINVAL variables are missing or malformed, or contradict each other (the message names the variable);
  *         GPUL_EUNSUPPORTED more than GPUL_COMM_MAX_RANKS ranks, or ranks on several machines without an address;
- *         GPUL_ESYS PMIx does not bring rank 0's address within 60 s, or rank 0 has no network
+ *         GPUL_ESYS PMIx does not pass on rank 0's address within 60 s, or rank 0 has no network
  * Threads any thread, while no other thread changes the environment
  * Source  PMIx Standard 4: PMIx_Init, PMIX_JOB_SIZE, PMIX_LOCAL_SIZE; Open MPI mpirun(1); Slurm srun(1), output environment variables; torchrun (Elastic
  *         Launch) */

@@ -13,8 +13,8 @@
  *                                                         │ ll128   the same for LL128                 │ <── S writes
  *                                                         └────────────────────────────────────────────┘
  *
- * The slots are apart from the counters, because over a network the slots can be in device memory, while the counters are in host
- * memory, where the CPU reads and writes them, too (../network.c).
+ * The slots are separate from the counters, because over a network the slots can be in device memory, while the counters are in host
+ * memory, where the CPU also reads and writes them (comm/network.c).
  *
  *    a slot:  │ <── GPUL_COMM_LINE_BYTES ──> │ <── slot_bytes ──────────────────────────────────> │
  *             │ unused             │ entry   │ data                                               │
@@ -23,7 +23,7 @@
  * Each word is written by one side only; each side polls its own memory, and writes the other's, because a remote write is
  * posted and a remote read takes a round trip.  Step n uses slot n % GPUL_COMM_STEPS.  S may write step n when
  * n - head < GPUL_COMM_STEPS (a credit); R may read step n when n < tail (Simple), or when the flags of its words are those
- * of step n (LL, LL128: prims_ll.cuh).  A channel that is used with different protocols counts one sequence of steps for all of them. */
+ * of step n (LL, LL128: prims_ll.cuh).  All protocols that use a channel share one sequence of steps. */
 #ifndef GPULOAD_COMM_DEVICE_CHANNEL_LAYOUT_H
 #define GPULOAD_COMM_DEVICE_CHANNEL_LAYOUT_H
 
@@ -38,7 +38,7 @@ enum {
 /* The content of a slot, or the location of its data. */
 typedef struct gpul_comm_slot {
 	uint16_t mode;                /* gpul_comm_slot_mode */
-	uint16_t window;              /* of an offer: the window of the receiver's buffer */
+	uint16_t window;              /* in an offer: the window of the receiver's buffer */
 	uint32_t unused;
 	uint64_t offset;              /* in an offer: offset of the buffer in its window; in an
 				       * entry: the call's signature */
@@ -58,7 +58,7 @@ typedef struct gpul_comm_inbox {
 typedef struct gpul_comm_outbox {
 	uint64_t head;
 	uint64_t unused[15];
-	uint64_t offered;             /* 1 + the first step of the call that R's last offer is for */
+	uint64_t offered;             /* 1 + first step of the call for which R made its last offer */
 	uint64_t unused2[15];
 	gpul_comm_slot offers[GPUL_COMM_STEPS];
 } gpul_comm_outbox;

@@ -1,15 +1,15 @@
 /* mesh.h — connections of the send path (rdma/rdma.h) between the ranks of a job.
  *
- *     every rank: open the NIC or provider ─ one listener for each higher rank ─ exchange addresses by the boot
+ *     every rank: open the NIC or provider ─ one listener for each higher rank ─ exchange addresses (boot.h)
  *                 ─ connect to the lower ranks, in their order ─ accept the higher ranks, in their order
  *
  *     rank 0   accepts 1 ─ accepts 2 ─ accepts 3
- *     rank 1   connects 0 ────────── accepts 2 ─ accepts 3          the least pair that is not connected can always go on,
- *     rank 2   ........ connects 0 ─ connects 1 ──── accepts 3      so no circle of waits is possible
+ *     rank 1   connects 0 ────────── accepts 2 ─ accepts 3          the first unconnected pair can always continue,
+ *     rank 2   ........ connects 0 ─ connects 1 ──── accepts 3      so no cycle of waits is possible
  *     rank 3   .................... connects 0 ─ 1 ─ 2
  *
- * A rank can use several NICs.  A pair of ranks then has as many connections as the rank with more NICs has of them; connection i uses NIC
- * i modulo the number of NICs on each side:
+ * A rank can use several NICs.  A pair of ranks then has as many connections as the rank with more NICs has NICs; on each side, connection
+ * i uses NIC i modulo that rank's number of NICs:
  *
  *     rank 0: NIC a ─── connection 0 ─── NIC x :rank 1         rank 0: NIC a ─── connection 0 ─── NIC x :rank 2
  *             NIC b ─── connection 1 ─── NIC y                         NIC b ─── connection 1 ─────┘
@@ -31,48 +31,48 @@ typedef struct gpul_comm_mesh gpul_comm_mesh;  /* opaque: mesh.c */
 
 typedef struct gpul_comm_mesh_desc {
 	gpul_rdma_desc rdma;      /* how to open the send path; device.device may name several
-				   * NICs, "mlx5_0,mlx5_1".  n_qps and the fields next to it are
-				   * those of the higher rank of a pair; lease_ms 0:
+				   * NICs, "mlx5_0,mlx5_1".  Of a pair, the higher rank's n_qps and
+				   * the fields next to it are used; lease_ms 0:
 				   * GPULOAD_COMM_LOST_MS + 7000 */
-	const bool *wanted;       /* [size]: the ranks to connect with; a pair is connected if one of the two wants it.  NULL: all
+	const bool *wanted;       /* [size]: the ranks to connect with; a pair is connected if either rank wants it.  NULL: all
 				   * other ranks */
 	const char *address;      /* of this host, "10.9.0.2", at which the other ranks reach it; with several NICs one address for all, or
-				   * one for each, "10.9.0.2,10.9.1.2".  NULL: $GPULOAD_COMM_NET_ADDRESS, else that of the NIC, if it
-				   * is named and a network interface with an address, else the one on the way to the job's
-				   * address, else 127.0.0.1 */
+				   * one for each, "10.9.0.2,10.9.1.2".  NULL: $GPULOAD_COMM_NET_ADDRESS, else that of the NIC, if it is
+				   * given by name and has an IP address, else the local one on the route to the job's address, else
+				   * 127.0.0.1 */
 } gpul_comm_mesh_desc;
 
 /** Open the send path, and connect the pairs of ranks.  All ranks of the job call it.
  *
  * @boot        borrowed; must outlive *out
  * @desc        copied; its strings and wanted are used only during the call
- * @timeout_ms  for all of it; -1: without limit
+ * @timeout_ms  for the whole call; -1: without limit
  * @out         owned by the caller: gpul_comm_mesh_destroy(); untouched on failure
  * Errors  GPUL_EUNSUPPORTED no such backend or device; GPUL_EINVAL; GPUL_ESYS native = ETIMEDOUT: a rank has not connected in time
  *         (the text names both ranks); GPUL_ENOMEM; the failure of the job
  * Threads as gpul_boot_allgather() */
 gpul_status gpul_comm_mesh_create(gpul_boot *boot, const gpul_comm_mesh_desc *desc, int timeout_ms, gpul_comm_mesh **out,
 				  gpul_error *err);
-/* Close the connections: afterwards no other rank writes to memory of this one.  The peers' requests end with "closed by the peer":
- * let all ranks agree (gpul_boot_barrier()) before.  NULL is fine; cannot fail. */
+/* Close the connections; afterwards no other rank writes to this rank's memory.  The peers' requests end with "closed by the peer",
+ * so synchronise all ranks first (gpul_boot_barrier()).  NULL is fine; cannot fail. */
 void gpul_comm_mesh_disconnect(gpul_comm_mesh *m);
-/* Close the remaining connections, and the send path; unregister all of its regions first.  NULL is fine; cannot fail. */
+/* Close the remaining connections, and the send path.  The caller must unregister all of its regions first.  NULL is fine; cannot fail. */
 void gpul_comm_mesh_destroy(gpul_comm_mesh *m);
 
 /* The NICs of this rank, at least one.  Memory is registered with each NIC whose connections access it.  Valid as long as m.  Any
- * thread. */
+ * thread may call. */
 unsigned gpul_comm_mesh_n_nics(const gpul_comm_mesh *m);
 gpul_rdma *gpul_comm_mesh_nic(const gpul_comm_mesh *m, unsigned nic);
 /* The name of a NIC of a rank. */
 const char *gpul_comm_mesh_nic_name(const gpul_comm_mesh *m, int rank, unsigned nic);
-/* The connections with a rank; 0: there is none. */
+/* The number of connections with a rank; 0: none. */
 unsigned gpul_comm_mesh_n_conns(const gpul_comm_mesh *m, int rank);
 /* The NIC that a rank uses for its connection i. */
 unsigned gpul_comm_mesh_nic_of(const gpul_comm_mesh *m, int rank, unsigned i);
 /* Connection i with a rank; NULL: there is none.  It belongs to one thread at a time. */
 gpul_rdma_conn *gpul_comm_mesh_conn_at(const gpul_comm_mesh *m, int rank, unsigned i);
 
-/* The same for the first NIC, and for connection 0. */
+/* The same for NIC 0, and for connection 0. */
 gpul_rdma *gpul_comm_mesh_rdma(const gpul_comm_mesh *m);
 gpul_rdma_conn *gpul_comm_mesh_conn(const gpul_comm_mesh *m, int rank);
 

@@ -1,4 +1,4 @@
-/* net_trace.h — the events of the proxy's thread with their times: puts of slots and words, and waits.
+/* net_trace.h — the trace of the proxy's thread: its puts of slots and words, and its waits, with their times.
  *
  *     kernel posts step n ─ proxy: gpul_rdma_put() ┄┄ in flight ┄┄ the put has ended
  *                                  └──────── one event, SLOT ──────────────┘
@@ -7,7 +7,8 @@
  *     ... start a put ...
  *     gpul_net_trace_put(t, began, ...);   later: gpul_net_trace_ended(t, ...)
  *
- * The thread of the proxy records; any other thread starts, stops and reads.  With the trace off, each hook is the test of one word. */
+ * The proxy's thread records events; any other thread may start, stop and read the trace.  With the trace off, each hook only tests one
+ * word. */
 #ifndef GPULOAD_COMM_NET_NET_TRACE_H
 #define GPULOAD_COMM_NET_NET_TRACE_H
 
@@ -33,11 +34,11 @@ enum gpul_comm_net_kind {
 
 typedef struct gpul_comm_net_event {
 	uint64_t begin_ns, end_ns;    /* gpul_clock_ns() */
-	uint64_t step;                /* SLOT: the step, as in the events of kernels; else the number
-				       * that was put */
+	uint64_t step;                /* SLOT: the step, as in the kernels' events; else the value of
+				       * the word that was put */
 	uint32_t kind;
 	int32_t peer;                 /* -1: none */
-	uint32_t channel;             /* the number of the block, as the two ranks count it for this pair */
+	uint32_t channel;             /* number of the block in the channels of these two ranks */
 	uint32_t bytes;               /* SLOT: bytes of data */
 } gpul_comm_net_event;
 
@@ -54,7 +55,7 @@ typedef struct gpul_comm_net_trace {
 	size_t n, max, n_lost;
 } gpul_comm_net_trace;
 
-/* Initialise a trace that is off.  n_flights: puts in flight of a route, a power of 2. */
+/* Initialise a trace; it is off.  n_flights: limit of the puts in flight of a route, a power of 2. */
 void gpul_net_trace_init(gpul_comm_net_trace *t, unsigned n_routes, unsigned n_flights);
 void gpul_net_trace_free(gpul_comm_net_trace *t);
 
@@ -62,13 +63,13 @@ void gpul_net_trace_free(gpul_comm_net_trace *t);
  *
  * @t           initialised
  * @max_events  room for events; those beyond it are counted, but lost.  0: continue, and keep the events
- * Errors  GPUL_EINVAL 0, and there is no last trace; GPUL_ENOMEM
+ * Errors  GPUL_EINVAL max_events is 0, and there is no previous trace; GPUL_ENOMEM
  * Threads any thread but the proxy's */
 gpul_status gpul_net_trace_start(gpul_comm_net_trace *t, size_t max_events, gpul_error *err);
-/* Stop recording.  Call it when the calls of all ranks have ended, because puts that start later are not recorded.  Waits up to
- * three seconds for the puts in flight; those that have not ended by then are lost. */
+/* Stop recording.  Call it when the collectives of all ranks have ended, because puts that start later are not recorded.  Waits
+ * up to three seconds for the puts in flight; those that have not ended by then are lost. */
 void gpul_net_trace_stop(gpul_comm_net_trace *t);
-/* Copy up to max events, in the order in which they ended, to out.  n_lost: those that are not in out. */
+/* Copy up to max events to out, in the order in which they ended.  n_lost: the number of events that are not in out. */
 void gpul_net_trace_read(gpul_comm_net_trace *t, gpul_comm_net_event *out, size_t max, size_t *n, size_t *n_lost);
 
 /* ---- the hooks: only the proxy's thread ---- */
@@ -85,7 +86,7 @@ static inline uint64_t gpul_net_trace_now(const gpul_comm_net_trace *t)
 	return __builtin_expect(gpul_net_trace_is_on(t), 0) ? gpul_clock_ns() : 0;
 }
 
-/* The slow parts of the next three. */
+/* The slow parts of the next three functions. */
 void gpul_net_trace_add_put(gpul_comm_net_trace *t, unsigned route, uint32_t flight, const gpul_comm_net_event *event);
 void gpul_net_trace_end_put(gpul_comm_net_trace *t, unsigned route, uint32_t flight);
 void gpul_net_trace_add_wait(gpul_comm_net_trace *t, uint64_t began_ns);
