@@ -1,4 +1,4 @@
-/* client.c — a peer's side of a lease: attach, map the offer, watch the owner, detach. */
+/* client.c — the attacher's side of a lease: attaches, maps the offer, watches the owner, detaches. */
 #include "ipc/client_internal.h"
 
 #include <errno.h>
@@ -61,8 +61,8 @@ static gpul_status watch_fd(gpul_ipc_client *c, int fd, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* Use a socket of the caller.  Its SO_PEERCRED identifies the process that created the pair, so the owner sends its
- * credentials with the OFFER instead. */
+/* Use a socket of the caller.  SO_PEERCRED would identify the process that created the socket pair, so the owner
+ * sends its credentials with the OFFER instead. */
 static gpul_status adopt_socket(gpul_ipc_client *c, gpul_error *err)
 {
 	c->owner = (struct gpul_ipc_identity){ .uid = geteuid(), .pidfd = -1 };
@@ -207,7 +207,7 @@ static void send_refused(gpul_ipc_client *c, const gpul_error *why)
 	(void)gpul_ipc_send(c->socket, &m, sizeof m, -1, NULL);
 }
 
-/* Stop polling the owner's socket and process, because their descriptors would stay readable. */
+/* Stop polling the owner's socket and process, whose descriptors would stay readable. */
 static void end_lease(gpul_ipc_client *c)
 {
 	(void)epoll_ctl(c->epoll, EPOLL_CTL_DEL, c->socket, NULL);
@@ -275,7 +275,7 @@ static gpul_status handle_message(gpul_ipc_client *c, const gpul_ipc_message *m,
 			 gpul_ipc_wire_name(m->head.type));
 }
 
-/* Receive one message, or the end of the connection.  process_ended: the owner's pidfd is readable. */
+/* Receive one message, or detect the end of the connection.  process_ended: the owner's pidfd is readable. */
 static gpul_status receive_from_owner(gpul_ipc_client *c, bool process_ended, gpul_ipc_event *out,
 			gpul_error *err)
 {
@@ -397,8 +397,8 @@ gpul_status gpul_ipc_attach(const gpul_driver *drv, const gpul_ipc_client_option
 	return GPUL_OK;
 }
 
-/* Leave the mapping and the connection until this process ends, because kernels still use the memory.  The client is
- * kept in a list, so that leak checkers do not report it. */
+/* Keep the mapping and the connection until this process ends, because kernels still use the memory.  The client is
+ * put into a list, so that leak checkers do not report it. */
 static void abandon_client(gpul_ipc_client *c)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -6,7 +6,7 @@
 #include "ipc/here_internal.h"
 #include "ipc/socket_internal.h"
 
-/* OVER: the owner's process has ended, or the owner has ended the lease; the memory stays mapped. */
+/* OVER: the owner's process has ended, or the owner has ended the lease; the memory is still mapped. */
 enum client_state { CLIENT_GREETED, CLIENT_ATTACHED, CLIENT_OVER };
 
 struct gpul_ipc_client {
@@ -15,7 +15,7 @@ struct gpul_ipc_client {
 	bool owner_died;
 	int socket, epoll;
 	struct gpul_ipc_identity owner;
-	bool by_pid; /* owner.pid is from the credentials sent with the OFFER */
+	bool by_pid; /* owner.pid comes from the credentials that were sent with the OFFER */
 	int slot;
 	struct gpul_ipc_here here;
 	struct wire_hello hello;
@@ -32,7 +32,7 @@ struct gpul_ipc_client {
  * @name  see gpul_ipc_place()
  * @out   a non-blocking socket; owned by the caller: close()
  * @who   set to the owner
- * Errors  as gpul_ipc_client_open(); GPUL_ESYS native = EAGAIN the owner is too busy now
+ * Errors  as gpul_ipc_client_open(); GPUL_ESYS native = EAGAIN: the owner's backlog is full
  * Source  Linux unix(7) */
 gpul_status gpul_ipc_connect(const char *name, int *out, struct gpul_ipc_identity *who,
 			     gpul_error *err);

@@ -1,4 +1,4 @@
-/* connect.c — connect to an owner, to attach or to query. */
+/* connect.c — connects to an owner, to attach or to query. */
 #include "ipc/client_internal.h"
 #include "ipc/place.h"
 

@@ -1,4 +1,4 @@
-/* control.c — the operations of CPU threads on the abort word and the step counters. */
+/* control.c — CPU threads' operations on the abort word and the step counters. */
 #include "ipc/control.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 
 enum { SPIN_NS = 20 * 1000, YIELD_NS = 200 * 1000, NAP_NS = 50 * 1000 };
 
-/* How to access a view's control page: through the CPU's mapping, or by copies on a stream. */
+/* How to access a view's control page: through the mapping on the CPU, or by copies on a stream. */
 struct page {
 	struct gpul_ipc_control *cpu;  /* NULL: access by copies */
 	const gpul_driver *drv;
@@ -41,8 +41,8 @@ static gpul_status copy_to(const struct page *p, size_t offset, const void *from
 
 /* ---- access by the CPU or by copies ---------------------------------------------------------- */
 
-/* Create a stream for this access; that takes less time than one copy.  A stream that calls share would have to be
- * protected from other threads and contexts. */
+/* Create a stream for this access, which takes less time than one copy.  A stream shared by several calls would
+ * have to be protected from other threads and contexts. */
 static gpul_status open_page(const gpul_ipc_view *v, struct page *out, gpul_error *err)
 {
 	*out = (struct page){ .cpu = v->control, .drv = v->drv, .gpu = v->control_gpu };
@@ -169,7 +169,7 @@ gpul_status gpul_ipc_step_read(const gpul_ipc_view *v, unsigned step, uint64_t *
 	return st;
 }
 
-/* A round trip with a GPU takes 2 us, so spin first; later leave the core to other threads. */
+/* A round trip to a GPU takes 2 us, so spin first; later leave the core to other threads. */
 static void pause_poll(uint64_t waited_ns)
 {
 	if (waited_ns < SPIN_NS)

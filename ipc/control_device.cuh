@@ -24,7 +24,7 @@ enum gpul_ipc_waited {
 	GPUL_IPC_ABORTED = 2,
 };
 
-/* The abort word and the clock are read once in this number of polls, because each read costs as much as a poll. */
+/* The abort word and the clock are read only once every this many polls, because each read costs as much as a poll. */
 enum { GPUL_IPC_POLLS = 32 };
 
 static __device__ __forceinline__ unsigned long long gpul_ipc_globaltimer_ns(void)
@@ -44,7 +44,7 @@ static __device__ __forceinline__ unsigned gpul_ipc_aborted(const struct gpul_ip
 	return code;
 }
 
-/* Set the abort word, which ends every wait; code is not 0.  The first code stays. */
+/* Set the abort word, which ends every wait; code must not be 0.  If a code is set already, it is kept. */
 static __device__ __forceinline__ void gpul_ipc_abort(struct gpul_ipc_control *control, unsigned code)
 {
 	[[maybe_unused]] unsigned old;
@@ -55,8 +55,8 @@ static __device__ __forceinline__ void gpul_ipc_abort(struct gpul_ipc_control *c
 		     : "memory");
 }
 
-/* Read a step counter (acquire): the caller then sees all that its writer wrote before the post.  Pairs with
- * gpul_ipc_post() and the CPU's gpul_ipc_step_post(). */
+/* Read a step counter (acquire): the caller then sees everything that its writer wrote before the post.
+ * Pairs with gpul_ipc_post() and the CPU's gpul_ipc_step_post(). */
 static __device__ __forceinline__ unsigned long long gpul_ipc_read(const struct gpul_ipc_control *control,
 								   unsigned step)
 {
@@ -66,16 +66,16 @@ static __device__ __forceinline__ unsigned long long gpul_ipc_read(const struct 
 	return value;
 }
 
-/* Set a step counter (release): waiters see all that this thread wrote before. */
+/* Set a step counter (release): waiters see everything that this thread wrote before. */
 static __device__ __forceinline__ void gpul_ipc_post(struct gpul_ipc_control *control, unsigned step,
 						     unsigned long long value)
 {
 	asm volatile("st.release.sys.u64 [%0], %1;" ::"l"(&control->step[step].value), "l"(value) : "memory");
 }
 
-/* Wait until a step counter (less than GPUL_IPC_N_STEPS) is at least value; called by one thread, or by all threads
- * of a warp.  A counter that has reached the value gives REACHED even if the abort word is set.  timeout_ns ~0ull: no
- * time-out, only the abort word ends the wait. */
+/* Wait until step counter `step` (less than GPUL_IPC_N_STEPS) is at least value; called by one thread, or by all
+ * threads of a warp.  A counter that has reached the value gives REACHED even if the abort word is set.  timeout_ns
+ * ~0ull: no time-out, only the abort word ends the wait. */
 static __device__ inline enum gpul_ipc_waited gpul_ipc_wait(const struct gpul_ipc_control *control, unsigned step,
 							    unsigned long long value,
 							    unsigned long long timeout_ns)

@@ -1,4 +1,4 @@
-/* drain.c — wait until the GPUs have finished the work that may use the memory, before it is unmapped.
+/* drain.c — waits until the GPUs have finished the work that may use the memory, before it is unmapped.
  *
  * cuCtxRecordEvent covers all streams of a context, and its event can be polled with a deadline.  Older
  * drivers lack it; then cuCtxSynchronize waits without a deadline. */
@@ -13,7 +13,7 @@
 
 enum { ABORT_CODE = 1, N_SPINS = 64 };
 
-/* Poll an event until it has ended; CUDA_ERROR_NOT_READY: time-out. */
+/* Poll until an event has completed; CUDA_ERROR_NOT_READY: time-out. */
 static CUresult poll_event(const gpul_driver *drv, CUevent event, uint64_t begun_ns,
 			   int timeout_ms)
 {

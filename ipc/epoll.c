@@ -1,4 +1,4 @@
-/* epoll.c — the server's epoll descriptor: the sockets and processes that it watches, and its timer. */
+/* epoll.c — manages the server's epoll descriptor: the sockets and processes that it watches, and its timer. */
 #include "ipc/server_internal.h"
 
 #include <errno.h>
@@ -26,7 +26,7 @@ void gpul_ipc_epoll_set_timer(gpul_ipc_server *s, uint64_t at_ns)
 					      .tv_nsec = (long)(at_ns % 1000000000) } };
 
 	/* Keep an earlier expiry: a timer that expires too early costs one check of the deadlines, but setting it for
-	 * every connection would cost a system call each time. */
+	 * every connection would cost one system call for each. */
 	if (s->timer_ns && s->timer_ns <= at_ns)
 		return;
 	s->timer_ns = at_ns;

@@ -1,4 +1,4 @@
-/* here.c — describe this process (machine, driver, GPUs), and check whether a peer can map an offer. */
+/* here.c — describes this process (machine, driver, GPUs), and checks whether a peer can map an offer. */
 #include "ipc/here_internal.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { N_KEPT = 4 }; /* room for NVIDIA's driver, the software driver and drivers of tests */
+enum { N_KEPT = 4 }; /* enough for NVIDIA's driver, the software driver and the drivers of tests */
 
 static struct gpul_ipc_here kept[N_KEPT];
 static unsigned n_kept;
@@ -107,7 +107,7 @@ gpul_status gpul_ipc_here_get(const gpul_driver *drv, struct gpul_ipc_here *out,
 
 	if (drv && !drv->path)
 		return query_here(drv, out,
-			    err); /* not cached, because the driver table of a test can change */
+			    err); /* not cached, because tests change their driver tables */
 	pthread_mutex_lock(&kept_lock);
 	while (i < n_kept && kept[i].drv != drv)
 		i++;

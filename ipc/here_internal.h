@@ -1,4 +1,4 @@
-/* here_internal.h — the machine, driver and GPUs of this process, as they are sent to other processes. */
+/* here_internal.h — the description of this process (machine, driver, GPUs) that is sent to other processes. */
 #ifndef GPULOAD_IPC_HERE_INTERNAL_H
 #define GPULOAD_IPC_HERE_INTERNAL_H
 
@@ -23,7 +23,7 @@ struct gpul_ipc_here {
 gpul_status gpul_ipc_here_get(const gpul_driver *drv, struct gpul_ipc_here *out,
 			      gpul_error *err);
 
-/* The index of the GPU with that UUID; -1: not found. */
+/* Find the index of the GPU with a UUID; -1: not found. */
 int gpul_ipc_find_gpu(const unsigned char (*gpus)[16], unsigned n_gpus, const unsigned char uuid[16]);
 
 /** Check whether the process that sent HELLO can map the offered memory.  Both sides call this.

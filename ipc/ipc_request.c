@@ -1,4 +1,4 @@
-/* ipc_request.c — query the owner of a name: the memory that it offers, and the attached peers. */
+/* ipc_request.c — queries the owner of a name: the memory that it offers, and the attached peers. */
 #include "ipc/client_internal.h"
 
 #include <errno.h>
@@ -102,7 +102,7 @@ gpul_status gpul_ipc_request(const char *name, int timeout_ms, gpul_ipc_share *o
 		return st;
 	st = gpul_ipc_send(socket, &hello, sizeof hello, -1, err);
 	gpul_ipc_watch(&owner, socket,
-		       false); /* because a child of an ended owner can hold the socket open */
+		       false); /* because a child of an ended owner may keep the socket open */
 	if (!st && !wait_for_answer(socket, &owner, begun_ns, timeout_ms))
 		st = gpul_fail(err, GPUL_ESYS, ETIMEDOUT,
 			       "the owner of %s, pid %d, did not answer within %d ms", name,

@@ -1,4 +1,4 @@
-/* name.c — ownership of a name, by a lock file.
+/* name.c — acquires and releases the ownership of a name, by a lock file.
  *
  * The owner holds an flock on NAME.lock.  The kernel releases it when the last process that holds it ends, so a socket file alone
  * does not mean that its owner runs.  Both files are removed while the lock is held; a process that then gets the lock of a removed
@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Tries of locking: more than one, because a process that removes an ended owner's files briefly holds the lock. */
+/* Number of attempts to lock: more than one, because a process that removes an ended owner's files briefly holds the lock. */
 enum { MAX_TRIES = 20, TRY_AGAIN_NS = 1000000 };
 
 static void lock_path(const char *socket, char out[GPUL_IPC_LOCK_BYTES])
@@ -50,8 +50,8 @@ static gpul_status report_owner(const char *lock_name, const char *path, gpul_er
 	return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "another process already offers %s", path);
 }
 
-/* True when fd is still the file at the path, and is a regular file of this user with one link.  In a folder that
- * other users can write, the path could be any file. */
+/* True if fd is still the file at the path, and is a regular file of this user with one link.  In a folder in
+ * which other users can write, the path could be any file. */
 static bool is_ours_at(int fd, const char *path, gpul_status *st, gpul_error *err)
 {
 	struct stat ours, there;
@@ -124,7 +124,7 @@ gpul_status gpul_ipc_name_take(const char path[GPUL_IPC_PATH_BYTES],
 	return st;
 }
 
-/* 1: a process listens on the socket; 0: no process listens; -1: unknown, see errno. */
+/* Test a socket: 1: a process listens on it; 0: no process listens; -1: unknown, see errno. */
 static int has_listener(const char path[GPUL_IPC_PATH_BYTES])
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -152,7 +152,7 @@ gpul_status gpul_ipc_socket_remove_dead(const char path[GPUL_IPC_PATH_BYTES], gp
 	if (!S_ISSOCK(there.st_mode))
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
 				 "%s exists and is not a socket: not touched", path);
-	/* Try again, because the lock of a killed process is released a moment before its socket is closed. */
+	/* Tried several times, because the lock of a killed process is released shortly before its socket is closed. */
 	for (int i = 0; i < MAX_TRIES && (listens = has_listener(path)) > 0; i++)
 		nanosleep(&(struct timespec){ .tv_nsec = TRY_AGAIN_NS }, NULL);
 	if (listens > 0)
@@ -163,8 +163,8 @@ gpul_status gpul_ipc_socket_remove_dead(const char path[GPUL_IPC_PATH_BYTES], gp
 	return GPUL_OK;
 }
 
-/* True if an owner that ended may have left files: a socket, or, if it was killed before it had created the socket, only the
- * lock file.  Outside the folder of the sockets, a lock file alone may be another program's. */
+/* True if an owner that has ended may have left files: a socket, or, if it was killed before it created the socket, only the
+ * lock file.  Outside of the folder of the sockets, a lock file alone may belong to another program. */
 static bool has_files(const char *name, const char path[GPUL_IPC_PATH_BYTES])
 {
 	char lock[GPUL_IPC_LOCK_BYTES];
@@ -200,7 +200,7 @@ void gpul_ipc_name_release(struct gpul_ipc_name *name)
 {
 	if (name->lock_fd < 0)
 		return;
-	/* Remove both files before the lock is released.  A file that is left does not prevent a new owner. */
+	/* Both files are removed before the lock is released.  If one cannot be removed, a new owner replaces it. */
 	if (name->has_socket)
 		(void)unlink(name->socket);
 	(void)unlink(name->lock);

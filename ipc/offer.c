@@ -1,4 +1,4 @@
-/* offer.c — build the server's OFFER message once; it is sent to every peer. */
+/* offer.c — builds the server's OFFER message once; it is sent to every peer. */
 #include "ipc/server_internal.h"
 
 #include <errno.h>
@@ -96,7 +96,7 @@ static gpul_status fill_share(gpul_ipc_server *s, const gpul_ipc_server_options 
 	return GPUL_OK;
 }
 
-/* Check the offer as peers check it, so that wrong options are reported to the owner and not to each peer. */
+/* Check the offer as peers check it, so that wrong options are reported to the owner instead of each peer. */
 static gpul_status check_offer(const gpul_ipc_server *s, gpul_error *err)
 {
 	gpul_error why = { 0 };

@@ -1,4 +1,4 @@
-/* peer.c — the states of one connection to the server, as drawn in server_internal.h. */
+/* peer.c — handles one connection to the server: its states are drawn in server_internal.h. */
 #include "ipc/server_internal.h"
 
 #include <errno.h>
@@ -68,7 +68,7 @@ static void report_peer_end(gpul_ipc_server *s, struct peer *p, const char *what
 {
 	gpul_error why = { 0 };
 
-	if (p->state == PEER_GREETING) { /* this process only tested whether the owner runs */
+	if (p->state == PEER_GREETING) { /* the peer only tested whether the owner runs */
 		free_peer(s, p);
 		return;
 	}
@@ -161,7 +161,7 @@ static void handle_ready(gpul_ipc_server *s, struct peer *p, const struct wire_r
 	    !gpul_ipc_epoll_add(s, p->who.pidfd, SOURCE_PROCESS, (size_t)(p - s->peer))) {
 		close(p->who.pidfd);
 		p->who.pidfd = -1; /* the end of the connection also shows that the peer has ended, unless a
-				    * forked child holds the socket */
+				    * forked child keeps the socket open */
 	}
 	p->state = PEER_ATTACHED;
 	set_event(out, GPUL_IPC_ATTACHED, p, NULL);
@@ -211,9 +211,9 @@ static void handle_message(gpul_ipc_server *s, struct peer *p, const gpul_ipc_me
 
 static bool receive_from_peer(gpul_ipc_server *s, struct peer *p, gpul_ipc_event *out);
 
-/* When a peer detaches and attaches again at once, the server could read the new HELLO before the old BYE.  So when
- * all slots are in use, it handles the messages of the peers with slots first.  True: this produced an event, which
- * must be reported before any peer is refused. */
+/* If a peer detaches and attaches again at once, the server could read the new HELLO before the old BYE.  So if all
+ * slots are in use, handle the messages of the peers with slots first.  Returns true if this has produced an event,
+ * which must be reported before a peer is refused. */
 static bool handle_attached_first(gpul_ipc_server *s, gpul_ipc_event *out)
 {
 	if ((unsigned)__builtin_popcountll(s->slots) < s->max_peers)
@@ -225,7 +225,7 @@ static bool handle_attached_first(gpul_ipc_server *s, gpul_ipc_event *out)
 	return false;
 }
 
-/* Receive and handle one message, or the end of the connection; false: no message. */
+/* Receive and handle one message, or the end of the connection; false: there is neither. */
 static bool receive_from_peer(gpul_ipc_server *s, struct peer *p, gpul_ipc_event *out)
 {
 	gpul_ipc_message m;
@@ -233,13 +233,13 @@ static bool receive_from_peer(gpul_ipc_server *s, struct peer *p, gpul_ipc_event
 	int fd;
 
 	if (p->state == PEER_GREETING && handle_attached_first(s, out))
-		return true; /* the HELLO of p is read later: its socket stays readable */
+		return true; /* p's HELLO is read later, because its socket stays readable */
 	switch (gpul_ipc_receive(p->socket, &m, &fd,
 				 p->signs && p->state == PEER_GREETING ? &p->who : NULL,
 				 &why)) {
 	case GOT_MESSAGE:
 		if (fd >= 0)
-			close(fd); /* p sent an OFFER, which is unexpected here */
+			close(fd); /* p has sent an OFFER, but only owners send them */
 		handle_message(s, p, &m, out);
 		return true;
 	case GOT_BAD:
@@ -262,7 +262,7 @@ void gpul_ipc_peer_readable(gpul_ipc_server *s, struct peer *p, gpul_ipc_event *
 
 void gpul_ipc_peer_ended(gpul_ipc_server *s, struct peer *p, gpul_ipc_event *out)
 {
-	/* Handle the peer's last messages first, because one can be BYE. */
+	/* Handle the peer's last messages first, because one of them may be BYE. */
 	if (p->state != PEER_FREE && !receive_from_peer(s, p, out))
 		report_peer_end(s, p, "ended", out);
 }
@@ -305,7 +305,7 @@ static struct peer *find_entry(gpul_ipc_server *s, gpul_ipc_event *out)
 	}
 	if (oldest)
 		refuse_with(s, oldest, GPUL_EUNSUPPORTED,
-			   "too many connections without HELLO: the oldest is dropped", out);
+			   "too many connections without HELLO: the oldest one is dropped", out);
 	return oldest;
 }
 
@@ -331,7 +331,7 @@ void gpul_ipc_peer_begin(gpul_ipc_server *s, int socket, bool signs, gpul_ipc_ev
 	p->who = gpul_ipc_identify(socket);
 	p->deadline_ns = p->since_ns + s->step_ns;
 	/* A peer sends HELLO at once after connecting, so try to receive it now.  Only one event can be
-	 * returned: if dropping another connection gave an event, HELLO is handled by the next call. */
+	 * returned: if dropping another connection gave an event, the next call handles HELLO. */
 	if (!check_user(s, p, out))
 		return;
 	if (out->kind == GPUL_IPC_NONE)

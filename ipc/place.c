@@ -1,4 +1,4 @@
-/* place.c — the path of a socket, the check of its folder, and the list of names. */
+/* place.c — finds the path of a socket, checks the folder of the sockets, and lists the names. */
 #include "ipc/place.h"
 
 #include <dirent.h>
@@ -22,7 +22,7 @@ static bool is_name(const char *name)
 	return name[0] && name[0] != '.' && name[strspn(name, good)] == '\0';
 }
 
-/* The folder of the sockets.  secure_getenv: a set-uid program ignores the environment of the user who started it. */
+/* Find the folder of the sockets.  With secure_getenv(), a set-uid program ignores the environment of the user who started it. */
 static bool folder_path(char out[GPUL_IPC_PATH_BYTES])
 {
 	const char *ours = secure_getenv("GPULOAD_RUNTIME_DIR"),
@@ -57,7 +57,7 @@ static gpul_status check_folder(int fd, const char *path, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* Open the folder and check that no other user can enter it; *fd -1 with GPUL_OK: it does not exist. */
+/* Open the folder and check that no other user can access it; GPUL_OK with *fd = -1: it does not exist. */
 static gpul_status open_folder(const char *path, bool make, int *fd, gpul_error *err)
 {
 	gpul_status st;

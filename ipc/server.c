@@ -1,8 +1,9 @@
 /* server.c — the owner's event loop.
  *
- * One epoll descriptor watches the listening socket, each peer's socket and process, and a timer.  All are level triggered and
- * handled one at a time with at most one event each, so no queue is needed: while work is left, the epoll descriptor stays
- * readable.  The kernel reports ready descriptors in turn, so a peer that sends without pause does not delay the others. */
+ * One epoll descriptor watches the listening socket, each peer's socket and process, and a timer.  All are level-triggered.
+ * They are handled one at a time, with at most one event each, so no queue is needed: while something is left to do, the epoll
+ * descriptor stays readable.  The kernel reports ready descriptors in turn, so a peer that sends without pause does not delay
+ * the others. */
 #include "ipc/server_internal.h"
 
 #include <errno.h>
@@ -20,12 +21,12 @@
 
 enum {
 	STEP_MS = 1000,
-	MAX_SOURCES = 64, /* limit of events that one call without waiting handles */
+	MAX_SOURCES = 64, /* limit of the events that a call with timeout_ms 0 handles */
 	OUT_OF_FDS_MS = 50,
 	NS_PER_MS = 1000000,
 };
 
-/* An existing socket file belongs to an ended owner, because this process holds the name's lock. */
+/* Create the socket.  An existing socket file belongs to an owner that has ended, because this process holds the name's lock. */
 static gpul_status bind_socket(gpul_ipc_server *s, gpul_error *err)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -38,7 +39,7 @@ static gpul_status bind_socket(gpul_ipc_server *s, gpul_error *err)
 	s->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (s->listener < 0)
 		return gpul_ipc_sys_failed("socket", err);
-	/* Linux gives the socket's mode to the file, so it is never accessible to others, whatever the umask is. */
+	/* Linux gives the socket file the mode of the socket, so it is never accessible to others, whatever the umask is. */
 	if (fchmod(s->listener, 0600))
 		return gpul_ipc_sys_failed("fchmod of a socket", err);
 	if (bind(s->listener, (struct sockaddr *)&address, sizeof address))
@@ -135,8 +136,8 @@ static void accept_connection(gpul_ipc_server *s, gpul_ipc_event *out)
 	if (fd >= 0) {
 		gpul_ipc_peer_begin(s, fd, false, out);
 	} else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
-		/* Pause, because the pending connection keeps the listener readable, and the program would poll it
-		 * in a busy loop. */
+		/* Pause: the pending connection keeps the listener readable, so that the program would poll in a
+		 * busy loop. */
 		gpul_log(GPUL_LOG_INFO, "ipc", "cannot accept connections on %s for now: %s",
 			 s->name.socket, strerror(errno));
 		gpul_ipc_epoll_listen(s, false);
@@ -145,7 +146,7 @@ static void accept_connection(gpul_ipc_server *s, gpul_ipc_event *out)
 	}
 }
 
-/* The timer has expired: handle one peer whose deadline has passed, and set the timer for the next deadline. */
+/* Handle the expiry of the timer: handle one peer whose deadline has passed, and set the timer for the next deadline. */
 static void handle_timer(gpul_ipc_server *s, gpul_ipc_event *out)
 {
 	uint64_t now = gpul_clock_ns(), next = 0, n_expirations;
@@ -173,7 +174,7 @@ static void handle_timer(gpul_ipc_server *s, gpul_ipc_event *out)
 		return;
 	gpul_ipc_peer_late(s, late, out);
 	if (late->state != PEER_FREE &&
-	    late->deadline_ns) /* late is in its next step, or another peer was handled instead */
+	    late->deadline_ns) /* `late` is in its next step, or another peer was handled instead */
 		gpul_ipc_epoll_set_timer(s, late->deadline_ns);
 }
 
@@ -217,14 +218,14 @@ gpul_status gpul_ipc_server_next(gpul_ipc_server *s, int timeout_ms, gpul_ipc_ev
 			return GPUL_OK;
 		if (n > 0)
 			handle_source(s, ready.data.u64, out);
-		/* A call without waiting must return even if peers send faster than this loop handles events. */
+		/* A call with timeout_ms 0 must return even if peers send faster than this loop handles events. */
 		if (++n_handled >= MAX_SOURCES && gpul_ipc_left_ms(begun_ns, timeout_ms) == 0)
 			return GPUL_OK;
 	} while (out->kind == GPUL_IPC_NONE);
 	return GPUL_OK;
 }
 
-/* The number of peers that are attached or mapping, or that were added and have not sent HELLO yet. */
+/* Count the peers that are attached or mapping, or that were added and have not sent HELLO yet. */
 static unsigned n_expected(const gpul_ipc_server *s)
 {
 	unsigned n = (unsigned)__builtin_popcountll(s->slots);

@@ -21,10 +21,10 @@ struct peer {
 	enum peer_state state;
 	int socket;
 	struct gpul_ipc_identity who;
-	bool signs;             /* added by gpul_ipc_server_add(): HELLO carries the sender's credentials */
+	bool signs;             /* added by gpul_ipc_server_add(): HELLO comes with the sender's credentials */
 	int slot;               /* -1: no slot yet */
 	uint64_t deadline_ns;   /* deadline of this handshake step; 0: none */
-	uint64_t since_ns;      /* time of accept(), later the time of attaching */
+	uint64_t since_ns;      /* time of accept(), later that of attaching */
 	struct wire_ready ready;
 };
 
@@ -34,7 +34,7 @@ struct gpul_ipc_server {
 	struct gpul_ipc_name name;
 	int listener, epoll, timer;
 	uint64_t timer_ns;         /* when the timer expires; 0: not set */
-	uint64_t listen_again_ns;  /* out of descriptors: accept again at this time; 0: accepting */
+	uint64_t listen_again_ns;  /* after a lack of descriptors: accept again at this time; 0: accepting */
 	unsigned max_peers;
 	uint64_t step_ns, map_ns;  /* time-outs for HELLO and READY */
 	CUevent event;             /* NULL: not offered */
@@ -48,7 +48,7 @@ struct gpul_ipc_server {
 /* The source of an epoll event: the high half of epoll_data.u64.  The low half is the index of the connection. */
 enum source { SOURCE_LISTENER, SOURCE_TIMER, SOURCE_SOCKET, SOURCE_PROCESS };
 
-/** Fill s->offer, s->fd, s->view and s->event, and reset the control page.
+/** Fill in s->offer, s->fd, s->view and s->event, and initialise the control page.
  *
  * @s        drv and mem are set
  * @options  the caller's
@@ -64,7 +64,7 @@ gpul_status gpul_ipc_offer_make(gpul_ipc_server *s, const gpul_ipc_server_option
 gpul_status gpul_ipc_epoll_open(gpul_ipc_server *s, gpul_error *err);
 /* Watch fd for input; false: the kernel refused. */
 bool gpul_ipc_epoll_add(gpul_ipc_server *s, int fd, enum source source, size_t index);
-/* Stop watching fd; closing fd does not do that while a forked child holds a copy. */
+/* Stop watching fd; closing fd is not enough while a forked child holds a copy. */
 void gpul_ipc_epoll_remove(gpul_ipc_server *s, int fd);
 /* Start or stop accepting new connections. */
 void gpul_ipc_epoll_listen(gpul_ipc_server *s, bool on);
@@ -79,7 +79,7 @@ gpul_status gpul_ipc_sys_failed(const char *what, gpul_error *err);
 
 /* Start to serve a new connection; takes ownership of the socket. */
 void gpul_ipc_peer_begin(gpul_ipc_server *s, int socket, bool signs, gpul_ipc_event *out);
-/* Handle a readable socket, the end of the peer's process, or the end of a time-out. */
+/* Handle a readable socket, the end of the peer's process, or a time-out. */
 void gpul_ipc_peer_readable(gpul_ipc_server *s, struct peer *p, gpul_ipc_event *out);
 void gpul_ipc_peer_ended(gpul_ipc_server *s, struct peer *p, gpul_ipc_event *out);
 void gpul_ipc_peer_late(gpul_ipc_server *s, struct peer *p, gpul_ipc_event *out);

@@ -1,8 +1,9 @@
-/* socket.c — send and receive messages with descriptors, and identify the other end of a socket.
+/* socket.c — sends and receives messages with descriptors, and identifies the process at the other end of a
+ * socket.
  *
- * The kernel installs as many descriptors as the control buffer has room for, and room for one int is, by
- * alignment, room for two: code that reads only the first leaks the second.  So the buffer here has room for
- * all descriptors that a message can carry (253), and unexpected ones are closed. */
+ * The kernel installs as many descriptors as the control buffer has room for.  Because of alignment, room
+ * for one int is room for two: code that reads only the first would leak the second.  So the buffer here has
+ * room for all descriptors that a message can carry (253), and unexpected ones are closed. */
 #include "ipc/socket_internal.h"
 
 #include <errno.h>
@@ -153,7 +154,7 @@ gpul_ipc_got gpul_ipc_receive(int socket, gpul_ipc_message *out, int *fd,
 
 	*fd = -1;
 	/* ECONNRESET is reported once if the other side closed with unread messages; what it sent before
-	 * (such as REFUSED) can still be received after that. */
+	 * that (such as REFUSED) can still be received. */
 	do
 		n = recvmsg(socket, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	while (n < 0 && (errno == EINTR || errno == ECONNRESET));

@@ -1,4 +1,4 @@
-/* view.c — the view of a mapped share, and the names of events. */
+/* view.c — makes the view of mapped memory, and names events. */
 #include "ipc/wire_internal.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* wire.c — check received messages.  No field of a message is used before this file has checked it. */
+/* wire.c — checks received messages.  No field of a message is used before it has been checked here. */
 #include "ipc/wire_internal.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@ static gpul_status wrong_field(gpul_error *err, const char *what, uint64_t value
 			 (unsigned long long)value, (unsigned long long)value);
 }
 
-/* True when the text ends with NUL and is printable ASCII, so that it cannot harm terminals and logs. */
+/* True if the text ends with NUL and is printable ASCII, so that it cannot harm terminals and logs. */
 static bool is_text(const char *text, size_t room)
 {
 	size_t i = 0;
@@ -80,7 +80,7 @@ static gpul_status check_sizes(const struct wire_share *s, gpul_error *err)
 	size_t offset = gpul_ipc_wire_data_offset(s);
 
 	if (s->mapped_bytes == 0 ||
-	    s->mapped_bytes > (uint64_t)1 << 56) /* larger than the address space of any machine */
+	    s->mapped_bytes > (uint64_t)1 << 56) /* more than the address space of any machine */
 		return wrong_field(err, "mapped size", s->mapped_bytes);
 	if (s->bytes == 0 || s->bytes > s->mapped_bytes || s->mapped_bytes - s->bytes < offset)
 		return wrong_field(err, "size", s->bytes);
@@ -125,7 +125,7 @@ static gpul_status check_ready(gpul_ipc_message *m, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* Unprintable characters are replaced and not refused, because the text is only displayed. */
+/* Unprintable characters are replaced instead of refused, because the text is only displayed. */
 static gpul_status check_refused(gpul_ipc_message *m, gpul_error *err)
 {
 	struct wire_refused *r = &m->refused;

@@ -3,11 +3,11 @@
  *     peer ── HELLO ────────────────────────> owner   identity, kinds of memory it can map; attach or query
  *          <── OFFER + one descriptor ───────         the memory; or REFUSED; or INFO for a query
  *          ── READY (or REFUSED) ───────────>         mapped: the lease has begun
- *          <── BYE  ┄ or ┄  BYE ─────────────>        the lease ends in order
+ *          <── BYE  ┄ or ┄  BYE ─────────────>        the lease ends normally
  *
  * One message is one packet of a Unix socket of type SEQPACKET, so it arrives whole or not at all.  Both ends run on one machine:
- * numbers are little endian, fields have C's layout, and assertions check the drawings.  A message has nothing that is valid in one
- * process only: no descriptor numbers, no device ordinals.  A received message is copied once, then checked, then used. */
+ * numbers are little endian, fields have C's layout, and assertions check the drawings.  A message contains nothing that is valid
+ * in only one process, such as descriptor numbers or device ordinals.  A received message is copied once, then checked, then used. */
 #ifndef GPULOAD_IPC_WIRE_INTERNAL_H
 #define GPULOAD_IPC_WIRE_INTERNAL_H
 
@@ -36,7 +36,7 @@ struct wire_head {
 _Static_assert(sizeof(struct wire_head) == 8, "as drawn");
 
 enum { WIRE_ATTACH = 1, WIRE_QUERY = 2 };
-enum { WIRE_CAN_FABRIC = 1 << 16, WIRE_CAN_EVENT = 1 << 17 };  /* other bits of can: 1 << gpul_mem_kind */
+enum { WIRE_CAN_FABRIC = 1 << 16, WIRE_CAN_EVENT = 1 << 17 };  /* the other bits of `can` are 1 << gpul_mem_kind */
 
 /* 0      8        12          16      20       24        40       48          52   56      312
  * ┌──────┬────────┬───────────┬───────┬────────┬─────────┬────────┬───────────┬────┬───────┐
@@ -64,7 +64,7 @@ _Static_assert(sizeof(struct wire_hello) == 312, "as drawn");
 struct wire_share {
 	unsigned char id[16];
 	uint64_t generation;           /* a later owner of the name has a larger number */
-	uint64_t mapped_bytes, bytes;  /* size of the mapping; of the user's bytes after the control page */
+	uint64_t mapped_bytes, bytes;  /* size of the mapping; size of the user's bytes, after the control page */
 	uint64_t granularity_bytes;
 	uint32_t kind;                 /* gpul_mem_kind */
 	int32_t node;                  /* NUMA node; only for host kinds */
@@ -150,13 +150,13 @@ typedef union gpul_ipc_message {
  *
  * @bytes    as received; copied first, then not read again
  * @n_bytes  size of the packet
- * @out      filled; all fields are valid: texts end and are printable, counts and enumerations are in range, sizes
- *           are consistent
+ * @out      filled; all fields are valid: texts are terminated and printable, counts and enumerations are in
+ *           range, sizes are consistent
  * Errors  GPUL_EFORMAT with the reason */
 gpul_status gpul_ipc_wire_parse(const void *bytes, size_t n_bytes, gpul_ipc_message *out,
 				gpul_error *err);
 
-/* The head of a message of the given type. */
+/* Make the head of a message of the given type. */
 struct wire_head gpul_ipc_wire_head(enum wire_type type);
 /* The size of a message of the given type; 0: unknown type. */
 size_t gpul_ipc_wire_bytes(unsigned type);
@@ -169,7 +169,7 @@ static inline size_t gpul_ipc_wire_data_offset(const struct wire_share *share)
 	return share->flags & WIRE_HAS_CONTROL ? GPUL_IPC_CONTROL_BYTES : 0;
 }
 
-/* view.c: the view of a share that this process has mapped.  read_only: the owner or the peer requires it. */
+/* In view.c: make the view of memory that this process has mapped.  read_only: the owner or the peer requires it. */
 gpul_ipc_view gpul_ipc_view_of(const gpul_driver *drv, const gpul_mem *mem, const struct wire_share *share,
 			       bool read_only);
 

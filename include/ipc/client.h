@@ -1,4 +1,5 @@
-/* client.h — a peer's side: map the memory that another process offers, for as long as the lease lasts.
+/* client.h — the attacher's side: maps the memory that another process offers, as long as the lease
+ * lasts.
  *
  *     gpul_ipc_attach("weights") ──> gpul_ipc_client ── gpul_ipc_client_view() ──> pointers
  *             gpul_ipc_client_next(): OWNER_DIED, DETACHED            gpul_ipc_client_close() */
@@ -28,14 +29,14 @@ typedef struct gpul_ipc_client_options {
  * @drv      borrowed
  * @options  copied
  * @out      owned by the caller: gpul_ipc_client_close(); untouched on failure
- * Errors  GPUL_EINVAL a bad name, no device; GPUL_ESYS native = ENOENT no such name, ECONNREFUSED its owner has
- *         ended; GPUL_EUNSUPPORTED the folder is not safe, or the owner is another user; GPUL_ENOMEM
+ * Errors  GPUL_EINVAL an invalid name, or no device; GPUL_ESYS native = ENOENT no such name, ECONNREFUSED its
+ *         owner has ended; GPUL_EUNSUPPORTED the folder is not safe, or the owner is another user; GPUL_ENOMEM
  * Threads any thread may call; one object belongs to one thread at a time
  * Source  Linux unix(7), cmsg(3) */
 gpul_status gpul_ipc_client_open(const gpul_driver *drv, const gpul_ipc_client_options *options,
 				 gpul_ipc_client **out, gpul_error *err);
 
-/** Begin to attach, and wait until the memory is mapped.
+/** Attach, and wait until the memory is mapped.
  *
  * @drv         borrowed
  * @options     copied
@@ -46,7 +47,7 @@ gpul_status gpul_ipc_client_open(const gpul_driver *drv, const gpul_ipc_client_o
 gpul_status gpul_ipc_attach(const gpul_driver *drv, const gpul_ipc_client_options *options, int timeout_ms,
 			    gpul_ipc_client **out, gpul_error *err);
 
-/* A descriptor for poll() or epoll: readable when gpul_ipc_client_next() has work.  Borrowed. */
+/* A descriptor for poll() or epoll, which is readable when gpul_ipc_client_next() has something to do.  Borrowed. */
 int gpul_ipc_client_fd(const gpul_ipc_client *c);
 
 /** Continue attaching, or report what happened to the owner.
@@ -67,8 +68,8 @@ CUevent gpul_ipc_client_gpu_event(const gpul_ipc_client *c);
 
 /** Detach: wait for the GPU's work, unmap, send BYE.
  *
- * The memory is never unmapped while a kernel runs.  When the owner has ended, or after the time-out, the abort word
- * is set and the wait is repeated once with the same time-out.
+ * The memory is never unmapped while a kernel runs.  If the owner has ended, or the wait times out, the abort word
+ * is set, and the wait is repeated once with the same time-out.
  *
  * @c                 freed in any case; NULL is fine
  * @drain_timeout_ms  time-out for the work of all contexts; < 0: no time-out
@@ -97,7 +98,7 @@ typedef struct gpul_ipc_share {
 	gpul_ipc_peer peers[GPUL_IPC_MAX_PEERS];
 } gpul_ipc_share;
 
-/** Query the owner of NAME: what it offers, and which peers are attached; no driver is needed.
+/** Query the owner of NAME for what it offers, and which peers are attached; needs no driver.
  *
  * @name        see gpul_ipc_place()
  * @timeout_ms  time-out for the whole call

@@ -1,4 +1,5 @@
-/* control_page.h — the first page of a shared buffer, as bytes; for C, C++, nvcc and NVRTC, so it includes nothing.
+/* control_page.h — the layout of the first page of a shared buffer; for C, C++, nvcc and NVRTC, so it includes
+ * nothing.
  *
  *        0       4       8            16                64              128
  *     ┌───────┬───────┬────────────┬─────────────────┬───────────────┬───────────────┬─ ─
@@ -9,8 +10,8 @@
 
 enum { GPUL_IPC_N_STEPS = 63, GPUL_IPC_CONTROL_MAGIC = 0x4c505547 };  /* "GUPL" */
 
-struct gpul_ipc_step {  /* each counter has a cache line, so that threads that poll one counter do not slow the
-			 * writer of another counter */
+struct gpul_ipc_step {  /* each counter has its own cache line, so that threads that poll one counter do not
+			 * slow down the writer of another one */
 	unsigned long long value, zero[7];
 };
 

@@ -1,4 +1,4 @@
-/* name.h — ownership of a name: its lock file and its socket file.
+/* name.h — acquires and releases the ownership of a name: its lock file and its socket file.
  *
  * The folder of the sockets may contain files of owners that were killed.  The kernel releases the lock of such an owner, so
  * a process that gets the lock may replace the files. */
@@ -25,7 +25,7 @@ struct gpul_ipc_name {
  *
  * @path  from gpul_ipc_place()
  * @out   to be released by gpul_ipc_name_release(); lock_fd is -1 on failure
- * Errors  GPUL_EUNSUPPORTED another process owns it (the message has its pid); GPUL_ESYS
+ * Errors  GPUL_EUNSUPPORTED another process owns it (the message gives its pid); GPUL_ESYS
  * Source  Linux flock(2) */
 gpul_status gpul_ipc_name_take(const char path[GPUL_IPC_PATH_BYTES],
 			       struct gpul_ipc_name *out, gpul_error *err);
@@ -34,7 +34,7 @@ void gpul_ipc_name_release(struct gpul_ipc_name *name);
 
 /** Remove a socket file if no process listens on it.
  *
- * Holding the lock on the name proves that no gpuload owner runs; but a path given by the user may belong to another program.
+ * The lock on the name proves that no gpuload owner runs; but a path given by the user may belong to another program.
  *
  * @path  path of the socket file, which need not exist
  * Errors  GPUL_EUNSUPPORTED the file is not a socket, or another program listens on it; GPUL_ESYS

@@ -1,10 +1,10 @@
-/* server.h — the owner's side: offer one memory object to other processes.
+/* server.h — the owner's side: offers one memory object to other processes.
  *
  *     gpul_mem ── gpul_ipc_server_create ──> NAME.sock ── connect, HELLO ──> OFFER + one fd ── READY ──> ATTACHED
  *
- * No thread is started: the program calls gpul_ipc_server_next() when gpul_ipc_server_fd() is readable, or lets next() wait.  The
- * open connection is the lease: the lease ends when the connection is closed or the peer's process ends.  A killed owner leaves
- * only its socket file and lock file, and the next owner of NAME replaces both. */
+ * No thread is started: the program calls gpul_ipc_server_next() when gpul_ipc_server_fd() is readable, or waits in that call.
+ * The open connection is the lease: the lease ends when the connection is closed or the peer's process ends.  A killed owner
+ * leaves only its socket file and lock file, and the next owner of NAME replaces both. */
 #ifndef GPULOAD_IPC_SERVER_H
 #define GPULOAD_IPC_SERVER_H
 
@@ -18,15 +18,15 @@ typedef struct gpul_ipc_server gpul_ipc_server;  /* opaque: the struct is in ser
 
 typedef struct gpul_ipc_server_options {
 	const char *name;      /* see gpul_ipc_place(); NULL: no socket file, use gpul_ipc_server_add() */
-	bool control;          /* the first GPUL_IPC_CONTROL_BYTES of mem become the control page and are reset */
+	bool control;          /* the first GPUL_IPC_CONTROL_BYTES of mem become the control page, which is initialised */
 	bool read_only;        /* peers map the memory read-only: prevents accidents, not attacks, because a peer
 			        * is a process of the same user */
 	size_t bytes;          /* size of the user's bytes, after the control page; 0: all of mem */
 	gpul_ipc_shape shape;
 	unsigned max_peers;    /* 0: GPUL_IPC_MAX_PEERS */
-	int step_timeout_ms;   /* time-out of a peer for each step of the handshake; 0: 1000.  For mapping, 1 ms is
-			        * added for each MiB */
-	bool fabric;           /* offer a fabric handle and no descriptor; mem was created with desc.fabric */
+	int step_timeout_ms;   /* time-out for each step of the handshake with a peer; 0: 1000.  For mapping, 1 ms
+			        * per MiB is added */
+	bool fabric;           /* offer a fabric handle instead of a descriptor; mem was created with desc.fabric */
 	bool gpu_event;        /* also offer an interprocess CUevent (cuIpcGetEventHandle) */
 } gpul_ipc_server_options;
 
@@ -39,18 +39,18 @@ typedef struct gpul_ipc_server_options {
  * @mem      borrowed, created with exportable; must outlive *out.  Exported here, once
  * @options  copied
  * @out      owned by the caller: gpul_ipc_server_destroy(); untouched on failure
- * Errors  GPUL_EINVAL a bad name, memory that is not exportable or too small; GPUL_EUNSUPPORTED a running process
- *         offers NAME already (the message has its pid); GPUL_ENOMEM; GPUL_ESYS; GPUL_ECUDA
+ * Errors  GPUL_EINVAL an invalid name, or memory that is not exportable or too small; GPUL_EUNSUPPORTED a running
+ *         process offers NAME already (the message gives its pid); GPUL_ENOMEM; GPUL_ESYS; GPUL_ECUDA
  * Threads any thread may call; one object belongs to one thread at a time
  * Source  Linux unix(7), cmsg(3), flock(2), pidfd_open(2) */
 gpul_status gpul_ipc_server_create(const gpul_driver *drv, gpul_mem *mem,
 				   const gpul_ipc_server_options *options, gpul_ipc_server **out,
 				   gpul_error *err);
-/** End all leases (the peers get DETACHED), remove the socket file, free s.  The memory stays until the caller destroys
- * it, and the peers' mappings until they detach.  NULL is fine. */
+/** End all leases (the peers get DETACHED), remove the socket file, free s.  The memory exists until the caller
+ * destroys it, and the peers' mappings until they detach.  NULL is fine. */
 void gpul_ipc_server_destroy(gpul_ipc_server *s);
 
-/* A descriptor for poll() or epoll: readable when gpul_ipc_server_next() has work.  Borrowed. */
+/* A descriptor for poll() or epoll, which is readable when gpul_ipc_server_next() has something to do.  Borrowed. */
 int gpul_ipc_server_fd(const gpul_ipc_server *s);
 
 /** Handle pending messages and time-outs, and report one event.
@@ -89,13 +89,13 @@ typedef struct gpul_ipc_peer {
 	uint64_t attached_ms;    /* time since the peer attached */
 } gpul_ipc_peer;
 
-/* Fill peers with at most room attached peers, by slot; returns the number of all attached peers. */
+/* Write the attached peers to `peers`, at most `room`, in the order of their slots; returns the number of all attached peers. */
 size_t gpul_ipc_server_peers(const gpul_ipc_server *s, gpul_ipc_peer *peers, size_t room);
 
-/* Get descriptors with which another thread (proxy.h) can watch the peer in that slot: its socket, which becomes
+/* Get descriptors with which another thread (proxy.h) can watch the peer in a slot: its socket, which becomes
  * readable when the peer detaches or its process ends, and, where the system supports it, its pidfd, because a forked
- * child may hold the socket open.  They are copies: owned by the caller, close-on-exec, valid beyond the lease.
- * Returns their number; 0: no peer is attached in that slot, or the process is out of descriptors. */
+ * child may keep the socket open.  They are copies: owned by the caller, close-on-exec, valid beyond the lease.
+ * Returns their number; 0: no peer is attached in the slot, or the process has reached its limit of descriptors. */
 unsigned gpul_ipc_server_peer_fds(const gpul_ipc_server *s, int slot, int fds[2]);
 
 #ifdef __cplusplus

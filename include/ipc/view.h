@@ -19,7 +19,7 @@ extern "C" {
 
 enum { GPUL_IPC_CONTROL_BYTES = 4096, GPUL_IPC_MAX_DIMS = 4, GPUL_IPC_MAX_PEERS = 64 };
 
-/* Element type and shape of the bytes, for display and typed tools.  A hint only; 0 dimensions: no shape. */
+/* Element type and shape of the data, for display and for tools that need types.  Only a hint; 0 dimensions: no shape. */
 typedef struct gpul_ipc_shape {
 	char dtype[8];           /* element type in numpy's notation: "<f4", "<u8"; "": bytes */
 	unsigned n_dims;
@@ -44,7 +44,7 @@ typedef enum gpul_ipc_event_kind {
 	GPUL_IPC_DETACHED,    /* owner: a peer detached.  Peer: the owner ended the lease (with BYE) */
 	GPUL_IPC_PEER_DIED,   /* owner: a peer's connection or process ended without BYE */
 	GPUL_IPC_OWNER_DIED,  /* peer: the owner ended without BYE; the memory stays mapped until the peer detaches */
-	GPUL_IPC_REFUSED,     /* owner: a connection was refused, see why.  Peer: the owner refused this process */
+	GPUL_IPC_REFUSED,     /* owner: it has refused a connection, see `why`.  Peer: the owner has refused this process */
 } gpul_ipc_event_kind;
 
 typedef struct gpul_ipc_event {
