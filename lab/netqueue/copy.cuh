@@ -1,13 +1,13 @@
-/* copy.cuh — copy bytes by one warp, with loads and stores of 16 bytes whatever the alignments of source and destination.
+/* copy.cuh — copies bytes with one warp, by 16-byte loads and stores, whatever the alignment of source and destination.
  *
  *     source, 16-byte blocks      │ . . . a a a a a│b b b b b b b b│c c c c c . . .│      loads: whole blocks, one per lane
- *                                        └──────┐ ┌────┘    ↑ the word that a lane lacks comes from the lane behind it
+ *                                        └──────┐ ┌────┘    ↑ the word that a lane lacks comes from the next lane
  *     destination, 16-byte blocks     . .│a a a a a b b b│ ...                            stores: whole blocks, one per lane
  *                                     head, at most 15 bytes                tail, at most 15 bytes
  *
- * A store must not write a byte outside of the piece, so head and tail are stored byte by byte.  A load may: it reads the blocks
- * that contain bytes of the piece, and no others (the aligned hull).  The shift between the two is the same for all blocks of a
- * piece: its whole words are selected at compile time, its bytes by funnel shifts. */
+ * A store must not write bytes outside of the piece, so head and tail are stored byte by byte.  A load may read such bytes, but
+ * only in blocks that contain bytes of the piece.  The shift between source and destination is the same for all blocks of a
+ * piece: shifts by whole words are selected at compile time, those by bytes are done by funnel shifts. */
 #ifndef GPULOAD_LAB_NETQUEUE_COPY_CUH
 #define GPULOAD_LAB_NETQUEUE_COPY_CUH
 
@@ -15,14 +15,15 @@
 
 enum {
 	GPUL_NETQUEUE_LANES = 32,
-	GPUL_NETQUEUE_ROWS = 4,               /* 16-byte loads that a lane has in flight */
+	GPUL_NETQUEUE_ROWS = 4,               /* number of 16-byte loads that a lane has in flight */
 	GPUL_NETQUEUE_UNIT_BYTES = 4096,      /* bytes that one warp copies at a time: a part of a
 					       * piece */
-	GPUL_NETQUEUE_REST_BYTES = 512,       /* a shorter remainder is added to the last unit, because on
-					       * its own it would cost a warp as much time as a unit */
+	GPUL_NETQUEUE_REST_BYTES = 512,       /* a shorter remainder is added to the last unit, because
+					       * alone it would cost a warp as much time as a whole unit */
 };
 
-/* 16 bytes of bounce memory.  They are read once: evict them first.  Not ld.global.nc, because the CPU writes the slot again. */
+/* Load 16 bytes of bounce memory.  They are read only once, so they should be evicted first (.cs). ld.global.nc is not possible,
+ * because the CPU writes the slot again. */
 static __device__ __forceinline__ uint4 gpul_netqueue_load(const uint4 *from)
 {
 	uint4 v;
@@ -52,7 +53,7 @@ static __device__ __forceinline__ void gpul_netqueue_store_byte(unsigned char *t
 	asm volatile("st.global.u8 [%0], %1;" ::"l"(to), "r"(byte) : "memory");
 }
 
-/* Words 0 ...  N of the block after this lane's block: it is in the next lane, or, for the last lane, in lane 0's next row. */
+/* Get words 0 ... N of the block after this lane's block.  The next lane has it; for the last lane, lane 0 has it in its next row. */
 template <int N> static __device__ __forceinline__ void gpul_netqueue_next(uint4 row, uint4 next_row, uint32_t lane, uint32_t next[4])
 {
 	const uint32_t of_row[4] = { row.x, row.y, row.z, row.w }, of_next[4] = { next_row.x, next_row.y, next_row.z, next_row.w };
@@ -62,7 +63,7 @@ template <int N> static __device__ __forceinline__ void gpul_netqueue_next(uint4
 		next[i] = __shfl_sync(~0u, lane == 0 ? of_next[i] : of_row[i], (int)(lane + 1) % GPUL_NETQUEUE_LANES);
 }
 
-/* Store n blocks.  The first one starts WORDS words and n_bits bits (0, 8, 16, 24; not 0 if WORDS is 0) after `from`. */
+/* Store n blocks.  The first one begins WORDS words and n_bits bits (0, 8, 16, 24; not 0 if WORDS is 0) after `from`. */
 template <int WORDS>
 static __device__ __forceinline__ void gpul_netqueue_copy_shifted(const uint4 *from, uint4 *to, uint32_t n, uint32_t n_bits, uint32_t lane)
 {
@@ -75,7 +76,7 @@ static __device__ __forceinline__ void gpul_netqueue_copy_shifted(const uint4 *f
 			const uint32_t i = base + (uint32_t)r * GPUL_NETQUEUE_LANES + lane;
 
 			rows[r] = make_uint4(0, 0, 0, 0);
-			if (i <= n && (r < GPUL_NETQUEUE_ROWS || lane == 0))   /* block n has the last bytes */
+			if (i <= n && (r < GPUL_NETQUEUE_ROWS || lane == 0))   /* block n contains the last bytes */
 				rows[r] = gpul_netqueue_load(from + i);
 		}
 #pragma unroll
@@ -116,7 +117,7 @@ static __device__ __forceinline__ void gpul_netqueue_copy_aligned(const uint4 *f
 	}
 }
 
-/* Copy n bytes by all lanes of a warp. */
+/* Copy n bytes with all lanes of a warp. */
 static __device__ __forceinline__ void gpul_netqueue_copy(unsigned char *to, const unsigned char *from, uint32_t n, uint32_t lane)
 {
 	const uint32_t to_boundary = (0u - (uint32_t)(uintptr_t)to) % 16, head = to_boundary < n ? to_boundary : n;

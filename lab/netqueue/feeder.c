@@ -1,4 +1,4 @@
-/* feeder.c — the thread that receives a stream into slots and writes the entries, and the thread that waits for it. */
+/* feeder.c — the feeder thread, which receives a stream into slots and writes the entries, and the calling thread, which waits for it. */
 #include "lab/netqueue/feeder.h"
 
 #include <errno.h>
@@ -14,9 +14,9 @@ enum {
 	RECEIVE_BYTES = 256 << 10,  /* limit of one receive, so that the kernel copies the first
 				     * bytes while the next ones arrive */
 	WAIT_MS = 5,                /* time of one wait for the socket */
-	PUBLISH_ENTRIES = 64,       /* limit of the entries at a time, for a large packet with
-				     * many small pieces */
-	YIELDS = 256,               /* turns without progress before the thread sleeps */
+	PUBLISH_ENTRIES = 64,       /* limit of the entries published at a time, for a large packet
+				     * with many small pieces */
+	YIELDS = 256,               /* number of turns without progress before the thread sleeps */
 	SLEEP_NS = 50000,
 	LOOK_NS = 100000,           /* time between two polls of the kernel by the calling
 				     * thread */
@@ -29,16 +29,16 @@ struct feeder {
 	uint64_t *ends, *done;          /* [n_entries], [n_blocks] */
 	unsigned char *bounce;
 	uint64_t limit_ns;              /* 0: none */
-	uint64_t moved_ns;              /* time of the last progress */
+	uint64_t moved_ns;              /* time of the most recent progress */
 	unsigned n_idle;                /* turns since then */
 	atomic_bool stop;               /* the kernel has ended */
-	bool ended;                     /* the kernel has been given the total number of
-					 * entries */
+	bool ended;                     /* the total number of entries has been published to the
+					 * kernel */
 	gpul_netqueue_received_stream *out;
 	gpul_error err;
 };
 
-/* Write the entries of the received bytes; *n: their number. */
+/* Write entries for the received bytes; *n: number of these entries. */
 static gpul_status write_entries(struct feeder *f, uint64_t *n)
 {
 	gpul_netqueue_piece piece;
@@ -65,7 +65,7 @@ static gpul_status write_entries(struct feeder *f, uint64_t *n)
 	return GPUL_OK;
 }
 
-/* Receive into the free slots; *got 0: none is free, or no bytes came. */
+/* Receive into the free slots; *got is 0 if no slot is free, or no bytes came. */
 static gpul_status fill_slots(struct feeder *f, size_t *got)
 {
 	gpul_netqueue_span spans[2];
@@ -104,7 +104,7 @@ static gpul_status fail_silent(struct feeder *f)
 			 (double)f->limit_ns / 1e9, (unsigned long long)f->producer.received);
 }
 
-/* After a turn without progress: fail if the time is over; otherwise yield, later sleep. */
+/* Called after a turn without progress: fail after the time-out; otherwise yield, and after many turns sleep. */
 static gpul_status pause_feeder(struct feeder *f)
 {
 	const struct timespec pause = { .tv_nsec = SLEEP_NS };
@@ -168,8 +168,8 @@ static gpul_status await_end(struct feeder *f, pthread_t thread, gpul_error *err
 	if (f->err.status)   /* the feeder's failure has also ended the kernel */
 		st = gpul_fail(err, f->err.status, f->err.native, "%s", f->err.text);
 	waited = gpul_netqueue_wait(f->q, &f->out->result, st ? NULL : &why);
-	if (!st && f->out->result.waited.ready && !f->ended) {  /* the kernel has noticed the abort before the
-								 * feeder */
+	if (!st && f->out->result.waited.ready && !f->ended) {  /* the kernel has detected the abort before
+								 * the feeder */
 		(void)fail_silent(f);
 		why = f->err;
 	}

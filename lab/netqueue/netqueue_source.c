@@ -1,4 +1,4 @@
-/* netqueue_source.c — the sources of a feeder's bytes: a socket, or memory. */
+/* netqueue_source.c — the sources from which a feeder gets bytes: a socket, or memory. */
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -12,7 +12,8 @@ static gpul_status receive_from_socket(void *context, const struct iovec *into, 
 				       gpul_error *err)
 {
 	const int fd = *(const int *)context;
-	struct msghdr m = { .msg_iov = (struct iovec *)into, .msg_iovlen = (size_t)n_into };  /* recvmsg() does not change it */
+	struct msghdr m = { .msg_iov = (struct iovec *)into, .msg_iovlen = (size_t)n_into };  /* the cast removes const: recvmsg()
+											       * does not change it */
 	struct pollfd p = { .fd = fd, .events = POLLIN };
 	ssize_t n = recvmsg(fd, &m, MSG_DONTWAIT);
 
@@ -32,7 +33,7 @@ gpul_netqueue_source gpul_netqueue_from_socket(int *fd)
 
 /* ---- memory ------------------------------------------------------------------------------------------------ */
 
-/* Steele, Lea, Flood: splitmix64. */
+/* A generator of random numbers: splitmix64 (Steele, Lea, Flood). */
 static uint64_t next_random(uint64_t *state)
 {
 	uint64_t z = *state += 0x9e3779b97f4a7c15;

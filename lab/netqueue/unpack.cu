@@ -1,4 +1,4 @@
-/* unpack.cu — the kernel of unpack.cuh. */
+/* unpack.cu — the entry point of the kernel in unpack.cuh. */
 #include "lab/netqueue/unpack.cuh"
 
 extern "C" __global__ void __launch_bounds__(768, 1) gpul_netqueue_unpack(gpul_netqueue_view queue)

@@ -3,18 +3,19 @@
  *     warp 0, the reader                      batch 0   batch 1 ... 3 (shared memory)    the other warps, the copiers
  *     poll 32 entries, lane by lane              │         │
  *     check each; refuse, or write it into ──> pieces      │
- *     store n_filled = 1 ────────────────────────┼─────────┼───────────────────────────> each sees it by itself
+ *     store n_filled = 1 ────────────────────────┼─────────┼───────────────────────────> each polls it
  *     poll the next entries meanwhile ─────────────────> pieces                          copies its units of 4 KiB
- *     store n_filled = 2                      <──┼───────────── n_finished[0] ────────── counts: this warp reads batch 0 no more
- *     all copiers have finished batch 0:                                                 goes on with batch 1, if it is filled
+ *     store n_filled = 2                      <──┼───────────── n_finished[0] ────────── counts: this warp has finished batch 0
+ *     all copiers have finished batch 0:                                                 continues with batch 1, if it is filled
  *     now and then store done[block], credits
  *
- * The reader never waits for a copier while a batch is free.  All warps of the block take units from the same list: large pieces
- * are divided among them, and small ones take a warp each.  The list continues from batch to batch, so all copiers get the same
- * amount of work, and no copier waits for another: the loads of one batch are in flight while the last pieces of the previous batch
- * are stored.
+ * The reader does not wait for copiers while a batch is free.  All copier warps of the block take units from the same list: large
+ * pieces are divided among them, and a small one is copied by one warp.  The list continues from batch to batch, so all copiers get
+ * the same amount of work, and no copier waits for another: the loads of one batch are in flight while the last pieces of the previous
+ * batch are stored.
  *
- * Blocks do not wait for each other.  They wait for the CPU, which waits for credits of all blocks: so all blocks must be resident. */
+ * Blocks do not wait for each other.  They wait for the CPU, which waits for credits of all blocks; so all blocks must be resident at
+ * the same time. */
 #ifndef GPULOAD_LAB_NETQUEUE_UNPACK_CUH
 #define GPULOAD_LAB_NETQUEUE_UNPACK_CUH
 
@@ -22,24 +23,24 @@
 #include "lab/netqueue/copy.cuh"
 #include "lab/netqueue/netqueue_layout.h"
 
-/* Up to 32 pieces; lane i's is piece i.  A refused entry has no units. */
+/* A batch of up to 32 pieces; piece i comes from lane i.  A refused entry has no units. */
 struct gpul_netqueue_batch {
 	unsigned char *to[GPUL_NETQUEUE_LANES];
 	const unsigned char *from[GPUL_NETQUEUE_LANES];
 	uint32_t n_bytes[GPUL_NETQUEUE_LANES];
-	uint32_t units_end[GPUL_NETQUEUE_LANES]; /* units of this piece and those before it */
-	uint64_t taken;                 /* entries of this block up to the end of this batch; of the reader */
+	uint32_t units_end[GPUL_NETQUEUE_LANES]; /* number of units of this piece and of those before it */
+	uint64_t taken;                 /* number of this block's entries up to the end of this batch; used by the reader */
 };
 
-/* TOLD_BATCHES: a busy block reports its finished entries to the CPU only once in this number of batches, because the fence before
+/* TOLD_BATCHES: a busy block reports its finished entries to the CPU only once per this many batches, because the fence before
  * that store waits for the stores of the whole multiprocessor (measured: with each batch, pieces of 4 KiB took 10 % longer). */
 enum { GPUL_NETQUEUE_BATCHES = 4, GPUL_NETQUEUE_NAP_NS = 40, GPUL_NETQUEUE_TOLD_BATCHES = 8 };
 
 struct gpul_netqueue_shared {
 	gpul_netqueue_batch batches[GPUL_NETQUEUE_BATCHES];
-	uint32_t n_finished[GPUL_NETQUEUE_BATCHES]; /* copiers that have finished batch b, b + 4, b + 8 ...; modulo 2^32 */
+	uint32_t n_finished[GPUL_NETQUEUE_BATCHES]; /* number of copiers that have finished batch b, b + 4, b + 8 ..., modulo 2^32 */
 	uint32_t n_filled;              /* modulo 2^32 */
-	uint32_t leave;                 /* 1: there are no batches beyond n_filled, nor will there be one */
+	uint32_t leave;                 /* 1: there will be no batch after n_filled */
 };
 
 /* ---- checks ---- */
@@ -59,7 +60,7 @@ static __device__ __forceinline__ gpul_netqueue_refusal gpul_netqueue_refuse(uin
 	return r;
 }
 
-/* No sum overflows: source has 36 bits, destination 56, length 20. */
+/* Check an entry.  No sum overflows: source has 36 bits, destination 56, length 20. */
 static __device__ __forceinline__ gpul_netqueue_refusal gpul_netqueue_check(const gpul_netqueue_view *q, const gpul_netqueue_entry *e)
 {
 	const uint64_t source = gpul_netqueue_source_of(e), destination = gpul_netqueue_destination_of(e);
@@ -101,15 +102,15 @@ static __device__ __forceinline__ void gpul_netqueue_report_refusal(const gpul_n
 
 /* ---- the reader ---- */
 
-/* The state of the reader; the same in all lanes. */
+/* The state of the reader, the same in all lanes. */
 struct gpul_netqueue_reader {
-	uint64_t taken;                 /* entries of this block that have been taken from the ring */
+	uint64_t taken;                 /* number of this block's entries that have been taken from the ring */
 	uint64_t written, abort;        /* as last read */
-	uint64_t start_ns;              /* first check of the time in this wait; 0: none yet */
+	uint64_t start_ns;              /* time of the first check in this wait; 0: none yet */
 	uint64_t n_pieces, n_bytes;     /* of this lane */
-	uint64_t n_batches, n_finished; /* batches filled; those that the copiers have finished */
-	uint64_t n_told, finished;      /* batches that are reported in done[]; entries that the
-					 * copiers have finished */
+	uint64_t n_batches, n_finished; /* number of batches filled, and of those that the copiers have finished */
+	uint64_t n_told, finished;      /* number of batches reported in done[], and of entries that
+					 * the copiers have finished */
 	uint32_t n_copiers, polls;
 };
 
@@ -134,14 +135,14 @@ static __device__ __forceinline__ void gpul_netqueue_collect(const gpul_netqueue
 
 		if (__shfl_sync(~0u, n, 0) != (uint32_t)(r->n_finished / GPUL_NETQUEUE_BATCHES + 1) * r->n_copiers)
 			return;
-		__syncwarp();   /* orders the copiers' loads before what any lane writes into this batch */
+		__syncwarp();   /* orders the copiers' loads before the stores of any lane into this batch */
 		r->finished = s->batches[b].taken;
 		r->n_finished++;
 	}
 }
 
 /* Report the finished entries to the CPU: its credits.  The acquire in gpul_netqueue_see() and the release here order the copiers'
- * loads before the CPU's next receive into these slots; its partner is the load in take_credits() (netqueue.c). */
+ * loads before the CPU's next receive into these slots; this pairs with the load in gpul_netqueue_read_done() (netqueue.c). */
 static __device__ __forceinline__ void gpul_netqueue_publish(const gpul_netqueue_view *q, gpul_netqueue_reader *r, uint32_t lane)
 {
 	if (r->n_told == r->n_finished)
@@ -151,7 +152,7 @@ static __device__ __forceinline__ void gpul_netqueue_publish(const gpul_netqueue
 	r->n_told = r->n_finished;
 }
 
-/* After a poll without entries: true if there are no more entries, or the block must leave. */
+/* Called after a poll without entries: true if there will be no more entries, or the block must leave. */
 static __device__ __forceinline__ bool gpul_netqueue_give_up(const gpul_netqueue_view *q, gpul_netqueue_reader *r, uint64_t first, uint32_t lane)
 {
 	uint64_t now;
@@ -197,7 +198,7 @@ static __device__ __forceinline__ void gpul_netqueue_fill(const gpul_netqueue_vi
 	b->units_end[lane] = units;
 }
 
-/* True if both laps are those of the entry; otherwise *wrong is set to a wrong one. */
+/* True if both laps are those of the entry; otherwise *wrong is set to the wrong lap. */
 static __device__ __forceinline__ bool gpul_netqueue_laps(const gpul_netqueue_entry *e, uint32_t lap, uint32_t *wrong)
 {
 	const uint32_t lap0 = (uint32_t)(e->word[0] >> GPUL_NETQUEUE_LAP_SHIFT), lap1 = (uint32_t)(e->word[1] >> GPUL_NETQUEUE_LAP_SHIFT);
@@ -214,12 +215,12 @@ static __device__ __forceinline__ bool gpul_netqueue_reads(uint64_t *reads)
 	return before == 0;
 }
 
-/* Read `written` and `abort`, by one lane of one block at a time, which stores them in device memory for the other blocks.  The bus
- * delivers one line of host memory about once per microsecond, however many blocks request it: if each of 132 blocks read it, they
+/* Read `written` and `abort`. Only one lane of one block at a time reads them from host memory, and stores them in device memory for
+ * the other blocks.  The bus delivers the same line of host memory only about once per microsecond: if each of 132 blocks read it, they
  * would wait up to 136 us for their first entries.
  *
- * The acquire orders the loads of the entries and pieces that it counts; its partner is the store in gpul_netqueue_publish(), directly,
- * or through the block that has read it, whose release at the scope of the GPU is cumulative. */
+ * The acquire orders the loads of the entries and pieces that it counts; it pairs with the store in the CPU's gpul_netqueue_publish(),
+ * directly, or by way of the block that has read it, whose release at GPU scope is cumulative. */
 static __device__ __forceinline__ void gpul_netqueue_look(const gpul_netqueue_view *q, gpul_netqueue_reader *r, uint32_t lane)
 {
 	uint64_t written, abort;
@@ -239,11 +240,11 @@ static __device__ __forceinline__ void gpul_netqueue_look(const gpul_netqueue_vi
 	__syncwarp();   /* orders what lane 0 has acquired before the other lanes' loads */
 }
 
-/* Poll this block's next 32 entries; take those that are complete, up to the first that is not.  Returns their number.
+/* Poll this block's next 32 entries, and take those that are complete, up to the first that is not.  Returns their number.
  *
- * Entries that `written` already counted at an earlier poll are only loaded.  Otherwise the loads of `written` and of the entries
- * are in flight together, so an entry may be read before it is written, although it is counted.  If the first one's laps are wrong,
- * it is read again after a fence: if the laps are still wrong, it is refused. */
+ * Entries that were below `written` at an earlier poll are just loaded.  Otherwise the loads of `written` and of the entries are in
+ * flight together, so an entry may be read before it is written, although `written` already includes it.  If the laps of the first
+ * entry are wrong, it is therefore read again after a fence; if they are still wrong, it is refused. */
 static __device__ __forceinline__ uint32_t gpul_netqueue_take(const gpul_netqueue_view *q, gpul_netqueue_batch *b, gpul_netqueue_reader *r,
 							       uint32_t lane)
 {
@@ -321,7 +322,7 @@ static __device__ __forceinline__ void gpul_netqueue_read(const gpul_netqueue_vi
 
 /* ---- the copiers ---- */
 
-/* Copy unit `first` of the batch and every n_copiers-th unit after it.  Returns this warp's first unit of the next batch. */
+/* Copy the units first, first + n_copiers ... of the batch.  Returns this warp's first unit of the next batch. */
 static __device__ __forceinline__ uint32_t gpul_netqueue_copy_batch(const gpul_netqueue_batch *b, uint32_t first, uint32_t n_copiers, uint32_t lane)
 {
 	const uint32_t units_end = b->units_end[lane], n_units = __shfl_sync(~0u, units_end, GPUL_NETQUEUE_LANES - 1);
@@ -333,8 +334,8 @@ static __device__ __forceinline__ uint32_t gpul_netqueue_copy_batch(const gpul_n
 		const bool last = u + 1 == __shfl_sync(~0u, units_end, (int)piece);
 		const uint32_t part = u - (piece ? units_before : 0), n_bytes = b->n_bytes[piece];
 		unsigned char *to = b->to[piece];
-		/* All units but the first begin at multiples of 16 of the destination; the last
-		 * one includes the remainder. */
+		/* All units but the first begin at destination addresses that are multiples of 16;
+		 * the last one includes the remainder. */
 		const uint32_t before = (uint32_t)(uintptr_t)to % 16, begin = part ? part * GPUL_NETQUEUE_UNIT_BYTES - before : 0;
 		const uint32_t end = last ? n_bytes : (part + 1) * GPUL_NETQUEUE_UNIT_BYTES - before;
 
@@ -350,7 +351,7 @@ static __device__ __forceinline__ bool gpul_netqueue_next_batch(const gpul_netqu
 
 	if (lane == 0) {
 		while ((more = gpul_netqueue_see(&s->n_filled) != n) == 0) {
-			if (gpul_netqueue_see(&s->leave)) {   /* it is stored after the last n_filled */
+			if (gpul_netqueue_see(&s->leave)) {   /* `leave` is stored after the last n_filled */
 				more = gpul_netqueue_see(&s->n_filled) != n;
 				break;
 			}

@@ -8,8 +8,8 @@
 
 enum { N = 5, ROUNDS = 2000 };
 
-/* The penalty for a parameter that differs from the guess by a factor of e: small, but enough
- * to keep a parameter near the guess that the calls do not determine. */
+/* The penalty for a parameter that differs from the guess by a factor of e: small, but enough to
+ * keep parameters that the calls do not determine near the guess. */
 static const double pull = 1e-4;
 
 struct fit {
@@ -35,7 +35,7 @@ static void put_costs(const struct fit *f, const double x[N])
 	c->reduce_us_per_byte = exp(x[4]);
 }
 
-/* The sum of the squares of log(predicted / measured), and of the distances from the guess. */
+/* Compute the error of a corner: the sum of the squares of log(predicted / measured) and of the distances from the guess. */
 static void judge(const struct fit *f, struct corner *c)
 {
 	put_costs(f, c->x);
@@ -51,7 +51,7 @@ static void judge(const struct fit *f, struct corner *c)
 }
 
 /* Return the point worst + times * (middle - worst), where middle is the mean of the other
- * corners; with times > 1 it lies beyond the middle. */
+ * corners; with times > 1, it is beyond the middle. */
 static struct corner reflect(const struct fit *f, const struct corner *worst, const double middle[N], double times)
 {
 	struct corner c;
@@ -83,7 +83,7 @@ static void shrink(const struct fit *f, struct corner *c)
 	}
 }
 
-/* One move of the simplex. */
+/* Make one move of the simplex. */
 static void move_simplex(const struct fit *f, struct corner *c)
 {
 	struct corner *worst = &c[N], next, further;
@@ -126,7 +126,7 @@ gpul_status gpul_comm_fit(gpul_comm_machine *m, gpul_comm_proto proto, const gpu
 			return gpul_fail(err, GPUL_EINVAL, 0, "measured call %u (%s by %s) has no time or no prediction", i,
 					 gpul_comm_call_name(points[i].call), gpul_comm_algo_name(points[i].algo));
 	memcpy(start, f.guess, sizeof start);
-	for (int again = 0; again < 2; again++) {  /* a second simplex, in case the first one has become flat */
+	for (int again = 0; again < 2; again++) {  /* search again with a new simplex, in case the first one has become flat */
 		for (int i = 0; i <= N; i++) {
 			for (int k = 0; k < N; k++)
 				c[i].x[k] = start[k] + (i == k + 1 ? 1.5 : 0);

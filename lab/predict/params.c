@@ -1,4 +1,4 @@
-/* params.c — the parameters of the model. */
+/* params.c — the parameters of the model: built-in ones, those of links, and those in files. */
 #include "lab/predict/params.h"
 
 #include <stdio.h>
@@ -41,7 +41,7 @@ bool gpul_comm_params_apply(const gpul_comm_params *p, gpul_comm_transport trans
 
 /* ---- links ----------------------------------------------------------------------------------------------------------- */
 
-/* Typical figures of the hardware, each direction; not measured here. */
+/* Typical figures of the hardware, for each direction; not measured by gpuload. */
 static const gpul_comm_link links[] = {
 	{ "nvlink4", 0.9, 345, true },   /* 18 links of an H100 or H200, as kernels use them */
 	{ "nvlink3", 0.9, 230, true },   /* 12 links of an A100 */
@@ -84,8 +84,8 @@ gpul_status gpul_comm_link_parse(const char *text, bool memory, gpul_comm_link *
 
 void gpul_comm_link_costs(const gpul_comm_link *link, const gpul_comm_costs like[GPUL_COMM_N_PROTOS], gpul_comm_costs out[GPUL_COMM_N_PROTOS])
 {
-	/* LL has half the rate, LL128 15/16.  In memory, Simple waits for its fence, a second
-	 * trip, before the counter follows; a network delivers the counter after the data,
+	/* LL has half the rate, LL128 15/16.  In memory, Simple waits for its fence, which takes a
+	 * second trip, before it writes the counter; a network delivers the counter after the data,
 	 * without a second trip. */
 	static const double part[GPUL_COMM_N_PROTOS] = { [GPUL_COMM_LL] = 2, [GPUL_COMM_LL128] = 16.0 / 15, [GPUL_COMM_SIMPLE] = 1 };
 

@@ -1,7 +1,7 @@
 /* predict.c — a formula for each algorithm; docs/comm-plan.md derives them.
  *
- * Names as there: n ranks, H hosts of G ranks, m bytes; b(x) = g + x G is the busy time of a step of x bytes, a(x) = b(x) + x C that of one
- * that adds, r the stretch of busy times by shared cores. */
+ * Symbols as there: n ranks, H hosts of G ranks, m bytes; b(x) = g + x G is the busy time of a step of x bytes, a(x) = b(x) + x C that of a
+ * step that adds; r is the factor by which shared cores lengthen busy times. */
 #include "lab/predict/predict.h"
 
 #include <math.h>
@@ -12,7 +12,7 @@
 
 enum { RING_SLOTS = 2, TREE_CHUNKS = 8, TREE_LEAST_CHUNK = 4 << 10, TREE_LEAST_SIMPLE = 16 << 10, MOST_SHOT_BYTES = 512 << 10 };
 
-/* One call on a machine, with one protocol. */
+/* A call on a machine, with one protocol. */
 struct problem {
 	const gpul_comm_machine *m;
 	const gpul_comm_costs *inside, *across;
@@ -24,8 +24,8 @@ struct problem {
 
 /* ---- the paths of the trees ------------------------------------------------------------------------------------------ */
 
-/* Counts of the edges of a path: inside a host or between hosts; with an upper end that has one
- * child, or two, which it serves one after the other. */
+/* The edges of a path, counted by kind: inside a host or between hosts; with an upper end that has
+ * one child, or two children, which it serves one after the other. */
 struct path {
 	unsigned edges[2][2];         /* [across][two] */
 };
@@ -70,9 +70,9 @@ static void note_path(gpul_comm_machine *m, uint32_t tree, uint32_t place)
 gpul_status gpul_comm_machine_prepare(gpul_comm_machine *m, gpul_error *err)
 {
 	if (m->n_ranks < 2 || m->n_ranks > GPUL_COMM_PREDICT_MAX_RANKS)
-		return gpul_fail(err, GPUL_EINVAL, 0, "%u ranks: a number from 2 to %d is possible", m->n_ranks, GPUL_COMM_PREDICT_MAX_RANKS);
+		return gpul_fail(err, GPUL_EINVAL, 0, "%u ranks: expected 2 to %d", m->n_ranks, GPUL_COMM_PREDICT_MAX_RANKS);
 	if (m->ranks_per_host < 1)
-		return gpul_fail(err, GPUL_EINVAL, 0, "0 ranks per host: at least 1 is needed");
+		return gpul_fail(err, GPUL_EINVAL, 0, "0 ranks per host: expected at least 1");
 	memset(m->paths, 0, sizeof m->paths);
 	for (uint32_t tree = 0; tree < 2; tree++)
 		for (uint32_t place = 1; place < m->n_ranks; place++)
@@ -92,7 +92,7 @@ static double busy_adding(const gpul_comm_costs *c, double bytes)
 	return busy(c, bytes) + bytes * c->reduce_us_per_byte;
 }
 
-/* A message in a ring: k slots; the next rank reads the first one while the second one is written. */
+/* The time of a message of k slots in a ring; the next rank reads the first slot while the second one is written. */
 static double step_on(const struct problem *p, const gpul_comm_costs *c, double bytes, bool adds)
 {
 	const double k = fmax(1, ceil(bytes / p->step_bytes)), b = p->stretch * (adds ? busy_adding : busy)(c, bytes / k);
@@ -100,7 +100,7 @@ static double step_on(const struct problem *p, const gpul_comm_costs *c, double 
 	return fmax(k * b, c->latency_us + b);
 }
 
-/* The slowest link that a ring over all ranks uses. */
+/* The time of a step over the slowest link that a ring over all ranks uses. */
 static double step_around(const struct problem *p, double bytes, bool adds)
 {
 	const double inside = p->local > 1 ? step_on(p, p->inside, bytes, adds) : 0;
@@ -110,7 +110,7 @@ static double step_around(const struct problem *p, double bytes, bool adds)
 
 /* ---- rings ------------------------------------------------------------------------------------------------------------ */
 
-/* n chunks in a round, n - 1 steps for the pass that adds, and as many for the pass that copies, unless each rank keeps
+/* A round has n chunks.  The pass that adds takes n - 1 steps, and so does the pass that copies, unless each rank keeps
  * only its part of the result. */
 static double ring(const struct problem *p, const struct gpul_comm_call_info *call, double bytes)
 {
@@ -121,7 +121,7 @@ static double ring(const struct problem *p, const struct gpul_comm_call_info *ca
 	return rounds * (p->n - 1) * (adding + copying);
 }
 
-/* A chain of n - 1 edges, H - 1 of them between hosts; slices follow each other. */
+/* A chain of n - 1 edges, H - 1 of them between hosts; slices are pipelined. */
 static double chain(const struct problem *p, double bytes)
 {
 	const double s = fmin(bytes, p->step_bytes), slices = s > 0 ? bytes / s : 1;  /* the last one may be a fraction */
@@ -145,7 +145,7 @@ static double two_levels(const struct problem *p, double bytes)
 
 /* ---- trees ------------------------------------------------------------------------------------------------------------- */
 
-/* The slowest path between a leaf and the root, up and down. */
+/* The time of the slowest path between a leaf and the root, up and down. */
 static double slowest_path(const struct problem *p, double chunk)
 {
 	double slowest = 0;
@@ -166,7 +166,7 @@ static double slowest_path(const struct problem *p, double chunk)
 	return slowest;
 }
 
-/* Busy time of the busiest rank for a chunk of each tree: its steps as an inner node; its bytes in both trees. */
+/* The busy time of the busiest rank for one chunk of each tree: the gaps of its steps as an inner node, and its bytes in both trees. */
 static double tree_busy(const struct problem *p, const gpul_comm_costs *c, double chunk)
 {
 	const double steps = p->n > 3 ? 4 : 2, bytes = (p->n > 3 ? 4 : p->n) * chunk;
@@ -182,8 +182,8 @@ static double trees(const struct problem *p, double bytes)
 	const double inside = p->local > 1 ? tree_busy(p, p->inside, chunk) : 0, across = p->hosts > 1 ? tree_busy(p, p->across, chunk) : 0;
 	const double us = slowest_path(p, chunk) + (chunks - 1) * fmax(inside, across);
 
-	/* All steps of both trees, by the cores of a host: for each rank and chunk 3, of which one adds.  A tree has half of the blocks, so half of
-	 * the work of a gap. */
+	/* The work of all steps of both trees on the cores of a host: 3 steps for each rank and chunk, one of which adds.  A tree has half
+	 * of the blocks, and so half of the work of a gap. */
 	return p->stretch > 1 ? fmax(us, p->stretch * chunks * (4 * busy(p->inside, chunk) + 2 * busy_adding(p->inside, chunk) -
 								3 * p->inside->gap_us)) : us;
 }
@@ -200,7 +200,7 @@ static double one_shot(const struct problem *p, gpul_comm_call call, double byte
 	return p->inside->latency_us + p->stretch * (p->n - 1) * (info->reduces ? busy_adding : busy)(p->inside, each);
 }
 
-/* Sends and receives, each with a channel of its own. */
+/* The time of sends and receives, each with a channel of its own. */
 static double transfers(const struct problem *p, double bytes)
 {
 	const double each = bytes / p->n, k = fmax(1, ceil(each / p->step_bytes));

@@ -1,4 +1,4 @@
-/* aggregator_end.c — an aggregator's messages: contributions arrive, their sums go to all ranks. */
+/* aggregator_end.c — an aggregator's messages: it receives contributions, and sends their sums to all ranks. */
 #include <string.h>
 
 #include "lab/sparse/sparse_internal.h"
@@ -44,7 +44,8 @@ static const void *block_at(const gpul_comm_sparse *s, uint32_t slot, uint32_t r
 	return s->area.cpu + gpul_sparse_inbox_at(s, slot, rank) + s->layout.contribution_head + (size_t)n * s->block_bytes;
 }
 
-/* Sum the blocks of the round into the buffer of this rank's result, and store their list in front of them; returns their number. */
+/* Sum the blocks of the round into the buffer of this rank's result, and store the list of blocks before them; returns the number
+ * of blocks. */
 static uint32_t sum_round(gpul_comm_sparse *s, uint32_t slot, size_t data_at, uint32_t *index)
 {
 	gpul_sparse_aggregator *a = &s->slots[slot].aggregator;

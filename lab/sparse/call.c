@@ -1,4 +1,5 @@
-/* call.c — a call: finds the blocks, exchanges hellos with the other ranks, chooses dense or sparse, exchanges the data. */
+/* call.c — performs a call: finds the non-zero blocks, exchanges hellos with the other ranks, chooses dense or sparse, and
+ * exchanges the data. */
 #include <sched.h>
 #include <string.h>
 
@@ -58,7 +59,7 @@ static gpul_status begin_call(gpul_comm_sparse *s, CUdeviceptr send, CUdeviceptr
 
 /* ---- waits ------------------------------------------------------------------------------------------------------------- */
 
-/* A rank that this one waits for. */
+/* Find a rank that this one waits for. */
 static uint32_t awaited(const gpul_comm_sparse *s)
 {
 	for (uint32_t r = 0; r < s->n_ranks; r++)
@@ -74,7 +75,7 @@ static uint32_t awaited(const gpul_comm_sparse *s)
 	return s->rank;
 }
 
-/* After a turn of a loop: if nothing has happened, yield; check for failures and the time-out at intervals. */
+/* Called after each turn of a loop: yield if nothing has happened, and from time to time check for failures and the time-out. */
 static gpul_status rest(gpul_comm_sparse *s, gpul_error *err)
 {
 	gpul_error why = { 0 };
@@ -147,7 +148,7 @@ static gpul_status check_hello(gpul_comm_sparse *s, uint32_t rank, const struct 
 	return gpul_sparse_fail(s, &why, (int)rank, err);
 }
 
-/* Wait for the hellos, and sum up the non-zero blocks of all ranks. */
+/* Wait for the hellos, and add up the numbers of non-zero blocks of all ranks. */
 static gpul_status await_hellos(gpul_comm_sparse *s, uint64_t *n_non_zero, gpul_error *err)
 {
 	uint32_t n_missing = s->n_ranks - 1;
@@ -175,8 +176,9 @@ static gpul_status await_hellos(gpul_comm_sparse *s, uint64_t *n_non_zero, gpul_
 	return st;
 }
 
-/* A dense ring sends each block 2 (n - 1) / n times.  Here each rank sends the share (n - 1) / n of its non-zero blocks, and the
- * sums of its own share to n - 1 ranks: d + u in place of 2, where d is the density, and u that of the sums, at most n d. */
+/* A dense ring sends each block 2 (n - 1) / n times.  Here each rank sends (n - 1) / n of its non-zero blocks, and the sums that
+ * it has computed to n - 1 ranks: the factor 2 becomes d + u, where d is the density of the data, and u that of the sums, at
+ * most n d. */
 static bool is_dense(const gpul_comm_sparse *s, double density)
 {
 	const double sums = s->n_ranks * density < 1 ? s->n_ranks * density : 1;
@@ -219,8 +221,8 @@ static bool all_done(const gpul_comm_sparse *s)
 	return true;
 }
 
-/* Run until this rank has received everything, and the others have acknowledged its data: a provider acknowledges data when the
- * receiver makes progress, and the receiver must make progress to see the data. */
+/* Run until this rank has received everything, and the others have acknowledged its data.  Both need progress on the other
+ * ranks: a provider acknowledges data only when the receiver makes progress. */
 static gpul_status exchange(gpul_comm_sparse *s, gpul_error *err)
 {
 	gpul_status st = begin_streams(s, err);
@@ -240,7 +242,7 @@ static gpul_status exchange(gpul_comm_sparse *s, gpul_error *err)
 
 /* ---- the call ----------------------------------------------------------------------------------------------------------- */
 
-/* The part that can fail on this rank alone; a failure is reported to the others. */
+/* The part of a call that can fail on this rank alone; a failure is reported to the others. */
 static gpul_status find_and_pack(gpul_comm_sparse *s, gpul_error *err)
 {
 	const double own = s->n_blocks ? 1.0 / s->n_blocks : 0;
@@ -251,7 +253,7 @@ static gpul_status find_and_pack(gpul_comm_sparse *s, gpul_error *err)
 	if (!st) {
 		gpul_sparse_divide(s);
 		s->report.n_non_zero = s->n_non_zero;
-		if (!is_dense(s, own * s->n_non_zero))  /* while the hellos are in flight */
+		if (!is_dense(s, own * s->n_non_zero))  /* pack while the hellos are in flight */
 			st = gpul_sparse_pack(s, &why);
 	}
 	return st ? gpul_sparse_fail(s, &why, (int)s->rank, err) : GPUL_OK;
@@ -266,7 +268,7 @@ static gpul_status reduce(gpul_comm_sparse *s, gpul_error *err)
 
 	st = st ? st : greet(s, &n_puts, err);
 	st = st ? st : await_hellos(s, &n_non_zero, err);
-	while (!st && n_puts) {  /* the counter is on this stack */
+	while (!st && n_puts) {  /* puts in flight use the counter, which is on this stack */
 		st = gpul_sparse_progress(s, err);
 		st = st ? st : rest(s, err);
 	}

@@ -3,7 +3,7 @@
  *     user's stream    bitmap ─┬─ pack ─────────────────────────────┬─ what the user puts on it later
  *     own stream               └─ clear ─ scatter ─ scatter ─ ... ──┘
  *
- * In place, a scatter kernel writes a block only after this rank has sent its own one: it has been packed. */
+ * In place, a scatter kernel writes a block only after this rank's own block has been packed and sent. */
 #include "lab/sparse/sparse_internal.h"
 #include "loader/embedded.h"
 
@@ -74,7 +74,7 @@ gpul_status gpul_sparse_find_blocks(gpul_comm_sparse *s, gpul_error *err)
 
 	st = st ? st : gpul_cu(s->drv, err, cuEventRecord(s->begun, s->user));
 	st = st ? st : gpul_cu(s->drv, err, cuEventSynchronize(s->begun));
-	if (!st && s->batch)  /* wait for the last call, whose buffers are reused */
+	if (!st && s->batch)  /* wait for the previous call, whose buffers are reused */
 		st = gpul_cu(s->drv, err, cuEventSynchronize(s->scattered));
 	s->batches_done = s->batch;
 	return st;

@@ -1,11 +1,11 @@
-/* link.c — puts to the other ranks, progress, and failures. */
+/* link.c — starts puts to the other ranks, makes progress, and handles failures. */
 #include <errno.h>
 #include <poll.h>
 
 #include "comm/bootstrap/roster.h"
 #include "lab/sparse/sparse_internal.h"
 
-/* After the failure of a connection, the watch over the ranks has this time to report a rank that has died. */
+/* How long to wait, after the failure of a connection, until the watch of the ranks reports a rank that has died. */
 enum { NAME_MS = 1000 };
 
 /* ---- failures ----------------------------------------------------------------------------------------------------- */
@@ -25,8 +25,8 @@ gpul_status gpul_sparse_fail(gpul_comm_sparse *s, const gpul_error *why, int cul
 	return gpul_fail(err, s->failure.status, s->failure.native, "%s", s->failure.text);
 }
 
-/* A connection has failed.  If the reason is that a rank has died, or has noticed the failure
- * of another one, the watch reports that. */
+/* Handle the failure of a connection.  If the reason is that a rank has died, or has detected the
+ * failure of another one, the watch reports that. */
 static gpul_status conn_failed(gpul_comm_sparse *s, uint32_t rank, const gpul_error *why, gpul_error *err)
 {
 	gpul_error named = { 0 };
@@ -39,7 +39,7 @@ static gpul_status conn_failed(gpul_comm_sparse *s, uint32_t rank, const gpul_er
 
 /* ---- puts --------------------------------------------------------------------------------------------------------- */
 
-/* Collect the puts that have ended; test makes progress, too. */
+/* Collect the puts that have ended; testing them also makes progress. */
 static gpul_status collect(gpul_comm_sparse *s, uint32_t rank, gpul_error *err)
 {
 	struct link *l = &s->links[rank];

@@ -1,4 +1,4 @@
-/* memory.c — the buffers: their sizes, their registration, and the exchange of their addresses. */
+/* memory.c — computes the sizes of the buffers, registers them, and exchanges their addresses. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,7 +73,7 @@ void gpul_sparse_memory_free(struct memory *m)
 	*m = (struct memory){ 0 };
 }
 
-/* The information that this rank sends to the others; why.status is set if this rank has failed. */
+/* Fill in what this rank tells the others; why.status is set if this rank has failed. */
 static void describe(gpul_comm_sparse *s, const gpul_error *before, struct addresses *mine)
 {
 	gpul_error *why = &mine->why;

@@ -1,4 +1,5 @@
-/* packed.c — the memory of packed blocks: device memory from which the NIC sends them, or host memory.
+/* packed.c — allocates the memory of packed blocks: device memory from which the NIC sends them, or
+ * host memory.
  *
  *                    blocks that other ranks sum        blocks that this rank sums
  *     GPU-direct     device memory, registered          host memory: the CPU reads them
@@ -10,7 +11,7 @@
 
 enum { LEAST_BYTES = 1 << 20 };
 
-/* Allocate device memory that the connections access. */
+/* Allocate device memory that the connections can access. */
 static gpul_status device_memory(gpul_comm_sparse *s, size_t n_bytes, struct memory *out, gpul_error *err)
 {
 	const gpul_mem_desc desc = { .kind = GPUL_MEM_DEVICE, .bytes = n_bytes, .devices = &s->device, .n_devices = 1 };
@@ -55,7 +56,7 @@ gpul_status gpul_sparse_choose_packed(gpul_comm_sparse *s, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* Allocate at least twice as much as before, so that calls with slowly growing numbers of blocks do not register memory each time. */
+/* Allocate at least twice as much as before, so that calls with slowly increasing numbers of blocks do not register memory each time. */
 static gpul_status grow(gpul_comm_sparse *s, unsigned which, uint32_t n_blocks, gpul_error *err)
 {
 	const bool on_device = s->direct && which == PACKED_SENT;
@@ -91,7 +92,8 @@ static gpul_status place_streams(gpul_comm_sparse *s, gpul_error *err)
 	return st;
 }
 
-/* Fall back to host memory, because a GPU may have room only for small buffers, or a NIC only for a few registrations. */
+/* If device memory cannot be used, fall back to host memory: a GPU may have room only for small buffers, or a NIC only for a few
+ * registrations. */
 gpul_status gpul_sparse_room_for_packed(gpul_comm_sparse *s, gpul_error *err)
 {
 	gpul_error why = { 0 };

@@ -1,4 +1,4 @@
-/* sparse_internal.h — the state of a sparse all-reduce.
+/* sparse_internal.h — the state of a sparse all-reduce, and the functions that its files share.
  *
  *     sparse.c   create, destroy; memory.c: buffers and their registration, shared with all ranks; packed.c: packed blocks
  *     call.c     a call: check, bitmap, hellos, dense or sparse, the loop
@@ -6,8 +6,9 @@
  *     worker_end.c, aggregator_end.c: messages between the state machines of protocol.h and the connections
  *     gpu.c      kernels and copies        link.c  puts and their completions, failures
  *
- * Words of 32 blocks are dealt to the streams in turn: word w belongs to stream w % n_streams, which rank w % n_ranks aggregates,
- * as its slot (w % n_streams) / n_ranks.  So each rank has about the same number of non-zero blocks, even if these are neighbours. */
+ * Words of 32 blocks are assigned to the streams in turn: word w belongs to stream w % n_streams, which is aggregated by rank w %
+ * n_ranks in its slot (w % n_streams) / n_ranks.  So each rank aggregates about the same number of non-zero blocks, even if these are
+ * adjacent. */
 #ifndef GPULOAD_LAB_SPARSE_SPARSE_INTERNAL_H
 #define GPULOAD_LAB_SPARSE_SPARSE_INTERNAL_H
 
@@ -21,23 +22,23 @@
 
 enum {
 	WORD_BLOCKS = 32,        /* blocks of a word of the bitmap */
-	MOST_SLOTS = 8,          /* streams that a rank aggregates */
+	MOST_SLOTS = 8,          /* limit of the streams that a rank aggregates */
 	MOST_STREAMS = MOST_SLOTS * GPUL_COMM_MAX_RANKS,
 	MOST_BLOCKS = 64,        /* blocks of a contribution */
-	MOST_RESULT = 512,       /* n_ranks * blocks of a contribution: blocks of a result */
+	MOST_RESULT = 512,       /* limit of the blocks of a result: n_ranks * blocks of a contribution */
 	MOST_PUTS = 1024,        /* limit of the puts in flight on a connection */
 	HEAD_BYTES = 16,
 };
 
 /* ---- messages --------------------------------------------------------------------------------------------------- */
 
-/* A contribution or a result: the head and the list of blocks end where the data begins, so that they are written together.
+/* A contribution or a result: the head and the list of blocks end where the data begins, so that one put writes all of them.
  *
  *      ┌──────┬──────┬──────┬───────┬──────────┬─────────────────────────┐   a contribution's data comes from the packed blocks,
- *      │ next │ reach│limit │ unused│ index[n] │ n blocks of data        │   in a put of its own, ahead of head and list
+ *      │ next │ reach│limit │ unused│ index[n] │ n blocks of data        │   in a put of its own, before head and list
  *      └──────┴──────┴──────┴───────┴──────────┴─────────────────────────┘
  *                                              ↑ a multiple of 256
- * The step that announces it has call, round and n. */
+ * The step that announces it contains call, round and n. */
 struct head {
 	uint32_t next, reach;    /* of a contribution */
 	uint32_t limit;          /* of a result */
@@ -53,51 +54,51 @@ _Static_assert(MOST_RESULT <= 0xfff, "fits into a step");
 struct hello {
 	uint64_t call, count, n_non_zero;
 	uint32_t dtype, op, block, unused;
-	struct { uint32_t next, reach; } slots[MOST_SLOTS];  /* non-zero blocks of the streams that the
+	struct { uint32_t next, reach; } slots[MOST_SLOTS];  /* next and reach of the streams that the
 							      * receiver aggregates */
 };
 
 /* ---- memory -------------------------------------------------------------------------------------------------------- */
 
-/* Memory that the GPU and the connections access.  gpu - cpu is the same for all addresses. */
+/* Memory that the GPU and the connections access. gpu - cpu is the same for all addresses in it. */
 struct memory {
 	gpul_mem *mem;
 	gpul_rdma_region *region; /* NULL: not registered */
 	unsigned char *cpu;       /* NULL: device memory */
 	CUdeviceptr gpu;
-	uint64_t at;              /* address of the registration: cpu, else gpu */
+	uint64_t at;              /* registered address: cpu, else gpu */
 	size_t n_bytes;
 };
 
-/* Packed blocks are either sent, or summed by this rank's CPU.  With staging, both kinds are in
- * one memory; with GPU-direct, those to be sent are in device memory. */
+/* Packed blocks are either sent, or summed by this rank's CPU.  With staging, both are in the same
+ * memory; with GPU-direct, those to be sent are in device memory. */
 enum { PACKED_SENT, PACKED_OWN, N_PACKED };
 
 /* Offsets in the area, the same on all ranks. */
 struct layout {
-	size_t contribution_head, contribution_bytes;  /* head_bytes: room for head and list, data begins there */
+	size_t contribution_head, contribution_bytes;  /* bytes of head and list, after which the data begins; bytes of all */
 	size_t result_head, result_bytes;
-	size_t inbox_at;         /* [slot][rank] contributions */
-	size_t results_at;       /* [stream][2] arriving results; for streams that this rank
+	size_t inbox_at;         /* [slot][rank] contributions that arrive */
+	size_t results_at;       /* [stream][2] results that arrive; for streams that this rank
 				  * aggregates, the sums */
 	size_t heads_at;         /* [stream][2] heads and lists of contributions */
-	size_t hellos_at;        /* [2][rank] arriving hellos */
+	size_t hellos_at;        /* [2][rank] hellos that arrive */
 	size_t own_hellos_at;    /* [2][rank] hellos to be sent */
 	size_t area_bytes;
 };
 
-/* Words that the other ranks raise. */
+/* The step words that the other ranks raise. */
 struct steps {
 	_Atomic uint64_t contributions[MOST_SLOTS][GPUL_COMM_MAX_RANKS];
 	_Atomic uint64_t results[MOST_STREAMS];
 	_Atomic uint64_t hellos[GPUL_COMM_MAX_RANKS];
 };
 
-/* The information that a rank sends to the others. */
+/* What a rank tells the others about its memory. */
 struct addresses {
 	gpul_rdma_remote area, steps;
 	uint32_t block, percent;
-	gpul_error why;          /* failure of the rank, if any */
+	gpul_error why;          /* the failure of the rank, if any */
 };
 
 /* ---- streams -------------------------------------------------------------------------------------------------------- */
@@ -105,32 +106,32 @@ struct addresses {
 /* One of the two buffers of a stream's results. */
 struct arrival {
 	uint64_t batch;          /* batch of the scatter kernel that empties it; 0: none */
-	bool full;               /* it waits for a batch */
+	bool full;               /* its blocks wait for a scatter kernel */
 };
 
 struct stream {
 	uint32_t aggregator, slot;
 	uint32_t end;            /* blocks of the stream */
-	uint32_t first, n;       /* its non-zero blocks in the lists of all streams */
-	uint32_t packed, place;  /* the memory in which they are packed, and the number of
-				  * blocks before them there */
+	uint32_t first, n;       /* first and number of its non-zero blocks in the lists of all streams */
+	uint32_t packed, place;  /* the memory in which they are packed (PACKED_...), and the number
+				  * of blocks before them there */
 	uint32_t first_flag;     /* of its jobs */
 	gpul_sparse_worker worker;
 	gpul_sparse_contribution contribution;
 	bool waits;              /* the contribution is waiting to be sent */
 	struct arrival arrivals[2];
-	uint32_t n_puts[2];      /* puts in flight from the heads */
+	uint32_t n_puts[2];      /* number of puts in flight that read the heads */
 };
 
 struct slot {
 	gpul_sparse_aggregator aggregator;
-	uint32_t n_puts[2];      /* puts in flight from the sums */
+	uint32_t n_puts[2];      /* number of puts in flight that read the sums */
 };
 
 struct link {
 	gpul_rdma_conn *conn;    /* NULL: this rank */
 	struct addresses theirs;
-	struct { gpul_rdma_request request; uint32_t *counter; } puts[MOST_PUTS];  /* counter: decremented when it has ended */
+	struct { gpul_rdma_request request; uint32_t *counter; } puts[MOST_PUTS];  /* counter: decremented when the put has ended */
 	uint32_t head, tail;     /* puts[head % MOST_PUTS] is the oldest */
 	bool greeted;            /* its hello has arrived */
 };
@@ -146,7 +147,7 @@ struct gpul_comm_sparse {
 
 	struct layout layout;
 	struct memory area, packed[N_PACKED], tables;
-	bool direct;             /* packed[PACKED_SENT] is device memory */
+	bool direct;             /* true: packed[PACKED_SENT] is device memory */
 	char where[120];         /* gpul_comm_sparse_memory() */
 	struct steps *steps;
 	gpul_rdma_region *steps_region;
@@ -154,16 +155,16 @@ struct gpul_comm_sparse {
 
 	gpul_module *modules[3];
 	CUfunction bitmap_kernel, pack_kernel, scatter_kernel;
-	CUstream stream;         /* of the scatter kernels */
+	CUstream stream;         /* the stream of the scatter kernels */
 	CUevent begun, scattered;
 
-	/* tables, in host memory */
+	/* tables in host memory */
 	uint32_t *bitmap, *lists;
 	gpul_sparse_job *jobs;
 	_Atomic uint64_t *flags;
 	gpul_sparse_item *items;
-	uint32_t *index;         /* CPU only: the blocks of each stream, numbered within it */
-	uint32_t table_blocks;   /* that they have room for */
+	uint32_t *index;         /* used by the CPU only: the non-zero blocks of each stream, numbered within the stream */
+	uint32_t table_blocks;   /* number of blocks for which these tables have room */
 
 	/* this call */
 	uint64_t call;
@@ -177,18 +178,18 @@ struct gpul_comm_sparse {
 	struct stream streams[MOST_STREAMS];
 	struct slot slots[MOST_SLOTS];
 	uint32_t n_items, n_launched; /* of items */
-	uint64_t batch, batches_done; /* batch: launched so far, in all calls */
-	uint64_t n_events;       /* incremented by every event, which restarts the time-out */
+	uint64_t batch, batches_done; /* batches launched and completed so far, in all calls */
+	uint64_t n_events;       /* incremented by every event; an event restarts the time-out */
 	struct { uint64_t n_events, since_ns; uint32_t turns; } idle;
 	gpul_comm_sparse_report report;
 };
 
 /* ---- memory.c ---- */
 void gpul_sparse_layout(gpul_comm_sparse *s);
-/* Host memory of n_bytes. */
+/* Allocate n_bytes of host memory. */
 gpul_status gpul_sparse_memory(gpul_comm_sparse *s, size_t n_bytes, bool registered, struct memory *out, gpul_error *err);
 void gpul_sparse_memory_free(struct memory *m);
-/* Allocate what all calls use, and exchange the addresses, or the failure that this rank had before. */
+/* Allocate what all calls use, and exchange the addresses, or the failure that this rank has had. */
 gpul_status gpul_sparse_share(gpul_comm_sparse *s, const gpul_error *before, gpul_error *err);
 /* Make room for a call's tables. */
 gpul_status gpul_sparse_room_for_tables(gpul_comm_sparse *s, gpul_error *err);
@@ -199,9 +200,9 @@ size_t gpul_sparse_result_at(const gpul_comm_sparse *s, uint32_t stream, uint32_
 /* ---- packed.c ---- */
 /* Choose the memory of packed blocks, before the first call. */
 gpul_status gpul_sparse_choose_packed(gpul_comm_sparse *s, gpul_error *err);
-/* Make room for the packed blocks of this call, and assign a place to each stream. */
+/* Make room for the packed blocks of this call, and choose where the blocks of each stream begin. */
 gpul_status gpul_sparse_room_for_packed(gpul_comm_sparse *s, gpul_error *err);
-/* Offset of the n-th packed block of a stream in its memory. */
+/* Get the offset of the n-th packed block of a stream in its memory. */
 size_t gpul_sparse_packed_at(const gpul_comm_sparse *s, const struct stream *t, uint32_t n);
 
 /* ---- blocks.c ---- */
@@ -221,20 +222,20 @@ gpul_status gpul_sparse_find_blocks(gpul_comm_sparse *s, gpul_error *err);
 gpul_status gpul_sparse_pack(gpul_comm_sparse *s, gpul_error *err);
 /* Zero the output, before the first scatter. */
 gpul_status gpul_sparse_clear(gpul_comm_sparse *s, gpul_error *err);
-/* Launch the next scatter kernel, when the last one has ended. */
+/* Launch the next scatter kernel, if the previous one has ended. */
 gpul_status gpul_sparse_scatter(gpul_comm_sparse *s, gpul_error *err);
 gpul_status gpul_sparse_finish(gpul_comm_sparse *s, gpul_error *err);
 
 /* ---- link.c ---- */
-/* Write n_bytes of registered memory to an offset of a rank's area, and raise a step (signal: its offset in struct steps, value 0:
- * none); *counter counts the puts in flight. */
+/* Put n_bytes of registered memory to an offset in a rank's area, and then raise a step (signal: its offset in struct steps; value
+ * 0: no step); *counter counts the puts in flight. */
 gpul_status gpul_sparse_put(gpul_comm_sparse *s, uint32_t rank, const struct memory *m, size_t from, size_t n_bytes, size_t to,
 			    size_t signal, uint64_t value, uint32_t *counter, gpul_error *err);
 /* Make progress on all connections. */
 gpul_status gpul_sparse_progress(gpul_comm_sparse *s, gpul_error *err);
 /* True while puts are in flight. */
 bool gpul_sparse_busy(const gpul_comm_sparse *s);
-/* Report a failure of this rank, or one that it has noticed, to the other ranks; returns the failure of the job. */
+/* Report a failure that this rank has had or detected to the other ranks; returns the failure of the job. */
 gpul_status gpul_sparse_fail(gpul_comm_sparse *s, const gpul_error *why, int culprit, gpul_error *err);
 
 /* ---- worker_end.c ---- */

@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-/* Blocks to pack: a CUDA block copies them, and then raises a flag. */
+/* A job of the pack kernel: a CUDA block copies these blocks, and then sets a flag. */
 typedef struct gpul_sparse_job {
 	uint64_t to;             /* address of n blocks */
 	uint32_t first, n;       /* blocks[first] ... of the list of all streams */
@@ -18,7 +18,7 @@ typedef struct gpul_sparse_job {
 	uint32_t unused;
 } gpul_sparse_job;
 
-/* A block of the output. */
+/* A sum to scatter: a block of the output. */
 typedef struct gpul_sparse_item {
 	uint64_t from;           /* aligned to 16 */
 	uint32_t block;

@@ -1,12 +1,12 @@
-/* sum.c — the sum of blocks on the CPU.  Compiled with -O3: gcc turns the loops into vector instructions. */
+/* sum.c — sums blocks on the CPU.  Compiled with -O3, so that gcc vectorises the loops. */
 #include "lab/sparse/sum.h"
 
 #include <string.h>
 
 /* ---- f16 and bf16 --------------------------------------------------------------------------------------------
  *
- * An operation in f32, rounded to 16 bits, has the result of the operation in 16 bits: f32 has more than twice the bits of either
- * significand and two more, so that rounding twice has the same result as rounding once. */
+ * An f32 operation, rounded to 16 bits, has the same result as a correctly rounded 16-bit operation: the f32 significand has at
+ * least twice as many bits plus two as either 16-bit type, so that rounding twice gives the same result as rounding once. */
 
 static float float_of(uint32_t bits)
 {
@@ -37,8 +37,8 @@ static uint16_t bf16_of_f32(float f)
 	return (uint16_t)(f != f ? bits >> 16 | 0x40 : rounded >> 16);
 }
 
-/* The exponent and the mantissa of an f16, moved to those of an f32, give the value times 2^-112; infinities and NaNs have the
- * exponent 31, which becomes 31 + 112. */
+/* The exponent and the mantissa of an f16, shifted to those of an f32, give its value times 2^-112; infinities and NaNs have
+ * the exponent 31, which becomes 31 + 112. */
 static float f32_of_f16(uint16_t x)
 {
 	const uint32_t magnitude = (uint32_t)(x & 0x7fff) << 13;
@@ -47,7 +47,7 @@ static float f32_of_f16(uint16_t x)
 	return float_of(bits | (uint32_t)(x & 0x8000) << 16);
 }
 
-/* A subnormal f16 is rounded by adding a number whose last bit has the value of the f16's last bit. */
+/* A subnormal f16 is rounded by adding a number whose last bit has the same value as the last bit of the f16. */
 static uint16_t f16_of_f32(float f)
 {
 	const uint32_t magnitude = bits_of(f) & 0x7fffffff, sign = bits_of(f) >> 16 & 0x8000;
@@ -55,7 +55,7 @@ static uint16_t f16_of_f32(float f)
 	const uint32_t subnormal = bits_of(float_of(magnitude) + 0.5f) - 0x3f000000;
 	uint32_t half = magnitude < 0x38800000 ? subnormal : normal;
 
-	half = magnitude >= 0x477ff000 ? 0x7c00 : half;    /* 65520 and more: infinite */
+	half = magnitude >= 0x477ff000 ? 0x7c00 : half;    /* 65520 and more become infinite */
 	half = magnitude > 0x7f800000 ? 0x7e00 : half;
 	return (uint16_t)(sign | half);
 }
@@ -77,7 +77,7 @@ static uint16_t add_bf16(uint16_t a, uint16_t b)
 #define DIVIDE_I32(x, n) (uint32_t)((int32_t)(x) / (int32_t)(n))
 #define DIVIDE(T, x, n) (T)((x) / (T)(n))
 
-/* add: out += a block; NULL: out += 0. divide: out /= n. */
+/* Define a function that sums blocks of type T.  add: out += a block; NULL: out += 0.  divide: out /= n. */
 #define SUM_OF(name, T, PLUS, DIVIDED)                                                                          \
 	static void add_##name(T *restrict out, const T *restrict block, size_t n)                              \
 	{                                                                                                       \

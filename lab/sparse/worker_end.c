@@ -1,11 +1,11 @@
-/* worker_end.c — a worker's messages: receives results, and sends contributions when they are packed. */
+/* worker_end.c — a worker's messages: it receives results, and sends contributions when they are packed. */
 #include <string.h>
 
 #include "lab/sparse/sparse_internal.h"
 
 /* ---- contributions -------------------------------------------------------------------------------------------------- */
 
-/* The buffer of the result that follows must be empty, and the head's buffer not in use. */
+/* True if the next contribution may be sent: the buffer of the result that follows is empty, and the head's buffer not in use. */
 static bool may_contribute(const gpul_comm_sparse *s, const struct stream *t)
 {
 	const struct arrival *a = &t->arrivals[t->contribution.round % 2];

@@ -1,4 +1,4 @@
-/* feeder.h — receive a stream into the slots of a netqueue, by a thread that also writes the entries.
+/* feeder.h — receives a stream into the slots of a netqueue, on a thread that also writes the entries.
  *
  *     feeder thread      ┌> credits ─ room? ─ receive into free slots ─ entries ─┐        then gpul_netqueue_publish
  *                        └───────────────────────────────────────────────────────┘
@@ -15,7 +15,7 @@ extern "C" {
 #endif
 
 /* The source of a stream's bytes.  receive() is called on the feeder's thread: it fills the spans in order with bytes that have
- * arrived, or waits up to wait_ms for some; *got 0: none came.  *closed: there will be none. */
+ * arrived, or waits up to wait_ms for some.  *got: their number, 0 if none came.  *closed: no more will come. */
 typedef struct gpul_netqueue_source {
 	gpul_status (*receive)(void *context, const struct iovec *into, int n_into, int wait_ms, size_t *got, bool *closed, gpul_error *err);
 	void *context;
@@ -33,12 +33,12 @@ typedef struct gpul_netqueue_memory {
 	uint64_t seed;
 } gpul_netqueue_memory;
 
-/* Make a receiver of m, which is borrowed. */
+/* Make a source that reads from m, which is borrowed. */
 gpul_netqueue_source gpul_netqueue_from_memory(gpul_netqueue_memory *m);
 
 typedef struct gpul_netqueue_receiver {
 	gpul_netqueue_source source;
-	/* NULL, or a function that may change entries before they are written: for tests and demonstrations. */
+	/* For tests and demonstrations: NULL, or a function that may change entries before they are written. */
 	void (*alter)(void *context, uint64_t n, gpul_netqueue_entry *entry);
 	void *alter_context;
 } gpul_netqueue_receiver;
@@ -47,14 +47,15 @@ typedef struct gpul_netqueue_received_stream {
 	gpul_netqueue_result result;    /* of the kernel */
 	uint64_t n_entries, n_records, stream_bytes;
 	uint64_t first_ns, end_ns;      /* gpul_clock_ns() times: the first bytes have arrived; the kernel has ended */
-	uint64_t n_receives, n_full;    /* calls of receive() that got bytes; turns without a free slot or entry */
+	uint64_t n_receives, n_full;    /* calls of receive() that returned bytes; turns of the loop without a free slot or entry */
 } gpul_netqueue_received_stream;
 
 /** Receive a whole stream.
  *
- * Returns when the kernel has ended: the destination is complete for later work on the GPU, and for the CPU.
+ * Returns when the kernel has ended: the whole destination is then visible to later work on the GPU, and to
+ * the CPU.
  *
- * @q            with bounce memory that the CPU can write; no kernel of it runs
+ * @q            its bounce memory must be writable by the CPU; none of its kernels may be running
  * @destination  GPU address
  * @bytes        its size
  * @receiver     copied

@@ -8,18 +8,18 @@
  *     ring: n_entries entries in host memory, written by the CPU: where each piece is, and where it has to go
  *
  *              63     56 55          36 35                                0
- *             ┌─────────┬──────────────┬───────────────────────────────────┐  Two words, each of them stored and loaded whole.
- *      word 0 │ lap     │ length       │ source: offset in bounce memory   │  Each carries the lap, because the kernel loads
- *             ├─────────┼──────────────┴───────────────────────────────────┤  both by one instruction, and PTX ISA 8.2.2 leaves
+ *             ┌─────────┬──────────────┬───────────────────────────────────┐  Two words, each stored and loaded as a whole.
+ *      word 0 │ lap     │ length       │ source: offset in bounce memory   │  Each contains the lap, because the kernel loads
+ *             ├─────────┼──────────────┴───────────────────────────────────┤  both with one instruction, and PTX ISA 8.2.2 leaves
  *      word 1 │ lap     │ destination: offset in the receiver's memory     │  the order of a vector's parts unspecified: an
- *             └─────────┴──────────────────────────────────────────────────┘  entry is complete when BOTH laps are its own.
+ *             └─────────┴──────────────────────────────────────────────────┘  entry is complete when BOTH laps are right.
  *
  * Entry n (from 0) is at place n % n_entries, and its lap is (n / n_entries + 1) % 256; in fresh memory all laps are 0.  The kernel
- * takes an entry when `written` counts it, and both laps are right.  An entry that is counted but has another lap is refused.
+ * takes an entry when it is below `written`, and both laps are right.  An entry below `written` with another lap is refused.
  *
- * Each chunk of chunk_entries consecutive entries belongs to one block of the kernel: chunk c to block c % n_blocks.  When a
- * block no longer reads a piece, it counts it in its word of done[]; from these words the CPU
- * computes the oldest entry in use, and so the slots that it can receive into again (credits).
+ * Each chunk of chunk_entries consecutive entries belongs to one block of the kernel: chunk c to block c % n_blocks.  When a block
+ * has finished reading a piece, it increments its word of done[].  From these words the CPU computes the oldest entry in use, and
+ * thus the slots into which it can receive again (credits).
  *
  *     control, host memory   ┌─────────┬───────┐ <── the CPU writes: entries written so far, and whether they are all;
  *                            │ written │ abort │     abort: leave now.  Both words are read by one 16-byte load
@@ -42,9 +42,9 @@ enum {
 	GPUL_NETQUEUE_MAX_SLOT_BYTES = 1 << 19,
 	GPUL_NETQUEUE_MAX_ENTRIES = 1 << 22,
 	GPUL_NETQUEUE_MAX_BLOCKS = 1024,
-	GPUL_NETQUEUE_MAX_CHUNK = 32,        /* a warp reads so many entries at once */
-	GPUL_NETQUEUE_MIN_THREADS = 64,      /* one warp reads entries, at least one copies */
-	GPUL_NETQUEUE_MAX_THREADS = 768,  /* so that a thread has 80 registers */
+	GPUL_NETQUEUE_MAX_CHUNK = 32,        /* a warp reads this many entries at once */
+	GPUL_NETQUEUE_MIN_THREADS = 64,      /* one warp reads entries, and at least one copies */
+	GPUL_NETQUEUE_MAX_THREADS = 768,  /* so that a thread can have 80 registers */
 	GPUL_NETQUEUE_MAX_REPORTS = 64,      /* further refusals are only counted */
 };
 #define GPUL_NETQUEUE_SOURCE_MASK ((1ull << GPUL_NETQUEUE_LENGTH_SHIFT) - 1)
@@ -54,11 +54,11 @@ typedef struct gpul_netqueue_entry {
 	uint64_t word[2];
 } gpul_netqueue_entry;
 
-/* The rule that an entry breaks; the rules are checked in this order. */
+/* The field by which an entry is invalid; the fields are checked in this order. */
 enum gpul_netqueue_field {
 	GPUL_NETQUEUE_ACCEPTED = 0,
 	GPUL_NETQUEUE_LAP,              /* value: the wrong lap; limit: the entry's lap */
-	GPUL_NETQUEUE_LENGTH,           /* value: length; it is 0 or above limit, the bytes of a slot */
+	GPUL_NETQUEUE_LENGTH,           /* value: length, which is 0 or exceeds limit, the bytes of a slot */
 	GPUL_NETQUEUE_SOURCE,           /* value: first byte; limit: bytes of bounce memory */
 	GPUL_NETQUEUE_SOURCE_END,       /* value: end of the piece; limit: bytes of bounce memory */
 	GPUL_NETQUEUE_SLOT_END,         /* value: end of the piece; limit: end of its slot */
@@ -78,27 +78,27 @@ typedef struct gpul_netqueue_report {
 	uint64_t value, limit;          /* as above */
 } gpul_netqueue_report;
 
-/* In host memory.  Words with different writers are in different cache lines. */
+/* The words that the CPU and the kernel share, in host memory.  Words with different writers are in different cache lines. */
 typedef struct gpul_netqueue_control {
-	uint64_t written;               /* entries so far, times 2; plus 1 if these are all: then
-					 * blocks end when they have taken theirs */
+	uint64_t written;               /* number of entries so far, times 2; plus 1 if these are
+					 * all: then blocks end when they have processed theirs */
 	uint64_t abort;                 /* not 0: all blocks end */
 	uint64_t unused[14];
-	gpul_netqueue_report waited;    /* of the first block that has waited too long */
+	gpul_netqueue_report waited;    /* written by the first block that has waited too long */
 	gpul_netqueue_report reports[GPUL_NETQUEUE_MAX_REPORTS]; /* refusals */
 	uint64_t unused2[3];
-	uint64_t done[GPUL_NETQUEUE_MAX_BLOCKS]; /* entries that each block has finished */
+	uint64_t done[GPUL_NETQUEUE_MAX_BLOCKS]; /* number of entries that each block has finished */
 } gpul_netqueue_control;
 
-/* The words that the blocks share; in device memory, zero at the start. */
+/* The words that the blocks share, in device memory, 0 at the start. */
 typedef struct gpul_netqueue_counts {
 	uint64_t n_pieces, n_bytes;     /* copied */
 	uint64_t n_refused;
 	uint64_t n_timed_out;           /* blocks */
 	uint64_t refused[GPUL_NETQUEUE_N_FIELDS]; /* [field] */
-	uint64_t written, abort;        /* the words of gpul_netqueue_control as some block has last
-					 * read them over the bus, for all blocks */
-	uint64_t reads;                 /* 1: a block is reading them now */
+	uint64_t written, abort;        /* the words of gpul_netqueue_control, as last read over the
+					 * bus by one of the blocks, for all of them */
+	uint64_t reads;                 /* 1: a block is reading these words now */
 } gpul_netqueue_counts;
 
 /* The argument of the kernel. */
@@ -114,7 +114,7 @@ typedef struct gpul_netqueue_view {
 	uint32_t slot_bytes;            /* a power of two */
 	uint32_t n_entries;             /* a power of two */
 	uint32_t chunk_entries;         /* a power of two, at most GPUL_NETQUEUE_MAX_CHUNK */
-	uint32_t polls_per_check;       /* polls between two checks of the time, in a wait */
+	uint32_t polls_per_check;       /* number of polls between two checks of the time */
 } gpul_netqueue_view;
 
 #ifdef __CUDACC__
@@ -134,13 +134,13 @@ GPUL_NETQUEUE_BOTH uint32_t gpul_netqueue_lap(uint64_t n, uint32_t n_entries)
 	return (uint32_t)((n / n_entries + 1) % GPUL_NETQUEUE_LAPS);
 }
 
-/* The number of the entry that block takes as its k-th, from 0. */
+/* The number of the k-th entry that a block takes; k counts from 0. */
 GPUL_NETQUEUE_BOTH uint64_t gpul_netqueue_entry_of(uint64_t k, uint32_t block, uint32_t n_blocks, uint32_t chunk_entries)
 {
 	return (k / chunk_entries * n_blocks + block) * chunk_entries + k % chunk_entries;
 }
 
-/* The words of an entry.  source, length and destination fit into their fields. */
+/* Make the words of an entry. source, length and destination must fit into their fields. */
 GPUL_NETQUEUE_BOTH gpul_netqueue_entry gpul_netqueue_pack(uint32_t lap, uint64_t source, uint32_t length, uint64_t destination)
 {
 	gpul_netqueue_entry e;
@@ -156,13 +156,13 @@ GPUL_NETQUEUE_BOTH uint32_t gpul_netqueue_length_of(const gpul_netqueue_entry *e
 	return (uint32_t)(e->word[0] >> GPUL_NETQUEUE_LENGTH_SHIFT) & ((1u << GPUL_NETQUEUE_LENGTH_BITS) - 1);
 }
 
-/* Offset in bounce memory. */
+/* The source of an entry: an offset in bounce memory. */
 GPUL_NETQUEUE_BOTH uint64_t gpul_netqueue_source_of(const gpul_netqueue_entry *e)
 {
 	return e->word[0] & GPUL_NETQUEUE_SOURCE_MASK;
 }
 
-/* Offset in the receiver's memory. */
+/* The destination of an entry: an offset in the receiver's memory. */
 GPUL_NETQUEUE_BOTH uint64_t gpul_netqueue_destination_of(const gpul_netqueue_entry *e)
 {
 	return e->word[1] & GPUL_NETQUEUE_DESTINATION_MASK;

@@ -1,4 +1,4 @@
-/* producer.h — turns the bytes of a stream into entries, and keeps track of the free slots and entries.
+/* producer.h — parses the bytes of a stream into entries, and keeps track of the free slots and entries.
  *
  *     stream    header │ pad │ payload │ header │ payload │ ... │ header with length 0: the end
  *
@@ -13,11 +13,11 @@
  *       ↑                                                                              │
  *       └──────────── credit <──────────────── done[] of the kernel's blocks <─────────┘
  *
- * The bounce memory is a ring of bytes.  A record that has arrived only in part, or that continues in the next slot, becomes
- * several pieces.  A header may be divided, too.  A slot is free when all entries with bytes in it are done.
+ * The bounce memory is a ring of bytes.  A record that has only partly arrived, or that continues in the next slot, becomes
+ * several pieces.  A header may also be split.  A slot is free when all entries with bytes in it are done.
  *
- * A pure state machine: no I/O, no clock, no allocation.  It reads headers only; it trusts neither them nor done[], and it does
- * not check a destination, because that is the kernel's task. */
+ * A state machine: no I/O, no clock, no allocation.  It reads only headers; it checks them and done[], but not the
+ * destinations, which the kernel checks. */
 #ifndef GPULOAD_LAB_NETQUEUE_PRODUCER_H
 #define GPULOAD_LAB_NETQUEUE_PRODUCER_H
 
@@ -41,24 +41,24 @@ typedef struct gpul_netqueue_shape {
 	uint32_t n_blocks, chunk_entries;
 } gpul_netqueue_shape;
 
-/** Check the limits of netqueue_layout.h.
+/** Check a shape against the limits of netqueue_layout.h.
  *
  * @shape  any
- * Errors  GPUL_EINVAL the message has the number and its limits */
+ * Errors  GPUL_EINVAL a number is out of range; the message gives it and its limits */
 gpul_status gpul_netqueue_shape_check(const gpul_netqueue_shape *shape, gpul_error *err);
 
 typedef struct gpul_netqueue_piece {
 	uint64_t n;                     /* number of its entry */
 	uint64_t source;                /* offset in bounce memory */
-	uint64_t destination;           /* at most GPUL_NETQUEUE_DESTINATION_MASK, which no memory is large enough for */
+	uint64_t destination;           /* offset in the receiver's memory, at most GPUL_NETQUEUE_DESTINATION_MASK */
 	uint32_t length;
 } gpul_netqueue_piece;
 
-/* The members are private. */
+/* The state of a stream; the members are private. */
 typedef struct gpul_netqueue_producer {
 	gpul_netqueue_shape shape;
-	uint64_t *ends;                 /* [n_entries] position in the stream after each entry that is
-					 * not done */
+	uint64_t *ends;                 /* [n_entries] position in the stream of the end of each entry
+					 * that is not done */
 	uint64_t received, parsed, freed; /* positions in the stream: freed <= parsed <= received */
 	uint64_t n_produced, n_done;    /* numbers of entries; n_done: all entries before this
 					 * one are done */
@@ -72,34 +72,36 @@ typedef struct gpul_netqueue_producer {
 
 /** Start a stream.
  *
- * @p      any contents
+ * @p      need not be initialised
  * @shape  valid; copied
  * @ends   room for n_entries numbers; borrowed
- * Threads one thread at a time, as all functions here */
+ * Threads one thread at a time, like all functions here */
 void gpul_netqueue_producer_begin(gpul_netqueue_producer *p, const gpul_netqueue_shape *shape, uint64_t *ends);
 
 typedef struct gpul_netqueue_span {
 	uint64_t at, bytes;             /* offset in bounce memory */
 } gpul_netqueue_span;
 
-/* Get the place for the next bytes of the stream: up to two spans, in order.  Returns their number; 0: no slot is free. */
+/* Get the memory into which to receive the next bytes of the stream: up to two spans, in order.  Returns their number; 0: no slot
+ * is free. */
 unsigned gpul_netqueue_room(const gpul_netqueue_producer *p, gpul_netqueue_span out[2]);
 
 /* Report that n_bytes more have been received into the spans of gpul_netqueue_room(), at most the size of these spans. */
 void gpul_netqueue_received(gpul_netqueue_producer *p, uint64_t n_bytes);
 
-/** Make the next entry out of the received bytes.
+/** Make the next entry from the received bytes.
  *
  * @p       producer
  * @bounce  CPU address of the bounce memory
  * @out     the piece; set if *got
  * @got     false: all received bytes are in entries, or the ring is full, or the stream has ended
- * Errors  GPUL_EFORMAT native = position: no record header there, or bytes after the end
+ * Errors  GPUL_EFORMAT no record header at that position, or bytes after the end; native = the
+ *         position
  * Threads one thread at a time */
 gpul_status gpul_netqueue_produce(gpul_netqueue_producer *p, const unsigned char *bounce, gpul_netqueue_piece *out, bool *got,
 				  gpul_error *err);
 
-/** Read the numbers of entries that the kernel's blocks have finished.
+/** Free the entries that the kernel's blocks have finished, and their slots.
  *
  * @p     producer
  * @done  [n_blocks], as in gpul_netqueue_control

@@ -1,13 +1,13 @@
-/* predict.h — the time of a collective by a model like LogGP, for any number of ranks.
+/* predict.h — predicts the time of a collective for any number of ranks, by a model like LogGP.
  *
  *     rank A    │ o │ g │ x G │                       o  overhead of a call: launch, greeting, end
- *                              ╲ L                    g  gap: time for which a step keeps a rank busy, besides its bytes
+ *                              ╲ L                    g  gap: time for which a step keeps a rank busy, without its bytes
  *     rank B    │ o │           │ g │ x G │           G  time for a byte of data: 1 / bandwidth
  *                                                     L  latency: from the end of a step on one rank to its start on the next one
  *
- * A step moves at most S bytes, which is a slot of each block; one that adds the received data to its own takes C more for each byte.  Links inside a host and between hosts have costs of their own, for each
- * protocol.  If the ranks of a host share `cores` processors (the software driver), their busy times are stretched.
- * docs/comm-plan.md derives the formulas. */
+ * A step transfers at most S bytes: a slot of each block.  One that adds the received data to the rank's own takes C more per byte.  Links
+ * inside a host and between hosts have costs of their own, for each protocol.  If the ranks of a host share `cores` processors (the
+ * software driver), their busy times are longer. docs/comm-plan.md derives the formulas. */
 #ifndef GPULOAD_LAB_PREDICT_PREDICT_H
 #define GPULOAD_LAB_PREDICT_PREDICT_H
 
@@ -27,7 +27,7 @@ enum {
 				       GPUL_COMM_PREDICT_LEVELS / 64 + 1,
 };
 
-/* A protocol over a kind of links; step_bytes 0: it is not possible there. */
+/* The costs of a protocol over a kind of link; step_bytes 0: the protocol is not possible there. */
 typedef struct gpul_comm_costs {
 	double overhead_us;           /* o */
 	double latency_us;            /* L */
@@ -37,16 +37,16 @@ typedef struct gpul_comm_costs {
 	double step_bytes;            /* S */
 } gpul_comm_costs;
 
-/* Ranks, their hosts and their links. */
+/* A modelled system: ranks, their hosts and their links. */
 typedef struct gpul_comm_machine {
 	uint32_t n_ranks;             /* 2 to GPUL_COMM_PREDICT_MAX_RANKS */
 	uint32_t ranks_per_host;      /* the last host may have fewer */
 	double cores;                 /* processors that the ranks of a host share; 0: each rank has its own (a GPU) */
 	gpul_comm_costs inside[GPUL_COMM_N_PROTOS], across[GPUL_COMM_N_PROTOS];
-	uint64_t paths[GPUL_COMM_PREDICT_PATH_WORDS];  /* of gpul_comm_machine_prepare() */
+	uint64_t paths[GPUL_COMM_PREDICT_PATH_WORDS];  /* set by gpul_comm_machine_prepare() */
 } gpul_comm_machine;
 
-/** Find the paths of the trees; once, after n_ranks and ranks_per_host are set.
+/** Compute the paths of the trees.  Call it once, after setting n_ranks and ranks_per_host.
  *
  * @m  n_ranks and ranks_per_host are used, paths is set
  * Errors  GPUL_EINVAL a number of ranks out of range, or no ranks per host */
@@ -59,7 +59,7 @@ gpul_status gpul_comm_machine_prepare(gpul_comm_machine *m, gpul_error *err);
  * @algo   algorithm
  * @proto  protocol
  * @bytes  of the larger buffer of a rank
- * Errors  none: the result is microseconds, or a negative number if there is no such algorithm for this call and machine
+ * Errors  none: the result is in microseconds; negative if there is no such algorithm for this call and machine
  * Source  Alexandrov et al., LogGP, SPAA 1995; Sanders, Speck and Traeff, Two-tree algorithms, 2009 */
 double gpul_comm_predict(const gpul_comm_machine *m, gpul_comm_call call, gpul_comm_algo algo, gpul_comm_proto proto, double bytes);
 
@@ -70,7 +70,7 @@ double gpul_comm_predict(const gpul_comm_machine *m, gpul_comm_call call, gpul_c
  * @bytes  of the larger buffer of a rank
  * @algo   set
  * @proto  set
- * Errors  none: the result is its time; negative, and nothing is set, if no algorithm is possible */
+ * Errors  none: the result is the time; negative, with nothing set, if no algorithm is possible */
 double gpul_comm_predict_best(const gpul_comm_machine *m, gpul_comm_call call, double bytes, gpul_comm_algo *algo, gpul_comm_proto *proto);
 
 /* A measured call. */
@@ -80,12 +80,12 @@ typedef struct gpul_comm_point {
 	double bytes, us;
 } gpul_comm_point;
 
-/** Find the costs inside a host of a protocol that agree best with measured calls: least squares of the logarithm of
- * predicted / measured.  A parameter that the calls do not determine stays near the guess.
+/** Find a protocol's costs inside a host that fit measured calls best: least squares of the logarithm of predicted /
+ * measured.  A parameter that the calls do not determine stays near the first guess.
  *
  * @m       prepared, of one host; inside[proto] holds the first guess, with its step_bytes, and is replaced
  * @proto   protocol of all points
- * @points  measured
+ * @points  measured calls
  * @n       their number, at least 5
  * Errors  GPUL_EINVAL fewer points, or a point without time or without prediction
  * Source  Nelder and Mead, A simplex method for function minimization, 1965 */

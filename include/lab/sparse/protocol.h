@@ -1,27 +1,27 @@
-/* protocol.h — decides which blocks a worker sends, and when an aggregator may sum them: state
- * machines without I/O, clock and allocation.
+/* protocol.h — decides which blocks a worker sends, and when an aggregator may sum them: state machines without I/O, clock or
+ * allocation.
  *
- * A stream is a part of the blocks of a call.  Each rank is a worker of every stream, and the aggregator of some of them.
+ * A stream is a part of the blocks of a call.  Each rank is a worker of every stream, and the aggregator of some streams.
  *
  *     worker r                                                aggregator of the stream
  *        │ ── hello: next, reach ──────────────────────────────> │   round 0; from every worker
- *        │ <───────────────────────────── result 0: limit ────── │   limit = the least reach of all workers
+ *        │ <───────────────────────────── result 0: limit ────── │   limit = the smallest reach of all workers
  *        │ ── contribution 1: its blocks below limit, ─────────> │   from every worker, header only if it has no such block
  *        │    next, reach                                        │
  *        │ <── result 1: the sums of the blocks below limit, ─── │   to every worker
  *        │     the next limit                                    │   until next = end for all workers
  *
  *     next    the first non-zero block that the worker has not sent; end if there is none
- *     reach   the block at which its next contribution would become too long: at least next + 1 (end if next = end)
- *     limit   all non-zero blocks below it are requested
+ *     reach   the first block that its next contribution has no room for: at least next + 1 (end if next = end)
+ *     limit   all non-zero blocks below limit are requested
  *
- * Blocks that are zero on all ranks are in no message: limit skips them.  OmniReduce requests one block at a time, the least `next`
+ * Blocks that are zero on all ranks are never sent: limit skips them.  OmniReduce requests one block at a time, the smallest `next`
  * of all workers.  Here a round has as many blocks as fit into a contribution of the worker with the most non-zero blocks, so that
- * messages are long at every density; with contributions of one block this is OmniReduce's protocol.
+ * messages are long at every density; with one block per contribution, this is OmniReduce's protocol.
  *
- * A result permits a worker to send the next contribution: the receiver decides, as everywhere in rdma/.  So a worker's
- * contribution needs one buffer at the aggregator.  A worker may hold back its contribution while it has no room for the result
- * that follows; no other permission is needed in this direction.
+ * A result permits a worker to send the next contribution: the receiver decides, as everywhere in rdma/.  So the aggregator needs
+ * only one buffer per worker.  A worker may hold back its contribution while it has no room for the result that follows; no other
+ * permission is needed in this direction.
  *
  * Blocks are numbered from 0 within their stream. */
 #ifndef GPULOAD_LAB_SPARSE_PROTOCOL_H
@@ -42,14 +42,14 @@ extern "C" {
 /* A worker's message: its contribution to a round. */
 typedef struct gpul_sparse_contribution {
 	uint32_t round;          /* 0: the hello */
-	uint32_t n;              /* blocks in it: index[first] to index[first + n - 1] of the worker */
-	uint32_t first;          /* used by the worker only */
+	uint32_t n;              /* number of its blocks: index[first] to index[first + n - 1] of the worker */
+	uint32_t first;          /* only for the worker: index of the first block */
 	uint32_t next, reach;    /* after it */
 } gpul_sparse_contribution;
 
 typedef struct gpul_sparse_worker {
 	const uint32_t *index;   /* borrowed: its non-zero blocks, ascending */
-	uint32_t n, end;         /* their number; the number of blocks of the stream */
+	uint32_t n, end;         /* number of these; number of all blocks of the stream */
 	uint32_t most;           /* limit of the blocks of a contribution */
 	uint32_t n_sent, round, limit;
 	bool done;               /* no further contribution is requested */
@@ -59,7 +59,7 @@ typedef struct gpul_sparse_worker {
 gpul_sparse_contribution gpul_sparse_worker_begin(gpul_sparse_worker *w, const uint32_t *index, uint32_t n, uint32_t end,
 						  uint32_t most);
 
-/** A result has arrived: get the contribution that it requests.
+/** Handle a result that has arrived: get the contribution that it requests.
  *
  * @w      not done
  * @round  of the result
@@ -76,25 +76,25 @@ gpul_status gpul_sparse_worker_result(gpul_sparse_worker *w, uint32_t round, uin
 
 typedef struct gpul_sparse_aggregator {
 	uint32_t n_ranks, end, most;
-	uint32_t round, limit;   /* round and limit of the next contributions */
-	uint32_t n_missing;      /* number of contributions of this round */
+	uint32_t round, limit;   /* round number and limit of the next contributions */
+	uint32_t n_missing;      /* contributions of this round that have not arrived */
 	bool done;
 	struct {
 		const uint32_t *index;   /* borrowed, until the round ends */
 		uint32_t n, taken;
 		uint32_t next, reach;
-		bool has;                /* its contribution of this round has arrived */
+		bool has;                /* its contribution to this round has arrived */
 	} workers[GPUL_COMM_MAX_RANKS];
 } gpul_sparse_aggregator;
 
-/* Begin a stream: waits for the hellos. */
+/* Begin a stream; the hellos of the workers come next. */
 void gpul_sparse_aggregator_begin(gpul_sparse_aggregator *a, uint32_t n_ranks, uint32_t end, uint32_t most);
 
-/** A contribution has arrived.
+/** Handle a contribution that has arrived.
  *
  * @a      not done
- * @rank   its worker
- * @c      not trusted
+ * @rank   the worker that sent it
+ * @c      the contribution; not trusted
  * @index  c->n blocks, not trusted; borrowed until gpul_sparse_aggregator_close()
  * Errors  GPUL_EFORMAT an invalid contribution: another round, blocks that are not ascending or
  *         not below the limit, a wrong next or reach.  The text names the rank
@@ -105,8 +105,8 @@ gpul_status gpul_sparse_aggregator_take(gpul_sparse_aggregator *a, uint32_t rank
 /* True if all contributions of the round have arrived; then sum them, and close the round. */
 bool gpul_sparse_aggregator_ready(const gpul_sparse_aggregator *a);
 
-/* Get the least block that has not been taken, and the position of it in the contribution of each rank; -1: the rank does not
- * have it.  false: there is none. */
+/* Get the next block, in ascending order, and its position in the contribution of each rank; -1: the rank does not have it.
+ * Returns false if there is no further block. */
 bool gpul_sparse_aggregator_block(gpul_sparse_aggregator *a, uint32_t *block, int32_t *position);
 
 /* A result, as it is sent to the workers. */
