@@ -1,4 +1,4 @@
-/* auto.c — gpul_mem_create(); for AUTO it creates the first kind of host memory that works. */
+/* auto.c — gpul_mem_create(): creates memory of a kind, or, for AUTO, of the first kind of host memory that works. */
 #include "memalloc/mem_internal.h"
 
 #include <stdio.h>
@@ -8,7 +8,7 @@
 
 enum { WHY_CHARS = sizeof((gpul_error *)0)->text, SHARE_CHARS = 78 };
 
-/* Join the error texts of the first n tries in why, each shortened to fit. */
+/* Join the error texts of the first n tries in `why`, each shortened to fit. */
 static void join_reasons(const gpul_error tries[GPUL_MEM_N_AUTO], unsigned n, char why[WHY_CHARS])
 {
 	int room = n > 1 ? SHARE_CHARS : WHY_CHARS - 1;
@@ -20,7 +20,8 @@ static void join_reasons(const gpul_error tries[GPUL_MEM_N_AUTO], unsigned n, ch
 				       tries[i].text);
 }
 
-/* The reason why an earlier probe found that a kind does not work, or cannot be shared although it must be; or NULL. */
+/* Return why, according to an earlier probe, a kind does not work, or cannot be shared although it must be; NULL: there is no such
+ * reason. */
 static const char *find_probed_failure(const gpul_driver *drv, const gpul_mem_desc *desc,
 				     gpul_mem_kind kind)
 {

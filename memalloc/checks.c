@@ -1,4 +1,4 @@
-/* checks.c — checks that several kinds of memory share: sizes, and access between GPUs. */
+/* checks.c — checks used by several kinds of memory: of sizes, and of access between GPUs. */
 #include "memalloc/mem_internal.h"
 
 #include <unistd.h>

@@ -1,4 +1,4 @@
-/* cu.c — error messages for failed driver and system calls, with advice for the kind of memory. */
+/* cu.c — makes the error messages of failed driver and system calls, with advice for the kind of memory. */
 #include "memalloc/mem_internal.h"
 
 #include <errno.h>
@@ -6,7 +6,7 @@
 
 #define ANY_KIND GPUL_MEM_AUTO
 
-/* Advice that depends on the kind of memory and the error; gpul_cu_advice() depends on the error only. */
+/* Advice that depends on the kind of memory and the error; that of gpul_cu_advice() depends only on the error. */
 static const struct {
 	gpul_mem_kind kind;
 	CUresult code;

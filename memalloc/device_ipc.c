@@ -1,5 +1,5 @@
-/* device_ipc.c — memory of kind device-ipc: from cuMemAlloc, shared by the cuIpc calls, for systems where the calls of
- * virtual memory management (cuMemCreate) do not work. */
+/* device_ipc.c — memory of kind device-ipc: allocated by cuMemAlloc and shared by the cuIpc calls, for systems where
+ * the virtual memory management calls (cuMemCreate) do not work. */
 #include "memalloc/mem_internal.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* host_file.c — a file in RAM (tmpfs), mapped into this process and registered with the driver: for memfd and shm. */
+/* host_file.c — handles a file in RAM (tmpfs), mapped into this process and registered with the driver; for memfd and shm. */
 #include "memalloc/mem_internal.h"
 
 #include <errno.h>
@@ -16,8 +16,8 @@
 #define MADV_POPULATE_WRITE 23  /* Linux 5.14 */
 #endif
 
-/* Call fallocate() for at most this size at a time, because a signal makes it start over: a periodic timer could block
- * one large call forever. */
+/* Call fallocate() for at most this size at a time, because a signal makes it start again: with a periodic timer, one
+ * large call might never end. */
 enum { ALLOCATE_STEP = 64 << 20 };
 
 static int allocate_pages(int fd, size_t bytes)
@@ -33,7 +33,7 @@ static int allocate_pages(int fd, size_t bytes)
 	return 0;
 }
 
-/* Map every page now: three times faster than a page fault at the first access of each page. */
+/* Map every page now, which is three times faster than page faults at the first accesses. */
 static void populate_pages(void *memory, size_t bytes)
 {
 	volatile unsigned char *p = memory;
@@ -44,7 +44,7 @@ static void populate_pages(void *memory, size_t bytes)
 		p[at] = p[at];
 }
 
-/* Check the limit that would end the process by SIGXFSZ. */
+/* Check the file size limit: exceeding it would end the process with SIGXFSZ. */
 static gpul_status check_file_size(const gpul_mem *m, gpul_error *err)
 {
 	const size_t bytes = m->about.mapped_bytes;
@@ -83,7 +83,7 @@ gpul_status gpul_mem_file_fill(gpul_mem *m, const char *advice, gpul_error *err)
 	st = map_file(m, m->fd, err);
 	if (st)
 		return st;
-	/* The file stores the NUMA node, so that fallocate() allocates its pages there. */
+	/* mbind() sets the NUMA node of the file, so that fallocate() allocates its pages there. */
 	gpul_mem_bind(m, m->cpu, bytes);
 	failed = allocate_pages(m->fd, bytes);
 	if (failed) {
@@ -135,7 +135,7 @@ void gpul_mem_file_unmap(gpul_mem *m)
 
 /* ---- registration with the driver ------------------------------------------------ */
 
-/* Check that every device can register read-only pages: they can be registered for reading only, which some devices do not support. */
+/* Check that every device can register read-only pages: these can be registered only for reading, which some devices do not support. */
 static gpul_status check_read_only(gpul_mem *m, gpul_error *err)
 {
 	gpul_status st = GPUL_OK;

@@ -1,4 +1,4 @@
-/* kind.c — the names of the kinds of memory, and the order in which AUTO tries them. */
+/* kind.c — names the kinds of memory, and defines the order in which AUTO tries them. */
 #include "memalloc/mem_internal.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* mbind.c — the system call mbind(2), in a file of its own, so that a test can replace it. */
+/* mbind.c — calls mbind(2), in a file of its own, so that a test can replace it. */
 #include <sys/syscall.h>
 #include <unistd.h>
 

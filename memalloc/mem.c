@@ -1,4 +1,4 @@
-/* mem.c — memory objects: check their description, call the operations of their kind, and export them. */
+/* mem.c — memory objects: checks their descriptions, calls the operations of their kinds, and exports them. */
 #include "memalloc/mem_internal.h"
 
 #include <stdio.h>
@@ -124,7 +124,7 @@ static void find_alignment(gpul_mem *m)
 }
 
 /* All pages of host memory are allocated at once, so check first: the kernel would kill a process that allocates too much.  The
- * driver checks device memory, and create() refuses a size that overflows when it is rounded. */
+ * driver checks for enough device memory, and create() refuses a size that overflows when it is rounded. */
 static gpul_status check_memory_left(const gpul_mem *m, gpul_error *err)
 {
 	char what[32];
@@ -163,7 +163,7 @@ gpul_status gpul_mem_create_kind(const gpul_driver *drv, const gpul_mem_desc *de
 	return GPUL_OK;
 }
 
-/* Check that the offer came with a descriptor or a handle, as its kind requires. */
+/* Check that the offer came with a descriptor or a handle, whichever its kind requires. */
 static gpul_status check_source(const struct mem_source *from, gpul_error *err)
 {
 	const struct mem_ops *ops = find_ops(from->offer->kind);
@@ -214,8 +214,8 @@ gpul_status gpul_mem_import(const gpul_driver *drv, const gpul_mem_offer *offer,
 	return GPUL_OK;
 }
 
-/* Make the memory's context current, because unregistering and the cuIpc calls need a context and this thread
- * may have none.  Returns the previous context, for leave_context(). */
+/* Make the memory's context current: unregistering and the cuIpc calls need one, and this thread may have
+ * none.  Returns the previous context, for leave_context(). */
 static CUcontext enter_context(const gpul_mem *m)
 {
 	CUcontext before = NULL;

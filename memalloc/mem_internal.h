@@ -1,4 +1,4 @@
-/* mem_internal.h — the memory object, and the table of operations that each kind of memory has.
+/* mem_internal.h — the memory object, and the table of operations that each kind of memory implements.
  *
  *     auto.c         gpul_mem_create(): AUTO or one kind    probed.c       reports of earlier probes
  *       mem.c        checks the description, calls the kind's operations
@@ -10,7 +10,7 @@
  *         device_ipc.c                                    ┘
  *
  * A kind's create and import get an object whose description has been checked: about.kind, bytes, devices, read_only, exportable
- * and (host kinds) node are set, everything else is zero, fd is -1.  They set the rest; on failure they release what they acquired. */
+ * and (host kinds) node are set, fd is -1, and everything else is 0.  They set the rest; on failure they release what they acquired. */
 #ifndef GPULOAD_MEMALLOC_MEM_INTERNAL_H
 #define GPULOAD_MEMALLOC_MEM_INTERNAL_H
 
@@ -28,11 +28,11 @@ struct mem_source {
 
 struct mem_ops {
 	bool on_host;       /* the pages are host memory, on a NUMA node */
-	bool has_fd;        /* exported as a descriptor */
-	bool has_handle;    /* exported as 64 bytes; device memory can have both forms */
+	bool has_fd;        /* can be exported as a descriptor */
+	bool has_handle;    /* can be exported as 64 bytes; device memory can have both */
 	gpul_status (*create)(gpul_mem *m, const gpul_mem_desc *desc, gpul_error *err);
 	gpul_status (*import)(gpul_mem *m, const struct mem_source *from, gpul_error *err);
-	/* Called when m->fd is -1, by one thread at a time: set it.  NULL: create() has set it. */
+	/* Set m->fd; called by one thread at a time, if it is -1.  NULL: create() has set it. */
 	gpul_status (*export_fd)(gpul_mem *m, gpul_error *err);
 	gpul_status (*export_handle)(gpul_mem *m, gpul_mem_handle *out, gpul_error *err);
 	void (*destroy)(gpul_mem *m);
@@ -49,10 +49,10 @@ struct gpul_mem {
 	CUcontext context;                     /* the context that was current when the object was created */
 	void *cpu;                             /* address on the CPU; NULL: no CPU access */
 	CUdeviceptr gpu;
-	pthread_mutex_t export_lock;           /* guards fd of host-numa and device */
+	pthread_mutex_t export_lock;           /* protects fd of host-numa and device memory */
 	int fd;                                /* owned; -1: not exported yet, or no descriptor */
-	CUmemGenericAllocationHandle physical; /* only of host-numa and device memory */
-	bool fabric;                           /* device memory: physical also has a fabric handle */
+	CUmemGenericAllocationHandle physical; /* only for host-numa and device memory */
+	bool fabric;                           /* device memory: `physical` can also be exported as a fabric handle */
 	char *shm_name;                        /* shm: name, owned, removed with the memory; NULL: no name */
 };
 
@@ -76,13 +76,13 @@ gpul_status gpul_mem_round(gpul_mem *m, size_t grain, gpul_error *err);
 /* Set about.granularity_bytes to grain and about.mapped_bytes to the offered size; GPUL_EFORMAT if that is not a
  * multiple of grain, or is less than about.bytes. */
 gpul_status gpul_mem_accept_size(gpul_mem *m, const gpul_mem_offer *offer, size_t grain, gpul_error *err);
-/* GPUL_EUNSUPPORTED when one of the devices cannot access the owner's memory. */
+/* Fail with GPUL_EUNSUPPORTED if one of the devices cannot access the owner's memory. */
 gpul_status gpul_mem_check_peers(gpul_mem *m, CUdevice owner, gpul_error *err);
 
 /* ---- cu.c ------------------------------------------------------------------------------------ */
 
-/* Call through m's driver table.  Unlike gpul_cu(), the message begins with the kind and gives advice for that kind,
- * and CUDA_ERROR_NOT_SUPPORTED becomes GPUL_EUNSUPPORTED. */
+/* Call a function of m's driver table.  Unlike gpul_cu(), the message begins with the kind and gives advice for that
+ * kind, and CUDA_ERROR_NOT_SUPPORTED becomes GPUL_EUNSUPPORTED. */
 #define mem_cu(m, err, call) gpul_mem_cu_status((m), (err), (m)->drv->call, #call)
 gpul_status gpul_mem_cu_status(const gpul_mem *m, gpul_error *err, CUresult r, const char *call);
 /* Report a failed system call: ENOMEM and ENOSPC are GPUL_ENOMEM, others GPUL_ESYS. */
@@ -93,16 +93,16 @@ gpul_status gpul_mem_sys_status(const gpul_mem *m, gpul_error *err, int error_nu
 
 /* Set about.node and about.node_clamped from the requested node. */
 gpul_status gpul_mem_find_node(gpul_mem *m, int wanted, gpul_error *err);
-/* Ask the system to place the pages of a mapping on about.node; call this before any page is allocated.  A refusal is
- * recorded in about.node_unbound and logged. */
+/* Make the system place the pages of a mapping on about.node; call this before any page is allocated.  If the system
+ * refuses, this is recorded in about.node_unbound and logged. */
 void gpul_mem_bind(gpul_mem *m, void *at, size_t bytes);
 
-/* Read the start of a small file of /proc or /sys and end it with a NUL; false: no such file, or it is empty. */
+/* Read the start of a small file in /proc or /sys, and terminate it with a NUL; false: no such file, or it is empty. */
 bool gpul_mem_read_text(const char *path, char *text, size_t room);
 
 /* ---- host_file.c: a file in RAM (tmpfs), mapped and registered ------------------------------- */
 
-/* Give the empty file m->fd its size, allocate its pages now (so that no later access is a SIGBUS), and map it. */
+/* Set the size of the empty file m->fd, allocate its pages now (so that no later access causes SIGBUS), and map it. */
 gpul_status gpul_mem_file_fill(gpul_mem *m, const char *advice, gpul_error *err);
 /* Check an imported fd: GPUL_EFORMAT unless it is a tmpfs file of mapped_bytes that is open with the access m needs. */
 gpul_status gpul_mem_file_check(const gpul_mem *m, int fd, gpul_error *err);
@@ -113,7 +113,7 @@ void gpul_mem_unregister(gpul_mem *m);
 /* The last step of an import: map and register the checked file. */
 gpul_status gpul_mem_file_adopt(gpul_mem *m, int fd, gpul_error *err);
 
-/* mbind(2): the preferred nodes of pages.  -1: failed, see errno. */
+/* Set the preferred nodes of pages by mbind(2); -1: it failed, see errno. */
 long gpul_mem_mbind(void *at, size_t bytes, int policy, const unsigned long *mask, unsigned long n_bits, unsigned flags);
 
 /* The list of probe reports: gpul_mem_probe() adds reports, AUTO reads them. */

@@ -1,4 +1,4 @@
-/* node.c — choose a NUMA node, and place pages on it. */
+/* node.c — chooses a NUMA node, and places pages on it. */
 #include "memalloc/mem_internal.h"
 
 #include <errno.h>
@@ -34,7 +34,7 @@ static bool read_nodes(char text[NODES_TEXT])
 	return known;
 }
 
-/* True when the node is in a list such as "0-1,4". */
+/* True if the node is in a list such as "0-1,4". */
 static bool list_has(const char *text, int node)
 {
 	while (*text) {
@@ -74,7 +74,7 @@ gpul_status gpul_mem_find_node(gpul_mem *m, int wanted, gpul_error *err)
 	if (!read_nodes(nodes))
 		snprintf(nodes, sizeof nodes, "0");
 	/* A node without memory is never passed to the driver: NVIDIA's drivers before release 595 are
-	 * reported to crash. */
+	 * reported to crash then. */
 	if (!list_has(nodes, wanted) && !of_gpu)
 		return gpul_fail(err, GPUL_EINVAL, wanted,
 				 "NUMA node %d has no memory: use one of %s", wanted,
@@ -96,8 +96,8 @@ static int bind_pages(void *at, size_t bytes, int node)
 	if (node >= MAX_NODES)
 		return EINVAL;
 	mask[(unsigned)node / bits] = 1UL << ((unsigned)node % bits);
-	/* MPOL_PREFERRED, not MPOL_BIND: a full node must not start the OOM killer while other nodes have free
-	 * memory. */
+	/* MPOL_PREFERRED instead of MPOL_BIND: a full node must not start the OOM killer while other nodes
+	 * have free memory. */
 	return gpul_mem_mbind(at, bytes, MPOL_PREFERRED, mask, MAX_NODES + 1, 0) ? errno : 0;
 }
 
@@ -107,7 +107,7 @@ void gpul_mem_bind(gpul_mem *m, void *at, size_t bytes)
 	int failed;
 
 	if (!read_nodes(nodes) || !strpbrk(nodes, "-,"))
-		return;  /* the machine has one node; a container may even forbid mbind() */
+		return;  /* the machine has only one node, and a container may forbid mbind() */
 	failed = bind_pages(at, bytes, m->about.node);
 	if (!failed)
 		return;

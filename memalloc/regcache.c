@@ -1,4 +1,4 @@
-/* regcache.c — the register cache: a sorted array of regions, a queue of unused regions, a queue of running work.
+/* regcache.c — the registration cache: a sorted array of regions, a queue of unused regions, and a queue of running work.
  *
  *     regions   │ a ────────── │      │ c ─── │       sorted by start.  No region is inside
  *                        │ b ──────────── │          another, so the ends are sorted, too
@@ -7,8 +7,8 @@
  *     work      [x, y)                               pages being registered or deregistered
  *
  * The lock is never held while an op (reg, dereg) runs, so that a hit does not wait for another thread's registration.  The queue
- * of work keeps two ops from the same pages: a thread enters its span under the lock and starts when no earlier span overlaps it.
- * A thread with a miss waits until such a span has ended, and searches again. */
+ * of work keeps two ops off the same pages: a thread enters its span of pages under the lock, and begins when no earlier span
+ * overlaps it.  A thread with a miss waits until overlapping spans have ended, and searches again. */
 #include "memalloc/regcache.h"
 
 #include <errno.h>
@@ -27,7 +27,7 @@ struct region {
 	struct span span;
 	size_t refs;
 	bool doomed;
-	TAILQ_ENTRY(region) link; /* in the list idle, doomed, or of regions to deregister */
+	TAILQ_ENTRY(region) link; /* in one of the lists: idle, doomed, or regions to deregister */
 };
 TAILQ_HEAD(region_list, region);
 
@@ -40,11 +40,11 @@ struct gpul_regcache {
 	gpul_reg_ops ops;
 	size_t idle_limit_bytes;
 	uintptr_t page_mask;    /* mask of the address bits that are the offset in a page */
-	pthread_mutex_t lock;   /* guards all fields below */
-	pthread_cond_t changed; /* signalled when a work entry has ended */
-	uintptr_t *starts;      /* starts[i] is the start of regions[i]: compact, for the search */
+	pthread_mutex_t lock;   /* protects all members below */
+	pthread_cond_t changed; /* signalled when an entry of `work` has ended */
+	uintptr_t *starts;      /* starts[i] is the start of regions[i]: a compact copy, for the search */
 	struct region **regions;
-	size_t n, room, n_coming; /* n_coming: being registered, with room reserved */
+	size_t n, room, n_coming; /* n: regions; room: of the arrays; n_coming: being registered, with room reserved */
 	size_t idle_bytes;
 	struct region_list idle, doomed;
 	TAILQ_HEAD(, work) work;
@@ -58,8 +58,8 @@ static bool spans_overlap(const struct span *a, const struct span *b)
 
 /* ---- the array --------------------------------------------------------------------------- */
 
-/* The number of regions that start at or before an address.  No branch depends on the comparisons, because
- * with random addresses half of them would be mispredicted. */
+/* Count the regions that start at or before an address.  No branch depends on the comparisons, because
+ * with random addresses half of the branches would be mispredicted. */
 static size_t n_starting_by(const gpul_regcache *c, uintptr_t address)
 {
 	const uintptr_t *base = c->starts;
@@ -71,8 +71,8 @@ static size_t n_starting_by(const gpul_regcache *c, uintptr_t address)
 	return (size_t)(base - c->starts) + (*base <= address);
 }
 
-/* The region that covers a span, or NULL.  Ends are sorted too, so of the regions that start before the span
- * only the last can cover it. */
+/* Find the region that covers a span; NULL: none.  Ends are sorted, too, so of the regions that start before
+ * the span, only the last one can cover it. */
 static struct region *find_covering(const gpul_regcache *c, const struct span *s)
 {
 	size_t n = n_starting_by(c, s->start);
@@ -80,8 +80,8 @@ static struct region *find_covering(const gpul_regcache *c, const struct span *s
 	return n && c->regions[n - 1]->span.end >= s->end ? c->regions[n - 1] : NULL;
 }
 
-/* Index of the first region that ends after an address.  The regions from there on that start before the end
- * of a span overlap it, if the span starts at the address. */
+/* Find the first region that ends after an address.  If a span starts at this address, the regions from
+ * there on that start before the end of the span overlap it. */
 static size_t first_ending_after(const gpul_regcache *c, uintptr_t address)
 {
 	size_t i = n_starting_by(c, address);
@@ -140,8 +140,8 @@ static void leave_idle(gpul_regcache *c, struct region *r)
 	c->idle_bytes -= r->public.bytes;
 }
 
-/* Remove region i from the array.  An unused region is moved to the list unused; a region in use stays until its last
- * user releases it. */
+/* Remove region i from the array.  An unused region is moved to the list `unused`; a region in use stays registered
+ * until its last user releases it. */
 static void forget_region(gpul_regcache *c, size_t i, struct region_list *unused)
 {
 	struct region *r = c->regions[i];
@@ -168,8 +168,8 @@ static bool is_free(const gpul_regcache *c, const struct span *s)
 	return true;
 }
 
-/* Enter a span, wait until no earlier span overlaps it, and release the lock.  A thread enters one span at a time, so
- * there is no deadlock. */
+/* Enter a span into the queue of work, wait until no earlier span overlaps it, and release the lock.  A thread enters
+ * only one span at a time, so there is no deadlock. */
 static void begin_work(gpul_regcache *c, struct work *mine)
 {
 	const struct work *w;
@@ -208,7 +208,7 @@ static size_t deregister_list(gpul_regcache *c, struct region_list *list, size_t
 	return bytes;
 }
 
-/* Deregister one region that is no longer in the array.  Releases the lock meanwhile. */
+/* Deregister a region that is no longer in the array.  Releases the lock while doing so. */
 static void deregister_region(gpul_regcache *c, struct region *r)
 {
 	struct region_list list = TAILQ_HEAD_INITIALIZER(list);
@@ -248,7 +248,7 @@ static gpul_status refuse_overlap(const struct span *want, const struct region *
 			 (unsigned long)r->span.start, (unsigned long)r->span.end);
 }
 
-/* Widen hull until it covers every unused region that it overlaps. */
+/* Extend `hull` until it covers every unused region that it overlaps. */
 static gpul_status widen_hull(const gpul_regcache *c, const struct span *want, struct span *hull,
 			 gpul_error *err)
 {
@@ -278,7 +278,7 @@ static gpul_status widen_hull(const gpul_regcache *c, const struct span *want, s
 	return GPUL_OK;
 }
 
-/* Remove the regions inside the hull from the array; the new region replaces them. */
+/* Remove the regions inside `hull` from the array, because the new region replaces them. */
 static void remove_covered(gpul_regcache *c, const struct span *hull, struct region_list *unused)
 {
 	size_t i = first_ending_after(c, hull->start);
@@ -301,7 +301,7 @@ static gpul_status register_span(const gpul_regcache *c, const struct span *s, s
 	return c->ops.reg(c->ops.user, r->public.at, r->public.bytes, &r->public.token, err);
 }
 
-/* Register a region over hull.  If that fails, because a part may be unmapped by now, register only want. */
+/* Register a region over `hull`. If that fails, register only `want`, because a part of the hull may have been unmapped. */
 static gpul_status register_region(gpul_regcache *c, const struct span *want,
 			       const struct span *hull, struct region **out, gpul_error *err)
 {
@@ -340,7 +340,7 @@ static gpul_status register_region(gpul_regcache *c, const struct span *want,
 	return GPUL_OK;
 }
 
-/* True for errors that mean too much pinned memory: deregistering unused regions can help. */
+/* True for errors that mean that too much memory is pinned: then deregistering unused regions can help. */
 static bool is_out_of_memory(gpul_status st, const gpul_error *err)
 {
 	return st == GPUL_ENOMEM || (st == GPUL_ESYS && err->native == ENOMEM) ||
@@ -454,7 +454,7 @@ gpul_status gpul_regcache_get(gpul_regcache *c, void *at, size_t bytes, const gp
 
 void gpul_regcache_put(gpul_regcache *c, const gpul_region *region)
 {
-	struct region *r = (struct region *)(uintptr_t)region; /* valid: `public` is the first member */
+	struct region *r = (struct region *)(uintptr_t)region; /* valid, because `public` is the first member */
 
 	pthread_mutex_lock(&c->lock);
 	if (--r->refs == 0) {
@@ -478,7 +478,7 @@ bool gpul_regcache_find(gpul_regcache *c, const void *at, gpul_region *out)
 	const struct region *r;
 
 	if (byte.end == 0)
-		return false; /* at is the last byte of the address space, which is never registered */
+		return false; /* `at` is the last byte of the address space, which is never registered */
 	pthread_mutex_lock(&c->lock);
 	r = find_covering(c, &byte);
 	if (r)
@@ -517,7 +517,7 @@ size_t gpul_regcache_invalidate(gpul_regcache *c, void *at, size_t bytes)
 		span.end = UINTPTR_MAX;
 	pthread_mutex_lock(&c->lock);
 	do {
-		while (!is_free(c, &span)) /* running work may still add a region there */
+		while (!is_free(c, &span)) /* a running registration may still add a region there */
 			pthread_cond_wait(&c->changed, &c->lock);
 	} while (forget_overlapping(c, &span));
 	TAILQ_FOREACH(r, &c->doomed, link)

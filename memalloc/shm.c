@@ -1,7 +1,7 @@
 /* shm.c — memory of kind shm: a file in /dev/shm, mapped and registered.
  *
- * Without desc.shm_name the file never has a name (O_TMPFILE), so nothing is left behind when the process is
- * killed.  A name stays until the memory is destroyed, or forever when the process is killed first.  Unlike a
+ * Without desc.shm_name the file never has a name (O_TMPFILE), so nothing is left behind if the process is
+ * killed.  A name exists until the memory is destroyed, or forever if the process is killed before.  Unlike a
  * memfd, the file cannot be sealed: a process that can write it can shrink it, and any process that then
  * accesses the mapping is killed by SIGBUS.  Share it only among processes that trust each other. */
 #include "memalloc/mem_internal.h"

@@ -1,4 +1,4 @@
-/* vmm.c — memory of the kinds host-numa and device, by the driver's virtual memory management.
+/* vmm.c — memory of the kinds host-numa and device, allocated by the driver's virtual memory management.
  *
  *     cuMemCreate ─> physical ──────────┐
  *                                       ├─ cuMemMap ─> mapped ─ cuMemSetAccess ─> each GPU, and
@@ -86,7 +86,7 @@ static gpul_status map_physical(gpul_mem *m, gpul_error *err)
 	if (st)
 		return st;
 	r = m->drv->cuMemMap(m->gpu, bytes, 0, m->physical, 0);
-	/* The driver returns CUDA_ERROR_NOT_SUPPORTED when the memory has another size than the mapping. */
+	/* The driver returns CUDA_ERROR_NOT_SUPPORTED if the memory has another size than the mapping. */
 	if (r == CUDA_ERROR_NOT_SUPPORTED && m->about.imported)
 		st = refuse_offer(m, r, "its size differs", err);
 	else
@@ -106,7 +106,7 @@ free_addresses:
 	return st;
 }
 
-/* Set about.rdma_capable when the device can allocate memory that NICs access. */
+/* Set about.rdma_capable if the device can allocate memory that NICs can access. */
 static gpul_status find_rdma(gpul_mem *m, gpul_error *err)
 {
 	int can = 0;
@@ -119,7 +119,7 @@ static gpul_status find_rdma(gpul_mem *m, gpul_error *err)
 	return st;
 }
 
-/* cuMemCreate.  A driver that refuses the flag for NICs, although its device reports it, gets the call without it. */
+/* Call cuMemCreate.  If the driver refuses gpuDirectRDMACapable, although the device reports support, call it without the flag. */
 static gpul_status create_physical(gpul_mem *m, CUmemAllocationProp *prop, gpul_error *err)
 {
 	const size_t bytes = m->about.mapped_bytes;

@@ -12,8 +12,8 @@
  *
  * "= GPU address": one address is valid on the CPU and on every GPU with access.  memfd and shm memory starts as zeros; the initial
  * contents of other kinds depend on the driver.  A memfd is sealed, so it cannot shrink while others have it mapped.  A file in
- * /dev/shm cannot be sealed: a process that shrinks it kills each process that then accesses it (SIGBUS), so share that kind only
- * among processes that trust each other.  Device-ipc memory turns on peer access between its GPUs, and leaves it on. */
+ * /dev/shm cannot be sealed: if a process shrinks it, each process that then accesses it is killed (SIGBUS), so share that kind
+ * only among processes that trust each other.  Device-ipc memory enables peer access between its GPUs, and leaves it enabled. */
 #ifndef GPULOAD_MEMALLOC_MEM_H
 #define GPULOAD_MEMALLOC_MEM_H
 
@@ -47,14 +47,14 @@ enum { GPUL_MEM_NODE_OF_GPU = -1 };  /* the NUMA node that devices[0] is attache
 
 typedef struct gpul_mem_desc {
 	gpul_mem_kind kind;
-	size_t bytes;            /* wanted size; rounded up to the granularity */
+	size_t bytes;            /* requested size; is rounded up to the granularity */
 	int node;                /* a NUMA node with memory, as in /sys/devices/system/node, or NODE_OF_GPU; ignored for
-				  * pinned memory (the driver chooses) and device memory (it is on its GPU) */
+				  * pinned memory (the driver chooses) and device memory (it is in its GPU) */
 	const int *devices;      /* ordinals of the GPUs that get access; devices[0] owns device memory */
 	unsigned n_devices;      /* at least 1 */
-	bool read_only;          /* imports only: GPUs and CPU may read through this object, not write */
+	bool read_only;          /* imports only: GPUs and CPU may read through this object, but not write */
 	bool exportable;         /* other processes can map the memory; refused for kinds that cannot be shared */
-	bool fabric;             /* device memory: can also be exported by fabric handle (NVLink between machines) */
+	bool fabric;             /* device memory: can also be exported as a fabric handle (NVLink between machines) */
 	const char *shm_name;    /* kind shm: name for shm_open(), removed with the memory; NULL: no name */
 } gpul_mem_desc;
 
@@ -63,7 +63,7 @@ typedef struct gpul_mem gpul_mem;  /* opaque: the struct is in mem_internal.h */
 /* Properties of a memory object. */
 typedef struct gpul_mem_info {
 	gpul_mem_kind kind;          /* never AUTO */
-	size_t bytes, mapped_bytes;  /* requested size; the same, rounded up to granularity_bytes */
+	size_t bytes, mapped_bytes;  /* requested size; that size rounded up to granularity_bytes */
 	size_t granularity_bytes;    /* granularity of the driver, or the page size */
 	size_t alignment_bytes;      /* the CPU and the GPU address are multiples of this */
 	int node;                    /* NUMA node requested for the pages; -1: device kinds, pinned, imported files */
@@ -74,15 +74,16 @@ typedef struct gpul_mem_info {
 	int devices[GPUL_MEM_MAX_DEVICES];
 	bool read_only, exportable, imported;
 	bool rdma_capable;           /* device: allocated so that NICs can access it (GPUDirect RDMA); never for host-numa */
-	char why[248];               /* AUTO: why it skipped the kinds before this kind; "": it skipped no kind */
+	char why[248];               /* AUTO: why it skipped the kinds before this one; "": it skipped none */
 } gpul_mem_info;
 
 /** Allocate memory and give the GPUs (and, except for device kinds, the CPU) access to it.
  *
- * All pages are allocated when it returns: too little memory is an error here, never a signal later.  AUTO logs the
- * reason for each kind that it skips (core/log, info) and keeps the reasons in gpul_mem_info.why.  Device memory is
- * allocated so that NICs can access it (gpuDirectRDMACapable) where the device supports this; if the driver refuses
- * nevertheless, it is allocated without (core/log, info), and gpul_mem_info.rdma_capable is false.
+ * All pages are allocated when it returns: too little memory causes an error here, never a signal later.  AUTO logs
+ * the reason for each kind that it skips (core/log, info) and keeps the reasons in gpul_mem_info.why.  Device memory
+ * is allocated so that NICs can access it (gpuDirectRDMACapable) where the device supports this; if the driver
+ * refuses this nevertheless, the memory is allocated without it (core/log, info), and gpul_mem_info.rdma_capable is
+ * false.
  *
  * @drv   borrowed; must outlive *out
  * @desc  copied.  The primary context of each device must be open (gpul_context_open), and that of devices[0]
@@ -93,7 +94,7 @@ typedef struct gpul_mem_info {
  *         GPUL_EUNSUPPORTED the driver lacks a call, or one device cannot access another's memory (the message names
  *         both); GPUL_ENOMEM the machine, the container or /dev/shm has too little memory; GPUL_ESYS; GPUL_ECUDA
  *         native = the driver's error, such as CUDA_ERROR_OUT_OF_MEMORY
- * Threads any thread may call; one object belongs to one thread at a time, its getters to all
+ * Threads any thread may call; one thread at a time uses an object, but any thread may call its getters
  * Source  CUDA Driver API, Virtual Memory Management: CUmemAllocationProp,
  *         CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED; Linux memfd_create(2), shm_open(3) */
 gpul_status gpul_mem_create(const gpul_driver *drv, const gpul_mem_desc *desc, gpul_mem **out,
@@ -102,11 +103,11 @@ gpul_status gpul_mem_create(const gpul_driver *drv, const gpul_mem_desc *desc, g
  * kernel still uses the memory. */
 void gpul_mem_destroy(gpul_mem *m);
 
-/* Properties of m; valid as long as m.  Any thread. */
+/* Properties of m; valid as long as m.  Any thread may call. */
 const gpul_mem_info *gpul_mem_about(const gpul_mem *m);
-/* The memory's address on the CPU; NULL: the CPU cannot access it (device memory, on both drivers).  Any thread. */
+/* The memory's address on the CPU; NULL: the CPU cannot access it (device memory, on both drivers).  Any thread may call. */
 void *gpul_mem_cpu(const gpul_mem *m);
-/* The memory's address on the GPUs.  Any thread. */
+/* The memory's address on the GPUs.  Any thread may call. */
 CUdeviceptr gpul_mem_gpu(const gpul_mem *m);
 
 /** Export the memory as a descriptor that can be sent to another process.
@@ -127,7 +128,7 @@ typedef struct gpul_mem_handle { unsigned char bytes[64]; } gpul_mem_handle;
 /** Export the memory as 64 bytes: a fabric handle (desc.fabric), or the handle of cuIpcGetMemHandle (device-ipc).
  *
  * @m    created with fabric, or of kind device-ipc
- * @out  filled; it owns nothing
+ * @out  filled; needs no cleanup
  * Errors  GPUL_EINVAL neither fabric nor device-ipc; GPUL_ECUDA
  * Threads any thread may call, also concurrently
  * Source  CUDA Driver API: cuMemExportToShareableHandle, cuIpcGetMemHandle */
@@ -152,8 +153,8 @@ typedef struct gpul_mem_offer {
  * @handle NULL when fd is given
  * @desc   copied: only devices and read_only are used
  * @out    owned by the caller: gpul_mem_destroy(); untouched on failure
- * Errors  GPUL_EINVAL as for gpul_mem_create(); GPUL_EFORMAT fd or a size contradicts the offer (the message says
- *         which); GPUL_EUNSUPPORTED; GPUL_ENOMEM; GPUL_ESYS; GPUL_ECUDA
+ * Errors  GPUL_EINVAL as for gpul_mem_create(); GPUL_EFORMAT fd or a size contradicts the offer (the message tells which);
+ *         GPUL_EUNSUPPORTED; GPUL_ENOMEM; GPUL_ESYS; GPUL_ECUDA
  * Source  CUDA Driver API: cuMemImportFromShareableHandle, cuIpcOpenMemHandle; Linux fcntl(2) F_GET_SEALS */
 gpul_status gpul_mem_import(const gpul_driver *drv, const gpul_mem_offer *offer, int fd,
 			    const gpul_mem_handle *handle, const gpul_mem_desc *desc, gpul_mem **out,

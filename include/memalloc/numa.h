@@ -1,4 +1,4 @@
-/* numa.h — find out on which NUMA nodes the pages of an allocation are. */
+/* numa.h — finds out on which NUMA nodes the pages of an allocation are. */
 #ifndef GPULOAD_MEMALLOC_NUMA_H
 #define GPULOAD_MEMALLOC_NUMA_H
 
@@ -13,15 +13,15 @@ enum { GPUL_NUMA_MAX_NODES = 64 };
 typedef struct gpul_mem_numa {
 	size_t n_sampled;                    /* pages queried */
 	size_t on_node[GPUL_NUMA_MAX_NODES]; /* number of the queried pages on node i */
-	size_t not_there;  /* number of the queried pages that are not allocated, or that the kernel did not report */
+	size_t not_there;  /* number of queried pages that are not allocated, or for which the kernel reported no node */
 	int expected;      /* the expected node, gpul_mem_info.node; -1 (pinned, imported files): any node */
 	bool as_expected;  /* at least one page is allocated, and all allocated pages are on the expected node */
 } gpul_mem_numa;
 
 /** Query the kernel for the NUMA node of each sampled page.
  *
- * No page is moved; pages that this process has not accessed yet are mapped first.  Every every_pages-th page is
- * queried (512: 2 MiB apart, 0.1 ms for each GiB; 1: all pages, 53 ms for each GiB), and always the first and the last.
+ * No page is moved; pages that this process has not accessed yet are mapped first.  One of every_pages pages is queried
+ * (512: 2 MiB apart, 0.1 ms per GiB; 1: all pages, 53 ms per GiB), and always the first and the last.
  *
  * @m            of a host kind
  * @every_pages  at least 1

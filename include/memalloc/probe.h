@@ -1,4 +1,4 @@
-/* probe.h — find out which kinds of memory work on this machine, by trying each of them. */
+/* probe.h — finds out which kinds of memory work on this machine, by trying each of them. */
 #ifndef GPULOAD_MEMALLOC_PROBE_H
 #define GPULOAD_MEMALLOC_PROBE_H
 
@@ -13,12 +13,12 @@ typedef struct gpul_mem_verdict {
 	bool shares;         /* another process imported the memory and exchanged bytes with this process */
 	bool tested_another;  /* true: the import was tried in another process; false: in this process */
 	size_t granularity_bytes;
-	char why[248];       /* the first failure, with advice; "": works and shares are both true */
+	char why[248];       /* the first failure, with advice; "": `works` and `shares` are both true */
 } gpul_mem_verdict;
 
 typedef struct gpul_mem_probe_report {
 	gpul_mem_verdict kind[GPUL_MEM_N_KINDS];  /* indexed by gpul_mem_kind; [AUTO]: a copy of kind[taken] */
-	gpul_mem_verdict fabric;                  /* device memory that is shared by fabric handle */
+	gpul_mem_verdict fabric;                  /* device memory that is shared as a fabric handle */
 	gpul_mem_kind taken;                      /* the kind that AUTO uses; AUTO: no kind works */
 } gpul_mem_probe_report;
 
@@ -26,8 +26,9 @@ typedef struct gpul_mem_probe_report {
  *
  * The driver's attributes are not used, because some drivers report support for a call that then fails.  A process that has used
  * CUDA cannot fork and use CUDA in the child, so the child is a program, gpuload-probe, which is installed beside the command (or
- * named by $GPULOAD_PROBE).  Without that program, this process imports its own export, and the verdict says so.  The result is
- * kept: later calls for the same device return it at once, and gpul_mem_create() with AUTO skips the kinds that did not work.
+ * named by $GPULOAD_PROBE).  Without that program, this process imports its own export, and the verdict says so
+ * (tested_another).  The result is kept: later calls for the same device return it at once, and gpul_mem_create() with AUTO skips
+ * the kinds that did not work.
  *
  * @drv     borrowed
  * @device  ordinal; its primary context must be open and current
@@ -37,7 +38,7 @@ typedef struct gpul_mem_probe_report {
 gpul_status gpul_mem_probe(const gpul_driver *drv, int device, const gpul_mem_probe_report **out,
 			   gpul_error *err);
 
-/* The report of an earlier gpul_mem_probe() of that device; NULL: it has not been probed.  Any thread. */
+/* The report of an earlier gpul_mem_probe() of that device; NULL: it has not been probed.  Any thread may call. */
 const gpul_mem_probe_report *gpul_mem_probed(const gpul_driver *drv, int device);
 
 #ifdef __cplusplus

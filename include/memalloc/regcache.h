@@ -27,7 +27,7 @@ typedef struct gpul_reg_ops {
 	/* Register the whole pages [at, at + bytes).  *token is passed to dereg later: an MR, for example. */
 	gpul_status (*reg)(void *user, void *at, size_t bytes, void **token, gpul_error *err);
 	void (*dereg)(void *user, void *at, size_t bytes, void *token);
-	bool may_overlap;  /* true: two registrations can share pages (verbs: yes; cuMemHostRegister: no) */
+	bool may_overlap;  /* true: two registrations may share pages (verbs: yes; cuMemHostRegister: no) */
 	void *user;
 } gpul_reg_ops;
 
@@ -74,7 +74,7 @@ gpul_reg_ops gpul_reg_ops_driver(const gpul_driver *drv);
  *         error of ops.reg */
 gpul_status gpul_regcache_get(gpul_regcache *c, void *at, size_t bytes, const gpul_region **out,
 			      gpul_error *err);
-/** Release the reference that one gpul_regcache_get() took. */
+/** Release the reference that a gpul_regcache_get() has taken. */
 void gpul_regcache_put(gpul_regcache *c, const gpul_region *r);
 
 /** Find the region that contains an address, without taking a reference; false: no such region.  *out is a copy. */
@@ -84,7 +84,7 @@ bool gpul_regcache_find(gpul_regcache *c, const void *at, gpul_region *out);
  * overlapping regions still in use: those are deregistered when their last user releases them. */
 size_t gpul_regcache_invalidate(gpul_regcache *c, void *at, size_t bytes);
 
-/* Copy the cache's counters to *out. */
+/* Get the cache's counters. */
 void gpul_regcache_stats_get(gpul_regcache *c, gpul_regcache_stats *out);
 
 #ifdef __cplusplus

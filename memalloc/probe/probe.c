@@ -1,4 +1,4 @@
-/* probe.c — gpul_mem_probe(): try every kind once for each device, and keep the report. */
+/* probe.c — gpul_mem_probe(): tries every kind once for each device, and keeps the report. */
 #include "memalloc/probe/probe_internal.h"
 #include "memalloc/mem_internal.h"
 
@@ -7,7 +7,7 @@
 
 #include "core/log.h"
 
-static pthread_mutex_t probing = PTHREAD_MUTEX_INITIALIZER; /* one thread probes at a time */
+static pthread_mutex_t probing = PTHREAD_MUTEX_INITIALIZER; /* held while probing: one thread at a time probes */
 
 /* Find the kind that AUTO uses: the first that can be shared; if there is none, the first that works. */
 static void find_auto(gpul_mem_probe_report *r)

@@ -1,4 +1,4 @@
-/* probe_bytes.c — write and check patterns of bytes, by GPU and by CPU. */
+/* probe_bytes.c — writes and checks patterns of bytes, on the GPU and on the CPU. */
 #include "memalloc/probe/probe_internal.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* probe_child.c — find, start, query and stop the program gpuload-probe.
+/* probe_child.c — finds, starts, queries and stops the program gpuload-probe.
  *
  * The child is started by posix_spawn() and not by fork(), because NVIDIA's driver cannot be used after a fork and this program may
  * have threads.  The child gets one descriptor, its end of a socketpair, as number 3, and exits when the other end is closed. */
@@ -78,8 +78,8 @@ static char **make_environment(const char *const *open_env)
 
 static int set_files(posix_spawn_file_actions_t *actions, int socket)
 {
-	/* Move the socket first, because it has the number of a standard file if that file was closed.  dup2 also
-	 * clears close-on-exec. */
+	/* Move the socket first: if a standard stream of this process is closed, the socket may have its number.
+	 * dup2() also clears close-on-exec. */
 	int failed = posix_spawn_file_actions_adddup2(actions, socket, PROBE_FD);
 
 	if (!failed)
@@ -93,7 +93,7 @@ static int set_files(posix_spawn_file_actions_t *actions, int socket)
 	return failed;
 }
 
-/* Give the child default signals, because this process may block or ignore some. */
+/* Restore the default signals in the child, because this process may block or ignore some. */
 static int set_signals(posix_spawnattr_t *attributes)
 {
 	sigset_t none, all;
@@ -175,7 +175,7 @@ static int reap_child(struct probe_child *c, int wait_ms)
 	return r < 0 ? -1 : status;
 }
 
-/* Names of signals that kill programs (sigabbrev_np is missing in older C libraries). */
+/* Name a signal that kills programs (older C libraries lack sigabbrev_np). */
 static const char *signal_name(int number)
 {
 	static const struct {

@@ -1,4 +1,5 @@
-/* probe_internal.h — the parts of the probe, in this process and in the program gpuload-probe.
+/* probe_internal.h — what the files of the probe share, in this process and in the program
+ * gpuload-probe.
  *
  *     probe.c        every kind; keeps the reports               probe_main.c
  *     probe_try.c    one kind: create, check, export, check      │ import, check, write bytes
@@ -25,19 +26,19 @@ struct probe_question {
 	gpul_mem_offer offer;
 	gpul_mem_handle handle;
 	int device;
-	bool has_handle;     /* false: the packet carries a descriptor instead */
+	bool has_handle;     /* false: the packet has a descriptor instead */
 	unsigned char seed;  /* seed of the pattern in the memory; the child writes the pattern of seed + 1 */
 };
 
 struct probe_answer {        /* the child's first answer reports whether its driver opened */
 	unsigned protocol;
-	gpul_error err;      /* GPUL_OK: the child found the pattern and wrote the next pattern */
+	gpul_error err;      /* GPUL_OK: the child has found the pattern and written the next one */
 };
 
 /* ---- probe_bytes.c: a pattern of PROBE_BYTES for each seed ------------------------------- */
 
-/* Have the GPU's copy engine write or check a pattern, through device memory: a driver might do a copy between host
- * addresses with the CPU.  check returns GPUL_EUNSUPPORTED when the memory contains other bytes. */
+/* Write or check a pattern with the GPU's copy engine, by way of device memory: a driver might copy between host
+ * addresses with the CPU.  The check returns GPUL_EUNSUPPORTED if the memory contains other bytes. */
 gpul_status gpul_probe_gpu_write(const gpul_driver *drv, CUdeviceptr at, unsigned char seed,
 				 gpul_error *err);
 gpul_status gpul_probe_gpu_check(const gpul_driver *drv, CUdeviceptr at, unsigned char seed,
@@ -45,8 +46,8 @@ gpul_status gpul_probe_gpu_check(const gpul_driver *drv, CUdeviceptr at, unsigne
 void gpul_probe_cpu_write(void *at, unsigned char seed);
 gpul_status gpul_probe_cpu_check(const void *at, unsigned char seed, gpul_error *err);
 
-/* Answer a question: import the memory, check the pattern of q->seed by CPU and GPU, and write the pattern of seed + 1.
- * Called in the child; if gpuload-probe is missing, in this process. */
+/* Answer a question: import the memory, check the pattern of q->seed with CPU and GPU, and write the pattern of seed +
+ * 1.  Called in the child, or, if gpuload-probe is missing, in this process. */
 gpul_status gpul_probe_answer(const gpul_driver *drv, const struct probe_question *q, int fd,
 			      gpul_error *err);
 
@@ -56,22 +57,22 @@ struct probe_child {
 	const gpul_driver *drv;  /* the child opens the same driver */
 	pid_t pid;               /* process id of the child; 0: not running */
 	int socket;
-	bool none;               /* gpuload-probe was not found: do not search again */
-	gpul_error broken;       /* the start failed with this error: do not try again */
+	bool none;               /* gpuload-probe was not found, and is not searched again */
+	gpul_error broken;       /* the start failed with this error, and is not tried again */
 	int start_ms, answer_ms; /* 0: the defaults above */
 };
 
-/* Start the child unless it runs.  A failure with c->none set means that gpuload-probe was not found; any other failure
- * means that the child did not start, or that its driver did not open. */
+/* Start the child unless it is running.  A failure with c->none set means that gpuload-probe was not found; any other
+ * failure means that the child did not start, or that its driver did not open. */
 gpul_status gpul_probe_child_start(struct probe_child *c, gpul_error *err);
-/* Send a question to the child and wait for the answer.  If the child crashes or does not answer in time, stop it. */
+/* Send a question to the child and wait for the answer.  A child that crashes or does not answer in time is stopped. */
 gpul_status gpul_probe_child_query(struct probe_child *c, const struct probe_question *q, int fd,
 				 gpul_error *err);
 void gpul_probe_child_stop(struct probe_child *c);
 
 /* ---- probe_try.c ------------------------------------------------------------------------- */
 
-/* Try one kind on a device.  fabric: try device memory that is shared by fabric handle. */
+/* Try one kind on a device.  fabric: try device memory that is shared as a fabric handle. */
 void gpul_probe_try(struct probe_child *c, int device, gpul_mem_kind kind, bool fabric,
 		    gpul_mem_verdict *out);
 

@@ -1,7 +1,7 @@
 /* probe_main.c — the program gpuload-probe: the child process of gpul_mem_probe().
  *
  * Opens the driver that $GPULOAD_DRIVER names, then answers questions on descriptor 3 until that is closed.
- * A driver call may crash this process; the process that sent the question then survives. */
+ * If a driver call crashes, only this process ends, and not the one that asked. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "driver/context.h"
 #include "memalloc/probe/probe_internal.h"
 
-/* Receive a question and its descriptor (-1: none); false: no more questions. */
+/* Receive a question and its descriptor (-1: none); false: there are no more questions. */
 static bool receive_question(struct probe_question *q, int *fd)
 {
 	union {

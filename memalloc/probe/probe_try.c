@@ -1,4 +1,4 @@
-/* probe_try.c — find out whether one kind of memory works: create it, write it, share it. */
+/* probe_try.c — finds out whether a kind of memory works: creates it, writes it, shares it. */
 #include "memalloc/probe/probe_internal.h"
 
 #include <stdio.h>
@@ -27,7 +27,7 @@ static gpul_status create_memory(const gpul_driver *drv, int device, gpul_mem_ki
 	return gpul_mem_create(drv, &desc, out, err);
 }
 
-/* The GPU writes and the CPU checks, then the CPU writes and the GPU checks.  Without a CPU address, the GPU checks what it wrote. */
+/* The GPU writes and the CPU checks, then the CPU writes and the GPU checks.  Without a CPU address, the GPU checks its own bytes. */
 static gpul_status check_access(const gpul_driver *drv, gpul_mem *m, gpul_error *err)
 {
 	void *cpu = gpul_mem_cpu(m);
@@ -60,7 +60,7 @@ static gpul_status export_memory(gpul_mem *m, bool fabric, struct probe_question
 			     : gpul_mem_export_fd(m, fd, err);
 }
 
-/* Have another process import the memory; without gpuload-probe, import it in this process. */
+/* Import the memory in another process, or, without gpuload-probe, in this process. */
 static gpul_status try_import(struct probe_child *c, const struct probe_question *q, int fd,
 		       bool *tested_another, gpul_error *err)
 {
