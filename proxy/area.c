@@ -74,7 +74,7 @@ void gpul_fifo_area_empty(void *area, const gpul_fifo_shape *shape)
 	h->bytes = needed;
 	h->raised = 0;
 	memset(gpul_fifo_lines(area), 0, needed - sizeof(*h));
-	__atomic_store_n(&h->magic, GPUL_FIFO_MAGIC, __ATOMIC_RELEASE);  /* last: publishes the other fields */
+	__atomic_store_n(&h->magic, GPUL_FIFO_MAGIC, __ATOMIC_RELEASE);  /* written last, because it publishes the other fields */
 }
 
 gpul_status gpul_fifo_area_check(const void *area, size_t bytes, gpul_fifo_shape *out, gpul_error *err)
@@ -105,7 +105,7 @@ gpul_status gpul_fifo_area_check(const void *area, size_t bytes, gpul_fifo_shape
 	return GPUL_OK;
 }
 
-/* Read an abort code.  Codes have 32 bits; a larger value that a kernel wrote is cut to UINT32_MAX. */
+/* Read an abort code.  Codes have 32 bits; a larger value that a kernel wrote becomes UINT32_MAX. */
 static uint32_t load_code(const unsigned long long *word)
 {
 	const uint64_t code = gpul_fifo_load(word);
@@ -117,7 +117,7 @@ void gpul_fifo_area_abort(void *area, unsigned lanes, uint32_t code)
 {
 	struct gpul_fifo_line *lines = gpul_fifo_lines(area);
 
-	/* When two threads abort at once, the one that writes lane 0 first wins: the other then writes the winner's code. */
+	/* If two threads abort at the same time, the one that writes lane 0 first wins: the other one then writes the winner's code. */
 	for (unsigned i = 0; i < lanes; i++) {
 		unsigned long long none = 0;
 

@@ -12,7 +12,7 @@
 #include "core/log.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static unsigned n_proxies[CPU_SETSIZE];  /* this process' proxies pinned to each CPU; guarded by lock */
+static unsigned n_proxies[CPU_SETSIZE];  /* number of this process' proxies pinned to each CPU; protected by lock */
 
 /* Parse a number and advance *text past it.  Returns false if there is no digit. */
 static bool parse_number(const char **text, unsigned long *out)
@@ -77,7 +77,7 @@ int gpul_cpu_choose(const cpu_set_t *may, const cpu_set_t *beside, const unsigne
 	return best;
 }
 
-/* The CPUs of a node that this thread is allowed to use. */
+/* Find the CPUs of a node that this thread is allowed to use. */
 static gpul_status cpus_of_node(int node, cpu_set_t *out, gpul_error *err)
 {
 	char path[64];
@@ -128,8 +128,8 @@ static gpul_status reserve_on_node(int node, int *cpu, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* Not checked against the caller's affinity, because the cpuset may be wider; pthread_create()
- * reports a CPU that the system does not allow. */
+/* The number is not checked against the caller's affinity, because the cpuset may have more CPUs;
+ * pthread_create() reports a CPU that the system does not allow. */
 static gpul_status reserve_number(int number, int *cpu, gpul_error *err)
 {
 	if (number < 0 || number >= CPU_SETSIZE)

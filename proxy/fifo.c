@@ -1,11 +1,11 @@
-/* fifo.c — the CPU's end of the FIFO while it runs: poll, release, abort.
+/* fifo.c — the operations of the CPU's end of the FIFO: poll, release, abort.
  *
  *     scan_lanes() ── scan_group(): which of 64 lanes have a trigger? ──> pending ─┬─ poll: copies the triggers of each lane
  *                                                                                  └─ poll_run: one lane's, not copied
  *
- * Three things make it fast.  A cache line that the GPU has just written is in no cache of this core, so scan_group() issues
- * the loads of 64 lanes together and keeps the values, because the GPU soon writes those lines again.  Further triggers of a
- * lane are read in sequence and prefetched.  A lane's tail is written once per batch. */
+ * Three things make it fast.  A cache line that the GPU has just written is not in this core's caches, so scan_group()
+ * issues the loads of 64 lanes together; it keeps the values, because the GPU will soon write those lines again.  Further
+ * triggers of a lane are read sequentially, with prefetching.  A lane's tail is written once per batch. */
 #include "proxy/fifo_internal.h"
 
 #include <stdio.h>
@@ -15,8 +15,8 @@ static const uint64_t LAP = 1ull << 63;
 /* ---- scanning lanes for triggers -------------------------------------------------- */
 
 /* Return one bit for each lane of a group that has a trigger, and store the triggers in seen.  The loop has no branch, so
- * that loads do not wait for each other and no branch is mispredicted.  A slot is full when both words have the awaited lap
- * bit.  The acquire loads pair with the kernel's fence before its store (push_release). */
+ * that loads do not wait for each other and no branch is mispredicted.  A slot is full when both words have the expected
+ * lap bit.  The acquire loads pair with the kernel's fence before its store (push_release). */
 static inline uint64_t scan_group(gpul_fifo *f, unsigned group)
 {
 	const unsigned first = group * GPUL_FIFO_GROUP;
@@ -36,24 +36,24 @@ static inline uint64_t scan_group(gpul_fifo *f, unsigned group)
 	return (awaited & ones >> (GPUL_FIFO_GROUP - n)) | (~awaited & zeros >> (GPUL_FIFO_GROUP - n));
 }
 
-/* A mask of bits 0 to n - 1.  The test for 64 is not needed here, but with it gcc 12 compiles a faster scan_lanes(): an
- * empty poll of 128 lanes takes 223 ns instead of 233. */
+/* Make a mask of bits 0 to n - 1.  The test for 64 is not needed here, but with it gcc 12 compiles a faster
+ * scan_lanes(): an empty poll of 128 lanes takes 223 ns instead of 233. */
 static inline uint64_t bits_below(unsigned n)
 {
 	return n < 64 ? (1ull << n) - 1 : ~0ull;
 }
 
-/* Set pending to the lanes with triggers in the first group that has any.  The search begins with lane f->turn: it
- * visits the lanes of that group from turn on, the other groups, then the lanes of that group below turn. */
+/* Set `pending` to the lanes with triggers in the first group that has any.  The search begins with lane f->turn:
+ * first the lanes of its group from `turn` on, then the other groups, then the lanes of its group below `turn`. */
 static inline void scan_lanes(gpul_fifo *f)
 {
 	const unsigned n_groups = (f->lanes + GPUL_FIFO_GROUP - 1) / GPUL_FIFO_GROUP;
-	const uint64_t before = bits_below(f->turn % GPUL_FIFO_GROUP);  /* lanes of the group below f->turn */
+	const uint64_t before = bits_below(f->turn % GPUL_FIFO_GROUP);  /* the group's lanes below f->turn */
 	unsigned group = f->turn / GPUL_FIFO_GROUP;
 	uint64_t lanes = scan_group(f, group);
 
 	if (gpul_fifo_load(&f->header->raised))
-		gpul_fifo_aborted(f);  /* copies the code that a kernel raised to all lanes */
+		gpul_fifo_aborted(f);  /* copies an abort code that a kernel has set to all lanes */
 	if (lanes & ~before) {
 		lanes &= ~before;
 	} else if (n_groups > 1) {
@@ -77,9 +77,8 @@ static inline void scan_lanes(gpul_fifo *f)
 
 /* The lanes of a group from which triggers were taken, one bit each. */
 struct taking {
-	uint64_t owing;  /* their tails must be written by the next release */
-	uint64_t round;  /* they wrapped around, so their next triggers have the other lap
-			  * bit */
+	uint64_t owing;  /* lanes whose tails the next release must write */
+	uint64_t round;  /* lanes that wrapped around: their next triggers have the other lap bit */
 };
 
 static inline struct gpul_trigger *ring_of(const gpul_fifo *f, unsigned lane)
@@ -92,7 +91,8 @@ static inline uint64_t lap_of(const gpul_fifo *f, uint64_t at)
 	return ~(at >> f->shift) << 63;
 }
 
-/* How many more triggers may be taken from a lane.  A hostile peer may fill slots that have not been released. */
+/* The number of triggers that may still be taken from a lane.  It is limited because a hostile peer may fill slots that have not
+ * been released. */
 static inline unsigned room_of(const gpul_fifo *f, unsigned lane, unsigned max)
 {
 	const uint64_t room = f->released[lane] + f->mask + 1 - f->taken[lane];
@@ -109,7 +109,7 @@ static inline void record_taken(gpul_fifo *f, struct taking *t, unsigned lane, u
 	t->round |= round ? bit : 0;
 }
 
-/* End a batch from lanes of one group, of which lane was the last: the next scan begins with the lane after it. */
+/* End a batch from lanes of one group, the last of which was `lane`: the next scan begins with the lane after it. */
 static inline void end_batch(gpul_fifo *f, const struct taking *t, unsigned lane)
 {
 	const unsigned group = lane / GPUL_FIFO_GROUP;
@@ -136,7 +136,7 @@ static inline unsigned copy_run(const struct gpul_trigger *slot, uint64_t lap, g
 	return n;
 }
 
-/* Copy up to max triggers of a lane from position at on, first to the end of the ring, then from its beginning. */
+/* Copy up to max triggers of a lane, from position `at` on: first up to the end of the ring, then from its beginning. */
 static inline unsigned copy_lane(const gpul_fifo *f, unsigned lane, uint64_t at, gpul_fifo_item *items, unsigned max)
 {
 	const struct gpul_trigger *ring = ring_of(f, lane);
@@ -187,24 +187,24 @@ unsigned gpul_fifo_poll(gpul_fifo *f, gpul_fifo_item *items, unsigned max)
 	return n;
 }
 
-/* Bit LAP of the result is set unless both words have the lap's bit. */
+/* Compare lap bits: bit LAP of the result is set unless both words have the lap's bit. */
 static inline uint64_t lap_mismatch(const struct gpul_trigger *slot, uint64_t lap)
 {
 	return (gpul_fifo_load(&slot->word[0]) ^ lap) | (gpul_fifo_load(&slot->word[1]) ^ lap);
 }
 
-/* Prefetch distance in slots.  32 makes an H200's host read 40 % more triggers per second; with 128 the line is
- * fetched too early: the GPU's write removes it from the cache again. */
+/* Prefetch distance in slots.  With 32, an H200's host reads 40 % more triggers per second; with 128, a line is
+ * fetched too early, and the GPU's write removes it from the cache again. */
 enum { AHEAD = 32 };
 
-/* Count consecutive slots that have the lap's bit, a cache line per step, so that only the last step mispredicts. */
+/* Count consecutive slots that have the lap's bit, one cache line at a time, so that only the last branch is mispredicted. */
 static inline unsigned count_run(const struct gpul_trigger *ring, uint64_t at, uint64_t mask, uint64_t lap, unsigned max)
 {
 	const struct gpul_trigger *slot = &ring[at & mask];
 	unsigned n = 0;
 
 	for (; n + 4 <= max; n += 4) {
-		__builtin_prefetch(&ring[(at + n + AHEAD) & mask]);  /* also beyond this run */
+		__builtin_prefetch(&ring[(at + n + AHEAD) & mask]);  /* also prefetches beyond this run */
 		if ((lap_mismatch(&slot[n], lap) | lap_mismatch(&slot[n + 1], lap) | lap_mismatch(&slot[n + 2], lap) | lap_mismatch(&slot[n + 3], lap)) & LAP)
 			break;
 	}
@@ -243,7 +243,7 @@ unsigned gpul_fifo_poll_run(gpul_fifo *f, gpul_fifo_run *run, unsigned max)
 static inline void store_tail(gpul_fifo *f, unsigned lane, uint64_t upto)
 {
 	f->released[lane] = upto;
-	gpul_fifo_store(&f->lines[lane].tail, upto);  /* partner: the kernels' ld.acquire of the line */
+	gpul_fifo_store(&f->lines[lane].tail, upto);  /* pairs with the kernels' ld.acquire of the line */
 }
 
 void gpul_fifo_release_lane(gpul_fifo *f, unsigned lane, uint64_t upto)

@@ -2,7 +2,7 @@
  *
  *     __global__ void send(gpul_fifo_device fifo, ...)
  *     {
- *             gpul_fifo_port port;                                    a lane, opened by this thread
+ *             gpul_fifo_port port;                                    this thread's access to a lane
  *
  *             if (gpul_fifo_own(&fifo, blockIdx.x, &port) != GPUL_FIFO_OK)      no other thread uses the lane
  *                     return;
@@ -11,40 +11,40 @@
  *             gpul_fifo_disown(&port);
  *     }
  *
- * A lane is a ring.  An owner keeps the lane's counter in a register; threads that share a lane draw tickets from a counter in
- * device memory.  A lane's triggers are handled in the order of their positions: those of an owner in the order of its pushes,
- * those of threads that share the lane in the order of the tickets.  Lanes are not ordered among each other.
+ * A lane is a ring.  An owner keeps the lane's next position in a register; threads that share a lane draw tickets from a
+ * counter in device memory.  A lane's triggers are handled in the order of their positions: those of an owner in the order of
+ * its pushes, those of threads that share the lane in the order of the tickets.  There is no order between lanes.
  *
- * A push stores 16 bytes; it reads the proxy's tail only when the ring seems full.  That read (a poll) is a round trip of
- * about 1.2 us over the bus, and polls of one address queue.  Therefore threads that share a lane elect one poller, by
- * the lane's word shared_tail in device memory, where it also publishes the tail for the other threads. */
+ * A push stores 16 bytes; it reads the proxy's tail only when the ring seems full.  That read (a poll) takes a round trip of
+ * about 1.2 us over the bus, and polls of the same address wait for each other.  So threads that share a lane elect one
+ * poller, by the lane's word shared_tail in device memory, in which the poller also publishes the tail for the others. */
 #ifndef GPULOAD_PROXY_FIFO_DEVICE_CUH
 #define GPULOAD_PROXY_FIFO_DEVICE_CUH
 
 #include "proxy/fifo_layout.h"
 
-/* A lane as one thread uses it; kept in registers.  Callers only need next. */
+/* A port: the state of a thread's access to a lane, kept in registers.  Callers only need next. */
 struct gpul_fifo_port {
 	gpul_trigger *slots;           /* of the lane */
 	const gpul_fifo_line *line;
 	gpul_fifo_lane *lane;
 	unsigned long long *raised;
-	unsigned long long next;       /* one past the last position that this thread (owned: any owner) has pushed */
+	unsigned long long next;       /* one past the last position that this thread (in an owned lane: any owner) has pushed */
 	unsigned long long tail;       /* the tail that this thread read last: positions below it have been handled */
 	unsigned int shift;
-	unsigned int delay;            /* clocks from a push until the first poll; adapts in owned lanes */
+	unsigned int delay;            /* number of clocks from a push until the first poll; adapted in owned lanes */
 	bool owned;
 };
 
 enum {
-	GPUL_FIFO_POLLS_PER_TIME_READ = 32,  /* polls of the tail for each reading of the timer */
-	GPUL_FIFO_DELAY_CLOCKS = 600,        /* initial delay; an earlier poll arrives before the CPU has handled the
-					      * trigger, and a second poll costs a whole round trip */
-	GPUL_FIFO_DELAY_DOWN_CLOCKS = 4,     /* an owner's delay shrinks by this after a poll that was not too early */
-	GPUL_FIFO_DELAY_UP_CLOCKS = 64,      /* and grows by this after one that was: so one poll in 16 is too early */
+	GPUL_FIFO_POLLS_PER_TIME_READ = 32,  /* number of polls of the tail for each reading of the timer */
+	GPUL_FIFO_DELAY_CLOCKS = 600,        /* initial delay: a poll that arrives before the CPU has handled the
+					      * trigger must be repeated, which costs a whole round trip */
+	GPUL_FIFO_DELAY_DOWN_CLOCKS = 4,     /* an owner's delay is reduced by this after a poll that was not too early */
+	GPUL_FIFO_DELAY_UP_CLOCKS = 64,      /* and increased by this after one that was, so that one poll in 16 is too early */
 	GPUL_FIFO_MAX_DELAY_CLOCKS = 2000,
-	GPUL_FIFO_AHEAD_SLOTS = 32,          /* in a shared lane of at least this size, the push into the first slot of each
-					      * quarter polls ahead */
+	GPUL_FIFO_AHEAD_SLOTS = 32,          /* in a shared lane of at least this size, a push into the first slot of each
+					      * quarter polls in advance */
 };
 
 static __device__ __forceinline__ unsigned long long gpul_fifo_globaltimer_ns(void)
@@ -55,7 +55,7 @@ static __device__ __forceinline__ unsigned long long gpul_fifo_globaltimer_ns(vo
 	return ns;
 }
 
-/* 64 bits, because reading the 32-bit clock takes 20 ns longer. */
+/* Read the clock: all 64 bits, because reading the 32-bit clock takes 20 ns longer. */
 static __device__ __forceinline__ unsigned long long gpul_fifo_clock(void)
 {
 	unsigned long long ticks;
@@ -64,7 +64,7 @@ static __device__ __forceinline__ unsigned long long gpul_fifo_clock(void)
 	return ticks;
 }
 
-/* Wait between a push and the first poll for its handling. */
+/* Wait from a push until the first poll for its handling. */
 static __device__ __forceinline__ void gpul_fifo_delay_poll(const gpul_fifo_port *port)
 {
 	const unsigned long long start = gpul_fifo_clock();
@@ -73,8 +73,8 @@ static __device__ __forceinline__ void gpul_fifo_delay_poll(const gpul_fifo_port
 		;
 }
 
-/* Is the time-out over?  The timer is read at every 32nd poll, because that takes as long as a short wait; the time begins
- * at the first reading. */
+/* True if the time-out has passed.  The timer is read only at every 32nd poll, because that takes as long as a short wait;
+ * the time counts from the first reading. */
 static __device__ __forceinline__ bool gpul_fifo_timed_out(unsigned polls, unsigned long long *start_ns,
 						      unsigned long long timeout_ns)
 {
@@ -203,7 +203,7 @@ static __device__ inline gpul_fifo_result gpul_fifo_await_poller(gpul_fifo_port 
 	}
 }
 
-/* Poll once for all threads that share the lane, before any of them waits; do nothing while another thread polls. */
+/* Poll once for all threads that share the lane, before any of them has to wait; do nothing if another thread is polling. */
 static __device__ inline void gpul_fifo_poll_ahead(gpul_fifo_port *port)
 {
 	const unsigned long long shared_tail = gpul_fifo_read_shared_tail(port->lane);
@@ -222,7 +222,7 @@ static __device__ __forceinline__ gpul_fifo_result gpul_fifo_wait(gpul_fifo_port
 			   : gpul_fifo_await_poller(port, upto, timeout_ns);
 }
 
-/* An owner's first poll after a push; adapts the port's delay.  Returns whether the tail has arrived at upto. */
+/* An owner's first poll after a push, which adapts the port's delay.  Returns true if the tail has reached upto. */
 static __device__ __forceinline__ bool gpul_fifo_first_poll(gpul_fifo_port *port, unsigned long long upto)
 {
 	unsigned long long abort;
@@ -237,8 +237,8 @@ static __device__ __forceinline__ bool gpul_fifo_first_poll(gpul_fifo_port *port
 }
 
 /* Wait until the proxy has handled all positions below upto (port->next: all pushes of this thread).  After OK, this thread
- * sees what the proxy and its handlers wrote before.  The wait can last 32 polls longer than timeout_ns; ~0ull: no time-out,
- * only an abort ends it. */
+ * sees what the proxy and its handlers wrote before.  The wait may last up to 32 polls longer than timeout_ns; ~0ull: no
+ * time-out, only an abort ends it. */
 static __device__ inline gpul_fifo_result gpul_fifo_sync(gpul_fifo_port *port, unsigned long long upto,
 							 unsigned long long timeout_ns)
 {
@@ -251,7 +251,7 @@ static __device__ inline gpul_fifo_result gpul_fifo_sync(gpul_fifo_port *port, u
 	return gpul_fifo_wait(port, upto, timeout_ns);
 }
 
-/* Check with at most one poll whether the proxy has handled all positions below upto: OK, ABORTED, or TIMED_OUT: not yet. */
+/* Check, with at most one poll, whether the proxy has handled all positions below upto: OK: yes; TIMED_OUT: not yet; or ABORTED. */
 static __device__ inline gpul_fifo_result gpul_fifo_poll(gpul_fifo_port *port, unsigned long long upto)
 {
 	unsigned long long abort;
@@ -276,13 +276,13 @@ static __device__ __forceinline__ void gpul_fifo_port_open(const gpul_fifo_devic
 	port->next = port->tail = 0;
 }
 
-/* Open lane (mod the number of lanes) to share it with other threads that call this function. */
+/* Open lane (mod the number of lanes), shared with other threads that call this function. */
 static __device__ inline void gpul_fifo_share(const gpul_fifo_device *fifo, unsigned lane, gpul_fifo_port *port)
 {
 	gpul_fifo_port_open(fifo, lane, false, port);
 }
 
-/* Become the owner; the head that the last owner wrote is then visible.  False: another thread owns the lane. */
+/* Become the owner of a lane; the head that the previous owner wrote is then visible.  False: another thread owns the lane. */
 static __device__ __forceinline__ bool gpul_fifo_take_lane(gpul_fifo_lane *lane)
 {
 	unsigned long long was;
@@ -291,8 +291,8 @@ static __device__ __forceinline__ bool gpul_fifo_take_lane(gpul_fifo_lane *lane)
 	return was == 0;
 }
 
-/* Open lane (mod the number of lanes) for this thread alone.  BUSY: another thread owns it.  No thread may share a lane while
- * it is owned. */
+/* Open lane (mod the number of lanes) for use by this thread only.  BUSY: another thread owns it.  No thread may share a lane
+ * while it is owned. */
 static __device__ inline gpul_fifo_result gpul_fifo_own(const gpul_fifo_device *fifo, unsigned lane,
 							gpul_fifo_port *port)
 {
@@ -303,7 +303,7 @@ static __device__ inline gpul_fifo_result gpul_fifo_own(const gpul_fifo_device *
 	return GPUL_FIFO_OK;
 }
 
-/* Open lane (mod the number of lanes) for this warp alone, to use gpul_fifo_warp_push(); all 32 threads call it. */
+/* Open lane (mod the number of lanes) for use by this warp only, with gpul_fifo_warp_push(); all 32 threads call it. */
 static __device__ inline gpul_fifo_result gpul_fifo_warp_own(const gpul_fifo_device *fifo, unsigned lane,
 							     gpul_fifo_port *port)
 {
@@ -318,14 +318,14 @@ static __device__ inline gpul_fifo_result gpul_fifo_warp_own(const gpul_fifo_dev
 	return __shfl_sync(0xffffffffu, taken, 0) ? GPUL_FIFO_OK : GPUL_FIFO_BUSY;
 }
 
-/* Free the lane for its next owner.  Called by the thread that got OK from gpul_fifo_own(); the port becomes invalid. */
+/* Release the lane for its next owner.  Called by the thread that got OK from gpul_fifo_own(); the port becomes invalid. */
 static __device__ inline void gpul_fifo_disown(gpul_fifo_port *port)
 {
 	port->lane->head = port->next;
 	asm volatile("st.release.gpu.global.u64 [%0], 0;" : : "l"(&port->lane->owner) : "memory");
 }
 
-/* Free the lane for its next owner.  Called by all threads of the warp that got OK from gpul_fifo_warp_own(). */
+/* Release the lane for its next owner.  Called by all threads of the warp that got OK from gpul_fifo_warp_own(). */
 static __device__ inline void gpul_fifo_warp_disown(gpul_fifo_port *port)
 {
 	__syncwarp();
@@ -333,7 +333,7 @@ static __device__ inline void gpul_fifo_warp_disown(gpul_fifo_port *port)
 		gpul_fifo_disown(port);
 }
 
-/* The lap bit of a position, in bit 63. */
+/* Get the lap bit of a position, in bit 63. */
 static __device__ __forceinline__ unsigned long long gpul_fifo_lap(unsigned long long at, unsigned shift)
 {
 	return (unsigned long long)((~(unsigned)at << (31 - shift)) & 0x80000000u) << 32;
@@ -347,7 +347,7 @@ static __device__ __forceinline__ gpul_fifo_result gpul_fifo_wait_for_slot(gpul_
 	unsigned long long abort;
 	gpul_fifo_result result;
 
-	if (port->owned && port->shift == 0 && !RELEASE) {  /* with RELEASE, the fence takes as long as the delay */
+	if (port->owned && port->shift == 0 && !RELEASE) {  /* with RELEASE no delay is needed: the fence takes as long */
 		if (gpul_fifo_first_poll(port, upto))
 			return GPUL_FIFO_OK;
 	} else if (port->owned) {
@@ -361,7 +361,7 @@ static __device__ __forceinline__ gpul_fifo_result gpul_fifo_wait_for_slot(gpul_
 	return result;
 }
 
-/* Push one trigger: position, fence, free slot, store. */
+/* Push one trigger: get a position, fence, wait for a free slot, store. */
 template <bool RELEASE>
 static __device__ __forceinline__ gpul_fifo_result gpul_fifo_push_as(gpul_fifo_port *port, unsigned long long a,
 								     unsigned long long b, unsigned long long timeout_ns)
@@ -386,7 +386,7 @@ static __device__ __forceinline__ gpul_fifo_result gpul_fifo_push_as(gpul_fifo_p
 }
 
 /* Push without ordering: earlier writes of this thread may become visible after the trigger.  Bit 63 of each word must be 0.
- * timeout_ns as for gpul_fifo_sync().  TIMED_OUT: an owner has not pushed and may try again; in a shared lane the slot of
+ * timeout_ns as for gpul_fifo_sync().  TIMED_OUT: nothing was pushed.  An owner may try again; in a shared lane the slot of
  * the ticket stays empty, so the FIFO is aborted. */
 static __device__ __forceinline__ gpul_fifo_result gpul_fifo_push(gpul_fifo_port *port, unsigned long long a,
 								  unsigned long long b, unsigned long long timeout_ns)
@@ -404,7 +404,7 @@ static __device__ __forceinline__ gpul_fifo_result gpul_fifo_push_release(gpul_f
 }
 
 /* Push 32 consecutive triggers, in the order of the threads.  All 32 threads of a warp call it, with ports of the same lane,
- * which they use only for warp pushes.  TIMED_OUT: a warp that owns a lane of 32 slots or more has not pushed and may try
+ * which they use only for warp pushes.  TIMED_OUT: nothing was pushed.  A warp that owns a lane of at least 32 slots may try
  * again; otherwise the FIFO is aborted. */
 static __device__ inline gpul_fifo_result gpul_fifo_warp_push(gpul_fifo_port *port, unsigned long long a,
 							      unsigned long long b, unsigned long long timeout_ns)
@@ -423,7 +423,7 @@ static __device__ inline gpul_fifo_result gpul_fifo_warp_push(gpul_fifo_port *po
 	for (unsigned g = 0; g < 32; g += group) {
 		const unsigned long long last = first + g + group - 1, at = first + lane;
 
-		/* tails differ after a sync by one thread, so the warp votes to take one path */
+		/* after a sync by one thread the threads' tails differ, so the warp votes, and all take the same path */
 		if (__any_sync(0xffffffffu, last - port->tail >= size)) {
 			if (lane == 0)
 				result = gpul_fifo_sync(port, last + 1 - size, timeout_ns);

@@ -1,4 +1,5 @@
-/* fifo_gpu.c — the kernels' end: its state in device memory, and where new kernels continue after earlier ones. */
+/* fifo_gpu.c — the kernels' end of the FIFO: creates its state in device memory, and finds where new kernels continue after earlier
+ * ones. */
 #include "proxy/fifo_internal.h"
 
 #include <stdlib.h>
@@ -20,9 +21,9 @@ static uint32_t *lifeline_word(const gpul_fifo_gpu *g, unsigned whose)
 
 static const unsigned long long LAP = 1ull << 63;
 
-/* Find one past the last position that a lane's slots hold without a gap.  Triggers after a gap are from kernels whose process was
- * killed.  The proxy would take them once the gap is filled, so they are emptied: they get the previous lap's bit.  The tail may
- * have any value and may move meanwhile; it does not pass the first empty slot. */
+/* Find the end of the triggers that a lane's slots contain without a gap: one past the last position.  Triggers after a gap are
+ * left from kernels whose process was killed.  The proxy would take them as soon as the gap is filled, so their slots are emptied:
+ * they get the previous lap's bit.  The tail may have any value and may increase meanwhile; it does not pass the first empty slot. */
 static uint64_t find_end(const struct gpul_fifo_line *line, struct gpul_trigger *ring, unsigned shift)
 {
 	const uint64_t size = 1ull << shift, tail = gpul_fifo_load(&line->tail);

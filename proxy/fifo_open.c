@@ -1,9 +1,9 @@
-/* fifo_open.c — opens, resets and closes the CPU's end, with gpul_fifo_create() also the memory and the kernels' end. */
+/* fifo_open.c — opens, resets and closes the CPU's end; gpul_fifo_create() also creates the memory and the kernels' end. */
 #include "proxy/fifo_internal.h"
 
 #include <stdlib.h>
 
-/* Take the lanes' tails from the area as the positions of this end; every value is a valid position. */
+/* Set the positions of this end to the lanes' tails in the area; every value is a valid position. */
 static void start_at_tails(gpul_fifo *f)
 {
 	f->turn = 0;
@@ -92,7 +92,7 @@ void gpul_fifo_close(gpul_fifo *f)
 {
 	if (!f)
 		return;
-	gpul_lifeline_let_go(f->life);  /* before the memory, which contains the lifeline's word */
+	gpul_lifeline_let_go(f->life);  /* before the memory is freed, which contains the lifeline's word */
 	gpul_fifo_gpu_destroy(f->gpu);
 	gpul_mem_destroy(f->mem);
 	free(f->taken);

@@ -107,7 +107,7 @@ static void init_lock(gpul_proxy *p)
 	pthread_condattr_destroy(&monotonic);
 }
 
-/* The affinity is set before the thread runs, so that its stack is on the right node.  */
+/* The affinity is set before the thread starts, so that its stack is on the right node.  */
 static gpul_status create_thread(gpul_proxy *p, gpul_error *err)
 {
 	pthread_attr_t attr;
@@ -172,7 +172,7 @@ static void wake_thread(gpul_proxy *p)
 {
 	const uint64_t one = 1;
 
-	(void)!write(p->wake_fd, &one, sizeof one);  /* fails if the eventfd is full: it then wakes the thread, too */
+	(void)!write(p->wake_fd, &one, sizeof one);  /* fails if the eventfd is full; but then the thread wakes, too */
 }
 
 /* Copy the error that ended the thread; the caller holds lock. */
@@ -181,7 +181,7 @@ static gpul_status copy_failure(const gpul_proxy *p, gpul_error *err)
 	return p->status ? gpul_fail(err, p->status, p->failed.native, "%s", p->failed.text) : GPUL_OK;
 }
 
-/* Fail if the caller is the proxy's thread, which would wait for itself. */
+/* Fail if the caller is the proxy's own thread, which would wait for itself. */
 static gpul_status refuse_own_thread(const gpul_proxy *p, const char *what, gpul_error *err)
 {
 	if (!pthread_equal(pthread_self(), p->thread))

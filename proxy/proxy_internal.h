@@ -22,21 +22,21 @@ struct gpul_proxy {
 	gpul_fifo **fifos;
 	gpul_fifo_item *items;   /* desc.batch of them */
 	struct pollfd *waits;    /* 1 + desc.n_watch_fds; the first is wake_fd */
-	int wake_fd;             /* eventfd that wakes a sleeping thread for stop and drain */
+	int wake_fd;             /* eventfd that wakes a sleeping thread to stop or drain */
 	int cpu;                 /* -1: not pinned */
-	bool alone;              /* only one CPU is allowed: the thread yields, because the pushers need the same CPU */
+	bool alone;              /* only one CPU is allowed: the thread yields, because the threads that push need the same CPU */
 	uint64_t started_ns;
 	pthread_t thread;
 
-	/* Requests of the owner. */
+	/* The requests of the proxy's owner. */
 	atomic_bool stop;
 	_Atomic uint64_t drains_wanted;  /* number of gpul_proxy_drain() calls so far */
 
-	pthread_mutex_t lock;    /* guards the fields down to failed */
+	pthread_mutex_t lock;    /* protects the members down to `failed` */
 	pthread_cond_t changed;  /* signals a change of drains_done or ended */
-	uint64_t drains_done;    /* the calls up to this number are complete */
+	uint64_t drains_done;    /* number of drain calls that are complete */
 	bool ended;
-	uint64_t ended_ns, cpu_ns;  /* valid when ended is set */
+	uint64_t ended_ns, cpu_ns;  /* valid when `ended` is set */
 	gpul_status status;
 	gpul_error failed;
 

@@ -2,10 +2,10 @@
  *
  *     turn:  each FIFO: poll ─ handlers by kind ─ release         a trigger was found ──> next turn
  *            progress                                             all empty: drained?  spin, or sleep
- *            every 8th turn (every turn while turns are slow): read the clock (25 ns); has a kernel aborted, has a
- *            process ended?
+ *            every 8th turn (every turn while turns are slow): read the clock (25 ns); check whether a kernel
+ *            has aborted, or a process has ended
  *
- * While triggers keep coming, a turn adds only a few loads and stores to poll, handlers and release. */
+ * While triggers keep arriving, a turn adds only a few loads and stores to poll, handlers and release. */
 #include "proxy/proxy_internal.h"
 
 #include <errno.h>
@@ -18,25 +18,25 @@
 #include "core/clock.h"
 
 enum {
-	TURNS_PER_CHECK = 8,         /* turns between two checks of the clock and the abort words */
+	TURNS_PER_CHECK = 8,         /* number of turns between two checks of the clock and the abort words */
 	WATCH_NS = 1000000,          /* time between two checks of the watched descriptors */
 	SLOW_TURN_NS = 100000,       /* if turns take longer, every turn checks: the cost is then negligible */
 	BATCHES_PER_SAMPLE = 64,     /* one batch in 64 is timed for handler_ns */
-	HOT_POLLS = 1024,            /* after so many empty turns, each executes `pause`, which takes at least 40 ns */
+	HOT_POLLS = 1024,            /* after this many empty turns, each turn executes `pause`, which takes at least 40 ns */
 	SHORTEST_SLEEP_NS = 1000,
-	RETRY_NS = 100000000,        /* if sleeps end too late for max_sleep_ns, a sleep is tried this often */
+	RETRY_NS = 100000000,        /* interval at which a sleep is tried, if sleeps end too late for max_sleep_ns */
 };
 
 /* State that only the thread uses. */
 struct loop {
 	gpul_proxy *p;
-	unsigned turns;           /* turns until the next check */
-	bool slow;                /* the last turns took longer than SLOW_TURN_NS */
-	uint64_t empty_polls;     /* empty turns in a row */
+	unsigned turns;           /* number of turns until the next check */
+	bool slow;                /* the most recent turns took longer than SLOW_TURN_NS */
+	uint64_t empty_polls;     /* number of consecutive empty turns */
 	uint64_t now;             /* time of the last check or sleep */
 	uint64_t idle_since;      /* 0: not idle */
 	uint64_t watched_ns, retry_ns;
-	uint32_t code;            /* abort code for all FIFOs; 0: none */
+	uint32_t code;            /* the code with which all FIFOs are aborted; 0: none */
 };
 
 static inline void add_count(_Atomic uint64_t *what, uint64_t more)
@@ -145,7 +145,7 @@ static gpul_status check_watched_fds(struct loop *l, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* Check the lifelines in the FIFOs (gpul_fifo_gpu_hold_lifeline), which report a death long before a descriptor does. */
+/* Check the lifelines in the FIFOs (gpul_fifo_gpu_hold_lifeline), which report a death much earlier than a descriptor. */
 static gpul_status check_peers(struct loop *l, gpul_error *err)
 {
 	for (unsigned i = 0; i < l->p->desc.n_fifos; i++) {
@@ -189,8 +189,8 @@ static inline void pause_cpu(void)
 #endif
 }
 
-/* Update the estimate of how late sleeps end.  A step up is four times a step down, so the estimate settles where four of
- * five sleeps end earlier, and a single preemption hardly changes it. */
+/* Update the estimate of how late sleeps end.  An increment is four times a decrement, so the estimate settles where four
+ * of five sleeps end earlier, and a single preemption hardly changes it. */
 static uint64_t update_lateness(uint64_t late, uint64_t sample, uint64_t max)
 {
 	const uint64_t step = late / 64 + 25;
@@ -234,7 +234,7 @@ static gpul_status back_off(struct loop *l, gpul_error *err)
 	const uint64_t late = atomic_load_explicit(&l->p->counts.late_ns, memory_order_relaxed);
 	uint64_t ns = (l->now - l->idle_since) / 4;
 
-	if (late + SHORTEST_SLEEP_NS > max) {  /* this system cannot sleep for so short a time */
+	if (late + SHORTEST_SLEEP_NS > max) {  /* this system cannot sleep for such a short time */
 		if (l->now < l->retry_ns) {
 			sched_yield();
 			return GPUL_OK;
@@ -256,7 +256,7 @@ static void complete_drains(gpul_proxy *p, uint64_t wanted)
 	pthread_mutex_unlock(&p->lock);
 }
 
-/* After a turn in which all FIFOs were empty: spin or sleep. */
+/* Called after a turn in which all FIFOs were empty: spin or sleep. */
 static gpul_status handle_empty_turn(struct loop *l, gpul_error *err)
 {
 	gpul_proxy *p = l->p;
@@ -298,7 +298,7 @@ static gpul_status serve_until_stopped(struct loop *l, gpul_error *err)
 	uint64_t drains = 0;
 
 	for (;;) {
-		/* Read before the turn, so that the turn finds every trigger that was pushed before the request. */
+		/* The requests are read before the turn, so that the turn finds every trigger that was pushed before them. */
 		const bool stop = atomic_load_explicit(&p->stop, memory_order_acquire);
 		const uint64_t wanted = atomic_load_explicit(&p->drains_wanted, memory_order_acquire);
 		bool found = false, busy = false;

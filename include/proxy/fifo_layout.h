@@ -1,6 +1,6 @@
 /* fifo_layout.h — memory layout of the proxy FIFO, for C, C++, nvcc and NVRTC; it includes no other header.
  *
- * The area, in host memory that the GPU and the CPU both access, and possibly a second process:
+ * The area, in host memory that the GPU, the CPU and possibly a second process access:
  *
  *     ┌────────────────────┬──────────────────────────────┬───────────────────────────────────────────────┐
  *     │ header             │ line[lanes], 64 bytes each   │ slot[lanes << lane_shift], 16 bytes each      │
@@ -35,23 +35,23 @@ enum {
 	GPUL_FIFO_MAGIC = 0x4f464947,  /* "GIFO" */
 	GPUL_FIFO_VERSION = 1,
 	GPUL_FIFO_MAX_LANES = 4096,
-	GPUL_FIFO_MAX_SLOTS = 1 << 24,  /* of all lanes together */
+	GPUL_FIFO_MAX_SLOTS = 1 << 24,  /* slots of all lanes together */
 	GPUL_FIFO_KIND_SHIFT = 59,      /* bits 59-62 of word 1 are the kind, by which a proxy (proxy.h) selects the handler; */
 	GPUL_FIFO_N_KINDS = 16,         /* a program that polls without a proxy may use these bits for its data */
 };
 
 struct gpul_fifo_header {
 	unsigned int magic, version;
-	unsigned int lanes;       /* rings; a power of two */
+	unsigned int lanes;       /* number of rings; a power of two */
 	unsigned int lane_shift;  /* each has 1 << lane_shift slots */
 	unsigned long long bytes;
 	unsigned int life[2];     /* lifelines of the kernels' and of the proxy's process: core/thread/lifeline.h; 0: not held */
 	unsigned long long zero0[4];
-	unsigned long long raised;  /* 0, or the code with which a kernel aborts the FIFO */
+	unsigned long long raised;  /* 0, or the code with which a kernel has aborted the FIFO */
 	unsigned long long zero1[7];
 };
 
-/* The kernels' state of one lane, in device memory. */
+/* The kernels' state for one lane, in device memory. */
 struct gpul_fifo_lane {
 	unsigned long long head;         /* the next position: the ticket counter, or where the last owner stopped */
 	unsigned long long owner;        /* 1 while a thread owns the lane */
@@ -82,15 +82,16 @@ struct gpul_fifo_device {
 /* Results of the device functions. */
 enum gpul_fifo_result {
 	GPUL_FIFO_OK = 0,
-	GPUL_FIFO_TIMED_OUT = 1,  /* the tail did not arrive at the wanted position within the time-out */
+	GPUL_FIFO_TIMED_OUT = 1,  /* the tail did not reach the wanted position within the time-out */
 	GPUL_FIFO_ABORTED = 2,    /* the proxy or another kernel thread aborted the FIFO */
 	GPUL_FIFO_BUSY = 3,       /* gpul_fifo_own: another thread owns the lane */
-	GPUL_FIFO_REFUSED = 4,    /* a value does not fit into the trigger, and nothing was pushed; only functions that say so return it */
+	GPUL_FIFO_REFUSED = 4,    /* a value does not fit into the trigger, and nothing was pushed; only functions that mention it
+				   * return it */
 };
 
-/* Abort codes that gpuload raises.  When a handler fails, the code is its gpul_status (core/error.h), which is smaller. */
+/* Abort codes that gpuload sets.  If a handler fails, the code is its gpul_status (core/error.h), which is smaller. */
 enum gpul_fifo_code {
-	GPUL_FIFO_CODE_TIMED_OUT = 0x100,  /* a kernel thread with a ticket timed out: its slot stays empty for ever */
+	GPUL_FIFO_CODE_TIMED_OUT = 0x100,  /* a kernel thread with a ticket timed out: its slot would stay empty forever */
 	GPUL_FIFO_CODE_STOPPED = 0x101,    /* the proxy was stopped without draining */
 	GPUL_FIFO_CODE_PEER_GONE = 0x102,  /* the other process has ended */
 };

@@ -5,8 +5,9 @@
  *                                  └─ then sleep for a bounded time ─────┘
  *     gpul_proxy_drain: wait until the FIFOs are empty          gpul_proxy_stop: end the thread
  *
- * The first error of a handler ends the thread: the kernels' waits end with the error's status as abort code, and gpul_proxy_stop()
- * returns the error.  In gpul_proxy_desc only fifos, n_fifos and kinds must be set; 0 is the default of the other fields. */
+ * The first error of a handler ends the thread: the kernels' waits then end with the error's status as the abort code, and
+ * gpul_proxy_stop() returns the error.  In gpul_proxy_desc only fifos, n_fifos and kinds must be set; 0 is the default of the other
+ * fields. */
 #ifndef GPULOAD_PROXY_PROXY_H
 #define GPULOAD_PROXY_PROXY_H
 
@@ -26,10 +27,10 @@ extern "C" {
 typedef gpul_status (*gpul_proxy_handler)(void *context, gpul_fifo *fifo, const gpul_fifo_item *items, unsigned n,
 					  gpul_error *err);
 
-/** Called in each turn of the proxy's loop, also when the FIFOs are empty; for completions and time-outs.
+/** Called in each turn of the proxy's loop, also when the FIFOs are empty, to handle completions and time-outs.
  *
  * @context  as in gpul_proxy_desc
- * @busy     false on entry; set it to true while work is pending: then the thread does not sleep, and a drain goes on
+ * @busy     false on entry; set to true while work is pending: then the thread does not sleep, and a drain goes on waiting
  * Returns   GPUL_OK, or an error that ends the proxy */
 typedef gpul_status (*gpul_proxy_progress)(void *context, bool *busy, gpul_error *err);
 
@@ -38,15 +39,15 @@ typedef struct gpul_proxy_kind {
 	void *context;
 } gpul_proxy_kind;
 
-/* The CPU on which the thread runs.  For a node, a CPU is chosen that is allowed for the calling thread; if possible neither
- * the CPU on which the caller runs nor a CPU of another proxy of this process.  If only the caller's CPU is allowed, the
+/* The CPU on which the thread runs.  On a node, a CPU is chosen that is allowed for the calling thread, and that is, if
+ * possible, neither the caller's CPU nor that of another proxy of this process.  If only the caller's CPU is allowed, the
  * thread is not pinned and a log line reports it, because two threads pinned to one CPU would delay each other. */
 typedef enum gpul_proxy_pin {
 	GPUL_PROXY_PIN_AUTO,  /* a CPU of the NUMA node that holds the first FIFO's memory; not pinned if gpul_fifo_open()
 			       * opened that FIFO, or if no CPU of the node is allowed */
 	GPUL_PROXY_PIN_NONE,
 	GPUL_PROXY_PIN_NODE,  /* a CPU of NUMA node pin_number */
-	GPUL_PROXY_PIN_CPU,   /* CPU pin_number, whatever the calling thread's affinity */
+	GPUL_PROXY_PIN_CPU,   /* CPU pin_number, regardless of the calling thread's affinity */
 } gpul_proxy_pin;
 
 enum {
@@ -64,21 +65,21 @@ typedef struct gpul_proxy_desc {
 	gpul_proxy_progress progress;  /* NULL: none */
 	void *progress_context;
 	gpul_proxy_pin pin;
-	int pin_number;         /* number of the node or CPU, for pin NODE and CPU */
-	unsigned batch;         /* most triggers between two releases of a FIFO; 0: GPUL_PROXY_BATCH */
+	int pin_number;         /* number of the node or CPU, if pin is NODE or CPU */
+	unsigned batch;         /* limit of the triggers between two releases of a FIFO; 0: GPUL_PROXY_BATCH */
 	bool release_later;     /* true: the thread does not release triggers; handlers and
 				 * progress call gpul_fifo_release_lane() when the work is
 				 * done */
 	uint64_t spin_ns;       /* time that the thread spins after the last trigger before it sleeps; 0:
 				 * GPUL_PROXY_SPIN_NS; GPUL_PROXY_SPIN_ALWAYS: it never sleeps */
-	uint64_t max_sleep_ns;  /* most latency that a sleep may add; 0: GPUL_PROXY_SLEEP_NS.  The thread subtracts how late
-				 * recent sleeps ended; if nothing remains, it yields instead.  On a busy machine sleeps
-				 * can take longer: see longest_sleep_ns in gpul_proxy_stats */
+	uint64_t max_sleep_ns;  /* limit of the latency that a sleep may add; 0: GPUL_PROXY_SLEEP_NS.  The thread subtracts
+				 * the delay with which recent sleeps ended; if nothing remains, it yields instead.  On a
+				 * busy machine sleeps can take longer: see longest_sleep_ns in gpul_proxy_stats */
 	const int *watch_fds;   /* descriptors that become readable or hang up when another process ends (a pidfd, a
-				 * socket); borrowed, the array is copied.  A sleeping thread notices at once, a working
-				 * thread within a millisecond plus the current batch (eight batches if handlers have
-				 * just become slow).  Not needed for a process that has called
-				 * gpul_fifo_gpu_hold_lifeline(): its death is noticed sooner, at the latest after one
+				 * socket); borrowed, the array is copied.  A sleeping thread notices this at once, a
+				 * working one within a millisecond plus the current batch (eight batches if handlers
+				 * have just become slow).  Not needed for a process that has called
+				 * gpul_fifo_gpu_hold_lifeline(): its death is detected sooner, at the latest after one
 				 * sleep, and gives the same error */
 	unsigned n_watch_fds;
 } gpul_proxy_desc;
@@ -86,10 +87,10 @@ typedef struct gpul_proxy_desc {
 /* Counters of the thread since its start. */
 typedef struct gpul_proxy_stats {
 	uint64_t triggers, batches, max_batch;
-	uint64_t empty_polls;       /* turns in which all FIFOs were empty */
+	uint64_t empty_polls;       /* number of turns in which all FIFOs were empty */
 	uint64_t sleeps, slept_ns;
-	uint64_t longest_sleep_ns;  /* measured; the wanted limit is max_sleep_ns */
-	uint64_t late_ns;           /* four of five recent sleeps ended late by at most this time */
+	uint64_t longest_sleep_ns;  /* measured; the limit is meant to be max_sleep_ns */
+	uint64_t late_ns;           /* four of five recent sleeps ended at most this time too late */
 	uint64_t handler_ns;        /* time in handlers, estimated from one batch in 64 */
 	uint64_t cpu_ns;            /* processor time of the thread */
 	uint64_t elapsed_ns;        /* from the start until now, or until the thread ended */
@@ -110,7 +111,7 @@ gpul_status gpul_proxy_start(const gpul_proxy_desc *desc, gpul_proxy **out, gpul
 
 /** Wait until all FIFOs of the proxy are empty, with every trigger handled and released.
  *
- * A drain ends with a turn in which all FIFOs were empty and progress was not busy.  While kernels push, that may never
+ * A drain ends after a turn in which all FIFOs were empty and progress was not busy.  While kernels push, this may never
  * happen: call it after the kernels have ended.
  *
  * @p           a started proxy
@@ -122,16 +123,16 @@ gpul_status gpul_proxy_drain(gpul_proxy *p, int timeout_ms, gpul_error *err);
 
 /** End the thread and free p.
  *
- * The thread finishes the current batch (also if a handler blocks) and runs one more turn.  If that turn finds triggers,
- * further ones may remain in the FIFOs, and waiting kernels are aborted (GPUL_FIFO_CODE_STOPPED); so drain first.  If
- * the FIFOs are empty, nothing is aborted: kernels that push later wait for the next proxy.
+ * The thread finishes the current batch (however long a handler takes) and runs one more turn.  If that turn finds triggers,
+ * further ones may remain in the FIFOs, and waiting kernels are aborted (GPUL_FIFO_CODE_STOPPED); so call gpul_proxy_drain()
+ * first.  If the FIFOs are empty, nothing is aborted: kernels that push later wait for the next proxy.
  *
  * @p  a started proxy; NULL is fine
  * Errors  the first error of a handler or of progress; GPUL_ESYS native = ECANCELED: a kernel timed out or gpul_fifo_abort()
  *         was called (the message gives the code); native = EPIPE: the process of a watch_fd or
  *         of a FIFO's kernels has ended; GPUL_EINVAL called by a handler of this proxy, without
  *         any effect
- * Threads one thread, when no other thread uses p any more; not a handler */
+ * Threads one thread, when no other thread uses p any more; handlers may not call */
 gpul_status gpul_proxy_stop(gpul_proxy *p, gpul_error *err);
 
 /** Return the error that ended the thread, or GPUL_OK while it runs.  The proxy still needs gpul_proxy_stop().
@@ -140,7 +141,7 @@ gpul_status gpul_proxy_stop(gpul_proxy *p, gpul_error *err);
  * Errors  as gpul_proxy_stop() */
 gpul_status gpul_proxy_failed(gpul_proxy *p, gpul_error *err);
 
-/* Copy the counters.  Any thread, at any time. */
+/* Copy the counters.  Any thread may call, at any time. */
 void gpul_proxy_get_stats(gpul_proxy *p, gpul_proxy_stats *out);
 
 #ifdef __cplusplus
