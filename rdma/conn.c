@@ -1,13 +1,12 @@
-/* conn.c — progress of a connection: moves operations and events between the link and the
- * backend.
+/* conn.c — makes progress on a connection: passes operations and events between the link and the backend.
  *
  *     progress:  poll ──> events ──> link ──> operations ──> post        copies of GPU memory go to the copy engine
  *                every 8th turn: the clock, for the deadlines
  *
- * A failure has three sources: the link (a deadline, a wrong message), the backend (an error completion), and the watching
- * thread (the socket).  The first of them breaks the path, and is reported to the peer.  The
- * socket may report the end of the peer before the data path has delivered data that the peer
- * has already sent, so the data path is read first. */
+ * A failure can come from the link (a deadline, a wrong message), from the backend (an error completion), or from the
+ * watching thread (the socket).  The first failure breaks the path, and is reported to the peer.  The socket may report
+ * the end of the peer before the data path has delivered data that the peer has already sent, so the data path is read
+ * first. */
 #include "rdma/rdma_internal.h"
 
 #include <stdio.h>
@@ -33,8 +32,8 @@ static gpul_status break_conn(gpul_rdma_conn *c, gpul_error *err)
 	if (!c->broken) {
 		c->broken = true;
 		gpul_rdma_link_fail(c->link, &why);
-		gpul_rdma_watch_end(c->watched, &why);  /* before breaking the path, so that the peer reads the cause
-							 * first */
+		gpul_rdma_watch_end(c->watched, &why);  /* done before breaking the path, so that the peer reads the
+							 * cause first */
 		c->r->backend->break_path(c->path);
 		if (c->copies)
 			gpul_rdma_copies_drain(c->copies);
@@ -69,7 +68,7 @@ static bool is_copy(const gpul_rdma_op *op)
 	return op->kind == GPUL_RDMA_OP_COPY_OUT || op->kind == GPUL_RDMA_OP_COPY_IN;
 }
 
-/* Execute the pending operations; those for which there is no room stay for the next turn. */
+/* Execute the pending operations; those for which there is no room remain for the next turn. */
 static gpul_status execute(gpul_rdma_conn *c, gpul_rdma_failure *why)
 {
 	while (c->ops_done < c->n_ops) {
@@ -106,7 +105,7 @@ static gpul_status post_all(gpul_rdma_conn *c, gpul_rdma_failure *why)
 	return st;
 }
 
-/* New requests are posted before the poll, which may cost a system call. */
+/* Make one turn of progress.  New requests are posted before the poll, which may cost a system call. */
 static gpul_status turn(gpul_rdma_conn *c, unsigned *n_events, gpul_rdma_failure *why)
 {
 	gpul_status st = post_all(c, why);
@@ -119,7 +118,7 @@ static gpul_status turn(gpul_rdma_conn *c, unsigned *n_events, gpul_rdma_failure
 	return st ? st : post_all(c, why);
 }
 
-/* The peer has ended: read the data that it had sent before. */
+/* Called when the peer has ended: read the data that it sent before. */
 static void drain_path(gpul_rdma_conn *c)
 {
 	gpul_rdma_failure ignored = { 0 };

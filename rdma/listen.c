@@ -14,11 +14,11 @@
 struct gpul_rdma_listener {
 	gpul_rdma *r;
 	gpul_rdma_strangers *strangers;
-	gpul_rdma_conn *pending[GPUL_RDMA_MAX_STRANGERS];  /* pending connections: strangers that have got a
-							    * WELCOME and have not sent READY yet */
+	gpul_rdma_conn *pending[GPUL_RDMA_MAX_STRANGERS];  /* pending connections: those that have got a
+							    * WELCOME, but have not sent READY yet */
 };
 
-/* Replace an entry of the pending connections: was NULL: add a connection in a free place; now
+/* Replace an entry of the pending connections. `was` NULL: add a connection in a free entry; `now`
  * NULL: remove it. */
 static void replace_pending(gpul_rdma_listener *l, const gpul_rdma_conn *was, gpul_rdma_conn *now)
 {
@@ -96,7 +96,7 @@ static void answer(gpul_rdma_listener *l, gpul_rdma_stranger *who)
 		replace_pending(l, NULL, c);
 }
 
-/* The client is ready: move its channel to the connection. */
+/* Called when the client is ready: move its channel to the connection. */
 static gpul_status adopt(gpul_rdma_listener *l, gpul_rdma_stranger *who, gpul_rdma_conn **out, gpul_error *err)
 {
 	gpul_rdma_conn *c = who->user;

@@ -1,4 +1,4 @@
-/* rdma.c — open and close: choose a backend, open its device, start the watching thread. */
+/* rdma.c — opens and closes: chooses a backend, opens its device, starts the watching thread. */
 #include "rdma/rdma_internal.h"
 
 #include <stdio.h>
@@ -36,8 +36,8 @@ static gpul_status open_named(gpul_rdma *r, const char *name, gpul_error *err)
 	return gpul_fail(err, GPUL_EINVAL, 0, "unknown backend '%.40s': expected verbs, libfabric or auto", name);
 }
 
-/* Choose verbs if there is a usable NIC, else libfabric.  If the user names a provider, choose
- * libfabric; if a device, verbs. */
+/* Choose verbs if there is a usable NIC, else libfabric.  If the user gives a provider, choose
+ * libfabric; if a device, choose verbs. */
 static gpul_status open_auto(gpul_rdma *r, gpul_error *err)
 {
 	gpul_error no_verbs = { 0 }, no_libfabric = { 0 };
@@ -58,7 +58,7 @@ static gpul_status open_auto(gpul_rdma *r, gpul_error *err)
 
 /* ---- asynchronous events ------------------------------------------------------------------------------- */
 
-/* An event after which the device cannot work ends all its connections. */
+/* Handle an asynchronous event: if the device cannot work after it, all its connections fail. */
 static void on_event(void *context)
 {
 	gpul_rdma *r = context;

@@ -1,4 +1,4 @@
-/* rdma_connect.c — the connecting side: the proof of the secret, HELLO, WELCOME, READY. */
+/* rdma_connect.c — the connecting side of the handshake: proof of the secret, HELLO, WELCOME, READY. */
 #include "rdma/rdma_internal.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* rdma_internal.h — the objects of rdma.h.
+/* rdma_internal.h — the structs of the objects of rdma.h, and the functions that rdma's files share.
  *
  *     rdma.c     open, close: the backend and its device, the cache of registrations, the watching thread
  *     region.c   registration of CPU and GPU memory
@@ -28,14 +28,14 @@ struct gpul_rdma {
 	const gpul_rdma_backend *backend;
 	void *device;
 	gpul_rdma_device_info info;
-	gpul_regcache *cache;               /* of DATA regions in CPU memory; NULL: none */
+	gpul_regcache *cache;               /* cache of DATA regions in CPU memory; NULL: none */
 	gpul_rdma_watch *watch;
-	gpul_rdma_watched *events;          /* asynchronous events of the device; NULL: it has none */
+	gpul_rdma_watched *events;          /* the entry that watches the device's asynchronous events; NULL: it has none */
 	pthread_mutex_t lock;               /* guards conns */
-	gpul_rdma_conn *conns;              /* watched connections, which an event of the device may end */
+	gpul_rdma_conn *conns;              /* list of watched connections, which an event of the device may end */
 };
 
-/* One registration, and the backend's token for it. */
+/* A registration, and the backend's token for it. */
 struct registration {
 	gpul_rdma_piece piece;
 	void *token;
@@ -51,29 +51,29 @@ struct gpul_rdma_region {
 struct gpul_rdma_conn {
 	gpul_rdma *r;
 	gpul_rdma_conn_info info;
-	gpul_rdma_hello hello;              /* the HELLO or WELCOME that this end has sent, with
-					     * the agreed values */
+	gpul_rdma_hello hello;              /* the HELLO or WELCOME that this end has sent, with the
+					     * negotiated values */
 	void *path;
 	gpul_rdma_link *link;
 	gpul_rdma_control *control;
-	gpul_rdma_piece slots_piece, control_piece, stages_piece, in_stages_piece;  /* the peer may write into the first and the
-										     * last */
-	void *tokens[4];                    /* of them, in this order; NULL: not registered */
+	gpul_rdma_piece slots_piece, control_piece, stages_piece, in_stages_piece;  /* the peer may write to the first and the
+										     * last one */
+	void *tokens[4];                    /* the backend's tokens of these, in this order; NULL: not registered */
 	gpul_rdma_copies *copies;           /* NULL: no staging */
-	gpul_rdma_channel *channel;         /* the socket: owned, watched from the end of the set-up */
+	gpul_rdma_channel *channel;         /* the socket; owned; watched after the set-up */
 	gpul_rdma_watched *watched;         /* NULL: not yet */
 	gpul_rdma_conn *next;               /* in r->conns */
 
 	/* Operations that the link has generated and the backend has not accepted yet. */
 	gpul_rdma_op ops[OPS_PER_TURN];
 	unsigned n_ops, ops_done;
-	unsigned turns;                     /* turns until the clock is read again */
+	unsigned turns;                     /* number of turns until the clock is read again */
 	uint64_t begun_ns;
 	bool broken;                        /* the path is broken, and the failure has been sent
 					     * to the peer */
 
 	atomic_bool failing;                /* failure is set; read without the lock */
-	pthread_mutex_t lock;               /* guards failure, which the watching thread may set */
+	pthread_mutex_t lock;               /* protects failure, which the watching thread may set */
 	gpul_rdma_failure failure;
 	int failed_fd;                      /* eventfd, readable after a failure */
 };
@@ -84,17 +84,17 @@ gpul_reg_ops gpul_rdma_reg_ops(gpul_rdma *r);
 
 /* ---- setup.c ---- */
 
-/* Create the local half of a connection, with the values of *wish; fills c->hello.  Nothing is connected yet.  from: this end's
- * address of the socket. */
+/* Create the local end of a connection, with the values of *wish, and fill in c->hello.  Nothing is connected yet.  from: this
+ * end's address of the socket. */
 gpul_status gpul_rdma_conn_create(gpul_rdma *r, const gpul_rdma_hello *wish, const struct sockaddr *from, gpul_rdma_conn **out,
 				  gpul_error *err);
-/* The values that this device requests, for the connecting side. */
+/* Fill in the values that this device requests, for the connecting side. */
 void gpul_rdma_wish(const gpul_rdma *r, gpul_rdma_hello *wish);
-/* GPUL_EUNSUPPORTED if the peer's values do not fit this end. */
+/* Fail with GPUL_EUNSUPPORTED if the peer's values do not fit this end. */
 gpul_status gpul_rdma_check_peer(const gpul_rdma *r, const gpul_rdma_hello *peer, gpul_error *err);
 /* Connect the queue pairs, and start the state machine. */
 gpul_status gpul_rdma_conn_join(gpul_rdma_conn *c, const gpul_rdma_hello *peer, gpul_error *err);
-/* The last step: the channel becomes c's, and is watched from now on. */
+/* The last step: c takes ownership of the channel, which is watched from now on. */
 gpul_status gpul_rdma_conn_watch(gpul_rdma_conn *c, gpul_rdma_channel *channel, const gpul_rdma_hello *peer, gpul_error *err);
 
 /* ---- conns.c ---- */

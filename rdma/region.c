@@ -1,4 +1,4 @@
-/* region.c — registration: CPU memory directly or through the cache, GPU memory by dma-buf or for staging. */
+/* region.c — registers memory: CPU memory directly or through the cache, GPU memory by dma-buf or for staging. */
 #include "rdma/rdma_internal.h"
 
 #include <stdlib.h>
@@ -259,7 +259,7 @@ gpul_status gpul_rdma_register_part(gpul_rdma *r, const gpul_mem *mem, uint64_t 
 	return st;
 }
 
-/* ---- what the user asks --------------------------------------------------------------------------------------- */
+/* ---- the properties of a region --------------------------------------------------------------------------------------- */
 
 const gpul_rdma_area *gpul_rdma_region_area(const gpul_rdma_region *region)
 {

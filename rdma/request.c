@@ -1,4 +1,4 @@
-/* request.c — isend, irecv, put, iflush, test, wait: the link's calls, with times relative to now, and progress. */
+/* request.c — isend, irecv, put, iflush, test, wait: the link's functions, with relative times, and with progress. */
 #include "rdma/rdma_internal.h"
 
 #include <sched.h>
@@ -7,7 +7,7 @@
 
 enum { TURNS_PER_YIELD = 64 };
 
-/* The absolute deadline; 0: none. */
+/* Convert a time-out to an absolute deadline; 0: none. */
 static uint64_t deadline_of(int timeout_ms)
 {
 	return timeout_ms > 0 ? gpul_clock_ns() + (uint64_t)timeout_ms * 1000000 : 0;
@@ -64,8 +64,8 @@ gpul_status gpul_rdma_test(gpul_rdma_conn *c, gpul_rdma_request request, bool *d
 
 	if (st || *done)
 		return st;
-	(void)gpul_rdma_progress(c, NULL, NULL);  /* the link has recorded its failure; the request may have
-						   * ended before the failure */
+	(void)gpul_rdma_progress(c, NULL, NULL);  /* the link has recorded its failure, but the request may
+						   * have ended before it */
 	return gpul_rdma_link_test(c->link, request, done, bytes, err);
 }
 
@@ -77,7 +77,7 @@ gpul_status gpul_rdma_wait(gpul_rdma_conn *c, gpul_rdma_request request, uint64_
 	for (unsigned turns = 1; !st && !done; turns++) {
 		st = gpul_rdma_test(c, request, &done, bytes, err);
 		if (turns % TURNS_PER_YIELD == 0)
-			sched_yield();  /* let the peer run if it shares this CPU */
+			sched_yield();  /* let the peer run, if it uses the same CPU */
 	}
 	return st;
 }

@@ -1,5 +1,5 @@
-/* setup.c — creates the parts of a connection: its memory and queue pairs, and the values that
- * both ends agree on.
+/* setup.c — creates the parts of a connection: its memory and queue pairs, and negotiates its
+ * values.
  *
  *     connecting side                                  listening side
  *     wish ─ create ─ HELLO ─────────────────────────> check ─ create ─ join
@@ -53,15 +53,15 @@ gpul_status gpul_rdma_check_peer(const gpul_rdma *r, const gpul_rdma_hello *peer
 				 peer->host, (peer->flags ^ own.flags) & GPUL_RDMA_HELLO_ORDERED ? "has a fabric with ordered writes"
 											     : "sends slots as datagrams");
 	if (peer->n_qps > r->info.max_qps)
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s wishes %u queue pairs, but this side has at most %u", peer->host,
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s requests %u queue pairs, but this side has at most %u", peer->host,
 				 peer->n_qps, r->info.max_qps);
 	return GPUL_OK;
 }
 
 /* ---- create ------------------------------------------------------------------------------------------------ */
 
-/* Register memory of a connection.  Memory that the peer writes gets a registration for this
- * connection only; memory that the peer does not write is registered separately. */
+/* Register memory of a connection.  Memory that the peer writes gets a registration of its own for
+ * this connection; memory that the peer does not write is registered separately. */
 static gpul_status register_own(gpul_rdma *r, void *at, size_t bytes, bool source, gpul_rdma_piece *piece, void **token, gpul_error *err)
 {
 	const gpul_rdma_memory memory = { .at = (uint64_t)(uintptr_t)at, .bytes = bytes, .dmabuf_fd = -1, .source = source };
@@ -69,7 +69,7 @@ static gpul_status register_own(gpul_rdma *r, void *at, size_t bytes, bool sourc
 	return r->backend->reg(r->device, &memory, piece, token, err);
 }
 
-/* Create the staging buffers, if there may be GPU memory that the fabric cannot access. */
+/* Create the staging buffers, if they may be needed for GPU memory that the fabric cannot access. */
 static gpul_status create_stages(gpul_rdma_conn *c, gpul_error *err)
 {
 	gpul_rdma *r = c->r;
@@ -131,7 +131,7 @@ gpul_status gpul_rdma_conn_create(gpul_rdma *r, const gpul_rdma_hello *wish, con
 	c->hello.description_bytes = (uint32_t)r->backend->describe(c->path, c->hello.description);
 	if (!c->hello.description_bytes) {
 		gpul_rdma_conn_close(c);
-		return gpul_fail(err, GPUL_ESYS, 0, "%s: no address of the new queue pairs for the peer", r->info.name);
+		return gpul_fail(err, GPUL_ESYS, 0, "%s: cannot get the address of the new queue pairs", r->info.name);
 	}
 	c->hello.slots = (gpul_rdma_remote){
 		.address = c->slots_piece.remote, .key = c->slots_piece.remote_key,

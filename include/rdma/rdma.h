@@ -12,10 +12,9 @@
  * n-th send of one end fills the n-th receive of the other.  A put needs no receive: it writes into memory that the peer has
  * registered, and then raises a step there.
  *
- * Every wait ends: a request has a deadline, and each connection has a socket next to the
- * fabric, whose end reports the death of the peer's process at once.  The first failure ends
- * all requests of a connection with the same record (gpul_rdma_failure); the connection must
- * then be closed.
+ * Every wait ends: a request can have a deadline, and each connection also has a socket, which reports the death of the peer's
+ * process at once.  The first failure ends all requests of a connection with the same record (gpul_rdma_failure); the
+ * connection must then be closed.
  *
  * Transfers make progress only inside gpul_rdma_test(), gpul_rdma_wait() and gpul_rdma_progress(): call one of them often. */
 #ifndef GPULOAD_RDMA_RDMA_H
@@ -30,7 +29,7 @@
 extern "C" {
 #endif
 
-typedef struct gpul_rdma gpul_rdma;                    /* opaque, like the other three: rdma_internal.h */
+typedef struct gpul_rdma gpul_rdma;                    /* opaque, like the next three: rdma_internal.h */
 typedef struct gpul_rdma_region gpul_rdma_region;
 typedef struct gpul_rdma_listener gpul_rdma_listener;
 typedef struct gpul_rdma_conn gpul_rdma_conn;
@@ -42,14 +41,14 @@ typedef enum gpul_rdma_gpu_direct {
 	GPUL_RDMA_GPU_DIRECT_YES,        /* by the fabric itself; if that is not possible, the
 					  * registration fails, because there are no staging buffers.
 					  * The software driver's device memory is CPU memory, which
-					  * every fabric accesses */
+					  * every fabric can access */
 	GPUL_RDMA_GPU_DIRECT_NO,         /* staged */
 } gpul_rdma_gpu_direct;
 
 /* 0 or NULL is the default of every field, except device.gpu and device.gid_index, whose
  * default is -1. */
 typedef struct gpul_rdma_desc {
-	const char *backend;             /* "verbs", "libfabric", or NULL: verbs if a usable NIC is there, else libfabric */
+	const char *backend;             /* "verbs", "libfabric", or NULL: verbs if there is a usable NIC, else libfabric */
 	gpul_rdma_device_desc device;
 	unsigned n_qps;                  /* queue pairs of a connection; 0: 1.  The connecting side's values of this and the
 					  * next four fields are used for both */
@@ -57,16 +56,16 @@ typedef struct gpul_rdma_desc {
 	uint32_t segment_bytes;          /* a longer message is sent in segments; 0: 1 MiB */
 	uint32_t stripe_bytes;           /* a segment is divided only into stripes of at least this size; 0: 16 KiB */
 	gpul_rdma_striping striping;
-	int lease_ms;                    /* a peer that is silent for this long is considered dead; 0:
+	int lease_ms;                    /* a peer that is silent for this time is considered dead; 0:
 					  * 5000 */
 	size_t cache_bytes;              /* CPU memory that stays registered after gpul_rdma_unregister(), for a later
 					  * registration; 0: none.  See gpul_rdma_forget() */
 	unsigned n_stages;               /* staging buffers per direction and connection, for GPU memory that the fabric
 					  * cannot access; 0: 16 */
 	gpul_rdma_gpu_direct gpu_direct;
-	const char *secret;              /* both ends of a connection must prove that they have it.
-					  * NULL or "": no proof, so any program that reaches the port
-					  * can connect */
+	const char *secret;              /* both ends of a connection must prove that they know it.
+					  * NULL or "": no proof, so any program that can reach the
+					  * port can connect */
 } gpul_rdma_desc;
 
 /** Open a NIC or provider.
@@ -79,27 +78,27 @@ typedef struct gpul_rdma_desc {
  * Errors  GPUL_EUNSUPPORTED no such backend or device (the text lists what was tried); GPUL_EINVAL; GPUL_EVERBS, GPUL_ESYS;
  *         GPUL_ENOMEM */
 gpul_status gpul_rdma_open(const gpul_rdma_desc *desc, gpul_rdma **out, gpul_error *err);
-/* Close it, after its connections, listeners and regions.  NULL is fine. */
+/* Close the device, after its connections, listeners and regions.  NULL is fine. */
 void gpul_rdma_close(gpul_rdma *r);
 
-/* Describe the opened device.  Any thread. */
+/* Describe the opened device.  Any thread may call. */
 void gpul_rdma_about(const gpul_rdma *r, gpul_rdma_device_info *out);
 
 /* ---- memory ---------------------------------------------------------------------------------------------- */
 
-/* The use of a registration.  Data may be written in relaxed order, which is faster on some
+/* How registered memory is used.  Data may be written in relaxed order, which is faster on some
  * machines; the write of a step must not pass the data before it. */
 typedef enum gpul_rdma_use {
 	GPUL_RDMA_DATA,   /* messages, and the data of puts */
 	GPUL_RDMA_STEPS,  /* also the steps of puts */
-	GPUL_RDMA_SOURCE, /* only data that this end sends or puts: no peer can write it.  Not
+	GPUL_RDMA_SOURCE, /* only data that this end sends or puts: no peer can write it.  Never
 			   * cached */
 } gpul_rdma_use;
 
-/* The peer of a connection that may write a part of a DATA or STEPS region, by a receive or an offer, knows its key, and can write all of
- * the region as long as it is registered, over any connection of the device; it can read
- * nothing.  So use separate regions for peers that do not trust each other.  Keys are random
- * where the fabric lets the user choose them (libfabric's tcp), else the NIC's. */
+/* A peer that may write a part of a DATA or STEPS region, because of a receive or an offer, knows the region's key: as long as the region
+ * is registered, it can write all of it, over any connection of the device.  It cannot read the region.  So use separate regions for
+ * peers that do not trust each other.  Keys are random if the fabric lets the user choose them (libfabric's tcp); else the NIC chooses
+ * them. */
 
 /** Register CPU memory.
  *
@@ -110,15 +109,14 @@ typedef enum gpul_rdma_use {
  * @bytes  at least 1
  * @use    what for
  * @out    owned by the caller: gpul_rdma_unregister(); untouched on failure
- * Errors  GPUL_EINVAL; GPUL_ENOMEM no memory, or more than RLIMIT_MEMLOCK (the text has the limit); GPUL_EVERBS
+ * Errors  GPUL_EINVAL; GPUL_ENOMEM out of memory, or over RLIMIT_MEMLOCK (the text gives the limit); GPUL_EVERBS
  * Source  ibv_reg_mr(3), fi_mr(3) */
 gpul_status gpul_rdma_register(gpul_rdma *r, void *at, size_t bytes, gpul_rdma_use use, gpul_rdma_region **out,
 			       gpul_error *err);
 
-/** Register memory of memalloc: CPU memory directly, GPU memory by dmabuf, or for staging.
+/** Register a memory object (memalloc): CPU memory directly, GPU memory by dmabuf, or for staging.
  *
- * It is logged (info), with the reason, whether GPU memory is accessed directly or copied
- * through the host.
+ * Logs (info) whether GPU memory is accessed directly or copied through the host, and why.
  *
  * @r    an opened device; for GPU memory with desc.device.drv
  * @mem  borrowed; must outlive *out
@@ -130,11 +128,11 @@ gpul_status gpul_rdma_register(gpul_rdma *r, void *at, size_t bytes, gpul_rdma_u
 gpul_status gpul_rdma_register_mem(gpul_rdma *r, const gpul_mem *mem, gpul_rdma_use use, gpul_rdma_region **out,
 				   gpul_error *err);
 
-/** Register a part of memory of memalloc.
+/** Register a part of a memory object (memalloc).
  *
- * @r       as gpul_rdma_register_mem(), like the rest
+ * @r       as in gpul_rdma_register_mem(), like the other parameters
  * @mem     borrowed; must outlive *out
- * @offset  of the part
+ * @offset  where the part begins
  * @bytes   at least 1; inside mem
  * @use     what for
  * @out     owned by the caller: gpul_rdma_unregister(); untouched on failure
@@ -142,7 +140,7 @@ gpul_status gpul_rdma_register_mem(gpul_rdma *r, const gpul_mem *mem, gpul_rdma_
 gpul_status gpul_rdma_register_part(gpul_rdma *r, const gpul_mem *mem, uint64_t offset, uint64_t bytes, gpul_rdma_use use,
 				    gpul_rdma_region **out, gpul_error *err);
 
-/** Register neighbouring pieces of memory as one region, for example an address range with several physical allocations.
+/** Register adjacent pieces of memory as one region, for example an address range with several physical allocations.
  *
  * @r         an opened device
  * @pieces    sorted; each starts where the previous one ends
@@ -152,15 +150,15 @@ gpul_status gpul_rdma_register_part(gpul_rdma *r, const gpul_mem *mem, uint64_t 
  * Errors  as gpul_rdma_register_mem() */
 gpul_status gpul_rdma_register_pieces(gpul_rdma *r, const gpul_rdma_memory *pieces, unsigned n_pieces, bool on_device,
 				      gpul_rdma_region **out, gpul_error *err);
-/* Unregister, when no request uses the region.  NULL is fine. */
+/* Unregister a region, which no request may be using.  NULL is fine. */
 void gpul_rdma_unregister(gpul_rdma_region *region);
 
 /* With desc.cache_bytes: remove CPU memory from the cache.  Call it before cached memory is
- * unmapped or freed; otherwise new memory at the same address gets the old registration, and
- * the NIC accesses the old pages.  Any thread. */
+ * unmapped or freed; otherwise new memory at the same address gets the old registration, and the
+ * NIC accesses the old pages.  Any thread may call. */
 void gpul_rdma_forget(gpul_rdma *r, void *at, size_t bytes);
 
-/* The region's pieces and properties; valid as long as the region.  Any thread. */
+/* The region's pieces and properties; valid as long as the region.  Any thread may call. */
 const gpul_rdma_area *gpul_rdma_region_area(const gpul_rdma_region *region);
 
 /** Describe a part of a region for the peer, which may then put data there.
@@ -205,8 +203,8 @@ const char *gpul_rdma_listener_address(const gpul_rdma_listener *l);
 /** Wait for the next connection.
  *
  * Connections that send invalid data, or nothing for 10 s, are closed and logged; the wait
- * continues.  With desc.secret, so are those that do not prove it; the text of a time-out names
- * the last one, with its address and, on this machine, its user.
+ * continues.  With desc.secret, so are those that do not prove that they know it; the text of a
+ * time-out describes the last one by its address and, if it is on this machine, its user.
  *
  * @l           listener
  * @timeout_ms  < 0: no limit
@@ -228,25 +226,25 @@ gpul_status gpul_rdma_accept(gpul_rdma_listener *l, int timeout_ms, gpul_rdma_co
 gpul_status gpul_rdma_accept_as(gpul_rdma_listener *l, const gpul_rdma_identity *as, int timeout_ms, gpul_rdma_conn **out,
 				gpul_error *err);
 
-/** Connect to a listener; tries again while nothing listens there yet.
+/** Connect to a listener; keeps trying as long as no process listens there.
  *
  * @r           borrowed; must outlive *out
  * @address     as gpul_rdma_listener_address()
  * @timeout_ms  at least 1; 0: 10000
  * @out         owned by the caller: gpul_rdma_conn_close(); untouched on failure
  * Errors  GPUL_ESYS native = errno: ECONNREFUSED, ETIMEDOUT ...; GPUL_EUNSUPPORTED the other side has another backend or
- *         version; GPUL_EVERBS (the text has both addresses) */
+ *         version; GPUL_EVERBS (the text gives both addresses) */
 gpul_status gpul_rdma_connect(gpul_rdma *r, const char *address, int timeout_ms, gpul_rdma_conn **out, gpul_error *err);
 
 /** Connect with an identity, which this end proves together with the secret.
  *
- * @r           as gpul_rdma_connect(), like the rest
+ * @r           as in gpul_rdma_connect()
  * @address     as gpul_rdma_listener_address()
  * @as          identity of the connection; NULL: all zero
  * @timeout_ms  at least 1; 0: 10000
  * @out         owned by the caller: gpul_rdma_conn_close(); untouched on failure
- * Errors  as gpul_rdma_connect(); GPUL_EUNSUPPORTED native = EACCES: the other side has another secret or none, this side has none, or
- *         another identity is expected */
+ * Errors  as gpul_rdma_connect(); GPUL_EUNSUPPORTED native = EACCES: the secrets differ, one side has none, or the other side expects
+ *         another identity */
 gpul_status gpul_rdma_connect_as(gpul_rdma *r, const char *address, const gpul_rdma_identity *as, int timeout_ms, gpul_rdma_conn **out,
 				 gpul_error *err);
 
@@ -264,49 +262,50 @@ gpul_status gpul_rdma_connect_secret(gpul_rdma *r, const char *address, const ch
 
 /** Close a connection: the peer's requests end with "closed by the peer".
  *
- * Requests in flight are dropped; after it returns, the peer cannot change local memory.  NULL
- * is fine. */
+ * Requests in flight are dropped; after it returns, the peer can no longer change local memory.
+ * NULL is fine. */
 void gpul_rdma_conn_close(gpul_rdma_conn *c);
 
 typedef struct gpul_rdma_conn_info {
 	char peer[64];            /* address, or path, of the peer */
-	char peer_host[64];       /* its name, as it reports it */
+	char peer_host[64];       /* name of the peer's host, as the peer reports it */
 	int peer_pid;             /* as the peer reports it */
 	gpul_rdma_identity identity;  /* with a secret: the identity of the connection, which both
-				       * ends have proved; else zero */
+				       * ends have proved; else all 0 */
 	unsigned n_qps, depth;
 	uint32_t segment_bytes;
-	uint64_t notice_ns;       /* a dead or unreachable peer gives an error within this time, with or without requests */
-	uint64_t fabric_notice_ns;/* a broken path of the fabric, while the socket works, gives an error within this time when
-				   * requests are in flight; 0: only their deadlines do */
-	bool staged;              /* there are staging buffers */
+	uint64_t notice_ns;       /* a dead or unreachable peer causes an error within this time, with or without requests */
+	uint64_t fabric_notice_ns;/* if only the fabric's path breaks, and not the socket, there is an error within this time
+				   * while requests are in flight; 0: only at their deadlines */
+	bool staged;              /* true: the connection has staging buffers */
 } gpul_rdma_conn_info;
 
-/* Describe the connection: the peer and the agreed values.  Any thread. */
+/* Describe the connection: the peer and the negotiated values.  Any thread may call. */
 void gpul_rdma_conn_about(const gpul_rdma_conn *c, gpul_rdma_conn_info *out);
 
-/* The failure of a connection; status GPUL_OK: none.  Any thread: a watching thread detects the
- * death of a peer even if no thread calls progress. */
+/* The failure of a connection; status GPUL_OK: none.  Any thread may call: a background thread
+ * detects the death of a peer even if no thread calls progress. */
 void gpul_rdma_conn_failed(gpul_rdma_conn *c, gpul_rdma_failure *out);
 /* A descriptor that is readable once the connection has failed; for poll(), not for read().  Valid as long as c. */
 int gpul_rdma_conn_fd(const gpul_rdma_conn *c);
 
 /* ---- requests -------------------------------------------------------------------------------------------------
  *
- * A connection belongs to one thread at a time.  Each call starts a request and sets *out to it; *out = 0 with GPUL_OK: too
- * many are in flight; test some of them, and call again.  timeout_ms: the request fails, and with it the connection, when it
- * has not ended by then; 0: no limit. */
+ * A connection belongs to one thread at a time.  Each call starts a request and sets *out to it.  GPUL_OK with *out = 0: too
+ * many requests are in flight; test some of them, and call again.  timeout_ms: if the request has not ended after this time,
+ * it fails, and the connection with it; 0: no limit. */
 
 typedef struct gpul_rdma_buffer {
 	const gpul_rdma_region *region;  /* borrowed until the request has ended */
-	uint64_t at, bytes;              /* inside the region; a GPU address for GPU memory */
+	uint64_t at, bytes;              /* address inside the region (a GPU address for GPU memory), and size */
 	uint32_t tag;
 } gpul_rdma_buffer;
 
 /** Send a message; the buffer must not change until the request has ended.
  *
- * GPU memory is read by the NIC, or by streams of the send path: the kernels and copies that write it must have ended (a stream
- * or context synchronization), also a cuMemcpyHtoD() of a few bytes, which may return before its data has arrived.
+ * GPU memory is read by the NIC, or by streams of the send path: the kernels and copies that write it must have ended
+ * (synchronize the stream or context).  This includes cuMemcpyHtoD() of a few bytes, which may return before its data has
+ * arrived.
  *
  * @c           connection
  * @buffer      message and tag
@@ -323,7 +322,7 @@ gpul_status gpul_rdma_isend(gpul_rdma_conn *c, const gpul_rdma_buffer *buffer, i
  * after a failure.  The connection's thread. */
 bool gpul_rdma_may_send(gpul_rdma_conn *c, uint32_t tag);
 
-/** Receive a message, or (n > 1) n messages with different tags in any order.
+/** Receive a message, or, if n > 1, n messages with different tags, in any order.
  *
  * @c           connection
  * @buffers     n buffers; with n > 1 of at most one segment each
@@ -336,7 +335,7 @@ bool gpul_rdma_may_send(gpul_rdma_conn *c, uint32_t tag);
 gpul_status gpul_rdma_irecv(gpul_rdma_conn *c, const gpul_rdma_buffer *buffers, unsigned n, int timeout_ms,
 			    gpul_rdma_request *out, gpul_error *err);
 
-/** Write into the peer's memory, then raise a step there; link.h has the fields.
+/** Write into the peer's memory, then raise a step there; protocol_link.h describes the fields.
  *
  * @c           connection
  * @put         copied; put->from.area: gpul_rdma_region_area()
@@ -350,10 +349,10 @@ gpul_status gpul_rdma_put(gpul_rdma_conn *c, const gpul_rdma_put_desc *put, int 
 
 /** Make received data in GPU memory visible to kernels that are already running.
  *
- * Kernels that are launched later see it without a flush.  It ends at once for CPU memory and staged memory.
+ * Kernels that are launched later see it without a flush.  For CPU memory and staged memory it ends at once.
  *
  * @c           connection
- * @buffer      received data; any part of it
+ * @buffer      the received data, or any part of it
  * @timeout_ms  0: no limit
  * @out         request; 0: try again later
  * @err         explains a failure
@@ -363,18 +362,19 @@ gpul_status gpul_rdma_put(gpul_rdma_conn *c, const gpul_rdma_put_desc *put, int 
 gpul_status gpul_rdma_iflush(gpul_rdma_conn *c, const gpul_rdma_buffer *buffer, int timeout_ms, gpul_rdma_request *out,
 			     gpul_error *err);
 
-/** Make progress, and test whether a request has ended; if so, its number is free again.
+/** Make progress, and test whether a request has ended; if so, it is freed.
  *
  * @c        connection
  * @request  of this connection
  * @done     true: it has ended
  * @bytes    the bytes of each message, when *done; an array of n for a multi-receive; NULL: not wanted
  * @err      explains a failure
- * Errors  GPUL_EINVAL no such request; the connection's failure (gpul_rdma_conn_failed() has the record)
+ * Errors  GPUL_EINVAL no such request; the connection's failure (gpul_rdma_conn_failed() gives the
+ *         record)
  * Threads the connection's thread */
 gpul_status gpul_rdma_test(gpul_rdma_conn *c, gpul_rdma_request request, bool *done, uint64_t *bytes, gpul_error *err);
 
-/** Make progress until a request has ended; the thread does not sleep.
+/** Make progress until a request has ended; the thread spins.
  *
  * @c        connection
  * @request  of this connection
@@ -386,9 +386,9 @@ gpul_status gpul_rdma_wait(gpul_rdma_conn *c, gpul_rdma_request request, uint64_
 
 /** Make progress: post what can be posted, read completions, check deadlines.
  *
- * When the peer's process ends, everything that it had sent before is read before the failure
- * is reported: its messages have ended the receives, and its puts are in memory.  After a
- * failure, read that memory once more.
+ * If the peer's process ends, everything that it has sent is received before the failure is
+ * reported: its messages complete the receives, and its puts are in memory.  So after a failure,
+ * read that memory once more.
  *
  * @c     connection
  * @busy  true: requests or operations are in flight; NULL: not wanted

@@ -1,4 +1,4 @@
-/* copies.c — the copies between GPU memory and staging buffers. */
+/* copies.c — copies between GPU memory and staging buffers. */
 #include "rdma/gpu/copies.h"
 
 #include <stdlib.h>
@@ -7,16 +7,17 @@
 #include "core/clock.h"
 #include "driver/context.h"
 
-enum { RING = GPUL_RDMA_MAX_STAGES };  /* copies in flight per direction; a power of two */
+enum { RING = GPUL_RDMA_MAX_STAGES };  /* limit of the copies in flight per direction; a power of two */
 static_assert((RING & (RING - 1)) == 0, "positions in the rings are counters, modulo RING");
 
 struct batch {             /* the copies of one post, completed by one event */
 	CUevent event;
-	uint32_t end;          /* ids before this position belong to it, or to an older batch */
+	uint32_t end;          /* the ids below this position belong to this or an older batch */
 	uint64_t posted_ns;
 };
 
-/* One direction.  Positions only grow; 32 bits suffice, because they are compared for equality and by difference.
+/* The state of one direction.  Positions only increase; 32 bits suffice, because they are compared only for
+ * equality and by difference.
  *
  *       told         ended             posted
  *     ───┴─────────────┴──────────────────┴───> ids
@@ -61,7 +62,7 @@ static CUresult enter_context(const gpul_rdma_copies *c, CUcontext *before)
 	return c->drv->cuCtxSetCurrent(c->context.handle);
 }
 
-/* A thread that had no context keeps the primary context: its next call need not set it again. */
+/* Restore the previous context.  A thread without a context keeps the primary one, so that its next call need not set it again. */
 static void leave_context(const gpul_rdma_copies *c, CUcontext before)
 {
 	if (before && before != c->context.handle)
@@ -70,7 +71,7 @@ static void leave_context(const gpul_rdma_copies *c, CUcontext before)
 
 /* ---- create, destroy --------------------------------------------------------------------------------------------- */
 
-/* Release what create_objects() has created; zero handles are skipped. */
+/* Release what create_objects() has created; handles that are 0 are skipped. */
 static void destroy_objects(gpul_rdma_copies *c)
 {
 	for (unsigned i = 0; i < N_LANES * RING && *event_of(c, i); i++)
@@ -144,7 +145,7 @@ void gpul_rdma_copies_destroy(gpul_rdma_copies *c)
 	(void)enter_context(c, &before);
 	destroy_objects(c);
 	(void)c->drv->cuCtxSetCurrent(before);
-	/* Not gpul_context_close(): the caller may have opened the same context, and it stays current. */
+	/* gpul_context_close() is not used: the caller may have opened the same context, which must stay current. */
 	(void)c->drv->cuDevicePrimaryCtxRelease(c->context.device);
 	free(c);
 }
@@ -320,7 +321,7 @@ void gpul_rdma_copies_drain(gpul_rdma_copies *c)
 {
 	CUcontext before = NULL;
 
-	/* After a failure copies without an event can be in flight, so the streams are waited for, not the events. */
+	/* After a failure, copies without an event may be in flight, so wait for the streams instead of the events. */
 	if (!gpul_rdma_copies_busy(c) && !c->failed.status)
 		return;
 	(void)enter_context(c, &before);

@@ -1,4 +1,4 @@
-/* copies.h — the copies between GPU memory and staging buffers, for fabrics that cannot access GPU memory.
+/* copies.h — copies between GPU memory and staging buffers, for fabrics that cannot access GPU memory.
  *
  *     GPU memory ── COPY_OUT ─> stages 0 ... n - 1    ── the fabric sends them
  *     GPU memory <─ COPY_IN ─── stages n ... 2n - 1  <─ the fabric writes them
@@ -44,9 +44,9 @@ gpul_status gpul_rdma_copies_create(const gpul_driver *drv, int gpu, unsigned n_
 /* Wait until no copy is in flight, then free everything.  NULL is fine; cannot fail. */
 void gpul_rdma_copies_destroy(gpul_rdma_copies *c);
 
-/* The 2 * n_stages buffers, one after the other; valid as long as c. */
+/* The 2 * n_stages buffers, which are contiguous; valid as long as c. */
 void *gpul_rdma_copies_stages(const gpul_rdma_copies *c);
-/* The allocation of the buffers: its kind, its NUMA node.  Valid as long as c. */
+/* The properties of the buffers' memory, such as its kind and its NUMA node.  Valid as long as c. */
 const gpul_mem_info *gpul_rdma_copies_about(const gpul_rdma_copies *c);
 
 /** Start copies, in order.
@@ -54,7 +54,7 @@ const gpul_mem_info *gpul_rdma_copies_about(const gpul_rdma_copies *c);
  * The copies of one call share an event for each direction, so that fewer calls of the driver are needed.
  *
  * @c         copies
- * @ops       n operations COPY_OUT or COPY_IN, with a whole staging buffer or less at op.local
+ * @ops       n operations COPY_OUT or COPY_IN, whose op.local is a staging buffer, or a part of one
  * @n         number of operations
  * @n_posted  how many were started; fewer than n when n_stages copies of one direction are in flight: post the rest later
  * @why       explains a failure; the first failure of c is returned by every later call
@@ -68,7 +68,7 @@ gpul_status gpul_rdma_copies_post(gpul_rdma_copies *c, const gpul_rdma_op *ops, 
  * @c    copies
  * @ids  receives the ids of their operations; those of one direction in the order of the posts
  * @max  room in ids
- * @n    number of ids; 0 when no copy has ended; with a failure, the copies that ended before it
+ * @n    number of ids; 0: no copy has ended; on failure: those of copies that ended before it
  * @why  explains a failure, for example of a kernel in this context
  * Errors  GPUL_ECUDA; the first failure of c
  * Threads one thread at a time
@@ -78,7 +78,7 @@ gpul_status gpul_rdma_copies_poll(gpul_rdma_copies *c, uint64_t *ids, unsigned m
 /* True while copies are in flight, or have ended but poll has not reported them. */
 bool gpul_rdma_copies_busy(const gpul_rdma_copies *c);
 
-/* Wait until no copy accesses GPU memory, also after a failure.  Copies that poll has not reported yet stay to be reported. */
+/* Wait until no copy accesses GPU memory, also after a failure.  Copies that poll has not reported yet can still be polled. */
 void gpul_rdma_copies_drain(gpul_rdma_copies *c);
 
 #ifdef __cplusplus

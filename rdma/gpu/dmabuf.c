@@ -1,4 +1,4 @@
-/* dmabuf.c — export GPU memory as dma-buf descriptors. */
+/* dmabuf.c — exports GPU memory as dma-buf descriptors. */
 #include "rdma/gpu/dmabuf.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include "core/log.h"
 #include "rdma/gpu/pointer.h"
 
-/* The enumerator came with CUDA 12.8; drivers before that return CUDA_ERROR_INVALID_VALUE. */
+/* The flag was added in CUDA 12.8; earlier drivers return CUDA_ERROR_INVALID_VALUE. */
 enum { MAPPED_BY_PCIE = 1 };
 #if CUDA_VERSION >= 12080
 _Static_assert((int)MAPPED_BY_PCIE == (int)CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE, "as in cuda.h");
@@ -96,7 +96,7 @@ static gpul_status divide_range(const gpul_driver *drv, uint64_t at, uint64_t by
 
 /* ---- one piece ------------------------------------------------------------------------------------------------- */
 
-/* What to do about a refusal; "" when the driver's error says enough. */
+/* Advice for a refusal; "": the driver's error says enough. */
 static const char *advice_for(CUresult r, const gpul_rdma_pointer *p, gpul_rdma_dmabuf_path path)
 {
 	if (path == GPUL_RDMA_DMABUF_PCIE && (r == CUDA_ERROR_INVALID_VALUE || r == CUDA_ERROR_NOT_SUPPORTED))
@@ -125,7 +125,7 @@ static gpul_status explain_refusal(const gpul_driver *drv, CUresult r, const gpu
 			 advice_for(r, p, path));
 }
 
-/* Export whole host pages that contain the piece. */
+/* Export a piece: the whole host pages that contain it. */
 static gpul_status export_piece(const gpul_driver *drv, const gpul_rdma_pointer *p, gpul_rdma_dmabuf_path path,
 				gpul_rdma_dmabuf *d, gpul_error *err)
 {
@@ -151,7 +151,7 @@ static gpul_status export_piece(const gpul_driver *drv, const gpul_rdma_pointer 
 	return GPUL_OK;
 }
 
-/* One dma-buf for a range of many allocations.  Its size is checked, because a driver could export only the first. */
+/* Export a range of many allocations as one dma-buf.  Its size is checked, because a driver might export only the first allocation. */
 static gpul_status export_whole(const gpul_driver *drv, const gpul_rdma_pointer *p, uint64_t n_allocations,
 				gpul_rdma_dmabuf_path path, gpul_rdma_dmabuf *d, gpul_error *err)
 {

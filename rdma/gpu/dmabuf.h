@@ -1,4 +1,4 @@
-/* dmabuf.h — export GPU memory as dma-buf descriptors, by which a NIC registers it (ibv_reg_dmabuf_mr, FI_MR_DMABUF).
+/* dmabuf.h — exports GPU memory as dma-buf descriptors, by which a NIC registers it (ibv_reg_dmabuf_mr, FI_MR_DMABUF).
  *
  *      the caller's range                  at                                 at + bytes
  *                                           ↓                                  ↓
@@ -22,8 +22,8 @@ extern "C" {
 /* How the NIC reaches the GPU. */
 typedef enum gpul_rdma_dmabuf_path {
 	GPUL_RDMA_DMABUF_DEFAULT,  /* the driver chooses */
-	GPUL_RDMA_DMABUF_PCIE,     /* through the GPU's PCIe BAR1, where there is another way too (NVLink-C2C): for NICs with a
-				    * PCIe link of their own to the GPU */
+	GPUL_RDMA_DMABUF_PCIE,     /* through the GPU's PCIe BAR1, on systems that have another way, too (NVLink-C2C): for NICs
+				    * with their own PCIe link to the GPU */
 } gpul_rdma_dmabuf_path;
 
 typedef struct gpul_rdma_dmabuf {  /* one piece of the range */
@@ -60,7 +60,7 @@ void gpul_rdma_dmabuf_close(gpul_rdma_dmabuf *pieces, unsigned n);
  * @drv     borrowed
  * @device  ordinal
  * @err     explains a failure
- * Errors  GPUL_EUNSUPPORTED it does not: the text says what is needed; GPUL_ECUDA
+ * Errors  GPUL_EUNSUPPORTED it does not; the text tells what is needed; GPUL_ECUDA
  * Source  CUDA Driver API: CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED */
 gpul_status gpul_rdma_dmabuf_supported(const gpul_driver *drv, int device, gpul_error *err);
 

@@ -12,8 +12,8 @@ const char *gpul_rdma_pointer_kind_name(gpul_rdma_pointer_kind kind)
 	return (unsigned)kind < sizeof names / sizeof names[0] ? names[kind] : "?";
 }
 
-/* Memory of cuMemCreate: the properties of its allocation contain its location, with every
- * driver. */
+/* Find the location of memory from cuMemCreate: with every driver, it is in the properties of the
+ * allocation. */
 static gpul_status find_mapped(const gpul_driver *drv, uint64_t at, gpul_rdma_pointer *p, gpul_error *err)
 {
 	CUmemGenericAllocationHandle handle;
@@ -35,7 +35,7 @@ static gpul_status find_mapped(const gpul_driver *drv, uint64_t at, gpul_rdma_po
 
 gpul_status gpul_rdma_pointer_find(const gpul_driver *drv, uint64_t at, gpul_rdma_pointer *out, gpul_error *err)
 {
-	/* The types of the values differ in size: room for the largest, and zeros before the call. */
+	/* The values have types of different sizes: each variable has room for the largest, and is 0 before the call. */
 	uint64_t type = 0, managed = 0, capable = 0, ordinal = 0;
 	CUpointer_attribute which[] = { CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
 					CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE,

@@ -1,4 +1,4 @@
-/* nic_choose.c — the distance between a GPU and a NIC, and the choice of the NIC for a GPU. */
+/* nic_choose.c — measures the distance between a GPU and a NIC, and chooses the NIC for a GPU. */
 #include <stdio.h>
 #include <string.h>
 
@@ -22,11 +22,12 @@ static size_t count_slashes(const char *text)
 
 /* Compare two PCI paths, which begin at a host bridge:
  *
- *     pci0000:d6/0000:d6:01.0/0000:d7:00.0/0000:d8:00.0/0000:d9:00.0     GPU   one bridge (a port of the switch) below
+ *     pci0000:d6/0000:d6:01.0/0000:d7:00.0/0000:d8:00.0/0000:d9:00.0     GPU   one bridge (a switch port) below
  *     pci0000:d6/0000:d6:01.0/0000:d7:00.0/0000:d8:01.0/0000:da:00.0     NIC   the common part on each side: PIX
  *     └─ common: host bridge, root port, switch ─────┘
  *
- * More bridges below the common part: PXB.  Only the host bridge in common: PHB.  -1: not even that. */
+ * If there are more bridges below the common part: PXB; if only the host bridge is common: PHB; if not even
+ * that: -1. */
 static int compare_paths(const char *a, const char *b)
 {
 	size_t common = 0;
@@ -41,7 +42,7 @@ static int compare_paths(const char *a, const char *b)
 	}
 	if (!common)
 		return -1;
-	if (!a[common] && !b[common])  /* one function: GPU and NIC in one chip */
+	if (!a[common] && !b[common])  /* the same function: GPU and NIC are one chip */
 		return GPUL_NIC_PIX;
 	if (!memchr(a, '/', common))
 		return GPUL_NIC_PHB;
@@ -94,7 +95,7 @@ static struct rank rank_nic(const struct pci_function *gpu, const gpul_nic *nic)
 	return (struct rank){ nic->active, measure(gpu, nic), nic->gbps, nic->virtual_function };
 }
 
-/* Below 0: a is better; 0: equal. */
+/* Compare two NICs: < 0: a is better; 0: they are equal. */
 static int compare_ranks(const struct rank *a, const struct rank *b)
 {
 	if (a->active != b->active)
@@ -119,7 +120,7 @@ static bool is_wanted(const struct wanted *w, const gpul_nic *nic)
 	return !w->only;
 }
 
-/* Find the best NICs for a GPU: the first of them, and their number.  first: NULL if there is no NIC at all. */
+/* Find the best NICs for a GPU: the first one, and their number.  *first is NULL if there is no NIC at all. */
 static size_t find_best(const gpul_nic_topology *t, const struct pci_function *gpu, const struct wanted *w,
 			const gpul_nic **first)
 {
@@ -144,7 +145,7 @@ static size_t find_best(const gpul_nic_topology *t, const struct pci_function *g
 	return n;
 }
 
-/* The NIC number `index` among those that are as good for the GPU as first, which is the first of them. */
+/* Get the NIC with number `index` among those that are as good for the GPU as `first`, the first of them. */
 static const gpul_nic *find_equal(const gpul_nic_topology *t, const struct pci_function *gpu, const struct wanted *w,
 				  const gpul_nic *first, size_t index)
 {
@@ -159,7 +160,7 @@ static const gpul_nic *find_equal(const gpul_nic_topology *t, const struct pci_f
 	return first;
 }
 
-/* Count the GPUs of the same make, before this one, that have the same n best NICs. */
+/* Count the GPUs of the same vendor and class, before this one, that have the same n best NICs. */
 static size_t count_rivals(const gpul_nic_topology *t, const struct pci_function *gpu, const struct wanted *w,
 			   const gpul_nic *first, size_t n)
 {
@@ -178,7 +179,7 @@ static size_t count_rivals(const gpul_nic_topology *t, const struct pci_function
 	return rivals;
 }
 
-/* A NIC that is nearer than the chosen one but has no active port; NULL: none. */
+/* Find a NIC that is nearer than the chosen one but has no active port; NULL: none. */
 static const gpul_nic *find_passed_over(const gpul_nic_topology *t, const struct pci_function *gpu, const struct wanted *w,
 					const gpul_nic *chosen)
 {
@@ -189,7 +190,7 @@ static const gpul_nic *find_passed_over(const gpul_nic_topology *t, const struct
 	return NULL;
 }
 
-/* "mlx5_3 is behind the same PCIe switch as GPU 0000:43:00.0 (PIX)" */
+/* Write where a NIC is: "mlx5_3 is behind the same PCIe switch as GPU 0000:43:00.0 (PIX)" */
 static void explain_place(const struct pci_function *gpu, const gpul_nic *nic, char *why, size_t why_bytes)
 {
 	static const char *const where[] = {

@@ -1,4 +1,4 @@
-/* sysfs.c — read small files and resolve links below the root of sysfs. */
+/* sysfs.c — reads small files and resolves links below the root of sysfs. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 
 #include "rdma/nic/topology_internal.h"
 
-/* Write root/fmt...; false: too long. */
+/* Write the path root/fmt...; false: it is too long. */
 static bool format_path(char path[PATH_MAX], const char *root, const char *fmt, va_list args)
 {
 	int n = snprintf(path, PATH_MAX, "%s/", root), m;
@@ -22,7 +22,7 @@ static bool format_path(char path[PATH_MAX], const char *root, const char *fmt, 
 	return m >= 0 && m < PATH_MAX - n;
 }
 
-/* Files of sysfs are regular; a pipe in a recorded tree must not block, hence O_NONBLOCK. */
+/* Read the first line of a file.  Files of sysfs are regular; O_NONBLOCK prevents a pipe in a recorded copy from blocking. */
 static bool read_line(const char *path, char *line, size_t line_bytes)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -94,7 +94,7 @@ static int is_visible(const struct dirent *e)
 	return e->d_name[0] != '.';
 }
 
-/* mlx5_2 before mlx5_10. */
+/* Compare names so that mlx5_2 comes before mlx5_10. */
 static int by_version(const struct dirent **a, const struct dirent **b)
 {
 	return strverscmp((*a)->d_name, (*b)->d_name);

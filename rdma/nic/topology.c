@@ -1,4 +1,4 @@
-/* topology.c — list the NICs of a machine: their ports, PCI addresses, NUMA nodes and network devices. */
+/* topology.c — lists the NICs of a machine: their ports, PCI addresses, NUMA nodes and network devices. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 #include "rdma/nic/topology_internal.h"
 
-enum { MAX_LOWER = 4 };  /* network devices below a network device: a bond of VLANs ... */
+enum { MAX_LOWER = 4 };  /* limit of the levels of network devices, such as a bond of VLANs */
 
 bool gpul_pci_parse(const char *text, char out[GPUL_PCI_TEXT_BYTES])
 {
@@ -36,12 +36,12 @@ bool gpul_nic_gpu_address(const gpul_driver *drv, int ordinal, char out[GPUL_PCI
  *
  *     devices/pci0000:00/0000:00:03.0/virtio2  ──>  pci0000:00/0000:00:03.0, address 0000:00:03.0
  *
- * False: no PCI function in the path. */
+ * Returns false if the path contains no PCI function. */
 static bool find_pci_part(const char *resolved, char *path, size_t path_bytes, char address[GPUL_PCI_TEXT_BYTES])
 {
 	const char *bridge = strstr(resolved, "/pci"), *end = NULL;
 
-	while (bridge && !isxdigit((unsigned char)bridge[4]))  /* an ancestor may be called /pcie-controller */
+	while (bridge && !isxdigit((unsigned char)bridge[4]))  /* skip ancestors with names such as /pcie-controller */
 		bridge = strstr(bridge + 1, "/pci");
 	address[0] = '\0';
 	for (const char *part = bridge; part; part = strchr(part + 1, '/')) {
@@ -90,7 +90,7 @@ static bool add_gpu(void *user, const char *name)
 	return g != NULL;
 }
 
-/* The PCIe link of a function, and its limit if the link is slower or narrower than the function allows. */
+/* Read the PCIe link of a function, and the function's maximum if the link is slower or narrower. */
 static void read_link(const char *root, const char *folder, char *link, size_t link_bytes)
 {
 	char speed[20], max_speed[20];
@@ -135,8 +135,8 @@ static bool keep_lower(void *user, const char *name)
 	return false;
 }
 
-/* A software NIC has the location of its network device: its PCI function, or, for a VLAN or a
- * bond, that of the first device below. */
+/* A software NIC gets the location of its network device: that of its PCI function, or, for a VLAN
+ * or a bond, of the first device below it. */
 static bool read_pci_of_netdev(const char *root, const char *netdev, gpul_nic *nic)
 {
 	char name[sizeof nic->port[0].netdev], resolved[PATH_MAX];
@@ -153,7 +153,7 @@ static bool read_pci_of_netdev(const char *root, const char *netdev, gpul_nic *n
 	return false;
 }
 
-/* "4: ACTIVE" ──> "ACTIVE" */
+/* Remove the number from a text of sysfs: "4: ACTIVE" ──> "ACTIVE" */
 static void drop_number(char *text)
 {
 	char *colon = strstr(text, ": ");
@@ -194,7 +194,7 @@ static bool add_port(void *user, const char *name)
 	return true;
 }
 
-/* An Ethernet port without a GID (link down, no address) has no ndevs/0; its PCI function lists its network devices. */
+/* An Ethernet port without a GID (link down, no address) has no ndevs/0; use the network devices that its PCI function lists. */
 static bool keep_netdev(void *user, const char *name)
 {
 	gpul_nic_port *p = user;

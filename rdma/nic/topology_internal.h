@@ -1,5 +1,5 @@
-/* topology_internal.h — the structure of a topology, and functions that read files below the
- * root of sysfs. */
+/* topology_internal.h — the struct of a topology, and functions that read files below the root of
+ * sysfs. */
 #ifndef GPULOAD_RDMA_NIC_TOPOLOGY_INTERNAL_H
 #define GPULOAD_RDMA_NIC_TOPOLOGY_INTERNAL_H
 
@@ -16,25 +16,25 @@ struct pci_function {
 };
 
 struct gpul_nic_topology {
-	char root[PATH_MAX];                   /* of sysfs, without symbolic links */
+	char root[PATH_MAX];                   /* root of sysfs, without symbolic links */
 	GPUL_ARRAY(gpul_nic) nics;             /* sorted by name */
 	GPUL_ARRAY(struct pci_function) gpus;  /* the display controllers, sorted by PCI address */
 };
 
-/* Find a PCI function by its address as sysfs writes it; false: the machine has no such function. */
+/* Find a PCI function by its address in the form of sysfs; false: the machine has no such function. */
 bool gpul_topology_find_pci(const gpul_nic_topology *t, const char *address, struct pci_function *out);
 
-/* sysfs.c: each path is printf-like, below the root.  The first line of a file, without control characters; "" and false:
- * the file cannot be read. */
+/* sysfs.c: each path is a printf format, below the root.  Read the first line of a file, without control characters; ""
+ * and false: the file cannot be read. */
 bool gpul_sysfs_line(const char *root, char *line, size_t line_bytes, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
-/* The first number in a file, decimal or 0x...; `otherwise` if there is none, or if it does not fit an int. */
+/* Read the first number in a file, decimal or 0x...; returns `otherwise` if there is none, or if it does not fit into an int. */
 int gpul_sysfs_int(const char *root, int otherwise, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* Resolve all symbolic links of a path; the result is relative to the root, "devices/pci0000:00/...".  False: the path does not
- * exist, contains a loop of links, or leads out of the root. */
+ * exist, contains a cycle of links, or leads out of the root. */
 bool gpul_sysfs_resolve(const char *root, char resolved[PATH_MAX], const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
-/* Call visit(user, name) for each entry of a folder except names that begin with '.', sorted; visit returns false to end. */
+/* Call visit(user, name) for each entry of a folder except names that begin with '.', sorted; visit returns false to stop. */
 typedef bool gpul_sysfs_visit(void *user, const char *name);
 bool gpul_sysfs_each(const char *root, gpul_sysfs_visit *visit, void *user, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));

@@ -1,4 +1,4 @@
-/* device.c — open a provider of libfabric, and register memory with it. */
+/* device.c — opens a provider of libfabric, and registers memory with it. */
 #include "rdma/ofi/ofi_lib.h"
 
 #if GPUL_HAVE_LIBFABRIC
@@ -13,7 +13,7 @@
 
 enum { MAX_DEPTH = 1024, KEY_TRIES = 100 };
 
-/* The modes that the backend can provide if a provider requires them. */
+/* The memory registration modes that the backend supports if a provider requires them. */
 static const uint64_t our_mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
 
 gpul_status gpul_ofi_fail(const struct ofi_device *d, gpul_error *err, const char *call, long code)
@@ -26,7 +26,7 @@ gpul_status gpul_ofi_fail(const struct ofi_device *d, gpul_error *err, const cha
 
 /* ---- choosing a provider ------------------------------------------------------------------------------ */
 
-/* Why the backend cannot use an entry; NULL: it can. */
+/* Explain why the backend cannot use an entry; NULL: it can. */
 static const char *why_unusable(const struct fi_info *i)
 {
 	const unsigned char *v6 = i->src_addr;
@@ -54,8 +54,8 @@ static bool is_loopback(const struct fi_info *i)
 	return i->addr_format == FI_SOCKADDR_IN && at && at[4] == 127;
 }
 
-/* A loopback entry may be the only one while an interface waits for its carrier.  With IPv4 it can still be used between machines: a
- * connection uses the address of its socket. */
+/* An entry of the loopback interface may be the only one while other interfaces have no carrier yet.  With IPv4 it can still be used
+ * between machines, because a connection uses the address of its socket. */
 int gpul_ofi_rank(const struct fi_info *i)
 {
 	const bool v6 = i->addr_format == FI_SOCKADDR_IN6;
@@ -63,7 +63,7 @@ int gpul_ofi_rank(const struct fi_info *i)
 	return why_unusable(i) ? 0 : is_loopback(i) ? (v6 ? 1 : 2) : v6 ? 3 : 4;
 }
 
-/* Layers over a provider (ofi_rxm of 1.17) ignore the domain of the hints. */
+/* True if an entry has the wanted domain: layers over a provider (ofi_rxm of 1.17) ignore the domain in the hints. */
 static bool is_wanted(const struct fi_info *i, const char *domain)
 {
 	return !domain || (i->domain_attr->name && strcmp(i->domain_attr->name, domain) == 0);
@@ -109,8 +109,8 @@ struct fi_info *gpul_ofi_hints(const struct gpul_ofi *ofi, const char *provider,
 	return hints;
 }
 
-/* Query the entries of a provider; some order the writes of an endpoint only if the caller
- * requests it. */
+/* Query the entries of a provider.  Some providers order the writes of an endpoint only if the
+ * caller requests it. */
 static int list_entries(struct ofi_device *d, const gpul_rdma_device_desc *desc, uint64_t order, struct fi_info **list)
 {
 	struct fi_info *hints = gpul_ofi_hints(d->ofi, desc->provider ? desc->provider : "tcp", desc->device);
@@ -132,7 +132,7 @@ static bool has_name(const struct fi_info *i, const char *provider)
 	return !strncmp(name, provider, n) && (!name[n] || name[n] == ';');  /* "tcp" also selects "tcp;ofi_rxm" */
 }
 
-/* No entry fits: find out whether the provider exists, and which providers do. */
+/* Explain that no entry fits: find out whether the provider exists, and which providers do. */
 static gpul_status explain_lack(const struct ofi_device *d, const gpul_rdma_device_desc *desc, int code, gpul_error *err)
 {
 	const char *provider = desc->provider ? desc->provider : "tcp";
@@ -230,7 +230,7 @@ static void describe_device(struct ofi_device *d)
 	d->splits = !strncmp(provider, "tcp;ofi_rxm", 11);
 	a->max_depth = i->tx_attr->size < MAX_DEPTH ? (uint32_t)i->tx_attr->size : MAX_DEPTH;
 	a->ordered = (i->tx_attr->msg_order & FI_ORDER_RMA_WAW) && i->ep_attr->max_order_waw_size >= GPUL_RDMA_MAX_PUT;
-	/* tcp does not promise an order of completions, but takes the operations of a connection from one queue. */
+	/* tcp does not guarantee an order of completions, but takes the operations of a connection from one queue. */
 	a->completes_in_order = (i->tx_attr->comp_order & GPUL_OFI_ORDER_STRICT) || !strncmp(provider, "tcp", 3);
 	a->unnamed_arrivals = true;  /* a path has one completion queue, whose entries do not name the endpoint */
 	a->max_qps = GPUL_RDMA_MAX_QPS;
@@ -291,7 +291,7 @@ void gpul_ofi_device_about(void *device, gpul_rdma_device_info *out)
 
 /* ---- memory -------------------------------------------------------------------------------------------------- */
 
-/* Register memory.  Where the provider lets the user choose the key, it is random: a peer that
+/* Register memory.  If the provider lets the user choose the key, it is random: a peer that
  * knows one key of this process cannot guess another. */
 static int register_memory(const struct ofi_device *d, const gpul_rdma_memory *memory, struct fid_mr **mr)
 {
@@ -299,7 +299,7 @@ static int register_memory(const struct ofi_device *d, const gpul_rdma_memory *m
 	const uint64_t access = memory->source ? FI_WRITE : FI_WRITE | FI_REMOTE_WRITE;
 	int r = -FI_ENOKEY;
 
-	for (unsigned tries = 0; tries < KEY_TRIES && r == -FI_ENOKEY; tries++) {  /* ENOKEY: another registration has the key */
+	for (unsigned tries = 0; tries < KEY_TRIES && r == -FI_ENOKEY; tries++) {  /* ENOKEY: another registration already has this key */
 		uint64_t key = 0;
 
 		if (!(domain->mr_mode & FI_MR_PROV_KEY)) {

@@ -1,11 +1,11 @@
-/* ofi.c — the table of the libfabric backend. */
+/* ofi.c — the table of the functions of the libfabric backend. */
 #include "rdma/backend/backend.h"
 
 #if GPUL_HAVE_LIBFABRIC
 
 #include "rdma/ofi/ofi_internal.h"
 
-/* libfabric's providers report their events as failed operations. */
+/* There are no asynchronous events: libfabric's providers report them as failed operations. */
 static int no_events(void *device)
 {
 	(void)device;

@@ -1,4 +1,4 @@
-/* ofi_internal.h — the objects of the libfabric backend.
+/* ofi_internal.h — the structs and functions that the files of the libfabric backend share.
  *
  *     device.c   fi_getinfo, fabric, domain; registration
  *     path.c     endpoints, address vector and completion queue of a connection; break, destroy
@@ -22,7 +22,7 @@
 
 #define GPUL_OFI_VERSION FI_VERSION(1, 10)  /* the API that the backend is written for */
 
-/* FI_MR_BASIC, FI_MR_SCALABLE and FI_ORDER_STRICT of that API: libfabric 2 has the same values, but warns where the names are used. */
+/* FI_MR_BASIC, FI_MR_SCALABLE and FI_ORDER_STRICT of that API: libfabric 2 has the same values, but warns if the names are used. */
 enum { GPUL_OFI_MR_BASIC = 1 << 0, GPUL_OFI_MR_SCALABLE = 1 << 1, GPUL_OFI_ORDER_STRICT = 0x1ff };
 
 struct ofi_device {
@@ -36,16 +36,16 @@ struct ofi_device {
 
 enum { OFI_FLUSHES = 64 };           /* a power of two */
 
-/* A test whether the peer's endpoint can be reached at all: see reach.c. */
+/* A test that finds out whether the peer's endpoint can be reached: see reach.c. */
 struct ofi_probe {
-	uint64_t since_ns;               /* of the first write that was not accepted; 0: none */
+	uint64_t since_ns;               /* time of the first write that was not accepted; 0: none */
 	uint64_t begun_ns;
 	int fd;                          /* -1: no test is running */
 	bool ended;
 };
 
 struct ofi_path {
-	uint64_t flushed[OFI_FLUSHES];   /* ring: flushes that poll() reports; there is nothing to flush */
+	uint64_t flushed[OFI_FLUSHES];   /* ring of flushes that poll() reports; they need no operation */
 	uint32_t flushed_head, flushed_tail;
 	struct ofi_device *device;
 	unsigned n_eps;                  /* endpoints: one for each queue pair */
@@ -53,24 +53,24 @@ struct ofi_path {
 	fi_addr_t peers[GPUL_RDMA_MAX_QPS];
 	struct fid_av *av;
 	struct fid_cq *cq;               /* of all endpoints */
-	size_t address_bytes;            /* of an endpoint's address; 0: not described yet */
+	size_t address_bytes;            /* size of an endpoint's address; 0: not described yet */
 	uint32_t reached;                /* bit i: endpoint i has accepted a write */
 	uint32_t half;                   /* bit i: endpoint i has accepted the data of a split write,
 					  * but not the immediate yet */
 	struct ofi_probe probe;          /* state of the test of an endpoint that accepts no
 					  * writes */
-	gpul_rdma_failure gone;          /* a completion reports that the peer has ended; passed on only
-					  * when gone_ns is long ago */
+	gpul_rdma_failure gone;          /* a completion says that the peer has ended; reported only
+					  * some time after gone_ns */
 	uint64_t gone_ns;
-	uint32_t n_awaited;              /* writes whose completions are awaited */
-	uint64_t awaited_ns;             /* since when no completion has come; valid if n_awaited */
-	unsigned char addresses[GPUL_RDMA_MAX_DESCRIPTION];  /* of the peer's endpoints */
+	uint32_t n_awaited;              /* number of writes whose completions are outstanding */
+	uint64_t awaited_ns;             /* time since when no completion has come; valid if n_awaited is not 0 */
+	unsigned char addresses[GPUL_RDMA_MAX_DESCRIPTION];  /* addresses of the peer's endpoints */
 };
 
-/* An error of libfabric, as a GPUL_ESYS: "fi_domain: Invalid argument (22)"; code is negative. */
+/* Fail with GPUL_ESYS because of an error of libfabric: "fi_domain: Invalid argument (22)"; code: its negative number. */
 gpul_status gpul_ofi_fail(const struct ofi_device *d, gpul_error *err, const char *call, long code);
 
-/* Make the hints of the backend for fi_getinfo(); provider, domain: NULL: any.  The caller
+/* Make the hints of the backend for fi_getinfo(); provider or domain NULL: any.  The caller
  * frees them with fi_freeinfo(); NULL: no memory. */
 struct fi_info *gpul_ofi_hints(const struct gpul_ofi *ofi, const char *provider, const char *domain);
 /* Rank an entry of fi_getinfo(): 0: the backend cannot use it; IPv4 before IPv6, the loop-back
@@ -90,8 +90,8 @@ gpul_status gpul_ofi_path_connect(void *path, const unsigned char *description, 
 void gpul_ofi_path_break(void *path);
 void gpul_ofi_path_destroy(void *path);
 
-/* Check an endpoint that has not accepted its first write yet.  GPUL_OK: try again; otherwise
- * its peer cannot be reached. */
+/* Check an endpoint that has not accepted its first write yet.  GPUL_OK: try the write again;
+ * otherwise the peer cannot be reached. */
 gpul_status gpul_ofi_check_reach(struct ofi_path *p, unsigned qp, gpul_rdma_failure *why);
 void gpul_ofi_end_probe(struct ofi_path *p);
 

@@ -1,4 +1,4 @@
-/* ofi_lib.c — fill the table of libfabric. */
+/* ofi_lib.c — opens libfabric, and fills in the table of its functions. */
 #include "rdma/ofi/ofi_lib.h"
 
 #include <dlfcn.h>
@@ -19,11 +19,11 @@ void gpul_ofi_use(const struct gpul_ofi *table)
 
 #if GPUL_HAVE_LIBFABRIC
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  /* protects the two below */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  /* protects the next two variables */
 static struct gpul_ofi library;
 static bool ready;
 
-/* POSIX lets dlsym() return functions as void *; ISO C has no such conversion, hence memcpy. */
+/* dlsym() returns functions as void *; ISO C has no conversion to a function pointer, hence memcpy(). */
 static bool find_symbol(void *handle, const char *name, void *function)
 {
 	void *symbol = dlsym(handle, name);
@@ -32,9 +32,8 @@ static bool find_symbol(void *handle, const char *name, void *function)
 	return symbol != NULL;
 }
 
-/* libfabric's layer over tcp allocates 4,096 buffers of this size for each endpoint, for messages, which we do not receive: by
- * default that would be 150 MB.  It can be set only through an environment variable; a value
- * set by the user is kept. */
+/* libfabric's layer over tcp allocates 4,096 buffers of this size for each endpoint, to receive messages, which gpuload does
+ * not use: by default these take 150 MB.  It can be set only through an environment variable; a value set by the user is kept. */
 static void shrink_buffers(void)
 {
 	(void)setenv("FI_OFI_RXM_BUFFER_SIZE", "1024", 0);

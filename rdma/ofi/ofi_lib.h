@@ -1,7 +1,7 @@
 /* ofi_lib.h — libfabric as a table of functions, opened when it is first needed.
  *
- * The table has the library's exported functions; all others of libfabric's API are inline calls through the objects that
- * these return, so a test that installs another table controls all calls. */
+ * The table contains the library's exported functions; all others in libfabric's API are inline calls through the objects
+ * that these functions return, so a test that installs another table controls all calls. */
 #ifndef GPULOAD_RDMA_OFI_OFI_LIB_H
 #define GPULOAD_RDMA_OFI_OFI_LIB_H
 
@@ -30,7 +30,7 @@ struct gpul_ofi;
  * Source  POSIX dlopen() */
 gpul_status gpul_ofi_open(const struct gpul_ofi **out, gpul_error *err);
 
-/* For tests: use this table from now on; NULL: libfabric's again. */
+/* For tests: use this table from now on; NULL: use libfabric's again. */
 void gpul_ofi_use(const struct gpul_ofi *table);
 
 #endif

@@ -1,4 +1,4 @@
-/* post.c — operations become fi_writemsg, completions become events. */
+/* post.c — posts operations by fi_writemsg(), and translates completions into events. */
 #include "rdma/ofi/ofi_lib.h"
 
 #if GPUL_HAVE_LIBFABRIC
@@ -62,7 +62,7 @@ static ssize_t write_bytes(const struct ofi_path *p, const gpul_rdma_op *op, uin
 	return fi_writemsg(p->eps[op->qp], &msg, flags);
 }
 
-/* Where a device splits its writes, the data goes first, and then the immediate with a write of 0 bytes. */
+/* Post a write.  If the device splits its writes, the data is written first, and then the immediate by a write of 0 bytes. */
 static ssize_t write_one(struct ofi_path *p, const gpul_rdma_op *op, uint64_t more)
 {
 	const uint64_t flags = more | (op->kind == GPUL_RDMA_OP_WRITE_IMM ? FI_REMOTE_CQ_DATA : 0) |
@@ -125,9 +125,9 @@ gpul_status gpul_ofi_post(void *path, const gpul_rdma_op *ops, unsigned n, unsig
 	return st;
 }
 
-/* The peer has closed its endpoint, usually because it has failed.  Its record, or the end of
- * its process, arrives over the socket, and says more than this completion, which often comes
- * first. */
+/* The peer has closed its endpoint, usually because it has failed.  Its failure record, or the end
+ * of its process, is reported over the socket, and tells more than this completion, which often
+ * comes first. */
 static gpul_status report_gone(const struct ofi_path *p, gpul_rdma_failure *why)
 {
 	if (gpul_clock_ns() - p->gone_ns < GRACE_NS)
@@ -138,9 +138,9 @@ static gpul_status report_gone(const struct ofi_path *p, gpul_rdma_failure *why)
 }
 
 /* libfabric's layer over tcp (and others that are built on connections) ends the writes of a connection with ECANCELED; the
- * provider's number is the errno with which the connection has ended.  Measured with 1.17: ENOTCONN: the peer is gone; ENOENT: it
- * has refused the key or the range, or the system has closed the connection because nothing was
- * acknowledged.  A refusal comes soon after the write. */
+ * provider's error number is the errno with which the connection has ended.  Measured with 1.17: ENOTCONN: the peer has ended;
+ * ENOENT: it has refused the key or the range, or the system has closed the connection because data was not acknowledged.  A
+ * refusal comes soon after the write. */
 static void explain_cancel(const struct ofi_path *p, const struct fi_cq_err_entry *e, char *detail, size_t detail_bytes,
 			   const char **advice)
 {

@@ -1,10 +1,9 @@
 /* reach.c — finds out why an endpoint accepts no writes.
  *
- * libfabric connects when the first write is posted, and answers "try again" until the connection is there.  That takes some
- * milliseconds; it takes for ever if a firewall blocks the peer's port, and libfabric does not report it.  It also takes as long
- * as the peer's process does not call test or progress, which is not an error.  After WAIT_NS,
- * a test TCP connection to the same port, which is closed at once, distinguishes these
- * cases. */
+ * libfabric connects when the first write is posted, and returns "try again" until it is connected.  That takes some
+ * milliseconds, but it takes forever if a firewall blocks the peer's port, which libfabric does not report.  It also lasts until
+ * the peer's process calls test or progress, which is not an error.  After WAIT_NS, a test TCP connection to the same port,
+ * which is closed at once, distinguishes these cases. */
 #include "rdma/ofi/ofi_lib.h"
 
 #if GPUL_HAVE_LIBFABRIC

@@ -1,4 +1,4 @@
-/* address.c — parse and print addresses. */
+/* address.c — parses and prints addresses. */
 #include "rdma/oob/address.h"
 
 #include <arpa/inet.h>

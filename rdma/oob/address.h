@@ -1,4 +1,4 @@
-/* address.h — addresses of listeners: "HOST[:PORT]", "[IPv6]:PORT", ":PORT", or "unix:PATH". */
+/* address.h — parses, prints and resolves addresses of listeners: "HOST[:PORT]", "[IPv6]:PORT", ":PORT", or "unix:PATH". */
 #ifndef GPULOAD_RDMA_OOB_ADDRESS_H
 #define GPULOAD_RDMA_OOB_ADDRESS_H
 
@@ -14,12 +14,12 @@ extern "C" {
 enum { GPUL_RDMA_DEFAULT_PORT = 18515, GPUL_RDMA_ADDRESS_BYTES = 64 };
 
 typedef struct gpul_rdma_address {
-	char host[256];  /* name or number; "": every address of this machine (listen), this machine (connect) */
-	char path[108];  /* of a Unix socket; "": TCP */
-	unsigned port;   /* 0: the system chooses (listen) */
+	char host[256];  /* name or IP address; "": all addresses of this machine (to listen), this machine (to connect) */
+	char path[108];  /* path of a Unix socket; "": TCP */
+	unsigned port;   /* port; 0: the system chooses (to listen) */
 } gpul_rdma_address;
 
-/** Read an address.
+/** Parse an address.
  *
  * @text  "HOST", "HOST:PORT", "10.9.0.2:18515", "fe80::1%eth0", "[fe80::1%eth0]:18515", ":18515", "unix:/run/x.sock", ""
  * @out   untouched on failure
@@ -28,11 +28,11 @@ typedef struct gpul_rdma_address {
  * Source  RFC 3986, 3.2.2 (brackets around an IPv6 address) */
 gpul_status gpul_rdma_address_parse(const char *text, gpul_rdma_address *out, gpul_error *err);
 
-/* Write an address in the form that the user enters. */
+/* Write an address in the form that gpul_rdma_address_parse() accepts. */
 void gpul_rdma_address_print(const gpul_rdma_address *address, char out[GPUL_RDMA_ADDRESS_BYTES]);
 
-/* Write a socket address as numbers: "10.9.0.2:18515", "[fe80::1%2]:18515", "unix:/run/x.sock", or "unix:" for a socket without
- * a name.  An IPv4 address in IPv6 form is written as IPv4. */
+/* Write a socket address in numeric form: "10.9.0.2:18515", "[fe80::1%2]:18515", "unix:/run/x.sock", or "unix:" for a socket
+ * without a name.  An IPv4 address in IPv6 form is written as IPv4. */
 void gpul_rdma_sockaddr_print(const struct sockaddr *address, socklen_t address_bytes, char out[GPUL_RDMA_ADDRESS_BYTES]);
 
 /* The result of resolving a name: one or several socket addresses. */
@@ -47,7 +47,8 @@ typedef struct gpul_rdma_resolved {
 /** Find the socket addresses of an address, for connect() or bind().
  *
  * @address  an address
- * @listen   for bind(): an empty host means all addresses of this machine, IPv6 (with IPv4) first
+ * @listen   true: for bind(); then an empty host means all addresses of this machine, IPv6 (with IPv4)
+ *           first
  * @out      at least 1 and at most 8 addresses, in the system's order of preference; untouched on failure
  * @err      explains a failure
  * Errors  GPUL_ESYS the name is unknown

@@ -1,4 +1,4 @@
-/* channel.c — send and receive frames. */
+/* channel.c — sends and receives frames over a socket. */
 #include "rdma/oob/channel.h"
 
 #include <errno.h>
@@ -25,7 +25,7 @@ struct gpul_rdma_channel {
 	unsigned char in[GPUL_RDMA_FRAME_BYTES];
 	pthread_mutex_t lock;                     /* protects the members below: any thread may
 						   * send */
-	size_t n_out;                             /* bytes that the socket had no room for */
+	size_t n_out;                             /* bytes for which the socket had no room */
 	unsigned char out[2 * GPUL_RDMA_FRAME_BYTES];
 };
 
@@ -35,7 +35,7 @@ static void name_peer(gpul_rdma_channel *c)
 	socklen_t n = sizeof a;
 
 	if (getpeername(c->fd, (struct sockaddr *)&a, &n) == 0 && a.ss_family == AF_UNIX && n <= sizeof a.ss_family) {
-		n = sizeof a;  /* a client's Unix socket has no name: use the listener's */
+		n = sizeof a;  /* a client's Unix socket has no address: use the listener's */
 		(void)getsockname(c->fd, (struct sockaddr *)&a, &n);
 	}
 	gpul_rdma_sockaddr_print((struct sockaddr *)&a, n, c->peer);
@@ -66,7 +66,7 @@ void gpul_rdma_channel_set_limit(gpul_rdma_channel *c, uint64_t limit_ns)
 {
 	int ms = limit_ns / 1000000 < INT32_MAX ? (int)(limit_ns / 1000000) : INT32_MAX, seconds = ms / 2000 + 1;
 
-	/* USER_TIMEOUT limits the wait for acknowledgements; keepalive makes the peer acknowledge when nothing is sent. */
+	/* TCP_USER_TIMEOUT limits the wait for acknowledgements; keepalive makes the peer acknowledge even if nothing is sent. */
 	(void)setsockopt(c->fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof ms);
 	(void)setsockopt(c->fd, IPPROTO_TCP, TCP_KEEPIDLE, &seconds, sizeof seconds);
 	(void)setsockopt(c->fd, IPPROTO_TCP, TCP_KEEPINTVL, &seconds, sizeof seconds);
@@ -76,9 +76,8 @@ void gpul_rdma_channel_close(gpul_rdma_channel *c)
 {
 	if (!c)
 		return;
-	/* Closing a socket that has unread bytes sends a reset, which can destroy sent bytes
-	 * that were lost on their way.  A peer that never stops sending still gets the
-	 * reset. */
+	/* Closing a socket with unread bytes sends a reset, after which sent bytes that were lost
+	 * in the network are not repeated.  A peer that never stops sending still gets the reset. */
 	(void)shutdown(c->fd, SHUT_WR);
 	for (int i = 0; i < 16 && recv(c->fd, c->in, sizeof c->in, MSG_DONTWAIT) > 0; i++)
 		;
@@ -107,7 +106,7 @@ const char *gpul_rdma_channel_peer(const gpul_rdma_channel *c)
 	return c->peer;
 }
 
-/* Complete a failure that has just been recorded in *why. */
+/* Add the peer's address and the time to a failure that has just been recorded in *why. */
 static gpul_status with_peer(const gpul_rdma_channel *c, gpul_rdma_failure *why)
 {
 	if (!why->after_ns && !why->by_peer)
@@ -121,7 +120,7 @@ static gpul_status socket_failed(const gpul_rdma_channel *c, const char *call, i
 {
 	static const char ended[] = "look for the last messages of the peer's process";
 
-	if (native == EPIPE || native == ECONNRESET)  /* a reset: it had not read all bytes when it ended */
+	if (native == EPIPE || native == ECONNRESET)  /* a reset: the peer had not read all bytes when it ended */
 		(void)gpul_rdma_fail(why, GPUL_ESYS, native, "socket", ended, "the peer's process has ended");
 	else if (native == ETIMEDOUT)
 		(void)gpul_rdma_fail(why, GPUL_ESYS, native, "socket",
@@ -134,7 +133,7 @@ static gpul_status socket_failed(const gpul_rdma_channel *c, const char *call, i
 
 /* ---- send ------------------------------------------------------------------------------------------------------- */
 
-/* Send as much of c->out as the socket takes.  Returns 0 or errno. */
+/* Send as much of c->out as the socket accepts.  Returns 0 or errno. */
 static int flush_out(gpul_rdma_channel *c)
 {
 	while (c->n_out) {
@@ -177,7 +176,7 @@ gpul_status gpul_rdma_channel_send(gpul_rdma_channel *c, const gpul_rdma_frame *
 
 /* ---- receive ---------------------------------------------------------------------------------------------------- */
 
-/* Turn the frames that end a connection into failures. */
+/* Convert the frames that end a connection into failures. */
 static gpul_status check_end(const gpul_rdma_channel *c, const gpul_rdma_frame *frame, gpul_rdma_failure *why)
 {
 	if (frame->type == GPUL_RDMA_BYE)
@@ -215,7 +214,7 @@ gpul_status gpul_rdma_channel_receive(gpul_rdma_channel *c, gpul_rdma_frame *out
 
 		if (st || *got)
 			return st;
-		/* There is always room, because a whole frame fits into c->in. */
+		/* There is always room, because c->in has room for a whole frame. */
 		n = recv(c->fd, c->in + c->n_in, sizeof c->in - c->n_in, MSG_DONTWAIT);
 		if (n == 0)
 			return socket_failed(c, "recv", EPIPE, why);
@@ -227,13 +226,13 @@ gpul_status gpul_rdma_channel_receive(gpul_rdma_channel *c, gpul_rdma_frame *out
 	}
 }
 
-/* Wait until the socket is readable; meanwhile send what is left in c->out. */
+/* Wait until the socket is readable; meanwhile send what remains in c->out. */
 static void wait_readable(gpul_rdma_channel *c, uint64_t ns)
 {
 	struct pollfd p = { .fd = c->fd, .events = POLLIN };
 
 	pthread_mutex_lock(&c->lock);
-	(void)flush_out(c);  /* an error is also seen by recv() */
+	(void)flush_out(c);  /* recv() also reports an error */
 	if (c->n_out)
 		p.events |= POLLOUT;
 	pthread_mutex_unlock(&c->lock);
@@ -255,7 +254,7 @@ gpul_status gpul_rdma_channel_await(gpul_rdma_channel *c, gpul_rdma_frame_type t
 					     gpul_rdma_frame_name(out->type), gpul_rdma_frame_name(type));
 			return with_peer(c, why);
 		}
-		if (now >= deadline_ns) {  /* checked even while beats arrive */
+		if (now >= deadline_ns) {  /* checked even if beats keep arriving */
 			(void)gpul_rdma_fail(why, GPUL_ESYS, ETIMEDOUT, "handshake",
 					     "check that the peer is gpuload and not stopped",
 					     "the peer sent no %s in time", gpul_rdma_frame_name(type));

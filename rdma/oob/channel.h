@@ -1,6 +1,6 @@
-/* channel.h — frames over a TCP or Unix socket.
+/* channel.h — a channel: sends and receives frames over a TCP or Unix socket.
  *
- * A channel never blocks for ever: sends go to the socket's buffer and to a small one of the channel, and fail when both are
+ * A channel never blocks forever: sends go to the socket's buffer and to a small buffer of the channel, and fail if both are
  * full; receives return at once, or wait until a deadline.  Failures are complete records, with the address of the peer. */
 #ifndef GPULOAD_RDMA_OOB_CHANNEL_H
 #define GPULOAD_RDMA_OOB_CHANNEL_H
@@ -14,9 +14,10 @@ extern "C" {
 
 typedef struct gpul_rdma_channel gpul_rdma_channel;  /* opaque: channel.c */
 
-/** Connect to a listener.  While it refuses (the server has not started yet), try again until the deadline.
+/** Connect to a listener.  If the connection is refused (the server has not started yet), try again until
+ * the deadline.
  *
- * @to           where; every address of the host is tried
+ * @to           the listener; every address of the host is tried
  * @deadline_ns  absolute, in the time of gpul_clock_ns()
  * @out          owned by the caller: gpul_rdma_channel_close(); untouched on failure
  * @err          explains a failure
@@ -27,22 +28,22 @@ gpul_status gpul_rdma_channel_connect(const gpul_rdma_address *to, uint64_t dead
 
 /** Make a channel of a connected stream socket.
  *
- * @socket  becomes the channel's on success; stays the caller's on failure
+ * @socket  owned by the channel on success, by the caller on failure
  * @out     owned by the caller: gpul_rdma_channel_close(); untouched on failure
  * @err     explains a failure
  * Errors  GPUL_ENOMEM
  * Source  Linux tcp(7): TCP_NODELAY, TCP_USER_TIMEOUT */
 gpul_status gpul_rdma_channel_create(int socket, gpul_rdma_channel **out, gpul_error *err);
 
-/* Close the socket.  What was sent before still reaches a peer that reads.  NULL is fine. */
+/* Close the socket.  A peer that reads still receives what was sent before.  NULL is fine. */
 void gpul_rdma_channel_close(gpul_rdma_channel *c);
 
-/* Stop sending and receiving: the peer sees the end of the connection, and threads that wait
- * for this channel return.  Any thread. */
+/* Stop sending and receiving: the peer sees the end of the connection, and threads that wait for
+ * this channel return.  Any thread may call. */
 void gpul_rdma_channel_shutdown(gpul_rdma_channel *c);
 
-/* Set the time after which the system reports a peer that acknowledges nothing.  Only TCP;
- * initially 20 s.  Any thread. */
+/* Set the time after which the system reports a peer that acknowledges nothing.  Only for TCP;
+ * initially 20 s.  Any thread may call. */
 void gpul_rdma_channel_set_limit(gpul_rdma_channel *c, uint64_t limit_ns);
 
 /* The socket, for epoll. */

@@ -1,4 +1,4 @@
-/* oob_connect.c — connects to a listener, even if it starts a little later. */
+/* oob_connect.c — connects to a listener, which may start a little later. */
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -18,8 +18,9 @@ static int left_ms(uint64_t deadline_ns)
 	return ms < INT32_MAX ? (int)ms : INT32_MAX;
 }
 
-/* If nothing listens on a port of this machine, the system may choose that port for this
- * socket, which then connects to itself (TCP's simultaneous open). */
+/* True if a socket is connected to itself.  If nothing listens on a port of this machine, the
+ * system may choose that port for this socket, which then connects to itself (TCP's simultaneous
+ * open). */
 static bool is_own_end(int fd)
 {
 	struct sockaddr_storage here = { 0 }, there = { 0 };
@@ -30,7 +31,7 @@ static bool is_own_end(int fd)
 	       memcmp(&here, &there, n_here) == 0;
 }
 
-/* Returns 0 when a connection has been made, or errno. */
+/* Wait until a connection has been made.  Returns 0 or errno. */
 static int finish_connect(int fd, uint64_t deadline_ns)
 {
 	struct pollfd p = { .fd = fd, .events = POLLOUT };
@@ -61,22 +62,21 @@ static int try_connect(const struct sockaddr *to, socklen_t n_bytes, uint64_t de
 	return error;
 }
 
-/* Errors that may pass because the server starts a little later: nothing listens, the Unix
- * socket does not exist yet, or its queue is full. */
+/* True for errors that may pass, because the server starts a little later: nothing listens, the
+ * Unix socket does not exist yet, or its queue is full. */
 static bool may_pass(int error)
 {
 	return error == ECONNREFUSED || error == ENOENT || error == EAGAIN;
 }
 
-/* Try each address once.  Returns 0 or the error to report: one that may pass, else the
- * last. */
+/* Try each address once.  Returns 0 or the error to report: one that may pass, else the last one. */
 static int try_all(const gpul_rdma_resolved *to, uint64_t deadline_ns, int *fd)
 {
 	int reported = 0;
 
 	for (unsigned i = 0; i < to->n; i++) {
 		uint64_t now = gpul_clock_ns(), left = now < deadline_ns ? deadline_ns - now : 0;
-		uint64_t until = i + 1 < to->n ? now + left / 2 : deadline_ns;  /* leave time for the next address */
+		uint64_t until = i + 1 < to->n ? now + left / 2 : deadline_ns;  /* leave time for the other addresses */
 		int error = try_connect((const struct sockaddr *)&to->sockaddrs[i].at, to->sockaddrs[i].bytes, until, fd);
 
 		if (!error)

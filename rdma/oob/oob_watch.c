@@ -20,13 +20,13 @@ struct gpul_rdma_watched {
 				    * been removed */
 	int fd;
 	gpul_rdma_channel *channel;  /* NULL: another descriptor */
-	gpul_rdma_lease lease;     /* used by the thread only, after add */
+	gpul_rdma_lease lease;     /* after add, only the thread uses it */
 	gpul_rdma_on_failure *on_failure;
 	gpul_rdma_on_readable *on_readable;
 	void *context;
-	bool again;                /* the channel may hold whole frames, which epoll does not
+	bool again;                /* the channel may contain whole frames, which epoll does not
 				    * report */
-	bool ended;                /* failed, ended or being removed: no more callbacks */
+	bool ended;                /* it has failed or ended, or is being removed: no more callbacks */
 	bool said;                 /* FAILED or BYE has been sent */
 };
 
@@ -45,8 +45,8 @@ struct gpul_rdma_watch {
 
 enum { MAX_FRAMES = 64 };
 
-/* Stop watching e, and make no further callbacks; the lock is held.  Returns false if it had
- * ended before. */
+/* Stop watching e, and make no further callbacks; the lock is held.  Returns false if e has already
+ * ended. */
 static bool end_watched(gpul_rdma_watched *e)
 {
 	bool first = !e->ended;
@@ -57,7 +57,7 @@ static bool end_watched(gpul_rdma_watched *e)
 	return first;
 }
 
-/* Receive the frames that have arrived; not all at once, so that a peer that never stops sending does not stop the others. */
+/* Receive frames that have arrived, but only a limited number, so that a peer that never stops sending does not hold up the others. */
 static void receive_frames(gpul_rdma_watched *e, gpul_rdma_failure *why)
 {
 	gpul_rdma_frame frame;
@@ -76,9 +76,9 @@ static void receive_frames(gpul_rdma_watched *e, gpul_rdma_failure *why)
 	e->again = true;
 }
 
-/* Send a heartbeat if the next one is due now or soon, because this thread is awake.  The
- * peers do the same, so the heartbeats of all ends of a job come in one burst, and idle
- * threads sleep in between.  Then check the lease. */
+/* Send a heartbeat if the next one is due now or soon (this thread is awake anyway), and check the
+ * lease.  The peers do the same, so the heartbeats of all ends of a job come in one burst, and idle
+ * threads sleep in between. */
 static void check_lease(gpul_rdma_watched *e, gpul_rdma_failure *why)
 {
 	gpul_rdma_frame beat = { .type = GPUL_RDMA_BEAT };
@@ -93,14 +93,14 @@ static void check_lease(gpul_rdma_watched *e, gpul_rdma_failure *why)
 			*why = of_send;
 	}
 	if (!why->status && gpul_rdma_lease_expired(&e->lease, now, &silent)) {
-		receive_frames(e, why);  /* this thread may have been late itself */
+		receive_frames(e, why);  /* this thread may itself have been late */
 		if (!why->status)
 			(void)gpul_rdma_lease_expired(&e->lease, now, why);
 	}
 }
 
-/* Work on e without the lock, which the caller holds.  events: from epoll; 0: a beat or the
- * expiry is due. */
+/* Handle the events of e, without the lock, which the caller holds.  events: from epoll; 0: a beat
+ * or the expiry is due. */
 static void serve_watched(gpul_rdma_watched *e, uint32_t events)
 {
 	gpul_rdma_watch *w = e->w;
@@ -117,8 +117,8 @@ static void serve_watched(gpul_rdma_watched *e, uint32_t events)
 		e->on_readable(e->context);
 	pthread_mutex_lock(&w->lock);
 	if (!e->channel && !(events & EPOLLIN))
-		end_watched(e);  /* epoll would report this error continuously: the device is
-				  * gone */
+		end_watched(e);  /* the device has been removed: epoll would report this error
+				  * continuously */
 	report = why.status && end_watched(e);
 	if (report) {
 		if (!why.peer[0])
@@ -154,8 +154,7 @@ static int wait_ms(const gpul_rdma_watch *w)
 	return until < INT32_MAX ? (int)until : INT32_MAX;
 }
 
-/* Serve the channels that may hold frames, and send heartbeats to the others; the lock is
- * held. */
+/* Handle the channels that may contain frames, and send heartbeats on the others; the lock is held. */
 static void serve_all(gpul_rdma_watch *w)
 {
 	for (gpul_rdma_watched *e = w->all; e; e = e->next) {  /* e stays in the list while it is busy */
@@ -279,8 +278,7 @@ gpul_status gpul_rdma_watch_add(gpul_rdma_watch *w, gpul_rdma_channel *c, uint64
 	gpul_rdma_watched e = { .w = w, .fd = gpul_rdma_channel_fd(c), .channel = c, .on_failure = on_failure,
 				.context = context, .again = true };
 
-	/* The system's limit is longer, so that the lease reports first: its
-	 * message is clearer. */
+	/* The system's limit is longer, so that the lease expires first: its message is clearer. */
 	gpul_rdma_channel_set_limit(c, 2 * limit_ns);
 	e.lease = gpul_rdma_lease_begin(limit_ns, peer_limit_ns, gpul_clock_ns());
 	return add_watched(w, &e, out, err);

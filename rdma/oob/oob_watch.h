@@ -1,12 +1,12 @@
 /* oob_watch.h — a thread that watches the sockets of all connections: it sends heartbeats (BEAT),
  * and reports the end of a peer at once.
  *
- *     add ──> beats out, beats in ──┬── the socket ends, breaks, FAILED, BYE, or nothing is heard ──> on_failure, once
+ *     add ──> beats out, beats in ──┬── the socket ends, breaks, FAILED, BYE, or the peer is silent ──> on_failure, once
  *                                   ├── end: this side fails or closes: FAILED or BYE is sent
  *                                   └── remove: no callback runs any more
  *
- * The fabric reports a dead peer only to an end that has operations in flight, and only after its retries; the socket reports
- * the end of a process within milliseconds, and the lease the loss of a machine or of the network. */
+ * The fabric reports a dead peer only to an end that has operations in flight, and only after its retries.  The socket
+ * reports the end of a process within milliseconds, and the lease detects the loss of a machine or of the network. */
 #ifndef GPULOAD_RDMA_OOB_OOB_WATCH_H
 #define GPULOAD_RDMA_OOB_OOB_WATCH_H
 
@@ -17,11 +17,11 @@ extern "C" {
 #endif
 
 typedef struct gpul_rdma_watch gpul_rdma_watch;      /* opaque: oob_watch.c */
-typedef struct gpul_rdma_watched gpul_rdma_watched;  /* one channel or descriptor */
+typedef struct gpul_rdma_watched gpul_rdma_watched;  /* a watched channel or descriptor */
 
-/* Callbacks run in the watch's thread, one at a time; they must return soon, because no
- * heartbeat is sent meanwhile, and must not call add or remove.  on_failure is called at most
- * once for each channel. */
+/* Callbacks run on the watch's thread, one at a time.  They must return soon, because no heartbeat
+ * is sent meanwhile, and must not call add or remove.  on_failure is called at most once for each
+ * channel. */
 typedef void gpul_rdma_on_failure(void *context, const gpul_rdma_failure *why);
 typedef void gpul_rdma_on_readable(void *context);
 
@@ -33,10 +33,10 @@ typedef void gpul_rdma_on_readable(void *context);
  * Threads any thread may call; all signals are blocked in the new thread
  * Source  Linux epoll(7) */
 gpul_status gpul_rdma_watch_create(gpul_rdma_watch **out, gpul_error *err);
-void gpul_rdma_watch_destroy(gpul_rdma_watch *w);  /* call after all entries are removed; NULL is
-						    * fine */
+void gpul_rdma_watch_destroy(gpul_rdma_watch *w);  /* must be called after all entries are removed;
+						    * NULL is fine */
 
-/** Watch a connection; the lease starts.  From now on only the watch receives from the channel.
+/** Watch a connection; its lease begins.  From now on only the watch receives from the channel.
  *
  * @w              watch
  * @c              borrowed until gpul_rdma_watch_remove()
@@ -55,7 +55,7 @@ gpul_status gpul_rdma_watch_add(gpul_rdma_watch *w, gpul_rdma_channel *c, uint64
  *
  * @w            watch
  * @fd           borrowed until gpul_rdma_watch_remove(); non-blocking
- * @on_readable  called while fd is readable: must read
+ * @on_readable  called while fd is readable; must read from it
  * @context      its argument
  * @out          owned by the caller: gpul_rdma_watch_remove(); untouched on failure
  * @err          explains a failure
@@ -65,13 +65,13 @@ gpul_status gpul_rdma_watch_add_fd(gpul_rdma_watch *w, int fd, gpul_rdma_on_read
 				   gpul_rdma_watched **out, gpul_error *err);
 
 /* End a connection: send FAILED with the reason (NULL: BYE), shut the socket down, and call no callback from now on; one may
- * still be running.  Only the first call has an effect.  Never blocks.  Any thread, also in a callback. */
+ * still be running.  Only the first call has an effect.  Never blocks.  Any thread may call, also in a callback. */
 void gpul_rdma_watch_end(gpul_rdma_watched *e, const gpul_rdma_failure *why);
 
-/* Stop watching it: when this returns, its callback is not running and will not be called.
- * Hold no lock that the callback takes. Nothing is sent: call gpul_rdma_watch_end() first, or
- * the peer reports that this process has ended.  NULL is fine.  Any thread except the
- * watch's. */
+/* Stop watching: when this returns, the callback is not running and will not be called.  The caller
+ * must not hold a lock that the callback takes.  Nothing is sent: call gpul_rdma_watch_end() first,
+ * or the peer reports that this process has ended.  NULL is fine.  Any thread except the watch's
+ * may call. */
 void gpul_rdma_watch_remove(gpul_rdma_watched *e);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* oob_wire.c — encode frames, and check received ones.  No field of a frame is used before this file has checked it. */
+/* oob_wire.c — encodes frames, and checks received ones.  No field of a frame is used before it has been checked here. */
 #include "rdma/oob/oob_wire.h"
 
 #include <string.h>
@@ -151,7 +151,7 @@ static gpul_status read_failure(const char *type, const unsigned char *payload, 
 	return GPUL_OK;
 }
 
-/* Check as much of the head as has arrived. */
+/* Check the part of the head that has arrived. */
 static gpul_status check_head(const unsigned char *in, size_t n, unsigned *type, size_t *payload_bytes, gpul_error *err)
 {
 	uint16_t fields[2] = { 0 };

@@ -1,16 +1,16 @@
-/* oob_wire.h — encoding of the frames that both ends exchange over the socket next to the fabric.
- * No I/O.
+/* oob_wire.h — encodes and decodes the frames that both ends exchange over a socket, in addition to the fabric.  No
+ * I/O.
  *
  *     client ── HELLO ──────────────────> server    what this end can do; where its slots and queue pairs are
- *            <── WELCOME ────────────────           the same of the server, agreed values; or REFUSED and the reason
+ *            <── WELCOME ────────────────           the same of the server, negotiated values; or REFUSED and the reason
  *            ── READY ──────────────────>           the client's queue pairs are connected
- *            <── BEAT ───────── BEAT ────>          the lease: this end lives
+ *            <── BEAT ───────── BEAT ────>          the lease: this end is alive
  *            <── FAILED ┄ or ┄ BYE ──────>          the end, with the reason
  *
  * With a secret, IDENTIFY, CHALLENGE and PROOF come before HELLO: proof.h.
  *
  *      0       4      6        8
- *     ┌───────┬──────┬────────┬─────────┐   A frame.  Numbers are little endian.  Both ends run on machines that do
+ *     ┌───────┬──────┬────────┬─────────┐   A frame.  Numbers are little endian.  The ends run on machines that do
  *     │ magic │ type │ bytes  │ payload │   not know each other, so nothing received is used before it was checked.
  *     └───────┴──────┴────────┴─────────┘   READY, BEAT and BYE have no payload. */
 #ifndef GPULOAD_RDMA_OOB_OOB_WIRE_H
@@ -30,7 +30,7 @@ enum {
 	GPUL_RDMA_WIRE_VERSION = 1,
 	GPUL_RDMA_FRAME_HEAD_BYTES = 8,
 	GPUL_RDMA_MAX_PAYLOAD = 4096,
-	GPUL_RDMA_FRAME_BYTES = GPUL_RDMA_FRAME_HEAD_BYTES + GPUL_RDMA_MAX_PAYLOAD,  /* most bytes of a frame */
+	GPUL_RDMA_FRAME_BYTES = GPUL_RDMA_FRAME_HEAD_BYTES + GPUL_RDMA_MAX_PAYLOAD,  /* limit of the bytes of a frame */
 };
 
 typedef enum gpul_rdma_frame_type {
@@ -64,8 +64,8 @@ typedef struct gpul_rdma_hello {
 	uint32_t striping;             /* gpul_rdma_striping */
 	uint32_t qp_type;              /* gpul_rdma_qp_type */
 	uint32_t flags;
-	uint32_t lease_ms;             /* this end considers a peer dead that is silent for longer; 10
-					* ms to 1 h */
+	uint32_t lease_ms;             /* a peer that is silent for longer is considered dead by this
+				        * end; 10 ms to 1 h */
 	uint32_t notice_ms;            /* how long this end takes to detect that the peer is dead; 0:
 					* unknown; at most 1 day */
 	uint32_t pid;
@@ -98,17 +98,17 @@ typedef struct gpul_rdma_frame {
 	};
 } gpul_rdma_frame;
 
-/* Encode a frame; returns the number of bytes.  Characters of a failure's texts that are not
- * printable become '?'. */
+/* Encode a frame; returns the number of bytes.  Unprintable characters in a failure's texts become
+ * '?'. */
 size_t gpul_rdma_frame_encode(const gpul_rdma_frame *frame, unsigned char out[GPUL_RDMA_FRAME_BYTES]);
 
 /** Read the frame at the start of the bytes that have arrived so far; they may end anywhere.
  *
  * @bytes    not trusted
- * @n_bytes  GPUL_RDMA_FRAME_BYTES are always enough for a whole frame
+ * @n_bytes  their number; GPUL_RDMA_FRAME_BYTES are always enough for a whole frame
  * @out      filled if *used > 0: numbers are in range, texts are terminated and printable; a
- *           failure has by_peer = 1 and an empty .peer, because the address of this end as the
- *           sender sees it is useless here
+ *           failure has by_peer = 1 and an empty .peer, because this end's address as its sender
+ *           sees it is useless here
  * @used     size of the frame; 0: it is not complete yet
  * @err      explains a failure
  * Errors  GPUL_EFORMAT, as soon as the bytes cannot become a valid frame; the stream is then

@@ -1,4 +1,4 @@
-/* owner.c — finds the user of the other end of a socket. */
+/* owner.c — finds the user who owns the other end of a socket. */
 #include "rdma/oob/owner.h"
 
 #include <netinet/in.h>
@@ -8,13 +8,14 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* An end of a TCP connection as /proc/net/tcp and tcp6 print it: the address as 32-bit words of this machine, and the port. */
+/* An end of a TCP connection in the form of /proc/net/tcp and tcp6: the address as 32-bit words in this machine's byte order, and
+ * the port. */
 struct tcp_end {
 	char address[33];
 	unsigned port;
 };
 
-/* For IPv4 in an IPv6 socket, the other end is an IPv4 socket.  False: not TCP. */
+/* Write an address in the form of these files.  For IPv4 in an IPv6 socket, the other end is an IPv4 socket.  False: it is not TCP. */
 static bool print_end(const struct sockaddr_storage *a, struct tcp_end *out)
 {
 	const struct sockaddr_in6 *v6 = (const void *)a;
@@ -35,8 +36,8 @@ static bool print_end(const struct sockaddr_storage *a, struct tcp_end *out)
 	return true;
 }
 
-/* Find the user of the socket from `theirs` to `ours` in a file such as /proc/net/tcp.  False: the file does not list the socket, or lists
- * it with inode 0: its process has closed it, and the kernel shows root as its user. */
+/* Find the user who owns the socket from `theirs` to `ours` in a file such as /proc/net/tcp.  False: the file does not list the socket, or
+ * lists it with inode 0: its process has closed it, and the kernel shows root as its user. */
 static bool find_in_table(const char *path, const struct tcp_end *theirs, const struct tcp_end *ours, unsigned *uid)
 {
 	FILE *f = fopen(path, "re");

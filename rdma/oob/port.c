@@ -20,7 +20,7 @@ static void lock_path(const char *path, char out[128])
 	snprintf(out, 128, "%s.lock", path);
 }
 
-/* The kernel releases the lock when its process ends; the file of the socket stays.  Returns 0 or errno. */
+/* Lock PATH.lock.  The kernel releases the lock when its process ends, but the socket file remains.  Returns 0 or errno. */
 static int lock_unix_path(const char *path, int *out)
 {
 	char lock[128];
@@ -41,11 +41,11 @@ static int lock_unix_path(const char *path, int *out)
 			*out = fd;
 			return 0;
 		}
-		close(fd);  /* its owner has just removed it */
+		close(fd);  /* its owner has just removed the file */
 	}
 }
 
-/* A program that does not use the lock may be listening there. */
+/* True if a process listens on the path: it may be a program that does not use the lock. */
 static bool has_listener(const char *path)
 {
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
@@ -68,7 +68,7 @@ static int remove_dead_socket(const char *path)
 	if (lstat(path, &there))
 		return errno == ENOENT ? 0 : errno;
 	if (!S_ISSOCK(there.st_mode))
-		return EEXIST;  /* never remove what is not a socket */
+		return EEXIST;  /* only sockets are removed */
 	if (has_listener(path))
 		return EADDRINUSE;
 	return unlink(path) && errno != ENOENT ? errno : 0;
@@ -87,7 +87,7 @@ static void unlock_unix_path(gpul_rdma_port *p)
 
 /* ---- both ------------------------------------------------------------------------------------------------------------ */
 
-/* Returns 0 or errno. */
+/* Open a socket that listens at one address.  Returns 0 or errno.  */
 static int listen_at(const struct sockaddr *at, socklen_t n_bytes, gpul_rdma_port *p)
 {
 	int on = 1, off = 0, error;
@@ -113,7 +113,7 @@ close_fd:
 	return error;
 }
 
-/* Listen at the first address that this machine has (it may have no IPv6).  Returns 0 or errno. */
+/* Listen at the first address that works (the machine may have no IPv6).  Returns 0 or errno. */
 static int listen_at_first(const gpul_rdma_resolved *r, gpul_rdma_port *p)
 {
 	int error = 0;

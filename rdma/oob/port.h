@@ -1,4 +1,4 @@
-/* port.h — a listening socket, TCP or Unix. */
+/* port.h — opens and closes a listening socket, TCP or Unix. */
 #ifndef GPULOAD_RDMA_OOB_PORT_H
 #define GPULOAD_RDMA_OOB_PORT_H
 
@@ -19,7 +19,7 @@ typedef struct gpul_rdma_port {
 
 /** Listen.
  *
- * A Unix socket that a process left behind when it was killed is replaced: its lock is free.
+ * A Unix socket that a killed process has left is replaced, because its lock is free.
  *
  * @address  "": all IPv4 and IPv6 addresses; port 0: the system chooses one
  * @out      owned by the caller: gpul_rdma_port_close(); untouched on failure

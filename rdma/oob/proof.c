@@ -1,4 +1,4 @@
-/* proof.c — keys, random numbers and proofs. */
+/* proof.c — makes keys, random numbers and proofs. */
 #include "rdma/oob/proof.h"
 
 #include <string.h>

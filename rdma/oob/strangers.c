@@ -1,4 +1,4 @@
-/* strangers.c — accept clients, let them prove the secret, and read their HELLO and READY. */
+/* strangers.c — accepts clients, makes them prove that they know the secret, and reads their HELLO and READY. */
 #include "rdma/oob/strangers.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 
 enum { FREE, SILENT, CHALLENGED, PROVED, GREETED, WELCOMED, READY };
 enum { LISTENER = GPUL_RDMA_MAX_STRANGERS, WAKE, N_SOURCES };  /* epoll ids; smaller ids are indices of
-								* strangers */
+							        * clients */
 enum { HELLO_MS = 10000, READY_MS = 10000 };
 static const uint64_t PAUSE_NS = 100000000;
 
@@ -25,13 +25,13 @@ struct gpul_rdma_strangers {
 	int epoll, wake;
 	uint64_t hello_ns, ready_ns;
 	bool has_key, expects;
-	bool refused_proof;        /* .refused describes a client that failed to prove the secret,
-				    * not one that never started */
+	bool refused_proof;        /* .refused describes a client with a wrong proof, not one that
+				    * has sent none */
 	unsigned char key[GPUL_SHA256_BYTES];
 	gpul_rdma_identity expected;
 	char refused[GPUL_RDMA_ADDRESS_BYTES + 120], pending[GPUL_RDMA_ADDRESS_BYTES + 120];
-	uint64_t paused_until_ns;  /* not 0: no place or no descriptor for another client, so the
-				    * listener is not polled until then */
+	uint64_t paused_until_ns;  /* not 0: there is no free entry or descriptor for another
+				    * client, so the listener is not polled until then */
 	gpul_rdma_stranger all[GPUL_RDMA_MAX_STRANGERS];
 };
 
@@ -123,7 +123,7 @@ void gpul_rdma_strangers_expect(gpul_rdma_strangers *s, const gpul_rdma_identity
 
 /* ---- one stranger ------------------------------------------------------------------------------------------------- */
 
-/* True while a stranger must send something: its socket is polled, and its time is limited. */
+/* True while a client must send something: its socket is polled, and its time is limited. */
 static bool is_watched(const gpul_rdma_stranger *who)
 {
 	return who->state == SILENT || who->state == CHALLENGED || who->state == PROVED || who->state == WELCOMED;
@@ -142,7 +142,7 @@ gpul_rdma_channel *gpul_rdma_stranger_take(gpul_rdma_strangers *s, gpul_rdma_str
 		unwatch(s, gpul_rdma_channel_fd(c));
 	*who = (gpul_rdma_stranger){ .state = FREE };
 	if (s->paused_until_ns)
-		s->paused_until_ns = 1;  /* a place has become free */
+		s->paused_until_ns = 1;  /* an entry has become free */
 	return c;
 }
 
@@ -154,9 +154,9 @@ static void describe_stranger(const gpul_rdma_stranger *who, const char *reason,
 	snprintf(out, out_bytes, "%s%s: %s", gpul_rdma_channel_peer(who->channel), owner, reason);
 }
 
-/* Remember a client that is dropped before its HELLO, for the message of a time-out.  A client
- * with another secret notices that first, and disconnects; of clients that sent nothing, or
- * invalid data, only the first is kept, because there may be very many. */
+/* Record a client that is dropped before its HELLO, for the message of a time-out.  A client with
+ * another secret detects that before this side, and disconnects.  Of clients that sent nothing, or
+ * invalid data, only the first one is recorded, because there may be very many. */
 static void note_dropped(gpul_rdma_strangers *s, const gpul_rdma_stranger *who, const gpul_rdma_failure *why)
 {
 	const bool began = who->state == CHALLENGED;
@@ -191,7 +191,7 @@ const char *gpul_rdma_strangers_refused(gpul_rdma_strangers *s)
 	return s->pending;
 }
 
-/* Close a stranger's connection.  Returns true if the caller must be informed: *out is then the event. */
+/* Close a client's connection.  Returns true if the caller must be informed; *out is then the event. */
 static bool drop_stranger(gpul_rdma_strangers *s, gpul_rdma_stranger *who, const gpul_rdma_failure *why,
 			  gpul_rdma_stranger_event *out)
 {
@@ -215,8 +215,8 @@ static void describe_late(const gpul_rdma_strangers *s, const gpul_rdma_stranger
 			     (double)(who->state == WELCOMED ? s->ready_ns : s->hello_ns) / 1e9);
 }
 
-/* Stop polling it until the caller has answered, so that a client that continues to send costs
- * nothing. */
+/* Report a client's HELLO or READY, and stop polling the client until the caller has answered, so
+ * that a client that continues to send costs no time. */
 static bool report_stranger(gpul_rdma_strangers *s, gpul_rdma_stranger *who, int state, gpul_rdma_stranger_event_kind kind,
 			    gpul_rdma_stranger_event *out)
 {
@@ -226,8 +226,8 @@ static bool report_stranger(gpul_rdma_strangers *s, gpul_rdma_stranger *who, int
 	return true;
 }
 
-/* Refuse a client that has not proved the secret; the other clients and the wait continue.
- * Returns false: no event. */
+/* Refuse a client that has not proved that it knows the secret; other clients and the wait
+ * continue.  Returns false: there is no event. */
 static bool refuse_unproved(gpul_rdma_strangers *s, gpul_rdma_stranger *who, const char *reason)
 {
 	const gpul_log_level level = s->refused_proof ? GPUL_LOG_INFO : GPUL_LOG_NOTICE;
@@ -241,8 +241,8 @@ static bool refuse_unproved(gpul_rdma_strangers *s, gpul_rdma_stranger *who, con
 	return false;
 }
 
-/* Answer an IDENTIFY.  The identity is compared only after the proof, so that a stranger cannot
- * learn the expected one. */
+/* Answer an IDENTIFY.  The identity is compared only after the proof, so that an unknown client
+ * cannot learn the expected one. */
 static bool challenge_stranger(gpul_rdma_strangers *s, gpul_rdma_stranger *who, const gpul_rdma_frame *identify)
 {
 	const gpul_rdma_credentials *from = &identify->credentials;
@@ -255,13 +255,13 @@ static bool challenge_stranger(gpul_rdma_strangers *s, gpul_rdma_stranger *who, 
 		return refuse_unproved(s, who, "it has no secret, but this side has one");
 	frame.credentials.identity = who->identity = from->identity;
 	if (!gpul_rdma_make_nonce(frame.credentials.nonce))
-		return refuse_unproved(s, who, "this side has no random numbers");
+		return refuse_unproved(s, who, "this side cannot get random numbers");
 	gpul_rdma_make_proof(s->key, GPUL_RDMA_SERVER, &from->identity, from->nonce, frame.credentials.nonce, frame.credentials.proof);
 	gpul_rdma_make_proof(s->key, GPUL_RDMA_CLIENT, &from->identity, from->nonce, frame.credentials.nonce, who->proof);
 	who->state = CHALLENGED;
 	if (gpul_rdma_channel_send(who->channel, &frame, &why))
-		(void)drop_stranger(s, who, &why, &(gpul_rdma_stranger_event){ 0 });  /* no event: the caller has not sent it a
-										       * WELCOME */
+		(void)drop_stranger(s, who, &why, &(gpul_rdma_stranger_event){ 0 });  /* no event, because the caller has not
+										       * sent it a WELCOME */
 	return false;
 }
 
@@ -280,7 +280,7 @@ static bool check_proof(gpul_rdma_strangers *s, gpul_rdma_stranger *who, const g
 	return refuse_unproved(s, who, text);
 }
 
-/* Handle a frame.  Returns true if there is an event; else the stranger may have been dropped or refused. */
+/* Handle a frame.  Returns true if there is an event; else the client may have been dropped or refused. */
 static bool handle_frame(gpul_rdma_strangers *s, gpul_rdma_stranger *who, const gpul_rdma_frame *frame, gpul_rdma_stranger_event *out)
 {
 	gpul_rdma_failure why = { 0 };
@@ -301,7 +301,7 @@ static bool handle_frame(gpul_rdma_strangers *s, gpul_rdma_stranger *who, const 
 	return drop_stranger(s, who, &why, out);
 }
 
-/* Read what a stranger has sent; several frames may have come together.  Returns true if there is an event. */
+/* Read what a client has sent; several frames may have arrived together.  Returns true if there is an event. */
 static bool read_stranger(gpul_rdma_strangers *s, gpul_rdma_stranger *who, gpul_rdma_stranger_event *out)
 {
 	gpul_rdma_failure why = { 0 };
@@ -347,7 +347,7 @@ void gpul_rdma_stranger_refuse(gpul_rdma_strangers *s, gpul_rdma_stranger *who, 
 
 /* ---- accept --------------------------------------------------------------------------------------------------------- */
 
-/* Find a place for another client: a free one, or that of the oldest that has proved nothing and sent no HELLO. */
+/* Find an entry for another client: a free one, or that of the oldest client without proof and HELLO. */
 static gpul_rdma_stranger *find_place(gpul_rdma_strangers *s, gpul_rdma_stranger_event *out)
 {
 	gpul_rdma_stranger *oldest = NULL;
@@ -365,11 +365,11 @@ static gpul_rdma_stranger *find_place(gpul_rdma_strangers *s, gpul_rdma_stranger
 	(void)gpul_rdma_fail(&why, GPUL_ESYS, EBUSY, "handshake", NULL,
 			     "no HELLO yet, and others wait: %d clients are pending",
 			     GPUL_RDMA_MAX_STRANGERS);
-	(void)drop_stranger(s, oldest, &why, out);  /* a silent one: no event */
+	(void)drop_stranger(s, oldest, &why, out);  /* a silent client causes no event */
 	return oldest;
 }
 
-/* Stop accepting for a moment, because epoll would report the waiting clients continuously. */
+/* Stop accepting for a while, because epoll would report the waiting clients continuously. */
 static void pause_listener(gpul_rdma_strangers *s)
 {
 	unwatch(s, s->port.fd);
@@ -417,7 +417,7 @@ static void accept_one(gpul_rdma_strangers *s, gpul_rdma_stranger_event *out)
 
 /* ---- wait ----------------------------------------------------------------------------------------------------------- */
 
-/* Drop the strangers whose time is over.  Returns true if there is an event. */
+/* Drop the clients whose deadline has passed.  Returns true if there is an event. */
 static bool check_deadlines(gpul_rdma_strangers *s, uint64_t now, gpul_rdma_stranger_event *out)
 {
 	for (gpul_rdma_stranger *who = s->all; who < s->all + GPUL_RDMA_MAX_STRANGERS; who++) {
@@ -425,8 +425,8 @@ static bool check_deadlines(gpul_rdma_strangers *s, uint64_t now, gpul_rdma_stra
 
 		if (!is_watched(who) || now < who->deadline_ns)
 			continue;
-		/* This process may have been late itself: read what has arrived
-		 * before dropping anyone. */
+		/* This process may itself have been late: read what has arrived before dropping the
+		 * client. */
 		if (read_stranger(s, who, out))
 			return true;
 		if (who->state == FREE)
@@ -453,8 +453,8 @@ static int wait_ms(const gpul_rdma_strangers *s, uint64_t now, uint64_t deadline
 	return until < INT32_MAX ? (int)until : INT32_MAX;
 }
 
-/* Read the strangers that are readable, starting with those that have got a WELCOME: their
- * leases are running, and answering a HELLO takes long.  Returns true if there is an event. */
+/* Read from the clients that are readable, first from those that have got a WELCOME: their leases
+ * are running, and answering a HELLO takes long.  Returns true if there is an event. */
 static bool read_ready(gpul_rdma_strangers *s, const struct epoll_event *ready, int n, gpul_rdma_stranger_event *out)
 {
 	for (int pass = 0; pass < 2; pass++)
@@ -495,7 +495,7 @@ gpul_status gpul_rdma_strangers_next(gpul_rdma_strangers *s, uint64_t deadline_n
 			}
 			may_accept |= source == LISTENER;
 		}
-		if (read_ready(s, ready, n, out))  /* before accept: a HELLO that has arrived keeps its sender's place */
+		if (read_ready(s, ready, n, out))  /* done before accept: a client whose HELLO has arrived keeps its entry */
 			return GPUL_OK;
 		if (may_accept)
 			accept_one(s, out);

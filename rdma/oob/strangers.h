@@ -1,13 +1,13 @@
-/* strangers.h — the listener's side of the handshake, for up to 64 clients at a time.
+/* strangers.h — the listener's side of the handshake, for up to 64 clients ("strangers") at a time.
  *
  *     accept ──> silent ── HELLO ──> greeted ── welcome() ──> welcomed ── READY ──> ready ── take() ──> a connection
  *                  │                    │ refuse()               │
- *                  └── 10 s, rubbish ───┴────── its deadline, FAILED, the end of its process ──> gone
+ *                  └── 10 s, garbage ───┴────── its deadline, FAILED, the end of its process ──> gone
  *
  * With a key, a client proves first that it knows the secret (proof.h), and for what it connects: silent ── IDENTIFY ──> challenged
- * ── PROOF ──> proved ── HELLO.  Those that do not are refused, and never become events.
+ * ── PROOF ──> proved ── HELLO.  Clients that fail to do so are refused, and never cause an event.
  *
- * Nothing that a client sends, or does not send, stops the listener or another client. */
+ * A client cannot hold up the listener or other clients, whatever it sends or does not send. */
 #ifndef GPULOAD_RDMA_OOB_STRANGERS_H
 #define GPULOAD_RDMA_OOB_STRANGERS_H
 
@@ -24,7 +24,7 @@ typedef struct gpul_rdma_strangers gpul_rdma_strangers;  /* opaque: strangers.c 
 typedef struct gpul_rdma_stranger {
 	gpul_rdma_channel *channel;  /* read only */
 	gpul_rdma_hello hello;       /* read only; valid after its event */
-	gpul_rdma_identity identity; /* read only, proved; zero without a key */
+	gpul_rdma_identity identity; /* read only; has been proved; all 0 without a key */
 	void *user;                  /* for the caller; NULL initially */
 	int state;                   /* private, as is the rest */
 	uint64_t since_ns, deadline_ns;
@@ -35,8 +35,8 @@ typedef enum gpul_rdma_stranger_event_kind {
 	GPUL_RDMA_STRANGER_NONE,   /* the deadline has passed, or gpul_rdma_strangers_wake() was called */
 	GPUL_RDMA_STRANGER_HELLO,  /* call welcome() or refuse(), now or later */
 	GPUL_RDMA_STRANGER_READY,  /* call take() */
-	GPUL_RDMA_STRANGER_GONE,   /* a client that has got a WELCOME is gone and already removed:
-				    * release what you created for it */
+	GPUL_RDMA_STRANGER_GONE,   /* a client that had got a WELCOME has ended and is already
+				    * removed: release what was created for it */
 } gpul_rdma_stranger_event_kind;
 
 typedef struct gpul_rdma_stranger_event {
@@ -48,12 +48,12 @@ typedef struct gpul_rdma_stranger_event {
 
 typedef struct gpul_rdma_strangers_desc {
 	gpul_rdma_address address;
-	const unsigned char *key;  /* GPUL_SHA256_BYTES bytes, copied; NULL: clients prove nothing */
+	const unsigned char *key;  /* GPUL_SHA256_BYTES bytes, copied; NULL: no proof is required */
 	unsigned hello_ms;         /* time for a HELLO after accept; 0: 10000 */
 	unsigned ready_ms;         /* time for a READY after WELCOME; 0: 10000 */
 } gpul_rdma_strangers_desc;
 
-/** Listen.
+/** Start to listen.
  *
  * @desc  copied
  * @out   owned by the caller: gpul_rdma_strangers_destroy(); untouched on failure
@@ -61,10 +61,10 @@ typedef struct gpul_rdma_strangers_desc {
  * Errors  GPUL_ENOMEM; as gpul_rdma_port_open()
  * Threads one thread at a time, except wake */
 gpul_status gpul_rdma_strangers_create(const gpul_rdma_strangers_desc *desc, gpul_rdma_strangers **out, gpul_error *err);
-void gpul_rdma_strangers_destroy(gpul_rdma_strangers *s);  /* closes all connections of strangers; NULL is
-							    * fine */
+void gpul_rdma_strangers_destroy(gpul_rdma_strangers *s);  /* closes the connections of all pending
+							    * clients; NULL is fine */
 
-/* The address of the listener, "0.0.0.0:18515"; valid as long as s.  The TCP port; 0: a Unix
+/* The address of the listener, "0.0.0.0:18515", valid as long as s; and its TCP port, 0 for a Unix
  * socket. */
 const char *gpul_rdma_strangers_name(const gpul_rdma_strangers *s);
 unsigned gpul_rdma_strangers_port(const gpul_rdma_strangers *s);
@@ -72,10 +72,9 @@ unsigned gpul_rdma_strangers_port(const gpul_rdma_strangers *s);
 /* From now on, refuse clients that prove another identity; NULL: accept any identity. */
 void gpul_rdma_strangers_expect(gpul_rdma_strangers *s, const gpul_rdma_identity *identity);
 
-/* Describe the client that a time-out names, "10.9.0.2:40312 (uid 65534): it has another
- * secret": the last one that was refused for its proof, or the first one that was dropped
- * without a handshake, or one that has sent nothing so far; "": none.  Valid until the next
- * call. */
+/* Describe the client that the message of a time-out mentions, "10.9.0.2:40312 (uid 65534): it has
+ * another secret": the last one that was refused because of its proof, or the first one that was
+ * dropped before HELLO, or one that has sent nothing so far; "": none.  Valid until the next call. */
 const char *gpul_rdma_strangers_refused(gpul_rdma_strangers *s);
 
 /** Wait for the next event.
@@ -90,23 +89,23 @@ const char *gpul_rdma_strangers_refused(gpul_rdma_strangers *s);
 gpul_status gpul_rdma_strangers_next(gpul_rdma_strangers *s, uint64_t deadline_ns, gpul_rdma_stranger_event *out,
 				     gpul_error *err);
 
-/* Let gpul_rdma_strangers_next() return NONE, now or at its next call.  Any thread; a signal handler may call it. */
+/* Make gpul_rdma_strangers_next() return NONE, now or at its next call.  Any thread and a signal handler may call. */
 void gpul_rdma_strangers_wake(gpul_rdma_strangers *s);
 
-/** Send WELCOME; the time limit for READY starts.
+/** Send WELCOME; the time limit for READY begins.
  *
  * @s      strangers
  * @who    of a HELLO event
  * @hello  what this end can do; copied
- * @why    receives the failure; the stranger is removed, and there is no GONE
+ * @why    receives the failure; then the client is removed, without a GONE event
  * Threads one thread at a time */
 gpul_status gpul_rdma_stranger_welcome(gpul_rdma_strangers *s, gpul_rdma_stranger *who, const gpul_rdma_hello *hello,
 				       gpul_rdma_failure *why);
 
-/* Send REFUSED with the reason, and remove the stranger; in any state after HELLO. */
+/* Send REFUSED with the reason, and remove the client; possible in any state after HELLO. */
 void gpul_rdma_stranger_refuse(gpul_rdma_strangers *s, gpul_rdma_stranger *who, const gpul_rdma_failure *why);
 
-/* Take a ready stranger's channel, which the caller then owns, and remove the stranger. */
+/* Take the channel of a client that is ready, which the caller then owns, and remove the client. */
 gpul_rdma_channel *gpul_rdma_stranger_take(gpul_rdma_strangers *s, gpul_rdma_stranger *who);
 
 #ifdef __cplusplus

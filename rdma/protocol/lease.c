@@ -1,4 +1,4 @@
-/* lease.c — heartbeats and expiry of a lease. */
+/* lease.c — computes when heartbeats are due and when a lease expires. */
 #include "rdma/protocol/lease.h"
 
 #include <errno.h>
@@ -40,8 +40,8 @@ void gpul_rdma_lease_tick(gpul_rdma_lease *l, uint64_t now_ns)
 {
 	uint64_t gap_ns = now_ns > l->last_tick_ns ? now_ns - l->last_tick_ns : 0;
 
-	/* A short gap is only the delay of a busy machine: subtracting it would delay the
-	 * report of a dead peer beyond the announced limit. */
+	/* A short gap is just the delay of a busy machine: subtracting it would delay the report of
+	 * a dead peer beyond the announced limit. */
 	if (gap_ns > l->limit_ns / 2)
 		gpul_rdma_lease_received(l, l->last_heard_ns + gap_ns < now_ns ? l->last_heard_ns + gap_ns : now_ns);
 	if (gap_ns)

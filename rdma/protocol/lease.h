@@ -1,12 +1,12 @@
-/* lease.h — detects a dead peer.  Each end sends heartbeats ("beats") regularly, and considers
- * a peer dead from which it has received nothing for longer than the limit.  No clock inside:
- * the caller supplies the time.
+/* lease.h — detects a dead peer.  Each end sends heartbeats ("beats") regularly, and considers the peer dead if it
+ * has received nothing from it for longer than the limit.  No clock inside: the caller supplies the time.
  *
  *     begin ──┬── beat_due: send a beat ──┐
- *             ├── heard: any frame came ──┤ again at next()
+ *             ├── received: any frame ────┤ again at next()
  *             └── tick, expired? ─────────┘──> a failure record
  *
- * The fabric alone cannot replace it: an end that waits for a message has no operation in flight that could fail. */
+ * The fabric alone cannot detect a dead peer: an end that waits for a message has no operation in flight that could
+ * fail. */
 #ifndef GPULOAD_RDMA_PROTOCOL_LEASE_H
 #define GPULOAD_RDMA_PROTOCOL_LEASE_H
 
@@ -27,17 +27,17 @@ typedef struct gpul_rdma_lease {
 	uint64_t last_sent_ns, last_heard_ns, last_tick_ns;
 } gpul_rdma_lease;
 
-/* Start: both the last receipt and the last beat are set to the current time.  limit_ns: of
- * this end; peer_limit_ns: of the peer, which beats must reach in time.  Both at least 1000. */
+/* Begin: the times of the last receipt and of the last beat are set to the current time.  limit_ns:
+ * this end's limit; peer_limit_ns: the peer's, which beats must meet.  Both are at least 1000. */
 gpul_rdma_lease gpul_rdma_lease_begin(uint64_t limit_ns, uint64_t peer_limit_ns, uint64_t now_ns);
 
 /* Report that something was received from the peer. */
 void gpul_rdma_lease_received(gpul_rdma_lease *l, uint64_t now_ns);
 
-/* True when a beat must be sent now; counts it as sent. */
+/* True if a beat must be sent now, which then counts as sent. */
 bool gpul_rdma_lease_beat_due(gpul_rdma_lease *l, uint64_t now_ns);
-/* The same, but already after half of the interval: for a thread that is awake, so that beats
- * to several peers, and the beats of both ends, are sent at the same time. */
+/* The same, but already after half of the interval: for a thread that is awake, so that beats to
+ * several peers and beats of both ends are sent at the same time. */
 bool gpul_rdma_lease_beat_early(gpul_rdma_lease *l, uint64_t now_ns);
 
 /* Call at least as often as beats are due.  If the last call was long ago, this process was stopped (Ctrl-Z, a debugger): that
@@ -48,11 +48,11 @@ void gpul_rdma_lease_tick(gpul_rdma_lease *l, uint64_t now_ns);
  *
  * @l       lease
  * @now_ns  the time
- * @why     receives the failure; unchanged if false
+ * @why     receives the failure; unchanged if the result is false
  * Threads  one thread per lease */
 bool gpul_rdma_lease_expired(const gpul_rdma_lease *l, uint64_t now_ns, gpul_rdma_failure *why);
 
-/* The time of the next beat or of the expiry, whichever comes first. */
+/* Get the time of the next beat or of the expiry, whichever comes first. */
 uint64_t gpul_rdma_lease_next(const gpul_rdma_lease *l);
 
 #ifdef __cplusplus

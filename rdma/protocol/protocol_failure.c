@@ -1,4 +1,4 @@
-/* protocol_failure.c — record a failure once, and write it as one line. */
+/* protocol_failure.c — records a failure once, and writes it as one line. */
 #include "rdma/protocol/protocol_failure.h"
 
 #include <errno.h>
@@ -26,7 +26,7 @@ gpul_status gpul_rdma_fail(gpul_rdma_failure *f, gpul_status status, int native,
 	return f->status;
 }
 
-/* " after 7.52 s"; nothing for 0. */
+/* Write " after 7.52 s", or nothing for 0. */
 static void print_time(uint64_t ns, char *out, size_t out_bytes)
 {
 	if (ns >= 1000000000)
@@ -47,7 +47,7 @@ gpul_status gpul_rdma_failure_error(const gpul_rdma_failure *f, gpul_error *err)
 		return GPUL_OK;
 	if (f->vendor)
 		snprintf(numbers, sizeof numbers, " (%d, vendor 0x%" PRIx32 ")", f->native, f->vendor);
-	else if (f->native && f->status != GPUL_ESYS)  /* the text of an errno is in .what */
+	else if (f->native && f->status != GPUL_ESYS)  /* for an errno, the text is already in .what */
 		snprintf(numbers, sizeof numbers, " (%d)", f->native);
 	print_time(f->after_ns, after, sizeof after);
 	return gpul_fail(err, f->status, f->native, "%s%s%s%s: %s%s%s%s%s", f->peer,

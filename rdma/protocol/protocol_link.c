@@ -1,4 +1,4 @@
-/* protocol_link.c — create, the order of a take, events, deadlines, and the failure of a link. */
+/* protocol_link.c — creates a link, takes its operations in order, and handles events, deadlines and its failure. */
 #include "rdma/protocol/protocol_link_internal.h"
 
 #include <errno.h>
@@ -49,8 +49,8 @@ static void begin_requests(gpul_rdma_link *l)
 	}
 }
 
-/* Start all counters at the same number, and give each slot the number of the previous lap, so
- * that no slot of the first lap seems to have arrived. */
+/* Start all counters at the same number, and set the sequence number of each slot to that of the
+ * previous lap, so that no slot of the first lap seems to have arrived. */
 static void begin_counters(gpul_rdma_link *l)
 {
 	const uint32_t first = l->desc.first_counter;
@@ -141,7 +141,7 @@ static void retire_one(gpul_rdma_link *l, struct queue *q)
 		gpul_rdma_request_retired(l, &l->requests[f.request]);
 }
 
-/* Where operations complete in order, a completion completes all earlier operations of its queue pair, too. */
+/* If operations complete in order, a completion also completes all earlier operations of its queue pair. */
 static bool complete_in_order(gpul_rdma_link *l, struct queue *q, uint32_t position)
 {
 	if (position - q->retired >= q->posted - q->retired)
@@ -167,7 +167,7 @@ static bool complete_any(gpul_rdma_link *l, struct queue *q, uint32_t position)
 	return true;
 }
 
-/* False if no copy of this staging buffer is in flight. */
+/* End the copy of a staging buffer; false: no copy of it is in flight. */
 static bool end_copy(struct stages *s, uint32_t stage)
 {
 	if (stage >= MAX_STAGES || !(s->copying >> stage & 1))

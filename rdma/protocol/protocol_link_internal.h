@@ -8,7 +8,7 @@
  *     stages      staging buffers, two sets                          send.c (out), recv.c (in)
  *
  * Counters run freely (uint32_t) from desc.first_counter; the index is the counter modulo the size of its ring, which is a power of
- * two.  Two counters are compared by their difference, so that each may wrap; no value of a counter has a meaning of its own. */
+ * two.  Two counters are compared by their difference, so that each may wrap; no value of a counter is special. */
 #ifndef GPULOAD_RDMA_PROTOCOL_PROTOCOL_LINK_INTERNAL_H
 #define GPULOAD_RDMA_PROTOCOL_PROTOCOL_LINK_INTERNAL_H
 
@@ -20,19 +20,19 @@ enum {
 	MAX_STAGES = 64,
 	NO_STAGE = 255,
 	NO_REQUEST = GPUL_RDMA_REQUESTS,
-	INDEX_BITS = 10,         /* bits of a handle for the index; the bits above them are the
-				  * generation */
+	INDEX_BITS = 10,         /* number of bits of a handle for the index; the bits above them
+				  * are the generation */
 	LAST_GENERATION = 0x3fffff,
-	WINDOW = 32,             /* limit of the segments of one message that are granted and
+	WINDOW = 32,             /* limit of the segments of one message that have been granted and
 				  * have not arrived */
-	RECV_BATCH = 32,         /* receives that are given back at once; RECVS - SLOTS is larger */
-	GRANT_BATCH = 8,         /* grants that are written at once while the peer has ENOUGH_GRANTS */
+	RECV_BATCH = 32,         /* number of receives that are reposted at once; less than RECVS - SLOTS */
+	GRANT_BATCH = 8,         /* number of grants that are written at once while the peer has ENOUGH_GRANTS */
 	ENOUGH_GRANTS = 16,
 	SIGNAL_BYTES = 64 << 10, /* after this many unsignalled bytes or operations, the next
 				  * operation is signalled */
 	SIGNAL_OPS = 32,
 	MAX_FLUSHES = 32,
-	MOST_REPEATS = 64,       /* the time between repetitions of a grant grows to this many repeat_ns */
+	MOST_REPEATS = 64,       /* the time between repetitions of a grant increases up to this many repeat_ns */
 };
 static_assert(GPUL_RDMA_RECVS - GPUL_RDMA_SLOTS >= 2 * RECV_BATCH, "no arrival finds an empty queue");
 
@@ -43,32 +43,31 @@ struct request {
 	bool ended;
 	bool emitted;            /* SEND, PUT, FLUSH: all its operations have been taken */
 	uint8_t n_parts;         /* RECV */
-	uint8_t parts_left;      /* RECV: parts that have not ended */
+	uint8_t parts_left;      /* RECV: number of parts that have not ended */
 	uint16_t index;          /* in the table */
 	uint32_t generation;     /* upper bits of the handle: 1 to LAST_GENERATION */
-	uint32_t ops_left;       /* SEND, PUT: operations and copies in flight */
+	uint32_t ops_left;       /* SEND, PUT: number of operations and copies in flight */
 	uint32_t tag;
 	uint64_t deadline_ns, begun_ns;
 	gpul_rdma_span span;
 	union {
-		struct { uint64_t taken; } send;               /* bytes for which a slot has been taken */
+		struct { uint64_t taken; } send;               /* number of bytes for which a slot has been taken */
 		struct { uint64_t bytes[GPUL_RDMA_MAX_PARTS]; } recv;
 		struct { gpul_rdma_remote to, signal; uint16_t qp; bool signal_left; } put;
 	};
 };
 
-/* A buffer that the next message fills: its segments are granted in order, and arrive in any order. */
+/* A buffer that a message fills: its segments are granted in order, and arrive in any order. */
 struct part {
 	gpul_rdma_span span;
 	uint16_t request;
-	uint8_t index, of;       /* part of a multi-receive */
-	bool over;               /* an immediate of the last segment has arrived: no further grants */
+	uint8_t index, of;       /* index of the part in a multi-receive, and their number */
+	bool over;               /* an immediate of the last segment has arrived: no more grants are needed */
 	bool ended;
 	uint32_t tag;
 	uint32_t granted, arrived; /* segments */
-	uint32_t seen;           /* index after the last segment of which an immediate has
-				  * arrived */
-	uint32_t needed;         /* segments of the message; UINT32_MAX: not known yet */
+	uint32_t seen;           /* index after the last segment for which an immediate has arrived */
+	uint32_t needed;         /* number of segments of the message; UINT32_MAX: not known yet */
 	uint32_t copies_left;
 	uint64_t granted_bytes, received_bytes;
 };
@@ -81,9 +80,9 @@ struct grant {
 	uint8_t stage;
 	uint8_t behind;          /* number of further slots of its multi-receive */
 	bool last;
-	uint16_t stripes_left;   /* bit i: the immediate of queue pair i is awaited; 0 in state OPEN: none has arrived */
-	uint16_t part;           /* in the ring of parts */
-	uint32_t segment;        /* of its message, from 0 */
+	uint16_t stripes_left;   /* bit i: the immediate of queue pair i has not arrived; 0 in state OPEN: none has arrived */
+	uint16_t part;           /* index in the ring of parts */
+	uint32_t segment;        /* index of the segment in its message, from 0 */
 	uint32_t room, bytes;    /* granted; arrived */
 	uint64_t offset;         /* in the buffer */
 };
@@ -92,14 +91,14 @@ struct grant {
 struct flight {
 	uint16_t request;        /* NO_REQUEST: a grant */
 	uint8_t stage;           /* staging buffer that it reads; NO_STAGE: none */
-	bool done;               /* fabrics without order: completed before an earlier one */
+	bool done;               /* fabrics without order: completed before an earlier operation */
 };
 
 struct queue {
 	uint32_t posted, retired;
 	uint32_t unsignaled, unsignaled_bytes;
 	bool wants_signal;       /* the unsignalled operations include one of a request */
-	bool wants_delivery;     /* they include one of a put */
+	bool wants_delivery;     /* the unsignalled operations include one of a put */
 	uint32_t delivery_until; /* position after the last DELIVERED operation */
 	bool put_busy;           /* fabrics without order: a put is in flight */
 	uint32_t recvs_used;
@@ -107,7 +106,7 @@ struct queue {
 	struct flight *flights;  /* depth entries */
 };
 
-/* A staging buffer of a send: which part of the message it holds, and the slot that it will fill. */
+/* A staging buffer of a send: the part of the message that it contains, and the slot that it will fill. */
 struct out_stage {
 	gpul_rdma_slot slot;
 	uint16_t request;
@@ -117,13 +116,13 @@ struct out_stage {
 	uint32_t ops_left;
 };
 
-/* Sets of free staging buffers, and queues of those that need a copy or a post. */
+/* The free staging buffers, and queues of those that need a copy or a post. */
 struct stages {
 	uint8_t free[MAX_STAGES];
 	unsigned n_free;
-	uint8_t copies[MAX_STAGES];      /* ring: copies to start */
+	uint8_t copies[MAX_STAGES];      /* ring of the copies to start */
 	uint32_t copies_head, copies_tail;
-	uint64_t copying;                /* bit i: the copy of buffer i has been taken, and has not ended */
+	uint64_t copying;                /* bit i: the copy of buffer i has been taken, but has not ended */
 };
 
 struct gpul_rdma_link {
@@ -137,27 +136,29 @@ struct gpul_rdma_link {
 	uint32_t sends_head, sends_tail;
 	uint32_t next_slot;              /* sequence number of the next slot to take, from 1 */
 	uint32_t group_taken;            /* bit i: part i of the multi-receive at next_slot has its message */
-	bool has_message;                /* a slot has been taken or skipped */
+	bool has_message;                /* the slot before next_slot exists: one has been taken or skipped */
 	bool in_message;                 /* a send has taken some of its slots, and needs more */
 	bool buffer_ended;               /* the slot before next_slot was the last one of its buffer */
-	uint16_t message;                /* of the slot before next_slot */
+	uint16_t message;                /* message number of the slot before next_slot */
 	struct stages out;
 	struct out_stage out_stages[MAX_STAGES];
-	uint8_t ready[MAX_STAGES];       /* ring: staged segments whose copy has ended */
+	uint8_t ready[MAX_STAGES];       /* ring of the staged segments whose copy has ended */
 	uint32_t ready_head, ready_tail;
 
 	/* receives */
 	struct part parts[GPUL_RDMA_SLOTS];
-	uint32_t parts_head, parts_grant, parts_tail;  /* posted; next to grant; oldest that has not ended */
+	uint32_t parts_head, parts_grant, parts_tail;  /* positions of the next part to post, the next one to grant, the oldest one
+						        * that has not ended */
 	struct grant granted[GPUL_RDMA_SLOTS];
-	uint32_t grants_head, grants_written, grants_tail;  /* next to grant; to write; oldest that the peer may still use */
-	uint32_t grants_known;           /* position after the last one that has ever been written: the
-					  * peer has no later one */
-	uint32_t open_grants;            /* granted and not arrived */
+	uint32_t grants_head, grants_written, grants_tail;  /* positions of the next slot to grant, the next one to write, the
+							     * oldest one that the peer may still use */
+	uint32_t grants_known;           /* position after the last slot that has ever been written:
+					  * the peer has no later one */
+	uint32_t open_grants;            /* number of grants that have not arrived */
 	uint32_t highest_arrived;        /* sequence number */
 	uint64_t received_ns, repeat_ns;    /* time of the last arrival or repetition; time until the next repetition */
 	struct stages in;
-	uint32_t in_grant[MAX_STAGES];   /* the grant that uses a staging buffer */
+	uint32_t in_grant[MAX_STAGES];   /* for each staging buffer, the grant that uses it */
 
 	/* puts and flushes */
 	uint16_t puts[GPUL_RDMA_REQUESTS], signals[GPUL_RDMA_REQUESTS], flushes[GPUL_RDMA_REQUESTS];
@@ -170,12 +171,12 @@ struct gpul_rdma_link {
 	unsigned n_free_requests;
 };
 
-/* Ids of operations: the class, then the queue pair and position, the request, or the staging
- * buffer. */
+/* Ids of operations consist of a class, and the queue pair and position, the request, or the
+ * staging buffer. */
 enum id_class { ID_QUEUE, ID_FLUSH, ID_COPY_OUT, ID_COPY_IN };
 #define MAKE_ID(class, high, low) ((uint64_t)(class) << 48 | (uint64_t)(high) << 32 | (uint32_t)(low))
 
-/* The array of a take, which receives the operations. */
+/* The array that receives the operations of a take. */
 struct take {
 	gpul_rdma_op *ops;
 	unsigned n, max;
@@ -189,7 +190,7 @@ static inline bool inside(const gpul_rdma_area *a, uint64_t at, uint64_t bytes)
 	return at >= begin && at - begin <= all && bytes <= all - (at - begin);
 }
 
-/* The piece that contains an address (the last one, for the end of the area). */
+/* Find the piece that contains an address (for the end of the area, the last one). */
 static inline const gpul_rdma_piece *piece_of(const gpul_rdma_area *a, uint64_t at)
 {
 	const gpul_rdma_piece *p = a->pieces;
@@ -199,7 +200,7 @@ static inline const gpul_rdma_piece *piece_of(const gpul_rdma_area *a, uint64_t 
 	return p;
 }
 
-/* The number of stripes of a segment, and the bytes of each but the last.  Both ends compute the same. */
+/* Compute the number of stripes of a segment, and the bytes of each but the last one.  Both ends compute the same. */
 static inline unsigned stripes_of(const gpul_rdma_link_desc *d, uint32_t bytes, uint32_t *stripe_bytes)
 {
 	const uint32_t align = GPUL_RDMA_STRIPE_ALIGN;
@@ -217,7 +218,7 @@ static inline unsigned stripes_of(const gpul_rdma_link_desc *d, uint32_t bytes, 
 
 static inline unsigned queue_of(const gpul_rdma_link *l, uint32_t sequence, unsigned stripe)
 {
-	/* Not (sequence + stripe) % n_qps, which names one queue pair twice where the sum wraps. */
+	/* (sequence + stripe) % n_qps would give one queue pair twice if the sum wraps around. */
 	return l->desc.n_qps == 1 ? 0 : (sequence % l->desc.n_qps + stripe) % l->desc.n_qps;
 }
 
@@ -229,8 +230,8 @@ static inline unsigned room_of(const gpul_rdma_link *l, const struct queue *q)
 /* ---- operations; inline, because there is one for each message ----------------------------------------- */
 
 /* Request a completion for an operation; it also completes all earlier operations of its queue
- * pair.  The completion of a DELIVERED operation can come late; until then the operations after
- * it wait for the delivery, too, so that none overtakes it. */
+ * pair.  The completion of a DELIVERED operation may come late; the operations after it then also
+ * wait for delivery, so that none of them completes before it. */
 static inline void make_signaled(struct queue *q, gpul_rdma_op *op)
 {
 	op->flags |= GPUL_RDMA_SIGNALED;
@@ -258,7 +259,7 @@ static inline gpul_rdma_op *emit_op(gpul_rdma_link *l, struct take *t, gpul_rdma
 	q->unsignaled_bytes += bytes < SIGNAL_BYTES ? bytes : SIGNAL_BYTES;
 	if (request != NO_REQUEST) {
 		q->wants_signal = true;
-		q->wants_delivery |= l->requests[request].kind == PUT;  /* no arrival will notify the peer's program */
+		q->wants_delivery |= l->requests[request].kind == PUT;  /* no arrival notifies the peer's program of a put */
 	}
 	if (!l->desc.completes_in_order || q->unsignaled_bytes >= SIGNAL_BYTES || q->unsignaled >= l->desc.depth / 4 ||
 	    (q->wants_signal && q->unsignaled >= SIGNAL_OPS))
@@ -271,16 +272,16 @@ static inline gpul_rdma_op *emit_op(gpul_rdma_link *l, struct take *t, gpul_rdma
 /* Take a free request; NULL: none is free. */
 struct request *gpul_rdma_request_new(gpul_rdma_link *l, enum request_kind kind, uint64_t deadline_ns, gpul_rdma_request *out);
 
-/* The handle of a request that is not free, never 0; and the request of a handle, NULL: it does not exist. */
+/* Convert a request that is not free to its handle, which is never 0; and a handle to its request, NULL: it does not exist. */
 gpul_rdma_request gpul_rdma_request_handle(const struct request *r);
 struct request *gpul_rdma_request_find(gpul_rdma_link *l, gpul_rdma_request handle);
 
-/* One operation of a SEND or PUT has ended. */
+/* Note that one operation of a SEND or PUT has ended. */
 void gpul_rdma_request_retired(gpul_rdma_link *l, struct request *r);
-/* GPUL_EINVAL unless the span is inside its area. */
+/* Fail with GPUL_EINVAL unless the span is inside its area. */
 gpul_status gpul_rdma_check_span(const gpul_rdma_link *l, const gpul_rdma_span *span, gpul_error *err);
 
-/* ---- send.c, recv.c, protocol_put.c: one step of a take, and the ends of operations ------------------------- */
+/* ---- send.c, recv.c, protocol_put.c: the steps of a take, and the ends of operations ------------------------- */
 
 void gpul_rdma_take_sends(gpul_rdma_link *l, struct take *t);
 void gpul_rdma_take_grants(gpul_rdma_link *l, struct take *t);

@@ -1,7 +1,7 @@
 /* protocol_put.c — puts: one write, followed by the write of a step; and flushes.
  *
- * On an ordered fabric both writes go to the same queue pair at once.  On a fabric without order the step is written when the
- * data has been acknowledged, and the next put of the queue pair starts after that. */
+ * On an ordered fabric, both writes are posted to the same queue pair at once.  On a fabric without order, the step is
+ * written only when the data has been acknowledged, and the next put of the queue pair starts after that. */
 #include "rdma/protocol/protocol_link_internal.h"
 
 static void emit_data(gpul_rdma_link *l, struct take *t, struct request *r)
@@ -55,7 +55,7 @@ static bool start_put(gpul_rdma_link *l, struct take *t, struct request *r)
 	if (r->put.signal_left && (l->desc.ordered || !r->span.bytes))
 		emit_signal(l, t, r);
 	r->emitted = !r->put.signal_left;
-	r->ended = r->emitted && !r->ops_left;  /* a put of 0 bytes without a signal */
+	r->ended = r->emitted && !r->ops_left;  /* true only for a put of 0 bytes without a signal */
 	return true;
 }
 
@@ -145,7 +145,7 @@ gpul_status gpul_rdma_link_flush(gpul_rdma_link *l, const gpul_rdma_span *span, 
 		return GPUL_OK;
 	r->span = *span;
 	if (span->area->staged || !span->area->on_device || !span->area->flush)
-		r->ended = true;  /* a staged copy has ended when its request ends, and CPU
+		r->ended = true;  /* staged data has been copied when its request ends, and CPU
 				   * memory needs no flush */
 	else
 		l->flushes[l->flushes_head++ & REQUEST_MASK] = r->index;

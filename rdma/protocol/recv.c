@@ -1,12 +1,11 @@
-/* recv.c — receives: grant slots for the parts in order, and count the arrivals.
+/* recv.c — receives: grants slots for the parts in order, and counts the arrivals.
  *
  *     part:   granted ──────────────┐ segments, in order; at most WINDOW ahead
  *     slots:  tail ... written ... head          tail: the peer may still use it; written: the peer has it
  *     arrival: all stripes of a segment ─ staged: copy to the GPU ─ all segments of the message ─> the part has ended
  *
- * A message may be shorter than its buffer.  The slots after its last segment are then
- * RETURNED: the peer skips them when it takes a later slot, so they can be reused after a later
- * slot has been filled. */
+ * A message may be shorter than its buffer.  The slots after its last segment are then RETURNED: the peer skips them
+ * when it takes a later slot, so they can be reused once a later slot has been filled. */
 #include "rdma/protocol/protocol_link_internal.h"
 
 #include <errno.h>
@@ -18,7 +17,7 @@ static uint64_t in_stage_at(const gpul_rdma_link *l, unsigned stage)
 	return (uint64_t)(uintptr_t)l->desc.stages + (uint64_t)(l->desc.n_stages + stage) * l->desc.segment_bytes;
 }
 
-/* Grant the next segment of a part; false: no slot, no staging buffer, or enough is in flight. */
+/* Grant the next segment of a part; false: there is no free slot or staging buffer, or enough is in flight. */
 static bool grant_segment(gpul_rdma_link *l, struct part *p)
 {
 	const uint32_t at = l->grants_head, sequence = at + 1;
@@ -101,15 +100,15 @@ static void take_copies_in(gpul_rdma_link *l, struct take *t)
 	}
 }
 
-/* Write new grants to the peer, with one operation for grants that are neighbours in the ring.
- * While the peer has enough grants, several new ones are collected first: a write for each of
- * them would cost a packet for every message. */
+/* Write new grants to the peer, with one operation for grants that are adjacent in the ring.  While
+ * the peer has enough grants, several new ones are collected first: writing each of them separately
+ * would cost a packet for every message. */
 void gpul_rdma_take_grants(gpul_rdma_link *l, struct take *t)
 {
 	take_copies_in(l, t);
 	grant_parts(l);
 	if ((int32_t)(l->grants_tail - l->grants_written) > 0)
-		l->grants_written = l->grants_tail;  /* during a repetition: the places of passed slots already
+		l->grants_written = l->grants_tail;  /* during a repetition: elements of used slots already
 						      * contain new ones */
 	for (;;) {
 		const uint32_t at = l->grants_written, index = at & SLOT_MASK;
@@ -141,8 +140,8 @@ void gpul_rdma_take_grants(gpul_rdma_link *l, struct take *t)
 	}
 }
 
-/* Datagrams can be lost: when nothing has arrived for a while, repeat all grants that the peer
- * may still need, at growing intervals. */
+/* Datagrams can be lost: if nothing has arrived for a while, repeat all grants that the peer may
+ * still need, at increasing intervals. */
 void gpul_rdma_repeat_grants(gpul_rdma_link *l)
 {
 	if (!l->desc.control_datagrams || !l->open_grants || l->now_ns - l->received_ns < l->repeat_ns)
@@ -153,7 +152,7 @@ void gpul_rdma_repeat_grants(gpul_rdma_link *l)
 	l->grants_written = l->grants_tail;
 }
 
-/* Slots that came as a datagram: put the new ones into the ring, as an RDMA write would. */
+/* Handle slots that have arrived in a datagram: copy the new ones into the ring, as an RDMA write would. */
 void gpul_rdma_slots_arrived(gpul_rdma_link *l, const void *data, size_t n_bytes)
 {
 	const unsigned char *from = data;
@@ -170,8 +169,8 @@ void gpul_rdma_slots_arrived(gpul_rdma_link *l, const void *data, size_t n_bytes
 		to = &l->desc.control->slots[(s.sequence - 1) & SLOT_MASK];
 		if (s.sequence - l->next_slot < GPUL_RDMA_SLOTS)
 			*to = s;
-		else if ((int32_t)(s.sequence - l->next_slot) > 0)  /* otherwise the slot has been passed: this is a
-								     * repetition */
+		else if ((int32_t)(s.sequence - l->next_slot) > 0)  /* otherwise the slot has been used already:
+								     * this is a repetition */
 			gpul_rdma_fail(&l->failure, GPUL_EFORMAT, 0, "datagram", NULL,
 				       "a datagram with slot %u, but slot %u has not been used: there are %d", s.sequence, l->next_slot,
 				       GPUL_RDMA_SLOTS);
@@ -226,7 +225,7 @@ static void free_stage(gpul_rdma_link *l, struct grant *g)
 	g->stage = NO_STAGE;
 }
 
-/* The message ends with the segment of grant `at`: the later grants are not needed. */
+/* End a message with the segment of grant `at`: its later grants are not needed. */
 static void end_message(gpul_rdma_link *l, uint32_t at, struct part *p)
 {
 	p->over = true;
@@ -273,7 +272,7 @@ void gpul_rdma_copied_in(gpul_rdma_link *l, unsigned stage)
 	pass_grants(l);
 }
 
-/* Returns a mask: bit i is set if queue pair i carries a stripe of this segment. */
+/* Compute a mask: bit i is set if queue pair i transfers a stripe of this segment. */
 static uint16_t stripes_mask(const gpul_rdma_link *l, uint32_t sequence, uint32_t bytes)
 {
 	uint32_t stripe_bytes;
@@ -285,9 +284,9 @@ static uint16_t stripes_mask(const gpul_rdma_link *l, uint32_t sequence, uint32_
 	return (uint16_t)mask;
 }
 
-/* Why an honest peer would not send this immediate; NULL: it is valid.  awaited: queue pairs
- * whose stripes have not arrived.  All segments of a message but the last fill their slots;
- * they may arrive in any order. */
+/* Explain why a correct peer would not send this immediate; NULL: it is valid.  awaited: mask of
+ * the queue pairs whose stripes have not arrived.  All segments of a message but the last one fill
+ * their slots; they may arrive in any order. */
 static const char *why_wrong(const gpul_rdma_link *l, unsigned stripe, uint32_t imm, uint32_t at, unsigned awaited)
 {
 	const struct grant *g = &l->granted[at & SLOT_MASK];
@@ -303,7 +302,7 @@ static const char *why_wrong(const gpul_rdma_link *l, unsigned stripe, uint32_t 
 	if (bytes > g->room)
 		return "the slot has less room";
 	if (!(awaited >> stripe & 1))
-		return "no stripe of the segment is awaited there";
+		return "no stripe of the segment is expected there";
 	if (g->stripes_left)
 		return bytes == g->bytes && last == g->last ? NULL : "an earlier stripe has other values";
 	if (last)
@@ -320,7 +319,7 @@ void gpul_rdma_arrived(gpul_rdma_link *l, unsigned qp, uint32_t imm)
 	const uint32_t at = l->grants_tail + ((GPUL_RDMA_IMM_SLOT(imm) - 1 - l->grants_tail) & SLOT_MASK);
 	struct grant *g = &l->granted[at & SLOT_MASK];
 	const uint16_t awaited = g->stripes_left ? g->stripes_left : stripes_mask(l, at + 1, GPUL_RDMA_IMM_BYTES(imm));
-	/* Without the name of the queue pair, stripes can only be counted. */
+	/* If the queue pair is unknown, stripes can only be counted. */
 	const unsigned stripe = l->desc.unnamed_arrivals ? (unsigned)__builtin_ctz(awaited) : qp;
 	const char *why = qp >= l->desc.n_qps ? "there is no such queue pair" : why_wrong(l, stripe, imm, at, awaited);
 

@@ -1,10 +1,10 @@
-/* send.c — sends: take the next slot, divide the segment into stripes, write them with an immediate.
+/* send.c — sends: takes the next slot, divides the segment into stripes, and writes them with an immediate.
  *
  *     a slot ─ whose message? ─┬─ one that has ended: skip it     the peer had granted more than the message needed
  *                              ├─ the tag is right ──> segment ─┬─ registered: one write for each stripe
  *                              └─ wrong: fail                   └─ staged: copy to a staging buffer first
  *
- * The slots are in memory that the peer writes: each is copied once, and checked. */
+ * The slots are in memory that the peer writes: each is copied once, and the copy is checked. */
 #include "rdma/protocol/protocol_link_internal.h"
 
 #include <errno.h>
@@ -24,13 +24,13 @@ static void fail_slot(gpul_rdma_link *l, uint32_t sequence, const gpul_rdma_slot
 }
 
 /* Copy a slot if it has arrived, and check what does not depend on other slots.  The sequence number is the last word of a slot, and
- * the last that is written.  False: it has not arrived, or the link has failed. */
+ * is written last.  False: the slot has not arrived, or the link has failed. */
 static bool read_slot(gpul_rdma_link *l, uint32_t sequence, gpul_rdma_slot *out)
 {
 	const gpul_rdma_slot *s = &l->desc.control->slots[(sequence - 1) & SLOT_MASK];
 	const uint32_t found = __atomic_load_n(&s->sequence, __ATOMIC_ACQUIRE);
 
-	if (found == sequence - GPUL_RDMA_SLOTS)  /* the slot of the lap before */
+	if (found == sequence - GPUL_RDMA_SLOTS)  /* the slot of the previous lap */
 		return false;
 	*out = *s;
 	if (found != sequence || out->sequence != sequence)
@@ -85,7 +85,7 @@ static bool continues_buffer(const gpul_rdma_link *l, const gpul_rdma_slot *s)
 	return l->has_message && SLOT_MESSAGE(s) == l->message && SLOT_PARTS(s) == 1 && !l->buffer_ended;
 }
 
-/* Find the slot for a message with this tag.  Slots that the peer had granted after the end of the previous message are skipped. */
+/* Find the slot for a message with this tag.  Slots that the peer has granted beyond the end of the previous message are skipped. */
 static enum search search_slot(gpul_rdma_link *l, uint32_t tag, gpul_rdma_slot *s, uint32_t *first_tag)
 {
 	for (;; l->next_slot++) {
@@ -114,8 +114,8 @@ static bool find_slot(gpul_rdma_link *l, uint32_t tag, gpul_rdma_slot *s)
 	return found == FOUND || (found == WRONG_TAG && fail_tag(l, tag, SLOT_PARTS(s), first_tag));
 }
 
-/* Advance past a slot that has been taken.  The slots of a multi-receive are passed together,
- * when all are taken. */
+/* Advance past a slot that has been taken.  The slots of a multi-receive are passed together, when
+ * all of them have been taken. */
 static void pass_slot(gpul_rdma_link *l, const gpul_rdma_slot *s, bool more)
 {
 	const unsigned n = SLOT_PARTS(s);
@@ -135,7 +135,7 @@ static void pass_slot(gpul_rdma_link *l, const gpul_rdma_slot *s, bool more)
 
 /* ---- segments ---------------------------------------------------------------------------- */
 
-/* True if every stripe of a segment finds room in its queue pair and in the take. */
+/* True if there is room for every stripe of a segment in its queue pair and in the take. */
 static bool has_room(const gpul_rdma_link *l, const struct take *t, uint32_t sequence, unsigned n_stripes, unsigned pieces)
 {
 	if (t->max - t->n < n_stripes * pieces)
@@ -146,8 +146,8 @@ static bool has_room(const gpul_rdma_link *l, const struct take *t, uint32_t seq
 	return true;
 }
 
-/* Write bytes from `at` to a slot, as stripes; in an area of several pieces a stripe may need
- * several writes; the last one has the immediate.  Returns the number of operations. */
+/* Write bytes from `at` to a slot, as stripes; in an area of several pieces, a stripe may need
+ * several writes, the last of which has the immediate.  Returns the number of operations. */
 static unsigned emit_segment(gpul_rdma_link *l, struct take *t, const gpul_rdma_area *area, uint64_t at,
 			     const gpul_rdma_slot *slot, uint32_t bytes, bool last, uint16_t request, uint8_t stage)
 {
@@ -204,7 +204,7 @@ static void begin_copy(gpul_rdma_link *l, struct request *r, const gpul_rdma_slo
 	r->ops_left++;
 }
 
-/* Send the next segment of the first send; false: it has to wait, or the link has failed. */
+/* Send the next segment of the oldest send; false: it has to wait, or the link has failed. */
 static bool send_segment(gpul_rdma_link *l, struct take *t, struct request *r)
 {
 	const gpul_rdma_area *area = r->span.area;

@@ -1,9 +1,10 @@
-/* put.c — puts of kernels: triggers become requests; requests that have ended release their triggers.
+/* put.c — performs the puts that kernels request: starts a put for each trigger, and releases the triggers whose puts have
+ * ended.
  *
  *     queue:  tail ─ oldest put in flight ... newest ─ head      in the order of the triggers, all lanes together
  *
- * A trigger is released when all puts before it have ended: the positions of a lane are then released in order, whatever the
- * routes of its puts. */
+ * A trigger is released when its put and all puts before it have ended, so the positions of a lane are released in order,
+ * whatever the routes of its puts. */
 #include "rdma/put/put.h"
 
 #include <errno.h>
@@ -26,18 +27,17 @@ struct flying {
 struct route {
 	gpul_rdma_put_route to;
 	const gpul_rdma_area *from;
-	uint64_t *steps;           /* the value of each step after the puts so far */
+	uint64_t *steps;           /* the value that each step has after the puts so far */
 };
 
 struct gpul_rdma_putter {
 	gpul_rdma_putter_desc desc;
 	struct route *routes;
-	gpul_rdma_conn **conns;    /* the connections of the routes, each once */
+	gpul_rdma_conn **conns;    /* the connections of the routes, each of them once */
 	unsigned n_conns;
 	struct flying queue[QUEUE];
 	uint32_t head, tail;
-	uint32_t posted;           /* puts before this position have been posted, for the
-				    * trace */
+	uint32_t posted;           /* puts before this position have been posted; for the trace */
 	_Atomic uint64_t ended;
 };
 
@@ -66,7 +66,7 @@ static gpul_status check_route(const gpul_rdma_put_route *route, unsigned i, gpu
 	return GPUL_OK;
 }
 
-/* Can the offsets of a trigger reach the memory of a route? */
+/* Check that the offsets in a trigger can reach all memory of a route. */
 static gpul_status check_reach(const gpul_rdma_put_route *route, unsigned i, gpul_error *err)
 {
 	const uint64_t from = area_bytes(gpul_rdma_region_area(route->from));
@@ -82,7 +82,7 @@ static gpul_status check_reach(const gpul_rdma_put_route *route, unsigned i, gpu
 	return GPUL_OK;
 }
 
-/* Add a connection to the list, unless another route uses it, too. */
+/* Add a connection to the list, unless it is there already. */
 static void add_conn(gpul_rdma_putter *p, gpul_rdma_conn *conn)
 {
 	for (unsigned i = 0; i < p->n_conns; i++)
@@ -163,8 +163,8 @@ static void report(const gpul_rdma_putter *p, const struct flying *f)
 
 static gpul_status release_ended(gpul_rdma_putter *p, gpul_error *err)
 {
-	const struct flying *last = NULL;  /* number of triggers of one lane in a row, which one
-					    * store releases */
+	const struct flying *last = NULL;  /* the last of consecutive triggers of one lane, which
+					    * one store releases */
 	gpul_status st = GPUL_OK;
 	uint64_t n = 0;
 
@@ -187,7 +187,7 @@ static gpul_status release_ended(gpul_rdma_putter *p, gpul_error *err)
 	return st;
 }
 
-/* Record the time for the puts whose operations the backend has accepted since the last
+/* Record the time of posting for the puts whose operations the backend has accepted since the last
  * turn. */
 static void stamp_posted(gpul_rdma_putter *p)
 {
@@ -260,8 +260,8 @@ static gpul_status fill_put(gpul_rdma_putter *p, const gpul_fifo_item *item, gpu
 	return GPUL_OK;
 }
 
-/* Too many puts are in flight: make progress.  The proxy does not run meanwhile, so this
- * function polls for the abort of a kernel. */
+/* Make progress, because too many puts are in flight.  The proxy's loop does not run meanwhile, so
+ * this function polls for an abort by a kernel. */
 static gpul_status make_room(gpul_rdma_putter *p, gpul_fifo *fifo, unsigned turn, gpul_error *err)
 {
 	bool busy = false;
@@ -305,8 +305,7 @@ static gpul_status start_put(gpul_rdma_putter *p, gpul_fifo *fifo, const gpul_fi
 gpul_status gpul_rdma_put_handle(void *context, gpul_fifo *fifo, const gpul_fifo_item *items, unsigned n, gpul_error *err)
 {
 	gpul_rdma_putter *p = context;
-	const uint64_t now_ns = gpul_clock_ns();  /* read once for the batch, because it costs 25
-						   * ns */
+	const uint64_t now_ns = gpul_clock_ns();  /* read once per batch, because it costs 25 ns */
 	gpul_status st = GPUL_OK;
 
 	for (unsigned i = 0; !st && i < n; i++)

@@ -6,7 +6,7 @@
  *             __syncthreads();                                           all writes come before the push
  *             if (threadIdx.x == 0) {
  *                     gpul_rdma_put_push(&port, from, to, bytes, route, step, timeout_ns);
- *                     gpul_fifo_sync(&port, port.next, timeout_ns);      the peer's fabric has it: the span may change
+ *                     gpul_fifo_sync(&port, port.next, timeout_ns);      the put has been acknowledged: the span may change
  *             }
  *     }
  *     __global__ void receive(const unsigned long long *step, ...)       in the peer
@@ -30,16 +30,16 @@ enum gpul_rdma_step_result {
 	GPUL_RDMA_STEP_ABORTED = 2,
 };
 
-/* The abort word and the clock are read once in this number of polls, because each read costs as much as a poll. */
+/* The abort word and the clock are read only once every this many polls, because each read costs as much as a poll. */
 enum { GPUL_RDMA_STEP_POLLS = 32 };
 
-/* Request a put: write `bytes` from offset `from` of the route's region to offset `to` of the peer's memory, then raise the
- * peer's word `step` by 1 (GPUL_RDMA_PUT_NO_STEP: none).  Offsets are multiples of GPUL_RDMA_PUT_UNIT; `from` is less than
+/* Request a put: write `bytes` from offset `from` of the route's region to offset `to` of the peer's memory, then raise the peer's
+ * step word `step` by 1 (GPUL_RDMA_PUT_NO_STEP: none).  Offsets are multiples of GPUL_RDMA_PUT_UNIT; `from` is less than
  * GPUL_RDMA_PUT_FROM_END (64 GiB - 16), `to` less than GPUL_RDMA_PUT_TO_END (32 GiB - 16), `bytes` less than
  * GPUL_RDMA_PUT_BYTES_END (2 GiB - 1), route less than GPUL_RDMA_PUT_ROUTES, step at most GPUL_RDMA_PUT_NO_STEP, kind less than 16:
- * otherwise nothing is pushed, and the result is GPUL_FIFO_REFUSED.  The NIC sees all that this thread wrote before, or observed
- * through a barrier.  kind: the proxy's kind of trigger for puts.  The span must not change until gpul_fifo_sync() has returned OK
- * for the trigger's position.  Other results: as gpul_fifo_push_release(). */
+ * otherwise nothing is pushed, and the result is GPUL_FIFO_REFUSED.  The NIC sees everything that this thread wrote before, or
+ * observed through a barrier.  kind: the proxy's kind of trigger for puts.  The span must not change until gpul_fifo_sync() has
+ * returned OK for the trigger's position.  Other results: as gpul_fifo_push_release(). */
 static __device__ __forceinline__ gpul_fifo_result gpul_rdma_put_push(gpul_fifo_port *port, unsigned long long from,
 								      unsigned long long to, unsigned long long bytes,
 								      unsigned long long route, unsigned long long step,
@@ -62,8 +62,8 @@ static __device__ __forceinline__ unsigned long long gpul_rdma_step_read(const u
 }
 
 /* Wait until a step is at least value; called by one thread, or by all threads of a warp.  abort: a word that ends the wait
- * when it is not 0, although the step has not come; NULL: none.  With &port.line->abort of the own FIFO, the wait ends when
- * the proxy ends, for example because the connection has failed.  timeout_ns ~0ull: no time-out. */
+ * when it is not 0, even if the step has not been reached; NULL: none.  With &port.line->abort of this process' FIFO, the
+ * wait ends when the proxy ends, for example because the connection has failed.  timeout_ns ~0ull: no time-out. */
 static __device__ inline gpul_rdma_step_result gpul_rdma_step_wait(const unsigned long long *step, unsigned long long value,
 								   unsigned long long timeout_ns,
 								   const unsigned long long *abort)

@@ -1,8 +1,7 @@
-/* async.c — asynchronous events, which the NIC reports in addition to completions.
+/* async.c — handles asynchronous events, which the NIC reports in addition to completions.
  *
  * An event of a queue pair or completion queue is recorded in its path, whose next poll reports it.  A port that goes down is
- * logged; it fails the paths only if it stays down for as long as the retries take, because
- * retries recover from a short outage. */
+ * logged; its paths fail only if it stays down for as long as the retries take, because retries recover from a short outage. */
 #include "rdma/verbs/verbs_internal.h"
 
 #if GPUL_HAVE_LIBIBVERBS
@@ -74,7 +73,7 @@ bool gpul_verbs_async_read(void *device, gpul_rdma_failure *why)
 		break;
 	}
 	d->v->ack_async_event(&event);  /* destroying a queue pair waits for this acknowledgement, so
-					 * its path is valid until here */
+					 * its path is still valid up to here */
 	return fatal;
 }
 

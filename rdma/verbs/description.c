@@ -1,4 +1,4 @@
-/* description.c — encodes the description of a path for the peer.  Little-endian; reserved
+/* description.c — encodes and decodes the description of a path for the peer.  Numbers are little-endian; reserved
  * bytes are 0.
  *
  *      0       4  5    6    7     8    9    10    11       12     14        16          32     36     40

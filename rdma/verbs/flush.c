@@ -1,12 +1,10 @@
-/* flush.c — FLUSH: make data that has arrived in GPU memory visible to kernels.
+/* flush.c — FLUSH: makes data that has arrived in GPU memory visible to kernels.
  *
  * The NIC's writes travel to the GPU as posted PCIe writes.  The CPU sees their completion in its own memory, perhaps before they
- * have reached the GPU's.  A read of GPU memory by the same NIC cannot overtake them on PCIe;
- * when the read has ended, they have arrived.  So a queue pair that is connected to itself
- * reads some bytes of the data (policy READ), or does an atomic compare-and-swap of 0 with 0 on
- * them, which changes nothing and whose result goes to a null MR (policy ATOMIC).  The CUDA
- * driver can do the same by itself (policy CUDA), and some platforms order the writes without
- * any of it (policy NONE). */
+ * have reached the GPU's memory.  A read of GPU memory by the same NIC cannot overtake them on PCIe: when the read has ended,
+ * they have arrived.  So a queue pair that is connected to itself reads a few bytes of the data (policy READ), or performs an
+ * atomic compare-and-swap of 0 with 0 on them, which changes nothing, and whose result goes to a null MR (policy ATOMIC).  The
+ * CUDA driver can flush by itself (policy CUDA), and some platforms order the writes without a flush (policy NONE). */
 #include "rdma/verbs/verbs_internal.h"
 
 #if GPUL_HAVE_LIBIBVERBS
@@ -15,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A device attribute of the GPU; 0 when it cannot be read. */
+/* Read a device attribute of the GPU; 0 if it cannot be read. */
 static int gpu_attribute(const gpul_rdma_device_desc *desc, CUdevice_attribute which)
 {
 	CUdevice gpu;
@@ -47,7 +45,7 @@ static gpul_status use_read(gpul_verbs_device *d, const char *text, gpul_error *
 			     : gpul_verbs_fail(err, errno, sizeof d->scratch, "ibv_reg_mr of %zu bytes for flushes", sizeof d->scratch);
 }
 
-/* rxe has no null MR; then use a read. */
+/* Use an atomic operation; a NIC without a null MR, such as rxe, uses a read. */
 static gpul_status use_atomic(gpul_verbs_device *d, gpul_error *err)
 {
 	gpul_status st;
@@ -102,8 +100,8 @@ void gpul_verbs_end_flush(gpul_verbs_device *d)
 		(void)d->v->dereg_mr(d->null_mr);
 }
 
-/* A reliable connection from a queue pair to itself, even if the path uses UC: its packets
- * never leave the NIC. */
+/* Create a loop-back: a queue pair connected to itself.  It is a reliable connection even if the
+ * path uses UC, because its packets never leave the NIC. */
 gpul_status gpul_verbs_create_loop(gpul_verbs_path *p, gpul_error *err)
 {
 	gpul_verbs_device *d = p->d;

@@ -1,4 +1,4 @@
-/* gid.c — chooses a GID. */
+/* gid.c — ranks the GIDs of a port, and chooses one. */
 #include "rdma/verbs/gid.h"
 
 #if GPUL_HAVE_LIBIBVERBS
@@ -50,7 +50,7 @@ static bool is_empty(const union ibv_gid *gid)
 	return memcmp(gid, &zero, sizeof zero) == 0;
 }
 
-/* Rank an entry on Ethernet: the lowest rank is best. */
+/* The ranks of entries on Ethernet; the lowest one is best. */
 enum rank { V2_IPV4, V2_IPV6, V1, UNUSABLE };
 
 static enum rank rank_of(const struct ibv_gid_entry *e)

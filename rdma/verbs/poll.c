@@ -3,8 +3,8 @@
  * The first completion with an error is the failure of the path.  There is one exception:
  * IBV_WC_WR_FLUSH_ERR means only that the queue pair was already in error.  The cause is then
  * reported later, by a completion of another queue, by an asynchronous event, or by the peer
- * over the socket.  So a path with nothing but flushed completions waits some milliseconds
- * before it reports them. */
+ * over the socket.  So a path with only flushed completions waits a few milliseconds before it
+ * reports them. */
 #include "rdma/verbs/verbs_internal.h"
 
 #if GPUL_HAVE_LIBIBVERBS
@@ -16,9 +16,9 @@
 
 #include "core/clock.h"
 
-/* The queue with this number; successive completions tend to belong to the same queue, or to
- * the next one, so search from the last one. n_qps: not found, so it is the loop-back or the
- * datagram queue. */
+/* Find the queue pair with a number.  Successive completions often belong to the same queue pair,
+ * or to the next one, so the search begins with the last one found.  Returns n_qps if it is not
+ * found: it is the loop-back or the datagram queue pair. */
 static unsigned find_queue(gpul_verbs_path *p, uint32_t qp_num)
 {
 	const unsigned next = p->last + 1 < p->n_qps ? p->last + 1 : 0;
@@ -57,7 +57,7 @@ static void record_error(gpul_verbs_path *p, const struct ibv_wc *wc)
 	p->only_flushed = flushed;
 }
 
-/* Convert a successful completion; returns false if the protocol need not know of it. */
+/* Convert a successful completion to an event; returns false if the protocol does not need it. */
 static bool convert_completion(gpul_verbs_path *p, const struct ibv_wc *wc, gpul_rdma_event *out)
 {
 	unsigned queue;
@@ -106,7 +106,7 @@ static int read_completions(gpul_verbs_path *p, gpul_rdma_event *events, unsigne
 	return n < 0 ? -1 : n_events;
 }
 
-/* Report the failure; but nothing while a better reason may still arrive. */
+/* Report the failure, unless a better reason may still arrive. */
 static gpul_status report_failure(gpul_verbs_path *p, unsigned *n_events, gpul_rdma_failure *why)
 {
 	gpul_rdma_event ignored[GPUL_VERBS_BATCH];
@@ -129,8 +129,8 @@ static gpul_status report_failure(gpul_verbs_path *p, unsigned *n_events, gpul_r
 	return why->status;
 }
 
-/* Handle events of queue pairs and of the port that no completion reports.  They are rare, so
- * this is called when nothing has completed. */
+/* Handle failures of queue pairs and of the port that no completion reports.  They are rare, so
+ * this is called only if nothing has completed. */
 static void look_for_silent_failure(gpul_verbs_path *p)
 {
 	const uint64_t down_since = atomic_load_explicit(&p->d->down_since_ns, memory_order_relaxed);

@@ -1,4 +1,4 @@
-/* queue.c — one queue pair: RESET ─ create ─> INIT ─ connect ─> RTR (ready to receive) ─> RTS (ready to send). */
+/* queue.c — creates and connects one queue pair: RESET ─ create ─> INIT ─ connect ─> RTR (ready to receive) ─> RTS (ready to send). */
 #include "rdma/verbs/verbs_internal.h"
 
 #if GPUL_HAVE_LIBIBVERBS
@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/random.h>
 
-/* A packet sequence number: random, so that packets of an earlier connection with the same
- * numbers are not accepted. */
+/* Choose an initial packet sequence number: random, so that packets of an earlier connection with
+ * the same queue pair numbers are not accepted. */
 static uint32_t random_psn(void)
 {
 	uint32_t psn = 0;

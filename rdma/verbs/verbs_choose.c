@@ -24,7 +24,7 @@ static gpul_status query_port(gpul_verbs_device *d, uint8_t port, gpul_error *er
 	return r ? gpul_verbs_fail(err, gpul_verbs_errno(r), 0, "ibv_query_port %u", port) : GPUL_OK;
 }
 
-/* The port that the user names, which must be active, or the first active one. */
+/* Choose the port that the user gives, which must be active, or the first active one. */
 static gpul_status choose_port(gpul_verbs_device *d, const char *name, int wish, gpul_error *err)
 {
 	const int n_ports = d->attr.orig_attr.phys_port_cnt;
@@ -76,7 +76,7 @@ static gpul_status choose_gid(gpul_verbs_device *d, int wish, char *why, size_t 
 	return st;
 }
 
-/* UC loses messages when the fabric drops packets, because nothing retransmits them. */
+/* Check the transport: UC loses messages if the fabric drops packets, because nothing retransmits them. */
 static gpul_status check_transport(const gpul_verbs_device *d, const gpul_rdma_device_desc *desc, const char *name, gpul_error *err)
 {
 	if (d->uc && d->ethernet && !desc->lossless)
@@ -122,8 +122,8 @@ static gpul_status open_device(gpul_verbs_device *d, struct ibv_device *device, 
 	return GPUL_OK;
 }
 
-/* The index of the device that is nearest to the GPU of the description, or, without a GPU, of the fastest; -1: sysfs lists none
- * of them. */
+/* Find the index of the device that is nearest to the GPU in the description, or, without a GPU, of the fastest device; -1:
+ * sysfs lists none of them. */
 static int find_nearest(const gpul_verbs_device *d, struct ibv_device *const *list, int n, const gpul_rdma_device_desc *desc,
 			char reason[GPUL_NIC_WHY_BYTES])
 {
@@ -149,7 +149,7 @@ static int find_nearest(const gpul_verbs_device *d, struct ibv_device *const *li
 	return found;
 }
 
-/* Open the nearest device; if it cannot be used, the first of the others that can. */
+/* Open the nearest device, or, if it cannot be used, the first of the others that can. */
 static gpul_status open_nearest(gpul_verbs_device *d, struct ibv_device *const *list, int n, const gpul_rdma_device_desc *desc,
 				gpul_error *err)
 {

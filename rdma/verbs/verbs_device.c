@@ -1,4 +1,4 @@
-/* verbs_device.c — open and close a NIC for the send path. */
+/* verbs_device.c — opens and closes a NIC for the send path. */
 #include "rdma/verbs/verbs_internal.h"
 
 #if GPUL_HAVE_LIBIBVERBS
@@ -32,7 +32,7 @@ static gpul_status check_wishes(const gpul_rdma_device_desc *desc, gpul_error *e
 	return GPUL_OK;
 }
 
-/* Try out how many bytes of inline data a queue pair may have, because no attribute
+/* Find out by trial how many bytes of inline data a queue pair can have, because no attribute
  * reports it. */
 static gpul_status probe_inline(gpul_verbs_device *d, gpul_error *err)
 {
@@ -62,7 +62,7 @@ static gpul_status probe_inline(gpul_verbs_device *d, gpul_error *err)
 	return st;
 }
 
-/* A registration of descriptor -1 fails in one way where dmabuf is supported, and in another where it is not. */
+/* Find out whether dmabuf is supported: the registration of descriptor -1 then fails with another error than if it is not. */
 static bool probe_dmabuf(const gpul_verbs_device *d)
 {
 	struct ibv_mr *mr;

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-/* Advice on what to check; ENOMEM has its own text. */
+/* Advice by errno; ENOMEM has its own text. */
 static const struct {
 	int code;
 	const char *advice;
@@ -35,7 +35,7 @@ static const char *code_advice(int code)
 	return "";
 }
 
-/* "the limit of locked memory is 64 KiB (ulimit -l), 1024 KiB are wanted" */
+/* Explain ENOMEM: "the limit of locked memory is 64 KiB (ulimit -l), 1024 KiB are wanted" */
 static void explain_memory(size_t wanted_bytes, char *out, size_t out_bytes)
 {
 	struct rlimit limit = { .rlim_cur = RLIM_INFINITY };
@@ -64,7 +64,7 @@ gpul_status gpul_verbs_fail(gpul_error *err, int code, size_t wanted_bytes, cons
 	return gpul_fail(err, GPUL_EVERBS, code, "%s: %s (%d)%s%s", what, strerror(code), code, *advice ? ": " : "", advice);
 }
 
-/* Indexed by enum ibv_wc_status. */
+/* Names and advice, indexed by enum ibv_wc_status. */
 static const struct {
 	const char *name, *advice;
 } statuses[] = {

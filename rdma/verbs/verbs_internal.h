@@ -1,4 +1,4 @@
-/* verbs_internal.h — the structures that are shared by the files of the verbs backend.
+/* verbs_internal.h — the structs and functions that the files of the verbs backend share.
  *
  *     device ── context, protection domain, port, GID            verbs_device.c, verbs_choose.c; verbs_memory.c registers
  *       path ── one completion queue                              verbs_path.c creates, connect.c connects, async.c
@@ -18,22 +18,22 @@
 #include <stdatomic.h>
 
 enum {
-	GPUL_VERBS_BATCH = 64,        /* work requests of one post, completions of one poll */
-	GPUL_VERBS_FLUSHES = 64,      /* flushes in flight of one path; the protocol has at most 32 */
-	GPUL_VERBS_DATAGRAMS = 64,    /* datagrams in flight of one path, in each direction */
-	GPUL_VERBS_GRH_BYTES = 40,    /* precedes each received datagram */
-	GPUL_VERBS_GRACE_NS = 250000000,/* how long a flushed completion waits for a better reason of the failure */
+	GPUL_VERBS_BATCH = 64,        /* limit of the work requests of one post, and of the completions of one poll */
+	GPUL_VERBS_FLUSHES = 64,      /* limit of the flushes in flight on one path; the protocol has at most 32 */
+	GPUL_VERBS_DATAGRAMS = 64,    /* limit of the datagrams in flight on one path, in each direction */
+	GPUL_VERBS_GRH_BYTES = 40,    /* size of the header before each received datagram */
+	GPUL_VERBS_GRACE_NS = 250000000,/* how long a path with flushed completions waits for a better reason of the failure */
 	GPUL_VERBS_RNR_TIMER = 18,    /* 5.12 ms before a retry, and 6 retries; rarely needed,
 				       * because the protocol never sends without a posted receive */
 	GPUL_VERBS_HOPS = 64,
 };
 
-/* wr_id of every empty receive; no operation has it.  The opcode of a completion with an error is not valid. */
+/* wr_id of every empty receive; no operation has this id. (The opcode of a completion with an error is not valid.) */
 #define GPUL_VERBS_RECV_ID UINT64_MAX
 
 typedef struct gpul_verbs_device {
 	const struct gpul_verbs *v;
-	const gpul_driver *drv;       /* for the CUDA flush; may be NULL */
+	const gpul_driver *drv;       /* for flushes by CUDA; may be NULL */
 	struct ibv_context *ctx;
 	struct ibv_pd *pd;
 	struct ibv_device_attr_ex attr;
@@ -47,30 +47,30 @@ typedef struct gpul_verbs_device {
 	struct ibv_mr *null_mr;       /* flush by ATOMIC: receives the result */
 	uint64_t scratch;             /* flush by READ: receives the data */
 	struct ibv_mr *scratch_mr;
-	_Atomic uint64_t down_since_ns;  /* when the port went down; 0: it is up */
+	_Atomic uint64_t down_since_ns;  /* time when the port went down; 0: it is up */
 	gpul_rdma_device_info info;
 } gpul_verbs_device;
 
-/* A queue pair, and which of its operations have ended.  Positions run freely. */
+/* A queue pair, with the positions of its operations.  Positions only increase, and wrap around at 2^32. */
 typedef struct gpul_verbs_queue {
 	struct ibv_qp *qp;
 	uint32_t psn;
-	uint32_t depth;               /* room of the send queue */
+	uint32_t depth;               /* capacity of the send queue */
 	uint32_t posted, ended;       /* operations */
-	uint32_t *marks;              /* ring of `depth` entries: positions after the signalled
+	uint32_t *marks;              /* ring of `depth` entries: the positions after the signalled
 				       * operations */
 	uint32_t marks_head, marks_tail;
 } gpul_verbs_queue;
 
-/* Datagrams: buffers of both directions in one registration. */
+/* The datagram queue pair, with the buffers of both directions in one registration. */
 typedef struct gpul_verbs_datagrams {
 	gpul_verbs_queue queue;
 	struct ibv_ah *ah;            /* address handle of the peer */
 	uint32_t peer_qpn, peer_qkey, qkey;
 	uint32_t stride;              /* bytes of one buffer */
-	unsigned char *buffers;       /* GPUL_VERBS_DATAGRAMS to receive, then as many to send */
+	unsigned char *buffers;       /* GPUL_VERBS_DATAGRAMS buffers to receive, followed by as many to send */
 	struct ibv_mr *mr;
-	uint16_t used[GPUL_VERBS_DATAGRAMS];  /* receive buffers whose data the last poll returned */
+	uint16_t used[GPUL_VERBS_DATAGRAMS];  /* receive buffers whose data the most recent poll has returned */
 	unsigned n_used;
 } gpul_verbs_datagrams;
 
@@ -81,14 +81,14 @@ typedef struct gpul_verbs_path {
 	gpul_verbs_queue queues[GPUL_RDMA_MAX_QPS];
 	gpul_verbs_queue loop;        /* .qp NULL: FLUSH needs no queue pair */
 	gpul_verbs_datagrams datagrams;  /* .queue.qp NULL: not used */
-	unsigned last;                /* queue of the last completion */
+	unsigned last;                /* index of the queue pair of the most recent completion */
 	struct ibv_recv_wr recvs[GPUL_VERBS_BATCH];  /* a chain of empty receives */
-	uint64_t flushed[GPUL_VERBS_FLUSHES];        /* ring: flushes that have ended without a queue pair */
+	uint64_t flushed[GPUL_VERBS_FLUSHES];        /* ring of flushes that have ended without a queue pair */
 	uint32_t flushed_head, flushed_tail;
 
-	pthread_mutex_t lock;         /* post, poll, break_path */
+	pthread_mutex_t lock;         /* held by post, poll and break_path */
 	atomic_bool broken;           /* break_path() has been called */
-	gpul_rdma_failure failure;    /* first error of the queue pairs; reported after the events that came before */
+	gpul_rdma_failure failure;    /* first error of the queue pairs; reported after the events before it */
 	bool only_flushed;            /* failure is IBV_WC_WR_FLUSH_ERR: a consequence of another error */
 	uint64_t failed_at_ns;
 
@@ -100,22 +100,22 @@ typedef struct gpul_verbs_path {
 /* ---- verbs_error.c: messages ------------------------------------------------------------------------------------------ */
 
 /* Record that a call of libibverbs failed: "ibv_reg_mr of 4096 bytes: Cannot allocate memory (12): advice".  The advice
- * depends on code; for ENOMEM it has the limit of locked memory and wanted_bytes, unless that is 0. */
+ * depends on code; for ENOMEM it contains the limit of locked memory and wanted_bytes, unless that is 0. */
 gpul_status gpul_verbs_fail(gpul_error *err, int code, size_t wanted_bytes, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 
-/* "IBV_WC_RETRY_EXC_ERR"; "unknown status". */
+/* The name of a status, "IBV_WC_RETRY_EXC_ERR"; else "unknown status". */
 const char *gpul_verbs_wc_name(enum ibv_wc_status status);
-/* "": none.  of_receive: the completion of a receive, so that the peer's operation has failed. */
+/* Advice for a status; "": none.  of_receive: it is the completion of a receive, which means that an operation of the peer has failed. */
 const char *gpul_verbs_wc_advice(enum ibv_wc_status status, bool of_receive);
 
 /* ---- verbs_choose.c, flush.c: how a device is used ------------------------------------------------------------------------ */
 
-/* Open the device that desc names, or the first usable one, and choose its port, GID and MTU. */
+/* Open the device that desc gives, or else choose one, and choose its port, GID and MTU. */
 gpul_status gpul_verbs_choose(gpul_verbs_device *d, const gpul_rdma_device_desc *desc, gpul_error *err);
 
-/* Choose the method of FLUSH, and allocate its resources in the device; info.flush has the
- * reason. */
+/* Choose the method of FLUSH, and allocate its resources in the device; info.flush explains the
+ * choice. */
 gpul_status gpul_verbs_choose_flush(gpul_verbs_device *d, const gpul_rdma_device_desc *desc, gpul_error *err);
 void gpul_verbs_end_flush(gpul_verbs_device *d);
 
@@ -161,10 +161,10 @@ size_t gpul_verbs_description_write(const gpul_verbs_description *in, unsigned c
  *
  * @from     untrusted bytes
  * @n_bytes  their number
- * @out      every field is in its range
+ * @out      filled; every field is in its range
  * @err      explains a failure
  * Errors  GPUL_EFORMAT native = byte offset
- * Source  description.c has the drawing */
+ * Source  drawn in description.c */
 gpul_status gpul_verbs_description_read(const unsigned char *from, size_t n_bytes, gpul_verbs_description *out, gpul_error *err);
 
 /* ---- the functions of the table; contracts in backend.h ------------------------------------------------------------- */
@@ -193,14 +193,14 @@ gpul_status gpul_verbs_connect_datagrams(gpul_verbs_path *p, const gpul_verbs_de
 					 const gpul_verbs_remote *to, gpul_error *err);
 void gpul_verbs_destroy_datagrams(gpul_verbs_path *p);
 
-/* Start a flush.  *accepted false: no room now. */
+/* Start a flush.  *accepted is false if there is no room now. */
 gpul_status gpul_verbs_flush(gpul_verbs_path *p, const gpul_rdma_op *op, bool *accepted, gpul_rdma_failure *why);
 
-/* Send a datagram.  *accepted false: no room now. */
+/* Send a datagram.  *accepted is false if there is no room now. */
 gpul_status gpul_verbs_send_datagram(gpul_verbs_path *p, const gpul_rdma_op *op, bool *accepted, gpul_rdma_failure *why);
 /* Convert the completion of a receive; returns false if the datagram is not from the peer. */
 bool gpul_verbs_datagram_arrived(gpul_verbs_path *p, const struct ibv_wc *wc, gpul_rdma_event *out);
-/* Repost the buffers whose data the last poll returned.  Returns an errno number. */
+/* Repost the buffers whose data the most recent poll has returned.  Returns 0 or an errno number. */
 int gpul_verbs_recycle_datagrams(gpul_verbs_path *p);
 
 /* ---- what verbs_post.c and poll.c share -------------------------------------------------------------------------------------- */
@@ -210,7 +210,7 @@ static inline uint32_t gpul_verbs_room(const gpul_verbs_queue *q)
 	return q->depth - (q->posted - q->ended);
 }
 
-/* One more operation has been posted. */
+/* Count an operation that has been posted. */
 static inline void gpul_verbs_count_post(gpul_verbs_queue *q, bool signaled)
 {
 	q->posted++;
@@ -218,7 +218,7 @@ static inline void gpul_verbs_count_post(gpul_verbs_queue *q, bool signaled)
 		q->marks[q->marks_head++ % q->depth] = q->posted;
 }
 
-/* A signalled operation has completed, and so have all operations before it. */
+/* Count the completion of a signalled operation, which implies that of all operations before it. */
 static inline void gpul_verbs_count_completion(gpul_verbs_queue *q)
 {
 	if (q->marks_tail != q->marks_head)

@@ -1,4 +1,4 @@
-/* verbs_lib.c — fills the table of libibverbs. */
+/* verbs_lib.c — opens libibverbs, and fills in the table of its functions. */
 #include "rdma/verbs/verbs_lib.h"
 
 #include <dlfcn.h>
@@ -19,11 +19,11 @@ void gpul_verbs_use(const struct gpul_verbs *table)
 
 #if GPUL_HAVE_LIBIBVERBS
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  /* protects the two below */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  /* protects the next two variables */
 static struct gpul_verbs library;
 static bool ready;
 
-/* Exported functions that inline functions of the header call; filled before the table is used. */
+/* Exported functions that the header's inline functions call; set before the table is used. */
 static __typeof__(_ibv_query_gid_table) *exported_gid_table;
 static int (*exported_query_port)(struct ibv_context *ctx, uint8_t port, struct _compat_ibv_port_attr *attr);
 
@@ -37,7 +37,7 @@ static ssize_t query_gid_table(struct ibv_context *ctx, struct ibv_gid_entry *en
 	return exported_gid_table(ctx, entries, max_entries, flags, sizeof *entries);
 }
 
-/* Like the inline ibv_query_port() of the header: the exported function fills only the fields
+/* Does what the header's inline ibv_query_port() does: the exported function fills only the fields
  * of the first version. */
 static int query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *attr)
 {
@@ -68,7 +68,7 @@ static struct ibv_mr *reg_no_dmabuf(struct ibv_pd *pd, uint64_t offset, size_t n
 	return NULL;
 }
 
-/* POSIX lets dlsym() return functions as void *; ISO C has no such conversion, hence memcpy. */
+/* dlsym() returns functions as void *; ISO C has no conversion to a function pointer, hence memcpy(). */
 static bool find_symbol(void *handle, const char *name, void *function)
 {
 	void *symbol = dlsym(handle, name);

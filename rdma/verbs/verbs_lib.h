@@ -1,7 +1,8 @@
-/* verbs_lib.h — libibverbs as one table of functions, opened when first needed, so that programs without RDMA do not load it.
+/* verbs_lib.h — libibverbs as a table of functions, opened when it is first needed, so that programs without RDMA do not load
+ * it.
  *
- * Errors follow libibverbs: a function that returns a pointer gives NULL and sets errno; one that returns int gives 0 or an
- * errno number, or -1 and errno (older providers): gpul_verbs_errno() converts the second kind. */
+ * Calls report errors as in libibverbs: functions that return a pointer return NULL and set errno; functions that return int
+ * return an errno number, or, with older providers, -1 and set errno.  gpul_verbs_errno() converts the latter. */
 #ifndef GPULOAD_RDMA_VERBS_VERBS_LIB_H
 #define GPULOAD_RDMA_VERBS_VERBS_LIB_H
 
@@ -16,7 +17,7 @@ extern "C" {
 #endif
 
 #if GPUL_HAVE_LIBIBVERBS
-/* Functions that the library exports, without ibv_. */
+/* The functions that the library exports, named without ibv_. */
 #define GPUL_VERBS_CALLS(X)                                                                     \
 	X(get_device_list) X(free_device_list) X(get_device_name) X(get_device_guid)            \
 	X(open_device) X(close_device) X(query_device) X(query_gid) X(query_pkey)               \
@@ -28,7 +29,7 @@ extern "C" {
 	X(wc_status_str) X(event_type_str) X(port_state_str) X(node_type_str)
 
 struct gpul_verbs {
-	const char *path;  /* the shared object; for messages */
+	const char *path;  /* path of the shared object; for messages */
 #define X(name) __typeof__(ibv_##name) *name;
 	GPUL_VERBS_CALLS(X)
 #undef X
@@ -47,7 +48,7 @@ struct gpul_verbs {
 	int (*req_notify_cq)(struct ibv_cq *cq, int solicited_only);
 };
 
-/* The errno number of a failed int function. */
+/* Convert the result of a failed int function to an errno number. */
 int gpul_verbs_errno(int returned);
 #endif
 
@@ -55,16 +56,17 @@ struct gpul_verbs;
 
 /** Open libibverbs.
  *
- * $GPULOAD_IBVERBS is the path of another library than libibverbs.so.1.
+ * $GPULOAD_IBVERBS: path of the library to use instead of libibverbs.so.1.
  *
  * @out  the table; valid until the process ends, because providers cannot be unloaded safely
  * @err  explains a failure
- * Errors  GPUL_EUNSUPPORTED no such library, one that is too old, or gpuload was built without its header
+ * Errors  GPUL_EUNSUPPORTED there is no such library, it is too old, or gpuload was built without its
+ *         header
  * Threads any thread; every call returns the same table
  * Source  libibverbs manual pages; rdma-core, libibverbs/verbs.h */
 gpul_status gpul_verbs_open(const struct gpul_verbs **out, gpul_error *err);
 
-/* From now on gpul_verbs_open() returns this table; NULL: the library again.  For tests; call before threads are started. */
+/* For tests: make gpul_verbs_open() return this table from now on; NULL: the library's again.  Call before threads are started. */
 void gpul_verbs_use(const struct gpul_verbs *table);
 
 #ifdef __cplusplus

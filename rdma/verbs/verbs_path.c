@@ -1,4 +1,4 @@
-/* verbs_path.c — create, describe, connect, break and destroy a path: the queue pairs of one connection, with one completion queue. */
+/* verbs_path.c — creates, describes, connects, breaks and destroys a path: the queue pairs of one connection and their completion queue. */
 #include "rdma/verbs/verbs_internal.h"
 
 #if GPUL_HAVE_LIBIBVERBS
@@ -12,7 +12,7 @@ static enum ibv_qp_type type_of(const gpul_verbs_device *d)
 	return d->uc ? IBV_QPT_UC : IBV_QPT_RC;
 }
 
-/* Every operation and every receive can end with a completion, at the latest when the queue pairs are broken. */
+/* The number of possible completions: every operation and every receive can end with one, at the latest when the queue pairs are broken. */
 static unsigned count_completions(const gpul_verbs_device *d, unsigned n_qps, unsigned depth, unsigned n_recvs)
 {
 	return n_qps * (depth + n_recvs) + GPUL_VERBS_FLUSHES + (d->control_datagrams ? 2 * GPUL_VERBS_DATAGRAMS : 0);
@@ -119,14 +119,15 @@ void gpul_verbs_destroy_path(void *path)
 		gpul_verbs_queue_destroy(p, &p->queues[i]);
 	gpul_verbs_queue_destroy(p, &p->loop);
 	gpul_verbs_destroy_datagrams(p);
-	if (p->cq)  /* after its queue pairs */
+	if (p->cq)  /* destroyed after its queue pairs */
 		(void)p->d->v->destroy_cq(p->cq);
 	pthread_mutex_destroy(&p->async_lock);
 	pthread_mutex_destroy(&p->lock);
 	free(p);
 }
 
-/* A header with both GIDs is needed on Ethernet, on InfiniBand networks that demand it, and between their subnets. */
+/* True if packets need a global route header, with both GIDs: on Ethernet, on InfiniBand networks that require it, and between
+ * their subnets. */
 static bool needs_global(const gpul_verbs_device *d)
 {
 	return d->ethernet || !d->port_attr.lid || d->port_attr.flags & 1 /* IBV_QPF_GRH_REQUIRED */;
@@ -215,10 +216,10 @@ gpul_status gpul_verbs_connect(void *path, const unsigned char *description, siz
 	return st;
 }
 
-/* In state ERR a queue pair accepts no packets, but a packet that is arriving might still be
- * written.  The transition to RESET waits for it: a NIC's driver stops the queue in the
- * hardware, and rxe disables its tasks.  (In a guest with rxe, tests/rdma/verbs/
- * device_faults.c has not seen such a packet with ERR alone, either.) */
+/* In state ERR a queue pair accepts no packets, but the data of a packet that is just arriving
+ * might still be written.  The transition to RESET waits for this: a NIC's driver stops the queue
+ * in the hardware, and rxe disables its tasks.  (In a guest with rxe, tests/rdma/verbs/
+ * device_faults.c has not seen such a packet in state ERR, either.) */
 static void stop_queue(gpul_verbs_path *p, struct ibv_qp *qp)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
@@ -232,8 +233,8 @@ void gpul_verbs_break(void *path)
 {
 	gpul_verbs_path *p = path;
 
-	atomic_store(&p->broken, true);  /* set first, so that post and poll no longer take the
-					  * lock */
+	atomic_store(&p->broken, true);  /* set before locking, so that post and poll no longer take
+					  * the lock */
 	pthread_mutex_lock(&p->lock);
 	for (unsigned i = 0; i < p->n_qps; i++)
 		stop_queue(p, p->queues[i].qp);

@@ -1,5 +1,4 @@
-/* backend.h — the interface between the send path and a fabric: a table of functions that
- * verbs/ and ofi/ fill.
+/* backend.h — the interface between the send path and a fabric: a table of functions that verbs/ and ofi/ implement.
  *
  *     device   an opened NIC or provider: registers memory                     open ─ reg, dereg ─ close
  *     path     the queue pairs and completion queues of one connection         create_path ─ describe ┄ oob ┄ connect_path
@@ -25,7 +24,7 @@ typedef enum gpul_rdma_flush { GPUL_RDMA_FLUSH_AUTO, GPUL_RDMA_FLUSH_NONE, GPUL_
 
 /* Options of the user.  Defaults: -1 for gpu and gid_index, 0 or NULL in every other field. */
 typedef struct gpul_rdma_device_desc {
-	const gpul_driver *drv;     /* for GPU memory; NULL: host memory only */
+	const gpul_driver *drv;     /* needed for GPU memory; NULL: host memory only */
 	int gpu;                    /* the NIC is chosen by its PCIe distance from this GPU; -1: any NIC */
 	const char *provider;       /* libfabric: "tcp", "shm", "verbs", "efa" ...; NULL: tcp */
 	const char *device;         /* verbs: "mlx5_0"; libfabric: a domain name; NULL: the backend chooses */
@@ -34,7 +33,7 @@ typedef struct gpul_rdma_device_desc {
 	int mtu;                    /* verbs: 256 ... 4096 bytes; 0: the port's active MTU */
 	int timeout, retry;         /* verbs: 4.096 us * 2^timeout before a retry, and the number of retries (at most 6);
 				     * 0: 18 and 6 */
-	int traffic_class;          /* RoCE: DSCP << 2; 0: none */
+	int traffic_class;          /* RoCE traffic class: DSCP << 2; 0: none */
 	gpul_rdma_qp_type qp_type;
 	bool lossless;              /* the user asserts that the fabric loses no packets (UC over Ethernet) */
 	bool control_datagrams;     /* send slots as UD datagrams instead of RDMA writes */
@@ -45,35 +44,35 @@ typedef struct gpul_rdma_device_info {
 	char backend[16];           /* "verbs", "libfabric" */
 	char name[64];              /* "mlx5_0 port 1", "tcp;ofi_rxm on 127.0.0.1" */
 	char why[200];              /* why this device and this GID were chosen */
-	uint32_t inline_bytes;      /* most bytes of an INLINE operation */
-	uint32_t max_depth;         /* most operations in flight per queue pair */
+	uint32_t inline_bytes;      /* limit of the bytes of an INLINE operation */
+	uint32_t max_depth;         /* limit of the operations in flight per queue pair */
 	bool ordered;               /* operations of a queue pair take effect in the order of their posts */
-	bool completes_in_order;    /* they also complete in this order: a completion also
-				     * completes all earlier operations */
-	bool unnamed_arrivals;      /* all arrivals have qp 0: the fabric does not report the queue
-				     * pair */
+	bool completes_in_order;    /* they also complete in this order: a completion implies those
+				     * of all earlier operations */
+	bool unnamed_arrivals;      /* all arrivals have qp 0, because the fabric does not report
+				     * the queue pair */
 	bool dmabuf;                /* reg() accepts dmabuf descriptors */
 	unsigned max_qps;
-	uint64_t notice_ns;         /* longest time until a dead path gives an error completion; 0: never reported */
+	uint64_t notice_ns;         /* longest time until a dead path causes an error completion; 0: it never does */
 	char flush[32];             /* how FLUSH is done: "read on a loop-back QP", ... */
 } gpul_rdma_device_info;
 
-enum { GPUL_RDMA_MAX_DESCRIPTION = 1024 };  /* bytes that describe() writes at most */
+enum { GPUL_RDMA_MAX_DESCRIPTION = 1024 };  /* limit of the bytes that describe() writes */
 
-typedef struct gpul_rdma_memory {  /* what reg() registers */
+typedef struct gpul_rdma_memory {  /* the memory that reg() registers */
 	uint64_t at, bytes;         /* local address, of the CPU or the GPU */
-	int dmabuf_fd;              /* -1: CPU memory; otherwise at is a GPU address, and dmabuf_offset its offset in the dmabuf */
+	int dmabuf_fd;              /* -1: CPU memory; otherwise `at` is a GPU address, and dmabuf_offset is its offset in the dmabuf */
 	uint64_t dmabuf_offset;
 	bool relaxed;               /* relaxed ordering is allowed: for data, never for slots and steps */
 	bool source;                /* only this end's NIC reads it: the peer has no access.
 				     * Otherwise the peer may write it, but not read it */
-	bool flushed;               /* GPU memory: a flush of this end may read it back */
+	bool flushed;               /* GPU memory: a flush by this end may read it */
 } gpul_rdma_memory;
 
 typedef struct gpul_rdma_backend gpul_rdma_backend;
 
-/* The functions.  A device's functions may be called by any thread; a path belongs to one thread at a time.  A function
- * that returns a gpul_status explains a failure in its last argument; outputs are untouched on failure. */
+/* The functions.  A device's functions may be called by any thread; a path belongs to one thread at a time.  Functions
+ * that return a gpul_status explain a failure in the last argument; on failure, outputs are untouched. */
 struct gpul_rdma_backend {
 	const char *name;           /* the name for --provider: "verbs", "libfabric" */
 
@@ -81,32 +80,34 @@ struct gpul_rdma_backend {
 	void (*close)(void *device);
 	void (*about)(void *device, gpul_rdma_device_info *out);
 
-	/* Register memory: fills *piece.  *token is passed to dereg(). */
+	/* Register memory, and fill in *piece.  *token is passed to dereg(). */
 	gpul_status (*reg)(void *device, const gpul_rdma_memory *memory, gpul_rdma_piece *piece, void **token,
 			   gpul_error *err);
 	void (*dereg)(void *device, void *token);
 
-	/* Create n_qps queue pairs with room for depth operations in flight each, and n_recvs empty receives posted on each.
-	 * from: local address of the socket to the peer, from which a network provider connects as well; NULL: unknown. */
+	/* Create n_qps queue pairs, each with room for depth operations in flight, and with n_recvs empty receives posted.
+	 * from: local address of the socket to the peer, from which a network provider also connects; NULL: unknown. */
 	gpul_status (*create_path)(void *device, unsigned n_qps, unsigned depth, unsigned n_recvs, const struct sockaddr *from,
 				   void **path, gpul_error *err);
-	/* Write what the peer needs to connect to this path; returns the number of bytes. */
+	/* Write the description that the peer needs to connect to this path; returns the number of bytes. */
 	size_t (*describe)(void *path, unsigned char out[GPUL_RDMA_MAX_DESCRIPTION]);
 	/* Connect to the peer's path; its description is not trusted.  When it returns, posts may begin. */
 	gpul_status (*connect_path)(void *path, const unsigned char *description, size_t n_bytes, gpul_error *err);
 
-	/* Post operations in order, with one doorbell for each queue pair.  *n_posted: how many were accepted; fewer than n
-	 * without an error when the fabric has no room now.  COPY operations never come here. */
+	/* Post operations in order, with one doorbell for each queue pair.  *n_posted: how many were accepted; without an
+	 * error, fewer than n if the fabric has no room now.  COPY operations are never passed to it. */
 	gpul_status (*post)(void *path, const gpul_rdma_op *ops, unsigned n, unsigned *n_posted, gpul_rdma_failure *why);
-	/* Read up to max completions; *n_events may be 0.  An error completion fails it, after the events that came before. */
+	/* Read up to max completions; *n_events may be 0.  After an error completion it fails, once it has returned the events
+	 * before it. */
 	gpul_status (*poll)(void *path, gpul_rdma_event *events, unsigned max, unsigned *n_events, gpul_rdma_failure *why);
 
-	/* Stop all transfers: after it returns, no write of the peer changes local memory.  Cannot fail. */
+	/* Stop all transfers: after it returns, the peer can no longer write to local memory.  Cannot fail. */
 	void (*break_path)(void *path);
 	void (*destroy_path)(void *path);
 
-	/* Asynchronous events (a port goes down, a QP fails): a descriptor that is readable when there is one, or -1; and a
-	 * function that reads one, and reports whether it ends this path (path NULL: only device events). */
+	/* Asynchronous events (a port goes down, a QP fails): async_fd returns a descriptor that is readable when there is
+	 * an event, or -1; the next function reads an event, and reports whether it ends this path (path NULL: only device
+	 * events). */
 	int (*async_fd)(void *device);
 	bool (*async_read)(void *device, gpul_rdma_failure *why);
 };

@@ -24,12 +24,12 @@ enum {
 	GPUL_RDMA_MAX_QPS = 16,
 	GPUL_RDMA_SLOTS = 256,                /* slots of one direction of a connection: the limit of
 					       * receives in flight */
-	GPUL_RDMA_RECVS = 320,                /* empty receives of each queue pair: the slots, and those not given back yet */
-	GPUL_RDMA_REQUESTS = 1024,            /* requests in flight of one end of a connection */
-	GPUL_RDMA_MAX_PARTS = 8,              /* buffers of one multi-receive */
-	GPUL_RDMA_MAX_SEGMENT = 4 << 20,      /* limit of the bytes of one slot */
-	GPUL_RDMA_STRIPE_ALIGN = 128,         /* stripes begin at multiples of this, as cache lines and PCIe bursts do */
-	GPUL_RDMA_MAX_PIECES = 8,             /* pieces of one region */
+	GPUL_RDMA_RECVS = 320,                /* empty receives of each queue pair: one per slot, and those not given back yet */
+	GPUL_RDMA_REQUESTS = 1024,            /* limit of the requests in flight of one end of a connection */
+	GPUL_RDMA_MAX_PARTS = 8,              /* limit of the buffers of one multi-receive */
+	GPUL_RDMA_MAX_SEGMENT = 4 << 20,      /* limit of the bytes that one slot grants */
+	GPUL_RDMA_STRIPE_ALIGN = 128,         /* stripes begin at multiples of this, for whole cache lines and PCIe bursts */
+	GPUL_RDMA_MAX_PIECES = 8,             /* limit of the pieces of one region */
 	GPUL_RDMA_MAX_PUT = 1 << 30,          /* limit of the bytes of one put */
 };
 
@@ -42,7 +42,7 @@ enum {
  *     order: bits 0-15 message (number of the receive), 16-19 parts, 20-23 part, 24 end of the buffer
  *     seq:   the slot's number, from 1; slot n is in element (n - 1) % 256 of the ring */
 typedef struct gpul_rdma_slot {
-	uint64_t address;  /* where the sender writes; an offset, where the fabric counts from the start of the region */
+	uint64_t address;  /* where the sender writes; an offset if the fabric counts from the start of the region */
 	uint64_t key;      /* remote key of the receiver's region */
 	uint32_t bytes;    /* room at address */
 	uint32_t tag;
@@ -51,8 +51,8 @@ typedef struct gpul_rdma_slot {
 } gpul_rdma_slot;
 static_assert(sizeof(gpul_rdma_slot) == 32, "as drawn");
 
-/* The immediate of a WRITE_WITH_IMM: which slot it fills, and the length of the segment.  Each stripe of a segment carries the
- * same immediate; the receiver computes the number of stripes from the length.
+/* The immediate of a WRITE_WITH_IMM: the slot that it fills, and the length of the segment.  Each stripe of a segment has
+ * the same immediate; the receiver computes the number of stripes from the length.
  *
  *      31      24 23   22                    0
  *     ┌──────────┬────┬───────────────────────┐
@@ -65,8 +65,8 @@ static_assert(sizeof(gpul_rdma_slot) == 32, "as drawn");
 #define GPUL_RDMA_IMM_BYTES(imm) ((imm) & 0x7fffff)
 static_assert(GPUL_RDMA_MAX_SEGMENT < 1 << 23, "a segment's length fits into the immediate");
 
-/* Registered memory, in one piece or several: a piece is one registration, and pieces need not be neighbours of each other in
- * the fabric's address space, although their local addresses are. */
+/* Registered memory, in one piece or several.  A piece is one registration; pieces have consecutive local addresses, but not
+ * necessarily consecutive addresses in the fabric. */
 typedef struct gpul_rdma_piece {
 	uint64_t at, bytes;          /* local addresses; CPU or GPU */
 	uint64_t local_key;          /* lkey (verbs) or descriptor (libfabric) */
@@ -74,17 +74,17 @@ typedef struct gpul_rdma_piece {
 } gpul_rdma_piece;
 
 typedef struct gpul_rdma_area {
-	gpul_rdma_piece pieces[GPUL_RDMA_MAX_PIECES];  /* sorted, each begins where the one before it ends */
+	gpul_rdma_piece pieces[GPUL_RDMA_MAX_PIECES];  /* sorted; each begins where the previous one ends */
 	unsigned n_pieces;
 	bool staged;   /* the fabric cannot access this (GPU) memory: copy through staging
 			* buffers; pieces[0] has no keys */
 	bool strict;   /* registered without relaxed ordering */
 	bool flush;    /* GPU memory: after an arrival, a flush makes the data visible to kernels */
 	bool on_device;
-	bool source;   /* registered without access for the peer: it cannot receive */
+	bool source;   /* registered without access for the peer: nothing can be received into it */
 } gpul_rdma_area;
 
-/* Memory of the peer, as the target of puts.  Plain bytes: send it to the peer in any way. */
+/* Memory of the peer, as the target of puts.  Plain bytes, which can be sent to the peer in any way. */
 typedef struct gpul_rdma_remote {
 	uint64_t address, key, bytes;
 } gpul_rdma_remote;
@@ -98,14 +98,14 @@ typedef enum gpul_rdma_op_kind {
 	GPUL_RDMA_OP_FLUSH,      /* make earlier arrivals at [local, local + bytes) visible to the GPU */
 	GPUL_RDMA_OP_COPY_OUT,   /* copy from GPU memory at remote to the staging buffer at local */
 	GPUL_RDMA_OP_COPY_IN,    /* copy from the staging buffer at local to GPU memory at remote */
-	GPUL_RDMA_OP_CONTROL,    /* send the `bytes` at local (slots) as a datagram; has no completion */
+	GPUL_RDMA_OP_CONTROL,    /* send the `bytes` bytes at local (slots) as a datagram; has no completion */
 } gpul_rdma_op_kind;
 
 enum gpul_rdma_op_flags {
 	GPUL_RDMA_SIGNALED = 1,  /* the operation needs a completion; it also completes the earlier ones of its queue pair */
-	GPUL_RDMA_INLINE = 2,    /* bytes <= the backend's inline_bytes, and local may be reused after the post */
-	GPUL_RDMA_DELIVERED = 4, /* with SIGNALED: the completion comes after the data is in the peer's memory, also where the
-				  * fabric would report it earlier; an error of the peer's memory is reported */
+	GPUL_RDMA_INLINE = 2,    /* bytes is at most the backend's inline_bytes; local may be reused after the post */
+	GPUL_RDMA_DELIVERED = 4, /* with SIGNALED: the completion comes only when the data is in the peer's memory, even if
+				  * the fabric would report it earlier; an access error at the peer is reported */
 };
 
 typedef struct gpul_rdma_op {

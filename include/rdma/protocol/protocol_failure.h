@@ -1,5 +1,5 @@
-/* protocol_failure.h — the record of why a connection of the send path has failed: the first cause, kept
- * for every later call. */
+/* protocol_failure.h — the record of why a connection of the send path has failed: the first cause,
+ * which every later call reports. */
 #ifndef GPULOAD_RDMA_PROTOCOL_PROTOCOL_FAILURE_H
 #define GPULOAD_RDMA_PROTOCOL_PROTOCOL_FAILURE_H
 
@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-/* Plain bytes: it can be copied, and its fields are sent to the peer (oob/). */
+/* The record of a failure.  Plain bytes: it can be copied, and its fields are sent to the peer (oob/). */
 typedef struct gpul_rdma_failure {
 	gpul_status status;    /* GPUL_OK: no failure */
 	int native;            /* errno, ibv_wc_status or libfabric's error number */
@@ -30,7 +30,7 @@ typedef struct gpul_rdma_failure {
  * @f       changed only if f->status is GPUL_OK
  * @status  not GPUL_OK
  * @native  as in gpul_rdma_failure
- * @call    what failed; copied
+ * @call    the name of what failed; copied
  * @advice  copied; NULL: none
  * @fmt     printf-like text for .what
  * Errors  returns f->status
@@ -44,7 +44,7 @@ gpul_status gpul_rdma_fail(gpul_rdma_failure *f, gpul_status status, int native,
  * check that the peer runs and that the route and the MTU are right"
  *
  * @f    a failure; GPUL_OK: *err is not changed
- * @err  receives the line, cut to its size; NULL: not wanted
+ * @err  receives the line, truncated to its size; NULL: not wanted
  * Errors  returns f->status, with native = f->native
  * Threads any thread; *f must not change meanwhile */
 gpul_status gpul_rdma_failure_error(const gpul_rdma_failure *f, gpul_error *err);

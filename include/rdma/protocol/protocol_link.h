@@ -9,13 +9,13 @@
  * The same code runs over verbs, over libfabric and in a simulation (tests/rdma/sim).
  *
  * The receiver decides: a send waits until the peer has granted a slot for it.  Messages match in order: the n-th send of one
- * end fills the n-th receive of the other; the buffers of one multi-receive are matched by tag, in any order.  A tag that does
- * not match, a message that is longer than its buffer, a deadline or an error of the fabric fails the link: all requests end
- * with the same record, and the connection must be closed.
+ * end fills the n-th receive of the other.  Only the buffers of a multi-receive are matched by tag, in any order.  A tag that
+ * does not match, a message that is longer than its buffer, a missed deadline or an error of the fabric makes the link fail:
+ * all requests end with the same record, and the connection must be closed.
  *
  * The peer is not trusted.  What it writes and sends is checked against the grants of this end:
- * an event that an honest peer cannot cause fails the link with a message that names the
- * event, and no receive ends before its message is complete, or writes outside its buffer. */
+ * an event that a correct peer cannot cause makes the link fail, with a message that names the event.  No receive ends before
+ * its message is complete, or writes outside its buffer. */
 #ifndef GPULOAD_RDMA_PROTOCOL_PROTOCOL_LINK_H
 #define GPULOAD_RDMA_PROTOCOL_PROTOCOL_LINK_H
 
@@ -35,11 +35,11 @@ typedef enum gpul_rdma_striping {
 	GPUL_RDMA_ROUND_ROBIN,  /* each segment goes whole to the next queue pair */
 } gpul_rdma_striping;
 
-/* Memory that the fabric can access, one for each link.  The peer writes slots; the rest are sources of small writes. */
+/* Memory of a link that the fabric can access.  The peer writes the slots; the other members are sources of small writes. */
 typedef struct gpul_rdma_control {
 	gpul_rdma_slot slots[GPUL_RDMA_SLOTS] __attribute__((aligned(64)));   /* written by the peer: where this end may send */
 	gpul_rdma_slot grants[GPUL_RDMA_SLOTS] __attribute__((aligned(64)));  /* what this end writes into the peer's slots */
-	uint64_t steps[GPUL_RDMA_REQUESTS] __attribute__((aligned(64)));      /* values of puts' signals */
+	uint64_t steps[GPUL_RDMA_REQUESTS] __attribute__((aligned(64)));      /* values of the puts' signals */
 } gpul_rdma_control;
 
 /* Both ends need the same n_qps, segment_bytes, stripe_bytes and striping: they agree on them when they connect. */
@@ -51,20 +51,20 @@ typedef struct gpul_rdma_link_desc {
 	gpul_rdma_striping striping;
 	uint32_t inline_bytes;         /* of the backend */
 	bool ordered, completes_in_order, unnamed_arrivals;  /* of the backend */
-	bool control_datagrams;        /* slots go by CONTROL operations, and are repeated every repeat_ns */
+	bool control_datagrams;        /* slots are sent by CONTROL operations, and repeated every repeat_ns */
 	uint64_t repeat_ns;
-	gpul_rdma_control *control;    /* borrowed, registered, zeroed */
+	gpul_rdma_control *control;    /* borrowed; registered, and all zeros */
 	gpul_rdma_piece control_piece; /* registration of its grants and steps, as sources; the peer
 					* gets the registration of its slots */
 	gpul_rdma_remote peer_slots;   /* the peer's control->slots */
 	void *stages;                  /* 2 * n_stages staging buffers of segment_bytes, registered; NULL: no staged areas */
 	gpul_rdma_piece stages_piece, in_stages_piece; /* registrations of the first half, from which this end sends,
 					* and of the second half, which the peer writes */
-	unsigned n_stages;             /* per direction; GPUL_RDMA_MAX_PARTS to 64; 0: none */
-	uint32_t first_counter;        /* start value of sequence numbers and other counters, equal at
-					* both ends; normally 0; a test starts near the wrap-around */
-	uint32_t first_generation;     /* start value of the generation of handles, 0 to
-					* 0x3fffff; 0: 1.  Also for tests */
+	unsigned n_stages;             /* number per direction; GPUL_RDMA_MAX_PARTS to 64; 0: none */
+	uint32_t first_counter;        /* initial value of sequence numbers and other counters, equal
+				        * at both ends; normally 0; tests begin near the wrap-around */
+	uint32_t first_generation;     /* initial generation of handles, 0 to 0x3fffff; 0: 1.  Also
+				        * for tests */
 } gpul_rdma_link_desc;
 
 /** Create the state of one end.
@@ -76,19 +76,19 @@ typedef struct gpul_rdma_link_desc {
 gpul_status gpul_rdma_link_create(const gpul_rdma_link_desc *desc, gpul_rdma_link **out, gpul_error *err);
 void gpul_rdma_link_destroy(gpul_rdma_link *l);  /* NULL is fine */
 
-/* A request: names one send, receive, put or flush until test has reported its end.  0: none. */
+/* A request: the handle of a send, receive, put or flush, until test has reported its end. 0: none. */
 typedef uint32_t gpul_rdma_request;
 
 /* A buffer of a message. */
 typedef struct gpul_rdma_span {
-	uint64_t at, bytes;            /* inside the area; 0 bytes are allowed */
+	uint64_t at, bytes;            /* address inside the area, and size; 0 bytes are allowed */
 	const gpul_rdma_area *area;    /* borrowed until the request has ended */
 } gpul_rdma_span;
 
 /* Start a request.  Each returns GPUL_OK with *out = 0 when too many requests are in flight:
  * call again after some have ended.  deadline_ns: absolute, in the time of
- * gpul_rdma_link_tick(); 0: none.  Errors: GPUL_EINVAL the span is not inside its area, more
- * than 48 bits of bytes; the failure of the link. */
+ * gpul_rdma_link_tick(); 0: none.  Errors: GPUL_EINVAL the span is not inside its area, or its size
+ * has more than 48 bits; the failure of the link. */
 
 /** Send a message.
  *
@@ -110,8 +110,8 @@ bool gpul_rdma_link_may_send(gpul_rdma_link *l, uint32_t tag);
 
 /** Receive one message for each of n buffers.
  *
- * With n = 1, the next message of the peer.  With n > 1 (multi-receive), the next n messages, each into the buffer with its
- * tag; each buffer then has at most segment_bytes, and the tags differ.
+ * With n = 1, it receives the peer's next message.  With n > 1 (multi-receive), it receives the next n messages, each into
+ * the buffer with its tag; each buffer then has at most segment_bytes, and the tags differ.
  *
  * @l      link
  * @spans  n buffers; a message may be shorter than its buffer
@@ -128,7 +128,7 @@ gpul_status gpul_rdma_link_recv(gpul_rdma_link *l, const gpul_rdma_span *spans, 
 typedef struct gpul_rdma_put_desc {
 	gpul_rdma_span from;           /* at most GPUL_RDMA_MAX_PUT bytes, in a registered (not staged) area; 0 bytes: only
 					* the signal */
-	gpul_rdma_remote to;           /* address of the first byte; bytes: room */
+	gpul_rdma_remote to;           /* target in the peer's memory; `bytes`: its size */
 	gpul_rdma_remote signal;       /* 8 bytes that receive signal_value after the data; bytes 0: no signal */
 	uint64_t signal_value;
 	unsigned lane;                 /* puts of one lane take effect in order: lane % n_qps is the queue pair */
@@ -148,8 +148,7 @@ typedef struct gpul_rdma_put_desc {
 gpul_status gpul_rdma_link_put(gpul_rdma_link *l, const gpul_rdma_put_desc *put, uint64_t deadline_ns,
 			       gpul_rdma_request *out, gpul_error *err);
 
-/** Make data that has arrived visible to kernels: a fence after the writes that have ended
- * before.
+/** Make data that has arrived visible to kernels: a fence after the writes that have ended so far.
  *
  * @l     link
  * @span  arrived data; only its address is used
@@ -165,7 +164,7 @@ gpul_status gpul_rdma_link_flush(gpul_rdma_link *l, const gpul_rdma_span *span, 
  *
  * @l        link
  * @request  of this link
- * @done     true: it has ended, and the number may be used again
+ * @done     true: it has ended, and its handle may be reused
  * @bytes    received bytes of each part, or the sent bytes, when *done; NULL: not wanted
  * @err      explains a failure
  * Errors  GPUL_EINVAL no such request; the failure of the link, which ends all requests
@@ -173,15 +172,15 @@ gpul_status gpul_rdma_link_flush(gpul_rdma_link *l, const gpul_rdma_span *span, 
 gpul_status gpul_rdma_link_test(gpul_rdma_link *l, gpul_rdma_request request, bool *done, uint64_t *bytes,
 				gpul_error *err);
 
-/* True when all operations of a send or put have been taken, for a trace; the request has not been freed. */
+/* True when all operations of a send or put have been taken; for traces.  The request must not have been freed. */
 bool gpul_rdma_link_emitted(const gpul_rdma_link *l, gpul_rdma_request request);
 
 /* Write the operations that are possible now to ops, at most max (at least GPUL_RDMA_MAX_QPS * GPUL_RDMA_MAX_PIECES, so that a
- * segment with that many writes fits); the caller must execute them in this order, each once.
+ * segment with that many writes fits); the caller must execute each of them once, in this order.
  * Returns their number; 0 after a failure. */
 unsigned gpul_rdma_link_take(gpul_rdma_link *l, gpul_rdma_op *ops, unsigned max);
 
-/* Inputs.  A wrong event (an unknown operation, a slot that was not granted) fails the link. */
+/* The inputs.  A wrong event (an unknown operation, a slot that was not granted) makes the link fail. */
 void gpul_rdma_link_event(gpul_rdma_link *l, const gpul_rdma_event *event);  /* a completion, an arrival, a datagram */
 void gpul_rdma_link_tick(gpul_rdma_link *l, uint64_t now_ns);                /* checks the deadlines */
 void gpul_rdma_link_fail(gpul_rdma_link *l, const gpul_rdma_failure *why);   /* the first failure is kept */
@@ -189,7 +188,7 @@ void gpul_rdma_link_fail(gpul_rdma_link *l, const gpul_rdma_failure *why);   /* 
 /* The failure of the link; status GPUL_OK: none.  Valid as long as l. */
 const gpul_rdma_failure *gpul_rdma_link_failed(const gpul_rdma_link *l);
 
-/* True while requests, operations or copies are in flight, or grants wait to be written. */
+/* True while requests, operations or copies are in flight, or grants are waiting to be written. */
 bool gpul_rdma_link_busy(const gpul_rdma_link *l);
 
 #ifdef __cplusplus
