@@ -407,6 +407,7 @@ static CUresult capture_launch(struct stream *s, const struct graph_exec *x)
 	else
 		r = soft_node_new(s->capture->graph, CU_GRAPH_NODE_TYPE_GRAPH, NULL, g, &s->tips, &n);
 	if (!r) {
+		n->is_captured = true;
 		s->tips.n = 0;
 		r = soft_nodes_add(&s->tips, n, NULL) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 	}

@@ -170,14 +170,14 @@ CUresult soft_capture_begin(struct stream *s, CUstreamCaptureMode mode, struct g
 }
 
 /* Check that the origin waits for the work of every other stream: no tip may be left that no node waits for.  Nodes that the
- * program added itself need not be joined. */
+ * program added itself need not be joined, even if they are a tip (cuStreamUpdateCaptureDependencies): NCCL records events so. */
 static CUresult check_joined(const struct capture *c)
 {
 	for (struct link *i = c->streams.next; i != &c->streams; i = i->next) {
 		const struct stream *s = CONTAINER(i, struct stream, in_capture);
 
 		for (size_t k = 0; k < s->tips.n; k++)
-			if (!s->tips.at[k]->n_dependents && !soft_nodes_have(&c->origin->tips, s->tips.at[k]))
+			if (s->tips.at[k]->is_captured && !s->tips.at[k]->n_dependents && !soft_nodes_have(&c->origin->tips, s->tips.at[k]))
 				return soft_refuse(CUDA_ERROR_STREAM_CAPTURE_UNJOINED,
 						   "cuStreamEndCapture: work of another stream was captured, but the stream that began "
 						   "the capture does not wait for it: record an event after it and wait for the event");
@@ -252,6 +252,7 @@ static CUresult add_captured(struct op *op)
 	op->refs++;
 	r = soft_node_new(s->capture->graph, op->kind->node_type, op, NULL, &s->tips, &n);
 	if (!r) {
+		n->is_captured = true;
 		s->tips.n = 0;
 		if (!soft_nodes_add(&s->tips, n, NULL))
 			r = CUDA_ERROR_OUT_OF_MEMORY;

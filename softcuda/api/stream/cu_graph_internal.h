@@ -68,6 +68,7 @@ struct node {
 	unsigned n_bodies;
 	size_t first, last;          /* used only by graph/cu_exec.c */
 	struct node *copy;           /* used only by soft_graph_clone() */
+	bool is_captured;            /* added by work of a stream, not by the program */
 	bool is_sorted;              /* used only by soft_graph_sort() */
 };
 

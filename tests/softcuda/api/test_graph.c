@@ -331,6 +331,39 @@ static void a_node_is_inserted_in_a_capture(void **state)
 	fails(cuStreamUpdateCaptureDependencies(s, &node, NULL, 1, CU_STREAM_ADD_CAPTURE_DEPENDENCIES), CUDA_ERROR_ILLEGAL_STATE);
 }
 
+/* As NCCL does: the last node of a forked stream is one that the program added. */
+static void a_tip_that_the_program_added_need_not_be_joined(void **state)
+{
+	CUgraph captured;
+	CUstreamCaptureStatus status;
+	CUgraphNode node;
+	CUgraphExec x;
+	CUstream side;
+	CUevent forked;
+
+	(void)state;
+	ok(cuGraphDestroy(graph));
+	ok(cuStreamCreate(&side, CU_STREAM_NON_BLOCKING));
+	ok(cuEventCreate(&forked, 0));
+	ok(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_RELAXED));
+	ok(cuEventRecord(forked, s));
+	ok(cuStreamWaitEvent(side, forked, 0));
+	ok(cuMemsetD32Async(address(word), 3, 1, side));
+	ok(cuEventRecord(forked, side));
+	ok(cuStreamWaitEvent(s, forked, 0));
+	ok(cuStreamGetCaptureInfo(side, &status, NULL, &graph, NULL, NULL, NULL));
+	node = add_put(&word[1], 8, NULL, 0);
+	ok(cuStreamUpdateCaptureDependencies(side, &node, NULL, 1, CU_STREAM_SET_CAPTURE_DEPENDENCIES));
+	ok(cuStreamEndCapture(s, &captured));
+	x = instantiate();
+	run(x);
+	assert_int_equal(word[0], 3);
+	assert_int_equal(word[1], 8);
+	ok(cuGraphExecDestroy(x));
+	ok(cuEventDestroy(forked));
+	ok(cuStreamDestroy(side));
+}
+
 static void stale_handles_are_refused(void **state)
 {
 	CUgraphExec x = instantiate();
@@ -359,6 +392,7 @@ int main(void)
 		CASE(an_executable_graph_takes_over_the_work_of_another_graph),
 		CASE(a_clone_is_independent),
 		CASE(a_node_is_inserted_in_a_capture),
+		CASE(a_tip_that_the_program_added_need_not_be_joined),
 		CASE(stale_handles_are_refused),
 	};
 
