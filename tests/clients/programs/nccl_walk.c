@@ -5,10 +5,11 @@
  *     nccl_walk processes N [EXTRA...]      a process for each rank; the ID goes through a pipe
  *
  * EXTRA: sums (no maximum and average: NVLS has no algorithm for them), hosts (processes look like those of different hosts), split (ncclCommSplit), graph (capture), register (ncclCommRegister), window (ncclCommWindowRegister), abort (rank 0 does
- * not take part, and the others abort).  Rank r is on device r.  The last line is "N passed, N failed". */
+ * not take part, and the others abort), killed (in processes: rank 0 kills itself, and the others abort).  Rank r is on device r.  The last line is "N passed, N failed". */
 #include <cuda_runtime.h>
 #include <nccl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -268,8 +269,10 @@ static void windows(struct rank *ranks, int n_ranks)
 }
 
 /* Rank 0 never calls: the others wait on their GPUs until they abort. */
-static void abort_all(struct rank *ranks, int n_ranks)
+static void abort_all(struct rank *ranks, int n_ranks, int dies)
 {
+	if (dies && !ranks->me)
+		raise(SIGKILL);
 	for (int k = 0; k < n_ranks; k++) {
 		if (ranks[k].me)
 			call(&ranks[k], ALL_REDUCE, 1000);
@@ -319,8 +322,8 @@ static void work(struct rank *ranks, int n_ranks, char **extras)
 		registered(ranks, n_ranks);
 	if (has_extra(extras, "window"))
 		windows(ranks, n_ranks);
-	if (has_extra(extras, "abort"))
-		abort_all(ranks, n_ranks);
+	if (has_extra(extras, "abort") || has_extra(extras, "killed"))
+		abort_all(ranks, n_ranks, has_extra(extras, "killed"));
 	N(ncclGroupStart());
 	for (int k = 0; k < n_ranks; k++)
 		if (ranks[k].comm)
@@ -399,7 +402,7 @@ static int run_processes(struct rank *ranks, int n, char **extras)
 		exit(report(&ranks[k], 1));
 	}
 	while (wait(&status) > 0)
-		failed += status != 0;
+		failed += WIFSIGNALED(status) ? WTERMSIG(status) != SIGKILL || !has_extra(extras, "killed") : status != 0;
 	printf("%d passed, %d failed\n", n - failed, failed);
 	return failed != 0;
 }
