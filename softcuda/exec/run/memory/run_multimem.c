@@ -45,25 +45,30 @@ static inline uint8_t small_op(uint8_t a, uint8_t b, binary *f, const struct sma
 
 /* ---- whole vectors --------------------------------------------------------------------------- */
 
-/* A vector is loaded and stored by one move, so that another thread sees all of it or nothing. */
+/* A vector is loaded and stored by one move, so that another thread sees all of it or nothing; ThreadSanitizer does not treat a move of
+ * 16 bytes as atomic, so there two moves. */
 static inline void load_vector(uint8_t *to, const uint8_t *from, unsigned bytes)
 {
-	if (bytes == 16)
+	if (bytes == WHOLE_BYTES) {
 		*(vector16 *)(void *)to = *(const volatile vector16 *)(const volatile void *)from;
-	else if (bytes == 8)
-		*(MEMORY_TYPE(uint64_t) *)(void *)to = __atomic_load_n((const MEMORY_TYPE(uint64_t) *)(const void *)from, __ATOMIC_ACQUIRE);
-	else
-		*(MEMORY_TYPE(uint32_t) *)(void *)to = __atomic_load_n((const MEMORY_TYPE(uint32_t) *)(const void *)from, __ATOMIC_ACQUIRE);
+	} else if (bytes == 4) {
+		*(MEMORY_TYPE(uint32_t) *)(void *)to = __atomic_load_n((const MEMORY_TYPE(uint32_t) *)(const void *)from, LOAD_ORDER);
+	} else {
+		for (unsigned k = 0; k < bytes; k += 8)
+			*(MEMORY_TYPE(uint64_t) *)(void *)(to + k) = __atomic_load_n((const MEMORY_TYPE(uint64_t) *)(const void *)(from + k), LOAD_ORDER);
+	}
 }
 
 static inline void store_vector(uint8_t *to, const uint8_t *from, unsigned bytes)
 {
-	if (bytes == 16)
+	if (bytes == WHOLE_BYTES) {
 		*(volatile vector16 *)(volatile void *)to = *(const vector16 *)(const void *)from;
-	else if (bytes == 8)
-		__atomic_store_n((MEMORY_TYPE(uint64_t) *)(void *)to, *(const MEMORY_TYPE(uint64_t) *)(const void *)from, __ATOMIC_RELEASE);
-	else
-		__atomic_store_n((MEMORY_TYPE(uint32_t) *)(void *)to, *(const MEMORY_TYPE(uint32_t) *)(const void *)from, __ATOMIC_RELEASE);
+	} else if (bytes == 4) {
+		__atomic_store_n((MEMORY_TYPE(uint32_t) *)(void *)to, *(const MEMORY_TYPE(uint32_t) *)(const void *)from, STORE_ORDER);
+	} else {
+		for (unsigned k = 0; k < bytes; k += 8)
+			__atomic_store_n((MEMORY_TYPE(uint64_t) *)(void *)(to + k), *(const MEMORY_TYPE(uint64_t) *)(const void *)(from + k), STORE_ORDER);
+	}
 }
 
 /* sum = sum · more, for the elements of a vector in registers. */
