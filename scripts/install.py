@@ -5,6 +5,7 @@
     lib/libgpuload.so*, libgpuload.a     the library
     lib/libgpuload-rt.a                  the mini runtime, for programs built with nvcc -cudart none
     lib/libgpuload-lab.a                 the experiments of lab/
+    lib/libnccl-net-gpuload.so           a network plug-in of NCCL, which NCCL_NET_PLUGIN=gpuload selects
     lib/gpuload/gpuload-probe            a helper process of libgpuload; users do not start it
     lib/gpuload/libcuda-soft.so          the software driver, and a symbolic link libcuda.so.1 to it: run a program with
                                          LD_LIBRARY_PATH=<prefix>/lib/gpuload to use it
@@ -153,6 +154,7 @@ def install(build, prefix, destdir, cuda, libraries, link=False):
     to.link("lib/libgpuload.so", so)
     for name in ARCHIVES:
         to.copy(f"{build}/{name}", f"lib/{name}")
+    to.copy(f"{build}/libnccl-net-gpuload.so", "lib/libnccl-net-gpuload.so", 0o755)
     to.copy(f"{build}/gpuload-probe", "lib/gpuload/gpuload-probe", 0o755)
     to.copy(f"{build}/softcuda/libcuda-soft.so", "lib/gpuload/libcuda-soft.so", 0o755)
     for name in ("libcuda.so.1", "libcuda.so"):

@@ -128,6 +128,7 @@ def stage_wheel(to, build, built):
         to.copy(f"{built}/{name}", f"{files}/{name}", 0o755)
     to.copy(f"{built}/libgpuload.so.{VERSION}", f"{files}/libgpuload.so.{VERSION.split('.')[0]}", 0o755)
     copy_archive(to, f"{built}/libgpuload-rt.a", f"{files}/libgpuload-rt.a")
+    to.copy(f"{built}/libnccl-net-gpuload.so", f"{files}/libnccl-net-gpuload.so", 0o755)
     copy_driver(to, built, f"{files}/softcuda")
     to.copy(f"{built}/softcuda/libcuda-soft.so", f"{files}/softcuda/libcuda.so.1", 0o755)  # once: a wheel has no links
     for name, path in shared_libraries(f"{built}/gpuload"):
@@ -238,6 +239,7 @@ def stage_deb(to, build, built, lib):
         to.link(f"{lib}/{name}", so)
     for name in install.ARCHIVES:
         copy_archive(to, f"{built}/{name}", f"{lib}/{name}")
+    to.copy(f"{built}/libnccl-net-gpuload.so", f"{lib}/libnccl-net-gpuload.so")
     copy_driver(to, built, own)
     to.copy(f"{built}/softcuda/libcuda-soft.so", f"{own}/libcuda-soft.so")
     for name in ("libcuda.so.1", "libcuda.so"):

@@ -104,6 +104,10 @@ class Install(Installed):
         self.assertIn("gpul_driver_open", names)
         self.assertEqual([n for n in names if not n.startswith("gpul_")], [])
 
+    def test_the_network_plug_in_exports_only_what_nccl_looks_up(self):
+        out = self.output("nm", "-D", "--defined-only", f"{self.home}/lib/libnccl-net-gpuload.so")
+        self.assertEqual(sorted(l.split()[-1] for l in out.splitlines()), [f"ncclNetPlugin_v{n}" for n in (10, 11, 12)])
+
     def test_the_software_driver_exports_only_driver_calls(self):
         out = self.output("nm", "-D", "--defined-only", f"{self.home}/lib/gpuload/libcuda.so.1")
         names = [l.split()[-1] for l in out.splitlines()]

@@ -58,6 +58,7 @@ class Packages(unittest.TestCase):
         self.assertEqual(self.output(command, "soft", "--quiet", "--", python, "-c", CUINIT), "0 True\n")
         self.assertTrue(os.path.exists(f"{self.folder}/v/share/man/man1/gpuload.1.gz"))
         files = glob.glob(f"{self.folder}/v/lib/python*/site-packages/gpuload/files")[0]
+        self.assertIn("ncclNetPlugin_v12", self.output("nm", "-D", f"{files}/libnccl-net-gpuload.so"))
         needed = self.output("ldd", f"{files}/gpuload")
         for line in needed.splitlines():
             if "=>" in line and not line.split()[0].startswith(("libc.", "libm.", "libdl.", "libpthread.", "librt.")):
@@ -74,6 +75,7 @@ class Packages(unittest.TestCase):
         self.assertEqual(self.output("./user", LD_LIBRARY_PATH=lib), "42\n")
         self.assertIn("yes, all of 1024 elements", self.output(f"{root}/usr/bin/gpuload", "run", VECADD, GPULOAD_DRIVER="soft"))
         self.assertEqual(self.output(f"{root}/usr/bin/gpuload", "soft", "--quiet", "--", sys.executable, "-c", CUINIT), "0 True\n")
+        self.assertTrue(os.path.exists(f"{lib}/libnccl-net-gpuload.so"))
         self.assertEqual(glob.glob(f"{lib}/libcuda*") + glob.glob(f"{lib}/libnv*"), [])  # NVIDIA's stay in use
 
     def ninja(self):

@@ -1,6 +1,7 @@
 /* walk.c — two processes that use the network plug-in as NCCL does: listen, connect, grouped receives, sends with tags, test, close.
  *
  *     walk [--version 10|11|12] [--groups N] [--comms N] [--seed N] [--most BYTES] [--end kill|stop:sender|receiver] [--show]
+ *     walk --role receiver|sender --meet ADDRESS:PORT ...        one of the two, on two machines
  *
  *     main ── fork ──> receiver: listens, receives, compares every byte         each connection has a thread of its own in both
  *          └─ fork ──> sender: connects, sends each tag's messages in order
@@ -19,6 +20,7 @@
 #include <unistd.h>
 
 #include "tests/nccl/net/plugin_of.h"
+#include "tests/nccl/net/walk_meet.h"
 #include "tests/nccl/net/walk_plan.h"
 
 enum { MAX_COMMS = 16, DEPTH = 4, MAX_SENDS = 64, GOT_ERROR = 3, LIMIT_S = 300 };
@@ -28,6 +30,7 @@ static struct {
 	unsigned long seed;
 	size_t most;
 	const char *end;  /* "kill:sender"; NULL: to the end */
+	const char *role, *meet;
 } opt = { .version = 12, .groups = 60, .comms = 2, .seed = 1, .most = BIG_BYTES };
 
 static struct plugin plugin;
@@ -245,7 +248,7 @@ static void start(struct comm *comms)
 static int receiver(void)
 {
 	void *listeners[MAX_COMMS];
-	struct comm comms[MAX_COMMS];
+	static struct comm comms[MAX_COMMS];
 	gpul_nccl_properties_v12 p;
 
 	start(comms);
@@ -276,15 +279,27 @@ static int receiver(void)
 	return 0;
 }
 
+static int recv_all(void *at, size_t n_bytes)
+{
+	for (size_t n = 0; n < n_bytes;) {
+		const ssize_t k = read(to_sender[0], (char *)at + n, n_bytes - n);
+
+		if (k <= 0)
+			return -1;
+		n += (size_t)k;
+	}
+	return 0;
+}
+
 static int sender(void)
 {
 	unsigned char handles[MAX_COMMS][GPUL_NCCL_HANDLE_BYTES];
-	struct comm comms[MAX_COMMS];
+	static struct comm comms[MAX_COMMS];
 
 	start(comms);
 	for (int i = 0; i < opt.comms; i++)
-		if (read(to_sender[0], handles[i], sizeof handles[i]) != sizeof handles[i])
-			die("pipe", 0, 0);
+		if (recv_all(handles[i], sizeof handles[i]))
+			die("no handle", 0, 0);
 	for (int left = opt.comms; left;)
 		for (int i = 0; i < opt.comms; i++) {
 			if (comms[i].end)
@@ -355,6 +370,10 @@ static void parse(int n, char **args)
 			opt.most = strtoul(value, NULL, 10);
 		else if (!strcmp(args[i], "--end"))
 			opt.end = value;
+		else if (!strcmp(args[i], "--role"))
+			opt.role = value;
+		else if (!strcmp(args[i], "--meet"))
+			opt.meet = value;
 		else
 			exit(2);
 		i++;
@@ -370,14 +389,25 @@ int main(int n, char **args)
 	int failed;
 
 	parse(n, args);
+	since = seconds();
+	if (opt.role) {
+		const bool sends = !strcmp(opt.role, "sender");
+		const int fd = meet(opt.meet ? opt.meet : "", sends);
+
+		if (fd < 0)
+			die("cannot meet the other process", 0, 0);
+		to_sender[sends ? 0 : 1] = fd;
+		(sends ? sender : receiver)();
+		printf("%s: right, %.1f s\n", opt.role, seconds() - since);
+		return 0;
+	}
 	if (pipe(to_sender))
 		return 2;
-	since = seconds();
 	for (int i = 0; i < 2; i++) {
 		pids[i] = fork();
 		if (pids[i] == 0) {
 			close(to_sender[i == 0 ? 0 : 1]);
-			_exit(i == 0 ? receiver() : sender());
+			exit(i == 0 ? receiver() : sender());  /* not _exit(): a sanitizer looks for leaks */
 		}
 	}
 	close(to_sender[0]), close(to_sender[1]);

@@ -1,0 +1,38 @@
+#!/usr/bin/env python3
+"""The network plug-in of NCCL over real verbs, between two guests: every size, loss, and the end of the peer."""
+import os, time, unittest
+
+import case  # in this folder
+
+BUILD = os.environ.get("GPULOAD_BUILD", "build")
+WALK = f"GPULOAD_BUILD={BUILD} GPULOAD_NET_PROVIDER=verbs NCCL_SOCKET_IFNAME==eth0 {BUILD}/tests/nccl/net/walk"
+
+
+class Walks(case.TwoGuests):
+    def both(self, options, netem="off", server="", client=""):
+        """Run both ends; server and client are appended to their commands."""
+        meet = f"--meet 10.9.0.2:7000 {options}"
+        return self.check_both(f"{WALK} --role receiver {meet} 2>&1 {server}", f"{WALK} --role sender {meet} 2>&1 {client}", netem=netem)
+
+    def test_messages_of_every_size(self):
+        server, client = self.both("--groups 20 --show")
+        self.assertIn("rxe0", server)
+        self.assertIn("sender: right", client)
+
+    def test_messages_arrive_in_spite_of_loss(self):
+        self.both("--groups 40 --most 60000", netem="loss 2%")
+
+    def test_a_killed_sender_gives_the_receiver_an_error(self):
+        self.both("--groups 20 --most 60000 --end kill:sender", server="; [[ $? == 3 ]]", client="; [[ $? == 137 ]]")
+
+    def test_a_cut_network_gives_both_an_error_after_the_lease(self):
+        lease = "export GPULOAD_NET_LEASE_MS=3000;"
+        meet = "--meet 10.9.0.2:7000 --groups 1000000 --comms 1 --most 60000 --end none:none"
+        began = time.monotonic()
+        self.check_both(f"{lease} {WALK} --role receiver {meet} 2>&1; [[ $? == 3 ]]",
+                        f"{lease} (sleep 3; netem loss 100%) & {WALK} --role sender {meet} 2>&1; [[ $? == 3 ]]")
+        self.assertLess(time.monotonic() - began, 60)
+
+
+if __name__ == "__main__":
+    case.main()
