@@ -3,7 +3,7 @@
 
 #include "cli/calls/log/sink.h"
 #include "cli/calls/log/values.h"
-#include "cli/lib/trace_events.h"
+#include "cli/lib/json/trace_events.h"
 
 static void add_param(struct json *j, const struct value_context *c, const struct calls_event *e, size_t i)
 {

@@ -4,7 +4,7 @@
 
 #include "cli/calls/log/event.h"
 #include "cli/calls/log/kernel_names.h"
-#include "cli/lib/cli_json.h"
+#include "cli/lib/json/cli_json.h"
 #include "cli/lib/out.h"
 
 /* What values are written with. */
