@@ -193,10 +193,10 @@ def write_examples(w, stage):
     w.build("lessons", "phony", lessons)
 
 
-FUZZED = {"ptx": "ptx", "ptx_link": "ptx", "cxx_params": "loader", "mangled": "loader", "ipc_wire": "ipc", "ipc_server": "ipc", "fifo": "proxy", "rdma_oob": "rdma", "boot_tcp": "core", "json": "core"}  # the module that a fuzzer tests, if that is not loader/image
+FUZZED = {"ptx": "ptx", "ptx_link": "ptx", "cxx_params": "loader", "mangled": "loader", "ipc_wire": "ipc", "ipc_server": "ipc", "fifo": "proxy", "rdma_oob": "rdma", "boot_tcp": "core", "json": "core", "nccl_handle": "core"}  # the module that a fuzzer tests, if that is not loader/image
 FUZZ_HELP = {"ipc_server": ["tests/fake/fake_device.c", "tests/fake/fake_driver.c", "tests/fake/fake_memory.c"],  # further sources that it links
              "boot_tcp": ["comm/bootstrap/boot_wire.c", "comm/bootstrap/hosts/stream.c", "comm/bootstrap/hosts/messages.c"],
-             "json": ["cli/lib/json/json_read.c"]}
+             "nccl_handle": ["nccl/net/handle.c", "rdma/oob/address.c"], "json": ["cli/lib/json/json_read.c"]}
 FUZZ_FLAGS = "-O2 -g -fsanitize={kind},address,undefined -fno-sanitize-recover=all"
 
 
