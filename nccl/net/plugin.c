@@ -18,7 +18,7 @@ static gpul_nccl_result init(void **context, uint64_t communicator, const gpul_n
 	gpul_net_report_to(logger);
 	if (gpul_net_process_get(&process, &err) || gpul_net_context_create(config ? config->traffic_class : GPUL_NCCL_DEFAULT_CLASS, &c, &err))
 		return gpul_net_report("init", &err);
-	gpul_net_inform("%u devices, the first is %s at %s (%s)", process->devices.n, process->devices.at[0].name,
+	gpul_net_inform("device 0 of %u: %s at %s (%s)", process->devices.n, process->devices.at[0].name,
 			process->devices.at[0].interface, process->devices.why);
 	*context = c;
 	return GPUL_NCCL_SUCCESS;
