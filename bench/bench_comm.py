@@ -32,7 +32,7 @@ def ours(a, call, sizes, small, graph):
 
 
 def nccl(a, call, sizes, graph):
-    command = [f"{a.build}/bench/bench_nccl", "--ranks", str(a.n), "--op", call, "--bytes", sizes, "--mode", "graph" if graph else "plain",
+    command = [f"{a.build}/bench/nccl/bench_nccl", "--ranks", str(a.n), "--op", call, "--bytes", sizes, "--mode", "graph" if graph else "plain",
                "--json", *(["--library", a.library] if a.library else [])]
     rows = [json.loads(line) for line in lines(command).splitlines() if line.startswith("{")]
     return {row["bytes"]: row["us"] for row in rows if not row["in_place"]}

@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "bench/nccl.h"
+#include "bench/nccl/nccl.h"
 #include "cli/comm/comm_bench.h"
 #include "cli/lib/value.h"
 

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 """bench_nccl_net.py — NCCL's all-reduce over the network plug-in beside NCCL's own sockets, in turn.
 
-    bench/bench_nccl_net.py --nccl libnccl.so.2 --cudart libcudart.so.13 [-n RANKS] [--sizes 65536:67108864] [--iters 30]
+    bench/nccl/bench_nccl_net.py --nccl libnccl.so.2 --cudart libcudart.so.13 [-n RANKS] [--sizes 65536:67108864] [--iters 30]
 
 Each rank is a process with a GPU of its own.  It has two communicators that differ in their network only, and calls them alternately, so
 that the load of the machine affects both alike.  All data is checked.  busbw is that of nccl-tests: bytes / time * 2 (n - 1) / n.
-NCCL's other transports are off: NCCL_P2P_DISABLE=1, NCCL_SHM_DISABLE=1.  On the software driver: gpuload soft --gpus N -- bench/bench_nccl_net.py ...
+NCCL's other transports are off: NCCL_P2P_DISABLE=1, NCCL_SHM_DISABLE=1.  On the software driver: gpuload soft --gpus N -- bench/nccl/bench_nccl_net.py ...
 """
 import argparse, array, ctypes, os, statistics, sys, time
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 NETS = ("gpuload", "Socket")
 UNDEFINED = -2**31  # NCCL_CONFIG_UNDEF_INT
 FLOAT32, SUM, TO_DEVICE, TO_HOST = 7, 0, 1, 2  # of nccl.h and driver_types.h

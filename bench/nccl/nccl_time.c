@@ -1,5 +1,5 @@
 /* nccl_time.c — checks and times one operation of one size, on a stream or in a CUDA graph. */
-#include "bench/nccl.h"
+#include "bench/nccl/nccl.h"
 #include "cli/lib/bench/samples.h"
 #include "core/clock.h"
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "bench/nccl.h"
+#include "bench/nccl/nccl.h"
 
 void nccl_meet(const struct nccl_rank *b)
 {

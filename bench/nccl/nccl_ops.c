@@ -1,5 +1,5 @@
 /* nccl_ops.c — a table of the operations that bench_nccl measures: how each is called, and its expected result. */
-#include "bench/nccl.h"
+#include "bench/nccl/nccl.h"
 
 float nccl_value(int rank, size_t i)
 {
