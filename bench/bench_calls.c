@@ -15,8 +15,9 @@
 static const char text[] = ".version 7.0\n.target sm_52\n.address_size 64\n"
 			   ".visible .entry k(.param .u64 a, .param .u32 n) { ret; }\n";
 
-#define CALLS(X) X(cuInit) X(cuDevicePrimaryCtxRetain) X(cuCtxSetCurrent) X(cuModuleLoadData) X(cuModuleGetFunction) X(cuLaunchKernel) \
-	X(cuCtxSynchronize)
+#define CALLS(X) \
+	X(cuInit) \
+	X(cuDevicePrimaryCtxRetain) X(cuCtxSetCurrent) X(cuModuleLoadData) X(cuModuleGetFunction) X(cuLaunchKernel) X(cuCtxSynchronize)
 #define X(name) static __typeof__(name) *p_##name;
 CALLS(X)
 #undef X

@@ -16,12 +16,16 @@
 
 enum { THREADS = 256, LOADS = 8, PIECE_BYTES = THREADS * LOADS * 16, RUNS = 5, OUT_BYTES = 4096 };
 
-static const struct { const char *name, *op; } kernels[] = {
-	{ "plain", "" }, { "ca", ".ca" }, { "cg", ".cg" }, { "cs", ".cs" }, { "cv", ".cv" }, { "nc", ".nc" },
-	{ "l2_64", ".L2::64B" }, { "l2_128", ".L2::128B" }, { "l2_256", ".L2::256B" },
-	{ "nc_256", ".nc.L1::no_allocate.L2::256B" },
+static const struct {
+	const char *name, *op;
+} kernels[] = {
+	{ "plain", "" },           { "ca", ".ca" },
+	{ "cg", ".cg" },           { "cs", ".cs" },
+	{ "cv", ".cv" },           { "nc", ".nc" },
+	{ "l2_64", ".L2::64B" },   { "l2_128", ".L2::128B" },
+	{ "l2_256", ".L2::256B" }, { "nc_256", ".nc.L1::no_allocate.L2::256B" },
 };
-static const unsigned grids[] = { 8, 32, 132, 528, 0 };  /* numbers of blocks; 0: one block for each chunk */
+static const unsigned grids[] = { 8, 32, 132, 528, 0 }; /* numbers of blocks; 0: one block for each chunk */
 enum { N_KERNELS = sizeof kernels / sizeof *kernels, N_GRIDS = sizeof grids / sizeof *grids };
 
 struct bench {
@@ -47,13 +51,14 @@ static void write_kernel(FILE *to, const char *name, const char *op)
 		"more:\n	setp.ge.u64 %%q, %%p, %%e;\n	@%%q bra done;\n",
 		name, 4 * LOADS, PIECE_BYTES, PIECE_BYTES);
 	for (int i = 0; i < LOADS; i++)
-		fprintf(to, "	ld.global%s.v4.u32 {%%v%d, %%v%d, %%v%d, %%v%d}, [%%p+%d];\n", op, 4 * i, 4 * i + 1,
-			4 * i + 2, 4 * i + 3, i * THREADS * 16);
+		fprintf(to, "	ld.global%s.v4.u32 {%%v%d, %%v%d, %%v%d, %%v%d}, [%%p+%d];\n", op, 4 * i, 4 * i + 1, 4 * i + 2, 4 * i + 3,
+			i * THREADS * 16);
 	for (int i = 0; i < 4 * LOADS; i++)
 		fprintf(to, "	xor.b32 %%s, %%s, %%v%d;\n", i);
 	fputs("	add.u64 %p, %p, %step;\n	bra more;\ndone:\n"
 	      "	mad.lo.u32 %t, %b, 256, %t;\n	and.b32 %t, %t, 1023;\n"
-	      "	mad.wide.u32 %x, %t, 4, %o;\n	st.global.u32 [%x], %s;\n	ret;\n}\n", to);
+	      "	mad.wide.u32 %x, %t, 4, %o;\n	st.global.u32 [%x], %s;\n	ret;\n}\n",
+	      to);
 }
 
 static void write_kernels(FILE *to)
@@ -67,7 +72,8 @@ static gpul_status queue_read(struct bench *b, const gpul_kernel *kernel, unsign
 {
 	uint64_t at = (uintptr_t)b->host, end = at + b->bytes, out = b->out;
 	const gpul_launch_config config = { .grid = { grid ? grid : (unsigned)(b->bytes / PIECE_BYTES), 1, 1 },
-					    .block = { THREADS, 1, 1 }, .stream = b->timed.stream };
+					    .block = { THREADS, 1, 1 },
+					    .stream = b->timed.stream };
 	void *args[] = { &at, &end, &out };
 	static const size_t sizes[] = { 8, 8, 8 };
 
@@ -145,7 +151,8 @@ static gpul_status run_bench(const gpul_driver *drv, void *bench, gpul_error *er
 int main(int argc, char **argv)
 {
 	static const struct option known[] = { { "driver", required_argument, NULL, 'd' },
-					       { "bytes", required_argument, NULL, 'b' }, { NULL, 0, NULL, 0 } };
+					       { "bytes", required_argument, NULL, 'b' },
+					       { NULL, 0, NULL, 0 } };
 	struct bench b = { .bytes = (size_t)256 << 20 };
 	gpul_driver_choice choice = GPUL_DRIVER_AUTO;
 	bool good = true;

@@ -64,8 +64,8 @@ static int measure_file(const char *path, int n_runs)
 		if (i == 0 || c.wall_ms < best.wall_ms)
 			best = c;
 	}
-	printf("%-56s %6zu images %8.1f MB %7.2f ms  (cpu %7.2f ms)  peak %4ld MB\n", path,
-	       best.n_images, (double)best.stored_bytes * 1e-6, best.wall_ms, best.cpu_ms, peak_mb());
+	printf("%-56s %6zu images %8.1f MB %7.2f ms  (cpu %7.2f ms)  peak %4ld MB\n", path, best.n_images, (double)best.stored_bytes * 1e-6,
+	       best.wall_ms, best.cpu_ms, peak_mb());
 	return 0;
 }
 

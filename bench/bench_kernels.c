@@ -20,8 +20,8 @@ struct figures {
 	size_t n_images, n_kernels, n_params, n_damaged;
 };
 
-static gpul_status count_kernels(const gpul_image *image, const gpul_kernel_table *table,
-			 const gpul_error *failed, void *context, gpul_error *err)
+static gpul_status count_kernels(const gpul_image *image, const gpul_kernel_table *table, const gpul_error *failed, void *context,
+				 gpul_error *err)
 {
 	struct figures *f = context;
 
@@ -93,8 +93,8 @@ static int measure_file(const char *path, int n_runs)
 	printf("%s\n  %zu images, %zu kernels, %zu parameters, %zu images damaged\n"
 	       "  images %.1f ms; kernels %.1f ms (CPU %.1f ms, of which decompression %.1f ms)\n"
 	       "  peak so far %ld MB\n",
-	       path, best.n_images, best.n_kernels, best.n_params, best.n_damaged, best.list_ms,
-	       best.kernels_ms, best.cpu_ms, best.unpack_ms, used.ru_maxrss / 1024);
+	       path, best.n_images, best.n_kernels, best.n_params, best.n_damaged, best.list_ms, best.kernels_ms, best.cpu_ms,
+	       best.unpack_ms, used.ru_maxrss / 1024);
 	return best.n_damaged != 0;
 }
 
@@ -116,8 +116,7 @@ static int measure_toolkit(int n_runs)
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = { { "runs", required_argument, NULL, 'r' },
-						 { 0 } };
+	static const struct option options[] = { { "runs", required_argument, NULL, 'r' }, { 0 } };
 	int n_runs = 5, failed = 0;
 
 	for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;)

@@ -55,8 +55,7 @@ static gpul_status time_batch(const struct bench *b, bool bare, double *ns, gpul
 	gpul_status st = GPUL_OK;
 
 	for (int i = 0; !st && i < b->launches; i++)
-		st = bare ? gpul_cu(b->drv, err, cuLaunchKernel(b->fn, 1, 1, 1, 32, 1, 1, 0, NULL,
-								args, NULL))
+		st = bare ? gpul_cu(b->drv, err, cuLaunchKernel(b->fn, 1, 1, 1, 32, 1, 1, 0, NULL, args, NULL))
 			  : gpul_kernel_launch(b->kernel, &config, args, sizes, 2, err);
 	if (!st)
 		st = gpul_cu(b->drv, err, cuCtxSynchronize());
@@ -87,8 +86,7 @@ static gpul_status measure_pairs(const struct bench *b, gpul_error *err)
 		ratio[i] = bare[i] > 0 ? ours[i] / bare[i] : 0;
 	}
 	if (!st) {
-		printf("| %d launches, %s driver | a launch |\n|---|---|\n", b->launches,
-		       b->drv->name);
+		printf("| %d launches, %s driver | a launch |\n|---|---|\n", b->launches, b->drv->name);
 		printf("| gpul_kernel_launch | %.0f ns |\n", median(ours, b->pairs));
 		printf("| cuLaunchKernel | %.0f ns |\n", median(bare, b->pairs));
 		printf("| ratio, paired | %.3f median of %d |\n", median(ratio, b->pairs), b->pairs);

@@ -21,7 +21,7 @@ enum { RUNS = 5, SLOT_BYTES = 512 << 10, COPY_THREADS = 512, COPY_LOADS = 4, COP
 
 struct bench {
 	const gpul_driver *drv;
-	uint64_t bytes;                 /* of bounce memory */
+	uint64_t bytes; /* of bounce memory */
 	gpul_netqueue_desc desc;
 	gpul_module *module;
 	struct timed timed;
@@ -32,7 +32,7 @@ struct bench {
 };
 
 struct row {
-	uint32_t least, most;           /* bytes of a piece */
+	uint32_t least, most; /* bytes of a piece */
 	bool aligned;
 };
 
@@ -49,14 +49,17 @@ static void write_kernels(FILE *to)
 	      "	ld.param.u64 %to, [to];\n	ld.param.u64 %from, [from];\n	ld.param.u64 %n, [n];\n"
 	      "	mov.u32 %a, %ctaid.x;\n	mov.u32 %b, %ntid.x;\n	mov.u32 %c, %tid.x;\n	mad.lo.u32 %a, %a, %b, %c;\n"
 	      "	cvt.u64.u32 %i, %a;\n	mov.u32 %a, %nctaid.x;\n	mul.lo.u32 %a, %a, %b;\n	cvt.u64.u32 %all, %a;\n"
-	      "more:\n	setp.ge.u64 %p7, %i, %n;\n	@%p7 bra done;\n	mov.u64 %end, %i;\n", to);
+	      "more:\n	setp.ge.u64 %p7, %i, %n;\n	@%p7 bra done;\n	mov.u64 %end, %i;\n",
+	      to);
 	for (int k = 0; k < COPY_LOADS; k++)
-		fprintf(to, "	setp.lt.u64 %%p%d, %%end, %%n;\n	shl.b64 %%at, %%end, 4;\n	add.u64 %%at, %%at, %%from;\n"
-			    "	@%%p%d ld.global.v4.u32 {%%v%d, %%v%d, %%v%d, %%v%d}, [%%at];\n	add.u64 %%end, %%end, %%all;\n",
+		fprintf(to,
+			"	setp.lt.u64 %%p%d, %%end, %%n;\n	shl.b64 %%at, %%end, 4;\n	add.u64 %%at, %%at, %%from;\n"
+			"	@%%p%d ld.global.v4.u32 {%%v%d, %%v%d, %%v%d, %%v%d}, [%%at];\n	add.u64 %%end, %%end, %%all;\n",
 			k, k, 4 * k, 4 * k + 1, 4 * k + 2, 4 * k + 3);
 	for (int k = 0; k < COPY_LOADS; k++)
-		fprintf(to, "	shl.b64 %%at, %%i, 4;\n	add.u64 %%at, %%at, %%to;\n"
-			    "	@%%p%d st.global.v4.u32 [%%at], {%%v%d, %%v%d, %%v%d, %%v%d};\n	add.u64 %%i, %%i, %%all;\n",
+		fprintf(to,
+			"	shl.b64 %%at, %%i, 4;\n	add.u64 %%at, %%at, %%to;\n"
+			"	@%%p%d st.global.v4.u32 [%%at], {%%v%d, %%v%d, %%v%d, %%v%d};\n	add.u64 %%i, %%i, %%all;\n",
 			k, 4 * k, 4 * k + 1, 4 * k + 2, 4 * k + 3);
 	fputs("	bra more;\ndone:\n	ret;\n}\n", to);
 }
@@ -66,7 +69,8 @@ static gpul_status run_copy(struct bench *b, uint64_t bytes, gpul_error *err)
 	CUdeviceptr from = gpul_mem_gpu(gpul_netqueue_bounce(b->queue));
 	uint64_t n = bytes / 16;
 	const gpul_launch_config config = { .grid = { b->n_multiprocessors * COPY_BLOCKS_PER_MULTIPROCESSOR, 1, 1 },
-					    .block = { b->drv->interprets ? 64 : COPY_THREADS, 1, 1 }, .stream = b->timed.stream };
+					    .block = { b->drv->interprets ? 64 : COPY_THREADS, 1, 1 },
+					    .stream = b->timed.stream };
 	void *args[] = { &b->destination, &from, &n };
 	const gpul_kernel *kernel;
 	gpul_status st = gpul_kernel_find(b->module, "copy", &kernel, err);
@@ -180,8 +184,8 @@ static gpul_status measure_memory(struct bench *b, gpul_mem_kind kind, gpul_erro
 		const gpul_netqueue_desc *about = gpul_netqueue_about(b->queue);
 
 		printf("| %s, %u x %u threads, chunks of %u | piece | aligned | netqueue GB/s | copy kernel | cuMemcpy | ratio |\n"
-		       "|---|---|---|---|---|---|---|\n", gpul_mem_kind_name(about->kind), about->shape.n_blocks, about->n_threads,
-		       about->shape.chunk_entries);
+		       "|---|---|---|---|---|---|---|\n",
+		       gpul_mem_kind_name(about->kind), about->shape.n_blocks, about->n_threads, about->shape.chunk_entries);
 	}
 	for (unsigned i = 0; !st && i < sizeof rows / sizeof *rows; i++)
 		st = measure_row(b, &rows[i], gpul_mem_kind_name(gpul_netqueue_about(b->queue)->kind), err);
@@ -225,7 +229,7 @@ int main(int argc, char **argv)
 {
 	static const struct option known[] = { { "driver", required_argument, NULL, 'd' }, { "bytes", required_argument, NULL, 'n' },
 					       { "blocks", required_argument, NULL, 'b' }, { "threads", required_argument, NULL, 't' },
-					       { "chunk", required_argument, NULL, 'c' }, { NULL, 0, NULL, 0 } };
+					       { "chunk", required_argument, NULL, 'c' },  { NULL, 0, NULL, 0 } };
 	struct bench b = { .bytes = 0 };
 	gpul_driver_choice choice = GPUL_DRIVER_AUTO;
 	bool good = true;
@@ -252,8 +256,9 @@ int main(int argc, char **argv)
 			good = false;
 		}
 	if (!good) {
-		fprintf(stderr, "usage: bench_netqueue [--driver auto|nvidia|soft] [--bytes N[M], a power of two] [--blocks N] [--threads N] "
-				"[--chunk N]\n");
+		fprintf(stderr,
+			"usage: bench_netqueue [--driver auto|nvidia|soft] [--bytes N[M], a power of two] [--blocks N] [--threads N] "
+			"[--chunk N]\n");
 		return 2;
 	}
 	return timed_run("bench_netqueue", choice, 0, measure, &b);

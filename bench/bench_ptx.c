@@ -57,8 +57,7 @@ static void append_block(struct text *t, unsigned kernel, unsigned block)
 		 "0f3F800000, %%f%u;\n"
 		 "\tst.global.f32 \t[%%rd%u], %%f%u;\n\tmov.u32 \t%%r%u, %%tid.x;\n"
 		 "\tsetp.lt.s32 \t%%p%u, %%r%u, %%r2;\n\t@%%p%u bra \t$L__BB%u_%u;\n",
-		 kernel, block, r, r, r + 1, r, r, r + 1, r + 1, r, r, r + 1, r + 1, r,
-		 block % 50, r, block % 50, kernel, block);
+		 kernel, block, r, r, r + 1, r, r, r + 1, r + 1, r, r, r + 1, r + 1, r, block % 50, r, block % 50, kernel, block);
 	append_text(t, line);
 }
 
@@ -84,8 +83,7 @@ struct times {
 };
 
 /* Parse and print once, and keep each time that is lower than the best so far. */
-static gpul_status run_once(const char *name, const struct text *t, struct times *best,
-			    gpul_error *err)
+static gpul_status run_once(const char *name, const struct text *t, struct times *best, gpul_error *err)
 {
 	gpul_ptx_module *m = NULL;
 	char *printed = NULL;
@@ -115,13 +113,12 @@ static int measure_text(const char *name, const struct text *t, int n_runs)
 			return 1;
 		}
 	double mb = (double)t->n_bytes * 1e-6;
-	printf("%-24s %8.1f MB   parse %8.2f ms %7.1f MB/s   print %8.2f ms\n", name, mb,
-	       best.parse_ms, mb / (best.parse_ms * 1e-3), best.print_ms);
+	printf("%-24s %8.1f MB   parse %8.2f ms %7.1f MB/s   print %8.2f ms\n", name, mb, best.parse_ms, mb / (best.parse_ms * 1e-3),
+	       best.print_ms);
 	return 0;
 }
 
-static int measure_generated(const char *name, size_t n_bytes, unsigned blocks_per_kernel,
-			int n_runs)
+static int measure_generated(const char *name, size_t n_bytes, unsigned blocks_per_kernel, int n_runs)
 {
 	struct text t = generate_ptx(n_bytes, blocks_per_kernel);
 	int failed = 1;
@@ -155,8 +152,7 @@ static int measure_file(const char *path, int n_runs)
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = { { "runs", required_argument, NULL, 'r' },
-						 { 0 } };
+	static const struct option options[] = { { "runs", required_argument, NULL, 'r' }, { 0 } };
 	int n_runs = 5, failed = 0;
 
 	for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {

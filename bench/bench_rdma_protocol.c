@@ -57,10 +57,20 @@ static double measure(unsigned n_qps, uint32_t bytes, unsigned window)
 
 	memset(controls, 0, sizeof controls);
 	for (int i = 0; i < 2; i++)
-		check_status(gpul_rdma_link_create(&(gpul_rdma_link_desc){
-			.n_qps = n_qps, .depth = 512, .segment_bytes = 1 << 20, .stripe_bytes = 4096, .inline_bytes = 220,
-			.ordered = true, .completes_in_order = true, .control = &controls[i], .peer_slots = { .bytes = sizeof controls[i].slots },
-		}, &ends[i], &err), &err);
+		check_status(gpul_rdma_link_create(
+				     &(gpul_rdma_link_desc){
+					     .n_qps = n_qps,
+					     .depth = 512,
+					     .segment_bytes = 1 << 20,
+					     .stripe_bytes = 4096,
+					     .inline_bytes = 220,
+					     .ordered = true,
+					     .completes_in_order = true,
+					     .control = &controls[i],
+					     .peer_slots = { .bytes = sizeof controls[i].slots },
+				     },
+				     &ends[i], &err),
+			     &err);
 	begun = gpul_clock_ns();
 	for (unsigned done = 0; done < MESSAGES; done += window) {
 		bool ended = false;
@@ -91,7 +101,11 @@ static double measure(unsigned n_qps, uint32_t bytes, unsigned window)
 int main(int argc, char **argv)
 {
 	static const struct option options[] = { { "runs", required_argument, NULL, 'r' }, { 0 } };
-	static const struct { unsigned n_qps; uint32_t bytes; unsigned window; } shapes[] = {
+	static const struct {
+		unsigned n_qps;
+		uint32_t bytes;
+		unsigned window;
+	} shapes[] = {
 		{ 1, 8, 1 }, { 1, 8, 8 }, { 1, 8, 32 }, { 1, 65536, 32 }, { 4, 65536, 32 }, { 1, 8, 128 },
 	};
 	int runs = 5;

@@ -38,7 +38,7 @@ struct bench {
 	gpul_rdma_desc desc;
 	gpul_driver_choice driver;
 	bool pin;
-	cpu_set_t first_cpu, other_cpus;  /* used with the software driver */
+	cpu_set_t first_cpu, other_cpus; /* used with the software driver */
 	const gpul_driver *drv;
 	gpul_context context;
 	CUlibrary library;
@@ -50,9 +50,9 @@ struct bench {
 	gpul_rdma_conn *conn;
 	gpul_rdma_region *region;
 	gpul_rdma_remote to, to_steps;
-	uint64_t *steps;             /* the value of each step so far */
-	double direct[MOST_RUNS], kernels[MOST_RUNS];  /* puts per second */
-	double direct_cpu_us, kernels_cpu_us;          /* CPU time of the posting thread for each put, in the last run */
+	uint64_t *steps;                              /* the value of each step so far */
+	double direct[MOST_RUNS], kernels[MOST_RUNS]; /* puts per second */
+	double direct_cpu_us, kernels_cpu_us;         /* CPU time of the posting thread for each put, in the last run */
 };
 
 /* ---- the child process, into whose memory the puts go ---------------------------------------------------- */
@@ -189,8 +189,9 @@ static gpul_status run_kernel(const struct bench *b, uint64_t count, gpul_error 
 static gpul_status open_gpu(struct bench *b, gpul_error *err)
 {
 	const int device = 0;
-	const gpul_mem_desc desc = { .kind = GPUL_MEM_AUTO, .bytes = b->blocks * b->bytes, .node = GPUL_MEM_NODE_OF_GPU,
-				     .devices = &device, .n_devices = 1 };
+	const gpul_mem_desc desc = {
+		.kind = GPUL_MEM_AUTO, .bytes = b->blocks * b->bytes, .node = GPUL_MEM_NODE_OF_GPU, .devices = &device, .n_devices = 1
+	};
 	gpul_fifo_shape shape = { .slots = 1, .lanes = 1 };
 	CUkernel kernel;
 	gpul_file ptx;
@@ -215,7 +216,7 @@ static gpul_status open_gpu(struct bench *b, gpul_error *err)
 	st = st ? st : gpul_fifo_create(b->drv, GPUL_MEM_AUTO, 0, &shape, &b->fifo, err);
 	st = st ? st : gpul_mem_create(b->drv, &desc, &b->source, err);
 	st = st ? st : gpul_mem_create(b->drv, &desc, &b->results, err);
-	st = st ? st : run_kernel(b, 0, err);  /* starts the software driver's threads */
+	st = st ? st : run_kernel(b, 0, err); /* starts the software driver's threads */
 	use_cpus(b, &b->other_cpus);
 	return st;
 }
@@ -247,10 +248,13 @@ static gpul_status post_one(struct bench *b, struct window *w, gpul_error *err)
 {
 	const uint64_t block = w->posted % b->blocks;
 	const gpul_rdma_put_desc put = {
-		.from = { .at = (uintptr_t)gpul_mem_cpu(b->source) + block * b->bytes, .bytes = b->bytes, .area = gpul_rdma_region_area(b->region) },
+		.from = { .at = (uintptr_t)gpul_mem_cpu(b->source) + block * b->bytes,
+			  .bytes = b->bytes,
+			  .area = gpul_rdma_region_area(b->region) },
 		.to = { .address = b->to.address + block * b->bytes, .key = b->to.key, .bytes = b->bytes },
 		.signal = { .address = b->to_steps.address + block * 8, .key = b->to_steps.key, .bytes = 8 },
-		.signal_value = ++b->steps[block], .lane = (unsigned)block,
+		.signal_value = ++b->steps[block],
+		.lane = (unsigned)block,
 	};
 	gpul_rdma_request request = 0;
 	gpul_status st;
@@ -309,15 +313,21 @@ static gpul_status launch_and_wait(struct bench *b, gpul_proxy *proxy, gpul_erro
 
 static gpul_status run_kernels(struct bench *b, double *rate, gpul_error *err)
 {
-	const gpul_rdma_put_route route = { .conn = b->conn, .from = b->region, .to = b->to, .steps = b->to_steps,
-					    .n_steps = (unsigned)b->blocks };
+	const gpul_rdma_put_route route = {
+		.conn = b->conn, .from = b->region, .to = b->to, .steps = b->to_steps, .n_steps = (unsigned)b->blocks
+	};
 	const gpul_rdma_putter_desc desc = { .routes = &route, .n_routes = 1, .timeout_ms = TIMEOUT_MS };
 	gpul_rdma_putter *putter = NULL;
 	gpul_proxy *proxy = NULL;
 	gpul_proxy_stats stats;
 	gpul_status st = gpul_rdma_putter_create(&desc, &putter, err), stopped;
-	const gpul_proxy_desc how = { .fifos = &b->fifo, .n_fifos = 1, .kinds = { { gpul_rdma_put_handle, putter } }, .batch = BATCH,
-				      .progress = gpul_rdma_put_progress, .progress_context = putter, .release_later = true,
+	const gpul_proxy_desc how = { .fifos = &b->fifo,
+				      .n_fifos = 1,
+				      .kinds = { { gpul_rdma_put_handle, putter } },
+				      .batch = BATCH,
+				      .progress = gpul_rdma_put_progress,
+				      .progress_context = putter,
+				      .release_later = true,
 				      .pin = b->pin ? GPUL_PROXY_PIN_AUTO : GPUL_PROXY_PIN_NONE };
 	uint64_t begun = 0;
 
@@ -348,7 +358,7 @@ static gpul_status run_all(struct bench *b, int socket, gpul_error *err)
 	gpul_rdma_about(b->rdma, &info);
 	printf("%llu puts of %llu bytes and a step, %llu blocks, over %s, %s, %s driver\n", (unsigned long long)b->puts,
 	       (unsigned long long)b->bytes, (unsigned long long)b->blocks, info.backend, info.name, b->drv->name);
-	st = run_direct(b, &direct, err);  /* warm up */
+	st = run_direct(b, &direct, err); /* warm up */
 	for (uint64_t i = 0; !st && i < b->runs; i++) {
 		st = run_direct(b, &b->direct[i], err);
 		st = st ? st : run_kernels(b, &b->kernels[i], err);
@@ -383,34 +393,58 @@ static void close_all(struct bench *b)
 
 static bool parse(int argc, char **argv, struct bench *b)
 {
-	static const struct option options[] = {
-		{ "puts", 1, NULL, 'n' }, { "blocks", 1, NULL, 'b' }, { "bytes", 1, NULL, 's' }, { "runs", 1, NULL, 'r' },
-		{ "backend", 1, NULL, 'k' }, { "provider", 1, NULL, 'p' }, { "device", 1, NULL, 'i' }, { "driver", 1, NULL, 'd' },
-		{ "pin", 0, NULL, 'c' }, { 0 }
-	};
+	static const struct option options[] = { { "puts", 1, NULL, 'n' },    { "blocks", 1, NULL, 'b' },
+						 { "bytes", 1, NULL, 's' },   { "runs", 1, NULL, 'r' },
+						 { "backend", 1, NULL, 'k' }, { "provider", 1, NULL, 'p' },
+						 { "device", 1, NULL, 'i' },  { "driver", 1, NULL, 'd' },
+						 { "pin", 0, NULL, 'c' },     { 0 } };
 	bool good = true;
 
 	for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
 		switch (c) {
-		case 'n': b->puts = strtoull(optarg, NULL, 10); break;
-		case 'b': b->blocks = strtoull(optarg, NULL, 10); break;
-		case 's': b->bytes = strtoull(optarg, NULL, 10); break;
-		case 'r': b->runs = strtoull(optarg, NULL, 10); break;
-		case 'k': b->desc.backend = optarg; break;
-		case 'p': b->desc.device.provider = optarg; break;
-		case 'i': b->desc.device.device = optarg; break;
-		case 'd': good = good && gpul_driver_choice_parse(optarg, &b->driver); break;
-		case 'c': b->pin = true; break;
-		default: good = false;
+		case 'n':
+			b->puts = strtoull(optarg, NULL, 10);
+			break;
+		case 'b':
+			b->blocks = strtoull(optarg, NULL, 10);
+			break;
+		case 's':
+			b->bytes = strtoull(optarg, NULL, 10);
+			break;
+		case 'r':
+			b->runs = strtoull(optarg, NULL, 10);
+			break;
+		case 'k':
+			b->desc.backend = optarg;
+			break;
+		case 'p':
+			b->desc.device.provider = optarg;
+			break;
+		case 'i':
+			b->desc.device.device = optarg;
+			break;
+		case 'd':
+			good = good && gpul_driver_choice_parse(optarg, &b->driver);
+			break;
+		case 'c':
+			b->pin = true;
+			break;
+		default:
+			good = false;
 		}
 	}
 	b->puts = b->blocks ? b->puts / b->blocks * b->blocks : 0;
-	return good && optind == argc && b->puts && b->blocks <= MOST_BLOCKS && b->bytes && b->bytes % 16 == 0 && b->runs && b->runs <= MOST_RUNS;
+	return good && optind == argc && b->puts && b->blocks <= MOST_BLOCKS && b->bytes && b->bytes % 16 == 0 && b->runs &&
+	       b->runs <= MOST_RUNS;
 }
 
 int main(int argc, char **argv)
 {
-	static struct bench b = { .puts = 200000, .blocks = 64, .bytes = 64, .runs = 5, .driver = GPUL_DRIVER_AUTO,
+	static struct bench b = { .puts = 200000,
+				  .blocks = 64,
+				  .bytes = 64,
+				  .runs = 5,
+				  .driver = GPUL_DRIVER_AUTO,
 				  .desc = { .device = { .gpu = -1, .gid_index = -1 } } };
 	gpul_error err = { 0 };
 	int socket = -1, status;
@@ -430,7 +464,7 @@ int main(int argc, char **argv)
 	}
 	if (run_all(&b, socket, &err))
 		fprintf(stderr, "bench_rdma_put: %s\n", err.text);
-	close(socket);  /* makes the child close its end, and exit */
+	close(socket); /* makes the child close its end, and exit */
 	waitpid(target, &status, 0);
 	close_all(&b);
 	return err.status ? 1 : 0;

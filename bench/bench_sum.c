@@ -26,9 +26,9 @@ struct bench {
 	size_t count, bytes;
 	int runs, device_ordinal;
 	struct sum_gpu *sum;
-	void *pinned;                  /* page-locked host memory that contains the data */
-	CUdeviceptr device, other;     /* device memory; device: contains the data; other: destination of copies */
-	gpul_mem *numa;                /* host-numa memory; NULL: not available */
+	void *pinned;              /* page-locked host memory that contains the data */
+	CUdeviceptr device, other; /* device memory; device: contains the data; other: destination of copies */
+	gpul_mem *numa;            /* host-numa memory; NULL: not available */
 };
 
 /* An operation to measure: the function enqueues it on b->timed.stream. */
@@ -66,15 +66,14 @@ static gpul_status time_once(struct bench *b, work *w, CUdeviceptr at, double *m
 static gpul_status measure_row(struct bench *b, const char *name, work *w, CUdeviceptr at, gpul_error *err)
 {
 	double ms[MAX_RUNS];
-	gpul_status st = time_once(b, w, at, ms, err);  /* a warm-up run */
+	gpul_status st = time_once(b, w, at, ms, err); /* a warm-up run */
 
 	for (int i = 0; !st && i < b->runs; i++)
 		st = time_once(b, w, at, &ms[i], err);
 	if (st)
 		return st;
 	samples_sort(ms, (size_t)b->runs);
-	printf("| %-36s | %9.3f | %9.3f | %9.1f |\n", name, ms[0], ms[b->runs / 2],
-	       (double)b->bytes / ms[b->runs / 2] * 1e-6);
+	printf("| %-36s | %9.3f | %9.3f | %9.1f |\n", name, ms[0], ms[b->runs / 2], (double)b->bytes / ms[b->runs / 2] * 1e-6);
 	fflush(stdout);
 	return GPUL_OK;
 }
@@ -89,8 +88,8 @@ static gpul_status measure_sum(struct bench *b, const char *name, CUdeviceptr at
 	st = st ? st : sum_gpu_finish(b->sum, b->timed.stream, -1, &gpu, err);
 	st = st ? st : sum_on_cpu(b->type, b->pinned, b->count, &cpu, err);
 	if (!st && !sum_equal(&gpu, &cpu))
-		st = gpul_fail(err, GPUL_EFORMAT, 0, "%s: %s, but the CPU's sum is %s", name,
-			       sum_print(&gpu, text[0]), sum_print(&cpu, text[1]));
+		st = gpul_fail(err, GPUL_EFORMAT, 0, "%s: %s, but the CPU's sum is %s", name, sum_print(&gpu, text[0]),
+			       sum_print(&cpu, text[1]));
 	return st;
 }
 
@@ -117,8 +116,7 @@ static gpul_status measure_cpu(struct bench *b, gpul_error *err)
 	double ms = (double)(gpul_clock_ns() - start) * 1e-6;
 
 	if (!st)
-		printf("| %-36s | %9.3f | %9.3f | %9.1f |\n", "sum on one CPU core (one run)", ms, ms,
-		       (double)b->bytes / ms * 1e-6);
+		printf("| %-36s | %9.3f | %9.3f | %9.1f |\n", "sum on one CPU core (one run)", ms, ms, (double)b->bytes / ms * 1e-6);
 	return st;
 }
 
@@ -144,8 +142,9 @@ static gpul_status measure_all(struct bench *b, gpul_error *err)
 /* Create host-numa memory; if this is not possible, print a message and continue. */
 static void create_numa(struct bench *b)
 {
-	gpul_mem_desc desc = { .kind = GPUL_MEM_HOST_NUMA, .bytes = b->bytes, .node = GPUL_MEM_NODE_OF_GPU,
-			       .devices = &b->device_ordinal, .n_devices = 1 };
+	gpul_mem_desc desc = {
+		.kind = GPUL_MEM_HOST_NUMA, .bytes = b->bytes, .node = GPUL_MEM_NODE_OF_GPU, .devices = &b->device_ordinal, .n_devices = 1
+	};
 	gpul_error why = { 0 };
 
 	if (gpul_mem_create(b->drv, &desc, &b->numa, &why))
@@ -225,8 +224,7 @@ int main(int argc, char **argv)
 			good = false;
 	}
 	if (!good || b.runs < 1 || b.runs > MAX_RUNS || b.bytes < 16) {
-		fputs("usage: bench_sum [--driver D] [--device N] [--bytes B] [--type T] [--runs 1..101]\n",
-		      stderr);
+		fputs("usage: bench_sum [--driver D] [--device N] [--bytes B] [--type T] [--runs 1..101]\n", stderr);
 		return 2;
 	}
 	b.count = b.bytes / gpul_type_bytes(b.type);

@@ -60,8 +60,7 @@ gpul_status timed_end(struct timed *t, double *ms, gpul_error *err)
 	return st;
 }
 
-gpul_status timed_load_ptx(const gpul_driver *drv, const char *head, void (*write_kernels)(FILE *), gpul_module **out,
-			   gpul_error *err)
+gpul_status timed_load_ptx(const gpul_driver *drv, const char *head, void (*write_kernels)(FILE *), gpul_module **out, gpul_error *err)
 {
 	char *text = NULL;
 	size_t n_bytes;

@@ -18,22 +18,21 @@ static inline void keep_least(double *least, double now)
 }
 
 struct timed {
-	const gpul_driver *drv;  /* borrowed */
+	const gpul_driver *drv; /* borrowed */
 	CUstream stream;
 	CUevent start, stop;
 };
 
 /* Create a non-blocking stream and two events.  Call timed_close() even after a failure. */
 gpul_status timed_open(struct timed *t, const gpul_driver *drv, gpul_error *err);
-void timed_close(struct timed *t);  /* accepts a struct of zeros */
+void timed_close(struct timed *t); /* accepts a struct of zeros */
 
 /* Call these before and after work is enqueued on the stream.  timed_end() waits for the work, and sets *ms to its time. */
 gpul_status timed_begin(struct timed *t, gpul_error *err);
 gpul_status timed_end(struct timed *t, double *ms, gpul_error *err);
 
 /* Load PTX: `head` (.version, .target), then the text that write_kernels() writes. */
-gpul_status timed_load_ptx(const gpul_driver *drv, const char *head, void (*write_kernels)(FILE *), gpul_module **out,
-			   gpul_error *err);
+gpul_status timed_load_ptx(const gpul_driver *drv, const char *head, void (*write_kernels)(FILE *), gpul_module **out, gpul_error *err);
 
 /* Open the driver and the context of a device, and run the benchmark; an error is printed.  Returns the exit status. */
 int timed_run(const char *program, gpul_driver_choice choice, int device,

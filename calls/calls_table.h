@@ -13,64 +13,72 @@
 #include <stdint.h>
 
 enum calls_kind {
-	CALLS_POINTER,   /* an address or a handle */
+	CALLS_POINTER, /* an address or a handle */
 	CALLS_SIGNED,
 	CALLS_UNSIGNED,
 	CALLS_ENUM,
-	CALLS_FLAGS,     /* an OR of constants */
+	CALLS_FLAGS, /* an OR of constants */
 	CALLS_FLOAT,
-	CALLS_CHARS,     /* an array of char with a text */
-	CALLS_BYTES,     /* other memory; shown as hexadecimal digits */
+	CALLS_CHARS, /* an array of char with a text */
+	CALLS_BYTES, /* other memory; shown as hexadecimal digits */
 	CALLS_STRUCT,
-	CALLS_TEXT,      /* const char *; the text itself is recorded */
+	CALLS_TEXT, /* const char *; the text itself is recorded */
 };
 
 enum calls_capture {
 	CALLS_NOTHING,
-	CALLS_IN,            /* what the parameter points to is read before the call */
-	CALLS_OUT,           /* ... and this after a call that succeeded */
+	CALLS_IN,  /* what the parameter points to is read before the call */
+	CALLS_OUT, /* ... and this after a call that succeeded */
 	CALLS_TEXT_IN,
-	CALLS_TEXT_OUT,      /* a buffer that the call fills */
-	CALLS_TEXT_POINTER,  /* const char **: the call stores the address of a text */
+	CALLS_TEXT_OUT,     /* a buffer that the call fills */
+	CALLS_TEXT_POINTER, /* const char **: the call stores the address of a text */
 };
 
-struct calls_constant { int64_t value; const char *name; };
+struct calls_constant {
+	int64_t value;
+	const char *name;
+};
 
 struct calls_type {
 	enum calls_kind kind;
-	uint32_t n_bytes, n;                     /* n: number of constants or fields */
-	const struct calls_constant *constants;  /* CALLS_ENUM, CALLS_FLAGS */
-	const struct calls_field *fields;        /* CALLS_STRUCT */
+	uint32_t n_bytes, n;                    /* n: number of constants or fields */
+	const struct calls_constant *constants; /* CALLS_ENUM, CALLS_FLAGS */
+	const struct calls_field *fields;       /* CALLS_STRUCT */
 };
 
-struct calls_field { const char *name; const struct calls_type *type; uint16_t offset; bool is_kernel; };   /* is_kernel: a handle */
+struct calls_field {
+	const char *name;
+	const struct calls_type *type;
+	uint16_t offset;
+	bool is_kernel;
+}; /* is_kernel: a handle */
 
 struct calls_param {
 	const char *name;
 	const struct calls_type *type;
-	const struct calls_type *pointee;  /* one element of what is captured; NULL: nothing, or a text */
-	uint8_t capture;                   /* enum calls_capture */
-	int8_t count;                      /* the parameter with the number of elements; -1: there is one */
-	uint8_t word;                      /* where it begins among the arguments */
-	bool is_kernel;                    /* a handle of a kernel, or the address of its host function */
+	const struct calls_type *pointee; /* one element of what is captured; NULL: nothing, or a text */
+	uint8_t capture;                  /* enum calls_capture */
+	int8_t count;                     /* the parameter with the number of elements; -1: there is one */
+	uint8_t word;                     /* where it begins among the arguments */
+	bool is_kernel;                   /* a handle of a kernel, or the address of its host function */
 };
 
 struct calls_row {
-	const char *name;      /* the symbol: cuMemAlloc_v2 */
-	const char *category;  /* memory, launch, stream ... */
-	const char *base;      /* without the suffix of its interface: cuMemAlloc */
-	const struct calls_type *result;   /* NULL: none */
+	const char *name;                /* the symbol: cuMemAlloc_v2 */
+	const char *category;            /* memory, launch, stream ... */
+	const char *base;                /* without the suffix of its interface: cuMemAlloc */
+	const struct calls_type *result; /* NULL: none */
 	const struct calls_param *params;
-	uint32_t since;        /* version of CUDA that introduced this interface, as in cuda.h; 0: unknown */
+	uint32_t since; /* version of CUDA that introduced this interface, as in cuda.h; 0: unknown */
 	uint8_t n_params, n_words;
 	bool is_runtime;
-	bool names_kernel;     /* its result or arguments give a kernel's handle a name */
+	bool names_kernel; /* its result or arguments give a kernel's handle a name */
 	bool captures_in, captures_out;
 };
 
 extern const struct calls_row calls_rows[];
 extern const size_t n_calls_rows;
-extern const uint32_t calls_table_version;   /* changes with the table: the log and its reader must have the same */
+extern const uint32_t calls_table_version; /* changes with the table: the log and its reader must have the same */
 
 /* The 8-byte words that a value of this type occupies in a record. */
 static inline size_t calls_words(const struct calls_type *type)

@@ -23,14 +23,13 @@
 static const struct cli_cmd cli_help, cli_completion;
 
 cli_table cli_commands = {
-	&cli_run,    &cli_soft, &cli_calls, &cli_step, &cli_dap,  &cli_ls,  &cli_extract, &cli_devices, &cli_compile,  &cli_share, &cli_attach,     &cli_shares,
-	&cli_map,    &cli_explain, &cli_cache, &cli_mmap_sum, &cli_fifo, &cli_rdma, &cli_comm, &cli_completion, &cli_help, &cli_version,
-	NULL,
+	&cli_run,     &cli_soft,  &cli_calls,  &cli_step,       &cli_dap,  &cli_ls,      &cli_extract, &cli_devices,
+	&cli_compile, &cli_share, &cli_attach, &cli_shares,     &cli_map,  &cli_explain, &cli_cache,   &cli_mmap_sum,
+	&cli_fifo,    &cli_rdma,  &cli_comm,   &cli_completion, &cli_help, &cli_version, NULL,
 };
 
 /* Find the row called name.  The first n_prefix bytes of the row names ("fifo ") are skipped; `of` is this prefix for messages. */
-static const struct cli_cmd *find_row(const struct cli_cmd *const *rows, size_t n_prefix, const char *name,
-				      const char *of, gpul_error *err)
+static const struct cli_cmd *find_row(const struct cli_cmd *const *rows, size_t n_prefix, const char *name, const char *of, gpul_error *err)
 {
 	const char *names[sizeof cli_commands / sizeof *cli_commands];
 	size_t n = 0;
@@ -102,19 +101,19 @@ static int cmd_help(const struct cli_args *args, gpul_error *err)
 	return CLI_DONE;
 }
 
+/* clang-format off */
 static const struct cli_cmd cli_help = {
 	"help", "[COMMAND]", "list the commands, or describe a command",
 	"gpuload help environment describes the environment variables.\n", help_opts, cmd_help, CLI_COMMANDS, NULL,
 };
+/* clang-format on */
 
 static int cmd_completion(const struct cli_args *args, gpul_error *err)
 {
 	static const struct {
 		const char *shell;
 		void (*print)(cli_table commands);
-	} shells[] = { { "bash", cli_print_bash_completion },
-		       { "zsh", cli_print_zsh_completion },
-		       { "fish", cli_print_fish_completion } };
+	} shells[] = { { "bash", cli_print_bash_completion }, { "zsh", cli_print_zsh_completion }, { "fish", cli_print_fish_completion } };
 
 	for (size_t k = 0; args->n_operands == 1 && k < sizeof shells / sizeof *shells; k++) {
 		if (!strcmp(args->operands[0], shells[k].shell)) {
@@ -126,6 +125,7 @@ static int cmd_completion(const struct cli_args *args, gpul_error *err)
 	return CLI_USAGE;
 }
 
+/* clang-format off */
 static const struct cli_cmd cli_completion = {
 	"completion", "bash|zsh|fish", "print a script that completes command lines",
 	"To use it in the current shell:\n\n"
@@ -134,3 +134,4 @@ static const struct cli_cmd cli_completion = {
 	"    fish    gpuload completion fish | source\n",
 	cli_no_opts, cmd_completion, "bash zsh fish", NULL,
 };
+/* clang-format on */

@@ -14,15 +14,13 @@ static void print_driver(const char *label, gpul_driver_choice choice)
 	gpul_error why = { 0 };
 
 	if (gpul_driver_open(choice, &drv, &why) == GPUL_OK)
-		printf("%-16s CUDA %d.%d, %s\n", label, drv->version / 1000,
-		       drv->version % 1000 / 10, drv->path);
+		printf("%-16s CUDA %d.%d, %s\n", label, drv->version / 1000, drv->version % 1000 / 10, drv->path);
 	else
 		printf("%-16s %s\n", label, why.text);
 }
 
 /* Print a line with the version and path of a library, or why it cannot be used. */
-static void print_library(const char *label,
-			  gpul_status find(const char **, int *, int *, gpul_error *))
+static void print_library(const char *label, gpul_status find(const char **, int *, int *, gpul_error *))
 {
 	const char *path;
 	int major, minor;
@@ -38,8 +36,7 @@ static int cmd_version(const struct cli_args *args, gpul_error *err)
 {
 	(void)args, (void)err;
 	printf("gpuload " GPUL_VERSION "\n");
-	printf("%-16s %d.%d\n", "built with CUDA", CUDA_VERSION / 1000,
-	       CUDA_VERSION % 1000 / 10);
+	printf("%-16s %d.%d\n", "built with CUDA", CUDA_VERSION / 1000, CUDA_VERSION % 1000 / 10);
 	print_driver("NVIDIA's driver", GPUL_DRIVER_NVIDIA);
 	print_driver("software driver", GPUL_DRIVER_SOFT);
 	print_library("NVRTC", gpul_nvrtc_find);
@@ -48,6 +45,5 @@ static int cmd_version(const struct cli_args *args, gpul_error *err)
 }
 
 const struct cli_cmd cli_version = {
-	"version", "", "print the versions of gpuload, the drivers and the libraries",
-	NULL, cli_no_opts, cmd_version, NULL, NULL,
+	"version", "", "print the versions of gpuload, the drivers and the libraries", NULL, cli_no_opts, cmd_version, NULL, NULL,
 };

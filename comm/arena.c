@@ -26,13 +26,15 @@ void gpul_comm_arena_sizes(gpul_comm_sizes *s)
 struct memory_offer {
 	uint64_t bytes, mapped_bytes;
 	uint32_t kind;
-	gpul_error failure;   /* why this rank's allocation failed, if it did */
+	gpul_error failure; /* why this rank's allocation failed, if it did */
 };
 
 static gpul_status import_from(gpul_comm *c, int rank, const struct memory_offer *offer, int fd, gpul_mem **out, gpul_error *err)
 {
-	const gpul_mem_offer about = { .kind = (gpul_mem_kind)offer->kind, .bytes = offer->bytes,
-				       .mapped_bytes = offer->mapped_bytes, .owner_device = c->paths[rank].device };
+	const gpul_mem_offer about = { .kind = (gpul_mem_kind)offer->kind,
+				       .bytes = offer->bytes,
+				       .mapped_bytes = offer->mapped_bytes,
+				       .owner_device = c->paths[rank].device };
 	const gpul_mem_desc desc = { .devices = &c->device, .n_devices = 1 };
 	gpul_error why = { 0 };
 	const gpul_status st = gpul_mem_import(c->drv, &about, fd, NULL, &desc, out, &why);
@@ -72,13 +74,13 @@ gpul_status gpul_comm_map_all(gpul_comm *c, const gpul_mem_desc *desc, const boo
 		goto out;
 	}
 	if (!gpul_mem_create(c->drv, desc, mine, &offer.failure) && !gpul_mem_export_fd(*mine, &fd, &offer.failure))
-		offer = (struct memory_offer){ .bytes = gpul_mem_about(*mine)->bytes, .kind = gpul_mem_about(*mine)->kind,
+		offer = (struct memory_offer){ .bytes = gpul_mem_about(*mine)->bytes,
+					       .kind = gpul_mem_about(*mine)->kind,
 					       .mapped_bytes = gpul_mem_about(*mine)->mapped_bytes };
 	st = gpul_boot_allgather(c->boot, &offer, sizeof offer, offers, timeout_ms, err);
 	for (int r = 0; !st && r < c->n_ranks; r++)
 		if (offers[r].failure.status)
-			st = gpul_fail(err, offers[r].failure.status, offers[r].failure.native, "rank %d: %s", r,
-				       offers[r].failure.text);
+			st = gpul_fail(err, offers[r].failure.status, offers[r].failure.native, "rank %d: %s", r, offers[r].failure.text);
 	if (st)
 		goto out;
 	(void)exchange(c, offers, wanted, fd, theirs, timeout_ms, &result);
@@ -94,8 +96,12 @@ out:
 
 static gpul_status create_kind(gpul_comm *c, struct arena *arena, gpul_mem_kind kind, int timeout_ms, gpul_error *err)
 {
-	const gpul_mem_desc desc = { .kind = kind, .bytes = c->sizes.arena_bytes, .node = GPUL_MEM_NODE_OF_GPU,
-				     .devices = &c->device, .n_devices = 1, .exportable = true };
+	const gpul_mem_desc desc = { .kind = kind,
+				     .bytes = c->sizes.arena_bytes,
+				     .node = GPUL_MEM_NODE_OF_GPU,
+				     .devices = &c->device,
+				     .n_devices = 1,
+				     .exportable = true };
 	bool wanted[GPUL_COMM_MAX_PEERS];
 	gpul_status st;
 
@@ -159,16 +165,20 @@ void gpul_comm_arenas_describe(const gpul_comm *c, gpul_comm_view *view)
 		const struct arena *arena = c->paths[r].transport == GPUL_COMM_DEVICE ? &c->device_arena : &c->host_arena;
 		unsigned char *mine, *theirs;
 
-		if (c->paths[r].transport == GPUL_COMM_NET || !arena->mine)  /* network.c maps memory of ranks on other hosts; a
+		if (c->paths[r].transport == GPUL_COMM_NET || !arena->mine) /* network.c maps memory of ranks on other hosts; a
 									      * rank may have no arena of its own */
 			continue;
 		mine = address(arena->mine);
 		theirs = r == c->rank ? mine : address(arena->theirs[r]);
 		view->peers[r] = (gpul_comm_peer){
-			.inboxes = mine + s->inboxes_at, .their_inboxes = theirs + s->inboxes_at,
-			.slots = mine, .their_slots = theirs,
-			.outboxes = mine + s->outboxes_at, .their_outboxes = theirs + s->outboxes_at,
-			.desk = mine, .their_desk = theirs,
+			.inboxes = mine + s->inboxes_at,
+			.their_inboxes = theirs + s->inboxes_at,
+			.slots = mine,
+			.their_slots = theirs,
+			.outboxes = mine + s->outboxes_at,
+			.their_outboxes = theirs + s->outboxes_at,
+			.desk = mine,
+			.their_desk = theirs,
 		};
 	}
 }

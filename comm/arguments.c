@@ -34,7 +34,8 @@ static gpul_status check_buffers(const struct comm_request *r, gpul_error *err)
 	if (st || r->send_bytes == 0 || r->recv_bytes == 0 || w->send == r->in_place)
 		return st;
 	if (w->send < w->recv + r->recv_bytes && w->recv < w->send + r->send_bytes)
-		return gpul_fail(err, GPUL_EINVAL, 0, "the send buffer (0x%llx, %zu bytes) and the recv buffer (0x%llx, %zu bytes) overlap%s",
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "the send buffer (0x%llx, %zu bytes) and the recv buffer (0x%llx, %zu bytes) overlap%s",
 				 (unsigned long long)w->send, r->send_bytes, (unsigned long long)w->recv, r->recv_bytes,
 				 r->in_place ? "; in place, send must be the rank's own part" : "");
 	return GPUL_OK;
@@ -70,8 +71,13 @@ gpul_status gpul_comm_request(const gpul_comm *c, const gpul_comm_posting *p, st
 	if (p->count > SIZE_MAX / 2 / element_bytes / (size_t)c->n_ranks)
 		return gpul_fail(err, GPUL_EINVAL, 0, "%zu elements of %zu bytes for %d ranks exceed the address space", p->count,
 				 element_bytes, c->n_ranks);
-	*out = (struct comm_request){ .work = { .send = p->send, .recv = p->recv, .count = p->count, .call = p->call,
-						.dtype = p->dtype, .op = p->op, .root = p->root,
+	*out = (struct comm_request){ .work = { .send = p->send,
+						.recv = p->recv,
+						.count = p->count,
+						.call = p->call,
+						.dtype = p->dtype,
+						.op = p->op,
+						.root = p->root,
 						.element_bytes = (uint32_t)element_bytes } };
 	measure(c, out);
 	st = check_buffers(out, err);

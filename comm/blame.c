@@ -19,14 +19,16 @@
  *    ┌──────────────┬──────────────┬─────────┬──────┬───────────────────────────────────────┐  asks: a kernel of this rank has timed
  *    │ gap in ms    │              │ answers │ asks │ ranks for which this rank's kernels   │  out.  answers: this rank has seen the
  *    └──────────────┴──────────────┴─────────┴──────┴ have waited since it answers ─────────┘  question.  gap: the longest between words */
-#define ASKS (1ull << 32)
+#define ASKS    (1ull << 32)
 #define ANSWERS (1ull << 33)
 enum { GAP_SHIFT = 48, LONGEST_GAP_MS = 0xffff };
 
 /* The minimum and maximum time for answers: kernels write a word every 0.7 ms on a GPU; interpreted ones may have to wait for the
  * CPU.  A maximum is needed because the measured time of a rank that waits only briefly includes the time between its waits. */
+/* clang-format off */
 enum { LEAST_MS = 300, MOST_MS = 3000, INTERPRETED_LEAST_MS = 1000, INTERPRETED_MOST_MS = 15 * 1000, GAPS = 8, NAP_MS = 5,
        LEAST_UNDELIVERED_MS = 500 };
+/* clang-format on */
 
 static uint64_t least_ms(const gpul_comm *c)
 {
@@ -76,7 +78,7 @@ void gpul_comm_watch_waits(gpul_comm *c)
 	const gpul_comm_report *r = &c->control->report;
 	const uint64_t now = gpul_clock_ns();
 	struct wait_watch *w = &c->waits;
-	const bool answers = w->asked;  /* else a word that has changed may be older than the question */
+	const bool answers = w->asked; /* else a word that has changed may be older than the question */
 	bool changed = false;
 
 	for (int b = 0; b < GPUL_COMM_MAX_BLOCKS; b++) {
@@ -92,7 +94,7 @@ void gpul_comm_watch_waits(gpul_comm *c)
 		w->seen[b] = word;
 		w->seen_ns[b] = now;
 	}
-	if (changed)  /* a kernel waits, perhaps one of a graph that the program launched without
+	if (changed) /* a kernel waits, perhaps one of a graph that the program launched without
 		       * calling the library */
 		gpul_bell_ring(gpul_boot_bell(c->boot));
 	if (!w->asked) {
@@ -102,20 +104,21 @@ void gpul_comm_watch_waits(gpul_comm *c)
 		gpul_comm_network_report(c);
 	}
 	/* Checked before this rank answers, so that the asking rank sees this rank's failure first. */
-	if (!atomic_load(&c->failed) && gpul_comm_network_undelivered(c, undelivered_ms(c), GPUL_COMM_TIMED_OUT, "a kernel has waited too long"))
+	if (!atomic_load(&c->failed) &&
+	    gpul_comm_network_undelivered(c, undelivered_ms(c), GPUL_COMM_TIMED_OUT, "a kernel has waited too long"))
 		return;
 	/* A kernel whose wait has timed out has ended.  It no longer waits, but its rank is not the
 	 * cause. */
 	if (__atomic_load_n(&r->state, __ATOMIC_ACQUIRE) == GPUL_COMM_REPORT_READY && r->peer >= 0 && r->peer < c->n_ranks)
 		w->ranks |= 1u << r->peer;
 	gpul_boot_set_waits(c->boot, (gpul_boot_waits(c->boot, c->rank) & ASKS) | ANSWERS | longest_gap_ms(w) << GAP_SHIFT |
-				     (w->ranks & ~(1u << c->rank)));
+					     (w->ranks & ~(1u << c->rank)));
 }
 
 /* The end of a chain of waiting ranks, according to the answers so far. */
 struct chain {
-	int silent;  /* the rank that has not answered, because its process does not run; -1: none */
-	int late;    /* the rank whose kernels wait for no other rank; -1: none */
+	int silent; /* the rank that has not answered, because its process does not run; -1: none */
+	int late;   /* the rank whose kernels wait for no other rank; -1: none */
 };
 
 static struct chain follow_chain(const gpul_comm *c, int first)
@@ -129,7 +132,7 @@ static struct chain follow_chain(const gpul_comm *c, int first)
 		const uint32_t waits = (uint32_t)word & (uint32_t)((1ull << c->n_ranks) - 1);
 
 		todo &= todo - 1;
-		if (r == c->rank)  /* the kernel of this rank has just waited */
+		if (r == c->rank) /* the kernel of this rank has just waited */
 			continue;
 		if (!(word & ANSWERS) && end.silent < 0)
 			end.silent = r;
@@ -179,8 +182,10 @@ static bool ask_ranks(gpul_comm *c, int first, struct chain *end)
 static const char *thing(uint32_t what)
 {
 	static const char *const things[] = {
-		[GPUL_COMM_WAITED_FOR_DATA] = "data", [GPUL_COMM_WAITED_FOR_CREDIT] = "a credit",
-		[GPUL_COMM_WAITED_FOR_OFFER] = "an offer", [GPUL_COMM_WAITED_FOR_GREETING] = "a greeting",
+		[GPUL_COMM_WAITED_FOR_DATA] = "data",
+		[GPUL_COMM_WAITED_FOR_CREDIT] = "a credit",
+		[GPUL_COMM_WAITED_FOR_OFFER] = "an offer",
+		[GPUL_COMM_WAITED_FOR_GREETING] = "a greeting",
 		[GPUL_COMM_WAITED_FOR_GOODBYE] = "the end of a call",
 	};
 
@@ -200,15 +205,21 @@ void gpul_comm_timed_out(gpul_comm *c)
 	culprit = end.silent >= 0 ? end.silent : end.late;
 	(void)snprintf(wait, sizeof wait, "rank %d waited %d ms for %s of rank %d", c->rank, timeout_ms, thing(r->what), (int)r->peer);
 	if (end.silent >= 0)
-		gpul_comm_fail(c, GPUL_COMM_RANK_STALLED, culprit, "rank %d (pid %d) does not run: is it stopped, by SIGSTOP or a debugger?  %s",
-			       culprit, (int)c->paths[culprit].pid, wait);
+		gpul_comm_fail(c, GPUL_COMM_RANK_STALLED, culprit,
+			       "rank %d (pid %d) does not run: is it stopped, by SIGSTOP or a debugger?  %s", culprit,
+			       (int)c->paths[culprit].pid, wait);
 	else if (culprit < 0)
-		gpul_comm_fail(c, GPUL_COMM_TIMED_OUT, r->peer, "%s (pid %d), which waits, too: they have made different calls, or send "
-			       "before they receive; put such calls into one group", wait, (int)c->paths[r->peer].pid);
+		gpul_comm_fail(c, GPUL_COMM_TIMED_OUT, r->peer,
+			       "%s (pid %d), which waits, too: they have made different calls, or send "
+			       "before they receive; put such calls into one group",
+			       wait, (int)c->paths[r->peer].pid);
 	else if (culprit == r->peer)
-		gpul_comm_fail(c, GPUL_COMM_TIMED_OUT, culprit, "%s (pid %d), which runs, but has not made the same call, or whose GPU is busy",
-			       wait, (int)c->paths[culprit].pid);
+		gpul_comm_fail(c, GPUL_COMM_TIMED_OUT, culprit,
+			       "%s (pid %d), which runs, but has not made the same call, or whose GPU is busy", wait,
+			       (int)c->paths[culprit].pid);
 	else
-		gpul_comm_fail(c, GPUL_COMM_TIMED_OUT, culprit, "rank %d (pid %d) runs, but has not made the same call, or its GPU is busy: %s, "
-			       "which waits for rank %d in turn", culprit, (int)c->paths[culprit].pid, wait, culprit);
+		gpul_comm_fail(c, GPUL_COMM_TIMED_OUT, culprit,
+			       "rank %d (pid %d) runs, but has not made the same call, or its GPU is busy: %s, "
+			       "which waits for rank %d in turn",
+			       culprit, (int)c->paths[culprit].pid, wait, culprit);
 }

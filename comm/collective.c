@@ -39,36 +39,42 @@ static gpul_status run(gpul_comm *c, const gpul_comm_posting *p, CUstream stream
 	return st ? st : launch(c, &r, stream, err);
 }
 
-gpul_status gpul_comm_allreduce(gpul_comm *c, CUdeviceptr send, CUdeviceptr recv, size_t count, gpul_comm_dtype dtype,
-				gpul_comm_op op, CUstream stream, gpul_error *err)
+gpul_status gpul_comm_allreduce(gpul_comm *c, CUdeviceptr send, CUdeviceptr recv, size_t count, gpul_comm_dtype dtype, gpul_comm_op op,
+				CUstream stream, gpul_error *err)
 {
-	return run(c, &(gpul_comm_posting){ .call = GPUL_COMM_ALLREDUCE, .send = send, .recv = recv, .count = count, .dtype = dtype,
-					    .op = op }, stream, err);
+	return run(c,
+		   &(gpul_comm_posting){
+			   .call = GPUL_COMM_ALLREDUCE, .send = send, .recv = recv, .count = count, .dtype = dtype, .op = op },
+		   stream, err);
 }
 
 gpul_status gpul_comm_reducescatter(gpul_comm *c, CUdeviceptr send, CUdeviceptr recv, size_t recv_count, gpul_comm_dtype dtype,
 				    gpul_comm_op op, CUstream stream, gpul_error *err)
 {
-	return run(c, &(gpul_comm_posting){ .call = GPUL_COMM_REDUCESCATTER, .send = send, .recv = recv, .count = recv_count,
-					    .dtype = dtype, .op = op }, stream, err);
+	return run(c,
+		   &(gpul_comm_posting){
+			   .call = GPUL_COMM_REDUCESCATTER, .send = send, .recv = recv, .count = recv_count, .dtype = dtype, .op = op },
+		   stream, err);
 }
 
-gpul_status gpul_comm_allgather(gpul_comm *c, CUdeviceptr send, CUdeviceptr recv, size_t send_count, gpul_comm_dtype dtype,
-				CUstream stream, gpul_error *err)
+gpul_status gpul_comm_allgather(gpul_comm *c, CUdeviceptr send, CUdeviceptr recv, size_t send_count, gpul_comm_dtype dtype, CUstream stream,
+				gpul_error *err)
 {
-	return run(c, &(gpul_comm_posting){ .call = GPUL_COMM_ALLGATHER, .send = send, .recv = recv, .count = send_count,
-					    .dtype = dtype }, stream, err);
+	return run(c, &(gpul_comm_posting){ .call = GPUL_COMM_ALLGATHER, .send = send, .recv = recv, .count = send_count, .dtype = dtype },
+		   stream, err);
 }
 
 gpul_status gpul_comm_broadcast(gpul_comm *c, CUdeviceptr send, CUdeviceptr recv, size_t count, gpul_comm_dtype dtype, int root,
 				CUstream stream, gpul_error *err)
 {
-	return run(c, &(gpul_comm_posting){ .call = GPUL_COMM_BROADCAST, .send = send, .recv = recv, .count = count, .dtype = dtype,
-					    .root = root }, stream, err);
+	return run(c,
+		   &(gpul_comm_posting){
+			   .call = GPUL_COMM_BROADCAST, .send = send, .recv = recv, .count = count, .dtype = dtype, .root = root },
+		   stream, err);
 }
 
-gpul_status gpul_comm_alltoall(gpul_comm *c, CUdeviceptr send, CUdeviceptr recv, size_t count, gpul_comm_dtype dtype,
-			       CUstream stream, gpul_error *err)
+gpul_status gpul_comm_alltoall(gpul_comm *c, CUdeviceptr send, CUdeviceptr recv, size_t count, gpul_comm_dtype dtype, CUstream stream,
+			       gpul_error *err)
 {
 	const gpul_comm_posting p = { .call = GPUL_COMM_ALLTOALL, .send = send, .recv = recv, .count = count, .dtype = dtype };
 	const int n = c->n_ranks;
@@ -88,13 +94,18 @@ gpul_status gpul_comm_alltoall(gpul_comm *c, CUdeviceptr send, CUdeviceptr recv,
 		const int to = (c->rank + d) % n, from = (c->rank + n - d) % n;
 		gpul_comm_transfer *sent = &t.items[t.n++], *received = &t.items[t.n++];
 
-		*sent = (gpul_comm_transfer){ .at = send + (size_t)to * part_bytes, .bytes = part_bytes, .peer = to,
-					      .kind = GPUL_COMM_TRANSFER_SEND };
-		*received = (gpul_comm_transfer){ .at = recv + (size_t)from * part_bytes, .bytes = part_bytes, .peer = from,
-						  .kind = GPUL_COMM_TRANSFER_RECV };
+		*sent = (gpul_comm_transfer){
+			.at = send + (size_t)to * part_bytes, .bytes = part_bytes, .peer = to, .kind = GPUL_COMM_TRANSFER_SEND
+		};
+		*received = (gpul_comm_transfer){
+			.at = recv + (size_t)from * part_bytes, .bytes = part_bytes, .peer = from, .kind = GPUL_COMM_TRANSFER_RECV
+		};
 		received->window = gpul_comm_window_of(c, received->at, part_bytes, &received->offset);
 	}
-	t.items[t.n++] = (gpul_comm_transfer){ .at = send + (size_t)c->rank * part_bytes, .bytes = part_bytes, .peer = c->rank,
-					       .offset = recv + (size_t)c->rank * part_bytes, .kind = GPUL_COMM_TRANSFER_COPY };
+	t.items[t.n++] = (gpul_comm_transfer){ .at = send + (size_t)c->rank * part_bytes,
+					       .bytes = part_bytes,
+					       .peer = c->rank,
+					       .offset = recv + (size_t)c->rank * part_bytes,
+					       .kind = GPUL_COMM_TRANSFER_COPY };
 	return gpul_comm_launch_transfers(c, &t, stream, err);
 }

@@ -27,15 +27,15 @@ struct rank_info {
 	uint32_t transport, plan, n_blocks, ranks_per_host;
 	uint64_t slot_bytes;
 	int64_t timeout_ms;
-	uint64_t table_hash;          /* hash of the tuning table: the ranks must make the same
+	uint64_t table_hash; /* hash of the tuning table: the ranks must make the same
 				       * choices */
 };
 
 /* Memory from gpul_comm_alloc(): this rank's, and that of the other ranks, as this rank maps it. */
 struct window {
-	gpul_mem *mine;               /* NULL: a free entry */
+	gpul_mem *mine; /* NULL: a free entry */
 	gpul_mem *theirs[GPUL_COMM_MAX_PEERS];
-	bool mapped;                  /* all ranks map it */
+	bool mapped; /* all ranks map it */
 };
 
 /* The choice for calls of up to max_bytes; the last choice of a call also applies to all larger sizes. */
@@ -48,7 +48,7 @@ struct choice {
 
 /* The memory of one kind, device or host, through which pairs of ranks communicate. */
 struct arena {
-	gpul_mem *mine;               /* NULL: no pair needs this kind */
+	gpul_mem *mine; /* NULL: no pair needs this kind */
 	gpul_mem *theirs[GPUL_COMM_MAX_PEERS];
 };
 
@@ -56,27 +56,27 @@ struct arena {
 struct network_target {
 	struct network_memory {
 		gpul_rdma_remote data, steps, heads, asks, grants;
-		uint64_t free_bytes;  /* bytes of slots that may be in flight without a grant */
+		uint64_t free_bytes; /* bytes of slots that may be in flight without a grant */
 	} conns[GPUL_COMM_MAX_NICS];
 	uint32_t step_stride;
-	bool direct;                  /* its slots are in device memory (GPU-direct) */
+	bool direct; /* its slots are in device memory (GPU-direct) */
 };
 
 /* The state of the connections with ranks on other machines: network.c. */
 struct network {
-	gpul_comm_mesh *mesh;         /* NULL: no pair of the job needs it */
-	gpul_mem *counters, *slots;   /* NULL: no pair of this rank needs it, like the next three */
-	bool direct;                  /* true: the slots are in device memory (GPU-direct) */
-	char why_staged[80];          /* why not, if they are in host memory */
+	gpul_comm_mesh *mesh;       /* NULL: no pair of the job needs it */
+	gpul_mem *counters, *slots; /* NULL: no pair of this rank needs it, like the next three */
+	bool direct;                /* true: the slots are in device memory (GPU-direct) */
+	char why_staged[80];        /* why not, if they are in host memory */
 	/* Registrations with each NIC: the counters and slots that one other rank may write,
 	 * registered only for that rank, and the slots from which this rank sends. */
 	struct network_regions {
 		gpul_rdma_region *words, *data, *mirror;
 	} regions[GPUL_COMM_MAX_PEERS][GPUL_COMM_MAX_NICS];
 	gpul_comm_proxy *proxy;
-	uint64_t window_bytes;        /* bytes of slots that may be in flight to this rank, for each
+	uint64_t window_bytes; /* bytes of slots that may be in flight to this rank, for each
 				       * NIC; 0: no limit */
-	uint64_t counters_at[GPUL_COMM_MAX_PEERS], slots_at[GPUL_COMM_MAX_PEERS];  /* offsets of the part for each pair */
+	uint64_t counters_at[GPUL_COMM_MAX_PEERS], slots_at[GPUL_COMM_MAX_PEERS]; /* offsets of the part for each pair */
 	struct network_target theirs[GPUL_COMM_MAX_PEERS];
 };
 
@@ -95,35 +95,35 @@ enum kernel_file {
 
 /* The ranks by host, for the algorithms that use the hosts of the ranks. */
 struct comm_hosts {
-	int n;                                /* hosts */
-	unsigned ranks_per_host;              /* 0: the hosts have different numbers of ranks */
-	int32_t order[GPUL_COMM_MAX_PEERS];   /* the ranks host by host; those of a host in ascending order */
-	unsigned place;                       /* index of this rank in `order` */
+	int n;                              /* hosts */
+	unsigned ranks_per_host;            /* 0: the hosts have different numbers of ranks */
+	int32_t order[GPUL_COMM_MAX_PEERS]; /* the ranks host by host; those of a host in ascending order */
+	unsigned place;                     /* index of this rank in `order` */
 };
 
 /* A recent call, whose launch is kept as a graph if it is repeated with the same arguments. */
 struct repeated {
-	uint64_t used;                /* value of the use counter at its last use; 0: free entry */
+	uint64_t used; /* value of the use counter at its last use; 0: free entry */
 	enum kernel_id id;
 	unsigned n_blocks, n_threads, n_calls;
 	union {
 		gpul_comm_work work;
 		gpul_comm_few_transfers transfers;
 	} argument;
-	CUgraphExec exec;             /* NULL: launch the kernel */
+	CUgraphExec exec; /* NULL: launch the kernel */
 };
 
 /* What blame.c knows of the words in which the kernels publish the rank that they wait for. */
 struct wait_watch {
-	uint64_t seen[GPUL_COMM_MAX_BLOCKS], seen_ns[GPUL_COMM_MAX_BLOCKS];  /* the last values of the words, and when they changed */
-	uint64_t gap_ns[2], gaps_ns;  /* the longest time between two changes of a word, in the periods before and since gaps_ns */
-	bool asked;                   /* a rank has asked: a kernel of it has timed out */
-	uint32_t ranks;               /* mask of the ranks for which this rank's kernels have waited since `asked` */
+	uint64_t seen[GPUL_COMM_MAX_BLOCKS], seen_ns[GPUL_COMM_MAX_BLOCKS]; /* the last values of the words, and when they changed */
+	uint64_t gap_ns[2], gaps_ns; /* the longest time between two changes of a word, in the periods before and since gaps_ns */
+	bool asked;                  /* a rank has asked: a kernel of it has timed out */
+	uint32_t ranks;              /* mask of the ranks for which this rank's kernels have waited since `asked` */
 };
 
 /* The most recent call: enqueue.c. */
 struct last_call {
-	CUevent ended;                /* recorded after the call, on its stream */
+	CUevent ended; /* recorded after the call, on its stream */
 	bool exists;
 	bool has_id;                  /* stream_id is known */
 	unsigned long long stream_id; /* from cuStreamGetId(): no other stream of the process ever has this id */
@@ -134,7 +134,7 @@ enum { GPUL_COMM_REPLAYS = 16 };
 struct replay {
 	struct repeated entries[GPUL_COMM_REPLAYS];
 	uint64_t clock;
-	CUstream capture;             /* NULL: not created yet */
+	CUstream capture; /* NULL: not created yet */
 	bool off;
 };
 
@@ -148,8 +148,8 @@ struct gpul_comm {
 	bool interprets;
 	struct rank_info infos[GPUL_COMM_MAX_PEERS];
 	gpul_comm_path paths[GPUL_COMM_MAX_PEERS];
-	bool direct;                  /* all pairs use device memory */
-	bool has_network;             /* a pair of the job uses the network */
+	bool direct;      /* all pairs use device memory */
+	bool has_network; /* a pair of the job uses the network */
 	struct comm_hosts hosts;
 
 	gpul_comm_sizes sizes;
@@ -157,39 +157,39 @@ struct gpul_comm {
 	struct network network;
 	gpul_mem *control_mem;
 	gpul_comm_control *control;
-	CUdeviceptr view;             /* gpul_comm_view, in device memory; the counters follow it */
-	gpul_comm_view view_copy;     /* what is in it */
-	CUdeviceptr trace;            /* gpul_comm_trace; 0: never started */
+	CUdeviceptr view;         /* gpul_comm_view, in device memory; the counters follow it */
+	gpul_comm_view view_copy; /* what is in it */
+	CUdeviceptr trace;        /* gpul_comm_trace; 0: never started */
 	struct window windows[GPUL_COMM_MAX_WINDOWS];
 
 	gpul_module *modules[N_KERNEL_FILES];
 	CUfunction kernels[N_KERNELS];
-	struct last_call last, last_captured;  /* order calls on different streams: all calls; those of one capture */
-	CUevent pace;                 /* interpreting drivers: event of an earlier call; waiting for
+	struct last_call last, last_captured; /* order calls on different streams: all calls; those of one capture */
+	CUevent pace;                         /* interpreting drivers: event of an earlier call; waiting for
 				       * it limits the number of queued calls */
 	uint64_t n_calls;
 	struct replay replay;
-	struct gpul_comm_persistent *persistent;  /* NULL: none has been started */
+	struct gpul_comm_persistent *persistent; /* NULL: none has been started */
 	bool persistent_runs;
 
-	gpul_comm_table table;        /* all rows of the file options.table */
-	char table_path[256];         /* "": no table */
+	gpul_comm_table table; /* all rows of the file options.table */
+	char table_path[256];  /* "": no table */
 	const struct choice *choices[GPUL_COMM_N_CALLS];
-	struct choice *measured;      /* the rows of the table for this communicator */
+	struct choice *measured; /* the rows of the table for this communicator */
 	bool is_measured[GPUL_COMM_N_CALLS];
 	char measured_reason[256], built_in_reason[160];
-	gpul_comm_plan forced;        /* set by gpul_comm_plan_force(), valid if is_forced */
+	gpul_comm_plan forced; /* set by gpul_comm_plan_force(), valid if is_forced */
 	bool is_forced;
 
 	bool in_group;
 	CUstream group_stream;
 	gpul_comm_transfers group;
 
-	pthread_t service;            /* the thread that watches for reports of the kernels */
+	pthread_t service; /* the thread that watches for reports of the kernels */
 	bool has_service;
-	struct wait_watch waits;      /* service thread only */
+	struct wait_watch waits; /* service thread only */
 	atomic_bool stop;
-	pthread_mutex_t lock;         /* of failure */
+	pthread_mutex_t lock; /* of failure */
 	gpul_comm_failure failure;
 	atomic_bool failed;
 };
@@ -261,9 +261,9 @@ void gpul_comm_kernels_unload(gpul_comm *c);
 /* ---- arguments.c ---- */
 /* The arguments of a collective, and the sizes in bytes that follow from them. */
 struct comm_request {
-	gpul_comm_work work;            /* n_blocks is not set */
-	size_t send_bytes, recv_bytes;  /* size of the whole buffer; 0: this rank does not use it */
-	CUdeviceptr in_place;           /* the only address at which send may overlap recv; 0: none */
+	gpul_comm_work work;           /* n_blocks is not set */
+	size_t send_bytes, recv_bytes; /* size of the whole buffer; 0: this rank does not use it */
+	CUdeviceptr in_place;          /* the only address at which send may overlap recv; 0: none */
 };
 /* Check the arguments of a collective. */
 gpul_status gpul_comm_request(const gpul_comm *c, const gpul_comm_posting *p, struct comm_request *out, gpul_error *err);
@@ -273,8 +273,8 @@ gpul_status gpul_comm_check_buffer(const char *name, CUdeviceptr at, size_t n_by
 /* ---- enqueue.c ---- */
 /* Launch a kernel with the view and one more argument: gpul_comm_transfers for KERNEL_sendrecv and KERNEL_sendrecv_few, else
  * gpul_comm_work. */
-gpul_status gpul_comm_enqueue(gpul_comm *c, enum kernel_id id, void *argument, unsigned n_blocks, unsigned n_threads,
-			      CUstream stream, gpul_error *err);
+gpul_status gpul_comm_enqueue(gpul_comm *c, enum kernel_id id, void *argument, unsigned n_blocks, unsigned n_threads, CUstream stream,
+			      gpul_error *err);
 /* Launch at least one send, receive or copy; sets their blocks and protocols. */
 gpul_status gpul_comm_launch_transfers(gpul_comm *c, gpul_comm_transfers *t, CUstream stream, gpul_error *err);
 /* Return GPUL_OK if the communicator can be used, else its failure. */
@@ -290,7 +290,7 @@ void gpul_comm_persistent_destroy(gpul_comm *c);
 struct launch {
 	enum kernel_id id;
 	CUfunction kernel;
-	void *argument;               /* a gpul_comm_work, or, depending on id, another type */
+	void *argument; /* a gpul_comm_work, or, depending on id, another type */
 	unsigned n_blocks, n_threads;
 };
 /* Get the graph of a repeated launch; NULL: launch the kernel itself.  The stream of the launch must not be capturing. */
@@ -311,8 +311,7 @@ void gpul_comm_service_stop(gpul_comm *c);
 /* Watch for failures that other ranks detect. */
 gpul_status gpul_comm_watch(gpul_comm *c, gpul_error *err);
 /* Record the first failure, publish it to the other ranks, and make the kernels end. */
-void gpul_comm_fail(gpul_comm *c, enum gpul_comm_cause cause, int rank, const char *fmt, ...)
-	__attribute__((format(printf, 4, 5)));
+void gpul_comm_fail(gpul_comm *c, enum gpul_comm_cause cause, int rank, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 /* Return the result st of a call in which other ranks take part, with the error *why; if the job
  * has failed, return the failure of the communicator instead. */
 gpul_status gpul_comm_explain(gpul_comm *c, gpul_status st, const gpul_error *why, gpul_error *err);

@@ -8,8 +8,9 @@ gpul_status gpul_comm_view_create(gpul_comm *c, gpul_error *err)
 {
 	const size_t n_channels = (size_t)c->n_ranks * c->sizes.n_blocks;
 	const size_t n_counters = c->sizes.n_blocks + 2 * n_channels;
-	const gpul_mem_desc control = { .kind = GPUL_MEM_PINNED, .bytes = sizeof(gpul_comm_control), .devices = &c->device,
-					.n_devices = 1 };
+	const gpul_mem_desc control = {
+		.kind = GPUL_MEM_PINNED, .bytes = sizeof(gpul_comm_control), .devices = &c->device, .n_devices = 1
+	};
 	gpul_comm_view *v = &c->view_copy;
 	gpul_status st = gpul_mem_create(c->drv, &control, &c->control_mem, err);
 	uint64_t *counters;

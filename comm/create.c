@@ -13,16 +13,15 @@ static gpul_status check_options(const gpul_comm_options *o, gpul_error *err)
 		return gpul_fail(err, GPUL_EINVAL, 0, "options.device %d: expected a device number, or -1", o->device);
 	if ((unsigned)o->transport >= GPUL_COMM_N_TRANSPORTS || (unsigned)o->algo >= GPUL_COMM_N_ALGOS ||
 	    (unsigned)o->proto >= GPUL_COMM_N_PROTOS)
-		return gpul_fail(err, GPUL_EINVAL, 0, "unknown transport %d, algorithm %d or protocol %d in the options",
-				 (int)o->transport, (int)o->algo, (int)o->proto);
+		return gpul_fail(err, GPUL_EINVAL, 0, "unknown transport %d, algorithm %d or protocol %d in the options", (int)o->transport,
+				 (int)o->algo, (int)o->proto);
 	if (o->n_blocks > GPUL_COMM_MAX_BLOCKS)
 		return gpul_fail(err, GPUL_EINVAL, 0, "n_blocks %u: expected at most %d", o->n_blocks, GPUL_COMM_MAX_BLOCKS);
 	if (o->slot_bytes > MAX_SLOT_BYTES || o->slot_bytes % GPUL_COMM_LINE_BYTES)
 		return gpul_fail(err, GPUL_EINVAL, 0, "slot_bytes %zu: a multiple of %d, at most %d, is possible", o->slot_bytes,
 				 GPUL_COMM_LINE_BYTES, MAX_SLOT_BYTES);
 	if (o->ranks_per_host > GPUL_COMM_MAX_RANKS)
-		return gpul_fail(err, GPUL_EINVAL, 0, "ranks_per_host %u: expected at most %d", o->ranks_per_host,
-				 GPUL_COMM_MAX_RANKS);
+		return gpul_fail(err, GPUL_EINVAL, 0, "ranks_per_host %u: expected at most %d", o->ranks_per_host, GPUL_COMM_MAX_RANKS);
 	return GPUL_OK;
 }
 
@@ -36,9 +35,14 @@ static void choose_sizes(gpul_comm *c)
 
 	*s = (gpul_comm_sizes){
 		.n_ranks = (uint32_t)c->n_ranks,
-		.n_blocks = c->options.n_blocks ? c->options.n_blocks : c->has_network ? (small ? 4 : 8) : small ? 2 : 32,
+		.n_blocks = c->options.n_blocks ? c->options.n_blocks
+			    : c->has_network    ? (small ? 4 : 8)
+			    : small             ? 2
+						: 32,
 		.slot_bytes = c->options.slot_bytes ? (uint32_t)c->options.slot_bytes
-						    : !small ? 256 << 10 : c->has_network ? 128 << 10 : 16 << 10,
+			      : !small              ? 256 << 10
+			      : c->has_network      ? 128 << 10
+						    : 16 << 10,
 		.ll_bytes = small ? 4 << 10 : 32 << 10,
 		.ll128_bytes = small ? 4 << 10 : 64 << 10,
 		.scratch_bytes = small ? 64 << 10 : 1 << 20,
@@ -75,7 +79,7 @@ static gpul_status join(gpul_comm *c, const gpul_comm_job *job, gpul_error *err)
 
 	if (!st)
 		gpul_boot_limit(c->boot, deadline_ns, timeout_ms, 0);
-	st = st ? st : check_options(&c->options, err);  /* checked only now, so that the other ranks also
+	st = st ? st : check_options(&c->options, err); /* checked only now, so that the other ranks also
 							  * report the error */
 	st = st ? st : open_device(c, err);
 	st = st ? st : gpul_comm_choices_load(c, err);
@@ -153,13 +157,13 @@ gpul_status gpul_comm_create(const gpul_driver *drv, const gpul_comm_options *op
 		st = join(c, &job, &why);
 	}
 	if (st) {
-		if (c->boot && why.status)  /* publish the failure, so that the others also report
+		if (c->boot && why.status) /* publish the failure, so that the others also report
 					     * it */
 			gpul_boot_fail(c->boot, &why, c->rank);
 		failed = c->boot && gpul_boot_failure(c->boot, &first);
 		if (failed && first.kind == GPUL_RANK_DIED)
 			st = gpul_fail(err, GPUL_ECOMM, GPUL_COMM_RANK_DIED, "%s", first.text);
-		else if (failed && first.status == GPUL_ECOMM)  /* another rank has failed after it joined; it already uses its
+		else if (failed && first.status == GPUL_ECOMM) /* another rank has failed after it joined; it already uses its
 								 * communicator */
 			st = gpul_fail(err, GPUL_ECOMM, first.native, "%s", first.text);
 		else if (why.status)
@@ -184,7 +188,7 @@ void gpul_comm_destroy(gpul_comm *c)
 	(void)c->drv->cuCtxSetCurrent(c->ctx.handle);
 	(void)gpul_comm_persistent_stop(c->persistent, NULL);
 	r = c->drv->cuCtxSynchronize();
-	if (r && c->last.exists)  /* a stream of the program is being captured */
+	if (r && c->last.exists) /* a stream of the program is being captured */
 		r = c->drv->cuEventSynchronize(c->last.ended);
 	gpul_comm_unrelax(c, mode);
 	if (!gpul_comm_awaited(c, r, "cuCtxSynchronize()", NULL)) {

@@ -5,10 +5,10 @@
  * handle of a destroyed one, and the default streams of all threads have the same handle. */
 struct call_stream {
 	CUstream handle;
-	unsigned long long id;        /* if has_id */
+	unsigned long long id; /* if has_id */
 	bool has_id;
 	bool captures;
-	cuuint64_t capture;           /* id of the capture; 0: unknown */
+	cuuint64_t capture; /* id of the capture; 0: unknown */
 };
 
 static gpul_status describe_stream(gpul_comm *c, CUstream stream, struct call_stream *out, gpul_error *err)
@@ -19,7 +19,7 @@ static gpul_status describe_stream(gpul_comm *c, CUstream stream, struct call_st
 	*out = (struct call_stream){ .handle = stream, .captures = capturing != CU_STREAM_CAPTURE_STATUS_NONE };
 	if (st)
 		return st;
-	if (!out->captures)  /* NVIDIA's driver invalidates a capture at this query */
+	if (!out->captures) /* NVIDIA's driver invalidates a capture at this query */
 		out->has_id = c->drv->cuStreamGetId(stream, &out->id) == CUDA_SUCCESS;
 	else if (c->drv->cuStreamGetCaptureInfo_v3(stream, &capturing, &out->capture, NULL, NULL, NULL, NULL))
 		out->capture = 0;
@@ -93,8 +93,8 @@ static gpul_status launch_call(gpul_comm *c, const struct launch *l, CUstream st
 	return st;
 }
 
-gpul_status gpul_comm_enqueue(gpul_comm *c, enum kernel_id id, void *argument, unsigned n_blocks, unsigned n_threads,
-			      CUstream stream, gpul_error *err)
+gpul_status gpul_comm_enqueue(gpul_comm *c, enum kernel_id id, void *argument, unsigned n_blocks, unsigned n_threads, CUstream stream,
+			      gpul_error *err)
 {
 	gpul_error why = { 0 };
 	CUstreamCaptureMode mode;

@@ -37,7 +37,7 @@ static void on_event(void *arg, const gpul_roster_event *e)
 		f.cause = GPUL_COMM_RANK_DIED;
 	else if (e->kind == GPUL_RANK_STALLED)
 		f.cause = GPUL_COMM_RANK_STALLED;
-	else if (e->status == GPUL_ESYS && e->native == ETIMEDOUT)  /* a call of boot.h has timed out */
+	else if (e->status == GPUL_ESYS && e->native == ETIMEDOUT) /* a call of boot.h has timed out */
 		f.cause = GPUL_COMM_TIMED_OUT;
 	else
 		f.cause = e->status == GPUL_ECOMM ? (enum gpul_comm_cause)e->native : GPUL_COMM_RANK_FAILED;
@@ -104,7 +104,8 @@ gpul_status gpul_comm_idle(const gpul_comm *c, gpul_error *err)
 	gpul_status st = gpul_comm_usable(c, err);
 
 	if (!st && c->persistent_runs)
-		st = gpul_fail(err, GPUL_EINVAL, 0, "a persistent kernel of this communicator is running: post the call to it, or stop it first");
+		st = gpul_fail(err, GPUL_EINVAL, 0,
+			       "a persistent kernel of this communicator is running: post the call to it, or stop it first");
 	return st;
 }
 
@@ -136,7 +137,7 @@ static bool is_misuse(const gpul_error *why)
 
 gpul_status gpul_comm_rank_failed(gpul_comm *c, const gpul_error *why, gpul_error *err)
 {
-	const gpul_status st = gpul_comm_usable(c, err);  /* an earlier failure, if any, is the cause of this one */
+	const gpul_status st = gpul_comm_usable(c, err); /* an earlier failure, if any, is the cause of this one */
 
 	if (!is_misuse(why))
 		gpul_comm_fail(c, GPUL_COMM_RANK_FAILED, c->rank, "rank %d (pid %d): %.150s", c->rank, (int)c->paths[c->rank].pid,
@@ -174,7 +175,7 @@ gpul_status gpul_comm_wait(gpul_comm *c, CUstream stream, gpul_error *err)
 	CUstreamCaptureMode mode;
 	CUresult r;
 
-	gpul_bell_ring(gpul_boot_bell(c->boot));  /* a kernel may run that the library did not launch: one of a graph */
+	gpul_bell_ring(gpul_boot_bell(c->boot)); /* a kernel may run that the library did not launch: one of a graph */
 	mode = gpul_comm_relax(c);
 	r = await_stream(c, stream);
 	gpul_comm_unrelax(c, mode);

@@ -56,8 +56,7 @@ gpul_status gpul_comm_launch_transfers(gpul_comm *c, gpul_comm_transfers *t, CUs
 		n_threads = wanted > n_threads ? wanted : n_threads;
 	}
 	n_blocks = place(t);
-	return gpul_comm_enqueue(c, t->n <= GPUL_COMM_FEW_P2P ? KERNEL_sendrecv_few : KERNEL_sendrecv, t, n_blocks, n_threads, stream,
-				 err);
+	return gpul_comm_enqueue(c, t->n <= GPUL_COMM_FEW_P2P ? KERNEL_sendrecv_few : KERNEL_sendrecv, t, n_blocks, n_threads, stream, err);
 }
 
 static bool receives_from(const gpul_comm_transfer *t, int rank)
@@ -85,7 +84,7 @@ static gpul_status pair_own(gpul_comm *c, gpul_comm_transfers *t, gpul_error *er
 		send->kind = GPUL_COMM_TRANSFER_COPY;
 		send->offset = t->items[k].at;
 		t->items[k].kind = GPUL_COMM_TRANSFER_COPY;
-		t->items[k].bytes = 0;  /* removed below */
+		t->items[k].bytes = 0; /* removed below */
 	}
 	uint32_t n = 0;
 
@@ -120,8 +119,7 @@ static gpul_status add(gpul_comm *c, bool sends, CUdeviceptr at, size_t count, g
 	if (element_bytes == 0)
 		return gpul_fail(err, GPUL_EINVAL, 0, "%d is not an element type", (int)dtype);
 	if (peer < 0 || peer >= c->n_ranks)
-		return gpul_fail(err, GPUL_EINVAL, 0, "rank %d does not exist: the communicator has ranks 0 to %d", peer,
-				 c->n_ranks - 1);
+		return gpul_fail(err, GPUL_EINVAL, 0, "rank %d does not exist: the communicator has ranks 0 to %d", peer, c->n_ranks - 1);
 	if (count > SIZE_MAX / 2 / element_bytes)
 		return gpul_fail(err, GPUL_EINVAL, 0, "%zu elements of %zu bytes exceed the address space", count, element_bytes);
 	if (count == 0)
@@ -143,14 +141,12 @@ static gpul_status add(gpul_comm *c, bool sends, CUdeviceptr at, size_t count, g
 	return launch_group(c, t, stream, err);
 }
 
-gpul_status gpul_comm_send(gpul_comm *c, CUdeviceptr send, size_t count, gpul_comm_dtype dtype, int peer, CUstream stream,
-			   gpul_error *err)
+gpul_status gpul_comm_send(gpul_comm *c, CUdeviceptr send, size_t count, gpul_comm_dtype dtype, int peer, CUstream stream, gpul_error *err)
 {
 	return add(c, true, send, count, dtype, peer, stream, err);
 }
 
-gpul_status gpul_comm_recv(gpul_comm *c, CUdeviceptr recv, size_t count, gpul_comm_dtype dtype, int peer, CUstream stream,
-			   gpul_error *err)
+gpul_status gpul_comm_recv(gpul_comm *c, CUdeviceptr recv, size_t count, gpul_comm_dtype dtype, int peer, CUstream stream, gpul_error *err)
 {
 	return add(c, false, recv, count, dtype, peer, stream, err);
 }

@@ -22,8 +22,10 @@
 #include "comm/comm_internal.h"
 #include "comm/net/grants.h"
 
+/* clang-format off */
 enum { EXPLANATION_MS = 1000, CLOSED_EXPLANATION_MS = 5000, SPIN_NS = 50 * 1000, INTERPRETED_SPIN_NS = 5 * 1000, WINDOW_SLOTS = 8,
        INTERPRETED_WINDOW_SLOTS = 4, RUNS_MS = 450, UNDELIVERED_MS = 1000 };
+/* clang-format on */
 
 /* The offsets of the parts of a pair's memory: counters and slots. */
 struct network_parts {
@@ -36,7 +38,9 @@ static struct network_parts parts_of(const gpul_comm_sizes *s)
 	const uint64_t inboxes = s->n_blocks * sizeof(gpul_comm_inbox), outboxes = s->n_blocks * sizeof(gpul_comm_outbox);
 	const uint64_t words = (s->n_blocks * sizeof(uint64_t) + GPUL_COMM_LINE_BYTES - 1) / GPUL_COMM_LINE_BYTES * GPUL_COMM_LINE_BYTES;
 	const uint64_t slots = s->n_blocks * s->slots_bytes;
-	struct network_parts p = { .outboxes = inboxes, .asks = inboxes + outboxes, .slots = 0, .mirror_slots = slots, .slot_bytes = 2 * slots };
+	struct network_parts p = {
+		.outboxes = inboxes, .asks = inboxes + outboxes, .slots = 0, .mirror_slots = slots, .slot_bytes = 2 * slots
+	};
 
 	p.grants = p.asks + words;
 	p.announced = p.grants + words;
@@ -90,7 +94,8 @@ static gpul_status window_bytes(const gpul_comm *c, uint64_t *out, gpul_error *e
 /* The bytes that each sender may have in flight without a grant.  A single sender never needs grants. */
 static uint64_t free_bytes(const gpul_comm *c, unsigned nic)
 {
-	const gpul_comm_grants_desc desc = { .n_routes = n_routes_of(c, nic), .slot_bytes = c->sizes.slot_bytes,
+	const gpul_comm_grants_desc desc = { .n_routes = n_routes_of(c, nic),
+					     .slot_bytes = c->sizes.slot_bytes,
 					     .window_bytes = c->network.window_bytes };
 
 	return desc.window_bytes && desc.n_routes > 1 ? gpul_comm_grants_free_bytes(&desc) : UINT64_MAX;
@@ -213,9 +218,10 @@ static gpul_status register_slots(gpul_comm *c, const gpul_mem_desc *desc, gpul_
 
 			st = gpul_rdma_register_part(nic, n->slots, n->slots_at[r] + parts.slots, parts.mirror_slots - parts.slots,
 						     GPUL_RDMA_DATA, &n->regions[r][k].data, err);
-			st = st ? st : gpul_rdma_register_part(nic, n->slots, n->slots_at[r] + parts.mirror_slots,
-							       parts.slot_bytes - parts.mirror_slots, GPUL_RDMA_SOURCE,
-							       &n->regions[r][k].mirror, err);
+			st = st ? st
+				: gpul_rdma_register_part(nic, n->slots, n->slots_at[r] + parts.mirror_slots,
+							  parts.slot_bytes - parts.mirror_slots, GPUL_RDMA_SOURCE, &n->regions[r][k].mirror,
+							  err);
 		}
 	if (st) {
 		unregister_slots(c);
@@ -228,7 +234,9 @@ static gpul_status register_slots(gpul_comm *c, const gpul_mem_desc *desc, gpul_
 /* Allocate the slots in device memory if it can be registered, else in host memory. */
 static gpul_status allocate_slots(gpul_comm *c, uint64_t n_bytes, gpul_error *err)
 {
-	gpul_mem_desc desc = { .kind = GPUL_MEM_DEVICE, .bytes = n_bytes, .node = GPUL_MEM_NODE_OF_GPU, .devices = &c->device, .n_devices = 1 };
+	gpul_mem_desc desc = {
+		.kind = GPUL_MEM_DEVICE, .bytes = n_bytes, .node = GPUL_MEM_NODE_OF_GPU, .devices = &c->device, .n_devices = 1
+	};
 	struct network *n = &c->network;
 	gpul_error why = { 0 };
 
@@ -237,7 +245,8 @@ static gpul_status allocate_slots(gpul_comm *c, uint64_t n_bytes, gpul_error *er
 		if (n->direct)
 			return GPUL_OK;
 		if (c->options.net && c->options.net->gpu_direct == GPUL_RDMA_GPU_DIRECT_YES)
-			return gpul_fail(err, why.status, why.native, "GPU-direct is not possible: %.170s; staging in host memory is", why.text);
+			return gpul_fail(err, why.status, why.native, "GPU-direct is not possible: %.170s; staging in host memory is",
+					 why.text);
 		(void)snprintf(n->why_staged, sizeof n->why_staged, "%.79s", why.text);
 	} else {
 		(void)snprintf(n->why_staged, sizeof n->why_staged, "%s",
@@ -289,7 +298,8 @@ static gpul_status offer_memory(const gpul_comm *c, int r, unsigned nic, struct 
 	const struct network *n = &c->network;
 	const uint64_t at = (uintptr_t)gpul_mem_cpu(n->counters) + n->counters_at[r];
 	const gpul_rdma_region *words = n->regions[r][nic].words;
-	gpul_status st = gpul_rdma_offer(n->regions[r][nic].data, slots_address(c, r) + parts.slots, parts.mirror_slots - parts.slots, &out->data, err);
+	gpul_status st = gpul_rdma_offer(n->regions[r][nic].data, slots_address(c, r) + parts.slots, parts.mirror_slots - parts.slots,
+					 &out->data, err);
 
 	out->free_bytes = free_bytes(c, nic);
 	if (n->direct)
@@ -381,8 +391,10 @@ bool gpul_comm_network_undelivered(gpul_comm *c, unsigned least_ms, enum gpul_co
 		if (!by_network(c, r) || !gpul_comm_proxy_unacknowledged(c->network.proxy, r, &n_puts, &for_ns) ||
 		    for_ns < (uint64_t)least_ms * 1000 * 1000 || gpul_boot_silent_ms(c->boot, r) >= RUNS_MS)
 			continue;
-		gpul_comm_fail(c, cause, r, "the network between rank %d (%.24s) and rank %d (%.24s) does not deliver data: %u puts unacknowledged for "
-			       "%.1f s%s%.90s", c->rank, gpul_boot_host_name(c->boot, c->rank), r, gpul_boot_host_name(c->boot, r), n_puts,
+		gpul_comm_fail(c, cause, r,
+			       "the network between rank %d (%.24s) and rank %d (%.24s) does not deliver data: %u puts unacknowledged for "
+			       "%.1f s%s%.90s",
+			       c->rank, gpul_boot_host_name(c->boot, c->rank), r, gpul_boot_host_name(c->boot, r), n_puts,
 			       (double)for_ns * 1e-9, *why ? "; " : "", why);
 		return true;
 	}
@@ -400,23 +412,26 @@ static void connection_failed(void *context, int rank, unsigned conn, const gpul
 	char nic[60] = "";
 
 	if (gpul_comm_mesh_n_conns(m, rank) > 1)
-		(void)snprintf(nic, sizeof nic, " over NIC %.20s (there %.20s)", gpul_comm_mesh_nic_name(m, c->rank, gpul_comm_mesh_nic_of(m, c->rank, conn)),
+		(void)snprintf(nic, sizeof nic, " over NIC %.20s (there %.20s)",
+			       gpul_comm_mesh_nic_name(m, c->rank, gpul_comm_mesh_nic_of(m, c->rank, conn)),
 			       gpul_comm_mesh_nic_name(m, rank, gpul_comm_mesh_nic_of(m, rank, conn)));
 	for (int ms = 0; ms < limit_ms && !atomic_load(&c->failed); ms++) {
 		if (gpul_boot_failure(c->boot, NULL))
-			return;  /* the watch thread of the bootstrap records it */
+			return; /* the watch thread of the bootstrap records it */
 		(void)nanosleep(&nap, NULL);
 	}
 	if (why->native != EPIPE && why->native != ESHUTDOWN && !why->by_peer &&
 	    gpul_comm_network_undelivered(c, UNDELIVERED_MS, GPUL_COMM_RANK_FAILED, why->what))
 		return;
 	if (why->native != EPIPE && why->native != ESHUTDOWN && gpul_boot_silent_ms(c->boot, rank) >= UNDELIVERED_MS)
-		gpul_comm_fail(c, GPUL_COMM_RANK_STALLED, rank, "rank %d (pid %d) does not run: is it stopped, by SIGSTOP or a debugger?  %.100s",
-			       rank, (int)c->paths[rank].pid, why->what);
-	else if (why->native == ETIMEDOUT && !why->by_peer)  /* its process runs, and this rank has no unacknowledged puts that
+		gpul_comm_fail(c, GPUL_COMM_RANK_STALLED, rank,
+			       "rank %d (pid %d) does not run: is it stopped, by SIGSTOP or a debugger?  %.100s", rank,
+			       (int)c->paths[rank].pid, why->what);
+	else if (why->native == ETIMEDOUT && !why->by_peer) /* its process runs, and this rank has no unacknowledged puts that
 							      * would show the cause */
-		gpul_comm_fail(c, GPUL_COMM_RANK_FAILED, rank, "the network between rank %d (%.24s) and rank %d (%.24s) does not deliver data: %.120s",
-			       c->rank, gpul_boot_host_name(c->boot, c->rank), rank, gpul_boot_host_name(c->boot, rank), why->what);
+		gpul_comm_fail(c, GPUL_COMM_RANK_FAILED, rank,
+			       "the network between rank %d (%.24s) and rank %d (%.24s) does not deliver data: %.120s", c->rank,
+			       gpul_boot_host_name(c->boot, c->rank), rank, gpul_boot_host_name(c->boot, rank), why->what);
 	else if (why->native == EPIPE)
 		gpul_comm_fail(c, GPUL_COMM_RANK_DIED, rank, "rank %d (pid %d) has ended: its connection with rank %d was closed", rank,
 			       (int)c->paths[rank].pid, c->rank);
@@ -435,18 +450,38 @@ static void describe_route(gpul_comm *c, int r, unsigned i, gpul_comm_arrivals_d
 	unsigned char *at = (unsigned char *)gpul_mem_cpu(n->counters) + n->counters_at[r];
 
 	*arrivals = (gpul_comm_arrivals_desc){
-		.conn = gpul_comm_mesh_conn_at(n->mesh, r, i), .announced = (const void *)(at + parts.announced),
-		.inboxes = (void *)(at + parts.inboxes), .n_blocks = c->sizes.n_blocks, .first_block = i, .block_step = n_conns,
-		.slots = { .region = n->regions[r][nic].data, .at = slots_address(c, r) + parts.slots, .bytes = parts.mirror_slots - parts.slots },
+		.conn = gpul_comm_mesh_conn_at(n->mesh, r, i),
+		.announced = (const void *)(at + parts.announced),
+		.inboxes = (void *)(at + parts.inboxes),
+		.n_blocks = c->sizes.n_blocks,
+		.first_block = i,
+		.block_step = n_conns,
+		.slots = { .region = n->regions[r][nic].data,
+			   .at = slots_address(c, r) + parts.slots,
+			   .bytes = parts.mirror_slots - parts.slots },
 	};
 	*out = (gpul_comm_proxy_route){
-		.rank = r, .nic = nic, .first_block = i, .block_step = n_conns, .region = n->regions[r][nic].mirror, .conn = arrivals->conn,
-		.inboxes = (const void *)(at + parts.mirror_inboxes), .outboxes = (const void *)(at + parts.mirror_outboxes),
+		.rank = r,
+		.nic = nic,
+		.first_block = i,
+		.block_step = n_conns,
+		.region = n->regions[r][nic].mirror,
+		.conn = arrivals->conn,
+		.inboxes = (const void *)(at + parts.mirror_inboxes),
+		.outboxes = (const void *)(at + parts.mirror_outboxes),
 		.slots = slots_address(c, r) + parts.mirror_slots,
-		.data = theirs->data, .steps = theirs->steps, .step_stride = n->theirs[r].step_stride, .heads = theirs->heads,
-		.freed = (const void *)(at + parts.outboxes), .arrived = (const void *)(at + parts.inboxes), .asks = (const void *)(at + parts.asks),
-		.grants = (const void *)(at + parts.grants), .to_asks = theirs->asks, .to_grants = theirs->grants,
-		.free_bytes = theirs->free_bytes, .arrivals = n->direct ? arrivals : NULL,
+		.data = theirs->data,
+		.steps = theirs->steps,
+		.step_stride = n->theirs[r].step_stride,
+		.heads = theirs->heads,
+		.freed = (const void *)(at + parts.outboxes),
+		.arrived = (const void *)(at + parts.inboxes),
+		.asks = (const void *)(at + parts.asks),
+		.grants = (const void *)(at + parts.grants),
+		.to_asks = theirs->asks,
+		.to_grants = theirs->grants,
+		.free_bytes = theirs->free_bytes,
+		.arrivals = n->direct ? arrivals : NULL,
 	};
 }
 
@@ -456,12 +491,18 @@ gpul_status gpul_comm_network_start(gpul_comm *c, gpul_error *err)
 	gpul_comm_arrivals_desc arrivals[GPUL_COMM_MAX_PEERS * GPUL_COMM_MAX_NICS];
 	struct network *n = &c->network;
 	gpul_comm_proxy_desc desc = {
-		.routes = routes, .n_blocks = c->sizes.n_blocks, .slots_bytes = c->sizes.slots_bytes,
-		.data_at = c->sizes.data_at, .slot_bytes = c->sizes.slot_bytes,
+		.routes = routes,
+		.n_blocks = c->sizes.n_blocks,
+		.slots_bytes = c->sizes.slots_bytes,
+		.data_at = c->sizes.data_at,
+		.slot_bytes = c->sizes.slot_bytes,
 		.window_bytes = n->window_bytes,
-		.spin_ns = c->interprets ? INTERPRETED_SPIN_NS : SPIN_NS, .bell = gpul_boot_bell(c->boot),
-		.drv = n->direct ? c->drv : NULL, .gpu = c->ctx.handle,
-		.failed = connection_failed, .context = c,
+		.spin_ns = c->interprets ? INTERPRETED_SPIN_NS : SPIN_NS,
+		.bell = gpul_boot_bell(c->boot),
+		.drv = n->direct ? c->drv : NULL,
+		.gpu = c->ctx.handle,
+		.failed = connection_failed,
+		.context = c,
 	};
 
 	for (int r = 0; r < c->n_ranks; r++)

@@ -9,15 +9,15 @@
 static gpul_status check_equal(const gpul_comm *c, int r, gpul_error *err)
 {
 	const struct rank_info *a = &c->infos[0], *b = &c->infos[r];
-	const char *what = strcmp(a->driver, b->driver) != 0		? "the driver"
-			   : a->transport != b->transport		? "options.transport"
-			   : a->n_blocks != b->n_blocks			? "options.n_blocks"
-			   : a->slot_bytes != b->slot_bytes		? "options.slot_bytes"
-			   : a->timeout_ms != b->timeout_ms		? "options.timeout_ms"
-			   : a->plan != b->plan				? "options.algo or options.proto"
-			   : a->ranks_per_host != b->ranks_per_host	? "options.ranks_per_host"
-			   : a->table_hash != b->table_hash		? "the tuning table"
-									: NULL;
+	const char *what = strcmp(a->driver, b->driver) != 0        ? "the driver"
+			   : a->transport != b->transport           ? "options.transport"
+			   : a->n_blocks != b->n_blocks             ? "options.n_blocks"
+			   : a->slot_bytes != b->slot_bytes         ? "options.slot_bytes"
+			   : a->timeout_ms != b->timeout_ms         ? "options.timeout_ms"
+			   : a->plan != b->plan                     ? "options.algo or options.proto"
+			   : a->ranks_per_host != b->ranks_per_host ? "options.ranks_per_host"
+			   : a->table_hash != b->table_hash         ? "the tuning table"
+								    : NULL;
 
 	return what ? gpul_fail(err, GPUL_EINVAL, 0, "%s of rank 0 and of rank %d differ; all ranks need the same", what, r) : GPUL_OK;
 }
@@ -26,8 +26,12 @@ static void describe_self(gpul_comm *c, struct rank_info *info)
 {
 	CUuuid uuid = { { 0 } };
 
-	*info = (struct rank_info){ .pid = getpid(), .transport = c->options.transport, .n_blocks = c->options.n_blocks,
-				    .slot_bytes = c->options.slot_bytes, .ranks_per_host = c->options.ranks_per_host, .timeout_ms = c->options.timeout_ms,
+	*info = (struct rank_info){ .pid = getpid(),
+				    .transport = c->options.transport,
+				    .n_blocks = c->options.n_blocks,
+				    .slot_bytes = c->options.slot_bytes,
+				    .ranks_per_host = c->options.ranks_per_host,
+				    .timeout_ms = c->options.timeout_ms,
 				    .plan = (uint32_t)c->options.algo << 8 | c->options.proto,
 				    .table_hash = gpul_comm_table_hash(c) };
 	(void)snprintf(info->driver, sizeof info->driver, "%s", c->drv->name);
@@ -133,8 +137,10 @@ static gpul_status check_network(const gpul_comm *c, gpul_error *err)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "protocol %s is not possible: over the network there is only simple",
 				 gpul_comm_proto_name(proto));
 	if (c->options.algo == GPUL_COMM_ONE_SHOT)
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "algorithm %s is not possible: it needs memory between all ranks, and some pairs "
-				 "of them use the network", gpul_comm_algo_name(c->options.algo));
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
+				 "algorithm %s is not possible: it needs memory between all ranks, and some pairs "
+				 "of them use the network",
+				 gpul_comm_algo_name(c->options.algo));
 	return GPUL_OK;
 }
 

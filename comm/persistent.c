@@ -21,7 +21,7 @@ struct gpul_comm_persistent {
 	gpul_comm_queue *queue;
 	CUdeviceptr relay;
 	unsigned n_blocks, n_threads;
-	_Atomic uint64_t n_posted;    /* also read by gpul_comm_persistent_wait() in other threads */
+	_Atomic uint64_t n_posted; /* also read by gpul_comm_persistent_wait() in other threads */
 };
 
 void gpul_comm_persistent_destroy(gpul_comm *c)
@@ -74,10 +74,9 @@ static gpul_status launch_persistent(gpul_comm_persistent *p, gpul_error *err)
 	memset(p->queue, 0, sizeof *p->queue);
 	p->n_posted = 0;
 	st = st ? st : gpul_cu(c->drv, err, cuMemsetD8Async(p->relay, 0, sizeof(gpul_comm_relay), p->stream));
-	if (!st && c->last.exists)  /* so that the kernel starts after the calls so far */
+	if (!st && c->last.exists) /* so that the kernel starts after the calls so far */
 		st = gpul_cu(c->drv, err, cuStreamWaitEvent(p->stream, c->last.ended, 0));
-	return st ? st : gpul_cu(c->drv, err, cuLaunchKernel(kernel, p->n_blocks, 1, 1, p->n_threads, 1, 1, 0, p->stream, arguments,
-							     NULL));
+	return st ? st : gpul_cu(c->drv, err, cuLaunchKernel(kernel, p->n_blocks, 1, 1, p->n_threads, 1, 1, 0, p->stream, arguments, NULL));
 }
 
 gpul_status gpul_comm_persistent_start(gpul_comm *c, unsigned n_blocks, gpul_comm_persistent **out, gpul_error *err)
@@ -89,10 +88,10 @@ gpul_status gpul_comm_persistent_start(gpul_comm *c, unsigned n_blocks, gpul_com
 	if (st)
 		return st;
 	if (n_blocks > c->sizes.n_blocks)
-		return gpul_fail(err, GPUL_EINVAL, 0, "n_blocks %u: this communicator has at most %u blocks", n_blocks,
-				 c->sizes.n_blocks);
+		return gpul_fail(err, GPUL_EINVAL, 0, "n_blocks %u: this communicator has at most %u blocks", n_blocks, c->sizes.n_blocks);
 	if (c->has_network)
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "a persistent kernel needs memory between all ranks, and some pairs of them use "
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
+				 "a persistent kernel needs memory between all ranks, and some pairs of them use "
 				 "the network");
 	mode = gpul_comm_relax(c);
 	if (!c->persistent)
@@ -167,7 +166,7 @@ static enum gpul_comm_body body_of(gpul_comm_call call, gpul_comm_algo algo)
 static void choose_body(const gpul_comm_persistent *p, gpul_comm_item *item, size_t n_bytes)
 {
 	const bool fits = n_bytes <= ONESHOT_BYTES && 2 * n_bytes <= p->c->sizes.scratch_bytes;
-	const bool is_small = fits || p->c->n_ranks == 1;  /* a communicator of one rank needs no scratch, and
+	const bool is_small = fits || p->c->n_ranks == 1; /* a communicator of one rank needs no scratch, and
 							    * cannot use a ring */
 	const size_t wanted = is_small ? n_bytes / 8 / p->n_threads + 1 : p->n_blocks;
 
@@ -175,8 +174,7 @@ static void choose_body(const gpul_comm_persistent *p, gpul_comm_item *item, siz
 	item->work.n_blocks = wanted < p->n_blocks ? (uint32_t)wanted : p->n_blocks;
 }
 
-gpul_status gpul_comm_persistent_post(gpul_comm_persistent *p, const gpul_comm_posting *posting, uint64_t *ticket,
-				      gpul_error *err)
+gpul_status gpul_comm_persistent_post(gpul_comm_persistent *p, const gpul_comm_posting *posting, uint64_t *ticket, gpul_error *err)
 {
 	gpul_comm_item item = { 0 };
 	struct comm_request r;
@@ -212,7 +210,7 @@ gpul_status gpul_comm_persistent_stop(gpul_comm_persistent *p, gpul_error *err)
 
 	if (!p || !p->c->persistent_runs)
 		return GPUL_OK;
-	st = push_item(p, &stop, err);  /* after a failure the abort word ends the kernel */
+	st = push_item(p, &stop, err); /* after a failure the abort word ends the kernel */
 	p->c->persistent_runs = false;
 	st = st ? st : gpul_comm_wait(p->c, p->stream, err);
 	(void)p->c->drv->cuStreamSynchronize(p->stream);

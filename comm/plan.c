@@ -7,17 +7,14 @@
 
 #include "comm/comm_internal.h"
 
-
 /* ---- the built-in table ------------------------------------------------------------------------------------------ */
 
 #define MOST UINT64_MAX
 
 /* Two ranks in device memory: from experiments with other kernels on two H200s with NVLink.  `gpuload comm tune` measures the real ones. */
 static const struct choice pair_reduction[] = {
-	{ 2 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 1, 128 },
-	{ 8 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 8, 256 },
-	{ 32 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 16, 256 },
-	{ 256 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 32, 256 },
+	{ 2 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 1, 128 },   { 8 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 8, 256 },
+	{ 32 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 16, 256 }, { 256 << 10, GPUL_COMM_ONE_SHOT, GPUL_COMM_LL, 32, 256 },
 	{ MOST, GPUL_COMM_DIRECT, GPUL_COMM_SIMPLE, 64, 512 },
 };
 static const struct choice pair_copy[] = {
@@ -173,8 +170,7 @@ gpul_comm_transport gpul_comm_transport_of(const gpul_comm *c)
 
 static bool is_for(const gpul_comm *c, const gpul_comm_table_row *row, const char *device)
 {
-	return row->n_ranks == c->n_ranks && row->transport == gpul_comm_transport_of(c) &&
-	       !strcmp(row->device, device);
+	return row->n_ranks == c->n_ranks && row->transport == gpul_comm_transport_of(c) && !strcmp(row->device, device);
 }
 
 gpul_status gpul_comm_choices_select(gpul_comm *c, gpul_error *err)
@@ -211,8 +207,10 @@ gpul_status gpul_comm_choices_select(gpul_comm *c, gpul_error *err)
 	(void)snprintf(c->built_in_reason, sizeof c->built_in_reason, "the built-in table, because %.80s has no row for this call",
 		       c->table_path);
 	return n ? GPUL_OK
-		 : gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%.100s has no row for '%s', %d ranks, transport %s; gpuload comm tune -n %d -o FILE "
-			     "measures them", c->table_path, device, c->n_ranks, gpul_comm_transport_name(gpul_comm_transport_of(c)), c->n_ranks);
+		 : gpul_fail(err, GPUL_EUNSUPPORTED, 0,
+			     "%.100s has no row for '%s', %d ranks, transport %s; gpuload comm tune -n %d -o FILE "
+			     "measures them",
+			     c->table_path, device, c->n_ranks, gpul_comm_transport_name(gpul_comm_transport_of(c)), c->n_ranks);
 }
 
 void gpul_comm_choices_free(gpul_comm *c)
@@ -236,7 +234,7 @@ uint64_t gpul_comm_table_hash(const gpul_comm *c)
 	for (size_t i = 0; i < c->table.n_rows; i++) {
 		const gpul_comm_table_row *row = &c->table.rows[i];
 		const uint64_t numbers[] = { (uint64_t)row->n_ranks, row->transport, row->call, row->max_bytes, row->algo, row->proto,
-					     row->n_blocks, row->n_threads };
+					     row->n_blocks,          row->n_threads };
 
 		hash = hash_bytes(hash, row->device, strlen(row->device));
 		hash = hash_bytes(hash, numbers, sizeof numbers);
@@ -246,7 +244,9 @@ uint64_t gpul_comm_table_hash(const gpul_comm *c)
 
 size_t gpul_comm_slot_data(const gpul_comm *c, gpul_comm_proto proto)
 {
-	return proto == GPUL_COMM_LL ? c->sizes.ll_bytes / 2 : proto == GPUL_COMM_LL128 ? c->sizes.ll128_bytes / 16 * 15 : c->sizes.slot_bytes;
+	return proto == GPUL_COMM_LL      ? c->sizes.ll_bytes / 2
+	       : proto == GPUL_COMM_LL128 ? c->sizes.ll128_bytes / 16 * 15
+					  : c->sizes.slot_bytes;
 }
 
 /* ---- the plan -------------------------------------------------------------------------------------------------------- */
@@ -296,8 +296,10 @@ const char *gpul_comm_plan_obstacle(const gpul_comm *c, gpul_comm_call call, gpu
 static void replace(const gpul_comm *c, gpul_comm_call call, size_t bytes, gpul_comm_plan *plan)
 {
 	static const gpul_comm_proto protos[] = { GPUL_COMM_SIMPLE, GPUL_COMM_LL128, GPUL_COMM_LL };
-	static const gpul_comm_algo by_speed[] = { GPUL_COMM_DIRECT, GPUL_COMM_RING, GPUL_COMM_ONE_SHOT, GPUL_COMM_TREE, GPUL_COMM_TWO_LEVEL };
-	static const gpul_comm_algo on_channels[] = { GPUL_COMM_RING, GPUL_COMM_DIRECT, GPUL_COMM_ONE_SHOT, GPUL_COMM_TREE, GPUL_COMM_TWO_LEVEL };
+	static const gpul_comm_algo by_speed[] = { GPUL_COMM_DIRECT, GPUL_COMM_RING, GPUL_COMM_ONE_SHOT, GPUL_COMM_TREE,
+						   GPUL_COMM_TWO_LEVEL };
+	static const gpul_comm_algo on_channels[] = { GPUL_COMM_RING, GPUL_COMM_DIRECT, GPUL_COMM_ONE_SHOT, GPUL_COMM_TREE,
+						      GPUL_COMM_TWO_LEVEL };
 	const gpul_comm_algo *algos = plan->algo == GPUL_COMM_TREE || plan->algo == GPUL_COMM_TWO_LEVEL ? on_channels : by_speed;
 	const bool algo_first = c->options.algo != GPUL_COMM_ALGO_AUTO || c->options.proto == GPUL_COMM_PROTO_AUTO;
 
@@ -356,7 +358,7 @@ static void apply_options(const gpul_comm *c, gpul_comm_call call, size_t bytes,
 		plan->reason = obstacle;
 	else if ((algo || proto) && !c->is_forced)
 		plan->reason = algo && proto ? "forced: the algorithm and the protocol are options"
-			       : algo	     ? "forced: the algorithm is an option"
+			       : algo        ? "forced: the algorithm is an option"
 					     : "forced: the protocol is an option";
 }
 
@@ -366,7 +368,7 @@ static const char *reason_of(const gpul_comm *c, gpul_comm_call call, const stru
 	if (c->is_measured[call])
 		return c->measured_reason;
 	if (*c->table_path)
-		return c->built_in_reason;  /* keeps the reason: the file has no row for this call */
+		return c->built_in_reason; /* keeps the reason: the file has no row for this call */
 	if (choice->algo == GPUL_COMM_TREE)
 		return "the built-in table: a tree takes fewer trips than a ring";
 	if (choice->algo == GPUL_COMM_TWO_LEVEL)
@@ -377,15 +379,18 @@ static const char *reason_of(const gpul_comm *c, gpul_comm_call call, const stru
 gpul_comm_plan gpul_comm_plan_for(const gpul_comm *c, gpul_comm_call call, size_t bytes)
 {
 	const struct choice *choice = find_choice(c->choices[call], bytes);
-	gpul_comm_plan plan = { .algo = choice->algo, .proto = choice->proto, .n_blocks = choice->n_blocks,
-				.n_threads = choice->n_threads, .reason = reason_of(c, call, choice) };
+	gpul_comm_plan plan = { .algo = choice->algo,
+				.proto = choice->proto,
+				.n_blocks = choice->n_blocks,
+				.n_threads = choice->n_threads,
+				.reason = reason_of(c, call, choice) };
 
 	if (c->is_forced) {
 		plan = c->forced;
 		plan.reason = "forced";
 	}
 	apply_options(c, call, bytes, &plan);
-	if (call == GPUL_COMM_ALLTOALL && plan.algo == GPUL_COMM_DIRECT) {  /* it consists of sends and receives, each with its own plan */
+	if (call == GPUL_COMM_ALLTOALL && plan.algo == GPUL_COMM_DIRECT) { /* it consists of sends and receives, each with its own plan */
 		const gpul_comm_plan each = gpul_comm_plan_for(c, GPUL_COMM_SENDRECV, bytes / (size_t)c->n_ranks);
 
 		plan.proto = each.proto;
@@ -394,7 +399,7 @@ gpul_comm_plan gpul_comm_plan_for(const gpul_comm *c, gpul_comm_call call, size_
 	}
 	if (plan.n_blocks > c->sizes.n_blocks)
 		plan.n_blocks = c->sizes.n_blocks;
-	if (plan.algo != GPUL_COMM_ONE_SHOT) {  /* if some rank's buffer is in no window, a direct kernel falls
+	if (plan.algo != GPUL_COMM_ONE_SHOT) { /* if some rank's buffer is in no window, a direct kernel falls
 						 * back to a ring */
 		plan.n_threads = plan.n_threads < GPUL_COMM_MIN_THREADS ? GPUL_COMM_MIN_THREADS : plan.n_threads;
 		plan.n_threads = plan.n_threads > GPUL_COMM_MAX_THREADS ? GPUL_COMM_MAX_THREADS : plan.n_threads;

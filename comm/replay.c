@@ -23,7 +23,8 @@ static size_t argument_bytes(const struct launch *l)
 {
 	const gpul_comm_few_transfers *few = l->argument;
 
-	return l->id != KERNEL_sendrecv_few ? sizeof(gpul_comm_work) : offsetof(gpul_comm_few_transfers, items) + few->n * sizeof *few->items;
+	return l->id != KERNEL_sendrecv_few ? sizeof(gpul_comm_work)
+					    : offsetof(gpul_comm_few_transfers, items) + few->n * sizeof *few->items;
 }
 
 /* Find the entry with these arguments, else replace the least recently used entry; it becomes the most recently used one. */
@@ -62,8 +63,7 @@ static gpul_status make_graph(gpul_comm *c, struct repeated *r, CUfunction kerne
 	st = st ? st : gpul_cu(c->drv, err, cuStreamBeginCapture(c->replay.capture, CU_STREAM_CAPTURE_MODE_RELAXED));
 	if (st)
 		return st;
-	st = gpul_cu(c->drv, err, cuLaunchKernel(kernel, r->n_blocks, 1, 1, r->n_threads, 1, 1, 0, c->replay.capture, arguments,
-						 NULL));
+	st = gpul_cu(c->drv, err, cuLaunchKernel(kernel, r->n_blocks, 1, 1, r->n_threads, 1, 1, 0, c->replay.capture, arguments, NULL));
 	if (c->drv->cuStreamEndCapture(c->replay.capture, &graph) == CUDA_SUCCESS && !st)
 		st = gpul_cu(c->drv, err, cuGraphInstantiate(&r->exec, graph, 0));
 	if (graph)

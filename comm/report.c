@@ -44,9 +44,10 @@ static void read_report(gpul_comm *c)
 	if (__atomic_load_n(&r->state, __ATOMIC_ACQUIRE) != GPUL_COMM_REPORT_READY || atomic_load(&c->failed))
 		return;
 	if (r->what == GPUL_COMM_OTHER_SIZE)
-		gpul_comm_fail(c, GPUL_COMM_MISMATCH, r->peer, "a message between ranks %d and %d has %llu bytes for the one, %llu for "
-			       "the other: send and recv must have the same size", (int)r->peer, c->rank, (unsigned long long)r->found,
-			       (unsigned long long)r->expected);
+		gpul_comm_fail(c, GPUL_COMM_MISMATCH, r->peer,
+			       "a message between ranks %d and %d has %llu bytes for the one, %llu for "
+			       "the other: send and recv must have the same size",
+			       (int)r->peer, c->rank, (unsigned long long)r->found, (unsigned long long)r->expected);
 	else if (r->what == GPUL_COMM_OTHER_CALL)
 		other_call(c, r);
 	else

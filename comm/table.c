@@ -58,9 +58,10 @@ static gpul_status check_order(const gpul_rows *r, const gpul_comm_table *t, con
 		if (same_call(&t->rows[i], row))
 			return t->rows[i].max_bytes < row->max_bytes
 				       ? GPUL_OK
-				       : gpul_fail(r->err, GPUL_EFORMAT, 0, "%.100s:%u: up_to_bytes %llu of %s is not greater than the %llu of "
-						   "an earlier row for the same device and ranks", r->path, r->line,
-						   (unsigned long long)row->max_bytes, gpul_comm_call_name(row->call),
+				       : gpul_fail(r->err, GPUL_EFORMAT, 0,
+						   "%.100s:%u: up_to_bytes %llu of %s is not greater than the %llu of "
+						   "an earlier row for the same device and ranks",
+						   r->path, r->line, (unsigned long long)row->max_bytes, gpul_comm_call_name(row->call),
 						   (unsigned long long)t->rows[i].max_bytes);
 	return GPUL_OK;
 }
@@ -69,7 +70,7 @@ static gpul_status add_row(const gpul_rows *r, gpul_comm_table *t, const gpul_co
 {
 	gpul_comm_table_row *more = t->rows;
 
-	if ((t->n_rows & (t->n_rows - 1)) == 0) {  /* the array is full: double it */
+	if ((t->n_rows & (t->n_rows - 1)) == 0) { /* the array is full: double it */
 		more = realloc(t->rows, (t->n_rows ? 2 * t->n_rows : 1) * sizeof *more);
 		if (!more || t->n_rows > MAX_ROWS)
 			return gpul_fail(r->err, GPUL_ENOMEM, 0, "no memory for the table %.100s", r->path);

@@ -8,8 +8,9 @@ static gpul_status publish_trace(gpul_comm *c, CUdeviceptr trace, gpul_error *er
 {
 	gpul_status st;
 
-	if (c->persistent_runs)  /* it would wait forever for the persistent kernel */
-		return gpul_fail(err, GPUL_EINVAL, 0, "a persistent kernel of this communicator is running: stop it before a trace begins or "
+	if (c->persistent_runs) /* it would wait forever for the persistent kernel */
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "a persistent kernel of this communicator is running: stop it before a trace begins or "
 				 "ends");
 	st = gpul_cu(c->drv, err, cuCtxSynchronize());
 	c->view_copy.trace = (gpul_comm_trace *)(uintptr_t)trace;

@@ -23,20 +23,20 @@ size_t gpul_comm_dtype_bytes(gpul_comm_dtype dtype)
 }
 
 /* Define NAME_name() and NAME_parse() for an enum whose names are in a table. */
-#define NAMES(type, table)                                                              \
-	const char *type##_name(type value)                                             \
-	{                                                                               \
+#define NAMES(type, table) \
+	const char *type##_name(type value) \
+	{ \
 		return (unsigned)value < sizeof table / sizeof *table ? table[value] : "?"; \
 	}
-#define PARSER(type, table)                                                             \
-	bool type##_parse(const char *text, type *out)                                  \
-	{                                                                               \
-		for (unsigned i = 0; i < sizeof table / sizeof *table; i++)             \
-			if (strcmp(text, table[i]) == 0) {                              \
-				*out = (type)i;                                         \
-				return true;                                            \
-			}                                                               \
-		return false;                                                           \
+#define PARSER(type, table) \
+	bool type##_parse(const char *text, type *out) \
+	{ \
+		for (unsigned i = 0; i < sizeof table / sizeof *table; i++) \
+			if (strcmp(text, table[i]) == 0) { \
+				*out = (type)i; \
+				return true; \
+			} \
+		return false; \
 	}
 
 NAMES(gpul_comm_dtype, dtypes)
@@ -57,16 +57,16 @@ PARSER(gpul_comm_transport, transports)
 enum { REDUCES = 1, HAS_ROOT = 2, TRANSFERS = 4, SENDS_PARTS = 8, RECEIVES_PARTS = 16 };
 
 static const struct gpul_comm_call_info call_infos[] = {
-#define GPUL_COMM_CALL(id, name, properties, n_rounds, summary)                                                         \
-	[GPUL_COMM_##id] = { .reduces = (properties) & REDUCES,                                                         \
-			     .has_root = (properties) & HAS_ROOT,                                                       \
-			     .transfers = (properties) & TRANSFERS,                                                     \
-			     .sends_parts = (properties) & SENDS_PARTS,                                                 \
-			     .receives_parts = (properties) & RECEIVES_PARTS,                                           \
-			     .has_parts = (properties) & (SENDS_PARTS | RECEIVES_PARTS),                                \
+#define GPUL_COMM_CALL(id, name, properties, n_rounds, summary) \
+	[GPUL_COMM_##id] = { .reduces = (properties) & REDUCES, \
+			     .has_root = (properties) & HAS_ROOT, \
+			     .transfers = (properties) & TRANSFERS, \
+			     .sends_parts = (properties) & SENDS_PARTS, \
+			     .receives_parts = (properties) & RECEIVES_PARTS, \
+			     .has_parts = (properties) & (SENDS_PARTS | RECEIVES_PARTS), \
 			     .rounds = n_rounds },
 #include "comm/calls.def"
-	[GPUL_COMM_N_CALLS] = { 0 },  /* of unknown numbers */
+	[GPUL_COMM_N_CALLS] = { 0 }, /* of unknown numbers */
 };
 
 const struct gpul_comm_call_info *gpul_comm_call_info(gpul_comm_call call)

@@ -35,8 +35,7 @@ static gpul_status describe_window(gpul_comm *c, int index, gpul_error *err)
 
 static gpul_status alloc_window(gpul_comm *c, size_t bytes, CUdeviceptr *out, gpul_error *err)
 {
-	const gpul_mem_desc desc = { .kind = GPUL_MEM_DEVICE, .bytes = bytes, .devices = &c->device, .n_devices = 1,
-				     .exportable = true };
+	const gpul_mem_desc desc = { .kind = GPUL_MEM_DEVICE, .bytes = bytes, .devices = &c->device, .n_devices = 1, .exportable = true };
 	const int index = free_entry(c);
 	struct window w = { .mapped = c->direct };
 	bool wanted[GPUL_COMM_MAX_PEERS];
@@ -55,7 +54,7 @@ static gpul_status alloc_window(gpul_comm *c, size_t bytes, CUdeviceptr *out, gp
 	}
 	c->windows[index] = w;
 	st = describe_window(c, index, &why);
-	if (st)  /* the other ranks have mapped the window */
+	if (st) /* the other ranks have mapped the window */
 		return gpul_comm_rank_failed(c, &why, err);
 	*out = gpul_mem_gpu(w.mine);
 	return GPUL_OK;

@@ -17,12 +17,14 @@
 extern "C" {
 #endif
 
-#define GPUL_ARRAY(type) struct { type *at; size_t n, room; }
+#define GPUL_ARRAY(type) \
+	struct { \
+		type *at; \
+		size_t n, room; \
+	}
 
 /* Append one zeroed element; returns its address, or NULL when out of memory. */
-#define gpul_array_push(a) \
-	(gpul_array_reserve(&(a)->at, (a)->n, &(a)->room, sizeof *(a)->at) \
-		? &(a)->at[(a)->n++] : NULL)
+#define gpul_array_push(a) (gpul_array_reserve(&(a)->at, (a)->n, &(a)->room, sizeof *(a)->at) ? &(a)->at[(a)->n++] : NULL)
 
 #define gpul_array_free(a) (free((a)->at), (a)->at = NULL, (a)->n = (a)->room = 0)
 

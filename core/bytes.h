@@ -14,10 +14,10 @@ extern "C" {
 #endif
 
 typedef struct gpul_bytes {
-	const unsigned char *base;  /* borrowed */
-	size_t n_bytes;             /* number of bytes at base */
-	size_t at;                  /* offset of the next byte to read; at most n_bytes */
-	bool overrun;               /* a read or a seek went past the end; never reset */
+	const unsigned char *base; /* borrowed */
+	size_t n_bytes;            /* number of bytes at base */
+	size_t at;                 /* offset of the next byte to read; at most n_bytes */
+	bool overrun;              /* a read or a seek went past the end; never reset */
 } gpul_bytes;
 
 /* Returns a cursor at the first of n_bytes bytes at base; the bytes must outlive the cursor. */

@@ -59,8 +59,7 @@ char *gpul_demangle(const char *linked_name)
 	if (strncmp(name, "_Z", 2) != 0)
 		return name == linked_name ? NULL : strdup(name);
 	/* The demangler recurses for each operator of an expression, so the length of the name itself is limited, too. */
-	if (strlen(name) > MAX_BYTES ||
-	    (strlen(name) > SHORT_BYTES && gpul_mangled_length(name) > MAX_BYTES))
+	if (strlen(name) > MAX_BYTES || (strlen(name) > SHORT_BYTES && gpul_mangled_length(name) > MAX_BYTES))
 		return NULL;
 	pthread_once(&once, find_demangler);
 	return demangle ? demangle(name, NULL, NULL, &status) : NULL;

@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum { LINE_BYTES = 512, MOST_MISTAKES = 10 };
-enum { UNKNOWN = -1 };  /* GPULOAD_LOG has not been read yet */
+enum { UNKNOWN = -1 }; /* GPULOAD_LOG has not been read yet */
 
 static _Atomic int shown_level = UNKNOWN;
 static gpul_log_sink *log_sink;
@@ -24,7 +24,7 @@ static int level_from_environment(void)
 	for (int i = 0; text && i < 4; i++)
 		if (strcmp(text, names[i]) == 0)
 			return i;
-	return GPUL_LOG_NOTICE;  /* an unknown name is ignored, because logging must not fail */
+	return GPUL_LOG_NOTICE; /* an unknown name is ignored, because logging must not fail */
 }
 
 bool gpul_log_shows(gpul_log_level level)
@@ -80,7 +80,7 @@ void gpul_log(gpul_log_level level, const char *module, const char *fmt, ...)
 /* ---- mistakes ---------------------------------------------------------------------------------------- */
 
 static pthread_mutex_t mistakes_lock = PTHREAD_MUTEX_INITIALIZER;
-static uint64_t mistakes[MOST_MISTAKES];  /* hashes of the lines */
+static uint64_t mistakes[MOST_MISTAKES]; /* hashes of the lines */
 static _Atomic unsigned n_mistakes;
 
 bool gpul_log_shows_mistakes(void)
@@ -90,7 +90,7 @@ bool gpul_log_shows_mistakes(void)
 
 static uint64_t hash_of(const char *line)
 {
-	uint64_t h = UINT64_C(0xcbf29ce484222325);  /* FNV-1a */
+	uint64_t h = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
 
 	while (*line)
 		h = (h ^ (unsigned char)*line++) * UINT64_C(0x100000001b3);
@@ -132,7 +132,8 @@ void gpul_log_mistake(const char *module, const char *fmt, ...)
 	if (gpul_log_shows(GPUL_LOG_INFO))
 		show_line(GPUL_LOG_INFO, module, line);
 	else if (is_new_mistake(line, &is_last))
-		show_line(GPUL_LOG_NOTICE, module, is_last ? "further mistakes of the program are not explained; GPULOAD_LOG=info explains all" : line);
+		show_line(GPUL_LOG_NOTICE, module,
+			  is_last ? "further mistakes of the program are not explained; GPULOAD_LOG=info explains all" : line);
 }
 
 void gpul_log_lines(gpul_log_level level, const char *module, const char *text)

@@ -19,18 +19,16 @@ extern "C" {
 
 typedef enum gpul_log_level {
 	GPUL_LOG_OFF,
-	GPUL_LOG_NOTICE,  /* information that the user should see once */
-	GPUL_LOG_INFO,    /* decisions and their reasons */
-	GPUL_LOG_DEBUG,   /* every step of the work */
+	GPUL_LOG_NOTICE, /* information that the user should see once */
+	GPUL_LOG_INFO,   /* decisions and their reasons */
+	GPUL_LOG_DEBUG,  /* every step of the work */
 } gpul_log_level;
 
 /* Receives a log line without its newline; the text is valid during the call only. */
-typedef void gpul_log_sink(void *user, gpul_log_level level, const char *module,
-			   const char *line);
+typedef void gpul_log_sink(void *user, gpul_log_level level, const char *module, const char *line);
 
 /* Log one line, printf-like.  A line that is not shown costs one load and one comparison.  Any thread. */
-void gpul_log(gpul_log_level level, const char *module, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
+void gpul_log(gpul_log_level level, const char *module, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 /* Log each non-empty line of a text, for example a compiler's log; accepts NULL. */
 void gpul_log_lines(gpul_log_level level, const char *module, const char *text);

@@ -19,7 +19,7 @@ typedef struct walk {
 	const char *p;
 	uint64_t parts[MAX_PARTS]; /* lengths of the parts that S_, S0_, S1_ ... refer to */
 	size_t n_parts;
-	uint64_t args[MAX_ARGS];   /* lengths of the template arguments that T_, T0_ ... refer to */
+	uint64_t args[MAX_ARGS]; /* lengths of the template arguments that T_, T0_ ... refer to */
 	size_t n_args;
 	unsigned depth;
 } walk;

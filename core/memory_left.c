@@ -9,17 +9,17 @@
 #include <string.h>
 
 enum { CHECKED_BYTES = 4 << 20 };
-#define NO_LIMIT (UINT64_MAX / 4)  /* cgroup v1 has a number near 2^63 for "no limit" */
+#define NO_LIMIT (UINT64_MAX / 4) /* cgroup v1 has a number near 2^63 for "no limit" */
 
 /* The files of a memory group in the two versions of control groups. */
 static const struct version {
 	const char *filesystem, *limit, *used, *freeable;
 	const char *swap_limit, *swap_used;
-	bool swap_has_memory;  /* the swap files count memory and swap together */
+	bool swap_has_memory; /* the swap files count memory and swap together */
 } versions[] = {
 	{ "cgroup2", "memory.max", "memory.current", "inactive_file", "memory.swap.max", "memory.swap.current", false },
-	{ "cgroup", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file",
-	  "memory.memsw.limit_in_bytes", "memory.memsw.usage_in_bytes", true },
+	{ "cgroup", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file", "memory.memsw.limit_in_bytes",
+	  "memory.memsw.usage_in_bytes", true },
 };
 enum { N_VERSIONS = sizeof versions / sizeof *versions };
 
@@ -91,8 +91,7 @@ static uint64_t swap_left(const struct version *v, const char *folder, uint64_t 
 }
 
 /* Make the group of this folder the result if it has less memory left than the result so far.  swap_bytes: the free swap of the machine. */
-static void consider_group(const struct version *v, const char *root, const char *folder, uint64_t swap_bytes,
-			   gpul_memory_left *out)
+static void consider_group(const struct version *v, const char *root, const char *folder, uint64_t swap_bytes, gpul_memory_left *out)
 {
 	uint64_t limit, counted, freeable, used, left;
 	char where[PATH_MAX];
@@ -102,7 +101,7 @@ static void consider_group(const struct version *v, const char *root, const char
 		return;
 	(void)read_number(folder, v->used, &counted);
 	if (less(limit, counted) >= out->left_bytes)
-		return;  /* memory.stat is not read, because that takes long */
+		return; /* memory.stat is not read, because that takes long */
 	read_fields(folder, "memory.stat", &v->freeable, 1, &freeable);
 	used = less(counted, freeable);
 	left = less(limit, used) + smaller(swap_bytes, swap_left(v, folder, less(limit, counted)));
@@ -152,8 +151,8 @@ static bool own_group(const struct version *v, const char *root, char path[PATH_
 
 /* Consider the group and all its ancestors up to the mount point.  In a container, the mount may show only the hierarchy below some
  * group, or the path may not start with that group: then the mount point is the process's own group. */
-static void consider_ancestors(const struct version *v, const char *root, const char *mount_point, const char *mount_root,
-			       const char *path, uint64_t swap_bytes, gpul_memory_left *out)
+static void consider_ancestors(const struct version *v, const char *root, const char *mount_point, const char *mount_root, const char *path,
+			       uint64_t swap_bytes, gpul_memory_left *out)
 {
 	char folder[2 * PATH_MAX];
 	size_t n_root = strcmp(mount_root, "/") == 0 ? 0 : strlen(mount_root), n_mount;
@@ -179,8 +178,7 @@ static size_t version_of(const char *line)
 	if (!behind || sscanf(behind, " - %31s %*s %255s", type, options) < 1)
 		return N_VERSIONS;
 	for (size_t i = 0; i < N_VERSIONS; i++)
-		if (strcmp(type, versions[i].filesystem) == 0 &&
-		    (!versions[i].swap_has_memory || list_has(options, "memory")))
+		if (strcmp(type, versions[i].filesystem) == 0 && (!versions[i].swap_has_memory || list_has(options, "memory")))
 			return i;
 	return N_VERSIONS;
 }
@@ -208,7 +206,7 @@ static void consider_mounts(const char *root, uint64_t swap_bytes, gpul_memory_l
 bool gpul_memory_find_left(const char *root, gpul_memory_left *out)
 {
 	char folder[PATH_MAX];
-	uint64_t kib[3];  /* in the order of the file's lines */
+	uint64_t kib[3]; /* in the order of the file's lines */
 	const uint64_t *const total_kib = &kib[0], *const free_kib = &kib[1], *const swap_kib = &kib[2];
 
 	*out = (gpul_memory_left){ .left_bytes = UINT64_MAX };
@@ -233,11 +231,9 @@ gpul_status gpul_memory_check(const char *what, size_t bytes, gpul_error *err)
 	if (bytes < CHECKED_BYTES || !gpul_memory_find_left("", &m) || bytes <= m.left_bytes)
 		return GPUL_OK;
 	if (m.is_machine)
-		return gpul_fail(err, GPUL_ENOMEM, ENOMEM,
-				 "%s: %zu bytes requested, but this machine has only %" PRIu64 " available", what, bytes,
-				 m.left_bytes);
+		return gpul_fail(err, GPUL_ENOMEM, ENOMEM, "%s: %zu bytes requested, but this machine has only %" PRIu64 " available", what,
+				 bytes, m.left_bytes);
 	return gpul_fail(err, GPUL_ENOMEM, ENOMEM,
-			 "%s: %zu bytes requested, but this process is limited to %" PRIu64 ", of which %" PRIu64
-			 " are in use: %s",
-			 what, bytes, m.limit_bytes, m.used_bytes, m.where);
+			 "%s: %zu bytes requested, but this process is limited to %" PRIu64 ", of which %" PRIu64 " are in use: %s", what,
+			 bytes, m.limit_bytes, m.used_bytes, m.where);
 }

@@ -10,13 +10,12 @@
 
 bool gpul_own_folder(char *folder, size_t folder_bytes)
 {
-	static const char here;  /* an address inside this library */
+	static const char here; /* an address inside this library */
 	char path[PATH_MAX];
 	Dl_info info;
 	char *slash;
 
-	if (!dladdr(&here, &info) || !info.dli_fname || !realpath(info.dli_fname, path) ||
-	    !strstr(info.dli_fname, ".so")) {
+	if (!dladdr(&here, &info) || !info.dli_fname || !realpath(info.dli_fname, path) || !strstr(info.dli_fname, ".so")) {
 		/* For a program dli_fname is argv[0], which need not be a path. */
 		ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
 

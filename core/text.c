@@ -24,16 +24,13 @@ size_t gpul_text_distance(const char *a, const char *b)
 	for (size_t j = 0; j <= m; j++)
 		rows[0][j] = (uint16_t)j;
 	for (size_t i = 1; i <= n; i++) {
-		uint16_t *row = rows[i % 3], *above = rows[(i + 2) % 3],
-			 *two_above = rows[(i + 1) % 3];
+		uint16_t *row = rows[i % 3], *above = rows[(i + 2) % 3], *two_above = rows[(i + 1) % 3];
 
 		row[0] = (uint16_t)i;
 		for (size_t j = 1; j <= m; j++) {
-			size_t d = min3(above[j] + 1u, row[j - 1] + 1u,
-					above[j - 1] + (size_t)(a[i - 1] != b[j - 1]));
+			size_t d = min3(above[j] + 1u, row[j - 1] + 1u, above[j - 1] + (size_t)(a[i - 1] != b[j - 1]));
 
-			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
-			    two_above[j - 2] + 1u < d)
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && two_above[j - 2] + 1u < d)
 				d = two_above[j - 2] + 1u;
 			row[j] = (uint16_t)d;
 		}

@@ -75,8 +75,7 @@ static bool try_places(const char *asked, const char *const *names, visitor *vis
 
 	if (asked && *asked)
 		return visit(asked, found) || try_folder(asked, names, visit, found);
-	return (home && *home && try_toolkit(home, names, visit, found)) ||
-	       try_toolkit("/usr/local/cuda", names, visit, found) ||
+	return (home && *home && try_toolkit(home, names, visit, found)) || try_toolkit("/usr/local/cuda", names, visit, found) ||
 	       try_folder("", names, visit, found) || try_beside_program(names, visit, found) ||
 	       try_toolkit(GPUL_LIBDIR "/cuda-wheels", names, visit, found);
 }
@@ -117,8 +116,8 @@ static gpul_status open_library(const gpul_toolkit_library *l, void **handle, gp
 	if (try_places(asked, l->names, open_candidate, handle))
 		return GPUL_OK;
 	if (asked && *asked)
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s: %s=%s: cannot be opened as %.*s%s", l->needed_for,
-				 l->variable, asked, stem, l->names[0], l->otherwise);
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s: %s=%s: cannot be opened as %.*s%s", l->needed_for, l->variable, asked,
+				 stem, l->names[0], l->otherwise);
 	return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
 			 "%s: %.*s is not in $CUDA_HOME, /usr/local/cuda, the loader's path or cuda-wheels beside this "
 			 "program: set %s to its path%s",

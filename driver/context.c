@@ -1,8 +1,7 @@
 /* context.c — retains and releases the primary context of a device. */
 #include "driver/context.h"
 
-gpul_status gpul_context_open(const gpul_driver *drv, int ordinal, gpul_context *out,
-			      gpul_error *err)
+gpul_status gpul_context_open(const gpul_driver *drv, int ordinal, gpul_context *out, gpul_error *err)
 {
 	gpul_context c = { .drv = drv };
 	int n_devices;
@@ -11,9 +10,8 @@ gpul_status gpul_context_open(const gpul_driver *drv, int ordinal, gpul_context 
 	if (st)
 		return st;
 	if (ordinal < 0 || ordinal >= n_devices)
-		return gpul_fail(err, GPUL_EINVAL, ordinal,
-				 "no device %d: the %s driver has %d, counted from 0", ordinal,
-				 drv->name, n_devices);
+		return gpul_fail(err, GPUL_EINVAL, ordinal, "no device %d: the %s driver has %d, counted from 0", ordinal, drv->name,
+				 n_devices);
 	st = gpul_cu(drv, err, cuDeviceGet(&c.device, ordinal));
 	if (st)
 		return st;

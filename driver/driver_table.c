@@ -11,17 +11,17 @@ typedef void (*any_function)(void);
 static const struct {
 	const char *name, *older;
 } renamed[] = {
-	{ "cuEventElapsedTime_v2", "cuEventElapsedTime" },  /* CUDA 12.8 added v2 */
+	{ "cuEventElapsedTime_v2", "cuEventElapsedTime" }, /* CUDA 12.8 added v2 */
 };
 
 /* In <cuda.h> cuMemAlloc is a macro for cuMemAlloc_v2.  Expanding the macro before it becomes a string gives the name
  * of the version whose type the field of the table has. */
-#define TEXT(x) #x
+#define TEXT(x)     #x
 #define EXPANDED(x) TEXT(x)
 static const struct entry {
-	const char *name;   /* as exported: "cuMemAlloc_v2" */
-	const char *plain;  /* as in the manual: "cuMemAlloc" */
-	size_t offset;      /* offset of its field in gpul_driver */
+	const char *name;  /* as exported: "cuMemAlloc_v2" */
+	const char *plain; /* as in the manual: "cuMemAlloc" */
+	size_t offset;     /* offset of its field in gpul_driver */
 } entries[] = {
 #define X(fn) { EXPANDED(fn), #fn, offsetof(gpul_driver, fn) },
 	GPUL_DRIVER_CALLS(X)
@@ -51,8 +51,7 @@ static void *find_symbol(void *handle, const char *name)
  * may return an older version with other parameters. */
 static void *find_entry(void *handle, const gpul_driver *drv, const struct entry *e)
 {
-	CUresult(CUDAAPI * ask)(const char *, void **, int, cuuint64_t,
-				CUdriverProcAddressQueryResult *);
+	CUresult(CUDAAPI * ask)(const char *, void **, int, cuuint64_t, CUdriverProcAddressQueryResult *);
 	void *p = find_symbol(handle, e->name), *query_pointer;
 
 	if (p || drv->version < CUDA_VERSION)
@@ -69,21 +68,19 @@ static void *find_entry(void *handle, const gpul_driver *drv, const struct entry
 gpul_status gpul_driver_fill(void *handle, const char *path, gpul_driver *out, gpul_error *err)
 {
 	any_function missing = (any_function)missing_entry;
-	CUresult (CUDAAPI *version)(int *);
+	CUresult(CUDAAPI * version)(int *);
 	void *p = dlsym(handle, "cuDriverGetVersion"), *q;
 
 	if (!p || !dlsym(handle, "cuInit") || !dlsym(handle, "cuDeviceGetCount"))
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-				 "%s is not a CUDA driver: it lacks cuInit", path);
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s is not a CUDA driver: it lacks cuInit", path);
 	*out = (gpul_driver){ .path = path };
 	memcpy(&version, &p, sizeof version);
-	(void)version(&out->version);  /* works before cuInit; out->version stays 0 on failure */
+	(void)version(&out->version); /* works before cuInit; out->version stays 0 on failure */
 	for (int i = 0; i < N_ENTRIES; i++) {
 		p = find_entry(handle, out, &entries[i]);
-		memcpy((char *)out + entries[i].offset, p ? (void *)&p : (void *)&missing,
-		       sizeof p);
+		memcpy((char *)out + entries[i].offset, p ? (void *)&p : (void *)&missing, sizeof p);
 	}
-	p = dlsym(handle, "gpuloadSoftLastFault");  /* only the software driver exports this symbol */
+	p = dlsym(handle, "gpuloadSoftLastFault"); /* only the software driver exports this symbol */
 	memcpy(&out->last_fault, &p, sizeof p);
 	out->name = p ? "soft" : "nvidia";
 	out->interprets = out->fds_are_files = p != NULL;
@@ -100,7 +97,7 @@ gpul_status gpul_driver_fill(void *handle, const char *path, gpul_driver *out, g
 	memcpy(&out->check_tools, &q, sizeof q);
 	q = dlsym(handle, "gpuloadSoftFinishTools");
 	memcpy(&out->finish_tools, &q, sizeof q);
-	if (p)  /* gpul_cu_status() reports faults, so the driver need not print them */
+	if (p) /* gpul_cu_status() reports faults, so the driver need not print them */
 		out->print_faults(0);
 	return GPUL_OK;
 }

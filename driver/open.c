@@ -19,10 +19,10 @@ struct opened {
 	char *environment[3]; /* table.open_env points to it */
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  /* protects the variables below */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects the variables below */
 static struct opened nvidia, soft;
 static const gpul_driver *chosen_by_auto;
-static bool nvidia_is_absent;  /* NVIDIA's driver is not installed, as opposed to broken or without a device */
+static bool nvidia_is_absent; /* NVIDIA's driver is not installed, as opposed to broken or without a device */
 
 static const char *const choice_names[] = { "auto", "nvidia", "soft" };
 
@@ -64,8 +64,7 @@ static gpul_status start_driver(void *handle, const char *path, struct opened *o
 			return st;
 	}
 	if (n_devices == 0)
-		return gpul_fail(err, GPUL_EUNSUPPORTED, CUDA_ERROR_NO_DEVICE,
-				 "%s reports no device", path);
+		return gpul_fail(err, GPUL_EUNSUPPORTED, CUDA_ERROR_NO_DEVICE, "%s reports no device", path);
 	o->path = strdup(path);
 	o->environment[0] = format_setting("GPULOAD_DRIVER", table.name);
 	if (table.interprets) /* several may be installed; another process must open the same one */
@@ -76,9 +75,8 @@ static gpul_status start_driver(void *handle, const char *path, struct opened *o
 	o->table.path = o->path;
 	o->table.open_env = (const char *const *)o->environment;
 	o->ready = true;
-	gpul_log(GPUL_LOG_INFO, "driver", "%s driver %s, CUDA %d.%d, %d device%s", table.name,
-		 path, table.version / 1000, table.version % 1000 / 10, n_devices,
-		 n_devices == 1 ? "" : "s");
+	gpul_log(GPUL_LOG_INFO, "driver", "%s driver %s, CUDA %d.%d, %d device%s", table.name, path, table.version / 1000,
+		 table.version % 1000 / 10, n_devices, n_devices == 1 ? "" : "s");
 	return GPUL_OK;
 }
 
@@ -118,8 +116,7 @@ static gpul_status open_nvidia(gpul_error *err)
 		return GPUL_OK;
 	nvidia_is_absent = shadowed || strstr(why, "No such file") != NULL;
 	return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "no NVIDIA driver: %s",
-			 shadowed ? "libcuda.so.1 on the library path is the software driver"
-				  : why);
+			 shadowed ? "libcuda.so.1 on the library path is the software driver" : why);
 }
 
 /* dlopen() the first candidate that exists.  If that fails, the failure is reported and later candidates are not
@@ -137,8 +134,7 @@ static void *open_first_candidate(char *const paths[], int n, const char **path,
 		if (handle)
 			return handle;
 		if (by_path) {
-			gpul_fail(err, GPUL_EUNSUPPORTED, 0, "no software driver: %s",
-				  dlerror());
+			gpul_fail(err, GPUL_EUNSUPPORTED, 0, "no software driver: %s", dlerror());
 			return NULL;
 		}
 	}
@@ -179,7 +175,7 @@ static gpul_status open_auto(gpul_error *err)
 		return GPUL_OK;
 	}
 	st = open_soft(&why_neither);
-	if (st == GPUL_EINVAL)  /* GPULOAD_SOFT_TOOLS is wrong: why NVIDIA's driver failed does not
+	if (st == GPUL_EINVAL) /* GPULOAD_SOFT_TOOLS is wrong: why NVIDIA's driver failed does not
 				 * matter */
 		return gpul_fail(err, st, why_neither.native, "%s", why_neither.text);
 	if (st)
@@ -190,13 +186,11 @@ static gpul_status open_auto(gpul_error *err)
 	 * write the message of dlopen() to the log. */
 	if (nvidia_is_absent)
 		gpul_log(GPUL_LOG_INFO, "driver", "%s", why_not.text);
-	gpul_log(GPUL_LOG_NOTICE, "driver", "%s; using the software driver",
-		 nvidia_is_absent ? GPUL_NO_NVIDIA_DRIVER : why_not.text);
+	gpul_log(GPUL_LOG_NOTICE, "driver", "%s; using the software driver", nvidia_is_absent ? GPUL_NO_NVIDIA_DRIVER : why_not.text);
 	return GPUL_OK;
 }
 
-static gpul_status open_locked(gpul_driver_choice choice, const gpul_driver **out,
-			       gpul_error *err)
+static gpul_status open_locked(gpul_driver_choice choice, const gpul_driver **out, gpul_error *err)
 {
 	gpul_status st;
 
@@ -217,20 +211,16 @@ static gpul_status open_locked(gpul_driver_choice choice, const gpul_driver **ou
 			*out = chosen_by_auto;
 		return st;
 	}
-	return gpul_fail(err, GPUL_EINVAL, (int)choice,
-			 "driver choice %d is not auto, nvidia or soft", (int)choice);
+	return gpul_fail(err, GPUL_EINVAL, (int)choice, "driver choice %d is not auto, nvidia or soft", (int)choice);
 }
 
-gpul_status gpul_driver_open(gpul_driver_choice choice, const gpul_driver **out,
-			     gpul_error *err)
+gpul_status gpul_driver_open(gpul_driver_choice choice, const gpul_driver **out, gpul_error *err)
 {
 	const char *wish = secure_getenv("GPULOAD_DRIVER");
 	gpul_status st;
 
-	if (choice == GPUL_DRIVER_AUTO && wish && *wish &&
-	    !gpul_driver_choice_parse(wish, &choice))
-		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "GPULOAD_DRIVER=%s: must be auto, nvidia or soft", wish);
+	if (choice == GPUL_DRIVER_AUTO && wish && *wish && !gpul_driver_choice_parse(wish, &choice))
+		return gpul_fail(err, GPUL_EINVAL, 0, "GPULOAD_DRIVER=%s: must be auto, nvidia or soft", wish);
 	pthread_mutex_lock(&lock);
 	st = open_locked(choice, out, err);
 	pthread_mutex_unlock(&lock);

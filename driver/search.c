@@ -14,8 +14,7 @@
 
 static bool add_candidate(char *paths[], int *n, const char *folder, const char *below)
 {
-	return *n < GPUL_MAX_CANDIDATES && asprintf(&paths[*n], "%s%s", folder, below) >= 0 &&
-	       ++*n;
+	return *n < GPUL_MAX_CANDIDATES && asprintf(&paths[*n], "%s%s", folder, below) >= 0 && ++*n;
 }
 
 /* The software driver in the build folder of this code, because a program that is linked with its archives may be anywhere. */
@@ -31,7 +30,7 @@ int gpul_driver_soft_candidates(char *paths[GPUL_MAX_CANDIDATES])
 
 	if (chosen && *chosen) {
 		add_candidate(paths, &n, chosen, "");
-		return n;  /* the user gave this path, so it is the only candidate */
+		return n; /* the user gave this path, so it is the only candidate */
 	}
 	if (gpul_own_folder(folder, sizeof folder)) {
 		/* Layouts: a build folder; an installed program; an installed library; a folder with copies of all files. */

@@ -15,12 +15,9 @@
 
 enum { POLL_NS = 100 * 1000 };
 
-static void set_event(const gpul_ipc_client *c, gpul_ipc_event *out, gpul_ipc_event_kind kind,
-		 const gpul_error *why)
+static void set_event(const gpul_ipc_client *c, gpul_ipc_event *out, gpul_ipc_event_kind kind, const gpul_error *why)
 {
-	*out = (gpul_ipc_event){
-		.kind = kind, .peer = c->slot, .pid = c->owner.pid, .uid = c->owner.uid
-	};
+	*out = (gpul_ipc_event){ .kind = kind, .peer = c->slot, .pid = c->owner.pid, .uid = c->owner.uid };
 	if (why)
 		out->why = *why;
 }
@@ -72,8 +69,7 @@ static gpul_status adopt_socket(gpul_ipc_client *c, gpul_error *err)
 
 static gpul_status send_hello(gpul_ipc_client *c, const gpul_ipc_client_options *o, gpul_error *err)
 {
-	gpul_status st =
-		o->name ? gpul_ipc_connect(o->name, &c->socket, &c->owner, err) : adopt_socket(c, err);
+	gpul_status st = o->name ? gpul_ipc_connect(o->name, &c->socket, &c->owner, err) : adopt_socket(c, err);
 
 	if (st)
 		return st;
@@ -93,8 +89,7 @@ static gpul_status send_hello(gpul_ipc_client *c, const gpul_ipc_client_options 
 	return st;
 }
 
-gpul_status gpul_ipc_client_open(const gpul_driver *drv, const gpul_ipc_client_options *o,
-				 gpul_ipc_client **out, gpul_error *err)
+gpul_status gpul_ipc_client_open(const gpul_driver *drv, const gpul_ipc_client_options *o, gpul_ipc_client **out, gpul_error *err)
 {
 	gpul_ipc_client *c = calloc(1, sizeof *c);
 	gpul_status st = GPUL_OK;
@@ -102,8 +97,7 @@ gpul_status gpul_ipc_client_open(const gpul_driver *drv, const gpul_ipc_client_o
 	if (!c)
 		st = gpul_fail(err, GPUL_ENOMEM, 0, "out of memory (client)");
 	else if (!o->devices || o->n_devices == 0 || o->n_devices > GPUL_MEM_MAX_DEVICES)
-		st = gpul_fail(err, GPUL_EINVAL, (int)o->n_devices,
-			       "memory for %u devices: 1 to %d are supported", o->n_devices,
+		st = gpul_fail(err, GPUL_EINVAL, (int)o->n_devices, "memory for %u devices: 1 to %d are supported", o->n_devices,
 			       GPUL_MEM_MAX_DEVICES);
 	if (st) {
 		free(c);
@@ -129,8 +123,7 @@ gpul_status gpul_ipc_client_open(const gpul_driver *drv, const gpul_ipc_client_o
 	return GPUL_OK;
 }
 
-static gpul_status import_offer(gpul_ipc_client *c, const struct wire_offer *m, int fd,
-			  gpul_error *err)
+static gpul_status import_offer(gpul_ipc_client *c, const struct wire_offer *m, int fd, gpul_error *err)
 {
 	const struct wire_share *share = &m->share;
 	bool on_gpu = share->kind == GPUL_MEM_DEVICE || share->kind == GPUL_MEM_DEVICE_IPC;
@@ -142,16 +135,13 @@ static gpul_status import_offer(gpul_ipc_client *c, const struct wire_offer *m, 
 	};
 	gpul_mem_desc desc = { .devices = c->devices,
 			       .n_devices = c->n_devices,
-			       .read_only =
-				       c->hello.read_only || share->flags & WIRE_IS_READ_ONLY };
+			       .read_only = c->hello.read_only || share->flags & WIRE_IS_READ_ONLY };
 	gpul_mem_handle handle;
 
 	if (on_gpu)
-		offer.owner_device = gpul_ipc_find_gpu((const unsigned char(*)[16])c->here.gpu, c->here.n_gpus,
-							   share->gpu);
+		offer.owner_device = gpul_ipc_find_gpu((const unsigned char(*)[16])c->here.gpu, c->here.n_gpus, share->gpu);
 	memcpy(handle.bytes, m->handle, sizeof handle.bytes);
-	return gpul_mem_import(c->drv, &offer, fd, share->via == WIRE_VIA_FD ? NULL : &handle,
-			       &desc, &c->mem, err);
+	return gpul_mem_import(c->drv, &offer, fd, share->via == WIRE_VIA_FD ? NULL : &handle, &desc, &c->mem, err);
 }
 
 static gpul_status open_event(gpul_ipc_client *c, const struct wire_offer *m, gpul_error *err)
@@ -176,8 +166,7 @@ static gpul_status send_ready(gpul_ipc_client *c, gpul_error *err)
 	return gpul_ipc_send(c->socket, &m, sizeof m, -1, err);
 }
 
-static gpul_status map_offer(gpul_ipc_client *c, const struct wire_offer *m, int fd,
-			     gpul_error *err)
+static gpul_status map_offer(gpul_ipc_client *c, const struct wire_offer *m, int fd, gpul_error *err)
 {
 	gpul_status st = gpul_ipc_here_fits(&c->hello, &m->share, err);
 
@@ -185,8 +174,7 @@ static gpul_status map_offer(gpul_ipc_client *c, const struct wire_offer *m, int
 		st = import_offer(c, m, fd, err);
 	if (st)
 		return st;
-	c->view = gpul_ipc_view_of(c->drv, c->mem, &m->share,
-				     c->hello.read_only || m->share.flags & WIRE_IS_READ_ONLY);
+	c->view = gpul_ipc_view_of(c->drv, c->mem, &m->share, c->hello.read_only || m->share.flags & WIRE_IS_READ_ONLY);
 	st = open_event(c, m, err);
 	if (!st)
 		st = send_ready(c, err);
@@ -199,9 +187,7 @@ static gpul_status map_offer(gpul_ipc_client *c, const struct wire_offer *m, int
 
 static void send_refused(gpul_ipc_client *c, const gpul_error *why)
 {
-	struct wire_refused m = { .head = gpul_ipc_wire_head(WIRE_REFUSED),
-				  .status = (uint32_t)why->status,
-				  .native = why->native };
+	struct wire_refused m = { .head = gpul_ipc_wire_head(WIRE_REFUSED), .status = (uint32_t)why->status, .native = why->native };
 
 	memcpy(m.text, why->text, sizeof m.text - 1);
 	(void)gpul_ipc_send(c->socket, &m, sizeof m, -1, NULL);
@@ -216,8 +202,7 @@ static void end_lease(gpul_ipc_client *c)
 	c->state = CLIENT_OVER;
 }
 
-static gpul_status handle_offer(gpul_ipc_client *c, const struct wire_offer *m, int fd,
-			   gpul_ipc_event *out, gpul_error *err)
+static gpul_status handle_offer(gpul_ipc_client *c, const struct wire_offer *m, int fd, gpul_ipc_event *out, gpul_error *err)
 {
 	gpul_error why = { 0 };
 	gpul_status st;
@@ -243,24 +228,21 @@ static void report_owner_end(gpul_ipc_client *c, const char *what, gpul_ipc_even
 {
 	gpul_error why = { 0 };
 
-	(void)gpul_fail(&why, GPUL_ESYS, ECONNRESET, "the owner, pid %d, %s without ending the lease",
-			(int)c->owner.pid, what);
+	(void)gpul_fail(&why, GPUL_ESYS, ECONNRESET, "the owner, pid %d, %s without ending the lease", (int)c->owner.pid, what);
 	gpul_log(GPUL_LOG_INFO, "ipc", "%s", why.text);
 	c->owner_died = true;
 	end_lease(c);
 	set_event(c, out, GPUL_IPC_OWNER_DIED, &why);
 }
 
-static gpul_status handle_message(gpul_ipc_client *c, const gpul_ipc_message *m, int fd,
-			gpul_ipc_event *out, gpul_error *err)
+static gpul_status handle_message(gpul_ipc_client *c, const gpul_ipc_message *m, int fd, gpul_ipc_event *out, gpul_error *err)
 {
 	gpul_error why = { 0 };
 
 	if (c->state == CLIENT_GREETED && m->head.type == WIRE_OFFER)
 		return handle_offer(c, &m->offer, fd, out, err);
 	if (m->head.type == WIRE_REFUSED) {
-		(void)gpul_fail(&why, (gpul_status)m->refused.status, m->refused.native, "%s",
-				m->refused.text);
+		(void)gpul_fail(&why, (gpul_status)m->refused.status, m->refused.native, "%s", m->refused.text);
 		end_lease(c);
 		set_event(c, out, GPUL_IPC_REFUSED, &why);
 		return GPUL_OK;
@@ -271,13 +253,11 @@ static gpul_status handle_message(gpul_ipc_client *c, const gpul_ipc_message *m,
 		return GPUL_OK;
 	}
 	end_lease(c);
-	return gpul_fail(err, GPUL_EFORMAT, 0, "the owner sent an unexpected %s",
-			 gpul_ipc_wire_name(m->head.type));
+	return gpul_fail(err, GPUL_EFORMAT, 0, "the owner sent an unexpected %s", gpul_ipc_wire_name(m->head.type));
 }
 
 /* Receive one message, or detect the end of the connection.  process_ended: the owner's pidfd is readable. */
-static gpul_status receive_from_owner(gpul_ipc_client *c, bool process_ended, gpul_ipc_event *out,
-			gpul_error *err)
+static gpul_status receive_from_owner(gpul_ipc_client *c, bool process_ended, gpul_ipc_event *out, gpul_error *err)
 {
 	bool signs = c->by_pid && c->state == CLIENT_GREETED;
 	gpul_ipc_message m;
@@ -304,8 +284,7 @@ static gpul_status receive_from_owner(gpul_ipc_client *c, bool process_ended, gp
 	return st;
 }
 
-gpul_status gpul_ipc_client_next(gpul_ipc_client *c, int timeout_ms, gpul_ipc_event *out,
-				 gpul_error *err)
+gpul_status gpul_ipc_client_next(gpul_ipc_client *c, int timeout_ms, gpul_ipc_event *out, gpul_error *err)
 {
 	uint64_t begun_ns = timeout_ms > 0 ? gpul_clock_ns() : 0;
 	gpul_status st = GPUL_OK;
@@ -323,17 +302,15 @@ gpul_status gpul_ipc_client_next(gpul_ipc_client *c, int timeout_ms, gpul_ipc_ev
 }
 
 /* Open a client; try again while the owner's backlog of connections is full. */
-static gpul_status open_with_retry(const gpul_driver *drv, const gpul_ipc_client_options *o,
-				  uint64_t begun_ns, int timeout_ms, gpul_ipc_client **out,
-				  gpul_error *err)
+static gpul_status open_with_retry(const gpul_driver *drv, const gpul_ipc_client_options *o, uint64_t begun_ns, int timeout_ms,
+				   gpul_ipc_client **out, gpul_error *err)
 {
 	for (;;) {
 		gpul_error why = { 0 };
 		gpul_status st = gpul_ipc_client_open(drv, o, out, &why);
 
 		if (st != GPUL_ESYS || why.native != EAGAIN ||
-		    (timeout_ms >= 0 &&
-		     gpul_clock_ns() - begun_ns >= (uint64_t)timeout_ms * 1000000))
+		    (timeout_ms >= 0 && gpul_clock_ns() - begun_ns >= (uint64_t)timeout_ms * 1000000))
 			return st ? gpul_fail(err, st, why.native, "%s", why.text) : GPUL_OK;
 		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 	}
@@ -343,17 +320,13 @@ static gpul_status attach_error(const gpul_ipc_event *event, int timeout_ms, gpu
 {
 	switch (event->kind) {
 	case GPUL_IPC_REFUSED:
-		return gpul_fail(err, GPUL_EUNSUPPORTED, event->why.native, "refused: %s",
-				 event->why.text);
+		return gpul_fail(err, GPUL_EUNSUPPORTED, event->why.native, "refused: %s", event->why.text);
 	case GPUL_IPC_NONE:
-		return gpul_fail(err, GPUL_ESYS, ETIMEDOUT,
-				 "the owner, pid %d, did not answer within %d ms",
-				 (int)event->pid, timeout_ms);
+		return gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "the owner, pid %d, did not answer within %d ms", (int)event->pid, timeout_ms);
 	case GPUL_IPC_OWNER_DIED:
 		return gpul_fail(err, GPUL_ESYS, ECONNRESET, "%s", event->why.text);
 	default:
-		return gpul_fail(err, GPUL_ESYS, ECONNRESET,
-				 "the owner ended the lease before this process was attached");
+		return gpul_fail(err, GPUL_ESYS, ECONNRESET, "the owner ended the lease before this process was attached");
 	}
 }
 
@@ -371,8 +344,8 @@ static gpul_status poll_briefly(gpul_ipc_client *c, gpul_ipc_event *out, gpul_er
 	return st;
 }
 
-gpul_status gpul_ipc_attach(const gpul_driver *drv, const gpul_ipc_client_options *options,
-			    int timeout_ms, gpul_ipc_client **out, gpul_error *err)
+gpul_status gpul_ipc_attach(const gpul_driver *drv, const gpul_ipc_client_options *options, int timeout_ms, gpul_ipc_client **out,
+			    gpul_error *err)
 {
 	uint64_t begun_ns = timeout_ms > 0 ? gpul_clock_ns() : 0;
 	gpul_ipc_event event;

@@ -34,8 +34,7 @@ struct gpul_ipc_client {
  * @who   set to the owner
  * Errors  as gpul_ipc_client_open(); GPUL_ESYS native = EAGAIN: the owner's backlog is full
  * Source  Linux unix(7) */
-gpul_status gpul_ipc_connect(const char *name, int *out, struct gpul_ipc_identity *who,
-			     gpul_error *err);
+gpul_status gpul_ipc_connect(const char *name, int *out, struct gpul_ipc_identity *who, gpul_error *err);
 
 /** Wait for all work on the client's GPUs.
  *

@@ -14,26 +14,19 @@ static gpul_status connect_error(const char *path, gpul_error *err)
 
 	switch (native) {
 	case ENOENT:
-		return gpul_fail(
-			err, GPUL_ESYS, native,
-			"no process offers %s: no such socket (see gpuload shares)", path);
+		return gpul_fail(err, GPUL_ESYS, native, "no process offers %s: no such socket (see gpuload shares)", path);
 	case ECONNREFUSED:
-		return gpul_fail(err, GPUL_ESYS, native,
-				 "no process offers %s any more: its owner has ended", path);
+		return gpul_fail(err, GPUL_ESYS, native, "no process offers %s any more: its owner has ended", path);
 	case EAGAIN:
-		return gpul_fail(err, GPUL_ESYS, native,
-				 "the owner of %s does not accept connections: its backlog is full",
-				 path);
+		return gpul_fail(err, GPUL_ESYS, native, "the owner of %s does not accept connections: its backlog is full", path);
 	case EPROTOTYPE:
-		return gpul_fail(err, GPUL_EUNSUPPORTED, native,
-				 "%s is not a socket of gpuload: it has another type", path);
+		return gpul_fail(err, GPUL_EUNSUPPORTED, native, "%s is not a socket of gpuload: it has another type", path);
 	default:
 		return gpul_fail(err, GPUL_ESYS, native, "%s: %s", path, strerror(native));
 	}
 }
 
-static gpul_status check_owner(int fd, const char *path, struct gpul_ipc_identity *who,
-			       gpul_error *err)
+static gpul_status check_owner(int fd, const char *path, struct gpul_ipc_identity *who, gpul_error *err)
 {
 	*who = gpul_ipc_identify(fd);
 	if (who->uid != geteuid())
@@ -44,8 +37,7 @@ static gpul_status check_owner(int fd, const char *path, struct gpul_ipc_identit
 	return GPUL_OK;
 }
 
-gpul_status gpul_ipc_connect(const char *name, int *out, struct gpul_ipc_identity *who,
-			     gpul_error *err)
+gpul_status gpul_ipc_connect(const char *name, int *out, struct gpul_ipc_identity *who, gpul_error *err)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	gpul_status st = gpul_ipc_place(name, false, address.sun_path, err);
@@ -56,9 +48,8 @@ gpul_status gpul_ipc_connect(const char *name, int *out, struct gpul_ipc_identit
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return gpul_fail(err, GPUL_ESYS, errno, "socket: %s", strerror(errno));
-	st = connect(fd, (struct sockaddr *)&address, sizeof address)
-		     ? connect_error(address.sun_path, err)
-		     : check_owner(fd, address.sun_path, who, err);
+	st = connect(fd, (struct sockaddr *)&address, sizeof address) ? connect_error(address.sun_path, err)
+								      : check_owner(fd, address.sun_path, who, err);
 	if (st)
 		close(fd);
 	else

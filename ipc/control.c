@@ -14,7 +14,7 @@ enum { SPIN_NS = 20 * 1000, YIELD_NS = 200 * 1000, NAP_NS = 50 * 1000 };
 
 /* How to access a view's control page: through the mapping on the CPU, or by copies on a stream. */
 struct page {
-	struct gpul_ipc_control *cpu;  /* NULL: access by copies */
+	struct gpul_ipc_control *cpu; /* NULL: access by copies */
 	const gpul_driver *drv;
 	CUdeviceptr gpu;
 	CUstream stream;
@@ -30,8 +30,7 @@ static gpul_status copy_from(const struct page *p, size_t offset, void *to, size
 	return st ? st : gpul_cu(p->drv, err, cuStreamSynchronize(p->stream));
 }
 
-static gpul_status copy_to(const struct page *p, size_t offset, const void *from, size_t bytes,
-			   gpul_error *err)
+static gpul_status copy_to(const struct page *p, size_t offset, const void *from, size_t bytes, gpul_error *err)
 {
 	CUdeviceptr to = p->gpu + offset;
 	gpul_status st = gpul_cu(p->drv, err, cuMemcpyHtoDAsync(to, from, bytes, p->stream));
@@ -49,8 +48,7 @@ static gpul_status open_page(const gpul_ipc_view *v, struct page *out, gpul_erro
 	if (out->cpu)
 		return GPUL_OK;
 	if (!out->gpu)
-		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "this buffer has no control page: the owner offers it without one");
+		return gpul_fail(err, GPUL_EINVAL, 0, "this buffer has no control page: the owner offers it without one");
 	return gpul_cu(out->drv, err, cuStreamCreate(&out->stream, CU_STREAM_NON_BLOCKING));
 }
 
@@ -63,16 +61,14 @@ static void close_page(struct page *p)
 static gpul_status check_writable(const gpul_ipc_view *v, gpul_error *err)
 {
 	if (v->read_only)
-		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "the control page is mapped read-only: cannot post or abort");
+		return gpul_fail(err, GPUL_EINVAL, 0, "the control page is mapped read-only: cannot post or abort");
 	return GPUL_OK;
 }
 
 static gpul_status check_step(unsigned step, gpul_error *err)
 {
 	if (step >= GPUL_IPC_N_STEPS)
-		return gpul_fail(err, GPUL_EINVAL, 0, "step counter %u does not exist: valid are 0 to %d",
-				 step, GPUL_IPC_N_STEPS - 1);
+		return gpul_fail(err, GPUL_EINVAL, 0, "step counter %u does not exist: valid are 0 to %d", step, GPUL_IPC_N_STEPS - 1);
 	return GPUL_OK;
 }
 
@@ -114,8 +110,7 @@ gpul_status gpul_ipc_abort(const gpul_ipc_view *v, uint32_t code, gpul_error *er
 	if (st)
 		return st;
 	if (p.cpu)
-		__atomic_compare_exchange_n(&p.cpu->abort, &old, code, false, __ATOMIC_ACQ_REL,
-					    __ATOMIC_ACQUIRE);
+		__atomic_compare_exchange_n(&p.cpu->abort, &old, code, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 	else
 		st = read_abort(&p, &old, err);
 	if (!p.cpu && !st && !old)
@@ -180,8 +175,7 @@ static void pause_poll(uint64_t waited_ns)
 		nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);
 }
 
-static gpul_status wait_step(const struct page *p, unsigned step, uint64_t value, int timeout_ms,
-			     gpul_error *err)
+static gpul_status wait_step(const struct page *p, unsigned step, uint64_t value, int timeout_ms, gpul_error *err)
 {
 	const uint64_t start = gpul_clock_ns();
 
@@ -197,21 +191,19 @@ static gpul_status wait_step(const struct page *p, unsigned step, uint64_t value
 			return st;
 		if (code)
 			return gpul_fail(err, GPUL_ESYS, ECANCELED,
-					 "waiting for step %u to reach %" PRIu64
-					 ": it is %" PRIu64 ", and the abort word was set to %" PRIu32,
+					 "waiting for step %u to reach %" PRIu64 ": it is %" PRIu64
+					 ", and the abort word was set to %" PRIu32,
 					 step, value, reached, code);
 		now = gpul_clock_ns() - start;
 		if (timeout_ms >= 0 && now >= (uint64_t)timeout_ms * 1000000)
 			return gpul_fail(err, GPUL_ESYS, ETIMEDOUT,
-					 "step %u is %" PRIu64 " after %d ms, not %" PRIu64
-					 ": its writer is slow or has ended",
-					 step, reached, timeout_ms, value);
+					 "step %u is %" PRIu64 " after %d ms, not %" PRIu64 ": its writer is slow or has ended", step,
+					 reached, timeout_ms, value);
 		pause_poll(now);
 	}
 }
 
-gpul_status gpul_ipc_step_wait(const gpul_ipc_view *v, unsigned step, uint64_t value, int timeout_ms,
-			       gpul_error *err)
+gpul_status gpul_ipc_step_wait(const gpul_ipc_view *v, unsigned step, uint64_t value, int timeout_ms, gpul_error *err)
 {
 	struct page p;
 	gpul_status st = check_step(step, err);

@@ -49,16 +49,12 @@ static __device__ __forceinline__ void gpul_ipc_abort(struct gpul_ipc_control *c
 {
 	[[maybe_unused]] unsigned old;
 
-	asm volatile("atom.acq_rel.sys.cas.b32 %0, [%1], 0, %2;"
-		     : "=r"(old)
-		     : "l"(&control->abort), "r"(code)
-		     : "memory");
+	asm volatile("atom.acq_rel.sys.cas.b32 %0, [%1], 0, %2;" : "=r"(old) : "l"(&control->abort), "r"(code) : "memory");
 }
 
 /* Read a step counter (acquire): the caller then sees everything that its writer wrote before the post.
  * Pairs with gpul_ipc_post() and the CPU's gpul_ipc_step_post(). */
-static __device__ __forceinline__ unsigned long long gpul_ipc_read(const struct gpul_ipc_control *control,
-								   unsigned step)
+static __device__ __forceinline__ unsigned long long gpul_ipc_read(const struct gpul_ipc_control *control, unsigned step)
 {
 	unsigned long long value;
 
@@ -67,8 +63,7 @@ static __device__ __forceinline__ unsigned long long gpul_ipc_read(const struct 
 }
 
 /* Set a step counter (release): waiters see everything that this thread wrote before. */
-static __device__ __forceinline__ void gpul_ipc_post(struct gpul_ipc_control *control, unsigned step,
-						     unsigned long long value)
+static __device__ __forceinline__ void gpul_ipc_post(struct gpul_ipc_control *control, unsigned step, unsigned long long value)
 {
 	asm volatile("st.release.sys.u64 [%0], %1;" ::"l"(&control->step[step].value), "l"(value) : "memory");
 }
@@ -76,8 +71,7 @@ static __device__ __forceinline__ void gpul_ipc_post(struct gpul_ipc_control *co
 /* Wait until step counter `step` (less than GPUL_IPC_N_STEPS) is at least value; called by one thread, or by all
  * threads of a warp.  A counter that has reached the value gives REACHED even if the abort word is set.  timeout_ns
  * ~0ull: no time-out, only the abort word ends the wait. */
-static __device__ inline enum gpul_ipc_waited gpul_ipc_wait(const struct gpul_ipc_control *control, unsigned step,
-							    unsigned long long value,
+static __device__ inline enum gpul_ipc_waited gpul_ipc_wait(const struct gpul_ipc_control *control, unsigned step, unsigned long long value,
 							    unsigned long long timeout_ns)
 {
 	const unsigned long long start = gpul_ipc_globaltimer_ns();

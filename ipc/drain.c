@@ -14,8 +14,7 @@
 enum { ABORT_CODE = 1, N_SPINS = 64 };
 
 /* Poll until an event has completed; CUDA_ERROR_NOT_READY: time-out. */
-static CUresult poll_event(const gpul_driver *drv, CUevent event, uint64_t begun_ns,
-			   int timeout_ms)
+static CUresult poll_event(const gpul_driver *drv, CUevent event, uint64_t begun_ns, int timeout_ms)
 {
 	struct timespec pause = { .tv_nsec = 10000 };
 
@@ -24,8 +23,7 @@ static CUresult poll_event(const gpul_driver *drv, CUevent event, uint64_t begun
 
 		if (r != CUDA_ERROR_NOT_READY)
 			return r;
-		if (timeout_ms >= 0 &&
-		    gpul_clock_ns() - begun_ns >= (uint64_t)timeout_ms * 1000000)
+		if (timeout_ms >= 0 && gpul_clock_ns() - begun_ns >= (uint64_t)timeout_ms * 1000000)
 			return r;
 		if (n < N_SPINS)
 			continue;
@@ -37,16 +35,14 @@ static CUresult poll_event(const gpul_driver *drv, CUevent event, uint64_t begun
 
 /* Wait for all work of a context.  CUDA_ERROR_NOT_READY: kernels still run.  Any other error means that the context
  * is broken or destroyed, so no kernel runs in it. */
-static CUresult drain_context(const gpul_driver *drv, CUcontext context, uint64_t begun_ns,
-			      int timeout_ms)
+static CUresult drain_context(const gpul_driver *drv, CUcontext context, uint64_t begun_ns, int timeout_ms)
 {
 	CUevent event = NULL;
 	CUresult r = drv->cuCtxSetCurrent(context);
 
 	if (r != CUDA_SUCCESS)
 		return r;
-	if (drv->cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS &&
-	    drv->cuCtxRecordEvent(context, event) == CUDA_SUCCESS)
+	if (drv->cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS && drv->cuCtxRecordEvent(context, event) == CUDA_SUCCESS)
 		r = poll_event(drv, event, begun_ns, timeout_ms);
 	else
 		r = drv->cuCtxSynchronize();
@@ -55,8 +51,7 @@ static CUresult drain_context(const gpul_driver *drv, CUcontext context, uint64_
 	return r;
 }
 
-static CUresult drain_device(const gpul_driver *drv, int ordinal, uint64_t begun_ns,
-			     int timeout_ms)
+static CUresult drain_device(const gpul_driver *drv, int ordinal, uint64_t begun_ns, int timeout_ms)
 {
 	CUcontext context;
 	CUdevice device;
@@ -79,8 +74,7 @@ static bool drain_all(const gpul_ipc_client *c, int timeout_ms)
 
 	(void)c->drv->cuCtxGetCurrent(&before);
 	for (unsigned i = 0; i < c->n_devices; i++)
-		done &= drain_device(c->drv, c->devices[i], begun_ns, timeout_ms) !=
-			CUDA_ERROR_NOT_READY;
+		done &= drain_device(c->drv, c->devices[i], begun_ns, timeout_ms) != CUDA_ERROR_NOT_READY;
 	(void)c->drv->cuCtxSetCurrent(before);
 	return done;
 }
@@ -89,10 +83,8 @@ static void raise_abort(const gpul_ipc_client *c)
 {
 	gpul_error why = { 0 };
 
-	if (c->view.control_gpu && !c->view.read_only &&
-	    gpul_ipc_abort(&c->view, ABORT_CODE, &why))
-		gpul_log(GPUL_LOG_INFO, "ipc", "could not set the abort word: %s",
-			 why.text);
+	if (c->view.control_gpu && !c->view.read_only && gpul_ipc_abort(&c->view, ABORT_CODE, &why))
+		gpul_log(GPUL_LOG_INFO, "ipc", "could not set the abort word: %s", why.text);
 }
 
 gpul_status gpul_ipc_drain(gpul_ipc_client *c, int timeout_ms, gpul_error *err)

@@ -14,24 +14,21 @@ gpul_status gpul_ipc_sys_failed(const char *what, gpul_error *err)
 
 bool gpul_ipc_epoll_add(gpul_ipc_server *s, int fd, enum source source, size_t index)
 {
-	struct epoll_event e = { .events = EPOLLIN,
-				 .data.u64 = (uint64_t)source << 32 | index };
+	struct epoll_event e = { .events = EPOLLIN, .data.u64 = (uint64_t)source << 32 | index };
 
 	return epoll_ctl(s->epoll, EPOLL_CTL_ADD, fd, &e) == 0;
 }
 
 void gpul_ipc_epoll_set_timer(gpul_ipc_server *s, uint64_t at_ns)
 {
-	struct itimerspec t = { .it_value = { .tv_sec = (time_t)(at_ns / 1000000000),
-					      .tv_nsec = (long)(at_ns % 1000000000) } };
+	struct itimerspec t = { .it_value = { .tv_sec = (time_t)(at_ns / 1000000000), .tv_nsec = (long)(at_ns % 1000000000) } };
 
 	/* Keep an earlier expiry: a timer that expires too early costs one check of the deadlines, but setting it for
 	 * every connection would cost one system call for each. */
 	if (s->timer_ns && s->timer_ns <= at_ns)
 		return;
 	s->timer_ns = at_ns;
-	(void)timerfd_settime(s->timer, TFD_TIMER_ABSTIME, &t,
-			      NULL); /* cannot fail, because the arguments are valid */
+	(void)timerfd_settime(s->timer, TFD_TIMER_ABSTIME, &t, NULL); /* cannot fail, because the arguments are valid */
 }
 
 gpul_status gpul_ipc_epoll_open(gpul_ipc_server *s, gpul_error *err)
@@ -47,8 +44,7 @@ gpul_status gpul_ipc_epoll_open(gpul_ipc_server *s, gpul_error *err)
 
 void gpul_ipc_epoll_listen(gpul_ipc_server *s, bool on)
 {
-	struct epoll_event e = { .events = on ? EPOLLIN : 0,
-				 .data.u64 = (uint64_t)SOURCE_LISTENER << 32 };
+	struct epoll_event e = { .events = on ? EPOLLIN : 0, .data.u64 = (uint64_t)SOURCE_LISTENER << 32 };
 
 	(void)epoll_ctl(s->epoll, EPOLL_CTL_MOD, s->listener, &e);
 }

@@ -43,14 +43,12 @@ static gpul_status read_boot_id(unsigned char out[16], gpul_error *err)
 			n_digits++;
 		}
 	}
-	return n_digits == 32 ? GPUL_OK
-			      : gpul_fail(err, GPUL_ESYS, EINVAL, "%s does not contain a boot id", path);
+	return n_digits == 32 ? GPUL_OK : gpul_fail(err, GPUL_ESYS, EINVAL, "%s does not contain a boot id", path);
 }
 
 static uint32_t find_abilities(const gpul_driver *drv)
 {
-	bool vmm = gpul_driver_has(drv, "cuMemImportFromShareableHandle") &&
-		   gpul_driver_has(drv, "cuMemMap");
+	bool vmm = gpul_driver_has(drv, "cuMemImportFromShareableHandle") && gpul_driver_has(drv, "cuMemMap");
 	bool reg = gpul_driver_has(drv, "cuMemHostRegister");
 	bool legacy = gpul_driver_has(drv, "cuIpcOpenMemHandle");
 	uint32_t can = 0;
@@ -66,8 +64,7 @@ static uint32_t find_abilities(const gpul_driver *drv)
 	return can;
 }
 
-static gpul_status query_driver(const gpul_driver *drv, struct gpul_ipc_here *out,
-			      gpul_error *err)
+static gpul_status query_driver(const gpul_driver *drv, struct gpul_ipc_here *out, gpul_error *err)
 {
 	int n_devices = 0;
 	gpul_status st = gpul_cu(drv, err, cuDeviceGetCount(&n_devices));
@@ -99,15 +96,13 @@ static gpul_status query_here(const gpul_driver *drv, struct gpul_ipc_here *out,
 	return st || !drv ? st : query_driver(drv, out, err);
 }
 
-gpul_status gpul_ipc_here_get(const gpul_driver *drv, struct gpul_ipc_here *out,
-			      gpul_error *err)
+gpul_status gpul_ipc_here_get(const gpul_driver *drv, struct gpul_ipc_here *out, gpul_error *err)
 {
 	gpul_status st = GPUL_OK;
 	unsigned i = 0;
 
 	if (drv && !drv->path)
-		return query_here(drv, out,
-			    err); /* not cached, because tests change their driver tables */
+		return query_here(drv, out, err); /* not cached, because tests change their driver tables */
 	pthread_mutex_lock(&kept_lock);
 	while (i < n_kept && kept[i].drv != drv)
 		i++;
@@ -141,30 +136,25 @@ static gpul_status report_missing_gpu(const unsigned char uuid[16], gpul_error *
 			 text, text + 8, text + 12, text + 16, text + 20);
 }
 
-gpul_status gpul_ipc_here_fits(const struct wire_hello *hello, const struct wire_share *share,
-			       gpul_error *err)
+gpul_status gpul_ipc_here_fits(const struct wire_hello *hello, const struct wire_share *share, gpul_error *err)
 {
 	const char *kind = gpul_mem_kind_name((gpul_mem_kind)share->kind);
-	bool by_driver = share->kind == GPUL_MEM_HOST_NUMA || share->kind == GPUL_MEM_DEVICE ||
-			 share->kind == GPUL_MEM_DEVICE_IPC || share->flags & WIRE_HAS_EVENT;
+	bool by_driver = share->kind == GPUL_MEM_HOST_NUMA || share->kind == GPUL_MEM_DEVICE || share->kind == GPUL_MEM_DEVICE_IPC ||
+			 share->flags & WIRE_HAS_EVENT;
 	bool on_gpu = share->kind == GPUL_MEM_DEVICE || share->kind == GPUL_MEM_DEVICE_IPC;
 
 	if (memcmp(hello->boot_id, share->boot_id, 16) != 0 && share->via != WIRE_VIA_FABRIC)
-		return gpul_fail(
-			err, GPUL_EUNSUPPORTED, 0,
-			"owner and attaching process run on different machines (their boot ids differ)");
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
+				 "owner and attaching process run on different machines (their boot ids differ)");
 	if (by_driver && strcmp(hello->driver, share->driver) != 0)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
 				 "the owner uses the %s driver and the attaching process the %s driver: %s "
 				 "memory needs the same driver (see GPULOAD_DRIVER)",
 				 share->driver, hello->driver, kind);
-	if (!(hello->can >> share->kind & 1) ||
-	    (share->via == WIRE_VIA_FABRIC && !(hello->can & WIRE_CAN_FABRIC)))
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-				 "the driver of the attaching process cannot map %s memory", kind);
+	if (!(hello->can >> share->kind & 1) || (share->via == WIRE_VIA_FABRIC && !(hello->can & WIRE_CAN_FABRIC)))
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "the driver of the attaching process cannot map %s memory", kind);
 	if (share->flags & WIRE_HAS_EVENT && !(hello->can & WIRE_CAN_EVENT))
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-				 "the driver of the attaching process has no interprocess events");
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "the driver of the attaching process has no interprocess events");
 	if (on_gpu && share->via != WIRE_VIA_FABRIC && gpul_ipc_find_gpu(hello->gpu, hello->n_gpus, share->gpu) < 0)
 		return report_missing_gpu(share->gpu, err);
 	return GPUL_OK;

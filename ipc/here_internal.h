@@ -20,8 +20,7 @@ struct gpul_ipc_here {
  * @out  filled
  * Errors  GPUL_ECUDA; GPUL_ESYS no boot id: /proc is not mounted
  * Source  Linux proc_sys_kernel(5): random/boot_id */
-gpul_status gpul_ipc_here_get(const gpul_driver *drv, struct gpul_ipc_here *out,
-			      gpul_error *err);
+gpul_status gpul_ipc_here_get(const gpul_driver *drv, struct gpul_ipc_here *out, gpul_error *err);
 
 /* Find the index of the GPU with a UUID; -1: not found. */
 int gpul_ipc_find_gpu(const unsigned char (*gpus)[16], unsigned n_gpus, const unsigned char uuid[16]);
@@ -31,7 +30,6 @@ int gpul_ipc_find_gpu(const unsigned char (*gpus)[16], unsigned n_gpus, const un
  * @hello  already checked
  * @share  already checked
  * Errors  GPUL_EUNSUPPORTED with the reason */
-gpul_status gpul_ipc_here_fits(const struct wire_hello *hello, const struct wire_share *share,
-			       gpul_error *err);
+gpul_status gpul_ipc_here_fits(const struct wire_hello *hello, const struct wire_share *share, gpul_error *err);
 
 #endif

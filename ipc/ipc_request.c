@@ -8,8 +8,7 @@
 
 #include "core/clock.h"
 
-static void describe_share(const struct wire_info *m, const struct gpul_ipc_identity *owner,
-		     gpul_ipc_share *out)
+static void describe_share(const struct wire_info *m, const struct gpul_ipc_identity *owner, gpul_ipc_share *out)
 {
 	const struct wire_share *s = &m->share;
 
@@ -60,25 +59,19 @@ static gpul_status receive_info(int socket, gpul_ipc_message *m, gpul_error *err
 		if (m->head.type == WIRE_INFO)
 			return GPUL_OK;
 		if (m->head.type == WIRE_REFUSED)
-			return gpul_fail(err, GPUL_EUNSUPPORTED, m->refused.native,
-					 "refused: %s", m->refused.text);
-		return gpul_fail(err, GPUL_EFORMAT, 0, "the owner sent %s instead of INFO",
-				 gpul_ipc_wire_name(m->head.type));
+			return gpul_fail(err, GPUL_EUNSUPPORTED, m->refused.native, "refused: %s", m->refused.text);
+		return gpul_fail(err, GPUL_EFORMAT, 0, "the owner sent %s instead of INFO", gpul_ipc_wire_name(m->head.type));
 	default:
-		return gpul_fail(
-			err, GPUL_ESYS, ECONNRESET,
-			"the owner ended or closed the connection without an answer");
+		return gpul_fail(err, GPUL_ESYS, ECONNRESET, "the owner ended or closed the connection without an answer");
 	}
 }
 
 /* Wait until the owner has answered or ended; false: time-out. */
-static bool wait_for_answer(int socket, const struct gpul_ipc_identity *owner, uint64_t begun_ns,
-		     int timeout_ms)
+static bool wait_for_answer(int socket, const struct gpul_ipc_identity *owner, uint64_t begun_ns, int timeout_ms)
 {
 	for (;;) {
 		int left_ms = gpul_ipc_left_ms(begun_ns, timeout_ms);
-		struct pollfd either[] = { { .fd = socket, .events = POLLIN },
-					   { .fd = owner->pidfd, .events = POLLIN } };
+		struct pollfd either[] = { { .fd = socket, .events = POLLIN }, { .fd = owner->pidfd, .events = POLLIN } };
 		int n = poll(either, 2, left_ms);
 
 		if (n > 0)
@@ -90,8 +83,7 @@ static bool wait_for_answer(int socket, const struct gpul_ipc_identity *owner, u
 
 gpul_status gpul_ipc_request(const char *name, int timeout_ms, gpul_ipc_share *out, gpul_error *err)
 {
-	struct wire_hello hello = { .head = gpul_ipc_wire_head(WIRE_HELLO),
-				    .intent = WIRE_QUERY };
+	struct wire_hello hello = { .head = gpul_ipc_wire_head(WIRE_HELLO), .intent = WIRE_QUERY };
 	uint64_t begun_ns = gpul_clock_ns();
 	struct gpul_ipc_identity owner;
 	gpul_ipc_message m;
@@ -101,12 +93,10 @@ gpul_status gpul_ipc_request(const char *name, int timeout_ms, gpul_ipc_share *o
 	if (st)
 		return st;
 	st = gpul_ipc_send(socket, &hello, sizeof hello, -1, err);
-	gpul_ipc_watch(&owner, socket,
-		       false); /* because a child of an ended owner may keep the socket open */
+	gpul_ipc_watch(&owner, socket, false); /* because a child of an ended owner may keep the socket open */
 	if (!st && !wait_for_answer(socket, &owner, begun_ns, timeout_ms))
-		st = gpul_fail(err, GPUL_ESYS, ETIMEDOUT,
-			       "the owner of %s, pid %d, did not answer within %d ms", name,
-			       (int)owner.pid, timeout_ms);
+		st = gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "the owner of %s, pid %d, did not answer within %d ms", name, (int)owner.pid,
+			       timeout_ms);
 	if (!st)
 		st = receive_info(socket, &m, err);
 	if (!st)

@@ -23,8 +23,7 @@ enum { MAX_TRIES = 20, TRY_AGAIN_NS = 1000000 };
 
 static void lock_path(const char *socket, char out[GPUL_IPC_LOCK_BYTES])
 {
-	size_t n = strlen(socket),
-	       cut = n > 5 && strcmp(socket + n - 5, ".sock") == 0 ? n - 5 : n;
+	size_t n = strlen(socket), cut = n > 5 && strcmp(socket + n - 5, ".sock") == 0 ? n - 5 : n;
 
 	snprintf(out, GPUL_IPC_LOCK_BYTES, "%.*s.lock", (int)cut, socket);
 }
@@ -45,8 +44,7 @@ static gpul_status report_owner(const char *lock_name, const char *path, gpul_er
 				 "process that it forked still runs",
 				 path, pid);
 	if (pid > 0)
-		return gpul_fail(err, GPUL_EUNSUPPORTED, (int)pid,
-				 "process %ld already offers %s", pid, path);
+		return gpul_fail(err, GPUL_EUNSUPPORTED, (int)pid, "process %ld already offers %s", pid, path);
 	return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "another process already offers %s", path);
 }
 
@@ -57,13 +55,10 @@ static bool is_ours_at(int fd, const char *path, gpul_status *st, gpul_error *er
 	struct stat ours, there;
 
 	*st = GPUL_OK;
-	if (fstat(fd, &ours) || lstat(path, &there) || ours.st_ino != there.st_ino ||
-	    ours.st_dev != there.st_dev)
+	if (fstat(fd, &ours) || lstat(path, &there) || ours.st_ino != there.st_ino || ours.st_dev != there.st_dev)
 		return false;
 	if (!S_ISREG(ours.st_mode) || ours.st_nlink != 1 || ours.st_uid != geteuid())
-		*st = gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-				"%s is not a lock file of user %u: not touched", path,
-				(unsigned)geteuid());
+		*st = gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s is not a lock file of user %u: not touched", path, (unsigned)geteuid());
 	return *st == GPUL_OK;
 }
 
@@ -90,8 +85,7 @@ static gpul_status try_lock_file(const char *path, int *out, bool *busy, gpul_er
 	return st;
 }
 
-static gpul_status lock_name(const char path[GPUL_IPC_PATH_BYTES], struct gpul_ipc_name *out,
-			gpul_error *err)
+static gpul_status lock_name(const char path[GPUL_IPC_PATH_BYTES], struct gpul_ipc_name *out, gpul_error *err)
 {
 	memcpy(out->socket, path, strlen(path) + 1);
 	lock_path(path, out->lock);
@@ -108,8 +102,7 @@ static gpul_status lock_name(const char path[GPUL_IPC_PATH_BYTES], struct gpul_i
 	return report_owner(out->lock, out->socket, err);
 }
 
-gpul_status gpul_ipc_name_take(const char path[GPUL_IPC_PATH_BYTES],
-			       struct gpul_ipc_name *out, gpul_error *err)
+gpul_status gpul_ipc_name_take(const char path[GPUL_IPC_PATH_BYTES], struct gpul_ipc_name *out, gpul_error *err)
 {
 	gpul_status st = lock_name(path, out, err);
 	char text[24];
@@ -134,8 +127,7 @@ static int has_listener(const char path[GPUL_IPC_PATH_BYTES])
 		return -1;
 	memcpy(address.sun_path, path, strlen(path) + 1);
 	/* EPROTOTYPE (another socket type) and EAGAIN (full backlog) mean that a process listens. */
-	listens = connect(fd, (struct sockaddr *)&address, sizeof address) == 0 ||
-		(errno != ECONNREFUSED && errno != ENOENT);
+	listens = connect(fd, (struct sockaddr *)&address, sizeof address) == 0 || (errno != ECONNREFUSED && errno != ENOENT);
 	close(fd);
 	return listens;
 }
@@ -146,18 +138,14 @@ gpul_status gpul_ipc_socket_remove_dead(const char path[GPUL_IPC_PATH_BYTES], gp
 	int listens = 1;
 
 	if (lstat(path, &there))
-		return errno == ENOENT ? GPUL_OK
-				       : gpul_fail(err, GPUL_ESYS, errno, "%s: %s", path,
-						   strerror(errno));
+		return errno == ENOENT ? GPUL_OK : gpul_fail(err, GPUL_ESYS, errno, "%s: %s", path, strerror(errno));
 	if (!S_ISSOCK(there.st_mode))
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-				 "%s exists and is not a socket: not touched", path);
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s exists and is not a socket: not touched", path);
 	/* Tried several times, because the lock of a killed process is released shortly before its socket is closed. */
 	for (int i = 0; i < MAX_TRIES && (listens = has_listener(path)) > 0; i++)
 		nanosleep(&(struct timespec){ .tv_nsec = TRY_AGAIN_NS }, NULL);
 	if (listens > 0)
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-				 "another program listens on %s: not touched", path);
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "another program listens on %s: not touched", path);
 	if (listens < 0 || (unlink(path) && errno != ENOENT))
 		return gpul_fail(err, GPUL_ESYS, errno, "%s: %s", path, strerror(errno));
 	return GPUL_OK;

@@ -8,20 +8,16 @@
 #include "core/clock.h"
 #include "ipc/control.h"
 
-static gpul_status check_size(const gpul_mem_info *about, const gpul_ipc_server_options *o,
-			      gpul_error *err)
+static gpul_status check_size(const gpul_mem_info *about, const gpul_ipc_server_options *o, gpul_error *err)
 {
 	size_t offset = o->control ? GPUL_IPC_CONTROL_BYTES : 0;
 
 	if (!about->exportable)
-		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "this %s memory cannot be shared: create it with gpul_mem_desc.exportable",
+		return gpul_fail(err, GPUL_EINVAL, 0, "this %s memory cannot be shared: create it with gpul_mem_desc.exportable",
 				 gpul_mem_kind_name(about->kind));
 	if (about->bytes <= offset || o->bytes > about->bytes - offset)
-		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "memory of %zu bytes has no room for %zu bytes%s", about->bytes,
-				 o->bytes ? o->bytes : 1,
-				 o->control ? " after a control page of 4096" : "");
+		return gpul_fail(err, GPUL_EINVAL, 0, "memory of %zu bytes has no room for %zu bytes%s", about->bytes,
+				 o->bytes ? o->bytes : 1, o->control ? " after a control page of 4096" : "");
 	return GPUL_OK;
 }
 
@@ -32,9 +28,7 @@ static gpul_status export_memory(gpul_ipc_server *s, bool fabric, gpul_error *er
 	gpul_status st;
 
 	s->fd = -1;
-	s->offer.share.via = !by_handle ? WIRE_VIA_FD
-			     : fabric   ? WIRE_VIA_FABRIC
-					: WIRE_VIA_CUDA_IPC;
+	s->offer.share.via = !by_handle ? WIRE_VIA_FD : fabric ? WIRE_VIA_FABRIC : WIRE_VIA_CUDA_IPC;
 	if (!by_handle)
 		return gpul_mem_export_fd(s->mem, &s->fd, err);
 	st = gpul_mem_export_handle(s->mem, &handle, err);
@@ -48,9 +42,7 @@ static gpul_status create_event(gpul_ipc_server *s, gpul_error *err)
 	const gpul_driver *drv = s->drv;
 	CUipcEventHandle handle;
 	CUevent event;
-	gpul_status st =
-		gpul_cu(drv, err,
-			cuEventCreate(&event, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING));
+	gpul_status st = gpul_cu(drv, err, cuEventCreate(&event, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING));
 
 	if (st)
 		return st;
@@ -66,8 +58,7 @@ static gpul_status create_event(gpul_ipc_server *s, gpul_error *err)
 	return GPUL_OK;
 }
 
-static gpul_status fill_share(gpul_ipc_server *s, const gpul_ipc_server_options *o,
-			    gpul_error *err)
+static gpul_status fill_share(gpul_ipc_server *s, const gpul_ipc_server_options *o, gpul_error *err)
 {
 	const gpul_mem_info *about = gpul_mem_about(s->mem);
 	struct wire_share *share = &s->offer.share;
@@ -121,15 +112,13 @@ static gpul_status reset_control(gpul_ipc_server *s, gpul_error *err)
 	return gpul_cu(s->drv, err, cuMemcpyHtoD(s->view.control_gpu, &page, sizeof page));
 }
 
-gpul_status gpul_ipc_offer_make(gpul_ipc_server *s, const gpul_ipc_server_options *o,
-				gpul_error *err)
+gpul_status gpul_ipc_offer_make(gpul_ipc_server *s, const gpul_ipc_server_options *o, gpul_error *err)
 {
 	gpul_status st = check_size(gpul_mem_about(s->mem), o, err);
 
 	if (st)
 		return st;
-	s->offer.share.flags =
-		(o->control ? WIRE_HAS_CONTROL : 0) | (o->read_only ? WIRE_IS_READ_ONLY : 0);
+	s->offer.share.flags = (o->control ? WIRE_HAS_CONTROL : 0) | (o->read_only ? WIRE_IS_READ_ONLY : 0);
 	st = fill_share(s, o, err);
 	if (!st)
 		st = export_memory(s, o->fabric, err);

@@ -10,12 +10,9 @@
 #include "core/clock.h"
 #include "core/log.h"
 
-static void set_event(gpul_ipc_event *out, gpul_ipc_event_kind kind, const struct peer *p,
-		 const gpul_error *why)
+static void set_event(gpul_ipc_event *out, gpul_ipc_event_kind kind, const struct peer *p, const gpul_error *why)
 {
-	*out = (gpul_ipc_event){
-		.kind = kind, .peer = p->slot, .pid = p->who.pid, .uid = p->who.uid
-	};
+	*out = (gpul_ipc_event){ .kind = kind, .peer = p->slot, .pid = p->who.pid, .uid = p->who.uid };
 	if (why)
 		out->why = *why;
 }
@@ -35,27 +32,21 @@ static void free_peer(gpul_ipc_server *s, struct peer *p)
 }
 
 /* Send REFUSED and close; for an attached peer the event is PEER_DIED. */
-static void refuse_peer(gpul_ipc_server *s, struct peer *p, const gpul_error *why,
-		   gpul_ipc_event *out)
+static void refuse_peer(gpul_ipc_server *s, struct peer *p, const gpul_error *why, gpul_ipc_event *out)
 {
-	struct wire_refused m = { .head = gpul_ipc_wire_head(WIRE_REFUSED),
-				  .status = (uint32_t)why->status,
-				  .native = why->native };
-	gpul_ipc_event_kind kind =
-		p->state == PEER_ATTACHED ? GPUL_IPC_PEER_DIED : GPUL_IPC_REFUSED;
+	struct wire_refused m = { .head = gpul_ipc_wire_head(WIRE_REFUSED), .status = (uint32_t)why->status, .native = why->native };
+	gpul_ipc_event_kind kind = p->state == PEER_ATTACHED ? GPUL_IPC_PEER_DIED : GPUL_IPC_REFUSED;
 
 	snprintf(m.text, sizeof m.text, "%.199s", why->text);
 	(void)gpul_ipc_send(p->socket, &m, sizeof m, -1, NULL); /* fails if the peer has closed the
 								 * connection */
-	gpul_log(GPUL_LOG_INFO, "ipc", "%s: %s pid %d of user %u: %s", s->name.socket,
-		 kind == GPUL_IPC_REFUSED ? "refused" : "dropped", (int)p->who.pid,
-		 (unsigned)p->who.uid, why->text);
+	gpul_log(GPUL_LOG_INFO, "ipc", "%s: %s pid %d of user %u: %s", s->name.socket, kind == GPUL_IPC_REFUSED ? "refused" : "dropped",
+		 (int)p->who.pid, (unsigned)p->who.uid, why->text);
 	set_event(out, kind, p, why);
 	free_peer(s, p);
 }
 
-static void refuse_with(gpul_ipc_server *s, struct peer *p, gpul_status status, const char *text,
-		       gpul_ipc_event *out)
+static void refuse_with(gpul_ipc_server *s, struct peer *p, gpul_status status, const char *text, gpul_ipc_event *out)
 {
 	gpul_error why = { 0 };
 
@@ -85,9 +76,8 @@ static bool check_user(gpul_ipc_server *s, struct peer *p, gpul_ipc_event *out)
 
 	if (p->who.uid == geteuid())
 		return true;
-	(void)gpul_fail(&why, GPUL_EUNSUPPORTED, (int)p->who.uid,
-			"this memory belongs to user %u, and the peer is user %u", (unsigned)geteuid(),
-			(unsigned)p->who.uid);
+	(void)gpul_fail(&why, GPUL_EUNSUPPORTED, (int)p->who.uid, "this memory belongs to user %u, and the peer is user %u",
+			(unsigned)geteuid(), (unsigned)p->who.uid);
 	refuse_peer(s, p, &why, out);
 	return false;
 }
@@ -130,8 +120,7 @@ static void send_offer(gpul_ipc_server *s, struct peer *p, gpul_ipc_event *out)
 	gpul_ipc_epoll_set_timer(s, p->deadline_ns);
 }
 
-static void handle_hello(gpul_ipc_server *s, struct peer *p, const struct wire_hello *hello,
-		    gpul_ipc_event *out)
+static void handle_hello(gpul_ipc_server *s, struct peer *p, const struct wire_hello *hello, gpul_ipc_event *out)
 {
 	gpul_error why = { 0 };
 
@@ -150,15 +139,13 @@ static void handle_hello(gpul_ipc_server *s, struct peer *p, const struct wire_h
 	}
 }
 
-static void handle_ready(gpul_ipc_server *s, struct peer *p, const struct wire_ready *ready,
-		   gpul_ipc_event *out)
+static void handle_ready(gpul_ipc_server *s, struct peer *p, const struct wire_ready *ready, gpul_ipc_event *out)
 {
 	p->ready = *ready;
 	p->deadline_ns = 0;
 	p->since_ns = gpul_clock_ns();
 	gpul_ipc_watch(&p->who, p->socket, p->signs);
-	if (p->who.pidfd >= 0 &&
-	    !gpul_ipc_epoll_add(s, p->who.pidfd, SOURCE_PROCESS, (size_t)(p - s->peer))) {
+	if (p->who.pidfd >= 0 && !gpul_ipc_epoll_add(s, p->who.pidfd, SOURCE_PROCESS, (size_t)(p - s->peer))) {
 		close(p->who.pidfd);
 		p->who.pidfd = -1; /* the end of the connection also shows that the peer has ended, unless a
 				    * forked child keeps the socket open */
@@ -174,28 +161,23 @@ static void handle_bye(gpul_ipc_server *s, struct peer *p, gpul_ipc_event *out)
 	if (p->state == PEER_ATTACHED) {
 		set_event(out, GPUL_IPC_DETACHED, p, NULL);
 	} else if (p->state == PEER_MAPPING) {
-		(void)gpul_fail(&why, GPUL_ESYS, ECANCELED,
-				"pid %d detached before it had mapped the memory",
-				(int)p->who.pid);
+		(void)gpul_fail(&why, GPUL_ESYS, ECANCELED, "pid %d detached before it had mapped the memory", (int)p->who.pid);
 		set_event(out, GPUL_IPC_REFUSED, p, &why);
 	}
 	free_peer(s, p);
 }
 
-static void handle_refused(gpul_ipc_server *s, struct peer *p, const struct wire_refused *m,
-		       gpul_ipc_event *out)
+static void handle_refused(gpul_ipc_server *s, struct peer *p, const struct wire_refused *m, gpul_ipc_event *out)
 {
 	gpul_error why = { 0 };
 
-	(void)gpul_fail(&why, (gpul_status)m->status, m->native, "pid %d could not map the memory: %s",
-			(int)p->who.pid, m->text);
+	(void)gpul_fail(&why, (gpul_status)m->status, m->native, "pid %d could not map the memory: %s", (int)p->who.pid, m->text);
 	gpul_log(GPUL_LOG_INFO, "ipc", "%s: %s", s->name.socket, why.text);
 	set_event(out, GPUL_IPC_REFUSED, p, &why);
 	free_peer(s, p);
 }
 
-static void handle_message(gpul_ipc_server *s, struct peer *p, const gpul_ipc_message *m,
-		 gpul_ipc_event *out)
+static void handle_message(gpul_ipc_server *s, struct peer *p, const gpul_ipc_message *m, gpul_ipc_event *out)
 {
 	if (p->state == PEER_GREETING && m->head.type == WIRE_HELLO)
 		handle_hello(s, p, &m->hello, out);
@@ -219,8 +201,7 @@ static bool handle_attached_first(gpul_ipc_server *s, gpul_ipc_event *out)
 	if ((unsigned)__builtin_popcountll(s->slots) < s->max_peers)
 		return false;
 	for (struct peer *p = s->peer; p < s->peer + N_CONNECTIONS; p++)
-		if (p->state != PEER_FREE && p->slot >= 0 && receive_from_peer(s, p, out) &&
-		    out->kind != GPUL_IPC_NONE)
+		if (p->state != PEER_FREE && p->slot >= 0 && receive_from_peer(s, p, out) && out->kind != GPUL_IPC_NONE)
 			return true;
 	return false;
 }
@@ -234,9 +215,7 @@ static bool receive_from_peer(gpul_ipc_server *s, struct peer *p, gpul_ipc_event
 
 	if (p->state == PEER_GREETING && handle_attached_first(s, out))
 		return true; /* p's HELLO is read later, because its socket stays readable */
-	switch (gpul_ipc_receive(p->socket, &m, &fd,
-				 p->signs && p->state == PEER_GREETING ? &p->who : NULL,
-				 &why)) {
+	switch (gpul_ipc_receive(p->socket, &m, &fd, p->signs && p->state == PEER_GREETING ? &p->who : NULL, &why)) {
 	case GOT_MESSAGE:
 		if (fd >= 0)
 			close(fd); /* p has sent an OFFER, but only owners send them */
@@ -274,11 +253,9 @@ void gpul_ipc_peer_late(gpul_ipc_server *s, struct peer *p, gpul_ipc_event *out)
 	/* The peer may have answered in time while this process was suspended, so try to receive first. */
 	if (receive_from_peer(s, p, out))
 		return;
-	(void)gpul_fail(
-		&why, GPUL_ESYS, ETIMEDOUT, "pid %d did not send %s in time (%llu ms)",
-		(int)p->who.pid, p->state == PEER_GREETING ? "HELLO" : "READY",
-		(unsigned long long)((p->state == PEER_GREETING ? s->step_ns : s->map_ns) /
-				     1000000));
+	(void)gpul_fail(&why, GPUL_ESYS, ETIMEDOUT, "pid %d did not send %s in time (%llu ms)", (int)p->who.pid,
+			p->state == PEER_GREETING ? "HELLO" : "READY",
+			(unsigned long long)((p->state == PEER_GREETING ? s->step_ns : s->map_ns) / 1000000));
 	refuse_peer(s, p, &why, out);
 }
 
@@ -299,13 +276,11 @@ static struct peer *find_entry(gpul_ipc_server *s, gpul_ipc_event *out)
 	for (struct peer *p = s->peer; p < s->peer + N_CONNECTIONS; p++) {
 		if (p->state == PEER_FREE)
 			return p;
-		if (p->state == PEER_GREETING && !p->signs &&
-		    (!oldest || p->since_ns < oldest->since_ns))
+		if (p->state == PEER_GREETING && !p->signs && (!oldest || p->since_ns < oldest->since_ns))
 			oldest = p;
 	}
 	if (oldest)
-		refuse_with(s, oldest, GPUL_EUNSUPPORTED,
-			   "too many connections without HELLO: the oldest one is dropped", out);
+		refuse_with(s, oldest, GPUL_EUNSUPPORTED, "too many connections without HELLO: the oldest one is dropped", out);
 	return oldest;
 }
 
@@ -359,16 +334,14 @@ size_t gpul_ipc_server_peers(const gpul_ipc_server *s, gpul_ipc_peer *peers, siz
 		if (!p)
 			continue;
 		if (n < room) {
-			peers[n] =
-				(gpul_ipc_peer){ .slot = slot,
-						 .pid = p->who.pid,
-						 .uid = p->who.uid,
-						 .cpu = p->ready.cpu,
-						 .gpu = p->ready.gpu,
-						 .read_only = p->ready.read_only,
-						 .attached_ms = (now - p->since_ns) / 1000000 };
-			memcpy(peers[n].device_uuid, p->ready.device,
-			       sizeof peers[n].device_uuid);
+			peers[n] = (gpul_ipc_peer){ .slot = slot,
+						    .pid = p->who.pid,
+						    .uid = p->who.uid,
+						    .cpu = p->ready.cpu,
+						    .gpu = p->ready.gpu,
+						    .read_only = p->ready.read_only,
+						    .attached_ms = (now - p->since_ns) / 1000000 };
+			memcpy(peers[n].device_uuid, p->ready.device, sizeof peers[n].device_uuid);
 		}
 		n++;
 	}

@@ -16,8 +16,7 @@ static const char ending[] = ".sock";
 
 static bool is_name(const char *name)
 {
-	static const char good[] =
-		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+	static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
 
 	return name[0] && name[0] != '.' && name[strspn(name, good)] == '\0';
 }
@@ -25,8 +24,7 @@ static bool is_name(const char *name)
 /* Find the folder of the sockets.  With secure_getenv(), a set-uid program ignores the environment of the user who started it. */
 static bool folder_path(char out[GPUL_IPC_PATH_BYTES])
 {
-	const char *ours = secure_getenv("GPULOAD_RUNTIME_DIR"),
-		   *session = secure_getenv("XDG_RUNTIME_DIR");
+	const char *ours = secure_getenv("GPULOAD_RUNTIME_DIR"), *session = secure_getenv("XDG_RUNTIME_DIR");
 	int n;
 
 	if (ours && ours[0])
@@ -50,10 +48,8 @@ static gpul_status check_folder(int fd, const char *path, gpul_error *err)
 				 "GPULOAD_RUNTIME_DIR to a folder of your own",
 				 path, (unsigned)s.st_uid, (unsigned)geteuid());
 	if (s.st_mode & 077)
-		return gpul_fail(
-			err, GPUL_EUNSUPPORTED, 0,
-			"%s is accessible to other users (mode %03o, expected 700): chmod 700 %s", path,
-			(unsigned)s.st_mode & 0777, path);
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s is accessible to other users (mode %03o, expected 700): chmod 700 %s", path,
+				 (unsigned)s.st_mode & 0777, path);
 	return GPUL_OK;
 }
 
@@ -63,14 +59,12 @@ static gpul_status open_folder(const char *path, bool make, int *fd, gpul_error 
 	gpul_status st;
 
 	if (make && mkdir(path, 0700) && errno != EEXIST)
-		return gpul_fail(err, GPUL_ESYS, errno, "cannot create %s: %s", path,
-				 strerror(errno));
+		return gpul_fail(err, GPUL_ESYS, errno, "cannot create %s: %s", path, strerror(errno));
 	*fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (*fd < 0 && errno == ENOENT && !make)
 		return GPUL_OK;
 	if (*fd < 0 && (errno == ELOOP || errno == ENOTDIR))
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-				 "%s is a symbolic link or not a folder: this is not safe", path);
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s is a symbolic link or not a folder: this is not safe", path);
 	if (*fd < 0)
 		return gpul_fail(err, GPUL_ESYS, errno, "%s: %s", path, strerror(errno));
 	st = check_folder(*fd, path, err);
@@ -81,8 +75,7 @@ static gpul_status open_folder(const char *path, bool make, int *fd, gpul_error 
 	return st;
 }
 
-gpul_status gpul_ipc_place(const char *name, bool make, char out[GPUL_IPC_PATH_BYTES],
-			   gpul_error *err)
+gpul_status gpul_ipc_place(const char *name, bool make, char out[GPUL_IPC_PATH_BYTES], gpul_error *err)
 {
 	char folder[GPUL_IPC_PATH_BYTES], path[GPUL_IPC_PATH_BYTES];
 	bool is_path = strchr(name, '/') != NULL;
@@ -98,8 +91,7 @@ gpul_status gpul_ipc_place(const char *name, bool make, char out[GPUL_IPC_PATH_B
 		return gpul_fail(err, GPUL_EINVAL, 0,
 				 "the path of the socket folder is too long: set GPULOAD_RUNTIME_DIR to a "
 				 "shorter path");
-	n = is_path ? snprintf(path, sizeof path, "%s", name)
-		    : snprintf(path, sizeof path, "%s/%s%s", folder, name, ending);
+	n = is_path ? snprintf(path, sizeof path, "%s", name) : snprintf(path, sizeof path, "%s/%s%s", folder, name, ending);
 	if (n >= GPUL_IPC_PATH_BYTES)
 		return gpul_fail(err, GPUL_EINVAL, n,
 				 "the socket's path has %d bytes, but at most %d are allowed: use a shorter "
@@ -154,8 +146,7 @@ gpul_status gpul_ipc_places(char ***names, size_t *n_names, gpul_error *err)
 	int fd;
 
 	if (!folder_path(path))
-		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "the path of the socket folder is too long");
+		return gpul_fail(err, GPUL_EINVAL, 0, "the path of the socket folder is too long");
 	st = open_folder(path, false, &fd, err);
 	if (st)
 		return st;

@@ -47,9 +47,7 @@ static gpul_status bind_socket(gpul_ipc_server *s, gpul_error *err)
 	s->name.has_socket = true;
 	if (listen(s->listener, SOMAXCONN))
 		return gpul_ipc_sys_failed(s->name.socket, err);
-	return gpul_ipc_epoll_add(s, s->listener, SOURCE_LISTENER, 0)
-		       ? GPUL_OK
-		       : gpul_ipc_sys_failed("epoll_ctl", err);
+	return gpul_ipc_epoll_add(s, s->listener, SOURCE_LISTENER, 0) ? GPUL_OK : gpul_ipc_sys_failed("epoll_ctl", err);
 }
 
 static gpul_status open_socket(gpul_ipc_server *s, const char *name, gpul_error *err)
@@ -62,8 +60,7 @@ static gpul_status open_socket(gpul_ipc_server *s, const char *name, gpul_error 
 	return st ? st : bind_socket(s, err);
 }
 
-static gpul_ipc_server *new_server(const gpul_driver *drv, gpul_mem *mem,
-				   const gpul_ipc_server_options *o)
+static gpul_ipc_server *new_server(const gpul_driver *drv, gpul_mem *mem, const gpul_ipc_server_options *o)
 {
 	uint64_t step_ms = o->step_timeout_ms > 0 ? (uint64_t)o->step_timeout_ms : STEP_MS;
 	gpul_ipc_server *s = calloc(1, sizeof *s);
@@ -79,16 +76,14 @@ static gpul_ipc_server *new_server(const gpul_driver *drv, gpul_mem *mem,
 	return s;
 }
 
-gpul_status gpul_ipc_server_create(const gpul_driver *drv, gpul_mem *mem,
-				   const gpul_ipc_server_options *options,
-				   gpul_ipc_server **out, gpul_error *err)
+gpul_status gpul_ipc_server_create(const gpul_driver *drv, gpul_mem *mem, const gpul_ipc_server_options *options, gpul_ipc_server **out,
+				   gpul_error *err)
 {
 	gpul_ipc_server *s;
 	gpul_status st;
 
 	if (options->max_peers > GPUL_IPC_MAX_PEERS)
-		return gpul_fail(err, GPUL_EINVAL, 0, "max_peers is %u: at most %d are supported",
-				 options->max_peers, GPUL_IPC_MAX_PEERS);
+		return gpul_fail(err, GPUL_EINVAL, 0, "max_peers is %u: at most %d are supported", options->max_peers, GPUL_IPC_MAX_PEERS);
 	s = new_server(drv, mem, options);
 	if (!s)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "out of memory (server)");
@@ -138,8 +133,7 @@ static void accept_connection(gpul_ipc_server *s, gpul_ipc_event *out)
 	} else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
 		/* Pause: the pending connection keeps the listener readable, so that the program would poll in a
 		 * busy loop. */
-		gpul_log(GPUL_LOG_INFO, "ipc", "cannot accept connections on %s for now: %s",
-			 s->name.socket, strerror(errno));
+		gpul_log(GPUL_LOG_INFO, "ipc", "cannot accept connections on %s for now: %s", s->name.socket, strerror(errno));
 		gpul_ipc_epoll_listen(s, false);
 		s->listen_again_ns = gpul_clock_ns() + OUT_OF_FDS_MS * NS_PER_MS;
 		gpul_ipc_epoll_set_timer(s, s->listen_again_ns);
@@ -173,8 +167,7 @@ static void handle_timer(gpul_ipc_server *s, gpul_ipc_event *out)
 	if (!late)
 		return;
 	gpul_ipc_peer_late(s, late, out);
-	if (late->state != PEER_FREE &&
-	    late->deadline_ns) /* `late` is in its next step, or another peer was handled instead */
+	if (late->state != PEER_FREE && late->deadline_ns) /* `late` is in its next step, or another peer was handled instead */
 		gpul_ipc_epoll_set_timer(s, late->deadline_ns);
 }
 
@@ -198,8 +191,7 @@ static void handle_source(gpul_ipc_server *s, uint64_t what, gpul_ipc_event *out
 	}
 }
 
-gpul_status gpul_ipc_server_next(gpul_ipc_server *s, int timeout_ms, gpul_ipc_event *out,
-				 gpul_error *err)
+gpul_status gpul_ipc_server_next(gpul_ipc_server *s, int timeout_ms, gpul_ipc_event *out, gpul_error *err)
 {
 	uint64_t begun_ns = timeout_ms > 0 ? gpul_clock_ns() : 0;
 	unsigned n_handled = 0;
@@ -241,8 +233,7 @@ gpul_status gpul_ipc_server_add(gpul_ipc_server *s, int fd, gpul_error *err)
 	gpul_ipc_event none;
 
 	if (!st && n_expected(s) >= s->max_peers)
-		st = gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%u peers are already connected, which is the limit",
-			       s->max_peers);
+		st = gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%u peers are already connected, which is the limit", s->max_peers);
 	if (st) {
 		if (fd >= 0)
 			close(fd);

@@ -21,10 +21,10 @@ struct peer {
 	enum peer_state state;
 	int socket;
 	struct gpul_ipc_identity who;
-	bool signs;             /* added by gpul_ipc_server_add(): HELLO comes with the sender's credentials */
-	int slot;               /* -1: no slot yet */
-	uint64_t deadline_ns;   /* deadline of this handshake step; 0: none */
-	uint64_t since_ns;      /* time of accept(), later that of attaching */
+	bool signs;           /* added by gpul_ipc_server_add(): HELLO comes with the sender's credentials */
+	int slot;             /* -1: no slot yet */
+	uint64_t deadline_ns; /* deadline of this handshake step; 0: none */
+	uint64_t since_ns;    /* time of accept(), later that of attaching */
 	struct wire_ready ready;
 };
 
@@ -33,15 +33,15 @@ struct gpul_ipc_server {
 	gpul_mem *mem;
 	struct gpul_ipc_name name;
 	int listener, epoll, timer;
-	uint64_t timer_ns;         /* when the timer expires; 0: not set */
-	uint64_t listen_again_ns;  /* after a lack of descriptors: accept again at this time; 0: accepting */
+	uint64_t timer_ns;        /* when the timer expires; 0: not set */
+	uint64_t listen_again_ns; /* after a lack of descriptors: accept again at this time; 0: accepting */
 	unsigned max_peers;
-	uint64_t step_ns, map_ns;  /* time-outs for HELLO and READY */
-	CUevent event;             /* NULL: not offered */
-	int fd;                    /* the memory's descriptor, borrowed; -1: exported as a handle */
+	uint64_t step_ns, map_ns; /* time-outs for HELLO and READY */
+	CUevent event;            /* NULL: not offered */
+	int fd;                   /* the memory's descriptor, borrowed; -1: exported as a handle */
 	gpul_ipc_view view;
 	struct wire_offer offer;
-	uint64_t slots;            /* bit i: slot i is in use */
+	uint64_t slots; /* bit i: slot i is in use */
 	struct peer peer[N_CONNECTIONS];
 };
 
@@ -55,8 +55,7 @@ enum source { SOURCE_LISTENER, SOURCE_TIMER, SOURCE_SOCKET, SOURCE_PROCESS };
  * Errors  as gpul_ipc_server_create()
  * Threads one at a time
  * Source  CUDA Driver API: cuIpcGetEventHandle */
-gpul_status gpul_ipc_offer_make(gpul_ipc_server *s, const gpul_ipc_server_options *options,
-				gpul_error *err);
+gpul_status gpul_ipc_offer_make(gpul_ipc_server *s, const gpul_ipc_server_options *options, gpul_error *err);
 
 /* ---- epoll.c --------------------------------------------------------------------------------- */
 

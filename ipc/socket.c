@@ -34,8 +34,7 @@ static gpul_status send_packet(int socket, struct msghdr *m, gpul_error *err)
 	if (n >= 0)
 		return GPUL_OK;
 	if (errno == EAGAIN || errno == EWOULDBLOCK)
-		return gpul_fail(err, GPUL_ESYS, EAGAIN,
-				 "the other side does not read its messages");
+		return gpul_fail(err, GPUL_ESYS, EAGAIN, "the other side does not read its messages");
 	if (errno == ETOOMANYREFS)
 		return gpul_fail(err, GPUL_ESYS, errno,
 				 "too many descriptors of this user are in flight in sockets: some process "
@@ -44,8 +43,8 @@ static gpul_status send_packet(int socket, struct msghdr *m, gpul_error *err)
 }
 
 /* Send the bytes with one control message of the given type; n_extra 0: without a control message. */
-static gpul_status send_with_control(int socket, const void *message, size_t n_bytes, int type,
-			     const void *extra, size_t n_extra, gpul_error *err)
+static gpul_status send_with_control(int socket, const void *message, size_t n_bytes, int type, const void *extra, size_t n_extra,
+				     gpul_error *err)
 {
 	union {
 		struct cmsghdr align;
@@ -67,15 +66,12 @@ static gpul_status send_with_control(int socket, const void *message, size_t n_b
 	return send_packet(socket, &m, err);
 }
 
-gpul_status gpul_ipc_send(int socket, const void *message, size_t n_bytes, int fd,
-			  gpul_error *err)
+gpul_status gpul_ipc_send(int socket, const void *message, size_t n_bytes, int fd, gpul_error *err)
 {
-	return send_with_control(socket, message, n_bytes, SCM_RIGHTS, &fd, fd >= 0 ? sizeof fd : 0,
-			 err);
+	return send_with_control(socket, message, n_bytes, SCM_RIGHTS, &fd, fd >= 0 ? sizeof fd : 0, err);
 }
 
-gpul_status gpul_ipc_send_signed(int socket, const void *message, size_t n_bytes,
-				 gpul_error *err)
+gpul_status gpul_ipc_send_signed(int socket, const void *message, size_t n_bytes, gpul_error *err)
 {
 	struct ucred me = { .pid = getpid(), .uid = geteuid(), .gid = getegid() };
 
@@ -112,8 +108,7 @@ static size_t read_control(struct msghdr *m, int *fd, struct gpul_ipc_identity *
 	return n_fds;
 }
 
-static gpul_status check_packet(const struct msghdr *m, size_t n_bytes, size_t n_fds,
-				gpul_ipc_message *out, gpul_error *err)
+static gpul_status check_packet(const struct msghdr *m, size_t n_bytes, size_t n_fds, gpul_ipc_message *out, gpul_error *err)
 {
 	gpul_status st;
 	bool n_expected;
@@ -123,32 +118,26 @@ static gpul_status check_packet(const struct msghdr *m, size_t n_bytes, size_t n
 				 "the descriptor of a message was dropped: the limit of open files (ulimit "
 				 "-n) may be reached");
 	if (m->msg_flags & MSG_TRUNC)
-		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "a message is longer than any known message");
+		return gpul_fail(err, GPUL_EFORMAT, 0, "a message is longer than any known message");
 	st = gpul_ipc_wire_parse(m->msg_iov->iov_base, n_bytes, out, err);
 	if (st)
 		return st;
 	n_expected = out->head.type == WIRE_OFFER && out->offer.share.via == WIRE_VIA_FD;
 	if (n_fds != n_expected)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "%s with %zu descriptors instead of %d",
-				 gpul_ipc_wire_name(out->head.type), n_fds, n_expected);
+		return gpul_fail(err, GPUL_EFORMAT, 0, "%s with %zu descriptors instead of %d", gpul_ipc_wire_name(out->head.type), n_fds,
+				 n_expected);
 	return GPUL_OK;
 }
 
-gpul_ipc_got gpul_ipc_receive(int socket, gpul_ipc_message *out, int *fd,
-			      struct gpul_ipc_identity *who, gpul_error *err)
+gpul_ipc_got gpul_ipc_receive(int socket, gpul_ipc_message *out, int *fd, struct gpul_ipc_identity *who, gpul_error *err)
 {
 	union {
 		struct cmsghdr align;
-		unsigned char room[CMSG_SPACE(MAX_FDS * sizeof(int)) +
-				   CMSG_SPACE(sizeof(struct ucred))];
+		unsigned char room[CMSG_SPACE(MAX_FDS * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
 	} control;
 	unsigned char bytes[sizeof *out];
 	struct iovec part = { .iov_base = bytes, .iov_len = sizeof bytes };
-	struct msghdr m = { .msg_iov = &part,
-			    .msg_iovlen = 1,
-			    .msg_control = &control,
-			    .msg_controllen = sizeof control };
+	struct msghdr m = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control };
 	size_t n_fds;
 	ssize_t n;
 
@@ -162,8 +151,7 @@ gpul_ipc_got gpul_ipc_receive(int socket, gpul_ipc_message *out, int *fd,
 		return GOT_NOTHING;
 	if (n < 0)
 		return GOT_END;
-	n_fds = read_control(
-		&m, fd, who); /* called first, because even an empty packet can carry descriptors */
+	n_fds = read_control(&m, fd, who); /* called first, because even an empty packet can carry descriptors */
 	if (n > 0 && check_packet(&m, (size_t)n, n_fds, out, err) == GPUL_OK)
 		return GOT_MESSAGE;
 	if (*fd >= 0)
@@ -202,15 +190,11 @@ gpul_status gpul_ipc_adopt(int socket, gpul_error *err)
 	int domain = 0, type = 0, on = 1;
 	socklen_t n = sizeof domain;
 
-	if (getsockopt(socket, SOL_SOCKET, SO_DOMAIN, &domain, &n) ||
-	    getsockopt(socket, SOL_SOCKET, SO_TYPE, &type, &n) || domain != AF_UNIX ||
-	    type != SOCK_SEQPACKET)
-		return gpul_fail(err, GPUL_EINVAL, socket,
-				 "descriptor %d is not a Unix socket of type SEQPACKET", socket);
-	if (fcntl(socket, F_SETFD, FD_CLOEXEC) ||
-	    setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &on, sizeof on))
-		return gpul_fail(err, GPUL_ESYS, errno, "cannot prepare the given socket: %s",
-				 strerror(errno));
+	if (getsockopt(socket, SOL_SOCKET, SO_DOMAIN, &domain, &n) || getsockopt(socket, SOL_SOCKET, SO_TYPE, &type, &n) ||
+	    domain != AF_UNIX || type != SOCK_SEQPACKET)
+		return gpul_fail(err, GPUL_EINVAL, socket, "descriptor %d is not a Unix socket of type SEQPACKET", socket);
+	if (fcntl(socket, F_SETFD, FD_CLOEXEC) || setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &on, sizeof on))
+		return gpul_fail(err, GPUL_ESYS, errno, "cannot prepare the given socket: %s", strerror(errno));
 	return GPUL_OK;
 }
 

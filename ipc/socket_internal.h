@@ -20,19 +20,16 @@ struct gpul_ipc_identity {
 };
 
 /* Send one message; fd -1: without a descriptor.  Never blocks; fails if the peer does not read its messages. */
-gpul_status gpul_ipc_send(int socket, const void *message, size_t n_bytes, int fd,
-			  gpul_error *err);
+gpul_status gpul_ipc_send(int socket, const void *message, size_t n_bytes, int fd, gpul_error *err);
 
 /* Send a message with this process' credentials.  Used for the first message on a socketpair, because SO_PEERCRED
  * of such a socket identifies the process that created the pair, not the sender. */
-gpul_status gpul_ipc_send_signed(int socket, const void *message, size_t n_bytes,
-				 gpul_error *err);
+gpul_status gpul_ipc_send_signed(int socket, const void *message, size_t n_bytes, gpul_error *err);
 
 /* Receive one message.  *fd is set to its descriptor (owned by the caller) or -1; only an OFFER of memory with a descriptor has
  * one.  Any other descriptor is closed, and the result is GOT_BAD.  who: NULL, or filled (pid and uid) if the sender sent
  * credentials. */
-gpul_ipc_got gpul_ipc_receive(int socket, gpul_ipc_message *out, int *fd,
-			      struct gpul_ipc_identity *who, gpul_error *err);
+gpul_ipc_got gpul_ipc_receive(int socket, gpul_ipc_message *out, int *fd, struct gpul_ipc_identity *who, gpul_error *err);
 
 /* Identify the process at the other end: pid and uid; pidfd is -1.  uid is -1 if the system call failed. */
 struct gpul_ipc_identity gpul_ipc_identify(int socket);

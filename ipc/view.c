@@ -6,16 +6,14 @@
 const char *gpul_ipc_event_name(gpul_ipc_event_kind kind)
 {
 	static const char *const names[] = {
-		[GPUL_IPC_NONE] = "NONE",	    [GPUL_IPC_ATTACHED] = "ATTACHED",
-		[GPUL_IPC_DETACHED] = "DETACHED",   [GPUL_IPC_PEER_DIED] = "PEER_DIED",
-		[GPUL_IPC_OWNER_DIED] = "OWNER_DIED", [GPUL_IPC_REFUSED] = "REFUSED",
+		[GPUL_IPC_NONE] = "NONE",           [GPUL_IPC_ATTACHED] = "ATTACHED",     [GPUL_IPC_DETACHED] = "DETACHED",
+		[GPUL_IPC_PEER_DIED] = "PEER_DIED", [GPUL_IPC_OWNER_DIED] = "OWNER_DIED", [GPUL_IPC_REFUSED] = "REFUSED",
 	};
 
 	return (unsigned)kind < sizeof names / sizeof names[0] ? names[kind] : "?";
 }
 
-gpul_ipc_view gpul_ipc_view_of(const gpul_driver *drv, const gpul_mem *mem,
-				 const struct wire_share *share, bool read_only)
+gpul_ipc_view gpul_ipc_view_of(const gpul_driver *drv, const gpul_mem *mem, const struct wire_share *share, bool read_only)
 {
 	size_t offset = gpul_ipc_wire_data_offset(share);
 	char *cpu = gpul_mem_cpu(mem);

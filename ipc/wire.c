@@ -7,8 +7,7 @@ typedef gpul_status check(gpul_ipc_message *m, gpul_error *err);
 
 static gpul_status wrong_field(gpul_error *err, const char *what, uint64_t value)
 {
-	return gpul_fail(err, GPUL_EFORMAT, 0, "%s is invalid: %llu (0x%llx)", what,
-			 (unsigned long long)value, (unsigned long long)value);
+	return gpul_fail(err, GPUL_EFORMAT, 0, "%s is invalid: %llu (0x%llx)", what, (unsigned long long)value, (unsigned long long)value);
 }
 
 /* True if the text ends with NUL and is printable ASCII, so that it cannot harm terminals and logs. */
@@ -79,13 +78,11 @@ static gpul_status check_sizes(const struct wire_share *s, gpul_error *err)
 {
 	size_t offset = gpul_ipc_wire_data_offset(s);
 
-	if (s->mapped_bytes == 0 ||
-	    s->mapped_bytes > (uint64_t)1 << 56) /* more than the address space of any machine */
+	if (s->mapped_bytes == 0 || s->mapped_bytes > (uint64_t)1 << 56) /* more than the address space of any machine */
 		return wrong_field(err, "mapped size", s->mapped_bytes);
 	if (s->bytes == 0 || s->bytes > s->mapped_bytes || s->mapped_bytes - s->bytes < offset)
 		return wrong_field(err, "size", s->bytes);
-	if (s->granularity_bytes == 0 || s->granularity_bytes & (s->granularity_bytes - 1) ||
-	    s->mapped_bytes % s->granularity_bytes)
+	if (s->granularity_bytes == 0 || s->granularity_bytes & (s->granularity_bytes - 1) || s->mapped_bytes % s->granularity_bytes)
 		return wrong_field(err, "granularity", s->granularity_bytes);
 	return GPUL_OK;
 }
@@ -95,8 +92,7 @@ static gpul_status check_share(const struct wire_share *s, gpul_error *err)
 	gpul_status st;
 
 	if (s->kind >= GPUL_MEM_N_KINDS || !via_fits(s))
-		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "memory of kind %u cannot be sent by method %u", s->kind, s->via);
+		return gpul_fail(err, GPUL_EFORMAT, 0, "memory of kind %u cannot be sent by method %u", s->kind, s->via);
 	if (s->flags & ~(uint32_t)(WIRE_HAS_CONTROL | WIRE_IS_READ_ONLY | WIRE_HAS_EVENT))
 		return wrong_field(err, "flag", s->flags);
 	if (s->slot >= GPUL_IPC_MAX_PEERS)
@@ -154,8 +150,7 @@ static gpul_status check_info(gpul_ipc_message *m, gpul_error *err)
 		if (p->slot >= GPUL_IPC_MAX_PEERS || slots >> p->slot & 1)
 			return wrong_field(err, "INFO: slot of a peer", p->slot);
 		if (p->pid < 0 || p->read_only > 1)
-			return gpul_fail(err, GPUL_EFORMAT, 0,
-					 "INFO: invalid description of peer %u", i);
+			return gpul_fail(err, GPUL_EFORMAT, 0, "INFO: invalid description of peer %u", i);
 		slots |= (uint64_t)1 << p->slot;
 	}
 	return check_share(&info->share, err);
@@ -187,34 +182,27 @@ const char *gpul_ipc_wire_name(unsigned type)
 
 struct wire_head gpul_ipc_wire_head(enum wire_type type)
 {
-	return (struct wire_head){ .magic = WIRE_MAGIC,
-				   .version = WIRE_VERSION,
-				   .type = (uint16_t)type };
+	return (struct wire_head){ .magic = WIRE_MAGIC, .version = WIRE_VERSION, .type = (uint16_t)type };
 }
 
-gpul_status gpul_ipc_wire_parse(const void *bytes, size_t n_bytes, gpul_ipc_message *out,
-				gpul_error *err)
+gpul_status gpul_ipc_wire_parse(const void *bytes, size_t n_bytes, gpul_ipc_message *out, gpul_error *err)
 {
 	const struct wire_head *head = &out->head;
 
 	if (n_bytes < sizeof *head || n_bytes > sizeof *out)
-		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "received a message of %zu bytes: no known message has that size", n_bytes);
+		return gpul_fail(err, GPUL_EFORMAT, 0, "received a message of %zu bytes: no known message has that size", n_bytes);
 	memcpy(out, bytes, n_bytes);
 	if (head->magic != WIRE_MAGIC)
-		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "not a message of gpuload: it begins with 0x%08x",
-				 head->magic);
+		return gpul_fail(err, GPUL_EFORMAT, 0, "not a message of gpuload: it begins with 0x%08x", head->magic);
 	if (head->version != WIRE_VERSION)
 		return gpul_fail(err, GPUL_EFORMAT, 0,
 				 "the other side uses protocol version %u, this process version %u: use the "
 				 "same gpuload for both",
 				 head->version, WIRE_VERSION);
 	if (gpul_ipc_wire_bytes(head->type) == 0)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "unknown message type %u",
-				 head->type);
+		return gpul_fail(err, GPUL_EFORMAT, 0, "unknown message type %u", head->type);
 	if (n_bytes != types[head->type].n_bytes)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "received %s with %zu bytes instead of %zu",
-				 types[head->type].name, n_bytes, types[head->type].n_bytes);
+		return gpul_fail(err, GPUL_EFORMAT, 0, "received %s with %zu bytes instead of %zu", types[head->type].name, n_bytes,
+				 types[head->type].n_bytes);
 	return types[head->type].check ? types[head->type].check(out, err) : GPUL_OK;
 }

@@ -18,7 +18,7 @@
 #endif
 
 enum {
-	WIRE_MAGIC = 0x49505547,  /* "GUPI" */
+	WIRE_MAGIC = 0x49505547, /* "GUPI" */
 	WIRE_VERSION = 1,
 	WIRE_MAX_GPUS = 16,
 	WIRE_HANDLE_BYTES = 64,
@@ -36,7 +36,7 @@ struct wire_head {
 _Static_assert(sizeof(struct wire_head) == 8, "as drawn");
 
 enum { WIRE_ATTACH = 1, WIRE_QUERY = 2 };
-enum { WIRE_CAN_FABRIC = 1 << 16, WIRE_CAN_EVENT = 1 << 17 };  /* the other bits of `can` are 1 << gpul_mem_kind */
+enum { WIRE_CAN_FABRIC = 1 << 16, WIRE_CAN_EVENT = 1 << 17 }; /* the other bits of `can` are 1 << gpul_mem_kind */
 
 /* 0      8        12          16      20       24        40       48          52   56      312
  * ┌──────┬────────┬───────────┬───────┬────────┬─────────┬────────┬───────────┬────┬───────┐
@@ -63,14 +63,14 @@ _Static_assert(sizeof(struct wire_hello) == 312, "as drawn");
  * 72     88            96       128       144      152           156     160 */
 struct wire_share {
 	unsigned char id[16];
-	uint64_t generation;           /* a later owner of the name has a larger number */
-	uint64_t mapped_bytes, bytes;  /* size of the mapping; size of the user's bytes, after the control page */
+	uint64_t generation;          /* a later owner of the name has a larger number */
+	uint64_t mapped_bytes, bytes; /* size of the mapping; size of the user's bytes, after the control page */
 	uint64_t granularity_bytes;
-	uint32_t kind;                 /* gpul_mem_kind */
-	int32_t node;                  /* NUMA node; only for host kinds */
+	uint32_t kind; /* gpul_mem_kind */
+	int32_t node;  /* NUMA node; only for host kinds */
 	uint32_t flags, n_dims;
 	uint32_t slot, via;
-	unsigned char gpu[16];         /* the owner's first GPU; for device kinds, the GPU of the memory */
+	unsigned char gpu[16]; /* the owner's first GPU; for device kinds, the GPU of the memory */
 	char dtype[8];
 	uint64_t dim[GPUL_IPC_MAX_DIMS];
 	unsigned char boot_id[16];
@@ -153,8 +153,7 @@ typedef union gpul_ipc_message {
  * @out      filled; all fields are valid: texts are terminated and printable, counts and enumerations are in
  *           range, sizes are consistent
  * Errors  GPUL_EFORMAT with the reason */
-gpul_status gpul_ipc_wire_parse(const void *bytes, size_t n_bytes, gpul_ipc_message *out,
-				gpul_error *err);
+gpul_status gpul_ipc_wire_parse(const void *bytes, size_t n_bytes, gpul_ipc_message *out, gpul_error *err);
 
 /* Make the head of a message of the given type. */
 struct wire_head gpul_ipc_wire_head(enum wire_type type);
@@ -170,7 +169,6 @@ static inline size_t gpul_ipc_wire_data_offset(const struct wire_share *share)
 }
 
 /* In view.c: make the view of memory that this process has mapped.  read_only: the owner or the peer requires it. */
-gpul_ipc_view gpul_ipc_view_of(const gpul_driver *drv, const gpul_mem *mem, const struct wire_share *share,
-			       bool read_only);
+gpul_ipc_view gpul_ipc_view_of(const gpul_driver *drv, const gpul_mem *mem, const struct wire_share *share, bool read_only);
 
 #endif

@@ -17,8 +17,7 @@ static const gpul_image *find_ptx(const gpul_images *images, const gpul_image *i
 	const gpul_image *all = gpul_images_all(images, &n), *found = NULL;
 
 	for (size_t i = 0; i < n; i++)
-		if (all[i].unit == image->unit && all[i].kind == GPUL_IMAGE_PTX &&
-		    all[i].bytes <= MAX_BYTES)
+		if (all[i].unit == image->unit && all[i].kind == GPUL_IMAGE_PTX && all[i].bytes <= MAX_BYTES)
 			found = &all[i];
 	return found;
 }
@@ -38,8 +37,7 @@ static bool same_layout(const gpul_signature *a, const gpul_signature *b)
 	if (a->n_params != b->n_params)
 		return false;
 	for (size_t i = 0; i < a->n_params; i++)
-		if (a->params[i].offset != b->params[i].offset ||
-		    a->params[i].bytes != b->params[i].bytes)
+		if (a->params[i].offset != b->params[i].offset || a->params[i].bytes != b->params[i].bytes)
 			return false;
 	return true;
 }
@@ -51,8 +49,7 @@ gpul_signature *gpul_beside_signature(const gpul_kernel *k)
 	gpul_signature *s = NULL;
 
 	if (m->beside_text && !m->beside) {
-		(void)gpul_ptx_parse(m->beside_text, strlen(m->beside_text), "PTX", &m->beside,
-				     NULL);
+		(void)gpul_ptx_parse(m->beside_text, strlen(m->beside_text), "PTX", &m->beside, NULL);
 		free(m->beside_text); /* parse it only once, even if it fails */
 		m->beside_text = NULL;
 	}

@@ -44,8 +44,7 @@ static void list_kernels(const gpul_module *m, const char *wanted, char *out, si
 			snprintf(out + used, out_bytes - used, ", ...");
 			return;
 		}
-		used += (size_t)snprintf(out + used, out_bytes - used, "%s%.*s",
-					 used ? ", " : "", (int)n, name);
+		used += (size_t)snprintf(out + used, out_bytes - used, "%s%.*s", used ? ", " : "", (int)n, name);
 	}
 }
 
@@ -99,17 +98,14 @@ static gpul_status fail_not_found(const gpul_module *m, const char *wanted, gpul
 
 	list_kernels(m, NULL, names, sizeof names);
 	if (near)
-		st = gpul_fail(err, GPUL_EINVAL, 0, "no kernel '%.80s': did you mean '%.120s'?",
-			       wanted, near);
+		st = gpul_fail(err, GPUL_EINVAL, 0, "no kernel '%.80s': did you mean '%.120s'?", wanted, near);
 	else
-		st = gpul_fail(err, GPUL_EINVAL, 0, "no kernel '%.60s'; the module has: %s", wanted,
-			       names);
+		st = gpul_fail(err, GPUL_EINVAL, 0, "no kernel '%.60s'; the module has: %s", wanted, names);
 	free(near);
 	return st;
 }
 
-static gpul_status find_locked(const gpul_module *m, const char *name, const gpul_kernel **out,
-			       gpul_error *err)
+static gpul_status find_locked(const gpul_module *m, const char *name, const gpul_kernel **out, gpul_error *err)
 {
 	char names[170];
 	const gpul_kernel *k;
@@ -126,8 +122,7 @@ static gpul_status find_locked(const gpul_module *m, const char *name, const gpu
 	}
 	if (!name) {
 		list_kernels(m, NULL, names, sizeof names);
-		return gpul_fail(err, GPUL_EINVAL, 0, "the module has %zu kernels: name one of %s",
-				 m->n_kernels, names);
+		return gpul_fail(err, GPUL_EINVAL, 0, "the module has %zu kernels: name one of %s", m->n_kernels, names);
 	}
 	k = find_match(m, name, &n);
 	if (n == 1) {
@@ -137,12 +132,10 @@ static gpul_status find_locked(const gpul_module *m, const char *name, const gpu
 	if (n == 0)
 		return fail_not_found(m, name, err);
 	list_kernels(m, name, names, sizeof names);
-	return gpul_fail(err, GPUL_EINVAL, 0, "%zu kernels are called '%.40s': %s", n, name,
-			 names);
+	return gpul_fail(err, GPUL_EINVAL, 0, "%zu kernels are called '%.40s': %s", n, name, names);
 }
 
-gpul_status gpul_kernel_find(const gpul_module *m, const char *name, const gpul_kernel **out,
-			     gpul_error *err)
+gpul_status gpul_kernel_find(const gpul_module *m, const char *name, const gpul_kernel **out, gpul_error *err)
 {
 	/* m without const, because the look-up locks it and stores demangled names. */
 	gpul_module *shared = m->kernels ? m->kernels[0].m : NULL;

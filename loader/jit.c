@@ -42,15 +42,14 @@ static const char *error_line(const char *log, int *n_bytes)
 	return best;
 }
 
-static gpul_status fail_with_log(CUresult r, const char *log, const char *text,
-				   const char *name, gpul_error *err)
+static gpul_status fail_with_log(CUresult r, const char *log, const char *text, const char *name, gpul_error *err)
 {
 	int n_message, n_source = 0;
 	const char *message = error_line(log, &n_message), *source = "", *at;
 	char place[32] = "";
 	unsigned line;
 
-	if (strncmp(message, name, strlen(name)) == 0)  /* the software driver writes "name:line: message" */
+	if (strncmp(message, name, strlen(name)) == 0) /* the software driver writes "name:line: message" */
 		return gpul_fail(err, GPUL_ECUDA, (int)r, "%.*s", n_message, message);
 	at = memmem(message, (size_t)n_message, ", line ", 7);
 	if (at && sscanf(at, ", line %u", &line) == 1) {
@@ -68,31 +67,28 @@ static gpul_status fail_with_log(CUresult r, const char *log, const char *text,
 		n_source = 90;
 	if (n_message > 100)
 		n_message = 100;
-	return gpul_fail(err, GPUL_ECUDA, (int)r, "%s%s: %.*s%s%.*s", name, place, n_message,
-			 message, n_source ? "\n" : "", n_source, source);
+	return gpul_fail(err, GPUL_ECUDA, (int)r, "%s%s: %.*s%s%.*s", name, place, n_message, message, n_source ? "\n" : "", n_source,
+			 source);
 }
 
-static gpul_status explain_failure(const gpul_module *m, CUresult r, const char *log, const char *text,
-			  const char *name, gpul_error *err)
+static gpul_status explain_failure(const gpul_module *m, CUresult r, const char *log, const char *text, const char *name, gpul_error *err)
 {
 	const gpul_ptx_module *x = m->ptx;
 
-	if (strncmp(log, name, strlen(name)) == 0)  /* the message already names the line */
+	if (strncmp(log, name, strlen(name)) == 0) /* the message already names the line */
 		return fail_with_log(r, log, text, name, err);
 	if (r == CUDA_ERROR_UNSUPPORTED_PTX_VERSION)
-		return gpul_fail(
-			err, GPUL_ECUDA, (int)r,
-			"%.60s is PTX %u.%u, newer than the %s driver (CUDA %d.%d) "
-			"supports: update the driver, or compile with an older toolkit",
-			name, x->version_major, x->version_minor, m->drv->name,
-			m->drv->version / 1000, m->drv->version % 1000 / 10);
+		return gpul_fail(err, GPUL_ECUDA, (int)r,
+				 "%.60s is PTX %u.%u, newer than the %s driver (CUDA %d.%d) "
+				 "supports: update the driver, or compile with an older toolkit",
+				 name, x->version_major, x->version_minor, m->drv->name, m->drv->version / 1000,
+				 m->drv->version % 1000 / 10);
 	if ((r == CUDA_ERROR_NO_BINARY_FOR_GPU || r == CUDA_ERROR_INVALID_PTX) &&
 	    (x->sm > m->limits.cc || (x->sm_suffix == 'a' && x->sm != m->limits.cc)))
 		return gpul_fail(err, GPUL_ECUDA, (int)r,
 				 "%.60s is for sm_%u%.1s, the device is sm_%u: compile with "
 				 "-arch=sm_%u or lower",
-				 name, x->sm, (const char[]){ x->sm_suffix, 0 }, m->limits.cc,
-				 m->limits.cc);
+				 name, x->sm, (const char[]){ x->sm_suffix, 0 }, m->limits.cc, m->limits.cc);
 	if (log[strspn(log, " \r\n")])
 		return fail_with_log(r, log, text, name, err);
 	return gpul_cu_status(m->drv, err, r, "cuLibraryLoadData");
@@ -108,21 +104,17 @@ static void find_ptxas_options(const gpul_code *code, gpul_ptxas_options *out)
 		text = gpul_ptxas_options_in(code->bytes, code->n_bytes, &n);
 	gpul_ptxas_options_parse(text ? text : "", text ? n : 0, out);
 	if (*out->unknown)
-		gpul_log(GPUL_LOG_INFO, "loader",
-			 "%s: ptxas options that the driver's compiler does not have: %s",
-			 code->name, out->unknown);
+		gpul_log(GPUL_LOG_INFO, "loader", "%s: ptxas options that the driver's compiler does not have: %s", code->name,
+			 out->unknown);
 }
 
-gpul_status gpul_jit_load(gpul_module *m, const gpul_code *code,
-			  const gpul_load_options *options, gpul_error *err)
+gpul_status gpul_jit_load(gpul_module *m, const gpul_code *code, const gpul_load_options *options, gpul_error *err)
 {
 	char log[LOG_BYTES] = "", info[LOG_BYTES] = "";
 	/* cuLibraryLoadData expects this number cast to a pointer. */
 	void *room = (void *)(uintptr_t)LOG_BYTES;
-	CUjit_option keys[5 + GPUL_PTXAS_MAX] = {
-		CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
-		CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, CU_JIT_LOG_VERBOSE
-	};
+	CUjit_option keys[5 + GPUL_PTXAS_MAX] = { CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_INFO_LOG_BUFFER,
+						  CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, CU_JIT_LOG_VERBOSE };
 	void *values[5 + GPUL_PTXAS_MAX] = { log, room, info, room, (void *)(uintptr_t)1 };
 	unsigned n = options && options->verbose_log ? 5 : 2;
 	gpul_ptxas_options more;

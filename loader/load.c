@@ -17,21 +17,18 @@ static const gpul_load_options defaults;
 /* ---- text -------------------------------------------------------------------------- */
 
 /* Report the only image for --explain, although there was no choice. */
-static void explain_text(const gpul_module *m, bool compiled, const char *name,
-			 const gpul_load_options *options)
+static void explain_text(const gpul_module *m, bool compiled, const char *name, const gpul_load_options *options)
 {
 	char line[500];
 
 	if (!options->explain)
 		return;
-	snprintf(line, sizeof line, "%s: %s for sm_%u%.1s, which the driver compiles", name,
-		 compiled ? "CUDA C++, compiled to ptx" : "ptx", m->ptx->sm,
-		 (const char[]){ m->ptx->sm_suffix, 0 });
+	snprintf(line, sizeof line, "%s: %s for sm_%u%.1s, which the driver compiles", name, compiled ? "CUDA C++, compiled to ptx" : "ptx",
+		 m->ptx->sm, (const char[]){ m->ptx->sm_suffix, 0 });
 	options->explain(options->explain_context, line);
 }
 
-static gpul_status fill_from_ptx(gpul_module *m, gpul_source *source,
-				 const gpul_load_options *options, gpul_error *err)
+static gpul_status fill_from_ptx(gpul_module *m, gpul_source *source, const gpul_load_options *options, gpul_error *err)
 {
 	gpul_code code = { .kind = GPUL_IMAGE_PTX, .name = gpul_source_name(source) };
 	const char *text;
@@ -47,15 +44,15 @@ static gpul_status fill_from_ptx(gpul_module *m, gpul_source *source,
 	return st;
 }
 
-static gpul_status fill_from_cuda(gpul_module *m, gpul_source *source,
-				  const gpul_load_options *options, gpul_error *err)
+static gpul_status fill_from_cuda(gpul_module *m, gpul_source *source, const gpul_load_options *options, gpul_error *err)
 {
 	gpul_nvrtc_result ptx = { 0 };
 	gpul_status st = gpul_compile_source(source, m->limits.cc, options, false, &ptx, err);
 
 	if (!st)
 		st = gpul_module_fill(m,
-				      &(gpul_code){ .kind = GPUL_IMAGE_PTX, .bytes = ptx.image,
+				      &(gpul_code){ .kind = GPUL_IMAGE_PTX,
+						    .bytes = ptx.image,
 						    .n_bytes = ptx.image_bytes,
 						    .name = gpul_source_name(source) },
 				      options, err);
@@ -67,8 +64,7 @@ static gpul_status fill_from_cuda(gpul_module *m, gpul_source *source,
 
 /* ---- images ------------------------------------------------------------------------ */
 
-static gpul_status fill_from_image(gpul_module *m, const gpul_chosen *chosen,
-				   const gpul_load_options *options, gpul_error *err)
+static gpul_status fill_from_image(gpul_module *m, const gpul_chosen *chosen, const gpul_load_options *options, gpul_error *err)
 {
 	const gpul_image *image = chosen->image;
 	gpul_unpacked unpacked = { 0 };
@@ -76,12 +72,11 @@ static gpul_status fill_from_image(gpul_module *m, const gpul_chosen *chosen,
 	gpul_status st = gpul_input_unpack(chosen->input, image, &unpacked, err);
 
 	if (!st)
-		st = gpul_module_fill(
-			m,
-			&(gpul_code){ image->kind, unpacked.bytes, unpacked.n_bytes,
-				      gpul_input_image_name(chosen->input, image, name, sizeof name),
-				      image->options, image->options_bytes },
-			options, err);
+		st = gpul_module_fill(m,
+				      &(gpul_code){ image->kind, unpacked.bytes, unpacked.n_bytes,
+						    gpul_input_image_name(chosen->input, image, name, sizeof name), image->options,
+						    image->options_bytes },
+				      options, err);
 	if (!st)
 		gpul_beside_keep(m, chosen->input->images, image);
 	gpul_unpacked_free(&unpacked);
@@ -94,11 +89,9 @@ static gpul_status fill_by_linking(gpul_module *m, const gpul_choice *c, gpul_er
 	gpul_status st = gpul_link_choice(c, &linked, err);
 
 	if (!st)
-		st = gpul_module_fill(m,
-				      &(gpul_code){ .kind = linked.kind, .bytes = linked.bytes,
-						    .n_bytes = linked.n_bytes,
-						    .name = c->inputs[0].name },
-				      c->options, err);
+		st = gpul_module_fill(
+			m, &(gpul_code){ .kind = linked.kind, .bytes = linked.bytes, .n_bytes = linked.n_bytes, .name = c->inputs[0].name },
+			c->options, err);
 	gpul_linked_free(&linked);
 	return st;
 }
@@ -119,8 +112,8 @@ static gpul_status fill_from_kept_ptx(gpul_module *m, const gpul_input *in, cons
 	*found = !st && text && !second;
 	if (*found) {
 		gpul_input_image_name(in, image, name, sizeof name);
-		st = gpul_module_fill(m, &(gpul_code){ .kind = GPUL_IMAGE_PTX, .bytes = text, .n_bytes = n_bytes, .name = name },
-				      options, err);
+		st = gpul_module_fill(m, &(gpul_code){ .kind = GPUL_IMAGE_PTX, .bytes = text, .n_bytes = n_bytes, .name = name }, options,
+				      err);
 		if (!st)
 			explain_text(m, false, name, options);
 	}
@@ -144,7 +137,8 @@ static gpul_status fill_from_cubins(gpul_module *m, const gpul_choice *c, gpul_s
 		for (size_t i = 0; i < c->inputs[k].n; i++) {
 			const gpul_image *image = &c->inputs[k].all[i];
 
-			if (c->inputs[k].verdicts[i] == GPUL_LEFT_MACHINE_CODE && (!best || gpul_select_order(image, best, &c->target) >= 0)) {
+			if (c->inputs[k].verdicts[i] == GPUL_LEFT_MACHINE_CODE &&
+			    (!best || gpul_select_order(image, best, &c->target) >= 0)) {
 				in = &c->inputs[k];
 				best = image;
 			}
@@ -167,8 +161,7 @@ static gpul_status fill_from_choice(gpul_module *m, gpul_choice *c, gpul_error *
 
 	gpul_choice_explain(c, st ? NULL : &chosen);
 	if (!st)
-		st = chosen.image ? fill_from_image(m, &chosen, options, err)
-				  : fill_by_linking(m, c, err);
+		st = chosen.image ? fill_from_image(m, &chosen, options, err) : fill_by_linking(m, c, err);
 	else if (st == GPUL_EUNSUPPORTED && !c->target.machine_code)
 		st = fill_from_cubins(m, c, st, err);
 	/* Check that the kernel was loaded: linking may drop it, and a file's only image is loaded
@@ -178,8 +171,8 @@ static gpul_status fill_from_choice(gpul_module *m, gpul_choice *c, gpul_error *
 	return st;
 }
 
-static gpul_status fill_from_sources(gpul_module *m, gpul_source *const *sources, size_t n,
-				     const gpul_load_options *options, gpul_error *err)
+static gpul_status fill_from_sources(gpul_module *m, gpul_source *const *sources, size_t n, const gpul_load_options *options,
+				     gpul_error *err)
 {
 	gpul_target target = { .cc = m->limits.cc, .machine_code = m->drv->runs_machine_code };
 	gpul_choice c = { 0 };
@@ -203,12 +196,10 @@ static gpul_status refuse_content(const gpul_source *source, gpul_error *err)
 		advice = "expected PTX: compile it with llc or nvcc -ptx first";
 	if (content == GPUL_CONTENT_HIP || content == GPUL_CONTENT_HSACO)
 		advice = "expected code for NVIDIA GPUs";
-	return gpul_fail(err, GPUL_EFORMAT, 0, "%s is %s: %s", gpul_source_name(source),
-			 gpul_content_text(content), advice);
+	return gpul_fail(err, GPUL_EFORMAT, 0, "%s is %s: %s", gpul_source_name(source), gpul_content_text(content), advice);
 }
 
-static gpul_status fill_from_one(gpul_module *m, gpul_source *source,
-				 const gpul_load_options *options, gpul_error *err)
+static gpul_status fill_from_one(gpul_module *m, gpul_source *source, const gpul_load_options *options, gpul_error *err)
 {
 	bool any_image = !options->only_sm && !options->only_kind;
 
@@ -233,9 +224,8 @@ static gpul_status fill_from_one(gpul_module *m, gpul_source *source,
 	return fill_from_sources(m, &source, 1, options, err);
 }
 
-gpul_status gpul_module_load_sources(const gpul_driver *drv, gpul_source *const *sources, size_t n,
-				     const gpul_load_options *options, gpul_module **out,
-				     gpul_error *err)
+gpul_status gpul_module_load_sources(const gpul_driver *drv, gpul_source *const *sources, size_t n, const gpul_load_options *options,
+				     gpul_module **out, gpul_error *err)
 {
 	const gpul_load_options *o = options ? options : &defaults;
 	gpul_module *m = NULL;
@@ -258,9 +248,8 @@ gpul_status gpul_module_load_sources(const gpul_driver *drv, gpul_source *const 
 	return GPUL_OK;
 }
 
-gpul_status gpul_module_load_files(const gpul_driver *drv, const char *const *paths, size_t n,
-				   const gpul_load_options *options, gpul_module **out,
-				   gpul_error *err)
+gpul_status gpul_module_load_files(const gpul_driver *drv, const char *const *paths, size_t n, const gpul_load_options *options,
+				   gpul_module **out, gpul_error *err)
 {
 	gpul_source **sources = calloc(n, sizeof *sources);
 	gpul_status st = GPUL_OK;
@@ -277,16 +266,14 @@ gpul_status gpul_module_load_files(const gpul_driver *drv, const char *const *pa
 	return st;
 }
 
-gpul_status gpul_module_load_file(const gpul_driver *drv, const char *path,
-				  const gpul_load_options *options, gpul_module **out,
+gpul_status gpul_module_load_file(const gpul_driver *drv, const char *path, const gpul_load_options *options, gpul_module **out,
 				  gpul_error *err)
 {
 	return gpul_module_load_files(drv, &path, 1, options, out, err);
 }
 
-gpul_status gpul_module_load_ptx(const gpul_driver *drv, const char *text, size_t text_bytes,
-				 const char *name, const gpul_load_options *options,
-				 gpul_module **out, gpul_error *err)
+gpul_status gpul_module_load_ptx(const gpul_driver *drv, const char *text, size_t text_bytes, const char *name,
+				 const gpul_load_options *options, gpul_module **out, gpul_error *err)
 {
 	const gpul_load_options *o = options ? options : &defaults;
 	gpul_source *source = NULL;

@@ -18,8 +18,8 @@ typedef struct gpul_limits { /* limits of the device, read once, when the module
 
 struct gpul_kernel {
 	gpul_module *m;
-	const char *name;       /* mangled; borrowed from the PTX, the table or the driver */
-	const gpul_ptx_func *f; /* NULL: machine code */
+	const char *name;               /* mangled; borrowed from the PTX, the table or the driver */
+	const gpul_ptx_func *f;         /* NULL: machine code */
 	const gpul_kernel_info *info;   /* row of m->table; NULL for PTX, and for a kernel of gpul_kernel_of() */
 	gpul_signature_owned *declared; /* what the declaration shows: only the sizes */
 	CUkernel handle;                /* set by gpul_kernel_resolve() */
@@ -36,11 +36,11 @@ struct gpul_kernel {
 struct gpul_module {
 	const gpul_driver *drv;
 	CUlibrary library;
-	gpul_ptx_module *ptx;     /* NULL: machine code */
-	gpul_kernel_table table;  /* the kernels of machine code; else empty */
-	char *beside_text;        /* with machine code: PTX of the same source, not parsed yet; or NULL */
-	gpul_ptx_module *beside;  /* beside_text, parsed; NULL: none */
-	char **variables;         /* with machine code: names of variables of at least 8 bytes; owned */
+	gpul_ptx_module *ptx;    /* NULL: machine code */
+	gpul_kernel_table table; /* the kernels of machine code; else empty */
+	char *beside_text;       /* with machine code: PTX of the same source, not parsed yet; or NULL */
+	gpul_ptx_module *beside; /* beside_text, parsed; NULL: none */
+	char **variables;        /* with machine code: names of variables of at least 8 bytes; owned */
 	size_t n_variables;
 	gpul_kernel *kernels;
 	size_t n_kernels;
@@ -49,8 +49,7 @@ struct gpul_module {
 };
 
 /* Read the launch limits of a device. */
-gpul_status gpul_limits_read(const gpul_driver *drv, CUdevice device, gpul_limits *out,
-			     gpul_error *err);
+gpul_status gpul_limits_read(const gpul_driver *drv, CUdevice device, gpul_limits *out, gpul_error *err);
 
 /* Read the function and the limits that a launch of k needs from the driver, at the first call only. */
 gpul_status gpul_kernel_resolve(gpul_kernel *k, gpul_error *err);
@@ -75,15 +74,12 @@ typedef struct gpul_code {
 } gpul_code;
 
 /* Create a module without code for options->device; release it with gpul_module_unload(). */
-gpul_status gpul_module_create(const gpul_driver *drv, const gpul_load_options *options,
-			       gpul_module **out, gpul_error *err);
+gpul_status gpul_module_create(const gpul_driver *drv, const gpul_load_options *options, gpul_module **out, gpul_error *err);
 /* Load code into the module and list its kernels.  code is not needed afterwards. */
-gpul_status gpul_module_fill(gpul_module *m, const gpul_code *code,
-			     const gpul_load_options *options, gpul_error *err);
+gpul_status gpul_module_fill(gpul_module *m, const gpul_code *code, const gpul_load_options *options, gpul_error *err);
 
 /* Load PTX into m->library; a failure is explained from the JIT's log. */
-gpul_status gpul_jit_load(gpul_module *m, const gpul_code *code,
-			  const gpul_load_options *options, gpul_error *err);
+gpul_status gpul_jit_load(gpul_module *m, const gpul_code *code, const gpul_load_options *options, gpul_error *err);
 
 /* Load a cubin into m->library and list its kernels. */
 gpul_status gpul_machine_code_load(gpul_module *m, const gpul_code *code, gpul_error *err);

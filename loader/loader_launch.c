@@ -8,14 +8,10 @@ gpul_status gpul_kernel_bind(gpul_kernel *k, CUfunction fn, gpul_error *err)
 {
 	const gpul_module *m = k->m;
 	int threads = 0, shared = 0;
-	gpul_status st = gpul_cu(
-		m->drv, err,
-		cuFuncGetAttribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, fn));
+	gpul_status st = gpul_cu(m->drv, err, cuFuncGetAttribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, fn));
 
 	if (!st)
-		st = gpul_cu(
-			m->drv, err,
-			cuFuncGetAttribute(&shared, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, fn));
+		st = gpul_cu(m->drv, err, cuFuncGetAttribute(&shared, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, fn));
 	if (st)
 		return st;
 	k->fn = fn;
@@ -76,22 +72,19 @@ gpul_status gpul_kernel_function(const gpul_kernel *k, CUfunction *out, gpul_err
 
 /* ---- checks ---------------------------------------------------------------------- */
 
-static gpul_status fail_args(const gpul_kernel *k, const size_t *arg_bytes, size_t n_args,
-			      size_t i, gpul_error *err)
+static gpul_status fail_args(const gpul_kernel *k, const size_t *arg_bytes, size_t n_args, size_t i, gpul_error *err)
 {
 	const gpul_signature *s = gpul_kernel_signature(k);
 	char text[160];
 
 	gpul_signature_print(s, text, sizeof text);
 	if (n_args != s->n_params)
-		return gpul_fail(err, GPUL_EINVAL, 0, "%zu argument%s given, %zu expected: %s",
-				 n_args, n_args == 1 ? "" : "s", s->n_params, text);
-	return gpul_fail(err, GPUL_EINVAL, 0, "argument %zu has %zu bytes, %u expected: %s", i,
-			 arg_bytes[i], s->params[i].bytes, text);
+		return gpul_fail(err, GPUL_EINVAL, 0, "%zu argument%s given, %zu expected: %s", n_args, n_args == 1 ? "" : "s", s->n_params,
+				 text);
+	return gpul_fail(err, GPUL_EINVAL, 0, "argument %zu has %zu bytes, %u expected: %s", i, arg_bytes[i], s->params[i].bytes, text);
 }
 
-static gpul_status check_args(const gpul_kernel *k, const size_t *arg_bytes, size_t n_args,
-			      gpul_error *err)
+static gpul_status check_args(const gpul_kernel *k, const size_t *arg_bytes, size_t n_args, gpul_error *err)
 {
 	const gpul_signature *s = &k->declared->s;
 
@@ -103,15 +96,13 @@ static gpul_status check_args(const gpul_kernel *k, const size_t *arg_bytes, siz
 	return GPUL_OK;
 }
 
-static gpul_status fail_shape(const char *what, const uint32_t v[3], const char *problem,
-			      const uint32_t limit[3], gpul_error *err)
+static gpul_status fail_shape(const char *what, const uint32_t v[3], const char *problem, const uint32_t limit[3], gpul_error *err)
 {
-	return gpul_fail(err, GPUL_EINVAL, 0, "a %s of %u x %u x %u %s %u x %u x %u", what,
-			 v[0], v[1], v[2], problem, limit[0], limit[1], limit[2]);
+	return gpul_fail(err, GPUL_EINVAL, 0, "a %s of %u x %u x %u %s %u x %u x %u", what, v[0], v[1], v[2], problem, limit[0], limit[1],
+			 limit[2]);
 }
 
-static gpul_status check_shape(const gpul_kernel *k, const gpul_launch_config *c,
-			       gpul_error *err)
+static gpul_status check_shape(const gpul_kernel *k, const gpul_launch_config *c, gpul_error *err)
 {
 	const gpul_limits *l = &k->m->limits;
 	const gpul_signature *s = &k->declared->s;
@@ -121,36 +112,28 @@ static gpul_status check_shape(const gpul_kernel *k, const gpul_launch_config *c
 		static const uint32_t least[3] = { 1, 1, 1 };
 
 		if (!c->grid[i] || !c->block[i])
-			return fail_shape(c->grid[i] ? "block" : "grid",
-					   c->grid[i] ? c->block : c->grid,
-					   "is empty: the minimum is", least, err);
+			return fail_shape(c->grid[i] ? "block" : "grid", c->grid[i] ? c->block : c->grid, "is empty: the minimum is", least,
+					  err);
 		if (c->grid[i] > l->grid[i])
-			return fail_shape("grid", c->grid, "is too big: the device's limit is",
-					   l->grid, err);
+			return fail_shape("grid", c->grid, "is too big: the device's limit is", l->grid, err);
 	}
 	/* cannot overflow: the product of two factors is below 2^64, and the third factor is used only
 	 * if that product is at most 2^32 - 1 */
 	threads = threads > UINT32_MAX ? threads : threads * c->block[2];
 	if (threads > l->threads)
-		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "a block of %llu threads is too big: the device's limit is %u",
+		return gpul_fail(err, GPUL_EINVAL, 0, "a block of %llu threads is too big: the device's limit is %u",
 				 (unsigned long long)threads, l->threads);
 	for (int i = 0; i < 3; i++)
 		if (c->block[i] > l->block[i])
-			return fail_shape("block", c->block,
-					   "is too big: the device's limit is", l->block, err);
+			return fail_shape("block", c->block, "is too big: the device's limit is", l->block, err);
 	for (int i = 0; i < 3 && s->reqntid[0]; i++)
 		if (c->block[i] != s->reqntid[i])
-			return fail_shape(
-				"block", c->block,
-				"does not match: the kernel was compiled for (.reqntid)",
-				s->reqntid, err);
+			return fail_shape("block", c->block, "does not match: the kernel was compiled for (.reqntid)", s->reqntid, err);
 	if (threads > k->max_threads)
-		return gpul_fail(
-			err, GPUL_EINVAL, 0,
-			"a block of %llu threads is too big for %.120s: its limit is %u, "
-			"set by its registers or .maxntid",
-			(unsigned long long)threads, gpul_kernel_demangled(k), k->max_threads);
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "a block of %llu threads is too big for %.120s: its limit is %u, "
+				 "set by its registers or .maxntid",
+				 (unsigned long long)threads, gpul_kernel_demangled(k), k->max_threads);
 	return GPUL_OK;
 }
 
@@ -161,18 +144,13 @@ static gpul_status opt_in_shared(gpul_kernel *k, uint32_t bytes, gpul_error *err
 	gpul_status st = GPUL_OK;
 
 	if ((uint64_t)bytes + k->static_shared > l->shared_optin)
-		return gpul_fail(
-			err, GPUL_EINVAL, 0,
-			"%llu bytes of shared memory per block (%u static + %u dynamic) are "
-			"too much: the device's limit is %u",
-			(unsigned long long)bytes + k->static_shared, k->static_shared, bytes,
-			l->shared_optin);
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "%llu bytes of shared memory per block (%u static + %u dynamic) are "
+				 "too much: the device's limit is %u",
+				 (unsigned long long)bytes + k->static_shared, k->static_shared, bytes, l->shared_optin);
 	pthread_mutex_lock(&k->m->lock);
 	if (bytes > atomic_load(&k->dynamic_allowed)) {
-		st = gpul_cu(k->m->drv, err,
-			     cuFuncSetAttribute(k->fn,
-						CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-						(int)bytes));
+		st = gpul_cu(k->m->drv, err, cuFuncSetAttribute(k->fn, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)bytes));
 		if (!st)
 			atomic_store(&k->dynamic_allowed, bytes);
 	}
@@ -188,9 +166,8 @@ static void complete_shape(uint32_t v[3])
 	v[2] = v[0] && !v[2] ? 1 : v[2];
 }
 
-gpul_status gpul_kernel_launch(const gpul_kernel *k, const gpul_launch_config *config,
-			       void *const *args, const size_t *arg_bytes, size_t n_args,
-			       gpul_error *err)
+gpul_status gpul_kernel_launch(const gpul_kernel *k, const gpul_launch_config *config, void *const *args, const size_t *arg_bytes,
+			       size_t n_args, gpul_error *err)
 {
 	gpul_launch_config whole = *config, *c = &whole;
 	gpul_kernel *mine = writable(k);
@@ -203,19 +180,15 @@ gpul_status gpul_kernel_launch(const gpul_kernel *k, const gpul_launch_config *c
 		st = check_args(k, arg_bytes, n_args, err);
 	if (!st)
 		st = check_shape(k, c, err);
-	if (!st &&
-	    c->shared_bytes > atomic_load_explicit(&k->dynamic_allowed, memory_order_relaxed))
+	if (!st && c->shared_bytes > atomic_load_explicit(&k->dynamic_allowed, memory_order_relaxed))
 		st = opt_in_shared(mine, c->shared_bytes, err);
 	if (st)
 		return st;
 	if (c->cooperative)
 		return gpul_cu(drv, err,
-			       cuLaunchCooperativeKernel(k->fn, c->grid[0], c->grid[1],
-							 c->grid[2], c->block[0], c->block[1],
-							 c->block[2], c->shared_bytes,
-							 c->stream, (void **)args));
+			       cuLaunchCooperativeKernel(k->fn, c->grid[0], c->grid[1], c->grid[2], c->block[0], c->block[1], c->block[2],
+							 c->shared_bytes, c->stream, (void **)args));
 	return gpul_cu(drv, err,
-		       cuLaunchKernel(k->fn, c->grid[0], c->grid[1], c->grid[2], c->block[0],
-				      c->block[1], c->block[2], c->shared_bytes, c->stream,
-				      (void **)args, NULL));
+		       cuLaunchKernel(k->fn, c->grid[0], c->grid[1], c->grid[2], c->block[0], c->block[1], c->block[2], c->shared_bytes,
+				      c->stream, (void **)args, NULL));
 }

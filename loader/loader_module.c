@@ -5,8 +5,7 @@
 
 /* ---- create and unload ----------------------------------------------------------- */
 
-gpul_status gpul_module_create(const gpul_driver *drv, const gpul_load_options *options,
-			       gpul_module **out, gpul_error *err)
+gpul_status gpul_module_create(const gpul_driver *drv, const gpul_load_options *options, gpul_module **out, gpul_error *err)
 {
 	gpul_module *m = calloc(1, sizeof *m);
 	CUdevice device = 0;
@@ -63,8 +62,7 @@ static gpul_status list_kernels(gpul_module *m, const char *name, gpul_error *er
 	for (uint32_t i = 0; i < m->ptx->n_funcs; i++)
 		n += is_kernel(&m->ptx->funcs[i]);
 	if (n == 0)
-		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "%s has no kernel (.entry with a body)", name);
+		return gpul_fail(err, GPUL_EFORMAT, 0, "%s has no kernel (.entry with a body)", name);
 	m->kernels = calloc(n, sizeof *m->kernels);
 	if (!m->kernels)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu kernels", n);
@@ -86,8 +84,7 @@ static gpul_status list_kernels(gpul_module *m, const char *name, gpul_error *er
 	return GPUL_OK;
 }
 
-static gpul_status fill_ptx(gpul_module *m, const gpul_code *code,
-			    const gpul_load_options *options, gpul_error *err)
+static gpul_status fill_ptx(gpul_module *m, const gpul_code *code, const gpul_load_options *options, gpul_error *err)
 {
 	gpul_status st = gpul_ptx_parse(code->bytes, code->n_bytes, code->name, &m->ptx, err);
 
@@ -98,11 +95,9 @@ static gpul_status fill_ptx(gpul_module *m, const gpul_code *code,
 	return st;
 }
 
-gpul_status gpul_module_fill(gpul_module *m, const gpul_code *code,
-			     const gpul_load_options *options, gpul_error *err)
+gpul_status gpul_module_fill(gpul_module *m, const gpul_code *code, const gpul_load_options *options, gpul_error *err)
 {
-	return code->kind == GPUL_IMAGE_PTX ? fill_ptx(m, code, options, err)
-					    : gpul_machine_code_load(m, code, err);
+	return code->kind == GPUL_IMAGE_PTX ? fill_ptx(m, code, options, err) : gpul_machine_code_load(m, code, err);
 }
 
 /* ---- queries --------------------------------------------------------------------- */
@@ -143,8 +138,7 @@ const gpul_signature *gpul_kernel_signature(const gpul_kernel *k)
 	if (!mine->inferred && !k->f)
 		mine->inferred = gpul_signature_of_name(k, gpul_kernel_demangled_locked(mine));
 	if (!mine->inferred && k->f && gpul_signature_infer(k->m->ptx, k->f, &mine->inferred, NULL))
-		gpul_incomplete(k->declared,
-				     "no memory to analyse the kernel's code");
+		gpul_incomplete(k->declared, "no memory to analyse the kernel's code");
 	s = mine->inferred ? mine->inferred : &k->declared->s;
 	pthread_mutex_unlock(&k->m->lock);
 	return s;
@@ -152,8 +146,7 @@ const gpul_signature *gpul_kernel_signature(const gpul_kernel *k)
 
 /* ---- the launch limits of a device, read once per module ------------------------- */
 
-gpul_status gpul_limits_read(const gpul_driver *drv, CUdevice device, gpul_limits *out,
-			     gpul_error *err)
+gpul_status gpul_limits_read(const gpul_driver *drv, CUdevice device, gpul_limits *out, gpul_error *err)
 {
 	uint32_t major = 0, minor = 0;
 	const struct {

@@ -11,10 +11,8 @@
 /* A kernel has at most 32764 bytes of parameters; this limit ends the loop whatever the driver returns. */
 #define MAX_PARAMS 4096
 
-static const char no_types[] =
-	"machine code has the sizes of its parameters, but not their types";
-static const char no_extents[] =
-	"machine code does not show how many elements its buffers need";
+static const char no_types[] = "machine code has the sizes of its parameters, but not their types";
+static const char no_extents[] = "machine code does not show how many elements its buffers need";
 
 /* Count the parameters: some drivers have cuFuncGetParamInfo but not cuFuncGetParamCount, so call it until it fails. */
 static uint32_t count_params(const gpul_driver *drv, CUfunction fn)
@@ -22,8 +20,7 @@ static uint32_t count_params(const gpul_driver *drv, CUfunction fn)
 	size_t offset, bytes;
 	uint32_t n = 0;
 
-	while (n < MAX_PARAMS &&
-	       drv->cuFuncGetParamInfo(fn, n, &offset, &bytes) == CUDA_SUCCESS)
+	while (n < MAX_PARAMS && drv->cuFuncGetParamInfo(fn, n, &offset, &bytes) == CUDA_SUCCESS)
 		n++;
 	return n;
 }
@@ -43,9 +40,7 @@ gpul_status gpul_kernel_describe(gpul_kernel *k, CUfunction fn, gpul_error *err)
 			gpul_signature_destroy(&s->s);
 			return st;
 		}
-		s->s.params[i] = (gpul_param){ .offset = (uint32_t)offset,
-					       .bytes = (uint32_t)bytes,
-					       .align = 1 };
+		s->s.params[i] = (gpul_param){ .offset = (uint32_t)offset, .bytes = (uint32_t)bytes, .align = 1 };
 	}
 	gpul_incomplete(s, "%s", no_types);
 	k->declared = s;
@@ -71,9 +66,7 @@ static gpul_status check_extent(const gpul_code *code, gpul_error *err)
 		st = gpul_fail(err, GPUL_EFORMAT, (int)code->n_bytes,
 			       "%.120s is truncated: its cubin has %zu bytes, but its headers "
 			       "require %llu",
-			       code->name, code->n_bytes,
-			       (unsigned long long)(needed > r.bytes_needed ? needed
-									    : r.bytes_needed));
+			       code->name, code->n_bytes, (unsigned long long)(needed > r.bytes_needed ? needed : r.bytes_needed));
 	return st;
 }
 
@@ -85,14 +78,10 @@ static gpul_status add_kernel(gpul_module *m, const gpul_kernel_info *info, gpul
 	if (!s)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a signature");
 	for (uint32_t i = 0; i < info->n_params; i++)
-		s->s.params[i] = (gpul_param){ .offset = info->params[i].offset,
-					       .bytes = info->params[i].bytes,
-					       .align = 1 };
+		s->s.params[i] = (gpul_param){ .offset = info->params[i].offset, .bytes = info->params[i].bytes, .align = 1 };
 	for (int i = 0; i < 3; i++) { /* a missing dimension is 1 */
-		s->s.reqntid[i] = info->required_threads[i] ? info->required_threads[i]
-							    : !!info->required_threads[0];
-		s->s.maxntid[i] = info->max_threads[i] ? info->max_threads[i]
-						       : !!info->max_threads[0];
+		s->s.reqntid[i] = info->required_threads[i] ? info->required_threads[i] : !!info->required_threads[0];
+		s->s.maxntid[i] = info->max_threads[i] ? info->max_threads[i] : !!info->max_threads[0];
 	}
 	if (info->n_params)
 		gpul_incomplete(s, "%s", no_types);
@@ -110,8 +99,7 @@ static gpul_status list_kernels(gpul_module *m, const gpul_code *code, gpul_erro
 	if (gpul_kernels_read(&image, code->bytes, code->n_bytes, &m->table, &why))
 		return gpul_fail(err, why.status, why.native, "%s: %s", code->name, why.text);
 	if (m->table.n == 0)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "%.160s has no kernels for this device",
-				 code->name);
+		return gpul_fail(err, GPUL_EFORMAT, 0, "%.160s has no kernels for this device", code->name);
 	m->kernels = calloc(m->table.n, sizeof *m->kernels);
 	if (!m->kernels)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu kernels", m->table.n);
@@ -139,13 +127,11 @@ gpul_status gpul_variables_read(gpul_module *m, const gpul_code *code, gpul_erro
 			return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a variable's name");
 		m->n_variables++;
 	}
-	return m->variables ? GPUL_OK
-			    : gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu variables", room);
+	return m->variables ? GPUL_OK : gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu variables", room);
 }
 
 /* Explain why the driver refused the code. */
-static gpul_status explain_failure(const gpul_module *m, const gpul_code *code, CUresult r,
-			  gpul_error *err)
+static gpul_status explain_failure(const gpul_module *m, const gpul_code *code, CUresult r, gpul_error *err)
 {
 	const gpul_recognised image = gpul_recognise(code->bytes, code->n_bytes, NULL);
 

@@ -16,35 +16,28 @@ static void join_reasons(const gpul_error tries[GPUL_MEM_N_AUTO], unsigned n, ch
 
 	why[0] = '\0';
 	for (unsigned i = 0; i < n; i++)
-		at += (size_t)snprintf(why + at, WHY_CHARS - at, "%s%.*s", i ? "; " : "", room,
-				       tries[i].text);
+		at += (size_t)snprintf(why + at, WHY_CHARS - at, "%s%.*s", i ? "; " : "", room, tries[i].text);
 }
 
 /* Return why, according to an earlier probe, a kind does not work, or cannot be shared although it must be; NULL: there is no such
  * reason. */
-static const char *find_probed_failure(const gpul_driver *drv, const gpul_mem_desc *desc,
-				     gpul_mem_kind kind)
+static const char *find_probed_failure(const gpul_driver *drv, const gpul_mem_desc *desc, gpul_mem_kind kind)
 {
-	const gpul_mem_probe_report *r = desc->devices && desc->n_devices
-						 ? gpul_mem_probed(drv, desc->devices[0])
-						 : NULL;
+	const gpul_mem_probe_report *r = desc->devices && desc->n_devices ? gpul_mem_probed(drv, desc->devices[0]) : NULL;
 	const gpul_mem_verdict *v = r ? &r->kind[kind] : NULL;
 
 	return v && (!v->works || (desc->exportable && !v->shares)) ? v->why : NULL;
 }
 
 /* Create memory of one kind, unless a probe has found that it does not work. */
-static gpul_status try_kind(const gpul_driver *drv, const gpul_mem_desc *desc,
-			    gpul_mem_kind kind, gpul_mem **out, gpul_error *err)
+static gpul_status try_kind(const gpul_driver *drv, const gpul_mem_desc *desc, gpul_mem_kind kind, gpul_mem **out, gpul_error *err)
 {
 	const char *why = find_probed_failure(drv, desc, kind);
 
-	return why ? gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s", why)
-		   : gpul_mem_create_kind(drv, desc, kind, out, err);
+	return why ? gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s", why) : gpul_mem_create_kind(drv, desc, kind, out, err);
 }
 
-static gpul_status create_auto(const gpul_driver *drv, const gpul_mem_desc *desc,
-				 gpul_mem **out, gpul_error *err)
+static gpul_status create_auto(const gpul_driver *drv, const gpul_mem_desc *desc, gpul_mem **out, gpul_error *err)
 {
 	gpul_error tries[GPUL_MEM_N_AUTO] = { 0 };
 	char why[WHY_CHARS];
@@ -67,10 +60,7 @@ static gpul_status create_auto(const gpul_driver *drv, const gpul_mem_desc *desc
 	return gpul_fail(err, tries[GPUL_MEM_N_AUTO - 1].status, tries[GPUL_MEM_N_AUTO - 1].native, "%s", why);
 }
 
-gpul_status gpul_mem_create(const gpul_driver *drv, const gpul_mem_desc *desc, gpul_mem **out,
-			    gpul_error *err)
+gpul_status gpul_mem_create(const gpul_driver *drv, const gpul_mem_desc *desc, gpul_mem **out, gpul_error *err)
 {
-	return desc->kind == GPUL_MEM_AUTO
-		       ? create_auto(drv, desc, out, err)
-		       : gpul_mem_create_kind(drv, desc, desc->kind, out, err);
+	return desc->kind == GPUL_MEM_AUTO ? create_auto(drv, desc, out, err) : gpul_mem_create_kind(drv, desc, desc->kind, out, err);
 }

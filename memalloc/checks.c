@@ -13,21 +13,18 @@ gpul_status gpul_mem_round(gpul_mem *m, size_t grain, gpul_error *err)
 	const size_t bytes = m->about.bytes, rest = grain ? bytes % grain : 1;
 
 	if (grain == 0 || (rest && bytes > SIZE_MAX - (grain - rest)))
-		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "%s memory: %zu bytes are too many to round up to a multiple of %zu",
+		return gpul_fail(err, GPUL_EINVAL, 0, "%s memory: %zu bytes are too many to round up to a multiple of %zu",
 				 gpul_mem_kind_name(m->about.kind), bytes, grain);
 	m->about.granularity_bytes = grain;
 	m->about.mapped_bytes = rest ? bytes + (grain - rest) : bytes;
 	return GPUL_OK;
 }
 
-gpul_status gpul_mem_accept_size(gpul_mem *m, const gpul_mem_offer *offer, size_t grain,
-				 gpul_error *err)
+gpul_status gpul_mem_accept_size(gpul_mem *m, const gpul_mem_offer *offer, size_t grain, gpul_error *err)
 {
 	const size_t mapped = offer->mapped_bytes;
 
-	if (offer->bytes == 0 || offer->bytes > mapped || mapped > PTRDIFF_MAX || grain == 0 ||
-	    mapped % grain)
+	if (offer->bytes == 0 || offer->bytes > mapped || mapped > PTRDIFF_MAX || grain == 0 || mapped % grain)
 		return gpul_fail(err, GPUL_EFORMAT, 0,
 				 "%s memory: the offer has %zu bytes in a mapping of %zu: expected at least "
 				 "1 byte, and a mapping that is a multiple of %zu",

@@ -12,24 +12,16 @@ static const struct {
 	CUresult code;
 	const char *advice;
 } advices[] = {
-	{ GPUL_MEM_HOST_NUMA, CUDA_ERROR_NOT_PERMITTED,
-	  "a container needs the right to place memory: --cap-add SYS_NICE" },
-	{ GPUL_MEM_HOST_NUMA, CUDA_ERROR_OPERATING_SYSTEM,
-	  "a container needs the right to place memory: --cap-add SYS_NICE" },
+	{ GPUL_MEM_HOST_NUMA, CUDA_ERROR_NOT_PERMITTED, "a container needs the right to place memory: --cap-add SYS_NICE" },
+	{ GPUL_MEM_HOST_NUMA, CUDA_ERROR_OPERATING_SYSTEM, "a container needs the right to place memory: --cap-add SYS_NICE" },
 	{ GPUL_MEM_HOST_NUMA, CUDA_ERROR_NOT_SUPPORTED, "use --kind memfd" },
-	{ GPUL_MEM_HOST_NUMA, CUDA_ERROR_OUT_OF_MEMORY,
-	  "free memory on the node (numactl -H shows it) or use smaller buffers" },
-	{ GPUL_MEM_MEMFD, CUDA_ERROR_OUT_OF_MEMORY,
-	  "free memory of the machine, or use smaller buffers" },
-	{ GPUL_MEM_SHM, CUDA_ERROR_OUT_OF_MEMORY,
-	  "free memory of the machine, or use smaller buffers" },
-	{ GPUL_MEM_PINNED, CUDA_ERROR_OUT_OF_MEMORY,
-	  "free memory of the machine, or use smaller buffers" },
-	{ GPUL_MEM_DEVICE, CUDA_ERROR_NOT_SUPPORTED,
-	  "cuMem calls are not supported here (WSL, some vGPUs): use --kind device-ipc" },
+	{ GPUL_MEM_HOST_NUMA, CUDA_ERROR_OUT_OF_MEMORY, "free memory on the node (numactl -H shows it) or use smaller buffers" },
+	{ GPUL_MEM_MEMFD, CUDA_ERROR_OUT_OF_MEMORY, "free memory of the machine, or use smaller buffers" },
+	{ GPUL_MEM_SHM, CUDA_ERROR_OUT_OF_MEMORY, "free memory of the machine, or use smaller buffers" },
+	{ GPUL_MEM_PINNED, CUDA_ERROR_OUT_OF_MEMORY, "free memory of the machine, or use smaller buffers" },
+	{ GPUL_MEM_DEVICE, CUDA_ERROR_NOT_SUPPORTED, "cuMem calls are not supported here (WSL, some vGPUs): use --kind device-ipc" },
 	{ GPUL_MEM_DEVICE_IPC, CUDA_ERROR_NOT_SUPPORTED, "cuIpc calls are not supported here" },
-	{ ANY_KIND, CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED,
-	  "cuMemHostRegister registers a page only once: unregister it first" },
+	{ ANY_KIND, CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, "cuMemHostRegister registers a page only once: unregister it first" },
 };
 
 static const char *advice_for(const gpul_mem *m, CUresult r)
@@ -39,8 +31,7 @@ static const char *advice_for(const gpul_mem *m, CUresult r)
 	if (m->fabric && r == CUDA_ERROR_NOT_PERMITTED)
 		return "fabric handles need an IMEX channel (see nvidia-imex); try without fabric";
 	for (size_t i = 0; i < sizeof advices / sizeof advices[0]; i++)
-		if (advices[i].code == r &&
-		    (advices[i].kind == kind || advices[i].kind == ANY_KIND))
+		if (advices[i].code == r && (advices[i].kind == kind || advices[i].kind == ANY_KIND))
 			return advices[i].advice;
 	return NULL;
 }
@@ -55,24 +46,20 @@ gpul_status gpul_mem_cu_status(const gpul_mem *m, gpul_error *err, CUresult r, c
 	if (!st)
 		return GPUL_OK;
 	if (st == GPUL_EUNSUPPORTED)
-		advice = NULL;  /* the message already says that the driver is too old */
-	if (advice && *usual && n > strlen(usual) &&
-	    !strcmp(failure.text + n - strlen(usual), usual))
-		n -= strlen(": ") + strlen(usual);  /* cut off the general advice */
+		advice = NULL; /* the message already says that the driver is too old */
+	if (advice && *usual && n > strlen(usual) && !strcmp(failure.text + n - strlen(usual), usual))
+		n -= strlen(": ") + strlen(usual); /* cut off the general advice */
 	if (r == CUDA_ERROR_NOT_SUPPORTED)
 		st = GPUL_EUNSUPPORTED;
-	return gpul_fail(err, st, failure.native, "%s memory: %.*s%s%s",
-			 gpul_mem_kind_name(m->about.kind), (int)n, failure.text,
+	return gpul_fail(err, st, failure.native, "%s memory: %.*s%s%s", gpul_mem_kind_name(m->about.kind), (int)n, failure.text,
 			 advice ? ": " : "", advice ? advice : "");
 }
 
-gpul_status gpul_mem_sys_status(const gpul_mem *m, gpul_error *err, int error_number,
-				const char *call, const char *advice)
+gpul_status gpul_mem_sys_status(const gpul_mem *m, gpul_error *err, int error_number, const char *call, const char *advice)
 {
 	bool full = error_number == ENOMEM || error_number == ENOSPC;
 
-	return gpul_fail(err, full ? GPUL_ENOMEM : GPUL_ESYS, error_number,
-			 "%s memory, %zu bytes: %s: %s%s%s", gpul_mem_kind_name(m->about.kind),
-			 m->about.mapped_bytes, call, strerror(error_number),
-			 *advice ? ": " : "", advice);
+	return gpul_fail(err, full ? GPUL_ENOMEM : GPUL_ESYS, error_number, "%s memory, %zu bytes: %s: %s%s%s",
+			 gpul_mem_kind_name(m->about.kind), m->about.mapped_bytes, call, strerror(error_number), *advice ? ": " : "",
+			 advice);
 }

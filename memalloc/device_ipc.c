@@ -25,7 +25,7 @@ static gpul_status enable_peer(gpul_mem *m, CUdevice device, gpul_error *err)
 			st = gpul_mem_cu_status(m, err, r, "cuCtxEnablePeerAccess");
 		(void)m->drv->cuCtxSetCurrent(m->context);
 	}
-	(void)m->drv->cuDevicePrimaryCtxRelease(device);  /* the context stays open: the caller has another reference */
+	(void)m->drv->cuDevicePrimaryCtxRelease(device); /* the context stays open: the caller has another reference */
 	return st;
 }
 
@@ -61,10 +61,9 @@ static gpul_status check_opened(gpul_mem *m, const gpul_mem_offer *offer, gpul_e
 	if (st)
 		return st;
 	if (base != m->gpu || bytes < m->about.mapped_bytes)
-		return gpul_fail(
-			err, GPUL_EFORMAT, 0,
-			"device-ipc memory of %zu bytes was offered, but the handle's allocation has %zu bytes",
-			offer->mapped_bytes, bytes);
+		return gpul_fail(err, GPUL_EFORMAT, 0,
+				 "device-ipc memory of %zu bytes was offered, but the handle's allocation has %zu bytes",
+				 offer->mapped_bytes, bytes);
 	return GPUL_OK;
 }
 
@@ -83,8 +82,7 @@ static gpul_status import_device_ipc(gpul_mem *m, const struct mem_source *from,
 	if (st)
 		return st;
 	memcpy(&handle, from->handle, sizeof handle);
-	st = mem_cu(m, err,
-		    cuIpcOpenMemHandle(&m->gpu, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
+	st = mem_cu(m, err, cuIpcOpenMemHandle(&m->gpu, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
 	if (st)
 		return st;
 	st = check_opened(m, from->offer, err);

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23  /* Linux 5.14 */
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
 #endif
 
 /* Call fallocate() for at most this size at a time, because a signal makes it start again: with a periodic timer, one
@@ -62,10 +62,8 @@ static gpul_status map_file(gpul_mem *m, int fd, gpul_error *err)
 	void *p = mmap(NULL, m->about.mapped_bytes, rights, MAP_SHARED, fd, 0);
 
 	if (p == MAP_FAILED)
-		return gpul_mem_sys_status(
-			m, err, errno, "mmap",
-			errno == EPERM ? "the file is sealed against writing: attach read-only"
-				       : "");
+		return gpul_mem_sys_status(m, err, errno, "mmap",
+					   errno == EPERM ? "the file is sealed against writing: attach read-only" : "");
 	m->cpu = p;
 	return GPUL_OK;
 }
@@ -98,8 +96,7 @@ gpul_status gpul_mem_file_fill(gpul_mem *m, const char *advice, gpul_error *err)
 
 static gpul_status refuse_offer(const gpul_mem *m, gpul_error *err, const char *what)
 {
-	return gpul_fail(err, GPUL_EFORMAT, 0, "%s memory was offered, but %s",
-			 gpul_mem_kind_name(m->about.kind), what);
+	return gpul_fail(err, GPUL_EFORMAT, 0, "%s memory was offered, but %s", gpul_mem_kind_name(m->about.kind), what);
 }
 
 gpul_status gpul_mem_file_check(const gpul_mem *m, int fd, gpul_error *err)
@@ -120,10 +117,8 @@ gpul_status gpul_mem_file_check(const gpul_mem *m, int fd, gpul_error *err)
 	if (!m->about.read_only && (flags & O_ACCMODE) != O_RDWR)
 		return refuse_offer(m, err, "the descriptor is open for reading only: attach read-only");
 	if (is.st_size < 0 || (size_t)is.st_size != m->about.mapped_bytes)
-		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "%s memory of %zu bytes was offered, but its file has %lld bytes",
-				 gpul_mem_kind_name(m->about.kind), m->about.mapped_bytes,
-				 (long long)is.st_size);
+		return gpul_fail(err, GPUL_EFORMAT, 0, "%s memory of %zu bytes was offered, but its file has %lld bytes",
+				 gpul_mem_kind_name(m->about.kind), m->about.mapped_bytes, (long long)is.st_size);
 	return GPUL_OK;
 }
 
@@ -143,10 +138,7 @@ static gpul_status check_read_only(gpul_mem *m, gpul_error *err)
 	for (unsigned i = 0; !st && i < m->about.n_devices; i++) {
 		int can = 0;
 
-		st = mem_cu(m, err,
-			    cuDeviceGetAttribute(
-				    &can, CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED,
-				    m->handles[i]));
+		st = mem_cu(m, err, cuDeviceGetAttribute(&can, CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED, m->handles[i]));
 		if (!st && !can)
 			st = gpul_fail(err, GPUL_EUNSUPPORTED, m->about.devices[i],
 				       "%s memory: device %d cannot map read-only pages "

@@ -28,22 +28,18 @@ static gpul_status resolve_devices(gpul_mem *m, const gpul_mem_desc *desc, gpul_
 	gpul_status st;
 
 	if (!desc->devices || desc->n_devices == 0 || desc->n_devices > GPUL_MEM_MAX_DEVICES)
-		return gpul_fail(err, GPUL_EINVAL, 0, "memory for %u devices: 1 to %d are supported",
-				 desc->devices ? desc->n_devices : 0, GPUL_MEM_MAX_DEVICES);
+		return gpul_fail(err, GPUL_EINVAL, 0, "memory for %u devices: 1 to %d are supported", desc->devices ? desc->n_devices : 0,
+				 GPUL_MEM_MAX_DEVICES);
 	st = mem_cu(m, err, cuDeviceGetCount(&n_there));
 	for (unsigned i = 0; !st && i < desc->n_devices; i++) {
 		int device = desc->devices[i];
 
 		if (device < 0 || device >= n_there)
-			return gpul_fail(err, GPUL_EINVAL, device,
-					 "no device %d: the %s driver has %d, counted from 0",
-					 device, m->drv->name, n_there);
+			return gpul_fail(err, GPUL_EINVAL, device, "no device %d: the %s driver has %d, counted from 0", device,
+					 m->drv->name, n_there);
 		for (unsigned j = 0; j < i; j++)
 			if (desc->devices[j] == device)
-				return gpul_fail(
-					err, GPUL_EINVAL, device,
-					"device %d is named twice",
-					device);
+				return gpul_fail(err, GPUL_EINVAL, device, "device %d is named twice", device);
 		m->about.devices[i] = device;
 		st = mem_cu(m, err, cuDeviceGet(&m->handles[i], device));
 	}
@@ -57,8 +53,7 @@ static gpul_status check_description(const gpul_mem_desc *d, gpul_mem_kind kind,
 	const char *name = gpul_mem_kind_name(kind);
 
 	if (!find_ops(kind))
-		return gpul_fail(err, GPUL_EINVAL, (int)kind, "unknown kind of memory: %d",
-				 (int)kind);
+		return gpul_fail(err, GPUL_EINVAL, (int)kind, "unknown kind of memory: %d", (int)kind);
 	if (d->bytes == 0)
 		return gpul_fail(err, GPUL_EINVAL, 0, "%s memory: size is 0 bytes", name);
 	if (d->read_only)
@@ -71,9 +66,7 @@ static gpul_status check_description(const gpul_mem_desc *d, gpul_mem_kind kind,
 				 "pinned memory cannot be shared with other processes: use host-numa, memfd "
 				 "or shm");
 	if (d->fabric && kind != GPUL_MEM_DEVICE)
-		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "%s memory has no fabric handle: only device memory has one",
-				 name);
+		return gpul_fail(err, GPUL_EINVAL, 0, "%s memory has no fabric handle: only device memory has one", name);
 	return GPUL_OK;
 }
 
@@ -86,8 +79,7 @@ static void free_object(gpul_mem *m)
 }
 
 /* Allocate an object, and set its devices and its context, which do not depend on the kind. */
-static gpul_status new_object(const gpul_driver *drv, const gpul_mem_desc *desc,
-			      gpul_mem_kind kind, gpul_mem **out, gpul_error *err)
+static gpul_status new_object(const gpul_driver *drv, const gpul_mem_desc *desc, gpul_mem_kind kind, gpul_mem **out, gpul_error *err)
 {
 	gpul_mem *m = calloc(1, sizeof *m);
 	gpul_status st;
@@ -105,8 +97,7 @@ static gpul_status new_object(const gpul_driver *drv, const gpul_mem_desc *desc,
 	if (!st)
 		st = mem_cu(m, err, cuCtxGetCurrent(&m->context));
 	if (!st && !m->context)
-		st = gpul_fail(err, GPUL_EINVAL, 0,
-			       "no context is current on this thread: call gpul_context_open()");
+		st = gpul_fail(err, GPUL_EINVAL, 0, "no context is current on this thread: call gpul_context_open()");
 	if (st)
 		free_object(m);
 	else
@@ -117,8 +108,7 @@ static gpul_status new_object(const gpul_driver *drv, const gpul_mem_desc *desc,
 /* Set the alignment to the largest power of two that divides both addresses, but at most the granularity. */
 static void find_alignment(gpul_mem *m)
 {
-	uint64_t both =
-		(uint64_t)m->gpu | (uint64_t)(uintptr_t)m->cpu | m->about.granularity_bytes;
+	uint64_t both = (uint64_t)m->gpu | (uint64_t)(uintptr_t)m->cpu | m->about.granularity_bytes;
 
 	m->about.alignment_bytes = (size_t)(both & -both);
 }
@@ -135,8 +125,7 @@ static gpul_status check_memory_left(const gpul_mem *m, gpul_error *err)
 	return gpul_memory_check(what, m->about.bytes, err);
 }
 
-gpul_status gpul_mem_create_kind(const gpul_driver *drv, const gpul_mem_desc *desc,
-				 gpul_mem_kind kind, gpul_mem **out, gpul_error *err)
+gpul_status gpul_mem_create_kind(const gpul_driver *drv, const gpul_mem_desc *desc, gpul_mem_kind kind, gpul_mem **out, gpul_error *err)
 {
 	gpul_mem *m = NULL;
 	gpul_status st = check_description(desc, kind, err);
@@ -171,27 +160,22 @@ static gpul_status check_source(const struct mem_source *from, gpul_error *err)
 	bool by_handle = from->offer->fabric || (ops && ops->has_handle);
 
 	if (!ops)
-		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "the offer has the unknown memory kind %d",
-				 (int)from->offer->kind);
+		return gpul_fail(err, GPUL_EFORMAT, 0, "the offer has the unknown memory kind %d", (int)from->offer->kind);
 	if (!ops->import)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
 				 "%s memory cannot be shared with other processes, so it cannot be "
-				 "imported", name);
-	if (from->offer->fabric && from->offer->kind != GPUL_MEM_DEVICE)
-		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "the offer has %s memory with a fabric handle: only device memory has one",
+				 "imported",
 				 name);
+	if (from->offer->fabric && from->offer->kind != GPUL_MEM_DEVICE)
+		return gpul_fail(err, GPUL_EFORMAT, 0, "the offer has %s memory with a fabric handle: only device memory has one", name);
 	if (by_handle ? !from->handle || from->fd >= 0 : from->handle || from->fd < 0)
-		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "%s memory must be offered with a %s and nothing else", name,
+		return gpul_fail(err, GPUL_EFORMAT, 0, "%s memory must be offered with a %s and nothing else", name,
 				 by_handle ? "handle" : "file descriptor");
 	return GPUL_OK;
 }
 
-gpul_status gpul_mem_import(const gpul_driver *drv, const gpul_mem_offer *offer, int fd,
-			    const gpul_mem_handle *handle, const gpul_mem_desc *desc,
-			    gpul_mem **out, gpul_error *err)
+gpul_status gpul_mem_import(const gpul_driver *drv, const gpul_mem_offer *offer, int fd, const gpul_mem_handle *handle,
+			    const gpul_mem_desc *desc, gpul_mem **out, gpul_error *err)
 {
 	const struct mem_source from = { .offer = offer, .fd = fd, .handle = handle };
 	gpul_mem *m = NULL;
@@ -268,9 +252,8 @@ static gpul_status check_exportable(const gpul_mem *m, gpul_error *err)
 	if (m->about.exportable)
 		return GPUL_OK;
 	return gpul_fail(err, GPUL_EINVAL, 0, "%s memory %s", gpul_mem_kind_name(m->about.kind),
-			 m->about.imported
-				 ? "was imported: only its owner can export it"
-				 : "cannot be exported: create it with gpul_mem_desc.exportable");
+			 m->about.imported ? "was imported: only its owner can export it"
+					   : "cannot be exported: create it with gpul_mem_desc.exportable");
 }
 
 gpul_status gpul_mem_export_fd(gpul_mem *m, int *out, gpul_error *err)
@@ -280,8 +263,7 @@ gpul_status gpul_mem_export_fd(gpul_mem *m, int *out, gpul_error *err)
 	if (st)
 		return st;
 	if (!m->ops->has_fd)
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-				 "%s memory has no file descriptor: use gpul_mem_export_handle()",
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s memory has no file descriptor: use gpul_mem_export_handle()",
 				 gpul_mem_kind_name(m->about.kind));
 	pthread_mutex_lock(&m->export_lock);
 	if (m->fd < 0)
@@ -300,11 +282,10 @@ gpul_status gpul_mem_export_handle(gpul_mem *m, gpul_mem_handle *out, gpul_error
 	if (st)
 		return st;
 	if (!m->fabric && !m->ops->has_handle)
-		return gpul_fail(
-			err, GPUL_EINVAL, 0,
-			"%s memory has no 64-byte handle: use gpul_mem_export_fd(), or create device memory "
-			"with fabric",
-			gpul_mem_kind_name(m->about.kind));
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "%s memory has no 64-byte handle: use gpul_mem_export_fd(), or create device memory "
+				 "with fabric",
+				 gpul_mem_kind_name(m->about.kind));
 	before = enter_context(m);
 	st = m->ops->export_handle(m, out, err);
 	leave_context(m, before);

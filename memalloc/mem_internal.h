@@ -21,15 +21,15 @@
 
 /* The arguments of gpul_mem_import(): an offer, and either a descriptor or a handle. */
 struct mem_source {
-	const gpul_mem_offer *offer;    /* not trusted */
-	int fd;                         /* -1: handle is given */
-	const gpul_mem_handle *handle;  /* NULL: fd is given */
+	const gpul_mem_offer *offer;   /* not trusted */
+	int fd;                        /* -1: handle is given */
+	const gpul_mem_handle *handle; /* NULL: fd is given */
 };
 
 struct mem_ops {
-	bool on_host;       /* the pages are host memory, on a NUMA node */
-	bool has_fd;        /* can be exported as a descriptor */
-	bool has_handle;    /* can be exported as 64 bytes; device memory can have both */
+	bool on_host;    /* the pages are host memory, on a NUMA node */
+	bool has_fd;     /* can be exported as a descriptor */
+	bool has_handle; /* can be exported as 64 bytes; device memory can have both */
 	gpul_status (*create)(gpul_mem *m, const gpul_mem_desc *desc, gpul_error *err);
 	gpul_status (*import)(gpul_mem *m, const struct mem_source *from, gpul_error *err);
 	/* Set m->fd; called by one thread at a time, if it is -1.  NULL: create() has set it. */
@@ -38,16 +38,15 @@ struct mem_ops {
 	void (*destroy)(gpul_mem *m);
 };
 
-extern const struct mem_ops gpul_mem_vmm_host, gpul_mem_vmm_device, gpul_mem_memfd, gpul_mem_shm,
-	gpul_mem_pinned, gpul_mem_device_ipc;
+extern const struct mem_ops gpul_mem_vmm_host, gpul_mem_vmm_device, gpul_mem_memfd, gpul_mem_shm, gpul_mem_pinned, gpul_mem_device_ipc;
 
 struct gpul_mem {
-	const gpul_driver *drv;                /* borrowed */
+	const gpul_driver *drv; /* borrowed */
 	const struct mem_ops *ops;
 	gpul_mem_info about;
-	CUdevice handles[GPUL_MEM_MAX_DEVICES];  /* driver handles of about.devices */
-	CUcontext context;                     /* the context that was current when the object was created */
-	void *cpu;                             /* address on the CPU; NULL: no CPU access */
+	CUdevice handles[GPUL_MEM_MAX_DEVICES]; /* driver handles of about.devices */
+	CUcontext context;                      /* the context that was current when the object was created */
+	void *cpu;                              /* address on the CPU; NULL: no CPU access */
 	CUdeviceptr gpu;
 	pthread_mutex_t export_lock;           /* protects fd of host-numa and device memory */
 	int fd;                                /* owned; -1: not exported yet, or no descriptor */
@@ -59,8 +58,7 @@ struct gpul_mem {
 /* ---- mem.c ----------------------------------------------------------------------------------- */
 
 /* Create memory of the given kind, which is not AUTO; desc->kind is ignored. */
-gpul_status gpul_mem_create_kind(const gpul_driver *drv, const gpul_mem_desc *desc, gpul_mem_kind kind,
-				 gpul_mem **out, gpul_error *err);
+gpul_status gpul_mem_create_kind(const gpul_driver *drv, const gpul_mem_desc *desc, gpul_mem_kind kind, gpul_mem **out, gpul_error *err);
 
 /* ---- kind.c ---------------------------------------------------------------------------------- */
 
@@ -86,8 +84,7 @@ gpul_status gpul_mem_check_peers(gpul_mem *m, CUdevice owner, gpul_error *err);
 #define mem_cu(m, err, call) gpul_mem_cu_status((m), (err), (m)->drv->call, #call)
 gpul_status gpul_mem_cu_status(const gpul_mem *m, gpul_error *err, CUresult r, const char *call);
 /* Report a failed system call: ENOMEM and ENOSPC are GPUL_ENOMEM, others GPUL_ESYS. */
-gpul_status gpul_mem_sys_status(const gpul_mem *m, gpul_error *err, int error_number, const char *call,
-				const char *advice);
+gpul_status gpul_mem_sys_status(const gpul_mem *m, gpul_error *err, int error_number, const char *call, const char *advice);
 
 /* ---- node.c ---------------------------------------------------------------------------------- */
 

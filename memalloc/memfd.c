@@ -63,8 +63,7 @@ static gpul_status import_memfd(gpul_mem *m, const struct mem_source *from, gpul
 	if (st)
 		return st;
 	if (seals < 0)
-		return gpul_fail(err, GPUL_EFORMAT, errno,
-				 "memfd memory was offered, but its file cannot have seals");
+		return gpul_fail(err, GPUL_EFORMAT, errno, "memfd memory was offered, but its file cannot have seals");
 	return gpul_mem_file_adopt(m, from->fd, err);
 }
 

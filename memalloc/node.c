@@ -27,8 +27,7 @@ bool gpul_mem_read_text(const char *path, char *text, size_t room)
 /* Read the nodes that have memory, in the kernel's notation: "0-1,4".  False: unknown (no NUMA, no /sys). */
 static bool read_nodes(char text[NODES_TEXT])
 {
-	bool known =
-		gpul_mem_read_text("/sys/devices/system/node/has_memory", text, NODES_TEXT);
+	bool known = gpul_mem_read_text("/sys/devices/system/node/has_memory", text, NODES_TEXT);
 
 	text[strcspn(text, "\n")] = '\0';
 	return known;
@@ -56,11 +55,9 @@ static bool list_has(const char *text, int node)
 static gpul_status node_of_gpu(gpul_mem *m, int *node, gpul_error *err)
 {
 	*node = -1;
-	if (m->drv->version < 12020)  /* CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID was added in CUDA 12.2 */
+	if (m->drv->version < 12020) /* CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID was added in CUDA 12.2 */
 		return GPUL_OK;
-	return mem_cu(
-		m, err,
-		cuDeviceGetAttribute(node, CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, m->handles[0]));
+	return mem_cu(m, err, cuDeviceGetAttribute(node, CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, m->handles[0]));
 }
 
 gpul_status gpul_mem_find_node(gpul_mem *m, int wanted, gpul_error *err)
@@ -76,14 +73,11 @@ gpul_status gpul_mem_find_node(gpul_mem *m, int wanted, gpul_error *err)
 	/* A node without memory is never passed to the driver: NVIDIA's drivers before release 595 are
 	 * reported to crash then. */
 	if (!list_has(nodes, wanted) && !of_gpu)
-		return gpul_fail(err, GPUL_EINVAL, wanted,
-				 "NUMA node %d has no memory: use one of %s", wanted,
-				 nodes);
+		return gpul_fail(err, GPUL_EINVAL, wanted, "NUMA node %d has no memory: use one of %s", wanted, nodes);
 	m->about.node_clamped = !list_has(nodes, wanted);
 	m->about.node = m->about.node_clamped ? (int)strtol(nodes, NULL, 10) : wanted;
 	if (m->about.node_clamped)
-		gpul_log(GPUL_LOG_INFO, "memalloc",
-			 "device %d is attached to NUMA node %d, which has no memory: using node %d",
+		gpul_log(GPUL_LOG_INFO, "memalloc", "device %d is attached to NUMA node %d, which has no memory: using node %d",
 			 m->about.device, wanted, m->about.node);
 	return GPUL_OK;
 }
@@ -107,12 +101,11 @@ void gpul_mem_bind(gpul_mem *m, void *at, size_t bytes)
 	int failed;
 
 	if (!read_nodes(nodes) || !strpbrk(nodes, "-,"))
-		return;  /* the machine has only one node, and a container may forbid mbind() */
+		return; /* the machine has only one node, and a container may forbid mbind() */
 	failed = bind_pages(at, bytes, m->about.node);
 	if (!failed)
 		return;
 	m->about.node_unbound = true;
-	gpul_log(GPUL_LOG_INFO, "memalloc", "%s memory could not be placed on node %d: mbind: %s%s",
-		 gpul_mem_kind_name(m->about.kind), m->about.node, strerror(failed),
-		 failed == EPERM ? ": in a container, --cap-add SYS_NICE" : "");
+	gpul_log(GPUL_LOG_INFO, "memalloc", "%s memory could not be placed on node %d: mbind: %s%s", gpul_mem_kind_name(m->about.kind),
+		 m->about.node, strerror(failed), failed == EPERM ? ": in a container, --cap-add SYS_NICE" : "");
 }

@@ -50,22 +50,18 @@ static bool map_missing(const struct batch *b, size_t page_bytes)
 	bool mapped = false;
 
 	for (size_t i = 0; i < b->n; i++)
-		mapped |= b->status[i] == -ENOENT &&
-		       madvise(b->at[i], page_bytes, MADV_POPULATE_READ) == 0;
+		mapped |= b->status[i] == -ENOENT && madvise(b->at[i], page_bytes, MADV_POPULATE_READ) == 0;
 	return mapped;
 }
 
 static gpul_status refuse_query(int failed, gpul_error *err)
 {
-	return gpul_fail(err, GPUL_ESYS, failed,
-			 "cannot find the NUMA node of pages: move_pages: %s%s",
-			 strerror(failed),
+	return gpul_fail(err, GPUL_ESYS, failed, "cannot find the NUMA node of pages: move_pages: %s%s", strerror(failed),
 			 failed == EPERM ? "; in a container, --cap-add SYS_NICE" : "");
 }
 
 /* Query the nodes of the pages in the batch, add them to out, and empty the batch. */
-static gpul_status flush_batch(struct batch *b, size_t page_bytes, gpul_mem_numa *out,
-			 gpul_error *err)
+static gpul_status flush_batch(struct batch *b, size_t page_bytes, gpul_mem_numa *out, gpul_error *err)
 {
 	int failed = b->n ? query_nodes(b) : 0;
 
@@ -88,8 +84,7 @@ static size_t next_page(size_t i, size_t n_pages, size_t every)
 	return last - i < every ? last : i + every;
 }
 
-static gpul_status sample_pages(char *base, size_t n_pages, size_t every, size_t page_bytes,
-		       gpul_mem_numa *out, gpul_error *err)
+static gpul_status sample_pages(char *base, size_t n_pages, size_t every, size_t page_bytes, gpul_mem_numa *out, gpul_error *err)
 {
 	gpul_status st = GPUL_OK;
 	struct batch b;
@@ -103,8 +98,7 @@ static gpul_status sample_pages(char *base, size_t n_pages, size_t every, size_t
 	return st ? st : flush_batch(&b, page_bytes, out, err);
 }
 
-gpul_status gpul_mem_verify_numa(const gpul_mem *m, size_t every_pages, gpul_mem_numa *out,
-				 gpul_error *err)
+gpul_status gpul_mem_verify_numa(const gpul_mem *m, size_t every_pages, gpul_mem_numa *out, gpul_error *err)
 {
 	const gpul_mem_info *is = gpul_mem_about(m);
 	size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE);
@@ -112,14 +106,10 @@ gpul_status gpul_mem_verify_numa(const gpul_mem *m, size_t every_pages, gpul_mem
 	gpul_status st;
 
 	if (!gpul_mem_cpu(m))
-		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "%s memory is on a GPU, not on a NUMA node",
-				 gpul_mem_kind_name(is->kind));
+		return gpul_fail(err, GPUL_EINVAL, 0, "%s memory is on a GPU, not on a NUMA node", gpul_mem_kind_name(is->kind));
 	if (every_pages == 0)
-		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "every_pages is 0: expected at least 1");
-	st = sample_pages(gpul_mem_cpu(m), is->mapped_bytes / page_bytes, every_pages, page_bytes, &numa,
-		 err);
+		return gpul_fail(err, GPUL_EINVAL, 0, "every_pages is 0: expected at least 1");
+	st = sample_pages(gpul_mem_cpu(m), is->mapped_bytes / page_bytes, every_pages, page_bytes, &numa, err);
 	if (st)
 		return st;
 	numa.as_expected = numa.as_expected && numa.not_there < numa.n_sampled;

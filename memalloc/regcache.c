@@ -163,8 +163,8 @@ static bool is_free(const gpul_regcache *c, const struct span *s)
 	const struct work *w;
 
 	TAILQ_FOREACH(w, &c->work, link)
-		if (spans_overlap(&w->span, s))
-			return false;
+	if (spans_overlap(&w->span, s))
+		return false;
 	return true;
 }
 
@@ -238,32 +238,27 @@ static void trim_idle(gpul_regcache *c, size_t limit_bytes)
 
 /* ---- a miss ------------------------------------------------------------------------------ */
 
-static gpul_status refuse_overlap(const struct span *want, const struct region *r,
-				  gpul_error *err)
+static gpul_status refuse_overlap(const struct span *want, const struct region *r, gpul_error *err)
 {
 	return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
 			 "pages %#lx-%#lx overlap the region %#lx-%#lx, which is in use: release it first, "
 			 "or get one region for both buffers",
-			 (unsigned long)want->start, (unsigned long)want->end,
-			 (unsigned long)r->span.start, (unsigned long)r->span.end);
+			 (unsigned long)want->start, (unsigned long)want->end, (unsigned long)r->span.start, (unsigned long)r->span.end);
 }
 
 /* Extend `hull` until it covers every unused region that it overlaps. */
-static gpul_status widen_hull(const gpul_regcache *c, const struct span *want, struct span *hull,
-			 gpul_error *err)
+static gpul_status widen_hull(const gpul_regcache *c, const struct span *want, struct span *hull, gpul_error *err)
 {
 	const struct region *r;
 	bool grown = true;
 
 	while (grown) {
 		grown = false;
-		for (size_t i = first_ending_after(c, hull->start);
-		     i < c->n && c->starts[i] < hull->end; i++) {
+		for (size_t i = first_ending_after(c, hull->start); i < c->n && c->starts[i] < hull->end; i++) {
 			r = c->regions[i];
 			if (r->refs && !c->ops.may_overlap)
 				return refuse_overlap(want, r, err);
-			if (r->refs ||
-			    (r->span.start >= hull->start && r->span.end <= hull->end))
+			if (r->refs || (r->span.start >= hull->start && r->span.end <= hull->end))
 				continue;
 			hull->start = r->span.start < hull->start ? r->span.start : hull->start;
 			hull->end = r->span.end > hull->end ? r->span.end : hull->end;
@@ -273,8 +268,8 @@ static gpul_status widen_hull(const gpul_regcache *c, const struct span *want, s
 	}
 	if (!c->ops.may_overlap)
 		TAILQ_FOREACH(r, &c->doomed, link)
-			if (spans_overlap(&r->span, hull))
-				return refuse_overlap(want, r, err);
+	if (spans_overlap(&r->span, hull))
+		return refuse_overlap(want, r, err);
 	return GPUL_OK;
 }
 
@@ -293,8 +288,7 @@ static void remove_covered(gpul_regcache *c, const struct span *hull, struct reg
 	}
 }
 
-static gpul_status register_span(const gpul_regcache *c, const struct span *s, struct region *r,
-				 gpul_error *err)
+static gpul_status register_span(const gpul_regcache *c, const struct span *s, struct region *r, gpul_error *err)
 {
 	r->span = *s;
 	r->public = (gpul_region){ .at = (void *)s->start, .bytes = s->end - s->start };
@@ -302,8 +296,7 @@ static gpul_status register_span(const gpul_regcache *c, const struct span *s, s
 }
 
 /* Register a region over `hull`. If that fails, register only `want`, because a part of the hull may have been unmapped. */
-static gpul_status register_region(gpul_regcache *c, const struct span *want,
-			       const struct span *hull, struct region **out, gpul_error *err)
+static gpul_status register_region(gpul_regcache *c, const struct span *want, const struct span *hull, struct region **out, gpul_error *err)
 {
 	struct region_list unused = TAILQ_HEAD_INITIALIZER(unused);
 	struct region *r = calloc(1, sizeof *r);
@@ -343,8 +336,7 @@ static gpul_status register_region(gpul_regcache *c, const struct span *want,
 /* True for errors that mean that too much memory is pinned: then deregistering unused regions can help. */
 static bool is_out_of_memory(gpul_status st, const gpul_error *err)
 {
-	return st == GPUL_ENOMEM || (st == GPUL_ESYS && err->native == ENOMEM) ||
-	       (st == GPUL_EVERBS && err->native == ENOMEM) ||
+	return st == GPUL_ENOMEM || (st == GPUL_ESYS && err->native == ENOMEM) || (st == GPUL_EVERBS && err->native == ENOMEM) ||
 	       (st == GPUL_ECUDA && err->native == CUDA_ERROR_OUT_OF_MEMORY);
 }
 
@@ -364,8 +356,7 @@ static struct region *find_and_use(gpul_regcache *c, const struct span *bytes)
 }
 
 /* Register a region, or find a region that another thread has registered meanwhile.  The caller holds the lock. */
-static gpul_status handle_miss(gpul_regcache *c, const struct span *bytes, const struct span *pages,
-			struct region **out, gpul_error *err)
+static gpul_status handle_miss(gpul_regcache *c, const struct span *bytes, const struct span *pages, struct region **out, gpul_error *err)
 {
 	while (!(*out = find_and_use(c, bytes))) {
 		struct span hull = *pages;
@@ -389,14 +380,12 @@ static gpul_status handle_miss(gpul_regcache *c, const struct span *bytes, const
 
 /* ---- public functions -------------------------------------------------------------------- */
 
-gpul_status gpul_regcache_create(const gpul_reg_ops *ops, size_t idle_bytes,
-				 gpul_regcache **out, gpul_error *err)
+gpul_status gpul_regcache_create(const gpul_reg_ops *ops, size_t idle_bytes, gpul_regcache **out, gpul_error *err)
 {
 	gpul_regcache *c;
 
 	if (!ops || !ops->reg || !ops->dereg)
-		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "a register cache needs both functions: reg and dereg");
+		return gpul_fail(err, GPUL_EINVAL, 0, "a register cache needs both functions: reg and dereg");
 	c = calloc(1, sizeof *c);
 	if (!c)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "out of memory (register cache)");
@@ -430,18 +419,15 @@ void gpul_regcache_destroy(gpul_regcache *c)
 	free(c);
 }
 
-gpul_status gpul_regcache_get(gpul_regcache *c, void *at, size_t bytes, const gpul_region **out,
-			      gpul_error *err)
+gpul_status gpul_regcache_get(gpul_regcache *c, void *at, size_t bytes, const gpul_region **out, gpul_error *err)
 {
 	struct span exact = { (uintptr_t)at, (uintptr_t)at + bytes };
-	struct span pages = { exact.start & ~c->page_mask,
-			      (exact.end + c->page_mask) & ~c->page_mask };
+	struct span pages = { exact.start & ~c->page_mask, (exact.end + c->page_mask) & ~c->page_mask };
 	struct region *r;
 	gpul_status st = GPUL_OK;
 
 	if (bytes == 0 || exact.end < exact.start || pages.end < exact.end)
-		return gpul_fail(err, GPUL_EINVAL, 0, "%zu bytes at %p is not a valid range", bytes,
-				 at);
+		return gpul_fail(err, GPUL_EINVAL, 0, "%zu bytes at %p is not a valid range", bytes, at);
 	pthread_mutex_lock(&c->lock);
 	r = find_and_use(c, &exact);
 	if (!r)
@@ -521,7 +507,7 @@ size_t gpul_regcache_invalidate(gpul_regcache *c, void *at, size_t bytes)
 			pthread_cond_wait(&c->changed, &c->lock);
 	} while (forget_overlapping(c, &span));
 	TAILQ_FOREACH(r, &c->doomed, link)
-		n_in_use += spans_overlap(&r->span, &span);
+	n_in_use += spans_overlap(&r->span, &span);
 	pthread_mutex_unlock(&c->lock);
 	return n_in_use;
 }

@@ -15,8 +15,7 @@ static size_t known_bytes(const gpul_driver *drv, uintptr_t at)
 	return start <= at && at - start < bytes ? start + bytes - at : 0;
 }
 
-static gpul_status register_host(void *user, void *at, size_t bytes, void **token,
-				 gpul_error *err)
+static gpul_status register_host(void *user, void *at, size_t bytes, void **token, gpul_error *err)
 {
 	const gpul_driver *drv = user;
 	size_t known = 0, step;
@@ -32,10 +31,7 @@ static gpul_status register_host(void *user, void *at, size_t bytes, void **toke
 				 "not: register the two buffers separately",
 				 known, bytes, at);
 	*token = at;
-	return gpul_cu(
-		drv, err,
-		cuMemHostRegister(at, bytes,
-				  CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP));
+	return gpul_cu(drv, err, cuMemHostRegister(at, bytes, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP));
 }
 
 static void unregister_host(void *user, void *at, size_t bytes, void *token)

@@ -26,8 +26,7 @@ static int open_unlinked(void)
 
 	if (getrandom(random, sizeof random, 0) != sizeof random)
 		return -1;
-	snprintf(name, sizeof name, "/gpuload-%016llx%016llx", (unsigned long long)random[0],
-		 (unsigned long long)random[1]);
+	snprintf(name, sizeof name, "/gpuload-%016llx%016llx", (unsigned long long)random[0], (unsigned long long)random[1]);
 	fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd >= 0)
 		shm_unlink(name);
@@ -39,8 +38,7 @@ static gpul_status open_nameless(gpul_mem *m, gpul_error *err)
 	m->fd = open("/dev/shm", O_TMPFILE | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
 	if (m->fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR))
 		m->fd = open_unlinked();
-	return m->fd < 0 ? gpul_mem_sys_status(m, err, errno, "cannot create a file in /dev/shm", advice)
-			 : GPUL_OK;
+	return m->fd < 0 ? gpul_mem_sys_status(m, err, errno, "cannot create a file in /dev/shm", advice) : GPUL_OK;
 }
 
 static gpul_status open_named(gpul_mem *m, const char *name, gpul_error *err)

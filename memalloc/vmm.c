@@ -17,8 +17,7 @@
 
 #include "core/log.h"
 
-static const CUmemAllocationHandleType by_fd = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
-				       by_fabric = CU_MEM_HANDLE_TYPE_FABRIC;
+static const CUmemAllocationHandleType by_fd = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, by_fabric = CU_MEM_HANDLE_TYPE_FABRIC;
 
 _Static_assert(sizeof(CUmemFabricHandle) == sizeof(gpul_mem_handle), "both handle types have the same size");
 
@@ -29,37 +28,31 @@ static CUmemLocation device_location(int ordinal)
 
 static CUmemLocation memory_location(const gpul_mem *m)
 {
-	return m->about.kind == GPUL_MEM_DEVICE
-		       ? device_location(m->about.device)
-		       : (CUmemLocation){ .type = CU_MEM_LOCATION_TYPE_HOST_NUMA,
-					  .id = m->about.node };
+	return m->about.kind == GPUL_MEM_DEVICE ? device_location(m->about.device)
+						: (CUmemLocation){ .type = CU_MEM_LOCATION_TYPE_HOST_NUMA, .id = m->about.node };
 }
 
 static CUmemAllocationProp allocation_properties(const gpul_mem *m)
 {
 	return (CUmemAllocationProp){
 		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-		.requestedHandleTypes =
-			(m->about.exportable ? by_fd : CU_MEM_HANDLE_TYPE_NONE) |
-			(m->fabric ? by_fabric : CU_MEM_HANDLE_TYPE_NONE),
+		.requestedHandleTypes = (m->about.exportable ? by_fd : CU_MEM_HANDLE_TYPE_NONE) |
+					(m->fabric ? by_fabric : CU_MEM_HANDLE_TYPE_NONE),
 		.location = memory_location(m),
 		.allocFlags.gpuDirectRDMACapable = m->about.rdma_capable,
 	};
 }
 
-static gpul_status find_granularity(const gpul_mem *m, const CUmemAllocationProp *prop,
-				    size_t *grain, gpul_error *err)
+static gpul_status find_granularity(const gpul_mem *m, const CUmemAllocationProp *prop, size_t *grain, gpul_error *err)
 {
-	return mem_cu(m, err,
-		      cuMemGetAllocationGranularity(grain, prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+	return mem_cu(m, err, cuMemGetAllocationGranularity(grain, prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
 }
 
 /* Give access to each device and, for host-numa, to the CPU. */
 static gpul_status set_access(gpul_mem *m, gpul_error *err)
 {
 	CUmemAccessDesc access[GPUL_MEM_MAX_DEVICES + 1];
-	const CUmemAccess_flags flags = m->about.read_only ? CU_MEM_ACCESS_FLAGS_PROT_READ
-							   : CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+	const CUmemAccess_flags flags = m->about.read_only ? CU_MEM_ACCESS_FLAGS_PROT_READ : CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 	size_t n = 0;
 
 	for (; n < m->about.n_devices; n++)
@@ -69,11 +62,9 @@ static gpul_status set_access(gpul_mem *m, gpul_error *err)
 	return mem_cu(m, err, cuMemSetAccess(m->gpu, m->about.mapped_bytes, access, n));
 }
 
-static gpul_status refuse_offer(const gpul_mem *m, CUresult r, const char *but,
-				  gpul_error *err)
+static gpul_status refuse_offer(const gpul_mem *m, CUresult r, const char *but, gpul_error *err)
 {
-	return gpul_fail(err, GPUL_EFORMAT, (int)r,
-			 "%s memory of %zu bytes was offered, but %s (CUresult %d)",
+	return gpul_fail(err, GPUL_EFORMAT, (int)r, "%s memory of %zu bytes was offered, but %s (CUresult %d)",
 			 gpul_mem_kind_name(m->about.kind), m->about.mapped_bytes, but, (int)r);
 }
 
@@ -110,10 +101,8 @@ free_addresses:
 static gpul_status find_rdma(gpul_mem *m, gpul_error *err)
 {
 	int can = 0;
-	gpul_status st = mem_cu(
-		m, err,
-		cuDeviceGetAttribute(&can, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED,
-				     m->handles[0]));
+	gpul_status st = mem_cu(m, err,
+				cuDeviceGetAttribute(&can, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED, m->handles[0]));
 
 	m->about.rdma_capable = !st && can;
 	return st;
@@ -124,8 +113,7 @@ static gpul_status create_physical(gpul_mem *m, CUmemAllocationProp *prop, gpul_
 {
 	const size_t bytes = m->about.mapped_bytes;
 	const CUresult refusal = m->drv->cuMemCreate(&m->physical, bytes, prop, 0);
-	const bool of_request = refusal == CUDA_ERROR_INVALID_VALUE ||
-				refusal == CUDA_ERROR_NOT_SUPPORTED ||
+	const bool of_request = refusal == CUDA_ERROR_INVALID_VALUE || refusal == CUDA_ERROR_NOT_SUPPORTED ||
 				refusal == CUDA_ERROR_NOT_PERMITTED;
 	gpul_status st;
 
@@ -176,8 +164,7 @@ static bool is_nvidia_device(const struct stat *is)
 {
 	struct stat control;
 
-	return S_ISCHR(is->st_mode) && (stat("/dev/nvidiactl", &control) ||
-					major(is->st_rdev) == major(control.st_rdev));
+	return S_ISCHR(is->st_mode) && (stat("/dev/nvidiactl", &control) || major(is->st_rdev) == major(control.st_rdev));
 }
 
 /* Check a descriptor before it is passed to the driver.  NVIDIA's driver exports opaque device descriptors,
@@ -187,16 +174,13 @@ static gpul_status check_fd(const gpul_mem *m, int fd, gpul_error *err)
 	const int needed = F_SEAL_SHRINK | F_SEAL_GROW;
 	const char *name = gpul_mem_kind_name(m->about.kind);
 	const bool is_file = m->drv->fds_are_files;
-	const int seals = fcntl(fd, F_GET_SEALS);  /* read before the size, because only seals keep the size fixed */
+	const int seals = fcntl(fd, F_GET_SEALS); /* read before the size, because only seals keep the size fixed */
 	struct stat is;
 
 	if (fstat(fd, &is))
-		return gpul_fail(err, GPUL_EFORMAT, errno,
-				 "%s memory was offered, but without an open file descriptor",
-				 name);
+		return gpul_fail(err, GPUL_EFORMAT, errno, "%s memory was offered, but without an open file descriptor", name);
 	if (is_file ? !S_ISREG(is.st_mode) : !is_nvidia_device(&is))
-		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "%s memory was offered, but the descriptor is not a %s", name,
+		return gpul_fail(err, GPUL_EFORMAT, 0, "%s memory was offered, but the descriptor is not a %s", name,
 				 is_file ? "regular file" : "NVIDIA device");
 	if (!is_file)
 		return GPUL_OK;
@@ -206,9 +190,8 @@ static gpul_status check_fd(const gpul_mem *m, int fd, gpul_error *err)
 				 "growing",
 				 name);
 	if (is.st_size < 0 || (size_t)is.st_size != m->about.mapped_bytes)
-		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "%s memory of %zu bytes was offered, but its file has %lld bytes",
-				 name, m->about.mapped_bytes, (long long)is.st_size);
+		return gpul_fail(err, GPUL_EFORMAT, 0, "%s memory of %zu bytes was offered, but its file has %lld bytes", name,
+				 m->about.mapped_bytes, (long long)is.st_size);
 	return GPUL_OK;
 }
 
@@ -218,21 +201,17 @@ static gpul_status check_properties(gpul_mem *m, const gpul_mem_offer *offer, gp
 	const bool on_device = m->about.kind == GPUL_MEM_DEVICE;
 	CUmemAllocationProp prop = { 0 };
 	size_t grain = 0;
-	gpul_status st =
-		mem_cu(m, err, cuMemGetAllocationPropertiesFromHandle(&prop, m->physical));
+	gpul_status st = mem_cu(m, err, cuMemGetAllocationPropertiesFromHandle(&prop, m->physical));
 
 	if (st)
 		return st;
-	if (prop.location.type !=
-	    (on_device ? CU_MEM_LOCATION_TYPE_DEVICE : CU_MEM_LOCATION_TYPE_HOST_NUMA))
+	if (prop.location.type != (on_device ? CU_MEM_LOCATION_TYPE_DEVICE : CU_MEM_LOCATION_TYPE_HOST_NUMA))
 		return gpul_fail(err, GPUL_EFORMAT, (int)prop.location.type,
-				 "%s memory was offered, but the driver reports location type %d",
-				 gpul_mem_kind_name(m->about.kind), (int)prop.location.type);
+				 "%s memory was offered, but the driver reports location type %d", gpul_mem_kind_name(m->about.kind),
+				 (int)prop.location.type);
 	if (on_device && !offer->fabric && prop.location.id != offer->owner_device)
-		return gpul_fail(
-			err, GPUL_EFORMAT, prop.location.id,
-			"memory of device %d was offered, but the memory is on device %d",
-			offer->owner_device, prop.location.id);
+		return gpul_fail(err, GPUL_EFORMAT, prop.location.id, "memory of device %d was offered, but the memory is on device %d",
+				 offer->owner_device, prop.location.id);
 	if (!on_device)
 		m->about.node = prop.location.id;
 	m->about.rdma_capable = on_device && prop.allocFlags.gpuDirectRDMACapable;
@@ -246,7 +225,7 @@ static gpul_status check_properties(gpul_mem *m, const gpul_mem_offer *offer, gp
 
 static gpul_status import_vmm(gpul_mem *m, const struct mem_source *from, gpul_error *err)
 {
-	gpul_mem_handle copy;  /* the driver's parameter is not const */
+	gpul_mem_handle copy; /* the driver's parameter is not const */
 	void *shareable = (void *)(intptr_t)from->fd;
 	gpul_status st = GPUL_OK;
 	CUresult r;
@@ -260,12 +239,9 @@ static gpul_status import_vmm(gpul_mem *m, const struct mem_source *from, gpul_e
 	}
 	if (st)
 		return st;
-	r = m->drv->cuMemImportFromShareableHandle(&m->physical, shareable,
-						   from->handle ? by_fabric : by_fd);
-	if (r == CUDA_ERROR_UNKNOWN || r == CUDA_ERROR_INVALID_VALUE ||
-	    r == CUDA_ERROR_INVALID_HANDLE)
-		return refuse_offer(m, r, "the descriptor or handle is not memory of this driver",
-				      err);
+	r = m->drv->cuMemImportFromShareableHandle(&m->physical, shareable, from->handle ? by_fabric : by_fd);
+	if (r == CUDA_ERROR_UNKNOWN || r == CUDA_ERROR_INVALID_VALUE || r == CUDA_ERROR_INVALID_HANDLE)
+		return refuse_offer(m, r, "the descriptor or handle is not memory of this driver", err);
 	st = gpul_mem_cu_status(m, err, r, "cuMemImportFromShareableHandle");
 	if (st)
 		return st;
@@ -282,8 +258,7 @@ static gpul_status import_vmm(gpul_mem *m, const struct mem_source *from, gpul_e
 static gpul_status export_fd(gpul_mem *m, gpul_error *err)
 {
 	int fd = -1;
-	gpul_status st =
-		mem_cu(m, err, cuMemExportToShareableHandle(&fd, m->physical, by_fd, 0));
+	gpul_status st = mem_cu(m, err, cuMemExportToShareableHandle(&fd, m->physical, by_fd, 0));
 
 	if (st)
 		return st;
@@ -298,8 +273,7 @@ static gpul_status export_fd(gpul_mem *m, gpul_error *err)
 
 static gpul_status export_handle(gpul_mem *m, gpul_mem_handle *out, gpul_error *err)
 {
-	return mem_cu(m, err,
-		      cuMemExportToShareableHandle(out->bytes, m->physical, by_fabric, 0));
+	return mem_cu(m, err, cuMemExportToShareableHandle(out->bytes, m->physical, by_fabric, 0));
 }
 
 static void destroy_vmm(gpul_mem *m)

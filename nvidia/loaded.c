@@ -4,7 +4,11 @@
 #include <elf.h>
 #include <string.h>
 
-struct dynamic { const Elf64_Sym *symbols; const char *text; const uint32_t *gnu_hash, *hash; };
+struct dynamic {
+	const Elf64_Sym *symbols;
+	const char *text;
+	const uint32_t *gnu_hash, *hash;
+};
 
 /* Convert an address in the dynamic section to a pointer.  In most objects the dynamic loader has already added the load address,
  * but not in a read-only section. */

@@ -21,7 +21,7 @@ struct search {
 	const char *variable, *wheel;
 	const char *const *sub;
 	const char *file;
-	char own[PATH_MAX];   /* the folder of this library; "": unknown */
+	char own[PATH_MAX]; /* the folder of this library; "": unknown */
 	bool (*visit)(const char *path, void *context);
 	void *context;
 };
@@ -36,9 +36,8 @@ static bool visit_file(const struct search *s, const char *path)
 
 	if (!realpath(path, real) || stat(real, &st) || !S_ISREG(st.st_mode))
 		return false;
-	if (own && !strncmp(real, s->own, own) && real[own] == '/' &&
-	    (!strchr(real + own + 1, '/') || !strncmp(real + own, "/bin/", 5)))
-		return false;  /* the file is one of gpuload's */
+	if (own && !strncmp(real, s->own, own) && real[own] == '/' && (!strchr(real + own + 1, '/') || !strncmp(real + own, "/bin/", 5)))
+		return false; /* the file is one of gpuload's */
 	return s->visit(real, s->context);
 }
 
@@ -81,7 +80,10 @@ static bool visit_wheels(const struct search *s, const char *site_packages)
 
 /* ---- Python ---------------------------------------------------------------------------------- */
 
-struct packages { const struct search *search; char last[PATH_MAX]; };
+struct packages {
+	const struct search *search;
+	char last[PATH_MAX];
+};
 
 /* Called for each loaded object: if it belongs to a Python package, visit that package's wheels. */
 static int visit_object(struct dl_phdr_info *info, size_t bytes, void *context)
@@ -209,7 +211,10 @@ bool toolchain_search(const char *variable, const char *wheel, const char *const
 
 /* ---- open ------------------------------------------------------------------------------------ */
 
-struct found { void *handle; char *path; };
+struct found {
+	void *handle;
+	char *path;
+};
 
 /* Other installations of gpuload export this mark, so that their libraries are not taken for NVIDIA's. */
 __attribute__((visibility("default"))) extern const char gpuload_toolchain_mark;
@@ -252,8 +257,8 @@ static void open_once(toolchain_real *r)
 	snprintf(first, sizeof first, "%s.%d", r->stem, version);
 	snprintf(second, sizeof second, "%s.%d", r->stem, version == 12 ? 13 : 12);
 	if (!toolchain_search(r->variable, r->wheel, sub, files, open_file, &f)) {
-		fprintf(stderr, "gpuload: NVIDIA's %s was not found: set %s to its path, or install it (pip install %s)\n",
-			first, r->variable, r->package);
+		fprintf(stderr, "gpuload: NVIDIA's %s was not found: set %s to its path, or install it (pip install %s)\n", first,
+			r->variable, r->package);
 		return;
 	}
 	for (const toolchain_entry *e = r->entries; e->name; e++) {
@@ -269,7 +274,7 @@ static void open_once(toolchain_real *r)
 bool toolchain_open(toolchain_real *real)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-	static const toolchain_real *tried;   /* each of our libraries opens only one */
+	static const toolchain_real *tried; /* each of our libraries opens only one */
 
 	pthread_mutex_lock(&lock);
 	if (tried != real) {

@@ -20,17 +20,20 @@
 
 enum { TOOLCHAIN_PATH_BYTES = 4096 };
 
-typedef struct toolchain_entry { const char *name; size_t offset; } toolchain_entry;
+typedef struct toolchain_entry {
+	const char *name;
+	size_t offset;
+} toolchain_entry;
 
 typedef struct toolchain_real {
-	const char *variable;             /* environment variable that contains its path: "GPULOAD_NVRTC" */
-	const char *stem;                 /* file name without its version, "libnvrtc.so" */
-	const char *wheel;                /* folder of its wheel for CUDA 12, below nvidia/: "cuda_nvrtc" */
-	const char *package;              /* name of a package that contains it, for the message if it is missing */
-	const toolchain_entry *entries;   /* functions (NULL in the table if the library lacks one), then a NULL name */
-	void *table;                      /* the struct that receives the functions' addresses */
-	void (*opened)(void *handle, const char *path);   /* called once after the table is filled in; may be NULL */
-	char path[TOOLCHAIN_PATH_BYTES];  /* set by toolchain_open(); "": not found */
+	const char *variable;                           /* environment variable that contains its path: "GPULOAD_NVRTC" */
+	const char *stem;                               /* file name without its version, "libnvrtc.so" */
+	const char *wheel;                              /* folder of its wheel for CUDA 12, below nvidia/: "cuda_nvrtc" */
+	const char *package;                            /* name of a package that contains it, for the message if it is missing */
+	const toolchain_entry *entries;                 /* functions (NULL in the table if the library lacks one), then a NULL name */
+	void *table;                                    /* the struct that receives the functions' addresses */
+	void (*opened)(void *handle, const char *path); /* called once after the table is filled in; may be NULL */
+	char path[TOOLCHAIN_PATH_BYTES];                /* set by toolchain_open(); "": not found */
 } toolchain_real;
 
 /** Open a library and fill its table, once; later calls return the first result.  If it is not found, one line on stderr says so.

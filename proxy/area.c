@@ -18,8 +18,8 @@ static bool power_of_two(unsigned n)
 
 static bool shape_is_valid(const gpul_fifo_shape *s)
 {
-	return power_of_two(s->slots) && power_of_two(s->lanes) && s->slots <= GPUL_FIFO_MAX_SLOTS &&
-	       s->lanes <= GPUL_FIFO_MAX_LANES && s->lanes <= s->slots;
+	return power_of_two(s->slots) && power_of_two(s->lanes) && s->slots <= GPUL_FIFO_MAX_SLOTS && s->lanes <= GPUL_FIFO_MAX_LANES &&
+	       s->lanes <= s->slots;
 }
 
 size_t gpul_fifo_slots_offset(unsigned lanes)
@@ -52,8 +52,7 @@ gpul_status gpul_fifo_area_format(void *area, size_t bytes, const gpul_fifo_shap
 				 "and at least one slot per lane",
 				 shape->slots, shape->lanes, GPUL_FIFO_MAX_SLOTS, GPUL_FIFO_MAX_LANES);
 	if (!area || (uintptr_t)area % GPUL_FIFO_AREA_ALIGNMENT != 0)
-		return gpul_fail(err, GPUL_EINVAL, 0, "memory at %p for a FIFO is not aligned to %d bytes", area,
-				 GPUL_FIFO_AREA_ALIGNMENT);
+		return gpul_fail(err, GPUL_EINVAL, 0, "memory at %p for a FIFO is not aligned to %d bytes", area, GPUL_FIFO_AREA_ALIGNMENT);
 	if (bytes < needed)
 		return gpul_fail(err, GPUL_EINVAL, 0, "a FIFO of %u slots in %u lanes needs %zu bytes, but the memory has %zu",
 				 shape->slots, shape->lanes, needed, bytes);
@@ -74,7 +73,7 @@ void gpul_fifo_area_empty(void *area, const gpul_fifo_shape *shape)
 	h->bytes = needed;
 	h->raised = 0;
 	memset(gpul_fifo_lines(area), 0, needed - sizeof(*h));
-	__atomic_store_n(&h->magic, GPUL_FIFO_MAGIC, __ATOMIC_RELEASE);  /* written last, because it publishes the other fields */
+	__atomic_store_n(&h->magic, GPUL_FIFO_MAGIC, __ATOMIC_RELEASE); /* written last, because it publishes the other fields */
 }
 
 gpul_status gpul_fifo_area_check(const void *area, size_t bytes, gpul_fifo_shape *out, gpul_error *err)
@@ -82,25 +81,23 @@ gpul_status gpul_fifo_area_check(const void *area, size_t bytes, gpul_fifo_shape
 	gpul_fifo_shape shape;
 
 	if (!area || (uintptr_t)area % GPUL_FIFO_AREA_ALIGNMENT != 0 || bytes < sizeof(struct gpul_fifo_header))
-		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "%zu bytes at %p cannot hold a FIFO: expected at least %zu bytes, aligned to %d", bytes, area,
-				 sizeof(struct gpul_fifo_header), GPUL_FIFO_AREA_ALIGNMENT);
+		return gpul_fail(err, GPUL_EFORMAT, 0, "%zu bytes at %p cannot hold a FIFO: expected at least %zu bytes, aligned to %d",
+				 bytes, area, sizeof(struct gpul_fifo_header), GPUL_FIFO_AREA_ALIGNMENT);
 
 	/* Copied once (volatile), because a peer may change the header between a check and a use. */
 	const struct gpul_fifo_header h = *(const volatile struct gpul_fifo_header *)area;
 
 	if (h.magic != GPUL_FIFO_MAGIC || h.version != GPUL_FIFO_VERSION)
-		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "no FIFO at %p: magic 0x%08x, version %u; expected 0x%08x, version %d", area, h.magic,
-				 h.version, GPUL_FIFO_MAGIC, GPUL_FIFO_VERSION);
+		return gpul_fail(err, GPUL_EFORMAT, 0, "no FIFO at %p: magic 0x%08x, version %u; expected 0x%08x, version %d", area,
+				 h.magic, h.version, GPUL_FIFO_MAGIC, GPUL_FIFO_VERSION);
 	if (h.lane_shift > 24 || !power_of_two(h.lanes) || h.lanes > GPUL_FIFO_MAX_LANES)
 		return gpul_fail(err, GPUL_EFORMAT, 0, "the FIFO at %p has an invalid shape: %u lanes of 2^%u slots", area, h.lanes,
 				 h.lane_shift);
 	shape = (gpul_fifo_shape){ .slots = h.lanes << h.lane_shift, .lanes = h.lanes };
 	if (!shape_is_valid(&shape) || gpul_fifo_area_bytes(&shape) != h.bytes || h.bytes > bytes)
 		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "the FIFO at %p claims %u lanes of 2^%u slots in %llu bytes: expected %zu bytes, the memory has %zu",
-				 area, h.lanes, h.lane_shift, h.bytes, gpul_fifo_area_bytes(&shape), bytes);
+				 "the FIFO at %p claims %u lanes of 2^%u slots in %llu bytes: expected %zu bytes, the memory has %zu", area,
+				 h.lanes, h.lane_shift, h.bytes, gpul_fifo_area_bytes(&shape), bytes);
 	*out = shape;
 	return GPUL_OK;
 }
@@ -121,8 +118,7 @@ void gpul_fifo_area_abort(void *area, unsigned lanes, uint32_t code)
 	for (unsigned i = 0; i < lanes; i++) {
 		unsigned long long none = 0;
 
-		if (!__atomic_compare_exchange_n(&lines[i].abort, &none, code, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) &&
-		    i == 0)
+		if (!__atomic_compare_exchange_n(&lines[i].abort, &none, code, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) && i == 0)
 			code = load_code(&lines[0].abort);
 	}
 }

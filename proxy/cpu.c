@@ -12,7 +12,7 @@
 #include "core/log.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static unsigned n_proxies[CPU_SETSIZE];  /* number of this process' proxies pinned to each CPU; protected by lock */
+static unsigned n_proxies[CPU_SETSIZE]; /* number of this process' proxies pinned to each CPU; protected by lock */
 
 /* Parse a number and advance *text past it.  Returns false if there is no digit. */
 static bool parse_number(const char **text, unsigned long *out)
@@ -89,7 +89,7 @@ static gpul_status cpus_of_node(int node, cpu_set_t *out, gpul_error *err)
 	snprintf(path, sizeof path, "/sys/devices/system/node/node%d/cpulist", node);
 	if (read_cpu_list(path, &of_node))
 		CPU_AND(out, &of_node, &allowed);
-	else if (node == 0)  /* a system without NUMA or without /sys has one node */
+	else if (node == 0) /* a system without NUMA or without /sys has one node */
 		*out = allowed;
 	else
 		return gpul_fail(err, GPUL_EINVAL, node, "no NUMA node %d: cannot read %s", node, path);
@@ -133,8 +133,7 @@ static gpul_status reserve_on_node(int node, int *cpu, gpul_error *err)
 static gpul_status reserve_number(int number, int *cpu, gpul_error *err)
 {
 	if (number < 0 || number >= CPU_SETSIZE)
-		return gpul_fail(err, GPUL_EINVAL, number, "CPU %d does not exist: expected 0 to %d", number,
-				 CPU_SETSIZE - 1);
+		return gpul_fail(err, GPUL_EINVAL, number, "CPU %d does not exist: expected 0 to %d", number, CPU_SETSIZE - 1);
 	if (number == sched_getcpu())
 		gpul_log(GPUL_LOG_INFO, "proxy", "pinned to CPU %d, on which the caller runs: they may share it", number);
 	pthread_mutex_lock(&lock);
@@ -150,9 +149,12 @@ gpul_status gpul_cpu_reserve(gpul_proxy_pin pin, int number, int *cpu, gpul_erro
 
 	*cpu = -1;
 	switch (pin) {
-	case GPUL_PROXY_PIN_NONE: return GPUL_OK;
-	case GPUL_PROXY_PIN_CPU: return reserve_number(number, cpu, err);
-	case GPUL_PROXY_PIN_NODE: return reserve_on_node(number, cpu, err);
+	case GPUL_PROXY_PIN_NONE:
+		return GPUL_OK;
+	case GPUL_PROXY_PIN_CPU:
+		return reserve_number(number, cpu, err);
+	case GPUL_PROXY_PIN_NODE:
+		return reserve_on_node(number, cpu, err);
 	case GPUL_PROXY_PIN_AUTO:
 		if (number >= 0 && reserve_on_node(number, cpu, &ignored))
 			gpul_log(GPUL_LOG_INFO, "proxy", "not pinned: %s", ignored.text);

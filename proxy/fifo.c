@@ -48,12 +48,12 @@ static inline uint64_t bits_below(unsigned n)
 static inline void scan_lanes(gpul_fifo *f)
 {
 	const unsigned n_groups = (f->lanes + GPUL_FIFO_GROUP - 1) / GPUL_FIFO_GROUP;
-	const uint64_t before = bits_below(f->turn % GPUL_FIFO_GROUP);  /* the group's lanes below f->turn */
+	const uint64_t before = bits_below(f->turn % GPUL_FIFO_GROUP); /* the group's lanes below f->turn */
 	unsigned group = f->turn / GPUL_FIFO_GROUP;
 	uint64_t lanes = scan_group(f, group);
 
 	if (gpul_fifo_load(&f->header->raised))
-		gpul_fifo_aborted(f);  /* copies an abort code that a kernel has set to all lanes */
+		gpul_fifo_aborted(f); /* copies an abort code that a kernel has set to all lanes */
 	if (lanes & ~before) {
 		lanes &= ~before;
 	} else if (n_groups > 1) {
@@ -77,8 +77,8 @@ static inline void scan_lanes(gpul_fifo *f)
 
 /* The lanes of a group from which triggers were taken, one bit each. */
 struct taking {
-	uint64_t owing;  /* lanes whose tails the next release must write */
-	uint64_t round;  /* lanes that wrapped around: their next triggers have the other lap bit */
+	uint64_t owing; /* lanes whose tails the next release must write */
+	uint64_t round; /* lanes that wrapped around: their next triggers have the other lap bit */
 };
 
 static inline struct gpul_trigger *ring_of(const gpul_fifo *f, unsigned lane)
@@ -121,8 +121,7 @@ static inline void end_batch(gpul_fifo *f, const struct taking *t, unsigned lane
 }
 
 /* Copy up to max consecutive triggers that have the lap's bit; returns their number. */
-static inline unsigned copy_run(const struct gpul_trigger *slot, uint64_t lap, gpul_fifo_item item, gpul_fifo_item *items,
-			    unsigned max)
+static inline unsigned copy_run(const struct gpul_trigger *slot, uint64_t lap, gpul_fifo_item item, gpul_fifo_item *items, unsigned max)
 {
 	unsigned n = 0;
 
@@ -142,11 +141,11 @@ static inline unsigned copy_lane(const gpul_fifo *f, unsigned lane, uint64_t at,
 	const struct gpul_trigger *ring = ring_of(f, lane);
 	unsigned n = 0;
 
-	while (n < max) {  /* runs at most twice */
+	while (n < max) { /* runs at most twice */
 		const uint64_t to_end = f->mask + 1 - (at & f->mask);
 		const unsigned wanted = max - n < to_end ? max - n : (unsigned)to_end;
-		const unsigned got = copy_run(&ring[at & f->mask], lap_of(f, at),
-					  (gpul_fifo_item){ .position = at, .lane = lane }, items + n, wanted);
+		const unsigned got = copy_run(&ring[at & f->mask], lap_of(f, at), (gpul_fifo_item){ .position = at, .lane = lane },
+					      items + n, wanted);
 
 		n += got;
 		at += got;
@@ -175,7 +174,8 @@ unsigned gpul_fifo_poll(gpul_fifo *f, gpul_fifo_item *items, unsigned max)
 		if (room == 0)
 			continue;
 		items[n] = (gpul_fifo_item){ .word = { f->seen[i].word[0] & ~LAP, f->seen[i].word[1] & ~LAP },
-					     .position = first, .lane = lane };
+					     .position = first,
+					     .lane = lane };
 		if (room > 1)
 			got += copy_lane(f, lane, first + 1, items + n + 1, room - 1);
 		record_taken(f, &t, lane, pending & -pending, got);
@@ -204,8 +204,10 @@ static inline unsigned count_run(const struct gpul_trigger *ring, uint64_t at, u
 	unsigned n = 0;
 
 	for (; n + 4 <= max; n += 4) {
-		__builtin_prefetch(&ring[(at + n + AHEAD) & mask]);  /* also prefetches beyond this run */
-		if ((lap_mismatch(&slot[n], lap) | lap_mismatch(&slot[n + 1], lap) | lap_mismatch(&slot[n + 2], lap) | lap_mismatch(&slot[n + 3], lap)) & LAP)
+		__builtin_prefetch(&ring[(at + n + AHEAD) & mask]); /* also prefetches beyond this run */
+		if ((lap_mismatch(&slot[n], lap) | lap_mismatch(&slot[n + 1], lap) | lap_mismatch(&slot[n + 2], lap) |
+		     lap_mismatch(&slot[n + 3], lap)) &
+		    LAP)
 			break;
 	}
 	while (n < max && !(lap_mismatch(&slot[n], lap) & LAP))
@@ -243,7 +245,7 @@ unsigned gpul_fifo_poll_run(gpul_fifo *f, gpul_fifo_run *run, unsigned max)
 static inline void store_tail(gpul_fifo *f, unsigned lane, uint64_t upto)
 {
 	f->released[lane] = upto;
-	gpul_fifo_store(&f->lines[lane].tail, upto);  /* pairs with the kernels' ld.acquire of the line */
+	gpul_fifo_store(&f->lines[lane].tail, upto); /* pairs with the kernels' ld.acquire of the line */
 }
 
 void gpul_fifo_release_lane(gpul_fifo *f, unsigned lane, uint64_t upto)
@@ -281,10 +283,14 @@ uint32_t gpul_fifo_aborted(gpul_fifo *f)
 const char *gpul_fifo_code_text(uint32_t code, char buf[64])
 {
 	switch (code) {
-	case 0: return "not aborted";
-	case GPUL_FIFO_CODE_TIMED_OUT: return "a kernel's time-out";
-	case GPUL_FIFO_CODE_STOPPED: return "the proxy was stopped";
-	case GPUL_FIFO_CODE_PEER_GONE: return "the other process has ended";
+	case 0:
+		return "not aborted";
+	case GPUL_FIFO_CODE_TIMED_OUT:
+		return "a kernel's time-out";
+	case GPUL_FIFO_CODE_STOPPED:
+		return "the proxy was stopped";
+	case GPUL_FIFO_CODE_PEER_GONE:
+		return "the other process has ended";
 	}
 	snprintf(buf, 64, code < GPUL_FIFO_CODE_TIMED_OUT ? "a handler failed with status %u" : "code %u", code);
 	return buf;

@@ -25,25 +25,25 @@
 
 /* A port: the state of a thread's access to a lane, kept in registers.  Callers only need next. */
 struct gpul_fifo_port {
-	gpul_trigger *slots;           /* of the lane */
+	gpul_trigger *slots; /* of the lane */
 	const gpul_fifo_line *line;
 	gpul_fifo_lane *lane;
 	unsigned long long *raised;
-	unsigned long long next;       /* one past the last position that this thread (in an owned lane: any owner) has pushed */
-	unsigned long long tail;       /* the tail that this thread read last: positions below it have been handled */
+	unsigned long long next; /* one past the last position that this thread (in an owned lane: any owner) has pushed */
+	unsigned long long tail; /* the tail that this thread read last: positions below it have been handled */
 	unsigned int shift;
-	unsigned int delay;            /* number of clocks from a push until the first poll; adapted in owned lanes */
+	unsigned int delay; /* number of clocks from a push until the first poll; adapted in owned lanes */
 	bool owned;
 };
 
 enum {
-	GPUL_FIFO_POLLS_PER_TIME_READ = 32,  /* number of polls of the tail for each reading of the timer */
-	GPUL_FIFO_DELAY_CLOCKS = 600,        /* initial delay: a poll that arrives before the CPU has handled the
+	GPUL_FIFO_POLLS_PER_TIME_READ = 32, /* number of polls of the tail for each reading of the timer */
+	GPUL_FIFO_DELAY_CLOCKS = 600,       /* initial delay: a poll that arrives before the CPU has handled the
 					      * trigger must be repeated, which costs a whole round trip */
-	GPUL_FIFO_DELAY_DOWN_CLOCKS = 4,     /* an owner's delay is reduced by this after a poll that was not too early */
-	GPUL_FIFO_DELAY_UP_CLOCKS = 64,      /* and increased by this after one that was, so that one poll in 16 is too early */
+	GPUL_FIFO_DELAY_DOWN_CLOCKS = 4,    /* an owner's delay is reduced by this after a poll that was not too early */
+	GPUL_FIFO_DELAY_UP_CLOCKS = 64,     /* and increased by this after one that was, so that one poll in 16 is too early */
 	GPUL_FIFO_MAX_DELAY_CLOCKS = 2000,
-	GPUL_FIFO_AHEAD_SLOTS = 32,          /* in a shared lane of at least this size, a push into the first slot of each
+	GPUL_FIFO_AHEAD_SLOTS = 32, /* in a shared lane of at least this size, a push into the first slot of each
 					      * quarter polls in advance */
 };
 
@@ -75,8 +75,7 @@ static __device__ __forceinline__ void gpul_fifo_delay_poll(const gpul_fifo_port
 
 /* True if the time-out has passed.  The timer is read only at every 32nd poll, because that takes as long as a short wait;
  * the time counts from the first reading. */
-static __device__ __forceinline__ bool gpul_fifo_timed_out(unsigned polls, unsigned long long *start_ns,
-						      unsigned long long timeout_ns)
+static __device__ __forceinline__ bool gpul_fifo_timed_out(unsigned polls, unsigned long long *start_ns, unsigned long long timeout_ns)
 {
 	if (polls % GPUL_FIFO_POLLS_PER_TIME_READ != 0)
 		return false;
@@ -98,15 +97,14 @@ static __device__ __forceinline__ void gpul_fifo_store(gpul_trigger *slot, unsig
 #endif
 
 /* Read tail and abort of a line over the bus. */
-static __device__ __forceinline__ void gpul_fifo_read_line(const gpul_fifo_line *line, unsigned long long *tail,
-						      unsigned long long *abort)
+static __device__ __forceinline__ void gpul_fifo_read_line(const gpul_fifo_line *line, unsigned long long *tail, unsigned long long *abort)
 {
 	GPUL_FIFO_ON_POLL(line);
 	asm volatile("ld.acquire.sys.global.v2.u64 {%0, %1}, [%2];" : "=l"(*tail), "=l"(*abort) : "l"(line) : "memory");
 }
 
 static __device__ __forceinline__ void gpul_fifo_read_line_relaxed(const gpul_fifo_line *line, unsigned long long *tail,
-							      unsigned long long *abort)
+								   unsigned long long *abort)
 {
 	GPUL_FIFO_ON_POLL(line);
 	asm volatile("ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];" : "=l"(*tail), "=l"(*abort) : "l"(line) : "memory");
@@ -159,8 +157,8 @@ static __device__ __forceinline__ void gpul_fifo_raise(const gpul_fifo_port *por
 }
 
 /* Poll over the bus until the tail is at least upto; publish: write each new tail for the threads that share the lane. */
-static __device__ inline gpul_fifo_result gpul_fifo_poll_until(gpul_fifo_port *port, unsigned long long upto,
-							       unsigned long long timeout_ns, bool publish)
+static __device__ inline gpul_fifo_result gpul_fifo_poll_until(gpul_fifo_port *port, unsigned long long upto, unsigned long long timeout_ns,
+							       bool publish)
 {
 	unsigned long long start = 0, tail, abort;
 
@@ -170,7 +168,9 @@ static __device__ inline gpul_fifo_result gpul_fifo_poll_until(gpul_fifo_port *p
 
 		if (publish && (tail > port->tail || abort || late || there))
 			gpul_fifo_publish_tail(port->lane, tail,
-				       abort ? GPUL_FIFO_BROKEN : there || late ? GPUL_FIFO_NO_POLLER : GPUL_FIFO_POLLED);
+					       abort           ? GPUL_FIFO_BROKEN
+					       : there || late ? GPUL_FIFO_NO_POLLER
+							       : GPUL_FIFO_POLLED);
 		port->tail = tail;
 		if (there)
 			return GPUL_FIFO_OK;
@@ -183,7 +183,7 @@ static __device__ inline gpul_fifo_result gpul_fifo_poll_until(gpul_fifo_port *p
 
 /* Wait on a shared lane: read the tail that the poller publishes; if there is no poller, become it. */
 static __device__ inline gpul_fifo_result gpul_fifo_await_poller(gpul_fifo_port *port, unsigned long long upto,
-							       unsigned long long timeout_ns)
+								 unsigned long long timeout_ns)
 {
 	unsigned long long start = 0;
 
@@ -218,8 +218,7 @@ static __device__ inline void gpul_fifo_poll_ahead(gpul_fifo_port *port)
 static __device__ __forceinline__ gpul_fifo_result gpul_fifo_wait(gpul_fifo_port *port, unsigned long long upto,
 								  unsigned long long timeout_ns)
 {
-	return port->owned ? gpul_fifo_poll_until(port, upto, timeout_ns, false)
-			   : gpul_fifo_await_poller(port, upto, timeout_ns);
+	return port->owned ? gpul_fifo_poll_until(port, upto, timeout_ns, false) : gpul_fifo_await_poller(port, upto, timeout_ns);
 }
 
 /* An owner's first poll after a push, which adapts the port's delay.  Returns true if the tail has reached upto. */
@@ -239,8 +238,7 @@ static __device__ __forceinline__ bool gpul_fifo_first_poll(gpul_fifo_port *port
 /* Wait until the proxy has handled all positions below upto (port->next: all pushes of this thread).  After OK, this thread
  * sees what the proxy and its handlers wrote before.  The wait may last up to 32 polls longer than timeout_ns; ~0ull: no
  * time-out, only an abort ends it. */
-static __device__ inline gpul_fifo_result gpul_fifo_sync(gpul_fifo_port *port, unsigned long long upto,
-							 unsigned long long timeout_ns)
+static __device__ inline gpul_fifo_result gpul_fifo_sync(gpul_fifo_port *port, unsigned long long upto, unsigned long long timeout_ns)
 {
 	if (port->tail >= upto)
 		return GPUL_FIFO_OK;
@@ -262,8 +260,7 @@ static __device__ inline gpul_fifo_result gpul_fifo_poll(gpul_fifo_port *port, u
 	return port->tail >= upto ? GPUL_FIFO_OK : abort ? GPUL_FIFO_ABORTED : GPUL_FIFO_TIMED_OUT;
 }
 
-static __device__ __forceinline__ void gpul_fifo_port_open(const gpul_fifo_device *fifo, unsigned lane, bool owned,
-							   gpul_fifo_port *port)
+static __device__ __forceinline__ void gpul_fifo_port_open(const gpul_fifo_device *fifo, unsigned lane, bool owned, gpul_fifo_port *port)
 {
 	lane &= fifo->n_lanes - 1;
 	port->slots = fifo->slots + ((unsigned long long)lane << fifo->lane_shift);
@@ -293,8 +290,7 @@ static __device__ __forceinline__ bool gpul_fifo_take_lane(gpul_fifo_lane *lane)
 
 /* Open lane (mod the number of lanes) for use by this thread only.  BUSY: another thread owns it.  No thread may share a lane
  * while it is owned. */
-static __device__ inline gpul_fifo_result gpul_fifo_own(const gpul_fifo_device *fifo, unsigned lane,
-							gpul_fifo_port *port)
+static __device__ inline gpul_fifo_result gpul_fifo_own(const gpul_fifo_device *fifo, unsigned lane, gpul_fifo_port *port)
 {
 	gpul_fifo_port_open(fifo, lane, true, port);
 	if (!gpul_fifo_take_lane(port->lane))
@@ -304,8 +300,7 @@ static __device__ inline gpul_fifo_result gpul_fifo_own(const gpul_fifo_device *
 }
 
 /* Open lane (mod the number of lanes) for use by this warp only, with gpul_fifo_warp_push(); all 32 threads call it. */
-static __device__ inline gpul_fifo_result gpul_fifo_warp_own(const gpul_fifo_device *fifo, unsigned lane,
-							     gpul_fifo_port *port)
+static __device__ inline gpul_fifo_result gpul_fifo_warp_own(const gpul_fifo_device *fifo, unsigned lane, gpul_fifo_port *port)
 {
 	unsigned taken = 0;
 
@@ -342,12 +337,12 @@ static __device__ __forceinline__ unsigned long long gpul_fifo_lap(unsigned long
 /* Wait for a free slot.  A time-out with a ticket leaves a gap in a shared lane, so it aborts the FIFO. */
 template <bool RELEASE>
 static __device__ __forceinline__ gpul_fifo_result gpul_fifo_wait_for_slot(gpul_fifo_port *port, unsigned long long upto,
-								  unsigned long long timeout_ns)
+									   unsigned long long timeout_ns)
 {
 	unsigned long long abort;
 	gpul_fifo_result result;
 
-	if (port->owned && port->shift == 0 && !RELEASE) {  /* with RELEASE no delay is needed: the fence takes as long */
+	if (port->owned && port->shift == 0 && !RELEASE) { /* with RELEASE no delay is needed: the fence takes as long */
 		if (gpul_fifo_first_poll(port, upto))
 			return GPUL_FIFO_OK;
 	} else if (port->owned) {
@@ -363,8 +358,8 @@ static __device__ __forceinline__ gpul_fifo_result gpul_fifo_wait_for_slot(gpul_
 
 /* Push one trigger: get a position, fence, wait for a free slot, store. */
 template <bool RELEASE>
-static __device__ __forceinline__ gpul_fifo_result gpul_fifo_push_as(gpul_fifo_port *port, unsigned long long a,
-								     unsigned long long b, unsigned long long timeout_ns)
+static __device__ __forceinline__ gpul_fifo_result gpul_fifo_push_as(gpul_fifo_port *port, unsigned long long a, unsigned long long b,
+								     unsigned long long timeout_ns)
 {
 	const unsigned size = 1u << port->shift;
 	const unsigned long long at = port->owned ? port->next : gpul_fifo_draw_tickets(port->lane, 1);
@@ -388,16 +383,15 @@ static __device__ __forceinline__ gpul_fifo_result gpul_fifo_push_as(gpul_fifo_p
 /* Push without ordering: earlier writes of this thread may become visible after the trigger.  Bit 63 of each word must be 0.
  * timeout_ns as for gpul_fifo_sync().  TIMED_OUT: nothing was pushed.  An owner may try again; in a shared lane the slot of
  * the ticket stays empty, so the FIFO is aborted. */
-static __device__ __forceinline__ gpul_fifo_result gpul_fifo_push(gpul_fifo_port *port, unsigned long long a,
-								  unsigned long long b, unsigned long long timeout_ns)
+static __device__ __forceinline__ gpul_fifo_result gpul_fifo_push(gpul_fifo_port *port, unsigned long long a, unsigned long long b,
+								  unsigned long long timeout_ns)
 {
 	return gpul_fifo_push_as<false>(port, a, b, timeout_ns);
 }
 
 /* Push with release: a CPU thread that reads the trigger also sees everything that this thread wrote before, or observed
  * through a barrier. */
-static __device__ __forceinline__ gpul_fifo_result gpul_fifo_push_release(gpul_fifo_port *port, unsigned long long a,
-									  unsigned long long b,
+static __device__ __forceinline__ gpul_fifo_result gpul_fifo_push_release(gpul_fifo_port *port, unsigned long long a, unsigned long long b,
 									  unsigned long long timeout_ns)
 {
 	return gpul_fifo_push_as<true>(port, a, b, timeout_ns);
@@ -406,8 +400,8 @@ static __device__ __forceinline__ gpul_fifo_result gpul_fifo_push_release(gpul_f
 /* Push 32 consecutive triggers, in the order of the threads.  All 32 threads of a warp call it, with ports of the same lane,
  * which they use only for warp pushes.  TIMED_OUT: nothing was pushed.  A warp that owns a lane of at least 32 slots may try
  * again; otherwise the FIFO is aborted. */
-static __device__ inline gpul_fifo_result gpul_fifo_warp_push(gpul_fifo_port *port, unsigned long long a,
-							      unsigned long long b, unsigned long long timeout_ns)
+static __device__ inline gpul_fifo_result gpul_fifo_warp_push(gpul_fifo_port *port, unsigned long long a, unsigned long long b,
+							      unsigned long long timeout_ns)
 {
 	const unsigned lane = threadIdx.x & 31;
 	const unsigned long long size = 1ull << port->shift;

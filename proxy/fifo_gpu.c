@@ -8,7 +8,7 @@ struct gpul_fifo_gpu {
 	const gpul_driver *drv;
 	void *area;
 	CUdeviceptr lanes;
-	gpul_lifeline *life;  /* NULL until gpul_fifo_gpu_hold_lifeline() */
+	gpul_lifeline *life; /* NULL until gpul_fifo_gpu_hold_lifeline() */
 	struct gpul_fifo_device param;
 };
 
@@ -65,8 +65,8 @@ static gpul_status init_lanes(gpul_fifo_gpu *g, unsigned n_lanes, unsigned shift
 	return st;
 }
 
-gpul_status gpul_fifo_gpu_create(const gpul_driver *drv, void *area, CUdeviceptr area_gpu, size_t bytes,
-				 gpul_fifo_gpu **out, gpul_error *err)
+gpul_status gpul_fifo_gpu_create(const gpul_driver *drv, void *area, CUdeviceptr area_gpu, size_t bytes, gpul_fifo_gpu **out,
+				 gpul_error *err)
 {
 	gpul_fifo_shape shape;
 	gpul_fifo_gpu *g;
@@ -86,7 +86,8 @@ gpul_status gpul_fifo_gpu_create(const gpul_driver *drv, void *area, CUdeviceptr
 		gpul_fifo_gpu_destroy(g);
 		return st;
 	}
-	g->param = (struct gpul_fifo_device){  /* device addresses, which only kernels dereference */
+	g->param = (struct gpul_fifo_device){
+		/* device addresses, which only kernels dereference */
 		.slots = (void *)(uintptr_t)(area_gpu + gpul_fifo_slots_offset(shape.lanes)),
 		.lines = (void *)(uintptr_t)(area_gpu + sizeof(struct gpul_fifo_header)),
 		.lanes = (void *)(uintptr_t)g->lanes,

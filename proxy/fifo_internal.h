@@ -13,8 +13,8 @@
 #include "proxy/fifo.h"
 
 enum {
-	GPUL_FIFO_AREA_ALIGNMENT = 512,  /* so that the 32 slots of a warp's push fill whole cache lines */
-	GPUL_FIFO_GROUP = 64,            /* number of lanes per scan: one bit each in a 64-bit word */
+	GPUL_FIFO_AREA_ALIGNMENT = 512, /* so that the 32 slots of a warp's push fill whole cache lines */
+	GPUL_FIFO_GROUP = 64,           /* number of lanes per scan: one bit each in a 64-bit word */
 	GPUL_FIFO_MAX_GROUPS = GPUL_FIFO_MAX_LANES / GPUL_FIFO_GROUP,
 };
 static_assert(GPUL_FIFO_MAX_GROUPS <= 64, "owing_groups has one bit per group");
@@ -27,18 +27,18 @@ struct gpul_fifo {
 	struct gpul_fifo_line *lines;
 	struct gpul_trigger *slots;
 	unsigned lanes, shift;
-	uint64_t mask;         /* number of slots of a lane - 1: position & mask is the slot */
+	uint64_t mask; /* number of slots of a lane - 1: position & mask is the slot */
 	/* positions, one per lane:  released ≤ taken ≤ released + slots of the lane */
-	uint64_t *taken;       /* poll has returned the triggers below this position */
-	uint64_t *released;    /* the tail that was written last */
-	uint64_t awaited[GPUL_FIFO_MAX_GROUPS];  /* expected lap bit of the next trigger of each lane, 64 lanes per word */
-	unsigned turn;         /* the lane with which the next scan begins */
-	uint64_t pending;      /* lanes of pending_group with a trigger that was found but not yet taken */
-	unsigned pending_group;  /* number of the group of 64 lanes */
-	struct gpul_trigger seen[GPUL_FIFO_GROUP];  /* the triggers that the last scan read, by lane of pending_group */
-	uint64_t owing_groups; /* groups with lanes in `owing`, one bit each */
-	uint64_t owing[GPUL_FIFO_MAX_GROUPS];  /* lanes from which poll took triggers since the last release */
-	gpul_lifeline *life;   /* NULL until gpul_fifo_hold_lifeline() */
+	uint64_t *taken;                           /* poll has returned the triggers below this position */
+	uint64_t *released;                        /* the tail that was written last */
+	uint64_t awaited[GPUL_FIFO_MAX_GROUPS];    /* expected lap bit of the next trigger of each lane, 64 lanes per word */
+	unsigned turn;                             /* the lane with which the next scan begins */
+	uint64_t pending;                          /* lanes of pending_group with a trigger that was found but not yet taken */
+	unsigned pending_group;                    /* number of the group of 64 lanes */
+	struct gpul_trigger seen[GPUL_FIFO_GROUP]; /* the triggers that the last scan read, by lane of pending_group */
+	uint64_t owing_groups;                     /* groups with lanes in `owing`, one bit each */
+	uint64_t owing[GPUL_FIFO_MAX_GROUPS];      /* lanes from which poll took triggers since the last release */
+	gpul_lifeline *life;                       /* NULL until gpul_fifo_hold_lifeline() */
 	/* owned, after gpul_fifo_create(); NULL after gpul_fifo_open() */
 	gpul_mem *mem;
 	gpul_fifo_gpu *gpu;

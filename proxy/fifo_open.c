@@ -46,11 +46,15 @@ gpul_status gpul_fifo_open(void *area, size_t bytes, gpul_fifo **out, gpul_error
 	return GPUL_OK;
 }
 
-gpul_status gpul_fifo_create(const gpul_driver *drv, gpul_mem_kind kind, int device, const gpul_fifo_shape *shape,
-			     gpul_fifo **out, gpul_error *err)
+gpul_status gpul_fifo_create(const gpul_driver *drv, gpul_mem_kind kind, int device, const gpul_fifo_shape *shape, gpul_fifo **out,
+			     gpul_error *err)
 {
-	const gpul_mem_desc desc = { .kind = kind, .bytes = gpul_fifo_area_bytes(shape), .node = GPUL_MEM_NODE_OF_GPU,
-				     .devices = &device, .n_devices = 1, .exportable = false };
+	const gpul_mem_desc desc = { .kind = kind,
+				     .bytes = gpul_fifo_area_bytes(shape),
+				     .node = GPUL_MEM_NODE_OF_GPU,
+				     .devices = &device,
+				     .n_devices = 1,
+				     .exportable = false };
 	gpul_mem *mem = NULL;
 	gpul_fifo_gpu *gpu = NULL;
 	gpul_fifo *f = NULL;
@@ -92,7 +96,7 @@ void gpul_fifo_close(gpul_fifo *f)
 {
 	if (!f)
 		return;
-	gpul_lifeline_let_go(f->life);  /* before the memory is freed, which contains the lifeline's word */
+	gpul_lifeline_let_go(f->life); /* before the memory is freed, which contains the lifeline's word */
 	gpul_fifo_gpu_destroy(f->gpu);
 	gpul_mem_destroy(f->mem);
 	free(f->taken);

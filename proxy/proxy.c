@@ -26,8 +26,7 @@ static gpul_status check_desc(const gpul_proxy_desc *desc, gpul_error *err)
 		return gpul_fail(err, GPUL_EINVAL, (int)desc->batch, "a batch of %u triggers: expected at most %d", desc->batch,
 				 GPUL_PROXY_MAX_BATCH);
 	if (desc->n_watch_fds && !desc->watch_fds)
-		return gpul_fail(err, GPUL_EINVAL, 0, "desc.n_watch_fds is %u, desc.watch_fds is NULL",
-				 desc->n_watch_fds);
+		return gpul_fail(err, GPUL_EINVAL, 0, "desc.n_watch_fds is %u, desc.watch_fds is NULL", desc->n_watch_fds);
 	return GPUL_OK;
 }
 
@@ -64,7 +63,7 @@ static gpul_proxy *copy_desc(const gpul_proxy_desc *desc)
 	memcpy(p->fifos, desc->fifos, desc->n_fifos * sizeof(gpul_fifo *));
 	for (unsigned i = 0; i < desc->n_watch_fds; i++)
 		p->waits[1 + i] = (struct pollfd){ .fd = desc->watch_fds[i], .events = POLLIN | POLLRDHUP };
-	p->desc.fifos = NULL;      /* the caller may free its arrays: p->fifos and p->waits are the copies */
+	p->desc.fifos = NULL; /* the caller may free its arrays: p->fifos and p->waits are the copies */
 	p->desc.watch_fds = NULL;
 	return p;
 }
@@ -73,8 +72,8 @@ static gpul_status open_wake_fd(gpul_proxy *p, gpul_error *err)
 {
 	for (unsigned i = 1; i <= p->desc.n_watch_fds; i++)
 		if (p->waits[i].fd < 0 || (poll(&p->waits[i], 1, 0) > 0 && p->waits[i].revents & POLLNVAL))
-			return gpul_fail(err, GPUL_EINVAL, p->waits[i].fd, "desc.watch_fds[%u]: descriptor %d is not open",
-					 i - 1, p->waits[i].fd);
+			return gpul_fail(err, GPUL_EINVAL, p->waits[i].fd, "desc.watch_fds[%u]: descriptor %d is not open", i - 1,
+					 p->waits[i].fd);
 	p->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (p->wake_fd < 0)
 		return gpul_fail(err, GPUL_ESYS, errno, "eventfd: %s", strerror(errno));
@@ -124,8 +123,8 @@ static gpul_status create_thread(gpul_proxy *p, gpul_error *err)
 	failed = gpul_thread_start(&p->thread, &attr, "gpul-proxy", gpul_proxy_loop, p);
 	pthread_attr_destroy(&attr);
 	if (failed == EINVAL && p->cpu >= 0)
-		return gpul_fail(err, GPUL_EINVAL, p->cpu,
-				 "CPU %d does not exist, or is not allowed for this process (cgroup, cpuset)", p->cpu);
+		return gpul_fail(err, GPUL_EINVAL, p->cpu, "CPU %d does not exist, or is not allowed for this process (cgroup, cpuset)",
+				 p->cpu);
 	if (failed)
 		return gpul_fail(err, GPUL_ESYS, failed, "pthread_create: %s", strerror(failed));
 	return GPUL_OK;
@@ -172,7 +171,7 @@ static void wake_thread(gpul_proxy *p)
 {
 	const uint64_t one = 1;
 
-	(void)!write(p->wake_fd, &one, sizeof one);  /* fails if the eventfd is full; but then the thread wakes, too */
+	(void)!write(p->wake_fd, &one, sizeof one); /* fails if the eventfd is full; but then the thread wakes, too */
 }
 
 /* Copy the error that ended the thread; the caller holds lock. */
@@ -186,8 +185,8 @@ static gpul_status refuse_own_thread(const gpul_proxy *p, const char *what, gpul
 {
 	if (!pthread_equal(pthread_self(), p->thread))
 		return GPUL_OK;
-	return gpul_fail(err, GPUL_EINVAL, 0,
-			 "%s was called by a handler of this proxy and would wait for itself: return an error instead", what);
+	return gpul_fail(err, GPUL_EINVAL, 0, "%s was called by a handler of this proxy and would wait for itself: return an error instead",
+			 what);
 }
 
 gpul_status gpul_proxy_failed(gpul_proxy *p, gpul_error *err)
@@ -214,16 +213,13 @@ gpul_status gpul_proxy_drain(gpul_proxy *p, int timeout_ms, gpul_error *err)
 	wake_thread(p);
 	pthread_mutex_lock(&p->lock);
 	while (!p->ended && p->drains_done < mine && !waited)
-		waited = timeout_ms < 0 ? pthread_cond_wait(&p->changed, &p->lock)
-					: pthread_cond_timedwait(&p->changed, &p->lock, &until);
+		waited = timeout_ms < 0 ? pthread_cond_wait(&p->changed, &p->lock) : pthread_cond_timedwait(&p->changed, &p->lock, &until);
 	if (p->drains_done < mine)
 		st = p->ended ? copy_failure(p, err)
 			      : gpul_fail(err, GPUL_ESYS, ETIMEDOUT,
 					  "the FIFOs were not empty within %d ms; %llu triggers were handled so far: "
 					  "kernels still push, or a handler is slow",
-					  timeout_ms,
-					  (unsigned long long)atomic_load_explicit(&p->counts.triggers,
-										   memory_order_relaxed));
+					  timeout_ms, (unsigned long long)atomic_load_explicit(&p->counts.triggers, memory_order_relaxed));
 	pthread_mutex_unlock(&p->lock);
 	return st;
 }
@@ -236,13 +232,12 @@ void gpul_proxy_get_stats(gpul_proxy *p, gpul_proxy_stats *out)
 
 	*out = (gpul_proxy_stats){
 #define COPIED(what) .what = atomic_load_explicit(&c->what, memory_order_relaxed)
-		COPIED(triggers), COPIED(batches), COPIED(max_batch), COPIED(empty_polls),
-		COPIED(sleeps), COPIED(slept_ns), COPIED(longest_sleep_ns), COPIED(late_ns),
-		COPIED(handler_ns),
+		COPIED(triggers), COPIED(batches),          COPIED(max_batch), COPIED(empty_polls), COPIED(sleeps),
+		COPIED(slept_ns), COPIED(longest_sleep_ns), COPIED(late_ns),   COPIED(handler_ns),
 #undef COPIED
 		.cpu = p->cpu,
 	};
-	pthread_mutex_lock(&p->lock);  /* so that the thread does not end while its clock is read */
+	pthread_mutex_lock(&p->lock); /* so that the thread does not end while its clock is read */
 	out->running = !p->ended;
 	if (!p->ended && pthread_getcpuclockid(p->thread, &clock) == 0)
 		clock_gettime(clock, &used);

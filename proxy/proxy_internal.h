@@ -20,23 +20,23 @@ struct gpul_proxy {
 	/* Set before the thread starts. */
 	gpul_proxy_desc desc;
 	gpul_fifo **fifos;
-	gpul_fifo_item *items;   /* desc.batch of them */
-	struct pollfd *waits;    /* 1 + desc.n_watch_fds; the first is wake_fd */
-	int wake_fd;             /* eventfd that wakes a sleeping thread to stop or drain */
-	int cpu;                 /* -1: not pinned */
-	bool alone;              /* only one CPU is allowed: the thread yields, because the threads that push need the same CPU */
+	gpul_fifo_item *items; /* desc.batch of them */
+	struct pollfd *waits;  /* 1 + desc.n_watch_fds; the first is wake_fd */
+	int wake_fd;           /* eventfd that wakes a sleeping thread to stop or drain */
+	int cpu;               /* -1: not pinned */
+	bool alone;            /* only one CPU is allowed: the thread yields, because the threads that push need the same CPU */
 	uint64_t started_ns;
 	pthread_t thread;
 
 	/* The requests of the proxy's owner. */
 	atomic_bool stop;
-	_Atomic uint64_t drains_wanted;  /* number of gpul_proxy_drain() calls so far */
+	_Atomic uint64_t drains_wanted; /* number of gpul_proxy_drain() calls so far */
 
-	pthread_mutex_t lock;    /* protects the members down to `failed` */
-	pthread_cond_t changed;  /* signals a change of drains_done or ended */
-	uint64_t drains_done;    /* number of drain calls that are complete */
+	pthread_mutex_t lock;   /* protects the members down to `failed` */
+	pthread_cond_t changed; /* signals a change of drains_done or ended */
+	uint64_t drains_done;   /* number of drain calls that are complete */
 	bool ended;
-	uint64_t ended_ns, cpu_ns;  /* valid when `ended` is set */
+	uint64_t ended_ns, cpu_ns; /* valid when `ended` is set */
 	gpul_status status;
 	gpul_error failed;
 
@@ -56,7 +56,7 @@ void *gpul_proxy_loop(void *arg);
  * Errors  GPUL_EINVAL no such node, none of its CPUs is allowed for the caller, or no such CPU number
  * Source  Linux Documentation/ABI/stable/sysfs-devices-node: cpulist */
 gpul_status gpul_cpu_reserve(gpul_proxy_pin pin, int number, int *cpu, gpul_error *err);
-void gpul_cpu_unreserve(int cpu);  /* -1 is fine */
+void gpul_cpu_unreserve(int cpu); /* -1 is fine */
 
 /* Parse a CPU list such as "0-3,8\n".  Returns false on a syntax error.  Numbers that do not fit into a set are skipped. */
 bool gpul_cpu_parse_list(const char *text, cpu_set_t *out);

@@ -18,25 +18,25 @@
 #include "core/clock.h"
 
 enum {
-	TURNS_PER_CHECK = 8,         /* number of turns between two checks of the clock and the abort words */
-	WATCH_NS = 1000000,          /* time between two checks of the watched descriptors */
-	SLOW_TURN_NS = 100000,       /* if turns take longer, every turn checks: the cost is then negligible */
-	BATCHES_PER_SAMPLE = 64,     /* one batch in 64 is timed for handler_ns */
-	HOT_POLLS = 1024,            /* after this many empty turns, each turn executes `pause`, which takes at least 40 ns */
+	TURNS_PER_CHECK = 8,     /* number of turns between two checks of the clock and the abort words */
+	WATCH_NS = 1000000,      /* time between two checks of the watched descriptors */
+	SLOW_TURN_NS = 100000,   /* if turns take longer, every turn checks: the cost is then negligible */
+	BATCHES_PER_SAMPLE = 64, /* one batch in 64 is timed for handler_ns */
+	HOT_POLLS = 1024,        /* after this many empty turns, each turn executes `pause`, which takes at least 40 ns */
 	SHORTEST_SLEEP_NS = 1000,
-	RETRY_NS = 100000000,        /* interval at which a sleep is tried, if sleeps end too late for max_sleep_ns */
+	RETRY_NS = 100000000, /* interval at which a sleep is tried, if sleeps end too late for max_sleep_ns */
 };
 
 /* State that only the thread uses. */
 struct loop {
 	gpul_proxy *p;
-	unsigned turns;           /* number of turns until the next check */
-	bool slow;                /* the most recent turns took longer than SLOW_TURN_NS */
-	uint64_t empty_polls;     /* number of consecutive empty turns */
-	uint64_t now;             /* time of the last check or sleep */
-	uint64_t idle_since;      /* 0: not idle */
+	unsigned turns;       /* number of turns until the next check */
+	bool slow;            /* the most recent turns took longer than SLOW_TURN_NS */
+	uint64_t empty_polls; /* number of consecutive empty turns */
+	uint64_t now;         /* time of the last check or sleep */
+	uint64_t idle_since;  /* 0: not idle */
 	uint64_t watched_ns, retry_ns;
-	uint32_t code;            /* the code with which all FIFOs are aborted; 0: none */
+	uint32_t code; /* the code with which all FIFOs are aborted; 0: none */
 };
 
 static inline void add_count(_Atomic uint64_t *what, uint64_t more)
@@ -52,8 +52,8 @@ static inline void raise_max(_Atomic uint64_t *what, uint64_t value)
 
 /* ---- triggers -------------------------------------------------------------------- */
 
-static gpul_status run_handlers(const gpul_proxy_desc *desc, gpul_fifo *fifo, const gpul_fifo_item *items, unsigned n,
-				unsigned *done, gpul_error *err)
+static gpul_status run_handlers(const gpul_proxy_desc *desc, gpul_fifo *fifo, const gpul_fifo_item *items, unsigned n, unsigned *done,
+				gpul_error *err)
 {
 	for (unsigned at = 0, run; at < n; at += run) {
 		const gpul_fifo_item *first = items + at;
@@ -68,8 +68,8 @@ static gpul_status run_handlers(const gpul_proxy_desc *desc, gpul_fifo *fifo, co
 			;
 		st = desc->kinds[kind].handler(desc->kinds[kind].context, fifo, first, run, err);
 		if (st)
-			return gpul_fail(err, st, 0, "the handler of kind %u failed with status %d at position %llu of lane %u",
-					 kind, (int)st, (unsigned long long)first->position, first->lane);
+			return gpul_fail(err, st, 0, "the handler of kind %u failed with status %d at position %llu of lane %u", kind,
+					 (int)st, (unsigned long long)first->position, first->lane);
 	}
 	*done = n;
 	return GPUL_OK;
@@ -122,8 +122,8 @@ static gpul_status check_aborts(struct loop *l, gpul_error *err)
 		if (!code)
 			continue;
 		l->code = code;
-		return gpul_fail(err, GPUL_ESYS, ECANCELED, "FIFO %u of %u was aborted with code 0x%x: %s", i,
-				 l->p->desc.n_fifos, code, gpul_fifo_code_text(code, text));
+		return gpul_fail(err, GPUL_ESYS, ECANCELED, "FIFO %u of %u was aborted with code 0x%x: %s", i, l->p->desc.n_fifos, code,
+				 gpul_fifo_code_text(code, text));
 	}
 	return GPUL_OK;
 }
@@ -139,8 +139,7 @@ static gpul_status check_watched_fds(struct loop *l, gpul_error *err)
 		if (watched[i].revents & POLLNVAL)
 			return gpul_fail(err, GPUL_ESYS, EBADF, "watched descriptor %d was closed", watched[i].fd);
 		return gpul_fail(err, GPUL_ESYS, EPIPE,
-				 "the process behind descriptor %d has ended: its unhandled triggers stay in the FIFO",
-				 watched[i].fd);
+				 "the process behind descriptor %d has ended: its unhandled triggers stay in the FIFO", watched[i].fd);
 	}
 	return GPUL_OK;
 }
@@ -153,8 +152,8 @@ static gpul_status check_peers(struct loop *l, gpul_error *err)
 			continue;
 		l->code = GPUL_FIFO_CODE_PEER_GONE;
 		return gpul_fail(err, GPUL_ESYS, EPIPE,
-				 "the process with the kernels of FIFO %u of %u has died: its unhandled triggers stay in the FIFO",
-				 i, l->p->desc.n_fifos);
+				 "the process with the kernels of FIFO %u of %u has died: its unhandled triggers stay in the FIFO", i,
+				 l->p->desc.n_fifos);
 	}
 	return GPUL_OK;
 }
@@ -217,10 +216,10 @@ static gpul_status sleep_until_woken(struct loop *l, uint64_t ns, gpul_error *er
 	if (ready == 0 && took >= ns)
 		atomic_store_explicit(&c->late_ns,
 				      update_lateness(atomic_load_explicit(&c->late_ns, memory_order_relaxed), took - ns,
-					    p->desc.max_sleep_ns),
+						      p->desc.max_sleep_ns),
 				      memory_order_relaxed);
 	if (ready > 0 && p->waits[0].revents)
-		(void)!read(p->wake_fd, &wishes, sizeof wishes);  /* resets the eventfd; does not block */
+		(void)!read(p->wake_fd, &wishes, sizeof wishes); /* resets the eventfd; does not block */
 	if (ready > 0 && check_watched_fds(l, err))
 		return GPUL_ESYS;
 	return check_peers(l, err);
@@ -234,7 +233,7 @@ static gpul_status back_off(struct loop *l, gpul_error *err)
 	const uint64_t late = atomic_load_explicit(&l->p->counts.late_ns, memory_order_relaxed);
 	uint64_t ns = (l->now - l->idle_since) / 4;
 
-	if (late + SHORTEST_SLEEP_NS > max) {  /* this system cannot sleep for such a short time */
+	if (late + SHORTEST_SLEEP_NS > max) { /* this system cannot sleep for such a short time */
 		if (l->now < l->retry_ns) {
 			sched_yield();
 			return GPUL_OK;
@@ -244,7 +243,7 @@ static gpul_status back_off(struct loop *l, gpul_error *err)
 	} else if (ns > max - late) {
 		ns = max - late;
 	}
-	l->turns = 1;  /* the next turn checks the clock and the abort words */
+	l->turns = 1; /* the next turn checks the clock and the abort words */
 	return sleep_until_woken(l, ns > SHORTEST_SLEEP_NS ? ns : SHORTEST_SLEEP_NS, err);
 }
 
@@ -267,7 +266,7 @@ static gpul_status handle_empty_turn(struct loop *l, gpul_error *err)
 		sched_yield();
 	else if (l->empty_polls > HOT_POLLS)
 		pause_cpu();
-	if (l->empty_polls < TURNS_PER_CHECK)  /* l->now may be older than the last trigger */
+	if (l->empty_polls < TURNS_PER_CHECK) /* l->now may be older than the last trigger */
 		return GPUL_OK;
 	if (!l->idle_since)
 		l->idle_since = l->now;
@@ -328,7 +327,7 @@ void *gpul_proxy_loop(void *arg)
 	struct timespec used = { 0 };
 	gpul_status st;
 
-	prctl(PR_SET_TIMERSLACK, 1UL);  /* the default timer slack of 50 us would delay triggers */
+	prctl(PR_SET_TIMERSLACK, 1UL); /* the default timer slack of 50 us would delay triggers */
 	st = serve_until_stopped(&l, &err);
 	if (st && !l.code)
 		l.code = (uint32_t)st;

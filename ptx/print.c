@@ -20,11 +20,9 @@ static void put_unified(ptx_out *o, const uint64_t unified[2])
 /* Print the address in an initializer: 0xFF00(generic(name)+8) */
 static void put_init_symbol(ptx_out *o, const gpul_ptx_init *i)
 {
-	gpul_ptx_str name = i->ref_kind == GPUL_PTX_REF_FUNC ? o->m->funcs[i->index].name
-							     : o->m->vars[i->index].name;
+	gpul_ptx_str name = i->ref_kind == GPUL_PTX_REF_FUNC ? o->m->funcs[i->index].name : o->m->vars[i->index].name;
 	if (i->mask_byte) {
-		ptx_put_hex(o, "0x", UINT64_C(0xFF) << 8 * (i->mask_byte - 1),
-			    2 * i->mask_byte);
+		ptx_put_hex(o, "0x", UINT64_C(0xFF) << 8 * (i->mask_byte - 1), 2 * i->mask_byte);
 		ptx_put(o, "(");
 	}
 	ptx_put(o, i->generic ? "generic(" : "");
@@ -73,8 +71,7 @@ static void put_initializer(ptx_out *o, const gpul_ptx_var *v)
 
 	ptx_put(o, " = ");
 	for (uint32_t i = 0; i < v->n_inits; i++) {
-		if (i && rows[i].kind != GPUL_PTX_INIT_CLOSE &&
-		    rows[i - 1].kind != GPUL_PTX_INIT_OPEN)
+		if (i && rows[i].kind != GPUL_PTX_INIT_CLOSE && rows[i - 1].kind != GPUL_PTX_INIT_OPEN)
 			ptx_put(o, ", ");
 		put_init(o, &rows[i]);
 	}
@@ -85,9 +82,8 @@ static void put_initializer(ptx_out *o, const gpul_ptx_var *v)
 static void put_linkage(ptx_out *o, unsigned linkage)
 {
 	static const char *const texts[] = {
-		[GPUL_PTX_STATIC] = "",         [GPUL_PTX_VISIBLE] = ".visible ",
-		[GPUL_PTX_EXTERN] = ".extern ", [GPUL_PTX_WEAK] = ".weak ",
-		[GPUL_PTX_COMMON] = ".common ",
+		[GPUL_PTX_STATIC] = "",     [GPUL_PTX_VISIBLE] = ".visible ", [GPUL_PTX_EXTERN] = ".extern ",
+		[GPUL_PTX_WEAK] = ".weak ", [GPUL_PTX_COMMON] = ".common ",
 	};
 
 	ptx_put(o, texts[linkage]);
@@ -115,8 +111,7 @@ static void put_attributes(ptx_out *o, const gpul_ptx_var *v)
 		return;
 	ptx_put(o, " .attribute(");
 	if (v->attributes & GPUL_PTX_ATTRIBUTE_MANAGED)
-		ptx_put(o,
-			v->attributes & GPUL_PTX_ATTRIBUTE_UNIFIED ? ".managed, " : ".managed");
+		ptx_put(o, v->attributes & GPUL_PTX_ATTRIBUTE_UNIFIED ? ".managed, " : ".managed");
 	if (v->attributes & GPUL_PTX_ATTRIBUTE_UNIFIED)
 		put_unified(o, v->unified);
 	ptx_put(o, ")");
@@ -264,8 +259,7 @@ static void put_label(ptx_out *o, const gpul_ptx_label *l)
 	if (l->kind == GPUL_PTX_LABEL_CALLPROTOTYPE)
 		put_prototype(o, &o->m->funcs[l->prototype]);
 	if (l->kind == GPUL_PTX_LABEL_BRANCHTARGETS || l->kind == GPUL_PTX_LABEL_CALLTARGETS) {
-		ptx_put(o, l->kind == GPUL_PTX_LABEL_CALLTARGETS ? " .calltargets "
-								 : " .branchtargets ");
+		ptx_put(o, l->kind == GPUL_PTX_LABEL_CALLTARGETS ? " .calltargets " : " .branchtargets ");
 		for (uint32_t i = 0; i < l->n_targets; i++) {
 			ptx_put(o, i ? ", " : "");
 			ptx_put_operand(o, &o->f->operands[l->first_target + i]);
@@ -428,8 +422,7 @@ static void put_item(ptx_out *o, const gpul_ptx_item *i)
 		put_regs(o, &o->m->regs[i->index]);
 		break;
 	case GPUL_PTX_ITEM_FILE:
-		ptx_put_file(o, &o->m->files[i->index],
-			     gpul_ptx_name(o->m, o->m->files[i->index].path));
+		ptx_put_file(o, &o->m->files[i->index], gpul_ptx_name(o->m, o->m->files[i->index].path));
 		break;
 	case GPUL_PTX_ITEM_SECTION:
 		put_section(o, &o->m->sections[i->index]);
@@ -455,15 +448,14 @@ void ptx_put_head(ptx_out *o, uint32_t major, uint32_t minor, const char *target
 	ptx_put(o, "\n\n");
 }
 
-gpul_status gpul_ptx_print(const gpul_ptx_module *m, char **out_text, size_t *out_bytes,
-			   gpul_error *err)
+gpul_status gpul_ptx_print(const gpul_ptx_module *m, char **out_text, size_t *out_bytes, gpul_error *err)
 {
 	ptx_out o = { .m = m };
 
 	ptx_put_head(&o, m->version_major, m->version_minor, gpul_ptx_name(m, m->target), m->address_size);
 	for (uint32_t i = 0; i < m->n_items; i++)
 		put_item(&o, &m->items[i]);
-	ptx_put_bytes(&o, "", 1);   /* append the NUL */
+	ptx_put_bytes(&o, "", 1); /* append the NUL */
 	if (o.failed) {
 		free(o.text);
 		return gpul_fail(err, GPUL_ENOMEM, 0, "out of memory while printing PTX");

@@ -28,10 +28,8 @@ void ptx_put_bytes(ptx_out *o, const char *text, size_t n_bytes)
 
 	if (o->failed)
 		return;
-	if (o->fixed)   /* .n may already exceed the size of the buffer */
-		fits = o->n >= o->room            ? 0
-		       : o->room - o->n < n_bytes ? o->room - o->n
-						  : n_bytes;
+	if (o->fixed) /* .n may already exceed the size of the buffer */
+		fits = o->n >= o->room ? 0 : o->room - o->n < n_bytes ? o->room - o->n : n_bytes;
 	else if (o->room - o->n < n_bytes && !grow_text(o, n_bytes))
 		return;
 	if (fits)
@@ -90,6 +88,7 @@ void ptx_put_offset(ptx_out *o, int64_t i)
 
 static void put_selector(ptx_out *o, const gpul_ptx_operand *op)
 {
+	/* clang-format off */
 	static const char *const texts[] = {
 		[GPUL_PTX_SEL_X] = ".x",     [GPUL_PTX_SEL_Y] = ".y",
 		[GPUL_PTX_SEL_Z] = ".z",     [GPUL_PTX_SEL_W] = ".w",
@@ -99,13 +98,13 @@ static void put_selector(ptx_out *o, const gpul_ptx_operand *op)
 		[GPUL_PTX_SEL_BYTES] = ".b", [GPUL_PTX_SEL_HALVES] = ".h",
 		[GPUL_PTX_SEL_UNIFIED] = ".unified",
 	};
+	/* clang-format on */
 
 	if (op->selector == GPUL_PTX_SEL_NONE)
 		return;
 	ptx_put(o, texts[op->selector]);
 	if (op->selector == GPUL_PTX_SEL_BYTES || op->selector == GPUL_PTX_SEL_HALVES)
-		ptx_put_hex(o, "", (uint64_t)op->value.i & UINT32_MAX,
-			    (int)(op->value.i >> 32));
+		ptx_put_hex(o, "", (uint64_t)op->value.i & UINT32_MAX, (int)(op->value.i >> 32));
 }
 
 static void put_register_name(ptx_out *o, uint32_t flat)
@@ -120,8 +119,7 @@ static void put_register_name(ptx_out *o, uint32_t flat)
 static void put_register(ptx_out *o, const gpul_ptx_operand *op)
 {
 	if (op->negated)
-		ptx_put(o, gpul_ptx_reg_row(o->f, op->index)->type == GPUL_PTX_MOD_PRED ? "!"
-											: "-");
+		ptx_put(o, gpul_ptx_reg_row(o->f, op->index)->type == GPUL_PTX_MOD_PRED ? "!" : "-");
 	put_register_name(o, op->index);
 	put_selector(o, op);
 	if (op->selector != GPUL_PTX_SEL_BYTES && op->selector != GPUL_PTX_SEL_HALVES)
@@ -144,8 +142,7 @@ static gpul_ptx_str symbol_name(const ptx_out *o, const gpul_ptx_operand *op)
 	}
 }
 
-static void put_children(ptx_out *o, const gpul_ptx_operand *op, const char *open,
-			 const char *between, const char *close)
+static void put_children(ptx_out *o, const gpul_ptx_operand *op, const char *open, const char *between, const char *close)
 {
 	ptx_put(o, open);
 	for (uint32_t i = 0; i < op->n_children; i++) {
@@ -221,14 +218,9 @@ void ptx_put_inst(ptx_out *o, const gpul_ptx_inst *in)
 	ptx_put(o, ";");
 }
 
-size_t gpul_ptx_print_inst(const gpul_ptx_module *m, const gpul_ptx_func *f,
-			   const gpul_ptx_inst *inst, char *buf, size_t buf_bytes)
+size_t gpul_ptx_print_inst(const gpul_ptx_module *m, const gpul_ptx_func *f, const gpul_ptx_inst *inst, char *buf, size_t buf_bytes)
 {
-	ptx_out o = { .text = buf,
-		      .room = buf_bytes ? buf_bytes - 1 : 0,
-		      .fixed = true,
-		      .m = m,
-		      .f = f };
+	ptx_out o = { .text = buf, .room = buf_bytes ? buf_bytes - 1 : 0, .fixed = true, .m = m, .f = f };
 
 	ptx_put_inst(&o, inst);
 	if (buf_bytes)

@@ -8,8 +8,8 @@
 #include <stddef.h>
 
 typedef struct ptx_arena {
-	struct ptx_chunk *chunks;   /* newest first; only the newest has free space */
-	size_t used, room;          /* used bytes of the newest chunk; its size */
+	struct ptx_chunk *chunks; /* newest first; only the newest has free space */
+	size_t used, room;        /* used bytes of the newest chunk; its size */
 } ptx_arena;
 
 /* Allocate memory, aligned to 16 bytes and not cleared; NULL: out of memory. */

@@ -11,13 +11,13 @@
 struct ptx_name {
 	const char *text;
 	uint32_t bytes, hash;
-	uint32_t plain, ranged;    /* innermost bindings of the name itself and of name<n>, or NONE */
-	bool numbered_plain;       /* a plain name consists of this name and a number: %r7, declared beside %r<5> */
+	uint32_t plain, ranged; /* innermost bindings of the name itself and of name<n>, or NONE */
+	bool numbered_plain;    /* a plain name consists of this name and a number: %r7, declared beside %r<5> */
 };
 
 struct ptx_binding {
 	uint32_t name, row, count, depth;
-	uint32_t outer;            /* the binding that this one hides, or NONE */
+	uint32_t outer; /* the binding that this one hides, or NONE */
 	ptx_what what;
 };
 
@@ -33,7 +33,7 @@ static struct ptx_binding *binding_at(const ptx_names *n, uint32_t b)
 
 static uint32_t hash_of(const char *text, uint32_t bytes)
 {
-	uint32_t h = 2166136261u;   /* FNV-1a */
+	uint32_t h = 2166136261u; /* FNV-1a */
 
 	for (uint32_t i = 0; i < bytes; i++)
 		h = (h ^ (unsigned char)text[i]) * 16777619u;
@@ -159,8 +159,7 @@ bool ptx_names_bind(ptx_names *n, uint32_t name, ptx_what what, uint32_t row, ui
 		return false;
 	struct ptx_name *e = name_at(n, name);
 	uint32_t *head = count ? &e->ranged : &e->plain;
-	*b = (struct ptx_binding){ .name = name, .row = row, .count = count, .depth = n->depth,
-			       .outer = *head, .what = what };
+	*b = (struct ptx_binding){ .name = name, .row = row, .count = count, .depth = n->depth, .outer = *head, .what = what };
 	*head = (uint32_t)n->bindings.n - 1;
 	if (count && is_digit(e->text[e->bytes - 1]))
 		n->digit_prefix = true;
@@ -168,8 +167,7 @@ bool ptx_names_bind(ptx_names *n, uint32_t name, ptx_what what, uint32_t row, ui
 }
 
 /* Make binding b the result if its scope is deeper than the scope of the result so far. */
-static void keep_deeper(const ptx_names *n, uint32_t b, uint32_t number, bool *have,
-		     ptx_found *out)
+static void keep_deeper(const ptx_names *n, uint32_t b, uint32_t number, bool *have, ptx_found *out)
 {
 	const struct ptx_binding *it = binding_at(n, b);
 
@@ -180,8 +178,7 @@ static void keep_deeper(const ptx_names *n, uint32_t b, uint32_t number, bool *h
 }
 
 /* Try to find "<prefix><number>" as a register of a ranged row. */
-static void find_ranged(const ptx_names *n, const char *text, uint32_t bytes, uint32_t prefix,
-			bool *have, ptx_found *out)
+static void find_ranged(const ptx_names *n, const char *text, uint32_t bytes, uint32_t prefix, bool *have, ptx_found *out)
 {
 	uint32_t digits = bytes - prefix, name;
 	uint64_t number = 0;
@@ -202,8 +199,7 @@ static void find_ranged(const ptx_names *n, const char *text, uint32_t bytes, ui
 }
 
 /* Try all interpretations of a name: the name itself, and each division into a prefix and a number. */
-static bool find_slowly(const ptx_names *n, const char *text, uint32_t bytes, uint32_t prefix,
-		     ptx_found *out)
+static bool find_slowly(const ptx_names *n, const char *text, uint32_t bytes, uint32_t prefix, ptx_found *out)
 {
 	uint32_t name = *slot_of(n, text, bytes, hash_of(text, bytes));
 	bool have = false;
@@ -242,7 +238,7 @@ bool ptx_names_find_range(const ptx_names *n, uint32_t name, uint32_t count, ptx
 	bool have = false;
 
 	if (count && b != NONE)
-		keep_deeper(n, b, 0, &have, out);   /* every range begins at 0, so two ranges of one name overlap */
+		keep_deeper(n, b, 0, &have, out); /* every range begins at 0, so two ranges of one name overlap */
 	return have;
 }
 
@@ -270,7 +266,7 @@ void ptx_names_close_scope(ptx_names *n)
 
 const char *ptx_names_near(const ptx_names *n, const char *text, uint32_t bytes)
 {
-	enum { LONGEST = 48 };   /* limits the time, because the time of a comparison is quadratic in the length */
+	enum { LONGEST = 48 }; /* limits the time, because the time of a comparison is quadratic in the length */
 	char wanted[LONGEST + 1];
 	const char *best = NULL;
 	size_t best_distance = bytes > 4 ? 3 : bytes > 1 ? 2 : 0;

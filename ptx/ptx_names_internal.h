@@ -12,7 +12,7 @@
 #include "ptx/ptx_arena_internal.h"
 
 typedef enum ptx_what {
-	PTX_IS_REGS,         /* row of func->regs */
+	PTX_IS_REGS, /* row of func->regs */
 	PTX_IS_MODULE_VAR,
 	PTX_IS_FUNC_VAR,
 	PTX_IS_PARAM,
@@ -24,18 +24,18 @@ typedef enum ptx_what {
 typedef struct ptx_found {
 	ptx_what what;
 	uint32_t row;
-	uint32_t number;     /* index of the register in a ranged row; else 0 */
-	uint32_t depth;      /* nesting depth of the scope of the binding; 0 is the module */
+	uint32_t number; /* index of the register in a ranged row; else 0 */
+	uint32_t depth;  /* nesting depth of the scope of the binding; 0 is the module */
 } ptx_found;
 
 typedef struct ptx_names {
-	ptx_arena *arena;    /* keeps the text of the names */
-	GPUL_ARRAY(struct ptx_name) entries;       /* the names; row 0 is "" */
-	GPUL_ARRAY(struct ptx_binding) bindings;   /* stack of bindings, the innermost last */
-	uint32_t *slots;     /* hash table: each slot is a row of entries, or 0 */
+	ptx_arena *arena;                        /* keeps the text of the names */
+	GPUL_ARRAY(struct ptx_name) entries;     /* the names; row 0 is "" */
+	GPUL_ARRAY(struct ptx_binding) bindings; /* stack of bindings, the innermost last */
+	uint32_t *slots;                         /* hash table: each slot is a row of entries, or 0 */
 	uint32_t n_slots;
 	uint32_t depth;
-	bool digit_prefix;   /* at least one ranged prefix ends in a digit: %r1<5> */
+	bool digit_prefix; /* at least one ranged prefix ends in a digit: %r1<5> */
 } ptx_names;
 
 /* Create the table; false: out of memory.  Call ptx_names_free() in either case. */

@@ -20,7 +20,7 @@ _Static_assert(GPUL_PTX_N_MODS < N_SLOTS / 2, "the hash table must not be full, 
 
 struct table {
 	const char *const *texts;
-	int16_t slots[N_SLOTS];   /* row of texts plus 1; 0: empty */
+	int16_t slots[N_SLOTS]; /* row of texts plus 1; 0: empty */
 };
 
 static struct table opcodes = { .texts = opcode_texts };
@@ -30,7 +30,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static uint32_t hash_of(const char *text, uint32_t bytes)
 {
-	uint32_t h = 2166136261u;   /* FNV-1a */
+	uint32_t h = 2166136261u; /* FNV-1a */
 
 	for (uint32_t i = 0; i < bytes; i++)
 		h = (h ^ (unsigned char)text[i]) * 16777619u;
@@ -87,7 +87,7 @@ int ptx_find_special(const char *text, uint32_t bytes)
 
 const char *ptx_near_opcode(const char *text, uint32_t bytes)
 {
-	char wanted[24];   /* long enough for each opcode and its misspellings */
+	char wanted[24]; /* long enough for each opcode and its misspellings */
 
 	if (bytes >= sizeof wanted)
 		return NULL;
@@ -125,26 +125,16 @@ const char *gpul_ptx_inst_text(const gpul_ptx_module *m, const gpul_ptx_inst *in
 unsigned gpul_ptx_type_bytes(unsigned mod)
 {
 	static const unsigned char bytes[GPUL_PTX_N_MODS] = {
-		[GPUL_PTX_MOD_B8] = 1,         [GPUL_PTX_MOD_U8] = 1,
-		[GPUL_PTX_MOD_S8] = 1,         [GPUL_PTX_MOD_E4M3] = 1,
-		[GPUL_PTX_MOD_E5M2] = 1,       [GPUL_PTX_MOD_B16] = 2,
-		[GPUL_PTX_MOD_U16] = 2,        [GPUL_PTX_MOD_S16] = 2,
-		[GPUL_PTX_MOD_F16] = 2,        [GPUL_PTX_MOD_BF16] = 2,
-		[GPUL_PTX_MOD_E4M3X2] = 2,     [GPUL_PTX_MOD_E5M2X2] = 2,
-		[GPUL_PTX_MOD_E2M3X2] = 2,     [GPUL_PTX_MOD_E3M2X2] = 2,
-		[GPUL_PTX_MOD_UE8M0X2] = 2,    [GPUL_PTX_MOD_E2M1X2] = 1,
-		[GPUL_PTX_MOD_E2M1X4] = 2,     [GPUL_PTX_MOD_E4M3X4] = 4,
-		[GPUL_PTX_MOD_E5M2X4] = 4,     [GPUL_PTX_MOD_E2M3X4] = 4,
-		[GPUL_PTX_MOD_E3M2X4] = 4,     [GPUL_PTX_MOD_U8X4] = 4,
-		[GPUL_PTX_MOD_S8X4] = 4,       [GPUL_PTX_MOD_U16X2] = 4,
-		[GPUL_PTX_MOD_S16X2] = 4,      [GPUL_PTX_MOD_B32] = 4,
-		[GPUL_PTX_MOD_U32] = 4,        [GPUL_PTX_MOD_S32] = 4,
-		[GPUL_PTX_MOD_F32] = 4,        [GPUL_PTX_MOD_TF32] = 4,
-		[GPUL_PTX_MOD_F16X2] = 4,      [GPUL_PTX_MOD_BF16X2] = 4,
-		[GPUL_PTX_MOD_B64] = 8,        [GPUL_PTX_MOD_U64] = 8,
-		[GPUL_PTX_MOD_S64] = 8,        [GPUL_PTX_MOD_F64] = 8,
-		[GPUL_PTX_MOD_F32X2] = 8,      [GPUL_PTX_MOD_TEXREF] = 8,
-		[GPUL_PTX_MOD_SAMPLERREF] = 8, [GPUL_PTX_MOD_SURFREF] = 8,
+		[GPUL_PTX_MOD_B8] = 1,     [GPUL_PTX_MOD_U8] = 1,     [GPUL_PTX_MOD_S8] = 1,         [GPUL_PTX_MOD_E4M3] = 1,
+		[GPUL_PTX_MOD_E5M2] = 1,   [GPUL_PTX_MOD_B16] = 2,    [GPUL_PTX_MOD_U16] = 2,        [GPUL_PTX_MOD_S16] = 2,
+		[GPUL_PTX_MOD_F16] = 2,    [GPUL_PTX_MOD_BF16] = 2,   [GPUL_PTX_MOD_E4M3X2] = 2,     [GPUL_PTX_MOD_E5M2X2] = 2,
+		[GPUL_PTX_MOD_E2M3X2] = 2, [GPUL_PTX_MOD_E3M2X2] = 2, [GPUL_PTX_MOD_UE8M0X2] = 2,    [GPUL_PTX_MOD_E2M1X2] = 1,
+		[GPUL_PTX_MOD_E2M1X4] = 2, [GPUL_PTX_MOD_E4M3X4] = 4, [GPUL_PTX_MOD_E5M2X4] = 4,     [GPUL_PTX_MOD_E2M3X4] = 4,
+		[GPUL_PTX_MOD_E3M2X4] = 4, [GPUL_PTX_MOD_U8X4] = 4,   [GPUL_PTX_MOD_S8X4] = 4,       [GPUL_PTX_MOD_U16X2] = 4,
+		[GPUL_PTX_MOD_S16X2] = 4,  [GPUL_PTX_MOD_B32] = 4,    [GPUL_PTX_MOD_U32] = 4,        [GPUL_PTX_MOD_S32] = 4,
+		[GPUL_PTX_MOD_F32] = 4,    [GPUL_PTX_MOD_TF32] = 4,   [GPUL_PTX_MOD_F16X2] = 4,      [GPUL_PTX_MOD_BF16X2] = 4,
+		[GPUL_PTX_MOD_B64] = 8,    [GPUL_PTX_MOD_U64] = 8,    [GPUL_PTX_MOD_S64] = 8,        [GPUL_PTX_MOD_F64] = 8,
+		[GPUL_PTX_MOD_F32X2] = 8,  [GPUL_PTX_MOD_TEXREF] = 8, [GPUL_PTX_MOD_SAMPLERREF] = 8, [GPUL_PTX_MOD_SURFREF] = 8,
 		[GPUL_PTX_MOD_B128] = 16,
 	};
 
@@ -153,42 +143,34 @@ unsigned gpul_ptx_type_bytes(unsigned mod)
 
 /* The least and most operands of each root, with any modifiers.  A row of zeros is a root without operands, or
  * one whose operand count depends on its modifiers: has_variable_operands() distinguishes them. */
-static const struct { uint8_t least, most; } operand_limits[GPUL_PTX_N_OPCODES] = {
-	[GPUL_PTX_ABS] = { 2, 2 }, [GPUL_PTX_ACTIVEMASK] = { 1, 1 },
-	[GPUL_PTX_ADD] = { 3, 3 }, [GPUL_PTX_ADDC] = { 3, 3 }, [GPUL_PTX_AND] = { 3, 3 },
-	[GPUL_PTX_BFE] = { 4, 4 }, [GPUL_PTX_BFI] = { 5, 5 }, [GPUL_PTX_BFIND] = { 2, 2 },
-	[GPUL_PTX_BMSK] = { 3, 3 }, [GPUL_PTX_BRA] = { 1, 1 }, [GPUL_PTX_BREV] = { 2, 2 },
-	[GPUL_PTX_BRKPT] = { 0, 0 }, [GPUL_PTX_BRX] = { 2, 2 }, [GPUL_PTX_CALL] = { 1, 4 },
-	[GPUL_PTX_CLZ] = { 2, 2 }, [GPUL_PTX_CNOT] = { 2, 2 },
-	[GPUL_PTX_COPYSIGN] = { 3, 3 }, [GPUL_PTX_COS] = { 2, 2 },
-	[GPUL_PTX_CVTA] = { 2, 2 }, [GPUL_PTX_DIV] = { 3, 3 }, [GPUL_PTX_DP2A] = { 4, 4 },
-	[GPUL_PTX_DP4A] = { 4, 4 }, [GPUL_PTX_EX2] = { 2, 2 }, [GPUL_PTX_EXIT] = { 0, 0 },
-	[GPUL_PTX_FMA] = { 4, 4 }, [GPUL_PTX_FNS] = { 4, 4 },
-	[GPUL_PTX_ISSPACEP] = { 2, 2 }, [GPUL_PTX_LD] = { 2, 3 },
-	[GPUL_PTX_LG2] = { 2, 2 }, [GPUL_PTX_LOP3] = { 5, 6 }, [GPUL_PTX_MAD] = { 4, 4 },
-	[GPUL_PTX_MAD24] = { 4, 4 }, [GPUL_PTX_MADC] = { 4, 4 },
-	[GPUL_PTX_MATCH] = { 3, 3 }, [GPUL_PTX_MAX] = { 3, 4 },
-	[GPUL_PTX_MEMBAR] = { 0, 0 }, [GPUL_PTX_MIN] = { 3, 4 }, [GPUL_PTX_MOV] = { 2, 2 },
-	[GPUL_PTX_MUL] = { 3, 3 }, [GPUL_PTX_MUL24] = { 3, 3 },
-	[GPUL_PTX_NANOSLEEP] = { 1, 1 }, [GPUL_PTX_NEG] = { 2, 2 },
-	[GPUL_PTX_NOT] = { 2, 2 }, [GPUL_PTX_OR] = { 3, 3 }, [GPUL_PTX_POPC] = { 2, 2 },
-	[GPUL_PTX_PRMT] = { 4, 4 }, [GPUL_PTX_RCP] = { 2, 2 }, [GPUL_PTX_REDUX] = { 3, 3 },
-	[GPUL_PTX_REM] = { 3, 3 }, [GPUL_PTX_RET] = { 0, 0 }, [GPUL_PTX_RSQRT] = { 2, 2 },
-	[GPUL_PTX_SAD] = { 4, 4 }, [GPUL_PTX_SELP] = { 4, 4 }, [GPUL_PTX_SET] = { 3, 4 },
-	[GPUL_PTX_SETP] = { 3, 4 }, [GPUL_PTX_SHF] = { 4, 4 }, [GPUL_PTX_SHFL] = { 4, 5 },
-	[GPUL_PTX_SHL] = { 3, 3 }, [GPUL_PTX_SHR] = { 3, 3 }, [GPUL_PTX_SIN] = { 2, 2 },
-	[GPUL_PTX_SLCT] = { 4, 4 }, [GPUL_PTX_SQRT] = { 2, 2 }, [GPUL_PTX_SUB] = { 3, 3 },
-	[GPUL_PTX_SUBC] = { 3, 3 }, [GPUL_PTX_SZEXT] = { 3, 3 },
-	[GPUL_PTX_TANH] = { 2, 2 }, [GPUL_PTX_TESTP] = { 2, 2 },
-	[GPUL_PTX_TRAP] = { 0, 0 }, [GPUL_PTX_XOR] = { 3, 3 },
+static const struct {
+	uint8_t least, most;
+} operand_limits[GPUL_PTX_N_OPCODES] = {
+	[GPUL_PTX_ABS] = { 2, 2 },       [GPUL_PTX_ACTIVEMASK] = { 1, 1 }, [GPUL_PTX_ADD] = { 3, 3 },      [GPUL_PTX_ADDC] = { 3, 3 },
+	[GPUL_PTX_AND] = { 3, 3 },       [GPUL_PTX_BFE] = { 4, 4 },        [GPUL_PTX_BFI] = { 5, 5 },      [GPUL_PTX_BFIND] = { 2, 2 },
+	[GPUL_PTX_BMSK] = { 3, 3 },      [GPUL_PTX_BRA] = { 1, 1 },        [GPUL_PTX_BREV] = { 2, 2 },     [GPUL_PTX_BRKPT] = { 0, 0 },
+	[GPUL_PTX_BRX] = { 2, 2 },       [GPUL_PTX_CALL] = { 1, 4 },       [GPUL_PTX_CLZ] = { 2, 2 },      [GPUL_PTX_CNOT] = { 2, 2 },
+	[GPUL_PTX_COPYSIGN] = { 3, 3 },  [GPUL_PTX_COS] = { 2, 2 },        [GPUL_PTX_CVTA] = { 2, 2 },     [GPUL_PTX_DIV] = { 3, 3 },
+	[GPUL_PTX_DP2A] = { 4, 4 },      [GPUL_PTX_DP4A] = { 4, 4 },       [GPUL_PTX_EX2] = { 2, 2 },      [GPUL_PTX_EXIT] = { 0, 0 },
+	[GPUL_PTX_FMA] = { 4, 4 },       [GPUL_PTX_FNS] = { 4, 4 },        [GPUL_PTX_ISSPACEP] = { 2, 2 }, [GPUL_PTX_LD] = { 2, 3 },
+	[GPUL_PTX_LG2] = { 2, 2 },       [GPUL_PTX_LOP3] = { 5, 6 },       [GPUL_PTX_MAD] = { 4, 4 },      [GPUL_PTX_MAD24] = { 4, 4 },
+	[GPUL_PTX_MADC] = { 4, 4 },      [GPUL_PTX_MATCH] = { 3, 3 },      [GPUL_PTX_MAX] = { 3, 4 },      [GPUL_PTX_MEMBAR] = { 0, 0 },
+	[GPUL_PTX_MIN] = { 3, 4 },       [GPUL_PTX_MOV] = { 2, 2 },        [GPUL_PTX_MUL] = { 3, 3 },      [GPUL_PTX_MUL24] = { 3, 3 },
+	[GPUL_PTX_NANOSLEEP] = { 1, 1 }, [GPUL_PTX_NEG] = { 2, 2 },        [GPUL_PTX_NOT] = { 2, 2 },      [GPUL_PTX_OR] = { 3, 3 },
+	[GPUL_PTX_POPC] = { 2, 2 },      [GPUL_PTX_PRMT] = { 4, 4 },       [GPUL_PTX_RCP] = { 2, 2 },      [GPUL_PTX_REDUX] = { 3, 3 },
+	[GPUL_PTX_REM] = { 3, 3 },       [GPUL_PTX_RET] = { 0, 0 },        [GPUL_PTX_RSQRT] = { 2, 2 },    [GPUL_PTX_SAD] = { 4, 4 },
+	[GPUL_PTX_SELP] = { 4, 4 },      [GPUL_PTX_SET] = { 3, 4 },        [GPUL_PTX_SETP] = { 3, 4 },     [GPUL_PTX_SHF] = { 4, 4 },
+	[GPUL_PTX_SHFL] = { 4, 5 },      [GPUL_PTX_SHL] = { 3, 3 },        [GPUL_PTX_SHR] = { 3, 3 },      [GPUL_PTX_SIN] = { 2, 2 },
+	[GPUL_PTX_SLCT] = { 4, 4 },      [GPUL_PTX_SQRT] = { 2, 2 },       [GPUL_PTX_SUB] = { 3, 3 },      [GPUL_PTX_SUBC] = { 3, 3 },
+	[GPUL_PTX_SZEXT] = { 3, 3 },     [GPUL_PTX_TANH] = { 2, 2 },       [GPUL_PTX_TESTP] = { 2, 2 },    [GPUL_PTX_TRAP] = { 0, 0 },
+	[GPUL_PTX_XOR] = { 3, 3 },
 };
 
 /* True for a root whose operand count depends on its modifiers: it has operands, but zeros in the table above. */
 static bool has_variable_operands(unsigned opcode)
 {
-	return !operand_limits[opcode].most && opcode != GPUL_PTX_BRKPT &&
-	       opcode != GPUL_PTX_EXIT && opcode != GPUL_PTX_MEMBAR && opcode != GPUL_PTX_RET &&
-	       opcode != GPUL_PTX_TRAP;
+	return !operand_limits[opcode].most && opcode != GPUL_PTX_BRKPT && opcode != GPUL_PTX_EXIT && opcode != GPUL_PTX_MEMBAR &&
+	       opcode != GPUL_PTX_RET && opcode != GPUL_PTX_TRAP;
 }
 
 void ptx_operand_limits(unsigned opcode, unsigned *least, unsigned *most)

@@ -32,7 +32,7 @@ static gpul_status break_conn(gpul_rdma_conn *c, gpul_error *err)
 	if (!c->broken) {
 		c->broken = true;
 		gpul_rdma_link_fail(c->link, &why);
-		gpul_rdma_watch_end(c->watched, &why);  /* done before breaking the path, so that the peer reads the
+		gpul_rdma_watch_end(c->watched, &why); /* done before breaking the path, so that the peer reads the
 							 * cause first */
 		c->r->backend->break_path(c->path);
 		if (c->copies)
@@ -79,8 +79,7 @@ static gpul_status execute(gpul_rdma_conn *c, gpul_rdma_failure *why)
 
 		while (c->ops_done + n < c->n_ops && is_copy(&first[n]) == copy)
 			n++;
-		st = copy ? gpul_rdma_copies_post(c->copies, first, n, &posted, why)
-			  : c->r->backend->post(c->path, first, n, &posted, why);
+		st = copy ? gpul_rdma_copies_post(c->copies, first, n, &posted, why) : c->r->backend->post(c->path, first, n, &posted, why);
 		c->ops_done += posted;
 		if (st || posted < n)
 			return st;

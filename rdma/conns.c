@@ -36,7 +36,7 @@ void gpul_rdma_conn_fail(gpul_rdma_conn *c, const gpul_rdma_failure *why)
 			memcpy(c->failure.peer, c->info.peer, sizeof c->failure.peer);
 		if (!c->failure.after_ns)
 			c->failure.after_ns = gpul_clock_ns() - c->begun_ns;
-		(void)!write(c->failed_fd, &one, sizeof one);  /* writing this value to an eventfd cannot block */
+		(void)!write(c->failed_fd, &one, sizeof one); /* writing this value to an eventfd cannot block */
 		atomic_store_explicit(&c->failing, true, memory_order_release);
 	}
 	pthread_mutex_unlock(&c->lock);

@@ -14,7 +14,7 @@
 struct gpul_rdma_listener {
 	gpul_rdma *r;
 	gpul_rdma_strangers *strangers;
-	gpul_rdma_conn *pending[GPUL_RDMA_MAX_STRANGERS];  /* pending connections: those that have got a
+	gpul_rdma_conn *pending[GPUL_RDMA_MAX_STRANGERS]; /* pending connections: those that have got a
 							    * WELCOME, but have not sent READY yet */
 };
 
@@ -83,7 +83,8 @@ static void answer(gpul_rdma_listener *l, gpul_rdma_stranger *who)
 	gpul_rdma_conn *c = NULL;
 	gpul_error err = { 0 };
 
-	if (gpul_rdma_check_peer(l->r, &who->hello, &err) || gpul_rdma_conn_create(l->r, &wish, gpul_rdma_channel_local(who->channel), &c, &err) ||
+	if (gpul_rdma_check_peer(l->r, &who->hello, &err) ||
+	    gpul_rdma_conn_create(l->r, &wish, gpul_rdma_channel_local(who->channel), &c, &err) ||
 	    gpul_rdma_conn_join(c, &who->hello, &err)) {
 		gpul_rdma_conn_close(c);
 		refuse(l, who, &err);
@@ -120,8 +121,8 @@ static gpul_status nobody_came(gpul_rdma_listener *l, int timeout_ms, gpul_error
 {
 	const char *refused = gpul_rdma_strangers_refused(l->strangers);
 
-	return gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "%s: no connection within %d ms%s%s", gpul_rdma_strangers_name(l->strangers), timeout_ms,
-			 *refused ? "; refused " : "", refused);
+	return gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "%s: no connection within %d ms%s%s", gpul_rdma_strangers_name(l->strangers),
+			 timeout_ms, *refused ? "; refused " : "", refused);
 }
 
 gpul_status gpul_rdma_accept(gpul_rdma_listener *l, int timeout_ms, gpul_rdma_conn **out, gpul_error *err)
@@ -129,8 +130,7 @@ gpul_status gpul_rdma_accept(gpul_rdma_listener *l, int timeout_ms, gpul_rdma_co
 	return gpul_rdma_accept_as(l, NULL, timeout_ms, out, err);
 }
 
-gpul_status gpul_rdma_accept_as(gpul_rdma_listener *l, const gpul_rdma_identity *as, int timeout_ms, gpul_rdma_conn **out,
-				gpul_error *err)
+gpul_status gpul_rdma_accept_as(gpul_rdma_listener *l, const gpul_rdma_identity *as, int timeout_ms, gpul_rdma_conn **out, gpul_error *err)
 {
 	const uint64_t deadline_ns = timeout_ms < 0 ? UINT64_MAX : gpul_clock_ns() + (uint64_t)timeout_ms * 1000000;
 

@@ -22,17 +22,17 @@
 enum { OPS_PER_TURN = GPUL_RDMA_MAX_QPS * GPUL_RDMA_MAX_PIECES, EVENTS_PER_POLL = 64, TURNS_PER_CLOCK = 8 };
 
 struct gpul_rdma {
-	gpul_rdma_desc desc;                /* with the defaults filled in; its strings are not used after open */
+	gpul_rdma_desc desc; /* with the defaults filled in; its strings are not used after open */
 	bool has_secret;
 	unsigned char key[GPUL_SHA256_BYTES]; /* of desc.secret */
 	const gpul_rdma_backend *backend;
 	void *device;
 	gpul_rdma_device_info info;
-	gpul_regcache *cache;               /* cache of DATA regions in CPU memory; NULL: none */
+	gpul_regcache *cache; /* cache of DATA regions in CPU memory; NULL: none */
 	gpul_rdma_watch *watch;
-	gpul_rdma_watched *events;          /* the entry that watches the device's asynchronous events; NULL: it has none */
-	pthread_mutex_t lock;               /* guards conns */
-	gpul_rdma_conn *conns;              /* list of watched connections, which an event of the device may end */
+	gpul_rdma_watched *events; /* the entry that watches the device's asynchronous events; NULL: it has none */
+	pthread_mutex_t lock;      /* guards conns */
+	gpul_rdma_conn *conns;     /* list of watched connections, which an event of the device may end */
 };
 
 /* A registration, and the backend's token for it. */
@@ -51,31 +51,31 @@ struct gpul_rdma_region {
 struct gpul_rdma_conn {
 	gpul_rdma *r;
 	gpul_rdma_conn_info info;
-	gpul_rdma_hello hello;              /* the HELLO or WELCOME that this end has sent, with the
+	gpul_rdma_hello hello; /* the HELLO or WELCOME that this end has sent, with the
 					     * negotiated values */
 	void *path;
 	gpul_rdma_link *link;
 	gpul_rdma_control *control;
-	gpul_rdma_piece slots_piece, control_piece, stages_piece, in_stages_piece;  /* the peer may write to the first and the
+	gpul_rdma_piece slots_piece, control_piece, stages_piece, in_stages_piece; /* the peer may write to the first and the
 										     * last one */
-	void *tokens[4];                    /* the backend's tokens of these, in this order; NULL: not registered */
-	gpul_rdma_copies *copies;           /* NULL: no staging */
-	gpul_rdma_channel *channel;         /* the socket; owned; watched after the set-up */
-	gpul_rdma_watched *watched;         /* NULL: not yet */
-	gpul_rdma_conn *next;               /* in r->conns */
+	void *tokens[4];            /* the backend's tokens of these, in this order; NULL: not registered */
+	gpul_rdma_copies *copies;   /* NULL: no staging */
+	gpul_rdma_channel *channel; /* the socket; owned; watched after the set-up */
+	gpul_rdma_watched *watched; /* NULL: not yet */
+	gpul_rdma_conn *next;       /* in r->conns */
 
 	/* Operations that the link has generated and the backend has not accepted yet. */
 	gpul_rdma_op ops[OPS_PER_TURN];
 	unsigned n_ops, ops_done;
-	unsigned turns;                     /* number of turns until the clock is read again */
+	unsigned turns; /* number of turns until the clock is read again */
 	uint64_t begun_ns;
-	bool broken;                        /* the path is broken, and the failure has been sent
+	bool broken; /* the path is broken, and the failure has been sent
 					     * to the peer */
 
-	atomic_bool failing;                /* failure is set; read without the lock */
-	pthread_mutex_t lock;               /* protects failure, which the watching thread may set */
+	atomic_bool failing;  /* failure is set; read without the lock */
+	pthread_mutex_t lock; /* protects failure, which the watching thread may set */
 	gpul_rdma_failure failure;
-	int failed_fd;                      /* eventfd, readable after a failure */
+	int failed_fd; /* eventfd, readable after a failure */
 };
 
 /* ---- region.c ---- */

@@ -111,11 +111,13 @@ static gpul_status register_pieces(gpul_rdma_region *region, const gpul_rdma_mem
 	return GPUL_OK;
 }
 
-gpul_status gpul_rdma_register(gpul_rdma *r, void *at, size_t bytes, gpul_rdma_use use, gpul_rdma_region **out,
-			       gpul_error *err)
+gpul_status gpul_rdma_register(gpul_rdma *r, void *at, size_t bytes, gpul_rdma_use use, gpul_rdma_region **out, gpul_error *err)
 {
-	const gpul_rdma_memory memory = { .at = (uint64_t)(uintptr_t)at, .bytes = bytes, .dmabuf_fd = -1,
-					  .relaxed = use != GPUL_RDMA_STEPS, .source = use == GPUL_RDMA_SOURCE };
+	const gpul_rdma_memory memory = { .at = (uint64_t)(uintptr_t)at,
+					  .bytes = bytes,
+					  .dmabuf_fd = -1,
+					  .relaxed = use != GPUL_RDMA_STEPS,
+					  .source = use == GPUL_RDMA_SOURCE };
 	gpul_rdma_region *region;
 	gpul_status st;
 
@@ -124,8 +126,7 @@ gpul_status gpul_rdma_register(gpul_rdma *r, void *at, size_t bytes, gpul_rdma_u
 	region = new_region(r, err);
 	if (!region)
 		return GPUL_ENOMEM;
-	st = r->cache && use == GPUL_RDMA_DATA ? register_cached(region, at, bytes, err)
-					       : register_pieces(region, &memory, 1, err);
+	st = r->cache && use == GPUL_RDMA_DATA ? register_cached(region, at, bytes, err) : register_pieces(region, &memory, 1, err);
 	if (st)
 		gpul_rdma_unregister(region);
 	else
@@ -158,8 +159,7 @@ gpul_status gpul_rdma_register_pieces(gpul_rdma *r, const gpul_rdma_memory *piec
 
 /* ---- GPU memory --------------------------------------------------------------------------------------------- */
 
-static gpul_status register_dmabufs(gpul_rdma *r, uint64_t at, uint64_t bytes, gpul_rdma_use use, gpul_rdma_region **out,
-				    gpul_error *err)
+static gpul_status register_dmabufs(gpul_rdma *r, uint64_t at, uint64_t bytes, gpul_rdma_use use, gpul_rdma_region **out, gpul_error *err)
 {
 	gpul_rdma_dmabuf bufs[GPUL_RDMA_MAX_PIECES];
 	gpul_rdma_memory pieces[GPUL_RDMA_MAX_PIECES];
@@ -173,8 +173,12 @@ static gpul_status register_dmabufs(gpul_rdma *r, uint64_t at, uint64_t bytes, g
 		return st;
 	for (unsigned i = 0; i < n; i++)
 		pieces[i] = (gpul_rdma_memory){
-			.at = bufs[i].at, .bytes = bufs[i].bytes, .dmabuf_fd = bufs[i].fd, .dmabuf_offset = bufs[i].offset,
-			.relaxed = use != GPUL_RDMA_STEPS, .source = use == GPUL_RDMA_SOURCE,
+			.at = bufs[i].at,
+			.bytes = bufs[i].bytes,
+			.dmabuf_fd = bufs[i].fd,
+			.dmabuf_offset = bufs[i].offset,
+			.relaxed = use != GPUL_RDMA_STEPS,
+			.source = use == GPUL_RDMA_SOURCE,
 		};
 	st = gpul_rdma_register_pieces(r, pieces, n, true, out, err);
 	gpul_rdma_dmabuf_close(bufs, n);
@@ -184,8 +188,9 @@ static gpul_status register_dmabufs(gpul_rdma *r, uint64_t at, uint64_t bytes, g
 /* Register memory that the fabric accesses itself. */
 static gpul_status register_direct(gpul_rdma *r, uint64_t at, uint64_t bytes, gpul_rdma_use use, gpul_rdma_region **out, gpul_error *err)
 {
-	const gpul_rdma_memory memory = { .at = at, .bytes = bytes, .dmabuf_fd = -1, .relaxed = use != GPUL_RDMA_STEPS,
-					  .source = use == GPUL_RDMA_SOURCE };
+	const gpul_rdma_memory memory = {
+		.at = at, .bytes = bytes, .dmabuf_fd = -1, .relaxed = use != GPUL_RDMA_STEPS, .source = use == GPUL_RDMA_SOURCE
+	};
 	gpul_status st;
 
 	if (r->desc.gpu_direct == GPUL_RDMA_GPU_DIRECT_NO)
@@ -194,7 +199,7 @@ static gpul_status register_direct(gpul_rdma *r, uint64_t at, uint64_t bytes, gp
 		return register_dmabufs(r, at, bytes, use, out, err);
 	st = gpul_rdma_register_pieces(r, &memory, 1, true, out, err);
 	if (!st)
-		(*out)->area.flush = false;  /* kernels read CPU memory coherently, so it needs
+		(*out)->area.flush = false; /* kernels read CPU memory coherently, so it needs
 					      * no flush */
 	return st;
 }
@@ -230,13 +235,16 @@ static gpul_status register_device(gpul_rdma *r, const gpul_mem *mem, uint64_t o
 	if (!*out)
 		return GPUL_ENOMEM;
 	(*out)->area = (gpul_rdma_area){
-		.pieces = { { .at = at, .bytes = bytes } }, .n_pieces = 1, .staged = true, .on_device = true, .source = use == GPUL_RDMA_SOURCE,
+		.pieces = { { .at = at, .bytes = bytes } },
+		.n_pieces = 1,
+		.staged = true,
+		.on_device = true,
+		.source = use == GPUL_RDMA_SOURCE,
 	};
 	return GPUL_OK;
 }
 
-gpul_status gpul_rdma_register_mem(gpul_rdma *r, const gpul_mem *mem, gpul_rdma_use use, gpul_rdma_region **out,
-				   gpul_error *err)
+gpul_status gpul_rdma_register_mem(gpul_rdma *r, const gpul_mem *mem, gpul_rdma_use use, gpul_rdma_region **out, gpul_error *err)
 {
 	return gpul_rdma_register_part(r, mem, 0, gpul_mem_about(mem)->bytes, use, out, err);
 }
@@ -266,8 +274,7 @@ const gpul_rdma_area *gpul_rdma_region_area(const gpul_rdma_region *region)
 	return &region->area;
 }
 
-gpul_status gpul_rdma_offer(const gpul_rdma_region *region, uint64_t at, uint64_t bytes, gpul_rdma_remote *out,
-			    gpul_error *err)
+gpul_status gpul_rdma_offer(const gpul_rdma_region *region, uint64_t at, uint64_t bytes, gpul_rdma_remote *out, gpul_error *err)
 {
 	if (region->area.source)
 		return gpul_fail(err, GPUL_EINVAL, 0, "offer: the region is registered as a source, which the peer cannot write");
@@ -282,6 +289,6 @@ gpul_status gpul_rdma_offer(const gpul_rdma_region *region, uint64_t at, uint64_
 		*out = (gpul_rdma_remote){ .address = p->remote + (at - p->at), .key = p->remote_key, .bytes = bytes };
 		return GPUL_OK;
 	}
-	return gpul_fail(err, GPUL_EINVAL, 0, "%llu bytes at 0x%llx are not inside one piece of the region",
-			 (unsigned long long)bytes, (unsigned long long)at);
+	return gpul_fail(err, GPUL_EINVAL, 0, "%llu bytes at 0x%llx are not inside one piece of the region", (unsigned long long)bytes,
+			 (unsigned long long)at);
 }

@@ -18,8 +18,7 @@ static gpul_rdma_span span_of(const gpul_rdma_buffer *b)
 	return (gpul_rdma_span){ .at = b->at, .bytes = b->bytes, .area = b->region ? &b->region->area : NULL };
 }
 
-gpul_status gpul_rdma_isend(gpul_rdma_conn *c, const gpul_rdma_buffer *buffer, int timeout_ms, gpul_rdma_request *out,
-			    gpul_error *err)
+gpul_status gpul_rdma_isend(gpul_rdma_conn *c, const gpul_rdma_buffer *buffer, int timeout_ms, gpul_rdma_request *out, gpul_error *err)
 {
 	const gpul_rdma_span span = span_of(buffer);
 
@@ -31,8 +30,8 @@ bool gpul_rdma_may_send(gpul_rdma_conn *c, uint32_t tag)
 	return gpul_rdma_link_may_send(c->link, tag);
 }
 
-gpul_status gpul_rdma_irecv(gpul_rdma_conn *c, const gpul_rdma_buffer *buffers, unsigned n, int timeout_ms,
-			    gpul_rdma_request *out, gpul_error *err)
+gpul_status gpul_rdma_irecv(gpul_rdma_conn *c, const gpul_rdma_buffer *buffers, unsigned n, int timeout_ms, gpul_rdma_request *out,
+			    gpul_error *err)
 {
 	gpul_rdma_span spans[GPUL_RDMA_MAX_PARTS];
 	uint32_t tags[GPUL_RDMA_MAX_PARTS];
@@ -44,14 +43,12 @@ gpul_status gpul_rdma_irecv(gpul_rdma_conn *c, const gpul_rdma_buffer *buffers, 
 	return gpul_rdma_link_recv(c->link, spans, tags, n, deadline_of(timeout_ms), out, err);
 }
 
-gpul_status gpul_rdma_put(gpul_rdma_conn *c, const gpul_rdma_put_desc *put, int timeout_ms, gpul_rdma_request *out,
-			  gpul_error *err)
+gpul_status gpul_rdma_put(gpul_rdma_conn *c, const gpul_rdma_put_desc *put, int timeout_ms, gpul_rdma_request *out, gpul_error *err)
 {
 	return gpul_rdma_link_put(c->link, put, deadline_of(timeout_ms), out, err);
 }
 
-gpul_status gpul_rdma_iflush(gpul_rdma_conn *c, const gpul_rdma_buffer *buffer, int timeout_ms, gpul_rdma_request *out,
-			     gpul_error *err)
+gpul_status gpul_rdma_iflush(gpul_rdma_conn *c, const gpul_rdma_buffer *buffer, int timeout_ms, gpul_rdma_request *out, gpul_error *err)
 {
 	const gpul_rdma_span span = span_of(buffer);
 
@@ -64,7 +61,7 @@ gpul_status gpul_rdma_test(gpul_rdma_conn *c, gpul_rdma_request request, bool *d
 
 	if (st || *done)
 		return st;
-	(void)gpul_rdma_progress(c, NULL, NULL);  /* the link has recorded its failure, but the request may
+	(void)gpul_rdma_progress(c, NULL, NULL); /* the link has recorded its failure, but the request may
 						   * have ended before it */
 	return gpul_rdma_link_test(c->link, request, done, bytes, err);
 }
@@ -77,7 +74,7 @@ gpul_status gpul_rdma_wait(gpul_rdma_conn *c, gpul_rdma_request request, uint64_
 	for (unsigned turns = 1; !st && !done; turns++) {
 		st = gpul_rdma_test(c, request, &done, bytes, err);
 		if (turns % TURNS_PER_YIELD == 0)
-			sched_yield();  /* let the peer run, if it uses the same CPU */
+			sched_yield(); /* let the peer run, if it uses the same CPU */
 	}
 	return st;
 }

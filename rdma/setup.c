@@ -28,9 +28,12 @@ void gpul_rdma_wish(const gpul_rdma *r, gpul_rdma_hello *wish)
 		depth /= 2;
 	*wish = (gpul_rdma_hello){
 		.version = GPUL_RDMA_WIRE_VERSION,
-		.n_qps = r->desc.n_qps, .depth = depth,
-		.segment_bytes = r->desc.segment_bytes, .stripe_bytes = r->desc.stripe_bytes,
-		.striping = r->desc.striping, .qp_type = r->desc.device.qp_type,
+		.n_qps = r->desc.n_qps,
+		.depth = depth,
+		.segment_bytes = r->desc.segment_bytes,
+		.stripe_bytes = r->desc.stripe_bytes,
+		.striping = r->desc.striping,
+		.qp_type = r->desc.device.qp_type,
 		.flags = (r->info.ordered ? GPUL_RDMA_HELLO_ORDERED : 0) |
 			 (r->desc.device.control_datagrams ? GPUL_RDMA_HELLO_CONTROL_DATAGRAMS : 0),
 	};
@@ -50,8 +53,9 @@ gpul_status gpul_rdma_check_peer(const gpul_rdma *r, const gpul_rdma_hello *peer
 	if (peer->flags != own.flags)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
 				 "%s %s, this side does not (or the other way round): choose the same provider and options on both sides",
-				 peer->host, (peer->flags ^ own.flags) & GPUL_RDMA_HELLO_ORDERED ? "has a fabric with ordered writes"
-											     : "sends slots as datagrams");
+				 peer->host,
+				 (peer->flags ^ own.flags) & GPUL_RDMA_HELLO_ORDERED ? "has a fabric with ordered writes"
+										     : "sends slots as datagrams");
 	if (peer->n_qps > r->info.max_qps)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s requests %u queue pairs, but this side has at most %u", peer->host,
 				 peer->n_qps, r->info.max_qps);
@@ -103,7 +107,8 @@ static gpul_status create_memory(gpul_rdma_conn *c, gpul_error *err)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the slots of a connection");
 	memset(c->control, 0, sizeof *c->control);
 	st = register_own(c->r, c->control->slots, slots_bytes, false, &c->slots_piece, &c->tokens[0], err);
-	return st ? st : register_own(c->r, c->control->grants, sizeof *c->control - slots_bytes, true, &c->control_piece, &c->tokens[1], err);
+	return st ? st
+		  : register_own(c->r, c->control->grants, sizeof *c->control - slots_bytes, true, &c->control_piece, &c->tokens[1], err);
 }
 
 gpul_status gpul_rdma_conn_create(gpul_rdma *r, const gpul_rdma_hello *wish, const struct sockaddr *from, gpul_rdma_conn **out,
@@ -134,7 +139,8 @@ gpul_status gpul_rdma_conn_create(gpul_rdma *r, const gpul_rdma_hello *wish, con
 		return gpul_fail(err, GPUL_ESYS, 0, "%s: cannot get the address of the new queue pairs", r->info.name);
 	}
 	c->hello.slots = (gpul_rdma_remote){
-		.address = c->slots_piece.remote, .key = c->slots_piece.remote_key,
+		.address = c->slots_piece.remote,
+		.key = c->slots_piece.remote_key,
 		.bytes = sizeof c->control->slots,
 	};
 	c->hello.lease_ms = (uint32_t)r->desc.lease_ms;
@@ -152,6 +158,7 @@ gpul_status gpul_rdma_conn_create(gpul_rdma *r, const gpul_rdma_hello *wish, con
 gpul_status gpul_rdma_conn_join(gpul_rdma_conn *c, const gpul_rdma_hello *peer, gpul_error *err)
 {
 	gpul_rdma *r = c->r;
+	/* clang-format off */
 	const gpul_rdma_link_desc desc = {
 		.n_qps = c->hello.n_qps, .depth = c->hello.depth,
 		.segment_bytes = c->hello.segment_bytes, .stripe_bytes = c->hello.stripe_bytes,
@@ -164,6 +171,7 @@ gpul_status gpul_rdma_conn_join(gpul_rdma_conn *c, const gpul_rdma_hello *peer, 
 		.in_stages_piece = c->in_stages_piece,
 		.n_stages = c->copies ? r->desc.n_stages : 0,
 	};
+	/* clang-format on */
 	gpul_status st = gpul_rdma_link_create(&desc, &c->link, err);
 
 	if (st)
@@ -199,8 +207,10 @@ gpul_status gpul_rdma_conn_watch(gpul_rdma_conn *c, gpul_rdma_channel *channel, 
 		return st;
 	}
 	gpul_rdma_conn_remember(c);
-	gpul_log(GPUL_LOG_INFO, "rdma", "%s: connected to %s, process %d, with %u queue pairs; a dead peer is noticed within %.1f s, "
-		 "a broken path within %.1f s", c->info.peer, c->info.peer_host, c->info.peer_pid, c->info.n_qps,
-		 (double)limit_ns * 1e-9, (double)(c->r->info.notice_ns ? c->r->info.notice_ns : limit_ns) * 1e-9);
+	gpul_log(GPUL_LOG_INFO, "rdma",
+		 "%s: connected to %s, process %d, with %u queue pairs; a dead peer is noticed within %.1f s, "
+		 "a broken path within %.1f s",
+		 c->info.peer, c->info.peer_host, c->info.peer_pid, c->info.n_qps, (double)limit_ns * 1e-9,
+		 (double)(c->r->info.notice_ns ? c->r->info.notice_ns : limit_ns) * 1e-9);
 	return GPUL_OK;
 }

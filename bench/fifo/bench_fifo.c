@@ -26,24 +26,24 @@
 enum { MAX_BATCH = 4096, MAX_PRODUCERS = 64, FULL_TRIGGERS = 1 << 20, FED_TRIGGERS = 1 << 22, ROUNDS = 200, TRIGGERS_PER_ROUND = 64 };
 
 static const gpul_fifo_shape shapes[] = {
-	{ 1, 1 },     { 128, 1 },   { 512, 1 },    { 65536, 1 },    { 64, 8 },        { 128, 128 },
-	{ 512, 64 },  { 512, 512 }, { 4096, 64 },  { 65536, 512 },  { 65536, 4096 },
+	{ 1, 1 },    { 128, 1 },   { 512, 1 },   { 65536, 1 },   { 64, 8 },       { 128, 128 },
+	{ 512, 64 }, { 512, 512 }, { 4096, 64 }, { 65536, 512 }, { 65536, 4096 },
 };
 
 struct bench {
 	void *area;
 	gpul_fifo *fifo;
-	struct pusher *pushers;      /* one pusher for each lane */
+	struct pusher *pushers; /* one pusher for each lane */
 	gpul_fifo_item *items;
 	unsigned batch, producers, runs;
-	uint64_t sum;                /* sum of the words, computed by the trivial handler */
+	uint64_t sum; /* sum of the words, computed by the trivial handler */
 };
 
 struct producer {
 	pthread_t thread;
 	struct bench *bench;
-	unsigned first, step;        /* its lanes */
-	uint64_t n;                  /* of each lane */
+	unsigned first, step; /* its lanes */
+	uint64_t n;           /* of each lane */
 };
 
 static unsigned handle_batch(struct bench *b)
@@ -64,7 +64,7 @@ static void handle_all(struct bench *b, uint64_t n)
 		n -= took;
 		if (took)
 			idle = 0;
-		else if (idle % 1024 == 0)  /* the producer thread may need this core */
+		else if (idle % 1024 == 0) /* the producer thread may need this core */
 			sched_yield();
 	}
 }
@@ -222,13 +222,13 @@ static void measure_shape(struct bench *b, gpul_fifo_shape shape)
 
 	for (unsigned run = 0; run < b->runs; run++) {
 		const double now[N_COLUMNS] = { full_ns(b, shape), runs_ns(b, shape), fed_ns(b, shape),
-						one_ns(b, shape), empty_ns(b), read_ns(b, shape) };
+						one_ns(b, shape),  empty_ns(b),       read_ns(b, shape) };
 
 		for (int i = 0; i < N_COLUMNS; i++)
 			keep_least(&best[i], now[i]);
 	}
-	printf("| %u | %u | %.2f | %.1f | %.2f | %.2f | %.0f | %.0f | %.2f |\n", shape.slots, shape.lanes, best[FULL],
-	       1e3 / best[FULL], best[RUNS], best[FED], best[ONE], best[EMPTY], best[READ]);
+	printf("| %u | %u | %.2f | %.1f | %.2f | %.2f | %.0f | %.0f | %.2f |\n", shape.slots, shape.lanes, best[FULL], 1e3 / best[FULL],
+	       best[RUNS], best[FED], best[ONE], best[EMPTY], best[READ]);
 	fflush(stdout);
 }
 
@@ -255,8 +255,10 @@ static bool bench_shape(struct bench *b, gpul_fifo_shape shape)
 
 int main(int argc, char **argv)
 {
-	static const struct option known[] = { { "runs", required_argument, NULL, 'r' }, { "batch", required_argument, NULL, 'b' },
-					       { "producers", required_argument, NULL, 'p' }, { NULL, 0, NULL, 0 } };
+	static const struct option known[] = { { "runs", required_argument, NULL, 'r' },
+					       { "batch", required_argument, NULL, 'b' },
+					       { "producers", required_argument, NULL, 'p' },
+					       { NULL, 0, NULL, 0 } };
 	struct bench b = { .batch = 64, .producers = 1, .runs = 5 };
 	bool good = true;
 
@@ -265,10 +267,8 @@ int main(int argc, char **argv)
 			good = false;
 		else
 			*(opt == 'r' ? &b.runs : opt == 'b' ? &b.batch : &b.producers) = (unsigned)strtoul(optarg, NULL, 10);
-	if (!good || optind < argc || b.runs < 1 || b.batch < 1 || b.batch > MAX_BATCH || b.producers < 1 ||
-	    b.producers > MAX_PRODUCERS) {
-		fprintf(stderr, "usage: bench_fifo [--runs N] [--batch 1...%d] [--producers 1...%d]\n", MAX_BATCH,
-			MAX_PRODUCERS);
+	if (!good || optind < argc || b.runs < 1 || b.batch < 1 || b.batch > MAX_BATCH || b.producers < 1 || b.producers > MAX_PRODUCERS) {
+		fprintf(stderr, "usage: bench_fifo [--runs N] [--batch 1...%d] [--producers 1...%d]\n", MAX_BATCH, MAX_PRODUCERS);
 		return 2;
 	}
 	b.items = calloc(b.batch, sizeof(*b.items));

@@ -19,7 +19,10 @@ enum { POLL = 1, POLL_ONE_LINE = 2, FENCE = 4, GPU_FENCE = 8, STORE = 16 };
 enum { RUNS = 5, MOST_THREADS = 512, THREAD_BYTES = 1024, LINE_BYTES = 64 };
 enum { BYTES = MOST_THREADS * (THREAD_BYTES + LINE_BYTES) };
 
-static const struct { const char *name, *title; int what; } rows[] = {
+static const struct {
+	const char *name, *title;
+	int what;
+} rows[] = {
 	{ "store", "store 16 bytes", STORE },
 	{ "fence", "fence.acq_rel.sys", FENCE },
 	{ "fence_store", "fence.acq_rel.sys, store", FENCE | STORE },
@@ -52,17 +55,21 @@ static void write_kernel(FILE *to, const char *name, int what)
 	fputs("	mov.u64 %i, 0;\n	mov.u64 %seen, 0;\nmore:\n", to);
 	if (what & (POLL | POLL_ONE_LINE))
 		fputs("	ld.acquire.sys.global.v2.u64 {%tail, %abort}, [%line];\n"
-		      "	or.b64 %seen, %seen, %tail;\n", to);
+		      "	or.b64 %seen, %seen, %tail;\n",
+		      to);
 	if (what & FENCE)
 		fputs("	fence.acq_rel.sys;\n", to);
 	if (what & GPU_FENCE)
 		fputs("	fence.acq_rel.gpu;\n", to);
 	if (what & STORE)
-		fprintf(to, "	shl.b64 %%slot, %%i, 4;\n	and.b64 %%slot, %%slot, %d;\n"
-			    "	add.u64 %%slot, %%slot, %%slots;\n"
-			    "	st.relaxed.sys.global.v2.u64 [%%slot], {%%i, %%i};\n", THREAD_BYTES - 16);
+		fprintf(to,
+			"	shl.b64 %%slot, %%i, 4;\n	and.b64 %%slot, %%slot, %d;\n"
+			"	add.u64 %%slot, %%slot, %%slots;\n"
+			"	st.relaxed.sys.global.v2.u64 [%%slot], {%%i, %%i};\n",
+			THREAD_BYTES - 16);
 	fputs("	add.u64 %i, %i, 1;\n	setp.lt.u64 %q, %i, %n;\n	@%q bra more;\n"
-	      "	st.global.u64 [%slots], %seen;\n	ret;\n}\n", to);  /* uses the polled value, so that the driver cannot remove the loads */
+	      "	st.global.u64 [%slots], %seen;\n	ret;\n}\n",
+	      to); /* uses the polled value, so that the driver cannot remove the loads */
 }
 
 static void write_kernels(FILE *to)
@@ -81,7 +88,7 @@ static gpul_status median_ms(struct bench *b, const gpul_kernel *kernel, unsigne
 	double ms[RUNS + 1];
 	gpul_status st = GPUL_OK;
 
-	for (int i = 0; !st && i <= RUNS; i++) {  /* the first run is a warm-up */
+	for (int i = 0; !st && i <= RUNS; i++) { /* the first run is a warm-up */
 		st = timed_begin(&b->timed, err);
 		st = st ? st : gpul_kernel_launch(kernel, &config, args, sizes, 3, err);
 		st = st ? st : timed_end(&b->timed, &ms[i], err);
@@ -134,7 +141,8 @@ static gpul_status run_bench(const gpul_driver *drv, void *bench, gpul_error *er
 int main(int argc, char **argv)
 {
 	static const struct option known[] = { { "driver", required_argument, NULL, 'd' },
-					       { "rounds", required_argument, NULL, 'r' }, { NULL, 0, NULL, 0 } };
+					       { "rounds", required_argument, NULL, 'r' },
+					       { NULL, 0, NULL, 0 } };
 	struct bench b = { .rounds = 2000 };
 	gpul_driver_choice choice = GPUL_DRIVER_AUTO;
 	bool good = true;

@@ -27,6 +27,7 @@
 
 enum { GATE = 15, SAMPLES = 1000 };
 
+/* clang-format off */
 static const gpul_fifo_shape shapes[] = { { 4096, 1 }, { 65536, 1 }, { 4096, 64 }, { 65536, 512 } };
 static const unsigned batches[] = { 1, 8, 64, 256, 1024 };
 static const unsigned runs_of[] = { 1u << 31, 16, 4, 1 };
@@ -36,23 +37,26 @@ static const struct {
 	{ GPUL_PROXY_SPIN_ALWAYS, 0 }, { 0, 0 }, { 50000, 50000 }, { 50000, 100000 },
 	{ 1000, 200000 }, { 1000, 1000000 }, { 1000, 10000000 },
 };
+/* clang-format on */
 static const struct {
 	uint64_t ns;
 	unsigned n;
 } paces[] = { { 100000, SAMPLES }, { 1000000, 300 }, { 20000000, 25 } };
 enum {
-	N_SHAPES = sizeof shapes / sizeof *shapes, N_BATCHES = sizeof batches / sizeof *batches,
-	N_RUNS_OF = sizeof runs_of / sizeof *runs_of, N_PACES = sizeof paces / sizeof *paces,
+	N_SHAPES = sizeof shapes / sizeof *shapes,
+	N_BATCHES = sizeof batches / sizeof *batches,
+	N_RUNS_OF = sizeof runs_of / sizeof *runs_of,
+	N_PACES = sizeof paces / sizeof *paces,
 	N_BACKING_OFF = sizeof backing_off / sizeof *backing_off,
 };
 
 struct bench {
 	void *area;
 	gpul_fifo *fifo;
-	struct pusher *pushers;  /* one pusher for each lane */
+	struct pusher *pushers; /* one pusher for each lane */
 	unsigned runs, idle_ms;
-	int last_cpu;            /* the CPU on which the proxy runs */
-	atomic_bool open;        /* the handler wait_at_gate() waits until this is set */
+	int last_cpu;     /* the CPU on which the proxy runs */
+	atomic_bool open; /* the handler wait_at_gate() waits until this is set */
 	uint64_t n, sum, begun_ns, ended_ns;
 	uint64_t latency_ns[SAMPLES];
 	atomic_uint n_latencies;
@@ -118,15 +122,18 @@ static void fill_slots(struct bench *b, gpul_fifo_shape shape, unsigned run)
 {
 	b->n = 0;
 	for (unsigned lane = 0; lane < shape.lanes; lane++)
-		while (pusher_push(&b->pushers[lane], lane,
-				   (uint64_t)(b->pushers[lane].next / run & 1) << GPUL_FIFO_KIND_SHIFT))
+		while (pusher_push(&b->pushers[lane], lane, (uint64_t)(b->pushers[lane].next / run & 1) << GPUL_FIFO_KIND_SHIFT))
 			b->n++;
 }
 
 static gpul_status run_proxy_once(struct bench *b, gpul_fifo_shape shape, unsigned batch, unsigned run, gpul_error *err)
 {
 	const gpul_proxy_desc desc = {
-		.fifos = &b->fifo, .n_fifos = 1, .batch = batch, .pin = GPUL_PROXY_PIN_CPU, .pin_number = b->last_cpu,
+		.fifos = &b->fifo,
+		.n_fifos = 1,
+		.batch = batch,
+		.pin = GPUL_PROXY_PIN_CPU,
+		.pin_number = b->last_cpu,
 		.kinds = { { sum_handler, b }, { sum_handler, b }, [GATE] = { wait_at_gate, b } },
 	};
 	gpul_proxy *p = NULL;
@@ -242,8 +249,13 @@ static void print_ns(uint64_t ns, uint64_t by_default)
 
 static gpul_status measure_back_off(struct bench *b, uint64_t spin_ns, uint64_t max_sleep_ns, gpul_error *err)
 {
-	const gpul_proxy_desc desc = { .fifos = &b->fifo, .n_fifos = 1, .kinds[0] = { record_latency, b }, .spin_ns = spin_ns,
-				       .max_sleep_ns = max_sleep_ns, .pin = GPUL_PROXY_PIN_CPU, .pin_number = b->last_cpu };
+	const gpul_proxy_desc desc = { .fifos = &b->fifo,
+				       .n_fifos = 1,
+				       .kinds[0] = { record_latency, b },
+				       .spin_ns = spin_ns,
+				       .max_sleep_ns = max_sleep_ns,
+				       .pin = GPUL_PROXY_PIN_CPU,
+				       .pin_number = b->last_cpu };
 	gpul_proxy_stats from, to;
 	gpul_proxy *p = NULL;
 	gpul_status st = gpul_proxy_start(&desc, &p, err);
@@ -299,7 +311,8 @@ static int pin_to_first_cpu(void)
 int main(int argc, char **argv)
 {
 	static const struct option known[] = { { "runs", required_argument, NULL, 'r' },
-					       { "idle-ms", required_argument, NULL, 'i' }, { NULL, 0, NULL, 0 } };
+					       { "idle-ms", required_argument, NULL, 'i' },
+					       { NULL, 0, NULL, 0 } };
 	static struct bench b = { .runs = 11, .idle_ms = 300 };
 	gpul_error err = { 0 };
 	gpul_status st;

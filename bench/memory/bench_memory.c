@@ -39,8 +39,7 @@ static gpul_status open_all(struct request *r, gpul_error *err)
 	st = st ? st : gpul_context_open(b->drv, 0, &b->context, err);
 	st = st ? st : gpul_cu(b->drv, err, cuDeviceGetCount(&b->n_devices));
 	if (!st && b->big_bytes == 0)
-		b->big_bytes =
-			strcmp(b->drv->name, "soft") ? (size_t)1 << 30 : (size_t)16 << 20;
+		b->big_bytes = strcmp(b->drv->name, "soft") ? (size_t)1 << 30 : (size_t)16 << 20;
 	return st;
 }
 
@@ -102,11 +101,9 @@ int main(int argc, char **argv)
 		if (opt == 'd')
 			good &= gpul_driver_choice_parse(optarg, &r.choice);
 		else if (opt == 'b')
-			good &= value_parse_size(optarg, strlen(optarg), &r.bench.bytes,
-						 NULL) == GPUL_OK;
+			good &= value_parse_size(optarg, strlen(optarg), &r.bench.bytes, NULL) == GPUL_OK;
 		else if (opt == 'g')
-			good &= value_parse_size(optarg, strlen(optarg), &r.bench.big_bytes,
-						 NULL) == GPUL_OK;
+			good &= value_parse_size(optarg, strlen(optarg), &r.bench.big_bytes, NULL) == GPUL_OK;
 		else if (opt == 'r')
 			r.bench.runs = atoi(optarg);
 		else if (opt == 'o')
@@ -116,8 +113,7 @@ int main(int argc, char **argv)
 		else
 			good = false;
 	}
-	if (!good || r.bench.runs < 15 || r.bench.runs > MEMORY_MAX_SAMPLES ||
-	    r.bench.bytes == 0) {
+	if (!good || r.bench.runs < 15 || r.bench.runs > MEMORY_MAX_SAMPLES || r.bench.bytes == 0) {
 		fputs("usage: bench_memory [--driver D] [--bytes B] [--big B] [--runs 15...] "
 		      "[--only PART] [--json]\n",
 		      stderr);

@@ -12,10 +12,10 @@ enum { MEMORY_MAX_SAMPLES = 10000 };
 
 struct memory_bench {
 	const gpul_driver *drv;
-	gpul_context context;      /* the context of device 0, current on this thread */
+	gpul_context context; /* the context of device 0, current on this thread */
 	int n_devices, runs;
-	size_t bytes;              /* size of the memory that is allocated and attached: 64 MiB */
-	size_t big_bytes;          /* size of the memory that kernels read: at most 1 GiB */
+	size_t bytes;     /* size of the memory that is allocated and attached: 64 MiB */
+	size_t big_bytes; /* size of the memory that kernels read: at most 1 GiB */
 };
 
 /* ---- memory_rows.c ----------------------------------------------------------------------- */
@@ -44,19 +44,17 @@ struct bare {
 };
 
 /* Create (or import) host-numa memory on node 0, or device memory, and map it for device 0. */
-gpul_status bare_create(const gpul_driver *drv, gpul_mem_kind kind, size_t bytes, struct bare *out,
-			gpul_error *err);
-gpul_status bare_import(const gpul_driver *drv, gpul_mem_kind kind, size_t bytes, int fd, struct bare *out,
-			gpul_error *err);
+gpul_status bare_create(const gpul_driver *drv, gpul_mem_kind kind, size_t bytes, struct bare *out, gpul_error *err);
+gpul_status bare_import(const gpul_driver *drv, gpul_mem_kind kind, size_t bytes, int fd, struct bare *out, gpul_error *err);
 void bare_destroy(const gpul_driver *drv, const struct bare *b);
 
 gpul_mem_desc memory_desc(gpul_mem_kind kind, size_t bytes);
 
 /* ---- the parts of the benchmark; each prints its rows ----------------------------------------------------- */
 
-gpul_status memory_alloc(struct memory_bench *b, gpul_error *err);   /* memory_bare.c */
-gpul_status memory_gpu(struct memory_bench *b, gpul_error *err);     /* memory_gpu.c */
-gpul_status memory_cpu(struct memory_bench *b, gpul_error *err);     /* memory_cpu.c */
+gpul_status memory_alloc(struct memory_bench *b, gpul_error *err); /* memory_bare.c */
+gpul_status memory_gpu(struct memory_bench *b, gpul_error *err);   /* memory_gpu.c */
+gpul_status memory_cpu(struct memory_bench *b, gpul_error *err);   /* memory_cpu.c */
 
 /* Start these processes before a driver is opened, because a driver cannot be used after a fork. */
 struct memory_owner;

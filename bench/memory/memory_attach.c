@@ -36,8 +36,7 @@ struct ready {
 
 static void socket_path(const struct memory_owner *o, int i, char name[GPUL_IPC_PATH_BYTES])
 {
-	snprintf(name, GPUL_IPC_PATH_BYTES, "%s/%s.sock", o->folder,
-		 gpul_mem_kind_name(kinds[i]));
+	snprintf(name, GPUL_IPC_PATH_BYTES, "%s/%s.sock", o->folder, gpul_mem_kind_name(kinds[i]));
 }
 
 /* ---- the owner --------------------------------------------------------------------------- */
@@ -48,8 +47,8 @@ struct offered {
 	int fd;
 };
 
-static gpul_status create_offer(const struct memory_owner *o, const gpul_driver *drv, size_t bytes,
-			 int i, struct offered *out, gpul_error *err)
+static gpul_status create_offer(const struct memory_owner *o, const gpul_driver *drv, size_t bytes, int i, struct offered *out,
+				gpul_error *err)
 {
 	const gpul_mem_desc desc = memory_desc(kinds[i], bytes);
 	char name[GPUL_IPC_PATH_BYTES];
@@ -85,12 +84,10 @@ static void serve_offers(int socket, struct offered *offers)
 	gpul_ipc_event event;
 
 	for (int i = 0; i < N_KINDS; i++)
-		p[i] = (struct pollfd){ .fd = gpul_ipc_server_fd(offers[i].server),
-					.events = POLLIN };
+		p[i] = (struct pollfd){ .fd = gpul_ipc_server_fd(offers[i].server), .events = POLLIN };
 	while (poll(p, N_KINDS + 1, -1) >= 0 && !p[N_KINDS].revents)
 		for (int i = 0; i < N_KINDS; i++)
-			if (p[i].revents &&
-			    gpul_ipc_server_next(offers[i].server, 0, &event, NULL))
+			if (p[i].revents && gpul_ipc_server_next(offers[i].server, 0, &event, NULL))
 				return;
 }
 
@@ -123,8 +120,7 @@ struct memory_owner *memory_owner_start(gpul_driver_choice choice, size_t bytes)
 	if (!o)
 		return NULL;
 	snprintf(o->folder, sizeof o->folder, "/tmp/gpuload-bench.XXXXXX");
-	if (!mkdtemp(o->folder) ||
-	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends)) {
+	if (!mkdtemp(o->folder) || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends)) {
 		free(o);
 		return NULL;
 	}
@@ -139,9 +135,8 @@ struct memory_owner *memory_owner_start(gpul_driver_choice choice, size_t bytes)
 
 void memory_owner_stop(struct memory_owner *o)
 {
-	static const char *const left[] = { "device.sock",         "device.sock.lock",
-					    "device.lock",         "host-numa.sock",
-					    "host-numa.sock.lock", "host-numa.lock" };
+	static const char *const left[] = { "device.sock",    "device.sock.lock",    "device.lock",
+					    "host-numa.sock", "host-numa.sock.lock", "host-numa.lock" };
 
 	if (!o)
 		return;
@@ -160,24 +155,19 @@ void memory_owner_stop(struct memory_owner *o)
 
 /* ---- the attaching process ---------------------------------------------------------------------------- */
 
-static gpul_status receive_ready(const struct memory_owner *o, struct ready *r, int fds[N_KINDS],
-			      gpul_error *err)
+static gpul_status receive_ready(const struct memory_owner *o, struct ready *r, int fds[N_KINDS], gpul_error *err)
 {
 	union {
 		struct cmsghdr head;
 		char room[CMSG_SPACE(N_KINDS * sizeof(int))];
 	} control = { 0 };
 	struct iovec part = { r, sizeof *r };
-	struct msghdr message = { .msg_iov = &part,
-				  .msg_iovlen = 1,
-				  .msg_control = &control,
-				  .msg_controllen = sizeof control };
+	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control };
 
 	if (recvmsg(o->socket, &message, MSG_CMSG_CLOEXEC) != sizeof *r)
 		return gpul_fail(err, GPUL_ESYS, errno, "the owner did not start");
 	if (r->err.status)
-		return gpul_fail(err, r->err.status, r->err.native, "the owner: %s",
-				 r->err.text);
+		return gpul_fail(err, r->err.status, r->err.native, "the owner: %s", r->err.text);
 	if (!CMSG_FIRSTHDR(&message))
 		return gpul_fail(err, GPUL_EFORMAT, 0, "the owner sent no descriptors");
 	memcpy(fds, CMSG_DATA(CMSG_FIRSTHDR(&message)), N_KINDS * sizeof(int));
@@ -188,29 +178,21 @@ static gpul_status receive_ready(const struct memory_owner *o, struct ready *r, 
 static const gpul_driver *inner;
 static uint64_t inner_ns;
 
-#define TIMED(fn, parameters, arguments)                                                       \
-	static CUresult timed_##fn parameters                                                  \
-	{                                                                                      \
-		uint64_t start = gpul_clock_ns();                                              \
-		CUresult r = inner->fn arguments;                                              \
-		inner_ns += gpul_clock_ns() - start;                                           \
-		return r;                                                                      \
+#define TIMED(fn, parameters, arguments) \
+	static CUresult timed_##fn parameters \
+	{ \
+		uint64_t start = gpul_clock_ns(); \
+		CUresult r = inner->fn arguments; \
+		inner_ns += gpul_clock_ns() - start; \
+		return r; \
 	}
-TIMED(cuMemGetAllocationGranularity,
-      (size_t * g, const CUmemAllocationProp *p, CUmemAllocationGranularity_flags f), (g, p, f))
-TIMED(cuMemImportFromShareableHandle,
-      (CUmemGenericAllocationHandle * h, void *os, CUmemAllocationHandleType t), (h, os, t))
-TIMED(cuMemGetAllocationPropertiesFromHandle,
-      (CUmemAllocationProp * p, CUmemGenericAllocationHandle h), (p, h))
-TIMED(cuMemAddressReserve,
-      (CUdeviceptr * p, size_t bytes, size_t align, CUdeviceptr at, unsigned long long f),
-      (p, bytes, align, at, f))
-TIMED(cuMemMap,
-      (CUdeviceptr p, size_t bytes, size_t offset, CUmemGenericAllocationHandle h,
-       unsigned long long f),
+TIMED(cuMemGetAllocationGranularity, (size_t *g, const CUmemAllocationProp *p, CUmemAllocationGranularity_flags f), (g, p, f))
+TIMED(cuMemImportFromShareableHandle, (CUmemGenericAllocationHandle * h, void *os, CUmemAllocationHandleType t), (h, os, t))
+TIMED(cuMemGetAllocationPropertiesFromHandle, (CUmemAllocationProp * p, CUmemGenericAllocationHandle h), (p, h))
+TIMED(cuMemAddressReserve, (CUdeviceptr * p, size_t bytes, size_t align, CUdeviceptr at, unsigned long long f), (p, bytes, align, at, f))
+TIMED(cuMemMap, (CUdeviceptr p, size_t bytes, size_t offset, CUmemGenericAllocationHandle h, unsigned long long f),
       (p, bytes, offset, h, f))
-TIMED(cuMemSetAccess, (CUdeviceptr p, size_t bytes, const CUmemAccessDesc *d, size_t n),
-      (p, bytes, d, n))
+TIMED(cuMemSetAccess, (CUdeviceptr p, size_t bytes, const CUmemAccessDesc *d, size_t n), (p, bytes, d, n))
 TIMED(cuDeviceGetUuid, (CUuuid * u, CUdevice d), (u, d))
 TIMED(cuDeviceGetAttribute, (int *v, CUdevice_attribute a, CUdevice d), (v, a, d))
 TIMED(cuDeviceGetCount, (int *n), (n))
@@ -231,20 +213,17 @@ static gpul_driver timed_table(const gpul_driver *drv)
 	X(cuDeviceGet) X(cuDeviceCanAccessPeer) X(cuCtxGetCurrent) X(cuCtxSetCurrent)
 	/* clang-format on */
 #undef X
-	return t;
+				return t;
 }
 
 struct times {
 	double attach[ATTACHES], bare[ATTACHES], cpu[ATTACHES], close[ATTACHES];
 };
 
-static gpul_status attach_once(const gpul_driver *drv, const char *name, double *attach_us,
-			       double *close_us, gpul_error *err)
+static gpul_status attach_once(const gpul_driver *drv, const char *name, double *attach_us, double *close_us, gpul_error *err)
 {
 	static const int device = 0;
-	const gpul_ipc_client_options options = { .name = name,
-						  .devices = &device,
-						  .n_devices = 1 };
+	const gpul_ipc_client_options options = { .name = name, .devices = &device, .n_devices = 1 };
 	gpul_ipc_client *c = NULL;
 	uint64_t start = gpul_clock_ns();
 	gpul_status st = gpul_ipc_attach(drv, &options, TIMEOUT_MS, &c, err);
@@ -258,8 +237,7 @@ static gpul_status attach_once(const gpul_driver *drv, const char *name, double 
 	return st;
 }
 
-static gpul_status import_once(const gpul_driver *drv, gpul_mem_kind kind, size_t bytes, int fd,
-			       double *us, gpul_error *err)
+static gpul_status import_once(const gpul_driver *drv, gpul_mem_kind kind, size_t bytes, int fd, double *us, gpul_error *err)
 {
 	struct bare bare;
 	uint64_t start = gpul_clock_ns();
@@ -271,8 +249,8 @@ static gpul_status import_once(const gpul_driver *drv, gpul_mem_kind kind, size_
 	return st;
 }
 
-static gpul_status measure_attach(const struct memory_bench *b, const char *name, gpul_mem_kind kind,
-			   size_t bytes, int fd, struct times *t, gpul_error *err)
+static gpul_status measure_attach(const struct memory_bench *b, const char *name, gpul_mem_kind kind, size_t bytes, int fd, struct times *t,
+				  gpul_error *err)
 {
 	const gpul_driver timed = timed_table(b->drv);
 	gpul_status st = GPUL_OK;
@@ -293,10 +271,8 @@ static gpul_status measure_attach(const struct memory_bench *b, const char *name
 gpul_status memory_attach(struct memory_bench *b, struct memory_owner *o, gpul_error *err)
 {
 	static const char *const names[N_KINDS][3] = {
-		{ "attach: device (bare: import, map)", "attach: device, the CPU's part",
-		  "attach: device, undone" },
-		{ "attach: host-numa (bare: import, map)", "attach: host-numa, the CPU's part",
-		  "attach: host-numa, undone" },
+		{ "attach: device (bare: import, map)", "attach: device, the CPU's part", "attach: device, undone" },
+		{ "attach: host-numa (bare: import, map)", "attach: host-numa, the CPU's part", "attach: host-numa, undone" },
 	};
 	static struct times t;
 	int fds[N_KINDS] = { -1, -1 };

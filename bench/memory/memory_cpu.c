@@ -44,8 +44,7 @@ static double time_hits(gpul_regcache *c)
 
 	for (int i = 0; i < HITS; i++) {
 		s = s * 1664525 + 1013904223;
-		if (gpul_regcache_get(c, (char *)region_at(s >> 16) + 100, 4000, &r, NULL) ==
-		    GPUL_OK)
+		if (gpul_regcache_get(c, (char *)region_at(s >> 16) + 100, 4000, &r, NULL) == GPUL_OK)
 			gpul_regcache_put(c, r);
 	}
 	return (double)(gpul_clock_ns() - start) / HITS;
@@ -66,18 +65,15 @@ static gpul_status measure_regcache(int runs, gpul_error *err)
 	}
 	for (int i = 0; !st && i < runs; i++)
 		idle[i] = time_hits(c);
-	for (unsigned i = 0; !st && i < REGIONS;
-	     i++) /* each region remains in use, so the cache's queue of idle regions is empty */
+	for (unsigned i = 0; !st && i < REGIONS; i++) /* each region remains in use, so the cache's queue of idle regions is empty */
 		st = gpul_regcache_get(c, region_at(i), REGION_BYTES, &r, err);
 	for (int i = 0; !st && i < runs; i++)
 		used[i] = time_hits(c);
 	gpul_regcache_destroy(c);
 	if (st)
 		return st;
-	memory_row("registration cache: get and put of one of 1000 idle regions", "ns", idle,
-		   NULL, runs);
-	memory_row("registration cache: get and put of one of 1000 regions in use", "ns", used,
-		   NULL, runs);
+	memory_row("registration cache: get and put of one of 1000 idle regions", "ns", idle, NULL, runs);
+	memory_row("registration cache: get and put of one of 1000 regions in use", "ns", used, NULL, runs);
 	return GPUL_OK;
 }
 
@@ -102,13 +98,11 @@ static gpul_status measure_numa(const struct memory_bench *b, gpul_error *err)
 	}
 	gpul_mem_destroy(m);
 	if (st)
-		memory_row_skipped("verify_numa of the large host-numa memory, 1 page in 512",
-				   why.text);
+		memory_row_skipped("verify_numa of the large host-numa memory, 1 page in 512", why.text);
 	else
-		memory_row(numa.as_expected
-				   ? "verify_numa of the large host-numa memory, 1 page in 512"
-				   : "verify_numa of the large host-numa memory, 1 page in 512 "
-				     "(on another node)",
+		memory_row(numa.as_expected ? "verify_numa of the large host-numa memory, 1 page in 512"
+					    : "verify_numa of the large host-numa memory, 1 page in 512 "
+					      "(on another node)",
 			   "us", us, NULL, b->runs);
 	return GPUL_OK;
 }
@@ -127,8 +121,7 @@ static gpul_status time_pages(size_t bytes, bool populate, double *us, gpul_erro
 	if (fd >= 0)
 		close(fd);
 	if (p == MAP_FAILED)
-		return gpul_fail(err, GPUL_ESYS, errno, "memfd of %zu bytes: %s", bytes,
-				 strerror(errno));
+		return gpul_fail(err, GPUL_ESYS, errno, "memfd of %zu bytes: %s", bytes, strerror(errno));
 	start = gpul_clock_ns();
 	there = populate && madvise(p, bytes, MADV_POPULATE_WRITE) == 0;
 	for (size_t i = 0; !there && i < bytes; i += 4096)
@@ -146,12 +139,10 @@ static gpul_status measure_pages(const struct memory_bench *b, gpul_error *err)
 	for (int i = 0; !st && i < b->runs; i++) {
 		st = time_pages(b->bytes, i % 2, i % 2 ? &populate[i] : &touch[i], err);
 		if (!st)
-			st = time_pages(b->bytes, !(i % 2), i % 2 ? &touch[i] : &populate[i],
-					err);
+			st = time_pages(b->bytes, !(i % 2), i % 2 ? &touch[i] : &populate[i], err);
 	}
 	if (!st)
-		memory_row("memfd pages: MADV_POPULATE_WRITE (bare: touched)", "us", populate,
-			   touch, b->runs);
+		memory_row("memfd pages: MADV_POPULATE_WRITE (bare: touched)", "us", populate, touch, b->runs);
 	return st;
 }
 
@@ -203,8 +194,7 @@ gpul_status memory_kill(struct memory_victims *v, gpul_error *err)
 		uint64_t start = gpul_clock_ns();
 
 		if (v->at[i].pid <= 0 || kill(v->at[i].pid, SIGKILL) || poll(&p, 1, 10000) != 1)
-			return gpul_fail(err, GPUL_ESYS, errno,
-					 "the connection of a killed process did not end");
+			return gpul_fail(err, GPUL_ESYS, errno, "the connection of a killed process did not end");
 		us[i] = memory_us(start);
 	}
 	memory_row("SIGKILL to the end of a connection", "us", us, NULL, v->n);

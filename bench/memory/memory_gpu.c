@@ -61,8 +61,7 @@ static bool round_trip(_Atomic uint64_t *word, const _Atomic uint64_t *answer, u
 	uint64_t start = gpul_clock_ns();
 
 	atomic_store_explicit(word, i, memory_order_release);
-	for (unsigned spins = 1; atomic_load_explicit(answer, memory_order_acquire) != i;
-	     spins++) {
+	for (unsigned spins = 1; atomic_load_explicit(answer, memory_order_acquire) != i; spins++) {
 		if (spins % 4096)
 			continue;
 		sched_yield(); /* the software driver may need this CPU */
@@ -72,11 +71,10 @@ static bool round_trip(_Atomic uint64_t *word, const _Atomic uint64_t *answer, u
 	return true;
 }
 
-static gpul_status run_round_trips(const struct memory_bench *b, gpul_mem *m, const gpul_module *module,
-			const struct variant *v, gpul_error *err)
+static gpul_status run_round_trips(const struct memory_bench *b, gpul_mem *m, const gpul_module *module, const struct variant *v,
+				   gpul_error *err)
 {
-	const gpul_launch_config config = { .grid = { 1, 1, 1 },
-					    .block = { 32 * v->warps, 1, 1 } };
+	const gpul_launch_config config = { .grid = { 1, 1, 1 }, .block = { 32 * v->warps, 1, 1 } };
 	const gpul_kernel *k = NULL;
 	static const size_t sizes[] = { 8, 8 };
 	static double us[ROUND_TRIPS];
@@ -92,8 +90,7 @@ static gpul_status run_round_trips(const struct memory_bench *b, gpul_mem *m, co
 		uint64_t start = gpul_clock_ns();
 
 		if (!round_trip(word, answer, i))
-			st = gpul_fail(err, GPUL_ESYS, ETIMEDOUT,
-				       "the kernel did not answer %lu", (unsigned long)i);
+			st = gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "the kernel did not answer %lu", (unsigned long)i);
 		if (i > 100) /* the first round trips include the launch and cold caches */
 			us[i - 101] = memory_us(start);
 	}
@@ -114,8 +111,7 @@ static gpul_status measure_flag(const struct memory_bench *b, gpul_error *err)
 
 	if (st)
 		return st;
-	st = gpul_module_load_ptx(b->drv, pong, sizeof pong - 1, "pong.ptx", NULL, &module,
-				  err);
+	st = gpul_module_load_ptx(b->drv, pong, sizeof pong - 1, "pong.ptx", NULL, &module, err);
 	for (size_t i = 0; !st && i < sizeof variants / sizeof *variants; i++)
 		st = run_round_trips(b, m, module, &variants[i], err);
 	gpul_module_unload(module);
@@ -141,8 +137,7 @@ static gpul_status queue_read(struct rates *r, CUdeviceptr at, bool is_copy, gpu
 		       : sum_gpu_start(r->sum, at, bytes / sizeof(float), r->timed.stream, err);
 }
 
-static gpul_status time_read(struct rates *r, CUdeviceptr at, bool is_copy, double *gbs,
-			    gpul_error *err)
+static gpul_status time_read(struct rates *r, CUdeviceptr at, bool is_copy, double *gbs, gpul_error *err)
 {
 	double ms = 0;
 	gpul_status st = timed_begin(&r->timed, err);
@@ -167,8 +162,7 @@ static gpul_status measure_rate(struct rates *r, const char *what, CUdeviceptr a
 }
 
 /* Create memory on the device of `owner`, or on its NUMA node; device 0 will read it. */
-static gpul_status create_memory(struct rates *r, gpul_mem_kind kind, const gpul_context *owner,
-			gpul_mem **out, gpul_error *err)
+static gpul_status create_memory(struct rates *r, gpul_mem_kind kind, const gpul_context *owner, gpul_mem **out, gpul_error *err)
 {
 	const bool is_peer = owner != &r->b->context;
 	const int devices[] = { is_peer ? 1 : 0, 0 };
@@ -181,8 +175,7 @@ static gpul_status create_memory(struct rates *r, gpul_mem_kind kind, const gpul
 	return st ? st : gpul_cu(r->b->drv, err, cuCtxSetCurrent(r->b->context.handle));
 }
 
-static gpul_status measure_kind(struct rates *r, const char *what, gpul_mem_kind kind,
-			   const gpul_context *owner, gpul_error *err)
+static gpul_status measure_kind(struct rates *r, const char *what, gpul_mem_kind kind, const gpul_context *owner, gpul_error *err)
 {
 	gpul_mem *m = NULL;
 	gpul_status st = create_memory(r, kind, owner, &m, err);
@@ -192,8 +185,7 @@ static gpul_status measure_kind(struct rates *r, const char *what, gpul_mem_kind
 	if (gpul_mem_cpu(m))
 		memset(gpul_mem_cpu(m), 1, r->b->big_bytes);
 	else
-		st = gpul_cu(r->b->drv, err,
-			     cuMemcpy(gpul_mem_gpu(m), r->copy, r->b->big_bytes));
+		st = gpul_cu(r->b->drv, err, cuMemcpy(gpul_mem_gpu(m), r->copy, r->b->big_bytes));
 	st = st ? st : measure_rate(r, what, gpul_mem_gpu(m), err);
 	gpul_mem_destroy(m);
 	return st;
@@ -223,16 +215,10 @@ static gpul_status measure_rates(struct rates *r, gpul_error *err)
 	gpul_status st = timed_open(&r->timed, drv, err);
 
 	st = st ? st : gpul_cu(drv, err, cuMemAlloc(&r->copy, r->b->big_bytes));
-	st = st ? st
-		: gpul_cu(drv, err, cuMemsetD8Async(r->copy, 1, r->b->big_bytes, r->timed.stream));
-	st = st ? st
-		: sum_gpu_create(drv, GPUL_F32, r->b->big_bytes / sizeof(float), &r->sum, err);
-	st = st ? st
-		: measure_kind(r, "sum of host-numa memory (bare: copy to the device)",
-			  GPUL_MEM_HOST_NUMA, &r->b->context, err);
-	st = st ? st
-		: measure_kind(r, "sum of device memory (bare: copy within the device)",
-			  GPUL_MEM_DEVICE, &r->b->context, err);
+	st = st ? st : gpul_cu(drv, err, cuMemsetD8Async(r->copy, 1, r->b->big_bytes, r->timed.stream));
+	st = st ? st : sum_gpu_create(drv, GPUL_F32, r->b->big_bytes / sizeof(float), &r->sum, err);
+	st = st ? st : measure_kind(r, "sum of host-numa memory (bare: copy to the device)", GPUL_MEM_HOST_NUMA, &r->b->context, err);
+	st = st ? st : measure_kind(r, "sum of device memory (bare: copy within the device)", GPUL_MEM_DEVICE, &r->b->context, err);
 	return st ? st : measure_peer(r, err);
 }
 

@@ -22,9 +22,8 @@ static double quantile(double *v, int n, double share)
 
 void memory_rows_begin(const struct memory_bench *b)
 {
-	printf("%s driver, %d device%s; allocates and attaches %zu KiB, reads %zu KiB\n\n",
-	       b->drv->name, b->n_devices, b->n_devices == 1 ? "" : "s", b->bytes >> 10,
-	       b->big_bytes >> 10);
+	printf("%s driver, %d device%s; allocates and attaches %zu KiB, reads %zu KiB\n\n", b->drv->name, b->n_devices,
+	       b->n_devices == 1 ? "" : "s", b->bytes >> 10, b->big_bytes >> 10);
 	puts("| what | unit | n | p50 | p99 | bare p50 | ratio |");
 	puts("|---|---|--:|--:|--:|--:|--:|");
 }
@@ -41,8 +40,7 @@ void memory_row(const char *what, const char *unit, double *ours, double *bare, 
 	if (bare) {
 		r.bare = quantile(bare, n, 0.5);
 		r.ratio = quantile(ratio, n, 0.5);
-		printf("| %s | %s | %d | %.4g | %.4g | %.4g | %.3f |\n", what, unit, n, r.p50,
-		       r.p99, r.bare, r.ratio);
+		printf("| %s | %s | %d | %.4g | %.4g | %.4g | %.3f |\n", what, unit, n, r.p50, r.p99, r.bare, r.ratio);
 	} else {
 		printf("| %s | %s | %d | %.4g | %.4g | | |\n", what, unit, n, r.p50, r.p99);
 	}
@@ -66,8 +64,7 @@ void memory_rows_json(const struct memory_bench *b)
 		printf("{\"what\":\"%s\",\"driver\":\"%s\",\"unit\":\"%s\",\"n\":%d,\"p50\":%."
 		       "6g,\"p99\":%.6g,"
 		       "\"bytes\":%zu,\"big_bytes\":%zu",
-		       r->what, b->drv->name, r->unit, r->n, r->p50, r->p99, b->bytes,
-		       b->big_bytes);
+		       r->what, b->drv->name, r->unit, r->n, r->p50, r->p99, b->bytes, b->big_bytes);
 		if (r->bare > 0)
 			printf(",\"bare_p50\":%.6g,\"ratio\":%.4f", r->bare, r->ratio);
 		puts("}");

@@ -27,10 +27,10 @@ static void print_head(const struct nccl_rank *b, const struct nccl_op *op, bool
 		return;
 	printf("# %s, %d ranks, %s\n", gpul_comm_call_name(op->call), b->ranks, graph ? "CUDA graph of 20 calls" : "calls on a stream");
 	printf("#%58s %40s\n", "out-of-place", "in-place");
-	printf("#%12s %12s %6s %6s  %9s %7s %7s %6s  %9s %7s %7s %6s\n", "size", "count", "type", "redop", "time",
-	       "algbw", "busbw", "#wrong", "time", "algbw", "busbw", "#wrong");
-	printf("#%12s %12s %6s %6s  %9s %7s %7s %6s  %9s %7s %7s %6s\n", "(B)", "(elements)", "", "", "(us)", "(GB/s)",
-	       "(GB/s)", "", "(us)", "(GB/s)", "(GB/s)", "");
+	printf("#%12s %12s %6s %6s  %9s %7s %7s %6s  %9s %7s %7s %6s\n", "size", "count", "type", "redop", "time", "algbw", "busbw",
+	       "#wrong", "time", "algbw", "busbw", "#wrong");
+	printf("#%12s %12s %6s %6s  %9s %7s %7s %6s  %9s %7s %7s %6s\n", "(B)", "(elements)", "", "", "(us)", "(GB/s)", "(GB/s)", "",
+	       "(us)", "(GB/s)", "(GB/s)", "");
 }
 
 static void print_half(const struct nccl_rank *b, const struct nccl_call *c, bool graph, double us, size_t n_wrong)
@@ -40,8 +40,8 @@ static void print_half(const struct nccl_rank *b, const struct nccl_call *c, boo
 	if (b->request->json)
 		printf("{\"op\":\"%s\",\"library\":\"nccl\",\"ranks\":%d,\"mode\":\"%s\",\"in_place\":%s,\"bytes\":%zu,\"count\":%zu,"
 		       "\"type\":\"f32\",\"us\":%.2f,\"algbw\":%.2f,\"busbw\":%.2f,\"wrong\":%zu}\n",
-		       gpul_comm_call_name(c->op->call), b->ranks, graph ? "graph" : "plain", c->in_place ? "true" : "false", c->bytes, c->count,
-		       us, algbw, busbw, n_wrong);
+		       gpul_comm_call_name(c->op->call), b->ranks, graph ? "graph" : "plain", c->in_place ? "true" : "false", c->bytes,
+		       c->count, us, algbw, busbw, n_wrong);
 	else
 		printf("  %9.2f %7.2f %7.2f %6zu", us, algbw, busbw, n_wrong);
 }
@@ -65,7 +65,7 @@ static gpul_status measure_size(const struct nccl_rank *b, const struct nccl_op 
 		c.in_place = in_place;
 		c.send = in_place ? b->recv : b->send;
 		c.recv = b->recv;
-		if (in_place && info->has_parts) {  /* offsets as in NCCL's User Guide, "In-place Operations" */
+		if (in_place && info->has_parts) { /* offsets as in NCCL's User Guide, "In-place Operations" */
 			c.send += info->receives_parts ? part : 0;
 			c.recv += info->receives_parts ? 0 : part;
 		}
@@ -120,7 +120,7 @@ static int run_rank(const struct nccl_request *r, int rank)
 	st = st ? st : measure_all(&b, &err);
 	if (st) {
 		fprintf(stderr, "bench_nccl: rank %d: %s\n", rank, err.text);
-		return 1;  /* do not call ncclCommDestroy(): it would wait for the other ranks */
+		return 1; /* do not call ncclCommDestroy(): it would wait for the other ranks */
 	}
 	nccl_close_rank(&b);
 	return 0;
@@ -213,12 +213,17 @@ static bool parse_option(struct nccl_request *r, int opt)
 int main(int argc, char **argv)
 {
 	static const struct option known[] = {
-		{ "ranks", required_argument, NULL, 'n' }, { "op", required_argument, NULL, 'o' },
-		{ "bytes", required_argument, NULL, 'b' }, { "mode", required_argument, NULL, 'm' },
-		{ "library", required_argument, NULL, 'l' }, { "json", no_argument, NULL, 'j' }, { 0 },
+		{ "ranks", required_argument, NULL, 'n' },
+		{ "op", required_argument, NULL, 'o' },
+		{ "bytes", required_argument, NULL, 'b' },
+		{ "mode", required_argument, NULL, 'm' },
+		{ "library", required_argument, NULL, 'l' },
+		{ "json", no_argument, NULL, 'j' },
+		{ 0 },
 	};
-	struct nccl_request r = { .ops = "all", .ranks = 2, .min_bytes = 8, .max_bytes = (size_t)256 << 20, .factor = 2,
-			     .plain = true, .graph = true };
+	struct nccl_request r = {
+		.ops = "all", .ranks = 2, .min_bytes = 8, .max_bytes = (size_t)256 << 20, .factor = 2, .plain = true, .graph = true
+	};
 	bool good = true;
 	int n_gpus;
 
@@ -226,7 +231,8 @@ int main(int argc, char **argv)
 		good &= parse_option(&r, opt);
 	if (!good || optind < argc) {
 		fputs("usage: bench_nccl [--ranks 2...8] [--op OP,...] [--bytes MIN:MAX:FACTOR] [--mode plain|graph] "
-		      "[--library FILE] [--json]\n", stderr);
+		      "[--library FILE] [--json]\n",
+		      stderr);
 		return 2;
 	}
 	n_gpus = count_gpus();

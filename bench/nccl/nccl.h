@@ -19,31 +19,31 @@ typedef struct {
 } nccl_id;
 enum { NCCL_SUM = 0, NCCL_FLOAT32 = 7 };
 
-#define NCCL_CALLS(X)                                                                             \
-	X(GetVersion, (int *))                                                                    \
-	X(GetUniqueId, (nccl_id *))                                                               \
-	X(CommInitRank, (nccl_comm *, int, nccl_id, int))                                         \
-	X(CommDestroy, (nccl_comm))                                                               \
-	X(AllReduce, (const void *, void *, size_t, int, int, nccl_comm, CUstream))               \
-	X(AllGather, (const void *, void *, size_t, int, nccl_comm, CUstream))                    \
-	X(ReduceScatter, (const void *, void *, size_t, int, int, nccl_comm, CUstream))           \
-	X(Broadcast, (const void *, void *, size_t, int, int, nccl_comm, CUstream))               \
-	X(Send, (const void *, size_t, int, int, nccl_comm, CUstream))                            \
-	X(Recv, (void *, size_t, int, int, nccl_comm, CUstream))                                  \
-	X(GroupStart, (void))                                                                     \
+#define NCCL_CALLS(X) \
+	X(GetVersion, (int *)) \
+	X(GetUniqueId, (nccl_id *)) \
+	X(CommInitRank, (nccl_comm *, int, nccl_id, int)) \
+	X(CommDestroy, (nccl_comm)) \
+	X(AllReduce, (const void *, void *, size_t, int, int, nccl_comm, CUstream)) \
+	X(AllGather, (const void *, void *, size_t, int, nccl_comm, CUstream)) \
+	X(ReduceScatter, (const void *, void *, size_t, int, int, nccl_comm, CUstream)) \
+	X(Broadcast, (const void *, void *, size_t, int, int, nccl_comm, CUstream)) \
+	X(Send, (const void *, size_t, int, int, nccl_comm, CUstream)) \
+	X(Recv, (void *, size_t, int, int, nccl_comm, CUstream)) \
+	X(GroupStart, (void)) \
 	X(GroupEnd, (void))
 
 struct nccl {
-#define X(name, args) int (*name) args;
+#define X(name, args) int(*name) args;
 	NCCL_CALLS(X)
 #undef X
 	const char *(*GetErrorString)(int);
 };
 
 /* The driver's functions for CUDA graphs, which the driver table lacks. */
-#define GRAPH_CALLS(X)                                                                      \
-	X(cuStreamBeginCapture) X(cuStreamEndCapture) X(cuGraphInstantiateWithFlags)        \
-	X(cuGraphLaunch) X(cuGraphExecDestroy) X(cuGraphDestroy)
+#define GRAPH_CALLS(X) \
+	X(cuStreamBeginCapture) \
+	X(cuStreamEndCapture) X(cuGraphInstantiateWithFlags) X(cuGraphLaunch) X(cuGraphExecDestroy) X(cuGraphDestroy)
 
 struct graph_calls {
 #define X(fn) __typeof__(fn) *fn;
@@ -79,19 +79,19 @@ struct nccl_rank {
 	nccl_comm comm;
 	CUstream stream;
 	CUdeviceptr send, recv;
-	float *host;  /* page-locked memory for the largest size */
+	float *host; /* page-locked memory for the largest size */
 };
 
 /* One call of an operation; `count` is NCCL's argument of this name. */
 struct nccl_call {
 	const struct nccl_op *op;
-	size_t bytes, count;   /* bytes: the size in the sense of nccl-tests */
+	size_t bytes, count; /* bytes: the size in the sense of nccl-tests */
 	CUdeviceptr send, recv;
 	bool in_place;
 };
 
 struct nccl_op {
-	gpul_comm_call call;   /* gpuload's call with the same name and properties (comm/calls.h) as NCCL's */
+	gpul_comm_call call; /* gpuload's call with the same name and properties (comm/calls.h) as NCCL's */
 	int (*queue)(const struct nccl_rank *b, const struct nccl_call *c);
 	float (*expected)(const struct nccl_rank *b, const struct nccl_call *c, size_t i);
 };
@@ -116,7 +116,6 @@ gpul_status nccl_warm_up(const struct nccl_rank *b, gpul_error *err);
 
 /* Check one call, then time many: *us is the time of a call on the slowest rank, *n_wrong counts the elements of all ranks
  * that differ from the expected result. */
-gpul_status nccl_measure(const struct nccl_rank *b, const struct nccl_call *c, bool graph, double *us, size_t *n_wrong,
-			 gpul_error *err);
+gpul_status nccl_measure(const struct nccl_rank *b, const struct nccl_call *c, bool graph, double *us, size_t *n_wrong, gpul_error *err);
 
 #endif

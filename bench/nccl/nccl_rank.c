@@ -23,15 +23,15 @@ void nccl_meet(const struct nccl_rank *b)
 
 gpul_status nccl_check(const struct nccl_rank *b, int result, const char *what, gpul_error *err)
 {
-	return result ? gpul_fail(err, GPUL_ESYS, result, "%s: NCCL error %d (%s)", what, result, b->nccl.GetErrorString(result))
-		      : GPUL_OK;
+	return result ? gpul_fail(err, GPUL_ESYS, result, "%s: NCCL error %d (%s)", what, result, b->nccl.GetErrorString(result)) : GPUL_OK;
 }
 
 /* Find the folder in which the Python package nvidia-nccl is installed; "": not found. */
 static void find_nccl_of_python(char *path, size_t path_bytes)
 {
 	FILE *f = popen("python3 -c \"import importlib.util as u; "
-			"print(list(u.find_spec('nvidia.nccl').submodule_search_locations)[0])\" 2>/dev/null", "r");
+			"print(list(u.find_spec('nvidia.nccl').submodule_search_locations)[0])\" 2>/dev/null",
+			"r");
 
 	path[0] = '\0';
 	if (!f)
@@ -53,10 +53,9 @@ static gpul_status open_nccl(struct nccl_rank *b, gpul_error *err)
 		lib = path[0] ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
 	}
 	if (!lib)
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "cannot open libnccl.so.2 (%s); give its path with --library",
-				 dlerror());
-#define X(name, args)                                                                             \
-	if (!(*(void **)&b->nccl.name = dlsym(lib, "nccl" #name)))                                \
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "cannot open libnccl.so.2 (%s); give its path with --library", dlerror());
+#define X(name, args) \
+	if (!(*(void **)&b->nccl.name = dlsym(lib, "nccl" #name))) \
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "libnccl.so.2 has no function nccl" #name);
 	NCCL_CALLS(X)
 	X(GetErrorString, )

@@ -47,8 +47,7 @@ static gpul_status call_graph(const struct nccl_rank *b, CUresult result, const 
 }
 
 /* Enqueue n calls, or launch the graph as often as needed for n calls, and wait for them. */
-static gpul_status time_batch(const struct nccl_rank *b, const struct nccl_call *c, CUgraphExec graph, int n, double *us,
-			      gpul_error *err)
+static gpul_status time_batch(const struct nccl_rank *b, const struct nccl_call *c, CUgraphExec graph, int n, double *us, gpul_error *err)
 {
 	gpul_status st = GPUL_OK;
 	uint64_t start;
@@ -65,8 +64,7 @@ static gpul_status time_batch(const struct nccl_rank *b, const struct nccl_call 
 }
 
 /* Measure the median time of the batches: 5 batches of 100 calls for small sizes, one of 20 calls for large ones. */
-static gpul_status time_batches(const struct nccl_rank *b, const struct nccl_call *c, CUgraphExec graph, double *us,
-				gpul_error *err)
+static gpul_status time_batches(const struct nccl_rank *b, const struct nccl_call *c, CUgraphExec graph, double *us, gpul_error *err)
 {
 	const bool small = c->bytes < (size_t)1 << 20;
 	const int n_batches = small ? SMALL_BATCHES : 1;
@@ -94,8 +92,8 @@ static gpul_status time_graph(const struct nccl_rank *b, const struct nccl_call 
 	const struct graph_calls *g = &b->graphs;
 	CUgraph graph = NULL;
 	CUgraphExec exec = NULL;
-	gpul_status st = call_graph(b, g->cuStreamBeginCapture(b->stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
-				    "cuStreamBeginCapture", err);
+	gpul_status st = call_graph(b, g->cuStreamBeginCapture(b->stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL), "cuStreamBeginCapture",
+				    err);
 
 	st = st ? st : queue_calls(b, c, GRAPH_NODES, err);
 	st = st ? st : call_graph(b, g->cuStreamEndCapture(b->stream, &graph), "cuStreamEndCapture", err);
@@ -138,8 +136,7 @@ gpul_status nccl_warm_up(const struct nccl_rank *b, gpul_error *err)
 	return st;
 }
 
-gpul_status nccl_measure(const struct nccl_rank *b, const struct nccl_call *c, bool graph, double *us, size_t *n_wrong,
-			 gpul_error *err)
+gpul_status nccl_measure(const struct nccl_rank *b, const struct nccl_call *c, bool graph, double *us, size_t *n_wrong, gpul_error *err)
 {
 	gpul_status st = prepare_data(b, c, err);
 

@@ -28,8 +28,7 @@ struct ring {
 static void acknowledge_pushes(struct ring *r, uint64_t pushes)
 {
 	for (uint64_t h = 0, idle = 0; h < pushes;) {
-		uint64_t first = atomic_load_explicit(&r->slots[h % SLOTS].word[0],
-						      memory_order_acquire);
+		uint64_t first = atomic_load_explicit(&r->slots[h % SLOTS].word[0], memory_order_acquire);
 		if (first == ((h << 16) | 1)) {
 			atomic_store_explicit(&r->tail, ++h, memory_order_release);
 			idle = 0;
@@ -88,8 +87,7 @@ static _Bool stay_on_one_cpu(void)
 
 int main(int argc, char **argv)
 {
-	static const struct option known[] = { { "pushes", required_argument, NULL, 'p' },
-					       { NULL, 0, NULL, 0 } };
+	static const struct option known[] = { { "pushes", required_argument, NULL, 'p' }, { NULL, 0, NULL, 0 } };
 	static const uint32_t blocks[] = { 1, 4, 16 };
 	uint64_t pushes = 20000;
 	int failed = 0;

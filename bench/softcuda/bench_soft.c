@@ -121,47 +121,15 @@ static void setup_nbody(struct session *s)
 #define CORPUS  "tests/corpus/ptx/"
 #define KERNELS GPUL_KERNELS "/bench/kernels/kernels.ptx"
 static const struct job jobs[] = {
-	{ "vecadd f64 1M",
-	  CORPUS "vecadd.sm_90.ptx",
-	  "vecadd",
-	  setup_vecadd,
-	  { { 4096, 1, 1 }, { 256, 1, 1 } } },
-	{ "saxpy 1M",
-	  CORPUS "saxpy.sm_90.ptx",
-	  "saxpy",
-	  setup_saxpy,
-	  { { 1024, 1, 1 }, { 256, 1, 1 } } },
+	{ "vecadd f64 1M", CORPUS "vecadd.sm_90.ptx", "vecadd", setup_vecadd, { { 4096, 1, 1 }, { 256, 1, 1 } } },
+	{ "saxpy 1M", CORPUS "saxpy.sm_90.ptx", "saxpy", setup_saxpy, { { 1024, 1, 1 }, { 256, 1, 1 } } },
 	{ "fma loop", KERNELS, "fmaloop", setup_fmaloop, { { 256, 1, 1 }, { 256, 1, 1 } } },
-	{ "reduce 4M",
-	  CORPUS "reduce.sm_90.ptx",
-	  "reduce",
-	  setup_reduce,
-	  { { 256, 1, 1 }, { 256, 1, 1 } } },
-	{ "matmul 512",
-	  CORPUS "matmul.sm_90.ptx",
-	  "matmul",
-	  setup_matmul,
-	  { { 32, 32, 1 }, { 16, 16, 1 } } },
-	{ "transpose 1k^2",
-	  CORPUS "transpose.sm_90.ptx",
-	  "transpose",
-	  setup_transpose,
-	  { { 32, 32, 1 }, { 32, 8, 1 } } },
-	{ "histogram 4M",
-	  CORPUS "hist.sm_90.ptx",
-	  "hist",
-	  setup_hist,
-	  { { 256, 1, 1 }, { 256, 1, 1 } } },
-	{ "mandelbrot 512^2",
-	  KERNELS,
-	  "mandel",
-	  setup_mandel,
-	  { { 32, 32, 1 }, { 16, 16, 1 } } },
-	{ "split warp",
-	  "bench/kernels/split.ptx",
-	  "split",
-	  setup_fmaloop,
-	  { { 256, 1, 1 }, { 256, 1, 1 } } },
+	{ "reduce 4M", CORPUS "reduce.sm_90.ptx", "reduce", setup_reduce, { { 256, 1, 1 }, { 256, 1, 1 } } },
+	{ "matmul 512", CORPUS "matmul.sm_90.ptx", "matmul", setup_matmul, { { 32, 32, 1 }, { 16, 16, 1 } } },
+	{ "transpose 1k^2", CORPUS "transpose.sm_90.ptx", "transpose", setup_transpose, { { 32, 32, 1 }, { 32, 8, 1 } } },
+	{ "histogram 4M", CORPUS "hist.sm_90.ptx", "hist", setup_hist, { { 256, 1, 1 }, { 256, 1, 1 } } },
+	{ "mandelbrot 512^2", KERNELS, "mandel", setup_mandel, { { 32, 32, 1 }, { 16, 16, 1 } } },
+	{ "split warp", "bench/kernels/split.ptx", "split", setup_fmaloop, { { 256, 1, 1 }, { 256, 1, 1 } } },
 	{ "nbody 4096", KERNELS, "nbody", setup_nbody, { { 16, 1, 1 }, { 256, 1, 1 } } },
 };
 
@@ -184,9 +152,8 @@ static _Bool measure_job(const struct job *j, unsigned n_workers, int runs)
 	if (s.err.status == GPUL_OK) {
 		samples_sort(ms, (size_t)runs);
 		double to_ns = 1e6 / (double)instructions;
-		printf("| %-16s | %7s | %10.1f M | %8.2f | %9.2f | %7.3f | %7.3f |\n", j->name,
-		       n_workers ? "1" : "all", (double)instructions * 1e-6, ms[0],
-		       ms[runs / 2], ms[0] * to_ns, least_cpu * to_ns);
+		printf("| %-16s | %7s | %10.1f M | %8.2f | %9.2f | %7.3f | %7.3f |\n", j->name, n_workers ? "1" : "all",
+		       (double)instructions * 1e-6, ms[0], ms[runs / 2], ms[0] * to_ns, least_cpu * to_ns);
 	} else {
 		fprintf(stderr, "bench_soft: %s: %s\n", j->name, s.err.text);
 	}
@@ -216,7 +183,7 @@ static _Bool measure_tool(const struct job *j, unsigned n_workers, int runs, dou
 	ok &= session_open_watched(&s[1], j->path, j->kernel, n_workers);
 	for (int k = 0; ok && k < 2; k++)
 		j->setup(&s[k]);
-	for (int i = -1; ok && i < runs; i++)  /* -1: a warm-up run */
+	for (int i = -1; ok && i < runs; i++) /* -1: a warm-up run */
 		for (int k = 0; k < 2; k++) {
 			const double ms = run_once(&s[k], j);
 
@@ -279,8 +246,7 @@ int main(int argc, char **argv)
 		else if (opt == 't')
 			tool = optarg;
 		if (opt == '?' || runs < 1 || runs > MAX_RUNS) {
-			fprintf(stderr, "usage: bench_soft [--runs 1..%d] [--only KERNEL] [--tool NAME[:OPTIONS]]\n",
-				MAX_RUNS);
+			fprintf(stderr, "usage: bench_soft [--runs 1..%d] [--only KERNEL] [--tool NAME[:OPTIONS]]\n", MAX_RUNS);
 			return 2;
 		}
 	}

@@ -17,8 +17,7 @@ static gpul_status load_program(struct session *s, const char *path)
 		return s->err.status;
 	gpul_status st = gpul_ptx_parse(file.bytes, file.n_bytes, path, &module, &s->err);
 	gpul_file_close(&file);
-	return st ? st
-		  : gpul_exec_program_create(s->memory, module, path, &s->program, &s->err);
+	return st ? st : gpul_exec_program_create(s->memory, module, path, &s->program, &s->err);
 }
 
 static _Bool open_in(struct session *s, gpul_exec_memory *memory, const char *ptx_path, const char *kernel, unsigned n_workers)
@@ -34,8 +33,7 @@ static _Bool open_in(struct session *s, gpul_exec_memory *memory, const char *pt
 	return s->kernel != NULL;
 }
 
-_Bool session_open(struct session *s, const char *ptx_path, const char *kernel,
-		   unsigned n_workers)
+_Bool session_open(struct session *s, const char *ptx_path, const char *kernel, unsigned n_workers)
 {
 	gpul_exec_memory *memory;
 
@@ -76,8 +74,7 @@ void session_param(struct session *s, const void *value, uint32_t bytes, uint32_
 	uint32_t at = (s->param_bytes + align - 1) / align * align;
 
 	if (at + bytes > SESSION_PARAM_BYTES) {
-		gpul_fail(&s->err, GPUL_EINVAL, 0, "parameters exceed %d bytes",
-			  SESSION_PARAM_BYTES);
+		gpul_fail(&s->err, GPUL_EINVAL, 0, "parameters exceed %d bytes", SESSION_PARAM_BYTES);
 		return;
 	}
 	memcpy(s->params + at, value, bytes);
@@ -92,9 +89,7 @@ void session_param_i32(struct session *s, int32_t v)
 void *session_buffer(struct session *s, size_t bytes)
 {
 	gpul_exec_range range = { .bytes = bytes, .label = "cuMemAlloc" };
-	void *p = s->n_buffers < SESSION_MAX_BUFFERS
-			  ? aligned_alloc(256, (bytes + 255) / 256 * 256)
-			  : NULL;
+	void *p = s->n_buffers < SESSION_MAX_BUFFERS ? aligned_alloc(256, (bytes + 255) / 256 * 256) : NULL;
 
 	if (!p) {
 		gpul_fail(&s->err, GPUL_ENOMEM, 0, "no memory for a buffer of %zu bytes", bytes);

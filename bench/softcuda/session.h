@@ -14,7 +14,7 @@ enum { SESSION_MAX_BUFFERS = 8, SESSION_PARAM_BYTES = 256 };
 
 struct session {
 	gpul_exec_memory *memory;
-	_Bool watched;                /* tools watch the session; they see the memory of all watched sessions */
+	_Bool watched; /* tools watch the session; they see the memory of all watched sessions */
 	gpul_exec_machine *machine;
 	gpul_exec_program *program;
 	const gpul_exec_kernel *kernel;
@@ -26,8 +26,7 @@ struct session {
 };
 
 /* n_workers 0: one worker for each CPU that this process may use.  Returns false on failure, with s->err set. */
-_Bool session_open(struct session *s, const char *ptx_path, const char *kernel,
-		   unsigned n_workers);
+_Bool session_open(struct session *s, const char *ptx_path, const char *kernel, unsigned n_workers);
 /* Start tools, once: "memcheck,trace:file=x" as in GPULOAD_SOFT_TOOLS.  They watch the sessions of session_open_watched(). */
 gpul_status session_start_tools(const char *tools, gpul_error *err);
 _Bool session_open_watched(struct session *s, const char *ptx_path, const char *kernel, unsigned n_workers);

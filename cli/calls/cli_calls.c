@@ -69,7 +69,9 @@ static int run_calls(const struct cli_args *args, gpul_error *err)
 	return st ? cli_exit_code(st) : status;
 }
 
+/* clang-format off */
 const struct cli_cmd cli_calls = {
 	"calls", "-- COMMAND [ARG...]", "log the CUDA calls of any program, with arguments, results and times", calls_details, calls_opts,
 	run_calls, CLI_FILES, NULL,
 };
+/* clang-format on */

@@ -18,16 +18,19 @@ static const struct cli_cmd *const verbs[] = {
 static int cmd_comm(const struct cli_args *args, gpul_error *err)
 {
 	(void)args;
-	gpul_fail(err, GPUL_EINVAL, 0, "a verb is missing: "
+	gpul_fail(err, GPUL_EINVAL, 0,
+		  "a verb is missing: "
 #define GPUL_COMM_CALL(id, name, ...) #name ", "
 #include "comm/calls.def"
 		  "sparse-allreduce, netqueue, incast, tune, plan or launch; see gpuload help comm");
 	return CLI_USAGE;
 }
 
+/* clang-format off */
 const struct cli_cmd cli_comm = {
 	"comm", "VERB", "communication between GPUs: allreduce and other collectives, checked and timed",
 	"Several processes, the ranks, each with a GPU, exchange data by kernels that access each other's\n"
 	"memory (comm/README.md). A GPU may serve several ranks.\n",
 	cli_no_opts, cmd_comm, NULL, verbs,
 };
+/* clang-format on */

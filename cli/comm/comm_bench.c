@@ -84,8 +84,9 @@ static void describe(const struct comm_rank *r, const struct comm_request *q, st
 static int run_rank(const void *request, const gpul_comm_job *job, gpul_error *err)
 {
 	const struct comm_request *q = request;
-	const gpul_comm_options options = { .algo = q->algo, .proto = q->proto, .n_blocks = q->n_blocks, .net_window = q->window,
-					    .table = q->table };
+	const gpul_comm_options options = {
+		.algo = q->algo, .proto = q->proto, .n_blocks = q->n_blocks, .net_window = q->window, .table = q->table
+	};
 	struct comm_result *result = calloc(1, sizeof *result);
 	struct comm_rank r = { 0 };
 	gpul_status st;
@@ -144,35 +145,34 @@ static int run_collective(const struct cli_args *args, gpul_comm_call call, gpul
 	return launches ? comm_job_launch(q.place.n_ranks, &q.place.hosts, q.place.agent, err) : run_rank(&q, &job, err);
 }
 
-static const char details[] =
-	"With -n N the command starts N ranks on this machine: processes with the same command line.\n"
-	"Processes that share a GPU take turns on it, a few milliseconds each, and every message waits\n"
-	"for a turn; --threads makes the ranks threads of one process, whose kernels run at once.\n"
-	"Without -n it is one rank of a job that mpirun, srun, torchrun or gpuload comm launch has\n"
-	"started. Rank 0 prints the table of nccl-tests:\n"
-	"\n"
-	"    size     bytes of the larger buffer of a rank\n"
-	"    time     after warm-up calls: the wall time of the timed calls, back to back and with one wait,\n"
-	"             divided by the number of calls, of the slowest rank\n"
-	"    algbw    size / time\n"
-	"    busbw    algbw times the least share of the size that a rank must send or receive:\n"
-	"             2(n-1)/n for " GPUL_COMM_LIST_TWO_ROUNDS ", (n-1)/n for " GPUL_COMM_LIST_ONE_ROUND ",\n"
-	"             1 for " GPUL_COMM_LIST_NO_ROUND "; comparable with the rate of the hardware\n"
-	"    #wrong   elements that differ from what the CPU computes, of all ranks: integers and\n"
-	"             copies exactly, floats by the error bound of any order of the operations\n"
-	"    plan     algorithm/protocol, blocks x threads of a kernel; --explain says why\n"
-	"\n"
-	"All elements are compared. The exit status is 1 if one is wrong,\n"
-	"if ranks have different bits in the result of an allreduce, or if a rank failed.\n"
-	"\n"
-	"Default sizes: 8:256M:2, on the software driver 8:1M:2; with --trace, one size.\n";
+static const char details[] = "With -n N the command starts N ranks on this machine: processes with the same command line.\n"
+			      "Processes that share a GPU take turns on it, a few milliseconds each, and every message waits\n"
+			      "for a turn; --threads makes the ranks threads of one process, whose kernels run at once.\n"
+			      "Without -n it is one rank of a job that mpirun, srun, torchrun or gpuload comm launch has\n"
+			      "started. Rank 0 prints the table of nccl-tests:\n"
+			      "\n"
+			      "    size     bytes of the larger buffer of a rank\n"
+			      "    time     after warm-up calls: the wall time of the timed calls, back to back and with one wait,\n"
+			      "             divided by the number of calls, of the slowest rank\n"
+			      "    algbw    size / time\n"
+			      "    busbw    algbw times the least share of the size that a rank must send or receive:\n"
+			      "             2(n-1)/n for " GPUL_COMM_LIST_TWO_ROUNDS ", (n-1)/n for " GPUL_COMM_LIST_ONE_ROUND ",\n"
+			      "             1 for " GPUL_COMM_LIST_NO_ROUND "; comparable with the rate of the hardware\n"
+			      "    #wrong   elements that differ from what the CPU computes, of all ranks: integers and\n"
+			      "             copies exactly, floats by the error bound of any order of the operations\n"
+			      "    plan     algorithm/protocol, blocks x threads of a kernel; --explain says why\n"
+			      "\n"
+			      "All elements are compared. The exit status is 1 if one is wrong,\n"
+			      "if ranks have different bits in the result of an allreduce, or if a rank failed.\n"
+			      "\n"
+			      "Default sizes: 8:256M:2, on the software driver 8:1M:2; with --trace, one size.\n";
 
-#define GPUL_COMM_CALL(id, name, properties, rounds, summary)                                                     \
-	static int cmd_##name(const struct cli_args *args, gpul_error *err)                                       \
-	{                                                                                                         \
-		return run_collective(args, GPUL_COMM_##id, err);                                                 \
-	}                                                                                                         \
-	const struct cli_cmd cli_comm_##name = {                                                                  \
-		"comm " #name, "", summary, details, comm_bench_opts, cmd_##name, NULL, NULL,                     \
+#define GPUL_COMM_CALL(id, name, properties, rounds, summary) \
+	static int cmd_##name(const struct cli_args *args, gpul_error *err) \
+	{ \
+		return run_collective(args, GPUL_COMM_##id, err); \
+	} \
+	const struct cli_cmd cli_comm_##name = { \
+		"comm " #name, "", summary, details, comm_bench_opts, cmd_##name, NULL, NULL, \
 	};
 #include "comm/calls.def"

@@ -36,41 +36,55 @@ enum { COMM_MOST_ROWS = 64, COMM_MOST_DEVICES = 32, COMM_MOST_ITERATIONS = 10000
 
 /* The options that determine where the ranks run; gpuload comm tune has them, too. */
 struct comm_place {
-	int n_ranks;                  /* -n, or the sum of the hosts; 0: not given */
-	gpul_comm_hosts hosts;        /* --hosts; n 0: not given */
-	const char *agent;            /* --agent; NULL: not given; borrowed */
+	int n_ranks;           /* -n, or the sum of the hosts; 0: not given */
+	gpul_comm_hosts hosts; /* --hosts; n 0: not given */
+	const char *agent;     /* --agent; NULL: not given; borrowed */
 	gpul_driver_choice driver;
-	int devices[COMM_MOST_DEVICES];  /* rank r uses devices[r % n_devices] */
-	unsigned n_devices;           /* 0: not given */
+	int devices[COMM_MOST_DEVICES]; /* rank r uses devices[r % n_devices] */
+	unsigned n_devices;             /* 0: not given */
 	gpul_comm_transport transport;
-	int timeout_ms;               /* like timeout_ms of gpul_comm_options */
-	int ranks_per_host;           /* likewise */
-	gpul_rdma_desc net;           /* how to open the network; its strings are borrowed */
+	int timeout_ms;     /* like timeout_ms of gpul_comm_options */
+	int ranks_per_host; /* likewise */
+	gpul_rdma_desc net; /* how to open the network; its strings are borrowed */
 };
 
 struct comm_request {
 	struct comm_place place;
 	gpul_comm_call call;
-	size_t min_bytes, max_bytes, factor;  /* max_bytes 0: default of the driver */
+	size_t min_bytes, max_bytes, factor; /* max_bytes 0: default of the driver */
 	gpul_comm_dtype dtype;
 	gpul_comm_op op;
 	int root;
 	gpul_comm_algo algo;
 	gpul_comm_proto proto;
 	unsigned n_blocks;
-	size_t window;                /* like net_window of gpul_comm_options */
-	const char *table;            /* borrowed; NULL: not given */
-	int iterations, warmups;      /* -1: default of the driver */
+	size_t window;           /* like net_window of gpul_comm_options */
+	const char *table;       /* borrowed; NULL: not given */
+	int iterations, warmups; /* -1: default of the driver */
 	bool out_of_place, in_place;
-	bool ungrouped;               /* make sends and receives without groups */
+	bool ungrouped; /* make sends and receives without groups */
 	bool graph, no_register, check, json, explain, force;
-	bool threads;                 /* run the ranks as threads of this process */
-	const char *plot, *trace;     /* files; NULL: none; borrowed */
+	bool threads;             /* run the ranks as threads of this process */
+	const char *plot, *trace; /* files; NULL: none; borrowed */
 };
 
 /* Indices of the options that gpuload comm tune has, too; each option table starts with them. */
-enum { COMM_OPT_N, COMM_OPT_HOSTS, COMM_OPT_AGENT, COMM_OPT_DEVICES, COMM_OPT_TRANSPORT, COMM_OPT_TIMEOUT, COMM_OPT_PER_HOST, COMM_OPT_BACKEND,
-       COMM_OPT_PROVIDER, COMM_OPT_NIC, COMM_OPT_QPS, COMM_OPT_GPU_DIRECT, COMM_OPT_DRIVER, COMM_N_PLACE_OPTS };
+enum {
+	COMM_OPT_N,
+	COMM_OPT_HOSTS,
+	COMM_OPT_AGENT,
+	COMM_OPT_DEVICES,
+	COMM_OPT_TRANSPORT,
+	COMM_OPT_TIMEOUT,
+	COMM_OPT_PER_HOST,
+	COMM_OPT_BACKEND,
+	COMM_OPT_PROVIDER,
+	COMM_OPT_NIC,
+	COMM_OPT_QPS,
+	COMM_OPT_GPU_DIRECT,
+	COMM_OPT_DRIVER,
+	COMM_N_PLACE_OPTS
+};
 /* clang-format off */
 #define COMM_PLACE_OPTS \
 	[COMM_OPT_N] = { "n", "N", "start N ranks on this machine, 1 to 32", NULL }, \
@@ -143,12 +157,12 @@ gpul_status comm_parse_hosts(const char *list, const char *file, int *n_ranks, g
 /* The buffers of one call, with sizes as in nccl-tests. */
 struct comm_shape {
 	gpul_comm_call call;
-	size_t count;                 /* the argument `count` of the collective */
-	size_t bytes;                 /* bytes of the larger buffer: the size that the table shows and the plan is for */
+	size_t count; /* the argument `count` of the collective */
+	size_t bytes; /* bytes of the larger buffer: the size that the table shows and the plan is for */
 	size_t send_bytes, recv_bytes;
-	size_t n_parts;               /* number of parts of the larger buffer: n_ranks, or 1 */
-	bool in_place;                /* possible */
-	size_t send_at, recv_at;      /* in place: offsets in the only buffer */
+	size_t n_parts;          /* number of parts of the larger buffer: n_ranks, or 1 */
+	bool in_place;           /* possible */
+	size_t send_at, recv_at; /* in place: offsets in the only buffer */
 };
 
 /* Compute the buffers of a rank's call whose larger buffer has `bytes` bytes, rounded down to whole
@@ -169,8 +183,8 @@ double comm_bus_factor(gpul_comm_call call, int n_ranks);
  * @stream  stream
  * Errors  as the functions of comm/comm.h
  * Threads as the functions of comm/comm.h */
-gpul_status comm_call_enqueue(gpul_comm *c, const struct comm_shape *s, const struct comm_request *q, CUdeviceptr send,
-			      CUdeviceptr recv, CUstream stream, gpul_error *err);
+gpul_status comm_call_enqueue(gpul_comm *c, const struct comm_shape *s, const struct comm_request *q, CUdeviceptr send, CUdeviceptr recv,
+			      CUstream stream, gpul_error *err);
 
 /* ---- the result ---------------------------------------------------------------------------------------------- */
 
@@ -179,23 +193,23 @@ struct comm_figures {
 	bool measured;                /* false: not requested, or not possible */
 	double us, least_us, mean_us; /* time of a call: the maximum, minimum and mean over all ranks */
 	double algo_gb_s, bus_gb_s;
-	uint64_t wrong;               /* wrong elements, summed over all ranks */
-	bool differs;                 /* ranks that must have the same result have different bits */
+	uint64_t wrong; /* wrong elements, summed over all ranks */
+	bool differs;   /* ranks that must have the same result have different bits */
 };
 
 struct comm_row {
 	size_t bytes, count;
 	gpul_comm_plan plan;
-	char reason[200];             /* of the plan */
-	struct comm_figures figures[2];  /* [0] out of place, [1] in place */
+	char reason[200];               /* of the plan */
+	struct comm_figures figures[2]; /* [0] out of place, [1] in place */
 };
 
 /* What a rank tells the others about itself. */
 struct comm_about {
 	int pid, device;
-	int host;                     /* index in the hosts of the job */
+	int host; /* index in the hosts of the job */
 	char host_name[GPUL_COMM_HOST_BYTES];
-	char name[96];                /* of the device */
+	char name[96]; /* of the device */
 	struct comm_about_path {
 		uint32_t transport;
 		char reason[256];
@@ -205,20 +219,20 @@ struct comm_about {
 /* How long a rank has waited, computed from the trace. */
 struct comm_waiting {
 	uint64_t n_events, n_lost;
-	uint64_t n_net, n_net_lost;   /* events of the network proxy */
-	uint64_t kernel_ns, waiting_ns;  /* sums over all blocks */
+	uint64_t n_net, n_net_lost;     /* events of the network proxy */
+	uint64_t kernel_ns, waiting_ns; /* sums over all blocks */
 };
 
 /* The clock of a host relative to that of rank 0's host (for which all members are 0), from the trace. */
 struct comm_host {
-	int64_t offset_ns;            /* rank 0's clock minus this one, at the start */
-	double drift_ppm, drift_bound_ppm;  /* relative speed of rank 0's clock, and its error bound */
-	double bound_ns;              /* largest error of this host's CPU times after conversion to rank 0's clock */
-	uint64_t round_trip_ns;       /* the shortest */
+	int64_t offset_ns;                 /* rank 0's clock minus this one, at the start */
+	double drift_ppm, drift_bound_ppm; /* relative speed of rank 0's clock, and its error bound */
+	double bound_ns;                   /* largest error of this host's CPU times after conversion to rank 0's clock */
+	uint64_t round_trip_ns;            /* the shortest */
 };
 
 struct comm_result {
-	struct comm_request q;        /* with the defaults filled in */
+	struct comm_request q; /* with the defaults filled in */
 	int rank, n_ranks;
 	char driver[16], launcher[16];
 	bool interprets;
@@ -228,8 +242,8 @@ struct comm_result {
 	struct comm_waiting waiting[GPUL_COMM_MAX_RANKS];
 	int n_hosts;
 	struct comm_host host[GPUL_COMM_MAX_RANKS];
-	double rank_bound_ns[GPUL_COMM_MAX_RANKS];  /* for each rank, the largest error of its kernels' times in the trace */
-	double clock_bound_ns;        /* the largest of them */
+	double rank_bound_ns[GPUL_COMM_MAX_RANKS]; /* for each rank, the largest error of its kernels' times in the trace */
+	double clock_bound_ns;                     /* the largest of them */
 };
 
 /* True if any result is wrong, or differs between ranks. */

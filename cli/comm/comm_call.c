@@ -46,7 +46,7 @@ static gpul_status enqueue_ungrouped(gpul_comm *c, const struct comm_shape *s, g
 {
 	const int rank = gpul_comm_rank(c), n = gpul_comm_size(c);
 	const size_t part = s->bytes / s->n_parts;
-	gpul_status st = gpul_comm_group_begin(c, err);  /* copies this rank's own part */
+	gpul_status st = gpul_comm_group_begin(c, err); /* copies this rank's own part */
 
 	st = st ? st : gpul_comm_send(c, send + (size_t)rank * part, s->count, dtype, rank, stream, err);
 	st = st ? st : gpul_comm_recv(c, recv + (size_t)rank * part, s->count, dtype, rank, stream, err);
@@ -64,8 +64,8 @@ static gpul_status enqueue_ungrouped(gpul_comm *c, const struct comm_shape *s, g
 	return st;
 }
 
-gpul_status comm_call_enqueue(gpul_comm *c, const struct comm_shape *s, const struct comm_request *q, CUdeviceptr send,
-			      CUdeviceptr recv, CUstream stream, gpul_error *err)
+gpul_status comm_call_enqueue(gpul_comm *c, const struct comm_shape *s, const struct comm_request *q, CUdeviceptr send, CUdeviceptr recv,
+			      CUstream stream, gpul_error *err)
 {
 	switch (s->call) {
 	case GPUL_COMM_SENDRECV:

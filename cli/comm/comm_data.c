@@ -10,8 +10,8 @@
 /* ---- floats ------------------------------------------------------------------------------------------------- */
 
 struct float_form {
-	int mantissa_bits;            /* number of stored bits, without the hidden bit */
-	int bias, least_exponent;     /* least_exponent: log2 of the smallest subnormal number */
+	int mantissa_bits;        /* number of stored bits, without the hidden bit */
+	int bias, least_exponent; /* least_exponent: log2 of the smallest subnormal number */
 };
 
 /* NULL: not a float. */
@@ -103,7 +103,7 @@ static void generate(const struct comm_data_desc *d, int rank, size_t n, unsigne
 
 		if (form)
 			bits = random_float(form, is_product, bits);
-		memcpy(out + i * bytes, &bits, bytes);  /* this CPU is little-endian, as the GPU is */
+		memcpy(out + i * bytes, &bits, bytes); /* this CPU is little-endian, as the GPU is */
 	}
 }
 
@@ -158,7 +158,7 @@ static void combine_floats(const struct comm_data *d, size_t i)
 		bound = bound / n * (1 + u) + u * fabsl(sum) + least;
 	}
 	d->value[i] = (double)sum;
-	d->bound[i] = (double)bound + fabs(d->value[i]) * 0x1p-52;  /* also allow for the rounding of the conversion to double */
+	d->bound[i] = (double)bound + fabs(d->value[i]) * 0x1p-52; /* also allow for the rounding of the conversion to double */
 }
 
 /* Combine integers, which wrap around on overflow.  The result is computed in 32 bits, of which a u8 keeps the lowest 8. */
@@ -229,7 +229,8 @@ gpul_status comm_data_create(const struct comm_data_desc *desc, struct comm_data
 {
 	const size_t n = n_sent(desc);
 
-	*out = (struct comm_data){ .desc = *desc, .element_bytes = gpul_comm_dtype_bytes(desc->dtype),
+	*out = (struct comm_data){ .desc = *desc,
+				   .element_bytes = gpul_comm_dtype_bytes(desc->dtype),
 				   .period = n < COMM_DATA_PERIOD ? n : COMM_DATA_PERIOD };
 	if (!allocate(out)) {
 		comm_data_free(out);
@@ -285,7 +286,7 @@ static uint64_t count_outside(const struct comm_data *d, size_t at, size_t n, co
 	for (size_t i = 0; i < n; i++) {
 		const double x = value_at(d->desc.dtype, got + i * d->element_bytes);
 
-		wrong += !(fabs(x - d->value[at + i]) <= d->bound[at + i]);  /* a NaN is wrong, too */
+		wrong += !(fabs(x - d->value[at + i]) <= d->bound[at + i]); /* a NaN is wrong, too */
 	}
 	return wrong;
 }

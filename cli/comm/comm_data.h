@@ -28,17 +28,17 @@ struct comm_data_desc {
 	gpul_comm_dtype dtype;
 	gpul_comm_op op;
 	int rank, n_ranks, root;
-	size_t count;                 /* the argument `count` of the collective */
+	size_t count; /* the argument `count` of the collective */
 	uint64_t seed;
 };
 
 struct comm_data {
 	struct comm_data_desc desc;
-	size_t element_bytes, period; /* period: COMM_DATA_PERIOD, or the number of elements if that is lower */
-	unsigned char *inputs[GPUL_COMM_MAX_RANKS];  /* of each rank: `period` elements */
-	unsigned char *reduced;       /* exact results; NULL: the results are not exact, or
+	size_t element_bytes, period;               /* period: COMM_DATA_PERIOD, or the number of elements if that is lower */
+	unsigned char *inputs[GPUL_COMM_MAX_RANKS]; /* of each rank: `period` elements */
+	unsigned char *reduced;                     /* exact results; NULL: the results are not exact, or
 				       * nothing is reduced */
-	double *value, *bound;        /* results of float sums and products: within value +- bound */
+	double *value, *bound;                      /* results of float sums and products: within value +- bound */
 };
 
 /** Compute the inputs and the results.
@@ -47,7 +47,7 @@ struct comm_data {
  * @out   owned by the caller: comm_data_free(); zeroed on failure
  * Errors  GPUL_ENOMEM */
 gpul_status comm_data_create(const struct comm_data_desc *desc, struct comm_data *out, gpul_error *err);
-void comm_data_free(struct comm_data *d);  /* a zeroed *d is fine */
+void comm_data_free(struct comm_data *d); /* a zeroed *d is fine */
 
 /* Write n elements of this rank's send buffer, beginning with element `first`. */
 void comm_data_fill(const struct comm_data *d, size_t first, size_t n, void *out);

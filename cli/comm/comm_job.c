@@ -12,7 +12,7 @@
 #include "comm/bootstrap/launch.h"
 #include "core/thread/thread.h"
 
-enum { SIGNALED = 128 };  /* 128 + s is the exit status of a process that signal s has killed */
+enum { SIGNALED = 128 }; /* 128 + s is the exit status of a process that signal s has killed */
 
 gpul_status comm_job_find(int n_ranks, bool hosts, gpul_comm_job *job, bool *launches, gpul_error *err)
 {
@@ -23,11 +23,12 @@ gpul_status comm_job_find(int n_ranks, bool hosts, gpul_comm_job *job, bool *lau
 	if (st)
 		return st;
 	if (alone && n_ranks == 0)
-		return gpul_fail(err, GPUL_EINVAL, 0, "-n is missing: the number of ranks to start here; or start the ranks with --hosts, mpirun, "
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "-n is missing: the number of ranks to start here; or start the ranks with --hosts, mpirun, "
 				 "srun or torchrun");
 	if (!alone && n_ranks && n_ranks != job->size)
-		return gpul_fail(err, GPUL_EINVAL, 0, "-n %d contradicts the launcher (%s), which has started %d ranks", n_ranks, job->source,
-				 job->size);
+		return gpul_fail(err, GPUL_EINVAL, 0, "-n %d contradicts the launcher (%s), which has started %d ranks", n_ranks,
+				 job->source, job->size);
 	*launches = alone && (n_ranks > 1 || hosts);
 	return GPUL_OK;
 }
@@ -120,7 +121,8 @@ int comm_job_launch(int n_ranks, const gpul_comm_hosts *hosts, const char *agent
 	char program[4096] = "";
 	size_t n_bytes;
 	char *text = read_command_line(&n_bytes);
-	char **argv = text && readlink("/proc/self/exe", program, sizeof program - 1) > 0 ? split_command_line(text, n_bytes, program) : NULL;
+	char **argv = text && readlink("/proc/self/exe", program, sizeof program - 1) > 0 ? split_command_line(text, n_bytes, program)
+											  : NULL;
 	int exit_status = CLI_FAILED;
 
 	if (hosts)
@@ -128,7 +130,7 @@ int comm_job_launch(int n_ranks, const gpul_comm_hosts *hosts, const char *agent
 	if (argv) {
 		exit_status = launch(n_ranks, argv, &o, err);
 		if (!strncmp(err->text, "rank ", 5) && (exit_status < SIGNALED || exit_status == CLI_INTERRUPTED))
-			*err = (gpul_error){ 0 };  /* the ranks have printed their errors */
+			*err = (gpul_error){ 0 }; /* the ranks have printed their errors */
 		if (exit_status > SIGNALED && exit_status != CLI_INTERRUPTED)
 			exit_status = CLI_FAILED;
 	} else {
@@ -159,12 +161,13 @@ static void *run_rank_thread(void *argument)
 	return NULL;
 }
 
-int comm_job_threads(int n_ranks, int (*run)(const void *what, const gpul_comm_job *job, gpul_error *err), const void *what, gpul_error *err)
+int comm_job_threads(int n_ranks, int (*run)(const void *what, const gpul_comm_job *job, gpul_error *err), const void *what,
+		     gpul_error *err)
 {
 	struct rank_thread *ranks = calloc((size_t)n_ranks, sizeof *ranks);
 	int exit_status = CLI_DONE, failed = ranks ? 0 : ENOMEM;
 
-	(void)setenv("CUDA_MODULE_LOADING", "EAGER", 0);  /* otherwise a first launch, which loads code, would wait for
+	(void)setenv("CUDA_MODULE_LOADING", "EAGER", 0); /* otherwise a first launch, which loads code, would wait for
 							   * kernels of other ranks */
 	for (int r = 0; r < n_ranks && !failed; r++) {
 		struct rank_thread *t = &ranks[r];
@@ -177,7 +180,7 @@ int comm_job_threads(int n_ranks, int (*run)(const void *what, const gpul_comm_j
 	for (int r = n_ranks - 1; ranks && r >= 0; r--) {
 		if (!ranks[r].started)
 			continue;
-		(void)pthread_join(ranks[r].thread, NULL);  /* ends: the others wait at most OPEN_MS for a rank that was not started */
+		(void)pthread_join(ranks[r].thread, NULL); /* ends: the others wait at most OPEN_MS for a rank that was not started */
 		if (ranks[r].exit_status != CLI_DONE) {
 			exit_status = ranks[r].exit_status;
 			if (ranks[r].err.status)
@@ -223,7 +226,7 @@ static gpul_status parse_launch(const struct cli_args *args, int *n_ranks, gpul_
 
 	st = st ? st : comm_parse_int("--start-timeout", cli_value(args, OPT_START), 1, 3600, &start_s, err);
 	o->tag = cli_value(args, OPT_TAG);
-	if (!st && o->tag && !list && !file && *n_ranks) {  /* so that the ranks on this machine write to pipes, too */
+	if (!st && o->tag && !list && !file && *n_ranks) { /* so that the ranks on this machine write to pipes, too */
 		o->hosts = (gpul_comm_hosts){ .at = { { "localhost", *n_ranks } }, .n = 1, .n_ranks = *n_ranks };
 		return GPUL_OK;
 	}
@@ -263,6 +266,7 @@ static int cmd_launch(const struct cli_args *args, gpul_error *err)
 	return exit_status;
 }
 
+/* clang-format off */
 const struct cli_cmd cli_comm_launch = {
 	"comm launch", "-- PROGRAM [ARGUMENT...]", "start a program as several ranks",
 	"Starts PROGRAM N times on this machine, or on several machines (--hosts), as the ranks of a new\n"
@@ -277,3 +281,4 @@ const struct cli_cmd cli_comm_launch = {
 	"others). The ranks start in the same folder, with this process' variables GPULOAD_*.\n",
 	launch_opts, cmd_launch, CLI_FILES, NULL,
 };
+/* clang-format on */

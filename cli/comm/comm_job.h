@@ -36,7 +36,8 @@ int comm_job_launch(int n_ranks, const gpul_comm_hosts *hosts, const char *agent
  * @err      the error of the failed rank with the lowest number
  * Returns the exit status of that rank, or CLI_DONE
  * Threads the main thread */
-int comm_job_threads(int n_ranks, int (*run)(const void *what, const gpul_comm_job *job, gpul_error *err), const void *what, gpul_error *err);
+int comm_job_threads(int n_ranks, int (*run)(const void *what, const gpul_comm_job *job, gpul_error *err), const void *what,
+		     gpul_error *err);
 
 /* Prepare a rank's error for printing: quiet() clears an error that all ranks have, except on rank
  * 0; sign() puts the number of the rank before the text. */

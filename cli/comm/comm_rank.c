@@ -60,7 +60,7 @@ gpul_status comm_rank_open(const struct comm_place *place, const gpul_comm_optio
 	gpul_status st;
 
 	if (job->rank && strcmp(job->source, "threads") != 0 && !gpul_log_shows(GPUL_LOG_INFO))
-		gpul_log_set_level(GPUL_LOG_OFF);  /* rank 0 prints the same notices; with --threads, all ranks share one log level */
+		gpul_log_set_level(GPUL_LOG_OFF); /* rank 0 prints the same notices; with --threads, all ranks share one log level */
 	*out = (struct comm_rank){ .job = *job, .output = PTHREAD_MUTEX_INITIALIZER };
 	st = gpul_boot_open(job, open_ms(place), &out->boot, err);
 	if (st)
@@ -87,7 +87,8 @@ void comm_rank_close(struct comm_rank *r)
 
 gpul_status comm_rank_introduce(struct comm_rank *r, struct comm_about *all, gpul_error *err)
 {
-	struct comm_about mine = { .pid = (int)getpid(), .device = gpul_comm_device(r->comm),
+	struct comm_about mine = { .pid = (int)getpid(),
+				   .device = gpul_comm_device(r->comm),
 				   .host = gpul_boot_host(r->boot, r->job.rank) };
 	CUdevice device;
 	gpul_status st = gpul_cu(r->drv, err, cuDeviceGet(&device, mine.device));
@@ -112,7 +113,7 @@ struct job {
 	struct comm_rank *r;
 	gpul_status (*function)(struct comm_rank *r, void *argument, gpul_error *err);
 	void *argument;
-	int end_fd;                   /* a descriptor that is readable when the thread has ended */
+	int end_fd; /* a descriptor that is readable when the thread has ended */
 	gpul_status status;
 	gpul_error err;
 };

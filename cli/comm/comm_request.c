@@ -7,11 +7,13 @@
 #include "cli/lib/options/devices_arg.h"
 #include "cli/lib/value.h"
 
+/* clang-format off */
 enum {
 	OPT_BYTES = COMM_N_PLACE_OPTS, OPT_THREADS, OPT_DTYPE, OPT_OP, OPT_ROOT, OPT_ALGO, OPT_PROTO, OPT_BLOCKS, OPT_WINDOW, OPT_TABLE, OPT_ITERS,
 	OPT_WARMUP,
 	OPT_IN_PLACE, OPT_OUT_OF_PLACE, OPT_UNGROUPED, OPT_GRAPH, OPT_NO_REGISTER, OPT_CHECK, OPT_EXPLAIN, OPT_JSON, OPT_PLOT, OPT_TRACE, OPT_FORCE,
 };
+/* clang-format on */
 
 /* clang-format off */
 const struct cli_opt comm_bench_opts[] = {
@@ -69,8 +71,8 @@ gpul_status comm_parse_bytes(const char *text, size_t *min, size_t *max, size_t 
 	if (n_parts == 1)
 		part[1] = part[0];
 	if (part[0] < 1 || part[0] > part[1] || part[2] < 2)
-		return gpul_fail(err, GPUL_EINVAL, 0, "--bytes: expected MIN:MAX:FACTOR with MIN from 1 to MAX and FACTOR at least 2, not '%s'",
-				 text);
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "--bytes: expected MIN:MAX:FACTOR with MIN from 1 to MAX and FACTOR at least 2, not '%s'", text);
 	*min = part[0];
 	*max = part[1];
 	*factor = part[2];
@@ -140,10 +142,13 @@ static gpul_status parse_net(const struct cli_args *args, struct comm_place *out
 		return st;
 	if (host && (backend || provider || n_qps || gpu_direct || cli_value(args, COMM_OPT_NIC)))
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "--backend, --provider, --nic, --qps and --gpu-direct are for the network, but --transport is %s", gpul_comm_transport_name(out->transport));
-	out->net = (gpul_rdma_desc){ .backend = found, .n_qps = (unsigned)n_qps, .gpu_direct = direct,
-				     .device = { .gpu = -1, .gid_index = -1, .provider = provider,
-						 .device = cli_value(args, COMM_OPT_NIC) } };
+				 "--backend, --provider, --nic, --qps and --gpu-direct are for the network, but --transport is %s",
+				 gpul_comm_transport_name(out->transport));
+	out->net = (gpul_rdma_desc){ .backend = found,
+				     .n_qps = (unsigned)n_qps,
+				     .gpu_direct = direct,
+				     .device = {
+					     .gpu = -1, .gid_index = -1, .provider = provider, .device = cli_value(args, COMM_OPT_NIC) } };
 	return GPUL_OK;
 }
 
@@ -169,7 +174,9 @@ gpul_status comm_place_parse(const struct cli_args *args, struct comm_place *out
 		st = value_parse_seconds("timeout", timeout, &out->timeout_ms, err);
 		out->timeout_ms = out->timeout_ms ? out->timeout_ms : -1;
 	}
-	return st ? st : comm_parse_int("--ranks-per-host", cli_value(args, COMM_OPT_PER_HOST), 1, GPUL_COMM_MAX_RANKS, &out->ranks_per_host, err);
+	return st ? st
+		  : comm_parse_int("--ranks-per-host", cli_value(args, COMM_OPT_PER_HOST), 1, GPUL_COMM_MAX_RANKS, &out->ranks_per_host,
+				   err);
 }
 
 /* ---- a collective ------------------------------------------------------------------------------------------ */
@@ -258,11 +265,20 @@ gpul_status comm_request_parse(const struct cli_args *args, gpul_comm_call call,
 	gpul_status st;
 
 	*out = (struct comm_request){
-		.call = call, .dtype = GPUL_COMM_F32, .iterations = -1, .warmups = -1,
-		.table = cli_value(args, OPT_TABLE), .plot = cli_value(args, OPT_PLOT), .trace = cli_value(args, OPT_TRACE),
-		.graph = cli_value(args, OPT_GRAPH), .no_register = cli_value(args, OPT_NO_REGISTER), .ungrouped = cli_value(args, OPT_UNGROUPED),
+		.call = call,
+		.dtype = GPUL_COMM_F32,
+		.iterations = -1,
+		.warmups = -1,
+		.table = cli_value(args, OPT_TABLE),
+		.plot = cli_value(args, OPT_PLOT),
+		.trace = cli_value(args, OPT_TRACE),
+		.graph = cli_value(args, OPT_GRAPH),
+		.no_register = cli_value(args, OPT_NO_REGISTER),
+		.ungrouped = cli_value(args, OPT_UNGROUPED),
 		.threads = cli_value(args, OPT_THREADS),
-		.json = cli_value(args, OPT_JSON), .explain = cli_value(args, OPT_EXPLAIN), .force = cli_value(args, OPT_FORCE),
+		.json = cli_value(args, OPT_JSON),
+		.explain = cli_value(args, OPT_EXPLAIN),
+		.force = cli_value(args, OPT_FORCE),
 	};
 	if (args->n_operands)
 		return gpul_fail(err, GPUL_EINVAL, 0, "unexpected argument '%s'; see gpuload help comm %s", args->operands[0],

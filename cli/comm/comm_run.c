@@ -39,7 +39,7 @@ struct calls {
 	const struct comm_request *q;
 	bool in;
 	unsigned n;
-	CUgraph graph;                /* NULL: not captured */
+	CUgraph graph; /* NULL: not captured */
 	CUgraphExec exec;
 };
 
@@ -74,8 +74,8 @@ static gpul_status prepare_calls(struct calls *c, gpul_error *err)
 	if (st)
 		return st;
 	st = enqueue_calls(c, err);
-	st = st ? (void)drv->cuStreamEndCapture(c->r->stream, &c->graph), st
-		: gpul_cu(drv, err, cuStreamEndCapture(c->r->stream, &c->graph));
+	st = st ? (void)drv->cuStreamEndCapture(c->r->stream, &c->graph),
+	st      : gpul_cu(drv, err, cuStreamEndCapture(c->r->stream, &c->graph));
 	return st ? st : gpul_cu(drv, err, cuGraphInstantiate(&c->exec, c->graph, 0));
 }
 
@@ -135,7 +135,7 @@ gpul_status comm_time_calls(struct comm_rank *r, const struct comm_shape *s, con
 
 	timed.n = (unsigned)q->iterations;
 	st = st ? st : prepare_calls(&timed, err);
-	if (!st && timed.exec)  /* the first launch of a graph uploads it */
+	if (!st && timed.exec) /* the first launch of a graph uploads it */
 		st = launch_calls(&timed, err);
 	st = st ? st : gpul_comm_wait(r->comm, r->stream, err);
 	st = st ? st : comm_trace_resume(r, err);
@@ -145,7 +145,7 @@ gpul_status comm_time_calls(struct comm_rank *r, const struct comm_shape *s, con
 	st = st ? st : gpul_comm_wait(r->comm, r->stream, err);
 	section.end_ns = gpul_clock_ns();
 	st = st ? st : comm_exchange_times(r, (double)(section.end_ns - section.begin_ns) / 1e3 / q->iterations, out, err);
-	st = st ? st : comm_trace_pause(r, &section, err);  /* after the times were exchanged, when the calls of all ranks have ended */
+	st = st ? st : comm_trace_pause(r, &section, err); /* after the times were exchanged, when the calls of all ranks have ended */
 	free_calls(&timed);
 	return st;
 }
@@ -195,8 +195,8 @@ static gpul_status fill_buffers(struct comm_rank *r, const struct comm_shape *s,
 	return upload(r, d, send_address(c), s->send_bytes, err);
 }
 
-static gpul_status exchange_checks(struct comm_rank *r, const struct comm_shape *s, uint64_t wrong, uint64_t hash,
-				   struct comm_figures *out, gpul_error *err)
+static gpul_status exchange_checks(struct comm_rank *r, const struct comm_shape *s, uint64_t wrong, uint64_t hash, struct comm_figures *out,
+				   gpul_error *err)
 {
 	const uint64_t mine[2] = { wrong, hash };
 	uint64_t all[GPUL_COMM_MAX_RANKS][2];
@@ -214,8 +214,14 @@ static gpul_status exchange_checks(struct comm_rank *r, const struct comm_shape 
 gpul_status comm_check_call(struct comm_rank *r, const struct comm_shape *s, const struct comm_request *q, bool in, uint64_t seed,
 			    struct comm_figures *out, gpul_error *err)
 {
-	const struct comm_data_desc desc = { .call = s->call, .dtype = q->dtype, .op = q->op, .rank = r->job.rank,
-					     .n_ranks = r->job.size, .root = q->root, .count = s->count, .seed = seed };
+	const struct comm_data_desc desc = { .call = s->call,
+					     .dtype = q->dtype,
+					     .op = q->op,
+					     .rank = r->job.rank,
+					     .n_ranks = r->job.size,
+					     .root = q->root,
+					     .count = s->count,
+					     .seed = seed };
 	struct calls one = { .r = r, .shape = s, .q = q, .in = in, .n = 1 };
 	uint64_t wrong = 0, hash = 0;
 	struct comm_data data;

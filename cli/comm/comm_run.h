@@ -14,20 +14,20 @@ enum { COMM_MEET_MS = 300 * 1000 };
 
 struct comm_rank {
 	gpul_comm_job job;
-	gpul_boot *boot;              /* exchanges the command's own data; NULL: not open */
+	gpul_boot *boot; /* exchanges the command's own data; NULL: not open */
 	const gpul_driver *drv;
 	gpul_comm *comm;
 	CUstream stream;
-	CUdeviceptr send, recv;       /* two buffers of buffer_bytes each */
+	CUdeviceptr send, recv; /* two buffers of buffer_bytes each */
 	size_t buffer_bytes;
-	bool registered;              /* the buffers are windows, allocated by gpul_comm_alloc() */
-	unsigned char *staging;       /* STAGING_BYTES of page-locked memory */
-	struct comm_tracer *tracer;   /* see comm_trace.h; NULL without --trace */
+	bool registered;            /* the buffers are windows, allocated by gpul_comm_alloc() */
+	unsigned char *staging;     /* STAGING_BYTES of page-locked memory */
+	struct comm_tracer *tracer; /* see comm_trace.h; NULL without --trace */
 
-	atomic_bool stop;             /* request: end soon */
-	atomic_uint permille;         /* the part of the measurement that is done, in thousandths */
+	atomic_bool stop;     /* request: end soon */
+	atomic_uint permille; /* the part of the measurement that is done, in thousandths */
 	struct progress progress;
-	pthread_mutex_t output;       /* held to print the progress or rows */
+	pthread_mutex_t output; /* held to print the progress or rows */
 };
 
 /** Open the driver and join the job.

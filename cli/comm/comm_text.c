@@ -62,9 +62,12 @@ static void add_transports(const struct comm_result *r, struct out *o)
 		out_add(o, "%s between all ranks\n", n_device ? "device memory" : n_net ? "the network" : "host memory");
 	else if (n_net)
 		out_add(o, "the network for %u of %u pairs of ranks, %s for the others; --json lists them\n", n_net / 2, n / 2,
-			n_device + n_net == n ? "device memory" : n_device ? "device or host memory" : "host memory");
+			n_device + n_net == n ? "device memory"
+			: n_device            ? "device or host memory"
+					      : "host memory");
 	else
-		out_add(o, "device memory for %u of %u pairs of ranks, host memory for the others; --json lists them\n", n_device / 2, n / 2);
+		out_add(o, "device memory for %u of %u pairs of ranks, host memory for the others; --json lists them\n", n_device / 2,
+			n / 2);
 }
 
 static void add_settings(const struct comm_result *r, struct out *o)
@@ -84,8 +87,8 @@ static void add_settings(const struct comm_result *r, struct out *o)
 		return;
 	}
 	out_add(o, "; %d warm-up call%s, %d timed call%s%s%s%s, %s\n", q->warmups, q->warmups == 1 ? "" : "s", q->iterations,
-		q->iterations == 1 ? "" : "s", q->graph ? " in a graph" : "", q->ungrouped ? " without groups" : "", q->no_register ? ", memory that is not registered" : "",
-		q->check ? "data checked" : "data not checked");
+		q->iterations == 1 ? "" : "s", q->graph ? " in a graph" : "", q->ungrouped ? " without groups" : "",
+		q->no_register ? ", memory that is not registered" : "", q->check ? "data checked" : "data not checked");
 }
 
 void comm_text_head(const struct comm_result *r, struct out *o)
@@ -191,7 +194,8 @@ static void add_hosts(const struct comm_result *r, struct out *o)
 
 		while (r->about[first].host != h)
 			first++;
-		out_add(o, "# trace: host %s: its clock plus %.9f s is that of host %s within %.4g us; drift %.1f +- %.1f ppm, shortest round trip %.1f us\n",
+		out_add(o,
+			"# trace: host %s: its clock plus %.9f s is that of host %s within %.4g us; drift %.1f +- %.1f ppm, shortest round trip %.1f us\n",
 			r->about[first].host_name, (double)r->host[h].offset_ns / 1e9, r->about[0].host_name, r->host[h].bound_ns / 1e3,
 			r->host[h].drift_ppm, r->host[h].drift_bound_ppm, (double)r->host[h].round_trip_ns / 1e3);
 	}

@@ -15,7 +15,7 @@
 
 struct best {
 	gpul_comm_plan plan;
-	double us;                    /* 0: none yet */
+	double us; /* 0: none yet */
 };
 
 /* Measure one plan.  It becomes the best one only if it is 2 % faster, because earlier plans use fewer threads. */
@@ -30,7 +30,7 @@ static gpul_status try_plan(struct comm_rank *r, const struct comm_tuning *t, co
 	plan = gpul_comm_plan_for(r->comm, s->call, s->bytes);
 	if (plan.algo != wanted->algo || plan.proto != wanted->proto || plan.n_blocks != wanted->n_blocks ||
 	    plan.n_threads != wanted->n_threads)
-		return GPUL_OK;  /* the plan is not possible, or becomes the same as another one */
+		return GPUL_OK; /* the plan is not possible, or becomes the same as another one */
 	st = comm_time_calls(r, s, &t->q, false, &f, err);
 	if (!st && (best->us <= 0 || f.us < 0.98 * best->us))
 		*best = (struct best){ plan, f.us };
@@ -47,7 +47,8 @@ static gpul_status find_best(struct comm_rank *r, const struct comm_tuning *t, c
 	gpul_status st = GPUL_OK;
 
 	for (int i = 0; !st && i < GPUL_COMM_N_ALGOS * GPUL_COMM_N_PROTOS; i++) {
-		gpul_comm_plan plan = { .algo = (gpul_comm_algo)(i / GPUL_COMM_N_PROTOS), .proto = (gpul_comm_proto)(i % GPUL_COMM_N_PROTOS) };
+		gpul_comm_plan plan = { .algo = (gpul_comm_algo)(i / GPUL_COMM_N_PROTOS),
+					.proto = (gpul_comm_proto)(i % GPUL_COMM_N_PROTOS) };
 
 		if (gpul_comm_plan_obstacle(r->comm, s->call, plan.algo, plan.proto, s->bytes))
 			continue;
@@ -98,9 +99,15 @@ static void copy_field(char *out, size_t out_bytes, const char *text)
 
 static void add_row(const struct comm_rank *r, struct comm_tuning *t, const struct comm_shape *s, const struct best *best)
 {
-	gpul_comm_table_row row = { .n_ranks = r->job.size, .transport = transport_of(t, r->job.size), .call = s->call,
-				    .max_bytes = s->bytes, .algo = best->plan.algo, .proto = best->plan.proto,
-				    .n_blocks = best->plan.n_blocks, .n_threads = best->plan.n_threads, .us = best->us };
+	gpul_comm_table_row row = { .n_ranks = r->job.size,
+				    .transport = transport_of(t, r->job.size),
+				    .call = s->call,
+				    .max_bytes = s->bytes,
+				    .algo = best->plan.algo,
+				    .proto = best->plan.proto,
+				    .n_blocks = best->plan.n_blocks,
+				    .n_threads = best->plan.n_threads,
+				    .us = best->us };
 
 	copy_field(row.device, sizeof row.device, t->about[0].name);
 	copy_field(row.host, sizeof row.host, t->host);
@@ -123,8 +130,8 @@ static gpul_status tune_size(struct comm_rank *r, struct comm_tuning *t, gpul_co
 	st = comm_check_call(r, &s, &t->q, false, t->n_rows + 1, &f, err);
 	if (!st && (f.wrong || f.differs))
 		st = gpul_fail(err, GPUL_EFORMAT, 0, "%s of %zu bytes by %s/%s with %u blocks of %u threads has %llu wrong elements",
-			       gpul_comm_call_name(call), s.bytes, gpul_comm_algo_name(best.plan.algo), gpul_comm_proto_name(best.plan.proto),
-			       best.plan.n_blocks, best.plan.n_threads, (unsigned long long)f.wrong);
+			       gpul_comm_call_name(call), s.bytes, gpul_comm_algo_name(best.plan.algo),
+			       gpul_comm_proto_name(best.plan.proto), best.plan.n_blocks, best.plan.n_threads, (unsigned long long)f.wrong);
 	if (!st)
 		add_row(r, t, &s, &best);
 	return st;
@@ -238,7 +245,7 @@ static void choose_defaults(struct comm_tuning *t, bool interprets)
 
 static int run_rank(struct comm_tuning *t, const gpul_comm_job *job, gpul_error *err)
 {
-	const gpul_comm_options options = { .table = "" };  /* use no table: $GPULOAD_COMM_TABLE may lack the rows that are measured here */
+	const gpul_comm_options options = { .table = "" }; /* use no table: $GPULOAD_COMM_TABLE may lack the rows that are measured here */
 	struct comm_rank r = { 0 };
 	gpul_status st = comm_rank_open(&t->place, &options, job, &r, err);
 
@@ -281,11 +288,14 @@ static int cmd_tune(const struct cli_args *args, gpul_error *err)
 		st = check_file(t, err);
 	if (st)
 		comm_job_quiet(&job, err);
-	code = st ? cli_exit_code(st) : launches ? comm_job_launch(t->place.n_ranks, &t->place.hosts, t->place.agent, err) : run_rank(t, &job, err);
+	code = st         ? cli_exit_code(st)
+	       : launches ? comm_job_launch(t->place.n_ranks, &t->place.hosts, t->place.agent, err)
+			  : run_rank(t, &job, err);
 	free(t);
 	return code;
 }
 
+/* clang-format off */
 const struct cli_cmd cli_comm_tune = {
 	"comm tune", "", "measure which algorithm and protocol is best for each size",
 	"Measures each collective with every algorithm and protocol that is possible between these\n"
@@ -294,3 +304,4 @@ const struct cli_cmd cli_comm_tune = {
 	"table of gpul_comm_create() names the file. --explain of a collective prints the choices.\n",
 	tune_opts, cmd_tune, NULL, NULL,
 };
+/* clang-format on */

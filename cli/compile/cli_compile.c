@@ -13,10 +13,12 @@
 #include "loader/cache/compile.h"
 #include "loader/image/source.h"
 
+/* clang-format off */
 enum {
 	COMPILE_OUT, COMPILE_ARCH, COMPILE_PTX, COMPILE_CUBIN, COMPILE_INCLUDE, COMPILE_DEFINE,
 	COMPILE_STD, COMPILE_LINEINFO, COMPILE_NO_CACHE,
 };
+/* clang-format on */
 
 /* clang-format off */  /* a table with one row per option */
 static const struct cli_opt compile_opts[] = {
@@ -36,26 +38,22 @@ static const struct cli_opt compile_opts[] = {
 };
 /* clang-format on */
 
-static const char compile_details[] =
-	"Compiles FILE.cu with NVRTC, NVIDIA's run-time compiler, so nvcc is not needed. The result\n"
-	"is PTX, which the driver compiles for its GPU, or with --cubin the machine code of one\n"
-	"architecture. Warnings and errors of the compiler are printed on stderr. Results are kept\n"
-	"in a cache: see gpuload help cache.\n";
+static const char compile_details[] = "Compiles FILE.cu with NVRTC, NVIDIA's run-time compiler, so nvcc is not needed. The result\n"
+				      "is PTX, which the driver compiles for its GPU, or with --cubin the machine code of one\n"
+				      "architecture. Warnings and errors of the compiler are printed on stderr. Results are kept\n"
+				      "in a cache: see gpuload help cache.\n";
 
 #define DEFAULT_PTX_ARCH   "75" /* runs on every GPU that CUDA 13 supports */
 #define DEFAULT_CUBIN_ARCH "90"
 
 /* Users may write sm_90 or compute_90; NVRTC needs compute_ for PTX and sm_ for machine code. */
-static gpul_status choose_arch(const char *wanted, bool cubin, char *buf, size_t buf_bytes,
-			       gpul_error *err)
+static gpul_status choose_arch(const char *wanted, bool cubin, char *buf, size_t buf_bytes, gpul_error *err)
 {
 	const char *number = cubin ? DEFAULT_CUBIN_ARCH : DEFAULT_PTX_ARCH;
 	size_t n_digits;
 
 	if (wanted) {
-		number = !strncmp(wanted, "sm_", 3)        ? wanted + 3
-			 : !strncmp(wanted, "compute_", 8) ? wanted + 8
-							   : "";
+		number = !strncmp(wanted, "sm_", 3) ? wanted + 3 : !strncmp(wanted, "compute_", 8) ? wanted + 8 : "";
 		n_digits = strspn(number, "0123456789");
 		if (n_digits < 2 || n_digits > 3 || strspn(number + n_digits, "af") > 1 ||
 		    number[n_digits + strspn(number + n_digits, "af")])
@@ -75,8 +73,7 @@ static char *default_out(const char *path, const char *extension)
 	const char *dot = strrchr(name, '.');
 	char *out = NULL;
 
-	if (asprintf(&out, "%.*s%s", (int)(dot ? (size_t)(dot - name) : strlen(name)), name,
-		     extension) < 0)
+	if (asprintf(&out, "%.*s%s", (int)(dot ? (size_t)(dot - name) : strlen(name)), name, extension) < 0)
 		return NULL;
 	return out;
 }
@@ -91,7 +88,8 @@ static gpul_status copy_ptx(const struct cli_args *args, const gpul_source *sour
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s is PTX already: --cubin needs CUDA C++; ptxas makes machine code of PTX",
 				 gpul_source_name(source));
 	if (!cli_value(args, COMPILE_OUT))
-		return gpul_fail(err, GPUL_EINVAL, 0, "%s is PTX already: there is nothing to compile; -o OUT copies it", gpul_source_name(source));
+		return gpul_fail(err, GPUL_EINVAL, 0, "%s is PTX already: there is nothing to compile; -o OUT copies it",
+				 gpul_source_name(source));
 	return file_overwrite(out, NULL, 0, bytes, strnlen(bytes, n_bytes), err);
 }
 
@@ -104,7 +102,8 @@ static gpul_status compile_source(const struct cli_args *args, const struct nvrt
 
 	if (st)
 		return st;
-	st = gpul_compile_cached(text, name, (const char *const *)options->words, arch, cli_value(args, COMPILE_NO_CACHE) != NULL, &result, err);
+	st = gpul_compile_cached(text, name, (const char *const *)options->words, arch, cli_value(args, COMPILE_NO_CACHE) != NULL, &result,
+				 err);
 	if (st)
 		gpul_advise(err);
 	cli_message_log(result.log, name, st ? err : NULL);
@@ -114,8 +113,8 @@ static gpul_status compile_source(const struct cli_args *args, const struct nvrt
 	return st;
 }
 
-static gpul_status compile(const struct cli_args *args, const struct nvrtc_args *options,
-			   const char *arch, const char *out, gpul_error *err)
+static gpul_status compile(const struct cli_args *args, const struct nvrtc_args *options, const char *arch, const char *out,
+			   gpul_error *err)
 {
 	gpul_source *source;
 	gpul_content content;
@@ -129,8 +128,8 @@ static gpul_status compile(const struct cli_args *args, const struct nvrtc_args 
 	else if (content == GPUL_CONTENT_CUDA || content == GPUL_CONTENT_TEXT)
 		st = compile_source(args, options, arch, source, out, err);
 	else
-		st = gpul_fail(err, GPUL_EFORMAT, 0, "%s is %s: compile needs CUDA C++; gpuload extract writes the code in a file", gpul_source_name(source),
-			       gpul_content_text(content));
+		st = gpul_fail(err, GPUL_EFORMAT, 0, "%s is %s: compile needs CUDA C++; gpuload extract writes the code in a file",
+			       gpul_source_name(source), gpul_content_text(content));
 	gpul_source_close(source);
 	return st;
 }
@@ -168,6 +167,6 @@ static int cmd_compile(const struct cli_args *args, gpul_error *err)
 }
 
 const struct cli_cmd cli_compile = {
-	"compile", "FILE.cu", "compile CUDA C++ to PTX or machine code, with NVRTC",
-	compile_details, compile_opts, cmd_compile, CLI_FILES, NULL,
+	"compile", "FILE.cu", "compile CUDA C++ to PTX or machine code, with NVRTC", compile_details, compile_opts, cmd_compile,
+	CLI_FILES, NULL,
 };

@@ -17,20 +17,19 @@ static const struct cli_opt cache_opts[] = {
 };
 /* clang-format on */
 
-static const char cache_details[] =
-	"Prints the folder of the cache, the number of results in it and their size in bytes.\n"
-	"\n"
-	"gpuload keeps code that NVRTC compiled and nvJitLink linked. It uses a kept result again if\n"
-	"all inputs are the same: source, headers, options, architecture and compiler version.\n"
-	"GPULOAD_LOG=debug prints which results are found and kept.\n"
-	"\n"
-	"    GPULOAD_CACHE            the folder, or off (default: $XDG_CACHE_HOME/gpuload,\n"
-	"                             otherwise ~/.cache/gpuload)\n"
-	"    GPULOAD_CACHE_MAX_BYTES  largest size in bytes; K, M or G may follow (default: 256M).\n"
-	"                             If the cache is larger, the least recently used results\n"
-	"                             are removed\n"
-	"\n"
-	"A folder that other users can write to is not used.\n";
+static const char cache_details[] = "Prints the folder of the cache, the number of results in it and their size in bytes.\n"
+				    "\n"
+				    "gpuload keeps code that NVRTC compiled and nvJitLink linked. It uses a kept result again if\n"
+				    "all inputs are the same: source, headers, options, architecture and compiler version.\n"
+				    "GPULOAD_LOG=debug prints which results are found and kept.\n"
+				    "\n"
+				    "    GPULOAD_CACHE            the folder, or off (default: $XDG_CACHE_HOME/gpuload,\n"
+				    "                             otherwise ~/.cache/gpuload)\n"
+				    "    GPULOAD_CACHE_MAX_BYTES  largest size in bytes; K, M or G may follow (default: 256M).\n"
+				    "                             If the cache is larger, the least recently used results\n"
+				    "                             are removed\n"
+				    "\n"
+				    "A folder that other users can write to is not used.\n";
 
 static int print_json(const gpul_cache_status *s, gpul_error *err)
 {
@@ -85,6 +84,6 @@ static int cmd_cache(const struct cli_args *args, gpul_error *err)
 }
 
 const struct cli_cmd cli_cache = {
-	"cache", "", "print the state of the cache of compiled and linked code, or clear it",
-	cache_details, cache_opts, cmd_cache, NULL, NULL,
+	"cache", "",   "print the state of the cache of compiled and linked code, or clear it", cache_details, cache_opts, cmd_cache,
+	NULL,    NULL,
 };

@@ -25,8 +25,15 @@ static bool has_any(const char *line, const char *const *parts)
 static bool reports_error(const char *line)
 {
 	static const char *const error[] = { "error", "Error", "ERROR", "fatal", "FATAL", "NCCL WARN", "undefined reference", NULL };
-	static const char *const consequence[] = { "detected in the compilation of", "Ptx assembly aborted", "ld returned", "make: ***", "] Error ",
-						   "build stopped", "linker command failed", " 0 errors", NULL };
+	static const char *const consequence[] = { "detected in the compilation of",
+						   "Ptx assembly aborted",
+						   "ld returned",
+						   "make: ***",
+						   "] Error ",
+						   "build stopped",
+						   "linker command failed",
+						   " 0 errors",
+						   NULL };
 
 	return has_any(line, error) && !has_any(line, consequence);
 }
@@ -63,8 +70,8 @@ static gpul_status explain_text(const char *text, size_t n_bytes, const char *pa
 		at += n + 1;
 	}
 	if (e.n_known == 0)
-		st = gpul_fail(err, GPUL_EFORMAT, 0, "%s: contains no known error message%s%.80s", path, e.first_unknown ? "; unknown: " : "",
-			       e.first_unknown ? e.first_unknown : "");
+		st = gpul_fail(err, GPUL_EFORMAT, 0, "%s: contains no known error message%s%.80s", path,
+			       e.first_unknown ? "; unknown: " : "", e.first_unknown ? e.first_unknown : "");
 	else if (e.n_unknown)
 		printf("%zu more line%s may report an error that gpuload does not know; the first:\n    %s\n", e.n_unknown,
 		       e.n_unknown == 1 ? "" : "s", e.first_unknown);
@@ -89,6 +96,7 @@ static int cmd_explain(const struct cli_args *args, gpul_error *err)
 	return st ? cli_exit_code(st) : CLI_DONE;
 }
 
+/* clang-format off */
 const struct cli_cmd cli_explain = {
 	"explain", "[LOG]", "explain error messages of nvcc, linkers, CUDA and NCCL",
 	"Reads the output of a build or of a program from LOG or from stdin, and prints each\n"
@@ -104,3 +112,4 @@ const struct cli_cmd cli_explain = {
 	"Exit status: 0 advice was printed; 1 LOG contains no known message or cannot be read.\n",
 	cli_no_opts, cmd_explain, CLI_FILES, NULL,
 };
+/* clang-format on */

@@ -59,9 +59,11 @@ static void send_response(struct dap *d, const struct json_value *request, const
 static gpul_status do_initialize(const struct dap_call *c)
 {
 	static const char *const able[] = {
-		"supportsConfigurationDoneRequest", "supportsFunctionBreakpoints", "supportsConditionalBreakpoints", "supportsHitConditionalBreakpoints",
-		"supportsEvaluateForHovers", "supportsStepBack", "supportsSteppingGranularity", "supportsDataBreakpoints", "supportsReadMemoryRequest",
-		"supportsDisassembleRequest", "supportsExceptionInfoRequest", "supportsTerminateRequest", "supportTerminateDebuggee",
+		"supportsConfigurationDoneRequest",  "supportsFunctionBreakpoints",  "supportsConditionalBreakpoints",
+		"supportsHitConditionalBreakpoints", "supportsEvaluateForHovers",    "supportsStepBack",
+		"supportsSteppingGranularity",       "supportsDataBreakpoints",      "supportsReadMemoryRequest",
+		"supportsDisassembleRequest",        "supportsExceptionInfoRequest", "supportsTerminateRequest",
+		"supportTerminateDebuggee",
 	};
 
 	for (size_t k = 0; k < sizeof able / sizeof able[0]; k++)
@@ -102,7 +104,9 @@ static gpul_status do_launch(const struct dap_call *c)
 	struct dap *d = c->d;
 	const struct json_value *args = json_get(c->args, "args");
 	const char *words[MAX_WORDS + 2] = { json_get_text(c->args, "program", NULL) };
-	struct debug_start how = { .words = words, .is_program = json_get_bool(c->args, "native", false), .folder = json_get_text(c->args, "cwd", NULL) };
+	struct debug_start how = { .words = words,
+				   .is_program = json_get_bool(c->args, "native", false),
+				   .folder = json_get_text(c->args, "cwd", NULL) };
 	int out[2] = { -1, -1 }, err[2] = { -1, -1 };
 	char current[PATH_MAX];
 	size_t n = 1;
@@ -111,7 +115,8 @@ static gpul_status do_launch(const struct dap_call *c)
 	if (d->link)
 		return gpul_fail(c->err, GPUL_EINVAL, 0, "a program is being debugged already");
 	if (!words[0])
-		return gpul_fail(c->err, GPUL_EINVAL, 0, "launch needs \"program\": a file that gpuload run accepts, or a program with \"native\": true");
+		return gpul_fail(c->err, GPUL_EINVAL, 0,
+				 "launch needs \"program\": a file that gpuload run accepts, or a program with \"native\": true");
 	for (const struct json_value *a = args ? args->first : NULL; a && n < MAX_WORDS; a = a->next)
 		if (a->kind == JSON_TEXT)
 			words[n++] = a->text;
@@ -147,11 +152,12 @@ static gpul_status do_attach(const struct dap_call *c)
 	if (d->link)
 		return gpul_fail(c->err, GPUL_EINVAL, 0, "a program is being debugged already");
 	if (!address)
-		return gpul_fail(c->err, GPUL_EINVAL, 0, "attach needs \"address\": the path or port of GPULOAD_SOFT_TOOLS=debug:listen=ADDRESS");
+		return gpul_fail(c->err, GPUL_EINVAL, 0,
+				 "attach needs \"address\": the path or port of GPULOAD_SOFT_TOOLS=debug:listen=ADDRESS");
 	d->attached = true;
 	d->entry = json_get_bool(c->args, "stopOnEntry", false);
 	d->at_end = json_get_bool(c->args, "stopAtEnd", false);
-	free(d->folder);  /* left by an attempt that failed */
+	free(d->folder); /* left by an attempt that failed */
 	d->folder = json_get_text(c->args, "cwd", NULL) ? strdup(json_get_text(c->args, "cwd", NULL)) : NULL;
 	return debug_link_attach(address, &d->link, c->err);
 }
@@ -164,7 +170,7 @@ static gpul_status do_configuration_done(const struct dap_call *c)
 		(void)debug_link_ask(d->link, NULL, NULL, "set\tentry\t1");
 	if (d->at_end)
 		(void)debug_link_ask(d->link, NULL, NULL, "set\tend\t1");
-	(void)debug_link_ask(d->link, NULL, NULL, "go\tfree");  /* may fail: kernels of an attached program may already be running */
+	(void)debug_link_ask(d->link, NULL, NULL, "go\tfree"); /* may fail: kernels of an attached program may already be running */
 	d->configured = true;
 	return GPUL_OK;
 }
@@ -193,10 +199,12 @@ static gpul_status do_nothing(const struct dap_call *c)
 	return GPUL_OK;
 }
 
+/* clang-format off */
 static const struct dap_handler session[] = {
 	{ "initialize", do_initialize }, { "launch", do_launch }, { "attach", do_attach }, { "configurationDone", do_configuration_done },
 	{ "disconnect", do_disconnect }, { "terminate", do_terminate }, { "setExceptionBreakpoints", do_nothing }, { 0 },
 };
+/* clang-format on */
 
 static const struct dap_handler *find_handler(const char *command, bool *needs_link)
 {
@@ -252,7 +260,8 @@ static void send_stopped(struct dap *d, const struct debug_row *event)
 		json_text(&j, "description", text);
 		json_text(&j, "text", text);
 	}
-	json_i64(&j, "threadId", has_warp ? dap_thread_id(debug_row_number(&d->at, "block"), (unsigned)debug_row_number(&d->at, "warp"), -1) : 1);
+	json_i64(&j, "threadId",
+		 has_warp ? dap_thread_id(debug_row_number(&d->at, "block"), (unsigned)debug_row_number(&d->at, "warp"), -1) : 1);
 	json_bool(&j, "allThreadsStopped", true);
 	if (id) {
 		json_begin(&j, "hitBreakpointIds", '[');
@@ -276,8 +285,9 @@ static void take_stop(struct dap *d, const struct debug_row *event)
 	debug_rows_free(&rows);
 	d->stopped = !strcmp(debug_row_get(&d->at, "state"), "stopped");
 	d->chosen_lane = (unsigned)debug_row_number(event, "lane");
-	if (!strcmp(debug_row_get(event, "reason"), "step") && block == debug_row_number(&d->at, "block") && warp == debug_row_number(&d->at, "warp") &&
-	    debug_row_hex(&d->at, "mask") >> lane & 1)  /* keep the lane that was selected before the step */
+	if (!strcmp(debug_row_get(event, "reason"), "step") && block == debug_row_number(&d->at, "block") &&
+	    warp == debug_row_number(&d->at, "warp") &&
+	    debug_row_hex(&d->at, "mask") >> lane & 1) /* keep the lane that was selected before the step */
 		d->chosen_lane = lane;
 	dap_forget(d);
 	if (d->stopped)
@@ -293,8 +303,8 @@ static void take_event(struct dap *d, const struct debug_row *event)
 	if (!strcmp(name, "stopped")) {
 		take_stop(d, event);
 	} else if (!strcmp(name, "launch")) {
-		snprintf(text, sizeof text, "launch of %s, grid %s, block %s\n", debug_row_get(event, "kernel"), debug_row_get(event, "grid"),
-			 debug_row_get(event, "block"));
+		snprintf(text, sizeof text, "launch of %s, grid %s, block %s\n", debug_row_get(event, "kernel"),
+			 debug_row_get(event, "grid"), debug_row_get(event, "block"));
 		send_output(d, "console", text, strlen(text));
 	} else if (!strcmp(name, "breakpoint")) {
 		dap_event_begin(d, &j, "breakpoint");
@@ -360,8 +370,10 @@ static size_t read_header(struct dap *d, size_t *bytes)
 	length = memmem(d->in.at, (size_t)(end - d->in.at), "Content-Length:", 15);
 	*bytes = length ? strtoul(length + 15, NULL, 10) : 0;
 	if (!length || *bytes > MAX_MESSAGE) {
-		fprintf(stderr, "gpuload dap: a message without Content-Length, or of more than %d bytes: the editor does not speak the Debug Adapter "
-			"Protocol\n", MAX_MESSAGE);
+		fprintf(stderr,
+			"gpuload dap: a message without Content-Length, or of more than %d bytes: the editor does not speak the Debug Adapter "
+			"Protocol\n",
+			MAX_MESSAGE);
 		d->quits = true;
 		return 0;
 	}
@@ -405,11 +417,13 @@ static bool read_editor(struct dap *d)
 static void serve_editor(struct dap *d)
 {
 	while (!d->quits) {
-		struct pollfd p[4] = { { .fd = STDIN_FILENO, .events = POLLIN }, { .fd = d->link ? debug_link_fd(d->link) : -1, .events = POLLIN },
-				       { .fd = d->out, .events = POLLIN }, { .fd = d->err, .events = POLLIN } };
+		struct pollfd p[4] = { { .fd = STDIN_FILENO, .events = POLLIN },
+				       { .fd = d->link ? debug_link_fd(d->link) : -1, .events = POLLIN },
+				       { .fd = d->out, .events = POLLIN },
+				       { .fd = d->err, .events = POLLIN } };
 		struct debug_row event;
 
-		while (d->link && debug_link_event(d->link, 0, &event)) {  /* first the events that arrived while an answer was read */
+		while (d->link && debug_link_event(d->link, 0, &event)) { /* first the events that arrived while an answer was read */
 			take_event(d, &event);
 			debug_row_free(&event);
 		}
@@ -433,7 +447,8 @@ static int cmd_dap(const struct cli_args *args, gpul_error *err)
 	struct dap d = { .out = -1, .err = -1 };
 
 	if (args->n_operands) {
-		gpul_fail(err, GPUL_EINVAL, 0, "dap takes no arguments: an editor starts it, and sends messages that say what to debug; see gpuload help dap");
+		gpul_fail(err, GPUL_EINVAL, 0,
+			  "dap takes no arguments: an editor starts it, and sends messages that say what to debug; see gpuload help dap");
 		return CLI_USAGE;
 	}
 	signal(SIGPIPE, SIG_IGN);
@@ -448,27 +463,26 @@ static int cmd_dap(const struct cli_args *args, gpul_error *err)
 	return CLI_DONE;
 }
 
-static const char dap_details[] =
-	"Speaks the Debug Adapter Protocol on stdin and stdout, so that VS Code, Neovim, Emacs and\n"
-	"other editors step through kernels on the software driver; docs/step.md has settings for\n"
-	"them.\n"
-	"\n"
-	"    launch   program       a file that gpuload run accepts: .cu, .ptx, .o, .so ...\n"
-	"             args          ARGs and options of gpuload run\n"
-	"             native        true: program is a program, and is executed itself\n"
-	"             cwd  env      the folder in which it starts; variables of its environment\n"
-	"             stopOnEntry   true: stop before the first instruction of the first kernel\n"
-	"             stopAtEnd     true: stop after the last instruction of a kernel: go back from there\n"
-	"    attach   address       the path, or port, on which the program listens, because it was\n"
-	"                           started with GPULOAD_SOFT_TOOLS=debug:listen=ADDRESS, or\n"
-	"                           debug:listen=ADDRESS:wait to let its kernels wait for the editor\n"
-	"\n"
-	"Threads are warps; the lanes of the warp that stopped are threads, too. Steps back replay the\n"
-	"kernel. Breakpoints may be in CUDA C++ (compiled with -lineinfo) and in PTX, with the conditions\n"
-	"of gpuload step; data breakpoints watch memory.\n"
-	"\n"
-	"Further requests: gpuload/nextWarp, gpuload/nextBlock, gpuload/nextBarrier,\n"
-	"gpuload/nextDivergence and gpuload/restartKernel, each with a threadId.\n";
+static const char dap_details[] = "Speaks the Debug Adapter Protocol on stdin and stdout, so that VS Code, Neovim, Emacs and\n"
+				  "other editors step through kernels on the software driver; docs/step.md has settings for\n"
+				  "them.\n"
+				  "\n"
+				  "    launch   program       a file that gpuload run accepts: .cu, .ptx, .o, .so ...\n"
+				  "             args          ARGs and options of gpuload run\n"
+				  "             native        true: program is a program, and is executed itself\n"
+				  "             cwd  env      the folder in which it starts; variables of its environment\n"
+				  "             stopOnEntry   true: stop before the first instruction of the first kernel\n"
+				  "             stopAtEnd     true: stop after the last instruction of a kernel: go back from there\n"
+				  "    attach   address       the path, or port, on which the program listens, because it was\n"
+				  "                           started with GPULOAD_SOFT_TOOLS=debug:listen=ADDRESS, or\n"
+				  "                           debug:listen=ADDRESS:wait to let its kernels wait for the editor\n"
+				  "\n"
+				  "Threads are warps; the lanes of the warp that stopped are threads, too. Steps back replay the\n"
+				  "kernel. Breakpoints may be in CUDA C++ (compiled with -lineinfo) and in PTX, with the conditions\n"
+				  "of gpuload step; data breakpoints watch memory.\n"
+				  "\n"
+				  "Further requests: gpuload/nextWarp, gpuload/nextBlock, gpuload/nextBarrier,\n"
+				  "gpuload/nextDivergence and gpuload/restartKernel, each with a threadId.\n";
 
 const struct cli_cmd cli_dap = {
 	"dap", "", "let an editor step through kernels: a debug adapter on stdin and stdout", dap_details, cli_no_opts, cmd_dap, NULL, NULL,

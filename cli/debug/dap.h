@@ -12,29 +12,32 @@
 #include "cli/lib/json/cli_json.h"
 #include "cli/lib/json/json_read.h"
 
-struct dap_lane { uint64_t block; unsigned warp, lane, frame; };
+struct dap_lane {
+	uint64_t block;
+	unsigned warp, lane, frame;
+};
 
 /* The object that a variablesReference refers to. */
 struct dap_container {
 	enum { DAP_REGISTERS, DAP_PARAMS, DAP_SPECIALS, DAP_VARIABLES, DAP_LANES, DAP_ARRAY } kind;
-	unsigned lane;                   /* number of the lane */
-	char *name;                      /* owned; DAP_LANES: name of a register; DAP_ARRAY, DAP_VARIABLES: the state space */
-	uint64_t address, bytes;         /* DAP_ARRAY */
-	unsigned element;                /* bytes */
+	unsigned lane;           /* number of the lane */
+	char *name;              /* owned; DAP_LANES: name of a register; DAP_ARRAY, DAP_VARIABLES: the state space */
+	uint64_t address, bytes; /* DAP_ARRAY */
+	unsigned element;        /* bytes */
 };
 
 struct dap {
-	struct debug_link *link;         /* NULL: not launched */
+	struct debug_link *link; /* NULL: not launched */
 	bool attached, configured, stopped, entry, at_end, terminated, quits;
-	int out, err;                    /* the program's stdout and stderr; -1: none */
-	char *folder;                    /* owned; the folder in which the program was
+	int out, err; /* the program's stdout and stderr; -1: none */
+	char *folder; /* owned; the folder in which the program was
 					  * started */
 	int64_t seq;
 	GPUL_ARRAY(char) in;
 	GPUL_ARRAY(struct dap_lane) lane;
 	GPUL_ARRAY(struct dap_container) container;
-	struct debug_row at;             /* the debugger's status line at the last stop */
-	unsigned chosen_lane;            /* the selected lane of the warp that stopped */
+	struct debug_row at;  /* the debugger's status line at the last stop */
+	unsigned chosen_lane; /* the selected lane of the warp that stopped */
 };
 
 /* A request, and the answer to it, whose body is open while a handler runs. */
@@ -46,19 +49,19 @@ struct dap_call {
 };
 
 /* dap_message.c */
-void dap_send(struct dap *d, struct json *j);  /* j: a closed object, which is freed */
-void dap_event_begin(struct dap *d, struct json *j, const char *event);  /* opens the body */
+void dap_send(struct dap *d, struct json *j);                           /* j: a closed object, which is freed */
+void dap_event_begin(struct dap *d, struct json *j, const char *event); /* opens the body */
 void dap_event_end(struct dap *d, struct json *j);
-void dap_forget(struct dap *d);           /* call it when the kernel continues: the numbers of frames and variables become invalid */
+void dap_forget(struct dap *d); /* call it when the kernel continues: the numbers of frames and variables become invalid */
 unsigned dap_lane_number(struct dap *d, const struct dap_lane *lane);
 unsigned dap_container_number(struct dap *d, const struct dap_container *c);
-const struct dap_lane *dap_find_lane(const struct dap_call *c, int64_t number);  /* NULL: no such frame, *err is set */
+const struct dap_lane *dap_find_lane(const struct dap_call *c, int64_t number); /* NULL: no such frame, *err is set */
 
 struct dap_handler {
 	const char *command;
 	gpul_status (*run)(const struct dap_call *c);
 };
-extern const struct dap_handler dap_control[];  /* end with {0} */
+extern const struct dap_handler dap_control[]; /* end with {0} */
 extern const struct dap_handler dap_values[];
 
 /* The id of a thread: a warp, or one of its lanes; lane -1: the warp. */

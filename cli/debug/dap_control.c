@@ -43,7 +43,8 @@ static void write_lanes(const struct dap_call *c, uint64_t block, unsigned warp)
 
 		if (!(live >> lane & 1))
 			continue;
-		snprintf(name, sizeof name, "block %llu warp %u lane %d%s", (unsigned long long)block, warp, lane, mask >> lane & 1 ? "" : " (waits)");
+		snprintf(name, sizeof name, "block %llu warp %u lane %d%s", (unsigned long long)block, warp, lane,
+			 mask >> lane & 1 ? "" : " (waits)");
 		write_thread(c->body, dap_thread_id(block, warp, lane), name);
 	}
 }
@@ -71,10 +72,11 @@ static gpul_status do_threads(const struct dap_call *c)
 		while (k + groups < rows.row.n && debug_row_number(&rows.row.at[k + groups], "block") == block &&
 		       debug_row_number(&rows.row.at[k + groups], "warp") == warp)
 			groups++;
-		snprintf(name, sizeof name, groups > 1 ? "block %llu warp %u (diverged: %zu groups)" : "block %llu warp %u", (unsigned long long)block, warp,
-			 groups);
+		snprintf(name, sizeof name, groups > 1 ? "block %llu warp %u (diverged: %zu groups)" : "block %llu warp %u",
+			 (unsigned long long)block, warp, groups);
 		write_thread(c->body, id, name);
-		if (*debug_row_get(&c->d->at, "kernel") && debug_row_number(&c->d->at, "block") == block && debug_row_number(&c->d->at, "warp") == warp)
+		if (*debug_row_get(&c->d->at, "kernel") && debug_row_number(&c->d->at, "block") == block &&
+		    debug_row_number(&c->d->at, "warp") == warp)
 			write_lanes(c, block, warp);
 	}
 	if (last < 0)
@@ -121,7 +123,8 @@ static unsigned lane_of_thread(const struct dap *d, uint64_t block, unsigned war
 /* Ask for the frames of a lane; any_lane: if that lane has ended, of the first lane that has not. */
 static gpul_status ask_frames(const struct dap_call *c, struct dap_lane *at, bool any_lane, struct debug_rows *rows)
 {
-	gpul_status st = debug_link_ask(c->d->link, rows, c->err, "frames\t%llu\t%u\t%u", (unsigned long long)at->block, at->warp, at->lane);
+	gpul_status st = debug_link_ask(c->d->link, rows, c->err, "frames\t%llu\t%u\t%u", (unsigned long long)at->block, at->warp,
+					at->lane);
 
 	for (unsigned lane = 0; st && any_lane && lane < 32; lane++) {
 		st = debug_link_ask(c->d->link, rows, NULL, "frames\t%llu\t%u\t%u", (unsigned long long)at->block, at->warp, lane);
@@ -155,7 +158,8 @@ static gpul_status do_stack_trace(const struct dap_call *c)
 		dap_write_source(c->d, c->body, r);
 		json_u64(c->body, "line", dap_line(r));
 		json_u64(c->body, "column", 0);
-		snprintf(text, sizeof text, "0x%llx%08llx", (unsigned long long)debug_row_number(r, "program"), (unsigned long long)debug_row_number(r, "ptxline"));
+		snprintf(text, sizeof text, "0x%llx%08llx", (unsigned long long)debug_row_number(r, "program"),
+			 (unsigned long long)debug_row_number(r, "ptxline"));
 		json_text(c->body, "instructionPointerReference", text);
 		json_end(c->body, '}');
 	}
@@ -248,10 +252,14 @@ static gpul_status do_set_data_breakpoints(const struct dap_call *c)
 	(void)debug_link_ask(c->d->link, NULL, NULL, "clear\twatch");
 	json_begin(c->body, "breakpoints", '[');
 	for (const struct json_value *b = list ? list->first : NULL; b; b = b->next) {
-		const char *id = json_get_text(b, "dataId", ""), *access = json_get_text(b, "accessType", "write"), *blank = strrchr(id, ' ');
+		const char *id = json_get_text(b, "dataId", ""), *access = json_get_text(b, "accessType", "write"),
+			   *blank = strrchr(id, ' ');
 		char request[600];
 
-		snprintf(request, sizeof request, "watch\t%s\t%.*s\t%s", !strcmp(access, "read") ? "r" : !strcmp(access, "readWrite") ? "rw" : "w",
+		snprintf(request, sizeof request, "watch\t%s\t%.*s\t%s",
+			 !strcmp(access, "read")        ? "r"
+			 : !strcmp(access, "readWrite") ? "rw"
+							: "w",
 			 (int)(blank ? blank - id : 0), id, blank ? blank + 1 : "");
 		set_breakpoint(c, b, request);
 	}
@@ -323,12 +331,28 @@ static gpul_status do_pause(const struct dap_call *c)
 }
 
 /* Requests of our own: gpuload/nextWarp, nextBlock, nextBarrier, nextDivergence, restartKernel. */
-static gpul_status do_next_warp(const struct dap_call *c) { return go(c, "warp"); }
-static gpul_status do_next_block(const struct dap_call *c) { return go(c, "block"); }
-static gpul_status do_next_barrier(const struct dap_call *c) { return go(c, "barrier"); }
-static gpul_status do_next_divergence(const struct dap_call *c) { return go(c, "diverge"); }
-static gpul_status do_restart_kernel(const struct dap_call *c) { return go(c, "back-start"); }
+static gpul_status do_next_warp(const struct dap_call *c)
+{
+	return go(c, "warp");
+}
+static gpul_status do_next_block(const struct dap_call *c)
+{
+	return go(c, "block");
+}
+static gpul_status do_next_barrier(const struct dap_call *c)
+{
+	return go(c, "barrier");
+}
+static gpul_status do_next_divergence(const struct dap_call *c)
+{
+	return go(c, "diverge");
+}
+static gpul_status do_restart_kernel(const struct dap_call *c)
+{
+	return go(c, "back-start");
+}
 
+/* clang-format off */
 const struct dap_handler dap_control[] = {
 	{ "threads", do_threads }, { "stackTrace", do_stack_trace }, { "setBreakpoints", do_set_breakpoints },
 	{ "setFunctionBreakpoints", do_set_function_breakpoints }, { "setDataBreakpoints", do_set_data_breakpoints }, { "next", do_next },
@@ -337,3 +361,4 @@ const struct dap_handler dap_control[] = {
 	{ "gpuload/nextBarrier", do_next_barrier }, { "gpuload/nextDivergence", do_next_divergence }, { "gpuload/restartKernel", do_restart_kernel },
 	{ 0 },
 };
+/* clang-format on */

@@ -14,7 +14,7 @@ void dap_send(struct dap *d, struct json *j)
 	const int n = snprintf(head, sizeof head, "Content-Length: %zu\r\n\r\n", j->out.n);
 
 	if (j->out.failed || !gpul_write_all(STDOUT_FILENO, head, (size_t)n) || !gpul_write_all(STDOUT_FILENO, j->out.at, j->out.n))
-		d->quits = true;  /* the editor has closed the connection */
+		d->quits = true; /* the editor has closed the connection */
 	out_free(&j->out);
 }
 

@@ -33,7 +33,8 @@ static gpul_status do_scopes(const struct dap_call *c)
 		write_scope(c, "Special registers", NULL, &(struct dap_container){ .kind = DAP_SPECIALS, .lane = n }, false);
 		write_scope(c, "Shared memory", NULL, &(struct dap_container){ .kind = DAP_VARIABLES, .lane = n, .name = "shared" }, false);
 		write_scope(c, "Local memory", NULL, &(struct dap_container){ .kind = DAP_VARIABLES, .lane = n, .name = "local" }, true);
-		write_scope(c, "Global variables", NULL, &(struct dap_container){ .kind = DAP_VARIABLES, .lane = n, .name = "global" }, true);
+		write_scope(c, "Global variables", NULL, &(struct dap_container){ .kind = DAP_VARIABLES, .lane = n, .name = "global" },
+			    true);
 	}
 	json_end(c->body, ']');
 	return c->err->status;
@@ -65,7 +66,9 @@ static gpul_status write_values(const struct dap_call *c, const struct dap_conta
 	const bool registers = of->kind == DAP_REGISTERS;
 	const unsigned lane = of->lane;
 	struct debug_rows rows = { 0 };
-	gpul_status st = l ? debug_link_ask(c->d->link, &rows, c->err, "%s\t%llu\t%u\t%u\t%u", request, (ull)l->block, l->warp, l->lane, l->frame) : GPUL_EINVAL;
+	gpul_status st = l ? debug_link_ask(c->d->link, &rows, c->err, "%s\t%llu\t%u\t%u\t%u", request, (ull)l->block, l->warp, l->lane,
+					    l->frame)
+			   : GPUL_EINVAL;
 
 	for (size_t k = 0; k < rows.row.n; k++) {
 		const struct debug_row *r = &rows.row.at[k];
@@ -82,7 +85,8 @@ static gpul_status write_lane_values(const struct dap_call *c, const struct dap_
 {
 	const struct dap_lane *l = dap_find_lane(c, of->lane);
 	struct debug_rows rows = { 0 };
-	gpul_status st = l ? debug_link_ask(c->d->link, &rows, c->err, "lanes\t%llu\t%u\t%u\t%u\t%s", (ull)l->block, l->warp, l->lane, l->frame, of->name)
+	gpul_status st = l ? debug_link_ask(c->d->link, &rows, c->err, "lanes\t%llu\t%u\t%u\t%u\t%s", (ull)l->block, l->warp, l->lane,
+					    l->frame, of->name)
 			   : GPUL_EINVAL;
 
 	for (size_t k = 0; k < rows.row.n; k++)
@@ -97,7 +101,9 @@ static gpul_status write_memory_variables(const struct dap_call *c, const struct
 	const unsigned lane = of->lane;
 	char space[16];
 	struct debug_rows rows = { 0 };
-	gpul_status st = l ? debug_link_ask(c->d->link, &rows, c->err, "variables\t%llu\t%u\t%u\t%u", (ull)l->block, l->warp, l->lane, l->frame) : GPUL_EINVAL;
+	gpul_status st = l ? debug_link_ask(c->d->link, &rows, c->err, "variables\t%llu\t%u\t%u\t%u", (ull)l->block, l->warp, l->lane,
+					    l->frame)
+			   : GPUL_EINVAL;
 
 	snprintf(space, sizeof space, "%s", of->name);
 	for (size_t k = 0; k < rows.row.n; k++) {
@@ -105,8 +111,9 @@ static gpul_status write_memory_variables(const struct dap_call *c, const struct
 		const char *name = debug_row_get(r, "name"), *own = debug_row_get(r, "space");
 		const uint64_t address = debug_row_number(r, "address"), bytes = debug_row_number(r, "bytes");
 		const bool global = !strcmp(own, "global") || !strcmp(own, "const");
-		struct dap_container array = { .kind = DAP_ARRAY, .lane = lane, .name = space, .address = address, .bytes = bytes,
-					       .element = bytes % 4 ? 1 : 4 };
+		struct dap_container array = {
+			.kind = DAP_ARRAY, .lane = lane, .name = space, .address = address, .bytes = bytes, .element = bytes % 4 ? 1 : 4
+		};
 		char text[80];
 
 		if (!bytes || strcmp(global ? "global" : own, space) != 0)
@@ -150,7 +157,8 @@ static void write_element(const struct dap_call *c, const struct dap_container *
 		snprintf(value, sizeof value, "%u", bits);
 	else
 		snprintf(value, sizeof value, "%d  (0x%08x, %.9gf)", (int)bits, bits, (double)f);
-	snprintf(expression, sizeof expression, "%s[%llu]:%s", of->name, (ull)(of->address + index * of->element), of->element == 1 ? "u8" : "s32");
+	snprintf(expression, sizeof expression, "%s[%llu]:%s", of->name, (ull)(of->address + index * of->element),
+		 of->element == 1 ? "u8" : "s32");
 	json_begin(c->body, NULL, '{');
 	json_text(c->body, "name", name);
 	json_text(c->body, "value", value);
@@ -173,8 +181,8 @@ static gpul_status write_elements(const struct dap_call *c, const struct dap_con
 		return GPUL_EINVAL;
 	count = !count || count > MOST ? MOST : count;
 	count = first > n ? 0 : count > n - first ? n - first : count;
-	st = debug_link_ask(c->d->link, &rows, c->err, "memory\t%s\t%llu\t%llu\t%llu\t%u\t%u", of->name, (ull)(of->address + first * of->element),
-			    (ull)(count * of->element), (ull)l->block, l->warp, l->lane);
+	st = debug_link_ask(c->d->link, &rows, c->err, "memory\t%s\t%llu\t%llu\t%llu\t%u\t%u", of->name,
+			    (ull)(of->address + first * of->element), (ull)(count * of->element), (ull)l->block, l->warp, l->lane);
 	for (uint64_t k = 0; !st && rows.row.n && (k + 1) * of->element <= debug_row_number(&rows.row.at[0], "read"); k++)
 		write_element(c, of, first + k, debug_row_get(&rows.row.at[0], "bytes"), k * of->element);
 	debug_rows_free(&rows);
@@ -191,14 +199,26 @@ static gpul_status do_variables(const struct dap_call *c)
 	if (n < 1 || (uint64_t)n > c->d->container.n) {
 		st = gpul_fail(c->err, GPUL_EINVAL, 0, "there is no variablesReference %lld: the kernel has continued", (long long)n);
 	} else {
-		of = c->d->container.at[n - 1];  /* copied, because adding containers can move the array */
+		of = c->d->container.at[n - 1]; /* copied, because adding containers can move the array */
 		switch (of.kind) {
-		case DAP_REGISTERS: st = write_values(c, &of, "registers"); break;
-		case DAP_PARAMS: st = write_values(c, &of, "params"); break;
-		case DAP_SPECIALS: st = write_values(c, &of, "specials"); break;
-		case DAP_VARIABLES: st = write_memory_variables(c, &of); break;
-		case DAP_LANES: st = write_lane_values(c, &of); break;
-		default: st = write_elements(c, &of); break;
+		case DAP_REGISTERS:
+			st = write_values(c, &of, "registers");
+			break;
+		case DAP_PARAMS:
+			st = write_values(c, &of, "params");
+			break;
+		case DAP_SPECIALS:
+			st = write_values(c, &of, "specials");
+			break;
+		case DAP_VARIABLES:
+			st = write_memory_variables(c, &of);
+			break;
+		case DAP_LANES:
+			st = write_lane_values(c, &of);
+			break;
+		default:
+			st = write_elements(c, &of);
+			break;
 		}
 	}
 	json_end(c->body, ']');
@@ -210,7 +230,9 @@ static gpul_status do_variables(const struct dap_call *c)
 static gpul_status query_value(const struct dap_call *c, const char *expression, struct debug_rows *rows)
 {
 	const int64_t frame = json_get_integer(c->args, "frameId", 0);
-	struct dap_lane at = { .block = debug_row_number(&c->d->at, "block"), .warp = (unsigned)debug_row_number(&c->d->at, "warp"), .lane = c->d->chosen_lane };
+	struct dap_lane at = { .block = debug_row_number(&c->d->at, "block"),
+			       .warp = (unsigned)debug_row_number(&c->d->at, "warp"),
+			       .lane = c->d->chosen_lane };
 
 	if (frame) {
 		const struct dap_lane *l = dap_find_lane(c, frame);
@@ -221,7 +243,8 @@ static gpul_status query_value(const struct dap_call *c, const char *expression,
 	}
 	if (!c->d->stopped)
 		return gpul_fail(c->err, GPUL_EINVAL, 0, "the kernel is running: pause it first");
-	return debug_link_ask(c->d->link, rows, c->err, "evaluate\t%llu\t%u\t%u\t%u\t%s", (ull)at.block, at.warp, at.lane, at.frame, expression);
+	return debug_link_ask(c->d->link, rows, c->err, "evaluate\t%llu\t%u\t%u\t%u\t%s", (ull)at.block, at.warp, at.lane, at.frame,
+			      expression);
 }
 
 static gpul_status do_evaluate(const struct dap_call *c)
@@ -244,7 +267,8 @@ static gpul_status do_data_breakpoint_info(const struct dap_call *c)
 {
 	const char *name = json_get_text(c->args, "name", "");
 	const int64_t reference = json_get_integer(c->args, "variablesReference", 0);
-	const struct dap_container *of = reference > 0 && (uint64_t)reference <= c->d->container.n ? &c->d->container.at[reference - 1] : NULL;
+	const struct dap_container *of = reference > 0 && (uint64_t)reference <= c->d->container.n ? &c->d->container.at[reference - 1]
+												   : NULL;
 	struct debug_rows rows = { 0 };
 	char id[160] = "";
 
@@ -254,7 +278,8 @@ static gpul_status do_data_breakpoint_info(const struct dap_call *c)
 	else if (!of && (!strncmp(name, "shared[", 7) || !strncmp(name, "local[", 6)))
 		snprintf(id, sizeof id, "%.100s 4", name);
 	else if (!of && !query_value(c, name, &rows) && rows.row.n)
-		snprintf(id, sizeof id, "%s %lld", debug_row_get(&rows.row.at[0], "bits"), (long long)json_get_integer(c->args, "bytes", 4));
+		snprintf(id, sizeof id, "%s %lld", debug_row_get(&rows.row.at[0], "bits"),
+			 (long long)json_get_integer(c->args, "bytes", 4));
 	*c->err = (gpul_error){ 0 };
 	if (*id) {
 		json_text(c->body, "dataId", id);
@@ -281,7 +306,8 @@ static void write_base64(struct json *j, const char *key, const char *digits, si
 
 	for (size_t k = 0; text && k < n; k += 3) {
 		const unsigned left = n - k > 2 ? 3 : (unsigned)(n - k);
-		const uint32_t bits = byte_at(digits, k) << 16 | (left > 1 ? byte_at(digits, k + 1) << 8 : 0) | (left > 2 ? byte_at(digits, k + 2) : 0);
+		const uint32_t bits = byte_at(digits, k) << 16 | (left > 1 ? byte_at(digits, k + 1) << 8 : 0) |
+				      (left > 2 ? byte_at(digits, k + 2) : 0);
 
 		*to++ = letters[bits >> 18];
 		*to++ = letters[bits >> 12 & 63];
@@ -296,10 +322,12 @@ static void write_base64(struct json *j, const char *key, const char *digits, si
 
 static gpul_status do_read_memory(const struct dap_call *c)
 {
-	const uint64_t at = strtoull(json_get_text(c->args, "memoryReference", "0"), NULL, 0) + (uint64_t)json_get_integer(c->args, "offset", 0);
+	const uint64_t at = strtoull(json_get_text(c->args, "memoryReference", "0"), NULL, 0) +
+			    (uint64_t)json_get_integer(c->args, "offset", 0);
 	const int64_t count = json_get_integer(c->args, "count", 0);
 	struct debug_rows rows = { 0 };
-	gpul_status st = debug_link_ask(c->d->link, &rows, c->err, "memory\tglobal\t%llu\t%lld", (ull)at, (long long)(count < 0 ? 0 : count));
+	gpul_status st = debug_link_ask(c->d->link, &rows, c->err, "memory\tglobal\t%llu\t%lld", (ull)at,
+					(long long)(count < 0 ? 0 : count));
 	uint64_t n = !st && rows.row.n ? debug_row_number(&rows.row.at[0], "read") : 0;
 	char text[32];
 
@@ -345,7 +373,8 @@ static gpul_status do_disassemble(const struct dap_call *c)
 		const size_t row = find_statement(&rows, (uint32_t)at, from + k);
 		char text[32];
 
-		snprintf(text, sizeof text, "0x%llx", row < rows.row.n ? (ull)((at & ~(uint64_t)UINT32_MAX) + row + 1) : (ull)((at >> 32) + 1) << 32);
+		snprintf(text, sizeof text, "0x%llx",
+			 row < rows.row.n ? (ull)((at & ~(uint64_t)UINT32_MAX) + row + 1) : (ull)((at >> 32) + 1) << 32);
 		json_begin(c->body, NULL, '{');
 		json_text(c->body, "address", text);
 		json_text(c->body, "instruction", row < rows.row.n ? rows.row.at[row].text + strspn(rows.row.at[row].text, " ") : "");
@@ -387,8 +416,10 @@ static gpul_status do_exception_info(const struct dap_call *c)
 	return GPUL_OK;
 }
 
+/* clang-format off */
 const struct dap_handler dap_values[] = {
 	{ "scopes", do_scopes }, { "variables", do_variables }, { "evaluate", do_evaluate }, { "dataBreakpointInfo", do_data_breakpoint_info },
 	{ "readMemory", do_read_memory }, { "disassemble", do_disassemble }, { "source", do_source }, { "exceptionInfo", do_exception_info },
 	{ 0 },
 };
+/* clang-format on */

@@ -7,30 +7,29 @@
 #include "cli/debug/session.h"
 #include "core/text.h"
 
-const char session_help[] =
-	"next stop      step (s) [N]     to the next source line, into calls\n"
-	"               next (n) [N]     to the next source line, over calls\n"
-	"               insn (i) [N]     one PTX instruction of this warp;  si [N]: of the selected lane\n"
-	"               out (o)          until the function returns\n"
-	"               warp+ block+     until another warp, or block, executes an instruction\n"
-	"               barrier diverge  until a barrier is complete, or a warp diverges\n"
-	"               continue (c)     to the next breakpoint; Ctrl-C stops a running kernel\n"
-	"back           back (b) [N]     one PTX instruction of this warp;  bs [N]: one source line\n"
-	"               rc               to the previous breakpoint;  restart: to the beginning of the kernel\n"
-	"               goto COUNT       to the moment #COUNT of this launch\n"
-	"breakpoints    break (br) LINE | FILE:LINE | KERNEL | label NAME [if CONDITION]\n"
-	"               watch|rwatch|awatch ADDRESS [BYTES] [if CONDITION]     shared[16], %rd4, name of a variable\n"
-	"               delete ID | delete all        breaks: lists them\n"
-	"look           where (w)  frame N  list (l)  ptx  warps  regs [all]  specials  params  vars\n"
-	"               print (p) EXPRESSION     lanes EXPRESSION: in all 32 lanes\n"
-	"               x [shared|local] ADDRESS [BYTES]\n"
-	"               lane N  warp N  block N  select what is shown\n"
-	"conditions     lane == 3 && %r5 > 7     %tid.x  warp  block  thread  [%rd4]:f32  shared[8]:u32\n"
-	"end            quit (q): ends the program\n";
+const char session_help[] = "next stop      step (s) [N]     to the next source line, into calls\n"
+			    "               next (n) [N]     to the next source line, over calls\n"
+			    "               insn (i) [N]     one PTX instruction of this warp;  si [N]: of the selected lane\n"
+			    "               out (o)          until the function returns\n"
+			    "               warp+ block+     until another warp, or block, executes an instruction\n"
+			    "               barrier diverge  until a barrier is complete, or a warp diverges\n"
+			    "               continue (c)     to the next breakpoint; Ctrl-C stops a running kernel\n"
+			    "back           back (b) [N]     one PTX instruction of this warp;  bs [N]: one source line\n"
+			    "               rc               to the previous breakpoint;  restart: to the beginning of the kernel\n"
+			    "               goto COUNT       to the moment #COUNT of this launch\n"
+			    "breakpoints    break (br) LINE | FILE:LINE | KERNEL | label NAME [if CONDITION]\n"
+			    "               watch|rwatch|awatch ADDRESS [BYTES] [if CONDITION]     shared[16], %rd4, name of a variable\n"
+			    "               delete ID | delete all        breaks: lists them\n"
+			    "look           where (w)  frame N  list (l)  ptx  warps  regs [all]  specials  params  vars\n"
+			    "               print (p) EXPRESSION     lanes EXPRESSION: in all 32 lanes\n"
+			    "               x [shared|local] ADDRESS [BYTES]\n"
+			    "               lane N  warp N  block N  select what is shown\n"
+			    "conditions     lane == 3 && %r5 > 7     %tid.x  warp  block  thread  [%rd4]:f32  shared[8]:u32\n"
+			    "end            quit (q): ends the program\n";
 
 struct line {
 	struct session *s;
-	const char *rest;               /* the text after the command's name */
+	const char *rest; /* the text after the command's name */
 	struct out *out;
 };
 
@@ -72,7 +71,7 @@ static void go_often(const struct line *l, const char *how, bool lane)
 		const size_t before = silent.n;
 
 		go(&one, how, lane);
-		if (n > 1 && (!l->s->stopped || strcmp(debug_row_get(&l->s->at, "reason"), "step") != 0)) {  /* at a breakpoint, or ended */
+		if (n > 1 && (!l->s->stopped || strcmp(debug_row_get(&l->s->at, "reason"), "step") != 0)) { /* at a breakpoint, or ended */
 			out_bytes(l->out, silent.at + before, silent.n - before);
 			break;
 		}
@@ -80,20 +79,62 @@ static void go_often(const struct line *l, const char *how, bool lane)
 	out_free(&silent);
 }
 
-static void do_step(const struct line *l) { go_often(l, "line", false); }
-static void do_next(const struct line *l) { go_often(l, "over", false); }
-static void do_insn(const struct line *l) { go_often(l, "insn", false); }
-static void do_lane_insn(const struct line *l) { go_often(l, "insn", true); }
-static void do_out(const struct line *l) { go(l, "out", false); }
-static void do_warp_next(const struct line *l) { go(l, "warp", false); }
-static void do_block_next(const struct line *l) { go(l, "block", false); }
-static void do_barrier(const struct line *l) { go(l, "barrier", false); }
-static void do_diverge(const struct line *l) { go(l, "diverge", false); }
-static void do_continue(const struct line *l) { go(l, "free", false); }
-static void do_back(const struct line *l) { go_often(l, "back-insn", false); }
-static void do_back_line(const struct line *l) { go_often(l, "back-line", false); }
-static void do_back_free(const struct line *l) { go(l, "back-free", false); }
-static void do_restart(const struct line *l) { go(l, "back-start", false); }
+static void do_step(const struct line *l)
+{
+	go_often(l, "line", false);
+}
+static void do_next(const struct line *l)
+{
+	go_often(l, "over", false);
+}
+static void do_insn(const struct line *l)
+{
+	go_often(l, "insn", false);
+}
+static void do_lane_insn(const struct line *l)
+{
+	go_often(l, "insn", true);
+}
+static void do_out(const struct line *l)
+{
+	go(l, "out", false);
+}
+static void do_warp_next(const struct line *l)
+{
+	go(l, "warp", false);
+}
+static void do_block_next(const struct line *l)
+{
+	go(l, "block", false);
+}
+static void do_barrier(const struct line *l)
+{
+	go(l, "barrier", false);
+}
+static void do_diverge(const struct line *l)
+{
+	go(l, "diverge", false);
+}
+static void do_continue(const struct line *l)
+{
+	go(l, "free", false);
+}
+static void do_back(const struct line *l)
+{
+	go_often(l, "back-insn", false);
+}
+static void do_back_line(const struct line *l)
+{
+	go_often(l, "back-line", false);
+}
+static void do_back_free(const struct line *l)
+{
+	go(l, "back-free", false);
+}
+static void do_restart(const struct line *l)
+{
+	go(l, "back-start", false);
+}
 
 static void do_goto(const struct line *l)
 {
@@ -167,7 +208,8 @@ static void do_break(const struct line *l)
 		*colon = '\0';
 		snprintf(request, sizeof request, "break\tline\t%s\t%s\t%s", text, colon + 1, condition ? condition : "");
 	} else if (isdigit((unsigned char)*text)) {
-		snprintf(request, sizeof request, "break\tline\t%s\t%s\t%s", *file ? file : debug_row_get(&l->s->at, "ptx"), text, condition ? condition : "");
+		snprintf(request, sizeof request, "break\tline\t%s\t%s\t%s", *file ? file : debug_row_get(&l->s->at, "ptx"), text,
+			 condition ? condition : "");
 	} else if (!strncmp(text, "label ", 6)) {
 		snprintf(request, sizeof request, "break\tlabel\t%s\t%s", text + 6, condition ? condition : "");
 	} else {
@@ -193,10 +235,22 @@ static void set_watch(const struct line *l, const char *on)
 	request_breakpoints(l, request);
 }
 
-static void do_watch(const struct line *l) { set_watch(l, "w"); }
-static void do_rwatch(const struct line *l) { set_watch(l, "r"); }
-static void do_awatch(const struct line *l) { set_watch(l, "rw"); }
-static void do_breaks(const struct line *l) { request_breakpoints(l, "breaks"); }
+static void do_watch(const struct line *l)
+{
+	set_watch(l, "w");
+}
+static void do_rwatch(const struct line *l)
+{
+	set_watch(l, "r");
+}
+static void do_awatch(const struct line *l)
+{
+	set_watch(l, "rw");
+}
+static void do_breaks(const struct line *l)
+{
+	request_breakpoints(l, "breaks");
+}
 
 static void do_delete(const struct line *l)
 {
@@ -222,7 +276,11 @@ static void print_rows(const struct line *l, const char *what, bool nonzero_only
 
 		if (nonzero_only && !strcmp(debug_row_get(r, "bits"), "0x0"))
 			continue;
-		out_add(l->out, "%s%-8s %-4s %-20s", n % 3 ? "  " : n ? "\n" : "", debug_row_get(r, "name"), debug_row_get(r, "type"), debug_row_get(r, "value"));
+		out_add(l->out, "%s%-8s %-4s %-20s",
+			n % 3 ? "  "
+			: n   ? "\n"
+			      : "",
+			debug_row_get(r, "name"), debug_row_get(r, "type"), debug_row_get(r, "value"));
 		n++;
 	}
 	if (n)
@@ -230,9 +288,18 @@ static void print_rows(const struct line *l, const char *what, bool nonzero_only
 	debug_rows_free(&rows);
 }
 
-static void do_regs(const struct line *l) { print_rows(l, "registers", strcmp(l->rest, "all") != 0); }
-static void do_specials(const struct line *l) { print_rows(l, "specials", false); }
-static void do_params(const struct line *l) { print_rows(l, "params", false); }
+static void do_regs(const struct line *l)
+{
+	print_rows(l, "registers", strcmp(l->rest, "all") != 0);
+}
+static void do_specials(const struct line *l)
+{
+	print_rows(l, "specials", false);
+}
+static void do_params(const struct line *l)
+{
+	print_rows(l, "params", false);
+}
 
 static void do_vars(const struct line *l)
 {
@@ -248,8 +315,8 @@ static void do_vars(const struct line *l)
 		const char *name = debug_row_get(r, "name");
 
 		if (*name)
-			out_add(l->out, at >> 32 ? "%-8s %-24s %s bytes at 0x%llx\n" : "%-8s %-24s %s bytes at %llu\n", debug_row_get(r, "space"), name,
-				debug_row_get(r, "bytes"), (unsigned long long)at);
+			out_add(l->out, at >> 32 ? "%-8s %-24s %s bytes at 0x%llx\n" : "%-8s %-24s %s bytes at %llu\n",
+				debug_row_get(r, "space"), name, debug_row_get(r, "bytes"), (unsigned long long)at);
 		else if (debug_row_number(r, "bytes"))
 			out_add(l->out, "%-8s %-24s %s bytes\n", debug_row_get(r, "space"), "(all)", debug_row_get(r, "bytes"));
 	}
@@ -262,7 +329,8 @@ static void do_print(const struct line *l)
 	struct debug_rows rows = { 0 };
 	gpul_error err = { 0 };
 
-	if (debug_link_ask(s->link, &rows, &err, "evaluate\t%llu\t%u\t%u\t%u\t%s", (unsigned long long)s->block, s->warp, s->lane, s->frame, l->rest))
+	if (debug_link_ask(s->link, &rows, &err, "evaluate\t%llu\t%u\t%u\t%u\t%s", (unsigned long long)s->block, s->warp, s->lane, s->frame,
+			   l->rest))
 		print_error(l->out, &err);
 	else if (rows.row.n)
 		out_add(l->out, "%s  (%s)\n", debug_row_get(&rows.row.at[0], "value"), debug_row_get(&rows.row.at[0], "bits"));
@@ -275,7 +343,8 @@ static void do_lanes(const struct line *l)
 	struct debug_rows rows = { 0 };
 	gpul_error err = { 0 };
 
-	if (debug_link_ask(s->link, &rows, &err, "lanes\t%llu\t%u\t%u\t%u\t%s", (unsigned long long)s->block, s->warp, s->lane, s->frame, l->rest))
+	if (debug_link_ask(s->link, &rows, &err, "lanes\t%llu\t%u\t%u\t%u\t%s", (unsigned long long)s->block, s->warp, s->lane, s->frame,
+			   l->rest))
 		print_error(l->out, &err);
 	for (size_t k = 0; k < rows.row.n; k++)
 		out_add(l->out, "%s%2zu: %-14s%s", k % 4 ? " " : "", k, debug_row_get(&rows.row.at[k], "value"), k % 4 == 3 ? "\n" : "");
@@ -309,7 +378,8 @@ static void do_memory(const struct line *l)
 		bytes = strtoul(blank + 1, NULL, 0);
 		*blank = '\0';
 	}
-	if (debug_link_ask(s->link, &rows, &err, "evaluate\t%llu\t%u\t%u\t%u\t%s", (unsigned long long)s->block, s->warp, s->lane, s->frame, text) ||
+	if (debug_link_ask(s->link, &rows, &err, "evaluate\t%llu\t%u\t%u\t%u\t%s", (unsigned long long)s->block, s->warp, s->lane, s->frame,
+			   text) ||
 	    !rows.row.n) {
 		print_error(l->out, &err);
 		debug_rows_free(&rows);
@@ -317,8 +387,8 @@ static void do_memory(const struct line *l)
 	}
 	at = debug_row_number(&rows.row.at[0], "bits");
 	debug_rows_free(&rows);
-	if (debug_link_ask(s->link, &rows, &err, "memory\t%s\t%llu\t%lu\t%llu\t%u\t%u", space, (unsigned long long)at, bytes, (unsigned long long)s->block,
-			   s->warp, s->lane))
+	if (debug_link_ask(s->link, &rows, &err, "memory\t%s\t%llu\t%lu\t%llu\t%u\t%u", space, (unsigned long long)at, bytes,
+			   (unsigned long long)s->block, s->warp, s->lane))
 		print_error(l->out, &err);
 	else if (rows.row.n && debug_row_number(&rows.row.at[0], "read"))
 		print_bytes(l->out, at, debug_row_get(&rows.row.at[0], "bytes"));
@@ -342,8 +412,9 @@ static void do_warps(const struct line *l)
 		for (unsigned b = 0; b < 32; b++)
 			lanes[b] = mask >> b & 1 ? '#' : live >> b & 1 ? '.' : ' ';
 		lanes[32] = '\0';
-		out_add(l->out, "block %s warp %-2s |%s| %-8s ptx:%s%s%s\n", debug_row_get(r, "block"), debug_row_get(r, "warp"), lanes, debug_row_get(r, "state"),
-			debug_row_get(r, "ptxline"), debug_row_number(r, "line") ? "  line " : "", debug_row_number(r, "line") ? debug_row_get(r, "line") : "");
+		out_add(l->out, "block %s warp %-2s |%s| %-8s ptx:%s%s%s\n", debug_row_get(r, "block"), debug_row_get(r, "warp"), lanes,
+			debug_row_get(r, "state"), debug_row_get(r, "ptxline"), debug_row_number(r, "line") ? "  line " : "",
+			debug_row_number(r, "line") ? debug_row_get(r, "line") : "");
 	}
 	debug_rows_free(&rows);
 }
@@ -360,8 +431,9 @@ static void do_where(const struct line *l)
 		const struct debug_row *r = &rows.row.at[k];
 		const char *file = debug_row_get(r, "file");
 
-		out_add(l->out, "%s%zu  %s  %s%s%s%s%s:%s\n", k == s->frame ? "*" : " ", k, debug_row_get(r, "function"), session_path(file), *file ? ":" : "",
-			*file ? debug_row_get(r, "line") : "", *file ? "  " : "", debug_row_get(r, "ptx"), debug_row_get(r, "ptxline"));
+		out_add(l->out, "%s%zu  %s  %s%s%s%s%s:%s\n", k == s->frame ? "*" : " ", k, debug_row_get(r, "function"),
+			session_path(file), *file ? ":" : "", *file ? debug_row_get(r, "line") : "", *file ? "  " : "",
+			debug_row_get(r, "ptx"), debug_row_get(r, "ptxline"));
 	}
 	debug_rows_free(&rows);
 }
@@ -443,16 +515,48 @@ static void do_quit(const struct line *l)
 	l->s->quits = true;
 }
 
-static const struct { const char *name, *brief; void (*run)(const struct line *l); } commands[] = {
-	{ "step", "s", do_step }, { "next", "n", do_next }, { "insn", "i", do_insn }, { "si", NULL, do_lane_insn }, { "out", "o", do_out },
-	{ "warp+", NULL, do_warp_next }, { "block+", NULL, do_block_next }, { "barrier", NULL, do_barrier }, { "diverge", NULL, do_diverge },
-	{ "continue", "c", do_continue }, { "back", "b", do_back }, { "bs", NULL, do_back_line }, { "rc", NULL, do_back_free },
-	{ "restart", NULL, do_restart }, { "goto", NULL, do_goto }, { "break", "br", do_break }, { "watch", NULL, do_watch },
-	{ "rwatch", NULL, do_rwatch }, { "awatch", NULL, do_awatch }, { "breaks", NULL, do_breaks }, { "delete", "d", do_delete },
-	{ "regs", "r", do_regs }, { "specials", NULL, do_specials }, { "params", NULL, do_params }, { "vars", NULL, do_vars }, { "print", "p", do_print },
-	{ "lanes", NULL, do_lanes }, { "x", NULL, do_memory }, { "warps", NULL, do_warps }, { "where", "w", do_where }, { "frame", "f", do_frame },
-	{ "list", "l", do_list }, { "ptx", NULL, do_ptx }, { "lane", NULL, do_lane }, { "warp", NULL, do_warp }, { "block", NULL, do_block },
-	{ "help", "h", do_help }, { "quit", "q", do_quit },
+static const struct {
+	const char *name, *brief;
+	void (*run)(const struct line *l);
+} commands[] = {
+	{ "step", "s", do_step },
+	{ "next", "n", do_next },
+	{ "insn", "i", do_insn },
+	{ "si", NULL, do_lane_insn },
+	{ "out", "o", do_out },
+	{ "warp+", NULL, do_warp_next },
+	{ "block+", NULL, do_block_next },
+	{ "barrier", NULL, do_barrier },
+	{ "diverge", NULL, do_diverge },
+	{ "continue", "c", do_continue },
+	{ "back", "b", do_back },
+	{ "bs", NULL, do_back_line },
+	{ "rc", NULL, do_back_free },
+	{ "restart", NULL, do_restart },
+	{ "goto", NULL, do_goto },
+	{ "break", "br", do_break },
+	{ "watch", NULL, do_watch },
+	{ "rwatch", NULL, do_rwatch },
+	{ "awatch", NULL, do_awatch },
+	{ "breaks", NULL, do_breaks },
+	{ "delete", "d", do_delete },
+	{ "regs", "r", do_regs },
+	{ "specials", NULL, do_specials },
+	{ "params", NULL, do_params },
+	{ "vars", NULL, do_vars },
+	{ "print", "p", do_print },
+	{ "lanes", NULL, do_lanes },
+	{ "x", NULL, do_memory },
+	{ "warps", NULL, do_warps },
+	{ "where", "w", do_where },
+	{ "frame", "f", do_frame },
+	{ "list", "l", do_list },
+	{ "ptx", NULL, do_ptx },
+	{ "lane", NULL, do_lane },
+	{ "warp", NULL, do_warp },
+	{ "block", NULL, do_block },
+	{ "help", "h", do_help },
+	{ "quit", "q", do_quit },
 };
 enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
 

@@ -25,11 +25,11 @@
 struct debug_link {
 	int fd;
 	pid_t pid;
-	int status;                      /* status of waitpid(); -1: not waited for yet */
+	int status; /* status of waitpid(); -1: not waited for yet */
 	bool ended;
-	int failed;                      /* the child writes a byte to it if it has printed why it does not run; -1: attached */
-	GPUL_ARRAY(char) in;             /* bytes that have been read but are not a whole line yet */
-	GPUL_ARRAY(char *) events;       /* lines that were read while an answer was expected */
+	int failed;                /* the child writes a byte to it if it has printed why it does not run; -1: attached */
+	GPUL_ARRAY(char) in;       /* bytes that have been read but are not a whole line yet */
+	GPUL_ARRAY(char *) events; /* lines that were read while an answer was expected */
 };
 
 /* ---- rows ------------------------------------------------------------------------------------------------------------- */
@@ -127,7 +127,7 @@ static _Noreturn void become_program(const struct debug_start *how, int fd, int 
 	if (how->folder && chdir(how->folder))
 		st = gpul_fail(&err, GPUL_ESYS, errno, "cannot change to the folder %s: %s", how->folder, strerror(errno));
 	if (!st && how->is_program)
-		st = soft_set_environment(how->words[0], &err);  /* before set_tools(), because it opens the driver in this process */
+		st = soft_set_environment(how->words[0], &err); /* before set_tools(), because it opens the driver in this process */
 	set_tools(fd);
 	fcntl(fd, F_SETFD, 0);
 	if (!st && how->is_program) {
@@ -219,7 +219,8 @@ gpul_status debug_link_attach(const char *address, struct debug_link **out, gpul
 	l->fd = !*end && port && port < 65536 ? connect_port(port) : connect_path(address);
 	if (l->fd < 0) {
 		free(l);
-		return gpul_fail(err, GPUL_ESYS, errno, "cannot connect to %s: %s; start the program with GPULOAD_SOFT_TOOLS=debug:listen=%s", address,
+		return gpul_fail(err, GPUL_ESYS, errno,
+				 "cannot connect to %s: %s; start the program with GPULOAD_SOFT_TOOLS=debug:listen=%s", address,
 				 strerror(errno), address);
 	}
 	*out = l;
@@ -233,7 +234,7 @@ int debug_link_close(struct debug_link *l)
 	if (!l)
 		return 0;
 	if (l->pid > 0 && !l->ended)
-		kill(-l->pid, SIGKILL);  /* killed before the connection is closed, because the kernels
+		kill(-l->pid, SIGKILL); /* killed before the connection is closed, because the kernels
 					  * would then continue */
 	close(l->fd);
 	if (l->failed >= 0)
@@ -260,7 +261,7 @@ bool debug_link_ended(struct debug_link *l)
 
 bool debug_link_has_failed(const struct debug_link *l)
 {
-	struct pollfd p = { .fd = l->failed, .events = POLLIN };  /* the child's end is closed when the child ends or becomes a program */
+	struct pollfd p = { .fd = l->failed, .events = POLLIN }; /* the child's end is closed when the child ends or becomes a program */
 	char c;
 
 	return l->failed >= 0 && poll(&p, 1, 5000) == 1 && read(l->failed, &c, 1) == 1;

@@ -18,20 +18,22 @@
 enum { DEBUG_MAX_FIELDS = 32 };
 
 struct debug_row {
-	char *text;                       /* owned; the line without the character that marks its kind, with a NUL after each field */
+	char *text; /* owned; the line without the character that marks its kind, with a NUL after each field */
 	unsigned n;
-	const char *field[DEBUG_MAX_FIELDS];  /* "key=value"; field[0] of an event is its name */
+	const char *field[DEBUG_MAX_FIELDS]; /* "key=value"; field[0] of an event is its name */
 };
 
-struct debug_rows { GPUL_ARRAY(struct debug_row) row; };
+struct debug_rows {
+	GPUL_ARRAY(struct debug_row) row;
+};
 
 struct debug_link;
 
 struct debug_start {
-	const char *const *words;         /* NULL-terminated: for gpuload run; or a program with its arguments */
-	bool is_program;                  /* execute words[0] itself, in the environment of gpuload soft */
-	const char *folder;               /* folder to start it in; NULL: the current one */
-	int out, err;                     /* descriptors for its stdout and stderr; -1: those of this process */
+	const char *const *words; /* NULL-terminated: for gpuload run; or a program with its arguments */
+	bool is_program;          /* execute words[0] itself, in the environment of gpuload soft */
+	const char *folder;       /* folder to start it in; NULL: the current one */
+	int out, err;             /* descriptors for its stdout and stderr; -1: those of this process */
 };
 
 /** Start a program whose kernels are debugged; they wait for the request "go".
@@ -55,10 +57,10 @@ gpul_status debug_link_attach(const char *address, struct debug_link **out, gpul
  * NULL. */
 int debug_link_close(struct debug_link *l);
 
-int debug_link_fd(const struct debug_link *l);   /* for poll() */
-bool debug_link_ended(struct debug_link *l);     /* true: the program has closed the connection */
-bool debug_link_has_failed(const struct debug_link *l);  /* valid after the end; true: it printed why it did not run a kernel or a program */
-pid_t debug_link_pid(const struct debug_link *l);  /* 0: attached */
+int debug_link_fd(const struct debug_link *l);          /* for poll() */
+bool debug_link_ended(struct debug_link *l);            /* true: the program has closed the connection */
+bool debug_link_has_failed(const struct debug_link *l); /* valid after the end; true: it printed why it did not run a kernel or a program */
+pid_t debug_link_pid(const struct debug_link *l);       /* 0: attached */
 
 /** Send a request and wait for the answer.
  *
@@ -76,7 +78,7 @@ gpul_status debug_link_ask(struct debug_link *l, struct debug_rows *rows, gpul_e
  * Returns false after the time-out, if the program has ended, or if a signal interrupted the wait. */
 bool debug_link_event(struct debug_link *l, int timeout_ms, struct debug_row *out);
 
-const char *debug_row_get(const struct debug_row *r, const char *key);  /* returns "" if the row has no such field */
+const char *debug_row_get(const struct debug_row *r, const char *key); /* returns "" if the row has no such field */
 uint64_t debug_row_number(const struct debug_row *r, const char *key);
 uint64_t debug_row_hex(const struct debug_row *r, const char *key);
 void debug_row_free(struct debug_row *r);

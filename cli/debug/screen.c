@@ -22,18 +22,20 @@ enum { LEAST_ROWS = 16, LEAST_COLUMNS = 60, TAB = 4 };
 
 struct screen {
 	struct session *s;
-	int output;                      /* the program's stdout and stderr */
-	struct out text;                 /* the output of commands and of the program */
-	struct debug_rows before;        /* registers at the previous stop */
+	int output;               /* the program's stdout and stderr */
+	struct out text;          /* the output of commands and of the program */
+	struct debug_rows before; /* registers at the previous stop */
 	bool shows_memory;
-	int scrolled;                    /* number of lines of the text below the window */
-	char line[200];                  /* the command that the user is typing */
+	int scrolled;   /* number of lines of the text below the window */
+	char line[200]; /* the command that the user is typing */
 	bool types;
 };
 
 /* ---- text in a rectangle ------------------------------------------------------------------------------------------- */
 
-struct box { int y, x, rows, columns; };
+struct box {
+	int y, x, rows, columns;
+};
 
 /* Print a line of a box, cut off at its right edge, with tabs expanded. */
 static void put_line(const struct box *b, int row, const char *text, attr_t attributes)
@@ -105,8 +107,8 @@ static void draw_warps(const struct screen *w, struct box b)
 		for (unsigned l = 0; l < 32; l++)
 			lanes[l] = mask >> l & 1 ? '#' : live >> l & 1 ? '.' : ' ';
 		lanes[32] = '\0';
-		snprintf(text, sizeof text, "%3s.%-2s %s %s %s%s", debug_row_get(r, "block"), debug_row_get(r, "warp"), lanes, debug_row_get(r, "state"),
-			 line ? "line " : "ptx:", debug_row_get(r, line ? "line" : "ptxline"));
+		snprintf(text, sizeof text, "%3s.%-2s %s %s %s%s", debug_row_get(r, "block"), debug_row_get(r, "warp"), lanes,
+			 debug_row_get(r, "state"), line ? "line " : "ptx:", debug_row_get(r, line ? "line" : "ptxline"));
 		put_line(&b, (int)(k - first), text, !strcmp(debug_row_get(r, "state"), "current") ? A_BOLD : 0);
 	}
 	debug_rows_free(&rows);
@@ -116,7 +118,8 @@ static bool has_changed(const struct screen *w, const struct debug_row *r, size_
 {
 	const struct debug_row *old = k < w->before.row.n ? &w->before.row.at[k] : NULL;
 
-	return old && !strcmp(debug_row_get(old, "name"), debug_row_get(r, "name")) && strcmp(debug_row_get(old, "bits"), debug_row_get(r, "bits")) != 0;
+	return old && !strcmp(debug_row_get(old, "name"), debug_row_get(r, "name")) &&
+	       strcmp(debug_row_get(old, "bits"), debug_row_get(r, "bits")) != 0;
 }
 
 static void draw_registers(struct screen *w, struct box b)
@@ -137,7 +140,8 @@ static void draw_registers(struct screen *w, struct box b)
 
 		if ((int)k / b.rows >= columns)
 			break;
-		snprintf(text, sizeof text, "%c%-8s %-4s %s", changed ? '*' : ' ', debug_row_get(r, "name"), debug_row_get(r, "type"), debug_row_get(r, "value"));
+		snprintf(text, sizeof text, "%c%-8s %-4s %s", changed ? '*' : ' ', debug_row_get(r, "name"), debug_row_get(r, "type"),
+			 debug_row_get(r, "value"));
 		put_line(&cell, (int)k % b.rows, text, changed ? A_BOLD : 0);
 	}
 	debug_rows_free(&w->before);
@@ -152,7 +156,8 @@ static void draw_memory(const struct screen *w, struct box b)
 	const char *digits = "";
 
 	put_title(&b, " shared memory ");
-	if (!debug_link_ask(s->link, &rows, NULL, "memory\tshared\t0\t%d\t%llu\t%u\t%u", per_row * b.rows, (unsigned long long)s->block, s->warp, s->lane) &&
+	if (!debug_link_ask(s->link, &rows, NULL, "memory\tshared\t0\t%d\t%llu\t%u\t%u", per_row * b.rows, (unsigned long long)s->block,
+			    s->warp, s->lane) &&
 	    rows.row.n)
 		digits = debug_row_get(&rows.row.at[0], "bytes");
 	for (size_t k = 0; digits[2 * k]; k++) {
@@ -196,8 +201,9 @@ static void draw_head(const struct screen *w, int columns)
 	char text[300];
 
 	if (*debug_row_get(at, "kernel"))
-		snprintf(text, sizeof text, " %s  block %s warp %s mask %s  #%s  %s %s", debug_row_get(at, "kernel"), debug_row_get(at, "block"),
-			 debug_row_get(at, "warp"), debug_row_get(at, "mask"), debug_row_get(at, "count"), debug_row_get(at, "reason"), debug_row_get(at, "text"));
+		snprintf(text, sizeof text, " %s  block %s warp %s mask %s  #%s  %s %s", debug_row_get(at, "kernel"),
+			 debug_row_get(at, "block"), debug_row_get(at, "warp"), debug_row_get(at, "mask"), debug_row_get(at, "count"),
+			 debug_row_get(at, "reason"), debug_row_get(at, "text"));
 	else
 		snprintf(text, sizeof text, " %s", w->s->ended ? "the program has ended: q leaves" : debug_row_get(at, "text"));
 	put_line(&b, 0, text, A_REVERSE);
@@ -238,8 +244,10 @@ static void draw(struct screen *w)
 	if (w->types)
 		mvprintw(rows - 1, 0, ":%.*s", columns - 2, w->line);
 	else
-		put_line(&b, 0, "s line  n over  i insn  o out  c continue  b back  B line back  r reverse  w warp  d diverge  a barrier  : command  h help  q quit",
-			 A_REVERSE);
+		put_line(
+			&b, 0,
+			"s line  n over  i insn  o out  c continue  b back  B line back  r reverse  w warp  d diverge  a barrier  : command  h help  q quit",
+			A_REVERSE);
 	refresh();
 }
 
@@ -253,7 +261,8 @@ static void take_output(void *user)
 
 	while ((n = read(w->output, bytes, sizeof bytes)) > 0)
 		for (ssize_t k = 0; k < n; k++)
-			out_bytes(&w->text, bytes[k] >= ' ' || bytes[k] == '\n' || bytes[k] == '\t' || bytes[k] & 0x80 ? &bytes[k] : "?", 1);
+			out_bytes(&w->text, bytes[k] >= ' ' || bytes[k] == '\n' || bytes[k] == '\t' || bytes[k] & 0x80 ? &bytes[k] : "?",
+				  1);
 }
 
 static void execute(struct screen *w, const char *command)
@@ -307,10 +316,14 @@ static void take_typed(struct screen *w, int key)
 
 static void take_key(struct screen *w, int key)
 {
-	static const struct { int key; const char *command; } commands[] = {
-		{ 's', "s" }, { 'n', "n" }, { 'i', "i" }, { 'I', "si" }, { 'o', "out" }, { 'c', "c" }, { 'b', "back" }, { 'B', "bs" }, { 'r', "rc" },
-		{ 'R', "restart" }, { 'w', "warp+" }, { 'k', "block+" }, { 'd', "diverge" }, { 'a', "barrier" }, { 'h', "help" }, { KEY_F(1), "help" },
-		{ 'p', "params" }, { 'W', "where" }, { 'q', "q" },
+	static const struct {
+		int key;
+		const char *command;
+	} commands[] = {
+		{ 's', "s" },         { 'n', "n" },      { 'i', "i" },       { 'I', "si" },      { 'o', "out" },
+		{ 'c', "c" },         { 'b', "back" },   { 'B', "bs" },      { 'r', "rc" },      { 'R', "restart" },
+		{ 'w', "warp+" },     { 'k', "block+" }, { 'd', "diverge" }, { 'a', "barrier" }, { 'h', "help" },
+		{ KEY_F(1), "help" }, { 'p', "params" }, { 'W', "where" },   { 'q', "q" },
 	};
 	struct session *s = w->s;
 
@@ -318,15 +331,34 @@ static void take_key(struct screen *w, int key)
 		if (commands[k].key == key)
 			execute_key(w, commands[k].command);
 	switch (key) {
-	case ':': w->types = true; w->line[0] = '\0'; break;
-	case 'm': w->shows_memory = !w->shows_memory; break;
-	case KEY_LEFT: select_lane(w, "lane", s->lane ? s->lane - 1 : 31); break;
-	case KEY_RIGHT: select_lane(w, "lane", (s->lane + 1) % 32); break;
-	case KEY_UP: if (s->warp) select_lane(w, "warp", s->warp - 1); break;
-	case KEY_DOWN: select_lane(w, "warp", s->warp + 1); break;
-	case KEY_PPAGE: w->scrolled += 5; break;
-	case KEY_NPAGE: w->scrolled -= w->scrolled < 5 ? w->scrolled : 5; break;
-	default: break;
+	case ':':
+		w->types = true;
+		w->line[0] = '\0';
+		break;
+	case 'm':
+		w->shows_memory = !w->shows_memory;
+		break;
+	case KEY_LEFT:
+		select_lane(w, "lane", s->lane ? s->lane - 1 : 31);
+		break;
+	case KEY_RIGHT:
+		select_lane(w, "lane", (s->lane + 1) % 32);
+		break;
+	case KEY_UP:
+		if (s->warp)
+			select_lane(w, "warp", s->warp - 1);
+		break;
+	case KEY_DOWN:
+		select_lane(w, "warp", s->warp + 1);
+		break;
+	case KEY_PPAGE:
+		w->scrolled += 5;
+		break;
+	case KEY_NPAGE:
+		w->scrolled -= w->scrolled < 5 ? w->scrolled : 5;
+		break;
+	default:
+		break;
 	}
 }
 
@@ -390,7 +422,8 @@ gpul_status step_screen(struct session *s, int output, gpul_error *err)
 gpul_status step_screen(struct session *s, int output, gpul_error *err)
 {
 	(void)s, (void)output;
-	return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "gpuload was built without ncurses: use gpuload step --plain, or install libncurses-dev and build again");
+	return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
+			 "gpuload was built without ncurses: use gpuload step --plain, or install libncurses-dev and build again");
 }
 
 #endif

@@ -119,18 +119,19 @@ static void print_stop(struct session *s, const struct debug_row *event, struct 
 	const struct source *cuda;
 
 	if (id)
-		out_add(out, "%s %llu%s%s\n", !strcmp(reason, "data breakpoint") ? "watchpoint" : "breakpoint", (unsigned long long)id, *text ? ": " : "",
-			text);
+		out_add(out, "%s %llu%s%s\n", !strcmp(reason, "data breakpoint") ? "watchpoint" : "breakpoint", (unsigned long long)id,
+			*text ? ": " : "", text);
 	else if (*text)
 		out_add(out, "%s\n", text);
 	else if (strcmp(reason, "step") != 0)
 		out_add(out, "%s\n", reason);
 	if (!*debug_row_get(&s->at, "kernel"))
 		return;
-	out_add(out, "#%s %s block %s warp %s lane %u mask %s  %s:%s%s%s\n", debug_row_get(&s->at, "count"), debug_row_get(&s->at, "kernel"),
-		debug_row_get(&s->at, "block"), debug_row_get(&s->at, "warp"), s->lane, debug_row_get(&s->at, "mask"),
-		*file ? session_path(file) : debug_row_get(&s->at, "ptx"), *file ? debug_row_get(&s->at, "line") : debug_row_get(&s->at, "ptxline"),
-		*file ? "  ptx:" : "", *file ? debug_row_get(&s->at, "ptxline") : "");
+	out_add(out, "#%s %s block %s warp %s lane %u mask %s  %s:%s%s%s\n", debug_row_get(&s->at, "count"),
+		debug_row_get(&s->at, "kernel"), debug_row_get(&s->at, "block"), debug_row_get(&s->at, "warp"), s->lane,
+		debug_row_get(&s->at, "mask"), *file ? session_path(file) : debug_row_get(&s->at, "ptx"),
+		*file ? debug_row_get(&s->at, "line") : debug_row_get(&s->at, "ptxline"), *file ? "  ptx:" : "",
+		*file ? debug_row_get(&s->at, "ptxline") : "");
 	cuda = session_cuda(s, &line);
 	if (cuda && line <= cuda->line.n)
 		out_add(out, "  %5u  %s\n", line, cuda->line.at[line - 1]);
@@ -203,7 +204,8 @@ void session_wait(struct session *s, struct out *out)
 		debug_row_free(&event);
 	}
 	if (s->ended && !debug_link_has_failed(s->link))
-		out_text(out, s->has_launched || s->attached ? "the program has ended\n" : "the program has ended without a launch of a kernel\n");
+		out_text(out, s->has_launched || s->attached ? "the program has ended\n"
+							     : "the program has ended without a launch of a kernel\n");
 }
 
 void session_free(struct session *s)

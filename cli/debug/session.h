@@ -5,24 +5,24 @@
 #include "cli/debug/debug_link.h"
 #include "cli/lib/out.h"
 
-struct source {                           /* the lines of a file, or of a listing of PTX */
-	char *name;                       /* owned; the path of the file, or the number of the PTX program */
-	char *text;                       /* owned */
-	GPUL_ARRAY(const char *) line;    /* NUL-terminated */
+struct source {                        /* the lines of a file, or of a listing of PTX */
+	char *name;                    /* owned; the path of the file, or the number of the PTX program */
+	char *text;                    /* owned */
+	GPUL_ARRAY(const char *) line; /* NUL-terminated */
 };
 
 struct session {
 	struct debug_link *link;
 	bool stopped, ended, quits, attached;
-	bool has_launched;                /* a kernel has run since the session started */
-	struct debug_row at;              /* the status of the debugger when it stopped */
-	uint64_t block;                   /* the selection */
+	bool has_launched;   /* a kernel has run since the session started */
+	struct debug_row at; /* the status of the debugger when it stopped */
+	uint64_t block;      /* the selection */
 	unsigned warp, lane, frame;
 	GPUL_ARRAY(struct source) sources;
-	void (*idle)(void *user);         /* called several times a second while a kernel runs; may be NULL */
+	void (*idle)(void *user); /* called several times a second while a kernel runs; may be NULL */
 	void *idle_user;
-	bool *interrupted;                /* set by SIGINT: pause a running kernel */
-	char last[256];                   /* the command that an empty line repeats */
+	bool *interrupted; /* set by SIGINT: pause a running kernel */
+	char last[256];    /* the command that an empty line repeats */
 };
 
 /* Execute a line; the answer is appended to *out.  A command that lets kernels run returns when they have stopped, or ended. */

@@ -17,7 +17,8 @@ enum { STEP_PLAIN, STEP_ATTACH, STEP_PROGRAM, STEP_FIRST_OF_RUN };
 /* The options of gpuload run that select the kernel and its launch are passed on to it. */
 static const struct cli_opt step_opts[] = {
 	[STEP_PLAIN] = { "plain", NULL, "read commands from stdin, line by line, without windows: for scripts and any terminal", NULL },
-	[STEP_ATTACH] = { "attach", "ADDRESS", "step in a running program, started with GPULOAD_SOFT_TOOLS=debug:listen=ADDRESS", CLI_FILES },
+	[STEP_ATTACH] = { "attach", "ADDRESS", "step in a running program, started with GPULOAD_SOFT_TOOLS=debug:listen=ADDRESS",
+			  CLI_FILES },
 	[STEP_PROGRAM] = { "program", NULL, "FILE is a program, followed by its arguments: any CUDA program, also of nvcc", NULL },
 	{ "kernel", "NAME", "name of the kernel, as for gpuload run", NULL },
 	{ "grid", "X[,Y[,Z]]", "number of blocks", NULL },
@@ -35,60 +36,59 @@ static const struct cli_opt step_opts[] = {
 	{ 0 },
 };
 
-static const char step_details[] =
-	"Runs a kernel on the software driver and stops before its first instruction. FILE and ARGs\n"
-	"are those of gpuload run; without ARGs they come from FILE, or are invented. A FILE.cu with\n"
-	"main() is built and run as a program; arguments after -- are its own, and its stdin is empty.\n"
-	"\n"
-	"On a terminal, gpuload step shows CUDA C++ and PTX side by side, the lanes of the warps, the\n"
-	"registers of a lane and shared memory; F1 or h shows the keys. With --plain, or if stdout is\n"
-	"not a terminal, it reads commands line by line; an empty line repeats the last one.\n"
-	"\n"
-	"A step executes one warp; other warps may run meanwhile. Going back runs the kernel again up to\n"
-	"an earlier instruction: this gives the same values, unless the kernel reads clocks, or\n"
-	"changes memory that it did not find in the state in which the launch began.\n"
-	"\n"
-	"COMMANDS\n"
-	"\n"
-	"    next stop\n"
-	"        step (s) [N]           to the next source line, into calls\n"
-	"        next (n) [N]           to the next source line, over calls\n"
-	"        insn (i) [N]           one PTX instruction of this warp\n"
-	"        si [N]                 one PTX instruction of the selected lane\n"
-	"        out (o)                until the function returns\n"
-	"        warp+   block+         until another warp, or block, executes an instruction\n"
-	"        barrier   diverge      until a barrier is complete, or a warp diverges\n"
-	"        continue (c)           to the next breakpoint; Ctrl-C stops a running kernel\n"
-	"    back\n"
-	"        back (b) [N]           one PTX instruction of this warp; bs [N]: one source line\n"
-	"        rc   restart           to the previous breakpoint; to the beginning of the kernel\n"
-	"        goto COUNT             to the moment #COUNT of this launch\n"
-	"    breakpoints\n"
-	"        break (br) LINE | FILE:LINE | KERNEL | label NAME [if CONDITION]\n"
-	"        watch ADDRESS [BYTES] [if CONDITION]     writes; rwatch: reads; awatch: both\n"
-	"        delete ID | delete all   breaks (lists them)\n"
-	"    look\n"
-	"        where (w)  frame N  list (l)  ptx  warps  regs (r) [all]\n"
-	"        specials  params  vars\n"
-	"        print (p) EXPRESSION   lanes EXPRESSION     in the selected lane; in all lanes\n"
-	"        x [shared|local] ADDRESS [BYTES]            memory\n"
-	"        lane N   warp N   block N                   select what is shown\n"
-	"    quit (q)                   end the program\n"
-	"\n"
-	"An EXPRESSION has C's operators, numbers, %registers, %tid.x and other special registers,\n"
-	"lane, warp, block, thread (in its block), names of variables (their addresses), and memory:\n"
-	"[%rd4]:f32, shared[8]:u32, local[0]:u8. Without a type, memory is read as s32. A CONDITION\n"
-	"is an expression; a breakpoint stops if it is true in one of the lanes that get there.\n"
-	"\n"
-	"EXAMPLES\n"
-	"\n"
-	"    gpuload step kernel.cu\n"
-	"    printf 'break 12 if lane == 3\\nc\\nregs\\n' | gpuload step --plain kernel.cu\n"
-	"    gpuload step --program ./my-program its-argument\n"
-	"    GPULOAD_SOFT_TOOLS=debug:listen=/tmp/s:wait ./my-program &\n"
-	"    gpuload step --attach /tmp/s\n"
-	"\n"
-	"Exit status: that of the program; 1: stepping failed; 2: the command line is wrong.\n";
+static const char step_details[] = "Runs a kernel on the software driver and stops before its first instruction. FILE and ARGs\n"
+				   "are those of gpuload run; without ARGs they come from FILE, or are invented. A FILE.cu with\n"
+				   "main() is built and run as a program; arguments after -- are its own, and its stdin is empty.\n"
+				   "\n"
+				   "On a terminal, gpuload step shows CUDA C++ and PTX side by side, the lanes of the warps, the\n"
+				   "registers of a lane and shared memory; F1 or h shows the keys. With --plain, or if stdout is\n"
+				   "not a terminal, it reads commands line by line; an empty line repeats the last one.\n"
+				   "\n"
+				   "A step executes one warp; other warps may run meanwhile. Going back runs the kernel again up to\n"
+				   "an earlier instruction: this gives the same values, unless the kernel reads clocks, or\n"
+				   "changes memory that it did not find in the state in which the launch began.\n"
+				   "\n"
+				   "COMMANDS\n"
+				   "\n"
+				   "    next stop\n"
+				   "        step (s) [N]           to the next source line, into calls\n"
+				   "        next (n) [N]           to the next source line, over calls\n"
+				   "        insn (i) [N]           one PTX instruction of this warp\n"
+				   "        si [N]                 one PTX instruction of the selected lane\n"
+				   "        out (o)                until the function returns\n"
+				   "        warp+   block+         until another warp, or block, executes an instruction\n"
+				   "        barrier   diverge      until a barrier is complete, or a warp diverges\n"
+				   "        continue (c)           to the next breakpoint; Ctrl-C stops a running kernel\n"
+				   "    back\n"
+				   "        back (b) [N]           one PTX instruction of this warp; bs [N]: one source line\n"
+				   "        rc   restart           to the previous breakpoint; to the beginning of the kernel\n"
+				   "        goto COUNT             to the moment #COUNT of this launch\n"
+				   "    breakpoints\n"
+				   "        break (br) LINE | FILE:LINE | KERNEL | label NAME [if CONDITION]\n"
+				   "        watch ADDRESS [BYTES] [if CONDITION]     writes; rwatch: reads; awatch: both\n"
+				   "        delete ID | delete all   breaks (lists them)\n"
+				   "    look\n"
+				   "        where (w)  frame N  list (l)  ptx  warps  regs (r) [all]\n"
+				   "        specials  params  vars\n"
+				   "        print (p) EXPRESSION   lanes EXPRESSION     in the selected lane; in all lanes\n"
+				   "        x [shared|local] ADDRESS [BYTES]            memory\n"
+				   "        lane N   warp N   block N                   select what is shown\n"
+				   "    quit (q)                   end the program\n"
+				   "\n"
+				   "An EXPRESSION has C's operators, numbers, %registers, %tid.x and other special registers,\n"
+				   "lane, warp, block, thread (in its block), names of variables (their addresses), and memory:\n"
+				   "[%rd4]:f32, shared[8]:u32, local[0]:u8. Without a type, memory is read as s32. A CONDITION\n"
+				   "is an expression; a breakpoint stops if it is true in one of the lanes that get there.\n"
+				   "\n"
+				   "EXAMPLES\n"
+				   "\n"
+				   "    gpuload step kernel.cu\n"
+				   "    printf 'break 12 if lane == 3\\nc\\nregs\\n' | gpuload step --plain kernel.cu\n"
+				   "    gpuload step --program ./my-program its-argument\n"
+				   "    GPULOAD_SOFT_TOOLS=debug:listen=/tmp/s:wait ./my-program &\n"
+				   "    gpuload step --attach /tmp/s\n"
+				   "\n"
+				   "Exit status: that of the program; 1: stepping failed; 2: the command line is wrong.\n";
 
 static bool interrupted;
 
@@ -111,7 +111,8 @@ static const char **run_words(const struct cli_args *args, size_t *n_options)
 
 		if (args->given[k].opt < STEP_FIRST_OF_RUN)
 			continue;
-		if (asprintf(&text, "%s%s%s%s", o->name[1] ? "--" : "-", o->name, o->value && o->name[1] ? "=" : "", o->value ? args->given[k].value : "") > 0)
+		if (asprintf(&text, "%s%s%s%s", o->name[1] ? "--" : "-", o->name, o->value && o->name[1] ? "=" : "",
+			     o->value ? args->given[k].value : "") > 0)
 			words[n++] = text;
 	}
 	*n_options = n;
@@ -143,7 +144,8 @@ static gpul_status start(const struct cli_args *args, int output, struct debug_l
 	if (!args->n_operands)
 		return gpul_fail(err, GPUL_EINVAL, 0, "step needs a FILE: gpuload step FILE [ARG...]; gpuload help step explains it");
 	if (!how.is_program && is_stdin(args->operands[0]))
-		return gpul_fail(err, GPUL_EINVAL, 0, "step reads its commands from stdin: give the path of a file instead of %s", args->operands[0]);
+		return gpul_fail(err, GPUL_EINVAL, 0, "step reads its commands from stdin: give the path of a file instead of %s",
+				 args->operands[0]);
 	if (!how.is_program)
 		words = run_words(args, &n_options);
 	how.words = how.is_program ? args->operands : words;

@@ -21,28 +21,26 @@ static const struct cli_opt devices_opts[] = {
 };
 /* clang-format on */
 
-static const char devices_details[] =
-	"With --memory each kind of memory is allocated, written and read by CPU and GPU, exported,\n"
-	"and mapped by another process, which also writes and reads it:\n"
-	"\n"
-	"    host-numa    cuMemCreate on a NUMA node     shm         shm_open, registered\n"
-	"    device       cuMemCreate on the GPU         pinned      cuMemHostAlloc\n"
-	"    memfd        a sealed file, registered      device-ipc  cuMemAlloc and cuIpc calls\n"
-	"    fabric       device memory by fabric handle, for other machines on NVLink\n"
-	"\n"
-	"auto is the kind that commands use without --kind. The other process is gpuload-probe, which\n"
-	"is installed with gpuload; GPULOAD_PROBE names another program.\n";
+static const char devices_details[] = "With --memory each kind of memory is allocated, written and read by CPU and GPU, exported,\n"
+				      "and mapped by another process, which also writes and reads it:\n"
+				      "\n"
+				      "    host-numa    cuMemCreate on a NUMA node     shm         shm_open, registered\n"
+				      "    device       cuMemCreate on the GPU         pinned      cuMemHostAlloc\n"
+				      "    memfd        a sealed file, registered      device-ipc  cuMemAlloc and cuIpc calls\n"
+				      "    fabric       device memory by fabric handle, for other machines on NVLink\n"
+				      "\n"
+				      "auto is the kind that commands use without --kind. The other process is gpuload-probe, which\n"
+				      "is installed with gpuload; GPULOAD_PROBE names another program.\n";
 
 enum { UUID_TEXT_BYTES = 41 };
 
 struct device {
 	int ordinal;
 	char name[128], pci[32];
-	char uuid[UUID_TEXT_BYTES];           /* in the form that CUDA_VISIBLE_DEVICES accepts */
-	int major, minor, sms, clock_khz, threads_per_sm, threads_per_block, warp,
-		shared_per_block, l2_bytes;
+	char uuid[UUID_TEXT_BYTES]; /* in the form that CUDA_VISIBLE_DEVICES accepts */
+	int major, minor, sms, clock_khz, threads_per_sm, threads_per_block, warp, shared_per_block, l2_bytes;
 	size_t memory_bytes;
-	const gpul_mem_probe_report *memory;  /* report of --memory; else NULL */
+	const gpul_mem_probe_report *memory; /* report of --memory; else NULL */
 };
 
 /* Holds the library's notice "no GPU, because ...; using the software driver", which is printed as the reason. */
@@ -60,16 +58,14 @@ static void keep_notice(void *user, gpul_log_level level, const char *module, co
 		fprintf(stderr, "%s: %s\n", module, line);
 }
 
-static gpul_status open_driver(const char *wanted, const gpul_driver **out, struct reason *why,
-			       gpul_error *err)
+static gpul_status open_driver(const char *wanted, const gpul_driver **out, struct reason *why, gpul_error *err)
 {
 	gpul_driver_choice choice = GPUL_DRIVER_AUTO;
 	const char *env = secure_getenv("GPULOAD_DRIVER");
 	gpul_status st;
 
 	if (wanted && !gpul_driver_choice_parse(wanted, &choice))
-		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "--driver must be auto, nvidia or soft, not '%s'", wanted);
+		return gpul_fail(err, GPUL_EINVAL, 0, "--driver must be auto, nvidia or soft, not '%s'", wanted);
 	gpul_log_to(keep_notice, why);
 	st = gpul_driver_open(choice, out, err);
 	gpul_log_to(NULL, NULL);
@@ -84,8 +80,7 @@ static gpul_status open_driver(const char *wanted, const gpul_driver **out, stru
 	return GPUL_OK;
 }
 
-static gpul_status read_attributes(const gpul_driver *drv, CUdevice dev, struct device *d,
-				   gpul_error *err)
+static gpul_status read_attributes(const gpul_driver *drv, CUdevice dev, struct device *d, gpul_error *err)
 {
 	const struct {
 		int *to;
@@ -116,13 +111,11 @@ static void write_uuid(const CUuuid *uuid, char out[UUID_TEXT_BYTES])
 	for (int i = 0; i < 16; i++) {
 		const char *dash = i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "";
 
-		n += snprintf(out + n, (size_t)(UUID_TEXT_BYTES - n), "%s%02x", dash,
-			      (unsigned char)uuid->bytes[i]);
+		n += snprintf(out + n, (size_t)(UUID_TEXT_BYTES - n), "%s%02x", dash, (unsigned char)uuid->bytes[i]);
 	}
 }
 
-static gpul_status read_device(const gpul_driver *drv, int ordinal, struct device *d,
-			       gpul_error *err)
+static gpul_status read_device(const gpul_driver *drv, int ordinal, struct device *d, gpul_error *err)
 {
 	CUdevice dev;
 	CUuuid uuid = { { 0 } };
@@ -139,8 +132,7 @@ static gpul_status read_device(const gpul_driver *drv, int ordinal, struct devic
 		st = read_attributes(drv, dev, d, err);
 	write_uuid(&uuid, d->uuid);
 	/* a device without a PCI address is not an error */
-	if (st == GPUL_OK &&
-	    drv->cuDeviceGetPCIBusId(d->pci, sizeof d->pci, dev) != CUDA_SUCCESS)
+	if (st == GPUL_OK && drv->cuDeviceGetPCIBusId(d->pci, sizeof d->pci, dev) != CUDA_SUCCESS)
 		d->pci[0] = '\0';
 	return st;
 }
@@ -152,17 +144,15 @@ static void print_device(const struct device *d)
 	snprintf(sm, sizeof sm, "%d.%d", d->major, d->minor);
 	snprintf(memory, sizeof memory, "%.1f GiB", (double)d->memory_bytes / (1u << 30));
 	snprintf(clock, sizeof clock, "%d MHz", d->clock_khz / 1000);
-	printf("%-3d %-28s %-6s %-10s %-5d %-9s %4d KiB      %s\n", d->ordinal, d->name, sm, memory,
-	       d->sms, clock, d->shared_per_block / 1024, d->uuid);
+	printf("%-3d %-28s %-6s %-10s %-5d %-9s %4d KiB      %s\n", d->ordinal, d->name, sm, memory, d->sms, clock,
+	       d->shared_per_block / 1024, d->uuid);
 }
 
-static void print_text(const gpul_driver *drv, const struct reason *why, const struct device *d,
-		       int n)
+static void print_text(const gpul_driver *drv, const struct reason *why, const struct device *d, int n)
 {
-	printf("driver  %s, CUDA %d.%d, %s\nwhy     %s\n\n", drv->name, drv->version / 1000,
-	       drv->version % 1000 / 10, drv->path ? drv->path : "-", why->text);
-	printf("%-3s %-28s %-6s %-10s %-5s %-9s %-13s %s\n", "#", "name", "sm", "memory", "SMs",
-	       "clock", "shared/block", "UUID");
+	printf("driver  %s, CUDA %d.%d, %s\nwhy     %s\n\n", drv->name, drv->version / 1000, drv->version % 1000 / 10,
+	       drv->path ? drv->path : "-", why->text);
+	printf("%-3s %-28s %-6s %-10s %-5s %-9s %-13s %s\n", "#", "name", "sm", "memory", "SMs", "clock", "shared/block", "UUID");
 	for (int i = 0; i < n; i++)
 		print_device(&d[i]);
 	for (int i = 0; i < n; i++)
@@ -194,14 +184,12 @@ static void add_device(struct json *j, const struct device *d)
 	json_end(j, '}');
 }
 
-static gpul_status print_json(const gpul_driver *drv, const struct reason *why,
-			      const struct device *d, int n, gpul_error *err)
+static gpul_status print_json(const gpul_driver *drv, const struct reason *why, const struct device *d, int n, gpul_error *err)
 {
 	struct json j = { 0 };
 	char version[16];
 
-	snprintf(version, sizeof version, "%d.%d", drv->version / 1000,
-		 drv->version % 1000 / 10);
+	snprintf(version, sizeof version, "%d.%d", drv->version / 1000, drv->version % 1000 / 10);
 	json_begin(&j, NULL, '{');
 	json_begin(&j, "driver", '{');
 	json_text(&j, "name", drv->name);
@@ -245,6 +233,5 @@ static int cmd_devices(const struct cli_args *args, gpul_error *err)
 }
 
 const struct cli_cmd cli_devices = {
-	"devices", "", "list the GPUs, the driver, and why this driver was chosen",
-	devices_details, devices_opts, cmd_devices, NULL, NULL,
+	"devices", "", "list the GPUs, the driver, and why this driver was chosen", devices_details, devices_opts, cmd_devices, NULL, NULL,
 };

@@ -16,8 +16,7 @@ extern const struct cli_cmd cli_devices;
  * @device  ordinal
  * @out     valid until the process ends
  * Errors  as gpul_context_open(), gpul_mem_probe() */
-gpul_status devices_memory_probe(const gpul_driver *drv, int device, const gpul_mem_probe_report **out,
-				 gpul_error *err);
+gpul_status devices_memory_probe(const gpul_driver *drv, int device, const gpul_mem_probe_report **out, gpul_error *err);
 
 /* Print the report as a table on stdout, or as the member "memory" of an open JSON object. */
 void devices_memory_print(int device, const gpul_mem_probe_report *r);

@@ -17,8 +17,7 @@ static const gpul_mem_verdict *get_verdict(const gpul_mem_probe_report *r, int i
 	return fabric ? &r->fabric : &r->kind[i + 1];
 }
 
-gpul_status devices_memory_probe(const gpul_driver *drv, int device,
-				 const gpul_mem_probe_report **out, gpul_error *err)
+gpul_status devices_memory_probe(const gpul_driver *drv, int device, const gpul_mem_probe_report **out, gpul_error *err)
 {
 	gpul_context c = { 0 };
 	gpul_status st = gpul_context_open(drv, device, &c, err);
@@ -47,8 +46,7 @@ void devices_memory_print(int device, const gpul_mem_probe_report *r)
 {
 	bool tested_itself = false;
 
-	printf("\nmemory of device %d\n%-11s %-6s %-16s %-8s %s\n", device, "kind", "works",
-	       "other processes", "grain", "why not");
+	printf("\nmemory of device %d\n%-11s %-6s %-16s %-8s %s\n", device, "kind", "works", "other processes", "grain", "why not");
 	for (int i = 0; i < N_ROWS; i++) {
 		const char *name;
 		const gpul_mem_verdict *v = get_verdict(r, i, &name);

@@ -13,9 +13,11 @@ static int cmd_fifo(const struct cli_args *args, gpul_error *err)
 	return CLI_USAGE;
 }
 
+/* clang-format off */
 const struct cli_cmd cli_fifo = {
 	"fifo", "VERB", "the queue from GPU threads to a CPU thread: bench, trace, serve, push",
 	"GPU threads push 16-byte triggers into a ring in host memory; a CPU thread takes them out,\n"
 	"handles them and releases their slots (proxy/README.md).\n",
 	cli_no_opts, cmd_fifo, NULL, verbs,
 };
+/* clang-format on */

@@ -24,15 +24,11 @@ enum { OPT_COUNT, OPT_BLOCKS, OPT_SHARE, OPT_SYNC_EACH, OPT_RELAXED, OPT_TIMEOUT
 
 static const struct cli_opt push_opts[] = {
 	[OPT_COUNT] = { "count", "N", "triggers that each block pushes (default: 1000)", NULL },
-	[OPT_BLOCKS] = { "blocks", "N",
-		"number of blocks, one thread each (default: one per lane)", NULL },
-	[OPT_SHARE] = { "share", NULL,
-		"let blocks share lanes; automatic with more blocks than lanes", NULL },
-	[OPT_SYNC_EACH] = { "sync-each", NULL,
-		"wait after each push until it has been handled", NULL },
+	[OPT_BLOCKS] = { "blocks", "N", "number of blocks, one thread each (default: one per lane)", NULL },
+	[OPT_SHARE] = { "share", NULL, "let blocks share lanes; automatic with more blocks than lanes", NULL },
+	[OPT_SYNC_EACH] = { "sync-each", NULL, "wait after each push until it has been handled", NULL },
 	[OPT_RELAXED] = { "relaxed", NULL, "push without ordering earlier writes", NULL },
-	[OPT_TIMEOUT] = { "timeout", "SECONDS",
-		"longest wait of a push or a sync for the proxy (default: 10)", NULL },
+	[OPT_TIMEOUT] = { "timeout", "SECONDS", "longest wait of a push or a sync for the proxy (default: 10)", NULL },
 	[OPT_WAIT] = { "wait", "SECONDS", "wait until NAME is shared (default: 0)", NULL },
 	[OPT_DEVICE] = { "device", "N", "number of the GPU, counted from 0 (default: 0)", NULL },
 	[OPT_JSON] = CLI_JSON_OPT,
@@ -40,16 +36,15 @@ static const struct cli_opt push_opts[] = {
 	{ 0 },
 };
 
-static const char push_details[] =
-	"Attaches to the FIFO that gpuload fifo serve offers as NAME, and runs a kernel whose blocks\n"
-	"push triggers and wait until the proxy, in the other process, has handled them. A trigger's\n"
-	"first word is its number in its block, its second word the number of the block; its kind is 1.\n"
-	"\n"
-	"If the other process ends, the kernel is aborted at once; if that process does not handle\n"
-	"triggers, the kernel ends after --timeout. In both cases the exit status is 1.\n";
+static const char push_details[] = "Attaches to the FIFO that gpuload fifo serve offers as NAME, and runs a kernel whose blocks\n"
+				   "push triggers and wait until the proxy, in the other process, has handled them. A trigger's\n"
+				   "first word is its number in its block, its second word the number of the block; its kind is 1.\n"
+				   "\n"
+				   "If the other process ends, the kernel is aborted at once; if that process does not handle\n"
+				   "triggers, the kernel ends after --timeout. In both cases the exit status is 1.\n";
 
 struct push {
-	const char *name;       /* borrowed */
+	const char *name; /* borrowed */
 	uint64_t count;
 	unsigned blocks, flags; /* blocks 0: one block per lane */
 	int timeout_ms, wait_ms;
@@ -61,7 +56,7 @@ struct push {
 	gpul_module *module;
 	CUstream stream;
 	CUdeviceptr first, results;
-	gpul_error lost;        /* why this process aborted the kernel; status OK: not aborted */
+	gpul_error lost; /* why this process aborted the kernel; status OK: not aborted */
 	uint64_t elapsed_ns;
 	struct fifo_push_result total;
 };
@@ -122,8 +117,7 @@ static gpul_status attach_fifo(struct push *p, gpul_error *err)
 	p->view = gpul_ipc_client_view(p->client);
 	if (!p->view->cpu)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-				 "'%.64s' is device memory, which a proxy cannot access: expected a FIFO of gpuload fifo serve",
-				 p->name);
+				 "'%.64s' is device memory, which a proxy cannot access: expected a FIFO of gpuload fifo serve", p->name);
 	return GPUL_OK;
 }
 
@@ -136,7 +130,7 @@ static gpul_status create_gpu_access(struct push *p, gpul_error *err)
 		return gpul_fail(err, st, 0, "'%.64s' is shared, but it is not a FIFO; gpuload fifo serve creates FIFOs", p->name);
 	if (st)
 		return gpul_fail(err, st, why.native, "%s", why.text);
-	(void)gpul_fifo_gpu_hold_lifeline(p->end, NULL);  /* optional: the lease also reports the end of this
+	(void)gpul_fifo_gpu_hold_lifeline(p->end, NULL); /* optional: the lease also reports the end of this
 							   * process, but later */
 	if (!p->blocks)
 		p->blocks = gpul_fifo_gpu_param(p->end)->n_lanes;
@@ -181,7 +175,7 @@ static gpul_status check_owner(struct push *p, gpul_error *err)
 	gpul_ipc_event e = { .kind = GPUL_IPC_NONE };
 	gpul_status st;
 
-	if (p->lost.status) {  /* aborted: the kernel ends soon */
+	if (p->lost.status) { /* aborted: the kernel ends soon */
 		poll(NULL, 0, LOOK_MS);
 		return GPUL_OK;
 	}
@@ -210,7 +204,7 @@ static gpul_status wait_for_kernel(struct push *p, gpul_error *err)
 	while (!st && (r = drv->cuStreamQuery(p->stream)) == CUDA_ERROR_NOT_READY)
 		st = check_owner(p, err);
 	p->elapsed_ns = gpul_clock_ns() - begun_ns;
-	if (st)  /* end the waits of the kernel, because this process can no longer poll it */
+	if (st) /* end the waits of the kernel, because this process can no longer poll it */
 		gpul_fifo_gpu_abort(p->end, GPUL_FIFO_CODE_STOPPED);
 	return st ? st : gpul_cu_status(drv, err, r, "cuStreamQuery(p->stream)");
 }
@@ -274,10 +268,12 @@ static gpul_status explain_failure(const struct push *p, gpul_error *err)
 	if (p->total.result == GPUL_FIFO_TIMED_OUT || code == GPUL_FIFO_CODE_TIMED_OUT)
 		return gpul_fail(err, GPUL_ESYS, ETIMEDOUT,
 				 "a push waited more than %d ms for the proxy of '%.64s' (--timeout); %" PRIu64 " of %" PRIu64
-				 " triggers were pushed", p->timeout_ms, p->name, (uint64_t)p->total.pushed, all);
-	if (code == GPUL_FIFO_CODE_STOPPED)  /* the abort code arrived before the end of the lease */
-		return gpul_fail(err, GPUL_ESYS, EPIPE, "the process that serves '%.64s' has ended; %" PRIu64 " of %" PRIu64
-				 " triggers were pushed", p->name, (uint64_t)p->total.pushed, all);
+				 " triggers were pushed",
+				 p->timeout_ms, p->name, (uint64_t)p->total.pushed, all);
+	if (code == GPUL_FIFO_CODE_STOPPED) /* the abort code arrived before the end of the lease */
+		return gpul_fail(err, GPUL_ESYS, EPIPE,
+				 "the process that serves '%.64s' has ended; %" PRIu64 " of %" PRIu64 " triggers were pushed", p->name,
+				 (uint64_t)p->total.pushed, all);
 	return gpul_fail(err, GPUL_ESYS, ECANCELED, "the kernel was aborted: %s; %" PRIu64 " of %" PRIu64 " triggers were pushed",
 			 gpul_fifo_code_text(code, text), (uint64_t)p->total.pushed, all);
 }
@@ -302,7 +298,7 @@ static void free_push(struct push *p)
 	if (p->stream)
 		drv->cuStreamDestroy(p->stream);
 	if (p->first)
-		drv->cuMemFree(p->first);  /* waits for the kernel if it still runs */
+		drv->cuMemFree(p->first); /* waits for the kernel if it still runs */
 	gpul_module_unload(p->module);
 	gpul_fifo_gpu_destroy(p->end);
 }
@@ -332,6 +328,6 @@ static int cmd_fifo_push(const struct cli_args *args, gpul_error *err)
 }
 
 const struct cli_cmd cli_fifo_push = {
-	"fifo push", "NAME", "run a kernel that pushes to the proxy of another process",
-	push_details, push_opts, cmd_fifo_push, CLI_SHARES, NULL,
+	"fifo push", "NAME", "run a kernel that pushes to the proxy of another process", push_details, push_opts, cmd_fifo_push,
+	CLI_SHARES,  NULL,
 };

@@ -19,59 +19,53 @@ enum { OPT_SLOTS, OPT_LANES, OPT_PRINT, OPT_KIND, OPT_DEVICE, OPT_UNTIL_DETACHED
 
 static const struct cli_opt serve_opts[] = {
 	[OPT_SLOTS] = { "slots", "N", "total number of slots, a power of two (default: 128)", NULL },
-	[OPT_LANES] = { "lanes", "N",
-		"number of lanes (rings), a power of two (default: 8)", NULL },
+	[OPT_LANES] = { "lanes", "N", "number of lanes (rings), a power of two (default: 8)", NULL },
 	[OPT_PRINT] = { "print", NULL, "print each trigger", NULL },
-	[OPT_KIND] = { "kind", "KIND",
-		"kind of host memory (default: auto)", "auto host-numa memfd shm" },
-	[OPT_DEVICE] = { "device", "N",
-		"GPU whose kernels push; the memory is on its NUMA node (default: 0)", NULL },
-	[OPT_UNTIL_DETACHED] = { "until-detached", NULL,
-		"end when the first process that pushed has detached", NULL },
+	[OPT_KIND] = { "kind", "KIND", "kind of host memory (default: auto)", "auto host-numa memfd shm" },
+	[OPT_DEVICE] = { "device", "N", "GPU whose kernels push; the memory is on its NUMA node (default: 0)", NULL },
+	[OPT_UNTIL_DETACHED] = { "until-detached", NULL, "end when the first process that pushed has detached", NULL },
 	[OPT_FOR] = { "for", "SECONDS", "end after this time, for example 0.5", NULL },
 	[OPT_JSON] = { "json", NULL, "print each event as one line of JSON", NULL },
 	[OPT_DRIVER] = CLI_DRIVER_OPT,
 	{ 0 },
 };
 
-static const char serve_details[] =
-	"Creates a FIFO in host memory, offers it to other processes of the same user as NAME (see\n"
-	"gpuload help share), and runs a proxy thread that handles their triggers. In two shells:\n"
-	"\n"
-	"    gpuload fifo serve jobs\n"
-	"    gpuload fifo push jobs --count 1000\n"
-	"\n"
-	"One process at a time pushes; each begins with an empty FIFO. The command prints READY, then\n"
-	"one line per event: ATTACHED, DETACHED or PEER_DIED, and HANDLED with the number of triggers\n"
-	"and, if the kernels were aborted, the reason. If a process is killed while its kernel pushes,\n"
-	"the command reports it at once, and still handles the triggers that were pushed.\n";
+static const char serve_details[] = "Creates a FIFO in host memory, offers it to other processes of the same user as NAME (see\n"
+				    "gpuload help share), and runs a proxy thread that handles their triggers. In two shells:\n"
+				    "\n"
+				    "    gpuload fifo serve jobs\n"
+				    "    gpuload fifo push jobs --count 1000\n"
+				    "\n"
+				    "One process at a time pushes; each begins with an empty FIFO. The command prints READY, then\n"
+				    "one line per event: ATTACHED, DETACHED or PEER_DIED, and HANDLED with the number of triggers\n"
+				    "and, if the kernels were aborted, the reason. If a process is killed while its kernel pushes,\n"
+				    "the command reports it at once, and still handles the triggers that were pushed.\n";
 
 /* The time during which one process is attached. */
 struct session {
 	gpul_proxy *proxy;
-	int watched[2];          /* descriptors: the connection to the process, and its pidfd if the system has pidfds */
+	int watched[2]; /* descriptors: the connection to the process, and its pidfd if the system has pidfds */
 	unsigned n_watched;
 	uint64_t begun_ns;
 };
 
 struct serve {
-	const char *name;        /* borrowed */
+	const char *name; /* borrowed */
 	gpul_fifo_shape shape;
 	gpul_mem_kind kind;
 	bool print, until_detached, json;
-	int for_ms;              /* -1: until a signal */
+	int for_ms; /* -1: until a signal */
 	struct devices_arg devices;
 	gpul_mem *mem;
 	gpul_ipc_server *server;
 	gpul_fifo *fifo;
 	struct session session;
-	bool left;               /* true: a process was attached, and has detached */
+	bool left; /* true: a process was attached, and has detached */
 };
 
 /* ---- the command line ----------------------------------------------------------------- */
 
-static gpul_status parse_count(const struct cli_args *args, int opt, const char *name, unsigned otherwise, unsigned *out,
-			       gpul_error *err)
+static gpul_status parse_count(const struct cli_args *args, int opt, const char *name, unsigned otherwise, unsigned *out, gpul_error *err)
 {
 	const char *text = cli_value(args, opt);
 	size_t value = otherwise;
@@ -88,8 +82,10 @@ static gpul_status parse_request(const struct cli_args *args, struct serve *s, g
 	const char *kind = cli_value(args, OPT_KIND), *seconds = cli_value(args, OPT_FOR);
 	gpul_status st = GPUL_OK;
 
-	*s = (struct serve){ .print = cli_value(args, OPT_PRINT), .until_detached = cli_value(args, OPT_UNTIL_DETACHED),
-			     .json = cli_value(args, OPT_JSON), .for_ms = -1 };
+	*s = (struct serve){ .print = cli_value(args, OPT_PRINT),
+			     .until_detached = cli_value(args, OPT_UNTIL_DETACHED),
+			     .json = cli_value(args, OPT_JSON),
+			     .for_ms = -1 };
 	if (args->n_operands != 1)
 		return gpul_fail(err, GPUL_EINVAL, 0, "expected one NAME; see gpuload help fifo serve");
 	s->name = args->operands[0];
@@ -97,12 +93,13 @@ static gpul_status parse_request(const struct cli_args *args, struct serve *s, g
 		     s->kind == GPUL_MEM_DEVICE_IPC))
 		return gpul_fail(err, GPUL_EINVAL, 0,
 				 "--kind must be auto, host-numa, memfd or shm, which the CPU and other processes can map; not "
-				 "'%s'", kind);
+				 "'%s'",
+				 kind);
 	st = parse_count(args, OPT_SLOTS, "slots", DEFAULT_SLOTS, &s->shape.slots, err);
 	s->shape.lanes = s->shape.slots < DEFAULT_LANES ? s->shape.slots : DEFAULT_LANES;
 	st = st ? st : parse_count(args, OPT_LANES, "lanes", s->shape.lanes, &s->shape.lanes, err);
 	if (!st && !gpul_fifo_area_bytes(&s->shape))
-		st = gpul_fifo_area_format(NULL, 0, &s->shape, err);  /* NULL: checks the shape only, and gives the error message */
+		st = gpul_fifo_area_format(NULL, 0, &s->shape, err); /* NULL: checks the shape only, and gives the error message */
 	st = st || !seconds ? st : value_parse_seconds("for", seconds, &s->for_ms, err);
 	return st ? st : devices_arg_parse(cli_value(args, OPT_DRIVER), cli_value(args, OPT_DEVICE), &s->devices, err);
 }
@@ -113,8 +110,12 @@ static gpul_status parse_request(const struct cli_args *args, struct serve *s, g
 static gpul_status create_fifo(struct serve *s, gpul_error *err)
 {
 	const size_t bytes = gpul_fifo_area_bytes(&s->shape);
-	const gpul_mem_desc desc = { .kind = s->kind, .bytes = GPUL_IPC_CONTROL_BYTES + bytes, .node = GPUL_MEM_NODE_OF_GPU,
-				     .devices = s->devices.ordinal, .n_devices = 1, .exportable = true };
+	const gpul_mem_desc desc = { .kind = s->kind,
+				     .bytes = GPUL_IPC_CONTROL_BYTES + bytes,
+				     .node = GPUL_MEM_NODE_OF_GPU,
+				     .devices = s->devices.ordinal,
+				     .n_devices = 1,
+				     .exportable = true };
 	const gpul_ipc_server_options options = { .name = s->name, .control = true, .bytes = bytes, .max_peers = 1 };
 	char *area;
 	gpul_status st = gpul_mem_create(s->devices.drv, &desc, &s->mem, err);
@@ -125,7 +126,7 @@ static gpul_status create_fifo(struct serve *s, gpul_error *err)
 	st = gpul_fifo_area_format(area, bytes, &s->shape, err);
 	st = st ? st : gpul_fifo_open(area, bytes, &s->fifo, err);
 	if (!st)
-		(void)gpul_fifo_hold_lifeline(s->fifo, NULL);  /* optional: the lease also reports the end of this
+		(void)gpul_fifo_hold_lifeline(s->fifo, NULL); /* optional: the lease also reports the end of this
 								* process, but later */
 	return st ? st : gpul_ipc_server_create(s->devices.drv, s->mem, &options, &s->server, err);
 }
@@ -263,7 +264,7 @@ static gpul_status end_session(struct serve *s, gpul_ipc_event_kind lost, gpul_e
 	if (st && why.native != EPIPE && why.native != ECANCELED)
 		return gpul_fail(err, st, why.native, "%s", why.text);
 	code = gpul_fifo_aborted(s->fifo);
-	if (code == GPUL_FIFO_CODE_PEER_GONE || lost == GPUL_IPC_NONE)  /* this process itself has set the abort code */
+	if (code == GPUL_FIFO_CODE_PEER_GONE || lost == GPUL_IPC_NONE) /* this process itself has set the abort code */
 		code = 0;
 	if (lost == GPUL_IPC_NONE)
 		gpul_fifo_abort(s->fifo, GPUL_FIFO_CODE_STOPPED);
@@ -345,6 +346,7 @@ static int cmd_fifo_serve(const struct cli_args *args, gpul_error *err)
 }
 
 const struct cli_cmd cli_fifo_serve = {
-	"fifo serve", "NAME", "run a proxy that handles triggers from kernels of other processes",
-	serve_details, serve_opts, cmd_fifo_serve, NULL, NULL,
+	"fifo serve",  "NAME",     "run a proxy that handles triggers from kernels of other processes",
+	serve_details, serve_opts, cmd_fifo_serve,
+	NULL,          NULL,
 };

@@ -13,33 +13,31 @@
 #include "cli/lib/value.h"
 #include "proxy/fifo_layout.h"
 
+/* clang-format off */
 static const char default_path[] = "fifo-trace.json";
 enum { DEFAULT_SLOTS = 32, DEFAULT_BLOCKS = 4, DEFAULT_TRIGGERS = 64, DEFAULT_HANDLER_NS = 500, DEFAULT_SECONDS = 10,
        MOST_HANDLER_NS = 100 * 1000 * 1000, DEFAULT_BYTES = 64, MOST_BYTES = 65536 };
+/* clang-format on */
 
+/* clang-format off */
 enum {
 	OPT_OUT, OPT_FORCE, OPT_SIZE, OPT_PARALLEL, OPT_MODE, OPT_TRIGGERS, OPT_SYNC, OPT_HANDLER_NS, OPT_KIND, OPT_DEVICE,
 	OPT_TIMEOUT, OPT_PUT, OPT_BYTES, OPT_BACKEND, OPT_PROVIDER, OPT_PEER, OPT_DRIVER,
 };
+/* clang-format on */
 
 static const struct cli_opt trace_opts[] = {
-	[OPT_OUT] = { "o", "FILE",
-		"output file; - is stdout (default: fifo-trace.json)", CLI_FILES },
+	[OPT_OUT] = { "o", "FILE", "output file; - is stdout (default: fifo-trace.json)", CLI_FILES },
 	[OPT_FORCE] = { "force", NULL, "replace FILE if it exists", NULL },
 	[OPT_SIZE] = { "size", "N", "total number of slots, a power of two (default: 32)", NULL },
-	[OPT_PARALLEL] = { "parallel", "P",
-		"blocks that push, one thread each (default: 4)", NULL },
-	[OPT_MODE] = { "mode", "MODE",
-		"one queue for all blocks, or one lane per block (default: lanes)", "shared lanes" },
+	[OPT_PARALLEL] = { "parallel", "P", "blocks that push, one thread each (default: 4)", NULL },
+	[OPT_MODE] = { "mode", "MODE", "one queue for all blocks, or one lane per block (default: lanes)", "shared lanes" },
 	[OPT_TRIGGERS] = { "triggers", "N", "triggers that each block pushes (default: 64)", NULL },
 	[OPT_SYNC] = { "sync", NULL, "wait after each push until it has been handled", NULL },
-	[OPT_HANDLER_NS] = { "handler-ns", "N",
-		"time that the CPU works on each trigger (default: 500)", NULL },
-	[OPT_KIND] = { "kind", "KIND",
-		"kind of host memory (default: auto, the first that works)", "auto host-numa memfd shm pinned" },
+	[OPT_HANDLER_NS] = { "handler-ns", "N", "time that the CPU works on each trigger (default: 500)", NULL },
+	[OPT_KIND] = { "kind", "KIND", "kind of host memory (default: auto, the first that works)", "auto host-numa memfd shm pinned" },
 	[OPT_DEVICE] = { "device", "N", "number of the GPU, counted from 0 (default: 0)", NULL },
-	[OPT_TIMEOUT] = { "timeout", "SECONDS",
-		"longest wait of a push or a sync (default: 10)", NULL },
+	[OPT_TIMEOUT] = { "timeout", "SECONDS", "longest wait of a push or a sync (default: 10)", NULL },
 	[OPT_PUT] = { "put", NULL, "trace puts to a kernel of another process", NULL },
 	[OPT_BYTES] = { "bytes", "N", "with --put: size of a put (default: 64)", NULL },
 	[OPT_BACKEND] = { "backend", "NAME", "with --put: verbs or libfabric (default: verbs if there is a NIC)", "auto verbs libfabric" },
@@ -49,31 +47,30 @@ static const struct cli_opt trace_opts[] = {
 	{ 0 },
 };
 
-static const char trace_details[] =
-	"A kernel pushes triggers; this program takes them out, works on each for --handler-ns, and\n"
-	"releases them. Both record the times, and GPU times are converted to the CPU's clock. Open\n"
-	"FILE in https://ui.perfetto.dev or in chrome://tracing:\n"
-	"\n"
-	"    GPU        one track per block: push, with wait for room if the ring was full; sync\n"
-	"    CPU proxy  batch (the triggers of one poll), with handle for each trigger, and release\n"
-	"    ring       each trigger from its push until it is taken out; the number of taken slots\n"
-	"\n"
-	"Arrows lead from each push to its handle and, with --sync, on to its sync. GPU times can be\n"
-	"wrong by half the shortest round trip between the two clocks; this bound is printed with the\n"
-	"percentiles of each step (on stderr with -o -), and is part of FILE.\n"
-	"\n"
-	"With --put, each trigger is a message: the proxy writes --bytes into the memory of a second\n"
-	"process, which this command starts, and raises a step there. Each block waits until its put is\n"
-	"acknowledged. FILE then has four processes on one clock: the kernel that pushes; the proxy, with\n"
-	"post and in flight; the receiver's CPU, with flush; the receiver's kernel, with wait for step.\n"
-	"\n"
-	"At most 100000 triggers. Mode lanes has one lane per block, but at most one per slot.\n";
+static const char trace_details[] = "A kernel pushes triggers; this program takes them out, works on each for --handler-ns, and\n"
+				    "releases them. Both record the times, and GPU times are converted to the CPU's clock. Open\n"
+				    "FILE in https://ui.perfetto.dev or in chrome://tracing:\n"
+				    "\n"
+				    "    GPU        one track per block: push, with wait for room if the ring was full; sync\n"
+				    "    CPU proxy  batch (the triggers of one poll), with handle for each trigger, and release\n"
+				    "    ring       each trigger from its push until it is taken out; the number of taken slots\n"
+				    "\n"
+				    "Arrows lead from each push to its handle and, with --sync, on to its sync. GPU times can be\n"
+				    "wrong by half the shortest round trip between the two clocks; this bound is printed with the\n"
+				    "percentiles of each step (on stderr with -o -), and is part of FILE.\n"
+				    "\n"
+				    "With --put, each trigger is a message: the proxy writes --bytes into the memory of a second\n"
+				    "process, which this command starts, and raises a step there. Each block waits until its put is\n"
+				    "acknowledged. FILE then has four processes on one clock: the kernel that pushes; the proxy, with\n"
+				    "post and in flight; the receiver's CPU, with flush; the receiver's kernel, with wait for step.\n"
+				    "\n"
+				    "At most 100000 triggers. Mode lanes has one lane per block, but at most one per slot.\n";
 
 /* ---- the command line ------------------------------------------------------------------------------------------- */
 
 /* Parse a whole number from least to most; `otherwise` is the value if the option is not given. */
-static gpul_status parse_number(const struct cli_args *args, int opt, const char *name, uint64_t least, uint64_t most,
-			  uint64_t otherwise, uint64_t *out, gpul_error *err)
+static gpul_status parse_number(const struct cli_args *args, int opt, const char *name, uint64_t least, uint64_t most, uint64_t otherwise,
+				uint64_t *out, gpul_error *err)
 {
 	const char *text = cli_value(args, opt);
 	size_t value = otherwise;
@@ -81,8 +78,8 @@ static gpul_status parse_number(const struct cli_args *args, int opt, const char
 	if (text && value_parse_size(text, strlen(text), &value, NULL))
 		value = SIZE_MAX;
 	if (value < least || value > most)
-		return gpul_fail(err, GPUL_EINVAL, 0, "--%s must be a number from %" PRIu64 " to %" PRIu64 ", not '%s'", name,
-				 least, most, text);
+		return gpul_fail(err, GPUL_EINVAL, 0, "--%s must be a number from %" PRIu64 " to %" PRIu64 ", not '%s'", name, least, most,
+				 text);
 	*out = value;
 	return GPUL_OK;
 }
@@ -93,8 +90,7 @@ static gpul_status parse_mode(const char *text, struct fifo_trace_request *q, gp
 	if (text && strcmp(text, "lanes") && strcmp(text, "shared"))
 		return gpul_fail(err, GPUL_EINVAL, 0, "--mode must be shared or lanes, not '%s'", text);
 	q->lanes = 1;
-	while ((!text || !strcmp(text, "lanes")) && q->lanes < q->blocks && q->lanes < q->slots &&
-	       q->lanes < GPUL_FIFO_MAX_LANES)
+	while ((!text || !strcmp(text, "lanes")) && q->lanes < q->blocks && q->lanes < q->slots && q->lanes < GPUL_FIFO_MAX_LANES)
 		q->lanes *= 2;
 	return GPUL_OK;
 }
@@ -123,8 +119,7 @@ static gpul_status parse_numbers(const struct cli_args *args, struct fifo_trace_
 
 	st = st ? st : parse_number(args, OPT_PARALLEL, "parallel", 1, FIFO_TRACE_MOST_BLOCKS, DEFAULT_BLOCKS, &blocks, err);
 	st = st ? st : parse_number(args, OPT_TRIGGERS, "triggers", 1, FIFO_TRACE_MOST, DEFAULT_TRIGGERS, &triggers, err);
-	st = st ? st : parse_number(args, OPT_HANDLER_NS, "handler-ns", 0, MOST_HANDLER_NS, DEFAULT_HANDLER_NS,
-			      &q->handler_ns, err);
+	st = st ? st : parse_number(args, OPT_HANDLER_NS, "handler-ns", 0, MOST_HANDLER_NS, DEFAULT_HANDLER_NS, &q->handler_ns, err);
 	if (!st && slots & (slots - 1))
 		st = gpul_fail(err, GPUL_EINVAL, 0, "--size %" PRIu64 " is not a power of two; the next one is %" PRIu64, slots,
 			       power_above(slots));
@@ -166,8 +161,10 @@ static gpul_status parse_request(const struct cli_args *args, struct fifo_trace_
 	const char *path = cli_value(args, OPT_OUT);
 	gpul_status st = GPUL_OK;
 
-	*q = (struct fifo_trace_request){ .path = path ? path : default_path, .force = cli_value(args, OPT_FORCE),
-					  .sync = cli_value(args, OPT_SYNC), .kind = GPUL_MEM_AUTO };
+	*q = (struct fifo_trace_request){ .path = path ? path : default_path,
+					  .force = cli_value(args, OPT_FORCE),
+					  .sync = cli_value(args, OPT_SYNC),
+					  .kind = GPUL_MEM_AUTO };
 	if (args->n_operands)
 		st = gpul_fail(err, GPUL_EINVAL, 0, "unexpected operand '%s': fifo trace has only options; -o names the file",
 			       args->operands[0]);
@@ -184,8 +181,7 @@ static gpul_status parse_request(const struct cli_args *args, struct fifo_trace_
 static gpul_status write_trace(const struct fifo_trace_request *q, struct out *json, struct out *text, gpul_error *err)
 {
 	const bool to_stdout = !strcmp(q->path, "-");
-	gpul_status st = to_stdout ? out_flush(json, err)
-				   : new_file_write(q->path, NULL, 0, json->at, json->n, q->force, err);
+	gpul_status st = to_stdout ? out_flush(json, err) : new_file_write(q->path, NULL, 0, json->at, json->n, q->force, err);
 
 	if (st)
 		return st;
@@ -232,14 +228,17 @@ static gpul_status check_options(const struct cli_args *args, gpul_error *err)
 	return GPUL_OK;
 }
 
-static gpul_status parse_put(const struct cli_args *args, const struct fifo_trace_request *q, struct fifo_put_request *p,
-			     gpul_error *err)
+static gpul_status parse_put(const struct cli_args *args, const struct fifo_trace_request *q, struct fifo_put_request *p, gpul_error *err)
 {
 	uint64_t bytes = 0, peer = 0;
 	gpul_status st = parse_number(args, OPT_BYTES, "bytes", 8, MOST_BYTES, DEFAULT_BYTES, &bytes, err);
 
-	*p = (struct fifo_put_request){ .blocks = q->blocks, .puts = q->triggers, .timeout_ns = q->timeout_ns, .kind = q->kind,
-					.devices = q->devices, .provider = cli_value(args, OPT_PROVIDER) };
+	*p = (struct fifo_put_request){ .blocks = q->blocks,
+					.puts = q->triggers,
+					.timeout_ns = q->timeout_ns,
+					.kind = q->kind,
+					.devices = q->devices,
+					.provider = cli_value(args, OPT_PROVIDER) };
 	st = st ? st : parse_number(args, OPT_PEER, "peer-device", 0, INT_MAX, (uint64_t)q->devices.ordinal[0], &peer, err);
 	if (!st && bytes % 8)
 		st = gpul_fail(err, GPUL_EINVAL, 0, "--bytes must be a multiple of 8, not %" PRIu64, bytes);
@@ -278,6 +277,6 @@ static int cmd_fifo_trace(const struct cli_args *args, gpul_error *err)
 }
 
 const struct cli_cmd cli_fifo_trace = {
-	"fifo trace", "", "record each trigger from push to completion, for ui.perfetto.dev",
-	trace_details, trace_opts, cmd_fifo_trace, NULL, NULL,
+	"fifo trace", "",   "record each trigger from push to completion, for ui.perfetto.dev", trace_details, trace_opts, cmd_fifo_trace,
+	NULL,         NULL,
 };

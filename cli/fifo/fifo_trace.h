@@ -26,36 +26,36 @@
 extern const struct cli_cmd cli_fifo_trace;
 
 enum {
-	FIFO_TRACE_MOST = 100000,       /* maximum number of triggers; trace viewers in a browser cannot open more */
+	FIFO_TRACE_MOST = 100000, /* maximum number of triggers; trace viewers in a browser cannot open more */
 	FIFO_TRACE_MOST_BLOCKS = 4096,
 	FIFO_TRACE_MOST_SLOTS = 1 << 20,
-	FIFO_TRACE_BATCH = 64,          /* maximum number of triggers between two releases */
+	FIFO_TRACE_BATCH = 64, /* maximum number of triggers between two releases */
 };
 
 struct fifo_trace_request {
-	const char *path;               /* borrowed; "-" is stdout */
+	const char *path; /* borrowed; "-" is stdout */
 	bool force;
-	unsigned slots, lanes;          /* total number of slots, number of lanes; powers of two */
-	unsigned blocks, triggers;      /* triggers of each block */
-	bool sync;                      /* wait after each push until it is handled */
-	uint64_t handler_ns;            /* time for which the CPU works on each trigger */
+	unsigned slots, lanes;     /* total number of slots, number of lanes; powers of two */
+	unsigned blocks, triggers; /* triggers of each block */
+	bool sync;                 /* wait after each push until it is handled */
+	uint64_t handler_ns;       /* time for which the CPU works on each trigger */
 	gpul_mem_kind kind;
-	uint64_t timeout_ns;            /* limit of a push or a sync */
+	uint64_t timeout_ns; /* limit of a push or a sync */
 	struct devices_arg devices;
 };
 
 /* Times that the kernel writes (fifo_trace.cu), in ns of the GPU's clock. */
 struct fifo_trace_stamps {
-	uint64_t begun, pushed, synced;  /* synced 0: no sync */
+	uint64_t begun, pushed, synced; /* synced 0: no sync */
 };
 
 /* Times are in ns since the trace began, on the CPU's clock; GPU times may be wrong by relation.bound_ns. */
 struct fifo_trace_trigger {
-	int64_t begun, pushed, synced;  /* GPU: before and after the push, and after the sync */
-	int64_t room;                   /* CPU: when the slot became free; if before begun, the push did not wait */
+	int64_t begun, pushed, synced; /* GPU: before and after the push, and after the sync */
+	int64_t room;                  /* CPU: when the slot became free; if before begun, the push did not wait */
 	int64_t popped, handling, handled, released;
 	unsigned lane, batch;
-	uint64_t position;              /* position of the trigger in its lane */
+	uint64_t position; /* position of the trigger in its lane */
 };
 
 struct fifo_trace_batch {
@@ -67,10 +67,10 @@ struct fifo_trace {
 	struct fifo_trace_request ask;
 	const char *driver;
 	char device[96];
-	const char *kind;               /* kind of memory that was used */
-	struct fifo_trace_trigger *triggers;  /* number i of block b is at b * ask.triggers + i */
+	const char *kind;                    /* kind of memory that was used */
+	struct fifo_trace_trigger *triggers; /* number i of block b is at b * ask.triggers + i */
 	unsigned n_triggers;
-	unsigned *order;                /* indices of triggers in the order in which they were popped */
+	unsigned *order; /* indices of triggers in the order in which they were popped */
 	unsigned n_popped;
 	struct fifo_trace_batch *batches;
 	unsigned n_batches;
@@ -92,9 +92,8 @@ gpul_status fifo_trace_run(const struct fifo_trace_request *ask, struct fifo_tra
  * @out  owned by the caller: fifo_trace_free(); empty on failure
  * Errors  as fifo_trace_run()
  * Threads the main thread */
-gpul_status fifo_trace_with(const gpul_driver *drv, const struct fifo_trace_request *ask, struct fifo_trace *out,
-			    gpul_error *err);
-void fifo_trace_free(struct fifo_trace *t);  /* accepts a struct of zeros */
+gpul_status fifo_trace_with(const gpul_driver *drv, const struct fifo_trace_request *ask, struct fifo_trace *out, gpul_error *err);
+void fifo_trace_free(struct fifo_trace *t); /* accepts a struct of zeros */
 
 /** Write the trace as JSON in the Trace Event Format.
  *

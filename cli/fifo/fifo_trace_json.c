@@ -109,7 +109,7 @@ static int compare_changes(const void *a, const void *b)
 
 	if (x->ns != y->ns)
 		return x->ns < y->ns ? -1 : 1;
-	return y->by - x->by;  /* sort increments before decrements, so that the count never falls below 0 */
+	return y->by - x->by; /* sort increments before decrements, so that the count never falls below 0 */
 }
 
 static gpul_status ring_events(struct json *j, const struct fifo_trace *t, gpul_error *err)

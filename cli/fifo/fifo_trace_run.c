@@ -17,7 +17,7 @@ GPUL_EMBED(fifo_trace_ptx, "cli/kernels/fifo_trace.ptx");
 
 /* ASK_NS: interval of cuStreamQuery calls, because each takes one or two microseconds, during which triggers wait. */
 enum { ASK_NS = 100 * 1000, POLLS = 64 };
-static const int64_t GRACE_NS = 5000000000;  /* extra time that the CPU waits after the kernel's time-outs */
+static const int64_t GRACE_NS = 5000000000; /* extra time that the CPU waits after the kernel's time-outs */
 
 /* The state of a trace that is running. */
 struct tracing {
@@ -30,7 +30,7 @@ struct tracing {
 	gpul_fifo *fifo;
 	CUdeviceptr stamps, results;
 	uint64_t began_ns;
-	int64_t *free_since;         /* for each slot, the time at which its previous trigger was released */
+	int64_t *free_since; /* for each slot, the time at which its previous trigger was released */
 };
 
 static int64_t now(const struct tracing *g)
@@ -52,7 +52,7 @@ static gpul_status allocate_arrays(struct tracing *g, gpul_error *err)
 	if (!t->triggers || !t->order || !t->batches || !g->free_since)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a trace of %u triggers", t->n_triggers);
 	for (unsigned i = 0; i < t->ask.slots; i++)
-		g->free_since[i] = INT64_MIN;  /* always free */
+		g->free_since[i] = INT64_MIN; /* always free */
 	return GPUL_OK;
 }
 
@@ -106,8 +106,7 @@ static gpul_status launch_kernel(struct tracing *g, gpul_error *err)
 	uint64_t timeout = q->timeout_ns;
 	gpul_launch_config config = { .grid = { q->blocks, 1, 1 }, .block = { 1, 1, 1 }, .stream = g->stream };
 	void *args[] = { &fifo, &g->stamps, &g->results, &triggers, &timeout };
-	const size_t bytes[] = { sizeof fifo, sizeof g->stamps, sizeof g->results, sizeof triggers,
-				 sizeof timeout };
+	const size_t bytes[] = { sizeof fifo, sizeof g->stamps, sizeof g->results, sizeof triggers, sizeof timeout };
 
 	g->began_ns = gpul_clock_ns();
 	return gpul_kernel_launch(g->kernel, &config, args, bytes, 5, err);
@@ -147,8 +146,11 @@ static gpul_status handle_trigger(struct tracing *g, const gpul_fifo_item *item,
 				 "lane %u, position %" PRIu64 ": %#" PRIx64 " %#" PRIx64
 				 " is not a trigger of this trace, or was received before",
 				 item->lane, item->position, item->word[0], item->word[1]);
-	*of = (struct fifo_trace_trigger){ .lane = item->lane, .position = item->position, .batch = t->n_batches,
-					   .room = g->free_since[slot_of(g, item)], .popped = popped };
+	*of = (struct fifo_trace_trigger){ .lane = item->lane,
+					   .position = item->position,
+					   .batch = t->n_batches,
+					   .room = g->free_since[slot_of(g, item)],
+					   .popped = popped };
 	t->order[t->n_popped++] = (unsigned)(of - t->triggers);
 	of->handling = now(g);
 	do {
@@ -188,7 +190,7 @@ static gpul_status check_kernel(struct tracing *g, int64_t idle_since, bool *ove
 	*over = r == CUDA_SUCCESS;
 	if (r != CUDA_SUCCESS && r != CUDA_ERROR_NOT_READY)
 		return gpul_cu_status(g->drv, err, r, "cuStreamQuery(stream)");
-	(void)gpul_fifo_aborted(g->fifo);  /* called because it copies a kernel's abort code to all lanes */
+	(void)gpul_fifo_aborted(g->fifo); /* called because it copies a kernel's abort code to all lanes */
 	if (!*over && now(g) - idle_since > 2 * (int64_t)g->t->ask.timeout_ns + GRACE_NS)
 		return gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "the kernel neither pushes nor ends; %u of %u triggers were received",
 				 g->t->n_popped, g->t->n_triggers);
@@ -211,9 +213,9 @@ static gpul_status serve_kernel(struct tracing *g, gpul_error *err)
 		} else if (polls % POLLS == 0 && now(g) - (asked > idle_since ? asked : idle_since) > ASK_NS) {
 			st = check_kernel(g, idle_since, &over, err);
 			asked = now(g);
-			n = over;  /* poll once more: the kernel may have pushed before it ended */
+			n = over; /* poll once more: the kernel may have pushed before it ended */
 		} else if (polls % POLLS == 0) {
-			sched_yield();  /* the software driver may have to run the kernel on this CPU */
+			sched_yield(); /* the software driver may have to run the kernel on this CPU */
 		}
 		if (!st && stop_requested())
 			st = gpul_fail(err, GPUL_ESYS, EINTR, "ended by %s", stop_requested());
@@ -238,7 +240,7 @@ static gpul_status check_results(struct tracing *g, gpul_error *err)
 			st = gpul_fail(err, GPUL_ESYS, results[i] == GPUL_FIFO_BUSY ? EBUSY : ETIMEDOUT,
 				       "block %u could not push or sync: %s (%s)", i,
 				       results[i] == GPUL_FIFO_TIMED_OUT ? "timed out"
-				       : results[i] == GPUL_FIFO_BUSY	 ? "another thread owns its lane"
+				       : results[i] == GPUL_FIFO_BUSY    ? "another thread owns its lane"
 									 : "aborted",
 				       gpul_fifo_code_text(gpul_fifo_aborted(g->fifo), why));
 	free(results);
@@ -277,7 +279,7 @@ static gpul_status run_trace(struct tracing *g, gpul_error *err)
 		return st;
 	st = serve_kernel(g, err);
 	if (st) {
-		gpul_fifo_abort(g->fifo, GPUL_FIFO_CODE_STOPPED);  /* end the kernel's waits, so that the kernel ends */
+		gpul_fifo_abort(g->fifo, GPUL_FIFO_CODE_STOPPED); /* end the kernel's waits, so that the kernel ends */
 		(void)g->drv->cuStreamSynchronize(g->stream);
 		return st;
 	}
@@ -302,8 +304,7 @@ static void free_tracing(struct tracing *g)
 	gpul_fifo_close(g->fifo);
 }
 
-gpul_status fifo_trace_with(const gpul_driver *drv, const struct fifo_trace_request *ask, struct fifo_trace *out,
-			    gpul_error *err)
+gpul_status fifo_trace_with(const gpul_driver *drv, const struct fifo_trace_request *ask, struct fifo_trace *out, gpul_error *err)
 {
 	struct tracing g = { .t = out, .drv = drv };
 	gpul_status st;

@@ -70,9 +70,9 @@ static void print_row(const struct step *s, int64_t *took, unsigned n, unsigned 
 
 static void print_head(const struct fifo_trace *t, struct out *out)
 {
-	out_add(out, "%u triggers of %u block%s through %u lane%s of %u slot%s, %s memory, %s driver\n",
-		t->n_triggers, t->ask.blocks, t->ask.blocks == 1 ? "" : "s", t->ask.lanes, t->ask.lanes == 1 ? "" : "s",
-		t->ask.slots / t->ask.lanes, t->ask.slots == t->ask.lanes ? "" : "s", t->kind, t->driver);
+	out_add(out, "%u triggers of %u block%s through %u lane%s of %u slot%s, %s memory, %s driver\n", t->n_triggers, t->ask.blocks,
+		t->ask.blocks == 1 ? "" : "s", t->ask.lanes, t->ask.lanes == 1 ? "" : "s", t->ask.slots / t->ask.lanes,
+		t->ask.slots == t->ask.lanes ? "" : "s", t->kind, t->driver);
 	out_add(out, "GPU times are accurate to %.2f us: round trip %.2f us, clock step %.2f us, drift %.1f ppm\n\n",
 		t->relation.bound_ns / 1000, (double)t->relation.shortest_ns / 1000, (double)t->relation.step_ns / 1000,
 		t->relation.drift * 1e6);

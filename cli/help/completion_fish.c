@@ -49,7 +49,9 @@ static void print_command(const struct cli_cmd *cmd, const char *name, const cha
 		const bool file = o->complete && !strcmp(o->complete, CLI_FILES);
 
 		printf("complete -c gpuload -n '%s' -%c %s%s", inside, o->name[1] ? 'l' : 's', o->name,
-		       !o->value || cli_value_is_optional(o) ? "" : file ? " -r" : " -x");
+		       !o->value || cli_value_is_optional(o) ? ""
+		       : file                                ? " -r"
+							     : " -x");
 		if (!cli_value_is_optional(o))
 			print_values(o->complete);
 		printf(" -d ");

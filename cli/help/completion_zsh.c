@@ -53,7 +53,11 @@ static void print_command(const struct cli_cmd *cmd, size_t n_prefix)
 	}
 	printf("\t\t_arguments '--help[describe the command]'");
 	for (const struct cli_opt *o = cmd->opts; o->name; o++) {
-		printf(" \\\n\t\t\t'*%s%s%s[", o->name[1] ? "--" : "-", o->name, !o->value ? "" : cli_value_is_optional(o) ? "=-" : o->name[1] ? "=" : "+");
+		printf(" \\\n\t\t\t'*%s%s%s[", o->name[1] ? "--" : "-", o->name,
+		       !o->value                  ? ""
+		       : cli_value_is_optional(o) ? "=-"
+		       : o->name[1]               ? "="
+						  : "+");
 		print_quoted(o->help, "[]:\\");
 		putchar(']');
 		if (o->value) {

@@ -21,9 +21,11 @@ const struct cli_variable cli_environment[] = {
 	{ "GPULOAD_SOFT_NATIVE", "0: the software driver interprets every instruction, instead of compiling sequences to AVX-512 code" },
 	{ "GPULOAD_SOFT_QUIET", "1: the software driver prints neither the faults of kernels nor mistakes of the program" },
 	{ "GPULOAD_SOFT_STRICT", "1: the software driver refuses the PTX that NVIDIA's ptxas refuses, with the reason on stderr" },
-	{ "GPULOAD_SOFT_TOOLS", "what watches the kernels of a program on the software driver: memcheck, racecheck, synccheck, profile, trace ..., "
-				"with options (NAME:KEY=VALUE,NAME ...); help lists them" },
-	{ "GPULOAD_SOFT_TOOLS_EXIT", "a number: the exit status of a program in which one of these tools has found an error, instead of 0" },
+	{ "GPULOAD_SOFT_TOOLS",
+	  "what watches the kernels of a program on the software driver: memcheck, racecheck, synccheck, profile, trace ..., "
+	  "with options (NAME:KEY=VALUE,NAME ...); help lists them" },
+	{ "GPULOAD_SOFT_TOOLS_EXIT",
+	  "a number: the exit status of a program in which one of these tools has found an error, instead of 0" },
 	{ "GPULOAD_SOFT_TOOLS_LOG", "a file to which these tools append what they report, instead of printing it on stderr" },
 	{ "LD_LIBRARY_PATH", "gpuload soft, step --program and dap put the folder of the software driver before it; also searched for "
 			     "NVIDIA's libraries" },
@@ -56,7 +58,8 @@ const struct cli_variable cli_environment[] = {
 	{ "GPULOAD_COMM_INTERFACE", "the network interface that rank 0 uses, or its number, if there are several" },
 	{ "GPULOAD_COMM_AGENT", "the command that runs a command on another machine, with --hosts (default: ssh)" },
 	{ "GPULOAD_COMM_LOST_MS", "after so long without a message, a machine counts as lost (default: 8000, at least 1000)" },
-	{ "GPULOAD_COMM_NET_ADDRESS", "this host's address for the network between ranks, or one for each NIC (default: the NIC's, or the one on the way to rank 0)" },
+	{ "GPULOAD_COMM_NET_ADDRESS",
+	  "this host's address for the network between ranks, or one for each NIC (default: the NIC's, or the one on the way to rank 0)" },
 	{ "GPULOAD_COMM_NET_WINDOW", "bytes in flight to a rank over the network, from all ranks together, or off (default: a few slots)" },
 	{ "GPULOAD_COMM_NOTICE", "the descriptor on which the launcher reports ranks that ended" },
 	{ "GPULOAD_RDMA_SECRET", "a secret of rdma serve and rdma bench: each proves to know it, and refuses others; it is never sent" },

@@ -21,7 +21,8 @@ static void print_rows(const struct cli_cmd *const *rows)
 void cli_print_usage(cli_table commands)
 {
 	printf("gpuload %s load and run GPU kernels, on NVIDIA's driver or on a software driver\n\n"
-	       "usage: gpuload COMMAND [OPTION...] [OPERAND...]\n\n", dash());
+	       "usage: gpuload COMMAND [OPTION...] [OPERAND...]\n\n",
+	       dash());
 	print_rows(commands);
 	printf("\ngpuload help COMMAND describes a command.  To start: gpuload run kernel.ptx\n");
 }
@@ -29,8 +30,8 @@ void cli_print_usage(cli_table commands)
 /* Format an option as "--grid X[,Y[,Z]]" or "-I DIR". */
 static void format_option(const struct cli_opt *o, char *buf, size_t buf_bytes)
 {
-	snprintf(buf, buf_bytes, "%s%s%s%s", o->name[1] ? "--" : "-", o->name,
-		 o->value && !cli_value_is_optional(o) ? " " : "", o->value ? o->value : "");
+	snprintf(buf, buf_bytes, "%s%s%s%s", o->name[1] ? "--" : "-", o->name, o->value && !cli_value_is_optional(o) ? " " : "",
+		 o->value ? o->value : "");
 }
 
 void cli_print_help(const struct cli_cmd *cmd)
@@ -39,8 +40,7 @@ void cli_print_help(const struct cli_cmd *cmd)
 
 	snprintf(title, sizeof title, "gpuload %s %s %s", cmd->name, dash(), cmd->help);
 	cli_fill(title, strlen(title), 0, 4);
-	printf("\nusage: gpuload %s%s%s%s\n", cmd->name, cmd->opts[0].name ? " [OPTION...]" : "",
-	       *cmd->operands ? " " : "", cmd->operands);
+	printf("\nusage: gpuload %s%s%s%s\n", cmd->name, cmd->opts[0].name ? " [OPTION...]" : "", *cmd->operands ? " " : "", cmd->operands);
 	if (cmd->details) {
 		printf("\n");
 		cli_print_wrapped(cmd->details);

@@ -6,7 +6,7 @@
 
 #include "cli/lib/command.h"
 
-typedef const struct cli_cmd *const cli_table[];  /* NULL-terminated */
+typedef const struct cli_cmd *const cli_table[]; /* NULL-terminated */
 
 /* Print on stdout the list of commands, or the help of one command, in lines of at most 79 columns. */
 void cli_print_usage(cli_table commands);
@@ -27,7 +27,7 @@ void cli_print_fish_completion(cli_table commands);
 struct cli_variable {
 	const char *name, *what;
 };
-extern const struct cli_variable cli_environment[];  /* ends with {0} */
+extern const struct cli_variable cli_environment[]; /* ends with {0} */
 
 /** Print a text of several lines on stdout, in lines of at most 79 columns.
  *

@@ -11,7 +11,7 @@ size_t cli_columns(const char *text, size_t text_bytes)
 	size_t n = 0;
 
 	for (size_t k = 0; k < text_bytes; k++)
-		n += (text[k] & 0xc0) != 0x80;  /* counts all bytes except continuation bytes of UTF-8 */
+		n += (text[k] & 0xc0) != 0x80; /* counts all bytes except continuation bytes of UTF-8 */
 	return n;
 }
 
@@ -45,7 +45,10 @@ void cli_fill(const char *text, size_t text_bytes, size_t column, size_t indent)
 }
 
 /* A line of a text. */
-struct line { const char *at; size_t bytes, indent; };
+struct line {
+	const char *at;
+	size_t bytes, indent;
+};
 
 static struct line line_at(const char *text)
 {
@@ -88,13 +91,13 @@ void cli_print_wrapped(const char *text)
 		const char *end;
 		bool is_long;
 
-		if (l.bytes == l.indent) {  /* an empty line */
+		if (l.bytes == l.indent) { /* an empty line */
 			putchar('\n');
 			text += l.bytes + 1;
 			continue;
 		}
 		end = l.indent && !item ? l.at + l.bytes + 1 : paragraph_end(&l, indent, &is_long);
-		if (l.indent && !item)  /* an example of a command, which is not broken */
+		if (l.indent && !item) /* an example of a command, which is not broken */
 			is_long = false;
 		if (!is_long) {
 			fwrite(l.at, 1, (size_t)(end - l.at), stdout);

@@ -24,8 +24,7 @@ static int find_opt(const struct cli_opt *opts, const char *word, const char **j
 			return i;
 		}
 		/* A long option may also have one dash, because compilers use this form: -std=c++17. */
-		if (opts[i].name[1] && strlen(opts[i].name) == n &&
-		    !strncmp(opts[i].name, name, n)) {
+		if (opts[i].name[1] && strlen(opts[i].name) == n && !strncmp(opts[i].name, name, n)) {
 			*joined = name[n] ? name + n + 1 : NULL;
 			return i;
 		}
@@ -46,8 +45,7 @@ static gpul_status unknown_option(const struct cli_opt *opts, const char *word, 
 			names[n++] = opts[i].name;
 	near = gpul_text_nearest(name, names, n);
 	if (near)
-		return gpul_fail(err, GPUL_EINVAL, 0, "unknown option %s; did you mean --%s?", word,
-				 near);
+		return gpul_fail(err, GPUL_EINVAL, 0, "unknown option %s; did you mean --%s?", word, near);
 	return gpul_fail(err, GPUL_EINVAL, 0, "unknown option %s; --help lists the options", word);
 }
 
@@ -56,8 +54,8 @@ static const char *dashes(const struct cli_opt *o)
 	return o->name[1] ? "--" : "-";
 }
 
-static gpul_status parse_option(const struct cli_opt *opts, char *const *words, size_t n_words,
-			       size_t *i, struct cli_args *out, gpul_error *err)
+static gpul_status parse_option(const struct cli_opt *opts, char *const *words, size_t n_words, size_t *i, struct cli_args *out,
+				gpul_error *err)
 {
 	const char *word = words[*i], *value;
 	int opt = find_opt(opts, word, &value);
@@ -65,20 +63,19 @@ static gpul_status parse_option(const struct cli_opt *opts, char *const *words, 
 	if (opt < 0)
 		return unknown_option(opts, word, err);
 	if (!opts[opt].value && value)
-		return gpul_fail(err, GPUL_EINVAL, 0, "%s%s takes no value, but the command line gives '%s'",
-				 dashes(&opts[opt]), opts[opt].name, value);
+		return gpul_fail(err, GPUL_EINVAL, 0, "%s%s takes no value, but the command line gives '%s'", dashes(&opts[opt]),
+				 opts[opt].name, value);
 	if (opts[opt].value && !value && !cli_value_is_optional(&opts[opt])) {
 		if (*i + 1 == n_words)
-			return gpul_fail(err, GPUL_EINVAL, 0, "%s%s needs a value: %s",
-					 dashes(&opts[opt]), opts[opt].name, opts[opt].value);
+			return gpul_fail(err, GPUL_EINVAL, 0, "%s%s needs a value: %s", dashes(&opts[opt]), opts[opt].name,
+					 opts[opt].value);
 		value = words[++*i];
 	}
 	out->given[out->n_given++] = (struct cli_given){ opt, value };
 	return GPUL_OK;
 }
 
-gpul_status cli_parse(const struct cli_opt *opts, char *const *words, size_t n_words,
-		      struct cli_args *out, gpul_error *err)
+gpul_status cli_parse(const struct cli_opt *opts, char *const *words, size_t n_words, struct cli_args *out, gpul_error *err)
 {
 	bool options_end = false;
 	gpul_status st = GPUL_OK;
@@ -95,8 +92,7 @@ gpul_status cli_parse(const struct cli_opt *opts, char *const *words, size_t n_w
 		else if (!strcmp(w, "--")) {
 			options_end = true;
 			out->n_before_dashes = out->n_operands;
-		}
-		else if (!strcmp(w, "--help") || !strcmp(w, "-h"))
+		} else if (!strcmp(w, "--help") || !strcmp(w, "-h"))
 			out->help = true;
 		else
 			st = parse_option(opts, words, n_words, &i, out, err);

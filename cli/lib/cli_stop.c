@@ -13,7 +13,7 @@
 
 static int wake_fd = -1;
 static volatile sig_atomic_t caught_signal; /* 0: none yet */
-static bool reader_gone; /* stdout is a pipe whose reader has closed it */
+static bool reader_gone;                    /* stdout is a pipe whose reader has closed it */
 
 /* A handler is used instead of a signalfd because the driver's threads, which exist already, do not block these
  * signals: one of these threads would receive the signal, and the process would end. */
@@ -32,13 +32,11 @@ static void on_signal(int number)
 static gpul_status begin(gpul_error *err)
 {
 	static const int caught[] = { SIGINT, SIGTERM, SIGHUP };
-	struct sigaction action = { .sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND },
-			 before;
+	struct sigaction action = { .sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND }, before;
 
 	wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (wake_fd < 0)
-		return gpul_fail(err, GPUL_ESYS, errno, "cannot create a descriptor for signals: %s",
-				 strerror(errno));
+		return gpul_fail(err, GPUL_ESYS, errno, "cannot create a descriptor for signals: %s", strerror(errno));
 	for (size_t i = 0; i < sizeof caught / sizeof *caught; i++)
 		if (sigaction(caught[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
 			sigaction(caught[i], &action, NULL);

@@ -18,42 +18,41 @@
 enum cli_exit { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_INTERRUPTED = 130 };
 
 /* How bash completes a value: these constants, or a list of words such as "auto nvidia soft". */
-#define CLI_FILES "@files"
+#define CLI_FILES    "@files"
 #define CLI_COMMANDS "@commands"
-#define CLI_SHARES "@shares"  /* the value is completed with the names that gpuload shares --names prints */
+#define CLI_SHARES   "@shares" /* the value is completed with the names that gpuload shares --names prints */
 
 struct cli_opt {
-	const char *name;      /* without dashes; the value of a one-letter option may follow directly: -Idir */
-	const char *value;     /* name of the value, as help shows it; NULL: a switch; "[=NAME]": only --opt=value has one */
+	const char *name;  /* without dashes; the value of a one-letter option may follow directly: -Idir */
+	const char *value; /* name of the value, as help shows it; NULL: a switch; "[=NAME]": only --opt=value has one */
 	const char *help;
-	const char *complete;  /* CLI_FILES, CLI_COMMANDS, CLI_SHARES, a list of words, or NULL */
+	const char *complete; /* CLI_FILES, CLI_COMMANDS, CLI_SHARES, a list of words, or NULL */
 };
 
 /* Option rows that several commands use. */
-#define CLI_DRIVER_OPT \
-	{ "driver", "NAME", "driver: auto, nvidia or soft (default: $GPULOAD_DRIVER, otherwise auto)", "auto nvidia soft" }
-#define CLI_JSON_OPT { "json", NULL, "print one JSON object instead of text", NULL }
-extern const struct cli_opt cli_no_opts[];  /* the table of a command without options */
+#define CLI_DRIVER_OPT { "driver", "NAME", "driver: auto, nvidia or soft (default: $GPULOAD_DRIVER, otherwise auto)", "auto nvidia soft" }
+#define CLI_JSON_OPT   { "json", NULL, "print one JSON object instead of text", NULL }
+extern const struct cli_opt cli_no_opts[]; /* the table of a command without options */
 
-struct cli_args {  /* a parsed command line; its strings are borrowed */
+struct cli_args { /* a parsed command line; its strings are borrowed */
 	struct cli_given {
-		int opt;               /* row of the option table */
-		const char *value;     /* NULL for a switch */
+		int opt;           /* row of the option table */
+		const char *value; /* NULL for a switch */
 	} *given;
 	size_t n_given;
 	const char **operands;
 	size_t n_operands;
-	size_t n_before_dashes;        /* operands before `--`; n_operands if it is not given */
-	bool help;                     /* --help or -h was given */
+	size_t n_before_dashes; /* operands before `--`; n_operands if it is not given */
+	bool help;              /* --help or -h was given */
 };
 
 struct cli_cmd {
 	const char *name, *operands, *help;
-	const char *details;           /* paragraphs for --help and the man page; NULL: none */
-	const struct cli_opt *opts;    /* ends with {0} */
-	int (*run)(const struct cli_args *args, gpul_error *err);  /* returns an enum cli_exit */
-	const char *complete;          /* how bash completes operands, as in cli_opt */
-	const struct cli_cmd *const *verbs;  /* NULL-terminated, each named "COMMAND VERB"; NULL: none.  With verbs, opts
+	const char *details;                                      /* paragraphs for --help and the man page; NULL: none */
+	const struct cli_opt *opts;                               /* ends with {0} */
+	int (*run)(const struct cli_args *args, gpul_error *err); /* returns an enum cli_exit */
+	const char *complete;                                     /* how bash completes operands, as in cli_opt */
+	const struct cli_cmd *const *verbs; /* NULL-terminated, each named "COMMAND VERB"; NULL: none.  With verbs, opts
 					      * is empty and run is called when no verb is given */
 };
 
@@ -68,8 +67,7 @@ struct cli_cmd {
  * Errors  GPUL_EINVAL an unknown option (the message suggests a similar name), a missing value, or a value for a
  *         switch; GPUL_ENOMEM
  * Source  POSIX.1-2017, XBD 12.2, and the GNU long options */
-gpul_status cli_parse(const struct cli_opt *opts, char *const *words, size_t n_words,
-		      struct cli_args *out, gpul_error *err);
+gpul_status cli_parse(const struct cli_opt *opts, char *const *words, size_t n_words, struct cli_args *out, gpul_error *err);
 void cli_args_free(struct cli_args *args);
 
 /* True: the value of an option may be left out. */

@@ -13,8 +13,7 @@
 
 /* ---- files ------------------------------------------------------------------------- */
 
-gpul_status fill_read_file(const char *path, const char *dir, void **out, size_t *n_bytes,
-			   gpul_error *err)
+gpul_status fill_read_file(const char *path, const char *dir, void **out, size_t *n_bytes, gpul_error *err)
 {
 	gpul_file file;
 	char *joined = NULL;
@@ -38,29 +37,25 @@ gpul_status fill_read_file(const char *path, const char *dir, void **out, size_t
 			*n_bytes = file.n_bytes;
 		}
 	} else {
-		st = gpul_fail(err, GPUL_ENOMEM, 0, "%s: no memory for the %zu bytes of the file", path,
-			       file.n_bytes);
+		st = gpul_fail(err, GPUL_ENOMEM, 0, "%s: no memory for the %zu bytes of the file", path, file.n_bytes);
 	}
 	gpul_file_close(&file);
 	return st;
 }
 
 /* Find the start of the elements in a file's bytes, and their number. */
-static gpul_status find_elements(gpul_type t, const char *path, const void *bytes,
-				 size_t n_bytes, struct npy *out, gpul_error *err)
+static gpul_status find_elements(gpul_type t, const char *path, const void *bytes, size_t n_bytes, struct npy *out, gpul_error *err)
 {
 	if (npy_recognise(bytes, n_bytes))
 		return npy_parse(bytes, n_bytes, path, t, out, err);
 	if (n_bytes % gpul_type_bytes(t))
-		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "%s: size %zu is not a multiple of %zu bytes (%s)", path, n_bytes,
+		return gpul_fail(err, GPUL_EFORMAT, 0, "%s: size %zu is not a multiple of %zu bytes (%s)", path, n_bytes,
 				 gpul_type_bytes(t), gpul_type_name(t));
 	*out = (struct npy){ bytes, n_bytes / gpul_type_bytes(t) };
 	return GPUL_OK;
 }
 
-static gpul_status make_from_file(gpul_type t, const char *path, const char *dir, size_t *count,
-				  void **out, gpul_error *err)
+static gpul_status make_from_file(gpul_type t, const char *path, const char *dir, size_t *count, void **out, gpul_error *err)
 {
 	struct npy elements;
 	void *bytes;
@@ -73,9 +68,8 @@ static gpul_status make_from_file(gpul_type t, const char *path, const char *dir
 	if (st)
 		goto free_bytes;
 	if (elements.count == 0 || (*count && *count != elements.count)) {
-		st = gpul_fail(err, GPUL_EFORMAT, 0,
-			       "%s: contains %zu elements of type %s, but the buffer has %zu", path,
-			       elements.count, gpul_type_name(t), *count);
+		st = gpul_fail(err, GPUL_EFORMAT, 0, "%s: contains %zu elements of type %s, but the buffer has %zu", path, elements.count,
+			       gpul_type_name(t), *count);
 		goto free_bytes;
 	}
 	*count = elements.count;
@@ -112,17 +106,13 @@ static void fill_rand(gpul_type t, size_t count, uint64_t seed, unsigned char *o
 		uint64_t r = splitmix64(seed, i);
 
 		if (precision[t])
-			value_store_float(t,
-					  (double)(r >> (64 - precision[t])) /
-						  (double)(UINT64_C(1) << precision[t]),
-					  out);
+			value_store_float(t, (double)(r >> (64 - precision[t])) / (double)(UINT64_C(1) << precision[t]), out);
 		else
 			value_store_int(t, r, out);
 	}
 }
 
-static void fill_iota(gpul_type t, size_t count, const void *start, const void *step,
-		      unsigned char *out)
+static void fill_iota(gpul_type t, size_t count, const void *start, const void *step, unsigned char *out)
 {
 	struct value a = value_load(t, start), b = value_load(t, step);
 	size_t bytes = gpul_type_bytes(t);
@@ -161,8 +151,7 @@ static bool split_fill(const char *fill, struct fill_words *w)
 	return true;
 }
 
-static gpul_status fill_iota_or_rand(gpul_type t, const struct fill_words *w, size_t count, void *out,
-			    gpul_error *err)
+static gpul_status fill_iota_or_rand(gpul_type t, const struct fill_words *w, size_t count, void *out, gpul_error *err)
 {
 	unsigned char start[8], step[8];
 	uint64_t seed = 0;
@@ -186,8 +175,7 @@ static gpul_status fill_iota_or_rand(gpul_type t, const struct fill_words *w, si
 	return st;
 }
 
-gpul_status fill_in_place(gpul_type t, const char *fill, size_t count, void *out,
-			  gpul_error *err)
+gpul_status fill_in_place(gpul_type t, const char *fill, size_t count, void *out, gpul_error *err)
 {
 	unsigned char *at = out;
 	struct fill_words w;
@@ -201,8 +189,7 @@ gpul_status fill_in_place(gpul_type t, const char *fill, size_t count, void *out
 		return fill_iota_or_rand(t, &w, count, out, err);
 	if (known && !strcmp(fill, "ones"))
 		fill = "1";
-	else if (!strchr("+-.0123456789", fill[0]) && strcmp(fill, "inf") &&
-		 strcmp(fill, "nan"))
+	else if (!strchr("+-.0123456789", fill[0]) && strcmp(fill, "inf") && strcmp(fill, "nan"))
 		return gpul_fail(err, GPUL_EINVAL, 0,
 				 "'%s' is not a fill; the fills are zeros, ones, "
 				 "iota[:START[:STEP]], rand[:SEED], NUMBER and @FILE",
@@ -215,21 +202,17 @@ gpul_status fill_in_place(gpul_type t, const char *fill, size_t count, void *out
 
 gpul_status fill_alloc(gpul_type t, size_t count, void **out, gpul_error *err)
 {
-	size_t bytes = gpul_type_bytes(t),
-	       most = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
+	size_t bytes = gpul_type_bytes(t), most = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
 	void *p = count <= most / bytes ? calloc(count, bytes) : NULL;
 
 	if (!p)
-		return gpul_fail(
-			err, GPUL_ENOMEM, 0,
-			"a buffer of %zu %s elements does not fit in this machine's memory (%zu MiB)",
-			count, gpul_type_name(t), most >> 20);
+		return gpul_fail(err, GPUL_ENOMEM, 0, "a buffer of %zu %s elements does not fit in this machine's memory (%zu MiB)", count,
+				 gpul_type_name(t), most >> 20);
 	*out = p;
 	return GPUL_OK;
 }
 
-gpul_status fill_make(gpul_type t, const char *fill, const char *dir, size_t *count, void **out,
-		      gpul_error *err)
+gpul_status fill_make(gpul_type t, const char *fill, const char *dir, size_t *count, void **out, gpul_error *err)
 {
 	void *data;
 	gpul_status st;
@@ -237,9 +220,7 @@ gpul_status fill_make(gpul_type t, const char *fill, const char *dir, size_t *co
 	if (fill[0] == '@')
 		return make_from_file(t, fill + 1, dir, count, out, err);
 	if (*count == 0)
-		return gpul_fail(
-			err, GPUL_EINVAL, 0,
-			"a buffer without a count needs @FILE as its fill, not '%s'", fill);
+		return gpul_fail(err, GPUL_EINVAL, 0, "a buffer without a count needs @FILE as its fill, not '%s'", fill);
 	st = fill_alloc(t, *count, &data, err);
 	if (st)
 		return st;

@@ -26,8 +26,7 @@
  * Errors  GPUL_EINVAL unknown fill, a number out of the range of the type, or neither a count nor
  *         @FILE; GPUL_ESYS, GPUL_EFORMAT @FILE is missing or has another type or size; GPUL_ENOMEM
  * Source  splitmix64: Steele, Lea, Flood, Fast Splittable Pseudorandom Number Generators */
-gpul_status fill_make(gpul_type t, const char *fill, const char *dir, size_t *count, void **out,
-		      gpul_error *err);
+gpul_status fill_make(gpul_type t, const char *fill, const char *dir, size_t *count, void **out, gpul_error *err);
 
 /** Fill existing memory.
  *
@@ -37,8 +36,7 @@ gpul_status fill_make(gpul_type t, const char *fill, const char *dir, size_t *co
  * @out    zeroed memory for count elements
  * Errors  GPUL_EINVAL unknown fill, or a number out of the range of the type
  * Source  as fill_make() */
-gpul_status fill_in_place(gpul_type t, const char *fill, size_t count, void *out,
-			  gpul_error *err);
+gpul_status fill_in_place(gpul_type t, const char *fill, size_t count, void *out, gpul_error *err);
 
 /** Allocate zeroed memory for a buffer; refuses more than the physical memory of this machine.
  *
@@ -55,7 +53,6 @@ gpul_status fill_alloc(gpul_type t, size_t count, void **out, gpul_error *err);
  * @out      owned by the caller: free(); untouched on failure
  * @n_bytes  set to the size of the file in bytes
  * Errors  GPUL_ESYS missing, a folder, not readable; GPUL_EFORMAT empty; GPUL_ENOMEM */
-gpul_status fill_read_file(const char *path, const char *dir, void **out, size_t *n_bytes,
-			   gpul_error *err);
+gpul_status fill_read_file(const char *path, const char *dir, void **out, size_t *n_bytes, gpul_error *err);
 
 #endif

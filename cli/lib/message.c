@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *shown_command;  /* set by cli_message_as(); NULL: messages show the command that prints them */
+static const char *shown_command; /* set by cli_message_as(); NULL: messages show the command that prints them */
 
 void cli_message_as(const char *command)
 {
@@ -32,8 +32,7 @@ void cli_message(const char *command, const char *fmt, ...)
 			*p = '?';
 	command = command ? cli_message_name(command) : NULL;
 	fflush(stdout);
-	fprintf(stderr, "gpuload%s%s: %s\n", command ? " " : "", command ? command : "",
-		n < 0 ? "no memory for a message" : text);
+	fprintf(stderr, "gpuload%s%s: %s\n", command ? " " : "", command ? command : "", n < 0 ? "no memory for a message" : text);
 	if (n >= 0)
 		free(text);
 }

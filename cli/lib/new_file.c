@@ -38,8 +38,7 @@ static bool link_as(const struct unfinished *f, const char *path)
 	char self[32];
 
 	snprintf(self, sizeof self, "/proc/self/fd/%d", f->fd);
-	return linkat(AT_FDCWD, f->named ? f->temporary : self, AT_FDCWD, path,
-		      f->named ? 0 : AT_SYMLINK_FOLLOW) == 0;
+	return linkat(AT_FDCWD, f->named ? f->temporary : self, AT_FDCWD, path, f->named ? 0 : AT_SYMLINK_FOLLOW) == 0;
 }
 
 /* Give the complete file its final name.  On a file system without hard links: check that the name is free, then rename. */
@@ -68,10 +67,8 @@ static bool give_name(struct unfinished *f, const char *path, bool replace)
 static gpul_status fail_write(const char *path, int error, gpul_error *err)
 {
 	if (error == EEXIST)
-		return gpul_fail(err, GPUL_ESYS, error,
-				 "%s already exists; --force replaces it", path);
-	return gpul_fail(err, GPUL_ESYS, error, "%s: cannot be written: %s", path,
-			 strerror(error));
+		return gpul_fail(err, GPUL_ESYS, error, "%s already exists; --force replaces it", path);
+	return gpul_fail(err, GPUL_ESYS, error, "%s: cannot be written: %s", path, strerror(error));
 }
 
 /* True for a device or a pipe: it must not be replaced by a file, so the bytes are written to it. */
@@ -94,8 +91,7 @@ static bool write_to_stdout(const char *path, const void *head, size_t n_head, c
 	return true;
 }
 
-gpul_status file_overwrite(const char *path, const void *head, size_t n_head, const void *bytes, size_t n_bytes,
-			   gpul_error *err)
+gpul_status file_overwrite(const char *path, const void *head, size_t n_head, const void *bytes, size_t n_bytes, gpul_error *err)
 {
 	int fd, error;
 	bool ok;
@@ -112,8 +108,8 @@ gpul_status file_overwrite(const char *path, const void *head, size_t n_head, co
 	return ok ? GPUL_OK : fail_write(path, error, err);
 }
 
-gpul_status new_file_write(const char *path, const void *head, size_t n_head, const void *bytes,
-			   size_t n_bytes, bool replace, gpul_error *err)
+gpul_status new_file_write(const char *path, const void *head, size_t n_head, const void *bytes, size_t n_bytes, bool replace,
+			   gpul_error *err)
 {
 	gpul_status st = GPUL_OK;
 	struct unfinished f = { .fd = -1 };
@@ -128,8 +124,7 @@ gpul_status new_file_write(const char *path, const void *head, size_t n_head, co
 		st = fail_write(path, errno, err);
 		goto free_name;
 	}
-	if (!gpul_write_all(f.fd, head, n_head) || !gpul_write_all(f.fd, bytes, n_bytes) ||
-	    !give_name(&f, path, replace))
+	if (!gpul_write_all(f.fd, head, n_head) || !gpul_write_all(f.fd, bytes, n_bytes) || !give_name(&f, path, replace))
 		st = fail_write(path, errno, err);
 	if (f.named)
 		unlink(f.temporary); /* has no effect after the rename: the temporary name is gone */
@@ -156,8 +151,7 @@ gpul_status new_folder(const char *path, gpul_error *err)
 	}
 	free(part);
 	if (mkdir(path, 0777) && errno != EEXIST)
-		st = gpul_fail(err, GPUL_ESYS, errno, "%s: cannot be created: %s", path,
-			       strerror(errno));
+		st = gpul_fail(err, GPUL_ESYS, errno, "%s: cannot be created: %s", path, strerror(errno));
 	else if (stat(path, &there) || !S_ISDIR(there.st_mode))
 		st = gpul_fail(err, GPUL_ESYS, ENOTDIR, "%s is not a folder", path);
 	return st;

@@ -18,8 +18,8 @@
  * Errors  GPUL_ESYS cannot write (native = errno), or the file exists and replace is false
  *         (native = EEXIST); GPUL_ENOMEM.  No temporary file is left after an error
  * Source  POSIX rename(), link() */
-gpul_status new_file_write(const char *path, const void *head, size_t n_head, const void *bytes,
-			   size_t n_bytes, bool replace, gpul_error *err);
+gpul_status new_file_write(const char *path, const void *head, size_t n_head, const void *bytes, size_t n_bytes, bool replace,
+			   gpul_error *err);
 
 /** Write a file in place: create it, or truncate it if it exists.  A failure may leave a part of the bytes.
  *
@@ -30,8 +30,7 @@ gpul_status new_file_write(const char *path, const void *head, size_t n_head, co
  * @n_bytes  size of bytes
  * Errors  GPUL_ESYS cannot write (native = errno)
  * Source  POSIX open() */
-gpul_status file_overwrite(const char *path, const void *head, size_t n_head, const void *bytes, size_t n_bytes,
-			   gpul_error *err);
+gpul_status file_overwrite(const char *path, const void *head, size_t n_head, const void *bytes, size_t n_bytes, gpul_error *err);
 
 /** Create a folder and its missing parents; an existing folder is not an error.
  *

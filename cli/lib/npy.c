@@ -14,9 +14,8 @@
 #define MAGIC_BYTES 6
 
 static const char *const descrs[GPUL_N_TYPES] = {
-	[GPUL_I8] = "|i1",  [GPUL_U8] = "|u1",  [GPUL_I16] = "<i2",  [GPUL_U16] = "<u2",
-	[GPUL_I32] = "<i4", [GPUL_U32] = "<u4", [GPUL_I64] = "<i8",  [GPUL_U64] = "<u8",
-	[GPUL_F16] = "<f2", [GPUL_F32] = "<f4", [GPUL_BF16] = "<u2", [GPUL_F64] = "<f8",
+	[GPUL_I8] = "|i1",  [GPUL_U8] = "|u1",  [GPUL_I16] = "<i2", [GPUL_U16] = "<u2", [GPUL_I32] = "<i4",  [GPUL_U32] = "<u4",
+	[GPUL_I64] = "<i8", [GPUL_U64] = "<u8", [GPUL_F16] = "<f2", [GPUL_F32] = "<f4", [GPUL_BF16] = "<u2", [GPUL_F64] = "<f8",
 };
 
 bool npy_recognise(const void *bytes, size_t n_bytes)
@@ -61,42 +60,31 @@ static bool parse_shape(const char *p, size_t *count, uint64_t *dim, unsigned *n
 	return true;
 }
 
-static gpul_status parse_header(const char *header, const char *path, gpul_type t,
-				size_t *count, gpul_error *err)
+static gpul_status parse_header(const char *header, const char *path, gpul_type t, size_t *count, gpul_error *err)
 {
-	const char *descr = after_key(header, "'descr'"),
-		   *order = after_key(header, "'fortran_order'");
-	const char *shape = after_key(header, "'shape'"),
-		   *close = descr && *descr == '\'' ? strchr(descr + 1, '\'') : NULL;
+	const char *descr = after_key(header, "'descr'"), *order = after_key(header, "'fortran_order'");
+	const char *shape = after_key(header, "'shape'"), *close = descr && *descr == '\'' ? strchr(descr + 1, '\'') : NULL;
 	uint64_t dim[NPY_MAX_DIMS];
 	unsigned n_dims;
 	char dtype[24] = "a structured type";
 
 	if (!descr || !order || !shape || !parse_shape(shape, count, dim, &n_dims))
-		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "%s: not a .npy header: descr, fortran_order or shape is missing",
-				 path);
+		return gpul_fail(err, GPUL_EFORMAT, 0, "%s: not a .npy header: descr, fortran_order or shape is missing", path);
 	if (close && close - descr - 1 < (int)sizeof dtype)
 		snprintf(dtype, sizeof dtype, "%.*s", (int)(close - descr - 1), descr + 1);
 	if (dtype[0] == '>')
-		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "%s: contains big-endian elements (%s); save it with a.astype('%s')", path,
-				 dtype, descrs[t]);
+		return gpul_fail(err, GPUL_EFORMAT, 0, "%s: contains big-endian elements (%s); save it with a.astype('%s')", path, dtype,
+				 descrs[t]);
 	if (strcmp(dtype, descrs[t]) && !(t == GPUL_BF16 && !strcmp(dtype, "<V2")))
-		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "%s: contains elements of dtype %s, but a buffer of %s needs %s",
-				 path, dtype, gpul_type_name(t), descrs[t]);
+		return gpul_fail(err, GPUL_EFORMAT, 0, "%s: contains elements of dtype %s, but a buffer of %s needs %s", path, dtype,
+				 gpul_type_name(t), descrs[t]);
 	if (!strncmp(order, "True", 4) && n_dims > 1)
-		return gpul_fail(
-			err, GPUL_EFORMAT, 0,
-			"%s: is in Fortran order; save it with numpy.ascontiguousarray(a)",
-			path);
+		return gpul_fail(err, GPUL_EFORMAT, 0, "%s: is in Fortran order; save it with numpy.ascontiguousarray(a)", path);
 	return GPUL_OK;
 }
 
 /* Copy the header dictionary as a NUL-terminated string, and find the offset of the data. */
-static gpul_status copy_header(const unsigned char *b, size_t n_bytes, const char *path,
-			       char **header, size_t *data_at, gpul_error *err)
+static gpul_status copy_header(const unsigned char *b, size_t n_bytes, const char *path, char **header, size_t *data_at, gpul_error *err)
 {
 	size_t prefix = n_bytes > MAGIC_BYTES && b[MAGIC_BYTES] >= 2 ? 12 : 10, header_bytes;
 
@@ -106,8 +94,7 @@ static gpul_status copy_header(const unsigned char *b, size_t n_bytes, const cha
 	if (prefix == 12)
 		header_bytes |= (size_t)b[10] << 16 | (size_t)b[11] << 24;
 	if (header_bytes > n_bytes - prefix)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "%s: the .npy header is truncated",
-				 path);
+		return gpul_fail(err, GPUL_EFORMAT, 0, "%s: the .npy header is truncated", path);
 	*header = strndup((const char *)b + prefix, header_bytes);
 	if (!*header)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "%s: no memory for the .npy header", path);
@@ -115,8 +102,7 @@ static gpul_status copy_header(const unsigned char *b, size_t n_bytes, const cha
 	return GPUL_OK;
 }
 
-gpul_status npy_parse(const void *bytes, size_t n_bytes, const char *path, gpul_type t,
-		      struct npy *out, gpul_error *err)
+gpul_status npy_parse(const void *bytes, size_t n_bytes, const char *path, gpul_type t, struct npy *out, gpul_error *err)
 {
 	size_t data_at, data_bytes;
 	char *header;
@@ -138,30 +124,23 @@ gpul_status npy_parse(const void *bytes, size_t n_bytes, const char *path, gpul_
 	return GPUL_OK;
 }
 
-static gpul_status describe_header(const char *header, const char *path, struct npy_about *out,
-				   gpul_error *err)
+static gpul_status describe_header(const char *header, const char *path, struct npy_about *out, gpul_error *err)
 {
 	const char *descr = after_key(header, "'descr'"), *shape = after_key(header, "'shape'");
 	char dtype[8] = "";
 	size_t count;
 
 	if (!descr || !shape || !parse_shape(shape, &count, out->dim, &out->n_dims))
-		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "%s: not a .npy header: descr, fortran_order or shape is missing",
-				 path);
+		return gpul_fail(err, GPUL_EFORMAT, 0, "%s: not a .npy header: descr, fortran_order or shape is missing", path);
 	if (sscanf(descr, "'%7[^']'", dtype) != 1 || !(out->type = npy_type(dtype)))
-		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "%s: the elements are not plain little-endian numbers: %.24s",
-				 path, descr);
+		return gpul_fail(err, GPUL_EFORMAT, 0, "%s: the elements are not plain little-endian numbers: %.24s", path, descr);
 	if (out->n_dims > NPY_MAX_DIMS)
-		return gpul_fail(err, GPUL_EFORMAT, (int)out->n_dims,
-				 "%s: has %u dimensions, the limit is %d; reshape the array",
-				 path, out->n_dims, NPY_MAX_DIMS);
+		return gpul_fail(err, GPUL_EFORMAT, (int)out->n_dims, "%s: has %u dimensions, the limit is %d; reshape the array", path,
+				 out->n_dims, NPY_MAX_DIMS);
 	return GPUL_OK;
 }
 
-gpul_status npy_describe(const void *bytes, size_t n_bytes, const char *path,
-			 struct npy_about *out, gpul_error *err)
+gpul_status npy_describe(const void *bytes, size_t n_bytes, const char *path, struct npy_about *out, gpul_error *err)
 {
 	size_t data_at;
 	char *header;
@@ -195,11 +174,9 @@ size_t npy_header(gpul_type t, const uint64_t *dim, unsigned n_dims, char out[NP
 	size_t bytes, n = 10;
 
 	memset(out, ' ', NPY_HEADER_BYTES);
-	n += (size_t)sprintf(out + n, "{'descr': '%s', 'fortran_order': False, 'shape': (",
-			     descrs[t]);
+	n += (size_t)sprintf(out + n, "{'descr': '%s', 'fortran_order': False, 'shape': (", descrs[t]);
 	for (unsigned i = 0; i < n_dims && i < NPY_MAX_DIMS; i++)
-		n += (size_t)sprintf(out + n, "%s%" PRIu64 "%s", i ? ", " : "", dim[i],
-				     n_dims == 1 ? "," : "");
+		n += (size_t)sprintf(out + n, "%s%" PRIu64 "%s", i ? ", " : "", dim[i], n_dims == 1 ? "," : "");
 	n += (size_t)sprintf(out + n, "), }");
 	out[n] = ' ';
 	bytes = n < 128 ? 128 : NPY_HEADER_BYTES;
@@ -210,8 +187,7 @@ size_t npy_header(gpul_type t, const uint64_t *dim, unsigned n_dims, char out[NP
 	return bytes;
 }
 
-gpul_status npy_write(const char *path, gpul_type t, const void *data, size_t count,
-		      gpul_error *err)
+gpul_status npy_write(const char *path, gpul_type t, const void *data, size_t count, gpul_error *err)
 {
 	char header[NPY_HEADER_BYTES];
 	size_t n = npy_header(t, &(uint64_t){ count }, 1, header);

@@ -14,8 +14,8 @@
 #include "loader/signature/signature.h"
 
 struct npy {
-	const unsigned char *data;  /* points into the parsed bytes */
-	size_t count;               /* number of elements: the product of the dimensions */
+	const unsigned char *data; /* points into the parsed bytes */
+	size_t count;              /* number of elements: the product of the dimensions */
 };
 
 /** True if the bytes begin with the magic number of a .npy file. */
@@ -31,8 +31,7 @@ bool npy_recognise(const void *bytes, size_t n_bytes);
  * Errors  GPUL_EFORMAT not a .npy header, another dtype, big-endian, Fortran order with several
  *         dimensions, or less or more data than the shape needs
  * Source  NumPy Enhancement Proposal 1 (format versions 1.0, 2.0, 3.0) */
-gpul_status npy_parse(const void *bytes, size_t n_bytes, const char *path, gpul_type t,
-		      struct npy *out, gpul_error *err);
+gpul_status npy_parse(const void *bytes, size_t n_bytes, const char *path, gpul_type t, struct npy *out, gpul_error *err);
 
 enum { NPY_MAX_DIMS = 4, NPY_HEADER_BYTES = 192 };
 
@@ -52,8 +51,7 @@ struct npy_about {
  * Errors  GPUL_EFORMAT not a .npy header, a dtype that is not a plain little-endian number, more
  *         than NPY_MAX_DIMS dimensions
  * Source  NumPy Enhancement Proposal 1 (format versions 1.0, 2.0, 3.0) */
-gpul_status npy_describe(const void *bytes, size_t n_bytes, const char *path,
-			 struct npy_about *out, gpul_error *err);
+gpul_status npy_describe(const void *bytes, size_t n_bytes, const char *path, struct npy_about *out, gpul_error *err);
 
 /* The NumPy dtype of a type, such as "<f4"; "<V2" for bf16, as the Python package ml_dtypes writes it; "" for NONE. */
 const char *npy_dtype(gpul_type t);
@@ -61,8 +59,7 @@ const char *npy_dtype(gpul_type t);
 gpul_type npy_type(const char *dtype);
 
 /* Write the header of a file of this type and shape to out; returns its size in bytes, a multiple of 64. */
-size_t npy_header(gpul_type t, const uint64_t *dim, unsigned n_dims,
-		  char out[NPY_HEADER_BYTES]);
+size_t npy_header(gpul_type t, const uint64_t *dim, unsigned n_dims, char out[NPY_HEADER_BYTES]);
 
 /** Write a one-dimensional .npy file.
  *
@@ -72,7 +69,6 @@ size_t npy_header(gpul_type t, const uint64_t *dim, unsigned n_dims,
  * @count  number of elements
  * Errors  GPUL_ESYS cannot be written
  * Source  NumPy Enhancement Proposal 1 */
-gpul_status npy_write(const char *path, gpul_type t, const void *data, size_t count,
-		      gpul_error *err);
+gpul_status npy_write(const char *path, gpul_type t, const void *data, size_t count, gpul_error *err);
 
 #endif

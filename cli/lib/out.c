@@ -54,8 +54,8 @@ void out_add(struct out *o, const char *fmt, ...)
 
 void out_drawing(struct out *o, const char *text)
 {
-	static const char *const glyphs[] = { "▶", ">", "◀", "<", "│", "|", "─", "-", "┌", "+", "┐", "+",
-					      "└", "+", "┘", "+", "├", "+", "┤", "+" };
+	static const char *const glyphs[] = { "▶", ">", "◀", "<", "│", "|", "─", "-", "┌", "+",
+					      "┐", "+", "└", "+", "┘", "+", "├", "+", "┤", "+" };
 	enum { N = sizeof glyphs / sizeof *glyphs };
 
 	if (locale_has_utf8()) {
@@ -128,8 +128,7 @@ gpul_status out_flush(struct out *o, gpul_error *err)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the output");
 	errno = 0;
 	if (n && fwrite(o->at, 1, n, stdout) != n)
-		return gpul_fail(err, GPUL_ESYS, errno, "the output could not be written: %s",
-				 strerror(errno));
+		return gpul_fail(err, GPUL_ESYS, errno, "the output could not be written: %s", strerror(errno));
 	return GPUL_OK;
 }
 

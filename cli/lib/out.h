@@ -17,9 +17,9 @@
 #include "core/error.h"
 
 struct out {
-	char *at;      /* owned: out_free() */
+	char *at; /* owned: out_free() */
 	size_t n, room;
-	bool failed;   /* out of memory: text added afterwards was lost */
+	bool failed; /* out of memory: text added afterwards was lost */
 };
 
 /* Make room for n more bytes; false: no memory. */

@@ -12,10 +12,10 @@
 #include "loader/image/images.h"
 
 struct progress {
-	const char *what;     /* the text before the colon; borrowed */
+	const char *what; /* the text before the colon; borrowed */
 	bool on_terminal, shown;
 	uint64_t started_ns;
-	gpul_progress hook;   /* pass it to gpul_source_images() and similar functions; its context is this struct */
+	gpul_progress hook; /* pass it to gpul_source_images() and similar functions; its context is this struct */
 };
 
 /** Start a progress line; *p must not move while its hook is in use.

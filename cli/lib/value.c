@@ -51,8 +51,7 @@ static double narrow_to_double(const struct narrow *n, uint16_t bits)
 		return fraction ? (double)NAN : sign * (double)INFINITY;
 	if (exponent == 0)
 		return sign * ldexp(fraction, n->min_exponent - n->fraction_bits);
-	return sign * ldexp(fraction + (1 << n->fraction_bits),
-			    exponent - n->max_exponent - n->fraction_bits);
+	return sign * ldexp(fraction + (1 << n->fraction_bits), exponent - n->max_exponent - n->fraction_bits);
 }
 
 /* Convert a double to a 16-bit float directly, because a conversion through f32 would round twice. */
@@ -74,8 +73,7 @@ static uint16_t double_to_narrow(const struct narrow *n, double f)
 	 * from the largest number to infinity. */
 	if (exponent > n->max_exponent)
 		return (uint16_t)(sign | infinity);
-	return (uint16_t)(sign |
-			  (((exponent - n->min_exponent) << n->fraction_bits) + (int)scaled));
+	return (uint16_t)(sign | (((exponent - n->min_exponent) << n->fraction_bits) + (int)scaled));
 }
 
 /* ---- bytes and numbers ------------------------------------------------------------- */
@@ -173,13 +171,10 @@ static gpul_status parse_float(gpul_type t, const char *text, void *out, gpul_er
 	double f = t == GPUL_F64 ? strtod(text, &end) : parse_round_to_odd(text, &end);
 
 	if (end == text || *end || isspace((unsigned char)*text))
-		return gpul_fail(err, GPUL_EINVAL, 0, "'%s' is not a number (%s)", text,
-				 gpul_type_name(t));
+		return gpul_fail(err, GPUL_EINVAL, 0, "'%s' is not a number (%s)", text, gpul_type_name(t));
 	value_store_float(t, f, out);
-	if (isinf(value_load(t, out).f) &&
-	    (!isinf(f) || isdigit((unsigned char)text[strspn(text, "+-")])))
-		return gpul_fail(err, GPUL_EINVAL, 0, "%s is out of the range of %s", text,
-				 gpul_type_name(t));
+	if (isinf(value_load(t, out).f) && (!isinf(f) || isdigit((unsigned char)text[strspn(text, "+-")])))
+		return gpul_fail(err, GPUL_EINVAL, 0, "%s is out of the range of %s", text, gpul_type_name(t));
 	return GPUL_OK;
 }
 
@@ -188,31 +183,25 @@ static gpul_status out_of_range(gpul_type t, const char *text, gpul_error *err)
 	unsigned bits = (unsigned)gpul_type_bytes(t) * 8;
 
 	if (value_type_is_signed(t))
-		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "%s is out of the range of %s (%" PRId64 " to %" PRId64 ")",
-				 text, gpul_type_name(t), INT64_MIN >> (64 - bits),
-				 INT64_MAX >> (64 - bits));
-	return gpul_fail(err, GPUL_EINVAL, 0, "%s is out of the range of %s (0 to %" PRIu64 ")",
-			 text, gpul_type_name(t), UINT64_MAX >> (64 - bits));
+		return gpul_fail(err, GPUL_EINVAL, 0, "%s is out of the range of %s (%" PRId64 " to %" PRId64 ")", text, gpul_type_name(t),
+				 INT64_MIN >> (64 - bits), INT64_MAX >> (64 - bits));
+	return gpul_fail(err, GPUL_EINVAL, 0, "%s is out of the range of %s (0 to %" PRIu64 ")", text, gpul_type_name(t),
+			 UINT64_MAX >> (64 - bits));
 }
 
 static gpul_status parse_int(gpul_type t, const char *text, void *out, gpul_error *err)
 {
 	bool minus = text[0] == '-';
 	const char *digits = text + (minus || text[0] == '+');
-	int base = digits[0] == '0' && (digits[1] | 32) == 'x'
-			   ? 16
-			   : 10; /* decimal, so that 010 is ten, not octal eight */
+	int base = digits[0] == '0' && (digits[1] | 32) == 'x' ? 16 : 10; /* decimal, so that 010 is ten, not octal eight */
 	unsigned bits = (unsigned)gpul_type_bytes(t) * 8;
 	uint64_t magnitude, limit;
 	char *end;
 
 	errno = 0;
 	magnitude = strtoull(digits, &end, base);
-	if (!isdigit((unsigned char)*digits) || *end ||
-	    (base == 16 && !isxdigit((unsigned char)digits[2])))
-		return gpul_fail(err, GPUL_EINVAL, 0, "'%s' is not a whole number (%s)", text,
-				 gpul_type_name(t));
+	if (!isdigit((unsigned char)*digits) || *end || (base == 16 && !isxdigit((unsigned char)digits[2])))
+		return gpul_fail(err, GPUL_EINVAL, 0, "'%s' is not a whole number (%s)", text, gpul_type_name(t));
 	if (value_type_is_signed(t))
 		limit = (UINT64_C(1) << (bits - 1)) - !minus;
 	else
@@ -225,8 +214,7 @@ static gpul_status parse_int(gpul_type t, const char *text, void *out, gpul_erro
 
 gpul_status value_parse(gpul_type t, const char *text, void *out, gpul_error *err)
 {
-	return value_type_is_float(t) ? parse_float(t, text, out, err)
-				      : parse_int(t, text, out, err);
+	return value_type_is_float(t) ? parse_float(t, text, out, err) : parse_int(t, text, out, err);
 }
 
 gpul_status value_parse_size(const char *text, size_t text_bytes, size_t *out, gpul_error *err)
@@ -245,8 +233,7 @@ gpul_status value_parse_size(const char *text, size_t text_bytes, size_t *out, g
 		number[text_bytes - 1] = '\0';
 	shift = suffix ? 10 * (unsigned)(suffix - suffixes + 1) : 0;
 	if (value_parse(GPUL_U64, number, &n, NULL) || n > SIZE_MAX >> shift)
-		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "'%.*s' is not a size: expected a whole number, optionally followed by K, M or G",
+		return gpul_fail(err, GPUL_EINVAL, 0, "'%.*s' is not a size: expected a whole number, optionally followed by K, M or G",
 				 (int)text_bytes, text);
 	*out = (size_t)n << shift;
 	return GPUL_OK;
@@ -261,7 +248,8 @@ gpul_status value_parse_count(const char *option, const char *text, uint64_t lea
 		return GPUL_OK;
 	n = *text >= '0' && *text <= '9' ? strtoull(text, &end, 10) : ULLONG_MAX;
 	if (n < least || n > most || *end)
-		return gpul_fail(err, GPUL_EINVAL, 0, "%s must be a number from %" PRIu64 " to %" PRIu64 ", not '%s'", option, least, most, text);
+		return gpul_fail(err, GPUL_EINVAL, 0, "%s must be a number from %" PRIu64 " to %" PRIu64 ", not '%s'", option, least, most,
+				 text);
 	*out = n;
 	return GPUL_OK;
 }
@@ -284,15 +272,12 @@ gpul_status value_parse_sizes(const char *text, size_t text_bytes, size_t part[3
 	return st;
 }
 
-gpul_status value_parse_seconds(const char *option, const char *text, int *out_ms,
-				gpul_error *err)
+gpul_status value_parse_seconds(const char *option, const char *text, int *out_ms, gpul_error *err)
 {
 	double seconds = -1;
 
 	if (value_parse(GPUL_F64, text, &seconds, NULL) || !(seconds >= 0))
-		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "--%s must be a number of seconds, such as 5 or 0.2, not '%s'", option,
-				 text);
+		return gpul_fail(err, GPUL_EINVAL, 0, "--%s must be a number of seconds, such as 5 or 0.2, not '%s'", option, text);
 	*out_ms = seconds * 1000 >= INT_MAX ? INT_MAX : (int)ceil(seconds * 1000);
 	return GPUL_OK;
 }
@@ -342,7 +327,10 @@ const char *value_print(gpul_type t, const void *bytes, char buf[VALUE_TEXT_BYTE
 	return buf;
 }
 
-struct unit { double factor; const char *name; };
+struct unit {
+	double factor;
+	const char *name;
+};
 
 /* The largest unit in which the rounded number is at least 1; 0.99996 us is printed as 1 us, not as 1000 ns.  The last unit
  * is used for all smaller numbers. */

@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "loader/signature/signature.h"
 
-#define VALUE_TEXT_BYTES 40  /* room for any element as text */
+#define VALUE_TEXT_BYTES 40 /* room for any element as text */
 
 /* A number of any type: floats in f, integers in i (two's complement). */
 struct value {
@@ -21,7 +21,7 @@ struct value {
 /** The type with the name in the first name_bytes bytes of name ("f32"); GPUL_TYPE_NONE: unknown. */
 gpul_type value_type(const char *name, size_t name_bytes);
 bool value_type_is_float(gpul_type t);
-bool value_type_is_signed(gpul_type t);  /* signed integer */
+bool value_type_is_signed(gpul_type t); /* signed integer */
 
 /** Parse a number of type t: decimal or 0x hexadecimal; floats also as 1e-3, inf, nan, 0x1p-3.
  *
@@ -64,8 +64,7 @@ gpul_status value_parse_sizes(const char *text, size_t text_bytes, size_t part[3
  * @text    the number and nothing else
  * @out_ms  the time in milliseconds
  * Errors  GPUL_EINVAL not a number, or below 0 */
-gpul_status value_parse_seconds(const char *option, const char *text, int *out_ms,
-				gpul_error *err);
+gpul_status value_parse_seconds(const char *option, const char *text, int *out_ms, gpul_error *err);
 /** Parse a time in seconds as value_parse_seconds(), but more than 0.
  *
  * @option  name of the option for the message, such as "wait"

@@ -100,8 +100,7 @@ static struct entry **find_slot(const struct cxx_names *names, const char *mangl
 {
 	size_t i = hash & (names->room - 1);
 
-	while (names->slots[i] &&
-	       (names->slots[i]->hash != hash || strcmp(names->slots[i]->mangled, mangled) != 0))
+	while (names->slots[i] && (names->slots[i]->hash != hash || strcmp(names->slots[i]->mangled, mangled) != 0))
 		i = (i + 1) & (names->room - 1);
 	return &names->slots[i];
 }
@@ -165,6 +164,5 @@ bool cxx_name_matches(const char *glob, const char *mangled, const struct cxx_na
 {
 	if (!glob || fnmatch(glob, mangled, 0) == 0)
 		return true;
-	return name && name->demangled &&
-	       (fnmatch(glob, name->demangled, 0) == 0 || matches_without_params(glob, name->demangled));
+	return name && name->demangled && (fnmatch(glob, name->demangled, 0) == 0 || matches_without_params(glob, name->demangled));
 }

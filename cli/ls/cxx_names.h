@@ -18,7 +18,7 @@ struct cxx_name {
 
 struct cxx_names; /* opaque: cxx_names.c */
 
-struct cxx_names *cxx_names_create(void); /* NULL: no memory */
+struct cxx_names *cxx_names_create(void);        /* NULL: no memory */
 void cxx_names_destroy(struct cxx_names *names); /* accepts NULL; cannot fail */
 
 /** Demangle a name, or return the result of an earlier call; borrowed from names.  NULL: no memory.

@@ -12,9 +12,11 @@
 #include "core/file/file.h"
 #include "loader/image/source.h"
 
+/* clang-format off */
 enum {
 	EXTRACT_OUT, EXTRACT_SM, EXTRACT_KIND, EXTRACT_MATCH, EXTRACT_FORCE, EXTRACT_JSON,
 };
+/* clang-format on */
 
 /* clang-format off */  /* a table with one row per option */
 static const struct cli_opt extract_opts[] = {
@@ -29,23 +31,22 @@ static const struct cli_opt extract_opts[] = {
 };
 /* clang-format on */
 
-static const char extract_details[] =
-	"Writes every selected image of FILE (- is standard input) as a separate file into DIR. The\n"
-	"file name is\n"
-	"NAME.INDEX.ARCH.KIND, such as libx.3.sm_90.cubin:\n"
-	"\n"
-	"    NAME    the name of FILE up to its first dot\n"
-	"    INDEX   the number of the image, as printed by gpuload ls\n"
-	"    ARCH    the architecture, such as sm_90\n"
-	"    KIND    cubin or ptx; rdc.cubin or rdc.ptx for code that must be linked first;\n"
-	"            lto.fatbin for LTO code, which nvJitLink can link\n"
-	"\n"
-	"nvdisasm and the driver can read the cubins, ptxas the PTX. If the PTX was stored with\n"
-	"options for ptxas, the first line of the file is a comment with these options\n"
-	"(// ptxas options: ...), and gpuload run applies them.\n"
-	"\n"
-	"An existing file is replaced only with --force. No partial file is left behind: a file\n"
-	"gets its name after its last byte has been written.\n";
+static const char extract_details[] = "Writes every selected image of FILE (- is standard input) as a separate file into DIR. The\n"
+				      "file name is\n"
+				      "NAME.INDEX.ARCH.KIND, such as libx.3.sm_90.cubin:\n"
+				      "\n"
+				      "    NAME    the name of FILE up to its first dot\n"
+				      "    INDEX   the number of the image, as printed by gpuload ls\n"
+				      "    ARCH    the architecture, such as sm_90\n"
+				      "    KIND    cubin or ptx; rdc.cubin or rdc.ptx for code that must be linked first;\n"
+				      "            lto.fatbin for LTO code, which nvJitLink can link\n"
+				      "\n"
+				      "nvdisasm and the driver can read the cubins, ptxas the PTX. If the PTX was stored with\n"
+				      "options for ptxas, the first line of the file is a comment with these options\n"
+				      "(// ptxas options: ...), and gpuload run applies them.\n"
+				      "\n"
+				      "An existing file is replaced only with --force. No partial file is left behind: a file\n"
+				      "gets its name after its last byte has been written.\n";
 
 struct extract {
 	const char *path, *folder;
@@ -69,12 +70,11 @@ static bool is_selected(const gpul_image *image, void *context)
 static void report_damaged(struct extract *x, const gpul_image *image, const gpul_error *why)
 {
 	x->failed = true;
-	cli_message("extract", "%s: image %zu: %.*s", x->path, ls_image_index(x->images, image),
-		 (int)strcspn(why->text, "\n"), why->text);
+	cli_message("extract", "%s: image %zu: %.*s", x->path, ls_image_index(x->images, image), (int)strcspn(why->text, "\n"), why->text);
 }
 
-static gpul_status match_image(const gpul_image *image, const gpul_kernel_table *table,
-				  const gpul_error *failed, void *context, gpul_error *err)
+static gpul_status match_image(const gpul_image *image, const gpul_kernel_table *table, const gpul_error *failed, void *context,
+			       gpul_error *err)
 {
 	struct extract *x = context;
 	bool *wanted = &x->wanted[ls_image_index(x->images, image)];
@@ -83,8 +83,7 @@ static gpul_status match_image(const gpul_image *image, const gpul_kernel_table 
 	if (failed)
 		report_damaged(x, image, failed);
 	for (size_t i = 0; i < table->n && !*wanted; i++)
-		*wanted = cxx_name_matches(x->filter.match, table->at[i].name,
-					   cxx_names_get(x->names, table->at[i].name));
+		*wanted = cxx_name_matches(x->filter.match, table->at[i].name, cxx_names_get(x->names, table->at[i].name));
 	return GPUL_OK;
 }
 
@@ -108,13 +107,11 @@ static gpul_status select_images(struct extract *x, size_t *n_wanted, gpul_error
 	if (st || *n_wanted || x->failed)
 		return st;
 	if (n == 0)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "%s: no device code found",
-				 x->path);
+		return gpul_fail(err, GPUL_EFORMAT, 0, "%s: no device code found", x->path);
 	if (x->filter.match)
 		return gpul_fail(err, GPUL_EINVAL, 0, "%s: none of the %zu images has a kernel that matches '%s'; gpuload ls lists them",
 				 x->path, n, x->filter.match);
-	return gpul_fail(err, GPUL_EINVAL, 0, "%s: none of the %zu images matches --sm and --kind; gpuload ls lists them",
-			 x->path, n);
+	return gpul_fail(err, GPUL_EINVAL, 0, "%s: none of the %zu images matches --sm and --kind; gpuload ls lists them", x->path, n);
 }
 
 /* ---- one image --------------------------------------------------------------------- */
@@ -126,11 +123,9 @@ static char *file_name(const struct extract *x, const gpul_image *image)
 	size_t n = *stem ? 1 + strcspn(stem + 1, ".") : 0;
 	char arch[16], *name;
 
-	if (asprintf(&name, "%s/%.*s.%zu.%s%s.%s", x->folder, (int)n, stem,
-		     ls_image_index(x->images, image), gpul_image_arch(image, arch),
+	if (asprintf(&name, "%s/%.*s.%zu.%s%s.%s", x->folder, (int)n, stem, ls_image_index(x->images, image), gpul_image_arch(image, arch),
 		     image->relocatable && image->kind != GPUL_IMAGE_LTO ? ".rdc" : "",
-		     image->kind == GPUL_IMAGE_LTO ? "lto.fatbin"
-						   : gpul_image_kind_name(image->kind)) < 0)
+		     image->kind == GPUL_IMAGE_LTO ? "lto.fatbin" : gpul_image_kind_name(image->kind)) < 0)
 		return NULL;
 	return name;
 }
@@ -171,22 +166,19 @@ static void report_written(const struct extract *x, const gpul_image *image, con
 	out_free(&o);
 }
 
-static gpul_status write_image(struct extract *x, const gpul_image *image, const gpul_unpacked *u, const char *name,
-			       gpul_error *err)
+static gpul_status write_image(struct extract *x, const gpul_image *image, const gpul_unpacked *u, const char *name, gpul_error *err)
 {
 	struct out head = { 0 };
 	gpul_status st;
 
 	out_options_line(image, &head);
 	st = head.failed ? gpul_fail(err, GPUL_ENOMEM, 0, "no memory for ptxas options")
-			 : new_file_write(name, head.at, head.n, u->bytes, u->n_bytes,
-					  x->replace, err);
+			 : new_file_write(name, head.at, head.n, u->bytes, u->n_bytes, x->replace, err);
 	out_free(&head);
 	return st;
 }
 
-static gpul_status extract_image(struct extract *x, const gpul_image *image, gpul_unpacked *u,
-				 gpul_error *err)
+static gpul_status extract_image(struct extract *x, const gpul_image *image, gpul_unpacked *u, gpul_error *err)
 {
 	char *name = file_name(x, image);
 	gpul_error why = { 0 };
@@ -284,19 +276,18 @@ static int cmd_extract(const struct cli_args *args, gpul_error *err)
 		return CLI_USAGE;
 	}
 	x.path = args->operands[0];
-	st = image_filter_parse(cli_value(args, EXTRACT_SM), cli_value(args, EXTRACT_KIND),
-				cli_value(args, EXTRACT_MATCH), &x.filter, err);
+	st = image_filter_parse(cli_value(args, EXTRACT_SM), cli_value(args, EXTRACT_KIND), cli_value(args, EXTRACT_MATCH), &x.filter, err);
 	if (st)
 		return cli_exit_code(st);
 	x.names = cxx_names_create();
-	st = x.names ? extract_file(&x, err)
-		     : gpul_fail(err, GPUL_ENOMEM, 0, "no memory for names");
+	st = x.names ? extract_file(&x, err) : gpul_fail(err, GPUL_ENOMEM, 0, "no memory for names");
 	cxx_names_destroy(x.names);
 	out_free(&json.out);
 	return st || x.failed ? CLI_FAILED : CLI_DONE;
 }
 
 const struct cli_cmd cli_extract = {
-	"extract", "FILE -o DIR", "write the images in a file as separate files: cubins, PTX, LTO code",
-	extract_details, extract_opts, cmd_extract, CLI_FILES, NULL,
+	"extract",       "FILE -o DIR", "write the images in a file as separate files: cubins, PTX, LTO code",
+	extract_details, extract_opts,  cmd_extract,
+	CLI_FILES,       NULL,
 };

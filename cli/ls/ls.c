@@ -15,10 +15,12 @@
 #include "loader/image/package/package.h"
 #include "loader/image/source.h"
 
+/* clang-format off */
 enum {
 	LS_IMAGES, LS_STRICT, LS_SM, LS_KIND, LS_MATCH, LS_KERNEL, LS_GROUP, LS_SORT, LS_DIFF, LS_SASS, LS_JSON,
 	LS_INCLUDE, LS_DEFINE, LS_STD,
 };
+/* clang-format on */
 
 /* clang-format off */  /* a table with one row per option */
 static const struct cli_opt ls_opts[] = {
@@ -91,17 +93,14 @@ static const char ls_details[] =
 static gpul_status list_compiled(struct ls *ls, gpul_source *source, gpul_error *err)
 {
 	gpul_nvrtc_result r = { 0 };
-	gpul_image image = { .kind = GPUL_IMAGE_PTX,
-			     .sm = ls->filter.sm ? ls->filter.sm : CUDA_ARCH,
-			     .suffix = ls->filter.suffix };
+	gpul_image image = { .kind = GPUL_IMAGE_PTX, .sm = ls->filter.sm ? ls->filter.sm : CUDA_ARCH, .suffix = ls->filter.suffix };
 	const char *path = gpul_source_name(source), *text;
 	char arch[24];
 	gpul_status st = gpul_source_text(source, &text, err);
 
 	if (st)
 		return st;
-	snprintf(arch, sizeof arch, "compute_%u%.1s", image.sm,
-		 (const char[]){ image.suffix, '\0' });
+	snprintf(arch, sizeof arch, "compute_%u%.1s", image.sm, (const char[]){ image.suffix, '\0' });
 	st = gpul_compile_cached(text, path, ls->nvrtc_args, arch, false, &r, err);
 	image.bytes = image.stored_bytes = r.image_bytes;
 	if (st && r.log && *r.log) /* print all errors, because err contains only the first */
@@ -130,8 +129,7 @@ static void report_no_images(struct ls *ls, gpul_source *source, const gpul_imag
 	ls->failed = true;
 	advice = n == 0 ? gpul_advice_file(source, buf) : NULL;
 	if (n == 0)
-		cli_message("ls", "%s: no device code found%s%s", path, advice ? "; " : "",
-			 advice ? advice : "");
+		cli_message("ls", "%s: no device code found%s%s", path, advice ? "; " : "", advice ? advice : "");
 	else
 		cli_message("ls", "%s: none of the %zu images matches --sm and --kind", path, n);
 }
@@ -144,8 +142,7 @@ static bool is_ptx_file(const gpul_images *images)
 	size_t n;
 	const gpul_image *all = gpul_images_all(images, &n);
 
-	return n == 1 && all->kind == GPUL_IMAGE_PTX && all->offset == 0 &&
-	       !gpul_images_place(images, all)->member;
+	return n == 1 && all->kind == GPUL_IMAGE_PTX && all->offset == 0 && !gpul_images_place(images, all)->member;
 }
 
 /* True if each file of a folder or package is listed in one line. */
@@ -165,8 +162,7 @@ static gpul_status print_head(const struct ls *ls, const char *path, const gpul_
 	return st;
 }
 
-static gpul_status list_images(struct ls *ls, gpul_source *source, const gpul_images *images,
-			       gpul_error *err)
+static gpul_status list_images(struct ls *ls, gpul_source *source, const gpul_images *images, gpul_error *err)
 {
 	const char *path = gpul_source_name(source);
 	size_t n;
@@ -283,7 +279,10 @@ static gpul_status list_files(struct ls *ls, const struct cli_args *args, gpul_e
 static gpul_status parse_sort(const char *text, enum ls_sort *out, gpul_error *err)
 {
 	static const char *const keys[] = {
-		[LS_BY_REGISTERS] = "registers", [LS_BY_SHARED] = "shared", [LS_BY_STACK] = "stack", [LS_BY_NAME] = "name",
+		[LS_BY_REGISTERS] = "registers",
+		[LS_BY_SHARED] = "shared",
+		[LS_BY_STACK] = "stack",
+		[LS_BY_NAME] = "name",
 	};
 
 	*out = LS_UNSORTED;
@@ -307,8 +306,12 @@ static gpul_status check_options(const struct ls *ls, const struct cli_args *arg
 		return gpul_fail(err, GPUL_EINVAL, 0, "ls needs a FILE: gpuload ls FILE...");
 	if (ls->images_only && (ls_selects_kernels(ls) || ls->group || ls->sort || ls->sass || diff))
 		return gpul_fail(err, GPUL_EINVAL, 0, "%s cannot be combined with --images, which does not read the kernels",
-				 ls->filter.match ? "--match" : ls->kernel ? "--kernel" : ls->group ? "--group"
-				 : ls->sort ? "--sort" : ls->sass ? "--sass" : "--diff");
+				 ls->filter.match ? "--match"
+				 : ls->kernel     ? "--kernel"
+				 : ls->group      ? "--group"
+				 : ls->sort       ? "--sort"
+				 : ls->sass       ? "--sass"
+						  : "--diff");
 	if (group && strcmp(group, "kernel") != 0)
 		return gpul_fail(err, GPUL_EINVAL, 0, "--group must be kernel, not '%s'", group);
 	if (ls->sass && !ls_selects_kernels(ls))
@@ -324,8 +327,7 @@ static gpul_status check_options(const struct ls *ls, const struct cli_args *arg
 
 static gpul_status parse_options(const struct cli_args *args, struct ls *ls, gpul_error *err)
 {
-	gpul_status st = image_filter_parse(cli_value(args, LS_SM), cli_value(args, LS_KIND),
-					    cli_value(args, LS_MATCH), &ls->filter, err);
+	gpul_status st = image_filter_parse(cli_value(args, LS_SM), cli_value(args, LS_KIND), cli_value(args, LS_MATCH), &ls->filter, err);
 
 	ls->json = cli_value(args, LS_JSON) != NULL;
 	ls->images_only = cli_value(args, LS_IMAGES) != NULL;
@@ -362,6 +364,5 @@ static int cmd_ls(const struct cli_args *args, gpul_error *err)
 }
 
 const struct cli_cmd cli_ls = {
-	"ls", "FILE...", "list the kernels in files: parameters, registers, memory",
-	ls_details, ls_opts, cmd_ls, CLI_FILES, NULL,
+	"ls", "FILE...", "list the kernels in files: parameters, registers, memory", ls_details, ls_opts, cmd_ls, CLI_FILES, NULL,
 };

@@ -35,7 +35,7 @@ struct ls { /* a parsed command line */
 	const char *kernel; /* the name of the only kernel that is listed; NULL: any */
 	bool json, images_only, group, sass, strict;
 	enum ls_sort sort;
-	bool many; /* a folder or a package is listed: do not mention files without device code */
+	bool many;                 /* a folder or a package is listed: do not mention files without device code */
 	size_t n_files, n_matched; /* number of files in the folder that have device code; that were listed */
 	struct cxx_names *names;
 	const char *const *nvrtc_args; /* for .cu files; NULL-terminated; NULL: no options */
@@ -51,8 +51,7 @@ struct ls { /* a parsed command line */
  * @images  images of the file
  * Errors  as out_flush()
  * Threads one at a time */
-gpul_status ls_images(const struct ls *ls, const char *path, const gpul_images *images,
-		      gpul_error *err);
+gpul_status ls_images(const struct ls *ls, const char *path, const gpul_images *images, gpul_error *err);
 
 /** List the images of a file and their kernels.  A damaged image is reported on stderr, and the others are listed.
  *
@@ -61,8 +60,7 @@ gpul_status ls_images(const struct ls *ls, const char *path, const gpul_images *
  * @images  images of the file
  * Errors  as out_flush(); GPUL_ENOMEM
  * Threads one at a time */
-gpul_status ls_kernels(struct ls *ls, const char *path, const gpul_images *images,
-		       gpul_error *err);
+gpul_status ls_kernels(struct ls *ls, const char *path, const gpul_images *images, gpul_error *err);
 
 /** List the kernels of a PTX text, with the use of their parameters, found by an analysis of the code.
  *
@@ -72,8 +70,7 @@ gpul_status ls_kernels(struct ls *ls, const char *path, const gpul_images *image
  * @image  describes the text; image->bytes is its length
  * Errors  GPUL_EFORMAT a syntax error, or with --strict any error that ptxas reports, the message gives the line; as out_flush(); GPUL_ENOMEM
  * Threads one at a time */
-gpul_status ls_ptx(struct ls *ls, const char *path, const char *text, const gpul_image *image,
-		   gpul_error *err);
+gpul_status ls_ptx(struct ls *ls, const char *path, const char *text, const gpul_image *image, gpul_error *err);
 
 /** Check the PTX images of a file that is not PTX text, as ptxas does; errors are reported on stderr, one line for each image.
  *
@@ -147,8 +144,7 @@ void ls_json_image_end(struct json *j, const gpul_images *images, const gpul_ima
 void ls_json_kernel(struct json *j, const gpul_kernel_info *k, const struct cxx_name *name);
 
 /* Write one line: "libx.so: 5 images: 4 cubin, 1 ptx; sm_80 sm_90". */
-void ls_text_head(struct out *o, const struct ls *ls, const char *path,
-		  const gpul_images *images);
+void ls_text_head(struct out *o, const struct ls *ls, const char *path, const gpul_images *images);
 /* Write one line: "image 3: cubin sm_90, .nv_fatbin, registered, zstd, 512 of 2048 bytes". */
 void ls_text_image(struct out *o, const gpul_images *images, const gpul_image *image);
 #define LS_TABLE_HEAD "  regs  shared  stack  frame  const  threads  cluster  kernel\n"
@@ -165,7 +161,9 @@ const char *ls_ptx_type(const gpul_kernel_param *p, char buf[24]);
 /* ---- a kernel of a PTX file -------------------------------------------------------- */
 
 /* Virtual registers as declared in PTX; the numbers after register allocation are not known. */
-struct ls_registers { uint32_t b16, b32, b64, b128, predicates; };
+struct ls_registers {
+	uint32_t b16, b32, b64, b128, predicates;
+};
 
 struct ls_kernel {
 	const gpul_ptx_func *func;
@@ -182,8 +180,8 @@ struct ls_kernel {
  * @out   owned by the caller: ls_kernel_free(), also after a failure
  * Errors  GPUL_ENOMEM
  * Source  PTX ISA 9.0, 5.1 (state spaces) */
-gpul_status ls_kernel(const gpul_ptx_module *m, const gpul_ptx_func *f,
-		      const gpul_kernel_info *info, struct ls_kernel *out, gpul_error *err);
+gpul_status ls_kernel(const gpul_ptx_module *m, const gpul_ptx_func *f, const gpul_kernel_info *info, struct ls_kernel *out,
+		      gpul_error *err);
 void ls_kernel_free(struct ls_kernel *k);
 
 #endif

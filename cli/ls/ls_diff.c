@@ -127,7 +127,9 @@ static void print_json(struct json *j, const struct ls_row *old, const struct ls
 
 /* ---- two files --------------------------------------------------------------------- */
 
-struct counts { size_t gone, new_, changed, same; };
+struct counts {
+	size_t gone, new_, changed, same;
+};
 
 static struct counts compare(struct ls *ls, struct json *j, const struct ls_rows *old, const struct ls_rows *now)
 {

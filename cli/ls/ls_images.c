@@ -5,14 +5,17 @@
 #include "cli/lib/message.h"
 #include "cli/ls/ls.h"
 
-#define BLOCK_BYTES 262144 /* the text is written to stdout in blocks of about this size */
-#define DAMAGED_SHOWN 10   /* maximum number of messages about damaged parts of a file */
+#define BLOCK_BYTES   262144 /* the text is written to stdout in blocks of about this size */
+#define DAMAGED_SHOWN 10     /* maximum number of messages about damaged parts of a file */
 
 /* ---- the first line ---------------------------------------------------------------------- */
 
 struct tally {
 	size_t n, of, ptx, cubin, lto;
-	struct { uint16_t sm; char suffix; } arch[64]; /* sorted; CUDA has fewer than 64 architectures */
+	struct {
+		uint16_t sm;
+		char suffix;
+	} arch[64]; /* sorted; CUDA has fewer than 64 architectures */
 	size_t n_arch;
 };
 
@@ -26,8 +29,7 @@ static void tally_arch(struct tally *t, const gpul_image *image)
 	if (!image->sm || i == sizeof t->arch / sizeof *t->arch)
 		return;
 	for (t->n_arch++; i > 0; i--) {
-		if (t->arch[i - 1].sm < image->sm ||
-		    (t->arch[i - 1].sm == image->sm && t->arch[i - 1].suffix < image->suffix))
+		if (t->arch[i - 1].sm < image->sm || (t->arch[i - 1].sm == image->sm && t->arch[i - 1].suffix < image->suffix))
 			break;
 		t->arch[i] = t->arch[i - 1];
 	}
@@ -63,8 +65,7 @@ static void out_kind(struct out *o, const char **between, size_t n, gpul_image_k
 	*between = ", ";
 }
 
-void ls_text_head(struct out *o, const struct ls *ls, const char *path,
-		  const gpul_images *images)
+void ls_text_head(struct out *o, const struct ls *ls, const char *path, const gpul_images *images)
 {
 	struct tally t = count_images(&ls->filter, images);
 	const char *between = ": ";
@@ -91,7 +92,9 @@ void ls_text_head(struct out *o, const struct ls *ls, const char *path,
 
 /* ---- text -------------------------------------------------------------------------- */
 
-struct widths { size_t section, member; };
+struct widths {
+	size_t section, member;
+};
 
 /* Find the widths of the columns for section and member. */
 static struct widths measure_columns(const gpul_images *images, const gpul_image *all, size_t n)
@@ -123,8 +126,7 @@ static void out_column(struct out *o, const char *text, size_t width)
 	out_repeat(o, ' ', n < width ? width - n + 2 : 2);
 }
 
-static void out_row(struct out *o, const gpul_images *images, const gpul_image *image,
-		    struct widths w)
+static void out_row(struct out *o, const gpul_images *images, const gpul_image *image, struct widths w)
 {
 	const gpul_place *place = gpul_images_place(images, image);
 	char arch[16];
@@ -146,8 +148,7 @@ static void out_row(struct out *o, const gpul_images *images, const gpul_image *
 	out_text(o, image->debug ? " debug\n" : "\n");
 }
 
-static gpul_status print_table(const struct ls *ls, const char *path,
-			       const gpul_images *images, gpul_error *err)
+static gpul_status print_table(const struct ls *ls, const char *path, const gpul_images *images, gpul_error *err)
 {
 	size_t n;
 	const gpul_image *all = gpul_images_all(images, &n);
@@ -176,8 +177,7 @@ static gpul_status print_table(const struct ls *ls, const char *path,
 
 /* ---- JSON -------------------------------------------------------------------------- */
 
-static gpul_status print_json(const struct ls *ls, const char *path, const gpul_images *images,
-			      gpul_error *err)
+static gpul_status print_json(const struct ls *ls, const char *path, const gpul_images *images, gpul_error *err)
 {
 	size_t n;
 	const gpul_image *all = gpul_images_all(images, &n);
@@ -203,8 +203,7 @@ static gpul_status print_json(const struct ls *ls, const char *path, const gpul_
 	return st;
 }
 
-gpul_status ls_images(const struct ls *ls, const char *path, const gpul_images *images,
-		      gpul_error *err)
+gpul_status ls_images(const struct ls *ls, const char *path, const gpul_images *images, gpul_error *err)
 {
 	return ls->json ? print_json(ls, path, images, err) : print_table(ls, path, images, err);
 }

@@ -26,8 +26,8 @@ static void count_registers(const gpul_ptx_func *f, struct ls_registers *out)
 	}
 }
 
-gpul_status ls_kernel(const gpul_ptx_module *m, const gpul_ptx_func *f,
-		      const gpul_kernel_info *info, struct ls_kernel *out, gpul_error *err)
+gpul_status ls_kernel(const gpul_ptx_module *m, const gpul_ptx_func *f, const gpul_kernel_info *info, struct ls_kernel *out,
+		      gpul_error *err)
 {
 	*out = (struct ls_kernel){ .func = f, .info = info };
 	count_registers(f, &out->registers);

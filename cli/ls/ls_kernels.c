@@ -7,14 +7,14 @@
 #include "cli/lib/progress.h"
 #include "cli/lib/message.h"
 
-#define BLOCK_BYTES    262144 /* the text is written to stdout in blocks of about this size */
-#define DAMAGED_SHOWN  10     /* maximum number of messages about damaged images */
+#define BLOCK_BYTES   262144 /* the text is written to stdout in blocks of about this size */
+#define DAMAGED_SHOWN 10     /* maximum number of messages about damaged images */
 
 struct listing { /* the listing of one file */
 	struct ls *ls;
 	const char *path;
 	const gpul_images *images;
-	bool page; /* the file is a single image: print a paragraph per kernel */
+	bool page;        /* the file is a single image: print a paragraph per kernel */
 	struct json json; /* json.out is also the buffer for text output */
 	struct progress progress;
 	size_t n_kernels, n_images, n_damaged;
@@ -37,12 +37,10 @@ static void report_damaged(struct listing *l, const gpul_image *image, const gpu
 	if (++l->n_damaged > DAMAGED_SHOWN)
 		return;
 	progress_wipe(&l->progress);
-	cli_message("ls", "%s%s%s%s: image %zu (%s %s%s%s) at %" PRIu64 ": %.*s", l->path,
-		 place->member ? "(" : "", place->member ? place->member : "",
-		 place->member ? ")" : "", ls_image_index(l->images, image),
-		 gpul_image_kind_name(image->kind), gpul_image_arch(image, arch),
-		 *place->section ? ", " : "", place->section, image->offset,
-		 (int)strcspn(failed->text, "\n"), failed->text); /* only the first line of the error */
+	cli_message("ls", "%s%s%s%s: image %zu (%s %s%s%s) at %" PRIu64 ": %.*s", l->path, place->member ? "(" : "",
+		    place->member ? place->member : "", place->member ? ")" : "", ls_image_index(l->images, image),
+		    gpul_image_kind_name(image->kind), gpul_image_arch(image, arch), *place->section ? ", " : "", place->section,
+		    image->offset, (int)strcspn(failed->text, "\n"), failed->text); /* only the first line of the error */
 }
 
 /* ---- one image --------------------------------------------------------------------- */
@@ -61,8 +59,7 @@ static void add_table_head(struct listing *l, const gpul_image *image, const gpu
 		out_text(o, LS_TABLE_HEAD);
 }
 
-static void add_text(struct listing *l, const gpul_image *image, const gpul_kernel_table *t,
-		     const gpul_error *failed)
+static void add_text(struct listing *l, const gpul_image *image, const gpul_kernel_table *t, const gpul_error *failed)
 {
 	struct out *o = &l->json.out;
 	size_t n = 0;
@@ -83,12 +80,12 @@ static void add_text(struct listing *l, const gpul_image *image, const gpul_kern
 	if (n || l->page || ls_selects_kernels(l->ls))
 		return;
 	ls_text_image(o, l->images, image);
-	out_text(o, failed ? ": damaged\n" : image->kind == GPUL_IMAGE_LTO ?
-			": LTO code, its kernels are compiled when it is linked\n" : ": no kernels\n");
+	out_text(o, failed                          ? ": damaged\n"
+		    : image->kind == GPUL_IMAGE_LTO ? ": LTO code, its kernels are compiled when it is linked\n"
+						    : ": no kernels\n");
 }
 
-static void add_json(struct listing *l, const gpul_image *image, const gpul_kernel_table *t,
-		     const gpul_error *failed)
+static void add_json(struct listing *l, const gpul_image *image, const gpul_kernel_table *t, const gpul_error *failed)
 {
 	struct json *j = &l->json;
 	bool begun = false;
@@ -128,8 +125,8 @@ static void add_json(struct listing *l, const gpul_image *image, const gpul_kern
 	ls_json_image_end(j, l->images, image);
 }
 
-static gpul_status list_image(const gpul_image *image, const gpul_kernel_table *table,
-			 const gpul_error *failed, void *context, gpul_error *err)
+static gpul_status list_image(const gpul_image *image, const gpul_kernel_table *table, const gpul_error *failed, void *context,
+			      gpul_error *err)
 {
 	struct listing *l = context;
 
@@ -162,8 +159,7 @@ static void begin_listing(struct listing *l)
 static gpul_status end_listing(struct listing *l, gpul_error *err)
 {
 	if (l->n_damaged > DAMAGED_SHOWN)
-		cli_message("ls", "%s: %zu more images are damaged", l->path,
-			 l->n_damaged - DAMAGED_SHOWN);
+		cli_message("ls", "%s: %zu more images are damaged", l->path, l->n_damaged - DAMAGED_SHOWN);
 	if (l->n_images && !l->n_kernels && !l->n_damaged)
 		ls_report_no_match(l->ls, l->path);
 	if (!l->ls->json && l->n_images > 1) {
@@ -180,8 +176,7 @@ static gpul_status end_listing(struct listing *l, gpul_error *err)
 	return json_print(&l->json, err);
 }
 
-gpul_status ls_kernels(struct ls *ls, const char *path, const gpul_images *images,
-		       gpul_error *err)
+gpul_status ls_kernels(struct ls *ls, const char *path, const gpul_images *images, gpul_error *err)
 {
 	size_t n;
 	const gpul_image *all = gpul_images_all(images, &n);

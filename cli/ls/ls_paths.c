@@ -35,8 +35,8 @@ static void report(struct ls *ls, const char *path, const gpul_error *why)
 		cli_message("ls", "%s: %s", path, why->text);
 }
 
-static gpul_status list_member(const char *name, const void *bytes, size_t n_bytes,
-			       const gpul_error *failed, void *context, gpul_error *err)
+static gpul_status list_member(const char *name, const void *bytes, size_t n_bytes, const gpul_error *failed, void *context,
+			       gpul_error *err)
 {
 	struct package *p = context;
 	gpul_source *source = NULL;

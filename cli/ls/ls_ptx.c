@@ -8,18 +8,14 @@
 #include "ptx/strict/strict.h"
 
 static const char *const role_names[] = {
-	[GPUL_ROLE_UNKNOWN] = "unknown", [GPUL_ROLE_SCALAR] = "value",
-	[GPUL_ROLE_COUNT] = "count",     [GPUL_ROLE_BUFFER] = "buffer",
-	[GPUL_ROLE_STRUCT] = "struct",   [GPUL_ROLE_FUNCTION] = "function",
+	[GPUL_ROLE_UNKNOWN] = "unknown", [GPUL_ROLE_SCALAR] = "value",  [GPUL_ROLE_COUNT] = "count",
+	[GPUL_ROLE_BUFFER] = "buffer",   [GPUL_ROLE_STRUCT] = "struct", [GPUL_ROLE_FUNCTION] = "function",
 };
 
 /* Returns "read", "written" or "read and written". */
 static const char *access_name(const gpul_param *p)
 {
-	return p->loaded && p->stored ? "read and written"
-	       : p->stored            ? "written"
-	       : p->loaded            ? "read"
-				      : "";
+	return p->loaded && p->stored ? "read and written" : p->stored ? "written" : p->loaded ? "read" : "";
 }
 
 /* ---- text -------------------------------------------------------------------------- */
@@ -30,15 +26,13 @@ static void print_block_limits(const struct ls_kernel *k)
 	const uint32_t *cluster = k->info->cluster;
 
 	if (s->reqntid[0])
-		printf("  block      must be %u,%u,%u\n", s->reqntid[0],
-		       s->reqntid[1] ? s->reqntid[1] : 1, s->reqntid[2] ? s->reqntid[2] : 1);
+		printf("  block      must be %u,%u,%u\n", s->reqntid[0], s->reqntid[1] ? s->reqntid[1] : 1,
+		       s->reqntid[2] ? s->reqntid[2] : 1);
 	else if (s->maxntid[0])
 		printf("  block      at most %u threads\n",
-		       s->maxntid[0] * (s->maxntid[1] ? s->maxntid[1] : 1) *
-			       (s->maxntid[2] ? s->maxntid[2] : 1));
+		       s->maxntid[0] * (s->maxntid[1] ? s->maxntid[1] : 1) * (s->maxntid[2] ? s->maxntid[2] : 1));
 	if (cluster[0])
-		printf("  cluster    %u,%u,%u\n", cluster[0], cluster[1] ? cluster[1] : 1,
-		       cluster[2] ? cluster[2] : 1);
+		printf("  cluster    %u,%u,%u\n", cluster[0], cluster[1] ? cluster[1] : 1, cluster[2] ? cluster[2] : 1);
 }
 
 static void print_param(size_t i, const gpul_param *p)
@@ -50,12 +44,11 @@ static void print_param(size_t i, const gpul_param *p)
 		 : p->role == GPUL_ROLE_BUFFER ? "?"
 					       : "-",
 		 p->role == GPUL_ROLE_BUFFER ? " *" : "");
-	printf("  %5zu  %6u  %5u  %-7s %s%s%s\n", i, p->offset, p->bytes, type,
-	       role_names[p->role], *access_name(p) ? ", " : "", access_name(p));
+	printf("  %5zu  %6u  %5u  %-7s %s%s%s\n", i, p->offset, p->bytes, type, role_names[p->role], *access_name(p) ? ", " : "",
+	       access_name(p));
 }
 
-static gpul_status print_kernel(const struct ls_kernel *k, const struct cxx_name *name,
-				gpul_error *err)
+static gpul_status print_kernel(const struct ls_kernel *k, const struct cxx_name *name, gpul_error *err)
 {
 	const gpul_signature *s = k->signature;
 	char *text = gpul_signature_text(s);
@@ -69,8 +62,7 @@ static gpul_status print_kernel(const struct ls_kernel *k, const struct cxx_name
 	printf("  registers  %u of 32 bits, %u of 64, %u of 16, %u predicates (virtual, as "
 	       "declared)\n",
 	       k->registers.b32, k->registers.b64, k->registers.b16, k->registers.predicates);
-	printf("  memory     %u bytes shared%s\n", k->info->shared_bytes,
-	       s->uses_dynamic_shared ? " plus dynamic shared memory" : "");
+	printf("  memory     %u bytes shared%s\n", k->info->shared_bytes, s->uses_dynamic_shared ? " plus dynamic shared memory" : "");
 	print_block_limits(k);
 	if (s->n_params)
 		printf("  param  offset  bytes  type    use\n");
@@ -118,15 +110,13 @@ static void add_registers(struct json *j, const struct ls_registers *r)
 	json_end(j, '}');
 }
 
-static gpul_status add_kernel(struct json *j, const struct ls_kernel *k,
-			      const struct cxx_name *name, gpul_error *err)
+static gpul_status add_kernel(struct json *j, const struct ls_kernel *k, const struct cxx_name *name, gpul_error *err)
 {
 	const gpul_signature *s = k->signature;
 	char *text = gpul_signature_text(s);
 
 	if (!text)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu parameters",
-				 s->n_params);
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu parameters", s->n_params);
 	ls_json_kernel(j, k->info, name);
 	json_text(j, "signature", text);
 	add_registers(j, &k->registers);
@@ -187,8 +177,7 @@ gpul_status ls_strict(struct ls *ls, const char *path, const gpul_images *images
 
 /* Fill rows[] with the selected kernels; rows[] has room for every function.  The table has the kernels of the module in
  * the same order. */
-static gpul_status collect_kernels(struct ls *ls, const gpul_ptx_module *m,
-				   const gpul_kernel_table *table, struct ls_kernel *rows,
+static gpul_status collect_kernels(struct ls *ls, const gpul_ptx_module *m, const gpul_kernel_table *table, struct ls_kernel *rows,
 				   size_t *n, gpul_error *err)
 {
 	gpul_status st = GPUL_OK;
@@ -207,9 +196,8 @@ static gpul_status collect_kernels(struct ls *ls, const gpul_ptx_module *m,
 	return st;
 }
 
-static gpul_status print_json(struct ls *ls, const char *path, const gpul_image *image,
-			      const gpul_ptx_module *m, const struct ls_kernel *rows, size_t n,
-			      gpul_error *err)
+static gpul_status print_json(struct ls *ls, const char *path, const gpul_image *image, const gpul_ptx_module *m,
+			      const struct ls_kernel *rows, size_t n, gpul_error *err)
 {
 	struct json j = { 0 };
 	gpul_status st = GPUL_OK;
@@ -222,8 +210,7 @@ static gpul_status print_json(struct ls *ls, const char *path, const gpul_image 
 	ls_json_image_begin(&j, image, "");
 	json_begin(&j, "kernels", '[');
 	for (size_t i = 0; st == GPUL_OK && i < n; i++)
-		st = add_kernel(&j, &rows[i],
-				cxx_names_get(ls->names, rows[i].signature->kernel), err);
+		st = add_kernel(&j, &rows[i], cxx_names_get(ls->names, rows[i].signature->kernel), err);
 	json_end(&j, ']');
 	json_text(&j, "ptx_version", version);
 	json_text(&j, "target", gpul_ptx_name(m, m->target));
@@ -236,8 +223,7 @@ static gpul_status print_json(struct ls *ls, const char *path, const gpul_image 
 	return st;
 }
 
-gpul_status ls_ptx(struct ls *ls, const char *path, const char *text, const gpul_image *image,
-		   gpul_error *err)
+gpul_status ls_ptx(struct ls *ls, const char *path, const char *text, const gpul_image *image, gpul_error *err)
 {
 	gpul_ptx_module *m = NULL;
 	gpul_kernel_table table = { 0 };
@@ -259,8 +245,8 @@ gpul_status ls_ptx(struct ls *ls, const char *path, const char *text, const gpul
 	if (st == GPUL_OK && ls->json)
 		st = print_json(ls, path, image, m, rows, n, err);
 	else if (st == GPUL_OK)
-		printf("%s: PTX %u.%u for %s, %zu kernel%s\n", path, m->version_major, m->version_minor,
-		       gpul_ptx_name(m, m->target), n, n == 1 ? "" : "s");
+		printf("%s: PTX %u.%u for %s, %zu kernel%s\n", path, m->version_major, m->version_minor, gpul_ptx_name(m, m->target), n,
+		       n == 1 ? "" : "s");
 	for (size_t i = 0; st == GPUL_OK && !ls->json && i < n; i++)
 		st = print_kernel(&rows[i], cxx_names_get(ls->names, rows[i].signature->kernel), err);
 	while (n > 0)

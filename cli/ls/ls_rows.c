@@ -32,16 +32,16 @@ static gpul_kernel_param *copy_params(const gpul_kernel_info *k)
 	return copy ? memcpy(copy, k->params, k->n_params * sizeof *copy) : NULL;
 }
 
-static gpul_status add_rows(const gpul_image *image, const gpul_kernel_table *table,
-			    const gpul_error *failed, void *context, gpul_error *err)
+static gpul_status add_rows(const gpul_image *image, const gpul_kernel_table *table, const gpul_error *failed, void *context,
+			    gpul_error *err)
 {
 	struct collection *c = context;
 
 	if (failed) {
 		c->ls->failed = true;
 		progress_wipe(&c->progress);
-		cli_message("ls", "%s: image %zu: %.*s", c->path, ls_image_index(c->images, image),
-			 (int)strcspn(failed->text, "\n"), failed->text);
+		cli_message("ls", "%s: image %zu: %.*s", c->path, ls_image_index(c->images, image), (int)strcspn(failed->text, "\n"),
+			    failed->text);
 	}
 	for (size_t i = 0; i < table->n; i++) {
 		const struct cxx_name *name = cxx_names_get(c->ls->names, table->at[i].name);
@@ -66,8 +66,7 @@ static gpul_status add_rows(const gpul_image *image, const gpul_kernel_table *ta
 	return GPUL_OK;
 }
 
-gpul_status ls_rows_collect(struct ls *ls, const char *path, const gpul_images *images,
-			    struct ls_rows *out, gpul_error *err)
+gpul_status ls_rows_collect(struct ls *ls, const char *path, const gpul_images *images, struct ls_rows *out, gpul_error *err)
 {
 	struct collection c = { .ls = ls, .path = path, .images = images, .rows = out };
 	gpul_status st;
@@ -91,10 +90,10 @@ void ls_rows_free(struct ls_rows *rows)
 static int64_t sort_value(const struct ls_row *row, enum ls_sort sort)
 {
 	const gpul_kernel_info *k = &row->info;
-	uint32_t value = sort == LS_BY_REGISTERS                   ? k->registers
-			 : sort == LS_BY_SHARED                    ? k->shared_bytes
+	uint32_t value = sort == LS_BY_REGISTERS               ? k->registers
+			 : sort == LS_BY_SHARED                ? k->shared_bytes
 			 : k->stack_bytes != GPUL_NOT_RECORDED ? k->stack_bytes
-								   : k->frame_bytes; /* not linked yet */
+							       : k->frame_bytes; /* not linked yet */
 
 	return value == GPUL_NOT_RECORDED ? -1 : (int64_t)value;
 }
@@ -144,10 +143,7 @@ typedef int row_order(const void *a, const void *b);
 
 static row_order *order_of(enum ls_sort sort)
 {
-	return sort == LS_BY_REGISTERS ? by_registers
-	       : sort == LS_BY_SHARED  ? by_shared
-	       : sort == LS_BY_STACK   ? by_stack
-				       : by_name;
+	return sort == LS_BY_REGISTERS ? by_registers : sort == LS_BY_SHARED ? by_shared : sort == LS_BY_STACK ? by_stack : by_name;
 }
 
 /* ---- a list of rows ---------------------------------------------------------------- */
@@ -284,8 +280,7 @@ static void begin_file(struct ls *ls, struct json *j, const char *path, const gp
 		return;
 	}
 	ls_text_head(&j->out, ls, path, images);
-	out_text(&j->out, ls->group ? "\n     regs       shared      stack  kernel\n"
-				    : "\nkind   arch   " LS_TABLE_HEAD);
+	out_text(&j->out, ls->group ? "\n     regs       shared      stack  kernel\n" : "\nkind   arch   " LS_TABLE_HEAD);
 }
 
 static gpul_status end_file(struct ls *ls, struct json *j, size_t n_groups, size_t n_rows, gpul_error *err)
@@ -302,8 +297,7 @@ static gpul_status end_file(struct ls *ls, struct json *j, size_t n_groups, size
 	return out_flush(&j->out, err);
 }
 
-static gpul_status print_all(struct ls *ls, struct json *j, struct ls_rows *rows, const struct group *groups, size_t n,
-			     gpul_error *err)
+static gpul_status print_all(struct ls *ls, struct json *j, struct ls_rows *rows, const struct group *groups, size_t n, gpul_error *err)
 {
 	gpul_status st = GPUL_OK;
 

@@ -10,8 +10,8 @@ struct ls_row {
 	const struct cxx_name *cxx; /* borrowed from ls->names */
 	size_t image;               /* index of the image */
 	gpul_image_kind kind;
-	uint32_t sm;                /* 90 of sm_90a */
-	char arch[16];              /* "sm_90a" */
+	uint32_t sm;   /* 90 of sm_90a */
+	char arch[16]; /* "sm_90a" */
 };
 
 struct ls_rows {
@@ -26,8 +26,7 @@ struct ls_rows {
  * @out     owned by the caller: ls_rows_free(), also after a failure
  * Errors  GPUL_ENOMEM
  * Threads one at a time */
-gpul_status ls_rows_collect(struct ls *ls, const char *path, const gpul_images *images,
-			    struct ls_rows *out, gpul_error *err);
+gpul_status ls_rows_collect(struct ls *ls, const char *path, const gpul_images *images, struct ls_rows *out, gpul_error *err);
 void ls_rows_free(struct ls_rows *rows); /* accepts *rows of zeros; cannot fail */
 
 /** Print the kernels of a file as --group and --sort request.

@@ -51,8 +51,9 @@ static char *find_nvdisasm(void)
 static int start_nvdisasm(const char *tool, const char *symbol, int cubin, int output, pid_t *child)
 {
 	char input[32];
-	char *const words[] = { (char *)(uintptr_t)tool, (char *)(uintptr_t)"-c", (char *)(uintptr_t)"-fun",
-				(char *)(uintptr_t)symbol, input, NULL };
+	char *const words[] = {
+		(char *)(uintptr_t)tool, (char *)(uintptr_t)"-c", (char *)(uintptr_t)"-fun", (char *)(uintptr_t)symbol, input, NULL
+	};
 	posix_spawn_file_actions_t actions;
 	int rc;
 
@@ -97,8 +98,7 @@ static int make_file(const gpul_unpacked *cubin)
 }
 
 /* Append the disassembled kernel to text. */
-static gpul_status disassemble(const char *tool, const gpul_unpacked *cubin, uint64_t symbol,
-			       struct out *text, gpul_error *err)
+static gpul_status disassemble(const char *tool, const gpul_unpacked *cubin, uint64_t symbol, struct out *text, gpul_error *err)
 {
 	int ends[2], fd = make_file(cubin), rc = 0, status = 0;
 	char index[24];
@@ -144,8 +144,7 @@ static bool read_section(const gpul_unpacked *u, const Elf64_Ehdr *h, uint64_t i
 	return s->sh_type == SHT_NOBITS || is_inside(u, s->sh_offset, s->sh_size);
 }
 
-static bool find_in_table(const gpul_unpacked *u, const Elf64_Shdr *table, const Elf64_Shdr *names,
-			  const char *kernel, uint64_t *index)
+static bool find_in_table(const gpul_unpacked *u, const Elf64_Shdr *table, const Elf64_Shdr *names, const char *kernel, uint64_t *index)
 {
 	size_t n_name = strlen(kernel) + 1;
 
@@ -153,8 +152,8 @@ static bool find_in_table(const gpul_unpacked *u, const Elf64_Shdr *table, const
 		Elf64_Sym sym;
 
 		memcpy(&sym, (const char *)u->bytes + table->sh_offset + k * sizeof sym, sizeof sym);
-		if (ELF64_ST_TYPE(sym.st_info) != STT_FUNC || !(sym.st_other & STO_ENTRY) ||
-		    sym.st_name >= names->sh_size || names->sh_size - sym.st_name < n_name ||
+		if (ELF64_ST_TYPE(sym.st_info) != STT_FUNC || !(sym.st_other & STO_ENTRY) || sym.st_name >= names->sh_size ||
+		    names->sh_size - sym.st_name < n_name ||
 		    memcmp((const char *)u->bytes + names->sh_offset + sym.st_name, kernel, n_name) != 0)
 			continue;
 		*index = k;
@@ -191,15 +190,14 @@ struct sass {
 	size_t n_kernels;
 };
 
-static gpul_status print_kernel(struct sass *s, const gpul_image *image, const gpul_unpacked *cubin,
-				const gpul_kernel_info *k, const struct cxx_name *name, gpul_error *err)
+static gpul_status print_kernel(struct sass *s, const gpul_image *image, const gpul_unpacked *cubin, const gpul_kernel_info *k,
+				const struct cxx_name *name, gpul_error *err)
 {
 	struct out text = { 0 };
 	uint64_t symbol = 0;
 	char arch[16];
-	gpul_status st = find_symbol(cubin, k->name, &symbol)
-				 ? disassemble(s->tool, cubin, symbol, &text, err)
-				 : gpul_fail(err, GPUL_EFORMAT, 0, "%s: '%s' has no symbol", s->path, k->name);
+	gpul_status st = find_symbol(cubin, k->name, &symbol) ? disassemble(s->tool, cubin, symbol, &text, err)
+							      : gpul_fail(err, GPUL_EFORMAT, 0, "%s: '%s' has no symbol", s->path, k->name);
 
 	if (!st && s->ls->json) {
 		ls_json_kernel(&s->json, k, name);

@@ -33,8 +33,7 @@ void ls_report_no_match(struct ls *ls, const char *path)
 
 bool ls_takes_kernel(const struct ls *ls, const char *mangled, const struct cxx_name *name)
 {
-	if (ls->kernel && strcmp(ls->kernel, mangled) != 0 &&
-	    !(name && name->demangled && gpul_name_matches(name->demangled, ls->kernel)))
+	if (ls->kernel && strcmp(ls->kernel, mangled) != 0 && !(name && name->demangled && gpul_name_matches(name->demangled, ls->kernel)))
 		return false;
 	return cxx_name_matches(ls->filter.match, mangled, name);
 }
@@ -129,8 +128,7 @@ static void out_threads(struct out *o, const gpul_kernel_info *k)
 	char buf[24];
 
 	if (k->required_threads[0]) {
-		snprintf(buf, sizeof buf, "=%llu",
-			 (unsigned long long)product(k->required_threads));
+		snprintf(buf, sizeof buf, "=%llu", (unsigned long long)product(k->required_threads));
 		out_word(o, buf, 9);
 	} else if (k->max_threads[0]) {
 		out_right(o, product(k->max_threads), 9);

@@ -13,9 +13,11 @@ static int cmd_rdma(const struct cli_args *args, gpul_error *err)
 	return CLI_USAGE;
 }
 
+/* clang-format off */
 const struct cli_cmd cli_rdma = {
 	"rdma", "VERB", "messages to another machine over RDMA NICs or any network: devices, serve, bench",
 	"A message goes directly from memory to memory: over an RDMA NIC (InfiniBand, RoCE), or, without\n"
 	"one, over libfabric (rdma/README.md).\n",
 	cli_no_opts, cmd_rdma, NULL, verbs,
 };
+/* clang-format on */

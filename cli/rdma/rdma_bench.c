@@ -23,7 +23,7 @@ struct measurement {
 	struct rdma_bench_result *result;
 	const char *address;
 	struct rdma_watch watch;
-	int end_fd;       /* readable when the thread has ended */
+	int end_fd; /* readable when the thread has ended */
 	gpul_status status;
 	gpul_error err;
 };
@@ -67,8 +67,8 @@ static gpul_status watch_measurement(struct measurement *m, gpul_error *err)
 	return st;
 }
 
-static gpul_status run_measurement(const struct rdma_bench_request *q, gpul_rdma *r, const char *address,
-				   struct rdma_bench_result *result, gpul_error *err)
+static gpul_status run_measurement(const struct rdma_bench_request *q, gpul_rdma *r, const char *address, struct rdma_bench_result *result,
+				   gpul_error *err)
 {
 	struct measurement m = { .q = q, .r = r, .address = address, .result = result, .end_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) };
 	pthread_t thread;
@@ -124,9 +124,9 @@ static gpul_status find_server(const struct rdma_bench_request *q, struct rdma_c
 		return gpul_fail(err, GPUL_EINVAL, 0, "HOST is too long");
 	colon = strchr(q->host, ':');
 	if (!strncmp(q->host, "unix:", 5) || strstr(q->host, "]:") || (colon && !strchr(colon + 1, ':')))
-		snprintf(address, RDMA_ADDRESS_BYTES, "%s", q->host);  /* complete */
+		snprintf(address, RDMA_ADDRESS_BYTES, "%s", q->host); /* complete */
 	else if (colon && q->host[0] != '[')
-		snprintf(address, RDMA_ADDRESS_BYTES, "[%s]:%u", q->host, q->setup.port);  /* IPv6 */
+		snprintf(address, RDMA_ADDRESS_BYTES, "[%s]:%u", q->host, q->setup.port); /* IPv6 */
 	else
 		snprintf(address, RDMA_ADDRESS_BYTES, "%s:%u", q->host, q->setup.port);
 	return GPUL_OK;
@@ -137,7 +137,7 @@ static gpul_status run_benchmark(struct rdma_bench_request *q, struct rdma_bench
 	struct rdma_child child = { 0 };
 	gpul_rdma *r = NULL;
 	char address[RDMA_ADDRESS_BYTES] = "";
-	gpul_status st = find_server(q, &child, address, err);  /* starts the child before a driver is opened */
+	gpul_status st = find_server(q, &child, address, err); /* starts the child before a driver is opened */
 	const bool uses_driver = q->setup.memory != RDMA_HOST;
 
 	if (!st && uses_driver)
@@ -171,7 +171,9 @@ static int cmd_rdma_bench(const struct cli_args *args, gpul_error *err)
 	return cli_exit_code(st);
 }
 
+/* clang-format off */
 const struct cli_cmd cli_rdma_bench = {
 	"rdma bench", "[HOST]", "measure throughput and latency of messages and puts by size",
 	rdma_bench_details, rdma_bench_opts, cmd_rdma_bench, NULL, NULL,
 };
+/* clang-format on */

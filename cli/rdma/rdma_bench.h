@@ -26,15 +26,15 @@ extern const struct cli_cmd cli_rdma_bench, cli_rdma_serve;
 enum {
 	RDMA_MOST_FLOWS = 64,
 	RDMA_MOST_ROWS = 64,
-	RDMA_MOST_REQUESTS = 256,   /* --nreq */
-	RDMA_MOST_RING = 512,       /* messages in flight of one flow: --nreq x --nmsg */
+	RDMA_MOST_REQUESTS = 256, /* --nreq */
+	RDMA_MOST_RING = 512,     /* messages in flight of one flow: --nreq x --nmsg */
 	RDMA_MOST_THREADS = 64,
-	RDMA_ADDRESS_BYTES = 280,   /* "HOST:PORT" */
+	RDMA_ADDRESS_BYTES = 280, /* "HOST:PORT" */
 	RDMA_NAME_BYTES = 64,
 };
 
 enum rdma_mode { RDMA_TPT, RDMA_BI, RDMA_LAT, RDMA_PUT, RDMA_PUT_LAT, RDMA_BASIC, RDMA_N_MODES };
-extern const char *const rdma_mode_names[RDMA_N_MODES];  /* "tpt", "bi" ... */
+extern const char *const rdma_mode_names[RDMA_N_MODES]; /* "tpt", "bi" ... */
 
 /* The kind of memory for messages: "host", "host-numa" or "device" on the command line. */
 enum rdma_memory { RDMA_HOST, RDMA_HOST_NUMA, RDMA_DEVICE, RDMA_N_MEMORIES };
@@ -43,11 +43,13 @@ extern const char *const rdma_memory_names[RDMA_N_MEMORIES];
 /* ---- the command line (rdma_bench_request.c) -------------------------------------------------------- */
 
 /* Indices of the options that both commands have; each option table begins with them. */
+/* clang-format off */
 enum {
 	RDMA_OPT_PORT, RDMA_OPT_BACKEND, RDMA_OPT_PROVIDER, RDMA_OPT_DEVICE, RDMA_OPT_GID, RDMA_OPT_TIMEOUT, RDMA_OPT_RETRY,
 	RDMA_OPT_UC, RDMA_OPT_LOSSLESS, RDMA_OPT_MEMORY, RDMA_OPT_GPU, RDMA_OPT_THREADS, RDMA_OPT_DRIVER, RDMA_OPT_JSON,
 	RDMA_N_COMMON_OPTS
 };
+/* clang-format on */
 /* clang-format off */
 #define RDMA_COMMON_OPTS \
 	[RDMA_OPT_PORT] = { "port", "N", "TCP port of the server (default: 18515)", NULL }, \
@@ -72,9 +74,9 @@ enum {
 
 /* The options of both commands for opening a device and the memory. */
 struct rdma_setup {
-	gpul_rdma_desc rdma;         /* its strings are borrowed from the command line */
+	gpul_rdma_desc rdma; /* its strings are borrowed from the command line */
 	enum rdma_memory memory;
-	struct devices_arg devices;  /* exactly one device */
+	struct devices_arg devices; /* exactly one device */
 	unsigned port, n_threads;
 	bool json;
 };
@@ -82,24 +84,24 @@ struct rdma_setup {
 /* The parameters of the measurement, which the client chooses for both ends. */
 struct rdma_shape {
 	enum rdma_mode mode;
-	unsigned n_flows;            /* connections */
-	unsigned n_parts;            /* number of messages that one multi-receive gets */
-	unsigned n_requests;         /* number of receives, or groups of sends, in flight per flow */
+	unsigned n_flows;    /* connections */
+	unsigned n_parts;    /* number of messages that one multi-receive gets */
+	unsigned n_requests; /* number of receives, or groups of sends, in flight per flow */
 	bool flush;
-	uint64_t buffer_bytes;       /* bytes of the buffer of each flow and direction */
+	uint64_t buffer_bytes; /* bytes of the buffer of each flow and direction */
 };
 
 struct rdma_bench_request {
 	struct rdma_setup setup;
 	struct rdma_shape shape;
-	const char *host;            /* NULL: start a peer */
-	uint64_t bytes[RDMA_MOST_ROWS];  /* sizes of the messages */
+	const char *host;               /* NULL: start a peer */
+	uint64_t bytes[RDMA_MOST_ROWS]; /* sizes of the messages */
 	unsigned n_sizes;
-	unsigned n_buffers;          /* number of different buffers for a flow's messages; 0: one for each message in flight */
-	uint64_t iterations;         /* number of messages per size and flow; 0: limited by time */
-	int time_ms;                 /* per size */
-	int wait_ms;                 /* how long to wait for the server */
-	const char *plot;            /* file of --plot; NULL: none; borrowed */
+	unsigned n_buffers;  /* number of different buffers for a flow's messages; 0: one for each message in flight */
+	uint64_t iterations; /* number of messages per size and flow; 0: limited by time */
+	int time_ms;         /* per size */
+	int wait_ms;         /* how long to wait for the server */
+	const char *plot;    /* file of --plot; NULL: none; borrowed */
 	bool force;
 };
 
@@ -129,17 +131,17 @@ unsigned rdma_bench_parts(const struct rdma_shape *shape, uint64_t bytes, uint32
 
 /* What one end has measured for one size. */
 struct rdma_figures {
-	uint64_t messages, bytes;    /* bytes sent and received in `ns` */
+	uint64_t messages, bytes; /* bytes sent and received in `ns` */
 	uint64_t ns;
-	uint64_t p50_ns, p99_ns;     /* latency; 0: not measured */
+	uint64_t p50_ns, p99_ns; /* latency; 0: not measured */
 };
 
 struct rdma_row {
 	uint64_t bytes;
-	uint64_t iterations;         /* groups per flow */
-	unsigned window, n_parts;    /* groups in flight per flow, messages per group */
+	uint64_t iterations;      /* groups per flow */
+	unsigned window, n_parts; /* groups in flight per flow, messages per group */
 	struct rdma_figures here, there;
-	uint64_t checked;            /* bytes that were compared with the expected pattern, at both ends */
+	uint64_t checked; /* bytes that were compared with the expected pattern, at both ends */
 };
 
 /* What one end tells the other about itself. */
@@ -150,10 +152,10 @@ struct rdma_end {
 
 struct rdma_bench_result {
 	struct rdma_end here, there;
-	gpul_rdma_conn_info conn;    /* address of the peer on flow 0 */
+	gpul_rdma_conn_info conn; /* address of the peer on flow 0 */
 	struct rdma_shape shape;
 	unsigned n_threads;
-	bool client;                 /* false: this is the result of a server */
+	bool client; /* false: this is the result of a server */
 	struct rdma_row row[RDMA_MOST_ROWS];
 	unsigned n_rows;
 };
@@ -170,8 +172,8 @@ void rdma_bench_svg(const struct rdma_bench_result *result, struct out *o);
 
 /* What a measuring thread shares with the thread that waits for it. */
 struct rdma_watch {
-	atomic_bool stop;            /* request to end soon: the thread then fails with GPUL_ESYS, native ECANCELED */
-	atomic_uint row;             /* index of the row that is measured now, and its progress in thousandths */
+	atomic_bool stop; /* request to end soon: the thread then fails with GPUL_ESYS, native ECANCELED */
+	atomic_uint row;  /* index of the row that is measured now, and its progress in thousandths */
 	atomic_uint permille;
 };
 
@@ -189,9 +191,9 @@ gpul_status rdma_bench_measure(const struct rdma_bench_request *q, gpul_rdma *r,
 /* The options of a server. */
 struct rdma_serve_request {
 	struct rdma_setup setup;
-	const char *address;         /* address to listen at */
-	bool once;                   /* end after the first client */
-	int ready_fd;                /* in a child: descriptor that gets a struct rdma_ready, and nothing is printed; else -1 */
+	const char *address; /* address to listen at */
+	bool once;           /* end after the first client */
+	int ready_fd;        /* in a child: descriptor that gets a struct rdma_ready, and nothing is printed; else -1 */
 };
 
 /* The report of a child: it is listening, or it has failed. */
@@ -210,8 +212,8 @@ gpul_status rdma_serve(struct rdma_serve_request *q, gpul_error *err);
 
 /* A peer that bench has started. */
 struct rdma_child {
-	int pid;                     /* 0: none */
-	int fd;                      /* its second report arrives here, if it fails after it was ready */
+	int pid; /* 0: none */
+	int fd;  /* its second report arrives here, if it fails after it was ready */
 	char address[RDMA_ADDRESS_BYTES];
 };
 

@@ -26,10 +26,10 @@ static _Noreturn void run_child(const struct rdma_setup *setup, int pipe, pid_t 
 	/* Both checks are needed, because the parent may have died before prctl(). */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent)
 		_exit(1);
-	signal(SIGINT, SIG_IGN);  /* Ctrl-C reaches both processes; the parent ends the connection */
+	signal(SIGINT, SIG_IGN); /* Ctrl-C reaches both processes; the parent ends the connection */
 	if (!gpul_log_shows(GPUL_LOG_INFO))
-		gpul_log_set_level(GPUL_LOG_OFF);  /* only the parent prints notices */
-	if (rdma_serve(&q, &ready.err))  /* a failure of the write is ignored: the parent may have ended */
+		gpul_log_set_level(GPUL_LOG_OFF); /* only the parent prints notices */
+	if (rdma_serve(&q, &ready.err))           /* a failure of the write is ignored: the parent may have ended */
 		_exit(write(pipe, &ready, sizeof ready) < 0 ? 2 : 1);
 	_exit(0);
 }
@@ -59,7 +59,7 @@ gpul_status rdma_child_start(const struct rdma_setup *setup, struct rdma_child *
 	const pid_t parent = getpid();
 	gpul_status st;
 
-	fflush(NULL);  /* otherwise the child would also write the buffered output */
+	fflush(NULL); /* otherwise the child would also write the buffered output */
 	if (pipe2(fds, O_CLOEXEC))
 		return gpul_fail(err, GPUL_ESYS, errno, "cannot create a pipe: %s", strerror(errno));
 	child.pid = fork();
@@ -68,8 +68,8 @@ gpul_status rdma_child_start(const struct rdma_setup *setup, struct rdma_child *
 		run_child(setup, fds[1], parent);
 	}
 	close(fds[1]);
-	st = child.pid < 0 ? gpul_fail(err, GPUL_ESYS, errno, "cannot start the peer process: %s", strerror(errno)) :
-			     await_ready(fds[0], &child, err);
+	st = child.pid < 0 ? gpul_fail(err, GPUL_ESYS, errno, "cannot start the peer process: %s", strerror(errno))
+			   : await_ready(fds[0], &child, err);
 	child.fd = fds[0];
 	if (!st)
 		*out = child;

@@ -27,9 +27,16 @@ static gpul_status say_hello(struct client *c, struct rdma_flow *f, uint64_t id,
 	struct rdma_hello *h = &f->mail->hello;
 	gpul_status st;
 
-	*h = (struct rdma_hello){ .magic = RDMA_WIRE_MAGIC, .id = id, .buffer_bytes = shape->buffer_bytes, .flow = f->number,
-				  .n_flows = shape->n_flows, .mode = shape->mode, .n_parts = shape->n_parts,
-				  .n_requests = shape->n_requests, .flush = shape->flush, .client = c->out->here };
+	*h = (struct rdma_hello){ .magic = RDMA_WIRE_MAGIC,
+				  .id = id,
+				  .buffer_bytes = shape->buffer_bytes,
+				  .flow = f->number,
+				  .n_flows = shape->n_flows,
+				  .mode = shape->mode,
+				  .n_parts = shape->n_parts,
+				  .n_requests = shape->n_requests,
+				  .flush = shape->flush,
+				  .client = c->out->here };
 	st = rdma_session_offer(&c->s, f, &h->in, &h->signals, err);
 	return st ? st : rdma_control(&c->s, f, h, sizeof *h, WELCOME_MS, NULL, err);
 }
@@ -40,7 +47,7 @@ static gpul_status await_welcome(struct client *c, struct rdma_flow *f, gpul_err
 	uint64_t got = 0;
 	gpul_status st = rdma_control(&c->s, f, &f->mail->welcome, sizeof w, WELCOME_MS, &got, err);
 
-	w = f->mail->welcome;  /* a copy, because the peer could change the original */
+	w = f->mail->welcome; /* a copy, because the peer could change the original */
 	st = st ? st : rdma_wire_check_welcome(&w, got, err);
 	f->peer_in = w.in;
 	f->peer_signals = w.signals;
@@ -110,9 +117,14 @@ static gpul_status send_plan(struct client *c, enum rdma_plan_kind kind, const s
 {
 	struct rdma_flow *f = &c->s.flow[0];
 
-	f->mail->plan = (struct rdma_plan){ .magic = RDMA_WIRE_MAGIC, .number = ++c->n_plans, .kind = (uint32_t)kind,
-					    .bytes = row ? row->bytes : 0, .count = count, .window = row ? row->window : 0,
-					    .n_parts = row ? row->n_parts : 0, .n_places = row ? n_places(c, kind, row) : 0 };
+	f->mail->plan = (struct rdma_plan){ .magic = RDMA_WIRE_MAGIC,
+					    .number = ++c->n_plans,
+					    .kind = (uint32_t)kind,
+					    .bytes = row ? row->bytes : 0,
+					    .count = count,
+					    .window = row ? row->window : 0,
+					    .n_parts = row ? row->n_parts : 0,
+					    .n_places = row ? n_places(c, kind, row) : 0 };
 	return rdma_control(&c->s, f, &f->mail->plan, sizeof f->mail->plan, c->s.deadline_ms, NULL, err);
 }
 
@@ -125,13 +137,20 @@ static gpul_status run_phase(struct client *c, enum rdma_plan_kind kind, struct 
 	gpul_error late = { 0 };
 	gpul_status st = send_plan(c, kind, row, count, err);
 
-	p = (struct rdma_phase){ .mode = c->s.shape.mode, .kind = kind, .number = c->n_plans, .bytes = row->bytes, .count = count,
-				 .window = row->window, .n_parts = row->n_parts, .n_places = n_places(c, kind, row), .flush = c->s.shape.flush };
+	p = (struct rdma_phase){ .mode = c->s.shape.mode,
+				 .kind = kind,
+				 .number = c->n_plans,
+				 .bytes = row->bytes,
+				 .count = count,
+				 .window = row->window,
+				 .n_parts = row->n_parts,
+				 .n_places = n_places(c, kind, row),
+				 .flush = c->s.shape.flush };
 	st = st ? st : rdma_phase_prepare(&c->s, &p, err);
 	st = st ? st : await_answer(c, false, &answer, err);
 	st = st ? st : rdma_phase_run(&c->s, &p, &row->here, err);
 	if (!st && kind == RDMA_PLAN_CHECK)
-		(void)rdma_phase_check(&c->s, &p, &checked, &late);  /* continue after a failure, because the server answers in any case */
+		(void)rdma_phase_check(&c->s, &p, &checked, &late); /* continue after a failure, because the server answers in any case */
 	st = st ? st : await_answer(c, true, &answer, err);
 	if (!st && late.status)
 		return gpul_fail(err, late.status, late.native, "%s", late.text);

@@ -88,8 +88,8 @@ static gpul_status start_control(struct rdma_flow *f, void *at, uint64_t bytes, 
 	return send ? gpul_rdma_isend(f->conn, &b, timeout_ms, request, err) : gpul_rdma_irecv(f->conn, &b, 1, timeout_ms, request, err);
 }
 
-gpul_status rdma_control(const struct rdma_session *s, struct rdma_flow *f, void *at, uint64_t bytes, int timeout_ms,
-			 uint64_t *got, gpul_error *err)
+gpul_status rdma_control(const struct rdma_session *s, struct rdma_flow *f, void *at, uint64_t bytes, int timeout_ms, uint64_t *got,
+			 gpul_error *err)
 {
 	static const struct timespec nap = { .tv_nsec = NAP_NS };
 	const uint64_t begun_ns = gpul_clock_ns();
@@ -110,7 +110,7 @@ gpul_status rdma_control(const struct rdma_session *s, struct rdma_flow *f, void
 		else if (!st)
 			st = gpul_rdma_progress(f->conn, NULL, err);
 		if (!st && !done && gpul_clock_ns() - begun_ns > SPIN_NS)
-			nanosleep(&nap, NULL);  /* the other end may need this CPU, for example to check its data */
+			nanosleep(&nap, NULL); /* the other end may need this CPU, for example to check its data */
 	}
 	return st;
 }

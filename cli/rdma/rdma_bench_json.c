@@ -6,7 +6,7 @@ static void add_figures(struct json *j, const char *key, const struct rdma_figur
 {
 	const double ns = f->ns ? (double)f->ns : 1;
 
-	if (!f->messages) {  /* mode basic measures no times */
+	if (!f->messages) { /* mode basic measures no times */
 		json_null(j, key);
 		return;
 	}

@@ -30,12 +30,11 @@ static gpul_status open_host(gpul_rdma *r, struct rdma_buffers *b, gpul_error *e
 	void *at = mmap(NULL, b->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (at == MAP_FAILED)
-		return gpul_fail(err, GPUL_ENOMEM, errno, "no memory for %" PRIu64 " MiB of messages: %s", b->bytes >> 20,
-				 strerror(errno));
+		return gpul_fail(err, GPUL_ENOMEM, errno, "no memory for %" PRIu64 " MiB of messages: %s", b->bytes >> 20, strerror(errno));
 	b->host = b->cpu = at;
 	b->at = (uint64_t)(uintptr_t)at;
-	madvise(at, b->bytes, MADV_HUGEPAGE);  /* ignored: a failure costs only speed */
-	memset(at, CLEARED, b->bytes);         /* allocates the pages before the measurement */
+	madvise(at, b->bytes, MADV_HUGEPAGE); /* ignored: a failure costs only speed */
+	memset(at, CLEARED, b->bytes);        /* allocates the pages before the measurement */
 	return gpul_rdma_register(r, at, b->bytes, GPUL_RDMA_DATA, &b->region, err);
 }
 
@@ -43,7 +42,10 @@ static gpul_status open_mem(gpul_rdma *r, struct rdma_buffers *b, gpul_error *er
 {
 	const struct devices_arg *d = &b->setup->devices;
 	const gpul_mem_desc desc = { .kind = b->setup->memory == RDMA_DEVICE ? GPUL_MEM_DEVICE : GPUL_MEM_HOST_NUMA,
-				     .bytes = b->bytes, .node = GPUL_MEM_NODE_OF_GPU, .devices = d->ordinal, .n_devices = 1 };
+				     .bytes = b->bytes,
+				     .node = GPUL_MEM_NODE_OF_GPU,
+				     .devices = d->ordinal,
+				     .n_devices = 1 };
 	gpul_status st = gpul_context_open(d->drv, d->ordinal[0], &b->context, err);
 
 	st = st ? st : gpul_mem_create(d->drv, &desc, &b->mem, err);
@@ -54,8 +56,8 @@ static gpul_status open_mem(gpul_rdma *r, struct rdma_buffers *b, gpul_error *er
 	return gpul_rdma_register_mem(r, b->mem, GPUL_RDMA_DATA, &b->region, err);
 }
 
-gpul_status rdma_buffers_open(gpul_rdma *r, const struct rdma_setup *setup, const struct rdma_shape *shape,
-			      struct rdma_buffers *out, gpul_error *err)
+gpul_status rdma_buffers_open(gpul_rdma *r, const struct rdma_setup *setup, const struct rdma_shape *shape, struct rdma_buffers *out,
+			      gpul_error *err)
 {
 	const uint64_t unit = shape->n_flows * shape->buffer_bytes > HUGE_PAGE ? HUGE_PAGE : PAGE;
 	gpul_status st;

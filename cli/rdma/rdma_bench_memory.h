@@ -13,14 +13,14 @@
 #include "cli/rdma/rdma_bench.h"
 
 struct rdma_buffers {
-	const struct rdma_setup *setup;  /* borrowed */
-	gpul_context context;            /* context of GPU memory; current on the thread that opened the
+	const struct rdma_setup *setup; /* borrowed */
+	gpul_context context;           /* context of GPU memory; current on the thread that opened the
 					  * buffers */
-	gpul_mem *mem;                   /* for host-numa and device */
-	void *host;                      /* for host: the mapping; otherwise NULL */
-	unsigned char *cpu;              /* NULL: the CPU cannot access the memory */
-	uint64_t at, bytes;              /* at: the address that requests use */
-	uint64_t buffer_bytes;           /* bytes of one flow and direction */
+	gpul_mem *mem;                  /* for host-numa and device */
+	void *host;                     /* for host: the mapping; otherwise NULL */
+	unsigned char *cpu;             /* NULL: the CPU cannot access the memory */
+	uint64_t at, bytes;             /* at: the address that requests use */
+	uint64_t buffer_bytes;          /* bytes of one flow and direction */
 	gpul_rdma_region *region;
 };
 
@@ -38,9 +38,9 @@ uint64_t rdma_memory_stride(uint64_t bytes);
  * @out    owned by the caller: rdma_buffers_close(); zeroed on failure
  * Errors  GPUL_ENOMEM, GPUL_ECUDA, GPUL_EVERBS, GPUL_EUNSUPPORTED
  * Threads any thread; rdma_buffers_close() and the functions below must be called on the same thread */
-gpul_status rdma_buffers_open(gpul_rdma *r, const struct rdma_setup *setup, const struct rdma_shape *shape,
-			      struct rdma_buffers *out, gpul_error *err);
-void rdma_buffers_close(struct rdma_buffers *b);  /* accepts a struct of zeros */
+gpul_status rdma_buffers_open(gpul_rdma *r, const struct rdma_setup *setup, const struct rdma_shape *shape, struct rdma_buffers *out,
+			      gpul_error *err);
+void rdma_buffers_close(struct rdma_buffers *b); /* accepts a struct of zeros */
 
 /* The address of a flow's buffer "in" (in true) or "out". */
 uint64_t rdma_buffers_at(const struct rdma_buffers *b, unsigned flow, bool in);

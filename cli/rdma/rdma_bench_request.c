@@ -7,10 +7,12 @@
 #include "cli/rdma/rdma_bench.h"
 #include "cli/rdma/rdma_bench_memory.h"
 
+/* clang-format off */
 enum {
 	OPT_MODE = RDMA_N_COMMON_OPTS, OPT_SIZES, OPT_NFLOW, OPT_NMSG, OPT_NREQ, OPT_BUFFERS, OPT_ITERATIONS, OPT_TIME, OPT_FLUSH, OPT_QPS,
 	OPT_STRIPE, OPT_SEGMENT, OPT_WAIT, OPT_PLOT, OPT_FORCE,
 };
+/* clang-format on */
 
 const char *const rdma_mode_names[RDMA_N_MODES] = { "tpt", "bi", "lat", "put", "put-lat", "basic" };
 const char *const rdma_memory_names[RDMA_N_MEMORIES] = { "host", "host-numa", "device" };
@@ -40,29 +42,28 @@ const struct cli_opt rdma_bench_opts[] = {
 };
 /* clang-format on */
 
-const char rdma_bench_details[] =
-	"Measures the send path to gpuload rdma serve on HOST. Without HOST, the command starts a\n"
-	"server on this machine and ends it again. Both ends print what they have measured.\n"
-	"\n"
-	"    tpt       messages from the client to the server, --nreq in flight per connection\n"
-	"    bi        messages in both directions at once; the rates are the sums\n"
-	"    lat       ping-pong of messages; the latency is half a round trip\n"
-	"    put       writes into the server's memory, each followed by a signal of 8 bytes\n"
-	"    put-lat   ping-pong of puts; up to 8 bytes, the signal alone\n"
-	"    basic     --nreq messages of each size in both directions, at odd addresses\n"
-	"\n"
-	"Latency in tpt, bi and put is the time from the start of a request until its end, with the\n"
-	"other requests that are in flight. After each size, one window of messages is compared with\n"
-	"its pattern, byte for byte; the measured messages carry their number.\n"
-	"\n"
-	"A range A:B doubles; A:B:4 multiplies by 4. B is always measured. K, M and G are powers of\n"
-	"1024. Default: 256:100M:4; for lat and put-lat 8:1M:4; basic has sizes around the limits.\n";
+const char rdma_bench_details[] = "Measures the send path to gpuload rdma serve on HOST. Without HOST, the command starts a\n"
+				  "server on this machine and ends it again. Both ends print what they have measured.\n"
+				  "\n"
+				  "    tpt       messages from the client to the server, --nreq in flight per connection\n"
+				  "    bi        messages in both directions at once; the rates are the sums\n"
+				  "    lat       ping-pong of messages; the latency is half a round trip\n"
+				  "    put       writes into the server's memory, each followed by a signal of 8 bytes\n"
+				  "    put-lat   ping-pong of puts; up to 8 bytes, the signal alone\n"
+				  "    basic     --nreq messages of each size in both directions, at odd addresses\n"
+				  "\n"
+				  "Latency in tpt, bi and put is the time from the start of a request until its end, with the\n"
+				  "other requests that are in flight. After each size, one window of messages is compared with\n"
+				  "its pattern, byte for byte; the measured messages carry their number.\n"
+				  "\n"
+				  "A range A:B doubles; A:B:4 multiplies by 4. B is always measured. K, M and G are powers of\n"
+				  "1024. Default: 256:100M:4; for lat and put-lat 8:1M:4; basic has sizes around the limits.\n";
 
 static const char usual_sizes[] = "256:100M:4", latency_sizes[] = "8:1M:4";
 static const char basic_sizes[] = "0,1,3,8,63,64,255,4095,4096,4097,65537,1048575,1M,1048577,4194307,100M";
 
 enum { DEFAULT_TIME_MS = 500, DEFAULT_WAIT_MS = 3000, DEFAULT_REQUESTS = 8, DEFAULT_PUTS = 64, LATENCY_REQUESTS = 32 };
-static const uint64_t most_buffer_bytes = 256 << 20;  /* for a flow and direction, if two messages fit into it */
+static const uint64_t most_buffer_bytes = 256 << 20; /* for a flow and direction, if two messages fit into it */
 
 /* ---- numbers ----------------------------------------------------------------------------------------- */
 
@@ -108,7 +109,9 @@ gpul_status rdma_setup_parse(const struct cli_args *args, struct rdma_setup *out
 	gpul_status st;
 
 	*out = (struct rdma_setup){ .port = GPUL_RDMA_PORT, .n_threads = 1, .json = cli_value(args, RDMA_OPT_JSON) };
-	*d = (gpul_rdma_device_desc){ .gpu = -1, .gid_index = -1, .device = cli_value(args, RDMA_OPT_DEVICE),
+	*d = (gpul_rdma_device_desc){ .gpu = -1,
+				      .gid_index = -1,
+				      .device = cli_value(args, RDMA_OPT_DEVICE),
 				      .provider = cli_value(args, RDMA_OPT_PROVIDER),
 				      .lossless = cli_value(args, RDMA_OPT_LOSSLESS),
 				      .qp_type = cli_value(args, RDMA_OPT_UC) ? GPUL_RDMA_UC : GPUL_RDMA_RC };
@@ -133,8 +136,7 @@ gpul_status rdma_setup_parse(const struct cli_args *args, struct rdma_setup *out
 static gpul_status add_size(struct rdma_bench_request *q, uint64_t bytes, gpul_error *err)
 {
 	if (bytes > GPUL_RDMA_MAX_PUT)
-		return gpul_fail(err, GPUL_EINVAL, 0, "--sizes: %llu bytes are more than %d", (unsigned long long)bytes,
-				 GPUL_RDMA_MAX_PUT);
+		return gpul_fail(err, GPUL_EINVAL, 0, "--sizes: %llu bytes are more than %d", (unsigned long long)bytes, GPUL_RDMA_MAX_PUT);
 	if (q->n_sizes == RDMA_MOST_ROWS)
 		return gpul_fail(err, GPUL_EINVAL, 0, "--sizes gives more than %d sizes", RDMA_MOST_ROWS);
 	q->bytes[q->n_sizes++] = bytes;
@@ -153,8 +155,10 @@ static gpul_status parse_range(const char *text, size_t n, struct rdma_bench_req
 	if (st || n_parts == 1)
 		return st ? st : add_size(q, part[0], err);
 	if (part[0] < 1 || part[0] > part[1] || part[2] < 2)
-		return gpul_fail(err, GPUL_EINVAL, 0, "--sizes: expected FROM:TO or FROM:TO:FACTOR with FROM from 1 to TO and FACTOR "
-				 "from 2, not '%.*s'", (int)n, text);
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "--sizes: expected FROM:TO or FROM:TO:FACTOR with FROM from 1 to TO and FACTOR "
+				 "from 2, not '%.*s'",
+				 (int)n, text);
 	for (uint64_t bytes = part[0]; !st && bytes < part[1]; bytes *= part[2])
 		st = add_size(q, bytes, err);
 	return st ? st : add_size(q, part[1], err);
@@ -218,7 +222,10 @@ static gpul_status parse_shape(const struct cli_args *args, struct rdma_bench_re
 
 	if (found < 0)
 		return gpul_fail(err, GPUL_EINVAL, 0, "--mode must be tpt, bi, lat, put, put-lat or basic, not '%s'", mode);
-	*shape = (struct rdma_shape){ .mode = (enum rdma_mode)found, .n_flows = 1, .n_parts = 1, .n_requests = DEFAULT_REQUESTS,
+	*shape = (struct rdma_shape){ .mode = (enum rdma_mode)found,
+				      .n_flows = 1,
+				      .n_parts = 1,
+				      .n_requests = DEFAULT_REQUESTS,
 				      .flush = cli_value(args, OPT_FLUSH) };
 	if (shape->mode == RDMA_LAT || shape->mode == RDMA_PUT_LAT)
 		shape->n_requests = LATENCY_REQUESTS;
@@ -249,8 +256,8 @@ static gpul_status parse_path(const struct cli_args *args, gpul_rdma_desc *d, gp
 	if (!st && segment)
 		st = value_parse_size(segment, strlen(segment), &bytes, err);
 	if (!st && segment && (bytes < 4096 || bytes > GPUL_RDMA_MAX_SEGMENT || bytes % GPUL_RDMA_STRIPE_ALIGN))
-		st = gpul_fail(err, GPUL_EINVAL, 0, "--segment must be a multiple of %d from 4096 to %d, not '%s'",
-			       GPUL_RDMA_STRIPE_ALIGN, GPUL_RDMA_MAX_SEGMENT, segment);
+		st = gpul_fail(err, GPUL_EINVAL, 0, "--segment must be a multiple of %d from 4096 to %d, not '%s'", GPUL_RDMA_STRIPE_ALIGN,
+			       GPUL_RDMA_MAX_SEGMENT, segment);
 	d->segment_bytes = (uint32_t)bytes;
 	d->secret = secure_getenv("GPULOAD_RDMA_SECRET");
 	return st;
@@ -261,7 +268,8 @@ static gpul_status check_memory(const struct rdma_bench_request *q, gpul_error *
 	const uint64_t ends = q->host ? 1 : 2, most = rdma_memory_limit();
 
 	if (2 * ends * q->shape.n_flows * q->shape.buffer_bytes > most)
-		return gpul_fail(err, GPUL_EINVAL, 0, "--sizes, --nflow and --nmsg need %llu MiB of buffers, more than a quarter of this "
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "--sizes, --nflow and --nmsg need %llu MiB of buffers, more than a quarter of this "
 				 "machine's memory (%llu MiB)",
 				 (unsigned long long)(2 * ends * q->shape.n_flows * q->shape.buffer_bytes >> 20),
 				 (unsigned long long)most >> 20);
@@ -272,7 +280,9 @@ gpul_status rdma_bench_parse(const struct cli_args *args, struct rdma_bench_requ
 {
 	gpul_status st;
 
-	*out = (struct rdma_bench_request){ .time_ms = DEFAULT_TIME_MS, .wait_ms = DEFAULT_WAIT_MS, .plot = cli_value(args, OPT_PLOT),
+	*out = (struct rdma_bench_request){ .time_ms = DEFAULT_TIME_MS,
+					    .wait_ms = DEFAULT_WAIT_MS,
+					    .plot = cli_value(args, OPT_PLOT),
 					    .force = cli_value(args, OPT_FORCE) };
 	if (args->n_operands > 1)
 		return gpul_fail(err, GPUL_EINVAL, 0, "expected at most one HOST; see gpuload help rdma bench");

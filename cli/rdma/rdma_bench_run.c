@@ -10,7 +10,7 @@
 
 #include "core/clock.h"
 
-enum { LOOK_EVERY = 64, IDLE_TURNS = 1000 };  /* iterations between checks for a request to stop; idle ones until the thread yields */
+enum { LOOK_EVERY = 64, IDLE_TURNS = 1000 }; /* iterations between checks for a request to stop; idle ones until the thread yields */
 
 /* One thread, with the flows whose number modulo n_threads is its index. */
 struct worker {
@@ -18,10 +18,10 @@ struct worker {
 	const struct rdma_phase *p;
 	unsigned index;
 	uint64_t begun_ns;
-	uint64_t n_events;   /* number of posts, ends of requests, and arrivals of puts */
+	uint64_t n_events; /* number of posts, ends of requests, and arrivals of puts */
 	struct rdma_histogram latency;
-	gpul_error wrong;    /* the first message in wrong order or of wrong size; the phase continues, so that the other end can finish */
-	gpul_error err;      /* why the thread ended early */
+	gpul_error wrong; /* the first message in wrong order or of wrong size; the phase continues, so that the other end can finish */
+	gpul_error err;   /* why the thread ended early */
 	pthread_t thread;
 	bool started;
 };
@@ -114,7 +114,9 @@ static gpul_status send_next(struct worker *w, struct rdma_flow *f, bool *sent)
 	const struct rdma_phase *p = w->p;
 	const uint64_t message = f->send.posted, now_ns = gpul_clock_ns();
 	const unsigned i = (unsigned)(message % (p->window * p->n_parts));
-	const gpul_rdma_buffer b = { .region = w->s->buffers.region, .at = place_at(w, f, message, false), .bytes = p->bytes,
+	const gpul_rdma_buffer b = { .region = w->s->buffers.region,
+				     .at = place_at(w, f, message, false),
+				     .bytes = p->bytes,
 				     .tag = (uint32_t)(message % p->n_parts) };
 	gpul_status st;
 
@@ -178,7 +180,9 @@ static gpul_status post_receives(struct worker *w, struct rdma_flow *f)
 		gpul_status st;
 
 		for (unsigned part = 0; part < p->n_parts; part++)
-			b[part] = (gpul_rdma_buffer){ .region = w->s->buffers.region, .bytes = p->bytes, .tag = part,
+			b[part] = (gpul_rdma_buffer){ .region = w->s->buffers.region,
+						      .bytes = p->bytes,
+						      .tag = part,
 						      .at = place_at(w, f, f->recv.posted * p->n_parts + part, true) };
 		st = gpul_rdma_irecv(f->conn, b, p->n_parts, w->s->deadline_ms, &f->recv.request[i], &w->err);
 		if (st || !f->recv.request[i])
@@ -198,7 +202,8 @@ static gpul_status flush_received(struct worker *w, struct rdma_flow *f)
 
 	while (!st && f->flush.posted < f->recv.done) {
 		const unsigned i = (unsigned)(f->flush.posted % p->window);
-		const gpul_rdma_buffer b = { .region = w->s->buffers.region, .bytes = p->bytes,
+		const gpul_rdma_buffer b = { .region = w->s->buffers.region,
+					     .bytes = p->bytes,
 					     .at = place_at(w, f, f->flush.posted * p->n_parts, true) };
 
 		st = gpul_rdma_iflush(f->conn, &b, w->s->deadline_ms, &f->flush.request[i], &w->err);
@@ -304,11 +309,11 @@ static gpul_status step_latency(struct worker *w, struct rdma_flow *f)
 	if (!st && f->waiting) {
 		const uint64_t before = n_received(w, f);
 
-		st = take_receives(w, f, 1, false);  /* only one: a test of the next receive would poll once more before this end answers */
+		st = take_receives(w, f, 1, false); /* only one: a test of the next receive would poll once more before this end answers */
 		if (!st && n_received(w, f) > before)
 			end_round(w, f);
 	} else if (!st) {
-		st = take_sends(w, f, false);  /* complete the sends after the last round */
+		st = take_sends(w, f, false); /* complete the sends after the last round */
 	}
 	f->finished = f->send.done == w->p->count && n_received(w, f) == w->p->count;
 	return st;
@@ -409,7 +414,7 @@ static gpul_status step_put_latency(struct worker *w, struct rdma_flow *f)
 		w->n_events++;
 		end_round(w, f);
 	} else if (!st && !f->waiting && f->send.posted == p->count) {
-		st = take_sends(w, f, false);  /* complete the puts after the last round */
+		st = take_sends(w, f, false); /* complete the puts after the last round */
 	}
 	f->finished = f->send.done == p->count && f->recv.done == p->count;
 	return st;
@@ -439,8 +444,10 @@ static gpul_status look_up(struct worker *w)
 		return gpul_fail(&w->err, GPUL_ESYS, ECANCELED, "stopped");
 	if (w->index == 0 && w->p->kind == RDMA_PLAN_MEASURE)
 		atomic_store_explicit(&w->s->watch->permille,
-				      (unsigned)((f->send.done > f->recv.done * w->p->n_parts ? f->send.done : f->recv.done * w->p->n_parts) *
-						 1000 / n_messages(w->p)), memory_order_relaxed);
+				      (unsigned)((f->send.done > f->recv.done * w->p->n_parts ? f->send.done
+											      : f->recv.done * w->p->n_parts) *
+						 1000 / n_messages(w->p)),
+				      memory_order_relaxed);
 	return GPUL_OK;
 }
 
@@ -456,7 +463,7 @@ static gpul_status step_flows(struct worker *w)
 		for (unsigned i = w->index; !st && i < w->s->shape.n_flows; i += w->s->n_threads) {
 			if (!w->s->flow[i].finished)
 				st = step_flow(w, &w->s->flow[i]);
-			else if (turn % LOOK_EVERY == 0)  /* make progress: the other end may need acknowledgements */
+			else if (turn % LOOK_EVERY == 0) /* make progress: the other end may need acknowledgements */
 				st = gpul_rdma_progress(w->s->flow[i].conn, NULL, &w->err);
 			left += !w->s->flow[i].finished;
 		}
@@ -573,7 +580,7 @@ gpul_status rdma_phase_run(struct rdma_session *s, const struct rdma_phase *p, s
 			run_worker(&w[0]);
 	}
 	if (st)
-		atomic_store(&s->watch->stop, true);  /* ends the threads that have been started */
+		atomic_store(&s->watch->stop, true); /* ends the threads that have been started */
 	for (unsigned i = 0; w && latency && i < s->n_threads; i++) {
 		ended = end_worker(&w[i], latency, err);
 		st = st ? st : ended;

@@ -38,31 +38,31 @@ struct rdma_flow {
 	struct rdma_mail *mail;
 	unsigned number, n_lanes;
 	gpul_rdma_remote peer_in, peer_signals;
-	uint64_t put_base, arrived_base;      /* values of the signals before this phase: those at the peer, and those here */
-	struct rdma_ring send, recv, flush;   /* puts also use send; recv counts groups of messages */
-	bool waiting, finished;               /* waiting: for the other end's message (lat, put-lat) */
-	uint64_t sent_ns;                     /* lat, put-lat: time at which this round started */
-	uint64_t first_ns, last_ns, n_first;  /* time of the first and the last end of a request, or arrival; messages of the first */
+	uint64_t put_base, arrived_base;     /* values of the signals before this phase: those at the peer, and those here */
+	struct rdma_ring send, recv, flush;  /* puts also use send; recv counts groups of messages */
+	bool waiting, finished;              /* waiting: for the other end's message (lat, put-lat) */
+	uint64_t sent_ns;                    /* lat, put-lat: time at which this round started */
+	uint64_t first_ns, last_ns, n_first; /* time of the first and the last end of a request, or arrival; messages of the first */
 };
 
 struct rdma_phase {
 	enum rdma_mode mode;
 	enum rdma_plan_kind kind;
 	uint64_t number, bytes, count;
-	unsigned window, n_parts, n_places;   /* n_places: positions for messages in a buffer; at most window x n_parts */
+	unsigned window, n_parts, n_places; /* n_places: positions for messages in a buffer; at most window x n_parts */
 	bool flush;
 };
 
 struct rdma_session {
 	bool client;
-	gpul_rdma *r;                         /* borrowed, as setup and watch */
+	gpul_rdma *r; /* borrowed, as setup and watch */
 	const struct rdma_setup *setup;
 	struct rdma_watch *watch;
 	struct rdma_shape shape;
 	struct rdma_buffers buffers;
-	struct rdma_flow *flow;               /* shape.n_flows */
+	struct rdma_flow *flow; /* shape.n_flows */
 	unsigned n_threads;
-	int deadline_ms;                      /* of each request */
+	int deadline_ms; /* of each request */
 };
 
 /** Allocate and register the memory for the control messages of a flow.
@@ -72,7 +72,7 @@ struct rdma_session {
  * Errors  GPUL_ENOMEM; as gpul_rdma_register()
  * Threads the thread of the connection */
 gpul_status rdma_flow_open(gpul_rdma *r, struct rdma_flow *f, gpul_error *err);
-void rdma_flow_close(struct rdma_flow *f);  /* accepts a flow of zeros; closes the connection */
+void rdma_flow_close(struct rdma_flow *f); /* accepts a flow of zeros; closes the connection */
 
 /** Send, or receive, a control message and wait until it has ended.
  *
@@ -85,8 +85,8 @@ void rdma_flow_close(struct rdma_flow *f);  /* accepts a flow of zeros; closes t
  * @err         explains a failure
  * Errors  GPUL_ESYS native = ECANCELED: a request to stop, ETIMEDOUT; the connection's failure
  * Threads the thread of the connection */
-gpul_status rdma_control(const struct rdma_session *s, struct rdma_flow *f, void *at, uint64_t bytes, int timeout_ms,
-			 uint64_t *got, gpul_error *err);
+gpul_status rdma_control(const struct rdma_session *s, struct rdma_flow *f, void *at, uint64_t bytes, int timeout_ms, uint64_t *got,
+			 gpul_error *err);
 
 /** Prepare the flows for a phase.  For CHECK, write the pattern into the messages to send, and
  * clear the receive buffers.

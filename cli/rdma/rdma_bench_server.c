@@ -14,7 +14,11 @@ enum { DEADLINE_MS = 60000, WELCOME_MS = 10000, NEVER = 0 };
 gpul_status rdma_session_open(struct rdma_session *s, const struct rdma_setup *setup, const struct rdma_shape *shape,
 			      struct rdma_watch *watch, bool client, gpul_error *err)
 {
-	*s = (struct rdma_session){ .client = client, .setup = setup, .watch = watch, .shape = *shape, .deadline_ms = DEADLINE_MS,
+	*s = (struct rdma_session){ .client = client,
+				    .setup = setup,
+				    .watch = watch,
+				    .shape = *shape,
+				    .deadline_ms = DEADLINE_MS,
 				    .n_threads = setup->n_threads < shape->n_flows ? setup->n_threads : shape->n_flows };
 	s->flow = calloc(shape->n_flows, sizeof *s->flow);
 	return s->flow ? GPUL_OK : gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %u flows", shape->n_flows);
@@ -44,8 +48,8 @@ void rdma_session_describe(const struct rdma_session *s, struct rdma_end *out)
 		snprintf(out->host, sizeof out->host, "?");
 }
 
-gpul_status rdma_session_offer(const struct rdma_session *s, const struct rdma_flow *f, gpul_rdma_remote *in,
-			       gpul_rdma_remote *signals, gpul_error *err)
+gpul_status rdma_session_offer(const struct rdma_session *s, const struct rdma_flow *f, gpul_rdma_remote *in, gpul_rdma_remote *signals,
+			       gpul_error *err)
 {
 	gpul_status st;
 
@@ -88,9 +92,15 @@ static gpul_status send_answer(struct rdma_session *s, const struct rdma_answer 
 /* Run one phase, and send the results, or the error. */
 static gpul_status serve_plan(struct rdma_session *s, const struct rdma_plan *plan, struct rdma_row *row, gpul_error *err)
 {
-	const struct rdma_phase p = { .mode = s->shape.mode, .kind = (enum rdma_plan_kind)plan->kind, .number = plan->number,
-				      .bytes = plan->bytes, .count = plan->count, .window = plan->window, .n_parts = plan->n_parts,
-				      .n_places = plan->n_places, .flush = s->shape.flush };
+	const struct rdma_phase p = { .mode = s->shape.mode,
+				      .kind = (enum rdma_plan_kind)plan->kind,
+				      .number = plan->number,
+				      .bytes = plan->bytes,
+				      .count = plan->count,
+				      .window = plan->window,
+				      .n_parts = plan->n_parts,
+				      .n_places = plan->n_places,
+				      .flush = s->shape.flush };
 	struct rdma_answer answer = { .number = plan->number };
 	gpul_status st = rdma_phase_prepare(s, &p, &answer.err), sent;
 
@@ -101,12 +111,16 @@ static gpul_status serve_plan(struct rdma_session *s, const struct rdma_plan *pl
 			st = rdma_phase_check(s, &p, &answer.checked, &answer.err);
 		answer.ran = 1;
 		gpul_error lost = { 0 };
-		sent = send_answer(s, &answer, &lost);  /* a failure is ignored, because the connection may be the cause of st */
+		sent = send_answer(s, &answer, &lost); /* a failure is ignored, because the connection may be the cause of st */
 		if (sent && !st)
 			gpul_fail(err, sent, lost.native, "%s", lost.text);
 	}
-	*row = (struct rdma_row){ .bytes = p.bytes, .iterations = p.count, .window = p.window, .n_parts = p.n_parts,
-				  .here = answer.figures, .checked = answer.checked };
+	*row = (struct rdma_row){ .bytes = p.bytes,
+				  .iterations = p.count,
+				  .window = p.window,
+				  .n_parts = p.n_parts,
+				  .here = answer.figures,
+				  .checked = answer.checked };
 	return st ? gpul_fail(err, st, answer.err.native, "%s", answer.err.text) : sent;
 }
 
@@ -122,8 +136,7 @@ static void keep_row(struct rdma_bench_result *out, enum rdma_plan_kind kind, co
 		out->row[out->n_rows - 1].checked += row->checked;
 }
 
-gpul_status rdma_session_serve(struct rdma_session *s, const struct rdma_end *client, struct rdma_bench_result *out,
-			       gpul_error *err)
+gpul_status rdma_session_serve(struct rdma_session *s, const struct rdma_end *client, struct rdma_bench_result *out, gpul_error *err)
 {
 	struct rdma_plan plan = { 0 };
 	struct rdma_row row;
@@ -136,7 +149,7 @@ gpul_status rdma_session_serve(struct rdma_session *s, const struct rdma_end *cl
 		uint64_t got = 0;
 
 		st = rdma_control(s, &s->flow[0], &s->flow[0].mail->plan, sizeof plan, NEVER, &got, err);
-		plan = s->flow[0].mail->plan;  /* checked and used as a copy */
+		plan = s->flow[0].mail->plan; /* checked and used as a copy */
 		st = st ? st : rdma_wire_check_plan(&plan, got, number, &s->shape, err);
 		if (st || plan.kind == RDMA_PLAN_END)
 			break;

@@ -28,8 +28,8 @@ void rdma_session_describe(const struct rdma_session *s, struct rdma_end *out);
  * @signals  the words that the peer raises
  * Errors  as gpul_rdma_offer()
  * Threads the session's thread */
-gpul_status rdma_session_offer(const struct rdma_session *s, const struct rdma_flow *f, gpul_rdma_remote *in,
-			       gpul_rdma_remote *signals, gpul_error *err);
+gpul_status rdma_session_offer(const struct rdma_session *s, const struct rdma_flow *f, gpul_rdma_remote *in, gpul_rdma_remote *signals,
+			       gpul_error *err);
 
 /** Serve the client of a session until it ends.
  *
@@ -39,7 +39,6 @@ gpul_status rdma_session_offer(const struct rdma_session *s, const struct rdma_f
  * @err     explains a failure
  * Errors  as rdma_bench_measure()
  * Threads any thread; it is used for the whole session */
-gpul_status rdma_session_serve(struct rdma_session *s, const struct rdma_end *client, struct rdma_bench_result *out,
-			       gpul_error *err);
+gpul_status rdma_session_serve(struct rdma_session *s, const struct rdma_end *client, struct rdma_bench_result *out, gpul_error *err);
 
 #endif

@@ -65,7 +65,10 @@ static void add_panel(const struct plot *p, int panel)
 
 	for (unsigned i = 0; i < p->r->n_rows; i++)
 		sizes[i] = p->r->row[i].bytes;
-	plot_add_frame(p->o, &p->panels[panel], panel == 0 ? "Gbit/s" : half ? "half a round trip, us" : "latency of a request, us",
+	plot_add_frame(p->o, &p->panels[panel],
+		       panel == 0 ? "Gbit/s"
+		       : half     ? "half a round trip, us"
+				  : "latency of a request, us",
 		       "bytes per message", sizes, p->r->n_rows);
 }
 

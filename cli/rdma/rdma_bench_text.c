@@ -31,8 +31,8 @@ static void add_head(const struct rdma_bench_result *r, struct out *o)
 
 	out_add(o, "%s, %s, %s memory; %s %s, pid %d: %s memory\n", r->here.backend, r->here.device, r->here.memory,
 		r->client ? "server" : "client", r->there.host, r->there.pid, r->there.memory);
-	out_add(o, "mode %s, %u flow%s of %u QP%s, %u request%s in flight", rdma_mode_names[s->mode], s->n_flows, s->n_flows == 1 ? "" : "s",
-		r->conn.n_qps, r->conn.n_qps == 1 ? "" : "s", s->n_requests, s->n_requests == 1 ? "" : "s");
+	out_add(o, "mode %s, %u flow%s of %u QP%s, %u request%s in flight", rdma_mode_names[s->mode], s->n_flows,
+		s->n_flows == 1 ? "" : "s", r->conn.n_qps, r->conn.n_qps == 1 ? "" : "s", s->n_requests, s->n_requests == 1 ? "" : "s");
 	if (s->n_parts > 1)
 		out_add(o, ", %u messages per receive", s->n_parts);
 	if (s->flush)
@@ -78,5 +78,7 @@ void rdma_bench_text(const struct rdma_bench_result *r, struct out *o)
 			add_rates(o, &row->there, false);
 		out_text(o, "\n");
 	}
-	out_add(o, "%s\n", half ? "Latency is half a round trip." : "Latency is from the start of a request until its end, with the others in flight.");
+	out_add(o, "%s\n",
+		half ? "Latency is half a round trip."
+		     : "Latency is from the start of a request until its end, with the others in flight.");
 }

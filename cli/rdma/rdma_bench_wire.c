@@ -20,12 +20,11 @@ gpul_status rdma_wire_check_hello(struct rdma_hello *h, uint64_t bytes, gpul_err
 		return gpul_fail(err, GPUL_EFORMAT, 0, "flow %u of %u: at most %d flows", h->flow, h->n_flows, RDMA_MOST_FLOWS);
 	if (h->mode >= RDMA_N_MODES || h->flush > 1 || h->n_parts < 1 || h->n_parts > GPUL_RDMA_MAX_PARTS || h->n_requests < 1 ||
 	    h->n_requests > RDMA_MOST_REQUESTS || h->n_requests * h->n_parts > RDMA_MOST_RING)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "mode %u, %u messages in each of %u requests: out of range", h->mode,
-				 h->n_parts, h->n_requests);
+		return gpul_fail(err, GPUL_EFORMAT, 0, "mode %u, %u messages in each of %u requests: out of range", h->mode, h->n_parts,
+				 h->n_requests);
 	if (h->buffer_bytes < 1 || h->buffer_bytes > rdma_memory_limit() / 2 / h->n_flows)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "%u flows with %llu bytes per direction are more than the limit of %llu MiB",
-				 h->n_flows, (unsigned long long)h->buffer_bytes,
-				 (unsigned long long)(rdma_memory_limit() >> 20));
+				 h->n_flows, (unsigned long long)h->buffer_bytes, (unsigned long long)(rdma_memory_limit() >> 20));
 	return GPUL_OK;
 }
 
@@ -33,8 +32,8 @@ gpul_status rdma_wire_check_hello(struct rdma_hello *h, uint64_t bytes, gpul_err
 static gpul_status report_peer(gpul_error *theirs, gpul_error *err)
 {
 	theirs->text[sizeof theirs->text - 1] = 0;
-	return gpul_fail(err, theirs->status < GPUL_EINVAL || theirs->status > GPUL_EVERBS ? GPUL_ESYS : theirs->status,
-			 theirs->native, "the server: %s", theirs->text);
+	return gpul_fail(err, theirs->status < GPUL_EINVAL || theirs->status > GPUL_EVERBS ? GPUL_ESYS : theirs->status, theirs->native,
+			 "the server: %s", theirs->text);
 }
 
 gpul_status rdma_wire_check_welcome(struct rdma_welcome *w, uint64_t bytes, gpul_error *err)
@@ -53,9 +52,9 @@ gpul_status rdma_wire_check_plan(const struct rdma_plan *p, uint64_t bytes, uint
 	if (p->kind == RDMA_PLAN_END)
 		return GPUL_OK;
 	if (p->count < 1 || p->count > 1ull << 40 || p->window < 1 || p->window > RDMA_MOST_REQUESTS || p->n_parts < 1 ||
-	    p->n_parts > shape->n_parts || p->window * p->n_parts > RDMA_MOST_RING ||
-	    p->bytes > GPUL_RDMA_MAX_PUT || rdma_memory_stride(p->bytes) > shape->buffer_bytes / (p->window * p->n_parts) ||
-	    p->n_places < 1 || p->n_places > p->window * p->n_parts ||
+	    p->n_parts > shape->n_parts || p->window * p->n_parts > RDMA_MOST_RING || p->bytes > GPUL_RDMA_MAX_PUT ||
+	    rdma_memory_stride(p->bytes) > shape->buffer_bytes / (p->window * p->n_parts) || p->n_places < 1 ||
+	    p->n_places > p->window * p->n_parts ||
 	    (p->kind == RDMA_PLAN_CHECK && (p->count > p->window || p->n_places < p->window * p->n_parts)))
 		return gpul_fail(err, GPUL_EFORMAT, 0, "plan %llu of the client: %u x %u messages of %llu bytes do not fit",
 				 (unsigned long long)number, p->window, p->n_parts, (unsigned long long)p->bytes);

@@ -17,40 +17,40 @@
 
 #include "cli/rdma/rdma_bench.h"
 
-#define RDMA_WIRE_MAGIC 0x31686362616d6472u  /* "rdmabch1" */
+#define RDMA_WIRE_MAGIC 0x31686362616d6472u /* "rdmabch1" */
 
 enum { RDMA_MAX_LANES = GPUL_RDMA_MAX_QPS, RDMA_TAG_CONTROL = 0x636f6e74 };
 
 struct rdma_hello {
-	uint64_t magic, id;            /* id: random, the same for all flows of a client */
+	uint64_t magic, id; /* id: random, the same for all flows of a client */
 	uint64_t buffer_bytes;
 	uint32_t flow, n_flows, mode, n_parts, n_requests, flush;
-	gpul_rdma_remote in, signals;  /* memory into which the server may put (modes put and put-lat;
+	gpul_rdma_remote in, signals; /* memory into which the server may put (modes put and put-lat;
 					* otherwise 0) */
 	struct rdma_end client;
 };
 
 struct rdma_welcome {
 	uint64_t magic;
-	gpul_error err;                /* status GPUL_OK: accepted */
-	gpul_rdma_remote in, signals;  /* memory into which the client may put */
+	gpul_error err;               /* status GPUL_OK: accepted */
+	gpul_rdma_remote in, signals; /* memory into which the client may put */
 	struct rdma_end server;
 };
 
 enum rdma_plan_kind { RDMA_PLAN_WARM, RDMA_PLAN_MEASURE, RDMA_PLAN_CHECK, RDMA_PLAN_END };
 
 struct rdma_plan {
-	uint64_t magic, number;        /* number of the plan, from 1 */
-	uint64_t bytes, count;         /* size of a message; groups of messages per flow */
+	uint64_t magic, number; /* number of the plan, from 1 */
+	uint64_t bytes, count;  /* size of a message; groups of messages per flow */
 	uint32_t kind, window, n_parts, n_places;
 };
 
 struct rdma_answer {
-	uint64_t magic, number;        /* of the plan */
+	uint64_t magic, number; /* of the plan */
 	gpul_error err;
 	struct rdma_figures figures;
 	uint64_t checked;
-	uint32_t ran, reserved;        /* ran 0: the server is ready; 1: the phase has ended */
+	uint32_t ran, reserved; /* ran 0: the server is ready; 1: the phase has ended */
 };
 
 /* Memory for the control messages of one flow, registered for the fabric; the peer's puts raise the words of signals. */

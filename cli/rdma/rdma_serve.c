@@ -27,11 +27,10 @@ static const struct cli_opt serve_opts[] = {
 	{ 0 },
 };
 
-static const char serve_details[] =
-	"Waits for gpuload rdma bench on another machine (or on this one), and takes part in its\n"
-	"measurement. The client decides what is measured; the memory and the NIC of this end are\n"
-	"chosen here. Prints READY, then one table per client; several clients at once are served,\n"
-	"and slow each other down. Ends on Ctrl-C or SIGTERM.\n";
+static const char serve_details[] = "Waits for gpuload rdma bench on another machine (or on this one), and takes part in its\n"
+				    "measurement. The client decides what is measured; the memory and the NIC of this end are\n"
+				    "chosen here. Prints READY, then one table per client; several clients at once are served,\n"
+				    "and slow each other down. Ends on Ctrl-C or SIGTERM.\n";
 
 /* A pending connection, whose hello has not arrived yet. */
 struct guest {
@@ -41,13 +40,13 @@ struct guest {
 };
 
 struct served {
-	uint64_t id;                 /* of the client */
+	uint64_t id; /* of the client */
 	struct rdma_session s;
 	struct rdma_watch watch;
 	struct rdma_bench_result result;
 	struct rdma_end client;
 	unsigned n_joined;
-	uint64_t deadline_ns;        /* deadline for the hellos of all flows */
+	uint64_t deadline_ns; /* deadline for the hellos of all flows */
 	pthread_t thread;
 	bool running;
 	atomic_bool ended;
@@ -60,8 +59,8 @@ struct server {
 	gpul_rdma_listener *listener;
 	struct guest *guest[MOST_GUESTS];
 	struct served *served[MOST_SESSIONS];
-	struct rdma_watch watch;     /* deadline for hellos */
-	bool over;                   /* with --once: the client has been served */
+	struct rdma_watch watch; /* deadline for hellos */
+	bool over;               /* with --once: the client has been served */
 };
 
 /* ---- output --------------------------------------------------------------------------------------------- */
@@ -206,8 +205,12 @@ static void refuse_guest(struct server *v, unsigned i, const gpul_error *why)
 /* Find the session of a hello: that of the client's other flows, or a new one. */
 static gpul_status find_session(struct server *v, const struct rdma_hello *h, struct served **out, gpul_error *err)
 {
-	const struct rdma_shape shape = { .mode = (enum rdma_mode)h->mode, .n_flows = h->n_flows, .n_parts = h->n_parts,
-					  .n_requests = h->n_requests, .flush = h->flush, .buffer_bytes = h->buffer_bytes };
+	const struct rdma_shape shape = { .mode = (enum rdma_mode)h->mode,
+					  .n_flows = h->n_flows,
+					  .n_parts = h->n_parts,
+					  .n_requests = h->n_requests,
+					  .flush = h->flush,
+					  .buffer_bytes = h->buffer_bytes };
 	struct served *d;
 	int free_place = -1;
 	gpul_status st;
@@ -242,7 +245,7 @@ static gpul_status find_session(struct server *v, const struct rdma_hello *h, st
 static void seat_guest(struct server *v, unsigned i, uint64_t bytes)
 {
 	struct rdma_flow *f = &v->guest[i]->flow;
-	struct rdma_hello h = f->mail->hello;  /* a copy, because the peer could change the original */
+	struct rdma_hello h = f->mail->hello; /* a copy, because the peer could change the original */
 	struct served *d = NULL;
 	char text[200];
 	gpul_error why = { 0 };
@@ -263,8 +266,8 @@ static void seat_guest(struct server *v, unsigned i, uint64_t bytes)
 	v->guest[i] = NULL;
 	if (++d->n_joined < d->s.shape.n_flows)
 		return;
-	snprintf(text, sizeof text, "client %s, pid %d: mode %s, %u flow%s", d->client.host, d->client.pid, rdma_mode_names[d->s.shape.mode],
-		 d->s.shape.n_flows, d->s.shape.n_flows == 1 ? "" : "s");
+	snprintf(text, sizeof text, "client %s, pid %d: mode %s, %u flow%s", d->client.host, d->client.pid,
+		 rdma_mode_names[d->s.shape.mode], d->s.shape.n_flows, d->s.shape.n_flows == 1 ? "" : "s");
 	(void)print_event(v, "SERVING", "text", text, &d->err);
 	d->running = pthread_create(&d->thread, NULL, serve_session, d) == 0;
 	if (!d->running) {
@@ -343,7 +346,7 @@ static gpul_status serve_until_end(struct server *v, gpul_error *err)
 			poll(NULL, 0, LOOK_MS);
 		}
 		st = st ? st : reap_sessions(v, err);
-		st = st ? st : stop_wait(-1, 0, err);  /* check whether the reader of the output has
+		st = st ? st : stop_wait(-1, 0, err); /* check whether the reader of the output has
 							* closed it */
 	}
 	return st;
@@ -419,6 +422,7 @@ static int cmd_rdma_serve(const struct cli_args *args, gpul_error *err)
 }
 
 const struct cli_cmd cli_rdma_serve = {
-	"rdma serve", "", "take part in the measurements of gpuload rdma bench on other machines",
-	serve_details, serve_opts, cmd_rdma_serve, NULL, NULL,
+	"rdma serve",  "",         "take part in the measurements of gpuload rdma bench on other machines",
+	serve_details, serve_opts, cmd_rdma_serve,
+	NULL,          NULL,
 };

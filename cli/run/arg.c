@@ -19,10 +19,8 @@ static gpul_status not_an_arg(const char *text, gpul_error *err)
 
 static gpul_status unknown_type(const char *name, size_t name_bytes, gpul_error *err)
 {
-	return gpul_fail(
-		err, GPUL_EINVAL, 0,
-		"unknown type '%.*s'; the types are i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32 f64",
-		(int)(name_bytes < 20 ? name_bytes : 20), name);
+	return gpul_fail(err, GPUL_EINVAL, 0, "unknown type '%.*s'; the types are i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32 f64",
+			 (int)(name_bytes < 20 ? name_bytes : 20), name);
 }
 
 static gpul_status parse_hex(const char *hex, struct arg *out, gpul_error *err)
@@ -47,20 +45,15 @@ static gpul_status parse_hex(const char *hex, struct arg *out, gpul_error *err)
 	return GPUL_OK;
 }
 
-static gpul_status parse_bytes(const char *value, const char *dir, struct arg *out,
-			       gpul_error *err)
+static gpul_status parse_bytes(const char *value, const char *dir, struct arg *out, gpul_error *err)
 {
 	out->kind = ARG_BYTES;
 	if (*value != '@')
-		return gpul_fail(
-			err, GPUL_EINVAL, 0,
-			"bytes= needs @FILE, not '%s'; to give the bytes themselves, write hex:",
-			value);
+		return gpul_fail(err, GPUL_EINVAL, 0, "bytes= needs @FILE, not '%s'; to give the bytes themselves, write hex:", value);
 	return fill_read_file(value + 1, dir, (void **)&out->data, &out->bytes, err);
 }
 
-static gpul_status parse_scalar(const char *text, const char *equals, struct arg *out,
-				gpul_error *err)
+static gpul_status parse_scalar(const char *text, const char *equals, struct arg *out, gpul_error *err)
 {
 	out->kind = ARG_SCALAR;
 	out->type = value_type(text, (size_t)(equals - text));
@@ -79,9 +72,7 @@ static gpul_status parse_function(const char *name, struct arg *out, gpul_error 
 	const char *bracket = strchr(name, '['), *close = bracket ? strchr(bracket, ']') : NULL;
 	size_t n = bracket ? (size_t)(bracket - name) : strlen(name);
 
-	if (n == 0 || (bracket && (!close || close[1] ||
-				   value_parse_size(bracket + 1, (size_t)(close - bracket - 1),
-						    &out->index, NULL))))
+	if (n == 0 || (bracket && (!close || close[1] || value_parse_size(bracket + 1, (size_t)(close - bracket - 1), &out->index, NULL))))
 		return gpul_fail(err, GPUL_EINVAL, 0,
 				 "fn: needs a __device__ variable that contains a function pointer, "
 				 "NAME or NAME[INDEX], not '%s'",
@@ -118,8 +109,7 @@ static const char *parse_direction(const char *text, struct arg *out)
 }
 
 /* Create the contents of a buffer whose type, direction and count are known. */
-static gpul_status fill_buffer(const char *fill, const char *dir, struct arg *out,
-			       gpul_error *err)
+static gpul_status fill_buffer(const char *fill, const char *dir, struct arg *out, gpul_error *err)
 {
 	gpul_status st;
 
@@ -134,8 +124,7 @@ static gpul_status fill_buffer(const char *fill, const char *dir, struct arg *ou
 				 "reads the buffer",
 				 out->text);
 	if (!out->in && out->count == 0)
-		return gpul_fail(err, GPUL_EINVAL, 0, "%s: an out: buffer needs a count",
-				 out->text);
+		return gpul_fail(err, GPUL_EINVAL, 0, "%s: an out: buffer needs a count", out->text);
 	if (out->in)
 		st = fill_make(out->type, fill, dir, &out->count, (void **)&out->data, err);
 	else
@@ -149,8 +138,7 @@ static gpul_status fill_buffer(const char *fill, const char *dir, struct arg *ou
 	return GPUL_OK;
 }
 
-static gpul_status parse_buffer(const char *text, const char *bracket, const char *dir,
-				struct arg *out, gpul_error *err)
+static gpul_status parse_buffer(const char *text, const char *bracket, const char *dir, struct arg *out, gpul_error *err)
 {
 	const char *type = parse_direction(text, out), *close = strchr(bracket, ']');
 	bool empty = close == bracket + 1; /* f64[]=@FILE: the file gives the count */
@@ -163,13 +151,11 @@ static gpul_status parse_buffer(const char *text, const char *bracket, const cha
 	if (!out->type)
 		return unknown_type(type, (size_t)(bracket - type), err);
 	if (!empty) {
-		st = value_parse_size(bracket + 1, (size_t)(close - bracket - 1), &out->count,
-				      err);
+		st = value_parse_size(bracket + 1, (size_t)(close - bracket - 1), &out->count, err);
 		if (st)
 			return st;
 		if (out->count == 0)
-			return gpul_fail(err, GPUL_EINVAL, 0,
-					 "%s: a buffer needs at least one element", text);
+			return gpul_fail(err, GPUL_EINVAL, 0, "%s: a buffer needs at least one element", text);
 	}
 	return fill_buffer(close[1] ? close + 2 : NULL, dir, out, err);
 }
@@ -183,8 +169,7 @@ static gpul_status not_a_struct(const char *text, gpul_error *err)
 }
 
 /* Parse OFFSET:ARG, and copy a value into the bytes of the struct. */
-static gpul_status parse_member(const char *text, const char *dir, struct arg *out, struct arg *m,
-				gpul_error *err)
+static gpul_status parse_member(const char *text, const char *dir, struct arg *out, struct arg *m, gpul_error *err)
 {
 	const char *colon = strchr(text, ':');
 	size_t offset = 0, bytes;
@@ -197,12 +182,10 @@ static gpul_status parse_member(const char *text, const char *dir, struct arg *o
 		return st;
 	m->offset = offset;
 	if (m->kind == ARG_FUNCTION || m->kind == ARG_STRUCT)
-		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "'%s': a member of a struct must be a scalar, a buffer, bytes= or hex:", text);
+		return gpul_fail(err, GPUL_EINVAL, 0, "'%s': a member of a struct must be a scalar, a buffer, bytes= or hex:", text);
 	bytes = m->kind == ARG_BUFFER ? sizeof m->address : m->bytes;
 	if (offset > out->bytes || bytes > out->bytes - offset)
-		return gpul_fail(err, GPUL_EINVAL, 0, "'%s' ends outside of the struct of %zu bytes", text,
-				 out->bytes);
+		return gpul_fail(err, GPUL_EINVAL, 0, "'%s' ends outside of the struct of %zu bytes", text, out->bytes);
 	if (m->kind != ARG_BUFFER)
 		memcpy(out->data + offset, m->data, m->bytes);
 	return GPUL_OK;
@@ -217,8 +200,7 @@ static gpul_status parse_struct(const char *text, const char *dir, struct arg *o
 	char *members, *rest = NULL;
 
 	out->kind = ARG_STRUCT;
-	if (!close || close[1] != '{' || text[n - 1] != '}' ||
-	    value_parse_size(text + 1, (size_t)(close - text - 1), &out->bytes, NULL) ||
+	if (!close || close[1] != '{' || text[n - 1] != '}' || value_parse_size(text + 1, (size_t)(close - text - 1), &out->bytes, NULL) ||
 	    out->bytes == 0 || out->bytes > UINT16_MAX)
 		return not_a_struct(out->text, err);
 	members = strndup(close + 2, n - (size_t)(close + 2 - text) - 1);
@@ -274,7 +256,7 @@ void arg_free(struct arg *a)
 
 /* ---- unwritten elements -------------------------------------------------------------- */
 
-enum { SURE_BYTES = 4 };  /* so many consecutive bytes of poison are not due to chance */
+enum { SURE_BYTES = 4 }; /* so many consecutive bytes of poison are not due to chance */
 
 unsigned char arg_poison(size_t i)
 {

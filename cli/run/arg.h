@@ -24,20 +24,20 @@ unsigned char arg_poison(size_t i);
 
 struct arg {
 	enum arg_kind { ARG_SCALAR, ARG_BUFFER, ARG_BYTES, ARG_FUNCTION, ARG_STRUCT } kind;
-	gpul_type type;          /* SCALAR: its type; BUFFER: type of the elements */
-	bool in, out;            /* BUFFER: the kernel reads it; the kernel writes it */
-	bool lone_unwritten;     /* BUFFER, only written: lone elements equal to the poison are unwritten, too; set by arg_examine() */
-	bool changed;            /* BUFFER given as only read: the kernel wrote it (set by run_launch()) */
-	size_t count;            /* BUFFER: number of elements */
-	size_t bytes;            /* size of data */
-	unsigned char *data;     /* the value, or the contents of the buffer; owned */
-	char *text;              /* the ARG as the user wrote it; owned */
-	char *variable;          /* FUNCTION: name of the variable that contains the pointer; owned */
-	size_t index;            /* FUNCTION: index in the variable; run_functions() sets data after the load */
-	struct arg *members;     /* STRUCT: n_members scalars, buffers or bytes; owned */
+	gpul_type type;      /* SCALAR: its type; BUFFER: type of the elements */
+	bool in, out;        /* BUFFER: the kernel reads it; the kernel writes it */
+	bool lone_unwritten; /* BUFFER, only written: lone elements equal to the poison are unwritten, too; set by arg_examine() */
+	bool changed;        /* BUFFER given as only read: the kernel wrote it (set by run_launch()) */
+	size_t count;        /* BUFFER: number of elements */
+	size_t bytes;        /* size of data */
+	unsigned char *data; /* the value, or the contents of the buffer; owned */
+	char *text;          /* the ARG as the user wrote it; owned */
+	char *variable;      /* FUNCTION: name of the variable that contains the pointer; owned */
+	size_t index;        /* FUNCTION: index in the variable; run_functions() sets data after the load */
+	struct arg *members; /* STRUCT: n_members scalars, buffers or bytes; owned */
 	size_t n_members;
-	size_t offset;           /* of a member: its offset in the struct, in bytes */
-	uint64_t address;        /* of a BUFFER that is a member: its device address; 0: not allocated */
+	size_t offset;    /* of a member: its offset in the struct, in bytes */
+	uint64_t address; /* of a BUFFER that is a member: its device address; 0: not allocated */
 };
 
 /** Parse one ARG and create its contents.

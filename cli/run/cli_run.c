@@ -45,8 +45,7 @@ static gpul_status load_kernel(struct run *r, gpul_error *err)
 	gpul_status st = gpul_context_open(r->drv, r->ask.device, &r->context, err);
 
 	if (st == GPUL_OK)
-		st = gpul_module_load_sources(r->drv, r->ask.sources, r->ask.n_files, &options,
-					      &r->module, err);
+		st = gpul_module_load_sources(r->drv, r->ask.sources, r->ask.n_files, &options, &r->module, err);
 	if (st == GPUL_OK)
 		st = gpul_kernel_find(r->module, r->ask.kernel, &r->kernel, err);
 	return st;
@@ -174,7 +173,8 @@ static int print_result(const struct run *r, gpul_error *err)
 	else if (save->status)
 		gpul_fail(err, save->status, save->native, "%s", save->text);
 	else if (r->n_tool_errors)
-		gpul_fail(err, GPUL_EFORMAT, 0, "the kernel has errors: %d %s reported above", r->n_tool_errors, r->n_tool_errors == 1 ? "is" : "are");
+		gpul_fail(err, GPUL_EFORMAT, 0, "the kernel has errors: %d %s reported above", r->n_tool_errors,
+			  r->n_tool_errors == 1 ? "is" : "are");
 	return n_failed || save->status || r->n_tool_errors ? CLI_FAILED : CLI_DONE;
 }
 
@@ -208,7 +208,7 @@ static int cmd_run(const struct cli_args *given, gpul_error *err)
 {
 	const struct cli_args own = without_leading_dashes(given), *args = &own;
 	struct run r = { 0 };
-	gpul_source *first = NULL;  /* opened once: it may be a pipe */
+	gpul_source *first = NULL; /* opened once: it may be a pipe */
 	gpul_status st = args->n_operands ? gpul_source_open(args->operands[0], &first, err) : GPUL_OK;
 	int code;
 
@@ -237,6 +237,5 @@ static int cmd_run(const struct cli_args *given, gpul_error *err)
 }
 
 const struct cli_cmd cli_run = {
-	"run", "FILE... [ARG...]", "run a kernel and print its time and its results",
-	run_details, run_opts, cmd_run, CLI_FILES, NULL,
+	"run", "FILE... [ARG...]", "run a kernel and print its time and its results", run_details, run_opts, cmd_run, CLI_FILES, NULL,
 };

@@ -30,10 +30,10 @@
 #include "loader/loader.h"
 
 extern const struct cli_cmd cli_run;
-extern const struct cli_opt run_opts[];  /* options and help text are in run_options.c */
+extern const struct cli_opt run_opts[]; /* options and help text are in run_options.c */
 extern const char run_details[];
 
-#define RUN_SHOWN 10         /* elements printed per buffer, unless --show is given */
+#define RUN_SHOWN      10 /* elements printed per buffer, unless --show is given */
 #define RUN_NAME_BYTES 256
 
 /* Options of gpuload run that also apply to a program. */
@@ -41,7 +41,7 @@ struct run_program_options {
 	gpul_driver_choice driver;
 	int device;
 	bool no_cache;
-	struct nvrtc_args nvcc;     /* owned: -I, -D and --std, which nvcc and NVRTC spell alike */
+	struct nvrtc_args nvcc; /* owned: -I, -D and --std, which nvcc and NVRTC spell alike */
 };
 
 /** Read the options of a program.
@@ -70,10 +70,10 @@ gpul_status run_program(const struct cli_args *args, gpul_source *source, gpul_e
 
 /* The words of the `// gpuload run:` line of a file. */
 struct run_line {
-	char *text;          /* owned; NUL-terminated words */
-	char **words;        /* owned; point into text */
+	char *text;   /* owned; NUL-terminated words */
+	char **words; /* owned; point into text */
 	size_t n_words;
-	unsigned number;     /* line number, from 1; 0: the file has no such line */
+	unsigned number; /* line number, from 1; 0: the file has no such line */
 };
 
 /** Find the first `// gpuload run:` line that names the kernel, or that names no kernel.
@@ -87,47 +87,46 @@ struct run_line {
  * @kernel  name of the kernel; NULL: any, the first line is used
  * @out     owned by the caller: run_line_free(); out->number is 0 if no line is found
  * Errors  GPUL_EINVAL a quote is not closed; GPUL_ENOMEM */
-gpul_status run_line_find(gpul_source *source, const char *kernel, struct run_line *out,
-			  gpul_error *err);
+gpul_status run_line_find(gpul_source *source, const char *kernel, struct run_line *out, gpul_error *err);
 void run_line_free(struct run_line *l);
 
 /** Report on stderr the first comment of a file that was probably meant as a `// gpuload run:` line, such as
  * `//gpuload-run: f32=2` or `// gpuload run f32=2`; nothing if there is none.  For a file without such a line. */
 void run_line_tell_misspelt(gpul_source *source);
 
-struct run_target {          /* the ARG=WHAT of an option --expect or --save */
+struct run_target { /* the ARG=WHAT of an option --expect or --save */
 	size_t arg;
-	const char *what;    /* borrowed */
-	const char *dir;     /* folder of a relative file; NULL: the current folder; borrowed */
+	const char *what; /* borrowed */
+	const char *dir;  /* folder of a relative file; NULL: the current folder; borrowed */
 };
 
 struct run_request {
-	const char *const *files;           /* n_files paths, at least 1; borrowed */
+	const char *const *files; /* n_files paths, at least 1; borrowed */
 	size_t n_files;
-	gpul_source **sources;              /* n_files sources: each file, opened once; owned */
-	const char *file;                   /* files[0]: its gpuload run: line is used, and its name is printed */
-	const char *kernel;                 /* NULL: the only kernel of the files */
-	struct image_filter only;           /* selects the images that may be loaded */
-	const char **link_args;             /* owned; NULL-terminated */
+	gpul_source **sources;    /* n_files sources: each file, opened once; owned */
+	const char *file;         /* files[0]: its gpuload run: line is used, and its name is printed */
+	const char *kernel;       /* NULL: the only kernel of the files */
+	struct image_filter only; /* selects the images that may be loaded */
+	const char **link_args;   /* owned; NULL-terminated */
 	bool no_cache, explain, link_all;
-	uint32_t grid[3], block[3];         /* [0] == 0: not given */
+	uint32_t grid[3], block[3]; /* [0] == 0: not given */
 	uint32_t shared_bytes;
 	uint32_t repeat;
 	double rtol, atol;
-	int64_t timeout_ms;                 /* -1: no time-out */
+	int64_t timeout_ms; /* -1: no time-out */
 	gpul_driver_choice driver;
 	int device;
 	bool json;
-	struct nvrtc_args nvrtc;            /* owned */
-	bool has_args;                      /* true: the command line or the file gives arguments */
-	struct arg *args;                   /* owned, n_args */
+	struct nvrtc_args nvrtc; /* owned */
+	bool has_args;           /* true: the command line or the file gives arguments */
+	struct arg *args;        /* owned, n_args */
 	size_t n_args;
 	struct run_target *expects, *saves; /* owned */
 	size_t n_expects, n_saves;
-	size_t n_shown;         /* elements printed per buffer; SIZE_MAX: all */
-	bool force;             /* --save replaces a file that exists */
-	struct run_line line;               /* owned; other members may point into it */
-	char *dir;                          /* owned; folder of the first file */
+	size_t n_shown;       /* elements printed per buffer; SIZE_MAX: all */
+	bool force;           /* --save replaces a file that exists */
+	struct run_line line; /* owned; other members may point into it */
+	char *dir;            /* owned; folder of the first file */
 };
 
 /** Combine the command line with the line of the file, and create the contents of the arguments.
@@ -139,14 +138,14 @@ struct run_request {
 gpul_status run_request_make(const struct cli_args *args, gpul_source *first, struct run_request *out, gpul_error *err);
 void run_request_free(struct run_request *q);
 
-struct run_check {           /* an --expect and its result */
+struct run_check { /* an --expect and its result */
 	const struct run_target *target;
 	bool is_sum;
-	void *expected;              /* owned; the sum (8 bytes), or the whole buffer */
+	void *expected; /* owned; the sum (8 bytes), or the whole buffer */
 	bool ok;
 	size_t n_wrong, first_wrong;
-	bool unwritten;                                        /* true: the kernel has not written the first wrong element */
-	char got[VALUE_TEXT_BYTES], want[VALUE_TEXT_BYTES];  /* values of the first wrong element, or the two sums */
+	bool unwritten;                                     /* true: the kernel has not written the first wrong element */
+	char got[VALUE_TEXT_BYTES], want[VALUE_TEXT_BYTES]; /* values of the first wrong element, or the two sums */
 };
 
 struct run {
@@ -156,17 +155,17 @@ struct run {
 	gpul_module *module;
 	const gpul_kernel *kernel;
 	gpul_launch_config config;
-	char *assumed;               /* command line with the invented arguments; NULL: nothing was invented */
-	CUdeviceptr *device;         /* address of each buffer argument; 0 for other arguments */
-	double *times_ms;            /* time of each launch, in order */
-	struct run_check *checks;    /* one check for each element of ask.expects */
-	gpul_error save_error;       /* why a --save failed; reported after the results */
-	char *compiler_log;          /* owned; messages of the compiler, if CUDA C++ does not compile; else NULL */
-	char *printed;               /* owned; with --json: what the kernel printed; NULL: nothing */
+	char *assumed;            /* command line with the invented arguments; NULL: nothing was invented */
+	CUdeviceptr *device;      /* address of each buffer argument; 0 for other arguments */
+	double *times_ms;         /* time of each launch, in order */
+	struct run_check *checks; /* one check for each element of ask.expects */
+	gpul_error save_error;    /* why a --save failed; reported after the results */
+	char *compiler_log;       /* owned; messages of the compiler, if CUDA C++ does not compile; else NULL */
+	char *printed;            /* owned; with --json: what the kernel printed; NULL: nothing */
 	size_t printed_bytes;
-	char *advice;                /* owned; with --json: what run_plan() printed; NULL: nothing */
-	int n_tool_errors;           /* number of errors found by the tools that watched the kernel */
-	bool still_running;          /* --timeout expired while the kernel runs: do not wait for the kernel */
+	char *advice;       /* owned; with --json: what run_plan() printed; NULL: nothing */
+	int n_tool_errors;  /* number of errors found by the tools that watched the kernel */
+	bool still_running; /* --timeout expired while the kernel runs: do not wait for the kernel */
 };
 
 /** Load the files, find the kernel, plan, launch, check and save.
@@ -176,7 +175,7 @@ struct run {
  * Errors  those of the functions below
  * Threads any thread; run_clean_up() must be called on the same thread */
 gpul_status run_work(struct run *r, gpul_error *err);
-void run_clean_up(struct run *r);  /* do not call it if still_running: it would wait for the kernel */
+void run_clean_up(struct run *r); /* do not call it if still_running: it would wait for the kernel */
 
 /** Check that the number of arguments is right and that each argument fits its parameter: kind, size and type.
  *
@@ -184,8 +183,7 @@ void run_clean_up(struct run *r);  /* do not call it if still_running: it would 
  * @args    n_args arguments
  * @n_args  their number
  * Errors  GPUL_EINVAL the message contains the signature, the argument, and an argument that would fit */
-gpul_status run_fit(const gpul_signature *s, const struct arg *args, size_t n_args,
-		    gpul_error *err);
+gpul_status run_fit(const gpul_signature *s, const struct arg *args, size_t n_args, gpul_error *err);
 
 /** Choose what the command line does not give: block, grid and, if no arguments are given, the arguments.
  *
@@ -217,7 +215,7 @@ gpul_status run_launch(struct run *r, gpul_error *err);
  * @r  after run_plan(); the caller frees r->checks with run_check_free(), also after a failure
  * Errors  as fill_make(); GPUL_EINVAL sum: without a number */
 gpul_status run_check_prepare(struct run *r, gpul_error *err);
-void run_check_all(struct run *r);   /* sets run_check.ok; a mismatch is not an error here */
+void run_check_all(struct run *r); /* sets run_check.ok; a mismatch is not an error here */
 void run_check_free(struct run *r);
 
 /** Write the file of every --save option.
@@ -226,7 +224,9 @@ void run_check_free(struct run *r);
  * Errors  GPUL_ESYS cannot write */
 gpul_status run_save_all(const struct run *r, gpul_error *err);
 
-struct run_times { double median_ms, min_ms, bytes_per_s; };  /* bytes_per_s 0: the kernel has no buffers */
+struct run_times {
+	double median_ms, min_ms, bytes_per_s;
+}; /* bytes_per_s 0: the kernel has no buffers */
 struct run_times run_times(const struct run *r);
 
 /** Describe the first failed check in one line; returns the number of failed checks. */
@@ -266,7 +266,9 @@ gpul_status run_print_json(const struct run *r, gpul_error *err);
 
 /* Keep what is written to stdout for a while, for example by the printf of a kernel. */
 
-struct capture { int saved, file; };  /* descriptors: the real stdout, and the file that replaces it; -1: none */
+struct capture {
+	int saved, file;
+}; /* descriptors: the real stdout, and the file that replaces it; -1: none */
 
 /** Send everything that this process writes to descriptor 1 to a file in memory.  If that is not possible, stdout stays as
  * it is.  One capture at a time. */

@@ -23,8 +23,7 @@ static bool float_agrees(double got, double want, const struct run_request *q)
 	return fabs(got - want) <= q->atol + q->rtol * fabs(want);
 }
 
-static void check_elements(const struct run_request *q, const struct arg *a,
-			   struct run_check *c)
+static void check_elements(const struct run_request *q, const struct arg *a, struct run_check *c)
 {
 	size_t bytes = gpul_type_bytes(a->type);
 	const unsigned char *want = c->expected;
@@ -34,8 +33,7 @@ static void check_elements(const struct run_request *q, const struct arg *a,
 		bool agrees = !memcmp(g, w, bytes);
 
 		if (!agrees && value_type_is_float(a->type))
-			agrees = float_agrees(value_load(a->type, g).f,
-					      value_load(a->type, w).f, q);
+			agrees = float_agrees(value_load(a->type, g).f, value_load(a->type, w).f, q);
 		if (agrees)
 			continue;
 		if (c->n_wrong++ == 0) {
@@ -56,8 +54,7 @@ static double sum_floats(const struct arg *a)
 	double sum = 0, lost = 0;
 
 	for (size_t i = 0; i < a->count; i++) {
-		double v = value_load(a->type, a->data + i * gpul_type_bytes(a->type)).f,
-		       t = sum + v;
+		double v = value_load(a->type, a->data + i * gpul_type_bytes(a->type)).f, t = sum + v;
 
 		if (!isfinite(t))
 			lost = 0;
@@ -70,9 +67,7 @@ static double sum_floats(const struct arg *a)
 
 static gpul_type sum_type(gpul_type t)
 {
-	return value_type_is_float(t)    ? GPUL_F64
-	       : value_type_is_signed(t) ? GPUL_I64
-					 : GPUL_U64;
+	return value_type_is_float(t) ? GPUL_F64 : value_type_is_signed(t) ? GPUL_I64 : GPUL_U64;
 }
 
 static void check_sum(const struct run_request *q, const struct arg *a, struct run_check *c)
@@ -90,9 +85,7 @@ static void check_sum(const struct run_request *q, const struct arg *a, struct r
 		value_store_int(t, sum, got);
 	value_print(t, got, c->got);
 	value_print(t, c->expected, c->want);
-	c->ok = t == GPUL_F64
-			? float_agrees(value_load(t, got).f, value_load(t, c->expected).f, q)
-			: !memcmp(got, c->expected, 8);
+	c->ok = t == GPUL_F64 ? float_agrees(value_load(t, got).f, value_load(t, c->expected).f, q) : !memcmp(got, c->expected, 8);
 	c->n_wrong = !c->ok;
 }
 
@@ -119,8 +112,7 @@ gpul_status run_check_prepare(struct run *r, gpul_error *err)
 
 	r->checks = calloc(r->ask.n_expects + 1, sizeof *r->checks);
 	if (!r->checks)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu checks",
-				 r->ask.n_expects);
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu checks", r->ask.n_expects);
 	for (size_t i = 0; st == GPUL_OK && i < r->ask.n_expects; i++) {
 		r->checks[i].target = &r->ask.expects[i];
 		st = prepare_check(&r->ask.args[r->ask.expects[i].arg], &r->checks[i], err);
@@ -158,16 +150,14 @@ size_t run_explain_checks(const struct run *r, char *buf, size_t buf_bytes)
 		if (c->ok || n_failed++)
 			continue;
 		if (c->is_sum)
-			snprintf(buf, buf_bytes,
-				 "argument %zu: the sum of the elements is %s, expected %s",
-				 c->target->arg, c->got, c->want);
+			snprintf(buf, buf_bytes, "argument %zu: the sum of the elements is %s, expected %s", c->target->arg, c->got,
+				 c->want);
 		else
 			snprintf(buf, buf_bytes,
 				 "argument %zu: element %zu is %s%s, expected %s; %zu of %zu "
 				 "are wrong",
-				 c->target->arg, c->first_wrong,
-				 c->unwritten ? "unwritten, still " : "", c->got, c->want,
-				 c->n_wrong, r->ask.args[c->target->arg].count);
+				 c->target->arg, c->first_wrong, c->unwritten ? "unwritten, still " : "", c->got, c->want, c->n_wrong,
+				 r->ask.args[c->target->arg].count);
 	}
 	return n_failed;
 }

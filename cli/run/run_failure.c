@@ -29,12 +29,14 @@ static const char *fault_line(const struct run *r, const gpul_error *err)
 
 static const char *status_name(gpul_status st)
 {
+	/* clang-format off */
 	static const char *const names[] = {
 		[GPUL_OK] = "ok",		  [GPUL_EINVAL] = "usage",  [GPUL_ENOMEM] = "memory",
 		[GPUL_EFORMAT] = "format",	  [GPUL_ESYS] = "system",   [GPUL_ECUDA] = "cuda",
 		[GPUL_EUNSUPPORTED] = "unsupported", [GPUL_EVERBS] = "verbs",
 		[GPUL_ECOMM] = "comm",
 	};
+	/* clang-format on */
 
 	return names[st];
 }

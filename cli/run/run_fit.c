@@ -8,14 +8,12 @@
 static const char *describe_param(const gpul_param *p, char *buf, size_t buf_bytes)
 {
 	if (p->role == GPUL_ROLE_BUFFER)
-		snprintf(buf, buf_bytes, "an address (%s *): a buffer such as %s[1024]=iota",
-			 p->type ? gpul_type_name(p->type) : "any",
+		snprintf(buf, buf_bytes, "an address (%s *): a buffer such as %s[1024]=iota", p->type ? gpul_type_name(p->type) : "any",
 			 p->type ? gpul_type_name(p->type) : "f32");
 	else if (p->role == GPUL_ROLE_FUNCTION)
 		snprintf(buf, buf_bytes, "a function: fn:VARIABLE");
 	else if (p->role == GPUL_ROLE_STRUCT)
-		snprintf(buf, buf_bytes, "a struct of %u bytes: struct[%u]{...}, bytes=@FILE or hex:",
-			 p->bytes, p->bytes);
+		snprintf(buf, buf_bytes, "a struct of %u bytes: struct[%u]{...}, bytes=@FILE or hex:", p->bytes, p->bytes);
 	else if (p->type)
 		snprintf(buf, buf_bytes, "a value: %s=NUMBER", gpul_type_name(p->type));
 	else
@@ -35,11 +33,8 @@ static bool kind_fits(const gpul_param *p, const struct arg *a)
 	if (a->kind == ARG_STRUCT)
 		return p->role == GPUL_ROLE_STRUCT;
 	if (a->kind == ARG_FUNCTION)
-		return p->role == GPUL_ROLE_FUNCTION || p->role == GPUL_ROLE_UNKNOWN ||
-		       p->role == GPUL_ROLE_SCALAR;
-	return (p->role != GPUL_ROLE_BUFFER && p->role != GPUL_ROLE_FUNCTION) ||
-	       a->kind == ARG_BYTES ||
-	       !value_type_is_float(a->type);
+		return p->role == GPUL_ROLE_FUNCTION || p->role == GPUL_ROLE_UNKNOWN || p->role == GPUL_ROLE_SCALAR;
+	return (p->role != GPUL_ROLE_BUFFER && p->role != GPUL_ROLE_FUNCTION) || a->kind == ARG_BYTES || !value_type_is_float(a->type);
 }
 
 static bool arg_fits(const gpul_param *p, const struct arg *a)
@@ -58,24 +53,18 @@ static bool arg_fits(const gpul_param *p, const struct arg *a)
 	return !p->type || is_float == value_type_is_float(a->type);
 }
 
-gpul_status run_fit(const gpul_signature *s, const struct arg *args, size_t n_args,
-		    gpul_error *err)
+gpul_status run_fit(const gpul_signature *s, const struct arg *args, size_t n_args, gpul_error *err)
 {
 	char signature[120], want[80];
 
 	if (gpul_signature_print(s, signature, sizeof signature) >= sizeof signature)
 		memcpy(signature + sizeof signature - 5, "...)", 5);
 	if (n_args != s->n_params)
-		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "%s takes %zu argument%s, but %zu %s given", signature,
-				 s->n_params, s->n_params == 1 ? "" : "s", n_args,
-				 n_args == 1 ? "was" : "were");
+		return gpul_fail(err, GPUL_EINVAL, 0, "%s takes %zu argument%s, but %zu %s given", signature, s->n_params,
+				 s->n_params == 1 ? "" : "s", n_args, n_args == 1 ? "was" : "were");
 	for (size_t i = 0; i < n_args; i++)
 		if (!arg_fits(&s->params[i], &args[i]))
-			return gpul_fail(
-				err, GPUL_EINVAL, 0,
-				"argument %zu is %s, but parameter %zu of %s must be %s", i,
-				args[i].text, i, signature,
-				describe_param(&s->params[i], want, sizeof want));
+			return gpul_fail(err, GPUL_EINVAL, 0, "argument %zu is %s, but parameter %zu of %s must be %s", i, args[i].text, i,
+					 signature, describe_param(&s->params[i], want, sizeof want));
 	return GPUL_OK;
 }

@@ -31,16 +31,13 @@ void run_print_functions(const struct run *r)
 	for (size_t i = 0; i < r->ask.n_args; i++) {
 		const struct arg *a = &r->ask.args[i];
 		bool is_kernel = false;
-		const char *name = a->kind == ARG_FUNCTION
-					   ? gpul_function_pointer_target(r->module, a->variable,
-									  a->index, &is_kernel)
-					   : NULL;
+		const char *name = a->kind == ARG_FUNCTION ? gpul_function_pointer_target(r->module, a->variable, a->index, &is_kernel)
+							   : NULL;
 		char *demangled = name ? gpul_demangle(name) : NULL;
 
 		if (name)
 			printf("arg %-5zu %s: %s%s\n", i, a->text, demangled ? demangled : name,
-			       is_kernel ? ", a kernel: device code may launch it, not call it"
-					 : "");
+			       is_kernel ? ", a kernel: device code may launch it, not call it" : "");
 		free(demangled);
 	}
 }

@@ -9,8 +9,7 @@ static void add_driver(struct json *j, const struct run *r)
 {
 	char version[16];
 
-	snprintf(version, sizeof version, "%d.%d", r->drv->version / 1000,
-		 r->drv->version % 1000 / 10);
+	snprintf(version, sizeof version, "%d.%d", r->drv->version / 1000, r->drv->version % 1000 / 10);
 	json_begin(j, "driver", '{');
 	json_text(j, "name", r->drv->name);
 	json_text(j, "cuda", version);
@@ -65,11 +64,8 @@ static void add_elements(struct json *j, const struct arg *a, size_t n_shown)
 static void begin_arg(struct json *j, const struct run *r, const struct arg *a)
 {
 	static const char *const kinds[] = {
-		[ARG_SCALAR] = "scalar",
-		[ARG_BUFFER] = "buffer",
-		[ARG_BYTES] = "bytes",
-		[ARG_FUNCTION] = "function",
-		[ARG_STRUCT] = "struct",
+		[ARG_SCALAR] = "scalar",     [ARG_BUFFER] = "buffer", [ARG_BYTES] = "bytes",
+		[ARG_FUNCTION] = "function", [ARG_STRUCT] = "struct",
 	};
 
 	json_begin(j, NULL, '{');

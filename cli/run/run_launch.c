@@ -34,19 +34,16 @@ static gpul_status alloc_buffers(struct run *r, gpul_error *err)
 
 	r->device = calloc(r->ask.n_args + 1, sizeof *r->device);
 	if (!r->device)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu arguments",
-				 r->ask.n_args);
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu arguments", r->ask.n_args);
 	for (size_t i = 0; st == GPUL_OK && i < r->ask.n_args; i++)
 		if (r->ask.args[i].kind == ARG_BUFFER)
-			st = gpul_cu(r->drv, err,
-				     cuMemAlloc(&r->device[i], r->ask.args[i].bytes));
+			st = gpul_cu(r->drv, err, cuMemAlloc(&r->device[i], r->ask.args[i].bytes));
 		else
 			st = alloc_members(r, &r->ask.args[i], err);
 	return st;
 }
 
-static gpul_status set_buffer(const struct run *r, const struct arg *a, CUdeviceptr at, bool first,
-			      gpul_error *err)
+static gpul_status set_buffer(const struct run *r, const struct arg *a, CUdeviceptr at, bool first, gpul_error *err)
 {
 	gpul_status st;
 
@@ -126,8 +123,7 @@ static gpul_status fetch_buffers(struct run *r, gpul_error *err)
 /* Wait for an event, at most ask.timeout_ms.  With a time-out it polls: cuEventSynchronize() has no time-out. */
 static gpul_status wait_for_event(struct run *r, CUevent event, gpul_error *err)
 {
-	uint64_t pause_ns = 10000,
-		 deadline = gpul_clock_ns() + (uint64_t)r->ask.timeout_ms * 1000000;
+	uint64_t pause_ns = 10000, deadline = gpul_clock_ns() + (uint64_t)r->ask.timeout_ms * 1000000;
 	CUresult result;
 
 	if (r->ask.timeout_ms < 0)
@@ -137,10 +133,8 @@ static gpul_status wait_for_event(struct run *r, CUevent event, gpul_error *err)
 
 		if (now >= deadline) {
 			r->still_running = true;
-			return gpul_fail(
-				err, GPUL_EUNSUPPORTED, 0,
-				"%.120s is still running after %g s (--timeout)",
-				gpul_kernel_demangled(r->kernel), (double)r->ask.timeout_ms / 1000);
+			return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%.120s is still running after %g s (--timeout)",
+					 gpul_kernel_demangled(r->kernel), (double)r->ask.timeout_ms / 1000);
 		}
 		if (pause_ns < 1000000) /* back-off: short pauses for short kernels; long kernels cost no CPU time */
 			pause_ns += pause_ns / 2;
@@ -161,8 +155,7 @@ static gpul_status gather_args(const struct run *r, struct launch_args *out, gpu
 	out->values = calloc(r->ask.n_args + 1, sizeof *out->values);
 	out->bytes = calloc(r->ask.n_args + 1, sizeof *out->bytes);
 	if (!out->values || !out->bytes)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu arguments",
-				 r->ask.n_args);
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu arguments", r->ask.n_args);
 	for (size_t i = 0; i < r->ask.n_args; i++) {
 		bool buffer = r->ask.args[i].kind == ARG_BUFFER;
 
@@ -172,15 +165,13 @@ static gpul_status gather_args(const struct run *r, struct launch_args *out, gpu
 	return GPUL_OK;
 }
 
-static gpul_status launch_once(struct run *r, const struct launch_args *args,
-			       const CUevent events[2], double *ms, gpul_error *err)
+static gpul_status launch_once(struct run *r, const struct launch_args *args, const CUevent events[2], double *ms, gpul_error *err)
 {
 	float elapsed = 0;
 	gpul_status st = gpul_cu(r->drv, err, cuEventRecord(events[0], r->config.stream));
 
 	if (st == GPUL_OK)
-		st = gpul_kernel_launch(r->kernel, &r->config, args->values, args->bytes,
-					r->ask.n_args, err);
+		st = gpul_kernel_launch(r->kernel, &r->config, args->values, args->bytes, r->ask.n_args, err);
 	if (st == GPUL_OK)
 		st = gpul_cu(r->drv, err, cuEventRecord(events[1], r->config.stream));
 	if (st == GPUL_OK)

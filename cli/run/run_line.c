@@ -40,20 +40,16 @@ static gpul_status split_words(char *text, struct run_line *l)
 	}
 }
 
-static gpul_status make_line(const char *path, const char *text, size_t n_bytes,
-			     unsigned number, struct run_line *out, gpul_error *err)
+static gpul_status make_line(const char *path, const char *text, size_t n_bytes, unsigned number, struct run_line *out, gpul_error *err)
 {
 	gpul_status st;
 
 	*out = (struct run_line){ .text = strndup(text, n_bytes), .number = number };
 	out->words = calloc(n_bytes / 2 + 2, sizeof *out->words);
 	if (!out->text || !out->words)
-		st = gpul_fail(err, GPUL_ENOMEM, 0, "%s:%u: no memory for the line", path,
-			       number);
+		st = gpul_fail(err, GPUL_ENOMEM, 0, "%s:%u: no memory for the line", path, number);
 	else if (split_words(out->text, out))
-		st = gpul_fail(err, GPUL_EINVAL, 0,
-			       "%s:%u: a quote in the `// %s` line is not closed", path, number,
-			       marker);
+		st = gpul_fail(err, GPUL_EINVAL, 0, "%s:%u: a quote in the `// %s` line is not closed", path, number, marker);
 	else
 		return GPUL_OK;
 	run_line_free(out);
@@ -93,8 +89,7 @@ static const char *after_marker(const char *line, const char *end)
 	return line + sizeof marker - 1;
 }
 
-static gpul_status find_line(const char *text, size_t n_bytes, const char *path,
-			   const char *kernel, struct run_line *out, gpul_error *err)
+static gpul_status find_line(const char *text, size_t n_bytes, const char *path, const char *kernel, struct run_line *out, gpul_error *err)
 {
 	const char *end = text + n_bytes, *next;
 	unsigned number = 1;
@@ -118,8 +113,7 @@ static gpul_status find_line(const char *text, size_t n_bytes, const char *path,
 	return GPUL_OK;
 }
 
-gpul_status run_line_find(gpul_source *source, const char *kernel, struct run_line *out,
-			  gpul_error *err)
+gpul_status run_line_find(gpul_source *source, const char *kernel, struct run_line *out, gpul_error *err)
 {
 	size_t n_bytes;
 	const void *bytes = gpul_source_bytes(source, &n_bytes);
@@ -198,7 +192,7 @@ void run_line_tell_misspelt(gpul_source *source)
 		if (!is_misspelt(line, next))
 			continue;
 		cli_message("run", "%s:%u: this comment is not used; the arguments of a kernel are written as `// %s ARG...`",
-			 gpul_source_name(source), number, marker);
+			    gpul_source_name(source), number, marker);
 		return;
 	}
 }

@@ -7,6 +7,7 @@
 #include "cli/run/cli_run.h"
 
 /* Rows of run_opts[], which run_options.c defines. */
+/* clang-format off */
 enum {
 	RUN_KERNEL, RUN_GRID, RUN_BLOCK, RUN_SHARED, RUN_REPEAT, RUN_EXPECT, RUN_RTOL, RUN_ATOL,
 	RUN_SAVE, RUN_FORCE, RUN_SHOW, RUN_TIMEOUT, RUN_DRIVER, RUN_DEVICE, RUN_JSON, RUN_INCLUDE, RUN_DEFINE,
@@ -14,17 +15,21 @@ enum {
 	RUN_TRACE, RUN_TRACE_ONLY, RUN_BLOCKS, RUN_FROM, RUN_TRACE_LIMIT,
 	RUN_SYNCCHECK, RUN_SYNCCHECK_TIMEOUT, RUN_SCHEDULE, RUN_MAX, RUN_RACECHECK, RUN_RACECHECK_SAME, RUN_RACECHECK_PTX, RUN_PROFILE, RUN_PROFILE_MOST, RUN_PROFILE_SM, RUN_PROFILE_REGISTERS, RUN_MEMCHECK, RUN_N_OPTS,
 };
+/* clang-format on */
 
 /* ---- tools: options that watch the kernel, on the software driver -------------------------------------------------- */
 
-struct run_tool_option { int opt; const char *key; };   /* an option of gpuload run, and the tool's option that gets its value */
+struct run_tool_option {
+	int opt;
+	const char *key;
+}; /* an option of gpuload run, and the tool's option that gets its value */
 
 /* A tool of the software driver.  --OPT starts it as NAME, or as NAME:KEY=VALUE. */
 struct run_tool {
-	int opt, starter;                        /* starter: another option that also starts the tool, without KEY; 0: none */
-	const char *name;                        /* as in GPULOAD_SOFT_TOOLS; NULL ends run_tools[] */
-	const char *key;                         /* NULL: opt is a switch */
-	const struct run_tool_option *options;   /* ends with {0}, key NULL; NULL: there are no others */
+	int opt, starter;                      /* starter: another option that also starts the tool, without KEY; 0: none */
+	const char *name;                      /* as in GPULOAD_SOFT_TOOLS; NULL ends run_tools[] */
+	const char *key;                       /* NULL: opt is a switch */
+	const struct run_tool_option *options; /* ends with {0}, key NULL; NULL: there are no others */
 };
 extern const struct run_tool run_tools[];
 

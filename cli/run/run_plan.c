@@ -45,16 +45,14 @@ static const uint32_t *block_of(const gpul_signature *s)
 /* Write an ARG for a BUFFER. */
 static void put_buffer(FILE *out, const gpul_signature *s, const gpul_param *p, const struct shape *shape)
 {
-	unsigned long long elements =
-		(unsigned long long)shape->elements * (p->vector > 1 ? p->vector : 1) + p->beyond;
+	unsigned long long elements = (unsigned long long)shape->elements * (p->vector > 1 ? p->vector : 1) + p->beyond;
 
 	if (s->assumed)
 		elements = p->elements;
 	if (!p->type)
 		fprintf(out, "TYPE[%llu]=FILL", elements);
 	else if (p->loaded)
-		fprintf(out, "%s%s[%llu]=%s", p->stored ? "inout:" : "", gpul_type_name(p->type), elements,
-			p->zeros ? "zeros" : "iota");
+		fprintf(out, "%s%s[%llu]=%s", p->stored ? "inout:" : "", gpul_type_name(p->type), elements, p->zeros ? "zeros" : "iota");
 	else
 		fprintf(out, "out:%s[%llu]", gpul_type_name(p->type), elements);
 }
@@ -191,16 +189,14 @@ static char *format_command_line(const struct run *r, char **texts, size_t n)
 	put_dims(out, "grid", r->config.grid);
 	put_dims(out, "block", r->config.block);
 	if (gpul_kernel_signature(r->kernel)->uses_dynamic_shared)
-		fprintf(out, r->ask.shared_bytes ? " --shared %u" : " --shared BYTES",
-			r->ask.shared_bytes);
+		fprintf(out, r->ask.shared_bytes ? " --shared %u" : " --shared BYTES", r->ask.shared_bytes);
 	for (size_t i = 0; i < n; i++)
 		put_word(out, texts[i]);
 	return fclose(out) ? NULL : line;
 }
 
 /* Print the signature and the command line, so that the user fills in only the unknown arguments. */
-static gpul_status ask_for_args(const struct run *r, const char *line, const char *why,
-				gpul_error *err)
+static gpul_status ask_for_args(const struct run *r, const char *line, const char *why, gpul_error *err)
 {
 	char *signature = gpul_signature_text(gpul_kernel_signature(r->kernel));
 
@@ -208,10 +204,8 @@ static gpul_status ask_for_args(const struct run *r, const char *line, const cha
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a signature");
 	printf("%s\n%s\n", signature, line);
 	free(signature);
-	return gpul_fail(
-		err, GPUL_EINVAL, 0,
-		"no arguments given, and the code of %s does not show all of them: %s",
-		gpul_kernel_demangled(r->kernel), why);
+	return gpul_fail(err, GPUL_EINVAL, 0, "no arguments given, and the code of %s does not show all of them: %s",
+			 gpul_kernel_demangled(r->kernel), why);
 }
 
 static gpul_status parse_invented_args(struct run *r, char **texts, size_t n, gpul_error *err)
@@ -221,8 +215,7 @@ static gpul_status parse_invented_args(struct run *r, char **texts, size_t n, gp
 	if (!r->ask.args)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu arguments", n);
 	for (r->ask.n_args = 0; r->ask.n_args < n; r->ask.n_args++) {
-		gpul_status st =
-			arg_parse(texts[r->ask.n_args], NULL, &r->ask.args[r->ask.n_args], err);
+		gpul_status st = arg_parse(texts[r->ask.n_args], NULL, &r->ask.args[r->ask.n_args], err);
 
 		if (st)
 			return st;
@@ -259,8 +252,7 @@ static bool find_given_count(const gpul_signature *s, const struct arg *args, ui
 	for (size_t i = 0; i < s->n_params; i++) {
 		struct value v;
 
-		if (s->params[i].role != GPUL_ROLE_COUNT || args[i].kind != ARG_SCALAR ||
-		    value_type_is_float(args[i].type))
+		if (s->params[i].role != GPUL_ROLE_COUNT || args[i].kind != ARG_SCALAR || value_type_is_float(args[i].type))
 			continue;
 		v = value_load(args[i].type, args[i].data);
 		if (!v.is_unsigned && (int64_t)v.i < 0)
@@ -282,27 +274,24 @@ static void shrink_block(const struct run *r, uint64_t n, bool counted, uint32_t
 }
 
 /* Choose enough blocks for the count parameter, in each dimension that the kernel reads, or for the largest buffer. */
-static gpul_status choose_grid(const struct run *r, const gpul_signature *s,
-			       gpul_launch_config *c, gpul_error *err)
+static gpul_status choose_grid(const struct run *r, const gpul_signature *s, gpul_launch_config *c, gpul_error *err)
 {
 	uint64_t n = 1;
 	bool counted = find_given_count(s, r->ask.args, &n);
 	unsigned dims = s->grid_dims > 1 ? s->grid_dims : 1;
 
 	if (!counted && dims > 1)
-		return gpul_fail(
-			err, GPUL_EINVAL, 0,
-			"--grid is needed: %s reads %u dimensions of the thread index, and no "
-			"argument gives their size",
-			gpul_kernel_demangled(r->kernel), dims);
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "--grid is needed: %s reads %u dimensions of the thread index, and no "
+				 "argument gives their size",
+				 gpul_kernel_demangled(r->kernel), dims);
 	for (size_t i = 0; !counted && i < r->ask.n_args; i++)
 		if (r->ask.args[i].kind == ARG_BUFFER && r->ask.args[i].count > n)
 			n = r->ask.args[i].count;
 	if (!s->reads_ctaid && dims == 1) /* the kernel ignores the block index: launch one block */
 		shrink_block(r, n, counted, c->block);
 	for (unsigned d = 0; d < 3; d++) {
-		uint64_t blocks =
-			d < dims && s->reads_ctaid ? n / c->block[d] + (n % c->block[d] != 0) : 1;
+		uint64_t blocks = d < dims && s->reads_ctaid ? n / c->block[d] + (n % c->block[d] != 0) : 1;
 		uint64_t limit = d == 0 ? INT32_MAX : UINT16_MAX;
 
 		/* With fewer blocks than needed, a kernel with a grid-stride loop still works; other kernels leave
@@ -328,23 +317,19 @@ static void apply_given_launch(const struct run_request *q, gpul_launch_config *
 static bool has_count_param(const gpul_param *params, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		if (params[i].role == GPUL_ROLE_COUNT ||
-		    has_count_param(params[i].members, params[i].n_members))
+		if (params[i].role == GPUL_ROLE_COUNT || has_count_param(params[i].members, params[i].n_members))
 			return true;
 	return false;
 }
 
 /* Choose a grid for the data, then adapt the data to the launch: a kernel that uses one block gets no more elements
  * than threads, and if there is no count parameter to stop extra threads, every thread gets an element. */
-static void invent_launch(const gpul_signature *s, struct shape *shape,
-			  const struct run_request *q, gpul_launch_config *c)
+static void invent_launch(const gpul_signature *s, struct shape *shape, const struct run_request *q, gpul_launch_config *c)
 {
 	uint64_t threads = 1;
 
 	for (unsigned d = 0; d < 3; d++)
-		c->grid[d] = d < s->grid_dims && s->n_params && s->reads_ctaid
-				     ? (shape->count + c->block[d] - 1) / c->block[d]
-				     : 1;
+		c->grid[d] = d < s->grid_dims && s->n_params && s->reads_ctaid ? (shape->count + c->block[d] - 1) / c->block[d] : 1;
 	apply_given_launch(q, c);
 	for (unsigned d = 0; d < 3; d++)
 		threads *= (uint64_t)c->grid[d] * c->block[d];
@@ -358,14 +343,11 @@ static void invent_launch(const gpul_signature *s, struct shape *shape,
 static gpul_status take_assumed_launch(struct run *r, const gpul_signature *s, gpul_error *err)
 {
 	for (int d = 0; d < 3; d++)
-		if ((r->ask.grid[0] && r->ask.grid[d] != s->grid[d]) ||
-		    (r->ask.block[0] && r->ask.block[d] != s->block[d]))
-			return gpul_fail(
-				err, GPUL_EINVAL, 0,
-				"the code of %s shows its arguments only for --grid %u,%u,%u --block "
-				"%u,%u,%u: give the arguments, or leave out --grid and --block",
-				s->kernel, s->grid[0], s->grid[1], s->grid[2], s->block[0], s->block[1],
-				s->block[2]);
+		if ((r->ask.grid[0] && r->ask.grid[d] != s->grid[d]) || (r->ask.block[0] && r->ask.block[d] != s->block[d]))
+			return gpul_fail(err, GPUL_EINVAL, 0,
+					 "the code of %s shows its arguments only for --grid %u,%u,%u --block "
+					 "%u,%u,%u: give the arguments, or leave out --grid and --block",
+					 s->kernel, s->grid[0], s->grid[1], s->grid[2], s->block[0], s->block[1], s->block[2]);
 	memcpy(r->config.grid, s->grid, sizeof s->grid);
 	memcpy(r->config.block, s->block, sizeof s->block);
 	return GPUL_OK;
@@ -399,14 +381,12 @@ static gpul_status invent_args_and_launch(struct run *r, const gpul_signature *s
 }
 
 /* Check --expect and --save again: the invented arguments did not exist when the command line was parsed. */
-static gpul_status check_targets(const struct run *r, const struct run_target *t, size_t n,
-				 gpul_error *err)
+static gpul_status check_targets(const struct run *r, const struct run_target *t, size_t n, gpul_error *err)
 {
 	for (size_t i = 0; i < n; i++)
 		if (t[i].arg >= r->ask.n_args || r->ask.args[t[i].arg].kind != ARG_BUFFER)
-			return gpul_fail(err, GPUL_EINVAL, 0,
-					 "--expect or --save names argument %zu, which is not a buffer: %s",
-					 t[i].arg, r->assumed ? r->assumed : "");
+			return gpul_fail(err, GPUL_EINVAL, 0, "--expect or --save names argument %zu, which is not a buffer: %s", t[i].arg,
+					 r->assumed ? r->assumed : "");
 	return GPUL_OK;
 }
 

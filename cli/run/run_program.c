@@ -39,8 +39,10 @@ bool run_program_wanted(const struct cli_args *args, gpul_source *source)
 		return false;
 	if (for_program || gpul_program_find_nvcc(nvcc))
 		return true;
-	cli_message("run", "%s is a program (main() in line %u), and nvcc, which could build it, was not found: running its kernel alone. "
-		 "To run the program, install the CUDA toolkit or set GPULOAD_NVCC", gpul_source_name(source), line);
+	cli_message("run",
+		    "%s is a program (main() in line %u), and nvcc, which could build it, was not found: running its kernel alone. "
+		    "To run the program, install the CUDA toolkit or set GPULOAD_NVCC",
+		    gpul_source_name(source), line);
 	return false;
 }
 

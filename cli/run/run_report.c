@@ -90,9 +90,7 @@ static void print_buffer(const char *name, const struct arg *a, size_t n_shown)
 
 		n_unwritten += unwritten;
 		if (i < n_shown)
-			printf(" %s",
-			       unwritten ? "unwritten"
-					 : value_print(a->type, a->data + i * bytes, text));
+			printf(" %s", unwritten ? "unwritten" : value_print(a->type, a->data + i * bytes, text));
 	}
 	if (a->count > n_shown)
 		printf(" ...");
@@ -122,13 +120,12 @@ static void print_check(const struct run *r, const struct run_check *c)
 
 	printf("expect    arg %zu = %s: ", c->target->arg, c->target->what);
 	if (c->ok)
-		printf("yes, %s%zu element%s\n", c->is_sum ? "over " : "all of ", a->count,
-		       a->count == 1 ? "" : "s");
+		printf("yes, %s%zu element%s\n", c->is_sum ? "over " : "all of ", a->count, a->count == 1 ? "" : "s");
 	else if (c->is_sum)
 		printf("NO, the sum is %s\n", c->got);
 	else
-		printf("NO, %zu of %zu are wrong; first at %zu: %s, expected %s\n", c->n_wrong,
-		       a->count, c->first_wrong, c->unwritten ? "unwritten" : c->got, c->want);
+		printf("NO, %zu of %zu are wrong; first at %zu: %s, expected %s\n", c->n_wrong, a->count, c->first_wrong,
+		       c->unwritten ? "unwritten" : c->got, c->want);
 }
 
 void run_print_text(const struct run *r)

@@ -23,8 +23,7 @@ static const char *option_value(const struct sources *s, int opt)
 
 /* ---- numbers ----------------------------------------------------------------------- */
 
-static gpul_status parse_dims(const char *name, const char *text, uint32_t out[3],
-			      gpul_error *err)
+static gpul_status parse_dims(const char *name, const char *text, uint32_t out[3], gpul_error *err)
 {
 	const char *given = text;
 
@@ -36,42 +35,35 @@ static gpul_status parse_dims(const char *name, const char *text, uint32_t out[3
 		size_t n = strcspn(text, ",");
 
 		snprintf(number, sizeof number, "%.*s", (int)n, text);
-		if (n == 0 || n >= sizeof number ||
-		    value_parse(GPUL_U32, number, &out[d], NULL) || out[d] == 0)
+		if (n == 0 || n >= sizeof number || value_parse(GPUL_U32, number, &out[d], NULL) || out[d] == 0)
 			break;
 		text += n;
 		if (!*text)
 			return GPUL_OK;
 		text++;
 	}
-	return gpul_fail(err, GPUL_EINVAL, 0, "--%s needs X, X,Y or X,Y,Z, each at least 1, not '%s'",
-			 name, given);
+	return gpul_fail(err, GPUL_EINVAL, 0, "--%s needs X, X,Y or X,Y,Z, each at least 1, not '%s'", name, given);
 }
 
-static gpul_status parse_u32(const char *name, const char *text, uint32_t least, uint32_t *out,
-			     gpul_error *err)
+static gpul_status parse_u32(const char *name, const char *text, uint32_t least, uint32_t *out, gpul_error *err)
 {
 	size_t n;
 
 	if (!text)
 		return GPUL_OK;
 	if (value_parse_size(text, strlen(text), &n, NULL) || n < least || n > INT32_MAX)
-		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "--%s needs a number from %u to %d, not '%s'", name, least,
-				 INT32_MAX, text);
+		return gpul_fail(err, GPUL_EINVAL, 0, "--%s needs a number from %u to %d, not '%s'", name, least, INT32_MAX, text);
 	*out = (uint32_t)n;
 	return GPUL_OK;
 }
 
 /* Parse a tolerance or a time: a number of at least 0. */
-static gpul_status parse_double(const char *name, const char *text, double *out,
-				gpul_error *err)
+static gpul_status parse_double(const char *name, const char *text, double *out, gpul_error *err)
 {
 	if (!text)
 		return GPUL_OK;
 	if (value_parse(GPUL_F64, text, out, NULL) || !(*out >= 0))
-		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "--%s needs a number of at least 0, not '%s'", name, text);
+		return gpul_fail(err, GPUL_EINVAL, 0, "--%s needs a number of at least 0, not '%s'", name, text);
 	return GPUL_OK;
 }
 
@@ -85,8 +77,7 @@ static gpul_status parse_show(const char *text, size_t *out, gpul_error *err)
 	return GPUL_OK;
 }
 
-static gpul_status parse_numbers(const struct sources *s, struct run_request *q,
-				 gpul_error *err)
+static gpul_status parse_numbers(const struct sources *s, struct run_request *q, gpul_error *err)
 {
 	double seconds = -1;
 	uint32_t device = 0;
@@ -111,40 +102,30 @@ static gpul_status parse_numbers(const struct sources *s, struct run_request *q,
 	if (st == GPUL_OK)
 		st = parse_show(option_value(s, RUN_SHOW), &q->n_shown, err);
 	q->device = (int)device;
-	q->timeout_ms = seconds < 0     ? -1
-			: seconds > 1e9 ? INT64_C(1000000000000)
-					: (int64_t)ceil(seconds * 1000);
+	q->timeout_ms = seconds < 0 ? -1 : seconds > 1e9 ? INT64_C(1000000000000) : (int64_t)ceil(seconds * 1000);
 	return st;
 }
 
 /* ---- ARG=WHAT ---------------------------------------------------------------------- */
 
-static gpul_status parse_target(const char *name, const char *text, const char *dir,
-				const struct run_request *q, struct run_target *out,
+static gpul_status parse_target(const char *name, const char *text, const char *dir, const struct run_request *q, struct run_target *out,
 				gpul_error *err)
 {
 	const char *equals = strchr(text, '=');
 	size_t arg;
 
-	if (!equals || !equals[1] ||
-	    value_parse_size(text, (size_t)(equals - text), &arg, NULL))
-		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "--%s needs ARG=WHAT, where ARG is a number, counted from 0, not '%s'", name,
-				 text);
+	if (!equals || !equals[1] || value_parse_size(text, (size_t)(equals - text), &arg, NULL))
+		return gpul_fail(err, GPUL_EINVAL, 0, "--%s needs ARG=WHAT, where ARG is a number, counted from 0, not '%s'", name, text);
 	if (q->has_args && arg >= q->n_args)
-		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "--%s %s: no argument %zu; the %zu arguments are numbered from 0",
-				 name, text, arg, q->n_args);
+		return gpul_fail(err, GPUL_EINVAL, 0, "--%s %s: no argument %zu; the %zu arguments are numbered from 0", name, text, arg,
+				 q->n_args);
 	if (q->has_args && q->args[arg].kind != ARG_BUFFER)
-		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "--%s %s: argument %zu is %s, not a buffer", name, text,
-				 arg, q->args[arg].text);
+		return gpul_fail(err, GPUL_EINVAL, 0, "--%s %s: argument %zu is %s, not a buffer", name, text, arg, q->args[arg].text);
 	*out = (struct run_target){ arg, equals + 1, dir };
 	return GPUL_OK;
 }
 
-static gpul_status parse_targets(const struct sources *s, struct run_request *q,
-				 gpul_error *err)
+static gpul_status parse_targets(const struct sources *s, struct run_request *q, gpul_error *err)
 {
 	const struct cli_args *from[2] = { &s->file, s->command };
 	const char *dirs[2] = { q->dir, NULL };
@@ -161,11 +142,9 @@ static gpul_status parse_targets(const struct sources *s, struct run_request *q,
 			const struct cli_given *g = &from[k]->given[i];
 
 			if (g->opt == RUN_EXPECT)
-				st = parse_target("expect", g->value, dirs[k], q,
-						  &q->expects[q->n_expects++], err);
+				st = parse_target("expect", g->value, dirs[k], q, &q->expects[q->n_expects++], err);
 			else if (g->opt == RUN_SAVE)
-				st = parse_target("save", g->value, dirs[k], q,
-						  &q->saves[q->n_saves++], err);
+				st = parse_target("save", g->value, dirs[k], q, &q->saves[q->n_saves++], err);
 		}
 	return st;
 }
@@ -175,8 +154,7 @@ static gpul_status parse_targets(const struct sources *s, struct run_request *q,
 /* True if the suffix is that of a file with device code; also for libx.so.2.1. */
 static bool has_suffix_of_code(const char *name)
 {
-	static const char *const suffixes[] = { ".ptx",	  ".cu", ".cubin", ".fatbin",
-						".ltoir", ".o",	 ".a",	   ".so" };
+	static const char *const suffixes[] = { ".ptx", ".cu", ".cubin", ".fatbin", ".ltoir", ".o", ".a", ".so" };
 	const char *so = strstr(name, ".so.");
 	size_t n = strlen(name);
 
@@ -240,8 +218,7 @@ static gpul_status collect_load_options(const struct sources *s, struct run_requ
 	for (size_t i = 0; i < args->n_given; i++)
 		if (args->given[i].opt == RUN_LINK_ARG)
 			q->link_args[n++] = args->given[i].value;
-	return image_filter_parse(cli_value(args, RUN_SM), cli_value(args, RUN_KIND), NULL,
-				  &q->only, err);
+	return image_filter_parse(cli_value(args, RUN_SM), cli_value(args, RUN_KIND), NULL, &q->only, err);
 }
 
 /* ---- programs ---------------------------------------------------------------------- */
@@ -264,7 +241,7 @@ bool run_program_has_options_only(const struct cli_args *args)
 {
 	static const bool applies[RUN_N_OPTS] = {
 		[RUN_DRIVER] = true, [RUN_DEVICE] = true, [RUN_INCLUDE] = true,
-		[RUN_DEFINE] = true, [RUN_STD] = true,	  [RUN_NO_CACHE] = true,
+		[RUN_DEFINE] = true, [RUN_STD] = true,    [RUN_NO_CACHE] = true,
 	};
 
 	for (size_t i = 0; i < args->n_given; i++)
@@ -278,24 +255,22 @@ bool run_program_has_options_only(const struct cli_args *args)
 /* The options that a file's own line may contain.  A file chooses how its kernel is run; it does not write files or
  * choose the driver, so that a file from elsewhere can be run safely. */
 static const bool allowed_in_file[RUN_N_OPTS] = {
-	[RUN_KERNEL] = true, [RUN_GRID] = true, [RUN_BLOCK] = true, [RUN_SHARED] = true,  [RUN_REPEAT] = true, [RUN_EXPECT] = true, [RUN_SHOW] = true,
-	[RUN_RTOL] = true,   [RUN_ATOL] = true, [RUN_INCLUDE] = true, [RUN_DEFINE] = true, [RUN_STD] = true,
-	[RUN_PROFILE_MOST] = true,
+	[RUN_KERNEL] = true, [RUN_GRID] = true, [RUN_BLOCK] = true,        [RUN_SHARED] = true, [RUN_REPEAT] = true,
+	[RUN_EXPECT] = true, [RUN_SHOW] = true, [RUN_RTOL] = true,         [RUN_ATOL] = true,   [RUN_INCLUDE] = true,
+	[RUN_DEFINE] = true, [RUN_STD] = true,  [RUN_PROFILE_MOST] = true,
 };
 
 static gpul_status check_file_options(const struct sources *s, gpul_error *err)
 {
 	for (size_t i = 0; i < s->file.n_given; i++)
 		if (!allowed_in_file[s->file.given[i].opt])
-			return gpul_fail(err, GPUL_EINVAL, 0,
-					 "--%s is not allowed in the gpuload run: line of a file",
+			return gpul_fail(err, GPUL_EINVAL, 0, "--%s is not allowed in the gpuload run: line of a file",
 					 run_opts[s->file.given[i].opt].name);
 	return GPUL_OK;
 }
 
 /* Put the file name and line number before an error in the gpuload run: line. */
-static gpul_status add_line_number(const struct run_request *q, gpul_status st, const gpul_error *why,
-			   gpul_error *err)
+static gpul_status add_line_number(const struct run_request *q, gpul_status st, const gpul_error *why, gpul_error *err)
 {
 	if (st == GPUL_OK)
 		return st;
@@ -348,8 +323,7 @@ static gpul_status read_line(struct sources *s, struct run_request *q, gpul_erro
 	q->dir = folder_of(q->file);
 	if (!q->dir)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a path");
-	st = cli_parse(run_opts, q->line.words, q->line.n_words, &s->file,
-		       &why);
+	st = cli_parse(run_opts, q->line.words, q->line.n_words, &s->file, &why);
 	if (st == GPUL_OK)
 		st = check_file_options(s, &why);
 	return add_line_number(q, st, &why, err);
@@ -367,8 +341,7 @@ static gpul_status parse_args(const struct sources *s, struct run_request *q, gp
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu arguments", n);
 	for (; q->n_args < n; q->n_args++) {
 		gpul_error why = { 0 };
-		gpul_status st = arg_parse(texts[q->n_args], in_command ? NULL : q->dir,
-					   &q->args[q->n_args], &why);
+		gpul_status st = arg_parse(texts[q->n_args], in_command ? NULL : q->dir, &q->args[q->n_args], &why);
 
 		if (st)
 			return add_line_number(q, st, &why, err);
@@ -383,9 +356,7 @@ gpul_status run_request_make(const struct cli_args *args, gpul_source *first, st
 
 	*out = (struct run_request){ 0 };
 	if (args->n_operands == 0)
-		return gpul_fail(
-			err, GPUL_EINVAL, 0,
-			"run needs a FILE: gpuload run FILE [ARG...]; gpuload help run explains it");
+		return gpul_fail(err, GPUL_EINVAL, 0, "run needs a FILE: gpuload run FILE [ARG...]; gpuload help run explains it");
 	split_operands(args, out);
 	st = open_sources(out, first, err);
 	if (!st)

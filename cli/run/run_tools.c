@@ -110,7 +110,7 @@ gpul_status run_tools_select(const struct cli_args *args, const struct cli_args 
 	if (!to)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the names of the tools");
 	given = given ? given : "";
-	if (*driver == GPUL_DRIVER_NVIDIA)  /* a file's gpuload run: line does not choose the driver */
+	if (*driver == GPUL_DRIVER_NVIDIA) /* a file's gpuload run: line does not choose the driver */
 		line = NULL;
 	fputs(given, to);
 	for (const struct run_tool *t = run_tools; t->name; t++)
@@ -119,7 +119,7 @@ gpul_status run_tools_select(const struct cli_args *args, const struct cli_args 
 		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the names of the tools");
 	else if (any && *driver == GPUL_DRIVER_NVIDIA)
 		st = gpul_fail(err, GPUL_EINVAL, 0, "a kernel can be watched on the software driver only: leave out --driver nvidia");
-	else if (any && (setenv("GPULOAD_SOFT_TOOLS", text, 1) || setenv("GPULOAD_SOFT_TOOLS_EXIT", "1", 0)))  /* for a program */
+	else if (any && (setenv("GPULOAD_SOFT_TOOLS", text, 1) || setenv("GPULOAD_SOFT_TOOLS_EXIT", "1", 0))) /* for a program */
 		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the names of the tools");
 	if (any && !st)
 		*driver = GPUL_DRIVER_SOFT;

@@ -12,10 +12,12 @@
 #include "cli/lib/value.h"
 #include "core/clock.h"
 
+/* clang-format off */
 enum {
 	ATTACH_SUM, ATTACH_DUMP, ATTACH_ROWS, ATTACH_SAVE, ATTACH_FORCE, ATTACH_HOLD, ATTACH_TYPE,
 	ATTACH_READ_ONLY, ATTACH_DEVICES, ATTACH_WAIT, ATTACH_TIMEOUT, ATTACH_JSON, ATTACH_DRIVER,
 };
+/* clang-format on */
 
 /* clang-format off */
 static const struct cli_opt attach_opts[] = {
@@ -40,29 +42,26 @@ static const struct cli_opt attach_opts[] = {
 };
 /* clang-format on */
 
-static const char attach_details[] =
-	"Maps the memory that another process shares, on the first GPU of LIST and, unless it is\n"
-	"device memory, on the CPU; prints a description, performs the options, and detaches.\n"
-	"The options can be combined.\n"
-	"\n"
-	"    --sum    adds in an order that depends only on the number of elements: the sums of all\n"
-	"             processes, GPUs and CPUs are the same, bit for bit; otherwise exit status 1\n"
-	"    --dump   a row is one of the last dimension, or 10 elements; 16 bytes if the type is\n"
-	"             unknown\n"
-	"    --save   the file appears only when it is complete\n"
-	"\n"
-	"If the owner dies, the memory stays readable until this process detaches; --hold prints the\n"
-	"event, detaches and exits with status 1.\n";
+static const char attach_details[] = "Maps the memory that another process shares, on the first GPU of LIST and, unless it is\n"
+				     "device memory, on the CPU; prints a description, performs the options, and detaches.\n"
+				     "The options can be combined.\n"
+				     "\n"
+				     "    --sum    adds in an order that depends only on the number of elements: the sums of all\n"
+				     "             processes, GPUs and CPUs are the same, bit for bit; otherwise exit status 1\n"
+				     "    --dump   a row is one of the last dimension, or 10 elements; 16 bytes if the type is\n"
+				     "             unknown\n"
+				     "    --save   the file appears only when it is complete\n"
+				     "\n"
+				     "If the owner dies, the memory stays readable until this process detaches; --hold prints the\n"
+				     "event, detaches and exits with status 1.\n";
 
 enum { DEFAULT_ROWS = 10, DEFAULT_TIMEOUT_MS = 10000, RETRY_MS = 10, DETACH_MS = 10000 };
 
 /* ---- the command line -------------------------------------------------------------- */
 
-static gpul_status read_times(const struct cli_args *args, struct attach_request *q,
-			      gpul_error *err)
+static gpul_status read_times(const struct cli_args *args, struct attach_request *q, gpul_error *err)
 {
-	const char *wait = cli_value(args, ATTACH_WAIT),
-		   *timeout = cli_value(args, ATTACH_TIMEOUT);
+	const char *wait = cli_value(args, ATTACH_WAIT), *timeout = cli_value(args, ATTACH_TIMEOUT);
 	gpul_status st = wait ? value_parse_seconds("wait", wait, &q->wait_ms, err) : GPUL_OK;
 
 	q->timeout_ms = DEFAULT_TIMEOUT_MS;
@@ -71,29 +70,25 @@ static gpul_status read_times(const struct cli_args *args, struct attach_request
 	return st;
 }
 
-static gpul_status read_type_and_rows(const struct cli_args *args, struct attach_request *q,
-				      gpul_error *err)
+static gpul_status read_type_and_rows(const struct cli_args *args, struct attach_request *q, gpul_error *err)
 {
 	const char *type = cli_value(args, ATTACH_TYPE), *rows = cli_value(args, ATTACH_ROWS);
 
 	q->type = type ? value_type(type, strlen(type)) : GPUL_TYPE_NONE;
 	if (type && !q->type)
-		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "--type must be i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32 or f64, not '%s'", type);
+		return gpul_fail(err, GPUL_EINVAL, 0, "--type must be i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32 or f64, not '%s'", type);
 	q->rows = DEFAULT_ROWS;
 	if (rows && !q->dump)
 		return gpul_fail(err, GPUL_EINVAL, 0, "--rows needs --dump");
 	return rows ? value_parse_size(rows, strlen(rows), &q->rows, err) : GPUL_OK;
 }
 
-static gpul_status read_request(const struct cli_args *args, struct attach_request *q,
-				gpul_error *err)
+static gpul_status read_request(const struct cli_args *args, struct attach_request *q, gpul_error *err)
 {
 	gpul_status st;
 
 	if (args->n_operands != 1)
-		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "expected one NAME; see gpuload help attach");
+		return gpul_fail(err, GPUL_EINVAL, 0, "expected one NAME; see gpuload help attach");
 	q->name = args->operands[0];
 	q->save = cli_value(args, ATTACH_SAVE);
 	q->sum = cli_value(args, ATTACH_SUM) != NULL;
@@ -106,8 +101,7 @@ static gpul_status read_request(const struct cli_args *args, struct attach_reque
 	if (st == GPUL_OK)
 		st = read_type_and_rows(args, q, err);
 	if (st == GPUL_OK)
-		st = devices_arg_parse(cli_value(args, ATTACH_DRIVER),
-				       cli_value(args, ATTACH_DEVICES), &q->devices, err);
+		st = devices_arg_parse(cli_value(args, ATTACH_DRIVER), cli_value(args, ATTACH_DEVICES), &q->devices, err);
 	return st;
 }
 
@@ -116,8 +110,7 @@ static gpul_status read_request(const struct cli_args *args, struct attach_reque
 /* True if --wait must retry: the name does not exist yet, or its socket belongs to a dead owner. */
 static bool may_appear(const gpul_error *why)
 {
-	return why->status == GPUL_ESYS &&
-	       (why->native == ENOENT || why->native == ECONNREFUSED);
+	return why->status == GPUL_ESYS && (why->native == ENOENT || why->native == ECONNREFUSED);
 }
 
 /* Try once to connect and map. */
@@ -143,10 +136,8 @@ static gpul_status attach_once(struct attach *a, gpul_error *err)
 		return GPUL_OK;
 	}
 	if (st == GPUL_OK && e.kind == GPUL_IPC_NONE)
-		st = gpul_fail(
-			err, GPUL_ESYS, ETIMEDOUT,
-			"the owner of '%.64s' has not answered within %d ms (--timeout): stopped or busy", q->name,
-			q->timeout_ms);
+		st = gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "the owner of '%.64s' has not answered within %d ms (--timeout): stopped or busy",
+			       q->name, q->timeout_ms);
 	else if (st == GPUL_OK)
 		st = gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s", e.why.text);
 	(void)gpul_ipc_client_close(a->client, 0, NULL);
@@ -183,8 +174,7 @@ static gpul_status set_elements(struct attach *a, gpul_error *err)
 		for (unsigned i = 0; i < shape->n_dims; i++)
 			a->count *= (size_t)shape->dim[i];
 	} else if (a->view->bytes % width) {
-		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "size %zu is not a multiple of %zu bytes (%s)", a->view->bytes, width,
+		return gpul_fail(err, GPUL_EINVAL, 0, "size %zu is not a multiple of %zu bytes (%s)", a->view->bytes, width,
 				 gpul_type_name(a->type));
 	}
 	return GPUL_OK;
@@ -235,15 +225,12 @@ static gpul_status handle_events(struct attach *a, bool *ended, gpul_error *err)
 		return st;
 	*ended = true;
 	if (e.kind == GPUL_IPC_OWNER_DIED && !a->ask.hold) {
-		cli_message("attach",
-			 "the owner of %s died meanwhile; its memory could still be read",
-			 a->ask.name);
+		cli_message("attach", "the owner of %s died meanwhile; its memory could still be read", a->ask.name);
 		return GPUL_OK;
 	}
 	st = a->ask.hold ? share_print_event(a->ask.name, &e, -1, a->ask.json, err) : GPUL_OK;
 	if (st == GPUL_OK && e.kind == GPUL_IPC_OWNER_DIED)
-		st = gpul_fail(err, GPUL_ESYS, ECONNRESET, "the owner of %.64s died",
-			       a->ask.name);
+		st = gpul_fail(err, GPUL_ESYS, ECONNRESET, "the owner of %.64s died", a->ask.name);
 	return st;
 }
 
@@ -295,6 +282,6 @@ static int cmd_attach(const struct cli_args *args, gpul_error *err)
 }
 
 const struct cli_cmd cli_attach = {
-	"attach", "NAME", "map another process' memory: add up, print or save it",
-	attach_details, attach_opts, cmd_attach, CLI_SHARES, NULL,
+	"attach",   "NAME", "map another process' memory: add up, print or save it", attach_details, attach_opts, cmd_attach,
+	CLI_SHARES, NULL,
 };

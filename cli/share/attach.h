@@ -11,10 +11,10 @@
 extern const struct cli_cmd cli_attach;
 
 struct attach_request {
-	const char *name, *save;     /* borrowed; save is NULL without --save */
+	const char *name, *save; /* borrowed; save is NULL without --save */
 	bool sum, dump, hold, force, read_only, json;
-	size_t rows;                 /* for --dump */
-	gpul_type type;              /* value of --type; NONE: use the owner's type */
+	size_t rows;    /* for --dump */
+	gpul_type type; /* value of --type; NONE: use the owner's type */
 	int wait_ms, timeout_ms;
 	struct devices_arg devices;
 };
@@ -23,10 +23,10 @@ struct attach {
 	struct attach_request ask;
 	gpul_ipc_client *client;
 	const gpul_ipc_view *view;
-	gpul_type type;              /* element type: --type or the owner's; NONE: bytes */
-	bool shaped;                 /* true: type and shape are those that the owner has given */
-	size_t count;                /* number of elements: that of the owner's shape, or as many as fit */
-	pid_t owner;                 /* 0: the owner is in another pid namespace */
+	gpul_type type; /* element type: --type or the owner's; NONE: bytes */
+	bool shaped;    /* true: type and shape are those that the owner has given */
+	size_t count;   /* number of elements: that of the owner's shape, or as many as fit */
+	pid_t owner;    /* 0: the owner is in another pid namespace */
 };
 
 /** Print kind, size, shape and addresses of the attached memory.

@@ -46,8 +46,7 @@ void attach_describe(const struct attach *a, struct json *json)
 		describe_json(a, json);
 		return;
 	}
-	printf("%-10s %s: %s, %s", "ATTACHED", a->ask.name, gpul_mem_kind_name(about->kind),
-	       share_size_text(a->view->bytes, size));
+	printf("%-10s %s: %s, %s", "ATTACHED", a->ask.name, gpul_mem_kind_name(about->kind), share_size_text(a->view->bytes, size));
 	if (a->view->shape.n_dims)
 		printf(" of %s", share_shape_text(&a->view->shape, shape));
 	printf("%s, ", a->view->read_only ? ", read-only" : "");
@@ -65,8 +64,7 @@ void attach_describe(const struct attach *a, struct json *json)
 /* ---- --dump ------------------------------------------------------------------------ */
 
 /* Make n bytes from offset readable for the CPU: in place, or as a copy in *copy (owned by the caller). */
-static gpul_status read_data(const struct attach *a, size_t offset, size_t n,
-			   const unsigned char **at, void **copy, gpul_error *err)
+static gpul_status read_data(const struct attach *a, size_t offset, size_t n, const unsigned char **at, void **copy, gpul_error *err)
 {
 	const gpul_ipc_view *v = a->view;
 
@@ -78,8 +76,7 @@ static gpul_status read_data(const struct attach *a, size_t offset, size_t n,
 	*copy = malloc(n ? n : 1);
 	*at = *copy;
 	if (!*copy)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory to copy %zu bytes off the GPU",
-				 n);
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory to copy %zu bytes off the GPU", n);
 	return gpul_cu(v->drv, err, cuMemcpyDtoH(*copy, v->gpu + offset, n));
 }
 
@@ -110,8 +107,7 @@ static void print_hex(size_t offset, const unsigned char *at, size_t n)
 	putchar('\n');
 }
 
-static void print_elements(const struct attach *a, size_t first, const unsigned char *at,
-			   size_t n)
+static void print_elements(const struct attach *a, size_t first, const unsigned char *at, size_t n)
 {
 	char text[VALUE_TEXT_BYTES];
 
@@ -131,8 +127,7 @@ static void add_row(const struct attach *a, struct json *j, const unsigned char 
 	json_end(j, ']');
 }
 
-static gpul_status dump_row(const struct attach *a, size_t first, size_t n, struct json *j,
-			    gpul_error *err)
+static gpul_status dump_row(const struct attach *a, size_t first, size_t n, struct json *j, gpul_error *err)
 {
 	size_t width = a->type ? gpul_type_bytes(a->type) : 1;
 	const unsigned char *at;
@@ -156,8 +151,7 @@ gpul_status attach_dump(const struct attach *a, struct json *json, gpul_error *e
 
 	if (json)
 		json_begin(json, "rows", '[');
-	for (size_t i = 0, first = 0;
-	     st == GPUL_OK && i < a->ask.rows && first < a->count && !ferror(stdout); i++) {
+	for (size_t i = 0, first = 0; st == GPUL_OK && i < a->ask.rows && first < a->count && !ferror(stdout); i++) {
 		size_t n = a->count - first < row ? a->count - first : row;
 
 		st = dump_row(a, first, n, json, err);
@@ -187,8 +181,7 @@ gpul_status attach_save(const struct attach *a, gpul_error *err)
 			return gpul_fail(err, GPUL_EINVAL, 0,
 					 "a .npy file needs an element type, which the owner has not given: add --type, "
 					 "such as --type f32, or choose another file name");
-		n_header = npy_header(a->type, a->shaped ? s->dim : &flat,
-				      a->shaped ? s->n_dims : 1, header);
+		n_header = npy_header(a->type, a->shaped ? s->dim : &flat, a->shaped ? s->n_dims : 1, header);
 		bytes = a->count * gpul_type_bytes(a->type);
 	}
 	st = read_data(a, 0, bytes, &at, &copy, err);

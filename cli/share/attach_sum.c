@@ -10,8 +10,7 @@ static void print_sums(const struct attach *a, const struct sum *gpu, const stru
 {
 	char text[VALUE_TEXT_BYTES];
 
-	printf("%-10s %s: %s of %zu %s, by the GPU", "SUM", a->ask.name, sum_print(gpu, text),
-	       a->count, gpul_type_name(a->type));
+	printf("%-10s %s: %s of %zu %s, by the GPU", "SUM", a->ask.name, sum_print(gpu, text), a->count, gpul_type_name(a->type));
 	if (sum_equal(gpu, cpu))
 		printf(" and the CPU\n");
 	else
@@ -39,12 +38,10 @@ gpul_status attach_sum(const struct attach *a, struct json *json, gpul_error *er
 				 "such as --type f32",
 				 v->bytes);
 	if (a->count == 0)
-		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "--sum: there are no elements, because a dimension is 0");
+		return gpul_fail(err, GPUL_EINVAL, 0, "--sum: there are no elements, because a dimension is 0");
 	st = sum_on_gpu(v->drv, a->type, v->gpu, a->count, a->ask.timeout_ms, &gpu, err);
 	if (st == GPUL_OK)
-		st = v->cpu ? sum_on_cpu(a->type, v->cpu, a->count, &cpu, err)
-			    : sum_of_copy(v->drv, a->type, v->gpu, a->count, &cpu, err);
+		st = v->cpu ? sum_on_cpu(a->type, v->cpu, a->count, &cpu, err) : sum_of_copy(v->drv, a->type, v->gpu, a->count, &cpu, err);
 	if (st)
 		return st;
 	if (json)

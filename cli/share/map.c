@@ -18,10 +18,9 @@ static const struct cli_opt map_opts[] = {
 };
 /* clang-format on */
 
-static const char map_details[] =
-	"Draws the memory in the middle and each process that maps it at its side, with the address\n"
-	"ranges of the data for its CPU and its GPU, and the UUID of the GPU. Needs no driver and no\n"
-	"GPU.\n";
+static const char map_details[] = "Draws the memory in the middle and each process that maps it at its side, with the address\n"
+				  "ranges of the data for its CPU and its GPU, and the UUID of the GPU. Needs no driver and no\n"
+				  "GPU.\n";
 
 /* An owner that does not answer within this time is reported as stopped or busy. */
 enum { ANSWER_MS = 1000 };
@@ -46,12 +45,10 @@ static void write_process(pid_t pid, bool read_only, const char uuid[16], struct
 	char command[SHARE_COMMAND_BYTES], gpu[SHARE_UUID_BYTES];
 
 	if (pid > 0)
-		snprintf(p->title, MAP_TEXT_BYTES, "pid %ld %.14s", (long)pid,
-			 share_command_text(pid, command));
+		snprintf(p->title, MAP_TEXT_BYTES, "pid %ld %.14s", (long)pid, share_command_text(pid, command));
 	else
 		snprintf(p->title, MAP_TEXT_BYTES, "other pid namespace");
-	snprintf(p->access, MAP_TEXT_BYTES, "%s",
-		 read_only ? "read-only" : "reads and writes");
+	snprintf(p->access, MAP_TEXT_BYTES, "%s", read_only ? "read-only" : "reads and writes");
 	snprintf(p->device, MAP_TEXT_BYTES, "on %s", share_gpu_text(uuid, gpu));
 }
 
@@ -85,8 +82,7 @@ static void write_band(const gpul_ipc_share *s, struct map_picture *out)
 	snprintf(out->band[1], MAP_TEXT_BYTES, "%s", s->control ? "control page 4 KiB" : "");
 	snprintf(out->band[2], MAP_TEXT_BYTES, "data %s", share_size_text(s->bytes, size));
 	snprintf(out->band[3], MAP_TEXT_BYTES, "%.40s", share_shape_text(&s->shape, shape));
-	snprintf(out->band[4], MAP_TEXT_BYTES, "%s mapped",
-		 share_size_text(s->mapped_bytes, size));
+	snprintf(out->band[4], MAP_TEXT_BYTES, "%s mapped", share_size_text(s->mapped_bytes, size));
 	if (is_host_kind(s->kind))
 		snprintf(out->band[5], MAP_TEXT_BYTES, "on node %d", s->node);
 	else
@@ -98,11 +94,9 @@ void map_picture_make(const char *name, const gpul_ipc_share *share, struct map_
 	char size[SHARE_SIZE_BYTES], shape[SHARE_SHAPE_BYTES];
 
 	*out = (struct map_picture){ .n = 0 };
-	snprintf(out->title, sizeof out->title, "%.60s: %s, %s%s%.40s, %u attached, %s driver",
-		 name, gpul_mem_kind_name(share->kind), share_size_text(share->bytes, size),
-		 share->shape.n_dims ? " of " : "",
-		 share->shape.n_dims ? share_shape_text(&share->shape, shape) : "",
-		 share->n_peers, share->driver);
+	snprintf(out->title, sizeof out->title, "%.60s: %s, %s%s%.40s, %u attached, %s driver", name, gpul_mem_kind_name(share->kind),
+		 share_size_text(share->bytes, size), share->shape.n_dims ? " of " : "",
+		 share->shape.n_dims ? share_shape_text(&share->shape, shape) : "", share->n_peers, share->driver);
 	write_band(share, out);
 	write_owner(share, &out->process[out->n++]);
 	for (unsigned i = 0; i < share->n_peers && i < GPUL_IPC_MAX_PEERS; i++)
@@ -122,8 +116,7 @@ static gpul_status print_json(const char *name, const gpul_ipc_share *share, gpu
 	return json_print(&j, err);
 }
 
-static gpul_status draw_picture(const char *name, const gpul_ipc_share *share,
-			const struct cli_args *args, gpul_error *err)
+static gpul_status draw_picture(const char *name, const gpul_ipc_share *share, const struct cli_args *args, gpul_error *err)
 {
 	const char *svg = cli_value(args, MAP_SVG);
 	struct map_picture picture;
@@ -144,8 +137,7 @@ static int cmd_map(const struct cli_args *args, gpul_error *err)
 	const char *name;
 
 	if (args->n_operands != 1) {
-		gpul_fail(err, GPUL_EINVAL, 0,
-			  "expected one NAME; gpuload shares lists them");
+		gpul_fail(err, GPUL_EINVAL, 0, "expected one NAME; gpuload shares lists them");
 		return CLI_USAGE;
 	}
 	name = args->operands[0];
@@ -157,6 +149,5 @@ static int cmd_map(const struct cli_args *args, gpul_error *err)
 }
 
 const struct cli_cmd cli_map = {
-	"map", "NAME", "draw which processes map a shared memory, as text or SVG",
-	map_details, map_opts, cmd_map, CLI_SHARES, NULL,
+	"map", "NAME", "draw which processes map a shared memory, as text or SVG", map_details, map_opts, cmd_map, CLI_SHARES, NULL,
 };

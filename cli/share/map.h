@@ -15,21 +15,21 @@ extern const struct cli_cmd cli_map;
 enum { MAP_TEXT_BYTES = 48, MAP_BAND_LINES = 6 };
 
 struct map_process {
-	char title[MAP_TEXT_BYTES];   /* "pid 4711 gpuload" */
-	char role[MAP_TEXT_BYTES];    /* such as "owner" or "peer in slot 3" */
-	char access[MAP_TEXT_BYTES];  /* "reads and writes" */
-	char cpu[2][MAP_TEXT_BYTES];  /* two lines: "CPU 0x7f3a40001000", "  - 0x7f3a44001000" */
+	char title[MAP_TEXT_BYTES];  /* "pid 4711 gpuload" */
+	char role[MAP_TEXT_BYTES];   /* such as "owner" or "peer in slot 3" */
+	char access[MAP_TEXT_BYTES]; /* "reads and writes" */
+	char cpu[2][MAP_TEXT_BYTES]; /* two lines: "CPU 0x7f3a40001000", "  - 0x7f3a44001000" */
 	char gpu[2][MAP_TEXT_BYTES];
-	char device[MAP_TEXT_BYTES];  /* such as "on GPU-5f3a91c2..0007" */
-	bool has_cpu, has_gpu;        /* the process can access the memory: draw the arrow */
+	char device[MAP_TEXT_BYTES]; /* such as "on GPU-5f3a91c2..0007" */
+	bool has_cpu, has_gpu;       /* the process can access the memory: draw the arrow */
 };
 
 struct map_picture {
-	char title[160];              /* such as "weights: host-numa, 64 MiB of f32 1024x1024, ..." */
+	char title[160]; /* such as "weights: host-numa, 64 MiB of f32 1024x1024, ..." */
 	/* The lines of the band: kind; control page; data; type; mapped bytes; node or GPU. */
 	char band[MAP_BAND_LINES][MAP_TEXT_BYTES];
-	bool control;                 /* true: the memory has a control page, described in band[1] */
-	size_t n;                     /* number of processes: the owner and the peers */
+	bool control; /* true: the memory has a control page, described in band[1] */
+	size_t n;     /* number of processes: the owner and the peers */
 	struct map_process process[1 + GPUL_IPC_MAX_PEERS];
 };
 

@@ -9,23 +9,8 @@
 
 #include "cli/share/map.h"
 
-enum {
-	MARGIN = 20,
-	BOX = 290,
-	GAP = 60,
-	BAND = 190,
-	ROW = 170,
-	BOX_HEIGHT = 150,
-	TOP = 60,
-	LINE = 18,
-	PAD = 12
-};
-enum {
-	LEFT_X = MARGIN,
-	BAND_X = LEFT_X + BOX + GAP,
-	RIGHT_X = BAND_X + BAND + GAP,
-	WIDTH = RIGHT_X + BOX + MARGIN
-};
+enum { MARGIN = 20, BOX = 290, GAP = 60, BAND = 190, ROW = 170, BOX_HEIGHT = 150, TOP = 60, LINE = 18, PAD = 12 };
+enum { LEFT_X = MARGIN, BAND_X = LEFT_X + BOX + GAP, RIGHT_X = BAND_X + BAND + GAP, WIDTH = RIGHT_X + BOX + MARGIN };
 enum { CONTROL_HEIGHT = 34 };
 
 /* Plain colours, because not every viewer supports CSS custom properties; a media query selects dark colours. */
@@ -84,18 +69,15 @@ static void add_text(struct out *o, const char *class, int x, int y, const char 
 
 static void add_rect(struct out *o, const char *class, int x, int y, int width, int height)
 {
-	out_add(o, "<rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"6\"/>\n",
-		class, x, y, width, height);
+	out_add(o, "<rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"6\"/>\n", class, x, y, width, height);
 }
 
 /* Draw an arrow from a process' address to the band; its tip is a path, because a marker cannot inherit the line's colour. */
 static void add_arrow(struct out *o, const char *class, bool from_left, int y)
 {
-	int from = from_left ? LEFT_X + BOX : RIGHT_X, to = from_left ? BAND_X : BAND_X + BAND,
-	    back = from_left ? -7 : 7;
+	int from = from_left ? LEFT_X + BOX : RIGHT_X, to = from_left ? BAND_X : BAND_X + BAND, back = from_left ? -7 : 7;
 
-	out_add(o, "<path class=\"%s\" d=\"M%d %d H%d m%d -5 L%d %d l%d 5\"/>\n", class, from, y,
-		to, back, to, y, back);
+	out_add(o, "<path class=\"%s\" d=\"M%d %d H%d m%d -5 L%d %d l%d 5\"/>\n", class, from, y, to, back, to, y, back);
 }
 
 static void draw_process(struct out *o, const struct map_process *p, size_t i)
@@ -140,8 +122,7 @@ static void draw_band(struct out *o, const struct map_picture *p, int height)
 
 void map_draw_svg(const struct map_picture *p, struct out *o)
 {
-	int rows = (int)(p->n + 1) / 2, band = rows * ROW - (ROW - BOX_HEIGHT),
-	    height = TOP + band + MARGIN;
+	int rows = (int)(p->n + 1) / 2, band = rows * ROW - (ROW - BOX_HEIGHT), height = TOP + band + MARGIN;
 
 	out_add(o,
 		"<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" "

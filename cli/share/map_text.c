@@ -14,8 +14,7 @@ enum { BOX_WIDTH = 26, BAND_WIDTH = 22, ARROW_WIDTH = 3, BOX_LINES = 9, MAX_ROWS
 enum { LINE_CPU = 3, LINE_GPU = 5, LINE_CUT = 2 };
 
 /* Draw an edge of a box, such as "┌─ TITLE ────┐" or "└──────┘". */
-static void draw_edge(struct out *o, const char *left, const char *title, const char *right,
-		 size_t width)
+static void draw_edge(struct out *o, const char *left, const char *title, const char *right, size_t width)
 {
 	size_t n = strlen(title), used = 2;
 
@@ -46,8 +45,7 @@ static void draw_text(struct out *o, const char *text, size_t width)
 
 static const char *box_text(const struct map_process *p, size_t line)
 {
-	const char *const texts[] = { "",        p->role,   p->access, p->cpu[0],
-				      p->cpu[1], p->gpu[0], p->gpu[1], p->device };
+	const char *const texts[] = { "", p->role, p->access, p->cpu[0], p->cpu[1], p->gpu[0], p->gpu[1], p->device };
 
 	return texts[line];
 }
@@ -69,8 +67,7 @@ static bool has_arrow(const struct map_process *p, size_t line)
 	return p && ((line == LINE_CPU && p->has_cpu) || (line == LINE_GPU && p->has_gpu));
 }
 
-static void band_line(struct out *o, const struct map_picture *p, size_t row, size_t line,
-		      bool last)
+static void band_line(struct out *o, const struct map_picture *p, size_t row, size_t line, bool last)
 {
 	/* For each line of the first row, an index into p->band; 0: the line is empty. */
 	static const size_t with[BOX_LINES] = { 0, 1, 0, 2, 3, 4, 5, 0, 0 };
@@ -106,8 +103,7 @@ static void draw_row(struct out *o, const struct map_picture *p, size_t row, boo
 /* Print one line: "pid 4720 python3, peer in slot 7, read-only, CPU 0x7f..., GPU 0x7f..., on GPU-5f3a91c2". */
 static void list_process(struct out *o, const struct map_process *p)
 {
-	const char *const words[] = { p->title,  p->role,   p->access,
-				      p->cpu[0], p->gpu[0], p->device };
+	const char *const words[] = { p->title, p->role, p->access, p->cpu[0], p->gpu[0], p->device };
 
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
 		out_text(o, i ? ", " : "");

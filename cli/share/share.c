@@ -29,8 +29,7 @@ static gpul_status fill_host(const struct share_request *q, unsigned char *to, g
 		return gpul_file_check(&q->file, "the file of --from", err);
 	}
 	if (q->fill)
-		return fill_in_place(q->type, q->fill, q->bytes / gpul_type_bytes(q->type), to,
-				     err);
+		return fill_in_place(q->type, q->fill, q->bytes / gpul_type_bytes(q->type), to, err);
 	return GPUL_OK; /* new pages contain zeros */
 }
 
@@ -75,8 +74,7 @@ static gpul_status make_memory(struct share *s, gpul_error *err)
 	if (st)
 		return st;
 	cpu = gpul_mem_cpu(s->mem);
-	st = cpu ? fill_host(q, cpu + GPUL_IPC_CONTROL_BYTES, err)
-		 : fill_device(q, gpul_mem_gpu(s->mem) + GPUL_IPC_CONTROL_BYTES, err);
+	st = cpu ? fill_host(q, cpu + GPUL_IPC_CONTROL_BYTES, err) : fill_device(q, gpul_mem_gpu(s->mem) + GPUL_IPC_CONTROL_BYTES, err);
 	share_request_free_contents(q);
 	return st;
 }
@@ -121,14 +119,13 @@ static void ready_text(const struct share *s, const char *socket)
 	const gpul_ipc_view *v = gpul_ipc_server_view(s->server);
 	char size[SHARE_SIZE_BYTES], mapped[SHARE_SIZE_BYTES], shape[SHARE_SHAPE_BYTES];
 
-	printf("%-10s %s: %s (%s), %s", "READY", s->ask.name, gpul_mem_kind_name(about->kind),
-	       kind_reason(s), share_size_text(v->bytes, size));
+	printf("%-10s %s: %s (%s), %s", "READY", s->ask.name, gpul_mem_kind_name(about->kind), kind_reason(s),
+	       share_size_text(v->bytes, size));
 	if (s->ask.shape.n_dims)
 		printf(" of %s", share_shape_text(&s->ask.shape, shape));
 	printf(", %s mapped, ", share_size_text(about->mapped_bytes, mapped));
 	if (about->node >= 0)
-		printf("node %d%s, ", about->node,
-		       about->node_clamped ? " (the only one)" : "");
+		printf("node %d%s, ", about->node, about->node_clamped ? " (the only one)" : "");
 	print_address(v);
 	printf(", %s\n", socket);
 }
@@ -267,6 +264,6 @@ static int cmd_share(const struct cli_args *args, gpul_error *err)
 }
 
 const struct cli_cmd cli_share = {
-	"share", "NAME", "create memory for GPUs and CPUs, and offer it to other processes",
-	share_details, share_opts, cmd_share, NULL, NULL,
+	"share", "NAME", "create memory for GPUs and CPUs, and offer it to other processes", share_details, share_opts, cmd_share,
+	NULL,    NULL,
 };

@@ -18,25 +18,25 @@
 #include "ipc/client.h"
 
 extern const struct cli_cmd cli_share, cli_shares;
-extern const struct cli_opt share_opts[];  /* options and help text: share_request.c */
+extern const struct cli_opt share_opts[]; /* options and help text: share_request.c */
 extern const char share_details[];
 
 /* ---- the command line of gpuload share (share_request.c) ---------------------------- */
 
 struct share_request {
-	const char *name;            /* borrowed */
+	const char *name; /* borrowed */
 	gpul_mem_kind kind;
-	int node;                    /* NUMA node; GPUL_MEM_NODE_OF_GPU: not given */
+	int node; /* NUMA node; GPUL_MEM_NODE_OF_GPU: not given */
 	bool read_only, fabric, until_detached, json;
-	int for_ms;                  /* -1: until a signal */
-	struct devices_arg devices;  /* owned: devices_arg_close() */
+	int for_ms;                 /* -1: until a signal */
+	struct devices_arg devices; /* owned: devices_arg_close() */
 	size_t bytes;
 	gpul_ipc_shape shape;
-	gpul_type type;              /* GPUL_TYPE_NONE: bytes without a type */
-	const char *fill;            /* the FILL to generate in place; NULL: use data, or zeros */
-	const void *data;            /* contents, stored in file or in made; NULL: none */
-	gpul_file file;              /* owned; all zeros: no file */
-	void *made;                  /* owned; generated contents */
+	gpul_type type;   /* GPUL_TYPE_NONE: bytes without a type */
+	const char *fill; /* the FILL to generate in place; NULL: use data, or zeros */
+	const void *data; /* contents, stored in file or in made; NULL: none */
+	gpul_file file;   /* owned; all zeros: no file */
+	void *made;       /* owned; generated contents */
 };
 
 /** Parse the command line and read the files that it names.
@@ -44,9 +44,8 @@ struct share_request {
  * @args  arguments of the command line; must outlive *out
  * @out   owned by the caller: share_request_free(); zeroed on failure
  * Errors  GPUL_EINVAL a wrong option; GPUL_ESYS, GPUL_EFORMAT a file; GPUL_ENOMEM */
-gpul_status share_request_make(const struct cli_args *args, struct share_request *out,
-			       gpul_error *err);
-void share_request_free_contents(struct share_request *q);  /* call it after the memory has been filled */
+gpul_status share_request_make(const struct cli_args *args, struct share_request *out, gpul_error *err);
+void share_request_free_contents(struct share_request *q); /* call it after the memory has been filled */
 void share_request_free(struct share_request *q);
 
 /* ---- texts (share_text.c) ------------------------------------------------------------ */
@@ -59,8 +58,8 @@ enum {
 };
 
 /* Each of the following functions writes a text to buf, and returns buf. */
-const char *share_size_text(size_t bytes, char buf[SHARE_SIZE_BYTES]);  /* "64 MiB", "1.5 KiB", "100 bytes" */
-const char *share_shape_text(const gpul_ipc_shape *shape, char buf[SHARE_SHAPE_BYTES]);  /* "f32 1024x1024", or "bytes" */
+const char *share_size_text(size_t bytes, char buf[SHARE_SIZE_BYTES]);                  /* "64 MiB", "1.5 KiB", "100 bytes" */
+const char *share_shape_text(const gpul_ipc_shape *shape, char buf[SHARE_SHAPE_BYTES]); /* "f32 1024x1024", or "bytes" */
 /* "GPU-5f3a91c2..0007": the beginning and the end of the UUID that nvidia-smi -L prints. */
 const char *share_gpu_text(const char uuid[16], char buf[SHARE_UUID_BYTES]);
 /* The name of a process' program, as ps prints it; "-" for a process that this one cannot see. */

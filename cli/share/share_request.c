@@ -8,10 +8,12 @@
 #include "cli/lib/npy.h"
 #include "cli/lib/value.h"
 
+/* clang-format off */
 enum {
 	SHARE_BYTES, SHARE_KIND, SHARE_FILL, SHARE_SHAPE, SHARE_FROM, SHARE_NODE, SHARE_DEVICES,
 	SHARE_READ_ONLY, SHARE_FABRIC, SHARE_UNTIL_DETACHED, SHARE_FOR, SHARE_JSON, SHARE_DRIVER,
 };
+/* clang-format on */
 
 /* clang-format off */
 const struct cli_opt share_opts[] = {
@@ -37,51 +39,46 @@ const struct cli_opt share_opts[] = {
 };
 /* clang-format on */
 
-const char share_details[] =
-	"Creates memory that GPUs and CPUs can access, fills it, and offers it to other processes of\n"
-	"the same user, until Ctrl-C (SIGINT, SIGTERM, SIGHUP):\n"
-	"\n"
-	"    gpuload share weights --from weights.npy &\n"
-	"    gpuload attach weights --wait 5 --sum\n"
-	"\n"
-	"KIND is\n"
-	"\n"
-	"    auto        the first of host-numa, memfd and shm that works here\n"
-	"    host-numa   RAM of one NUMA node (cuMemCreate); one address for CPU and GPU\n"
-	"    memfd       RAM without a name, sealed against shrinking; registered with the GPU\n"
-	"    shm         RAM by shm_open; registered with the GPU\n"
-	"    device      memory of the first GPU (cuMemCreate); the CPU cannot access it\n"
-	"    device-ipc  memory of the first GPU by cuMemAlloc and cuIpc*, the older interface\n"
-	"\n"
-	"NAME is a socket, NAME.sock, in a folder that only this user can enter:\n"
-	"$GPULOAD_RUNTIME_DIR, else $XDG_RUNTIME_DIR/gpuload, else /tmp/gpuload-UID. A NAME that\n"
-	"contains / is a path. Only the socket has a name: after the end of this process, the\n"
-	"memory is freed as soon as the last attached process detaches or ends.\n"
-	"\n"
-	"The command prints READY, then one line per event: ATTACHED, DETACHED, PEER_DIED, REFUSED\n"
-	"with the reason, and ENDED. The first page, before the data, holds an abort word and step\n"
-	"counters for kernels: ipc/control.h.\n";
+const char share_details[] = "Creates memory that GPUs and CPUs can access, fills it, and offers it to other processes of\n"
+			     "the same user, until Ctrl-C (SIGINT, SIGTERM, SIGHUP):\n"
+			     "\n"
+			     "    gpuload share weights --from weights.npy &\n"
+			     "    gpuload attach weights --wait 5 --sum\n"
+			     "\n"
+			     "KIND is\n"
+			     "\n"
+			     "    auto        the first of host-numa, memfd and shm that works here\n"
+			     "    host-numa   RAM of one NUMA node (cuMemCreate); one address for CPU and GPU\n"
+			     "    memfd       RAM without a name, sealed against shrinking; registered with the GPU\n"
+			     "    shm         RAM by shm_open; registered with the GPU\n"
+			     "    device      memory of the first GPU (cuMemCreate); the CPU cannot access it\n"
+			     "    device-ipc  memory of the first GPU by cuMemAlloc and cuIpc*, the older interface\n"
+			     "\n"
+			     "NAME is a socket, NAME.sock, in a folder that only this user can enter:\n"
+			     "$GPULOAD_RUNTIME_DIR, else $XDG_RUNTIME_DIR/gpuload, else /tmp/gpuload-UID. A NAME that\n"
+			     "contains / is a path. Only the socket has a name: after the end of this process, the\n"
+			     "memory is freed as soon as the last attached process detaches or ends.\n"
+			     "\n"
+			     "The command prints READY, then one line per event: ATTACHED, DETACHED, PEER_DIED, REFUSED\n"
+			     "with the reason, and ENDED. The first page, before the data, holds an abort word and step\n"
+			     "counters for kernels: ipc/control.h.\n";
 
 /* ---- size and contents ------------------------------------------------------------- */
 
 /* Parse dimensions such as "1024,1024"; *count is their product. */
-static gpul_status parse_shape(const char *text, gpul_ipc_shape *shape, size_t *count,
-			       gpul_error *err)
+static gpul_status parse_shape(const char *text, gpul_ipc_shape *shape, size_t *count, gpul_error *err)
 {
 	*count = 1;
 	for (const char *at = text;; at++) {
 		size_t n = strcspn(at, ","), dim;
 
-		if (value_parse_size(at, n, &dim, NULL) || dim == 0 ||
-		    __builtin_mul_overflow(*count, dim, count))
-			return gpul_fail(
-				err, GPUL_EINVAL, 0,
-				"--shape must be numbers above 0 with commas between, such as "
-				"1024,1024; not '%s'",
-				text);
-		if (shape->n_dims == GPUL_IPC_MAX_DIMS)
+		if (value_parse_size(at, n, &dim, NULL) || dim == 0 || __builtin_mul_overflow(*count, dim, count))
 			return gpul_fail(err, GPUL_EINVAL, 0,
-					 "--shape has more than %d numbers", GPUL_IPC_MAX_DIMS);
+					 "--shape must be numbers above 0 with commas between, such as "
+					 "1024,1024; not '%s'",
+					 text);
+		if (shape->n_dims == GPUL_IPC_MAX_DIMS)
+			return gpul_fail(err, GPUL_EINVAL, 0, "--shape has more than %d numbers", GPUL_IPC_MAX_DIMS);
 		shape->dim[shape->n_dims++] = dim;
 		at += n;
 		if (!*at)
@@ -90,28 +87,23 @@ static gpul_status parse_shape(const char *text, gpul_ipc_shape *shape, size_t *
 }
 
 /* Set the size from the contents; it must agree with --bytes, if given. */
-static gpul_status set_bytes(struct share_request *q, size_t bytes, const char *what,
-				gpul_error *err)
+static gpul_status set_bytes(struct share_request *q, size_t bytes, const char *what, gpul_error *err)
 {
 	if (q->bytes && q->bytes != bytes)
-		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "%s: %zu bytes, but --bytes is %zu", what, bytes,
-				 q->bytes);
+		return gpul_fail(err, GPUL_EINVAL, 0, "%s: %zu bytes, but --bytes is %zu", what, bytes, q->bytes);
 	q->bytes = bytes;
 	return GPUL_OK;
 }
 
 /* Set the number of elements from --shape or --bytes; 0: as many as the file has. */
-static gpul_status set_count(struct share_request *q, const char *shape, size_t *count,
-				gpul_error *err)
+static gpul_status set_count(struct share_request *q, const char *shape, size_t *count, gpul_error *err)
 {
 	size_t width = gpul_type_bytes(q->type), bytes;
 	gpul_status st;
 
 	*count = q->bytes / width;
 	if (!shape && q->bytes % width)
-		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "--bytes %zu is not a multiple of %zu bytes (%s)", q->bytes, width,
+		return gpul_fail(err, GPUL_EINVAL, 0, "--bytes %zu is not a multiple of %zu bytes (%s)", q->bytes, width,
 				 gpul_type_name(q->type));
 	if (!shape)
 		return GPUL_OK;
@@ -119,25 +111,19 @@ static gpul_status set_count(struct share_request *q, const char *shape, size_t 
 	if (st)
 		return st;
 	if (__builtin_mul_overflow(*count, width, &bytes))
-		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "--shape %s of %s exceeds the address space", shape,
-				 gpul_type_name(q->type));
+		return gpul_fail(err, GPUL_EINVAL, 0, "--shape %s of %s exceeds the address space", shape, gpul_type_name(q->type));
 	return set_bytes(q, bytes, "--shape", err);
 }
 
 /* Parse --fill TYPE=FILL: set type, size and contents. */
-static gpul_status read_fill(struct share_request *q, const char *text, const char *shape,
-			     gpul_error *err)
+static gpul_status read_fill(struct share_request *q, const char *text, const char *shape, gpul_error *err)
 {
 	size_t n = strcspn(text, "="), count;
 	gpul_status st;
 
 	q->type = value_type(text, n);
 	if (!q->type || !text[n])
-		return gpul_fail(
-			err, GPUL_EINVAL, 0,
-			"--fill must be TYPE=FILL, such as f32=rand or u8=@FILE, not '%s'",
-			text);
+		return gpul_fail(err, GPUL_EINVAL, 0, "--fill must be TYPE=FILL, such as f32=rand or u8=@FILE, not '%s'", text);
 	q->fill = text + n + 1;
 	st = set_count(q, shape, &count, err);
 	if (st)
@@ -173,8 +159,7 @@ static gpul_status read_file(struct share_request *q, const char *path, gpul_err
 		return st ? st : set_bytes(q, q->file.n_bytes, path, err);
 	st = npy_describe(q->file.bytes, q->file.n_bytes, path, &about, err);
 	if (st == GPUL_OK)
-		st = npy_parse(q->file.bytes, q->file.n_bytes, path, about.type, &elements,
-			       err);
+		st = npy_parse(q->file.bytes, q->file.n_bytes, path, about.type, &elements, err);
 	if (st)
 		return st;
 	if (elements.count == 0)
@@ -182,19 +167,16 @@ static gpul_status read_file(struct share_request *q, const char *path, gpul_err
 	q->data = elements.data;
 	q->type = about.type;
 	q->shape.n_dims = about.n_dims ? about.n_dims : 1;
-	memcpy(q->shape.dim, about.n_dims ? about.dim : (uint64_t[NPY_MAX_DIMS]){ 1 },
-	       sizeof about.dim);
+	memcpy(q->shape.dim, about.n_dims ? about.dim : (uint64_t[NPY_MAX_DIMS]){ 1 }, sizeof about.dim);
 	return set_bytes(q, elements.count * gpul_type_bytes(about.type), path, err);
 }
 _Static_assert((int)NPY_MAX_DIMS == (int)GPUL_IPC_MAX_DIMS, "copied as a whole");
 
-static gpul_status read_contents(const struct cli_args *args, struct share_request *q,
-				 gpul_error *err)
+static gpul_status read_contents(const struct cli_args *args, struct share_request *q, gpul_error *err)
 {
-	const char *bytes = cli_value(args, SHARE_BYTES), *fill = cli_value(args, SHARE_FILL),
-		   *from = cli_value(args, SHARE_FROM), *shape = cli_value(args, SHARE_SHAPE);
-	gpul_status st =
-		bytes ? value_parse_size(bytes, strlen(bytes), &q->bytes, err) : GPUL_OK;
+	const char *bytes = cli_value(args, SHARE_BYTES), *fill = cli_value(args, SHARE_FILL), *from = cli_value(args, SHARE_FROM),
+		   *shape = cli_value(args, SHARE_SHAPE);
+	gpul_status st = bytes ? value_parse_size(bytes, strlen(bytes), &q->bytes, err) : GPUL_OK;
 
 	if (st)
 		return st;
@@ -205,8 +187,7 @@ static gpul_status read_contents(const struct cli_args *args, struct share_reque
 				 "--fill and --from exclude each other; --fill TYPE=@FILE reads a file as elements of "
 				 "a type");
 	if (shape && !fill)
-		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "--shape needs a type: --fill f32=zeros --shape %s", shape);
+		return gpul_fail(err, GPUL_EINVAL, 0, "--shape needs a type: --fill f32=zeros --shape %s", shape);
 	if (!bytes && !fill && !from)
 		return gpul_fail(err, GPUL_EINVAL, 0,
 				 "the size is missing: give --bytes 64M, --from FILE, or --fill "
@@ -221,8 +202,7 @@ static gpul_status read_contents(const struct cli_args *args, struct share_reque
 
 /* ---- the rest ---------------------------------------------------------------------- */
 
-static gpul_status read_kind(const struct cli_args *args, struct share_request *q,
-			     gpul_error *err)
+static gpul_status read_kind(const struct cli_args *args, struct share_request *q, gpul_error *err)
 {
 	const char *kind = cli_value(args, SHARE_KIND);
 
@@ -241,8 +221,7 @@ static gpul_status read_kind(const struct cli_args *args, struct share_request *
 	return GPUL_OK;
 }
 
-static gpul_status read_node(const struct cli_args *args, struct share_request *q,
-			     gpul_error *err)
+static gpul_status read_node(const struct cli_args *args, struct share_request *q, gpul_error *err)
 {
 	const char *text = cli_value(args, SHARE_NODE);
 	uint32_t node = 0;
@@ -251,21 +230,18 @@ static gpul_status read_node(const struct cli_args *args, struct share_request *
 	if (!text)
 		return GPUL_OK;
 	if (value_parse(GPUL_U32, text, &node, NULL) || node > 4095)
-		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "--node must be the number of a NUMA node, not '%s'", text);
+		return gpul_fail(err, GPUL_EINVAL, 0, "--node must be the number of a NUMA node, not '%s'", text);
 	q->node = (int)node;
 	return GPUL_OK;
 }
 
-static gpul_status read_all(const struct cli_args *args, struct share_request *q,
-			    gpul_error *err)
+static gpul_status read_all(const struct cli_args *args, struct share_request *q, gpul_error *err)
 {
 	const char *seconds = cli_value(args, SHARE_FOR);
 	gpul_status st;
 
 	if (args->n_operands != 1)
-		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "expected one NAME; see gpuload help share");
+		return gpul_fail(err, GPUL_EINVAL, 0, "expected one NAME; see gpuload help share");
 	q->name = args->operands[0];
 	q->read_only = cli_value(args, SHARE_READ_ONLY) != NULL;
 	q->until_detached = cli_value(args, SHARE_UNTIL_DETACHED) != NULL;
@@ -277,15 +253,13 @@ static gpul_status read_all(const struct cli_args *args, struct share_request *q
 	if (st == GPUL_OK)
 		st = read_node(args, q, err);
 	if (st == GPUL_OK)
-		st = devices_arg_parse(cli_value(args, SHARE_DRIVER),
-				       cli_value(args, SHARE_DEVICES), &q->devices, err);
+		st = devices_arg_parse(cli_value(args, SHARE_DRIVER), cli_value(args, SHARE_DEVICES), &q->devices, err);
 	if (st == GPUL_OK)
 		st = read_contents(args, q, err);
 	return st;
 }
 
-gpul_status share_request_make(const struct cli_args *args, struct share_request *out,
-			       gpul_error *err)
+gpul_status share_request_make(const struct cli_args *args, struct share_request *out, gpul_error *err)
 {
 	gpul_status st;
 

@@ -43,15 +43,14 @@ const char *share_shape_text(const gpul_ipc_shape *shape, char buf[SHARE_SHAPE_B
 		return strcpy(buf, "bytes");
 	n = snprintf(buf, SHARE_SHAPE_BYTES, "%.8s ", t ? gpul_type_name(t) : shape->dtype);
 	for (unsigned i = 0; i < shape->n_dims && i < GPUL_IPC_MAX_DIMS; i++)
-		n += snprintf(buf + n, SHARE_SHAPE_BYTES - (size_t)n, "%s%" PRIu64,
-			      i ? "x" : "", shape->dim[i]);
+		n += snprintf(buf + n, SHARE_SHAPE_BYTES - (size_t)n, "%s%" PRIu64, i ? "x" : "", shape->dim[i]);
 	return buf;
 }
 
 const char *share_gpu_text(const char uuid[16], char buf[SHARE_UUID_BYTES])
 {
-	snprintf(buf, SHARE_UUID_BYTES, "GPU-%02x%02x%02x%02x..%02x%02x", uuid[0] & 255,
-		 uuid[1] & 255, uuid[2] & 255, uuid[3] & 255, uuid[14] & 255, uuid[15] & 255);
+	snprintf(buf, SHARE_UUID_BYTES, "GPU-%02x%02x%02x%02x..%02x%02x", uuid[0] & 255, uuid[1] & 255, uuid[2] & 255, uuid[3] & 255,
+		 uuid[14] & 255, uuid[15] & 255);
 	return buf;
 }
 
@@ -99,8 +98,7 @@ static gpul_status explain_absent(const char *name, gpul_error *err)
 		free(names[i]);
 	free(names);
 	if (near[0])
-		return gpul_fail(err, GPUL_ESYS, ENOENT,
-				 "nothing is shared as '%.64s'; did you mean %s?", name, near);
+		return gpul_fail(err, GPUL_ESYS, ENOENT, "nothing is shared as '%.64s'; did you mean %s?", name, near);
 	return gpul_fail(err, GPUL_ESYS, ENOENT,
 			 "nothing is shared as '%.64s'; gpuload shares lists all names (--wait 5 waits for "
 			 "a name)",
@@ -112,10 +110,9 @@ gpul_status share_explain(const char *name, const gpul_error *why, gpul_error *e
 	if (why->status == GPUL_ESYS && why->native == ENOENT && !strchr(name, '/'))
 		return explain_absent(name, err);
 	if (why->status == GPUL_ESYS && why->native == ECONNREFUSED)
-		return gpul_fail(
-			err, GPUL_ESYS, ECONNREFUSED,
-			"'%.64s' is dead: the process that shared it has ended; gpuload shares "
-			"removes its socket",
-			name);
+		return gpul_fail(err, GPUL_ESYS, ECONNREFUSED,
+				 "'%.64s' is dead: the process that shared it has ended; gpuload shares "
+				 "removes its socket",
+				 name);
 	return gpul_fail(err, why->status, why->native, "%s", why->text);
 }

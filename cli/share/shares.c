@@ -21,10 +21,9 @@ static const struct cli_opt shares_opts[] = {
 };
 /* clang-format on */
 
-static const char shares_details[] =
-	"Queries the owner of each name; an owner that gives no answer within 0.2 s is marked. The\n"
-	"socket of a dead owner is removed. A process of another pid namespace is printed as -.\n"
-	"Needs no driver and no GPU.\n";
+static const char shares_details[] = "Queries the owner of each name; an owner that gives no answer within 0.2 s is marked. The\n"
+				     "socket of a dead owner is removed. A process of another pid namespace is printed as -.\n"
+				     "Needs no driver and no GPU.\n";
 
 /* An owner that does not answer within ANSWER_MS is stopped or busy.  MAX_THREADS owners are queried at a time, so that 64
  * stopped owners take only twice as long as one. */
@@ -64,8 +63,7 @@ static void query_owners(void *user)
 
 /* One line of the table; each cell is large enough for its longest text. */
 struct line {
-	char name[GPUL_IPC_PATH_BYTES], owner[48], kind[16], size[SHARE_SIZE_BYTES],
-		type[SHARE_SHAPE_BYTES], peers[160];
+	char name[GPUL_IPC_PATH_BYTES], owner[48], kind[16], size[SHARE_SIZE_BYTES], type[SHARE_SHAPE_BYTES], peers[160];
 };
 
 static void write_owner(const gpul_ipc_share *s, char *buf, size_t buf_bytes)
@@ -73,8 +71,7 @@ static void write_owner(const gpul_ipc_share *s, char *buf, size_t buf_bytes)
 	char command[SHARE_COMMAND_BYTES];
 
 	if (s->pid > 0)
-		snprintf(buf, buf_bytes, "%ld %s", (long)s->pid,
-			 share_command_text(s->pid, command));
+		snprintf(buf, buf_bytes, "%ld %s", (long)s->pid, share_command_text(s->pid, command));
 	else
 		snprintf(buf, buf_bytes, "-");
 }
@@ -85,8 +82,7 @@ static void write_peers(const gpul_ipc_share *s, char *buf, size_t buf_bytes)
 
 	for (unsigned i = 0; i < s->n_peers && i < PIDS_SHOWN; i++) {
 		if (s->peers[i].pid > 0)
-			n += snprintf(buf + n, buf_bytes - (size_t)n, " %ld",
-				      (long)s->peers[i].pid);
+			n += snprintf(buf + n, buf_bytes - (size_t)n, " %ld", (long)s->peers[i].pid);
 		else
 			n += snprintf(buf + n, buf_bytes - (size_t)n, " -");
 	}
@@ -106,8 +102,7 @@ static void write_row(const struct row *r, struct line *out)
 	*out = (struct line){ .owner = "-", .kind = "-", .size = "-", .type = "-" };
 	snprintf(out->name, sizeof out->name, "%s", r->name);
 	if (r->why.status) {
-		snprintf(out->peers, sizeof out->peers, "%.130s%s", r->why.text,
-			 is_silent(r) ? ": stopped, or busy" : "");
+		snprintf(out->peers, sizeof out->peers, "%.130s%s", r->why.text, is_silent(r) ? ": stopped, or busy" : "");
 		return;
 	}
 	write_owner(s, out->owner, sizeof out->owner);
@@ -144,9 +139,8 @@ static gpul_status print_text(const struct rows *rows, gpul_error *err)
 		type = max_width(type, lines[i].type);
 	}
 	for (size_t i = 0; i < n && n > 1; i++)
-		printf("%-*s  %-*s  %-*s  %-*s  %-*s  %s\n", name, lines[i].name, owner,
-		       lines[i].owner, kind, lines[i].kind, size, lines[i].size, type,
-		       lines[i].type, lines[i].peers);
+		printf("%-*s  %-*s  %-*s  %-*s  %-*s  %s\n", name, lines[i].name, owner, lines[i].owner, kind, lines[i].kind, size,
+		       lines[i].size, type, lines[i].type, lines[i].peers);
 	free(lines);
 	return GPUL_OK;
 }
@@ -189,8 +183,7 @@ static gpul_status print_json(const struct rows *rows, gpul_error *err)
 
 /* ---- the command ------------------------------------------------------------------- */
 
-static gpul_status list_shares(char **names, size_t n_names, const struct cli_args *args,
-			gpul_error *err)
+static gpul_status list_shares(char **names, size_t n_names, const struct cli_args *args, gpul_error *err)
 {
 	struct rows rows = { .at = calloc(n_names + 1, sizeof *rows.at), .n = n_names };
 	gpul_status st;
@@ -202,9 +195,7 @@ static gpul_status list_shares(char **names, size_t n_names, const struct cli_ar
 	gpul_parallel(n_names < MAX_THREADS ? (unsigned)n_names : MAX_THREADS, query_owners, &rows);
 	for (size_t i = 0; i < n_names && cli_value(args, SHARES_VERBOSE); i++)
 		if (rows.at[i].removed)
-			cli_message("shares",
-				 "removed %s.sock: the process that shared it has ended",
-				 names[i]);
+			cli_message("shares", "removed %s.sock: the process that shared it has ended", names[i]);
 	st = cli_value(args, SHARES_JSON) ? print_json(&rows, err) : print_text(&rows, err);
 	free(rows.at);
 	return st;
@@ -217,9 +208,7 @@ static int cmd_shares(const struct cli_args *args, gpul_error *err)
 	gpul_status st;
 
 	if (args->n_operands) {
-		gpul_fail(err, GPUL_EINVAL, 0,
-			  "unexpected operand '%s'; gpuload map NAME shows one share",
-			  args->operands[0]);
+		gpul_fail(err, GPUL_EINVAL, 0, "unexpected operand '%s'; gpuload map NAME shows one share", args->operands[0]);
 		return CLI_USAGE;
 	}
 	st = gpul_ipc_places(&names, &n, err);
@@ -235,6 +224,5 @@ static int cmd_shares(const struct cli_args *args, gpul_error *err)
 }
 
 const struct cli_cmd cli_shares = {
-	"shares", "", "list shares: owner, kind, size, attached processes",
-	shares_details, shares_opts, cmd_shares, NULL, NULL,
+	"shares", "", "list shares: owner, kind, size, attached processes", shares_details, shares_opts, cmd_shares, NULL, NULL,
 };

@@ -75,7 +75,7 @@ bool soft_find_packages(const char *command, char site_packages[PATH_MAX])
 	slash = strrchr(path, '/');
 	if (!slash || strncmp(slash + 1, "python", 6) || slash == path)
 		return false;
-	*slash = '\0';   /* do not use realpath(): the python3 of a virtual environment is a link to the system's */
+	*slash = '\0'; /* do not use realpath(): the python3 of a virtual environment is a link to the system's */
 	slash = strrchr(path, '/');
 	if (!slash)
 		return false;

@@ -13,7 +13,9 @@
 #include "cli/soft/soft_internal.h"
 #include "core/text.h"
 
+/* clang-format off */
 enum { SOFT_GPUS, SOFT_SM, SOFT_CUDA, SOFT_MEMORY, SOFT_TOOLS, SOFT_STRICT, SOFT_CALLS, SOFT_CALLS_FORMAT, SOFT_CALLS_OUTPUT, SOFT_ENV, SOFT_QUIET, MAX_GPUS = 16 };
+/* clang-format on */
 
 /* clang-format off */
 static const struct cli_opt soft_opts[] = {
@@ -89,22 +91,25 @@ static gpul_status read_options(const struct cli_args *args, struct soft_setup *
 	if (s->memory && (!gpul_text_bytes(s->memory, &bytes) || !bytes))
 		return gpul_fail(err, GPUL_EINVAL, 0, "--memory must be a number of bytes such as 512M or 8G, not '%s'", s->memory);
 	if (!args->n_operands == !cli_value(args, SOFT_ENV))
-		return gpul_fail(err, GPUL_EINVAL, 0, args->n_operands ? "--env prints the variables: give no command with it" :
-				 "a command is missing; for example: gpuload soft -- python3 program.py");
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 args->n_operands ? "--env prints the variables: give no command with it"
+						  : "a command is missing; for example: gpuload soft -- python3 program.py");
 	return GPUL_OK;
 }
 
 static void report(const struct soft_setup *s, const char *command)
 {
-	cli_message("soft", "%s runs on the software driver in %s: %s GPU%s, sm_%s, %s%s%s%s%s%s", command, s->folder, s->gpus ? s->gpus : "1",
-		 s->gpus && strcmp(s->gpus, "1") ? "s" : "", s->sm ? s->sm : "90", s->memory ? s->memory : "the machine's", " memory",
-		 s->tools ? ", tools " : "", s->tools ? s->tools : "", *s->toolkit ? "; CUDA_HOME " : "; no CUDA toolkit found", s->toolkit);
+	cli_message("soft", "%s runs on the software driver in %s: %s GPU%s, sm_%s, %s%s%s%s%s%s", command, s->folder,
+		    s->gpus ? s->gpus : "1", s->gpus && strcmp(s->gpus, "1") ? "s" : "", s->sm ? s->sm : "90",
+		    s->memory ? s->memory : "the machine's", " memory", s->tools ? ", tools " : "", s->tools ? s->tools : "",
+		    *s->toolkit ? "; CUDA_HOME " : "; no CUDA toolkit found", s->toolkit);
 }
 
 /* The options of --calls; false: it was not given. */
 static bool read_calls(const struct cli_args *args, struct calls_options *out)
 {
-	*out = (struct calls_options){ cli_value(args, SOFT_CALLS), cli_value(args, SOFT_CALLS_FORMAT), cli_value(args, SOFT_CALLS_OUTPUT), false, "soft" };
+	*out = (struct calls_options){ cli_value(args, SOFT_CALLS), cli_value(args, SOFT_CALLS_FORMAT), cli_value(args, SOFT_CALLS_OUTPUT),
+				       false, "soft" };
 	return out->filter != NULL;
 }
 
@@ -113,8 +118,8 @@ static gpul_status check_calls(const struct cli_args *args, gpul_error *err)
 	struct calls_options calls;
 
 	if (read_calls(args, &calls))
-		return cli_value(args, SOFT_ENV) ? gpul_fail(err, GPUL_EINVAL, 0, "--calls runs a command: it cannot be given with --env") :
-						   calls_check(&calls, err);
+		return cli_value(args, SOFT_ENV) ? gpul_fail(err, GPUL_EINVAL, 0, "--calls runs a command: it cannot be given with --env")
+						 : calls_check(&calls, err);
 	return calls.format || calls.output ? gpul_fail(err, GPUL_EINVAL, 0, "--calls-format and --calls-output need --calls") : GPUL_OK;
 }
 
@@ -158,7 +163,9 @@ static int run_soft(const struct cli_args *args, gpul_error *err)
 	return st ? cli_exit_code(st) : status;
 }
 
+/* clang-format off */
 const struct cli_cmd cli_soft = {
 	"soft", "-- COMMAND [ARG...]", "run any program on the software driver: tests on a machine without a GPU", soft_details, soft_opts, run_soft,
 	CLI_FILES, NULL,
 };
+/* clang-format on */

@@ -13,15 +13,17 @@
 #include "core/array.h"
 #include "core/error.h"
 
-struct soft_variable { char *name, *value; };   /* owned */
+struct soft_variable {
+	char *name, *value;
+}; /* owned */
 
 struct soft_setup {
-	const char *gpus, *sm, *cuda, *memory, *tools;   /* options; NULL: not given */
+	const char *gpus, *sm, *cuda, *memory, *tools; /* options; NULL: not given */
 	bool strict_ptx;
-	char folder[PATH_MAX];                    /* folder of the driver and of the libraries next
+	char folder[PATH_MAX];  /* folder of the driver and of the libraries next
 						   * to it */
-	char wheels[PATH_MAX];                    /* site-packages of the command; "": none */
-	char toolkit[PATH_MAX];                   /* CUDA_HOME or the tool chain in wheels; "": none found */
+	char wheels[PATH_MAX];  /* site-packages of the command; "": none */
+	char toolkit[PATH_MAX]; /* CUDA_HOME or the tool chain in wheels; "": none found */
 	GPUL_ARRAY(struct soft_variable) variables;
 };
 

@@ -63,7 +63,8 @@ static gpul_status set_library_path(struct soft_setup *s, gpul_error *err)
 
 /* Set a list of libraries: the user's (given, or NULL), then those of ours that exist.  The user's are first, because
  * the run time of a sanitizer must be. */
-static gpul_status set_libraries(struct soft_setup *s, const char *name, const char *given, const char *const *files, size_t n_files, gpul_error *err)
+static gpul_status set_libraries(struct soft_setup *s, const char *name, const char *given, const char *const *files, size_t n_files,
+				 gpul_error *err)
 {
 	char *list = strdup(given ? given : "");
 	gpul_status st = GPUL_OK;
@@ -89,7 +90,7 @@ static gpul_status set_libraries(struct soft_setup *s, const char *name, const c
 
 static gpul_status set_preload(struct soft_setup *s, gpul_error *err)
 {
-	static const char *const files[] = { "libcudart.so.13", "libcudart.so.12", "libnvrtc.so.13", "libnvrtc.so.12",
+	static const char *const files[] = { "libcudart.so.13",    "libcudart.so.12",    "libnvrtc.so.13",    "libnvrtc.so.12",
 					     "libnvJitLink.so.13", "libnvJitLink.so.12", "libnvfatbin.so.13", "libnvfatbin.so.12" };
 
 	return set_libraries(s, "LD_PRELOAD", secure_getenv("LD_PRELOAD"), files, sizeof files / sizeof *files, err);
@@ -139,7 +140,9 @@ static bool name_cache(char path[PATH_MAX], const char *client)
 static gpul_status set_caches(struct soft_setup *s, gpul_error *err)
 {
 	static const char *const caches[][2] = {
-		{ "CUPY_CACHE_DIR", "cupy" }, { "TRITON_CACHE_DIR", "triton" }, { "WARP_CACHE_PATH", "warp" },
+		{ "CUPY_CACHE_DIR", "cupy" },
+		{ "TRITON_CACHE_DIR", "triton" },
+		{ "WARP_CACHE_PATH", "warp" },
 	};
 	gpul_status st = GPUL_OK;
 
@@ -158,7 +161,7 @@ static bool make_folders(const char *path)
 
 	for (const char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
 		snprintf(part, sizeof part, "%.*s", (int)(slash - path), path);
-		mkdir(part, 0700);  /* it may exist */
+		mkdir(part, 0700); /* it may exist */
 	}
 	return !mkdir(path, 0700) || errno == EEXIST;
 }
@@ -200,7 +203,7 @@ static gpul_status set_clients(struct soft_setup *s, gpul_error *err)
 		st = set_beside(s, "TRITON_PTXAS_PATH", "bin/ptxas", err);
 	if (!st)
 		st = set_beside(s, "TRITON_PTXAS_BLACKWELL_PATH", "bin/ptxas", err);
-	if (!st)  /* compile to PTX directly, not to machine code */
+	if (!st) /* compile to PTX directly, not to machine code */
 		st = set_default(s, "CUPY_COMPILE_WITH_PTX", "1", err);
 	if (!st && *s->wheels)
 		st = set_default(s, "GPULOAD_SITE_PACKAGES", s->wheels, err);
@@ -238,8 +241,9 @@ gpul_status soft_setup(struct soft_setup *s, const char *command, gpul_error *er
 	if (st)
 		return st;
 	if (!drv->path || !realpath(drv->path, s->folder) || !(slash = strrchr(s->folder, '/')))
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "the folder of the software driver is unknown: set GPULOAD_SOFT_DRIVER to the path "
-							     "of libcuda-soft.so");
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
+				 "the folder of the software driver is unknown: set GPULOAD_SOFT_DRIVER to the path "
+				 "of libcuda-soft.so");
 	*slash = '\0';
 	find_toolkit(s, command);
 	st = set_library_path(s, err);

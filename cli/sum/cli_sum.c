@@ -66,12 +66,12 @@ union row {
 };
 
 /* Widen and add two consecutive rows of n elements. */
-#define ADD_TWO(name, type, member, widen)                                             \
-	static void name(const void *rows, size_t n, union row *out)                   \
-	{                                                                              \
-		const type *a = rows, *b = a + n;                                      \
-		for (size_t c = 0; c < n; c++)                                         \
-			out->member[c] = widen(a[c]) + widen(b[c]);                    \
+#define ADD_TWO(name, type, member, widen) \
+	static void name(const void *rows, size_t n, union row *out) \
+	{ \
+		const type *a = rows, *b = a + n; \
+		for (size_t c = 0; c < n; c++) \
+			out->member[c] = widen(a[c]) + widen(b[c]); \
 	}
 ADD_TWO(add_i8, int8_t, i, (uint64_t))
 ADD_TWO(add_u8, uint8_t, i, (uint64_t))
@@ -86,14 +86,13 @@ ADD_TWO(add_f32, float, f, (double))
 ADD_TWO(add_f64, double, f, (double))
 
 static void (*const add_two[GPUL_N_TYPES])(const void *rows, size_t n, union row *out) = {
-	[GPUL_I8] = add_i8,   [GPUL_U8] = add_u8,     [GPUL_I16] = add_i16, [GPUL_U16] = add_u16,
-	[GPUL_I32] = add_i32, [GPUL_U32] = add_u32,   [GPUL_I64] = add_64,  [GPUL_U64] = add_64,
-	[GPUL_F16] = add_f16, [GPUL_BF16] = add_bf16, [GPUL_F32] = add_f32, [GPUL_F64] = add_f64,
+	[GPUL_I8] = add_i8,  [GPUL_U8] = add_u8,  [GPUL_I16] = add_i16, [GPUL_U16] = add_u16,   [GPUL_I32] = add_i32, [GPUL_U32] = add_u32,
+	[GPUL_I64] = add_64, [GPUL_U64] = add_64, [GPUL_F16] = add_f16, [GPUL_BF16] = add_bf16, [GPUL_F32] = add_f32, [GPUL_F64] = add_f64,
 };
 
 /* ---- chunks -------------------------------------------------------------------------------- */
 
-enum { LEVELS = 4 };  /* levels of the tree of rows: 2, 4, 8, 16 rows */
+enum { LEVELS = 4 }; /* levels of the tree of rows: 2, 4, 8, 16 rows */
 static_assert(1 << LEVELS == SUM_ROWS, "rows are added as pairs of pairs");
 
 /* Add up n_rows rows into room[0]; room[1] and the following hold intermediate sums. */
@@ -138,7 +137,7 @@ static void add_chunks(gpul_type t, const unsigned char *data, size_t count, uni
 
 	for (; bytes >= SUM_CHUNK_BYTES; bytes -= SUM_CHUNK_BYTES, data += SUM_CHUNK_BYTES, out += 8)
 		add_chunk(t, data, room, out);
-	if (bytes) {  /* copy the last chunk to the memory after the room, and pad it with 0 */
+	if (bytes) { /* copy the last chunk to the memory after the room, and pad it with 0 */
 		unsigned char *last = (unsigned char *)(room + LEVELS);
 
 		memcpy(last, data, bytes);

@@ -27,8 +27,8 @@
 enum { SUM_ROW_BYTES = 4096, SUM_ROWS = 16, SUM_CHUNK_BYTES = SUM_ROWS * SUM_ROW_BYTES };
 
 struct sum {
-	gpul_type type;          /* f64, i64 or u64 */
-	unsigned char bytes[8];  /* the sum, in the format of value.h */
+	gpul_type type;         /* f64, i64 or u64 */
+	unsigned char bytes[8]; /* the sum, in the format of value.h */
 };
 
 /* The type of the sum of elements of type t. */
@@ -56,9 +56,8 @@ struct sum_gpu;
  * @out    owned by the caller: sum_gpu_destroy(); untouched on failure
  * Errors  GPUL_ECUDA, GPUL_ENOMEM
  * Threads any thread may call; one object belongs to one thread at a time */
-gpul_status sum_gpu_create(const gpul_driver *drv, gpul_type t, size_t count, struct sum_gpu **out,
-			   gpul_error *err);
-void sum_gpu_destroy(struct sum_gpu *g);  /* NULL is fine */
+gpul_status sum_gpu_create(const gpul_driver *drv, gpul_type t, size_t count, struct sum_gpu **out, gpul_error *err);
+void sum_gpu_destroy(struct sum_gpu *g); /* NULL is fine */
 
 /* How the kernel reads the data: directly by loads (host memory over the bus), or staged, after the copy engine has copied
  * it piece by piece to the device (sum_stage.h). */
@@ -75,8 +74,7 @@ void sum_gpu_choose(struct sum_gpu *g, enum sum_access way);
  * @stream  NULL: the default stream
  * Errors  GPUL_EINVAL data is not aligned, or count is 0 or too large; GPUL_ECUDA
  * Threads one at a time */
-gpul_status sum_gpu_start(struct sum_gpu *g, CUdeviceptr data, size_t count, CUstream stream,
-			  gpul_error *err);
+gpul_status sum_gpu_start(struct sum_gpu *g, CUdeviceptr data, size_t count, CUstream stream, gpul_error *err);
 
 /** Wait for a started sum.
  *
@@ -86,8 +84,7 @@ gpul_status sum_gpu_start(struct sum_gpu *g, CUdeviceptr data, size_t count, CUs
  * @out         filled in
  * Errors  GPUL_ESYS native = ETIMEDOUT; GPUL_ECUDA the kernel failed
  * Threads one at a time */
-gpul_status sum_gpu_finish(struct sum_gpu *g, CUstream stream, int timeout_ms, struct sum *out,
-			   gpul_error *err);
+gpul_status sum_gpu_finish(struct sum_gpu *g, CUstream stream, int timeout_ms, struct sum *out, gpul_error *err);
 
 /** Load the kernel, add up on the GPU, and wait.
  *
@@ -98,8 +95,8 @@ gpul_status sum_gpu_finish(struct sum_gpu *g, CUstream stream, int timeout_ms, s
  * @timeout_ms  < 0: no limit
  * @out         filled in
  * Errors  as sum_gpu_create(), sum_gpu_start(), sum_gpu_finish() */
-gpul_status sum_on_gpu(const gpul_driver *drv, gpul_type t, CUdeviceptr data, size_t count, int timeout_ms,
-		       struct sum *out, gpul_error *err);
+gpul_status sum_on_gpu(const gpul_driver *drv, gpul_type t, CUdeviceptr data, size_t count, int timeout_ms, struct sum *out,
+		       gpul_error *err);
 
 /** Add up device memory on the CPU, after copying it to the host.
  *
@@ -109,8 +106,7 @@ gpul_status sum_on_gpu(const gpul_driver *drv, gpul_type t, CUdeviceptr data, si
  * @count  at least 1
  * @out    filled in
  * Errors  GPUL_ENOMEM, GPUL_ECUDA */
-gpul_status sum_of_copy(const gpul_driver *drv, gpul_type t, CUdeviceptr data, size_t count, struct sum *out,
-			gpul_error *err);
+gpul_status sum_of_copy(const gpul_driver *drv, gpul_type t, CUdeviceptr data, size_t count, struct sum *out, gpul_error *err);
 
 /* True if two sums are equal bit for bit, or if both are NaN. */
 bool sum_equal(const struct sum *a, const struct sum *b);

@@ -9,10 +9,12 @@
 #include "cli/lib/fill.h"
 #include "ipc/server.h"
 
+/* clang-format off */
 enum {
 	MMAP_SUM_N, MMAP_SUM_BYTES, MMAP_SUM_KIND, MMAP_SUM_FILL, MMAP_SUM_DEVICES, MMAP_SUM_TIMEOUT,
 	MMAP_SUM_DRIVER, MMAP_SUM_JSON,
 };
+/* clang-format on */
 
 /* clang-format off */
 static const struct cli_opt mmap_sum_opts[] = {
@@ -33,20 +35,19 @@ static const struct cli_opt mmap_sum_opts[] = {
 };
 /* clang-format on */
 
-static const char mmap_sum_details[] =
-	"One process, the master, creates the buffer and fills it; the others attach without a copy.\n"
-	"Each process adds up the buffer on its GPU and on its CPU (device memory is copied for\n"
-	"the CPU's sum), and the sums are printed:\n"
-	"\n"
-	"    total sum [master]: 4196125.058501036\n"
-	"    total sum [4711]: 4196125.058501036       of process 4711\n"
-	"\n"
-	"The sums agree bit for bit, because all processors add in the same order: in pairs, then pairs\n"
-	"of pairs.  Floats are added up as f64, integers as i64 or u64.\n"
-	"\n"
-	"Memory of kind pinned is refused: no other process can map it.\n"
-	"\n"
-	"Exit status: 0 all sums agree, 1 they differ or a process failed, 2 wrong command line.\n";
+static const char mmap_sum_details[] = "One process, the master, creates the buffer and fills it; the others attach without a copy.\n"
+				       "Each process adds up the buffer on its GPU and on its CPU (device memory is copied for\n"
+				       "the CPU's sum), and the sums are printed:\n"
+				       "\n"
+				       "    total sum [master]: 4196125.058501036\n"
+				       "    total sum [4711]: 4196125.058501036       of process 4711\n"
+				       "\n"
+				       "The sums agree bit for bit, because all processors add in the same order: in pairs, then pairs\n"
+				       "of pairs.  Floats are added up as f64, integers as i64 or u64.\n"
+				       "\n"
+				       "Memory of kind pinned is refused: no other process can map it.\n"
+				       "\n"
+				       "Exit status: 0 all sums agree, 1 they differ or a process failed, 2 wrong command line.\n";
 
 enum { DEFAULT_N = 3, DEFAULT_BYTES = 64 << 20, DEFAULT_SECONDS = 60 };
 
@@ -58,8 +59,7 @@ static gpul_status parse_n(const char *text, unsigned *out, gpul_error *err)
 	long n = text ? strtol(text, &end, 10) : DEFAULT_N;
 
 	if (text && (end == text || *end || n < 1 || n > MMAP_SUM_MOST))
-		return gpul_fail(err, GPUL_EINVAL, 0, "-n must be a number of processes from 1 to %d, not '%s'",
-				 MMAP_SUM_MOST, text);
+		return gpul_fail(err, GPUL_EINVAL, 0, "-n must be a number of processes from 1 to %d, not '%s'", MMAP_SUM_MOST, text);
 	*out = (unsigned)n;
 	return GPUL_OK;
 }
@@ -68,8 +68,7 @@ static gpul_status parse_kind(const char *text, gpul_mem_kind *out, gpul_error *
 {
 	*out = GPUL_MEM_AUTO;
 	if (text && !gpul_mem_kind_parse(text, out))
-		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "--kind must be auto, host-numa, device, memfd, shm or device-ipc, not '%s'", text);
+		return gpul_fail(err, GPUL_EINVAL, 0, "--kind must be auto, host-numa, device, memfd, shm or device-ipc, not '%s'", text);
 	if (*out == GPUL_MEM_PINNED)
 		return gpul_fail(err, GPUL_EINVAL, 0,
 				 "--kind pinned: memory of cuMemHostAlloc has no descriptor and no name, so no other "
@@ -85,9 +84,7 @@ static gpul_status parse_fill(const char *text, struct mmap_sum_request *r, gpul
 	text = text ? text : "f64=rand";
 	equals = strchr(text, '=');
 	if (!equals)
-		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "--fill must be TYPE=FILL, such as f32=iota; not '%s'",
-				 text);
+		return gpul_fail(err, GPUL_EINVAL, 0, "--fill must be TYPE=FILL, such as f32=iota; not '%s'", text);
 	r->type = value_type(text, (size_t)(equals - text));
 	r->fill = equals + 1;
 	if (r->type == GPUL_TYPE_NONE)
@@ -105,8 +102,7 @@ static gpul_status parse_bytes(const char *text, struct mmap_sum_request *r, gpu
 	if (st)
 		return st;
 	if (bytes == 0 || bytes % each)
-		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "--bytes %s is not a multiple of %zu bytes (%s), or is 0", text, each,
+		return gpul_fail(err, GPUL_EINVAL, 0, "--bytes %s is not a multiple of %zu bytes (%s), or is 0", text, each,
 				 gpul_type_name(r->type));
 	r->count = !text && r->fill[0] == '@' ? 0 : bytes / each;
 	return GPUL_OK;
@@ -135,9 +131,7 @@ static gpul_status parse_request(const struct cli_args *args, struct mmap_sum_re
 	st = st ? st : parse_fill(cli_value(args, MMAP_SUM_FILL), r, err);
 	st = st ? st : parse_bytes(cli_value(args, MMAP_SUM_BYTES), r, err);
 	st = st ? st : parse_timeout(cli_value(args, MMAP_SUM_TIMEOUT), &r->timeout_ms, err);
-	return st ? st
-		  : devices_arg_parse(cli_value(args, MMAP_SUM_DRIVER), cli_value(args, MMAP_SUM_DEVICES),
-				      &r->devices, err);
+	return st ? st : devices_arg_parse(cli_value(args, MMAP_SUM_DRIVER), cli_value(args, MMAP_SUM_DEVICES), &r->devices, err);
 }
 
 /* ---- the master ---------------------------------------------------------------------------- */
@@ -145,8 +139,9 @@ static gpul_status parse_request(const struct cli_args *args, struct mmap_sum_re
 /* Create and fill the memory.  The numbers are generated first: this fails early if the buffer is too large. */
 static gpul_status create_filled(const gpul_driver *drv, struct mmap_sum_request *r, gpul_mem **out, gpul_error *err)
 {
-	gpul_mem_desc desc = { .kind = r->kind, .node = GPUL_MEM_NODE_OF_GPU, .devices = r->devices.ordinal,
-			       .n_devices = 1, .exportable = true };
+	gpul_mem_desc desc = {
+		.kind = r->kind, .node = GPUL_MEM_NODE_OF_GPU, .devices = r->devices.ordinal, .n_devices = 1, .exportable = true
+	};
 	gpul_mem *mem = NULL;
 	void *numbers = NULL;
 	gpul_status st = fill_make(r->type, r->fill, NULL, &r->count, &numbers, err);
@@ -180,10 +175,11 @@ static gpul_status offer_to_children(struct mmap_sum_team *team, gpul_ipc_server
 }
 
 /* Offer the memory to the children, and add up while they do the same. */
-static gpul_status share_and_sum(const struct mmap_sum_request *r, const gpul_driver *drv, gpul_mem *mem,
-				 struct mmap_sum_team *team, gpul_error *err)
+static gpul_status share_and_sum(const struct mmap_sum_request *r, const gpul_driver *drv, gpul_mem *mem, struct mmap_sum_team *team,
+				 gpul_error *err)
 {
-	gpul_ipc_server_options options = { .bytes = r->count * gpul_type_bytes(r->type), .max_peers = r->n,
+	gpul_ipc_server_options options = { .bytes = r->count * gpul_type_bytes(r->type),
+					    .max_peers = r->n,
 					    .step_timeout_ms = r->timeout_ms };
 	struct mmap_sum_report *own = &team->member[0].report;
 	gpul_ipc_server *s;
@@ -230,7 +226,9 @@ static int cmd_mmap_sum(const struct cli_args *args, gpul_error *err)
 	return cli_exit_code(st);
 }
 
+/* clang-format off */
 const struct cli_cmd cli_mmap_sum = {
 	"mmap-sum", "", "map one buffer into several processes and compare their GPUs' sums",
 	mmap_sum_details, mmap_sum_opts, cmd_mmap_sum, NULL, NULL,
 };
+/* clang-format on */

@@ -19,22 +19,22 @@
 
 extern const struct cli_cmd cli_mmap_sum;
 
-enum { MMAP_SUM_MOST = 64 };  /* maximum number of processes, including the master */
+enum { MMAP_SUM_MOST = 64 }; /* maximum number of processes, including the master */
 
 struct mmap_sum_request {
-	unsigned n;              /* number of processes, including the master */
+	unsigned n; /* number of processes, including the master */
 	gpul_mem_kind kind;
 	gpul_type type;
-	const char *fill;        /* borrowed */
-	size_t count;            /* number of elements; 0: all elements of the file in fill */
+	const char *fill; /* borrowed */
+	size_t count;     /* number of elements; 0: all elements of the file in fill */
 	struct devices_arg devices;
-	int timeout_ms;          /* limit for the whole command */
+	int timeout_ms; /* limit for the whole command */
 	bool json;
 };
 
 /* The sums of one process.  The struct has no pointers, and is sent through a pipe in one write. */
 struct mmap_sum_report {
-	gpul_error err;          /* status OK: the other fields are valid */
+	gpul_error err; /* status OK: the other fields are valid */
 	struct sum gpu, cpu;
 	uint64_t gpu_ns, cpu_ns; /* duration of the sums; for device memory cpu_ns includes the copy to the host */
 	uint64_t gpu_at, cpu_at; /* addresses of the buffer in this process; cpu_at 0: not mapped for the CPU */
@@ -42,17 +42,17 @@ struct mmap_sum_report {
 
 struct mmap_sum_member {
 	pid_t pid;
-	int device;              /* ordinal */
-	int socket, pipe;        /* the master's ends of its connections to the child; -1: closed */
-	bool running;            /* true: a child for which waitpid() has not been called */
+	int device;       /* ordinal */
+	int socket, pipe; /* the master's ends of its connections to the child; -1: closed */
+	bool running;     /* true: a child for which waitpid() has not been called */
 	bool attached, reported;
 	struct mmap_sum_report report;
 };
 
 struct mmap_sum_team {
 	unsigned n;
-	struct mmap_sum_member member[MMAP_SUM_MOST];  /* member[0] is the master */
-	uint64_t deadline_ns;    /* a time of gpul_clock_ns() */
+	struct mmap_sum_member member[MMAP_SUM_MOST]; /* member[0] is the master */
+	uint64_t deadline_ns;                         /* a time of gpul_clock_ns() */
 };
 
 /** Compute the GPU's and the CPU's sum of a view, and measure their duration.
@@ -62,8 +62,7 @@ struct mmap_sum_team {
  * @timeout_ms  limit for the GPU's sum
  * @out         filled in, except err
  * Errors  as sum_on_gpu(), sum_on_cpu() */
-gpul_status mmap_sum_compute(const gpul_ipc_view *view, gpul_type t, int timeout_ms, struct mmap_sum_report *out,
-			  gpul_error *err);
+gpul_status mmap_sum_compute(const gpul_ipc_view *view, gpul_type t, int timeout_ms, struct mmap_sum_report *out, gpul_error *err);
 
 /** Start the children, which begin to attach at once; the master is member 0.
  *
@@ -86,8 +85,7 @@ struct gpul_ipc_server;
  * Errors  GPUL_ESYS a child died: the message names it and its signal; native = ETIMEDOUT: the message names the late
  *         child; the error that a child reports
  * Threads the process must have only one thread */
-gpul_status mmap_sum_team_serve(struct mmap_sum_team *team, struct gpul_ipc_server *s, bool reported,
-				gpul_error *err);
+gpul_status mmap_sum_team_serve(struct mmap_sum_team *team, struct gpul_ipc_server *s, bool reported, gpul_error *err);
 
 /* Time until the deadline in ms; 0: the deadline has passed. */
 int mmap_sum_left_ms(const struct mmap_sum_team *team);
@@ -102,7 +100,6 @@ void mmap_sum_team_end(struct mmap_sum_team *team, bool kill);
  * @team  all members have reported
  * Errors  GPUL_EFORMAT sums differ: the message names the process; GPUL_ESYS stdout cannot be written
  * Threads one at a time */
-gpul_status mmap_sum_print(const struct mmap_sum_request *r, const gpul_mem *mem, const struct mmap_sum_team *team,
-			   gpul_error *err);
+gpul_status mmap_sum_print(const struct mmap_sum_request *r, const gpul_mem *mem, const struct mmap_sum_team *team, gpul_error *err);
 
 #endif

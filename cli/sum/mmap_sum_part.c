@@ -4,8 +4,8 @@
 #include "core/clock.h"
 
 /* Compute the GPU's sum; its measured time does not include loading the kernel. */
-static gpul_status sum_timed(const gpul_ipc_view *v, gpul_type t, size_t count, int timeout_ms,
-			     struct mmap_sum_report *out, gpul_error *err)
+static gpul_status sum_timed(const gpul_ipc_view *v, gpul_type t, size_t count, int timeout_ms, struct mmap_sum_report *out,
+			     gpul_error *err)
 {
 	struct sum_gpu *g;
 	gpul_status st = sum_gpu_create(v->drv, t, count, &g, err);
@@ -20,8 +20,7 @@ static gpul_status sum_timed(const gpul_ipc_view *v, gpul_type t, size_t count, 
 	return st;
 }
 
-gpul_status mmap_sum_compute(const gpul_ipc_view *view, gpul_type t, int timeout_ms, struct mmap_sum_report *out,
-			  gpul_error *err)
+gpul_status mmap_sum_compute(const gpul_ipc_view *view, gpul_type t, int timeout_ms, struct mmap_sum_report *out, gpul_error *err)
 {
 	const size_t count = view->bytes / gpul_type_bytes(t);
 	gpul_status st = sum_timed(view, t, count, timeout_ms, out, err);

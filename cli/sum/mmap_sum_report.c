@@ -21,15 +21,12 @@ static gpul_status compare_sums(const struct mmap_sum_team *team, gpul_error *er
 
 	for (unsigned i = 0; i < team->n; i++) {
 		const struct mmap_sum_report *m = &team->member[i].report;
-		const struct sum *wrong = !sum_equal(&m->gpu, right) ? &m->gpu
-					: !sum_equal(&m->cpu, right) ? &m->cpu : NULL;
+		const struct sum *wrong = !sum_equal(&m->gpu, right) ? &m->gpu : !sum_equal(&m->cpu, right) ? &m->cpu : NULL;
 
 		process_name(team, i, name);
 		if (wrong)
-			return gpul_fail(err, GPUL_EFORMAT, 0,
-					 "the sums differ: %s of process [%s]: %s, CPU of the master: %s",
-					 wrong == &m->gpu ? "GPU" : "CPU", name, sum_print(wrong, text[0]),
-					 sum_print(right, text[1]));
+			return gpul_fail(err, GPUL_EFORMAT, 0, "the sums differ: %s of process [%s]: %s, CPU of the master: %s",
+					 wrong == &m->gpu ? "GPU" : "CPU", name, sum_print(wrong, text[0]), sum_print(right, text[1]));
 	}
 	return GPUL_OK;
 }
@@ -64,8 +61,8 @@ static void add_member(struct json *j, const struct mmap_sum_team *team, unsigne
 	json_end(j, '}');
 }
 
-static gpul_status print_json(const struct mmap_sum_request *r, const gpul_mem *mem,
-			      const struct mmap_sum_team *team, bool agree, gpul_error *err)
+static gpul_status print_json(const struct mmap_sum_request *r, const gpul_mem *mem, const struct mmap_sum_team *team, bool agree,
+			      gpul_error *err)
 {
 	const gpul_mem_info *about = gpul_mem_about(mem);
 	struct json j = { 0 };
@@ -87,8 +84,7 @@ static gpul_status print_json(const struct mmap_sum_request *r, const gpul_mem *
 	return json_print(&j, err);
 }
 
-gpul_status mmap_sum_print(const struct mmap_sum_request *r, const gpul_mem *mem, const struct mmap_sum_team *team,
-			   gpul_error *err)
+gpul_status mmap_sum_print(const struct mmap_sum_request *r, const gpul_mem *mem, const struct mmap_sum_team *team, gpul_error *err)
 {
 	gpul_status st = compare_sums(team, err), printed = GPUL_OK;
 

@@ -34,8 +34,8 @@ int mmap_sum_left_ms(const struct mmap_sum_team *team)
 
 /* ---- in the child -------------------------------------------------------------------------- */
 
-static gpul_status attach_and_sum(const struct mmap_sum_request *r, const struct mmap_sum_team *team, int device,
-				  int socket, struct mmap_sum_report *out, gpul_error *err)
+static gpul_status attach_and_sum(const struct mmap_sum_request *r, const struct mmap_sum_team *team, int device, int socket,
+				  struct mmap_sum_report *out, gpul_error *err)
 {
 	struct devices_arg devices = { .choice = r->devices.choice, .ordinal = { device }, .n = 1 };
 	gpul_ipc_client_options options = { .fd = socket, .devices = devices.ordinal, .n_devices = 1 };
@@ -52,8 +52,8 @@ static gpul_status attach_and_sum(const struct mmap_sum_request *r, const struct
 	return st ? st : closed;
 }
 
-static _Noreturn void run_child(const struct mmap_sum_request *r, const struct mmap_sum_team *team, int device,
-			       int socket, int pipe, pid_t master)
+static _Noreturn void run_child(const struct mmap_sum_request *r, const struct mmap_sum_team *team, int device, int socket, int pipe,
+				pid_t master)
 {
 	struct mmap_sum_report report = { 0 };
 
@@ -78,8 +78,7 @@ static void close_end(int *fd)
 
 /* The master closes the child's ends, and the child closes the inherited descriptors of earlier children; otherwise the death
  * of a child would not close its connections. */
-static gpul_status start_child(const struct mmap_sum_request *r, struct mmap_sum_team *team,
-			       struct mmap_sum_member *m, gpul_error *err)
+static gpul_status start_child(const struct mmap_sum_request *r, struct mmap_sum_team *team, struct mmap_sum_member *m, gpul_error *err)
 {
 	int sockets[2] = { -1, -1 }, pipes[2] = { -1, -1 };
 	const pid_t master = getpid();
@@ -105,8 +104,7 @@ static gpul_status start_child(const struct mmap_sum_request *r, struct mmap_sum
 	m->pipe = pipes[0];
 	return GPUL_OK;
 failed:
-	gpul_fail(err, GPUL_ESYS, errno, "cannot start process %u of %u: %s", (unsigned)(m - team->member) + 1,
-		  team->n, strerror(errno));
+	gpul_fail(err, GPUL_ESYS, errno, "cannot start process %u of %u: %s", (unsigned)(m - team->member) + 1, team->n, strerror(errno));
 	for (int i = 0; i < 2; i++) {
 		close_end(&sockets[i]);
 		close_end(&pipes[i]);
@@ -118,13 +116,11 @@ gpul_status mmap_sum_team_start(const struct mmap_sum_request *r, struct mmap_su
 {
 	gpul_status st = GPUL_OK;
 
-	*out = (struct mmap_sum_team){ .n = r->n,
-				       .deadline_ns = gpul_clock_ns() + (uint64_t)r->timeout_ms * ns_per_ms };
+	*out = (struct mmap_sum_team){ .n = r->n, .deadline_ns = gpul_clock_ns() + (uint64_t)r->timeout_ms * ns_per_ms };
 	for (unsigned i = 0; i < MMAP_SUM_MOST; i++)
-		out->member[i] = (struct mmap_sum_member){ .device = r->devices.ordinal[i % r->devices.n],
-							   .socket = -1, .pipe = -1 };
+		out->member[i] = (struct mmap_sum_member){ .device = r->devices.ordinal[i % r->devices.n], .socket = -1, .pipe = -1 };
 	out->member[0].pid = getpid();
-	fflush(NULL);  /* otherwise each child would also write the buffered output */
+	fflush(NULL); /* otherwise each child would also write the buffered output */
 	for (unsigned i = 1; !st && i < r->n; i++)
 		st = start_child(r, out, &out->member[i], err);
 	if (st)
@@ -141,10 +137,9 @@ static gpul_status report_death(struct mmap_sum_member *m, gpul_error *err)
 	waitpid(m->pid, &status, 0);
 	m->running = false;
 	if (WIFSIGNALED(status))
-		return gpul_fail(err, GPUL_ESYS, ECHILD, "process %d was killed by signal %d (%s)", (int)m->pid,
-				 WTERMSIG(status), strsignal(WTERMSIG(status)));
-	return gpul_fail(err, GPUL_ESYS, ECHILD, "process %d exited with status %d without a report", (int)m->pid,
-			 WEXITSTATUS(status));
+		return gpul_fail(err, GPUL_ESYS, ECHILD, "process %d was killed by signal %d (%s)", (int)m->pid, WTERMSIG(status),
+				 strsignal(WTERMSIG(status)));
+	return gpul_fail(err, GPUL_ESYS, ECHILD, "process %d exited with status %d without a report", (int)m->pid, WEXITSTATUS(status));
 }
 
 /* Read a child's report, which was sent in one write and so arrives complete; end of file: the child has died. */
@@ -159,8 +154,7 @@ static gpul_status read_report(struct mmap_sum_member *m, gpul_error *err)
 	m->reported = true;
 	close_end(&m->pipe);
 	if (m->report.err.status)
-		return gpul_fail(err, m->report.err.status, m->report.err.native, "process %d: %.200s",
-				 (int)m->pid, m->report.err.text);
+		return gpul_fail(err, m->report.err.status, m->report.err.native, "process %d: %.200s", (int)m->pid, m->report.err.text);
 	return GPUL_OK;
 }
 

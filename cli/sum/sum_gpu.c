@@ -24,13 +24,12 @@ struct sum_gpu {
 	const gpul_kernel *kernel, *kernel_64;
 	/* Each step writes its sums after those of the previous step. */
 	CUdeviceptr sums;
-	CUdeviceptr last;                  /* address of the result of the last step */
+	CUdeviceptr last; /* address of the result of the last step */
 	enum sum_access way;
-	struct sum_stage *stage;           /* created for the first sum of host memory */
+	struct sum_stage *stage; /* created for the first sum of host memory */
 };
 
-gpul_status sum_gpu_create(const gpul_driver *drv, gpul_type t, size_t count, struct sum_gpu **out,
-			   gpul_error *err)
+gpul_status sum_gpu_create(const gpul_driver *drv, gpul_type t, size_t count, struct sum_gpu **out, gpul_error *err)
 {
 	struct sum_gpu *g = calloc(1, sizeof *g);
 	size_t n = sum_chunks(t, count), n_sums = n;
@@ -66,13 +65,12 @@ void sum_gpu_destroy(struct sum_gpu *g)
 }
 
 /* Launch one step: add up each chunk of count elements of type t. */
-static gpul_status launch_step(const struct sum_gpu *g, gpul_type t, CUdeviceptr data, size_t count, CUdeviceptr out,
-			       CUstream stream, gpul_error *err)
+static gpul_status launch_step(const struct sum_gpu *g, gpul_type t, CUdeviceptr data, size_t count, CUdeviceptr out, CUstream stream,
+			       gpul_error *err)
 {
 	uint64_t n_bytes = count * gpul_type_bytes(t);
 	uint32_t type = (uint32_t)t;
-	gpul_launch_config config = { .grid = { (uint32_t)sum_chunks(t, count), 1, 1 }, .block = { THREADS, 1, 1 },
-				      .stream = stream };
+	gpul_launch_config config = { .grid = { (uint32_t)sum_chunks(t, count), 1, 1 }, .block = { THREADS, 1, 1 }, .stream = stream };
 	void *args[] = { &data, &n_bytes, &out, &type };
 	const size_t bytes[] = { sizeof data, sizeof n_bytes, sizeof out, sizeof type };
 
@@ -85,8 +83,7 @@ void sum_gpu_choose(struct sum_gpu *g, enum sum_access way)
 }
 
 /* Launch the first step piece by piece.  A piece consists of whole chunks, so the order of additions is the same. */
-static gpul_status launch_staged(struct sum_gpu *g, CUdeviceptr data, size_t count, CUdeviceptr out,
-			       CUstream stream, gpul_error *err)
+static gpul_status launch_staged(struct sum_gpu *g, CUdeviceptr data, size_t count, CUdeviceptr out, CUstream stream, gpul_error *err)
 {
 	const size_t each = gpul_type_bytes(g->type), most = SUM_PIECE_BYTES / each;
 	gpul_status st = g->stage ? GPUL_OK : sum_stage_create(g->drv, &g->stage, err);
@@ -107,21 +104,18 @@ static gpul_status launch_staged(struct sum_gpu *g, CUdeviceptr data, size_t cou
 }
 static_assert(SUM_PIECE_BYTES % SUM_CHUNK_BYTES == 0, "a piece consists of whole chunks");
 
-gpul_status sum_gpu_start(struct sum_gpu *g, CUdeviceptr data, size_t count, CUstream stream,
-			  gpul_error *err)
+gpul_status sum_gpu_start(struct sum_gpu *g, CUdeviceptr data, size_t count, CUstream stream, gpul_error *err)
 {
 	size_t n = sum_chunks(g->type, count);
 	CUdeviceptr out = g->sums;
 	gpul_status st;
 
 	if (data % 16)
-		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "cannot add up memory at 0x%llx: the address is not a multiple of 16",
+		return gpul_fail(err, GPUL_EINVAL, 0, "cannot add up memory at 0x%llx: the address is not a multiple of 16",
 				 (unsigned long long)data);
 	if (count == 0 || count > g->max_count || n > INT32_MAX)
 		return gpul_fail(err, GPUL_EINVAL, 0, "cannot add up %zu elements: expected 1 to %zu", count, g->max_count);
-	if (g->way == SUM_STAGED ||
-	    (g->way == SUM_QUICKEST && sum_stage_pays(g->drv, data, count * gpul_type_bytes(g->type))))
+	if (g->way == SUM_STAGED || (g->way == SUM_QUICKEST && sum_stage_pays(g->drv, data, count * gpul_type_bytes(g->type))))
 		st = launch_staged(g, data, count, out, stream, err);
 	else
 		st = launch_step(g, g->type, data, count, out, stream, err);
@@ -149,16 +143,14 @@ static gpul_status wait_for_stream(const gpul_driver *drv, CUstream stream, int 
 		uint64_t waited = gpul_clock_ns() - start;
 
 		if (waited >= (uint64_t)timeout_ms * 1000000)
-			return gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "the GPU's sum has not finished within %d ms",
-					 timeout_ms);
+			return gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "the GPU's sum has not finished within %d ms", timeout_ms);
 		if (waited > BUSY_NS)
 			nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);
 	}
 	return gpul_cu_status(drv, err, r, "cuStreamQuery(stream)");
 }
 
-gpul_status sum_gpu_finish(struct sum_gpu *g, CUstream stream, int timeout_ms, struct sum *out,
-			   gpul_error *err)
+gpul_status sum_gpu_finish(struct sum_gpu *g, CUstream stream, int timeout_ms, struct sum *out, gpul_error *err)
 {
 	gpul_status st = wait_for_stream(g->drv, stream, timeout_ms, err);
 
@@ -166,8 +158,8 @@ gpul_status sum_gpu_finish(struct sum_gpu *g, CUstream stream, int timeout_ms, s
 	return st ? st : gpul_cu(g->drv, err, cuMemcpyDtoH(out->bytes, g->last, sizeof out->bytes));
 }
 
-gpul_status sum_on_gpu(const gpul_driver *drv, gpul_type t, CUdeviceptr data, size_t count, int timeout_ms,
-		       struct sum *out, gpul_error *err)
+gpul_status sum_on_gpu(const gpul_driver *drv, gpul_type t, CUdeviceptr data, size_t count, int timeout_ms, struct sum *out,
+		       gpul_error *err)
 {
 	struct sum_gpu *g;
 	gpul_status st = sum_gpu_create(drv, t, count, &g, err);
@@ -180,8 +172,7 @@ gpul_status sum_on_gpu(const gpul_driver *drv, gpul_type t, CUdeviceptr data, si
 	return st;
 }
 
-gpul_status sum_of_copy(const gpul_driver *drv, gpul_type t, CUdeviceptr data, size_t count, struct sum *out,
-			gpul_error *err)
+gpul_status sum_of_copy(const gpul_driver *drv, gpul_type t, CUdeviceptr data, size_t count, struct sum *out, gpul_error *err)
 {
 	size_t bytes = count * gpul_type_bytes(t);
 	void *copy = malloc(bytes);

@@ -13,7 +13,7 @@ struct sum_stage {
 		CUevent arrived, used;
 	} buffer[N_BUFFERS];
 	CUdeviceptr memory;
-	unsigned n_copied;  /* since begin */
+	unsigned n_copied; /* since begin */
 };
 
 bool sum_stage_pays(const gpul_driver *drv, CUdeviceptr data, size_t bytes)
@@ -22,12 +22,11 @@ bool sum_stage_pays(const gpul_driver *drv, CUdeviceptr data, size_t bytes)
 	CUdevice device;
 	int integrated = 1;
 
-	if (bytes <= SUM_PIECE_BYTES ||
-	    drv->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, data) ||
+	if (bytes <= SUM_PIECE_BYTES || drv->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, data) ||
 	    type != CU_MEMORYTYPE_HOST)
 		return false;
-	return !drv->cuCtxGetDevice(&device) &&
-	       !drv->cuDeviceGetAttribute(&integrated, CU_DEVICE_ATTRIBUTE_INTEGRATED, device) && !integrated;
+	return !drv->cuCtxGetDevice(&device) && !drv->cuDeviceGetAttribute(&integrated, CU_DEVICE_ATTRIBUTE_INTEGRATED, device) &&
+	       !integrated;
 }
 
 gpul_status sum_stage_create(const gpul_driver *drv, struct sum_stage **out, gpul_error *err)
@@ -83,8 +82,7 @@ gpul_status sum_stage_begin(struct sum_stage *s, CUstream stream, gpul_error *er
 	return st ? st : gpul_cu(s->drv, err, cuStreamWaitEvent(s->copies, s->begun, 0));
 }
 
-gpul_status sum_stage_copy(struct sum_stage *s, CUdeviceptr data, size_t bytes, CUstream stream,
-			    CUdeviceptr *out, gpul_error *err)
+gpul_status sum_stage_copy(struct sum_stage *s, CUdeviceptr data, size_t bytes, CUstream stream, CUdeviceptr *out, gpul_error *err)
 {
 	const unsigned i = s->n_copied % N_BUFFERS;
 	const struct buffer *b = &s->buffer[i];

@@ -30,7 +30,7 @@ bool sum_stage_pays(const gpul_driver *drv, CUdeviceptr data, size_t bytes);
  * Errors  GPUL_ENOMEM; GPUL_ECUDA
  * Threads any thread may call; one object belongs to one thread at a time */
 gpul_status sum_stage_create(const gpul_driver *drv, struct sum_stage **out, gpul_error *err);
-void sum_stage_destroy(struct sum_stage *s);  /* accepts NULL; waits for running copies */
+void sum_stage_destroy(struct sum_stage *s); /* accepts NULL; waits for running copies */
 
 /** Begin with new data: the copies wait for the work that is in the stream now.
  *
@@ -49,8 +49,7 @@ gpul_status sum_stage_begin(struct sum_stage *s, CUstream stream, gpul_error *er
  * @out     device address of the piece, for kernels that are launched into the stream now
  * Errors  GPUL_ECUDA
  * Threads one at a time */
-gpul_status sum_stage_copy(struct sum_stage *s, CUdeviceptr data, size_t bytes, CUstream stream,
-			    CUdeviceptr *out, gpul_error *err);
+gpul_status sum_stage_copy(struct sum_stage *s, CUdeviceptr data, size_t bytes, CUstream stream, CUdeviceptr *out, gpul_error *err);
 
 /** Release the piece's buffer after the kernels that are in the stream now.
  *

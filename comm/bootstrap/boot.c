@@ -68,8 +68,7 @@ static gpul_status create_boot(const gpul_comm_job *job, gpul_boot **out, gpul_e
 }
 
 /* Connect the ranks of this host.  Each host uses a name of its own for that, because several "hosts" can be on one machine. */
-static gpul_status meet_on_host(gpul_boot *b, const struct boot_wait *w, char name[GPUL_COMM_JOB_BYTES + 8],
-				gpul_error *err)
+static gpul_status meet_on_host(gpul_boot *b, const struct boot_wait *w, char name[GPUL_COMM_JOB_BYTES + 8], gpul_error *err)
 {
 	char path[GPUL_IPC_PATH_BYTES] = "";
 	gpul_status st = GPUL_OK;
@@ -85,9 +84,7 @@ static gpul_status meet_on_host(gpul_boot *b, const struct boot_wait *w, char na
 gpul_status gpul_boot_open(const gpul_comm_job *job, int timeout_ms, gpul_boot **out, gpul_error *err)
 {
 	char doing[96 + GPUL_COMM_JOB_BYTES], name[GPUL_COMM_JOB_BYTES + 8] = "";
-	struct boot_wait w = { .doing = doing,
-			       .deadline_ns = gpul_boot_deadline(timeout_ms),
-			       .timeout_ms = timeout_ms };
+	struct boot_wait w = { .doing = doing, .deadline_ns = gpul_boot_deadline(timeout_ms), .timeout_ms = timeout_ms };
 	gpul_boot *b = NULL;
 	gpul_error why = { 0 };
 	gpul_status st = gpul_comm_job_check(job, err);

@@ -13,42 +13,42 @@
 
 struct gpul_boot {
 	gpul_comm_job job;
-	struct roster *roster;      /* mapped */
-	const struct notice *notice;  /* the page of gpuload's launcher; NULL: none */
-	gpul_lifeline *lifeline;    /* holds the word of this rank's entry; NULL: the kernel has no robust futexes */
-	struct boot_packet *packet; /* room for received packets */
-	int roster_fd;              /* the leader's descriptor, until all ranks have mapped the roster; -1: none */
-	int leader;                 /* the lowest rank of this host: the others connect to it */
-	uint32_t local;             /* mask of the ranks of this host, which share the roster */
-	uint32_t reach[GPUL_COMM_MAX_RANKS];      /* mask, by rank; leader: the ranks of its host; rank of this host: itself; else 0 */
-	_Atomic int socket[GPUL_COMM_MAX_RANKS];  /* of a leader: to each rank of the host; of others: to the leader; -1: none */
+	struct roster *roster;                   /* mapped */
+	const struct notice *notice;             /* the page of gpuload's launcher; NULL: none */
+	gpul_lifeline *lifeline;                 /* holds the word of this rank's entry; NULL: the kernel has no robust futexes */
+	struct boot_packet *packet;              /* room for received packets */
+	int roster_fd;                           /* the leader's descriptor, until all ranks have mapped the roster; -1: none */
+	int leader;                              /* the lowest rank of this host: the others connect to it */
+	uint32_t local;                          /* mask of the ranks of this host, which share the roster */
+	uint32_t reach[GPUL_COMM_MAX_RANKS];     /* mask, by rank; leader: the ranks of its host; rank of this host: itself; else 0 */
+	_Atomic int socket[GPUL_COMM_MAX_RANKS]; /* of a leader: to each rank of the host; of others: to the leader; -1: none */
 	/* In jobs over several hosts (hosts/), the connections between rank 0 and the leaders of the other hosts are TCP streams. */
 	struct boot_stream *stream[GPUL_COMM_MAX_RANKS];
-	struct boot_links *links;   /* NULL: all ranks are on this machine */
-	char refused[120];          /* the last connection that rank 0 refused, and why; "": none */
-	int32_t pid[GPUL_COMM_MAX_RANKS];         /* the hosts of all ranks, as rank 0 has announced them
+	struct boot_links *links;               /* NULL: all ranks are on this machine */
+	char refused[120];                      /* the last connection that rank 0 refused, and why; "": none */
+	int32_t pid[GPUL_COMM_MAX_RANKS];       /* the hosts of all ranks, as rank 0 has announced them
 						   * over TCP */
-	int n_hosts, host[GPUL_COMM_MAX_RANKS];   /* index of each rank's host; set when the ranks have met, with the lock */
-	char host_name[GPUL_COMM_MAX_RANKS][GPUL_COMM_HOST_BYTES];  /* by that index */
-	uint32_t n_calls;           /* number of calls begun */
-	uint64_t limit_ns;          /* gpul_boot_limit(); BOOT_NEVER: none */
+	int n_hosts, host[GPUL_COMM_MAX_RANKS]; /* index of each rank's host; set when the ranks have met, with the lock */
+	char host_name[GPUL_COMM_MAX_RANKS][GPUL_COMM_HOST_BYTES]; /* by that index */
+	uint32_t n_calls;                                          /* number of calls begun */
+	uint64_t limit_ns;                                         /* gpul_boot_limit(); BOOT_NEVER: none */
 	int limit_ms, silent_ms;
 	_Atomic bool in_call;
-	gpul_bell bell;             /* rung at each call, failure and change of a wait word, and by
+	gpul_bell bell;   /* rung at each call, failure and change of a wait word, and by
 				     * the program: gpul_boot_bell() */
-	_Atomic bool met;           /* gpul_boot_open() has succeeded: all ranks have met */
+	_Atomic bool met; /* gpul_boot_open() has succeeded: all ranks have met */
 
 	/* the watch thread, watch.c */
 	pthread_t watcher;
 	bool watching;
-	int stop;                   /* eventfd: readable when the thread must end */
-	int alarm;                  /* eventfd: readable as soon as the job has failed; part of every poll */
-	pthread_mutex_t lock;       /* protects the members below */
-	bool published;             /* this rank has published its record */
-	bool reported;              /* on_event has been called */
+	int stop;             /* eventfd: readable when the thread must end */
+	int alarm;            /* eventfd: readable as soon as the job has failed; part of every poll */
+	pthread_mutex_t lock; /* protects the members below */
+	bool published;       /* this rank has published its record */
+	bool reported;        /* on_event has been called */
 	gpul_roster_callback *on_event;
 	void *arg;
-	_Atomic uint64_t scanned_ns, moved_ns[GPUL_COMM_MAX_RANKS];  /* time of the last scan; when it last saw the heartbeat of
+	_Atomic uint64_t scanned_ns, moved_ns[GPUL_COMM_MAX_RANKS]; /* time of the last scan; when it last saw the heartbeat of
 								      * each rank change */
 };
 
@@ -134,18 +134,18 @@ gpul_status gpul_boot_take_hosts(gpul_boot *b, gpul_error *err);
 
 /* One wait of a rank, with what the message of a time-out needs. */
 struct boot_wait {
-	const char *doing;      /* "the meeting of job X", "gpul_boot_barrier()" */
-	uint32_t call;          /* the number of the call; 0: gpul_boot_open() */
+	const char *doing; /* "the meeting of job X", "gpul_boot_barrier()" */
+	uint32_t call;     /* the number of the call; 0: gpul_boot_open() */
 	uint64_t deadline_ns;
 	int timeout_ms;
-	int silent_ms;          /* how long a rank that has not begun the call may be silent; 0: no limit */
+	int silent_ms; /* how long a rank that has not begun the call may be silent; 0: no limit */
 };
 
 /* A call of a function of boot.h: the values on which all ranks must agree. */
 struct boot_call {
 	gpul_boot *b;
 	uint32_t what;
-	uint64_t total;         /* number of bytes of a block, descriptors of a rank, or rounds of gpul_boot_clocks() */
+	uint64_t total; /* number of bytes of a block, descriptors of a rank, or rounds of gpul_boot_clocks() */
 	struct boot_wait wait;
 };
 
@@ -187,8 +187,7 @@ gpul_status gpul_boot_timed_out(gpul_boot *b, const struct boot_wait *w, uint32_
  * Errors    the failure of the job; GPUL_ESYS poll(2) failed, or native = ETIMEDOUT: the deadline
  *           has passed
  * Source    Linux poll(2) */
-gpul_status gpul_boot_poll(gpul_boot *b, struct pollfd *fds, nfds_t n_fds, const struct boot_wait *w, uint32_t pending,
-			   gpul_error *err);
+gpul_status gpul_boot_poll(gpul_boot *b, struct pollfd *fds, nfds_t n_fds, const struct boot_wait *w, uint32_t pending, gpul_error *err);
 
 /** Send one packet to a rank; waits while its socket is full.
  *

@@ -15,8 +15,8 @@ static const char magic[8] = { 'g', 'p', 'u', 'l', 'b', 'o', 'o', 't' };
 
 const char *gpul_boot_what_name(uint32_t what)
 {
-	static const char *const names[] = { "nothing", "gpul_boot_allgather()", "gpul_boot_barrier()",
-					     "gpul_boot_exchange_fds()", "gpul_boot_clocks()" };
+	static const char *const names[] = { "nothing", "gpul_boot_allgather()", "gpul_boot_barrier()", "gpul_boot_exchange_fds()",
+					     "gpul_boot_clocks()" };
 
 	return what < sizeof names / sizeof *names ? names[what] : "an unknown call";
 }
@@ -33,19 +33,18 @@ gpul_status gpul_boot_head_check(const unsigned char *bytes, size_t n_bytes, gpu
 	uint32_t version = BOOT_VERSION;
 
 	if (memcmp(bytes, magic, n_bytes < sizeof magic ? n_bytes : sizeof magic) != 0)
-		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "a message of %zu bytes that does not come from a rank of gpuload", n_bytes);
+		return gpul_fail(err, GPUL_EFORMAT, 0, "a message of %zu bytes that does not come from a rank of gpuload", n_bytes);
 	if (n_bytes >= offsetof(struct boot_head, type))
 		memcpy(&version, bytes + offsetof(struct boot_head, version), sizeof version);
 	if (version == BOOT_VERSION)
 		return GPUL_OK;
 	return gpul_fail(err, GPUL_EUNSUPPORTED, (int)version,
-			 "another version of gpuload: its meeting has version %u, this one %d: use one version in all ranks",
-			 version, BOOT_VERSION);
+			 "another version of gpuload: its meeting has version %u, this one %d: use one version in all ranks", version,
+			 BOOT_VERSION);
 }
 
-boot_got gpul_boot_send(int socket, struct boot_head *head, const void *payload, size_t n_bytes, const int *fds,
-			unsigned n_fds, gpul_error *err)
+boot_got gpul_boot_send(int socket, struct boot_head *head, const void *payload, size_t n_bytes, const int *fds, unsigned n_fds,
+			gpul_error *err)
 {
 	union {
 		struct cmsghdr align;
@@ -104,30 +103,26 @@ static void take_descriptors(struct msghdr *m, struct boot_packet *out, bool *to
 	}
 }
 
-static gpul_status check_packet(const struct msghdr *m, size_t n, const struct boot_packet *p, bool too_many,
-				gpul_error *err)
+static gpul_status check_packet(const struct msghdr *m, size_t n, const struct boot_packet *p, bool too_many, gpul_error *err)
 {
 	const struct boot_head *h = &p->head;
 	gpul_status st;
 	unsigned expected;
 
 	if (m->msg_flags & MSG_CTRUNC)
-		return gpul_fail(
-			err, GPUL_ESYS, EMFILE,
-			"descriptors of another rank were dropped: the limit of open files (ulimit -n) is reached");
+		return gpul_fail(err, GPUL_ESYS, EMFILE,
+				 "descriptors of another rank were dropped: the limit of open files (ulimit -n) is reached");
 	if (n < sizeof *h)
-		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "a message of %zu bytes that does not come from a rank of gpuload", n);
+		return gpul_fail(err, GPUL_EFORMAT, 0, "a message of %zu bytes that does not come from a rank of gpuload", n);
 	st = gpul_boot_head_check((const unsigned char *)h, n, err);
 	if (st)
 		return st;
 	if (m->msg_flags & MSG_TRUNC || h->bytes != n - sizeof *h || h->type < BOOT_HELLO || h->type > BOOT_FDS)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "a malformed message: type %u with %u bytes, %zu received",
-				 h->type, h->bytes, n);
+		return gpul_fail(err, GPUL_EFORMAT, 0, "a malformed message: type %u with %u bytes, %zu received", h->type, h->bytes, n);
 	expected = h->type == BOOT_WELCOME ? 1 : h->type == BOOT_FDS ? (unsigned)__builtin_popcountll(h->present) : 0;
 	if (p->n_fds != expected || too_many)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "a message of type %u with %u descriptors, expected %u", h->type,
-				 p->n_fds, expected);
+		return gpul_fail(err, GPUL_EFORMAT, 0, "a message of type %u with %u descriptors, expected %u", h->type, p->n_fds,
+				 expected);
 	return GPUL_OK;
 }
 
@@ -138,9 +133,7 @@ boot_got gpul_boot_receive(int socket, struct boot_packet *out, gpul_error *err)
 		unsigned char room[CMSG_SPACE(MAX_FDS * sizeof(int))];
 	} control;
 	struct iovec parts[2] = { { &out->head, sizeof out->head }, { out->payload, sizeof out->payload } };
-	struct msghdr m = {
-		.msg_iov = parts, .msg_iovlen = 2, .msg_control = &control, .msg_controllen = sizeof control
-	};
+	struct msghdr m = { .msg_iov = parts, .msg_iovlen = 2, .msg_control = &control, .msg_controllen = sizeof control };
 	bool too_many = false;
 	ssize_t n;
 
@@ -183,7 +176,7 @@ bool gpul_boot_same_user(int socket, pid_t *pid, gpul_error *err)
 	*pid = other.pid;
 	if (other.uid == geteuid())
 		return true;
-	gpul_fail(err, GPUL_EUNSUPPORTED, (int)other.uid, "process %ld belongs to user %u, but this process is user %u",
-		  (long)other.pid, (unsigned)other.uid, (unsigned)geteuid());
+	gpul_fail(err, GPUL_EUNSUPPORTED, (int)other.uid, "process %ld belongs to user %u, but this process is user %u", (long)other.pid,
+		  (unsigned)other.uid, (unsigned)geteuid());
 	return false;
 }

@@ -27,7 +27,7 @@ enum boot_type {
 	BOOT_GO,
 	BOOT_DATA,
 	BOOT_FDS,
-	BOOT_CHALLENGE,  /* this and the following types are used over TCP only:
+	BOOT_CHALLENGE, /* this and the following types are used over TCP only:
 			  * hosts/messages_internal.h */
 	BOOT_PROOF,
 	BOOT_HOSTS,
@@ -38,29 +38,29 @@ enum boot_type {
 enum boot_what { BOOT_NOTHING, BOOT_ALLGATHER, BOOT_BARRIER, BOOT_EXCHANGE_FDS, BOOT_CLOCKS };
 
 struct boot_head {
-	char magic[8];      /* "gpulboot" */
+	char magic[8]; /* "gpulboot" */
 	uint32_t version;
-	uint32_t type;      /* boot_type */
-	uint32_t call;      /* DATA, FDS: the number of the call, from 1 */
-	uint32_t what;      /* DATA, FDS: boot_what */
-	int32_t rank;       /* the rank that the data belongs to: DATA to rank 0 or a leader,
+	uint32_t type;    /* boot_type */
+	uint32_t call;    /* DATA, FDS: the number of the call, from 1 */
+	uint32_t what;    /* DATA, FDS: boot_what */
+	int32_t rank;     /* the rank that the data belongs to: DATA to rank 0 or a leader,
 			     * FDS */
-	uint32_t bytes;     /* of the payload */
-	uint64_t total;     /* DATA, FDS: number of bytes or descriptors of each rank */
-	uint64_t offset;    /* DATA: offset of the payload in all data that is sent in this
+	uint32_t bytes;   /* of the payload */
+	uint64_t total;   /* DATA, FDS: number of bytes or descriptors of each rank */
+	uint64_t offset;  /* DATA: offset of the payload in all data that is sent in this
 			     * direction */
-	uint64_t present;   /* FDS: bit i is set if descriptor i is in the packet; if it is clear,
+	uint64_t present; /* FDS: bit i is set if descriptor i is in the packet; if it is clear,
 			     * the descriptor is -1 */
 };
 _Static_assert(sizeof(struct boot_head) == 56, "as drawn");
 
 struct boot_machine {
-	char name[GPUL_COMM_HOST_BYTES];  /* host name that the job gives, else that of the machine */
-	char id[40];                      /* the boot id of the kernel; "": the job has set the name, and
+	char name[GPUL_COMM_HOST_BYTES]; /* host name that the job gives, else that of the machine */
+	char id[40];                     /* the boot id of the kernel; "": the job has set the name, and
 					   * only the name is compared */
 };
 
-struct boot_hello {  /* the payload of a HELLO */
+struct boot_hello { /* the payload of a HELLO */
 	int32_t rank, size, pid;
 	char job[GPUL_COMM_JOB_BYTES];
 	struct boot_machine machine;
@@ -71,14 +71,14 @@ struct boot_packet {
 	struct boot_head head;
 	unsigned char payload[BOOT_PAYLOAD_BYTES];
 	int fds[GPUL_BOOT_MAX_FDS];
-	unsigned n_fds;     /* owned by the receiver */
+	unsigned n_fds; /* owned by the receiver */
 };
 
 typedef enum boot_got {
 	BOOT_GOT_PACKET,
-	BOOT_GOT_NOTHING,  /* no packet has arrived, or sending would block */
-	BOOT_GOT_END,      /* the other side has closed the connection */
-	BOOT_GOT_BAD,      /* an invalid packet, or a failed system call: err explains it */
+	BOOT_GOT_NOTHING, /* no packet has arrived, or sending would block */
+	BOOT_GOT_END,     /* the other side has closed the connection */
+	BOOT_GOT_BAD,     /* an invalid packet, or a failed system call: err explains it */
 } boot_got;
 
 /* Fill in the magic, the version and the payload size of a packet's head. */

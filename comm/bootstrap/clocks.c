@@ -40,8 +40,9 @@ static void spin(const gpul_boot *b, int rank)
 /* Send a question or an answer, with the number of the round. */
 static gpul_status send_time(struct boot_call *c, int to, unsigned round, uint64_t time_ns, gpul_error *err)
 {
-	struct boot_head head = { .type = BOOT_DATA, .call = c->wait.call, .what = c->what, .total = c->total, .rank = c->b->job.rank,
-				  .offset = round };
+	struct boot_head head = {
+		.type = BOOT_DATA, .call = c->wait.call, .what = c->what, .total = c->total, .rank = c->b->job.rank, .offset = round
+	};
 
 	return gpul_boot_send_to(c->b, to, &head, &time_ns, sizeof time_ns, NULL, 0, &c->wait, err);
 }

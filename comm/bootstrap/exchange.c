@@ -15,16 +15,15 @@
 #include <string.h>
 #include <unistd.h>
 
-gpul_status gpul_boot_call_begin(gpul_boot *b, uint32_t what, uint64_t total, int timeout_ms, struct boot_call *out,
-				 gpul_error *err)
+gpul_status gpul_boot_call_begin(gpul_boot *b, uint32_t what, uint64_t total, int timeout_ms, struct boot_call *out, gpul_error *err)
 {
 	gpul_status st = gpul_boot_failed(b, err);
 
 	if (st)
 		return st;
 	if (atomic_exchange(&b->in_call, true))
-		return gpul_fail(err, GPUL_EINVAL, 0, "%s: another thread of rank %d is already in a call",
-				 gpul_boot_what_name(what), b->job.rank);
+		return gpul_fail(err, GPUL_EINVAL, 0, "%s: another thread of rank %d is already in a call", gpul_boot_what_name(what),
+				 b->job.rank);
 	gpul_bell_ring(&b->bell);
 	*out = (struct boot_call){ .b = b, .what = what, .total = total };
 	out->wait = (struct boot_wait){ .doing = gpul_boot_what_name(what),
@@ -66,8 +65,8 @@ gpul_status gpul_boot_call_receive(struct boot_call *c, int from, enum boot_type
 	snprintf(text, sizeof text,
 		 "rank %d is in %s of %llu (call %u), but rank %d in %s of %llu (call %u): all ranks must make the "
 		 "same calls",
-		 from, gpul_boot_what_name(h->what), (unsigned long long)h->total, h->call, c->b->job.rank,
-		 gpul_boot_what_name(c->what), (unsigned long long)c->total, c->wait.call);
+		 from, gpul_boot_what_name(h->what), (unsigned long long)h->total, h->call, c->b->job.rank, gpul_boot_what_name(c->what),
+		 (unsigned long long)c->total, c->wait.call);
 	return gpul_boot_fail_job(c->b, from, GPUL_EUNSUPPORTED, 0, text, err);
 }
 
@@ -87,8 +86,7 @@ static bool is_below(const gpul_boot *b, int rank)
 	return rank != rank_above(b) && atomic_load(&b->socket[rank]) >= 0;
 }
 
-static gpul_status receive_bytes(struct boot_call *c, int from, int owner, unsigned char *to, uint64_t n_bytes,
-				 gpul_error *err)
+static gpul_status receive_bytes(struct boot_call *c, int from, int owner, unsigned char *to, uint64_t n_bytes, gpul_error *err)
 {
 	uint64_t got = 0;
 
@@ -98,10 +96,8 @@ static gpul_status receive_bytes(struct boot_call *c, int from, int owner, unsig
 
 		if (st)
 			return st;
-		if (p->head.rank != owner || p->head.offset != got || p->head.bytes > n_bytes - got ||
-		    (n_bytes && !p->head.bytes))
-			return gpul_boot_fail_job(c->b, from, GPUL_EFORMAT, 0, "a rank sent a malformed part of a block",
-						  err);
+		if (p->head.rank != owner || p->head.offset != got || p->head.bytes > n_bytes - got || (n_bytes && !p->head.bytes))
+			return gpul_boot_fail_job(c->b, from, GPUL_EFORMAT, 0, "a rank sent a malformed part of a block", err);
 		memcpy(to + got, p->payload, p->head.bytes);
 		got += p->head.bytes;
 	} while (got < n_bytes);
@@ -118,12 +114,9 @@ static gpul_status send_bytes(struct boot_call *c, uint32_t receivers, int owner
 		size_t n = n_bytes - at < BOOT_PAYLOAD_BYTES ? (size_t)(n_bytes - at) : BOOT_PAYLOAD_BYTES;
 
 		for (int r = 0; r < c->b->job.size; r++) {
-			struct boot_head head = { .type = BOOT_DATA,
-						  .call = c->wait.call,
-						  .what = c->what,
-						  .total = c->total,
-						  .rank = owner,
-						  .offset = at };
+			struct boot_head head = {
+				.type = BOOT_DATA, .call = c->wait.call, .what = c->what, .total = c->total, .rank = owner, .offset = at
+			};
 			gpul_status st = GPUL_OK;
 
 			if (receivers & 1u << r)
@@ -162,8 +155,7 @@ static gpul_status gather_blocks(struct boot_call *c, const void *mine, unsigned
 	return st || !below ? st : send_bytes(c, below, 0, all, c->total * (uint64_t)size, err);
 }
 
-gpul_status gpul_boot_allgather(gpul_boot *b, const void *mine, size_t bytes, void *all, int timeout_ms,
-				gpul_error *err)
+gpul_status gpul_boot_allgather(gpul_boot *b, const void *mine, size_t bytes, void *all, int timeout_ms, gpul_error *err)
 {
 	struct boot_call c;
 	gpul_status st = gpul_boot_call_begin(b, BOOT_ALLGATHER, bytes, timeout_ms, &c, err);
@@ -207,9 +199,7 @@ gpul_status gpul_boot_last_barrier(gpul_boot *b, int silent_ms, gpul_error *err)
 static gpul_status send_descriptors(struct boot_call *c, int to, int owner, const int *fds, gpul_error *err)
 {
 	const bool shared = c->b->host[to] == c->b->host[owner] || to == c->b->leader; /* or rank 0 or a leader, which passes them on */
-	struct boot_head head = {
-		.type = BOOT_FDS, .call = c->wait.call, .what = c->what, .total = c->total, .rank = owner
-	};
+	struct boot_head head = { .type = BOOT_FDS, .call = c->wait.call, .what = c->what, .total = c->total, .rank = owner };
 	int present[GPUL_BOOT_MAX_FDS];
 	unsigned n = 0;
 
@@ -250,8 +240,8 @@ static gpul_status duplicate_mine(struct boot_call *c, const int *mine, int *to,
 		to[i] = fcntl(mine[i], F_DUPFD_CLOEXEC, 0);
 		if (to[i] >= 0)
 			continue;
-		snprintf(text, sizeof text, "cannot duplicate descriptor %d of rank %d: %s%s", mine[i], c->b->job.rank,
-			 strerror(errno), errno == EMFILE ? " (ulimit -n)" : "");
+		snprintf(text, sizeof text, "cannot duplicate descriptor %d of rank %d: %s%s", mine[i], c->b->job.rank, strerror(errno),
+			 errno == EMFILE ? " (ulimit -n)" : "");
 		return gpul_boot_fail_job(c->b, c->b->job.rank, GPUL_ESYS, 0, text, err);
 	}
 	return GPUL_OK;
@@ -294,16 +284,15 @@ static gpul_status exchange_descriptors(struct boot_call *c, const int *mine, in
 	return st;
 }
 
-gpul_status gpul_boot_exchange_fds(gpul_boot *b, const int *mine, unsigned n_fds, int *all, int timeout_ms,
-				   gpul_error *err)
+gpul_status gpul_boot_exchange_fds(gpul_boot *b, const int *mine, unsigned n_fds, int *all, int timeout_ms, gpul_error *err)
 {
 	size_t n_all = (size_t)b->job.size * n_fds;
 	struct boot_call c;
 	gpul_status st;
 
 	if (n_fds > GPUL_BOOT_MAX_FDS)
-		return gpul_fail(err, GPUL_EINVAL, (int)n_fds, "%u descriptors of a rank, at most %d are allowed",
-				 n_fds, GPUL_BOOT_MAX_FDS);
+		return gpul_fail(err, GPUL_EINVAL, (int)n_fds, "%u descriptors of a rank, at most %d are allowed", n_fds,
+				 GPUL_BOOT_MAX_FDS);
 	for (size_t i = 0; i < n_all; i++)
 		all[i] = -1;
 	st = gpul_boot_call_begin(b, BOOT_EXCHANGE_FDS, n_fds, timeout_ms, &c, err);

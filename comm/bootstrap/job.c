@@ -22,16 +22,15 @@ static const char *value_or_null(const char *value)
 #define HOW_TO "set GPULOAD_COMM_ADDRESS=HOST:PORT, where rank 0 listens, and GPULOAD_COMM_SECRET in all of them"
 
 /* Check that a variable, if it is set, has the expected number. */
-static gpul_status expect_number(const char *variable, const char *value, int expected, const char *meaning,
-				 gpul_error *err)
+static gpul_status expect_number(const char *variable, const char *value, int expected, const char *meaning, gpul_error *err)
 {
 	int n = expected;
 	gpul_status st = value_or_null(value) ? gpul_comm_job_number(variable, value, 0, &n, err) : GPUL_OK;
 
 	if (st || n == expected)
 		return st;
-	return gpul_fail(err, GPUL_EUNSUPPORTED, n, "%s=%d, but %s %d: for ranks on several machines " HOW_TO, variable, n,
-			 meaning, expected);
+	return gpul_fail(err, GPUL_EUNSUPPORTED, n, "%s=%d, but %s %d: for ranks on several machines " HOW_TO, variable, n, meaning,
+			 expected);
 }
 
 /* Job names of launchers can be long and contain any characters; the socket's name must be short and use few characters. */
@@ -54,19 +53,17 @@ static void name_by_hash(const char *launcher, const char *text, char out[GPUL_C
 static gpul_status find_gpuload(gpul_comm_job *job, gpul_error *err)
 {
 	const char *name = value_or_null(secure_getenv("GPULOAD_COMM_JOB"));
-	gpul_status st =
-		gpul_comm_job_number("GPULOAD_COMM_RANK", secure_getenv("GPULOAD_COMM_RANK"), 0, &job->rank, err);
+	gpul_status st = gpul_comm_job_number("GPULOAD_COMM_RANK", secure_getenv("GPULOAD_COMM_RANK"), 0, &job->rank, err);
 
 	if (!st)
 		st = gpul_comm_job_number("GPULOAD_COMM_SIZE", secure_getenv("GPULOAD_COMM_SIZE"), 1, &job->size, err);
 	if (st)
 		return st;
 	if (!name)
-		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "GPULOAD_COMM_JOB is not set, but GPULOAD_COMM_RANK and GPULOAD_COMM_SIZE are");
+		return gpul_fail(err, GPUL_EINVAL, 0, "GPULOAD_COMM_JOB is not set, but GPULOAD_COMM_RANK and GPULOAD_COMM_SIZE are");
 	if (strlen(name) >= sizeof job->name)
-		return gpul_fail(err, GPUL_EINVAL, 0, "GPULOAD_COMM_JOB has %zu characters, at most %zu are allowed",
-				 strlen(name), sizeof job->name - 1);
+		return gpul_fail(err, GPUL_EINVAL, 0, "GPULOAD_COMM_JOB has %zu characters, at most %zu are allowed", strlen(name),
+				 sizeof job->name - 1);
 	memcpy(job->name, name, strlen(name) + 1);
 	return GPUL_OK;
 }
@@ -74,8 +71,7 @@ static gpul_status find_gpuload(gpul_comm_job *job, gpul_error *err)
 /* Find the size without libpmix, from the variables of Open MPI or Slurm. */
 static gpul_status pmix_size_by_variables(gpul_comm_job *job, gpul_error *err)
 {
-	const char *ompi = value_or_null(secure_getenv("OMPI_COMM_WORLD_SIZE")),
-		   *slurm = value_or_null(secure_getenv("SLURM_NTASKS"));
+	const char *ompi = value_or_null(secure_getenv("OMPI_COMM_WORLD_SIZE")), *slurm = value_or_null(secure_getenv("SLURM_NTASKS"));
 	gpul_status st;
 
 	if (!ompi && !slurm)
@@ -154,8 +150,7 @@ static gpul_status torchrun_address(gpul_comm_job *job, const char *address, int
 
 static gpul_status find_torchrun(gpul_comm_job *job, gpul_error *err)
 {
-	const char *address = value_or_null(secure_getenv("MASTER_ADDR")),
-		   *port = value_or_null(secure_getenv("MASTER_PORT"));
+	const char *address = value_or_null(secure_getenv("MASTER_ADDR")), *port = value_or_null(secure_getenv("MASTER_PORT"));
 	const char *run = value_or_null(secure_getenv("TORCHELASTIC_RUN_ID")),
 		   *restart = value_or_null(secure_getenv("TORCHELASTIC_RESTART_COUNT"));
 	const char *here = value_or_null(secure_getenv("LOCAL_WORLD_SIZE"));
@@ -172,13 +167,11 @@ static gpul_status find_torchrun(gpul_comm_job *job, gpul_error *err)
 	if (st)
 		return st;
 	if (!port)
-		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "MASTER_PORT is not set, but RANK and WORLD_SIZE are: it tells jobs apart");
+		return gpul_fail(err, GPUL_EINVAL, 0, "MASTER_PORT is not set, but RANK and WORLD_SIZE are: it tells jobs apart");
 	st = gpul_comm_job_number("MASTER_PORT", port, 0, &port_number, err);
 	if (!st && here && n_here != job->size && !job->address[0])
 		st = torchrun_address(job, address, port_number, err);
-	snprintf(text, sizeof text, "%s %s %s %s", address ? address : "", port, run ? run : "",
-		 restart ? restart : "");
+	snprintf(text, sizeof text, "%s %s %s %s", address ? address : "", port, run ? run : "", restart ? restart : "");
 	name_by_hash("torchrun", text, job->name);
 	return st;
 }
@@ -262,14 +255,13 @@ gpul_status gpul_comm_job_check(const gpul_comm_job *job, gpul_error *err)
 	const char *const rule = "letters, digits, '.', '_' and '-', not starting with '.'";
 
 	if (job->size > GPUL_COMM_MAX_RANKS)
-		return gpul_fail(err, GPUL_EUNSUPPORTED, job->size, "a job of %d ranks: at most %d are supported",
-				 job->size, GPUL_COMM_MAX_RANKS);
+		return gpul_fail(err, GPUL_EUNSUPPORTED, job->size, "a job of %d ranks: at most %d are supported", job->size,
+				 GPUL_COMM_MAX_RANKS);
 	if (job->size < 1 || job->rank < 0 || job->rank >= job->size)
-		return gpul_fail(err, GPUL_EINVAL, job->rank, "rank %d of %d: expected 0 to %d", job->rank, job->size,
-				 job->size - 1);
+		return gpul_fail(err, GPUL_EINVAL, job->rank, "rank %d of %d: expected 0 to %d", job->rank, job->size, job->size - 1);
 	if (!is_name(job->name, sizeof job->name))
-		return gpul_fail(err, GPUL_EINVAL, 0, "invalid job name '%.*s': expected up to %zu %s", (int)sizeof job->name,
-				 job->name, sizeof job->name - 1, rule);
+		return gpul_fail(err, GPUL_EINVAL, 0, "invalid job name '%.*s': expected up to %zu %s", (int)sizeof job->name, job->name,
+				 sizeof job->name - 1, rule);
 	if (job->host[0] && !is_name(job->host, sizeof job->host))
 		return gpul_fail(err, GPUL_EINVAL, 0, "invalid host name '%.*s' (GPULOAD_COMM_HOST): expected up to %zu %s",
 				 (int)sizeof job->host, job->host, sizeof job->host - 1, rule);
@@ -283,8 +275,7 @@ gpul_status gpul_comm_job_find(gpul_comm_job *out, gpul_error *err)
 
 	if (st)
 		return st;
-	if (secure_getenv("GPULOAD_COMM_RANK") || secure_getenv("GPULOAD_COMM_SIZE") ||
-	    secure_getenv("GPULOAD_COMM_JOB")) {
+	if (secure_getenv("GPULOAD_COMM_RANK") || secure_getenv("GPULOAD_COMM_SIZE") || secure_getenv("GPULOAD_COMM_JOB")) {
 		job.source = "gpuload";
 		st = find_gpuload(&job, err);
 	} else if (value_or_null(secure_getenv("PMIX_RANK")) && !value_or_null(secure_getenv("TORCHELASTIC_RUN_ID"))) {

@@ -28,7 +28,7 @@ struct meeting {
 	int listener;
 	struct guest guests[MAX_GUESTS]; /* oldest first */
 	int n_guests;
-	uint32_t ready; /* mask of ranks, including the leader and the ranks of other hosts */
+	uint32_t ready;                                    /* mask of ranks, including the leader and the ranks of other hosts */
 	struct boot_machine machines[GPUL_COMM_MAX_RANKS]; /* machines of the ranks that have arrived */
 };
 
@@ -38,8 +38,7 @@ static gpul_status take_name(struct meeting *m, const char *path, gpul_error *er
 	gpul_status st = gpul_ipc_name_take(path, &m->name, &why);
 
 	if (st == GPUL_EUNSUPPORTED && why.native > 0)
-		return gpul_fail(err, st, why.native,
-				 "rank %d of job %s is already process %d: give each process its own rank",
+		return gpul_fail(err, st, why.native, "rank %d of job %s is already process %d: give each process its own rank",
 				 m->b->job.rank, m->b->job.name, why.native);
 	return st ? gpul_fail(err, st, why.native, "%s", why.text) : GPUL_OK;
 }
@@ -84,8 +83,8 @@ static gpul_status accept_guests(struct meeting *m, gpul_error *err)
 		if (fd < 0 && (errno == EINTR || errno == ECONNABORTED))
 			continue;
 		if (fd < 0)
-			return gpul_fail(err, GPUL_ESYS, errno, "%s: cannot accept a rank: %s%s", m->wait->doing,
-					 strerror(errno), errno == EMFILE ? " (ulimit -n)" : "");
+			return gpul_fail(err, GPUL_ESYS, errno, "%s: cannot accept a rank: %s%s", m->wait->doing, strerror(errno),
+					 errno == EMFILE ? " (ulimit -n)" : "");
 		if (m->n_guests == MAX_GUESTS)
 			refuse_guest(m, 0, "too many connections without a HELLO");
 		m->guests[m->n_guests++] = (struct guest){ .fd = fd };
@@ -97,30 +96,28 @@ static gpul_status accept_guests(struct meeting *m, gpul_error *err)
 }
 
 /* True if a HELLO contradicts the job; text receives the reason. */
-static bool is_contradiction(const struct meeting *m, const struct boot_packet *p, const struct boot_hello *h,
-			     char *text, size_t text_bytes)
+static bool is_contradiction(const struct meeting *m, const struct boot_packet *p, const struct boot_hello *h, char *text,
+			     size_t text_bytes)
 {
 	const gpul_comm_job *job = &m->b->job;
 
 	if (p->head.type != BOOT_HELLO || p->head.bytes != sizeof *h)
-		snprintf(text, text_bytes, "expected a HELLO of %zu bytes, got type %u with %u bytes", sizeof *h,
-			 p->head.type, p->head.bytes);
+		snprintf(text, text_bytes, "expected a HELLO of %zu bytes, got type %u with %u bytes", sizeof *h, p->head.type,
+			 p->head.bytes);
 	else if (strncmp(h->job, job->name, sizeof h->job) != 0)
 		snprintf(text, text_bytes, "process %d belongs to another job than %s", h->pid, job->name);
 	else if (!memchr(h->machine.name, '\0', sizeof h->machine.name) || !memchr(h->machine.id, '\0', sizeof h->machine.id))
 		snprintf(text, text_bytes, "process %d sent a host name that is not terminated", h->pid);
 	else if (h->size != job->size)
-		snprintf(text, text_bytes, "process %d (rank %d) expects %d ranks, but rank %d (pid %ld) expects %d",
-			 h->pid, h->rank, h->size, job->rank, (long)getpid(), job->size);
+		snprintf(text, text_bytes, "process %d (rank %d) expects %d ranks, but rank %d (pid %ld) expects %d", h->pid, h->rank,
+			 h->size, job->rank, (long)getpid(), job->size);
 	else if (h->rank < 1 || h->rank >= job->size)
-		snprintf(text, text_bytes, "process %d claims rank %d, expected 1 to %d", h->pid, h->rank,
-			 job->size - 1);
+		snprintf(text, text_bytes, "process %d claims rank %d, expected 1 to %d", h->pid, h->rank, job->size - 1);
 	else if (h->rank == job->rank || !(m->b->local & 1u << h->rank))
 		snprintf(text, text_bytes, "process %d claims rank %d, which is %s", h->pid, h->rank,
 			 h->rank == job->rank ? "the leader of this host" : "on another host");
 	else if (atomic_load(&m->b->socket[h->rank]) >= 0)
-		snprintf(text, text_bytes, "processes %ld and %d both claim rank %d",
-			 (long)gpul_boot_pid(m->b, h->rank), h->pid, h->rank);
+		snprintf(text, text_bytes, "processes %ld and %d both claim rank %d", (long)gpul_boot_pid(m->b, h->rank), h->pid, h->rank);
 	else
 		return false;
 	return true;

@@ -93,24 +93,21 @@ const struct notice *gpul_notice_find(void)
 bool gpul_notice_read(const struct notice *n, uint32_t absent, gpul_roster_event *out)
 {
 	uint32_t failed = n ? atomic_load(&n->failed) : 0;
-	uint32_t first = n ? atomic_load(&n->first) : 0;  /* read after `failed`, because the launcher writes it
+	uint32_t first = n ? atomic_load(&n->first) : 0; /* read after `failed`, because the launcher writes it
 							   * before `failed` */
 
 	if (first > 0 && first <= GPUL_COMM_MAX_RANKS && absent & 1u << (first - 1)) {
-		*out = (gpul_roster_event){ .kind = GPUL_RANK_DIED,
-					    .rank = (int)first - 1,
-					    .culprit = (int)first - 1,
-					    .status = GPUL_EUNSUPPORTED };
+		*out = (gpul_roster_event){
+			.kind = GPUL_RANK_DIED, .rank = (int)first - 1, .culprit = (int)first - 1, .status = GPUL_EUNSUPPORTED
+		};
 		snprintf(out->text, sizeof out->text, "rank %d ended before all ranks had met", out->rank);
 		return true;
 	}
 	if (failed == 0 || failed > GPUL_COMM_MAX_RANKS)
 		return false;
-	*out = (gpul_roster_event){ .kind = GPUL_RANK_DIED,
-				    .rank = (int)failed - 1,
-				    .pid = n->pid,
-				    .culprit = (int)failed - 1,
-				    .status = GPUL_EUNSUPPORTED };
+	*out = (gpul_roster_event){
+		.kind = GPUL_RANK_DIED, .rank = (int)failed - 1, .pid = n->pid, .culprit = (int)failed - 1, .status = GPUL_EUNSUPPORTED
+	};
 	memcpy(out->text, n->text, sizeof out->text - 1);
 	return true;
 }

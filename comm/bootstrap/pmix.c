@@ -96,8 +96,7 @@ static gpul_status fence(const struct pmix *p, gpul_error *err)
 }
 
 /* Pass rank 0's text "ADDRESS SECRET" to all ranks. */
-static gpul_status exchange_text(const struct pmix *p, const pmix_proc_t *me, int rank, char *text, size_t text_bytes,
-				 gpul_error *err)
+static gpul_status exchange_text(const struct pmix *p, const pmix_proc_t *me, int rank, char *text, size_t text_bytes, gpul_error *err)
 {
 	pmix_value_t mine = { .type = PMIX_STRING, .data = { .string = text } }, *got = NULL;
 	pmix_proc_t first = *me;
@@ -121,8 +120,8 @@ static gpul_status exchange_text(const struct pmix *p, const pmix_proc_t *me, in
 	return GPUL_OK;
 }
 
-static gpul_status share_address(const struct pmix *p, const pmix_proc_t *me, int rank, const char *interface,
-				 struct gpul_comm_pmix *out, gpul_error *err)
+static gpul_status share_address(const struct pmix *p, const pmix_proc_t *me, int rank, const char *interface, struct gpul_comm_pmix *out,
+				 gpul_error *err)
 {
 	char text[GPUL_COMM_ADDRESS_BYTES + GPUL_COMM_SECRET_BYTES] = "";
 	gpul_status st = GPUL_OK;

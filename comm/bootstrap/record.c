@@ -14,7 +14,7 @@ const char *gpul_boot_place(const gpul_boot *b, int rank, char out[GPUL_BOOT_PLA
 {
 	gpul_boot *lockable = (gpul_boot *)(uintptr_t)b;
 
-	(void)pthread_mutex_lock(&lockable->lock);  /* the watch thread may report an end before all ranks have
+	(void)pthread_mutex_lock(&lockable->lock); /* the watch thread may report an end before all ranks have
 						     * met */
 	if (b->n_hosts > 1)
 		snprintf(out, GPUL_BOOT_PLACE_BYTES, "rank %d (pid %d) on host %.63s", rank, (int)gpul_boot_pid(b, rank),
@@ -83,9 +83,7 @@ bool gpul_boot_publish_notice(gpul_boot *b)
 void gpul_boot_report_end(gpul_boot *b, int rank)
 {
 	struct roster_entry *e = &b->roster->entry[rank];
-	struct roster_record record = {
-		.kind = GPUL_RANK_DIED, .rank = rank, .culprit = rank, .status = GPUL_EUNSUPPORTED
-	};
+	struct roster_record record = { .kind = GPUL_RANK_DIED, .rank = rank, .culprit = rank, .status = GPUL_EUNSUPPORTED };
 	char place[GPUL_BOOT_PLACE_BYTES];
 
 	if (atomic_load(&e->state) == RANK_LEFT)
@@ -145,8 +143,7 @@ gpul_status gpul_boot_failed(const gpul_boot *b, gpul_error *err)
 	return gpul_fail(err, e.status, e.native, "%s failed: %s", gpul_boot_place(b, e.rank, place), e.text);
 }
 
-gpul_status gpul_boot_fail_job(gpul_boot *b, int culprit, gpul_status status, int native, const char *text,
-				gpul_error *err)
+gpul_status gpul_boot_fail_job(gpul_boot *b, int culprit, gpul_status status, int native, const char *text, gpul_error *err)
 {
 	gpul_error why = { 0 };
 
@@ -161,8 +158,9 @@ gpul_status gpul_boot_ended(gpul_boot *b, int rank, const char *doing, gpul_erro
 
 	/* Over TCP, the link to the rank ends at the same time, and reports whether the rank has
 	 * died or left normally. */
-	for (int ms = 0; b->stream[rank] && ms < VERDICT_MS && !gpul_boot_failure(b, NULL) &&
-			 atomic_load(&b->roster->entry[rank].state) != RANK_LEFT; ms++)
+	for (int ms = 0;
+	     b->stream[rank] && ms < VERDICT_MS && !gpul_boot_failure(b, NULL) && atomic_load(&b->roster->entry[rank].state) != RANK_LEFT;
+	     ms++)
 		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 	gpul_boot_report_end(b, rank);
 	if (gpul_boot_failure(b, NULL))

@@ -32,8 +32,7 @@ gpul_status gpul_roster_create(int size, int *fd, struct roster **out, gpul_erro
 	gpul_status st;
 
 	if (file < 0)
-		return gpul_fail(err, GPUL_ESYS, errno, "cannot create the roster of the job: memfd_create: %s",
-				 strerror(errno));
+		return gpul_fail(err, GPUL_ESYS, errno, "cannot create the roster of the job: memfd_create: %s", strerror(errno));
 	if (ftruncate(file, sizeof *r) || fcntl(file, F_ADD_SEALS, SEALS) || getrandom(session, sizeof session, 0) != sizeof session)
 		st = gpul_fail(err, GPUL_ESYS, errno, "cannot create the roster of the job: %s", strerror(errno));
 	else
@@ -68,8 +67,7 @@ gpul_status gpul_roster_map(int fd, int size, struct roster **out, gpul_error *e
 	if (st)
 		return st;
 	if (r->magic != ROSTER_MAGIC || r->version != ROSTER_VERSION || r->size != (uint32_t)size) {
-		st = gpul_fail(err, GPUL_EFORMAT, 0,
-			       "rank 0 sent a roster of version %u for %u ranks, expected version %d for %d",
+		st = gpul_fail(err, GPUL_EFORMAT, 0, "rank 0 sent a roster of version %u for %u ranks, expected version %d for %d",
 			       r->version, r->size, ROSTER_VERSION, size);
 		gpul_roster_unmap(r);
 		return st;
@@ -90,8 +88,7 @@ void gpul_roster_publish(struct roster *r, int me, const struct roster_record *r
 
 	r->entry[me].record = *record;
 	/* Release order: the record becomes visible before the number of the rank that published it. */
-	atomic_compare_exchange_strong_explicit(&r->winner, &none, (uint32_t)me + 1, memory_order_acq_rel,
-						memory_order_relaxed);
+	atomic_compare_exchange_strong_explicit(&r->winner, &none, (uint32_t)me + 1, memory_order_acq_rel, memory_order_relaxed);
 }
 
 /* Other processes can write to this memory, so check the values and terminate the text. */
@@ -104,13 +101,11 @@ bool gpul_roster_first(const struct roster *r, gpul_roster_event *out)
 		return false;
 	from = &r->entry[winner - 1].record;
 	*out = (gpul_roster_event){
-		.kind = from->kind == GPUL_RANK_DIED || from->kind == GPUL_RANK_STALLED ? (gpul_roster_kind)from->kind
-											: GPUL_RANK_FAILED,
+		.kind = from->kind == GPUL_RANK_DIED || from->kind == GPUL_RANK_STALLED ? (gpul_roster_kind)from->kind : GPUL_RANK_FAILED,
 		.rank = from->rank,
 		.pid = from->pid,
 		.culprit = from->culprit,
-		.status = from->status > GPUL_OK && from->status <= GPUL_ECOMM ? (gpul_status)from->status
-									       : GPUL_EUNSUPPORTED,
+		.status = from->status > GPUL_OK && from->status <= GPUL_ECOMM ? (gpul_status)from->status : GPUL_EUNSUPPORTED,
 		.native = from->native,
 	};
 	memcpy(out->text, from->text, sizeof out->text - 1);

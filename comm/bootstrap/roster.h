@@ -27,19 +27,19 @@ extern "C" {
 #endif
 
 typedef enum gpul_roster_kind {
-	GPUL_RANK_DIED = 1,  /* the process of the rank ended without gpul_boot_close() */
-	GPUL_RANK_FAILED,    /* the rank called gpul_boot_fail(), or one of its calls failed */
-	GPUL_RANK_STALLED,   /* a call of boot.h timed out, because the process of the rank does not run (SIGSTOP) */
+	GPUL_RANK_DIED = 1, /* the process of the rank ended without gpul_boot_close() */
+	GPUL_RANK_FAILED,   /* the rank called gpul_boot_fail(), or one of its calls failed */
+	GPUL_RANK_STALLED,  /* a call of boot.h timed out, because the process of the rank does not run (SIGSTOP) */
 } gpul_roster_kind;
 
 typedef struct gpul_roster_event {
 	gpul_roster_kind kind;
-	int rank;            /* the rank that died, failed or does not run */
-	pid_t pid;           /* its process id, in its own pid namespace */
-	int culprit;         /* the rank that caused it, which may be `rank` itself; -1: unknown */
-	gpul_status status;  /* GPUL_RANK_FAILED, GPUL_RANK_STALLED: status and code of the failure */
+	int rank;           /* the rank that died, failed or does not run */
+	pid_t pid;          /* its process id, in its own pid namespace */
+	int culprit;        /* the rank that caused it, which may be `rank` itself; -1: unknown */
+	gpul_status status; /* GPUL_RANK_FAILED, GPUL_RANK_STALLED: status and code of the failure */
 	int native;
-	char text[200];      /* "rank 3 (pid 4711) died", or the text of the failure */
+	char text[200]; /* "rank 3 (pid 4711) died", or the text of the failure */
 } gpul_roster_event;
 
 typedef void gpul_roster_callback(void *arg, const gpul_roster_event *e);

@@ -14,21 +14,21 @@ enum roster_state { RANK_ABSENT, RANK_JOINED, RANK_LEFT, RANK_ARRIVED };
 /* The failure record that a rank publishes, at most once.  The rank writes it before it tries to become the winner, and never
  * changes it. */
 struct roster_record {
-	int32_t kind;  /* gpul_roster_kind */
+	int32_t kind; /* gpul_roster_kind */
 	int32_t rank, pid, culprit, status, native;
 	char text[200];
 };
 
 struct roster_entry {
-	uint32_t lifeline;           /* core/thread/lifeline.h */
-	_Atomic uint32_t state;      /* roster_state */
-	_Atomic int32_t pid;         /* written by rank 0 when the rank arrives */
-	_Atomic uint32_t call;       /* number of calls of gpul_boot_allgather() etc. that the rank has begun */
+	uint32_t lifeline;      /* core/thread/lifeline.h */
+	_Atomic uint32_t state; /* roster_state */
+	_Atomic int32_t pid;    /* written by rank 0 when the rank arrives */
+	_Atomic uint32_t call;  /* number of calls of gpul_boot_allgather() etc. that the rank has begun */
 	_Atomic uint64_t heartbeat;
-	_Atomic uint64_t waits;      /* see gpul_boot_set_waits() */
-	_Atomic int32_t host;        /* index of its host; hosts are in the order of their lowest ranks; written by rank 0 */
-	_Atomic uint32_t awaits;     /* mask of the ranks for which it waits in that call, or in gpul_boot_open(); 0: it does not wait */
-	unsigned char pad[24];       /* padding to the next cache line */
+	_Atomic uint64_t waits;  /* see gpul_boot_set_waits() */
+	_Atomic int32_t host;    /* index of its host; hosts are in the order of their lowest ranks; written by rank 0 */
+	_Atomic uint32_t awaits; /* mask of the ranks for which it waits in that call, or in gpul_boot_open(); 0: it does not wait */
+	unsigned char pad[24];   /* padding to the next cache line */
 	struct roster_record record;
 	unsigned char pad2[32];
 };
@@ -36,11 +36,11 @@ _Static_assert(sizeof(struct roster_entry) == 320, "whole cache lines");
 
 struct roster {
 	uint32_t magic, version, size;
-	_Atomic uint32_t winner;     /* 0: the job has not failed; else 1 + the rank whose record is its failure */
-	unsigned char session[32];   /* random bytes that only the ranks that share this memory know */
+	_Atomic uint32_t winner;   /* 0: the job has not failed; else 1 + the rank whose record is its failure */
+	unsigned char session[32]; /* random bytes that only the ranks that share this memory know */
 	unsigned char pad[16];
 	struct roster_entry entry[GPUL_COMM_MAX_RANKS];
-	char host_name[GPUL_COMM_MAX_RANKS][GPUL_COMM_HOST_BYTES];  /* names of the hosts, by index */
+	char host_name[GPUL_COMM_MAX_RANKS][GPUL_COMM_HOST_BYTES]; /* names of the hosts, by index */
 };
 _Static_assert(offsetof(struct roster, entry) == 64, "entries begin on a cache line");
 

@@ -28,14 +28,14 @@ bool gpul_comm_slurm_first_node(const char *list, char *out, size_t out_bytes)
 	const char *end = strchr(list, ']');
 	int length;
 
-	if (list[n] == '[') {  /* node[07-09,12].rack2: copy the first number as written (07),
+	if (list[n] == '[') { /* node[07-09,12].rack2: copy the first number as written (07),
 				* then the text after the brackets (.rack2) */
 		const size_t digits = strspn(list + n + 1, "0123456789");
 
 		if (!end || !digits || strcspn(end + 1, "[,") != strcspn(end + 1, ","))
 			return false;
-		length = snprintf(out, out_bytes, "%.*s%.*s%.*s", (int)n, list, (int)digits, list + n + 1,
-				  (int)strcspn(end + 1, ","), end + 1);
+		length = snprintf(out, out_bytes, "%.*s%.*s%.*s", (int)n, list, (int)digits, list + n + 1, (int)strcspn(end + 1, ","),
+				  end + 1);
 	} else {
 		length = snprintf(out, out_bytes, "%.*s", (int)n, list);
 	}
@@ -51,8 +51,10 @@ static gpul_status choose_address(gpul_comm_job *job, int job_id, int step, gpul
 	if (!list)
 		return gpul_fail(err, GPUL_EINVAL, 0, "SLURM_STEP_NODELIST is not set, but the ranks are on several machines");
 	if (!gpul_comm_slurm_first_node(list, node, sizeof node))
-		return gpul_fail(err, GPUL_EINVAL, 0, "SLURM_STEP_NODELIST=%.80s: cannot find the first node in it; set "
-				 "GPULOAD_COMM_ADDRESS=HOST:PORT, where rank 0 listens", list);
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "SLURM_STEP_NODELIST=%.80s: cannot find the first node in it; set "
+				 "GPULOAD_COMM_ADDRESS=HOST:PORT, where rank 0 listens",
+				 list);
 	snprintf(job->address, sizeof job->address, "%s:%d", node, port);
 	return GPUL_OK;
 }

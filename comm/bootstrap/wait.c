@@ -93,8 +93,8 @@ gpul_status gpul_boot_timed_out(gpul_boot *b, const struct boot_wait *w, uint32_
 		missing = stalled < 0 ? pending : 1u << stalled;
 	gpul_roster_ranks_text(missing, ranks, sizeof ranks);
 	if (stalled < 0) {
-		gpul_fail(&why, GPUL_ESYS, ETIMEDOUT, "%s: %s of %d did not arrive within %d ms%s%s", w->doing, ranks,
-			  b->job.size, ms, b->refused[0] ? "; refused " : "", b->refused);
+		gpul_fail(&why, GPUL_ESYS, ETIMEDOUT, "%s: %s of %d did not arrive within %d ms%s%s", w->doing, ranks, b->job.size, ms,
+			  b->refused[0] ? "; refused " : "", b->refused);
 		gpul_boot_fail(b, &why, missing ? __builtin_ctz(missing) : -1);
 	} else {
 		gpul_fail(&why, GPUL_ESYS, ETIMEDOUT,
@@ -112,8 +112,7 @@ static void set_awaits(gpul_boot *b, uint32_t ranks)
 	atomic_store(&b->roster->entry[b->job.rank].awaits, ranks);
 }
 
-gpul_status gpul_boot_poll(gpul_boot *b, struct pollfd *fds, nfds_t n_fds, const struct boot_wait *w, uint32_t pending,
-			   gpul_error *err)
+gpul_status gpul_boot_poll(gpul_boot *b, struct pollfd *fds, nfds_t n_fds, const struct boot_wait *w, uint32_t pending, gpul_error *err)
 {
 	int n, left_ms;
 
@@ -131,8 +130,8 @@ gpul_status gpul_boot_poll(gpul_boot *b, struct pollfd *fds, nfds_t n_fds, const
 	return n == 0 ? gpul_boot_timed_out(b, w, pending, err) : GPUL_OK;
 }
 
-gpul_status gpul_boot_send_to(gpul_boot *b, int rank, struct boot_head *head, const void *payload, size_t n_bytes,
-			      const int *fds, unsigned n_fds, const struct boot_wait *w, gpul_error *err)
+gpul_status gpul_boot_send_to(gpul_boot *b, int rank, struct boot_head *head, const void *payload, size_t n_bytes, const int *fds,
+			      unsigned n_fds, const struct boot_wait *w, gpul_error *err)
 {
 	int socket = atomic_load(&b->socket[rank]);
 	struct boot_stream *stream = b->stream[rank];
@@ -184,8 +183,7 @@ gpul_status gpul_boot_receive_from(gpul_boot *b, int rank, const struct boot_wai
 		struct pollfd ready[2] = { { 0 }, { .fd = socket, .events = POLLIN } };
 		gpul_status st;
 
-		switch (stream ? gpul_boot_stream_receive(stream, b->packet, &why) :
-				 gpul_boot_receive(socket, b->packet, &why)) {
+		switch (stream ? gpul_boot_stream_receive(stream, b->packet, &why) : gpul_boot_receive(socket, b->packet, &why)) {
 		case BOOT_GOT_PACKET:
 			return GPUL_OK;
 		case BOOT_GOT_END:

@@ -69,7 +69,7 @@ static void scan_entries(gpul_boot *b, struct watched *w)
 		if (beat != w->beat[r] || !atomic_load(&b->moved_ns[r]))
 			atomic_store(&b->moved_ns[r], now);
 		w->beat[r] = beat;
-		if (atomic_load(&e->waits) != w->waits[r])  /* wake the owner: another rank may have asked this rank
+		if (atomic_load(&e->waits) != w->waits[r]) /* wake the owner: another rank may have asked this rank
 							     * a question */
 			gpul_bell_ring(&b->bell);
 		w->waits[r] = atomic_load(&e->waits);
@@ -138,8 +138,7 @@ gpul_status gpul_boot_watch_start(gpul_boot *b, gpul_error *err)
 		return gpul_fail(err, st, why.native, "%s", why.text);
 	failed = gpul_thread_start(&b->watcher, NULL, "gpul-watch", watch_ranks, b);
 	if (failed)
-		return gpul_fail(err, GPUL_ESYS, failed, "cannot create the watch thread of rank %d: %s", b->job.rank,
-				 strerror(failed));
+		return gpul_fail(err, GPUL_ESYS, failed, "cannot create the watch thread of rank %d: %s", b->job.rank, strerror(failed));
 	b->watching = true;
 	return GPUL_OK;
 }

@@ -39,14 +39,13 @@ static __device__ __forceinline__ bool gpul_desk_end(const gpul_comm_view *comm,
 						     uint64_t began_ns, bool leave)
 {
 	gpul_trace_add(comm, GPUL_COMM_EVENT_KERNEL, began_ns, -1, number, 0);
-	for (uint32_t i = blockIdx.x + threadIdx.x * work->n_blocks; !leave && i < comm->sizes.n_blocks;
-	     i += blockDim.x * work->n_blocks)
+	for (uint32_t i = blockIdx.x + threadIdx.x * work->n_blocks; !leave && i < comm->sizes.n_blocks; i += blockDim.x * work->n_blocks)
 		gpul_store_relaxed(&comm->calls[i], number);
 	return leave;
 }
 
-static __device__ __forceinline__ gpul_comm_greeting *gpul_desk_greeting(const gpul_comm_view *comm, unsigned char *desk,
-									 uint64_t number, int from)
+static __device__ __forceinline__ gpul_comm_greeting *gpul_desk_greeting(const gpul_comm_view *comm, unsigned char *desk, uint64_t number,
+									 int from)
 {
 	return (gpul_comm_greeting *)(desk + comm->sizes.greetings_at) + (number % 2 * comm->sizes.n_ranks + from);
 }
@@ -142,13 +141,13 @@ static __device__ __forceinline__ void gpul_desk_greet(const gpul_comm_view *com
 	}
 	gpul_store_ll(&to->words[2], gpul_desk_place(work->send_window, work->send_offset), (uint32_t)number);
 	gpul_store_ll(&to->words[4], gpul_desk_place(work->recv_window, work->recv_offset), (uint32_t)number);
-	gpul_store_ll_release(&to->words[0], gpul_desk_signature(work), (uint32_t)number);  /* a release, because the buffers have
+	gpul_store_ll_release(&to->words[0], gpul_desk_signature(work), (uint32_t)number); /* a release, because the buffers have
 											     * been filled before */
 }
 
 /* Report a rank that makes another call.  True: there is one; leave. */
-static __device__ __forceinline__ bool gpul_desk_differs(const gpul_comm_view *comm, const gpul_comm_work *work, uint64_t number,
-							 int peer, uint64_t found)
+static __device__ __forceinline__ bool gpul_desk_differs(const gpul_comm_view *comm, const gpul_comm_work *work, uint64_t number, int peer,
+							 uint64_t found)
 {
 	if (found == gpul_desk_signature(work))
 		return false;
@@ -174,14 +173,14 @@ static __device__ __forceinline__ bool gpul_desk_check(const gpul_comm_view *com
 }
 
 /* Wait for a rank's whole greeting.  True: leave. */
-static __device__ __forceinline__ bool gpul_desk_hear(const gpul_comm_view *comm, const gpul_comm_work *work, uint64_t number,
-						      int peer, uint64_t *send, uint64_t *recv)
+static __device__ __forceinline__ bool gpul_desk_hear(const gpul_comm_view *comm, const gpul_comm_work *work, uint64_t number, int peer,
+						      uint64_t *send, uint64_t *recv)
 {
 	const gpul_comm_greeting *from = gpul_desk_greeting(comm, comm->peers[peer].desk, number, peer);
 	gpul_comm_spin spin = gpul_comm_spin_for(comm, GPUL_COMM_WAITED_FOR_GREETING, peer, number);
 	uint64_t found;
 
-	for (;;) {  /* three loads are in flight at a time; the first one is the acquire that pairs
+	for (;;) { /* three loads are in flight at a time; the first one is the acquire that pairs
 		     * with the rank's release */
 		const bool heard = gpul_load_ll_acquire(&from->words[0], &found, (uint32_t)number);
 		const bool has_send = gpul_load_ll(&from->words[2], send, (uint32_t)number);
@@ -210,9 +209,8 @@ enum gpul_desk_outcome { GPUL_DESK_LEAVE, GPUL_DESK_DIRECT, GPUL_DESK_FALLBACK }
 
 /* Wait for the greetings of all ranks, and find their buffers; FALLBACK: a rank's buffer is in no window.  All ranks get the
  * same answer.  A buffer that the call does not use (needs_send, needs_recv) need not be in a window. */
-static __device__ __forceinline__ gpul_desk_outcome gpul_desk_meet(const gpul_comm_view *comm, const gpul_comm_work *work,
-								   uint64_t number, bool needs_send, bool needs_recv,
-								   gpul_desk_buffers *buffers)
+static __device__ __forceinline__ gpul_desk_outcome gpul_desk_meet(const gpul_comm_view *comm, const gpul_comm_work *work, uint64_t number,
+								   bool needs_send, bool needs_recv, gpul_desk_buffers *buffers)
 {
 	const uint64_t began = gpul_trace_now(comm);
 	const uint32_t peer = gpul_desk_lane();

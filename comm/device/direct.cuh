@@ -21,8 +21,8 @@ struct gpul_direct_job {
 	const unsigned char *from[GPUL_COMM_MAX_PEERS];
 	unsigned char *to[GPUL_COMM_MAX_PEERS];
 	uint32_t n_from, n_to;
-	uint64_t begin, end;      /* packs */
-	uint64_t n_bytes;         /* size of each buffer; the last pack may be short */
+	uint64_t begin, end; /* packs */
+	uint64_t n_bytes;    /* size of each buffer; the last pack may be short */
 };
 
 /* True if all addresses are multiples of 16. */
@@ -39,8 +39,8 @@ static __device__ __forceinline__ bool gpul_direct_aligned(const gpul_direct_job
 
 /* Process N whole and aligned packs i, i + stride ... of all buffers.  SUMS: reduce from[0], from[1] ...; else copy from[0], the
  * only one. */
-template <bool SUMS, int N> static __device__ __forceinline__ void gpul_direct_tile(const gpul_direct_job *job, const gpul_comm_work *work, uint64_t i,
-							uint32_t stride)
+template <bool SUMS, int N>
+static __device__ __forceinline__ void gpul_direct_tile(const gpul_direct_job *job, const gpul_comm_work *work, uint64_t i, uint32_t stride)
 {
 	const bool adds_f32 = gpul_adds_f32(work);
 	uint4 sum[N];
@@ -69,7 +69,8 @@ template <bool SUMS, int N> static __device__ __forceinline__ void gpul_direct_t
 }
 
 /* Process pack i, which may be short and have any alignment. */
-template <bool SUMS> static __device__ __noinline__ void gpul_direct_pack(const gpul_direct_job *job, const gpul_comm_work *work, uint64_t i)
+template <bool SUMS>
+static __device__ __noinline__ void gpul_direct_pack(const gpul_direct_job *job, const gpul_comm_work *work, uint64_t i)
 {
 	uint4 sum = gpul_load_pack(job->from[0], i, job->n_bytes);
 

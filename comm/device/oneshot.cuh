@@ -61,9 +61,9 @@ static __device__ __forceinline__ uint64_t gpul_oneshot_finish(uint64_t a, const
 struct gpul_oneshot {
 	const gpul_comm_view *comm;
 	uint64_t number, began_ns;
-	gpul_comm_trace *trace;      /* NULL: the trace is off, or this is not thread 0 */
+	gpul_comm_trace *trace; /* NULL: the trace is off, or this is not thread 0 */
 	int rank, n_ranks;
-	unsigned char *theirs[GPUL_ONESHOT_AT_ONCE], *mine[GPUL_ONESHOT_AT_ONCE];  /* desks of the ranks, starting with rank
+	unsigned char *theirs[GPUL_ONESHOT_AT_ONCE], *mine[GPUL_ONESHOT_AT_ONCE]; /* desks of the ranks, starting with rank
 										    * `first` */
 	int first;
 	uint64_t scratch_at, scratch_bytes;
@@ -109,8 +109,7 @@ static __device__ __forceinline__ void gpul_oneshot_begin(gpul_oneshot *o, const
 }
 
 /* The address of pair i of a rank's data for this call, in a desk. */
-static __device__ __forceinline__ unsigned char *gpul_oneshot_scratch(const gpul_oneshot *o, unsigned char *desk, int from,
-								      uint64_t i)
+static __device__ __forceinline__ unsigned char *gpul_oneshot_scratch(const gpul_oneshot *o, unsigned char *desk, int from, uint64_t i)
 {
 	return desk + o->scratch_at + (o->number % 2 * o->n_ranks + from) * o->scratch_bytes + i * 16;
 }
@@ -134,8 +133,7 @@ static __device__ __forceinline__ void gpul_oneshot_put_all(gpul_oneshot *o, uin
 }
 
 /* Send pair i of part r of a buffer to rank r, for all other ranks. */
-static __device__ __forceinline__ void gpul_oneshot_put_parts(gpul_oneshot *o, uint64_t i, const unsigned char *send,
-							      uint64_t part_bytes)
+static __device__ __forceinline__ void gpul_oneshot_put_parts(gpul_oneshot *o, uint64_t i, const unsigned char *send, uint64_t part_bytes)
 {
 	for (int first = 0; first < o->n_ranks; first += GPUL_ONESHOT_AT_ONCE) {
 		if (first != o->first)
@@ -174,8 +172,7 @@ static __device__ __forceinline__ bool gpul_oneshot_take(gpul_oneshot *o, int fi
 		complete = true;
 #pragma unroll
 		for (int k = 0; k < GPUL_ONESHOT_AT_ONCE; k++)
-			if (o->mine[k] &&
-			    !gpul_load_ll(gpul_oneshot_scratch(o, o->mine[k], first + k, i), &data[k], (uint32_t)o->number)) {
+			if (o->mine[k] && !gpul_load_ll(gpul_oneshot_scratch(o, o->mine[k], first + k, i), &data[k], (uint32_t)o->number)) {
 				complete = false;
 				spin.peer = first + k;
 			}
@@ -185,8 +182,8 @@ static __device__ __forceinline__ bool gpul_oneshot_take(gpul_oneshot *o, int fi
 }
 
 /* Reduce pair i of all ranks; own: this rank's data. */
-static __device__ __forceinline__ bool gpul_oneshot_reduce_all(gpul_oneshot *o, const gpul_comm_work *work, uint64_t i,
-							       uint64_t own, uint64_t *out)
+static __device__ __forceinline__ bool gpul_oneshot_reduce_all(gpul_oneshot *o, const gpul_comm_work *work, uint64_t i, uint64_t own,
+							       uint64_t *out)
 {
 	const int n_ranks = o->n_ranks;
 	uint64_t sum = 0;
@@ -211,8 +208,7 @@ static __device__ __forceinline__ bool gpul_oneshot_reduce_all(gpul_oneshot *o, 
 }
 
 /* Store pair i of all other ranks' parts into a buffer that has a part for each rank. */
-static __device__ __forceinline__ bool gpul_oneshot_receive_all(gpul_oneshot *o, uint64_t i, unsigned char *recv,
-								uint64_t part_bytes)
+static __device__ __forceinline__ bool gpul_oneshot_receive_all(gpul_oneshot *o, uint64_t i, unsigned char *recv, uint64_t part_bytes)
 {
 	const int n_ranks = o->n_ranks;
 

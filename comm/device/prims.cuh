@@ -58,64 +58,63 @@ static __device__ __forceinline__ bool gpul_pass(gpul_prims *p, const unsigned c
 
 template <int PROTO> static __device__ __forceinline__ bool gpul_send(gpul_prims *p, const unsigned char *src, uint64_t n_bytes)
 {
-	return gpul_pass<PROTO, GPUL_SRC | GPUL_SEND>(p, src, NULL, n_bytes, 0);
+	return gpul_pass < PROTO, GPUL_SRC | GPUL_SEND > (p, src, NULL, n_bytes, 0);
 }
 
 template <int PROTO> static __device__ __forceinline__ bool gpul_recv(gpul_prims *p, unsigned char *dst, uint64_t n_bytes)
 {
-	return gpul_pass<PROTO, GPUL_RECV | GPUL_DST>(p, NULL, dst, n_bytes, 0);
+	return gpul_pass < PROTO, GPUL_RECV | GPUL_DST > (p, NULL, dst, n_bytes, 0);
 }
 
 template <int PROTO> static __device__ __forceinline__ bool gpul_recv_reduce_send(gpul_prims *p, const unsigned char *src, uint64_t n_bytes)
 {
-	return gpul_pass<PROTO, GPUL_RECV | GPUL_SRC | GPUL_SEND>(p, src, NULL, n_bytes, 0);
+	return gpul_pass < PROTO, GPUL_RECV | GPUL_SRC | GPUL_SEND > (p, src, NULL, n_bytes, 0);
 }
 
 template <int PROTO>
 static __device__ __forceinline__ bool gpul_recv_reduce_keep(gpul_prims *p, const unsigned char *src, unsigned char *dst, uint64_t n_bytes)
 {
-	return gpul_pass<PROTO, GPUL_RECV | GPUL_SRC | GPUL_DST>(p, src, dst, n_bytes, 0);
+	return gpul_pass < PROTO, GPUL_RECV | GPUL_SRC | GPUL_DST > (p, src, dst, n_bytes, 0);
 }
 
 template <int PROTO>
 static __device__ __forceinline__ bool gpul_recv_reduce_copy(gpul_prims *p, const unsigned char *src, unsigned char *dst, uint64_t n_bytes)
 {
-	return gpul_pass<PROTO, GPUL_RECV | GPUL_SRC | GPUL_DST | GPUL_FINISH>(p, src, dst, n_bytes, 0);
+	return gpul_pass < PROTO, GPUL_RECV | GPUL_SRC | GPUL_DST | GPUL_FINISH > (p, src, dst, n_bytes, 0);
 }
 
 /* The direct variants.  offset: of dst from the start of the output, in this rank's and in the receiver's. */
 template <int PROTO>
 static __device__ __forceinline__ bool gpul_direct_send(gpul_prims *p, const unsigned char *src, uint64_t n_bytes, uint64_t offset)
 {
-	return gpul_pass<PROTO, GPUL_SRC | GPUL_SEND | GPUL_DIRECT_OUT>(p, src, NULL, n_bytes, offset);
+	return gpul_pass < PROTO, GPUL_SRC | GPUL_SEND | GPUL_DIRECT_OUT > (p, src, NULL, n_bytes, offset);
 }
 
 template <int PROTO>
 static __device__ __forceinline__ bool gpul_direct_copy_send(gpul_prims *p, const unsigned char *src, unsigned char *dst, uint64_t n_bytes,
-					     uint64_t offset)
+							     uint64_t offset)
 {
-	return gpul_pass<PROTO, GPUL_SRC | GPUL_SEND | GPUL_DST | GPUL_DIRECT_OUT>(p, src, dst, n_bytes, offset);
+	return gpul_pass < PROTO, GPUL_SRC | GPUL_SEND | GPUL_DST | GPUL_DIRECT_OUT > (p, src, dst, n_bytes, offset);
 }
 
 template <int PROTO> static __device__ __forceinline__ bool gpul_direct_recv(gpul_prims *p, unsigned char *dst, uint64_t n_bytes)
 {
-	return gpul_pass<PROTO, GPUL_RECV | GPUL_DST | GPUL_DIRECT_IN>(p, NULL, dst, n_bytes, 0);
+	return gpul_pass < PROTO, GPUL_RECV | GPUL_DST | GPUL_DIRECT_IN > (p, NULL, dst, n_bytes, 0);
 }
 
 template <int PROTO>
 static __device__ __forceinline__ bool gpul_direct_recv_copy_send(gpul_prims *p, unsigned char *dst, uint64_t n_bytes, uint64_t offset)
 {
-	return gpul_pass<PROTO, GPUL_RECV | GPUL_SEND | GPUL_DST | GPUL_DIRECT_IN | GPUL_DIRECT_OUT>(p, NULL, dst, n_bytes,
-												     offset);
+	return gpul_pass < PROTO, GPUL_RECV | GPUL_SEND | GPUL_DST | GPUL_DIRECT_IN | GPUL_DIRECT_OUT > (p, NULL, dst, n_bytes, offset);
 }
 
 /* Receives from a slot, and sends into the receiver's output. */
 template <int PROTO>
 static __device__ __forceinline__ bool gpul_recv_reduce_copy_direct_send(gpul_prims *p, const unsigned char *src, unsigned char *dst,
-							 uint64_t n_bytes, uint64_t offset)
+									 uint64_t n_bytes, uint64_t offset)
 {
-	return gpul_pass<PROTO, GPUL_RECV | GPUL_SRC | GPUL_SEND | GPUL_DST | GPUL_FINISH | GPUL_DIRECT_OUT>(p, src, dst, n_bytes,
-													     offset);
+	return gpul_pass < PROTO,
+	       GPUL_RECV | GPUL_SRC | GPUL_SEND | GPUL_DST | GPUL_FINISH | GPUL_DIRECT_OUT > (p, src, dst, n_bytes, offset);
 }
 
 #endif

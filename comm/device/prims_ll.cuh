@@ -79,8 +79,7 @@ static __device__ __forceinline__ uint4 gpul_ll_wait_pack(gpul_prims *p, const u
 	return make_uint4((uint32_t)low, (uint32_t)(low >> 32), (uint32_t)high, (uint32_t)(high >> 32));
 }
 
-static __device__ __forceinline__ void gpul_ll_store_pack(const gpul_prims *p, unsigned char *slot, uint32_t flag, uint32_t i,
-							    uint4 pack)
+static __device__ __forceinline__ void gpul_ll_store_pack(const gpul_prims *p, unsigned char *slot, uint32_t flag, uint32_t i, uint4 pack)
 {
 	unsigned char *first = slot + i * 16, *second = first + p->comm->sizes.ll_bytes / 2;
 

@@ -64,8 +64,7 @@ static __device__ __forceinline__ gpul_ll128_packs gpul_ll128_wait(gpul_prims *p
 	return packs;
 }
 
-static __device__ __forceinline__ void gpul_ll128_store(const gpul_prims *p, unsigned char *at, bool has_flag,
-							gpul_ll128_packs packs)
+static __device__ __forceinline__ void gpul_ll128_store(const gpul_prims *p, unsigned char *at, bool has_flag, gpul_ll128_packs packs)
 {
 	const uint64_t flag = p->to.step + 1;
 	const uint64_t a0 = packs.a.x | (uint64_t)packs.a.y << 32, a1 = packs.a.z | (uint64_t)packs.a.w << 32;
@@ -102,7 +101,7 @@ static __device__ __forceinline__ void gpul_ll128_move(gpul_prims *p, const unsi
 		const uint32_t pair = first + threadIdx.x % 32 / 8;
 		const bool mine = pair < n_pairs;
 		const uint32_t a = pair * GPUL_PAIR_PACKS + (last_lane ? 14 : lane), b = a + 7;
-		const uint32_t n_b = last_lane || !mine ? 0 : n_bytes;  /* the last thread has no pack b */
+		const uint32_t n_b = last_lane || !mine ? 0 : n_bytes; /* the last thread has no pack b */
 		const uint64_t line = (uint64_t)pair * GPUL_PAIR_BYTES + lane * 16;
 		gpul_ll128_packs own = {}, received = {}, packs;
 
@@ -127,8 +126,7 @@ static __device__ __forceinline__ void gpul_ll128_move(gpul_prims *p, const unsi
 }
 
 template <int HOW>
-static __device__ __forceinline__ bool gpul_pass_ll128(gpul_prims *p, const unsigned char *src, unsigned char *dst,
-						       uint64_t n_bytes)
+static __device__ __forceinline__ bool gpul_pass_ll128(gpul_prims *p, const unsigned char *src, unsigned char *dst, uint64_t n_bytes)
 {
 	const uint32_t slot_bytes = p->comm->sizes.ll128_bytes / GPUL_PAIR_BYTES * GPUL_PAIR_DATA;
 

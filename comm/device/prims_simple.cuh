@@ -30,8 +30,8 @@ static __device__ __forceinline__ uint32_t gpul_slice_bytes(const gpul_comm_view
  * are NULL. */
 template <int HOW>
 static __device__ __forceinline__ void gpul_simple_move(const gpul_prims *p, const unsigned char *in, const unsigned char *src,
-							unsigned char *out, unsigned char *dst, uint32_t n_bytes,
-							uint32_t worker, uint32_t n_workers)
+							unsigned char *out, unsigned char *dst, uint32_t n_bytes, uint32_t worker,
+							uint32_t n_workers)
 {
 	const uintptr_t all = (uintptr_t)in | (uintptr_t)src | (uintptr_t)out | (uintptr_t)dst;
 	const uint32_t n_whole = all % GPUL_PACK_BYTES == 0 ? n_bytes / GPUL_PACK_BYTES : 0;
@@ -169,15 +169,15 @@ template <int HOW> static __device__ __forceinline__ void gpul_simple_post(const
 
 /* Process a worker's share of one step. */
 template <int HOW>
-static __device__ __forceinline__ void gpul_simple_work(const gpul_prims *p, const unsigned char *src, unsigned char *dst,
-							uint32_t n_bytes, uint64_t offset, uint32_t n_workers)
+static __device__ __forceinline__ void gpul_simple_work(const gpul_prims *p, const unsigned char *src, unsigned char *dst, uint32_t n_bytes,
+							uint64_t offset, uint32_t n_workers)
 {
 	const unsigned char *in = NULL;
 	unsigned char *out = NULL;
 
 	if (HOW & GPUL_RECV)
 		in = gpul_channel_data(&p->from);
-	if (HOW & GPUL_DIRECT_IN && p->direct_from) {  /* the sender has written it to the output
+	if (HOW & GPUL_DIRECT_IN && p->direct_from) { /* the sender has written it to the output
 							* already */
 		if (!(HOW & GPUL_SEND))
 			return;
@@ -190,8 +190,8 @@ static __device__ __forceinline__ void gpul_simple_work(const gpul_prims *p, con
 }
 
 template <int HOW>
-static __device__ __forceinline__ bool gpul_pass_simple(gpul_prims *p, const unsigned char *src, unsigned char *dst,
-							uint64_t n_bytes, uint64_t offset)
+static __device__ __forceinline__ bool gpul_pass_simple(gpul_prims *p, const unsigned char *src, unsigned char *dst, uint64_t n_bytes,
+							uint64_t offset)
 {
 	const uint32_t n_workers = blockDim.x - 64, slice_bytes = gpul_slice_bytes(p->comm, n_bytes);
 
@@ -214,8 +214,8 @@ static __device__ __forceinline__ bool gpul_pass_simple(gpul_prims *p, const uns
 			if (HOW & GPUL_DIRECT_OUT && !leave && !p->knows_direct_to)
 				gpul_simple_learn_offer(p);
 			if (!leave)
-				gpul_simple_work<HOW>(p, HOW & GPUL_SRC ? src + at : NULL, HOW & GPUL_DST ? dst + at : NULL, n,
-						      offset + at, n_workers);
+				gpul_simple_work<HOW>(p, HOW & GPUL_SRC ? src + at : NULL, HOW & GPUL_DST ? dst + at : NULL, n, offset + at,
+						      n_workers);
 			leave = gpul_comm_any_leaves_of(GPUL_BAR_DONE, n_workers + 32, leave);
 			gpul_trace_step<HOW>(p, began, n);
 			if (HOW & GPUL_RECV && HOW & GPUL_SEND)

@@ -9,34 +9,37 @@
 
 /* What a primitive does: prims.cuh. */
 enum {
-	GPUL_RECV = 1, GPUL_SRC = 2, GPUL_SEND = 4, GPUL_DST = 8,
-	GPUL_FINISH = 16,  /* after the operation, divide for AVG */
-	GPUL_DIRECT_IN = 32, GPUL_DIRECT_OUT = 64,  /* direct variants: receiving from `from`, sending to `to` */
+	GPUL_RECV = 1,
+	GPUL_SRC = 2,
+	GPUL_SEND = 4,
+	GPUL_DST = 8,
+	GPUL_FINISH = 16, /* after the operation, divide for AVG */
+	GPUL_DIRECT_IN = 32,
+	GPUL_DIRECT_OUT = 64, /* direct variants: receiving from `from`, sending to `to` */
 };
 
 struct gpul_prims {
 	const gpul_comm_view *comm;
-	gpul_comm_end from, to;      /* peer < 0: none */
+	gpul_comm_end from, to; /* peer < 0: none */
 	uint32_t dtype, op;
-	uint64_t signature;          /* signature of the call: the receiver compares it with the
+	uint64_t signature;                  /* signature of the call: the receiver compares it with the
 				      * sender's */
-	uint64_t first_sent, first_received;  /* step numbers at the beginning of the call */
-	uint64_t began_ns;           /* for the trace */
-	uint64_t credits;            /* LL, LL128: the head that this thread has seen */
-	unsigned char *direct_to;    /* the receiver's output, or NULL; known after the first direct send */
+	uint64_t first_sent, first_received; /* step numbers at the beginning of the call */
+	uint64_t began_ns;                   /* for the trace */
+	uint64_t credits;                    /* LL, LL128: the head that this thread has seen */
+	unsigned char *direct_to;            /* the receiver's output, or NULL; known after the first direct send */
 	bool knows_direct_to;
-	bool direct_from;            /* this rank has offered its output */
-	bool leave;                  /* LL, LL128: this thread has given up */
-	uint32_t lane;               /* for the trace: a number for each of several gpul_prims of a block, 0 to 3 */
+	bool direct_from; /* this rank has offered its output */
+	bool leave;       /* LL, LL128: this thread has given up */
+	uint32_t lane;    /* for the trace: a number for each of several gpul_prims of a block, 0 to 3 */
 };
 
 /* Compute received OP own, or the one of them that the primitive has; finish the result if this is the last operation. */
-template <int HOW>
-static __device__ __forceinline__ uint4 gpul_combine(const gpul_prims *p, uint4 received, uint4 own)
+template <int HOW> static __device__ __forceinline__ uint4 gpul_combine(const gpul_prims *p, uint4 received, uint4 own)
 {
 	uint4 pack = own;
 
-	if (HOW & GPUL_RECV && HOW & GPUL_SRC)  /* the sum of floats, the usual case, needs no function call */
+	if (HOW & GPUL_RECV && HOW & GPUL_SRC) /* the sum of floats, the usual case, needs no function call */
 		pack = p->dtype == GPUL_COMM_F32 && (p->op == GPUL_COMM_SUM || p->op == GPUL_COMM_AVG)
 			       ? gpul_add_f32(received, own)
 			       : gpul_reduce(received, own, p->dtype, p->op);
@@ -50,13 +53,13 @@ static __device__ __forceinline__ uint4 gpul_combine(const gpul_prims *p, uint4 
 /* Add the trace event of one step of a primitive. */
 template <int HOW> static __device__ __forceinline__ void gpul_trace_step(const gpul_prims *p, uint64_t began_ns, uint32_t n_bytes)
 {
-	const uint32_t kind = HOW & GPUL_RECV ? HOW & GPUL_SRC	  ? GPUL_COMM_EVENT_REDUCE
+	const uint32_t kind = HOW & GPUL_RECV ? HOW & GPUL_SRC    ? GPUL_COMM_EVENT_REDUCE
 						: HOW & GPUL_SEND ? GPUL_COMM_EVENT_COPY
 								  : GPUL_COMM_EVENT_RECV
 					      : GPUL_COMM_EVENT_SEND;
 
-	gpul_trace_add(p->comm, kind, began_ns, HOW & GPUL_RECV ? p->from.peer : p->to.peer,
-		       HOW & GPUL_RECV ? p->from.step : p->to.step, n_bytes);
+	gpul_trace_add(p->comm, kind, began_ns, HOW & GPUL_RECV ? p->from.peer : p->to.peer, HOW & GPUL_RECV ? p->from.step : p->to.step,
+		       n_bytes);
 }
 
 /* The part of n_bytes that block i of n handles.  Parts are consecutive, and all but the last are multiples of unit. */
@@ -96,13 +99,13 @@ static __device__ __forceinline__ void gpul_prims_offer(const gpul_prims *p, uin
 /* Report that the other rank has made another call, or the same send with another size.  (A function that is not inlined must
  * not get a pointer to gpul_prims, because its members could then not stay in registers.) */
 static __device__ __noinline__ void gpul_report_mismatch(const gpul_comm_view *comm, int peer, uint64_t step, uint64_t expected,
-						    uint64_t found)
+							 uint64_t found)
 {
 	const uint32_t call = (1u << GPUL_COMM_SIGNATURE_DTYPE) - 1;
 
 	if ((expected & call) == GPUL_COMM_SENDRECV && (found & call) == GPUL_COMM_SENDRECV)
 		gpul_comm_report_wait(comm, GPUL_COMM_OTHER_SIZE, peer, step, expected >> GPUL_COMM_SIGNATURE_COUNT,
-			       found >> GPUL_COMM_SIGNATURE_COUNT);
+				      found >> GPUL_COMM_SIGNATURE_COUNT);
 	else
 		gpul_comm_report_wait(comm, GPUL_COMM_OTHER_CALL, peer, step, expected, found);
 }
@@ -112,7 +115,7 @@ static __device__ __noinline__ void gpul_report_mismatch(const gpul_comm_view *c
  * from, to: ranks, or -1.  signature: of the call (layout.h).  The caller sets the operation and the type of a reduction. */
 template <int PROTO>
 static __device__ __forceinline__ void gpul_prims_open(gpul_prims *p, const gpul_comm_view *comm, uint32_t block, int from, int to,
-				       uint64_t signature)
+						       uint64_t signature)
 {
 	p->comm = comm;
 	p->from.peer = p->to.peer = -1;

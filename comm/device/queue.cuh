@@ -46,8 +46,7 @@ static __device__ __forceinline__ bool gpul_queue_take(const gpul_comm_view *com
 static __device__ __forceinline__ void gpul_queue_relay(gpul_comm_relay *relay, const gpul_comm_item *item, uint32_t number)
 {
 	if (threadIdx.x < sizeof *item / 4)
-		gpul_store_release((uint64_t *)&relay->item[threadIdx.x],
-				   (uint64_t)number << 32 | ((const uint32_t *)item)[threadIdx.x]);
+		gpul_store_release((uint64_t *)&relay->item[threadIdx.x], (uint64_t)number << 32 | ((const uint32_t *)item)[threadIdx.x]);
 }
 
 /* Report that this block has finished a relayed item. */

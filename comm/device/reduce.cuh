@@ -11,7 +11,9 @@
 #include "comm/layout.h"
 #include "comm/types.h"
 
-template <class T> struct gpul_vector { T of[16 / sizeof(T)]; };
+template <class T> struct gpul_vector {
+	T of[16 / sizeof(T)];
+};
 
 template <class T> static __device__ __forceinline__ gpul_vector<T> gpul_unpack(uint4 pack)
 {
@@ -29,28 +31,56 @@ template <class T> static __device__ __forceinline__ uint4 gpul_repack(gpul_vect
 	return pack;
 }
 
-#define GPUL_BY_ELEMENT(T, expression)                                                          \
-	do {                                                                                    \
-		gpul_vector<T> x = gpul_unpack<T>(a);                                           \
-		const gpul_vector<T> y = gpul_unpack<T>(b);                                     \
+#define GPUL_BY_ELEMENT(T, expression) \
+	do { \
+		gpul_vector<T> x = gpul_unpack<T>(a); \
+		const gpul_vector<T> y = gpul_unpack<T>(b); \
 		_Pragma("unroll") for (unsigned i = 0; i < 16 / sizeof(T); i++) x.of[i] = expression; \
-		return gpul_repack<T>(x);                                                       \
+		return gpul_repack<T>(x); \
 	} while (0)
-#define GPUL_CASES(dtype, T, plus, times, lower, higher)                                        \
-	case dtype * GPUL_COMM_N_OPS + GPUL_COMM_AVG:                                           \
-	case dtype * GPUL_COMM_N_OPS + GPUL_COMM_SUM: GPUL_BY_ELEMENT(T, plus(x.of[i], y.of[i]));   \
-	case dtype * GPUL_COMM_N_OPS + GPUL_COMM_PROD: GPUL_BY_ELEMENT(T, times(x.of[i], y.of[i])); \
-	case dtype * GPUL_COMM_N_OPS + GPUL_COMM_MIN: GPUL_BY_ELEMENT(T, lower(x.of[i], y.of[i]));  \
-	case dtype * GPUL_COMM_N_OPS + GPUL_COMM_MAX: GPUL_BY_ELEMENT(T, higher(x.of[i], y.of[i]))
+#define GPUL_CASES(dtype, T, plus, times, lower, higher) \
+	case dtype *GPUL_COMM_N_OPS + GPUL_COMM_AVG: \
+	case dtype *GPUL_COMM_N_OPS + GPUL_COMM_SUM: \
+		GPUL_BY_ELEMENT(T, plus(x.of[i], y.of[i])); \
+	case dtype *GPUL_COMM_N_OPS + GPUL_COMM_PROD: \
+		GPUL_BY_ELEMENT(T, times(x.of[i], y.of[i])); \
+	case dtype *GPUL_COMM_N_OPS + GPUL_COMM_MIN: \
+		GPUL_BY_ELEMENT(T, lower(x.of[i], y.of[i])); \
+	case dtype *GPUL_COMM_N_OPS + GPUL_COMM_MAX: \
+		GPUL_BY_ELEMENT(T, higher(x.of[i], y.of[i]))
 
-static __device__ __forceinline__ uint32_t gpul_i32_add(uint32_t a, uint32_t b) { return a + b; }
-static __device__ __forceinline__ uint32_t gpul_i32_mul(uint32_t a, uint32_t b) { return a * b; }
-static __device__ __forceinline__ uint32_t gpul_i32_min(uint32_t a, uint32_t b) { return (uint32_t)min((int32_t)a, (int32_t)b); }
-static __device__ __forceinline__ uint32_t gpul_i32_max(uint32_t a, uint32_t b) { return (uint32_t)max((int32_t)a, (int32_t)b); }
-static __device__ __forceinline__ uint8_t gpul_u8_add(uint8_t a, uint8_t b) { return (uint8_t)(a + b); }
-static __device__ __forceinline__ uint8_t gpul_u8_mul(uint8_t a, uint8_t b) { return (uint8_t)(a * b); }
-static __device__ __forceinline__ uint8_t gpul_u8_min(uint8_t a, uint8_t b) { return a < b ? a : b; }
-static __device__ __forceinline__ uint8_t gpul_u8_max(uint8_t a, uint8_t b) { return a > b ? a : b; }
+static __device__ __forceinline__ uint32_t gpul_i32_add(uint32_t a, uint32_t b)
+{
+	return a + b;
+}
+static __device__ __forceinline__ uint32_t gpul_i32_mul(uint32_t a, uint32_t b)
+{
+	return a * b;
+}
+static __device__ __forceinline__ uint32_t gpul_i32_min(uint32_t a, uint32_t b)
+{
+	return (uint32_t)min((int32_t)a, (int32_t)b);
+}
+static __device__ __forceinline__ uint32_t gpul_i32_max(uint32_t a, uint32_t b)
+{
+	return (uint32_t)max((int32_t)a, (int32_t)b);
+}
+static __device__ __forceinline__ uint8_t gpul_u8_add(uint8_t a, uint8_t b)
+{
+	return (uint8_t)(a + b);
+}
+static __device__ __forceinline__ uint8_t gpul_u8_mul(uint8_t a, uint8_t b)
+{
+	return (uint8_t)(a * b);
+}
+static __device__ __forceinline__ uint8_t gpul_u8_min(uint8_t a, uint8_t b)
+{
+	return a < b ? a : b;
+}
+static __device__ __forceinline__ uint8_t gpul_u8_max(uint8_t a, uint8_t b)
+{
+	return a > b ? a : b;
+}
 
 /* Compute a OP b, element by element. */
 static __device__ __noinline__ uint4 gpul_reduce(uint4 a, uint4 b, uint32_t dtype, uint32_t op)
@@ -80,11 +110,11 @@ static __device__ __forceinline__ uint4 gpul_add_f32(uint4 a, uint4 b)
 			  __float_as_uint(__fadd_rn(__uint_as_float(a.w), __uint_as_float(b.w))));
 }
 
-#define GPUL_EACH(T, expression)                                                                \
-	do {                                                                                    \
-		gpul_vector<T> x = gpul_unpack<T>(a);                                           \
+#define GPUL_EACH(T, expression) \
+	do { \
+		gpul_vector<T> x = gpul_unpack<T>(a); \
 		_Pragma("unroll") for (unsigned i = 0; i < 16 / sizeof(T); i++) x.of[i] = expression; \
-		return gpul_repack<T>(x);                                                       \
+		return gpul_repack<T>(x); \
 	} while (0)
 
 /* The last step of AVG: divide the sums by n; integers are rounded towards zero.  Other operations return a unchanged. */
@@ -93,12 +123,18 @@ static __device__ __noinline__ uint4 gpul_finish(uint4 a, uint32_t dtype, uint32
 	if (op != GPUL_COMM_AVG)
 		return a;
 	switch (dtype) {
-	case GPUL_COMM_F16: GPUL_EACH(__half, __float2half_rn(__fdiv_rn(__half2float(x.of[i]), (float)n)));
-	case GPUL_COMM_BF16: GPUL_EACH(__nv_bfloat16, __float2bfloat16_rn(__fdiv_rn(__bfloat162float(x.of[i]), (float)n)));
-	case GPUL_COMM_F32: GPUL_EACH(float, __fdiv_rn(x.of[i], (float)n));
-	case GPUL_COMM_F64: GPUL_EACH(double, __ddiv_rn(x.of[i], (double)n));
-	case GPUL_COMM_I32: GPUL_EACH(int32_t, x.of[i] / (int32_t)n);
-	case GPUL_COMM_U8: GPUL_EACH(uint8_t, (uint8_t)(x.of[i] / n));
+	case GPUL_COMM_F16:
+		GPUL_EACH(__half, __float2half_rn(__fdiv_rn(__half2float(x.of[i]), (float)n)));
+	case GPUL_COMM_BF16:
+		GPUL_EACH(__nv_bfloat16, __float2bfloat16_rn(__fdiv_rn(__bfloat162float(x.of[i]), (float)n)));
+	case GPUL_COMM_F32:
+		GPUL_EACH(float, __fdiv_rn(x.of[i], (float)n));
+	case GPUL_COMM_F64:
+		GPUL_EACH(double, __ddiv_rn(x.of[i], (double)n));
+	case GPUL_COMM_I32:
+		GPUL_EACH(int32_t, x.of[i] / (int32_t)n);
+	case GPUL_COMM_U8:
+		GPUL_EACH(uint8_t, (uint8_t)(x.of[i] / n));
 	}
 	return a;
 }

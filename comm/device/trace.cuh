@@ -19,8 +19,8 @@ static __device__ __forceinline__ uint64_t gpul_trace_now(const gpul_comm_view *
 }
 
 /* Slow part of gpul_trace_add(). */
-static __device__ __noinline__ void gpul_trace_write(gpul_comm_trace *trace, uint32_t kind, uint64_t began_ns, int32_t peer,
-						     uint64_t step, uint32_t bytes)
+static __device__ __noinline__ void gpul_trace_write(gpul_comm_trace *trace, uint32_t kind, uint64_t began_ns, int32_t peer, uint64_t step,
+						     uint32_t bytes)
 {
 	const uint64_t at = atomicAdd((unsigned long long *)&trace->n_events, 1ull);
 

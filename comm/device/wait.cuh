@@ -24,8 +24,7 @@ struct gpul_comm_spin {
 	int32_t peer;
 };
 
-static __device__ __forceinline__ gpul_comm_spin gpul_comm_spin_for(const gpul_comm_view *comm, uint32_t what, int peer,
-								    uint64_t step)
+static __device__ __forceinline__ gpul_comm_spin gpul_comm_spin_for(const gpul_comm_view *comm, uint32_t what, int peer, uint64_t step)
 {
 	gpul_comm_spin w;
 
@@ -40,7 +39,7 @@ static __device__ __forceinline__ gpul_comm_spin gpul_comm_spin_for(const gpul_c
 
 /* Report the first problem of this rank's kernels to the CPU, and make all blocks leave. */
 static __device__ __noinline__ void gpul_comm_report_wait(const gpul_comm_view *comm, uint32_t what, int peer, uint64_t step,
-						   uint64_t expected, uint64_t found)
+							  uint64_t expected, uint64_t found)
 {
 	gpul_comm_report *report = &comm->control->report;
 

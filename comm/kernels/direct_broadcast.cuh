@@ -15,7 +15,7 @@ enum { GPUL_BROADCAST_TILES = 4, GPUL_BROADCAST_ROUND_BITS = 24 };
 
 /* How the packs [0, n_packs) are divided into rounds and parts. */
 struct gpul_broadcast_cut {
-	uint64_t n_packs, part_packs;   /* packs of the message; of one part of one round */
+	uint64_t n_packs, part_packs; /* packs of the message; of one part of one round */
 	uint32_t n_parts, n_rounds;
 };
 
@@ -26,7 +26,7 @@ static __device__ __forceinline__ gpul_broadcast_cut gpul_broadcast_cut_of(const
 
 	cut.n_packs = (work->count * work->element_bytes + GPUL_PACK_BYTES - 1) / GPUL_PACK_BYTES;
 	cut.n_parts = n_ranks > 2 ? n_ranks - 1 : 1;
-	cut.part_packs = n_ranks > 2 ? tiles : max(cut.n_packs, (uint64_t)1);  /* with two ranks nothing is forwarded: one round */
+	cut.part_packs = n_ranks > 2 ? tiles : max(cut.n_packs, (uint64_t)1); /* with two ranks nothing is forwarded: one round */
 	const uint64_t round = cut.part_packs * cut.n_parts;
 
 	cut.n_rounds = (uint32_t)((cut.n_packs + round - 1) / round);
@@ -72,9 +72,8 @@ static __device__ __forceinline__ void gpul_broadcast_send(const gpul_comm_view 
 		}
 }
 
-static __device__ __forceinline__ bool gpul_broadcast_forward(const gpul_comm_view *comm, const gpul_comm_work *work,
-							      uint64_t number, const gpul_desk_buffers *buffers,
-							      gpul_direct_job *job)
+static __device__ __forceinline__ bool gpul_broadcast_forward(const gpul_comm_view *comm, const gpul_comm_work *work, uint64_t number,
+							      const gpul_desk_buffers *buffers, gpul_direct_job *job)
 {
 	const gpul_broadcast_cut cut = gpul_broadcast_cut_of(work, comm->sizes.n_ranks);
 	const uint32_t part = (uint32_t)comm->rank - (comm->rank > work->root);

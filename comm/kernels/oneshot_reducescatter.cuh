@@ -29,8 +29,7 @@ static __device__ bool gpul_oneshot_reducescatter_ll(const gpul_comm_view *comm,
 	for (uint64_t i = thread; i < n_pairs && !leave; i += n_threads) {
 		uint64_t sum;
 
-		leave = gpul_oneshot_reduce_all(&o, work, i,
-						gpul_oneshot_load(send + comm->rank * part_bytes, i, part_bytes), &sum);
+		leave = gpul_oneshot_reduce_all(&o, work, i, gpul_oneshot_load(send + comm->rank * part_bytes, i, part_bytes), &sum);
 		if (!leave)
 			gpul_oneshot_store((unsigned char *)work->recv, i, part_bytes, sum);
 	}

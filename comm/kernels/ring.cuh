@@ -10,7 +10,7 @@
 
 #include "comm/device/prims.cuh"
 
-enum { GPUL_RING_SLOTS = 2 };  /* at most GPUL_COMM_STEPS - 3: a rank sends a chunk before it receives; see prims_ll.cuh */
+enum { GPUL_RING_SLOTS = 2 }; /* at most GPUL_COMM_STEPS - 3: a rank sends a chunk before it receives; see prims_ll.cuh */
 
 struct gpul_ring_round {
 	uint64_t begin, end, chunk_bytes;
@@ -33,8 +33,7 @@ template <int PROTO> static __device__ __forceinline__ uint64_t gpul_ring_unit(v
 }
 
 template <int PROTO>
-static __device__ __forceinline__ void gpul_ring_next_round(gpul_ring_round *r, const gpul_comm_view *comm, uint64_t at,
-							    uint64_t end)
+static __device__ __forceinline__ void gpul_ring_next_round(gpul_ring_round *r, const gpul_comm_view *comm, uint64_t at, uint64_t end)
 {
 	const uint64_t n = comm->sizes.n_ranks, unit = gpul_ring_unit<PROTO>();
 	const uint64_t even = ((end - at + n - 1) / n + unit - 1) / unit * unit;

@@ -28,8 +28,8 @@ template <int PROTO> static __device__ bool gpul_ring_broadcast(const gpul_comm_
 
 	if (part_bytes == 0)
 		return false;
-	gpul_prims_open<PROTO>(&p, comm, blockIdx.x, place == 0 ? -1 : (comm->rank + n - 1) % n,
-			       place == n - 1 ? -1 : (comm->rank + 1) % n, gpul_desk_signature(work));
+	gpul_prims_open<PROTO>(&p, comm, blockIdx.x, place == 0 ? -1 : (comm->rank + n - 1) % n, place == n - 1 ? -1 : (comm->rank + 1) % n,
+			       gpul_desk_signature(work));
 	gpul_prims_receive_at<PROTO>(&p, work->recv_window, work->recv_offset);
 	if (place == 0)
 		leave = send == recv ? gpul_direct_send<PROTO>(&p, send + at, part_bytes, at)

@@ -36,7 +36,7 @@ static __device__ bool gpul_send_part(const gpul_comm_view *comm, const gpul_com
 
 	gpul_prims_open<PROTO>(&p, comm, block, -1, t->peer, head[0]);
 	if (PROTO != GPUL_COMM_SIMPLE)
-		(void)gpul_send<PROTO>(&p, (const unsigned char *)head, sizeof head);  /* never true */
+		(void)gpul_send<PROTO>(&p, (const unsigned char *)head, sizeof head); /* never true */
 	return gpul_direct_send<PROTO>(&p, (const unsigned char *)t->at + part.begin, part.end - part.begin, part.begin) ||
 	       gpul_prims_close(&p);
 }
@@ -49,7 +49,7 @@ static __device__ bool gpul_receive_part(const gpul_comm_view *comm, const gpul_
 
 	gpul_prims_open<PROTO>(&p, comm, block, t->peer, -1, head[0]);
 	gpul_prims_receive_at<PROTO>(&p, t->window, t->offset);
-	if (PROTO != GPUL_COMM_SIMPLE) {  /* only thread 0 has the received value; the others
+	if (PROTO != GPUL_COMM_SIMPLE) { /* only thread 0 has the received value; the others
 					   * compare the expected value with itself */
 		if (gpul_recv<PROTO>(&p, (unsigned char *)head, sizeof head))
 			return true;
@@ -67,7 +67,7 @@ template <int PROTO>
 static __device__ bool gpul_transfer_part(const gpul_comm_view *comm, const gpul_comm_transfer *t, uint32_t block, gpul_part part)
 {
 	return t->kind == GPUL_COMM_TRANSFER_SEND ? gpul_send_part<PROTO>(comm, t, block, part)
-					 : gpul_receive_part<PROTO>(comm, t, block, part);
+						  : gpul_receive_part<PROTO>(comm, t, block, part);
 }
 
 /* Perform the transfers of this block in their order.  True: leave. */

@@ -33,21 +33,21 @@
 #include "comm/tree.h"
 
 enum {
-	GPUL_TREE_CHUNKS = 8,             /* number of chunks of a block's data: several, so that all levels of the tree work at the
+	GPUL_TREE_CHUNKS = 8,            /* number of chunks of a block's data: several, so that all levels of the tree work at the
 					   * same time ... */
-	GPUL_TREE_LEAST_CHUNK = 4 << 10,  /* ... but a chunk has at least this size, so that its transfer takes longer than the
+	GPUL_TREE_LEAST_CHUNK = 4 << 10, /* ... but a chunk has at least this size, so that its transfer takes longer than the
 					   * overhead of a step */
 	GPUL_TREE_LEAST_SIMPLE = 16 << 10,
 };
 
 /* The position of a rank in the tree of its block.  The ends of its channels are divided among four gpul_prims. */
 struct gpul_tree {
-	gpul_prims first;   /* receives from child 1, if there are two */
-	gpul_prims last;    /* receives from child 0; sends to the parent, or, at the root, to child 0 */
-	gpul_prims down;    /* receives from the parent, sends to child 0 */
-	gpul_prims other;   /* to child 1 */
+	gpul_prims first; /* receives from child 1, if there are two */
+	gpul_prims last;  /* receives from child 0; sends to the parent, or, at the root, to child 0 */
+	gpul_prims down;  /* receives from the parent, sends to child 0 */
+	gpul_prims other; /* to child 1 */
 	bool is_root, is_leaf, has_two;
-	uint32_t lag;       /* number of chunks by which the way down lags behind the way up */
+	uint32_t lag; /* number of chunks by which the way down lags behind the way up */
 };
 
 template <int PROTO>
@@ -106,11 +106,10 @@ static __device__ __forceinline__ bool gpul_tree_up(gpul_tree *t, const unsigned
 }
 
 /* Process one chunk on the way down.  True: leave. */
-template <int PROTO>
-static __device__ __forceinline__ bool gpul_tree_down(gpul_tree *t, unsigned char *recv, uint64_t at, uint64_t n_bytes)
+template <int PROTO> static __device__ __forceinline__ bool gpul_tree_down(gpul_tree *t, unsigned char *recv, uint64_t at, uint64_t n_bytes)
 {
 	if (t->is_root)
-		return false;  /* the root has already sent it at the end of the way up */
+		return false; /* the root has already sent it at the end of the way up */
 	gpul_prims_follow(&t->down, &t->last);
 	if (t->is_leaf ? gpul_direct_recv<PROTO>(&t->down, recv + at, n_bytes)
 		       : gpul_direct_recv_copy_send<PROTO>(&t->down, recv + at, n_bytes, at))

@@ -29,8 +29,8 @@
 
 struct gpul_twolevel {
 	gpul_prims inside, across;
-	uint32_t n_hosts, n_local;    /* H, G: at least 2 */
-	uint32_t host, local;         /* of this rank */
+	uint32_t n_hosts, n_local; /* H, G: at least 2 */
+	uint32_t host, local;      /* of this rank */
 	const unsigned char *send;
 	unsigned char *recv;
 };
@@ -62,7 +62,7 @@ static __device__ __forceinline__ void gpul_twolevel_open(gpul_twolevel *t, cons
 	t->across.lane = 1;
 	gpul_prims_receive_at<PROTO>(&t->inside, work->recv_window, work->recv_offset);
 	mine = gpul_ring_chunk(first, t->local * t->n_hosts);
-	if (mine.begin < mine.end)  /* else this local index transfers nothing across hosts, and an unread offer would remain for a
+	if (mine.begin < mine.end) /* else this local index transfers nothing across hosts, and an unread offer would remain for a
 				     * later call */
 		gpul_prims_receive_at<PROTO>(&t->across, work->recv_window, work->recv_offset);
 }
@@ -126,7 +126,8 @@ template <int PROTO> static __device__ __forceinline__ bool gpul_twolevel_cross(
 		leave = gpul_recv_reduce_send<PROTO>(&t->across, t->recv + c.begin, c.end - c.begin);
 	}
 	c = gpul_twolevel_chunk(t, r, t->local, t->host);
-	leave = leave || gpul_recv_reduce_copy_direct_send<PROTO>(&t->across, t->recv + c.begin, t->recv + c.begin, c.end - c.begin, c.begin);
+	leave = leave ||
+		gpul_recv_reduce_copy_direct_send<PROTO>(&t->across, t->recv + c.begin, t->recv + c.begin, c.end - c.begin, c.begin);
 	for (uint32_t j = 1; j + 1 < n && !leave; j++) {
 		c = gpul_twolevel_chunk(t, r, t->local, t->host + n - j);
 		leave = gpul_direct_recv_copy_send<PROTO>(&t->across, t->recv + c.begin, c.end - c.begin, c.begin);

@@ -5,26 +5,26 @@
 #include <stdlib.h>
 
 struct sender {
-	unsigned first, n;           /* index in the ring of the first waiting message */
-	uint64_t message;            /* number of the request for that message */
-	uint64_t offset;             /* bytes of that message that have been granted */
-	uint64_t held;               /* credits: bytes granted that have not arrived */
-	uint64_t start;              /* virtual time of its next grant */
-	uint64_t since_ns;           /* time since when it may have held all these credits */
-	bool active;                 /* counted in n_active */
+	unsigned first, n; /* index in the ring of the first waiting message */
+	uint64_t message;  /* number of the request for that message */
+	uint64_t offset;   /* bytes of that message that have been granted */
+	uint64_t held;     /* credits: bytes granted that have not arrived */
+	uint64_t start;    /* virtual time of its next grant */
+	uint64_t since_ns; /* time since when it may have held all these credits */
+	bool active;       /* counted in n_active */
 	bool late, gone;
 };
 
 struct gpul_admission {
 	gpul_admission_desc desc;
 	struct sender *senders;
-	uint64_t *messages;          /* [sender][max_messages]: rings of message sizes */
-	uint64_t virtual_time;       /* virtual time: the start of the last grant.  It advances by
+	uint64_t *messages;    /* [sender][max_messages]: rings of message sizes */
+	uint64_t virtual_time; /* virtual time: the start of the last grant.  It advances by
 				      * one byte while each active sender gets one byte */
-	unsigned n_active;           /* senders that hold credits or have messages waiting, except
+	unsigned n_active;     /* senders that hold credits or have messages waiting, except
 				      * late ones */
-	uint64_t in_flight;          /* bytes in flight, except those of late senders */
-	uint64_t held;               /* with them */
+	uint64_t in_flight;    /* bytes in flight, except those of late senders */
+	uint64_t held;         /* with them */
 	uint64_t waiting;
 	uint64_t now_ns;
 };
@@ -116,7 +116,7 @@ void gpul_admission_arrived(gpul_admission *a, unsigned sender, uint64_t bytes)
 
 	free_credits(a, s, bytes);
 	s->since_ns = a->now_ns;
-	if (s->late) {  /* it sends again, so its remaining credits count again; the window may be
+	if (s->late) { /* it sends again, so its remaining credits count again; the window may be
 			 * exceeded for a while */
 		s->late = false;
 		a->in_flight += s->held;
@@ -165,7 +165,10 @@ static uint64_t share(const gpul_admission *a)
 
 static void take_piece(gpul_admission *a, struct sender *s, uint64_t message_bytes, uint64_t bytes, gpul_admission_grant *out)
 {
-	*out = (gpul_admission_grant){ .sender = (unsigned)(s - a->senders), .message = s->message, .offset = s->offset, .bytes = bytes,
+	*out = (gpul_admission_grant){ .sender = (unsigned)(s - a->senders),
+				       .message = s->message,
+				       .offset = s->offset,
+				       .bytes = bytes,
 				       .last = s->offset + bytes == message_bytes };
 	if (!s->held)
 		s->since_ns = a->now_ns;

@@ -30,26 +30,26 @@
 extern "C" {
 #endif
 
-typedef struct gpul_admission gpul_admission;  /* opaque: admission.c */
+typedef struct gpul_admission gpul_admission; /* opaque: admission.c */
 
 typedef struct gpul_admission_desc {
-	unsigned n_senders;          /* 1 to 65536; senders are numbered from 0 */
-	unsigned max_messages;       /* limit of the messages of one sender that have been requested
+	unsigned n_senders;    /* 1 to 65536; senders are numbered from 0 */
+	unsigned max_messages; /* limit of the messages of one sender that have been requested
 				      * and not yet granted; at least 1 */
-	uint64_t window_bytes;       /* limit of the bytes in flight, at least 1.  One grant is
+	uint64_t window_bytes; /* limit of the bytes in flight, at least 1.  One grant is
 				      * always possible if nothing is in flight */
-	uint64_t grant_bytes;        /* limit of the bytes of one grant, at least 1: a longer
+	uint64_t grant_bytes;  /* limit of the bytes of one grant, at least 1: a longer
 				      * message gets several grants */
-	uint64_t late_ns;            /* a sender that returns no credit for this time is late; 0:
+	uint64_t late_ns;      /* a sender that returns no credit for this time is late; 0:
 				      * never */
 } gpul_admission_desc;
 
 /* A permission to send: `bytes` bytes of a message, from `offset` on.  Grants of one sender are in the order of its requests. */
 typedef struct gpul_admission_grant {
 	unsigned sender;
-	uint64_t message;            /* number of the sender's request, from 0 */
+	uint64_t message; /* number of the sender's request, from 0 */
 	uint64_t offset, bytes;
-	bool last;                   /* this is the last grant of the message */
+	bool last; /* this is the last grant of the message */
 } gpul_admission_grant;
 
 /** Create an admission state machine.
@@ -59,7 +59,7 @@ typedef struct gpul_admission_grant {
  * Errors  GPUL_EINVAL a field is out of range; GPUL_ENOMEM
  * Threads an admission belongs to one thread at a time */
 gpul_status gpul_admission_create(const gpul_admission_desc *desc, gpul_admission **out, gpul_error *err);
-void gpul_admission_destroy(gpul_admission *a);  /* NULL is fine */
+void gpul_admission_destroy(gpul_admission *a); /* NULL is fine */
 
 /* Request grants for a sender's message of `bytes` bytes, at least 1.  Returns false if max_messages are waiting already, or the
  * sender has left. */

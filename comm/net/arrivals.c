@@ -7,9 +7,9 @@ enum { FLUSHED_BYTES = 8 };
 
 struct gpul_comm_arrivals {
 	gpul_comm_arrivals_desc desc;
-	gpul_rdma_request flush;  /* the flush in flight; 0: none */
-	bool waiting;             /* there are new steps that no flush covers yet */
-	uint64_t seen[];          /* [n_blocks] number of steps that the flush in flight covers, or, if there is none, the next one */
+	gpul_rdma_request flush; /* the flush in flight; 0: none */
+	bool waiting;            /* there are new steps that no flush covers yet */
+	uint64_t seen[];         /* [n_blocks] number of steps that the flush in flight covers, or, if there is none, the next one */
 };
 
 gpul_status gpul_comm_arrivals_create(const gpul_comm_arrivals_desc *desc, gpul_comm_arrivals **out, gpul_error *err)
@@ -21,7 +21,7 @@ gpul_status gpul_comm_arrivals_create(const gpul_comm_arrivals_desc *desc, gpul_
 	a->desc = *desc;
 	a->desc.block_step = desc->block_step ? desc->block_step : 1;
 	if (a->desc.slots.bytes > FLUSHED_BYTES)
-		a->desc.slots.bytes = FLUSHED_BYTES;  /* flushing any part of the memory flushes all
+		a->desc.slots.bytes = FLUSHED_BYTES; /* flushing any part of the memory flushes all
 						       * of it */
 	for (unsigned b = 0; b < desc->n_blocks; b++)
 		a->seen[b] = desc->inboxes[b].tail;
@@ -54,7 +54,7 @@ static void raise_tails(gpul_comm_arrivals *a)
 		gpul_comm_inbox *inbox = &a->desc.inboxes[b];
 
 		if (inbox->tail != a->seen[b])
-			__atomic_store_n(&inbox->tail, a->seen[b], __ATOMIC_RELEASE);  /* pairs with the acquire of gpul_simple_wait() */
+			__atomic_store_n(&inbox->tail, a->seen[b], __ATOMIC_RELEASE); /* pairs with the acquire of gpul_simple_wait() */
 	}
 }
 

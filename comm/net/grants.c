@@ -7,17 +7,17 @@
 #include "comm/net/admission.h"
 
 struct granted_channel {
-	uint64_t asked;              /* number of steps, like the other members */
+	uint64_t asked; /* number of steps, like the other members */
 	uint64_t arrived;
-	unsigned waiting;            /* asked for, not granted: the last ones before `asked` */
-	unsigned held;               /* granted, but not yet arrived */
+	unsigned waiting; /* asked for, not granted: the last ones before `asked` */
+	unsigned held;    /* granted, but not yet arrived */
 };
 
 struct gpul_comm_grants {
 	gpul_comm_grants_desc desc;
 	gpul_admission *admission;
-	struct granted_channel *channels;  /* [route][block] */
-	unsigned *next_block;              /* [route]: block that gets the route's next grant if it
+	struct granted_channel *channels; /* [route][block] */
+	unsigned *next_block;             /* [route]: block that gets the route's next grant if it
 					    * is waiting */
 };
 
@@ -41,8 +41,10 @@ bool gpul_comm_grants_may_go(uint64_t step, uint64_t granted, uint64_t free_left
 
 gpul_status gpul_comm_grants_create(const gpul_comm_grants_desc *desc, gpul_comm_grants **out, gpul_error *err)
 {
-	gpul_admission_desc admission = { .n_senders = desc->n_routes, .max_messages = desc->n_blocks * GPUL_COMM_STEPS,
-					  .grant_bytes = desc->slot_bytes, .late_ns = desc->late_ns };
+	gpul_admission_desc admission = { .n_senders = desc->n_routes,
+					  .max_messages = desc->n_blocks * GPUL_COMM_STEPS,
+					  .grant_bytes = desc->slot_bytes,
+					  .late_ns = desc->late_ns };
 	gpul_comm_grants *g;
 	gpul_status st;
 
@@ -135,14 +137,14 @@ bool gpul_comm_grants_next(gpul_comm_grants *g, unsigned *route, unsigned *block
 	if (!gpul_admission_next(g->admission, &grant))
 		return false;
 	for (b = g->next_block[grant.sender]; !channel_of(g, grant.sender, b)->waiting;)
-		b = (b + 1) % g->desc.n_blocks;  /* this loop ends: a request in the admission
+		b = (b + 1) % g->desc.n_blocks; /* this loop ends: a request in the admission
 						  * implies a waiting step */
 	g->next_block[grant.sender] = (b + 1) % g->desc.n_blocks;
 	c = channel_of(g, grant.sender, b);
 	c->waiting--;
 	if (first_waiting(c) > c->arrived)
 		c->held++;
-	else  /* the step has arrived in the meantime, as free bytes */
+	else /* the step has arrived in the meantime, as free bytes */
 		gpul_admission_arrived(g->admission, grant.sender, g->desc.slot_bytes);
 	*route = grant.sender;
 	*block = b;

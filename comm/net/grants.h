@@ -34,14 +34,14 @@
 extern "C" {
 #endif
 
-typedef struct gpul_comm_grants gpul_comm_grants;  /* opaque: grants.c */
+typedef struct gpul_comm_grants gpul_comm_grants; /* opaque: grants.c */
 
 typedef struct gpul_comm_grants_desc {
-	unsigned n_routes, n_blocks;  /* at least 1 */
-	uint32_t slot_bytes;          /* bytes of a granted step, at least 1 */
-	uint64_t window_bytes;        /* limit of the bytes in flight to this receiver; at least two
+	unsigned n_routes, n_blocks; /* at least 1 */
+	uint32_t slot_bytes;         /* bytes of a granted step, at least 1 */
+	uint64_t window_bytes;       /* limit of the bytes in flight to this receiver; at least two
 				       * slots are used */
-	uint64_t late_ns;             /* as in gpul_admission_desc */
+	uint64_t late_ns;            /* as in gpul_admission_desc */
 } gpul_comm_grants_desc;
 
 /* The bytes that each sender may have in flight without a grant. */
@@ -58,7 +58,7 @@ bool gpul_comm_grants_may_go(uint64_t step, uint64_t granted, uint64_t free_left
  * Errors  GPUL_EINVAL a field is out of range; GPUL_ENOMEM
  * Threads the object belongs to one thread at a time */
 gpul_status gpul_comm_grants_create(const gpul_comm_grants_desc *desc, gpul_comm_grants **out, gpul_error *err);
-void gpul_comm_grants_destroy(gpul_comm_grants *g);  /* NULL is fine */
+void gpul_comm_grants_destroy(gpul_comm_grants *g); /* NULL is fine */
 
 /* Report the tail of a channel: the number of steps that have arrived.  Report it before calling
  * gpul_comm_grants_requested(), and as long as gpul_comm_grants_watches() returns true. */

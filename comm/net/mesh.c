@@ -31,10 +31,10 @@ enum { PURPOSE_MESH = 1 };
 struct card {
 	uint8_t wanted[GPUL_COMM_MAX_RANKS];
 	uint32_t n_nics;
-	uint16_t port[GPUL_COMM_MAX_NICS][GPUL_COMM_MAX_RANKS];  /* port of its listener for that rank; 0:
+	uint16_t port[GPUL_COMM_MAX_NICS][GPUL_COMM_MAX_RANKS]; /* port of its listener for that rank; 0:
 								  * none */
 	char address[GPUL_COMM_MAX_NICS][GPUL_RDMA_ADDRESS_BYTES], nic[GPUL_COMM_MAX_NICS][NIC_BYTES];
-	gpul_error failure;                  /* the send path could not be opened */
+	gpul_error failure; /* the send path could not be opened */
 };
 
 struct gpul_comm_mesh {
@@ -44,9 +44,9 @@ struct gpul_comm_mesh {
 	unsigned n_nics;
 	gpul_rdma *nics[GPUL_COMM_MAX_NICS];
 	gpul_rdma_conn *conns[GPUL_COMM_MAX_RANKS][GPUL_COMM_MAX_NICS];
-	gpul_rdma_listener *listeners[GPUL_COMM_MAX_NICS][GPUL_COMM_MAX_RANKS];  /* listeners for the higher ranks; only during create */
+	gpul_rdma_listener *listeners[GPUL_COMM_MAX_NICS][GPUL_COMM_MAX_RANKS]; /* listeners for the higher ranks; only during create */
 	struct card cards[GPUL_COMM_MAX_RANKS];
-	uint64_t deadline_ns;                /* UINT64_MAX: none */
+	uint64_t deadline_ns; /* UINT64_MAX: none */
 };
 
 static void close_listeners(gpul_comm_mesh *m)
@@ -204,8 +204,10 @@ static gpul_status own_address(const gpul_comm_mesh *m, const gpul_comm_mesh_des
 	const char *set = desc->address ? desc->address : secure_getenv("GPULOAD_COMM_NET_ADDRESS");
 
 	if (set && *set)
-		return part_of(set, nic, m->n_nics, out, GPUL_RDMA_ADDRESS_BYTES) ? GPUL_OK :
-			gpul_fail(err, GPUL_EINVAL, 0, "'%.60s': expected the address of this host, or one for each of its %u NICs", set, m->n_nics);
+		return part_of(set, nic, m->n_nics, out, GPUL_RDMA_ADDRESS_BYTES)
+			       ? GPUL_OK
+			       : gpul_fail(err, GPUL_EINVAL, 0,
+					   "'%.60s': expected the address of this host, or one for each of its %u NICs", set, m->n_nics);
 	if (desc->rdma.device.device && address_of_interface(m->cards[m->rank].nic[nic], out))
 		return GPUL_OK;
 	if (m->boot->job.address[0])
@@ -267,7 +269,7 @@ static gpul_status open_nic(gpul_comm_mesh *m, const gpul_comm_mesh_desc *desc, 
 	if (st)
 		return gpul_fail(err, st, why.native, "%s", why.text);
 	gpul_rdma_about(m->nics[nic], &info);
-	if (!rdma.device.device) {  /* of "mlx5_0 port 1" or "tcp on eth0 (10.9.0.1)" */
+	if (!rdma.device.device) { /* of "mlx5_0 port 1" or "tcp on eth0 (10.9.0.1)" */
 		const char *on = strstr(info.name, " on "), *name = on ? on + 4 : info.name;
 
 		(void)snprintf(card->nic[nic], NIC_BYTES, "%.*s", (int)strcspn(name, " "), name);
@@ -288,7 +290,8 @@ static gpul_status name_nics(gpul_comm_mesh *m, const char *list, struct card *c
 	}
 	for (unsigned k = 0; list && k < m->n_nics; k++) {
 		if (!part_of(list, k, m->n_nics, card->nic[k], NIC_BYTES) || !card->nic[k][0])
-			return gpul_fail(err, GPUL_EINVAL, 0, "'%.100s': expected the name of a NIC, or several, such as mlx5_0,mlx5_1", list);
+			return gpul_fail(err, GPUL_EINVAL, 0, "'%.100s': expected the name of a NIC, or several, such as mlx5_0,mlx5_1",
+					 list);
 		for (unsigned other = 0; other < k; other++)
 			if (strcmp(card->nic[other], card->nic[k]) == 0)
 				return gpul_fail(err, GPUL_EINVAL, 0, "'%.100s' lists the NIC %s twice", list, card->nic[k]);
@@ -333,8 +336,8 @@ static int slice_ms(const gpul_comm_mesh *m, int most_ms)
  * listener, it may close a rank's connection to make room. */
 static bool is_passing(const gpul_error *why)
 {
-	return why->status == GPUL_ESYS && (why->native == ETIMEDOUT || why->native == ECONNREFUSED || why->native == ECONNRESET ||
-					    why->native == EPIPE);
+	return why->status == GPUL_ESYS &&
+	       (why->native == ETIMEDOUT || why->native == ECONNREFUSED || why->native == ECONNRESET || why->native == EPIPE);
 }
 
 /* Wait one slice for the connection with a rank.  Both ends prove that they know the job's secret, which ranks they are, and which
@@ -344,8 +347,10 @@ static gpul_status try_pair(gpul_comm_mesh *m, int r, unsigned i, int limit_ms, 
 	const struct card *card = &m->cards[r];
 	const unsigned here = gpul_comm_mesh_nic_of(m, m->rank, i), there = gpul_comm_mesh_nic_of(m, r, i);
 	const gpul_rdma_identity as = {
-		.purpose = PURPOSE_MESH, .channel = i,
-		.from = (uint32_t)(r < m->rank ? m->rank : r), .to = (uint32_t)(r < m->rank ? r : m->rank),
+		.purpose = PURPOSE_MESH,
+		.channel = i,
+		.from = (uint32_t)(r < m->rank ? m->rank : r),
+		.to = (uint32_t)(r < m->rank ? r : m->rank),
 	};
 	gpul_rdma_conn *conn;
 	gpul_status st;
@@ -372,7 +377,8 @@ static gpul_status fail_late(const gpul_comm_mesh *m, int r, uint64_t begun_ns, 
 	const double seconds = (double)(gpul_clock_ns() - begun_ns) * 1e-9;
 
 	if (r > m->rank)
-		return gpul_fail(why, GPUL_ESYS, ETIMEDOUT, "rank %d has not connected within %.1f s%.110s", r, seconds, refused ? refused : "");
+		return gpul_fail(why, GPUL_ESYS, ETIMEDOUT, "rank %d has not connected within %.1f s%.110s", r, seconds,
+				 refused ? refused : "");
 	return gpul_fail(why, GPUL_ESYS, ETIMEDOUT, "no connection within %.1f s: %.110s", seconds, last->text);
 }
 
@@ -395,9 +401,10 @@ static gpul_status connect_pair(gpul_comm_mesh *m, int r, unsigned i, gpul_error
 			last = why;
 			continue;
 		}
-		return gpul_fail(err, why.status, why.native, "rank %d (NIC %.30s) and rank %d (NIC %.30s at %.60s) cannot connect: %.150s", m->rank,
-				 m->cards[m->rank].nic[gpul_comm_mesh_nic_of(m, m->rank, i)], r,
-				 m->cards[r].nic[gpul_comm_mesh_nic_of(m, r, i)], m->cards[r].address[gpul_comm_mesh_nic_of(m, r, i)], why.text);
+		return gpul_fail(err, why.status, why.native, "rank %d (NIC %.30s) and rank %d (NIC %.30s at %.60s) cannot connect: %.150s",
+				 m->rank, m->cards[m->rank].nic[gpul_comm_mesh_nic_of(m, m->rank, i)], r,
+				 m->cards[r].nic[gpul_comm_mesh_nic_of(m, r, i)], m->cards[r].address[gpul_comm_mesh_nic_of(m, r, i)],
+				 why.text);
 	}
 }
 
@@ -422,7 +429,7 @@ static gpul_status connect_all(gpul_comm_mesh *m, gpul_error *err)
 			st = connect_pair(m, r, i, &why);
 		if (!st)
 			continue;
-		gpul_boot_fail(m->boot, &why, m->rank);  /* makes the other ranks stop waiting */
+		gpul_boot_fail(m->boot, &why, m->rank); /* makes the other ranks stop waiting */
 		st = gpul_fail(err, st, why.native, "%s", why.text);
 	}
 	return st;
@@ -443,8 +450,7 @@ static void find_secret(const gpul_boot *boot, char out[SECRET_BYTES])
 	(void)snprintf(out + used, SECRET_BYTES - used, " %s", boot->job.name);
 }
 
-gpul_status gpul_comm_mesh_create(gpul_boot *boot, const gpul_comm_mesh_desc *desc, int timeout_ms, gpul_comm_mesh **out,
-				  gpul_error *err)
+gpul_status gpul_comm_mesh_create(gpul_boot *boot, const gpul_comm_mesh_desc *desc, int timeout_ms, gpul_comm_mesh **out, gpul_error *err)
 {
 	const uint64_t begun_ns = gpul_clock_ns();
 	gpul_comm_mesh *m = calloc(1, sizeof *m);
@@ -473,8 +479,10 @@ gpul_status gpul_comm_mesh_create(gpul_boot *boot, const gpul_comm_mesh_desc *de
 	}
 	for (unsigned k = 0; k < m->n_nics; k++) {
 		gpul_rdma_about(m->nics[k], &info);
-		gpul_log(GPUL_LOG_INFO, "comm", "rank %d: connections over %s, %s; a host that falls silent is lost after %.1f s, a broken path "
-			 "between two ranks after %.1f s", m->rank, info.backend, info.name, gpul_boot_lost_ms() * 1e-3, lease_ms_of(desc) * 1e-3);
+		gpul_log(GPUL_LOG_INFO, "comm",
+			 "rank %d: connections over %s, %s; a host that falls silent is lost after %.1f s, a broken path "
+			 "between two ranks after %.1f s",
+			 m->rank, info.backend, info.name, gpul_boot_lost_ms() * 1e-3, lease_ms_of(desc) * 1e-3);
 	}
 	*out = m;
 	return GPUL_OK;

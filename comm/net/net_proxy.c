@@ -16,34 +16,38 @@
 #include "core/thread/thread.h"
 
 enum {
-	FLIGHTS = 512, FLIGHTS_MASK = FLIGHTS - 1,  /* limit of the puts in flight of one connection: less than GPUL_RDMA_REQUESTS */
-	SHORTEST_SLEEP_NS = 5000, LONGEST_SLEEP_NS = 200 * 1000, QUIET_PERIOD_MS = 150,
-	ENTRY_BYTES = sizeof(gpul_comm_slot), LATE_NS = 100 * 1000 * 1000,
+	FLIGHTS = 512,
+	FLIGHTS_MASK = FLIGHTS - 1, /* limit of the puts in flight of one connection: less than GPUL_RDMA_REQUESTS */
+	SHORTEST_SLEEP_NS = 5000,
+	LONGEST_SLEEP_NS = 200 * 1000,
+	QUIET_PERIOD_MS = 150,
+	ENTRY_BYTES = sizeof(gpul_comm_slot),
+	LATE_NS = 100 * 1000 * 1000,
 };
 _Static_assert((int)FLIGHTS < (int)GPUL_RDMA_REQUESTS, "the proxy's ring has fewer entries than the connection has requests");
 
 /* The state of both directions of a channel: what has been put so far. */
 struct channel {
-	uint64_t sent, asked;          /* to the other rank */
-	uint64_t credited, granted;    /* for its steps */
+	uint64_t sent, asked;       /* to the other rank */
+	uint64_t credited, granted; /* for its steps */
 };
 
 struct flight {
 	gpul_rdma_request request;
-	uint32_t free_bytes;           /* free bytes that the put of a slot uses; 0: it has a grant */
+	uint32_t free_bytes; /* free bytes that the put of a slot uses; 0: it has a grant */
 };
 
 struct route {
 	gpul_comm_proxy_route to;
 	const gpul_rdma_area *area;
-	struct channel *channels;      /* [n_blocks] */
-	gpul_comm_grants *grants;      /* grants for data that arrives at this route's NIC; NULL:
+	struct channel *channels;     /* [n_blocks] */
+	gpul_comm_grants *grants;     /* grants for data that arrives at this route's NIC; NULL:
 				        * the NIC has no window */
-	unsigned sender;               /* of grants */
-	gpul_comm_arrivals *arrivals;  /* NULL: the slots of this rank are in host memory */
+	unsigned sender;              /* of grants */
+	gpul_comm_arrivals *arrivals; /* NULL: the slots of this rank are in host memory */
 	struct flight flights[FLIGHTS];
-	uint32_t head, tail;           /* indices in the ring `flights`; the oldest is at tail */
-	uint64_t free_in_flight;       /* free bytes of the puts in flight */
+	uint32_t head, tail;     /* indices in the ring `flights`; the oldest is at tail */
+	uint64_t free_in_flight; /* free bytes of the puts in flight */
 	bool failed;
 	/* Since when none of the puts in flight has ended, and the number of these puts; 0: a put
 	 * has just ended, or none is in flight.  Other threads read them. */
@@ -54,7 +58,7 @@ struct route {
 struct gpul_comm_proxy {
 	gpul_comm_proxy_desc desc;
 	struct route *routes;
-	gpul_comm_grants *grants[GPUL_COMM_MAX_NICS];  /* NULL: the NIC has no window */
+	gpul_comm_grants *grants[GPUL_COMM_MAX_NICS]; /* NULL: the NIC has no window */
 	gpul_comm_net_trace trace;
 	pthread_t thread;
 	atomic_bool stop, leaving, tell;
@@ -67,7 +71,7 @@ static void fail_route(gpul_comm_proxy *p, struct route *r, const char *call, co
 	gpul_rdma_failure why;
 
 	gpul_rdma_conn_failed(r->to.conn, &why);
-	if (!why.status)  /* after a call with invalid arguments the connection has no failure */
+	if (!why.status) /* after a call with invalid arguments the connection has no failure */
 		gpul_rdma_fail(&why, err->status, err->native, call, NULL, "%s", err->text);
 	r->failed = true;
 	if (r->grants)
@@ -79,8 +83,8 @@ static void fail_route(gpul_comm_proxy *p, struct route *r, const char *call, co
 /* ---- puts -------------------------------------------------------------------------------------------------------- */
 
 /* Start a put; false: there is no room now, or the connection has failed. kind, step, bytes: for the trace. */
-static bool start_put(gpul_comm_proxy *p, struct route *r, const gpul_rdma_put_desc *put, uint32_t free_bytes, uint32_t kind,
-		      uint64_t step, uint32_t bytes)
+static bool start_put(gpul_comm_proxy *p, struct route *r, const gpul_rdma_put_desc *put, uint32_t free_bytes, uint32_t kind, uint64_t step,
+		      uint32_t bytes)
 {
 	const uint64_t began = gpul_net_trace_now(&p->trace);
 	gpul_rdma_request request = 0;
@@ -95,8 +99,12 @@ static bool start_put(gpul_comm_proxy *p, struct route *r, const gpul_rdma_put_d
 	if (!request)
 		return false;
 	gpul_net_trace_put(&p->trace, (unsigned)(r - p->routes), r->head,
-			   (gpul_comm_net_event){ .begin_ns = began, .step = step, .kind = kind, .peer = r->to.rank,
-						  .channel = (uint32_t)put->lane, .bytes = bytes });
+			   (gpul_comm_net_event){ .begin_ns = began,
+						  .step = step,
+						  .kind = kind,
+						  .peer = r->to.rank,
+						  .channel = (uint32_t)put->lane,
+						  .bytes = bytes });
 	r->flights[r->head++ & FLIGHTS_MASK] = (struct flight){ request, free_bytes };
 	r->free_in_flight += free_bytes;
 	return true;
@@ -319,15 +327,16 @@ static void log_routes(const gpul_comm_proxy *p)
 		const struct route *r = &p->routes[i];
 
 		for (unsigned b = r->to.first_block; b < p->desc.n_blocks; b += r->to.block_step)
-			gpul_log(GPUL_LOG_DEBUG, "comm",
-				 "to rank %d, block %u: %llu steps posted, %llu put, %llu freed by the rank; from it: %llu arrived, %llu read, "
-				 "%llu credited; %u puts in flight", r->to.rank, b,
-				 (unsigned long long)__atomic_load_n(&r->to.inboxes[b].tail, __ATOMIC_RELAXED),
-				 (unsigned long long)r->channels[b].sent,
-				 (unsigned long long)__atomic_load_n(&r->to.freed[b].head, __ATOMIC_RELAXED),
-				 (unsigned long long)__atomic_load_n(&r->to.arrived[b].tail, __ATOMIC_RELAXED),
-				 (unsigned long long)__atomic_load_n(&r->to.outboxes[b].head, __ATOMIC_RELAXED),
-				 (unsigned long long)r->channels[b].credited, r->head - r->tail);
+			gpul_log(
+				GPUL_LOG_DEBUG, "comm",
+				"to rank %d, block %u: %llu steps posted, %llu put, %llu freed by the rank; from it: %llu arrived, %llu read, "
+				"%llu credited; %u puts in flight",
+				r->to.rank, b, (unsigned long long)__atomic_load_n(&r->to.inboxes[b].tail, __ATOMIC_RELAXED),
+				(unsigned long long)r->channels[b].sent,
+				(unsigned long long)__atomic_load_n(&r->to.freed[b].head, __ATOMIC_RELAXED),
+				(unsigned long long)__atomic_load_n(&r->to.arrived[b].tail, __ATOMIC_RELAXED),
+				(unsigned long long)__atomic_load_n(&r->to.outboxes[b].head, __ATOMIC_RELAXED),
+				(unsigned long long)r->channels[b].credited, r->head - r->tail);
 	}
 }
 
@@ -364,7 +373,7 @@ static void *serve(void *arg)
 
 	(void)prctl(PR_SET_TIMERSLACK, 1ul);
 	if (p->desc.drv)
-		(void)p->desc.drv->cuCtxSetCurrent(p->desc.gpu);  /* the driver needs a context for a flush; if this fails, the
+		(void)p->desc.drv->cuCtxSetCurrent(p->desc.gpu); /* the driver needs a context for a flush; if this fails, the
 								   * flush reports it */
 	while (!atomic_load_explicit(&p->stop, memory_order_relaxed)) {
 		if (turn(p)) {
@@ -395,8 +404,9 @@ static void *serve(void *arg)
 /* Create a window for each NIC of this rank.  A NIC with a single route needs no grants. */
 static gpul_status create_grants(gpul_comm_proxy *p, gpul_error *err)
 {
-	gpul_comm_grants_desc desc = { .n_blocks = p->desc.n_blocks, .slot_bytes = p->desc.slot_bytes, .window_bytes = p->desc.window_bytes,
-				       .late_ns = LATE_NS };
+	gpul_comm_grants_desc desc = {
+		.n_blocks = p->desc.n_blocks, .slot_bytes = p->desc.slot_bytes, .window_bytes = p->desc.window_bytes, .late_ns = LATE_NS
+	};
 	unsigned n_routes[GPUL_COMM_MAX_NICS] = { 0 };
 	gpul_status st = GPUL_OK;
 
@@ -434,7 +444,7 @@ gpul_status gpul_comm_proxy_start(const gpul_comm_proxy_desc *desc, gpul_comm_pr
 	if (!p)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the proxy of %u ranks", desc->n_routes);
 	p->desc = *desc;
-	p->desc.routes = NULL;  /* the caller may free its array */
+	p->desc.routes = NULL; /* the caller may free its array */
 	gpul_net_trace_init(&p->trace, desc->n_routes, FLIGHTS);
 	p->routes = calloc(desc->n_routes + 1, sizeof *p->routes);
 	if (!p->routes)

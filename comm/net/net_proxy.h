@@ -33,54 +33,54 @@
 extern "C" {
 #endif
 
-typedef struct gpul_comm_proxy gpul_comm_proxy;  /* opaque: net_proxy.c */
+typedef struct gpul_comm_proxy gpul_comm_proxy; /* opaque: net_proxy.c */
 
 /* The channels between this rank and another one that use one connection.  A channel's puts stay on its connection, so that they keep
  * their order; with several connections, the blocks are distributed among them in turn. */
 typedef struct gpul_comm_proxy_route {
-	int rank;                        /* the other rank */
-	unsigned nic;                    /* index of this rank's NIC; routes that arrive at the same NIC
+	int rank;                         /* the other rank */
+	unsigned nic;                     /* index of this rank's NIC; routes that arrive at the same NIC
 					  * share a window */
 	unsigned first_block, block_step; /* every block_step-th block, starting with first_block; 0: all
 					   * blocks */
-	const gpul_rdma_region *region;  /* registration of the mirrors' slots with this connection's NIC */
-	gpul_rdma_conn *conn;            /* from now on only the proxy's thread uses it */
-	const gpul_comm_inbox *inboxes;  /* mirrors of the other rank's inboxes for this rank, n_blocks of them */
+	const gpul_rdma_region *region;   /* registration of the mirrors' slots with this connection's NIC */
+	gpul_rdma_conn *conn;             /* from now on only the proxy's thread uses it */
+	const gpul_comm_inbox *inboxes;   /* mirrors of the other rank's inboxes for this rank, n_blocks of them */
 	const gpul_comm_outbox *outboxes; /* mirrors of its outboxes for this rank, n_blocks of them */
-	uint64_t slots;                  /* registered address of the mirror of the inboxes' slots: n_blocks times slots_bytes */
-	gpul_rdma_remote data;           /* the other rank's slots for this rank */
-	gpul_rdma_remote steps;          /* the words of the other rank that steps raise, one every step_stride bytes: the
+	uint64_t slots;                   /* registered address of the mirror of the inboxes' slots: n_blocks times slots_bytes */
+	gpul_rdma_remote data;            /* the other rank's slots for this rank */
+	gpul_rdma_remote steps;           /* the words of the other rank that steps raise, one every step_stride bytes: the
 					  * tails of its inboxes, or, if its slots are in device memory, `announced`
 					  * (arrivals.h) */
 	uint32_t step_stride;
-	gpul_rdma_remote heads;          /* the outboxes */
-	const gpul_comm_outbox *freed;   /* this rank's outboxes for the other rank, n_blocks of them; for the log */
-	const gpul_comm_inbox *arrived;  /* this rank's inboxes from the other rank, n_blocks of them; for their tails */
-	const uint64_t *asks, *grants;   /* [n_blocks] words that the other rank writes here: the steps that it asks for, and those
+	gpul_rdma_remote heads;                  /* the outboxes */
+	const gpul_comm_outbox *freed;           /* this rank's outboxes for the other rank, n_blocks of them; for the log */
+	const gpul_comm_inbox *arrived;          /* this rank's inboxes from the other rank, n_blocks of them; for their tails */
+	const uint64_t *asks, *grants;           /* [n_blocks] words that the other rank writes here: the steps that it asks for, and those
 					  * that it has granted */
-	gpul_rdma_remote to_asks, to_grants;  /* the same words in the other rank's memory, which this rank's steps set */
-	uint64_t free_bytes;             /* bytes of slots that may be in flight to the rank without a
+	gpul_rdma_remote to_asks, to_grants;     /* the same words in the other rank's memory, which this rank's steps set */
+	uint64_t free_bytes;                     /* bytes of slots that may be in flight to the rank without a
 					  * grant; UINT64_MAX: no limit */
-	const gpul_comm_arrivals_desc *arrivals;  /* arrivals of this rank's inboxes if their slots are in device
+	const gpul_comm_arrivals_desc *arrivals; /* arrivals of this rank's inboxes if their slots are in device
 					  * memory; NULL: they are in host memory. Used only during
 					  * gpul_comm_proxy_start() */
 } gpul_comm_proxy_route;
 
 typedef struct gpul_comm_proxy_desc {
-	const gpul_comm_proxy_route *routes;  /* copied */
+	const gpul_comm_proxy_route *routes; /* copied */
 	unsigned n_routes, n_blocks;
-	uint64_t slots_bytes, data_at;   /* as in gpul_comm_sizes */
+	uint64_t slots_bytes, data_at; /* as in gpul_comm_sizes */
 	uint32_t slot_bytes;
-	uint64_t window_bytes;           /* bytes of slots that may be in flight to this rank, for each
+	uint64_t window_bytes;  /* bytes of slots that may be in flight to this rank, for each
 					  * NIC; 0: no limit and no grants */
-	uint64_t spin_ns;                /* time after the last event until the thread starts to sleep
+	uint64_t spin_ns;       /* time after the last event until the thread starts to sleep
 					  * between its polls, at most 200 us each */
-	gpul_bell *bell;                 /* borrowed: rung before steps are posted.  If it has not rung
+	gpul_bell *bell;        /* borrowed: rung before steps are posted.  If it has not rung
 					  * for a while, nothing is in flight and nothing has happened
 					  * in that time, the thread polls only every 150 ms; NULL: it
 					  * always polls often */
-	const gpul_driver *drv;          /* NULL: all slots are in host memory */
-	CUcontext gpu;                   /* context of drv; made current on the thread */
+	const gpul_driver *drv; /* NULL: all slots are in host memory */
+	CUcontext gpu;          /* context of drv; made current on the thread */
 	/* Called once for each connection that fails, on the proxy's thread.  conn: the first_block of its route. */
 	void (*failed)(void *context, int rank, unsigned conn, const gpul_rdma_failure *why);
 	void *context;

@@ -123,7 +123,7 @@ void gpul_net_trace_end_put(gpul_comm_net_trace *t, unsigned route, uint32_t fli
 	if (gpul_net_trace_is_on(t)) {
 		struct gpul_comm_net_pending *p = pending_of(t, route, flight);
 
-		if (p->is_used && p->flight == flight) {  /* otherwise the put began before the trace */
+		if (p->is_used && p->flight == flight) { /* otherwise the put began before the trace */
 			p->event.end_ns = gpul_clock_ns();
 			add_event(t, &p->event);
 			p->is_used = false;

@@ -19,7 +19,7 @@ static size_t text_bytes(const gpul_embedded *file, bool *packed)
 	if (*packed) {
 		const unsigned long long whole = ZSTD_getFrameContentSize(file->begin, n);
 
-		return whole < SIZE_MAX / 2 ? (size_t)whole : SIZE_MAX;  /* zstd's error values are larger than any
+		return whole < SIZE_MAX / 2 ? (size_t)whole : SIZE_MAX; /* zstd's error values are larger than any
 									  * size */
 	}
 #endif
@@ -52,8 +52,10 @@ gpul_status gpul_embedded_text(const gpul_embedded *file, char **text, size_t *n
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the %zu bytes of %s", bytes, file->name);
 	if (!out || !unpack(file, out, bytes, packed)) {
 		free(out);
-		return gpul_fail(err, GPUL_EFORMAT, 0, "%s, which is a part of this program, cannot be unpacked: the program file is damaged; "
-				 "install gpuload again", file->name);
+		return gpul_fail(err, GPUL_EFORMAT, 0,
+				 "%s, which is a part of this program, cannot be unpacked: the program file is damaged; "
+				 "install gpuload again",
+				 file->name);
 	}
 	out[bytes] = 0;
 	*text = out;

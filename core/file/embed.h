@@ -16,20 +16,20 @@ extern "C" {
 #endif
 
 typedef struct gpul_embedded {
-	const char *name;                  /* its file name, for messages */
-	const unsigned char *begin, *end;  /* the bytes, perhaps packed */
+	const char *name;                 /* its file name, for messages */
+	const unsigned char *begin, *end; /* the bytes, perhaps packed */
 } gpul_embedded;
 
 /* Defines `symbol`, a static const gpul_embedded, with the file `path` of the repository or, compiled, of the build.  The assembler
  * finds it in build/kernels (-Wa,-I).  A symbol may be in one source file only. */
-#define GPUL_EMBED(symbol, path)                                                                       \
-	__asm__(".pushsection .rodata\n"                                                               \
-		".global gpul_embedded_" #symbol ", gpul_embedded_" #symbol "_end\n"                   \
-		".hidden gpul_embedded_" #symbol ", gpul_embedded_" #symbol "_end\n"                   \
-		"gpul_embedded_" #symbol ": .incbin \"" path ".zst\"\n"                                \
-		"gpul_embedded_" #symbol "_end: .byte 0\n"                                             \
-		".popsection");                                                                        \
-	extern const unsigned char gpul_embedded_##symbol[], gpul_embedded_##symbol##_end[];           \
+#define GPUL_EMBED(symbol, path) \
+	__asm__(".pushsection .rodata\n" \
+		".global gpul_embedded_" #symbol ", gpul_embedded_" #symbol "_end\n" \
+		".hidden gpul_embedded_" #symbol ", gpul_embedded_" #symbol "_end\n" \
+		"gpul_embedded_" #symbol ": .incbin \"" path ".zst\"\n" \
+		"gpul_embedded_" #symbol "_end: .byte 0\n" \
+		".popsection"); \
+	extern const unsigned char gpul_embedded_##symbol[], gpul_embedded_##symbol##_end[]; \
 	static const gpul_embedded symbol = { path, gpul_embedded_##symbol, gpul_embedded_##symbol##_end }
 
 /** Unpack the text of an embedded file.

@@ -19,7 +19,7 @@ enum {
 	MAP_FROM_BYTES = 256 * 1024, /* smaller files are read, not mapped: as fast, and later writes cannot change the bytes */
 	WRITER_MS = 2000,            /* how long a named pipe may have no writer */
 };
-static const uint64_t MAX_STREAM_BYTES = (uint64_t)4 << 30;  /* limit for streams without an end, such as /dev/zero */
+static const uint64_t MAX_STREAM_BYTES = (uint64_t)4 << 30; /* limit for streams without an end, such as /dev/zero */
 
 static gpul_status no_memory(const char *path, gpul_error *err)
 {
@@ -28,8 +28,10 @@ static gpul_status no_memory(const char *path, gpul_error *err)
 
 static gpul_status was_cut(const char *path, size_t n_bytes, gpul_error *err)
 {
-	return gpul_fail(err, GPUL_ESYS, EIO, "%s was cut while it was read (it had %zu bytes); try again when it is "
-			 "complete", path, n_bytes);
+	return gpul_fail(err, GPUL_ESYS, EIO,
+			 "%s was cut while it was read (it had %zu bytes); try again when it is "
+			 "complete",
+			 path, n_bytes);
 }
 
 /* Read n bytes at an offset.  False: the read failed, or the file is too short. */
@@ -67,8 +69,7 @@ static gpul_status read_small(int fd, const char *path, size_t n_bytes, gpul_fil
 /*     ├── whole pages: the file, mapped ──┼─ the rest, read, and zeros ─┤
  *
  * A NUL must follow the bytes, even if the file grows later, so the last page is a private copy. */
-static gpul_status map_file(int fd, const char *path, size_t n_bytes, gpul_file *out,
-		       gpul_error *err)
+static gpul_status map_file(int fd, const char *path, size_t n_bytes, gpul_file *out, gpul_error *err)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), whole = n_bytes / page * page, room = whole + page;
 	char *base = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -110,8 +111,7 @@ static gpul_status read_stream(int fd, const char *path, int first, gpul_file *o
 			int why = got < 0 ? errno : EFBIG;
 
 			free(text);
-			return gpul_fail(err, GPUL_ESYS, why, "%s: cannot read the file: %s", path,
-					 strerror(why));
+			return gpul_fail(err, GPUL_ESYS, why, "%s: cannot read the file: %s", path, strerror(why));
 		}
 		if (room - n > 1)
 			continue;
@@ -203,8 +203,7 @@ static gpul_status open_file(const char *path, bool regular, gpul_file *out, gpu
 	if (fd < 0 && errno == ENOENT)
 		return gpul_fail(err, GPUL_ESYS, ENOENT, "%s: no such file", path);
 	if (fd < 0)
-		return gpul_fail(err, GPUL_ESYS, errno, "%s: cannot open the file: %s", path,
-				 strerror(errno));
+		return gpul_fail(err, GPUL_ESYS, errno, "%s: cannot open the file: %s", path, strerror(errno));
 	st = load_file(fd, path, regular, out, err);
 	if (st || !out->mapped)
 		close(fd);
@@ -219,8 +218,7 @@ static gpul_status open_stdin(gpul_file *out, gpul_error *err)
 
 	if (fd < 0)
 		return gpul_fail(err, GPUL_ESYS, errno, "stdin: %s", strerror(errno));
-	st = lseek(fd, 0, SEEK_CUR) == 0 ? load_file(fd, "stdin", false, out, err)
-					  : read_stream(fd, "stdin", -1, out, err);
+	st = lseek(fd, 0, SEEK_CUR) == 0 ? load_file(fd, "stdin", false, out, err) : read_stream(fd, "stdin", -1, out, err);
 	if (st || !out->mapped)
 		close(fd);
 	return st;

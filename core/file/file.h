@@ -12,11 +12,11 @@ extern "C" {
 #endif
 
 typedef struct gpul_file {
-	const void *bytes;  /* followed by a NUL that n_bytes does not count, so that a text file is a string */
-	size_t n_bytes;     /* at least 1 */
-	bool mapped;        /* the bytes are mapped (else allocated); private to file.c */
+	const void *bytes; /* followed by a NUL that n_bytes does not count, so that a text file is a string */
+	size_t n_bytes;    /* at least 1 */
+	bool mapped;       /* the bytes are mapped (else allocated); private to file.c */
 	size_t mapped_bytes;
-	int fd;             /* descriptor of a mapped file, open for gpul_file_read() */
+	int fd;                        /* descriptor of a mapped file, open for gpul_file_read() */
 	struct gpul_file_guard *guard; /* the guard of a mapped file; private to file.c */
 } gpul_file;
 
@@ -42,7 +42,7 @@ gpul_status gpul_file_open(const char *path, gpul_file *out, gpul_error *err);
  * Errors  GPUL_ESYS native = errno; EINVAL: not a regular file; GPUL_EFORMAT empty; GPUL_ENOMEM
  * Source  POSIX open(), mmap() */
 gpul_status gpul_file_open_regular(const char *path, gpul_file *out, gpul_error *err);
-void gpul_file_close(gpul_file *f);  /* accepts a zeroed file; cannot fail */
+void gpul_file_close(gpul_file *f); /* accepts a zeroed file; cannot fail */
 
 /** Fail if the file was truncated after it was opened: zeros may then have been read in place of its end.
  *

@@ -51,8 +51,8 @@ static bool replace_pages(uintptr_t address)
 		if (start == 0 || address < start || address - start >= g->n_bytes)
 			continue;
 		atomic_store(&g->tripped, true);
-		return mmap((void *)page, start + g->n_bytes - page, PROT_READ,
-			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED;
+		return mmap((void *)page, start + g->n_bytes - page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
+			    0) != MAP_FAILED;
 	}
 	return false;
 }

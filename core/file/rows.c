@@ -85,7 +85,8 @@ static gpul_status read_line(const gpul_rows *r, const char *at, size_t n_bytes,
 	memcpy(line, at, n_bytes);
 	line[n_bytes] = 0;
 	if (r->line == 1)
-		return !strcmp(line, header) ? GPUL_OK : gpul_fail(r->err, GPUL_EFORMAT, 0, "%s:1: the first line must be %.180s", r->path, header);
+		return !strcmp(line, header) ? GPUL_OK
+					     : gpul_fail(r->err, GPUL_EFORMAT, 0, "%s:1: the first line must be %.180s", r->path, header);
 	n = split(line, field);
 	if (n != n_columns(header))
 		return gpul_fail(r->err, GPUL_EFORMAT, 0, "%s:%u: %u columns instead of %u: %.160s", r->path, r->line, n, n_columns(header),

@@ -21,7 +21,7 @@ enum { GPUL_ROWS_MAX_COLUMNS = 32, GPUL_ROWS_MAX_LINE = 511 };
 /* The position of the reader, for messages. */
 typedef struct gpul_rows {
 	const char *path;
-	unsigned line;                /* from 1 */
+	unsigned line; /* from 1 */
 	gpul_error *err;
 } gpul_rows;
 

@@ -23,10 +23,10 @@ typedef struct gpul_bell {
 /* Remembers the last ring that one thread has seen.  Ready to use when all bytes are 0. */
 typedef struct gpul_bell_ear {
 	uint32_t heard;
-	uint64_t since_ns;  /* time of gpul_clock_ns() */
+	uint64_t since_ns; /* time of gpul_clock_ns() */
 } gpul_bell_ear;
 
-enum { GPUL_BELL_QUIET_MS = 1000 };  /* time without a ring after which the bell is quiet */
+enum { GPUL_BELL_QUIET_MS = 1000 }; /* time without a ring after which the bell is quiet */
 
 /* Wake the sleeping threads, because there is work, or will be soon.  Any thread. */
 void gpul_bell_ring(gpul_bell *b);

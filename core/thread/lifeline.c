@@ -22,8 +22,8 @@ struct gpul_lifeline {
 	uint32_t *word;
 	pthread_t thread;
 	sem_t held, end;
-	int failed;                    /* errno if the thread failed; 0: it holds the word */
-	struct robust_list_head head;  /* the kernel walks this list when the thread ends */
+	int failed;                   /* errno if the thread failed; 0: it holds the word */
+	struct robust_list_head head; /* the kernel walks this list when the thread ends */
 	struct robust_list entry;
 };
 
@@ -43,7 +43,7 @@ static void *hold_word(void *arg)
 	uint32_t tid = (uint32_t)syscall(SYS_gettid);
 
 	l->failed = register_list(l);
-	if (!l->failed)  /* from now on the kernel marks words that contain the thread's id */
+	if (!l->failed) /* from now on the kernel marks words that contain the thread's id */
 		__atomic_store_n(l->word, tid, __ATOMIC_RELEASE);
 	sem_post(&l->held);
 	while (!l->failed && sem_wait(&l->end) && errno == EINTR)

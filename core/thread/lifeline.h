@@ -19,12 +19,12 @@ extern "C" {
 #endif
 
 typedef enum gpul_life {
-	GPUL_LIFE_NONE,  /* no process holds the word, or its holder has released it */
+	GPUL_LIFE_NONE, /* no process holds the word, or its holder has released it */
 	GPUL_LIFE_HELD,
-	GPUL_LIFE_LOST,  /* the holder has ended without releasing it */
+	GPUL_LIFE_LOST, /* the holder has ended without releasing it */
 } gpul_life;
 
-typedef struct gpul_lifeline gpul_lifeline;  /* opaque: lifeline.c */
+typedef struct gpul_lifeline gpul_lifeline; /* opaque: lifeline.c */
 
 /** Hold a word: start a thread that sleeps until gpul_lifeline_let_go().
  *

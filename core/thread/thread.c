@@ -9,7 +9,7 @@
 struct start {
 	void *(*run)(void *argument);
 	void *argument;
-	char name[16];  /* Linux: 15 characters and a NUL */
+	char name[16]; /* Linux: 15 characters and a NUL */
 };
 
 static void *thread_main(void *argument)
@@ -23,8 +23,7 @@ static void *thread_main(void *argument)
 }
 
 /* The signals are blocked before the thread is created, so that it never runs with the caller's mask. */
-int gpul_thread_start(pthread_t *out, const pthread_attr_t *attr, const char *name, void *(*run)(void *argument),
-		      void *argument)
+int gpul_thread_start(pthread_t *out, const pthread_attr_t *attr, const char *name, void *(*run)(void *argument), void *argument)
 {
 	struct start *s = malloc(sizeof *s);
 	sigset_t all, before;

@@ -21,8 +21,7 @@ extern "C" {
  *
  * @attr  NULL: default attributes
  * Returns 0, or the error number of pthread_create().  Any thread may call. */
-int gpul_thread_start(pthread_t *out, const pthread_attr_t *attr, const char *name, void *(*run)(void *argument),
-		      void *argument);
+int gpul_thread_start(pthread_t *out, const pthread_attr_t *attr, const char *name, void *(*run)(void *argument), void *argument);
 
 /** Save the calling thread's floating-point environment and select the default one, for floating-point results that must
  * not depend on the caller.  End with gpul_float_restore(). */

@@ -15,10 +15,22 @@
 
 enum { N = 1000, N_OPERATIONS = 4, BLOCK = 128 };
 
-static float add(float a, float b) { return a + b; }
-static float multiply(float a, float b) { return a * b; }
-static float larger(float a, float b) { return a > b ? a : b; }
-static float distance(float a, float b) { return a > b ? a - b : b - a; }
+static float add(float a, float b)
+{
+	return a + b;
+}
+static float multiply(float a, float b)
+{
+	return a * b;
+}
+static float larger(float a, float b)
+{
+	return a > b ? a : b;
+}
+static float distance(float a, float b)
+{
+	return a > b ? a - b : b - a;
+}
 
 static float (*const host_operation[N_OPERATIONS])(float, float) = { add, multiply, larger, distance };
 
@@ -32,8 +44,7 @@ struct lesson {
 
 /* ---- data -------------------------------------------------------------------------- */
 
-static gpul_status upload(struct lesson *l, CUdeviceptr *to, const void *from, size_t bytes,
-			  gpul_error *err)
+static gpul_status upload(struct lesson *l, CUdeviceptr *to, const void *from, size_t bytes, gpul_error *err)
 {
 	const gpul_driver *drv = l->drv;
 	gpul_status st = gpul_cu(drv, err, cuMemAlloc(to, bytes));
@@ -79,8 +90,7 @@ static gpul_status check_results(struct lesson *l, const char *what, const int32
 		float expected = host_operation[which[i]](l->host_a[i], l->host_b[i]);
 
 		if (c[i] != expected)
-			return gpul_fail(err, GPUL_EFORMAT, i, "%s: c[%d] is %g, expected %g",
-					 what, i, c[i], expected);
+			return gpul_fail(err, GPUL_EFORMAT, i, "%s: c[%d] is %g, expected %g", what, i, c[i], expected);
 	}
 	printf("%-28s %d results equal to the host's\n", what, N);
 	return GPUL_OK;
@@ -88,11 +98,10 @@ static gpul_status check_results(struct lesson *l, const char *what, const int32
 
 /* ---- kernels ----------------------------------------------------------------------- */
 
-static gpul_status launch_kernel(struct lesson *l, const gpul_module *m, const char *name, void **args,
-			  const size_t *bytes, size_t n, gpul_error *err)
+static gpul_status launch_kernel(struct lesson *l, const gpul_module *m, const char *name, void **args, const size_t *bytes, size_t n,
+				 gpul_error *err)
 {
-	static const gpul_launch_config config = { .grid = { (N + BLOCK - 1) / BLOCK, 1, 1 },
-						   .block = { BLOCK, 1, 1 } };
+	static const gpul_launch_config config = { .grid = { (N + BLOCK - 1) / BLOCK, 1, 1 }, .block = { BLOCK, 1, 1 } };
 	const gpul_kernel *k;
 	gpul_status st = gpul_kernel_find(m, name, &k, err);
 
@@ -135,8 +144,7 @@ static gpul_status pointer_from_the_table(struct lesson *l, int which, gpul_erro
 		return st;
 	for (int i = 0; i < N; i++)
 		always[i] = which;
-	snprintf(what, sizeof what, "table[%d] = 0x%" PRIx64 "%s%.16s", which, function,
-		 name ? ", " : "", name ? name : "");
+	snprintf(what, sizeof what, "table[%d] = 0x%" PRIx64 "%s%.16s", which, function, name ? ", " : "", name ? name : "");
 	st = apply(l, l->ops, function, err);
 	return st ? st : check_results(l, what, always, err);
 }
@@ -174,13 +182,11 @@ static gpul_status pointer_of_another_module(struct lesson *l, bool try_it, gpul
 		st = gpul_function_pointer(l->other, "table", 0, &theirs, err);
 	if (st)
 		return st;
-	printf("%-28s 0x%" PRIx64 " is valid in ops, 0x%" PRIx64 " in other, each in its own module only\n",
-	       "two modules:", ours, theirs);
+	printf("%-28s 0x%" PRIx64 " is valid in ops, 0x%" PRIx64 " in other, each in its own module only\n", "two modules:", ours, theirs);
 	return try_it ? apply(l, l->other, ours, err) : GPUL_OK;
 }
 
-static gpul_status run_lesson(struct lesson *l, const char *ops, const char *other, bool wrong,
-		       gpul_error *err)
+static gpul_status run_lesson(struct lesson *l, const char *ops, const char *other, bool wrong, gpul_error *err)
 {
 	gpul_status st = gpul_module_load_file(l->drv, ops, NULL, &l->ops, err);
 
@@ -210,8 +216,7 @@ int main(int argc, char **argv)
 	if (!st)
 		st = gpul_context_open(l.drv, 0, &context, &err);
 	if (!st)
-		st = run_lesson(&l, given ? files[0] : "ops.ptx", given ? files[1] : "other.ptx", wrong,
-			 &err);
+		st = run_lesson(&l, given ? files[0] : "ops.ptx", given ? files[1] : "other.ptx", wrong, &err);
 	if (l.drv)
 		free_data(&l);
 	gpul_module_unload(l.ops);

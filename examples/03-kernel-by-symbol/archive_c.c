@@ -11,8 +11,7 @@ extern void VecScale(void) __asm__("_Z8VecScalePffi");
 int main(void)
 {
 	struct trial t;
-	int bad = trial_open(&t) ||
-		  trial_by_symbol(&t, (const void *)VecAdd, "VecAdd of libvec.a, from C", 3) ||
+	int bad = trial_open(&t) || trial_by_symbol(&t, (const void *)VecAdd, "VecAdd of libvec.a, from C", 3) ||
 		  trial_by_symbol(&t, (const void *)VecScale, "VecScale of libvec.a, from C", 1.5f);
 
 	trial_close(&t);

@@ -48,8 +48,7 @@ void trial_close(struct trial *t)
 
 gpul_status trial_launch(struct trial *t, const gpul_kernel *k)
 {
-	static const gpul_launch_config config = { .grid = { (TRIAL_N + 255) / 256, 1, 1 },
-						   .block = { 256, 1, 1 } };
+	static const gpul_launch_config config = { .grid = { (TRIAL_N + 255) / 256, 1, 1 }, .block = { 256, 1, 1 } };
 	const gpul_driver *drv = t->drv;
 	gpul_error *err = &t->err;
 	int n = TRIAL_N;
@@ -69,8 +68,7 @@ int trial_compare(const char *what, const float *c, float factor)
 {
 	for (int i = 0; i < TRIAL_N; i++)
 		if (c[i] != (float)i * factor) {
-			printf("%s: c[%d] is %g, expected %g\n", what, i, (double)c[i],
-			       (double)((float)i * factor));
+			printf("%s: c[%d] is %g, expected %g\n", what, i, (double)c[i], (double)((float)i * factor));
 			return 1;
 		}
 	printf("%s: %d correct results\n", what, TRIAL_N);

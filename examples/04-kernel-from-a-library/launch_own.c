@@ -17,18 +17,15 @@ static gpul_status check_result(const gpul_driver *drv, CUdeviceptr y, gpul_erro
 
 	for (int i = 0; !st && i < N; i++)
 		if (host[i] != 3.5f * (float)i)
-			st = gpul_fail(err, GPUL_EFORMAT, i, "y[%d] is %g, expected %g", i,
-				       (double)host[i], 3.5 * i);
+			st = gpul_fail(err, GPUL_EFORMAT, i, "y[%d] is %g, expected %g", i, (double)host[i], 3.5 * i);
 	if (!st)
 		printf("small_axpy of a shared library: %d correct results\n", N);
 	return st;
 }
 
-static gpul_status run_axpy(const gpul_driver *drv, const gpul_kernel *k, CUdeviceptr x, CUdeviceptr y,
-		       gpul_error *err)
+static gpul_status run_axpy(const gpul_driver *drv, const gpul_kernel *k, CUdeviceptr x, CUdeviceptr y, gpul_error *err)
 {
-	static const gpul_launch_config config = { .grid = { (N + BLOCK - 1) / BLOCK, 1, 1 },
-						   .block = { BLOCK, 1, 1 } };
+	static const gpul_launch_config config = { .grid = { (N + BLOCK - 1) / BLOCK, 1, 1 }, .block = { BLOCK, 1, 1 } };
 	float host[N], a = 2.5f;
 	int n = N;
 	void *args[] = { &a, &x, &y, &n };

@@ -24,10 +24,10 @@
 enum { MOST_PARAMS = 16, NAME_BYTES = 512, NOT_THERE = 77 };
 
 struct found {
-	const char *wanted; /* a part of the kernel's name */
-	const gpul_image *first; /* the first image of the file */
+	const char *wanted;           /* a part of the kernel's name */
+	const gpul_image *first;      /* the first image of the file */
 	const gpul_verdict *verdicts; /* one verdict for each image: whether it is selected for this GPU */
-	bool relocatable; /* true: search relocatable images, whose register numbers are not final */
+	bool relocatable;             /* true: search relocatable images, whose register numbers are not final */
 
 	char name[NAME_BYTES], arch[16];
 	gpul_kernel_info info; /* the kernel; name and params point to the copies in this struct */
@@ -58,8 +58,8 @@ static bool is_selected(const gpul_image *image, void *context)
 	return f->verdicts[image - f->first] == GPUL_TAKEN && image->relocatable == f->relocatable;
 }
 
-static gpul_status keep_first_match(const gpul_image *image, const gpul_kernel_table *table,
-				    const gpul_error *failed, void *context, gpul_error *err)
+static gpul_status keep_first_match(const gpul_image *image, const gpul_kernel_table *table, const gpul_error *failed, void *context,
+				    gpul_error *err)
 {
 	struct found *f = context;
 
@@ -112,8 +112,7 @@ static gpul_status find_kernel(const char *path, uint32_t cc, struct found *f, g
 		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu verdicts", n);
 	}
 	if (!st && !f->info.name)
-		st = gpul_fail(err, GPUL_EINVAL, 0, "%u kernels for sm_%u, none with '%s' in its name",
-			       f->n_kernels, cc, f->wanted);
+		st = gpul_fail(err, GPUL_EINVAL, 0, "%u kernels for sm_%u, none with '%s' in its name", f->n_kernels, cc, f->wanted);
 	free(verdicts);
 	gpul_source_close(source);
 	return st;
@@ -124,12 +123,11 @@ static void print_kernel(const struct found *f)
 	const gpul_kernel_info *k = &f->info;
 	char *demangled = gpul_demangle(k->name);
 
-	printf("%u kernels for this GPU; the first with '%s' in its name, as %s:\n%s\n", f->n_kernels,
-	       f->wanted, f->arch, demangled ? demangled : k->name);
+	printf("%u kernels for this GPU; the first with '%s' in its name, as %s:\n%s\n", f->n_kernels, f->wanted, f->arch,
+	       demangled ? demangled : k->name);
 	free(demangled);
 	for (uint32_t i = 0; i < k->n_params; i++)
-		printf("  parameter %u: %u bytes at offset %u\n", i, k->params[i].bytes,
-		       k->params[i].offset);
+		printf("  parameter %u: %u bytes at offset %u\n", i, k->params[i].bytes, k->params[i].offset);
 	if (k->registers != GPUL_NOT_RECORDED)
 		printf("  %u registers a thread, ", k->registers);
 	printf("%u bytes of shared memory, ", k->shared_bytes);
@@ -144,9 +142,8 @@ static void print_kernel(const struct found *f)
 /* ---- the kernel, on the device ------------------------------------------------------- */
 
 /* Query an attribute of the loaded kernel, and compare it with the file's number. */
-static gpul_status compare_attribute(const gpul_driver *drv, CUfunction fn,
-				     CUfunction_attribute which, const char *what,
-				     uint32_t expected, gpul_error *err)
+static gpul_status compare_attribute(const gpul_driver *drv, CUfunction fn, CUfunction_attribute which, const char *what, uint32_t expected,
+				     gpul_error *err)
 {
 	int value;
 	gpul_status st = gpul_cu(drv, err, cuFuncGetAttribute(&value, which, fn));
@@ -155,13 +152,11 @@ static gpul_status compare_attribute(const gpul_driver *drv, CUfunction fn,
 		return st;
 	printf("  the driver reports %d %s\n", value, what);
 	if (expected != GPUL_NOT_RECORDED && (uint32_t)value != expected)
-		return gpul_fail(err, GPUL_EFORMAT, value, "the file contains %u %s, the driver reports %d",
-				 expected, what, value);
+		return gpul_fail(err, GPUL_EFORMAT, value, "the file contains %u %s, the driver reports %d", expected, what, value);
 	return GPUL_OK;
 }
 
-static gpul_status load_and_compare(const gpul_driver *drv, const char *path,
-				    const struct found *f, gpul_error *err)
+static gpul_status load_and_compare(const gpul_driver *drv, const char *path, const struct found *f, gpul_error *err)
 {
 	const gpul_load_options options = { .kernel = f->name };
 	gpul_module *m;
@@ -175,11 +170,9 @@ static gpul_status load_and_compare(const gpul_driver *drv, const char *path,
 	if (!st)
 		st = gpul_kernel_function(k, &fn, err);
 	if (!st)
-		st = compare_attribute(drv, fn, CU_FUNC_ATTRIBUTE_NUM_REGS, "registers",
-				       f->info.registers, err);
+		st = compare_attribute(drv, fn, CU_FUNC_ATTRIBUTE_NUM_REGS, "registers", f->info.registers, err);
 	if (!st)
-		st = compare_attribute(drv, fn, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES,
-				       "bytes of shared memory", f->info.shared_bytes, err);
+		st = compare_attribute(drv, fn, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, "bytes of shared memory", f->info.shared_bytes, err);
 	gpul_module_unload(m);
 	return st;
 }
@@ -206,15 +199,9 @@ int main(int argc, char **argv)
 	if (!st)
 		st = gpul_context_open(drv, 0, &context, &err);
 	if (!st)
-		st = gpul_cu(drv, &err,
-			     cuDeviceGetAttribute(&major,
-						  CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
-						  context.device));
+		st = gpul_cu(drv, &err, cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, context.device));
 	if (!st)
-		st = gpul_cu(drv, &err,
-			     cuDeviceGetAttribute(&minor,
-						  CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
-						  context.device));
+		st = gpul_cu(drv, &err, cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, context.device));
 	if (!st)
 		st = find_kernel(path, (uint32_t)(10 * major + minor), &f, &err);
 	if (!st)

@@ -110,7 +110,7 @@ static gpul_status fill_memory(const gpul_driver *drv, gpul_mem *mem, gpul_error
 	for (size_t i = 0; i < COUNT; i++)
 		numbers[i] = 1.0 / (double)(i + 1);
 	if (gpul_mem_cpu(mem))
-		memcpy(gpul_mem_cpu(mem), numbers, BYTES);  /* the CPU writes the shared memory directly */
+		memcpy(gpul_mem_cpu(mem), numbers, BYTES); /* the CPU writes the shared memory directly */
 	else
 		st = gpul_cu(drv, err, cuMemcpyHtoD(gpul_mem_gpu(mem), numbers, BYTES));
 	free(numbers);
@@ -138,8 +138,9 @@ static gpul_status serve_peers(gpul_ipc_server *s, int n_peers, gpul_error *err)
 static gpul_status run_owner(const gpul_driver *drv, gpul_mem_kind kind, const int *sockets, int n_peers, gpul_error *err)
 {
 	const int device = 0;
-	gpul_mem_desc desc = { .kind = kind, .bytes = BYTES, .node = GPUL_MEM_NODE_OF_GPU, .devices = &device,
-			       .n_devices = 1, .exportable = true };
+	gpul_mem_desc desc = {
+		.kind = kind, .bytes = BYTES, .node = GPUL_MEM_NODE_OF_GPU, .devices = &device, .n_devices = 1, .exportable = true
+	};
 	gpul_ipc_server_options options = { .bytes = BYTES, .step_timeout_ms = TIMEOUT_MS };
 	gpul_ipc_server *s = NULL;
 	gpul_mem *mem;
@@ -216,10 +217,10 @@ int main(int argc, char **argv)
 			return 1;
 		}
 		sockets[i - 1] = pair[0];
-		if (fork() == 0) {  /* fork before a driver is opened, because a driver cannot be used after a fork */
+		if (fork() == 0) { /* fork before a driver is opened, because a driver cannot be used after a fork */
 			if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != master)
 				return 1;
-			for (int k = 0; k < i; k++)  /* close the owner's ends: a copy would keep the connections open */
+			for (int k = 0; k < i; k++) /* close the owner's ends: a copy would keep the connections open */
 				close(sockets[k]);
 			return run_process(i, n, kind, &pair[1]);
 		}

@@ -2,7 +2,7 @@
 #ifndef SUM_BLOCKS_H
 #define SUM_BLOCKS_H
 
-#define SUM_BLOCKS 64
+#define SUM_BLOCKS  64
 #define SUM_THREADS 256
 
 #endif

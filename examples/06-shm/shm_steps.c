@@ -98,10 +98,7 @@ static void register_pages(struct lesson *l)
 
 	exit_on_failure(gpul_driver_open(GPUL_DRIVER_AUTO, &l->drv, &err), &err);
 	exit_on_failure(gpul_context_open(l->drv, 0, &l->context, &err), &err);
-	exit_on_failure(gpul_cu(l->drv, &err,
-				cuMemHostRegister(l->cpu, BYTES,
-						  CU_MEMHOSTREGISTER_PORTABLE |
-							  CU_MEMHOSTREGISTER_DEVICEMAP)),
+	exit_on_failure(gpul_cu(l->drv, &err, cuMemHostRegister(l->cpu, BYTES, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP)),
 			&err);
 	printf("pinned the pages, and mapped them for the GPU\n");
 }
@@ -113,8 +110,7 @@ static void write_on_gpu(struct lesson *l)
 	exit_on_failure(gpul_cu(l->drv, &err, cuMemHostGetDevicePointer(&l->gpu, l->cpu, 0)), &err);
 	exit_on_failure(gpul_cu(l->drv, &err, cuMemsetD8Async(l->gpu, VALUE, BYTES, NULL)), &err);
 	exit_on_failure(gpul_cu(l->drv, &err, cuCtxSynchronize()), &err);
-	printf("mapped for the GPU at %#llx; the GPU has written %d to each byte\n",
-	       (unsigned long long)l->gpu, VALUE);
+	printf("mapped for the GPU at %#llx; the GPU has written %d to each byte\n", (unsigned long long)l->gpu, VALUE);
 }
 
 /* ---- the other process ------------------------------------------------------------------- */
@@ -125,9 +121,7 @@ static void send_byte(int socket, int fd)
 	union {
 		struct cmsghdr head;
 		char room[CMSG_SPACE(sizeof(int))];
-	} control = { .head = { .cmsg_len = CMSG_LEN(sizeof fd),
-				.cmsg_level = SOL_SOCKET,
-				.cmsg_type = SCM_RIGHTS } };
+	} control = { .head = { .cmsg_len = CMSG_LEN(sizeof fd), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS } };
 	struct iovec part = { "!", 1 };
 	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
 
@@ -148,10 +142,7 @@ static bool receive_byte(int socket, int *fd)
 	} control;
 	char byte;
 	struct iovec part = { &byte, 1 };
-	struct msghdr message = { .msg_iov = &part,
-				  .msg_iovlen = 1,
-				  .msg_control = &control,
-				  .msg_controllen = sizeof control };
+	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control };
 	struct cmsghdr *head;
 
 	*fd = -1;
@@ -209,10 +200,8 @@ static void request_sum(struct lesson *l)
 	unsigned long sum = 0;
 
 	send_byte(l->to_reader, l->memfd ? l->fd : -1);
-	if (read(l->to_reader, &sum, sizeof sum) != sizeof sum ||
-	    sum != (unsigned long)VALUE * BYTES) {
-		fprintf(stderr, "shm_steps: the other process has the sum %lu, expected %lu\n", sum,
-			(unsigned long)VALUE * BYTES);
+	if (read(l->to_reader, &sum, sizeof sum) != sizeof sum || sum != (unsigned long)VALUE * BYTES) {
+		fprintf(stderr, "shm_steps: the other process has the sum %lu, expected %lu\n", sum, (unsigned long)VALUE * BYTES);
 		exit(1);
 	}
 	printf("its sum is %lu = %d x %d, as the GPU wrote\n", sum, VALUE, BYTES);
@@ -227,8 +216,7 @@ static void remove_name(struct lesson *l)
 	if (shm_unlink(l->name))
 		exit_with_errno("shm_unlink");
 	name_to_unlink = NULL;
-	printf("removed the name; the memory exists until its last user ends: byte 0 is still %d\n",
-	       l->cpu[0]);
+	printf("removed the name; the memory exists until its last user ends: byte 0 is still %d\n", l->cpu[0]);
 }
 
 /* ---- all steps, or some of them ---------------------------------------------------------------- */
@@ -312,8 +300,7 @@ int main(int argc, char **argv)
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--memfd"))
 			l.memfd = true;
-		else if (!strcmp(argv[i], "--kill") && i + 1 < argc &&
-			 !strcmp(argv[i + 1], "all"))
+		else if (!strcmp(argv[i], "--kill") && i + 1 < argc && !strcmp(argv[i + 1], "all"))
 			kill_all = argv[++i] != NULL;
 		else if (!strcmp(argv[i], "--kill") && i + 1 < argc)
 			good &= (kill_step = atoi(argv[++i])) >= 1 && kill_step <= N_STEPS;
@@ -321,8 +308,7 @@ int main(int argc, char **argv)
 			good = false;
 	}
 	if (!good) {
-		fprintf(stderr, "usage: shm_steps [--memfd] [--kill 1...%d | --kill all]\n",
-			N_STEPS);
+		fprintf(stderr, "usage: shm_steps [--memfd] [--kill 1...%d | --kill all]\n", N_STEPS);
 		return 2;
 	}
 	snprintf(l.name, sizeof l.name, "/gpuload-lesson-%d", (int)getpid());

@@ -79,8 +79,8 @@ static void full_speed(struct lesson *l, struct mailbox *box)
 		n_wrong += !is_torn(&seen) && !is_whole(&seen);
 	}
 	lesson_join(l);
-	printf("%llu messages: %llu whole, %llu torn, %llu with the words of another message, %llu missed\n", n, n_whole, n_torn,
-	       n_wrong, n - n_whole - n_torn - n_wrong);
+	printf("%llu messages: %llu whole, %llu torn, %llu with the words of another message, %llu missed\n", n, n_whole, n_torn, n_wrong,
+	       n - n_whole - n_torn - n_wrong);
 	puts("(missed: the GPU had sent the next message before the CPU polled again)");
 }
 

@@ -11,7 +11,7 @@
 
 struct reader {
 	struct ring *ring;
-	CUdeviceptr next;     /* the ticket counter */
+	CUdeviceptr next;       /* the ticket counter */
 	u64 position;           /* the next position to read */
 	u64 of_thread[THREADS]; /* the number of messages read from each thread */
 	u64 n_bad;              /* the number of messages out of order */
@@ -36,8 +36,7 @@ static bool read_message(struct reader *r, struct slot *out)
 /* Check that the message has this position, and is the next message of its thread. */
 static bool check_message(struct reader *r, const struct slot *m)
 {
-	const bool good = m->word[1] == r->position - 1 &&
-			  (m->word[0] & 0xffffffff) == r->of_thread[m->word[0] >> 32]++;
+	const bool good = m->word[1] == r->position - 1 && (m->word[0] & 0xffffffff) == r->of_thread[m->word[0] >> 32]++;
 
 	r->n_bad += !good;
 	return good;
@@ -61,8 +60,8 @@ static void ring_has_room(struct lesson *l, struct reader *r)
 	start_pushes(l, r, 4, SLOTS / 4);
 	for (uint64_t since = 0; r->position < SLOTS; lesson_wait(&since, "8 messages"))
 		while (r->position < SLOTS && read_message(r, &m))
-			printf("position %llu: message %llu of thread %llu%s\n", m.word[1], m.word[0] & 0xffffffff,
-			       m.word[0] >> 32, check_message(r, &m) ? "" : ", out of order");
+			printf("position %llu: message %llu of thread %llu%s\n", m.word[1], m.word[0] & 0xffffffff, m.word[0] >> 32,
+			       check_message(r, &m) ? "" : ", out of order");
 	lesson_join(l);
 	printf("%d sent, %llu read, %llu out of order\n", SLOTS, r->position, r->n_bad);
 }

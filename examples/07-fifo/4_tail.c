@@ -34,8 +34,7 @@ static void count_polls(const struct polls *polls)
 
 	for (uint64_t since = 0; fewest < 100; lesson_wait(&since, "every thread to poll"))
 		fewest = lesson_polls(polls, &total).fewest;
-	printf("%u of %d threads poll over the bus: %llu polls so far\n", lesson_polls(polls, &total).n_threads,
-	       THREADS, total);
+	printf("%u of %d threads poll over the bus: %llu polls so far\n", lesson_polls(polls, &total).n_threads, THREADS, total);
 }
 
 /* Read all messages.  Returns the number of messages out of order. */
@@ -77,8 +76,8 @@ int main(int argc, char **argv)
 	n_bad = read_all(ring);
 	lesson_join(&l);
 	lesson_polls(polls, &total);
-	printf("%d sent, %d read, %llu out of order; %.1f polls and %.2f us for each\n", ALL, ALL, n_bad,
-	       (double)(total - before) / ALL, (double)(gpul_clock_ns() - start) / 1e3 / ALL);
+	printf("%d sent, %d read, %llu out of order; %.1f polls and %.2f us for each\n", ALL, ALL, n_bad, (double)(total - before) / ALL,
+	       (double)(gpul_clock_ns() - start) / 1e3 / ALL);
 	lesson_end(&l);
 	return n_bad != 0;
 }

@@ -50,15 +50,14 @@ static void one_queue(struct lesson *l)
 	lesson_start(l, "shared", THREADS, (struct lesson_arg[]){ ARG(fifo), ARG(polls), ARG(n) }, 3);
 	for (; before < 100 * THREADS; lesson_wait(&since, "polls"))
 		lesson_polls(polls, &before);
-	printf("%u of %d threads polls over the bus: %llu polls so far\n", lesson_polls(polls, &before).n_threads, THREADS,
-	       before);
+	printf("%u of %d threads polls over the bus: %llu polls so far\n", lesson_polls(polls, &before).n_threads, THREADS, before);
 	puts("-- now the CPU reads");
 	start = gpul_clock_ns();
 	n_bad = read_all(f);
 	lesson_join(l);
 	lesson_polls(polls, &total);
-	printf("%d sent, %d read, %llu out of order; %.1f polls and %.2f us for each\n", ALL, ALL, n_bad,
-	       (double)(total - before) / ALL, (double)(gpul_clock_ns() - start) / 1e3 / ALL);
+	printf("%d sent, %d read, %llu out of order; %.1f polls and %.2f us for each\n", ALL, ALL, n_bad, (double)(total - before) / ALL,
+	       (double)(gpul_clock_ns() - start) / 1e3 / ALL);
 	gpul_fifo_close(f);
 }
 
@@ -73,11 +72,11 @@ static gpul_status answer_letters(void *context, gpul_fifo *fifo, const gpul_fif
 	for (unsigned i = 0; i < n; i++) {
 		const uint32_t lane = items[i].lane;
 
-		if (letters->question[lane] != items[i].word[0])  /* push_release guarantees that the letter has arrived */
+		if (letters->question[lane] != items[i].word[0]) /* push_release guarantees that the letter has arrived */
 			return gpul_fail(err, GPUL_EFORMAT, 0, "lane %u: a trigger arrived before its letter", lane);
 		letters->answer[lane] = letters->question[lane] * letters->question[lane];
 	}
-	return GPUL_OK;  /* then the proxy thread releases the triggers: the kernel's sync returns, and the answers are visible */
+	return GPUL_OK; /* then the proxy thread releases the triggers: the kernel's sync returns, and the answers are visible */
 }
 
 static void lanes(struct lesson *l)
@@ -120,13 +119,13 @@ static void time_out_and_abort(struct lesson *l)
 	gpul_fifo *f = create_fifo(l, SLOTS * THREADS, THREADS);
 	struct gpul_fifo_device fifo = *gpul_fifo_gpu_param(gpul_fifo_gpu_of(f));
 	struct ends *ends = lesson_host(l, sizeof *ends);
-	u64 timeout_ns = 10000000;  /* 10 ms */
+	u64 timeout_ns = 10000000; /* 10 ms */
 	char text[64];
 
 	lesson_start(l, "stuck", THREADS, (struct lesson_arg[]){ ARG(fifo), ARG(ends), ARG(timeout_ns) }, 3);
 	lesson_join(l);
 	print_ends(ends);
-	timeout_ns = 60000000000;  /* a minute: the abort must end the wait */
+	timeout_ns = 60000000000; /* a minute: the abort must end the wait */
 	lesson_start(l, "stuck", THREADS, (struct lesson_arg[]){ ARG(fifo), ARG(ends), ARG(timeout_ns) }, 3);
 	gpul_fifo_abort(f, GPUL_FIFO_CODE_STOPPED);
 	lesson_join(l);

@@ -48,8 +48,9 @@ void lesson_end(struct lesson *l)
 void *lesson_host(struct lesson *l, size_t bytes)
 {
 	const int device = 0;
-	const gpul_mem_desc desc = { .kind = GPUL_MEM_AUTO, .bytes = bytes, .node = GPUL_MEM_NODE_OF_GPU,
-				     .devices = &device, .n_devices = 1 };
+	const gpul_mem_desc desc = {
+		.kind = GPUL_MEM_AUTO, .bytes = bytes, .node = GPUL_MEM_NODE_OF_GPU, .devices = &device, .n_devices = 1
+	};
 	gpul_error err = { 0 };
 	void *cpu;
 

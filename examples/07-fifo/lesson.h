@@ -15,7 +15,7 @@ struct lesson {
 	const gpul_driver *drv;
 	gpul_context context;
 	gpul_module *module;
-	CUstream stream;   /* the stream of all kernels */
+	CUstream stream; /* the stream of all kernels */
 	gpul_mem *mem[4];
 	CUdeviceptr device[4];
 	int n_mem, n_device;

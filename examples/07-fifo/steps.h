@@ -5,16 +5,16 @@
 typedef unsigned long long u64;
 
 #define LAP_BIT 63
-#define LAP (1ull << LAP_BIT) /* the lap bit: the top bit of each word of a message */
+#define LAP     (1ull << LAP_BIT) /* the lap bit: the top bit of each word of a message */
 #define PAYLOAD (LAP - 1)
-#define SLOTS 8               /* number of slots of a ring; a power of two */
+#define SLOTS   8 /* number of slots of a ring; a power of two */
 
 /* Step 1: a message of two words, and a flag with the number of the message. */
 struct mailbox {
-	u64 word[2];   /* the GPU writes */
-	u64 flag;      /* the GPU writes */
+	u64 word[2]; /* the GPU writes */
+	u64 flag;    /* the GPU writes */
 	u64 zero[5];
-	u64 polls;     /* the CPU writes: its number of polls (slow motion) */
+	u64 polls; /* the CPU writes: its number of polls (slow motion) */
 };
 
 /* Step 2 and later: no flag; each word contains its lap bit. */
@@ -25,7 +25,7 @@ struct slot {
 struct one_slot {
 	struct slot slot; /* the GPU writes */
 	u64 zero[6];
-	u64 polls;        /* the CPU writes */
+	u64 polls; /* the CPU writes */
 };
 
 /* Steps 3 and 4: position p uses slot p mod SLOTS, and its lap bit is 1 in even laps, 0 in odd laps. */

@@ -30,7 +30,9 @@ static void print_gid(struct ibv_context *device, uint8_t port, int index)
 		return;
 	inet_ntop(AF_INET6, gid.raw, text, sizeof text);
 	printf("    GID %d  %s, %s%s\n", index, text,
-	       entry.gid_type == IBV_GID_TYPE_ROCE_V2 ? "RoCE v2" : entry.gid_type == IBV_GID_TYPE_ROCE_V1 ? "RoCE v1" : "InfiniBand",
+	       entry.gid_type == IBV_GID_TYPE_ROCE_V2   ? "RoCE v2"
+	       : entry.gid_type == IBV_GID_TYPE_ROCE_V1 ? "RoCE v1"
+							: "InfiniBand",
 	       is_ipv4(&gid) && entry.gid_type == IBV_GID_TYPE_ROCE_V2 ? "  (an IPv4 address: the next steps use it)" : "");
 }
 

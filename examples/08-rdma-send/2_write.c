@@ -12,14 +12,16 @@ static struct ibv_wc write_and_wait(struct ibv_qp *qp, struct ibv_cq *cq, const 
 {
 	struct ibv_sge piece = { .addr = (uintptr_t)from->addr, .length = (uint32_t)from->length, .lkey = from->lkey };
 	struct ibv_send_wr request = {
-		.wr_id = 1,  /* any number: the completion returns it */
-		.sg_list = &piece, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE,
-		.send_flags = IBV_SEND_SIGNALED,  /* request a completion */
+		.wr_id = 1, /* any number: the completion returns it */
+		.sg_list = &piece,
+		.num_sge = 1,
+		.opcode = IBV_WR_RDMA_WRITE,
+		.send_flags = IBV_SEND_SIGNALED, /* request a completion */
 		.wr.rdma = { .remote_addr = to, .rkey = rkey },
 	};
 	struct ibv_send_wr *bad;
 
-	lesson_need(!ibv_post_send(qp, &request, &bad), "ibv_post_send");  /* returns at once; the NIC works by itself */
+	lesson_need(!ibv_post_send(qp, &request, &bad), "ibv_post_send"); /* returns at once; the NIC works by itself */
 	return queue_wait(cq, "the end of a write");
 }
 

@@ -24,18 +24,18 @@ struct message {
 struct slot {
 	uint64_t address;
 	uint32_t rkey;
-	uint32_t bytes;               /* room at address */
+	uint32_t bytes; /* room at address */
 	uint32_t reserved[3];
-	_Atomic uint32_t sequence;    /* number of the slot, from 1; last, so that it arrives last */
+	_Atomic uint32_t sequence; /* number of the slot, from 1; last, so that it arrives last */
 };
 
 struct receiver_memory {
 	struct message buffers[BUFFERS];
-	struct slot grants[SLOTS];    /* source of the writes to the sender's slots */
+	struct slot grants[SLOTS]; /* source of the writes to the sender's slots */
 };
 
 struct sender_memory {
-	struct slot slots[SLOTS];     /* written by the receiver; at the start of the memory, so that the receiver knows their addresses */
+	struct slot slots[SLOTS]; /* written by the receiver; at the start of the memory, so that the receiver knows their addresses */
 	struct message messages[SLOTS];
 };
 
@@ -54,7 +54,7 @@ static struct ibv_wc next_completion(struct end *e, const char *for_what)
 
 static void guesses_receiver(struct end *e, const struct receiver_memory *m, const struct lesson_peer *peer)
 {
-	lesson_meet(peer);  /* simulates a slow receiver: all messages have arrived before it reads the first one */
+	lesson_meet(peer); /* simulates a slow receiver: all messages have arrived before it reads the first one */
 	for (int i = 0; i < FEW; i++) {
 		const uint32_t n = ntohl(next_completion(e, "a message").imm_data);
 		const uint32_t found = m->buffers[n % BUFFERS].number;
@@ -104,12 +104,12 @@ static void receives_granted(struct end *e, struct receiver_memory *m)
 		const uint32_t n = ntohl(wc.imm_data);
 
 		if (wc.opcode != IBV_WC_RECV_RDMA_WITH_IMM)
-			continue;  /* the completion of a grant's write */
+			continue; /* the completion of a grant's write */
 		n_wrong += m->buffers[n % BUFFERS].number != n;
 		n_read++;
-		end_post_receive(e);  /* posted before the grant, which permits the sender to use it */
+		end_post_receive(e); /* posted before the grant, which permits the sender to use it */
 		if (n_granted < MANY)
-			grant(e, m, n_granted++, &m->buffers[n % BUFFERS]);  /* the buffer is free again */
+			grant(e, m, n_granted++, &m->buffers[n % BUFFERS]); /* the buffer is free again */
 	}
 	printf("receiver: %d messages, %u overwritten\n", MANY, n_wrong);
 }
@@ -152,7 +152,7 @@ int main(int argc, char **argv)
 		guesses_sender(&e, &sender, &peer);
 		sends_granted(&e, &sender);
 	}
-	lesson_meet(&peer);  /* before the memory is freed, wait until the last grants and
+	lesson_meet(&peer); /* before the memory is freed, wait until the last grants and
 			      * messages have arrived */
 	end_close(&e);
 	return lesson_end(&peer);

@@ -25,8 +25,8 @@ struct end {
 	struct fid_fabric *fabric;
 	struct fid_domain *domain;
 	struct fid_cq *cq;
-	struct fid_av *av;        /* table of peers' addresses */
-	struct fid_ep *endpoint;  /* reliable datagrams (RDM): one endpoint reaches any number of peers */
+	struct fid_av *av;       /* table of peers' addresses */
+	struct fid_ep *endpoint; /* reliable datagrams (RDM): one endpoint reaches any number of peers */
 	struct fid_mr *mr;
 };
 
@@ -119,7 +119,7 @@ static void receiver(const struct lesson_peer *peer)
 		sprintf(&hex[2 * i], "%02x", name[i]);
 	lesson_tell(peer, "%" PRIx64 " %" PRIx64 " %s", remote_address(&e, buffer), fi_mr_key(e.mr), hex);
 
-	wait_completion(&e, &entry, "a message");  /* nothing arrives unless the receiver polls: with tcp, no NIC works by itself */
+	wait_completion(&e, &entry, "a message"); /* nothing arrives unless the receiver polls: with tcp, no NIC works by itself */
 	printf("receiver: %s, immediate %" PRIu64 ", length in the completion %zu: \"%s\"\n",
 	       entry.flags & FI_REMOTE_CQ_DATA ? "a write with immediate" : "?", entry.data, entry.len, buffer);
 	lesson_meet(peer);
@@ -145,7 +145,7 @@ static void sender(const struct lesson_peer *peer)
 
 	for (uint64_t since = 0;; lesson_wait(&since, "a connection")) {
 		r = fi_writedata(e.endpoint, message, sizeof message, fi_mr_desc(e.mr), 7, to.peer, to.address, to.key, NULL);
-		if (r != -FI_EAGAIN)  /* the first write connects; "again" means "not connected
+		if (r != -FI_EAGAIN) /* the first write connects; "again" means "not connected
 				       * yet" */
 			break;
 		(void)fi_cq_read(e.cq, &entry, 0);

@@ -20,8 +20,8 @@ enum { MESSAGES = 4, ITEMS = 8, TIMEOUT_MS = 10000 };
 struct memory {
 	char text[MESSAGES][64];
 	uint64_t items[ITEMS];
-	_Atomic uint64_t step;   /* number of items that have arrived */
-	gpul_rdma_remote places[2];  /* how the peer addresses the receiver's items and step */
+	_Atomic uint64_t step;      /* number of items that have arrived */
+	gpul_rdma_remote places[2]; /* how the peer addresses the receiver's items and step */
 };
 
 struct end {
@@ -41,7 +41,7 @@ static void need(gpul_status st, const gpul_error *err)
 
 static void open_end(struct end *e, struct memory *m, const struct lesson_peer *peer)
 {
-	gpul_rdma_desc desc = { .device = { .gpu = -1, .gid_index = -1 } };  /* all other defaults */
+	gpul_rdma_desc desc = { .device = { .gpu = -1, .gid_index = -1 } }; /* all other defaults */
 	gpul_rdma_listener *listener;
 	gpul_rdma_device_info info;
 	gpul_error err = { 0 };
@@ -83,7 +83,7 @@ static void receives_messages(struct end *e)
 	gpul_rdma_request requests[MESSAGES];
 	gpul_error err = { 0 };
 
-	for (uint32_t i = 0; i < MESSAGES; i++) {  /* each irecv posts a receive and grants a slot */
+	for (uint32_t i = 0; i < MESSAGES; i++) { /* each irecv posts a receive and grants a slot */
 		const gpul_rdma_buffer b = buffer_of(e, e->m->text[i], sizeof e->m->text[i], i);
 
 		need(gpul_rdma_irecv(e->conn, &b, 1, TIMEOUT_MS, &requests[i], &err), &err);
@@ -105,7 +105,7 @@ static void sends_messages(struct end *e)
 		const int n = snprintf(e->m->text[i], sizeof e->m->text[i], "message %u of the sender", i) + 1;
 		const gpul_rdma_buffer b = buffer_of(e, e->m->text[i], (size_t)n, i);
 
-		need(gpul_rdma_isend(e->conn, &b, TIMEOUT_MS, &requests[i], &err), &err);  /* returns without waiting for the slot */
+		need(gpul_rdma_isend(e->conn, &b, TIMEOUT_MS, &requests[i], &err), &err); /* returns without waiting for the slot */
 	}
 	for (uint32_t i = 0; i < MESSAGES; i++)
 		need(gpul_rdma_wait(e->conn, requests[i], NULL, &err), &err);
@@ -126,11 +126,11 @@ static void receives_puts(struct end *e)
 	b = buffer_of(e, m->places, sizeof m->places, 0);
 	need(gpul_rdma_isend(e->conn, &b, TIMEOUT_MS, &request, &err), &err);
 	for (uint64_t i = 0, since = 0; i < ITEMS; i++) {
-		while (atomic_load_explicit(&m->step, memory_order_acquire) <= i) {  /* a kernel could wait here, too */
+		while (atomic_load_explicit(&m->step, memory_order_acquire) <= i) { /* a kernel could wait here, too */
 			const gpul_status st = gpul_rdma_progress(e->conn, NULL, &err);
 
 			if (atomic_load_explicit(&m->step, memory_order_acquire) > i)
-				break;  /* the sender may have ended meanwhile: the data that it had
+				break; /* the sender may have ended meanwhile: the data that it had
 					 * put is in memory */
 			need(st, &err);
 			lesson_wait(&since, "a step");
@@ -153,7 +153,8 @@ static void sends_puts(struct end *e)
 		gpul_rdma_put_desc put = {
 			.from = { (uintptr_t)&m->items[i], sizeof m->items[i], gpul_rdma_region_area(e->region) },
 			.to = { m->places[0].address + i * sizeof m->items[i], m->places[0].key, sizeof m->items[i] },
-			.signal = m->places[1], .signal_value = i + 1,  /* the step, written after the data */
+			.signal = m->places[1],
+			.signal_value = i + 1, /* the step, written after the data */
 		};
 
 		m->items[i] = 1000 + i;
@@ -189,7 +190,7 @@ int main(int argc, char **argv)
 	if (!peer.receives) {
 		sends_messages(&e);
 		sends_puts(&e);
-		_exit(0);  /* like a crash: nothing is closed */
+		_exit(0); /* like a crash: nothing is closed */
 	}
 	receives_messages(&e);
 	receives_puts(&e);

@@ -16,7 +16,8 @@ static void exchange(struct end *e, const struct lesson_peer *peer, struct addre
 	lesson_tell(peer, "%x %x %x %" PRIx64 " %x %s", own.qpn, own.psn, own.lid, (uint64_t)(uintptr_t)e->mr->addr, e->mr->rkey, gid);
 	lesson_hear(peer, line);
 	lesson_need(sscanf(line, "%x %x %x %" SCNx64 " %x %45s", &qpn, &psn, &lid, &e->remote.address, &rkey, gid) == 6 &&
-		    inet_pton(AF_INET6, gid, other->gid.raw) == 1, "the other process's line");
+			    inet_pton(AF_INET6, gid, other->gid.raw) == 1,
+		    "the other process's line");
 	other->qpn = qpn;
 	other->psn = psn;
 	other->lid = (uint16_t)lid;
@@ -37,7 +38,7 @@ void end_open(struct end *e, const struct lesson_peer *peer, void *memory, size_
 		end_post_receive(e);
 	exchange(e, peer, &other);
 	queue_pair_connect(&e->device, e->qp, &other);
-	lesson_meet(peer);  /* so that neither side sends before the other is ready to receive */
+	lesson_meet(peer); /* so that neither side sends before the other is ready to receive */
 }
 
 void end_close(struct end *e)
@@ -50,7 +51,7 @@ void end_close(struct end *e)
 
 void end_post_receive(struct end *e)
 {
-	struct ibv_recv_wr request = { .num_sge = 0 };  /* no memory: the write itself contains the address */
+	struct ibv_recv_wr request = { .num_sge = 0 }; /* no memory: the write itself contains the address */
 	struct ibv_recv_wr *bad;
 
 	lesson_need(!ibv_post_recv(e->qp, &request, &bad), "ibv_post_recv");
@@ -60,8 +61,11 @@ void end_post_write(struct end *e, enum ibv_wr_opcode opcode, const void *from, 
 {
 	struct ibv_sge piece = { .addr = (uintptr_t)from, .length = bytes, .lkey = e->mr->lkey };
 	struct ibv_send_wr request = {
-		.sg_list = &piece, .num_sge = 1, .opcode = opcode, .send_flags = IBV_SEND_SIGNALED,
-		.imm_data = htonl(imm),  /* four bytes, in network order, for the receiver's completion */
+		.sg_list = &piece,
+		.num_sge = 1,
+		.opcode = opcode,
+		.send_flags = IBV_SEND_SIGNALED,
+		.imm_data = htonl(imm), /* four bytes, in network order, for the receiver's completion */
 		.wr.rdma = { .remote_addr = to.address, .rkey = to.rkey },
 	};
 	struct ibv_send_wr *bad;

@@ -14,8 +14,8 @@ struct end {
 	struct device device;
 	struct ibv_cq *cq;
 	struct ibv_qp *qp;
-	struct ibv_mr *mr;      /* this end's memory */
-	struct remote remote;   /* the memory of the other end */
+	struct ibv_mr *mr;    /* this end's memory */
+	struct remote remote; /* the memory of the other end */
 };
 
 /* Open the device, register `bytes` at `memory`, post n_receives empty receives, and connect to the other process. */

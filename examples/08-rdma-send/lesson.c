@@ -17,7 +17,7 @@
 enum { TIMEOUT_S = 30 };
 #define PORT "18600"
 
-static bool is_child;  /* true: this is the second of two processes that the program runs */
+static bool is_child; /* true: this is the second of two processes that the program runs */
 
 void lesson_need(bool ok, const char *call)
 {
@@ -29,7 +29,7 @@ void lesson_need(bool ok, const char *call)
 
 void lesson_skip(const char *why)
 {
-	if (!is_child)  /* the parent process prints the same message */
+	if (!is_child) /* the parent process prints the same message */
 		printf("skipped: %s\n", why);
 	exit(77);
 }
@@ -79,7 +79,7 @@ void lesson_two_processes(int argc, char **argv, struct lesson_peer *peer)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (listens)
 		listener = open_socket(both ? "127.0.0.1" : NULL, both ? "0" : PORT, true);
-	if (both) {  /* before any library is used: neither NICs nor GPUs work in both processes after a fork */
+	if (both) { /* before any library is used: neither NICs nor GPUs work in both processes after a fork */
 		own_address(listener, peer->own_host, sizeof peer->own_host, port, sizeof port);
 		peer->child = fork();
 		lesson_need(peer->child >= 0, "fork");

@@ -17,10 +17,10 @@ void lesson_skip(const char *why);
 /* ---- two processes with a TCP socket between them -------------------------------------------------------- */
 
 struct lesson_peer {
-	bool receives;      /* this process is the receiver; the other one is the sender */
-	char own_host[64];  /* this process's address, as the socket knows it */
-	FILE *in;           /* text lines from the other process */
-	pid_t child;        /* the sender's process; 0: it was started by hand */
+	bool receives;     /* this process is the receiver; the other one is the sender */
+	char own_host[64]; /* this process's address, as the socket knows it */
+	FILE *in;          /* text lines from the other process */
+	pid_t child;       /* the sender's process; 0: it was started by hand */
 };
 
 /* Start two processes: `PROGRAM` runs both of them here, `PROGRAM --listen` the receiver, and `PROGRAM HOST` the sender. */

@@ -64,13 +64,16 @@ void device_close(struct device *d)
 struct ibv_qp *queue_pair_create(const struct device *d, struct ibv_cq *cq)
 {
 	struct ibv_qp_init_attr init = {
-		.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC,  /* RC: a reliable connection; the NIC retransmits lost
+		.send_cq = cq,
+		.recv_cq = cq,
+		.qp_type = IBV_QPT_RC, /* RC: a reliable connection; the NIC retransmits lost
 								       * packets */
 		.cap = { .max_send_wr = DEPTH, .max_recv_wr = DEPTH, .max_send_sge = 1, .max_recv_sge = 1, .max_inline_data = 32 },
 	};
 	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_INIT, .port_num = d->port,
-		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,  /* the peer may write; each registration decides to which
+		.qp_state = IBV_QPS_INIT,
+		.port_num = d->port,
+		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE, /* the peer may write; each registration decides to which
 							      * memory */
 	};
 	struct ibv_qp *qp = ibv_create_qp(d->pd, &init);
@@ -91,21 +94,34 @@ struct address queue_pair_address(const struct device *d, const struct ibv_qp *q
 void queue_pair_connect(const struct device *d, struct ibv_qp *qp, const struct address *peer)
 {
 	struct ibv_qp_attr rtr = {
-		.qp_state = IBV_QPS_RTR, .path_mtu = d->attr.active_mtu, .dest_qp_num = peer->qpn, .rq_psn = peer->psn,
-		.max_dest_rd_atomic = 1, .min_rnr_timer = RNR_TIMER,
-		.ah_attr = { .port_num = d->port, .dlid = peer->lid, .is_global = 1,
+		.qp_state = IBV_QPS_RTR,
+		.path_mtu = d->attr.active_mtu,
+		.dest_qp_num = peer->qpn,
+		.rq_psn = peer->psn,
+		.max_dest_rd_atomic = 1,
+		.min_rnr_timer = RNR_TIMER,
+		.ah_attr = { .port_num = d->port,
+			     .dlid = peer->lid,
+			     .is_global = 1,
 			     .grh = { .dgid = peer->gid, .sgid_index = (uint8_t)d->gid_index, .hop_limit = 64 } },
 	};
 	struct ibv_qp_attr rts = {
-		.qp_state = IBV_QPS_RTS, .sq_psn = queue_pair_address(d, qp).psn,
-		.timeout = RETRY_TIMEOUT, .retry_cnt = RETRIES,  /* 4.096 us * 2^14 = 67 ms for each of seven retries: 0.5 s */
-		.rnr_retry = RNR_RETRIES, .max_rd_atomic = 1,
+		.qp_state = IBV_QPS_RTS,
+		.sq_psn = queue_pair_address(d, qp).psn,
+		.timeout = RETRY_TIMEOUT,
+		.retry_cnt = RETRIES, /* 4.096 us * 2^14 = 67 ms for each of seven retries: 0.5 s */
+		.rnr_retry = RNR_RETRIES,
+		.max_rd_atomic = 1,
 	};
 
-	lesson_need(!ibv_modify_qp(qp, &rtr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-						     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER), "ibv_modify_qp to RTR");
-	lesson_need(!ibv_modify_qp(qp, &rts, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-						     IBV_QP_MAX_QP_RD_ATOMIC), "ibv_modify_qp to RTS");
+	lesson_need(!ibv_modify_qp(qp, &rtr,
+				   IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+					   IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
+		    "ibv_modify_qp to RTR");
+	lesson_need(!ibv_modify_qp(qp, &rts,
+				   IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+					   IBV_QP_MAX_QP_RD_ATOMIC),
+		    "ibv_modify_qp to RTS");
 }
 
 struct ibv_wc queue_wait(struct ibv_cq *cq, const char *for_what)

@@ -8,18 +8,18 @@
 
 struct device {
 	struct ibv_context *context;
-	struct ibv_pd *pd;           /* protection domain: queue pairs and memory of one domain work together */
+	struct ibv_pd *pd; /* protection domain: queue pairs and memory of one domain work together */
 	uint8_t port;
 	struct ibv_port_attr attr;
-	int gid_index;               /* index of this side's address in the port's GID table */
+	int gid_index; /* index of this side's address in the port's GID table */
 	union ibv_gid gid;
 };
 
 /* The information that one side needs about the other side's queue pair. */
 struct address {
-	uint32_t qpn;        /* number of the queue pair */
-	uint32_t psn;        /* number of the first packet that it sends */
-	uint16_t lid;        /* InfiniBand: address of the port in its subnet */
+	uint32_t qpn; /* number of the queue pair */
+	uint32_t psn; /* number of the first packet that it sends */
+	uint16_t lid; /* InfiniBand: address of the port in its subnet */
 	union ibv_gid gid;
 };
 

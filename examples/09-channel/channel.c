@@ -26,7 +26,7 @@ struct process {
 	gpul_context context;
 	int device;
 	gpul_module *module;
-	int turns;           /* a socket, through which the processes start each round together */
+	int turns; /* a socket, through which the processes start each round together */
 };
 
 static const char *kernels = "channel.ptx";
@@ -162,8 +162,9 @@ static void sender_process(int offer, int turns)
 	gpul_error err = { 0 };
 
 	open_process(&p, 1, turns);
-	need(gpul_ipc_attach(p.drv, &(gpul_ipc_client_options){ .fd = offer, .devices = &p.device, .n_devices = 1 }, TIMEOUT_MS,
-			     &client, &err), &err);
+	need(gpul_ipc_attach(p.drv, &(gpul_ipc_client_options){ .fd = offer, .devices = &p.device, .n_devices = 1 }, TIMEOUT_MS, &client,
+			     &err),
+	     &err);
 	run_sender(&p, gpul_ipc_client_view(client)->gpu);
 	need(gpul_ipc_client_close(client, TIMEOUT_MS, &err), &err);
 	close_process(&p);
@@ -189,8 +190,15 @@ static void receiver_process(int offer, int turns)
 	gpul_error err = { 0 };
 
 	open_process(&p, 0, turns);
-	need(gpul_mem_create(p.drv, &(gpul_mem_desc){ .kind = kind, .bytes = sizeof(struct channel), .node = GPUL_MEM_NODE_OF_GPU,
-						      .devices = &p.device, .n_devices = 1, .exportable = true }, &mem, &err), &err);
+	need(gpul_mem_create(p.drv,
+			     &(gpul_mem_desc){ .kind = kind,
+					       .bytes = sizeof(struct channel),
+					       .node = GPUL_MEM_NODE_OF_GPU,
+					       .devices = &p.device,
+					       .n_devices = 1,
+					       .exportable = true },
+			     &mem, &err),
+	     &err);
 	need(gpul_ipc_server_create(p.drv, mem, &(gpul_ipc_server_options){ 0 }, &server, &err), &err);
 	need(gpul_ipc_server_add(server, offer, &err), &err);
 	wait_for_event(server, GPUL_IPC_ATTACHED);
@@ -216,7 +224,7 @@ int main(int argc, char **argv)
 		perror("lesson: socketpair");
 		return 1;
 	}
-	child = fork();  /* before the driver is opened: it cannot be used after a fork */
+	child = fork(); /* before the driver is opened: it cannot be used after a fork */
 	if (child == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		close(offer[0]);

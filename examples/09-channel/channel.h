@@ -4,20 +4,22 @@
 
 typedef unsigned long long u64;
 
-enum { LINE = 16 }; /* words per cache line of 128 bytes: words with different writers are in
+enum {
+	LINE = 16
+}; /* words per cache line of 128 bytes: words with different writers are in
 		     * different lines */
 
 /* A channel with one slot, in the receiver's memory. */
 struct channel {
-	u64 tail;            /* the sender writes: number of messages that it has put into the slot */
+	u64 tail; /* the sender writes: number of messages that it has put into the slot */
 	u64 unused[LINE - 1];
-	u64 slot[2];         /* the sender writes: both words contain the number of their message, so that errors show */
+	u64 slot[2]; /* the sender writes: both words contain the number of their message, so that errors show */
 	u64 unused2[LINE - 2];
-	u64 head;            /* the receiver writes: number of messages that it has read */
+	u64 head; /* the receiver writes: number of messages that it has read */
 	u64 unused3[LINE - 1];
-	u64 polls;           /* the receiver writes: the number of its polls (slow motion) */
+	u64 polls; /* the receiver writes: the number of its polls (slow motion) */
 	u64 unused4[LINE - 1];
-	u64 ended;           /* the sender writes: 1 after its last message; until then the receiver polls */
+	u64 ended; /* the sender writes: 1 after its last message; until then the receiver polls */
 	u64 unused5[LINE - 1];
 };
 
@@ -25,7 +27,7 @@ struct channel {
  * differs from the previous poll. */
 struct record {
 	u64 tail, slot[2];
-	u64 taken;           /* the message that the receiver has read; 0: none */
+	u64 taken; /* the message that the receiver has read; 0: none */
 };
 
 enum { MAX_RECORDS = 32 };
@@ -37,8 +39,8 @@ struct log {
 
 /* The three protocols. */
 enum {
-	TAIL_FIRST,          /* wrong: the step counter is raised before the data is written */
-	NO_CREDIT,           /* wrong: the sender does not wait until the slot is free */
+	TAIL_FIRST, /* wrong: the step counter is raised before the data is written */
+	NO_CREDIT,  /* wrong: the sender does not wait until the slot is free */
 	RIGHT,
 };
 

@@ -25,13 +25,13 @@ int main(void)
 	gpul_error err = { 0 };
 
 	need(gpul_driver_open(GPUL_DRIVER_AUTO, &drv, &err), &err);
-	need(gpul_comm_create(drv, NULL, &comm, &err), &err);           /* the launcher's variables contain the rank */
-	need(gpul_comm_alloc(comm, BYTES, &buffer, &err), &err);        /* memory that all ranks map */
+	need(gpul_comm_create(drv, NULL, &comm, &err), &err);    /* the launcher's variables contain the rank */
+	need(gpul_comm_alloc(comm, BYTES, &buffer, &err), &err); /* memory that all ranks map */
 	for (int i = 0; i < COUNT; i++)
 		data[i] = (float)(gpul_comm_rank(comm) + 1);
 	need(gpul_cu(drv, &err, cuMemcpyHtoD(buffer, data, BYTES)), &err);
 	need(gpul_comm_allreduce(comm, buffer, buffer, COUNT, GPUL_COMM_F32, GPUL_COMM_SUM, NULL, &err), &err);
-	need(gpul_comm_wait(comm, NULL, &err), &err);                   /* returns an error that names the rank, if a
+	need(gpul_comm_wait(comm, NULL, &err), &err); /* returns an error that names the rank, if a
 									 * rank has failed */
 	need(gpul_cu(drv, &err, cuMemcpyDtoH(data, buffer, BYTES)), &err);
 	if (gpul_comm_rank(comm) == 0)

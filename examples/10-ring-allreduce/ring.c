@@ -95,18 +95,23 @@ static void run_rank(unsigned rank, unsigned n_ranks, int to_before, int to_next
 	device = (int)rank % n_devices;
 	need(gpul_context_open(drv, device, &context, &err), &err);
 	need(gpul_module_load_file(drv, kernels, NULL, &module, &err), &err);
-	need(gpul_mem_create(drv, &(gpul_mem_desc){ .kind = GPUL_MEM_DEVICE, .bytes = sizeof(struct channel), .devices = &device,
-						    .n_devices = 1, .exportable = true }, &in, &err), &err);
+	need(gpul_mem_create(drv,
+			     &(gpul_mem_desc){ .kind = GPUL_MEM_DEVICE,
+					       .bytes = sizeof(struct channel),
+					       .devices = &device,
+					       .n_devices = 1,
+					       .exportable = true },
+			     &in, &err),
+	     &err);
 	need(gpul_cu(drv, &err, cuMemsetD8Async(gpul_mem_gpu(in), 0, sizeof(struct channel), NULL)), &err);
 	need(gpul_cu(drv, &err, cuCtxSynchronize()), &err);
 	need(gpul_ipc_server_create(drv, in, &(gpul_ipc_server_options){ 0 }, &server, &err), &err);
-	need(gpul_ipc_client_open(drv, &(gpul_ipc_client_options){ .fd = to_next, .devices = &device, .n_devices = 1 }, &out, &err),
-	     &err);
+	need(gpul_ipc_client_open(drv, &(gpul_ipc_client_options){ .fd = to_next, .devices = &device, .n_devices = 1 }, &out, &err), &err);
 	need(gpul_ipc_server_add(server, to_before, &err), &err);
 	connect_ring(server, out);
 	reduce(drv, module, gpul_mem_gpu(in), gpul_ipc_client_view(out)->gpu, rank, n_ranks, log);
 	need(gpul_ipc_client_close(out, TIMEOUT_MS, &err), &err);
-	need(gpul_ipc_server_next(server, TIMEOUT_MS, &(gpul_ipc_event){ 0 }, &err), &err);  /* the previous rank has detached */
+	need(gpul_ipc_server_next(server, TIMEOUT_MS, &(gpul_ipc_event){ 0 }, &err), &err); /* the previous rank has detached */
 	gpul_ipc_server_destroy(server);
 	gpul_mem_destroy(in);
 	gpul_module_unload(module);
@@ -125,13 +130,13 @@ static void print_chunk(u64 sum, unsigned n_ranks, int width)
 	for (unsigned r = 0; r < n_ranks; r++)
 		if (sum >> 4 * r & 15)
 			whose[n++] = (char)('0' + r);
-	printf(" %-*s", width, n == n_ranks ? "all" : whose);  /* width 0: the last chunk of a line */
+	printf(" %-*s", width, n == n_ranks ? "all" : whose); /* width 0: the last chunk of a line */
 }
 
 static int print_picture(const struct log *logs, unsigned n_ranks)
 {
 	static const char *const primitives[] = { "start", "send", "recvReduceSend", "recvReduceCopySend", "recvCopySend", "recv" };
-	const int width = n_ranks > 4 ? (int)n_ranks - 1 : 3;  /* width of a chunk's text: "all", or the ranks */
+	const int width = n_ranks > 4 ? (int)n_ranks - 1 : 3; /* width of a chunk's text: "all", or the ranks */
 	u64 all = 0;
 	int n_wrong = 0;
 

@@ -5,9 +5,9 @@
 typedef unsigned long long u64;
 
 enum {
-	MAX_BYTES = 16 << 10,    /* of a message */
-	LINE_WORDS = 16,         /* number of 8-byte words in a line of 128 bytes */
-	DATA_WORDS = 15,         /* number of these words that contain data, in LL128 */
+	MAX_BYTES = 16 << 10, /* of a message */
+	LINE_WORDS = 16,      /* number of 8-byte words in a line of 128 bytes */
+	DATA_WORDS = 15,      /* number of these words that contain data, in LL128 */
 };
 
 enum { LL, LL128, SIMPLE, N_PROTOCOLS };
@@ -15,23 +15,23 @@ enum { LL, LL128, SIMPLE, N_PROTOCOLS };
 /* A wire carries one message at a time, in one direction. */
 struct wire {
 	u64 area[2 * MAX_BYTES / 8 + LINE_WORDS]; /* the sender writes: words with flags, or data */
-	u64 step;                /* the sender writes: number of messages (Simple) */
+	u64 step;                                 /* the sender writes: number of messages (Simple) */
 	u64 unused[LINE_WORDS - 1];
-	u64 polls;               /* the receiver writes: number of its polls (slow motion) */
+	u64 polls; /* the receiver writes: number of its polls (slow motion) */
 	u64 unused2[LINE_WORDS - 1];
 };
 
 /* The message that the receiver has read in slow motion. */
 struct record {
-	u64 message;             /* its number, from 1 */
-	u64 n_words, n_wrong;    /* number of words of the message; of words from another message */
+	u64 message;          /* its number, from 1 */
+	u64 n_words, n_wrong; /* number of words of the message; of words from another message */
 };
 
 struct result {
 	unsigned n_records, timed_out;
 	struct record records[8];
-	u64 n_wrong;             /* full speed: number of wrong words */
-	u64 ns;                  /* full speed: time of all round trips */
+	u64 n_wrong; /* full speed: number of wrong words */
+	u64 ns;      /* full speed: time of all round trips */
 };
 
 #endif

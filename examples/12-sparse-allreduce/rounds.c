@@ -11,9 +11,9 @@
 enum { MOST_BLOCKS = 64 };
 
 struct rank {
-	uint32_t index[MOST_BLOCKS], n;       /* indices of its non-zero blocks */
+	uint32_t index[MOST_BLOCKS], n; /* indices of its non-zero blocks */
 	gpul_sparse_worker worker;
-	gpul_sparse_contribution message;     /* the last contribution that the rank has sent */
+	gpul_sparse_contribution message; /* the last contribution that the rank has sent */
 };
 
 static void need(gpul_status st, const gpul_error *err)
@@ -78,7 +78,8 @@ static uint32_t parse_blocks(struct rank *r, const char *text)
 
 int main(int argc, char **argv)
 {
-	const char *example[] = { "..##.....#......#...............", "...#............................", "..#......#####................##" };
+	const char *example[] = { "..##.....#......#...............", "...#............................",
+				  "..#......#####................##" };
 	const char *const *texts = argc > 2 ? (const char *const *)argv + 2 : example;
 	const uint32_t n_ranks = argc > 2 ? (uint32_t)argc - 2 : 3;
 	const int most = argc > 1 ? atoi(argv[1]) : 2;

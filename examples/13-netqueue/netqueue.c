@@ -19,7 +19,9 @@ static const char neighbour[] = "These bytes belong to somebody else.";
 enum { MESSAGE_BYTES = sizeof message - 1, NEIGHBOUR_BYTES = sizeof neighbour - 1 };
 
 /* The packets, in the order in which they arrive. */
-static const struct packet { unsigned begin, length, place; } packets[] = {
+static const struct packet {
+	unsigned begin, length, place;
+} packets[] = {
 	{ 40, 21, 3 }, { 0, 13, 1 }, { 61, 1, 9 }, { 13, 27, 30 }, { 95, 4, 60 }, { 62, 33, 7 },
 };
 enum { N_PACKETS = sizeof packets / sizeof *packets, WRONG = 3 };
@@ -29,8 +31,8 @@ struct lesson {
 	gpul_context context;
 	gpul_module *module;
 	gpul_mem *memory;
-	struct queue *queue;        /* in host memory that the GPU maps */
-	CUdeviceptr destination;    /* the message, followed by another program's bytes */
+	struct queue *queue;     /* in host memory that the GPU maps */
+	CUdeviceptr destination; /* the message, followed by another program's bytes */
 };
 
 static void need(gpul_status st, const gpul_error *err)
@@ -116,8 +118,11 @@ int main(int argc, char **argv)
 	need(gpul_driver_open(GPUL_DRIVER_AUTO, &l.drv, &err), &err);
 	need(gpul_context_open(l.drv, 0, &l.context, &err), &err);
 	need(gpul_module_load_file(l.drv, argc > 1 ? argv[1] : "netqueue.ptx", NULL, &l.module, &err), &err);
-	need(gpul_mem_create(l.drv, &(gpul_mem_desc){ .bytes = sizeof(struct queue), .node = GPUL_MEM_NODE_OF_GPU, .devices = &device, .n_devices = 1 },
-			     &l.memory, &err), &err);
+	need(gpul_mem_create(l.drv,
+			     &(gpul_mem_desc){
+				     .bytes = sizeof(struct queue), .node = GPUL_MEM_NODE_OF_GPU, .devices = &device, .n_devices = 1 },
+			     &l.memory, &err),
+	     &err);
 	l.queue = gpul_mem_cpu(l.memory);
 	need(gpul_cu(l.drv, &err, cuMemAlloc(&l.destination, MESSAGE_BYTES + NEIGHBOUR_BYTES)), &err);
 	run(&l, "six packets, a kernel that trusts the entries", "trusting", false);

@@ -45,35 +45,35 @@
 extern "C" {
 #endif
 
-typedef struct gpul_comm gpul_comm;  /* opaque: comm_internal.h */
+typedef struct gpul_comm gpul_comm; /* opaque: comm_internal.h */
 struct gpul_rdma_desc;
 
 #define GPUL_COMM_NO_WINDOW SIZE_MAX
 
 /* 0 or NULL is the default of every field except device, whose default is -1. */
 typedef struct gpul_comm_options {
-	const gpul_comm_job *job;        /* NULL: gpul_comm_job_find() */
-	int device;                      /* ordinal of this rank's GPU; -1: rank modulo the number of devices */
-	gpul_comm_transport transport;   /* AUTO: between machines the network; else device memory where both GPUs can access it,
+	const gpul_comm_job *job;         /* NULL: gpul_comm_job_find() */
+	int device;                       /* ordinal of this rank's GPU; -1: rank modulo the number of devices */
+	gpul_comm_transport transport;    /* AUTO: between machines the network; else device memory where both GPUs can access it,
 					  * else host memory */
 	const struct gpul_rdma_desc *net; /* how to open the network (rdma/rdma.h); used during create only.  NULL: defaults */
-	size_t net_window;               /* limit of the bytes in flight to this rank over the network,
+	size_t net_window;                /* limit of the bytes in flight to this rank over the network,
 					  * from all ranks together (net/grants.h); GPUL_COMM_NO_WINDOW:
 					  * no limit; 0: $GPULOAD_COMM_NET_WINDOW, else 8 slots, or 4
 					  * with the software driver */
-	gpul_comm_algo algo;             /* AUTO: chosen from the table (plan.h) */
-	gpul_comm_proto proto;           /* likewise */
-	unsigned n_blocks;               /* most blocks of a kernel; 0: chosen for the device */
-	size_t slot_bytes;               /* bytes of data in one slot of a channel (layout.h); 0: chosen
+	gpul_comm_algo algo;              /* AUTO: chosen from the table (plan.h) */
+	gpul_comm_proto proto;            /* likewise */
+	unsigned n_blocks;                /* most blocks of a kernel; 0: chosen for the device */
+	size_t slot_bytes;                /* bytes of data in one slot of a channel (layout.h); 0: chosen
 					  * for the device */
-	int timeout_ms;                  /* time-out of each wait in a kernel; 0: 60 s; < 0: no time-out */
-	int create_timeout_ms;           /* time-out of the whole gpul_comm_create(); the error names
+	int timeout_ms;                   /* time-out of each wait in a kernel; 0: 60 s; < 0: no time-out */
+	int create_timeout_ms;            /* time-out of the whole gpul_comm_create(); the error names
 					  * the ranks that have not arrived; 0: 60 s */
-	unsigned ranks_per_host;         /* for algorithms that use several hosts: 0: use the real hosts
+	unsigned ranks_per_host;          /* for algorithms that use several hosts: 0: use the real hosts
 					  * of the ranks; N: treat ranks 0 to N - 1 as the first host, N
 					  * to 2 N - 1 as the second, and so on, for example groups of
 					  * GPUs with faster links */
-	const char *table;               /* file of gpuload comm tune; NULL: $GPULOAD_COMM_TABLE, else the built-in table */
+	const char *table;                /* file of gpuload comm tune; NULL: $GPULOAD_COMM_TABLE, else the built-in table */
 } gpul_comm_options;
 
 /** Join the job: connect to the other ranks, map their memory, choose a transport for each of
@@ -92,8 +92,7 @@ typedef struct gpul_comm_options {
  *         cause: a rank that joined earlier has failed; GPUL_ENOMEM; GPUL_ECUDA
  * Threads any thread may call.  Later calls on *out come from one thread at a time, except where stated
  * Source  CUDA Driver API, Virtual Memory Management; the interface follows NCCL's ncclCommInitRank */
-gpul_status gpul_comm_create(const gpul_driver *drv, const gpul_comm_options *options, gpul_comm **out,
-			     gpul_error *err);
+gpul_status gpul_comm_create(const gpul_driver *drv, const gpul_comm_options *options, gpul_comm **out, gpul_error *err);
 /** Leave the job.  Waits until all ranks call it, because kernels of other ranks may still access this rank's memory; after a
  * failure it waits only for this rank's own kernels.  Over several hosts, rank 0 forwards failures: if a process dies after rank 0
  * has left, the other hosts do not learn of it, but by then all ranks have called this function.  NULL is fine; cannot fail. */
@@ -103,14 +102,14 @@ void gpul_comm_destroy(gpul_comm *c);
 int gpul_comm_rank(const gpul_comm *c);
 int gpul_comm_size(const gpul_comm *c);
 int gpul_comm_device(const gpul_comm *c);
-CUcontext gpul_comm_context(const gpul_comm *c);  /* the context of the device; current on the thread that created c */
+CUcontext gpul_comm_context(const gpul_comm *c); /* the context of the device; current on the thread that created c */
 
 /* The path from this rank to another one. */
 typedef struct gpul_comm_path {
-	gpul_comm_transport transport;  /* DEVICE, HOST or NET */
+	gpul_comm_transport transport; /* DEVICE, HOST or NET */
 	pid_t pid;
-	int device;                     /* this process' ordinal of the other rank's GPU; -1: not visible here */
-	char reason[256];               /* why this transport was chosen, in one sentence */
+	int device;       /* this process' ordinal of the other rank's GPU; -1: not visible here */
+	char reason[256]; /* why this transport was chosen, in one sentence */
 } gpul_comm_path;
 
 /* Get the path to a rank, 0 to size - 1; for the calling rank, the reason is "itself".  Any thread may call. */
@@ -158,8 +157,8 @@ gpul_status gpul_comm_free(gpul_comm *c, CUdeviceptr at, gpul_error *err);
  *         a persistent kernel runs; GPUL_ECUDA the launch failed; a failure of the communicator.  Failures while the kernel runs are reported by gpul_comm_wait() and gpul_comm_failed()
  * Threads one at a time
  * Source  NCCL User Guide, Collective Operations */
-gpul_status gpul_comm_allreduce(gpul_comm *c, CUdeviceptr send, CUdeviceptr recv, size_t count, gpul_comm_dtype dtype,
-				gpul_comm_op op, CUstream stream, gpul_error *err);
+gpul_status gpul_comm_allreduce(gpul_comm *c, CUdeviceptr send, CUdeviceptr recv, size_t count, gpul_comm_dtype dtype, gpul_comm_op op,
+				CUstream stream, gpul_error *err);
 /** Reduce like gpul_comm_allreduce(); rank r gets part r of the result.
  *
  * @c           communicator
@@ -172,8 +171,8 @@ gpul_status gpul_comm_allreduce(gpul_comm *c, CUdeviceptr send, CUdeviceptr recv
  * Errors  as gpul_comm_allreduce()
  * Threads one at a time
  * Source  NCCL User Guide, Collective Operations */
-gpul_status gpul_comm_reducescatter(gpul_comm *c, CUdeviceptr send, CUdeviceptr recv, size_t recv_count,
-				    gpul_comm_dtype dtype, gpul_comm_op op, CUstream stream, gpul_error *err);
+gpul_status gpul_comm_reducescatter(gpul_comm *c, CUdeviceptr send, CUdeviceptr recv, size_t recv_count, gpul_comm_dtype dtype,
+				    gpul_comm_op op, CUstream stream, gpul_error *err);
 /** Concatenate the ranks' send buffers, in the order of the ranks, on every rank.
  *
  * @c           communicator
@@ -185,8 +184,8 @@ gpul_status gpul_comm_reducescatter(gpul_comm *c, CUdeviceptr send, CUdeviceptr 
  * Errors  as gpul_comm_allreduce()
  * Threads one at a time
  * Source  NCCL User Guide, Collective Operations */
-gpul_status gpul_comm_allgather(gpul_comm *c, CUdeviceptr send, CUdeviceptr recv, size_t send_count,
-				gpul_comm_dtype dtype, CUstream stream, gpul_error *err);
+gpul_status gpul_comm_allgather(gpul_comm *c, CUdeviceptr send, CUdeviceptr recv, size_t send_count, gpul_comm_dtype dtype, CUstream stream,
+				gpul_error *err);
 /** Copy the root's send buffer to every rank's recv buffer.
  *
  * @c       communicator
@@ -199,8 +198,8 @@ gpul_status gpul_comm_allgather(gpul_comm *c, CUdeviceptr send, CUdeviceptr recv
  * Errors  as gpul_comm_allreduce(); GPUL_EINVAL no such root
  * Threads one at a time
  * Source  NCCL User Guide, Collective Operations */
-gpul_status gpul_comm_broadcast(gpul_comm *c, CUdeviceptr send, CUdeviceptr recv, size_t count, gpul_comm_dtype dtype,
-				int root, CUstream stream, gpul_error *err);
+gpul_status gpul_comm_broadcast(gpul_comm *c, CUdeviceptr send, CUdeviceptr recv, size_t count, gpul_comm_dtype dtype, int root,
+				CUstream stream, gpul_error *err);
 /** Send part p of the send buffer to rank p, and receive part p of the recv buffer from rank p, for every rank p.
  *
  * @c       communicator
@@ -212,8 +211,8 @@ gpul_status gpul_comm_broadcast(gpul_comm *c, CUdeviceptr send, CUdeviceptr recv
  * Errors  as gpul_comm_allreduce()
  * Threads one at a time
  * Source  MPI-4.1, MPI_Alltoall; NCCL User Guide, Point-to-point communication */
-gpul_status gpul_comm_alltoall(gpul_comm *c, CUdeviceptr send, CUdeviceptr recv, size_t count, gpul_comm_dtype dtype,
-			       CUstream stream, gpul_error *err);
+gpul_status gpul_comm_alltoall(gpul_comm *c, CUdeviceptr send, CUdeviceptr recv, size_t count, gpul_comm_dtype dtype, CUstream stream,
+			       gpul_error *err);
 
 /** Send to a rank, which must call gpul_comm_recv() with the same number of bytes.
  *
@@ -231,8 +230,7 @@ gpul_status gpul_comm_alltoall(gpul_comm *c, CUdeviceptr send, CUdeviceptr recv,
  * Errors  as gpul_comm_allreduce(); GPUL_EINVAL no such rank, more than 64 calls in a group, or calls with different streams
  * Threads one at a time
  * Source  NCCL User Guide, Point-to-point communication */
-gpul_status gpul_comm_send(gpul_comm *c, CUdeviceptr send, size_t count, gpul_comm_dtype dtype, int peer,
-			   CUstream stream, gpul_error *err);
+gpul_status gpul_comm_send(gpul_comm *c, CUdeviceptr send, size_t count, gpul_comm_dtype dtype, int peer, CUstream stream, gpul_error *err);
 /** Receive from a rank, which must call gpul_comm_send().
  *
  * @c       communicator
@@ -245,8 +243,7 @@ gpul_status gpul_comm_send(gpul_comm *c, CUdeviceptr send, size_t count, gpul_co
  * communicator fails
  * Threads one at a time
  * Source  NCCL User Guide, Point-to-point communication */
-gpul_status gpul_comm_recv(gpul_comm *c, CUdeviceptr recv, size_t count, gpul_comm_dtype dtype, int peer,
-			   CUstream stream, gpul_error *err);
+gpul_status gpul_comm_recv(gpul_comm *c, CUdeviceptr recv, size_t count, gpul_comm_dtype dtype, int peer, CUstream stream, gpul_error *err);
 
 /** Begin a group: gpul_comm_send() and gpul_comm_recv() are collected, and gpul_comm_group_end() launches them together, so
  * that they progress at the same time.  Collectives within a group are launched at once, by their own calls.
@@ -270,14 +267,14 @@ gpul_status gpul_comm_group_end(gpul_comm *c, gpul_error *err);
 typedef struct gpul_comm_failure {
 	enum gpul_comm_cause {
 		GPUL_COMM_NO_FAILURE,
-		GPUL_COMM_RANK_DIED,      /* the process of `rank` ended without gpul_comm_destroy() */
-		GPUL_COMM_RANK_STALLED,   /* a wait timed out, and the process of `rank` does not run (SIGSTOP) */
-		GPUL_COMM_TIMED_OUT,      /* a wait for `rank`, whose process runs, timed out */
-		GPUL_COMM_MISMATCH,       /* `rank` has made another call, or the same call with another size */
-		GPUL_COMM_ABORTED,        /* `rank` called gpul_comm_abort() */
-		GPUL_COMM_RANK_FAILED,    /* a driver call or a kernel of `rank` failed */
+		GPUL_COMM_RANK_DIED,    /* the process of `rank` ended without gpul_comm_destroy() */
+		GPUL_COMM_RANK_STALLED, /* a wait timed out, and the process of `rank` does not run (SIGSTOP) */
+		GPUL_COMM_TIMED_OUT,    /* a wait for `rank`, whose process runs, timed out */
+		GPUL_COMM_MISMATCH,     /* `rank` has made another call, or the same call with another size */
+		GPUL_COMM_ABORTED,      /* `rank` called gpul_comm_abort() */
+		GPUL_COMM_RANK_FAILED,  /* a driver call or a kernel of `rank` failed */
 	} cause;
-	int rank;                         /* the rank that caused it */
+	int rank; /* the rank that caused it */
 	char text[200];
 } gpul_comm_failure;
 

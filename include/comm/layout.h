@@ -23,15 +23,15 @@
 #include "comm/device/channel_layout.h"
 
 enum {
-	GPUL_COMM_MAX_PEERS = 32,     /* = GPUL_COMM_MAX_RANKS */
+	GPUL_COMM_MAX_PEERS = 32, /* = GPUL_COMM_MAX_RANKS */
 	GPUL_COMM_MAX_BLOCKS = 64,
-	GPUL_COMM_MIN_THREADS = 96,   /* threads of a block of the channel kernels, at least: one warp moves data, one waits, one posts */
-	GPUL_COMM_MAX_THREADS = 512,  /* threads of a block, except of one-shot kernels: kernels use up to 128 registers */
+	GPUL_COMM_MIN_THREADS = 96,  /* threads of a block of the channel kernels, at least: one warp moves data, one waits, one posts */
+	GPUL_COMM_MAX_THREADS = 512, /* threads of a block, except of one-shot kernels: kernels use up to 128 registers */
 	GPUL_COMM_GREETING_WORDS = 8,
-	GPUL_COMM_MAX_WINDOWS = 64,   /* limit of the allocations by gpul_comm_alloc() */
-	GPUL_COMM_MAX_P2P = 64,       /* limit of the sends and receives of one kernel */
-	GPUL_COMM_FEW_P2P = 4,        /* sends and receives of the kernel for small groups */
-	GPUL_COMM_LEAST_POLLS = 32,   /* the number of polls between two checks is a multiple of this */
+	GPUL_COMM_MAX_WINDOWS = 64, /* limit of the allocations by gpul_comm_alloc() */
+	GPUL_COMM_MAX_P2P = 64,     /* limit of the sends and receives of one kernel */
+	GPUL_COMM_FEW_P2P = 4,      /* sends and receives of the kernel for small groups */
+	GPUL_COMM_LEAST_POLLS = 32, /* the number of polls between two checks is a multiple of this */
 };
 
 /* An LL word, written and read as one 8-byte word. */
@@ -47,7 +47,10 @@ typedef struct gpul_comm_ll {
  *    │ count              │ root   │ op     │ dtype │ call  │     │ offset in the window  │ window  │  send, then recv
  *    └────────────────────┴────────┴────────┴───────┴───────┘     └───────────────────────┴─────────┘ */
 enum {
-	GPUL_COMM_SIGNATURE_DTYPE = 4, GPUL_COMM_SIGNATURE_OP = 8, GPUL_COMM_SIGNATURE_ROOT = 16, GPUL_COMM_SIGNATURE_COUNT = 24,
+	GPUL_COMM_SIGNATURE_DTYPE = 4,
+	GPUL_COMM_SIGNATURE_OP = 8,
+	GPUL_COMM_SIGNATURE_ROOT = 16,
+	GPUL_COMM_SIGNATURE_COUNT = 24,
 	GPUL_COMM_PLACE_OFFSET = 8,
 };
 typedef struct gpul_comm_greeting {
@@ -57,49 +60,51 @@ typedef struct gpul_comm_greeting {
 
 typedef struct gpul_comm_goodbye {
 	uint64_t call;
-	uint64_t step;                /* within a call */
+	uint64_t step; /* within a call */
 	uint64_t unused[14];
 } gpul_comm_goodbye;
 
 /* The sizes and offsets of an arena; the same on all ranks. */
 typedef struct gpul_comm_sizes {
 	uint32_t n_ranks, n_blocks;
-	uint32_t slot_bytes;          /* bytes of data in one slot, Simple; a multiple of 128 */
-	uint32_t ll_bytes;            /* bytes of one slot, LL, half of which are data; a multiple
+	uint32_t slot_bytes;               /* bytes of data in one slot, Simple; a multiple of 128 */
+	uint32_t ll_bytes;                 /* bytes of one slot, LL, half of which are data; a multiple
 				       * of 128 */
-	uint32_t ll128_bytes;         /* bytes of one slot, LL128, 15/16 of which are data; a
+	uint32_t ll128_bytes;              /* bytes of one slot, LL128, 15/16 of which are data; a
 				       * multiple of 128 */
-	uint32_t scratch_bytes;       /* bytes of one rank in one half, half of which are data; a
+	uint32_t scratch_bytes;            /* bytes of one rank in one half, half of which are data; a
 				       * multiple of 128 */
-	uint64_t data_at, ll_at, ll128_at;  /* offsets in the slots of an inbox; data_at: of the first slot's data */
-	uint64_t slots_bytes;         /* bytes of the slots of one inbox; those from rank r for block b are at (r * n_blocks + b) *
+	uint64_t data_at, ll_at, ll128_at; /* offsets in the slots of an inbox; data_at: of the first slot's data */
+	uint64_t slots_bytes;              /* bytes of the slots of one inbox; those from rank r for block b are at (r * n_blocks + b) *
 				       * slots_bytes */
-	uint64_t inboxes_at, outboxes_at;   /* offsets in the arena; inboxes and outboxes are in the order of the slots */
-	uint64_t greetings_at;        /* [call % 2][rank] */
-	uint64_t goodbyes_at;         /* [block][rank] */
-	uint64_t scratch_at;          /* [half][rank] */
+	uint64_t inboxes_at, outboxes_at;  /* offsets in the arena; inboxes and outboxes are in the order of the slots */
+	uint64_t greetings_at;             /* [call % 2][rank] */
+	uint64_t goodbyes_at;              /* [block][rank] */
+	uint64_t scratch_at;               /* [half][rank] */
 	uint64_t arena_bytes;
 } gpul_comm_sizes;
 
 /* The report that a kernel writes before it ends early; in host memory. */
 typedef struct gpul_comm_report {
-	uint32_t state;               /* gpul_comm_report_state: the CPU reads the other members when it is READY */
-	uint32_t what;                /* gpul_comm_report_what */
-	int32_t peer;                 /* the rank that the kernel waited for */
+	uint32_t state; /* gpul_comm_report_state: the CPU reads the other members when it is READY */
+	uint32_t what;  /* gpul_comm_report_what */
+	int32_t peer;   /* the rank that the kernel waited for */
 	uint32_t block;
-	uint64_t step;                /* step or call number */
-	uint64_t expected, found;     /* for MISMATCH: numbers of bytes, or signatures of calls */
+	uint64_t step;            /* step or call number */
+	uint64_t expected, found; /* for MISMATCH: numbers of bytes, or signatures of calls */
 } gpul_comm_report;
 
+/* clang-format off */
 enum gpul_comm_report_state { GPUL_COMM_REPORT_NONE, GPUL_COMM_REPORT_BUSY, GPUL_COMM_REPORT_READY };
 enum gpul_comm_report_what {
 	GPUL_COMM_WAITED_FOR_DATA = 1, GPUL_COMM_WAITED_FOR_CREDIT, GPUL_COMM_WAITED_FOR_OFFER, GPUL_COMM_WAITED_FOR_GREETING,
 	GPUL_COMM_WAITED_FOR_GOODBYE, GPUL_COMM_OTHER_SIZE, GPUL_COMM_OTHER_CALL,
 };
+/* clang-format on */
 
 /* Words in host memory between the CPU and the kernels of one rank. */
 typedef struct gpul_comm_control {
-	uint32_t abort;               /* set by the CPU to make kernels leave */
+	uint32_t abort; /* set by the CPU to make kernels leave */
 	uint32_t unused[31];
 	gpul_comm_report report;
 	uint64_t waits[GPUL_COMM_MAX_BLOCKS]; /* [block]: time << 8 | rank; written repeatedly while a block
@@ -110,78 +115,80 @@ typedef struct gpul_comm_control {
 /* The memory that this rank shares with another one: the addresses at which this rank maps it.  A pair of ranks uses the
  * arenas in device memory, or those in host memory; each rank has one or both. */
 typedef struct gpul_comm_peer {
-	unsigned char *inboxes;       /* this rank's inbox for block 0: the other rank writes its steps here */
-	unsigned char *their_inboxes; /* the other rank's: this rank writes its steps there */
-	unsigned char *slots;         /* slots of this rank's inboxes: the other rank writes its data here */
-	unsigned char *their_slots;   /* those of the other rank: this rank writes its data there */
-	unsigned char *outboxes;      /* this rank's: the other rank writes its credits here */
+	unsigned char *inboxes;        /* this rank's inbox for block 0: the other rank writes its steps here */
+	unsigned char *their_inboxes;  /* the other rank's: this rank writes its steps there */
+	unsigned char *slots;          /* slots of this rank's inboxes: the other rank writes its data here */
+	unsigned char *their_slots;    /* those of the other rank: this rank writes its data there */
+	unsigned char *outboxes;       /* this rank's: the other rank writes its credits here */
 	unsigned char *their_outboxes; /* the other rank's: this rank writes its credits there */
-	unsigned char *desk;          /* start of this rank's arena: the other rank writes its greetings here */
-	unsigned char *their_desk;    /* start of the other rank's arena: this rank writes its greetings there */
+	unsigned char *desk;           /* start of this rank's arena: the other rank writes its greetings here */
+	unsigned char *their_desk;     /* start of the other rank's arena: this rank writes its greetings there */
 } gpul_comm_peer;
 
 /* An event of the trace: a wait, a step or a copy of one block. */
 typedef struct gpul_comm_event {
-	uint64_t begin_ns, end_ns;    /* %globaltimer */
-	uint32_t kind;                /* gpul_comm_event_kind */
-	int32_t peer;                 /* -1: none */
+	uint64_t begin_ns, end_ns; /* %globaltimer */
+	uint32_t kind;             /* gpul_comm_event_kind */
+	int32_t peer;              /* -1: none */
 	uint64_t step;
 	uint32_t block, bytes;
 } gpul_comm_event;
 
+/* clang-format off */
 enum gpul_comm_event_kind {
 	GPUL_COMM_EVENT_KERNEL, GPUL_COMM_EVENT_WAIT_DATA, GPUL_COMM_EVENT_WAIT_CREDIT, GPUL_COMM_EVENT_WAIT_GREETING,
 	GPUL_COMM_EVENT_WAIT_GOODBYE, GPUL_COMM_EVENT_COPY, GPUL_COMM_EVENT_REDUCE, GPUL_COMM_EVENT_SEND, GPUL_COMM_EVENT_RECV,
 	GPUL_COMM_EVENT_POST,         /* Simple: peer and step to which the REDUCE or COPY before
 				       * this event sends its result */
 };
+/* clang-format on */
 
 /* The head of a trace, followed by max_events times gpul_comm_event. */
 typedef struct gpul_comm_trace {
-	uint64_t n_events;            /* number of events so far; those beyond max_events are lost */
+	uint64_t n_events; /* number of events so far; those beyond max_events are lost */
 	uint64_t max_events;
 } gpul_comm_trace;
 
 /* A rank's communicator, as its kernels see it; in device memory, written once. */
 typedef struct gpul_comm_view {
 	int32_t rank;
-	uint32_t direct;              /* 1: all ranks can access each other's device memory */
+	uint32_t direct; /* 1: all ranks can access each other's device memory */
 	gpul_comm_sizes sizes;
-	uint64_t timeout_ns;          /* 0: none */
+	uint64_t timeout_ns; /* 0: none */
 	gpul_comm_control *control;
-	uint64_t *calls;              /* [n_blocks] number of calls that have used the desk; between kernels, all entries are equal.
+	uint64_t *calls;           /* [n_blocks] number of calls that have used the desk; between kernels, all entries are equal.
 				       * They follow the view, so that a kernel need not load this pointer first */
-	uint64_t *sent, *received;    /* [rank * n_blocks + block] number of steps so far */
-	gpul_comm_trace *trace;       /* NULL: off */
-	uint32_t polls_per_check;     /* number of polls between two checks of the abort word and
+	uint64_t *sent, *received; /* [rank * n_blocks + block] number of steps so far */
+	gpul_comm_trace *trace;    /* NULL: off */
+	uint32_t polls_per_check;  /* number of polls between two checks of the abort word and
 				       * the time (device/wait.cuh) */
 	uint32_t unused;
 	gpul_comm_peer peers[GPUL_COMM_MAX_PEERS];
 	uint64_t windows[GPUL_COMM_MAX_WINDOWS][GPUL_COMM_MAX_PEERS]; /* address at which this rank maps each rank's
 								       * memory from each gpul_comm_alloc(); 0: not
 								       * mapped.  Entry [0] is unused */
-	int32_t order[GPUL_COMM_MAX_PEERS]; /* the ranks host by host; those of a host in ascending order */
-	uint32_t place;               /* index of this rank in `order` */
-	uint32_t ranks_per_host;      /* 0: the hosts have different numbers of ranks */
+	int32_t order[GPUL_COMM_MAX_PEERS];                           /* the ranks host by host; those of a host in ascending order */
+	uint32_t place;                                               /* index of this rank in `order` */
+	uint32_t ranks_per_host;                                      /* 0: the hosts have different numbers of ranks */
 } gpul_comm_view;
 
 /* One call: an argument of a kernel, or an item of a persistent kernel's queue. */
 typedef struct gpul_comm_work {
-	uint64_t send, recv;          /* addresses in this process */
-	uint64_t send_offset, recv_offset;   /* offsets in their windows */
-	uint32_t send_window, recv_window;   /* 0: the buffer is in no window */
-	uint64_t count;               /* number of elements (all-gather, all-to-all, reduce-scatter: of one rank's part) */
-	uint32_t call;                /* gpul_comm_call */
+	uint64_t send, recv;               /* addresses in this process */
+	uint64_t send_offset, recv_offset; /* offsets in their windows */
+	uint32_t send_window, recv_window; /* 0: the buffer is in no window */
+	uint64_t count;                    /* number of elements (all-gather, all-to-all, reduce-scatter: of one rank's part) */
+	uint32_t call;                     /* gpul_comm_call */
 	uint32_t dtype, op;
 	int32_t root;
-	uint32_t n_blocks;            /* blocks that share the work: the grid size, at most sizes.n_blocks */
+	uint32_t n_blocks; /* blocks that share the work: the grid size, at most sizes.n_blocks */
 	uint32_t element_bytes;
 } gpul_comm_work;
 
 /* An item of a persistent kernel's queue: a call, and the function that runs it. */
 typedef struct gpul_comm_item {
 	gpul_comm_work work;
-	uint32_t body;                /* gpul_comm_body */
+	uint32_t body; /* gpul_comm_body */
 	uint32_t unused;
 } gpul_comm_item;
 
@@ -195,7 +202,7 @@ enum { GPUL_COMM_ITEMS = 16, GPUL_COMM_ITEM_WORDS = 32 };
 
 /* The queue of a persistent kernel, in host memory.  Item n (from 1) is in slot n % GPUL_COMM_ITEMS, as LL words with flag n. */
 typedef struct gpul_comm_queue {
-	uint64_t done;                /* number of items that the kernel has finished */
+	uint64_t done; /* number of items that the kernel has finished */
 	uint64_t unused[15];
 	gpul_comm_ll slots[GPUL_COMM_ITEMS][GPUL_COMM_ITEM_WORDS];
 } gpul_comm_queue;
@@ -203,25 +210,27 @@ typedef struct gpul_comm_queue {
 /* The words by which block 0 passes items to the other blocks of a persistent kernel, in device memory. */
 typedef struct gpul_comm_relay {
 	gpul_comm_ll item[GPUL_COMM_ITEM_WORDS];
-	uint64_t finished;            /* number of relayed items that blocks have finished, summed over the blocks */
+	uint64_t finished; /* number of relayed items that blocks have finished, summed over the blocks */
 } gpul_comm_relay;
 
 /* One send or receive of a group.  Blocks first_block ... share it; block first_block + i uses the channel for block i.  Transfers
  * of one rank and direction have the same first_block, and run one after another. */
 typedef struct gpul_comm_transfer {
 	uint64_t at, bytes;
-	uint64_t offset;              /* offset of `at` in its window; COPY: the address to copy
+	uint64_t offset; /* offset of `at` in its window; COPY: the address to copy
 				       * to */
-	uint32_t window;              /* 0: none */
+	uint32_t window; /* 0: none */
 	int32_t peer;
-	uint8_t kind;                 /* gpul_comm_transfer_kind */
-	uint8_t proto;                /* gpul_comm_proto; like n_blocks, it depends only on bytes, so both sides have the same */
+	uint8_t kind;  /* gpul_comm_transfer_kind */
+	uint8_t proto; /* gpul_comm_proto; like n_blocks, it depends only on bytes, so both sides have the same */
 	uint16_t n_blocks;
 	uint32_t first_block;
 } gpul_comm_transfer;
 
 enum gpul_comm_transfer_kind {
-	GPUL_COMM_TRANSFER_RECV, GPUL_COMM_TRANSFER_SEND, GPUL_COMM_TRANSFER_COPY  /* this rank sends to itself */
+	GPUL_COMM_TRANSFER_RECV,
+	GPUL_COMM_TRANSFER_SEND,
+	GPUL_COMM_TRANSFER_COPY /* this rank sends to itself */
 };
 
 typedef struct gpul_comm_transfers {

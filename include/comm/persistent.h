@@ -18,16 +18,16 @@
 extern "C" {
 #endif
 
-typedef struct gpul_comm_persistent gpul_comm_persistent;  /* opaque: persistent.c */
+typedef struct gpul_comm_persistent gpul_comm_persistent; /* opaque: persistent.c */
 
 /* Arguments of a collective, as in comm.h. */
 typedef struct gpul_comm_posting {
-	gpul_comm_call call;           /* a collective, except ALLTOALL: those with RESIDENT rows in kernels/kernels.def */
+	gpul_comm_call call; /* a collective, except ALLTOALL: those with RESIDENT rows in kernels/kernels.def */
 	CUdeviceptr send, recv;
 	size_t count;
 	gpul_comm_dtype dtype;
 	gpul_comm_op op;
-	int root;                      /* if the call has one */
+	int root; /* if the call has one */
 } gpul_comm_posting;
 
 /** Start the kernel.
@@ -50,8 +50,7 @@ gpul_status gpul_comm_persistent_start(gpul_comm *c, unsigned n_blocks, gpul_com
  * Errors  GPUL_EINVAL invalid arguments, as in comm.h; GPUL_EUNSUPPORTED a call that the kernel does not have; a failure of the
  *         communicator
  * Threads one at a time */
-gpul_status gpul_comm_persistent_post(gpul_comm_persistent *p, const gpul_comm_posting *posting, uint64_t *ticket,
-				      gpul_error *err);
+gpul_status gpul_comm_persistent_post(gpul_comm_persistent *p, const gpul_comm_posting *posting, uint64_t *ticket, gpul_error *err);
 
 /** Wait until the kernel has finished a call and all calls before it.
  *

@@ -14,10 +14,10 @@ extern "C" {
 #endif
 
 typedef struct gpul_comm_plan {
-	gpul_comm_algo algo;        /* never AUTO */
-	gpul_comm_proto proto;      /* never AUTO */
+	gpul_comm_algo algo;   /* never AUTO */
+	gpul_comm_proto proto; /* never AUTO */
 	unsigned n_blocks, n_threads;
-	const char *reason;         /* where the choice comes from, in one phrase; valid as long as the communicator */
+	const char *reason; /* where the choice comes from, in one phrase; valid as long as the communicator */
 } gpul_comm_plan;
 
 struct gpul_comm;

@@ -22,20 +22,20 @@ extern "C" {
 #define GPUL_COMM_TABLE_HEADER "device,ranks,transport,call,up_to_bytes,algorithm,protocol,blocks,threads,us,host,date"
 
 typedef struct gpul_comm_table_row {
-	char device[64];                /* as cuDeviceGetName() reports it */
+	char device[64]; /* as cuDeviceGetName() reports it */
 	int n_ranks;
-	gpul_comm_transport transport;  /* DEVICE: between all ranks; NET: between some; else HOST */
+	gpul_comm_transport transport; /* DEVICE: between all ranks; NET: between some; else HOST */
 	gpul_comm_call call;
 	uint64_t max_bytes;
 	gpul_comm_algo algo;
 	gpul_comm_proto proto;
 	unsigned n_blocks, n_threads;
-	double us;                      /* measured time of a call of max_bytes */
-	char host[64], date[16];        /* where and when it was measured */
+	double us;               /* measured time of a call of max_bytes */
+	char host[64], date[16]; /* where and when it was measured */
 } gpul_comm_table_row;
 
 typedef struct gpul_comm_table {
-	gpul_comm_table_row *rows;      /* rows of the same device, transport, number of ranks and call are in ascending order of
+	gpul_comm_table_row *rows; /* rows of the same device, transport, number of ranks and call are in ascending order of
 					 * max_bytes */
 	size_t n_rows;
 } gpul_comm_table;
@@ -47,7 +47,7 @@ typedef struct gpul_comm_table {
  * Errors  GPUL_EFORMAT a malformed line (the text gives the file, the line, the column and what is expected there); GPUL_ESYS
  *         the file cannot be read; GPUL_ENOMEM */
 gpul_status gpul_comm_table_read(const char *path, gpul_comm_table *out, gpul_error *err);
-void gpul_comm_table_free(gpul_comm_table *t);  /* an empty table is fine */
+void gpul_comm_table_free(gpul_comm_table *t); /* an empty table is fine */
 
 #ifdef __cplusplus
 }

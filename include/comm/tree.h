@@ -30,9 +30,9 @@
 #endif
 
 typedef struct gpul_tree_node {
-	int32_t parent;               /* a place; -1: none; so are the children */
-	int32_t child[2];             /* child[1] exists only if child[0] does */
-	uint32_t depth;               /* number of edges to the root */
+	int32_t parent;   /* a place; -1: none; so are the children */
+	int32_t child[2]; /* child[1] exists only if child[0] does */
+	uint32_t depth;   /* number of edges to the root */
 } gpul_tree_node;
 
 /* The parent of a place in tree 0; -1 for the root. */
@@ -59,7 +59,7 @@ GPUL_TREE_INLINE gpul_tree_node gpul_tree_node_of(uint32_t place, uint32_t n)
 	}
 	if (reach > 0)
 		node.child[0] = (int32_t)(place - reach);
-	while (reach > 0 && place + reach >= n)  /* the right subtree is incomplete: find its topmost place that exists */
+	while (reach > 0 && place + reach >= n) /* the right subtree is incomplete: find its topmost place that exists */
 		reach /= 2;
 	if (reach > 0)
 		node.child[1] = (int32_t)(place + reach);

@@ -10,13 +10,13 @@ extern "C" {
 #endif
 
 /* The kernels use the same numbers (device/reduce.cuh). */
+/* clang-format off */
 typedef enum gpul_comm_dtype {
 	GPUL_COMM_F16, GPUL_COMM_BF16, GPUL_COMM_F32, GPUL_COMM_F64, GPUL_COMM_I32, GPUL_COMM_U8, GPUL_COMM_N_DTYPES
 } gpul_comm_dtype;
+/* clang-format on */
 
-typedef enum gpul_comm_op {
-	GPUL_COMM_SUM, GPUL_COMM_PROD, GPUL_COMM_MIN, GPUL_COMM_MAX, GPUL_COMM_AVG, GPUL_COMM_N_OPS
-} gpul_comm_op;
+typedef enum gpul_comm_op { GPUL_COMM_SUM, GPUL_COMM_PROD, GPUL_COMM_MIN, GPUL_COMM_MAX, GPUL_COMM_AVG, GPUL_COMM_N_OPS } gpul_comm_op;
 
 typedef enum gpul_comm_call {
 #define GPUL_COMM_CALL(id, ...) GPUL_COMM_##id,
@@ -26,28 +26,28 @@ typedef enum gpul_comm_call {
 
 typedef enum gpul_comm_algo {
 	GPUL_COMM_ALGO_AUTO,
-	GPUL_COMM_RING,       /* data passes from rank to rank through channels */
-	GPUL_COMM_ONE_SHOT,   /* all-reduce: each rank sends its data to all others, and reduces all of it */
-	GPUL_COMM_DIRECT,     /* each rank reads or writes the other ranks' buffers, or all channels at once; all-reduce in
+	GPUL_COMM_RING,      /* data passes from rank to rank through channels */
+	GPUL_COMM_ONE_SHOT,  /* all-reduce: each rank sends its data to all others, and reduces all of it */
+	GPUL_COMM_DIRECT,    /* each rank reads or writes the other ranks' buffers, or all channels at once; all-reduce in
 			       * two phases: each rank reduces its part, then writes it to all others */
-	GPUL_COMM_TREE,       /* all-reduce: sums go up a binary tree of channels, and the result comes down */
-	GPUL_COMM_TWO_LEVEL,  /* all-reduce: rings of channels inside the hosts, and across them */
+	GPUL_COMM_TREE,      /* all-reduce: sums go up a binary tree of channels, and the result comes down */
+	GPUL_COMM_TWO_LEVEL, /* all-reduce: rings of channels inside the hosts, and across them */
 	GPUL_COMM_N_ALGOS
 } gpul_comm_algo;
 
 typedef enum gpul_comm_proto {
 	GPUL_COMM_PROTO_AUTO,
-	GPUL_COMM_LL,         /* 8-byte words of 4 bytes data and 4 bytes flag: lowest latency, half the rate */
-	GPUL_COMM_LL128,      /* 128-byte lines of 120 bytes data and 8 bytes flag */
-	GPUL_COMM_SIMPLE,     /* data, a fence, a step counter: full rate */
+	GPUL_COMM_LL,     /* 8-byte words of 4 bytes data and 4 bytes flag: lowest latency, half the rate */
+	GPUL_COMM_LL128,  /* 128-byte lines of 120 bytes data and 8 bytes flag */
+	GPUL_COMM_SIMPLE, /* data, a fence, a step counter: full rate */
 	GPUL_COMM_N_PROTOS
 } gpul_comm_proto;
 
 typedef enum gpul_comm_transport {
 	GPUL_COMM_TRANSPORT_AUTO,
-	GPUL_COMM_DEVICE,     /* device memory of the receiving rank's GPU, mapped by the sending rank */
-	GPUL_COMM_HOST,       /* host memory of a NUMA node, mapped by both */
-	GPUL_COMM_NET,        /* the send path (rdma/): between machines */
+	GPUL_COMM_DEVICE, /* device memory of the receiving rank's GPU, mapped by the sending rank */
+	GPUL_COMM_HOST,   /* host memory of a NUMA node, mapped by both */
+	GPUL_COMM_NET,    /* the send path (rdma/): between machines */
 	GPUL_COMM_N_TRANSPORTS
 } gpul_comm_transport;
 

@@ -21,10 +21,13 @@
 extern "C" {
 #endif
 
-enum { GPUL_TOOLKIT_PATH_BYTES = 4096 };  /* PATH_MAX of Linux, which -std=c11 hides */
+enum { GPUL_TOOLKIT_PATH_BYTES = 4096 }; /* PATH_MAX of Linux, which -std=c11 hides */
 
 /* An entry point: the name of the function, and the offset of its pointer in the table. */
-typedef struct gpul_toolkit_entry { const char *name; size_t offset; } gpul_toolkit_entry;
+typedef struct gpul_toolkit_entry {
+	const char *name;
+	size_t offset;
+} gpul_toolkit_entry;
 
 typedef struct gpul_toolkit_library {
 	const char *variable;               /* environment variable that contains its path, such as "GPULOAD_NVRTC" */
@@ -39,7 +42,7 @@ typedef struct gpul_toolkit_library {
 	/* filled in by gpul_toolkit_open() */
 	char path[GPUL_TOOLKIT_PATH_BYTES]; /* the path that was opened, without symbolic links; "": unknown */
 	bool tried;
-	gpul_error why_not;                 /* .status is GPUL_OK if the library is open */
+	gpul_error why_not; /* .status is GPUL_OK if the library is open */
 } gpul_toolkit_library;
 
 /** Open a library and fill its table, once; every later call returns the first result.

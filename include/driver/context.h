@@ -9,9 +9,9 @@ extern "C" {
 #endif
 
 typedef struct gpul_context {
-	const gpul_driver *drv;  /* borrowed */
+	const gpul_driver *drv; /* borrowed */
 	CUdevice device;
-	CUcontext handle;        /* the retained primary context */
+	CUcontext handle; /* the retained primary context */
 } gpul_context;
 
 /** Retain the primary context of a device and make it current on this thread.
@@ -22,9 +22,8 @@ typedef struct gpul_context {
  * Errors  GPUL_EINVAL no such device, the text has the number of devices; GPUL_ECUDA
  * Threads any thread may call; the context becomes current on the calling thread only
  * Source  CUDA Driver API, Primary Context Management */
-gpul_status gpul_context_open(const gpul_driver *drv, int ordinal, gpul_context *out,
-			      gpul_error *err);
-void gpul_context_close(gpul_context *c);  /* accepts a zeroed context; cannot fail */
+gpul_status gpul_context_open(const gpul_driver *drv, int ordinal, gpul_context *out, gpul_error *err);
+void gpul_context_close(gpul_context *c); /* accepts a zeroed context; cannot fail */
 
 #ifdef __cplusplus
 }

@@ -13,6 +13,7 @@ extern "C" {
 
 /* Every entry point that gpuload uses, by its name in the CUDA Driver API manual.  <cuda.h> maps a name to its current
  * version (cuMemAlloc to cuMemAlloc_v2); the table has that version. */
+/* clang-format off */
 #define GPUL_DRIVER_CALLS(X)                                                                    \
 	X(cuInit) X(cuDriverGetVersion) X(cuGetErrorName) X(cuGetErrorString)                   \
 	X(cuDeviceGetCount) X(cuDeviceGet) X(cuDeviceGetName) X(cuDeviceGetAttribute)           \
@@ -38,8 +39,10 @@ extern "C" {
 	X(cuOccupancyMaxActiveBlocksPerMultiprocessor)                                          \
 	GPUL_DRIVER_MEMORY_CALLS(X)                                                             \
 	GPUL_DRIVER_RUNTIME_CALLS(X)
+/* clang-format on */
 
 /* Entry points for memory that processes share (memalloc, ipc). */
+/* clang-format off */
 #define GPUL_DRIVER_MEMORY_CALLS(X)                                                             \
 	X(cuMemGetAllocationGranularity) X(cuMemCreate) X(cuMemRelease)                         \
 	X(cuMemAddressReserve) X(cuMemAddressFree) X(cuMemMap) X(cuMemUnmap)                    \
@@ -51,8 +54,10 @@ extern "C" {
 	X(cuIpcGetMemHandle) X(cuIpcOpenMemHandle) X(cuIpcCloseMemHandle)                       \
 	X(cuIpcGetEventHandle) X(cuIpcOpenEventHandle) X(cuCtxRecordEvent)                       \
 	X(cuFlushGPUDirectRDMAWrites)
+/* clang-format on */
 
 /* Further entry points that the mini runtime (nvidia/cudart) calls. */
+/* clang-format off */
 #define GPUL_DRIVER_RUNTIME_CALLS(X)                                                            \
 	X(cuCtxGetStreamPriorityRange)                                                          \
 	X(cuCtxEnablePeerAccess) X(cuCtxDisablePeerAccess) X(cuDeviceCanAccessPeer)             \
@@ -80,8 +85,10 @@ extern "C" {
 	X(cuMemcpy3DPeerAsync)                                                                  \
 	GPUL_DRIVER_POOL_CALLS(X) GPUL_DRIVER_ARRAY_CALLS(X) GPUL_DRIVER_GRAPH_CALLS(X)         \
 	GPUL_DRIVER_CALLS_OF_12080(X) GPUL_DRIVER_CALLS_OF_13000(X)
+/* clang-format on */
 
 /* Memory pools. */
+/* clang-format off */
 #define GPUL_DRIVER_POOL_CALLS(X)                                                               \
 	X(cuDeviceGetDefaultMemPool) X(cuDeviceGetMemPool) X(cuDeviceSetMemPool)                \
 	X(cuMemPoolCreate) X(cuMemPoolDestroy) X(cuMemPoolSetAttribute) X(cuMemPoolGetAttribute) \
@@ -89,8 +96,10 @@ extern "C" {
 	X(cuMemPoolExportToShareableHandle) X(cuMemPoolImportFromShareableHandle)               \
 	X(cuMemPoolExportPointer) X(cuMemPoolImportPointer) X(cuMemAllocFromPoolAsync)          \
 	X(cuDeviceGraphMemTrim) X(cuDeviceGetGraphMemAttribute) X(cuDeviceSetGraphMemAttribute)
+/* clang-format on */
 
 /* Arrays, textures and surfaces. */
+/* clang-format off */
 #define GPUL_DRIVER_ARRAY_CALLS(X)                                                              \
 	X(cuArray3DCreate) X(cuArrayDestroy) X(cuArray3DGetDescriptor) X(cuArrayGetPlane)       \
 	X(cuArrayGetSparseProperties) X(cuArrayGetMemoryRequirements)                           \
@@ -99,8 +108,10 @@ extern "C" {
 	X(cuTexObjectCreate) X(cuTexObjectDestroy) X(cuTexObjectGetResourceDesc)                \
 	X(cuTexObjectGetTextureDesc) X(cuTexObjectGetResourceViewDesc)                          \
 	X(cuSurfObjectCreate) X(cuSurfObjectDestroy) X(cuSurfObjectGetResourceDesc)
+/* clang-format on */
 
 /* Graphs.  A name has its version (_v2) where the plain name has another interface in older headers. */
+/* clang-format off */
 #define GPUL_DRIVER_GRAPH_CALLS(X)                                                              \
 	X(cuGraphCreate) X(cuGraphClone) X(cuGraphGetRootNodes) X(cuGraphGetEdges_v2)           \
 	X(cuGraphNodeGetType) X(cuGraphNodeFindInClone) X(cuGraphNodeGetDependencies_v2)        \
@@ -124,6 +135,7 @@ extern "C" {
 	X(cuGraphExecEventWaitNodeSetEvent) X(cuGraphExecNodeSetParams) X(cuGraphNodeSetEnabled) \
 	X(cuGraphNodeGetEnabled) X(cuUserObjectCreate) X(cuUserObjectRetain)                    \
 	X(cuUserObjectRelease) X(cuGraphRetainUserObject) X(cuGraphReleaseUserObject)
+/* clang-format on */
 
 /* Entry points that older headers lack. */
 #if CUDA_VERSION >= 12080
@@ -132,19 +144,21 @@ extern "C" {
 #define GPUL_DRIVER_CALLS_OF_12080(X)
 #endif
 #if CUDA_VERSION >= 13000
+/* clang-format off */
 #define GPUL_DRIVER_CALLS_OF_13000(X)                                                           \
 	X(cuMemGetDefaultMemPool) X(cuMemGetMemPool) X(cuMemSetMemPool)                         \
 	X(cuMemPrefetchBatchAsync) X(cuMemDiscardBatchAsync) X(cuMemDiscardAndPrefetchBatchAsync) \
 	X(cuMemcpyBatchAsync) X(cuMemcpy3DBatchAsync) X(cuDeviceGetHostAtomicCapabilities)      \
 	X(cuDeviceGetP2PAtomicCapabilities)
+/* clang-format on */
 #else
 #define GPUL_DRIVER_CALLS_OF_13000(X)
 #endif
 
 typedef struct gpul_driver {
-	const char *name;            /* "nvidia", "soft" or the name of a test driver: for messages */
-	const char *path;            /* the shared object; NULL: a test driver */
-	int version;                 /* result of cuDriverGetVersion: 1000 * major + 10 * minor */
+	const char *name; /* "nvidia", "soft" or the name of a test driver: for messages */
+	const char *path; /* the shared object; NULL: a test driver */
+	int version;      /* result of cuDriverGetVersion: 1000 * major + 10 * minor */
 
 	/* Capabilities.  Code outside of driver/ tests these, never the name. */
 	bool runs_machine_code;      /* loads cubins; false: PTX only */
@@ -153,23 +167,25 @@ typedef struct gpul_driver {
 	const char *const *open_env; /* NULL-terminated "NAME=value" list: a process with these settings in its
 	                              * environment opens the same driver; NULL: no other process can */
 
-	const char *(*last_fault)(void);   /* reason of the last kernel fault, or why the last refused kernel
+	const char *(*last_fault)(void);      /* reason of the last kernel fault, or why the last refused kernel
 	                                    * cannot run; or ""; NULL: not supported */
 	const char *(*last_fault_line)(void); /* line of CUDA C++ that caused it, or ""; NULL: not supported */
-	void (*print_faults)(int);         /* 1: the driver prints faults of kernels on stderr; 0 (set by gpul_driver_open()):
+	void (*print_faults)(int);            /* 1: the driver prints faults of kernels on stderr; 0 (set by gpul_driver_open()):
 	                                    * gpul_cu_status() reports them; NULL: not supported */
-	int (*finish_tools)(int at_once);  /* software driver: finish the tools of GPULOAD_SOFT_TOOLS, at once or when no kernel runs any
+	int (*finish_tools)(int at_once);     /* software driver: finish the tools of GPULOAD_SOFT_TOOLS, at once or when no kernel runs any
 	                                    * more; returns the number of errors that they have found; NULL: not supported */
 	const char *(*check_tools)(const char *list); /* software driver: explains an invalid list of tools for GPULOAD_SOFT_TOOLS; "":
 	                                    * valid; NULL: not supported */
 	void (*forget_memory)(CUdeviceptr address, size_t bytes); /* software driver: tools treat this memory of cuMemAlloc as never
 	                                    * written; no kernel may be using it; NULL: not supported */
-	void (*name_images)(const char *); /* sets the name by which fault messages call the images that this thread
+	void (*name_images)(const char *);                        /* sets the name by which fault messages call the images that this thread
 	                                    * loads next; NULL: not supported */
-#ifdef __cplusplus                         /* in C++ the name of the member hides the function, hence :: */
+#ifdef __cplusplus                                                /* in C++ the name of the member hides the function, hence :: */
 #define X(fn) __typeof__(::fn) *fn;
 #else
+	/* clang-format off */
 #define X(fn) __typeof__(fn) *fn;          /* the type comes from <cuda.h> */
+/* clang-format on */
 #endif
 	GPUL_DRIVER_CALLS(X)
 #undef X
@@ -178,9 +194,7 @@ typedef struct gpul_driver {
 /* The notice of AUTO begins with this text on a machine without NVIDIA's driver; otherwise, it explains the failure. */
 #define GPUL_NO_NVIDIA_DRIVER "no NVIDIA driver is installed"
 
-typedef enum gpul_driver_choice {
-	GPUL_DRIVER_AUTO, GPUL_DRIVER_NVIDIA, GPUL_DRIVER_SOFT
-} gpul_driver_choice;
+typedef enum gpul_driver_choice { GPUL_DRIVER_AUTO, GPUL_DRIVER_NVIDIA, GPUL_DRIVER_SOFT } gpul_driver_choice;
 
 /** Parse "auto", "nvidia" or "soft"; returns false for any other text. */
 bool gpul_driver_choice_parse(const char *text, gpul_driver_choice *out);

@@ -12,16 +12,16 @@
 extern "C" {
 #endif
 
-typedef struct gpul_ipc_client gpul_ipc_client;  /* opaque: the struct is in client_internal.h */
+typedef struct gpul_ipc_client gpul_ipc_client; /* opaque: the struct is in client_internal.h */
 
 typedef struct gpul_ipc_client_options {
-	const char *name;      /* the owner's name, see gpul_ipc_place(); NULL: fd is used */
-	int fd;                /* a connected Unix socket (SEQPACKET); owned by the client from here on, even on
+	const char *name;   /* the owner's name, see gpul_ipc_place(); NULL: fd is used */
+	int fd;             /* a connected Unix socket (SEQPACKET); owned by the client from here on, even on
 			        * failure */
-	const int *devices;    /* ordinals of the GPUs that get access; their contexts must be open, that of
+	const int *devices; /* ordinals of the GPUs that get access; their contexts must be open, that of
 			        * devices[0] current */
-	unsigned n_devices;    /* at least 1 */
-	bool read_only;        /* map the memory read-only */
+	unsigned n_devices; /* at least 1 */
+	bool read_only;     /* map the memory read-only */
 } gpul_ipc_client_options;
 
 /** Begin to attach: connect and send HELLO.  Then call gpul_ipc_client_next() until ATTACHED or REFUSED.
@@ -33,8 +33,7 @@ typedef struct gpul_ipc_client_options {
  *         owner has ended; GPUL_EUNSUPPORTED the folder is not safe, or the owner is another user; GPUL_ENOMEM
  * Threads any thread may call; one object belongs to one thread at a time
  * Source  Linux unix(7), cmsg(3) */
-gpul_status gpul_ipc_client_open(const gpul_driver *drv, const gpul_ipc_client_options *options,
-				 gpul_ipc_client **out, gpul_error *err);
+gpul_status gpul_ipc_client_open(const gpul_driver *drv, const gpul_ipc_client_options *options, gpul_ipc_client **out, gpul_error *err);
 
 /** Attach, and wait until the memory is mapped.
  *
@@ -44,8 +43,8 @@ gpul_status gpul_ipc_client_open(const gpul_driver *drv, const gpul_ipc_client_o
  * @out         owned by the caller: gpul_ipc_client_close(); untouched on failure
  * Errors  as gpul_ipc_client_open(); GPUL_EUNSUPPORTED refused, with the owner's reason; GPUL_EFORMAT the owner sent
  *         something invalid; GPUL_ESYS native = ETIMEDOUT; GPUL_ECUDA the driver cannot map the memory */
-gpul_status gpul_ipc_attach(const gpul_driver *drv, const gpul_ipc_client_options *options, int timeout_ms,
-			    gpul_ipc_client **out, gpul_error *err);
+gpul_status gpul_ipc_attach(const gpul_driver *drv, const gpul_ipc_client_options *options, int timeout_ms, gpul_ipc_client **out,
+			    gpul_error *err);
 
 /* A descriptor for poll() or epoll, which is readable when gpul_ipc_client_next() has something to do.  Borrowed. */
 int gpul_ipc_client_fd(const gpul_ipc_client *c);
@@ -81,16 +80,16 @@ gpul_status gpul_ipc_client_close(gpul_ipc_client *c, int drain_timeout_ms, gpul
 /* ---- queries without attaching --------------------------------------------------------------- */
 
 typedef struct gpul_ipc_share {
-	pid_t pid;               /* the owner's pid; 0: it is in another pid namespace */
+	pid_t pid; /* the owner's pid; 0: it is in another pid namespace */
 	uid_t uid;
 	gpul_mem_kind kind;
 	size_t bytes, mapped_bytes;
 	bool read_only;
-	bool control;            /* the first page of the memory is the control page */
-	int node;                /* NUMA node; only for host kinds */
-	char device_uuid[16];    /* UUID of the owner's first GPU */
-	char driver[8];          /* the owner's driver: "nvidia" or "soft" */
-	uint64_t cpu, gpu;       /* addresses in the owner's process */
+	bool control;         /* the first page of the memory is the control page */
+	int node;             /* NUMA node; only for host kinds */
+	char device_uuid[16]; /* UUID of the owner's first GPU */
+	char driver[8];       /* the owner's driver: "nvidia" or "soft" */
+	uint64_t cpu, gpu;    /* addresses in the owner's process */
 	uint64_t generation;
 	unsigned char id[16];
 	gpul_ipc_shape shape;

@@ -67,8 +67,7 @@ gpul_status gpul_ipc_step_read(const gpul_ipc_view *v, unsigned step, uint64_t *
  * @timeout_ms  < 0: no time-out, only the abort word ends the wait
  * Errors  GPUL_EINVAL; GPUL_ECUDA; GPUL_ESYS native = ETIMEDOUT (the message gives the counter's value); native
  *         = ECANCELED: the abort word is set */
-gpul_status gpul_ipc_step_wait(const gpul_ipc_view *v, unsigned step, uint64_t value, int timeout_ms,
-			       gpul_error *err);
+gpul_status gpul_ipc_step_wait(const gpul_ipc_view *v, unsigned step, uint64_t value, int timeout_ms, gpul_error *err);
 
 /* Initialise a control page that the CPU can access, for owners without a server; gpul_ipc_server_create() does it itself. */
 void gpul_ipc_control_reset(struct gpul_ipc_control *page, uint64_t generation);

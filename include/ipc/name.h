@@ -27,8 +27,7 @@ struct gpul_ipc_name {
  * @out   to be released by gpul_ipc_name_release(); lock_fd is -1 on failure
  * Errors  GPUL_EUNSUPPORTED another process owns it (the message gives its pid); GPUL_ESYS
  * Source  Linux flock(2) */
-gpul_status gpul_ipc_name_take(const char path[GPUL_IPC_PATH_BYTES],
-			       struct gpul_ipc_name *out, gpul_error *err);
+gpul_status gpul_ipc_name_take(const char path[GPUL_IPC_PATH_BYTES], struct gpul_ipc_name *out, gpul_error *err);
 /* Remove the socket file (has_socket) and the lock file, then release the lock.  Does nothing if lock_fd is -1. */
 void gpul_ipc_name_release(struct gpul_ipc_name *name);
 

@@ -14,20 +14,20 @@
 extern "C" {
 #endif
 
-typedef struct gpul_ipc_server gpul_ipc_server;  /* opaque: the struct is in server_internal.h */
+typedef struct gpul_ipc_server gpul_ipc_server; /* opaque: the struct is in server_internal.h */
 
 typedef struct gpul_ipc_server_options {
-	const char *name;      /* see gpul_ipc_place(); NULL: no socket file, use gpul_ipc_server_add() */
-	bool control;          /* the first GPUL_IPC_CONTROL_BYTES of mem become the control page, which is initialised */
-	bool read_only;        /* peers map the memory read-only: prevents accidents, not attacks, because a peer
+	const char *name; /* see gpul_ipc_place(); NULL: no socket file, use gpul_ipc_server_add() */
+	bool control;     /* the first GPUL_IPC_CONTROL_BYTES of mem become the control page, which is initialised */
+	bool read_only;   /* peers map the memory read-only: prevents accidents, not attacks, because a peer
 			        * is a process of the same user */
-	size_t bytes;          /* size of the user's bytes, after the control page; 0: all of mem */
+	size_t bytes;     /* size of the user's bytes, after the control page; 0: all of mem */
 	gpul_ipc_shape shape;
-	unsigned max_peers;    /* 0: GPUL_IPC_MAX_PEERS */
-	int step_timeout_ms;   /* time-out for each step of the handshake with a peer; 0: 1000.  For mapping, 1 ms
+	unsigned max_peers;  /* 0: GPUL_IPC_MAX_PEERS */
+	int step_timeout_ms; /* time-out for each step of the handshake with a peer; 0: 1000.  For mapping, 1 ms
 			        * per MiB is added */
-	bool fabric;           /* offer a fabric handle instead of a descriptor; mem was created with desc.fabric */
-	bool gpu_event;        /* also offer an interprocess CUevent (cuIpcGetEventHandle) */
+	bool fabric;         /* offer a fabric handle instead of a descriptor; mem was created with desc.fabric */
+	bool gpu_event;      /* also offer an interprocess CUevent (cuIpcGetEventHandle) */
 } gpul_ipc_server_options;
 
 /** Start to offer memory.
@@ -43,8 +43,7 @@ typedef struct gpul_ipc_server_options {
  *         process offers NAME already (the message gives its pid); GPUL_ENOMEM; GPUL_ESYS; GPUL_ECUDA
  * Threads any thread may call; one object belongs to one thread at a time
  * Source  Linux unix(7), cmsg(3), flock(2), pidfd_open(2) */
-gpul_status gpul_ipc_server_create(const gpul_driver *drv, gpul_mem *mem,
-				   const gpul_ipc_server_options *options, gpul_ipc_server **out,
+gpul_status gpul_ipc_server_create(const gpul_driver *drv, gpul_mem *mem, const gpul_ipc_server_options *options, gpul_ipc_server **out,
 				   gpul_error *err);
 /** End all leases (the peers get DETACHED), remove the socket file, free s.  The memory exists until the caller
  * destroys it, and the peers' mappings until they detach.  NULL is fine. */
@@ -83,10 +82,10 @@ typedef struct gpul_ipc_peer {
 	int slot;
 	pid_t pid;
 	uid_t uid;
-	uint64_t cpu, gpu;       /* addresses of the peer's mapping, as the peer reported them; 0: no address */
-	char device_uuid[16];    /* UUID of the peer's first GPU */
+	uint64_t cpu, gpu;    /* addresses of the peer's mapping, as the peer reported them; 0: no address */
+	char device_uuid[16]; /* UUID of the peer's first GPU */
 	bool read_only;
-	uint64_t attached_ms;    /* time since the peer attached */
+	uint64_t attached_ms; /* time since the peer attached */
 } gpul_ipc_peer;
 
 /* Write the attached peers to `peers`, at most `room`, in the order of their slots; returns the number of all attached peers. */

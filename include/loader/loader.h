@@ -40,8 +40,7 @@ typedef struct gpul_kernel gpul_kernel;
  *         GPUL_EUNSUPPORTED machine code that this driver cannot run, or CUDA C++ without NVRTC;
  *         GPUL_ECUDA the driver refused the code (the text has the line of the PTX)
  * Source  CUDA Driver API, Library Management: cuLibraryLoadData */
-gpul_status gpul_module_load_file(const gpul_driver *drv, const char *path,
-				  const gpul_load_options *options, gpul_module **out,
+gpul_status gpul_module_load_file(const gpul_driver *drv, const char *path, const gpul_load_options *options, gpul_module **out,
 				  gpul_error *err);
 
 /** Load several files as one program: their relocatable code, including LTO code, is linked.
@@ -56,9 +55,8 @@ gpul_status gpul_module_load_file(const gpul_driver *drv, const char *path,
  * Errors  those of gpul_module_load_file(); GPUL_EUNSUPPORTED no image for this device: the text
  *         lists the images that exist, and gives the option of nvcc that adds one
  * Source  nvJitLink documentation; cuLibraryLoadData */
-gpul_status gpul_module_load_files(const gpul_driver *drv, const char *const *paths, size_t n,
-				   const gpul_load_options *options, gpul_module **out,
-				   gpul_error *err);
+gpul_status gpul_module_load_files(const gpul_driver *drv, const char *const *paths, size_t n, const gpul_load_options *options,
+				   gpul_module **out, gpul_error *err);
 
 /** Load sources (loader/image/source.h) as one program, without opening files.
  *
@@ -70,9 +68,8 @@ gpul_status gpul_module_load_files(const gpul_driver *drv, const char *const *pa
  * Errors  those of gpul_module_load_file(), except those of opening a file
  * Threads any thread that the sources belong to
  * Source  nvJitLink documentation; cuLibraryLoadData */
-gpul_status gpul_module_load_sources(const gpul_driver *drv, gpul_source *const *sources, size_t n,
-				     const gpul_load_options *options, gpul_module **out,
-				     gpul_error *err);
+gpul_status gpul_module_load_sources(const gpul_driver *drv, gpul_source *const *sources, size_t n, const gpul_load_options *options,
+				     gpul_module **out, gpul_error *err);
 
 /** Load PTX from memory.
  *
@@ -84,9 +81,8 @@ gpul_status gpul_module_load_sources(const gpul_driver *drv, gpul_source *const 
  * @out         owned by the caller: gpul_module_unload(); untouched on failure
  * Errors  GPUL_EFORMAT empty, or an error in the PTX; GPUL_ECUDA the driver refused the code; GPUL_ENOMEM
  * Source  CUDA Driver API, Library Management: cuLibraryLoadData */
-gpul_status gpul_module_load_ptx(const gpul_driver *drv, const char *text, size_t text_bytes,
-				 const char *name, const gpul_load_options *options,
-				 gpul_module **out, gpul_error *err);
+gpul_status gpul_module_load_ptx(const gpul_driver *drv, const char *text, size_t text_bytes, const char *name,
+				 const gpul_load_options *options, gpul_module **out, gpul_error *err);
 void gpul_module_unload(gpul_module *m); /* accepts NULL; cannot fail */
 
 size_t gpul_module_n_kernels(const gpul_module *m);
@@ -103,8 +99,7 @@ const gpul_ptx_module *gpul_module_ptx(const gpul_module *m);
  * @out   borrowed from m; untouched on failure
  * Errors  GPUL_EINVAL no such kernel: the text suggests a similar name or lists the kernels; NULL
  *         with several kernels, or a name that matches several: the text lists them */
-gpul_status gpul_kernel_find(const gpul_module *m, const char *name, const gpul_kernel **out,
-			     gpul_error *err);
+gpul_status gpul_kernel_find(const gpul_module *m, const char *name, const gpul_kernel **out, gpul_error *err);
 /** Return the mangled name; borrowed from k. */
 const char *gpul_kernel_name(const gpul_kernel *k);
 /** Return the demangled name, "vecadd(double*, double*, double*, int)"; the name itself if it is not
@@ -139,9 +134,8 @@ gpul_status gpul_kernel_function(const gpul_kernel *k, CUfunction *out, gpul_err
  *
  *     gpul_kernel_launch(kernel, &config, GPUL_ARGS(x, y, n), &err) */
 #define GPUL_ARGS(...) \
-	(void *[]){ GPUL_ARGS_EACH(GPUL_ARGS_ADDRESS, __VA_ARGS__) }, \
-	(const size_t[]){ GPUL_ARGS_EACH(GPUL_ARGS_BYTES, __VA_ARGS__) }, \
-	sizeof (const size_t[]){ GPUL_ARGS_EACH(GPUL_ARGS_BYTES, __VA_ARGS__) } / sizeof(size_t)
+	(void *[]){ GPUL_ARGS_EACH(GPUL_ARGS_ADDRESS, __VA_ARGS__) }, (const size_t[]){ GPUL_ARGS_EACH(GPUL_ARGS_BYTES, __VA_ARGS__) }, \
+		sizeof(const size_t[]){ GPUL_ARGS_EACH(GPUL_ARGS_BYTES, __VA_ARGS__) } / sizeof(size_t)
 #define GPUL_ARGS_ADDRESS(x) (void *)&(x)
 #define GPUL_ARGS_BYTES(x)   sizeof(x)
 #define GPUL_ARGS_EACH(f, ...) \
@@ -149,27 +143,27 @@ gpul_status gpul_kernel_function(const gpul_kernel *k, CUfunction *out, gpul_err
 		       GPUL_ARGS_9, GPUL_ARGS_8, GPUL_ARGS_7, GPUL_ARGS_6, GPUL_ARGS_5, GPUL_ARGS_4, GPUL_ARGS_3, GPUL_ARGS_2, \
 		       GPUL_ARGS_1, unused)(f, __VA_ARGS__)
 #define GPUL_ARGS_PICK(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, name, ...) name
-#define GPUL_ARGS_1(f, x) f(x)
-#define GPUL_ARGS_2(f, x, ...) f(x), GPUL_ARGS_1(f, __VA_ARGS__)
-#define GPUL_ARGS_3(f, x, ...) f(x), GPUL_ARGS_2(f, __VA_ARGS__)
-#define GPUL_ARGS_4(f, x, ...) f(x), GPUL_ARGS_3(f, __VA_ARGS__)
-#define GPUL_ARGS_5(f, x, ...) f(x), GPUL_ARGS_4(f, __VA_ARGS__)
-#define GPUL_ARGS_6(f, x, ...) f(x), GPUL_ARGS_5(f, __VA_ARGS__)
-#define GPUL_ARGS_7(f, x, ...) f(x), GPUL_ARGS_6(f, __VA_ARGS__)
-#define GPUL_ARGS_8(f, x, ...) f(x), GPUL_ARGS_7(f, __VA_ARGS__)
-#define GPUL_ARGS_9(f, x, ...) f(x), GPUL_ARGS_8(f, __VA_ARGS__)
-#define GPUL_ARGS_10(f, x, ...) f(x), GPUL_ARGS_9(f, __VA_ARGS__)
-#define GPUL_ARGS_11(f, x, ...) f(x), GPUL_ARGS_10(f, __VA_ARGS__)
-#define GPUL_ARGS_12(f, x, ...) f(x), GPUL_ARGS_11(f, __VA_ARGS__)
-#define GPUL_ARGS_13(f, x, ...) f(x), GPUL_ARGS_12(f, __VA_ARGS__)
-#define GPUL_ARGS_14(f, x, ...) f(x), GPUL_ARGS_13(f, __VA_ARGS__)
-#define GPUL_ARGS_15(f, x, ...) f(x), GPUL_ARGS_14(f, __VA_ARGS__)
-#define GPUL_ARGS_16(f, x, ...) f(x), GPUL_ARGS_15(f, __VA_ARGS__)
+#define GPUL_ARGS_1(f, x)                                                         f(x)
+#define GPUL_ARGS_2(f, x, ...)                                                    f(x), GPUL_ARGS_1(f, __VA_ARGS__)
+#define GPUL_ARGS_3(f, x, ...)                                                    f(x), GPUL_ARGS_2(f, __VA_ARGS__)
+#define GPUL_ARGS_4(f, x, ...)                                                    f(x), GPUL_ARGS_3(f, __VA_ARGS__)
+#define GPUL_ARGS_5(f, x, ...)                                                    f(x), GPUL_ARGS_4(f, __VA_ARGS__)
+#define GPUL_ARGS_6(f, x, ...)                                                    f(x), GPUL_ARGS_5(f, __VA_ARGS__)
+#define GPUL_ARGS_7(f, x, ...)                                                    f(x), GPUL_ARGS_6(f, __VA_ARGS__)
+#define GPUL_ARGS_8(f, x, ...)                                                    f(x), GPUL_ARGS_7(f, __VA_ARGS__)
+#define GPUL_ARGS_9(f, x, ...)                                                    f(x), GPUL_ARGS_8(f, __VA_ARGS__)
+#define GPUL_ARGS_10(f, x, ...)                                                   f(x), GPUL_ARGS_9(f, __VA_ARGS__)
+#define GPUL_ARGS_11(f, x, ...)                                                   f(x), GPUL_ARGS_10(f, __VA_ARGS__)
+#define GPUL_ARGS_12(f, x, ...)                                                   f(x), GPUL_ARGS_11(f, __VA_ARGS__)
+#define GPUL_ARGS_13(f, x, ...)                                                   f(x), GPUL_ARGS_12(f, __VA_ARGS__)
+#define GPUL_ARGS_14(f, x, ...)                                                   f(x), GPUL_ARGS_13(f, __VA_ARGS__)
+#define GPUL_ARGS_15(f, x, ...)                                                   f(x), GPUL_ARGS_14(f, __VA_ARGS__)
+#define GPUL_ARGS_16(f, x, ...)                                                   f(x), GPUL_ARGS_15(f, __VA_ARGS__)
 
 typedef struct gpul_launch_config {
 	uint32_t grid[3], block[3]; /* blocks, and threads of a block, in x, y and z; 0 in y or z means 1 */
-	uint32_t shared_bytes; /* dynamic shared memory of a block */
-	CUstream stream;       /* NULL: the default stream */
+	uint32_t shared_bytes;      /* dynamic shared memory of a block */
+	CUstream stream;            /* NULL: the default stream */
 	bool cooperative;
 } gpul_launch_config;
 
@@ -188,9 +182,8 @@ typedef struct gpul_launch_config {
  * Threads any thread may call with the context current
  * Source  CUDA Driver API, cuLaunchKernel, cuFuncSetAttribute; CUDA C++ Programming Guide,
  *         Compute Capabilities */
-gpul_status gpul_kernel_launch(const gpul_kernel *k, const gpul_launch_config *config,
-			       void *const *args, const size_t *arg_bytes, size_t n_args,
-			       gpul_error *err);
+gpul_status gpul_kernel_launch(const gpul_kernel *k, const gpul_launch_config *config, void *const *args, const size_t *arg_bytes,
+			       size_t n_args, gpul_error *err);
 
 #ifdef __cplusplus
 }

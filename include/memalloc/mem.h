@@ -28,14 +28,14 @@ extern "C" {
 #endif
 
 typedef enum gpul_mem_kind {
-	GPUL_MEM_AUTO = 0,   /* host memory: the first of HOST_NUMA, MEMFD and SHM that works */
+	GPUL_MEM_AUTO = 0, /* host memory: the first of HOST_NUMA, MEMFD and SHM that works */
 	GPUL_MEM_HOST_NUMA = 1,
 	GPUL_MEM_DEVICE = 2,
 	GPUL_MEM_MEMFD = 3,
 	GPUL_MEM_SHM = 4,
 	GPUL_MEM_PINNED = 5,
 	GPUL_MEM_DEVICE_IPC = 6,
-} gpul_mem_kind;         /* do not change the numbers: they are part of a wire format (ipc) */
+} gpul_mem_kind; /* do not change the numbers: they are part of a wire format (ipc) */
 enum { GPUL_MEM_N_KINDS = 7, GPUL_MEM_MAX_DEVICES = 16 };
 
 /* The name of a kind: "auto", "host-numa" and so on, as in the table above; "?" for an unknown number. */
@@ -43,38 +43,38 @@ const char *gpul_mem_kind_name(gpul_mem_kind kind);
 /* Parse the name of a kind; false: unknown name. */
 bool gpul_mem_kind_parse(const char *text, gpul_mem_kind *out);
 
-enum { GPUL_MEM_NODE_OF_GPU = -1 };  /* the NUMA node that devices[0] is attached to */
+enum { GPUL_MEM_NODE_OF_GPU = -1 }; /* the NUMA node that devices[0] is attached to */
 
 typedef struct gpul_mem_desc {
 	gpul_mem_kind kind;
-	size_t bytes;            /* requested size; is rounded up to the granularity */
-	int node;                /* a NUMA node with memory, as in /sys/devices/system/node, or NODE_OF_GPU; ignored for
+	size_t bytes;         /* requested size; is rounded up to the granularity */
+	int node;             /* a NUMA node with memory, as in /sys/devices/system/node, or NODE_OF_GPU; ignored for
 				  * pinned memory (the driver chooses) and device memory (it is in its GPU) */
-	const int *devices;      /* ordinals of the GPUs that get access; devices[0] owns device memory */
-	unsigned n_devices;      /* at least 1 */
-	bool read_only;          /* imports only: GPUs and CPU may read through this object, but not write */
-	bool exportable;         /* other processes can map the memory; refused for kinds that cannot be shared */
-	bool fabric;             /* device memory: can also be exported as a fabric handle (NVLink between machines) */
-	const char *shm_name;    /* kind shm: name for shm_open(), removed with the memory; NULL: no name */
+	const int *devices;   /* ordinals of the GPUs that get access; devices[0] owns device memory */
+	unsigned n_devices;   /* at least 1 */
+	bool read_only;       /* imports only: GPUs and CPU may read through this object, but not write */
+	bool exportable;      /* other processes can map the memory; refused for kinds that cannot be shared */
+	bool fabric;          /* device memory: can also be exported as a fabric handle (NVLink between machines) */
+	const char *shm_name; /* kind shm: name for shm_open(), removed with the memory; NULL: no name */
 } gpul_mem_desc;
 
-typedef struct gpul_mem gpul_mem;  /* opaque: the struct is in mem_internal.h */
+typedef struct gpul_mem gpul_mem; /* opaque: the struct is in mem_internal.h */
 
 /* Properties of a memory object. */
 typedef struct gpul_mem_info {
-	gpul_mem_kind kind;          /* never AUTO */
-	size_t bytes, mapped_bytes;  /* requested size; that size rounded up to granularity_bytes */
-	size_t granularity_bytes;    /* granularity of the driver, or the page size */
-	size_t alignment_bytes;      /* the CPU and the GPU address are multiples of this */
-	int node;                    /* NUMA node requested for the pages; -1: device kinds, pinned, imported files */
-	bool node_clamped;           /* the GPU's own node has no memory, so node is the first node with memory */
-	bool node_unbound;           /* the system refused to place the pages on node; the log has the reason */
-	int device;                  /* devices[0], which owns device memory or has registered host memory */
+	gpul_mem_kind kind;         /* never AUTO */
+	size_t bytes, mapped_bytes; /* requested size; that size rounded up to granularity_bytes */
+	size_t granularity_bytes;   /* granularity of the driver, or the page size */
+	size_t alignment_bytes;     /* the CPU and the GPU address are multiples of this */
+	int node;                   /* NUMA node requested for the pages; -1: device kinds, pinned, imported files */
+	bool node_clamped;          /* the GPU's own node has no memory, so node is the first node with memory */
+	bool node_unbound;          /* the system refused to place the pages on node; the log has the reason */
+	int device;                 /* devices[0], which owns device memory or has registered host memory */
 	unsigned n_devices;
 	int devices[GPUL_MEM_MAX_DEVICES];
 	bool read_only, exportable, imported;
-	bool rdma_capable;           /* device: allocated so that NICs can access it (GPUDirect RDMA); never for host-numa */
-	char why[248];               /* AUTO: why it skipped the kinds before this one; "": it skipped none */
+	bool rdma_capable; /* device: allocated so that NICs can access it (GPUDirect RDMA); never for host-numa */
+	char why[248];     /* AUTO: why it skipped the kinds before this one; "": it skipped none */
 } gpul_mem_info;
 
 /** Allocate memory and give the GPUs (and, except for device kinds, the CPU) access to it.
@@ -97,8 +97,7 @@ typedef struct gpul_mem_info {
  * Threads any thread may call; one thread at a time uses an object, but any thread may call its getters
  * Source  CUDA Driver API, Virtual Memory Management: CUmemAllocationProp,
  *         CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED; Linux memfd_create(2), shm_open(3) */
-gpul_status gpul_mem_create(const gpul_driver *drv, const gpul_mem_desc *desc, gpul_mem **out,
-			    gpul_error *err);
+gpul_status gpul_mem_create(const gpul_driver *drv, const gpul_mem_desc *desc, gpul_mem **out, gpul_error *err);
 /** Unmap and free the memory.  NULL is fine; cannot fail.  The caller must make sure that no
  * kernel still uses the memory. */
 void gpul_mem_destroy(gpul_mem *m);
@@ -123,7 +122,9 @@ CUdeviceptr gpul_mem_gpu(const gpul_mem *m);
 gpul_status gpul_mem_export_fd(gpul_mem *m, int *out, gpul_error *err);
 
 /* A handle of 64 bytes that identifies memory: CUmemFabricHandle or CUipcMemHandle. */
-typedef struct gpul_mem_handle { unsigned char bytes[64]; } gpul_mem_handle;
+typedef struct gpul_mem_handle {
+	unsigned char bytes[64];
+} gpul_mem_handle;
 
 /** Export the memory as 64 bytes: a fabric handle (desc.fabric), or the handle of cuIpcGetMemHandle (device-ipc).
  *
@@ -138,8 +139,8 @@ gpul_status gpul_mem_export_handle(gpul_mem *m, gpul_mem_handle *out, gpul_error
 typedef struct gpul_mem_offer {
 	gpul_mem_kind kind;
 	size_t bytes, mapped_bytes;
-	int owner_device;        /* device kinds: the importing process' ordinal of the GPU with the memory */
-	bool fabric;             /* true: the handle is a fabric handle */
+	int owner_device; /* device kinds: the importing process' ordinal of the GPU with the memory */
+	bool fabric;      /* true: the handle is a fabric handle */
 } gpul_mem_offer;
 
 /** Map memory of another process (or of this process).
@@ -156,9 +157,8 @@ typedef struct gpul_mem_offer {
  * Errors  GPUL_EINVAL as for gpul_mem_create(); GPUL_EFORMAT fd or a size contradicts the offer (the message tells which);
  *         GPUL_EUNSUPPORTED; GPUL_ENOMEM; GPUL_ESYS; GPUL_ECUDA
  * Source  CUDA Driver API: cuMemImportFromShareableHandle, cuIpcOpenMemHandle; Linux fcntl(2) F_GET_SEALS */
-gpul_status gpul_mem_import(const gpul_driver *drv, const gpul_mem_offer *offer, int fd,
-			    const gpul_mem_handle *handle, const gpul_mem_desc *desc, gpul_mem **out,
-			    gpul_error *err);
+gpul_status gpul_mem_import(const gpul_driver *drv, const gpul_mem_offer *offer, int fd, const gpul_mem_handle *handle,
+			    const gpul_mem_desc *desc, gpul_mem **out, gpul_error *err);
 
 #ifdef __cplusplus
 }

@@ -11,15 +11,15 @@ extern "C" {
 typedef struct gpul_mem_verdict {
 	bool works;          /* the memory was created; CPU and GPU each read the bytes that the other wrote */
 	bool shares;         /* another process imported the memory and exchanged bytes with this process */
-	bool tested_another;  /* true: the import was tried in another process; false: in this process */
+	bool tested_another; /* true: the import was tried in another process; false: in this process */
 	size_t granularity_bytes;
-	char why[248];       /* the first failure, with advice; "": `works` and `shares` are both true */
+	char why[248]; /* the first failure, with advice; "": `works` and `shares` are both true */
 } gpul_mem_verdict;
 
 typedef struct gpul_mem_probe_report {
-	gpul_mem_verdict kind[GPUL_MEM_N_KINDS];  /* indexed by gpul_mem_kind; [AUTO]: a copy of kind[taken] */
-	gpul_mem_verdict fabric;                  /* device memory that is shared as a fabric handle */
-	gpul_mem_kind taken;                      /* the kind that AUTO uses; AUTO: no kind works */
+	gpul_mem_verdict kind[GPUL_MEM_N_KINDS]; /* indexed by gpul_mem_kind; [AUTO]: a copy of kind[taken] */
+	gpul_mem_verdict fabric;                 /* device memory that is shared as a fabric handle */
+	gpul_mem_kind taken;                     /* the kind that AUTO uses; AUTO: no kind works */
 } gpul_mem_probe_report;
 
 /** Try every kind: create it, map it, export it, and import it in a child process.
@@ -35,8 +35,7 @@ typedef struct gpul_mem_probe_report {
  * @out     valid until the process ends
  * Errors  GPUL_EINVAL no such device; GPUL_ENOMEM.  A kind that does not work is a verdict, not an error
  * Threads any thread may call, also concurrently: one thread probes, the others wait */
-gpul_status gpul_mem_probe(const gpul_driver *drv, int device, const gpul_mem_probe_report **out,
-			   gpul_error *err);
+gpul_status gpul_mem_probe(const gpul_driver *drv, int device, const gpul_mem_probe_report **out, gpul_error *err);
 
 /* The report of an earlier gpul_mem_probe() of that device; NULL: it has not been probed.  Any thread may call. */
 const gpul_mem_probe_report *gpul_mem_probed(const gpul_driver *drv, int device);

@@ -20,19 +20,19 @@
 extern "C" {
 #endif
 
-typedef struct gpul_regcache gpul_regcache;  /* opaque: the struct is in regcache.c */
+typedef struct gpul_regcache gpul_regcache; /* opaque: the struct is in regcache.c */
 
 /* The functions that register and deregister; never called concurrently for overlapping pages. */
 typedef struct gpul_reg_ops {
 	/* Register the whole pages [at, at + bytes).  *token is passed to dereg later: an MR, for example. */
 	gpul_status (*reg)(void *user, void *at, size_t bytes, void **token, gpul_error *err);
 	void (*dereg)(void *user, void *at, size_t bytes, void *token);
-	bool may_overlap;  /* true: two registrations may share pages (verbs: yes; cuMemHostRegister: no) */
+	bool may_overlap; /* true: two registrations may share pages (verbs: yes; cuMemHostRegister: no) */
 	void *user;
 } gpul_reg_ops;
 
 typedef struct gpul_region {
-	void *at;            /* start of the registered pages */
+	void *at; /* start of the registered pages */
 	size_t bytes;
 	void *token;
 } gpul_region;
@@ -50,8 +50,7 @@ typedef struct gpul_regcache_stats {
  * @out         owned by the caller: gpul_regcache_destroy(); untouched on failure
  * Errors  GPUL_EINVAL an op is missing; GPUL_ENOMEM
  * Threads any thread may call this and everything below, also concurrently */
-gpul_status gpul_regcache_create(const gpul_reg_ops *ops, size_t idle_bytes, gpul_regcache **out,
-				 gpul_error *err);
+gpul_status gpul_regcache_create(const gpul_reg_ops *ops, size_t idle_bytes, gpul_regcache **out, gpul_error *err);
 /** Deregister everything, even regions that are still in use (a bug of the caller).  NULL is fine. */
 void gpul_regcache_destroy(gpul_regcache *c);
 
@@ -72,8 +71,7 @@ gpul_reg_ops gpul_reg_ops_driver(const gpul_driver *drv);
  * @out    borrowed; unchanged until gpul_regcache_put()
  * Errors  GPUL_EINVAL 0 bytes, or the end overflows; GPUL_EUNSUPPORTED it overlaps a region in use; GPUL_ENOMEM; the
  *         error of ops.reg */
-gpul_status gpul_regcache_get(gpul_regcache *c, void *at, size_t bytes, const gpul_region **out,
-			      gpul_error *err);
+gpul_status gpul_regcache_get(gpul_regcache *c, void *at, size_t bytes, const gpul_region **out, gpul_error *err);
 /** Release the reference that a gpul_regcache_get() has taken. */
 void gpul_regcache_put(gpul_regcache *c, const gpul_region *r);
 

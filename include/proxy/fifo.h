@@ -28,12 +28,12 @@ extern "C" {
 
 /* Both numbers are powers of two, and lanes <= slots. */
 typedef struct gpul_fifo_shape {
-	unsigned slots;  /* slots of all lanes together: 1 ... GPUL_FIFO_MAX_SLOTS */
-	unsigned lanes;  /* 1 ... GPUL_FIFO_MAX_LANES */
+	unsigned slots; /* slots of all lanes together: 1 ... GPUL_FIFO_MAX_SLOTS */
+	unsigned lanes; /* 1 ... GPUL_FIFO_MAX_LANES */
 } gpul_fifo_shape;
 
-typedef struct gpul_fifo gpul_fifo;          /* the CPU's end: opaque, fifo_internal.h */
-typedef struct gpul_fifo_gpu gpul_fifo_gpu;  /* the kernels' end: opaque, fifo_gpu.c */
+typedef struct gpul_fifo gpul_fifo;         /* the CPU's end: opaque, fifo_internal.h */
+typedef struct gpul_fifo_gpu gpul_fifo_gpu; /* the kernels' end: opaque, fifo_gpu.c */
 
 /* ---- memory ---- */
 
@@ -58,8 +58,8 @@ gpul_status gpul_fifo_area_format(void *area, size_t bytes, const gpul_fifo_shap
  * @shape   copied
  * @out     owned by the caller: gpul_fifo_close(); untouched on failure
  * Errors  GPUL_EINVAL; as gpul_mem_create() and gpul_fifo_gpu_create() */
-gpul_status gpul_fifo_create(const gpul_driver *drv, gpul_mem_kind kind, int device, const gpul_fifo_shape *shape,
-			     gpul_fifo **out, gpul_error *err);
+gpul_status gpul_fifo_create(const gpul_driver *drv, gpul_mem_kind kind, int device, const gpul_fifo_shape *shape, gpul_fifo **out,
+			     gpul_error *err);
 
 /* The kernels' end, and the memory, of a FIFO from gpul_fifo_create(); else NULL.  Valid until gpul_fifo_close(). */
 const gpul_fifo_gpu *gpul_fifo_gpu_of(const gpul_fifo *f);
@@ -80,9 +80,9 @@ const gpul_mem *gpul_fifo_mem_of(const gpul_fifo *f);
  * @bytes     size of the memory
  * @out       owned by the caller: gpul_fifo_gpu_destroy(), when no kernel uses it any more; untouched on failure
  * Errors  GPUL_EFORMAT the memory holds no FIFO, or is smaller than its header claims; GPUL_ENOMEM, GPUL_ECUDA */
-gpul_status gpul_fifo_gpu_create(const gpul_driver *drv, void *area, CUdeviceptr area_gpu, size_t bytes,
-				 gpul_fifo_gpu **out, gpul_error *err);
-void gpul_fifo_gpu_destroy(gpul_fifo_gpu *g);  /* NULL is fine */
+gpul_status gpul_fifo_gpu_create(const gpul_driver *drv, void *area, CUdeviceptr area_gpu, size_t bytes, gpul_fifo_gpu **out,
+				 gpul_error *err);
+void gpul_fifo_gpu_destroy(gpul_fifo_gpu *g); /* NULL is fine */
 
 /** Set the lanes' heads from the area again; call it after gpul_fifo_reset() in the proxy's
  * process.
@@ -104,7 +104,7 @@ uint32_t gpul_fifo_gpu_aborted(const gpul_fifo_gpu *g);
 /* A trigger that poll has taken out of the FIFO; its lap bits are 0. */
 typedef struct gpul_fifo_item {
 	uint64_t word[2];
-	uint64_t position;  /* position in its lane: 0, 1, 2 ... */
+	uint64_t position; /* position in its lane: 0, 1, 2 ... */
 	uint32_t lane, zero;
 } gpul_fifo_item;
 
@@ -142,10 +142,10 @@ unsigned gpul_fifo_poll(gpul_fifo *f, gpul_fifo_item *items, unsigned max);
 
 /* A run: consecutive triggers of one lane, read in place in the ring, which saves a copy for programs that read millions. */
 typedef struct gpul_fifo_run {
-	const struct gpul_trigger *triggers;  /* n triggers, valid until the next release or poll; another process may
+	const struct gpul_trigger *triggers; /* n triggers, valid until the next release or poll; another process may
 					       * change them, so read each word only once */
-	uint64_t lap;       /* (word ^ lap) is the word that was pushed */
-	uint64_t position;  /* position of the first trigger */
+	uint64_t lap;                        /* (word ^ lap) is the word that was pushed */
+	uint64_t position;                   /* position of the first trigger */
 	uint32_t lane, n;
 } gpul_fifo_run;
 

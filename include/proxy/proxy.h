@@ -24,8 +24,7 @@ extern "C" {
  * @items    consecutive triggers of one kind, in order; valid during the call, released after it returns
  * @n        number of items, at least 1
  * Returns   GPUL_OK, or an error that ends the proxy */
-typedef gpul_status (*gpul_proxy_handler)(void *context, gpul_fifo *fifo, const gpul_fifo_item *items, unsigned n,
-					  gpul_error *err);
+typedef gpul_status (*gpul_proxy_handler)(void *context, gpul_fifo *fifo, const gpul_fifo_item *items, unsigned n, gpul_error *err);
 
 /** Called in each turn of the proxy's loop, also when the FIFOs are empty, to handle completions and time-outs.
  *
@@ -35,7 +34,7 @@ typedef gpul_status (*gpul_proxy_handler)(void *context, gpul_fifo *fifo, const 
 typedef gpul_status (*gpul_proxy_progress)(void *context, bool *busy, gpul_error *err);
 
 typedef struct gpul_proxy_kind {
-	gpul_proxy_handler handler;  /* NULL: a trigger of this kind is an error */
+	gpul_proxy_handler handler; /* NULL: a trigger of this kind is an error */
 	void *context;
 } gpul_proxy_kind;
 
@@ -43,11 +42,11 @@ typedef struct gpul_proxy_kind {
  * possible, neither the caller's CPU nor that of another proxy of this process.  If only the caller's CPU is allowed, the
  * thread is not pinned and a log line reports it, because two threads pinned to one CPU would delay each other. */
 typedef enum gpul_proxy_pin {
-	GPUL_PROXY_PIN_AUTO,  /* a CPU of the NUMA node that holds the first FIFO's memory; not pinned if gpul_fifo_open()
+	GPUL_PROXY_PIN_AUTO, /* a CPU of the NUMA node that holds the first FIFO's memory; not pinned if gpul_fifo_open()
 			       * opened that FIFO, or if no CPU of the node is allowed */
 	GPUL_PROXY_PIN_NONE,
-	GPUL_PROXY_PIN_NODE,  /* a CPU of NUMA node pin_number */
-	GPUL_PROXY_PIN_CPU,   /* CPU pin_number, regardless of the calling thread's affinity */
+	GPUL_PROXY_PIN_NODE, /* a CPU of NUMA node pin_number */
+	GPUL_PROXY_PIN_CPU,  /* CPU pin_number, regardless of the calling thread's affinity */
 } gpul_proxy_pin;
 
 enum {
@@ -59,23 +58,23 @@ enum {
 #define GPUL_PROXY_SPIN_ALWAYS UINT64_MAX
 
 typedef struct gpul_proxy_desc {
-	gpul_fifo *const *fifos;  /* borrowed until gpul_proxy_stop() (the array is copied); no other thread polls them */
+	gpul_fifo *const *fifos; /* borrowed until gpul_proxy_stop() (the array is copied); no other thread polls them */
 	unsigned n_fifos;
 	gpul_proxy_kind kinds[GPUL_FIFO_N_KINDS];
-	gpul_proxy_progress progress;  /* NULL: none */
+	gpul_proxy_progress progress; /* NULL: none */
 	void *progress_context;
 	gpul_proxy_pin pin;
-	int pin_number;         /* number of the node or CPU, if pin is NODE or CPU */
-	unsigned batch;         /* limit of the triggers between two releases of a FIFO; 0: GPUL_PROXY_BATCH */
-	bool release_later;     /* true: the thread does not release triggers; handlers and
+	int pin_number;        /* number of the node or CPU, if pin is NODE or CPU */
+	unsigned batch;        /* limit of the triggers between two releases of a FIFO; 0: GPUL_PROXY_BATCH */
+	bool release_later;    /* true: the thread does not release triggers; handlers and
 				 * progress call gpul_fifo_release_lane() when the work is
 				 * done */
-	uint64_t spin_ns;       /* time that the thread spins after the last trigger before it sleeps; 0:
+	uint64_t spin_ns;      /* time that the thread spins after the last trigger before it sleeps; 0:
 				 * GPUL_PROXY_SPIN_NS; GPUL_PROXY_SPIN_ALWAYS: it never sleeps */
-	uint64_t max_sleep_ns;  /* limit of the latency that a sleep may add; 0: GPUL_PROXY_SLEEP_NS.  The thread subtracts
+	uint64_t max_sleep_ns; /* limit of the latency that a sleep may add; 0: GPUL_PROXY_SLEEP_NS.  The thread subtracts
 				 * the delay with which recent sleeps ended; if nothing remains, it yields instead.  On a
 				 * busy machine sleeps can take longer: see longest_sleep_ns in gpul_proxy_stats */
-	const int *watch_fds;   /* descriptors that become readable or hang up when another process ends (a pidfd, a
+	const int *watch_fds;  /* descriptors that become readable or hang up when another process ends (a pidfd, a
 				 * socket); borrowed, the array is copied.  A sleeping thread notices this at once, a
 				 * working one within a millisecond plus the current batch (eight batches if handlers
 				 * have just become slow).  Not needed for a process that has called
@@ -87,18 +86,18 @@ typedef struct gpul_proxy_desc {
 /* Counters of the thread since its start. */
 typedef struct gpul_proxy_stats {
 	uint64_t triggers, batches, max_batch;
-	uint64_t empty_polls;       /* number of turns in which all FIFOs were empty */
+	uint64_t empty_polls; /* number of turns in which all FIFOs were empty */
 	uint64_t sleeps, slept_ns;
-	uint64_t longest_sleep_ns;  /* measured; the limit is meant to be max_sleep_ns */
-	uint64_t late_ns;           /* four of five recent sleeps ended at most this time too late */
-	uint64_t handler_ns;        /* time in handlers, estimated from one batch in 64 */
-	uint64_t cpu_ns;            /* processor time of the thread */
-	uint64_t elapsed_ns;        /* from the start until now, or until the thread ended */
-	int cpu;                    /* the CPU to which the thread is pinned; -1: not pinned */
-	bool running;               /* false: the thread has ended with an error */
+	uint64_t longest_sleep_ns; /* measured; the limit is meant to be max_sleep_ns */
+	uint64_t late_ns;          /* four of five recent sleeps ended at most this time too late */
+	uint64_t handler_ns;       /* time in handlers, estimated from one batch in 64 */
+	uint64_t cpu_ns;           /* processor time of the thread */
+	uint64_t elapsed_ns;       /* from the start until now, or until the thread ended */
+	int cpu;                   /* the CPU to which the thread is pinned; -1: not pinned */
+	bool running;              /* false: the thread has ended with an error */
 } gpul_proxy_stats;
 
-typedef struct gpul_proxy gpul_proxy;  /* opaque: proxy.c */
+typedef struct gpul_proxy gpul_proxy; /* opaque: proxy.c */
 
 /** Start the thread; all signals are blocked in it.
  *

@@ -30,50 +30,50 @@
 extern "C" {
 #endif
 
-typedef uint32_t gpul_ptx_str;         /* an index into the module's names; 0 is "" */
-#define GPUL_PTX_NONE UINT32_MAX       /* means "no such row" in every index below */
+typedef uint32_t gpul_ptx_str;   /* an index into the module's names; 0 is "" */
+#define GPUL_PTX_NONE UINT32_MAX /* means "no such row" in every index below */
 
 /* ---- operands ---------------------------------------------------------------------------- */
 
 typedef enum gpul_ptx_operand_kind {
-	GPUL_PTX_OP_REG,      /* index: flat register number within the function; for a vector register the number
+	GPUL_PTX_OP_REG,     /* index: flat register number within the function; for a vector register the number
 	                       * of the selected element (v.y), or of the first element (v); value.i: an integer
 	                       * that is added to its value (r+1), unless the selector uses value.i for itself */
-	GPUL_PTX_OP_SPECIAL,  /* index: gpul_ptx_special (%tid.x ...) */
-	GPUL_PTX_OP_INT,      /* value.i: 64-bit two's complement, as written */
-	GPUL_PTX_OP_F32,      /* value.f32: 0f3F800000 */
-	GPUL_PTX_OP_F64,      /* value.f64: 0d... or a decimal literal such as 1.5 */
-	GPUL_PTX_OP_SYMBOL,   /* ref_kind: a variable, parameter or function; value.i: byte offset added to it */
-	GPUL_PTX_OP_LABEL,    /* index: row of func->labels (also .branchtargets and .callprototype names) */
-	GPUL_PTX_OP_ADDRESS,  /* [base + value.i]; child[0] is the base: REG, SYMBOL or INT (then value.i is 0);
+	GPUL_PTX_OP_SPECIAL, /* index: gpul_ptx_special (%tid.x ...) */
+	GPUL_PTX_OP_INT,     /* value.i: 64-bit two's complement, as written */
+	GPUL_PTX_OP_F32,     /* value.f32: 0f3F800000 */
+	GPUL_PTX_OP_F64,     /* value.f64: 0d... or a decimal literal such as 1.5 */
+	GPUL_PTX_OP_SYMBOL,  /* ref_kind: a variable, parameter or function; value.i: byte offset added to it */
+	GPUL_PTX_OP_LABEL,   /* index: row of func->labels (also .branchtargets and .callprototype names) */
+	GPUL_PTX_OP_ADDRESS, /* [base + value.i]; child[0] is the base: REG, SYMBOL or INT (then value.i is 0);
 	                       * the other children: coordinates, as in [map, {x, y}] of textures and tensors */
-	GPUL_PTX_OP_VECTOR,   /* {a, b, ...}: the elements are the children */
-	GPUL_PTX_OP_PAIR,     /* p|q: two children; either of them may be SINK */
-	GPUL_PTX_OP_LIST,     /* ( a, b ), an argument list of call: the arguments are the children */
-	GPUL_PTX_OP_SINK,     /* _, which discards a result */
+	GPUL_PTX_OP_VECTOR,  /* {a, b, ...}: the elements are the children */
+	GPUL_PTX_OP_PAIR,    /* p|q: two children; either of them may be SINK */
+	GPUL_PTX_OP_LIST,    /* ( a, b ), an argument list of call: the arguments are the children */
+	GPUL_PTX_OP_SINK,    /* _, which discards a result */
 } gpul_ptx_operand_kind;
 
 typedef enum gpul_ptx_ref_kind {
 	GPUL_PTX_REF_NONE,
-	GPUL_PTX_REF_MODULE_VAR,  /* row of module->vars */
-	GPUL_PTX_REF_FUNC_VAR,    /* row of func->vars */
-	GPUL_PTX_REF_PARAM,       /* row of func->params */
-	GPUL_PTX_REF_RET,         /* row of func->rets */
-	GPUL_PTX_REF_FUNC,        /* index is the first row of module->funcs with that name; its .definition has the body */
+	GPUL_PTX_REF_MODULE_VAR, /* row of module->vars */
+	GPUL_PTX_REF_FUNC_VAR,   /* row of func->vars */
+	GPUL_PTX_REF_PARAM,      /* row of func->params */
+	GPUL_PTX_REF_RET,        /* row of func->rets */
+	GPUL_PTX_REF_FUNC,       /* index is the first row of module->funcs with that name; its .definition has the body */
 } gpul_ptx_ref_kind;
 
 typedef struct gpul_ptx_operand {
-	uint8_t kind;        /* gpul_ptx_operand_kind */
-	uint8_t ref_kind;    /* for SYMBOL: gpul_ptx_ref_kind */
-	bool negated;        /* !p or -x */
-	uint8_t selector;    /* gpul_ptx_selector: .x .y .z .w (vector registers), .b0 .. .b3 .h0 .h1 .b10 ... */
-	uint32_t index;      /* its meaning depends on kind; for SYMBOL: row of the table that ref_kind selects */
-	uint32_t first_child;   /* for ADDRESS, VECTOR, PAIR, LIST: row of func->operands with the first child */
+	uint8_t kind;         /* gpul_ptx_operand_kind */
+	uint8_t ref_kind;     /* for SYMBOL: gpul_ptx_ref_kind */
+	bool negated;         /* !p or -x */
+	uint8_t selector;     /* gpul_ptx_selector: .x .y .z .w (vector registers), .b0 .. .b3 .h0 .h1 .b10 ... */
+	uint32_t index;       /* its meaning depends on kind; for SYMBOL: row of the table that ref_kind selects */
+	uint32_t first_child; /* for ADDRESS, VECTOR, PAIR, LIST: row of func->operands with the first child */
 	uint32_t n_children;
 	union {
 		int64_t i;
-		uint32_t f32;    /* its bits */
-		uint64_t f64;    /* its bits */
+		uint32_t f32; /* its bits */
+		uint64_t f64; /* its bits */
 	} value;
 } gpul_ptx_operand;
 
@@ -82,76 +82,85 @@ typedef struct gpul_ptx_operand {
 #define GPUL_PTX_MAX_MODS 14
 
 typedef struct gpul_ptx_inst {
-	uint16_t opcode;         /* gpul_ptx_opcode: the root of the instruction, ADD for add.sat.s32 */
+	uint16_t opcode; /* gpul_ptx_opcode: the root of the instruction, ADD for add.sat.s32 */
 	uint8_t n_mods;
 	uint8_t n_operands;
-	uint16_t mods[GPUL_PTX_MAX_MODS];  /* gpul_ptx_mod, in the order of the text */
-	uint32_t guard;          /* @p: flat register number of p; GPUL_PTX_NONE: no guard */
-	bool guard_negated;      /* true for @!p */
-	uint32_t first_operand;  /* row of func->operands; the other operands are in the next rows */
-	uint32_t line, column;   /* position in the PTX text, from 1 */
-	uint32_t loc;            /* row of module->locs: the last .loc before it; or GPUL_PTX_NONE */
+	uint16_t mods[GPUL_PTX_MAX_MODS]; /* gpul_ptx_mod, in the order of the text */
+	uint32_t guard;                   /* @p: flat register number of p; GPUL_PTX_NONE: no guard */
+	bool guard_negated;               /* true for @!p */
+	uint32_t first_operand;           /* row of func->operands; the other operands are in the next rows */
+	uint32_t line, column;            /* position in the PTX text, from 1 */
+	uint32_t loc;                     /* row of module->locs: the last .loc before it; or GPUL_PTX_NONE */
 } gpul_ptx_inst;
 
 typedef struct gpul_ptx_label {
 	gpul_ptx_str name;
-	uint32_t inst;           /* row of the instruction that follows the label; n_insts if there is none */
-	uint32_t scope;          /* row of func->scopes */
-	enum { GPUL_PTX_LABEL_CODE, GPUL_PTX_LABEL_BRANCHTARGETS, GPUL_PTX_LABEL_CALLTARGETS,
-	       GPUL_PTX_LABEL_CALLPROTOTYPE } kind;
-	uint32_t first_target, n_targets;  /* for TARGETS: rows of func->operands, LABEL or SYMBOL */
-	uint32_t prototype;      /* for CALLPROTOTYPE: row of module->funcs (kind PROTOTYPE, no body) */
+	uint32_t inst;  /* row of the instruction that follows the label; n_insts if there is none */
+	uint32_t scope; /* row of func->scopes */
+	enum { GPUL_PTX_LABEL_CODE, GPUL_PTX_LABEL_BRANCHTARGETS, GPUL_PTX_LABEL_CALLTARGETS, GPUL_PTX_LABEL_CALLPROTOTYPE } kind;
+	uint32_t first_target, n_targets; /* for TARGETS: rows of func->operands, LABEL or SYMBOL */
+	uint32_t prototype;               /* for CALLPROTOTYPE: row of module->funcs (kind PROTOTYPE, no body) */
 	uint32_t line;
 } gpul_ptx_label;
 
 /* ---- declarations ------------------------------------------------------------------------ */
 
-typedef struct gpul_ptx_regs {   /* one declared name: `.reg .b32 %r<5>`, `.reg .v2 .f32 x` */
-	gpul_ptx_str name;       /* the name without <n> */
-	uint16_t type;           /* gpul_ptx_mod: GPUL_PTX_MOD_B32 ...  PRED */
-	uint8_t vector;          /* 1, 2 or 4 */
-	bool ranged;             /* declared with <count> */
-	uint32_t first;          /* flat number of the first register, for a vector of its element .x */
-	uint32_t count;          /* number of registers; 1 unless ranged */
+typedef struct gpul_ptx_regs { /* one declared name: `.reg .b32 %r<5>`, `.reg .v2 .f32 x` */
+	gpul_ptx_str name;     /* the name without <n> */
+	uint16_t type;         /* gpul_ptx_mod: GPUL_PTX_MOD_B32 ...  PRED */
+	uint8_t vector;        /* 1, 2 or 4 */
+	bool ranged;           /* declared with <count> */
+	uint32_t first;        /* flat number of the first register, for a vector of its element .x */
+	uint32_t count;        /* number of registers; 1 unless ranged */
 	uint32_t scope;
 } gpul_ptx_regs;
 
-typedef struct gpul_ptx_init {   /* one element of an initializer */
-	enum { GPUL_PTX_INIT_INT, GPUL_PTX_INIT_F32, GPUL_PTX_INIT_F64, GPUL_PTX_INIT_SYMBOL,
-	       GPUL_PTX_INIT_OPEN, GPUL_PTX_INIT_CLOSE,   /* the braces { and } */
-	       GPUL_PTX_INIT_PROPERTY } kind;   /* a property of a .texref, .samplerref, .surfref: "filter_mode = nearest" */
-	uint8_t ref_kind;        /* SYMBOL: MODULE_VAR or FUNC */
-	bool generic;            /* SYMBOL: true for generic(name) */
-	uint8_t mask_byte;       /* SYMBOL: the byte that a mask selects, 1 .. 8: 0xFF00(name) is 2; 0: no mask */
-	uint32_t index;          /* SYMBOL: row of the table of ref_kind; PROPERTY: gpul_ptx_str of its name */
-	gpul_ptx_str property_word;   /* PROPERTY: its value if that is a keyword; 0: the value is the number in i */
-	int64_t i;               /* INT: value; SYMBOL: byte offset; F32 and F64: bits */
+typedef struct gpul_ptx_init { /* one element of an initializer */
+	enum {
+		GPUL_PTX_INIT_INT,
+		GPUL_PTX_INIT_F32,
+		GPUL_PTX_INIT_F64,
+		GPUL_PTX_INIT_SYMBOL,
+		GPUL_PTX_INIT_OPEN,
+		GPUL_PTX_INIT_CLOSE, /* the braces { and } */
+		GPUL_PTX_INIT_PROPERTY
+	} kind;                     /* a property of a .texref, .samplerref, .surfref: "filter_mode = nearest" */
+	uint8_t ref_kind;           /* SYMBOL: MODULE_VAR or FUNC */
+	bool generic;               /* SYMBOL: true for generic(name) */
+	uint8_t mask_byte;          /* SYMBOL: the byte that a mask selects, 1 .. 8: 0xFF00(name) is 2; 0: no mask */
+	uint32_t index;             /* SYMBOL: row of the table of ref_kind; PROPERTY: gpul_ptx_str of its name */
+	gpul_ptx_str property_word; /* PROPERTY: its value if that is a keyword; 0: the value is the number in i */
+	int64_t i;                  /* INT: value; SYMBOL: byte offset; F32 and F64: bits */
 } gpul_ptx_init;
 
 typedef enum gpul_ptx_linkage {
-	GPUL_PTX_STATIC, GPUL_PTX_VISIBLE, GPUL_PTX_EXTERN, GPUL_PTX_WEAK, GPUL_PTX_COMMON,
+	GPUL_PTX_STATIC,
+	GPUL_PTX_VISIBLE,
+	GPUL_PTX_EXTERN,
+	GPUL_PTX_WEAK,
+	GPUL_PTX_COMMON,
 } gpul_ptx_linkage;
 
 enum { GPUL_PTX_ATTRIBUTE_MANAGED = 1, GPUL_PTX_ATTRIBUTE_UNIFIED = 2 };
 
-typedef struct gpul_ptx_var {    /* a variable or a parameter */
+typedef struct gpul_ptx_var { /* a variable or a parameter */
 	gpul_ptx_str name;
-	uint16_t space;          /* gpul_ptx_mod: GPUL_PTX_MOD_GLOBAL CONST SHARED LOCAL PARAM TEX; REG: a .reg
+	uint16_t space;               /* gpul_ptx_mod: GPUL_PTX_MOD_GLOBAL CONST SHARED LOCAL PARAM TEX; REG: a .reg
 	                          * parameter of a .func */
-	uint16_t type;           /* gpul_ptx_mod: GPUL_PTX_MOD_F32, B8 ... also TEXREF SAMPLERREF SURFREF */
-	uint8_t vector;          /* 1, 2 or 4 */
-	uint8_t linkage;         /* gpul_ptx_linkage */
-	uint16_t ptr_space;      /* kernel parameter with .ptr .global: GLOBAL; with .ptr only: GENERIC; else 0 */
-	uint32_t ptr_align;      /* the N of .ptr ... .align N; 0: absent */
-	uint32_t align;          /* the N of .align N; 0: absent, the type has its natural alignment */
-	uint32_t n_dims;         /* number of array dimensions: 0 for a scalar, 2 for [2][3] */
-	uint32_t first_dim;      /* row of module->dims; a dimension of 0 is [] */
-	uint64_t bytes;          /* element bytes x vector x all dimensions; 0 for [] without initializer */
-	uint32_t first_init, n_inits;   /* rows of module->inits; n_inits is 0 without an initializer */
-	uint32_t reg;            /* if space is REG: flat register number */
+	uint16_t type;                /* gpul_ptx_mod: GPUL_PTX_MOD_F32, B8 ... also TEXREF SAMPLERREF SURFREF */
+	uint8_t vector;               /* 1, 2 or 4 */
+	uint8_t linkage;              /* gpul_ptx_linkage */
+	uint16_t ptr_space;           /* kernel parameter with .ptr .global: GLOBAL; with .ptr only: GENERIC; else 0 */
+	uint32_t ptr_align;           /* the N of .ptr ... .align N; 0: absent */
+	uint32_t align;               /* the N of .align N; 0: absent, the type has its natural alignment */
+	uint32_t n_dims;              /* number of array dimensions: 0 for a scalar, 2 for [2][3] */
+	uint32_t first_dim;           /* row of module->dims; a dimension of 0 is [] */
+	uint64_t bytes;               /* element bytes x vector x all dimensions; 0 for [] without initializer */
+	uint32_t first_init, n_inits; /* rows of module->inits; n_inits is 0 without an initializer */
+	uint32_t reg;                 /* if space is REG: flat register number */
 	uint32_t scope;
-	uint32_t attributes;     /* GPUL_PTX_ATTRIBUTE_MANAGED, _UNIFIED */
-	uint64_t unified[2];     /* the UUID of .unified(a, b) */
+	uint32_t attributes; /* GPUL_PTX_ATTRIBUTE_MANAGED, _UNIFIED */
+	uint64_t unified[2]; /* the UUID of .unified(a, b) */
 	uint32_t line;
 } gpul_ptx_var;
 
@@ -159,34 +168,51 @@ typedef struct gpul_ptx_tuning { /* performance-tuning directives (.maxntid ...)
 	int64_t maxntid[3], reqntid[3], reqnctapercluster[3];
 	int64_t minnctapersm, maxnctapersm, maxnreg, maxclusterrank, abi_preserve, abi_preserve_control;
 	bool explicitcluster, noreturn, blocksareclusters;
-	uint32_t first_pragma, n_pragmas;  /* rows of module->pragmas */
+	uint32_t first_pragma, n_pragmas; /* rows of module->pragmas */
 } gpul_ptx_tuning;
 
-typedef struct gpul_ptx_scope { uint32_t parent; uint32_t open, close; } gpul_ptx_scope;
+typedef struct gpul_ptx_scope {
+	uint32_t parent;
+	uint32_t open, close;
+} gpul_ptx_scope;
 /* A block { } in a body: open and close are rows of func->items; the scope in row 0 is the body itself. */
 
-typedef struct gpul_ptx_item {   /* one statement, in the order of the file; the printer prints these */
-	enum { GPUL_PTX_ITEM_INST, GPUL_PTX_ITEM_LABEL, GPUL_PTX_ITEM_REGS, GPUL_PTX_ITEM_VAR,
-	       GPUL_PTX_ITEM_OPEN, GPUL_PTX_ITEM_CLOSE, GPUL_PTX_ITEM_LOC, GPUL_PTX_ITEM_PRAGMA,
-	       GPUL_PTX_ITEM_FUNC, GPUL_PTX_ITEM_FILE, GPUL_PTX_ITEM_SECTION, GPUL_PTX_ITEM_ALIAS } kind;
-	uint32_t index;          /* row of the table that kind selects */
+typedef struct gpul_ptx_item { /* one statement, in the order of the file; the printer prints these */
+	enum {
+		GPUL_PTX_ITEM_INST,
+		GPUL_PTX_ITEM_LABEL,
+		GPUL_PTX_ITEM_REGS,
+		GPUL_PTX_ITEM_VAR,
+		GPUL_PTX_ITEM_OPEN,
+		GPUL_PTX_ITEM_CLOSE,
+		GPUL_PTX_ITEM_LOC,
+		GPUL_PTX_ITEM_PRAGMA,
+		GPUL_PTX_ITEM_FUNC,
+		GPUL_PTX_ITEM_FILE,
+		GPUL_PTX_ITEM_SECTION,
+		GPUL_PTX_ITEM_ALIAS
+	} kind;
+	uint32_t index; /* row of the table that kind selects */
 } gpul_ptx_item;
 
 typedef enum gpul_ptx_func_kind {
-	GPUL_PTX_FUNC_ENTRY, GPUL_PTX_FUNC_DEVICE, GPUL_PTX_FUNC_PROTOTYPE,
+	GPUL_PTX_FUNC_ENTRY,
+	GPUL_PTX_FUNC_DEVICE,
+	GPUL_PTX_FUNC_PROTOTYPE,
 } gpul_ptx_func_kind;
 
 typedef struct gpul_ptx_func {
 	gpul_ptx_str name;
 	uint8_t kind, linkage;
-	bool has_body;           /* false: only a declaration */
-	uint32_t definition;     /* row of module->funcs with the body (this row if has_body), or NONE */
+	bool has_body;       /* false: only a declaration */
+	uint32_t definition; /* row of module->funcs with the body (this row if has_body), or NONE */
 	gpul_ptx_var *params, *rets, *vars;
 	uint32_t n_params, n_rets, n_vars;
 	gpul_ptx_regs *regs;
-	uint32_t n_regs;         /* number of rows of regs */
-	uint32_t n_flat_regs;    /* number of registers, counting each element of a vector register */
-	uint32_t n_module_regs;  /* the registers below this number belong to the module: the first rows of regs repeat those rows of module->regs that are
+	uint32_t n_regs;      /* number of rows of regs */
+	uint32_t n_flat_regs; /* number of registers, counting each element of a vector register */
+	uint32_t
+		n_module_regs; /* the registers below this number belong to the module: the first rows of regs repeat those rows of module->regs that are
 	 * declared before this function */
 	gpul_ptx_label *labels;
 	uint32_t n_labels;
@@ -199,42 +225,64 @@ typedef struct gpul_ptx_func {
 	gpul_ptx_item *items;
 	uint32_t n_items;
 	gpul_ptx_tuning tuning;
-	bool has_unified;        /* true for .attribute(.unified(a, b)) */
+	bool has_unified; /* true for .attribute(.unified(a, b)) */
 	uint64_t unified[2];
 	uint32_t line;
 } gpul_ptx_func;
 
-typedef struct gpul_ptx_loc {    /* .loc file line column [, function_name L, inlined_at ...] */
+typedef struct gpul_ptx_loc { /* .loc file line column [, function_name L, inlined_at ...] */
 	uint32_t file, line, column;
-	uint32_t function_label, function_offset;   /* function_name: gpul_ptx_str and offset; 0: none */
-	uint32_t at_file, at_line, at_column;       /* the position that follows inlined_at; 0: none */
+	uint32_t function_label, function_offset; /* function_name: gpul_ptx_str and offset; 0: none */
+	uint32_t at_file, at_line, at_column;     /* the position that follows inlined_at; 0: none */
 } gpul_ptx_loc;
 
-typedef struct gpul_ptx_file { uint32_t number; gpul_ptx_str path; uint64_t timestamp, bytes; } gpul_ptx_file;
-typedef struct gpul_ptx_section { gpul_ptx_str name; gpul_ptx_str text; } gpul_ptx_section;
-typedef struct gpul_ptx_alias { uint32_t alias, aliasee; } gpul_ptx_alias;  /* rows of module->funcs */
+typedef struct gpul_ptx_file {
+	uint32_t number;
+	gpul_ptx_str path;
+	uint64_t timestamp, bytes;
+} gpul_ptx_file;
+typedef struct gpul_ptx_section {
+	gpul_ptx_str name;
+	gpul_ptx_str text;
+} gpul_ptx_section;
+typedef struct gpul_ptx_alias {
+	uint32_t alias, aliasee;
+} gpul_ptx_alias; /* rows of module->funcs */
 
 typedef struct gpul_ptx_module {
 	uint32_t version_major, version_minor;
-	uint32_t sm;                   /* 90 for sm_90a */
-	char sm_suffix;                /* 'a', 'f' or 0 */
-	bool debug;                    /* true if .target has the option debug */
-	gpul_ptx_str target;           /* the .target operands as written, "sm_90, debug" */
-	uint32_t address_size;         /* 32 or 64 */
-	gpul_ptx_var *vars;            uint32_t n_vars;
-	gpul_ptx_regs *regs;           uint32_t n_regs, n_flat_regs;   /* registers of module scope, numbered as in a function */
-	gpul_ptx_func *funcs;          uint32_t n_funcs;
-	gpul_ptx_item *items;          uint32_t n_items;
-	gpul_ptx_init *inits;          uint32_t n_inits;
-	uint64_t *dims;                uint32_t n_dims;
-	gpul_ptx_loc *locs;            uint32_t n_locs;
-	gpul_ptx_file *files;          uint32_t n_files;
-	gpul_ptx_section *sections;    uint32_t n_sections;
-	gpul_ptx_alias *aliases;       uint32_t n_aliases;
-	gpul_ptx_str *pragmas;         uint32_t n_pragmas;
-	const char **strings;          uint32_t n_strings;   /* NUL-terminated; strings[0] is "" */
-	const char **extra_mods;       uint32_t n_extra_mods; /* names of modifiers that vocabulary.h lacks */
-	void *storage;                 /* the arena that owns all tables above */
+	uint32_t sm;           /* 90 for sm_90a */
+	char sm_suffix;        /* 'a', 'f' or 0 */
+	bool debug;            /* true if .target has the option debug */
+	gpul_ptx_str target;   /* the .target operands as written, "sm_90, debug" */
+	uint32_t address_size; /* 32 or 64 */
+	gpul_ptx_var *vars;
+	uint32_t n_vars;
+	gpul_ptx_regs *regs;
+	uint32_t n_regs, n_flat_regs; /* registers of module scope, numbered as in a function */
+	gpul_ptx_func *funcs;
+	uint32_t n_funcs;
+	gpul_ptx_item *items;
+	uint32_t n_items;
+	gpul_ptx_init *inits;
+	uint32_t n_inits;
+	uint64_t *dims;
+	uint32_t n_dims;
+	gpul_ptx_loc *locs;
+	uint32_t n_locs;
+	gpul_ptx_file *files;
+	uint32_t n_files;
+	gpul_ptx_section *sections;
+	uint32_t n_sections;
+	gpul_ptx_alias *aliases;
+	uint32_t n_aliases;
+	gpul_ptx_str *pragmas;
+	uint32_t n_pragmas;
+	const char **strings;
+	uint32_t n_strings; /* NUL-terminated; strings[0] is "" */
+	const char **extra_mods;
+	uint32_t n_extra_mods; /* names of modifiers that vocabulary.h lacks */
+	void *storage;         /* the arena that owns all tables above */
 } gpul_ptx_module;
 
 /** Parse PTX text.
@@ -247,9 +295,8 @@ typedef struct gpul_ptx_module {
  *         "kernel.ptx:12:7: expected ';' after add, found 'mul'\n<the line>\n      ^"
  *         (shortened to fit: first the file name, then the quoted line); GPUL_ENOMEM
  * Source  PTX ISA 9.0, chapters 4, 5 and 11 */
-gpul_status gpul_ptx_parse(const char *text, size_t text_bytes, const char *file_name,
-			   gpul_ptx_module **out, gpul_error *err);
-void gpul_ptx_module_destroy(gpul_ptx_module *m);  /* accepts NULL; cannot fail */
+gpul_status gpul_ptx_parse(const char *text, size_t text_bytes, const char *file_name, gpul_ptx_module **out, gpul_error *err);
+void gpul_ptx_module_destroy(gpul_ptx_module *m); /* accepts NULL; cannot fail */
 
 /** Limit the registers of kernels, as -maxrregcount and CU_JIT_MAX_REGISTERS do: adds .maxnreg to each kernel, except kernels with
  * launch bounds (.maxntid, .reqntid, .minnctapersm, .maxnreg), for which NVIDIA's compilers ignore the option.
@@ -273,8 +320,7 @@ void gpul_ptx_limit_registers(gpul_ptx_module *m, unsigned n_registers);
  * @out        owned by the caller: gpul_ptx_module_destroy(); untouched on failure
  * Errors  GPUL_EFORMAT for errors outside of bodies, with the same text as gpul_ptx_parse(); GPUL_ENOMEM
  * Source  PTX ISA 9.0, chapters 4, 5 and 11 */
-gpul_status gpul_ptx_parse_heads(const char *text, size_t text_bytes, const char *file_name,
-				 gpul_ptx_module **out, gpul_error *err);
+gpul_status gpul_ptx_parse_heads(const char *text, size_t text_bytes, const char *file_name, gpul_ptx_module **out, gpul_error *err);
 
 /** Print a module as PTX that parses to an equal module.
  *
@@ -291,8 +337,7 @@ bool gpul_ptx_module_equal(const gpul_ptx_module *a, const gpul_ptx_module *b);
 
 /** Print one instruction without a line end, for traces and messages.
  * Returns the length of the whole text, like snprintf. */
-size_t gpul_ptx_print_inst(const gpul_ptx_module *m, const gpul_ptx_func *f, const gpul_ptx_inst *inst,
-			   char *buf, size_t buf_bytes);
+size_t gpul_ptx_print_inst(const gpul_ptx_module *m, const gpul_ptx_func *f, const gpul_ptx_inst *inst, char *buf, size_t buf_bytes);
 
 /** Return the definition of the function `name`, or its first declaration if there is no definition; NULL:
  * no such function.  O(n_funcs). */

@@ -13,6 +13,7 @@ extern "C" {
 #endif
 
 /* Instruction roots: PTX ISA 9.0, chapter 9.  X(ENUM, "text") */
+/* clang-format off */
 #define GPUL_PTX_OPCODES(X) \
 	X(ABS, "abs") X(ACTIVEMASK, "activemask") X(ADD, "add") X(ADDC, "addc") \
 	X(ALLOCA, "alloca") X(AND, "and") X(APPLYPRIORITY, "applypriority") X(ATOM, "atom") \
@@ -46,8 +47,10 @@ extern "C" {
 	X(VMIN2, "vmin2") X(VMIN4, "vmin4") X(VOTE, "vote") X(VSET, "vset") \
 	X(VSET2, "vset2") X(VSET4, "vset4") X(VSHL, "vshl") X(VSHR, "vshr") X(VSUB, "vsub") \
 	X(VSUB2, "vsub2") X(VSUB4, "vsub4") X(WGMMA, "wgmma") X(WMMA, "wmma") X(XOR, "xor")
+/* clang-format on */
 
 /* Types first, then the other modifiers that may follow an instruction root after a dot. */
+/* clang-format off */
 #define GPUL_PTX_MODS(X) \
 	X(B8, "b8") X(B16, "b16") X(B32, "b32") X(B64, "b64") X(B128, "b128") X(U8, "u8") \
 	X(U16, "u16") X(U32, "u32") X(U64, "u64") X(S8, "s8") X(S16, "s16") X(S32, "s32") \
@@ -123,9 +126,11 @@ extern "C" {
 	X(NaN, "NaN") \
 	X(LEVEL__EVICTION_PRIORITY, "level::eviction_priority") X(OOB, "oob") \
 	X(LD_REDUCE, "ld_reduce") X(ST, "st") X(ACC__F32, "acc::f32") X(ACC__F16, "acc::f16")
+/* clang-format on */
 
 /* Special registers, without the '%': PTX ISA 9.0, chapter 10.  TID is the whole vector, as in mov.v4.u32 v, %tid; its
  * .w is always 0. */
+/* clang-format off */
 #define GPUL_PTX_SPECIALS(X) \
 	X(TID_X, "tid.x") X(TID_Y, "tid.y") X(TID_Z, "tid.z") X(NTID_X, "ntid.x") \
 	X(NTID_Y, "ntid.y") X(NTID_Z, "ntid.z") X(CTAID_X, "ctaid.x") X(CTAID_Y, "ctaid.y") \
@@ -172,31 +177,33 @@ extern "C" {
 	X(NCLUSTERID_W, "nclusterid.w") X(CLUSTER_CTAID, "cluster_ctaid") \
 	X(CLUSTER_CTAID_W, "cluster_ctaid.w") X(CLUSTER_NCTAID, "cluster_nctaid") \
 	X(CLUSTER_NCTAID_W, "cluster_nctaid.w")
+/* clang-format on */
 
 typedef enum gpul_ptx_opcode {
 #define X(id, text) GPUL_PTX_##id,
 	GPUL_PTX_OPCODES(X)
 #undef X
-	GPUL_PTX_N_OPCODES
+		GPUL_PTX_N_OPCODES
 } gpul_ptx_opcode;
 
 typedef enum gpul_ptx_mod {
-	GPUL_PTX_MOD_NONE = 0,  /* neither a type nor a state space */
+	GPUL_PTX_MOD_NONE = 0, /* neither a type nor a state space */
 #define X(id, text) GPUL_PTX_MOD_##id,
 	GPUL_PTX_MODS(X)
 #undef X
-	GPUL_PTX_N_MODS,
-	GPUL_PTX_MOD_EXTRA = 0x1000  /* plus the row of module->extra_mods */
+		GPUL_PTX_N_MODS,
+	GPUL_PTX_MOD_EXTRA = 0x1000 /* plus the row of module->extra_mods */
 } gpul_ptx_mod;
 
 typedef enum gpul_ptx_special {
 #define X(id, text) GPUL_PTX_SREG_##id,
 	GPUL_PTX_SPECIALS(X)
 #undef X
-	GPUL_PTX_N_SPECIALS
+		GPUL_PTX_N_SPECIALS
 } gpul_ptx_special;
 
 /* A selected part of a register: an element of a vector (.x or .r ...), or bytes of a video operand (.b0, .h1). */
+/* clang-format off */
 typedef enum gpul_ptx_selector {
 	GPUL_PTX_SEL_NONE,
 	GPUL_PTX_SEL_X, GPUL_PTX_SEL_Y, GPUL_PTX_SEL_Z, GPUL_PTX_SEL_W,      /* or .r .g .b .a */
@@ -207,6 +214,7 @@ typedef enum gpul_ptx_selector {
 	GPUL_PTX_SEL_HALVES, /* .h10, .h2: encoded like BYTES */
 	GPUL_PTX_SEL_UNIFIED, /* after an ADDRESS: ld.global.u32 r, [a].unified */
 } gpul_ptx_selector;
+/* clang-format on */
 
 /** Return the text of an opcode or special register, without dot or '%'. */
 const char *gpul_ptx_opcode_text(gpul_ptx_opcode op);

@@ -29,41 +29,41 @@
 extern "C" {
 #endif
 
-typedef struct gpul_rdma gpul_rdma;                    /* opaque, like the next three: rdma_internal.h */
+typedef struct gpul_rdma gpul_rdma; /* opaque, like the next three: rdma_internal.h */
 typedef struct gpul_rdma_region gpul_rdma_region;
 typedef struct gpul_rdma_listener gpul_rdma_listener;
 typedef struct gpul_rdma_conn gpul_rdma_conn;
 
 /* How GPU memory is accessed. */
 typedef enum gpul_rdma_gpu_direct {
-	GPUL_RDMA_GPU_DIRECT_AUTO,       /* by the fabric itself, through dma-buf, if possible; else
+	GPUL_RDMA_GPU_DIRECT_AUTO, /* by the fabric itself, through dma-buf, if possible; else
 					  * staged */
-	GPUL_RDMA_GPU_DIRECT_YES,        /* by the fabric itself; if that is not possible, the
+	GPUL_RDMA_GPU_DIRECT_YES,  /* by the fabric itself; if that is not possible, the
 					  * registration fails, because there are no staging buffers.
 					  * The software driver's device memory is CPU memory, which
 					  * every fabric can access */
-	GPUL_RDMA_GPU_DIRECT_NO,         /* staged */
+	GPUL_RDMA_GPU_DIRECT_NO,   /* staged */
 } gpul_rdma_gpu_direct;
 
 /* 0 or NULL is the default of every field, except device.gpu and device.gid_index, whose
  * default is -1. */
 typedef struct gpul_rdma_desc {
-	const char *backend;             /* "verbs", "libfabric", or NULL: verbs if there is a usable NIC, else libfabric */
+	const char *backend; /* "verbs", "libfabric", or NULL: verbs if there is a usable NIC, else libfabric */
 	gpul_rdma_device_desc device;
-	unsigned n_qps;                  /* queue pairs of a connection; 0: 1.  The connecting side's values of this and the
+	unsigned n_qps;         /* queue pairs of a connection; 0: 1.  The connecting side's values of this and the
 					  * next four fields are used for both */
-	unsigned depth;                  /* operations in flight per queue pair; 0: 256 */
-	uint32_t segment_bytes;          /* a longer message is sent in segments; 0: 1 MiB */
-	uint32_t stripe_bytes;           /* a segment is divided only into stripes of at least this size; 0: 16 KiB */
+	unsigned depth;         /* operations in flight per queue pair; 0: 256 */
+	uint32_t segment_bytes; /* a longer message is sent in segments; 0: 1 MiB */
+	uint32_t stripe_bytes;  /* a segment is divided only into stripes of at least this size; 0: 16 KiB */
 	gpul_rdma_striping striping;
-	int lease_ms;                    /* a peer that is silent for this time is considered dead; 0:
+	int lease_ms;       /* a peer that is silent for this time is considered dead; 0:
 					  * 5000 */
-	size_t cache_bytes;              /* CPU memory that stays registered after gpul_rdma_unregister(), for a later
+	size_t cache_bytes; /* CPU memory that stays registered after gpul_rdma_unregister(), for a later
 					  * registration; 0: none.  See gpul_rdma_forget() */
-	unsigned n_stages;               /* staging buffers per direction and connection, for GPU memory that the fabric
+	unsigned n_stages;  /* staging buffers per direction and connection, for GPU memory that the fabric
 					  * cannot access; 0: 16 */
 	gpul_rdma_gpu_direct gpu_direct;
-	const char *secret;              /* both ends of a connection must prove that they know it.
+	const char *secret; /* both ends of a connection must prove that they know it.
 					  * NULL or "": no proof, so any program that can reach the
 					  * port can connect */
 } gpul_rdma_desc;
@@ -111,8 +111,7 @@ typedef enum gpul_rdma_use {
  * @out    owned by the caller: gpul_rdma_unregister(); untouched on failure
  * Errors  GPUL_EINVAL; GPUL_ENOMEM out of memory, or over RLIMIT_MEMLOCK (the text gives the limit); GPUL_EVERBS
  * Source  ibv_reg_mr(3), fi_mr(3) */
-gpul_status gpul_rdma_register(gpul_rdma *r, void *at, size_t bytes, gpul_rdma_use use, gpul_rdma_region **out,
-			       gpul_error *err);
+gpul_status gpul_rdma_register(gpul_rdma *r, void *at, size_t bytes, gpul_rdma_use use, gpul_rdma_region **out, gpul_error *err);
 
 /** Register a memory object (memalloc): CPU memory directly, GPU memory by dmabuf, or for staging.
  *
@@ -125,8 +124,7 @@ gpul_status gpul_rdma_register(gpul_rdma *r, void *at, size_t bytes, gpul_rdma_u
  * Errors  as gpul_rdma_register(); GPUL_EUNSUPPORTED GPU memory without a driver, or, with GPUL_RDMA_GPU_DIRECT_YES, GPU memory
  *         that the fabric cannot access; GPUL_ECUDA
  * Source  cuMemGetHandleForAddressRange(), ibv_reg_dmabuf_mr(3) */
-gpul_status gpul_rdma_register_mem(gpul_rdma *r, const gpul_mem *mem, gpul_rdma_use use, gpul_rdma_region **out,
-				   gpul_error *err);
+gpul_status gpul_rdma_register_mem(gpul_rdma *r, const gpul_mem *mem, gpul_rdma_use use, gpul_rdma_region **out, gpul_error *err);
 
 /** Register a part of a memory object (memalloc).
  *
@@ -168,8 +166,7 @@ const gpul_rdma_area *gpul_rdma_region_area(const gpul_rdma_region *region);
  * @bytes   inside the same piece
  * @out     plain bytes, for the peer
  * Errors  GPUL_EINVAL not inside the region, or the region is a source; GPUL_EUNSUPPORTED the region is staged */
-gpul_status gpul_rdma_offer(const gpul_rdma_region *region, uint64_t at, uint64_t bytes, gpul_rdma_remote *out,
-			    gpul_error *err);
+gpul_status gpul_rdma_offer(const gpul_rdma_region *region, uint64_t at, uint64_t bytes, gpul_rdma_remote *out, gpul_error *err);
 
 /* ---- connections ------------------------------------------------------------------------------------------ */
 
@@ -183,7 +180,7 @@ enum { GPUL_RDMA_PORT = 18515 };
  * Errors  GPUL_EINVAL; GPUL_ESYS native = errno: EADDRINUSE ...; GPUL_ENOMEM
  * Threads any thread may call; a listener belongs to one thread at a time */
 gpul_status gpul_rdma_listen(gpul_rdma *r, const char *address, gpul_rdma_listener **out, gpul_error *err);
-void gpul_rdma_listener_close(gpul_rdma_listener *l);  /* NULL is fine */
+void gpul_rdma_listener_close(gpul_rdma_listener *l); /* NULL is fine */
 
 /** Listen for connections that prove a secret of this listener.
  *
@@ -223,8 +220,7 @@ gpul_status gpul_rdma_accept(gpul_rdma_listener *l, int timeout_ms, gpul_rdma_co
  * @out         owned by the caller: gpul_rdma_conn_close(); untouched on failure
  * Errors  as gpul_rdma_accept()
  * Threads the listener's thread */
-gpul_status gpul_rdma_accept_as(gpul_rdma_listener *l, const gpul_rdma_identity *as, int timeout_ms, gpul_rdma_conn **out,
-				gpul_error *err);
+gpul_status gpul_rdma_accept_as(gpul_rdma_listener *l, const gpul_rdma_identity *as, int timeout_ms, gpul_rdma_conn **out, gpul_error *err);
 
 /** Connect to a listener; keeps trying as long as no process listens there.
  *
@@ -267,17 +263,17 @@ gpul_status gpul_rdma_connect_secret(gpul_rdma *r, const char *address, const ch
 void gpul_rdma_conn_close(gpul_rdma_conn *c);
 
 typedef struct gpul_rdma_conn_info {
-	char peer[64];            /* address, or path, of the peer */
-	char peer_host[64];       /* name of the peer's host, as the peer reports it */
-	int peer_pid;             /* as the peer reports it */
-	gpul_rdma_identity identity;  /* with a secret: the identity of the connection, which both
+	char peer[64];               /* address, or path, of the peer */
+	char peer_host[64];          /* name of the peer's host, as the peer reports it */
+	int peer_pid;                /* as the peer reports it */
+	gpul_rdma_identity identity; /* with a secret: the identity of the connection, which both
 				       * ends have proved; else all 0 */
 	unsigned n_qps, depth;
 	uint32_t segment_bytes;
-	uint64_t notice_ns;       /* a dead or unreachable peer causes an error within this time, with or without requests */
-	uint64_t fabric_notice_ns;/* if only the fabric's path breaks, and not the socket, there is an error within this time
+	uint64_t notice_ns;        /* a dead or unreachable peer causes an error within this time, with or without requests */
+	uint64_t fabric_notice_ns; /* if only the fabric's path breaks, and not the socket, there is an error within this time
 				   * while requests are in flight; 0: only at their deadlines */
-	bool staged;              /* true: the connection has staging buffers */
+	bool staged;               /* true: the connection has staging buffers */
 } gpul_rdma_conn_info;
 
 /* Describe the connection: the peer and the negotiated values.  Any thread may call. */
@@ -296,8 +292,8 @@ int gpul_rdma_conn_fd(const gpul_rdma_conn *c);
  * it fails, and the connection with it; 0: no limit. */
 
 typedef struct gpul_rdma_buffer {
-	const gpul_rdma_region *region;  /* borrowed until the request has ended */
-	uint64_t at, bytes;              /* address inside the region (a GPU address for GPU memory), and size */
+	const gpul_rdma_region *region; /* borrowed until the request has ended */
+	uint64_t at, bytes;             /* address inside the region (a GPU address for GPU memory), and size */
 	uint32_t tag;
 } gpul_rdma_buffer;
 
@@ -314,8 +310,7 @@ typedef struct gpul_rdma_buffer {
  * @err         explains a failure
  * Errors  GPUL_EINVAL not inside the region; the connection's failure
  * Threads the connection's thread */
-gpul_status gpul_rdma_isend(gpul_rdma_conn *c, const gpul_rdma_buffer *buffer, int timeout_ms, gpul_rdma_request *out,
-			    gpul_error *err);
+gpul_status gpul_rdma_isend(gpul_rdma_conn *c, const gpul_rdma_buffer *buffer, int timeout_ms, gpul_rdma_request *out, gpul_error *err);
 
 /* True if a send with this tag takes a slot at once: no earlier send of this end waits for slots, and the peer's next receive, or a free
  * buffer of its next multi-receive, has this tag.  It does not make progress: slots arrive in gpul_rdma_progress().  False
@@ -332,8 +327,8 @@ bool gpul_rdma_may_send(gpul_rdma_conn *c, uint32_t tag);
  * @err         explains a failure
  * Errors  GPUL_EINVAL; the connection's failure
  * Threads the connection's thread */
-gpul_status gpul_rdma_irecv(gpul_rdma_conn *c, const gpul_rdma_buffer *buffers, unsigned n, int timeout_ms,
-			    gpul_rdma_request *out, gpul_error *err);
+gpul_status gpul_rdma_irecv(gpul_rdma_conn *c, const gpul_rdma_buffer *buffers, unsigned n, int timeout_ms, gpul_rdma_request *out,
+			    gpul_error *err);
 
 /** Write into the peer's memory, then raise a step there; protocol_link.h describes the fields.
  *
@@ -344,8 +339,7 @@ gpul_status gpul_rdma_irecv(gpul_rdma_conn *c, const gpul_rdma_buffer *buffers, 
  * @err         explains a failure
  * Errors  GPUL_EINVAL; GPUL_EUNSUPPORTED a staged region; the connection's failure
  * Threads the connection's thread */
-gpul_status gpul_rdma_put(gpul_rdma_conn *c, const gpul_rdma_put_desc *put, int timeout_ms, gpul_rdma_request *out,
-			  gpul_error *err);
+gpul_status gpul_rdma_put(gpul_rdma_conn *c, const gpul_rdma_put_desc *put, int timeout_ms, gpul_rdma_request *out, gpul_error *err);
 
 /** Make received data in GPU memory visible to kernels that are already running.
  *
@@ -359,8 +353,7 @@ gpul_status gpul_rdma_put(gpul_rdma_conn *c, const gpul_rdma_put_desc *put, int 
  * Errors  GPUL_EINVAL; the connection's failure
  * Threads the connection's thread
  * Source  CUDA Driver API: cuFlushGPUDirectRDMAWrites() */
-gpul_status gpul_rdma_iflush(gpul_rdma_conn *c, const gpul_rdma_buffer *buffer, int timeout_ms, gpul_rdma_request *out,
-			     gpul_error *err);
+gpul_status gpul_rdma_iflush(gpul_rdma_conn *c, const gpul_rdma_buffer *buffer, int timeout_ms, gpul_rdma_request *out, gpul_error *err);
 
 /** Make progress, and test whether a request has ended; if so, it is freed.
  *

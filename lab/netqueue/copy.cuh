@@ -15,10 +15,10 @@
 
 enum {
 	GPUL_NETQUEUE_LANES = 32,
-	GPUL_NETQUEUE_ROWS = 4,               /* number of 16-byte loads that a lane has in flight */
-	GPUL_NETQUEUE_UNIT_BYTES = 4096,      /* bytes that one warp copies at a time: a part of a
+	GPUL_NETQUEUE_ROWS = 4,          /* number of 16-byte loads that a lane has in flight */
+	GPUL_NETQUEUE_UNIT_BYTES = 4096, /* bytes that one warp copies at a time: a part of a
 					       * piece */
-	GPUL_NETQUEUE_REST_BYTES = 512,       /* a shorter remainder is added to the last unit, because
+	GPUL_NETQUEUE_REST_BYTES = 512,  /* a shorter remainder is added to the last unit, because
 					       * alone it would cost a warp as much time as a whole unit */
 };
 
@@ -28,10 +28,7 @@ static __device__ __forceinline__ uint4 gpul_netqueue_load(const uint4 *from)
 {
 	uint4 v;
 
-	asm volatile("ld.global.cs.v4.u32 {%0, %1, %2, %3}, [%4];"
-		     : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
-		     : "l"(from)
-		     : "memory");
+	asm volatile("ld.global.cs.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(from) : "memory");
 	return v;
 }
 
@@ -76,7 +73,7 @@ static __device__ __forceinline__ void gpul_netqueue_copy_shifted(const uint4 *f
 			const uint32_t i = base + (uint32_t)r * GPUL_NETQUEUE_LANES + lane;
 
 			rows[r] = make_uint4(0, 0, 0, 0);
-			if (i <= n && (r < GPUL_NETQUEUE_ROWS || lane == 0))   /* block n contains the last bytes */
+			if (i <= n && (r < GPUL_NETQUEUE_ROWS || lane == 0)) /* block n contains the last bytes */
 				rows[r] = gpul_netqueue_load(from + i);
 		}
 #pragma unroll
@@ -122,7 +119,7 @@ static __device__ __forceinline__ void gpul_netqueue_copy(unsigned char *to, con
 {
 	const uint32_t to_boundary = (0u - (uint32_t)(uintptr_t)to) % 16, head = to_boundary < n ? to_boundary : n;
 	const uint32_t n_blocks = (n - head) / 16, tail = (n - head) % 16;
-	const uint32_t at = lane < 16 ? lane : head + n_blocks * 16 + lane - 16;   /* lanes 0 to 15: head, others: tail */
+	const uint32_t at = lane < 16 ? lane : head + n_blocks * 16 + lane - 16; /* lanes 0 to 15: head, others: tail */
 	const bool has_byte = lane < 16 ? lane < head : lane - 16 < tail;
 	const uint32_t shift = (uint32_t)((uintptr_t)from + head) % 16;
 	const uint4 *blocks = (const uint4 *)(from + head - shift);

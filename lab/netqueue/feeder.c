@@ -11,14 +11,14 @@
 #include "core/thread/thread.h"
 
 enum {
-	RECEIVE_BYTES = 256 << 10,  /* limit of one receive, so that the kernel copies the first
+	RECEIVE_BYTES = 256 << 10, /* limit of one receive, so that the kernel copies the first
 				     * bytes while the next ones arrive */
-	WAIT_MS = 5,                /* time of one wait for the socket */
-	PUBLISH_ENTRIES = 64,       /* limit of the entries published at a time, for a large packet
+	WAIT_MS = 5,               /* time of one wait for the socket */
+	PUBLISH_ENTRIES = 64,      /* limit of the entries published at a time, for a large packet
 				     * with many small pieces */
-	YIELDS = 256,               /* number of turns without progress before the thread sleeps */
+	YIELDS = 256,              /* number of turns without progress before the thread sleeps */
 	SLEEP_NS = 50000,
-	LOOK_NS = 100000,           /* time between two polls of the kernel by the calling
+	LOOK_NS = 100000, /* time between two polls of the kernel by the calling
 				     * thread */
 };
 
@@ -26,13 +26,13 @@ struct feeder {
 	gpul_netqueue *q;
 	gpul_netqueue_receiver receiver;
 	gpul_netqueue_producer producer;
-	uint64_t *ends, *done;          /* [n_entries], [n_blocks] */
+	uint64_t *ends, *done; /* [n_entries], [n_blocks] */
 	unsigned char *bounce;
-	uint64_t limit_ns;              /* 0: none */
-	uint64_t moved_ns;              /* time of the most recent progress */
-	unsigned n_idle;                /* turns since then */
-	atomic_bool stop;               /* the kernel has ended */
-	bool ended;                     /* the total number of entries has been published to the
+	uint64_t limit_ns; /* 0: none */
+	uint64_t moved_ns; /* time of the most recent progress */
+	unsigned n_idle;   /* turns since then */
+	atomic_bool stop;  /* the kernel has ended */
+	bool ended;        /* the total number of entries has been published to the
 					 * kernel */
 	gpul_netqueue_received_stream *out;
 	gpul_error err;
@@ -89,7 +89,8 @@ static gpul_status fill_slots(struct feeder *f, size_t *got)
 	if (st)
 		return st;
 	if (closed && !*got && !waits_for_entries)
-		return gpul_fail(&f->err, GPUL_ESYS, EPIPE, "the sender has closed the connection after %llu bytes, before the end of its stream",
+		return gpul_fail(&f->err, GPUL_ESYS, EPIPE,
+				 "the sender has closed the connection after %llu bytes, before the end of its stream",
 				 (unsigned long long)f->producer.received);
 	gpul_netqueue_received(&f->producer, *got);
 	f->out->n_receives += *got != 0;
@@ -111,9 +112,10 @@ static gpul_status pause_feeder(struct feeder *f)
 	const gpul_netqueue_producer *p = &f->producer;
 
 	if (f->limit_ns && gpul_clock_ns() - f->moved_ns > f->limit_ns)
-		return p->n_done == p->n_produced ? fail_silent(f) :
-		       gpul_fail(&f->err, GPUL_ESYS, ETIMEDOUT, "the kernel has not finished entry %llu of %llu within %.1f s",
-				 (unsigned long long)p->n_done, (unsigned long long)p->n_produced, (double)f->limit_ns / 1e9);
+		return p->n_done == p->n_produced
+			       ? fail_silent(f)
+			       : gpul_fail(&f->err, GPUL_ESYS, ETIMEDOUT, "the kernel has not finished entry %llu of %llu within %.1f s",
+					   (unsigned long long)p->n_done, (unsigned long long)p->n_produced, (double)f->limit_ns / 1e9);
 	if (f->n_idle++ < YIELDS)
 		(void)sched_yield();
 	else
@@ -165,17 +167,18 @@ static gpul_status await_end(struct feeder *f, pthread_t thread, gpul_error *err
 	f->out->end_ns = gpul_clock_ns();
 	atomic_store(&f->stop, true);
 	(void)pthread_join(thread, NULL);
-	if (f->err.status)   /* the feeder's failure has also ended the kernel */
+	if (f->err.status) /* the feeder's failure has also ended the kernel */
 		st = gpul_fail(err, f->err.status, f->err.native, "%s", f->err.text);
 	waited = gpul_netqueue_wait(f->q, &f->out->result, st ? NULL : &why);
-	if (!st && f->out->result.waited.ready && !f->ended) {  /* the kernel has detected the abort before
+	if (!st && f->out->result.waited.ready && !f->ended) { /* the kernel has detected the abort before
 								 * the feeder */
 		(void)fail_silent(f);
 		why = f->err;
 	}
 	st = st ? st : waited ? gpul_fail(err, why.status, why.native, "%s", why.text) : GPUL_OK;
 	if (!st && !f->ended)
-		st = gpul_fail(err, GPUL_ESYS, ECANCELED, "the receive was aborted after %llu bytes", (unsigned long long)f->producer.received);
+		st = gpul_fail(err, GPUL_ESYS, ECANCELED, "the receive was aborted after %llu bytes",
+			       (unsigned long long)f->producer.received);
 	return st;
 }
 
@@ -183,7 +186,10 @@ gpul_status gpul_netqueue_receive(gpul_netqueue *q, CUdeviceptr destination, uin
 				  gpul_netqueue_received_stream *out, gpul_error *err)
 {
 	const gpul_netqueue_desc *about = gpul_netqueue_about(q);
-	struct feeder f = { .q = q, .receiver = *receiver, .out = out, .bounce = gpul_mem_cpu(gpul_netqueue_bounce(q)),
+	struct feeder f = { .q = q,
+			    .receiver = *receiver,
+			    .out = out,
+			    .bounce = gpul_mem_cpu(gpul_netqueue_bounce(q)),
 			    .limit_ns = about->timeout_ms > 0 ? (uint64_t)about->timeout_ms * 1000000 : 0 };
 	pthread_t thread;
 	gpul_status st;

@@ -12,6 +12,7 @@
 
 GPUL_EMBED(netqueue_unpack_ptx, "lab/netqueue/unpack.ptx");
 
+/* clang-format off */
 enum {
 	DEFAULT_SLOTS = 64, DEFAULT_SLOT_BYTES = 64 << 10, DEFAULT_ENTRIES = 8192, DEFAULT_TIMEOUT_MS = 10000,
 	HOST_BLOCKS = 16, HOST_THREADS = 384, CHUNK = 8,  /* enough to saturate the bus: 16 x 11 warps have 360 KiB of
@@ -19,6 +20,7 @@ enum {
 	INTERPRETED_BLOCKS = 2, INTERPRETED_THREADS = 96,
 	POLLS_PER_CHECK = 1024, INTERPRETED_POLLS_PER_CHECK = 32,
 };
+/* clang-format on */
 
 struct gpul_netqueue {
 	const gpul_driver *drv;
@@ -26,7 +28,7 @@ struct gpul_netqueue {
 	gpul_module *module;
 	const gpul_kernel *kernel;
 	CUstream stream;
-	gpul_mem *bounce, *shared;      /* in `shared`, control is followed by the ring */
+	gpul_mem *bounce, *shared; /* in `shared`, control is followed by the ring */
 	gpul_netqueue_control *control;
 	gpul_netqueue_entry *ring;
 	CUdeviceptr counts;
@@ -76,8 +78,10 @@ static gpul_status choose_blocks(gpul_netqueue *q, gpul_error *err)
 	if (st)
 		return st;
 	const uint32_t most = (uint32_t)(n_processors * per_processor), on_device = (uint32_t)n_processors;
-	const uint32_t wanted = d->shape.n_blocks ? d->shape.n_blocks : q->drv->interprets ? INTERPRETED_BLOCKS :
-				d->kind == GPUL_MEM_DEVICE ? on_device : HOST_BLOCKS;
+	const uint32_t wanted = d->shape.n_blocks            ? d->shape.n_blocks
+				: q->drv->interprets         ? INTERPRETED_BLOCKS
+				: d->kind == GPUL_MEM_DEVICE ? on_device
+							     : HOST_BLOCKS;
 
 	d->shape.n_blocks = wanted < most ? wanted : most;
 	return GPUL_OK;
@@ -94,8 +98,11 @@ static gpul_status check_desc(const gpul_netqueue_desc *d, gpul_error *err)
 static gpul_status allocate(gpul_netqueue *q, gpul_error *err)
 {
 	gpul_netqueue_desc *d = &q->about;
-	gpul_mem_desc mem = { .kind = d->kind, .bytes = (size_t)d->shape.n_slots * d->shape.slot_bytes, .node = GPUL_MEM_NODE_OF_GPU,
-			      .devices = &d->device, .n_devices = 1 };
+	gpul_mem_desc mem = { .kind = d->kind,
+			      .bytes = (size_t)d->shape.n_slots * d->shape.slot_bytes,
+			      .node = GPUL_MEM_NODE_OF_GPU,
+			      .devices = &d->device,
+			      .n_devices = 1 };
 	gpul_status st = gpul_mem_create(q->drv, &mem, &q->bounce, err);
 
 	if (st)
@@ -141,7 +148,7 @@ void gpul_netqueue_destroy(gpul_netqueue *q)
 		return;
 	if (q->running) {
 		gpul_netqueue_abort(q);
-		(void)q->drv->cuCtxSynchronize();  /* the kernel may be running on a stream of the caller */
+		(void)q->drv->cuCtxSynchronize(); /* the kernel may be running on a stream of the caller */
 	}
 	if (q->stream)
 		(void)q->drv->cuStreamDestroy(q->stream);
@@ -279,7 +286,9 @@ gpul_status gpul_netqueue_wait(gpul_netqueue *q, gpul_netqueue_result *out, gpul
 
 const char *gpul_netqueue_field_name(uint32_t field)
 {
-	static const char *const names[] = { "none", "lap", "length", "source", "source end", "slot end", "destination", "destination end" };
+	static const char *const names[] = {
+		"none", "lap", "length", "source", "source end", "slot end", "destination", "destination end"
+	};
 
 	_Static_assert(sizeof names / sizeof *names == GPUL_NETQUEUE_N_FIELDS, "a name for each field");
 	return field < GPUL_NETQUEUE_N_FIELDS ? names[field] : "?";
@@ -287,6 +296,7 @@ const char *gpul_netqueue_field_name(uint32_t field)
 
 const char *gpul_netqueue_explain(const gpul_netqueue_report *r, char out[GPUL_NETQUEUE_TEXT_BYTES])
 {
+	/* clang-format off */
 	static const char *const formats[] = {
 		[GPUL_NETQUEUE_ACCEPTED] = "entry %" PRIu64 " was accepted (%" PRIu64 ", %" PRIu64 ")",
 		[GPUL_NETQUEUE_LAP] = "entry %" PRIu64 ": its lap is %" PRIu64 ", expected %" PRIu64,
@@ -297,11 +307,12 @@ const char *gpul_netqueue_explain(const gpul_netqueue_report *r, char out[GPUL_N
 		[GPUL_NETQUEUE_DESTINATION] = "entry %" PRIu64 ": the piece goes to byte %" PRIu64 " of the destination, which has %" PRIu64 " bytes",
 		[GPUL_NETQUEUE_DESTINATION_END] = "entry %" PRIu64 ": the piece ends at byte %" PRIu64 " of the destination, which has %" PRIu64 " bytes",
 	};
+	/* clang-format on */
 
 	if (r->field < GPUL_NETQUEUE_N_FIELDS)
 		(void)snprintf(out, GPUL_NETQUEUE_TEXT_BYTES, formats[r->field], r->entry, r->value, r->limit);
 	else
-		(void)snprintf(out, GPUL_NETQUEUE_TEXT_BYTES, "block %u has waited %.1f s for entry %" PRIu64 ", which was not written", r->block,
-			       (double)r->value / 1e9, r->entry);
+		(void)snprintf(out, GPUL_NETQUEUE_TEXT_BYTES, "block %u has waited %.1f s for entry %" PRIu64 ", which was not written",
+			       r->block, (double)r->value / 1e9, r->entry);
 	return out;
 }

@@ -12,7 +12,7 @@ static gpul_status receive_from_socket(void *context, const struct iovec *into, 
 				       gpul_error *err)
 {
 	const int fd = *(const int *)context;
-	struct msghdr m = { .msg_iov = (struct iovec *)into, .msg_iovlen = (size_t)n_into };  /* the cast removes const: recvmsg()
+	struct msghdr m = { .msg_iov = (struct iovec *)into, .msg_iovlen = (size_t)n_into }; /* the cast removes const: recvmsg()
 											       * does not change it */
 	struct pollfd p = { .fd = fd, .events = POLLIN };
 	ssize_t n = recvmsg(fd, &m, MSG_DONTWAIT);

@@ -14,7 +14,8 @@ gpul_status gpul_netqueue_shape_check(const gpul_netqueue_shape *s, gpul_error *
 		return gpul_fail(err, GPUL_EINVAL, 0, "a slot has %u bytes: expected a power of two from %d to %d", s->slot_bytes,
 				 GPUL_NETQUEUE_MIN_SLOT_BYTES, GPUL_NETQUEUE_MAX_SLOT_BYTES);
 	if (!is_power_of_two(s->n_slots) || s->n_slots < 2 || (uint64_t)s->n_slots * s->slot_bytes > GPUL_NETQUEUE_SOURCE_MASK)
-		return gpul_fail(err, GPUL_EINVAL, 0, "%u slots: expected a power of two, at least 2 and at most 64 GiB together", s->n_slots);
+		return gpul_fail(err, GPUL_EINVAL, 0, "%u slots: expected a power of two, at least 2 and at most 64 GiB together",
+				 s->n_slots);
 	if (!is_power_of_two(s->chunk_entries) || s->chunk_entries > GPUL_NETQUEUE_MAX_CHUNK)
 		return gpul_fail(err, GPUL_EINVAL, 0, "a chunk has %u entries: expected a power of two up to %d", s->chunk_entries,
 				 GPUL_NETQUEUE_MAX_CHUNK);
@@ -110,8 +111,9 @@ static void make_piece(gpul_netqueue_producer *p, gpul_netqueue_piece *out)
 	const uint64_t in_slot = p->shape.slot_bytes - p->parsed % p->shape.slot_bytes;
 	const uint32_t length = (uint32_t)smaller(smaller(p->record_left, p->received - p->parsed), in_slot);
 
-	*out = (gpul_netqueue_piece){ .n = p->n_produced, .source = p->parsed % bounce_bytes(p), .destination = p->destination,
-				      .length = length };
+	*out = (gpul_netqueue_piece){
+		.n = p->n_produced, .source = p->parsed % bounce_bytes(p), .destination = p->destination, .length = length
+	};
 	p->parsed += length;
 	p->record_left -= length;
 	p->destination = smaller(p->destination + length, GPUL_NETQUEUE_DESTINATION_MASK);
@@ -126,7 +128,8 @@ gpul_status gpul_netqueue_produce(gpul_netqueue_producer *p, const unsigned char
 	*got = false;
 	while (!st && !*got && p->parsed < p->received) {
 		if (p->ended)
-			return gpul_fail(err, GPUL_EFORMAT, (int)p->parsed, "byte %llu of the stream: the sender has sent %llu bytes behind its end",
+			return gpul_fail(err, GPUL_EFORMAT, (int)p->parsed,
+					 "byte %llu of the stream: the sender has sent %llu bytes behind its end",
 					 (unsigned long long)p->parsed, (unsigned long long)(p->received - p->parsed));
 		if (p->pad_left && p->record_left) {
 			const uint32_t n = (uint32_t)smaller(p->pad_left, p->received - p->parsed);
@@ -143,7 +146,7 @@ gpul_status gpul_netqueue_produce(gpul_netqueue_producer *p, const unsigned char
 		}
 	}
 	if (p->n_done == p->n_produced)
-		p->freed = p->parsed;  /* headers and padding that belong to no piece are free at once */
+		p->freed = p->parsed; /* headers and padding that belong to no piece are free at once */
 	return st;
 }
 
@@ -155,11 +158,12 @@ gpul_status gpul_netqueue_credit(gpul_netqueue_producer *p, const uint64_t *done
 	for (uint32_t b = 0; b < s->n_blocks; b++) {
 		if (done[b] > p->n_produced ||
 		    (done[b] && gpul_netqueue_entry_of(done[b] - 1, b, s->n_blocks, s->chunk_entries) >= p->n_produced))
-			return gpul_fail(err, GPUL_EFORMAT, (int)b, "block %u has finished %llu entries, although only %llu entries were produced",
-					 b, (unsigned long long)done[b], (unsigned long long)p->n_produced);
+			return gpul_fail(err, GPUL_EFORMAT, (int)b,
+					 "block %u has finished %llu entries, although only %llu entries were produced", b,
+					 (unsigned long long)done[b], (unsigned long long)p->n_produced);
 		n_done = smaller(n_done, gpul_netqueue_entry_of(done[b], b, s->n_blocks, s->chunk_entries));
 	}
-	if (n_done > p->n_done) {  /* a smaller number is outdated */
+	if (n_done > p->n_done) { /* a smaller number is outdated */
 		p->n_done = n_done;
 		p->freed = n_done == p->n_produced ? p->parsed : p->ends[(n_done - 1) & (s->n_entries - 1)];
 	}

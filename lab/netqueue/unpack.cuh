@@ -29,7 +29,7 @@ struct gpul_netqueue_batch {
 	const unsigned char *from[GPUL_NETQUEUE_LANES];
 	uint32_t n_bytes[GPUL_NETQUEUE_LANES];
 	uint32_t units_end[GPUL_NETQUEUE_LANES]; /* number of units of this piece and of those before it */
-	uint64_t taken;                 /* number of this block's entries up to the end of this batch; used by the reader */
+	uint64_t taken;                          /* number of this block's entries up to the end of this batch; used by the reader */
 };
 
 /* TOLD_BATCHES: a busy block reports its finished entries to the CPU only once per this many batches, because the fence before
@@ -39,14 +39,14 @@ enum { GPUL_NETQUEUE_BATCHES = 4, GPUL_NETQUEUE_NAP_NS = 40, GPUL_NETQUEUE_TOLD_
 struct gpul_netqueue_shared {
 	gpul_netqueue_batch batches[GPUL_NETQUEUE_BATCHES];
 	uint32_t n_finished[GPUL_NETQUEUE_BATCHES]; /* number of copiers that have finished batch b, b + 4, b + 8 ..., modulo 2^32 */
-	uint32_t n_filled;              /* modulo 2^32 */
-	uint32_t leave;                 /* 1: there will be no batch after n_filled */
+	uint32_t n_filled;                          /* modulo 2^32 */
+	uint32_t leave;                             /* 1: there will be no batch after n_filled */
 };
 
 /* ---- checks ---- */
 
 struct gpul_netqueue_refusal {
-	uint32_t field;                 /* gpul_netqueue_field */
+	uint32_t field; /* gpul_netqueue_field */
 	uint64_t value, limit;
 };
 
@@ -81,7 +81,8 @@ static __device__ __forceinline__ gpul_netqueue_refusal gpul_netqueue_check(cons
 	return gpul_netqueue_refuse(GPUL_NETQUEUE_ACCEPTED, 0, 0);
 }
 
-static __device__ __forceinline__ void gpul_netqueue_write_report(gpul_netqueue_report *report, uint64_t entry, const gpul_netqueue_refusal *r)
+static __device__ __forceinline__ void gpul_netqueue_write_report(gpul_netqueue_report *report, uint64_t entry,
+								  const gpul_netqueue_refusal *r)
 {
 	report->entry = entry;
 	report->field = r->field;
@@ -91,7 +92,8 @@ static __device__ __forceinline__ void gpul_netqueue_write_report(gpul_netqueue_
 	gpul_store_release(&report->ready, 1);
 }
 
-static __device__ __forceinline__ void gpul_netqueue_report_refusal(const gpul_netqueue_view *q, uint64_t entry, const gpul_netqueue_refusal *r)
+static __device__ __forceinline__ void gpul_netqueue_report_refusal(const gpul_netqueue_view *q, uint64_t entry,
+								    const gpul_netqueue_refusal *r)
 {
 	const uint64_t i = atomicAdd((unsigned long long *)&q->counts->n_refused, 1ull);
 
@@ -131,11 +133,12 @@ static __device__ __forceinline__ void gpul_netqueue_show(uint32_t *word, uint32
 static __device__ __forceinline__ void gpul_netqueue_collect(const gpul_netqueue_shared *s, gpul_netqueue_reader *r, uint32_t lane)
 {
 	while (r->n_finished < r->n_batches) {
-		const uint32_t b = (uint32_t)r->n_finished % GPUL_NETQUEUE_BATCHES, n = lane == 0 ? gpul_netqueue_see(&s->n_finished[b]) : 0;
+		const uint32_t b = (uint32_t)r->n_finished % GPUL_NETQUEUE_BATCHES,
+			       n = lane == 0 ? gpul_netqueue_see(&s->n_finished[b]) : 0;
 
 		if (__shfl_sync(~0u, n, 0) != (uint32_t)(r->n_finished / GPUL_NETQUEUE_BATCHES + 1) * r->n_copiers)
 			return;
-		__syncwarp();   /* orders the copiers' loads before the stores of any lane into this batch */
+		__syncwarp(); /* orders the copiers' loads before the stores of any lane into this batch */
 		r->finished = s->batches[b].taken;
 		r->n_finished++;
 	}
@@ -153,7 +156,8 @@ static __device__ __forceinline__ void gpul_netqueue_publish(const gpul_netqueue
 }
 
 /* Called after a poll without entries: true if there will be no more entries, or the block must leave. */
-static __device__ __forceinline__ bool gpul_netqueue_give_up(const gpul_netqueue_view *q, gpul_netqueue_reader *r, uint64_t first, uint32_t lane)
+static __device__ __forceinline__ bool gpul_netqueue_give_up(const gpul_netqueue_view *q, gpul_netqueue_reader *r, uint64_t first,
+							     uint32_t lane)
 {
 	uint64_t now;
 
@@ -177,7 +181,7 @@ static __device__ __forceinline__ bool gpul_netqueue_give_up(const gpul_netqueue
 
 /* Write the lane's entry into the batch, if it is valid. */
 static __device__ __forceinline__ void gpul_netqueue_fill(const gpul_netqueue_view *q, gpul_netqueue_batch *b, gpul_netqueue_reader *r,
-							   const gpul_netqueue_entry *e, bool accepted, uint32_t lane)
+							  const gpul_netqueue_entry *e, bool accepted, uint32_t lane)
 {
 	unsigned char *to = q->destination + (accepted ? gpul_netqueue_destination_of(e) : 0);
 	const uint32_t n_bytes = accepted ? gpul_netqueue_length_of(e) : 0, before = (uint32_t)(uintptr_t)to % 16;
@@ -237,7 +241,7 @@ static __device__ __forceinline__ void gpul_netqueue_look(const gpul_netqueue_vi
 	}
 	r->written = __shfl_sync(~0u, r->written, 0);
 	r->abort = __shfl_sync(~0u, r->abort, 0);
-	__syncwarp();   /* orders what lane 0 has acquired before the other lanes' loads */
+	__syncwarp(); /* orders what lane 0 has acquired before the other lanes' loads */
 }
 
 /* Poll this block's next 32 entries, and take those that are complete, up to the first that is not.  Returns their number.
@@ -246,7 +250,7 @@ static __device__ __forceinline__ void gpul_netqueue_look(const gpul_netqueue_vi
  * flight together, so an entry may be read before it is written, although `written` already includes it.  If the laps of the first
  * entry are wrong, it is therefore read again after a fence; if they are still wrong, it is refused. */
 static __device__ __forceinline__ uint32_t gpul_netqueue_take(const gpul_netqueue_view *q, gpul_netqueue_batch *b, gpul_netqueue_reader *r,
-							       uint32_t lane)
+							      uint32_t lane)
 {
 	const uint64_t n = gpul_netqueue_entry_of(r->taken + lane, blockIdx.x, gridDim.x, q->chunk_entries);
 	const gpul_netqueue_entry *at = &q->ring[n & (q->n_entries - 1)];
@@ -294,20 +298,21 @@ static __device__ __forceinline__ void gpul_netqueue_read(const gpul_netqueue_vi
 
 		do
 			gpul_netqueue_collect(s, &r, lane);
-		while (r.n_batches - r.n_finished == GPUL_NETQUEUE_BATCHES);   /* none is free */
+		while (r.n_batches - r.n_finished == GPUL_NETQUEUE_BATCHES); /* none is free */
 		if (r.n_finished - r.n_told >= GPUL_NETQUEUE_TOLD_BATCHES)
 			gpul_netqueue_publish(q, &r, lane);
 		r.start_ns = 0;
 		while (!leave && (n_taken = gpul_netqueue_take(q, b, &r, lane)) == 0) {
 			gpul_netqueue_collect(s, &r, lane);
 			gpul_netqueue_publish(q, &r, lane);
-			leave = gpul_netqueue_give_up(q, &r, gpul_netqueue_entry_of(r.taken, blockIdx.x, gridDim.x, q->chunk_entries), lane);
+			leave = gpul_netqueue_give_up(q, &r, gpul_netqueue_entry_of(r.taken, blockIdx.x, gridDim.x, q->chunk_entries),
+						      lane);
 		}
 		r.taken += n_taken;
 		r.n_batches += !leave;
 		if (lane == 0 && !leave)
 			b->taken = r.taken;
-		__syncwarp();   /* all lanes have written their pieces */
+		__syncwarp(); /* all lanes have written their pieces */
 		if (lane == 0)
 			gpul_netqueue_show(leave ? &s->leave : &s->n_filled, leave ? 1 : (uint32_t)r.n_batches);
 	}
@@ -323,7 +328,8 @@ static __device__ __forceinline__ void gpul_netqueue_read(const gpul_netqueue_vi
 /* ---- the copiers ---- */
 
 /* Copy the units first, first + n_copiers ... of the batch.  Returns this warp's first unit of the next batch. */
-static __device__ __forceinline__ uint32_t gpul_netqueue_copy_batch(const gpul_netqueue_batch *b, uint32_t first, uint32_t n_copiers, uint32_t lane)
+static __device__ __forceinline__ uint32_t gpul_netqueue_copy_batch(const gpul_netqueue_batch *b, uint32_t first, uint32_t n_copiers,
+								    uint32_t lane)
 {
 	const uint32_t units_end = b->units_end[lane], n_units = __shfl_sync(~0u, units_end, GPUL_NETQUEUE_LANES - 1);
 	uint32_t u = first;
@@ -351,7 +357,7 @@ static __device__ __forceinline__ bool gpul_netqueue_next_batch(const gpul_netqu
 
 	if (lane == 0) {
 		while ((more = gpul_netqueue_see(&s->n_filled) != n) == 0) {
-			if (gpul_netqueue_see(&s->leave)) {   /* `leave` is stored after the last n_filled */
+			if (gpul_netqueue_see(&s->leave)) { /* `leave` is stored after the last n_filled */
 				more = gpul_netqueue_see(&s->n_filled) != n;
 				break;
 			}
@@ -359,7 +365,7 @@ static __device__ __forceinline__ bool gpul_netqueue_next_batch(const gpul_netqu
 		}
 	}
 	more = __shfl_sync(~0u, more, 0);
-	__syncwarp();   /* orders what lane 0 has acquired before the other lanes' loads of the batch */
+	__syncwarp(); /* orders what lane 0 has acquired before the other lanes' loads of the batch */
 	return more;
 }
 
@@ -372,7 +378,7 @@ static __device__ __forceinline__ void gpul_netqueue_copy_batches(gpul_netqueue_
 		const uint32_t b = n % GPUL_NETQUEUE_BATCHES;
 
 		first = gpul_netqueue_copy_batch(&s->batches[b], first, n_copiers, lane);
-		__syncwarp();   /* all lanes have read their bytes */
+		__syncwarp(); /* all lanes have read their bytes */
 		if (lane == 0)
 			asm volatile("red.release.cta.shared.add.u32 [%0], 1;" ::"r"((uint32_t)__cvta_generic_to_shared(&s->n_finished[b]))
 				     : "memory");

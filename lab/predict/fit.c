@@ -113,7 +113,10 @@ static void move_simplex(const struct fit *f, struct corner *c)
 gpul_status gpul_comm_fit(gpul_comm_machine *m, gpul_comm_proto proto, const gpul_comm_point *points, unsigned n, gpul_error *err)
 {
 	const gpul_comm_costs *guess = &m->inside[proto];
-	const struct fit f = { m, proto, points, n,
+	const struct fit f = { m,
+			       proto,
+			       points,
+			       n,
 			       { log(guess->overhead_us), log(guess->latency_us), log(guess->gap_us), log(guess->us_per_byte),
 				 log(guess->reduce_us_per_byte) } };
 	double start[N];
@@ -126,7 +129,7 @@ gpul_status gpul_comm_fit(gpul_comm_machine *m, gpul_comm_proto proto, const gpu
 			return gpul_fail(err, GPUL_EINVAL, 0, "measured call %u (%s by %s) has no time or no prediction", i,
 					 gpul_comm_call_name(points[i].call), gpul_comm_algo_name(points[i].algo));
 	memcpy(start, f.guess, sizeof start);
-	for (int again = 0; again < 2; again++) {  /* search again with a new simplex, in case the first one has become flat */
+	for (int again = 0; again < 2; again++) { /* search again with a new simplex, in case the first one has become flat */
 		for (int i = 0; i <= N; i++) {
 			for (int k = 0; k < N; k++)
 				c[i].x[k] = start[k] + (i == k + 1 ? 1.5 : 0);

@@ -9,8 +9,12 @@
 
 /* ---- built-in -------------------------------------------------------------------------------------------------------- */
 
+/* clang-format off */
 #define GB_PER_S(rate) (1e-3 / (rate))  /* us per byte */
+/* clang-format on */
+/* clang-format off */
 #define ROW(p, ...) { .device = "NVIDIA H200", .transport = GPUL_COMM_DEVICE, .proto = (p), .costs = __VA_ARGS__, .host = "built-in", .date = "2026-11-23" }
+/* clang-format on */
 
 static const gpul_comm_params built_in = {
 	.rows = {
@@ -43,15 +47,14 @@ bool gpul_comm_params_apply(const gpul_comm_params *p, gpul_comm_transport trans
 
 /* Typical figures of the hardware, for each direction; not measured by gpuload. */
 static const gpul_comm_link links[] = {
-	{ "nvlink4", 0.9, 345, true },   /* 18 links of an H100 or H200, as kernels use them */
-	{ "nvlink3", 0.9, 230, true },   /* 12 links of an A100 */
-	{ "pcie5", 1.3, 50, true },      /* 16 lanes */
-	{ "pcie4", 1.5, 24, true },
-	{ "xdr", 2.2, 90, false },       /* InfiniBand, 800 Gbit/s */
-	{ "ndr", 2.5, 45, false },       /* 400 Gbit/s */
-	{ "hdr", 2.5, 23, false },       /* 200 Gbit/s */
-	{ "eth100", 6, 11, false },      /* Ethernet with RDMA, 100 Gbit/s */
-	{ "eth25", 20, 2.8, false },     /* Ethernet with TCP, 25 Gbit/s */
+	{ "nvlink4", 0.9, 345, true },                            /* 18 links of an H100 or H200, as kernels use them */
+	{ "nvlink3", 0.9, 230, true },                            /* 12 links of an A100 */
+	{ "pcie5", 1.3, 50, true },                               /* 16 lanes */
+	{ "pcie4", 1.5, 24, true },    { "xdr", 2.2, 90, false }, /* InfiniBand, 800 Gbit/s */
+	{ "ndr", 2.5, 45, false },                                /* 400 Gbit/s */
+	{ "hdr", 2.5, 23, false },                                /* 200 Gbit/s */
+	{ "eth100", 6, 11, false },                               /* Ethernet with RDMA, 100 Gbit/s */
+	{ "eth25", 20, 2.8, false },                              /* Ethernet with TCP, 25 Gbit/s */
 };
 enum { N_LINKS = sizeof links / sizeof *links };
 
@@ -78,11 +81,12 @@ gpul_status gpul_comm_link_parse(const char *text, bool memory, gpul_comm_link *
 			return GPUL_OK;
 		}
 	}
-	return gpul_fail(err, GPUL_EINVAL, 0, "'%.40s' is not a link: one of %sor LATENCY:BANDWIDTH in us and GB/s, such as 2.5:45, is expected", text,
-			 names);
+	return gpul_fail(err, GPUL_EINVAL, 0,
+			 "'%.40s' is not a link: one of %sor LATENCY:BANDWIDTH in us and GB/s, such as 2.5:45, is expected", text, names);
 }
 
-void gpul_comm_link_costs(const gpul_comm_link *link, const gpul_comm_costs like[GPUL_COMM_N_PROTOS], gpul_comm_costs out[GPUL_COMM_N_PROTOS])
+void gpul_comm_link_costs(const gpul_comm_link *link, const gpul_comm_costs like[GPUL_COMM_N_PROTOS],
+			  gpul_comm_costs out[GPUL_COMM_N_PROTOS])
 {
 	/* LL has half the rate, LL128 15/16.  In memory, Simple waits for its fence, which takes a
 	 * second trip, before it writes the counter; a network delivers the counter after the data,
@@ -117,7 +121,7 @@ static gpul_status parse_row(const gpul_rows *r, char *const *field, gpul_comm_p
 		return gpul_rows_fail(r, "transport", field[1], "the name of a transport is expected, such as device");
 	if (!gpul_comm_proto_parse(field[2], &out->proto) || out->proto == GPUL_COMM_PROTO_AUTO)
 		return gpul_rows_fail(r, "protocol", field[2], "ll, ll128 or simple is expected");
-	st = gpul_rows_number(r, "cores", field[3], 0, 1u << 20, &cores);  /* 0: GPUs */
+	st = gpul_rows_number(r, "cores", field[3], 0, 1u << 20, &cores); /* 0: GPUs */
 	st = st ? st : parse_positive(r, "overhead_us", field[4], &out->costs.overhead_us);
 	st = st ? st : parse_positive(r, "latency_us", field[5], &out->costs.latency_us);
 	st = st ? st : parse_positive(r, "gap_us", field[6], &out->costs.gap_us);
@@ -137,8 +141,8 @@ static gpul_status add_row(const gpul_rows *r, const gpul_comm_params_row *row, 
 {
 	for (unsigned i = 0; i < out->n_rows; i++)
 		if (out->rows[i].transport == row->transport && out->rows[i].proto == row->proto)
-			return gpul_fail(r->err, GPUL_EFORMAT, 0, "%.100s:%u: a second row for %s/%s; one for each is expected", r->path, r->line,
-					 gpul_comm_transport_name(row->transport), gpul_comm_proto_name(row->proto));
+			return gpul_fail(r->err, GPUL_EFORMAT, 0, "%.100s:%u: a second row for %s/%s; one for each is expected", r->path,
+					 r->line, gpul_comm_transport_name(row->transport), gpul_comm_proto_name(row->proto));
 	if (out->n_rows == GPUL_COMM_MAX_PARAMS)
 		return gpul_fail(r->err, GPUL_EFORMAT, 0, "%.100s: more than %d rows", r->path, GPUL_COMM_MAX_PARAMS);
 	out->rows[out->n_rows++] = *row;
@@ -160,7 +164,8 @@ gpul_status gpul_comm_params_read(const char *path, gpul_comm_params *out, gpul_
 	*out = (gpul_comm_params){ .n_rows = 0 };
 	st = gpul_rows_read(path, GPUL_COMM_PARAMS_HEADER, take_row, out, err);
 	if (!st && out->n_rows == 0)
-		st = gpul_fail(err, GPUL_EFORMAT, 0, "%.100s has no parameters; gpuload comm plan --measure -n 2 -o FILE writes some", path);
+		st = gpul_fail(err, GPUL_EFORMAT, 0, "%.100s has no parameters; gpuload comm plan --measure -n 2 -o FILE writes some",
+			       path);
 	if (st)
 		out->n_rows = 0;
 	return st;

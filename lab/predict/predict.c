@@ -16,9 +16,9 @@ enum { RING_SLOTS = 2, TREE_CHUNKS = 8, TREE_LEAST_CHUNK = 4 << 10, TREE_LEAST_S
 struct problem {
 	const gpul_comm_machine *m;
 	const gpul_comm_costs *inside, *across;
-	double n, hosts, local;       /* n, H, G; the last host may have fewer ranks */
-	double stretch;               /* r */
-	double step_bytes;            /* S */
+	double n, hosts, local; /* n, H, G; the last host may have fewer ranks */
+	double stretch;         /* r */
+	double step_bytes;      /* S */
 	gpul_comm_proto proto;
 };
 
@@ -27,7 +27,7 @@ struct problem {
 /* The edges of a path, counted by kind: inside a host or between hosts; with an upper end that has
  * one child, or two children, which it serves one after the other. */
 struct path {
-	unsigned edges[2][2];         /* [across][two] */
+	unsigned edges[2][2]; /* [across][two] */
 };
 
 static unsigned path_index(const struct path *p)
@@ -124,7 +124,7 @@ static double ring(const struct problem *p, const struct gpul_comm_call_info *ca
 /* A chain of n - 1 edges, H - 1 of them between hosts; slices are pipelined. */
 static double chain(const struct problem *p, double bytes)
 {
-	const double s = fmin(bytes, p->step_bytes), slices = s > 0 ? bytes / s : 1;  /* the last one may be a fraction */
+	const double s = fmin(bytes, p->step_bytes), slices = s > 0 ? bytes / s : 1; /* the last one may be a fraction */
 	const double inside = p->inside->latency_us + busy(p->inside, s);
 	const double across = p->hosts > 1 ? p->across->latency_us + busy(p->across, s) : 0;
 	const double slowest = fmax(p->local > 1 ? busy(p->inside, s) : 0, p->hosts > 1 ? busy(p->across, s) : 0);
@@ -139,8 +139,9 @@ static double two_levels(const struct problem *p, double bytes)
 
 	if (p->hosts < 2 || p->local < 2 || fmod(p->n, p->local) > 0)
 		return -1;
-	return rounds * (pieces * (p->local - 1) * (step_on(p, p->inside, part / pieces, true) + step_on(p, p->inside, part / pieces, false)) +
-			 (p->hosts - 1) * (step_on(p, p->across, chunk, true) + step_on(p, p->across, chunk, false)));
+	return rounds *
+	       (pieces * (p->local - 1) * (step_on(p, p->inside, part / pieces, true) + step_on(p, p->inside, part / pieces, false)) +
+		(p->hosts - 1) * (step_on(p, p->across, chunk, true) + step_on(p, p->across, chunk, false)));
 }
 
 /* ---- trees ------------------------------------------------------------------------------------------------------------- */
@@ -159,7 +160,8 @@ static double slowest_path(const struct problem *p, double chunk)
 				for (unsigned two = 0; two < 2; two++) {
 					const gpul_comm_costs *c = across ? p->across : p->inside;
 
-					us += path.edges[across][two] * (2 * c->latency_us + (1 + two) * (busy_adding(c, chunk) + busy(c, chunk)));
+					us += path.edges[across][two] *
+					      (2 * c->latency_us + (1 + two) * (busy_adding(c, chunk) + busy(c, chunk)));
 				}
 			slowest = fmax(slowest, us);
 		}
@@ -178,14 +180,15 @@ static double trees(const struct problem *p, double bytes)
 {
 	const double least = p->proto == GPUL_COMM_SIMPLE ? TREE_LEAST_SIMPLE : TREE_LEAST_CHUNK, half = bytes / 2;
 	const double most = fmin(p->step_bytes / 2, fmax(half / TREE_CHUNKS, least)), chunk = fmin(half, most);
-	const double chunks = chunk > 0 ? half / chunk : 1;  /* the last one may be a fraction */
+	const double chunks = chunk > 0 ? half / chunk : 1; /* the last one may be a fraction */
 	const double inside = p->local > 1 ? tree_busy(p, p->inside, chunk) : 0, across = p->hosts > 1 ? tree_busy(p, p->across, chunk) : 0;
 	const double us = slowest_path(p, chunk) + (chunks - 1) * fmax(inside, across);
 
 	/* The work of all steps of both trees on the cores of a host: 3 steps for each rank and chunk, one of which adds.  A tree has half
 	 * of the blocks, and so half of the work of a gap. */
-	return p->stretch > 1 ? fmax(us, p->stretch * chunks * (4 * busy(p->inside, chunk) + 2 * busy_adding(p->inside, chunk) -
-								3 * p->inside->gap_us)) : us;
+	return p->stretch > 1 ? fmax(us, p->stretch * chunks *
+						 (4 * busy(p->inside, chunk) + 2 * busy_adding(p->inside, chunk) - 3 * p->inside->gap_us))
+			      : us;
 }
 
 /* ---- memory of all ranks ------------------------------------------------------------------------------------------------ */
@@ -223,8 +226,8 @@ static double direct(const struct problem *p, gpul_comm_call call, double bytes)
 		return -1;
 	if (call == GPUL_COMM_BROADCAST)
 		return greet_and_part + p->inside->latency_us + p->stretch * (p->inside->gap_us + busy(p->inside, bytes));
-	return greet_and_part + p->stretch * ((info->reduces ? busy_adding(p->inside, share) : 0) +
-					      (info->sends_parts ? 0 : busy(p->inside, share)));
+	return greet_and_part +
+	       p->stretch * ((info->reduces ? busy_adding(p->inside, share) : 0) + (info->sends_parts ? 0 : busy(p->inside, share)));
 }
 
 /* ---- all of them ---------------------------------------------------------------------------------------------------------- */
@@ -255,8 +258,14 @@ double gpul_comm_predict(const gpul_comm_machine *m, gpul_comm_call call, gpul_c
 {
 	const bool one_host = m->n_ranks <= m->ranks_per_host;
 	const double local = one_host ? m->n_ranks : m->ranks_per_host;
-	struct problem p = { .m = m, .inside = &m->inside[proto], .across = &m->across[proto], .n = m->n_ranks, .local = local,
-			     .hosts = ceil(m->n_ranks / local), .stretch = 1, .proto = proto };
+	struct problem p = { .m = m,
+			     .inside = &m->inside[proto],
+			     .across = &m->across[proto],
+			     .n = m->n_ranks,
+			     .local = local,
+			     .hosts = ceil(m->n_ranks / local),
+			     .stretch = 1,
+			     .proto = proto };
 	double us;
 
 	if (p.local < 2)

@@ -17,8 +17,8 @@ void gpul_sparse_aggregator_begin(gpul_sparse_aggregator *a, uint32_t n_ranks, u
 /* ---- contributions ------------------------------------------------------------------------------------------- */
 
 /* Check the blocks of a contribution: ascending, from the announced `next` on, and below the limit. */
-static gpul_status check_blocks(const gpul_sparse_aggregator *a, uint32_t rank, const gpul_sparse_contribution *c,
-				const uint32_t *index, gpul_error *err)
+static gpul_status check_blocks(const gpul_sparse_aggregator *a, uint32_t rank, const gpul_sparse_contribution *c, const uint32_t *index,
+				gpul_error *err)
 {
 	const uint32_t announced = a->workers[rank].next;
 
@@ -38,8 +38,8 @@ static gpul_status check_blocks(const gpul_sparse_aggregator *a, uint32_t rank, 
 	return GPUL_OK;
 }
 
-gpul_status gpul_sparse_aggregator_take(gpul_sparse_aggregator *a, uint32_t rank, const gpul_sparse_contribution *c,
-					const uint32_t *index, gpul_error *err)
+gpul_status gpul_sparse_aggregator_take(gpul_sparse_aggregator *a, uint32_t rank, const gpul_sparse_contribution *c, const uint32_t *index,
+					gpul_error *err)
 {
 	gpul_status st;
 

@@ -58,9 +58,10 @@ void gpul_sparse_plan_jobs(gpul_comm_sparse *s)
 			if (left == 0)
 				continue;
 			more = true;
-			s->jobs[s->n_jobs++] = (gpul_sparse_job){
-				.to = s->packed[t->packed].gpu + gpul_sparse_packed_at(s, t, done), .first = t->first + done,
-				.n = left < GPUL_SPARSE_JOB_BLOCKS ? left : GPUL_SPARSE_JOB_BLOCKS, .flag = t->first_flag + round };
+			s->jobs[s->n_jobs++] = (gpul_sparse_job){ .to = s->packed[t->packed].gpu + gpul_sparse_packed_at(s, t, done),
+								  .first = t->first + done,
+								  .n = left < GPUL_SPARSE_JOB_BLOCKS ? left : GPUL_SPARSE_JOB_BLOCKS,
+								  .flag = t->first_flag + round };
 		}
 	}
 }

@@ -33,7 +33,8 @@ static gpul_status begin_call(gpul_comm_sparse *s, CUdeviceptr send, CUdeviceptr
 		return gpul_fail(err, GPUL_EINVAL, 0, "operation %s: a sparse all-reduce has sum and avg, for which zeros can be left out",
 				 gpul_comm_op_name(op));
 	if (count / s->options.block >= INT32_MAX || count > SIZE_MAX / 2 / element_bytes)
-		return gpul_fail(err, GPUL_EINVAL, 0, "%zu elements: expected fewer than 2^31 blocks of %u elements", count, s->options.block);
+		return gpul_fail(err, GPUL_EINVAL, 0, "%zu elements: expected fewer than 2^31 blocks of %u elements", count,
+				 s->options.block);
 	st = check_buffer("send", send, element_bytes, err);
 	st = st ? st : check_buffer("recv", recv, element_bytes, err);
 	if (!st && send != recv && send < recv + n_bytes && recv < send + n_bytes)
@@ -130,7 +131,8 @@ static gpul_status greet(gpul_comm_sparse *s, uint32_t *n_puts, gpul_error *err)
 			h->slots[k].next = s->streams[k * s->n_ranks + to].contribution.next;
 			h->slots[k].reach = s->streams[k * s->n_ranks + to].contribution.reach;
 		}
-		st = gpul_sparse_put(s, to, &s->area, at, sizeof *h, hello_at(s, s->layout.hellos_at, s->rank), hellos, s->call, n_puts, err);
+		st = gpul_sparse_put(s, to, &s->area, at, sizeof *h, hello_at(s, s->layout.hellos_at, s->rank), hellos, s->call, n_puts,
+				     err);
 	}
 	return st;
 }
@@ -253,7 +255,7 @@ static gpul_status find_and_pack(gpul_comm_sparse *s, gpul_error *err)
 	if (!st) {
 		gpul_sparse_divide(s);
 		s->report.n_non_zero = s->n_non_zero;
-		if (!is_dense(s, own * s->n_non_zero))  /* pack while the hellos are in flight */
+		if (!is_dense(s, own * s->n_non_zero)) /* pack while the hellos are in flight */
 			st = gpul_sparse_pack(s, &why);
 	}
 	return st ? gpul_sparse_fail(s, &why, (int)s->rank, err) : GPUL_OK;
@@ -268,7 +270,7 @@ static gpul_status reduce(gpul_comm_sparse *s, gpul_error *err)
 
 	st = st ? st : greet(s, &n_puts, err);
 	st = st ? st : await_hellos(s, &n_non_zero, err);
-	while (!st && n_puts) {  /* puts in flight use the counter, which is on this stack */
+	while (!st && n_puts) { /* puts in flight use the counter, which is on this stack */
 		st = gpul_sparse_progress(s, err);
 		st = st ? st : rest(s, err);
 	}

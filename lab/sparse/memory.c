@@ -45,8 +45,9 @@ size_t gpul_sparse_result_at(const gpul_comm_sparse *s, uint32_t stream, uint32_
 
 gpul_status gpul_sparse_memory(gpul_comm_sparse *s, size_t n_bytes, bool registered, struct memory *out, gpul_error *err)
 {
-	const gpul_mem_desc desc = { .kind = GPUL_MEM_AUTO, .bytes = n_bytes, .node = GPUL_MEM_NODE_OF_GPU, .devices = &s->device,
-				     .n_devices = 1 };
+	const gpul_mem_desc desc = {
+		.kind = GPUL_MEM_AUTO, .bytes = n_bytes, .node = GPUL_MEM_NODE_OF_GPU, .devices = &s->device, .n_devices = 1
+	};
 	struct memory m = { .n_bytes = n_bytes };
 	gpul_status st = gpul_mem_create(s->drv, &desc, &m.mem, err);
 
@@ -109,8 +110,9 @@ gpul_status gpul_sparse_share(gpul_comm_sparse *s, const gpul_error *before, gpu
 			st = r == s->rank ? gpul_fail(err, mine.why.status, mine.why.native, "%s", mine.why.text)
 					  : gpul_fail(err, GPUL_ECOMM, GPUL_COMM_RANK_FAILED, "rank %u: %.200s", r, all[r].why.text);
 		else if (all[r].block != mine.block || all[r].percent != mine.percent)
-			st = gpul_fail(err, GPUL_EINVAL, 0, "rank %u has blocks of %u elements and %u percent, rank %u %u elements and %u percent",
-				       r, all[r].block, all[r].percent, s->rank, mine.block, mine.percent);
+			st = gpul_fail(err, GPUL_EINVAL, 0,
+				       "rank %u has blocks of %u elements and %u percent, rank %u %u elements and %u percent", r,
+				       all[r].block, all[r].percent, s->rank, mine.block, mine.percent);
 	}
 	free(all);
 	return st;
@@ -123,7 +125,8 @@ gpul_status gpul_sparse_room_for_tables(gpul_comm_sparse *s, gpul_error *err)
 	const uint32_t n = s->n_blocks < 4096 ? 4096 : (s->n_blocks + WORD_BLOCKS - 1) / WORD_BLOCKS * WORD_BLOCKS;
 	const uint32_t n_jobs = n / GPUL_SPARSE_JOB_BLOCKS + s->n_streams;
 	const size_t items_at = aligned(n / 8), jobs_at = items_at + aligned(n * sizeof(gpul_sparse_item));
-	const size_t flags_at = jobs_at + aligned(n_jobs * sizeof(gpul_sparse_job)), lists_at = flags_at + aligned(n_jobs * sizeof(uint64_t));
+	const size_t flags_at = jobs_at + aligned(n_jobs * sizeof(gpul_sparse_job)),
+		     lists_at = flags_at + aligned(n_jobs * sizeof(uint64_t));
 	struct memory m;
 	uint32_t *index;
 	gpul_status st;

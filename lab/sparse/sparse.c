@@ -42,8 +42,13 @@ gpul_status gpul_comm_sparse_create(const gpul_driver *drv, int device, gpul_boo
 	s = calloc(1, sizeof *s);
 	if (!s)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a sparse all-reduce");
-	*s = (gpul_comm_sparse){ .drv = drv, .device = device, .boot = boot, .rdma = gpul_comm_mesh_rdma(mesh), .options = o,
-				 .rank = (uint32_t)gpul_boot_rank(boot), .n_ranks = (uint32_t)gpul_boot_size(boot) };
+	*s = (gpul_comm_sparse){ .drv = drv,
+				 .device = device,
+				 .boot = boot,
+				 .rdma = gpul_comm_mesh_rdma(mesh),
+				 .options = o,
+				 .rank = (uint32_t)gpul_boot_rank(boot),
+				 .n_ranks = (uint32_t)gpul_boot_size(boot) };
 	s->options.block = o.block ? o.block : GPUL_COMM_SPARSE_BLOCK;
 	s->options.percent = o.percent ? o.percent : GPUL_COMM_SPARSE_PERCENT;
 	s->options.timeout_ms = o.timeout_ms ? o.timeout_ms : DEFAULT_TIMEOUT_MS;

@@ -21,12 +21,12 @@
 #include "loader/loader.h"
 
 enum {
-	WORD_BLOCKS = 32,        /* blocks of a word of the bitmap */
-	MOST_SLOTS = 8,          /* limit of the streams that a rank aggregates */
+	WORD_BLOCKS = 32, /* blocks of a word of the bitmap */
+	MOST_SLOTS = 8,   /* limit of the streams that a rank aggregates */
 	MOST_STREAMS = MOST_SLOTS * GPUL_COMM_MAX_RANKS,
-	MOST_BLOCKS = 64,        /* blocks of a contribution */
-	MOST_RESULT = 512,       /* limit of the blocks of a result: n_ranks * blocks of a contribution */
-	MOST_PUTS = 1024,        /* limit of the puts in flight on a connection */
+	MOST_BLOCKS = 64,  /* blocks of a contribution */
+	MOST_RESULT = 512, /* limit of the blocks of a result: n_ranks * blocks of a contribution */
+	MOST_PUTS = 1024,  /* limit of the puts in flight on a connection */
 	HEAD_BYTES = 16,
 };
 
@@ -40,21 +40,23 @@ enum {
  *                                              ↑ a multiple of 256
  * The step that announces it contains call, round and n. */
 struct head {
-	uint32_t next, reach;    /* of a contribution */
-	uint32_t limit;          /* of a result */
+	uint32_t next, reach; /* of a contribution */
+	uint32_t limit;       /* of a result */
 	uint32_t unused;
 };
 _Static_assert(sizeof(struct head) == HEAD_BYTES, "as drawn");
 
 #define STEP(call, round, n) ((uint64_t)(call) << 40 | (uint64_t)(round) << 12 | (n))
-#define STEP_N(step) ((uint32_t)(step) & 0xfff)
+#define STEP_N(step)         ((uint32_t)(step) & 0xfff)
 _Static_assert(MOST_RESULT <= 0xfff, "fits into a step");
 
 /* The first message of a call. */
 struct hello {
 	uint64_t call, count, n_non_zero;
 	uint32_t dtype, op, block, unused;
-	struct { uint32_t next, reach; } slots[MOST_SLOTS];  /* next and reach of the streams that the
+	struct {
+		uint32_t next, reach;
+	} slots[MOST_SLOTS]; /* next and reach of the streams that the
 							      * receiver aggregates */
 };
 
@@ -66,7 +68,7 @@ struct memory {
 	gpul_rdma_region *region; /* NULL: not registered */
 	unsigned char *cpu;       /* NULL: device memory */
 	CUdeviceptr gpu;
-	uint64_t at;              /* registered address: cpu, else gpu */
+	uint64_t at; /* registered address: cpu, else gpu */
 	size_t n_bytes;
 };
 
@@ -76,14 +78,14 @@ enum { PACKED_SENT, PACKED_OWN, N_PACKED };
 
 /* Offsets in the area, the same on all ranks. */
 struct layout {
-	size_t contribution_head, contribution_bytes;  /* bytes of head and list, after which the data begins; bytes of all */
+	size_t contribution_head, contribution_bytes; /* bytes of head and list, after which the data begins; bytes of all */
 	size_t result_head, result_bytes;
-	size_t inbox_at;         /* [slot][rank] contributions that arrive */
-	size_t results_at;       /* [stream][2] results that arrive; for streams that this rank
+	size_t inbox_at;      /* [slot][rank] contributions that arrive */
+	size_t results_at;    /* [stream][2] results that arrive; for streams that this rank
 				  * aggregates, the sums */
-	size_t heads_at;         /* [stream][2] heads and lists of contributions */
-	size_t hellos_at;        /* [2][rank] hellos that arrive */
-	size_t own_hellos_at;    /* [2][rank] hellos to be sent */
+	size_t heads_at;      /* [stream][2] heads and lists of contributions */
+	size_t hellos_at;     /* [2][rank] hellos that arrive */
+	size_t own_hellos_at; /* [2][rank] hellos to be sent */
 	size_t area_bytes;
 };
 
@@ -98,42 +100,45 @@ struct steps {
 struct addresses {
 	gpul_rdma_remote area, steps;
 	uint32_t block, percent;
-	gpul_error why;          /* the failure of the rank, if any */
+	gpul_error why; /* the failure of the rank, if any */
 };
 
 /* ---- streams -------------------------------------------------------------------------------------------------------- */
 
 /* One of the two buffers of a stream's results. */
 struct arrival {
-	uint64_t batch;          /* batch of the scatter kernel that empties it; 0: none */
-	bool full;               /* its blocks wait for a scatter kernel */
+	uint64_t batch; /* batch of the scatter kernel that empties it; 0: none */
+	bool full;      /* its blocks wait for a scatter kernel */
 };
 
 struct stream {
 	uint32_t aggregator, slot;
-	uint32_t end;            /* blocks of the stream */
-	uint32_t first, n;       /* first and number of its non-zero blocks in the lists of all streams */
-	uint32_t packed, place;  /* the memory in which they are packed (PACKED_...), and the number
+	uint32_t end;           /* blocks of the stream */
+	uint32_t first, n;      /* first and number of its non-zero blocks in the lists of all streams */
+	uint32_t packed, place; /* the memory in which they are packed (PACKED_...), and the number
 				  * of blocks before them there */
-	uint32_t first_flag;     /* of its jobs */
+	uint32_t first_flag;    /* of its jobs */
 	gpul_sparse_worker worker;
 	gpul_sparse_contribution contribution;
-	bool waits;              /* the contribution is waiting to be sent */
+	bool waits; /* the contribution is waiting to be sent */
 	struct arrival arrivals[2];
-	uint32_t n_puts[2];      /* number of puts in flight that read the heads */
+	uint32_t n_puts[2]; /* number of puts in flight that read the heads */
 };
 
 struct slot {
 	gpul_sparse_aggregator aggregator;
-	uint32_t n_puts[2];      /* number of puts in flight that read the sums */
+	uint32_t n_puts[2]; /* number of puts in flight that read the sums */
 };
 
 struct link {
-	gpul_rdma_conn *conn;    /* NULL: this rank */
+	gpul_rdma_conn *conn; /* NULL: this rank */
 	struct addresses theirs;
-	struct { gpul_rdma_request request; uint32_t *counter; } puts[MOST_PUTS];  /* counter: decremented when the put has ended */
-	uint32_t head, tail;     /* puts[head % MOST_PUTS] is the oldest */
-	bool greeted;            /* its hello has arrived */
+	struct {
+		gpul_rdma_request request;
+		uint32_t *counter;
+	} puts[MOST_PUTS];   /* counter: decremented when the put has ended */
+	uint32_t head, tail; /* puts[head % MOST_PUTS] is the oldest */
+	bool greeted;        /* its hello has arrived */
 };
 
 struct gpul_comm_sparse {
@@ -147,15 +152,15 @@ struct gpul_comm_sparse {
 
 	struct layout layout;
 	struct memory area, packed[N_PACKED], tables;
-	bool direct;             /* true: packed[PACKED_SENT] is device memory */
-	char where[120];         /* gpul_comm_sparse_memory() */
+	bool direct;     /* true: packed[PACKED_SENT] is device memory */
+	char where[120]; /* gpul_comm_sparse_memory() */
 	struct steps *steps;
 	gpul_rdma_region *steps_region;
 	struct link links[GPUL_COMM_MAX_RANKS];
 
 	gpul_module *modules[3];
 	CUfunction bitmap_kernel, pack_kernel, scatter_kernel;
-	CUstream stream;         /* the stream of the scatter kernels */
+	CUstream stream; /* the stream of the scatter kernels */
 	CUevent begun, scattered;
 
 	/* tables in host memory */
@@ -163,8 +168,8 @@ struct gpul_comm_sparse {
 	gpul_sparse_job *jobs;
 	_Atomic uint64_t *flags;
 	gpul_sparse_item *items;
-	uint32_t *index;         /* used by the CPU only: the non-zero blocks of each stream, numbered within the stream */
-	uint32_t table_blocks;   /* number of blocks for which these tables have room */
+	uint32_t *index;       /* used by the CPU only: the non-zero blocks of each stream, numbered within the stream */
+	uint32_t table_blocks; /* number of blocks for which these tables have room */
 
 	/* this call */
 	uint64_t call;
@@ -174,13 +179,16 @@ struct gpul_comm_sparse {
 	gpul_comm_op op;
 	uint32_t block_bytes, n_blocks, n_non_zero, n_jobs;
 	CUstream user;
-	bool packs;              /* the pack kernel has been launched */
+	bool packs; /* the pack kernel has been launched */
 	struct stream streams[MOST_STREAMS];
 	struct slot slots[MOST_SLOTS];
 	uint32_t n_items, n_launched; /* of items */
 	uint64_t batch, batches_done; /* batches launched and completed so far, in all calls */
-	uint64_t n_events;       /* incremented by every event; an event restarts the time-out */
-	struct { uint64_t n_events, since_ns; uint32_t turns; } idle;
+	uint64_t n_events;            /* incremented by every event; an event restarts the time-out */
+	struct {
+		uint64_t n_events, since_ns;
+		uint32_t turns;
+	} idle;
 	gpul_comm_sparse_report report;
 };
 

@@ -12,15 +12,15 @@
 
 /* A job of the pack kernel: a CUDA block copies these blocks, and then sets a flag. */
 typedef struct gpul_sparse_job {
-	uint64_t to;             /* address of n blocks */
-	uint32_t first, n;       /* blocks[first] ... of the list of all streams */
-	uint32_t flag;           /* flags[flag] becomes the call's number when the job is done */
+	uint64_t to;       /* address of n blocks */
+	uint32_t first, n; /* blocks[first] ... of the list of all streams */
+	uint32_t flag;     /* flags[flag] becomes the call's number when the job is done */
 	uint32_t unused;
 } gpul_sparse_job;
 
 /* A sum to scatter: a block of the output. */
 typedef struct gpul_sparse_item {
-	uint64_t from;           /* aligned to 16 */
+	uint64_t from; /* aligned to 16 */
 	uint32_t block;
 	uint32_t unused;
 } gpul_sparse_item;

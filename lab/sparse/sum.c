@@ -55,7 +55,7 @@ static uint16_t f16_of_f32(float f)
 	const uint32_t subnormal = bits_of(float_of(magnitude) + 0.5f) - 0x3f000000;
 	uint32_t half = magnitude < 0x38800000 ? subnormal : normal;
 
-	half = magnitude >= 0x477ff000 ? 0x7c00 : half;    /* 65520 and more become infinite */
+	half = magnitude >= 0x477ff000 ? 0x7c00 : half; /* 65520 and more become infinite */
 	half = magnitude > 0x7f800000 ? 0x7e00 : half;
 	return (uint16_t)(sign | half);
 }
@@ -72,31 +72,31 @@ static uint16_t add_bf16(uint16_t a, uint16_t b)
 	return bf16_of_f32(f32_of_bf16(a) + f32_of_bf16(b));
 }
 
-#define DIVIDE_F16(x, n) f16_of_f32(f32_of_f16(x) / (float)(n))
+#define DIVIDE_F16(x, n)  f16_of_f32(f32_of_f16(x) / (float)(n))
 #define DIVIDE_BF16(x, n) bf16_of_f32(f32_of_bf16(x) / (float)(n))
-#define DIVIDE_I32(x, n) (uint32_t)((int32_t)(x) / (int32_t)(n))
-#define DIVIDE(T, x, n) (T)((x) / (T)(n))
+#define DIVIDE_I32(x, n)  (uint32_t)((int32_t)(x) / (int32_t)(n))
+#define DIVIDE(T, x, n)   (T)((x) / (T)(n))
 
 /* Define a function that sums blocks of type T.  add: out += a block; NULL: out += 0.  divide: out /= n. */
-#define SUM_OF(name, T, PLUS, DIVIDED)                                                                          \
-	static void add_##name(T *restrict out, const T *restrict block, size_t n)                              \
-	{                                                                                                       \
-		for (size_t i = 0; block && i < n; i++)                                                         \
-			out[i] = PLUS(out[i], block[i]);                                                        \
-		for (size_t i = 0; !block && i < n; i++)                                                        \
-			out[i] = PLUS(out[i], (T)0);                                                            \
-	}                                                                                                       \
-	static void divide_##name(T *out, size_t n, unsigned divisor)                                           \
-	{                                                                                                       \
-		for (size_t i = 0; i < n; i++)                                                                  \
-			out[i] = DIVIDED(out[i], divisor);                                                      \
+#define SUM_OF(name, T, PLUS, DIVIDED) \
+	static void add_##name(T *restrict out, const T *restrict block, size_t n) \
+	{ \
+		for (size_t i = 0; block && i < n; i++) \
+			out[i] = PLUS(out[i], block[i]); \
+		for (size_t i = 0; !block && i < n; i++) \
+			out[i] = PLUS(out[i], (T)0); \
+	} \
+	static void divide_##name(T *out, size_t n, unsigned divisor) \
+	{ \
+		for (size_t i = 0; i < n; i++) \
+			out[i] = DIVIDED(out[i], divisor); \
 	}
 
-#define PLAIN_PLUS(a, b) ((a) + (b))
-#define U8_PLUS(a, b) ((uint8_t)((a) + (b)))
+#define PLAIN_PLUS(a, b)  ((a) + (b))
+#define U8_PLUS(a, b)     ((uint8_t)((a) + (b)))
 #define DIVIDED_F32(x, n) DIVIDE(float, x, n)
 #define DIVIDED_F64(x, n) DIVIDE(double, x, n)
-#define DIVIDED_U8(x, n) (uint8_t)((x) / (n))
+#define DIVIDED_U8(x, n)  (uint8_t)((x) / (n))
 
 SUM_OF(halves, uint16_t, add_f16, DIVIDE_F16)
 SUM_OF(bf16s, uint16_t, add_bf16, DIVIDE_BF16)
@@ -108,24 +108,46 @@ SUM_OF(bytes, uint8_t, U8_PLUS, DIVIDED_U8)
 static void add(void *out, const void *block, size_t n, gpul_comm_dtype dtype)
 {
 	switch (dtype) {
-	case GPUL_COMM_F16: add_halves(out, block, n); break;
-	case GPUL_COMM_BF16: add_bf16s(out, block, n); break;
-	case GPUL_COMM_F32: add_floats(out, block, n); break;
-	case GPUL_COMM_F64: add_doubles(out, block, n); break;
-	case GPUL_COMM_I32: add_words(out, block, n); break;
-	default: add_bytes(out, block, n);
+	case GPUL_COMM_F16:
+		add_halves(out, block, n);
+		break;
+	case GPUL_COMM_BF16:
+		add_bf16s(out, block, n);
+		break;
+	case GPUL_COMM_F32:
+		add_floats(out, block, n);
+		break;
+	case GPUL_COMM_F64:
+		add_doubles(out, block, n);
+		break;
+	case GPUL_COMM_I32:
+		add_words(out, block, n);
+		break;
+	default:
+		add_bytes(out, block, n);
 	}
 }
 
 static void divide(void *out, size_t n, gpul_comm_dtype dtype, unsigned divisor)
 {
 	switch (dtype) {
-	case GPUL_COMM_F16: divide_halves(out, n, divisor); break;
-	case GPUL_COMM_BF16: divide_bf16s(out, n, divisor); break;
-	case GPUL_COMM_F32: divide_floats(out, n, divisor); break;
-	case GPUL_COMM_F64: divide_doubles(out, n, divisor); break;
-	case GPUL_COMM_I32: divide_words(out, n, divisor); break;
-	default: divide_bytes(out, n, divisor);
+	case GPUL_COMM_F16:
+		divide_halves(out, n, divisor);
+		break;
+	case GPUL_COMM_BF16:
+		divide_bf16s(out, n, divisor);
+		break;
+	case GPUL_COMM_F32:
+		divide_floats(out, n, divisor);
+		break;
+	case GPUL_COMM_F64:
+		divide_doubles(out, n, divisor);
+		break;
+	case GPUL_COMM_I32:
+		divide_words(out, n, divisor);
+		break;
+	default:
+		divide_bytes(out, n, divisor);
 	}
 }
 

@@ -14,15 +14,13 @@ static gpul_sparse_contribution contribute(gpul_sparse_worker *w)
 	return c;
 }
 
-gpul_sparse_contribution gpul_sparse_worker_begin(gpul_sparse_worker *w, const uint32_t *index, uint32_t n, uint32_t end,
-						  uint32_t most)
+gpul_sparse_contribution gpul_sparse_worker_begin(gpul_sparse_worker *w, const uint32_t *index, uint32_t n, uint32_t end, uint32_t most)
 {
 	*w = (gpul_sparse_worker){ .index = index, .n = n, .end = end, .most = most };
 	return contribute(w);
 }
 
-gpul_status gpul_sparse_worker_result(gpul_sparse_worker *w, uint32_t round, uint32_t limit, gpul_sparse_contribution *out,
-				      gpul_error *err)
+gpul_status gpul_sparse_worker_result(gpul_sparse_worker *w, uint32_t round, uint32_t limit, gpul_sparse_contribution *out, gpul_error *err)
 {
 	gpul_sparse_contribution c;
 

@@ -28,10 +28,11 @@ static gpul_status send_contribution(gpul_comm_sparse *s, uint32_t stream, gpul_
 	memcpy(s->area.cpu + from, &head, sizeof head);
 	memcpy(s->area.cpu + from + HEAD_BYTES, s->index + t->first + c->first, c->n * sizeof(uint32_t));
 	if (c->n)
-		st = gpul_sparse_put(s, t->aggregator, &s->packed[t->packed], gpul_sparse_packed_at(s, t, c->first), (size_t)c->n * s->block_bytes,
-				     data_at, 0, 0, &t->n_puts[c->round % 2], err);
-	return st ? st : gpul_sparse_put(s, t->aggregator, &s->area, from, n_bytes, data_at - n_bytes, signal, STEP(s->call, c->round, c->n),
-					 &t->n_puts[c->round % 2], err);
+		st = gpul_sparse_put(s, t->aggregator, &s->packed[t->packed], gpul_sparse_packed_at(s, t, c->first),
+				     (size_t)c->n * s->block_bytes, data_at, 0, 0, &t->n_puts[c->round % 2], err);
+	return st ? st
+		  : gpul_sparse_put(s, t->aggregator, &s->area, from, n_bytes, data_at - n_bytes, signal, STEP(s->call, c->round, c->n),
+				    &t->n_puts[c->round % 2], err);
 }
 
 static gpul_status contribute(gpul_comm_sparse *s, uint32_t stream, gpul_error *err)

@@ -10,16 +10,14 @@
 #include "loader/advice/known_internal.h"
 
 /* What host linkers print before the name of a missing symbol: GNU ld, gold, lld, Microsoft's linker. */
-static const char *const missing_symbol[] = {
-	"undefined reference to `", "undefined reference to '", "undefined symbol: ", "unresolved external symbol "
-};
+static const char *const missing_symbol[] = { "undefined reference to `", "undefined reference to '",
+					      "undefined symbol: ", "unresolved external symbol " };
 
 /* Advice on missing symbols with a prefix: the library that defines them.  The first matching row counts. */
 static const struct symbol_owner {
 	const char *prefix, *advice;
 } owners[] = {
-	{ "__cudaRegisterFatBinary",
-	  "the CUDA runtime is missing: link -lcudart_static -ldl -lrt -lpthread, or libgpuload-rt.a" },
+	{ "__cudaRegisterFatBinary", "the CUDA runtime is missing: link -lcudart_static -ldl -lrt -lpthread, or libgpuload-rt.a" },
 	{ "__cuda", "the CUDA runtime is missing: link -lcudart_static -ldl -lrt -lpthread, or libgpuload-rt.a" },
 	{ "cuda", "the CUDA runtime is missing: link -lcudart_static -ldl -lrt -lpthread, or libgpuload-rt.a" },
 	{ "curand", "add -lcurand to the link command" },
@@ -87,8 +85,8 @@ static const char *find_missing_symbol(const char *line, const char **name)
 
 static const char *find_tool_message(const char *line, const char **name)
 {
-	static const struct gpul_known_table *const tables[] = { &gpul_known_ptx, &gpul_known_ptxas, &gpul_known_compilers, &gpul_known_nvcc,
-								 &gpul_known_link, &gpul_known_nvlink };
+	static const struct gpul_known_table *const tables[] = { &gpul_known_ptx,  &gpul_known_ptxas, &gpul_known_compilers,
+								 &gpul_known_nvcc, &gpul_known_link,  &gpul_known_nvlink };
 	const char *advice = NULL;
 
 	for (size_t i = 0; i < sizeof tables / sizeof *tables && !advice; i++)
@@ -111,8 +109,8 @@ static const char *write_advice(const char *advice, const char *at, char buf[GPU
 	const char *hole = strstr(advice, "%s");
 	char *name = hole ? quoted_name(at) : NULL;
 
-	snprintf(buf, GPUL_ADVICE_BYTES, "%.*s%.70s%s", (int)(hole ? hole - advice : 0), advice,
-		 name ? name : "", hole ? hole + 2 : advice);
+	snprintf(buf, GPUL_ADVICE_BYTES, "%.*s%.70s%s", (int)(hole ? hole - advice : 0), advice, name ? name : "",
+		 hole ? hole + 2 : advice);
 	free(name);
 	return buf;
 }

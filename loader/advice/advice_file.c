@@ -30,8 +30,8 @@ static bool is_collected(const gpul_image *image, void *context)
 	return image->origin == GPUL_ORIGIN_REGISTERED && image->relocatable != names->linked;
 }
 
-static gpul_status collect_names(const gpul_image *image, const gpul_kernel_table *table,
-				 const gpul_error *failed, void *context, gpul_error *err)
+static gpul_status collect_names(const gpul_image *image, const gpul_kernel_table *table, const gpul_error *failed, void *context,
+				 gpul_error *err)
 {
 	struct names *names = context;
 
@@ -64,8 +64,8 @@ static const char *find_dropped(const struct names *objects, const struct names 
 	return NULL;
 }
 
-static const char *advise_on_kernels(const gpul_host_object *o, const struct names *objects,
-			      const struct names *linked, char buf[GPUL_ADVICE_BYTES])
+static const char *advise_on_kernels(const gpul_host_object *o, const struct names *objects, const struct names *linked,
+				     char buf[GPUL_ADVICE_BYTES])
 {
 	const char *name = NULL;
 
@@ -90,15 +90,13 @@ static const char *advise_on_kernels(const gpul_host_object *o, const struct nam
 	       "run them by name";
 }
 
-static const char *advise_on_host_file(const gpul_images *images, const gpul_host_object *o,
-				char buf[GPUL_ADVICE_BYTES])
+static const char *advise_on_host_file(const gpul_images *images, const gpul_host_object *o, char buf[GPUL_ADVICE_BYTES])
 {
 	struct names objects = { 0 }, linked = { .linked = true };
 	const char *advice = NULL;
 
 	if (gpul_kernels_visit(images, is_collected, collect_names, &linked, NULL, NULL) == GPUL_OK &&
-	    (!o->device_linked ||
-	     gpul_kernels_visit(images, is_collected, collect_names, &objects, NULL, NULL) == GPUL_OK))
+	    (!o->device_linked || gpul_kernels_visit(images, is_collected, collect_names, &objects, NULL, NULL) == GPUL_OK))
 		advice = advise_on_kernels(o, &objects, &linked, buf);
 	free_names(&objects);
 	free_names(&linked);
@@ -132,7 +130,7 @@ const char *gpul_advice_file(gpul_source *source, char buf[GPUL_ADVICE_BYTES])
 	/* libcudart.so, a static runtime that opens libcuda.so, or gpuload: only such programs need device code; /bin/ls does not */
 	if (n == 0 && o.linked && (memmem(file, file_bytes, "libcuda", 7) || memmem(file, file_bytes, "libgpuload", 10)))
 		return "the host linker takes only those objects of an archive, with their device code, that "
-			 "the program refers to; -Wl,--whole-archive adds the others";
+		       "the program refers to; -Wl,--whole-archive adds the others";
 	if (n)
 		return advise_on_host_file(images, &o, buf);
 	return NULL;

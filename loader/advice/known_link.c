@@ -2,8 +2,9 @@
 #include "loader/advice/known_internal.h"
 
 #define SAME_DECLARATION "%s is declared differently in two files: declare it once, in a header that both include, and compile both again"
-#define DIFFERENT_ARCH "a file was compiled for another architecture: compile all files with the same -arch"
+#define DIFFERENT_ARCH   "a file was compiled for another architecture: compile all files with the same -arch"
 
+/* clang-format off */
 static const struct gpul_known_message rows[] = {
 	/* nvlink and nvJitLink */
 	{ "Undefined reference to '", "", "no linked file defines %s: add the file that does" },
@@ -99,8 +100,10 @@ static const struct gpul_known_message rows[] = {
 	{ "undefined symbol: __nv", "", "two CUDA versions are mixed: the libraries that are loaded must be of the version that the program was built for" },
 	{ "symbol lookup error: ", "undefined symbol", "a library of another version than the program was built for is loaded: check LD_LIBRARY_PATH and ldd" },
 };
+/* clang-format on */
 
 /* Texts that other programs also print. */
+/* clang-format off */
 static const struct gpul_known_message nvlink[] = {
 	{ "Link target of '", "is virtual target", "link for a real architecture: -arch=sm_N" },
 	{ "Cannot target ", "is SASS", "machine code fits only its own architecture: link for that -arch, or compile the file for this one" },
@@ -134,6 +137,7 @@ static const struct gpul_known_message nvlink[] = {
 	{ "used in entry function", "", "the kernel uses too many textures, samplers or surfaces: pass objects instead of variables, or fewer" },
 	{ "nternal", "error", "a fault of nvlink: compile all files again with one CUDA version, and report it to NVIDIA" },
 };
+/* clang-format on */
 #undef SAME_DECLARATION
 #undef DIFFERENT_ARCH
 

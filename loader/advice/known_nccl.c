@@ -4,11 +4,13 @@
 #include "loader/advice/known_internal.h"
 
 #define SEE_WARN "run with NCCL_DEBUG=WARN: NCCL prints the reason, and the rank on which it happened first"
-#define PEER_LEFT "another rank ended or cannot be reached: look for the first error in the logs of all ranks; if there is none, check firewall and NCCL_SOCKET_IFNAME"
+#define PEER_LEFT \
+	"another rank ended or cannot be reached: look for the first error in the logs of all ranks; if there is none, check firewall and NCCL_SOCKET_IFNAME"
 #define NO_ANSWER \
 	"the peer did not answer over RDMA: it has ended, or the path is broken (NCCL_IB_HCA, NCCL_IB_GID_INDEX, cables); NCCL_IB_TIMEOUT waits longer"
 #define OLD_CONFIG "initialise the structure with the macro that the message names before setting its members"
 
+/* clang-format off */
 static const struct gpul_known_message warnings[] = {
 	{ "Failed to find CUDA library", "", "libcuda.so.1 is missing: install NVIDIA's driver, or start the container with --gpus all" },
 	{ "failed to extend /dev/shm", "", "/dev/shm is full or too small: in Docker start with --shm-size=1g or --ipc=host" },
@@ -86,8 +88,10 @@ static const struct gpul_known_message warnings[] = {
 	{ "Could not open XML topology file", "", "NCCL_TOPO_FILE names a file that cannot be read" },
 	{ "XML Parse error", "", "the file of NCCL_TOPO_FILE or NCCL_GRAPH_FILE is damaged: write it anew with NCCL_TOPO_DUMP_FILE" },
 };
+/* clang-format on */
 
 /* NCCL's error texts, and messages of PyTorch. */
+/* clang-format off */
 static const struct gpul_known_message results[] = {
 	{ "Watchdog caught collective operation timeout", "",
 	  "a rank did not join the collective in time: it ended, hangs, or called another one; TORCH_NCCL_TRACE_BUFFER_SIZE=2000 records the calls of each" },
@@ -110,6 +114,7 @@ static const struct gpul_known_message results[] = {
 	{ "NCCL operation in progress", "", "no error: call ncclCommGetAsyncError() until the state is ncclSuccess" },
 	{ "ncclInProgress", "", "no error: call ncclCommGetAsyncError() until the state is ncclSuccess" },
 };
+/* clang-format on */
 #undef SEE_WARN
 #undef PEER_LEFT
 #undef NO_ANSWER

@@ -2,14 +2,15 @@
 #include "loader/advice/known_internal.h"
 
 #define NO_TEXTURE_REFERENCES "texture references are gone since CUDA 12: use cudaTextureObject_t"
-#define SYNC_FORMS "since CUDA 13 only the _sync forms exist: __shfl_sync(mask, ...), mask 0xffffffff for all lanes"
+#define SYNC_FORMS            "since CUDA 13 only the _sync forms exist: __shfl_sync(mask, ...), mask 0xffffffff for all lanes"
 #define NEWER_HEADERS \
 	"headers of the host compiler or of the C library are newer than this nvcc understands: use a newer CUDA version, or an older g++ with -ccbin g++-N"
 #define DEVICE_ONLY_IN_13 "CUDA 13 removed it: cudaDeviceGetAttribute() returns the value"
-#define ONE_FILE_ONLY "kernels must be visible outside of the place that declares them: move it to namespace scope"
+#define ONE_FILE_ONLY     "kernels must be visible outside of the place that declares them: move it to namespace scope"
 #define LAMBDA_RULE \
 	"a kernel that is a template gets the type from the host's code, which must be able to name it: define the type at namespace scope, or as a public member"
 
+/* clang-format off */
 static const struct gpul_known_message compilers[] = {
 	{ "nvcc: command not found", "", "add the toolkit's bin folder to PATH, such as /usr/local/cuda/bin, or install the CUDA toolkit" },
 	{ "nvcc: not found", "", "add the toolkit's bin folder to PATH, such as /usr/local/cuda/bin, or install the CUDA toolkit" },
@@ -224,8 +225,10 @@ static const struct gpul_known_message compilers[] = {
 	{ "Internal Compiler Error", "", "a fault of the compiler: try another optimisation level or CUDA version, and report it to NVIDIA" },
 	{ "internal error: assertion failed", "", "a fault of the compiler: try another optimisation level or CUDA version, and report it to NVIDIA" },
 };
+/* clang-format on */
 
 /* Texts that other programs also print. */
+/* clang-format off */
 static const struct gpul_known_message nvcc[] = {
 	{ "must be a virtual code architecture", "", "with -code, -arch names a virtual architecture: -arch=compute_90 -code=sm_90, or -arch=sm_90 alone" },
 	{ "Value '", "is not defined for option '", "the option does not take %s: nvcc --help lists its values" },
@@ -283,6 +286,7 @@ static const struct gpul_known_message nvcc[] = {
 	{ "fork() failed", "", "the system starts no more processes: run fewer jobs, and check memory and ulimit -u" },
 	{ "exec() failed", "", "nvcc cannot start a tool: check the installation of the toolkit, -ccbin and the rights of the files" },
 };
+/* clang-format on */
 #undef NO_TEXTURE_REFERENCES
 #undef SYNC_FORMS
 #undef NEWER_HEADERS

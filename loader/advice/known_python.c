@@ -5,6 +5,7 @@
 	"NVIDIA's driver is not installed, not loaded, or not in this container (docker run --gpus all): see nvidia-smi; without a GPU: gpuload soft -- PROGRAM"
 #define RESTART "the driver was updated while its old kernel module is loaded: reboot, or unload and load the module"
 
+/* clang-format off */
 static const struct gpul_known_message rows[] = {
 	{ "CUDA out of memory", "", "use smaller batches or free tensors; if much is reserved but unallocated, set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True" },
 	{ "Out of memory allocating", "", "free arrays, or cupy.get_default_memory_pool().free_all_blocks(); nvidia-smi lists other processes that use the GPU" },
@@ -59,6 +60,7 @@ static const struct gpul_known_message rows[] = {
 	{ "Could NOT find CUDA", "", "CMake does not find the toolkit: -DCUDAToolkit_ROOT=/usr/local/cuda, and add its bin folder to PATH" },
 	{ "Specify CUDA_TOOLKIT_ROOT_DIR", "", "CMake does not find the toolkit: -DCUDA_TOOLKIT_ROOT_DIR=/usr/local/cuda" },
 };
+/* clang-format on */
 #undef NO_DRIVER
 #undef RESTART
 

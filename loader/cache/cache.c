@@ -58,9 +58,8 @@ static void *read_result(int fd, const unsigned char key[GPUL_SHA256_BYTES], siz
 	struct stat st;
 	char *payload;
 
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || !gpul_read_all(fd, &h, sizeof h) ||
-	    h.mark != MARK || memcmp(h.key, key, sizeof h.key) || st.st_size < 0 ||
-	    (uint64_t)st.st_size - sizeof h != h.payload_bytes)
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || !gpul_read_all(fd, &h, sizeof h) || h.mark != MARK ||
+	    memcmp(h.key, key, sizeof h.key) || st.st_size < 0 || (uint64_t)st.st_size - sizeof h != h.payload_bytes)
 		return NULL;
 	*n_bytes = (size_t)h.payload_bytes;
 	payload = malloc(*n_bytes + 1);
@@ -91,8 +90,7 @@ bool gpul_cache_find(const gpul_cache_key *key, void **bytes, size_t *n_bytes)
 	fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd >= 0) {
 		payload = read_result(fd, digest, n_bytes);
-		gpul_log(GPUL_LOG_DEBUG, "cache", "%s %s", payload ? "found" : "damaged, removed:",
-			 name);
+		gpul_log(GPUL_LOG_DEBUG, "cache", "%s %s", payload ? "found" : "damaged, removed:", name);
 		if (payload)
 			futimens(fd, NULL); /* mark as just used; fails on a read-only disk */
 		else
@@ -115,10 +113,8 @@ static int create_temporary(int folder, char name[40])
 	int fd;
 
 	do { /* retry, because processes of two containers may have the same pid */
-		snprintf(name, 40, CACHE_NEW "%ld-%u", (long)getpid(),
-			 atomic_fetch_add(&counter, 1));
-		fd = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-			    0600);
+		snprintf(name, 40, CACHE_NEW "%ld-%u", (long)getpid(), atomic_fetch_add(&counter, 1));
+		fd = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	} while (fd < 0 && errno == EEXIST);
 	return fd;
 }

@@ -17,7 +17,7 @@
 #include "loader/cache/cache_internal.h"
 
 #define DEFAULT_BOUND_BYTES (UINT64_C(256) << 20)
-#define MAX_WRITING_S 60 /* seconds after which a temporary file is taken for a leftover of a killed process */
+#define MAX_WRITING_S       60 /* seconds after which a temporary file is taken for a leftover of a killed process */
 
 /* ---- the folder -------------------------------------------------------------------------- */
 
@@ -86,8 +86,7 @@ int gpul_cache_open(bool create, gpul_cache_where *w)
 		fd = open(w->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	}
 	if (fd < 0) {
-		snprintf(w->why_not, sizeof w->why_not, "the cache's folder cannot be opened: %s",
-			 strerror(errno));
+		snprintf(w->why_not, sizeof w->why_not, "the cache's folder cannot be opened: %s", strerror(errno));
 		return -1;
 	}
 	/* If other users could write to the folder, they could store code that this user would run. */
@@ -114,8 +113,7 @@ uint64_t gpul_cache_bound(void)
 	if (*end && strchr("KMG", *end))
 		shift = *end == 'K' ? 10 : *end == 'M' ? 20 : 30, end++;
 	if (*end || errno || n > UINT64_MAX >> shift) {
-		gpul_log(GPUL_LOG_INFO, "cache", "GPULOAD_CACHE_MAX_BYTES=%s is not a number of bytes",
-			 text);
+		gpul_log(GPUL_LOG_INFO, "cache", "GPULOAD_CACHE_MAX_BYTES=%s is not a number of bytes", text);
 		return DEFAULT_BOUND_BYTES;
 	}
 	return (uint64_t)n << shift;
@@ -156,8 +154,7 @@ static void list_results(int folder, const char *sub, listing *l)
 	for (struct dirent *e; d && (e = readdir(d));) {
 		struct stat st;
 
-		if (!is_hex(e->d_name, CACHE_NAME_BYTES - 4) ||
-		    fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW))
+		if (!is_hex(e->d_name, CACHE_NAME_BYTES - 4) || fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW))
 			continue;
 		struct entry *row = gpul_array_push(&l->entries);
 		if (!row)
@@ -262,8 +259,7 @@ gpul_status gpul_cache_clear(uint64_t *n_removed, gpul_error *err)
 		if (!unlinkat(folder, name, 0))
 			++*n_removed;
 		else if (errno != ENOENT && !st)
-			st = gpul_fail(err, GPUL_ESYS, errno, "%.100s/%s: %s", w.folder, name,
-				       strerror(errno));
+			st = gpul_fail(err, GPUL_ESYS, errno, "%.100s/%s: %s", w.folder, name, strerror(errno));
 		name[2] = 0;
 		unlinkat(folder, name, AT_REMOVEDIR); /* succeeds only if the folder is now empty */
 	}

@@ -58,8 +58,7 @@ bool gpul_cache_find_image(const gpul_cache_key *key, void **image, size_t *imag
 	return true;
 }
 
-void gpul_cache_store_image(const gpul_cache_key *key, const void *image, size_t image_bytes,
-			  const char *log)
+void gpul_cache_store_image(const gpul_cache_key *key, const void *image, size_t image_bytes, const char *log)
 {
 	uint64_t n_image = image_bytes;
 	size_t log_bytes = log ? strlen(log) : 0;

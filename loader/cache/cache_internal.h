@@ -17,7 +17,7 @@ struct gpul_cache_key {
 };
 
 enum { CACHE_NAME_BYTES = 2 * GPUL_SHA256_BYTES + 2 }; /* "ab/cdef...", with slash and NUL */
-#define CACHE_NEW "new-" /* the name of a temporary file begins with this */
+#define CACHE_NEW "new-"                               /* the name of a temporary file begins with this */
 
 /* Compute the digest of everything added to the key so far. */
 void gpul_cache_key_digest(const gpul_cache_key *key, unsigned char digest[GPUL_SHA256_BYTES]);
@@ -41,8 +41,7 @@ bool gpul_cache_key_add_tool(gpul_cache_key *key, const char *path);
 /* Find or store an image together with the tool's log.  Stored: log may be NULL.  Found: *image and
  * *log are owned by the caller, free(); a NUL follows each. */
 bool gpul_cache_find_image(const gpul_cache_key *key, void **image, size_t *image_bytes, char **log);
-void gpul_cache_store_image(const gpul_cache_key *key, const void *image, size_t image_bytes,
-			  const char *log);
+void gpul_cache_store_image(const gpul_cache_key *key, const void *image, size_t image_bytes, const char *log);
 
 /* ---- includes.c: adds the headers that a CUDA C++ source may include to a cache key ---- */
 
@@ -57,7 +56,6 @@ void gpul_cache_store_image(const gpul_cache_key *key, const void *image, size_t
  * @toolkit  "/usr/local/cuda/include/": files below it are not added; "": unknown
  * False: the result must not be cached, because it also depends on something else (the time, a header
  * named by a macro, an option that names files), or memory ran out. */
-bool gpul_includes_add(gpul_cache_key *key, const char *source, const char *name,
-		       const char *const *options, const char *toolkit);
+bool gpul_includes_add(gpul_cache_key *key, const char *source, const char *name, const char *const *options, const char *toolkit);
 
 #endif

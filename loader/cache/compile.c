@@ -39,8 +39,7 @@ static void replace_by_include_folder(char path[PATH_MAX])
 }
 
 /* Create the key of a compilation; NULL: the result cannot be cached. */
-static gpul_cache_key *create_key(const char *source, const char *name, const char *const *options,
-			      const char *arch)
+static gpul_cache_key *create_key(const char *source, const char *name, const char *const *options, const char *arch)
 {
 	gpul_cache_key *key = gpul_cache_key_create("compile");
 	char path[PATH_MAX], *folder;
@@ -77,9 +76,8 @@ static bool find_result(const gpul_cache_key *key, gpul_nvrtc_result *out)
 	return true;
 }
 
-gpul_status gpul_compile_cached(const char *source, const char *name, const char *const *options,
-				const char *arch, bool no_cache, gpul_nvrtc_result *out,
-				gpul_error *err)
+gpul_status gpul_compile_cached(const char *source, const char *name, const char *const *options, const char *arch, bool no_cache,
+				gpul_nvrtc_result *out, gpul_error *err)
 {
 	gpul_cache_key *key = no_cache ? NULL : create_key(source, name, options, arch);
 	gpul_status st = GPUL_OK;

@@ -54,8 +54,7 @@ static void add_file(struct scan *s, const char *path)
 static void add_in(struct scan *s, const char *folder, size_t folder_bytes, const char *name, size_t n)
 {
 	char path[PATH_MAX];
-	int length = snprintf(path, sizeof path, "%.*s%s%.*s", (int)folder_bytes, folder,
-			      folder_bytes ? "/" : "", (int)n, name);
+	int length = snprintf(path, sizeof path, "%.*s%s%.*s", (int)folder_bytes, folder, folder_bytes ? "/" : "", (int)n, name);
 
 	if (length > 0 && (size_t)length < sizeof path)
 		add_file(s, path);
@@ -96,8 +95,7 @@ static char *join_lines(const char *text, size_t n_bytes)
 	for (size_t i = 0; i < n_bytes && text[i]; i++) {
 		if (text[i] == '\\' && i + 1 < n_bytes && text[i + 1] == '\n')
 			i++;
-		else if (text[i] == '\\' && i + 2 < n_bytes && text[i + 1] == '\r' &&
-			 text[i + 2] == '\n')
+		else if (text[i] == '\\' && i + 2 < n_bytes && text[i + 1] == '\r' && text[i + 2] == '\n')
 			i += 2;
 		else
 			*to++ = text[i];
@@ -121,8 +119,7 @@ static const char *skip_blanks(const char *at)
 /* Add the file that <name> or "name" at `at` refers to; false: neither is there, because the name comes from a macro. */
 static bool add_named(struct scan *s, const char *includer, const char *at)
 {
-	const char *end = *at == '<' || *at == '"' ? strpbrk(at + 1, *at == '<' ? ">\n" : "\"\n")
-						   : NULL;
+	const char *end = *at == '<' || *at == '"' ? strpbrk(at + 1, *at == '<' ? ">\n" : "\"\n") : NULL;
 
 	if (!end || *end == '\n')
 		return false;
@@ -177,8 +174,7 @@ static void scan_has_include(struct scan *s, const char *includer, const char *t
 /* False if the text may have another meaning in the next run, or spells '#' as "%:", which scan_directives() does not find. */
 static bool is_reproducible(const char *text)
 {
-	static const char *const words[] = { "__DATE__", "__TIME__", "__TIMESTAMP__", "%:",
-					     "__has_embed" };
+	static const char *const words[] = { "__DATE__", "__TIME__", "__TIMESTAMP__", "%:", "__has_embed" };
 
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
 		if (strstr(text, words[i]))
@@ -243,8 +239,7 @@ static const char *option_value(const char *const *option, const char *name, boo
 static bool names_files(const char *option)
 {
 	return strncmp(option, "-D", 2) &&
-	       (strstr(option, "pch") || strstr(option, "time") || strstr(option, "file") ||
-		strstr(option, "optf") || *option != '-');
+	       (strstr(option, "pch") || strstr(option, "time") || strstr(option, "file") || strstr(option, "optf") || *option != '-');
 }
 
 static void scan_options(struct scan *s, const char *const *options, bool includes)
@@ -275,8 +270,7 @@ static void scan_options(struct scan *s, const char *const *options, bool includ
 
 /* ---- entry point ------------------------------------------------------------------------- */
 
-bool gpul_includes_add(gpul_cache_key *key, const char *source, const char *name,
-		       const char *const *options, const char *toolkit)
+bool gpul_includes_add(gpul_cache_key *key, const char *source, const char *name, const char *const *options, const char *toolkit)
 {
 	struct scan s = { .key = key, .toolkit = toolkit, .source_name = name, .ok = true };
 

@@ -20,18 +20,18 @@ enum { MAX_SEEN = 256 };
 
 struct search {
 	const gpul_choice *c;
-	gpul_input *input;      /* the input whose images are searched */
+	gpul_input *input; /* the input whose images are searched */
 	gpul_origin origin;
-	bool linkable;          /* search the images to be linked; false: the loadable images */
-	const char *wanted;     /* kernel name; NULL: any kernel */
-	char part[128];         /* a mangled name that matches wanted contains this */
+	bool linkable;      /* search the images to be linked; false: the loadable images */
+	const char *wanted; /* kernel name; NULL: any kernel */
+	char part[128];     /* a mangled name that matches wanted contains this */
 	gpul_chosen found;
 	GPUL_ARRAY(char *) seen; /* mangled names of the kernels counted so far, at most MAX_SEEN; owned */
-	bool enough;            /* the rest of the search cannot change the result */
-	bool full;              /* no more names fit into `names` */
-	size_t n_found;         /* number of matching names; if wanted is NULL, of images with kernels that no earlier image has */
+	bool enough;             /* the rest of the search cannot change the result */
+	bool full;               /* no more names fit into `names` */
+	size_t n_found;          /* number of matching names; if wanted is NULL, of images with kernels that no earlier image has */
 	char names[NAMES_BYTES]; /* names of the kernels found: "a, b" */
-	gpul_error damage;      /* why the first damaged image could not be read */
+	gpul_error damage;       /* why the first damaged image could not be read */
 };
 
 /* Get the identifier that each mangled name of a kernel contains: "copy" for "ns::copy<int>(int*)". */
@@ -68,8 +68,7 @@ static bool is_searched(const gpul_image *image, void *context)
 	const struct search *s = context;
 	size_t i = (size_t)(image - s->input->all);
 
-	return s->input->verdicts[i] == GPUL_TAKEN && image->origin == s->origin &&
-	       gpul_choice_links(s->c, s->input, i) == s->linkable;
+	return s->input->verdicts[i] == GPUL_TAKEN && image->origin == s->origin && gpul_choice_links(s->c, s->input, i) == s->linkable;
 }
 
 /* Return false if a kernel of this name in another unit (inline, template) was already counted.  After MAX_SEEN kernels,
@@ -88,8 +87,7 @@ static bool is_new_kernel(struct search *s, const char *name)
 }
 
 /* Record a kernel that matches; demangled may be NULL. */
-static void add_match(struct search *s, const gpul_image *image, const char *name,
-		 const char *demangled)
+static void add_match(struct search *s, const gpul_image *image, const char *name, const char *demangled)
 {
 	if (!is_new_kernel(s, name))
 		return; /* use the first one */
@@ -116,8 +114,7 @@ static void check_name(struct search *s, const gpul_image *image, const char *na
 	free(demangled);
 }
 
-static void add_all_kernels(struct search *s, const gpul_image *image,
-			const gpul_kernel_table *table)
+static void add_all_kernels(struct search *s, const gpul_image *image, const gpul_kernel_table *table)
 {
 	bool counted = false; /* an image without a new kernel is not counted */
 
@@ -139,8 +136,8 @@ static void add_all_kernels(struct search *s, const gpul_image *image,
 	}
 }
 
-static gpul_status visit_image(const gpul_image *image, const gpul_kernel_table *table,
-			 const gpul_error *failed, void *context, gpul_error *err)
+static gpul_status visit_image(const gpul_image *image, const gpul_kernel_table *table, const gpul_error *failed, void *context,
+			       gpul_error *err)
 {
 	struct search *s = context;
 
@@ -158,8 +155,7 @@ static gpul_status visit_image(const gpul_image *image, const gpul_kernel_table 
 	return s->enough ? GPUL_EINVAL : GPUL_OK; /* a failure ends gpul_kernels_visit() */
 }
 
-static gpul_status search_inputs(gpul_choice *c, struct search *s, gpul_origin origin,
-			      gpul_error *err)
+static gpul_status search_inputs(gpul_choice *c, struct search *s, gpul_origin origin, gpul_error *err)
 {
 	s->origin = origin;
 	for (size_t i = 0; i < c->n_inputs && !s->enough; i++) {
@@ -177,9 +173,9 @@ static gpul_status search_inputs(gpul_choice *c, struct search *s, gpul_origin o
 
 struct counts {
 	size_t images, units;
-	size_t loadable; /* selected images that can be loaded without a link */
-	size_t linkable; /* images to be linked */
-	size_t lto;      /* images to be linked that are LTO code: their kernels cannot be listed */
+	size_t loadable;  /* selected images that can be loaded without a link */
+	size_t linkable;  /* images to be linked */
+	size_t lto;       /* images to be linked that are LTO code: their kernels cannot be listed */
 	gpul_chosen only; /* the last loadable image */
 };
 
@@ -205,8 +201,7 @@ static struct counts count_images(const gpul_choice *c)
 }
 
 /* Called if no loadable image has the kernel.  Linking may take seconds, so first check that one of the images to be linked has it. */
-static gpul_status consider_linking(gpul_choice *c, struct search *s, const struct counts *n,
-				    gpul_error *err)
+static gpul_status consider_linking(gpul_choice *c, struct search *s, const struct counts *n, gpul_error *err)
 {
 	gpul_status st;
 
@@ -220,8 +215,7 @@ static gpul_status consider_linking(gpul_choice *c, struct search *s, const stru
 	return st;
 }
 
-static gpul_status report_result(const gpul_choice *c, const struct search *s,
-			    const struct counts *n, gpul_chosen *out, gpul_error *err)
+static gpul_status report_result(const gpul_choice *c, const struct search *s, const struct counts *n, gpul_chosen *out, gpul_error *err)
 {
 	const char *path = c->inputs[0].name;
 
@@ -230,11 +224,9 @@ static gpul_status report_result(const gpul_choice *c, const struct search *s,
 		return GPUL_OK;
 	}
 	if (s->n_found && s->wanted)
-		return gpul_fail(err, GPUL_EINVAL, 0, "%zu kernels are called '%.40s': %s",
-				 s->n_found, s->wanted, s->names);
+		return gpul_fail(err, GPUL_EINVAL, 0, "%zu kernels are called '%.40s': %s", s->n_found, s->wanted, s->names);
 	if (s->n_found)
-		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "%s has several kernels: name one of %s", path, s->names);
+		return gpul_fail(err, GPUL_EINVAL, 0, "%s has several kernels: name one of %s", path, s->names);
 	if (n->linkable) {
 		*out = (gpul_chosen){ 0 };
 		return GPUL_OK;
@@ -242,8 +234,7 @@ static gpul_status report_result(const gpul_choice *c, const struct search *s,
 	if (s->wanted)
 		return gpul_choice_no_kernel(c, &s->damage, err);
 	if (s->damage.status)
-		return gpul_fail(err, s->damage.status, s->damage.native, "%s: %s", path,
-				 s->damage.text);
+		return gpul_fail(err, s->damage.status, s->damage.native, "%s: %s", path, s->damage.text);
 	return gpul_fail(err, GPUL_EFORMAT, 0, "%s has no kernels for this device", path);
 }
 

@@ -13,8 +13,7 @@
 
 /* ---- every image ---------------------------------------------------------------------- */
 
-__attribute__((format(printf, 2, 3))) static void report(const gpul_load_options *o,
-						       const char *fmt, ...)
+__attribute__((format(printf, 2, 3))) static void report(const gpul_load_options *o, const char *fmt, ...)
 {
 	char line[640];
 	va_list ap;
@@ -25,8 +24,7 @@ __attribute__((format(printf, 2, 3))) static void report(const gpul_load_options
 	o->explain(o->explain_context, line);
 }
 
-static void report_image(const gpul_choice *c, const gpul_input *s, size_t i,
-		       const gpul_chosen *chosen)
+static void report_image(const gpul_choice *c, const gpul_input *s, size_t i, const gpul_chosen *chosen)
 {
 	const gpul_image *image = &s->all[i];
 	const char *section = gpul_images_place(s->images, image)->section;
@@ -39,10 +37,8 @@ static void report_image(const gpul_choice *c, const gpul_input *s, size_t i,
 		else
 			what = "suits this device, but another image has the kernel";
 	}
-	report(c->options, "%s%s%s: %s %s, %llu bytes: %s",
-	     gpul_input_image_name(s, image, name, sizeof name), *section ? " " : "", section,
-	     gpul_image_kind_name(image->kind), gpul_image_arch(image, arch),
-	     (unsigned long long)image->bytes, what);
+	report(c->options, "%s%s%s: %s %s, %llu bytes: %s", gpul_input_image_name(s, image, name, sizeof name), *section ? " " : "",
+	       section, gpul_image_kind_name(image->kind), gpul_image_arch(image, arch), (unsigned long long)image->bytes, what);
 }
 
 void gpul_choice_explain(const gpul_choice *c, const gpul_chosen *chosen)
@@ -77,12 +73,10 @@ static void list_archs(const gpul_choice *c, char *out, size_t out_bytes)
 			const gpul_image *image = &c->inputs[k].all[i];
 			char arch[16], one[32];
 
-			snprintf(one, sizeof one, "%s %s", gpul_image_kind_name(image->kind),
-				 gpul_image_arch(image, arch));
+			snprintf(one, sizeof one, "%s %s", gpul_image_kind_name(image->kind), gpul_image_arch(image, arch));
 			if (strstr(out, one) || used + strlen(one) + 8 > out_bytes)
 				continue;
-			used += (size_t)snprintf(out + used, out_bytes - used, "%s%s",
-						 used ? ", " : "", one);
+			used += (size_t)snprintf(out + used, out_bytes - used, "%s%s", used ? ", " : "", one);
 		}
 }
 
@@ -137,8 +131,8 @@ gpul_status gpul_choice_no_image(const gpul_choice *c, gpul_error *err)
 struct names {
 	const gpul_choice *c;
 	const gpul_input *input;
-	GPUL_ARRAY(char *) seen;   /* demangled names of kernels, without parameters; owned */
-	char elsewhere[16];        /* architecture of an image that has the kernel; "": none */
+	GPUL_ARRAY(char *) seen; /* demangled names of kernels, without parameters; owned */
+	char elsewhere[16];      /* architecture of an image that has the kernel; "": none */
 };
 
 /* True if image i belongs to a unit without a TAKEN image. */
@@ -178,8 +172,8 @@ static void remember_name(struct names *n, const char *demangled)
 		n->seen.n--;
 }
 
-static gpul_status collect_names(const gpul_image *image, const gpul_kernel_table *table,
-			   const gpul_error *failed, void *context, gpul_error *err)
+static gpul_status collect_names(const gpul_image *image, const gpul_kernel_table *table, const gpul_error *failed, void *context,
+				 gpul_error *err)
 {
 	struct names *n = context;
 	const char *wanted = n->c->options->kernel;
@@ -193,8 +187,7 @@ static gpul_status collect_names(const gpul_image *image, const gpul_kernel_tabl
 
 		if (taken)
 			remember_name(n, demangled ? demangled : name);
-		else if (strcmp(name, wanted) == 0 ||
-			 (demangled && gpul_name_matches(demangled, wanted)))
+		else if (strcmp(name, wanted) == 0 || (demangled && gpul_name_matches(demangled, wanted)))
 			gpul_image_arch(image, n->elsewhere);
 		free(demangled);
 	}
@@ -211,23 +204,16 @@ static gpul_status fail_not_found(const struct names *n, const gpul_error *damag
 		return gpul_fail(err, GPUL_EUNSUPPORTED, CUDA_ERROR_NO_BINARY_FOR_GPU,
 				 "kernel '%.60s' is in %.40s for %s, not for this device, sm_%u: "
 				 "nvcc -gencode arch=compute_%u,code=sm_%u adds it",
-				 wanted, path, n->elsewhere, c->target.cc, c->target.cc,
-				 c->target.cc);
+				 wanted, path, n->elsewhere, c->target.cc, c->target.cc, c->target.cc);
 	if (damage->status)
-		return gpul_fail(err, damage->status, damage->native,
-				 "no kernel '%.40s' in %.40s, which is damaged: %.120s",
-				 wanted, path, damage->text);
+		return gpul_fail(err, damage->status, damage->native, "no kernel '%.40s' in %.40s, which is damaged: %.120s", wanted, path,
+				 damage->text);
 	if (near && *near)
-		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "no kernel '%.60s' in %s: did you mean '%.100s'?", wanted,
-				 path, near);
-	return gpul_fail(err, GPUL_EINVAL, 0,
-			 "no kernel '%.60s' in %s: gpuload ls lists its kernels", wanted,
-			 path);
+		return gpul_fail(err, GPUL_EINVAL, 0, "no kernel '%.60s' in %s: did you mean '%.100s'?", wanted, path, near);
+	return gpul_fail(err, GPUL_EINVAL, 0, "no kernel '%.60s' in %s: gpuload ls lists its kernels", wanted, path);
 }
 
-gpul_status gpul_choice_no_kernel(const gpul_choice *c, const gpul_error *damage,
-				  gpul_error *err)
+gpul_status gpul_choice_no_kernel(const gpul_choice *c, const gpul_error *damage, gpul_error *err)
 {
 	struct names n = { .c = c };
 	gpul_status st = GPUL_OK;

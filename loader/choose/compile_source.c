@@ -19,8 +19,8 @@ static bool has_debug_option(const char *const *args)
 	return false;
 }
 
-gpul_status gpul_compile_source(gpul_source *source, uint32_t cc, const gpul_load_options *options,
-				bool relocatable, gpul_nvrtc_result *out, gpul_error *err)
+gpul_status gpul_compile_source(gpul_source *source, uint32_t cc, const gpul_load_options *options, bool relocatable,
+				gpul_nvrtc_result *out, gpul_error *err)
 {
 	const char **args, *text;
 	size_t n = 0;

@@ -17,8 +17,7 @@ static gpul_status compile_input(gpul_input *in, const gpul_choice *c, gpul_erro
 	return st ? st : gpul_source_of(in->ptx, strlen(in->ptx), in->name, &in->compiled, err);
 }
 
-static gpul_status open_input(gpul_input *in, gpul_source *source, const gpul_choice *c,
-			      gpul_error *err)
+static gpul_status open_input(gpul_input *in, gpul_source *source, const gpul_choice *c, gpul_error *err)
 {
 	gpul_status st = GPUL_OK;
 
@@ -39,8 +38,8 @@ static gpul_status open_input(gpul_input *in, gpul_source *source, const gpul_ch
 	return GPUL_OK;
 }
 
-gpul_status gpul_choice_open(gpul_source *const *sources, size_t n, const gpul_target *target,
-			     const gpul_load_options *options, gpul_choice *out, gpul_error *err)
+gpul_status gpul_choice_open(gpul_source *const *sources, size_t n, const gpul_target *target, const gpul_load_options *options,
+			     gpul_choice *out, gpul_error *err)
 {
 	gpul_status st = GPUL_OK;
 
@@ -69,8 +68,7 @@ void gpul_choice_close(gpul_choice *c)
 	*c = (gpul_choice){ 0 };
 }
 
-const char *gpul_input_image_name(const gpul_input *in, const gpul_image *image, char *buf,
-				  size_t buf_bytes)
+const char *gpul_input_image_name(const gpul_input *in, const gpul_image *image, char *buf, size_t buf_bytes)
 {
 	const gpul_place *place = gpul_images_place(in->images, image);
 
@@ -81,16 +79,14 @@ const char *gpul_input_image_name(const gpul_input *in, const gpul_image *image,
 	return buf;
 }
 
-gpul_status gpul_input_unpack(const gpul_input *in, const gpul_image *image, gpul_unpacked *out,
-			      gpul_error *err)
+gpul_status gpul_input_unpack(const gpul_input *in, const gpul_image *image, gpul_unpacked *out, gpul_error *err)
 {
 	gpul_error why = { 0 };
 	char name[200];
 
 	if (gpul_image_unpack(image, out, &why) == GPUL_OK)
 		return GPUL_OK;
-	return gpul_fail(err, why.status, why.native, "%s: %s",
-			 gpul_input_image_name(in, image, name, sizeof name), why.text);
+	return gpul_fail(err, why.status, why.native, "%s: %s", gpul_input_image_name(in, image, name, sizeof name), why.text);
 }
 
 bool gpul_choice_links(const gpul_choice *c, const gpul_input *in, size_t i)
@@ -99,6 +95,5 @@ bool gpul_choice_links(const gpul_choice *c, const gpul_input *in, size_t i)
 
 	if (in->verdicts[i] != GPUL_TAKEN || in->all[i].origin != GPUL_ORIGIN_REGISTERED)
 		return false;
-	return in->all[i].relocatable || in->all[i].kind == GPUL_IMAGE_LTO ||
-	       (bare_text && c->n_inputs > 1);
+	return in->all[i].relocatable || in->all[i].kind == GPUL_IMAGE_LTO || (bare_text && c->n_inputs > 1);
 }

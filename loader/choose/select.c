@@ -23,8 +23,7 @@ static gpul_verdict fits_device(const gpul_image *image, uint32_t cc)
 
 static gpul_verdict fits_target(const gpul_image *image, const gpul_target *target)
 {
-	if ((target->only_sm && image->sm != target->only_sm) ||
-	    (target->only_suffix && image->suffix != target->only_suffix) ||
+	if ((target->only_sm && image->sm != target->only_sm) || (target->only_suffix && image->suffix != target->only_suffix) ||
 	    (target->only_kind && (uint32_t)image->kind != target->only_kind))
 		return GPUL_LEFT_NOT_ASKED;
 	if (target->machine_code)
@@ -63,8 +62,7 @@ static int rank_of_suffix(char suffix)
 
 int gpul_select_order(const gpul_image *a, const gpul_image *b, const gpul_target *target)
 {
-	int by_kind = rank_of_kind(a->kind, target->machine_code) -
-		      rank_of_kind(b->kind, target->machine_code);
+	int by_kind = rank_of_kind(a->kind, target->machine_code) - rank_of_kind(b->kind, target->machine_code);
 	int by_sm = compare_sm(a, b, target->cc);
 	int by_suffix = rank_of_suffix(a->suffix) - rank_of_suffix(b->suffix);
 
@@ -75,11 +73,9 @@ int gpul_select_order(const gpul_image *a, const gpul_image *b, const gpul_targe
 }
 
 /* Compare image i, which suits the target, with the best image of its unit so far. */
-static void update_best(const gpul_image *images, size_t i, size_t *best,
-		    const gpul_target *target, gpul_verdict *verdicts)
+static void update_best(const gpul_image *images, size_t i, size_t *best, const gpul_target *target, gpul_verdict *verdicts)
 {
-	int c = *best == SIZE_MAX ? 1
-				  : gpul_select_order(&images[i], &images[*best], target);
+	int c = *best == SIZE_MAX ? 1 : gpul_select_order(&images[i], &images[*best], target);
 
 	if (c > 0 || (c == 0 && images[i].kind == GPUL_IMAGE_PTX)) {
 		if (*best != SIZE_MAX)
@@ -90,8 +86,7 @@ static void update_best(const gpul_image *images, size_t i, size_t *best,
 	}
 }
 
-void gpul_select_among(const gpul_image *images, size_t n, const gpul_target *target,
-		       gpul_verdict *verdicts)
+void gpul_select_among(const gpul_image *images, size_t n, const gpul_target *target, gpul_verdict *verdicts)
 {
 	size_t best = SIZE_MAX;
 

@@ -44,8 +44,7 @@ static bool read_number(const char *text, size_t n_text, uint64_t *out)
 
 static void set_member_name(member *m, const void *text, size_t n)
 {
-	snprintf(m->name, sizeof m->name, "%.*s", (int)(n < sizeof m->name ? n : sizeof m->name - 1),
-		 (const char *)text);
+	snprintf(m->name, sizeof m->name, "%.*s", (int)(n < sizeof m->name ? n : sizeof m->name - 1), (const char *)text);
 }
 
 /* Read a long name of GNU: "/17" refers to byte 17 of the long names; the name there ends with "/\n". */
@@ -121,19 +120,23 @@ static gpul_status read_next_header(const gpul_walk *w, archive *a, member *m)
 
 	m->header = a->rest.at;
 	if (a->rest.n < sizeof h)
-		return gpul_walk_fail(w, m->header, "the archive is cut off in a member's header: %zu of "
-						    "%zu bytes" GPUL_AGAIN, a->rest.n, sizeof h);
+		return gpul_walk_fail(w, m->header,
+				      "the archive is cut off in a member's header: %zu of "
+				      "%zu bytes" GPUL_AGAIN,
+				      a->rest.n, sizeof h);
 	memcpy(&h, a->rest.at, sizeof h);
 	if (memcmp(h.ar_fmag, ARFMAG, 2) != 0 || !read_number(h.ar_size, sizeof h.ar_size, &n))
-		return gpul_walk_fail(w, m->header, "no valid member header at byte %zu of the archive: "
-						    "damaged" GPUL_AGAIN, (size_t)(m->header - w->file.at));
+		return gpul_walk_fail(w, m->header,
+				      "no valid member header at byte %zu of the archive: "
+				      "damaged" GPUL_AGAIN,
+				      (size_t)(m->header - w->file.at));
 	a->rest = (gpul_span){ a->rest.at + sizeof h, a->rest.n - sizeof h };
 	/* A thin archive contains its tables, but not the contents of its members. */
-	inside = !a->thin || (h.ar_name[0] == '/' && (h.ar_name[1] == '/' || h.ar_name[1] == ' ' ||
-						      h.ar_name[1] == 'S'));
+	inside = !a->thin || (h.ar_name[0] == '/' && (h.ar_name[1] == '/' || h.ar_name[1] == ' ' || h.ar_name[1] == 'S'));
 	if (inside && n > a->rest.n)
-		return gpul_walk_fail(w, m->header, "the member at byte %zu of the archive claims %llu "
-						    "bytes, but only %zu are left: cut off or damaged" GPUL_AGAIN,
+		return gpul_walk_fail(w, m->header,
+				      "the member at byte %zu of the archive claims %llu "
+				      "bytes, but only %zu are left: cut off or damaged" GPUL_AGAIN,
 				      (size_t)(m->header - w->file.at), (unsigned long long)n, a->rest.n);
 	m->content = (gpul_span){ inside ? a->rest.at : NULL, (size_t)n };
 	if (inside) {
@@ -142,8 +145,9 @@ static gpul_status read_next_header(const gpul_walk *w, archive *a, member *m)
 		a->rest = (gpul_span){ a->rest.at + step, a->rest.n - step };
 	}
 	if (!read_name(a, h.ar_name, m))
-		return gpul_walk_fail(w, m->header, "the member at byte %zu of the archive has an "
-						    "invalid name: damaged" GPUL_AGAIN,
+		return gpul_walk_fail(w, m->header,
+				      "the member at byte %zu of the archive has an "
+				      "invalid name: damaged" GPUL_AGAIN,
 				      (size_t)(m->header - w->file.at));
 	return GPUL_OK;
 }
@@ -161,8 +165,10 @@ static gpul_status open_thin_member(const gpul_walk *w, const char *name, gpul_f
 		return gpul_walk_fail(w, NULL, "the path of a thin archive's member is too long");
 	st = gpul_file_open_regular(path, out, &why);
 	if (st)
-		return gpul_fail(w->err, st, why.native, "%s is a thin archive, whose members are separate "
-							 "files: %s", w->here.file, why.text);
+		return gpul_fail(w->err, st, why.native,
+				 "%s is a thin archive, whose members are separate "
+				 "files: %s",
+				 w->here.file, why.text);
 	return GPUL_OK;
 }
 
@@ -173,8 +179,9 @@ static gpul_status read_thin_member(const gpul_walk *w, const member *m)
 	gpul_status st;
 
 	if (!w->source.bytes)
-		return gpul_walk_fail(w, m->header, "a thin archive in memory: its members, which are "
-						    "separate files, cannot be found");
+		return gpul_walk_fail(w, m->header,
+				      "a thin archive in memory: its members, which are "
+				      "separate files, cannot be found");
 	file = gpul_array_push(&w->list->more);
 	if (!file)
 		return gpul_walk_no_memory(w);
@@ -201,8 +208,7 @@ static gpul_status read_member(const gpul_walk *w, const member *m, bool thin)
 
 gpul_status gpul_walk_archive(const gpul_walk *w, gpul_span s)
 {
-	archive a = { .rest = { s.at + SARMAG, s.n - SARMAG },
-		      .thin = memcmp(s.at, ARMAG, SARMAG) != 0 };
+	archive a = { .rest = { s.at + SARMAG, s.n - SARMAG }, .thin = memcmp(s.at, ARMAG, SARMAG) != 0 };
 
 	if (a.thin && w->depth) /* this archive could contain itself */
 		return gpul_walk_fail(w, s.at, "a thin archive inside an archive: give it as a file");

@@ -18,8 +18,7 @@ static bool extend_end(gpul_span s, uint64_t offset, uint64_t n, size_t *end)
  * Seen in relocatable cubins of CUDA 13.0. */
 static bool has_bytes(const Elf64_Shdr *sh)
 {
-	enum { NV_GLOBAL = 0x70000007, NV_LOCAL = 0x70000009, NV_SHARED = 0x7000000a,
-	       NV_SHARED_RESERVED = 0x70000015 };
+	enum { NV_GLOBAL = 0x70000007, NV_LOCAL = 0x70000009, NV_SHARED = 0x7000000a, NV_SHARED_RESERVED = 0x70000015 };
 
 	switch (sh->sh_type) {
 	case SHT_NULL:
@@ -75,8 +74,10 @@ gpul_status gpul_walk_cubin(const gpul_walk *w, gpul_span s)
 	if (n == 0 && w->rejects_left)
 		atomic_fetch_sub(w->rejects_left, reject_cost(s));
 	if (n == 0)
-		return gpul_walk_fail(w, s.at, "a cubin whose sections end after its %zu bytes: cut "
-					       "off or damaged" GPUL_AGAIN, s.n);
+		return gpul_walk_fail(w, s.at,
+				      "a cubin whose sections end after its %zu bytes: cut "
+				      "off or damaged" GPUL_AGAIN,
+				      s.n);
 	image = gpul_walk_add(w, GPUL_NEW_UNIT);
 	if (!image)
 		return GPUL_ENOMEM;

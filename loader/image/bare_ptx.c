@@ -49,7 +49,7 @@ static void skip_blank(reader *r)
 		} else if (left(r) > 1 && memcmp(r->at, "/*", 2) == 0) {
 			stop = memmem(r->at + 2, left(r) - 2, "*/", 2);
 			r->at = stop ? stop + 2 : r->end;
-		} else if (*r->at == '#') {  /* a line marker of the C preprocessor */
+		} else if (*r->at == '#') { /* a line marker of the C preprocessor */
 			stop = memchr(r->at, '\n', left(r));
 			r->at = stop ? stop : r->end;
 		} else {

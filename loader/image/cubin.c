@@ -6,17 +6,15 @@
 
 #include "loader/image/images_internal.h"
 
-#define EM_NVIDIA       190  /* NVIDIA CUDA, as in the ELF registry of machines */
-#define OSABI_CUDA_13   0x41 /* EI_OSABI since CUDA 13; before that, 0x33 */
-#define OSABI_CUDA      0x33
+#define EM_NVIDIA     190  /* NVIDIA CUDA, as in the ELF registry of machines */
+#define OSABI_CUDA_13 0x41 /* EI_OSABI since CUDA 13; before that, 0x33 */
+#define OSABI_CUDA    0x33
 
-static gpul_status damaged(uint64_t at, gpul_error *err, const char *what, uint64_t number,
-			   size_t n_bytes)
+static gpul_status damaged(uint64_t at, gpul_error *err, const char *what, uint64_t number, size_t n_bytes)
 {
 	int native = at > INT_MAX ? INT_MAX : (int)at;
 
-	return gpul_fail(err, GPUL_EFORMAT, native,
-			 "cubin: at byte %llu: %s (%llu; the image has %zu bytes)" GPUL_AGAIN,
+	return gpul_fail(err, GPUL_EFORMAT, native, "cubin: at byte %llu: %s (%llu; the image has %zu bytes)" GPUL_AGAIN,
 			 (unsigned long long)at, what, (unsigned long long)number, n_bytes);
 }
 
@@ -50,17 +48,13 @@ static gpul_status check_header(gpul_cubin *c, gpul_error *err)
 		return damaged(0, err, "shorter than a 64-byte ELF header, or not ELF", c->n_bytes, c->n_bytes);
 	memcpy(&c->header, c->base, sizeof *h);
 	if (h->e_ident[EI_CLASS] != ELFCLASS64 || h->e_ident[EI_DATA] != ELFDATA2LSB)
-		return damaged(EI_CLASS, err, "not 64-bit little-endian ELF",
-			       h->e_ident[EI_CLASS], c->n_bytes);
+		return damaged(EI_CLASS, err, "not 64-bit little-endian ELF", h->e_ident[EI_CLASS], c->n_bytes);
 	if (h->e_machine != EM_NVIDIA)
-		return damaged(18, err, "e_machine is not 190, NVIDIA CUDA", h->e_machine,
-			       c->n_bytes);
+		return damaged(18, err, "e_machine is not 190, NVIDIA CUDA", h->e_machine, c->n_bytes);
 	if (h->e_ident[EI_OSABI] != OSABI_CUDA_13 && h->e_ident[EI_OSABI] != OSABI_CUDA)
-		return damaged(EI_OSABI, err, "EI_OSABI is neither 0x33 nor 0x41",
-			       h->e_ident[EI_OSABI], c->n_bytes);
+		return damaged(EI_OSABI, err, "EI_OSABI is neither 0x33 nor 0x41", h->e_ident[EI_OSABI], c->n_bytes);
 	if (h->e_type != ET_REL && h->e_type != ET_EXEC)
-		return damaged(16, err, "e_type is neither ET_REL nor ET_EXEC", h->e_type,
-			       c->n_bytes);
+		return damaged(16, err, "e_type is neither ET_REL nor ET_EXEC", h->e_type, c->n_bytes);
 	c->older = h->e_ident[EI_OSABI] == OSABI_CUDA;
 	c->relocatable = h->e_type == ET_REL;
 	c->sm = (uint16_t)((c->older ? h->e_flags : h->e_flags >> 8) & 0xff);
@@ -75,11 +69,9 @@ static gpul_status find_sections(gpul_cubin *c, gpul_error *err)
 	Elf64_Shdr first;
 
 	if (h->e_shentsize != sizeof(Elf64_Shdr))
-		return damaged(58, err, "section headers are not of 64 bytes", h->e_shentsize,
-			       c->n_bytes);
+		return damaged(58, err, "section headers are not of 64 bytes", h->e_shentsize, c->n_bytes);
 	if (!inside(c, h->e_shoff, sizeof first))
-		return damaged(40, err, "the section table is outside the image", h->e_shoff,
-			       c->n_bytes);
+		return damaged(40, err, "the section table is outside the image", h->e_shoff, c->n_bytes);
 	first = gpul_cubin_section(c, 0);
 	if (n == 0)
 		n = first.sh_size;
@@ -92,14 +84,12 @@ static gpul_status find_sections(gpul_cubin *c, gpul_error *err)
 	c->n_sections = (uint32_t)n;
 	c->names = gpul_cubin_section(c, (uint32_t)names);
 	if (!gpul_cubin_bytes(c, &c->names))
-		return damaged(h->e_shoff + names * sizeof first, err,
-			       "the section names are outside the image", c->names.sh_offset,
+		return damaged(h->e_shoff + names * sizeof first, err, "the section names are outside the image", c->names.sh_offset,
 			       c->n_bytes);
 	return GPUL_OK;
 }
 
-gpul_status gpul_cubin_open(const void *bytes, size_t n_bytes, gpul_cubin_gap gap, gpul_cubin *out,
-			    gpul_error *err)
+gpul_status gpul_cubin_open(const void *bytes, size_t n_bytes, gpul_cubin_gap gap, gpul_cubin *out, gpul_error *err)
 {
 	gpul_cubin c = { .base = bytes, .n_bytes = n_bytes, .gap = gap };
 	gpul_status st = check_header(&c, err);

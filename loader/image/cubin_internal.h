@@ -44,8 +44,7 @@ typedef struct gpul_cubin {
  * @gap    the range of bytes that are not available; the section table must be outside it
  * Errors  GPUL_EFORMAT: the message gives the place and what was expected
  * Source  the ELF specification; CUDA 11.8, 12.4 and 13.0 */
-gpul_status gpul_cubin_open(const void *bytes, size_t n_bytes, gpul_cubin_gap gap, gpul_cubin *out,
-			    gpul_error *err);
+gpul_status gpul_cubin_open(const void *bytes, size_t n_bytes, gpul_cubin_gap gap, gpul_cubin *out, gpul_error *err);
 
 /* Return the header of section i < n_sections; the range of bytes in it is not checked. */
 Elf64_Shdr gpul_cubin_section(const gpul_cubin *c, uint32_t i);
@@ -90,7 +89,7 @@ uint16_t gpul_attribute_u16(const gpul_attribute *a, unsigned i);
 
 /* ---- notes: .note.nv.tkinfo, one note for each tool that contributed to the cubin ----------- */
 
-typedef struct gpul_cubin_build { /* how ptxas compiled the code; borrowed from the image */
+typedef struct gpul_cubin_build {      /* how ptxas compiled the code; borrowed from the image */
 	const char *version, *options; /* "13.0.88", "-arch sm_100f -m 64"; not NUL-terminated; NULL: not recorded */
 	size_t version_bytes, options_bytes;
 } gpul_cubin_build;

@@ -93,8 +93,7 @@ gpul_cubin_build gpul_cubin_build_of(const gpul_cubin *c, const Elf64_Shdr *s)
 		memcpy(&h, p, sizeof h);
 		name = sizeof h + padded(h.n_namesz);
 		bytes = name + padded(h.n_descsz);
-		if (bytes > left ||
-		    (h.n_type == NOTE_TOOL && read_description(p + name, h.n_descsz, &b)))
+		if (bytes > left || (h.n_type == NOTE_TOOL && read_description(p + name, h.n_descsz, &b)))
 			break;
 		p += bytes;
 		left -= bytes;

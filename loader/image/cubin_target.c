@@ -4,7 +4,7 @@
 
 #define ACCELERATORS    0x800 /* e_flags of the older ABI: the "a" of sm_90a */
 #define ACCELERATORS_12 0x8   /* e_flags of ABI version 8 as CUDA 12 wrote it, for sm_100 and later */
-#define FAMILIES_FROM   100  /* the first SM with the suffix "f" */
+#define FAMILIES_FROM   100   /* the first SM with the suffix "f" */
 #define COMPAT_SPECIFIC 9     /* .nv.compat: 1 is the "a" of sm_90a */
 
 static bool is_arch_specific(const gpul_cubin *c)
@@ -16,8 +16,7 @@ static bool is_arch_specific(const gpul_cubin *c)
 		const unsigned char *p;
 		gpul_attribute one;
 
-		if (!gpul_cubin_is_named(c, &s, ".nv.compat") ||
-		    !(p = gpul_cubin_bytes(c, &s)))
+		if (!gpul_cubin_is_named(c, &s, ".nv.compat") || !(p = gpul_cubin_bytes(c, &s)))
 			continue;
 		for (gpul_attributes a = { p, p + s.sh_size }; gpul_attribute_next(&a, &one);)
 			if (one.id == COMPAT_SPECIFIC)
@@ -42,8 +41,7 @@ static bool is_family_specific(const gpul_cubin *c)
 	return false;
 }
 
-gpul_status gpul_cubin_target(const void *bytes, size_t n_bytes, uint16_t *sm, char *suffix,
-			      bool *relocatable, gpul_error *err)
+gpul_status gpul_cubin_target(const void *bytes, size_t n_bytes, uint16_t *sm, char *suffix, bool *relocatable, gpul_error *err)
 {
 	gpul_cubin c;
 	gpul_status st = gpul_cubin_open(bytes, n_bytes, (gpul_cubin_gap){ 0 }, &c, err);

@@ -22,20 +22,17 @@ static gpul_status set_extent(const void *at, size_t n_at, const void **bytes, s
 	return GPUL_OK;
 }
 
-static gpul_status extent_of_fatbin(const void *image, const void **bytes, size_t *n,
-				    gpul_error *err)
+static gpul_status extent_of_fatbin(const void *image, const void **bytes, size_t *n, gpul_error *err)
 {
 	uint64_t payload;
 
 	memcpy(&payload, (const char *)image + 8, sizeof payload);
 	if (payload > INT64_MAX - sizeof(fatbin_header))
-		return gpul_fail(err, GPUL_EFORMAT, 8, "the fatbin claims %llu bytes: damaged",
-				 (unsigned long long)payload);
+		return gpul_fail(err, GPUL_EFORMAT, 8, "the fatbin claims %llu bytes: damaged", (unsigned long long)payload);
 	return set_extent(image, sizeof(fatbin_header) + (size_t)payload, bytes, n);
 }
 
-static gpul_status extent_of_cubin(const void *image, const void **bytes, size_t *n,
-				   gpul_error *err)
+static gpul_status extent_of_cubin(const void *image, const void **bytes, size_t *n, gpul_error *err)
 {
 	size_t found = gpul_cubin_extent((gpul_span){ image, SIZE_MAX - (uintptr_t)image });
 
@@ -44,15 +41,15 @@ static gpul_status extent_of_cubin(const void *image, const void **bytes, size_t
 	return set_extent(image, found, bytes, n);
 }
 
-static gpul_status extent_of_wrapper(const void *image, const void **bytes, size_t *n,
-				     gpul_error *err)
+static gpul_status extent_of_wrapper(const void *image, const void **bytes, size_t *n, gpul_error *err)
 {
 	fatbin_wrapper wrapper;
 
 	memcpy(&wrapper, image, sizeof wrapper);
 	if (!wrapper.data || strncmp(wrapper.data, FATBIN_MAGIC, 4) != 0)
-		return gpul_fail(err, GPUL_EFORMAT, 8, "a fatbin wrapper that does not point to a "
-						       "fatbin");
+		return gpul_fail(err, GPUL_EFORMAT, 8,
+				 "a fatbin wrapper that does not point to a "
+				 "fatbin");
 	return extent_of_fatbin(wrapper.data, bytes, n, err);
 }
 

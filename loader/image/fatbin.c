@@ -15,14 +15,14 @@
 #define MOST_HEADER  65536 /* in bytes; 64 to 144 were observed, but a header contains options of any length */
 #define MOST_SM      9999
 #define MOST_DAMAGED 1000 /* most damaged fatbins in a section, because each may have many entries */
-#define STARTS_IN    96 /* the first bytes of an image, which contain the ELF header even if compressed: LZ4 expands little */
+#define STARTS_IN    96   /* the first bytes of an image, which contain the ELF header even if compressed: LZ4 expands little */
 
 enum { /* bits of fatbin_entry.flags; other bits are ignored */
-	FLAG_DEBUG = 0x2,
-	FLAG_LZ4 = 0x2000,
-	FLAG_ZSTD = 0x8000,
-	FLAG_ARCH_SPECIFIC = 0x100000,   /* sm_90a */
-	FLAG_FAMILY_SPECIFIC = 0x200000, /* sm_100f */
+       FLAG_DEBUG = 0x2,
+       FLAG_LZ4 = 0x2000,
+       FLAG_ZSTD = 0x8000,
+       FLAG_ARCH_SPECIFIC = 0x100000,   /* sm_90a */
+       FLAG_FAMILY_SPECIFIC = 0x200000, /* sm_100f */
 };
 
 /* The option with which nvcc -dc marks PTX that must be linked. */
@@ -37,18 +37,20 @@ static gpul_status read_header(const gpul_walk *w, gpul_span s, gpul_span *all)
 		return gpul_walk_fail(w, s.at, "a fatbin cut off in its header: %zu of 16 bytes" GPUL_AGAIN, s.n);
 	memcpy(&h, gpul_walk_see(w, s.at, sizeof h), sizeof h);
 	if (h.magic != GPUL_FATBIN_MAGIC)
-		return gpul_walk_fail(w, s.at, "no fatbin at byte %zu: it starts with %08x, not %08x: "
+		return gpul_walk_fail(w, s.at,
+				      "no fatbin at byte %zu: it starts with %08x, not %08x: "
 				      "damaged, or of an unknown format" GPUL_AGAIN,
 				      (size_t)(s.at - w->file.at), h.magic, GPUL_FATBIN_MAGIC);
 	if (h.version != 1 || h.header_bytes != sizeof h)
-		return gpul_walk_fail(w, s.at, "fatbin at byte %zu has version %u and a header of %u "
+		return gpul_walk_fail(w, s.at,
+				      "fatbin at byte %zu has version %u and a header of %u "
 				      "bytes, expected version 1 and 16 bytes: damaged, or newer than this gpuload",
 				      (size_t)(s.at - w->file.at), h.version, h.header_bytes);
 	if (h.payload_bytes > s.n - sizeof h)
-		return gpul_walk_fail(w, s.at, "fatbin at byte %zu claims %llu bytes, but only %zu are left: "
+		return gpul_walk_fail(w, s.at,
+				      "fatbin at byte %zu claims %llu bytes, but only %zu are left: "
 				      "the file is cut off or damaged" GPUL_AGAIN,
-				      (size_t)(s.at - w->file.at), (unsigned long long)h.payload_bytes,
-				      s.n - sizeof h);
+				      (size_t)(s.at - w->file.at), (unsigned long long)h.payload_bytes, s.n - sizeof h);
 	*all = (gpul_span){ s.at, sizeof h + (size_t)h.payload_bytes };
 	return GPUL_OK;
 }
@@ -79,8 +81,7 @@ static const char *entry_damage(const fatbin_entry *e, size_t left)
 }
 
 /* Find the options of an entry: its header contains {u32 offset, bytes}; the offset counts from the start of the entry. */
-static bool find_options(const gpul_walk *w, const unsigned char *entry, const fatbin_entry *e,
-			 uint32_t *at, uint32_t *n)
+static bool find_options(const gpul_walk *w, const unsigned char *entry, const fatbin_entry *e, uint32_t *at, uint32_t *n)
 {
 	if (e->options_at < sizeof *e || e->options_at > e->header_bytes - 8)
 		return false;
@@ -104,8 +105,7 @@ static gpul_status read_entry(const gpul_walk *w, gpul_span s, fatbin_entry *e)
 	if (!wrong && e->options_at && !find_options(w, s.at, e, &at, &n))
 		wrong = "its options are outside its header";
 	if (wrong)
-		return gpul_walk_fail(w, s.at, "fatbin entry at byte %zu is damaged: %s" GPUL_AGAIN,
-				      (size_t)(s.at - w->file.at), wrong);
+		return gpul_walk_fail(w, s.at, "fatbin entry at byte %zu is damaged: %s" GPUL_AGAIN, (size_t)(s.at - w->file.at), wrong);
 	return GPUL_OK;
 }
 
@@ -115,8 +115,7 @@ static gpul_span after(gpul_span s, size_t n)
 }
 
 /* Read the options of PTX or LTO code; for a cubin, this part of the header contains other data. */
-static void read_options(const gpul_walk *w, gpul_image *image, const unsigned char *entry,
-			 const fatbin_entry *e)
+static void read_options(const gpul_walk *w, gpul_image *image, const unsigned char *entry, const fatbin_entry *e)
 {
 	uint32_t at, n;
 	const char *text;
@@ -155,20 +154,17 @@ static bool is_compile_only(const gpul_image *image)
 	       memmem(image->options, image->options_bytes, compile_only, sizeof compile_only - 1);
 }
 
-static void fill_image(const gpul_walk *w, gpul_image *image, const unsigned char *entry,
-		     const fatbin_entry *e)
+static void fill_image(const gpul_walk *w, gpul_image *image, const unsigned char *entry, const fatbin_entry *e)
 {
 	const char *payload = (const char *)entry + e->header_bytes;
 	size_t padded = (size_t)e->padded_bytes;
 
 	image->kind = (gpul_image_kind)e->kind;
-	image->compression = !e->compressed_bytes       ? GPUL_COMPRESSION_NONE
+	image->compression = !e->compressed_bytes  ? GPUL_COMPRESSION_NONE
 			     : e->flags & FLAG_LZ4 ? GPUL_COMPRESSION_LZ4
 						   : GPUL_COMPRESSION_ZSTD;
 	image->sm = (uint16_t)e->arch;
-	image->suffix = e->flags & FLAG_ARCH_SPECIFIC     ? 'a'
-			: e->flags & FLAG_FAMILY_SPECIFIC ? 'f'
-							  : '\0';
+	image->suffix = e->flags & FLAG_ARCH_SPECIFIC ? 'a' : e->flags & FLAG_FAMILY_SPECIFIC ? 'f' : '\0';
 	image->debug = e->flags & FLAG_DEBUG;
 	image->stored = payload;
 	image->offset = (uint64_t)((const unsigned char *)payload - w->file.at);
@@ -180,8 +176,7 @@ static void fill_image(const gpul_walk *w, gpul_image *image, const unsigned cha
 		image->bytes = image->stored_bytes = strnlen(payload, padded);
 		image->ended = image->bytes < padded;
 	}
-	if (image->kind == GPUL_IMAGE_LTO ||
-	    (image->kind == GPUL_IMAGE_CUBIN && is_relocatable_cubin(w, image)))
+	if (image->kind == GPUL_IMAGE_LTO || (image->kind == GPUL_IMAGE_CUBIN && is_relocatable_cubin(w, image)))
 		image->relocatable = true;
 }
 
@@ -213,13 +208,11 @@ gpul_status gpul_walk_fatbin(const gpul_walk *w, gpul_span s, size_t *taken)
 			return st;
 		if (!is_listed(&e))
 			continue;
-		if (e.compressed_bytes &&
-		    !gpul_can_unpack_all(w->list, e.compressed_bytes, e.unpacked_bytes))
+		if (e.compressed_bytes && !gpul_can_unpack_all(w->list, e.compressed_bytes, e.unpacked_bytes))
 			return gpul_walk_fail(w, rest.at,
 					      "the images up to byte %zu claim to decompress from %llu "
 					      "to %llu bytes: damaged, or crafted to mislead" GPUL_AGAIN,
-					      (size_t)(rest.at - w->file.at),
-					      (unsigned long long)w->list->packed_bytes,
+					      (size_t)(rest.at - w->file.at), (unsigned long long)w->list->packed_bytes,
 					      (unsigned long long)w->list->unpacked_bytes);
 		image = gpul_walk_add(w, unit);
 		if (!image)

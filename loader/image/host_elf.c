@@ -23,15 +23,13 @@ typedef struct host_elf {
 
 static gpul_status damaged(const gpul_walk *w, const host_elf *e, const char *what)
 {
-	return gpul_walk_fail(w, e->bytes.at, "the ELF file is damaged: %s (%s)" GPUL_AGAIN, what,
-			      elf_errmsg(-1));
+	return gpul_walk_fail(w, e->bytes.at, "the ELF file is damaged: %s (%s)" GPUL_AGAIN, what, elf_errmsg(-1));
 }
 
 /* True for data that compilers generate and that cannot contain device code. */
 static bool is_compiler_data(const char *name)
 {
-	return strncmp(name, ".eh_frame", 9) == 0 || strcmp(name, ".gcc_except_table") == 0 ||
-	       strcmp(name, ".nvFatBinSegment") == 0;
+	return strncmp(name, ".eh_frame", 9) == 0 || strcmp(name, ".gcc_except_table") == 0 || strcmp(name, ".nvFatBinSegment") == 0;
 }
 
 /* Get n bytes at an offset of the file; false: they are not all inside the file. */
@@ -45,8 +43,7 @@ static bool bytes_at(const host_elf *e, uint64_t offset, uint64_t n, gpul_span *
 
 static bool is_data(const GElf_Shdr *sh)
 {
-	return sh->sh_type == SHT_PROGBITS && sh->sh_flags & SHF_ALLOC &&
-	       !(sh->sh_flags & (SHF_EXECINSTR | SHF_COMPRESSED));
+	return sh->sh_type == SHT_PROGBITS && sh->sh_flags & SHF_ALLOC && !(sh->sh_flags & (SHF_EXECINSTR | SHF_COMPRESSED));
 }
 
 /* True for the section of clang's offload binaries, which the device linker reads from an object; its section type is LLVM's own. */
@@ -55,8 +52,7 @@ static bool is_offload(const GElf_Shdr *sh, const char *name)
 	return strcmp(name, ".llvm.offloading") == 0 && sh->sh_type != SHT_NOBITS && !(sh->sh_flags & SHF_COMPRESSED);
 }
 
-static gpul_status add_section(const gpul_walk *w, host_elf *e, const char *name,
-			       const GElf_Shdr *sh)
+static gpul_status add_section(const gpul_walk *w, host_elf *e, const char *name, const GElf_Shdr *sh)
 {
 	gpul_region *r;
 
@@ -66,8 +62,10 @@ static gpul_status add_section(const gpul_walk *w, host_elf *e, const char *name
 	if (!r)
 		return gpul_walk_no_memory(w);
 	if (!bytes_at(e, sh->sh_offset, sh->sh_size, &r->bytes))
-		return gpul_walk_fail(w, e->bytes.at, "section %.40s ends after the file's %zu bytes: cut "
-						      "off or damaged" GPUL_AGAIN, name, e->bytes.n);
+		return gpul_walk_fail(w, e->bytes.at,
+				      "section %.40s ends after the file's %zu bytes: cut "
+				      "off or damaged" GPUL_AGAIN,
+				      name, e->bytes.n);
 	r->section = name;
 	r->relocatable = strcmp(name, "__nv_relfatbin") == 0;
 	r->fatbins = r->relocatable || strcmp(name, ".nv_fatbin") == 0;
@@ -104,8 +102,10 @@ static gpul_status add_segment(const gpul_walk *w, host_elf *e, const GElf_Phdr 
 	gpul_span bytes;
 
 	if (!bytes_at(e, ph->p_offset, ph->p_filesz, &bytes))
-		return gpul_walk_fail(w, e->bytes.at, "a segment ends after the file's %zu bytes: cut off "
-						      "or damaged" GPUL_AGAIN, e->bytes.n);
+		return gpul_walk_fail(w, e->bytes.at,
+				      "a segment ends after the file's %zu bytes: cut off "
+				      "or damaged" GPUL_AGAIN,
+				      e->bytes.n);
 	if (ph->p_type == PT_DYNAMIC)
 		e->dynamic = bytes;
 	if (ph->p_type != PT_LOAD)
@@ -115,8 +115,7 @@ static gpul_status add_segment(const gpul_walk *w, host_elf *e, const GElf_Phdr 
 	if (!r || !loaded)
 		return gpul_walk_no_memory(w);
 	*r = (gpul_region){ .section = "", .bytes = bytes, .origin = GPUL_ORIGIN_EMBEDDED };
-	*loaded = (gpul_loaded){ .address = ph->p_vaddr, .bytes = bytes,
-				 .writable = ph->p_flags & PF_W };
+	*loaded = (gpul_loaded){ .address = ph->p_vaddr, .bytes = bytes, .writable = ph->p_flags & PF_W };
 	return GPUL_OK;
 }
 
@@ -147,8 +146,7 @@ static bool sections_are_inside(gpul_span s)
 	if (h.e_shoff == 0)
 		return true;
 	n = h.e_shnum ? h.e_shnum : 1; /* 0: the number is in section 0, and libelf checks it */
-	return h.e_shentsize == sizeof(Elf64_Shdr) && h.e_shoff <= s.n &&
-	       n <= (s.n - h.e_shoff) / sizeof(Elf64_Shdr);
+	return h.e_shentsize == sizeof(Elf64_Shdr) && h.e_shoff <= s.n && n <= (s.n - h.e_shoff) / sizeof(Elf64_Shdr);
 }
 
 /* Collect the regions to search. */
@@ -183,8 +181,10 @@ gpul_status gpul_walk_elf(const gpul_walk *w, gpul_span s)
 	gpul_status st;
 
 	if (!sections_are_inside(s))
-		return gpul_walk_fail(w, s.at, "the ELF file's section table is beyond its %zu "
-					       "bytes: cut off or damaged" GPUL_AGAIN, s.n);
+		return gpul_walk_fail(w, s.at,
+				      "the ELF file's section table is beyond its %zu "
+				      "bytes: cut off or damaged" GPUL_AGAIN,
+				      s.n);
 	elf_version(EV_CURRENT);
 	/* elf_memory() takes a char *, but only reads from it. */
 	e.elf = elf_memory((char *)(uintptr_t)s.at, s.n);
@@ -192,8 +192,9 @@ gpul_status gpul_walk_elf(const gpul_walk *w, gpul_span s)
 		return damaged(w, &e, "its header cannot be read");
 	st = add_regions(w, &e);
 	if (!st && regions_overlap(&e))
-		st = gpul_walk_fail(w, s.at, "the ELF file's sections or segments overlap: damaged, or "
-					     "crafted to mislead" GPUL_AGAIN);
+		st = gpul_walk_fail(w, s.at,
+				    "the ELF file's sections or segments overlap: damaged, or "
+				    "crafted to mislead" GPUL_AGAIN);
 	if (!st)
 		st = gpul_walk_regions(w, e.regions.at, e.regions.n);
 	if (!st && !gpul_stripped_register(w->list, first, e.loaded.at, e.loaded.n, e.dynamic))
@@ -209,8 +210,10 @@ gpul_status gpul_walk_elf(const gpul_walk *w, gpul_span s)
 gpul_status gpul_walk_elf(const gpul_walk *w, gpul_span s)
 {
 	(void)s;
-	return gpul_fail(w->err, GPUL_EUNSUPPORTED, 0, "%s: objects, libraries and programs need "
-			 "libelf, but this gpuload was built without it: install libelf and build again", w->here.file);
+	return gpul_fail(w->err, GPUL_EUNSUPPORTED, 0,
+			 "%s: objects, libraries and programs need "
+			 "libelf, but this gpuload was built without it: install libelf and build again",
+			 w->here.file);
 }
 
 #endif

@@ -11,13 +11,13 @@
 #include "core/thread/parallel.h"
 #include "loader/image/images_internal.h"
 
-#define BLOCK_BYTES  ((size_t)8 << 20)
-#define THREAD_BYTES ((size_t)16 << 20) /* searched by each thread; for fewer bytes, starting a thread would take longer than the search */
-#define SPARSE_BYTES ((size_t)1 << 20) /* in larger regions, headers are read through a window, without mapping pages */
+#define BLOCK_BYTES   ((size_t)8 << 20)
+#define THREAD_BYTES  ((size_t)16 << 20) /* searched by each thread; for fewer bytes, starting a thread would take longer than the search */
+#define SPARSE_BYTES  ((size_t)1 << 20)  /* in larger regions, headers are read through a window, without mapping pages */
 #define RELEASE_BYTES ((size_t)1 << 20)
-#define MAX_THREADS 16
-#define MAX_REJECTS  2000000 /* limit of the steps, of some ns each, on data that only looks like an image */
-#define REPORT_NS      50000000u
+#define MAX_THREADS   16
+#define MAX_REJECTS   2000000 /* limit of the steps, of some ns each, on data that only looks like an image */
+#define REPORT_NS     50000000u
 
 typedef struct block {
 	const gpul_region *region;
@@ -220,8 +220,7 @@ static gpul_status merge_regions(search *s)
 	gpul_status st = GPUL_OK;
 
 	for (size_t i = 0, end; i < s->blocks.n && !st; i = end) {
-		for (end = i; end < s->blocks.n &&
-			      s->blocks.at[end].region == s->blocks.at[i].region; end++)
+		for (end = i; end < s->blocks.n && s->blocks.at[end].region == s->blocks.at[i].region; end++)
 			;
 		st = merge_region(s, i, end);
 	}

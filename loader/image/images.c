@@ -26,14 +26,17 @@ static gpul_status read_content(const gpul_walk *w, gpul_span s, gpul_content co
 		return gpul_walk_elf(w, s);
 	case GPUL_CONTENT_ARCHIVE:
 		if (w->depth >= GPUL_MAX_CONTAINERS)
-			return gpul_walk_fail(w, s.at, "archives in archives, more than %d levels deep: extract "
-						       "it (ar x) and give it as a file", GPUL_MAX_CONTAINERS);
+			return gpul_walk_fail(w, s.at,
+					      "archives in archives, more than %d levels deep: extract "
+					      "it (ar x) and give it as a file",
+					      GPUL_MAX_CONTAINERS);
 		return gpul_walk_archive(w, s);
 	default:
 		if (w->depth) /* a member of an archive without device code: a linker script, an index, bitcode */
 			return GPUL_OK;
-		return gpul_walk_fail(w, s.at, "%s: expected PTX, a cubin, a fatbin, or an "
-					       "object, archive, library or program with device code",
+		return gpul_walk_fail(w, s.at,
+				      "%s: expected PTX, a cubin, a fatbin, or an "
+				      "object, archive, library or program with device code",
 				      gpul_content_text(content));
 	}
 }
@@ -43,8 +46,7 @@ static gpul_status read_member(const gpul_walk *w, gpul_span member)
 	return read_content(w, member, gpul_recognise(member.at, member.n, w->here.file).kind);
 }
 
-gpul_status gpul_images_list(const gpul_source *source, const gpul_progress *progress,
-			     gpul_images **out, gpul_error *err)
+gpul_status gpul_images_list(const gpul_source *source, const gpul_progress *progress, gpul_images **out, gpul_error *err)
 {
 	gpul_images *list = calloc(1, sizeof *list);
 	gpul_span content = { source->file.bytes, source->file.n_bytes };
@@ -59,9 +61,13 @@ gpul_status gpul_images_list(const gpul_source *source, const gpul_progress *pro
 	}
 	if (!source->borrowed)
 		list->source = source->file;
-	st = read_content(&(gpul_walk){ .list = list, .read_member = read_member, .progress = progress,
-					.file = content, .source = list->source,
-					.here = { .file = list->name, .section = "" }, .err = &why },
+	st = read_content(&(gpul_walk){ .list = list,
+					.read_member = read_member,
+					.progress = progress,
+					.file = content,
+					.source = list->source,
+					.here = { .file = list->name, .section = "" },
+					.err = &why },
 			  content, source->content);
 	if (!st && list->images.n == 0 && list->damaged.n) { /* nothing but damage */
 		why = list->damaged.at[0];

@@ -57,17 +57,17 @@ typedef struct gpul_walk {
 	/* Reads one member of an archive; images.c sets it, because the readers cannot call images.c. */
 	gpul_status (*read_member)(const struct gpul_walk *w, gpul_span member);
 	const gpul_progress *progress; /* NULL: no reports */
-	gpul_span file;        /* the whole file, from which offsets count; for a member of a thin archive,
+	gpul_span file;                /* the whole file, from which offsets count; for a member of a thin archive,
 				* the member's own file */
-	gpul_place here;       /* the current place; its strings may be temporary: they are copied into the list when needed */
-	gpul_file source;      /* mapping of `file`; all zeros if it is in the caller's memory */
-	unsigned depth;        /* number of containers around this content: archives, offload binaries */
+	gpul_place here;               /* the current place; its strings may be temporary: they are copied into the list when needed */
+	gpul_file source;              /* mapping of `file`; all zeros if it is in the caller's memory */
+	unsigned depth;                /* number of containers around this content: archives, offload binaries */
 	gpul_origin origin;
-	bool relocatable;      /* true: the section contains relocatable images */
-	bool section_known;    /* .relocatable is valid; else the ELF type in each cubin's header is read */
-	bool read_zstd;        /* also read the first bytes of zstd-compressed cubins, because the file has few images */
-	size_t *n_searched;    /* number of bytes searched so far, whose pages are therefore mapped */
-	gpul_window *window;   /* buffer for reading headers; NULL: read the mapping */
+	bool relocatable;              /* true: the section contains relocatable images */
+	bool section_known;            /* .relocatable is valid; else the ELF type in each cubin's header is read */
+	bool read_zstd;                /* also read the first bytes of zstd-compressed cubins, because the file has few images */
+	size_t *n_searched;            /* number of bytes searched so far, whose pages are therefore mapped */
+	gpul_window *window;           /* buffer for reading headers; NULL: read the mapping */
 	_Atomic int64_t *rejects_left; /* steps that may still be spent on data that turns out not to be an image */
 	gpul_error *err;
 } gpul_walk;
@@ -90,12 +90,10 @@ gpul_status gpul_walk_fatbins(const gpul_walk *w, gpul_span s);
  *
  * *covered is the end of an image that began before `from` and extends into this block.  The threads that search
  * earlier blocks set it, and this call sets covered[1] for the block after `to`, and so on to the end of s. */
-gpul_status gpul_walk_data(const gpul_walk *w, gpul_span s, size_t from, size_t to,
-			   _Atomic size_t *covered);
+gpul_status gpul_walk_data(const gpul_walk *w, gpul_span s, size_t from, size_t to, _Atomic size_t *covered);
 
 /* List the images of a source; the caller frees the list with gpul_images_close(). */
-gpul_status gpul_images_list(const gpul_source *source, const gpul_progress *progress,
-			     gpul_images **out, gpul_error *err);
+gpul_status gpul_images_list(const gpul_source *source, const gpul_progress *progress, gpul_images **out, gpul_error *err);
 void gpul_images_close(gpul_images *images); /* accepts NULL */
 /* Fail if the file, or the file of a member, was truncated after it was opened: gpul_source_check(). */
 gpul_status gpul_images_check(const gpul_images *images, gpul_error *err);
@@ -107,8 +105,8 @@ size_t gpul_cubin_extent(gpul_span s);
 typedef struct gpul_region {
 	const char *section; /* section name, "" without section headers; must stay valid during the search */
 	gpul_span bytes;
-	bool fatbins;        /* true: read with gpul_walk_fatbins(); false: with gpul_walk_data() */
-	bool offload;        /* true: read with gpul_walk_offload() */
+	bool fatbins; /* true: read with gpul_walk_fatbins(); false: with gpul_walk_data() */
+	bool offload; /* true: read with gpul_walk_offload() */
 	bool relocatable;
 	gpul_origin origin;
 } gpul_region;
@@ -133,8 +131,7 @@ void gpul_images_release_pages(const gpul_images *list, const void *from, const 
 gpul_image *gpul_walk_add(const gpul_walk *w, uint32_t unit);
 
 /* Fail with "FILE(MEMBER), SECTION: message"; at: address of the wrong byte in w->file, or NULL. */
-gpul_status gpul_walk_fail(const gpul_walk *w, const void *at, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
+gpul_status gpul_walk_fail(const gpul_walk *w, const void *at, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 gpul_status gpul_walk_no_memory(const gpul_walk *w);
 /* Call this after a part could not be read: keeps its error in the list and clears w->err, so that reading continues
  * with the next part.  Returns GPUL_OK, or st if the cause is not damage. */
@@ -146,10 +143,10 @@ gpul_status gpul_walk_add_damage(const gpul_walk *w, const gpul_error *why);
 struct gpul_source {
 	char *name;
 	gpul_file file;
-	bool borrowed;        /* file describes the caller's memory: only bytes and n_bytes are set */
+	bool borrowed; /* file describes the caller's memory: only bytes and n_bytes are set */
 	gpul_content content;
-	char *text;           /* copy of the text that ends in NUL; NULL: not needed */
-	gpul_images *images;  /* list of its images; NULL: not listed yet */
+	char *text;          /* copy of the text that ends in NUL; NULL: not needed */
+	gpul_images *images; /* list of its images; NULL: not listed yet */
 };
 
 /* ---- magic.c: searches plain data for the magic numbers of fatbins and ELF files ---- */
@@ -176,7 +173,6 @@ typedef struct gpul_loaded { /* a loaded segment of a program */
 
 /* Mark the images from index `first` on as REGISTERED if a wrapper points to their fatbin.  dynamic: the dynamic
  * section, may be empty.  False: out of memory. */
-bool gpul_stripped_register(gpul_images *list, size_t first, const gpul_loaded *loaded, size_t n,
-			    gpul_span dynamic);
+bool gpul_stripped_register(gpul_images *list, size_t first, const gpul_loaded *loaded, size_t n, gpul_span dynamic);
 
 #endif

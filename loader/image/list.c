@@ -81,8 +81,7 @@ gpul_image *gpul_walk_add(const gpul_walk *w, uint32_t unit)
 
 gpul_status gpul_walk_no_memory(const gpul_walk *w)
 {
-	return gpul_fail(w->err, GPUL_ENOMEM, ENOMEM, "%s: no memory for the list of its images",
-			 w->here.file);
+	return gpul_fail(w->err, GPUL_ENOMEM, ENOMEM, "%s: no memory for the list of its images", w->here.file);
 }
 
 gpul_status gpul_walk_add_damage(const gpul_walk *w, const gpul_error *why)
@@ -128,8 +127,9 @@ gpul_status gpul_walk_fail(const gpul_walk *w, const void *at, const char *fmt, 
 	va_start(ap, fmt);
 	vsnprintf(what, sizeof what, fmt, ap);
 	va_end(ap);
-	(void)gpul_fail(&why, GPUL_EFORMAT, 0, "%s%s%s%s%s%s: %s", w->here.file, w->here.member ? "(" : "", w->here.member ? w->here.member : "",
-			w->here.member ? ")" : "", *w->here.section ? ", " : "", w->here.section, what);
+	(void)gpul_fail(&why, GPUL_EFORMAT, 0, "%s%s%s%s%s%s: %s", w->here.file, w->here.member ? "(" : "",
+			w->here.member ? w->here.member : "", w->here.member ? ")" : "", *w->here.section ? ", " : "", w->here.section,
+			what);
 	replace_control_characters(why.text);
 	return gpul_fail(w->err, GPUL_EFORMAT, offset > INT_MAX ? INT_MAX : (int)offset, "%s", why.text);
 }

@@ -42,7 +42,10 @@ INLINE bool is_suspect(const unsigned char *p)
 
 static inline bool is_magic(const unsigned char *p)
 {
-	return memcmp(p, "\x50\xed\x55\xba", 4) == 0 || memcmp(p, "\x7f" "ELF", 4) == 0;
+	return memcmp(p, "\x50\xed\x55\xba", 4) == 0 || memcmp(p,
+							       "\x7f"
+							       "ELF",
+							       4) == 0;
 }
 
 /* Compare byte by byte; NONE: not found. */
@@ -82,8 +85,7 @@ static size_t find_anywhere(const unsigned char *bytes, size_t n, size_t from, s
 }
 
 #if defined(__x86_64__)
-__attribute__((target("avx2"))) static size_t find_by_avx2(const unsigned char *bytes, size_t n,
-							    size_t from, size_t to)
+__attribute__((target("avx2"))) static size_t find_by_avx2(const unsigned char *bytes, size_t n, size_t from, size_t to)
 {
 	return find_magic_in(bytes, n, from, to);
 }

@@ -12,8 +12,8 @@
 #include "loader/image/images_internal.h"
 
 #define OFFLOAD_MAGIC "\x10\xff\x10\xad"
-#define MOST_VERSION 2
-#define MOST_ENTRIES 1024
+#define MOST_VERSION  2
+#define MOST_ENTRIES  1024
 
 typedef struct offload_header {
 	unsigned char magic[4];
@@ -40,20 +40,17 @@ static gpul_status read_entry(const gpul_walk *w, gpul_span binary, uint64_t at,
 	offload_entry e;
 
 	if (at > binary.n || binary.n - at < sizeof e)
-		return gpul_walk_fail(w, binary.at, "an offload binary whose entry is outside its %zu bytes: damaged" GPUL_AGAIN,
-				      binary.n);
+		return gpul_walk_fail(w, binary.at, "an offload binary whose entry is outside its %zu bytes: damaged" GPUL_AGAIN, binary.n);
 	memcpy(&e, binary.at + at, sizeof e);
 	if (e.image_at > binary.n || e.image_bytes > binary.n - e.image_at)
-		return gpul_walk_fail(w, binary.at, "an offload binary whose image ends after its %zu bytes: damaged" GPUL_AGAIN,
-				      binary.n);
+		return gpul_walk_fail(w, binary.at, "an offload binary whose image ends after its %zu bytes: damaged" GPUL_AGAIN, binary.n);
 	if (e.image_bytes > *n_left)
 		return gpul_walk_fail(w, binary.at, "an offload binary whose images overlap: damaged" GPUL_AGAIN);
 	*n_left -= e.image_bytes;
 	if (e.image_bytes == 0)
 		return GPUL_OK;
 	inner.depth++;
-	return gpul_walk_skip_damage(
-		w, w->read_member(&inner, (gpul_span){ binary.at + e.image_at, (size_t)e.image_bytes }));
+	return gpul_walk_skip_damage(w, w->read_member(&inner, (gpul_span){ binary.at + e.image_at, (size_t)e.image_bytes }));
 }
 
 /* Read the offload binary at the start of s; *taken is its length. */
@@ -68,11 +65,15 @@ static gpul_status read_binary(const gpul_walk *w, gpul_span s, size_t *taken)
 				      (size_t)(s.at - w->file.at));
 	memcpy(&h, s.at, sizeof h);
 	if (h.version == 0 || h.version > MOST_VERSION)
-		return gpul_walk_fail(w, s.at, "an offload binary of version %u, expected 1 or 2: damaged, or newer than this "
-					       "gpuload", h.version);
+		return gpul_walk_fail(w, s.at,
+				      "an offload binary of version %u, expected 1 or 2: damaged, or newer than this "
+				      "gpuload",
+				      h.version);
 	if (h.bytes < sizeof h || h.bytes > s.n)
-		return gpul_walk_fail(w, s.at, "an offload binary claims %llu bytes, but only %zu are left: cut off or "
-					       "damaged" GPUL_AGAIN, (unsigned long long)h.bytes, s.n);
+		return gpul_walk_fail(w, s.at,
+				      "an offload binary claims %llu bytes, but only %zu are left: cut off or "
+				      "damaged" GPUL_AGAIN,
+				      (unsigned long long)h.bytes, s.n);
 	*taken = (size_t)h.bytes;
 	n_left = h.bytes;
 	if (h.version == 1)

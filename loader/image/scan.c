@@ -5,9 +5,9 @@
 #include "loader/image/images_internal.h"
 
 /* Fatbins often follow each other at aligned addresses, so the first step of a search is short; the following steps grow. */
-#define MAX_ALIGN ((size_t)64)
+#define MAX_ALIGN  ((size_t)64)
 #define FIRST_STEP ((size_t)256)
-#define MAX_STEP  ((size_t)1 << 20)
+#define MAX_STEP   ((size_t)1 << 20)
 #define FETCH_FROM ((size_t)256 << 10) /* in bytes; shorter steps are not fetched in advance, because page faults are as fast */
 
 /* True if a magic number follows the last image, directly or after zeros for alignment: libraries store their
@@ -76,8 +76,7 @@ static void mark_covered(_Atomic size_t *covered, size_t to, size_t step, size_t
 		atomic_store_explicit(++covered, end, memory_order_relaxed);
 }
 
-gpul_status gpul_walk_data(const gpul_walk *w, gpul_span s, size_t from, size_t to,
-			   _Atomic size_t *covered)
+gpul_status gpul_walk_data(const gpul_walk *w, gpul_span s, size_t from, size_t to, _Atomic size_t *covered)
 {
 	gpul_walk direct = *w; /* these pages were just searched, so they are mapped: no window */
 	size_t taken = 0, step = to - from;
@@ -99,7 +98,8 @@ gpul_status gpul_walk_data(const gpul_walk *w, gpul_span s, size_t from, size_t 
 		if (st)
 			return st;
 		if (atomic_load(w->rejects_left) < 0)
-			return gpul_walk_fail(w, s.at + from, "too much data looks like fatbins or cubins "
+			return gpul_walk_fail(w, s.at + from,
+					      "too much data looks like fatbins or cubins "
 					      "but is invalid: damaged, or crafted to mislead" GPUL_AGAIN);
 		from += taken ? taken : 1;
 		if (taken)

@@ -7,8 +7,7 @@
 
 #include "loader/image/images_internal.h"
 
-static gpul_status create_source(const gpul_file *file, bool borrowed, const char *name,
-				 gpul_source **out, gpul_error *err)
+static gpul_status create_source(const gpul_file *file, bool borrowed, const char *name, gpul_source **out, gpul_error *err)
 {
 	gpul_source *s = calloc(1, sizeof *s);
 
@@ -38,8 +37,7 @@ gpul_status gpul_source_open(const char *path, gpul_source **out, gpul_error *er
 	return st;
 }
 
-gpul_status gpul_source_of(const void *bytes, size_t n_bytes, const char *name, gpul_source **out,
-			   gpul_error *err)
+gpul_status gpul_source_of(const void *bytes, size_t n_bytes, const char *name, gpul_source **out, gpul_error *err)
 {
 	if (n_bytes == 0)
 		return gpul_fail(err, GPUL_EFORMAT, 0, "%s is empty", name);
@@ -98,8 +96,7 @@ gpul_status gpul_source_text(gpul_source *s, const char **text, gpul_error *err)
 	return GPUL_OK;
 }
 
-gpul_status gpul_source_images(gpul_source *s, const gpul_progress *progress,
-			       const gpul_images **out, gpul_error *err)
+gpul_status gpul_source_images(gpul_source *s, const gpul_progress *progress, const gpul_images **out, gpul_error *err)
 {
 	gpul_status st = s->images ? GPUL_OK : gpul_images_list(s, progress, &s->images, err);
 

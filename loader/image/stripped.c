@@ -13,7 +13,7 @@ typedef struct wrapper {
 } wrapper;
 _Static_assert(sizeof(wrapper) == 24, "as nvcc writes it");
 
-typedef struct found { /* the data field of a wrapper */
+typedef struct found {   /* the data field of a wrapper */
 	uint64_t field;  /* address of the data field */
 	uint64_t target; /* value of the data field: the address of a fatbin */
 } found;
@@ -30,8 +30,7 @@ static const unsigned char *at_address(const wrappers *a, uint64_t address, uint
 	for (size_t i = 0; i < a->n_loaded; i++) {
 		const gpul_loaded *l = &a->loaded[i];
 
-		if (address >= l->address && address - l->address <= l->bytes.n &&
-		    n <= l->bytes.n - (address - l->address))
+		if (address >= l->address && address - l->address <= l->bytes.n && n <= l->bytes.n - (address - l->address))
 			return l->bytes.at + (address - l->address);
 	}
 	return NULL;
@@ -84,8 +83,7 @@ static void relocate_wrappers(wrappers *a, uint64_t table, uint64_t n_bytes)
 		found *f;
 
 		memcpy(&r, p + i, sizeof r);
-		f = bsearch(&(found){ .field = r.r_offset }, a->found.at, a->found.n, sizeof *f,
-			    by_field);
+		f = bsearch(&(found){ .field = r.r_offset }, a->found.at, a->found.n, sizeof *f, by_field);
 		if (f && f->target == 0 && ELF64_R_SYM(r.r_info) == 0)
 			f->target = (uint64_t)r.r_addend;
 	}
@@ -122,8 +120,7 @@ static void mark_registered(wrappers *a, gpul_images *list, size_t first)
 	}
 }
 
-bool gpul_stripped_register(gpul_images *list, size_t first, const gpul_loaded *loaded, size_t n,
-			    gpul_span dynamic)
+bool gpul_stripped_register(gpul_images *list, size_t first, const gpul_loaded *loaded, size_t n, gpul_span dynamic)
 {
 	wrappers a = { .loaded = loaded, .n_loaded = n };
 	bool ok = true;

@@ -39,15 +39,13 @@ static gpul_status damaged(const gpul_image *image, const char *what, gpul_error
 	char arch[16];
 
 	return gpul_fail(err, GPUL_EFORMAT, (int)(image->offset & INT32_MAX),
-			 "the %s image for %s at byte %llu cannot be decompressed: %s" GPUL_AGAIN,
-			 gpul_image_kind_name(image->kind), gpul_image_arch(image, arch),
-			 (unsigned long long)image->offset, what);
+			 "the %s image for %s at byte %llu cannot be decompressed: %s" GPUL_AGAIN, gpul_image_kind_name(image->kind),
+			 gpul_image_arch(image, arch), (unsigned long long)image->offset, what);
 }
 
 static gpul_status no_memory(const gpul_image *image, gpul_error *err)
 {
-	return gpul_fail(err, GPUL_ENOMEM, ENOMEM, "no memory to decompress an image of %llu bytes",
-			 (unsigned long long)image->bytes);
+	return gpul_fail(err, GPUL_ENOMEM, ENOMEM, "no memory to decompress an image of %llu bytes", (unsigned long long)image->bytes);
 }
 
 static uint64_t most_unpacked(uint64_t stored_bytes)
@@ -66,8 +64,7 @@ bool gpul_can_unpack(uint64_t stored_bytes, uint64_t bytes)
 {
 	uint64_t most = stored_bytes > MOST_BYTES ? 0 : stored_bytes * LARGE_RATIO;
 
-	return bytes && bytes <= (most > LARGE_BYTES ? most : LARGE_BYTES) &&
-	       bytes <= MOST_BYTES;
+	return bytes && bytes <= (most > LARGE_BYTES ? most : LARGE_BYTES) && bytes <= MOST_BYTES;
 }
 
 /* Allocate a buffer on huge pages of 2 MB: with 4-KB pages, page faults take a tenth of the time of decompressing. */
@@ -104,8 +101,7 @@ static buffer *make_room(gpul_unpacked *out, size_t n)
 static size_t unpack_lz4(const gpul_image *image, buffer *b)
 {
 #if GPUL_HAVE_LZ4
-	int n = LZ4_decompress_safe(image->stored, (char *)b->at, (int)image->stored_bytes,
-				    (int)image->bytes);
+	int n = LZ4_decompress_safe(image->stored, (char *)b->at, (int)image->stored_bytes, (int)image->bytes);
 
 	return n > 0 ? (size_t)n : 0;
 #else
@@ -124,8 +120,7 @@ static size_t unpack_zstd(const gpul_image *image, buffer *b)
 		b->zstd = ZSTD_createDCtx();
 	if (!b->zstd)
 		return 0;
-	n = ZSTD_decompressDCtx(b->zstd, b->at, (size_t)image->bytes, image->stored,
-				(size_t)image->stored_bytes);
+	n = ZSTD_decompressDCtx(b->zstd, b->at, (size_t)image->bytes, image->stored, (size_t)image->stored_bytes);
 	return ZSTD_isError(n) ? 0 : n;
 #else
 	(void)image;
@@ -160,8 +155,7 @@ bool gpul_image_start(const gpul_image *image, void *out, size_t n)
 	}
 #if GPUL_HAVE_LZ4
 	if (image->compression == GPUL_COMPRESSION_LZ4 && image->stored_bytes <= INT32_MAX)
-		return LZ4_decompress_safe_partial(image->stored, out, (int)image->stored_bytes, (int)n,
-						   (int)n) == (int)n;
+		return LZ4_decompress_safe_partial(image->stored, out, (int)image->stored_bytes, (int)n, (int)n) == (int)n;
 #endif
 #if GPUL_HAVE_ZSTD
 	if (image->compression == GPUL_COMPRESSION_ZSTD)
@@ -181,18 +175,16 @@ static gpul_status unpack_payload(const gpul_image *image, gpul_unpacked *out, g
 	size_t n;
 
 	if (!is_built_in(image->compression))
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "the image is compressed by %s, but this gpuload "
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
+				 "the image is compressed by %s, but this gpuload "
 				 "was built without it: build it with lib%s",
-				 gpul_compression_name(image->compression),
-				 gpul_compression_name(image->compression));
-	if (image->stored_bytes > INT32_MAX ||
-	    !gpul_can_unpack(image->stored_bytes, image->bytes))
+				 gpul_compression_name(image->compression), gpul_compression_name(image->compression));
+	if (image->stored_bytes > INT32_MAX || !gpul_can_unpack(image->stored_bytes, image->bytes))
 		return damaged(image, "its compressed and uncompressed sizes cannot both be right", err);
 	b = make_room(out, (size_t)image->bytes);
 	if (!b)
 		return no_memory(image, err);
-	n = image->compression == GPUL_COMPRESSION_LZ4 ? unpack_lz4(image, b)
-						       : unpack_zstd(image, b);
+	n = image->compression == GPUL_COMPRESSION_LZ4 ? unpack_lz4(image, b) : unpack_zstd(image, b);
 	if (n != image->bytes)
 		return damaged(image, "its compressed data is damaged", err);
 	b->at[n] = '\0';
@@ -235,8 +227,7 @@ static gpul_span find_fatbin_entry(const gpul_image *image)
 static gpul_status wrap_lto(const gpul_image *image, gpul_unpacked *out, gpul_error *err)
 {
 	gpul_span entry = find_fatbin_entry(image);
-	const fatbin_header h = { .magic = GPUL_FATBIN_MAGIC, .version = 1, .header_bytes = sizeof h,
-				  .payload_bytes = entry.n };
+	const fatbin_header h = { .magic = GPUL_FATBIN_MAGIC, .version = 1, .header_bytes = sizeof h, .payload_bytes = entry.n };
 	buffer *b;
 
 	if (entry.n == 0 || entry.n > MOST_BYTES)

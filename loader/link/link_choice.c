@@ -39,13 +39,11 @@ static void note_register_limit(struct inputs *in, const gpul_image *image)
 		return;
 	gpul_ptxas_options_parse(image->options, image->options_bytes, &o);
 	for (unsigned i = 0; i < o.n; i++)
-		if (o.keys[i] == CU_JIT_MAX_REGISTERS &&
-		    (unsigned long)(uintptr_t)o.values[i] > in->registers)
+		if (o.keys[i] == CU_JIT_MAX_REGISTERS && (unsigned long)(uintptr_t)o.values[i] > in->registers)
 			in->registers = (unsigned long)(uintptr_t)o.values[i];
 }
 
-static gpul_status add_input(struct inputs *in, const gpul_input *s, const gpul_image *image,
-		       gpul_error *err)
+static gpul_status add_input(struct inputs *in, const gpul_input *s, const gpul_image *image, gpul_error *err)
 {
 	struct input *own = gpul_array_push(&in->own);
 	gpul_link_input *l = gpul_array_push(&in->list);
@@ -58,8 +56,7 @@ static gpul_status add_input(struct inputs *in, const gpul_input *s, const gpul_
 	if (!own->name)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the name of a linker input");
 	st = gpul_input_unpack(s, image, &own->unpacked, err);
-	*l = (gpul_link_input){ image->kind, own->unpacked.bytes, own->unpacked.n_bytes,
-				own->name };
+	*l = (gpul_link_input){ image->kind, own->unpacked.bytes, own->unpacked.n_bytes, own->name };
 	if (image->suffix && in->suffix != 'a')
 		in->suffix = image->suffix;
 	note_register_limit(in, image);
@@ -78,8 +75,7 @@ static gpul_status collect_inputs(struct inputs *in, const gpul_choice *c, gpul_
 }
 
 /* Make a list of the register limit and the caller's linker options; free() the list, not its strings. */
-static const char **linker_options(const struct inputs *in, const gpul_load_options *o,
-			      char limit[40])
+static const char **linker_options(const struct inputs *in, const gpul_load_options *o, char limit[40])
 {
 	size_t n = 0, k;
 	const char **words;
@@ -115,8 +111,7 @@ static void explain_link(const gpul_choice *c, size_t n, const gpul_linked *l)
 	c->options->explain(c->options->explain_context, line);
 }
 
-static gpul_status link_inputs(const struct inputs *in, const gpul_choice *c, gpul_linked *out,
-			       gpul_error *err)
+static gpul_status link_inputs(const struct inputs *in, const gpul_choice *c, gpul_linked *out, gpul_error *err)
 {
 	char limit[40];
 	const char **words = linker_options(in, c->options, limit);

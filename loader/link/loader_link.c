@@ -63,28 +63,23 @@ static gpul_status fail_demangled(const gpul_error *why, gpul_error *err)
 	}
 	if (!demangled)
 		return gpul_fail(err, why->status, why->native, "%s", why->text);
-	st = gpul_fail(err, why->status, why->native, "%.*s%.100s%s",
-		       (int)(quote + 1 - why->text), why->text, demangled, quote + 1 + n);
+	st = gpul_fail(err, why->status, why->native, "%.*s%.100s%s", (int)(quote + 1 - why->text), why->text, demangled, quote + 1 + n);
 	free(demangled);
 	return st;
 }
 
 /* Compile all LTO inputs to one PTX module: nvJitLink must get them in one link. */
-static gpul_status lto_to_ptx(const gpul_link_input *lto, size_t n,
-			       const gpul_link_options *options, struct ptx_input *to, char **log,
-			       gpul_error *err)
+static gpul_status lto_to_ptx(const gpul_link_input *lto, size_t n, const gpul_link_options *options, struct ptx_input *to, char **log,
+			      gpul_error *err)
 {
 	gpul_status st = nvjitlink_link(lto, n, options, &to->made, err);
 
 	*log = to->made.log;
 	to->made.log = NULL;
-	return st ? st
-		  : gpul_ptx_parse(to->made.bytes, to->made.n_bytes, lto[0].name, &to->module,
-				   err);
+	return st ? st : gpul_ptx_parse(to->made.bytes, to->made.n_bytes, lto[0].name, &to->module, err);
 }
 
-static gpul_status link_modules(const gpul_ptx_link_input *list, size_t n, gpul_linked *out,
-			gpul_error *err)
+static gpul_status link_modules(const gpul_ptx_link_input *list, size_t n, gpul_linked *out, gpul_error *err)
 {
 	gpul_error why = { 0 };
 	char *text = NULL;
@@ -99,7 +94,7 @@ static gpul_status link_modules(const gpul_ptx_link_input *list, size_t n, gpul_
 
 /* ---- leaving out code that no kernel reaches ---------------------------------------------------- */
 
-enum { TABLE_BYTES = 16 << 20 };  /* as gpul_ptx_prune_options.table_bytes; linking this much takes about a second */
+enum { TABLE_BYTES = 16 << 20 }; /* as gpul_ptx_prune_options.table_bytes; linking this much takes about a second */
 
 static bool is_wanted(void *context, const char *kernel)
 {
@@ -158,8 +153,8 @@ static void free_texts(gpul_ptx_text *texts, size_t n)
 }
 
 /* Parse one more PTX module. */
-static gpul_status add_module(const void *text, size_t n_bytes, const char *name, struct ptx_input *ptx,
-			      gpul_ptx_link_input *list, size_t *n_ptx, gpul_error *err)
+static gpul_status add_module(const void *text, size_t n_bytes, const char *name, struct ptx_input *ptx, gpul_ptx_link_input *list,
+			      size_t *n_ptx, gpul_error *err)
 {
 	gpul_status st = gpul_ptx_parse(text, n_bytes, name, &ptx[*n_ptx].module, err);
 
@@ -169,10 +164,8 @@ static gpul_status add_module(const void *text, size_t n_bytes, const char *name
 }
 
 /* Link PTX and LTO inputs to PTX.  lto (n elements), ptx and list (n + 1 elements) are scratch arrays. */
-static gpul_status link_ptx_and_lto(const gpul_link_input *inputs, size_t n,
-			      const gpul_link_options *options, gpul_link_input *lto,
-			      struct ptx_input *ptx, gpul_ptx_link_input *list, gpul_linked *out,
-			      gpul_error *err)
+static gpul_status link_ptx_and_lto(const gpul_link_input *inputs, size_t n, const gpul_link_options *options, gpul_link_input *lto,
+				    struct ptx_input *ptx, gpul_ptx_link_input *list, gpul_linked *out, gpul_error *err)
 {
 	size_t n_ptx = 0, n_lto = 0;
 	gpul_ptx_text *texts;
@@ -198,9 +191,7 @@ static gpul_status link_ptx_and_lto(const gpul_link_input *inputs, size_t n,
 	return st ? st : link_modules(list, n_ptx, out, err);
 }
 
-static gpul_status link_to_ptx(const gpul_link_input *inputs, size_t n,
-			       const gpul_link_options *options, gpul_linked *out,
-			       gpul_error *err)
+static gpul_status link_to_ptx(const gpul_link_input *inputs, size_t n, const gpul_link_options *options, gpul_linked *out, gpul_error *err)
 {
 	gpul_link_input *lto = calloc(n, sizeof *lto);
 	struct ptx_input *ptx = calloc(n + 1, sizeof *ptx);
@@ -235,8 +226,7 @@ static gpul_status check_result(const gpul_linked *l, gpul_error *err)
 	return st;
 }
 
-gpul_status gpul_link(const gpul_link_input *inputs, size_t n, const gpul_link_options *options,
-		      gpul_linked *out, gpul_error *err)
+gpul_status gpul_link(const gpul_link_input *inputs, size_t n, const gpul_link_options *options, gpul_linked *out, gpul_error *err)
 {
 	gpul_status st = GPUL_OK;
 
@@ -244,8 +234,7 @@ gpul_status gpul_link(const gpul_link_input *inputs, size_t n, const gpul_link_o
 	for (size_t i = 0; !st && i < n; i++)
 		st = check_input(&inputs[i], options->to_ptx, err);
 	if (!st)
-		st = options->to_ptx ? link_to_ptx(inputs, n, options, out, err)
-				     : nvjitlink_link(inputs, n, options, out, err);
+		st = options->to_ptx ? link_to_ptx(inputs, n, options, out, err) : nvjitlink_link(inputs, n, options, out, err);
 	if (!st)
 		st = check_result(out, err);
 	if (st) {

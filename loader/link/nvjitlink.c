@@ -32,18 +32,14 @@ static int input_type(const gpul_link_input *in)
 		return NVJITLINK_INPUT_PTX;
 	if (in->kind == GPUL_IMAGE_CUBIN)
 		return NVJITLINK_INPUT_CUBIN;
-	return in->n_bytes > 4 && memcmp(in->bytes, fatbin, 4) == 0 ? NVJITLINK_INPUT_FATBIN
-								    : NVJITLINK_INPUT_LTOIR;
+	return in->n_bytes > 4 && memcmp(in->bytes, fatbin, 4) == 0 ? NVJITLINK_INPUT_FATBIN : NVJITLINK_INPUT_LTOIR;
 }
 
-static void copy_result(const struct nvjitlink_task *t, void *handle,
-			struct nvjitlink_outcome *out)
+static void copy_result(const struct nvjitlink_task *t, void *handle, struct nvjitlink_outcome *out)
 {
 	const struct nvjitlink *lib = t->lib;
-	int (*size_of)(void *, size_t *) = t->ptx ? lib->nvJitLinkGetLinkedPtxSize
-						  : lib->nvJitLinkGetLinkedCubinSize;
-	int (*get)(void *, void *) = t->ptx ? lib->nvJitLinkGetLinkedPtx
-					    : lib->nvJitLinkGetLinkedCubin;
+	int (*size_of)(void *, size_t *) = t->ptx ? lib->nvJitLinkGetLinkedPtxSize : lib->nvJitLinkGetLinkedCubinSize;
+	int (*get)(void *, void *) = t->ptx ? lib->nvJitLinkGetLinkedPtx : lib->nvJitLinkGetLinkedCubin;
 	size_t n = 0;
 
 	if (size_of(handle, &n))
@@ -64,10 +60,9 @@ void nvjitlink_run(const struct nvjitlink_task *t, struct nvjitlink_outcome *out
 	out->created = lib->nvJitLinkCreate(&handle, t->n_options, t->options);
 	if (!handle)
 		return;
-	if (!out->created) { /* after an unknown option, using the handle crashes */
+	if (!out->created) {                             /* after an unknown option, using the handle crashes */
 		for (size_t i = 0; i < t->n_inputs; i++) /* errors are ignored here, because the log names a refused input */
-			lib->nvJitLinkAddData(handle, input_type(&in[i]), in[i].bytes,
-					      in[i].n_bytes + (in[i].kind == GPUL_IMAGE_PTX),
+			lib->nvJitLinkAddData(handle, input_type(&in[i]), in[i].bytes, in[i].n_bytes + (in[i].kind == GPUL_IMAGE_PTX),
 					      in[i].name);
 		out->completed = lib->nvJitLinkComplete(handle);
 	}

@@ -36,7 +36,7 @@ static void close_others(int fd)
 
 	if ((fd <= first || close_range(first, (unsigned)fd - 1, 0) == 0) && close_range((unsigned)fd + 1, ~0u, 0) == 0)
 		return;
-	getrlimit(RLIMIT_NOFILE, &limit);  /* before Linux 5.9 */
+	getrlimit(RLIMIT_NOFILE, &limit); /* before Linux 5.9 */
 	for (int other = first; (rlim_t)other < limit.rlim_cur; other++)
 		if (other != fd)
 			close(other);
@@ -65,12 +65,9 @@ static _Noreturn void run_child(const struct nvjitlink_task *task, int fd)
 
 	isolate_child(fd);
 	nvjitlink_run(task, &o);
-	h = (struct head){ o.created, o.completed, o.errors ? strlen(o.errors) : 0,
-			   o.info ? strlen(o.info) : 0, o.result_bytes };
-	_exit(!(gpul_write_all(fd, &h, sizeof h) &&
-		gpul_write_all(fd, o.errors, (size_t)h.errors_bytes) &&
-		gpul_write_all(fd, o.info, (size_t)h.info_bytes) &&
-		gpul_write_all(fd, o.result, o.result_bytes)));
+	h = (struct head){ o.created, o.completed, o.errors ? strlen(o.errors) : 0, o.info ? strlen(o.info) : 0, o.result_bytes };
+	_exit(!(gpul_write_all(fd, &h, sizeof h) && gpul_write_all(fd, o.errors, (size_t)h.errors_bytes) &&
+		gpul_write_all(fd, o.info, (size_t)h.info_bytes) && gpul_write_all(fd, o.result, o.result_bytes)));
 }
 
 /* ---- the parent ---------------------------------------------------------------------------- */
@@ -114,11 +111,9 @@ static gpul_status report_crash(pid_t child, gpul_error *err)
 	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
 		;
 	if (WIFSIGNALED(status))
-		return gpul_fail(err, GPUL_EFORMAT, WTERMSIG(status),
-				 "nvJitLink crashed with signal %d (%s): an input is damaged",
+		return gpul_fail(err, GPUL_EFORMAT, WTERMSIG(status), "nvJitLink crashed with signal %d (%s): an input is damaged",
 				 WTERMSIG(status), strsignal(WTERMSIG(status)));
-	return gpul_fail(err, GPUL_EFORMAT, status,
-			 "nvJitLink exited in the middle of the link: an input is damaged");
+	return gpul_fail(err, GPUL_EFORMAT, status, "nvJitLink exited in the middle of the link: an input is damaged");
 }
 
 static gpul_status collect_outcome(pid_t child, int fd, struct nvjitlink_outcome *out, gpul_error *err)
@@ -139,8 +134,7 @@ static gpul_status collect_outcome(pid_t child, int fd, struct nvjitlink_outcome
 	return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the result of nvJitLink");
 }
 
-gpul_status nvjitlink_run_in_child(const struct nvjitlink_task *task,
-				struct nvjitlink_outcome *out, gpul_error *err)
+gpul_status nvjitlink_run_in_child(const struct nvjitlink_task *task, struct nvjitlink_outcome *out, gpul_error *err)
 {
 	int ends[2];
 	gpul_status st;
@@ -148,15 +142,13 @@ gpul_status nvjitlink_run_in_child(const struct nvjitlink_task *task,
 
 	*out = (struct nvjitlink_outcome){ 0 };
 	if (pipe2(ends, O_CLOEXEC))
-		return gpul_fail(err, GPUL_ESYS, errno, "pipe() to the linker failed: %s",
-				 strerror(errno));
+		return gpul_fail(err, GPUL_ESYS, errno, "pipe() to the linker failed: %s", strerror(errno));
 	child = fork();
 	if (child == 0)
 		run_child(task, ends[1]);
 	close(ends[1]); /* otherwise read() would never report the end of file */
 	if (child < 0)
-		st = gpul_fail(err, GPUL_ESYS, errno, "fork() of the linker failed: %s",
-			       strerror(errno));
+		st = gpul_fail(err, GPUL_ESYS, errno, "fork() of the linker failed: %s", strerror(errno));
 	else
 		st = collect_outcome(child, ends[0], out, err);
 	close(ends[0]);

@@ -33,23 +33,20 @@ static gpul_status explain_undefined(const char *line, int n_bytes, gpul_error *
 
 	if (at && sscanf(at, "Undefined reference to '%255[^']' in '%159[^']'", name, input) != 2)
 		return GPUL_OK;
-	if (!at && (!unresolved ||
-		    sscanf(unresolved, "Unresolved extern %*s '%255[^']'", name) != 1))
+	if (!at && (!unresolved || sscanf(unresolved, "Unresolved extern %*s '%255[^']'", name) != 1))
 		return GPUL_OK;
 	if (!at) /* LTO compiles all inputs as one */
 		snprintf(input, sizeof input, "the code");
 	demangled = gpul_demangle(name);
-	st = gpul_fail(err, GPUL_EFORMAT, 0,
-		       "%.80s refers to %.90s, which no input defines: add the file that does",
-		       input, demangled ? demangled : name);
+	st = gpul_fail(err, GPUL_EFORMAT, 0, "%.80s refers to %.90s, which no input defines: add the file that does", input,
+		       demangled ? demangled : name);
 	free(demangled);
 	return st;
 }
 
 /* Explain "ptxas application ptx input, line 29; error   : Unknown ..." with the line of the PTX.
  * Another line of the log names the input: "JIT the PTX (bad.ptx)".  GPUL_OK: another message. */
-static gpul_status explain_ptx(const char *log, const char *line, int n_bytes,
-			  const gpul_link_input *inputs, size_t n, gpul_error *err)
+static gpul_status explain_ptx(const char *log, const char *line, int n_bytes, const gpul_link_input *inputs, size_t n, gpul_error *err)
 {
 	const char *where = memmem(line, (size_t)n_bytes, ", line ", 7);
 	const char *input = strstr(log, "JIT the PTX (");
@@ -71,29 +68,24 @@ static gpul_status explain_ptx(const char *log, const char *line, int n_bytes,
 			text = text ? text + 1 : NULL;
 		}
 		text = text ? text + strspn(text, " \t") : "";
-		return gpul_fail(err, GPUL_EFORMAT, 0, "%s:%u: %.*s\n%.*s", inputs[i].name,
-				 number, n_bytes < 90 ? n_bytes : 90, message + 2,
-				 (int)(strcspn(text, "\r\n") < 80 ? strcspn(text, "\r\n") : 80),
-				 text);
+		return gpul_fail(err, GPUL_EFORMAT, 0, "%s:%u: %.*s\n%.*s", inputs[i].name, number, n_bytes < 90 ? n_bytes : 90,
+				 message + 2, (int)(strcspn(text, "\r\n") < 80 ? strcspn(text, "\r\n") : 80), text);
 	}
 	return GPUL_OK;
 }
 
-gpul_status nvjitlink_explain(const struct nvjitlink *lib, int result, const char *log,
-			      const gpul_link_input *inputs, size_t n, gpul_error *err)
+gpul_status nvjitlink_explain(const struct nvjitlink *lib, int result, const char *log, const gpul_link_input *inputs, size_t n,
+			      gpul_error *err)
 {
 	const char *line = log ? error_line(log) : "";
 	int n_bytes = (int)strcspn(line, "\n");
 	gpul_status st;
 
 	if (!log || !*line)
-		return gpul_fail(err, GPUL_EFORMAT, result,
-				 "nvJitLink %u.%u failed with result %d and an empty log", lib->major,
+		return gpul_fail(err, GPUL_EFORMAT, result, "nvJitLink %u.%u failed with result %d and an empty log", lib->major,
 				 lib->minor, result);
 	st = explain_undefined(line, n_bytes, err);
 	if (!st)
 		st = explain_ptx(log, line, n_bytes, inputs, n, err);
-	return st ? st
-		  : gpul_fail(err, GPUL_EFORMAT, result, "nvJitLink %u.%u: %.*s", lib->major,
-			      lib->minor, n_bytes, line);
+	return st ? st : gpul_fail(err, GPUL_EFORMAT, result, "nvJitLink %u.%u: %.*s", lib->major, lib->minor, n_bytes, line);
 }

@@ -22,24 +22,23 @@ enum {
 enum { NVJITLINK_ERROR_UNSUPPORTED_ARCH = 17 };
 
 /* X(name, parameters): all entry points return an nvJitLinkResult, 0 for success.  A handle is a void *. */
-#define NVJITLINK_CALLS(X)                                                                     \
-	X(nvJitLinkCreate, (void **handle, uint32_t n_options, const char *const *options))    \
-	X(nvJitLinkDestroy, (void **handle))                                                   \
-	X(nvJitLinkAddData, (void *handle, int type, const void *data, size_t bytes,           \
-			     const char *name))                                                \
-	X(nvJitLinkComplete, (void *handle))                                                   \
-	X(nvJitLinkGetLinkedCubinSize, (void *handle, size_t *bytes))                          \
-	X(nvJitLinkGetLinkedCubin, (void *handle, void *cubin))                                \
-	X(nvJitLinkGetLinkedPtxSize, (void *handle, size_t *bytes))                            \
-	X(nvJitLinkGetLinkedPtx, (void *handle, void *ptx))                                    \
-	X(nvJitLinkGetErrorLogSize, (void *handle, size_t *bytes))                             \
-	X(nvJitLinkGetErrorLog, (void *handle, void *log))                                     \
-	X(nvJitLinkGetInfoLogSize, (void *handle, size_t *bytes))                              \
-	X(nvJitLinkGetInfoLog, (void *handle, void *log))                                      \
+#define NVJITLINK_CALLS(X) \
+	X(nvJitLinkCreate, (void **handle, uint32_t n_options, const char *const *options)) \
+	X(nvJitLinkDestroy, (void **handle)) \
+	X(nvJitLinkAddData, (void *handle, int type, const void *data, size_t bytes, const char *name)) \
+	X(nvJitLinkComplete, (void *handle)) \
+	X(nvJitLinkGetLinkedCubinSize, (void *handle, size_t *bytes)) \
+	X(nvJitLinkGetLinkedCubin, (void *handle, void *cubin)) \
+	X(nvJitLinkGetLinkedPtxSize, (void *handle, size_t *bytes)) \
+	X(nvJitLinkGetLinkedPtx, (void *handle, void *ptx)) \
+	X(nvJitLinkGetErrorLogSize, (void *handle, size_t *bytes)) \
+	X(nvJitLinkGetErrorLog, (void *handle, void *log)) \
+	X(nvJitLinkGetInfoLogSize, (void *handle, size_t *bytes)) \
+	X(nvJitLinkGetInfoLog, (void *handle, void *log)) \
 	X(nvJitLinkVersion, (unsigned *major, unsigned *minor))
 
 struct nvjitlink {
-#define X(name, parameters) int (*name) parameters;
+#define X(name, parameters) int(*name) parameters;
 	NVJITLINK_CALLS(X)
 #undef X
 	unsigned major, minor;
@@ -71,16 +70,14 @@ struct nvjitlink_outcome {
 void nvjitlink_run(const struct nvjitlink_task *task, struct nvjitlink_outcome *out);
 void nvjitlink_outcome_free(struct nvjitlink_outcome *o);
 /* Link in a child process; GPUL_EFORMAT: the child crashed. */
-gpul_status nvjitlink_run_in_child(const struct nvjitlink_task *task,
-				   struct nvjitlink_outcome *out, gpul_error *err);
+gpul_status nvjitlink_run_in_child(const struct nvjitlink_task *task, struct nvjitlink_outcome *out, gpul_error *err);
 
 /* Convert the log of a failed link to an error. */
-gpul_status nvjitlink_explain(const struct nvjitlink *lib, int result, const char *log,
-			      const gpul_link_input *inputs, size_t n, gpul_error *err);
+gpul_status nvjitlink_explain(const struct nvjitlink *lib, int result, const char *log, const gpul_link_input *inputs, size_t n,
+			      gpul_error *err);
 
 /* Link to machine code or, with options->to_ptx, to PTX; then all inputs must be LTO code.  The result comes from the cache if the
  * same link was run before.  The result is not checked.  out->log may be set on failure too. */
-gpul_status nvjitlink_link(const gpul_link_input *inputs, size_t n,
-			   const gpul_link_options *options, gpul_linked *out, gpul_error *err);
+gpul_status nvjitlink_link(const gpul_link_input *inputs, size_t n, const gpul_link_options *options, gpul_linked *out, gpul_error *err);
 
 #endif

@@ -31,8 +31,7 @@ static size_t count_options(const char *const *options)
 }
 
 /* Set the options of task t: gpuload's, then the caller's.  argv has room for all of them. */
-static void make_task(const gpul_link_options *o, struct nvjitlink_task *t, const char **argv,
-		      char arch[32])
+static void make_task(const gpul_link_options *o, struct nvjitlink_task *t, const char **argv, char arch[32])
 {
 	size_t n_more = count_options(o->arguments);
 	bool lto = false;
@@ -52,8 +51,8 @@ static void make_task(const gpul_link_options *o, struct nvjitlink_task *t, cons
 }
 
 /* Move the result to out, or report why the link failed. */
-static gpul_status check_outcome(const struct nvjitlink_task *t, const gpul_link_options *o,
-			 struct nvjitlink_outcome *got, gpul_linked *out, gpul_error *err)
+static gpul_status check_outcome(const struct nvjitlink_task *t, const gpul_link_options *o, struct nvjitlink_outcome *got,
+				 gpul_linked *out, gpul_error *err)
 {
 	int result = got->created ? got->created : got->completed;
 	bool complains = got->errors && strstr(got->errors, "rror");
@@ -79,8 +78,7 @@ static gpul_status check_outcome(const struct nvjitlink_task *t, const gpul_link
 	return GPUL_OK;
 }
 
-static gpul_status link_in_child(const gpul_link_input *inputs, size_t n, const gpul_link_options *o,
-			   gpul_linked *out, gpul_error *err)
+static gpul_status link_in_child(const gpul_link_input *inputs, size_t n, const gpul_link_options *o, gpul_linked *out, gpul_error *err)
 {
 	const char **argv = calloc(count_options(o->arguments) + MAX_OWN_OPTIONS, sizeof *argv);
 	struct nvjitlink_task task = { .inputs = inputs, .n_inputs = n };
@@ -89,8 +87,7 @@ static gpul_status link_in_child(const gpul_link_input *inputs, size_t n, const 
 	gpul_status st;
 
 	if (!argv)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu linker options",
-				 count_options(o->arguments));
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu linker options", count_options(o->arguments));
 	st = nvjitlink_open(&task.lib, err);
 	if (!st) {
 		make_task(o, &task, argv, arch);
@@ -143,9 +140,7 @@ static gpul_cache_key *create_key(const gpul_link_input *inputs, size_t n, const
 	return NULL;
 }
 
-gpul_status nvjitlink_link(const gpul_link_input *inputs, size_t n,
-				  const gpul_link_options *options, gpul_linked *out,
-				  gpul_error *err)
+gpul_status nvjitlink_link(const gpul_link_input *inputs, size_t n, const gpul_link_options *options, gpul_linked *out, gpul_error *err)
 {
 	gpul_cache_key *key = options->no_cache ? NULL : create_key(inputs, n, options);
 	gpul_status st = GPUL_OK;

@@ -15,14 +15,16 @@ static const gpul_toolkit_entry entries[] = {
 #define X(name, parameters) { #name, offsetof(struct nvjitlink, name) },
 	NVJITLINK_CALLS(X)
 #undef X
-	{ NULL, 0 },
+		{ NULL, 0 },
 };
 
+/* clang-format off */
 static void read_version(void);
 static gpul_toolkit_library nvjitlink = {
 	.variable = "GPULOAD_NVJITLINK", .names = names, .entries = entries, .table = &lib, .opened = read_version,
 	.needed_for = "linking needs nvJitLink", .otherwise = "", .oldest = "CUDA 12.0",
 };
+/* clang-format on */
 
 static void read_version(void)
 {

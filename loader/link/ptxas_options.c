@@ -27,7 +27,7 @@ static const struct row {
 	{ "warn-on-spills", "warn-spills", IGNORED, 0 },
 	{ "suppress-stack-size-warning", "suppress-stack-size-warning", IGNORED, 0 },
 	{ "disable-warnings", "w", IGNORED, 0 },
-	{ "compile-only", "c", IGNORED, 0 },	/* nvcc -dc sets it for relocatable PTX */
+	{ "compile-only", "c", IGNORED, 0 },       /* nvcc -dc sets it for relocatable PTX */
 	{ "machine", "m", IGNORED_WITH_VALUE, 0 }, /* its value is always 64 */
 };
 
@@ -73,8 +73,7 @@ static const struct row *find_row(struct word w, struct word *value)
 
 		if (!is_name(&w, r->name, value) && !is_name(&w, r->short_name, value))
 			continue;
-		attached = strlen(r->short_name) == 1 && value->n &&
-			   (r->value == NUMBER || r->value == IGNORED_WITH_VALUE);
+		attached = strlen(r->short_name) == 1 && value->n && (r->value == NUMBER || r->value == IGNORED_WITH_VALUE);
 		if (value->n && *value->at == '=')
 			value->at++, value->n--;
 		else if (value->n && !attached)

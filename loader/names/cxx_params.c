@@ -81,8 +81,7 @@ static gpul_type value_type(struct span s, uint32_t *bytes)
 	*bytes = 0;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
 		if (strlen(rows[i].name) == s.n && memcmp(rows[i].name, s.at, s.n) == 0) {
-			*bytes = rows[i].type ? (uint32_t)gpul_type_bytes(rows[i].type)
-					      : rows[i].bytes;
+			*bytes = rows[i].type ? (uint32_t)gpul_type_bytes(rows[i].type) : rows[i].bytes;
 			return rows[i].type;
 		}
 	return GPUL_TYPE_NONE;
@@ -93,8 +92,7 @@ static gpul_cxx_param parse_param(struct span s)
 	gpul_cxx_param p = { .text = s.at, .text_bytes = s.n };
 	uint32_t element;
 
-	while (drop_suffix(&s, " const") || drop_suffix(&s, " volatile") ||
-	       drop_suffix(&s, "__restrict"))
+	while (drop_suffix(&s, " const") || drop_suffix(&s, " volatile") || drop_suffix(&s, "__restrict"))
 		; /* skip the parameter's own qualifiers, which do not matter to a caller */
 	/* a pointer or reference to a function or an array */
 	if (memmem(s.at, s.n, "(*", 2) || memmem(s.at, s.n, "(&", 2)) {

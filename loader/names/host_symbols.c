@@ -27,8 +27,7 @@ static struct section section_at(const gpul_host_object *f, uint64_t table, uint
 	s.offset = gpul_bytes_u64(&b);
 	s.n_bytes = gpul_bytes_u64(&b);
 	s.link = gpul_bytes_u32(&b);
-	if (b.overrun || s.type == SHT_NOBITS || s.offset > f->n_bytes ||
-	    s.n_bytes > f->n_bytes - s.offset)
+	if (b.overrun || s.type == SHT_NOBITS || s.offset > f->n_bytes || s.n_bytes > f->n_bytes - s.offset)
 		return (struct section){ 0 };
 	return s;
 }
@@ -52,8 +51,7 @@ static gpul_host_table symbol_table(const gpul_host_object *f, uint64_t sections
 	struct section names = section_at(f, sections, s->link);
 	const char *base = f->bytes;
 
-	return (gpul_host_table){ base + s->offset, base + names.offset, s->n_bytes,
-				  terminated_bytes(base + names.offset, names.n_bytes) };
+	return (gpul_host_table){ base + s->offset, base + names.offset, s->n_bytes, terminated_bytes(base + names.offset, names.n_bytes) };
 }
 
 static void read_sections(gpul_host_object *o)
@@ -72,8 +70,7 @@ static void read_sections(gpul_host_object *o)
 	names.n_bytes = terminated_bytes((const char *)o->bytes + names.offset, names.n_bytes);
 	for (uint32_t i = 0; i < n; i++) {
 		struct section s = section_at(o, table, i);
-		const char *name = string_at((const char *)o->bytes + names.offset, names.n_bytes,
-					     s.name);
+		const char *name = string_at((const char *)o->bytes + names.offset, names.n_bytes, s.name);
 
 		if (s.type == SHT_SYMTAB)
 			o->all = symbol_table(o, table, &s);
@@ -96,7 +93,10 @@ bool gpul_host_read(const void *bytes, size_t n_bytes, gpul_host_object *out)
 	gpul_bytes b = gpul_bytes_of(bytes, n_bytes);
 	uint16_t type;
 
-	if (n_bytes < sizeof(Elf64_Ehdr) || memcmp(bytes, "\x7f" "ELF\2\1", 6) != 0)
+	if (n_bytes < sizeof(Elf64_Ehdr) || memcmp(bytes,
+						   "\x7f"
+						   "ELF\2\1",
+						   6) != 0)
 		return false;
 	gpul_bytes_seek(&b, offsetof(Elf64_Ehdr, e_type));
 	type = gpul_bytes_u16(&b);
@@ -140,8 +140,7 @@ static const char *function_at(const gpul_host_table *t, uint64_t address)
 	for (size_t i = 0; i < t->symbols_bytes / SYMBOL_BYTES; i++) {
 		struct symbol s = symbol_at(t, i);
 
-		if (s.type == STT_FUNC && s.defined && *s.name && address >= s.address &&
-		    address - s.address < (s.n_bytes ? s.n_bytes : 1))
+		if (s.type == STT_FUNC && s.defined && *s.name && address >= s.address && address - s.address < (s.n_bytes ? s.n_bytes : 1))
 			return s.name;
 	}
 	return NULL;
@@ -172,8 +171,7 @@ static bool has_dynamic(const gpul_host_object *o, const char *name, bool define
 		struct symbol s = symbol_at(&o->dynamic, i);
 
 		if (s.defined == defined && s.bind != STB_LOCAL && strcmp(s.name, name) == 0)
-			return !defined || s.visibility == STV_DEFAULT ||
-			       s.visibility == STV_PROTECTED;
+			return !defined || s.visibility == STV_DEFAULT || s.visibility == STV_PROTECTED;
 	}
 	return false;
 }

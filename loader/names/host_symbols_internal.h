@@ -13,7 +13,7 @@ typedef struct gpul_host_table { /* a symbol table and its string table */
 } gpul_host_table;
 
 typedef struct gpul_host_object {
-	const void *bytes;            /* borrowed */
+	const void *bytes; /* borrowed */
 	size_t n_bytes;
 	gpul_host_table all, dynamic; /* .symtab and .dynsym; all zeros if the file does not have it */
 	size_t n_symbols;             /* number of symbols in .symtab */

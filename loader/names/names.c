@@ -28,9 +28,7 @@ bool gpul_name_matches(const char *demangled, const char *wanted)
 	if (strncmp(demangled, "void ", 5) == 0 && strncmp(wanted, "void ", 5) != 0)
 		demangled += 5;
 	n = gpul_name_before_params(demangled);
-	if (strcmp(demangled, wanted) == 0 ||
-	    (n == n_wanted && strncmp(demangled, wanted, n) == 0))
+	if (strcmp(demangled, wanted) == 0 || (n == n_wanted && strncmp(demangled, wanted, n) == 0))
 		return true;
-	return n_wanted < n && strncmp(demangled, wanted, n_wanted) == 0 &&
-	       demangled[n_wanted] == '<';
+	return n_wanted < n && strncmp(demangled, wanted, n_wanted) == 0 && demangled[n_wanted] == '<';
 }

@@ -164,7 +164,7 @@ static gpul_status write_copy(const struct source *source, const char *copy, gpu
 		return gpul_fail(err, GPUL_ESYS, errno, "%s cannot be created: %s", copy, strerror(errno));
 	fputs("#line 1 \"", to);
 	for (const char *c = source->path; *c; c++)
-		fputc(strchr("\"\\\n", *c) ? '_' : *c, to);  /* ptxas cannot read these characters in a name, quoted or not */
+		fputc(strchr("\"\\\n", *c) ? '_' : *c, to); /* ptxas cannot read these characters in a name, quoted or not */
 	fprintf(to, "\"\n%s", source->text);
 	if (fclose(to))
 		return gpul_fail(err, GPUL_ESYS, errno, "%s cannot be written: %s", copy, strerror(errno));
@@ -195,9 +195,11 @@ static gpul_status compile(const struct source *source, const char *const *optio
 			   const struct work *w, gpul_error *err)
 {
 	char arch[64], *folder = quote_folder(source->path);
-	const char *const first[] = { t->nvcc, "-cudart", "none", "-lineinfo", "-Wno-deprecated-gpu-targets", "-gencode", arch,
-				      "-Xcompiler", "-iquote", "-Xcompiler", folder, "-MD", "-MF", w->rule, "-o", w->exe, w->source, t->runtime,
-				      "-ldl", "-lpthread", "-Xlinker", "--as-needed", t->libcuda };
+	const char *const first[] = { t->nvcc,    "-cudart",     "none",       "-lineinfo", "-Wno-deprecated-gpu-targets",
+				      "-gencode", arch,          "-Xcompiler", "-iquote",   "-Xcompiler",
+				      folder,     "-MD",         "-MF",        w->rule,     "-o",
+				      w->exe,     w->source,     t->runtime,   "-ldl",      "-lpthread",
+				      "-Xlinker", "--as-needed", t->libcuda };
 	size_t n_first = sizeof first / sizeof *first - (*t->libcuda ? 0 : 3), n = 0;
 	const char **argv;
 	gpul_status st = write_copy(source, w->source, err);
@@ -284,8 +286,8 @@ free_folder:
 	return st;
 }
 
-gpul_status gpul_program_build(const char *text, const char *path, const char *const *options, uint32_t cc, bool no_cache,
-			       void **out, size_t *out_bytes, gpul_error *err)
+gpul_status gpul_program_build(const char *text, const char *path, const char *const *options, uint32_t cc, bool no_cache, void **out,
+			       size_t *out_bytes, gpul_error *err)
 {
 	const struct source source = { text, path };
 	struct tools tools;

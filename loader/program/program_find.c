@@ -48,10 +48,9 @@ static bool find_in_wheels(char path[GPUL_PROGRAM_PATH_BYTES])
 	char folder[PATH_MAX];
 
 	/* Layouts: a build folder; an installed program; an installed library. */
-	if (gpul_own_folder(folder, sizeof folder) &&
-	    (try_file(path, folder, "/cuda-wheels/bin/nvcc", X_OK) ||
-	     try_file(path, folder, "/../lib/gpuload/cuda-wheels/bin/nvcc", X_OK) ||
-	     try_file(path, folder, "/gpuload/cuda-wheels/bin/nvcc", X_OK)))
+	if (gpul_own_folder(folder, sizeof folder) && (try_file(path, folder, "/cuda-wheels/bin/nvcc", X_OK) ||
+						       try_file(path, folder, "/../lib/gpuload/cuda-wheels/bin/nvcc", X_OK) ||
+						       try_file(path, folder, "/gpuload/cuda-wheels/bin/nvcc", X_OK)))
 		return true;
 	return try_file(path, GPUL_LIBDIR, "/cuda-wheels/bin/nvcc", X_OK);
 }
@@ -90,7 +89,8 @@ bool gpul_program_find_runtime(char path[GPUL_PROGRAM_PATH_BYTES])
 
 bool gpul_program_find_libcuda(const char *nvcc, char path[GPUL_PROGRAM_PATH_BYTES])
 {
-	static const char *const stubs[] = { "/../lib64/stubs/libcuda.so", "/../lib/stubs/libcuda.so", "/../targets/x86_64-linux/lib/stubs/libcuda.so" };
+	static const char *const stubs[] = { "/../lib64/stubs/libcuda.so", "/../lib/stubs/libcuda.so",
+					     "/../targets/x86_64-linux/lib/stubs/libcuda.so" };
 	static const char *const ours[] = { "/softcuda/libcuda.so", "/../lib/gpuload/libcuda.so", "/gpuload/libcuda.so" };
 	char folder[PATH_MAX], *slash;
 

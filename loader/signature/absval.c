@@ -30,8 +30,9 @@ static uint64_t max(uint64_t a, uint64_t b)
 
 gpul_absval gpul_absval_constant(int64_t value)
 {
-	return (gpul_absval){ .defined = true, .constant = true, .value = value,
-			      .offset = value < 0 ? 0 - (uint64_t)value : (uint64_t)value };
+	return (gpul_absval){
+		.defined = true, .constant = true, .value = value, .offset = value < 0 ? 0 - (uint64_t)value : (uint64_t)value
+	};
 }
 
 static uint64_t smaller_array(uint64_t a, uint64_t b)
@@ -60,9 +61,7 @@ gpul_absval gpul_absval_join(gpul_absval a, gpul_absval b)
 
 gpul_absval gpul_absval_opaque(gpul_absval a)
 {
-	return (gpul_absval){ .defined = a.defined,
-			      .loaded_from = a.loaded_from,
-			      .flags = AV_OPAQUE };
+	return (gpul_absval){ .defined = a.defined, .loaded_from = a.loaded_from, .flags = AV_OPAQUE };
 }
 
 gpul_absval gpul_absval_neg(gpul_absval a)
@@ -76,12 +75,10 @@ gpul_absval gpul_absval_neg(gpul_absval a)
 /* True if a value keeps its bound when `other` is added: n - 1 limits an index just as n does. */
 static bool keeps_bound(gpul_absval other)
 {
-	return !other.linear &&
-	       !(other.flags & ~(uint32_t)(AV_SIZES | AV_NOT_UNIQUE | AV_NEGATIVE));
+	return !other.linear && !(other.flags & ~(uint32_t)(AV_SIZES | AV_NOT_UNIQUE | AV_NEGATIVE));
 }
 
-static uint64_t added_base(uint64_t pointers, gpul_absval a, gpul_absval b, bool subtract,
-			   uint32_t *flags)
+static uint64_t added_base(uint64_t pointers, gpul_absval a, gpul_absval b, bool subtract, uint32_t *flags)
 {
 	if ((a.flags & AV_ADDRESS && !a.base) || (b.flags & AV_ADDRESS && !b.base))
 		return 0; /* the sum is an address in a variable */
@@ -103,8 +100,7 @@ gpul_absval gpul_absval_add(uint64_t pointers, gpul_absval a, gpul_absval b, boo
 	int64_t v;
 
 	if (a.constant && b.constant &&
-	    !(subtract ? __builtin_sub_overflow(a.value, b.value, &v)
-		       : __builtin_add_overflow(a.value, b.value, &v)))
+	    !(subtract ? __builtin_sub_overflow(a.value, b.value, &v) : __builtin_add_overflow(a.value, b.value, &v)))
 		return gpul_absval_constant(v);
 	if ((a.constant && a.value < 0) || (b.constant && b.value && (b.value < 0) != subtract))
 		r.flags |= AV_NEGATIVE;
@@ -147,26 +143,21 @@ gpul_absval gpul_absval_mul(gpul_absval a, gpul_absval b)
 		return gpul_absval_opaque(r);
 	}
 	if (a.constant || b.constant)
-		return a.constant ? multiply_by_constant(b, a.offset)
-				  : multiply_by_constant(a, b.offset);
+		return a.constant ? multiply_by_constant(b, a.offset) : multiply_by_constant(a, b.offset);
 	r.linear = a.linear | b.linear;
 	r.loaded_from = a.loaded_from | b.loaded_from;
 	r.offset = product(a.offset, b.offset);
 	r.growth = max(product(a.growth, max(b.offset, 1)), product(b.growth, max(a.offset, 1)));
-	if ((a.flags & AV_TID && b.flags & AV_LAUNCH) ||
-	    (b.flags & AV_TID && a.flags & AV_LAUNCH))
+	if ((a.flags & AV_TID && b.flags & AV_LAUNCH) || (b.flags & AV_TID && a.flags & AV_LAUNCH))
 		r.flags |= AV_QUADRATIC;
 	if ((a.flags | b.flags) & AV_SIZES) { /* a block or grid size as a factor does not change a stride */
 		r.stride = max(a.stride, b.stride);
 		r.block_stride = max(a.block_stride, b.block_stride);
 		r.outer_stride = max(a.outer_stride, b.outer_stride);
 	} else {
-		r.stride = max(product(a.stride, max(b.offset, 1)),
-			       product(b.stride, max(a.offset, 1)));
-		r.block_stride = max(product(a.block_stride, max(b.offset, 1)),
-				     product(b.block_stride, max(a.offset, 1)));
-		r.outer_stride = max(product(a.outer_stride, max(b.offset, 1)),
-				     product(b.outer_stride, max(a.offset, 1)));
+		r.stride = max(product(a.stride, max(b.offset, 1)), product(b.stride, max(a.offset, 1)));
+		r.block_stride = max(product(a.block_stride, max(b.offset, 1)), product(b.block_stride, max(a.offset, 1)));
+		r.outer_stride = max(product(a.outer_stride, max(b.offset, 1)), product(b.outer_stride, max(a.offset, 1)));
 	}
 	if (r.flags & AV_OUTER && r.flags & AV_NTID) { /* r is the index of the block's first thread */
 		r.flags = (r.flags | AV_TID) & ~(uint32_t)AV_OUTER;
@@ -179,8 +170,7 @@ gpul_absval gpul_absval_mul(gpul_absval a, gpul_absval b)
 gpul_absval gpul_absval_exp2(gpul_absval a)
 {
 	if (a.constant)
-		return gpul_absval_constant(
-			a.value >= 0 && a.value < 63 ? (int64_t)((uint64_t)1 << a.value) : 0);
+		return gpul_absval_constant(a.value >= 0 && a.value < 63 ? (int64_t)((uint64_t)1 << a.value) : 0);
 	a.base = a.bound = 0;
 	a.offset = a.offset < 63 ? (uint64_t)1 << a.offset : AV_UNBOUNDED;
 	return a;
@@ -233,8 +223,7 @@ static bool rounds_down(int64_t mask)
 {
 	uint64_t end = (uint64_t)mask + ((uint64_t)mask & (0 - (uint64_t)mask));
 
-	return mask < 0 || end == (uint64_t)1 << 31 || end == (uint64_t)1 << 32 ||
-	       end == (uint64_t)1 << 63;
+	return mask < 0 || end == (uint64_t)1 << 31 || end == (uint64_t)1 << 32 || end == (uint64_t)1 << 63;
 }
 
 gpul_absval gpul_absval_and(gpul_absval a, gpul_absval b)

@@ -5,8 +5,7 @@
 
 static bool ends_block(const gpul_ptx_inst *in)
 {
-	return in->opcode == GPUL_PTX_BRA || in->opcode == GPUL_PTX_BRX ||
-	       in->opcode == GPUL_PTX_RET || in->opcode == GPUL_PTX_EXIT ||
+	return in->opcode == GPUL_PTX_BRA || in->opcode == GPUL_PTX_BRX || in->opcode == GPUL_PTX_RET || in->opcode == GPUL_PTX_EXIT ||
 	       in->opcode == GPUL_PTX_TRAP;
 }
 
@@ -42,8 +41,7 @@ static void write_edge(gpul_cfg *b, uint32_t from, uint32_t to)
 	b->preds[--b->first_pred[to + 1]] = from;
 }
 
-static void edge_to_label(const gpul_ptx_func *f, gpul_cfg *b, uint32_t from,
-			  const gpul_ptx_operand *o, edge_visitor *edge)
+static void edge_to_label(const gpul_ptx_func *f, gpul_cfg *b, uint32_t from, const gpul_ptx_operand *o, edge_visitor *edge)
 {
 	const gpul_ptx_label *label;
 
@@ -58,8 +56,7 @@ static void edge_to_label(const gpul_ptx_func *f, gpul_cfg *b, uint32_t from,
 	for (uint32_t i = 0; i < label->n_targets; i++) {
 		const gpul_ptx_operand *t = &f->operands[label->first_target + i];
 
-		if (t->kind == GPUL_PTX_OP_LABEL && t->index < f->n_labels &&
-		    f->labels[t->index].inst < f->n_insts)
+		if (t->kind == GPUL_PTX_OP_LABEL && t->index < f->n_labels && f->labels[t->index].inst < f->n_insts)
 			edge(b, from, b->of[f->labels[t->index].inst]);
 	}
 }
@@ -72,10 +69,8 @@ static void visit_edges(const gpul_ptx_func *f, gpul_cfg *b, edge_visitor *edge)
 
 		if (in->opcode == GPUL_PTX_BRA || in->opcode == GPUL_PTX_BRX)
 			for (unsigned i = 0; i < in->n_operands; i++)
-				edge_to_label(f, b, b->of[k],
-					      &f->operands[in->first_operand + i], edge);
-		if (!last && b->of[k + 1] != b->of[k] &&
-		    (!ends_block(in) || in->guard != GPUL_PTX_NONE))
+				edge_to_label(f, b, b->of[k], &f->operands[in->first_operand + i], edge);
+		if (!last && b->of[k + 1] != b->of[k] && (!ends_block(in) || in->guard != GPUL_PTX_NONE))
 			edge(b, b->of[k], b->of[k + 1]);
 	}
 }

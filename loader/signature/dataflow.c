@@ -35,17 +35,14 @@ static void join_node(gpul_dataflow *p, uint32_t node, gpul_absval in)
 		to->growth = to->offset - was.offset;
 	to->growth = widen(to, was.growth, to->growth);
 	to->offset = widen(to, was.offset, to->offset);
-	p->changed |= to->base != was.base || to->bound != was.bound ||
-		      to->linear != was.linear || to->loaded_from != was.loaded_from ||
-		      to->flags != was.flags || to->constant != was.constant ||
-		      to->stride != was.stride || to->block_stride != was.block_stride ||
-		      to->outer_stride != was.outer_stride || to->offset != was.offset ||
+	p->changed |= to->base != was.base || to->bound != was.bound || to->linear != was.linear || to->loaded_from != was.loaded_from ||
+		      to->flags != was.flags || to->constant != was.constant || to->stride != was.stride ||
+		      to->block_stride != was.block_stride || to->outer_stride != was.outer_stride || to->offset != was.offset ||
 		      to->growth != was.growth || to->array_bytes != was.array_bytes;
 }
 
 /* Join the value `in` into a destination operand, which may also be {a, b} or p|q. */
-static void join_operand(gpul_dataflow *p, const gpul_dataflow_func *fn,
-			 const gpul_ptx_operand *to, gpul_absval in)
+static void join_operand(gpul_dataflow *p, const gpul_dataflow_func *fn, const gpul_ptx_operand *to, gpul_absval in)
 {
 	if (to->kind == GPUL_PTX_OP_REG)
 		join_node(p, gpul_operand_node(fn, to), in);
@@ -92,8 +89,7 @@ static gpul_absval special_register(uint32_t which)
 	return f;
 }
 
-static gpul_absval address_of_symbol(const gpul_dataflow *p, const gpul_dataflow_func *fn,
-				     const gpul_ptx_operand *o)
+static gpul_absval address_of_symbol(const gpul_dataflow *p, const gpul_dataflow_func *fn, const gpul_ptx_operand *o)
 {
 	gpul_absval f = { .defined = true, .flags = AV_VARIABLE };
 	const gpul_ptx_var *v = NULL;
@@ -111,8 +107,7 @@ static gpul_absval address_of_symbol(const gpul_dataflow *p, const gpul_dataflow
 	return f;
 }
 
-gpul_absval gpul_absval_of(const gpul_dataflow *p, const gpul_dataflow_func *fn,
-			   const gpul_ptx_operand *o)
+gpul_absval gpul_absval_of(const gpul_dataflow *p, const gpul_dataflow_func *fn, const gpul_ptx_operand *o)
 {
 	const gpul_ptx_operand *child = &fn->f->operands[o->first_child];
 	gpul_absval f = { 0 };
@@ -130,8 +125,7 @@ gpul_absval gpul_absval_of(const gpul_dataflow *p, const gpul_dataflow_func *fn,
 	case GPUL_PTX_OP_ADDRESS:
 		if (!o->n_children)
 			return f;
-		return gpul_absval_add(p->pointers, gpul_absval_of(p, fn, child),
-				       gpul_absval_constant(o->value.i), false);
+		return gpul_absval_add(p->pointers, gpul_absval_of(p, fn, child), gpul_absval_constant(o->value.i), false);
 	case GPUL_PTX_OP_VECTOR:
 	case GPUL_PTX_OP_LIST:
 		for (uint32_t i = 0; i < o->n_children; i++)
@@ -146,22 +140,18 @@ gpul_absval gpul_absval_of(const gpul_dataflow *p, const gpul_dataflow_func *fn,
 /* ---- memory and calls ------------------------------------------------------------ */
 
 /* Return the node that represents the accessed memory: a .param symbol, or all of .local or .shared memory; GPUL_PTX_NONE: other memory. */
-static uint32_t cell_of(const gpul_dataflow *p, const gpul_dataflow_func *fn,
-			const gpul_inst_access *a, uint32_t flags)
+static uint32_t cell_of(const gpul_dataflow *p, const gpul_dataflow_func *fn, const gpul_inst_access *a, uint32_t flags)
 {
 	if (a->space == GPUL_PTX_MOD_PARAM)
-		return fn->f->operands[a->address->first_child].kind == GPUL_PTX_OP_SYMBOL
-			       ? gpul_operand_node(fn, a->address)
-			       : GPUL_PTX_NONE;
+		return fn->f->operands[a->address->first_child].kind == GPUL_PTX_OP_SYMBOL ? gpul_operand_node(fn, a->address)
+											   : GPUL_PTX_NONE;
 	if (a->space == GPUL_PTX_MOD_LOCAL || flags & AV_LOCAL)
 		return p->local_cell;
-	return a->space == GPUL_PTX_MOD_SHARED || flags & AV_SHARED ? p->shared_cell
-								    : GPUL_PTX_NONE;
+	return a->space == GPUL_PTX_MOD_SHARED || flags & AV_SHARED ? p->shared_cell : GPUL_PTX_NONE;
 }
 
 /* Handle a ld.param that loads members of a struct: {a, b} are two members. */
-static void transfer_members(gpul_dataflow *p, const gpul_dataflow_func *fn,
-			     const gpul_inst_access *a)
+static void transfer_members(gpul_dataflow *p, const gpul_dataflow_func *fn, const gpul_inst_access *a)
 {
 	const gpul_ptx_operand *to = a->result;
 	bool vector = to->kind == GPUL_PTX_OP_VECTOR;
@@ -170,18 +160,14 @@ static void transfer_members(gpul_dataflow *p, const gpul_dataflow_func *fn,
 		const gpul_leaf *leaf = gpul_leaf_of_access(p, fn, a, i);
 
 		if (leaf)
-			join_operand(p, fn, vector ? &fn->f->operands[to->first_child + i] : to,
-				     p->values[leaf->node]);
+			join_operand(p, fn, vector ? &fn->f->operands[to->first_child + i] : to, p->values[leaf->node]);
 	}
 }
 
-static void transfer_access(gpul_dataflow *p, const gpul_dataflow_func *fn,
-			    const gpul_inst_access *a)
+static void transfer_access(gpul_dataflow *p, const gpul_dataflow_func *fn, const gpul_inst_access *a)
 {
 	gpul_absval address = gpul_absval_of(p, fn, a->address);
-	gpul_absval loaded = { .defined = true,
-			       .flags = AV_LOADED,
-			       .loaded_from = address.base | address.loaded_from };
+	gpul_absval loaded = { .defined = true, .flags = AV_LOADED, .loaded_from = address.base | address.loaded_from };
 	uint32_t cell;
 
 	if (!address.defined)
@@ -201,24 +187,20 @@ static void transfer_access(gpul_dataflow *p, const gpul_dataflow_func *fn,
 		join_operand(p, fn, a->result, p->values[cell]);
 }
 
-static void transfer_call(gpul_dataflow *p, const gpul_dataflow_func *fn,
-			  const gpul_ptx_inst *in)
+static void transfer_call(gpul_dataflow *p, const gpul_dataflow_func *fn, const gpul_ptx_inst *in)
 {
 	gpul_inst_call c = gpul_inst_call_parts(fn->f, in);
 	const gpul_dataflow_func *to = gpul_dataflow_callee(p, c.target);
 	const gpul_absval outside = { .defined = true, .flags = AV_EXTERNAL | AV_LOADED };
 
-	for (uint32_t i = 0; to && c.args && i < c.args->n_children && i < to->f->n_params;
-	     i++) {
+	for (uint32_t i = 0; to && c.args && i < c.args->n_children && i < to->f->n_params; i++) {
 		const gpul_ptx_operand *arg = &fn->f->operands[c.args->first_child + i];
 		uint32_t node = gpul_operand_node(fn, arg);
 
-		join_node(p, gpul_param_node(to, i),
-			  node != GPUL_PTX_NONE ? p->values[node] : gpul_absval_of(p, fn, arg));
+		join_node(p, gpul_param_node(to, i), node != GPUL_PTX_NONE ? p->values[node] : gpul_absval_of(p, fn, arg));
 	}
 	for (uint32_t i = 0; c.rets && i < c.rets->n_children; i++) {
-		uint32_t node =
-			gpul_operand_node(fn, &fn->f->operands[c.rets->first_child + i]);
+		uint32_t node = gpul_operand_node(fn, &fn->f->operands[c.rets->first_child + i]);
 
 		if (!to || i >= to->f->n_rets)
 			join_node(p, node, outside);
@@ -235,8 +217,7 @@ static bool is_float(uint16_t type)
 }
 
 /* Return the abstract result of an instruction with the sources a, b, c. */
-static gpul_absval evaluate(const gpul_dataflow *p, const gpul_ptx_inst *in, gpul_absval a,
-			    gpul_absval b, gpul_absval c)
+static gpul_absval evaluate(const gpul_dataflow *p, const gpul_ptx_inst *in, gpul_absval a, gpul_absval b, gpul_absval c)
 {
 	bool floats = is_float(gpul_inst_type(in, 0)) || is_float(gpul_inst_type(in, 1));
 
@@ -256,9 +237,7 @@ static gpul_absval evaluate(const gpul_dataflow *p, const gpul_ptx_inst *in, gpu
 	case GPUL_PTX_POPC:
 	case GPUL_PTX_CLZ:
 	case GPUL_PTX_BFIND:
-		return (gpul_absval){ .defined = a.defined,
-				      .offset = 64,
-				      .loaded_from = a.loaded_from };
+		return (gpul_absval){ .defined = a.defined, .offset = 64, .loaded_from = a.loaded_from };
 	default:
 		break;
 	}
@@ -277,8 +256,7 @@ static gpul_absval evaluate(const gpul_dataflow *p, const gpul_ptx_inst *in, gpu
 		return gpul_absval_add(p->pointers, a, b, true);
 	case GPUL_PTX_MUL:
 	case GPUL_PTX_MUL24:
-		return gpul_ptx_has_mod(in, GPUL_PTX_MOD_HI) ? gpul_absval_divide(a, b)
-							     : gpul_absval_mul(a, b);
+		return gpul_ptx_has_mod(in, GPUL_PTX_MOD_HI) ? gpul_absval_divide(a, b) : gpul_absval_mul(a, b);
 	case GPUL_PTX_MAD:
 	case GPUL_PTX_MADC:
 	case GPUL_PTX_MAD24:
@@ -308,8 +286,7 @@ static gpul_absval evaluate(const gpul_dataflow *p, const gpul_ptx_inst *in, gpu
 	}
 }
 
-static void transfer_inst(gpul_dataflow *p, const gpul_dataflow_func *fn,
-			  const gpul_ptx_inst *in)
+static void transfer_inst(gpul_dataflow *p, const gpul_dataflow_func *fn, const gpul_ptx_inst *in)
 {
 	gpul_inst_access access;
 	gpul_absval v[3] = { { 0 }, { 0 }, { 0 } }, r;
@@ -333,9 +310,7 @@ static void transfer_inst(gpul_dataflow *p, const gpul_dataflow_func *fn,
 		if (!v[i].defined && in->opcode != GPUL_PTX_SELP && in->opcode != GPUL_PTX_SLCT)
 			return; /* a source is not defined yet: wait for the next round */
 	r = evaluate(p, in, v[0], v[1], v[2]);
-	if (in->opcode == GPUL_PTX_MOV &&
-	    (to->kind == GPUL_PTX_OP_VECTOR ||
-	     gpul_inst_operand(fn->f, in, 1)->kind == GPUL_PTX_OP_VECTOR))
+	if (in->opcode == GPUL_PTX_MOV && (to->kind == GPUL_PTX_OP_VECTOR || gpul_inst_operand(fn->f, in, 1)->kind == GPUL_PTX_OP_VECTOR))
 		r = gpul_absval_opaque(r); /* an operand in braces packs or unpacks values, which is not modelled */
 	if (!r.defined)
 		r = gpul_absval_opaque((gpul_absval){ .defined = true });
@@ -351,8 +326,7 @@ static void init_params(gpul_dataflow *p)
 	for (uint32_t i = 0; i < p->n_nodes; i++)
 		p->values[i] = (gpul_absval){ 0 };
 	for (uint32_t i = 0; i < fn->f->n_params; i++) /* structs that are used as a whole */
-		p->values[fn->params + i] =
-			(gpul_absval){ .defined = true, .flags = AV_OPAQUE };
+		p->values[fn->params + i] = (gpul_absval){ .defined = true, .flags = AV_OPAQUE };
 	for (uint32_t i = 0; i < p->n_leaves; i++) {
 		uint64_t bit = (uint64_t)1 << i;
 		gpul_absval f = { .defined = true, .linear = bit, .bound = bit };
@@ -413,8 +387,8 @@ static uint64_t find_pointers(const gpul_dataflow *p)
 	return pointers;
 }
 
-gpul_status gpul_dataflow_open(const gpul_ptx_module *m, const gpul_ptx_func *kernel,
-			       gpul_dataflow *out, const char **why_not, gpul_error *err)
+gpul_status gpul_dataflow_open(const gpul_ptx_module *m, const gpul_ptx_func *kernel, gpul_dataflow *out, const char **why_not,
+			       gpul_error *err)
 {
 	gpul_status st = gpul_dataflow_init(m, kernel, out, why_not, err);
 

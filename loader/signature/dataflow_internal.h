@@ -20,8 +20,8 @@ typedef struct gpul_leaf {
 	uint32_t param;         /* index of the parameter */
 	uint32_t offset, bytes; /* position in the parameter */
 	uint32_t node;
-	uint16_t type;          /* gpul_ptx_mod, as declared or as loaded */
-	bool ptr;               /* declared as a pointer (.ptr) */
+	uint16_t type; /* gpul_ptx_mod, as declared or as loaded */
+	bool ptr;      /* declared as a pointer (.ptr) */
 } gpul_leaf;
 
 /* A function that the kernel can call, and the first node of each of its kinds of values. */
@@ -41,25 +41,23 @@ typedef struct gpul_dataflow {
 	gpul_absval *values;  /* one for each node */
 	gpul_leaf leaves[DATAFLOW_MAX_LEAVES];
 	uint32_t n_leaves;
-	uint64_t opaque; /* set of parameters: structs that the code uses in other ways than loading members */
-	uint64_t pointers;    /* parameters known to be addresses */
-	bool changed;         /* an abstract value changed in this round */
+	uint64_t opaque;   /* set of parameters: structs that the code uses in other ways than loading members */
+	uint64_t pointers; /* parameters known to be addresses */
+	bool changed;      /* an abstract value changed in this round */
 } gpul_dataflow;
 
 /* Collect the functions that the kernel can call and number their nodes.  Only gpul_dataflow_open() calls this. */
-gpul_status gpul_dataflow_init(const gpul_ptx_module *m, const gpul_ptx_func *kernel,
-			       gpul_dataflow *out, const char **why_not, gpul_error *err);
+gpul_status gpul_dataflow_init(const gpul_ptx_module *m, const gpul_ptx_func *kernel, gpul_dataflow *out, const char **why_not,
+			       gpul_error *err);
 
 /* Find the leaves of the kernel's parameters, sorted by position; false: there are too many. */
 bool gpul_dataflow_find_leaves(gpul_dataflow *p, const gpul_ptx_func *kernel);
 
 /* Return the leaf at [param + offset] with the given size, or NULL. */
-const gpul_leaf *gpul_dataflow_leaf(const gpul_dataflow *p, uint32_t param, int64_t offset,
-				    uint32_t bytes);
+const gpul_leaf *gpul_dataflow_leaf(const gpul_dataflow *p, uint32_t param, int64_t offset, uint32_t bytes);
 
 /* Return the leaf that element i of a ld.param loads, if its function is the kernel; else NULL. */
-const gpul_leaf *gpul_leaf_of_access(const gpul_dataflow *p, const gpul_dataflow_func *fn,
-				     const gpul_inst_access *a, uint32_t i);
+const gpul_leaf *gpul_leaf_of_access(const gpul_dataflow *p, const gpul_dataflow_func *fn, const gpul_inst_access *a, uint32_t i);
 
 /* True for a member of a struct, false for a whole parameter. */
 bool gpul_leaf_is_member(const gpul_dataflow *p, const gpul_leaf *leaf);
@@ -68,13 +66,12 @@ bool gpul_leaf_is_member(const gpul_dataflow *p, const gpul_leaf *leaf);
  *
  * kernel must have a body.  Release *out with gpul_dataflow_close(); it is zeroed on failure.  If the program is too big to
  * analyse, *why_not is set to one phrase, *out is empty, and the status is OK.  Fails with GPUL_ENOMEM only. */
-gpul_status gpul_dataflow_open(const gpul_ptx_module *m, const gpul_ptx_func *kernel,
-			       gpul_dataflow *out, const char **why_not, gpul_error *err);
+gpul_status gpul_dataflow_open(const gpul_ptx_module *m, const gpul_ptx_func *kernel, gpul_dataflow *out, const char **why_not,
+			       gpul_error *err);
 void gpul_dataflow_close(gpul_dataflow *p);
 
 /* Return the abstract value of an operand before the instruction executes. */
-gpul_absval gpul_absval_of(const gpul_dataflow *p, const gpul_dataflow_func *fn,
-			   const gpul_ptx_operand *o);
+gpul_absval gpul_absval_of(const gpul_dataflow *p, const gpul_dataflow_func *fn, const gpul_ptx_operand *o);
 
 /* Return the node of a register, or of the symbol of a parameter, return value or variable; else GPUL_PTX_NONE. */
 uint32_t gpul_operand_node(const gpul_dataflow_func *fn, const gpul_ptx_operand *o);
@@ -83,7 +80,6 @@ uint32_t gpul_param_node(const gpul_dataflow_func *fn, uint32_t i);
 uint32_t gpul_ret_node(const gpul_dataflow_func *fn, uint32_t i);
 
 /* Return the row in p->funcs of the function that o refers to; NULL: the module has no body for it. */
-const gpul_dataflow_func *gpul_dataflow_callee(const gpul_dataflow *p,
-					       const gpul_ptx_operand *o);
+const gpul_dataflow_func *gpul_dataflow_callee(const gpul_dataflow *p, const gpul_ptx_operand *o);
 
 #endif

@@ -34,9 +34,7 @@ uint16_t gpul_evidence_of(const gpul_evidence *e, uint32_t node)
 {
 	uint16_t mask = node == GPUL_PTX_NONE ? 0 : e->mask[find_root(e, node)];
 
-	return mask == EVIDENCE_VIA_MEMORY && e->memory_floats
-		       ? mask
-		       : mask & (uint16_t)~EVIDENCE_VIA_MEMORY;
+	return mask == EVIDENCE_VIA_MEMORY && e->memory_floats ? mask : mask & (uint16_t)~EVIDENCE_VIA_MEMORY;
 }
 
 /* ---- evidence and types ---------------------------------------------------------- */
@@ -86,9 +84,7 @@ static gpul_type float_type(uint16_t mask, unsigned bytes)
 		return bytes == 4 ? GPUL_F32 : GPUL_TYPE_NONE;
 	if (bytes != 2 && bytes != 4) /* 4 bytes: a pair of halves, f16x2 */
 		return GPUL_TYPE_NONE;
-	return mask == EVIDENCE_F16    ? GPUL_F16
-	       : mask == EVIDENCE_BF16 ? GPUL_BF16
-				       : GPUL_TYPE_NONE;
+	return mask == EVIDENCE_F16 ? GPUL_F16 : mask == EVIDENCE_BF16 ? GPUL_BF16 : GPUL_TYPE_NONE;
 }
 
 static gpul_type int_type(bool is_unsigned, unsigned bytes)
@@ -112,8 +108,7 @@ gpul_type gpul_evidence_type(uint16_t mask, uint16_t fallback, unsigned bytes)
 	if (fallback & EVIDENCE_FLOAT)
 		mask = fallback; /* the access itself contains the type: ld.f32 */
 	if (mask & EVIDENCE_FLOAT)
-		return mask & EVIDENCE_ANY_INT ? GPUL_TYPE_NONE
-					       : float_type(mask & EVIDENCE_FLOAT, bytes);
+		return mask & EVIDENCE_ANY_INT ? GPUL_TYPE_NONE : float_type(mask & EVIDENCE_FLOAT, bytes);
 	if (mask & (EVIDENCE_SIGNED | EVIDENCE_UNSIGNED))
 		return int_type(!(mask & EVIDENCE_SIGNED), bytes);
 	if (mask == EVIDENCE_VIA_MEMORY || (!mask && !fallback))
@@ -127,8 +122,7 @@ gpul_type gpul_evidence_type(uint16_t mask, uint16_t fallback, unsigned bytes)
 
 /* ---- the evidence of an instruction ---------------------------------------------- */
 
-static void add_to_operand(gpul_evidence *e, const gpul_dataflow_func *fn,
-			   const gpul_ptx_inst *in, unsigned i, uint16_t mask)
+static void add_to_operand(gpul_evidence *e, const gpul_dataflow_func *fn, const gpul_ptx_inst *in, unsigned i, uint16_t mask)
 {
 	const gpul_ptx_operand *o;
 
@@ -140,22 +134,17 @@ static void add_to_operand(gpul_evidence *e, const gpul_dataflow_func *fn,
 	else if (o->kind == GPUL_PTX_OP_VECTOR || o->kind == GPUL_PTX_OP_PAIR)
 		for (uint32_t k = 0; k < o->n_children; k++)
 			if (fn->f->operands[o->first_child + k].kind == GPUL_PTX_OP_REG)
-				add_evidence(e,
-					     gpul_operand_node(
-						     fn, &fn->f->operands[o->first_child + k]),
-					     mask);
+				add_evidence(e, gpul_operand_node(fn, &fn->f->operands[o->first_child + k]), mask);
 }
 
-static void add_to_operands(gpul_evidence *e, const gpul_dataflow_func *fn,
-			    const gpul_ptx_inst *in, unsigned first, unsigned last,
+static void add_to_operands(gpul_evidence *e, const gpul_dataflow_func *fn, const gpul_ptx_inst *in, unsigned first, unsigned last,
 			    uint16_t mask)
 {
 	for (unsigned i = first; i <= last && i < in->n_operands; i++)
 		add_to_operand(e, fn, in, i, mask);
 }
 
-static void unify_operands(gpul_evidence *e, const gpul_dataflow_func *fn,
-			   const gpul_ptx_inst *in, unsigned i, unsigned k)
+static void unify_operands(gpul_evidence *e, const gpul_dataflow_func *fn, const gpul_ptx_inst *in, unsigned i, unsigned k)
 {
 	const gpul_ptx_operand *a, *b;
 
@@ -171,8 +160,7 @@ static void unify_operands(gpul_evidence *e, const gpul_dataflow_func *fn,
 }
 
 /* Collect the evidence of a mov.b32 between %f and %r: older compilers copy the bits of a float into an integer register. */
-static void collect_float_copy(gpul_evidence *e, const gpul_dataflow_func *fn,
-			       const gpul_ptx_operand *a, const gpul_ptx_operand *b)
+static void collect_float_copy(gpul_evidence *e, const gpul_dataflow_func *fn, const gpul_ptx_operand *a, const gpul_ptx_operand *b)
 {
 	uint16_t floats;
 
@@ -185,8 +173,7 @@ static void collect_float_copy(gpul_evidence *e, const gpul_dataflow_func *fn,
 	add_evidence(e, gpul_operand_node(fn, b), floats);
 }
 
-static void collect_mov(gpul_evidence *e, const gpul_dataflow_func *fn, const gpul_ptx_inst *in,
-			uint16_t mask)
+static void collect_mov(gpul_evidence *e, const gpul_dataflow_func *fn, const gpul_ptx_inst *in, uint16_t mask)
 {
 	const gpul_ptx_operand *from = gpul_inst_operand(fn->f, in, 1), *half;
 
@@ -197,8 +184,7 @@ static void collect_mov(gpul_evidence *e, const gpul_dataflow_func *fn, const gp
 	if (from->kind != GPUL_PTX_OP_VECTOR || from->n_children != 2)
 		return;
 	half = &fn->f->operands[from->first_child];
-	if (half[0].kind == GPUL_PTX_OP_INT && half[0].value.i == 0 &&
-	    half[1].kind == GPUL_PTX_OP_REG)
+	if (half[0].kind == GPUL_PTX_OP_INT && half[0].value.i == 0 && half[1].kind == GPUL_PTX_OP_REG)
 		add_evidence(e, gpul_operand_node(fn, &half[1]), EVIDENCE_BF16); /* {0, x} converts bf16 to f32 */
 }
 
@@ -214,16 +200,13 @@ static void collect_cvt(gpul_evidence *e, const gpul_dataflow_func *fn, const gp
 	add_to_operands(e, fn, in, 1, in->n_operands, source);
 }
 
-static bool is_private(const gpul_dataflow *p, const gpul_dataflow_func *fn,
-		       const gpul_inst_access *a)
+static bool is_private(const gpul_dataflow *p, const gpul_dataflow_func *fn, const gpul_inst_access *a)
 {
 	return a->space == GPUL_PTX_MOD_LOCAL || a->space == GPUL_PTX_MOD_SHARED ||
-	       (a->space == GPUL_PTX_MOD_NONE &&
-		gpul_absval_of(p, fn, a->address).flags & (AV_LOCAL | AV_SHARED));
+	       (a->space == GPUL_PTX_MOD_NONE && gpul_absval_of(p, fn, a->address).flags & (AV_LOCAL | AV_SHARED));
 }
 
-static void unify_members(const gpul_dataflow *p, gpul_evidence *e, const gpul_dataflow_func *fn,
-			  const gpul_inst_access *a)
+static void unify_members(const gpul_dataflow *p, gpul_evidence *e, const gpul_dataflow_func *fn, const gpul_inst_access *a)
 {
 	const gpul_ptx_operand *to = a->result;
 	bool vector = to->kind == GPUL_PTX_OP_VECTOR;
@@ -237,21 +220,19 @@ static void unify_members(const gpul_dataflow *p, gpul_evidence *e, const gpul_d
 	}
 }
 
-static void collect_access(const gpul_dataflow *p, gpul_evidence *e,
-			   const gpul_dataflow_func *fn, const gpul_ptx_inst *in,
+static void collect_access(const gpul_dataflow *p, gpul_evidence *e, const gpul_dataflow_func *fn, const gpul_ptx_inst *in,
 			   const gpul_inst_access *a)
 {
 	const gpul_ptx_operand *value = a->result ? a->result : a->value;
 	uint16_t mask = gpul_evidence_of_type(a->type);
-	bool ordered = gpul_ptx_has_mod(in, GPUL_PTX_MOD_MIN) ||
-		       gpul_ptx_has_mod(in, GPUL_PTX_MOD_MAX);
+	bool ordered = gpul_ptx_has_mod(in, GPUL_PTX_MOD_MIN) || gpul_ptx_has_mod(in, GPUL_PTX_MOD_MAX);
 
 	if (a->atomic && !ordered)
 		mask = either_sign(mask);
 	if (a->result && gpul_leaf_of_access(p, fn, a, 0))
 		unify_members(p, e, fn, a);
 	else if (a->space == GPUL_PTX_MOD_PARAM && value && value->kind == GPUL_PTX_OP_REG &&
-	    fn->f->operands[a->address->first_child].kind == GPUL_PTX_OP_SYMBOL)
+		 fn->f->operands[a->address->first_child].kind == GPUL_PTX_OP_SYMBOL)
 		unify(e, gpul_operand_node(fn, a->address), gpul_operand_node(fn, value));
 	if (a->atomic || mask & EVIDENCE_FLOAT)
 		add_to_operands(e, fn, in, 0, in->n_operands, mask);
@@ -259,8 +240,7 @@ static void collect_access(const gpul_dataflow *p, gpul_evidence *e,
 		add_to_operands(e, fn, in, 0, in->n_operands, EVIDENCE_VIA_MEMORY);
 }
 
-static void collect_call(const gpul_dataflow *p, gpul_evidence *e, const gpul_dataflow_func *fn,
-			 const gpul_ptx_inst *in)
+static void collect_call(const gpul_dataflow *p, gpul_evidence *e, const gpul_dataflow_func *fn, const gpul_ptx_inst *in)
 {
 	gpul_inst_call c = gpul_inst_call_parts(fn->f, in);
 	const gpul_dataflow_func *to = gpul_dataflow_callee(p, c.target);
@@ -268,19 +248,15 @@ static void collect_call(const gpul_dataflow *p, gpul_evidence *e, const gpul_da
 	if (!to)
 		return;
 	for (uint32_t i = 0; c.args && i < c.args->n_children && i < to->f->n_params; i++)
-		unify(e, gpul_param_node(to, i),
-		      gpul_operand_node(fn, &fn->f->operands[c.args->first_child + i]));
+		unify(e, gpul_param_node(to, i), gpul_operand_node(fn, &fn->f->operands[c.args->first_child + i]));
 	for (uint32_t i = 0; c.rets && i < c.rets->n_children && i < to->f->n_rets; i++)
-		unify(e, gpul_ret_node(to, i),
-		      gpul_operand_node(fn, &fn->f->operands[c.rets->first_child + i]));
+		unify(e, gpul_ret_node(to, i), gpul_operand_node(fn, &fn->f->operands[c.rets->first_child + i]));
 }
 
-static void collect_arithmetic(gpul_evidence *e, const gpul_dataflow_func *fn,
-			       const gpul_ptx_inst *in)
+static void collect_arithmetic(gpul_evidence *e, const gpul_dataflow_func *fn, const gpul_ptx_inst *in)
 {
 	uint16_t mask = gpul_evidence_of_type(gpul_inst_type(in, 0));
-	bool wide = gpul_ptx_has_mod(in, GPUL_PTX_MOD_WIDE) ||
-		    gpul_ptx_has_mod(in, GPUL_PTX_MOD_HI);
+	bool wide = gpul_ptx_has_mod(in, GPUL_PTX_MOD_WIDE) || gpul_ptx_has_mod(in, GPUL_PTX_MOD_HI);
 
 	switch (in->opcode) {
 	case GPUL_PTX_MOV:
@@ -338,8 +314,7 @@ static void collect_arithmetic(gpul_evidence *e, const gpul_dataflow_func *fn,
 	}
 }
 
-static void collect_inst(const gpul_dataflow *p, gpul_evidence *e, const gpul_dataflow_func *fn,
-			 const gpul_ptx_inst *in)
+static void collect_inst(const gpul_dataflow *p, gpul_evidence *e, const gpul_dataflow_func *fn, const gpul_ptx_inst *in)
 {
 	gpul_inst_access a = gpul_inst_access_of(fn->f, in);
 
@@ -361,10 +336,8 @@ static void collect_func(const gpul_dataflow *p, gpul_evidence *e, const gpul_da
 		const gpul_ptx_operand *o = &f->operands[k];
 
 		if (o->kind == GPUL_PTX_OP_REG)
-			add_evidence(
-				e, gpul_operand_node(fn, o),
-				gpul_evidence_of_type(gpul_ptx_reg_row(f, o->index)->type) &
-					EVIDENCE_FLOAT);
+			add_evidence(e, gpul_operand_node(fn, o),
+				     gpul_evidence_of_type(gpul_ptx_reg_row(f, o->index)->type) & EVIDENCE_FLOAT);
 	}
 	for (uint32_t k = 0; k < fn->ssa.n_phis; k++)
 		unify(e, fn->regs + fn->ssa.phis[k].to, fn->regs + fn->ssa.phis[k].from);
@@ -374,14 +347,12 @@ static void collect_func(const gpul_dataflow *p, gpul_evidence *e, const gpul_da
 
 gpul_status gpul_evidence_open(const gpul_dataflow *p, gpul_evidence *out, gpul_error *err)
 {
-	gpul_evidence e = { malloc(p->n_nodes * sizeof *e.parent),
-			    calloc(p->n_nodes, sizeof *e.mask), 0 };
+	gpul_evidence e = { malloc(p->n_nodes * sizeof *e.parent), calloc(p->n_nodes, sizeof *e.mask), 0 };
 
 	*out = (gpul_evidence){ 0 };
 	if (!e.parent || !e.mask) {
 		gpul_evidence_close(&e);
-		return gpul_fail(err, GPUL_ENOMEM, 0,
-				 "no memory to infer the types of %u values", p->n_nodes);
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory to infer the types of %u values", p->n_nodes);
 	}
 	for (uint32_t i = 0; i < p->n_nodes; i++)
 		e.parent[i] = i;
@@ -390,9 +361,7 @@ gpul_status gpul_evidence_open(const gpul_dataflow *p, gpul_evidence *out, gpul_
 	/* PTX passes 16-bit floats as integers, also to functions, so a value in memory may be of any 16-bit float
 	 * type that the program uses. */
 	for (uint32_t i = 0; i < p->n_nodes; i++)
-		e.memory_floats |= e.mask[i] & (e.mask[i] & EVIDENCE_VIA_MEMORY
-							? EVIDENCE_FLOAT
-							: EVIDENCE_F16 | EVIDENCE_BF16);
+		e.memory_floats |= e.mask[i] & (e.mask[i] & EVIDENCE_VIA_MEMORY ? EVIDENCE_FLOAT : EVIDENCE_F16 | EVIDENCE_BF16);
 	*out = e;
 	return GPUL_OK;
 }

@@ -12,15 +12,14 @@ enum evidence {
 	EVIDENCE_BF16 = 1 << 1,
 	EVIDENCE_F32 = 1 << 2,
 	EVIDENCE_F64 = 1 << 3,
-	EVIDENCE_SIGNED = 1 << 4,   /* used by a signed operation: setp.lt.s32 */
-	EVIDENCE_UNSIGNED = 1 << 5, /* used by an unsigned operation: div.u32 */
-	EVIDENCE_INT = 1 << 6,      /* a signed or unsigned integer: add.s32 is used for both */
+	EVIDENCE_SIGNED = 1 << 4,         /* used by a signed operation: setp.lt.s32 */
+	EVIDENCE_UNSIGNED = 1 << 5,       /* used by an unsigned operation: div.u32 */
+	EVIDENCE_INT = 1 << 6,            /* a signed or unsigned integer: add.s32 is used for both */
 	EVIDENCE_MAYBE_UNSIGNED = 1 << 7, /* signed or unsigned, more likely unsigned: atom.add.u32, xor.b32 */
-	EVIDENCE_VIA_MEMORY = 1 << 8, /* stored to .local or .shared memory, or loaded from it */
+	EVIDENCE_VIA_MEMORY = 1 << 8,     /* stored to .local or .shared memory, or loaded from it */
 };
-#define EVIDENCE_ANY_INT                                                                       \
-	(EVIDENCE_SIGNED | EVIDENCE_UNSIGNED | EVIDENCE_INT | EVIDENCE_MAYBE_UNSIGNED)
-#define EVIDENCE_FLOAT (EVIDENCE_F16 | EVIDENCE_BF16 | EVIDENCE_F32 | EVIDENCE_F64)
+#define EVIDENCE_ANY_INT (EVIDENCE_SIGNED | EVIDENCE_UNSIGNED | EVIDENCE_INT | EVIDENCE_MAYBE_UNSIGNED)
+#define EVIDENCE_FLOAT   (EVIDENCE_F16 | EVIDENCE_BF16 | EVIDENCE_F32 | EVIDENCE_F64)
 
 typedef struct gpul_evidence {
 	uint32_t *parent;       /* for each node: its parent in a union-find forest */

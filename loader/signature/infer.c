@@ -9,7 +9,6 @@
 
 #include "loader/signature/interval/signature_launch_internal.h"
 
-
 /* ---- names ----------------------------------------------------------------------- */
 
 static void name_leaves(gpul_inference *i)
@@ -19,8 +18,7 @@ static void name_leaves(gpul_inference *i)
 		char *name = i->names[k];
 
 		if (gpul_leaf_is_member(i->p, leaf))
-			snprintf(name, sizeof i->names[k], "the member at %u of parameter %u",
-				 leaf->offset, leaf->param);
+			snprintf(name, sizeof i->names[k], "the member at %u of parameter %u", leaf->offset, leaf->param);
 		else
 			snprintf(name, sizeof i->names[k], "parameter %u", leaf->param);
 	}
@@ -40,22 +38,19 @@ static bool index_is_unknown(gpul_inference *i, const gpul_absval *a)
 	const char *name = gpul_leaf_name(i, a->base);
 
 	if (a->flags & AV_TWO_BASES)
-		gpul_unsized(
-			i->s, "an address is the sum of %s and another parameter", name);
+		gpul_unsized(i->s, "an address is the sum of %s and another parameter", name);
 	else if (a->loaded_from || a->flags & (AV_LOADED | AV_EXTERNAL))
 		gpul_unsized(i->s, "an index into %s is read from memory", name);
 	else if (others)
-		gpul_unsized(i->s, "an index into %s depends on %s", name,
-				gpul_leaf_name(i, others));
+		gpul_unsized(i->s, "an index into %s depends on %s", name, gpul_leaf_name(i, others));
 	else if (a->flags & AV_OPAQUE)
 		gpul_unsized(i->s,
-				"an index into %s is computed by an operation "
-				"that is not analysed",
-				name);
+			     "an index into %s is computed by an operation "
+			     "that is not analysed",
+			     name);
 	else if (a->flags & AV_QUADRATIC)
 		gpul_unsized(i->s, "an index into %s grows with the square of the launch size", name);
-	else if (a->stride == AV_UNBOUNDED || a->block_stride == AV_UNBOUNDED ||
-		 a->outer_stride == AV_UNBOUNDED)
+	else if (a->stride == AV_UNBOUNDED || a->block_stride == AV_UNBOUNDED || a->outer_stride == AV_UNBOUNDED)
 		gpul_unsized(i->s, "an index into %s has an unknown stride", name);
 	else
 		return false;
@@ -63,17 +58,13 @@ static bool index_is_unknown(gpul_inference *i, const gpul_absval *a)
 }
 
 /* Record how many elements the buffer must have for this access. */
-static void check_extent(gpul_inference *i, const gpul_absval *a, uint64_t element, unsigned vector,
-			 param_facts *facts)
+static void check_extent(gpul_inference *i, const gpul_absval *a, uint64_t element, unsigned vector, param_facts *facts)
 {
 	uint64_t last = a->offset + element * (vector - 1); /* offset of the last element of a vector access */
-	uint64_t step =
-		((a->stride > a->block_stride ? a->stride : a->block_stride) + element - 1) /
-		element;
+	uint64_t step = ((a->stride > a->block_stride ? a->stride : a->block_stride) + element - 1) / element;
 
 	if (step > MAX_VECTOR)
-		gpul_unsized(i->s, "each thread accesses a row of %llu elements",
-				(unsigned long long)step);
+		gpul_unsized(i->s, "each thread accesses a row of %llu elements", (unsigned long long)step);
 	else if (step > facts->vector)
 		facts->vector = (uint32_t)step;
 	if (a->offset == AV_UNBOUNDED) {
@@ -84,8 +75,7 @@ static void check_extent(gpul_inference *i, const gpul_absval *a, uint64_t eleme
 		gpul_unsized(i->s, "a buffer is accessed at element %llu, and would need more than 64 MiB",
 			     (unsigned long long)(last / element));
 	} else if (!(a->flags & AV_INDEX) && last / element >= INVENTED_ELEMENTS) {
-		gpul_unsized(i->s, "a buffer is accessed at element %llu",
-			     (unsigned long long)(last / element));
+		gpul_unsized(i->s, "a buffer is accessed at element %llu", (unsigned long long)(last / element));
 	} else if (a->flags & AV_INDEX && last / element >= facts->vector) {
 		i->needs_count = "threads access elements beyond their own";
 		if (last > facts->offset)
@@ -93,12 +83,10 @@ static void check_extent(gpul_inference *i, const gpul_absval *a, uint64_t eleme
 		i->negative_index |= (a->flags & AV_NEGATIVE) != 0;
 	}
 	if (a->outer_stride > element * facts->vector && !i->s->s.reqntid[0])
-		gpul_unsized(i->s, "each block accesses a row of %llu elements",
-				(unsigned long long)(a->outer_stride / element));
+		gpul_unsized(i->s, "each block accesses a row of %llu elements", (unsigned long long)(a->outer_stride / element));
 }
 
-static void note_access(gpul_inference *i, const gpul_dataflow_func *fn,
-			const gpul_inst_access *a, const gpul_absval *address)
+static void note_access(gpul_inference *i, const gpul_dataflow_func *fn, const gpul_inst_access *a, const gpul_absval *address)
 {
 	const gpul_ptx_operand *value = a->result ? a->result : a->value;
 	unsigned bytes = gpul_ptx_type_bytes(a->type);
@@ -107,9 +95,7 @@ static void note_access(gpul_inference *i, const gpul_dataflow_func *fn,
 
 	if (value && value->kind == GPUL_PTX_OP_VECTOR)
 		for (uint32_t k = 0; k < value->n_children; k++)
-			mask |= gpul_evidence_of(
-				&i->e, gpul_operand_node(
-					       fn, &fn->f->operands[value->first_child + k]));
+			mask |= gpul_evidence_of(&i->e, gpul_operand_node(fn, &fn->f->operands[value->first_child + k]));
 	else if (value)
 		mask = gpul_evidence_of(&i->e, gpul_operand_node(fn, value));
 	i->in_index |= address->linear & ~address->base;
@@ -141,19 +127,16 @@ static void note_shared_access(gpul_inference *i, const gpul_absval *a)
 	gpul_signature *s = &i->s->s;
 	uint64_t threads;
 
-	if (!a->stride || a->stride == AV_UNBOUNDED || !a->array_bytes ||
-	    a->flags & AV_NOT_UNIQUE)
+	if (!a->stride || a->stride == AV_UNBOUNDED || !a->array_bytes || a->flags & AV_NOT_UNIQUE)
 		return;
 	threads = a->array_bytes / a->stride;
 	if (threads == 0)
-		gpul_incomplete(i->s,
-				"a thread accesses shared memory beyond the end of an array");
+		gpul_incomplete(i->s, "a thread accesses shared memory beyond the end of an array");
 	else if (threads <= UINT32_MAX && (!s->shared_threads || threads < s->shared_threads))
 		s->shared_threads = (uint32_t)threads;
 }
 
-static void check_access(gpul_inference *i, const gpul_dataflow_func *fn,
-			 const gpul_inst_access *a)
+static void check_access(gpul_inference *i, const gpul_dataflow_func *fn, const gpul_inst_access *a)
 {
 	gpul_absval address = gpul_absval_of(i->p, fn, a->address);
 
@@ -172,29 +155,25 @@ static void check_access(gpul_inference *i, const gpul_dataflow_func *fn,
 	if (address.base)
 		note_access(i, fn, a, &address);
 	else if (address.loaded_from && !(address.flags & AV_ADDRESS))
-		gpul_incomplete(i->s, "%s points to pointers",
-				gpul_leaf_name(i, address.loaded_from));
+		gpul_incomplete(i->s, "%s points to pointers", gpul_leaf_name(i, address.loaded_from));
 	else if (!(address.flags & (AV_ADDRESS | AV_EXTERNAL)))
 		gpul_incomplete(i->s, "an address does not come from a parameter");
 }
 
 /* Handle an instruction with address operands that the analysis does not model: such an instruction shows
  * which parameters are buffers, but not their types. */
-static void check_other_inst(gpul_inference *i, const gpul_dataflow_func *fn,
-			     const gpul_ptx_inst *in)
+static void check_other_inst(gpul_inference *i, const gpul_dataflow_func *fn, const gpul_ptx_inst *in)
 {
 	if (in->opcode == GPUL_PTX_PREFETCH || in->opcode == GPUL_PTX_PREFETCHU)
 		return;
 	for (unsigned k = 0; k < in->n_operands; k++) {
 		const gpul_ptx_operand *o = gpul_inst_operand(fn->f, in, k);
-		uint64_t base =
-			o->kind == GPUL_PTX_OP_ADDRESS ? gpul_absval_of(i->p, fn, o).base : 0;
+		uint64_t base = o->kind == GPUL_PTX_OP_ADDRESS ? gpul_absval_of(i->p, fn, o).base : 0;
 
 		for (; base; base &= base - 1) {
 			i->facts[gpul_first_param(base)].accessed = true;
-			gpul_incomplete(
-				i->s, "%s is used by %s, which is not analysed",
-				gpul_leaf_name(i, base), gpul_ptx_opcode_text(in->opcode));
+			gpul_incomplete(i->s, "%s is used by %s, which is not analysed", gpul_leaf_name(i, base),
+					gpul_ptx_opcode_text(in->opcode));
 		}
 	}
 }
@@ -211,16 +190,13 @@ static void note_call(gpul_inference *i, const gpul_dataflow_func *fn, const gpu
 	if (c.target)
 		target = gpul_absval_of(i->p, fn, c.target);
 	if (target.loaded_from)
-		gpul_incomplete(i->s,
-				"a function pointer in the buffer of %s is called",
-				gpul_leaf_name(i, target.loaded_from));
+		gpul_incomplete(i->s, "a function pointer in the buffer of %s is called", gpul_leaf_name(i, target.loaded_from));
 	for (; target.base; target.base &= target.base - 1)
 		i->facts[gpul_first_param(target.base)].called = true;
 	for (uint32_t k = 0; c.args && k < c.args->n_children; k++) {
 		const gpul_ptx_operand *arg = &fn->f->operands[c.args->first_child + k];
 		uint32_t node = gpul_operand_node(fn, arg);
-		gpul_absval f = node != GPUL_PTX_NONE ? i->p->values[node]
-						      : gpul_absval_of(i->p, fn, arg);
+		gpul_absval f = node != GPUL_PTX_NONE ? i->p->values[node] : gpul_absval_of(i->p, fn, arg);
 		uint64_t base = f.base;
 
 		if (f.flags & AV_LOCAL) /* the argument points to an array of arguments, as for vprintf */
@@ -247,8 +223,7 @@ static void note_comparison(gpul_inference *i, const gpul_absval *a, const gpul_
 	i->index_checked |= (a->flags & AV_INDEX && b->constant) || (a->base && b->base);
 	if (b->flags & AV_INDEX && !(a->flags & AV_INDEX)) {
 		i->index_bounds |= a->bound;
-		if (a->bound && a->offset != AV_UNBOUNDED && a->offset > i->bound_offset &&
-		    !(a->flags & AV_NEGATIVE))
+		if (a->bound && a->offset != AV_UNBOUNDED && a->offset > i->bound_offset && !(a->flags & AV_NEGATIVE))
 			i->bound_offset = a->offset;
 	} else if (a->flags & AV_INDEX && b->constant)
 		i->index_bounds |= a->linear & ~a->base; /* as in i - n < 0 */
@@ -261,25 +236,20 @@ static void note_comparison(gpul_inference *i, const gpul_absval *a, const gpul_
 }
 
 /* True for i <= n and n >= i, where n itself is a valid index. */
-static bool bound_is_inclusive(const gpul_ptx_inst *in, const gpul_absval *a,
-			       const gpul_absval *b)
+static bool bound_is_inclusive(const gpul_ptx_inst *in, const gpul_absval *a, const gpul_absval *b)
 {
-	static const uint16_t of_first[] = { GPUL_PTX_MOD_LE, GPUL_PTX_MOD_GT, GPUL_PTX_MOD_LS,
-					     GPUL_PTX_MOD_HI };
-	static const uint16_t of_second[] = { GPUL_PTX_MOD_GE, GPUL_PTX_MOD_LT, GPUL_PTX_MOD_HS,
-					      GPUL_PTX_MOD_LO };
+	static const uint16_t of_first[] = { GPUL_PTX_MOD_LE, GPUL_PTX_MOD_GT, GPUL_PTX_MOD_LS, GPUL_PTX_MOD_HI };
+	static const uint16_t of_second[] = { GPUL_PTX_MOD_GE, GPUL_PTX_MOD_LT, GPUL_PTX_MOD_HS, GPUL_PTX_MOD_LO };
 	bool first = a->flags & AV_INDEX && b->bound && !(b->flags & AV_INDEX);
 	bool second = b->flags & AV_INDEX && a->bound && !(a->flags & AV_INDEX);
 
 	for (unsigned k = 0; k < 4; k++)
-		if ((first && gpul_ptx_has_mod(in, of_first[k])) ||
-		    (second && gpul_ptx_has_mod(in, of_second[k])))
+		if ((first && gpul_ptx_has_mod(in, of_first[k])) || (second && gpul_ptx_has_mod(in, of_second[k])))
 			return true;
 	return false;
 }
 
-static void check_comparison(gpul_inference *i, const gpul_dataflow_func *fn,
-			     const gpul_ptx_inst *in)
+static void check_comparison(gpul_inference *i, const gpul_dataflow_func *fn, const gpul_ptx_inst *in)
 {
 	gpul_absval a, b;
 
@@ -294,8 +264,7 @@ static void check_comparison(gpul_inference *i, const gpul_dataflow_func *fn,
 }
 
 /* Check a barrier with a thread count, which works only with the block size that the kernel's author assumed. */
-static void check_barrier(gpul_inference *i, const gpul_dataflow_func *fn,
-			  const gpul_ptx_inst *in)
+static void check_barrier(gpul_inference *i, const gpul_dataflow_func *fn, const gpul_ptx_inst *in)
 {
 	unsigned at = 1;
 	gpul_absval count;
@@ -306,9 +275,7 @@ static void check_barrier(gpul_inference *i, const gpul_dataflow_func *fn,
 		return;
 	count = gpul_absval_of(i->p, fn, gpul_inst_operand(fn->f, in, at));
 	if (count.constant)
-		gpul_incomplete(i->s,
-				"a barrier waits for %lld threads: it assumes a block size",
-				(long long)count.value);
+		gpul_incomplete(i->s, "a barrier waits for %lld threads: it assumes a block size", (long long)count.value);
 	else if (count.flags != AV_NTID || count.linear)
 		gpul_incomplete(i->s, "a barrier waits for an unknown number of threads");
 }
@@ -354,16 +321,13 @@ static void note_operand(gpul_signature *s, const gpul_ptx_module *m, const gpul
 	if (o->kind == GPUL_PTX_OP_SYMBOL && o->ref_kind == GPUL_PTX_REF_MODULE_VAR) {
 		const gpul_ptx_var *v = &m->vars[o->index];
 
-		s->uses_dynamic_shared |= v->space == GPUL_PTX_MOD_SHARED &&
-					  v->linkage == GPUL_PTX_EXTERN && v->bytes == 0;
+		s->uses_dynamic_shared |= v->space == GPUL_PTX_MOD_SHARED && v->linkage == GPUL_PTX_EXTERN && v->bytes == 0;
 	}
 	if (o->kind != GPUL_PTX_OP_SPECIAL)
 		return;
-	s->reads_tid |= which == GPUL_PTX_SREG_TID_X || which == GPUL_PTX_SREG_TID_Y ||
-			which == GPUL_PTX_SREG_TID_Z || which == GPUL_PTX_SREG_LANEID ||
-			which == GPUL_PTX_SREG_WARPID;
-	s->reads_ctaid |= which == GPUL_PTX_SREG_CTAID_X || which == GPUL_PTX_SREG_CTAID_Y ||
-			  which == GPUL_PTX_SREG_CTAID_Z;
+	s->reads_tid |= which == GPUL_PTX_SREG_TID_X || which == GPUL_PTX_SREG_TID_Y || which == GPUL_PTX_SREG_TID_Z ||
+			which == GPUL_PTX_SREG_LANEID || which == GPUL_PTX_SREG_WARPID;
+	s->reads_ctaid |= which == GPUL_PTX_SREG_CTAID_X || which == GPUL_PTX_SREG_CTAID_Y || which == GPUL_PTX_SREG_CTAID_Z;
 	if (which == GPUL_PTX_SREG_TID_Y || which == GPUL_PTX_SREG_CTAID_Y)
 		dims = 2;
 	if (which == GPUL_PTX_SREG_TID_Z || which == GPUL_PTX_SREG_CTAID_Z)
@@ -373,8 +337,7 @@ static void note_operand(gpul_signature *s, const gpul_ptx_module *m, const gpul
 	s->uses_dynamic_shared |= o->index == GPUL_PTX_SREG_DYNAMIC_SMEM_SIZE;
 }
 
-gpul_status gpul_signature_infer(const gpul_ptx_module *m, const gpul_ptx_func *f,
-				 gpul_signature **out, gpul_error *err)
+gpul_status gpul_signature_infer(const gpul_ptx_module *m, const gpul_ptx_func *f, gpul_signature **out, gpul_error *err)
 {
 	gpul_inference *i = NULL;
 	gpul_dataflow p = { 0 };

@@ -26,18 +26,18 @@ typedef struct gpul_inference {
 	gpul_evidence e;
 	gpul_signature_owned *s;
 	param_facts facts[DATAFLOW_MAX_LEAVES];
-	uint64_t index_bounds;   /* set of parameters that are compared with a thread index */
-	uint64_t loop_bounds;    /* set of parameters that are compared with a loop counter */
-	uint64_t counter_growth; /* the smallest increment of a loop counter; 0: no loop counter */
-	uint64_t in_index;       /* set of parameters that an address depends on, except its base */
-	uint64_t bound_offset;   /* the largest constant added to an index bound */
-	uint64_t floats;         /* set of leaves whose values are of a floating-point type */
-	uint64_t read_indexes;   /* set of leaves: buffers from which an index is loaded */
-	bool negative_index;     /* a thread accesses an address below its own element */
-	bool index_checked;      /* an index is compared with a constant, as in i > 0 */
-	bool unbounded_loop;     /* a loop advances an address by constants */
+	uint64_t index_bounds;               /* set of parameters that are compared with a thread index */
+	uint64_t loop_bounds;                /* set of parameters that are compared with a loop counter */
+	uint64_t counter_growth;             /* the smallest increment of a loop counter; 0: no loop counter */
+	uint64_t in_index;                   /* set of parameters that an address depends on, except its base */
+	uint64_t bound_offset;               /* the largest constant added to an index bound */
+	uint64_t floats;                     /* set of leaves whose values are of a floating-point type */
+	uint64_t read_indexes;               /* set of leaves: buffers from which an index is loaded */
+	bool negative_index;                 /* a thread accesses an address below its own element */
+	bool index_checked;                  /* an index is compared with a constant, as in i > 0 */
+	bool unbounded_loop;                 /* a loop advances an address by constants */
 	char names[DATAFLOW_MAX_LEAVES][48]; /* "parameter 2", for messages */
-	const char *needs_count; /* why the buffers are big enough only if there is a COUNT; else NULL */
+	const char *needs_count;             /* why the buffers are big enough only if there is a COUNT; else NULL */
 } gpul_inference;
 
 /* Return the lowest parameter in a set; -1: the set is empty. */

@@ -18,8 +18,7 @@ gpul_inst_call gpul_inst_call_parts(const gpul_ptx_func *f, const gpul_ptx_inst 
 uint16_t gpul_inst_type(const gpul_ptx_inst *in, unsigned i)
 {
 	for (unsigned k = 0; k < in->n_mods; k++)
-		if (in->mods[k] >= GPUL_PTX_MOD_B8 && in->mods[k] <= GPUL_PTX_MOD_PRED &&
-		    i-- == 0)
+		if (in->mods[k] >= GPUL_PTX_MOD_B8 && in->mods[k] <= GPUL_PTX_MOD_PRED && i-- == 0)
 			return in->mods[k];
 	return GPUL_PTX_MOD_NONE;
 }
@@ -57,9 +56,7 @@ static uint8_t vector_width(const gpul_ptx_inst *in)
 
 gpul_inst_access gpul_inst_access_of(const gpul_ptx_func *f, const gpul_ptx_inst *in)
 {
-	gpul_inst_access a = { .type = gpul_inst_type(in, 0),
-			       .space = state_space(in),
-			       .vector = vector_width(in) };
+	gpul_inst_access a = { .type = gpul_inst_type(in, 0), .space = state_space(in), .vector = vector_width(in) };
 	unsigned at = 0;
 
 	switch (in->opcode) {
@@ -68,10 +65,8 @@ gpul_inst_access gpul_inst_access_of(const gpul_ptx_func *f, const gpul_ptx_inst
 		/* fall through */
 	case GPUL_PTX_LD:
 	case GPUL_PTX_LDU:
-		a.synchronizes = !a.atomic && (gpul_ptx_has_mod(in, GPUL_PTX_MOD_ACQUIRE) ||
-					       gpul_ptx_has_mod(in, GPUL_PTX_MOD_RELAXED) ||
-					       gpul_ptx_has_mod(in, GPUL_PTX_MOD_VOLATILE) ||
-					       gpul_ptx_has_mod(in, GPUL_PTX_MOD_MMIO));
+		a.synchronizes = !a.atomic && (gpul_ptx_has_mod(in, GPUL_PTX_MOD_ACQUIRE) || gpul_ptx_has_mod(in, GPUL_PTX_MOD_RELAXED) ||
+					       gpul_ptx_has_mod(in, GPUL_PTX_MOD_VOLATILE) || gpul_ptx_has_mod(in, GPUL_PTX_MOD_MMIO));
 		a.loads = true;
 		at = 1;
 		break;

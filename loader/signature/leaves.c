@@ -18,8 +18,7 @@ static const gpul_ptx_operand *loaded_struct(const gpul_ptx_func *f, const gpul_
 {
 	const gpul_ptx_operand *symbol;
 
-	if (!a->address || !a->loads || a->stores || a->space != GPUL_PTX_MOD_PARAM ||
-	    !a->address->n_children)
+	if (!a->address || !a->loads || a->stores || a->space != GPUL_PTX_MOD_PARAM || !a->address->n_children)
 		return NULL;
 	symbol = &f->operands[a->address->first_child];
 	return is_param_symbol(symbol) && is_struct(&f->params[symbol->index]) ? symbol : NULL;
@@ -45,15 +44,13 @@ static bool add_leaf(gpul_dataflow *p, const gpul_leaf *leaf)
 }
 
 /* Add the members that one ld.param loads. */
-static bool add_members(gpul_dataflow *p, const gpul_ptx_func *f, const gpul_inst_access *a,
-			uint32_t param)
+static bool add_members(gpul_dataflow *p, const gpul_ptx_func *f, const gpul_inst_access *a, uint32_t param)
 {
 	uint32_t bytes = gpul_ptx_type_bytes(a->type);
 
 	for (uint32_t i = 0; i < a->vector; i++) {
 		int64_t offset = a->address->value.i + (int64_t)i * bytes;
-		gpul_leaf leaf = { .param = param, .offset = (uint32_t)offset,
-				   .bytes = bytes, .type = a->type };
+		gpul_leaf leaf = { .param = param, .offset = (uint32_t)offset, .bytes = bytes, .type = a->type };
 
 		if (bytes == 0 || offset < 0 || (uint64_t)offset + bytes > f->params[param].bytes)
 			p->opaque |= (uint64_t)1 << param;
@@ -109,8 +106,7 @@ bool gpul_dataflow_find_leaves(gpul_dataflow *p, const gpul_ptx_func *f)
 		return false;
 	for (uint32_t i = 0; i < f->n_params; i++) {
 		const gpul_ptx_var *v = &f->params[i];
-		gpul_leaf leaf = { .param = i, .bytes = (uint32_t)v->bytes, .type = v->type,
-				   .ptr = v->ptr_space || v->ptr_align };
+		gpul_leaf leaf = { .param = i, .bytes = (uint32_t)v->bytes, .type = v->type, .ptr = v->ptr_space || v->ptr_align };
 
 		if (!is_struct(v) && !add_leaf(p, &leaf))
 			return false;
@@ -120,26 +116,22 @@ bool gpul_dataflow_find_leaves(gpul_dataflow *p, const gpul_ptx_func *f)
 		gpul_inst_access a = gpul_inst_access_of(f, &f->insts[k]);
 		const gpul_ptx_operand *symbol = loaded_struct(f, &a);
 
-		if (symbol && !(p->opaque >> symbol->index & 1) &&
-		    !add_members(p, f, &a, symbol->index))
+		if (symbol && !(p->opaque >> symbol->index & 1) && !add_members(p, f, &a, symbol->index))
 			return false;
 	}
 	keep_leaves(p);
 	return true;
 }
 
-const gpul_leaf *gpul_dataflow_leaf(const gpul_dataflow *p, uint32_t param, int64_t offset,
-				    uint32_t bytes)
+const gpul_leaf *gpul_dataflow_leaf(const gpul_dataflow *p, uint32_t param, int64_t offset, uint32_t bytes)
 {
 	for (uint32_t i = 0; i < p->n_leaves; i++)
-		if (p->leaves[i].param == param && p->leaves[i].offset == offset &&
-		    p->leaves[i].bytes == bytes)
+		if (p->leaves[i].param == param && p->leaves[i].offset == offset && p->leaves[i].bytes == bytes)
 			return &p->leaves[i];
 	return NULL;
 }
 
-const gpul_leaf *gpul_leaf_of_access(const gpul_dataflow *p, const gpul_dataflow_func *fn,
-				     const gpul_inst_access *a, uint32_t i)
+const gpul_leaf *gpul_leaf_of_access(const gpul_dataflow *p, const gpul_dataflow_func *fn, const gpul_inst_access *a, uint32_t i)
 {
 	const gpul_ptx_operand *symbol;
 	uint32_t bytes = gpul_ptx_type_bytes(a->type);

@@ -16,8 +16,7 @@ static void bound_vector(gpul_inference *i, gpul_param *param, const param_facts
 		param->vector = (uint32_t)elements;
 }
 
-static void assign_buffer(gpul_inference *i, gpul_param *param, const param_facts *facts,
-			  unsigned k)
+static void assign_buffer(gpul_inference *i, gpul_param *param, const param_facts *facts, unsigned k)
 {
 	uint32_t width = facts->widths;
 
@@ -28,61 +27,47 @@ static void assign_buffer(gpul_inference *i, gpul_param *param, const param_fact
 	if (facts->escapes)
 		gpul_incomplete(i->s, "the pointer in %s escapes", i->names[k]);
 	if (width & (width - 1)) {
-		gpul_incomplete(i->s, "%s is accessed in elements of several sizes",
-				i->names[k]);
+		gpul_incomplete(i->s, "%s is accessed in elements of several sizes", i->names[k]);
 		return;
 	}
 	param->type = gpul_evidence_type(facts->evidence, facts->fallback, width);
 	if (param->type == GPUL_TYPE_NONE)
-		gpul_incomplete(i->s,
-				"the element type of %s is unknown (%u bytes each)",
-				i->names[k], width);
+		gpul_incomplete(i->s, "the element type of %s is unknown (%u bytes each)", i->names[k], width);
 	else
 		param->vector *= width / (uint32_t)gpul_type_bytes(param->type); /* f16x2 */
 	if (facts->growth && width)
 		bound_vector(i, param, facts, width);
-	param->beyond = (uint32_t)(i->bound_offset < INVENTED_ELEMENTS ? i->bound_offset : 0) *
-			param->vector;
+	param->beyond = (uint32_t)(i->bound_offset < INVENTED_ELEMENTS ? i->bound_offset : 0) * param->vector;
 	if (facts->offset && facts->offset / width + 1 > param->vector) /* otherwise another access needs more elements for each thread */
 		param->beyond += (uint32_t)(facts->offset / width + 1 - param->vector);
 }
 
-static void assign_value(gpul_inference *i, gpul_param *param, const param_facts *facts,
-			 unsigned k)
+static void assign_value(gpul_inference *i, gpul_param *param, const param_facts *facts, unsigned k)
 {
 	const gpul_leaf *leaf = &i->p->leaves[k];
 	uint16_t evidence = gpul_evidence_of(&i->e, leaf->node);
 	uint16_t declared = gpul_evidence_of_type(leaf->type);
 	uint64_t bit = (uint64_t)1 << k;
 
-	if (facts->called || (facts->escapes && !(evidence & ~EVIDENCE_VIA_MEMORY) &&
-			      param->bytes * 8 == i->p->m->address_size)) {
-		gpul_incomplete(i->s,
-				facts->called ? "%s is a function pointer"
-					      : "%s may be a pointer, and escapes",
-				i->names[k]);
+	if (facts->called || (facts->escapes && !(evidence & ~EVIDENCE_VIA_MEMORY) && param->bytes * 8 == i->p->m->address_size)) {
+		gpul_incomplete(i->s, facts->called ? "%s is a function pointer" : "%s may be a pointer, and escapes", i->names[k]);
 		if (facts->called && !facts->escapes)
 			param->role = GPUL_ROLE_FUNCTION;
 		return;
 	}
 	if (facts->is_end) {
-		gpul_incomplete(
-			i->s,
-			"%s is compared with addresses: it is the end of a buffer",
-			i->names[k]);
+		gpul_incomplete(i->s, "%s is compared with addresses: it is the end of a buffer", i->names[k]);
 		return;
 	}
 	param->role = GPUL_ROLE_SCALAR;
 	param->type = gpul_evidence_type(evidence, declared, param->bytes);
-	if (!evidence && !(declared & EVIDENCE_FLOAT) &&
-	    param->bytes * 8 == i->p->m->address_size)
+	if (!evidence && !(declared & EVIDENCE_FLOAT) && param->bytes * 8 == i->p->m->address_size)
 		param->role = GPUL_ROLE_UNKNOWN; /* an unused value or pointer: any argument is safe */
-	if (param->role == GPUL_ROLE_SCALAR && i->index_bounds & bit && !(i->in_index & bit) &&
-	    param->bytes >= 4 && param->type >= GPUL_I32 && param->type <= GPUL_U64)
+	if (param->role == GPUL_ROLE_SCALAR && i->index_bounds & bit && !(i->in_index & bit) && param->bytes >= 4 &&
+	    param->type >= GPUL_I32 && param->type <= GPUL_U64)
 		param->role = GPUL_ROLE_COUNT;
 	if (param->type == GPUL_TYPE_NONE)
-		gpul_incomplete(i->s, "the type of %s is unknown (%u bytes)", i->names[k],
-				param->bytes);
+		gpul_incomplete(i->s, "the type of %s is unknown (%u bytes)", i->names[k], param->bytes);
 }
 
 /* Find the parameter with which the counter of a loop is compared: it limits how far the loop advances an address. */
@@ -92,8 +77,7 @@ static void bound_loops(gpul_inference *i)
 
 	if (!i->unbounded_loop)
 		return;
-	if (k < 0 || i->loop_bounds & (i->loop_bounds - 1) || i->in_index & i->loop_bounds ||
-	    i->facts[k].accessed)
+	if (k < 0 || i->loop_bounds & (i->loop_bounds - 1) || i->in_index & i->loop_bounds || i->facts[k].accessed)
 		gpul_unsized(i->s, "a loop advances through a buffer without a known limit");
 	else
 		i->index_bounds |= i->loop_bounds;
@@ -114,8 +98,7 @@ static gpul_status add_members(gpul_inference *i, gpul_error *err)
 			param->members = calloc(i->p->n_leaves, sizeof *param->members);
 		if (!param->members)
 			return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the members of a struct");
-		param->members[param->n_members++] =
-			(gpul_param){ .offset = leaf->offset, .bytes = leaf->bytes, .align = leaf->bytes };
+		param->members[param->n_members++] = (gpul_param){ .offset = leaf->offset, .bytes = leaf->bytes, .align = leaf->bytes };
 	}
 	return GPUL_OK;
 }
@@ -143,8 +126,7 @@ gpul_status gpul_inference_assign_roles(gpul_inference *i, gpul_error *err)
 		return st;
 	bound_loops(i);
 	if (i->bound_offset >= INVENTED_ELEMENTS)
-		gpul_unsized(i->s, "the bound of an index is a parameter plus %llu",
-				(unsigned long long)i->bound_offset);
+		gpul_unsized(i->s, "the bound of an index is a parameter plus %llu", (unsigned long long)i->bound_offset);
 	if (i->negative_index && !i->index_checked)
 		gpul_unsized(i->s, "threads access elements before their own");
 	for (unsigned k = 0; k < i->p->n_leaves; k++) {
@@ -158,11 +140,9 @@ gpul_status gpul_inference_assign_roles(gpul_inference *i, gpul_error *err)
 	}
 	for (unsigned k = 0; k < s->n_params; k++)
 		if (i->p->opaque >> k & 1)
-			gpul_incomplete(i->s, "parameter %u is a struct of %u bytes", k,
-					s->params[k].bytes);
+			gpul_incomplete(i->s, "parameter %u is a struct of %u bytes", k, s->params[k].bytes);
 	if (i->needs_count && !has_count)
-		gpul_unsized(i->s, "%s, and the index is not bounded by one parameter",
-				i->needs_count);
+		gpul_unsized(i->s, "%s, and the index is not bounded by one parameter", i->needs_count);
 	if (s->uses_dynamic_shared)
 		gpul_incomplete(i->s, "the kernel uses dynamic shared memory of unknown size");
 	return GPUL_OK;

@@ -82,19 +82,16 @@ static void declared_param(gpul_param *param, const gpul_ptx_var *v, uint32_t *e
 		param->role = GPUL_ROLE_STRUCT;
 }
 
-gpul_status gpul_signature_declared(const gpul_ptx_module *m, const gpul_ptx_func *f,
-				    gpul_signature_owned **out, gpul_error *err)
+gpul_status gpul_signature_declared(const gpul_ptx_module *m, const gpul_ptx_func *f, gpul_signature_owned **out, gpul_error *err)
 {
 	gpul_signature_owned *s;
 	uint32_t end = 0;
 
 	if (f->kind != GPUL_PTX_FUNC_ENTRY || !f->has_body)
-		return gpul_fail(err, GPUL_EINVAL, 0, "'%s' is not a kernel with a body",
-				 gpul_ptx_name(m, f->name));
+		return gpul_fail(err, GPUL_EINVAL, 0, "'%s' is not a kernel with a body", gpul_ptx_name(m, f->name));
 	s = gpul_signature_blank(gpul_ptx_name(m, f->name), f->n_params);
 	if (!s)
-		return gpul_fail(err, GPUL_ENOMEM, 0,
-				 "no memory for a signature of %u parameters", f->n_params);
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a signature of %u parameters", f->n_params);
 	for (uint32_t i = 0; i < f->n_params; i++)
 		declared_param(&s->s.params[i], &f->params[i], &end);
 	declared_block(s->s.reqntid, f->tuning.reqntid);
@@ -186,10 +183,9 @@ static const struct {
 	const char *name;
 	size_t bytes;
 } types[GPUL_N_TYPES] = {
-	[GPUL_TYPE_NONE] = { "?", 0 }, [GPUL_I8] = { "i8", 1 },     [GPUL_U8] = { "u8", 1 },
-	[GPUL_I16] = { "i16", 2 },     [GPUL_U16] = { "u16", 2 },   [GPUL_I32] = { "i32", 4 },
-	[GPUL_U32] = { "u32", 4 },     [GPUL_I64] = { "i64", 8 },   [GPUL_U64] = { "u64", 8 },
-	[GPUL_F16] = { "f16", 2 },     [GPUL_BF16] = { "bf16", 2 }, [GPUL_F32] = { "f32", 4 },
+	[GPUL_TYPE_NONE] = { "?", 0 }, [GPUL_I8] = { "i8", 1 },   [GPUL_U8] = { "u8", 1 },     [GPUL_I16] = { "i16", 2 },
+	[GPUL_U16] = { "u16", 2 },     [GPUL_I32] = { "i32", 4 }, [GPUL_U32] = { "u32", 4 },   [GPUL_I64] = { "i64", 8 },
+	[GPUL_U64] = { "u64", 8 },     [GPUL_F16] = { "f16", 2 }, [GPUL_BF16] = { "bf16", 2 }, [GPUL_F32] = { "f32", 4 },
 	[GPUL_F64] = { "f64", 8 },
 };
 

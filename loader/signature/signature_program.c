@@ -25,8 +25,7 @@ static const gpul_ptx_func *find_definition(const gpul_ptx_module *m, const gpul
 	return f->has_body ? f : NULL;
 }
 
-const gpul_dataflow_func *gpul_dataflow_callee(const gpul_dataflow *p,
-					       const gpul_ptx_operand *o)
+const gpul_dataflow_func *gpul_dataflow_callee(const gpul_dataflow *p, const gpul_ptx_operand *o)
 {
 	const gpul_ptx_func *f = find_definition(p->m, o);
 
@@ -106,8 +105,8 @@ static bool collect_funcs(gpul_dataflow *p, const gpul_ptx_func *kernel, bool *t
 	return true;
 }
 
-gpul_status gpul_dataflow_init(const gpul_ptx_module *m, const gpul_ptx_func *kernel,
-			       gpul_dataflow *out, const char **why_not, gpul_error *err)
+gpul_status gpul_dataflow_init(const gpul_ptx_module *m, const gpul_ptx_func *kernel, gpul_dataflow *out, const char **why_not,
+			       gpul_error *err)
 {
 	gpul_dataflow p = { .m = m };
 	bool too_many = false;
@@ -127,8 +126,7 @@ gpul_status gpul_dataflow_init(const gpul_ptx_module *m, const gpul_ptx_func *ke
 	}
 	if (!p.values) {
 		gpul_dataflow_close(&p);
-		return gpul_fail(err, GPUL_ENOMEM, 0,
-				 "no memory to analyse the kernel's values");
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory to analyse the kernel's values");
 	}
 	*out = p;
 	return GPUL_OK;
@@ -162,8 +160,7 @@ uint32_t gpul_operand_node(const gpul_dataflow_func *fn, const gpul_ptx_operand 
 	if (o->kind == GPUL_PTX_OP_REG)
 		return fn->regs + gpul_ssa_value(fn->f, &fn->ssa, o);
 	if (o->kind == GPUL_PTX_OP_ADDRESS)
-		return o->n_children ? gpul_operand_node(fn, &fn->f->operands[o->first_child])
-				     : GPUL_PTX_NONE;
+		return o->n_children ? gpul_operand_node(fn, &fn->f->operands[o->first_child]) : GPUL_PTX_NONE;
 	if (o->kind != GPUL_PTX_OP_SYMBOL)
 		return GPUL_PTX_NONE;
 	switch (o->ref_kind) {

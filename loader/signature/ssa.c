@@ -30,13 +30,11 @@ typedef struct numbering {
 	bool no_memory;
 } numbering;
 
-typedef void use_visitor(numbering *n, uint32_t reg, uint32_t inst, uint32_t operand,
-			 bool written);
+typedef void use_visitor(numbering *n, uint32_t reg, uint32_t inst, uint32_t operand, bool written);
 
 /* ---- uses and definitions -------------------------------------------------------- */
 
-static void visit_operand(numbering *n, uint32_t inst, uint32_t row, bool written, bool writes,
-			  use_visitor *visit)
+static void visit_operand(numbering *n, uint32_t inst, uint32_t row, bool written, bool writes, use_visitor *visit)
 {
 	const gpul_ptx_operand *o = &n->f->operands[row];
 
@@ -47,8 +45,7 @@ static void visit_operand(numbering *n, uint32_t inst, uint32_t row, bool writte
 	}
 	if (o->kind == GPUL_PTX_OP_ADDRESS)
 		written = false; /* a register in an address is read */
-	if (o->kind == GPUL_PTX_OP_ADDRESS || o->kind == GPUL_PTX_OP_VECTOR ||
-	    o->kind == GPUL_PTX_OP_PAIR || o->kind == GPUL_PTX_OP_LIST)
+	if (o->kind == GPUL_PTX_OP_ADDRESS || o->kind == GPUL_PTX_OP_VECTOR || o->kind == GPUL_PTX_OP_PAIR || o->kind == GPUL_PTX_OP_LIST)
 		for (uint32_t i = 0; i < o->n_children; i++)
 			visit_operand(n, inst, o->first_child + i, written, writes, visit);
 }
@@ -59,20 +56,16 @@ static void visit_uses(numbering *n, use_visitor *visit)
 	for (uint32_t k = 0; k < n->f->n_insts; k++) {
 		const gpul_ptx_inst *in = &n->f->insts[k];
 		bool first_written = in->opcode == GPUL_PTX_CALL
-					     ? in->n_operands > 0 &&
-						       n->f->operands[in->first_operand].kind ==
-							       GPUL_PTX_OP_LIST
+					     ? in->n_operands > 0 && n->f->operands[in->first_operand].kind == GPUL_PTX_OP_LIST
 					     : gpul_inst_writes(in);
 
 		for (int writes = 0; writes <= 1; writes++)
 			for (unsigned i = 0; i < in->n_operands; i++)
-				visit_operand(n, k, in->first_operand + i,
-					      i == 0 && first_written, writes, visit);
+				visit_operand(n, k, in->first_operand + i, i == 0 && first_written, writes, visit);
 	}
 }
 
-static void count_write(numbering *n, uint32_t reg, uint32_t inst, uint32_t operand,
-			bool written)
+static void count_write(numbering *n, uint32_t reg, uint32_t inst, uint32_t operand, bool written)
 {
 	(void)inst;
 	(void)operand;
@@ -108,8 +101,7 @@ static void exclude_registers(numbering *n)
 		if (f->rets[i].space == GPUL_PTX_MOD_REG)
 			n->n_writes[f->rets[i].reg] = 0;
 	for (uint32_t i = 0; i < f->n_regs; i++)
-		for (uint32_t k = 0;
-		     f->regs[i].vector > 1 && k < f->regs[i].count * f->regs[i].vector; k++)
+		for (uint32_t k = 0; f->regs[i].vector > 1 && k < f->regs[i].count * f->regs[i].vector; k++)
 			n->n_writes[f->regs[i].first + k] = 0;
 }
 
@@ -146,11 +138,9 @@ static void resolve_entries(numbering *n)
 	for (; n->n_done < n->n_work; n->n_done++) {
 		uint32_t block = n->work[n->n_done];
 
-		for (uint32_t i = n->cfg.first_pred[block]; i < n->cfg.first_pred[block + 1];
-		     i++) {
+		for (uint32_t i = n->cfg.first_pred[block]; i < n->cfg.first_pred[block + 1]; i++) {
 			uint32_t pred = n->cfg.preds[i];
-			uint32_t from = n->exit[pred] != GPUL_PTX_NONE ? n->exit[pred]
-								       : entry_value(n, pred);
+			uint32_t from = n->exit[pred] != GPUL_PTX_NONE ? n->exit[pred] : entry_value(n, pred);
 
 			add_phi(n, n->cfg.first[block], n->entry[block], from, pred);
 		}
@@ -162,8 +152,7 @@ static bool keeps_old_value(const numbering *n, const reg_use *p)
 {
 	const gpul_ptx_inst *in = &n->f->insts[p->inst];
 
-	return in->guard != GPUL_PTX_NONE || in->opcode == GPUL_PTX_WGMMA ||
-	       n->f->operands[p->operand].selector;
+	return in->guard != GPUL_PTX_NONE || in->opcode == GPUL_PTX_WGMMA || n->f->operands[p->operand].selector;
 }
 
 static void number_register(numbering *n, const reg_use *first, const reg_use *end)

@@ -31,8 +31,7 @@ typedef struct gpul_ssa {
 bool gpul_ssa_open(const gpul_ptx_func *f, gpul_ssa *out);
 void gpul_ssa_close(gpul_ssa *v);
 
-static inline uint32_t gpul_ssa_value(const gpul_ptx_func *f, const gpul_ssa *v,
-				      const gpul_ptx_operand *o)
+static inline uint32_t gpul_ssa_value(const gpul_ptx_func *f, const gpul_ssa *v, const gpul_ptx_operand *o)
 {
 	return v->of ? v->of[o - f->operands] : o->index;
 }

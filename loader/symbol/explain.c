@@ -47,9 +47,7 @@ static const char *base_name(const struct place *p)
 {
 	const char *slash = strrchr(p->path, '/');
 
-	return strcmp(p->path, "/proc/self/exe") == 0 ? "this program"
-	       : slash				      ? slash + 1
-						      : p->path;
+	return strcmp(p->path, "/proc/self/exe") == 0 ? "this program" : slash ? slash + 1 : p->path;
 }
 
 /* True if the runtime found no driver that it supports: then no stub works. */
@@ -92,8 +90,8 @@ static bool can_be_loaded(const gpul_image *image, void *context)
 	return !image->relocatable;
 }
 
-static gpul_status find_kernel(const gpul_image *image, const gpul_kernel_table *table,
-				   const gpul_error *failed, void *context, gpul_error *err)
+static gpul_status find_kernel(const gpul_image *image, const gpul_kernel_table *table, const gpul_error *failed, void *context,
+			       gpul_error *err)
 {
 	struct search *s = context;
 
@@ -101,8 +99,7 @@ static gpul_status find_kernel(const gpul_image *image, const gpul_kernel_table 
 	for (size_t i = 0; i < table->n && !s->found; i++) {
 		char *name = gpul_demangle(table->at[i].name);
 
-		s->found = strcmp(table->at[i].name, s->mangled) == 0 ||
-			   (name && strcmp(name, s->demangled) == 0);
+		s->found = strcmp(table->at[i].name, s->mangled) == 0 || (name && strcmp(name, s->demangled) == 0);
 		free(name);
 	}
 	return GPUL_OK;
@@ -118,17 +115,15 @@ static void list_targets(const gpul_images *images, char *out, size_t out_bytes)
 	for (size_t i = 0; i < n; i++) {
 		char arch[16], text[32];
 
-		snprintf(text, sizeof text, "%s%s", all[i].kind == GPUL_IMAGE_PTX ? "PTX for " : "",
-			 gpul_image_arch(&all[i], arch));
+		snprintf(text, sizeof text, "%s%s", all[i].kind == GPUL_IMAGE_PTX ? "PTX for " : "", gpul_image_arch(&all[i], arch));
 		if (all[i].relocatable || strstr(out, text) || used + strlen(text) + 3 > out_bytes)
 			continue;
-		used += (size_t)snprintf(out + used, out_bytes - used, "%s%s", used ? ", " : "",
-					 text);
+		used += (size_t)snprintf(out + used, out_bytes - used, "%s%s", used ? ", " : "", text);
 	}
 }
 
-static gpul_status explain_code(const struct place *at, gpul_source *source, const gpul_host_object *o,
-				const struct search *s, const struct runtime_error *a, gpul_error *err)
+static gpul_status explain_code(const struct place *at, gpul_source *source, const gpul_host_object *o, const struct search *s,
+				const struct runtime_error *a, gpul_error *err)
 {
 	const gpul_images *images = NULL;
 	struct search search = *s;
@@ -155,8 +150,8 @@ static gpul_status explain_code(const struct place *at, gpul_source *source, con
 			 s->demangled, base_name(at));
 }
 
-static gpul_status explain_object(const struct place *at, gpul_source *source, const gpul_host_object *o,
-				  const struct search *s, const struct runtime_error *a, gpul_error *err)
+static gpul_status explain_object(const struct place *at, gpul_source *source, const gpul_host_object *o, const struct search *s,
+				  const struct runtime_error *a, gpul_error *err)
 {
 	if (!o->has_device_code)
 		return gpul_fail(err, GPUL_EINVAL, a->native,
@@ -172,14 +167,12 @@ static gpul_status explain_object(const struct place *at, gpul_source *source, c
 	return explain_code(at, source, o, s, a, err);
 }
 
-static gpul_status explain_place(const struct place *at, const struct place *caller,
-				 const struct runtime_error *a, gpul_error *err)
+static gpul_status explain_place(const struct place *at, const struct place *caller, const struct runtime_error *a, gpul_error *err)
 {
 	gpul_host_object o = { 0 };
 	gpul_source *source = NULL;
 	size_t n_bytes;
-	const void *bytes = gpul_source_open(at->path, &source, NULL) ? NULL
-								     : gpul_source_bytes(source, &n_bytes);
+	const void *bytes = gpul_source_open(at->path, &source, NULL) ? NULL : gpul_source_bytes(source, &n_bytes);
 	bool read = bytes && gpul_host_read(bytes, n_bytes, &o);
 	const char *symbol = read ? gpul_host_function_at(&o, at->address) : NULL;
 	char *demangled = symbol ? gpul_demangle(symbol) : NULL;
@@ -187,8 +180,7 @@ static gpul_status explain_place(const struct place *at, const struct place *cal
 	gpul_status st;
 
 	search.demangled = demangled ? demangled : search.mangled;
-	if (read && o.has_device_code && at->base != caller->base &&
-	    !gpul_host_imports(&o, "__cudaRegisterFunction"))
+	if (read && o.has_device_code && at->base != caller->base && !gpul_host_imports(&o, "__cudaRegisterFunction"))
 		st = gpul_fail(err, GPUL_EINVAL, a->native,
 			       "%.60s is a stub of %.50s, which registered it with its private CUDA "
 			       "runtime: link both with the shared runtime (nvcc -cudart shared), or "
@@ -201,8 +193,7 @@ static gpul_status explain_place(const struct place *at, const struct place *cal
 	return st;
 }
 
-gpul_status gpul_symbol_explain(const void *stub, int runtime_error, const char *name,
-				gpul_error *err)
+gpul_status gpul_symbol_explain(const void *stub, int runtime_error, const char *name, gpul_error *err)
 {
 	struct place at, caller;
 
@@ -211,8 +202,7 @@ gpul_status gpul_symbol_explain(const void *stub, int runtime_error, const char 
 				 "the host stub is NULL; if dlsym() did not find it: since CUDA 13 shared "
 				 "libraries hide their stubs, so link the archive (-l:libNAME.a), or "
 				 "build with nvcc --device-entity-has-hidden-visibility=false");
-	if (is_driver_error(runtime_error) ||
-	    (runtime_error == cudaErrorInvalidValue && software_driver_is_loaded()))
+	if (is_driver_error(runtime_error) || (runtime_error == cudaErrorInvalidValue && software_driver_is_loaded()))
 		return gpul_fail(err, GPUL_EINVAL, runtime_error,
 				 "%s: NVIDIA's CUDA runtime works only with NVIDIA's driver of the "
 				 "same or a newer version; for the software driver build with nvcc "

@@ -37,8 +37,7 @@ static void drop_file_scopes(char *name)
 	while (*part) {
 		char *next = strstr(part, "::");
 		size_t n = next ? (size_t)(next - part) + 2 : strlen(part);
-		bool drop = next && (!strncmp(part, "_INTERNAL_", 10) ||
-				     !strncmp(part, "_GLOBAL__N_", 11) ||
+		bool drop = next && (!strncmp(part, "_INTERNAL_", 10) || !strncmp(part, "_GLOBAL__N_", 11) ||
 				     !strncmp(part, "(anonymous namespace)", 21));
 
 		if (!drop) {
@@ -81,13 +80,10 @@ static const gpul_ptx_var *find_in_ptx(const gpul_ptx_module *x, const char *wan
 	const gpul_ptx_var *found = NULL;
 
 	for (uint32_t i = 0; i < x->n_vars; i++)
-		if (in_memory(&x->vars[i]) &&
-		    strcmp(gpul_ptx_name(x, x->vars[i].name), wanted) == 0)
+		if (in_memory(&x->vars[i]) && strcmp(gpul_ptx_name(x, x->vars[i].name), wanted) == 0)
 			return &x->vars[i];
 	for (uint32_t i = 0; !found && i < x->n_vars; i++) {
-		char *name = in_memory(&x->vars[i])
-				     ? source_name(gpul_ptx_name(x, x->vars[i].name))
-				     : NULL;
+		char *name = in_memory(&x->vars[i]) ? source_name(gpul_ptx_name(x, x->vars[i].name)) : NULL;
 
 		if (name && strcmp(name, wanted) == 0)
 			found = &x->vars[i];
@@ -122,23 +118,16 @@ static gpul_status fail_not_found(const gpul_module *m, const char *wanted, gpul
 {
 	char **names = NULL;
 	size_t n = 0, used = 0;
-	const char *near = list_variables(m, &names, &n)
-				   ? gpul_text_nearest(wanted, (const char *const *)names, n)
-				   : NULL;
+	const char *near = list_variables(m, &names, &n) ? gpul_text_nearest(wanted, (const char *const *)names, n) : NULL;
 	char list[150] = "";
 	gpul_status st;
 
 	for (size_t i = 0; i < n && used < sizeof list; i++)
-		used += (size_t)snprintf(list + used, sizeof list - used, "%s%s",
-					 i ? ", " : "; it has: ", names[i]);
+		used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "; it has: ", names[i]);
 	if (near)
-		st = gpul_fail(err, GPUL_EINVAL, 0,
-			       "no variable '%.60s' in the module: did you mean '%.120s'?", wanted,
-			       near);
+		st = gpul_fail(err, GPUL_EINVAL, 0, "no variable '%.60s' in the module: did you mean '%.120s'?", wanted, near);
 	else
-		st = gpul_fail(err, GPUL_EINVAL, 0,
-			       "no __device__ or __constant__ variable '%.60s' in the module%s",
-			       wanted, list);
+		st = gpul_fail(err, GPUL_EINVAL, 0, "no __device__ or __constant__ variable '%.60s' in the module%s", wanted, list);
 	while (n)
 		free(names[--n]);
 	free(names);
@@ -165,8 +154,7 @@ static const char *find_in_machine_code(const gpul_module *m, const char *wanted
 
 /* ---- values ------------------------------------------------------------------------ */
 
-static gpul_status find_global(const gpul_module *m, const char *name, CUdeviceptr *at,
-			       size_t *bytes, gpul_error *err)
+static gpul_status find_global(const gpul_module *m, const char *name, CUdeviceptr *at, size_t *bytes, gpul_error *err)
 {
 	const gpul_ptx_var *v = m->ptx ? find_in_ptx(m->ptx, name) : NULL;
 	const char *symbol = m->ptx ? NULL : find_in_machine_code(m, name);
@@ -183,8 +171,7 @@ static gpul_status find_global(const gpul_module *m, const char *name, CUdevicep
 	return gpul_cu(m->drv, err, cuLibraryGetGlobal(at, bytes, m->library, symbol));
 }
 
-gpul_status gpul_function_pointer(const gpul_module *m, const char *name, size_t index, uint64_t *out,
-				  gpul_error *err)
+gpul_status gpul_function_pointer(const gpul_module *m, const char *name, size_t index, uint64_t *out, gpul_error *err)
 {
 	CUdeviceptr at = 0;
 	size_t bytes = 0, n;
@@ -211,8 +198,7 @@ gpul_status gpul_function_pointer(const gpul_module *m, const char *name, size_t
 	return GPUL_OK;
 }
 
-const char *gpul_function_pointer_target(const gpul_module *m, const char *name, size_t index,
-					 bool *is_kernel)
+const char *gpul_function_pointer_target(const gpul_module *m, const char *name, size_t index, bool *is_kernel)
 {
 	const gpul_ptx_var *v = m->ptx ? find_in_ptx(m->ptx, name) : NULL;
 

@@ -28,10 +28,8 @@ static void find_auto(gpul_mem_probe_report *r)
 
 static void log_verdict(const char *name, const gpul_mem_verdict *v)
 {
-	gpul_log(GPUL_LOG_INFO, "memalloc", "probe: %s memory %s, %s%s%s", name,
-		 v->works ? "works" : "does not work",
-		 v->shares ? "other processes map it" : "other processes cannot map it",
-		 v->why[0] ? ": " : "", v->why);
+	gpul_log(GPUL_LOG_INFO, "memalloc", "probe: %s memory %s, %s%s%s", name, v->works ? "works" : "does not work",
+		 v->shares ? "other processes map it" : "other processes cannot map it", v->why[0] ? ": " : "", v->why);
 }
 
 static void probe_all(const gpul_driver *drv, int device, gpul_mem_probe_report *r)
@@ -55,19 +53,15 @@ static gpul_status check_device(const gpul_driver *drv, int device, gpul_error *
 	gpul_status st = gpul_cu(drv, err, cuDeviceGetCount(&n));
 
 	if (!st && (device < 0 || device >= n))
-		return gpul_fail(err, GPUL_EINVAL, device,
-				 "no device %d: the %s driver has %d, counted from 0", device,
-				 drv->name, n);
+		return gpul_fail(err, GPUL_EINVAL, device, "no device %d: the %s driver has %d, counted from 0", device, drv->name, n);
 	if (!st)
 		st = gpul_cu(drv, err, cuCtxGetCurrent(&current));
 	if (!st && !current)
-		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "no context is current on this thread: call gpul_context_open()");
+		return gpul_fail(err, GPUL_EINVAL, 0, "no context is current on this thread: call gpul_context_open()");
 	return st;
 }
 
-gpul_status gpul_mem_probe(const gpul_driver *drv, int device,
-			   const gpul_mem_probe_report **out, gpul_error *err)
+gpul_status gpul_mem_probe(const gpul_driver *drv, int device, const gpul_mem_probe_report **out, gpul_error *err)
 {
 	gpul_status st = check_device(drv, device, err);
 	struct probe_entry *e = NULL;
@@ -86,6 +80,5 @@ gpul_status gpul_mem_probe(const gpul_driver *drv, int device,
 		*out = &e->report;
 	}
 	pthread_mutex_unlock(&probing);
-	return *out ? GPUL_OK
-		    : gpul_fail(err, GPUL_ENOMEM, 0, "out of memory (probe report)");
+	return *out ? GPUL_OK : gpul_fail(err, GPUL_ENOMEM, 0, "out of memory (probe report)");
 }

@@ -29,8 +29,7 @@
 
 static bool is_program(char path[PATH_MAX], const char *folder, const char *below)
 {
-	return snprintf(path, PATH_MAX, "%s%s", folder, below) < PATH_MAX &&
-	       access(path, X_OK) == 0;
+	return snprintf(path, PATH_MAX, "%s%s", folder, below) < PATH_MAX && access(path, X_OK) == 0;
 }
 
 static bool find_program(char path[PATH_MAX])
@@ -42,8 +41,7 @@ static bool find_program(char path[PATH_MAX])
 		return is_program(path, chosen, ""); /* the user has set the path, so do not search */
 	/* Search in the build tree, beside an installed program, and beside an installed library. */
 	return (gpul_own_folder(folder, sizeof folder) &&
-		(is_program(path, folder, "/gpuload-probe") ||
-		 is_program(path, folder, "/../lib/gpuload/gpuload-probe") ||
+		(is_program(path, folder, "/gpuload-probe") || is_program(path, folder, "/../lib/gpuload/gpuload-probe") ||
 		 is_program(path, folder, "/gpuload/gpuload-probe"))) ||
 	       is_program(path, GPUL_LIBDIR, "/gpuload-probe");
 }
@@ -87,7 +85,7 @@ static int set_files(posix_spawn_file_actions_t *actions, int socket)
 	if (!failed)
 		failed = posix_spawn_file_actions_addopen(actions, 1, "/dev/null", O_WRONLY, 0);
 #if defined __GLIBC__ && __GLIBC_PREREQ(2, 34)
-	if (!failed)  /* close descriptors without close-on-exec */
+	if (!failed) /* close descriptors without close-on-exec */
 		failed = posix_spawn_file_actions_addclosefrom_np(actions, PROBE_FD + 1);
 #endif
 	return failed;
@@ -104,9 +102,7 @@ static int set_signals(posix_spawnattr_t *attributes)
 	failed = posix_spawnattr_setsigmask(attributes, &none);
 	if (!failed)
 		failed = posix_spawnattr_setsigdefault(attributes, &all);
-	return failed ? failed
-		      : posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK |
-								     POSIX_SPAWN_SETSIGDEF);
+	return failed ? failed : posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
 }
 
 static int spawn_program(pid_t *pid, const char *path, int socket, char **env)
@@ -138,8 +134,7 @@ static gpul_status start_program(struct probe_child *c, const char *path, gpul_e
 	char **env;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
-		return gpul_fail(err, GPUL_ESYS, errno, "socketpair for gpuload-probe: %s",
-				 strerror(errno));
+		return gpul_fail(err, GPUL_ESYS, errno, "socketpair for gpuload-probe: %s", strerror(errno));
 	env = make_environment(c->drv->open_env);
 	failed = env ? spawn_program(&c->pid, path, ends[1], env) : ENOMEM;
 	free(env);
@@ -147,8 +142,7 @@ static gpul_status start_program(struct probe_child *c, const char *path, gpul_e
 	if (failed) {
 		close(ends[0]);
 		c->pid = 0;
-		return gpul_fail(err, GPUL_ESYS, failed, "cannot start %s: %s", path,
-				 strerror(failed));
+		return gpul_fail(err, GPUL_ESYS, failed, "cannot start %s: %s", path, strerror(failed));
 	}
 	c->socket = ends[0];
 	return GPUL_OK;
@@ -182,9 +176,8 @@ static const char *signal_name(int number)
 		int number;
 		const char *name;
 	} names[] = {
-		{ SIGABRT, "SIGABRT" }, { SIGBUS, "SIGBUS" },   { SIGFPE, "SIGFPE" },
-		{ SIGILL, "SIGILL" },   { SIGKILL, "SIGKILL" }, { SIGSEGV, "SIGSEGV" },
-		{ SIGSYS, "SIGSYS" },   { SIGTERM, "SIGTERM" }, { SIGXFSZ, "SIGXFSZ" },
+		{ SIGABRT, "SIGABRT" }, { SIGBUS, "SIGBUS" }, { SIGFPE, "SIGFPE" },   { SIGILL, "SIGILL" },   { SIGKILL, "SIGKILL" },
+		{ SIGSEGV, "SIGSEGV" }, { SIGSYS, "SIGSYS" }, { SIGTERM, "SIGTERM" }, { SIGXFSZ, "SIGXFSZ" },
 	};
 
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -198,11 +191,9 @@ static gpul_status report_exit(struct probe_child *c, gpul_error *err)
 	int status = reap_child(c, 2000);
 
 	if (status != -1 && WIFSIGNALED(status))
-		return gpul_fail(err, GPUL_EUNSUPPORTED, WTERMSIG(status),
-				 "the child was killed by %s", signal_name(WTERMSIG(status)));
+		return gpul_fail(err, GPUL_EUNSUPPORTED, WTERMSIG(status), "the child was killed by %s", signal_name(WTERMSIG(status)));
 	if (status != -1 && WIFEXITED(status))
-		return gpul_fail(err, GPUL_EUNSUPPORTED, WEXITSTATUS(status),
-				 "the child exited with status %d without an answer",
+		return gpul_fail(err, GPUL_EUNSUPPORTED, WEXITSTATUS(status), "the child exited with status %d without an answer",
 				 WEXITSTATUS(status));
 	return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "the child exited without an answer");
 }
@@ -231,8 +222,7 @@ static gpul_status read_answer(struct probe_child *c, int timeout_ms, gpul_error
 
 	if (!wait_readable(c->socket, timeout_ms)) {
 		reap_child(c, 0);
-		return gpul_fail(err, GPUL_EUNSUPPORTED, ETIMEDOUT,
-				 "the child did not answer within %.3g s", timeout_ms * 1e-3);
+		return gpul_fail(err, GPUL_EUNSUPPORTED, ETIMEDOUT, "the child did not answer within %.3g s", timeout_ms * 1e-3);
 	}
 	do
 		n = recv(c->socket, &a, sizeof a, 0);
@@ -241,12 +231,10 @@ static gpul_status read_answer(struct probe_child *c, int timeout_ms, gpul_error
 		return report_exit(c, err);
 	if (n != sizeof a || a.protocol != PROBE_PROTOCOL) {
 		reap_child(c, 0);
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-				 "gpuload-probe and this program are of different versions: reinstall both");
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "gpuload-probe and this program are of different versions: reinstall both");
 	}
 	a.err.text[sizeof a.err.text - 1] = '\0';
-	return a.err.status ? gpul_fail(err, a.err.status, a.err.native, "%s", a.err.text)
-			    : GPUL_OK;
+	return a.err.status ? gpul_fail(err, a.err.status, a.err.native, "%s", a.err.text) : GPUL_OK;
 }
 
 gpul_status gpul_probe_child_start(struct probe_child *c, gpul_error *err)
@@ -260,11 +248,9 @@ gpul_status gpul_probe_child_start(struct probe_child *c, gpul_error *err)
 		return gpul_fail(err, c->broken.status, c->broken.native, "%s", c->broken.text);
 	if (c->none || !c->drv->open_env || !find_program(path)) {
 		if (!c->none)
-			gpul_log(GPUL_LOG_INFO, "memalloc",
-				 "probe: gpuload-probe not found: trying the import in this process");
+			gpul_log(GPUL_LOG_INFO, "memalloc", "probe: gpuload-probe not found: trying the import in this process");
 		c->none = true;
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-				 "gpuload-probe not found beside this program");
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "gpuload-probe not found beside this program");
 	}
 	st = start_program(c, path, &c->broken);
 	if (!st)
@@ -275,15 +261,12 @@ gpul_status gpul_probe_child_start(struct probe_child *c, gpul_error *err)
 	return gpul_fail(err, st, c->broken.native, "%s", c->broken.text);
 }
 
-gpul_status gpul_probe_child_query(struct probe_child *c, const struct probe_question *q, int fd,
-				 gpul_error *err)
+gpul_status gpul_probe_child_query(struct probe_child *c, const struct probe_question *q, int fd, gpul_error *err)
 {
 	union {
 		struct cmsghdr head;
 		char room[CMSG_SPACE(sizeof(int))];
-	} control = { .head = { .cmsg_len = CMSG_LEN(sizeof fd),
-				.cmsg_level = SOL_SOCKET,
-				.cmsg_type = SCM_RIGHTS } };
+	} control = { .head = { .cmsg_len = CMSG_LEN(sizeof fd), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS } };
 	struct iovec part = { (void *)(uintptr_t)q, sizeof *q };
 	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
 

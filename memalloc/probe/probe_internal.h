@@ -15,47 +15,44 @@
 #include "memalloc/probe.h"
 
 enum {
-	PROBE_BYTES = 4096,            /* size of the pattern */
-	PROBE_FD = 3,                  /* the child's end of the socketpair */
-	PROBE_START_MS = 30000,        /* time-out for the start: opening a driver of 8 GPUs takes seconds */
-	PROBE_ANSWER_MS = 10000,       /* time-out for each answer */
-	PROBE_PROTOCOL = 0x70726f31,   /* identifies the version of the protocol */
+	PROBE_BYTES = 4096,          /* size of the pattern */
+	PROBE_FD = 3,                /* the child's end of the socketpair */
+	PROBE_START_MS = 30000,      /* time-out for the start: opening a driver of 8 GPUs takes seconds */
+	PROBE_ANSWER_MS = 10000,     /* time-out for each answer */
+	PROBE_PROTOCOL = 0x70726f31, /* identifies the version of the protocol */
 };
 
 struct probe_question {
 	gpul_mem_offer offer;
 	gpul_mem_handle handle;
 	int device;
-	bool has_handle;     /* false: the packet has a descriptor instead */
-	unsigned char seed;  /* seed of the pattern in the memory; the child writes the pattern of seed + 1 */
+	bool has_handle;    /* false: the packet has a descriptor instead */
+	unsigned char seed; /* seed of the pattern in the memory; the child writes the pattern of seed + 1 */
 };
 
-struct probe_answer {        /* the child's first answer reports whether its driver opened */
+struct probe_answer { /* the child's first answer reports whether its driver opened */
 	unsigned protocol;
-	gpul_error err;      /* GPUL_OK: the child has found the pattern and written the next one */
+	gpul_error err; /* GPUL_OK: the child has found the pattern and written the next one */
 };
 
 /* ---- probe_bytes.c: a pattern of PROBE_BYTES for each seed ------------------------------- */
 
 /* Write or check a pattern with the GPU's copy engine, by way of device memory: a driver might copy between host
  * addresses with the CPU.  The check returns GPUL_EUNSUPPORTED if the memory contains other bytes. */
-gpul_status gpul_probe_gpu_write(const gpul_driver *drv, CUdeviceptr at, unsigned char seed,
-				 gpul_error *err);
-gpul_status gpul_probe_gpu_check(const gpul_driver *drv, CUdeviceptr at, unsigned char seed,
-				 gpul_error *err);
+gpul_status gpul_probe_gpu_write(const gpul_driver *drv, CUdeviceptr at, unsigned char seed, gpul_error *err);
+gpul_status gpul_probe_gpu_check(const gpul_driver *drv, CUdeviceptr at, unsigned char seed, gpul_error *err);
 void gpul_probe_cpu_write(void *at, unsigned char seed);
 gpul_status gpul_probe_cpu_check(const void *at, unsigned char seed, gpul_error *err);
 
 /* Answer a question: import the memory, check the pattern of q->seed with CPU and GPU, and write the pattern of seed +
  * 1.  Called in the child, or, if gpuload-probe is missing, in this process. */
-gpul_status gpul_probe_answer(const gpul_driver *drv, const struct probe_question *q, int fd,
-			      gpul_error *err);
+gpul_status gpul_probe_answer(const gpul_driver *drv, const struct probe_question *q, int fd, gpul_error *err);
 
 /* ---- probe_child.c ----------------------------------------------------------------------- */
 
 struct probe_child {
-	const gpul_driver *drv;  /* the child opens the same driver */
-	pid_t pid;               /* process id of the child; 0: not running */
+	const gpul_driver *drv; /* the child opens the same driver */
+	pid_t pid;              /* process id of the child; 0: not running */
 	int socket;
 	bool none;               /* gpuload-probe was not found, and is not searched again */
 	gpul_error broken;       /* the start failed with this error, and is not tried again */
@@ -66,14 +63,12 @@ struct probe_child {
  * failure means that the child did not start, or that its driver did not open. */
 gpul_status gpul_probe_child_start(struct probe_child *c, gpul_error *err);
 /* Send a question to the child and wait for the answer.  A child that crashes or does not answer in time is stopped. */
-gpul_status gpul_probe_child_query(struct probe_child *c, const struct probe_question *q, int fd,
-				 gpul_error *err);
+gpul_status gpul_probe_child_query(struct probe_child *c, const struct probe_question *q, int fd, gpul_error *err);
 void gpul_probe_child_stop(struct probe_child *c);
 
 /* ---- probe_try.c ------------------------------------------------------------------------- */
 
 /* Try one kind on a device.  fabric: try device memory that is shared as a fabric handle. */
-void gpul_probe_try(struct probe_child *c, int device, gpul_mem_kind kind, bool fabric,
-		    gpul_mem_verdict *out);
+void gpul_probe_try(struct probe_child *c, int device, gpul_mem_kind kind, bool fabric, gpul_mem_verdict *out);
 
 #endif

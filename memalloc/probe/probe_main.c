@@ -21,10 +21,7 @@ static bool receive_question(struct probe_question *q, int *fd)
 		char room[CMSG_SPACE(sizeof(int))];
 	} control = { 0 };
 	struct iovec part = { q, sizeof *q };
-	struct msghdr message = { .msg_iov = &part,
-				  .msg_iovlen = 1,
-				  .msg_control = &control,
-				  .msg_controllen = sizeof control };
+	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control };
 	struct cmsghdr *c;
 	ssize_t n;
 
@@ -69,8 +66,7 @@ int main(void)
 	int type = 0, fd;
 	socklen_t type_bytes = sizeof type;
 
-	if (getsockopt(PROBE_FD, SOL_SOCKET, SO_TYPE, &type, &type_bytes) ||
-	    type != SOCK_SEQPACKET) {
+	if (getsockopt(PROBE_FD, SOL_SOCKET, SO_TYPE, &type, &type_bytes) || type != SOCK_SEQPACKET) {
 		fprintf(stderr, "gpuload-probe: only gpuload can start this program: run gpuload devices --memory\n");
 		return 2;
 	}

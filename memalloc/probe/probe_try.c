@@ -13,8 +13,8 @@ static void set_reason(gpul_mem_verdict *v, const gpul_error *err)
 		snprintf(v->why, sizeof v->why, "%s", err->text);
 }
 
-static gpul_status create_memory(const gpul_driver *drv, int device, gpul_mem_kind kind, bool fabric,
-			bool exportable, gpul_mem **out, gpul_error *err)
+static gpul_status create_memory(const gpul_driver *drv, int device, gpul_mem_kind kind, bool fabric, bool exportable, gpul_mem **out,
+				 gpul_error *err)
 {
 	const gpul_mem_desc desc = { .kind = kind,
 				     .bytes = PROBE_BYTES,
@@ -42,27 +42,22 @@ static gpul_status check_access(const gpul_driver *drv, gpul_mem *m, gpul_error 
 	return gpul_probe_gpu_check(drv, gpul_mem_gpu(m), CPU_WROTE, err);
 }
 
-static gpul_status export_memory(gpul_mem *m, bool fabric, struct probe_question *q, int *fd,
-			  gpul_error *err)
+static gpul_status export_memory(gpul_mem *m, bool fabric, struct probe_question *q, int *fd, gpul_error *err)
 {
 	const gpul_mem_info *is = gpul_mem_about(m);
 
 	*fd = -1;
-	q->offer = (gpul_mem_offer){ .kind = is->kind,
-				     .bytes = is->bytes,
-				     .mapped_bytes = is->mapped_bytes,
-				     .owner_device = is->device,
-				     .fabric = fabric };
+	q->offer = (gpul_mem_offer){
+		.kind = is->kind, .bytes = is->bytes, .mapped_bytes = is->mapped_bytes, .owner_device = is->device, .fabric = fabric
+	};
 	q->device = is->device;
 	q->seed = FOR_CHILD;
 	q->has_handle = fabric || is->kind == GPUL_MEM_DEVICE_IPC;
-	return q->has_handle ? gpul_mem_export_handle(m, &q->handle, err)
-			     : gpul_mem_export_fd(m, fd, err);
+	return q->has_handle ? gpul_mem_export_handle(m, &q->handle, err) : gpul_mem_export_fd(m, fd, err);
 }
 
 /* Import the memory in another process, or, without gpuload-probe, in this process. */
-static gpul_status try_import(struct probe_child *c, const struct probe_question *q, int fd,
-		       bool *tested_another, gpul_error *err)
+static gpul_status try_import(struct probe_child *c, const struct probe_question *q, int fd, bool *tested_another, gpul_error *err)
 {
 	gpul_error why = { 0 };
 	gpul_status st = gpul_probe_child_start(c, &why);
@@ -76,12 +71,10 @@ static gpul_status try_import(struct probe_child *c, const struct probe_question
 		return gpul_probe_answer(c->drv, q, fd, err);
 	if (!st)
 		st = gpul_probe_child_query(c, q, fd, &why);
-	return st ? gpul_fail(err, st, why.native, "in another process: %s", why.text)
-		  : GPUL_OK;
+	return st ? gpul_fail(err, st, why.native, "in another process: %s", why.text) : GPUL_OK;
 }
 
-static gpul_status try_sharing(struct probe_child *c, gpul_mem *m, bool fabric, gpul_mem_verdict *v,
-			 gpul_error *err)
+static gpul_status try_sharing(struct probe_child *c, gpul_mem *m, bool fabric, gpul_mem_verdict *v, gpul_error *err)
 {
 	struct probe_question q;
 	int fd;
@@ -101,8 +94,7 @@ static gpul_status try_sharing(struct probe_child *c, gpul_mem *m, bool fabric, 
 }
 
 /* Create exportable memory; if that fails, record the reason, and create memory that is not exportable. */
-static gpul_status create_sharable(const gpul_driver *drv, int device, gpul_mem_kind kind,
-			       bool fabric, gpul_mem **out, gpul_mem_verdict *v)
+static gpul_status create_sharable(const gpul_driver *drv, int device, gpul_mem_kind kind, bool fabric, gpul_mem **out, gpul_mem_verdict *v)
 {
 	gpul_error err = { 0 };
 	gpul_status st = create_memory(drv, device, kind, fabric, true, out, &err);
@@ -113,8 +105,7 @@ static gpul_status create_sharable(const gpul_driver *drv, int device, gpul_mem_
 	return fabric ? st : create_memory(drv, device, kind, false, false, out, NULL);
 }
 
-void gpul_probe_try(struct probe_child *c, int device, gpul_mem_kind kind, bool fabric,
-		    gpul_mem_verdict *out)
+void gpul_probe_try(struct probe_child *c, int device, gpul_mem_kind kind, bool fabric, gpul_mem_verdict *out)
 {
 	gpul_mem_verdict v = { 0 };
 	gpul_error err = { 0 };

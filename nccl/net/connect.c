@@ -11,13 +11,13 @@
 
 struct attempt {
 	struct attempt *next;
-	gpul_net_context *context;  /* held */
+	gpul_net_context *context; /* held */
 	int device, connect_ms;
-	unsigned char handle[GPUL_NCCL_HANDLE_BYTES];  /* identifies the attempt, with the device */
+	unsigned char handle[GPUL_NCCL_HANDLE_BYTES]; /* identifies the attempt, with the device */
 	char address[GPUL_NET_ADDRESS_BYTES], secret[GPUL_NET_SECRET_TEXT_BYTES];
 	gpul_rdma *r;
-	bool ended, abandoned;      /* guarded by attempts_lock, as the list */
-	gpul_rdma_conn *conn;       /* the result, when ended */
+	bool ended, abandoned; /* guarded by attempts_lock, as the list */
+	gpul_rdma_conn *conn;  /* the result, when ended */
 	gpul_error err;
 };
 
@@ -62,7 +62,8 @@ static struct attempt *find_attempt(const gpul_net_context *context, int device,
 	return a;
 }
 
-static gpul_status check_handle(const gpul_net_process *process, int device, const unsigned char *bytes, gpul_net_handle *out, gpul_error *err)
+static gpul_status check_handle(const gpul_net_process *process, int device, const unsigned char *bytes, gpul_net_handle *out,
+				gpul_error *err)
 {
 	static const char *const names[] = { "", "verbs", "libfabric" };
 	const gpul_status st = gpul_net_handle_read(bytes, out, err);
@@ -72,8 +73,10 @@ static gpul_status check_handle(const gpul_net_process *process, int device, con
 		return st;
 	mine = process->devices.at[device].backend;
 	return out->backend == mine ? GPUL_OK
-				    : gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s uses %s, this side uses %s: set GPULOAD_NET_PROVIDER to the same on "
-						"all hosts", out->address, names[out->backend], names[mine]);
+				    : gpul_fail(err, GPUL_EUNSUPPORTED, 0,
+						"%s uses %s, this side uses %s: set GPULOAD_NET_PROVIDER to the same on "
+						"all hosts",
+						out->address, names[out->backend], names[mine]);
 }
 
 static gpul_status start_attempt(gpul_net_context *context, int device, const unsigned char *handle, gpul_error *err)

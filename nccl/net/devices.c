@@ -8,7 +8,7 @@
 
 #include "rdma/verbs/verbs_devices.h"
 
-enum { DEFAULT_MBITS = 10000 };  /* of an interface that reports no speed, such as lo; as NCCL's own sockets */
+enum { DEFAULT_MBITS = 10000 }; /* of an interface that reports no speed, such as lo; as NCCL's own sockets */
 
 /* The PCI device of an entry of /sys/class; "": it is none. */
 static void find_pci_path(const char *class, const char *name, char *out, size_t out_bytes)
@@ -55,8 +55,11 @@ static void add_port(const gpul_verbs_device_info *d, const gpul_verbs_port_info
 	if (out->n == GPUL_NET_MAX_DEVICES || !p->active || p->chosen_gid < 0)
 		return;
 	*n = (gpul_net_device){
-		.backend = GPUL_NET_VERBS, .guid = parse_guid(d->node_guid), .mbits = p->gbps > 0 ? (int)(p->gbps * 1000) : DEFAULT_MBITS,
-		.port = p->number, .dmabuf = d->dmabuf,
+		.backend = GPUL_NET_VERBS,
+		.guid = parse_guid(d->node_guid),
+		.mbits = p->gbps > 0 ? (int)(p->gbps * 1000) : DEFAULT_MBITS,
+		.port = p->number,
+		.dmabuf = d->dmabuf,
 	};
 	snprintf(n->name, sizeof n->name, "%.50s:%d", d->name, p->number);
 	snprintf(n->hardware, sizeof n->hardware, "%s", d->name);

@@ -13,20 +13,20 @@
 enum { GPUL_NET_MAX_DEVICES = 32, GPUL_NET_SEGMENT_BYTES = 1 << 20 };
 
 typedef struct gpul_net_device {
-	char name[64];         /* "mlx5_0:1", "tcp:eth0" */
-	char pci_path[256];    /* in /sys; "": not a PCI device */
-	char interface[48];    /* address for the listener's socket */
+	char name[64];      /* "mlx5_0:1", "tcp:eth0" */
+	char pci_path[256]; /* in /sys; "": not a PCI device */
+	char interface[48]; /* address for the listener's socket */
 	uint64_t guid;
 	int mbits, port;
-	bool dmabuf;           /* GPU memory can be registered by a dma-buf */
+	bool dmabuf; /* GPU memory can be registered by a dma-buf */
 	gpul_net_backend backend;
-	char provider[32], hardware[64];  /* for gpul_rdma_device_desc; "": NULL */
+	char provider[32], hardware[64]; /* for gpul_rdma_device_desc; "": NULL */
 } gpul_net_device;
 
 typedef struct gpul_net_devices {
 	unsigned n;
 	gpul_net_device at[GPUL_NET_MAX_DEVICES];
-	char why[200];         /* why this backend */
+	char why[200]; /* why this backend */
 } gpul_net_devices;
 
 /** List the devices.

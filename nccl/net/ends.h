@@ -15,16 +15,16 @@
 #include "nccl/net/context.h"
 #include "nccl/net/requests.h"
 
-typedef struct gpul_net_listener gpul_net_listener;  /* opaque: listener.c */
+typedef struct gpul_net_listener gpul_net_listener; /* opaque: listener.c */
 
 /* One end of a connection.  Its requests belong to one thread at a time; registrations to any. */
 typedef struct gpul_net_end {
-	gpul_net_context *context;  /* held */
-	gpul_rdma *r;               /* its device, borrowed */
+	gpul_net_context *context; /* held */
+	gpul_rdma *r;              /* its device, borrowed */
 	gpul_rdma_conn *conn;
 	bool sends;
-	gpul_net_request *unposted; /* the last receive, if some of its parts could not be posted yet; NULL: none */
-	gpul_rdma_buffer later[GPUL_NCCL_MAX_RECVS];  /* its buffers */
+	gpul_net_request *unposted;                  /* the last receive, if some of its parts could not be posted yet; NULL: none */
+	gpul_rdma_buffer later[GPUL_NCCL_MAX_RECVS]; /* its buffers */
 	gpul_net_requests requests;
 } gpul_net_end;
 

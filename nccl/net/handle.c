@@ -9,7 +9,8 @@
 
 enum { VERSION_AT = 8, BACKEND_AT = 12, ADDRESS_AT = 16, SECRET_AT = 80, CHECK_AT = 112, CHECK_BYTES = 8, VERSION = 1 };
 static_assert(ADDRESS_AT + GPUL_NET_ADDRESS_BYTES == SECRET_AT && SECRET_AT + GPUL_NET_SECRET_BYTES == CHECK_AT &&
-	      CHECK_AT + CHECK_BYTES <= GPUL_NCCL_HANDLE_BYTES, "as drawn");
+		      CHECK_AT + CHECK_BYTES <= GPUL_NCCL_HANDLE_BYTES,
+	      "as drawn");
 static const unsigned char magic[VERSION_AT] = "gpulNCCL";
 
 static void compute_check(const unsigned char *bytes, unsigned char check[CHECK_BYTES])
@@ -53,7 +54,8 @@ gpul_status gpul_net_handle_read(const unsigned char bytes[GPUL_NCCL_HANDLE_BYTE
 	if (memcmp(bytes, magic, sizeof magic))
 		return gpul_fail(err, GPUL_EFORMAT, 0, "the peer's handle is not one of gpuload: all ranks need the same network plug-in");
 	if (bytes[VERSION_AT] != VERSION || bytes[VERSION_AT + 1])
-		return gpul_fail(err, GPUL_EFORMAT, 0, "the peer's handle has version %u, this plug-in has %u: install the same version everywhere",
+		return gpul_fail(err, GPUL_EFORMAT, 0,
+				 "the peer's handle has version %u, this plug-in has %u: install the same version everywhere",
 				 bytes[VERSION_AT] | (unsigned)bytes[VERSION_AT + 1] << 8, (unsigned)VERSION);
 	compute_check(bytes, check);
 	if (memcmp(check, bytes + CHECK_AT, sizeof check))
@@ -63,8 +65,10 @@ gpul_status gpul_net_handle_read(const unsigned char bytes[GPUL_NCCL_HANDLE_BYTE
 	memcpy(h.address, bytes + ADDRESS_AT, sizeof h.address);
 	memcpy(h.secret, bytes + SECRET_AT, sizeof h.secret);
 	if (h.address[sizeof h.address - 1] || !is_number(h.address))
-		return gpul_fail(err, GPUL_EINVAL, 0, "the peer's handle has the address '%.40s': expected a number and a port, such as "
-				 "10.9.0.1:40123", h.address[sizeof h.address - 1] ? "?" : h.address);
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "the peer's handle has the address '%.40s': expected a number and a port, such as "
+				 "10.9.0.1:40123",
+				 h.address[sizeof h.address - 1] ? "?" : h.address);
 	*out = h;
 	return GPUL_OK;
 }

@@ -17,7 +17,7 @@ bool gpul_net_interface_matches(const char *rule, const char *name)
 	exact = *rule == '=';
 	rule += exact;
 	while (*rule) {
-		const size_t word = strcspn(rule, ","), n = strcspn(rule, ",:");  /* NAME:PORT is allowed; the port has no meaning here */
+		const size_t word = strcspn(rule, ","), n = strcspn(rule, ",:"); /* NAME:PORT is allowed; the port has no meaning here */
 
 		found |= n && !strncmp(rule, name, n) && (!exact || !name[n]);
 		rule += word + (rule[word] == ',');
@@ -68,6 +68,7 @@ gpul_status gpul_net_interfaces_read(const char *rule, int family, gpul_net_inte
 	freeifaddrs(all);
 	if (*n)
 		return GPUL_OK;
-	return n_rules == 1 ? gpul_fail(err, GPUL_ESYS, ENODEV, "NCCL_SOCKET_IFNAME=%.60s selects no interface that is up and has an address", rule)
+	return n_rules == 1 ? gpul_fail(err, GPUL_ESYS, ENODEV,
+					"NCCL_SOCKET_IFNAME=%.60s selects no interface that is up and has an address", rule)
 			    : gpul_fail(err, GPUL_ESYS, ENODEV, "no network interface is up and has an address");
 }

@@ -43,7 +43,8 @@ gpul_status gpul_net_listen(gpul_net_context *context, int device, unsigned char
 	if (getrandom(h.secret, sizeof h.secret, 0) != sizeof h.secret)
 		return gpul_fail(err, GPUL_ESYS, errno, "getrandom: %s", strerror(errno));
 	h.backend = process->devices.at[device].backend;
-	snprintf(at, sizeof at, strchr(process->devices.at[device].interface, ':') ? "[%s]:0" : "%s:0", process->devices.at[device].interface);
+	snprintf(at, sizeof at, strchr(process->devices.at[device].interface, ':') ? "[%s]:0" : "%s:0",
+		 process->devices.at[device].interface);
 	gpul_net_secret_text(&h, &process->options, secret);
 	l = calloc(1, sizeof *l);
 	if (!l)

@@ -34,10 +34,10 @@ enum { GPUL_NCCL_SUBSYSTEM_INIT = 1, GPUL_NCCL_SUBSYSTEM_NET = 16 };
 typedef void gpul_nccl_logger(int level, unsigned long subsystems, const char *file, int line, const char *fmt, ...);
 
 enum {
-	GPUL_NCCL_HANDLE_BYTES = 128,    /* of a listener's address, which NCCL carries to the peer */
-	GPUL_NCCL_MAX_REQUESTS = 32,     /* receives in flight of one connection */
-	GPUL_NCCL_MAX_RECVS = 8,         /* buffers of one receive */
-	GPUL_NCCL_DEFAULT_CLASS = -1,    /* no traffic class is chosen */
+	GPUL_NCCL_HANDLE_BYTES = 128, /* of a listener's address, which NCCL carries to the peer */
+	GPUL_NCCL_MAX_REQUESTS = 32,  /* receives in flight of one connection */
+	GPUL_NCCL_MAX_RECVS = 8,      /* buffers of one receive */
+	GPUL_NCCL_DEFAULT_CLASS = -1, /* no traffic class is chosen */
 	GPUL_NCCL_NO_RAIL = -1,
 };
 
@@ -49,23 +49,23 @@ typedef struct gpul_nccl_config {
 } gpul_nccl_config;
 
 /* The properties of a device.  Their first part is the same in every version. */
-#define GPUL_NCCL_PROPERTIES                                                                          \
-	char *name;                /* for messages */                                                 \
-	char *pci_path;            /* in /sys; NULL: not a PCI device */                              \
-	uint64_t guid;             /* of the NIC's chip */                                            \
-	int pointers;              /* kinds of memory that can be registered */                       \
-	int global_registrations;  /* 1: a registration is valid for every connection */              \
-	int force_flush;                                                                              \
-	int mbits;                 /* 10^6 bits per second */                                         \
-	int port;                                                                                     \
-	float latency;             /* 0: NCCL's default */                                            \
-	int max_connections;                                                                          \
-	int max_recvs;                                                                                \
-	int offload, offload_version;  /* 0: none, the CPU drives the device */
+#define GPUL_NCCL_PROPERTIES \
+	char *name;               /* for messages */ \
+	char *pci_path;           /* in /sys; NULL: not a PCI device */ \
+	uint64_t guid;            /* of the NIC's chip */ \
+	int pointers;             /* kinds of memory that can be registered */ \
+	int global_registrations; /* 1: a registration is valid for every connection */ \
+	int force_flush; \
+	int mbits; /* 10^6 bits per second */ \
+	int port; \
+	float latency; /* 0: NCCL's default */ \
+	int max_connections; \
+	int max_recvs; \
+	int offload, offload_version; /* 0: none, the CPU drives the device */
 
 typedef struct gpul_nccl_properties_v10 {
 	GPUL_NCCL_PROPERTIES
-	int n_devices, devices[4];  /* the devices of a merged NIC: this one alone */
+	int n_devices, devices[4]; /* the devices of a merged NIC: this one alone */
 	size_t max_p2p_bytes, max_collective_bytes;
 } gpul_nccl_properties_v10;
 
@@ -92,21 +92,21 @@ typedef gpul_nccl_result gpul_nccl_init(void **context, uint64_t communicator, c
 					void *profiler);
 
 /* The functions of a connection: the same in all three versions. */
-#define GPUL_NCCL_TRANSFERS                                                                                                           \
-	gpul_nccl_result (*accept)(void *listener, void **receiver, void **offload);                                                  \
-	gpul_nccl_result (*register_memory)(void *end, void *at, size_t n_bytes, int kind, void **region);                            \
-	gpul_nccl_result (*register_dmabuf)(void *end, void *at, size_t n_bytes, int kind, uint64_t offset, int fd, void **region);   \
-	gpul_nccl_result (*unregister)(void *end, void *region);                                                                      \
-	gpul_nccl_result (*isend)(void *sender, void *at, size_t n_bytes, int tag, void *region, void *profile, void **request);      \
-	gpul_nccl_result (*irecv)(void *receiver, int n, void **at, size_t *n_bytes, int *tags, void **regions, void **profiles,      \
-				  void **request);                                                                                    \
-	gpul_nccl_result (*iflush)(void *receiver, int n, void **at, int *n_bytes, void **regions, void **request);                   \
-	gpul_nccl_result (*test)(void *request, int *done, int *n_bytes);                                                             \
-	gpul_nccl_result (*close_sender)(void *sender);                                                                               \
-	gpul_nccl_result (*close_receiver)(void *receiver);                                                                           \
-	gpul_nccl_result (*close_listener)(void *listener);                                                                           \
-	gpul_nccl_result (*device_region)(void *end, void *region, void **out);                                                       \
-	gpul_nccl_result (*consumed)(void *receiver, int n, void *request);                                                           \
+#define GPUL_NCCL_TRANSFERS \
+	gpul_nccl_result (*accept)(void *listener, void **receiver, void **offload); \
+	gpul_nccl_result (*register_memory)(void *end, void *at, size_t n_bytes, int kind, void **region); \
+	gpul_nccl_result (*register_dmabuf)(void *end, void *at, size_t n_bytes, int kind, uint64_t offset, int fd, void **region); \
+	gpul_nccl_result (*unregister)(void *end, void *region); \
+	gpul_nccl_result (*isend)(void *sender, void *at, size_t n_bytes, int tag, void *region, void *profile, void **request); \
+	gpul_nccl_result (*irecv)(void *receiver, int n, void **at, size_t *n_bytes, int *tags, void **regions, void **profiles, \
+				  void **request); \
+	gpul_nccl_result (*iflush)(void *receiver, int n, void **at, int *n_bytes, void **regions, void **request); \
+	gpul_nccl_result (*test)(void *request, int *done, int *n_bytes); \
+	gpul_nccl_result (*close_sender)(void *sender); \
+	gpul_nccl_result (*close_receiver)(void *receiver); \
+	gpul_nccl_result (*close_listener)(void *listener); \
+	gpul_nccl_result (*device_region)(void *end, void *region, void **out); \
+	gpul_nccl_result (*consumed)(void *receiver, int n, void *request); \
 	gpul_nccl_result (*merge_devices)(int *device, void *devices);
 
 typedef struct gpul_nccl_net_v10 {
@@ -120,17 +120,17 @@ typedef struct gpul_nccl_net_v10 {
 } gpul_nccl_net_v10;
 
 /* Versions 11 and 12 differ only in the properties. */
-#define GPUL_NCCL_NET(version)                                                                                                   \
-	typedef struct gpul_nccl_net_v##version {                                                                                \
-		const char *name;                                                                                                \
-		gpul_nccl_init *init;                                                                                            \
-		gpul_nccl_result (*devices)(int *n);                                                                             \
-		gpul_nccl_result (*properties)(int device, gpul_nccl_properties_v##version *out);                                \
-		gpul_nccl_result (*listen)(void *context, int device, void *handle, void **listener);                            \
-		gpul_nccl_result (*connect)(void *context, int device, const void *handle, void **sender, void **offload);       \
-		GPUL_NCCL_TRANSFERS                                                                                              \
-		gpul_nccl_result (*finalize)(void *context);                                                                     \
-		gpul_nccl_result (*set_attributes)(void *context, const void *attributes);                                       \
+#define GPUL_NCCL_NET(version) \
+	typedef struct gpul_nccl_net_v##version { \
+		const char *name; \
+		gpul_nccl_init *init; \
+		gpul_nccl_result (*devices)(int *n); \
+		gpul_nccl_result (*properties)(int device, gpul_nccl_properties_v##version *out); \
+		gpul_nccl_result (*listen)(void *context, int device, void *handle, void **listener); \
+		gpul_nccl_result (*connect)(void *context, int device, const void *handle, void **sender, void **offload); \
+		GPUL_NCCL_TRANSFERS \
+		gpul_nccl_result (*finalize)(void *context); \
+		gpul_nccl_result (*set_attributes)(void *context, const void *attributes); \
 	} gpul_nccl_net_v##version
 GPUL_NCCL_NET(11);
 GPUL_NCCL_NET(12);

@@ -32,8 +32,13 @@ gpul_status gpul_net_options_read(gpul_net_options *out, gpul_error *err)
 {
 	const char *family = text_of("NCCL_SOCKET_FAMILY");
 	gpul_net_options o = {
-		.provider = text_of("GPULOAD_NET_PROVIDER"), .device = text_of("GPULOAD_NET_DEVICE"), .secret = text_of("GPULOAD_RDMA_SECRET"),
-		.interfaces = text_of("NCCL_SOCKET_IFNAME"), .n_qps = 1, .lease_ms = 10000, .connect_ms = 60000,
+		.provider = text_of("GPULOAD_NET_PROVIDER"),
+		.device = text_of("GPULOAD_NET_DEVICE"),
+		.secret = text_of("GPULOAD_RDMA_SECRET"),
+		.interfaces = text_of("NCCL_SOCKET_IFNAME"),
+		.n_qps = 1,
+		.lease_ms = 10000,
+		.connect_ms = 60000,
 	};
 	gpul_status st = read_number("GPULOAD_NET_QPS", 1, 16, &o.n_qps, err);
 

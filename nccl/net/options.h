@@ -6,16 +6,16 @@
 
 /* The strings belong to the environment.  NULL: not set. */
 typedef struct gpul_net_options {
-	const char *provider;    /* GPULOAD_NET_PROVIDER: "verbs", "libfabric" (its tcp), or a provider of libfabric; NULL: verbs if
+	const char *provider;   /* GPULOAD_NET_PROVIDER: "verbs", "libfabric" (its tcp), or a provider of libfabric; NULL: verbs if
 				  * there is an active NIC, else libfabric */
-	const char *device;      /* GPULOAD_NET_DEVICE: "mlx5_0", or a domain of libfabric */
-	const char *secret;      /* GPULOAD_RDMA_SECRET: the job's secret, in addition to that of each handle */
-	const char *interfaces;  /* NCCL_SOCKET_IFNAME */
-	int family;              /* NCCL_SOCKET_FAMILY: AF_INET, AF_INET6, or 0 */
-	int n_qps;               /* GPULOAD_NET_QPS: queue pairs of a connection; 1 to 16, default 1 */
-	int lease_ms;            /* GPULOAD_NET_LEASE_MS: a peer that is silent for this long is considered dead; 100 to 600000,
+	const char *device;     /* GPULOAD_NET_DEVICE: "mlx5_0", or a domain of libfabric */
+	const char *secret;     /* GPULOAD_RDMA_SECRET: the job's secret, in addition to that of each handle */
+	const char *interfaces; /* NCCL_SOCKET_IFNAME */
+	int family;             /* NCCL_SOCKET_FAMILY: AF_INET, AF_INET6, or 0 */
+	int n_qps;              /* GPULOAD_NET_QPS: queue pairs of a connection; 1 to 16, default 1 */
+	int lease_ms;           /* GPULOAD_NET_LEASE_MS: a peer that is silent for this long is considered dead; 100 to 600000,
 				  * default 10000 */
-	int connect_ms;          /* GPULOAD_NET_CONNECT_MS: time for a connection; 100 to 600000, default 60000 */
+	int connect_ms;         /* GPULOAD_NET_CONNECT_MS: time for a connection; 100 to 600000, default 60000 */
 } gpul_net_options;
 
 /** Read the settings.

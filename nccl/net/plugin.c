@@ -8,7 +8,8 @@ static const char plugin_name[] = "gpuload";
 
 /* ---- the plug-in and its devices ------------------------------------------------------------------------------- */
 
-static gpul_nccl_result init(void **context, uint64_t communicator, const gpul_nccl_config *config, gpul_nccl_logger *logger, void *profiler)
+static gpul_nccl_result init(void **context, uint64_t communicator, const gpul_nccl_config *config, gpul_nccl_logger *logger,
+			     void *profiler)
 {
 	const gpul_net_process *process;
 	gpul_net_context *c = NULL;
@@ -16,10 +17,11 @@ static gpul_nccl_result init(void **context, uint64_t communicator, const gpul_n
 
 	(void)communicator, (void)profiler;
 	gpul_net_report_to(logger);
-	if (gpul_net_process_get(&process, &err) || gpul_net_context_create(config ? config->traffic_class : GPUL_NCCL_DEFAULT_CLASS, &c, &err))
+	if (gpul_net_process_get(&process, &err) ||
+	    gpul_net_context_create(config ? config->traffic_class : GPUL_NCCL_DEFAULT_CLASS, &c, &err))
 		return gpul_net_report("init", &err);
-	gpul_net_inform("device 0 of %u: %s at %s (%s)", process->devices.n, process->devices.at[0].name,
-			process->devices.at[0].interface, process->devices.why);
+	gpul_net_inform("device 0 of %u: %s at %s (%s)", process->devices.n, process->devices.at[0].name, process->devices.at[0].interface,
+			process->devices.why);
 	*context = c;
 	return GPUL_NCCL_SUCCESS;
 }
@@ -54,23 +56,23 @@ static const gpul_net_device *find_device(int device, gpul_error *err)
 	return NULL;
 }
 
-static const size_t most_bytes = (size_t)1 << 30;  /* of one message */
+static const size_t most_bytes = (size_t)1 << 30; /* of one message */
 
 /* The fields that all versions have, and the values of a device that is not merged of others. */
-#define FILL_PROPERTIES(out, device, d)                                                                  \
-	do {                                                                                             \
-		memset((out), 0, sizeof *(out));                                                         \
-		(out)->name = (char *)(d)->name;                                                         \
-		(out)->pci_path = (d)->pci_path[0] ? (char *)(d)->pci_path : NULL;                       \
-		(out)->guid = (d)->guid;                                                                 \
-		(out)->pointers = GPUL_NCCL_HOST | ((d)->dmabuf ? GPUL_NCCL_DMABUF : 0);                 \
-		(out)->mbits = (d)->mbits;                                                               \
-		(out)->port = (d)->port;                                                                 \
-		(out)->max_connections = 1 << 16;                                                        \
-		(out)->max_recvs = GPUL_NCCL_MAX_RECVS;                                                  \
-		(out)->n_devices = 1;                                                                    \
-		(out)->devices[0] = (device);                                                            \
-		(out)->max_p2p_bytes = (out)->max_collective_bytes = most_bytes;                         \
+#define FILL_PROPERTIES(out, device, d) \
+	do { \
+		memset((out), 0, sizeof *(out)); \
+		(out)->name = (char *)(d)->name; \
+		(out)->pci_path = (d)->pci_path[0] ? (char *)(d)->pci_path : NULL; \
+		(out)->guid = (d)->guid; \
+		(out)->pointers = GPUL_NCCL_HOST | ((d)->dmabuf ? GPUL_NCCL_DMABUF : 0); \
+		(out)->mbits = (d)->mbits; \
+		(out)->port = (d)->port; \
+		(out)->max_connections = 1 << 16; \
+		(out)->max_recvs = GPUL_NCCL_MAX_RECVS; \
+		(out)->n_devices = 1; \
+		(out)->devices[0] = (device); \
+		(out)->max_p2p_bytes = (out)->max_collective_bytes = most_bytes; \
 	} while (0)
 
 static gpul_nccl_result properties_v10(int device, gpul_nccl_properties_v10 *out)
@@ -217,7 +219,9 @@ static void gather_buffers(gpul_rdma_buffer *out, int n, void **at, const size_t
 {
 	for (int i = 0; i < n && i < GPUL_NCCL_MAX_RECVS; i++)
 		out[i] = (gpul_rdma_buffer){
-			.region = regions[i], .at = (uint64_t)(uintptr_t)at[i], .bytes = bytes ? bytes[i] : (uint64_t)flush_bytes[i],
+			.region = regions[i],
+			.at = (uint64_t)(uintptr_t)at[i],
+			.bytes = bytes ? bytes[i] : (uint64_t)flush_bytes[i],
 			.tag = tags ? (uint32_t)tags[i] : 0,
 		};
 }
@@ -263,7 +267,7 @@ static gpul_nccl_result test(void *request, int *done, int *n_bytes)
 
 /* ---- version 10 ------------------------------------------------------------------------------------------------ */
 
-static void *only_context;  /* of version 10: NCCL calls init() once, and has no finalize() */
+static void *only_context; /* of version 10: NCCL calls init() once, and has no finalize() */
 
 static gpul_nccl_result init_v10(gpul_nccl_logger *logger, void *profiler)
 {
@@ -284,20 +288,37 @@ static gpul_nccl_result connect_v10(int device, const gpul_nccl_config *config, 
 /* ---- the tables ------------------------------------------------------------------------------------------------ */
 
 /* Not there: functions for devices that drive the transfers themselves, and merged NICs. */
-#define TRANSFERS                                                                                                              \
+#define TRANSFERS \
 	.accept = accept_from, .register_memory = register_memory, .register_dmabuf = register_dmabuf, .unregister = unregister, \
-	.isend = isend, .irecv = irecv, .iflush = iflush, .test = test, .close_sender = close_end, .close_receiver = close_end,   \
+	.isend = isend, .irecv = irecv, .iflush = iflush, .test = test, .close_sender = close_end, .close_receiver = close_end, \
 	.close_listener = close_listener
 
 __attribute__((visibility("default"))) const gpul_nccl_net_v10 ncclNetPlugin_v10 = {
-	.name = plugin_name, .init = init_v10, .devices = count_devices, .properties = properties_v10, .listen = listen_v10,
-	.connect = connect_v10, TRANSFERS,
+	.name = plugin_name,
+	.init = init_v10,
+	.devices = count_devices,
+	.properties = properties_v10,
+	.listen = listen_v10,
+	.connect = connect_v10,
+	TRANSFERS,
 };
 __attribute__((visibility("default"))) const gpul_nccl_net_v11 ncclNetPlugin_v11 = {
-	.name = plugin_name, .init = init, .devices = count_devices, .properties = properties_v11, .listen = listen_on,
-	.connect = connect_to, TRANSFERS, .finalize = finalize,
+	.name = plugin_name,
+	.init = init,
+	.devices = count_devices,
+	.properties = properties_v11,
+	.listen = listen_on,
+	.connect = connect_to,
+	TRANSFERS,
+	.finalize = finalize,
 };
 __attribute__((visibility("default"))) const gpul_nccl_net_v12 ncclNetPlugin_v12 = {
-	.name = plugin_name, .init = init, .devices = count_devices, .properties = properties_v12, .listen = listen_on,
-	.connect = connect_to, TRANSFERS, .finalize = finalize,
+	.name = plugin_name,
+	.init = init,
+	.devices = count_devices,
+	.properties = properties_v12,
+	.listen = listen_on,
+	.connect = connect_to,
+	TRANSFERS,
+	.finalize = finalize,
 };

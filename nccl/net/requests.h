@@ -21,17 +21,17 @@ enum { GPUL_NET_REQUESTS = GPUL_NCCL_MAX_REQUESTS * GPUL_NCCL_MAX_RECVS };
 static_assert((int)GPUL_NCCL_MAX_RECVS <= (int)GPUL_RDMA_MAX_PARTS, "a multi-receive has room for a group");
 
 typedef struct gpul_net_request {
-	void *end;                    /* the connection; NULL: the request is free */
-	unsigned n;                   /* buffers: 1 for a send */
-	bool together;                /* the n buffers are one request of the send path */
-	unsigned n_posted, n_ended;   /* requests of the send path: posted, and of these ended */
+	void *end;                  /* the connection; NULL: the request is free */
+	unsigned n;                 /* buffers: 1 for a send */
+	bool together;              /* the n buffers are one request of the send path */
+	unsigned n_posted, n_ended; /* requests of the send path: posted, and of these ended */
 	gpul_rdma_request posted[GPUL_NCCL_MAX_RECVS];
-	uint64_t bytes[GPUL_NCCL_MAX_RECVS];  /* of each buffer, once its request has ended */
+	uint64_t bytes[GPUL_NCCL_MAX_RECVS]; /* of each buffer, once its request has ended */
 } gpul_net_request;
 
 typedef struct gpul_net_requests {
 	gpul_net_request all[GPUL_NET_REQUESTS];
-	unsigned next;                /* where the search for a free one begins */
+	unsigned next; /* where the search for a free one begins */
 } gpul_net_requests;
 
 /* Take a free request of n buffers; NULL: all are in use. */

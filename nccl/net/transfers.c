@@ -11,8 +11,12 @@ gpul_status gpul_net_register(gpul_net_end *e, void *at, size_t n_bytes, gpul_rd
 gpul_status gpul_net_register_dmabuf(gpul_net_end *e, void *at, size_t n_bytes, uint64_t offset, int dmabuf_fd, gpul_rdma_region **out,
 				     gpul_error *err)
 {
-	const gpul_rdma_memory piece = { .at = (uint64_t)(uintptr_t)at, .bytes = n_bytes, .dmabuf_fd = dmabuf_fd, .dmabuf_offset = offset,
-					 .relaxed = true, .source = e->sends };
+	const gpul_rdma_memory piece = { .at = (uint64_t)(uintptr_t)at,
+					 .bytes = n_bytes,
+					 .dmabuf_fd = dmabuf_fd,
+					 .dmabuf_offset = offset,
+					 .relaxed = true,
+					 .source = e->sends };
 	gpul_rdma_device_info info;
 
 	gpul_rdma_about(e->r, &info);
@@ -31,7 +35,7 @@ gpul_status gpul_net_isend(gpul_net_end *e, const gpul_rdma_buffer *from, gpul_n
 	*out = NULL;
 	if (!e->sends)
 		return gpul_fail(err, GPUL_EINVAL, 0, "a send on a connection that receives");
-	if (!gpul_rdma_may_send(e->conn, from->tag)) {  /* slots arrive, and earlier sends leave, in progress only */
+	if (!gpul_rdma_may_send(e->conn, from->tag)) { /* slots arrive, and earlier sends leave, in progress only */
 		st = gpul_rdma_progress(e->conn, NULL, err);
 		if (st || !gpul_rdma_may_send(e->conn, from->tag))
 			return st;

@@ -15,8 +15,8 @@
 enum { MAX_CANDIDATES = 16 };
 
 /* The dynamic loader serialises the calls of auditors, except la_symbind64(). */
-static const struct link_map *wrappers;                     /* the preloaded library; NULL: no log */
-static const struct link_map *candidates[MAX_CANDIDATES];   /* the drivers and runtimes */
+static const struct link_map *wrappers;                   /* the preloaded library; NULL: no log */
+static const struct link_map *candidates[MAX_CANDIDATES]; /* the drivers and runtimes */
 static size_t n_candidates;
 
 EXPORTED unsigned la_version(unsigned version);
@@ -73,7 +73,7 @@ unsigned la_objclose(uintptr_t *cookie)
 
 uintptr_t la_symbind64(Elf64_Sym *symbol, unsigned index, uintptr_t *from, uintptr_t *to, unsigned *flags, const char *name)
 {
-	const bool is_own = *from == *to && !(*flags & LA_SYMB_DLSYM);   /* dlsym(): `from` is the library that is searched */
+	const bool is_own = *from == *to && !(*flags & LA_SYMB_DLSYM); /* dlsym(): `from` is the library that is searched */
 
 	(void)index;
 	if (is_own || (strncmp(name, "cu", 2) && strncmp(name, "__cuda", 6)))

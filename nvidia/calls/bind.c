@@ -14,11 +14,13 @@
 #include "nvidia/loaded.h"
 
 /* CUDA 13 changed the parameters of these functions of the runtime API. */
+/* clang-format off */
 static const char *const changed_in_13[] = {
 	"cudaGetDeviceProperties", "cudaGraphAddDependencies", "cudaGraphGetEdges", "cudaGraphNodeGetDependencies", "cudaGraphNodeGetDependentNodes",
 	"cudaGraphRemoveDependencies", "cudaMemAdvise", "cudaMemPrefetchAsync", "cudaMemcpy3DBatchAsync", "cudaMemcpyBatchAsync",
 	"cudaStreamGetCaptureInfo", "cudaStreamUpdateCaptureDependencies",
 };
+/* clang-format on */
 
 bool calls_are_in(const struct link_map *map)
 {
@@ -57,7 +59,7 @@ static bool is_of_driver(const char *name)
 /* The wrappers are compiled with the headers of one version of CUDA. */
 static bool has_other_parameters(const struct link_map *object, const char *name)
 {
-	const bool is_12 = find_export(object, "cudaGetDeviceProperties_v2") != 0;   /* CUDA 13 removed it */
+	const bool is_12 = find_export(object, "cudaGetDeviceProperties_v2") != 0; /* CUDA 13 removed it */
 
 	if (is_of_driver(name) || is_12 == (CUDA_VERSION < 13000))
 		return false;
@@ -77,7 +79,7 @@ static uintptr_t wrapper_of(const struct calls_binding *b, size_t row)
 /* The access rights of the segment with an address; 0: unknown. */
 static int rights_of(const struct link_map *object, uintptr_t address)
 {
-	const Elf64_Ehdr *head = (const void *)object->l_addr;   /* where the first segment of a shared library begins */
+	const Elf64_Ehdr *head = (const void *)object->l_addr; /* where the first segment of a shared library begins */
 	const Elf64_Phdr *segments;
 
 	if (!object->l_addr || memcmp(head->e_ident, ELFMAG, SELFMAG))
@@ -147,7 +149,7 @@ uintptr_t calls_bind(const struct link_map *wrappers, const struct link_map *obj
 	reals = (void **)find_export(wrappers, "gpuload_calls_real");
 	if (!take_over(wrappers, b, reals, object, is_of_driver(name)))
 		return real;
-	if (real != wrapper_of(b, (size_t)row))   /* it may be bound already */
+	if (real != wrapper_of(b, (size_t)row)) /* it may be bound already */
 		reals[row] = (void *)real;
 	return wrapper_of(b, (size_t)row);
 }

@@ -11,7 +11,9 @@
 
 struct calls_binding {
 	int32_t n_rows, unused;
-	struct { int32_t wrapper, name; } rows[];   /* sorted by name, as calls_rows */
+	struct {
+		int32_t wrapper, name;
+	} rows[]; /* sorted by name, as calls_rows */
 };
 
 extern const struct calls_binding gpuload_calls_binding;

@@ -11,7 +11,7 @@
 #include "calls/calls_log.h"
 #include "nvidia/calls/wrapper_internal.h"
 
-enum { MAX_OUT_STRUCT = 256 };   /* larger results, as cudaDeviceProp, are shown as addresses */
+enum { MAX_OUT_STRUCT = 256 }; /* larger results, as cudaDeviceProp, are shown as addresses */
 
 /* The end of this thread's stack; 0: unknown. */
 static uintptr_t stack_end(void)
@@ -45,7 +45,7 @@ static size_t copy_safely(void *to, const void *from, size_t n_bytes)
 		memcpy(to, from, n_bytes);
 		return n_bytes;
 	}
-	if (n_bytes > page_left) {   /* a text may end before a page that is not mapped */
+	if (n_bytes > page_left) { /* a text may end before a page that is not mapped */
 		remote[0].iov_len = page_left;
 		remote[1] = (struct iovec){ (void *)(at + page_left), n_bytes - page_left };
 		n_parts = 2;

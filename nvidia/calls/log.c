@@ -21,20 +21,20 @@
 enum { WAIT_NS = 50 * 1000, WAITS_PER_CHECK = 200 };
 
 struct writer {
-	struct calls_slot *slot;    /* NULL: none yet */
+	struct calls_slot *slot; /* NULL: none yet */
 	uint8_t *ring;
-	uint64_t head, tail;        /* own copies; tail may be behind */
+	uint64_t head, tail; /* own copies; tail may be behind */
 	uint16_t sequence;
-	bool busy;                  /* a signal handler must not write into a record of the code that it interrupted */
+	bool busy; /* a signal handler must not write into a record of the code that it interrupted */
 };
 
 /* The driver and the runtime whose calls are recorded: bind.c writes them. */
 __attribute__((visibility("default"))) const void *gpuload_calls_owners[2];
 static __thread struct writer writer __attribute__((tls_model("initial-exec")));
-static struct calls_header *header;   /* NULL: there is no log */
-static volatile uint8_t *not_forked;  /* 0 in a process that has just been forked */
+static struct calls_header *header;  /* NULL: there is no log */
+static volatile uint8_t *not_forked; /* 0 in a process that has just been forked */
 static pthread_key_t at_thread_end;
-static const char *no_log;            /* why there is none; reported at the first call */
+static const char *no_log; /* why there is none; reported at the first call */
 
 /* ---- start and end --------------------------------------------------------------------------- */
 
@@ -52,7 +52,7 @@ static void report(const char *text)
 	static const char *const before = "gpuload calls: a process has no log: ";
 
 	if (write(STDERR_FILENO, before, strlen(before)) < 0 || write(STDERR_FILENO, text, strlen(text)) < 0)
-		return;   /* stderr is closed */
+		return; /* stderr is closed */
 }
 
 /* NULL: there is no log; *why: a line that says why, if that is unexpected. */
@@ -62,7 +62,7 @@ static struct calls_header *map_log(const char *path, const char **why)
 	int fd = open(path, O_RDWR | O_CLOEXEC);
 
 	if (fd < 0) {
-		*why = errno == ENOENT ? NULL : "its memory cannot be opened\n";   /* ENOENT: the reader has ended */
+		*why = errno == ENOENT ? NULL : "its memory cannot be opened\n"; /* ENOENT: the reader has ended */
 		return NULL;
 	}
 	if (lseek(fd, 0, SEEK_END) == (off_t)CALLS_LOG_BYTES)
@@ -116,7 +116,7 @@ static void enter_slot(uint32_t i)
 	slot->tid = (int32_t)syscall(SYS_gettid);
 	writer.slot = slot;
 	writer.ring = calls_ring(header, i);
-	writer.head = writer.tail = 0;   /* the reader has set them */
+	writer.head = writer.tail = 0; /* the reader has set them */
 	while (n <= i && !atomic_compare_exchange_weak(&header->n_slots, &n, i + 1))
 		;
 	atomic_store_explicit(&slot->state, CALLS_SLOT_ACTIVE, memory_order_release);
@@ -230,8 +230,8 @@ unsigned calls_enter(unsigned row, const uint64_t *words, unsigned n_words)
 		end = calls_capture_in(&calls_rows[row], words, end);
 	if (!++writer.sequence)
 		writer.sequence = 1;
-	publish(record, end, (struct calls_record){ .kind = CALLS_ENTER, .row = (uint16_t)row, .sequence = writer.sequence,
-						    .ticks = read_ticks() });
+	publish(record, end,
+		(struct calls_record){ .kind = CALLS_ENTER, .row = (uint16_t)row, .sequence = writer.sequence, .ticks = read_ticks() });
 	writer.busy = false;
 	return writer.sequence;
 }
@@ -258,8 +258,8 @@ void calls_exit(unsigned row, unsigned sequence, const uint64_t *words, uint64_t
 			end = calls_capture_text((const char *)(uintptr_t)result, end);
 		else if (r->captures_out)
 			end = calls_capture_out(r, words, end);
-		publish(record, end, (struct calls_record){ .kind = CALLS_EXIT, .row = (uint16_t)row, .sequence = (uint16_t)sequence,
-							    .ticks = ticks });
+		publish(record, end,
+			(struct calls_record){ .kind = CALLS_EXIT, .row = (uint16_t)row, .sequence = (uint16_t)sequence, .ticks = ticks });
 	}
 	writer.busy = false;
 }

@@ -30,17 +30,17 @@
 #define GPUL_RT_PTSZ ""
 #endif
 
-#define GPUL_RT_NEW(symbol) symbol GPUL_RT_VERSION_2
+#define GPUL_RT_NEW(symbol)      symbol GPUL_RT_VERSION_2
 #define GPUL_RT_NEW_PTSZ(symbol) symbol GPUL_RT_VERSION_2 GPUL_RT_PTSZ
-#define GPUL_RT_OLD(symbol) symbol
+#define GPUL_RT_OLD(symbol)      symbol
 #define GPUL_RT_OLD_PTSZ(symbol) symbol GPUL_RT_PTSZ
 
 /* Declare our function `name`, which programs call as `symbol`. */
 #define GPUL_RT_DECLARE(symbol, name, parameters) cudaError_t name parameters __asm__(symbol);
 
 /* Like GPUL_RT_FORWARD, for a function whose symbol is `symbol`. */
-#define GPUL_RT_FORWARD_AS(symbol, name, parameters, call)                                     \
-	GPUL_RT_DECLARE(symbol, name, parameters)                                              \
+#define GPUL_RT_FORWARD_AS(symbol, name, parameters, call) \
+	GPUL_RT_DECLARE(symbol, name, parameters) \
 	GPUL_RT_FORWARD(name, parameters, call)
 
 #endif

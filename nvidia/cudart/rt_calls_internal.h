@@ -34,17 +34,15 @@ void __cudaRegisterFatBinaryEnd(void **handle);
 void __cudaUnregisterFatBinary(void **handle);
 
 /* Register a kernel: stub is its host function, name its name in the device code.  The other arguments are not used. */
-void __cudaRegisterFunction(void **handle, const char *stub, char *stub_again, const char *name,
-			    int thread_limit, uint3 *thread, uint3 *block, dim3 *block_dim,
-			    dim3 *grid_dim, int *warp_size);
+void __cudaRegisterFunction(void **handle, const char *stub, char *stub_again, const char *name, int thread_limit, uint3 *thread,
+			    uint3 *block, dim3 *block_dim, dim3 *grid_dim, int *warp_size);
 
 /* Register a device variable: host is the host variable that represents it, name its name in the device code. */
-void __cudaRegisterVar(void **handle, char *host, char *address, const char *name, int external,
-		       size_t bytes, int constant, int global);
+void __cudaRegisterVar(void **handle, char *host, char *address, const char *name, int external, size_t bytes, int constant, int global);
 
 /* Register a __managed__ variable: host is the pointer through which host code accesses it. */
-void __cudaRegisterManagedVar(void **handle, void **host, char *address, const char *name,
-			      int external, size_t bytes, int constant, int global);
+void __cudaRegisterManagedVar(void **handle, void **host, char *address, const char *name, int external, size_t bytes, int constant,
+			      int global);
 char __cudaInitModule(void **handle);
 
 /* nvcc generates these calls for features that exist on few systems; they do nothing. */
@@ -52,16 +50,12 @@ void __cudaRegisterHostVar(void **handle, const char *name, char *address, size_
 void __cudaRegisterUnifiedTable(void **handle, void *table);
 
 /* Pass the four values of <<<>>> to the stub.  If Push does not return 0, the program skips the launch. */
-unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared_bytes,
-				     struct CUstream_st *stream);
-cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared_bytes,
-				       void *stream);
+unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared_bytes, struct CUstream_st *stream);
+cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared_bytes, void *stream);
 
 /* Find the kernel of a stub.  The stub calls this once, and keeps the result in a static variable for its launches. */
 cudaError_t __cudaGetKernel(cudaKernel_t *out, const void *stub);
-cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **args,
-			       size_t shared_bytes, cudaStream_t stream);
-cudaError_t __cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 grid, dim3 block, void **args,
-				    size_t shared_bytes, cudaStream_t stream);
+cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **args, size_t shared_bytes, cudaStream_t stream);
+cudaError_t __cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 grid, dim3 block, void **args, size_t shared_bytes, cudaStream_t stream);
 
 #endif

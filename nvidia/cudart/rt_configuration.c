@@ -15,26 +15,22 @@ static _Thread_local struct {
 	int n;
 } stack;
 
-unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared_bytes,
-				     struct CUstream_st *stream)
+unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared_bytes, struct CUstream_st *stream)
 {
 	if (stack.n == DEEPEST) {
-		(void)gpul_rt_fail(cudaErrorLaunchMaxDepthExceeded,
-				   "more than %d nested launches", DEEPEST);
+		(void)gpul_rt_fail(cudaErrorLaunchMaxDepthExceeded, "more than %d nested launches", DEEPEST);
 		return 1;
 	}
 	stack.at[stack.n++] = (struct configuration){ grid, block, shared_bytes, stream };
 	return 0;
 }
 
-cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared_bytes,
-				       void *stream)
+cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared_bytes, void *stream)
 {
 	const struct configuration *c;
 
 	if (!stack.n)
-		return gpul_rt_fail(cudaErrorMissingConfiguration,
-				    "a kernel's stub was called without <<<>>>");
+		return gpul_rt_fail(cudaErrorMissingConfiguration, "a kernel's stub was called without <<<>>>");
 	c = &stack.at[--stack.n];
 	*grid = c->grid;
 	*block = c->block;

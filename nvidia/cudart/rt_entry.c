@@ -5,14 +5,12 @@
 #include "nvidia/cudart/rt_abi_internal.h"
 
 _Static_assert((int)cudaEnableLegacyStream == (int)CU_GET_PROC_ADDRESS_LEGACY_STREAM &&
-		       (int)cudaEnablePerThreadDefaultStream ==
-			       (int)CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM &&
-		       (int)cudaDriverEntryPointVersionNotSufficent ==
-			       (int)CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT,
+		       (int)cudaEnablePerThreadDefaultStream == (int)CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM &&
+		       (int)cudaDriverEntryPointVersionNotSufficent == (int)CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT,
 	       "the flags and results of both interfaces have the same numbers");
 
 static cudaError_t find_entry_point(const char *name, void **out, int version, unsigned long long flags,
-			enum cudaDriverEntryPointQueryResult *answer)
+				    enum cudaDriverEntryPointQueryResult *answer)
 {
 	CUdriverProcAddressQueryResult found = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
 	const gpul_driver *drv;
@@ -30,10 +28,8 @@ static cudaError_t find_entry_point(const char *name, void **out, int version, u
 }
 
 GPUL_RT_DECLARE("cudaGetDriverEntryPoint" GPUL_RT_PTSZ, gpul_rt_entry_point,
-		(const char *name, void **out, unsigned long long flags,
-		 enum cudaDriverEntryPointQueryResult *answer))
-cudaError_t gpul_rt_entry_point(const char *name, void **out, unsigned long long flags,
-				enum cudaDriverEntryPointQueryResult *answer)
+		(const char *name, void **out, unsigned long long flags, enum cudaDriverEntryPointQueryResult *answer))
+cudaError_t gpul_rt_entry_point(const char *name, void **out, unsigned long long flags, enum cudaDriverEntryPointQueryResult *answer)
 {
 	return find_entry_point(name, out, GPUL_RT_VERSION, flags, answer);
 }
@@ -41,8 +37,7 @@ cudaError_t gpul_rt_entry_point(const char *name, void **out, unsigned long long
 GPUL_RT_DECLARE("cudaGetDriverEntryPointByVersion" GPUL_RT_PTSZ, gpul_rt_entry_point_by_version,
 		(const char *name, void **out, unsigned int version, unsigned long long flags,
 		 enum cudaDriverEntryPointQueryResult *answer))
-cudaError_t gpul_rt_entry_point_by_version(const char *name, void **out, unsigned int version,
-					   unsigned long long flags,
+cudaError_t gpul_rt_entry_point_by_version(const char *name, void **out, unsigned int version, unsigned long long flags,
 					   enum cudaDriverEntryPointQueryResult *answer)
 {
 	return find_entry_point(name, out, (int)version, flags, answer);
@@ -51,6 +46,5 @@ cudaError_t gpul_rt_entry_point_by_version(const char *name, void **out, unsigne
 /* Get a table of functions that NVIDIA's libraries request.  The runtime has no tables of its own: it passes the request to
  * the driver, which refuses unknown tables. */
 #ifndef GPUL_RT_PER_THREAD
-GPUL_RT_FORWARD(cudaGetExportTable, (const void **out, const cudaUUID_t *id),
-		cuGetExportTable(out, (const CUuuid *)(const void *)id))
+GPUL_RT_FORWARD(cudaGetExportTable, (const void **out, const cudaUUID_t *id), cuGetExportTable(out, (const CUuuid *)(const void *)id))
 #endif

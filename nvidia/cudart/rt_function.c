@@ -44,14 +44,12 @@ cudaError_t cudaGetKernel(cudaKernel_t *out, const void *stub)
 	return cudaSuccess;
 }
 
-static cudaError_t get_attribute(const gpul_driver *drv, CUfunction f, CUfunction_attribute which,
-			     int *value)
+static cudaError_t get_attribute(const gpul_driver *drv, CUfunction f, CUfunction_attribute which, int *value)
 {
 	return gpul_rt_cu(drv, cuFuncGetAttribute(value, which, f));
 }
 
-static cudaError_t get_size_attribute(const gpul_driver *drv, CUfunction f,
-				  CUfunction_attribute which, size_t *value)
+static cudaError_t get_size_attribute(const gpul_driver *drv, CUfunction f, CUfunction_attribute which, size_t *value)
 {
 	int n = 0;
 	cudaError_t e = get_attribute(drv, f, which, &n);
@@ -61,22 +59,14 @@ static cudaError_t get_size_attribute(const gpul_driver *drv, CUfunction f,
 }
 
 /* Get the attributes that exist since sm_90; they remain 0 if the driver does not support them. */
-static void get_cluster_attributes(const gpul_driver *drv, CUfunction f,
-			       struct cudaFuncAttributes *a)
+static void get_cluster_attributes(const gpul_driver *drv, CUfunction f, struct cudaFuncAttributes *a)
 {
-	(void)drv->cuFuncGetAttribute(&a->clusterDimMustBeSet,
-				      CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET, f);
-	(void)drv->cuFuncGetAttribute(&a->requiredClusterWidth,
-				      CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, f);
-	(void)drv->cuFuncGetAttribute(&a->requiredClusterHeight,
-				      CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT, f);
-	(void)drv->cuFuncGetAttribute(&a->requiredClusterDepth,
-				      CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH, f);
-	(void)drv->cuFuncGetAttribute(&a->clusterSchedulingPolicyPreference,
-				      CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE,
-				      f);
-	(void)drv->cuFuncGetAttribute(&a->nonPortableClusterSizeAllowed,
-				      CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, f);
+	(void)drv->cuFuncGetAttribute(&a->clusterDimMustBeSet, CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET, f);
+	(void)drv->cuFuncGetAttribute(&a->requiredClusterWidth, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, f);
+	(void)drv->cuFuncGetAttribute(&a->requiredClusterHeight, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT, f);
+	(void)drv->cuFuncGetAttribute(&a->requiredClusterDepth, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH, f);
+	(void)drv->cuFuncGetAttribute(&a->clusterSchedulingPolicyPreference, CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE, f);
+	(void)drv->cuFuncGetAttribute(&a->nonPortableClusterSizeAllowed, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, f);
 }
 
 cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *out, const void *stub)
@@ -87,23 +77,16 @@ cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *out, const void *st
 	cudaError_t e = find_function(&drv, stub, &f);
 
 	memset(&a, 0, sizeof a);
-	if (e ||
-	    (e = get_size_attribute(drv, f, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES,
-				&a.sharedSizeBytes)) ||
-	    (e = get_size_attribute(drv, f, CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES,
-				&a.constSizeBytes)) ||
-	    (e = get_size_attribute(drv, f, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES,
-				&a.localSizeBytes)) ||
-	    (e = get_attribute(drv, f, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
-			   &a.maxThreadsPerBlock)) ||
+	if (e || (e = get_size_attribute(drv, f, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, &a.sharedSizeBytes)) ||
+	    (e = get_size_attribute(drv, f, CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES, &a.constSizeBytes)) ||
+	    (e = get_size_attribute(drv, f, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, &a.localSizeBytes)) ||
+	    (e = get_attribute(drv, f, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, &a.maxThreadsPerBlock)) ||
 	    (e = get_attribute(drv, f, CU_FUNC_ATTRIBUTE_NUM_REGS, &a.numRegs)) ||
 	    (e = get_attribute(drv, f, CU_FUNC_ATTRIBUTE_PTX_VERSION, &a.ptxVersion)) ||
 	    (e = get_attribute(drv, f, CU_FUNC_ATTRIBUTE_BINARY_VERSION, &a.binaryVersion)) ||
 	    (e = get_attribute(drv, f, CU_FUNC_ATTRIBUTE_CACHE_MODE_CA, &a.cacheModeCA)) ||
-	    (e = get_attribute(drv, f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-			   &a.maxDynamicSharedSizeBytes)) ||
-	    (e = get_attribute(drv, f, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
-			   &a.preferredShmemCarveout)))
+	    (e = get_attribute(drv, f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, &a.maxDynamicSharedSizeBytes)) ||
+	    (e = get_attribute(drv, f, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, &a.preferredShmemCarveout)))
 		return e;
 	get_cluster_attributes(drv, f, &a);
 	if (!out)
@@ -112,10 +95,8 @@ cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *out, const void *st
 	return cudaSuccess;
 }
 
-_Static_assert((int)cudaFuncAttributeMaxDynamicSharedMemorySize ==
-			       (int)CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES &&
-		       (int)cudaFuncAttributeNonPortableClusterSizeAllowed ==
-			       (int)CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED,
+_Static_assert((int)cudaFuncAttributeMaxDynamicSharedMemorySize == (int)CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES &&
+		       (int)cudaFuncAttributeNonPortableClusterSizeAllowed == (int)CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED,
 	       "a cudaFuncAttribute has the number of its CUfunction_attribute");
 
 cudaError_t cudaFuncSetAttribute(const void *stub, enum cudaFuncAttribute which, int value)

@@ -16,10 +16,7 @@ static int device_limit(const gpul_driver *drv, CUdevice_attribute which, int or
 	CUdevice device;
 	int value = 0;
 
-	return drv->cuDeviceGet(&device, ordinal) ||
-			       drv->cuDeviceGetAttribute(&value, which, device)
-		       ? 0
-		       : value;
+	return drv->cuDeviceGet(&device, ordinal) || drv->cuDeviceGetAttribute(&value, which, device) ? 0 : value;
 }
 
 /* Explain which limit of the device a grid or block exceeds; false: it exceeds none. */
@@ -33,8 +30,8 @@ static _Bool explain_extent(const gpul_driver *drv, int ordinal, const char *wha
 
 		if (size[i] && size[i] <= (unsigned)most)
 			continue;
-		(void)gpul_rt_fail(cudaErrorInvalidValue, "launch: %s.%c is %u; it must be from 1 to %d (device %d)", what, "xyz"[i], size[i], most,
-				   ordinal);
+		(void)gpul_rt_fail(cudaErrorInvalidValue, "launch: %s.%c is %u; it must be from 1 to %d (device %d)", what, "xyz"[i],
+				   size[i], most, ordinal);
 		return 1;
 	}
 	return 0;
@@ -54,8 +51,9 @@ static cudaError_t report_launch(const gpul_driver *drv, CUresult r, dim3 grid, 
 		return e;
 	most = device_limit(drv, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, ordinal);
 	if (threads > (unsigned)most)
-		(void)gpul_rt_fail(cudaErrorInvalidValue, "launch: a block of %ux%ux%u threads has %llu threads; it can have at most %d (device %d)",
-				   block.x, block.y, block.z, threads, most, ordinal);
+		(void)gpul_rt_fail(cudaErrorInvalidValue,
+				   "launch: a block of %ux%ux%u threads has %llu threads; it can have at most %d (device %d)", block.x,
+				   block.y, block.z, threads, most, ordinal);
 	return e;
 }
 
@@ -73,8 +71,7 @@ static cudaError_t find_launch_kernel(const gpul_driver **drv, const void *stub,
 	return e;
 }
 
-cudaError_t cudaLaunchKernel(const void *stub, dim3 grid, dim3 block, void **args,
-			     size_t shared_bytes, cudaStream_t stream)
+cudaError_t cudaLaunchKernel(const void *stub, dim3 grid, dim3 block, void **args, size_t shared_bytes, cudaStream_t stream)
 {
 	const gpul_driver *drv;
 	CUfunction f;
@@ -83,17 +80,14 @@ cudaError_t cudaLaunchKernel(const void *stub, dim3 grid, dim3 block, void **arg
 	if (e)
 		return e;
 	if (shared_bytes > UINT32_MAX)
-		return gpul_rt_fail(cudaErrorInvalidValue, "%zu bytes of shared memory exceed 4 GiB",
-				    shared_bytes);
+		return gpul_rt_fail(cudaErrorInvalidValue, "%zu bytes of shared memory exceed 4 GiB", shared_bytes);
 	return report_launch(drv,
-			drv->cuLaunchKernel(f, grid.x, grid.y, grid.z, block.x, block.y,
-					    block.z, (unsigned)shared_bytes,
-					    gpul_rt_stream(stream), args, NULL),
-			grid, block);
+			     drv->cuLaunchKernel(f, grid.x, grid.y, grid.z, block.x, block.y, block.z, (unsigned)shared_bytes,
+						 gpul_rt_stream(stream), args, NULL),
+			     grid, block);
 }
 
-cudaError_t cudaLaunchCooperativeKernel(const void *stub, dim3 grid, dim3 block, void **args,
-					size_t shared_bytes, cudaStream_t stream)
+cudaError_t cudaLaunchCooperativeKernel(const void *stub, dim3 grid, dim3 block, void **args, size_t shared_bytes, cudaStream_t stream)
 {
 	const gpul_driver *drv;
 	CUfunction f;
@@ -102,21 +96,17 @@ cudaError_t cudaLaunchCooperativeKernel(const void *stub, dim3 grid, dim3 block,
 	if (e)
 		return e;
 	if (shared_bytes > UINT32_MAX)
-		return gpul_rt_fail(cudaErrorInvalidValue, "%zu bytes of shared memory exceed 4 GiB",
-				    shared_bytes);
+		return gpul_rt_fail(cudaErrorInvalidValue, "%zu bytes of shared memory exceed 4 GiB", shared_bytes);
 	return report_launch(drv,
-			drv->cuLaunchCooperativeKernel(f, grid.x, grid.y, grid.z, block.x,
-						       block.y, block.z, (unsigned)shared_bytes,
-						       gpul_rt_stream(stream), args),
-			grid, block);
+			     drv->cuLaunchCooperativeKernel(f, grid.x, grid.y, grid.z, block.x, block.y, block.z, (unsigned)shared_bytes,
+							    gpul_rt_stream(stream), args),
+			     grid, block);
 }
 
 /* Launch attributes have the same number and layout in the runtime API and the driver API. */
 _Static_assert(sizeof(cudaLaunchAttribute) == sizeof(CUlaunchAttribute) &&
-		       (int)cudaLaunchAttributeClusterDimension ==
-			       (int)CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION &&
-		       (int)cudaLaunchAttributeCooperative ==
-			       (int)CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
+		       (int)cudaLaunchAttributeClusterDimension == (int)CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION &&
+		       (int)cudaLaunchAttributeCooperative == (int)CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
 	       "the launch attributes of both interfaces are equal");
 
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *stub, void **args)
@@ -129,12 +119,10 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *st
 	if (e)
 		return e;
 	if (!config || config->dynamicSmemBytes > UINT32_MAX)
-		return gpul_rt_fail(cudaErrorInvalidValue,
-				    "the launch configuration is NULL, or has 4 GiB or more of shared memory");
+		return gpul_rt_fail(cudaErrorInvalidValue, "the launch configuration is NULL, or has 4 GiB or more of shared memory");
 	c = gpul_rt_config(config);
 	c.hStream = gpul_rt_stream(config->stream);
-	return report_launch(drv, drv->cuLaunchKernelEx(&c, f, args, NULL), config->gridDim,
-			config->blockDim);
+	return report_launch(drv, drv->cuLaunchKernelEx(&c, f, args, NULL), config->gridDim, config->blockDim);
 }
 
 /* ---- calls of generated code ------------------------------------------------------------- */
@@ -144,8 +132,7 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *st
 #endif
 
 /* Launch a kernel; `kernel` is the stub itself, because __cudaGetKernel() returns it. */
-cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **args,
-			       size_t shared_bytes, cudaStream_t stream)
+cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **args, size_t shared_bytes, cudaStream_t stream)
 {
 	return cudaLaunchKernel(kernel, grid, block, args, shared_bytes, stream);
 }

@@ -10,21 +10,19 @@ _Static_assert((int)cudaJitOptimizationLevel == (int)CU_JIT_OPTIMIZATION_LEVEL &
 		       (int)cudaLibraryBinaryIsPreserved == (int)CU_LIBRARY_BINARY_IS_PRESERVED,
 	       "the options of both interfaces have the same numbers");
 
-#define JIT(options) ((CUjit_option *)(void *)(options))
+#define JIT(options)     ((CUjit_option *)(void *)(options))
 #define OPTIONS(options) ((CUlibraryOption *)(void *)(options))
 
 GPUL_RT_FORWARD(cudaLibraryLoadData,
-		(cudaLibrary_t *out, const void *code, enum cudaJitOption *jit, void **jit_values,
-		 unsigned int n_jit, enum cudaLibraryOption *options, void **values, unsigned int n),
+		(cudaLibrary_t * out, const void *code, enum cudaJitOption *jit, void **jit_values, unsigned int n_jit,
+		 enum cudaLibraryOption *options, void **values, unsigned int n),
 		cuLibraryLoadData((CUlibrary *)out, code, JIT(jit), jit_values, n_jit, OPTIONS(options), values, n))
 GPUL_RT_FORWARD(cudaLibraryLoadFromFile,
-		(cudaLibrary_t *out, const char *path, enum cudaJitOption *jit, void **jit_values,
-		 unsigned int n_jit, enum cudaLibraryOption *options, void **values, unsigned int n),
-		cuLibraryLoadFromFile((CUlibrary *)out, path, JIT(jit), jit_values, n_jit, OPTIONS(options), values,
-				      n))
+		(cudaLibrary_t * out, const char *path, enum cudaJitOption *jit, void **jit_values, unsigned int n_jit,
+		 enum cudaLibraryOption *options, void **values, unsigned int n),
+		cuLibraryLoadFromFile((CUlibrary *)out, path, JIT(jit), jit_values, n_jit, OPTIONS(options), values, n))
 GPUL_RT_FORWARD(cudaLibraryUnload, (cudaLibrary_t library), cuLibraryUnload((CUlibrary)library))
-GPUL_RT_FORWARD(cudaLibraryGetKernelCount, (unsigned int *out, cudaLibrary_t library),
-		cuLibraryGetKernelCount(out, (CUlibrary)library))
+GPUL_RT_FORWARD(cudaLibraryGetKernelCount, (unsigned int *out, cudaLibrary_t library), cuLibraryGetKernelCount(out, (CUlibrary)library))
 GPUL_RT_FORWARD(cudaLibraryGetUnifiedFunction, (void **out, cudaLibrary_t library, const char *name),
 		cuLibraryGetUnifiedFunction(out, (CUlibrary)library, name))
 
@@ -81,8 +79,7 @@ cudaError_t cudaLibraryGetManaged(void **out, size_t *bytes, cudaLibrary_t libra
 	return cudaSuccess;
 }
 
-cudaError_t cudaKernelSetAttributeForDevice(cudaKernel_t kernel, enum cudaFuncAttribute which, int value,
-					    int ordinal)
+cudaError_t cudaKernelSetAttributeForDevice(cudaKernel_t kernel, enum cudaFuncAttribute which, int value, int ordinal)
 {
 	const gpul_driver *drv;
 	CUdevice device;

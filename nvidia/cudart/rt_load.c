@@ -28,8 +28,7 @@ static cudaError_t add_parts(const gpul_driver *drv, CUlinkState link, const voi
 		void *data;
 
 		memcpy(&data, parts, sizeof data); /* copied, because the driver's prototype has no const */
-		e = gpul_rt_cu(drv, cuLinkAddData(link, CU_JIT_INPUT_FATBINARY, data,
-						  h->header_bytes + (size_t)h->payload_bytes,
+		e = gpul_rt_cu(drv, cuLinkAddData(link, CU_JIT_INPUT_FATBINARY, data, h->header_bytes + (size_t)h->payload_bytes,
 						  "relocatable device code", 0, NULL, NULL));
 	}
 	return e;
@@ -39,8 +38,7 @@ static cudaError_t add_parts(const gpul_driver *drv, CUlinkState link, const voi
 static cudaError_t link_parts(const gpul_driver *drv, const void *const *parts, CUlibrary *out)
 {
 	char log[LOG_BYTES] = "";
-	CUjit_option options[] = { CU_JIT_ERROR_LOG_BUFFER,
-				   CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES };
+	CUjit_option options[] = { CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES };
 	void *values[] = { log, (void *)(size_t)LOG_BYTES };
 	CUlinkState link = NULL;
 	void *image = NULL;
@@ -55,8 +53,7 @@ static cudaError_t link_parts(const gpul_driver *drv, const void *const *parts, 
 	if (e && *log)
 		(void)gpul_rt_fail(e, "%s", log);
 	if (!e)
-		e = gpul_rt_cu(drv,
-			       cuLibraryLoadData(out, image, NULL, NULL, 0, NULL, NULL, 0));
+		e = gpul_rt_cu(drv, cuLibraryLoadData(out, image, NULL, NULL, 0, NULL, NULL, 0));
 	(void)drv->cuLinkDestroy(link);
 	return e;
 }
@@ -67,13 +64,11 @@ cudaError_t gpul_rt_load(const gpul_driver *drv, const void *wrapper, CUlibrary 
 	const void *const *parts;
 	CUresult r;
 
-	if (!w || w->magic != GPUL_RT_WRAPPER_MAGIC ||
-	    (w->version != GPUL_RT_WHOLE && w->version != GPUL_RT_LINKED))
-		return gpul_rt_fail(
-			cudaErrorInvalidKernelImage,
-			"the fat binary that the program registered at %p is not of CUDA "
-			"11 to 13: version %d",
-			wrapper, w ? w->version : 0);
+	if (!w || w->magic != GPUL_RT_WRAPPER_MAGIC || (w->version != GPUL_RT_WHOLE && w->version != GPUL_RT_LINKED))
+		return gpul_rt_fail(cudaErrorInvalidKernelImage,
+				    "the fat binary that the program registered at %p is not of CUDA "
+				    "11 to 13: version %d",
+				    wrapper, w ? w->version : 0);
 	r = drv->cuLibraryLoadData(out, wrapper, NULL, NULL, 0, NULL, NULL, 0);
 	parts = w->version == GPUL_RT_LINKED ? w->parts : NULL;
 	/* the linked image may be empty, or contain machine code for other GPUs only */

@@ -10,9 +10,7 @@ static cudaError_t find_function(const gpul_driver **drv, const void *stub, CUfu
 	return e ? e : gpul_rt_function(*drv, stub, f);
 }
 
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *n_blocks,
-								   const void *stub, int block,
-								   size_t shared_bytes,
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *n_blocks, const void *stub, int block, size_t shared_bytes,
 								   unsigned int flags)
 {
 	const gpul_driver *drv;
@@ -21,19 +19,15 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *n_blocks
 
 	if (e)
 		return e;
-	return gpul_rt_cu(drv, cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
-				       n_blocks, f, block, shared_bytes, flags));
+	return gpul_rt_cu(drv, cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(n_blocks, f, block, shared_bytes, flags));
 }
 
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *n_blocks, const void *stub,
-							  int block, size_t shared_bytes)
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *n_blocks, const void *stub, int block, size_t shared_bytes)
 {
-	return cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(n_blocks, stub, block,
-								      shared_bytes, 0);
+	return cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(n_blocks, stub, block, shared_bytes, 0);
 }
 
-cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, const void *stub,
-						      int n_blocks, int block)
+cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, const void *stub, int n_blocks, int block)
 {
 	const gpul_driver *drv;
 	CUfunction f;
@@ -41,14 +35,13 @@ cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, const void 
 
 	if (e)
 		return e;
-	return gpul_rt_cu(drv,
-			  cuOccupancyAvailableDynamicSMemPerBlock(bytes, f, n_blocks, block));
+	return gpul_rt_cu(drv, cuOccupancyAvailableDynamicSMemPerBlock(bytes, f, n_blocks, block));
 }
 
 /* ---- clusters ---------------------------------------------------------------------------- */
 
-static cudaError_t find_configured(const gpul_driver **drv, const void *stub, const cudaLaunchConfig_t *config,
-				   CUfunction *f, CUlaunchConfig *out)
+static cudaError_t find_configured(const gpul_driver **drv, const void *stub, const cudaLaunchConfig_t *config, CUfunction *f,
+				   CUlaunchConfig *out)
 {
 	cudaError_t e = find_function(drv, stub, f);
 

@@ -9,7 +9,7 @@ static cudaError_t call_driver(const char *name)
 {
 	CUdriverProcAddressQueryResult found;
 	const gpul_driver *drv;
-	CUresult (CUDAAPI *function)(void);
+	CUresult(CUDAAPI * function)(void);
 	void *p = NULL;
 	cudaError_t e = gpul_rt_enter(&drv);
 

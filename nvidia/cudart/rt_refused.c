@@ -9,11 +9,11 @@
 GPUL_RT_REASONS(REASON)
 #undef REASON
 
-#define CALL(name, reason)                                                                     \
-	int name(void);                                                                        \
-	int name(void)                                                                         \
-	{                                                                                      \
-		return gpul_rt_refuse(#name, reason);                                          \
+#define CALL(name, reason) \
+	int name(void); \
+	int name(void) \
+	{ \
+		return gpul_rt_refuse(#name, reason); \
 	}
 #define PTSZ(name, reason) CALL(name, reason) CALL(name##_ptsz, reason)
 GPUL_RT_REFUSED(CALL, PTSZ)

@@ -20,17 +20,14 @@ void __cudaUnregisterFatBinary(void **handle)
 	gpul_rt_remove_image((gpul_rt_image *)handle);
 }
 
-void __cudaRegisterFunction(void **handle, const char *stub, char *stub_again, const char *name,
-			    int thread_limit, uint3 *thread, uint3 *block, dim3 *block_dim,
-			    dim3 *grid_dim, int *warp_size)
+void __cudaRegisterFunction(void **handle, const char *stub, char *stub_again, const char *name, int thread_limit, uint3 *thread,
+			    uint3 *block, dim3 *block_dim, dim3 *grid_dim, int *warp_size)
 {
-	(void)stub_again, (void)thread_limit, (void)thread, (void)block, (void)block_dim,
-		(void)grid_dim, (void)warp_size;
+	(void)stub_again, (void)thread_limit, (void)thread, (void)block, (void)block_dim, (void)grid_dim, (void)warp_size;
 	gpul_rt_add_symbol((gpul_rt_image *)handle, GPUL_RT_KERNEL, stub, name, 0);
 }
 
-void __cudaRegisterVar(void **handle, char *host, char *address, const char *name, int external,
-		       size_t bytes, int constant, int global)
+void __cudaRegisterVar(void **handle, char *host, char *address, const char *name, int external, size_t bytes, int constant, int global)
 {
 	(void)address, (void)external, (void)constant, (void)global;
 	gpul_rt_add_symbol((gpul_rt_image *)handle, GPUL_RT_VARIABLE, host, name, bytes);
@@ -38,8 +35,8 @@ void __cudaRegisterVar(void **handle, char *host, char *address, const char *nam
 
 /* Register a managed variable.  `host` is a pointer through which host code accesses the variable; it is NULL until
  * __cudaInitModule() sets it. */
-void __cudaRegisterManagedVar(void **handle, void **host, char *address, const char *name,
-			      int external, size_t bytes, int constant, int global)
+void __cudaRegisterManagedVar(void **handle, void **host, char *address, const char *name, int external, size_t bytes, int constant,
+			      int global)
 {
 	(void)address, (void)external, (void)constant, (void)global;
 	gpul_rt_add_symbol((gpul_rt_image *)handle, GPUL_RT_MANAGED, host, name, bytes);

@@ -101,8 +101,7 @@ static _Bool add_symbol_locked(gpul_rt_symbol symbol)
 	return 1;
 }
 
-void gpul_rt_add_symbol(gpul_rt_image *image, gpul_rt_kind kind, const void *host,
-			const char *name, size_t bytes)
+void gpul_rt_add_symbol(gpul_rt_image *image, gpul_rt_kind kind, const void *host, const char *name, size_t bytes)
 {
 	pthread_mutex_lock(&lock);
 	if (!image || !add_symbol_locked((gpul_rt_symbol){ .host = host, .name = name, .image = image, .bytes = bytes, .kind = kind }))
@@ -116,8 +115,7 @@ cudaError_t gpul_rt_add_handle(CUkernel kernel)
 	_Bool added;
 
 	pthread_mutex_lock(&lock);
-	added = find_symbol(kernel, GPUL_RT_KERNEL) ||
-		add_symbol_locked((gpul_rt_symbol){ .host = kernel, .kernel = kernel });
+	added = find_symbol(kernel, GPUL_RT_KERNEL) || add_symbol_locked((gpul_rt_symbol){ .host = kernel, .kernel = kernel });
 	pthread_mutex_unlock(&lock);
 	return added ? cudaSuccess : gpul_rt_fail(cudaErrorMemoryAllocation, "out of memory");
 }
@@ -182,8 +180,7 @@ void gpul_rt_remove_image(gpul_rt_image *image)
 
 static cudaError_t load_library(const gpul_driver *drv, gpul_rt_image *image)
 {
-	cudaError_t e = image->library ? cudaSuccess
-				       : gpul_rt_load(drv, image->wrapper, &image->library);
+	cudaError_t e = image->library ? cudaSuccess : gpul_rt_load(drv, image->wrapper, &image->library);
 
 	image->drv = drv;
 	return e;
@@ -192,13 +189,11 @@ static cudaError_t load_library(const gpul_driver *drv, gpul_rt_image *image)
 static cudaError_t fail_unknown(cudaError_t e, const char *what, const void *host)
 {
 	if (out_of_memory)
-		return gpul_rt_fail(cudaErrorMemoryAllocation,
-				    "out of memory when the program registered its kernels");
+		return gpul_rt_fail(cudaErrorMemoryAllocation, "out of memory when the program registered its kernels");
 	return gpul_rt_fail(e, "%p is not a registered %s", host, what);
 }
 
-static cudaError_t find_kernel(const gpul_driver *drv, const void *stub, cudaError_t none,
-			     CUkernel *out)
+static cudaError_t find_kernel(const gpul_driver *drv, const void *stub, cudaError_t none, CUkernel *out)
 {
 	gpul_rt_symbol *s = find_symbol(stub, GPUL_RT_KERNEL);
 	cudaError_t e;
@@ -211,20 +206,16 @@ static cudaError_t find_kernel(const gpul_driver *drv, const void *stub, cudaErr
 			return e;
 		r = drv->cuLibraryGetKernel(&s->kernel, s->image->library, s->name);
 		if (r == CUDA_ERROR_NOT_FOUND)
-			return gpul_rt_fail(cudaErrorInvalidDeviceFunction,
-					    "the image for this device has no kernel %s",
-					    s->name);
+			return gpul_rt_fail(cudaErrorInvalidDeviceFunction, "the image for this device has no kernel %s", s->name);
 		if (r)
 			return gpul_rt_record(drv, r, "cuLibraryGetKernel");
-		(void)add_symbol_locked((gpul_rt_symbol){ .host = s->kernel, .name = s->name, .image = s->image,
-							  .kernel = s->kernel });
+		(void)add_symbol_locked((gpul_rt_symbol){ .host = s->kernel, .name = s->name, .image = s->image, .kernel = s->kernel });
 	}
 	*out = s->kernel;
 	return cudaSuccess;
 }
 
-cudaError_t gpul_rt_kernel(const gpul_driver *drv, const void *stub, cudaError_t none,
-			   CUkernel *out)
+cudaError_t gpul_rt_kernel(const gpul_driver *drv, const void *stub, cudaError_t none, CUkernel *out)
 {
 	cudaError_t e;
 
@@ -252,8 +243,7 @@ static gpul_rt_symbol *find_managed(const void *address)
 	return NULL;
 }
 
-static cudaError_t find_variable(const gpul_driver *drv, const void *host, CUdeviceptr *address,
-			       size_t *bytes)
+static cudaError_t find_variable(const gpul_driver *drv, const void *host, CUdeviceptr *address, size_t *bytes)
 {
 	gpul_rt_symbol *s = find_symbol(host, GPUL_RT_VARIABLE);
 	cudaError_t e;
@@ -271,13 +261,11 @@ static cudaError_t find_variable(const gpul_driver *drv, const void *host, CUdev
 	*bytes = s->bytes;
 	r = drv->cuLibraryGetGlobal(address, NULL, s->image->library, s->name);
 	if (r == CUDA_ERROR_NOT_FOUND)
-		return gpul_rt_fail(cudaErrorInvalidSymbol,
-				    "the image for this device has no variable %s", s->name);
+		return gpul_rt_fail(cudaErrorInvalidSymbol, "the image for this device has no variable %s", s->name);
 	return gpul_rt_record(drv, r, "cuLibraryGetGlobal");
 }
 
-cudaError_t gpul_rt_variable(const gpul_driver *drv, const void *host, CUdeviceptr *address,
-			     size_t *bytes)
+cudaError_t gpul_rt_variable(const gpul_driver *drv, const void *host, CUdeviceptr *address, size_t *bytes)
 {
 	cudaError_t e;
 

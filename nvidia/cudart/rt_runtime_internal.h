@@ -60,19 +60,18 @@ cudaError_t gpul_rt_record(const gpul_driver *drv, CUresult r, const char *call)
 
 /* Set the thread's last error to e and return it; the text is logged if the error is a mistake of the program (gpul_log_mistake()); with
  * GPULOAD_LOG=info, always. */
-cudaError_t gpul_rt_fail(cudaError_t e, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
+cudaError_t gpul_rt_fail(cudaError_t e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* Define a runtime call that makes one driver call.  `call` can use `drv`, the driver, and the parameters.  The prototype
  * is needed with a header that lacks the call. */
-#define GPUL_RT_FORWARD(name, parameters, call)                                                \
-	cudaError_t name parameters;                                                           \
-	cudaError_t name parameters                                                            \
-	{                                                                                      \
-		const gpul_driver *drv;                                                        \
-		cudaError_t e = gpul_rt_enter(&drv);                                           \
-                                                                                               \
-		return e ? e : gpul_rt_cu(drv, call);                                          \
+#define GPUL_RT_FORWARD(name, parameters, call) \
+	cudaError_t name parameters; \
+	cudaError_t name parameters \
+	{ \
+		const gpul_driver *drv; \
+		cudaError_t e = gpul_rt_enter(&drv); \
+\
+		return e ? e : gpul_rt_cu(drv, call); \
 	}
 
 /* Clear a sticky last error, after the device was reset. */
@@ -95,15 +94,13 @@ typedef struct gpul_rt_symbol {
 } gpul_rt_symbol;
 
 gpul_rt_image *gpul_rt_add_image(const void *wrapper);
-void gpul_rt_add_symbol(gpul_rt_image *image, gpul_rt_kind kind, const void *host,
-			const char *name, size_t bytes);
+void gpul_rt_add_symbol(gpul_rt_image *image, gpul_rt_kind kind, const void *host, const char *name, size_t bytes);
 void gpul_rt_remove_image(gpul_rt_image *image); /* unloads the image and removes its symbols */
 
 /* Find the kernel of a stub, or of a CUkernel that this function returned before.  Loads the fatbin when it is
  * first needed.  Errors: `none` if the stub is not registered (each runtime call has its own error for this
  * case), cudaErrorInvalidDeviceFunction when the image lacks the kernel, or the error of loading the image. */
-cudaError_t gpul_rt_kernel(const gpul_driver *drv, const void *stub, cudaError_t none,
-			   CUkernel *out);
+cudaError_t gpul_rt_kernel(const gpul_driver *drv, const void *stub, cudaError_t none, CUkernel *out);
 
 /* Remember a CUkernel of the driver, so that gpul_rt_kernel() accepts it in place of a stub. */
 cudaError_t gpul_rt_add_handle(CUkernel kernel);
@@ -118,8 +115,7 @@ cudaError_t gpul_rt_place_managed(const gpul_driver *drv, gpul_rt_image *image);
 cudaError_t gpul_rt_function(const gpul_driver *drv, const void *stub, CUfunction *out);
 
 /* Find the address and size of a registered variable in the current context.  Errors: cudaErrorInvalidSymbol. */
-cudaError_t gpul_rt_variable(const gpul_driver *drv, const void *host, CUdeviceptr *address,
-			     size_t *bytes);
+cudaError_t gpul_rt_variable(const gpul_driver *drv, const void *host, CUdeviceptr *address, size_t *bytes);
 
 /* Load a gpul_rt_wrapper as a library, and link its relocatable parts if needed; in rt_load.c. */
 cudaError_t gpul_rt_load(const gpul_driver *drv, const void *wrapper, CUlibrary *out);
@@ -135,9 +131,14 @@ static inline CUdeviceptr gpul_rt_address(const void *p)
 static inline CUlaunchConfig gpul_rt_config(const cudaLaunchConfig_t *config)
 {
 	CUlaunchConfig c = {
-		.gridDimX = config->gridDim.x, .gridDimY = config->gridDim.y, .gridDimZ = config->gridDim.z,
-		.blockDimX = config->blockDim.x, .blockDimY = config->blockDim.y, .blockDimZ = config->blockDim.z,
-		.sharedMemBytes = (unsigned)config->dynamicSmemBytes, .numAttrs = config->numAttrs,
+		.gridDimX = config->gridDim.x,
+		.gridDimY = config->gridDim.y,
+		.gridDimZ = config->gridDim.z,
+		.blockDimX = config->blockDim.x,
+		.blockDimY = config->blockDim.y,
+		.blockDimZ = config->blockDim.z,
+		.sharedMemBytes = (unsigned)config->dynamicSmemBytes,
+		.numAttrs = config->numAttrs,
 	};
 
 	__builtin_memcpy(&c.attrs, &config->attrs, sizeof c.attrs);

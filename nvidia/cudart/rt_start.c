@@ -26,7 +26,7 @@ static atomic_uint resets; /* number of device resets */
 static atomic_bool exiting;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects the array of contexts */
-static CUcontext contexts[MAX_DEVICES]; /* retained primary contexts, one for each device in use */
+static CUcontext contexts[MAX_DEVICES];                  /* retained primary contexts, one for each device in use */
 
 _Bool gpul_rt_exiting(void)
 {
@@ -47,10 +47,7 @@ static cudaError_t fail_open_driver(const gpul_error *err)
 	if (!atomic_flag_test_and_set(&printed))
 		gpul_log(GPUL_LOG_NOTICE, "runtime", "%s", err->text);
 	if (err->status == GPUL_EUNSUPPORTED)
-		return gpul_rt_fail(native == CUDA_ERROR_NO_DEVICE
-					    ? cudaErrorNoDevice
-					    : cudaErrorInsufficientDriver,
-				    "%s", err->text);
+		return gpul_rt_fail(native == CUDA_ERROR_NO_DEVICE ? cudaErrorNoDevice : cudaErrorInsufficientDriver, "%s", err->text);
 	if (err->status == GPUL_ENOMEM)
 		return gpul_rt_fail(cudaErrorMemoryAllocation, "%s", err->text);
 	return gpul_rt_fail(cudaErrorInitializationError, "%s", err->text);
@@ -97,14 +94,15 @@ cudaError_t gpul_rt_context(const gpul_driver *drv, int ordinal, CUcontext *out)
 	if (e)
 		return e;
 	if (ordinal < 0 || ordinal >= n || ordinal >= MAX_DEVICES)
-		return gpul_rt_fail(cudaErrorInvalidDevice, n == 1 ? "no device %d: there is %d device, counted from 0" : "no device %d: there are %d devices, counted from 0",
+		return gpul_rt_fail(cudaErrorInvalidDevice,
+				    n == 1 ? "no device %d: there is %d device, counted from 0"
+					   : "no device %d: there are %d devices, counted from 0",
 				    ordinal, n);
 	pthread_mutex_lock(&lock);
 	if (!contexts[ordinal]) {
 		e = gpul_rt_cu(drv, cuDeviceGet(&device, ordinal));
 		if (!e)
-			e = gpul_rt_cu(drv,
-				       cuDevicePrimaryCtxRetain(&contexts[ordinal], device));
+			e = gpul_rt_cu(drv, cuDevicePrimaryCtxRetain(&contexts[ordinal], device));
 	}
 	*out = contexts[ordinal];
 	pthread_mutex_unlock(&lock);

@@ -14,33 +14,32 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-enum { ERROR_INTERNAL = 1, ERROR_ELF_ARCH_MISMATCH = 2 };  /* nvFatbinResult */
+enum { ERROR_INTERNAL = 1, ERROR_ELF_ARCH_MISMATCH = 2 }; /* nvFatbinResult */
 
 /* X(name, parameters, arguments): calls that are passed on unchanged.  A handle is a void *. */
-#define PASSED_ON(X)                                                                                                          \
-	X(nvFatbinCreate, (void **handle, const char **options, size_t n_options), (handle, options, n_options))              \
-	X(nvFatbinDestroy, (void **handle), (handle))                                                                         \
-	X(nvFatbinAddPTX, (void *handle, const char *code, size_t bytes, const char *arch, const char *name,                  \
-			   const char *options),                                                                              \
-	  (handle, code, bytes, arch, name, options))                                                                         \
-	X(nvFatbinAddLTOIR, (void *handle, const void *code, size_t bytes, const char *arch, const char *name,                \
-			     const char *options),                                                                            \
-	  (handle, code, bytes, arch, name, options))                                                                         \
-	X(nvFatbinAddIndex, (void *handle, const void *code, size_t bytes, const char *name), (handle, code, bytes, name))    \
-	X(nvFatbinAddReloc, (void *handle, const void *code, size_t bytes), (handle, code, bytes))                            \
-	X(nvFatbinAddTileIR, (void *handle, const void *code, size_t bytes, const char *name, const char *options),           \
-	  (handle, code, bytes, name, options))                                                                               \
-	X(nvFatbinSize, (void *handle, size_t *bytes), (handle, bytes))                                                       \
-	X(nvFatbinGet, (void *handle, void *buffer), (handle, buffer))                                                        \
+#define PASSED_ON(X) \
+	X(nvFatbinCreate, (void **handle, const char **options, size_t n_options), (handle, options, n_options)) \
+	X(nvFatbinDestroy, (void **handle), (handle)) \
+	X(nvFatbinAddPTX, (void *handle, const char *code, size_t bytes, const char *arch, const char *name, const char *options), \
+	  (handle, code, bytes, arch, name, options)) \
+	X(nvFatbinAddLTOIR, (void *handle, const void *code, size_t bytes, const char *arch, const char *name, const char *options), \
+	  (handle, code, bytes, arch, name, options)) \
+	X(nvFatbinAddIndex, (void *handle, const void *code, size_t bytes, const char *name), (handle, code, bytes, name)) \
+	X(nvFatbinAddReloc, (void *handle, const void *code, size_t bytes), (handle, code, bytes)) \
+	X(nvFatbinAddTileIR, (void *handle, const void *code, size_t bytes, const char *name, const char *options), \
+	  (handle, code, bytes, name, options)) \
+	X(nvFatbinSize, (void *handle, size_t *bytes), (handle, bytes)) \
+	X(nvFatbinGet, (void *handle, void *buffer), (handle, buffer)) \
 	X(nvFatbinVersion, (unsigned *major, unsigned *minor), (major, minor))
 
-#define ANSWERED(X)                                                                                                           \
-	X(nvFatbinAddCubin, (void *handle, const void *code, size_t bytes, const char *arch, const char *name),               \
+#define ANSWERED(X) \
+	X(nvFatbinAddCubin, (void *handle, const void *code, size_t bytes, const char *arch, const char *name), \
 	  (handle, code, bytes, arch, name))
 
 static struct {
-#define X(name, parameters, arguments) int (*name) parameters;
-	PASSED_ON(X) ANSWERED(X)
+#define X(name, parameters, arguments) int(*name) parameters;
+	PASSED_ON(X)
+	ANSWERED(X)
 #undef X
 	const char *(*nvFatbinGetErrorString)(int result);
 } real;
@@ -49,20 +48,24 @@ static const toolchain_entry entries[] = {
 #define X(name, parameters, arguments) { #name, offsetof(__typeof__(real), name) },
 	PASSED_ON(X) ANSWERED(X)
 #undef X
-	{ "nvFatbinGetErrorString", offsetof(__typeof__(real), nvFatbinGetErrorString) },
+		{ "nvFatbinGetErrorString", offsetof(__typeof__(real), nvFatbinGetErrorString) },
 	{ NULL, 0 },
 };
 
 static toolchain_real library = {
-	.variable = "GPULOAD_NVFATBIN", .stem = "libnvfatbin.so", .wheel = "nvfatbin", .package = "nvidia-nvfatbin",
-	.entries = entries, .table = &real,
+	.variable = "GPULOAD_NVFATBIN",
+	.stem = "libnvfatbin.so",
+	.wheel = "nvfatbin",
+	.package = "nvidia-nvfatbin",
+	.entries = entries,
+	.table = &real,
 };
 
-#define X(name, parameters, arguments)                                                                                        \
-	EXPORT int name parameters;                                                                                           \
-	int name parameters                                                                                                   \
-	{                                                                                                                     \
-		return toolchain_open(&library) && real.name ? real.name arguments : ERROR_INTERNAL;                          \
+#define X(name, parameters, arguments) \
+	EXPORT int name parameters; \
+	int name parameters \
+	{ \
+		return toolchain_open(&library) && real.name ? real.name arguments : ERROR_INTERNAL; \
 	}
 PASSED_ON(X)
 #undef X

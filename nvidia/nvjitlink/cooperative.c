@@ -7,24 +7,24 @@
  * Source: declarations in cuda_device_runtime_api.h; CUDA C++ Programming Guide, Cooperative Groups */
 #include "nvidia/nvjitlink/nvidia_nvjitlink_internal.h"
 
-#define BLOCKS /* sets %n: blocks of the grid; %b: index of the block; %t: index of the thread in the block */               \
-	"\t.reg .b32 %n, %b, %t, %x, %y;\n"                                                                           \
-	"\tmov.u32 %x, %nctaid.x; mov.u32 %y, %nctaid.y; mul.lo.u32 %n, %x, %y;\n"                                    \
-	"\tmov.u32 %b, %ctaid.z; mul.lo.u32 %b, %b, %y; mov.u32 %y, %ctaid.y; add.u32 %b, %b, %y; \n"               \
-	"\tmov.u32 %y, %ctaid.x; mad.lo.u32 %b, %b, %x, %y;\n"                                                        \
-	"\tmov.u32 %x, %nctaid.z; mul.lo.u32 %n, %n, %x;\n"                                                           \
-	"\tmov.u32 %t, %tid.z; mov.u32 %x, %ntid.y; mov.u32 %y, %tid.y; mad.lo.u32 %t, %t, %x, %y;\n"                 \
+#define BLOCKS /* sets %n: blocks of the grid; %b: index of the block; %t: index of the thread in the block */ \
+	"\t.reg .b32 %n, %b, %t, %x, %y;\n" \
+	"\tmov.u32 %x, %nctaid.x; mov.u32 %y, %nctaid.y; mul.lo.u32 %n, %x, %y;\n" \
+	"\tmov.u32 %b, %ctaid.z; mul.lo.u32 %b, %b, %y; mov.u32 %y, %ctaid.y; add.u32 %b, %b, %y; \n" \
+	"\tmov.u32 %y, %ctaid.x; mad.lo.u32 %b, %b, %x, %y;\n" \
+	"\tmov.u32 %x, %nctaid.z; mul.lo.u32 %n, %n, %x;\n" \
+	"\tmov.u32 %t, %tid.z; mov.u32 %x, %ntid.y; mov.u32 %y, %tid.y; mad.lo.u32 %t, %t, %x, %y;\n" \
 	"\tmov.u32 %x, %ntid.x; mov.u32 %y, %tid.x; mad.lo.u32 %t, %t, %x, %y;\n"
 
-#define SYNCHRONIZE /* synchronizes all threads of the grid; %h: the handle */                                                     \
-	"\t.reg .pred %p, %q;\n\t.reg .b32 %add, %old, %now;\n"                                                       \
-	"\tbarrier.sync 0;\n"                                                                                         \
-	"\tsetp.ne.u32 %p, %t, 0;\n\t@%p bra DONE;\n"                                                                 \
-	"\tmov.u32 %add, 1;\n\tsetp.ne.u32 %q, %b, 0;\n\t@%q bra ADD;\n"                                              \
-	"\tsub.u32 %add, 0x80000001, %n;\n"                                                                           \
-	"ADD:\n\tmembar.gl;\n\tatom.global.add.u32 %old, [%h + 4], %add;\n"                                           \
-	"WAIT:\n\tld.volatile.global.u32 %now, [%h + 4];\n\txor.b32 %now, %now, %old;\n"                              \
-	"\tsetp.ge.s32 %q, %now, 0;\n\t@%q bra WAIT;\n\tmembar.gl;\n"                                                 \
+#define SYNCHRONIZE /* synchronizes all threads of the grid; %h: the handle */ \
+	"\t.reg .pred %p, %q;\n\t.reg .b32 %add, %old, %now;\n" \
+	"\tbarrier.sync 0;\n" \
+	"\tsetp.ne.u32 %p, %t, 0;\n\t@%p bra DONE;\n" \
+	"\tmov.u32 %add, 1;\n\tsetp.ne.u32 %q, %b, 0;\n\t@%q bra ADD;\n" \
+	"\tsub.u32 %add, 0x80000001, %n;\n" \
+	"ADD:\n\tmembar.gl;\n\tatom.global.add.u32 %old, [%h + 4], %add;\n" \
+	"WAIT:\n\tld.volatile.global.u32 %now, [%h + 4];\n\txor.b32 %now, %now, %old;\n" \
+	"\tsetp.ge.s32 %q, %now, 0;\n\t@%q bra WAIT;\n\tmembar.gl;\n" \
 	"DONE:\n\tbarrier.sync 0;\n"
 
 const char jl_cooperative_groups[] =
@@ -35,18 +35,14 @@ const char jl_cooperative_groups[] =
 	"\tmov.b64 %h, {%low, %high};\n\tsetp.ne.u32 %p, %scope, 1;\n\tselp.b64 %h, 0, %h, %p;\n"
 	"\tst.param.b64 [r], %h;\n\tret;\n}\n"
 	".visible .func (.param .b32 r) cudaCGSynchronize(.param .b64 handle, .param .b32 flags)\n{\n"
-	"\t.reg .b64 %h;\n\tld.param.u64 %h, [handle];\n"
-	BLOCKS SYNCHRONIZE "\tst.param.b32 [r], 0;\n\tret;\n}\n"
+	"\t.reg .b64 %h;\n\tld.param.u64 %h, [handle];\n" BLOCKS SYNCHRONIZE "\tst.param.b32 [r], 0;\n\tret;\n}\n"
 	".visible .func (.param .b32 r) cudaCGSynchronizeGrid(.param .b64 handle, .param .b32 flags)\n{\n"
-	"\t.reg .b64 %h;\n\tld.param.u64 %h, [handle];\n"
-	BLOCKS SYNCHRONIZE "\tst.param.b32 [r], 0;\n\tret;\n}\n"
+	"\t.reg .b64 %h;\n\tld.param.u64 %h, [handle];\n" BLOCKS SYNCHRONIZE "\tst.param.b32 [r], 0;\n\tret;\n}\n"
 	".visible .func (.param .b32 r) cudaCGGetSize(.param .b64 threads, .param .b64 grids, .param .b64 handle)\n{\n"
-	"\t.reg .b64 %a;\n" BLOCKS
-	"\tmov.u32 %x, %ntid.x; mul.lo.u32 %n, %n, %x; mov.u32 %x, %ntid.y; mul.lo.u32 %n, %n, %x;\n"
+	"\t.reg .b64 %a;\n" BLOCKS "\tmov.u32 %x, %ntid.x; mul.lo.u32 %n, %n, %x; mov.u32 %x, %ntid.y; mul.lo.u32 %n, %n, %x;\n"
 	"\tmov.u32 %x, %ntid.z; mul.lo.u32 %n, %n, %x;\n"
 	"\tld.param.u64 %a, [threads];\n\tst.u32 [%a], %n;\n\tst.param.b32 [r], 0;\n\tret;\n}\n"
 	".visible .func (.param .b32 r) cudaCGGetRank(.param .b64 threads, .param .b64 grids, .param .b64 handle)\n{\n"
-	"\t.reg .b64 %a;\n" BLOCKS
-	"\tmov.u32 %x, %ntid.x; mul.lo.u32 %b, %b, %x; mov.u32 %x, %ntid.y; mul.lo.u32 %b, %b, %x;\n"
+	"\t.reg .b64 %a;\n" BLOCKS "\tmov.u32 %x, %ntid.x; mul.lo.u32 %b, %b, %x; mov.u32 %x, %ntid.y; mul.lo.u32 %b, %b, %x;\n"
 	"\tmov.u32 %x, %ntid.z; mad.lo.u32 %b, %b, %x, %t;\n"
 	"\tld.param.u64 %a, [threads];\n\tst.u32 [%a], %b;\n\tst.param.b32 [r], 0;\n\tret;\n}\n";

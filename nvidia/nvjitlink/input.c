@@ -15,8 +15,11 @@
 
 static int add_text(struct jl_link *l, const char *text, size_t bytes, const char *name, bool is_library)
 {
-	struct jl_input in = { .name = strdup(name), .text = strndup(text, bytes), .text_bytes = strnlen(text, bytes),
-			       .is_library = is_library }, *row;
+	struct jl_input in = { .name = strdup(name),
+			       .text = strndup(text, bytes),
+			       .text_bytes = strnlen(text, bytes),
+			       .is_library = is_library },
+			*row;
 
 	row = in.name && in.text ? gpul_array_push(&l->inputs) : NULL;
 	if (!row) {
@@ -35,7 +38,7 @@ static int add_lto(struct jl_link *l, const void *data, size_t bytes, const char
 	if (!l->real)
 		return jl_complain(l, JL_LTO_NOT_ENABLED, "LTO code needs NVIDIA's libnvJitLink: set GPULOAD_NVJITLINK to its path");
 	if (!l->is_lto)
-		return JL_LTO_NOT_ENABLED;  /* NVIDIA's linker has logged it */
+		return JL_LTO_NOT_ENABLED; /* NVIDIA's linker has logged it */
 	if (!l->lto)
 		r = l->real->Create(&l->lto, l->n_options + 1, (const char *const *)l->options);
 	return r ? r : l->real->AddData(l->lto, JL_LTOIR, data, bytes, name);
@@ -147,8 +150,9 @@ int jl_add(struct jl_link *l, int type, const void *data, size_t bytes, const ch
 	case GPUL_CONTENT_FATBIN:
 		return add_container(l, data, bytes, name);
 	case GPUL_CONTENT_CUBIN:
-		return jl_complain(l, JL_SUCCESS,
-				   "warning: an input is machine code, which the software driver cannot run: give the linker PTX or LTO code");
+		return jl_complain(
+			l, JL_SUCCESS,
+			"warning: an input is machine code, which the software driver cannot run: give the linker PTX or LTO code");
 	default:
 		return type == JL_ANY && l->is_lto ? add_lto(l, data, bytes, name) : JL_UNRECOGNIZED_INPUT;
 	}

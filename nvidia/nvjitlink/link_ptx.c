@@ -54,7 +54,8 @@ static gpul_status link_texts(const struct jl_link *l, size_t n, const char *mor
 {
 	gpul_ptx_link_input *inputs = calloc(n + 1, sizeof *inputs);
 	gpul_ptx_module **modules = calloc(n + 1, sizeof *modules);
-	const struct jl_input last = { .name = (char[]){ "cooperative groups" }, .text = (char *)(uintptr_t)more,
+	const struct jl_input last = { .name = (char[]){ "cooperative groups" },
+				       .text = (char *)(uintptr_t)more,
 				       .text_bytes = more ? strlen(more) : 0 };
 	size_t n_all = n + (more != NULL);
 	gpul_status st = GPUL_OK;
@@ -96,7 +97,7 @@ static void prune_libraries(struct jl_link *l, size_t n_others)
 		texts[i] = (gpul_ptx_text){ .text = l->inputs.at[i].text, .n_bytes = l->inputs.at[i].text_bytes };
 	if (!texts || gpul_ptx_prune(texts, l->inputs.n, &options, &result, NULL)) {
 		free(texts);
-		return;   /* no kernel: link the libraries as they are */
+		return; /* no kernel: link the libraries as they are */
 	}
 	for (size_t i = 0; i < l->inputs.n; i++) {
 		if (i < n_others || !texts[i].pruned) {
@@ -154,7 +155,7 @@ int jl_link_ptx(struct jl_link *l)
 		return r;
 	if (l->inputs.n == 0)
 		return link_nothing(l);
-	if (l->inputs.n == 1 && l->checked && !l->max_registers)  /* NVIDIA's linker found no undefined symbol */
+	if (l->inputs.n == 1 && l->checked && !l->max_registers) /* NVIDIA's linker found no undefined symbol */
 		return keep_result(l, strdup(l->inputs.at[0].text));
 	return link_with_libraries(l);
 }

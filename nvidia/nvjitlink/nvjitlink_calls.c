@@ -17,16 +17,20 @@
 
 /* Define a call by its name without a version, and with each version that nvJitLink.h has used or may use:
  * __nvJitLinkCreate_13_0.  The version scripts export those of their own CUDA version. */
+/* clang-format off */
 #define ALIAS(name, parameters, version) \
 	EXPORT int __nvJitLink##name##_##version parameters __attribute__((alias("nvJitLink" #name)));
+/* clang-format on */
+/* clang-format off */
 #define MINORS(name, parameters, major)                                                              \
 	ALIAS(name, parameters, major##_0) ALIAS(name, parameters, major##_1)                        \
 	ALIAS(name, parameters, major##_2) ALIAS(name, parameters, major##_3)                        \
 	ALIAS(name, parameters, major##_4) ALIAS(name, parameters, major##_5)                        \
 	ALIAS(name, parameters, major##_6) ALIAS(name, parameters, major##_7)                        \
 	ALIAS(name, parameters, major##_8) ALIAS(name, parameters, major##_9)
-#define X(name, parameters, arguments)                                                               \
-	EXPORT int nvJitLink##name parameters;                                                       \
+/* clang-format on */
+#define X(name, parameters, arguments) \
+	EXPORT int nvJitLink##name parameters; \
 	MINORS(name, parameters, 12) MINORS(name, parameters, 13)
 JL_CALLS(X)
 #undef X
@@ -73,7 +77,7 @@ int nvJitLinkCreate(void **handle, uint32_t n_options, const char *const *option
 		r = l->real->Create(&l->checked, n_options, options);
 	else if (!r && !*l->arch)
 		r = jl_complain(l, JL_MISSING_ARCH, "-arch=sm_NN is missing");
-	*handle = l;   /* set even after an error, because the program reads its log */
+	*handle = l; /* set even after an error, because the program reads its log */
 	return r;
 }
 
@@ -178,6 +182,7 @@ int nvJitLinkGetLinkedCubin(void *handle, void *cubin)
 }
 
 /* Define a call whose result only NVIDIA's linker can provide. */
+/* clang-format off */
 #define FROM_REAL(name, parameters, arguments)                                                        \
 	int nvJitLink##name parameters                                                                \
 	{                                                                                             \
@@ -188,6 +193,7 @@ int nvJitLinkGetLinkedCubin(void *handle, void *cubin)
 		handle = l->checked;                                                                  \
 		return handle && l->real->name ? l->real->name arguments : JL_INVALID_INPUT;          \
 	}
+/* clang-format on */
 FROM_REAL(GetLinkedPtxSize, (void *handle, size_t *bytes), (handle, bytes))
 FROM_REAL(GetLinkedPtx, (void *handle, char *ptx), (handle, ptx))
 FROM_REAL(GetLinkedLTOIRSize, (void *handle, size_t *bytes), (handle, bytes))

@@ -11,13 +11,17 @@ static const toolchain_entry entries[] = {
 #define X(name, parameters, arguments) { "nvJitLink" #name, offsetof(struct jl_real, name) },
 	JL_CALLS(X)
 #undef X
-	{ "nvJitLinkVersion", offsetof(struct jl_real, Version) },
+		{ "nvJitLinkVersion", offsetof(struct jl_real, Version) },
 	{ NULL, 0 },
 };
 
 static toolchain_real library = {
-	.variable = "GPULOAD_NVJITLINK", .stem = "libnvJitLink.so", .wheel = "nvjitlink", .package = "nvidia-nvjitlink",
-	.entries = entries, .table = &real,
+	.variable = "GPULOAD_NVJITLINK",
+	.stem = "libnvJitLink.so",
+	.wheel = "nvjitlink",
+	.package = "nvidia-nvjitlink",
+	.entries = entries,
+	.table = &real,
 };
 
 const struct jl_real *jl_open(void)

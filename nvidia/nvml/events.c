@@ -12,9 +12,10 @@
 #include "nvidia/nvml/nvml_internal.h"
 
 enum {
-	XID_EVENT = 8,                         /* nvmlEventTypeXidCriticalError */
-	XID_ENGINE_EXCEPTION = 13, XID_PAGE_FAULT = 31,
-	CUDA_ILLEGAL_ADDRESS = 700,            /* CUDA_ERROR_ILLEGAL_ADDRESS */
+	XID_EVENT = 8, /* nvmlEventTypeXidCriticalError */
+	XID_ENGINE_EXCEPTION = 13,
+	XID_PAGE_FAULT = 31,
+	CUDA_ILLEGAL_ADDRESS = 700, /* CUDA_ERROR_ILLEGAL_ADDRESS */
 	POLL_NS = 2000000,
 	MAX_DEVICES = 16,
 };
@@ -23,12 +24,12 @@ struct event_set {
 	struct event_set *next;
 	bool is_of_system;
 	bool registered[MAX_DEVICES];
-	unsigned n_seen[MAX_DEVICES];          /* number of faults that were reported, or happened before the registration */
+	unsigned n_seen[MAX_DEVICES]; /* number of faults that were reported, or happened before the registration */
 };
 
 static struct {
 	pthread_mutex_t lock;
-	struct event_set *sets;                /* list of sets; a handle is the address of a set */
+	struct event_set *sets; /* list of sets; a handle is the address of a set */
 } events = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* ---- sets ------------------------------------------------------------------------------------ */
@@ -126,7 +127,7 @@ CALL(nvmlDeviceRegisterEvents, void *handle, unsigned long long types, void *set
 	return SUCCESS;
 }
 
-struct event {   /* nvmlEventData_t; its first version ends before gpu_instance */
+struct event { /* nvmlEventData_t; its first version ends before gpu_instance */
 	void *device;
 	unsigned long long type, data;
 	unsigned gpu_instance, compute_instance;
@@ -145,7 +146,8 @@ static bool find_event(struct event_set *set, struct event *out)
 		if (is.n_faults == set->n_seen[k])
 			continue;
 		set->n_seen[k]++;
-		*out = (struct event){ d, XID_EVENT, is.last_fault == CUDA_ILLEGAL_ADDRESS ? XID_PAGE_FAULT : XID_ENGINE_EXCEPTION, ~0u, ~0u };
+		*out = (struct event){ d, XID_EVENT, is.last_fault == CUDA_ILLEGAL_ADDRESS ? XID_PAGE_FAULT : XID_ENGINE_EXCEPTION, ~0u,
+				       ~0u };
 		return true;
 	}
 	return false;
@@ -191,9 +193,20 @@ CALL(nvmlEventSetWait, void *set, void *out, unsigned timeout_ms)
 
 /* ---- events of the system ---------------------------------------------------------------------- */
 
-struct set_request { unsigned version; void *set; };   /* nvmlSystemEventSetCreateRequest_v1_t and ..FreeRequest_v1_t */
-struct register_request { unsigned version; unsigned long long types; void *set; };
-struct wait_request { unsigned version, timeout_ms; void *set, *data; unsigned n_data, n_events; };
+struct set_request {
+	unsigned version;
+	void *set;
+}; /* nvmlSystemEventSetCreateRequest_v1_t and ..FreeRequest_v1_t */
+struct register_request {
+	unsigned version;
+	unsigned long long types;
+	void *set;
+};
+struct wait_request {
+	unsigned version, timeout_ms;
+	void *set, *data;
+	unsigned n_data, n_events;
+};
 
 CALL(nvmlSystemEventSetCreate, struct set_request *request)
 {

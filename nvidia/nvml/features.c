@@ -11,15 +11,15 @@
 
 /* ---- numbers --------------------------------------------------------------------------------- */
 
-NUMBER(nvmlDeviceGetBrand, int, 0 * d->index)                /* NVML_BRAND_UNKNOWN */
-NUMBER(nvmlDeviceGetComputeMode, int, 0 * d->index)          /* NVML_COMPUTEMODE_DEFAULT */
+NUMBER(nvmlDeviceGetBrand, int, 0 * d->index)       /* NVML_BRAND_UNKNOWN */
+NUMBER(nvmlDeviceGetComputeMode, int, 0 * d->index) /* NVML_COMPUTEMODE_DEFAULT */
 NUMBER(nvmlDeviceGetMultiGpuBoard, unsigned, 0 * d->index)
-NUMBER(nvmlDeviceGetVirtualizationMode, int, 0 * d->index)   /* NVML_GPU_VIRTUALIZATION_MODE_NONE */
+NUMBER(nvmlDeviceGetVirtualizationMode, int, 0 * d->index) /* NVML_GPU_VIRTUALIZATION_MODE_NONE */
 NUMBER(nvmlDeviceGetMaxMigDeviceCount, unsigned, 0 * d->index)
 NUMBER(nvmlDeviceIsMigDeviceHandle, unsigned, 0 * d->index)
-NUMBER(nvmlDeviceGetDisplayMode, int, 0 * d->index)          /* no display: NVML_FEATURE_DISABLED */
+NUMBER(nvmlDeviceGetDisplayMode, int, 0 * d->index) /* no display: NVML_FEATURE_DISABLED */
 NUMBER(nvmlDeviceGetDisplayActive, int, 0 * d->index)
-NUMBER(nvmlDeviceGetPersistenceMode, int, 0 * d->index)      /* always off: the driver ends with the last process that uses it */
+NUMBER(nvmlDeviceGetPersistenceMode, int, 0 * d->index) /* always off: the driver ends with the last process that uses it */
 NUMBER(nvmlDeviceGetNumFans, unsigned, 0 * d->index)
 
 /* There is no PCIe link: generation, width and traffic are 0. */
@@ -32,7 +32,7 @@ NUMBER(nvmlDeviceGetPcieReplayCounter, unsigned, 0 * d->index)
 
 CALL(nvmlDeviceGetPcieThroughput, void *handle, unsigned counter, unsigned *kbytes_per_s)
 {
-	enum { N_COUNTERS = 2 };   /* sent and received */
+	enum { N_COUNTERS = 2 }; /* sent and received */
 	struct ml_device *d;
 	int r = gpul_ml_find_device(handle, kbytes_per_s, &d);
 
@@ -54,7 +54,9 @@ CALL(nvmlGetExcludedDeviceCount, unsigned *n)
 	return r;
 }
 
-struct capabilities { unsigned version, mask; };   /* nvmlDeviceCapabilities_v1_t */
+struct capabilities {
+	unsigned version, mask;
+}; /* nvmlDeviceCapabilities_v1_t */
 
 CALL(nvmlDeviceGetCapabilities, void *handle, struct capabilities *out)
 {
@@ -65,22 +67,25 @@ CALL(nvmlDeviceGetCapabilities, void *handle, struct capabilities *out)
 		return r;
 	if (out->version != ML_VERSION(*out, 1))
 		return VERSION_MISMATCH;
-	out->mask = 0;   /* no extended GPU memory */
+	out->mask = 0; /* no extended GPU memory */
 	return SUCCESS;
 }
 
 /* The start of nvmlGridLicensableFeatures_t, the same in all versions; no feature needs a licence. */
-struct licences { int supported; unsigned n; };
+struct licences {
+	int supported;
+	unsigned n;
+};
 
-#define NO_FEATURES(name)                                     \
-	CALL(name, void *handle, struct licences *out)        \
-	{                                                     \
-		struct ml_device *d;                          \
+#define NO_FEATURES(name) \
+	CALL(name, void *handle, struct licences *out) \
+	{ \
+		struct ml_device *d; \
 		int r = gpul_ml_find_device(handle, out, &d); \
-                                                              \
-		if (!r)                                       \
-			*out = (struct licences){ 0 };        \
-		return r;                                     \
+\
+		if (!r) \
+			*out = (struct licences){ 0 }; \
+		return r; \
 	}
 NO_FEATURES(nvmlDeviceGetGridLicensableFeatures)
 NO_FEATURES(nvmlDeviceGetGridLicensableFeatures_v2)
@@ -118,9 +123,12 @@ static void read_uuid(const struct ml_device *d, unsigned char bytes[UUID_BYTES]
 	}
 }
 
-struct uuid {   /* nvmlUUID_v1_t */
+struct uuid { /* nvmlUUID_v1_t */
 	unsigned version, type;
-	union { char text[41]; unsigned char bytes[UUID_BYTES]; } is;
+	union {
+		char text[41];
+		unsigned char bytes[UUID_BYTES];
+	} is;
 };
 
 CALL(nvmlDeviceGetHandleByUUIDV, const struct uuid *uuid, void **out)
@@ -145,7 +153,10 @@ CALL(nvmlDeviceGetHandleByUUIDV, const struct uuid *uuid, void **out)
 	return nvmlDeviceGetHandleByUUID(text, out);
 }
 
-struct pdi { unsigned version; unsigned long long value; };   /* nvmlPdi_v1_t */
+struct pdi {
+	unsigned version;
+	unsigned long long value;
+}; /* nvmlPdi_v1_t */
 
 /* A number that differs for each device: the first half of the UUID. */
 CALL(nvmlDeviceGetPdi, void *handle, struct pdi *out)
@@ -165,7 +176,7 @@ CALL(nvmlDeviceGetPdi, void *handle, struct pdi *out)
 	return SUCCESS;
 }
 
-struct pci_info_ext {   /* nvmlPciInfoExt_v1_t */
+struct pci_info_ext { /* nvmlPciInfoExt_v1_t */
 	unsigned version, domain, bus, device, device_id, subsystem_id, base_class, sub_class;
 	char bus_id[32];
 };
@@ -205,7 +216,7 @@ CALL(nvmlDeviceGetCpuAffinityWithinScope, void *handle, unsigned n_words, unsign
 		return r ? r : INVALID_ARGUMENT;
 	memset(words, 0, n_words * sizeof *words);
 	if (sched_getaffinity(0, sizeof cpus, &cpus))
-		return NOT_SUPPORTED;   /* more CPUs than fit into a cpu_set_t */
+		return NOT_SUPPORTED; /* more CPUs than fit into a cpu_set_t */
 	for (unsigned cpu = 0; cpu < CPU_SETSIZE; cpu++)
 		if (CPU_ISSET(cpu, &cpus))
 			set_bit(words, n_words, cpu);
@@ -263,7 +274,9 @@ CALL(nvmlDeviceGetP2PStatus, void *handle1, void *handle2, unsigned capability, 
 	if (!r && capability > N_CAPABILITIES)
 		r = INVALID_ARGUMENT;
 	if (!r)
-		*out = capability == N_CAPABILITIES ? UNKNOWN : capability == NVLINK && !gpul_ml_has_links(pair[0]) ? LINK_NOT_SUPPORTED : OK;
+		*out = capability == N_CAPABILITIES                          ? UNKNOWN
+		       : capability == NVLINK && !gpul_ml_has_links(pair[0]) ? LINK_NOT_SUPPORTED
+									     : OK;
 	return r;
 }
 
@@ -277,7 +290,7 @@ CALL(nvmlDeviceOnSameBoard, void *handle1, void *handle2, int *out)
 	return r;
 }
 
-enum { INTERNAL = 0, NODE = 40 };   /* nvmlGpuTopologyLevel_t of a device and itself, and of two devices */
+enum { INTERNAL = 0, NODE = 40 }; /* nvmlGpuTopologyLevel_t of a device and itself, and of two devices */
 
 CALL(nvmlDeviceGetTopologyCommonAncestor, void *handle1, void *handle2, int *out)
 {
@@ -335,8 +348,15 @@ CALL(nvmlSystemGetTopologyGpuSet, unsigned cpu, unsigned *n, void **out)
 
 /* ---- processes ------------------------------------------------------------------------------- */
 
-struct process_v1 { unsigned pid; unsigned long long used; };
-struct process { unsigned pid; unsigned long long used; unsigned gpu_instance, compute_instance; };   /* nvmlProcessInfo_t */
+struct process_v1 {
+	unsigned pid;
+	unsigned long long used;
+};
+struct process {
+	unsigned pid;
+	unsigned long long used;
+	unsigned gpu_instance, compute_instance;
+}; /* nvmlProcessInfo_t */
 
 /* List this process if it has memory on the device; the memory of other processes is unknown. */
 static int list_processes(void *handle, unsigned *n, void *infos, size_t info_bytes)
@@ -363,26 +383,26 @@ static int list_processes(void *handle, unsigned *n, void *infos, size_t info_by
 	return SUCCESS;
 }
 
-#define PROCESSES(name, type)                                             \
-	CALL(name, void *handle, unsigned *n, void *infos)                \
-	{                                                                 \
-		return list_processes(handle, n, infos, sizeof(type));    \
+#define PROCESSES(name, type) \
+	CALL(name, void *handle, unsigned *n, void *infos) \
+	{ \
+		return list_processes(handle, n, infos, sizeof(type)); \
 	}
 PROCESSES(nvmlDeviceGetComputeRunningProcesses, struct process_v1)
 PROCESSES(nvmlDeviceGetComputeRunningProcesses_v2, struct process)
 PROCESSES(nvmlDeviceGetComputeRunningProcesses_v3, struct process)
 
 /* There are no graphics processes and no MPS clients. */
-#define NO_PROCESSES(name)                                          \
-	CALL(name, void *handle, unsigned *n, void *infos)          \
-	{                                                           \
-		struct ml_device *d;                                \
-		int r = gpul_ml_find_device(handle, n, &d);         \
-                                                                    \
-		(void)infos;                                        \
-		if (!r)                                             \
-			*n = 0;                                     \
-		return r;                                           \
+#define NO_PROCESSES(name) \
+	CALL(name, void *handle, unsigned *n, void *infos) \
+	{ \
+		struct ml_device *d; \
+		int r = gpul_ml_find_device(handle, n, &d); \
+\
+		(void)infos; \
+		if (!r) \
+			*n = 0; \
+		return r; \
 	}
 NO_PROCESSES(nvmlDeviceGetGraphicsRunningProcesses)
 NO_PROCESSES(nvmlDeviceGetGraphicsRunningProcesses_v2)
@@ -394,14 +414,14 @@ NO_PROCESSES(nvmlDeviceGetMPSComputeRunningProcesses_v3)
 /* ---- settings -------------------------------------------------------------------------------- */
 
 /* Calls for settings that a GPU of this architecture has, but that only an administrator may change. */
-#define FORBIDDEN(name, type)                                       \
-	CALL(name, void *handle, type value)                        \
-	{                                                           \
-		struct ml_device *d;                                \
-		int r = gpul_ml_find_device(handle, "", &d);        \
-                                                                    \
-		(void)value;                                        \
-		return r ? r : NO_PERMISSION;                       \
+#define FORBIDDEN(name, type) \
+	CALL(name, void *handle, type value) \
+	{ \
+		struct ml_device *d; \
+		int r = gpul_ml_find_device(handle, "", &d); \
+\
+		(void)value; \
+		return r ? r : NO_PERMISSION; \
 	}
 FORBIDDEN(nvmlDeviceSetComputeMode, int)
 FORBIDDEN(nvmlDeviceSetPersistenceMode, int)

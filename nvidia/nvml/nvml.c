@@ -17,16 +17,24 @@
 
 enum { MAX_DEVICES = 16 };
 
-struct driver_branch { unsigned version; char branch[80]; };
-struct memory_v2 { unsigned version; unsigned long long total, reserved, free, used; };
-struct utilization { unsigned gpu, memory; };
+struct driver_branch {
+	unsigned version;
+	char branch[80];
+};
+struct memory_v2 {
+	unsigned version;
+	unsigned long long total, reserved, free, used;
+};
+struct utilization {
+	unsigned gpu, memory;
+};
 
 static struct {
 	pthread_mutex_t lock;
-	int n_users, n_devices;   /* n_users: nvmlInit calls without nvmlShutdown */
+	int n_users, n_devices; /* n_users: nvmlInit calls without nvmlShutdown */
 	int (*describe)(int index, gpuload_soft_device *out);
 	struct ml_device device[MAX_DEVICES];
-	double last_wall_s, last_cpu_s;   /* times of the last query of the utilisation */
+	double last_wall_s, last_cpu_s; /* times of the last query of the utilisation */
 } nvml = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* ---- start ----------------------------------------------------------------------------------- */
@@ -155,6 +163,7 @@ __attribute__((visibility("default"))) const char *nvmlErrorString(int result);
 const char *nvmlErrorString(int result)
 {
 	/* Error texts, as the library of NVIDIA's driver for CUDA 13.0 gives them. */
+	/* clang-format off */
 	static const char *const texts[] = {
 		"Success", "Uninitialized", "Invalid Argument", "Not Supported", "Insufficient Permissions", "Already Initialized", "Not Found",
 		"Insufficient Size", "Insufficient External Power", "Driver Not Loaded", "Timeout", "Interrupt Request Issue", "NVML Shared Library Not Found",
@@ -164,6 +173,7 @@ const char *nvmlErrorString(int result)
 		"System is not in ready state", "No supported GPUs were found", "Resource not in correct state to perform requested operation",
 		"Reset type is not supported for given device",
 	};
+	/* clang-format on */
 
 	return result >= 0 && (size_t)result < sizeof texts / sizeof *texts ? texts[result] : "Unknown Error";
 }
@@ -286,7 +296,7 @@ CALL(nvmlDeviceGetHandleByUUID, const char *uuid, void **out)
 	for (int i = 0; i < nvml.n_devices; i++) {
 		const char *is = nvml.device[i].is.uuid;
 
-		if (strcasecmp(is, uuid) && strcasecmp(is + strlen("GPU-"), uuid))  /* cuda-core omits the prefix */
+		if (strcasecmp(is, uuid) && strcasecmp(is + strlen("GPU-"), uuid)) /* cuda-core omits the prefix */
 			continue;
 		*out = &nvml.device[i];
 		return SUCCESS;
@@ -337,10 +347,17 @@ CALL(nvmlDeviceGetUUID, void *handle, char *uuid, unsigned length)
 
 NUMBER(nvmlDeviceGetIndex, unsigned, d->index)
 NUMBER(nvmlDeviceGetMinorNumber, unsigned, d->index)
-NUMBER(nvmlDeviceGetModuleId, unsigned, d->index)   /* number of the module on its board: unique, below the number of GPUs */
+NUMBER(nvmlDeviceGetModuleId, unsigned, d->index) /* number of the module on its board: unique, below the number of GPUs */
 NUMBER(nvmlDeviceGetNumGpuCores, unsigned, d->is.n_processors)
-NUMBER(nvmlDeviceGetArchitecture, unsigned, d->is.cc >= 100 ? 10 : d->is.cc >= 90 ? 9 : d->is.cc == 89 ? 8 : d->is.cc >= 80 ? 7
-					 : d->is.cc >= 75 ? 6 : d->is.cc >= 70 ? 5 : d->is.cc >= 60 ? 4 : 3)
+NUMBER(nvmlDeviceGetArchitecture, unsigned,
+       d->is.cc >= 100  ? 10
+       : d->is.cc >= 90 ? 9
+       : d->is.cc == 89 ? 8
+       : d->is.cc >= 80 ? 7
+       : d->is.cc >= 75 ? 6
+       : d->is.cc >= 70 ? 5
+       : d->is.cc >= 60 ? 4
+			: 3)
 
 CALL(nvmlDeviceGetCudaComputeCapability, void *handle, int *major, int *minor)
 {

@@ -19,52 +19,49 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-enum { ERROR_INVALID_INPUT = 3, ERROR_INTERNAL = 11 };  /* nvrtcResult */
+enum { ERROR_INVALID_INPUT = 3, ERROR_INTERNAL = 11 }; /* nvrtcResult */
 
 /* X(name, parameters, arguments): calls that are passed on unchanged.  A program is a void *. */
-#define PASSED_ON(X)                                                                                  \
-	X(nvrtcVersion, (int *major, int *minor), (major, minor))                                     \
-	X(nvrtcGetNumSupportedArchs, (int *n), (n))                                                   \
-	X(nvrtcGetSupportedArchs, (int *archs), (archs))                                              \
-	X(nvrtcCreateProgram, (void **program, const char *source, const char *name, int n_headers,   \
-			       const char *const *headers, const char *const *names),                 \
-	  (program, source, name, n_headers, headers, names))                                         \
-	X(nvrtcGetPTXSize, (void *program, size_t *bytes), (program, bytes))                          \
-	X(nvrtcGetPTX, (void *program, char *ptx), (program, ptx))                                    \
-	X(nvrtcGetNVVMSize, (void *program, size_t *bytes), (program, bytes))                         \
-	X(nvrtcGetNVVM, (void *program, char *nvvm), (program, nvvm))                                 \
-	X(nvrtcGetLTOIRSize, (void *program, size_t *bytes), (program, bytes))                        \
-	X(nvrtcGetLTOIR, (void *program, char *ir), (program, ir))                                    \
-	X(nvrtcGetOptiXIRSize, (void *program, size_t *bytes), (program, bytes))                      \
-	X(nvrtcGetOptiXIR, (void *program, char *ir), (program, ir))                                  \
-	X(nvrtcGetTileIRSize, (void *program, size_t *bytes), (program, bytes))                       \
-	X(nvrtcGetTileIR, (void *program, char *ir), (program, ir))                                   \
-	X(nvrtcGetProgramLogSize, (void *program, size_t *bytes), (program, bytes))                   \
-	X(nvrtcGetProgramLog, (void *program, char *log), (program, log))                             \
-	X(nvrtcAddNameExpression, (void *program, const char *name), (program, name))                 \
-	X(nvrtcGetLoweredName, (void *program, const char *name, const char **lowered),               \
-	  (program, name, lowered))                                                                   \
-	X(nvrtcGetPCHHeapSize, (size_t *bytes), (bytes))                                              \
-	X(nvrtcSetPCHHeapSize, (size_t bytes), (bytes))                                               \
-	X(nvrtcGetPCHCreateStatus, (void *program), (program))                                        \
-	X(nvrtcGetPCHHeapSizeRequired, (void *program, size_t *bytes), (program, bytes))              \
-	X(nvrtcSetFlowCallback, (void *program, int (*callback)(void *, void *), void *payload),      \
-	  (program, callback, payload))                                                               \
-	X(nvrtcInstallBundledHeaders, (const char *folder, unsigned flags, const char **log),         \
-	  (folder, flags, log))                                                                       \
-	X(nvrtcGetBundledHeadersInfo, (void *info, const char **log), (info, log))                    \
+#define PASSED_ON(X) \
+	X(nvrtcVersion, (int *major, int *minor), (major, minor)) \
+	X(nvrtcGetNumSupportedArchs, (int *n), (n)) \
+	X(nvrtcGetSupportedArchs, (int *archs), (archs)) \
+	X(nvrtcCreateProgram, \
+	  (void **program, const char *source, const char *name, int n_headers, const char *const *headers, const char *const *names), \
+	  (program, source, name, n_headers, headers, names)) \
+	X(nvrtcGetPTXSize, (void *program, size_t *bytes), (program, bytes)) \
+	X(nvrtcGetPTX, (void *program, char *ptx), (program, ptx)) \
+	X(nvrtcGetNVVMSize, (void *program, size_t *bytes), (program, bytes)) \
+	X(nvrtcGetNVVM, (void *program, char *nvvm), (program, nvvm)) \
+	X(nvrtcGetLTOIRSize, (void *program, size_t *bytes), (program, bytes)) \
+	X(nvrtcGetLTOIR, (void *program, char *ir), (program, ir)) \
+	X(nvrtcGetOptiXIRSize, (void *program, size_t *bytes), (program, bytes)) \
+	X(nvrtcGetOptiXIR, (void *program, char *ir), (program, ir)) \
+	X(nvrtcGetTileIRSize, (void *program, size_t *bytes), (program, bytes)) \
+	X(nvrtcGetTileIR, (void *program, char *ir), (program, ir)) \
+	X(nvrtcGetProgramLogSize, (void *program, size_t *bytes), (program, bytes)) \
+	X(nvrtcGetProgramLog, (void *program, char *log), (program, log)) \
+	X(nvrtcAddNameExpression, (void *program, const char *name), (program, name)) \
+	X(nvrtcGetLoweredName, (void *program, const char *name, const char **lowered), (program, name, lowered)) \
+	X(nvrtcGetPCHHeapSize, (size_t *bytes), (bytes)) \
+	X(nvrtcSetPCHHeapSize, (size_t bytes), (bytes)) \
+	X(nvrtcGetPCHCreateStatus, (void *program), (program)) \
+	X(nvrtcGetPCHHeapSizeRequired, (void *program, size_t *bytes), (program, bytes)) \
+	X(nvrtcSetFlowCallback, (void *program, int (*callback)(void *, void *), void *payload), (program, callback, payload)) \
+	X(nvrtcInstallBundledHeaders, (const char *folder, unsigned flags, const char **log), (folder, flags, log)) \
+	X(nvrtcGetBundledHeadersInfo, (void *info, const char **log), (info, log)) \
 	X(nvrtcRemoveBundledHeaders, (const char *folder, const char **log), (folder, log))
 
-#define ANSWERED(X)                                                                                   \
-	X(nvrtcDestroyProgram, (void **program), (program))                                           \
-	X(nvrtcCompileProgram, (void *program, int n_options, const char *const *options),            \
-	  (program, n_options, options))                                                              \
-	X(nvrtcGetCUBINSize, (void *program, size_t *bytes), (program, bytes))                        \
+#define ANSWERED(X) \
+	X(nvrtcDestroyProgram, (void **program), (program)) \
+	X(nvrtcCompileProgram, (void *program, int n_options, const char *const *options), (program, n_options, options)) \
+	X(nvrtcGetCUBINSize, (void *program, size_t *bytes), (program, bytes)) \
 	X(nvrtcGetCUBIN, (void *program, char *cubin), (program, cubin))
 
 static struct {
-#define X(name, parameters, arguments) int (*name) parameters;
-	PASSED_ON(X) ANSWERED(X)
+#define X(name, parameters, arguments) int(*name) parameters;
+	PASSED_ON(X)
+	ANSWERED(X)
 #undef X
 	const char *(*nvrtcGetErrorString)(int result);
 } real;
@@ -73,7 +70,7 @@ static const toolchain_entry entries[] = {
 #define X(name, parameters, arguments) { #name, offsetof(__typeof__(real), name) },
 	PASSED_ON(X) ANSWERED(X)
 #undef X
-	{ "nvrtcGetErrorString", offsetof(__typeof__(real), nvrtcGetErrorString) },
+		{ "nvrtcGetErrorString", offsetof(__typeof__(real), nvrtcGetErrorString) },
 	{ NULL, 0 },
 };
 
@@ -91,16 +88,18 @@ static void open_builtins(void *handle, const char *path)
 	dlopen(builtins, RTLD_NOW | RTLD_LOCAL);
 }
 
+/* clang-format off */
 static toolchain_real nvrtc = {
 	.variable = "GPULOAD_NVRTC", .stem = "libnvrtc.so", .wheel = "cuda_nvrtc", .package = "nvidia-cuda-nvrtc",
 	.entries = entries, .table = &real, .opened = open_builtins,
 };
+/* clang-format on */
 
-#define X(name, parameters, arguments)                                                                \
-	EXPORT int name parameters;                                                                   \
-	int name parameters                                                                           \
-	{                                                                                             \
-		return toolchain_open(&nvrtc) && real.name ? real.name arguments : ERROR_INTERNAL;    \
+#define X(name, parameters, arguments) \
+	EXPORT int name parameters; \
+	int name parameters \
+	{ \
+		return toolchain_open(&nvrtc) && real.name ? real.name arguments : ERROR_INTERNAL; \
 	}
 PASSED_ON(X)
 #undef X
@@ -120,7 +119,11 @@ const char *nvrtcGetErrorString(int result)
 
 /* ---- register limits (-maxrregcount) of programs ------------------------------------------------ */
 
-struct limited { void *program; unsigned registers; struct limited *next; };
+struct limited {
+	void *program;
+	unsigned registers;
+	struct limited *next;
+};
 static struct limited *limited;
 static pthread_mutex_t limited_lock = PTHREAD_MUTEX_INITIALIZER;
 

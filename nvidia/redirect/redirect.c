@@ -31,7 +31,7 @@
 enum { JUMP_BYTES = 14, FUNCTION_ALIGNMENT = 16, MAX_PENDING = 256 };
 
 /* No lock is needed: the dynamic loader calls auditors one at a time. */
-static struct link_map *pending[MAX_PENDING], *ours_12, *ours_13, *wrappers;   /* wrappers: of gpuload calls */
+static struct link_map *pending[MAX_PENDING], *ours_12, *ours_13, *wrappers; /* wrappers: of gpuload calls */
 static size_t n_pending;
 
 static const char *path_of(const struct link_map *map)
@@ -97,7 +97,8 @@ static void redirect_calls(const struct link_map *map, struct mapped object, con
 		n += targets[i] != 0;
 	}
 	if (!n || !write_jumps(r->calls, targets, r->n_calls, map->l_addr))
-		gpul_log(GPUL_LOG_NOTICE, "redirect", "%s contains NVIDIA's CUDA runtime, whose calls will fail: its code cannot be changed", path);
+		gpul_log(GPUL_LOG_NOTICE, "redirect",
+			 "%s contains NVIDIA's CUDA runtime, whose calls will fail: its code cannot be changed", path);
 	else
 		gpul_log(GPUL_LOG_INFO, "redirect", "%zu of %zu functions of NVIDIA's CUDA runtime in %s jump to %s", n, r->n_calls, path,
 			 ours->l_name);
@@ -109,18 +110,19 @@ static void redirect_calls(const struct link_map *map, struct mapped object, con
  * does at its first use, because many libraries contain a runtime that is never used. */
 struct unknown_runtime {
 	const struct link_map *map;
-	char version[16];              /* result of toolkit_version() */
+	char version[16]; /* result of toolkit_version() */
 	struct unknown_runtime *next;
 };
 
 static struct unknown_runtime *unknown;
-static pthread_mutex_t unknown_lock = PTHREAD_MUTEX_INITIALIZER;   /* the driver may call on any thread */
+static pthread_mutex_t unknown_lock = PTHREAD_MUTEX_INITIALIZER; /* the driver may call on any thread */
 
 static void add_unknown(const struct link_map *map, struct mapped object, const char *path)
 {
 	struct unknown_runtime *u = calloc(1, sizeof *u);
 
-	gpul_log(GPUL_LOG_INFO, "redirect", "%s contains NVIDIA's CUDA runtime without symbols, and no libcudart_static.a is of its version", path);
+	gpul_log(GPUL_LOG_INFO, "redirect",
+		 "%s contains NVIDIA's CUDA runtime without symbols, and no libcudart_static.a is of its version", path);
 	if (!u)
 		return;
 	u->map = map;
@@ -156,13 +158,15 @@ static void explain_refused(const void *caller)
 
 	if (!dladdr1(caller, &info, (void **)&map, RTLD_DL_LINKMAP) || !(u = take_unknown((uintptr_t)map)))
 		return;
-	gpul_log(GPUL_LOG_NOTICE, "redirect",
-		 "%s calls NVIDIA's CUDA runtime in it, which fails here and has no symbols; with libcudart_static.a of the same version its functions "
-		 "are found:", path_of(map));
+	gpul_log(
+		GPUL_LOG_NOTICE, "redirect",
+		"%s calls NVIDIA's CUDA runtime in it, which fails here and has no symbols; with libcudart_static.a of the same version its functions "
+		"are found:",
+		path_of(map));
 	if (archive_folder(folder))
 		gpul_log(GPUL_LOG_NOTICE, "redirect", "python3 -m pip install --no-deps --target '%s/%s' nvidia-cuda-runtime%s%s%s", folder,
-			 *u->version ? u->version : "VERSION", strncmp(u->version, "12.", 3) ? "" : "-cu12", *u->version ? "==" : "==VERSION",
-			 u->version);
+			 *u->version ? u->version : "VERSION", strncmp(u->version, "12.", 3) ? "" : "-cu12",
+			 *u->version ? "==" : "==VERSION", u->version);
 	else
 		gpul_log(GPUL_LOG_NOTICE, "redirect", "set GPULOAD_CUDART_STATIC to the path of that file");
 	free(u);
@@ -172,7 +176,7 @@ static void explain_refused(const void *caller)
 
 static void redirect_object(const struct link_map *map)
 {
-	static struct static_runtime r;   /* static, because it is large */
+	static struct static_runtime r; /* static, because it is large */
 	const char *path = path_of(map);
 	struct mapped object = { 0 };
 
@@ -231,7 +235,7 @@ unsigned la_objopen(struct link_map *map, Lmid_t namespace, uintptr_t *cookie)
 		ours_13 = map;
 	else if (is_ours(map->l_name, "libcudart.so.12"))
 		ours_12 = map;
-	else if (n_pending < MAX_PENDING && imports(map, "__getdelim") && imports(map, "shm_open"))  /* few others do this */
+	else if (n_pending < MAX_PENDING && imports(map, "__getdelim") && imports(map, "shm_open")) /* few others do this */
 		pending[n_pending++] = map;
 	return 0;
 }

@@ -17,11 +17,11 @@
 enum { ANCHOR_BYTES = 64 };
 
 struct machine_code {
-	size_t index;              /* index of section .text */
+	size_t index; /* index of section .text */
 	const uint8_t *bytes;
 	size_t n_bytes;
-	uint8_t *is_address;       /* for each byte: true if the linker writes it; owned */
-	size_t anchor;             /* offset of ANCHOR_BYTES bytes that no relocation changes */
+	uint8_t *is_address; /* for each byte: true if the linker writes it; owned */
+	size_t anchor;       /* offset of ANCHOR_BYTES bytes that no relocation changes */
 };
 
 /* ---- the archive ----------------------------------------------------------------------------- */
@@ -103,7 +103,7 @@ static bool read_code(struct mapped elf, struct machine_code *code)
 	const Elf64_Shdr *sections = elf_sections(elf, &n_sections);
 
 	*code = (struct machine_code){ 0 };
-	for (size_t i = 1; i < n_sections; i++) {   /* the largest section: the others are parts of C++ constructors */
+	for (size_t i = 1; i < n_sections; i++) { /* the largest section: the others are parts of C++ constructors */
 		const Elf64_Shdr *s = &sections[i];
 
 		if (s->sh_type != SHT_PROGBITS || !(s->sh_flags & SHF_EXECINSTR) || s->sh_size <= code->n_bytes || !section_bytes(elf, s))
@@ -139,7 +139,8 @@ static uintptr_t find_code(struct mapped object, const struct machine_code *code
 		const Elf64_Phdr *s = &segments[i];
 		const uint8_t *begin, *end, *hit;
 
-		if (s->p_type != PT_LOAD || !(s->p_flags & PF_X) || s->p_offset > object.n_bytes || s->p_filesz > object.n_bytes - s->p_offset)
+		if (s->p_type != PT_LOAD || !(s->p_flags & PF_X) || s->p_offset > object.n_bytes ||
+		    s->p_filesz > object.n_bytes - s->p_offset)
 			continue;
 		hit = begin = object.bytes + s->p_offset;
 		end = begin + s->p_filesz;
@@ -160,7 +161,10 @@ bool has_runtime(struct mapped object)
 	return memmem(object.bytes, object.n_bytes, mark, sizeof mark - 1);
 }
 
-struct search { struct mapped object; struct static_runtime *out; };
+struct search {
+	struct mapped object;
+	struct static_runtime *out;
+};
 
 static bool try_archive(const char *path, void *context)
 {
@@ -188,7 +192,7 @@ static bool try_archive(const char *path, void *context)
 bool archive_folder(char path[PATH_MAX])
 {
 	const char *cache = secure_getenv("XDG_CACHE_HOME"), *home = secure_getenv("HOME");
-	bool own = cache && *cache == '/';   /* the XDG specification says to ignore relative paths */
+	bool own = cache && *cache == '/'; /* the XDG specification says to ignore relative paths */
 
 	return (own || (home && *home == '/')) &&
 	       snprintf(path, PATH_MAX, "%s%s/gpuload/cudart", own ? cache : home, own ? "" : "/.cache") < PATH_MAX;
@@ -213,7 +217,7 @@ static bool try_wheels(struct search *s, const char *folder, int n_folder, const
 /* Search the Python packages installed beside the object's package, whichever command started Python. */
 static bool try_siblings(struct search *s, const char *path)
 {
-	const char *end = strstr(path, "-packages/");   /* site-packages or dist-packages */
+	const char *end = strstr(path, "-packages/"); /* site-packages or dist-packages */
 
 	return end && try_wheels(s, path, (int)(end - path) + (int)strlen("-packages"), "");
 }
@@ -232,7 +236,8 @@ bool find_by_archive(struct mapped object, const char *path, struct static_runti
 	size_t n_sections;
 
 	return elf_sections(object, &n_sections) &&
-	       (toolchain_search("GPULOAD_CUDART_STATIC", "cuda_runtime", sub, files, try_archive, &s) || try_siblings(&s, path) || try_cache(&s));
+	       (toolchain_search("GPULOAD_CUDART_STATIC", "cuda_runtime", sub, files, try_archive, &s) || try_siblings(&s, path) ||
+		try_cache(&s));
 }
 
 void toolkit_version(struct mapped object, char version[16])

@@ -17,17 +17,20 @@
 
 enum { REDIRECT_MAX_CALLS = 1024 };
 
-struct mapped { const uint8_t *bytes; size_t n_bytes; };   /* a file; all zeros: none */
+struct mapped {
+	const uint8_t *bytes;
+	size_t n_bytes;
+}; /* a file; all zeros: none */
 
 struct runtime_call {
-	const char *name;    /* name; borrowed from the mapped file that contains the symbols */
-	uintptr_t address;   /* its address as in the symbol table, relative to the load address */
+	const char *name;  /* name; borrowed from the mapped file that contains the symbols */
+	uintptr_t address; /* its address as in the symbol table, relative to the load address */
 };
 
 struct static_runtime {
 	struct runtime_call calls[REDIRECT_MAX_CALLS];
 	size_t n_calls;
-	struct mapped names;   /* file that contains the names, if it is not the object; unmap_file() */
+	struct mapped names; /* file that contains the names, if it is not the object; unmap_file() */
 };
 
 /* ---- symbols.c: ELF files -------------------------------------------------------------------- */

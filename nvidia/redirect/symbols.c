@@ -52,8 +52,9 @@ const Elf64_Shdr *elf_sections(struct mapped elf, size_t *n_sections)
 
 const void *section_bytes(struct mapped elf, const Elf64_Shdr *section)
 {
-	return section->sh_type != SHT_NOBITS && section->sh_offset % 8 == 0 && is_inside(elf, section->sh_offset, section->sh_size) ?
-		       elf.bytes + section->sh_offset : NULL;
+	return section->sh_type != SHT_NOBITS && section->sh_offset % 8 == 0 && is_inside(elf, section->sh_offset, section->sh_size)
+		       ? elf.bytes + section->sh_offset
+		       : NULL;
 }
 
 const Elf64_Phdr *elf_segments(struct mapped elf, size_t *n_segments)

@@ -9,8 +9,7 @@
 /* True for an array in dynamic shared memory: it needs no definition, because the launch sets its size. */
 static bool is_dynamic_shared(const ptx_linker *l, const ptx_link_symbol *s)
 {
-	return !s->is_func &&
-	       l->inputs[s->first.input].m.vars[s->first.row].space == GPUL_PTX_MOD_SHARED;
+	return !s->is_func && l->inputs[s->first.input].m.vars[s->first.row].space == GPUL_PTX_MOD_SHARED;
 }
 
 static gpul_status check_reference(const ptx_linker *l, uint32_t input, gpul_ptx_str name, const char *user)
@@ -29,8 +28,7 @@ static gpul_status check_reference(const ptx_linker *l, uint32_t input, gpul_ptx
 			 text, user, l->inputs[input].name);
 }
 
-static gpul_status check_reference_to_row(const ptx_linker *l, uint32_t input, unsigned kind, uint32_t row,
-				const char *user)
+static gpul_status check_reference_to_row(const ptx_linker *l, uint32_t input, unsigned kind, uint32_t row, const char *user)
 {
 	const gpul_ptx_module *m = &l->inputs[input].m;
 
@@ -48,7 +46,7 @@ static gpul_status check_func(const ptx_linker *l, uint32_t input, const gpul_pt
 	for (uint32_t i = 0; i < f->n_operands && !st; i++)
 		if (f->operands[i].kind == GPUL_PTX_OP_SYMBOL)
 			st = check_reference_to_row(l, input, f->operands[i].ref_kind, f->operands[i].index,
-					  gpul_ptx_name(&l->inputs[input].m, f->name));
+						    gpul_ptx_name(&l->inputs[input].m, f->name));
 	return st;
 }
 
@@ -59,8 +57,7 @@ static gpul_status check_var(const ptx_linker *l, uint32_t input, const gpul_ptx
 
 	for (uint32_t i = v->first_init; i < v->first_init + v->n_inits && !st; i++)
 		if (m->inits[i].kind == GPUL_PTX_INIT_SYMBOL)
-			st = check_reference_to_row(l, input, m->inits[i].ref_kind, m->inits[i].index,
-					  gpul_ptx_name(m, v->name));
+			st = check_reference_to_row(l, input, m->inits[i].ref_kind, m->inits[i].index, gpul_ptx_name(m, v->name));
 	return st;
 }
 
@@ -70,8 +67,7 @@ static gpul_status check_aliases(const ptx_linker *l, uint32_t input)
 	gpul_status st = GPUL_OK;
 
 	for (uint32_t i = 0; i < m->n_aliases && !st; i++)
-		st = check_reference(l, input, m->funcs[m->aliases[i].aliasee].name,
-			   gpul_ptx_name(m, m->funcs[m->aliases[i].alias].name));
+		st = check_reference(l, input, m->funcs[m->aliases[i].aliasee].name, gpul_ptx_name(m, m->funcs[m->aliases[i].alias].name));
 	return st;
 }
 
@@ -165,8 +161,7 @@ gpul_status ptx_link_rename(ptx_linker *l)
 		for (uint32_t k = 0; k < m->n_vars && ok; k++)
 			ok = rename_row(l, i, &m->vars[k].name, claimed);
 		for (uint32_t k = 0; k < m->n_funcs && ok; k++)
-			ok = m->funcs[k].kind == GPUL_PTX_FUNC_PROTOTYPE ||
-			     rename_row(l, i, &m->funcs[k].name, claimed);
+			ok = m->funcs[k].kind == GPUL_PTX_FUNC_PROTOTYPE || rename_row(l, i, &m->funcs[k].name, claimed);
 		if (!ok)
 			return ptx_link_no_memory(l);
 	}

@@ -10,13 +10,36 @@ gpul_status ptx_link_no_memory(ptx_linker *l)
 
 bool ptx_link_is_system_call(const char *name)
 {
-	static const char *const calls[] = { "vprintf", "malloc", "free", "__assertfail", "cudaGraphSetConditional",
-					     "cudaGetParameterBuffer", "cudaGetParameterBufferV2", "cudaLaunchDevice", "cudaLaunchDeviceV2",
-					     "cudaDeviceGetAttribute", "cudaDeviceGetLimit", "cudaDeviceSynchronize", "cudaGetLastError",
-					     "cudaPeekAtLastError", "cudaGetErrorString", "cudaGetErrorName", "cudaGetDeviceCount", "cudaGetDevice",
-					     "cudaStreamCreateWithFlags", "cudaStreamDestroy", "cudaStreamWaitEvent", "cudaEventCreateWithFlags",
-					     "cudaEventRecord", "cudaEventDestroy", "cudaFuncGetAttributes", "cudaMalloc", "cudaFree",
-					     "cudaMemcpyAsync", "cudaMemsetAsync", "cudaGraphLaunch",
+	static const char *const calls[] = { "vprintf",
+					     "malloc",
+					     "free",
+					     "__assertfail",
+					     "cudaGraphSetConditional",
+					     "cudaGetParameterBuffer",
+					     "cudaGetParameterBufferV2",
+					     "cudaLaunchDevice",
+					     "cudaLaunchDeviceV2",
+					     "cudaDeviceGetAttribute",
+					     "cudaDeviceGetLimit",
+					     "cudaDeviceSynchronize",
+					     "cudaGetLastError",
+					     "cudaPeekAtLastError",
+					     "cudaGetErrorString",
+					     "cudaGetErrorName",
+					     "cudaGetDeviceCount",
+					     "cudaGetDevice",
+					     "cudaStreamCreateWithFlags",
+					     "cudaStreamDestroy",
+					     "cudaStreamWaitEvent",
+					     "cudaEventCreateWithFlags",
+					     "cudaEventRecord",
+					     "cudaEventDestroy",
+					     "cudaFuncGetAttributes",
+					     "cudaMalloc",
+					     "cudaFree",
+					     "cudaMemcpyAsync",
+					     "cudaMemsetAsync",
+					     "cudaGraphLaunch",
 					     "cudaOccupancyMaxActiveBlocksPerMultiprocessor" };
 
 	if (!strncmp(name, "__cudaCDP2", 10))
@@ -62,16 +85,13 @@ bool ptx_link_keeps_var(const ptx_linker *l, uint32_t input, uint32_t row)
 
 /* ---- checks ------------------------------------------------------------------------------ */
 
-static gpul_status fail_different(const ptx_linker *l, struct ptx_link_place a, struct ptx_link_place b,
-			  const char *name, const char *what)
+static gpul_status fail_different(const ptx_linker *l, struct ptx_link_place a, struct ptx_link_place b, const char *name, const char *what)
 {
-	return gpul_fail(l->err, GPUL_EFORMAT, 0,
-			 "'%.100s' differs between %.40s and %.40s: %s", name,
-			 l->inputs[a.input].name, l->inputs[b.input].name, what);
+	return gpul_fail(l->err, GPUL_EFORMAT, 0, "'%.100s' differs between %.40s and %.40s: %s", name, l->inputs[a.input].name,
+			 l->inputs[b.input].name, what);
 }
 
-static gpul_status check_vars(const ptx_linker *l, struct ptx_link_place a,
-			      struct ptx_link_place b, const char *name)
+static gpul_status check_vars(const ptx_linker *l, struct ptx_link_place a, struct ptx_link_place b, const char *name)
 {
 	const gpul_ptx_var *v = &l->inputs[a.input].m.vars[a.row];
 	const gpul_ptx_var *w = &l->inputs[b.input].m.vars[b.row];
@@ -79,8 +99,7 @@ static gpul_status check_vars(const ptx_linker *l, struct ptx_link_place a,
 	if (v->space != w->space)
 		return fail_different(l, a, b, name, "their memory spaces (__device__, __constant__, __shared__) differ");
 	/* size 0: an array without a size matches every size */
-	if (v->bytes && w->bytes && v->bytes != w->bytes && v->linkage != GPUL_PTX_COMMON &&
-	    w->linkage != GPUL_PTX_COMMON)
+	if (v->bytes && w->bytes && v->bytes != w->bytes && v->linkage != GPUL_PTX_COMMON && w->linkage != GPUL_PTX_COMMON)
 		return fail_different(l, a, b, name, "their sizes differ");
 	return GPUL_OK;
 }
@@ -93,8 +112,7 @@ static bool same_shape(const gpul_ptx_var *a, uint32_t n_a, const gpul_ptx_var *
 	return n_a == n_b;
 }
 
-static gpul_status check_funcs(const ptx_linker *l, struct ptx_link_place a,
-			       struct ptx_link_place b, const char *name)
+static gpul_status check_funcs(const ptx_linker *l, struct ptx_link_place a, struct ptx_link_place b, const char *name)
 {
 	const gpul_ptx_func *f = &l->inputs[a.input].m.funcs[a.row];
 	const gpul_ptx_func *g = &l->inputs[b.input].m.funcs[b.row];
@@ -122,9 +140,7 @@ static void raise_alignment(ptx_linker *l, struct ptx_link_place a, struct ptx_l
 
 static ptx_strength strength_of(unsigned linkage)
 {
-	return linkage == GPUL_PTX_WEAK     ? PTX_WEAK
-	       : linkage == GPUL_PTX_COMMON ? PTX_COMMON
-					    : PTX_STRONG;
+	return linkage == GPUL_PTX_WEAK ? PTX_WEAK : linkage == GPUL_PTX_COMMON ? PTX_COMMON : PTX_STRONG;
 }
 
 static uint64_t var_bytes(const ptx_linker *l, struct ptx_link_place p)
@@ -132,17 +148,13 @@ static uint64_t var_bytes(const ptx_linker *l, struct ptx_link_place p)
 	return l->inputs[p.input].m.vars[p.row].bytes;
 }
 
-static gpul_status define_symbol(ptx_linker *l, ptx_link_symbol *s, struct ptx_link_place place,
-			  ptx_strength strength, const char *name)
+static gpul_status define_symbol(ptx_linker *l, ptx_link_symbol *s, struct ptx_link_place place, ptx_strength strength, const char *name)
 {
 	if (strength == PTX_STRONG && s->strength == PTX_STRONG)
-		return gpul_fail(l->err, GPUL_EFORMAT, 0,
-				 "'%.100s' is defined in both %.50s and %.50s", name,
-				 l->inputs[s->definition.input].name,
-				 l->inputs[place.input].name);
+		return gpul_fail(l->err, GPUL_EFORMAT, 0, "'%.100s' is defined in both %.50s and %.50s", name,
+				 l->inputs[s->definition.input].name, l->inputs[place.input].name);
 	if (strength > s->strength ||
-	    (strength == PTX_COMMON && s->strength == PTX_COMMON &&
-	     var_bytes(l, place) > var_bytes(l, s->definition))) {
+	    (strength == PTX_COMMON && s->strength == PTX_COMMON && var_bytes(l, place) > var_bytes(l, s->definition))) {
 		s->definition = place;
 		s->strength = strength;
 	}
@@ -163,8 +175,7 @@ uint32_t ptx_link_intern(ptx_linker *l, const char *name)
 }
 
 /* Add a row with an external name to the symbol table. */
-static gpul_status collect_symbol(ptx_linker *l, struct ptx_link_place place, gpul_ptx_str name, bool is_func,
-			   ptx_strength strength)
+static gpul_status collect_symbol(ptx_linker *l, struct ptx_link_place place, gpul_ptx_str name, bool is_func, ptx_strength strength)
 {
 	struct ptx_link_input *in = &l->inputs[place.input];
 	const char *text = gpul_ptx_name(&in->m, name);
@@ -175,20 +186,15 @@ static gpul_status collect_symbol(ptx_linker *l, struct ptx_link_place place, gp
 	ptx_link_symbol *s = &l->symbols.at[row];
 	in->symbol[name] = row;
 	if (s->taken) {
-		gpul_status st = s->is_func != is_func
-					 ? fail_different(l, s->first, place, text,
-						  "one is a function, the other a variable")
-				 : is_func ? check_funcs(l, s->first, place, text)
-					   : check_vars(l, s->first, place, text);
+		gpul_status st = s->is_func != is_func ? fail_different(l, s->first, place, text, "one is a function, the other a variable")
+				 : is_func             ? check_funcs(l, s->first, place, text)
+						       : check_vars(l, s->first, place, text);
 		if (st)
 			return st;
 		if (!is_func)
 			raise_alignment(l, s->first, place);
 	} else {
-		*s = (ptx_link_symbol){ .taken = true,
-					.is_external = true,
-					.is_func = is_func,
-					.first = place };
+		*s = (ptx_link_symbol){ .taken = true, .is_external = true, .is_func = is_func, .first = place };
 	}
 	return strength ? define_symbol(l, s, place, strength, text) : GPUL_OK;
 }
@@ -205,11 +211,10 @@ static gpul_status collect_funcs(ptx_linker *l, uint32_t input)
 	for (uint32_t i = 0; i < in->m.n_funcs; i++) {
 		bool defined = f[i].has_body || in->aliased[i];
 
-		if (f[i].kind == GPUL_PTX_FUNC_PROTOTYPE || in->func_row[f[i].name] != i ||
-		    (defined && f[i].linkage == GPUL_PTX_STATIC))
+		if (f[i].kind == GPUL_PTX_FUNC_PROTOTYPE || in->func_row[f[i].name] != i || (defined && f[i].linkage == GPUL_PTX_STATIC))
 			continue;
 		gpul_status st = collect_symbol(l, (struct ptx_link_place){ input, i }, f[i].name, true,
-					 defined ? strength_of(f[i].linkage) : PTX_UNDEFINED);
+						defined ? strength_of(f[i].linkage) : PTX_UNDEFINED);
 		if (st)
 			return st;
 	}
@@ -226,8 +231,7 @@ static gpul_status collect_vars(ptx_linker *l, uint32_t input)
 		if (v->linkage == GPUL_PTX_STATIC)
 			continue;
 		gpul_status st = collect_symbol(l, (struct ptx_link_place){ input, i }, v->name, false,
-					 v->linkage == GPUL_PTX_EXTERN ? PTX_UNDEFINED
-								       : strength_of(v->linkage));
+						v->linkage == GPUL_PTX_EXTERN ? PTX_UNDEFINED : strength_of(v->linkage));
 		if (st)
 			return st;
 	}

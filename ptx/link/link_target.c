@@ -42,8 +42,7 @@ static gpul_status choose_sm(ptx_linker *l)
 			return gpul_fail(l->err, GPUL_EFORMAT, 0,
 					 "%.60s is for sm_%u%.1s and %.60s for sm_%u%.1s: no device runs "
 					 "both; compile both for the same target",
-					 in->name, in->m.sm, (const char[]){ in->m.sm_suffix, 0 },
-					 l->inputs[best].name, at->sm,
+					 in->name, in->m.sm, (const char[]){ in->m.sm_suffix, 0 }, l->inputs[best].name, at->sm,
 					 (const char[]){ at->sm_suffix, 0 });
 		/* sm_100f and sm_103 are linked to sm_103f, which runs on the family from sm_103 on */
 		if (suffix_rank(in->m.sm_suffix) > suffix_rank(suffix))
@@ -55,7 +54,7 @@ static gpul_status choose_sm(ptx_linker *l)
 
 static bool has_word(const char *list, const char *word, size_t n)
 {
-	for (const char *at = list; (at = strstr(at, ", ")); ) {
+	for (const char *at = list; (at = strstr(at, ", "));) {
 		at += 2;
 		if (!strncmp(at, word, n) && (!at[n] || at[n] == ','))
 			return true;
@@ -72,8 +71,8 @@ static void add_options(ptx_linker *l, const gpul_ptx_module *m)
 	while (*word) {
 		size_t n = strcspn(word, ",");
 
-		if (strncmp(word, "sm_", 3) && !(n == 5 && !memcmp(word, "debug", 5)) &&
-		    !has_word(l->target, word, n) && used + n + 3 < sizeof l->target)
+		if (strncmp(word, "sm_", 3) && !(n == 5 && !memcmp(word, "debug", 5)) && !has_word(l->target, word, n) &&
+		    used + n + 3 < sizeof l->target)
 			used += (size_t)sprintf(l->target + used, ", %.*s", (int)n, word);
 		word += n;
 		word += strspn(word, ", ");
@@ -84,14 +83,12 @@ static void add_options(ptx_linker *l, const gpul_ptx_module *m)
 static gpul_status check_texmode(ptx_linker *l)
 {
 	static const char independent[] = "texmode_independent";
-	bool first = has_word(gpul_ptx_name(&l->inputs[0].m, l->inputs[0].m.target), independent,
-			      sizeof independent - 1);
+	bool first = has_word(gpul_ptx_name(&l->inputs[0].m, l->inputs[0].m.target), independent, sizeof independent - 1);
 
 	for (uint32_t i = 1; i < l->n_inputs; i++) {
 		const gpul_ptx_module *m = &l->inputs[i].m;
 
-		if (has_word(gpul_ptx_name(m, m->target), independent, sizeof independent - 1) !=
-		    first)
+		if (has_word(gpul_ptx_name(m, m->target), independent, sizeof independent - 1) != first)
 			return gpul_fail(l->err, GPUL_EFORMAT, 0,
 					 "%.80s and %.80s: only one has texmode_independent; compile both with the "
 					 "same texture mode",
@@ -113,10 +110,8 @@ gpul_status ptx_link_target(ptx_linker *l)
 			st = gpul_fail(l->err, GPUL_EFORMAT, 0,
 				       "%.80s has %u-bit addresses and %.80s has %u-bit addresses: compile "
 				       "both for 64 bits",
-				       l->inputs[0].name, l->inputs[0].m.address_size,
-				       l->inputs[i].name, m->address_size);
-		if (m->version_major > l->version_major ||
-		    (m->version_major == l->version_major && m->version_minor > l->version_minor)) {
+				       l->inputs[0].name, l->inputs[0].m.address_size, l->inputs[i].name, m->address_size);
+		if (m->version_major > l->version_major || (m->version_major == l->version_major && m->version_minor > l->version_minor)) {
 			l->version_major = m->version_major;
 			l->version_minor = m->version_minor;
 		}

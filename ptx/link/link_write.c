@@ -18,11 +18,9 @@ static void put_func_declarations(const ptx_linker *l, uint32_t input, ptx_out *
 		const ptx_link_symbol *s = ptx_link_symbol_of(l, input, f->name);
 		uint32_t row = in->func_row[f->name];
 
-		if (f->kind == GPUL_PTX_FUNC_PROTOTYPE || !ptx_link_keeps_func(l, input, row) ||
-		    (s && !s->strength && !s->is_referred_to))
+		if (f->kind == GPUL_PTX_FUNC_PROTOTYPE || !ptx_link_keeps_func(l, input, row) || (s && !s->strength && !s->is_referred_to))
 			continue;
-		if (f->kind == GPUL_PTX_FUNC_ENTRY ? i != row || (s && s->is_referred_to)
-						   : i == row)
+		if (f->kind == GPUL_PTX_FUNC_ENTRY ? i != row || (s && s->is_referred_to) : i == row)
 			ptx_put_func_declaration(o, &in->m.funcs[row]);
 	}
 }
@@ -30,7 +28,10 @@ static void put_func_declarations(const ptx_linker *l, uint32_t input, ptx_out *
 /* ---- variables --------------------------------------------------------------------------- */
 
 /* A variable that must wait until the variables to which its initializer refers are printed. */
-struct pending { struct ptx_link_place place; uint32_t next_init; };
+struct pending {
+	struct ptx_link_place place;
+	uint32_t next_init;
+};
 typedef GPUL_ARRAY(struct pending) pending_stack;
 
 /* Find the row that the result prints for a variable of an input. */
@@ -38,9 +39,7 @@ static struct ptx_link_place resolve_var(const ptx_linker *l, uint32_t input, ui
 {
 	const ptx_link_symbol *s = ptx_link_symbol_of(l, input, l->inputs[input].m.vars[row].name);
 
-	return !s            ? (struct ptx_link_place){ input, row }
-	       : s->strength ? s->definition
-			     : s->first;
+	return !s ? (struct ptx_link_place){ input, row } : s->strength ? s->definition : s->first;
 }
 
 static bool push_pending(ptx_linker *l, pending_stack *t, struct ptx_link_place place)
@@ -121,11 +120,9 @@ static bool put_variables(ptx_linker *l, ptx_out *o)
 		const struct ptx_link_input *in = &l->inputs[i];
 
 		for (uint32_t k = 0; k < in->m.n_vars && ok; k++) {
-			const ptx_link_symbol *s =
-				ptx_link_symbol_of(l, i, in->m.vars[k].name);
+			const ptx_link_symbol *s = ptx_link_symbol_of(l, i, in->m.vars[k].name);
 
-			if (ptx_link_keeps_var(l, i, k) && in->written[k] == PTX_NOT_WRITTEN &&
-			    (!s || s->strength || s->is_referred_to))
+			if (ptx_link_keeps_var(l, i, k) && in->written[k] == PTX_NOT_WRITTEN && (!s || s->strength || s->is_referred_to))
 				ok = put_variable(l, (struct ptx_link_place){ i, k }, &t, o);
 		}
 	}
@@ -145,13 +142,10 @@ static void put_bodies(const ptx_linker *l, uint32_t input, ptx_out *o)
 
 		if (m->items[i].kind == GPUL_PTX_ITEM_PRAGMA)
 			ptx_put_pragma(o, row);
-		else if (m->items[i].kind == GPUL_PTX_ITEM_FUNC && m->funcs[row].has_body &&
-			 ptx_link_keeps_func(l, input, row))
+		else if (m->items[i].kind == GPUL_PTX_ITEM_FUNC && m->funcs[row].has_body && ptx_link_keeps_func(l, input, row))
 			ptx_put_func(o, &m->funcs[row]);
 		else if (m->items[i].kind == GPUL_PTX_ITEM_ALIAS &&
-			 ptx_link_keeps_func(
-				 l, input,
-				 l->inputs[input].func_row[m->funcs[m->aliases[row].alias].name]))
+			 ptx_link_keeps_func(l, input, l->inputs[input].func_row[m->funcs[m->aliases[row].alias].name]))
 			ptx_put_alias(o, &m->aliases[row]);
 	}
 }
@@ -172,7 +166,7 @@ gpul_status ptx_link_write(ptx_linker *l, char **out_text, size_t *out_bytes)
 		o.m = &l->inputs[i].m;
 		put_bodies(l, i, &o);
 	}
-	ptx_put_bytes(&o, "", 1);   /* append the NUL */
+	ptx_put_bytes(&o, "", 1); /* append the NUL */
 	if (o.failed) {
 		free(o.text);
 		return ptx_link_no_memory(l);

@@ -11,7 +11,7 @@
 /* A function that only a table refers to may get a body that calls this function, which fails like an assertion:
  * __assertfail(message, file, line, function, bytes per character). */
 #define DECLARE_NOT_LINKED ".extern .func gpuload_not_linked();"
-#define CALL_NOT_LINKED "{ call.uni gpuload_not_linked; }"
+#define CALL_NOT_LINKED    "{ call.uni gpuload_not_linked; }"
 static const char not_linked[] =
 	".version 6.0\n.target sm_30\n.address_size 64\n"
 	".extern .func __assertfail(.param .b64 m, .param .b64 f, .param .b32 l, .param .b64 n, .param .b64 c);\n"
@@ -155,7 +155,9 @@ static gpul_status find_reached(ptx_pruner *p, const gpul_ptx_prune_options *o)
 
 /* ---- writing ------------------------------------------------------------------------------- */
 
-struct out { char *at; };
+struct out {
+	char *at;
+};
 
 static void put(struct out *o, const char *from, const char *to)
 {
@@ -248,8 +250,8 @@ static gpul_status write_all(ptx_pruner *p, gpul_ptx_prune_result *out)
 	return no_memory(p);
 }
 
-gpul_status gpul_ptx_prune(gpul_ptx_text *texts, size_t n, const gpul_ptx_prune_options *options,
-			   gpul_ptx_prune_result *out, gpul_error *err)
+gpul_status gpul_ptx_prune(gpul_ptx_text *texts, size_t n, const gpul_ptx_prune_options *options, gpul_ptx_prune_result *out,
+			   gpul_error *err)
 {
 	ptx_pruner p = { .texts = texts, .n_texts = (uint32_t)n, .err = err };
 	gpul_status st = GPUL_OK;

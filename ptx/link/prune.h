@@ -20,21 +20,21 @@ extern "C" {
 #endif
 
 typedef struct gpul_ptx_text {
-	const char *text;      /* borrowed */
+	const char *text; /* borrowed */
 	size_t n_bytes;
-	char *pruned;          /* set by gpul_ptx_prune(): the remaining text; owned by the caller: free(); NULL: no text remains */
+	char *pruned; /* set by gpul_ptx_prune(): the remaining text; owned by the caller: free(); NULL: no text remains */
 	size_t pruned_bytes;
 } gpul_ptx_text;
 
 typedef struct gpul_ptx_prune_options {
-	bool (*is_root)(void *context, const char *kernel);   /* returns true if the kernel with this mangled name is wanted */
+	bool (*is_root)(void *context, const char *kernel); /* returns true if the kernel with this mangled name is wanted */
 	void *context;
-	size_t table_bytes;    /* most bytes of such functions (see above); SIZE_MAX: always link them */
+	size_t table_bytes; /* most bytes of such functions (see above); SIZE_MAX: always link them */
 } gpul_ptx_prune_options;
 
 typedef struct gpul_ptx_prune_result {
-	size_t n_functions, n_left_out, n_failing;   /* functions and kernels with a body: all, removed ones, ones that fail if called */
-	const char *failing;   /* PTX of a function that the failing bodies call: it must be linked, too; static; NULL: no body fails */
+	size_t n_functions, n_left_out, n_failing; /* functions and kernels with a body: all, removed ones, ones that fail if called */
+	const char *failing; /* PTX of a function that the failing bodies call: it must be linked, too; static; NULL: no body fails */
 } gpul_ptx_prune_result;
 
 /** Find the declarations that the wanted kernels reach in all texts together, and remove the others.
@@ -46,8 +46,8 @@ typedef struct gpul_ptx_prune_result {
  * Errors  GPUL_EFORMAT a text cannot be divided into declarations, or no text has a wanted kernel: link the texts as they are;
  *         GPUL_ENOMEM
  * Source  PTX ISA 9.0, Linking Directives */
-gpul_status gpul_ptx_prune(gpul_ptx_text *texts, size_t n, const gpul_ptx_prune_options *options,
-			   gpul_ptx_prune_result *out, gpul_error *err);
+gpul_status gpul_ptx_prune(gpul_ptx_text *texts, size_t n, const gpul_ptx_prune_options *options, gpul_ptx_prune_result *out,
+			   gpul_error *err);
 
 #ifdef __cplusplus
 }

@@ -18,7 +18,7 @@ typedef struct ptx_prune_item {
 	const char *body;        /* the '{' of its body; NULL: no body */
 	const char *name;
 	uint32_t name_bytes;
-	bool is_private;         /* defined without .visible, .weak, .extern or .common */
+	bool is_private; /* defined without .visible, .weak, .extern or .common */
 	ptx_reached reached;
 } ptx_prune_item;
 
@@ -26,9 +26,9 @@ typedef struct ptx_pruner {
 	gpul_ptx_text *texts;
 	uint32_t n_texts;
 	ptx_arena arena;
-	ptx_names names;         /* maps each name to its last item */
-	GPUL_ARRAY(ptx_prune_item) items;   /* in the order of the texts */
-	GPUL_ARRAY(uint32_t) todo;          /* rows of reached items whose names must still be followed */
+	ptx_names names;                  /* maps each name to its last item */
+	GPUL_ARRAY(ptx_prune_item) items; /* in the order of the texts */
+	GPUL_ARRAY(uint32_t) todo;        /* rows of reached items whose names must still be followed */
 	gpul_error *err;
 } ptx_pruner;
 

@@ -19,8 +19,8 @@ static const char *const variables[] = { "global", "const", "shared", "tex", "te
 
 static bool begins_item(const ptx_token *t)
 {
-	return dot_is_one_of(t, linkages) || dot_is_one_of(t, kernels) || dot_is_one_of(t, functions) ||
-	       dot_is_one_of(t, variables) || dot_is_one_of(t, aliases);
+	return dot_is_one_of(t, linkages) || dot_is_one_of(t, kernels) || dot_is_one_of(t, functions) || dot_is_one_of(t, variables) ||
+	       dot_is_one_of(t, aliases);
 }
 
 static void skip_body(ptx_lexer *l, ptx_token *t)

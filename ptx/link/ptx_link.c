@@ -45,8 +45,7 @@ static gpul_status check_abi(const ptx_linker *l, const gpul_ptx_link_input *fro
 			 m->n_regs ? "reg" : "local", gpul_ptx_name(m, name));
 }
 
-static gpul_status copy_input(ptx_linker *l, const gpul_ptx_link_input *from,
-			      struct ptx_link_input *in)
+static gpul_status copy_input(ptx_linker *l, const gpul_ptx_link_input *from, struct ptx_link_input *in)
 {
 	const gpul_ptx_module *m = from->module;
 	size_t n_rows = m->n_vars + (size_t)m->n_funcs, n_names = m->n_strings + n_rows;
@@ -61,8 +60,7 @@ static gpul_status copy_input(ptx_linker *l, const gpul_ptx_link_input *from,
 	in->symbol = copy_rows(l, NULL, 0, n_names, sizeof *in->symbol);
 	in->aliased = copy_rows(l, NULL, 0, m->n_funcs, sizeof *in->aliased);
 	in->written = copy_rows(l, NULL, 0, m->n_vars, sizeof *in->written);
-	if (!in->m.vars || !in->m.funcs || !in->m.locs || !in->m.strings || !in->func_row ||
-	    !in->symbol || !in->aliased || !in->written)
+	if (!in->m.vars || !in->m.funcs || !in->m.locs || !in->m.strings || !in->func_row || !in->symbol || !in->aliased || !in->written)
 		return ptx_link_no_memory(l);
 	find_func_rows(in);
 	return GPUL_OK;
@@ -100,8 +98,7 @@ static uint32_t file_number(ptx_linker *l, const gpul_ptx_file *f, const char *p
 	gpul_ptx_file *row;
 
 	for (uint32_t i = 0; i < l->files.n; i++)
-		if (l->files.at[i].path == name && l->files.at[i].timestamp == f->timestamp &&
-		    l->files.at[i].bytes == f->bytes)
+		if (l->files.at[i].path == name && l->files.at[i].timestamp == f->timestamp && l->files.at[i].bytes == f->bytes)
 			return i + 1;
 	row = name ? gpul_array_push(&l->files) : NULL;
 	if (!row)
@@ -124,7 +121,7 @@ static uint32_t renumber_file(ptx_linker *l, const gpul_ptx_module *m, uint32_t 
 
 static gpul_status renumber_lines(ptx_linker *l, gpul_ptx_module *m)
 {
-	uint32_t last = 0, number = 0;   /* the last conversion, because adjacent rows usually have the same file */
+	uint32_t last = 0, number = 0; /* the last conversion, because adjacent rows usually have the same file */
 
 	for (uint32_t i = 0; i < m->n_locs; i++) {
 		if (!number || m->locs[i].file != last) {
@@ -156,8 +153,7 @@ static gpul_status link_all(ptx_linker *l)
 	return st ? st : ptx_link_rename(l);
 }
 
-gpul_status gpul_ptx_link(const gpul_ptx_link_input *inputs, size_t n, char **out_text,
-			  size_t *out_bytes, gpul_error *err)
+gpul_status gpul_ptx_link(const gpul_ptx_link_input *inputs, size_t n, char **out_text, size_t *out_bytes, gpul_error *err)
 {
 	ptx_linker l = { .err = err };
 	gpul_status st = GPUL_OK;

@@ -16,42 +16,47 @@
 #include "ptx/link/ptx_link.h"
 #include "ptx/ptx_names_internal.h"
 
-typedef enum ptx_strength {      /* strength of a definition: the strongest definition is kept */
-	PTX_UNDEFINED, PTX_COMMON, PTX_WEAK, PTX_STRONG,
+typedef enum ptx_strength { /* strength of a definition: the strongest definition is kept */
+			    PTX_UNDEFINED,
+			    PTX_COMMON,
+			    PTX_WEAK,
+			    PTX_STRONG,
 } ptx_strength;
 
 /* The place of a variable or function: a row of vars or funcs of an input. */
-struct ptx_link_place { uint32_t input, row; };
+struct ptx_link_place {
+	uint32_t input, row;
+};
 
 typedef struct ptx_link_symbol {
-	bool taken;              /* a module has this name at module level */
-	bool is_external;        /* visible to other modules; false: private to one module */
+	bool taken;       /* a module has this name at module level */
+	bool is_external; /* visible to other modules; false: private to one module */
 	bool is_func;
-	bool is_referred_to;     /* an operand or initializer refers to it */
+	bool is_referred_to; /* an operand or initializer refers to it */
 	ptx_strength strength;
-	struct ptx_link_place first;        /* place of the first declaration or definition */
-	struct ptx_link_place definition;   /* place of the kept definition; valid unless strength is PTX_UNDEFINED */
+	struct ptx_link_place first;      /* place of the first declaration or definition */
+	struct ptx_link_place definition; /* place of the kept definition; valid unless strength is PTX_UNDEFINED */
 } ptx_link_symbol;
 
 enum ptx_written { PTX_NOT_WRITTEN, PTX_BEGUN, PTX_DECLARED, PTX_WRITTEN };
 
 struct ptx_link_input {
 	const char *name;
-	gpul_ptx_module m;       /* the copy; it has its own vars, funcs, locs and strings.  strings, func_row and
+	gpul_ptx_module m;  /* the copy; it has its own vars, funcs, locs and strings.  strings, func_row and
 	                          * symbol have room for one new name per row */
-	uint32_t *func_row;      /* for each name: its row of funcs, if possible the row with the body */
-	uint32_t *symbol;        /* for each name: its row of symbols; 0: private, or not a module-level name */
-	bool *aliased;           /* for each row of funcs: true if it is defined by .alias */
-	uint8_t *written;        /* for each row of vars: its enum ptx_written */
+	uint32_t *func_row; /* for each name: its row of funcs, if possible the row with the body */
+	uint32_t *symbol;   /* for each name: its row of symbols; 0: private, or not a module-level name */
+	bool *aliased;      /* for each row of funcs: true if it is defined by .alias */
+	uint8_t *written;   /* for each row of vars: its enum ptx_written */
 };
 
 typedef struct ptx_linker {
 	ptx_arena arena;
 	struct ptx_link_input *inputs;
 	uint32_t n_inputs;
-	ptx_names names;         /* names of all modules; the row of a name is also its row of symbols */
+	ptx_names names; /* names of all modules; the row of a name is also its row of symbols */
 	GPUL_ARRAY(ptx_link_symbol) symbols;
-	GPUL_ARRAY(gpul_ptx_file) files;   /* source files of the result; path is a row of names */
+	GPUL_ARRAY(gpul_ptx_file) files; /* source files of the result; path is a row of names */
 	uint32_t version_major, version_minor;
 	char target[256];
 	gpul_error *err;

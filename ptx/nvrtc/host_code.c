@@ -94,10 +94,10 @@ static const char *skip_block(const char *at, const char *begin)
 /* ---- declarations -------------------------------------------------------------------------- */
 
 struct declaration {
-	const char *start;       /* NULL: no token yet */
-	unsigned parentheses;    /* number of open parentheses */
-	bool is_namespace;       /* namespace or extern "C" */
-	bool has_call, has_equals, has_operator;  /* has_call: a '(' that does not belong to an attribute */
+	const char *start;                       /* NULL: no token yet */
+	unsigned parentheses;                    /* number of open parentheses */
+	bool is_namespace;                       /* namespace or extern "C" */
+	bool has_call, has_equals, has_operator; /* has_call: a '(' that does not belong to an attribute */
 	bool is_for_device, uses_host;
 	struct token before;
 };

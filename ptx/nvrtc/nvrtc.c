@@ -10,10 +10,10 @@
 
 /* ---- options ----------------------------------------------------------------------------- */
 
-enum { MAX_OWN_OPTIONS = 4 };   /* options that gpuload adds: architecture, 128-bit integers, two include folders */
+enum { MAX_OWN_OPTIONS = 4 }; /* options that gpuload adds: architecture, 128-bit integers, two include folders */
 
 struct options {
-	const char **words;     /* gpuload's options are malloc'ed, the caller's are borrowed */
+	const char **words; /* gpuload's options are malloc'ed, the caller's are borrowed */
 	char *own[MAX_OWN_OPTIONS];
 	int n, n_own;
 };
@@ -39,8 +39,7 @@ static void free_options(struct options *o)
 }
 
 /* Collect all options: the architecture, the caller's options, and last the toolkit's header folders. */
-static bool collect_options(struct options *o, const struct ptx_nvrtc *lib,
-			    const char *const *more, const char *arch)
+static bool collect_options(struct options *o, const struct ptx_nvrtc *lib, const char *const *more, const char *arch)
 {
 	size_t n_more = 0;
 
@@ -50,20 +49,17 @@ static bool collect_options(struct options *o, const struct ptx_nvrtc *lib,
 	if (!o->words || !add_own_option(o, "--gpu-architecture=", arch))
 		return false;
 	/* nvcc enables __int128 by default since CUDA 11.5; NVRTC needs the option. */
-	if ((lib->major > 11 || (lib->major == 11 && lib->minor >= 5)) &&
-	    !add_own_option(o, "--device-int128", ""))
+	if ((lib->major > 11 || (lib->major == 11 && lib->minor >= 5)) && !add_own_option(o, "--device-int128", ""))
 		return false;
 	for (size_t i = 0; i < n_more; i++)
 		o->words[o->n++] = more[i];
-	return (!*lib->include || add_own_option(o, "-I", lib->include)) &&
-	       (!*lib->cccl || add_own_option(o, "-I", lib->cccl));
+	return (!*lib->include || add_own_option(o, "-I", lib->include)) && (!*lib->cccl || add_own_option(o, "-I", lib->cccl));
 }
 
 /* ---- one program ------------------------------------------------------------------------- */
 
 /* Copy a text or image from NVRTC; size_of() gets its size, get() its bytes.  NULL: out of memory, or it is empty. */
-static char *fetch_result(void *program, int (*size_of)(void *, size_t *), int (*get)(void *, char *),
-		   size_t *bytes)
+static char *fetch_result(void *program, int (*size_of)(void *, size_t *), int (*get)(void *, char *), size_t *bytes)
 {
 	char *text;
 
@@ -89,21 +85,19 @@ static const char *first_error(const char *log)
 	return at ? at : log;
 }
 
-static gpul_status fail_compilation(const struct ptx_nvrtc *lib, int result, const char *name,
-			  const char *arch, const char *log, gpul_error *err)
+static gpul_status fail_compilation(const struct ptx_nvrtc *lib, int result, const char *name, const char *arch, const char *log,
+				    gpul_error *err)
 {
 	const char *text = log && *log ? first_error(log) : lib->nvrtcGetErrorString(result);
 	int n_bytes = (int)strcspn(text, "\n");
 
 	/* NVRTC's "error: invalid value for --gpu-architecture" does not contain the file and the value. */
 	if (strstr(text, "--gpu-architecture"))
-		return gpul_fail(err, GPUL_EUNSUPPORTED, result,
-				 "%s: NVRTC %d.%d cannot compile for %s", name, lib->major,
-				 lib->minor, arch);
+		return gpul_fail(err, GPUL_EUNSUPPORTED, result, "%s: NVRTC %d.%d cannot compile for %s", name, lib->major, lib->minor,
+				 arch);
 	if (!strncmp(text, name, strlen(name)))
 		return gpul_fail(err, GPUL_EFORMAT, result, "%.*s", n_bytes, text);
-	return gpul_fail(err, GPUL_EFORMAT, result, "%s: NVRTC %d.%d: %.*s", name, lib->major,
-			 lib->minor, n_bytes, text);
+	return gpul_fail(err, GPUL_EFORMAT, result, "%s: NVRTC %d.%d: %.*s", name, lib->major, lib->minor, n_bytes, text);
 }
 
 static void order_log(gpul_nvrtc_result *r, const char *name)
@@ -117,31 +111,26 @@ static void order_log(gpul_nvrtc_result *r, const char *name)
 }
 
 /* Compile, and copy the log on success and on failure. */
-static gpul_status compile_program(const struct ptx_nvrtc *lib, void *program, const char *name,
-			   const char *arch, const struct options *o, gpul_nvrtc_result *out,
-			   gpul_error *err)
+static gpul_status compile_program(const struct ptx_nvrtc *lib, void *program, const char *name, const char *arch, const struct options *o,
+				   gpul_nvrtc_result *out, gpul_error *err)
 {
 	bool cubin = !strncmp(arch, "sm_", 3);
 	int result = lib->nvrtcCompileProgram(program, o->n, o->words);
 	size_t log_bytes;
 
-	out->log = fetch_result(program, lib->nvrtcGetProgramLogSize, lib->nvrtcGetProgramLog,
-			 &log_bytes);
+	out->log = fetch_result(program, lib->nvrtcGetProgramLogSize, lib->nvrtcGetProgramLog, &log_bytes);
 	if (result)
 		order_log(out, name);
 	if (result)
 		return fail_compilation(lib, result, name, arch, out->log, err);
 	if (cubin)
-		out->image = fetch_result(program, lib->nvrtcGetCUBINSize, lib->nvrtcGetCUBIN,
-				   &out->image_bytes);
+		out->image = fetch_result(program, lib->nvrtcGetCUBINSize, lib->nvrtcGetCUBIN, &out->image_bytes);
 	else
-		out->image = fetch_result(program, lib->nvrtcGetPTXSize, lib->nvrtcGetPTX,
-				   &out->image_bytes);
+		out->image = fetch_result(program, lib->nvrtcGetPTXSize, lib->nvrtcGetPTX, &out->image_bytes);
 	if (!out->image)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "%s: no memory for the compiled image",
-				 name);
+		return gpul_fail(err, GPUL_ENOMEM, 0, "%s: no memory for the compiled image", name);
 	if (!cubin)
-		out->image_bytes--;   /* NVRTC counts the terminating NUL of PTX */
+		out->image_bytes--; /* NVRTC counts the terminating NUL of PTX */
 	return GPUL_OK;
 }
 
@@ -193,8 +182,8 @@ static bool failed_by_host_code(const char *log)
 		       strstr(log, "\"std\""));
 }
 
-gpul_status gpul_nvrtc_compile(const char *source, const char *name, const char *const *options,
-			       const char *arch, gpul_nvrtc_result *out, gpul_error *err)
+gpul_status gpul_nvrtc_compile(const char *source, const char *name, const char *const *options, const char *arch, gpul_nvrtc_result *out,
+			       gpul_error *err)
 {
 	const struct ptx_nvrtc *lib;
 	struct options o = { 0 };
@@ -206,8 +195,7 @@ gpul_status gpul_nvrtc_compile(const char *source, const char *name, const char 
 	if (st)
 		return st;
 	if (!collect_options(&o, lib, options, arch)) {
-		st = gpul_fail(err, GPUL_ENOMEM, 0, "%s: no memory for the compiler's options",
-			       name);
+		st = gpul_fail(err, GPUL_ENOMEM, 0, "%s: no memory for the compiler's options", name);
 		goto free_o;
 	}
 	st = compile_text(lib, source, name, &o, false, arch, out, &why);

@@ -9,27 +9,27 @@
 #include "core/error.h"
 
 /* X(name, parameters): all entry points return an nvrtcResult, 0 for success.  A program is a void *. */
-#define PTX_NVRTC_CALLS(X)                                                                     \
-	X(nvrtcVersion, (int *major, int *minor))                                              \
-	X(nvrtcCreateProgram, (void **program, const char *source, const char *name, int n_headers, \
-			       const char *const *headers, const char *const *names))          \
-	X(nvrtcDestroyProgram, (void **program))                                               \
-	X(nvrtcCompileProgram, (void *program, int n_options, const char *const *options))     \
-	X(nvrtcGetPTXSize, (void *program, size_t *bytes))                                     \
-	X(nvrtcGetPTX, (void *program, char *ptx))                                             \
-	X(nvrtcGetCUBINSize, (void *program, size_t *bytes))                                   \
-	X(nvrtcGetCUBIN, (void *program, char *cubin))                                         \
-	X(nvrtcGetProgramLogSize, (void *program, size_t *bytes))                              \
+#define PTX_NVRTC_CALLS(X) \
+	X(nvrtcVersion, (int *major, int *minor)) \
+	X(nvrtcCreateProgram, \
+	  (void **program, const char *source, const char *name, int n_headers, const char *const *headers, const char *const *names)) \
+	X(nvrtcDestroyProgram, (void **program)) \
+	X(nvrtcCompileProgram, (void *program, int n_options, const char *const *options)) \
+	X(nvrtcGetPTXSize, (void *program, size_t *bytes)) \
+	X(nvrtcGetPTX, (void *program, char *ptx)) \
+	X(nvrtcGetCUBINSize, (void *program, size_t *bytes)) \
+	X(nvrtcGetCUBIN, (void *program, char *cubin)) \
+	X(nvrtcGetProgramLogSize, (void *program, size_t *bytes)) \
 	X(nvrtcGetProgramLog, (void *program, char *log))
 
 struct ptx_nvrtc {
-#define X(name, parameters) int (*name) parameters;
+#define X(name, parameters) int(*name) parameters;
 	PTX_NVRTC_CALLS(X)
 #undef X
 	const char *(*nvrtcGetErrorString)(int result);
 	int major, minor;
 	const char *path;
-	char include[PATH_MAX], cccl[PATH_MAX];   /* folders of NVRTC's headers; "": not found */
+	char include[PATH_MAX], cccl[PATH_MAX]; /* folders of NVRTC's headers; "": not found */
 };
 
 enum { PTX_NVRTC_MAX_HEADERS = 80 };

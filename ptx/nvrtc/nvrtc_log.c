@@ -30,7 +30,8 @@ static struct message next_message(const char *at, const char *name)
 	do {
 		end = strchrnul(line, '\n');
 		place = memmem(line, (size_t)(end - line), "): ", 3);
-		if (line > at && (place || !strncmp(line, "Error limit", 11) || memmem(line, (size_t)(end - line), " detected in the comp", 21)) &&
+		if (line > at &&
+		    (place || !strncmp(line, "Error limit", 11) || memmem(line, (size_t)(end - line), " detected in the comp", 21)) &&
 		    *line != ' ')
 			break;
 		if (line == at && place && *line != ' ')

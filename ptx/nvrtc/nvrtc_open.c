@@ -18,15 +18,17 @@ static const gpul_toolkit_entry entries[] = {
 #define X(name, parameters) { #name, offsetof(struct ptx_nvrtc, name) },
 	PTX_NVRTC_CALLS(X)
 #undef X
-	{ "nvrtcGetErrorString", offsetof(struct ptx_nvrtc, nvrtcGetErrorString) },
+		{ "nvrtcGetErrorString", offsetof(struct ptx_nvrtc, nvrtcGetErrorString) },
 	{ NULL, 0 },
 };
 
+/* clang-format off */
 static void find_neighbours(void);
 static gpul_toolkit_library nvrtc = {
 	.variable = "GPULOAD_NVRTC", .names = names, .entries = entries, .table = &lib, .opened = find_neighbours,
 	.needed_for = "CUDA C++ needs NVRTC", .otherwise = "; or use PTX", .oldest = "CUDA 11.1",
 };
+/* clang-format on */
 
 /* Set `to` to folder + tail if that folder has the file `sign`, else to "". */
 static bool find_folder(char to[PATH_MAX], const char *folder, const char *tail, const char *sign)
@@ -62,8 +64,7 @@ static void find_neighbours(void)
 	/* libnvrtc opens its builtins by file name without a folder; if the folder is not on the loader's path, that
 	 * finds only a library that is already open.  So open them here, by their path.  Like libnvrtc, they are
 	 * never closed. */
-	snprintf(builtins, sizeof builtins, "%s/libnvrtc-builtins.so.%d.%d", folder, lib.major,
-		 lib.minor);
+	snprintf(builtins, sizeof builtins, "%s/libnvrtc-builtins.so.%d.%d", folder, lib.major, lib.minor);
 	dlopen(builtins, RTLD_NOW | RTLD_LOCAL);
 }
 

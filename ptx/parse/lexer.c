@@ -12,14 +12,10 @@ enum { WORD = 1, DIGIT = 2, START = 4, HEX = 8 };
 
 /* The classes of all ASCII characters, 16 in a row.  START: the character may begin a word. */
 static const unsigned char class_of[256] = {
-	 0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,
-	 0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,
-	 0,  0,  0,  0,  5,  4,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0,
-	11, 11, 11, 11, 11, 11, 11, 11, 11, 11,  0,  0,  0,  0,  0,  0,
-	 0, 13, 13, 13, 13, 13, 13,  5,  5,  5,  5,  5,  5,  5,  5,  5,
-	 5,  5,  5,  5,  5,  5,  5,  5,  5,  5,  5,  0,  0,  0,  0,  5,
-	 0, 13, 13, 13, 13, 13, 13,  5,  5,  5,  5,  5,  5,  5,  5,  5,
-	 5,  5,  5,  5,  5,  5,  5,  5,  5,  5,  5,  0,  0,  0,  0,  0,
+	0, 0,  0,  0,  0,  0,  0,  0, 0, 0, 0, 0, 0, 0, 0, 0, 0,  0,  0,  0,  0,  0,  0,  0,  0,  0,  0, 0, 0, 0, 0, 0,
+	0, 0,  0,  0,  5,  4,  0,  0, 0, 0, 0, 0, 0, 0, 0, 0, 11, 11, 11, 11, 11, 11, 11, 11, 11, 11, 0, 0, 0, 0, 0, 0,
+	0, 13, 13, 13, 13, 13, 13, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5,  5,  5,  5,  5,  5,  5,  5,  5,  5,  5, 0, 0, 0, 0, 5,
+	0, 13, 13, 13, 13, 13, 13, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5,  5,  5,  5,  5,  5,  5,  5,  5,  5,  5, 0, 0, 0, 0, 0,
 };
 
 static bool has_class(char c, int classes)
@@ -29,8 +25,7 @@ static bool has_class(char c, int classes)
 
 void ptx_lexer_init(ptx_lexer *l, const char *text, size_t text_bytes)
 {
-	*l = (ptx_lexer){ .at = text, .end = text + text_bytes, .start = text,
-			  .line_start = text, .line = 1 };
+	*l = (ptx_lexer){ .at = text, .end = text + text_bytes, .start = text, .line_start = text, .line = 1 };
 }
 
 static void count_line(ptx_lexer *l)
@@ -86,7 +81,7 @@ static bool skip_blank(ptx_lexer *l)
 			l->at++;
 			count_line(l);
 		} else if (c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v' || c == 0x1a) {
-			l->at++;  /* 0x1a ends the text files of old editors */
+			l->at++; /* 0x1a ends the text files of old editors */
 		} else if (c == '/' && l->end - l->at >= 2 && l->at[1] == '/') {
 			skip_to_line_end(l);
 		} else if (c == '/' && l->end - l->at >= 2 && l->at[1] == '*') {
@@ -152,8 +147,8 @@ static void read_float_bits(ptx_lexer *l, ptx_token *t, int kind, int n_digits)
 	t->value = v;
 	if (n != n_digits || (l->at < l->end && has_class(*l->at, WORD)))
 		fail_token(l, t,
-		     kind == PTX_TOK_F32 ? "0f must be followed by 8 hexadecimal digits"
-					 : "0d must be followed by 16 hexadecimal digits");
+			   kind == PTX_TOK_F32 ? "0f must be followed by 8 hexadecimal digits"
+					       : "0d must be followed by 16 hexadecimal digits");
 }
 
 /* Return the length of the decimal number at l->at if it has a '.' or an exponent; else 0. */
@@ -194,7 +189,7 @@ static void create_c_locale(void)
 
 static void read_decimal_float(ptx_lexer *l, ptx_token *t, size_t bytes)
 {
-	char copy[512];   /* a copy, because strtod() needs a NUL */
+	char copy[512]; /* a copy, because strtod() needs a NUL */
 	fenv_t callers;
 	double d;
 
@@ -205,7 +200,7 @@ static void read_decimal_float(ptx_lexer *l, ptx_token *t, size_t bytes)
 	memcpy(copy, l->at, bytes);
 	copy[bytes] = 0;
 	pthread_once(&once, create_c_locale);
-	gpul_float_default(&callers);  /* strtod() rounds as chosen by fesetround(), so the default is restored */
+	gpul_float_default(&callers); /* strtod() rounds as chosen by fesetround(), so the default is restored */
 	d = strtod_l(copy, NULL, c_locale);
 	gpul_float_restore(&callers);
 	memcpy(&t->value, &d, sizeof d);
@@ -261,8 +256,7 @@ static void read_dot(ptx_lexer *l, ptx_token *t)
 	for (;;) {
 		while (l->at < l->end && has_class(*l->at, WORD))
 			l->at++;
-		if (l->end - l->at < 3 || l->at[0] != ':' || l->at[1] != ':' ||
-		    !has_class(l->at[2], WORD))
+		if (l->end - l->at < 3 || l->at[0] != ':' || l->at[1] != ':' || !has_class(l->at[2], WORD))
 			break;
 		l->at += 2;
 	}
@@ -275,7 +269,7 @@ static void read_dot(ptx_lexer *l, ptx_token *t)
 static void read_string(ptx_lexer *l, ptx_token *t)
 {
 	t->text = ++l->at;
-	while (l->at < l->end && *l->at != '"' && *l->at != '\n')   /* PTX strings have no escapes */
+	while (l->at < l->end && *l->at != '"' && *l->at != '\n') /* PTX strings have no escapes */
 		l->at++;
 	t->kind = PTX_TOK_STRING;
 	t->bytes = (uint32_t)(l->at - t->text);
@@ -291,10 +285,12 @@ static void read_string(ptx_lexer *l, ptx_token *t)
 
 static void read_sign(ptx_lexer *l, ptx_token *t)
 {
-	static const struct { char text[3]; int kind; } pairs[] = {
-		{ "<<", PTX_TOK_SHL }, { ">>", PTX_TOK_SHR }, { "<=", PTX_TOK_LE },
-		{ ">=", PTX_TOK_GE }, { "==", PTX_TOK_EQ }, { "!=", PTX_TOK_NE },
-		{ "&&", PTX_TOK_AND_AND }, { "||", PTX_TOK_OR_OR },
+	static const struct {
+		char text[3];
+		int kind;
+	} pairs[] = {
+		{ "<<", PTX_TOK_SHL }, { ">>", PTX_TOK_SHR }, { "<=", PTX_TOK_LE },      { ">=", PTX_TOK_GE },
+		{ "==", PTX_TOK_EQ },  { "!=", PTX_TOK_NE },  { "&&", PTX_TOK_AND_AND }, { "||", PTX_TOK_OR_OR },
 	};
 
 	t->bytes = 1;
@@ -345,6 +341,6 @@ void ptx_lexer_next(ptx_lexer *l, ptx_token *t)
 		read_string(l, t);
 	else
 		read_sign(l, t);
-	if (!t->bytes && t->kind != PTX_TOK_STRING)   /* a string may be empty */
+	if (!t->bytes && t->kind != PTX_TOK_STRING) /* a string may be empty */
 		t->bytes = (uint32_t)(l->at - t->text);
 }

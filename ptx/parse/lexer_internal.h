@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 /* The kind of a token of one character is that character: '{' ';' '+' ... */
+/* clang-format off */
 typedef enum ptx_token_kind {
 	PTX_TOK_END = 0,
 	PTX_TOK_WORD = 256,  /* a word: add  %r1  $L__BB0_1  _ */
@@ -19,21 +20,22 @@ typedef enum ptx_token_kind {
 	PTX_TOK_AND_AND, PTX_TOK_OR_OR,
 	PTX_TOK_ERROR,       /* lexer->error has the message */
 } ptx_token_kind;
+/* clang-format on */
 
 typedef struct ptx_token {
-	int kind;                /* ptx_token_kind or a character */
-	bool is_unsigned;        /* for INT: a number such as 5U, or above INT64_MAX */
-	uint32_t line;           /* line number, from 1 */
-	uint32_t bytes;          /* length of text */
-	const char *text;        /* points into the source */
-	const char *line_start;  /* first byte of the line of the token */
+	int kind;               /* ptx_token_kind or a character */
+	bool is_unsigned;       /* for INT: a number such as 5U, or above INT64_MAX */
+	uint32_t line;          /* line number, from 1 */
+	uint32_t bytes;         /* length of text */
+	const char *text;       /* points into the source */
+	const char *line_start; /* first byte of the line of the token */
 	uint64_t value;
 } ptx_token;
 
 typedef struct ptx_lexer {
 	const char *at, *end, *start, *line_start;
 	uint32_t line;
-	const char *error;       /* message for a PTX_TOK_ERROR: a string literal */
+	const char *error; /* message for a PTX_TOK_ERROR: a string literal */
 } ptx_lexer;
 
 void ptx_lexer_init(ptx_lexer *l, const char *text, size_t text_bytes);

@@ -39,8 +39,7 @@ static int first_candidate(const char *at)
 {
 	wide w = load_16(at);
 	mask stop = (mask)((w == '{') | (w == '}') | (w == '"') | (w == '/'));
-	mask shared = (mask)((w == '.') & (load_16(at + 1) == 's') & (load_16(at + 6) == 'd') &
-			     (load_16(at + SHARED_BYTES) <= ' '));
+	mask shared = (mask)((w == '.') & (load_16(at + 1) == 's') & (load_16(at + 6) == 'd') & (load_16(at + SHARED_BYTES) <= ' '));
 	uint64_t half[2];
 
 	stop |= shared;
@@ -53,8 +52,7 @@ static int first_candidate(const char *at)
 static bool is_stop(const char *at, const char *end)
 {
 	return *at == '{' || *at == '}' || *at == '"' || *at == '/' ||
-	       (*at == '.' && end - at > SHARED_BYTES && !memcmp(at, ".shared", SHARED_BYTES) &&
-		(unsigned char)at[SHARED_BYTES] <= ' ');
+	       (*at == '.' && end - at > SHARED_BYTES && !memcmp(at, ".shared", SHARED_BYTES) && (unsigned char)at[SHARED_BYTES] <= ' ');
 }
 
 static const char *find_stop(const char *at, const char *end)

@@ -64,8 +64,7 @@ static void parse_target(ptx_parser *p)
 			read_sm(p, &t, 8);
 		if (ptx_tok_is(&t, PTX_TOK_WORD, "debug"))
 			p->module.debug = true;
-		n += (size_t)snprintf(text + n, sizeof text - n, "%s%.*s", n ? ", " : "",
-				      (int)t.bytes, t.text);
+		n += (size_t)snprintf(text + n, sizeof text - n, "%s%.*s", n ? ", " : "", (int)t.bytes, t.text);
 	} while (ptx_accept(p, ','));
 	p->module.target = ptx_names_intern(&p->names, text, (uint32_t)n);
 	if (!p->module.target)
@@ -127,8 +126,7 @@ static void parse_section(ptx_parser *p)
 		return;
 	const char *dot = name.kind == PTX_TOK_DOT ? name.text - 1 : name.text;
 	s.name = ptx_names_intern(&p->names, dot, (uint32_t)(name.text + name.bytes - dot));
-	s.text = ptx_names_intern(&p->names, open.text + 1,
-				  (uint32_t)(p->tok.text - open.text - 1));
+	s.text = ptx_names_intern(&p->names, open.text + 1, (uint32_t)(p->tok.text - open.text - 1));
 	if (memchr(open.text, 0, (size_t)(p->tok.text - open.text)))
 		ptx_fail_at(p, &open, "a section cannot contain a NUL byte");
 	if (!s.name || (!s.text && p->tok.text - open.text > 1))
@@ -167,8 +165,8 @@ static void parse_alias(ptx_parser *p)
 static void check_without_abi(ptx_parser *p, const ptx_token *where, const char *what)
 {
 	if (p->module.version_major >= 3)
-		ptx_fail_at(p, where, "a %s outside of functions needs .version 2.3 or lower; this module has %u.%u", what, p->module.version_major,
-			    p->module.version_minor);
+		ptx_fail_at(p, where, "a %s outside of functions needs .version 2.3 or lower; this module has %u.%u", what,
+			    p->module.version_major, p->module.version_minor);
 }
 
 static void parse_module_variables(ptx_parser *p, gpul_ptx_linkage linkage)
@@ -197,10 +195,12 @@ static void parse_module_registers(ptx_parser *p, const ptx_token *where, gpul_p
 /* Parse .visible .entry ..., .extern .global ..., or a declaration without a linkage. */
 static void parse_linked(ptx_parser *p)
 {
+	/* clang-format off */
 	static const struct { const char *text; gpul_ptx_linkage linkage; } words[] = {
 		{ "visible", GPUL_PTX_VISIBLE }, { "extern", GPUL_PTX_EXTERN },
 		{ "weak", GPUL_PTX_WEAK }, { "common", GPUL_PTX_COMMON },
 	};
+	/* clang-format on */
 	gpul_ptx_linkage linkage = GPUL_PTX_STATIC;
 	ptx_token where;
 
@@ -208,8 +208,7 @@ static void parse_linked(ptx_parser *p)
 		if (ptx_accept_dot(p, words[i].text))
 			linkage = words[i].linkage;
 	where = p->tok;
-	if (ptx_tok_is(&p->tok, PTX_TOK_DOT, "entry") ||
-	    ptx_tok_is(&p->tok, PTX_TOK_DOT, "func"))
+	if (ptx_tok_is(&p->tok, PTX_TOK_DOT, "entry") || ptx_tok_is(&p->tok, PTX_TOK_DOT, "func"))
 		ptx_parse_function(p, linkage);
 	else if (ptx_at_variable(&p->tok))
 		parse_module_variables(p, linkage);
@@ -221,8 +220,13 @@ static void parse_linked(ptx_parser *p)
 
 static void parse_module_statement(ptx_parser *p)
 {
-	static const struct { const char *text; void (*parse)(ptx_parser *p); } words[] = {
-		{ "file", parse_file }, { "section", parse_section }, { "alias", parse_alias },
+	static const struct {
+		const char *text;
+		void (*parse)(ptx_parser *p);
+	} words[] = {
+		{ "file", parse_file },
+		{ "section", parse_section },
+		{ "alias", parse_alias },
 	};
 
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
@@ -241,7 +245,8 @@ static void parse_module(ptx_parser *p)
 {
 	if (p->lexer.end - p->lexer.at >= 3 && !memcmp(p->lexer.at, "\xEF\xBB\xBF", 3)) {
 		p->tok = (ptx_token){ .text = p->lexer.at, .line_start = p->lexer.at, .line = 1 };
-		ptx_fail_at(p, &p->tok, "the file begins with a byte order mark (EF BB BF), which PTX does not allow: save it as UTF-8 without one");
+		ptx_fail_at(p, &p->tok,
+			    "the file begins with a byte order mark (EF BB BF), which PTX does not allow: save it as UTF-8 without one");
 		return;
 	}
 	ptx_next(p);
@@ -266,17 +271,16 @@ static void link_definitions(ptx_parser *p)
 		const char *text = ptx_names_text(&p->names, rows[i].name);
 		ptx_found f;
 
-		if (rows[i].kind != GPUL_PTX_FUNC_PROTOTYPE &&
-		    ptx_names_find(&p->names, text, (uint32_t)strlen(text), &f) &&
+		if (rows[i].kind != GPUL_PTX_FUNC_PROTOTYPE && ptx_names_find(&p->names, text, (uint32_t)strlen(text), &f) &&
 		    f.what == PTX_IS_FUNC)
 			rows[i].definition = rows[f.row].definition;
 	}
-	for (uint32_t k = 0; k < p->aliases.n; k++) {  /* an alias is a second name of the aliasee's body */
+	for (uint32_t k = 0; k < p->aliases.n; k++) { /* an alias is a second name of the aliasee's body */
 		const gpul_ptx_alias *a = &p->aliases.at[k];
 		const uint32_t body = rows[a->aliasee].definition;
 
 		if (body == GPUL_PTX_NONE || rows[body].name != rows[a->aliasee].name)
-			continue;   /* an alias of an alias is undefined, as in ptxas */
+			continue; /* an alias of an alias is undefined, as in ptxas */
 		for (uint32_t i = 0; i < p->funcs.n; i++)
 			if (rows[i].kind != GPUL_PTX_FUNC_PROTOTYPE && rows[i].name == rows[a->alias].name)
 				rows[i].definition = body;
@@ -290,8 +294,7 @@ static void keep_names(ptx_parser *p, gpul_ptx_module *m)
 	uint32_t n = ptx_names_count(&p->names);
 
 	m->strings = ptx_arena_alloc(&p->arena, n * sizeof *m->strings);
-	m->extra_mods = ptx_arena_alloc(&p->arena,
-					(p->extra_mods.n + (size_t)1) * sizeof *m->extra_mods);
+	m->extra_mods = ptx_arena_alloc(&p->arena, (p->extra_mods.n + (size_t)1) * sizeof *m->extra_mods);
 	if (!m->strings || !m->extra_mods) {
 		ptx_fail_memory(p);
 		return;
@@ -382,17 +385,15 @@ static uint32_t address_size_of_old_text(const gpul_ptx_module *m)
 	return has_params ? 32 : 64;
 }
 
-static gpul_status parse_text(const char *text, size_t text_bytes, const char *file_name,
-			 bool heads_only, gpul_ptx_module **out, gpul_error *err)
+static gpul_status parse_text(const char *text, size_t text_bytes, const char *file_name, bool heads_only, gpul_ptx_module **out,
+			      gpul_error *err)
 {
 	ptx_parser p = { .file_name = file_name, .err = err, .heads_only = heads_only };
 	gpul_ptx_module *m = NULL;
 
-	p.module.address_size = 64;   /* the default of ptxas without .address_size */
+	p.module.address_size = 64; /* the default of ptxas without .address_size */
 	if (text_bytes > INT32_MAX)
-		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "%s: %zu bytes of PTX; the limit is 2 GiB", file_name,
-				 text_bytes);
+		return gpul_fail(err, GPUL_EFORMAT, 0, "%s: %zu bytes of PTX; the limit is 2 GiB", file_name, text_bytes);
 	ptx_vocabulary_init();
 	ptx_lexer_init(&p.lexer, text, text_bytes);
 	if (ptx_names_init(&p.names, &p.arena))
@@ -411,14 +412,12 @@ static gpul_status parse_text(const char *text, size_t text_bytes, const char *f
 	return p.status;
 }
 
-gpul_status gpul_ptx_parse(const char *text, size_t text_bytes, const char *file_name,
-			   gpul_ptx_module **out, gpul_error *err)
+gpul_status gpul_ptx_parse(const char *text, size_t text_bytes, const char *file_name, gpul_ptx_module **out, gpul_error *err)
 {
 	return parse_text(text, text_bytes, file_name, false, out, err);
 }
 
-gpul_status gpul_ptx_parse_heads(const char *text, size_t text_bytes, const char *file_name,
-				 gpul_ptx_module **out, gpul_error *err)
+gpul_status gpul_ptx_parse_heads(const char *text, size_t text_bytes, const char *file_name, gpul_ptx_module **out, gpul_error *err)
 {
 	return parse_text(text, text_bytes, file_name, true, out, err);
 }

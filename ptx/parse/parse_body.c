@@ -19,8 +19,7 @@ static void parse_mods(ptx_parser *p, gpul_ptx_inst *in)
 {
 	while (p->tok.kind == PTX_TOK_DOT) {
 		if (in->n_mods == GPUL_PTX_MAX_MODS) {
-			ptx_fail_at(p, &p->tok, "an instruction has at most %d modifiers",
-				    GPUL_PTX_MAX_MODS);
+			ptx_fail_at(p, &p->tok, "an instruction has at most %d modifiers", GPUL_PTX_MAX_MODS);
 			return;
 		}
 		in->mods[in->n_mods++] = ptx_mod_of(p, &p->tok);
@@ -37,11 +36,9 @@ static void check_operand_count(ptx_parser *p, const gpul_ptx_inst *in, const pt
 		return;
 	const char *name = gpul_ptx_opcode_text((gpul_ptx_opcode)in->opcode);
 	if (least == most)
-		ptx_fail_at(p, where, "%s requires %u operands, not %u", name, least,
-			    in->n_operands);
+		ptx_fail_at(p, where, "%s requires %u operands, not %u", name, least, in->n_operands);
 	else
-		ptx_fail_at(p, where, "%s requires %u to %u operands, not %u", name, least, most,
-			    in->n_operands);
+		ptx_fail_at(p, where, "%s requires %u to %u operands, not %u", name, least, most, in->n_operands);
 }
 
 static void parse_operands(ptx_parser *p, gpul_ptx_inst *in)
@@ -74,8 +71,8 @@ static uint16_t opcode_of(ptx_parser *p, const ptx_token *t)
 	if (opcode >= 0)
 		return (uint16_t)opcode;
 	near = ptx_near_opcode(t->text, t->bytes);
-	ptx_fail_at(p, t, "unknown instruction '%.*s'%s%s%s", (int)t->bytes, t->text,
-		    near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+	ptx_fail_at(p, t, "unknown instruction '%.*s'%s%s%s", (int)t->bytes, t->text, near ? "; did you mean '" : "", near ? near : "",
+		    near ? "'?" : "");
 	return 0;
 }
 
@@ -124,9 +121,7 @@ static void parse_targets(ptx_parser *p, gpul_ptx_label *l)
 {
 	p->siblings.n = 0;
 	do
-		ptx_parse_operand(p, l->kind == GPUL_PTX_LABEL_BRANCHTARGETS
-					     ? PTX_LABEL(GPUL_PTX_LABEL_CODE)
-					     : 0);
+		ptx_parse_operand(p, l->kind == GPUL_PTX_LABEL_BRANCHTARGETS ? PTX_LABEL(GPUL_PTX_LABEL_CODE) : 0);
 	while (ptx_accept(p, ','));
 	l->n_targets = PTX_N(p->siblings);
 	l->first_target = ptx_place_siblings(p, 0);
@@ -136,11 +131,9 @@ static void parse_targets(ptx_parser *p, gpul_ptx_label *l)
 /* Parse a label after its name and ':'; a list of targets or a prototype may follow. */
 static void parse_label(ptx_parser *p, const ptx_token *name)
 {
-	gpul_ptx_label l = { .name = ptx_intern_tok(p, name),
-			     .inst = PTX_N(p->insts),
-			     .scope = p->scope,
-			     .prototype = GPUL_PTX_NONE,
-			     .line = name->line };
+	gpul_ptx_label l = {
+		.name = ptx_intern_tok(p, name), .inst = PTX_N(p->insts), .scope = p->scope, .prototype = GPUL_PTX_NONE, .line = name->line
+	};
 	uint32_t row = PTX_N(p->labels);
 
 	ptx_bind(p, name, l.name, PTX_IS_LABEL, row, 0);
@@ -185,8 +178,7 @@ static void parse_loc_inlined(ptx_parser *p, gpul_ptx_loc *l)
 		if (ptx_tok_is(&t, PTX_TOK_WORD, "function_name")) {
 			l->function_label = ptx_expect_word(p, "a label of .debug_str", NULL);
 			if (ptx_accept(p, '+'))
-				l->function_offset =
-					(uint32_t)ptx_parse_integer(p, "an offset");
+				l->function_offset = (uint32_t)ptx_parse_integer(p, "an offset");
 		} else if (ptx_tok_is(&t, PTX_TOK_WORD, "inlined_at")) {
 			l->at_file = (uint32_t)ptx_parse_integer(p, "a file number");
 			l->at_line = (uint32_t)ptx_parse_integer(p, "a line");
@@ -226,8 +218,7 @@ static void parse_directive(ptx_parser *p)
 	else if (ptx_accept_dot(p, "extern"))
 		ptx_parse_variables(p, GPUL_PTX_EXTERN);
 	else
-		ptx_fail_at(p, &p->tok, "unknown directive '.%.*s' in a function body", (int)p->tok.bytes,
-			    p->tok.text);
+		ptx_fail_at(p, &p->tok, "unknown directive '.%.*s' in a function body", (int)p->tok.bytes, p->tok.text);
 }
 
 /* ---- statements -------------------------------------------------------------------------- */

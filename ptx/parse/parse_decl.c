@@ -16,16 +16,14 @@ struct prefix {
 
 static bool is_space(unsigned mod)
 {
-	return mod == GPUL_PTX_MOD_GLOBAL || mod == GPUL_PTX_MOD_CONST ||
-	       mod == GPUL_PTX_MOD_SHARED || mod == GPUL_PTX_MOD_LOCAL ||
+	return mod == GPUL_PTX_MOD_GLOBAL || mod == GPUL_PTX_MOD_CONST || mod == GPUL_PTX_MOD_SHARED || mod == GPUL_PTX_MOD_LOCAL ||
 	       mod == GPUL_PTX_MOD_PARAM || mod == GPUL_PTX_MOD_TEX;
 }
 
 bool ptx_at_variable(const ptx_token *t)
 {
-	return t->kind == PTX_TOK_DOT &&
-	       (is_space((unsigned)ptx_find_mod(t->text, t->bytes)) ||
-		ptx_tok_is(t, PTX_TOK_DOT, "align") || ptx_tok_is(t, PTX_TOK_DOT, "attribute"));
+	return t->kind == PTX_TOK_DOT && (is_space((unsigned)ptx_find_mod(t->text, t->bytes)) || ptx_tok_is(t, PTX_TOK_DOT, "align") ||
+					  ptx_tok_is(t, PTX_TOK_DOT, "attribute"));
 }
 
 static bool is_type(unsigned mod)
@@ -116,8 +114,7 @@ static void parse_prefix(ptx_parser *p, struct prefix *x)
 		ptx_token t = p->tok;
 
 		if (!parse_prefix_directive(p, x)) {
-			ptx_fail_at(p, &t, "expected a type such as .u32, found '.%.*s'",
-				    (int)t.bytes, t.text);
+			ptx_fail_at(p, &t, "expected a type such as .u32, found '.%.*s'", (int)t.bytes, t.text);
 			return;
 		}
 	}
@@ -156,22 +153,26 @@ static struct reg_table registers_of_module(ptx_parser *p)
 }
 
 /* Append a row to the table for `count` registers and bind its name. */
-static uint32_t add_registers(ptx_parser *p, struct reg_table to, const ptx_token *where, const struct prefix *x,
-			      uint32_t name, uint64_t count, bool ranged)
+static uint32_t add_registers(ptx_parser *p, struct reg_table to, const ptx_token *where, const struct prefix *x, uint32_t name,
+			      uint64_t count, bool ranged)
 {
 	uint64_t flat = count * x->vector;
 	uint32_t row = PTX_N(*to.rows), first = *to.n_flat;
 
 	if (count > PTX_MAX_REGISTERS || first + flat > PTX_MAX_REGISTERS) {
-		ptx_fail_at(p, where, "a function can have at most %d registers",
-			    PTX_MAX_REGISTERS);
+		ptx_fail_at(p, where, "a function can have at most %d registers", PTX_MAX_REGISTERS);
 		return 0;
 	}
 	gpul_ptx_regs *r = ptx_push(p, to.rows);
-	*r = (gpul_ptx_regs){ .name = name, .type = x->type, .vector = x->vector, .ranged = ranged,
-			      .first = first, .count = (uint32_t)count, .scope = p->scope };
+	*r = (gpul_ptx_regs){ .name = name,
+			      .type = x->type,
+			      .vector = x->vector,
+			      .ranged = ranged,
+			      .first = first,
+			      .count = (uint32_t)count,
+			      .scope = p->scope };
 	*to.n_flat += (uint32_t)flat;
-	if (count)   /* %r<0> declares nothing */
+	if (count) /* %r<0> declares nothing */
 		ptx_bind(p, where, name, PTX_IS_REGS, row, ranged ? (uint32_t)count : 0);
 	return row;
 }
@@ -192,8 +193,7 @@ void ptx_parse_registers(ptx_parser *p)
 		if (ranged)
 			count = parse_range(p);
 		row = add_registers(p, to, &where, &x, name, count, ranged);
-		*ptx_push(p, p->in_body ? &p->items : &p->module_items) =
-			(gpul_ptx_item){ GPUL_PTX_ITEM_REGS, row };
+		*ptx_push(p, p->in_body ? &p->items : &p->module_items) = (gpul_ptx_item){ GPUL_PTX_ITEM_REGS, row };
 	} while (ptx_accept(p, ','));
 	ptx_expect(p, ';', "a register declaration");
 }
@@ -218,8 +218,7 @@ static void parse_dims(ptx_parser *p, gpul_ptx_var *v)
 }
 
 /* Set the size in bytes; n_elements is the number of elements of a [] with an initializer. */
-static void set_bytes(ptx_parser *p, const ptx_token *where, gpul_ptx_var *v,
-		      uint64_t n_elements)
+static void set_bytes(ptx_parser *p, const ptx_token *where, gpul_ptx_var *v, uint64_t n_elements)
 {
 	uint64_t bytes = (uint64_t)gpul_ptx_type_bytes(v->type) * v->vector;
 
@@ -248,15 +247,13 @@ static void copy_prefix(gpul_ptx_var *v, const struct prefix *x)
 }
 
 /* Bind the name of a variable.  It may be declared twice if one declaration is .extern; it then refers to the other one. */
-static void bind_variable(ptx_parser *p, const ptx_token *where, const gpul_ptx_var *v,
-			  ptx_what what, uint32_t row)
+static void bind_variable(ptx_parser *p, const ptx_token *where, const gpul_ptx_var *v, ptx_what what, uint32_t row)
 {
 	ptx_found f;
 
 	if (p->in_body && p->heads_only) /* then no name is looked up, and inner scopes are not tracked */
 		return;
-	bool again = !p->in_body && ptx_names_find(&p->names, where->text, where->bytes, &f) &&
-		     f.what == PTX_IS_MODULE_VAR;
+	bool again = !p->in_body && ptx_names_find(&p->names, where->text, where->bytes, &f) && f.what == PTX_IS_MODULE_VAR;
 
 	if (again && v->linkage == GPUL_PTX_EXTERN)
 		return;
@@ -275,8 +272,7 @@ static void check_variable(ptx_parser *p, const ptx_token *where, const gpul_ptx
 		ptx_fail_at(p, where, "a predicate must be a register: .reg .pred");
 	if (v->n_dims && !v->bytes && !is_extern)
 		ptx_fail_at(p, where, "an array needs a size, unless it is .extern");
-	if (v->n_inits &&
-	    (is_extern || (v->space != GPUL_PTX_MOD_GLOBAL && v->space != GPUL_PTX_MOD_CONST)))
+	if (v->n_inits && (is_extern || (v->space != GPUL_PTX_MOD_GLOBAL && v->space != GPUL_PTX_MOD_CONST)))
 		ptx_fail_at(p, where,
 			    "only .global and .const variables that are not .extern are "
 			    "initialized");
@@ -345,8 +341,7 @@ void ptx_parse_variables(ptx_parser *p, gpul_ptx_linkage linkage)
 
 	parse_prefix(p, &x);
 	if (!x.space)
-		ptx_fail_at(p, &p->tok,
-			    "expected a state space such as .global before the name");
+		ptx_fail_at(p, &p->tok, "expected a state space such as .global before the name");
 	do
 		parse_variable(p, &x, linkage);
 	while (ptx_accept(p, ','));

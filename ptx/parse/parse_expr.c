@@ -135,15 +135,23 @@ static ptx_value parse_unary(ptx_parser *p)
 static int precedence(int op)
 {
 	switch (op) {
-	case '*': case '/': case '%':
+	case '*':
+	case '/':
+	case '%':
 		return 10;
-	case '+': case '-':
+	case '+':
+	case '-':
 		return 9;
-	case PTX_TOK_SHL: case PTX_TOK_SHR:
+	case PTX_TOK_SHL:
+	case PTX_TOK_SHR:
 		return 8;
-	case '<': case '>': case PTX_TOK_LE: case PTX_TOK_GE:
+	case '<':
+	case '>':
+	case PTX_TOK_LE:
+	case PTX_TOK_GE:
 		return 7;
-	case PTX_TOK_EQ: case PTX_TOK_NE:
+	case PTX_TOK_EQ:
+	case PTX_TOK_NE:
 		return 6;
 	case '&':
 		return 5;
@@ -189,7 +197,12 @@ static ptx_value apply_float(ptx_parser *p, const ptx_token *op, double a, doubl
 		return from_double(a + b);
 	case '-':
 		return from_double(a - b);
-	case '<': case '>': case PTX_TOK_LE: case PTX_TOK_GE: case PTX_TOK_EQ: case PTX_TOK_NE:
+	case '<':
+	case '>':
+	case PTX_TOK_LE:
+	case PTX_TOK_GE:
+	case PTX_TOK_EQ:
+	case PTX_TOK_NE:
 		return compare_values(op->kind, a < b, a == b, a != a || b != b);
 	case PTX_TOK_AND_AND:
 		return signed_value(a != 0 && b != 0);
@@ -205,7 +218,7 @@ static uint64_t divide_integers(int op, uint64_t a, uint64_t b, bool is_signed)
 {
 	if (!is_signed)
 		return op == '/' ? a / b : a % b;
-	if (b == UINT64_MAX)   /* b is -1: avoid INT64_MIN / -1, which is undefined in C */
+	if (b == UINT64_MAX) /* b is -1: avoid INT64_MIN / -1, which is undefined in C */
 		return op == '/' ? 0 - a : 0;
 	return (uint64_t)(op == '/' ? (int64_t)a / (int64_t)b : (int64_t)a % (int64_t)b);
 }
@@ -232,7 +245,8 @@ static ptx_value apply_integer(ptx_parser *p, const ptx_token *op, ptx_value a, 
 	case '*':
 		r.bits = a.bits * b.bits;
 		return r;
-	case '/': case '%':
+	case '/':
+	case '%':
 		if (b.bits == 0)
 			ptx_fail_at(p, op, "division by zero");
 		else
@@ -253,16 +267,15 @@ static ptx_value apply_integer(ptx_parser *p, const ptx_token *op, ptx_value a, 
 	case '|':
 		r.bits = a.bits | b.bits;
 		return r;
-	case PTX_TOK_SHL: case PTX_TOK_SHR:
+	case PTX_TOK_SHL:
+	case PTX_TOK_SHR:
 		return shift_integer(op->kind, a, b.bits);
 	case PTX_TOK_AND_AND:
 		return signed_value(a.bits && b.bits);
 	case PTX_TOK_OR_OR:
 		return signed_value(a.bits || b.bits);
 	default:
-		return compare_values(op->kind,
-			       is_signed ? (int64_t)a.bits < (int64_t)b.bits : a.bits < b.bits,
-			       a.bits == b.bits, false);
+		return compare_values(op->kind, is_signed ? (int64_t)a.bits < (int64_t)b.bits : a.bits < b.bits, a.bits == b.bits, false);
 	}
 }
 
@@ -295,10 +308,7 @@ ptx_value ptx_parse_expr(ptx_parser *p)
 		yes = ptx_parse_expr(p);
 		ptx_expect(p, ':', "the second part of '?'");
 		no = ptx_parse_expr(p);
-		condition =
-			(is_float(condition) ? as_double(condition) != 0 : condition.bits != 0)
-				? yes
-				: no;
+		condition = (is_float(condition) ? as_double(condition) != 0 : condition.bits != 0) ? yes : no;
 	}
 	ptx_leave(p);
 	return condition;

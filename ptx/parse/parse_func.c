@@ -50,8 +50,7 @@ static void bind_function(ptx_parser *p, const ptx_token *where, uint32_t row)
 	}
 	before = f.what == PTX_IS_FUNC ? &p->funcs.at[f.row] : NULL;
 	if (!before || before->kind != p->func.kind)
-		ptx_fail_at(p, where, "'%.*s' is already declared as something else",
-			    (int)where->bytes, where->text);
+		ptx_fail_at(p, where, "'%.*s' is already declared as something else", (int)where->bytes, where->text);
 }
 
 static bool same_shape(const gpul_ptx_var *a, uint32_t n_a, const gpul_ptx_var *b, uint32_t n_b)
@@ -68,14 +67,12 @@ static void check_prototype(ptx_parser *p, const ptx_token *where)
 	const gpul_ptx_func *f = &p->func, *first;
 	ptx_found found;
 
-	if (p->status || !ptx_names_find(&p->names, where->text, where->bytes, &found) ||
-	    found.what != PTX_IS_FUNC)
+	if (p->status || !ptx_names_find(&p->names, where->text, where->bytes, &found) || found.what != PTX_IS_FUNC)
 		return;
 	first = &p->funcs.at[found.row];
 	if (!same_shape(first->params, first->n_params, f->params, f->n_params) ||
 	    !same_shape(first->rets, first->n_rets, f->rets, f->n_rets))
-		ptx_fail_at(p, where, "'%.*s' was declared with other parameters in line %u",
-			    (int)where->bytes, where->text, first->line);
+		ptx_fail_at(p, where, "'%.*s' was declared with other parameters in line %u", (int)where->bytes, where->text, first->line);
 }
 
 /* Parse the body of a function; fail if the name already has one.  link_definitions() updates the other rows of the name. */
@@ -87,8 +84,7 @@ static void parse_definition(ptx_parser *p, const ptx_token *where, uint32_t row
 		gpul_ptx_func *first = &p->funcs.at[f.row];
 
 		if (first->definition != GPUL_PTX_NONE)
-			ptx_fail_at(p, where, "'%.*s' already has a body", (int)where->bytes,
-				    where->text);
+			ptx_fail_at(p, where, "'%.*s' already has a body", (int)where->bytes, where->text);
 		first->definition = row;
 	}
 	p->func.has_body = true;
@@ -111,8 +107,7 @@ static void parse_function_attributes(ptx_parser *p)
 /* Check that the parameters of a kernel fit into its parameter space; ptxas has the same limits. */
 static void check_param_space(ptx_parser *p, const ptx_token *where, const gpul_ptx_func *f)
 {
-	bool large = p->module.version_major > 8 ||
-		     (p->module.version_major == 8 && p->module.version_minor >= 1);
+	bool large = p->module.version_major > 8 || (p->module.version_major == 8 && p->module.version_minor >= 1);
 	uint64_t limit = large ? 32764 : 4352, end = 0;
 
 	for (uint32_t i = 0; i < f->n_params && !p->status; i++) {
@@ -124,10 +119,9 @@ static void check_param_space(ptx_parser *p, const ptx_token *where, const gpul_
 			ptx_fail_at(p, where, "parameter %u is an array without a size", i);
 		end = (end + align - 1) / align * align; /* cannot overflow: end <= limit, and align has 32 bits */
 		if (v->bytes > limit || end + v->bytes > limit)
-			ptx_fail_at(p, where,
-				    "the parameters of '%.*s' need more than %llu bytes, the limit of PTX %u.%u",
-				    (int)where->bytes, where->text, (unsigned long long)limit,
-				    p->module.version_major, p->module.version_minor);
+			ptx_fail_at(p, where, "the parameters of '%.*s' need more than %llu bytes, the limit of PTX %u.%u",
+				    (int)where->bytes, where->text, (unsigned long long)limit, p->module.version_major,
+				    p->module.version_minor);
 		end += v->bytes;
 	}
 }
@@ -166,7 +160,7 @@ void ptx_parse_function(ptx_parser *p, gpul_ptx_linkage linkage)
 	check_prototype(p, &where);
 	if (p->tok.kind == '{')
 		parse_definition(p, &where, row);
-	else if (entry || !ptx_at_module_statement(&p->tok))  /* in these cases the ';' may be missing, as in ptxas */
+	else if (entry || !ptx_at_module_statement(&p->tok)) /* in these cases the ';' may be missing, as in ptxas */
 		ptx_expect(p, ';', "the declaration of a function (or '{' and its body)");
 	ptx_names_close_scope(&p->names);
 	keep_tables(p);
@@ -174,6 +168,5 @@ void ptx_parse_function(ptx_parser *p, gpul_ptx_linkage linkage)
 		return;
 	f->definition = f->has_body ? row : GPUL_PTX_NONE;
 	p->funcs.at[row] = *f;
-	*ptx_push(p, &p->module_items) =
-		(gpul_ptx_item){ GPUL_PTX_ITEM_FUNC, row };
+	*ptx_push(p, &p->module_items) = (gpul_ptx_item){ GPUL_PTX_ITEM_FUNC, row };
 }

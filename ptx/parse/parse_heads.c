@@ -29,8 +29,7 @@ void ptx_note_shared(ptx_parser *p, uint32_t first)
 
 static bool is_word(char c)
 {
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-	       c == '_' || c == '$' || c == '%';
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '$' || c == '%';
 }
 
 /* Return the next place where one of the names may start; NULL: none.  Without a common prefix it is the next word. */
@@ -80,8 +79,7 @@ static void find_shared(ptx_parser *p, const char *from, const char *end)
 
 		while (at + n < end && is_word(at[n]))
 			n++;
-		if (starts && !in_comment(from, at) && ptx_names_find(&p->names, at, n, &f) &&
-		    f.what == PTX_IS_MODULE_VAR)
+		if (starts && !in_comment(from, at) && ptx_names_find(&p->names, at, n, &f) && f.what == PTX_IS_MODULE_VAR)
 			add_shared(p, f.row);
 		at += n; /* n is at least 1, because neither a name nor the prefix is empty */
 	}

@@ -88,15 +88,16 @@ static gpul_ptx_operand add_index(ptx_parser *p, const ptx_token *where, gpul_pt
 	if (type != GPUL_PTX_MOD_U32) {
 		const gpul_ptx_operand cvt[] = { register_of(declare_register(p, where, GPUL_PTX_MOD_B32)), index };
 
-		add_instruction(p, where, (gpul_ptx_inst){ .opcode = GPUL_PTX_CVT, .n_mods = 2, .mods = { GPUL_PTX_MOD_U32, type },
-							   .n_operands = 2 }, cvt);
+		add_instruction(p, where,
+				(gpul_ptx_inst){ .opcode = GPUL_PTX_CVT, .n_mods = 2, .mods = { GPUL_PTX_MOD_U32, type }, .n_operands = 2 },
+				cvt);
 		index = cvt[0];
 	}
 	if (plus) {
 		const gpul_ptx_operand add[] = { register_of(declare_register(p, where, GPUL_PTX_MOD_B32)), index, integer_of(plus) };
 
-		add_instruction(p, where, (gpul_ptx_inst){ .opcode = GPUL_PTX_ADD, .n_mods = 1, .mods = { GPUL_PTX_MOD_U32 },
-							   .n_operands = 3 }, add);
+		add_instruction(p, where,
+				(gpul_ptx_inst){ .opcode = GPUL_PTX_ADD, .n_mods = 1, .mods = { GPUL_PTX_MOD_U32 }, .n_operands = 3 }, add);
 		index = add[0];
 	}
 	return index;
@@ -106,17 +107,21 @@ static gpul_ptx_operand add_index(ptx_parser *p, const ptx_token *where, gpul_pt
 static gpul_ptx_operand add_address(ptx_parser *p, const ptx_token *where, const gpul_ptx_operand *symbol, gpul_ptx_operand index,
 				    uint16_t type, unsigned element_bytes)
 {
-	const gpul_ptx_operand low = add_index(p, where, index, type),
-			       offset = register_of(declare_register(p, where, GPUL_PTX_MOD_B32)),
+	const gpul_ptx_operand low = add_index(p, where, index, type), offset = register_of(declare_register(p, where, GPUL_PTX_MOD_B32)),
 			       address = register_of(declare_register(p, where, GPUL_PTX_MOD_B64));
 	const gpul_ptx_operand mul[] = { offset, low, integer_of(element_bytes) }, mov[] = { address, *symbol },
 			       mad[] = { address, offset, integer_of(1), address };
 
-	add_instruction(p, where, (gpul_ptx_inst){ .opcode = GPUL_PTX_MUL, .n_mods = 2, .mods = { GPUL_PTX_MOD_LO, GPUL_PTX_MOD_U32 },
-						   .n_operands = 3 }, mul);
-	add_instruction(p, where, (gpul_ptx_inst){ .opcode = GPUL_PTX_MOV, .n_mods = 1, .mods = { GPUL_PTX_MOD_U64 }, .n_operands = 2 }, mov);
-	add_instruction(p, where, (gpul_ptx_inst){ .opcode = GPUL_PTX_MAD, .n_mods = 2, .mods = { GPUL_PTX_MOD_WIDE, GPUL_PTX_MOD_U32 },
-						   .n_operands = 4 }, mad);
+	add_instruction(p, where,
+			(gpul_ptx_inst){
+				.opcode = GPUL_PTX_MUL, .n_mods = 2, .mods = { GPUL_PTX_MOD_LO, GPUL_PTX_MOD_U32 }, .n_operands = 3 },
+			mul);
+	add_instruction(p, where, (gpul_ptx_inst){ .opcode = GPUL_PTX_MOV, .n_mods = 1, .mods = { GPUL_PTX_MOD_U64 }, .n_operands = 2 },
+			mov);
+	add_instruction(p, where,
+			(gpul_ptx_inst){
+				.opcode = GPUL_PTX_MAD, .n_mods = 2, .mods = { GPUL_PTX_MOD_WIDE, GPUL_PTX_MOD_U32 }, .n_operands = 4 },
+			mad);
 	return address;
 }
 
@@ -134,7 +139,8 @@ static uint16_t parse_index_register(ptx_parser *p, gpul_ptx_operand *index)
 	row = f.what == PTX_IS_REGS ? &p->regs.at[f.row] : NULL;
 	type = row && row->vector == 1 ? index_type(row->type) : 0;
 	if (!type) {
-		ptx_fail_at(p, &where, "'%.*s' cannot be an index: expected a constant or an integer register", (int)where.bytes, where.text);
+		ptx_fail_at(p, &where, "'%.*s' cannot be an index: expected a constant or an integer register", (int)where.bytes,
+			    where.text);
 		return 0;
 	}
 	*index = register_of(row->first + f.number);
@@ -146,7 +152,8 @@ static uint16_t parse_index_register(ptx_parser *p, gpul_ptx_operand *index)
 /* True if the instruction accesses the element, as ld and st do; mov and cvta take its address. */
 static bool accesses_memory(unsigned opcode)
 {
-	return opcode == GPUL_PTX_LD || opcode == GPUL_PTX_LDU || opcode == GPUL_PTX_ST || opcode == GPUL_PTX_ATOM || opcode == GPUL_PTX_RED;
+	return opcode == GPUL_PTX_LD || opcode == GPUL_PTX_LDU || opcode == GPUL_PTX_ST || opcode == GPUL_PTX_ATOM ||
+	       opcode == GPUL_PTX_RED;
 }
 
 /* Parse a constant index, which may be negative; returns its offset in bytes. */

@@ -12,8 +12,7 @@ static void parse_init_symbol(ptx_parser *p, const ptx_token *t, gpul_ptx_init *
 	if (!ptx_find_symbol(p, t, &f))
 		return;
 	if (f.what != PTX_IS_MODULE_VAR && f.what != PTX_IS_FUNC)
-		ptx_fail_at(p, t, "'%.*s' has no constant address: expected a module-level variable or a function", (int)t->bytes,
-			    t->text);
+		ptx_fail_at(p, t, "'%.*s' has no constant address: expected a module-level variable or a function", (int)t->bytes, t->text);
 	i->ref_kind = f.what == PTX_IS_FUNC ? GPUL_PTX_REF_FUNC : GPUL_PTX_REF_MODULE_VAR;
 	i->index = f.row;
 }
@@ -119,7 +118,8 @@ static bool init_fits_type(const gpul_ptx_init *i, unsigned type)
 	bool is_float = i->kind == GPUL_PTX_INIT_F32 || i->kind == GPUL_PTX_INIT_F64;
 
 	switch (type) {
-	case GPUL_PTX_MOD_F32: case GPUL_PTX_MOD_F64:
+	case GPUL_PTX_MOD_F32:
+	case GPUL_PTX_MOD_F64:
 		return is_float;
 	case GPUL_PTX_MOD_B8:
 	case GPUL_PTX_MOD_B16:
@@ -150,15 +150,13 @@ static void parse_init_scalar(ptx_parser *p, const gpul_ptx_var *v)
 	else
 		parse_init_constant(p, &i);
 	if (!init_fits_type(&i, v->type))
-		ptx_fail_at(p, &where, "this constant cannot initialize a .%s",
-			    gpul_ptx_mod_text(NULL, v->type));
+		ptx_fail_at(p, &where, "this constant cannot initialize a .%s", gpul_ptx_mod_text(NULL, v->type));
 	*ptx_push(p, &p->inits) = i;
 }
 
 /* Parse the elements of dimension `level`: each dimension, and each vector, has a pair of braces.  Missing elements are
  * zero.  *n_outer is set to the number of elements of the outermost dimension, which may be []. */
-static void parse_elements(ptx_parser *p, const gpul_ptx_var *v, uint32_t level,
-			      uint64_t *n_outer)
+static void parse_elements(ptx_parser *p, const gpul_ptx_var *v, uint32_t level, uint64_t *n_outer)
 {
 	bool is_vector = level == v->n_dims;
 	uint64_t most = 0, n = 0;
@@ -176,8 +174,7 @@ static void parse_elements(ptx_parser *p, const gpul_ptx_var *v, uint32_t level,
 	if (p->tok.kind != '}')
 		do {
 			if (most && n == most)
-				ptx_fail_at(p, &p->tok, "more than %llu elements",
-					    (unsigned long long)most);
+				ptx_fail_at(p, &p->tok, "more than %llu elements", (unsigned long long)most);
 			parse_elements(p, v, level + 1, n_outer);
 			n++;
 		} while (ptx_accept(p, ','));

@@ -78,8 +78,7 @@ static void parse_selector(ptx_parser *p, const gpul_ptx_regs *row, gpul_ptx_ope
 		o->index += element - GPUL_PTX_SEL_X;
 		o->selector = (uint8_t)element;
 	} else if (row->vector > 1 || !video_selector(&t, o)) {
-		ptx_fail_at(p, &t, "'.%.*s' is not a part of this register", (int)t.bytes,
-			    t.text);
+		ptx_fail_at(p, &t, "'.%.*s' is not a part of this register", (int)t.bytes, t.text);
 	}
 	ptx_next(p);
 }
@@ -103,8 +102,7 @@ static bool special_operand(ptx_parser *p, const ptx_token *t, gpul_ptx_operand 
 	if (t->text[0] != '%')
 		return false;
 	if (p->tok.kind == PTX_TOK_DOT && t->bytes + p->tok.bytes < sizeof text) {
-		int n = snprintf(text, sizeof text, "%.*s.%.*s", (int)t->bytes - 1, t->text + 1,
-				 (int)p->tok.bytes, p->tok.text);
+		int n = snprintf(text, sizeof text, "%.*s.%.*s", (int)t->bytes - 1, t->text + 1, (int)p->tok.bytes, p->tok.text);
 
 		row = ptx_find_special(text, (uint32_t)n);
 		if (row >= 0)
@@ -117,8 +115,7 @@ static bool special_operand(ptx_parser *p, const ptx_token *t, gpul_ptx_operand 
 	return row >= 0;
 }
 
-static void unresolved_operand(ptx_parser *p, const ptx_token *t, unsigned labels,
-			       gpul_ptx_operand *o)
+static void unresolved_operand(ptx_parser *p, const ptx_token *t, unsigned labels, gpul_ptx_operand *o)
 {
 	struct ptx_unresolved *u;
 
@@ -166,7 +163,7 @@ static void parse_name(ptx_parser *p, unsigned labels, gpul_ptx_operand *o)
 	else if (labels)
 		unresolved_operand(p, &t, labels, o);
 	else
-		ptx_find_symbol(p, &t, &f);   /* this call fails and suggests a similar name */
+		ptx_find_symbol(p, &t, &f); /* this call fails and suggests a similar name */
 }
 
 /* Check that the label has a kind that the operand may refer to; else fail. */
@@ -175,10 +172,9 @@ static bool check_label_kind(ptx_parser *p, const struct ptx_unresolved *u, cons
 	if (f->what == PTX_IS_LABEL && u->labels & PTX_LABEL(p->labels.at[f->row].kind))
 		return true;
 	ptx_fail_at(p, &u->tok, "'%.*s' is not %s", (int)u->tok.bytes, u->tok.text,
-		    u->labels & PTX_LABEL(GPUL_PTX_LABEL_CODE) ? "a label to branch to"
-		    : u->labels & PTX_LABEL(GPUL_PTX_LABEL_BRANCHTARGETS)
-			    ? "a list of .branchtargets"
-			    : "a .callprototype or a list of .calltargets");
+		    u->labels & PTX_LABEL(GPUL_PTX_LABEL_CODE)            ? "a label to branch to"
+		    : u->labels & PTX_LABEL(GPUL_PTX_LABEL_BRANCHTARGETS) ? "a list of .branchtargets"
+									  : "a .callprototype or a list of .calltargets");
 	return false;
 }
 
@@ -304,7 +300,7 @@ static void parse_name_operand(ptx_parser *p, unsigned labels, gpul_ptx_operand 
 	}
 	parse_name(p, labels, o);
 	if (o->kind == GPUL_PTX_OP_REG && p->tok.kind == '+' && !o->value.i)
-		o->value.i = parse_offset(p);  /* ptxas accepts r+1, but not r-1 */
+		o->value.i = parse_offset(p); /* ptxas accepts r+1, but not r-1 */
 	if (o->kind != GPUL_PTX_OP_SYMBOL)
 		return;
 	if (p->tok.kind == '[')
@@ -324,7 +320,7 @@ static void parse_negated(ptx_parser *p, gpul_ptx_operand *o)
 		if (o->kind != GPUL_PTX_OP_REG)
 			ptx_fail_at(p, &sign, "only a register or a constant can be negated");
 		o->negated = true;
-	} else if (!p->status) {   /* the operand is a constant: parse it again, including the sign */
+	} else if (!p->status) { /* the operand is a constant: parse it again, including the sign */
 		p->lexer = before;
 		p->tok = sign;
 		constant_operand(p, o);
@@ -355,7 +351,12 @@ static void parse_single_operand(ptx_parser *p, unsigned labels, gpul_ptx_operan
 		}
 		constant_operand(p, o);
 		break;
-	case PTX_TOK_INT: case PTX_TOK_F32: case PTX_TOK_F64: case '(': case '+': case '~':
+	case PTX_TOK_INT:
+	case PTX_TOK_F32:
+	case PTX_TOK_F64:
+	case '(':
+	case '+':
+	case '~':
 		constant_operand(p, o);
 		break;
 	default:
@@ -373,8 +374,7 @@ void ptx_parse_operand(ptx_parser *p, unsigned labels)
 	parse_single_operand(p, labels, &o);
 	push_operand(p, &o);
 	if (ptx_accept(p, '|')) {
-		gpul_ptx_operand second = { 0 },
-				 pair = { .kind = GPUL_PTX_OP_PAIR, .n_children = 2 };
+		gpul_ptx_operand second = { 0 }, pair = { .kind = GPUL_PTX_OP_PAIR, .n_children = 2 };
 
 		parse_single_operand(p, 0, &second);
 		push_operand(p, &second);
@@ -390,8 +390,7 @@ void ptx_parse_call_operand(ptx_parser *p)
 	gpul_ptx_operand o = { .kind = GPUL_PTX_OP_LIST };
 
 	if (p->tok.kind != '(') {
-		ptx_parse_operand(p, PTX_LABEL(GPUL_PTX_LABEL_CALLTARGETS) |
-					 PTX_LABEL(GPUL_PTX_LABEL_CALLPROTOTYPE));
+		ptx_parse_operand(p, PTX_LABEL(GPUL_PTX_LABEL_CALLTARGETS) | PTX_LABEL(GPUL_PTX_LABEL_CALLPROTOTYPE));
 		return;
 	}
 	ptx_next(p);

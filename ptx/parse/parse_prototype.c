@@ -12,8 +12,7 @@ void ptx_parse_pragma(ptx_parser *p, ptx_items *items)
 			gpul_ptx_item *i = ptx_push(p, items);
 			*i = (gpul_ptx_item){ GPUL_PTX_ITEM_PRAGMA, PTX_N(p->pragmas) };
 		}
-		*ptx_push(p, &p->pragmas) =
-			p->status ? 0 : ptx_intern_tok(p, &t);
+		*ptx_push(p, &p->pragmas) = p->status ? 0 : ptx_intern_tok(p, &t);
 	} while (ptx_accept(p, ','));
 	ptx_expect(p, ';', "a pragma");
 }
@@ -33,7 +32,10 @@ static void parse_triple(ptx_parser *p, int64_t triple[3])
 /* Parse one tuning directive; false: unknown directive. */
 static bool parse_tuning_word(ptx_parser *p, gpul_ptx_tuning *t)
 {
-	const struct { const char *text; int64_t *value; bool triple;
+	const struct {
+		const char *text;
+		int64_t *value;
+		bool triple;
 	} counts[] = {
 		{ "maxntid", t->maxntid, true },
 		{ "reqntid", t->reqntid, true },
@@ -45,8 +47,12 @@ static bool parse_tuning_word(ptx_parser *p, gpul_ptx_tuning *t)
 		{ "abi_preserve", &t->abi_preserve, false },
 		{ "abi_preserve_control", &t->abi_preserve_control, false },
 	};
-	const struct { const char *text; bool *value; } flags[] = {
-		{ "explicitcluster", &t->explicitcluster }, { "noreturn", &t->noreturn },
+	const struct {
+		const char *text;
+		bool *value;
+	} flags[] = {
+		{ "explicitcluster", &t->explicitcluster },
+		{ "noreturn", &t->noreturn },
 		{ "blocksareclusters", &t->blocksareclusters },
 	};
 
@@ -85,20 +91,16 @@ void ptx_parse_tuning(ptx_parser *p, gpul_ptx_tuning *t)
 		if (ptx_accept_dot(p, "pragma"))
 			ptx_parse_pragma(p, NULL);
 		else if (!parse_tuning_word(p, t))
-			ptx_fail_at(p, &p->tok, "unknown directive '.%.*s' of a function",
-				    (int)p->tok.bytes, p->tok.text);
+			ptx_fail_at(p, &p->tok, "unknown directive '.%.*s' of a function", (int)p->tok.bytes, p->tok.text);
 	}
 	t->n_pragmas = PTX_N(p->pragmas) - t->first_pragma;
 }
 
 gpul_ptx_tuning ptx_no_tuning(void)
 {
-	gpul_ptx_tuning t = { .minnctapersm = -1,
-			      .maxnctapersm = -1,
-			      .maxnreg = -1,
-			      .maxclusterrank = -1,
-			      .abi_preserve = -1,
-			      .abi_preserve_control = -1 };
+	gpul_ptx_tuning t = {
+		.minnctapersm = -1, .maxnctapersm = -1, .maxnreg = -1, .maxclusterrank = -1, .abi_preserve = -1, .abi_preserve_control = -1
+	};
 
 	for (int i = 0; i < 3; i++)
 		t.maxntid[i] = t.reqntid[i] = t.reqnctapercluster[i] = -1;
@@ -108,8 +110,7 @@ gpul_ptx_tuning ptx_no_tuning(void)
 /* Parse "(.param .b32 _) _ (.param .b64 _) .noreturn;" after .callprototype. */
 uint32_t ptx_parse_prototype(ptx_parser *p)
 {
-	gpul_ptx_func f = { .kind = GPUL_PTX_FUNC_PROTOTYPE, .definition = GPUL_PTX_NONE,
-			    .tuning = ptx_no_tuning(), .line = p->tok.line };
+	gpul_ptx_func f = { .kind = GPUL_PTX_FUNC_PROTOTYPE, .definition = GPUL_PTX_NONE, .tuning = ptx_no_tuning(), .line = p->tok.line };
 	uint32_t row = PTX_N(p->funcs);
 
 	if (p->tok.kind == '(') {

@@ -21,8 +21,7 @@ void ptx_fail_memory(ptx_parser *p)
 {
 	if (p->status)
 		return;
-	stop_parsing(p, gpul_fail(p->err, GPUL_ENOMEM, 0, "%s: out of memory while parsing",
-			  p->file_name));
+	stop_parsing(p, gpul_fail(p->err, GPUL_ENOMEM, 0, "%s: out of memory while parsing", p->file_name));
 }
 
 /* Return the first byte of a token, which may be the '.' of a directive or the '"' of a string that its .text excludes. */
@@ -34,15 +33,14 @@ static const char *first_byte(const ptx_token *t)
 /* Write the line and a caret below the column, at most `width` bytes each; "" if width is too small. */
 static void quote_line(const ptx_parser *p, const ptx_token *where, size_t width, char *out)
 {
-	const char *end =
-		memchr(where->line_start, '\n', (size_t)(p->lexer.end - where->line_start));
+	const char *end = memchr(where->line_start, '\n', (size_t)(p->lexer.end - where->line_start));
 	size_t line_bytes = (size_t)((end ? end : p->lexer.end) - where->line_start);
 	size_t column = (size_t)(first_byte(where) - where->line_start), from = 0;
 
 	*out = 0;
 	if (width < 12)
 		return;
-	if (column >= width)   /* show the text before the column rather than after it */
+	if (column >= width) /* show the text before the column rather than after it */
 		from = column - width / 2;
 	if (line_bytes > from + width)
 		line_bytes = from + width;
@@ -70,15 +68,12 @@ void ptx_fail_at(ptx_parser *p, const ptx_token *where, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(message, sizeof message, fmt, ap);
 	va_end(ap);
-	int n = snprintf(text, sizeof text, "%s%s:%u:%zu: %s", skip ? "..." : "",
-			 p->file_name + skip, where->line,
+	int n = snprintf(text, sizeof text, "%s%s:%u:%zu: %s", skip ? "..." : "", p->file_name + skip, where->line,
 			 (size_t)(first_byte(where) - where->line_start) + 1, message);
 	size_t left = sizeof text - (size_t)n;
 	/* 4 bytes are two line ends, the caret and a NUL */
-	quote_line(p, where, left > 4 ? (left - 4) / 2 < 90 ? (left - 4) / 2 : 90 : 0,
-		   text + n);
-	stop_parsing(p, gpul_fail(p->err, GPUL_EFORMAT, (int)(first_byte(where) - p->lexer.start), "%s",
-			  text));
+	quote_line(p, where, left > 4 ? (left - 4) / 2 < 90 ? (left - 4) / 2 : 90 : 0, text + n);
+	stop_parsing(p, gpul_fail(p->err, GPUL_EFORMAT, (int)(first_byte(where) - p->lexer.start), "%s", text));
 }
 
 /* ---- rows, tokens, names ----------------------------------------------------------------- */
@@ -146,13 +141,10 @@ void ptx_fail_expected(ptx_parser *p, const char *what, const char *after)
 	const ptx_token *t = &p->tok;
 
 	if (t->kind == PTX_TOK_END)
-		ptx_fail_at(p, t, "expected %s%s%s, found the end of the file", what,
-			    after ? " after " : "", after ? after : "");
+		ptx_fail_at(p, t, "expected %s%s%s, found the end of the file", what, after ? " after " : "", after ? after : "");
 	else
-		ptx_fail_at(p, t, "expected %s%s%s, found '%s%.*s'", what,
-			    after ? " after " : "", after ? after : "",
-			    t->kind == PTX_TOK_DOT ? "." : "",
-			    t->bytes < 40 ? (int)t->bytes : 40, t->text);
+		ptx_fail_at(p, t, "expected %s%s%s, found '%s%.*s'", what, after ? " after " : "", after ? after : "",
+			    t->kind == PTX_TOK_DOT ? "." : "", t->bytes < 40 ? (int)t->bytes : 40, t->text);
 }
 
 bool ptx_expect(ptx_parser *p, int kind, const char *after)
@@ -216,8 +208,7 @@ static uint16_t extra_mod(ptx_parser *p, const ptx_token *dot)
 		if (p->extra_mods.at[i] == name)
 			return (uint16_t)(GPUL_PTX_MOD_EXTRA + i);
 	if (n == 256) {
-		ptx_fail_at(p, dot,
-			    "more than 256 different unknown modifiers");
+		ptx_fail_at(p, dot, "more than 256 different unknown modifiers");
 		return 0;
 	}
 	*ptx_push(p, &p->extra_mods) = name;
@@ -231,20 +222,17 @@ uint16_t ptx_mod_of(ptx_parser *p, const ptx_token *dot)
 	return mod > 0 ? (uint16_t)mod : extra_mod(p, dot);
 }
 
-void ptx_bind(ptx_parser *p, const ptx_token *where, uint32_t name, ptx_what what, uint32_t row,
-	      uint32_t count)
+void ptx_bind(ptx_parser *p, const ptx_token *where, uint32_t name, ptx_what what, uint32_t row, uint32_t count)
 {
 	ptx_found f;
 
 	if (p->status)
 		return;
-	bool taken = count ? ptx_names_find_range(&p->names, name, count, &f)
-			   : ptx_names_find(&p->names, where->text, where->bytes, &f);
+	bool taken = count ? ptx_names_find_range(&p->names, name, count, &f) : ptx_names_find(&p->names, where->text, where->bytes, &f);
 	if (where->bytes == 1 && *where->text == '_')
 		ptx_fail_at(p, where, "'_' cannot be declared: as an operand it discards a result");
 	else if (taken && f.depth == p->names.depth)
-		ptx_fail_at(p, where, "'%.*s' is declared twice in this scope",
-			    (int)where->bytes, where->text);
+		ptx_fail_at(p, where, "'%.*s' is declared twice in this scope", (int)where->bytes, where->text);
 	else if (!ptx_names_bind(&p->names, name, what, row, count))
 		ptx_fail_memory(p);
 }
@@ -254,8 +242,8 @@ bool ptx_find_symbol(ptx_parser *p, const ptx_token *t, ptx_found *found)
 	if (ptx_names_find(&p->names, t->text, t->bytes, found))
 		return true;
 	const char *near = ptx_names_near(&p->names, t->text, t->bytes);
-	ptx_fail_at(p, t, "'%.*s' is not declared%s%s%s", (int)t->bytes, t->text,
-		    near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+	ptx_fail_at(p, t, "'%.*s' is not declared%s%s%s", (int)t->bytes, t->text, near ? "; did you mean '" : "", near ? near : "",
+		    near ? "'?" : "");
 	return false;
 }
 

@@ -24,9 +24,9 @@
 #include "ptx/ptx_names_internal.h"
 
 enum {
-	PTX_MAX_NESTING = 128,          /* levels of { } in bodies, ( ) in expressions, { } in initializers */
-	PTX_MAX_REGISTERS = 1 << 24,    /* limit for one function */
-	PTX_MAX_RANGE = 1 << 16,        /* variables of one declaration a<n> */
+	PTX_MAX_NESTING = 128,       /* levels of { } in bodies, ( ) in expressions, { } in initializers */
+	PTX_MAX_REGISTERS = 1 << 24, /* limit for one function */
+	PTX_MAX_RANGE = 1 << 16,     /* variables of one declaration a<n> */
 	PTX_MAX_ROW_BYTES = 512,
 };
 
@@ -34,26 +34,26 @@ typedef GPUL_ARRAY(gpul_ptx_var) ptx_vars;
 typedef GPUL_ARRAY(gpul_ptx_regs) ptx_regs;
 typedef GPUL_ARRAY(gpul_ptx_item) ptx_items;
 
-#define PTX_LABEL(kind) (1u << (kind))   /* the bit that stands for a kind of gpul_ptx_label in a set of kinds */
+#define PTX_LABEL(kind) (1u << (kind)) /* the bit that stands for a kind of gpul_ptx_label in a set of kinds */
 
 /* A name that may be a label declared later; its operand is completed when the scope ends. */
 struct ptx_unresolved {
 	ptx_token tok;
-	uint32_t operand;               /* row of func->operands */
-	unsigned labels;                /* the permitted kinds: bits PTX_LABEL(kind) */
+	uint32_t operand; /* row of func->operands */
+	unsigned labels;  /* the permitted kinds: bits PTX_LABEL(kind) */
 };
 
 typedef struct ptx_parser {
 	ptx_lexer lexer;
-	ptx_token tok;                  /* the next token, not yet consumed */
+	ptx_token tok; /* the next token, not yet consumed */
 	const char *file_name;
-	gpul_status status;             /* the first failure */
+	gpul_status status; /* the first failure */
 	gpul_error *err;
 	ptx_arena arena;
 	ptx_names names;
 
 	/* the module's tables */
-	gpul_ptx_module module;         /* only the scalar fields are used */
+	gpul_ptx_module module; /* only the scalar fields are used */
 	ptx_vars module_vars;
 	ptx_regs module_regs;
 	ptx_items module_items;
@@ -68,17 +68,17 @@ typedef struct ptx_parser {
 	GPUL_ARRAY(gpul_ptx_str) extra_mods;
 
 	/* the tables of the current function; emptied before the next */
-	gpul_ptx_func func;             /* only the scalar fields are used */
+	gpul_ptx_func func; /* only the scalar fields are used */
 	ptx_vars params, rets, func_vars;
 	ptx_items items;
-	GPUL_ARRAY(ptx_token) param_names;   /* names of the last parameter list */
+	GPUL_ARRAY(ptx_token) param_names; /* names of the last parameter list */
 	ptx_regs regs;
 	GPUL_ARRAY(gpul_ptx_label) labels;
 	GPUL_ARRAY(gpul_ptx_inst) insts;
 	GPUL_ARRAY(gpul_ptx_operand) operands;
 	GPUL_ARRAY(gpul_ptx_scope) scopes;
-	GPUL_ARRAY(struct ptx_unresolved) unresolved;   /* names that may be labels declared later */
-	GPUL_ARRAY(gpul_ptx_operand) siblings;          /* stack of operands without a row yet */
+	GPUL_ARRAY(struct ptx_unresolved) unresolved; /* names that may be labels declared later */
+	GPUL_ARRAY(gpul_ptx_operand) siblings;        /* stack of operands without a row yet */
 	bool in_body;
 	bool heads_only;                /* set by gpul_ptx_parse_heads(): skip bodies */
 	const char *shared_prefix;      /* if heads_only: the common prefix of the names of all .shared variables */
@@ -92,31 +92,29 @@ typedef struct ptx_parser {
 } ptx_parser;
 
 /* ---- parser.c ---- */
-void ptx_fail_at(ptx_parser *p, const ptx_token *where, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
-void ptx_fail_expected(ptx_parser *p, const char *what, const char *after);   /* `after` may be NULL */
+void ptx_fail_at(ptx_parser *p, const ptx_token *where, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void ptx_fail_expected(ptx_parser *p, const char *what, const char *after); /* `after` may be NULL */
 void ptx_fail_memory(ptx_parser *p);
 /* Append a cleared row to an array and return its address; p->no_row when memory is exhausted, never NULL. */
 #define ptx_push(p, array) ((__typeof__((array)->at))ptx_row((p), gpul_array_push(array)))
 void *ptx_row(ptx_parser *p, void *row);
 /* Number of rows of an array; it fits in 32 bits because a file is smaller than 2 GiB. */
-#define PTX_N(array) ((uint32_t)(array).n)
+#define PTX_N(array)              ((uint32_t)(array).n)
 /* Copy a finished array into the arena, at its exact size; NULL: the array is empty, or out of memory. */
 #define ptx_keep(p, array, n_out) ptx_copy((p), (array).at, *(n_out) = PTX_N(array), sizeof *(array).at)
 void *ptx_copy(ptx_parser *p, const void *rows, size_t n, size_t row_bytes);
-void ptx_next(ptx_parser *p);                           /* consume the current token */
-bool ptx_accept(ptx_parser *p, int kind);               /* consume the current token if it has this kind */
+void ptx_next(ptx_parser *p);             /* consume the current token */
+bool ptx_accept(ptx_parser *p, int kind); /* consume the current token if it has this kind */
 bool ptx_expect(ptx_parser *p, int kind, const char *after);
 bool ptx_tok_is(const ptx_token *t, int kind, const char *text);
-bool ptx_accept_dot(ptx_parser *p, const char *text);   /* consume the directive "." + text if it is current */
-bool ptx_ended(const ptx_parser *p);                    /* true at the end of the file and after a failure */
+bool ptx_accept_dot(ptx_parser *p, const char *text); /* consume the directive "." + text if it is current */
+bool ptx_ended(const ptx_parser *p);                  /* true at the end of the file and after a failure */
 uint32_t ptx_intern_tok(ptx_parser *p, const ptx_token *t);
-uint32_t ptx_expect_word(ptx_parser *p, const char *what, ptx_token *where);  /* returns the name */
+uint32_t ptx_expect_word(ptx_parser *p, const char *what, ptx_token *where); /* returns the name */
 uint16_t ptx_mod_of(ptx_parser *p, const ptx_token *dot);
-void ptx_bind(ptx_parser *p, const ptx_token *where, uint32_t name, ptx_what what, uint32_t row,
-	      uint32_t count);
+void ptx_bind(ptx_parser *p, const ptx_token *where, uint32_t name, ptx_what what, uint32_t row, uint32_t count);
 bool ptx_find_symbol(ptx_parser *p, const ptx_token *t, ptx_found *found);
-bool ptx_enter(ptx_parser *p);                          /* enter a nested level; false: too deep, error recorded */
+bool ptx_enter(ptx_parser *p); /* enter a nested level; false: too deep, error recorded */
 void ptx_leave(ptx_parser *p);
 
 /* ---- parse_init.c ---- */
@@ -124,10 +122,10 @@ void ptx_leave(ptx_parser *p);
 void ptx_parse_initializer(ptx_parser *p, const gpul_ptx_var *v, uint64_t *n_outer);
 
 /* ---- parse_decl.c ---- */
-bool ptx_at_variable(const ptx_token *t);               /* true for .global, .shared, .param ... */
+bool ptx_at_variable(const ptx_token *t); /* true for .global, .shared, .param ... */
 void ptx_parse_variables(ptx_parser *p, gpul_ptx_linkage linkage);
-void ptx_parse_registers(ptx_parser *p);                /* registers of the function if p->in_body, else of the module */
-void ptx_parse_unified(ptx_parser *p, uint64_t unified[2]);   /* parses (1, 2) after .unified */
+void ptx_parse_registers(ptx_parser *p);                    /* registers of the function if p->in_body, else of the module */
+void ptx_parse_unified(ptx_parser *p, uint64_t unified[2]); /* parses (1, 2) after .unified */
 void ptx_parse_params(ptx_parser *p, ptx_vars *params);
 void ptx_bind_params(ptx_parser *p, ptx_vars *params, ptx_what what);
 
@@ -136,7 +134,7 @@ bool ptx_at_module_statement(const ptx_token *t);       /* true for .visible, .f
 void ptx_parse_pragma(ptx_parser *p, ptx_items *items); /* items NULL: append no item */
 void ptx_parse_tuning(ptx_parser *p, gpul_ptx_tuning *t);
 gpul_ptx_tuning ptx_no_tuning(void);
-uint32_t ptx_parse_prototype(ptx_parser *p);            /* returns a row of module->funcs */
+uint32_t ptx_parse_prototype(ptx_parser *p); /* returns a row of module->funcs */
 
 /* ---- parse_func.c ---- */
 void ptx_parse_function(ptx_parser *p, gpul_ptx_linkage linkage);
@@ -146,7 +144,7 @@ void ptx_parse_body(ptx_parser *p);
 
 /* ---- parse_heads.c ---- */
 void ptx_skip_body(ptx_parser *p);
-void ptx_note_shared(ptx_parser *p, uint32_t first);    /* the rows of module_vars from `first` on are new */
+void ptx_note_shared(ptx_parser *p, uint32_t first); /* the rows of module_vars from `first` on are new */
 
 /* ---- parse_operand.c ---- */
 /* Parse an operand and push it to p->siblings. labels is the set of the kinds of label that the operand may
@@ -167,6 +165,6 @@ typedef struct ptx_value {
 	uint64_t bits;
 } ptx_value;
 ptx_value ptx_parse_expr(ptx_parser *p);
-uint64_t ptx_parse_integer(ptx_parser *p, const char *what);   /* parses a constant expression >= 0 */
+uint64_t ptx_parse_integer(ptx_parser *p, const char *what); /* parses a constant expression >= 0 */
 
 #endif

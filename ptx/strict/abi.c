@@ -35,7 +35,8 @@ static const gpul_ptx_operand *callee_of(const gpul_ptx_func *f, const gpul_ptx_
 static gpul_status fail_without_abi(struct strict *s, const gpul_ptx_func *f, const gpul_ptx_inst *in, const char *what)
 {
 	s->f = f;
-	return strict_fail_inst(s, in, "%s needs the ABI, which is not available to a module with a .reg or .local outside of functions", what);
+	return strict_fail_inst(s, in, "%s needs the ABI, which is not available to a module with a .reg or .local outside of functions",
+				what);
 }
 
 static gpul_status check_call(struct strict *s, const gpul_ptx_func *f, const gpul_ptx_inst *in)
@@ -74,7 +75,8 @@ static gpul_status check_reached(struct strict *s, unsigned char *state, uint32_
 		if (to == GPUL_PTX_NONE)
 			st = callee ? GPUL_OK : check_addresses(s, f, &f->insts[i]);
 		else
-			st = state[to] == ON_THE_WAY ? fail_without_abi(s, f, &f->insts[i], "recursion") : check_reached(s, state, to, level + 1);
+			st = state[to] == ON_THE_WAY ? fail_without_abi(s, f, &f->insts[i], "recursion")
+						     : check_reached(s, state, to, level + 1);
 	}
 	state[row] = DONE;
 	return st;
@@ -97,7 +99,7 @@ gpul_status strict_check_abi(struct strict *s)
 	if (!state)
 		return gpul_fail(s->err, GPUL_ENOMEM, 0, "no memory to check %.100s", s->file_name);
 	for (uint32_t i = 0; !st && i < m->n_funcs; i++)
-		if (m->funcs[i].kind == GPUL_PTX_FUNC_ENTRY)   /* only from kernels, because ptxas drops functions that no kernel calls */
+		if (m->funcs[i].kind == GPUL_PTX_FUNC_ENTRY) /* only from kernels, because ptxas drops functions that no kernel calls */
 			st = check_reached(s, state, i, 0);
 	free(state);
 	return st;

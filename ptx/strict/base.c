@@ -56,10 +56,15 @@ bool strict_has_arch(const struct strict *s, char arch)
 	bool suffix = s->m->sm_suffix != 0;
 
 	switch (arch) {
-	case 'a': return suffix;
-	case '9': return s->m->sm_suffix == 'a' && s->sm == 90;
-	case 'f': return suffix && s->sm >= 100 && s->sm < 120;
-	case 'b': return suffix && s->sm >= 100 && s->sm < 110;
-	default: return true;
+	case 'a':
+		return suffix;
+	case '9':
+		return s->m->sm_suffix == 'a' && s->sm == 90;
+	case 'f':
+		return suffix && s->sm >= 100 && s->sm < 120;
+	case 'b':
+		return suffix && s->sm >= 100 && s->sm < 110;
+	default:
+		return true;
 	}
 }

@@ -6,7 +6,8 @@
 static gpul_status check_vector(struct strict *s, uint32_t line, const char *name, unsigned elements, unsigned type)
 {
 	if (elements * gpul_ptx_type_bytes(type) > 16)
-		return strict_fail(s, line, 1, "'%.80s': a vector of %u bytes: at most 16 are accepted", name, elements * gpul_ptx_type_bytes(type));
+		return strict_fail(s, line, 1, "'%.80s': a vector of %u bytes: at most 16 are accepted", name,
+				   elements * gpul_ptx_type_bytes(type));
 	return GPUL_OK;
 }
 
@@ -18,8 +19,8 @@ static gpul_status need(struct strict *s, uint32_t line, bool used, const char *
 	if (s->sm < sm)
 		return strict_fail(s, line, 1, "%s needs .target sm_%u or higher; this module has sm_%u", what, sm, s->sm);
 	if (s->version < ptx)
-		return strict_fail(s, line, 1, "%s needs .version %u.%u or higher; this module has %u.%u", what, ptx / 10, ptx % 10, s->version / 10,
-				   s->version % 10);
+		return strict_fail(s, line, 1, "%s needs .version %u.%u or higher; this module has %u.%u", what, ptx / 10, ptx % 10,
+				   s->version / 10, s->version % 10);
 	return GPUL_OK;
 }
 
@@ -27,15 +28,22 @@ static gpul_status check_variable(struct strict *s, const gpul_ptx_var *v, bool 
 {
 	const char *name = gpul_ptx_name(s->m, v->name);
 
-	if (v->type == GPUL_PTX_MOD_SAMPLERREF && v->space == GPUL_PTX_MOD_GLOBAL && !strstr(gpul_ptx_name(s->m, s->m->target), "texmode_independent"))
+	if (v->type == GPUL_PTX_MOD_SAMPLERREF && v->space == GPUL_PTX_MOD_GLOBAL &&
+	    !strstr(gpul_ptx_name(s->m, s->m->target), "texmode_independent"))
 		return strict_fail(s, v->line, 1, "'%.80s': a .samplerref needs .target ..., texmode_independent", name);
 	if (v->space == GPUL_PTX_MOD_PARAM && v->vector > 1)
-		return strict_fail(s, v->line, 1, "'%.80s': a .param variable cannot be a vector: declare an array, as in .param .align 16 .b8 a[16]", name);
+		return strict_fail(s, v->line, 1,
+				   "'%.80s': a .param variable cannot be a vector: declare an array, as in .param .align 16 .b8 a[16]",
+				   name);
 	if (parameter_of_entry && v->space == GPUL_PTX_MOD_REG)
 		return strict_fail(s, v->line, 1, "'%.80s': a parameter of an .entry must be in .param", name);
 	if (v->space != GPUL_PTX_MOD_REG && v->type == GPUL_PTX_MOD_PRED)
 		return strict_fail(s, v->line, 1, "'%.80s': a variable of type .pred must be in .reg", name);
-	const struct { bool used; const char *what; unsigned char ptx, sm; } rows[] = {
+	const struct {
+		bool used;
+		const char *what;
+		unsigned char ptx, sm;
+	} rows[] = {
 		{ v->type == GPUL_PTX_MOD_B128, "the type .b128", 83, 70 },
 		{ v->linkage == GPUL_PTX_WEAK, ".weak", 31, 0 },
 		{ v->linkage == GPUL_PTX_COMMON, ".common", 50, 0 },
@@ -61,7 +69,11 @@ static gpul_status check_variables(struct strict *s, const gpul_ptx_var *v, uint
 static gpul_status check_tuning(struct strict *s, const gpul_ptx_func *f)
 {
 	const gpul_ptx_tuning *t = &f->tuning;
-	const struct { bool used; const char *what; unsigned char ptx, sm; } rows[] = {
+	const struct {
+		bool used;
+		const char *what;
+		unsigned char ptx, sm;
+	} rows[] = {
 		{ t->maxnreg >= 0, ".maxnreg", 13, 0 },
 		{ t->maxntid[0] >= 0, ".maxntid", 13, 0 },
 		{ t->reqntid[0] >= 0, ".reqntid", 21, 0 },
@@ -91,7 +103,8 @@ static bool same_parameters(const gpul_ptx_var *a, uint32_t n_a, const gpul_ptx_
 		const uint32_t natural = gpul_ptx_type_bytes(a[i].type) * a[i].vector;
 		const uint32_t align_a = a[i].align ? a[i].align : natural, align_b = b[i].align ? b[i].align : natural;
 
-		if (a[i].type != b[i].type || a[i].vector != b[i].vector || a[i].bytes != b[i].bytes || a[i].space != b[i].space || align_a != align_b)
+		if (a[i].type != b[i].type || a[i].vector != b[i].vector || a[i].bytes != b[i].bytes || a[i].space != b[i].space ||
+		    align_a != align_b)
 			return false;
 	}
 	return n_a == n_b;

@@ -2,11 +2,11 @@
  * PTX ISA 9.0, 9.7.1, 9.7.2, 9.7.6 to 9.7.8, 9.7.19. */
 #include "ptx/strict/strict_internal.h"
 
-#define INTS "u16|s16|u32|s32|u64|s64"
-#define SIGNED_COMPARE "eq|ne|lt|le|gt|ge"
+#define INTS             "u16|s16|u32|s32|u64|s64"
+#define SIGNED_COMPARE   "eq|ne|lt|le|gt|ge"
 #define UNSIGNED_COMPARE "eq|ne|lt|le|gt|ge|lo|ls|hi|hs"
-#define FLOAT_COMPARE "eq|ne|lt|le|gt|ge|equ|neu|ltu|leu|gtu|geu|num|nan"
-#define BOOL "?and|or|xor"
+#define FLOAT_COMPARE    "eq|ne|lt|le|gt|ge|equ|neu|ltu|leu|gtu|geu|num|nan"
+#define BOOL             "?and|or|xor"
 
 /* clang-format off */
 const struct strict_form strict_arithmetic[] = {

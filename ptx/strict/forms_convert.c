@@ -1,9 +1,9 @@
 /* forms_convert.c — lists the forms of moves and conversions: PTX ISA 9.0, 9.7.9. */
 #include "ptx/strict/strict_internal.h"
 
-#define ALL_INTS "u8|s8|u16|s16|u32|s32|u64|s64"
+#define ALL_INTS  "u8|s8|u16|s16|u32|s32|u64|s64"
 #define WIDE_INTS "u16|s16|u32|s32|u64|s64"
-#define ROUND "rn|rz|rm|rp"
+#define ROUND     "rn|rz|rm|rp"
 #define ROUND_INT "rni|rzi|rmi|rpi"
 
 /* clang-format off */

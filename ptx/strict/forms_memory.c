@@ -1,12 +1,12 @@
 /* forms_memory.c — lists the forms of loads, stores, atomic operations and copies: PTX ISA 9.0, 9.7.9 and 9.7.13. */
 #include "ptx/strict/strict_internal.h"
 
-#define SCALARS "b8|u8|s8|b16|u16|s16|b32|u32|s32|b64|u64|s64|f32|f64"
-#define SHARED "shared|shared::cta|shared::cluster"
-#define L1 "?L1::evict_normal|L1::evict_unchanged|L1::evict_first|L1::evict_last|L1::no_allocate"
-#define L2 "?L2::64B|L2::128B|L2::256B ?L2::cache_hint"
-#define SCOPE "cta|cluster|gpu|sys"
-#define VECTOR "?v2|v4|v8 " SCALARS "|b128"
+#define SCALARS     "b8|u8|s8|b16|u16|s16|b32|u32|s32|b64|u64|s64|f32|f64"
+#define SHARED      "shared|shared::cta|shared::cluster"
+#define L1          "?L1::evict_normal|L1::evict_unchanged|L1::evict_first|L1::evict_last|L1::no_allocate"
+#define L2          "?L2::64B|L2::128B|L2::256B ?L2::cache_hint"
+#define SCOPE       "cta|cluster|gpu|sys"
+#define VECTOR      "?v2|v4|v8 " SCALARS "|b128"
 #define LONG_VECTOR "v4|v8 b32|u32|s32|f32|b64|u64|s64|f64"
 
 /* clang-format off */

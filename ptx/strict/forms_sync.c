@@ -1,10 +1,10 @@
 /* forms_sync.c — lists the forms of instructions for control flow, barriers, fences and warps: PTX ISA 9.0, 9.7.12, 9.7.13, 9.7.19. */
 #include "ptx/strict/strict_internal.h"
 
-#define SHARED "?shared|shared::cta"
+#define SHARED         "?shared|shared::cta"
 #define SHARED_CLUSTER "?shared|shared::cta|shared::cluster"
-#define RELEASE "?release|relaxed ?cta|cluster"
-#define ACQUIRE "?acquire|relaxed ?cta|cluster"
+#define RELEASE        "?release|relaxed ?cta|cluster"
+#define ACQUIRE        "?acquire|relaxed ?cta|cluster"
 
 /* clang-format off */
 const struct strict_form strict_sync[] = {

@@ -10,8 +10,8 @@ enum { MAX_GROUPS = 16, EXPECTED_BYTES = 160 };
 enum { COST_ORDER = 3, COST_GROUP = 4, COST_COUNT = 4, COST_MOD = 5, COST_TYPE = 6, COST_OPEN = 3 };
 
 struct group {
-	char kind;             /* 0, or '?', '!', '+', '.' as in strict_internal.h */
-	bool first;            /* marked by '^' in the row */
+	char kind;  /* 0, or '?', '!', '+', '.' as in strict_internal.h */
+	bool first; /* marked by '^' in the row */
 	bool type;
 	const char *names;
 	size_t n_bytes;
@@ -21,8 +21,8 @@ struct group {
 struct miss {
 	unsigned cost;
 	enum { MISS_NOTHING, MISS_TYPE, MISS_GROUP, MISS_MOD, MISS_ORDER, MISS_COUNT } kind;
-	unsigned mod;          /* index in inst->mods; for GROUP, of the modifier found instead; n_mods: none */
-	unsigned least, most;  /* COUNT: the number of operands that the row allows */
+	unsigned mod;         /* index in inst->mods; for GROUP, of the modifier found instead; n_mods: none */
+	unsigned least, most; /* COUNT: the number of operands that the row allows */
 	char expected[EXPECTED_BYTES];
 };
 
@@ -32,7 +32,7 @@ struct search {
 	const char *texts[GPUL_PTX_MAX_MODS];
 	const struct strict_form *too_new, *too_old;
 	struct miss miss;
-	bool any;              /* the opcode has rows */
+	bool any; /* the opcode has rows */
 };
 
 /* True if `text` is one of the words in a list, which are separated by `sign`. */
@@ -113,7 +113,7 @@ static void note(struct miss *miss, unsigned cost, int kind, unsigned mod, const
 {
 	miss->cost += cost;
 	if (miss->kind == MISS_MOD && kind == MISS_GROUP)
-		mod = miss->mod;  /* .rn was found where .rni is expected */
+		mod = miss->mod; /* .rn was found where .rni is expected */
 	else if (miss->kind != MISS_NOTHING)
 		return;
 	miss->kind = (unsigned)kind;
@@ -202,8 +202,9 @@ static void compare(const struct search *a, const struct strict_form *row, struc
 			else if (groups[k].kind == '+' && is_listed(groups[k].names, groups[k].n_bytes, '|', text))
 				used |= 1u << k;
 		if (strict_is_type(a->in->mods[i], text)) {
-			while (next_type < n && (!groups[next_type].type || (groups[next_type].kind == '?' &&
-				!is_listed(groups[next_type].names, groups[next_type].n_bytes, '|', text))))
+			while (next_type < n &&
+			       (!groups[next_type].type || (groups[next_type].kind == '?' &&
+							    !is_listed(groups[next_type].names, groups[next_type].n_bytes, '|', text))))
 				next_type++;
 			if (next_type < n && is_listed(groups[next_type].names, groups[next_type].n_bytes, '|', text))
 				used |= 1u << next_type++;
@@ -277,7 +278,7 @@ static bool try_row(struct strict *s, struct search *a, const struct strict_form
 			a->miss.least = miss.least < a->miss.least ? miss.least : a->miss.least;
 			a->miss.most = miss.most > a->miss.most ? miss.most : a->miss.most;
 		} else if (same && miss.kind != MISS_MOD) {
-			for (char *at = miss.expected, *end; *at; at = end) {  /* converts ".a, .b" to a|b, one at a time */
+			for (char *at = miss.expected, *end; *at; at = end) { /* converts ".a, .b" to a|b, one at a time */
 				at += strspn(at, "., ");
 				end = at + strcspn(at, ", ");
 				add_expected(&a->miss, at, (size_t)(end - at));
@@ -301,7 +302,8 @@ static bool try_row(struct strict *s, struct search *a, const struct strict_form
 
 static const struct strict_form *search_rows(struct strict *s, struct search *a)
 {
-	const struct strict_form *const tables[] = { strict_arithmetic, strict_float, strict_convert, strict_memory, strict_sync, strict_special };
+	const struct strict_form *const tables[] = { strict_arithmetic, strict_float, strict_convert,
+						     strict_memory,     strict_sync,  strict_special };
 	const char *op = gpul_ptx_opcode_text(a->in->opcode);
 
 	for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
@@ -315,14 +317,17 @@ static const struct strict_form *search_rows(struct strict *s, struct search *a)
 
 static const char *arch_name(char arch)
 {
-	return arch == '9' ? "sm_90a" : arch == 'f' ? "sm_100a, sm_103a, sm_110a or sm_100f" : arch == 'b' ? "sm_100a, sm_103a or sm_100f"
-								     : "a suffix, as in sm_90a, sm_100a or sm_100f";
+	return arch == '9'   ? "sm_90a"
+	       : arch == 'f' ? "sm_100a, sm_103a, sm_110a or sm_100f"
+	       : arch == 'b' ? "sm_100a, sm_103a or sm_100f"
+			     : "a suffix, as in sm_90a, sm_100a or sm_100f";
 }
 
 static gpul_status fail_version(struct strict *s, const gpul_ptx_inst *in, const struct strict_form *row, const char *name)
 {
 	if (s->sm < row->sm && !(row->arch && row->arch != 'a'))
-		return strict_fail_inst(s, in, "%s needs .target sm_%u%s or higher; this module has sm_%u", name, row->sm, row->arch ? "a" : "", s->sm);
+		return strict_fail_inst(s, in, "%s needs .target sm_%u%s or higher; this module has sm_%u", name, row->sm,
+					row->arch ? "a" : "", s->sm);
 	if (!strict_has_arch(s, row->arch))
 		return strict_fail_inst(s, in, "%s needs a .target with %s; this module has sm_%u", name, arch_name(row->arch), s->sm);
 	return strict_fail_inst(s, in, "%s needs .version %u.%u or higher; this module has %u.%u", name, row->ptx / 10, row->ptx % 10,
@@ -334,9 +339,10 @@ static gpul_status fail_old(struct strict *s, const struct search *a, const stru
 	const char *needs = a->miss.kind == MISS_GROUP ? a->miss.expected : "another form";
 
 	if (row->until_sm)
-		return strict_fail_inst(s, a->in, "%s needs %s from .version %u.%u on for .target sm_%u and higher", name, needs, (row->until + 1) / 10,
-					(row->until + 1) % 10, row->until_sm);
-	return strict_fail_inst(s, a->in, "%s needs one of %s from .version %u.%u on", name, needs, (row->until + 1) / 10, (row->until + 1) % 10);
+		return strict_fail_inst(s, a->in, "%s needs %s from .version %u.%u on for .target sm_%u and higher", name, needs,
+					(row->until + 1) / 10, (row->until + 1) % 10, row->until_sm);
+	return strict_fail_inst(s, a->in, "%s needs one of %s from .version %u.%u on", name, needs, (row->until + 1) / 10,
+				(row->until + 1) % 10);
 }
 
 static gpul_status fail_form(struct strict *s, const struct search *a, const char *name)
@@ -346,19 +352,23 @@ static gpul_status fail_form(struct strict *s, const struct search *a, const cha
 	switch (a->miss.kind) {
 	case MISS_TYPE:
 		if (a->miss.mod < a->in->n_mods)
-			return strict_fail_inst(s, a->in, "%s: type .%s is not accepted here: expected %s", name, a->texts[a->miss.mod], expected);
+			return strict_fail_inst(s, a->in, "%s: type .%s is not accepted here: expected %s", name, a->texts[a->miss.mod],
+						expected);
 		return strict_fail_inst(s, a->in, "%s has no type: expected %s", name, expected);
 	case MISS_GROUP:
 		return strict_fail_inst(s, a->in, "%s needs %s%s%s%s", name, strchr(expected, ',') ? "one of " : "", expected,
-					a->miss.mod < a->in->n_mods ? " instead of ." : "", a->miss.mod < a->in->n_mods ? a->texts[a->miss.mod] : "");
+					a->miss.mod < a->in->n_mods ? " instead of ." : "",
+					a->miss.mod < a->in->n_mods ? a->texts[a->miss.mod] : "");
 	case MISS_COUNT:
 		if (a->miss.least == a->miss.most)
 			return strict_fail_inst(s, a->in, "%s has %u operands: expected %u", name, a->in->n_operands, a->miss.least);
-		return strict_fail_inst(s, a->in, "%s has %u operands: expected %u to %u", name, a->in->n_operands, a->miss.least, a->miss.most);
+		return strict_fail_inst(s, a->in, "%s has %u operands: expected %u to %u", name, a->in->n_operands, a->miss.least,
+					a->miss.most);
 	case MISS_ORDER:
 		return strict_fail_inst(s, a->in, "%s: .%s must come directly after '%s'", name, a->texts[a->miss.mod], op);
 	default:
-		return strict_fail_inst(s, a->in, "%s: modifier .%s is not accepted with these types and modifiers", name, a->texts[a->miss.mod]);
+		return strict_fail_inst(s, a->in, "%s: modifier .%s is not accepted with these types and modifiers", name,
+					a->texts[a->miss.mod]);
 	}
 }
 

@@ -13,11 +13,16 @@ enum { LANES = 32, QUADS = 4 /* QUADS: m8n8k4 with .f16 computes four products a
 
 /* bits: of an element in a register.  group: the types of a and b must be of one group.  sums: the types that d and c may have;
  * 0: not a type of a and b. */
-static const struct type { const char *name; unsigned char bits; char group; const char *sums; } types[] = {
-	{ "f16", 16, 'h', "f16 f32" }, { "bf16", 16, 'b', "f32" }, { "tf32", 32, 't', "f32" }, { "f64", 64, 'd', "f64" }, { "u8", 8, 'i', "s32" },
-	{ "s8", 8, 'i', "s32" }, { "u4", 4, 'n', "s32" }, { "s4", 4, 'n', "s32" }, { "b1", 1, '1', "s32" }, { "e4m3", 8, '8', "f16 f32" },
-	{ "e5m2", 8, '8', "f16 f32" }, { "e3m2", 8, '8', "f16 f32" }, { "e2m3", 8, '8', "f16 f32" }, { "e2m1", 8, '8', "f16 f32" },
-	{ "f32", 32, 0, "" }, { "s32", 32, 0, "" },
+static const struct type {
+	const char *name;
+	unsigned char bits;
+	char group;
+	const char *sums;
+} types[] = {
+	{ "f16", 16, 'h', "f16 f32" }, { "bf16", 16, 'b', "f32" },    { "tf32", 32, 't', "f32" },    { "f64", 64, 'd', "f64" },
+	{ "u8", 8, 'i', "s32" },       { "s8", 8, 'i', "s32" },       { "u4", 4, 'n', "s32" },       { "s4", 4, 'n', "s32" },
+	{ "b1", 1, '1', "s32" },       { "e4m3", 8, '8', "f16 f32" }, { "e5m2", 8, '8', "f16 f32" }, { "e3m2", 8, '8', "f16 f32" },
+	{ "e2m3", 8, '8', "f16 f32" }, { "e2m1", 8, '8', "f16 f32" }, { "f32", 32, 0, "" },          { "s32", 32, 0, "" },
 };
 
 static const struct type *find_type(const char *text)
@@ -78,7 +83,8 @@ gpul_status strict_check_matrix_types(struct strict *s, const gpul_ptx_inst *in)
 		return strict_fail_inst(s, in, "mma cannot multiply .%s by .%s", of[1]->name, of[2]->name);
 	for (unsigned k = 0; k < 4; k += 3)
 		if (!strstr(of[1]->sums, of[k]->name))
-			return strict_fail_inst(s, in, "mma with .%s cannot have sums of type .%s: expected %s", of[1]->name, of[k]->name, of[1]->sums);
+			return strict_fail_inst(s, in, "mma with .%s cannot have sums of type .%s: expected %s", of[1]->name, of[k]->name,
+						of[1]->sums);
 	if (of[0]->bits < of[3]->bits)
 		return strict_fail_inst(s, in, "mma: the result is .%s, which is narrower than c, .%s", of[0]->name, of[3]->name);
 	return check_layouts(s, in, of[1]->group == 'h' && size[0] == 8);
@@ -108,7 +114,8 @@ static bool is_integer(unsigned type)
 	return (type >= GPUL_PTX_MOD_U8 && type <= GPUL_PTX_MOD_U64) || (type >= GPUL_PTX_MOD_S8 && type <= GPUL_PTX_MOD_S64);
 }
 
-static gpul_status check_elements(struct strict *s, const gpul_ptx_inst *in, const gpul_ptx_operand *o, unsigned number, const struct type *t)
+static gpul_status check_elements(struct strict *s, const gpul_ptx_inst *in, const gpul_ptx_operand *o, unsigned number,
+				  const struct type *t)
 {
 	const gpul_ptx_operand *child = &s->f->operands[o->first_child];
 	const unsigned bytes = t->bits == 64 ? 8 : 4;

@@ -8,18 +8,31 @@ enum type_class { CLASS_BITS, CLASS_INT, CLASS_FLOAT, CLASS_PACKED, CLASS_PRED }
 struct operand {
 	const gpul_ptx_inst *in;
 	const gpul_ptx_operand *o;
-	unsigned number;       /* number of the operand, from 1, for messages */
+	unsigned number; /* number of the operand, from 1, for messages */
 };
 
 static enum type_class class_of(unsigned type)
 {
 	switch (type) {
-	case GPUL_PTX_MOD_B8: case GPUL_PTX_MOD_B16: case GPUL_PTX_MOD_B32: case GPUL_PTX_MOD_B64: case GPUL_PTX_MOD_B128:
+	case GPUL_PTX_MOD_B8:
+	case GPUL_PTX_MOD_B16:
+	case GPUL_PTX_MOD_B32:
+	case GPUL_PTX_MOD_B64:
+	case GPUL_PTX_MOD_B128:
 		return CLASS_BITS;
-	case GPUL_PTX_MOD_U8: case GPUL_PTX_MOD_U16: case GPUL_PTX_MOD_U32: case GPUL_PTX_MOD_U64:
-	case GPUL_PTX_MOD_S8: case GPUL_PTX_MOD_S16: case GPUL_PTX_MOD_S32: case GPUL_PTX_MOD_S64:
+	case GPUL_PTX_MOD_U8:
+	case GPUL_PTX_MOD_U16:
+	case GPUL_PTX_MOD_U32:
+	case GPUL_PTX_MOD_U64:
+	case GPUL_PTX_MOD_S8:
+	case GPUL_PTX_MOD_S16:
+	case GPUL_PTX_MOD_S32:
+	case GPUL_PTX_MOD_S64:
 		return CLASS_INT;
-	case GPUL_PTX_MOD_F16: case GPUL_PTX_MOD_BF16: case GPUL_PTX_MOD_F32: case GPUL_PTX_MOD_F64:
+	case GPUL_PTX_MOD_F16:
+	case GPUL_PTX_MOD_BF16:
+	case GPUL_PTX_MOD_F32:
+	case GPUL_PTX_MOD_F64:
 		return CLASS_FLOAT;
 	case GPUL_PTX_MOD_PRED:
 		return CLASS_PRED;
@@ -56,15 +69,16 @@ static gpul_status fail_type(struct strict *s, const struct operand *a, unsigned
 {
 	char name[128];
 
-	return strict_fail_inst(s, a->in, "%s: operand %u must be of type .%s, not a register of type .%s", gpul_ptx_inst_text(s->m, a->in, name, sizeof name),
-				a->number, type_text(s, want), type_text(s, have));
+	return strict_fail_inst(s, a->in, "%s: operand %u must be of type .%s, not a register of type .%s",
+				gpul_ptx_inst_text(s->m, a->in, name, sizeof name), a->number, type_text(s, want), type_text(s, have));
 }
 
 static gpul_status fail_operand(struct strict *s, const struct operand *a, const char *expected)
 {
 	char name[128];
 
-	return strict_fail_inst(s, a->in, "%s: operand %u must be %s", gpul_ptx_inst_text(s->m, a->in, name, sizeof name), a->number, expected);
+	return strict_fail_inst(s, a->in, "%s: operand %u must be %s", gpul_ptx_inst_text(s->m, a->in, name, sizeof name), a->number,
+				expected);
 }
 
 /* Return the state space in the modifiers, without ::cta and the like; NONE: generic. */
@@ -72,11 +86,17 @@ static unsigned space_of(const gpul_ptx_inst *in)
 {
 	for (unsigned i = 0; i < in->n_mods; i++)
 		switch (in->mods[i]) {
-		case GPUL_PTX_MOD_GLOBAL: case GPUL_PTX_MOD_LOCAL: case GPUL_PTX_MOD_CONST:
+		case GPUL_PTX_MOD_GLOBAL:
+		case GPUL_PTX_MOD_LOCAL:
+		case GPUL_PTX_MOD_CONST:
 			return in->mods[i];
-		case GPUL_PTX_MOD_SHARED: case GPUL_PTX_MOD_SHARED__CTA: case GPUL_PTX_MOD_SHARED__CLUSTER:
+		case GPUL_PTX_MOD_SHARED:
+		case GPUL_PTX_MOD_SHARED__CTA:
+		case GPUL_PTX_MOD_SHARED__CLUSTER:
 			return GPUL_PTX_MOD_SHARED;
-		case GPUL_PTX_MOD_PARAM: case GPUL_PTX_MOD_PARAM__ENTRY: case GPUL_PTX_MOD_PARAM__FUNC:
+		case GPUL_PTX_MOD_PARAM:
+		case GPUL_PTX_MOD_PARAM__ENTRY:
+		case GPUL_PTX_MOD_PARAM__FUNC:
 			return GPUL_PTX_MOD_PARAM;
 		default:
 			break;
@@ -87,11 +107,16 @@ static unsigned space_of(const gpul_ptx_inst *in)
 static const gpul_ptx_var *variable_of(const struct strict *s, const gpul_ptx_operand *o)
 {
 	switch (o->ref_kind) {
-	case GPUL_PTX_REF_MODULE_VAR: return &s->m->vars[o->index];
-	case GPUL_PTX_REF_FUNC_VAR: return &s->f->vars[o->index];
-	case GPUL_PTX_REF_PARAM: return &s->f->params[o->index];
-	case GPUL_PTX_REF_RET: return &s->f->rets[o->index];
-	default: return NULL;
+	case GPUL_PTX_REF_MODULE_VAR:
+		return &s->m->vars[o->index];
+	case GPUL_PTX_REF_FUNC_VAR:
+		return &s->f->vars[o->index];
+	case GPUL_PTX_REF_PARAM:
+		return &s->f->params[o->index];
+	case GPUL_PTX_REF_RET:
+		return &s->f->rets[o->index];
+	default:
+		return NULL;
 	}
 }
 
@@ -108,10 +133,11 @@ static gpul_status check_literal(struct strict *s, const struct operand *a, unsi
 		return is_int ? fail_operand(s, a, "a register or a floating-point literal, such as 1.0 or 0f3F800000") : GPUL_OK;
 	case CLASS_PACKED:
 		return fail_operand(s, a, "a register: this type has no literals");
-	case CLASS_BITS:  /* mov.b32 r, 0f3F800000: the literal must have as many bits as the type */
+	case CLASS_BITS: /* mov.b32 r, 0f3F800000: the literal must have as many bits as the type */
 		if (is_int || gpul_ptx_type_bytes(type) == (a->o->kind == GPUL_PTX_OP_F32 ? 4 : 8))
 			return GPUL_OK;
-		return fail_operand(s, a, "a register or an integer, or a floating-point literal of its size: 0f... for .b32, 0d... for .b64");
+		return fail_operand(s, a,
+				    "a register or an integer, or a floating-point literal of its size: 0f... for .b32, 0d... for .b64");
 	default:
 		return is_int ? GPUL_OK : fail_operand(s, a, "a register or an integer, not a floating-point literal");
 	}
@@ -146,19 +172,23 @@ static gpul_status check_value(struct strict *s, const struct operand *a, unsign
 			return fail_operand(s, a, "a register without a sign");
 		return accepts(type, have, larger) ? GPUL_OK : fail_type(s, a, type, have);
 	}
-	case GPUL_PTX_OP_INT: case GPUL_PTX_OP_F32: case GPUL_PTX_OP_F64:
+	case GPUL_PTX_OP_INT:
+	case GPUL_PTX_OP_F32:
+	case GPUL_PTX_OP_F64:
 		if (class_of(type) == CLASS_PRED)
 			return GPUL_OK;
 		return check_literal(s, a, type);
 	case GPUL_PTX_OP_SYMBOL:
 		if (a->in->opcode == GPUL_PTX_CVTA)
 			return check_cvta_variable(s, a);
-		if (a->in->opcode == GPUL_PTX_MOV || a->o->value.i || a->o->ref_kind == GPUL_PTX_REF_FUNC || a->o->ref_kind == GPUL_PTX_REF_NONE)
+		if (a->in->opcode == GPUL_PTX_MOV || a->o->value.i || a->o->ref_kind == GPUL_PTX_REF_FUNC ||
+		    a->o->ref_kind == GPUL_PTX_REF_NONE)
 			return GPUL_OK;
 		return fail_operand(s, a, "a register or literal: mov loads the address of a variable");
 	case GPUL_PTX_OP_PAIR:
 		return fail_operand(s, a, "one register, not a pair as in r|p");
-	case GPUL_PTX_OP_LABEL: case GPUL_PTX_OP_ADDRESS:
+	case GPUL_PTX_OP_LABEL:
+	case GPUL_PTX_OP_ADDRESS:
 		return fail_operand(s, a, a->o->kind == GPUL_PTX_OP_LABEL ? "a value, not a label" : "a value, not an address in brackets");
 	default:
 		return GPUL_OK;
@@ -170,8 +200,8 @@ static gpul_status check_result(struct strict *s, const struct operand *a, unsig
 {
 	if (a->o->kind == GPUL_PTX_OP_INT || a->o->kind == GPUL_PTX_OP_F32 || a->o->kind == GPUL_PTX_OP_F64)
 		return fail_operand(s, a, "a register: the result is stored there");
-	if (a->o->kind == GPUL_PTX_OP_SINK && a->in->opcode != GPUL_PTX_ATOM && a->in->opcode != GPUL_PTX_LOP3 && type != GPUL_PTX_MOD_BF16 &&
-	    type != GPUL_PTX_MOD_BF16X2)
+	if (a->o->kind == GPUL_PTX_OP_SINK && a->in->opcode != GPUL_PTX_ATOM && a->in->opcode != GPUL_PTX_LOP3 &&
+	    type != GPUL_PTX_MOD_BF16 && type != GPUL_PTX_MOD_BF16X2)
 		return fail_operand(s, a, "a register: only some instructions accept _");
 	return check_value(s, a, type, larger);
 }
@@ -191,12 +221,14 @@ static gpul_status check_vector_bytes(struct strict *s, const struct operand *a,
 		return fail_operand(s, a, "a vector of 32 bytes: .L2::evict_first, _last and _normal are for those");
 	if (bytes <= 16)
 		return GPUL_OK;
-	if (bytes > 32 || gpul_ptx_has_mod(a->in, GPUL_PTX_MOD_B128) || (space && space != GPUL_PTX_MOD_GLOBAL) || (a->in->opcode != GPUL_PTX_LD && a->in->opcode != GPUL_PTX_ST))
+	if (bytes > 32 || gpul_ptx_has_mod(a->in, GPUL_PTX_MOD_B128) || (space && space != GPUL_PTX_MOD_GLOBAL) ||
+	    (a->in->opcode != GPUL_PTX_LD && a->in->opcode != GPUL_PTX_ST))
 		return fail_operand(s, a, "a vector of at most 16 bytes, or 32 in .global memory");
 	if (s->sm < 100)
 		return strict_fail_inst(s, a->in, "a vector of 32 bytes needs .target sm_100 or higher; this module has sm_%u", s->sm);
 	if (s->version < 88)
-		return strict_fail_inst(s, a->in, "a vector of 32 bytes needs .version 8.8 or higher; this module has %u.%u", s->version / 10, s->version % 10);
+		return strict_fail_inst(s, a->in, "a vector of 32 bytes needs .version 8.8 or higher; this module has %u.%u",
+					s->version / 10, s->version % 10);
 	return GPUL_OK;
 }
 
@@ -207,7 +239,10 @@ static gpul_status check_elements(struct strict *s, const struct operand *a, uns
 	unsigned n = 1;
 
 	for (unsigned i = 0; i < a->in->n_mods; i++)
-		n = a->in->mods[i] == GPUL_PTX_MOD_V2 ? 2 : a->in->mods[i] == GPUL_PTX_MOD_V4 ? 4 : a->in->mods[i] == GPUL_PTX_MOD_V8 ? 8 : n;
+		n = a->in->mods[i] == GPUL_PTX_MOD_V2   ? 2
+		    : a->in->mods[i] == GPUL_PTX_MOD_V4 ? 4
+		    : a->in->mods[i] == GPUL_PTX_MOD_V8 ? 8
+							: n;
 	st = check_vector_bytes(s, a, n * gpul_ptx_type_bytes(type));
 	if (st || is_vector(s, a->o))
 		return st;
@@ -216,15 +251,18 @@ static gpul_status check_elements(struct strict *s, const struct operand *a, uns
 	if (a->o->kind != GPUL_PTX_OP_VECTOR && n == 1)
 		return a->number == 1 ? check_result(s, a, type, true) : check_value(s, a, type, true);
 	if (a->o->kind != GPUL_PTX_OP_VECTOR || a->o->n_children != n)
-		return fail_operand(s, a, n == 1 ? "one value: the instruction has no .v2, .v4 or .v8" : n == 2 ? "a vector of 2 values" : n == 4
-									? "a vector of 4 values" : "a vector of 8 values");
+		return fail_operand(s, a,
+				    n == 1   ? "one value: the instruction has no .v2, .v4 or .v8"
+				    : n == 2 ? "a vector of 2 values"
+				    : n == 4 ? "a vector of 4 values"
+					     : "a vector of 8 values");
 	for (uint32_t i = 0; !st && i < a->o->n_children; i++) {
 		const gpul_ptx_operand *child = &s->f->operands[a->o->first_child + i];
 		struct operand one = { a->in, child, a->number };
 		unsigned have = child->kind == GPUL_PTX_OP_REG ? gpul_ptx_reg_row(s->f, child->index)->type : GPUL_PTX_MOD_NONE;
 
 		if (have && class_of(have) == CLASS_INT && gpul_ptx_type_bytes(have) == gpul_ptx_type_bytes(type))
-			continue;  /* ptxas does not compare the kinds of the elements */
+			continue; /* ptxas does not compare the kinds of the elements */
 		st = check_value(s, &one, type, true);
 	}
 	return st;
@@ -302,7 +340,9 @@ static gpul_status check_address(struct strict *s, const struct operand *a)
 	if (!memory)
 		return GPUL_OK;
 	if (base->kind == GPUL_PTX_OP_INT)
-		return space == GPUL_PTX_MOD_LOCAL ? GPUL_OK : fail_operand(s, a, "a register or a variable: only .local has addresses that are numbers");
+		return space == GPUL_PTX_MOD_LOCAL
+			       ? GPUL_OK
+			       : fail_operand(s, a, "a register or a variable: only .local has addresses that are numbers");
 	if (v && v->space != GPUL_PTX_MOD_REG && v->space != space && (space || v->space == GPUL_PTX_MOD_PARAM))
 		return fail_operand(s, a, "an address in the state space of the instruction");
 	if (op == GPUL_PTX_ST && base->ref_kind == GPUL_PTX_REF_PARAM && s->f->kind == GPUL_PTX_FUNC_ENTRY)
@@ -315,10 +355,14 @@ static gpul_status check_address(struct strict *s, const struct operand *a)
 static unsigned twice(unsigned type)
 {
 	switch (type) {
-	case GPUL_PTX_MOD_U16: return GPUL_PTX_MOD_U32;
-	case GPUL_PTX_MOD_S16: return GPUL_PTX_MOD_S32;
-	case GPUL_PTX_MOD_U32: return GPUL_PTX_MOD_U64;
-	default: return GPUL_PTX_MOD_S64;
+	case GPUL_PTX_MOD_U16:
+		return GPUL_PTX_MOD_U32;
+	case GPUL_PTX_MOD_S16:
+		return GPUL_PTX_MOD_S32;
+	case GPUL_PTX_MOD_U32:
+		return GPUL_PTX_MOD_U64;
+	default:
+		return GPUL_PTX_MOD_S64;
 	}
 }
 
@@ -345,9 +389,13 @@ static unsigned last_type(const struct strict *s, const gpul_ptx_inst *in)
 static gpul_status check_letter(struct strict *s, const struct operand *a, char letter)
 {
 	switch (letter) {
-	case '0': case '1': case '2': case '3':
+	case '0':
+	case '1':
+	case '2':
+	case '3':
 		return check_typed(s, a, strict_type(s, a->in, (unsigned)(letter - '0')), false);
-	case 'A': case 'B':
+	case 'A':
+	case 'B':
 		return check_typed(s, a, strict_type(s, a->in, letter == 'B'), true);
 	case 'D':
 		return check_typed(s, a, twice(strict_type(s, a->in, 0)), false);
@@ -356,7 +404,8 @@ static gpul_status check_letter(struct strict *s, const struct operand *a, char 
 	case 'T':
 		return check_pair(s, a, strict_type(s, a->in, 0));
 	case 'E':
-		return a->o->kind == GPUL_PTX_OP_PAIR ? check_pair(s, a, GPUL_PTX_MOD_B32) : fail_operand(s, a, "a register and a predicate, as in r|p");
+		return a->o->kind == GPUL_PTX_OP_PAIR ? check_pair(s, a, GPUL_PTX_MOD_B32)
+						      : fail_operand(s, a, "a register and a predicate, as in r|p");
 	case 'P':
 		return check_pair(s, a, GPUL_PTX_MOD_PRED);
 	case 'M':
@@ -372,7 +421,9 @@ static gpul_status check_letter(struct strict *s, const struct operand *a, char 
 	case 'u':
 		return check_value(s, a, GPUL_PTX_MOD_U32, false);
 	case 'i':
-		return a->o->kind == GPUL_PTX_OP_REG && !is_address(s, a->o) ? fail_operand(s, a, "an address in a register of an integer or bit type") : GPUL_OK;
+		return a->o->kind == GPUL_PTX_OP_REG && !is_address(s, a->o)
+			       ? fail_operand(s, a, "an address in a register of an integer or bit type")
+			       : GPUL_OK;
 	case 'p':
 		return check_predicate(s, a, false);
 	case 'q':
@@ -399,7 +450,8 @@ static gpul_status check_barrier(struct strict *s, const gpul_ptx_inst *in)
 		if (o->kind != GPUL_PTX_OP_INT)
 			continue;
 		if (i == first && (o->value.i < 0 || o->value.i > 15))
-			return strict_fail_inst(s, in, "barrier %lld does not exist: expected a number from 0 to 15", (long long)o->value.i);
+			return strict_fail_inst(s, in, "barrier %lld does not exist: expected a number from 0 to 15",
+						(long long)o->value.i);
 		if (i > first && (o->value.i < 0 || o->value.i % 32 || (!o->value.i && gpul_ptx_has_mod(in, GPUL_PTX_MOD_ARRIVE))))
 			return strict_fail_inst(s, in, "a barrier of %lld threads: expected a multiple of 32", (long long)o->value.i);
 	}
@@ -419,7 +471,7 @@ static gpul_status check_call(struct strict *s, const gpul_ptx_inst *in)
 	const gpul_ptx_func *f = &s->m->funcs[o->index];
 	const uint32_t n_args = ++o < end && o->kind == GPUL_PTX_OP_LIST ? o->n_children : 0;
 
-	if (f->n_params && !f->params[f->n_params - 1].bytes)  /* .param .b8 rest[]: any number of bytes, or none */
+	if (f->n_params && !f->params[f->n_params - 1].bytes) /* .param .b8 rest[]: any number of bytes, or none */
 		return GPUL_OK;
 	if (n_args != f->n_params || n_results != f->n_rets)
 		return strict_fail_inst(s, in, "call has %u arguments and %u results: %.80s has %u and %u", n_args, n_results,

@@ -5,7 +5,10 @@
 
 /* ops: separated by blanks; NULL: all.  mods: groups, separated by blanks; the row applies to instructions with a modifier of
  * every group. */
-static const struct since { const char *ops, *mods; unsigned char ptx, sm; } modifiers[] = {
+static const struct since {
+	const char *ops, *mods;
+	unsigned char ptx, sm;
+} modifiers[] = {
 	{ NULL, "cluster|shared::cluster|multicast::cluster", 78, 90 },
 	{ "ld st atom red isspacep cvta mbarrier fence ldmatrix stmatrix", "shared::cta", 78, 0 },
 	{ "cp", "mbarrier shared::cta", 78, 80 },
@@ -57,12 +60,35 @@ static const struct since { const char *ops, *mods; unsigned char ptx, sm; } mod
 };
 
 /* Names of special registers, or prefixes of names. */
-static const struct { const char *name; unsigned char ptx, sm; } specials[] = {
-	{ "clusterid", 78, 90 }, { "nclusterid", 78, 90 }, { "cluster_", 78, 90 }, { "is_explicit_cluster", 78, 90 }, { "aggr_smem_size", 81, 90 },
-	{ "total_smem_size", 41, 20 }, { "dynamic_smem_size", 41, 20 }, { "globaltimer", 31, 30 }, { "reserved_smem_offset_", 76, 80 },
-	{ "current_graph_exec", 80, 50 }, { "pm0_64", 40, 50 }, { "pm1_64", 40, 50 }, { "pm2_64", 40, 50 }, { "pm3_64", 40, 50 }, { "pm4_64", 40, 50 }, { "pm5_64", 40, 50 },
-	{ "pm6_64", 40, 50 }, { "pm7_64", 40, 50 }, { "pm4", 30, 20 }, { "pm5", 30, 20 }, { "pm6", 30, 20 }, { "pm7", 30, 20 },
-	{ "clock_hi", 50, 20 }, { "clock64", 20, 20 }, { "lanemask_", 20, 20 },
+static const struct {
+	const char *name;
+	unsigned char ptx, sm;
+} specials[] = {
+	{ "clusterid", 78, 90 },
+	{ "nclusterid", 78, 90 },
+	{ "cluster_", 78, 90 },
+	{ "is_explicit_cluster", 78, 90 },
+	{ "aggr_smem_size", 81, 90 },
+	{ "total_smem_size", 41, 20 },
+	{ "dynamic_smem_size", 41, 20 },
+	{ "globaltimer", 31, 30 },
+	{ "reserved_smem_offset_", 76, 80 },
+	{ "current_graph_exec", 80, 50 },
+	{ "pm0_64", 40, 50 },
+	{ "pm1_64", 40, 50 },
+	{ "pm2_64", 40, 50 },
+	{ "pm3_64", 40, 50 },
+	{ "pm4_64", 40, 50 },
+	{ "pm5_64", 40, 50 },
+	{ "pm6_64", 40, 50 },
+	{ "pm7_64", 40, 50 },
+	{ "pm4", 30, 20 },
+	{ "pm5", 30, 20 },
+	{ "pm6", 30, 20 },
+	{ "pm7", 30, 20 },
+	{ "clock_hi", 50, 20 },
+	{ "clock64", 20, 20 },
+	{ "lanemask_", 20, 20 },
 };
 
 /* True for the 64-bit special registers, which mov.u64 reads. */
@@ -100,8 +126,8 @@ static gpul_status check_since(struct strict *s, const gpul_ptx_inst *in, const 
 	if (s->sm < sm)
 		return strict_fail_inst(s, in, "%s needs .target sm_%u or higher; this module has sm_%u", what, sm, s->sm);
 	if (s->version < ptx)
-		return strict_fail_inst(s, in, "%s needs .version %u.%u or higher; this module has %u.%u", what, ptx / 10, ptx % 10, s->version / 10,
-					s->version % 10);
+		return strict_fail_inst(s, in, "%s needs .version %u.%u or higher; this module has %u.%u", what, ptx / 10, ptx % 10,
+					s->version / 10, s->version % 10);
 	return GPUL_OK;
 }
 
@@ -135,12 +161,13 @@ static gpul_status check_special(struct strict *s, const gpul_ptx_inst *in, cons
 
 	strncat(what, name, sizeof what - 2);
 	if (in->opcode != GPUL_PTX_MOV && in->opcode != GPUL_PTX_CVT)
-		return strict_fail_inst(s, in, "%s cannot read the special register %s: only mov and cvt can", gpul_ptx_opcode_text(in->opcode), what);
+		return strict_fail_inst(s, in, "%s cannot read the special register %s: only mov and cvt can",
+					gpul_ptx_opcode_text(in->opcode), what);
 	if (in->opcode == GPUL_PTX_CVT && (type == GPUL_PTX_MOD_F16 || type == GPUL_PTX_MOD_F32 || type == GPUL_PTX_MOD_F64))
 		return strict_fail_inst(s, in, "cvt.%s cannot read the special register %s: only conversions of integers can",
 					gpul_ptx_mod_text(s->m, type), what);
-	if (in->opcode == GPUL_PTX_MOV && (type == GPUL_PTX_MOD_F32 || type == GPUL_PTX_MOD_F64 ||
-					   (gpul_ptx_type_bytes(type) == 8 && !is_wide(name))))
+	if (in->opcode == GPUL_PTX_MOV &&
+	    (type == GPUL_PTX_MOD_F32 || type == GPUL_PTX_MOD_F64 || (gpul_ptx_type_bytes(type) == 8 && !is_wide(name))))
 		return strict_fail_inst(s, in, "mov.%s cannot read the special register %s, which has the type .u32",
 					gpul_ptx_mod_text(s->m, type), what);
 	for (size_t i = 0; i < sizeof specials / sizeof *specials; i++)

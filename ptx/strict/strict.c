@@ -9,22 +9,29 @@
 static const unsigned char newest_minor[] = { [1] = 5, [2] = 3, [3] = 2, [4] = 3, [5] = 1, [6] = 5, [7] = 8, [8] = 8, [9] = 0 };
 
 /* For each GPU, the first .version that has its targets (sm_N, sm_Na, sm_Nf); 0: no such target. */
-static const struct { unsigned char sm, plain, a, f; } targets[] = {
-	{ 10, 10, 0, 0 },  { 11, 10, 0, 0 },  { 12, 12, 0, 0 },  { 13, 12, 0, 0 },  { 20, 20, 0, 0 },  { 21, 20, 0, 0 },  { 30, 30, 0, 0 },
-	{ 32, 40, 0, 0 },  { 35, 31, 0, 0 },  { 37, 41, 0, 0 },  { 50, 40, 0, 0 },  { 52, 41, 0, 0 },  { 53, 42, 0, 0 },  { 60, 50, 0, 0 },
-	{ 61, 50, 0, 0 },  { 62, 50, 0, 0 },  { 70, 60, 0, 0 },  { 72, 61, 0, 0 },  { 75, 63, 0, 0 },  { 80, 70, 0, 0 },  { 82, 62, 0, 0 },
-	{ 86, 71, 0, 0 },  { 87, 74, 0, 0 },  { 88, 73, 0, 0 },  { 89, 78, 0, 0 },  { 90, 78, 80, 0 },
-	{ 100, 86, 86, 88 }, { 101, 86, 86, 88 }, { 103, 88, 88, 88 }, { 110, 90, 90, 90 }, { 120, 87, 87, 88 }, { 121, 88, 88, 88 },
+static const struct {
+	unsigned char sm, plain, a, f;
+} targets[] = {
+	{ 10, 10, 0, 0 },    { 11, 10, 0, 0 },    { 12, 12, 0, 0 },    { 13, 12, 0, 0 },    { 20, 20, 0, 0 },    { 21, 20, 0, 0 },
+	{ 30, 30, 0, 0 },    { 32, 40, 0, 0 },    { 35, 31, 0, 0 },    { 37, 41, 0, 0 },    { 50, 40, 0, 0 },    { 52, 41, 0, 0 },
+	{ 53, 42, 0, 0 },    { 60, 50, 0, 0 },    { 61, 50, 0, 0 },    { 62, 50, 0, 0 },    { 70, 60, 0, 0 },    { 72, 61, 0, 0 },
+	{ 75, 63, 0, 0 },    { 80, 70, 0, 0 },    { 82, 62, 0, 0 },    { 86, 71, 0, 0 },    { 87, 74, 0, 0 },    { 88, 73, 0, 0 },
+	{ 89, 78, 0, 0 },    { 90, 78, 80, 0 },   { 100, 86, 86, 88 }, { 101, 86, 86, 88 }, { 103, 88, 88, 88 }, { 110, 90, 90, 90 },
+	{ 120, 87, 87, 88 }, { 121, 88, 88, 88 },
 };
 
 unsigned gpul_ptx_newest_of_cuda(int cuda)
 {
-	static const struct { int cuda; unsigned version; } rows[] = {
-		{ 13000, 90 }, { 12090, 88 }, { 12080, 87 }, { 12070, 86 }, { 12050, 85 }, { 12040, 84 }, { 12030, 83 }, { 12020, 82 }, { 12010, 81 },
-		{ 12000, 80 }, { 11080, 78 }, { 11070, 77 }, { 11060, 76 }, { 11050, 75 }, { 11040, 74 }, { 11030, 73 }, { 11020, 72 }, { 11010, 71 },
+	static const struct {
+		int cuda;
+		unsigned version;
+	} rows[] = {
+		{ 13000, 90 }, { 12090, 88 }, { 12080, 87 }, { 12070, 86 }, { 12050, 85 }, { 12040, 84 },
+		{ 12030, 83 }, { 12020, 82 }, { 12010, 81 }, { 12000, 80 }, { 11080, 78 }, { 11070, 77 },
+		{ 11060, 76 }, { 11050, 75 }, { 11040, 74 }, { 11030, 73 }, { 11020, 72 }, { 11010, 71 },
 	};
 
-	if (cuda >= 13010)  /* since 13.0, each minor version of CUDA has its own PTX version */
+	if (cuda >= 13010) /* since 13.0, each minor version of CUDA has its own PTX version */
 		return 90 + (unsigned)(cuda / 1000 - 13) * 10 + (unsigned)(cuda % 1000 / 10);
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
 		if (cuda >= rows[i].cuda)
@@ -75,13 +82,14 @@ static gpul_status check_version(struct strict *s, const char *text, size_t n_by
 
 	find_directive(text, n_bytes, ".version", &line, &column);
 	if (major > newest / 10 || (major == newest / 10 && minor > newest % 10))
-		return gpul_fail(s->err, GPUL_EUNSUPPORTED, (int)line, "%.100s:%u:%u: .version %u.%u is newer than %u.%u, the newest that is supported",
-				 s->file_name, line, column, major, minor, newest / 10, newest % 10);
+		return gpul_fail(s->err, GPUL_EUNSUPPORTED, (int)line,
+				 "%.100s:%u:%u: .version %u.%u is newer than %u.%u, the newest that is supported", s->file_name, line,
+				 column, major, minor, newest / 10, newest % 10);
 	if (major * 10 + minor > GPUL_PTX_NEWEST)
 		return GPUL_OK;
 	if (major < 1 || minor > newest_minor[major])
-		return gpul_fail(s->err, GPUL_EUNSUPPORTED, (int)line, "%.100s:%u:%u: .version %u.%u does not exist", s->file_name, line, column, major,
-				 minor);
+		return gpul_fail(s->err, GPUL_EUNSUPPORTED, (int)line, "%.100s:%u:%u: .version %u.%u does not exist", s->file_name, line,
+				 column, major, minor);
 	return GPUL_OK;
 }
 
@@ -121,8 +129,8 @@ static gpul_status check_target(struct strict *s, const char *text, size_t n_byt
 	if (!since)
 		return strict_fail(s, line, column, ".target sm_%u%s does not exist", s->sm, suffix);
 	if (s->version < since)
-		return strict_fail(s, line, column, ".target sm_%u%s needs .version %u.%u or higher; this module has %u.%u", s->sm, suffix, since / 10,
-				   since % 10, s->version / 10, s->version % 10);
+		return strict_fail(s, line, column, ".target sm_%u%s needs .version %u.%u or higher; this module has %u.%u", s->sm, suffix,
+				   since / 10, since % 10, s->version / 10, s->version % 10);
 	if (s->m->debug && !find_directive(text, n_bytes, ".section", &(uint32_t){ 0 }, &(uint32_t){ 0 }))
 		return strict_fail(s, line, column, ".target has the option debug, and the module has no debug information, a .section");
 	return check_options(s, line, column);

@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-#define GPUL_PTX_NEWEST 90u  /* the newest .version that the check supports: 9.0, of CUDA 13.0 */
+#define GPUL_PTX_NEWEST 90u /* the newest .version that the check supports: 9.0, of CUDA 13.0 */
 
 /** Return the newest .version that the driver of a CUDA version accepts, as major * 10 + minor.
  *

@@ -51,19 +51,19 @@ struct strict_form {
 /* The tables, each ends with a row whose ops is NULL. */
 extern const struct strict_form strict_arithmetic[], strict_float[], strict_convert[], strict_memory[], strict_sync[], strict_special[];
 
-struct strict_seen {                  /* an instruction that was found correct, apart from its operands */
+struct strict_seen { /* an instruction that was found correct, apart from its operands */
 	const struct strict_form *form;
 	gpul_ptx_inst inst;
 	bool used;
 };
 
-struct strict {                       /* a check in progress */
+struct strict { /* a check in progress */
 	const gpul_ptx_module *m;
-	const gpul_ptx_func *f;           /* the function that is being checked; NULL: none */
+	const gpul_ptx_func *f; /* the function that is being checked; NULL: none */
 	const char *file_name;
-	unsigned version, sm;             /* of the module; version 78 is 7.8 */
+	unsigned version, sm; /* of the module; version 78 is 7.8 */
 	gpul_error *err;
-	struct strict_seen seen[256];     /* cache, indexed by a hash of opcode and modifiers */
+	struct strict_seen seen[256]; /* cache, indexed by a hash of opcode and modifiers */
 };
 
 /* Report an error at a position; returns GPUL_EFORMAT. */

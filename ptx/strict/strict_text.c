@@ -61,17 +61,17 @@ static bool follows_name(const struct place *p, const char *start)
 	at = end;
 	while (at > start && (isalnum((unsigned char)at[-1]) || (at[-1] && strchr("_$%.", at[-1]))))
 		at--;
-	if (at == end || isdigit((unsigned char)*at) || (end - at == 7 && !memcmp(at, "WARP_SZ", 7)))  /* a constant precedes the '-' */
+	if (at == end || isdigit((unsigned char)*at) || (end - at == 7 && !memcmp(at, "WARP_SZ", 7))) /* a constant precedes the '-' */
 		return false;
 	while (at > start && isspace((unsigned char)at[-1]))
 		at--;
-	return at > start && strchr(",[({|", at[-1]);  /* bar.warp.sync -1: the name belongs to the instruction */
+	return at > start && strchr(",[({|", at[-1]); /* bar.warp.sync -1: the name belongs to the instruction */
 }
 
 gpul_status strict_check_text(struct strict *s, const char *text, size_t n_bytes)
 {
 	struct place p = { text, text + n_bytes, text, 1 };
-	const char *start = text;  /* start of the current instruction */
+	const char *start = text; /* start of the current instruction */
 	gpul_status st = check_ascii(s, p);
 
 	for (; !st && p.at < p.end; p.at++) {
@@ -87,12 +87,14 @@ gpul_status strict_check_text(struct strict *s, const char *text, size_t n_bytes
 		if (*p.at == '\n') {
 			p.line++;
 			p.line_start = p.at + 1;
-		} else if (*p.at == ';' || *p.at == '{' || (*p.at == ':' && p.at > text && p.at[-1] != ':' && p.at + 1 < p.end && p.at[1] != ':')) {
+		} else if (*p.at == ';' || *p.at == '{' ||
+			   (*p.at == ':' && p.at > text && p.at[-1] != ':' && p.at + 1 < p.end && p.at[1] != ':')) {
 			start = p.at + 1;
 		} else if (*p.at == '\v') {
 			st = strict_fail(s, p.line, column(&p), "a vertical tab (0x0b) is not accepted between words");
 		} else if (*p.at == '-' && follows_name(&p, start)) {
-			st = strict_fail(s, p.line, column(&p), "a name cannot be followed by '-': write a negative offset as in [name+-4]");
+			st = strict_fail(s, p.line, column(&p),
+					 "a name cannot be followed by '-': write a negative offset as in [name+-4]");
 		}
 	}
 	return st;

@@ -7,12 +7,12 @@
 #include "core/clock.h"
 #include "driver/context.h"
 
-enum { RING = GPUL_RDMA_MAX_STAGES };  /* limit of the copies in flight per direction; a power of two */
+enum { RING = GPUL_RDMA_MAX_STAGES }; /* limit of the copies in flight per direction; a power of two */
 static_assert((RING & (RING - 1)) == 0, "positions in the rings are counters, modulo RING");
 
-struct batch {             /* the copies of one post, completed by one event */
+struct batch { /* the copies of one post, completed by one event */
 	CUevent event;
-	uint32_t end;          /* the ids below this position belong to this or an older batch */
+	uint32_t end; /* the ids below this position belong to this or an older batch */
 	uint64_t posted_ns;
 };
 
@@ -34,14 +34,14 @@ struct lane {
 enum { OUT, IN, N_LANES };
 
 struct gpul_rdma_copies {
-	const gpul_driver *drv;    /* borrowed */
-	gpul_context context;      /* retained */
+	const gpul_driver *drv; /* borrowed */
+	gpul_context context;   /* retained */
 	gpul_mem *memory;
-	uint64_t stages, end;      /* CPU addresses of the staging buffers */
+	uint64_t stages, end; /* CPU addresses of the staging buffers */
 	size_t stage_bytes;
 	unsigned n_stages;
 	struct lane lanes[N_LANES];
-	gpul_rdma_failure failed;  /* status GPUL_OK: none */
+	gpul_rdma_failure failed; /* status GPUL_OK: none */
 };
 
 static CUevent *event_of(struct gpul_rdma_copies *c, unsigned i)
@@ -84,10 +84,9 @@ static void destroy_objects(gpul_rdma_copies *c)
 static gpul_status create_objects(gpul_rdma_copies *c, int gpu, gpul_error *err)
 {
 	const gpul_driver *drv = c->drv;
-	const gpul_mem_desc desc = { .bytes = 2 * c->n_stages * c->stage_bytes,
-				     .node = GPUL_MEM_NODE_OF_GPU,
-				     .devices = &gpu,
-				     .n_devices = 1 };
+	const gpul_mem_desc desc = {
+		.bytes = 2 * c->n_stages * c->stage_bytes, .node = GPUL_MEM_NODE_OF_GPU, .devices = &gpu, .n_devices = 1
+	};
 	gpul_status st = gpul_mem_create(drv, &desc, &c->memory, err);
 
 	for (unsigned i = 0; !st && i < N_LANES; i++)
@@ -103,8 +102,8 @@ static gpul_status create_objects(gpul_rdma_copies *c, int gpu, gpul_error *err)
 	return GPUL_OK;
 }
 
-gpul_status gpul_rdma_copies_create(const gpul_driver *drv, int gpu, unsigned n_stages, size_t stage_bytes,
-				    gpul_rdma_copies **out, gpul_error *err)
+gpul_status gpul_rdma_copies_create(const gpul_driver *drv, int gpu, unsigned n_stages, size_t stage_bytes, gpul_rdma_copies **out,
+				    gpul_error *err)
 {
 	gpul_rdma_copies *c;
 	CUcontext before = NULL;
@@ -171,7 +170,7 @@ static gpul_status fail_by_driver(gpul_rdma_copies *c, CUresult r, const char *c
 	size_t n;
 
 	(void)gpul_cu_status(c->drv, &e, r, call);
-	text = strstr(e.text, ": ");  /* split "cuEventQuery: CUDA_ERROR_...: advice": the record has
+	text = strstr(e.text, ": "); /* split "cuEventQuery: CUDA_ERROR_...: advice": the record has
 				       * separate fields for the call and the advice */
 	text = text ? text + 2 : e.text;
 	n = strlen(text);
@@ -194,8 +193,7 @@ static gpul_status report_failure(const gpul_rdma_copies *c, gpul_rdma_failure *
 static gpul_status check_op(gpul_rdma_copies *c, const gpul_rdma_op *op)
 {
 	if (op->kind != GPUL_RDMA_OP_COPY_OUT && op->kind != GPUL_RDMA_OP_COPY_IN)
-		return gpul_rdma_fail(&c->failed, GPUL_EINVAL, op->kind, "staging copy", NULL,
-				      "operation %d is not a copy", op->kind);
+		return gpul_rdma_fail(&c->failed, GPUL_EINVAL, op->kind, "staging copy", NULL, "operation %d is not a copy", op->kind);
 	if (op->bytes > c->stage_bytes || op->local < c->stages || op->local > c->end - op->bytes)
 		return gpul_rdma_fail(&c->failed, GPUL_EINVAL, 0, "staging copy", NULL,
 				      "%u bytes at %#llx are not in one of the staging buffers of %zu bytes", op->bytes,
@@ -236,8 +234,7 @@ static gpul_status end_batch(gpul_rdma_copies *c, struct lane *lane, uint32_t fi
 	return GPUL_OK;
 }
 
-gpul_status gpul_rdma_copies_post(gpul_rdma_copies *c, const gpul_rdma_op *ops, unsigned n, unsigned *n_posted,
-				  gpul_rdma_failure *why)
+gpul_status gpul_rdma_copies_post(gpul_rdma_copies *c, const gpul_rdma_op *ops, unsigned n, unsigned *n_posted, gpul_rdma_failure *why)
 {
 	const uint32_t first[N_LANES] = { c->lanes[OUT].posted, c->lanes[IN].posted };
 	gpul_status st = c->failed.status;

@@ -20,9 +20,9 @@
 extern "C" {
 #endif
 
-typedef struct gpul_rdma_copies gpul_rdma_copies;  /* opaque: the struct is in copies.c */
+typedef struct gpul_rdma_copies gpul_rdma_copies; /* opaque: the struct is in copies.c */
 
-enum { GPUL_RDMA_MAX_STAGES = 64 };  /* per direction */
+enum { GPUL_RDMA_MAX_STAGES = 64 }; /* per direction */
 
 /** Allocate the staging buffers, streams and events for one GPU.
  *
@@ -39,8 +39,8 @@ enum { GPUL_RDMA_MAX_STAGES = 64 };  /* per direction */
  *         poll and drain belong to one thread at a time; on a thread without a context they leave the GPU's primary
  *         context current
  * Source  CUDA Driver API, Stream Management, Event Management, cuMemcpyDtoHAsync, cuMemcpyHtoDAsync */
-gpul_status gpul_rdma_copies_create(const gpul_driver *drv, int gpu, unsigned n_stages, size_t stage_bytes,
-				    gpul_rdma_copies **out, gpul_error *err);
+gpul_status gpul_rdma_copies_create(const gpul_driver *drv, int gpu, unsigned n_stages, size_t stage_bytes, gpul_rdma_copies **out,
+				    gpul_error *err);
 /* Wait until no copy is in flight, then free everything.  NULL is fine; cannot fail. */
 void gpul_rdma_copies_destroy(gpul_rdma_copies *c);
 
@@ -60,8 +60,7 @@ const gpul_mem_info *gpul_rdma_copies_about(const gpul_rdma_copies *c);
  * @why       explains a failure; the first failure of c is returned by every later call
  * Errors  GPUL_EINVAL an operation of another kind, or outside of the staging buffers; GPUL_ECUDA
  * Threads one thread at a time */
-gpul_status gpul_rdma_copies_post(gpul_rdma_copies *c, const gpul_rdma_op *ops, unsigned n, unsigned *n_posted,
-				  gpul_rdma_failure *why);
+gpul_status gpul_rdma_copies_post(gpul_rdma_copies *c, const gpul_rdma_op *ops, unsigned n, unsigned *n_posted, gpul_rdma_failure *why);
 
 /** Report copies that have ended.
  *

@@ -39,8 +39,7 @@ static gpul_status check_range(const gpul_driver *drv, uint64_t at, uint64_t byt
 	gpul_status st;
 
 	if (bytes == 0 || bytes > UINT64_MAX - at || at + bytes > UINT64_MAX - (1 << 20))
-		return gpul_fail(err, GPUL_EINVAL, 0, "dma-buf of %" PRIu64 " bytes at %#" PRIx64 ": not a valid range",
-				 bytes, at);
+		return gpul_fail(err, GPUL_EINVAL, 0, "dma-buf of %" PRIu64 " bytes at %#" PRIx64 ": not a valid range", bytes, at);
 	st = gpul_rdma_pointer_find(drv, at, p, err);
 	if (st)
 		return st;
@@ -75,8 +74,8 @@ static gpul_status find_end(const gpul_driver *drv, uint64_t at, uint64_t first,
 }
 
 /* Divide the range at the ends of its allocations.  *n counts all pieces; only those that fit are written. */
-static gpul_status divide_range(const gpul_driver *drv, uint64_t at, uint64_t bytes,
-				gpul_rdma_dmabuf pieces[GPUL_RDMA_MAX_PIECES], uint64_t *n, gpul_error *err)
+static gpul_status divide_range(const gpul_driver *drv, uint64_t at, uint64_t bytes, gpul_rdma_dmabuf pieces[GPUL_RDMA_MAX_PIECES],
+				uint64_t *n, gpul_error *err)
 {
 	const uint64_t last = at + bytes;
 
@@ -117,7 +116,7 @@ static gpul_status explain_refusal(const gpul_driver *drv, CUresult r, const gpu
 	const char *name = NULL;
 
 	if (r == CUDA_ERROR_NOT_SUPPORTED && !gpul_driver_has(drv, call))
-		return gpul_cu_status(drv, err, r, call);  /* "update the driver" */
+		return gpul_cu_status(drv, err, r, call); /* "update the driver" */
 	if (drv->cuGetErrorName(r, &name) != CUDA_SUCCESS || !name)
 		name = "an unknown CUresult";
 	return gpul_fail(err, r == CUDA_ERROR_NOT_SUPPORTED ? GPUL_EUNSUPPORTED : GPUL_ECUDA, (int)r,
@@ -126,8 +125,8 @@ static gpul_status explain_refusal(const gpul_driver *drv, CUresult r, const gpu
 }
 
 /* Export a piece: the whole host pages that contain it. */
-static gpul_status export_piece(const gpul_driver *drv, const gpul_rdma_pointer *p, gpul_rdma_dmabuf_path path,
-				gpul_rdma_dmabuf *d, gpul_error *err)
+static gpul_status export_piece(const gpul_driver *drv, const gpul_rdma_pointer *p, gpul_rdma_dmabuf_path path, gpul_rdma_dmabuf *d,
+				gpul_error *err)
 {
 	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 	CUresult r;
@@ -135,14 +134,13 @@ static gpul_status export_piece(const gpul_driver *drv, const gpul_rdma_pointer 
 
 	d->offset = d->at % page;
 	d->dmabuf_bytes = (d->offset + d->bytes + page - 1) / page * page;
-	r = drv->cuMemGetHandleForAddressRange(&fd, (CUdeviceptr)(d->at - d->offset), d->dmabuf_bytes,
-					       CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD,
+	r = drv->cuMemGetHandleForAddressRange(&fd, (CUdeviceptr)(d->at - d->offset), d->dmabuf_bytes, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD,
 					       path == GPUL_RDMA_DMABUF_PCIE ? MAPPED_BY_PCIE : 0);
 	if (r)
 		return explain_refusal(drv, r, d, p, path, err);
 	if (fcntl(fd, F_SETFD, FD_CLOEXEC)) {
-		gpul_status st = gpul_fail(err, GPUL_ESYS, errno, "dma-buf: the driver returned descriptor %d: F_SETFD: %s",
-					   fd, strerror(errno));
+		gpul_status st = gpul_fail(err, GPUL_ESYS, errno, "dma-buf: the driver returned descriptor %d: F_SETFD: %s", fd,
+					   strerror(errno));
 
 		close(fd);
 		return st;
@@ -152,16 +150,15 @@ static gpul_status export_piece(const gpul_driver *drv, const gpul_rdma_pointer 
 }
 
 /* Export a range of many allocations as one dma-buf.  Its size is checked, because a driver might export only the first allocation. */
-static gpul_status export_whole(const gpul_driver *drv, const gpul_rdma_pointer *p, uint64_t n_allocations,
-				gpul_rdma_dmabuf_path path, gpul_rdma_dmabuf *d, gpul_error *err)
+static gpul_status export_whole(const gpul_driver *drv, const gpul_rdma_pointer *p, uint64_t n_allocations, gpul_rdma_dmabuf_path path,
+				gpul_rdma_dmabuf *d, gpul_error *err)
 {
 	gpul_error why = { 0 };
 	gpul_status st = export_piece(drv, p, path, d, &why);
 	off_t is_bytes = st ? 0 : lseek(d->fd, 0, SEEK_END);
 
 	if (!st && is_bytes >= 0 && (uint64_t)is_bytes >= d->dmabuf_bytes) {
-		gpul_log(GPUL_LOG_INFO, "rdma", "one dma-buf covers %" PRIu64 " bytes in %" PRIu64 " allocations", d->bytes,
-			 n_allocations);
+		gpul_log(GPUL_LOG_INFO, "rdma", "one dma-buf covers %" PRIu64 " bytes in %" PRIu64 " allocations", d->bytes, n_allocations);
 		return GPUL_OK;
 	}
 	if (!st)

@@ -21,17 +21,17 @@ extern "C" {
 
 /* How the NIC reaches the GPU. */
 typedef enum gpul_rdma_dmabuf_path {
-	GPUL_RDMA_DMABUF_DEFAULT,  /* the driver chooses */
-	GPUL_RDMA_DMABUF_PCIE,     /* through the GPU's PCIe BAR1, on systems that have another way, too (NVLink-C2C): for NICs
+	GPUL_RDMA_DMABUF_DEFAULT, /* the driver chooses */
+	GPUL_RDMA_DMABUF_PCIE,    /* through the GPU's PCIe BAR1, on systems that have another way, too (NVLink-C2C): for NICs
 				    * with their own PCIe link to the GPU */
 } gpul_rdma_dmabuf_path;
 
-typedef struct gpul_rdma_dmabuf {  /* one piece of the range */
-	uint64_t at, bytes;        /* GPU addresses of the piece; each piece starts where the
+typedef struct gpul_rdma_dmabuf { /* one piece of the range */
+	uint64_t at, bytes;       /* GPU addresses of the piece; each piece starts where the
 				    * previous one ends */
-	uint64_t offset;           /* offset of `at` from the start of the dma-buf */
-	uint64_t dmabuf_bytes;     /* size of the dma-buf: whole host pages */
-	int fd;                    /* owned, close-on-exec */
+	uint64_t offset;          /* offset of `at` from the start of the dma-buf */
+	uint64_t dmabuf_bytes;    /* size of the dma-buf: whole host pages */
+	int fd;                   /* owned, close-on-exec */
 } gpul_rdma_dmabuf;
 
 /** Export a range of GPU memory as dma-bufs, one for each allocation that it touches.

@@ -4,9 +4,8 @@
 const char *gpul_rdma_pointer_kind_name(gpul_rdma_pointer_kind kind)
 {
 	static const char *const names[] = {
-		[GPUL_RDMA_PAGEABLE] = "pageable host", [GPUL_RDMA_PINNED] = "pinned host",
-		[GPUL_RDMA_HOST_NUMA] = "host-numa",    [GPUL_RDMA_DEVICE] = "device",
-		[GPUL_RDMA_MANAGED] = "managed",
+		[GPUL_RDMA_PAGEABLE] = "pageable host", [GPUL_RDMA_PINNED] = "pinned host", [GPUL_RDMA_HOST_NUMA] = "host-numa",
+		[GPUL_RDMA_DEVICE] = "device",          [GPUL_RDMA_MANAGED] = "managed",
 	};
 
 	return (unsigned)kind < sizeof names / sizeof names[0] ? names[kind] : "?";
@@ -21,7 +20,7 @@ static gpul_status find_mapped(const gpul_driver *drv, uint64_t at, gpul_rdma_po
 	gpul_status st;
 
 	if (drv->cuMemRetainAllocationHandle(&handle, (void *)(uintptr_t)at) != CUDA_SUCCESS)
-		return GPUL_OK;  /* memory of another kind */
+		return GPUL_OK; /* memory of another kind */
 	st = gpul_cu(drv, err, cuMemGetAllocationPropertiesFromHandle(&prop, handle));
 	(void)drv->cuMemRelease(handle);
 	if (st)
@@ -38,8 +37,7 @@ gpul_status gpul_rdma_pointer_find(const gpul_driver *drv, uint64_t at, gpul_rdm
 	/* The values have types of different sizes: each variable has room for the largest, and is 0 before the call. */
 	uint64_t type = 0, managed = 0, capable = 0, ordinal = 0;
 	CUpointer_attribute which[] = { CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
-					CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE,
-					CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL };
+					CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL };
 	void *values[] = { &type, &managed, &capable, &ordinal };
 	gpul_rdma_pointer p = { .kind = GPUL_RDMA_PAGEABLE, .device = -1 };
 	gpul_status st = GPUL_OK;

@@ -13,11 +13,11 @@ extern "C" {
 #endif
 
 typedef enum gpul_rdma_pointer_kind {
-	GPUL_RDMA_PAGEABLE,   /* memory that the driver does not know: malloc(), mmap() */
-	GPUL_RDMA_PINNED,     /* host memory of cuMemHostAlloc or cuMemHostRegister */
-	GPUL_RDMA_HOST_NUMA,  /* host memory of cuMemCreate */
-	GPUL_RDMA_DEVICE,     /* memory of a GPU */
-	GPUL_RDMA_MANAGED,    /* memory of cuMemAllocManaged, whose pages move: a NIC cannot use it */
+	GPUL_RDMA_PAGEABLE,  /* memory that the driver does not know: malloc(), mmap() */
+	GPUL_RDMA_PINNED,    /* host memory of cuMemHostAlloc or cuMemHostRegister */
+	GPUL_RDMA_HOST_NUMA, /* host memory of cuMemCreate */
+	GPUL_RDMA_DEVICE,    /* memory of a GPU */
+	GPUL_RDMA_MANAGED,   /* memory of cuMemAllocManaged, whose pages move: a NIC cannot use it */
 } gpul_rdma_pointer_kind;
 
 /* The name of a kind: "pageable host", "pinned host", "host-numa", "device", "managed"; "?" for an unknown number. */
@@ -25,9 +25,9 @@ const char *gpul_rdma_pointer_kind_name(gpul_rdma_pointer_kind kind);
 
 typedef struct gpul_rdma_pointer {
 	gpul_rdma_pointer_kind kind;
-	int device;           /* DEVICE: ordinal of the GPU; -1: other kinds */
-	bool mapped;          /* memory of cuMemCreate and cuMemMap */
-	bool rdma_capable;    /* DEVICE: the driver reports that NICs can access it */
+	int device;        /* DEVICE: ordinal of the GPU; -1: other kinds */
+	bool mapped;       /* memory of cuMemCreate and cuMemMap */
+	bool rdma_capable; /* DEVICE: the driver reports that NICs can access it */
 } gpul_rdma_pointer;
 
 /** Find what kind of memory an address belongs to.

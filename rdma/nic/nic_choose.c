@@ -42,7 +42,7 @@ static int compare_paths(const char *a, const char *b)
 	}
 	if (!common)
 		return -1;
-	if (!a[common] && !b[common])  /* the same function: GPU and NIC are one chip */
+	if (!a[common] && !b[common]) /* the same function: GPU and NIC are one chip */
 		return GPUL_NIC_PIX;
 	if (!memchr(a, '/', common))
 		return GPUL_NIC_PHB;
@@ -83,7 +83,7 @@ gpul_nic_distance gpul_nic_measure(const gpul_nic_topology *t, const char *gpu, 
 	return measure(&f, nic);
 }
 
-struct rank {  /* criteria for comparing NICs, the most important first */
+struct rank { /* criteria for comparing NICs, the most important first */
 	bool active;
 	gpul_nic_distance distance;
 	double gbps;
@@ -108,7 +108,7 @@ static int compare_ranks(const struct rank *a, const struct rank *b)
 }
 
 struct wanted {
-	const char *const *only;  /* NULL: all */
+	const char *const *only; /* NULL: all */
 	size_t n_only;
 };
 
@@ -121,8 +121,7 @@ static bool is_wanted(const struct wanted *w, const gpul_nic *nic)
 }
 
 /* Find the best NICs for a GPU: the first one, and their number.  *first is NULL if there is no NIC at all. */
-static size_t find_best(const gpul_nic_topology *t, const struct pci_function *gpu, const struct wanted *w,
-			const gpul_nic **first)
+static size_t find_best(const gpul_nic_topology *t, const struct pci_function *gpu, const struct wanted *w, const gpul_nic **first)
 {
 	struct rank best = { .active = false };
 	size_t n = 0;
@@ -146,8 +145,8 @@ static size_t find_best(const gpul_nic_topology *t, const struct pci_function *g
 }
 
 /* Get the NIC with number `index` among those that are as good for the GPU as `first`, the first of them. */
-static const gpul_nic *find_equal(const gpul_nic_topology *t, const struct pci_function *gpu, const struct wanted *w,
-				  const gpul_nic *first, size_t index)
+static const gpul_nic *find_equal(const gpul_nic_topology *t, const struct pci_function *gpu, const struct wanted *w, const gpul_nic *first,
+				  size_t index)
 {
 	struct rank best = rank_nic(gpu, first);
 
@@ -161,8 +160,8 @@ static const gpul_nic *find_equal(const gpul_nic_topology *t, const struct pci_f
 }
 
 /* Count the GPUs of the same vendor and class, before this one, that have the same n best NICs. */
-static size_t count_rivals(const gpul_nic_topology *t, const struct pci_function *gpu, const struct wanted *w,
-			   const gpul_nic *first, size_t n)
+static size_t count_rivals(const gpul_nic_topology *t, const struct pci_function *gpu, const struct wanted *w, const gpul_nic *first,
+			   size_t n)
 {
 	size_t rivals = 0;
 
@@ -172,8 +171,8 @@ static size_t count_rivals(const gpul_nic_topology *t, const struct pci_function
 
 		if (!strcmp(other->address, gpu->address))
 			break;
-		if (other->vendor == gpu->vendor && other->class == gpu->class &&
-		    find_best(t, other, w, &its_first) == n && its_first == first)
+		if (other->vendor == gpu->vendor && other->class == gpu->class && find_best(t, other, w, &its_first) == n &&
+		    its_first == first)
 			rivals++;
 	}
 	return rivals;
@@ -184,8 +183,7 @@ static const gpul_nic *find_passed_over(const gpul_nic_topology *t, const struct
 					const gpul_nic *chosen)
 {
 	for (size_t i = 0; chosen->active && i < t->nics.n; i++)
-		if (!t->nics.at[i].active && is_wanted(w, &t->nics.at[i]) &&
-		    measure(gpu, &t->nics.at[i]) < measure(gpu, chosen))
+		if (!t->nics.at[i].active && is_wanted(w, &t->nics.at[i]) && measure(gpu, &t->nics.at[i]) < measure(gpu, chosen))
 			return &t->nics.at[i];
 	return NULL;
 }
@@ -211,8 +209,8 @@ static void explain_place(const struct pci_function *gpu, const gpul_nic *nic, c
 			 nic->active ? "fastest NIC with an active port" : "first NIC");
 }
 
-static void explain(const gpul_nic_topology *t, const struct pci_function *gpu, const struct wanted *w, const gpul_nic *nic,
-		    size_t n_equal, char why[GPUL_NIC_WHY_BYTES])
+static void explain(const gpul_nic_topology *t, const struct pci_function *gpu, const struct wanted *w, const gpul_nic *nic, size_t n_equal,
+		    char why[GPUL_NIC_WHY_BYTES])
 {
 	const gpul_nic *passed = find_passed_over(t, gpu, w, nic);
 	size_t n;

@@ -7,7 +7,7 @@
 
 #include "rdma/nic/topology_internal.h"
 
-enum { MAX_LOWER = 4 };  /* limit of the levels of network devices, such as a bond of VLANs */
+enum { MAX_LOWER = 4 }; /* limit of the levels of network devices, such as a bond of VLANs */
 
 bool gpul_pci_parse(const char *text, char out[GPUL_PCI_TEXT_BYTES])
 {
@@ -41,7 +41,7 @@ static bool find_pci_part(const char *resolved, char *path, size_t path_bytes, c
 {
 	const char *bridge = strstr(resolved, "/pci"), *end = NULL;
 
-	while (bridge && !isxdigit((unsigned char)bridge[4]))  /* skip ancestors with names such as /pcie-controller */
+	while (bridge && !isxdigit((unsigned char)bridge[4])) /* skip ancestors with names such as /pcie-controller */
 		bridge = strstr(bridge + 1, "/pci");
 	address[0] = '\0';
 	for (const char *part = bridge; part; part = strchr(part + 1, '/')) {
@@ -82,7 +82,7 @@ static bool add_gpu(void *user, const char *name)
 	unsigned class = (unsigned)gpul_sysfs_int(t->root, 0, "bus/pci/devices/%s/class", name) >> 8;
 	struct pci_function f, *g;
 
-	if (class >> 8 != 3 || !gpul_topology_find_pci(t, name, &f))  /* base class 03: display controllers */
+	if (class >> 8 != 3 || !gpul_topology_find_pci(t, name, &f)) /* base class 03: display controllers */
 		return true;
 	g = gpul_array_push(&t->gpus);
 	if (g)
@@ -129,7 +129,7 @@ static bool keep_lower(void *user, const char *name)
 {
 	char *lower = user;
 
-	if (strncmp(name, "lower_", 6) != 0 || strlen(name + 6) >= sizeof ((gpul_nic_port *)0)->netdev)
+	if (strncmp(name, "lower_", 6) != 0 || strlen(name + 6) >= sizeof((gpul_nic_port *)0)->netdev)
 		return true;
 	memcpy(lower, name + 6, strlen(name + 6) + 1);
 	return false;
@@ -184,12 +184,12 @@ static bool add_port(void *user, const char *name)
 	gpul_sysfs_line(r->root, p->physical_state, sizeof p->physical_state, "%s/phys_state", at);
 	gpul_sysfs_line(r->root, p->link_layer, sizeof p->link_layer, "%s/link_layer", at);
 	gpul_sysfs_line(r->root, p->netdev, sizeof p->netdev, "%s/gid_attrs/ndevs/0", at);
-	p->active = atoi(p->state) == 4;  /* IB_PORT_ACTIVE */
+	p->active = atoi(p->state) == 4; /* IB_PORT_ACTIVE */
 	drop_number(p->state);
 	drop_number(p->physical_state);
 	gpul_sysfs_line(r->root, rate, sizeof rate, "%s/rate", at);
 	p->gbps = strtod(rate, NULL);
-	if (!(p->gbps > 0 && p->gbps < 1e6))  /* also excludes inf and nan */
+	if (!(p->gbps > 0 && p->gbps < 1e6)) /* also excludes inf and nan */
 		p->gbps = 0;
 	return true;
 }

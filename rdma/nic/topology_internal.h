@@ -10,15 +10,15 @@
 
 struct pci_function {
 	char address[GPUL_PCI_TEXT_BYTES];
-	char path[sizeof ((gpul_nic *)0)->path];
+	char path[sizeof((gpul_nic *)0)->path];
 	int node;
-	unsigned vendor, class;  /* class: base class and subclass, 0x0302; -1u: unknown */
+	unsigned vendor, class; /* class: base class and subclass, 0x0302; -1u: unknown */
 };
 
 struct gpul_nic_topology {
-	char root[PATH_MAX];                   /* root of sysfs, without symbolic links */
-	GPUL_ARRAY(gpul_nic) nics;             /* sorted by name */
-	GPUL_ARRAY(struct pci_function) gpus;  /* the display controllers, sorted by PCI address */
+	char root[PATH_MAX];                  /* root of sysfs, without symbolic links */
+	GPUL_ARRAY(gpul_nic) nics;            /* sorted by name */
+	GPUL_ARRAY(struct pci_function) gpus; /* the display controllers, sorted by PCI address */
 };
 
 /* Find a PCI function by its address in the form of sysfs; false: the machine has no such function. */
@@ -26,8 +26,7 @@ bool gpul_topology_find_pci(const gpul_nic_topology *t, const char *address, str
 
 /* sysfs.c: each path is a printf format, below the root.  Read the first line of a file, without control characters; ""
  * and false: the file cannot be read. */
-bool gpul_sysfs_line(const char *root, char *line, size_t line_bytes, const char *fmt, ...)
-	__attribute__((format(printf, 4, 5)));
+bool gpul_sysfs_line(const char *root, char *line, size_t line_bytes, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 /* Read the first number in a file, decimal or 0x...; returns `otherwise` if there is none, or if it does not fit into an int. */
 int gpul_sysfs_int(const char *root, int otherwise, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* Resolve all symbolic links of a path; the result is relative to the root, "devices/pci0000:00/...".  False: the path does not
@@ -36,7 +35,6 @@ bool gpul_sysfs_resolve(const char *root, char resolved[PATH_MAX], const char *f
 
 /* Call visit(user, name) for each entry of a folder except names that begin with '.', sorted; visit returns false to stop. */
 typedef bool gpul_sysfs_visit(void *user, const char *name);
-bool gpul_sysfs_each(const char *root, gpul_sysfs_visit *visit, void *user, const char *fmt, ...)
-	__attribute__((format(printf, 4, 5)));
+bool gpul_sysfs_each(const char *root, gpul_sysfs_visit *visit, void *user, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
 #endif

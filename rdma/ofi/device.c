@@ -129,7 +129,7 @@ static bool has_name(const struct fi_info *i, const char *provider)
 	const char *name = i->fabric_attr->prov_name;
 	const size_t n = strlen(provider);
 
-	return !strncmp(name, provider, n) && (!name[n] || name[n] == ';');  /* "tcp" also selects "tcp;ofi_rxm" */
+	return !strncmp(name, provider, n) && (!name[n] || name[n] == ';'); /* "tcp" also selects "tcp;ofi_rxm" */
 }
 
 /* Explain that no entry fits: find out whether the provider exists, and which providers do. */
@@ -156,8 +156,10 @@ static gpul_status explain_lack(const struct ofi_device *d, const gpul_rdma_devi
 	if (all)
 		d->ofi->fi_freeinfo(all);
 	if (exists)
-		return gpul_fail(err, GPUL_EUNSUPPORTED, FI_ENODATA, "libfabric's provider '%.40s'%s%.40s has no reliable endpoints that "
-				 "write into memory of the peer", provider, desc->device ? " on " : "", desc->device ? desc->device : "");
+		return gpul_fail(err, GPUL_EUNSUPPORTED, FI_ENODATA,
+				 "libfabric's provider '%.40s'%s%.40s has no reliable endpoints that "
+				 "write into memory of the peer",
+				 provider, desc->device ? " on " : "", desc->device ? desc->device : "");
 	return gpul_fail(err, GPUL_EUNSUPPORTED, FI_ENODATA, "libfabric has no provider '%.40s'; it has %s", provider,
 			 *names ? names : "none");
 }
@@ -232,7 +234,7 @@ static void describe_device(struct ofi_device *d)
 	a->ordered = (i->tx_attr->msg_order & FI_ORDER_RMA_WAW) && i->ep_attr->max_order_waw_size >= GPUL_RDMA_MAX_PUT;
 	/* tcp does not guarantee an order of completions, but takes the operations of a connection from one queue. */
 	a->completes_in_order = (i->tx_attr->comp_order & GPUL_OFI_ORDER_STRICT) || !strncmp(provider, "tcp", 3);
-	a->unnamed_arrivals = true;  /* a path has one completion queue, whose entries do not name the endpoint */
+	a->unnamed_arrivals = true; /* a path has one completion queue, whose entries do not name the endpoint */
 	a->max_qps = GPUL_RDMA_MAX_QPS;
 	strcpy(a->flush, "none: GPU memory is copied");
 }
@@ -299,7 +301,7 @@ static int register_memory(const struct ofi_device *d, const gpul_rdma_memory *m
 	const uint64_t access = memory->source ? FI_WRITE : FI_WRITE | FI_REMOTE_WRITE;
 	int r = -FI_ENOKEY;
 
-	for (unsigned tries = 0; tries < KEY_TRIES && r == -FI_ENOKEY; tries++) {  /* ENOKEY: another registration already has this key */
+	for (unsigned tries = 0; tries < KEY_TRIES && r == -FI_ENOKEY; tries++) { /* ENOKEY: another registration already has this key */
 		uint64_t key = 0;
 
 		if (!(domain->mr_mode & FI_MR_PROV_KEY)) {
@@ -326,8 +328,11 @@ gpul_status gpul_ofi_reg(void *device, const gpul_rdma_memory *memory, gpul_rdma
 	if (r)
 		return gpul_ofi_fail(d, err, "fi_mr_reg", r);
 	*piece = (gpul_rdma_piece){
-		.at = memory->at, .bytes = memory->bytes, .local_key = (uint64_t)(uintptr_t)fi_mr_desc(mr),
-		.remote = mode & FI_MR_VIRT_ADDR ? memory->at : 0, .remote_key = fi_mr_key(mr),
+		.at = memory->at,
+		.bytes = memory->bytes,
+		.local_key = (uint64_t)(uintptr_t)fi_mr_desc(mr),
+		.remote = mode & FI_MR_VIRT_ADDR ? memory->at : 0,
+		.remote_key = fi_mr_key(mr),
 	};
 	*token = mr;
 	return GPUL_OK;

@@ -130,8 +130,7 @@ static void mark_chosen(gpul_ofi_entries *all, const struct fi_info *list)
 	}
 }
 
-static gpul_status add_answer(const struct gpul_ofi *ofi, struct fi_info *hints, gpul_ofi_entries *all, bool by_our_hints,
-			      gpul_error *err)
+static gpul_status add_answer(const struct gpul_ofi *ofi, struct fi_info *hints, gpul_ofi_entries *all, bool by_our_hints, gpul_error *err)
 {
 	struct fi_info *list = NULL;
 	int r = hints ? ofi->fi_getinfo(GPUL_OFI_VERSION, NULL, NULL, 0, hints, &list) : -FI_ENOMEM;
@@ -162,7 +161,7 @@ gpul_status gpul_ofi_entries_read(gpul_ofi_entries *out, gpul_error *err)
 	snprintf(all.version, sizeof all.version, "%u.%u", FI_MAJOR(ofi->fi_version()), FI_MINOR(ofi->fi_version()));
 	st = add_answer(ofi, gpul_ofi_hints(ofi, NULL, NULL), &all, true, err);
 	any = st ? NULL : ofi->fi_dupinfo(NULL);
-	if (any) {  /* like fi_info(1): accept every mode */
+	if (any) { /* like fi_info(1): accept every mode */
 		any->mode = ~0ULL;
 		any->domain_attr->mode = ~0ULL;
 		any->domain_attr->mr_mode = (int)~(unsigned)(GPUL_OFI_MR_BASIC | GPUL_OFI_MR_SCALABLE);

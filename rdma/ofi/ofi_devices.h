@@ -15,23 +15,23 @@ extern "C" {
 #endif
 
 typedef struct gpul_ofi_entry {
-	char provider[64];            /* "tcp;ofi_rxm", "efa" */
-	char domain[64], fabric[64];  /* "eth0", "192.0.2.0/24" */
-	char version[16];             /* version of the provider, "117.0" */
-	char endpoint[16];            /* "RDM", "MSG", "DGRAM" */
-	char address[64];             /* "192.0.2.1", "[fd00::2]", a name; "": none */
+	char provider[64];           /* "tcp;ofi_rxm", "efa" */
+	char domain[64], fabric[64]; /* "eth0", "192.0.2.0/24" */
+	char version[16];            /* version of the provider, "117.0" */
+	char endpoint[16];           /* "RDM", "MSG", "DGRAM" */
+	char address[64];            /* "192.0.2.1", "[fd00::2]", a name; "": none */
 	uint64_t max_message_bytes, inject_bytes, remote_data_bytes;
-	uint64_t depth;               /* limit of the operations in flight of an endpoint */
-	bool rma;                     /* it can write into the peer's memory */
-	bool gpu_memory;              /* FI_HMEM: GPU memory can be registered */
-	bool usable;                  /* the send path can use it */
-	bool chosen;                  /* --provider with this provider's name would use this entry */
+	uint64_t depth;  /* limit of the operations in flight of an endpoint */
+	bool rma;        /* it can write into the peer's memory */
+	bool gpu_memory; /* FI_HMEM: GPU memory can be registered */
+	bool usable;     /* the send path can use it */
+	bool chosen;     /* --provider with this provider's name would use this entry */
 } gpul_ofi_entry;
 
 typedef struct gpul_ofi_entries {
-	char version[24];             /* version of libfabric, "1.17" */
+	char version[24]; /* version of libfabric, "1.17" */
 	size_t n;
-	gpul_ofi_entry *at;           /* usable entries first, then the others, each group in the order of libfabric */
+	gpul_ofi_entry *at; /* usable entries first, then the others, each group in the order of libfabric */
 } gpul_ofi_entries;
 
 /** List the entries that libfabric offers on this machine.
@@ -41,7 +41,7 @@ typedef struct gpul_ofi_entries {
  * Errors  GPUL_EUNSUPPORTED no libfabric; GPUL_ESYS fi_getinfo failed, native = its error number; GPUL_ENOMEM
  * Source  manual page fi_getinfo(3) */
 gpul_status gpul_ofi_entries_read(gpul_ofi_entries *out, gpul_error *err);
-void gpul_ofi_entries_free(gpul_ofi_entries *e);  /* accepts an *e that is all zeros; cannot fail */
+void gpul_ofi_entries_free(gpul_ofi_entries *e); /* accepts an *e that is all zeros; cannot fail */
 
 #ifdef __cplusplus
 }

@@ -20,7 +20,7 @@
 #include "rdma/backend/backend.h"
 #include "rdma/ofi/ofi_lib.h"
 
-#define GPUL_OFI_VERSION FI_VERSION(1, 10)  /* the API that the backend is written for */
+#define GPUL_OFI_VERSION FI_VERSION(1, 10) /* the API that the backend is written for */
 
 /* FI_MR_BASIC, FI_MR_SCALABLE and FI_ORDER_STRICT of that API: libfabric 2 has the same values, but warns if the names are used. */
 enum { GPUL_OFI_MR_BASIC = 1 << 0, GPUL_OFI_MR_SCALABLE = 1 << 1, GPUL_OFI_ORDER_STRICT = 0x1ff };
@@ -30,41 +30,41 @@ struct ofi_device {
 	struct fi_info *info;
 	struct fid_fabric *fabric;
 	struct fid_domain *domain;
-	bool splits;                     /* a write with an immediate is two writes: see describe_device() */
+	bool splits; /* a write with an immediate is two writes: see describe_device() */
 	gpul_rdma_device_info about;
 };
 
-enum { OFI_FLUSHES = 64 };           /* a power of two */
+enum { OFI_FLUSHES = 64 }; /* a power of two */
 
 /* A test that finds out whether the peer's endpoint can be reached: see reach.c. */
 struct ofi_probe {
-	uint64_t since_ns;               /* time of the first write that was not accepted; 0: none */
+	uint64_t since_ns; /* time of the first write that was not accepted; 0: none */
 	uint64_t begun_ns;
-	int fd;                          /* -1: no test is running */
+	int fd; /* -1: no test is running */
 	bool ended;
 };
 
 struct ofi_path {
-	uint64_t flushed[OFI_FLUSHES];   /* ring of flushes that poll() reports; they need no operation */
+	uint64_t flushed[OFI_FLUSHES]; /* ring of flushes that poll() reports; they need no operation */
 	uint32_t flushed_head, flushed_tail;
 	struct ofi_device *device;
-	unsigned n_eps;                  /* endpoints: one for each queue pair */
+	unsigned n_eps; /* endpoints: one for each queue pair */
 	struct fid_ep *eps[GPUL_RDMA_MAX_QPS];
 	fi_addr_t peers[GPUL_RDMA_MAX_QPS];
 	struct fid_av *av;
-	struct fid_cq *cq;               /* of all endpoints */
-	size_t address_bytes;            /* size of an endpoint's address; 0: not described yet */
-	uint32_t reached;                /* bit i: endpoint i has accepted a write */
-	uint32_t half;                   /* bit i: endpoint i has accepted the data of a split write,
+	struct fid_cq *cq;      /* of all endpoints */
+	size_t address_bytes;   /* size of an endpoint's address; 0: not described yet */
+	uint32_t reached;       /* bit i: endpoint i has accepted a write */
+	uint32_t half;          /* bit i: endpoint i has accepted the data of a split write,
 					  * but not the immediate yet */
-	struct ofi_probe probe;          /* state of the test of an endpoint that accepts no
+	struct ofi_probe probe; /* state of the test of an endpoint that accepts no
 					  * writes */
-	gpul_rdma_failure gone;          /* a completion says that the peer has ended; reported only
+	gpul_rdma_failure gone; /* a completion says that the peer has ended; reported only
 					  * some time after gone_ns */
 	uint64_t gone_ns;
-	uint32_t n_awaited;              /* number of writes whose completions are outstanding */
-	uint64_t awaited_ns;             /* time since when no completion has come; valid if n_awaited is not 0 */
-	unsigned char addresses[GPUL_RDMA_MAX_DESCRIPTION];  /* addresses of the peer's endpoints */
+	uint32_t n_awaited;                                 /* number of writes whose completions are outstanding */
+	uint64_t awaited_ns;                                /* time since when no completion has come; valid if n_awaited is not 0 */
+	unsigned char addresses[GPUL_RDMA_MAX_DESCRIPTION]; /* addresses of the peer's endpoints */
 };
 
 /* Fail with GPUL_ESYS because of an error of libfabric: "fi_domain: Invalid argument (22)"; code: its negative number. */
@@ -83,8 +83,8 @@ void gpul_ofi_device_about(void *device, gpul_rdma_device_info *out);
 gpul_status gpul_ofi_reg(void *device, const gpul_rdma_memory *memory, gpul_rdma_piece *piece, void **token, gpul_error *err);
 void gpul_ofi_dereg(void *device, void *token);
 
-gpul_status gpul_ofi_path_create(void *device, unsigned n_qps, unsigned depth, unsigned n_recvs, const struct sockaddr *from,
-				 void **path, gpul_error *err);
+gpul_status gpul_ofi_path_create(void *device, unsigned n_qps, unsigned depth, unsigned n_recvs, const struct sockaddr *from, void **path,
+				 gpul_error *err);
 size_t gpul_ofi_path_describe(void *path, unsigned char out[GPUL_RDMA_MAX_DESCRIPTION]);
 gpul_status gpul_ofi_path_connect(void *path, const unsigned char *description, size_t n_bytes, gpul_error *err);
 void gpul_ofi_path_break(void *path);

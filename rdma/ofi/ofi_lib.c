@@ -19,7 +19,7 @@ void gpul_ofi_use(const struct gpul_ofi *table)
 
 #if GPUL_HAVE_LIBFABRIC
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  /* protects the next two variables */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects the next two variables */
 static struct gpul_ofi library;
 static bool ready;
 
@@ -68,7 +68,9 @@ static gpul_status open_library(gpul_error *err)
 	shrink_buffers();
 	if (!handle)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "no libfabric: %.180s", dlerror());
-#define X(fn) if (!find_symbol(handle, #fn, &table.fn)) lack = #fn;
+#define X(fn) \
+	if (!find_symbol(handle, #fn, &table.fn)) \
+		lack = #fn;
 	GPUL_OFI_CALLS(X)
 #undef X
 	if (lack) {

@@ -66,8 +66,8 @@ static gpul_status create_endpoint(struct ofi_path *p, struct fi_info *info, uns
 	return r ? gpul_ofi_fail(d, err, "fi_enable", r) : GPUL_OK;
 }
 
-gpul_status gpul_ofi_path_create(void *device, unsigned n_qps, unsigned depth, unsigned n_recvs, const struct sockaddr *from,
-				 void **path, gpul_error *err)
+gpul_status gpul_ofi_path_create(void *device, unsigned n_qps, unsigned depth, unsigned n_recvs, const struct sockaddr *from, void **path,
+				 gpul_error *err)
 {
 	struct ofi_path *p = calloc(1, sizeof *p);
 	struct fi_info *info;
@@ -97,7 +97,7 @@ size_t gpul_ofi_path_describe(void *path, unsigned char out[GPUL_RDMA_MAX_DESCRI
 	uint32_t head[2] = { p->n_eps, 0 };
 	size_t bytes = 0;
 
-	(void)fi_getname(&p->eps[0]->fid, NULL, &bytes);  /* queries only the size */
+	(void)fi_getname(&p->eps[0]->fid, NULL, &bytes); /* queries only the size */
 	if (!bytes || HEAD_BYTES + bytes * p->n_eps > GPUL_RDMA_MAX_DESCRIPTION)
 		return 0;
 	p->address_bytes = bytes;
@@ -125,7 +125,8 @@ static gpul_status check_description(const struct ofi_path *p, const unsigned ch
 	if (head[0] != p->n_eps || head[1] != bytes || n_bytes != HEAD_BYTES + p->n_eps * bytes)
 		return gpul_fail(err, GPUL_EFORMAT, 0,
 				 "the peer describes %u endpoints with addresses of %u bytes in %zu bytes: expected %u with %zu; it uses "
-				 "another version or provider", head[0], head[1], n_bytes, p->n_eps, bytes);
+				 "another version or provider",
+				 head[0], head[1], n_bytes, p->n_eps, bytes);
 	for (unsigned i = 0; i < p->n_eps; i++) {
 		const unsigned char *address = description + HEAD_BYTES + bytes * i;
 

@@ -45,8 +45,7 @@ static const char *advice_for(int error)
 
 static gpul_status fail_call(const struct ofi_path *p, const char *call, long code, gpul_rdma_failure *why)
 {
-	return gpul_rdma_fail(why, GPUL_ESYS, (int)-code, call, advice_for((int)-code), "%s",
-			      p->device->ofi->fi_strerror((int)-code));
+	return gpul_rdma_fail(why, GPUL_ESYS, (int)-code, call, advice_for((int)-code), "%s", p->device->ofi->fi_strerror((int)-code));
 }
 
 static ssize_t write_bytes(const struct ofi_path *p, const gpul_rdma_op *op, uint32_t bytes, uint64_t flags)
@@ -54,10 +53,12 @@ static ssize_t write_bytes(const struct ofi_path *p, const gpul_rdma_op *op, uin
 	struct iovec from = { .iov_base = (void *)(uintptr_t)op->local, .iov_len = bytes };
 	struct fi_rma_iov to = { .addr = op->remote, .len = bytes, .key = op->remote_key };
 	void *desc = (void *)(uintptr_t)op->local_key;
+	/* clang-format off */
 	const struct fi_msg_rma msg = {
 		.msg_iov = &from, .desc = &desc, .iov_count = 1, .addr = p->peers[op->qp], .rma_iov = &to, .rma_iov_count = 1,
 		.context = (void *)(uintptr_t)op->id, .data = op->imm,
 	};
+	/* clang-format on */
 
 	return fi_writemsg(p->eps[op->qp], &msg, flags);
 }
@@ -107,7 +108,7 @@ gpul_status gpul_ofi_post(void *path, const gpul_rdma_op *ops, unsigned n, unsig
 			continue;
 		}
 
-		if (ops[i].kind == GPUL_RDMA_OP_RECV)  /* libfabric's writes with data need no receives */
+		if (ops[i].kind == GPUL_RDMA_OP_RECV) /* libfabric's writes with data need no receives */
 			continue;
 		r = write_one(p, &ops[i], i + 1 < n && ops[i + 1].qp == ops[i].qp && is_write(&ops[i + 1]) ? FI_MORE : 0);
 		if (r == -FI_EAGAIN) {
@@ -157,8 +158,9 @@ static void explain_cancel(const struct ofi_path *p, const struct fi_cq_err_entr
 		*advice = PEER_GONE;
 		break;
 	case FI_ENOENT:
-		snprintf(detail, detail_bytes, "%s", late ? "the network has lost the connection, or the peer has refused the key"
-							   : "the peer has refused the key or the range of a write");
+		snprintf(detail, detail_bytes, "%s",
+			 late ? "the network has lost the connection, or the peer has refused the key"
+			      : "the peer has refused the key or the range of a write");
 		*advice = late ? LOST_OR_WRONG_KEY : WRONG_KEY;
 		break;
 	default:

@@ -18,18 +18,16 @@ static gpul_status parse_port(const char *text, const char *port, unsigned *out,
 	for (size_t i = 0; i < n && value <= 65535; i++)
 		value = value * 10 + (unsigned)(port[i] - '0');
 	if (n == 0 || port[n] || value > 65535)
-		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "address '%.80s': the port '%.20s' is not a number from 0 to 65535", text, port);
+		return gpul_fail(err, GPUL_EINVAL, 0, "address '%.80s': the port '%.20s' is not a number from 0 to 65535", text, port);
 	*out = value;
 	return GPUL_OK;
 }
 
-static gpul_status copy_part(const char *text, const char *what, const char *part, size_t n, char *out, size_t room,
-			     gpul_error *err)
+static gpul_status copy_part(const char *text, const char *what, const char *part, size_t n, char *out, size_t room, gpul_error *err)
 {
 	if (n >= room)
-		return gpul_fail(err, GPUL_EINVAL, 0, "address '%.80s...': the %s has %zu characters; the limit is %zu",
-				 text, what, n, room - 1);
+		return gpul_fail(err, GPUL_EINVAL, 0, "address '%.80s...': the %s has %zu characters; the limit is %zu", text, what, n,
+				 room - 1);
 	memcpy(out, part, n);
 	out[n] = '\0';
 	return GPUL_OK;
@@ -50,14 +48,13 @@ gpul_status gpul_rdma_address_parse(const char *text, gpul_rdma_address *out, gp
 		const char *end = strchr(text, ']');
 
 		if (!end || (end[1] && end[1] != ':'))
-			return gpul_fail(err, GPUL_EINVAL, 0,
-					 "address '%.80s': write an IPv6 address and its port as [ADDRESS]:PORT",
+			return gpul_fail(err, GPUL_EINVAL, 0, "address '%.80s': write an IPv6 address and its port as [ADDRESS]:PORT",
 					 text);
 		host = text + 1;
 		n = (size_t)(end - host);
 		if (end[1])
 			st = parse_port(text, end + 2, &a.port, err);
-	} else if (colon && !strchr(colon + 1, ':')) {  /* two colons: an IPv6 address without a port */
+	} else if (colon && !strchr(colon + 1, ':')) { /* two colons: an IPv6 address without a port */
 		n = (size_t)(colon - host);
 		st = parse_port(text, colon + 1, &a.port, err);
 	}
@@ -75,8 +72,7 @@ void gpul_rdma_address_print(const gpul_rdma_address *address, char out[GPUL_RDM
 	if (address->path[0])
 		snprintf(out, GPUL_RDMA_ADDRESS_BYTES, "unix:%.58s", address->path);
 	else
-		snprintf(out, GPUL_RDMA_ADDRESS_BYTES, "%s%.54s%s:%u", v6 ? "[" : "", address->host, v6 ? "]" : "",
-			 address->port & 0xffff);
+		snprintf(out, GPUL_RDMA_ADDRESS_BYTES, "%s%.54s%s:%u", v6 ? "[" : "", address->host, v6 ? "]" : "", address->port & 0xffff);
 }
 
 void gpul_rdma_sockaddr_print(const struct sockaddr *address, socklen_t address_bytes, char out[GPUL_RDMA_ADDRESS_BYTES])
@@ -116,8 +112,7 @@ static void add_sockaddr(gpul_rdma_resolved *r, const void *at, socklen_t n_byte
 	r->sockaddrs[r->n++].bytes = n_bytes;
 }
 
-gpul_status gpul_rdma_address_resolve(const gpul_rdma_address *address, bool listen, gpul_rdma_resolved *out,
-				      gpul_error *err)
+gpul_status gpul_rdma_address_resolve(const gpul_rdma_address *address, bool listen, gpul_rdma_resolved *out, gpul_error *err)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV }, *found;
 	char port[8];

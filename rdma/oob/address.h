@@ -14,9 +14,9 @@ extern "C" {
 enum { GPUL_RDMA_DEFAULT_PORT = 18515, GPUL_RDMA_ADDRESS_BYTES = 64 };
 
 typedef struct gpul_rdma_address {
-	char host[256];  /* name or IP address; "": all addresses of this machine (to listen), this machine (to connect) */
-	char path[108];  /* path of a Unix socket; "": TCP */
-	unsigned port;   /* port; 0: the system chooses (to listen) */
+	char host[256]; /* name or IP address; "": all addresses of this machine (to listen), this machine (to connect) */
+	char path[108]; /* path of a Unix socket; "": TCP */
+	unsigned port;  /* port; 0: the system chooses (to listen) */
 } gpul_rdma_address;
 
 /** Parse an address.
@@ -54,8 +54,7 @@ typedef struct gpul_rdma_resolved {
  * Errors  GPUL_ESYS the name is unknown
  * Threads any thread may call; waits for the name service, which has time limits of its own
  * Source  POSIX getaddrinfo */
-gpul_status gpul_rdma_address_resolve(const gpul_rdma_address *address, bool listen, gpul_rdma_resolved *out,
-				      gpul_error *err);
+gpul_status gpul_rdma_address_resolve(const gpul_rdma_address *address, bool listen, gpul_rdma_resolved *out, gpul_error *err);
 
 #ifdef __cplusplus
 }

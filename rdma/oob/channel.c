@@ -21,11 +21,11 @@ struct gpul_rdma_channel {
 	uint64_t opened_ns;
 	char peer[GPUL_RDMA_ADDRESS_BYTES];
 	struct sockaddr_storage local;
-	size_t n_in;                              /* received bytes that are not decoded yet */
+	size_t n_in; /* received bytes that are not decoded yet */
 	unsigned char in[GPUL_RDMA_FRAME_BYTES];
-	pthread_mutex_t lock;                     /* protects the members below: any thread may
+	pthread_mutex_t lock; /* protects the members below: any thread may
 						   * send */
-	size_t n_out;                             /* bytes for which the socket had no room */
+	size_t n_out;         /* bytes for which the socket had no room */
 	unsigned char out[2 * GPUL_RDMA_FRAME_BYTES];
 };
 
@@ -35,7 +35,7 @@ static void name_peer(gpul_rdma_channel *c)
 	socklen_t n = sizeof a;
 
 	if (getpeername(c->fd, (struct sockaddr *)&a, &n) == 0 && a.ss_family == AF_UNIX && n <= sizeof a.ss_family) {
-		n = sizeof a;  /* a client's Unix socket has no address: use the listener's */
+		n = sizeof a; /* a client's Unix socket has no address: use the listener's */
 		(void)getsockname(c->fd, (struct sockaddr *)&a, &n);
 	}
 	gpul_rdma_sockaddr_print((struct sockaddr *)&a, n, c->peer);
@@ -120,11 +120,10 @@ static gpul_status socket_failed(const gpul_rdma_channel *c, const char *call, i
 {
 	static const char ended[] = "look for the last messages of the peer's process";
 
-	if (native == EPIPE || native == ECONNRESET)  /* a reset: the peer had not read all bytes when it ended */
+	if (native == EPIPE || native == ECONNRESET) /* a reset: the peer had not read all bytes when it ended */
 		(void)gpul_rdma_fail(why, GPUL_ESYS, native, "socket", ended, "the peer's process has ended");
 	else if (native == ETIMEDOUT)
-		(void)gpul_rdma_fail(why, GPUL_ESYS, native, "socket",
-				     "check that the peer's machine runs and the network works",
+		(void)gpul_rdma_fail(why, GPUL_ESYS, native, "socket", "check that the peer's machine runs and the network works",
 				     "the peer's machine does not answer");
 	else
 		(void)gpul_rdma_fail(why, GPUL_ESYS, native, call, NULL, "%s", strerror(native));
@@ -232,15 +231,15 @@ static void wait_readable(gpul_rdma_channel *c, uint64_t ns)
 	struct pollfd p = { .fd = c->fd, .events = POLLIN };
 
 	pthread_mutex_lock(&c->lock);
-	(void)flush_out(c);  /* recv() also reports an error */
+	(void)flush_out(c); /* recv() also reports an error */
 	if (c->n_out)
 		p.events |= POLLOUT;
 	pthread_mutex_unlock(&c->lock);
 	(void)poll(&p, 1, ns / 1000000 < 60000 ? (int)(ns / 1000000) + 1 : 60000);
 }
 
-gpul_status gpul_rdma_channel_await(gpul_rdma_channel *c, gpul_rdma_frame_type type, uint64_t deadline_ns,
-				    gpul_rdma_frame *out, gpul_rdma_failure *why)
+gpul_status gpul_rdma_channel_await(gpul_rdma_channel *c, gpul_rdma_frame_type type, uint64_t deadline_ns, gpul_rdma_frame *out,
+				    gpul_rdma_failure *why)
 {
 	for (;;) {
 		uint64_t now = gpul_clock_ns();
@@ -254,9 +253,8 @@ gpul_status gpul_rdma_channel_await(gpul_rdma_channel *c, gpul_rdma_frame_type t
 					     gpul_rdma_frame_name(out->type), gpul_rdma_frame_name(type));
 			return with_peer(c, why);
 		}
-		if (now >= deadline_ns) {  /* checked even if beats keep arriving */
-			(void)gpul_rdma_fail(why, GPUL_ESYS, ETIMEDOUT, "handshake",
-					     "check that the peer is gpuload and not stopped",
+		if (now >= deadline_ns) { /* checked even if beats keep arriving */
+			(void)gpul_rdma_fail(why, GPUL_ESYS, ETIMEDOUT, "handshake", "check that the peer is gpuload and not stopped",
 					     "the peer sent no %s in time", gpul_rdma_frame_name(type));
 			return with_peer(c, why);
 		}

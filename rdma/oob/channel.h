@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-typedef struct gpul_rdma_channel gpul_rdma_channel;  /* opaque: channel.c */
+typedef struct gpul_rdma_channel gpul_rdma_channel; /* opaque: channel.c */
 
 /** Connect to a listener.  If the connection is refused (the server has not started yet), try again until
  * the deadline.
@@ -23,8 +23,7 @@ typedef struct gpul_rdma_channel gpul_rdma_channel;  /* opaque: channel.c */
  * @err          explains a failure
  * Errors  GPUL_ESYS the name is unknown, the last reason of connect(), or ETIMEDOUT; GPUL_ENOMEM
  * Source  Linux connect(2) */
-gpul_status gpul_rdma_channel_connect(const gpul_rdma_address *to, uint64_t deadline_ns, gpul_rdma_channel **out,
-				      gpul_error *err);
+gpul_status gpul_rdma_channel_connect(const gpul_rdma_address *to, uint64_t deadline_ns, gpul_rdma_channel **out, gpul_error *err);
 
 /** Make a channel of a connected stream socket.
  *
@@ -78,8 +77,8 @@ gpul_status gpul_rdma_channel_receive(gpul_rdma_channel *c, gpul_rdma_frame *out
  * @out          the frame
  * @why          receives the failure: as gpul_rdma_channel_receive(); another frame (GPUL_EFORMAT); ETIMEDOUT
  * Threads one thread at a time */
-gpul_status gpul_rdma_channel_await(gpul_rdma_channel *c, gpul_rdma_frame_type type, uint64_t deadline_ns,
-				    gpul_rdma_frame *out, gpul_rdma_failure *why);
+gpul_status gpul_rdma_channel_await(gpul_rdma_channel *c, gpul_rdma_frame_type type, uint64_t deadline_ns, gpul_rdma_frame *out,
+				    gpul_rdma_failure *why);
 
 #ifdef __cplusplus
 }

@@ -27,8 +27,7 @@ static bool is_own_end(int fd)
 	socklen_t n_here = sizeof here, n_there = sizeof there;
 
 	return getsockname(fd, (struct sockaddr *)&here, &n_here) == 0 && here.ss_family != AF_UNIX &&
-	       getpeername(fd, (struct sockaddr *)&there, &n_there) == 0 && n_here == n_there &&
-	       memcmp(&here, &there, n_here) == 0;
+	       getpeername(fd, (struct sockaddr *)&there, &n_there) == 0 && n_here == n_there && memcmp(&here, &there, n_here) == 0;
 }
 
 /* Wait until a connection has been made.  Returns 0 or errno. */
@@ -76,7 +75,7 @@ static int try_all(const gpul_rdma_resolved *to, uint64_t deadline_ns, int *fd)
 
 	for (unsigned i = 0; i < to->n; i++) {
 		uint64_t now = gpul_clock_ns(), left = now < deadline_ns ? deadline_ns - now : 0;
-		uint64_t until = i + 1 < to->n ? now + left / 2 : deadline_ns;  /* leave time for the other addresses */
+		uint64_t until = i + 1 < to->n ? now + left / 2 : deadline_ns; /* leave time for the other addresses */
 		int error = try_connect((const struct sockaddr *)&to->sockaddrs[i].at, to->sockaddrs[i].bytes, until, fd);
 
 		if (!error)
@@ -87,8 +86,7 @@ static int try_all(const gpul_rdma_resolved *to, uint64_t deadline_ns, int *fd)
 	return reported;
 }
 
-gpul_status gpul_rdma_channel_connect(const gpul_rdma_address *to, uint64_t deadline_ns, gpul_rdma_channel **out,
-				      gpul_error *err)
+gpul_status gpul_rdma_channel_connect(const gpul_rdma_address *to, uint64_t deadline_ns, gpul_rdma_channel **out, gpul_error *err)
 {
 	uint64_t begun = gpul_clock_ns();
 	gpul_rdma_resolved resolved;
@@ -104,7 +102,8 @@ gpul_status gpul_rdma_channel_connect(const gpul_rdma_address *to, uint64_t dead
 		gpul_rdma_address_print(to, name);
 		return gpul_fail(err, GPUL_ESYS, error,
 				 "cannot connect to %s: %s (tried for %.1f s): check that a server listens there, and that no firewall "
-				 "blocks the port", name, strerror(error), (double)(gpul_clock_ns() - begun) / 1e9);
+				 "blocks the port",
+				 name, strerror(error), (double)(gpul_clock_ns() - begun) / 1e9);
 	}
 	st = gpul_rdma_channel_create(fd, out, err);
 	if (st)

@@ -16,27 +16,27 @@
 struct gpul_rdma_watched {
 	gpul_rdma_watch *w;
 	gpul_rdma_watched *next;
-	uint64_t id;               /* id for epoll: a pointer could belong to an entry that has
+	uint64_t id; /* id for epoll: a pointer could belong to an entry that has
 				    * been removed */
 	int fd;
-	gpul_rdma_channel *channel;  /* NULL: another descriptor */
-	gpul_rdma_lease lease;     /* after add, only the thread uses it */
+	gpul_rdma_channel *channel; /* NULL: another descriptor */
+	gpul_rdma_lease lease;      /* after add, only the thread uses it */
 	gpul_rdma_on_failure *on_failure;
 	gpul_rdma_on_readable *on_readable;
 	void *context;
-	bool again;                /* the channel may contain whole frames, which epoll does not
+	bool again; /* the channel may contain whole frames, which epoll does not
 				    * report */
-	bool ended;                /* it has failed or ended, or is being removed: no more callbacks */
-	bool said;                 /* FAILED or BYE has been sent */
+	bool ended; /* it has failed or ended, or is being removed: no more callbacks */
+	bool said;  /* FAILED or BYE has been sent */
 };
 
 struct gpul_rdma_watch {
 	int epoll, wake;
 	pthread_t thread;
-	pthread_mutex_t lock;      /* protects the list, .busy, .stopping, .ended and .said */
+	pthread_mutex_t lock; /* protects the list, .busy, .stopping, .ended and .said */
 	pthread_cond_t idle;
 	gpul_rdma_watched *all;
-	gpul_rdma_watched *busy;   /* the thread works on it without the lock: it must not be removed now */
+	gpul_rdma_watched *busy; /* the thread works on it without the lock: it must not be removed now */
 	uint64_t last_id;
 	bool stopping;
 };
@@ -87,13 +87,13 @@ static void check_lease(gpul_rdma_watched *e, gpul_rdma_failure *why)
 
 	gpul_rdma_lease_tick(&e->lease, now);
 	if (gpul_rdma_lease_beat_early(&e->lease, now) && gpul_rdma_channel_send(e->channel, &beat, &of_send)) {
-		receive_frames(e, why);  /* if the peer has sent its own reason, report that
+		receive_frames(e, why); /* if the peer has sent its own reason, report that
 					  * instead */
 		if (!why->status)
 			*why = of_send;
 	}
 	if (!why->status && gpul_rdma_lease_expired(&e->lease, now, &silent)) {
-		receive_frames(e, why);  /* this thread may itself have been late */
+		receive_frames(e, why); /* this thread may itself have been late */
 		if (!why->status)
 			(void)gpul_rdma_lease_expired(&e->lease, now, why);
 	}
@@ -117,7 +117,7 @@ static void serve_watched(gpul_rdma_watched *e, uint32_t events)
 		e->on_readable(e->context);
 	pthread_mutex_lock(&w->lock);
 	if (!e->channel && !(events & EPOLLIN))
-		end_watched(e);  /* the device has been removed: epoll would report this error
+		end_watched(e); /* the device has been removed: epoll would report this error
 				  * continuously */
 	report = why.status && end_watched(e);
 	if (report) {
@@ -157,7 +157,7 @@ static int wait_ms(const gpul_rdma_watch *w)
 /* Handle the channels that may contain frames, and send heartbeats on the others; the lock is held. */
 static void serve_all(gpul_rdma_watch *w)
 {
-	for (gpul_rdma_watched *e = w->all; e; e = e->next) {  /* e stays in the list while it is busy */
+	for (gpul_rdma_watched *e = w->all; e; e = e->next) { /* e stays in the list while it is busy */
 		bool again = e->again;
 
 		e->again = false;
@@ -196,7 +196,7 @@ static void *watch_main(void *argument)
 
 static void wake_thread(gpul_rdma_watch *w)
 {
-	(void)!write(w->wake, &(uint64_t){ 1 }, sizeof(uint64_t));  /* fails only when it is readable already */
+	(void)!write(w->wake, &(uint64_t){ 1 }, sizeof(uint64_t)); /* fails only when it is readable already */
 }
 
 gpul_status gpul_rdma_watch_create(gpul_rdma_watch **out, gpul_error *err)
@@ -211,8 +211,9 @@ gpul_status gpul_rdma_watch_create(gpul_rdma_watch **out, gpul_error *err)
 	pthread_cond_init(&w->idle, NULL);
 	w->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	w->epoll = epoll_create1(EPOLL_CLOEXEC);
-	error = w->wake < 0 || w->epoll < 0 || epoll_ctl(w->epoll, EPOLL_CTL_ADD, w->wake, &e) ? errno
-		: gpul_thread_start(&w->thread, NULL, "gpul-rdma-watch", watch_main, w);
+	error = w->wake < 0 || w->epoll < 0 || epoll_ctl(w->epoll, EPOLL_CTL_ADD, w->wake, &e)
+			? errno
+			: gpul_thread_start(&w->thread, NULL, "gpul-rdma-watch", watch_main, w);
 	if (!error) {
 		*out = w;
 		return GPUL_OK;
@@ -261,7 +262,7 @@ static gpul_status add_watched(gpul_rdma_watch *w, const gpul_rdma_watched *mode
 	} else {
 		e->next = w->all;
 		w->all = e;
-		*out = e;  /* set before a callback can read it */
+		*out = e; /* set before a callback can read it */
 	}
 	pthread_mutex_unlock(&w->lock);
 	if (error) {
@@ -275,8 +276,9 @@ static gpul_status add_watched(gpul_rdma_watch *w, const gpul_rdma_watched *mode
 gpul_status gpul_rdma_watch_add(gpul_rdma_watch *w, gpul_rdma_channel *c, uint64_t limit_ns, uint64_t peer_limit_ns,
 				gpul_rdma_on_failure *on_failure, void *context, gpul_rdma_watched **out, gpul_error *err)
 {
-	gpul_rdma_watched e = { .w = w, .fd = gpul_rdma_channel_fd(c), .channel = c, .on_failure = on_failure,
-				.context = context, .again = true };
+	gpul_rdma_watched e = {
+		.w = w, .fd = gpul_rdma_channel_fd(c), .channel = c, .on_failure = on_failure, .context = context, .again = true
+	};
 
 	/* The system's limit is longer, so that the lease expires first: its message is clearer. */
 	gpul_rdma_channel_set_limit(c, 2 * limit_ns);
@@ -284,8 +286,8 @@ gpul_status gpul_rdma_watch_add(gpul_rdma_watch *w, gpul_rdma_channel *c, uint64
 	return add_watched(w, &e, out, err);
 }
 
-gpul_status gpul_rdma_watch_add_fd(gpul_rdma_watch *w, int fd, gpul_rdma_on_readable *on_readable, void *context,
-				   gpul_rdma_watched **out, gpul_error *err)
+gpul_status gpul_rdma_watch_add_fd(gpul_rdma_watch *w, int fd, gpul_rdma_on_readable *on_readable, void *context, gpul_rdma_watched **out,
+				   gpul_error *err)
 {
 	gpul_rdma_watched e = { .w = w, .fd = fd, .on_readable = on_readable, .context = context };
 
@@ -295,7 +297,7 @@ gpul_status gpul_rdma_watch_add_fd(gpul_rdma_watch *w, int fd, gpul_rdma_on_read
 void gpul_rdma_watch_end(gpul_rdma_watched *e, const gpul_rdma_failure *why)
 {
 	gpul_rdma_frame frame = { .type = why ? GPUL_RDMA_FAILED : GPUL_RDMA_BYE };
-	gpul_rdma_failure ignored = { 0 };  /* errors are ignored: the peer may have ended
+	gpul_rdma_failure ignored = { 0 }; /* errors are ignored: the peer may have ended
 					     * already */
 	bool said;
 

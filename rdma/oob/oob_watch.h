@@ -16,8 +16,8 @@
 extern "C" {
 #endif
 
-typedef struct gpul_rdma_watch gpul_rdma_watch;      /* opaque: oob_watch.c */
-typedef struct gpul_rdma_watched gpul_rdma_watched;  /* a watched channel or descriptor */
+typedef struct gpul_rdma_watch gpul_rdma_watch;     /* opaque: oob_watch.c */
+typedef struct gpul_rdma_watched gpul_rdma_watched; /* a watched channel or descriptor */
 
 /* Callbacks run on the watch's thread, one at a time.  They must return soon, because no heartbeat
  * is sent meanwhile, and must not call add or remove.  on_failure is called at most once for each
@@ -33,7 +33,7 @@ typedef void gpul_rdma_on_readable(void *context);
  * Threads any thread may call; all signals are blocked in the new thread
  * Source  Linux epoll(7) */
 gpul_status gpul_rdma_watch_create(gpul_rdma_watch **out, gpul_error *err);
-void gpul_rdma_watch_destroy(gpul_rdma_watch *w);  /* must be called after all entries are removed;
+void gpul_rdma_watch_destroy(gpul_rdma_watch *w); /* must be called after all entries are removed;
 						    * NULL is fine */
 
 /** Watch a connection; its lease begins.  From now on only the watch receives from the channel.
@@ -61,8 +61,8 @@ gpul_status gpul_rdma_watch_add(gpul_rdma_watch *w, gpul_rdma_channel *c, uint64
  * @err          explains a failure
  * Errors  GPUL_ENOMEM; GPUL_ESYS
  * Threads any thread except the watch's */
-gpul_status gpul_rdma_watch_add_fd(gpul_rdma_watch *w, int fd, gpul_rdma_on_readable *on_readable, void *context,
-				   gpul_rdma_watched **out, gpul_error *err);
+gpul_status gpul_rdma_watch_add_fd(gpul_rdma_watch *w, int fd, gpul_rdma_on_readable *on_readable, void *context, gpul_rdma_watched **out,
+				   gpul_error *err);
 
 /* End a connection: send FAILED with the reason (NULL: BYE), shut the socket down, and call no callback from now on; one may
  * still be running.  Only the first call has an effect.  Never blocks.  Any thread may call, also in a callback. */

@@ -14,8 +14,10 @@ enum { HELLO_BYTES = offsetof(gpul_rdma_hello, description), HOUR_MS = 3600 * 10
 
 const char *gpul_rdma_frame_name(unsigned type)
 {
-	static const char *const names[] = { "?", "HELLO", "WELCOME", "REFUSED", "READY", "BEAT", "FAILED", "BYE",
-					     [GPUL_RDMA_IDENTIFY] = "IDENTIFY", "CHALLENGE", "PROOF" };
+	static const char *const names[] = { "?",         "HELLO", "WELCOME",
+					     "REFUSED",   "READY", "BEAT",
+					     "FAILED",    "BYE",   [GPUL_RDMA_IDENTIFY] = "IDENTIFY",
+					     "CHALLENGE", "PROOF" };
 
 	return type < sizeof names / sizeof names[0] && names[type] ? names[type] : names[0];
 }
@@ -99,10 +101,11 @@ static gpul_status check_hello(const char *type, gpul_rdma_hello *h, gpul_error 
 	} fields[] = {
 		{ "the number of queue pairs", h->n_qps, h->n_qps >= 1 && h->n_qps <= GPUL_RDMA_MAX_QPS },
 		{ "the depth", h->depth, h->depth >= 64 && h->depth <= 4096 && !(h->depth & (h->depth - 1)) },
-		{ "the segment size", h->segment_bytes, h->segment_bytes >= 4096 &&
-		  h->segment_bytes <= GPUL_RDMA_MAX_SEGMENT && h->segment_bytes % GPUL_RDMA_STRIPE_ALIGN == 0 },
-		{ "the stripe size", h->stripe_bytes, h->stripe_bytes >= GPUL_RDMA_STRIPE_ALIGN &&
-		  h->stripe_bytes <= GPUL_RDMA_MAX_SEGMENT && h->stripe_bytes % GPUL_RDMA_STRIPE_ALIGN == 0 },
+		{ "the segment size", h->segment_bytes,
+		  h->segment_bytes >= 4096 && h->segment_bytes <= GPUL_RDMA_MAX_SEGMENT && h->segment_bytes % GPUL_RDMA_STRIPE_ALIGN == 0 },
+		{ "the stripe size", h->stripe_bytes,
+		  h->stripe_bytes >= GPUL_RDMA_STRIPE_ALIGN && h->stripe_bytes <= GPUL_RDMA_MAX_SEGMENT &&
+			  h->stripe_bytes % GPUL_RDMA_STRIPE_ALIGN == 0 },
 		{ "the striping", h->striping, h->striping <= GPUL_RDMA_ROUND_ROBIN },
 		{ "the type of queue pairs", h->qp_type, h->qp_type <= GPUL_RDMA_UC },
 		{ "a flag", h->flags, h->flags <= (GPUL_RDMA_HELLO_ORDERED | GPUL_RDMA_HELLO_CONTROL_DATAGRAMS) },
@@ -121,21 +124,18 @@ static gpul_status check_hello(const char *type, gpul_rdma_hello *h, gpul_error 
 	return h->backend[0] ? GPUL_OK : gpul_fail(err, GPUL_EFORMAT, 0, "%s: the backend has no name", type);
 }
 
-static gpul_status read_hello(const char *type, const unsigned char *payload, size_t n_bytes, gpul_rdma_hello *h,
-			      gpul_error *err)
+static gpul_status read_hello(const char *type, const unsigned char *payload, size_t n_bytes, gpul_rdma_hello *h, gpul_error *err)
 {
 	memset(h, 0, sizeof *h);
 	memcpy(h, payload, n_bytes < HELLO_BYTES ? n_bytes : HELLO_BYTES);
-	if (n_bytes < HELLO_BYTES || h->description_bytes > sizeof h->description ||
-	    n_bytes != HELLO_BYTES + h->description_bytes)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "%s of %zu bytes, with a description of %u bytes: wrong size", type,
-				 n_bytes, h->description_bytes);
+	if (n_bytes < HELLO_BYTES || h->description_bytes > sizeof h->description || n_bytes != HELLO_BYTES + h->description_bytes)
+		return gpul_fail(err, GPUL_EFORMAT, 0, "%s of %zu bytes, with a description of %u bytes: wrong size", type, n_bytes,
+				 h->description_bytes);
 	memcpy(h->description, payload + HELLO_BYTES, h->description_bytes);
 	return check_hello(type, h, err);
 }
 
-static gpul_status read_failure(const char *type, const unsigned char *payload, size_t n_bytes, gpul_rdma_failure *f,
-				gpul_error *err)
+static gpul_status read_failure(const char *type, const unsigned char *payload, size_t n_bytes, gpul_rdma_failure *f, gpul_error *err)
 {
 	uint32_t status;
 
@@ -159,9 +159,8 @@ static gpul_status check_head(const unsigned char *in, size_t n, unsigned *type,
 
 	for (size_t i = 0; i < sizeof MAGIC && i < n; i++)
 		if (in[i] != MAGIC[i])
-			return gpul_fail(err, GPUL_EFORMAT, 0,
-					 "not a frame of gpuload: byte %zu is 0x%02x instead of 0x%02x", i,
-					 in[i], MAGIC[i]);
+			return gpul_fail(err, GPUL_EFORMAT, 0, "not a frame of gpuload: byte %zu is 0x%02x instead of 0x%02x", i, in[i],
+					 MAGIC[i]);
 	if (n < GPUL_RDMA_FRAME_HEAD_BYTES)
 		return GPUL_OK;
 	memcpy(fields, in + 4, sizeof fields);
@@ -170,8 +169,8 @@ static gpul_status check_head(const unsigned char *in, size_t n, unsigned *type,
 	if ((*type < GPUL_RDMA_HELLO || *type > GPUL_RDMA_BYE) && !has_credentials(*type))
 		return gpul_fail(err, GPUL_EFORMAT, 0, "unknown frame type %u", *type);
 	if (*payload_bytes > GPUL_RDMA_MAX_PAYLOAD)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "%s of %zu bytes: the limit is %d", gpul_rdma_frame_name(*type),
-				 *payload_bytes, GPUL_RDMA_MAX_PAYLOAD);
+		return gpul_fail(err, GPUL_EFORMAT, 0, "%s of %zu bytes: the limit is %d", gpul_rdma_frame_name(*type), *payload_bytes,
+				 GPUL_RDMA_MAX_PAYLOAD);
 	if (!has_hello(*type) || n < GPUL_RDMA_FRAME_HEAD_BYTES + sizeof version || *payload_bytes < sizeof version)
 		return GPUL_OK;
 	/* Checked before the size, which another version may have changed. */

@@ -30,7 +30,7 @@ enum {
 	GPUL_RDMA_WIRE_VERSION = 1,
 	GPUL_RDMA_FRAME_HEAD_BYTES = 8,
 	GPUL_RDMA_MAX_PAYLOAD = 4096,
-	GPUL_RDMA_FRAME_BYTES = GPUL_RDMA_FRAME_HEAD_BYTES + GPUL_RDMA_MAX_PAYLOAD,  /* limit of the bytes of a frame */
+	GPUL_RDMA_FRAME_BYTES = GPUL_RDMA_FRAME_HEAD_BYTES + GPUL_RDMA_MAX_PAYLOAD, /* limit of the bytes of a frame */
 };
 
 typedef enum gpul_rdma_frame_type {
@@ -46,7 +46,7 @@ typedef enum gpul_rdma_frame_type {
 	GPUL_RDMA_PROOF,
 } gpul_rdma_frame_type;
 
-enum { GPUL_RDMA_HELLO_ORDERED = 1, GPUL_RDMA_HELLO_CONTROL_DATAGRAMS = 2 };  /* .flags */
+enum { GPUL_RDMA_HELLO_ORDERED = 1, GPUL_RDMA_HELLO_CONTROL_DATAGRAMS = 2 }; /* .flags */
 
 /* The payload of HELLO and WELCOME; on the wire it ends after description_bytes of the description.
  *
@@ -58,43 +58,45 @@ enum { GPUL_RDMA_HELLO_ORDERED = 1, GPUL_RDMA_HELLO_CONTROL_DATAGRAMS = 2 };  /*
  * └─────bytes───────────┴───────────┴───────────────────────┴┄┄┄
  * 48                    72          88                      152 */
 typedef struct gpul_rdma_hello {
-	uint32_t version;              /* GPUL_RDMA_WIRE_VERSION */
-	uint32_t n_qps, depth;         /* as in gpul_rdma_link_desc, with the same limits */
+	uint32_t version;      /* GPUL_RDMA_WIRE_VERSION */
+	uint32_t n_qps, depth; /* as in gpul_rdma_link_desc, with the same limits */
 	uint32_t segment_bytes, stripe_bytes;
-	uint32_t striping;             /* gpul_rdma_striping */
-	uint32_t qp_type;              /* gpul_rdma_qp_type */
+	uint32_t striping; /* gpul_rdma_striping */
+	uint32_t qp_type;  /* gpul_rdma_qp_type */
 	uint32_t flags;
-	uint32_t lease_ms;             /* a peer that is silent for longer is considered dead by this
+	uint32_t lease_ms;  /* a peer that is silent for longer is considered dead by this
 				        * end; 10 ms to 1 h */
-	uint32_t notice_ms;            /* how long this end takes to detect that the peer is dead; 0:
+	uint32_t notice_ms; /* how long this end takes to detect that the peer is dead; 0:
 					* unknown; at most 1 day */
 	uint32_t pid;
 	uint32_t description_bytes;
-	gpul_rdma_remote slots;        /* address of this end's slots, which the other end
+	gpul_rdma_remote slots;                               /* address of this end's slots, which the other end
 					* writes */
-	char backend[16];              /* "verbs", "libfabric" */
-	char host[64];                 /* for display */
-	unsigned char description[GPUL_RDMA_MAX_DESCRIPTION];  /* description of the path, written by the
+	char backend[16];                                     /* "verbs", "libfabric" */
+	char host[64];                                        /* for display */
+	unsigned char description[GPUL_RDMA_MAX_DESCRIPTION]; /* description of the path, written by the
 								* backend */
 } gpul_rdma_hello;
 static_assert(offsetof(gpul_rdma_hello, slots) == 48 && offsetof(gpul_rdma_hello, backend) == 72 &&
-	      offsetof(gpul_rdma_hello, description) == 152, "as drawn");
+		      offsetof(gpul_rdma_hello, description) == 152,
+	      "as drawn");
 
 /* 0        4        8        12        16      24     64     184    248      408
  * ┌────────┬────────┬────────┬─────────┬───────┬──────┬──────┬──────┬────────┐   gpul_rdma_failure, the payload of
  * │ status │ native │ vendor │ by peer │ after │ call │ what │ peer │ advice │   REFUSED and FAILED
  * └────────┴────────┴────────┴─────────┴───────┴──────┴──────┴──────┴────────┘ */
-static_assert(sizeof(gpul_rdma_failure) == 408 && offsetof(gpul_rdma_failure, after_ns) == 16 &&
-	      offsetof(gpul_rdma_failure, what) == 64 && offsetof(gpul_rdma_failure, advice) == 248, "as drawn");
+static_assert(sizeof(gpul_rdma_failure) == 408 && offsetof(gpul_rdma_failure, after_ns) == 16 && offsetof(gpul_rdma_failure, what) == 64 &&
+		      offsetof(gpul_rdma_failure, advice) == 248,
+	      "as drawn");
 
 static_assert(sizeof(gpul_rdma_credentials) == 80, "as drawn in proof.h");
 
 typedef struct gpul_rdma_frame {
 	gpul_rdma_frame_type type;
 	union {
-		gpul_rdma_hello hello;      /* HELLO, WELCOME */
-		gpul_rdma_failure failure;  /* REFUSED, FAILED */
-		gpul_rdma_credentials credentials;  /* IDENTIFY, CHALLENGE, PROOF */
+		gpul_rdma_hello hello;             /* HELLO, WELCOME */
+		gpul_rdma_failure failure;         /* REFUSED, FAILED */
+		gpul_rdma_credentials credentials; /* IDENTIFY, CHALLENGE, PROOF */
 	};
 } gpul_rdma_frame;
 

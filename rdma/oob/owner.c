@@ -22,15 +22,15 @@ static bool print_end(const struct sockaddr_storage *a, struct tcp_end *out)
 	const struct sockaddr_in *v4 = (const void *)a;
 	uint32_t words[4];
 
-	out->port = ntohs(v4->sin_port);  /* sockaddr_in6 has the port at the same offset */
+	out->port = ntohs(v4->sin_port); /* sockaddr_in6 has the port at the same offset */
 	memcpy(words, &v6->sin6_addr, sizeof words);
 	if (a->ss_family == AF_INET)
 		snprintf(out->address, sizeof out->address, "%08X", (unsigned)v4->sin_addr.s_addr);
 	else if (a->ss_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr))
 		snprintf(out->address, sizeof out->address, "%08X", (unsigned)words[3]);
 	else if (a->ss_family == AF_INET6)
-		snprintf(out->address, sizeof out->address, "%08X%08X%08X%08X", (unsigned)words[0], (unsigned)words[1],
-			 (unsigned)words[2], (unsigned)words[3]);
+		snprintf(out->address, sizeof out->address, "%08X%08X%08X%08X", (unsigned)words[0], (unsigned)words[1], (unsigned)words[2],
+			 (unsigned)words[3]);
 	else
 		return false;
 	return true;
@@ -50,8 +50,8 @@ static bool find_in_table(const char *path, const struct tcp_end *theirs, const 
 		unsigned user;
 
 		found = sscanf(line, " %*d: %32[0-9A-F]:%x %32[0-9A-F]:%x %*x %*x:%*x %*x:%*x %*x %u %*d %lu", from.address, &from.port,
-			       to.address, &to.port, &user, &inode) == 6 && inode != 0 &&
-			from.port == theirs->port && to.port == ours->port && strcmp(from.address, theirs->address) == 0 &&
+			       to.address, &to.port, &user, &inode) == 6 &&
+			inode != 0 && from.port == theirs->port && to.port == ours->port && strcmp(from.address, theirs->address) == 0 &&
 			strcmp(to.address, ours->address) == 0;
 		if (found)
 			*uid = user;

@@ -41,7 +41,7 @@ static int lock_unix_path(const char *path, int *out)
 			*out = fd;
 			return 0;
 		}
-		close(fd);  /* its owner has just removed the file */
+		close(fd); /* its owner has just removed the file */
 	}
 }
 
@@ -53,7 +53,7 @@ static bool has_listener(const char *path)
 	bool has;
 
 	if (fd < 0)
-		return true;  /* unknown */
+		return true; /* unknown */
 	snprintf(un.sun_path, sizeof un.sun_path, "%s", path);
 	has = connect(fd, (struct sockaddr *)&un, sizeof un) == 0 || (errno != ECONNREFUSED && errno != ENOENT);
 	close(fd);
@@ -68,7 +68,7 @@ static int remove_dead_socket(const char *path)
 	if (lstat(path, &there))
 		return errno == ENOENT ? 0 : errno;
 	if (!S_ISSOCK(there.st_mode))
-		return EEXIST;  /* only sockets are removed */
+		return EEXIST; /* only sockets are removed */
 	if (has_listener(path))
 		return EADDRINUSE;
 	return unlink(path) && errno != ENOENT ? errno : 0;
@@ -81,7 +81,7 @@ static void unlock_unix_path(gpul_rdma_port *p)
 	if (p->lock_fd < 0)
 		return;
 	lock_path(p->path, lock);
-	(void)unlink(lock);  /* while it is locked */
+	(void)unlink(lock); /* while it is locked */
 	close(p->lock_fd);
 }
 

@@ -9,12 +9,12 @@ extern "C" {
 #endif
 
 typedef struct gpul_rdma_port {
-	int fd;                /* non-blocking */
-	int lock_fd;           /* holds flock() on PATH.lock while this process owns the Unix
+	int fd;                             /* non-blocking */
+	int lock_fd;                        /* holds flock() on PATH.lock while this process owns the Unix
 				* socket; -1: TCP */
-	char path[108];        /* "": TCP */
-	unsigned number;       /* TCP port */
-	char name[GPUL_RDMA_ADDRESS_BYTES];  /* "0.0.0.0:18515", "unix:/run/x.sock" */
+	char path[108];                     /* "": TCP */
+	unsigned number;                    /* TCP port */
+	char name[GPUL_RDMA_ADDRESS_BYTES]; /* "0.0.0.0:18515", "unix:/run/x.sock" */
 } gpul_rdma_port;
 
 /** Listen.
@@ -27,7 +27,7 @@ typedef struct gpul_rdma_port {
  * Errors  GPUL_ESYS unknown name, port or path in use (EADDRINUSE), or another system call failed
  * Source  Linux ipv6(7): IPV6_V6ONLY, unix(7), flock(2) */
 gpul_status gpul_rdma_port_open(const gpul_rdma_address *address, gpul_rdma_port *out, gpul_error *err);
-void gpul_rdma_port_close(gpul_rdma_port *p);  /* also removes the files of a Unix socket */
+void gpul_rdma_port_close(gpul_rdma_port *p); /* also removes the files of a Unix socket */
 
 #ifdef __cplusplus
 }

@@ -20,8 +20,8 @@ bool gpul_rdma_make_nonce(unsigned char nonce[GPUL_RDMA_NONCE_BYTES])
 }
 
 void gpul_rdma_make_proof(const unsigned char key[GPUL_SHA256_BYTES], gpul_rdma_role role, const gpul_rdma_identity *identity,
-			  const unsigned char client_nonce[GPUL_RDMA_NONCE_BYTES],
-			  const unsigned char server_nonce[GPUL_RDMA_NONCE_BYTES], unsigned char proof[GPUL_SHA256_BYTES])
+			  const unsigned char client_nonce[GPUL_RDMA_NONCE_BYTES], const unsigned char server_nonce[GPUL_RDMA_NONCE_BYTES],
+			  unsigned char proof[GPUL_SHA256_BYTES])
 {
 	const unsigned char as = role == GPUL_RDMA_SERVER ? 's' : 'c';
 	gpul_hmac h;

@@ -15,7 +15,11 @@
 #include "rdma/oob/port.h"
 
 enum { FREE, SILENT, CHALLENGED, PROVED, GREETED, WELCOMED, READY };
-enum { LISTENER = GPUL_RDMA_MAX_STRANGERS, WAKE, N_SOURCES };  /* epoll ids; smaller ids are indices of
+enum {
+	LISTENER = GPUL_RDMA_MAX_STRANGERS,
+	WAKE,
+	N_SOURCES
+}; /* epoll ids; smaller ids are indices of
 							        * clients */
 enum { HELLO_MS = 10000, READY_MS = 10000 };
 static const uint64_t PAUSE_NS = 100000000;
@@ -25,12 +29,12 @@ struct gpul_rdma_strangers {
 	int epoll, wake;
 	uint64_t hello_ns, ready_ns;
 	bool has_key, expects;
-	bool refused_proof;        /* .refused describes a client with a wrong proof, not one that
+	bool refused_proof; /* .refused describes a client with a wrong proof, not one that
 				    * has sent none */
 	unsigned char key[GPUL_SHA256_BYTES];
 	gpul_rdma_identity expected;
 	char refused[GPUL_RDMA_ADDRESS_BYTES + 120], pending[GPUL_RDMA_ADDRESS_BYTES + 120];
-	uint64_t paused_until_ns;  /* not 0: there is no free entry or descriptor for another
+	uint64_t paused_until_ns; /* not 0: there is no free entry or descriptor for another
 				    * client, so the listener is not polled until then */
 	gpul_rdma_stranger all[GPUL_RDMA_MAX_STRANGERS];
 };
@@ -110,7 +114,7 @@ unsigned gpul_rdma_strangers_port(const gpul_rdma_strangers *s)
 
 void gpul_rdma_strangers_wake(gpul_rdma_strangers *s)
 {
-	(void)!write(s->wake, &(uint64_t){ 1 }, sizeof(uint64_t));  /* fails only if the eventfd is already
+	(void)!write(s->wake, &(uint64_t){ 1 }, sizeof(uint64_t)); /* fails only if the eventfd is already
 								     * readable */
 }
 
@@ -131,7 +135,10 @@ static bool is_watched(const gpul_rdma_stranger *who)
 
 static const char *awaited_frame(const gpul_rdma_strangers *s, const gpul_rdma_stranger *who)
 {
-	return who->state == WELCOMED ? "READY" : who->state == CHALLENGED ? "PROOF" : who->state == SILENT && s->has_key ? "IDENTIFY" : "HELLO";
+	return who->state == WELCOMED               ? "READY"
+	       : who->state == CHALLENGED           ? "PROOF"
+	       : who->state == SILENT && s->has_key ? "IDENTIFY"
+						    : "HELLO";
 }
 
 gpul_rdma_channel *gpul_rdma_stranger_take(gpul_rdma_strangers *s, gpul_rdma_stranger *who)
@@ -142,7 +149,7 @@ gpul_rdma_channel *gpul_rdma_stranger_take(gpul_rdma_strangers *s, gpul_rdma_str
 		unwatch(s, gpul_rdma_channel_fd(c));
 	*who = (gpul_rdma_stranger){ .state = FREE };
 	if (s->paused_until_ns)
-		s->paused_until_ns = 1;  /* an entry has become free */
+		s->paused_until_ns = 1; /* an entry has become free */
 	return c;
 }
 
@@ -164,7 +171,8 @@ static void note_dropped(gpul_rdma_strangers *s, const gpul_rdma_stranger *who, 
 
 	if (!began && (who->state != SILENT || s->refused[0]))
 		return;
-	snprintf(reason, sizeof reason, began ? "no proof of the secret, it may have another one (%.60s)" : "no handshake (%.80s)", why->what);
+	snprintf(reason, sizeof reason, began ? "no proof of the secret, it may have another one (%.60s)" : "no handshake (%.80s)",
+		 why->what);
 	describe_stranger(who, reason, s->refused, sizeof s->refused);
 	s->refused_proof = began;
 }
@@ -192,8 +200,7 @@ const char *gpul_rdma_strangers_refused(gpul_rdma_strangers *s)
 }
 
 /* Close a client's connection.  Returns true if the caller must be informed; *out is then the event. */
-static bool drop_stranger(gpul_rdma_strangers *s, gpul_rdma_stranger *who, const gpul_rdma_failure *why,
-			  gpul_rdma_stranger_event *out)
+static bool drop_stranger(gpul_rdma_strangers *s, gpul_rdma_stranger *who, const gpul_rdma_failure *why, gpul_rdma_stranger_event *out)
 {
 	bool known = who->state == WELCOMED;
 	gpul_error line = { 0 };
@@ -260,7 +267,7 @@ static bool challenge_stranger(gpul_rdma_strangers *s, gpul_rdma_stranger *who, 
 	gpul_rdma_make_proof(s->key, GPUL_RDMA_CLIENT, &from->identity, from->nonce, frame.credentials.nonce, who->proof);
 	who->state = CHALLENGED;
 	if (gpul_rdma_channel_send(who->channel, &frame, &why))
-		(void)drop_stranger(s, who, &why, &(gpul_rdma_stranger_event){ 0 });  /* no event, because the caller has not
+		(void)drop_stranger(s, who, &why, &(gpul_rdma_stranger_event){ 0 }); /* no event, because the caller has not
 										       * sent it a WELCOME */
 	return false;
 }
@@ -275,8 +282,8 @@ static bool check_proof(gpul_rdma_strangers *s, gpul_rdma_stranger *who, const g
 	who->state = PROVED;
 	if (!s->expects || memcmp(is, wants, sizeof *is) == 0)
 		return false;
-	snprintf(text, sizeof text, "it is connection %u from %u to %u (purpose %u), expected %u from %u to %u (%u)", is->channel,
-		 is->from, is->to, is->purpose, wants->channel, wants->from, wants->to, wants->purpose);
+	snprintf(text, sizeof text, "it is connection %u from %u to %u (purpose %u), expected %u from %u to %u (%u)", is->channel, is->from,
+		 is->to, is->purpose, wants->channel, wants->from, wants->to, wants->purpose);
 	return refuse_unproved(s, who, text);
 }
 
@@ -296,8 +303,8 @@ static bool handle_frame(gpul_rdma_strangers *s, gpul_rdma_stranger *who, const 
 	if (who->state == CHALLENGED && frame->type == GPUL_RDMA_PROOF)
 		return check_proof(s, who, &frame->credentials);
 	memcpy(why.peer, gpul_rdma_channel_peer(who->channel), sizeof why.peer);
-	(void)gpul_rdma_fail(&why, GPUL_EFORMAT, 0, "handshake", NULL, "the peer sent %s instead of %s",
-			     gpul_rdma_frame_name(frame->type), awaited_frame(s, who));
+	(void)gpul_rdma_fail(&why, GPUL_EFORMAT, 0, "handshake", NULL, "the peer sent %s instead of %s", gpul_rdma_frame_name(frame->type),
+			     awaited_frame(s, who));
 	return drop_stranger(s, who, &why, out);
 }
 
@@ -339,7 +346,7 @@ gpul_status gpul_rdma_stranger_welcome(gpul_rdma_strangers *s, gpul_rdma_strange
 void gpul_rdma_stranger_refuse(gpul_rdma_strangers *s, gpul_rdma_stranger *who, const gpul_rdma_failure *why)
 {
 	gpul_rdma_frame frame = { .type = GPUL_RDMA_REFUSED, .failure = *why };
-	gpul_rdma_failure ignored = { 0 };  /* the peer has closed the connection */
+	gpul_rdma_failure ignored = { 0 }; /* the peer has closed the connection */
 
 	(void)gpul_rdma_channel_send(who->channel, &frame, &ignored);
 	gpul_rdma_channel_close(gpul_rdma_stranger_take(s, who));
@@ -362,10 +369,9 @@ static gpul_rdma_stranger *find_place(gpul_rdma_strangers *s, gpul_rdma_stranger
 	if (!oldest)
 		return NULL;
 	memcpy(why.peer, gpul_rdma_channel_peer(oldest->channel), sizeof why.peer);
-	(void)gpul_rdma_fail(&why, GPUL_ESYS, EBUSY, "handshake", NULL,
-			     "no HELLO yet, and others wait: %d clients are pending",
+	(void)gpul_rdma_fail(&why, GPUL_ESYS, EBUSY, "handshake", NULL, "no HELLO yet, and others wait: %d clients are pending",
 			     GPUL_RDMA_MAX_STRANGERS);
-	(void)drop_stranger(s, oldest, &why, out);  /* a silent client causes no event */
+	(void)drop_stranger(s, oldest, &why, out); /* a silent client causes no event */
 	return oldest;
 }
 
@@ -398,7 +404,7 @@ static void accept_one(gpul_rdma_strangers *s, gpul_rdma_stranger_event *out)
 		pause_listener(s);
 	}
 	if (fd < 0)
-		return;  /* other errors: the client has disconnected */
+		return; /* other errors: the client has disconnected */
 	if (gpul_rdma_channel_create(fd, &who->channel, &err)) {
 		gpul_log(GPUL_LOG_INFO, "rdma", "%s: refused a client: %s", s->port.name, err.text);
 		close(fd);
@@ -468,8 +474,7 @@ static bool read_ready(gpul_rdma_strangers *s, const struct epoll_event *ready, 
 	return false;
 }
 
-gpul_status gpul_rdma_strangers_next(gpul_rdma_strangers *s, uint64_t deadline_ns, gpul_rdma_stranger_event *out,
-				     gpul_error *err)
+gpul_status gpul_rdma_strangers_next(gpul_rdma_strangers *s, uint64_t deadline_ns, gpul_rdma_stranger_event *out, gpul_error *err)
 {
 	struct epoll_event ready[N_SOURCES];
 	bool may_accept, once = false;
@@ -495,7 +500,7 @@ gpul_status gpul_rdma_strangers_next(gpul_rdma_strangers *s, uint64_t deadline_n
 			}
 			may_accept |= source == LISTENER;
 		}
-		if (read_ready(s, ready, n, out))  /* done before accept: a client whose HELLO has arrived keeps its entry */
+		if (read_ready(s, ready, n, out)) /* done before accept: a client whose HELLO has arrived keeps its entry */
 			return GPUL_OK;
 		if (may_accept)
 			accept_one(s, out);

@@ -19,7 +19,7 @@ extern "C" {
 
 enum { GPUL_RDMA_MAX_STRANGERS = 64 };
 
-typedef struct gpul_rdma_strangers gpul_rdma_strangers;  /* opaque: strangers.c */
+typedef struct gpul_rdma_strangers gpul_rdma_strangers; /* opaque: strangers.c */
 
 typedef struct gpul_rdma_stranger {
 	gpul_rdma_channel *channel;  /* read only */
@@ -28,29 +28,29 @@ typedef struct gpul_rdma_stranger {
 	void *user;                  /* for the caller; NULL initially */
 	int state;                   /* private, as is the rest */
 	uint64_t since_ns, deadline_ns;
-	unsigned char proof[GPUL_SHA256_BYTES];  /* the proof that it must send */
+	unsigned char proof[GPUL_SHA256_BYTES]; /* the proof that it must send */
 } gpul_rdma_stranger;
 
 typedef enum gpul_rdma_stranger_event_kind {
-	GPUL_RDMA_STRANGER_NONE,   /* the deadline has passed, or gpul_rdma_strangers_wake() was called */
-	GPUL_RDMA_STRANGER_HELLO,  /* call welcome() or refuse(), now or later */
-	GPUL_RDMA_STRANGER_READY,  /* call take() */
-	GPUL_RDMA_STRANGER_GONE,   /* a client that had got a WELCOME has ended and is already
+	GPUL_RDMA_STRANGER_NONE,  /* the deadline has passed, or gpul_rdma_strangers_wake() was called */
+	GPUL_RDMA_STRANGER_HELLO, /* call welcome() or refuse(), now or later */
+	GPUL_RDMA_STRANGER_READY, /* call take() */
+	GPUL_RDMA_STRANGER_GONE,  /* a client that had got a WELCOME has ended and is already
 				    * removed: release what was created for it */
 } gpul_rdma_stranger_event_kind;
 
 typedef struct gpul_rdma_stranger_event {
 	gpul_rdma_stranger_event_kind kind;
-	gpul_rdma_stranger *who;   /* HELLO, READY; GONE: NULL */
-	void *user;                /* who->user */
-	gpul_rdma_failure why;     /* GONE */
+	gpul_rdma_stranger *who; /* HELLO, READY; GONE: NULL */
+	void *user;              /* who->user */
+	gpul_rdma_failure why;   /* GONE */
 } gpul_rdma_stranger_event;
 
 typedef struct gpul_rdma_strangers_desc {
 	gpul_rdma_address address;
-	const unsigned char *key;  /* GPUL_SHA256_BYTES bytes, copied; NULL: no proof is required */
-	unsigned hello_ms;         /* time for a HELLO after accept; 0: 10000 */
-	unsigned ready_ms;         /* time for a READY after WELCOME; 0: 10000 */
+	const unsigned char *key; /* GPUL_SHA256_BYTES bytes, copied; NULL: no proof is required */
+	unsigned hello_ms;        /* time for a HELLO after accept; 0: 10000 */
+	unsigned ready_ms;        /* time for a READY after WELCOME; 0: 10000 */
 } gpul_rdma_strangers_desc;
 
 /** Start to listen.
@@ -61,7 +61,7 @@ typedef struct gpul_rdma_strangers_desc {
  * Errors  GPUL_ENOMEM; as gpul_rdma_port_open()
  * Threads one thread at a time, except wake */
 gpul_status gpul_rdma_strangers_create(const gpul_rdma_strangers_desc *desc, gpul_rdma_strangers **out, gpul_error *err);
-void gpul_rdma_strangers_destroy(gpul_rdma_strangers *s);  /* closes the connections of all pending
+void gpul_rdma_strangers_destroy(gpul_rdma_strangers *s); /* closes the connections of all pending
 							    * clients; NULL is fine */
 
 /* The address of the listener, "0.0.0.0:18515", valid as long as s; and its TCP port, 0 for a Unix
@@ -86,8 +86,7 @@ const char *gpul_rdma_strangers_refused(gpul_rdma_strangers *s);
  * Errors  GPUL_ESYS the system failed to wait; a client's mistakes are events, or only log lines
  * Threads one thread at a time
  * Source  Linux epoll(7) */
-gpul_status gpul_rdma_strangers_next(gpul_rdma_strangers *s, uint64_t deadline_ns, gpul_rdma_stranger_event *out,
-				     gpul_error *err);
+gpul_status gpul_rdma_strangers_next(gpul_rdma_strangers *s, uint64_t deadline_ns, gpul_rdma_stranger_event *out, gpul_error *err);
 
 /* Make gpul_rdma_strangers_next() return NONE, now or at its next call.  Any thread and a signal handler may call. */
 void gpul_rdma_strangers_wake(gpul_rdma_strangers *s);

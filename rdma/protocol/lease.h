@@ -19,11 +19,11 @@
 extern "C" {
 #endif
 
-enum { GPUL_RDMA_BEATS = 8 };  /* number of beats within the limit: 7 may be late or lost */
+enum { GPUL_RDMA_BEATS = 8 }; /* number of beats within the limit: 7 may be late or lost */
 
 typedef struct gpul_rdma_lease {
-	uint64_t limit_ns;     /* a peer that is silent for longer is considered dead */
-	uint64_t interval_ns;  /* time between two beats of this end */
+	uint64_t limit_ns;    /* a peer that is silent for longer is considered dead */
+	uint64_t interval_ns; /* time between two beats of this end */
 	uint64_t last_sent_ns, last_heard_ns, last_tick_ns;
 } gpul_rdma_lease;
 

@@ -6,8 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-gpul_status gpul_rdma_fail(gpul_rdma_failure *f, gpul_status status, int native, const char *call, const char *advice,
-			   const char *fmt, ...)
+gpul_status gpul_rdma_fail(gpul_rdma_failure *f, gpul_status status, int native, const char *call, const char *advice, const char *fmt, ...)
 {
 	int saved = errno;
 
@@ -47,11 +46,10 @@ gpul_status gpul_rdma_failure_error(const gpul_rdma_failure *f, gpul_error *err)
 		return GPUL_OK;
 	if (f->vendor)
 		snprintf(numbers, sizeof numbers, " (%d, vendor 0x%" PRIx32 ")", f->native, f->vendor);
-	else if (f->native && f->status != GPUL_ESYS)  /* for an errno, the text is already in .what */
+	else if (f->native && f->status != GPUL_ESYS) /* for an errno, the text is already in .what */
 		snprintf(numbers, sizeof numbers, " (%d)", f->native);
 	print_time(f->after_ns, after, sizeof after);
 	return gpul_fail(err, f->status, f->native, "%s%s%s%s: %s%s%s%s%s", f->peer,
-			 f->by_peer ? (f->peer[0] ? " reports: " : "the peer reports: ") : (f->peer[0] ? ": " : ""),
-			 f->call, f->call[0] ? "" : "failure", f->what, numbers, after, f->advice[0] ? ": " : "",
-			 f->advice);
+			 f->by_peer ? (f->peer[0] ? " reports: " : "the peer reports: ") : (f->peer[0] ? ": " : ""), f->call,
+			 f->call[0] ? "" : "failure", f->what, numbers, after, f->advice[0] ? ": " : "", f->advice);
 }

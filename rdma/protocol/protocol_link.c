@@ -10,16 +10,14 @@
 static gpul_status check_desc(const gpul_rdma_link_desc *d, gpul_error *err)
 {
 	if (d->n_qps < 1 || d->n_qps > GPUL_RDMA_MAX_QPS)
-		return gpul_fail(err, GPUL_EINVAL, 0, "a connection of %u queue pairs: expected 1 to %d", d->n_qps,
-				 GPUL_RDMA_MAX_QPS);
+		return gpul_fail(err, GPUL_EINVAL, 0, "a connection of %u queue pairs: expected 1 to %d", d->n_qps, GPUL_RDMA_MAX_QPS);
 	if (d->depth < 64 || d->depth > 4096 || (d->depth & (d->depth - 1)))
 		return gpul_fail(err, GPUL_EINVAL, 0, "a depth of %u operations: expected a power of two, 64 to 4096", d->depth);
 	if (d->segment_bytes < 4096 || d->segment_bytes > GPUL_RDMA_MAX_SEGMENT || d->segment_bytes % GPUL_RDMA_STRIPE_ALIGN)
-		return gpul_fail(err, GPUL_EINVAL, 0, "a segment of %u bytes: expected a multiple of %d, 4096 to %d",
-				 d->segment_bytes, GPUL_RDMA_STRIPE_ALIGN, GPUL_RDMA_MAX_SEGMENT);
+		return gpul_fail(err, GPUL_EINVAL, 0, "a segment of %u bytes: expected a multiple of %d, 4096 to %d", d->segment_bytes,
+				 GPUL_RDMA_STRIPE_ALIGN, GPUL_RDMA_MAX_SEGMENT);
 	if (d->n_qps > 1 && d->striping == GPUL_RDMA_SPLIT && d->stripe_bytes < GPUL_RDMA_STRIPE_ALIGN)
-		return gpul_fail(err, GPUL_EINVAL, 0, "stripes of %u bytes: expected at least %d", d->stripe_bytes,
-				 GPUL_RDMA_STRIPE_ALIGN);
+		return gpul_fail(err, GPUL_EINVAL, 0, "stripes of %u bytes: expected at least %d", d->stripe_bytes, GPUL_RDMA_STRIPE_ALIGN);
 	if (d->n_stages && (!d->stages || d->n_stages < GPUL_RDMA_MAX_PARTS || d->n_stages > MAX_STAGES))
 		return gpul_fail(err, GPUL_EINVAL, 0, "%u staging buffers: expected %d to %d", d->n_stages, GPUL_RDMA_MAX_PARTS,
 				 MAX_STAGES);
@@ -45,7 +43,8 @@ static void begin_requests(gpul_rdma_link *l)
 	for (unsigned i = 0; i < GPUL_RDMA_REQUESTS; i++) {
 		l->requests[i].index = (uint16_t)i;
 		l->requests[i].generation = l->desc.first_generation ? l->desc.first_generation : 1;
-		l->free_requests[l->n_free_requests++] = (uint16_t)((l->desc.first_counter - 1 - i) & REQUEST_MASK);  /* the slot of first_counter is taken first */
+		l->free_requests[l->n_free_requests++] = (uint16_t)((l->desc.first_counter - 1 - i) &
+								    REQUEST_MASK); /* the slot of first_counter is taken first */
 	}
 }
 
@@ -82,8 +81,11 @@ gpul_status gpul_rdma_link_create(const gpul_rdma_link_desc *desc, gpul_rdma_lin
 	l->repeat_ns = desc->repeat_ns;
 	for (unsigned i = 0; i < desc->n_qps; i++)
 		l->queues[i] = (struct queue){
-			.posted = desc->first_counter, .retired = desc->first_counter, .delivery_until = desc->first_counter,
-			.last_op = -1, .flights = flights + (size_t)i * desc->depth,
+			.posted = desc->first_counter,
+			.retired = desc->first_counter,
+			.delivery_until = desc->first_counter,
+			.last_op = -1,
+			.flights = flights + (size_t)i * desc->depth,
 		};
 	begin_stages(&l->out, desc->n_stages, desc->first_counter);
 	begin_stages(&l->in, desc->n_stages, desc->first_counter);

@@ -20,40 +20,48 @@ enum {
 	MAX_STAGES = 64,
 	NO_STAGE = 255,
 	NO_REQUEST = GPUL_RDMA_REQUESTS,
-	INDEX_BITS = 10,         /* number of bits of a handle for the index; the bits above them
+	INDEX_BITS = 10, /* number of bits of a handle for the index; the bits above them
 				  * are the generation */
 	LAST_GENERATION = 0x3fffff,
-	WINDOW = 32,             /* limit of the segments of one message that have been granted and
+	WINDOW = 32,     /* limit of the segments of one message that have been granted and
 				  * have not arrived */
-	RECV_BATCH = 32,         /* number of receives that are reposted at once; less than RECVS - SLOTS */
-	GRANT_BATCH = 8,         /* number of grants that are written at once while the peer has ENOUGH_GRANTS */
+	RECV_BATCH = 32, /* number of receives that are reposted at once; less than RECVS - SLOTS */
+	GRANT_BATCH = 8, /* number of grants that are written at once while the peer has ENOUGH_GRANTS */
 	ENOUGH_GRANTS = 16,
 	SIGNAL_BYTES = 64 << 10, /* after this many unsignalled bytes or operations, the next
 				  * operation is signalled */
 	SIGNAL_OPS = 32,
 	MAX_FLUSHES = 32,
-	MOST_REPEATS = 64,       /* the time between repetitions of a grant increases up to this many repeat_ns */
+	MOST_REPEATS = 64, /* the time between repetitions of a grant increases up to this many repeat_ns */
 };
 static_assert(GPUL_RDMA_RECVS - GPUL_RDMA_SLOTS >= 2 * RECV_BATCH, "no arrival finds an empty queue");
 
 enum request_kind { FREE, SEND, RECV, PUT, FLUSH };
 
 struct request {
-	uint8_t kind;            /* enum request_kind */
+	uint8_t kind; /* enum request_kind */
 	bool ended;
-	bool emitted;            /* SEND, PUT, FLUSH: all its operations have been taken */
-	uint8_t n_parts;         /* RECV */
-	uint8_t parts_left;      /* RECV: number of parts that have not ended */
-	uint16_t index;          /* in the table */
-	uint32_t generation;     /* upper bits of the handle: 1 to LAST_GENERATION */
-	uint32_t ops_left;       /* SEND, PUT: number of operations and copies in flight */
+	bool emitted;        /* SEND, PUT, FLUSH: all its operations have been taken */
+	uint8_t n_parts;     /* RECV */
+	uint8_t parts_left;  /* RECV: number of parts that have not ended */
+	uint16_t index;      /* in the table */
+	uint32_t generation; /* upper bits of the handle: 1 to LAST_GENERATION */
+	uint32_t ops_left;   /* SEND, PUT: number of operations and copies in flight */
 	uint32_t tag;
 	uint64_t deadline_ns, begun_ns;
 	gpul_rdma_span span;
 	union {
-		struct { uint64_t taken; } send;               /* number of bytes for which a slot has been taken */
-		struct { uint64_t bytes[GPUL_RDMA_MAX_PARTS]; } recv;
-		struct { gpul_rdma_remote to, signal; uint16_t qp; bool signal_left; } put;
+		struct {
+			uint64_t taken;
+		} send; /* number of bytes for which a slot has been taken */
+		struct {
+			uint64_t bytes[GPUL_RDMA_MAX_PARTS];
+		} recv;
+		struct {
+			gpul_rdma_remote to, signal;
+			uint16_t qp;
+			bool signal_left;
+		} put;
 	};
 };
 
@@ -61,13 +69,13 @@ struct request {
 struct part {
 	gpul_rdma_span span;
 	uint16_t request;
-	uint8_t index, of;       /* index of the part in a multi-receive, and their number */
-	bool over;               /* an immediate of the last segment has arrived: no more grants are needed */
+	uint8_t index, of; /* index of the part in a multi-receive, and their number */
+	bool over;         /* an immediate of the last segment has arrived: no more grants are needed */
 	bool ended;
 	uint32_t tag;
 	uint32_t granted, arrived; /* segments */
-	uint32_t seen;           /* index after the last segment for which an immediate has arrived */
-	uint32_t needed;         /* number of segments of the message; UINT32_MAX: not known yet */
+	uint32_t seen;             /* index after the last segment for which an immediate has arrived */
+	uint32_t needed;           /* number of segments of the message; UINT32_MAX: not known yet */
 	uint32_t copies_left;
 	uint64_t granted_bytes, received_bytes;
 };
@@ -76,22 +84,22 @@ enum grant_state { GRANT_OPEN, GRANT_FULL, GRANT_RETURNED };
 
 /* A slot that this end has granted to the peer. */
 struct grant {
-	uint8_t state;           /* enum grant_state */
+	uint8_t state; /* enum grant_state */
 	uint8_t stage;
-	uint8_t behind;          /* number of further slots of its multi-receive */
+	uint8_t behind; /* number of further slots of its multi-receive */
 	bool last;
-	uint16_t stripes_left;   /* bit i: the immediate of queue pair i has not arrived; 0 in state OPEN: none has arrived */
-	uint16_t part;           /* index in the ring of parts */
-	uint32_t segment;        /* index of the segment in its message, from 0 */
-	uint32_t room, bytes;    /* granted; arrived */
-	uint64_t offset;         /* in the buffer */
+	uint16_t stripes_left; /* bit i: the immediate of queue pair i has not arrived; 0 in state OPEN: none has arrived */
+	uint16_t part;         /* index in the ring of parts */
+	uint32_t segment;      /* index of the segment in its message, from 0 */
+	uint32_t room, bytes;  /* granted; arrived */
+	uint64_t offset;       /* in the buffer */
 };
 
 /* An operation in flight. */
 struct flight {
-	uint16_t request;        /* NO_REQUEST: a grant */
-	uint8_t stage;           /* staging buffer that it reads; NO_STAGE: none */
-	bool done;               /* fabrics without order: completed before an earlier operation */
+	uint16_t request; /* NO_REQUEST: a grant */
+	uint8_t stage;    /* staging buffer that it reads; NO_STAGE: none */
+	bool done;        /* fabrics without order: completed before an earlier operation */
 };
 
 struct queue {
@@ -102,8 +110,8 @@ struct queue {
 	uint32_t delivery_until; /* position after the last DELIVERED operation */
 	bool put_busy;           /* fabrics without order: a put is in flight */
 	uint32_t recvs_used;
-	int last_op;             /* index in the current take; -1: none */
-	struct flight *flights;  /* depth entries */
+	int last_op;            /* index in the current take; -1: none */
+	struct flight *flights; /* depth entries */
 };
 
 /* A staging buffer of a send: the part of the message that it contains, and the slot that it will fill. */
@@ -120,9 +128,9 @@ struct out_stage {
 struct stages {
 	uint8_t free[MAX_STAGES];
 	unsigned n_free;
-	uint8_t copies[MAX_STAGES];      /* ring of the copies to start */
+	uint8_t copies[MAX_STAGES]; /* ring of the copies to start */
 	uint32_t copies_head, copies_tail;
-	uint64_t copying;                /* bit i: the copy of buffer i has been taken, but has not ended */
+	uint64_t copying; /* bit i: the copy of buffer i has been taken, but has not ended */
 };
 
 struct gpul_rdma_link {
@@ -134,31 +142,31 @@ struct gpul_rdma_link {
 	/* sends */
 	uint16_t sends[GPUL_RDMA_REQUESTS];
 	uint32_t sends_head, sends_tail;
-	uint32_t next_slot;              /* sequence number of the next slot to take, from 1 */
-	uint32_t group_taken;            /* bit i: part i of the multi-receive at next_slot has its message */
-	bool has_message;                /* the slot before next_slot exists: one has been taken or skipped */
-	bool in_message;                 /* a send has taken some of its slots, and needs more */
-	bool buffer_ended;               /* the slot before next_slot was the last one of its buffer */
-	uint16_t message;                /* message number of the slot before next_slot */
+	uint32_t next_slot;   /* sequence number of the next slot to take, from 1 */
+	uint32_t group_taken; /* bit i: part i of the multi-receive at next_slot has its message */
+	bool has_message;     /* the slot before next_slot exists: one has been taken or skipped */
+	bool in_message;      /* a send has taken some of its slots, and needs more */
+	bool buffer_ended;    /* the slot before next_slot was the last one of its buffer */
+	uint16_t message;     /* message number of the slot before next_slot */
 	struct stages out;
 	struct out_stage out_stages[MAX_STAGES];
-	uint8_t ready[MAX_STAGES];       /* ring of the staged segments whose copy has ended */
+	uint8_t ready[MAX_STAGES]; /* ring of the staged segments whose copy has ended */
 	uint32_t ready_head, ready_tail;
 
 	/* receives */
 	struct part parts[GPUL_RDMA_SLOTS];
-	uint32_t parts_head, parts_grant, parts_tail;  /* positions of the next part to post, the next one to grant, the oldest one
+	uint32_t parts_head, parts_grant, parts_tail; /* positions of the next part to post, the next one to grant, the oldest one
 						        * that has not ended */
 	struct grant granted[GPUL_RDMA_SLOTS];
-	uint32_t grants_head, grants_written, grants_tail;  /* positions of the next slot to grant, the next one to write, the
+	uint32_t grants_head, grants_written, grants_tail; /* positions of the next slot to grant, the next one to write, the
 							     * oldest one that the peer may still use */
-	uint32_t grants_known;           /* position after the last slot that has ever been written:
+	uint32_t grants_known;                             /* position after the last slot that has ever been written:
 					  * the peer has no later one */
-	uint32_t open_grants;            /* number of grants that have not arrived */
-	uint32_t highest_arrived;        /* sequence number */
-	uint64_t received_ns, repeat_ns;    /* time of the last arrival or repetition; time until the next repetition */
+	uint32_t open_grants;                              /* number of grants that have not arrived */
+	uint32_t highest_arrived;                          /* sequence number */
+	uint64_t received_ns, repeat_ns;                   /* time of the last arrival or repetition; time until the next repetition */
 	struct stages in;
-	uint32_t in_grant[MAX_STAGES];   /* for each staging buffer, the grant that uses it */
+	uint32_t in_grant[MAX_STAGES]; /* for each staging buffer, the grant that uses it */
 
 	/* puts and flushes */
 	uint16_t puts[GPUL_RDMA_REQUESTS], signals[GPUL_RDMA_REQUESTS], flushes[GPUL_RDMA_REQUESTS];
@@ -246,8 +254,8 @@ static inline void make_signaled(struct queue *q, gpul_rdma_op *op)
 }
 
 /* Add an operation of queue pair qp; the caller has checked that there is room. */
-static inline gpul_rdma_op *emit_op(gpul_rdma_link *l, struct take *t, gpul_rdma_op_kind kind, unsigned qp, uint16_t request,
-				    uint8_t stage, uint32_t bytes)
+static inline gpul_rdma_op *emit_op(gpul_rdma_link *l, struct take *t, gpul_rdma_op_kind kind, unsigned qp, uint16_t request, uint8_t stage,
+				    uint32_t bytes)
 {
 	struct queue *q = &l->queues[qp];
 	gpul_rdma_op *op = &t->ops[t->n];
@@ -259,7 +267,7 @@ static inline gpul_rdma_op *emit_op(gpul_rdma_link *l, struct take *t, gpul_rdma
 	q->unsignaled_bytes += bytes < SIGNAL_BYTES ? bytes : SIGNAL_BYTES;
 	if (request != NO_REQUEST) {
 		q->wants_signal = true;
-		q->wants_delivery |= l->requests[request].kind == PUT;  /* no arrival notifies the peer's program of a put */
+		q->wants_delivery |= l->requests[request].kind == PUT; /* no arrival notifies the peer's program of a put */
 	}
 	if (!l->desc.completes_in_order || q->unsignaled_bytes >= SIGNAL_BYTES || q->unsignaled >= l->desc.depth / 4 ||
 	    (q->wants_signal && q->unsignaled >= SIGNAL_OPS))

@@ -55,7 +55,7 @@ static bool start_put(gpul_rdma_link *l, struct take *t, struct request *r)
 	if (r->put.signal_left && (l->desc.ordered || !r->span.bytes))
 		emit_signal(l, t, r);
 	r->emitted = !r->put.signal_left;
-	r->ended = r->emitted && !r->ops_left;  /* true only for a put of 0 bytes without a signal */
+	r->ended = r->emitted && !r->ops_left; /* true only for a put of 0 bytes without a signal */
 	return true;
 }
 
@@ -95,8 +95,8 @@ void gpul_rdma_take_puts(gpul_rdma_link *l, struct take *t)
 			return;
 }
 
-gpul_status gpul_rdma_link_put(gpul_rdma_link *l, const gpul_rdma_put_desc *put, uint64_t deadline_ns,
-			       gpul_rdma_request *out, gpul_error *err)
+gpul_status gpul_rdma_link_put(gpul_rdma_link *l, const gpul_rdma_put_desc *put, uint64_t deadline_ns, gpul_rdma_request *out,
+			       gpul_error *err)
 {
 	struct request *r;
 
@@ -132,8 +132,8 @@ gpul_status gpul_rdma_link_put(gpul_rdma_link *l, const gpul_rdma_put_desc *put,
 	return GPUL_OK;
 }
 
-gpul_status gpul_rdma_link_flush(gpul_rdma_link *l, const gpul_rdma_span *span, uint64_t deadline_ns,
-				 gpul_rdma_request *out, gpul_error *err)
+gpul_status gpul_rdma_link_flush(gpul_rdma_link *l, const gpul_rdma_span *span, uint64_t deadline_ns, gpul_rdma_request *out,
+				 gpul_error *err)
 {
 	const gpul_status st = gpul_rdma_check_span(l, span, err);
 	struct request *r;
@@ -145,7 +145,7 @@ gpul_status gpul_rdma_link_flush(gpul_rdma_link *l, const gpul_rdma_span *span, 
 		return GPUL_OK;
 	r->span = *span;
 	if (span->area->staged || !span->area->on_device || !span->area->flush)
-		r->ended = true;  /* staged data has been copied when its request ends, and CPU
+		r->ended = true; /* staged data has been copied when its request ends, and CPU
 				   * memory needs no flush */
 	else
 		l->flushes[l->flushes_head++ & REQUEST_MASK] = r->index;

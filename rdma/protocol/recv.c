@@ -31,12 +31,16 @@ static bool grant_segment(gpul_rdma_link *l, struct part *p)
 
 	if (bytes > in_piece)
 		bytes = in_piece;
-	if (at - l->grants_tail == GPUL_RDMA_SLOTS || p->granted - p->arrived >= WINDOW ||
-	    (p->span.area->staged && !l->in.n_free))
+	if (at - l->grants_tail == GPUL_RDMA_SLOTS || p->granted - p->arrived >= WINDOW || (p->span.area->staged && !l->in.n_free))
 		return false;
 	*g = (struct grant){
-		.state = GRANT_OPEN, .stage = NO_STAGE, .part = (uint16_t)(l->parts_grant & SLOT_MASK),
-		.behind = (uint8_t)(p->of - p->index - 1), .segment = p->granted, .room = (uint32_t)bytes, .offset = p->granted_bytes,
+		.state = GRANT_OPEN,
+		.stage = NO_STAGE,
+		.part = (uint16_t)(l->parts_grant & SLOT_MASK),
+		.behind = (uint8_t)(p->of - p->index - 1),
+		.segment = p->granted,
+		.room = (uint32_t)bytes,
+		.offset = p->granted_bytes,
 	};
 	if (p->span.area->staged) {
 		g->stage = l->in.free[--l->in.n_free];
@@ -45,9 +49,11 @@ static bool grant_segment(gpul_rdma_link *l, struct part *p)
 		key = l->desc.in_stages_piece.remote_key;
 	}
 	*slot = (gpul_rdma_slot){
-		.address = address, .key = key, .bytes = (uint32_t)bytes, .tag = p->tag,
-		.order = (l->parts_grant & 0xffff) | (uint32_t)p->of << 16 | (uint32_t)p->index << 20 |
-			 (uint32_t)(bytes == left) << 24,
+		.address = address,
+		.key = key,
+		.bytes = (uint32_t)bytes,
+		.tag = p->tag,
+		.order = (l->parts_grant & 0xffff) | (uint32_t)p->of << 16 | (uint32_t)p->index << 20 | (uint32_t)(bytes == left) << 24,
 		.sequence = sequence,
 	};
 	p->granted++;
@@ -108,7 +114,7 @@ void gpul_rdma_take_grants(gpul_rdma_link *l, struct take *t)
 	take_copies_in(l, t);
 	grant_parts(l);
 	if ((int32_t)(l->grants_tail - l->grants_written) > 0)
-		l->grants_written = l->grants_tail;  /* during a repetition: elements of used slots already
+		l->grants_written = l->grants_tail; /* during a repetition: elements of used slots already
 						      * contain new ones */
 	for (;;) {
 		const uint32_t at = l->grants_written, index = at & SLOT_MASK;
@@ -122,9 +128,8 @@ void gpul_rdma_take_grants(gpul_rdma_link *l, struct take *t)
 		if (n > ENOUGH_GRANTS)
 			n = ENOUGH_GRANTS;
 		gpul_rdma_op plain = { .kind = GPUL_RDMA_OP_CONTROL, .bytes = n * (uint32_t)sizeof(gpul_rdma_slot) };
-		gpul_rdma_op *op = l->desc.control_datagrams
-					   ? &t->ops[t->n++]
-					   : emit_op(l, t, GPUL_RDMA_OP_WRITE, 0, NO_REQUEST, NO_STAGE, plain.bytes);
+		gpul_rdma_op *op = l->desc.control_datagrams ? &t->ops[t->n++]
+							     : emit_op(l, t, GPUL_RDMA_OP_WRITE, 0, NO_REQUEST, NO_STAGE, plain.bytes);
 
 		if (l->desc.control_datagrams)
 			*op = plain;
@@ -169,7 +174,7 @@ void gpul_rdma_slots_arrived(gpul_rdma_link *l, const void *data, size_t n_bytes
 		to = &l->desc.control->slots[(s.sequence - 1) & SLOT_MASK];
 		if (s.sequence - l->next_slot < GPUL_RDMA_SLOTS)
 			*to = s;
-		else if ((int32_t)(s.sequence - l->next_slot) > 0)  /* otherwise the slot has been used already:
+		else if ((int32_t)(s.sequence - l->next_slot) > 0) /* otherwise the slot has been used already:
 								     * this is a repetition */
 			gpul_rdma_fail(&l->failure, GPUL_EFORMAT, 0, "datagram", NULL,
 				       "a datagram with slot %u, but slot %u has not been used: there are %d", s.sequence, l->next_slot,
@@ -306,8 +311,9 @@ static const char *why_wrong(const gpul_rdma_link *l, unsigned stripe, uint32_t 
 	if (g->stripes_left)
 		return bytes == g->bytes && last == g->last ? NULL : "an earlier stripe has other values";
 	if (last)
-		return p->seen > g->segment ? "the last segment, but a later one has come" :
-		       !bytes && g->segment ? "the last segment is empty" : NULL;
+		return p->seen > g->segment   ? "the last segment, but a later one has come"
+		       : !bytes && g->segment ? "the last segment is empty"
+					      : NULL;
 	if (bytes != g->room)
 		return "a segment before the last is too short";
 	return g->offset + bytes == p->span.bytes ? "the buffer is full, but it is not the last" : NULL;
@@ -324,8 +330,7 @@ void gpul_rdma_arrived(gpul_rdma_link *l, unsigned qp, uint32_t imm)
 	const char *why = qp >= l->desc.n_qps ? "there is no such queue pair" : why_wrong(l, stripe, imm, at, awaited);
 
 	if (why) {
-		gpul_rdma_fail(&l->failure, GPUL_EFORMAT, 0, "arrival",
-			       "the peer runs another version, or sends to another connection",
+		gpul_rdma_fail(&l->failure, GPUL_EFORMAT, 0, "arrival", "the peer runs another version, or sends to another connection",
 			       "%u bytes for slot %u on queue pair %u: %s", GPUL_RDMA_IMM_BYTES(imm), at + 1, qp, why);
 		return;
 	}
@@ -351,8 +356,7 @@ void gpul_rdma_arrived(gpul_rdma_link *l, unsigned qp, uint32_t imm)
 
 /* ---- the call ---------------------------------------------------------------------------------------- */
 
-static gpul_status check_parts(const gpul_rdma_link *l, const gpul_rdma_span *spans, const uint32_t *tags, unsigned n,
-			       gpul_error *err)
+static gpul_status check_parts(const gpul_rdma_link *l, const gpul_rdma_span *spans, const uint32_t *tags, unsigned n, gpul_error *err)
 {
 	gpul_status st = GPUL_OK;
 
@@ -361,25 +365,26 @@ static gpul_status check_parts(const gpul_rdma_link *l, const gpul_rdma_span *sp
 	for (unsigned i = 0; !st && i < n; i++) {
 		st = gpul_rdma_check_span(l, &spans[i], err);
 		if (!st && spans[i].area->source)
-			return gpul_fail(err, GPUL_EINVAL, 0, "a receive into memory that is registered as a source: the peer cannot write it");
+			return gpul_fail(err, GPUL_EINVAL, 0,
+					 "a receive into memory that is registered as a source: the peer cannot write it");
 		if (st || n == 1)
 			continue;
 		if (spans[i].bytes > l->desc.segment_bytes ||
-		    piece_of(spans[i].area, spans[i].at) !=
-			    piece_of(spans[i].area, spans[i].at + spans[i].bytes - !!spans[i].bytes))
+		    piece_of(spans[i].area, spans[i].at) != piece_of(spans[i].area, spans[i].at + spans[i].bytes - !!spans[i].bytes))
 			return gpul_fail(err, GPUL_EINVAL, 0,
 					 "buffer %u of a multi-receive has %llu bytes: expected at most %u (one segment), in one piece "
-					 "of its region", i, (unsigned long long)spans[i].bytes, l->desc.segment_bytes);
+					 "of its region",
+					 i, (unsigned long long)spans[i].bytes, l->desc.segment_bytes);
 		for (unsigned j = 0; j < i; j++)
 			if (tags[i] == tags[j])
-				return gpul_fail(err, GPUL_EINVAL, 0, "buffers %u and %u of a multi-receive have the same tag %u",
-						 j, i, tags[i]);
+				return gpul_fail(err, GPUL_EINVAL, 0, "buffers %u and %u of a multi-receive have the same tag %u", j, i,
+						 tags[i]);
 	}
 	return st;
 }
 
-gpul_status gpul_rdma_link_recv(gpul_rdma_link *l, const gpul_rdma_span *spans, const uint32_t *tags, unsigned n,
-				uint64_t deadline_ns, gpul_rdma_request *out, gpul_error *err)
+gpul_status gpul_rdma_link_recv(gpul_rdma_link *l, const gpul_rdma_span *spans, const uint32_t *tags, unsigned n, uint64_t deadline_ns,
+				gpul_rdma_request *out, gpul_error *err)
 {
 	const gpul_status st = check_parts(l, spans, tags, n, err);
 	struct request *r;
@@ -397,8 +402,12 @@ gpul_status gpul_rdma_link_recv(gpul_rdma_link *l, const gpul_rdma_span *spans, 
 	r->n_parts = r->parts_left = (uint8_t)n;
 	for (unsigned i = 0; i < n; i++)
 		l->parts[l->parts_head++ & SLOT_MASK] = (struct part){
-			.span = spans[i], .request = r->index, .index = (uint8_t)i, .of = (uint8_t)n,
-			.tag = tags[i], .needed = UINT32_MAX,
+			.span = spans[i],
+			.request = r->index,
+			.index = (uint8_t)i,
+			.of = (uint8_t)n,
+			.tag = tags[i],
+			.needed = UINT32_MAX,
 		};
 	return GPUL_OK;
 }

@@ -12,9 +12,9 @@
 /* ---- slots ------------------------------------------------------------------------------ */
 
 #define SLOT_MESSAGE(s) ((uint16_t)(s)->order)
-#define SLOT_PARTS(s) ((s)->order >> 16 & 15)
-#define SLOT_PART(s) ((s)->order >> 20 & 15)
-#define SLOT_END(s) ((s)->order >> 24 & 1)
+#define SLOT_PARTS(s)   ((s)->order >> 16 & 15)
+#define SLOT_PART(s)    ((s)->order >> 20 & 15)
+#define SLOT_END(s)     ((s)->order >> 24 & 1)
 
 static void fail_slot(gpul_rdma_link *l, uint32_t sequence, const gpul_rdma_slot *s, const char *why)
 {
@@ -30,15 +30,14 @@ static bool read_slot(gpul_rdma_link *l, uint32_t sequence, gpul_rdma_slot *out)
 	const gpul_rdma_slot *s = &l->desc.control->slots[(sequence - 1) & SLOT_MASK];
 	const uint32_t found = __atomic_load_n(&s->sequence, __ATOMIC_ACQUIRE);
 
-	if (found == sequence - GPUL_RDMA_SLOTS)  /* the slot of the previous lap */
+	if (found == sequence - GPUL_RDMA_SLOTS) /* the slot of the previous lap */
 		return false;
 	*out = *s;
 	if (found != sequence || out->sequence != sequence)
 		fail_slot(l, sequence, out, "another one is in its place");
 	else if (out->bytes > l->desc.segment_bytes)
 		fail_slot(l, sequence, out, "it is larger than a segment");
-	else if (SLOT_PARTS(out) < 1 || SLOT_PARTS(out) > GPUL_RDMA_MAX_PARTS || SLOT_PART(out) >= SLOT_PARTS(out) ||
-		 out->order >> 25)
+	else if (SLOT_PARTS(out) < 1 || SLOT_PARTS(out) > GPUL_RDMA_MAX_PARTS || SLOT_PART(out) >= SLOT_PARTS(out) || out->order >> 25)
 		fail_slot(l, sequence, out, "its order is out of range");
 	else if (!SLOT_END(out) && (!out->bytes || SLOT_PARTS(out) > 1))
 		fail_slot(l, sequence, out, "it does not end its buffer");
@@ -56,7 +55,7 @@ static bool fail_tag(gpul_rdma_link *l, uint32_t tag, unsigned n, uint32_t first
 	return false;
 }
 
-enum search { NOT_ARRIVED, WRONG_TAG, FOUND };  /* NOT_ARRIVED also after a failure */
+enum search { NOT_ARRIVED, WRONG_TAG, FOUND }; /* NOT_ARRIVED also after a failure */
 
 /* Find the slot with this tag among those of the multi-receive at next_slot; *first_tag: of its first slot. */
 static enum search find_in_group(gpul_rdma_link *l, uint32_t tag, unsigned n, gpul_rdma_slot *s, uint32_t *first_tag)
@@ -148,8 +147,8 @@ static bool has_room(const gpul_rdma_link *l, const struct take *t, uint32_t seq
 
 /* Write bytes from `at` to a slot, as stripes; in an area of several pieces, a stripe may need
  * several writes, the last of which has the immediate.  Returns the number of operations. */
-static unsigned emit_segment(gpul_rdma_link *l, struct take *t, const gpul_rdma_area *area, uint64_t at,
-			     const gpul_rdma_slot *slot, uint32_t bytes, bool last, uint16_t request, uint8_t stage)
+static unsigned emit_segment(gpul_rdma_link *l, struct take *t, const gpul_rdma_area *area, uint64_t at, const gpul_rdma_slot *slot,
+			     uint32_t bytes, bool last, uint16_t request, uint8_t stage)
 {
 	const uint32_t imm = GPUL_RDMA_IMM(slot->sequence, last, bytes);
 	uint32_t stripe_bytes, done = 0;
@@ -163,7 +162,7 @@ static unsigned emit_segment(gpul_rdma_link *l, struct take *t, const gpul_rdma_
 			const uint64_t left = p->at + p->bytes - (at + done);
 			const uint32_t now = end - done < left ? end - done : (uint32_t)left;
 			gpul_rdma_op *op = emit_op(l, t, done + now == end ? GPUL_RDMA_OP_WRITE_IMM : GPUL_RDMA_OP_WRITE,
-							  queue_of(l, slot->sequence, i), request, stage, now);
+						   queue_of(l, slot->sequence, i), request, stage, now);
 
 			op->imm = imm;
 			op->local = at + done;
@@ -195,7 +194,11 @@ static void begin_copy(gpul_rdma_link *l, struct request *r, const gpul_rdma_slo
 	const uint8_t stage = l->out.free[--l->out.n_free];
 
 	l->out_stages[stage] = (struct out_stage){
-		.slot = *slot, .request = r->index, .last = last, .bytes = bytes, .offset = r->send.taken,
+		.slot = *slot,
+		.request = r->index,
+		.last = last,
+		.bytes = bytes,
+		.offset = r->send.taken,
 	};
 	if (bytes)
 		l->out.copies[l->out.copies_head++ % MAX_STAGES] = stage;
@@ -271,8 +274,8 @@ static void take_staged(gpul_rdma_link *l, struct take *t)
 
 		if (!has_room(l, t, o->slot.sequence, stripes_of(&l->desc, o->bytes, &stripe_bytes), 1))
 			return;
-		o->ops_left = emit_segment(l, t, stages_area(l, &area), out_stage_at(l, stage), &o->slot, o->bytes, o->last,
-					   o->request, stage);
+		o->ops_left = emit_segment(l, t, stages_area(l, &area), out_stage_at(l, stage), &o->slot, o->bytes, o->last, o->request,
+					   stage);
 	}
 }
 
@@ -315,8 +318,8 @@ bool gpul_rdma_link_may_send(gpul_rdma_link *l, uint32_t tag)
 	return !l->failure.status && l->sends_tail == l->sends_head && search_slot(l, tag, &slot, &first_tag) == FOUND;
 }
 
-gpul_status gpul_rdma_link_send(gpul_rdma_link *l, const gpul_rdma_span *span, uint32_t tag, uint64_t deadline_ns,
-				gpul_rdma_request *out, gpul_error *err)
+gpul_status gpul_rdma_link_send(gpul_rdma_link *l, const gpul_rdma_span *span, uint32_t tag, uint64_t deadline_ns, gpul_rdma_request *out,
+				gpul_error *err)
 {
 	const gpul_status st = gpul_rdma_check_span(l, span, err);
 	struct request *r;
@@ -326,7 +329,8 @@ gpul_status gpul_rdma_link_send(gpul_rdma_link *l, const gpul_rdma_span *span, u
 	if (!l->desc.ordered && piece_of(span->area, span->at) != piece_of(span->area, span->at + span->bytes - !!span->bytes))
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
 				 "a message of %llu bytes crosses two pieces of its region: this fabric has no order of writes, so "
-				 "register the memory in one piece", (unsigned long long)span->bytes);
+				 "register the memory in one piece",
+				 (unsigned long long)span->bytes);
 	r = gpul_rdma_request_new(l, SEND, deadline_ns, out);
 	if (!r)
 		return GPUL_OK;

@@ -27,17 +27,17 @@ struct flying {
 struct route {
 	gpul_rdma_put_route to;
 	const gpul_rdma_area *from;
-	uint64_t *steps;           /* the value that each step has after the puts so far */
+	uint64_t *steps; /* the value that each step has after the puts so far */
 };
 
 struct gpul_rdma_putter {
 	gpul_rdma_putter_desc desc;
 	struct route *routes;
-	gpul_rdma_conn **conns;    /* the connections of the routes, each of them once */
+	gpul_rdma_conn **conns; /* the connections of the routes, each of them once */
 	unsigned n_conns;
 	struct flying queue[QUEUE];
 	uint32_t head, tail;
-	uint32_t posted;           /* puts before this position have been posted; for the trace */
+	uint32_t posted; /* puts before this position have been posted; for the trace */
 	_Atomic uint64_t ended;
 };
 
@@ -72,11 +72,15 @@ static gpul_status check_reach(const gpul_rdma_put_route *route, unsigned i, gpu
 	const uint64_t from = area_bytes(gpul_rdma_region_area(route->from));
 
 	if (from > GPUL_RDMA_PUT_FROM_END)
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "route %u: the region has %llu bytes, but the offsets of puts reach only %llu: register "
-				 "parts, and use a route for each", i, (unsigned long long)from, GPUL_RDMA_PUT_FROM_END);
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
+				 "route %u: the region has %llu bytes, but the offsets of puts reach only %llu: register "
+				 "parts, and use a route for each",
+				 i, (unsigned long long)from, GPUL_RDMA_PUT_FROM_END);
 	if (route->to.bytes > GPUL_RDMA_PUT_TO_END)
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "route %u: the peer's memory has %llu bytes, but the offsets of puts reach only %llu: "
-				 "offer parts, and use a route for each", i, (unsigned long long)route->to.bytes, GPUL_RDMA_PUT_TO_END);
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
+				 "route %u: the peer's memory has %llu bytes, but the offsets of puts reach only %llu: "
+				 "offer parts, and use a route for each",
+				 i, (unsigned long long)route->to.bytes, GPUL_RDMA_PUT_TO_END);
 	if (route->to.bytes > UINT64_MAX - route->to.address || route->steps.bytes > UINT64_MAX - route->steps.address)
 		return gpul_fail(err, GPUL_EINVAL, 0, "route %u: the peer's memory or steps end beyond the address space", i);
 	return GPUL_OK;
@@ -108,7 +112,7 @@ gpul_status gpul_rdma_putter_create(const gpul_rdma_putter_desc *desc, gpul_rdma
 	if (!p)
 		goto no_memory;
 	p->desc = *desc;
-	p->desc.routes = NULL;  /* p->routes has the copies, because the caller may free its
+	p->desc.routes = NULL; /* p->routes has the copies, because the caller may free its
 				 * array */
 	if (!p->desc.timeout_ms)
 		p->desc.timeout_ms = GPUL_RDMA_PUT_TIMEOUT_MS;
@@ -154,7 +158,10 @@ uint64_t gpul_rdma_putter_ended(const gpul_rdma_putter *p)
 static void report(const gpul_rdma_putter *p, const struct flying *f)
 {
 	const gpul_rdma_put_event event = {
-		.lane = f->lane, .position = f->position, .popped_ns = f->popped_ns, .posted_ns = f->posted_ns,
+		.lane = f->lane,
+		.position = f->position,
+		.popped_ns = f->popped_ns,
+		.posted_ns = f->posted_ns,
 		.ended_ns = gpul_clock_ns(),
 	};
 
@@ -163,7 +170,7 @@ static void report(const gpul_rdma_putter *p, const struct flying *f)
 
 static gpul_status release_ended(gpul_rdma_putter *p, gpul_error *err)
 {
-	const struct flying *last = NULL;  /* the last of consecutive triggers of one lane, which
+	const struct flying *last = NULL; /* the last of consecutive triggers of one lane, which
 					    * one store releases */
 	gpul_status st = GPUL_OK;
 	uint64_t n = 0;
@@ -221,8 +228,7 @@ gpul_status gpul_rdma_put_progress(void *context, bool *busy, gpul_error *err)
 
 /* ---- new puts -------------------------------------------------------------------------------------------------- */
 
-static gpul_status fill_put(gpul_rdma_putter *p, const gpul_fifo_item *item, gpul_rdma_put_desc *put, struct route **route,
-			    gpul_error *err)
+static gpul_status fill_put(gpul_rdma_putter *p, const gpul_fifo_item *item, gpul_rdma_put_desc *put, struct route **route, gpul_error *err)
 {
 	const unsigned index = GPUL_RDMA_PUT_ROUTE(item->word[1]), step = GPUL_RDMA_PUT_STEP(item->word[1]);
 	const uint64_t bytes = GPUL_RDMA_PUT_BYTES(item->word[1]);
@@ -230,9 +236,11 @@ static gpul_status fill_put(gpul_rdma_putter *p, const gpul_fifo_item *item, gpu
 	struct route *r;
 
 	if (from == GPUL_RDMA_PUT_FROM_END || to == GPUL_RDMA_PUT_TO_END || bytes == GPUL_RDMA_PUT_BYTES_END)
-		return gpul_fail(err, GPUL_EINVAL, 0, "a put of lane %u has a value that does not fit into its trigger: offsets are multiples of 16, "
-				 "of the source below 64 GiB - 16, of the destination below 32 GiB - 16; a put has less than 2 GiB - 1 bytes",
-				 item->lane);
+		return gpul_fail(
+			err, GPUL_EINVAL, 0,
+			"a put of lane %u has a value that does not fit into its trigger: offsets are multiples of 16, "
+			"of the source below 64 GiB - 16, of the destination below 32 GiB - 16; a put has less than 2 GiB - 1 bytes",
+			item->lane);
 	if (index >= p->desc.n_routes)
 		return gpul_fail(err, GPUL_EINVAL, (int)index, "a put of lane %u names route %u, but there are %u", item->lane, index,
 				 p->desc.n_routes);
@@ -252,7 +260,8 @@ static gpul_status fill_put(gpul_rdma_putter *p, const gpul_fifo_item *item, gpu
 		.lane = item->lane,
 	};
 	if (step != GPUL_RDMA_PUT_NO_STEP) {
-		put->signal = (gpul_rdma_remote){ .address = r->to.steps.address + step * sizeof(uint64_t), .key = r->to.steps.key,
+		put->signal = (gpul_rdma_remote){ .address = r->to.steps.address + step * sizeof(uint64_t),
+						  .key = r->to.steps.key,
 						  .bytes = sizeof(uint64_t) };
 		put->signal_value = r->steps[step] + 1;
 	}
@@ -275,8 +284,7 @@ static gpul_status make_room(gpul_rdma_putter *p, gpul_fifo *fifo, unsigned turn
 	return gpul_rdma_put_progress(p, &busy, err);
 }
 
-static gpul_status start_put(gpul_rdma_putter *p, gpul_fifo *fifo, const gpul_fifo_item *item, uint64_t now_ns,
-			     gpul_error *err)
+static gpul_status start_put(gpul_rdma_putter *p, gpul_fifo *fifo, const gpul_fifo_item *item, uint64_t now_ns, gpul_error *err)
 {
 	const uint64_t deadline_ns = p->desc.timeout_ms > 0 ? now_ns + (uint64_t)p->desc.timeout_ms * 1000000 : 0;
 	struct flying *f = &p->queue[p->head & QUEUE_MASK];
@@ -296,8 +304,12 @@ static gpul_status start_put(gpul_rdma_putter *p, gpul_fifo *fifo, const gpul_fi
 		return st;
 	if (put.signal.bytes)
 		route->steps[GPUL_RDMA_PUT_STEP(item->word[1])]++;
-	*f = (struct flying){ .conn = route->to.conn, .fifo = fifo, .request = request, .lane = item->lane,
-			      .position = item->position, .popped_ns = now_ns };
+	*f = (struct flying){ .conn = route->to.conn,
+			      .fifo = fifo,
+			      .request = request,
+			      .lane = item->lane,
+			      .position = item->position,
+			      .popped_ns = now_ns };
 	p->head++;
 	return GPUL_OK;
 }
@@ -305,7 +317,7 @@ static gpul_status start_put(gpul_rdma_putter *p, gpul_fifo *fifo, const gpul_fi
 gpul_status gpul_rdma_put_handle(void *context, gpul_fifo *fifo, const gpul_fifo_item *items, unsigned n, gpul_error *err)
 {
 	gpul_rdma_putter *p = context;
-	const uint64_t now_ns = gpul_clock_ns();  /* read once per batch, because it costs 25 ns */
+	const uint64_t now_ns = gpul_clock_ns(); /* read once per batch, because it costs 25 ns */
 	gpul_status st = GPUL_OK;
 
 	for (unsigned i = 0; !st && i < n; i++)

@@ -40,16 +40,14 @@ enum { GPUL_RDMA_STEP_POLLS = 32 };
  * otherwise nothing is pushed, and the result is GPUL_FIFO_REFUSED.  The NIC sees everything that this thread wrote before, or
  * observed through a barrier.  kind: the proxy's kind of trigger for puts.  The span must not change until gpul_fifo_sync() has
  * returned OK for the trigger's position.  Other results: as gpul_fifo_push_release(). */
-static __device__ __forceinline__ gpul_fifo_result gpul_rdma_put_push(gpul_fifo_port *port, unsigned long long from,
-								      unsigned long long to, unsigned long long bytes,
-								      unsigned long long route, unsigned long long step,
-								      unsigned long long timeout_ns,
+static __device__ __forceinline__ gpul_fifo_result gpul_rdma_put_push(gpul_fifo_port *port, unsigned long long from, unsigned long long to,
+								      unsigned long long bytes, unsigned long long route,
+								      unsigned long long step, unsigned long long timeout_ns,
 								      unsigned long long kind = 0)
 {
 	if (!GPUL_RDMA_PUT_OFFSETS_FIT(from, to) || !GPUL_RDMA_PUT_FIELDS_FIT(kind, route, step, bytes))
 		return GPUL_FIFO_REFUSED;
-	return gpul_fifo_push_release(port, GPUL_RDMA_PUT_WORD0(from, to), GPUL_RDMA_PUT_WORD1(kind, route, step, bytes),
-				      timeout_ns);
+	return gpul_fifo_push_release(port, GPUL_RDMA_PUT_WORD0(from, to), GPUL_RDMA_PUT_WORD1(kind, route, step, bytes), timeout_ns);
 }
 
 /* Read a step (acquire): the caller then sees the data of all puts that raised it. */
@@ -65,8 +63,7 @@ static __device__ __forceinline__ unsigned long long gpul_rdma_step_read(const u
  * when it is not 0, even if the step has not been reached; NULL: none.  With &port.line->abort of this process' FIFO, the
  * wait ends when the proxy ends, for example because the connection has failed.  timeout_ns ~0ull: no time-out. */
 static __device__ inline gpul_rdma_step_result gpul_rdma_step_wait(const unsigned long long *step, unsigned long long value,
-								   unsigned long long timeout_ns,
-								   const unsigned long long *abort)
+								   unsigned long long timeout_ns, const unsigned long long *abort)
 {
 	unsigned long long start = 0, code = 0;
 

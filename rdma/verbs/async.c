@@ -47,7 +47,8 @@ bool gpul_verbs_async_read(void *device, gpul_rdma_failure *why)
 		fail_path(event.element.qp->qp_context, d->v, event.event_type, "see the kernel's log");
 		break;
 	case IBV_EVENT_QP_REQ_ERR:
-		fail_path(event.element.qp->qp_context, d->v, event.event_type, "the peer sent an invalid request: are the versions the same?");
+		fail_path(event.element.qp->qp_context, d->v, event.event_type,
+			  "the peer sent an invalid request: are the versions the same?");
 		break;
 	case IBV_EVENT_QP_ACCESS_ERR:
 		fail_path(event.element.qp->qp_context, d->v, event.event_type,
@@ -64,15 +65,15 @@ bool gpul_verbs_async_read(void *device, gpul_rdma_failure *why)
 		port_event(d, &event);
 		break;
 	case IBV_EVENT_DEVICE_FATAL:
-		gpul_rdma_fail(why, GPUL_EVERBS, (int)event.event_type, "asynchronous event", "see the kernel's log",
-			       "%s: %s", d->info.name, d->v->event_type_str(event.event_type));
+		gpul_rdma_fail(why, GPUL_EVERBS, (int)event.event_type, "asynchronous event", "see the kernel's log", "%s: %s",
+			       d->info.name, d->v->event_type_str(event.event_type));
 		fatal = true;
 		break;
-	default:  /* a connection was established, a path has migrated ... */
+	default: /* a connection was established, a path has migrated ... */
 		gpul_log(GPUL_LOG_DEBUG, "verbs", "%s: %s", d->info.name, d->v->event_type_str(event.event_type));
 		break;
 	}
-	d->v->ack_async_event(&event);  /* destroying a queue pair waits for this acknowledgement, so
+	d->v->ack_async_event(&event); /* destroying a queue pair waits for this acknowledgement, so
 					 * its path is still valid up to here */
 	return fatal;
 }

@@ -38,7 +38,7 @@ gpul_status gpul_verbs_create_datagrams(gpul_verbs_path *p, gpul_error *err)
 	n_bytes = (size_t)g->stride * 2 * GPUL_VERBS_DATAGRAMS;
 	if (getrandom(&g->qkey, sizeof g->qkey, 0) != (ssize_t)sizeof g->qkey)
 		return gpul_fail(err, GPUL_ESYS, errno, "getrandom: %s", strerror(errno));
-	g->qkey &= 0x7fffffff;  /* the highest bit marks privileged keys */
+	g->qkey &= 0x7fffffff; /* the highest bit marks privileged keys */
 	g->buffers = aligned_alloc(64, n_bytes);
 	if (!g->buffers)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for datagrams of %zu bytes", n_bytes);
@@ -55,8 +55,8 @@ gpul_status gpul_verbs_create_datagrams(gpul_verbs_path *p, gpul_error *err)
 	return st;
 }
 
-gpul_status gpul_verbs_connect_datagrams(gpul_verbs_path *p, const gpul_verbs_description *peer,
-					 const gpul_verbs_remote *to, gpul_error *err)
+gpul_status gpul_verbs_connect_datagrams(gpul_verbs_path *p, const gpul_verbs_description *peer, const gpul_verbs_remote *to,
+					 gpul_error *err)
 {
 	gpul_verbs_datagrams *g = &p->datagrams;
 	struct ibv_ah_attr address;
@@ -85,14 +85,15 @@ void gpul_verbs_destroy_datagrams(gpul_verbs_path *p)
 gpul_status gpul_verbs_send_datagram(gpul_verbs_path *p, const gpul_rdma_op *op, bool *accepted, gpul_rdma_failure *why)
 {
 	gpul_verbs_datagrams *g = &p->datagrams;
-	unsigned char *copy;  /* a copy, because the caller may change its slots before the NIC reads them */
+	unsigned char *copy; /* a copy, because the caller may change its slots before the NIC reads them */
 	struct ibv_sge piece = { .length = op->bytes };
 	struct ibv_send_wr wr = { .sg_list = &piece, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED }, *bad;
 	int r;
 
 	if (!g->ah || op->bytes > g->stride - GPUL_VERBS_GRH_BYTES)
-		return gpul_rdma_fail(why, GPUL_EINVAL, (int)op->bytes, "ibv_post_send", NULL, g->ah
-				      ? "datagram of %u bytes: the MTU allows %u" : "datagram of %u bytes: the path has no datagrams (%u)",
+		return gpul_rdma_fail(why, GPUL_EINVAL, (int)op->bytes, "ibv_post_send", NULL,
+				      g->ah ? "datagram of %u bytes: the MTU allows %u"
+					    : "datagram of %u bytes: the path has no datagrams (%u)",
 				      op->bytes, g->ah ? g->stride - GPUL_VERBS_GRH_BYTES : 0);
 	*accepted = gpul_verbs_room(&g->queue) > 0;
 	if (!*accepted)
@@ -118,10 +119,11 @@ bool gpul_verbs_datagram_arrived(gpul_verbs_path *p, const struct ibv_wc *wc, gp
 
 	if (wc->wr_id >= GPUL_VERBS_DATAGRAMS)
 		return false;
-	g->used[g->n_used++] = (uint16_t)wc->wr_id;  /* each buffer is posted once, so there is room */
+	g->used[g->n_used++] = (uint16_t)wc->wr_id; /* each buffer is posted once, so there is room */
 	if (wc->src_qp != g->peer_qpn || wc->byte_len <= GPUL_VERBS_GRH_BYTES || wc->byte_len > g->stride)
 		return false;
-	*out = (gpul_rdma_event){ .kind = GPUL_RDMA_EVENT_CONTROL, .bytes = wc->byte_len - GPUL_VERBS_GRH_BYTES,
+	*out = (gpul_rdma_event){ .kind = GPUL_RDMA_EVENT_CONTROL,
+				  .bytes = wc->byte_len - GPUL_VERBS_GRH_BYTES,
 				  .data = buffer(g, (unsigned)wc->wr_id) + GPUL_VERBS_GRH_BYTES };
 	return true;
 }

@@ -16,7 +16,7 @@ enum {
 	VERSION = 1,
 	HEADER_BYTES = 40,
 	QP_BYTES = 8,
-	MAX_NUMBER = 0xffffff,    /* queue pair numbers and packet sequence numbers have 24 bits */
+	MAX_NUMBER = 0xffffff, /* queue pair numbers and packet sequence numbers have 24 bits */
 	FIRST_MULTICAST_LID = 0xc000,
 };
 static_assert(HEADER_BYTES + QP_BYTES * GPUL_RDMA_MAX_QPS <= GPUL_RDMA_MAX_DESCRIPTION, "a description fits");
@@ -82,7 +82,7 @@ static int find_bad_byte(const unsigned char *from, size_t n_bytes)
 		return 12;
 	if (from[14] || from[15])
 		return 14;
-	if (from[16] == 0xff)  /* a multicast address */
+	if (from[16] == 0xff) /* a multicast address */
 		return 16;
 	if (get32(from + 32) > MAX_NUMBER || (get32(from + 32) != 0) != has_datagrams)
 		return 32;
@@ -97,18 +97,28 @@ gpul_status gpul_verbs_description_read(const unsigned char *from, size_t n_byte
 	int bad;
 
 	if (n_bytes < HEADER_BYTES)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "the peer's description has %zu bytes, at least %d are needed: is the peer's backend verbs?",
-				 n_bytes, HEADER_BYTES);
+		return gpul_fail(err, GPUL_EFORMAT, 0,
+				 "the peer's description has %zu bytes, at least %d are needed: is the peer's backend verbs?", n_bytes,
+				 HEADER_BYTES);
 	if (memcmp(from, magic, sizeof magic) != 0 || from[4] != VERSION)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "the peer's description is not of verbs, version %d: use the same backend and version "
-				 "of gpuload on both sides", VERSION);
+		return gpul_fail(err, GPUL_EFORMAT, 0,
+				 "the peer's description is not of verbs, version %d: use the same backend and version "
+				 "of gpuload on both sides",
+				 VERSION);
 	bad = find_bad_byte(from, n_bytes);
 	if (bad >= 0)
 		return gpul_fail(err, GPUL_EFORMAT, bad, "the peer's description of its verbs path is malformed at byte %d (0x%02x)", bad,
 				 from[bad]);
 	*out = (gpul_verbs_description){
-		.link_layer = from[5], .gid_type = from[6], .mtu = from[7], .qp_type = from[8], .n_qps = from[9], .flags = from[10],
-		.lid = (uint16_t)(from[12] | from[13] << 8), .datagram_qpn = get32(from + 32), .datagram_qkey = get32(from + 36),
+		.link_layer = from[5],
+		.gid_type = from[6],
+		.mtu = from[7],
+		.qp_type = from[8],
+		.n_qps = from[9],
+		.flags = from[10],
+		.lid = (uint16_t)(from[12] | from[13] << 8),
+		.datagram_qpn = get32(from + 32),
+		.datagram_qkey = get32(from + 36),
 	};
 	memcpy(out->gid.raw, from + 16, 16);
 	for (unsigned i = 0; i < out->n_qps; i++) {

@@ -33,8 +33,8 @@ static void decide(gpul_verbs_device *d, gpul_rdma_flush flush, const char *text
 
 static bool has_cuda_flush(const gpul_rdma_device_desc *desc)
 {
-	return desc->drv && gpu_attribute(desc, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS) &
-				    CU_FLUSH_GPU_DIRECT_RDMA_WRITES_OPTION_HOST;
+	return desc->drv &&
+	       gpu_attribute(desc, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS) & CU_FLUSH_GPU_DIRECT_RDMA_WRITES_OPTION_HOST;
 }
 
 static gpul_status use_read(gpul_verbs_device *d, const char *text, gpul_error *err)
@@ -55,7 +55,7 @@ static gpul_status use_atomic(gpul_verbs_device *d, gpul_error *err)
 	d->null_mr = d->v->alloc_null_mr(d->pd);
 	if (!d->null_mr && errno != EOPNOTSUPP)
 		return gpul_verbs_fail(err, errno, 0, "ibv_alloc_null_mr");
-	st = use_read(d, "loop-back read: no null MR", err);  /* also used by policy ATOMIC, for data of less
+	st = use_read(d, "loop-back read: no null MR", err); /* also used by policy ATOMIC, for data of less
 							       * than 8 bytes */
 	if (!st && d->null_mr)
 		decide(d, GPUL_RDMA_FLUSH_ATOMIC, "loop-back atomic on null MR");
@@ -75,7 +75,8 @@ gpul_status gpul_verbs_choose_flush(gpul_verbs_device *d, const gpul_rdma_device
 	case GPUL_RDMA_FLUSH_CUDA:
 		if (!has_cuda_flush(desc))
 			return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "flush by CUDA: %s",
-					 desc->drv ? "this GPU and driver have no cuFlushGPUDirectRDMAWrites() for the host" : "no CUDA driver");
+					 desc->drv ? "this GPU and driver have no cuFlushGPUDirectRDMAWrites() for the host"
+						   : "no CUDA driver");
 		decide(d, GPUL_RDMA_FLUSH_CUDA, "cuFlushGPUDirectRDMAWrites");
 		return GPUL_OK;
 	case GPUL_RDMA_FLUSH_AUTO:
@@ -112,11 +113,16 @@ gpul_status gpul_verbs_create_loop(gpul_verbs_path *p, gpul_error *err)
 		return GPUL_OK;
 	st = gpul_verbs_queue_create(p, &p->loop, IBV_QPT_RC, GPUL_VERBS_FLUSHES, 1,
 				     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ |
-					     (d->flush == GPUL_RDMA_FLUSH_ATOMIC ? IBV_ACCESS_REMOTE_ATOMIC : 0u), err);
+					     (d->flush == GPUL_RDMA_FLUSH_ATOMIC ? IBV_ACCESS_REMOTE_ATOMIC : 0u),
+				     err);
 	if (st)
 		return st;
 	self = (gpul_verbs_remote){
-		.qpn = p->loop.qp->qp_num, .psn = p->loop.psn, .lid = d->port_attr.lid, .gid = d->gid.gid, .mtu = d->mtu,
+		.qpn = p->loop.qp->qp_num,
+		.psn = p->loop.psn,
+		.lid = d->port_attr.lid,
+		.gid = d->gid.gid,
+		.mtu = d->mtu,
 		.global = d->ethernet || !d->port_attr.lid,
 	};
 	return gpul_verbs_queue_connect(p, &p->loop, IBV_QPT_RC, &self, err);
@@ -127,7 +133,11 @@ static gpul_status post_loop(gpul_verbs_path *p, const gpul_rdma_op *op, gpul_rd
 	gpul_verbs_device *d = p->d;
 	struct ibv_sge to = { .addr = (uintptr_t)&d->scratch, .length = op->bytes < 8 ? op->bytes : 8 };
 	struct ibv_send_wr wr = {
-		.wr_id = op->id, .sg_list = &to, .num_sge = 1, .opcode = IBV_WR_RDMA_READ, .send_flags = IBV_SEND_SIGNALED,
+		.wr_id = op->id,
+		.sg_list = &to,
+		.num_sge = 1,
+		.opcode = IBV_WR_RDMA_READ,
+		.send_flags = IBV_SEND_SIGNALED,
 		.wr.rdma = { .remote_addr = op->remote, .rkey = (uint32_t)op->remote_key },
 	};
 	struct ibv_send_wr *bad;
@@ -159,9 +169,9 @@ gpul_status gpul_verbs_flush(gpul_verbs_path *p, const gpul_rdma_op *op, bool *a
 		return GPUL_OK;
 	if (by_loop)
 		return post_loop(p, op, why);
-	if (p->d->flush == GPUL_RDMA_FLUSH_CUDA &&
-	    gpul_cu(p->d->drv, &err, cuFlushGPUDirectRDMAWrites(CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX,
-								CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER)))
+	if (p->d->flush == GPUL_RDMA_FLUSH_CUDA && gpul_cu(p->d->drv, &err,
+							   cuFlushGPUDirectRDMAWrites(CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX,
+										      CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER)))
 		return gpul_rdma_fail(why, err.status, err.native, "cuFlushGPUDirectRDMAWrites", NULL, "%s", err.text);
 	p->flushed[p->flushed_head++ % GPUL_VERBS_FLUSHES] = op->id;
 	return GPUL_OK;

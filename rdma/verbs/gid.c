@@ -89,14 +89,14 @@ gpul_status gpul_verbs_gid_choose(const struct ibv_gid_entry *entries, size_t n,
 			continue;
 		n_of_port++;
 		n_local += gpul_verbs_gid_link_local(&e->gid);
-		if (wish >= 0 ? e->gid_index == (uint32_t)wish
-			      : ethernet ? rank_of(e) != UNUSABLE && (!best || rank_of(e) < rank_of(best))
-					 : !best || e->gid_index < best->gid_index)
+		if (wish >= 0  ? e->gid_index == (uint32_t)wish
+		    : ethernet ? rank_of(e) != UNUSABLE && (!best || rank_of(e) < rank_of(best))
+			       : !best || e->gid_index < best->gid_index)
 			best = e;
 	}
 	if (!best && wish >= 0)
-		return gpul_fail(err, GPUL_EINVAL, wish, "port %u has no GID with index %d: `gpuload rdma devices` lists its %u",
-				 port, wish, n_of_port);
+		return gpul_fail(err, GPUL_EINVAL, wish, "port %u has no GID with index %d: `gpuload rdma devices` lists its %u", port,
+				 wish, n_of_port);
 	if (!best)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
 				 "port %u has no usable GID: %u entries, of which %u are link-local addresses, which have no route: give "

@@ -47,9 +47,9 @@ static void record_error(gpul_verbs_path *p, const struct ibv_wc *wc)
 	else if (queue == p->n_qps)
 		snprintf(where, sizeof where, " on the %s queue pair",
 			 p->loop.qp && wc->qp_num == p->loop.qp->qp_num ? "loop-back" : "datagram");
-	gpul_rdma_fail(&f, GPUL_EVERBS, (int)wc->status, "completion", gpul_verbs_wc_advice(wc->status, of_receive),
-		       "%s: %s%s%s", gpul_verbs_wc_name(wc->status), p->d->v->wc_status_str(wc->status),
-		       of_receive && !flushed ? " of a receive" : "", where);
+	gpul_rdma_fail(&f, GPUL_EVERBS, (int)wc->status, "completion", gpul_verbs_wc_advice(wc->status, of_receive), "%s: %s%s%s",
+		       gpul_verbs_wc_name(wc->status), p->d->v->wc_status_str(wc->status), of_receive && !flushed ? " of a receive" : "",
+		       where);
 	f.vendor = wc->vendor_err;
 	if (!p->failure.status)
 		p->failed_at_ns = gpul_clock_ns();
@@ -64,8 +64,9 @@ static bool convert_completion(gpul_verbs_path *p, const struct ibv_wc *wc, gpul
 
 	switch ((int)wc->opcode) {
 	case IBV_WC_RECV_RDMA_WITH_IMM:
-		*out = (gpul_rdma_event){ .kind = GPUL_RDMA_EVENT_ARRIVED, .qp = find_queue(p, wc->qp_num),
-					  .imm = ntohl(wc->imm_data), .bytes = wc->byte_len };
+		*out = (gpul_rdma_event){
+			.kind = GPUL_RDMA_EVENT_ARRIVED, .qp = find_queue(p, wc->qp_num), .imm = ntohl(wc->imm_data), .bytes = wc->byte_len
+		};
 		return true;
 	case IBV_WC_RDMA_WRITE:
 		queue = find_queue(p, wc->qp_num);
@@ -154,8 +155,7 @@ static gpul_status poll_locked(gpul_verbs_path *p, gpul_rdma_event *events, unsi
 	if (p->datagrams.n_used && (r = gpul_verbs_recycle_datagrams(p)) != 0)
 		return gpul_rdma_fail(why, GPUL_EVERBS, r, "ibv_post_recv", NULL, "datagrams: %s", strerror(r));
 	for (; n < max && p->flushed_tail != p->flushed_head; n++)
-		events[n] = (gpul_rdma_event){ .kind = GPUL_RDMA_EVENT_DONE,
-					       .id = p->flushed[p->flushed_tail++ % GPUL_VERBS_FLUSHES] };
+		events[n] = (gpul_rdma_event){ .kind = GPUL_RDMA_EVENT_DONE, .id = p->flushed[p->flushed_tail++ % GPUL_VERBS_FLUSHES] };
 	if (!p->failure.status && n < max) {
 		r = read_completions(p, events + n, max - n, &any);
 		if (r < 0)

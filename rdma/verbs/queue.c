@@ -34,12 +34,18 @@ static gpul_status to_init(gpul_verbs_path *p, gpul_verbs_queue *q, enum ibv_qp_
 	return r ? gpul_verbs_fail(err, gpul_verbs_errno(r), 0, "ibv_modify_qp to INIT on %s", p->d->info.name) : GPUL_OK;
 }
 
-gpul_status gpul_verbs_queue_create(gpul_verbs_path *p, gpul_verbs_queue *q, enum ibv_qp_type type, unsigned depth,
-				    unsigned n_recvs, unsigned access, gpul_error *err)
+gpul_status gpul_verbs_queue_create(gpul_verbs_path *p, gpul_verbs_queue *q, enum ibv_qp_type type, unsigned depth, unsigned n_recvs,
+				    unsigned access, gpul_error *err)
 {
 	struct ibv_qp_init_attr attr = {
-		.qp_context = p, .send_cq = p->cq, .recv_cq = p->cq, .qp_type = type,
-		.cap = { .max_send_wr = depth, .max_recv_wr = n_recvs, .max_send_sge = 1, .max_recv_sge = 1,
+		.qp_context = p,
+		.send_cq = p->cq,
+		.recv_cq = p->cq,
+		.qp_type = type,
+		.cap = { .max_send_wr = depth,
+			 .max_recv_wr = n_recvs,
+			 .max_send_sge = 1,
+			 .max_recv_sge = 1,
 			 .max_inline_data = p->d->info.inline_bytes },
 	};
 	gpul_status st;
@@ -81,19 +87,24 @@ void gpul_verbs_address(const gpul_verbs_device *d, const gpul_verbs_remote *to,
 	if (to->global) {
 		out->is_global = 1;
 		out->grh = (struct ibv_global_route){
-			.dgid = to->gid, .sgid_index = (uint8_t)d->gid.gid_index, .hop_limit = GPUL_VERBS_HOPS,
+			.dgid = to->gid,
+			.sgid_index = (uint8_t)d->gid.gid_index,
+			.hop_limit = GPUL_VERBS_HOPS,
 			.traffic_class = d->traffic_class,
 		};
 	}
 }
 
-static gpul_status to_rtr(gpul_verbs_path *p, gpul_verbs_queue *q, enum ibv_qp_type type, const gpul_verbs_remote *to,
-			  gpul_error *err)
+static gpul_status to_rtr(gpul_verbs_path *p, gpul_verbs_queue *q, enum ibv_qp_type type, const gpul_verbs_remote *to, gpul_error *err)
 {
 	const gpul_verbs_device *d = p->d;
 	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_RTR, .path_mtu = to->mtu, .dest_qp_num = to->qpn, .rq_psn = to->psn,
-		.max_dest_rd_atomic = 1, .min_rnr_timer = GPUL_VERBS_RNR_TIMER,
+		.qp_state = IBV_QPS_RTR,
+		.path_mtu = to->mtu,
+		.dest_qp_num = to->qpn,
+		.rq_psn = to->psn,
+		.max_dest_rd_atomic = 1,
+		.min_rnr_timer = GPUL_VERBS_RNR_TIMER,
 	};
 	int mask = IBV_QP_STATE, r;
 
@@ -117,7 +128,11 @@ static gpul_status to_rtr(gpul_verbs_path *p, gpul_verbs_queue *q, enum ibv_qp_t
 static gpul_status to_rts(gpul_verbs_path *p, gpul_verbs_queue *q, enum ibv_qp_type type, gpul_error *err)
 {
 	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_RTS, .sq_psn = q->psn, .timeout = p->d->timeout, .retry_cnt = p->d->retry, .rnr_retry = 6,
+		.qp_state = IBV_QPS_RTS,
+		.sq_psn = q->psn,
+		.timeout = p->d->timeout,
+		.retry_cnt = p->d->retry,
+		.rnr_retry = 6,
 		.max_rd_atomic = 1,
 	};
 	int mask = IBV_QP_STATE | IBV_QP_SQ_PSN, r;
@@ -128,8 +143,8 @@ static gpul_status to_rts(gpul_verbs_path *p, gpul_verbs_queue *q, enum ibv_qp_t
 	return r ? gpul_verbs_fail(err, gpul_verbs_errno(r), 0, "ibv_modify_qp to RTS on %s", p->d->info.name) : GPUL_OK;
 }
 
-gpul_status gpul_verbs_queue_connect(gpul_verbs_path *p, gpul_verbs_queue *q, enum ibv_qp_type type,
-				     const gpul_verbs_remote *to, gpul_error *err)
+gpul_status gpul_verbs_queue_connect(gpul_verbs_path *p, gpul_verbs_queue *q, enum ibv_qp_type type, const gpul_verbs_remote *to,
+				     gpul_error *err)
 {
 	gpul_status st = to_rtr(p, q, type, to, err);
 

@@ -47,8 +47,10 @@ static gpul_status choose_port(gpul_verbs_device *d, const char *name, int wish,
 		snprintf(states + used, sizeof states - used, "%sport %d is %s", used ? ", " : "", port,
 			 d->v->port_state_str(d->port_attr.state));
 	}
-	return gpul_fail(err, GPUL_EUNSUPPORTED, (int)d->port_attr.state, "%s: %s, which must be active: check the cable and the "
-			 "network interface (ip link set up)", name, *states ? states : "it has no port");
+	return gpul_fail(err, GPUL_EUNSUPPORTED, (int)d->port_attr.state,
+			 "%s: %s, which must be active: check the cable and the "
+			 "network interface (ip link set up)",
+			 name, *states ? states : "it has no port");
 }
 
 static enum ibv_mtu mtu_from_bytes(int bytes)
@@ -80,15 +82,17 @@ static gpul_status choose_gid(gpul_verbs_device *d, int wish, char *why, size_t 
 static gpul_status check_transport(const gpul_verbs_device *d, const gpul_rdma_device_desc *desc, const char *name, gpul_error *err)
 {
 	if (d->uc && d->ethernet && !desc->lossless)
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-				 "%s port %u is Ethernet, which drops packets, and an unreliable connection (UC) does not repeat them: use RC, "
-				 "or assert that the fabric is lossless (priority flow control on every hop)", name, d->port);
+		return gpul_fail(
+			err, GPUL_EUNSUPPORTED, 0,
+			"%s port %u is Ethernet, which drops packets, and an unreliable connection (UC) does not repeat them: use RC, "
+			"or assert that the fabric is lossless (priority flow control on every hop)",
+			name, d->port);
 	return GPUL_OK;
 }
 
 /* Open one device, and choose its port, GID and MTU. */
-static gpul_status open_device(gpul_verbs_device *d, struct ibv_device *device, const gpul_rdma_device_desc *desc,
-			       const char *reason, gpul_error *err)
+static gpul_status open_device(gpul_verbs_device *d, struct ibv_device *device, const gpul_rdma_device_desc *desc, const char *reason,
+			       gpul_error *err)
 {
 	const char *name = d->v->get_device_name(device);
 	char gid_why[120] = "";
@@ -117,8 +121,8 @@ static gpul_status open_device(gpul_verbs_device *d, struct ibv_device *device, 
 	if (desc->mtu && mtu_from_bytes(desc->mtu) < d->mtu)
 		d->mtu = mtu_from_bytes(desc->mtu);
 	snprintf(d->info.name, sizeof d->info.name, "%.48s port %u", name, d->port);
-	snprintf(d->info.why, sizeof d->info.why, "%.104s, %s; %.64s", reason,
-		 desc->port ? "port chosen by the user" : "first active port", gid_why);
+	snprintf(d->info.why, sizeof d->info.why, "%.104s, %s; %.64s", reason, desc->port ? "port chosen by the user" : "first active port",
+		 gid_why);
 	return GPUL_OK;
 }
 
@@ -175,15 +179,15 @@ gpul_status gpul_verbs_choose(gpul_verbs_device *d, const gpul_rdma_device_desc 
 	if (!list || n == 0)
 		gpul_fail(&why, st, 0, "this machine has no RDMA device%s", list ? "" : " (the kernel module ib_uverbs is not loaded)");
 	else if (!desc->device)
-		st = open_nearest(d, list, n, desc, &why);  /* the first error is kept */
+		st = open_nearest(d, list, n, desc, &why); /* the first error is kept */
 	for (int i = 0; desc->device && i < n && st; i++)
 		if (strcmp(d->v->get_device_name(list[i]), desc->device) == 0)
 			st = open_device(d, list[i], desc, "chosen by the user", &why);
 	if (list)
 		d->v->free_device_list(list);
 	if (st && !why.status)
-		return gpul_fail(err, GPUL_EINVAL, 0, "no RDMA device has the name '%s': `gpuload rdma devices` lists the %d of this machine",
-				 desc->device, n);
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "no RDMA device has the name '%s': `gpuload rdma devices` lists the %d of this machine", desc->device, n);
 	return st ? gpul_fail(err, why.status, why.native, "%s", why.text) : GPUL_OK;
 }
 

@@ -45,7 +45,9 @@ static gpul_status probe_inline(gpul_verbs_device *d, gpul_error *err)
 		return gpul_verbs_fail(err, errno, 4096, "ibv_create_cq");
 	for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
 		struct ibv_qp_init_attr attr = {
-			.send_cq = cq, .recv_cq = cq, .qp_type = d->uc ? IBV_QPT_UC : IBV_QPT_RC,
+			.send_cq = cq,
+			.recv_cq = cq,
+			.qp_type = d->uc ? IBV_QPT_UC : IBV_QPT_RC,
 			.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1, .max_inline_data = sizes[i] },
 		};
 

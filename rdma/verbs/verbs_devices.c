@@ -78,8 +78,8 @@ static void write_capabilities(const struct ibv_device_attr_ex *a, gpul_verbs_de
 	/* device_cap_flags_ex includes the older flags, and is 0 if only the older query exists. */
 	write_flags(a->device_cap_flags_ex | a->orig_attr.device_cap_flags, device, sizeof device / sizeof *device, d->capabilities,
 		    sizeof d->capabilities);
-	write_flags(pages ? a->odp_caps.per_transport_caps.rc_odp_caps : 0, paging, sizeof paging / sizeof *paging,
-		    d->on_demand_paging, sizeof d->on_demand_paging);
+	write_flags(pages ? a->odp_caps.per_transport_caps.rc_odp_caps : 0, paging, sizeof paging / sizeof *paging, d->on_demand_paging,
+		    sizeof d->on_demand_paging);
 }
 
 static void add_number(gpul_verbs_device_info *d, const char *name, uint64_t value)
@@ -91,7 +91,7 @@ static void add_number(gpul_verbs_device_info *d, const char *name, uint64_t val
 static void add_numbers(const struct ibv_device_attr_ex *a, gpul_verbs_device_info *d)
 {
 /* Some providers report negative limits as "not limited". */
-#define ADD(field) add_number(d, #field, a->orig_attr.field < 0 ? 0 : (uint64_t)a->orig_attr.field);
+#define ADD(field)          add_number(d, #field, a->orig_attr.field < 0 ? 0 : (uint64_t)a->orig_attr.field);
 #define ADD_UNSIGNED(field) add_number(d, #field, a->orig_attr.field);
 #define ADD_EXTENDED(field) add_number(d, #field, a->field);
 	/* clang-format off */
@@ -113,7 +113,9 @@ static int open_inline(const struct gpul_verbs *v, struct ibv_pd *pd, struct ibv
 
 	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
 		struct ibv_qp_init_attr attr = {
-			.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC,
+			.send_cq = cq,
+			.recv_cq = cq,
+			.qp_type = IBV_QPT_RC,
 			.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1, .max_inline_data = sizes[i] },
 		};
 		struct ibv_qp *qp = v->create_qp(pd, &attr);
@@ -185,8 +187,9 @@ static gpul_status read_device(const struct gpul_verbs *v, struct ibv_device *de
 	ctx = v->open_device(device);
 	if (!ctx) {
 		snprintf(d->error, sizeof d->error, "ibv_open_device: %s%s", strerror(errno),
-			 errno == EACCES || errno == EPERM ? ": no permission for /dev/infiniband/uverbs*" :
-			 errno == ENOENT ? ": /dev/infiniband/uverbs* is missing; a container needs the device" : "");
+			 errno == EACCES || errno == EPERM ? ": no permission for /dev/infiniband/uverbs*"
+			 : errno == ENOENT                 ? ": /dev/infiniband/uverbs* is missing; a container needs the device"
+							   : "");
 		return GPUL_OK;
 	}
 	if (read_attributes(v, ctx, d)) {
@@ -210,7 +213,7 @@ gpul_status gpul_verbs_devices_read(gpul_verbs_devices *out, gpul_error *err)
 	if (st)
 		return st;
 	list = v->get_device_list(&n);
-	if (!list && errno != ENOSYS)  /* ENOSYS: the kernel module ib_uverbs is not loaded, so there are no devices */
+	if (!list && errno != ENOSYS) /* ENOSYS: the kernel module ib_uverbs is not loaded, so there are no devices */
 		return gpul_fail(err, GPUL_EVERBS, errno, "ibv_get_device_list: %s", strerror(errno));
 	if (!list || n < 0)
 		n = 0;

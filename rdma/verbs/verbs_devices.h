@@ -16,33 +16,33 @@ extern "C" {
 
 typedef struct gpul_verbs_gid_info {
 	unsigned index;
-	char type[16];            /* "InfiniBand", "RoCE v1", "RoCE v2" */
-	char address[48];         /* "10.9.0.1", "fe80::1" */
-	char netdev[24];          /* "": there is none, or it is in another network namespace */
+	char type[16];    /* "InfiniBand", "RoCE v1", "RoCE v2" */
+	char address[48]; /* "10.9.0.1", "fe80::1" */
+	char netdev[24];  /* "": there is none, or it is in another network namespace */
 	bool ipv4, link_local;
 } gpul_verbs_gid_info;
 
 typedef struct gpul_verbs_port_info {
-	int number;               /* from 1 */
-	char error[128];          /* why the port cannot be queried; "": the other members are valid */
+	int number;      /* from 1 */
+	char error[128]; /* why the port cannot be queried; "": the other members are valid */
 	bool active;
-	char state[16];           /* "ACTIVE", "DOWN", "INIT", "ARMED" */
-	char physical_state[24];  /* "LinkUp", "Polling", "Disabled" */
-	char link_layer[16];      /* "InfiniBand", "Ethernet" */
-	unsigned width;           /* lanes; 0: unknown */
-	double lane_gbps, gbps;   /* rates of one lane and of all lanes, in 10^9 bits per second; 0: unknown */
-	unsigned mtu, max_mtu;    /* bytes */
+	char state[16];          /* "ACTIVE", "DOWN", "INIT", "ARMED" */
+	char physical_state[24]; /* "LinkUp", "Polling", "Disabled" */
+	char link_layer[16];     /* "InfiniBand", "Ethernet" */
+	unsigned width;          /* lanes; 0: unknown */
+	double lane_gbps, gbps;  /* rates of one lane and of all lanes, in 10^9 bits per second; 0: unknown */
+	unsigned mtu, max_mtu;   /* bytes */
 	unsigned lid, sm_lid, lmc, sm_sl;
-	unsigned gid_entries, pkey_entries;  /* sizes of the GID table and the P_Key table */
+	unsigned gid_entries, pkey_entries; /* sizes of the GID table and the P_Key table */
 	uint64_t max_message_bytes;
-	int chosen_gid;           /* index of the GID that a connection uses; -1: none is usable */
-	char gid_why[200];        /* the reason */
-	size_t n_gids;            /* number of entries that are not empty */
+	int chosen_gid;    /* index of the GID that a connection uses; -1: none is usable */
+	char gid_why[200]; /* the reason */
+	size_t n_gids;     /* number of entries that are not empty */
 	gpul_verbs_gid_info *gids;
 } gpul_verbs_port_info;
 
 typedef struct gpul_verbs_number {
-	const char *name;         /* as in struct ibv_device_attr, such as "max_qp" */
+	const char *name; /* as in struct ibv_device_attr, such as "max_qp" */
 	uint64_t value;
 } gpul_verbs_number;
 
@@ -50,20 +50,20 @@ enum { GPUL_VERBS_MAX_NUMBERS = 40 };
 
 typedef struct gpul_verbs_device_info {
 	char name[64];
-	char error[200];          /* why the device cannot be opened or queried; "": the other members are valid */
-	char node_type[32];       /* "InfiniBand channel adapter" */
-	bool usable;              /* the send path can use it: it is RoCE or InfiniBand; iWARP has no write with immediate */
+	char error[200];    /* why the device cannot be opened or queried; "": the other members are valid */
+	char node_type[32]; /* "InfiniBand channel adapter" */
+	bool usable;        /* the send path can use it: it is RoCE or InfiniBand; iWARP has no write with immediate */
 	char firmware[64];
-	char node_guid[20], system_guid[20];  /* "506b:4b03:00a1:b2c3" */
+	char node_guid[20], system_guid[20]; /* "506b:4b03:00a1:b2c3" */
 	unsigned vendor, part, hardware;
-	char atomics[16];         /* "none", "device" (atomic among verbs), "global" (also with the CPU) */
-	char on_demand_paging[48];  /* operations that work on unregistered memory: "none", "send
+	char atomics[16];          /* "none", "device" (atomic among verbs), "global" (also with the CPU) */
+	char on_demand_paging[48]; /* operations that work on unregistered memory: "none", "send
 				     * recv write read atomic" */
-	bool dmabuf;              /* GPU memory can be registered by a dmabuf descriptor */
-	int max_inline_bytes;     /* limit for a send of an RC queue pair; -1: unknown */
-	char capabilities[400];   /* names of the flags, separated by blanks */
+	bool dmabuf;               /* GPU memory can be registered by a dmabuf descriptor */
+	int max_inline_bytes;      /* limit for a send of an RC queue pair; -1: unknown */
+	char capabilities[400];    /* names of the flags, separated by blanks */
 	size_t n_numbers;
-	gpul_verbs_number numbers[GPUL_VERBS_MAX_NUMBERS];  /* limits and other numbers */
+	gpul_verbs_number numbers[GPUL_VERBS_MAX_NUMBERS]; /* limits and other numbers */
 	size_t n_ports;
 	gpul_verbs_port_info *ports;
 } gpul_verbs_device_info;
@@ -82,7 +82,7 @@ typedef struct gpul_verbs_devices {
  * Errors  GPUL_EUNSUPPORTED no libibverbs; GPUL_EVERBS native = errno: the list cannot be read; GPUL_ENOMEM
  * Source  manual pages ibv_get_device_list(3), ibv_query_device_ex(3), ibv_query_port(3), ibv_query_gid_table(3) */
 gpul_status gpul_verbs_devices_read(gpul_verbs_devices *out, gpul_error *err);
-void gpul_verbs_devices_free(gpul_verbs_devices *d);  /* accepts a *d that is all zeros; cannot fail */
+void gpul_verbs_devices_free(gpul_verbs_devices *d); /* accepts a *d that is all zeros; cannot fail */
 
 #ifdef __cplusplus
 }

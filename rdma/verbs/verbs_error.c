@@ -44,7 +44,8 @@ static void explain_memory(size_t wanted_bytes, char *out, size_t out_bytes)
 	if (limit.rlim_cur == RLIM_INFINITY)
 		snprintf(out, out_bytes, "locked memory is not limited (ulimit -l); the NIC or the kernel has no room left");
 	else
-		snprintf(out, out_bytes, "the limit of locked memory is %llu KiB and %zu KiB are wanted: raise it with `ulimit -l`, "
+		snprintf(out, out_bytes,
+			 "the limit of locked memory is %llu KiB and %zu KiB are wanted: raise it with `ulimit -l`, "
 			 "in /etc/security/limits.conf, or by LimitMEMLOCK= of the service",
 			 (unsigned long long)limit.rlim_cur >> 10, (wanted_bytes + 1023) >> 10);
 }
@@ -81,7 +82,8 @@ static const struct {
 	STATUS(REM_INV_REQ_ERR, "the peer refuses the operation: check that both sides are of the same version"),
 	STATUS(REM_ACCESS_ERR, "the remote key or address is wrong: the peer must keep the memory registered until the request has ended"),
 	STATUS(REM_OP_ERR, "the peer's NIC could not complete the operation: see the peer's error"),
-	STATUS(RETRY_EXC_ERR, "the peer's NIC does not answer: check that the peer runs, the route, the GID (same RoCE version), and the MTU"),
+	STATUS(RETRY_EXC_ERR,
+	       "the peer's NIC does not answer: check that the peer runs, the route, the GID (same RoCE version), and the MTU"),
 	STATUS(RNR_RETRY_EXC_ERR, "the peer had no receive posted: is its process stopped?"),
 	STATUS(LOC_RDD_VIOL_ERR, ""),
 	STATUS(REM_INV_RD_REQ_ERR, ""),

@@ -18,12 +18,12 @@
 #include <stdatomic.h>
 
 enum {
-	GPUL_VERBS_BATCH = 64,        /* limit of the work requests of one post, and of the completions of one poll */
-	GPUL_VERBS_FLUSHES = 64,      /* limit of the flushes in flight on one path; the protocol has at most 32 */
-	GPUL_VERBS_DATAGRAMS = 64,    /* limit of the datagrams in flight on one path, in each direction */
-	GPUL_VERBS_GRH_BYTES = 40,    /* size of the header before each received datagram */
-	GPUL_VERBS_GRACE_NS = 250000000,/* how long a path with flushed completions waits for a better reason of the failure */
-	GPUL_VERBS_RNR_TIMER = 18,    /* 5.12 ms before a retry, and 6 retries; rarely needed,
+	GPUL_VERBS_BATCH = 64,           /* limit of the work requests of one post, and of the completions of one poll */
+	GPUL_VERBS_FLUSHES = 64,         /* limit of the flushes in flight on one path; the protocol has at most 32 */
+	GPUL_VERBS_DATAGRAMS = 64,       /* limit of the datagrams in flight on one path, in each direction */
+	GPUL_VERBS_GRH_BYTES = 40,       /* size of the header before each received datagram */
+	GPUL_VERBS_GRACE_NS = 250000000, /* how long a path with flushed completions waits for a better reason of the failure */
+	GPUL_VERBS_RNR_TIMER = 18,       /* 5.12 ms before a retry, and 6 retries; rarely needed,
 				       * because the protocol never sends without a posted receive */
 	GPUL_VERBS_HOPS = 64,
 };
@@ -33,7 +33,7 @@ enum {
 
 typedef struct gpul_verbs_device {
 	const struct gpul_verbs *v;
-	const gpul_driver *drv;       /* for flushes by CUDA; may be NULL */
+	const gpul_driver *drv; /* for flushes by CUDA; may be NULL */
 	struct ibv_context *ctx;
 	struct ibv_pd *pd;
 	struct ibv_device_attr_ex attr;
@@ -42,12 +42,12 @@ typedef struct gpul_verbs_device {
 	uint8_t port;
 	uint8_t timeout, retry, traffic_class;
 	bool ethernet, uc, control_datagrams;
-	enum ibv_mtu mtu;             /* the smaller of the port's MTU and the user's */
-	gpul_rdma_flush flush;        /* not AUTO */
-	struct ibv_mr *null_mr;       /* flush by ATOMIC: receives the result */
-	uint64_t scratch;             /* flush by READ: receives the data */
+	enum ibv_mtu mtu;       /* the smaller of the port's MTU and the user's */
+	gpul_rdma_flush flush;  /* not AUTO */
+	struct ibv_mr *null_mr; /* flush by ATOMIC: receives the result */
+	uint64_t scratch;       /* flush by READ: receives the data */
 	struct ibv_mr *scratch_mr;
-	_Atomic uint64_t down_since_ns;  /* time when the port went down; 0: it is up */
+	_Atomic uint64_t down_since_ns; /* time when the port went down; 0: it is up */
 	gpul_rdma_device_info info;
 } gpul_verbs_device;
 
@@ -55,9 +55,9 @@ typedef struct gpul_verbs_device {
 typedef struct gpul_verbs_queue {
 	struct ibv_qp *qp;
 	uint32_t psn;
-	uint32_t depth;               /* capacity of the send queue */
-	uint32_t posted, ended;       /* operations */
-	uint32_t *marks;              /* ring of `depth` entries: the positions after the signalled
+	uint32_t depth;         /* capacity of the send queue */
+	uint32_t posted, ended; /* operations */
+	uint32_t *marks;        /* ring of `depth` entries: the positions after the signalled
 				       * operations */
 	uint32_t marks_head, marks_tail;
 } gpul_verbs_queue;
@@ -65,12 +65,12 @@ typedef struct gpul_verbs_queue {
 /* The datagram queue pair, with the buffers of both directions in one registration. */
 typedef struct gpul_verbs_datagrams {
 	gpul_verbs_queue queue;
-	struct ibv_ah *ah;            /* address handle of the peer */
+	struct ibv_ah *ah; /* address handle of the peer */
 	uint32_t peer_qpn, peer_qkey, qkey;
-	uint32_t stride;              /* bytes of one buffer */
-	unsigned char *buffers;       /* GPUL_VERBS_DATAGRAMS buffers to receive, followed by as many to send */
+	uint32_t stride;        /* bytes of one buffer */
+	unsigned char *buffers; /* GPUL_VERBS_DATAGRAMS buffers to receive, followed by as many to send */
 	struct ibv_mr *mr;
-	uint16_t used[GPUL_VERBS_DATAGRAMS];  /* receive buffers whose data the most recent poll has returned */
+	uint16_t used[GPUL_VERBS_DATAGRAMS]; /* receive buffers whose data the most recent poll has returned */
 	unsigned n_used;
 } gpul_verbs_datagrams;
 
@@ -79,21 +79,21 @@ typedef struct gpul_verbs_path {
 	struct ibv_cq *cq;
 	unsigned n_qps, n_recvs;
 	gpul_verbs_queue queues[GPUL_RDMA_MAX_QPS];
-	gpul_verbs_queue loop;        /* .qp NULL: FLUSH needs no queue pair */
-	gpul_verbs_datagrams datagrams;  /* .queue.qp NULL: not used */
-	unsigned last;                /* index of the queue pair of the most recent completion */
-	struct ibv_recv_wr recvs[GPUL_VERBS_BATCH];  /* a chain of empty receives */
-	uint64_t flushed[GPUL_VERBS_FLUSHES];        /* ring of flushes that have ended without a queue pair */
+	gpul_verbs_queue loop;                      /* .qp NULL: FLUSH needs no queue pair */
+	gpul_verbs_datagrams datagrams;             /* .queue.qp NULL: not used */
+	unsigned last;                              /* index of the queue pair of the most recent completion */
+	struct ibv_recv_wr recvs[GPUL_VERBS_BATCH]; /* a chain of empty receives */
+	uint64_t flushed[GPUL_VERBS_FLUSHES];       /* ring of flushes that have ended without a queue pair */
 	uint32_t flushed_head, flushed_tail;
 
-	pthread_mutex_t lock;         /* held by post, poll and break_path */
-	atomic_bool broken;           /* break_path() has been called */
-	gpul_rdma_failure failure;    /* first error of the queue pairs; reported after the events before it */
-	bool only_flushed;            /* failure is IBV_WC_WR_FLUSH_ERR: a consequence of another error */
+	pthread_mutex_t lock;      /* held by post, poll and break_path */
+	atomic_bool broken;        /* break_path() has been called */
+	gpul_rdma_failure failure; /* first error of the queue pairs; reported after the events before it */
+	bool only_flushed;         /* failure is IBV_WC_WR_FLUSH_ERR: a consequence of another error */
 	uint64_t failed_at_ns;
 
-	pthread_mutex_t async_lock;   /* protects async, which another thread writes */
-	gpul_rdma_failure async;      /* asynchronous event of one of the queue pairs */
+	pthread_mutex_t async_lock; /* protects async, which another thread writes */
+	gpul_rdma_failure async;    /* asynchronous event of one of the queue pairs */
 	atomic_bool has_async;
 } gpul_verbs_path;
 
@@ -101,8 +101,7 @@ typedef struct gpul_verbs_path {
 
 /* Record that a call of libibverbs failed: "ibv_reg_mr of 4096 bytes: Cannot allocate memory (12): advice".  The advice
  * depends on code; for ENOMEM it contains the limit of locked memory and wanted_bytes, unless that is 0. */
-gpul_status gpul_verbs_fail(gpul_error *err, int code, size_t wanted_bytes, const char *fmt, ...)
-	__attribute__((format(printf, 4, 5)));
+gpul_status gpul_verbs_fail(gpul_error *err, int code, size_t wanted_bytes, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
 /* The name of a status, "IBV_WC_RETRY_EXC_ERR"; else "unknown status". */
 const char *gpul_verbs_wc_name(enum ibv_wc_status status);
@@ -125,8 +124,8 @@ size_t gpul_verbs_gids(const gpul_verbs_device *d, struct ibv_gid_entry entries[
 /* ---- queue.c: one queue pair ---------------------------------------------------------------------------------------- */
 
 /* Create a queue pair in state INIT. */
-gpul_status gpul_verbs_queue_create(gpul_verbs_path *p, gpul_verbs_queue *q, enum ibv_qp_type type, unsigned depth,
-				    unsigned n_recvs, unsigned access, gpul_error *err);
+gpul_status gpul_verbs_queue_create(gpul_verbs_path *p, gpul_verbs_queue *q, enum ibv_qp_type type, unsigned depth, unsigned n_recvs,
+				    unsigned access, gpul_error *err);
 void gpul_verbs_queue_destroy(gpul_verbs_path *p, gpul_verbs_queue *q);
 
 /* The other end of a queue pair. */
@@ -135,12 +134,12 @@ typedef struct gpul_verbs_remote {
 	uint16_t lid;
 	union ibv_gid gid;
 	enum ibv_mtu mtu;
-	bool global;                  /* the path needs a global route header */
+	bool global; /* the path needs a global route header */
 } gpul_verbs_remote;
 
 /* From INIT to RTS. */
-gpul_status gpul_verbs_queue_connect(gpul_verbs_path *p, gpul_verbs_queue *q, enum ibv_qp_type type,
-				     const gpul_verbs_remote *to, gpul_error *err);
+gpul_status gpul_verbs_queue_connect(gpul_verbs_path *p, gpul_verbs_queue *q, enum ibv_qp_type type, const gpul_verbs_remote *to,
+				     gpul_error *err);
 void gpul_verbs_address(const gpul_verbs_device *d, const gpul_verbs_remote *to, struct ibv_ah_attr *out);
 
 /* ---- description.c: what the peer needs to connect --------------------------------------------------------------------- */
@@ -150,7 +149,9 @@ typedef struct gpul_verbs_description {
 	uint16_t lid;
 	union ibv_gid gid;
 	uint32_t datagram_qpn, datagram_qkey;
-	struct { uint32_t qpn, psn; } qps[GPUL_RDMA_MAX_QPS];
+	struct {
+		uint32_t qpn, psn;
+	} qps[GPUL_RDMA_MAX_QPS];
 } gpul_verbs_description;
 
 enum { GPUL_VERBS_DATAGRAM_FLAG = 1, GPUL_VERBS_GLOBAL_FLAG = 2 };
@@ -171,8 +172,8 @@ gpul_status gpul_verbs_description_read(const unsigned char *from, size_t n_byte
 
 gpul_status gpul_verbs_reg(void *device, const gpul_rdma_memory *memory, gpul_rdma_piece *piece, void **token, gpul_error *err);
 void gpul_verbs_dereg(void *device, void *token);
-gpul_status gpul_verbs_create_path(void *device, unsigned n_qps, unsigned depth, unsigned n_recvs, const struct sockaddr *from,
-				   void **path, gpul_error *err);
+gpul_status gpul_verbs_create_path(void *device, unsigned n_qps, unsigned depth, unsigned n_recvs, const struct sockaddr *from, void **path,
+				   gpul_error *err);
 size_t gpul_verbs_describe(void *path, unsigned char out[GPUL_RDMA_MAX_DESCRIPTION]);
 gpul_status gpul_verbs_connect(void *path, const unsigned char *description, size_t n_bytes, gpul_error *err);
 gpul_status gpul_verbs_post(void *path, const gpul_rdma_op *ops, unsigned n, unsigned *n_posted, gpul_rdma_failure *why);
@@ -189,8 +190,8 @@ int gpul_verbs_post_recvs(gpul_verbs_path *p, gpul_verbs_queue *q, unsigned n);
 
 gpul_status gpul_verbs_create_loop(gpul_verbs_path *p, gpul_error *err);
 gpul_status gpul_verbs_create_datagrams(gpul_verbs_path *p, gpul_error *err);
-gpul_status gpul_verbs_connect_datagrams(gpul_verbs_path *p, const gpul_verbs_description *peer,
-					 const gpul_verbs_remote *to, gpul_error *err);
+gpul_status gpul_verbs_connect_datagrams(gpul_verbs_path *p, const gpul_verbs_description *peer, const gpul_verbs_remote *to,
+					 gpul_error *err);
 void gpul_verbs_destroy_datagrams(gpul_verbs_path *p);
 
 /* Start a flush.  *accepted is false if there is no room now. */

@@ -19,7 +19,7 @@ void gpul_verbs_use(const struct gpul_verbs *table)
 
 #if GPUL_HAVE_LIBIBVERBS
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  /* protects the next two variables */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects the next two variables */
 static struct gpul_verbs library;
 static bool ready;
 
@@ -49,8 +49,7 @@ static int query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_att
 	return exported_query_port(ctx, port, (struct _compat_ibv_port_attr *)attr);
 }
 
-static int query_device_ex(struct ibv_context *ctx, const struct ibv_query_device_ex_input *input,
-			   struct ibv_device_attr_ex *attr)
+static int query_device_ex(struct ibv_context *ctx, const struct ibv_query_device_ex_input *input, struct ibv_device_attr_ex *attr)
 {
 	struct verbs_context *extended = __extension__ verbs_get_ctx_op(ctx, query_device_ex);
 	int r = extended ? extended->query_device_ex(ctx, input, attr, sizeof *attr) : EOPNOTSUPP;
@@ -81,7 +80,9 @@ static gpul_status fill_table(void *handle, const char *path, struct gpul_verbs 
 {
 	const char *lack = NULL;
 
-#define X(name) if (!find_symbol(handle, "ibv_" #name, &v->name)) lack = "ibv_" #name;
+#define X(name) \
+	if (!find_symbol(handle, "ibv_" #name, &v->name)) \
+		lack = "ibv_" #name;
 	GPUL_VERBS_CALLS(X)
 #undef X
 	if (!find_symbol(handle, "_ibv_query_gid_table", &exported_gid_table))

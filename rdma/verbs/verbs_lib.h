@@ -18,6 +18,7 @@ extern "C" {
 
 #if GPUL_HAVE_LIBIBVERBS
 /* The functions that the library exports, named without ibv_. */
+/* clang-format off */
 #define GPUL_VERBS_CALLS(X)                                                                     \
 	X(get_device_list) X(free_device_list) X(get_device_name) X(get_device_guid)            \
 	X(open_device) X(close_device) X(query_device) X(query_gid) X(query_pkey)               \
@@ -27,9 +28,10 @@ extern "C" {
 	X(create_cq) X(destroy_cq) X(create_qp) X(modify_qp) X(query_qp) X(destroy_qp)          \
 	X(create_ah) X(destroy_ah)                                                              \
 	X(wc_status_str) X(event_type_str) X(port_state_str) X(node_type_str)
+/* clang-format on */
 
 struct gpul_verbs {
-	const char *path;  /* path of the shared object; for messages */
+	const char *path; /* path of the shared object; for messages */
 #define X(name) __typeof__(ibv_##name) *name;
 	GPUL_VERBS_CALLS(X)
 #undef X
@@ -39,8 +41,7 @@ struct gpul_verbs {
 	/* Inline functions of <infiniband/verbs.h>: the header calls the provider through the context. */
 	ssize_t (*query_gid_table)(struct ibv_context *ctx, struct ibv_gid_entry *entries, size_t max_entries, uint32_t flags);
 	int (*query_port)(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *attr);
-	int (*query_device_ex)(struct ibv_context *ctx, const struct ibv_query_device_ex_input *input,
-			       struct ibv_device_attr_ex *attr);
+	int (*query_device_ex)(struct ibv_context *ctx, const struct ibv_query_device_ex_input *input, struct ibv_device_attr_ex *attr);
 	struct ibv_mr *(*alloc_null_mr)(struct ibv_pd *pd);
 	int (*post_send)(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 	int (*post_recv)(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);

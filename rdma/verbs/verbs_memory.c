@@ -34,7 +34,11 @@ gpul_status gpul_verbs_reg(void *device, const gpul_rdma_memory *memory, gpul_rd
 	if (!mr)
 		return gpul_verbs_fail(err, errno, memory->bytes, "ibv_reg_mr of %llu bytes", (unsigned long long)memory->bytes);
 	*piece = (gpul_rdma_piece){
-		.at = memory->at, .bytes = memory->bytes, .local_key = mr->lkey, .remote = memory->at, .remote_key = mr->rkey,
+		.at = memory->at,
+		.bytes = memory->bytes,
+		.local_key = mr->lkey,
+		.remote = memory->at,
+		.remote_key = mr->rkey,
 	};
 	*token = mr;
 	return GPUL_OK;

@@ -31,8 +31,10 @@ static gpul_status check_sizes(const gpul_verbs_device *d, unsigned n_qps, unsig
 		return gpul_fail(err, GPUL_EINVAL, (int)n_recvs, "%u receives per queue pair: %s supports %d", n_recvs, d->info.name,
 				 attr->max_qp_wr);
 	if (count_completions(d, n_qps, depth, n_recvs) > (unsigned)attr->max_cqe)
-		return gpul_fail(err, GPUL_EINVAL, (int)n_qps, "%u queue pairs need a completion queue of %u entries, %s supports %d: use "
-				 "fewer queue pairs", n_qps, count_completions(d, n_qps, depth, n_recvs), d->info.name, attr->max_cqe);
+		return gpul_fail(err, GPUL_EINVAL, (int)n_qps,
+				 "%u queue pairs need a completion queue of %u entries, %s supports %d: use "
+				 "fewer queue pairs",
+				 n_qps, count_completions(d, n_qps, depth, n_recvs), d->info.name, attr->max_cqe);
 	return GPUL_OK;
 }
 
@@ -70,15 +72,15 @@ static gpul_status create_queues(gpul_verbs_path *p, unsigned n_qps, unsigned de
 	return GPUL_OK;
 }
 
-gpul_status gpul_verbs_create_path(void *device, unsigned n_qps, unsigned depth, unsigned n_recvs, const struct sockaddr *from,
-				   void **path, gpul_error *err)
+gpul_status gpul_verbs_create_path(void *device, unsigned n_qps, unsigned depth, unsigned n_recvs, const struct sockaddr *from, void **path,
+				   gpul_error *err)
 {
 	gpul_verbs_device *d = device;
 	gpul_verbs_path *p;
 	gpul_status st = check_sizes(d, n_qps, depth, n_recvs, err);
 	unsigned n_completions;
 
-	(void)from;  /* the GID belongs to the device */
+	(void)from; /* the GID belongs to the device */
 	if (st)
 		return st;
 	n_completions = count_completions(d, n_qps, depth, n_recvs);
@@ -93,8 +95,7 @@ gpul_status gpul_verbs_create_path(void *device, unsigned n_qps, unsigned depth,
 		p->recvs[i] = (struct ibv_recv_wr){ .wr_id = GPUL_VERBS_RECV_ID,
 						    .next = i + 1 < GPUL_VERBS_BATCH ? &p->recvs[i + 1] : NULL };
 	p->cq = d->v->create_cq(d->ctx, (int)n_completions, p, NULL, 0);
-	st = p->cq ? GPUL_OK
-		   : gpul_verbs_fail(err, errno, (size_t)n_completions * 64, "ibv_create_cq with %u entries", n_completions);
+	st = p->cq ? GPUL_OK : gpul_verbs_fail(err, errno, (size_t)n_completions * 64, "ibv_create_cq with %u entries", n_completions);
 	if (!st)
 		st = create_queues(p, n_qps, depth, n_recvs, err);
 	if (!st)
@@ -119,7 +120,7 @@ void gpul_verbs_destroy_path(void *path)
 		gpul_verbs_queue_destroy(p, &p->queues[i]);
 	gpul_verbs_queue_destroy(p, &p->loop);
 	gpul_verbs_destroy_datagrams(p);
-	if (p->cq)  /* destroyed after its queue pairs */
+	if (p->cq) /* destroyed after its queue pairs */
 		(void)p->d->v->destroy_cq(p->cq);
 	pthread_mutex_destroy(&p->async_lock);
 	pthread_mutex_destroy(&p->lock);
@@ -140,10 +141,15 @@ size_t gpul_verbs_describe(void *path, unsigned char out[GPUL_RDMA_MAX_DESCRIPTI
 	const gpul_verbs_queue *datagrams = &p->datagrams.queue;
 	gpul_verbs_description own = {
 		.link_layer = d->ethernet ? IBV_LINK_LAYER_ETHERNET : IBV_LINK_LAYER_INFINIBAND,
-		.gid_type = (uint8_t)d->gid.gid_type, .mtu = (uint8_t)d->mtu, .qp_type = d->uc ? GPUL_RDMA_UC : GPUL_RDMA_RC,
-		.n_qps = (uint8_t)p->n_qps, .lid = d->ethernet ? 0 : d->port_attr.lid, .gid = d->gid.gid,
+		.gid_type = (uint8_t)d->gid.gid_type,
+		.mtu = (uint8_t)d->mtu,
+		.qp_type = d->uc ? GPUL_RDMA_UC : GPUL_RDMA_RC,
+		.n_qps = (uint8_t)p->n_qps,
+		.lid = d->ethernet ? 0 : d->port_attr.lid,
+		.gid = d->gid.gid,
 		.flags = (uint8_t)((datagrams->qp ? GPUL_VERBS_DATAGRAM_FLAG : 0) | (needs_global(d) ? GPUL_VERBS_GLOBAL_FLAG : 0)),
-		.datagram_qpn = datagrams->qp ? datagrams->qp->qp_num : 0, .datagram_qkey = p->datagrams.qkey,
+		.datagram_qpn = datagrams->qp ? datagrams->qp->qp_num : 0,
+		.datagram_qkey = p->datagrams.qkey,
 	};
 
 	for (unsigned i = 0; i < p->n_qps; i++) {
@@ -166,16 +172,20 @@ static gpul_status check_peer(const gpul_verbs_path *p, const gpul_verbs_descrip
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "the peer's port is %s, this one (%s) is %s: choose devices of one network",
 				 layers[peer->link_layer], d->info.name, layers[d->ethernet ? 2 : 1]);
 	if (peer->gid_type != d->gid.gid_type)
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "the peer's GID %s is %s, this side's GID %s is %s: choose GID indexes of one type",
-				 other, gpul_verbs_gid_type(peer->gid_type), own, gpul_verbs_gid_type(d->gid.gid_type));
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
+				 "the peer's GID %s is %s, this side's GID %s is %s: choose GID indexes of one type", other,
+				 gpul_verbs_gid_type(peer->gid_type), own, gpul_verbs_gid_type(d->gid.gid_type));
 	if (d->ethernet && gpul_verbs_gid_ipv4(&peer->gid) != gpul_verbs_gid_ipv4(&d->gid.gid))
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "the peer's GID %s and this side's GID %s are not both IPv4 or IPv6: choose GID "
-				 "indexes of one kind", other, own);
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
+				 "the peer's GID %s and this side's GID %s are not both IPv4 or IPv6: choose GID "
+				 "indexes of one kind",
+				 other, own);
 	if (peer->qp_type != (d->uc ? GPUL_RDMA_UC : GPUL_RDMA_RC) || peer->n_qps != p->n_qps ||
 	    (peer->datagram_qpn != 0) != (p->datagrams.queue.qp != NULL))
-		return gpul_fail(err, GPUL_EINVAL, 0, "the peer has %u %s queue pairs%s, this side %u %s%s: use the same options on both sides",
-				 peer->n_qps, peer->qp_type == GPUL_RDMA_UC ? "UC" : "RC", peer->datagram_qpn ? " and datagrams" : "",
-				 p->n_qps, d->uc ? "UC" : "RC", p->datagrams.queue.qp ? " and datagrams" : "");
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "the peer has %u %s queue pairs%s, this side %u %s%s: use the same options on both sides", peer->n_qps,
+				 peer->qp_type == GPUL_RDMA_UC ? "UC" : "RC", peer->datagram_qpn ? " and datagrams" : "", p->n_qps,
+				 d->uc ? "UC" : "RC", p->datagrams.queue.qp ? " and datagrams" : "");
 	return GPUL_OK;
 }
 
@@ -200,7 +210,9 @@ gpul_status gpul_verbs_connect(void *path, const unsigned char *description, siz
 	if (st)
 		return st;
 	to = (gpul_verbs_remote){
-		.lid = peer.lid, .gid = peer.gid, .mtu = peer.mtu < p->d->mtu ? (enum ibv_mtu)peer.mtu : p->d->mtu,
+		.lid = peer.lid,
+		.gid = peer.gid,
+		.mtu = peer.mtu < p->d->mtu ? (enum ibv_mtu)peer.mtu : p->d->mtu,
 		.global = needs_global(p->d) || peer.flags & GPUL_VERBS_GLOBAL_FLAG ||
 			  peer.gid.global.subnet_prefix != p->d->gid.gid.global.subnet_prefix,
 	};
@@ -233,7 +245,7 @@ void gpul_verbs_break(void *path)
 {
 	gpul_verbs_path *p = path;
 
-	atomic_store(&p->broken, true);  /* set before locking, so that post and poll no longer take
+	atomic_store(&p->broken, true); /* set before locking, so that post and poll no longer take
 					  * the lock */
 	pthread_mutex_lock(&p->lock);
 	for (unsigned i = 0; i < p->n_qps; i++)

@@ -11,7 +11,9 @@
 struct batch {
 	struct ibv_send_wr requests[GPUL_VERBS_BATCH];
 	struct ibv_sge pieces[GPUL_VERBS_BATCH];
-	struct { struct ibv_send_wr *first, *last; } chains[GPUL_RDMA_MAX_QPS];
+	struct {
+		struct ibv_send_wr *first, *last;
+	} chains[GPUL_RDMA_MAX_QPS];
 	unsigned recvs[GPUL_RDMA_MAX_QPS];
 	unsigned n;
 };

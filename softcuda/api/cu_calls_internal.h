@@ -92,8 +92,7 @@
 	CALL(cuEventElapsedTime, 12080, cuEventElapsedTime_v2) \
 	CALL(cuEventQuery, 2000, cuEventQuery) \
 	PTDS(cuEventRecord, 2000, cuEventRecord, cuEventRecord_ptsz) \
-	PTDS(cuEventRecordWithFlags, 11010, \
-	     cuEventRecordWithFlags, cuEventRecordWithFlags_ptsz) \
+	PTDS(cuEventRecordWithFlags, 11010, cuEventRecordWithFlags, cuEventRecordWithFlags_ptsz) \
 	CALL(cuEventSynchronize, 2000, cuEventSynchronize) \
 	CALL(cuFuncGetAttribute, 2020, cuFuncGetAttribute) \
 	CALL(cuFuncGetModule, 11000, cuFuncGetModule) \
@@ -207,8 +206,7 @@
 	CALL(cuKernelSetAttribute, 12000, cuKernelSetAttribute) \
 	CALL(cuKernelSetCacheConfig, 12000, cuKernelSetCacheConfig) \
 	CALL(cuLaunch, 2000, cuLaunch) \
-	PTDS(cuLaunchCooperativeKernel, 9000, \
-	     cuLaunchCooperativeKernel, cuLaunchCooperativeKernel_ptsz) \
+	PTDS(cuLaunchCooperativeKernel, 9000, cuLaunchCooperativeKernel, cuLaunchCooperativeKernel_ptsz) \
 	CALL(cuLaunchGrid, 2000, cuLaunchGrid) \
 	CALL(cuLaunchGridAsync, 2000, cuLaunchGridAsync) \
 	PTDS(cuLaunchHostFunc, 10000, cuLaunchHostFunc, cuLaunchHostFunc_ptsz) \
@@ -234,8 +232,7 @@
 	CALL(cuMemAdvise, 12020, cuMemAdvise_v2) \
 	CALL(cuMemAlloc, 3020, cuMemAlloc_v2) \
 	PTDS(cuMemAllocAsync, 11020, cuMemAllocAsync, cuMemAllocAsync_ptsz) \
-	PTDS(cuMemAllocFromPoolAsync, 11020, \
-	     cuMemAllocFromPoolAsync, cuMemAllocFromPoolAsync_ptsz) \
+	PTDS(cuMemAllocFromPoolAsync, 11020, cuMemAllocFromPoolAsync, cuMemAllocFromPoolAsync_ptsz) \
 	CALL(cuMemAllocHost, 3020, cuMemAllocHost_v2) \
 	CALL(cuMemAllocManaged, 6000, cuMemAllocManaged) \
 	CALL(cuMemAllocPitch, 3020, cuMemAllocPitch_v2) \
@@ -346,20 +343,16 @@
 	CALL(cuMulticastCreate, 12010, cuMulticastCreate) \
 	CALL(cuMulticastGetGranularity, 12010, cuMulticastGetGranularity) \
 	CALL(cuMulticastUnbind, 12010, cuMulticastUnbind) \
-	CALL(cuOccupancyAvailableDynamicSMemPerBlock, 10020, \
-	     cuOccupancyAvailableDynamicSMemPerBlock) \
-	CALL(cuOccupancyMaxActiveBlocksPerMultiprocessor, 6050, \
-	     cuOccupancyMaxActiveBlocksPerMultiprocessor) \
-	CALL(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, 7000, \
-	     cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags) \
+	CALL(cuOccupancyAvailableDynamicSMemPerBlock, 10020, cuOccupancyAvailableDynamicSMemPerBlock) \
+	CALL(cuOccupancyMaxActiveBlocksPerMultiprocessor, 6050, cuOccupancyMaxActiveBlocksPerMultiprocessor) \
+	CALL(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, 7000, cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags) \
 	CALL(cuTensorMapEncodeIm2col, 12000, cuTensorMapEncodeIm2col) \
 	CALL(cuTensorMapEncodeTiled, 12000, cuTensorMapEncodeTiled) \
 	CALL(cuTensorMapReplaceAddress, 12000, cuTensorMapReplaceAddress) \
 	CALL(cuOccupancyMaxActiveClusters, 11070, cuOccupancyMaxActiveClusters) \
 	CALL(cuOccupancyMaxPotentialClusterSize, 11070, cuOccupancyMaxPotentialClusterSize) \
 	CALL(cuOccupancyMaxPotentialBlockSize, 6050, cuOccupancyMaxPotentialBlockSize) \
-	CALL(cuOccupancyMaxPotentialBlockSizeWithFlags, 7000, \
-	     cuOccupancyMaxPotentialBlockSizeWithFlags) \
+	CALL(cuOccupancyMaxPotentialBlockSizeWithFlags, 7000, cuOccupancyMaxPotentialBlockSizeWithFlags) \
 	CALL(cuParamSetSize, 2000, cuParamSetSize) \
 	CALL(cuParamSetf, 2000, cuParamSetf) \
 	CALL(cuParamSeti, 2000, cuParamSeti) \
@@ -384,10 +377,8 @@
 	PTDS(cuStreamEndCapture, 10000, cuStreamEndCapture, cuStreamEndCapture_ptsz) \
 	PTDS(cuStreamGetAttribute, 11000, cuStreamGetAttribute, cuStreamGetAttribute_ptsz) \
 	PTDS(cuStreamGetCaptureInfo, 10010, cuStreamGetCaptureInfo, cuStreamGetCaptureInfo_ptsz) \
-	PTDS(cuStreamGetCaptureInfo, 11030, \
-	     cuStreamGetCaptureInfo_v2, cuStreamGetCaptureInfo_v2_ptsz) \
-	PTDS(cuStreamGetCaptureInfo, 12030, \
-	     cuStreamGetCaptureInfo_v3, cuStreamGetCaptureInfo_v3_ptsz) \
+	PTDS(cuStreamGetCaptureInfo, 11030, cuStreamGetCaptureInfo_v2, cuStreamGetCaptureInfo_v2_ptsz) \
+	PTDS(cuStreamGetCaptureInfo, 12030, cuStreamGetCaptureInfo_v3, cuStreamGetCaptureInfo_v3_ptsz) \
 	PTDS(cuStreamGetCtx, 9020, cuStreamGetCtx, cuStreamGetCtx_ptsz) \
 	PTDS(cuStreamGetCtx, 12050, cuStreamGetCtx_v2, cuStreamGetCtx_v2_ptsz) \
 	PTDS(cuStreamGetDevice, 12080, cuStreamGetDevice, cuStreamGetDevice_ptsz) \
@@ -398,10 +389,8 @@
 	PTDS(cuStreamQuery, 2000, cuStreamQuery, cuStreamQuery_ptsz) \
 	PTDS(cuStreamSetAttribute, 11000, cuStreamSetAttribute, cuStreamSetAttribute_ptsz) \
 	PTDS(cuStreamSynchronize, 2000, cuStreamSynchronize, cuStreamSynchronize_ptsz) \
-	PTDS(cuStreamUpdateCaptureDependencies, 11030, \
-	     cuStreamUpdateCaptureDependencies, cuStreamUpdateCaptureDependencies_ptsz) \
-	PTDS(cuStreamUpdateCaptureDependencies, 12030, \
-	     cuStreamUpdateCaptureDependencies_v2, cuStreamUpdateCaptureDependencies_v2_ptsz) \
+	PTDS(cuStreamUpdateCaptureDependencies, 11030, cuStreamUpdateCaptureDependencies, cuStreamUpdateCaptureDependencies_ptsz) \
+	PTDS(cuStreamUpdateCaptureDependencies, 12030, cuStreamUpdateCaptureDependencies_v2, cuStreamUpdateCaptureDependencies_v2_ptsz) \
 	PTDS(cuStreamWaitEvent, 3020, cuStreamWaitEvent, cuStreamWaitEvent_ptsz) \
 	PTDS(cuStreamWaitValue32, 8000, cuStreamWaitValue32, cuStreamWaitValue32_ptsz) \
 	PTDS(cuStreamWaitValue32, 11070, cuStreamWaitValue32_v2, cuStreamWaitValue32_v2_ptsz) \

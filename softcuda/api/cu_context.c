@@ -133,23 +133,18 @@ EXPORT CUresult cuCtxCreate(CUcontext *out, unsigned int flags, CUdevice dev)
 	return cuCtxCreate_v2(out, flags, dev);
 }
 
-EXPORT CUresult cuCtxCreate_v3(CUcontext *out, CUexecAffinityParam *affinity, int n_affinity,
-			       unsigned int flags, CUdevice dev)
+EXPORT CUresult cuCtxCreate_v3(CUcontext *out, CUexecAffinityParam *affinity, int n_affinity, unsigned int flags, CUdevice dev)
 {
 	if (affinity || n_affinity)
-		return soft_refuse(CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY,
-				   "cuCtxCreate: execution affinity is not supported");
+		return soft_refuse(CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY, "cuCtxCreate: execution affinity is not supported");
 	return cuCtxCreate_v2(out, flags, dev);
 }
 
-EXPORT CUresult cuCtxCreate_v4(CUcontext *out, CUctxCreateParams *params, unsigned int flags,
-			       CUdevice dev)
+EXPORT CUresult cuCtxCreate_v4(CUcontext *out, CUctxCreateParams *params, unsigned int flags, CUdevice dev)
 {
 	if (params && params->cigParams)
-		return soft_refuse(CUDA_ERROR_NOT_SUPPORTED,
-				   "cuCtxCreate: CIG (graphics) contexts are not supported");
-	return cuCtxCreate_v3(out, params ? params->execAffinityParams : NULL,
-			      params ? params->numExecAffinityParams : 0, flags, dev);
+		return soft_refuse(CUDA_ERROR_NOT_SUPPORTED, "cuCtxCreate: CIG (graphics) contexts are not supported");
+	return cuCtxCreate_v3(out, params ? params->execAffinityParams : NULL, params ? params->numExecAffinityParams : 0, flags, dev);
 }
 
 EXPORT CUresult cuCtxDestroy_v2(CUcontext handle)
@@ -162,8 +157,7 @@ EXPORT CUresult cuCtxDestroy_v2(CUcontext handle)
 	soft_lock();
 	r = soft_find_context(handle, &ctx);
 	if (!r && ctx->is_primary)
-		r = soft_refuse(CUDA_ERROR_INVALID_CONTEXT,
-				"cuCtxDestroy: this is a primary context: call cuDevicePrimaryCtxRelease");
+		r = soft_refuse(CUDA_ERROR_INVALID_CONTEXT, "cuCtxDestroy: this is a primary context: call cuDevicePrimaryCtxRelease");
 	if (!r) {
 		void *popped;
 
@@ -227,7 +221,7 @@ EXPORT CUresult cuCtxPushCurrent_v2(CUcontext handle)
 	r = soft_find_context(handle, &ctx);
 	soft_unlock();
 	if (r == CUDA_ERROR_CONTEXT_IS_DESTROYED)
-		r = CUDA_SUCCESS;  /* NVIDIA's driver does the same: later calls return the error */
+		r = CUDA_SUCCESS; /* NVIDIA's driver does the same: later calls return the error */
 	if (!r && !soft_push_current(handle))
 		r = soft_refuse(CUDA_ERROR_OUT_OF_MEMORY, "cuCtxPushCurrent: no memory for the thread's stack of contexts");
 	return r;
@@ -384,7 +378,7 @@ EXPORT CUresult cuCtxGetApiVersion(CUcontext handle, unsigned int *version)
 
 	if (r)
 		return r;
-	*version = 3020;  /* the API version of every context since cuCtxCreate_v2 */
+	*version = 3020; /* the API version of every context since cuCtxCreate_v2 */
 	soft_unlock();
 	return CUDA_SUCCESS;
 }

@@ -6,8 +6,7 @@
 
 /* The CU_CTX_* flags that are accepted: how threads wait (CU_CTX_SCHED_*), and CU_CTX_MAP_HOST. */
 enum {
-	CONTEXT_FLAGS = CU_CTX_SCHED_MASK | CU_CTX_MAP_HOST | CU_CTX_LMEM_RESIZE_TO_MAX |
-			CU_CTX_SYNC_MEMOPS,
+	CONTEXT_FLAGS = CU_CTX_SCHED_MASK | CU_CTX_MAP_HOST | CU_CTX_LMEM_RESIZE_TO_MAX | CU_CTX_SYNC_MEMOPS,
 };
 
 CUresult soft_context_create(struct device *dev, unsigned flags, struct context **out);

@@ -8,11 +8,11 @@
 
 enum { TEXT_BYTES = 1024, N_ATTRIBUTES = 8 };
 
-enum {  /* numbers instead of names, because <cuda.h> of CUDA 12.4 lacks one of the names */
-	COREDUMP_TRIGGER_HOST = 2,
-	COREDUMP_FILE = 5,
-	COREDUMP_PIPE = 6,
-	COREDUMP_FLAGS = 7,
+enum { /* numbers instead of names, because <cuda.h> of CUDA 12.4 lacks one of the names */
+       COREDUMP_TRIGGER_HOST = 2,
+       COREDUMP_FILE = 5,
+       COREDUMP_PIPE = 6,
+       COREDUMP_FLAGS = 7,
 };
 
 /* Values for all contexts.  cuCoredumpSetAttribute, which is for one context, also stores its values here, because no core dump
@@ -80,8 +80,8 @@ EXPORT CUresult cuCoredumpSetAttributeGlobal(CUcoredumpSettings attribute, void 
 	soft_lock();
 	text = text_of((int)attribute);
 	if (text ? !*value_bytes || *value_bytes > TEXT_BYTES : *value_bytes < size_of((int)attribute)) {
-		r = soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuCoredumpSetAttribute: %zu bytes for attribute %d, whose size is %zu", *value_bytes,
-				(int)attribute, size_of((int)attribute));
+		r = soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuCoredumpSetAttribute: %zu bytes for attribute %d, whose size is %zu",
+				*value_bytes, (int)attribute, size_of((int)attribute));
 	} else if (text) {
 		snprintf(text, TEXT_BYTES, "%.*s", (int)*value_bytes, (const char *)value);
 	} else if ((int)attribute == COREDUMP_FLAGS) {

@@ -17,8 +17,11 @@ EXPORT int gpuloadSoftDescribeDevice(int index, gpuload_soft_device *out)
 	if (soft_choose_cc(&cc))
 		cc = DEFAULT_CC;
 	soft_choose_version(&version);
-	*out = (gpuload_soft_device){ .pci_domain = 0xffff, .pci_bus = (unsigned)index & 0xff, .cc = cc,
-				      .n_processors = (unsigned)gpul_cpus(), .driver_version = version };
+	*out = (gpuload_soft_device){ .pci_domain = 0xffff,
+				      .pci_bus = (unsigned)index & 0xff,
+				      .cc = cc,
+				      .n_processors = (unsigned)gpul_cpus(),
+				      .driver_version = version };
 	snprintf(out->name, sizeof out->name, "%s", DEVICE_NAME);
 	soft_uuid_text(index, out->uuid);
 	soft_lock();

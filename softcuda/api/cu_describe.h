@@ -10,15 +10,15 @@ extern "C" {
 #endif
 
 typedef struct gpuload_soft_device {
-	char name[96], uuid[48];       /* uuid as "GPU-..." */
+	char name[96], uuid[48]; /* uuid as "GPU-..." */
 	unsigned pci_domain, pci_bus;
-	unsigned cc;                   /* 90 for compute capability 9.0 */
+	unsigned cc; /* 90 for compute capability 9.0 */
 	unsigned n_processors;
-	int driver_version;            /* 13000 for CUDA 13.0 */
-	uint64_t memory_bytes;         /* memory of the device */
-	uint64_t used_bytes;           /* the part of memory_bytes that this process has allocated */
-	unsigned n_faults;             /* contexts of this process that became unusable */
-	int last_fault;                /* a CUresult */
+	int driver_version;    /* 13000 for CUDA 13.0 */
+	uint64_t memory_bytes; /* memory of the device */
+	uint64_t used_bytes;   /* the part of memory_bytes that this process has allocated */
+	unsigned n_faults;     /* contexts of this process that became unusable */
+	int last_fault;        /* a CUresult */
 } gpuload_soft_device;
 
 /** Describe a device of the machine; CUDA_VISIBLE_DEVICES has no influence, and the driver need not be initialised.

@@ -49,7 +49,8 @@ CUresult soft_choose_version(int *out)
 	if (*dot == '.')
 		minor = strtol(dot + 1, &end, 10);
 	if (!end || *end || end == dot + 1 || major < 11 || major > 99 || minor < 0 || minor > 9)
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuInit: GPULOAD_SOFT_CUDA=%s: expected a CUDA version such as 13.4; the oldest is 11.0", text);
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
+				   "cuInit: GPULOAD_SOFT_CUDA=%s: expected a CUDA version such as 13.4; the oldest is 11.0", text);
 	*out = (int)(major * 1000 + minor * 10);
 	return CUDA_SUCCESS;
 }
@@ -109,7 +110,8 @@ EXPORT CUresult cuInit(unsigned int flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	soft_lock();
 	if (!soft.initialised && forked)
-		r = soft_refuse(CUDA_ERROR_NOT_INITIALIZED, "cuInit: the driver was initialised before fork() and cannot be used in the child");
+		r = soft_refuse(CUDA_ERROR_NOT_INITIALIZED,
+				"cuInit: the driver was initialised before fork() and cannot be used in the child");
 	else if (!soft.initialised)
 		r = start_driver();
 	if (!r)

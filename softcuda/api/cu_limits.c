@@ -3,9 +3,8 @@
 
 static bool limit_is_known(CUlimit limit)
 {
-	return limit == CU_LIMIT_STACK_SIZE || limit == CU_LIMIT_PRINTF_FIFO_SIZE ||
-	       limit == CU_LIMIT_MALLOC_HEAP_SIZE || limit == CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT ||
-	       limit == CU_LIMIT_MAX_L2_FETCH_GRANULARITY ||
+	return limit == CU_LIMIT_STACK_SIZE || limit == CU_LIMIT_PRINTF_FIFO_SIZE || limit == CU_LIMIT_MALLOC_HEAP_SIZE ||
+	       limit == CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT || limit == CU_LIMIT_MAX_L2_FETCH_GRANULARITY ||
 	       limit == CU_LIMIT_PERSISTING_L2_CACHE_SIZE;
 }
 
@@ -21,8 +20,9 @@ EXPORT CUresult cuCtxGetLimit(size_t *value, CUlimit limit)
 	r = soft_enter(&ctx);
 	if (r)
 		return r;
-	*value = limit == CU_LIMIT_MALLOC_HEAP_SIZE ? soft.heap_bytes : limit == CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT ? soft.pending_launches
-										   : ctx->limit[limit];
+	*value = limit == CU_LIMIT_MALLOC_HEAP_SIZE                   ? soft.heap_bytes
+		 : limit == CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT ? soft.pending_launches
+								      : ctx->limit[limit];
 	soft_unlock();
 	return CUDA_SUCCESS;
 }
@@ -63,8 +63,7 @@ EXPORT CUresult cuCtxSetLimit(CUlimit limit, size_t value)
 	else if (!soft.machine)
 		soft.heap_bytes = value;
 	else if (value != soft.heap_bytes)
-		r = soft_refuse(CUDA_ERROR_INVALID_VALUE,
-				"cuCtxSetLimit: the device heap cannot be changed after the first launch");
+		r = soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuCtxSetLimit: the device heap cannot be changed after the first launch");
 	soft_unlock();
 	return r;
 }
@@ -142,6 +141,6 @@ EXPORT CUresult cuCtxSetSharedMemConfig(CUsharedconfig config)
 		return CUDA_ERROR_INVALID_VALUE;
 	r = soft_enter(&ctx);
 	if (!r)
-		soft_unlock();  /* the call has no effect, as on every GPU since 2014 */
+		soft_unlock(); /* the call has no effect, as on every GPU since 2014 */
 	return r;
 }

@@ -11,25 +11,23 @@ typedef void (*entry_point)(void);
 static const struct row {
 	const char *name;
 	int since;
-	entry_point call, per_thread;  /* per_thread NULL: `call` also serves per-thread default streams */
+	entry_point call, per_thread; /* per_thread NULL: `call` also serves per-thread default streams */
 } rows[] = {
-#define CALL(name, since, symbol) { #name, since, (entry_point)symbol, NULL },
-#define PTDS(name, since, symbol, per_thread)                                                  \
-	{ #name, since, (entry_point)symbol, (entry_point)per_thread },
+#define CALL(name, since, symbol)             { #name, since, (entry_point)symbol, NULL },
+#define PTDS(name, since, symbol, per_thread) { #name, since, (entry_point)symbol, (entry_point)per_thread },
 	SOFT_CALLS(CALL, PTDS)
 #undef CALL
 #undef PTDS
 #define CALL(name, since, symbol, why) { #name, since, (entry_point)soft_refused_##symbol, NULL },
-#define PTDS(name, since, symbol, per_thread, why)                                              \
+#define PTDS(name, since, symbol, per_thread, why) \
 	{ #name, since, (entry_point)soft_refused_##symbol, (entry_point)soft_refused_##per_thread },
-	SOFT_REFUSED(CALL, PTDS)
+		SOFT_REFUSED(CALL, PTDS)
 #undef CALL
 #undef PTDS
 };
 
 enum {
-	KNOWN_FLAGS = CU_GET_PROC_ADDRESS_LEGACY_STREAM |
-		      CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM,
+	KNOWN_FLAGS = CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM,
 };
 
 /* Find the newest row of the call that is not newer than version.  *known: a row exists for some version. */
@@ -48,8 +46,7 @@ static const struct row *find_call(const char *name, int version, bool *known)
 	return best;
 }
 
-EXPORT CUresult cuGetProcAddress_v2(const char *name, void **out, int version, cuuint64_t flags,
-				    CUdriverProcAddressQueryResult *status)
+EXPORT CUresult cuGetProcAddress_v2(const char *name, void **out, int version, cuuint64_t flags, CUdriverProcAddressQueryResult *status)
 {
 	const struct row *row;
 	entry_point call;
@@ -58,8 +55,7 @@ EXPORT CUresult cuGetProcAddress_v2(const char *name, void **out, int version, c
 
 	if (soft_choose_version(&newest))
 		newest = DRIVER_VERSION;
-	if (!name || !out || flags & ~(cuuint64_t)KNOWN_FLAGS || flags == KNOWN_FLAGS ||
-	    version > newest)
+	if (!name || !out || flags & ~(cuuint64_t)KNOWN_FLAGS || flags == KNOWN_FLAGS || version > newest)
 		return CUDA_ERROR_INVALID_VALUE;
 	row = find_call(name, version, &known);
 	*out = NULL;
@@ -67,13 +63,11 @@ EXPORT CUresult cuGetProcAddress_v2(const char *name, void **out, int version, c
 		*status = row     ? CU_GET_PROC_ADDRESS_SUCCESS
 			  : known ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
 				  : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
-	if (!row)  /* CUDA Driver API: success with *out NULL; *status gives the reason */
-		return soft_refuse(CUDA_SUCCESS, "cuGetProcAddress: there is no %s in CUDA %d.%d",
-				   name, version / 1000, version % 1000 / 10);
-	call = flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM && row->per_thread
-		       ? row->per_thread
-		       : row->call;
-	memcpy(out, &call, sizeof *out);  /* POSIX, not ISO C, allows function pointers in void * */
+	if (!row) /* CUDA Driver API: success with *out NULL; *status gives the reason */
+		return soft_refuse(CUDA_SUCCESS, "cuGetProcAddress: there is no %s in CUDA %d.%d", name, version / 1000,
+				   version % 1000 / 10);
+	call = flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM && row->per_thread ? row->per_thread : row->call;
+	memcpy(out, &call, sizeof *out); /* POSIX, not ISO C, allows function pointers in void * */
 	return CUDA_SUCCESS;
 }
 
@@ -106,5 +100,5 @@ EXPORT CUresult cuGetExportTable(const void **out, const CUuuid *id)
 	(void)id;
 	if (gpuloadSoftRefusedTable)
 		gpuloadSoftRefusedTable(__builtin_return_address(0));
-	return CUDA_ERROR_INVALID_VALUE;  /* the error of NVIDIA's driver 580 for an unknown UUID */
+	return CUDA_ERROR_INVALID_VALUE; /* the error of NVIDIA's driver 580 for an unknown UUID */
 }

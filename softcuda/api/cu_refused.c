@@ -29,14 +29,14 @@ static CUresult refuse_call(const char *symbol, enum reason why, atomic_flag *lo
 	return soft_refuse(CUDA_ERROR_NOT_SUPPORTED, "%s: not supported: %s", symbol, reasons[why]);
 }
 
-#define REFUSED_CALL(symbol, why)                                                              \
-	EXPORT CUresult soft_refused_##symbol(void)                                            \
-	{                                                                                      \
-		static atomic_flag logged = ATOMIC_FLAG_INIT;                                  \
-                                                                                               \
-		return refuse_call(#symbol, WHY_##why, &logged);                               \
+#define REFUSED_CALL(symbol, why) \
+	EXPORT CUresult soft_refused_##symbol(void) \
+	{ \
+		static atomic_flag logged = ATOMIC_FLAG_INIT; \
+\
+		return refuse_call(#symbol, WHY_##why, &logged); \
 	}
-#define CALL(name, since, symbol, why) REFUSED_CALL(symbol, why)
+#define CALL(name, since, symbol, why)             REFUSED_CALL(symbol, why)
 #define PTDS(name, since, symbol, per_thread, why) REFUSED_CALL(symbol, why) REFUSED_CALL(per_thread, why)
 SOFT_REFUSED(CALL, PTDS)
 #undef CALL

@@ -7,8 +7,8 @@
 #include "softcuda/api/cu_refused_internal.h"
 
 #define CALL(name, since, symbol, why) CUresult soft_refused_##symbol(void) __asm__(#symbol);
-#define PTDS(name, since, symbol, per_thread, why)                     \
-	CUresult soft_refused_##symbol(void) __asm__(#symbol);         \
+#define PTDS(name, since, symbol, per_thread, why) \
+	CUresult soft_refused_##symbol(void) __asm__(#symbol); \
 	CUresult soft_refused_##per_thread(void) __asm__(#per_thread);
 SOFT_REFUSED(CALL, PTDS)
 #undef CALL

@@ -17,36 +17,44 @@
 /* Each address is stored as an instruction that is never executed, because resolve() reads addresses from instructions. */
 struct async_copy {
 	struct insn to, from, barrier;
-	struct insn step;        /* reducing copies: the atomic operation on one element, whose value is in step.b */
-	uint8_t element_bytes;   /* reducing copies */
+	struct insn step;      /* reducing copies: the atomic operation on one element, whose value is in step.b */
+	uint8_t element_bytes; /* reducing copies */
 	bool has_barrier;
-	bool has_source_bytes;   /* cp.async: source_bytes bytes are copied, the rest of `to` is set to zero */
-	bool ignores;            /* cp.async: source_bytes is a predicate: if true nothing is read, `to` is set to zero */
-	opref source_bytes;      /* bulk copies: the number of bytes */
-	opref ranks;             /* CP_MULTICAST: bit r: to the block of rank r, at the same offsets as `to` and `barrier` */
+	bool has_source_bytes; /* cp.async: source_bytes bytes are copied, the rest of `to` is set to zero */
+	bool ignores;          /* cp.async: source_bytes is a predicate: if true nothing is read, `to` is set to zero */
+	opref source_bytes;    /* bulk copies: the number of bytes */
+	opref ranks;           /* CP_MULTICAST: bit r: to the block of rank r, at the same offsets as `to` and `barrier` */
 };
 
-enum { REDUCE_VALUE_AT = 512 };  /* offset in the scratch bank of the values that a reducing copy adds */
+enum { REDUCE_VALUE_AT = 512 }; /* offset in the scratch bank of the values that a reducing copy adds */
 
-enum {  /* bits of insn->n of OP_MBAR_ARRIVE */
-	MBAR_ARRIVES = 1,        /* the lane arrives; without this bit only the byte count changes */
-	MBAR_EXPECTS = 2,        /* the phase also waits for c more bytes (operand c) */
-	MBAR_COMPLETES = 4,      /* c bytes have been copied (operand c) */
-	MBAR_DROPS = 8,          /* arrive_drop: later phases expect fewer arrivals */
+enum {                     /* bits of insn->n of OP_MBAR_ARRIVE */
+       MBAR_ARRIVES = 1,   /* the lane arrives; without this bit only the byte count changes */
+       MBAR_EXPECTS = 2,   /* the phase also waits for c more bytes (operand c) */
+       MBAR_COMPLETES = 4, /* c bytes have been copied (operand c) */
+       MBAR_DROPS = 8,     /* arrive_drop: later phases expect fewer arrivals */
 };
-enum { MBAR_PARITY = 1, MBAR_YIELDS = 2 };  /* bits of insn->n of OP_MBAR_TEST */
+enum { MBAR_PARITY = 1, MBAR_YIELDS = 2 }; /* bits of insn->n of OP_MBAR_TEST */
 
 /* ---- the layout of mbarriers ------------------------------------------------------------------ */
 
 typedef uint64_t __attribute__((may_alias)) mbarrier_word;
 
+/* clang-format off */
 enum {
 	COUNT_BITS = 20, EXPECTED_AT = 20, BYTES_AT = 41, BYTES_BITS = 22, PHASE_AT = 63,
 	COUNT_MASK = (1 << COUNT_BITS) - 1, BYTES_BIAS = 1 << (BYTES_BITS - 1),
 };
+/* clang-format on */
 
-static inline uint32_t pending_arrivals(uint64_t m) { return (uint32_t)m & COUNT_MASK; }
-static inline uint32_t expected_arrivals(uint64_t m) { return (uint32_t)(m >> EXPECTED_AT) & COUNT_MASK; }
+static inline uint32_t pending_arrivals(uint64_t m)
+{
+	return (uint32_t)m & COUNT_MASK;
+}
+static inline uint32_t expected_arrivals(uint64_t m)
+{
+	return (uint32_t)(m >> EXPECTED_AT) & COUNT_MASK;
+}
 
 static inline int32_t missing_bytes(uint64_t m)
 {
@@ -61,8 +69,7 @@ static inline uint64_t pack_mbarrier(uint64_t phase, int32_t bytes, uint32_t exp
 		phase ^= 1;
 		wait = expect;
 	}
-	return phase << PHASE_AT | (uint64_t)(uint32_t)(bytes + BYTES_BIAS) << BYTES_AT |
-	       (uint64_t)expect << EXPECTED_AT | wait;
+	return phase << PHASE_AT | (uint64_t)(uint32_t)(bytes + BYTES_BIAS) << BYTES_AT | (uint64_t)expect << EXPECTED_AT | wait;
 }
 
 /* Apply one lane's arrival and bytes to the mbarrier.  False: the phase waits for fewer arrivals than count. */

@@ -34,7 +34,7 @@
 #include "softcuda/exec/ops_alu.h"
 #include "softcuda/exec/ops_core.h"
 
-#define LANES 32
+#define LANES     32
 #define ALL_LANES 0xffffffffu
 
 typedef uint32_t opref;
@@ -48,27 +48,27 @@ typedef const struct insn *op_fn(struct warp *w, const struct insn *i);
 
 struct insn {
 	op_fn *run;
-	op_fn *inner;          /* if run is OP_GUARD's handler: the handler to call for lanes whose predicate is true */
-	opref d, d2;           /* destinations; d2: the second one of d|p, p|q */
-	opref a, b, c, e;      /* sources */
+	op_fn *inner;     /* if run is OP_GUARD's handler: the handler to call for lanes whose predicate is true */
+	opref d, d2;      /* destinations; d2: the second one of d|p, p|q */
+	opref a, b, c, e; /* sources */
 	union {
 		int64_t imm;               /* address offset, bit pattern, lookup table: depends on op */
 		const struct insn *target; /* branches */
 		const void *object;        /* branch tables, call sites, asynchronous copies */
 	};
-	opref guard;           /* predicate of @p */
-	uint32_t src;          /* row of func->insts, for messages */
-	uint16_t op;           /* enum op */
-	uint8_t n;             /* number of vector elements, comparison ...: depends on op */
-	uint8_t flags;         /* depends on op */
+	opref guard;   /* predicate of @p */
+	uint32_t src;  /* row of func->insts, for messages */
+	uint16_t op;   /* enum op */
+	uint8_t n;     /* number of vector elements, comparison ...: depends on op */
+	uint8_t flags; /* depends on op */
 };
 
 /* The part of a warp that arithmetic handlers use; struct warp_state in warp_internal.h contains it. */
 struct warp {
-	uint32_t mask;           /* active mask: lanes that execute this instruction; never 0 in a handler */
-	uint32_t live;           /* lanes that have not exited */
+	uint32_t mask; /* active mask: lanes that execute this instruction; never 0 in a handler */
+	uint32_t live; /* lanes that have not exited */
 	uint8_t *bank[N_BANKS];
-	uint32_t cc;             /* carry flags of add.cc, addc ...: bit n belongs to lane n */
+	uint32_t cc; /* carry flags of add.cc, addc ...: bit n belongs to lane n */
 };
 
 /* The lanes of an operand: U32(w, i->a)[lane] and so on.  Register slots are 64-byte aligned. */
@@ -76,19 +76,19 @@ static inline void *opptr(const struct warp *w, opref r)
 {
 	return w->bank[r & 3] + (r & ~3u);
 }
-#define U16(w, r) ((uint16_t *)__builtin_assume_aligned(opptr(w, r), 64))
-#define U32(w, r) ((uint32_t *)__builtin_assume_aligned(opptr(w, r), 64))
-#define U64(w, r) ((uint64_t *)__builtin_assume_aligned(opptr(w, r), 64))
-#define S16(w, r) ((int16_t *)__builtin_assume_aligned(opptr(w, r), 64))
-#define S32(w, r) ((int32_t *)__builtin_assume_aligned(opptr(w, r), 64))
-#define S64(w, r) ((int64_t *)__builtin_assume_aligned(opptr(w, r), 64))
-#define F32(w, r) ((float *)__builtin_assume_aligned(opptr(w, r), 64))
-#define F64(w, r) ((double *)__builtin_assume_aligned(opptr(w, r), 64))
-#define PRED(w, r) ((uint32_t *)opptr(w, r))  /* one 32-bit word: bit n is lane n */
+#define U16(w, r)  ((uint16_t *)__builtin_assume_aligned(opptr(w, r), 64))
+#define U32(w, r)  ((uint32_t *)__builtin_assume_aligned(opptr(w, r), 64))
+#define U64(w, r)  ((uint64_t *)__builtin_assume_aligned(opptr(w, r), 64))
+#define S16(w, r)  ((int16_t *)__builtin_assume_aligned(opptr(w, r), 64))
+#define S32(w, r)  ((int32_t *)__builtin_assume_aligned(opptr(w, r), 64))
+#define S64(w, r)  ((int64_t *)__builtin_assume_aligned(opptr(w, r), 64))
+#define F32(w, r)  ((float *)__builtin_assume_aligned(opptr(w, r), 64))
+#define F64(w, r)  ((double *)__builtin_assume_aligned(opptr(w, r), 64))
+#define PRED(w, r) ((uint32_t *)opptr(w, r)) /* one 32-bit word: bit n is lane n */
 
 /* Vectorise the next loop: a destination may alias a source only lane by lane, so there is no dependence between iterations. */
 #ifdef __clang__
-#pragma clang diagnostic ignored "-Wpass-failed"  /* some loops stay scalar in some builds: 64-bit division */
+#pragma clang diagnostic ignored "-Wpass-failed" /* some loops stay scalar in some builds: 64-bit division */
 #define VECTORISE _Pragma("clang loop vectorize(assume_safety)")
 #else
 #define VECTORISE _Pragma("GCC ivdep")
@@ -97,19 +97,19 @@ static inline void *opptr(const struct warp *w, opref r)
 /* dst[l] = value for the active lanes l: without a test when all lanes are active, else inactive lanes are
  * written with their old value.  value may use l.  Sources may alias the destination (same lane only).  A source must be a
  * variable of the caller: an expression with opptr() is evaluated for each lane, because the stores may change *w. */
-#define SET_LANES(w, dst, value)                                                    \
-	do {                                                                        \
-		__typeof__(&(dst)[0]) const to_ = (dst);                            \
-		if ((w)->mask == ALL_LANES) {                                       \
-			VECTORISE                                                   \
-			for (unsigned l = 0; l < LANES; l++)                        \
-				to_[l] = (value);                                   \
-		} else {                                                            \
-			const uint32_t mask_ = (w)->mask;                           \
-			VECTORISE                                                   \
-			for (unsigned l = 0; l < LANES; l++)                        \
-				to_[l] = (mask_ & (1u << l)) ? (value) : to_[l];    \
-		}                                                                   \
+#define SET_LANES(w, dst, value) \
+	do { \
+		__typeof__(&(dst)[0]) const to_ = (dst); \
+		if ((w)->mask == ALL_LANES) { \
+			VECTORISE \
+			for (unsigned l = 0; l < LANES; l++) \
+				to_[l] = (value); \
+		} else { \
+			const uint32_t mask_ = (w)->mask; \
+			VECTORISE \
+			for (unsigned l = 0; l < LANES; l++) \
+				to_[l] = (mask_ & (1u << l)) ? (value) : to_[l]; \
+		} \
 	} while (0)
 
 /* Copy the active lanes of bits to predicate d; inactive lanes of d do not change. */
@@ -125,13 +125,12 @@ static inline void set_predicate(const struct warp *w, opref d, uint32_t bits)
 /* Every operation: first control flow, memory and warp operations (ops_core.h), then arithmetic (ops_alu.h). */
 enum op {
 #define X(name) OP_##name,
-	GPUL_CORE_OPS(X)
-	OP_N_CORE,
+	GPUL_CORE_OPS(X) OP_N_CORE,
 	OP_ALU_FIRST = OP_N_CORE,
 	OP_ALU_BEFORE_FIRST_ = OP_ALU_FIRST - 1,
 	GPUL_ALU_OPS(X)
 #undef X
-	N_OPS
+		N_OPS
 };
 
 /* The result of selection (decode/decode_select.c): the operation of an arithmetic instruction and the types of its
@@ -149,7 +148,7 @@ enum op {
  *     replaces the n that selection set. */
 enum { MAX_SOURCES = 4 };
 struct selection {
-	uint16_t op;                       /* enum op */
+	uint16_t op; /* enum op */
 	uint8_t n_sources;
 	uint16_t d_type, d2_type;          /* gpul_ptx_mod; PRED for predicates; 0: no such destination */
 	uint16_t source_type[MAX_SOURCES]; /* the type of each source; immediates are converted to it */
@@ -161,12 +160,12 @@ struct selection {
 
 /* decode/decode_select.c: select the operation of an arithmetic instruction.  False: no operation has these types and
  * modifiers; why receives the reason.  The caller zeroes *out. */
-bool gpul_select_alu(const gpul_ptx_module *m, const gpul_ptx_func *f, const gpul_ptx_inst *in,
-		     struct selection *out, char *why, size_t why_bytes);
+bool gpul_select_alu(const gpul_ptx_module *m, const gpul_ptx_func *f, const gpul_ptx_inst *in, struct selection *out, char *why,
+		     size_t why_bytes);
 
 /* The handlers of one build: core[op] for op < OP_N_CORE, alu[op - OP_ALU_FIRST] for arithmetic. */
-#define GPUL_TABLES(build)                                                             \
-	extern op_fn *const gpul_core_table_##build[OP_N_CORE];                        \
+#define GPUL_TABLES(build) \
+	extern op_fn *const gpul_core_table_##build[OP_N_CORE]; \
 	extern op_fn *const gpul_alu_table_##build[N_OPS - OP_ALU_FIRST];
 GPUL_TABLES(base)
 #if defined(__x86_64__)
@@ -178,7 +177,7 @@ GPUL_TABLES(v4)
 #define GPUL_BUILD_SUFFIX base
 #endif
 #define GPUL_CAT2_(a, b) a##_##b
-#define GPUL_CAT_(a, b) GPUL_CAT2_(a, b)
+#define GPUL_CAT_(a, b)  GPUL_CAT2_(a, b)
 #define GPUL_BUILD(name) GPUL_CAT_(name, GPUL_BUILD_SUFFIX)
 
 #endif

@@ -20,19 +20,19 @@
 typedef struct gpul_exec_memory gpul_exec_memory;
 
 enum {
-	GPUL_EXEC_MEM_READ_ONLY = 1,  /* a store is a fault, for every device */
-	GPUL_EXEC_MEM_CONSTANT = 4,   /* a variable in .const; a store by its global address is valid, as on a GPU */
-	GPUL_EXEC_MEM_CONDITION = 2,  /* the value of a conditional node: cudaGraphSetConditional's handle is its address */
-	GPUL_EXEC_MEM_MULTICAST = 8,  /* only stores and multimem instructions access it: the copies of range.team */
+	GPUL_EXEC_MEM_READ_ONLY = 1, /* a store is a fault, for every device */
+	GPUL_EXEC_MEM_CONSTANT = 4,  /* a variable in .const; a store by its global address is valid, as on a GPU */
+	GPUL_EXEC_MEM_CONDITION = 2, /* the value of a conditional node: cudaGraphSetConditional's handle is its address */
+	GPUL_EXEC_MEM_MULTICAST = 8, /* only stores and multimem instructions access it: the copies of range.team */
 	GPUL_EXEC_MAX_DEVICES = 16,
 };
 
 /* The memory behind a multicast address: a copy of the same bytes for each device of a team. */
 typedef struct gpul_exec_copies {
-	uint64_t begin, end;      /* offsets in the multicast object for which at[] holds */
-	unsigned n;               /* devices of the team */
-	uint8_t *at[GPUL_EXEC_MAX_DEVICES];  /* in the team's order: where offset `begin` is in the copy of each device */
-	const _Atomic uint64_t *changes;     /* the copies are valid while *changes == seen */
+	uint64_t begin, end;                /* offsets in the multicast object for which at[] holds */
+	unsigned n;                         /* devices of the team */
+	uint8_t *at[GPUL_EXEC_MAX_DEVICES]; /* in the team's order: where offset `begin` is in the copy of each device */
+	const _Atomic uint64_t *changes;    /* the copies are valid while *changes == seen */
 	uint64_t seen;
 } gpul_exec_copies;
 
@@ -44,17 +44,17 @@ struct gpul_exec_team {
 };
 
 typedef struct gpul_exec_range {
-	uint64_t base, bytes;     /* [base, base + bytes) */
-	uint64_t padding;         /* bytes after the end that kernels may access too; a GPU also maps whole blocks */
-	uint64_t spare;           /* bytes after the end that belong to no other memory of the process, for fault messages */
+	uint64_t base, bytes; /* [base, base + bytes) */
+	uint64_t padding;     /* bytes after the end that kernels may access too; a GPU also maps whole blocks */
+	uint64_t spare;       /* bytes after the end that belong to no other memory of the process, for fault messages */
 	unsigned flags;
 	/* Masks: bit d is for device d; 0: no device is restricted. */
-	uint32_t denied;          /* devices that may neither read nor write */
-	uint32_t unwritable;      /* devices that may only read */
-	const char *remedy;       /* static string: the CUDA call that grants access, for fault messages; NULL: none */
-	gpul_exec_team *team;     /* borrowed; GPUL_EXEC_MEM_MULTICAST: the devices whose memory it is */
-	void *owner;              /* for the caller's use; the interpreter does not read it */
-	char label[48];           /* for fault messages: "cuMemAlloc", "global counter", "device heap" */
+	uint32_t denied;      /* devices that may neither read nor write */
+	uint32_t unwritable;  /* devices that may only read */
+	const char *remedy;   /* static string: the CUDA call that grants access, for fault messages; NULL: none */
+	gpul_exec_team *team; /* borrowed; GPUL_EXEC_MEM_MULTICAST: the devices whose memory it is */
+	void *owner;          /* for the caller's use; the interpreter does not read it */
+	char label[48];       /* for fault messages: "cuMemAlloc", "global counter", "device heap" */
 } gpul_exec_range;
 
 /** Create an empty table.
@@ -62,7 +62,7 @@ typedef struct gpul_exec_range {
  * @out   owned by the caller: gpul_exec_memory_destroy(); untouched on failure
  * Errors  GPUL_ENOMEM */
 gpul_status gpul_exec_memory_create(gpul_exec_memory **out, gpul_error *err);
-void gpul_exec_memory_destroy(gpul_exec_memory *m);  /* NULL is fine; destroy its machines and programs first */
+void gpul_exec_memory_destroy(gpul_exec_memory *m); /* NULL is fine; destroy its machines and programs first */
 
 /** Add the range [base, base + bytes): kernels may access it from now on.  Ranges never overlap.
  *
@@ -90,20 +90,22 @@ bool gpul_exec_memory_set_owner(gpul_exec_memory *m, uint64_t base, void *owner)
 typedef struct gpul_exec_program gpul_exec_program;
 typedef struct gpul_exec_kernel gpul_exec_kernel;
 
-typedef struct gpul_exec_param { uint32_t offset, bytes; } gpul_exec_param;  /* place in the parameter buffer */
+typedef struct gpul_exec_param {
+	uint32_t offset, bytes;
+} gpul_exec_param; /* place in the parameter buffer */
 
 typedef struct gpul_exec_kernel_info {
 	const char *name;
 	const gpul_exec_param *params;
 	uint32_t n_params, param_bytes;
-	uint32_t n_regs;               /* 32-bit registers per thread, estimated from the declarations */
-	uint32_t shared_bytes;         /* static shared memory of a block */
-	uint32_t local_bytes;          /* local memory of a thread, without called functions */
-	uint32_t const_bytes;          /* .const variables of the module */
-	uint32_t max_threads;          /* per block: product of .maxntid or .reqntid, else 1024 */
-	uint32_t reqntid[3];           /* .reqntid; 0: not given */
-	uint32_t cluster[3];           /* .reqnctapercluster; 0: not given */
-	bool explicit_cluster;         /* .explicitcluster: a launch must have clusters */
+	uint32_t n_regs;       /* 32-bit registers per thread, estimated from the declarations */
+	uint32_t shared_bytes; /* static shared memory of a block */
+	uint32_t local_bytes;  /* local memory of a thread, without called functions */
+	uint32_t const_bytes;  /* .const variables of the module */
+	uint32_t max_threads;  /* per block: product of .maxntid or .reqntid, else 1024 */
+	uint32_t reqntid[3];   /* .reqntid; 0: not given */
+	uint32_t cluster[3];   /* .reqnctapercluster; 0: not given */
+	bool explicit_cluster; /* .explicitcluster: a launch must have clusters */
 } gpul_exec_kernel_info;
 
 /** Decode every function of a module and give its variables addresses.
@@ -118,14 +120,14 @@ typedef struct gpul_exec_kernel_info {
  * Errors  GPUL_EUNSUPPORTED .address_size 32; GPUL_EFORMAT an operand of the wrong kind or width, an undefined extern,
  *         with the line; GPUL_ENOMEM
  * Source  PTX ISA 9.0, chapters 5 and 9 */
-gpul_status gpul_exec_program_create(gpul_exec_memory *memory, gpul_ptx_module *module,
-				     const char *file_name, gpul_exec_program **out, gpul_error *err);
-void gpul_exec_program_destroy(gpul_exec_program *p);  /* NULL is fine; all its launches must have ended */
+gpul_status gpul_exec_program_create(gpul_exec_memory *memory, gpul_ptx_module *module, const char *file_name, gpul_exec_program **out,
+				     gpul_error *err);
+void gpul_exec_program_destroy(gpul_exec_program *p); /* NULL is fine; all its launches must have ended */
 
 size_t gpul_exec_n_kernels(const gpul_exec_program *p);
 const gpul_exec_kernel *gpul_exec_kernel_at(const gpul_exec_program *p, size_t i);
 const gpul_exec_kernel *gpul_exec_find_kernel(const gpul_exec_program *p, const char *name);
-size_t gpul_exec_kernel_index(const gpul_exec_program *p, const gpul_exec_kernel *k);  /* index for gpul_exec_kernel_at */
+size_t gpul_exec_kernel_index(const gpul_exec_program *p, const gpul_exec_kernel *k); /* index for gpul_exec_kernel_at */
 const gpul_exec_kernel_info *gpul_exec_kernel_info_of(const gpul_exec_kernel *k);
 /** Why a kernel cannot run: it reaches an instruction that is not interpreted, by calls of functions by name.  NULL: the kernel can
  * run, and fails only if it executes such an instruction in a function that it calls through a pointer.
@@ -137,7 +139,7 @@ bool gpul_exec_find_variable(const gpul_exec_program *p, const char *name, uint6
 uint64_t gpul_exec_find_reference(const gpul_exec_program *p, const char *name, bool surface);
 size_t gpul_exec_n_variables(const gpul_exec_program *p);
 bool gpul_exec_variable_at(const gpul_exec_program *p, size_t i, const char **name, uint64_t *address, size_t *bytes);
-bool gpul_exec_variable_is_managed(const gpul_exec_program *p, size_t i);  /* .attribute(.managed); i as in gpul_exec_variable_at */
+bool gpul_exec_variable_is_managed(const gpul_exec_program *p, size_t i); /* .attribute(.managed); i as in gpul_exec_variable_at */
 
 /* ---- machine and launches -------------------------------------------------------------------- */
 
@@ -145,16 +147,16 @@ typedef struct gpul_exec_machine gpul_exec_machine;
 typedef struct gpul_exec_launch gpul_exec_launch;
 
 typedef struct gpul_exec_machine_options {
-	unsigned n_workers;            /* threads; 0: one for each CPU this process may run on */
-	unsigned max_resident_blocks;  /* resident blocks of one launch, on all workers; 0: see gpul_exec_max_resident_blocks() */
-	uint64_t heap_bytes;           /* size of the heap for device malloc; 0: 8 MiB */
-	unsigned turn;                 /* backward branches before a split yields to others; 0: 1000 */
-	unsigned stuck_ms;             /* after this time, log a notice if all resident blocks of a launch only wait and others cannot start; 0: 10 s */
-	uint32_t pending_launches;     /* launches from kernels that can be pending at once; 0: 2048 */
+	unsigned n_workers;           /* threads; 0: one for each CPU this process may run on */
+	unsigned max_resident_blocks; /* resident blocks of one launch, on all workers; 0: see gpul_exec_max_resident_blocks() */
+	uint64_t heap_bytes;          /* size of the heap for device malloc; 0: 8 MiB */
+	unsigned turn;                /* backward branches before a split yields to others; 0: 1000 */
+	unsigned stuck_ms; /* after this time, log a notice if all resident blocks of a launch only wait and others cannot start; 0: 10 s */
+	uint32_t pending_launches; /* launches from kernels that can be pending at once; 0: 2048 */
 	/* Get a device attribute, numbered as CUdevice_attribute, or with 0 the number of devices.  Called by workers, so it must not wait
 	 * for kernels.  NULL, or false: there is no such attribute. */
 	bool (*attribute)(unsigned device, int attribute, int *value);
-	void (*print)(void *user, const char *text, size_t text_bytes);  /* receives device printf; NULL: stdout */
+	void (*print)(void *user, const char *text, size_t text_bytes); /* receives device printf; NULL: stdout */
 	void *print_user;
 } gpul_exec_machine_options;
 
@@ -164,11 +166,11 @@ typedef struct gpul_exec_machine_options {
  * @options  NULL: defaults
  * @out      owned by the caller: gpul_exec_machine_destroy(); untouched on failure
  * Errors  GPUL_ENOMEM */
-gpul_status gpul_exec_machine_create(gpul_exec_memory *memory, const gpul_exec_machine_options *options,
-				     gpul_exec_machine **out, gpul_error *err);
+gpul_status gpul_exec_machine_create(gpul_exec_memory *memory, const gpul_exec_machine_options *options, gpul_exec_machine **out,
+				     gpul_error *err);
 /** Set how many launches from kernels can be pending at once; false: too late, a kernel has already launched another. */
 bool gpul_exec_machine_set_pending_launches(gpul_exec_machine *m, uint32_t n);
-void gpul_exec_machine_destroy(gpul_exec_machine *m);  /* aborts running launches, joins the workers */
+void gpul_exec_machine_destroy(gpul_exec_machine *m); /* aborts running launches, joins the workers */
 /** Wait until every memory access that a kernel began before this call has ended: memory whose range was removed
  * from the table earlier can then be unmapped.  Waits for the current turns of blocks, not for kernels to end.  NULL is fine. */
 void gpul_exec_machine_settle(gpul_exec_machine *m);
@@ -194,19 +196,21 @@ typedef enum gpul_exec_fault_kind {
 typedef struct gpul_exec_fault {
 	gpul_exec_fault_kind kind;
 	uint32_t block[3], thread[3];
-	uint64_t address;              /* the address of an ILLEGAL_ADDRESS or MISALIGNED fault */
-	bool global;                   /* the address is global, or generic; else an offset in another address space, or unknown */
-	bool host;                     /* the address is memory of the CPU that kernels cannot access */
-	char text[400];                /* one line: file:line, the access or instruction, the cause, block and thread */
+	uint64_t address;                  /* the address of an ILLEGAL_ADDRESS or MISALIGNED fault */
+	bool global;                       /* the address is global, or generic; else an offset in another address space, or unknown */
+	bool host;                         /* the address is memory of the CPU that kernels cannot access */
+	char text[400];                    /* one line: file:line, the access or instruction, the cause, block and thread */
 	char source[GPUL_EXEC_PATH_BYTES]; /* the CUDA C++ file of the instruction, as its PTX names it; "": unknown */
-	const char *image;             /* name of the image with the instruction, valid as long as its program; NULL: none */
+	const char *image;                 /* name of the image with the instruction, valid as long as its program; NULL: none */
 	uint32_t source_line;
 	uint64_t source_timestamp, source_bytes; /* time and size of that file when it was compiled; 0: not recorded */
 } gpul_exec_fault;
 
 /* A launch's position in the order of all streams, for observers: it is number `number` of its stream, and comes after the work of
  * each listed stream up to a number.  The caller chooses the numbers of streams (see ORDER_NODE_BITS in observer_internal.h). */
-typedef struct gpul_exec_order_fact { uint64_t stream, number; } gpul_exec_order_fact;
+typedef struct gpul_exec_order_fact {
+	uint64_t stream, number;
+} gpul_exec_order_fact;
 typedef struct gpul_exec_order {
 	uint64_t stream, number;
 	size_t n;
@@ -216,14 +220,15 @@ typedef struct gpul_exec_order {
 typedef struct gpul_exec_launch_config {
 	const gpul_exec_kernel *kernel;
 	uint32_t grid[3], block[3];
-	uint32_t cluster[3];           /* size of a cluster in blocks, which divides the grid; 0: the kernel's, or one block */
+	uint32_t cluster[3]; /* size of a cluster in blocks, which divides the grid; 0: the kernel's, or one block */
 	uint32_t dynamic_shared_bytes;
-	const void *params;            /* the kernel's param_bytes bytes; copied */
-	bool cooperative;              /* all blocks must be resident at once */
-	uint64_t grid_id;              /* %gridid */
-	unsigned device;               /* the launch has this device's rights in memory; below GPUL_EXEC_MAX_DEVICES */
-	gpul_exec_launch *parent;      /* the launch whose kernel starts this one, which ends after it; NULL: the host starts it */
-	const gpul_exec_order *order;  /* for observers; must be valid until gpul_exec_launch_start() returns; NULL: after all earlier launches */
+	const void *params;       /* the kernel's param_bytes bytes; copied */
+	bool cooperative;         /* all blocks must be resident at once */
+	uint64_t grid_id;         /* %gridid */
+	unsigned device;          /* the launch has this device's rights in memory; below GPUL_EXEC_MAX_DEVICES */
+	gpul_exec_launch *parent; /* the launch whose kernel starts this one, which ends after it; NULL: the host starts it */
+	const gpul_exec_order
+		*order; /* for observers; must be valid until gpul_exec_launch_start() returns; NULL: after all earlier launches */
 	/* A worker calls it once, when the launch has ended; NULL: no call.  The worker holds no lock meanwhile, so
 	 * done may start, abort and release launches.  softcuda/api starts a stream's next launch in it.
 	 * gpul_exec_launch_abort itself never calls it. */
@@ -241,13 +246,12 @@ typedef struct gpul_exec_launch_config {
  *          cooperative launch with more blocks than can be resident, or a cluster of more than GPUL_EXEC_CLUSTER_BLOCKS
  *          blocks, or one that does not divide the grid or differs from the kernel's; GPUL_ENOMEM
  * Source   CUDA Driver API, cuLaunchKernel */
-gpul_status gpul_exec_launch_start(gpul_exec_machine *m, const gpul_exec_launch_config *config,
-				   gpul_exec_launch **out, gpul_error *err);
+gpul_status gpul_exec_launch_start(gpul_exec_machine *m, const gpul_exec_launch_config *config, gpul_exec_launch **out, gpul_error *err);
 /** Wait until the launch has ended; timeout_ms < 0: no time limit.  Returns false if the launch still runs, else
  * true; *fault (may be NULL) then receives the fault. */
 bool gpul_exec_launch_wait(gpul_exec_launch *l, int timeout_ms, gpul_exec_fault *fault);
-void gpul_exec_launch_abort(gpul_exec_launch *l);    /* request: the launch ends soon, with GPUL_EXEC_ABORTED */
-void gpul_exec_launch_release(gpul_exec_launch *l);  /* NULL is fine; a running launch continues */
+void gpul_exec_launch_abort(gpul_exec_launch *l);   /* request: the launch ends soon, with GPUL_EXEC_ABORTED */
+void gpul_exec_launch_release(gpul_exec_launch *l); /* NULL is fine; a running launch continues */
 
 /* What one multiprocessor of the GPU can hold, as far as the interpreter models it. */
 enum {
@@ -255,7 +259,7 @@ enum {
 	GPUL_EXEC_SM_BLOCKS = 32,
 	GPUL_EXEC_CLUSTER_BLOCKS = 16,
 	GPUL_EXEC_SM_SHARED_BYTES = 228 * 1024,
-	GPUL_EXEC_RESERVED_SHARED_BYTES = 1024,  /* of each block, used by the multiprocessor itself */
+	GPUL_EXEC_RESERVED_SHARED_BYTES = 1024, /* of each block, used by the multiprocessor itself */
 };
 /** Blocks of this size that are resident on one multiprocessor at once; 0: it cannot hold one, or has no threads.  Registers are no limit,
  * because PTX registers are virtual. */

@@ -24,24 +24,25 @@ static const size_t KEPT_BYTES = 64 << 20, LARGE_BYTES = 32 << 20;
 struct region {
 	uint64_t base;
 	size_t bytes;
-	uint64_t open_end;           /* [base, open_end) is readable and writable */
+	uint64_t open_end; /* [base, open_end) is readable and writable */
 };
 
 struct arena_block {
 	struct region *region;
 	uint64_t base;
 	size_t bytes;
-	size_t kept_bytes;           /* free block: about this many of its bytes have pages */
+	size_t kept_bytes; /* free block: about this many of its bytes have pages */
 	bool is_free;
-	struct arena_block *before, *behind;    /* its neighbours in the region */
-	struct arena_block *previous, *next;    /* free blocks of the same bin */
+	struct arena_block *before, *behind; /* its neighbours in the region */
+	struct arena_block *previous, *next; /* free blocks of the same bin */
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  /* protects everything below; regions are only added, and are read without the lock */
+static pthread_mutex_t lock =
+	PTHREAD_MUTEX_INITIALIZER; /* protects everything below; regions are only added, and are read without the lock */
 static struct region regions[MAX_REGIONS];
 static atomic_size_t n_regions;
 static struct arena_block *bins[N_BINS];
-static size_t kept_bytes;                                  /* sum over all free blocks */
+static size_t kept_bytes; /* sum over all free blocks */
 
 static unsigned bin_of(size_t bytes)
 {
@@ -165,8 +166,10 @@ static bool split_block(struct arena_block *b, size_t bytes)
 
 	if (!rest)
 		return false;
-	*rest = (struct arena_block){ .region = b->region, .base = b->base + bytes, .bytes = b->bytes - bytes, .before = b, .behind = b->behind };
-	rest->kept_bytes = b->kept_bytes > bytes ? b->kept_bytes - bytes : 0;  /* assume that the pages are at the front */
+	*rest = (struct arena_block){
+		.region = b->region, .base = b->base + bytes, .bytes = b->bytes - bytes, .before = b, .behind = b->behind
+	};
+	rest->kept_bytes = b->kept_bytes > bytes ? b->kept_bytes - bytes : 0; /* assume that the pages are at the front */
 	b->kept_bytes -= rest->kept_bytes;
 	b->bytes = bytes;
 	if (rest->behind)

@@ -7,14 +7,14 @@
 #include "softcuda/exec/exec_memory_internal.h"
 #include "softcuda/exec/observer_internal.h"
 
-enum { FREED_RANGES = 1024 };  /* a power of two */
+enum { FREED_RANGES = 1024 }; /* a power of two */
 
 struct gpul_exec_memory {
 	pthread_rwlock_t lock;
 	struct range_table table;
 	_Atomic uint64_t generation;
 	struct observer *observers;
-	gpul_exec_range *freed;   /* the last ranges that were removed, for messages; NULL: none yet */
+	gpul_exec_range *freed; /* the last ranges that were removed, for messages; NULL: none yet */
 	uint64_t n_freed;
 };
 
@@ -23,8 +23,7 @@ gpul_status gpul_exec_memory_create(gpul_exec_memory **out, gpul_error *err)
 	gpul_exec_memory *m = calloc(1, sizeof *m);
 
 	if (!m)
-		return gpul_fail(err, GPUL_ENOMEM, 0,
-				 "no memory for the table of device memory");
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the table of device memory");
 	pthread_rwlock_init(&m->lock, NULL);
 	atomic_init(&m->generation, 1);
 	*out = m;
@@ -50,7 +49,7 @@ gpul_status gpul_exec_memory_observe(gpul_exec_memory *m, struct observer *o, gp
 
 	for (const struct observer *other = m->observers; other; other = other->next)
 		n++;
-	while (*place && ((*place)->yields || !o->yields))  /* observers that yield come first */
+	while (*place && ((*place)->yields || !o->yields)) /* observers that yield come first */
 		place = &(*place)->next;
 	if (n == MAX_OBSERVERS)
 		return gpul_fail(err, GPUL_EINVAL, 0, "%s: at most %d tools can observe kernels at once", o->name, MAX_OBSERVERS);
@@ -92,25 +91,20 @@ static gpul_status insert_range(gpul_exec_memory *m, const gpul_exec_range *rang
 	behind = at;
 	after = gpul_ranges_next(&m->table, &behind);
 	if ((before && mapped_end(before) > range->base) || (after && mapped_end(range) > after->base))
-		return gpul_fail(
-			err, GPUL_EINVAL, 0,
-			"device memory at 0x%llx, %llu bytes, overlaps a range that is in the table",
-			(unsigned long long)range->base, (unsigned long long)range->bytes);
+		return gpul_fail(err, GPUL_EINVAL, 0, "device memory at 0x%llx, %llu bytes, overlaps a range that is in the table",
+				 (unsigned long long)range->base, (unsigned long long)range->bytes);
 	if (!gpul_ranges_insert(&m->table, at, range))
-		return gpul_fail(err, GPUL_ENOMEM, 0,
-				 "no memory for the table of device memory");
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the table of device memory");
 	return GPUL_OK;
 }
 
-gpul_status gpul_exec_memory_add(gpul_exec_memory *m, const gpul_exec_range *range,
-				 gpul_error *err)
+gpul_status gpul_exec_memory_add(gpul_exec_memory *m, const gpul_exec_range *range, gpul_error *err)
 {
 	gpul_status st;
 
 	if (!range->bytes || range->base + range->bytes < range->base || mapped_end(range) < range->base)
-		return gpul_fail(
-			err, GPUL_EINVAL, 0, "device memory of %llu bytes at 0x%llx is empty or exceeds the address space",
-			(unsigned long long)range->bytes, (unsigned long long)range->base);
+		return gpul_fail(err, GPUL_EINVAL, 0, "device memory of %llu bytes at 0x%llx is empty or exceeds the address space",
+				 (unsigned long long)range->bytes, (unsigned long long)range->base);
 	pthread_rwlock_wrlock(&m->lock);
 	st = insert_range(m, range, err);
 	if (!st)
@@ -170,7 +164,7 @@ bool gpul_exec_memory_remove(gpul_exec_memory *m, uint64_t base)
 
 bool gpul_memory_nearest(const gpul_exec_memory *m, uint64_t address, gpul_exec_range *out)
 {
-	gpul_exec_memory *lockable = (gpul_exec_memory *)m;  /* a reader locks it, but does not change the table */
+	gpul_exec_memory *lockable = (gpul_exec_memory *)m; /* a reader locks it, but does not change the table */
 	struct range_place at;
 	const gpul_exec_range *r;
 
@@ -208,8 +202,7 @@ bool gpul_exec_memory_next(const gpul_exec_memory *m, uint64_t address, gpul_exe
 	return r;
 }
 
-bool gpul_exec_memory_set_rights(gpul_exec_memory *m, uint64_t base, uint32_t denied,
-				 uint32_t unwritable)
+bool gpul_exec_memory_set_rights(gpul_exec_memory *m, uint64_t base, uint32_t denied, uint32_t unwritable)
 {
 	struct range_place at;
 	gpul_exec_range *r;
@@ -259,8 +252,7 @@ static bool is_read_only(const gpul_exec_range *r, uint32_t device_bit)
 
 /* Fill a slot with the range around [at, at + bytes) that device may access; the caller holds the lock.  Adjacent
  * ranges with the same rights are joined, as pages are on a GPU. */
-static bool find_span(const gpul_exec_memory *m, uint64_t at, uint64_t bytes, unsigned device,
-		      struct range_slot *out)
+static bool find_span(const gpul_exec_memory *m, uint64_t at, uint64_t bytes, unsigned device, struct range_slot *out)
 {
 	uint32_t bit = 1u << device;
 	struct range_place place;
@@ -290,14 +282,13 @@ void gpul_range_cache_refresh(struct range_cache *c)
 	}
 }
 
-bool gpul_range_lookup(struct range_cache *c, unsigned slot, uint64_t at, uint64_t bytes,
-		       bool write)
+bool gpul_range_lookup(struct range_cache *c, unsigned slot, uint64_t at, uint64_t bytes, bool write)
 {
 	gpul_exec_memory *lockable = (gpul_exec_memory *)c->memory;
 	struct range_slot span;
 	bool found;
 
-	gpul_range_cache_refresh(c);  /* before the search: a later change invalidates the new slot again */
+	gpul_range_cache_refresh(c); /* before the search: a later change invalidates the new slot again */
 	pthread_rwlock_rdlock(&lockable->lock);
 	found = find_span(c->memory, at, bytes, c->device, &span);
 	pthread_rwlock_unlock(&lockable->lock);
@@ -316,7 +307,7 @@ const struct copies_slot *gpul_copies_lookup(struct range_cache *c, unsigned slo
 	const uint32_t bit = 1u << c->device;
 	gpul_exec_range r;
 
-	gpul_range_cache_refresh(c);  /* before the search: a later change invalidates the new slot again */
+	gpul_range_cache_refresh(c); /* before the search: a later change invalidates the new slot again */
 	*k = (struct copies_slot){ 0 };
 	if (!gpul_exec_memory_find(c->memory, at, &r) || !r.team)
 		snprintf(why, why_bytes, "is not an address of a multicast object");

@@ -15,21 +15,21 @@
 enum { RANGE_SLOTS = 512, COPIES_SLOTS = 4 };
 
 struct range_slot {
-	uint64_t base, end;     /* [base, end); both 0: empty */
+	uint64_t base, end; /* [base, end); both 0: empty */
 	bool read_only;
 };
 
 struct copies_slot {
-	uint64_t base, end;     /* [base, end): multicast addresses whose copies begin at copies.at[]; end 0: empty */
+	uint64_t base, end; /* [base, end): multicast addresses whose copies begin at copies.at[]; end 0: empty */
 	bool read_only;
 	gpul_exec_copies copies;
 };
 
 struct range_cache {
 	const gpul_exec_memory *memory;
-	unsigned device;        /* slots contain only ranges that this device may access */
+	unsigned device; /* slots contain only ranges that this device may access */
 	const _Atomic uint64_t *generation;
-	uint64_t seen;          /* the table's generation when the slots were filled */
+	uint64_t seen; /* the table's generation when the slots were filled */
 	struct range_slot slot[RANGE_SLOTS];
 	struct copies_slot copies[COPIES_SLOTS];
 };
@@ -87,17 +87,19 @@ bool gpul_memory_nearest(const gpul_exec_memory *m, uint64_t address, gpul_exec_
 enum { LEAF_RANGES = 64 };
 
 struct range_leaf {
-	size_t n_ranges;          /* at least 1 */
+	size_t n_ranges; /* at least 1 */
 	gpul_exec_range range[LEAF_RANGES];
 };
 
-struct range_table {          /* all zero: empty */
+struct range_table { /* all zero: empty */
 	uint64_t *first;
 	struct range_leaf **leaf;
 	size_t n_leaves, capacity;
 };
 
-struct range_place { size_t leaf, n_before; };  /* between two rows of a leaf: n_before rows are before it */
+struct range_place {
+	size_t leaf, n_before;
+}; /* between two rows of a leaf: n_before rows are before it */
 
 void gpul_ranges_free(struct range_table *t);
 /* The last range that starts at or before address; NULL: none.  *at is the place after it, or the very first place. */

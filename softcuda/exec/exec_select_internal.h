@@ -7,46 +7,58 @@
 /* insn->flags of floating-point operations: the instruction's modifiers. */
 enum {
 	ROUND_MASK = 3,
-	ROUND_RN = 0, ROUND_RZ, ROUND_RM, ROUND_RP,
+	ROUND_RN = 0,
+	ROUND_RZ,
+	ROUND_RM,
+	ROUND_RP,
 	FLAG_FTZ = 4,
 	FLAG_SAT = 8,
 	FLAG_RELU = 16,
-	FLAG_NAN = 32,                 /* min, max: the result is NaN if an operand is */
-	FLAG_XORSIGN = 64,             /* min, max: .xorsign.abs */
+	FLAG_NAN = 32,     /* min, max: the result is NaN if an operand is */
+	FLAG_XORSIGN = 64, /* min, max: .xorsign.abs */
 };
 /* insn->flags of integer operations. */
-enum { CARRY_IN = 1, CARRY_OUT = 2 };      /* run_carry.c */
+enum { CARRY_IN = 1, CARRY_OUT = 2 }; /* run_carry.c */
 enum { BFIND_SHIFTAMT = 1 };
-enum { BMSK_WRAPS = 1 };                   /* szext: the position is taken modulo 32 */
+enum { BMSK_WRAPS = 1 }; /* szext: the position is taken modulo 32 */
 enum { DP_A_SIGNED = 1, DP_B_SIGNED = 2, DP_HI = 4 };
 
 /* insn->n of SETP_ANY, SET_ANY and of the half comparisons.  The unsigned comparisons lo ls hi hs are
  * LT LE GT GE of an unsigned type; a U at the end means "or unordered". */
+/* clang-format off */
 enum compare {
 	CMP_EQ, CMP_NE, CMP_LT, CMP_LE, CMP_GT, CMP_GE,
 	CMP_EQU, CMP_NEU, CMP_LTU, CMP_LEU, CMP_GTU, CMP_GEU, CMP_NUM, CMP_NAN,
 };
+/* clang-format on */
 
 /* insn->flags of the comparisons: how the result is combined with predicate c, and the type that is compared. */
 enum {
-	COMBINE_MASK = 3, COMBINE_NONE = 0, COMBINE_AND, COMBINE_OR, COMBINE_XOR,
+	COMBINE_MASK = 3,
+	COMBINE_NONE = 0,
+	COMBINE_AND,
+	COMBINE_OR,
+	COMBINE_XOR,
 	/* 4 is FLAG_FTZ */
 	COMPARE_SIGNED = 8,
 	COMPARE_FLOAT = 16,
-	SET_FLOAT = 32,                /* set: true is 1.0 instead of all ones */
-	COMPARE_HAS_Q = 64,            /* setp p|q: d2 is the second destination */
-	SET_BF16 = 128,                /* set.bf16: 1.0 is 0x3f80 */
+	SET_FLOAT = 32,     /* set: true is 1.0 instead of all ones */
+	COMPARE_HAS_Q = 64, /* setp p|q: d2 is the second destination */
+	SET_BF16 = 128,     /* set.bf16: 1.0 is 0x3f80 */
 };
 
 /* prmt: insn->n */
+/* clang-format off */
 enum prmt_mode { PRMT_F4E = 1, PRMT_B4E, PRMT_RC8, PRMT_ECL, PRMT_ECR, PRMT_RC16 };
 /* testp: insn->n */
 enum test_property {
 	TEST_FINITE, TEST_INFINITE, TEST_NUMBER, TEST_NOTANUMBER, TEST_NORMAL, TEST_SUBNORMAL,
 };
+/* clang-format on */
 
 /* ---- cvt: insn->imm holds this struct ------------------------------------------------------ */
 
+/* clang-format off */
 enum convert_kind {
 	KIND_U8, KIND_S8, KIND_U16, KIND_S16, KIND_U32, KIND_S32, KIND_U64, KIND_S64,
 	KIND_F16, KIND_BF16, KIND_TF32, KIND_F32, KIND_F64, KIND_E4M3, KIND_E5M2,
@@ -55,9 +67,10 @@ enum convert_round {
 	CONVERT_RN, CONVERT_RZ, CONVERT_RM, CONVERT_RP, CONVERT_RNA,
 	CONVERT_RNI, CONVERT_RZI, CONVERT_RMI, CONVERT_RPI,
 };
+/* clang-format on */
 struct conversion {
-	uint8_t to, from;              /* enum convert_kind */
-	uint8_t round;                 /* enum convert_round */
+	uint8_t to, from; /* enum convert_kind */
+	uint8_t round;    /* enum convert_round */
 	bool sat, ftz, relu, satfinite;
 	uint8_t spare;
 };
@@ -65,6 +78,7 @@ _Static_assert(sizeof(struct conversion) == sizeof(int64_t), "must fit in insn->
 
 /* ---- video: insn->imm holds this struct ---------------------------------------------------- */
 
+/* clang-format off */
 enum video_op { VIDEO_ADD, VIDEO_SUB, VIDEO_ABSDIFF, VIDEO_MIN, VIDEO_MAX, VIDEO_SHL, VIDEO_SHR,
 		VIDEO_MAD, VIDEO_SET, VIDEO_AVRG };
 enum video_second { VIDEO_PLAIN, VIDEO_2ND_ADD, VIDEO_2ND_MIN, VIDEO_2ND_MAX, VIDEO_MERGE };
@@ -86,6 +100,7 @@ enum {
 	VIDEO_WRAP = 16,               /* vshl vshr: the amount is taken modulo 32 */
 	VIDEO_NEG_PRODUCT = 16, VIDEO_NEG_C = 32, VIDEO_PLUS_ONE = 64,  /* vmad */
 };
+/* clang-format on */
 _Static_assert(sizeof(struct video) == sizeof(int64_t), "must fit in insn->imm");
 _Static_assert(sizeof(struct video_simd) == sizeof(int64_t), "must fit in insn->imm");
 

@@ -30,12 +30,12 @@ struct guard {
 /* Static TLS, because a handler must not allocate. */
 #define IN_HANDLERS __attribute__((tls_model("initial-exec")))
 static _Thread_local struct guard *volatile innermost IN_HANDLERS;
-static _Thread_local volatile uintptr_t passing IN_HANDLERS;  /* stack address of the handler that is passing a signal on; 0: none */
+static _Thread_local volatile uintptr_t passing IN_HANDLERS; /* stack address of the handler that is passing a signal on; 0: none */
 
 enum { N_SIGNALS = 2 };
 static const int signals[N_SIGNALS] = { SIGSEGV, SIGBUS };
-static struct sigaction first[N_SIGNALS];   /* the handlers before this file's were installed first */
-static struct sigaction latest[N_SIGNALS];  /* the handlers that had replaced this file's when it was installed again */
+static struct sigaction first[N_SIGNALS];  /* the handlers before this file's were installed first */
+static struct sigaction latest[N_SIGNALS]; /* the handlers that had replaced this file's when it was installed again */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool is_installed;
 

@@ -16,36 +16,40 @@
 
 #include "softcuda/exec/program_internal.h"
 
+/* clang-format off */
 enum matrix_type {
 	MATRIX_NONE,
 	MATRIX_F16, MATRIX_BF16, MATRIX_TF32, MATRIX_E4M3, MATRIX_E5M2, MATRIX_F32, MATRIX_F64,
 	MATRIX_S8, MATRIX_U8, MATRIX_S4, MATRIX_U4, MATRIX_B1, MATRIX_S32,
 	N_MATRIX_TYPES
 };
+/* clang-format on */
 
 enum { TILE_ROWS = 16, TILE_COLUMNS = 8, MAX_K = 128, MAX_TILES = 2 };
 
 /* How f32 and f16 sums are computed, measured on sm_90: see mma_sum_internal.h. */
 struct mma_sum {
-	uint8_t block;               /* products that are added together */
-	uint8_t fraction_bits;       /* fraction bits of a product after alignment to the largest */
-	bool short_result;           /* an f32 result has 13 bits after the binary point */
-	bool bytes;                  /* f8: products with k % 4 < 2 come first, and C is added last */
+	uint8_t block;         /* products that are added together */
+	uint8_t fraction_bits; /* fraction bits of a product after alignment to the largest */
+	bool short_result;     /* an f32 result has 13 bits after the binary point */
+	bool bytes;            /* f8: products with k % 4 < 2 come first, and C is added last */
 };
 
-struct mma_tile { opref x[8], y[4], c[4], d[4]; };
+struct mma_tile {
+	opref x[8], y[4], c[4], d[4];
+};
 
-struct mma_form {                /* insn->object of the MMA operations */
-	uint8_t rows;                /* 16 or 8 */
+struct mma_form {     /* insn->object of the MMA operations */
+	uint8_t rows; /* 16 or 8 */
 	uint16_t k;
-	uint8_t x_type, y_type, c_type, d_type;  /* enum matrix_type */
-	uint8_t n_x, n_y, n_c, n_d;  /* registers of a tile */
+	uint8_t x_type, y_type, c_type, d_type; /* enum matrix_type */
+	uint8_t n_x, n_y, n_c, n_d;             /* registers of a tile */
 	struct mma_sum sum;
-	bool sparse;                 /* half of X is zero and has no registers: see sparse_position() */
-	uint8_t selector;            /* selects the lane, of four, whose metadata are used */
+	bool sparse;      /* half of X is zero and has no registers: see sparse_position() */
+	uint8_t selector; /* selects the lane, of four, whose metadata are used */
 	opref metadata;
-	bool satfinite, popc_and;    /* s32: clamp; b1: and instead of xor */
-	bool a_by_column, b_by_row;  /* MMA_QUADS, mma.m8n8k4 of f16, whose accumulators are c and d: */
+	bool satfinite, popc_and;   /* s32: clamp; b1: and instead of xor */
+	bool a_by_column, b_by_row; /* MMA_QUADS, mma.m8n8k4 of f16, whose accumulators are c and d: */
 	opref c[8], d[8];
 	uint8_t n_tiles;
 	struct mma_tile tile[MAX_TILES];
@@ -56,8 +60,8 @@ static inline unsigned matrix_bits(unsigned type)
 {
 	static const uint8_t bits[N_MATRIX_TYPES] = {
 		[MATRIX_F16] = 16, [MATRIX_BF16] = 16, [MATRIX_TF32] = 32, [MATRIX_E4M3] = 8, [MATRIX_E5M2] = 8,
-		[MATRIX_F32] = 32, [MATRIX_F64] = 64, [MATRIX_S8] = 8, [MATRIX_U8] = 8, [MATRIX_S4] = 4, [MATRIX_U4] = 4,
-		[MATRIX_B1] = 1, [MATRIX_S32] = 32,
+		[MATRIX_F32] = 32, [MATRIX_F64] = 64,  [MATRIX_S8] = 8,    [MATRIX_U8] = 8,   [MATRIX_S4] = 4,
+		[MATRIX_U4] = 4,   [MATRIX_B1] = 1,    [MATRIX_S32] = 32,
 	};
 
 	return bits[type];
@@ -75,14 +79,14 @@ static inline unsigned matrix_elements(unsigned type)
 static inline unsigned sparse_place(unsigned type, unsigned k, unsigned selector, const uint32_t *metadata, unsigned row, unsigned c)
 {
 	const unsigned n = matrix_elements(type), high = row / 8;
-	const unsigned width = type == MATRIX_TF32 ? 1 : n == 8 ? 4 : 2;  /* elements that are stored together */
+	const unsigned width = type == MATRIX_TF32 ? 1 : n == 8 ? 4 : 2; /* elements that are stored together */
 	const unsigned bit = 4 * (c / width), bits = 4 * (k / (2 * width));
 	unsigned lane, shift, nibble, at;
 
-	if (n <= 2) {  /* low half: row g; high half: row g + 8; a second lane has the second half of k */
+	if (n <= 2) { /* low half: row g; high half: row g + 8; a second lane has the second half of k */
 		lane = bits == 16 ? selector : 2u * selector + bit / 16;
 		shift = bit % 16 + 16 * high;
-	} else {       /* a lane for row g, one for row g + 8, and if k is twice as large the other two for its second half */
+	} else { /* a lane for row g, one for row g + 8, and if k is twice as large the other two for its second half */
 		lane = bits == 32 ? 2u * selector + high : 2 * (bit / 32) + high;
 		shift = bit % 32;
 	}
@@ -103,7 +107,7 @@ static inline unsigned sparse_position(const struct mma_form *f, const uint32_t 
 
 /* ldmatrix and stmatrix: insn->n matrices of 8 rows of 16 bytes; lane 8 m + r has the address of row r of matrix m.  insn->d
  * (ldmatrix) or insn->b is the list of registers: lane l has the elements 2 (l % 4) and 2 (l % 4) + 1 of row l / 4. */
-enum { MATRIX_TRANSPOSED = 1 };  /* in insn->e: rows and columns are exchanged */
+enum { MATRIX_TRANSPOSED = 1 }; /* in insn->e: rows and columns are exchanged */
 enum { MATRIX_ROW_BYTES = 16 };
 
 /* The lanes whose addresses the instruction uses. */

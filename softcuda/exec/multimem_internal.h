@@ -12,9 +12,10 @@
 
 #include "softcuda/exec/engine_internal.h"
 
-enum { MULTIMEM_BYTES = 16 };  /* the longest vector */
+enum { MULTIMEM_BYTES = 16 }; /* the longest vector */
 
 /* X(name, type of an element in memory, the element that a and b become). */
+/* clang-format off */
 #define GPUL_MULTIMEM_INTEGER(X) \
 	X(ADD_32, uint32_t, a + b) X(ADD_64, uint64_t, a + b) \
 	X(MIN_U32, uint32_t, a < b ? a : b) X(MAX_U32, uint32_t, a > b ? a : b) \
@@ -32,21 +33,22 @@ enum { MULTIMEM_BYTES = 16 };  /* the longest vector */
 	X(MAX_E4M3, uint8_t, small_op(a, b, max_f32, &format_e4m3)) X(ADD_E5M2, uint8_t, small_op(a, b, sum_of_halves, &format_e5m2)) \
 	X(MIN_E5M2, uint8_t, small_op(a, b, min_f32, &format_e5m2)) X(MAX_E5M2, uint8_t, small_op(a, b, max_f32, &format_e5m2))
 #define GPUL_MULTIMEM_OPERATIONS(X) GPUL_MULTIMEM_INTEGER(X) GPUL_MULTIMEM_FLOAT(X)
+/* clang-format on */
 
 enum multimem_operation {
 #define X(name, type, result) MULTIMEM_##name,
 	GPUL_MULTIMEM_OPERATIONS(X)
 #undef X
-	MULTIMEM_NONE  /* st */
+		MULTIMEM_NONE /* st */
 };
 
-struct multimem {                /* insn->object */
-	struct insn address;         /* a, imm and flags */
-	opref data[8];               /* the registers */
-	uint8_t n, reg_bytes, memory_bytes;  /* how many; the width of each, and of its part in memory */
-	uint8_t bytes;               /* of the whole vector: 4, 8 or 16 */
-	uint8_t operation;           /* enum multimem_operation */
-	bool widens;                 /* .acc::f32, .acc::f16: of the next wider type */
+struct multimem {                           /* insn->object */
+	struct insn address;                /* a, imm and flags */
+	opref data[8];                      /* the registers */
+	uint8_t n, reg_bytes, memory_bytes; /* how many; the width of each, and of its part in memory */
+	uint8_t bytes;                      /* of the whole vector: 4, 8 or 16 */
+	uint8_t operation;                  /* enum multimem_operation */
+	bool widens;                        /* .acc::f32, .acc::f16: of the next wider type */
 };
 
 #endif

@@ -30,9 +30,9 @@ enum { MAX_OBSERVERS = 8 };
 /* What gpul_observed() does with the instruction.  If observers return different values, the one that comes last in this list wins. */
 enum observed {
 	OBSERVED_RUN,
-	OBSERVED_SKIP,       /* do not run it; it writes no register; the warp continues after it */
-	OBSERVED_YIELD,      /* the split ends its turn here; before() is called again when it has the next one */
-	OBSERVED_FAULT,      /* the observer has called gpul_fault_text() */
+	OBSERVED_SKIP,  /* do not run it; it writes no register; the warp continues after it */
+	OBSERVED_YIELD, /* the split ends its turn here; before() is called again when it has the next one */
+	OBSERVED_FAULT, /* the observer has called gpul_fault_text() */
 };
 
 /* Like an instruction's handler (op_fn): executes it and returns the next one. */
@@ -40,11 +40,11 @@ typedef const struct insn *observed_fn(struct warp *w, const struct insn *i);
 
 /* A copy or fill: n_slices times n_rows rows of row_bytes. */
 struct host_move {
-	uint64_t to, from;           /* from == 0: values from outside the table, such as a fill */
+	uint64_t to, from; /* from == 0: values from outside the table, such as a fill */
 	uint64_t row_bytes, n_rows, n_slices;
-	uint64_t to_pitch, to_slice, from_pitch, from_slice;  /* distance from one row, or slice, to the next */
+	uint64_t to_pitch, to_slice, from_pitch, from_slice; /* distance from one row, or slice, to the next */
 	bool fill;
-	const gpul_exec_order *order;  /* its place among the work of all streams; NULL: not work of a stream */
+	const gpul_exec_order *order; /* its place among the work of all streams; NULL: not work of a stream */
 };
 
 /* A hook that is NULL is not called. */
@@ -78,7 +78,7 @@ struct observer {
 	void (*block_begins)(struct observer *o, struct block *b);
 	/* The block has ended its turn; other blocks run now.  The hook may end the launch by gpul_launch_fault(). */
 	void (*block_yields)(struct observer *o, struct block *b);
-	void (*block_ends)(struct observer *o, struct block *b);  /* called also after a fault */
+	void (*block_ends)(struct observer *o, struct block *b); /* called also after a fault */
 	/* Called by the thread that starts the launch, before its first block; and by the worker that ends its last block,
 	 * before any later launch of its stream begins.  *fault: kind is GPUL_EXEC_OK if there was none. */
 	void (*launch_begins)(struct observer *o, gpul_exec_launch *l);
@@ -98,8 +98,8 @@ struct observer {
 	 * 0: as without observers. */
 	uint32_t heap_red_zone_bytes;
 
-	struct observer *next;   /* next observer of the process */
-	unsigned bit;            /* 1 << its number; set by gpul_exec_memory_observe() */
+	struct observer *next; /* next observer of the process */
+	unsigned bit;          /* 1 << its number; set by gpul_exec_memory_observe() */
 };
 
 /* Run a launch again from its first block: for hooks of a serial observer.  From launch_ends this happens at once; from other
@@ -127,7 +127,7 @@ static inline bool gpul_order_is_after(const gpul_exec_order *o, const gpul_exec
  * Errors  GPUL_EINVAL more than MAX_OBSERVERS
  * Threads one thread, before any other uses the table */
 gpul_status gpul_exec_memory_observe(gpul_exec_memory *m, struct observer *o, gpul_error *err);
-struct observer *gpul_exec_memory_observers(const gpul_exec_memory *m);  /* the first of the list; NULL: none */
+struct observer *gpul_exec_memory_observers(const gpul_exec_memory *m); /* the first of the list; NULL: none */
 /** Tell observers that the driver has copied or filled memory for the program.  Call it after writing the bytes. */
 void gpul_exec_memory_moved(gpul_exec_memory *m, const struct host_move *move);
 /** Like gpul_exec_memory_moved(), for bytes that the driver has written outside any stream. */

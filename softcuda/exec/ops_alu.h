@@ -7,13 +7,12 @@
 #define GPULOAD_SOFTCUDA_EXEC_OPS_ALU_H
 
 #define OPS_BY_SIZE(X, op) X(op##_16) X(op##_32) X(op##_64)
-#define OPS_BY_INT(X, op) \
-	X(op##_U16) X(op##_S16) X(op##_U32) X(op##_S32) X(op##_U64) X(op##_S64)
+#define OPS_BY_INT(X, op)  X(op##_U16) X(op##_S16) X(op##_U32) X(op##_S32) X(op##_U64) X(op##_S64)
 #define OPS_BY_COMPARE(X, op, type) \
-	X(op##_EQ_##type) X(op##_NE_##type) X(op##_LT_##type) X(op##_LE_##type) \
-	X(op##_GT_##type) X(op##_GE_##type)
+	X(op##_EQ_##type) X(op##_NE_##type) X(op##_LT_##type) X(op##_LE_##type) X(op##_GT_##type) X(op##_GE_##type)
 
 /* run_int.c */
+/* clang-format off */
 #define GPUL_INT_OPS(X) \
 	OPS_BY_SIZE(X, ADD) OPS_BY_SIZE(X, SUB) OPS_BY_SIZE(X, MUL) OPS_BY_SIZE(X, MAD) \
 	OPS_BY_SIZE(X, NEG) OPS_BY_SIZE(X, ABS) \
@@ -26,13 +25,17 @@
 	X(MAD24_LO_U32) X(MAD24_LO_S32) X(MAD24_HI_U32) X(MAD24_HI_S32) X(MAD24_HI_SAT_S32) \
 	X(MIN_RELU_S32) X(MAX_RELU_S32) X(ADD_16X2) \
 	X(MIN_U16X2) X(MIN_S16X2) X(MAX_U16X2) X(MAX_S16X2) X(MIN_RELU_S16X2) X(MAX_RELU_S16X2)
+/* clang-format on */
 
 /* run_carry.c */
+/* clang-format off */
 #define GPUL_CARRY_OPS(X) \
 	X(ADDC_32) X(ADDC_64) X(SUBC_32) X(SUBC_64) \
 	X(MADC_LO_32) X(MADC_LO_64) X(MADC_HI_U32) X(MADC_HI_S32) X(MADC_HI_U64) X(MADC_HI_S64)
+/* clang-format on */
 
 /* run_bits.c */
+/* clang-format off */
 #define GPUL_BITS_OPS(X) \
 	OPS_BY_SIZE(X, AND) OPS_BY_SIZE(X, OR) OPS_BY_SIZE(X, XOR) OPS_BY_SIZE(X, NOT) OPS_BY_SIZE(X, CNOT) \
 	OPS_BY_SIZE(X, SHL) OPS_BY_INT(X, SHR) \
@@ -43,24 +46,30 @@
 	X(BFIND_U32) X(BFIND_S32) X(BFIND_U64) X(BFIND_S64) \
 	X(BFE_U32) X(BFE_S32) X(BFE_U64) X(BFE_S64) X(BFI_32) X(BFI_64) \
 	X(BMSK_CLAMP) X(BMSK_WRAP) X(SZEXT_U32) X(SZEXT_S32) X(DP4A) X(DP2A)
+/* clang-format on */
 
 /* run_move.c */
+/* clang-format off */
 #define GPUL_MOVE_OPS(X) \
 	X(MOV_16) X(MOV_32) X(MOV_64) X(MOV_128) X(MOV_PRED) \
 	X(PACK_2X8) X(PACK_4X8) X(PACK_2X16) X(PACK_4X16) X(PACK_2X32) X(PACK_2X64) \
 	X(UNPACK_2X8) X(UNPACK_4X8) X(UNPACK_2X16) X(UNPACK_4X16) X(UNPACK_2X32) X(UNPACK_2X64) \
 	OPS_BY_SIZE(X, SELP) OPS_BY_SIZE(X, SLCT_S32) OPS_BY_SIZE(X, SLCT_F32) \
 	X(AND_PRED) X(OR_PRED) X(XOR_PRED) X(NOT_PRED)
+/* clang-format on */
 
 /* run_compare.c */
+/* clang-format off */
 #define GPUL_COMPARE_OPS(X) \
 	OPS_BY_COMPARE(X, SETP, U16) OPS_BY_COMPARE(X, SETP, S16) OPS_BY_COMPARE(X, SETP, U32) \
 	OPS_BY_COMPARE(X, SETP, S32) OPS_BY_COMPARE(X, SETP, U64) OPS_BY_COMPARE(X, SETP, S64) \
 	OPS_BY_COMPARE(X, SETP, F32) OPS_BY_COMPARE(X, SETP, F64) \
 	X(SETP_ANY_16) X(SETP_ANY_32) X(SETP_ANY_64) \
 	X(SET_ANY_16) X(SET_ANY_32) X(SET_ANY_64) X(TESTP_F32) X(TESTP_F64)
+/* clang-format on */
 
 /* run_float.c */
+/* clang-format off */
 #define GPUL_FLOAT_OPS(X) \
 	X(ADD_F32) X(SUB_F32) X(MUL_F32) X(FMA_F32) X(DIV_F32) X(RCP_F32) X(SQRT_F32) \
 	X(ADD_F32_FTZ) X(SUB_F32_FTZ) X(MUL_F32_FTZ) X(FMA_F32_FTZ) \
@@ -73,13 +82,17 @@
 	X(DIV_F64_ANY) X(RCP_F64_ANY) X(SQRT_F64_ANY) \
 	X(MIN_F64) X(MAX_F64) X(NEG_F64) X(ABS_F64) X(COPYSIGN_F64) \
 	X(ADD_F32X2) X(SUB_F32X2) X(MUL_F32X2) X(FMA_F32X2)
+/* clang-format on */
 
 /* run_approx.c */
+/* clang-format off */
 #define GPUL_APPROX_OPS(X) \
 	X(DIV_APPROX) X(DIV_FULL) X(RCP_APPROX) X(SQRT_APPROX) X(RSQRT_APPROX) X(SIN_APPROX) X(COS_APPROX) \
 	X(LG2_APPROX) X(EX2_APPROX) X(TANH_APPROX) X(RCP_APPROX_F64) X(RSQRT_APPROX_F64) X(RSQRT_F64)
+/* clang-format on */
 
 /* run_half.c */
+/* clang-format off */
 #define OPS_BY_HALF(X, op) X(op##_F16) X(op##_F16X2) X(op##_BF16) X(op##_BF16X2)
 #define GPUL_HALF_OPS(X) \
 	OPS_BY_HALF(X, ADD) OPS_BY_HALF(X, SUB) OPS_BY_HALF(X, MUL) OPS_BY_HALF(X, FMA) \
@@ -88,8 +101,10 @@
 	X(SETP_F16) X(SETP_F16X2) X(SETP_BF16) X(SETP_BF16X2) \
 	X(SET_F16) X(SET_F16X2) X(SET_BF16) X(SET_BF16X2) \
 	X(ADD_MIXED) X(SUB_MIXED) X(FMA_MIXED)
+/* clang-format on */
 
 /* run_convert.c */
+/* clang-format off */
 #define GPUL_CONVERT_OPS(X) \
 	X(CVT_S64_S32) X(CVT_U64_U32) X(CVT_32_64) X(CVT_U32_U16) X(CVT_S32_S16) X(CVT_16_32) \
 	X(CVT_S32_S8) X(CVT_U32_U8) X(CVT_S64_S8) X(CVT_U64_U8) X(CVT_S16_S8) X(CVT_U16_U8) X(CVT_S64_S16) X(CVT_U64_U16) X(CVT_16_64) \
@@ -105,12 +120,15 @@
 	X(CVT_F32_F16) X(CVT_F16_F32) X(CVT_F32_BF16) X(CVT_BF16_F32) \
 	X(CVT_F16X2_F32) X(CVT_BF16X2_F32) X(CVT_F8X2) X(CVT_F16X2_E4M3X2) X(CVT_F16X2_E5M2X2) \
 	X(CVT_ANY) X(CVT_PAIR) X(CVT_UNPAIR) X(CVT_PACK)
+/* clang-format on */
 
 /* run_video.c */
 #define GPUL_VIDEO_OPS(X) X(VIDEO) X(VIDEO_SIMD)
 
+/* clang-format off */
 #define GPUL_ALU_OPS(X) \
 	GPUL_INT_OPS(X) GPUL_CARRY_OPS(X) GPUL_BITS_OPS(X) GPUL_MOVE_OPS(X) GPUL_COMPARE_OPS(X) \
 	GPUL_FLOAT_OPS(X) GPUL_APPROX_OPS(X) GPUL_HALF_OPS(X) GPUL_CONVERT_OPS(X) GPUL_VIDEO_OPS(X)
+/* clang-format on */
 
 #endif

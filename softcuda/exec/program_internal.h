@@ -20,59 +20,68 @@
 
 /* Special registers that exist only in the interpreter, numbered after those of PTX. */
 enum {
-	SPECIAL_SHARED_DYNAMIC = GPUL_PTX_N_SPECIALS,  /* offset of dynamic shared memory */
+	SPECIAL_SHARED_DYNAMIC = GPUL_PTX_N_SPECIALS, /* offset of dynamic shared memory */
 	N_ALL_SPECIALS
 };
 
 enum { MAX_SPECIAL_SLOTS = 128 };
 
 struct special_slot {
-	uint16_t special;      /* gpul_ptx_special or SPECIAL_SHARED_DYNAMIC */
-	uint8_t bytes;         /* width with which the code reads it: 2, 4, 8 */
-	uint32_t offset;       /* in bank 2 */
+	uint16_t special; /* gpul_ptx_special or SPECIAL_SHARED_DYNAMIC */
+	uint8_t bytes;    /* width with which the code reads it: 2, 4, 8 */
+	uint32_t offset;  /* in bank 2 */
 };
 
-enum insn_flags {          /* insn->flags of instructions that access memory */
-	SPACE_GLOBAL, SPACE_GENERIC, SPACE_SHARED, SPACE_LOCAL, SPACE_PARAM,
-	SPACE_MASK = 7,
-	FLAG_ADDRESS_32 = 8,   /* the address is in a 32-bit register */
-	FLAG_FRAME = 16,       /* imm is relative to the frame's local memory */
-	FLAG_ACQUIRE = 32,
-	FLAG_RELEASE = 64,
+enum insn_flags { /* insn->flags of instructions that access memory */
+		  SPACE_GLOBAL,
+		  SPACE_GENERIC,
+		  SPACE_SHARED,
+		  SPACE_LOCAL,
+		  SPACE_PARAM,
+		  SPACE_MASK = 7,
+		  FLAG_ADDRESS_32 = 8, /* the address is in a 32-bit register */
+		  FLAG_FRAME = 16,     /* imm is relative to the frame's local memory */
+		  FLAG_ACQUIRE = 32,
+		  FLAG_RELEASE = 64,
 };
 
-struct observed_insn {           /* an instruction that an observer wants (observer_internal.h) */
-	op_fn *run;                  /* its handler: insn->run is gpul_observed() */
-	uint32_t observers;          /* bits of the observers that want it; 0: none, and insn->run is its handler */
-	void *note[MAX_OBSERVERS];   /* data of the observers: see insn_note() */
+struct observed_insn {             /* an instruction that an observer wants (observer_internal.h) */
+	op_fn *run;                /* its handler: insn->run is gpul_observed() */
+	uint32_t observers;        /* bits of the observers that want it; 0: none, and insn->run is its handler */
+	void *note[MAX_OBSERVERS]; /* data of the observers: see insn_note() */
 };
 
-struct local_slot { uint32_t offset, bytes; };  /* offset from the frame's local memory */
-struct vector_regs { unsigned n; opref at[4]; };  /* one register, or the elements of a vector register */
+struct local_slot {
+	uint32_t offset, bytes;
+}; /* offset from the frame's local memory */
+struct vector_regs {
+	unsigned n;
+	opref at[4];
+}; /* one register, or the elements of a vector register */
 
 struct func_code {
 	const gpul_ptx_func *ptx;
 	struct gpul_exec_program *program;
-	struct insn *insns;          /* NULL: no body */
-	const char *refusal;         /* why a kernel cannot call the function by name; NULL: it can (decode/decode_reach.c) */
+	struct insn *insns;  /* NULL: no body */
+	const char *refusal; /* why a kernel cannot call the function by name; NULL: it can (decode/decode_reach.c) */
 	uint32_t n_insns;
-	struct observed_insn *observed;  /* one for each of insns; NULL: there are no observers */
-	uint32_t *reg_offset;        /* in the frame, by flat register number; UINT32_MAX: not used; NULL: there are no observers */
-	uint32_t frame_bytes;        /* size of a frame: all registers, 32 lanes wide */
-	uint32_t local_bytes;        /* local memory of one thread: variables, parameters and results */
-	uint32_t local_align;        /* alignment of that memory: the largest of its variables */
-	uint32_t param_bytes;        /* kernels: size of the parameter buffer */
-	struct local_slot *params, *rets;  /* kernels: offsets in the parameter buffer */
-	struct vector_regs *param_regs, *ret_regs;  /* registers of .reg parameters; their slot's offset is UINT32_MAX */
-	uint32_t *var_offset;        /* by row of ptx->vars: offset of a .local, .param or .shared variable */
-	uint64_t *var_address;       /* by row of ptx->vars: address of a .global or .const variable */
-	uint32_t own_shared_bytes;   /* end of the .shared variables that this function declares; 0: none */
-	uint32_t depth_bytes;        /* local memory of the deepest call chain; 0: not computed; UINT32_MAX: not bounded */
+	struct observed_insn *observed;   /* one for each of insns; NULL: there are no observers */
+	uint32_t *reg_offset;             /* in the frame, by flat register number; UINT32_MAX: not used; NULL: there are no observers */
+	uint32_t frame_bytes;             /* size of a frame: all registers, 32 lanes wide */
+	uint32_t local_bytes;             /* local memory of one thread: variables, parameters and results */
+	uint32_t local_align;             /* alignment of that memory: the largest of its variables */
+	uint32_t param_bytes;             /* kernels: size of the parameter buffer */
+	struct local_slot *params, *rets; /* kernels: offsets in the parameter buffer */
+	struct vector_regs *param_regs, *ret_regs; /* registers of .reg parameters; their slot's offset is UINT32_MAX */
+	uint32_t *var_offset;                      /* by row of ptx->vars: offset of a .local, .param or .shared variable */
+	uint64_t *var_address;                     /* by row of ptx->vars: address of a .global or .const variable */
+	uint32_t own_shared_bytes;                 /* end of the .shared variables that this function declares; 0: none */
+	uint32_t depth_bytes;                      /* local memory of the deepest call chain; 0: not computed; UINT32_MAX: not bounded */
 	bool calls_pointer, visited;
-	bool uses_stack;             /* alloca */
-	bool compiled;               /* native/ has compiled it as far as possible, or is about to */
-	bool has_native;             /* some of its runs have native code */
-	uint64_t n_warps;            /* warps that have executed the kernel or are about to */
+	bool uses_stack;  /* alloca */
+	bool compiled;    /* native/ has compiled it as far as possible, or is about to */
+	bool has_native;  /* some of its runs have native code */
+	uint64_t n_warps; /* warps that have executed the kernel or are about to */
 	struct func_code *next_to_compile;
 };
 
@@ -83,11 +92,13 @@ static inline void **insn_note(const struct func_code *code, const struct insn *
 	return &code->observed[i - code->insns].note[__builtin_ctz(o->bit)];
 }
 
+/* clang-format off */
 enum builtin { BUILTIN_NONE, BUILTIN_VPRINTF, BUILTIN_MALLOC, BUILTIN_FREE, BUILTIN_ASSERTFAIL,
 	       BUILTIN_SET_CONDITIONAL,
 	       BUILTIN_REFUSED,         /* a call of the device runtime that is not implemented */
 	       BUILTIN_DEVICE_RUNTIME,  /* from here on: plus the index of a row of device_calls_internal.h */
 };
+/* clang-format on */
 
 /* Barriers 0 to 15 are those of PTX; barrier 16 implements barrier.cluster. */
 enum { CLUSTER_BARRIER = 16 };
@@ -95,24 +106,26 @@ enum { CLUSTER_BARRIER = 16 };
 enum { REDUX_MAX = 1, REDUX_ABS = 2, REDUX_NAN = 4 };
 
 struct call_argument {
-	bool in_register;            /* in registers; else in local memory, at slot */
-	struct local_slot slot;      /* slot.bytes is also the width of each register */
+	bool in_register;       /* in registers; else in local memory, at slot */
+	struct local_slot slot; /* slot.bytes is also the width of each register */
 	struct vector_regs regs;
 };
 
-struct address_ranges {          /* insn->object of ISSPACEP_CONST */
+struct address_ranges { /* insn->object of ISSPACEP_CONST */
 	uint32_t n;
-	struct { uint64_t begin, end; } at[];
+	struct {
+		uint64_t begin, end;
+	} at[];
 };
 
-struct call_site {               /* insn->object of the CALL operations */
-	const struct func_code *callee;  /* NULL: call through a pointer, or of a built-in function */
+struct call_site {                      /* insn->object of the CALL operations */
+	const struct func_code *callee; /* NULL: call through a pointer, or of a built-in function */
 	enum builtin builtin;
 	uint32_t n_args, n_rets;
-	struct call_argument *args;  /* n_args arguments, then n_rets results */
+	struct call_argument *args; /* n_args arguments, then n_rets results */
 };
 
-struct branch_table {            /* insn->object of BRX */
+struct branch_table { /* insn->object of BRX */
 	uint32_t n_targets;
 	const struct insn *targets[];
 };
@@ -120,59 +133,60 @@ struct branch_table {            /* insn->object of BRX */
 struct variable {
 	const char *name;
 	uint64_t address, bytes;
-	uint8_t reference;           /* enum texture_kind; not 0: a texture or surface reference; address is its handle */
-	bool global;                 /* .global or .const, defined here: the host can look it up */
-	bool managed;                /* .attribute(.managed): the host and other devices may access it, too */
+	uint8_t reference; /* enum texture_kind; not 0: a texture or surface reference; address is its handle */
+	bool global;       /* .global or .const, defined here: the host can look it up */
+	bool managed;      /* .attribute(.managed): the host and other devices may access it, too */
 };
 
 struct gpul_exec_kernel {
 	gpul_exec_kernel_info info;
 	const struct func_code *code;
 	gpul_exec_param *params;
-	uint32_t dynamic_align;      /* alignment of its dynamic shared memory */
-	uint32_t stack_bytes;        /* local memory of a thread, including called functions */
-	const char *refusal;         /* why the kernel cannot run; NULL: it can */
+	uint32_t dynamic_align; /* alignment of its dynamic shared memory */
+	uint32_t stack_bytes;   /* local memory of a thread, including called functions */
+	const char *refusal;    /* why the kernel cannot run; NULL: it can */
 };
 
 struct const_pool {
-	uint8_t *bytes;              /* 64-byte aligned */
+	uint8_t *bytes; /* 64-byte aligned */
 	size_t used, capacity;
-	uint32_t *table;             /* hash table of the immediates (storage.c) */
+	uint32_t *table; /* hash table of the immediates (storage.c) */
 	size_t n_entries, table_size;
 };
 
-struct name_table {              /* decode_names.c: a hash table that finds a row of another table by its name */
-	const char **name;           /* name of each row */
+struct name_table {        /* decode_names.c: a hash table that finds a row of another table by its name */
+	const char **name; /* name of each row */
 	uint32_t n_names, mask;
-	uint32_t *slot;              /* mask + 1 slots: row + 1; 0: free */
+	uint32_t *slot; /* mask + 1 slots: row + 1; 0: free */
 };
 
 struct gpul_exec_program {
-	uint64_t id;                 /* unique in the process */
-	gpul_exec_memory *memory;    /* borrowed */
+	uint64_t id;              /* unique in the process */
+	gpul_exec_memory *memory; /* borrowed */
 	gpul_ptx_module *module;
 	char *file_name;
-	bool compiles;               /* native/ compiles its kernels: the CPU has AVX-512, and GPULOAD_SOFT_NATIVE is not 0 */
-	struct native_code *native;  /* machine code (native/native.c) */
+	bool compiles;              /* native/ compiles its kernels: the CPU has AVX-512, and GPULOAD_SOFT_NATIVE is not 0 */
+	struct native_code *native; /* machine code (native/native.c) */
 	struct func_code *code;
 	struct gpul_exec_kernel *kernels;
 	uint32_t n_kernels;
-	struct variable *variables;  /* one for each row of module->vars */
+	struct variable *variables; /* one for each row of module->vars */
 	struct name_table kernel_names, global_names;
-	uint32_t *global_row;        /* rows of variables that the host can look up, in the order of global_names */
-	void **blocks;               /* allocations freed with the program: call sites, tables */
+	uint32_t *global_row; /* rows of variables that the host can look up, in the order of global_names */
+	void **blocks;        /* allocations freed with the program: call sites, tables */
 	size_t n_blocks, blocks_capacity;
-	GPUL_ARRAY(struct arena_block *) variable_blocks;  /* blocks with its .global and .const variables */
-	uint64_t next_variable, variables_end;             /* the unused rest of the last block */
+	GPUL_ARRAY(struct arena_block *) variable_blocks; /* blocks with its .global and .const variables */
+	uint64_t next_variable, variables_end;            /* the unused rest of the last block */
 	struct const_pool consts;
 	struct special_slot specials[MAX_SPECIAL_SLOTS];
-	uint32_t n_specials, specials_bytes;   /* specials_bytes includes the registers of module scope */
-	uint32_t *module_reg_offset;    /* of registers of module scope, in bank 2, by flat number; UINT32_MAX: not used */
-	uint32_t module_shared_bytes;   /* .shared variables of module scope and of device functions */
-	uint32_t module_local_bytes, module_local_align;   /* .local variables of module scope: the first in the local memory of each kernel */
-	uint32_t *shared_offset;        /* of .shared and .local variables, by row of module->vars */
+	uint32_t n_specials, specials_bytes; /* specials_bytes includes the registers of module scope */
+	uint32_t *module_reg_offset;         /* of registers of module scope, in bank 2, by flat number; UINT32_MAX: not used */
+	uint32_t module_shared_bytes;        /* .shared variables of module scope and of device functions */
+	uint32_t module_local_bytes,
+		module_local_align; /* .local variables of module scope: the first in the local memory of each kernel */
+	uint32_t *shared_offset;    /* of .shared and .local variables, by row of module->vars */
 	uint32_t dynamic_align;
-	const struct address_ranges *const_ranges;  /* of .const variables; NULL: no isspacep.const so far */
+	const struct address_ranges *const_ranges; /* of .const variables; NULL: no isspacep.const so far */
 };
 
 #endif

@@ -30,7 +30,7 @@ gpul_exec_range *gpul_ranges_find(const struct range_table *t, uint64_t address,
 		return NULL;
 	at->leaf = lo - 1;
 	leaf = t->leaf[at->leaf];
-	for (lo = 1, hi = leaf->n_ranges; lo < hi;) {  /* invariant: its first range starts at or before address */
+	for (lo = 1, hi = leaf->n_ranges; lo < hi;) { /* invariant: its first range starts at or before address */
 		size_t mid = lo + (hi - lo) / 2;
 
 		if (leaf->range[mid].base <= address)
@@ -124,8 +124,7 @@ bool gpul_ranges_insert(struct range_table *t, struct range_place at, const gpul
 			at = (struct range_place){ at.leaf + 1, at.n_before - n_kept };
 	}
 	leaf = t->leaf[at.leaf];
-	memmove(&leaf->range[at.n_before + 1], &leaf->range[at.n_before],
-		(leaf->n_ranges - at.n_before) * sizeof *leaf->range);
+	memmove(&leaf->range[at.n_before + 1], &leaf->range[at.n_before], (leaf->n_ranges - at.n_before) * sizeof *leaf->range);
 	leaf->range[at.n_before] = *range;
 	leaf->n_ranges++;
 	t->first[at.leaf] = leaf->range[0].base;
@@ -152,8 +151,7 @@ void gpul_ranges_remove(struct range_table *t, struct range_place at)
 {
 	struct range_leaf *leaf = t->leaf[at.leaf];
 
-	memmove(&leaf->range[at.n_before - 1], &leaf->range[at.n_before],
-		(leaf->n_ranges - at.n_before) * sizeof *leaf->range);
+	memmove(&leaf->range[at.n_before - 1], &leaf->range[at.n_before], (leaf->n_ranges - at.n_before) * sizeof *leaf->range);
 	if (!--leaf->n_ranges) {
 		remove_leaf(t, at.leaf);
 		return;

@@ -9,29 +9,31 @@
 
 enum tensor_reduction { REDUCE_ADD, REDUCE_MIN, REDUCE_MAX, REDUCE_INC, REDUCE_DEC, REDUCE_AND, REDUCE_OR, REDUCE_XOR, N_REDUCTIONS };
 
-struct tensor_copy {             /* insn->object of TENSOR_LOAD, TENSOR_STORE, TENSOR_REDUCE */
-	struct insn map, shared, barrier;   /* addresses, as in struct async_copy */
-	opref at[GPUL_TENSOR_RANKS];        /* coordinates of the box's first element */
+struct tensor_copy {                      /* insn->object of TENSOR_LOAD, TENSOR_STORE, TENSOR_REDUCE */
+	struct insn map, shared, barrier; /* addresses, as in struct async_copy */
+	opref at[GPUL_TENSOR_RANKS];      /* coordinates of the box's first element */
 	uint8_t rank;
-	uint16_t op[GPUL_TENSOR_TYPES];     /* reductions: the atomic operation for elements of each type, and its handler; */
-	op_fn *step[GPUL_TENSOR_TYPES];     /* NULL: there is none */
-	bool im2col;                 /* the mode that the map must have */
-	bool has_offsets;            /* im2col: added to the coordinates W, H, D of all pixels */
+	uint16_t op[GPUL_TENSOR_TYPES]; /* reductions: the atomic operation for elements of each type, and its handler; */
+	op_fn *step[GPUL_TENSOR_TYPES]; /* NULL: there is none */
+	bool im2col;                    /* the mode that the map must have */
+	bool has_offsets;               /* im2col: added to the coordinates W, H, D of all pixels */
 	opref offset[GPUL_TENSOR_RANKS - 2];
 	bool multicast;
-	opref ranks;                 /* multicast: bit r: to the block of rank r */
+	opref ranks; /* multicast: bit r: to the block of rank r */
 };
 
+/* clang-format off */
 enum tensor_field { FIELD_ADDRESS, FIELD_RANK, FIELD_BOX, FIELD_DIMENSION, FIELD_STRIDE, FIELD_STEP, FIELD_TYPE, FIELD_INTERLEAVE, FIELD_SWIZZLE,
 		    FIELD_FILL, FIELD_WITHOUT_EFFECT };
+/* clang-format on */
 
-struct tensor_replace {          /* insn->object of TENSOR_MAP_REPLACE */
-	struct insn map;         /* the address of the map */
-	opref value;             /* FIELD_ADDRESS and FIELD_STRIDE: 64 bits, else 32 */
+struct tensor_replace {  /* insn->object of TENSOR_MAP_REPLACE */
+	struct insn map; /* the address of the map */
+	opref value;     /* FIELD_ADDRESS and FIELD_STRIDE: 64 bits, else 32 */
 	uint8_t field, dimension;
 };
 
-struct tensor_map_copy {         /* insn->object of TENSOR_MAP_COPY */
+struct tensor_map_copy { /* insn->object of TENSOR_MAP_COPY */
 	struct insn to, from;
 };
 
@@ -85,7 +87,8 @@ static inline bool tensor_modes_are_valid(const gpul_tensor_map *m)
 /* False: an invalid map, which no cuTensorMapEncode call writes: tensormap.replace has set a field to a wrong value. */
 static inline bool tensor_map_is_valid(const gpul_tensor_map *m, unsigned rank, bool im2col)
 {
-	if (m->mark != GPUL_TENSOR_MAP_MARK || m->rank != rank || m->type >= GPUL_TENSOR_TYPES || m->im2col != im2col || !tensor_modes_are_valid(m))
+	if (m->mark != GPUL_TENSOR_MAP_MARK || m->rank != rank || m->type >= GPUL_TENSOR_TYPES || m->im2col != im2col ||
+	    !tensor_modes_are_valid(m))
 		return false;
 	for (unsigned d = 0; d < rank; d++)
 		if (!m->box[d] || m->box[d] > 256 || !m->step[d] || m->step[d] > 8 ||
@@ -97,9 +100,9 @@ static inline bool tensor_map_is_valid(const gpul_tensor_map *m, unsigned rank, 
 /* The part of the box that is copied, and its size in shared memory. */
 struct tensor_box {
 	const gpul_tensor_map *map;
-	int64_t at[GPUL_TENSOR_RANKS];      /* 0 beyond the rank */
-	int64_t offset[GPUL_TENSOR_RANKS];  /* im2col */
-	uint32_t n[GPUL_TENSOR_RANKS];      /* rows in each dimension; im2col: all in the dimension W */
+	int64_t at[GPUL_TENSOR_RANKS];     /* 0 beyond the rank */
+	int64_t offset[GPUL_TENSOR_RANKS]; /* im2col */
+	uint32_t n[GPUL_TENSOR_RANKS];     /* rows in each dimension; im2col: all in the dimension W */
 	uint32_t row_elements, element_bytes, row_bytes;
 	uint64_t rows;
 };
@@ -142,9 +145,9 @@ static inline uint32_t tensor_swizzle(const gpul_tensor_map *m, uint32_t offset)
 	return offset ^ (offset >> 3 & (m->swizzle ? tensor_swizzle_width(m) - TENSOR_PIECE : 0));
 }
 
-struct tensor_row {              /* a row of a box */
-	uint64_t at;                 /* global address of its first element inside of the tensor */
-	uint32_t skip, n, offset;    /* elements before it; elements inside; the row's offset in the box */
+struct tensor_row {               /* a row of a box */
+	uint64_t at;              /* global address of its first element inside of the tensor */
+	uint32_t skip, n, offset; /* elements before it; elements inside; the row's offset in the box */
 };
 
 /* Compute the coordinates of row `number`. */

@@ -16,28 +16,28 @@
 
 #include "softcuda/exec/matrix_internal.h"
 
-enum { WGMMA_K_BYTES = 32, MAX_WGMMA_COLUMNS = 256, MAX_WGMMA_SUMS = 128 };  /* K_BYTES: size of a stored row */
+enum { WGMMA_K_BYTES = 32, MAX_WGMMA_COLUMNS = 256, MAX_WGMMA_SUMS = 128 }; /* K_BYTES: size of a stored row */
 enum { WGMMA_PIECES = WGMMA_K_BYTES / 16, MAX_WGMMA_PIECES = 2 * WGMMA_PIECES, MAX_WGMMA_WORDS = 4 * MAX_WGMMA_PIECES };
 
-struct wgmma_form {              /* insn->object of WGMMA */
+struct wgmma_form { /* insn->object of WGMMA */
 	uint16_t columns, k;
 	uint8_t a_type, b_type, d_type;
 	struct mma_sum sum;
 	bool a_in_registers, satfinite;
-	bool a_by_column, b_by_row;  /* 16-bit types: neighbours in memory are rows of A, columns of B */
+	bool a_by_column, b_by_row; /* 16-bit types: neighbours in memory are rows of A, columns of B */
 	bool negate_a, negate_b;
-	bool sparse;                 /* half of A is stored: see sparse_place(); B has twice as many pieces */
+	bool sparse; /* half of A is stored: see sparse_place(); B has twice as many pieces */
 	uint8_t selector;
 	opref metadata;
-	opref a, b, scale_d;         /* a: a descriptor; scale_d: a predicate */
-	opref x[4];                  /* A in registers */
+	opref a, b, scale_d; /* a: a descriptor; scale_d: a predicate */
+	opref x[4];          /* A in registers */
 	uint8_t n_d;
 	opref d[MAX_WGMMA_SUMS];
 };
 
-struct matrix_address {          /* a decoded descriptor; in bytes */
+struct matrix_address { /* a decoded descriptor; in bytes */
 	uint32_t start, leading, stride;
-	unsigned row_bytes;          /* 16: not swizzled */
+	unsigned row_bytes; /* 16: not swizzled */
 };
 
 static inline struct matrix_address matrix_address_of(uint64_t descriptor)
@@ -45,8 +45,10 @@ static inline struct matrix_address matrix_address_of(uint64_t descriptor)
 	static const uint8_t row_bytes[] = { 16, 128, 64, 32 };
 
 	return (struct matrix_address){
-		.start = (uint32_t)(descriptor & 0x3fff) << 4, .leading = (uint32_t)(descriptor >> 16 & 0x3fff) << 4,
-		.stride = (uint32_t)(descriptor >> 32 & 0x3fff) << 4, .row_bytes = row_bytes[descriptor >> 62],
+		.start = (uint32_t)(descriptor & 0x3fff) << 4,
+		.leading = (uint32_t)(descriptor >> 16 & 0x3fff) << 4,
+		.stride = (uint32_t)(descriptor >> 32 & 0x3fff) << 4,
+		.row_bytes = row_bytes[descriptor >> 62],
 	};
 }
 
@@ -61,7 +63,8 @@ static inline uint32_t piece_of_row(const struct matrix_address *m, unsigned row
 {
 	const unsigned pieces = m->row_bytes / 16;
 
-	return swizzled(m->start + row % 8 * m->row_bytes + row / 8 * m->stride + piece % pieces * 16 + piece / pieces * m->leading, m->row_bytes);
+	return swizzled(m->start + row % 8 * m->row_bytes + row / 8 * m->stride + piece % pieces * 16 + piece / pieces * m->leading,
+			m->row_bytes);
 }
 
 static inline unsigned wgmma_b_pieces(const struct wgmma_form *f)

@@ -5,12 +5,12 @@
 #include <string.h>
 
 struct tool_finding {
-	struct tool_finding *next;   /* next finding in the same hash slot */
-	struct tool_finding *first;  /* the reported finding with the same text; NULL: this finding was reported */
-	struct tool_finding *newer;  /* next in the list of reported findings, which is newer */
+	struct tool_finding *next;  /* next finding in the same hash slot */
+	struct tool_finding *first; /* the reported finding with the same text; NULL: this finding was reported */
+	struct tool_finding *newer; /* next in the list of reported findings, which is newer */
 	struct finding_key key;
 	char *text;
-	uint64_t n;                  /* how often a reported finding occurred */
+	uint64_t n; /* how often a reported finding occurred */
 };
 
 static struct tool_finding **slot_of(struct tool_findings *f, const struct finding_key *key)
@@ -65,7 +65,7 @@ bool gpul_finding_new(struct tool_findings *f, const struct finding_key *key, co
 	bool is_new = false;
 
 	pthread_mutex_lock(&f->lock);
-	if (!made || !copy || count_known(f, key)) {  /* another thread has just added it */
+	if (!made || !copy || count_known(f, key)) { /* another thread has just added it */
 		free(made);
 		free(copy);
 		pthread_mutex_unlock(&f->lock);

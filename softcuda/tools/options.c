@@ -14,7 +14,8 @@ const char *gpul_tool_option(const struct tool_options *o, const char *key)
 	return NULL;
 }
 
-gpul_status gpul_tool_number(const struct tool_options *o, const char *tool, const char *key, uint64_t least, uint64_t *out, gpul_error *err)
+gpul_status gpul_tool_number(const struct tool_options *o, const char *tool, const char *key, uint64_t least, uint64_t *out,
+			     gpul_error *err)
 {
 	const char *text = gpul_tool_option(o, key);
 	unsigned long long n;
@@ -24,8 +25,8 @@ gpul_status gpul_tool_number(const struct tool_options *o, const char *tool, con
 		return GPUL_OK;
 	n = strtoull(text, &end, 0);
 	if (!*text || *end || *text == '-' || n < least)
-		return gpul_fail(err, GPUL_EINVAL, 0, "%s: %s needs a number of at least %llu, not '%.40s'", tool, key, (unsigned long long)least,
-				 text);
+		return gpul_fail(err, GPUL_EINVAL, 0, "%s: %s needs a number of at least %llu, not '%.40s'", tool, key,
+				 (unsigned long long)least, text);
 	*out = n;
 	return GPUL_OK;
 }

@@ -18,12 +18,14 @@ enum { MAX_TOOL_OPTIONS = 16 };
 
 struct tool_options {
 	unsigned n;
-	struct tool_option { const char *key, *value; } option[MAX_TOOL_OPTIONS];  /* value: "" for an option without a value */
+	struct tool_option {
+		const char *key, *value;
+	} option[MAX_TOOL_OPTIONS]; /* value: "" for an option without a value */
 };
 
 struct tool {
-	const char *name, *summary;  /* summary: one line that lists the options, for GPULOAD_SOFT_TOOLS=help */
-	const char *const *keys;     /* names of its options, then NULL; the caller of create() refuses other keys */
+	const char *name, *summary; /* summary: one line that lists the options, for GPULOAD_SOFT_TOOLS=help */
+	const char *const *keys;    /* names of its options, then NULL; the caller of create() refuses other keys */
 	/** Create the observer.
 	 *
 	 * @memory  borrowed; exists as long as the process
@@ -45,7 +47,8 @@ struct tool {
 /* Return the value of an option; NULL: it was not given. */
 const char *gpul_tool_option(const struct tool_options *o, const char *key);
 /* Parse a number of at least `least`; *out is untouched if the option was not given.  Errors: GPUL_EINVAL. */
-gpul_status gpul_tool_number(const struct tool_options *o, const char *tool, const char *key, uint64_t least, uint64_t *out, gpul_error *err);
+gpul_status gpul_tool_number(const struct tool_options *o, const char *tool, const char *key, uint64_t least, uint64_t *out,
+			     gpul_error *err);
 
 /* Open a file for writing; "-": stdout.  On NULL, errno has the cause. */
 FILE *gpul_tool_open_file(const char *path);
@@ -78,7 +81,10 @@ const char *gpul_tool_lanes(uint32_t lanes, char *buf, size_t bytes);
 
 /* Identifies a finding, for example by the instruction and the kind of error.  number: that of its program, because a later
  * program may have instructions at the same addresses. */
-struct finding_key { const void *what[2]; uint64_t number; };
+struct finding_key {
+	const void *what[2];
+	uint64_t number;
+};
 enum { FINDING_SLOTS = 256 };
 /* Initialise with { .lock = PTHREAD_MUTEX_INITIALIZER }. */
 struct tool_findings {

@@ -13,8 +13,11 @@
 enum { TEXT_BYTES = 4096, FILE_BYTES = 1 << 14 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct count { const char *tool; unsigned n; } counts[MAX_OBSERVERS];
-static FILE *reports;            /* NULL: stderr */
+static struct count {
+	const char *tool;
+	unsigned n;
+} counts[MAX_OBSERVERS];
+static FILE *reports; /* NULL: stderr */
 
 /* Return the counter of a tool's errors.  The caller holds the lock. */
 static struct count *count_of(const char *tool)
@@ -32,7 +35,7 @@ gpul_status gpul_tool_reports_to(const char *path, gpul_error *err)
 	reports = fopen(path, "ae");
 	if (!reports)
 		return gpul_fail(err, GPUL_ESYS, errno, "%.80s, the file for the reports of tools: %s", path, strerror(errno));
-	setvbuf(reports, NULL, _IOFBF, FILE_BYTES);  /* a report is one write(), so that reports of several processes do not mix */
+	setvbuf(reports, NULL, _IOFBF, FILE_BYTES); /* a report is one write(), so that reports of several processes do not mix */
 	return GPUL_OK;
 }
 
@@ -96,7 +99,7 @@ unsigned gpul_tool_n_reported(const char *tool)
 
 /* ---- counting launches ----------------------------------------------------------------------- */
 
-static atomic_uint n_begun, n_complete;  /* launches; each tool counts every launch */
+static atomic_uint n_begun, n_complete; /* launches; each tool counts every launch */
 
 void gpul_tool_launch_begins(struct observer *o, gpul_exec_launch *l)
 {

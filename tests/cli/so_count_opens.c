@@ -42,13 +42,13 @@ static FILE *fopen_counted(const char *path, const char *mode)
 	return next(path, mode);
 }
 
-#define MODE(flags, mode)                                            \
-	int mode = 0;                                                \
+#define MODE(flags, mode) \
+	int mode = 0; \
 	if ((flags) & O_CREAT || ((flags) & O_TMPFILE) == O_TMPFILE) { \
-		va_list ap;                                          \
-		va_start(ap, flags);                                 \
-		mode = va_arg(ap, int);                              \
-		va_end(ap);                                          \
+		va_list ap; \
+		va_start(ap, flags); \
+		mode = va_arg(ap, int); \
+		va_end(ap); \
 	}
 
 int open(const char *path, int flags, ...)

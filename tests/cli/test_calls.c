@@ -58,7 +58,11 @@ static void a_filter_names_what_fits_nothing(void **state)
 
 static struct reader reader;
 static struct sink sink;
-static struct { const char *name; unsigned depth; bool finished; } seen[64];
+static struct {
+	const char *name;
+	unsigned depth;
+	bool finished;
+} seen[64];
 static size_t n_seen;
 static char kernel[64];
 
@@ -103,7 +107,8 @@ static void write_record(uint32_t i, uint8_t kind, const char *symbol, uint16_t 
 	struct calls_slot *slot = &reader.log->slots[i];
 	const uint64_t head = atomic_load(&slot->head);
 	uint8_t *at = calls_ring(reader.log, i) + head % CALLS_RING_BYTES;
-	struct calls_record r = { (uint16_t)((sizeof r + n + 15) / 16 * 16), kind, 0, (uint16_t)(calls_find(symbol) - calls_rows), sequence, ticks };
+	struct calls_record r = { (uint16_t)((sizeof r + n + 15) / 16 * 16),   kind,     0,
+				  (uint16_t)(calls_find(symbol) - calls_rows), sequence, ticks };
 
 	memcpy(at, &r, sizeof r);
 	memcpy(at + sizeof r, content, n);
@@ -120,7 +125,7 @@ static void calls_are_in_the_order_of_their_beginnings(void **state)
 	write_record(0, CALLS_ENTER, "cuMemAlloc_v2", 2, 20, zeros, 16);
 	write_record(0, CALLS_EXIT, "cuMemAlloc_v2", 2, 30, zeros, 16);
 	reader_drain(&reader);
-	assert_int_equal(n_seen, 0);   /* the outer call may still fail to return */
+	assert_int_equal(n_seen, 0); /* the outer call may still fail to return */
 	write_record(0, CALLS_EXIT, "cudaMalloc", 1, 40, zeros, 16);
 	write_record(0, CALLS_ENTER, "cuCtxSynchronize", 3, 50, zeros, 0);
 	reader_drain(&reader);
@@ -142,7 +147,7 @@ static void a_call_without_an_end_ends_with_the_outer_one(void **state)
 	write_record(0, CALLS_ENTER, "cudaMalloc", 1, 10, zeros, 16);
 	write_record(0, CALLS_ENTER, "cuMemAlloc_v2", 2, 20, zeros, 16);
 	write_record(0, CALLS_EXIT, "cudaMalloc", 1, 40, zeros, 16);
-	write_record(0, CALLS_EXIT, "cudaMalloc", 77, 50, zeros, 16);   /* of a call that was not recorded */
+	write_record(0, CALLS_EXIT, "cudaMalloc", 77, 50, zeros, 16); /* of a call that was not recorded */
 	reader_drain(&reader);
 	assert_int_equal(n_seen, 2);
 	assert_true(seen[0].finished && !seen[1].finished);
@@ -196,10 +201,11 @@ static void a_ring_that_the_program_has_overwritten_does_no_harm(void **state)
 		slot = claim(0);
 		for (size_t i = 0; i < 4096; i++)
 			calls_ring(reader.log, 0)[i] = (uint8_t)(rand() % (round % 3 ? 256 : 4));
-		for (size_t i = 0; i < 4096; i += 16 * (1 + (size_t)rand() % 8))   /* plausible heads */
+		for (size_t i = 0; i < 4096; i += 16 * (1 + (size_t)rand() % 8)) /* plausible heads */
 			*(struct calls_record *)(calls_ring(reader.log, 0) + i) = (struct calls_record){
-				(uint16_t)(16 * (rand() % 20)), (uint8_t)(rand() % 3), 0, (uint16_t)(rand() % (int)n_calls_rows),
-				(uint16_t)(rand() % 3), 1 };
+				(uint16_t)(16 * (rand() % 20)),         (uint8_t)(rand() % 3),  0,
+				(uint16_t)(rand() % (int)n_calls_rows), (uint16_t)(rand() % 3), 1
+			};
 		atomic_store(&slot->head, round % 5 ? 4096 : (uint64_t)rand() << 30);
 		reader_drain(&reader);
 		reader_close(&reader);

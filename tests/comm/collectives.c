@@ -23,8 +23,10 @@ void new_buffers(struct rank *r, size_t bytes, bool in_windows, struct buffers *
 		must(gpul_cu(r->drv, &err, cuMemAlloc(&out->send, bytes)), &err, "cuMemAlloc");
 		must(gpul_cu(r->drv, &err, cuMemAlloc(&out->recv, bytes)), &err, "cuMemAlloc");
 	}
-	must(gpul_cu(r->drv, &err, cuMemsetD8Async(out->send, 0, bytes, r->stream)), &err, "cuMemsetD8Async");  /* for tests that do not prepare data */
-	must(gpul_cu(r->drv, &err, cuStreamSynchronize(r->stream)), &err, "cuStreamSynchronize");  /* other threads copy to it in other streams */
+	must(gpul_cu(r->drv, &err, cuMemsetD8Async(out->send, 0, bytes, r->stream)), &err,
+	     "cuMemsetD8Async"); /* for tests that do not prepare data */
+	must(gpul_cu(r->drv, &err, cuStreamSynchronize(r->stream)), &err,
+	     "cuStreamSynchronize"); /* other threads copy to it in other streams */
 }
 
 void free_buffers(struct rank *r, struct buffers *b)
@@ -63,11 +65,20 @@ static void store_element(unsigned char *at, gpul_comm_dtype dtype, double x)
 
 	switch (dtype) {
 	case GPUL_COMM_F16:
-	case GPUL_COMM_BF16: memcpy(at, &h, 2); break;
-	case GPUL_COMM_F32: memcpy(at, &f, 4); break;
-	case GPUL_COMM_F64: memcpy(at, &x, 8); break;
-	case GPUL_COMM_I32: memcpy(at, &i, 4); break;
-	default: *at = u;
+	case GPUL_COMM_BF16:
+		memcpy(at, &h, 2);
+		break;
+	case GPUL_COMM_F32:
+		memcpy(at, &f, 4);
+		break;
+	case GPUL_COMM_F64:
+		memcpy(at, &x, 8);
+		break;
+	case GPUL_COMM_I32:
+		memcpy(at, &i, 4);
+		break;
+	default:
+		*at = u;
 	}
 }
 
@@ -91,16 +102,24 @@ static double reduced(const struct collective *x, int n_ranks, size_t i)
 		const double y = term(x, r, i);
 
 		switch (x->op) {
-		case GPUL_COMM_PROD: sum *= y; break;
-		case GPUL_COMM_MIN: sum = fmin(sum, y); break;
-		case GPUL_COMM_MAX: sum = fmax(sum, y); break;
-		default: sum += y;
+		case GPUL_COMM_PROD:
+			sum *= y;
+			break;
+		case GPUL_COMM_MIN:
+			sum = fmin(sum, y);
+			break;
+		case GPUL_COMM_MAX:
+			sum = fmax(sum, y);
+			break;
+		default:
+			sum += y;
 		}
 	}
 	if (x->op != GPUL_COMM_AVG)
 		return sum;
-	return x->dtype == GPUL_COMM_F64 ? sum / n_ranks :
-	       x->dtype == GPUL_COMM_I32 || x->dtype == GPUL_COMM_U8 ? trunc(sum / n_ranks) : (double)((float)sum / (float)n_ranks);
+	return x->dtype == GPUL_COMM_F64                               ? sum / n_ranks
+	       : x->dtype == GPUL_COMM_I32 || x->dtype == GPUL_COMM_U8 ? trunc(sum / n_ranks)
+								       : (double)((float)sum / (float)n_ranks);
 }
 
 static double expected(const struct collective *x, const struct rank *r, size_t i)
@@ -108,16 +127,21 @@ static double expected(const struct collective *x, const struct rank *r, size_t 
 	const size_t part = x->count ? i / x->count : 0, in_part = x->count ? i % x->count : 0;
 
 	switch (x->call) {
-	case GPUL_COMM_ALLREDUCE: return reduced(x, r->n_ranks, i);
-	case GPUL_COMM_REDUCESCATTER: return reduced(x, r->n_ranks, (size_t)r->rank * x->count + i);
-	case GPUL_COMM_ALLGATHER: return term(x, (int)part, in_part);
-	case GPUL_COMM_BROADCAST: return term(x, x->root, i);
-	default: return term(x, (int)part, (size_t)r->rank * x->count + in_part);
+	case GPUL_COMM_ALLREDUCE:
+		return reduced(x, r->n_ranks, i);
+	case GPUL_COMM_REDUCESCATTER:
+		return reduced(x, r->n_ranks, (size_t)r->rank * x->count + i);
+	case GPUL_COMM_ALLGATHER:
+		return term(x, (int)part, in_part);
+	case GPUL_COMM_BROADCAST:
+		return term(x, x->root, i);
+	default:
+		return term(x, (int)part, (size_t)r->rank * x->count + in_part);
 	}
 }
 
 struct shape {
-	size_t n_send, n_recv;            /* elements */
+	size_t n_send, n_recv; /* elements */
 	CUdeviceptr send, recv;
 	size_t element_bytes;
 };
@@ -148,22 +172,29 @@ gpul_status start_collective(struct rank *r, const struct buffers *b, const stru
 {
 	const struct shape s = shape_of(r, b, x);
 	gpul_comm_work work = {
-		.send = s.send, .recv = s.recv, .count = x->count, .call = x->call, .dtype = x->dtype, .op = x->op,
-		.root = x->root, .n_blocks = x->n_blocks, .element_bytes = (uint32_t)s.element_bytes,
+		.send = s.send,
+		.recv = s.recv,
+		.count = x->count,
+		.call = x->call,
+		.dtype = x->dtype,
+		.op = x->op,
+		.root = x->root,
+		.n_blocks = x->n_blocks,
+		.element_bytes = (uint32_t)s.element_bytes,
 	};
 
 	work.send_window = gpul_comm_window_of(r->comm, s.send, s.n_send * s.element_bytes, &work.send_offset);
 	work.recv_window = gpul_comm_window_of(r->comm, s.recv, s.n_recv * s.element_bytes, &work.recv_offset);
-	return gpul_comm_enqueue(r->comm, gpul_comm_kernel_of(x->call, x->algo, x->proto), &work, x->n_blocks, x->n_threads,
-				 r->stream, err);
+	return gpul_comm_enqueue(r->comm, gpul_comm_kernel_of(x->call, x->algo, x->proto), &work, x->n_blocks, x->n_threads, r->stream,
+				 err);
 }
 
 static void fail_at(const struct rank *r, const struct collective *x, const char *what, size_t at, size_t n)
 {
 	(void)fprintf(stderr, "rank %d of %d: %s %s %s %s %s, %zu elements%s, %u blocks of %u: %s %zu of %zu is wrong\n", r->rank,
 		      r->n_ranks, gpul_comm_call_name(x->call), gpul_comm_algo_name(x->algo), gpul_comm_proto_name(x->proto),
-		      gpul_comm_dtype_name(x->dtype), gpul_comm_op_name(x->op), x->count, x->in_place ? ", in place" : "",
-		      x->n_blocks, x->n_threads, what, at, n);
+		      gpul_comm_dtype_name(x->dtype), gpul_comm_op_name(x->op), x->count, x->in_place ? ", in place" : "", x->n_blocks,
+		      x->n_threads, what, at, n);
 	abort();
 }
 
@@ -208,7 +239,7 @@ void prepare_collective(struct rank *r, const struct buffers *b, const struct co
 	must(gpul_cu(r->drv, &err, cuMemsetD8Async(b->recv, CANARY, b->bytes, r->stream)), &err, "cuMemsetD8Async");
 	must(gpul_cu(r->drv, &err, cuStreamSynchronize(r->stream)), &err, "cuStreamSynchronize");
 	must(gpul_cu(r->drv, &err, cuMemcpyHtoD(s.send, data, s.n_send * s.element_bytes)), &err, "cuMemcpyHtoD");
-	must(gpul_cu(r->drv, &err, cuStreamSynchronize(NULL)), &err, "cuStreamSynchronize");  /* the copy may still be running */
+	must(gpul_cu(r->drv, &err, cuStreamSynchronize(NULL)), &err, "cuStreamSynchronize"); /* the copy may still be running */
 	free(data);
 }
 
@@ -219,12 +250,13 @@ void check_collective(struct rank *r, const struct buffers *b, const struct coll
 	check_result(r, x, &s, b);
 }
 
-gpul_status post_collective(gpul_comm_persistent *p, struct rank *r, const struct buffers *b, const struct collective *x,
-			    uint64_t *ticket, gpul_error *err)
+gpul_status post_collective(gpul_comm_persistent *p, struct rank *r, const struct buffers *b, const struct collective *x, uint64_t *ticket,
+			    gpul_error *err)
 {
 	const struct shape s = shape_of(r, b, x);
-	const gpul_comm_posting posting = { .call = x->call, .send = s.send, .recv = s.recv, .count = x->count, .dtype = x->dtype,
-					    .op = x->op, .root = x->root };
+	const gpul_comm_posting posting = {
+		.call = x->call, .send = s.send, .recv = s.recv, .count = x->count, .dtype = x->dtype, .op = x->op, .root = x->root
+	};
 
 	return gpul_comm_persistent_post(p, &posting, ticket, err);
 }

@@ -12,11 +12,11 @@ struct collective {
 	gpul_comm_proto proto;
 	gpul_comm_dtype dtype;
 	gpul_comm_op op;
-	size_t count;                       /* elements of a rank's part */
+	size_t count; /* elements of a rank's part */
 	int root;
 	bool in_place;
-	bool in_windows;                    /* memory of gpul_comm_alloc() */
-	size_t send_offset, recv_offset;    /* elements; rank r adds r * offset_of_rank */
+	bool in_windows;                 /* memory of gpul_comm_alloc() */
+	size_t send_offset, recv_offset; /* elements; rank r adds r * offset_of_rank */
 	size_t offset_of_rank;
 	unsigned n_blocks, n_threads;
 };
@@ -36,8 +36,8 @@ void prepare_collective(struct rank *r, const struct buffers *b, const struct co
 /* Compare the bytes of recv, and those around it, with the reference; aborts on a difference. */
 void check_collective(struct rank *r, const struct buffers *b, const struct collective *x);
 /* Post it to a persistent kernel; algo, proto, n_blocks and n_threads are not used. */
-gpul_status post_collective(gpul_comm_persistent *p, struct rank *r, const struct buffers *b, const struct collective *x,
-			    uint64_t *ticket, gpul_error *err);
+gpul_status post_collective(gpul_comm_persistent *p, struct rank *r, const struct buffers *b, const struct collective *x, uint64_t *ticket,
+			    gpul_error *err);
 
 /* Prepare it, run it on one rank, and check it. */
 void run_collective(struct rank *r, const struct buffers *b, const struct collective *x);

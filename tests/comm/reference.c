@@ -7,7 +7,7 @@
 
 uint64_t mix(uint64_t seed, uint64_t n)
 {
-	uint64_t x = seed + (n + 1) * 0x9e3779b97f4a7c15u;  /* splitmix64 */
+	uint64_t x = seed + (n + 1) * 0x9e3779b97f4a7c15u; /* splitmix64 */
 
 	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
 	x = (x ^ x >> 27) * 0x94d049bb133111ebu;
@@ -20,8 +20,8 @@ struct format {
 };
 
 static const struct format formats[GPUL_COMM_N_DTYPES] = {
-	[GPUL_COMM_F16] = { 2, 10, 15 }, [GPUL_COMM_BF16] = { 2, 7, 127 }, [GPUL_COMM_F32] = { 4, 23, 127 },
-	[GPUL_COMM_F64] = { 8, 52, 1023 }, [GPUL_COMM_I32] = { 4, 0, 0 }, [GPUL_COMM_U8] = { 1, 0, 0 },
+	[GPUL_COMM_F16] = { 2, 10, 15 },   [GPUL_COMM_BF16] = { 2, 7, 127 }, [GPUL_COMM_F32] = { 4, 23, 127 },
+	[GPUL_COMM_F64] = { 8, 52, 1023 }, [GPUL_COMM_I32] = { 4, 0, 0 },    [GPUL_COMM_U8] = { 1, 0, 0 },
 };
 
 static uint64_t element_bits(const struct format *f, uint64_t random)
@@ -44,7 +44,7 @@ static double value_of_bits(const struct format *f, uint64_t bits)
 	const double v = ldexp(whole, (subnormal ? 1 : exponent) - (int)f->bias - (int)f->mantissa_bits);
 
 	if (exponent == (1 << (sign_at - f->mantissa_bits)) - 1)
-		return NAN;  /* also infinity: no right result of fill_elements() is one */
+		return NAN; /* also infinity: no right result of fill_elements() is one */
 	return bits >> sign_at & 1 ? -v : v;
 }
 
@@ -52,7 +52,7 @@ static uint64_t load_bits(const void *data, const struct format *f, size_t i)
 {
 	uint64_t bits = 0;
 
-	memcpy(&bits, (const unsigned char *)data + i * f->bytes, f->bytes);  /* little endian */
+	memcpy(&bits, (const unsigned char *)data + i * f->bytes, f->bytes); /* little endian */
 	return bits;
 }
 
@@ -147,8 +147,7 @@ static bool float_is_right(const struct format *f, gpul_comm_op op, uint64_t got
 	return fabsl(value - result) <= bound;
 }
 
-size_t find_wrong_result(const void *got, gpul_comm_dtype dtype, gpul_comm_op op, uint64_t seed, int n_ranks, size_t first,
-			 size_t n)
+size_t find_wrong_result(const void *got, gpul_comm_dtype dtype, gpul_comm_op op, uint64_t seed, int n_ranks, size_t first, size_t n)
 {
 	const struct format *f = &formats[dtype];
 	uint64_t own[64], random[64];
@@ -166,7 +165,7 @@ size_t find_wrong_result(const void *got, gpul_comm_dtype dtype, gpul_comm_op op
 
 uint64_t hash_bits(const void *data, size_t n_bytes)
 {
-	uint64_t hash = 0xcbf29ce484222325u;  /* FNV-1a */
+	uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a */
 
 	for (size_t i = 0; i < n_bytes; i++)
 		hash = (hash ^ ((const unsigned char *)data)[i]) * 0x100000001b3u;

@@ -20,8 +20,7 @@ size_t find_other_element(const void *got, gpul_comm_dtype dtype, uint64_t seed,
 /* Compare with the reduction of these elements of all ranks: integers exactly; floats within the error bound of any order of
  * the operations, which is (n_ranks - 1) roundings of values that are at most the sum of the absolute values.  Returns the first
  * element that is wrong, or n. */
-size_t find_wrong_result(const void *got, gpul_comm_dtype dtype, gpul_comm_op op, uint64_t seed, int n_ranks, size_t first,
-			 size_t n);
+size_t find_wrong_result(const void *got, gpul_comm_dtype dtype, gpul_comm_op op, uint64_t seed, int n_ranks, size_t first, size_t n);
 
 /* A number for the bits of a buffer, to compare ranks and runs. */
 uint64_t hash_bits(const void *data, size_t n_bytes);

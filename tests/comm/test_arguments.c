@@ -23,6 +23,7 @@ struct refused {
 	const char *text;
 };
 
+/* clang-format off */
 static const struct refused wrong_calls[] = {
 	{ { GPUL_COMM_ALLREDUCE, 0x1000, 0x2000, 8, (gpul_comm_dtype)BAD_TYPE, GPUL_COMM_SUM, 0 }, "17 is not an element type" },
 	{ { GPUL_COMM_REDUCESCATTER, 0x1000, 0x2000, 8, GPUL_COMM_F32, (gpul_comm_op)BAD_OP, 0 }, "9 is not an operation" },
@@ -39,6 +40,7 @@ static const struct refused wrong_calls[] = {
 	{ { GPUL_COMM_ALLREDUCE, 0x1000, 0x2000, SIZE_MAX / 8, GPUL_COMM_F32, GPUL_COMM_SUM, 0 }, "for 2 ranks exceed the address space" },
 	{ { GPUL_COMM_ALLREDUCE, 0x1000, ~(CUdeviceptr)0xff, 1024, GPUL_COMM_U8, GPUL_COMM_SUM, 0 }, "with 1024 bytes exceeds the address space" },
 };
+/* clang-format on */
 enum { N_WRONG = sizeof wrong_calls / sizeof *wrong_calls };
 
 static gpul_status make_call(struct rank *r, const gpul_comm_posting *p, gpul_error *err)
@@ -142,11 +144,13 @@ static void refuse_transfers(struct rank *r, void *arg)
 	err = (gpul_error){ 0 };
 	expect_refusal(gpul_comm_send(r->comm, 0, 1, GPUL_COMM_F32, 1, r->stream, &err), &err, "the send buffer is NULL");
 	err = (gpul_error){ 0 };
-	expect_refusal(gpul_comm_recv(r->comm, 0x1002, 1, GPUL_COMM_F32, 0, r->stream, &err), &err, "the recv buffer at 0x1002 is not aligned");
+	expect_refusal(gpul_comm_recv(r->comm, 0x1002, 1, GPUL_COMM_F32, 0, r->stream, &err), &err,
+		       "the recv buffer at 0x1002 is not aligned");
 	err = (gpul_error){ 0 };
 	expect_refusal(gpul_comm_send(r->comm, 0x1000, SIZE_MAX, GPUL_COMM_F64, 1, r->stream, &err), &err, "exceed the address space");
 	err = (gpul_error){ 0 };
-	expect_refusal(gpul_comm_send(r->comm, ~(CUdeviceptr)0xff, 1024, GPUL_COMM_U8, 1, r->stream, &err), &err, "exceeds the address space");
+	expect_refusal(gpul_comm_send(r->comm, ~(CUdeviceptr)0xff, 1024, GPUL_COMM_U8, 1, r->stream, &err), &err,
+		       "exceeds the address space");
 	err = (gpul_error){ 0 };
 	expect_refusal(gpul_comm_send(r->comm, 0x1000, 1, GPUL_COMM_U8, r->rank, r->stream, &err), &err, "the group does not receive them");
 	err = (gpul_error){ 0 };
@@ -239,10 +243,8 @@ static void one_rank_alone_gets_its_own_data(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(collectives_refuse_wrong_arguments),
-		cmocka_unit_test(persistent_kernels_refuse_the_same),
-		cmocka_unit_test(sends_and_receives_refuse_wrong_arguments),
-		cmocka_unit_test(a_communicator_refuses_wrong_options),
+		cmocka_unit_test(collectives_refuse_wrong_arguments),        cmocka_unit_test(persistent_kernels_refuse_the_same),
+		cmocka_unit_test(sends_and_receives_refuse_wrong_arguments), cmocka_unit_test(a_communicator_refuses_wrong_options),
 		cmocka_unit_test(one_rank_alone_gets_its_own_data),
 	};
 

@@ -18,7 +18,7 @@ static void names_are_different_and_parse(void **state)
 		gpul_comm_call parsed = GPUL_COMM_N_CALLS;
 
 		assert_true(gpul_comm_call_parse(gpul_comm_call_name(call), &parsed));
-		assert_int_equal(parsed, call);  /* not an earlier row with the same name */
+		assert_int_equal(parsed, call); /* not an earlier row with the same name */
 	}
 }
 
@@ -60,7 +60,7 @@ static void properties_agree(void **state)
 		assert_int_equal(info->has_parts, info->sends_parts || info->receives_parts);
 		assert_false(info->transfers && (info->reduces || info->has_root));
 		if (info->has_parts)
-			assert_int_equal(info->rounds, 1);  /* each part goes to, or comes from, one rank */
+			assert_int_equal(info->rounds, 1); /* each part goes to, or comes from, one rank */
 	}
 }
 

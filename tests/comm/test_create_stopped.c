@@ -25,7 +25,7 @@
 
 enum { ROUNDS = 5, MAX_RANKS = 4, TIMEOUT_MS = 5000 };
 
-static int stop_at;              /* 0: this process is not the victim */
+static int stop_at; /* 0: this process is not the victim */
 static _Atomic bool *has_stopped;
 static const gpul_driver *drv;
 
@@ -42,7 +42,7 @@ ssize_t sendmsg(int fd, const struct msghdr *m, int flags)
 struct round {
 	int n_ranks, victim, step;
 	pid_t pids[MAX_RANKS];
-	_Atomic bool stopped;        /* the victim came to its step */
+	_Atomic bool stopped; /* the victim came to its step */
 	gpul_status ends[MAX_RANKS];
 	gpul_error errors[MAX_RANKS];
 };
@@ -102,7 +102,9 @@ static void end_round(struct round *x)
 
 static void stop_at_each_step(gpul_comm_transport transport)
 {
-	static const struct { int n_ranks, victim, step; } plan[ROUNDS] = {
+	static const struct {
+		int n_ranks, victim, step;
+	} plan[ROUNDS] = {
 		{ 2, 1, 1 }, { 2, 0, 3 }, { 3, 2, 5 }, { 4, 0, 11 }, { 2, 1, 7 },
 	};
 	struct round *rounds = mmap(NULL, ROUNDS * sizeof *rounds, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -12,6 +12,7 @@
 
 #include "tests/comm/collectives.h"
 
+/* clang-format off */
 static const struct collective oneshot = {
 	.call = GPUL_COMM_ALLREDUCE, .algo = GPUL_COMM_ONE_SHOT, .proto = GPUL_COMM_LL, .dtype = GPUL_COMM_F32, .count = 100,
 	.n_blocks = 1, .n_threads = 64,
@@ -20,9 +21,10 @@ static const struct collective direct = {
 	.call = GPUL_COMM_ALLREDUCE, .algo = GPUL_COMM_DIRECT, .proto = GPUL_COMM_SIMPLE, .dtype = GPUL_COMM_F32, .count = 100,
 	.n_blocks = 1, .n_threads = 64,
 };
+/* clang-format on */
 
 struct mismatch {
-	struct collective common, odd;   /* the last rank calls odd */
+	struct collective common, odd; /* the last rank calls odd */
 	const char *common_text, *odd_text;
 };
 
@@ -183,22 +185,22 @@ static void small_and_large_grids(struct rank *r, void *arg)
 		x.n_blocks = i % 2 == 0 ? 1 : 50;
 		run_collective(r, &b, &x);
 	}
-	expect_count(r, 2 + 6);  /* the first call is number 3 */
+	expect_count(r, 2 + 6); /* the first call is number 3 */
 	free_buffers(r, &b);
 }
 
 static void a_large_grid_follows_one_warp(void **state)
 {
 	(void)state;
-	run_ranks(2, &(gpul_comm_options){ .device = -1, .n_blocks = 64, .slot_bytes = 1024, .timeout_ms = 20000 },
-		  small_and_large_grids, NULL);
+	run_ranks(2, &(gpul_comm_options){ .device = -1, .n_blocks = 64, .slot_bytes = 1024, .timeout_ms = 20000 }, small_and_large_grids,
+		  NULL);
 }
 
 /* Words that an earlier call could have left 2^32 calls ago: flags that the next calls use, in all of the scratch. */
 static void numbers_wrap(struct rank *r, void *arg)
 {
 	const gpul_comm_sizes *s = &r->comm->sizes;
-	const uint64_t number = 0xfffffffdull;   /* number of the last call; the next ones: ..fe, ..ff,
+	const uint64_t number = 0xfffffffdull; /* number of the last call; the next ones: ..fe, ..ff,
 						  * 1'00000002, 1'00000003 */
 	uint64_t calls[GPUL_COMM_MAX_BLOCKS];
 	gpul_comm_ll *words = malloc(2 * s->n_ranks * s->scratch_bytes);
@@ -212,12 +214,14 @@ static void numbers_wrap(struct rank *r, void *arg)
 		calls[i] = number;
 	for (size_t i = 0; i < 2 * s->n_ranks * s->scratch_bytes / sizeof *words; i++)
 		words[i] = (gpul_comm_ll){ .data = 0x77777777, .flag = 2 + (i >= s->n_ranks * s->scratch_bytes / sizeof *words) };
-	new_buffers(r, 64 << 10, true, &b);  /* all ranks have met, so no rank writes into the
+	new_buffers(r, 64 << 10, true, &b); /* all ranks have met, so no rank writes into the
 					      * arena */
 	must(gpul_cu(r->drv, &err, cuMemcpyHtoD((CUdeviceptr)(uintptr_t)r->comm->view_copy.calls, calls, s->n_blocks * sizeof *calls)),
 	     &err, "cuMemcpyHtoD");
-	must(gpul_cu(r->drv, &err, cuMemcpyHtoD((CUdeviceptr)(uintptr_t)(r->comm->view_copy.peers[r->rank].desk + s->scratch_at), words,
-						2 * s->n_ranks * s->scratch_bytes)), &err, "cuMemcpyHtoD");
+	must(gpul_cu(r->drv, &err,
+		     cuMemcpyHtoD((CUdeviceptr)(uintptr_t)(r->comm->view_copy.peers[r->rank].desk + s->scratch_at), words,
+				  2 * s->n_ranks * s->scratch_bytes)),
+	     &err, "cuMemcpyHtoD");
 	calls_of_many_shapes(r, &(unsigned){ 12 });
 	expect_count(r, number + 12 + 2);
 	free_buffers(r, &b);
@@ -233,12 +237,9 @@ static void old_flags_do_no_harm_after_2_to_the_32_calls(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(different_calls_are_reported_by_name),
-		cmocka_unit_test(a_rank_that_does_not_call_is_named),
-		cmocka_unit_test(an_abort_ends_a_wait_for_a_greeting),
-		cmocka_unit_test(grids_of_different_sizes_follow_each_other),
-		cmocka_unit_test(a_large_grid_follows_one_warp),
-		cmocka_unit_test(old_flags_do_no_harm_after_2_to_the_32_calls),
+		cmocka_unit_test(different_calls_are_reported_by_name), cmocka_unit_test(a_rank_that_does_not_call_is_named),
+		cmocka_unit_test(an_abort_ends_a_wait_for_a_greeting),  cmocka_unit_test(grids_of_different_sizes_follow_each_other),
+		cmocka_unit_test(a_large_grid_follows_one_warp),        cmocka_unit_test(old_flags_do_no_harm_after_2_to_the_32_calls),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

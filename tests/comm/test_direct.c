@@ -27,9 +27,16 @@ static void all_types_and_operations(struct rank *r, void *arg)
 	for (int i = 0; i < N_CALLS; i++)
 		for (gpul_comm_dtype t = 0; t < GPUL_COMM_N_DTYPES; t++)
 			for (gpul_comm_op op = 0; op < (reduces(calls[i]) ? GPUL_COMM_N_OPS : 1); op++)
-				run_collective(r, &b, &(struct collective){
-					.call = calls[i], .algo = GPUL_COMM_DIRECT, .proto = GPUL_COMM_SIMPLE, .dtype = t, .op = op,
-					.count = 1500, .root = (int)t % r->n_ranks, .n_blocks = 2, .n_threads = 32 });
+				run_collective(r, &b,
+					       &(struct collective){ .call = calls[i],
+								     .algo = GPUL_COMM_DIRECT,
+								     .proto = GPUL_COMM_SIMPLE,
+								     .dtype = t,
+								     .op = op,
+								     .count = 1500,
+								     .root = (int)t % r->n_ranks,
+								     .n_blocks = 2,
+								     .n_threads = 32 });
 	free_buffers(r, &b);
 }
 
@@ -52,13 +59,21 @@ static void all_sizes(struct rank *r, void *arg)
 	for (int i = 0; i < N_CALLS; i++)
 		for (size_t k = 0; k < sizeof counts / sizeof *counts; k++)
 			for (int in_place = 0; in_place <= 1; in_place++, n++)
-				run_collective(r, &b, &(struct collective){
-					.call = calls[i], .algo = GPUL_COMM_DIRECT, .proto = GPUL_COMM_SIMPLE,
-					.dtype = n % 3 == 0 ? GPUL_COMM_U8 : n % 3 == 1 ? GPUL_COMM_F16 : GPUL_COMM_F32,
-					.count = counts[k], .root = (int)n % r->n_ranks, .in_place = in_place,
-					.send_offset = n % 4 < 2 ? 16 * (n % 5) : n % 5, .recv_offset = n % 4 < 2 ? 80 : n % 7 + 70,
-					.offset_of_rank = n % 4 == 1 ? 16 : n % 4 / 3, .n_blocks = 1 + n % 2,
-					.n_threads = n % 5 < 3 ? 32 : 96 });
+				run_collective(r, &b,
+					       &(struct collective){ .call = calls[i],
+								     .algo = GPUL_COMM_DIRECT,
+								     .proto = GPUL_COMM_SIMPLE,
+								     .dtype = n % 3 == 0   ? GPUL_COMM_U8
+									      : n % 3 == 1 ? GPUL_COMM_F16
+											   : GPUL_COMM_F32,
+								     .count = counts[k],
+								     .root = (int)n % r->n_ranks,
+								     .in_place = in_place,
+								     .send_offset = n % 4 < 2 ? 16 * (n % 5) : n % 5,
+								     .recv_offset = n % 4 < 2 ? 80 : n % 7 + 70,
+								     .offset_of_rank = n % 4 == 1 ? 16 : n % 4 / 3,
+								     .n_blocks = 1 + n % 2,
+								     .n_threads = n % 5 < 3 ? 32 : 96 });
 	free_buffers(r, &b);
 }
 
@@ -83,10 +98,16 @@ static void some_buffers_in_no_window(struct rank *r, void *arg)
 			b = (int)n % 3 == r->rank ? others : in_windows;
 			if (n % 2)
 				b.send = in_windows.send;
-			run_collective(r, &b, &(struct collective){
-				.call = calls[i], .algo = GPUL_COMM_DIRECT, .proto = GPUL_COMM_SIMPLE, .dtype = GPUL_COMM_F32,
-				.count = count, .root = (int)n % r->n_ranks, .in_place = n % 4 == 3, .n_blocks = 1 + n % 2,
-				.n_threads = 96 });
+			run_collective(r, &b,
+				       &(struct collective){ .call = calls[i],
+							     .algo = GPUL_COMM_DIRECT,
+							     .proto = GPUL_COMM_SIMPLE,
+							     .dtype = GPUL_COMM_F32,
+							     .count = count,
+							     .root = (int)n % r->n_ranks,
+							     .in_place = n % 4 == 3,
+							     .n_blocks = 1 + n % 2,
+							     .n_threads = 96 });
 		}
 	free_buffers(r, &in_windows);
 	free_buffers(r, &others);

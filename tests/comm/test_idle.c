@@ -62,7 +62,8 @@ static void check_sleep(void)
 		if (slept <= most)
 			return;
 	}
-	(void)fprintf(stderr, "%ld wakes in the last of %d seconds: expected at most %d for each of %d ranks\n", slept, N_LOOKS, WAKES_PER_S, n_ranks);
+	(void)fprintf(stderr, "%ld wakes in the last of %d seconds: expected at most %d for each of %d ranks\n", slept, N_LOOKS,
+		      WAKES_PER_S, n_ranks);
 	abort();
 }
 

@@ -29,9 +29,16 @@ static void all_types_and_operations(struct rank *r, void *arg)
 	for (int i = 0; i < N_CALLS; i++)
 		for (gpul_comm_dtype t = 0; t < GPUL_COMM_N_DTYPES; t++)
 			for (gpul_comm_op op = 0; op < (reduces(calls[i]) ? GPUL_COMM_N_OPS : 1); op++)
-				run_collective(r, &b, &(struct collective){
-					.call = calls[i], .algo = GPUL_COMM_ONE_SHOT, .proto = GPUL_COMM_LL, .dtype = t, .op = op,
-					.count = 37, .root = (int)t % r->n_ranks, .n_blocks = 1, .n_threads = 64 });
+				run_collective(r, &b,
+					       &(struct collective){ .call = calls[i],
+								     .algo = GPUL_COMM_ONE_SHOT,
+								     .proto = GPUL_COMM_LL,
+								     .dtype = t,
+								     .op = op,
+								     .count = 37,
+								     .root = (int)t % r->n_ranks,
+								     .n_blocks = 1,
+								     .n_threads = 64 });
 	free_buffers(r, &b);
 }
 
@@ -54,12 +61,21 @@ static void all_sizes(struct rank *r, void *arg)
 	for (int i = 0; i < N_CALLS; i++)
 		for (size_t k = 0; k < sizeof counts / sizeof *counts; k++)
 			for (int in_place = 0; in_place <= (calls[i] != GPUL_COMM_ALLTOALL); in_place++, n++)
-				run_collective(r, &b, &(struct collective){
-					.call = calls[i], .algo = GPUL_COMM_ONE_SHOT, .proto = GPUL_COMM_LL,
-					.dtype = n % 3 == 0 ? GPUL_COMM_U8 : n % 3 == 1 ? GPUL_COMM_F16 : GPUL_COMM_F32,
-					.count = counts[k], .root = (int)n % r->n_ranks, .in_place = in_place, .send_offset = n % 5,
-					.recv_offset = n % 7 + 70, .offset_of_rank = n % 2, .n_blocks = 1 + n % 3 % 2,
-					.n_threads = 32 + 32 * (n % 4) });
+				run_collective(r, &b,
+					       &(struct collective){ .call = calls[i],
+								     .algo = GPUL_COMM_ONE_SHOT,
+								     .proto = GPUL_COMM_LL,
+								     .dtype = n % 3 == 0   ? GPUL_COMM_U8
+									      : n % 3 == 1 ? GPUL_COMM_F16
+											   : GPUL_COMM_F32,
+								     .count = counts[k],
+								     .root = (int)n % r->n_ranks,
+								     .in_place = in_place,
+								     .send_offset = n % 5,
+								     .recv_offset = n % 7 + 70,
+								     .offset_of_rank = n % 2,
+								     .n_blocks = 1 + n % 3 % 2,
+								     .n_threads = 32 + 32 * (n % 4) });
 	free_buffers(r, &b);
 }
 

@@ -62,14 +62,22 @@ static void all_calls_and_sizes(struct rank *r, void *arg)
 		b = n_blocks == 2 && r->rank == 1 ? others : in_windows;
 		for (size_t k = 0; k < sizeof counts / sizeof *counts; k++)
 			for (int i = 0; i < N_CALLS; i++)
-				post_and_check(p, r, &b, &(struct collective){
-					.call = calls[i], .dtype = k % 2 ? GPUL_COMM_F32 : GPUL_COMM_BF16,
-					.op = k % 3 == 2 ? GPUL_COMM_AVG : GPUL_COMM_SUM, .count = counts[k], .root = i % r->n_ranks,
-					.in_place = k % 3 == 1 });
+				post_and_check(p, r, &b,
+					       &(struct collective){ .call = calls[i],
+								     .dtype = k % 2 ? GPUL_COMM_F32 : GPUL_COMM_BF16,
+								     .op = k % 3 == 2 ? GPUL_COMM_AVG : GPUL_COMM_SUM,
+								     .count = counts[k],
+								     .root = i % r->n_ranks,
+								     .in_place = k % 3 == 1 });
 		stop(p);
-		run_collective(r, &b, &(struct collective){ .call = GPUL_COMM_ALLREDUCE, .algo = GPUL_COMM_ONE_SHOT,
-							    .proto = GPUL_COMM_LL, .dtype = GPUL_COMM_I32, .count = 500,
-							    .n_blocks = 2, .n_threads = 32 });
+		run_collective(r, &b,
+			       &(struct collective){ .call = GPUL_COMM_ALLREDUCE,
+						     .algo = GPUL_COMM_ONE_SHOT,
+						     .proto = GPUL_COMM_LL,
+						     .dtype = GPUL_COMM_I32,
+						     .count = 500,
+						     .n_blocks = 2,
+						     .n_threads = 32 });
 	}
 	free_buffers(r, &in_windows);
 	free_buffers(r, &others);
@@ -141,9 +149,13 @@ static void posts_of_changing_size(struct rank *r, void *arg)
 	must(gpul_cu(r->drv, &err, cuMemcpyHtoD(b.send, data, MOST * sizeof *data)), &err, "cuMemcpyHtoD");
 	p = start(r, 3);
 	for (int i = 0; i < ROUNDS * N_COUNTS; i++)
-		must(post_collective(p, r, &b, &(struct collective){ .call = GPUL_COMM_ALLREDUCE, .dtype = GPUL_COMM_I32, .in_place = true,
-								     .count = counts[i % N_COUNTS] }, &ticket, &err), &err,
-		     "gpul_comm_persistent_post");
+		must(post_collective(p, r, &b,
+				     &(struct collective){ .call = GPUL_COMM_ALLREDUCE,
+							   .dtype = GPUL_COMM_I32,
+							   .in_place = true,
+							   .count = counts[i % N_COUNTS] },
+				     &ticket, &err),
+		     &err, "gpul_comm_persistent_post");
 	must(gpul_comm_persistent_wait(p, ticket, LIMIT_MS, &err), &err, "gpul_comm_persistent_wait");
 	stop(p);
 	must(gpul_cu(r->drv, &err, cuMemcpyDtoH(data, b.send, MOST * sizeof *data)), &err, "cuMemcpyDtoH");
@@ -179,8 +191,13 @@ static void expect_refusal(gpul_status st, gpul_status expected, const gpul_erro
 static void refusals(struct rank *r, void *has_waited)
 {
 	_Atomic bool *waited = has_waited;
-	struct collective x = { .call = GPUL_COMM_ALLREDUCE, .algo = GPUL_COMM_ONE_SHOT, .proto = GPUL_COMM_LL, .dtype = GPUL_COMM_F32,
-				.count = 8, .n_blocks = 1, .n_threads = 32 };
+	struct collective x = { .call = GPUL_COMM_ALLREDUCE,
+				.algo = GPUL_COMM_ONE_SHOT,
+				.proto = GPUL_COMM_LL,
+				.dtype = GPUL_COMM_F32,
+				.count = 8,
+				.n_blocks = 1,
+				.n_threads = 32 };
 	struct buffers b;
 	gpul_comm_persistent *p, *second;
 	CUdeviceptr at;
@@ -206,7 +223,7 @@ static void refusals(struct rank *r, void *has_waited)
 	err = (gpul_error){ 0 };
 	expect_refusal(post_collective(p, r, &b, &x, &ticket, &err), GPUL_EINVAL, &err, "is not an operation");
 	x.op = GPUL_COMM_SUM;
-	if (r->rank == 0) {  /* rank 1 posts later */
+	if (r->rank == 0) { /* rank 1 posts later */
 		must(post_collective(p, r, &b, &x, &ticket, &err), &err, "gpul_comm_persistent_post");
 		err = (gpul_error){ 0 };
 		expect_refusal(gpul_comm_persistent_wait(p, ticket, 30, &err), GPUL_ESYS, &err, "has not ended within 30 ms");

@@ -14,12 +14,12 @@
 #include "tests/comm/ranks.h"
 
 /* Assertion for a rank, which is a thread: cmocka's asserts work on the main thread only. */
-#define CHECK(condition)                                                                                   \
-	do {                                                                                               \
-		if (!(condition)) {                                                                        \
-			(void)fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);              \
-			abort();                                                                           \
-		}                                                                                          \
+#define CHECK(condition) \
+	do { \
+		if (!(condition)) { \
+			(void)fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
+			abort(); \
+		} \
 	} while (0)
 
 static const size_t sizes[] = { 0, 1, 8, 4096, 65536, 65537, 1 << 20, 1 << 30 };
@@ -48,9 +48,12 @@ static void every_plan_is_possible_whatever_the_options(void **state)
 	(void)state;
 	for (int n = 1; n <= 3; n++)
 		for (int i = 0; i < 2 * GPUL_COMM_N_ALGOS * GPUL_COMM_N_PROTOS; i++)
-			run_ranks(n, &(gpul_comm_options){ .device = -1, .transport = i % 2 ? GPUL_COMM_HOST : GPUL_COMM_DEVICE,
-							   .algo = (gpul_comm_algo)(i / 2 % GPUL_COMM_N_ALGOS),
-							   .proto = (gpul_comm_proto)(i / 2 / GPUL_COMM_N_ALGOS) }, check_all, NULL);
+			run_ranks(n,
+				  &(gpul_comm_options){ .device = -1,
+							.transport = i % 2 ? GPUL_COMM_HOST : GPUL_COMM_DEVICE,
+							.algo = (gpul_comm_algo)(i / 2 % GPUL_COMM_N_ALGOS),
+							.proto = (gpul_comm_proto)(i / 2 / GPUL_COMM_N_ALGOS) },
+				  check_all, NULL);
 }
 
 static void check_reasons(struct rank *r, void *arg)
@@ -61,7 +64,8 @@ static void check_reasons(struct rank *r, void *arg)
 	(void)arg;
 	CHECK(p.algo == GPUL_COMM_DIRECT && p.proto == GPUL_COMM_SIMPLE);
 	CHECK(!strcmp(p.reason, "forced: the algorithm is an option"));
-	gpul_comm_plan_force(r->comm, &(gpul_comm_plan){ .algo = GPUL_COMM_DIRECT, .proto = GPUL_COMM_SIMPLE, .n_blocks = 1, .n_threads = 128 });
+	gpul_comm_plan_force(r->comm,
+			     &(gpul_comm_plan){ .algo = GPUL_COMM_DIRECT, .proto = GPUL_COMM_SIMPLE, .n_blocks = 1, .n_threads = 128 });
 	p = gpul_comm_plan_for(c, GPUL_COMM_ALLREDUCE, 8);
 	CHECK(p.n_blocks == 1 && p.n_threads == 128);
 	CHECK(!strcmp(p.reason, "forced"));
@@ -131,7 +135,8 @@ static void check_uneven(struct rank *r, void *arg)
 
 static void two_levels_need_several_hosts_with_as_many_ranks_each(void **state)
 {
-	static const char one_host[] = "twolevel needs ranks on several hosts", uneven[] = "twolevel needs the same number of ranks on each host";
+	static const char one_host[] = "twolevel needs ranks on several hosts",
+			  uneven[] = "twolevel needs the same number of ranks on each host";
 	static const char single[] = "twolevel needs several ranks on each host";
 
 	(void)state;
@@ -139,8 +144,10 @@ static void two_levels_need_several_hosts_with_as_many_ranks_each(void **state)
 	run_ranks(3, &(gpul_comm_options){ .device = -1, .ranks_per_host = 2 }, check_uneven, NULL);
 	run_ranks(2, &(gpul_comm_options){ .device = -1, .ranks_per_host = 1 }, check_uneven, NULL);
 	run_ranks(2, &(gpul_comm_options){ .device = -1, .algo = GPUL_COMM_TWO_LEVEL }, check_no_levels, (void *)(uintptr_t)one_host);
-	run_ranks(3, &(gpul_comm_options){ .device = -1, .algo = GPUL_COMM_TWO_LEVEL, .ranks_per_host = 2 }, check_no_levels, (void *)(uintptr_t)uneven);
-	run_ranks(2, &(gpul_comm_options){ .device = -1, .algo = GPUL_COMM_TWO_LEVEL, .ranks_per_host = 1 }, check_no_levels, (void *)(uintptr_t)single);
+	run_ranks(3, &(gpul_comm_options){ .device = -1, .algo = GPUL_COMM_TWO_LEVEL, .ranks_per_host = 2 }, check_no_levels,
+		  (void *)(uintptr_t)uneven);
+	run_ranks(2, &(gpul_comm_options){ .device = -1, .algo = GPUL_COMM_TWO_LEVEL, .ranks_per_host = 1 }, check_no_levels,
+		  (void *)(uintptr_t)single);
 }
 
 static void a_reason_says_what_is_an_option_and_what_is_not_possible(void **state)
@@ -162,8 +169,10 @@ static void write_table(int n_ranks)
 	assert_non_null(f);
 	(void)fprintf(f, "%s\n", GPUL_COMM_TABLE_HEADER);
 	for (int n = 2; n <= n_ranks; n++)
-		(void)fprintf(f, "gpuload software GPU,%d,device,allreduce,100,direct,simple,2,128,7,node,2026-11-23\n"
-				 "gpuload software GPU,%d,device,allreduce,200,oneshot,ll,1,32,7,node,2026-11-23\n", n, n);
+		(void)fprintf(f,
+			      "gpuload software GPU,%d,device,allreduce,100,direct,simple,2,128,7,node,2026-11-23\n"
+			      "gpuload software GPU,%d,device,allreduce,200,oneshot,ll,1,32,7,node,2026-11-23\n",
+			      n, n);
 	(void)fprintf(f, "another GPU,2,device,allreduce,8,oneshot,ll,1,64,7,node,2026-11-23\n");
 	assert_int_equal(fclose(f), 0);
 }
@@ -177,7 +186,7 @@ static void check_measured(struct rank *r, void *arg)
 	CHECK(strstr(p.reason, "measured on node, 2026-11-23 (/tmp/test-plan-"));
 	p = gpul_comm_plan_for(r->comm, GPUL_COMM_ALLREDUCE, 101);
 	CHECK(p.algo == GPUL_COMM_ONE_SHOT && p.n_threads == 32);
-	p = gpul_comm_plan_for(r->comm, GPUL_COMM_ALLREDUCE, 4096);  /* beyond the last row */
+	p = gpul_comm_plan_for(r->comm, GPUL_COMM_ALLREDUCE, 4096); /* beyond the last row */
 	CHECK(p.algo == GPUL_COMM_ONE_SHOT && p.n_threads == 32);
 	p = gpul_comm_plan_for(r->comm, GPUL_COMM_BROADCAST, 100);
 	CHECK(strstr(p.reason, "the built-in table, because /tmp/test-plan-"));

@@ -11,6 +11,7 @@
 
 #include "tests/comm/collectives.h"
 
+/* clang-format off */
 static const struct collective oneshot = {
 	.call = GPUL_COMM_ALLREDUCE, .algo = GPUL_COMM_ONE_SHOT, .proto = GPUL_COMM_LL, .dtype = GPUL_COMM_I32, .count = 65,
 	.n_blocks = 2, .n_threads = 32,
@@ -19,6 +20,7 @@ static const struct collective direct = {
 	.call = GPUL_COMM_ALLREDUCE, .algo = GPUL_COMM_DIRECT, .proto = GPUL_COMM_SIMPLE, .dtype = GPUL_COMM_I32, .count = 650,
 	.n_blocks = 2, .n_threads = 32,
 };
+/* clang-format on */
 
 static unsigned graphs_of(const gpul_comm *c)
 {
@@ -93,7 +95,7 @@ static void same_groups(struct rank *r, void *arg)
 		send_around(r, data, 1, i);
 		send_around(r, data, 2, 1000 * i);
 		expect_graphs(r, i == 0 ? 0 : 2);
-		send_around(r, data, 3, 7 * i);  /* six transfers: more than GPUL_COMM_FEW_P2P */
+		send_around(r, data, 3, 7 * i); /* six transfers: more than GPUL_COMM_FEW_P2P */
 	}
 	expect_graphs(r, 2);
 	must(gpul_cu(r->drv, &err, cuMemFree(data)), &err, "cuMemFree");
@@ -142,7 +144,7 @@ static void launch_graph_often(struct rank *r, void *arg)
 	x.in_place = y.in_place = true;
 	x.count = y.count = 650;
 	new_buffers(r, 16 << 10, true, &b);
-	must(start_collective(r, &b, &x, &err), &err, "start_collective");   /* loads the kernels */
+	must(start_collective(r, &b, &x, &err), &err, "start_collective"); /* loads the kernels */
 	must(start_collective(r, &b, &y, &err), &err, "start_collective");
 	must(gpul_comm_wait(r->comm, r->stream, &err), &err, "gpul_comm_wait");
 	for (uint32_t i = 0; i < 650; i++)

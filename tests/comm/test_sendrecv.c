@@ -38,8 +38,7 @@ static void pass_to_next(struct rank *r, void *arg)
 	for (int round = 0; round < 3; round++) {
 		must(gpul_comm_group_begin(r->comm, &err), &err, "gpul_comm_group_begin");
 		must(gpul_comm_send(r->comm, send + x->offset, x->bytes, GPUL_COMM_U8, next, r->stream, &err), &err, "gpul_comm_send");
-		must(gpul_comm_recv(r->comm, recv + x->offset, x->bytes, GPUL_COMM_U8, before, r->stream, &err), &err,
-		     "gpul_comm_recv");
+		must(gpul_comm_recv(r->comm, recv + x->offset, x->bytes, GPUL_COMM_U8, before, r->stream, &err), &err, "gpul_comm_recv");
 		must(gpul_comm_group_end(r->comm, &err), &err, "gpul_comm_group_end");
 		must(gpul_comm_wait(r->comm, r->stream, &err), &err, "gpul_comm_wait");
 	}

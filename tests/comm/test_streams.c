@@ -109,8 +109,8 @@ static void alternate(struct rank *r, void *arg)
 		at[kind] = new_words(r, 3);
 	meet();
 	for (enum kind kind = 0; kind < KINDS; kind++) {
-		const CUstream streams[] = { r->stream, *has_legacy ? other : CU_STREAM_PER_THREAD,
-					     legacy ? CU_STREAM_LEGACY : other, legacy ? NULL : r->stream };
+		const CUstream streams[] = { r->stream, *has_legacy ? other : CU_STREAM_PER_THREAD, legacy ? CU_STREAM_LEGACY : other,
+					     legacy ? NULL : r->stream };
 
 		for (unsigned i = 0; i < 20; i++)
 			call_on(r, kind, at[kind], streams[i % 4]);
@@ -174,8 +174,15 @@ static void persist_and_leave(struct rank *r, void *arg)
 	call_on(r, ALLREDUCE, at, s);
 	DO(r, cuStreamDestroy(s));
 	must(gpul_comm_persistent_start(r->comm, 0, &p, &err), &err, "persistent_start");
-	must(gpul_comm_persistent_post(p, &(gpul_comm_posting){ .call = GPUL_COMM_ALLREDUCE, .send = at, .recv = at, .count = COUNT,
-				       .dtype = GPUL_COMM_I32, .op = GPUL_COMM_SUM }, &ticket, &err), &err, "persistent_post");
+	must(gpul_comm_persistent_post(p,
+				       &(gpul_comm_posting){ .call = GPUL_COMM_ALLREDUCE,
+							     .send = at,
+							     .recv = at,
+							     .count = COUNT,
+							     .dtype = GPUL_COMM_I32,
+							     .op = GPUL_COMM_SUM },
+				       &ticket, &err),
+	     &err, "persistent_post");
 	must(gpul_comm_persistent_stop(p, &err), &err, "persistent_stop");
 	call_on(r, ALLREDUCE, at, r->stream);
 	must(gpul_comm_wait(r->comm, r->stream, &err), &err, "wait");
@@ -206,7 +213,7 @@ static void capture_beside(struct rank *r, void *arg)
 
 	DO(r, cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
 	for (enum kind kind = 0; kind < KINDS; kind++) {
-		call_on(r, ALLREDUCE, captured, r->stream);   /* the last eager call is on the stream that captures */
+		call_on(r, ALLREDUCE, captured, r->stream); /* the last eager call is on the stream that captures */
 		must(gpul_comm_wait(r->comm, r->stream, &err), &err, "wait");
 		meet();
 		DO(r, cuStreamBeginCapture(r->stream, *mode));
@@ -233,7 +240,7 @@ static void capture_beside(struct rank *r, void *arg)
 static void a_capture_and_calls_on_another_stream_do_not_meet(void **state)
 {
 	CUstreamCaptureMode modes[] = { CU_STREAM_CAPTURE_MODE_RELAXED, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
-					      CU_STREAM_CAPTURE_MODE_GLOBAL };
+					CU_STREAM_CAPTURE_MODE_GLOBAL };
 
 	(void)state;
 	for (unsigned i = 0; i < 3; i++)

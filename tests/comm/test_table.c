@@ -31,9 +31,9 @@ static gpul_status read_text(const char *text, size_t n, gpul_comm_table *out, g
 static void rows_are_read_in_full(void **state)
 {
 	static const char text[] = GPUL_COMM_TABLE_HEADER "\n" ROW
-		"NVIDIA H200,2,device,allreduce,1048576,direct,simple,32,512,9,node7,2026-11-23\n"
-		"NVIDIA H200,4,device,allreduce,8,oneshot,ll,1,32,0.5,x,y\n"
-		"other,2,host,sendrecv,1,direct,ll128,64,1024,1e3,x,y";  /* without a line end */
+							  "NVIDIA H200,2,device,allreduce,1048576,direct,simple,32,512,9,node7,2026-11-23\n"
+							  "NVIDIA H200,4,device,allreduce,8,oneshot,ll,1,32,0.5,x,y\n"
+							  "other,2,host,sendrecv,1,direct,ll128,64,1024,1e3,x,y"; /* without a line end */
 	gpul_comm_table t;
 	gpul_error err;
 
@@ -69,16 +69,19 @@ static void errors_name_the_file_the_line_and_what_is_expected(void **state)
 		{ "H200,2,device,reduce,8192,oneshot,ll,8,256,4.6,node7,d\n", ":3: call 'reduce': sendrecv, alltoall" },
 		{ "H200,2,device,allreduce,-1,oneshot,ll,8,256,4.6,node7,d\n", ":3: up_to_bytes '-1': a decimal number" },
 		{ "H200,2,device,allreduce,99999999999999999999,oneshot,ll,8,256,4.6,node7,d\n", ":3: up_to_bytes" },
-		{ "H200,2,device,allreduce,9216,auto,ll,8,256,4.6,node7,d\n", ":3: algorithm 'auto': ring, oneshot, direct, tree or twolevel" },
+		{ "H200,2,device,allreduce,9216,auto,ll,8,256,4.6,node7,d\n",
+		  ":3: algorithm 'auto': ring, oneshot, direct, tree or twolevel" },
 		{ "H200,2,device,allreduce,9216,oneshot,LL,8,256,4.6,node7,d\n", ":3: protocol 'LL': ll, ll128 or simple" },
-		{ "H200,2,device,sendrecv,9216,oneshot,ll,8,256,4.6,node7,d\n", ":3: there is no sendrecv with algorithm oneshot and protocol ll" },
+		{ "H200,2,device,sendrecv,9216,oneshot,ll,8,256,4.6,node7,d\n",
+		  ":3: there is no sendrecv with algorithm oneshot and protocol ll" },
 		{ "H200,2,device,allreduce,9216,oneshot,ll,0,256,4.6,node7,d\n", ":3: blocks 0: a number from 1 to 64" },
 		{ "H200,2,device,allreduce,9216,oneshot,ll,8,1056,4.6,node7,d\n", ":3: threads 1056: a number from 32 to 1024" },
 		{ "H200,2,device,allreduce,9216,oneshot,ll,8,100,4.6,node7,d\n", ":3: threads '100': a multiple of 32" },
 		{ "H200,2,device,allreduce,9216,oneshot,ll,8,256,-4,node7,d\n", ":3: us '-4': a number that is not negative" },
 		{ "H200,2,device,allreduce,9216,oneshot,ll,8,256,4us,node7,d\n", ":3: us '4us': a number that is not negative" },
 		{ "H200,2,device,allreduce,9216,oneshot,ll,8,256,4.6,,d\n", ":3: host '': a text is missing" },
-		{ "H200,2,device,allreduce,9216,oneshot,ll,8,256,4.6,x,23rd of November\n", ":3: date '23rd of November': the text is too long" },
+		{ "H200,2,device,allreduce,9216,oneshot,ll,8,256,4.6,x,23rd of November\n",
+		  ":3: date '23rd of November': the text is too long" },
 		{ ROW, ":3: up_to_bytes 8192 of allreduce is not greater than the 8192 of an earlier row" },
 	};
 	char text[1024];
@@ -109,7 +112,7 @@ static void other_files_are_refused(void **state)
 	assert_non_null(strstr(err.text, ":1: not a line of text"));
 	assert_int_equal(read_text("a,b\n", 4, &t, &err), GPUL_EFORMAT);
 	assert_non_null(strstr(err.text, ":1: the first line must be device,ranks,"));
-	memcpy(big, line, sizeof line);  /* with the NUL */
+	memcpy(big, line, sizeof line); /* with the NUL */
 	assert_int_equal(read_text(big, sizeof line + 9, &t, &err), GPUL_EFORMAT);
 	assert_non_null(strstr(err.text, ":3: not a line of text"));
 	assert_int_equal(read_text("", 0, &t, &err), GPUL_EFORMAT);

@@ -18,7 +18,7 @@ struct expected {
 	gpul_comm_call call;
 	gpul_comm_algo algo;
 	gpul_comm_proto proto;
-	unsigned kinds;               /* the events that each rank must have, in addition to KERNEL;
+	unsigned kinds; /* the events that each rank must have, in addition to KERNEL;
 				       * waits that may be absent are not listed */
 };
 
@@ -61,7 +61,7 @@ static void check_events(const struct expected *x, const gpul_comm_event *events
 		assert_true(events[i].block < BLOCKS && events[i].kind < N_KINDS && events[i].begin_ns <= events[i].end_ns);
 		kinds |= 1u << events[i].kind;
 		if (events[i].kind == GPUL_COMM_EVENT_KERNEL) {
-			assert_null(kernels[events[i].block]);  /* one for each block */
+			assert_null(kernels[events[i].block]); /* one for each block */
 			kernels[events[i].block] = &events[i];
 		}
 	}
@@ -105,10 +105,16 @@ static void trace_all(struct rank *r, void *arg)
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
 		must(gpul_comm_trace_start(r->comm, MOST_EVENTS, &err), &err, "start");
 		(void)pthread_barrier_wait(&meeting);
-		run_collective(r, &b, &(struct collective){ .call = all[i].call, .algo = all[i].algo, .proto = all[i].proto,
-							    .dtype = GPUL_COMM_F32, .op = GPUL_COMM_SUM, .in_windows = true,
-							    .count = all[i].algo == GPUL_COMM_RING ? COUNT : 300,
-							    .n_blocks = BLOCKS, .n_threads = THREADS });
+		run_collective(r, &b,
+			       &(struct collective){ .call = all[i].call,
+						     .algo = all[i].algo,
+						     .proto = all[i].proto,
+						     .dtype = GPUL_COMM_F32,
+						     .op = GPUL_COMM_SUM,
+						     .in_windows = true,
+						     .count = all[i].algo == GPUL_COMM_RING ? COUNT : 300,
+						     .n_blocks = BLOCKS,
+						     .n_threads = THREADS });
 		(void)pthread_barrier_wait(&meeting);
 		must(gpul_comm_trace_stop(r->comm, &err), &err, "stop");
 		must(gpul_comm_trace_read(r->comm, events, MOST_EVENTS, &n, &n_lost, &err), &err, "read");

@@ -38,7 +38,7 @@ static void check_node(uint32_t place, uint32_t n)
 		}
 	assert_true(node.child[0] >= 0 || node.child[1] < 0);
 	assert_true((node.parent < 0) == (place == 0));
-	assert_true(place > 0 || node.child[1] < 0);  /* the root has one child: the kernel depends on it */
+	assert_true(place > 0 || node.child[1] < 0); /* the root has one child: the kernel depends on it */
 	assert_true(node.depth <= log2_up(n));
 }
 
@@ -113,8 +113,15 @@ static void all_types_and_operations(struct rank *r, void *arg)
 	new_buffers(r, BUFFER_BYTES, true, &b);
 	for (gpul_comm_dtype t = 0; t < GPUL_COMM_N_DTYPES; t++)
 		for (gpul_comm_op op = 0; op < GPUL_COMM_N_OPS; op++, n++)
-			run_collective(r, &b, &(struct collective){ .call = GPUL_COMM_ALLREDUCE, .algo = algo, .proto = protos[n % 3],
-								    .dtype = t, .op = op, .count = 700, .n_blocks = 2, .n_threads = 96 });
+			run_collective(r, &b,
+				       &(struct collective){ .call = GPUL_COMM_ALLREDUCE,
+							     .algo = algo,
+							     .proto = protos[n % 3],
+							     .dtype = t,
+							     .op = op,
+							     .count = 700,
+							     .n_blocks = 2,
+							     .n_threads = 96 });
 	free_buffers(r, &b);
 }
 
@@ -131,12 +138,21 @@ static void all_sizes(struct rank *r, void *arg)
 		new_buffers(r, BUFFER_BYTES, in_windows, &b);
 		for (size_t k = 0; k < sizeof counts / sizeof *counts; k++)
 			for (int p = 0; p < 3; p++, n++)
-				run_collective(r, &b, &(struct collective){
-					.call = GPUL_COMM_ALLREDUCE, .algo = algo, .proto = protos[p],
-					.dtype = n % 3 == 0 ? GPUL_COMM_U8 : n % 3 == 1 ? GPUL_COMM_F16 : GPUL_COMM_F32, .op = n % 5 == 0 ? GPUL_COMM_AVG : GPUL_COMM_SUM,
-					.count = counts[k], .in_place = n % 4 == 2, .send_offset = n % 4 < 2 ? 16 * (n % 5) : n % 5,
-					.recv_offset = n % 4 < 2 ? 80 : n % 7 + 70, .offset_of_rank = n % 4 == 1 ? 16 : n % 4 / 3,
-					.n_blocks = 1 + n % 2, .n_threads = n % 5 < 3 ? 96 : 128 });
+				run_collective(r, &b,
+					       &(struct collective){ .call = GPUL_COMM_ALLREDUCE,
+								     .algo = algo,
+								     .proto = protos[p],
+								     .dtype = n % 3 == 0   ? GPUL_COMM_U8
+									      : n % 3 == 1 ? GPUL_COMM_F16
+											   : GPUL_COMM_F32,
+								     .op = n % 5 == 0 ? GPUL_COMM_AVG : GPUL_COMM_SUM,
+								     .count = counts[k],
+								     .in_place = n % 4 == 2,
+								     .send_offset = n % 4 < 2 ? 16 * (n % 5) : n % 5,
+								     .recv_offset = n % 4 < 2 ? 80 : n % 7 + 70,
+								     .offset_of_rank = n % 4 == 1 ? 16 : n % 4 / 3,
+								     .n_blocks = 1 + n % 2,
+								     .n_threads = n % 5 < 3 ? 96 : 128 });
 		free_buffers(r, &b);
 	}
 }
@@ -149,8 +165,14 @@ static void a_few_sizes(struct rank *r, void *arg)
 
 	new_buffers(r, BUFFER_BYTES, true, &b);
 	for (size_t k = 0; k < sizeof counts / sizeof *counts; k++)
-		run_collective(r, &b, &(struct collective){ .call = GPUL_COMM_ALLREDUCE, .algo = algo, .proto = protos[k], .dtype = GPUL_COMM_I32,
-							    .count = counts[k], .n_blocks = 2, .n_threads = 96 });
+		run_collective(r, &b,
+			       &(struct collective){ .call = GPUL_COMM_ALLREDUCE,
+						     .algo = algo,
+						     .proto = protos[k],
+						     .dtype = GPUL_COMM_I32,
+						     .count = counts[k],
+						     .n_blocks = 2,
+						     .n_threads = 96 });
 	free_buffers(r, &b);
 }
 
@@ -167,8 +189,12 @@ static void the_tree_is_right_for_every_size_and_alignment(void **state)
 {
 	(void)state;
 	for (int n = 2; n <= 5; n++)
-		run_ranks(n, &(gpul_comm_options){ .device = -1, .slot_bytes = n % 2 ? 640 : 0, .timeout_ms = 20000,
-						   .transport = n % 3 ? GPUL_COMM_DEVICE : GPUL_COMM_HOST }, all_sizes, (void *)(uintptr_t)&tree);
+		run_ranks(n,
+			  &(gpul_comm_options){ .device = -1,
+						.slot_bytes = n % 2 ? 640 : 0,
+						.timeout_ms = 20000,
+						.transport = n % 3 ? GPUL_COMM_DEVICE : GPUL_COMM_HOST },
+			  all_sizes, (void *)(uintptr_t)&tree);
 }
 
 static void the_tree_is_right_for_many_ranks(void **state)
@@ -192,23 +218,33 @@ static void two_levels_are_right_for_every_type_and_operation(void **state)
 
 static void two_levels_are_right_for_every_size_and_alignment(void **state)
 {
-	static const struct { int n; unsigned per_host; } shapes[] = { { 4, 2 }, { 6, 2 }, { 6, 3 } };
+	static const struct {
+		int n;
+		unsigned per_host;
+	} shapes[] = { { 4, 2 }, { 6, 2 }, { 6, 3 } };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-		run_ranks(shapes[i].n, &(gpul_comm_options){ .device = -1, .slot_bytes = i == 1 ? 640 : 0, .timeout_ms = 20000,
-							     .ranks_per_host = shapes[i].per_host,
-							     .transport = i == 2 ? GPUL_COMM_HOST : GPUL_COMM_DEVICE }, all_sizes, (void *)(uintptr_t)&two_level);
+		run_ranks(shapes[i].n,
+			  &(gpul_comm_options){ .device = -1,
+						.slot_bytes = i == 1 ? 640 : 0,
+						.timeout_ms = 20000,
+						.ranks_per_host = shapes[i].per_host,
+						.transport = i == 2 ? GPUL_COMM_HOST : GPUL_COMM_DEVICE },
+			  all_sizes, (void *)(uintptr_t)&two_level);
 }
 
 static void two_levels_are_right_for_many_ranks(void **state)
 {
-	static const struct { int n; unsigned per_host; } shapes[] = { { 8, 4 }, { 15, 5 } };
+	static const struct {
+		int n;
+		unsigned per_host;
+	} shapes[] = { { 8, 4 }, { 15, 5 } };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-		run_ranks(shapes[i].n, &(gpul_comm_options){ .device = -1, .timeout_ms = 60000, .ranks_per_host = shapes[i].per_host }, a_few_sizes,
-			  (void *)(uintptr_t)&two_level);
+		run_ranks(shapes[i].n, &(gpul_comm_options){ .device = -1, .timeout_ms = 60000, .ranks_per_host = shapes[i].per_host },
+			  a_few_sizes, (void *)(uintptr_t)&two_level);
 }
 
 /* ---- the order of the ranks ------------------------------------------------------------------------------------------ */

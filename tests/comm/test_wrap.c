@@ -42,9 +42,15 @@ static void broadcast_late(struct rank *r, void *arg)
 	for (int i = 0; i < N_CALLS; i++) {
 		if (r->rank == i % N_RANKS)
 			(void)usleep(LATE_US);
-		run_collective(r, &b, &(struct collective){ .call = GPUL_COMM_BROADCAST, .algo = GPUL_COMM_RING, .proto = proto,
-							    .dtype = GPUL_COMM_U8, .count = 500 + (size_t)i, .root = i % N_RANKS,
-							    .n_blocks = N_BLOCKS, .n_threads = 96 });
+		run_collective(r, &b,
+			       &(struct collective){ .call = GPUL_COMM_BROADCAST,
+						     .algo = GPUL_COMM_RING,
+						     .proto = proto,
+						     .dtype = GPUL_COMM_U8,
+						     .count = 500 + (size_t)i,
+						     .root = i % N_RANKS,
+						     .n_blocks = N_BLOCKS,
+						     .n_threads = 96 });
 	}
 	free_buffers(r, &b);
 }
@@ -58,9 +64,14 @@ static void reduce_across(struct rank *r, void *arg)
 	new_buffers(r, 64 << 10, false, &b);
 	set_steps(r, UINT32_MAX - 20ull);
 	for (int i = 0; i < 4; i++)
-		run_collective(r, &b, &(struct collective){ .call = GPUL_COMM_ALLREDUCE, .algo = GPUL_COMM_RING, .proto = proto,
-							    .dtype = GPUL_COMM_I32, .count = 7000, .n_blocks = N_BLOCKS,
-							    .n_threads = 96 });
+		run_collective(r, &b,
+			       &(struct collective){ .call = GPUL_COMM_ALLREDUCE,
+						     .algo = GPUL_COMM_RING,
+						     .proto = proto,
+						     .dtype = GPUL_COMM_I32,
+						     .count = 7000,
+						     .n_blocks = N_BLOCKS,
+						     .n_threads = 96 });
 	free_buffers(r, &b);
 }
 

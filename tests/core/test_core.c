@@ -46,7 +46,7 @@ static void a_long_error_text_is_shortened_where_it_matters_least(void **state)
 	assert_memory_equal(err.text, "/tmp/ppp", 8);
 	assert_non_null(strstr(err.text, "pp...pp"));
 	assert_non_null(strstr(err.text, "pp/x.ptx: no such file"));
-	gpul_fail(&outer, GPUL_ESYS, 2, "rank 3: %s", err.text);  /* a text around a text that was shortened */
+	gpul_fail(&outer, GPUL_ESYS, 2, "rank 3: %s", err.text); /* a text around a text that was shortened */
 	assert_memory_equal(outer.text, "rank 3: /tmp/", 13);
 	assert_non_null(strstr(outer.text, "pp/x.ptx: no such file"));
 }
@@ -148,7 +148,7 @@ static void mistakes_are_explained_once_and_ten_at_most(void **state)
 	assert_non_null(strstr(s.line, "further mistakes"));
 	assert_false(gpul_log_shows_mistakes());
 	gpul_log_set_level(GPUL_LOG_INFO);
-	gpul_log_mistake("test", "mistake %d", 3);  /* all of them, also again */
+	gpul_log_mistake("test", "mistake %d", 3); /* all of them, also again */
 	gpul_log_mistake("test", "mistake %d", 3);
 	assert_int_equal(s.n, 13);
 	gpul_log_set_level(GPUL_LOG_OFF);
@@ -188,7 +188,7 @@ static void a_read_past_the_end_returns_zero_and_sets_overrun(void **state)
 	gpul_bytes_seek(&b, 4);
 	assert_true(b.overrun);
 	b = gpul_bytes_of(raw, sizeof raw);
-	gpul_bytes_seek(&b, 3);  /* the end is a valid offset */
+	gpul_bytes_seek(&b, 3); /* the end is a valid offset */
 	assert_false(b.overrun);
 	assert_int_equal(gpul_bytes_left(&b), 0);
 }
@@ -210,7 +210,11 @@ static void a_read_past_the_end_of_a_part_sets_its_overrun_only(void **state)
 
 static void an_array_keeps_pushed_elements(void **state)
 {
-	GPUL_ARRAY(struct { int key; double value; }) a = { 0 };
+	GPUL_ARRAY(struct {
+		int key;
+		double value;
+	})
+	a = { 0 };
 
 	(void)state;
 	for (int i = 0; i < 1000; i++) {

@@ -64,7 +64,7 @@ static void reads_a_pipe_to_its_end(void **state)
 	assert_int_equal(pipe(ends), 0);
 	fcntl(ends[1], F_SETPIPE_SZ, 1 << 20);
 	memset(block, 'y', sizeof block);
-	for (; n < 100 * 1024; n += sizeof block)  /* more bytes than the first read() can return */
+	for (; n < 100 * 1024; n += sizeof block) /* more bytes than the first read() can return */
 		assert_int_equal(write(ends[1], block, sizeof block), sizeof block);
 	close(ends[1]);
 	snprintf(path, sizeof path, "/dev/fd/%d", ends[0]);
@@ -118,7 +118,7 @@ static void reports_a_file_without_read_permission(void **state)
 	(void)state;
 	make_file(path, 1);
 	chmod(path, 0);
-	if (root)  /* root may read every file: change the user for this test */
+	if (root) /* root may read every file: change the user for this test */
 		assert_int_equal(seteuid(65534), 0);
 	expect_failure(path, GPUL_ESYS, EACCES, "Permission denied");
 	if (root)

@@ -15,7 +15,7 @@
 
 #include "core/thread/lifeline.h"
 
-static uint32_t *word;  /* memory that child processes share */
+static uint32_t *word; /* memory that child processes share */
 
 static int map_shared_word(void **state)
 {
@@ -44,7 +44,7 @@ static pid_t holder(void then(void))
 		then();
 		_exit(98);
 	}
-	while (gpul_lifeline_read(word) == GPUL_LIFE_NONE)  /* HELD, or LOST if the child has already ended */
+	while (gpul_lifeline_read(word) == GPUL_LIFE_NONE) /* HELD, or LOST if the child has already ended */
 		usleep(100);
 	return child;
 }
@@ -149,10 +149,10 @@ static void the_word_is_lost_before_the_memory_is_freed(void **state)
 		sleep_on();
 	}
 	close(ends[1]);
-	while (gpul_lifeline_read(word) == GPUL_LIFE_NONE)  /* HELD, or LOST if the child has already ended */
+	while (gpul_lifeline_read(word) == GPUL_LIFE_NONE) /* HELD, or LOST if the child has already ended */
 		usleep(100);
 	kill(child, SIGKILL);
-	n = (int)read(ends[0], &byte, 1);  /* end of file: the child's end is closed */
+	n = (int)read(ends[0], &byte, 1); /* end of file: the child's end is closed */
 	assert_int_equal(n, 0);
 	assert_int_equal(gpul_lifeline_read(word), GPUL_LIFE_LOST);
 	close(ends[0]);

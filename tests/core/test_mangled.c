@@ -62,8 +62,8 @@ static void does_not_demangle_a_name_that_would_expand_to_gigabytes(void **state
 static void terminates_for_truncated_and_deeply_nested_names(void **state)
 {
 	enum { DEEP = 400000 }; /* one stack frame for each character would need more than 8 MiB */
-	static const char *const units[] = { "P", "I", "J", "N", "F", "L", "X", "A", "S", "U", "Z", "D", "1", "M", "T", "Ul",
-					     "LX", "XL", "ad", "cv", "DT", "Dp", "A1_", "Dv1_", "Xad", "IL", "IX", "NI" };
+	static const char *const units[] = { "P", "I",  "J",  "N",  "F",  "L",  "X",  "A",  "S",   "U",    "Z",   "D",  "1",  "M",
+					     "T", "Ul", "LX", "XL", "ad", "cv", "DT", "Dp", "A1_", "Dv1_", "Xad", "IL", "IX", "NI" };
 	char name[1024], *deep = malloc(DEEP + 16);
 
 	(void)state;

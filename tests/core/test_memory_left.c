@@ -163,10 +163,8 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, make_machine, remove_machine)
 	const struct CMUnitTest tests[] = {
-		TEST(without_groups_the_machine_is_the_limit),
-		TEST(the_tightest_of_all_ancestors_counts),
-		TEST(swap_counts_as_far_as_the_group_may_use_it),
-		TEST(reads_the_files_of_version_1),
+		TEST(without_groups_the_machine_is_the_limit),    TEST(the_tightest_of_all_ancestors_counts),
+		TEST(swap_counts_as_far_as_the_group_may_use_it), TEST(reads_the_files_of_version_1),
 		TEST(refuses_what_is_larger_than_any_machine),
 	};
 

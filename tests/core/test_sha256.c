@@ -20,11 +20,12 @@ static void check(gpul_sha256 *s, const char *expected)
 	assert_string_equal(text, expected);
 }
 
-static const struct { const char *text, *digest; } examples[] = {
+static const struct {
+	const char *text, *digest;
+} examples[] = {
 	{ "", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855" },
 	{ "abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" },
-	{ "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
-	  "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1" },
+	{ "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq", "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1" },
 	{ "abcdefghbcdefghicdefghijdefghijkefghijklfghijklmghijklmnhijklmno"
 	  "ijklmnopjklmnopqklmnopqrlmnopqrsmnopqrstnopqrstu",
 	  "cf5b16a778af8380036ce59e7b0492370b249b11e8f07a51afac45037afee9d1" },
@@ -70,7 +71,11 @@ static void one_million_letters_a_have_the_digest_of_the_standard(void **state)
 	check(&s, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
-static const struct { size_t key_bytes, text_bytes; int key_byte, text_byte; const char *key, *text, *digest; } macs[] = {
+static const struct {
+	size_t key_bytes, text_bytes;
+	int key_byte, text_byte;
+	const char *key, *text, *digest;
+} macs[] = {
 	{ 20, 8, 0x0b, -1, NULL, "Hi There", "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7" },
 	{ 4, 28, -1, -1, "Jefe", "what do ya want for nothing?", "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843" },
 	{ 20, 50, 0xaa, 0xdd, NULL, NULL, "773ea91e36800e46854db8ebd09181a72959098b3ef8c122d9635514ced565fe" },
@@ -78,7 +83,8 @@ static const struct { size_t key_bytes, text_bytes; int key_byte, text_byte; con
 	  "82558a389a443c0ea4cc819899f2083a85f0faa3e578f8077a2e3ff46729665b" },
 	{ 131, 54, 0xaa, -1, NULL, "Test Using Larger Than Block-Size Key - Hash Key First",
 	  "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54" },
-	{ 131, 152, 0xaa, -1, NULL, "This is a test using a larger than block-size key and a larger than block-size data. "
+	{ 131, 152, 0xaa, -1, NULL,
+	  "This is a test using a larger than block-size key and a larger than block-size data. "
 	  "The key needs to be hashed before being used by the HMAC algorithm.",
 	  "9b09ffa71b942fcb27635fbcd5b0e944bfdc63644f0713938a7f51535c3a35e2" },
 };

@@ -16,7 +16,7 @@ static void counts_edits(void **state)
 	assert_int_equal(gpul_text_distance("", "abc"), 3);
 	assert_int_equal(gpul_text_distance("vecadd", "vecadd"), 0);
 	assert_int_equal(gpul_text_distance("kitten", "sitting"), 3);
-	assert_int_equal(gpul_text_distance("grdi", "grid"), 1);  /* a swap is one edit */
+	assert_int_equal(gpul_text_distance("grdi", "grid"), 1); /* a swap is one edit */
 	assert_int_equal(gpul_text_distance("grid", "gridd"), 1);
 }
 
@@ -27,9 +27,8 @@ static void suggests_the_nearest_name_and_no_distant_one(void **state)
 	(void)state;
 	assert_string_equal(gpul_text_nearest("vecad", names, 4), "vecadd");
 	assert_string_equal(gpul_text_nearest("vecsbu", names, 4), "vecsub");
-	assert_string_equal(gpul_text_nearest("re", names, 4),
-			    "reduce");  /* the only name with this prefix */
-	assert_null(gpul_text_nearest("v", names, 4));                     /* two names have this prefix */
+	assert_string_equal(gpul_text_nearest("re", names, 4), "reduce"); /* the only name with this prefix */
+	assert_null(gpul_text_nearest("v", names, 4));                    /* two names have this prefix */
 	assert_null(gpul_text_nearest("matmul", names, 4));
 	assert_null(gpul_text_nearest("", names, 4));
 	assert_null(gpul_text_nearest("vecadd", NULL, 0));
@@ -63,12 +62,14 @@ static const char *long_path(size_t n, const char *name)
 static void a_message_with_a_long_path_keeps_what_is_wrong_and_what_to_do(void **state)
 {
 	static const size_t lengths[] = { 200, 240, 300, 1000, 4000 };
-	static const char end[] = "/kernel.cu:7: the block has 2048 threads, but the device allows 1024: use --block 1024", other[] = ": see b.cu";
+	static const char end[] = "/kernel.cu:7: the block has 2048 threads, but the device allows 1024: use --block 1024",
+			  other[] = ": see b.cu";
 	char text[12000];
 
 	(void)state;
 	for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
-		snprintf(text, sizeof text, "%s:7: the block has 2048 threads, but the device allows 1024: use --block 1024", long_path(lengths[i], "kernel.cu"));
+		snprintf(text, sizeof text, "%s:7: the block has 2048 threads, but the device allows 1024: use --block 1024",
+			 long_path(lengths[i], "kernel.cu"));
 		gpul_text_fit(text, 248);
 		assert_true(strlen(text) < 248 && strlen(text) > 240);
 		assert_memory_equal(text, "/dddddddd/", 10);
@@ -77,7 +78,7 @@ static void a_message_with_a_long_path_keeps_what_is_wrong_and_what_to_do(void *
 	}
 	snprintf(text, sizeof text, "%s%s", long_path(500, "a.cu"), ": differs from ");
 	snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s", long_path(300, "b.cu"), other);
-	gpul_text_fit(text, 248);  /* two paths share the room */
+	gpul_text_fit(text, 248); /* two paths share the room */
 	assert_non_null(strstr(text, "/a.cu: differs from /dddddddd/"));
 	assert_string_equal(text + strlen(text) - 15, "/b.cu: see b.cu");
 }
@@ -93,7 +94,7 @@ static void a_path_with_blanks_loses_its_middle(void **state)
 	gpul_text_fit(text, 248);
 	assert_int_equal(strlen(text), 247);
 	assert_memory_equal(text, "/first/my folder", 16);
-	assert_string_equal(text + strlen(text) - 19, "/x.cu: no such file" );
+	assert_string_equal(text + strlen(text) - 19, "/x.cu: no such file");
 }
 
 static void a_long_sentence_is_cut_with_a_mark_between_characters(void **state)
@@ -110,7 +111,7 @@ static void a_long_sentence_is_cut_with_a_mark_between_characters(void **state)
 		gpul_text_fit(copy, room);
 		assert_true(strlen(copy) < room && strlen(copy) + 2 >= room);
 		assert_string_equal(copy + strlen(copy) - 3, "...");
-		assert_true((copy[strlen(copy) - 4] & 0xC0) != 0xC0);  /* no first byte of a character without the others */
+		assert_true((copy[strlen(copy) - 4] & 0xC0) != 0xC0); /* no first byte of a character without the others */
 	}
 	strcpy(text, "short");
 	gpul_text_fit(text, 64);

@@ -20,7 +20,7 @@ struct seen {
 	float sum, product;
 };
 
-static volatile float one = 1, little = 0x1p-30f, subnormal = 0x1p-140f;  /* volatile: the compiler must not compute results */
+static volatile float one = 1, little = 0x1p-30f, subnormal = 0x1p-140f; /* volatile: the compiler must not compute results */
 
 static void *look(void *argument)
 {
@@ -49,7 +49,7 @@ static void change_environment(fenv_t *before)
 static void a_thread_inherits_neither_signals_nor_environment(void **state)
 {
 	struct seen s = { .rounding = -1 };
-	sigset_t before = { 0 }, after = { 0 };  /* the kernel fills only the signals that exist */
+	sigset_t before = { 0 }, after = { 0 }; /* the kernel fills only the signals that exist */
 	pthread_t thread;
 	void *result;
 	fenv_t env;
@@ -60,7 +60,7 @@ static void a_thread_inherits_neither_signals_nor_environment(void **state)
 	assert_int_equal(gpul_thread_start(&thread, NULL, "gpul-a-name-that-is-too-long", look, &s), 0);
 	assert_int_equal(pthread_join(thread, &result), 0);
 	pthread_sigmask(SIG_SETMASK, NULL, &after);
-	assert_int_equal(fegetround(), FE_UPWARD);  /* the caller's own environment and signals are unchanged */
+	assert_int_equal(fegetround(), FE_UPWARD); /* the caller's own environment and signals are unchanged */
 	fesetenv(&env);
 	assert_memory_equal(&before, &after, sizeof before);
 	assert_ptr_equal(result, &s);

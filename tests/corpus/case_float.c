@@ -18,20 +18,15 @@ static void vecadd(struct corpus *c)
 	b[10] = a[11]; /* infinity - infinity */
 	for (int i = 0; i < N; i++)
 		want[i] = a[i] + b[i];
-	CUdeviceptr da = corpus_in(c, a, BYTES), db = corpus_in(c, b, BYTES),
-		    dc = corpus_out(c, BYTES);
-	corpus_launch(c, "vecadd", (struct corpus_shape){ .grid_x = 4, .block_x = 256 },
-		      (void *[]){ &da, &db, &dc, &n });
+	CUdeviceptr da = corpus_in(c, a, BYTES), db = corpus_in(c, b, BYTES), dc = corpus_out(c, BYTES);
+	corpus_launch(c, "vecadd", (struct corpus_shape){ .grid_x = 4, .block_x = 256 }, (void *[]){ &da, &db, &dc, &n });
 	corpus_get(c, got, dc, BYTES);
 	corpus_same_f64(c, "c", got, want, N);
 }
 
 static void saxpy_once(struct corpus *c, float a)
 {
-	enum {
-		N = 5000,
-		BYTES = N * sizeof(float)
-	}; /* more than one round of the grid's stride */
+	enum { N = 5000, BYTES = N * sizeof(float) }; /* more than one round of the grid's stride */
 	static float x[N], y[N], got[N], want[N];
 	int n = N;
 
@@ -40,8 +35,7 @@ static void saxpy_once(struct corpus *c, float a)
 	for (int i = 0; i < N; i++)
 		want[i] = fmaf(a, x[i], y[i]);
 	CUdeviceptr dx = corpus_in(c, x, BYTES), dy = corpus_in(c, y, BYTES);
-	corpus_launch(c, "saxpy", (struct corpus_shape){ .grid_x = 7, .block_x = 96 },
-		      (void *[]){ &a, &dx, &dy, &n });
+	corpus_launch(c, "saxpy", (struct corpus_shape){ .grid_x = 7, .block_x = 96 }, (void *[]){ &a, &dx, &dy, &n });
 	corpus_get(c, got, dy, BYTES);
 	corpus_same_f32(c, "y", got, want, N);
 }
@@ -78,16 +72,12 @@ static float reduce_block(const float *x, int n, int threads)
 	return fold_warp(warp);
 }
 
-static void reduce_with(struct corpus *c, const float *x, int n, unsigned blocks,
-			unsigned threads, float want)
+static void reduce_with(struct corpus *c, const float *x, int n, unsigned blocks, unsigned threads, float want)
 {
 	float zero = 0, got = -1;
-	CUdeviceptr dx = corpus_in(c, x, (size_t)n * sizeof *x),
-		    out = corpus_in(c, &zero, sizeof zero);
+	CUdeviceptr dx = corpus_in(c, x, (size_t)n * sizeof *x), out = corpus_in(c, &zero, sizeof zero);
 
-	corpus_launch(c, "reduce",
-		      (struct corpus_shape){ .grid_x = blocks, .block_x = threads },
-		      (void *[]){ &dx, &out, &n });
+	corpus_launch(c, "reduce", (struct corpus_shape){ .grid_x = blocks, .block_x = threads }, (void *[]){ &dx, &out, &n });
 	corpus_get(c, &got, out, sizeof got);
 	corpus_same_f32(c, "sum", &got, &want, 1);
 }
@@ -121,10 +111,8 @@ static void transpose(struct corpus *c)
 		for (int x = 0; x < W; x++)
 			want[x * H + y] = in[y * W + x];
 	CUdeviceptr di = corpus_in(c, in, BYTES), out = corpus_out(c, BYTES);
-	corpus_launch(
-		c, "transpose",
-		(struct corpus_shape){ .grid_x = 3, .grid_y = 2, .block_x = 32, .block_y = 8 },
-		(void *[]){ &di, &out, &w, &h });
+	corpus_launch(c, "transpose", (struct corpus_shape){ .grid_x = 3, .grid_y = 2, .block_x = 32, .block_y = 8 },
+		      (void *[]){ &di, &out, &w, &h });
 	corpus_get(c, got, out, BYTES);
 	corpus_same_f32(c, "out", got, want, W * H);
 }
@@ -144,13 +132,9 @@ static void matmul(struct corpus *c)
 				s = fmaf(a[r * N + k], b[k * N + col], s);
 			want[r * N + col] = s;
 		}
-	CUdeviceptr da = corpus_in(c, a, BYTES), db = corpus_in(c, b, BYTES),
-		    dc = corpus_out(c, BYTES);
-	corpus_launch(
-		c, "matmul",
-		(struct corpus_shape){
-			.grid_x = N / 16, .grid_y = N / 16, .block_x = 16, .block_y = 16 },
-		(void *[]){ &da, &db, &dc, &n });
+	CUdeviceptr da = corpus_in(c, a, BYTES), db = corpus_in(c, b, BYTES), dc = corpus_out(c, BYTES);
+	corpus_launch(c, "matmul", (struct corpus_shape){ .grid_x = N / 16, .grid_y = N / 16, .block_x = 16, .block_y = 16 },
+		      (void *[]){ &da, &db, &dc, &n });
 	corpus_get(c, got, dc, BYTES);
 	corpus_same_f32(c, "C", got, want, N * N);
 }
@@ -160,8 +144,7 @@ static void poly_reference(const float *x, const float *coef, float *y, int n)
 	static const float gtab[4] = { 1, 2, 3, 4 };
 
 	for (int i = 0; i < n; i++) {
-		float s = 0,
-		      v = x[i ^ 1]; /* the kernel reads its neighbour's polynomial in shared memory */
+		float s = 0, v = x[i ^ 1]; /* the kernel reads its neighbour's polynomial in shared memory */
 		for (int k = 0; k < 16; k++)
 			s = fmaf(s, v, coef[k]);
 		y[i] = s + gtab[i & 3];
@@ -186,10 +169,7 @@ static void poly(struct corpus *c)
 		gpul_cu(c->drv, &c->err, cuMemcpyHtoD(at_coef, coef, sizeof coef));
 	if (!c->err.status)
 		gpul_cu(c->drv, &c->err, cuMemcpyHtoD(at_counter, &zero, sizeof zero));
-	corpus_launch(c, "poly",
-		      (struct corpus_shape){ .grid_x = 8,
-					     .block_x = THREADS,
-					     .shared_bytes = THREADS * sizeof(float) },
+	corpus_launch(c, "poly", (struct corpus_shape){ .grid_x = 8, .block_x = THREADS, .shared_bytes = THREADS * sizeof(float) },
 		      (void *[]){ &dx, &dy, &n });
 	corpus_get(c, got, dy, BYTES);
 	corpus_same_f32(c, "y", got, want, N);

@@ -26,8 +26,7 @@ static double value_of(uint16_t bits, struct format f)
 	if ((bits & 0x7fff) >= f.infinity)
 		v = fraction ? NAN : INFINITY;
 	else
-		v = ldexp(exponent ? v + (1 << f.fraction) : v,
-			  (exponent ? exponent - 1 : 0) + f.least - f.fraction);
+		v = ldexp(exponent ? v + (1 << f.fraction) : v, (exponent ? exponent - 1 : 0) + f.least - f.fraction);
 	return bits & 0x8000 ? -v : v;
 }
 
@@ -65,10 +64,8 @@ static double more(double x, double y)
 static void fill_bits(struct corpus *c, uint16_t *a, uint16_t *b, struct format f)
 {
 	for (int i = 0; i < N; i++) {
-		static const double edge[] = { 0,        -0.0,      1,        -1,
-					       INFINITY, -INFINITY, NAN,      0x1p-24,
-					       -0x1p-24, 0x1p-14,   65504,    -65504,
-					       1.0 / 3,  3,         0x1p-133, 0x1p-126 };
+		static const double edge[] = { 0,        -0.0,    1,     -1,     INFINITY, -INFINITY, NAN,      0x1p-24,
+					       -0x1p-24, 0x1p-14, 65504, -65504, 1.0 / 3,  3,         0x1p-133, 0x1p-126 };
 		a[i] = i < 256 ? bits_of(edge[i % 16], f) : (uint16_t)corpus_random(c);
 		b[i] = i < 256 ? bits_of(edge[i / 16], f) : (uint16_t)corpus_random(c);
 		if (i >= 256 && i % 2) /* operands of similar size, whose sums are rounded */
@@ -76,17 +73,15 @@ static void fill_bits(struct corpus *c, uint16_t *a, uint16_t *b, struct format 
 	}
 }
 
-static void same_bits(struct corpus *c, const char *what, const uint16_t *a, const uint16_t *b,
-		      const uint16_t *got, const uint16_t *want, struct format f)
+static void same_bits(struct corpus *c, const char *what, const uint16_t *a, const uint16_t *b, const uint16_t *got, const uint16_t *want,
+		      struct format f)
 {
 	for (int i = 0; i < N && c->err.status == GPUL_OK; i++) {
-		bool both_nan =
-			(got[i] & 0x7fff) > f.infinity && (want[i] & 0x7fff) > f.infinity;
+		bool both_nan = (got[i] & 0x7fff) > f.infinity && (want[i] & 0x7fff) > f.infinity;
 
 		if (got[i] != want[i] && !both_nan)
-			gpul_fail(&c->err, GPUL_EFORMAT, 0,
-				  "%s(0x%04x, 0x%04x) is 0x%04x, expected 0x%04x", what, a[i],
-				  b[i], got[i], want[i]);
+			gpul_fail(&c->err, GPUL_EFORMAT, 0, "%s(0x%04x, 0x%04x) is 0x%04x, expected 0x%04x", what, a[i], b[i], got[i],
+				  want[i]);
 	}
 }
 
@@ -94,43 +89,54 @@ static void same_bits(struct corpus *c, const char *what, const uint16_t *a, con
 static uint16_t half_reference(int row, double x, double y, uint16_t bits)
 {
 	switch (row) {
-	case 0: case 12: case 13: return bits_of(x + y, half);
-	case 1: return bits_of(x - y, half);
-	case 2: return bits_of(x * y, half);
-	case 3: case 14: return bits_of(fma(x, y, x), half);
-	case 4: return bits ^ 0x8000;
-	case 5: return bits_of(less(x, y), half);
-	case 6: return bits_of(more(x, y), half);
-	case 7: return bits_of(floor(x), half);
-	case 8: return bits_of(nearbyint(x), half);
-	case 9: return bits_of((double)(3.0f * (float)x), half);
-	case 10: return bits_of(x / 3.0, half);
-	case 11: return (uint16_t)((x < y) | (x == y) << 1 | (x != y) << 2 | isnan(x) << 3);
-	default: return bits_of(fma(y, x, y), half);
+	case 0:
+	case 12:
+	case 13:
+		return bits_of(x + y, half);
+	case 1:
+		return bits_of(x - y, half);
+	case 2:
+		return bits_of(x * y, half);
+	case 3:
+	case 14:
+		return bits_of(fma(x, y, x), half);
+	case 4:
+		return bits ^ 0x8000;
+	case 5:
+		return bits_of(less(x, y), half);
+	case 6:
+		return bits_of(more(x, y), half);
+	case 7:
+		return bits_of(floor(x), half);
+	case 8:
+		return bits_of(nearbyint(x), half);
+	case 9:
+		return bits_of((double)(3.0f * (float)x), half);
+	case 10:
+		return bits_of(x / 3.0, half);
+	case 11:
+		return (uint16_t)((x < y) | (x == y) << 1 | (x != y) << 2 | isnan(x) << 3);
+	default:
+		return bits_of(fma(y, x, y), half);
 	}
 }
 
 static void run_half(struct corpus *c)
 {
 	static const char *const rows[] = {
-		"add",      "sub",       "mul",      "fma",         "neg",        "min",
-		"max",      "floor",     "rint",     "three times", "a third of", "compare",
-		"low add2", "high add2", "low fma2", "high fma2"
+		"add",  "sub",         "mul",        "fma",     "neg",      "min",       "max",      "floor",
+		"rint", "three times", "a third of", "compare", "low add2", "high add2", "low fma2", "high fma2"
 	};
 	static uint16_t a[N], b[N], got[16 * N], want[N];
 	int n = N;
 
 	fill_bits(c, a, b, half);
-	CUdeviceptr da = corpus_in(c, a, sizeof a), db = corpus_in(c, b, sizeof b),
-		    out = corpus_out(c, sizeof got);
-	corpus_launch(c, "halfops",
-		      (struct corpus_shape){ .grid_x = BLOCKS, .block_x = THREADS },
-		      (void *[]){ &da, &db, &out, &n });
+	CUdeviceptr da = corpus_in(c, a, sizeof a), db = corpus_in(c, b, sizeof b), out = corpus_out(c, sizeof got);
+	corpus_launch(c, "halfops", (struct corpus_shape){ .grid_x = BLOCKS, .block_x = THREADS }, (void *[]){ &da, &db, &out, &n });
 	corpus_get(c, got, out, sizeof got);
 	for (int row = 0; row < 16; row++) {
 		for (int i = 0; i < N; i++)
-			want[i] = half_reference(row, value_of(a[i], half),
-						 value_of(b[i], half), a[i]);
+			want[i] = half_reference(row, value_of(a[i], half), value_of(b[i], half), a[i]);
 		same_bits(c, rows[row], a, b, got + row * N, want, half);
 	}
 }
@@ -142,21 +148,15 @@ static void run_bfloat(struct corpus *c)
 	int n = N;
 
 	fill_bits(c, a, b, bfloat);
-	CUdeviceptr da = corpus_in(c, a, sizeof a), db = corpus_in(c, b, sizeof b),
-		    out = corpus_out(c, sizeof got);
-	corpus_launch(c, "bfloat",
-		      (struct corpus_shape){ .grid_x = BLOCKS, .block_x = THREADS },
-		      (void *[]){ &da, &db, &out, &n });
+	CUdeviceptr da = corpus_in(c, a, sizeof a), db = corpus_in(c, b, sizeof b), out = corpus_out(c, sizeof got);
+	corpus_launch(c, "bfloat", (struct corpus_shape){ .grid_x = BLOCKS, .block_x = THREADS }, (void *[]){ &da, &db, &out, &n });
 	corpus_get(c, got, out, sizeof got);
 	for (int row = 0; row < 5; row++) {
 		for (int i = 0; i < N; i++) {
 			double x = value_of(a[i], bfloat), y = value_of(b[i], bfloat);
-			double exact[] = { x * y, 0, 0, (double)(3.0f * (float)x),
-					   i * 12345.0 };
+			double exact[] = { x * y, 0, 0, (double)(3.0f * (float)x), i * 12345.0 };
 
-			want[i] = row == 1   ? a[i] ^ 0x8000
-				  : row == 2 ? b[i] & 0x7fff
-					     : bits_of(exact[row], bfloat);
+			want[i] = row == 1 ? a[i] ^ 0x8000 : row == 2 ? b[i] & 0x7fff : bits_of(exact[row], bfloat);
 		}
 		same_bits(c, rows[row], a, b, got + row * N, want, bfloat);
 	}
@@ -167,19 +167,16 @@ static void run_halfsum(struct corpus *c)
 {
 	uint32_t zero = 0;
 	uint16_t got[4] = { 0 }, want[4];
-	CUdeviceptr sum = corpus_in(c, &zero, 4), pair = corpus_in(c, &zero, 4),
-		    wide = corpus_in(c, &zero, 4);
+	CUdeviceptr sum = corpus_in(c, &zero, 4), pair = corpus_in(c, &zero, 4), wide = corpus_in(c, &zero, 4);
 
 	want[0] = want[1] = bits_of(200, half);
 	want[2] = bits_of(100, half);
 	want[3] = bits_of(200, bfloat);
-	corpus_launch(c, "halfsum", (struct corpus_shape){ .grid_x = 5, .block_x = 40 },
-		      (void *[]){ &sum, &pair, &wide });
+	corpus_launch(c, "halfsum", (struct corpus_shape){ .grid_x = 5, .block_x = 40 }, (void *[]){ &sum, &pair, &wide });
 	corpus_get(c, &got[0], sum, 2);
 	corpus_get(c, &got[1], pair, 4);
 	corpus_get(c, &got[3], wide, 2);
-	corpus_same_u8(c, "the sums' bytes", (const uint8_t *)got, (const uint8_t *)want,
-		       sizeof got);
+	corpus_same_u8(c, "the sums' bytes", (const uint8_t *)got, (const uint8_t *)want, sizeof got);
 }
 
 const struct corpus_case corpus_half_cases[] = {

@@ -15,9 +15,7 @@
 
 extern char **environ;
 
-enum {
-	PATIENCE_S = 30
-}; /* after this time without progress, the case stops the kernel and fails */
+enum { PATIENCE_S = 30 }; /* after this time without progress, the case stops the kernel and fails */
 
 static double now_s(void)
 {
@@ -63,24 +61,22 @@ static void read_pushes(struct corpus *c, struct ring *r, uint64_t pushes, uint6
 		if (first == ((h << 16) | 1) && second >> 63) {
 			uint64_t i = second & (UINT64_MAX >> 1);
 			if (i >= n)
-				gpul_fail(&c->err, GPUL_EFORMAT, 0, "push %llu has the unexpected value %llu",
-					  (unsigned long long)h, (unsigned long long)i);
+				gpul_fail(&c->err, GPUL_EFORMAT, 0, "push %llu has the unexpected value %llu", (unsigned long long)h,
+					  (unsigned long long)i);
 			else
 				seen[i]++;
 			atomic_store(&s->word[1], 0);
 			atomic_store(&r->tail, ++h);
 			since = now_s();
 		} else if (now_s() - since > PATIENCE_S) {
-			gpul_fail(&c->err, GPUL_EFORMAT, 0, "push %llu of %llu did not arrive",
-				  (unsigned long long)h, (unsigned long long)pushes);
+			gpul_fail(&c->err, GPUL_EFORMAT, 0, "push %llu of %llu did not arrive", (unsigned long long)h,
+				  (unsigned long long)pushes);
 		}
 	}
 	for (uint64_t i = 0; i < n && seen && !c->err.status; i++)
 		if (seen[i] != pushes / n)
-			gpul_fail(&c->err, GPUL_EFORMAT, 0,
-				  "value %llu arrived %llu times, expected %llu",
-				  (unsigned long long)i, (unsigned long long)seen[i],
-				  (unsigned long long)(pushes / n));
+			gpul_fail(&c->err, GPUL_EFORMAT, 0, "value %llu arrived %llu times, expected %llu", (unsigned long long)i,
+				  (unsigned long long)seen[i], (unsigned long long)(pushes / n));
 	free(seen);
 	atomic_store(&r->stop, 1); /* after a failure: lets the kernel end */
 	atomic_store(&r->tail, UINT64_MAX / 2);
@@ -88,17 +84,14 @@ static void read_pushes(struct corpus *c, struct ring *r, uint64_t pushes, uint6
 
 static void run_ring(struct corpus *c, struct ring *r, unsigned blocks, uint64_t n)
 {
-	CUdeviceptr stop =
-		(CUdeviceptr)(uintptr_t)&r->stop; /* unified addressing: the same address for both */
+	CUdeviceptr stop = (CUdeviceptr)(uintptr_t)&r->stop; /* unified addressing: the same address for both */
 	uint64_t counters[N_COUNTERS] = { 0 };
 	CUdeviceptr at = corpus_in(c, counters, sizeof counters);
-	struct fifo_param fifo = { (uintptr_t)r->slots, at + HEAD * sizeof counters[0],
-				   (uintptr_t)&r->tail, at + TAILCACHE * sizeof counters[0],
-				   SLOTS };
+	struct fifo_param fifo = { (uintptr_t)r->slots, at + HEAD * sizeof counters[0], (uintptr_t)&r->tail,
+				   at + TAILCACHE * sizeof counters[0], SLOTS };
 
 	memset(r, 0, sizeof *r);
-	corpus_start(c, "persist", (struct corpus_shape){ .grid_x = blocks, .block_x = 64 },
-		     (void *[]){ &fifo, &stop, &n });
+	corpus_start(c, "persist", (struct corpus_shape){ .grid_x = blocks, .block_x = 64 }, (void *[]){ &fifo, &stop, &n });
 	if (c->err.status)
 		return;
 	read_pushes(c, r, blocks * n, n);
@@ -107,17 +100,15 @@ static void run_ring(struct corpus *c, struct ring *r, unsigned blocks, uint64_t
 	/* Each block stores n and then adds 1; the stores and additions of blocks may interleave. */
 	uint64_t last = counters[TAILCACHE];
 	if (!c->err.status && (last <= n || last > n + blocks))
-		gpul_fail(&c->err, GPUL_EFORMAT, 0, "tailcache is %llu, expected %llu to %llu",
-			  (unsigned long long)last, (unsigned long long)n + 1,
-			  (unsigned long long)n + blocks);
+		gpul_fail(&c->err, GPUL_EFORMAT, 0, "tailcache is %llu, expected %llu to %llu", (unsigned long long)last,
+			  (unsigned long long)n + 1, (unsigned long long)n + blocks);
 }
 
 static void persist(struct corpus *c)
 {
 	void *r = NULL;
 
-	if (gpul_cu(c->drv, &c->err,
-		    cuMemHostAlloc(&r, sizeof(struct ring), CU_MEMHOSTALLOC_DEVICEMAP)))
+	if (gpul_cu(c->drv, &c->err, cuMemHostAlloc(&r, sizeof(struct ring), CU_MEMHOSTALLOC_DEVICEMAP)))
 		return;
 	run_ring(c, r, 1, 200);
 	if (!c->err.status)
@@ -132,17 +123,14 @@ static void flagwait(struct corpus *c)
 	uint64_t got[N];
 	uint32_t want = 0xcafe;
 
-	if (gpul_cu(c->drv, &c->err,
-		    cuMemHostAlloc(&flag, sizeof(uint32_t), CU_MEMHOSTALLOC_DEVICEMAP)))
+	if (gpul_cu(c->drv, &c->err, cuMemHostAlloc(&flag, sizeof(uint32_t), CU_MEMHOSTALLOC_DEVICEMAP)))
 		return;
 	atomic_store((_Atomic uint32_t *)flag, 0);
 	CUdeviceptr at = (CUdeviceptr)(uintptr_t)flag, out = corpus_out(c, sizeof got);
-	corpus_start(c, "flagwait", (struct corpus_shape){ .grid_x = 1, .block_x = N },
-		     (void *[]){ &at, &want, &out });
+	corpus_start(c, "flagwait", (struct corpus_shape){ .grid_x = 1, .block_x = N }, (void *[]){ &at, &want, &out });
 	usleep(2000); /* gives the kernel time to wait for the flag; the result does not depend on this time */
 	if (!c->err.status && c->drv->cuStreamQuery(NULL) != CUDA_ERROR_NOT_READY)
-		gpul_fail(&c->err, GPUL_EFORMAT, 0,
-			  "the kernel ended before its flag was set");
+		gpul_fail(&c->err, GPUL_EFORMAT, 0, "the kernel ended before its flag was set");
 	atomic_store((_Atomic uint32_t *)flag, want);
 	corpus_wait(c);
 	corpus_get(c, got, out, sizeof got);
@@ -160,8 +148,7 @@ static void launch_pf(struct corpus *c, int x, unsigned threads)
 	double d = -1.5;
 	CUdeviceptr s = corpus_in(c, "text", 5);
 
-	corpus_launch(c, "pf", (struct corpus_shape){ .grid_x = 1, .block_x = threads },
-		      (void *[]){ &x, &d, &s });
+	corpus_launch(c, "pf", (struct corpus_shape){ .grid_x = 1, .block_x = threads }, (void *[]){ &x, &d, &s });
 }
 
 /* Redirect stdout to the file, until restore_stdout(). */
@@ -197,8 +184,7 @@ int corpus_assert_child(struct corpus *c)
 static void run_assert(struct corpus *c, FILE *out)
 {
 	char driver[32], text[4096];
-	char *args[] = { (char *)"test_corpus", (char *)"--driver", driver,
-			 (char *)"--assert",    (char *)c->path,    NULL };
+	char *args[] = { (char *)"test_corpus", (char *)"--driver", driver, (char *)"--assert", (char *)c->path, NULL };
 	posix_spawn_file_actions_t fds;
 	pid_t pid;
 	int status = 0;
@@ -215,11 +201,9 @@ static void run_assert(struct corpus *c, FILE *out)
 	}
 	read_back(out, text, sizeof text);
 	if (!WIFEXITED(status) || WEXITSTATUS(status))
-		gpul_fail(&c->err, GPUL_EFORMAT, 0,
-			  "assert did not end in CUDA_ERROR_ASSERT: %s", text);
+		gpul_fail(&c->err, GPUL_EFORMAT, 0, "assert did not end in CUDA_ERROR_ASSERT: %s", text);
 	else if (!strstr(text, "printf.cu") || !strstr(text, "x != 42"))
-		gpul_fail(&c->err, GPUL_EFORMAT, 0, "the failed assertion is not named: %s",
-			  text);
+		gpul_fail(&c->err, GPUL_EFORMAT, 0, "the failed assertion is not named: %s", text);
 }
 
 static void pf(struct corpus *c)
@@ -254,13 +238,11 @@ static void dynmem(struct corpus *c)
 	int n = 25;
 
 	CUdeviceptr out = corpus_out(c, sizeof got);
-	corpus_launch(c, "dynmem", (struct corpus_shape){ .grid_x = 1, .block_x = N },
-		      (void *[]){ &out, &n });
+	corpus_launch(c, "dynmem", (struct corpus_shape){ .grid_x = 1, .block_x = N }, (void *[]){ &out, &n });
 	corpus_get(c, got, out, sizeof got);
 	for (int i = 0; i < N && !c->err.status; i++)
 		if (got[i] == 0 || got[i] % 16 || got[i] == 0xcdcdcdcdcdcdcdcd)
-			gpul_fail(&c->err, GPUL_EFORMAT, 0, "malloc returned 0x%llx in thread %d",
-				  (unsigned long long)got[i], i);
+			gpul_fail(&c->err, GPUL_EFORMAT, 0, "malloc returned 0x%llx in thread %d", (unsigned long long)got[i], i);
 }
 
 const struct corpus_case corpus_host_cases[] = {

@@ -25,8 +25,7 @@ static void hist(struct corpus *c)
 	}
 	memset(got, 0, sizeof got);
 	CUdeviceptr dd = corpus_in(c, d, N), dh = corpus_in(c, got, sizeof got);
-	corpus_launch(c, "hist", (struct corpus_shape){ .grid_x = 9, .block_x = 192 },
-		      (void *[]){ &dd, &dh, &n });
+	corpus_launch(c, "hist", (struct corpus_shape){ .grid_x = 9, .block_x = 192 }, (void *[]){ &dd, &dh, &n });
 	corpus_get(c, got, dh, sizeof got);
 	corpus_same_i32(c, "h", got, want, 256);
 }
@@ -43,8 +42,7 @@ static void reduce_i64(struct corpus *c)
 	for (int i = 0; i < N; i++)
 		want += (u64)x[i];
 	CUdeviceptr dx = corpus_in(c, x, sizeof x), out = corpus_in(c, &got, sizeof got);
-	corpus_launch(c, "reduce_i64", (struct corpus_shape){ .grid_x = 5, .block_x = 256 },
-		      (void *[]){ &dx, &out, &n });
+	corpus_launch(c, "reduce_i64", (struct corpus_shape){ .grid_x = 5, .block_x = 256 }, (void *[]){ &dx, &out, &n });
 	corpus_get(c, &got, out, sizeof got);
 	corpus_same_i64(c, "sum", &got, &(int64_t){ (int64_t)want }, 1);
 }
@@ -61,8 +59,7 @@ static void reduce_int(struct corpus *c)
 	for (int i = 0; i < N; i++)
 		want += (u32)x[i];
 	CUdeviceptr dx = corpus_in(c, x, sizeof x), out = corpus_in(c, &got, sizeof got);
-	corpus_launch(c, "reduce_int", (struct corpus_shape){ .grid_x = 4, .block_x = 256 },
-		      (void *[]){ &dx, &out, &n });
+	corpus_launch(c, "reduce_int", (struct corpus_shape){ .grid_x = 4, .block_x = 256 }, (void *[]){ &dx, &out, &n });
 	corpus_get(c, &got, out, sizeof got);
 	corpus_same_i32(c, "sum", &got, &(int32_t){ (int32_t)want }, 1);
 }
@@ -78,8 +75,7 @@ static void bigparam(struct corpus *c)
 	for (int i = 0; i < 96; i++)
 		want[i] = big.a[i & 63];
 	CUdeviceptr out = corpus_out(c, sizeof got);
-	corpus_launch(c, "bigparam", (struct corpus_shape){ .grid_x = 1, .block_x = 96 },
-		      (void *[]){ &big, &out });
+	corpus_launch(c, "bigparam", (struct corpus_shape){ .grid_x = 1, .block_x = 96 }, (void *[]){ &big, &out });
 	corpus_get(c, got, out, sizeof got);
 	corpus_same_i32(c, "o", got, want, 96);
 }
@@ -165,8 +161,7 @@ static int64_t intops_64(int64_t p, int32_t x, int32_t y)
 
 	r = (u64)((int64_t)(up * (up + 1)) / (x | 1)) + (u64)(p % (y | 1));
 	r += (u64)(((signed_wide)p * p) >> 64);
-	r += (u64)__builtin_popcountll(up) + (u64)(up ? __builtin_clzll(up) : 64) +
-	     reverse64(up);
+	r += (u64)__builtin_popcountll(up) + (u64)(up ? __builtin_clzll(up) : 64) + reverse64(up);
 	r += (up >> ((u32)x & 63)) + (up << ((u32)y & 63));
 	return (int64_t)r;
 }
@@ -205,8 +200,7 @@ static void intops(struct corpus *c)
 	CUdeviceptr da = corpus_in(c, a, sizeof a), db = corpus_in(c, b, sizeof b);
 	CUdeviceptr dl = corpus_in(c, la, sizeof la);
 	CUdeviceptr o = corpus_out(c, sizeof got), lo = corpus_out(c, sizeof lgot);
-	corpus_launch(c, "intops", (struct corpus_shape){ .grid_x = 1, .block_x = N },
-		      (void *[]){ &da, &db, &o, &dl, &lo });
+	corpus_launch(c, "intops", (struct corpus_shape){ .grid_x = 1, .block_x = N }, (void *[]){ &da, &db, &o, &dl, &lo });
 	corpus_get(c, got, o, sizeof got);
 	corpus_get(c, lgot, lo, sizeof lgot);
 	corpus_same_i32(c, "o", got, want, N);
@@ -236,11 +230,9 @@ static void vecmem(struct corpus *c)
 		for (int k = 0; k < 2; k++)
 			want_d[i][k] = s[i][k];
 	}
-	CUdeviceptr da = corpus_in(c, a, sizeof a), db = corpus_out(c, sizeof b),
-		    ds = corpus_in(c, s, sizeof s);
+	CUdeviceptr da = corpus_in(c, a, sizeof a), db = corpus_out(c, sizeof b), ds = corpus_in(c, s, sizeof s);
 	CUdeviceptr dc = corpus_out(c, sizeof got_c), dd = corpus_out(c, sizeof got_d);
-	corpus_launch(c, "vecmem", (struct corpus_shape){ .grid_x = 1, .block_x = N },
-		      (void *[]){ &da, &db, &ds, &dc, &dd });
+	corpus_launch(c, "vecmem", (struct corpus_shape){ .grid_x = 1, .block_x = N }, (void *[]){ &da, &db, &ds, &dc, &dd });
 	corpus_get(c, b, db, sizeof b);
 	corpus_get(c, got_c, dc, sizeof got_c);
 	corpus_get(c, got_d, dd, sizeof got_d);
@@ -268,8 +260,7 @@ static void bf(struct corpus *c)
 	for (int i = 0; i < N; i++)
 		want[i] = (int32_t)bf_reference((u32)a[i]);
 	CUdeviceptr da = corpus_in(c, a, sizeof a);
-	corpus_launch(c, "bf", (struct corpus_shape){ .grid_x = 1, .block_x = N },
-		      (void *[]){ &da });
+	corpus_launch(c, "bf", (struct corpus_shape){ .grid_x = 1, .block_x = N }, (void *[]){ &da });
 	corpus_get(c, got, da, sizeof got);
 	corpus_same_i32(c, "a", got, want, N);
 }
@@ -311,8 +302,7 @@ static void sw(struct corpus *c)
 	for (int i = 0; i < N; i++)
 		want[i] = sw_reference(a, b, i);
 	CUdeviceptr da = corpus_in(c, a, sizeof a), db = corpus_in(c, b, sizeof b);
-	corpus_launch(c, "sw", (struct corpus_shape){ .grid_x = 1, .block_x = N },
-		      (void *[]){ &da, &db });
+	corpus_launch(c, "sw", (struct corpus_shape){ .grid_x = 1, .block_x = N }, (void *[]){ &da, &db });
 	corpus_get(c, got, db, sizeof got);
 	corpus_same_i32(c, "b", got, want, N);
 }
@@ -328,8 +318,7 @@ static void local(struct corpus *c)
 		want[i] = (int32_t)((u32)a[j] * j);
 	}
 	CUdeviceptr da = corpus_in(c, a, sizeof a), db = corpus_out(c, sizeof got);
-	corpus_launch(c, "local", (struct corpus_shape){ .grid_x = 1, .block_x = N },
-		      (void *[]){ &da, &db, &k });
+	corpus_launch(c, "local", (struct corpus_shape){ .grid_x = 1, .block_x = N }, (void *[]){ &da, &db, &k });
 	corpus_get(c, got, db, sizeof got);
 	corpus_same_i32(c, "b", got, want, N);
 }
@@ -344,10 +333,8 @@ static void u128(struct corpus *c)
 	for (int i = 0; i < 4; i++) {
 		wide x = (wide)edge[i][0] * edge[i][1] + edge[i][2];
 		int64_t want[2] = { (int64_t)(u64)x, (int64_t)(u64)(x >> 64) }, got[2];
-		CUdeviceptr da = corpus_in(c, edge[i], sizeof edge[i]),
-			    db = corpus_out(c, sizeof got);
-		corpus_launch(c, "u128", (struct corpus_shape){ .grid_x = 1, .block_x = 1 },
-			      (void *[]){ &da, &db });
+		CUdeviceptr da = corpus_in(c, edge[i], sizeof edge[i]), db = corpus_out(c, sizeof got);
+		corpus_launch(c, "u128", (struct corpus_shape){ .grid_x = 1, .block_x = 1 }, (void *[]){ &da, &db });
 		corpus_get(c, got, db, sizeof got);
 		corpus_same_i64(c, "b", got, want, 2);
 	}

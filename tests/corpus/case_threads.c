@@ -54,21 +54,17 @@ static void run_atomics(struct corpus *c)
 
 	cells_reference(&want, n);
 	CUdeviceptr at = corpus_in(c, &before, sizeof before);
-	corpus_launch(c, "atomics", (struct corpus_shape){ .grid_x = 24, .block_x = 128 },
-		      (void *[]){ &at, &n });
+	corpus_launch(c, "atomics", (struct corpus_shape){ .grid_x = 24, .block_x = 128 }, (void *[]){ &at, &n });
 	corpus_get(c, &got, at, sizeof got);
-	corpus_same_u8(c, "the cells' bytes", (const uint8_t *)&got, (const uint8_t *)&want,
-		       sizeof got);
+	corpus_same_u8(c, "the cells' bytes", (const uint8_t *)&got, (const uint8_t *)&want, sizeof got);
 }
 
 static void run_ticket(struct corpus *c)
 {
 	int32_t zero = 0, count = -1, want = 2 * 4 * 40;
-	CUdeviceptr next = corpus_in(c, &zero, 4), serving = corpus_in(c, &zero, 4),
-		    sum = corpus_in(c, &zero, 4);
+	CUdeviceptr next = corpus_in(c, &zero, 4), serving = corpus_in(c, &zero, 4), sum = corpus_in(c, &zero, 4);
 
-	corpus_launch(c, "ticket", (struct corpus_shape){ .grid_x = 4, .block_x = 40 },
-		      (void *[]){ &next, &serving, &sum });
+	corpus_launch(c, "ticket", (struct corpus_shape){ .grid_x = 4, .block_x = 40 }, (void *[]){ &next, &serving, &sum });
 	corpus_get(c, &count, sum, 4);
 	corpus_same_i32(c, "count", &count, &want, 1);
 }
@@ -78,8 +74,7 @@ static void run_spinlock(struct corpus *c)
 	int32_t zero = 0, count = -1, want = 3 * 65;
 	CUdeviceptr lock = corpus_in(c, &zero, 4), sum = corpus_in(c, &zero, 4);
 
-	corpus_launch(c, "spinlock", (struct corpus_shape){ .grid_x = 3, .block_x = 65 },
-		      (void *[]){ &lock, &sum });
+	corpus_launch(c, "spinlock", (struct corpus_shape){ .grid_x = 3, .block_x = 65 }, (void *[]){ &lock, &sum });
 	corpus_get(c, &count, sum, 4);
 	corpus_same_i32(c, "count", &count, &want, 1);
 }
@@ -91,8 +86,7 @@ static void run_warplock(struct corpus *c)
 
 	for (int l = 0; l < 32; l++)
 		want[l] = 5 * 3;
-	corpus_launch(c, "warplock", (struct corpus_shape){ .grid_x = 5, .block_x = 96 },
-		      (void *[]){ &lock, &sum });
+	corpus_launch(c, "warplock", (struct corpus_shape){ .grid_x = 5, .block_x = 96 }, (void *[]){ &lock, &sum });
 	corpus_get(c, count, sum, sizeof count);
 	corpus_same_i32(c, "count", count, want, 32);
 }
@@ -109,8 +103,7 @@ static int32_t sum_of(int first, int n)
 static void tiles_reference(int32_t *want)
 {
 	for (int i = 0; i < TILED; i++) {
-		int warp = i / 32 * 32, eight = i / 8 * 8, most = 0, mask = 0, few = 0,
-		    rank = 0;
+		int warp = i / 32 * 32, eight = i / 8 * 8, most = 0, mask = 0, few = 0, rank = 0;
 
 		for (int k = 0; k < 8; k++) {
 			most = (eight + k) * 3 % 17 > most ? (eight + k) * 3 % 17 : most;
@@ -136,8 +129,7 @@ static void run_tiles(struct corpus *c)
 	CUdeviceptr out = corpus_out(c, sizeof got);
 
 	tiles_reference(want);
-	corpus_launch(c, "tiles", (struct corpus_shape){ .grid_x = 1, .block_x = TILED },
-		      (void *[]){ &out, &n });
+	corpus_launch(c, "tiles", (struct corpus_shape){ .grid_x = 1, .block_x = TILED }, (void *[]){ &out, &n });
 	corpus_get(c, got, out, sizeof got);
 	corpus_same_i32(c, "out", got, want, ROWS * TILED);
 }
@@ -151,8 +143,7 @@ static void run_gridsync(struct corpus *c)
 	for (int i = 0; i < N; i++)
 		x[i] = i % 7;
 	CUdeviceptr a = corpus_in(c, x, sizeof x), b = corpus_out(c, sizeof y);
-	corpus_launch(c, "gridsync",
-		      (struct corpus_shape){ .grid_x = 8, .block_x = 125, .cooperative = true },
+	corpus_launch(c, "gridsync", (struct corpus_shape){ .grid_x = 8, .block_x = 125, .cooperative = true },
 		      (void *[]){ &a, &b, &n, &rounds });
 	corpus_get(c, got, b, sizeof got);
 	for (int r = 0; r < ROUNDS; r++) {
@@ -166,21 +157,14 @@ static void run_gridsync(struct corpus *c)
 static void run_shapes(struct corpus *c)
 {
 	enum { THREADS = 7 * 5 * 3, BLOCKS = 3 * 2 * 2 };
-	static int32_t got[BLOCKS * THREADS], want[BLOCKS * THREADS], lanes[BLOCKS * THREADS],
-		want_lanes[BLOCKS * THREADS];
+	static int32_t got[BLOCKS * THREADS], want[BLOCKS * THREADS], lanes[BLOCKS * THREADS], want_lanes[BLOCKS * THREADS];
 	CUdeviceptr out = corpus_out(c, sizeof got), active = corpus_out(c, sizeof lanes);
 
 	for (int i = 0; i < BLOCKS * THREADS; i++) {
 		want[i] = (THREADS - 1 - i % THREADS) * (i / THREADS) + 1000000 * (THREADS / 3);
 		want_lanes[i] = i % THREADS < 96 ? 32 : 9;
 	}
-	corpus_launch(c, "shapes",
-		      (struct corpus_shape){ .grid_x = 3,
-					     .grid_y = 2,
-					     .grid_z = 2,
-					     .block_x = 7,
-					     .block_y = 5,
-					     .block_z = 3 },
+	corpus_launch(c, "shapes", (struct corpus_shape){ .grid_x = 3, .grid_y = 2, .grid_z = 2, .block_x = 7, .block_y = 5, .block_z = 3 },
 		      (void *[]){ &out, &active });
 	corpus_get(c, got, out, sizeof got);
 	corpus_get(c, lanes, active, sizeof lanes);
@@ -200,8 +184,7 @@ static void run_pipeline(struct corpus *c)
 	for (int i = 0; i < N; i++)
 		want[i] = in[i / 256 * 256 + (63 - i % 256 / 4) * 4 + i % 4];
 	CUdeviceptr from = corpus_in(c, in, sizeof in), to = corpus_out(c, sizeof got);
-	corpus_launch(c, "pipeline", (struct corpus_shape){ .grid_x = 1, .block_x = 64 },
-		      (void *[]){ &from, &to, &tiles });
+	corpus_launch(c, "pipeline", (struct corpus_shape){ .grid_x = 1, .block_x = 64 }, (void *[]){ &from, &to, &tiles });
 	corpus_get(c, got, to, sizeof got);
 	corpus_same_f32(c, "out", got, want, N);
 }
@@ -217,16 +200,15 @@ static void run_hand(struct corpus *c)
 	for (int i = 0; i < 32 * ROUNDS; i++)
 		want[31 - i % 32] += 3 * (i / 32 + 1) * in[i];
 	CUdeviceptr from = corpus_in(c, in, sizeof in), to = corpus_out(c, sizeof got);
-	corpus_launch(c, "hand", (struct corpus_shape){ .grid_x = 1, .block_x = 64 },
-		      (void *[]){ &from, &to, &rounds });
+	corpus_launch(c, "hand", (struct corpus_shape){ .grid_x = 1, .block_x = 64 }, (void *[]){ &from, &to, &rounds });
 	corpus_get(c, got, to, sizeof got);
 	corpus_same_i32(c, "out", got, want, 32);
 }
 
 const struct corpus_case corpus_threads_cases[] = {
-	{ "atomics", "atomics", run_atomics }, { "atomics", "ticket", run_ticket },
+	{ "atomics", "atomics", run_atomics },   { "atomics", "ticket", run_ticket },
 	{ "atomics", "spinlock", run_spinlock }, { "atomics", "warplock", run_warplock },
-	{ "groups", "tiles", run_tiles }, { "groups", "gridsync", run_gridsync },
-	{ "groups", "shapes", run_shapes }, { "async", "pipeline", run_pipeline },
-	{ "async", "hand", run_hand }, { 0 },
+	{ "groups", "tiles", run_tiles },        { "groups", "gridsync", run_gridsync },
+	{ "groups", "shapes", run_shapes },      { "async", "pipeline", run_pipeline },
+	{ "async", "hand", run_hand },           { 0 },
 };

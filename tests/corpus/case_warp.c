@@ -3,12 +3,7 @@
 
 #include "tests/corpus/corpus.h"
 
-enum {
-	N = 470,
-	THREADS = 128,
-	BLOCKS = 4,
-	ALL = THREADS * BLOCKS
-}; /* some threads of the last warps are out of range */
+enum { N = 470, THREADS = 128, BLOCKS = 4, ALL = THREADS * BLOCKS }; /* some threads of the last warps are out of range */
 
 struct block_votes {
 	uint32_t count, any5, all;
@@ -62,10 +57,8 @@ static uint32_t warp_reference(const int32_t *w, unsigned lane, struct block_vot
 
 	bits += (uint32_t)__builtin_ffs((int)ballot);
 	bits += ballot ? (uint32_t)__builtin_clz(ballot) : 32;
-	bits += reverse32(ballot) +
-		ballot; /* byte_perm with 0x3210 returns the first word unchanged */
-	return ballot + any + all + b.count + b.any5 + b.all + UINT32_MAX + up + from + across +
-	       same + same_mask + all_same + bits + lane;
+	bits += reverse32(ballot) + ballot; /* byte_perm with 0x3210 returns the first word unchanged */
+	return ballot + any + all + b.count + b.any5 + b.all + UINT32_MAX + up + from + across + same + same_mask + all_same + bits + lane;
 }
 
 static void warpops(struct corpus *c)
@@ -80,12 +73,9 @@ static void warpops(struct corpus *c)
 	for (int i = 256; i < 288; i++) /* a warp in which all values are equal */
 		in[i] = 7;
 	for (int i = 0; i < N; i++)
-		want[i] = (int32_t)warp_reference(in + (i & ~31), (unsigned)i & 31,
-						  vote_block(in + i / THREADS * THREADS));
+		want[i] = (int32_t)warp_reference(in + (i & ~31), (unsigned)i & 31, vote_block(in + i / THREADS * THREADS));
 	CUdeviceptr di = corpus_in(c, in, sizeof got), out = corpus_out(c, sizeof got);
-	corpus_launch(c, "warpops",
-		      (struct corpus_shape){ .grid_x = BLOCKS, .block_x = THREADS },
-		      (void *[]){ &di, &out, &n });
+	corpus_launch(c, "warpops", (struct corpus_shape){ .grid_x = BLOCKS, .block_x = THREADS }, (void *[]){ &di, &out, &n });
 	corpus_get(c, got, out, sizeof got);
 	corpus_same_i32(c, "out", got, want, N);
 }
@@ -97,8 +87,7 @@ static void namedbar(struct corpus *c)
 	for (int i = 0; i < 96; i++)
 		want[i] = (i & 63) + 48;
 	CUdeviceptr out = corpus_out(c, sizeof got);
-	corpus_launch(c, "namedbar", (struct corpus_shape){ .grid_x = 1, .block_x = 96 },
-		      (void *[]){ &out });
+	corpus_launch(c, "namedbar", (struct corpus_shape){ .grid_x = 1, .block_x = 96 }, (void *[]){ &out });
 	corpus_get(c, got, out, sizeof got);
 	corpus_same_i32(c, "o", got, want, 96);
 }

@@ -36,9 +36,8 @@ struct corpus_case {
 };
 
 /* The tables of the case_*.c files; each ends with a NULL kernel. */
-extern const struct corpus_case corpus_float_cases[], corpus_integer_cases[],
-	corpus_warp_cases[], corpus_call_cases[], corpus_host_cases[], corpus_library_cases[],
-	corpus_threads_cases[], corpus_half_cases[];
+extern const struct corpus_case corpus_float_cases[], corpus_integer_cases[], corpus_warp_cases[], corpus_call_cases[], corpus_host_cases[],
+	corpus_library_cases[], corpus_threads_cases[], corpus_half_cases[];
 
 /* ---- values ---- */
 uint64_t corpus_random(struct corpus *c);
@@ -68,21 +67,15 @@ struct corpus_shape {
 void corpus_start(struct corpus *c, const char *kernel, struct corpus_shape shape, void **args);
 void corpus_wait(struct corpus *c);
 /* Start a kernel and wait for it. */
-void corpus_launch(struct corpus *c, const char *kernel, struct corpus_shape shape,
-		   void **args);
+void corpus_launch(struct corpus *c, const char *kernel, struct corpus_shape shape, void **args);
 
 /* ---- comparison: the first difference is the failure ---- */
-void corpus_same_u8(struct corpus *c, const char *what, const uint8_t *got, const uint8_t *want,
-		    size_t n);
-void corpus_same_i32(struct corpus *c, const char *what, const int32_t *got,
-		     const int32_t *want, size_t n);
-void corpus_same_i64(struct corpus *c, const char *what, const int64_t *got,
-		     const int64_t *want, size_t n);
+void corpus_same_u8(struct corpus *c, const char *what, const uint8_t *got, const uint8_t *want, size_t n);
+void corpus_same_i32(struct corpus *c, const char *what, const int32_t *got, const int32_t *want, size_t n);
+void corpus_same_i64(struct corpus *c, const char *what, const int64_t *got, const int64_t *want, size_t n);
 /* Compares bits; a NaN result of arithmetic is 0x7fffffff on every GPU. */
-void corpus_same_f32(struct corpus *c, const char *what, const float *got, const float *want,
-		     size_t n);
+void corpus_same_f32(struct corpus *c, const char *what, const float *got, const float *want, size_t n);
 /* Compares bits, but all NaN values are equal: PTX does not define the bits of an f64 NaN. */
-void corpus_same_f64(struct corpus *c, const char *what, const double *got, const double *want,
-		     size_t n);
+void corpus_same_f64(struct corpus *c, const char *what, const double *got, const double *want, size_t n);
 
 #endif

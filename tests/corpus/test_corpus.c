@@ -32,10 +32,8 @@ struct session {
 	unsigned passed, failed, skipped;
 };
 
-static const struct corpus_case *const tables[] = { corpus_float_cases, corpus_integer_cases,
-						    corpus_warp_cases, corpus_call_cases,
-						    corpus_host_cases, corpus_library_cases,
-						    corpus_threads_cases, corpus_half_cases };
+static const struct corpus_case *const tables[] = { corpus_float_cases, corpus_integer_cases, corpus_warp_cases,    corpus_call_cases,
+						    corpus_host_cases,  corpus_library_cases, corpus_threads_cases, corpus_half_cases };
 
 /* Read a file into a string that the caller may change and frees; NULL with *err set on failure. */
 static char *read_text(const char *path, gpul_error *err)
@@ -78,24 +76,15 @@ static gpul_status open_context(struct session *s, gpul_error *err)
 
 	if (st)
 		return st;
-	if ((st = gpul_cu(s->drv, err,
-			  cuDeviceGetAttribute(&major,
-					       CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
-					       s->context.device))) ||
-	    (st = gpul_cu(s->drv, err,
-			  cuDeviceGetAttribute(&minor,
-					       CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
-					       s->context.device))))
+	if ((st = gpul_cu(s->drv, err, cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, s->context.device))) ||
+	    (st = gpul_cu(s->drv, err, cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, s->context.device))))
 		return st;
 	/* The software driver runs any target. */
 	s->arch = strcmp(s->drv->name, "soft") ? (unsigned)(major * 10 + minor) : UINT_MAX;
-	return gpul_cu(s->drv, err,
-		       cuCtxSetLimit(CU_LIMIT_STACK_SIZE,
-				     16384)); /* recursion without optimisation needs a large stack */
+	return gpul_cu(s->drv, err, cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 16384)); /* recursion without optimisation needs a large stack */
 }
 
-static void run_case(struct session *s, const struct corpus_case *k, const char *path,
-		     const char *name)
+static void run_case(struct session *s, const struct corpus_case *k, const char *path, const char *name)
 {
 	struct corpus c = { .drv = s->drv, .path = path, .seed = 1 };
 	char *text = read_text(path, &c.err);
@@ -107,14 +96,12 @@ static void run_case(struct session *s, const struct corpus_case *k, const char 
 		s->drv->cuModuleUnload(c.module);
 	}
 	free(text);
-	printf("%s %s %s%s%s%s\n", c.err.status ? "FAIL" : "ok  ", k->kernel, name,
-	       lowered ? " (as the GPU's own architecture)" : "", c.err.status ? ": " : "",
-	       c.err.text);
+	printf("%s %s %s%s%s%s\n", c.err.status ? "FAIL" : "ok  ", k->kernel, name, lowered ? " (as the GPU's own architecture)" : "",
+	       c.err.status ? ": " : "", c.err.text);
 	fflush(stdout);
 	s->failed += c.err.status != GPUL_OK;
 	s->passed += c.err.status == GPUL_OK;
-	if (c.err.status ==
-	    GPUL_ECUDA) { /* a fault makes the context unusable: open a new one for the next case */
+	if (c.err.status == GPUL_ECUDA) { /* a fault makes the context unusable: open a new one for the next case */
 		gpul_error ignored = { 0 };
 		gpul_context_close(&s->context);
 		open_context(s, &ignored);
@@ -129,8 +116,7 @@ static void run_file(struct session *s, const struct options *o, const char *nam
 	snprintf(path, sizeof path, "%s/%s", o->folder, name);
 	for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
 		for (const struct corpus_case *k = tables[t]; k->kernel; k++)
-			if (strlen(k->file) == stem && !strncmp(name, k->file, stem) &&
-			    (!o->kernel || !strcmp(o->kernel, k->kernel)))
+			if (strlen(k->file) == stem && !strncmp(name, k->file, stem) && (!o->kernel || !strcmp(o->kernel, k->kernel)))
 				run_case(s, k, path, name);
 }
 
@@ -189,12 +175,9 @@ static int run_assert_child(struct session *s, const char *path)
 static bool parse(int argc, char **argv, struct options *o)
 {
 	static const struct option known[] = {
-		{ "driver", required_argument, NULL, 'd' },
-		{ "ptx", required_argument, NULL, 'p' },
-		{ "kernel", required_argument, NULL, 'k' },
-		{ "only", required_argument, NULL, 'o' },
-		{ "assert", required_argument, NULL, 'a' },
-		{ NULL, 0, NULL, 0 },
+		{ "driver", required_argument, NULL, 'd' }, { "ptx", required_argument, NULL, 'p' },
+		{ "kernel", required_argument, NULL, 'k' }, { "only", required_argument, NULL, 'o' },
+		{ "assert", required_argument, NULL, 'a' }, { NULL, 0, NULL, 0 },
 	};
 
 	for (int opt; (opt = getopt_long(argc, argv, "", known, NULL)) != -1;) {

@@ -14,7 +14,7 @@ result cuEventElapsedTime(float *ms, void *from, void *to);
 result cuInit(unsigned flags)
 {
 	(void)flags;
-	return getenv("FAKE_DEVICES") ? 0 : 803;  /* CUDA_ERROR_SYSTEM_DRIVER_MISMATCH */
+	return getenv("FAKE_DEVICES") ? 0 : 803; /* CUDA_ERROR_SYSTEM_DRIVER_MISMATCH */
 }
 
 result cuDriverGetVersion(int *version)

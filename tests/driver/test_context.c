@@ -12,12 +12,12 @@
 static void undoes_everything_whichever_call_fails(void **state)
 {
 	(void)state;
-	for (int n = 1;; n++) {  /* fail the 1st driver call, then the 2nd, ... */
+	for (int n = 1;; n++) { /* fail the 1st driver call, then the 2nd, ... */
 		gpul_context c = { 0 };
 		gpul_error err = { 0 };
 
 		if (gpul_context_open(fake_driver(n), 0, &c, &err) == GPUL_OK) {
-			assert_int_equal(n, fake_calls() + 1);  /* each driver call has failed in one iteration */
+			assert_int_equal(n, fake_calls() + 1); /* each driver call has failed in one iteration */
 			gpul_context_close(&c);
 			assert_int_equal(fake_alive(), 0);
 			return;
@@ -43,7 +43,7 @@ static void a_context_is_current_only_while_it_is_open(void **state)
 	gpul_context_close(&c);
 	drv->cuCtxGetCurrent(&current);
 	assert_null(current);
-	gpul_context_close(&c);  /* a second time: a zeroed context is accepted */
+	gpul_context_close(&c); /* a second time: a zeroed context is accepted */
 	assert_int_equal(fake_alive(), 0);
 }
 
@@ -55,8 +55,7 @@ static void reports_the_number_of_devices(void **state)
 	for (int ordinal = -1; ordinal <= 1; ordinal += 2) {
 		gpul_error err = { 0 };
 
-		assert_int_equal(gpul_context_open(fake_driver(0), ordinal, &c, &err),
-				 GPUL_EINVAL);
+		assert_int_equal(gpul_context_open(fake_driver(0), ordinal, &c, &err), GPUL_EINVAL);
 		assert_non_null(strstr(err.text, "the fake driver has 1"));
 		assert_int_equal(fake_alive(), 0);
 	}
@@ -104,7 +103,7 @@ static void uses_the_fault_text_of_the_driver_instead_of_advice(void **state)
 	drv.last_fault = fault_text;
 	err = (gpul_error){ 0 };
 	assert_int_equal(gpul_cu(&drv, &err, cuCtxSynchronize()), GPUL_ECUDA);
-	assert_null(strstr(err.text, "line 7"));  /* the fault text belongs to another error */
+	assert_null(strstr(err.text, "line 7")); /* the fault text belongs to another error */
 }
 
 static void every_advice_fits_into_the_error_text(void **state)

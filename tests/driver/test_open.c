@@ -21,7 +21,7 @@
 #include "driver/driver.h"
 #include "driver/driver_internal.h"
 
-static char here[PATH_MAX];  /* the folder of this program, which also has the fake drivers */
+static char here[PATH_MAX]; /* the folder of this program, which also has the fake drivers */
 
 static const char *beside(const char *name)
 {
@@ -31,7 +31,7 @@ static const char *beside(const char *name)
 	return path;
 }
 
-struct outcome {  /* sent from the child to its parent */
+struct outcome { /* sent from the child to its parent */
 	gpul_status status;
 	gpul_error err;
 	char name[16];
@@ -42,8 +42,8 @@ struct outcome {  /* sent from the child to its parent */
 };
 
 struct setting {
-	const char *nvidia, *soft;      /* files of the fake drivers; NULL: none */
-	const char *devices, *choice;   /* values of FAKE_DEVICES and GPULOAD_DRIVER */
+	const char *nvidia, *soft;    /* files of the fake drivers; NULL: none */
+	const char *devices, *choice; /* values of FAKE_DEVICES and GPULOAD_DRIVER */
 	gpul_driver_choice asked;
 };
 
@@ -71,9 +71,7 @@ static void *open_auto(void *unused)
 	const gpul_driver *drv = NULL;
 
 	(void)unused;
-	return gpul_driver_open(GPUL_DRIVER_AUTO, &drv, NULL) == GPUL_OK
-		       ? (void *)(uintptr_t)drv
-		       : NULL;
+	return gpul_driver_open(GPUL_DRIVER_AUTO, &drv, NULL) == GPUL_OK ? (void *)(uintptr_t)drv : NULL;
 }
 
 enum { N_THREADS = 4 };
@@ -149,8 +147,7 @@ static struct outcome open_with(struct setting s)
 
 static void auto_opens_nvidias_driver_when_it_has_a_device(void **state)
 {
-	struct outcome o = open_with((struct setting){
-		.nvidia = "so_old_nvidia.so", .devices = "2", .soft = "so_tiny_soft.so" });
+	struct outcome o = open_with((struct setting){ .nvidia = "so_old_nvidia.so", .devices = "2", .soft = "so_tiny_soft.so" });
 
 	(void)state;
 	assert_int_equal(o.status, GPUL_OK);
@@ -166,8 +163,7 @@ static void auto_opens_nvidias_driver_when_it_has_a_device(void **state)
 
 static void auto_opens_the_soft_driver_without_a_device_and_logs_one_notice(void **state)
 {
-	struct outcome o = open_with((struct setting){
-		.nvidia = "so_old_nvidia.so", .devices = "0", .soft = "so_tiny_soft.so" });
+	struct outcome o = open_with((struct setting){ .nvidia = "so_old_nvidia.so", .devices = "0", .soft = "so_tiny_soft.so" });
 
 	(void)state;
 	assert_int_equal(o.status, GPUL_OK);
@@ -184,8 +180,7 @@ static void auto_opens_the_soft_driver_without_a_device_and_logs_one_notice(void
 
 static void auto_reports_why_nvidias_driver_was_not_used(void **state)
 {
-	struct outcome o = open_with((struct setting){ .nvidia = "so_old_nvidia.so",
-						       .soft = "so_tiny_soft.so" });
+	struct outcome o = open_with((struct setting){ .nvidia = "so_old_nvidia.so", .soft = "so_tiny_soft.so" });
 
 	(void)state;
 	assert_string_equal(o.name, "soft");
@@ -194,19 +189,14 @@ static void auto_reports_why_nvidias_driver_was_not_used(void **state)
 
 static void the_environment_variable_only_affects_auto(void **state)
 {
-	struct outcome o = open_with((struct setting){ .nvidia = "so_old_nvidia.so",
-						       .devices = "1",
-						       .soft = "so_tiny_soft.so",
-						       .choice = "soft" });
+	struct outcome o = open_with(
+		(struct setting){ .nvidia = "so_old_nvidia.so", .devices = "1", .soft = "so_tiny_soft.so", .choice = "soft" });
 
 	(void)state;
 	assert_string_equal(o.name, "soft");
 	assert_int_equal(o.n_notices, 0);
-	o = open_with((struct setting){ .nvidia = "so_old_nvidia.so",
-					.devices = "1",
-					.choice = "soft",
-					.soft = "so_tiny_soft.so",
-					.asked = GPUL_DRIVER_NVIDIA });
+	o = open_with((struct setting){
+		.nvidia = "so_old_nvidia.so", .devices = "1", .choice = "soft", .soft = "so_tiny_soft.so", .asked = GPUL_DRIVER_NVIDIA });
 	assert_string_equal(o.name, "nvidia");
 	o = open_with((struct setting){ .soft = "so_tiny_soft.so", .choice = "cuda" });
 	assert_int_equal(o.status, GPUL_EINVAL);
@@ -220,15 +210,14 @@ static void without_any_driver_the_error_lists_what_was_tried(void **state)
 	(void)state;
 	assert_int_equal(o.status, GPUL_EUNSUPPORTED);
 	assert_non_null(strstr(o.err.text, "no CUDA driver"));
-	assert_non_null(strstr(o.err.text, "lacks cuInit"));       /* the problem of the fake NVIDIA driver */
-	assert_non_null(strstr(o.err.text, "so_absent.so"));    /* the path in GPULOAD_SOFT_DRIVER */
+	assert_non_null(strstr(o.err.text, "lacks cuInit")); /* the problem of the fake NVIDIA driver */
+	assert_non_null(strstr(o.err.text, "so_absent.so")); /* the path in GPULOAD_SOFT_DRIVER */
 	assert_null(strchr(o.err.text, '\n'));
 }
 
 static void recognises_a_soft_driver_with_the_name_of_nvidias(void **state)
 {
-	struct outcome o = open_with(
-		(struct setting){ .nvidia = "so_tiny_soft.so", .soft = "so_tiny_soft.so" });
+	struct outcome o = open_with((struct setting){ .nvidia = "so_tiny_soft.so", .soft = "so_tiny_soft.so" });
 
 	(void)state;
 	assert_string_equal(o.name, "soft");
@@ -246,15 +235,12 @@ static void an_old_driver_reports_calls_that_it_lacks(void **state)
 	assert_int_equal(gpul_driver_fill(handle, "old", &drv, &err), GPUL_OK);
 	assert_string_equal(drv.name, "nvidia");
 	assert_null(drv.last_fault);
-	assert_int_equal(drv.cuEventElapsedTime(&ms, NULL, NULL),
-			 CUDA_SUCCESS);  /* found by its older name */
+	assert_int_equal(drv.cuEventElapsedTime(&ms, NULL, NULL), CUDA_SUCCESS); /* found by its older name */
 	assert_true(ms == 2.5f);
 	assert_false(gpul_driver_has(&drv, "cuFuncGetParamInfo"));
 	assert_true(gpul_driver_has(&drv, "cuInit"));
-	assert_int_equal(gpul_cu(&drv, &err, cuFuncGetParamInfo(NULL, 0, NULL, NULL)),
-			 GPUL_EUNSUPPORTED);
-	assert_non_null(strstr(err.text,
-			       "cuFuncGetParamInfo: the nvidia driver (CUDA 12.0) lacks this call"));
+	assert_int_equal(gpul_cu(&drv, &err, cuFuncGetParamInfo(NULL, 0, NULL, NULL)), GPUL_EUNSUPPORTED);
+	assert_non_null(strstr(err.text, "cuFuncGetParamInfo: the nvidia driver (CUDA 12.0) lacks this call"));
 	dlclose(handle);
 }
 

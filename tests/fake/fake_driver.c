@@ -10,7 +10,7 @@ static int calls, fail_at, alive[FAKE_N_KINDS];
 static CUresult fail_with;
 static fake_behaviour behaviour;
 static CUcontext current;
-static char handles[FAKE_N_KINDS];  /* the addresses of these bytes are the handles */
+static char handles[FAKE_N_KINDS]; /* the addresses of these bytes are the handles */
 
 static CUresult count_call(void)
 {
@@ -49,15 +49,18 @@ static CUresult driver_version(int *version)
 static CUresult error_name(CUresult r, const char **name)
 {
 	switch (r) {
-#define NAME(x) case x: *name = #x; return CUDA_SUCCESS;
-	NAME(CUDA_ERROR_OUT_OF_MEMORY)
-	NAME(CUDA_ERROR_INVALID_VALUE)
-	NAME(CUDA_ERROR_INVALID_PTX)
-	NAME(CUDA_ERROR_NO_BINARY_FOR_GPU)
-	NAME(CUDA_ERROR_UNSUPPORTED_PTX_VERSION)
-	NAME(CUDA_ERROR_ILLEGAL_ADDRESS)
-	NAME(CUDA_ERROR_NOT_FOUND)
-	NAME(CUDA_ERROR_NOT_SUPPORTED)
+#define NAME(x) \
+	case x: \
+		*name = #x; \
+		return CUDA_SUCCESS;
+		NAME(CUDA_ERROR_OUT_OF_MEMORY)
+		NAME(CUDA_ERROR_INVALID_VALUE)
+		NAME(CUDA_ERROR_INVALID_PTX)
+		NAME(CUDA_ERROR_NO_BINARY_FOR_GPU)
+		NAME(CUDA_ERROR_UNSUPPORTED_PTX_VERSION)
+		NAME(CUDA_ERROR_ILLEGAL_ADDRESS)
+		NAME(CUDA_ERROR_NOT_FOUND)
+		NAME(CUDA_ERROR_NOT_SUPPORTED)
 #undef NAME
 	default:
 		return CUDA_ERROR_INVALID_VALUE;
@@ -121,7 +124,7 @@ static CUresult context_release(CUdevice d)
 
 static CUresult context_set(CUcontext c)
 {
-	CUresult r = c ? count_call() : CUDA_SUCCESS;  /* leaving a context is a release, which is not counted */
+	CUresult r = c ? count_call() : CUDA_SUCCESS; /* leaving a context is a release, which is not counted */
 
 	if (r == CUDA_SUCCESS)
 		current = c;
@@ -151,9 +154,8 @@ static CUresult limit_set(CUlimit which, size_t value)
 	return (void)which, (void)value, count_call();
 }
 
-static CUresult library_load(CUlibrary *l, const void *image, CUjit_option *jit, void **values,
-			     unsigned n, CUlibraryOption *options, void **option_values,
-			     unsigned n_options)
+static CUresult library_load(CUlibrary *l, const void *image, CUjit_option *jit, void **values, unsigned n, CUlibraryOption *options,
+			     void **option_values, unsigned n_options)
 {
 	CUresult r = create_object(FAKE_LIBRARY, (void **)l);
 	size_t room = 0;
@@ -275,9 +277,7 @@ static CUresult context_device(CUdevice *d)
 static CUresult function_attribute(int *value, CUfunction_attribute which, CUfunction f)
 {
 	(void)f;
-	*value = which == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK
-			 ? behaviour.max_threads_per_block
-			 : 0;
+	*value = which == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK ? behaviour.max_threads_per_block : 0;
 	return count_call();
 }
 
@@ -369,7 +369,7 @@ static CUresult host_alloc(void **p, size_t bytes, unsigned flags)
 	(void)flags;
 	if (r != CUDA_SUCCESS)
 		return r;
-	*p = aligned_alloc(4096, (bytes / 4096 + 1) * 4096);  /* aligned to pages, as a real driver does */
+	*p = aligned_alloc(4096, (bytes / 4096 + 1) * 4096); /* aligned to pages, as a real driver does */
 	if (!*p)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	alive[FAKE_HOST_MEMORY]++;
@@ -438,9 +438,8 @@ static CUresult event_elapsed(float *ms, CUevent from, CUevent to)
 	return count_call();
 }
 
-static CUresult launch(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
-		       unsigned by, unsigned bz, unsigned shared_bytes, CUstream s,
-		       void **params, void **extra)
+static CUresult launch(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared_bytes,
+		       CUstream s, void **params, void **extra)
 {
 	CUresult r = count_call();
 
@@ -451,9 +450,8 @@ static CUresult launch(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsi
 	return r;
 }
 
-static CUresult launch_cooperative(CUfunction f, unsigned gx, unsigned gy, unsigned gz,
-				   unsigned bx, unsigned by, unsigned bz, unsigned shared_bytes,
-				   CUstream s, void **params)
+static CUresult launch_cooperative(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+				   unsigned shared_bytes, CUstream s, void **params)
 {
 	return launch(f, gx, gy, gz, bx, by, bz, shared_bytes, s, params, NULL);
 }
@@ -533,9 +531,13 @@ static const gpul_driver table = {
 
 const gpul_driver *fake_driver_failing(int n, CUresult with)
 {
-	behaviour = (fake_behaviour){ .n_devices = 1, .major = 9, .max_threads_per_block = 1024,
-				      .max_shared_bytes = 232448, .global_bytes = 8,
-				      .granularity_bytes = 65536, .range_bytes = SIZE_MAX / 2 };
+	behaviour = (fake_behaviour){ .n_devices = 1,
+				      .major = 9,
+				      .max_threads_per_block = 1024,
+				      .max_shared_bytes = 232448,
+				      .global_bytes = 8,
+				      .granularity_bytes = 65536,
+				      .range_bytes = SIZE_MAX / 2 };
 	memset(alive, 0, sizeof alive);
 	current = NULL;
 	calls = 0;

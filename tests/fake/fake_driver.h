@@ -8,11 +8,13 @@
 
 #include "driver/driver.h"
 
+/* clang-format off */
 typedef enum fake_kind {
 	FAKE_CONTEXT, FAKE_LIBRARY, FAKE_MODULE, FAKE_MEMORY, FAKE_HOST_MEMORY, FAKE_STREAM, FAKE_EVENT,
 	FAKE_VMM, FAKE_RESERVATION, FAKE_MAPPING, FAKE_REGISTRATION, FAKE_IPC,  /* this line: for fake_memory.h */
 	FAKE_N_KINDS
 } fake_kind;
+/* clang-format on */
 
 /* The values that the driver reports.  fake_driver() sets the defaults; where none is given: 0 or NULL. */
 typedef struct fake_behaviour {
@@ -47,9 +49,9 @@ const gpul_driver *fake_driver_failing(int fail_at, CUresult with);
 /* From now on, the n-th call fails with this error; 0: no call fails. */
 void fake_fail_next(int n, CUresult with);
 
-fake_behaviour *fake_behave(void);      /* a test may change it after fake_driver() */
-int fake_calls(void);                   /* calls since fake_driver() */
-int fake_alive(void);                   /* objects of all kinds not yet released */
+fake_behaviour *fake_behave(void); /* a test may change it after fake_driver() */
+int fake_calls(void);              /* calls since fake_driver() */
+int fake_alive(void);              /* objects of all kinds not yet released */
 int fake_alive_of(fake_kind kind);
 
 /* For tables with more calls: count one call, and return the error if this call must fail. */

@@ -9,12 +9,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-struct physical {  /* the object behind a CUmemGenericAllocationHandle */
+struct physical { /* the object behind a CUmemGenericAllocationHandle */
 	int fd;
 	CUmemAllocationProp prop;
 };
 
-static CUmemAllocationProp made_last;  /* the properties that an imported handle reports */
+static CUmemAllocationProp made_last; /* the properties that an imported handle reports */
 
 static void *pointer(CUdeviceptr at)
 {
@@ -26,8 +26,7 @@ static struct physical *physical(CUmemGenericAllocationHandle h)
 	return (struct physical *)(uintptr_t)h;
 }
 
-static CUresult granularity(size_t *bytes, const CUmemAllocationProp *prop,
-			    CUmemAllocationGranularity_flags which)
+static CUresult granularity(size_t *bytes, const CUmemAllocationProp *prop, CUmemAllocationGranularity_flags which)
 {
 	(void)prop, (void)which;
 	*bytes = fake_behave()->granularity_bytes;
@@ -35,8 +34,7 @@ static CUresult granularity(size_t *bytes, const CUmemAllocationProp *prop,
 }
 
 /* Create a handle for a file; the handle owns the descriptor. */
-static CUresult new_handle(int fd, const CUmemAllocationProp *prop,
-			   CUmemGenericAllocationHandle *out)
+static CUresult new_handle(int fd, const CUmemAllocationProp *prop, CUmemGenericAllocationHandle *out)
 {
 	struct physical *p = malloc(sizeof *p);
 
@@ -50,8 +48,7 @@ static CUresult new_handle(int fd, const CUmemAllocationProp *prop,
 	return CUDA_SUCCESS;
 }
 
-static CUresult create(CUmemGenericAllocationHandle *out, size_t bytes,
-		       const CUmemAllocationProp *prop, unsigned long long flags)
+static CUresult create(CUmemGenericAllocationHandle *out, size_t bytes, const CUmemAllocationProp *prop, unsigned long long flags)
 {
 	CUresult r = fake_step();
 	int fd;
@@ -60,8 +57,7 @@ static CUresult create(CUmemGenericAllocationHandle *out, size_t bytes,
 	if (r)
 		return r;
 	fd = memfd_create("fake", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (fd < 0 || ftruncate(fd, (off_t)bytes) ||
-	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW)) {
+	if (fd < 0 || ftruncate(fd, (off_t)bytes) || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW)) {
 		if (fd >= 0)
 			close(fd);
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -78,8 +74,7 @@ static CUresult release(CUmemGenericAllocationHandle h)
 	return CUDA_SUCCESS;
 }
 
-static CUresult reserve(CUdeviceptr *at, size_t bytes, size_t alignment, CUdeviceptr hint,
-			unsigned long long flags)
+static CUresult reserve(CUdeviceptr *at, size_t bytes, size_t alignment, CUdeviceptr hint, unsigned long long flags)
 {
 	CUresult r = fake_step();
 	void *p;
@@ -102,8 +97,7 @@ static CUresult address_free(CUdeviceptr at, size_t bytes)
 	return CUDA_SUCCESS;
 }
 
-static CUresult map(CUdeviceptr at, size_t bytes, size_t offset, CUmemGenericAllocationHandle h,
-		    unsigned long long flags)
+static CUresult map(CUdeviceptr at, size_t bytes, size_t offset, CUmemGenericAllocationHandle h, unsigned long long flags)
 {
 	CUresult r = fake_step();
 	struct stat is;
@@ -113,8 +107,7 @@ static CUresult map(CUdeviceptr at, size_t bytes, size_t offset, CUmemGenericAll
 		return r;
 	if (offset || fstat(physical(h)->fd, &is) || (size_t)is.st_size != bytes)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	if (mmap(pointer(at), bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, physical(h)->fd, 0) ==
-	    MAP_FAILED)
+	if (mmap(pointer(at), bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, physical(h)->fd, 0) == MAP_FAILED)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	fake_count(FAKE_MAPPING, 1);
 	return CUDA_SUCCESS;
@@ -122,23 +115,18 @@ static CUresult map(CUdeviceptr at, size_t bytes, size_t offset, CUmemGenericAll
 
 static CUresult unmap(CUdeviceptr at, size_t bytes)
 {
-	(void)mmap(pointer(at), bytes, PROT_NONE,
-		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+	(void)mmap(pointer(at), bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 	fake_count(FAKE_MAPPING, -1);
 	return CUDA_SUCCESS;
 }
 
-static CUresult set_access(CUdeviceptr at, size_t bytes, const CUmemAccessDesc *access,
-			   size_t n)
+static CUresult set_access(CUdeviceptr at, size_t bytes, const CUmemAccessDesc *access, size_t n)
 {
 	CUresult r = fake_step();
 
 	if (r || !n)
 		return r ? r : CUDA_ERROR_INVALID_VALUE;
-	return mprotect(pointer(at), bytes,
-			access[0].flags == CU_MEM_ACCESS_FLAGS_PROT_READ
-				? PROT_READ
-				: PROT_READ | PROT_WRITE)
+	return mprotect(pointer(at), bytes, access[0].flags == CU_MEM_ACCESS_FLAGS_PROT_READ ? PROT_READ : PROT_READ | PROT_WRITE)
 		       ? CUDA_ERROR_INVALID_VALUE
 		       : CUDA_SUCCESS;
 }
@@ -149,8 +137,7 @@ static CUresult properties(CUmemAllocationProp *prop, CUmemGenericAllocationHand
 	return fake_step();
 }
 
-static CUresult export_handle(void *out, CUmemGenericAllocationHandle h,
-			      CUmemAllocationHandleType type, unsigned long long flags)
+static CUresult export_handle(void *out, CUmemGenericAllocationHandle h, CUmemAllocationHandleType type, unsigned long long flags)
 {
 	CUresult r = fake_step();
 	int fd;
@@ -172,8 +159,7 @@ static CUresult export_handle(void *out, CUmemGenericAllocationHandle h,
 	return CUDA_SUCCESS;
 }
 
-static CUresult import_handle(CUmemGenericAllocationHandle *out, void *from,
-			      CUmemAllocationHandleType type)
+static CUresult import_handle(CUmemGenericAllocationHandle *out, void *from, CUmemAllocationHandleType type)
 {
 	CUresult r = fake_step();
 	CUmemAllocationProp prop = made_last;

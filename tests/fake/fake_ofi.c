@@ -142,8 +142,9 @@ static bool is_wanted(const fake_ofi_entry *e, const struct fi_info *hints)
 	const char *provider = hints ? hints->fabric_attr->prov_name : NULL, *domain = hints ? hints->domain_attr->name : NULL;
 	const size_t n = provider ? strlen(provider) : 0;
 
-	return !hints || ((!provider || (!strncmp(e->provider, provider, n) && (!e->provider[n] || e->provider[n] == ';'))) &&
-			  (!domain || behaviour.ignores_domains || !strcmp(domain, e->domain)) && (hints->tx_attr->msg_order & ~e->msg_order) == 0);
+	return !hints ||
+	       ((!provider || (!strncmp(e->provider, provider, n) && (!e->provider[n] || e->provider[n] == ';'))) &&
+		(!domain || behaviour.ignores_domains || !strcmp(domain, e->domain)) && (hints->tx_attr->msg_order & ~e->msg_order) == 0);
 }
 
 static int getinfo(uint32_t version, const char *node, const char *service, uint64_t flags, const struct fi_info *hints,
@@ -180,8 +181,8 @@ static int close_mr(struct fid *fid)
 	return 0;
 }
 
-static int reg_mr(struct fid *fid, const void *at, size_t n_bytes, uint64_t access, uint64_t offset, uint64_t wanted_key,
-		  uint64_t flags, struct fid_mr **out, void *context)
+static int reg_mr(struct fid *fid, const void *at, size_t n_bytes, uint64_t access, uint64_t offset, uint64_t wanted_key, uint64_t flags,
+		  struct fid_mr **out, void *context)
 {
 	static struct fi_ops ops = { .size = sizeof ops, .close = close_mr };
 	struct fake_domain *d = (struct fake_domain *)fid;
@@ -195,8 +196,12 @@ static int reg_mr(struct fid *fid, const void *at, size_t n_bytes, uint64_t acce
 	m = fake_ofi_new(sizeof *m);
 	*m = (struct fake_mr){
 		.mr = { .fid = { .fclass = FI_CLASS_MR, .context = context, .ops = &ops } },
-		.domain = d, .begin = (uintptr_t)at, .bytes = n_bytes, .access = access,
-		.base = d->mr_mode & FI_MR_VIRT_ADDR ? (uintptr_t)at : 0, .next = fake_ofi_mrs,
+		.domain = d,
+		.begin = (uintptr_t)at,
+		.bytes = n_bytes,
+		.access = access,
+		.base = d->mr_mode & FI_MR_VIRT_ADDR ? (uintptr_t)at : 0,
+		.next = fake_ofi_mrs,
 	};
 	m->mr.key = d->mr_mode & FI_MR_PROV_KEY ? 0x1000 + ++last_number : wanted_key;
 	m->mr.mem_desc = d->mr_mode & FI_MR_LOCAL ? m : NULL;
@@ -224,8 +229,9 @@ static int close_cq(struct fid *fid)
 
 static int open_cq(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_cq **out, void *context)
 {
-	static struct fi_ops_cq calls_of_cq = { .size = sizeof calls_of_cq, .read = fake_ofi_cq_read, .readerr = fake_ofi_cq_readerr,
-						.strerror = fake_ofi_cq_strerror };
+	static struct fi_ops_cq calls_of_cq = {
+		.size = sizeof calls_of_cq, .read = fake_ofi_cq_read, .readerr = fake_ofi_cq_readerr, .strerror = fake_ofi_cq_strerror
+	};
 	static struct fi_ops ops = { .size = sizeof ops, .close = close_cq };
 	const int failed = fake_ofi_step();
 	struct fake_cq *q;
@@ -364,8 +370,12 @@ static void name_endpoint(struct fake_ep *e, const struct fi_info *info)
 
 static int open_ep(struct fid_domain *domain, struct fi_info *info, struct fid_ep **out, void *context)
 {
-	static struct fi_ops_rma rma = { .size = sizeof rma, .write = fake_ofi_write, .writemsg = fake_ofi_writemsg,
-					 .writedata = fake_ofi_writedata, .inject = fake_ofi_inject, .injectdata = fake_ofi_injectdata };
+	static struct fi_ops_rma rma = { .size = sizeof rma,
+					 .write = fake_ofi_write,
+					 .writemsg = fake_ofi_writemsg,
+					 .writedata = fake_ofi_writedata,
+					 .inject = fake_ofi_inject,
+					 .injectdata = fake_ofi_injectdata };
 	static struct fi_ops ops = { .size = sizeof ops, .close = close_ep, .bind = bind_ep, .control = control_ep };
 	static struct fi_ops_cm cm = { .size = sizeof cm, .getname = get_name };
 	const int failed = fake_ofi_step();
@@ -377,8 +387,11 @@ static int open_ep(struct fid_domain *domain, struct fi_info *info, struct fid_e
 	e = fake_ofi_new(sizeof *e);
 	*e = (struct fake_ep){
 		.ep = { .fid = { .fclass = FI_CLASS_EP, .context = context, .ops = &ops }, .cm = &cm, .rma = &rma },
-		.domain = (struct fake_domain *)domain, .number = ++last_number, .connect_posts = behaviour.connect_posts,
-		.inject_bytes = info->tx_attr->inject_size, .next = fake_ofi_eps,
+		.domain = (struct fake_domain *)domain,
+		.number = ++last_number,
+		.connect_posts = behaviour.connect_posts,
+		.inject_bytes = info->tx_attr->inject_size,
+		.next = fake_ofi_eps,
 	};
 	name_endpoint(e, info);
 	fake_ofi_eps = e;
@@ -391,8 +404,9 @@ static int open_ep(struct fid_domain *domain, struct fi_info *info, struct fid_e
 
 static int open_domain(struct fid_fabric *fabric, struct fi_info *info, struct fid_domain **out, void *context)
 {
-	static struct fi_ops_domain calls_of_domain = { .size = sizeof calls_of_domain, .av_open = open_av, .cq_open = open_cq,
-							.endpoint = open_ep };
+	static struct fi_ops_domain calls_of_domain = {
+		.size = sizeof calls_of_domain, .av_open = open_av, .cq_open = open_cq, .endpoint = open_ep
+	};
 	static struct fi_ops_mr memory = { .size = sizeof memory, .reg = reg_mr };
 	static struct fi_ops ops = { .size = sizeof ops, .close = close_plain };
 	const int failed = fake_ofi_step();
@@ -402,7 +416,8 @@ static int open_domain(struct fid_fabric *fabric, struct fi_info *info, struct f
 	if (failed)
 		return -failed;
 	d = fake_ofi_new(sizeof *d);
-	d->domain = (struct fid_domain){ .fid = { .fclass = FI_CLASS_DOMAIN, .context = context, .ops = &ops }, .ops = &calls_of_domain,
+	d->domain = (struct fid_domain){ .fid = { .fclass = FI_CLASS_DOMAIN, .context = context, .ops = &ops },
+					 .ops = &calls_of_domain,
 					 .mr = &memory };
 	d->mr_mode = info->domain_attr->mr_mode;
 	*out = &d->domain;
@@ -436,7 +451,11 @@ static uint32_t version(void)
 }
 
 static const struct gpul_ofi table = {
-	.fi_getinfo = getinfo, .fi_freeinfo = freeinfo, .fi_dupinfo = dupinfo, .fi_fabric = open_fabric, .fi_strerror = text_of,
+	.fi_getinfo = getinfo,
+	.fi_freeinfo = freeinfo,
+	.fi_dupinfo = dupinfo,
+	.fi_fabric = open_fabric,
+	.fi_strerror = text_of,
 	.fi_version = version,
 };
 
@@ -491,5 +510,5 @@ int fake_ofi_alive(void)
 }
 
 #else
-typedef int no_libfabric;  /* an empty file is not C */
+typedef int no_libfabric; /* an empty file is not C */
 #endif

@@ -19,10 +19,10 @@
 /* An answer of fi_getinfo(). */
 typedef struct fake_ofi_entry {
 	const char *provider, *domain;
-	const char *address;             /* IPv4 or IPv6; NULL: endpoints have names, as those of shm */
-	uint64_t mode;                   /* FI_CONTEXT ... */
-	int mr_mode;                     /* FI_MR_LOCAL: the local key is checked; FI_MR_VIRT_ADDR; FI_MR_PROV_KEY */
-	size_t data_bytes;               /* of remote completion data */
+	const char *address; /* IPv4 or IPv6; NULL: endpoints have names, as those of shm */
+	uint64_t mode;       /* FI_CONTEXT ... */
+	int mr_mode;         /* FI_MR_LOCAL: the local key is checked; FI_MR_VIRT_ADDR; FI_MR_PROV_KEY */
+	size_t data_bytes;   /* of remote completion data */
 	uint64_t msg_order, comp_order;
 } fake_ofi_entry;
 
@@ -33,29 +33,29 @@ enum { FAKE_OFI_ENTRIES = 8 };
 typedef struct fake_ofi_behaviour {
 	fake_ofi_entry entries[FAKE_OFI_ENTRIES];
 	unsigned n_entries;
-	unsigned room;                   /* limit of the writes in flight from one endpoint; further
+	unsigned room;          /* limit of the writes in flight from one endpoint; further
 					  * writes are refused; default 64 */
-	unsigned connect_posts;          /* number of first writes of an endpoint that are refused, as
+	unsigned connect_posts; /* number of first writes of an endpoint that are refused, as
 					  * during a connect; default 1 */
-	bool reverse;                    /* writes take effect, and completions are read, in reverse order */
-	bool ignores_domains;            /* in the hints, as ofi_rxm of 1.17 does */
-	bool deaf;                       /* writes are accepted, but nothing happens: the network is
+	bool reverse;           /* writes take effect, and completions are read, in reverse order */
+	bool ignores_domains;   /* in the hints, as ofi_rxm of 1.17 does */
+	bool deaf;              /* writes are accepted, but nothing happens: the network is
 					  * cut */
 } fake_ofi_behaviour;
 
 /* Reset: the fail_at-th call (1 = first) fails with -FI_ENOMEM or NULL; 0: no call fails.  Returns the table. */
 const struct gpul_ofi *fake_ofi(int fail_at);
 
-fake_ofi_behaviour *fake_ofi_behave(void);  /* a test may change it after fake_ofi() */
-void fake_ofi_fail(int n, int code);        /* from now on, the n-th call fails with -code; 0: none */
-int fake_ofi_calls(void);                   /* calls since fake_ofi() */
-int fake_ofi_alive(void);                   /* objects, entries and writes not yet released */
+fake_ofi_behaviour *fake_ofi_behave(void); /* a test may change it after fake_ofi() */
+void fake_ofi_fail(int n, int code);       /* from now on, the n-th call fails with -code; 0: none */
+int fake_ofi_calls(void);                  /* calls since fake_ofi() */
+int fake_ofi_alive(void);                  /* objects, entries and writes not yet released */
 
-void fake_ofi_refuse(int n);                /* the n-th write from now on is refused with -FI_EAGAIN; 0: none */
-void fake_ofi_complete(int n, int error, int provider_error);  /* the n-th completion of a write is this error; 0: none */
-void fake_ofi_fail_read(int n, int code);   /* the n-th fi_cq_read() from now on returns -code; 0: none */
+void fake_ofi_refuse(int n);                                  /* the n-th write from now on is refused with -FI_EAGAIN; 0: none */
+void fake_ofi_complete(int n, int error, int provider_error); /* the n-th completion of a write is this error; 0: none */
+void fake_ofi_fail_read(int n, int code);                     /* the n-th fi_cq_read() from now on returns -code; 0: none */
 
-unsigned fake_ofi_writes(void);             /* writes taken since fake_ofi() */
-unsigned fake_ofi_silent_writes(void);      /* ... without FI_COMPLETION */
+unsigned fake_ofi_writes(void);        /* writes taken since fake_ofi() */
+unsigned fake_ofi_silent_writes(void); /* ... without FI_COMPLETION */
 
 #endif

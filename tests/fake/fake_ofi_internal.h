@@ -28,7 +28,7 @@ struct fake_domain {
 struct fake_mr {
 	struct fid_mr mr;
 	struct fake_domain *domain;
-	uint64_t begin, bytes, base, access;  /* base: address that a peer uses for begin */
+	uint64_t begin, bytes, base, access; /* base: address that a peer uses for begin */
 	struct fake_mr *next;
 };
 
@@ -39,18 +39,18 @@ struct fake_av {
 };
 
 struct fake_completion {
-	struct fi_cq_err_entry entry;         /* err 0: none */
+	struct fi_cq_err_entry entry; /* err 0: none */
 	struct fake_completion *next;
 };
 
 struct fake_cq {
 	struct fid_cq cq;
-	struct fake_completion *first;        /* oldest */
+	struct fake_completion *first; /* oldest */
 };
 
 /* A write in flight. */
 struct fake_write {
-	unsigned from;                        /* number of the endpoint */
+	unsigned from; /* number of the endpoint */
 	uint64_t flags, remote, key, data;
 	void *context;
 	struct fake_write *next;
@@ -67,7 +67,7 @@ struct fake_ep {
 	size_t inject_bytes;
 	bool enabled;
 	struct fake_address address;
-	struct fake_write *inbox;             /* oldest first */
+	struct fake_write *inbox; /* oldest first */
 	struct fake_ep *next;
 };
 
@@ -83,8 +83,8 @@ void fake_ofi_free(void *object);
 
 /* ---- fake_ofi_queue.c; with the lock held, except the entries of the tables ---- */
 
-void fake_ofi_drop(struct fake_ep *target, int provider_error);  /* drop the writes in flight to it */
-void fake_ofi_forget(struct fake_cq *cq);                        /* free its completions */
+void fake_ofi_drop(struct fake_ep *target, int provider_error); /* drop the writes in flight to it */
+void fake_ofi_forget(struct fake_cq *cq);                       /* free its completions */
 void fake_ofi_reset_queue(void);
 
 ssize_t fake_ofi_writemsg(struct fid_ep *ep, const struct fi_msg_rma *msg, uint64_t flags);

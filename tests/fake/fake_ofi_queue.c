@@ -299,8 +299,14 @@ static ssize_t write_plain(struct fid_ep *ep, const void *buf, size_t n_bytes, v
 {
 	struct iovec from = { .iov_base = (void *)(uintptr_t)buf, .iov_len = n_bytes };
 	struct fi_rma_iov there = { .addr = remote, .len = n_bytes, .key = key };
-	const struct fi_msg_rma msg = { .msg_iov = &from, .desc = &desc, .iov_count = 1, .addr = to, .rma_iov = &there, .rma_iov_count = 1,
-					.context = context, .data = data };
+	const struct fi_msg_rma msg = { .msg_iov = &from,
+					.desc = &desc,
+					.iov_count = 1,
+					.addr = to,
+					.rma_iov = &there,
+					.rma_iov_count = 1,
+					.context = context,
+					.data = data };
 
 	return fake_ofi_writemsg(ep, &msg, flags);
 }
@@ -328,5 +334,5 @@ ssize_t fake_ofi_injectdata(struct fid_ep *ep, const void *buf, size_t n_bytes, 
 }
 
 #else
-typedef int no_libfabric;  /* an empty file is not C */
+typedef int no_libfabric; /* an empty file is not C */
 #endif

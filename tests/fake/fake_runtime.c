@@ -66,15 +66,13 @@ static CUresult copy_2d_async(const CUDA_MEMCPY2D *c, CUstream s)
 	return copy_2d(c);
 }
 
-static CUresult fill_2d(CUdeviceptr p, size_t pitch, unsigned char byte, size_t width,
-			size_t height, CUstream s)
+static CUresult fill_2d(CUdeviceptr p, size_t pitch, unsigned char byte, size_t width, size_t height, CUstream s)
 {
 	(void)p, (void)pitch, (void)byte, (void)width, (void)height, (void)s;
 	return step();
 }
 
-static CUresult alloc_pitch(CUdeviceptr *p, size_t *pitch, size_t width, size_t height,
-			    unsigned element)
+static CUresult alloc_pitch(CUdeviceptr *p, size_t *pitch, size_t width, size_t height, unsigned element)
 {
 	(void)element;
 	*pitch = width;
@@ -112,8 +110,7 @@ static CUresult host_unregister(void *p)
 	return step();
 }
 
-static CUresult pointer_attributes(unsigned n, CUpointer_attribute *which, void **values,
-				   CUdeviceptr p)
+static CUresult pointer_attributes(unsigned n, CUpointer_attribute *which, void **values, CUdeviceptr p)
 {
 	(void)n, (void)which, (void)values, (void)p;
 	return step();
@@ -143,9 +140,8 @@ static CUresult host_function(CUstream s, CUhostFn fn, void *user)
 
 static CUresult launch_ex(const CUlaunchConfig *c, CUfunction f, void **params, void **extra)
 {
-	return table.cuLaunchKernel(f, c->gridDimX, c->gridDimY, c->gridDimZ, c->blockDimX,
-				    c->blockDimY, c->blockDimZ, c->sharedMemBytes, c->hStream,
-				    params, extra);
+	return table.cuLaunchKernel(f, c->gridDimX, c->gridDimY, c->gridDimZ, c->blockDimX, c->blockDimY, c->blockDimZ, c->sharedMemBytes,
+				    c->hStream, params, extra);
 }
 
 static CUresult occupancy(int *n, CUfunction f, int block, size_t shared_bytes, unsigned flags)

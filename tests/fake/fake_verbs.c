@@ -22,7 +22,7 @@ static unsigned doorbells;
 
 struct fake_context {
 	struct ibv_context ctx;
-	int events[2];           /* pipe of struct ibv_async_event */
+	int events[2]; /* pipe of struct ibv_async_event */
 	struct fake_context *next;
 };
 
@@ -327,17 +327,16 @@ static const char *node_type_str(enum ibv_node_type type)
 static const struct gpul_verbs table = {
 	.path = "the fake libibverbs",
 #define OWN(name) .name = name,
-	OWN(get_device_list) OWN(free_device_list) OWN(get_device_name) OWN(get_device_guid) OWN(open_device) OWN(close_device)
-	OWN(query_device) OWN(query_gid) OWN(query_pkey) OWN(get_async_event) OWN(ack_async_event)
-	OWN(alloc_pd) OWN(dealloc_pd) OWN(reg_mr) OWN(reg_mr_iova2) OWN(dereg_mr)
-	OWN(wc_status_str) OWN(event_type_str) OWN(port_state_str) OWN(node_type_str)
+	OWN(get_device_list) OWN(free_device_list) OWN(get_device_name) OWN(get_device_guid) OWN(open_device) OWN(close_device) OWN(
+		query_device) OWN(query_gid) OWN(query_pkey) OWN(get_async_event) OWN(ack_async_event) OWN(alloc_pd) OWN(dealloc_pd)
+		OWN(reg_mr) OWN(reg_mr_iova2) OWN(dereg_mr) OWN(wc_status_str) OWN(event_type_str) OWN(port_state_str) OWN(node_type_str)
 #undef OWN
 #define QUEUE(name) .name = fake_##name,
-	QUEUE(create_comp_channel) QUEUE(destroy_comp_channel) QUEUE(get_cq_event) QUEUE(ack_cq_events) QUEUE(create_cq)
-	QUEUE(destroy_cq) QUEUE(create_qp) QUEUE(modify_qp) QUEUE(query_qp) QUEUE(destroy_qp) QUEUE(create_ah) QUEUE(destroy_ah)
-	QUEUE(post_send) QUEUE(post_recv) QUEUE(poll_cq) QUEUE(req_notify_cq)
+			QUEUE(create_comp_channel) QUEUE(destroy_comp_channel) QUEUE(get_cq_event) QUEUE(ack_cq_events) QUEUE(create_cq)
+				QUEUE(destroy_cq) QUEUE(create_qp) QUEUE(modify_qp) QUEUE(query_qp) QUEUE(destroy_qp) QUEUE(create_ah)
+					QUEUE(destroy_ah) QUEUE(post_send) QUEUE(post_recv) QUEUE(poll_cq) QUEUE(req_notify_cq)
 #undef QUEUE
-	.reg_dmabuf_mr = reg_dmabuf_mr,
+						.reg_dmabuf_mr = reg_dmabuf_mr,
 	.query_gid_table = query_gid_table,
 	.query_port = query_port,
 	.query_device_ex = query_device_ex,
@@ -351,14 +350,20 @@ static void set_defaults(void)
 	static const unsigned char local[16] = { 0xfe, 0x80, [15] = 1 }, ipv4[16] = { [10] = 0xff, [11] = 0xff, 10, 9, 0, 1 };
 
 	behaviour = (fake_verbs_behaviour){
-		.n_devices = 1, .transport = IBV_TRANSPORT_IB, .max_inline = 64, .no_dmabuf = true, .n_gids = 4,
+		.n_devices = 1,
+		.transport = IBV_TRANSPORT_IB,
+		.max_inline = 64,
+		.no_dmabuf = true,
+		.n_gids = 4,
 		.attr = { .phys_port_cnt = 1, .max_qp_wr = 8192, .max_cqe = 1 << 17, .max_qp = 64, .atomic_cap = IBV_ATOMIC_HCA },
 	};
 	for (int i = 0; i < FAKE_VERBS_PORTS; i++)
-		behaviour.ports[i] = (struct ibv_port_attr){ .state = IBV_PORT_ACTIVE, .max_mtu = IBV_MTU_4096,
-							     .active_mtu = IBV_MTU_1024, .link_layer = IBV_LINK_LAYER_ETHERNET };
+		behaviour.ports[i] = (struct ibv_port_attr){
+			.state = IBV_PORT_ACTIVE, .max_mtu = IBV_MTU_4096, .active_mtu = IBV_MTU_1024, .link_layer = IBV_LINK_LAYER_ETHERNET
+		};
 	for (unsigned i = 0; i < 4; i++) {
-		behaviour.gids[i] = (struct ibv_gid_entry){ .gid_index = i, .port_num = 1,
+		behaviour.gids[i] = (struct ibv_gid_entry){ .gid_index = i,
+							    .port_num = 1,
 							    .gid_type = i % 2 ? IBV_GID_TYPE_ROCE_V2 : IBV_GID_TYPE_ROCE_V1 };
 		memcpy(behaviour.gids[i].gid.raw, i < 2 ? ipv4 : local, 16);
 	}
@@ -435,5 +440,5 @@ const struct ibv_qp_attr *fake_verbs_attributes(uint32_t qp_num)
 }
 
 #else
-typedef int no_libibverbs;  /* an empty file is not C */
+typedef int no_libibverbs; /* an empty file is not C */
 #endif

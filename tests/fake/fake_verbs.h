@@ -17,34 +17,34 @@ enum { FAKE_VERBS_PORTS = 2, FAKE_VERBS_GIDS = 8 };
 /* The values that the only device reports.  fake_verbs() sets the defaults: one active Ethernet
  * port with four GIDs, of which index 1 is 10.9.0.1 with RoCE v2. */
 typedef struct fake_verbs_behaviour {
-	int n_devices;                   /* default 1; fake0, fake1 ... are alike */
+	int n_devices; /* default 1; fake0, fake1 ... are alike */
 	enum ibv_transport_type transport;
-	struct ibv_device_attr attr;     /* phys_port_cnt: ports in use */
+	struct ibv_device_attr attr; /* phys_port_cnt: ports in use */
 	struct ibv_port_attr ports[FAKE_VERBS_PORTS];
 	struct ibv_gid_entry gids[FAKE_VERBS_GIDS];
 	unsigned n_gids;
-	uint32_t max_inline;             /* default 64 */
-	bool no_null_mr;                 /* as rxe */
-	bool no_dmabuf;                  /* default true, as rxe */
-	bool deaf;                       /* posts are accepted, but nothing happens: the peer's machine
+	uint32_t max_inline; /* default 64 */
+	bool no_null_mr;     /* as rxe */
+	bool no_dmabuf;      /* default true, as rxe */
+	bool deaf;           /* posts are accepted, but nothing happens: the peer's machine
 					  * is dead */
 } fake_verbs_behaviour;
 
 /* Reset: the fail_at-th call (1 = first) fails with ENOMEM; 0: no call fails.  Returns the table. */
 const struct gpul_verbs *fake_verbs(int fail_at);
 
-fake_verbs_behaviour *fake_verbs_behave(void);  /* a test may change it after fake_verbs() */
-void fake_verbs_fail(int n, int with_errno);    /* from now on, the n-th call fails; 0: none */
-int fake_verbs_calls(void);                     /* calls since fake_verbs() */
-int fake_verbs_alive(void);                     /* objects not yet released */
+fake_verbs_behaviour *fake_verbs_behave(void); /* a test may change it after fake_verbs() */
+void fake_verbs_fail(int n, int with_errno);   /* from now on, the n-th call fails; 0: none */
+int fake_verbs_calls(void);                    /* calls since fake_verbs() */
+int fake_verbs_alive(void);                    /* objects not yet released */
 
 /* From now on, the n-th successful completion (1 = next) gets this status instead; 0: none. */
 void fake_verbs_complete(int n, enum ibv_wc_status status, uint32_t vendor);
 
-unsigned fake_verbs_doorbells(void);            /* calls of post_send with success since fake_verbs() */
-unsigned fake_verbs_receives(void);             /* empty or filled receives that are posted and not used, of all queue pairs */
-unsigned fake_verbs_access(uint32_t lkey);      /* access flags of a registration */
-const struct ibv_qp_attr *fake_verbs_attributes(uint32_t qp_num);  /* as modify_qp has set them; NULL: no such queue pair */
+unsigned fake_verbs_doorbells(void);       /* calls of post_send with success since fake_verbs() */
+unsigned fake_verbs_receives(void);        /* empty or filled receives that are posted and not used, of all queue pairs */
+unsigned fake_verbs_access(uint32_t lkey); /* access flags of a registration */
+const struct ibv_qp_attr *fake_verbs_attributes(uint32_t qp_num); /* as modify_qp has set them; NULL: no such queue pair */
 
 /* Raise an asynchronous event of the device, or of the queue pair with this number. */
 void fake_verbs_raise(enum ibv_event_type type, uint32_t qp_num, int port);

@@ -8,7 +8,7 @@
 
 struct fake_completion {
 	struct ibv_wc wc;
-	unsigned frees;        /* operations of the send queue that it ends */
+	unsigned frees; /* operations of the send queue that it ends */
 };
 
 struct fake_cq {
@@ -36,7 +36,7 @@ struct fake_qp {
 	struct ibv_qp_cap cap;
 	struct fake_recv *recvs;
 	unsigned recvs_head, recvs_tail;
-	unsigned used, unsignaled;  /* operations in the send queue; those since the last completion */
+	unsigned used, unsignaled; /* operations in the send queue; those since the last completion */
 	struct fake_qp *next;
 };
 
@@ -55,12 +55,12 @@ int fake_verbs_step(void);
 /* Count a call of a function that returns an object: NULL, with errno, when it must fail. */
 void *fake_new_object(size_t bytes);
 int fake_free_object(void *object);
-uint32_t fake_verbs_number(void);  /* a number that no other object has */
+uint32_t fake_verbs_number(void); /* a number that no other object has */
 
 /* With the lock held. */
 struct fake_qp *fake_qp_find(uint32_t qp_num);
-void fake_qp_break(struct fake_qp *q, bool keep_quiet);  /* to state ERR: the receives are flushed */
-void fake_qp_reset(struct fake_qp *q);                   /* forget receives and completions */
+void fake_qp_break(struct fake_qp *q, bool keep_quiet); /* to state ERR: the receives are flushed */
+void fake_qp_reset(struct fake_qp *q);                  /* forget receives and completions */
 enum ibv_wc_status fake_verbs_planned(enum ibv_wc_status status, uint32_t *vendor);
 void fake_verbs_count_doorbell(void);
 void fake_verbs_event(enum ibv_event_type type, struct fake_qp *q, struct ibv_cq *cq, int port);

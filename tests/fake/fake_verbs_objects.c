@@ -41,8 +41,13 @@ struct ibv_qp *fake_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 	q = fake_new_object(sizeof *q);
 	if (!q)
 		return NULL;
-	q->qp = (struct ibv_qp){ .context = pd->context, .qp_context = attr->qp_context, .pd = pd, .send_cq = attr->send_cq,
-				 .recv_cq = attr->recv_cq, .state = IBV_QPS_RESET, .qp_type = attr->qp_type };
+	q->qp = (struct ibv_qp){ .context = pd->context,
+				 .qp_context = attr->qp_context,
+				 .pd = pd,
+				 .send_cq = attr->send_cq,
+				 .recv_cq = attr->recv_cq,
+				 .state = IBV_QPS_RESET,
+				 .qp_type = attr->qp_type };
 	q->cap = attr->cap;
 	q->recvs = calloc(q->cap.max_recv_wr + 1, sizeof *q->recvs);
 	pthread_mutex_lock(&fake_verbs_lock);
@@ -95,7 +100,7 @@ static int check_address(const struct ibv_ah_attr *address)
 	for (unsigned i = 0; i < fake_verbs_behave()->n_gids; i++)
 		if (memcmp(&fake_verbs_behave()->gids[i].gid, &address->grh.dgid, sizeof(union ibv_gid)) == 0)
 			return 0;
-	return ETIMEDOUT;  /* no answer to ARP */
+	return ETIMEDOUT; /* no answer to ARP */
 }
 
 static void set_attributes(struct fake_qp *q, const struct ibv_qp_attr *attr, int mask)
@@ -200,5 +205,5 @@ int fake_req_notify_cq(struct ibv_cq *cq, int solicited_only)
 }
 
 #else
-typedef int no_libibverbs;  /* an empty file is not C */
+typedef int no_libibverbs; /* an empty file is not C */
 #endif

@@ -41,8 +41,11 @@ void fake_qp_break(struct fake_qp *q, bool keep_quiet)
 		return;
 	q->qp.state = IBV_QPS_ERR;
 	while (!keep_quiet && q->recvs_tail != q->recvs_head)
-		complete(q, q->qp.recv_cq, (struct ibv_wc){ .wr_id = q->recvs[q->recvs_tail++ % q->cap.max_recv_wr].wr_id,
-							    .status = IBV_WC_WR_FLUSH_ERR, .vendor_err = 0xf9 }, 0);
+		complete(q, q->qp.recv_cq,
+			 (struct ibv_wc){ .wr_id = q->recvs[q->recvs_tail++ % q->cap.max_recv_wr].wr_id,
+					  .status = IBV_WC_WR_FLUSH_ERR,
+					  .vendor_err = 0xf9 },
+			 0);
 }
 
 /* Remove the entries of the queue pair from a completion queue. */
@@ -114,7 +117,9 @@ static enum ibv_wc_status do_write(struct fake_qp *q, struct fake_qp *peer, cons
 		copy(wr->wr.rdma.remote_addr, from, n_bytes);
 	if (with_imm) {
 		struct ibv_wc wc = { .wr_id = peer->recvs[peer->recvs_tail++ % peer->cap.max_recv_wr].wr_id,
-				     .opcode = IBV_WC_RECV_RDMA_WITH_IMM, .byte_len = n_bytes, .wc_flags = IBV_WC_WITH_IMM };
+				     .opcode = IBV_WC_RECV_RDMA_WITH_IMM,
+				     .byte_len = n_bytes,
+				     .wc_flags = IBV_WC_WITH_IMM };
 
 		wc.imm_data = wr->imm_data;
 		wc.status = fake_verbs_planned(IBV_WC_SUCCESS, &wc.vendor_err);
@@ -161,12 +166,18 @@ static void do_datagram(const struct fake_qp *q, const struct ibv_send_wr *wr, c
 	    peer->attr.qkey != wr->wr.ud.remote_qkey || peer->recvs_tail == peer->recvs_head)
 		return;
 	r = &peer->recvs[peer->recvs_tail++ % peer->cap.max_recv_wr];
-	if (r->num_sge != 1 || r->sge.length < from->length + 40 || !find_mr(r->sge.lkey, r->sge.addr, r->sge.length, IBV_ACCESS_LOCAL_WRITE))
+	if (r->num_sge != 1 || r->sge.length < from->length + 40 ||
+	    !find_mr(r->sge.lkey, r->sge.addr, r->sge.length, IBV_ACCESS_LOCAL_WRITE))
 		return;
 	memset((void *)(uintptr_t)r->sge.addr, 0x60, 40);
 	copy(r->sge.addr + 40, from->addr, from->length);
-	complete(peer, peer->qp.recv_cq, (struct ibv_wc){ .wr_id = r->wr_id, .opcode = IBV_WC_RECV, .byte_len = from->length + 40,
-							  .src_qp = q->qp.qp_num, .wc_flags = IBV_WC_GRH }, 0);
+	complete(peer, peer->qp.recv_cq,
+		 (struct ibv_wc){ .wr_id = r->wr_id,
+				  .opcode = IBV_WC_RECV,
+				  .byte_len = from->length + 40,
+				  .src_qp = q->qp.qp_num,
+				  .wc_flags = IBV_WC_GRH },
+		 0);
 }
 
 static enum ibv_wc_status execute(struct fake_qp *q, const struct ibv_send_wr *wr)
@@ -271,8 +282,9 @@ int fake_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr
 		else if (q->qp.state == IBV_QPS_ERR)
 			complete(q, q->qp.recv_cq, (struct ibv_wc){ .wr_id = wr->wr_id, .status = IBV_WC_WR_FLUSH_ERR }, 0);
 		else
-			q->recvs[q->recvs_head++ % q->cap.max_recv_wr] =
-				(struct fake_recv){ wr->wr_id, wr->num_sge ? *wr->sg_list : (struct ibv_sge){ 0 }, wr->num_sge };
+			q->recvs[q->recvs_head++ % q->cap.max_recv_wr] = (struct fake_recv){
+				wr->wr_id, wr->num_sge ? *wr->sg_list : (struct ibv_sge){ 0 }, wr->num_sge
+			};
 	}
 	pthread_mutex_unlock(&fake_verbs_lock);
 	return r;
@@ -297,5 +309,5 @@ int fake_poll_cq(struct ibv_cq *queue, int n, struct ibv_wc *wc)
 }
 
 #else
-typedef int no_libibverbs;  /* an empty file is not C */
+typedef int no_libibverbs; /* an empty file is not C */
 #endif

@@ -38,10 +38,10 @@ int actor_begin(const struct actor *a)
 		return -1;
 	if (unshare(a->namespaces))
 		return 77;
-	if (a->namespaces & CLONE_NEWPID)  /* LeakSanitizer cannot find its threads in a new namespace, so exit
+	if (a->namespaces & CLONE_NEWPID) /* LeakSanitizer cannot find its threads in a new namespace, so exit
 					    * before it runs */
 		on_exit(exit_now, NULL);
-	pid = a->namespaces & CLONE_NEWPID ? fork() : 0;  /* the next child is the new namespace's first
+	pid = a->namespaces & CLONE_NEWPID ? fork() : 0; /* the next child is the new namespace's first
 							   * process */
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -65,7 +65,7 @@ bool actor_limit(int64_t n_more)
 	if (getrlimit(RLIMIT_NOFILE, &limit))
 		return false;
 	if (n_more >= 0) {
-		next = fcntl(0, F_DUPFD_CLOEXEC, 0);  /* the lowest free descriptor number */
+		next = fcntl(0, F_DUPFD_CLOEXEC, 0); /* the lowest free descriptor number */
 		if (next < 0)
 			return false;
 		close(next);

@@ -18,13 +18,13 @@ enum { N_STEPS = 12 };
 
 /* Options of an actor; all zero: the defaults. */
 struct actor {
-	const struct step *dies;   /* the step at which the actor kills itself; NULL: none */
-	size_t bytes;              /* size of an owner's memory; 0: SHARED_BYTES */
-	int step_timeout_ms;       /* time-out of an owner for a handshake step; 0: the library's default */
-	const char *name;          /* name of the share; NULL: SHARE_NAME */
-	uid_t uid;                 /* user id to change to after the driver is open; 0: unchanged */
-	int namespaces;            /* CLONE_NEW* flags; exit status 77 if not permitted */
-	bool gone_quiet;           /* owner: do not send 'v' (for thousands of events that are not read) */
+	const struct step *dies; /* the step at which the actor kills itself; NULL: none */
+	size_t bytes;            /* size of an owner's memory; 0: SHARED_BYTES */
+	int step_timeout_ms;     /* time-out of an owner for a handshake step; 0: the library's default */
+	const char *name;        /* name of the share; NULL: SHARE_NAME */
+	uid_t uid;               /* user id to change to after the driver is open; 0: unchanged */
+	int namespaces;          /* CLONE_NEW* flags; exit status 77 if not permitted */
+	bool gone_quiet;         /* owner: do not send 'v' (for thousands of events that are not read) */
 };
 
 child_role owner_role, attacher_role;

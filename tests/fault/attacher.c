@@ -11,7 +11,7 @@ struct attacher {
 	const struct actor *how;
 	struct process process;
 	gpul_ipc_client *client;
-	int64_t rounds;          /* number of rounds of the running kernel */
+	int64_t rounds; /* number of rounds of the running kernel */
 	bool has_baseline;
 	struct counts baseline;
 };
@@ -113,18 +113,41 @@ static bool execute_command(struct attacher *a, struct note *n)
 
 	n->text[0] = '\0';
 	switch (n->command) {
-	case 'a': st = attach(a, (int)n->value, &err); break;
-	case 'r': st = start_kernel(a, n->value, &err); break;
-	case 'w': st = finish_kernel(a, &err); break;
-	case 's': st = process_sums_right(&a->process, gpul_ipc_client_view(a->client), &err); break;
-	case 'v': st = listen_to_owner(a, (int)n->value, n, &err); break;
-	case 'x': st = detach(a, &err); break;
-	case 'q': st = query_owner((int)n->value, &err); break;
-	case 'm': st = attach_repeatedly(a, n->value, &err); break;
-	case 'l': st = actor_limit(n->value) ? GPUL_OK : GPUL_ESYS; break;
-	case 'b': take_baseline(a); break;
-	case 'c': st = count_held(a, n); break;
-	default: return false;
+	case 'a':
+		st = attach(a, (int)n->value, &err);
+		break;
+	case 'r':
+		st = start_kernel(a, n->value, &err);
+		break;
+	case 'w':
+		st = finish_kernel(a, &err);
+		break;
+	case 's':
+		st = process_sums_right(&a->process, gpul_ipc_client_view(a->client), &err);
+		break;
+	case 'v':
+		st = listen_to_owner(a, (int)n->value, n, &err);
+		break;
+	case 'x':
+		st = detach(a, &err);
+		break;
+	case 'q':
+		st = query_owner((int)n->value, &err);
+		break;
+	case 'm':
+		st = attach_repeatedly(a, n->value, &err);
+		break;
+	case 'l':
+		st = actor_limit(n->value) ? GPUL_OK : GPUL_ESYS;
+		break;
+	case 'b':
+		take_baseline(a);
+		break;
+	case 'c':
+		st = count_held(a, n);
+		break;
+	default:
+		return false;
 	}
 	n->value = (int64_t)((gpul_clock_ns() - from) / 1000000);
 	n->good = st == GPUL_OK;

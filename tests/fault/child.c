@@ -25,7 +25,7 @@ bool child_start(const struct fault *f, child_role *role, const void *arg, struc
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		close(pair[0]);
-		exit(role(f, pair[1], arg));  /* exit() instead of _exit(), so that a sanitizer checks for
+		exit(role(f, pair[1], arg)); /* exit() instead of _exit(), so that a sanitizer checks for
 					       * leaks */
 	}
 	close(pair[1]);
@@ -76,7 +76,7 @@ int child_end(struct child *c, int timeout_ms)
 		}
 		usleep(200);
 	}
-	close(c->line);  /* closed after the child's end, because closing with unread data is an error for the child */
+	close(c->line); /* closed after the child's end, because closing with unread data is an error for the child */
 	*c = (struct child){ 0 };
 	return status;
 }

@@ -7,16 +7,16 @@
 /* A message on a line.  command: one letter; an answer repeats it. */
 struct note {
 	char command;
-	bool good;          /* in answers: the command succeeded */
-	int event;          /* in 'v': a gpul_ipc_event_kind */
+	bool good; /* in answers: the command succeeded */
+	int event; /* in 'v': a gpul_ipc_event_kind */
 	int native;
 	gpul_status status;
-	int64_t value;      /* a time-out in ms, a number of rounds, a pid */
+	int64_t value; /* a time-out in ms, a number of rounds, a pid */
 	char text[FAULT_TEXT];
 };
 
 struct child {
-	pid_t pid;          /* process id of the child; 0: no process */
+	pid_t pid; /* process id of the child; 0: no process */
 	int line;
 };
 

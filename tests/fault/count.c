@@ -22,7 +22,7 @@ static bool is_number(const char *name)
 static int count_fds(void)
 {
 	DIR *d = opendir("/proc/self/fd");
-	int n = -1;  /* minus the descriptor of the folder that is read */
+	int n = -1; /* minus the descriptor of the folder that is read */
 
 	for (struct dirent *e; d && (e = readdir(d));)
 		n += is_number(e->d_name);
@@ -104,8 +104,8 @@ bool counts_same(const struct counts *before, char text[FAULT_TEXT])
 		snprintf(text, FAULT_TEXT, "%d descriptors instead of %d:", now.n_fds, before->n_fds);
 		list_fds(text);
 	} else if (now.n_shared > before->n_shared || now.n_mapped_files > before->n_mapped_files) {
-		snprintf(text, FAULT_TEXT, "%d file mappings (%d of shared memory) instead of %d (%d)",
-			 now.n_mapped_files, now.n_shared, before->n_mapped_files, before->n_shared);
+		snprintf(text, FAULT_TEXT, "%d file mappings (%d of shared memory) instead of %d (%d)", now.n_mapped_files, now.n_shared,
+			 before->n_mapped_files, before->n_shared);
 	} else if (now.n_held > before->n_held) {
 		snprintf(text, FAULT_TEXT, "%d driver objects instead of %d", now.n_held, before->n_held);
 	} else {
@@ -191,8 +191,7 @@ static bool opens_file(const char *pid, dev_t device, ino_t inode)
 	for (struct dirent *e; d && !found && (e = readdir(d));) {
 		struct stat s;
 
-		found = is_number(e->d_name) && fstatat(dirfd(d), e->d_name, &s, 0) == 0 && s.st_dev == device &&
-			s.st_ino == inode;
+		found = is_number(e->d_name) && fstatat(dirfd(d), e->d_name, &s, 0) == 0 && s.st_dev == device && s.st_ino == inode;
 	}
 	if (d)
 		closedir(d);

@@ -6,9 +6,9 @@
 
 struct counts {
 	int n_fds;
-	int n_mapped_files;  /* mappings of files: memfds, devices, libraries */
-	int n_shared;        /* the part of n_mapped_files that is shared memory */
-	int n_held;          /* driver objects, counted by ledger.h */
+	int n_mapped_files; /* mappings of files: memfds, devices, libraries */
+	int n_shared;       /* the part of n_mapped_files that is shared memory */
+	int n_held;         /* driver objects, counted by ledger.h */
 };
 
 void counts_take(struct counts *out);

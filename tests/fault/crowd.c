@@ -60,8 +60,7 @@ static bool run_with_few_descriptors(struct fault *f, const struct child *who, i
 {
 	if (!must(f, who, 'l', n_more) || !attaches_or_reports_why(f, attacher) || !must(f, who, 'l', -1))
 		return false;
-	return must_attach(f, attacher) && must(f, attacher, 's', 0) && must(f, attacher, 'x', 0) &&
-	       must(f, attacher, 'c', 0);
+	return must_attach(f, attacher) && must(f, attacher, 's', 0) && must(f, attacher, 'x', 0) && must(f, attacher, 'c', 0);
 }
 
 /* Send an owner a message with more descriptors than it has room for: the message is truncated and refused. */
@@ -92,8 +91,8 @@ enum fault_verdict few_descriptors(struct fault *f)
 
 	for (unsigned i = 0; good && i < f->times; i++)
 		for (int n_more = 0; good && n_more < MOST_MORE; n_more++)
-			good = run_with_few_descriptors(f, &attacher, n_more, &attacher) && run_with_few_descriptors(f, &owner, n_more, &attacher) &&
-			       send_too_many_fds(f, &owner, n_more, &hello);
+			good = run_with_few_descriptors(f, &attacher, n_more, &attacher) &&
+			       run_with_few_descriptors(f, &owner, n_more, &attacher) && send_too_many_fds(f, &owner, n_more, &hello);
 	good = good && must(f, &owner, 'c', 0) && actor_end(f, &owner) && actor_end(f, &attacher);
 	child_kill(&owner);
 	child_kill(&attacher);

@@ -49,7 +49,7 @@ static int stranger_role(const struct fault *f, int line, const void *arg)
 	s = raw_connect(f);
 	if (s < 0)
 		return 3;
-	raw_send(s, arg, sizeof(struct wire_hello), NULL, 0);  /* fails if the connection was already refused */
+	raw_send(s, arg, sizeof(struct wire_hello), NULL, 0); /* fails if the connection was already refused */
 	return raw_dropped(s, &why) && why.status && why.text[0] ? 0 : 4;
 }
 
@@ -118,7 +118,7 @@ static const struct {
 	const char *what;
 	int owner, attacher;
 } places[] = {
-	{ "separate network namespaces", 0, CLONE_NEWNET },  /* must be the first: device-ipc runs only this test */
+	{ "separate network namespaces", 0, CLONE_NEWNET }, /* must be the first: device-ipc runs only this test */
 	{ "the attacher in a new pid namespace", 0, CLONE_NEWPID },
 	{ "the owner in a new pid namespace", CLONE_NEWPID, 0 },
 	{ "each in new pid and network namespaces", CLONE_NEWPID | CLONE_NEWNET, CLONE_NEWPID | CLONE_NEWNET },
@@ -145,7 +145,7 @@ static bool attach_across(struct fault *f, int index)
 		    owner_event(f, &owner, GPUL_IPC_DETACHED) && must(f, &attacher, 'a', FAULT_WAIT_MS) &&
 		    owner_event(f, &owner, GPUL_IPC_ATTACHED);
 
-	child_kill(&attacher);  /* the process that the victim forked is killed, too */
+	child_kill(&attacher); /* the process that the victim forked is killed, too */
 	good = good && owner_event(f, &owner, GPUL_IPC_PEER_DIED) && must(f, &owner, 's', 0) && must(f, &owner, 'c', 0) &&
 	       actor_end(f, &owner);
 	child_kill(&owner);

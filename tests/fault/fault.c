@@ -30,10 +30,10 @@ struct scenario {
 	const char *name;
 	const char *what;
 	fault_scenario *run;
-	unsigned few, gpu, full;  /* rounds in a check, on a GPU, with --full */
-	bool each_kind;           /* run with each kind of memory; false: with the first requested kind
+	unsigned few, gpu, full; /* rounds in a check, on a GPU, with --full */
+	bool each_kind;          /* run with each kind of memory; false: with the first requested kind
 				   * only */
-	bool one_job;             /* it starts many processes itself, or measures delays that other jobs
+	bool one_job;            /* it starts many processes itself, or measures delays that other jobs
 				   * would add to */
 };
 
@@ -64,7 +64,7 @@ struct options {
 	bool full;
 };
 
-static int count[3];  /* number of runs with each verdict */
+static int count[3]; /* number of runs with each verdict */
 
 bool fault_failed(struct fault *f, const char *fmt, ...)
 {
@@ -84,7 +84,7 @@ static int remove_one(const char *path, const struct stat *s, int type, struct F
 
 /* ---- delays ----------------------------------------------------------------------------------- */
 
-enum { MOST_DELAY_NS = 10 * 1000 * 1000 };  /* the longest delays that --full allows */
+enum { MOST_DELAY_NS = 10 * 1000 * 1000 }; /* the longest delays that --full allows */
 
 /* Allocate zeroed memory that this process shares with its children. */
 static void *map_shared(size_t bytes)
@@ -286,22 +286,38 @@ static void run_scenario(const struct scenario *s, const struct options *o, gpul
 static bool parse(int argc, char **argv, struct options *o)
 {
 	static const struct option known[] = {
-		{ "driver", required_argument, NULL, 'd' }, { "kind", required_argument, NULL, 'k' },
-		{ "only", required_argument, NULL, 'o' },   { "times", required_argument, NULL, 't' },
-		{ "jobs", required_argument, NULL, 'j' },   { "full", no_argument, NULL, 'f' },
+		{ "driver", required_argument, NULL, 'd' },
+		{ "kind", required_argument, NULL, 'k' },
+		{ "only", required_argument, NULL, 'o' },
+		{ "times", required_argument, NULL, 't' },
+		{ "jobs", required_argument, NULL, 'j' },
+		{ "full", no_argument, NULL, 'f' },
 		{ 0 },
 	};
 	bool good = true;
 
 	for (int c; good && (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
 		switch (c) {
-		case 'd': good = gpul_driver_choice_parse(optarg, &o->driver); break;
-		case 'k': good = o->n_kinds < GPUL_MEM_N_KINDS && gpul_mem_kind_parse(optarg, &o->kinds[o->n_kinds++]); break;
-		case 'o': o->only = optarg; break;
-		case 't': o->times = (unsigned)atoi(optarg); break;
-		case 'j': o->jobs = (unsigned)atoi(optarg); break;
-		case 'f': o->full = true; break;
-		default: good = false;
+		case 'd':
+			good = gpul_driver_choice_parse(optarg, &o->driver);
+			break;
+		case 'k':
+			good = o->n_kinds < GPUL_MEM_N_KINDS && gpul_mem_kind_parse(optarg, &o->kinds[o->n_kinds++]);
+			break;
+		case 'o':
+			o->only = optarg;
+			break;
+		case 't':
+			o->times = (unsigned)atoi(optarg);
+			break;
+		case 'j':
+			o->jobs = (unsigned)atoi(optarg);
+			break;
+		case 'f':
+			o->full = true;
+			break;
+		default:
+			good = false;
 		}
 	}
 	return good && optind == argc && o->jobs <= MOST_JOBS;
@@ -318,8 +334,7 @@ static void usage(void)
  * millisecond, so NVIDIA's runs more jobs and fewer kinds. */
 static void set_defaults(struct options *o)
 {
-	static const gpul_mem_kind usual[] = { GPUL_MEM_HOST_NUMA, GPUL_MEM_DEVICE, GPUL_MEM_MEMFD, GPUL_MEM_SHM,
-					       GPUL_MEM_DEVICE_IPC };
+	static const gpul_mem_kind usual[] = { GPUL_MEM_HOST_NUMA, GPUL_MEM_DEVICE, GPUL_MEM_MEMFD, GPUL_MEM_SHM, GPUL_MEM_DEVICE_IPC };
 	bool nvidia = o->driver == GPUL_DRIVER_NVIDIA;
 
 	if (!o->n_kinds) {

@@ -8,7 +8,7 @@
 
 #include "ipc/client.h"
 
-enum { FAULT_TEXT = 512, FAULT_WAIT_MS = 20000 };  /* time-out for events that must happen */
+enum { FAULT_TEXT = 512, FAULT_WAIT_MS = 20000 }; /* time-out for events that must happen */
 
 /* The measured delays between the end of a process and the time at which another process noticed it. */
 enum { FAULT_MOST_DELAYS = 1 << 16 };
@@ -21,12 +21,12 @@ struct fault_delays {
 struct fault {
 	gpul_driver_choice driver;
 	gpul_mem_kind kind;
-	unsigned times;        /* number of rounds, or of victims at each step */
-	char folder[64];       /* folder for the sockets; private to the scenario, empty at first */
-	_Atomic uint64_t *died_ns;  /* shared with the actors: time of the last kill (gpul_clock_ns) */
+	unsigned times;              /* number of rounds, or of victims at each step */
+	char folder[64];             /* folder for the sockets; private to the scenario, empty at first */
+	_Atomic uint64_t *died_ns;   /* shared with the actors: time of the last kill (gpul_clock_ns) */
 	struct fault_delays *delays; /* out: measured delays, shared with all jobs */
-	bool not_here;         /* out: the driver does not support this kind of memory */
-	char text[FAULT_TEXT]; /* out: reason for the failure */
+	bool not_here;               /* out: the driver does not support this kind of memory */
+	char text[FAULT_TEXT];       /* out: reason for the failure */
 };
 
 enum fault_verdict { FAULT_OK, FAULT_FAILED, FAULT_SKIPPED };

@@ -9,7 +9,7 @@
 #include "tests/fault/actors.h"
 #include "tests/fault/count.h"
 
-enum { ROUNDS = 50 };  /* number of sums that a kernel computes while a process is killed */
+enum { ROUNDS = 50 }; /* number of sums that a kernel computes while a process is killed */
 
 static const struct step owner_steps[N_STEPS] = {
 	{ "the driver is open", "open", 1, 0 },
@@ -25,7 +25,7 @@ static const struct step owner_steps[N_STEPS] = {
 	{ "the peer has detached", "detach seen", 1, 0 },
 	{ "the lease is over", "destroyed", 1, 0 },
 };
-enum { LISTENING = 4, OFFER_SENT = 7, ATTACHED, READER_RUNS, DETACH_SEEN, LEASE_OVER };  /* indices of owner_steps */
+enum { LISTENING = 4, OFFER_SENT = 7, ATTACHED, READER_RUNS, DETACH_SEEN, LEASE_OVER }; /* indices of owner_steps */
 
 static const struct step attacher_steps[N_STEPS] = {
 	{ "the driver is open", "open", 1, 0 },
@@ -41,7 +41,7 @@ static const struct step attacher_steps[N_STEPS] = {
 	{ "it detaches", "draining", 1, 0 },
 	{ "it has detached", "closed", 1, 0 },
 };
-enum { OPEN, CONNECTED, READY_SENT = 6, CLOSED = 11 };  /* indices of attacher_steps */
+enum { OPEN, CONNECTED, READY_SENT = 6, CLOSED = 11 }; /* indices of attacher_steps */
 
 /* True when the victim killed itself at its step. */
 static bool died_there(struct fault *f, struct child *victim)
@@ -128,7 +128,7 @@ static bool lead_owner_to(struct fault *f, int step, struct child *owner, const 
 
 static bool kill_owner_at(struct fault *f, int index, const struct child *survivor)
 {
-	bool file = f->kind == GPUL_MEM_MEMFD || f->kind == GPUL_MEM_SHM;  /* has a descriptor from the start */
+	bool file = f->kind == GPUL_MEM_MEMFD || f->kind == GPUL_MEM_SHM; /* has a descriptor from the start */
 	struct step step = owner_steps[index];
 	struct actor how = { .dies = &step };
 	struct child owner;
@@ -159,8 +159,8 @@ static bool warm_up(struct fault *f, const struct child *survivor)
 	struct child owner;
 
 	return owner_start(f, &lives, &owner) && must(f, survivor, 'a', FAULT_WAIT_MS) && must(f, survivor, 's', 0) &&
-	       must(f, survivor, 'x', 0) && owner_event(f, &owner, GPUL_IPC_ATTACHED) &&
-	       owner_event(f, &owner, GPUL_IPC_DETACHED) && actor_end(f, &owner) && must(f, survivor, 'b', 0);
+	       must(f, survivor, 'x', 0) && owner_event(f, &owner, GPUL_IPC_ATTACHED) && owner_event(f, &owner, GPUL_IPC_DETACHED) &&
+	       actor_end(f, &owner) && must(f, survivor, 'b', 0);
 }
 
 static bool all_steps(struct fault *f, const struct step steps[], const struct child *survivor,
@@ -182,8 +182,8 @@ enum fault_verdict kill_owner(struct fault *f)
 {
 	struct actor lives = { 0 };
 	struct child survivor = { 0 };
-	bool good = attacher_start(f, &lives, &survivor) && warm_up(f, &survivor) &&
-		    all_steps(f, owner_steps, &survivor, kill_owner_at) && actor_end(f, &survivor);
+	bool good = attacher_start(f, &lives, &survivor) && warm_up(f, &survivor) && all_steps(f, owner_steps, &survivor, kill_owner_at) &&
+		    actor_end(f, &survivor);
 
 	child_kill(&survivor);
 	return good ? FAULT_OK : FAULT_FAILED;
@@ -212,12 +212,11 @@ static bool collect_events(struct fault *f, const struct child *owner, pid_t pid
 
 static bool events_are_right(int step, unsigned kinds)
 {
-	enum { ATT = 1 << GPUL_IPC_ATTACHED, DET = 1 << GPUL_IPC_DETACHED, DIED = 1 << GPUL_IPC_PEER_DIED,
-	       REF = 1 << GPUL_IPC_REFUSED };
+	enum { ATT = 1 << GPUL_IPC_ATTACHED, DET = 1 << GPUL_IPC_DETACHED, DIED = 1 << GPUL_IPC_PEER_DIED, REF = 1 << GPUL_IPC_REFUSED };
 
 	if (step == OPEN)
 		return kinds == 0;
-	if (step == CONNECTED)  /* the attacher may have ended before it was accepted */
+	if (step == CONNECTED) /* the attacher may have ended before it was accepted */
 		return kinds == 0 || kinds == REF || kinds == DIED;
 	if (step < READY_SENT)
 		return kinds == REF || kinds == DIED;
@@ -254,8 +253,7 @@ enum fault_verdict kill_attacher(struct fault *f)
 {
 	struct actor lives = { 0 };
 	struct child owner = { 0 };
-	bool good = owner_start(f, &lives, &owner) && all_steps(f, attacher_steps, &owner, kill_attacher_at) &&
-		    actor_end(f, &owner);
+	bool good = owner_start(f, &lives, &owner) && all_steps(f, attacher_steps, &owner, kill_attacher_at) && actor_end(f, &owner);
 
 	child_kill(&owner);
 	return good ? FAULT_OK : FAULT_FAILED;

@@ -38,8 +38,7 @@ static bool detach_all(struct fault *f, const struct child readers[N_READERS], d
 {
 	for (int i = 0; i < N_READERS; i++) {
 		if (inode && holders_of(device, inode) != N_READERS - i)
-			return fault_failed(f, "%d processes hold the memory instead of %d", holders_of(device, inode),
-					    N_READERS - i);
+			return fault_failed(f, "%d processes hold the memory instead of %d", holders_of(device, inode), N_READERS - i);
 		if (!must(f, &readers[i], 'x', 0) || !must(f, &readers[i], 'c', 0))
 			return false;
 	}
@@ -105,7 +104,7 @@ static bool restart(struct fault *f, bool stale)
 		return false;
 	good = !owner_start(f, &lives, &second);
 	if (good && !strstr(f->text, "offers"))
-		good = false;  /* the reason is not that the first owner runs */
+		good = false; /* the reason is not that the first owner runs */
 	else if (!good)
 		fault_failed(f, "two owners of one name");
 	f->not_here = false;

@@ -36,9 +36,15 @@ static gpul_status offer(const struct fault *f, struct owner *o, gpul_error *err
 {
 	int device = 0;
 	size_t bytes = o->how->bytes ? o->how->bytes : SHARED_BYTES;
-	gpul_mem_desc desc = { .kind = f->kind, .bytes = GPUL_IPC_CONTROL_BYTES + bytes, .node = GPUL_MEM_NODE_OF_GPU,
-			       .devices = &device, .n_devices = 1, .exportable = true };
-	gpul_ipc_server_options options = { .name = o->how->name ? o->how->name : SHARE_NAME, .control = true, .bytes = bytes,
+	gpul_mem_desc desc = { .kind = f->kind,
+			       .bytes = GPUL_IPC_CONTROL_BYTES + bytes,
+			       .node = GPUL_MEM_NODE_OF_GPU,
+			       .devices = &device,
+			       .n_devices = 1,
+			       .exportable = true };
+	gpul_ipc_server_options options = { .name = o->how->name ? o->how->name : SHARE_NAME,
+					    .control = true,
+					    .bytes = bytes,
 					    .step_timeout_ms = o->how->step_timeout_ms };
 	gpul_status st = gpul_mem_create(&o->process.drv, &desc, &o->mem, err);
 
@@ -121,8 +127,8 @@ static bool count_alone(struct owner *o, struct note *n)
 	if (gpul_ipc_server_peers(o->server, NULL, 0))
 		snprintf(n->text, sizeof n->text, "a peer is still attached");
 	else if (o->n_unexplained || o->n_logged < o->n_refused)
-		snprintf(n->text, sizeof n->text, "%u refused, %u log lines about refusals, %u events without a reason",
-			 o->n_refused, o->n_logged, o->n_unexplained);
+		snprintf(n->text, sizeof n->text, "%u refused, %u log lines about refusals, %u events without a reason", o->n_refused,
+			 o->n_logged, o->n_unexplained);
 	else
 		return counts_same(&o->alone, n->text);
 	return false;
@@ -216,7 +222,9 @@ int owner_role(const struct fault *f, int line, const void *arg)
 	if (!st)
 		st = offer(f, &o, &err);
 	if (st) {
-		n.status = o.process.context.drv || f->driver == GPUL_DRIVER_NVIDIA ? st : GPUL_EINVAL;  /* fails the test, because no driver could be opened */
+		n.status = o.process.context.drv || f->driver == GPUL_DRIVER_NVIDIA
+				   ? st
+				   : GPUL_EINVAL; /* fails the test, because no driver could be opened */
 		n.native = err.native;
 		memcpy(n.text, err.text, sizeof err.text);
 		note_send(line, &n);

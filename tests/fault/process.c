@@ -8,29 +8,28 @@
 
 /* The kernel has one block.  Each thread adds the words at its index, index + 128, ... in each round, and finally adds its
  * sum to *total; with integers the order does not matter. */
-static const char kernel[] =
-	".version 6.5\n.target sm_75\n.address_size 64\n"
-	".visible .entry sum(.param .u64 at, .param .u64 n, .param .u64 rounds, .param .u64 total)\n"
-	"{\n"
-	"	.reg .u64 %base, %n, %rounds, %total, %i, %p, %acc, %word, %first, %step;\n"
-	"	.reg .u32 %t;\n	.reg .pred %more;\n"
-	"	ld.param.u64 %base, [at];\n	ld.param.u64 %n, [n];\n"
-	"	ld.param.u64 %rounds, [rounds];\n	ld.param.u64 %total, [total];\n"
-	"	mov.u32 %t, %tid.x;\n	cvt.u64.u32 %first, %t;\n"
-	"	mov.u32 %t, %ntid.x;\n	cvt.u64.u32 %step, %t;\n"
-	"	mov.u64 %acc, 0;\n"
-	"again:\n"
-	"	mov.u64 %i, %first;\n"
-	"next:\n"
-	"	setp.ge.u64 %more, %i, %n;\n	@%more bra done;\n"
-	"	shl.b64 %p, %i, 2;\n	add.u64 %p, %base, %p;\n"
-	"	ld.volatile.global.u32 %t, [%p];\n	cvt.u64.u32 %word, %t;\n"
-	"	add.u64 %acc, %acc, %word;\n	add.u64 %i, %i, %step;\n	bra next;\n"
-	"done:\n"
-	"	sub.u64 %rounds, %rounds, 1;\n	setp.ne.u64 %more, %rounds, 0;\n	@%more bra again;\n"
-	"	red.global.add.u64 [%total], %acc;\n"
-	"	ret;\n"
-	"}\n";
+static const char kernel[] = ".version 6.5\n.target sm_75\n.address_size 64\n"
+			     ".visible .entry sum(.param .u64 at, .param .u64 n, .param .u64 rounds, .param .u64 total)\n"
+			     "{\n"
+			     "	.reg .u64 %base, %n, %rounds, %total, %i, %p, %acc, %word, %first, %step;\n"
+			     "	.reg .u32 %t;\n	.reg .pred %more;\n"
+			     "	ld.param.u64 %base, [at];\n	ld.param.u64 %n, [n];\n"
+			     "	ld.param.u64 %rounds, [rounds];\n	ld.param.u64 %total, [total];\n"
+			     "	mov.u32 %t, %tid.x;\n	cvt.u64.u32 %first, %t;\n"
+			     "	mov.u32 %t, %ntid.x;\n	cvt.u64.u32 %step, %t;\n"
+			     "	mov.u64 %acc, 0;\n"
+			     "again:\n"
+			     "	mov.u64 %i, %first;\n"
+			     "next:\n"
+			     "	setp.ge.u64 %more, %i, %n;\n	@%more bra done;\n"
+			     "	shl.b64 %p, %i, 2;\n	add.u64 %p, %base, %p;\n"
+			     "	ld.volatile.global.u32 %t, [%p];\n	cvt.u64.u32 %word, %t;\n"
+			     "	add.u64 %acc, %acc, %word;\n	add.u64 %i, %i, %step;\n	bra next;\n"
+			     "done:\n"
+			     "	sub.u64 %rounds, %rounds, 1;\n	setp.ne.u64 %more, %rounds, 0;\n	@%more bra again;\n"
+			     "	red.global.add.u64 [%total], %acc;\n"
+			     "	ret;\n"
+			     "}\n";
 
 uint64_t shared_sum(size_t n_words)
 {

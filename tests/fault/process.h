@@ -6,9 +6,9 @@
 #include "tests/fault/fault.h"
 
 struct process {
-	gpul_driver drv;       /* a copy of the table, whose calls are points (step.h) */
+	gpul_driver drv; /* a copy of the table, whose calls are points (step.h) */
 	gpul_context context;
-	CUlibrary library;     /* contains the kernel; loaded at its first use */
+	CUlibrary library; /* contains the kernel; loaded at its first use */
 	CUfunction sum;
 	CUdeviceptr total;
 };

@@ -104,8 +104,7 @@ static CUresult pass_driver_point(const char *point, CUresult r)
 	return r;
 }
 
-static CUresult export_fd(void *out, CUmemGenericAllocationHandle h, CUmemAllocationHandleType type,
-			  unsigned long long flags)
+static CUresult export_fd(void *out, CUmemGenericAllocationHandle h, CUmemAllocationHandleType type, unsigned long long flags)
 {
 	return pass_driver_point("exported", real->cuMemExportToShareableHandle(out, h, type, flags));
 }

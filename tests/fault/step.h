@@ -11,10 +11,10 @@
 #include "driver/driver.h"
 
 struct step {
-	const char *what;   /* description of the step, for messages */
+	const char *what; /* description of the step, for messages */
 	const char *point;
-	int nth;            /* the n-th time that the point is reached, from 1 */
-	int signal;         /* 0: SIGKILL */
+	int nth;    /* the n-th time that the point is reached, from 1 */
+	int signal; /* 0: SIGKILL */
 };
 
 /* Make this process the victim of a step; NULL: it is not a victim. */

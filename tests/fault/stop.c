@@ -47,8 +47,7 @@ static bool wait_until_refused(struct fault *f, const struct child *owner, pid_t
 	return fault_failed(f, "not refused");
 }
 
-static bool stop_in_handshake(struct fault *f, const struct step *step, const struct child *owner,
-			      const struct child *other)
+static bool stop_in_handshake(struct fault *f, const struct step *step, const struct child *owner, const struct child *other)
 {
 	struct actor how = { .dies = step };
 	struct child victim;
@@ -58,8 +57,8 @@ static bool stop_in_handshake(struct fault *f, const struct step *step, const st
 
 	if (!attacher_start(f, &how, &victim))
 		return false;
-	good = note_send(victim.line, &n) && wait_until_stopped(f, victim.pid) && attach_and_detach(f, other) && attach_and_detach(f, other) &&
-	       wait_until_refused(f, owner, victim.pid, from);
+	good = note_send(victim.line, &n) && wait_until_stopped(f, victim.pid) && attach_and_detach(f, other) &&
+	       attach_and_detach(f, other) && wait_until_refused(f, owner, victim.pid, from);
 	kill(victim.pid, SIGCONT);
 	if (good && (!note_receive(victim.line, FAULT_WAIT_MS, &n) || n.good || !n.text[0]))
 		good = fault_failed(f, "refused, but the attacher got no reason");
@@ -124,7 +123,7 @@ static bool keeps_lease(struct fault *f, const struct child *attached)
 		return false;
 	if (!owner_start(f, &second, &owner)) {
 		f->not_here = false;
-		return strstr(f->text, "offers") != NULL;  /* the reason is that another process offers the
+		return strstr(f->text, "offers") != NULL; /* the reason is that another process offers the
 							    * name */
 	}
 	child_kill(&owner);

@@ -89,7 +89,7 @@ static void write_as_peer(struct fifo *f, struct bytes *b)
 
 static void poll_items(struct fifo *f, unsigned max)
 {
-	gpul_fifo_item *items = malloc(max ? max * sizeof(*items) : 1);  /* exact: a sanitizer detects an overrun */
+	gpul_fifo_item *items = malloc(max ? max * sizeof(*items) : 1); /* exact: a sanitizer detects an overrun */
 	unsigned n;
 
 	require(items != NULL);
@@ -155,15 +155,33 @@ static void run_operation(struct fifo *f, struct bytes *b)
 	char text[64];
 
 	switch (next_byte(b) % 9) {
-	case 0: write_as_peer(f, b); break;
-	case 1: poll_items(f, next_byte(b) % (MOST_ITEMS + 1)); break;
-	case 2: release_all(f); break;
-	case 3: release_some(f, next_byte(b) % f->shape.lanes, next_byte(b)); break;
-	case 4: gpul_fifo_abort(f->f, next_byte(b) + 1); break;
-	case 5: require(gpul_fifo_code_text(gpul_fifo_aborted(f->f), text)[0] != '\0'); break;
-	case 6: reset(f); break;
-	case 7: open_fifo(f); break;
-	case 8: poll_run(f, next_byte(b) % (MOST_ITEMS + 1)); break;
+	case 0:
+		write_as_peer(f, b);
+		break;
+	case 1:
+		poll_items(f, next_byte(b) % (MOST_ITEMS + 1));
+		break;
+	case 2:
+		release_all(f);
+		break;
+	case 3:
+		release_some(f, next_byte(b) % f->shape.lanes, next_byte(b));
+		break;
+	case 4:
+		gpul_fifo_abort(f->f, next_byte(b) + 1);
+		break;
+	case 5:
+		require(gpul_fifo_code_text(gpul_fifo_aborted(f->f), text)[0] != '\0');
+		break;
+	case 6:
+		reset(f);
+		break;
+	case 7:
+		open_fifo(f);
+		break;
+	case 8:
+		poll_run(f, next_byte(b) % (MOST_ITEMS + 1));
+		break;
 	}
 }
 

@@ -20,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes);
 enum { N_CONNECTIONS = 4, MOST_PEERS = 2, MOST_ACTS = 64, MOST_CHANGES = 3 };
 
 static gpul_ipc_server *server;
-static struct wire_hello hello;       /* a valid message */
+static struct wire_hello hello; /* a valid message */
 static int connections[N_CONNECTIONS];
 static size_t n_attached;
 
@@ -52,8 +52,9 @@ static void start_owner(void)
 	require(gpul_mem_create(drv, &desc, &mem, NULL) == GPUL_OK);
 	require(gpul_ipc_server_create(drv, mem, &options, &server, NULL) == GPUL_OK);
 	require(gpul_ipc_here_get(drv, &here, NULL) == GPUL_OK);
-	hello = (struct wire_hello){ .head = gpul_ipc_wire_head(WIRE_HELLO), .intent = WIRE_ATTACH, .can = here.can,
-				     .n_gpus = here.n_gpus };
+	hello = (struct wire_hello){
+		.head = gpul_ipc_wire_head(WIRE_HELLO), .intent = WIRE_ATTACH, .can = here.can, .n_gpus = here.n_gpus
+	};
 	memcpy(hello.boot_id, here.boot_id, sizeof hello.boot_id);
 	memcpy(hello.driver, here.driver, sizeof hello.driver);
 	memcpy(hello.gpu, here.gpu, sizeof hello.gpu);
@@ -86,7 +87,7 @@ static void open_connection(int *connection)
 		return;
 	require(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) == 0);
 	if (gpul_ipc_server_add(server, pair[1], NULL))
-		close(pair[0]);  /* the server already has its maximum number of connections */
+		close(pair[0]); /* the server already has its maximum number of connections */
 	else
 		*connection = pair[0];
 }
@@ -133,7 +134,7 @@ static void send_message(int connection, const void *bytes, size_t n_bytes, unsi
 		c->cmsg_level = SOL_SOCKET;
 		c->cmsg_type = SCM_RIGHTS;
 		c->cmsg_len = CMSG_LEN(n_fds * sizeof(int));
-		memset(CMSG_DATA(c), 0, n_fds * sizeof(int));  /* the message carries descriptor 0, several times */
+		memset(CMSG_DATA(c), 0, n_fds * sizeof(int)); /* the message carries descriptor 0, several times */
 	}
 	(void)sendmsg(connection, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
 }

@@ -92,7 +92,7 @@ static size_t lay_out(const uint8_t *data, size_t n_bytes, uint8_t *room)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 {
-	static uint8_t *room;  /* on the heap, so that an access past its end is detected */
+	static uint8_t *room; /* on the heap, so that an access past its end is detected */
 	static gpul_ipc_message m, again;
 	gpul_error err = { 0 };
 	size_t n;

@@ -40,11 +40,21 @@ static size_t write_value(FILE *to, const struct json_value *v, unsigned depth)
 
 	require(depth <= MOST_DEPTH);
 	switch (v->kind) {
-	case JSON_NULL: fputs("null", to); break;
-	case JSON_FALSE: fputs("false", to); break;
-	case JSON_TRUE: fputs("true", to); break;
-	case JSON_NUMBER: fprintf(to, v->number > 1e308 ? "1e999" : v->number < -1e308 ? "-1e999" : "%.17g", v->number); break;
-	case JSON_TEXT: write_text(to, v->text); break;
+	case JSON_NULL:
+		fputs("null", to);
+		break;
+	case JSON_FALSE:
+		fputs("false", to);
+		break;
+	case JSON_TRUE:
+		fputs("true", to);
+		break;
+	case JSON_NUMBER:
+		fprintf(to, v->number > 1e308 ? "1e999" : v->number < -1e308 ? "-1e999" : "%.17g", v->number);
+		break;
+	case JSON_TEXT:
+		write_text(to, v->text);
+		break;
 	case JSON_ARRAY:
 	case JSON_OBJECT:
 		putc(v->kind == JSON_ARRAY ? '[' : '{', to);

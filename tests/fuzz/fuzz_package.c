@@ -5,8 +5,8 @@
 #include "tests/fuzz/fuzz_reader.h"
 
 /* Read every byte, so that AddressSanitizer sees a member that is not inside its memory. */
-static gpul_status read_member(const char *name, const void *bytes, size_t n_bytes, const gpul_error *failed,
-			       void *context, gpul_error *err)
+static gpul_status read_member(const char *name, const void *bytes, size_t n_bytes, const gpul_error *failed, void *context,
+			       gpul_error *err)
 {
 	unsigned *sum = context;
 

@@ -42,8 +42,7 @@ static void check_hello(const gpul_rdma_hello *h)
 	require(h->striping <= GPUL_RDMA_ROUND_ROBIN && h->qp_type <= GPUL_RDMA_UC && h->flags <= 3);
 	require(h->lease_ms >= 10 && h->lease_ms <= 3600000 && h->notice_ms <= 86400000 && h->pid <= INT32_MAX);
 	require(h->description_bytes <= GPUL_RDMA_MAX_DESCRIPTION);
-	require(h->slots.bytes == GPUL_RDMA_SLOTS * sizeof(gpul_rdma_slot) &&
-		h->slots.address + h->slots.bytes > h->slots.address);
+	require(h->slots.bytes == GPUL_RDMA_SLOTS * sizeof(gpul_rdma_slot) && h->slots.address + h->slots.bytes > h->slots.address);
 	check_text(h->backend, sizeof h->backend);
 	check_text(h->host, sizeof h->host);
 	require(h->backend[0] != '\0');
@@ -121,7 +120,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 	cut = n * data[1] / 255;
 	st = decode(room, n, &f, &used);
 	st_early = decode(room, cut, &early, &used_early);
-	require(st_early == GPUL_OK || st != GPUL_OK);            /* more bytes do not correct an error */
+	require(st_early == GPUL_OK || st != GPUL_OK); /* more bytes do not correct an error */
 	if (used_early)
 		require(used == used_early && memcmp(&f, &early, sizeof f) == 0);
 	if (st || !used)

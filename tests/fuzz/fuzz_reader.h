@@ -30,8 +30,7 @@ static inline void fuzz_unpack(const gpul_image *image)
 
 	if (gpul_image_unpack(image, &u, &err) == GPUL_OK) {
 		require(u.bytes != NULL && u.n_bytes <= image->bytes + 65536 + 16);
-		require(image->kind != GPUL_IMAGE_PTX ||
-			((const char *)u.bytes)[u.n_bytes] == '\0');
+		require(image->kind != GPUL_IMAGE_PTX || ((const char *)u.bytes)[u.n_bytes] == '\0');
 	} else {
 		require(err.status != GPUL_OK && err.text[0]);
 	}
@@ -47,8 +46,7 @@ static inline void fuzz_images(const uint8_t *bytes, size_t n_bytes)
 	const gpul_image *all;
 	size_t n;
 
-	if (gpul_source_of(bytes, n_bytes, "fuzz", &source, &err) ||
-	    gpul_source_images(source, NULL, &list, &err)) {
+	if (gpul_source_of(bytes, n_bytes, "fuzz", &source, &err) || gpul_source_images(source, NULL, &list, &err)) {
 		require(list == NULL && err.status != GPUL_OK && err.text[0]);
 		gpul_source_close(source);
 		return;
@@ -69,8 +67,7 @@ static inline void fuzz_images(const uint8_t *bytes, size_t n_bytes)
 }
 
 /* Call fuzz_images() with a container: the given head, then the input. */
-static inline void fuzz_after_head(const void *head, size_t head_bytes, const uint8_t *data,
-			       size_t n_bytes)
+static inline void fuzz_after_head(const void *head, size_t head_bytes, const uint8_t *data, size_t n_bytes)
 {
 	uint8_t *all = malloc(head_bytes + n_bytes);
 

@@ -7,8 +7,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n_bytes)
 {
-	static const gpul_compression how[4] = { GPUL_COMPRESSION_NONE, GPUL_COMPRESSION_LZ4,
-						 GPUL_COMPRESSION_ZSTD, GPUL_COMPRESSION_ZSTD };
+	static const gpul_compression how[4] = { GPUL_COMPRESSION_NONE, GPUL_COMPRESSION_LZ4, GPUL_COMPRESSION_ZSTD,
+						 GPUL_COMPRESSION_ZSTD };
 	gpul_image image = { .place = 0 };
 
 	if (n_bytes < 3)

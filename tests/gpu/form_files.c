@@ -18,8 +18,7 @@ static bool parse_check(struct form *f, const char *text)
 		const char *name;
 		form_check check;
 	} known[] = {
-		{ "f16:", FORM_F16 }, { "bf16:", FORM_BF16 }, { "f32:abs:", FORM_F32_ABS },
-		{ "f32:", FORM_F32 }, { "f64:", FORM_F64 },
+		{ "f16:", FORM_F16 }, { "bf16:", FORM_BF16 }, { "f32:abs:", FORM_F32_ABS }, { "f32:", FORM_F32 }, { "f64:", FORM_F64 },
 	};
 
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
@@ -42,15 +41,12 @@ static bool parse_head(struct form *f)
 	const char *rows = strstr(text, "// rows: ");
 
 	if (sscanf(text, "// form: %119[^\n]", f->title) != 1 || !rows ||
-	    sscanf(rows, "// rows: %zu in: %zu out: %zu check: %63s", &f->rows, &f->in_bytes,
-		   &f->out_bytes, check) != 4)
+	    sscanf(rows, "// rows: %zu in: %zu out: %zu check: %63s", &f->rows, &f->in_bytes, &f->out_bytes, check) != 4)
 		return false;
-	return f->rows && f->in_bytes && f->out_bytes &&
-	       f->in.n_bytes == f->rows * f->in_bytes && parse_check(f, check);
+	return f->rows && f->in_bytes && f->out_bytes && f->in.n_bytes == f->rows * f->in_bytes && parse_check(f, check);
 }
 
-static int with_form(const char *folder, const char *file,
-		     int (*each)(const struct form *, void *), void *user)
+static int with_form(const char *folder, const char *file, int (*each)(const struct form *, void *), void *user)
 {
 	struct form f = { 0 };
 	gpul_error err = { 0 };
@@ -108,8 +104,7 @@ static int64_t ordered(uint64_t bits, unsigned width)
 	return bits & sign ? -(int64_t)magnitude : (int64_t)magnitude;
 }
 
-static bool within_ulp(const char *a, const char *b, unsigned width, unsigned mantissa,
-		       double bound)
+static bool within_ulp(const char *a, const char *b, unsigned width, unsigned mantissa, double bound)
 {
 	uint64_t x = 0, y = 0, inf = ((1ull << (width - 1 - mantissa)) - 1) << mantissa;
 
@@ -153,8 +148,7 @@ static bool element_agrees(const struct form *f, const char *a, const char *b)
 bool form_row_agrees(const struct form *f, const void *reference, const void *other)
 {
 	static const size_t element_bytes[] = {
-		[FORM_BITS] = 1, [FORM_F16] = 2, [FORM_BF16] = 2,
-		[FORM_F32] = 4,  [FORM_F64] = 8, [FORM_F32_ABS] = 4
+		[FORM_BITS] = 1, [FORM_F16] = 2, [FORM_BF16] = 2, [FORM_F32] = 4, [FORM_F64] = 8, [FORM_F32_ABS] = 4
 	};
 	const char *a = reference, *b = other;
 	size_t step = element_bytes[f->check];
@@ -187,18 +181,13 @@ struct form_result form_dump_find(const struct form_dump *d, const char *name)
 		const char *line_end = memchr(at, '\n', (size_t)(end - at));
 		char status[16] = "";
 		size_t bytes = 0;
-		if (!line_end || sscanf(at, "%*s %15s %zu", status, &bytes) != 2 ||
-		    bytes > (size_t)(end - line_end - 1))
+		if (!line_end || sscanf(at, "%*s %15s %zu", status, &bytes) != 2 || bytes > (size_t)(end - line_end - 1))
 			break;
 		if (!strncmp(at, name, name_bytes) && at[name_bytes] == ' ')
-			return !strcmp(status, "ok")
-				       ? (struct form_result){ .bytes = line_end + 1 }
-				       : (struct form_result){ .why = at + name_bytes + 1,
-							       .why_bytes =
-								       (size_t)(line_end - at) -
-								       name_bytes - 1 };
+			return !strcmp(status, "ok") ? (struct form_result){ .bytes = line_end + 1 }
+						     : (struct form_result){ .why = at + name_bytes + 1,
+									     .why_bytes = (size_t)(line_end - at) - name_bytes - 1 };
 		at = line_end + 1 + bytes;
 	}
-	return (struct form_result){ .why = "not in the dump",
-				     .why_bytes = strlen("not in the dump") };
+	return (struct form_result){ .why = "not in the dump", .why_bytes = strlen("not in the dump") };
 }

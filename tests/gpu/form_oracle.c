@@ -19,8 +19,7 @@ static const uint64_t first_hash = UINT64_C(0xcbf29ce484222325);
 
 static uint64_t hash_input(const struct form *f)
 {
-	return hash_bytes(hash_bytes(first_hash, f->ptx.bytes, f->ptx.n_bytes), f->in.bytes,
-			  f->in.n_bytes);
+	return hash_bytes(hash_bytes(first_hash, f->ptx.bytes, f->ptx.n_bytes), f->in.bytes, f->in.n_bytes);
 }
 
 /* make_forms.py fills the last block with copies of row 0: these rows are left out. */
@@ -40,8 +39,7 @@ void form_oracle_write(FILE *to, const struct form *f, const void *result)
 
 	fprintf(to, "%s %016" PRIx64 " ", f->name, hash_input(f));
 	if (f->check == FORM_BITS) {
-		fprintf(to, "bits %016" PRIx64 "\n",
-			hash_bytes(first_hash, result, f->rows * f->out_bytes));
+		fprintf(to, "bits %016" PRIx64 "\n", hash_bytes(first_hash, result, f->rows * f->out_bytes));
 		return;
 	}
 	fputs("rows ", to);
@@ -76,8 +74,7 @@ static bool rows_agree(const struct form *f, const char *hex, const unsigned cha
 
 	for (size_t at = 0; agree && at < digits / 2; at += n) {
 		for (size_t i = 0; i < n; i++)
-			row[i] = (unsigned char)(digit_value(hex[2 * (at + i)]) << 4 |
-						 digit_value(hex[2 * (at + i) + 1]));
+			row[i] = (unsigned char)(digit_value(hex[2 * (at + i)]) << 4 | digit_value(hex[2 * (at + i) + 1]));
 		agree = form_row_agrees(f, row, result + at);
 	}
 	free(row);
@@ -95,9 +92,7 @@ form_verdict form_oracle_compare(const char *oracle, const struct form *f, const
 	if (sscanf(line, "%16" SCNx64 " ", &input) != 1 || input != hash_input(f))
 		return FORM_OUTDATED;
 	if (f->check == FORM_BITS)
-		return sscanf(line, "%*x bits %16" SCNx64, &bits) == 1 &&
-				       bits == hash_bytes(first_hash, result,
-							  f->rows * f->out_bytes)
+		return sscanf(line, "%*x bits %16" SCNx64, &bits) == 1 && bits == hash_bytes(first_hash, result, f->rows * f->out_bytes)
 			       ? FORM_AGREES
 			       : FORM_DIFFERS;
 	if (sscanf(line, "%*x rows %n", &skip) != 0 || !skip)

@@ -19,8 +19,8 @@ void form_oracle_write(FILE *to, const struct form *f, const void *result);
 typedef enum form_verdict {
 	FORM_AGREES,
 	FORM_DIFFERS,
-	FORM_OUTDATED,  /* the file has a line for an older version of the form */
-	FORM_UNKNOWN,   /* the file has no line for the form */
+	FORM_OUTDATED, /* the file has a line for an older version of the form */
+	FORM_UNKNOWN,  /* the file has no line for the form */
 } form_verdict;
 
 /* Compare a result with the form's line in the text of an oracle file, which is NUL-terminated. */

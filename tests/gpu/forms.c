@@ -27,12 +27,12 @@ enum { BLOCK = 256, POISON = 0xcd };
 struct runner {
 	const gpul_driver *drv;
 	gpul_context context;
-	FILE *dump, *oracle;  /* oracle NULL: not wanted */
+	FILE *dump, *oracle; /* oracle NULL: not wanted */
 	unsigned ran, refused;
 };
 
-static gpul_status launch_form(const gpul_driver *drv, CUmodule module, const struct form *f,
-			       CUdeviceptr in, CUdeviceptr out, gpul_error *err)
+static gpul_status launch_form(const gpul_driver *drv, CUmodule module, const struct form *f, CUdeviceptr in, CUdeviceptr out,
+			       gpul_error *err)
 {
 	CUfunction function;
 	uint32_t rows = (uint32_t)f->rows;
@@ -42,14 +42,13 @@ static gpul_status launch_form(const gpul_driver *drv, CUmodule module, const st
 	if (st)
 		return st;
 	st = gpul_cu(drv, err,
-		     cuLaunchKernel(function, (rows + block - 1) / block, 1, 1, block, 1, 1, 0,
-				    NULL, (void *[]){ &in, &out, &rows }, NULL));
+		     cuLaunchKernel(function, (rows + block - 1) / block, 1, 1, block, 1, 1, 0, NULL, (void *[]){ &in, &out, &rows },
+				    NULL));
 	return st ? st : gpul_cu(drv, err, cuCtxSynchronize());
 }
 
 /* Run all rows of one form; *result is filled with rows x out bytes. */
-static gpul_status run_form(const gpul_driver *drv, const struct form *f, void *result,
-			    gpul_error *err)
+static gpul_status run_form(const gpul_driver *drv, const struct form *f, void *result, gpul_error *err)
 {
 	size_t out_bytes = f->rows * f->out_bytes;
 	CUmodule module;
@@ -63,8 +62,7 @@ static gpul_status run_form(const gpul_driver *drv, const struct form *f, void *
 	if ((st = gpul_cu(drv, err, cuMemAlloc(&out, out_bytes))))
 		goto free_in;
 	if ((st = gpul_cu(drv, err, cuMemcpyHtoD(in, f->in.bytes, f->in.n_bytes))) ||
-	    (st = gpul_cu(drv, err, cuMemsetD8Async(out, POISON, out_bytes, NULL))) ||
-	    (st = launch_form(drv, module, f, in, out, err)))
+	    (st = gpul_cu(drv, err, cuMemsetD8Async(out, POISON, out_bytes, NULL))) || (st = launch_form(drv, module, f, in, out, err)))
 		goto free_out;
 	st = gpul_cu(drv, err, cuMemcpyDtoH(result, out, out_bytes));
 free_out:
@@ -132,8 +130,7 @@ static int run(const char *folder, gpul_driver_choice driver, const char *out, c
 	struct runner r = { 0 };
 	gpul_error err = { 0 };
 
-	if (gpul_driver_open(driver, &r.drv, &err) ||
-	    gpul_context_open(r.drv, 0, &r.context, &err)) {
+	if (gpul_driver_open(driver, &r.drv, &err) || gpul_context_open(r.drv, 0, &r.context, &err)) {
 		fprintf(stderr, "forms: %s\n", err.text);
 		return 77;
 	}
@@ -175,8 +172,7 @@ static void print_row(const char *what, const void *bytes, size_t n)
 static int compare_one(const struct form *f, void *user)
 {
 	struct comparison *c = user;
-	struct form_result a = form_dump_find(&c->reference, f->name),
-			   b = form_dump_find(&c->other, f->name);
+	struct form_result a = form_dump_find(&c->reference, f->name), b = form_dump_find(&c->other, f->name);
 	size_t bad = 0, first = 0, bytes = f->out_bytes;
 
 	if (!a.bytes) {
@@ -193,10 +189,8 @@ static int compare_one(const struct form *f, void *user)
 		if (!form_row_agrees(f, a.bytes + i * bytes, b.bytes + i * bytes))
 			bad++, first = i;
 	if (bad) {
-		printf("FAIL %s (%s): %zu of %zu rows differ, first row %zu\n", f->title,
-		       f->name, bad, f->rows, first);
-		print_row("operands", (const char *)f->in.bytes + first * f->in_bytes,
-			  f->in_bytes);
+		printf("FAIL %s (%s): %zu of %zu rows differ, first row %zu\n", f->title, f->name, bad, f->rows, first);
+		print_row("operands", (const char *)f->in.bytes + first * f->in_bytes, f->in_bytes);
 		print_row("reference", a.bytes + first * bytes, bytes);
 		print_row("other", b.bytes + first * bytes, bytes);
 	}
@@ -211,8 +205,7 @@ static int compare(const char *folder, const char *reference, const char *other)
 	gpul_error err = { 0 };
 	int bad = 1;
 
-	if (form_dump_open(reference, &c.reference, &err) ||
-	    form_dump_open(other, &c.other, &err))
+	if (form_dump_open(reference, &c.reference, &err) || form_dump_open(other, &c.other, &err))
 		fprintf(stderr, "forms: %s\n", err.text);
 	else
 		bad = forms_each(folder, compare_one, &c) || c.failed || c.passed == 0;
@@ -228,7 +221,7 @@ static int compare(const char *folder, const char *reference, const char *other)
 struct checking {
 	const char *oracle;
 	struct form_dump dump;
-	unsigned passed, failed, without;  /* without: forms that the file does not have */
+	unsigned passed, failed, without; /* without: forms that the file does not have */
 };
 
 static int check_one(const struct form *f, void *user)
@@ -238,12 +231,10 @@ static int check_one(const struct form *f, void *user)
 	const form_verdict v = result.bytes ? form_oracle_compare(c->oracle, f, result.bytes) : FORM_DIFFERS;
 
 	if (v == FORM_OUTDATED || v == FORM_UNKNOWN) {
-		printf("skip %s: %s\n", f->title,
-		       v == FORM_UNKNOWN ? "not in the file" : "the form has changed since the run on a GPU");
+		printf("skip %s: %s\n", f->title, v == FORM_UNKNOWN ? "not in the file" : "the form has changed since the run on a GPU");
 		c->without++;
 	} else if (!result.bytes || v == FORM_DIFFERS) {
-		printf("FAIL %s (%s): %s\n", f->title, f->name,
-		       result.bytes ? "differs from the GPU" : "the driver refused it");
+		printf("FAIL %s (%s): %s\n", f->title, f->name, result.bytes ? "differs from the GPU" : "the driver refused it");
 		c->failed++;
 	} else {
 		c->passed++;

@@ -13,8 +13,7 @@ static cudaError_t launch(float *a, float *b, float *c)
 	int n = N;
 	void *args[] = { &a, &b, &c, &n };
 
-	return cudaLaunchKernel((const void *)vecadd, (dim3){ N / 256, 1, 1 },
-				(dim3){ 256, 1, 1 }, args, 0, 0);
+	return cudaLaunchKernel((const void *)vecadd, (dim3){ N / 256, 1, 1 }, (dim3){ 256, 1, 1 }, args, 0, 0);
 }
 
 int main(void)

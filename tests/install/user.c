@@ -9,8 +9,7 @@ static const char ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
 			  "\tld.param.u64 %rd1, [p];\n\tmov.u32 %r1, 42;\n\tst.global.u32 "
 			  "[%rd1], %r1;\n\tret;\n}\n";
 
-static gpul_status answer(const gpul_driver *drv, gpul_module *m, unsigned *out,
-			  gpul_error *err)
+static gpul_status answer(const gpul_driver *drv, gpul_module *m, unsigned *out, gpul_error *err)
 {
 	gpul_launch_config one = { .grid = { 1 }, .block = { 1 } };
 	const gpul_kernel *k;
@@ -40,8 +39,7 @@ int main(void)
 	if (!st)
 		st = gpul_context_open(drv, 0, &c, &err);
 	if (!st)
-		st = gpul_module_load_ptx(drv, ptx, sizeof ptx - 1, "answer.ptx", NULL, &m,
-					  &err);
+		st = gpul_module_load_ptx(drv, ptx, sizeof ptx - 1, "answer.ptx", NULL, &m, &err);
 	if (!st)
 		st = answer(drv, m, &out, &err);
 	gpul_module_unload(m);

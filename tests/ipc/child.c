@@ -39,8 +39,8 @@ struct child start_child(const char *name, const char *argument)
 	c.pid = fork();
 	assert_true(c.pid >= 0);
 	if (c.pid == 0) {
-		char *argv[] = { (char *)(uintptr_t) "test", (char *)(uintptr_t) "role",
-				 (char *)(uintptr_t)name, (char *)(uintptr_t)argument, NULL };
+		char *argv[] = { (char *)(uintptr_t)"test", (char *)(uintptr_t)"role", (char *)(uintptr_t)name, (char *)(uintptr_t)argument,
+				 NULL };
 
 		dup2(to[0], 0);
 		dup2(from[1], 1);

@@ -59,11 +59,7 @@ void remove_runtime_folder(void)
 gpul_mem *make_memory(gpul_mem_kind kind, size_t bytes)
 {
 	int device = 0;
-	gpul_mem_desc desc = { .kind = kind,
-			       .bytes = bytes,
-			       .devices = &device,
-			       .n_devices = 1,
-			       .exportable = true };
+	gpul_mem_desc desc = { .kind = kind, .bytes = bytes, .devices = &device, .n_devices = 1, .exportable = true };
 	gpul_error err = { 0 };
 	gpul_mem *mem = NULL;
 
@@ -97,11 +93,9 @@ gpul_ipc_event expect_event(gpul_ipc_server *s, gpul_ipc_event_kind kind)
 	gpul_ipc_event event;
 	gpul_error err = { 0 };
 
-	assert_ok(gpul_ipc_server_next(s, kind == GPUL_IPC_NONE ? 0 : PATIENCE_MS, &event, &err),
-	     &err);
+	assert_ok(gpul_ipc_server_next(s, kind == GPUL_IPC_NONE ? 0 : PATIENCE_MS, &event, &err), &err);
 	if (event.kind != kind)
-		fail_msg("the server reports %s (%s) instead of %s",
-			 gpul_ipc_event_name(event.kind), event.why.text,
+		fail_msg("the server reports %s (%s) instead of %s", gpul_ipc_event_name(event.kind), event.why.text,
 			 gpul_ipc_event_name(kind));
 	return event;
 }
@@ -111,11 +105,9 @@ gpul_ipc_event expect_client_event(gpul_ipc_client *c, gpul_ipc_event_kind kind)
 	gpul_ipc_event event;
 	gpul_error err = { 0 };
 
-	assert_ok(gpul_ipc_client_next(c, kind == GPUL_IPC_NONE ? 0 : PATIENCE_MS, &event, &err),
-	     &err);
+	assert_ok(gpul_ipc_client_next(c, kind == GPUL_IPC_NONE ? 0 : PATIENCE_MS, &event, &err), &err);
 	if (event.kind != kind)
-		fail_msg("the client reports %s (%s) instead of %s",
-			 gpul_ipc_event_name(event.kind), event.why.text,
+		fail_msg("the client reports %s (%s) instead of %s", gpul_ipc_event_name(event.kind), event.why.text,
 			 gpul_ipc_event_name(kind));
 	return event;
 }

@@ -7,7 +7,7 @@
 #include "ipc/client.h"
 #include "ipc/server.h"
 
-enum { PATIENCE_MS = 20000 };  /* time-out for expected events, on a busy machine */
+enum { PATIENCE_MS = 20000 }; /* time-out for expected events, on a busy machine */
 
 /* The software driver with the context of device 0 current; opened once for each process. */
 const gpul_driver *the_driver(void);

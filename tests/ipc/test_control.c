@@ -21,8 +21,7 @@
 
 static gpul_ipc_view map_page(void)
 {
-	struct gpul_ipc_control *page = mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE,
-					     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct gpul_ipc_control *page = mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
 	assert_ptr_not_equal(page, MAP_FAILED);
 	memset(page, 0xff, sizeof *page);
@@ -107,7 +106,7 @@ static void the_abort_word_ends_every_wait_with_the_first_code(void **state)
 	pid_t child = fork();
 
 	(void)state;
-	if (child == 0)  /* only the abort word ends this wait */
+	if (child == 0) /* only the abort word ends this wait */
 		_exit(gpul_ipc_step_wait(&v, 9, 1, -1, &err) == GPUL_ESYS && err.native == ECANCELED ? 0 : 1);
 	assert_int_equal(gpul_ipc_aborted(&v, &code, NULL), GPUL_OK);
 	assert_int_equal(code, 0);
@@ -167,7 +166,7 @@ static void the_stream_is_destroyed_whichever_call_fails(void **state)
 {
 	(void)state;
 	for (int n = 1;; n++) {
-		struct gpul_ipc_control page;  /* the fake driver's device memory is host memory */
+		struct gpul_ipc_control page; /* the fake driver's device memory is host memory */
 		gpul_ipc_view v = { .drv = fake_driver(n), .control_gpu = (CUdeviceptr)(uintptr_t)&page };
 		gpul_error err = { 0 };
 
@@ -335,7 +334,7 @@ static void the_cpu_aborts_a_kernel_that_waits_without_time_out(void **state)
 
 		gpu_open(&g, by_copies);
 		launch(&g, "wait_for", 1, (void *[]){ &g.view.control_gpu, &for_ever, &g.result });
-		assert_ok(gpul_ipc_step_wait(&g.view, 62, 1, 20000, NULL));  /* the kernel runs */
+		assert_ok(gpul_ipc_step_wait(&g.view, 62, 1, 20000, NULL)); /* the kernel runs */
 		assert_ok(gpul_ipc_abort(&g.view, 77, NULL));
 		assert_int_equal(result(&g), 2 /* GPUL_IPC_ABORTED */);
 		gpu_close(&g);
@@ -354,7 +353,7 @@ static void a_kernel_aborts_a_wait_of_the_cpu(void **state)
 	assert_int_equal(gpul_ipc_step_wait(&g.view, 3, 1, 20000, &err), GPUL_ESYS);
 	assert_int_equal(err.native, ECANCELED);
 	launch(&g, "raise", 1, (void *[]){ &g.view.control_gpu, &other, &g.result });
-	assert_int_equal(result(&g), 5);  /* the first code stays */
+	assert_int_equal(result(&g), 5); /* the first code stays */
 	gpu_close(&g);
 }
 

@@ -15,8 +15,7 @@
 
 enum { MEMORY_BYTES = 1 << 16, ABORTED = 2, SHORT_MS = 50 };
 
-static const unsigned long long kernel_limit_ns =
-	60000000000; /* time-out of the kernel, so that the test ends in any case */
+static const unsigned long long kernel_limit_ns = 60000000000; /* time-out of the kernel, so that the test ends in any case */
 
 struct work {
 	CUlibrary library;
@@ -33,8 +32,7 @@ struct work {
 static struct work begin_work(gpul_mem_kind kind)
 {
 	const gpul_driver *drv = the_driver();
-	struct work w = { .mem = make_memory(kind, MEMORY_BYTES),
-			  .elsewhere = make_memory(GPUL_MEM_MEMFD, MEMORY_BYTES) };
+	struct work w = { .mem = make_memory(kind, MEMORY_BYTES), .elsewhere = make_memory(GPUL_MEM_MEMFD, MEMORY_BYTES) };
 	void *result;
 	gpul_file ptx;
 
@@ -42,8 +40,7 @@ static struct work begin_work(gpul_mem_kind kind)
 	must(drv->cuLibraryLoadData(&w.library, ptx.bytes, NULL, NULL, 0, NULL, NULL, 0));
 	gpul_file_close(&ptx);
 	must(drv->cuStreamCreate(&w.stream, CU_STREAM_NON_BLOCKING));
-	must(drv->cuMemHostAlloc(&result, sizeof *w.result,
-				 CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP));
+	must(drv->cuMemHostAlloc(&result, sizeof *w.result, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP));
 	w.result = result;
 	*w.result = 99;
 	gpul_ipc_control_reset(gpul_mem_cpu(w.elsewhere), 1);
@@ -118,8 +115,7 @@ static void kernels_are_aborted_at_once_when_the_owner_has_ended(void **state)
 	must(shutdown(pair[0], SHUT_RDWR));
 	expect_client_event(orphan, GPUL_IPC_OWNER_DIED);
 	start_waiting_kernel(&w, gpul_ipc_client_view(orphan));
-	assert_int_equal(gpul_ipc_client_close(orphan, -1, NULL),
-			 GPUL_OK); /* returns only because the kernel was aborted */
+	assert_int_equal(gpul_ipc_client_close(orphan, -1, NULL), GPUL_OK); /* returns only because the kernel was aborted */
 	assert_int_equal(*w.result, ABORTED);
 	expect_event(w.s, GPUL_IPC_PEER_DIED);
 	finish_work(&w);
@@ -129,9 +125,7 @@ static void a_kernel_that_ignores_the_abort_word_keeps_the_memory(void **state)
 {
 	struct work w = begin_work(GPUL_MEM_MEMFD);
 	struct gpul_ipc_control *page = gpul_mem_cpu(w.elsewhere);
-	const gpul_ipc_view elsewhere = { .drv = the_driver(),
-					  .control = page,
-					  .control_gpu = gpul_mem_gpu(w.elsewhere) };
+	const gpul_ipc_view elsewhere = { .drv = the_driver(), .control = page, .control_gpu = gpul_mem_gpu(w.elsewhere) };
 	unsigned fds = n_open_fds();
 	char *bytes = gpul_ipc_client_view(w.c)->cpu;
 	gpul_error err = { 0 };

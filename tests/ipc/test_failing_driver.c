@@ -92,9 +92,7 @@ static const gpul_driver *complete_driver(gpul_context *c)
 /* Attach to a name and detach again; returns the first error. */
 static gpul_status attach_and_detach(const gpul_driver *drv, gpul_ipc_server *s, gpul_error *err)
 {
-	gpul_ipc_client_options options = { .name = "failing",
-					    .devices = (int[]){ 0 },
-					    .n_devices = 1 };
+	gpul_ipc_client_options options = { .name = "failing", .devices = (int[]){ 0 }, .n_devices = 1 };
 	gpul_ipc_event event;
 	gpul_ipc_client *c = NULL;
 	gpul_status st = gpul_ipc_client_open(drv, &options, &c, err);
@@ -103,8 +101,7 @@ static gpul_status attach_and_detach(const gpul_driver *drv, gpul_ipc_server *s,
 		return st;
 	assert_int_equal(gpul_ipc_server_next(s, 0, &event, NULL), GPUL_OK);
 	st = gpul_ipc_client_next(c, PATIENCE_MS, &event, err);
-	assert_int_equal(gpul_ipc_client_mem(c) != NULL,
-			 !st && event.kind == GPUL_IPC_ATTACHED);
+	assert_int_equal(gpul_ipc_client_mem(c) != NULL, !st && event.kind == GPUL_IPC_ATTACHED);
 	assert_int_equal(gpul_ipc_server_next(s, PATIENCE_MS, &event, NULL), GPUL_OK);
 	assert_int_equal(event.kind, st ? GPUL_IPC_REFUSED : GPUL_IPC_ATTACHED);
 	if (st)
@@ -118,13 +115,9 @@ static gpul_status attach_and_detach(const gpul_driver *drv, gpul_ipc_server *s,
 	return GPUL_OK;
 }
 
-static gpul_status offer_and_lease(const gpul_driver *drv, gpul_mem *mem, bool fabric,
-				   gpul_error *err)
+static gpul_status offer_and_lease(const gpul_driver *drv, gpul_mem *mem, bool fabric, gpul_error *err)
 {
-	gpul_ipc_server_options options = { .name = "failing",
-					    .fabric = fabric,
-					    .control = true,
-					    .gpu_event = true };
+	gpul_ipc_server_options options = { .name = "failing", .fabric = fabric, .control = true, .gpu_event = true };
 	gpul_ipc_server *s = NULL;
 	gpul_status st = gpul_ipc_server_create(drv, mem, &options, &s, err);
 
@@ -140,12 +133,9 @@ static bool fail_nth(struct way way, int n, CUresult error)
 {
 	gpul_context context = { 0 };
 	const gpul_driver *drv = complete_driver(&context);
-	gpul_mem_desc desc = { .kind = way.kind,
-			       .bytes = 1 << 16,
-			       .devices = (int[]){ 0 },
-			       .n_devices = 1,
-			       .fabric = way.fabric,
-			       .exportable = true };
+	gpul_mem_desc desc = {
+		.kind = way.kind, .bytes = 1 << 16, .devices = (int[]){ 0 }, .n_devices = 1, .fabric = way.fabric, .exportable = true
+	};
 	unsigned fds = n_open_fds(), maps = n_maps();
 	gpul_error err = { 0 };
 	gpul_mem *mem;
@@ -163,8 +153,7 @@ static bool fail_nth(struct way way, int n, CUresult error)
 	gpul_mem_destroy(mem);
 	if (n_open_fds() != fds || n_maps() > maps || fake_alive() != 1)
 		fail_msg("%s, call %d, error %d: %u fds became %u, %u mappings became %u, %d objects leaked (%s)",
-			 gpul_mem_kind_name(way.kind), n, (int)error, fds, n_open_fds(), maps,
-			 n_maps(), fake_alive() - 1, err.text);
+			 gpul_mem_kind_name(way.kind), n, (int)error, fds, n_open_fds(), maps, n_maps(), fake_alive() - 1, err.text);
 	gpul_context_close(&context);
 	return n <= calls;
 }

@@ -123,8 +123,7 @@ static void attaches_through_an_inherited_socket_without_a_name(void **state)
 /* cuIpc memory and events cannot be opened in the exporting process, so other tests cover them. */
 static void leases_each_kind_of_memory_that_has_a_descriptor(void **state)
 {
-	static const gpul_mem_kind kinds[] = { GPUL_MEM_HOST_NUMA, GPUL_MEM_DEVICE,
-					       GPUL_MEM_MEMFD, GPUL_MEM_SHM };
+	static const gpul_mem_kind kinds[] = { GPUL_MEM_HOST_NUMA, GPUL_MEM_DEVICE, GPUL_MEM_MEMFD, GPUL_MEM_SHM };
 	const gpul_driver *drv = the_driver();
 
 	(void)state;
@@ -132,17 +131,14 @@ static void leases_each_kind_of_memory_that_has_a_descriptor(void **state)
 		gpul_mem *mem = make_memory(kinds[i], 3 << 20);
 		gpul_ipc_server *s = offer(mem, "lease");
 		gpul_ipc_client *c = attach_here(s, "lease");
-		const gpul_ipc_view *ours = gpul_ipc_server_view(s),
-				    *theirs = gpul_ipc_client_view(c);
+		const gpul_ipc_view *ours = gpul_ipc_server_view(s), *theirs = gpul_ipc_client_view(c);
 		uint64_t value = 0, sent = 0x123456789abcdef;
 
 		assert_int_equal(gpul_mem_about(gpul_ipc_client_mem(c))->kind, kinds[i]);
 		assert_int_equal(ours->cpu == NULL, kinds[i] == GPUL_MEM_DEVICE);
 		assert_int_equal(theirs->cpu == NULL, kinds[i] == GPUL_MEM_DEVICE);
-		assert_int_equal(drv->cuMemcpyHtoD(ours->gpu + ours->bytes - 8, &sent, 8),
-				 CUDA_SUCCESS);
-		assert_int_equal(drv->cuMemcpyDtoH(&value, theirs->gpu + theirs->bytes - 8, 8),
-				 CUDA_SUCCESS);
+		assert_int_equal(drv->cuMemcpyHtoD(ours->gpu + ours->bytes - 8, &sent, 8), CUDA_SUCCESS);
+		assert_int_equal(drv->cuMemcpyDtoH(&value, theirs->gpu + theirs->bytes - 8, 8), CUDA_SUCCESS);
 		assert_int_equal(value, sent);
 		assert_int_equal(gpul_ipc_step_post(theirs, 5, 77, NULL), GPUL_OK);
 		assert_int_equal(gpul_ipc_step_wait(ours, 5, 77, 1000, NULL), GPUL_OK);
@@ -157,10 +153,7 @@ static void a_query_returns_the_share_and_its_peers(void **state)
 {
 	gpul_mem *mem = make_memory(GPUL_MEM_MEMFD, 1 << 20);
 	gpul_ipc_server_options options = {
-		.name = "asked",
-		.read_only = true,
-		.bytes = 4000,
-		.shape = { .dtype = "<f8", .n_dims = 2, .dim = { 50, 10 } }
+		.name = "asked", .read_only = true, .bytes = 4000, .shape = { .dtype = "<f8", .n_dims = 2, .dim = { 50, 10 } }
 	};
 	const gpul_ipc_share *share;
 	gpul_ipc_server *s;
@@ -168,8 +161,7 @@ static void a_query_returns_the_share_and_its_peers(void **state)
 	struct asked asked;
 
 	(void)state;
-	assert_int_equal(gpul_ipc_server_create(the_driver(), mem, &options, &s, NULL),
-			 GPUL_OK);
+	assert_int_equal(gpul_ipc_server_create(the_driver(), mem, &options, &s, NULL), GPUL_OK);
 	c = attach_here(s, "asked");
 	asked = query_while_serving(s, "asked");
 	assert_int_equal(asked.status, GPUL_OK);
@@ -198,12 +190,9 @@ static void a_query_returns_the_share_and_its_peers(void **state)
 
 static void refuses_options_that_cannot_be_offered(void **state)
 {
-	gpul_mem *mem = make_memory(GPUL_MEM_MEMFD, 8192),
-		 *small = make_memory(GPUL_MEM_MEMFD, 4096), *pinned = NULL;
+	gpul_mem *mem = make_memory(GPUL_MEM_MEMFD, 8192), *small = make_memory(GPUL_MEM_MEMFD, 4096), *pinned = NULL;
 	int device = 0;
-	gpul_mem_desc desc = {
-		.kind = GPUL_MEM_PINNED, .bytes = 8192, .devices = &device, .n_devices = 1
-	};
+	gpul_mem_desc desc = { .kind = GPUL_MEM_PINNED, .bytes = 8192, .devices = &device, .n_devices = 1 };
 	gpul_ipc_server *s = NULL;
 	unsigned fds = n_open_fds();
 	const struct {
@@ -225,16 +214,12 @@ static void refuses_options_that_cannot_be_offered(void **state)
 	for (unsigned i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
 		gpul_error err = { 0 };
 
-		assert_int_equal(gpul_ipc_server_create(the_driver(), wrong[i].mem,
-							&wrong[i].options, &s, &err),
-				 GPUL_EINVAL);
+		assert_int_equal(gpul_ipc_server_create(the_driver(), wrong[i].mem, &wrong[i].options, &s, &err), GPUL_EINVAL);
 		if (!strstr(err.text, wrong[i].reason))
 			fail_msg("'%s' does not contain '%s'", err.text, wrong[i].reason);
 	}
 	assert_int_equal(gpul_mem_create(the_driver(), &desc, &pinned, NULL), GPUL_OK);
-	assert_int_equal(gpul_ipc_server_create(the_driver(), pinned,
-						&(gpul_ipc_server_options){ 0 }, &s, NULL),
-			 GPUL_EINVAL);
+	assert_int_equal(gpul_ipc_server_create(the_driver(), pinned, &(gpul_ipc_server_options){ 0 }, &s, NULL), GPUL_EINVAL);
 	assert_null(s);
 	assert_int_equal(n_open_fds(), fds + 0);
 	gpul_mem_destroy(mem);
@@ -254,19 +239,17 @@ static void does_not_touch_files_and_sockets_of_other_programs(void **state)
 	(void)state;
 	assert_int_equal(gpul_ipc_place("taken", true, a.sun_path, NULL), GPUL_OK);
 	close(open(a.sun_path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
-	assert_int_equal(gpul_ipc_server_create(the_driver(), mem, &options, &s, &err),
-			 GPUL_EUNSUPPORTED);
+	assert_int_equal(gpul_ipc_server_create(the_driver(), mem, &options, &s, &err), GPUL_EUNSUPPORTED);
 	assert_non_null(strstr(err.text, "not a socket"));
 	assert_int_equal(unlink(a.sun_path), 0);
 	other = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	assert_int_equal(bind(other, (struct sockaddr *)&a, sizeof a), 0);
 	assert_int_equal(listen(other, 1), 0);
 	err = (gpul_error){ 0 };
-	assert_int_equal(gpul_ipc_server_create(the_driver(), mem, &options, &s, &err),
-			 GPUL_EUNSUPPORTED);
+	assert_int_equal(gpul_ipc_server_create(the_driver(), mem, &options, &s, &err), GPUL_EUNSUPPORTED);
 	assert_non_null(strstr(err.text, "another program listens"));
 	assert_int_equal(access(a.sun_path, F_OK), 0);
-	close(other);  /* now no process listens on the socket */
+	close(other); /* now no process listens on the socket */
 	assert_int_equal(gpul_ipc_server_create(the_driver(), mem, &options, &s, NULL), GPUL_OK);
 	gpul_ipc_server_destroy(s);
 	assert_int_equal(access(a.sun_path, F_OK), -1);

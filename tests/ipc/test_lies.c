@@ -72,11 +72,9 @@ static struct wire_offer good_offer(void)
 	struct gpul_ipc_here here;
 
 	assert_int_equal(gpul_ipc_here_get(the_driver(), &here, NULL), GPUL_OK);
-	m.share = (struct wire_share){ .mapped_bytes = MEMORY_BYTES,
-				       .bytes = MEMORY_BYTES,
-				       .granularity_bytes = 4096,
-				       .kind = GPUL_MEM_MEMFD,
-				       .via = WIRE_VIA_FD };
+	m.share = (struct wire_share){
+		.mapped_bytes = MEMORY_BYTES, .bytes = MEMORY_BYTES, .granularity_bytes = 4096, .kind = GPUL_MEM_MEMFD, .via = WIRE_VIA_FD
+	};
 	memcpy(m.share.boot_id, here.boot_id, sizeof m.share.boot_id);
 	memcpy(m.share.driver, here.driver, sizeof m.share.driver);
 	memcpy(m.share.gpu, here.gpu[0], sizeof m.share.gpu);
@@ -95,8 +93,7 @@ static int sealed_memfd(off_t bytes, int seals)
 
 enum { GOOD_SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
 
-static void send_fds(int socket, const void *bytes, size_t n_bytes, const int *fds,
-		     unsigned n_fds)
+static void send_fds(int socket, const void *bytes, size_t n_bytes, const int *fds, unsigned n_fds)
 {
 	union {
 		struct cmsghdr align;
@@ -110,17 +107,15 @@ static void send_fds(int socket, const void *bytes, size_t n_bytes, const int *f
 		m.msg_control = &control;
 		m.msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
 		c = CMSG_FIRSTHDR(&m);
-		*c = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
-				       .cmsg_type = SCM_RIGHTS,
-				       .cmsg_len = CMSG_LEN(n_fds * sizeof(int)) };
+		*c = (struct cmsghdr){ .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(n_fds * sizeof(int)) };
 		memcpy(CMSG_DATA(c), fds, n_fds * sizeof *fds);
 	}
 	assert_int_equal(sendmsg(socket, &m, MSG_NOSIGNAL), n_bytes);
 }
 
 /* Send the client an answer; the client must fail, and report the reason to its user and to the owner. */
-static void expect_error(const void *bytes, size_t n_bytes, const int *fds, unsigned n_fds,
-			 gpul_status status, const char *reason, bool owner_is_told)
+static void expect_error(const void *bytes, size_t n_bytes, const int *fds, unsigned n_fds, gpul_status status, const char *reason,
+			 bool owner_is_told)
 {
 	gpul_ipc_client *c = begin_attach("liar");
 	int socket = accept(listener, NULL, NULL), with;
@@ -146,8 +141,7 @@ static void expect_error(const void *bytes, size_t n_bytes, const int *fds, unsi
 }
 
 /* Send the offer with one descriptor; closes fd. */
-static void expect_offer_refused(const struct wire_offer *m, int fd, gpul_status status,
-				 const char *reason)
+static void expect_offer_refused(const struct wire_offer *m, int fd, gpul_status status, const char *reason)
 {
 	expect_error(m, sizeof *m, &fd, 1, status, reason, true);
 	close(fd);
@@ -171,10 +165,8 @@ static void accepts_a_valid_offer(void **state)
 
 static void refuses_sizes_that_differ_from_the_file(void **state)
 {
-	static const uint64_t mapped[] = { MEMORY_BYTES - 4096, MEMORY_BYTES + 4096,
-					   (uint64_t)1 << 40 };
-	static const uint64_t impossible[] = { 0, (uint64_t)-1, (uint64_t)1 << 63,
-					       MEMORY_BYTES - 1, MEMORY_BYTES + 1 };
+	static const uint64_t mapped[] = { MEMORY_BYTES - 4096, MEMORY_BYTES + 4096, (uint64_t)1 << 40 };
+	static const uint64_t impossible[] = { 0, (uint64_t)-1, (uint64_t)1 << 63, MEMORY_BYTES - 1, MEMORY_BYTES + 1 };
 	int fd = sealed_memfd(MEMORY_BYTES, GOOD_SEALS);
 
 	(void)state;
@@ -223,14 +215,12 @@ static void refuses_too_few_and_too_many_descriptors(void **state)
 	fd[0] = sealed_memfd(MEMORY_BYTES, GOOD_SEALS);
 	for (unsigned i = 1; i < 253; i++)
 		fd[i] = fd[0];
-	expect_error(&m, sizeof m, fd, 0, GPUL_EFORMAT, "OFFER with 0 descriptors instead of 1",
-		     false);
+	expect_error(&m, sizeof m, fd, 0, GPUL_EFORMAT, "OFFER with 0 descriptors instead of 1", false);
 	expect_error(&m, sizeof m, fd, 2, GPUL_EFORMAT, "OFFER with 2 descriptors", false);
 	expect_error(&m, sizeof m, fd, 253, GPUL_EFORMAT, "OFFER with 253 descriptors", false);
 	m.share.kind = GPUL_MEM_DEVICE_IPC;
 	m.share.via = WIRE_VIA_CUDA_IPC;
-	expect_error(&m, sizeof m, fd, 1, GPUL_EFORMAT, "OFFER with 1 descriptors instead of 0",
-		     false);
+	expect_error(&m, sizeof m, fd, 1, GPUL_EFORMAT, "OFFER with 1 descriptors instead of 0", false);
 	close(fd[0]);
 }
 
@@ -267,20 +257,17 @@ static void refuses_an_owner_with_another_machine_driver_or_gpu(void **state)
 
 	(void)state;
 	m.share.boot_id[0] ^= 1;
-	expect_offer_refused(&m, sealed_memfd(MEMORY_BYTES, GOOD_SEALS), GPUL_EUNSUPPORTED,
-			     "boot ids differ");
+	expect_offer_refused(&m, sealed_memfd(MEMORY_BYTES, GOOD_SEALS), GPUL_EUNSUPPORTED, "boot ids differ");
 	m = good_offer();
 	m.share.kind = GPUL_MEM_DEVICE;
 	m.share.gpu[0] ^= 0xff;
 	m.share.gpu[15] = 0x5a;
-	expect_offer_refused(&m, sealed_memfd(MEMORY_BYTES, GOOD_SEALS), GPUL_EUNSUPPORTED,
-			     "CUDA_VISIBLE_DEVICES");
+	expect_offer_refused(&m, sealed_memfd(MEMORY_BYTES, GOOD_SEALS), GPUL_EUNSUPPORTED, "CUDA_VISIBLE_DEVICES");
 	m = good_offer();
 	m.share.kind = GPUL_MEM_DEVICE;
 	strcpy(m.share.driver, "other");
-	expect_offer_refused(
-		&m, sealed_memfd(MEMORY_BYTES, GOOD_SEALS), GPUL_EUNSUPPORTED,
-		"the owner uses the other driver and the attaching process the soft driver");
+	expect_offer_refused(&m, sealed_memfd(MEMORY_BYTES, GOOD_SEALS), GPUL_EUNSUPPORTED,
+			     "the owner uses the other driver and the attaching process the soft driver");
 }
 
 static void refuses_invalid_answers(void **state)
@@ -294,13 +281,9 @@ static void refuses_invalid_answers(void **state)
 
 static void reports_an_owner_that_refuses_closes_or_is_silent(void **state)
 {
-	struct wire_refused refused = { .head = gpul_ipc_wire_head(WIRE_REFUSED),
-					.status = GPUL_EINVAL,
-					.text = "\x1b[2Jno" };
+	struct wire_refused refused = { .head = gpul_ipc_wire_head(WIRE_REFUSED), .status = GPUL_EINVAL, .text = "\x1b[2Jno" };
 	struct wire_head bye = gpul_ipc_wire_head(WIRE_BYE);
-	gpul_ipc_client_options options = { .name = "liar",
-					    .devices = (int[]){ 0 },
-					    .n_devices = 1 };
+	gpul_ipc_client_options options = { .name = "liar", .devices = (int[]){ 0 }, .n_devices = 1 };
 	gpul_ipc_share share;
 	gpul_error err = { 0 };
 	gpul_ipc_client *c;
@@ -339,9 +322,7 @@ static void reports_an_owner_that_refuses_closes_or_is_silent(void **state)
 
 static void waits_while_the_owners_backlog_is_full(void **state)
 {
-	gpul_ipc_client_options options = { .name = "liar",
-					    .devices = (int[]){ 0 },
-					    .n_devices = 1 };
+	gpul_ipc_client_options options = { .name = "liar", .devices = (int[]){ 0 }, .n_devices = 1 };
 	gpul_ipc_client *waiting[9], *c = NULL;
 	gpul_error err = { 0 };
 
@@ -361,9 +342,7 @@ static void waits_while_the_owners_backlog_is_full(void **state)
 
 static void reports_names_that_are_not_offered(void **state)
 {
-	gpul_ipc_client_options options = { .name = "nobody",
-					    .devices = (int[]){ 0 },
-					    .n_devices = 1 };
+	gpul_ipc_client_options options = { .name = "nobody", .devices = (int[]){ 0 }, .n_devices = 1 };
 	gpul_ipc_client *c = NULL;
 	gpul_ipc_share share;
 	gpul_error err = { 0 };
@@ -391,9 +370,7 @@ enum { OTHER_UID = 12345 };
 static void refuses_an_owner_of_another_user(void **state)
 {
 	char folder[] = "/tmp/gpuload-test-XXXXXX", path[64];
-	gpul_ipc_client_options options = { .name = path,
-					    .devices = (int[]){ 0 },
-					    .n_devices = 1 };
+	gpul_ipc_client_options options = { .name = path, .devices = (int[]){ 0 }, .n_devices = 1 };
 	gpul_ipc_client *c = NULL;
 	gpul_error err = { 0 };
 	int ready[2], status;
@@ -417,8 +394,7 @@ static void refuses_an_owner_of_another_user(void **state)
 			pause();
 	}
 	assert_int_equal(read(ready[0], &byte, 1), 1);
-	assert_int_equal(gpul_ipc_client_open(the_driver(), &options, &c, &err),
-			 GPUL_EUNSUPPORTED);
+	assert_int_equal(gpul_ipc_client_open(the_driver(), &options, &c, &err), GPUL_EUNSUPPORTED);
 	assert_non_null(strstr(err.text, "offered by user 12345"));
 	assert_int_equal(kill(pid, SIGKILL), 0);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -432,8 +408,7 @@ static int set_up(void **state)
 {
 	(void)state;
 	make_runtime_folder();
-	gpul_mem_destroy(make_memory(GPUL_MEM_MEMFD,
-				     MEMORY_BYTES)); /* called early, so that the driver has opened its files */
+	gpul_mem_destroy(make_memory(GPUL_MEM_MEMFD, MEMORY_BYTES)); /* called early, so that the driver has opened its files */
 	return 0;
 }
 

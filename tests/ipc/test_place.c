@@ -30,8 +30,7 @@ static gpul_status get_path(const char *name, bool make, gpul_error *err)
 
 static void names_have_letters_digits_dots_underscores_and_hyphens(void **state)
 {
-	static const char *const wrong[] = { "",    ".",           "..", ".hidden", "a b",
-					     "a\n", "caf\xc3\xa9", "a*", "$a" };
+	static const char *const wrong[] = { "", ".", "..", ".hidden", "a b", "a\n", "caf\xc3\xa9", "a*", "$a" };
 	char path[GPUL_IPC_PATH_BYTES], expected[128];
 	gpul_error err;
 
@@ -69,8 +68,7 @@ static void the_folder_is_created_with_mode_0700(void **state)
 	(void)state;
 	umask(0);
 	rmdir(ours);
-	assert_int_equal(get_path("n", false, &err),
-			 GPUL_OK); /* a missing folder is not an error */
+	assert_int_equal(get_path("n", false, &err), GPUL_OK); /* a missing folder is not an error */
 	assert_int_equal(stat(ours, &s), -1);
 	assert_int_equal(get_path("n", true, &err), GPUL_OK);
 	assert_int_equal(stat(ours, &s), 0);
@@ -147,8 +145,7 @@ static int create_socket(const char *path)
 
 static void lists_the_names_of_sockets_sorted(void **state)
 {
-	static const char *const files[] = { "b.sock", "a.sock",   "a.lock", ".x.sock",
-					     "readme", "c d.sock", ".sock" };
+	static const char *const files[] = { "b.sock", "a.sock", "a.lock", ".x.sock", "readme", "c d.sock", ".sock" };
 	char path[GPUL_IPC_PATH_BYTES], **names = NULL;
 	size_t n = 9;
 
@@ -207,8 +204,7 @@ static void take_repeatedly(const char *path, int counter)
 
 		if (gpul_ipc_name_take(path, &name, NULL))
 			continue;
-		if (pread(counter, &inside, sizeof inside, 0) != (ssize_t)sizeof inside ||
-		    inside != 0)
+		if (pread(counter, &inside, sizeof inside, 0) != (ssize_t)sizeof inside || inside != 0)
 			_exit(1);
 		inside = 1;
 		if (pwrite(counter, &inside, sizeof inside, 0) < 0)
@@ -287,7 +283,7 @@ static void clears_the_lock_of_an_owner_that_ended_before_it_had_a_socket(void *
 	assert_true(cleared);
 	assert_int_equal(access(name.lock, F_OK), -1);
 
-	snprintf(elsewhere, sizeof elsewhere, "%s/x.sock", top);  /* at a path, x.lock may be another program's */
+	snprintf(elsewhere, sizeof elsewhere, "%s/x.sock", top); /* at a path, x.lock may be another program's */
 	assert_int_equal(gpul_ipc_name_take(elsewhere, &name, NULL), GPUL_OK);
 	close(name.lock_fd);
 	assert_int_equal(gpul_ipc_place_clear(elsewhere, &cleared, NULL), GPUL_OK);

@@ -122,8 +122,7 @@ static int play_device_peer(const char *name)
 	CUevent event = gpul_ipc_client_gpu_event(c);
 	char text[16] = "";
 
-	if (v->cpu || v->control || !event || v->drv->cuStreamWaitEvent(NULL, event, 0) ||
-	    v->drv->cuMemcpyDtoH(text, v->gpu, sizeof text))
+	if (v->cpu || v->control || !event || v->drv->cuStreamWaitEvent(NULL, event, 0) || v->drv->cuMemcpyDtoH(text, v->gpu, sizeof text))
 		return 2;
 	say("%s", text);
 	if (v->drv->cuMemcpyHtoD(v->gpu, "the peer's", 11))
@@ -132,11 +131,7 @@ static int play_device_peer(const char *name)
 }
 
 static const struct role_entry roles[] = {
-	{ "peer", play_peer },
-	{ "device", play_device_peer },
-	{ "owner", play_owner },
-	{ "visitor", play_visitor },
-	{ 0 },
+	{ "peer", play_peer }, { "device", play_device_peer }, { "owner", play_owner }, { "visitor", play_visitor }, { 0 },
 };
 
 /* ---- tests ------------------------------------------------------------------------------------------- */
@@ -216,7 +211,7 @@ static void another_thread_can_watch_a_peer(void **state)
 		else
 			end_child(&c, 0);
 		expect_event(o.s, killed ? GPUL_IPC_PEER_DIED : GPUL_IPC_DETACHED);
-		for (unsigned i = 0; i < n; i++) {  /* the lease has ended, but the descriptors are still valid */
+		for (unsigned i = 0; i < n; i++) { /* the lease has ended, but the descriptors are still valid */
 			assert_true(readable(fds[i], PATIENCE_MS));
 			assert_int_equal(close(fds[i]), 0);
 		}
@@ -242,17 +237,14 @@ static void detects_a_killed_peer_although_its_child_holds_the_connection(void *
 	event = expect_event(o.s, GPUL_IPC_PEER_DIED);
 	assert_int_equal(event.pid, c.pid);
 	assert_non_null(strstr(event.why.text, "ended"));
-	assert_int_equal(kill(grandchild, SIGKILL),
-			 0); /* the child was running until now, with the socket open */
+	assert_int_equal(kill(grandchild, SIGKILL), 0); /* the child was running until now, with the socket open */
 	finish_offer(&o);
 }
 
 static void memory_stays_valid_and_peers_get_owner_died_after_a_kill(void **state)
 {
 	struct child owner = start_child("owner", "theirs");
-	gpul_ipc_client_options options = { .name = "theirs",
-					    .devices = (int[]){ 0 },
-					    .n_devices = 1 };
+	gpul_ipc_client_options options = { .name = "theirs", .devices = (int[]){ 0 }, .n_devices = 1 };
 	gpul_ipc_client *c, *none = NULL;
 	gpul_error err = { 0 };
 
@@ -294,9 +286,7 @@ static void a_forked_child_of_a_killed_owner_keeps_the_name_only(void **state)
 	gpul_error err = { 0 };
 	gpul_mem *mem = make_memory(GPUL_MEM_MEMFD, MEMORY_BYTES);
 	gpul_ipc_server_options options = { .name = "theirs" };
-	gpul_ipc_client_options attaching = { .name = "theirs",
-					      .devices = (int[]){ 0 },
-					      .n_devices = 1 };
+	gpul_ipc_client_options attaching = { .name = "theirs", .devices = (int[]){ 0 }, .n_devices = 1 };
 	gpul_ipc_client *none = NULL;
 	gpul_ipc_share share;
 	gpul_ipc_server *s = NULL;
@@ -311,8 +301,7 @@ static void a_forked_child_of_a_killed_owner_keeps_the_name_only(void **state)
 	grandchild = (pid_t)atoi(receive_from_child(&owner));
 	kill_child(&owner);
 	expect_client_event(c, GPUL_IPC_OWNER_DIED);
-	assert_int_equal(gpul_ipc_server_create(the_driver(), mem, &options, &s, &err),
-			 GPUL_EUNSUPPORTED);
+	assert_int_equal(gpul_ipc_server_create(the_driver(), mem, &options, &s, &err), GPUL_EUNSUPPORTED);
 	assert_non_null(strstr(err.text, "a process that it forked still runs"));
 	/* The child also has the listening socket, but never answers. */
 	err = (gpul_error){ 0 };
@@ -355,9 +344,7 @@ static void legacy_device_memory_is_offered_with_an_event(void **state)
 {
 	const gpul_driver *drv = the_driver();
 	gpul_mem *mem = make_memory(GPUL_MEM_DEVICE_IPC, MEMORY_BYTES);
-	gpul_ipc_server_options options = { .name = "legacy",
-					    .control = true,
-					    .gpu_event = true };
+	gpul_ipc_server_options options = { .name = "legacy", .control = true, .gpu_event = true };
 	gpul_ipc_server *s = NULL;
 	gpul_error err = { 0 };
 	const gpul_ipc_view *v;
@@ -425,8 +412,7 @@ static void a_thousand_owners_replace_the_files_of_the_previous_one(void **state
 	size_t n;
 
 	(void)state;
-	gpul_ipc_server_destroy(
-		offer(mem, NULL)); /* so that the children find the cached description of this process */
+	gpul_ipc_server_destroy(offer(mem, NULL)); /* so that the children find the cached description of this process */
 	fds = n_open_fds();
 	for (int i = 0; i < 1000; i++) {
 		pid_t pid = fork();
@@ -505,11 +491,9 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(distinguishes_a_detached_from_a_killed_peer),
 		cmocka_unit_test(another_thread_can_watch_a_peer),
-		cmocka_unit_test(
-			detects_a_killed_peer_although_its_child_holds_the_connection),
+		cmocka_unit_test(detects_a_killed_peer_although_its_child_holds_the_connection),
 		cmocka_unit_test(memory_stays_valid_and_peers_get_owner_died_after_a_kill),
-		cmocka_unit_test(
-			a_forked_child_of_a_killed_owner_keeps_the_name_only),
+		cmocka_unit_test(a_forked_child_of_a_killed_owner_keeps_the_name_only),
 		cmocka_unit_test(a_stopped_peer_keeps_its_lease_and_does_not_delay_others),
 		cmocka_unit_test(legacy_device_memory_is_offered_with_an_event),
 		cmocka_unit_test(many_processes_attach_and_detach_concurrently),

@@ -81,9 +81,7 @@ static void send_raw(int fd, const void *bytes, size_t n_bytes, unsigned n_fds)
 		m.msg_control = &control;
 		m.msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
 		c = CMSG_FIRSTHDR(&m);
-		*c = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
-				       .cmsg_type = SCM_RIGHTS,
-				       .cmsg_len = CMSG_LEN(n_fds * sizeof(int)) };
+		*c = (struct cmsghdr){ .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(n_fds * sizeof(int)) };
 		for (unsigned i = 0; i < n_fds; i++)
 			memcpy(CMSG_DATA(c) + i * sizeof fd, &fd, sizeof fd);
 	}
@@ -97,8 +95,7 @@ static unsigned receive_raw(int fd, char text[200])
 	gpul_error err = { 0 };
 	int with;
 
-	assert_int_equal(poll(&(struct pollfd){ .fd = fd, .events = POLLIN }, 1, PATIENCE_MS),
-			 1);
+	assert_int_equal(poll(&(struct pollfd){ .fd = fd, .events = POLLIN }, 1, PATIENCE_MS), 1);
 	if (gpul_ipc_receive(fd, &m, &with, NULL, &err) != GOT_MESSAGE)
 		return 0;
 	if (with >= 0)
@@ -146,8 +143,7 @@ static int begin_test(void **state)
 	(void)state;
 	fds_before = n_open_fds();
 	mem = make_memory(GPUL_MEM_MEMFD, MEMORY_BYTES);
-	assert_int_equal(gpul_ipc_server_create(the_driver(), mem, &options, &server, NULL),
-			 GPUL_OK);
+	assert_int_equal(gpul_ipc_server_create(the_driver(), mem, &options, &server, NULL), GPUL_OK);
 	bystander = attach_here(server, "rules");
 	strcpy(gpul_ipc_server_view(server)->cpu, "unharmed");
 	return 0;
@@ -218,10 +214,8 @@ static void drops_a_peer_that_sends_after_attaching(void **state)
 	for (int i = 0; i < 100; i++)
 		send_raw(fd, &ready, sizeof ready, 0);
 	expect_event(server, GPUL_IPC_ATTACHED);
-	assert_non_null(
-		strstr(expect_event(server, GPUL_IPC_PEER_DIED).why.text, "unexpected message"));
-	assert_int_equal(receive_raw(fd, NULL),
-			 WIRE_OFFER); /* REFUSED arrives although the owner closed with 98 messages unread */
+	assert_non_null(strstr(expect_event(server, GPUL_IPC_PEER_DIED).why.text, "unexpected message"));
+	assert_int_equal(receive_raw(fd, NULL), WIRE_OFFER); /* REFUSED arrives although the owner closed with 98 messages unread */
 	assert_int_equal(receive_raw(fd, NULL), WIRE_REFUSED);
 	close(fd);
 }
@@ -320,8 +314,7 @@ static void a_flood_of_silent_connections_does_not_block_peers(void **state)
 	assert_non_null(gpul_ipc_client_mem(other));
 	assert_int_equal(gpul_ipc_client_close(other, -1, NULL), GPUL_OK);
 	for (unsigned n_detached = 0; n_detached < 1 || n_refused < 1;) {
-		assert_int_equal(gpul_ipc_server_next(server, PATIENCE_MS, &event, NULL),
-				 GPUL_OK);
+		assert_int_equal(gpul_ipc_server_next(server, PATIENCE_MS, &event, NULL), GPUL_OK);
 		n_detached += event.kind == GPUL_IPC_DETACHED;
 		n_refused += event.kind == GPUL_IPC_REFUSED;
 	}
@@ -357,13 +350,11 @@ static void refuses_more_than_max_peers(void **state)
 	for (int i = 1; i < GPUL_IPC_MAX_PEERS; i++)
 		c[i] = attach_here(server, "rules");
 	assert_int_equal(gpul_ipc_server_peers(server, peers, 3), GPUL_IPC_MAX_PEERS);
-	assert_int_equal(gpul_ipc_server_peers(server, peers, GPUL_IPC_MAX_PEERS),
-			 GPUL_IPC_MAX_PEERS);
+	assert_int_equal(gpul_ipc_server_peers(server, peers, GPUL_IPC_MAX_PEERS), GPUL_IPC_MAX_PEERS);
 	for (int i = 0; i < GPUL_IPC_MAX_PEERS; i++)
 		assert_int_equal(peers[i].slot, i);
 	late = begin_attach("rules");
-	assert_non_null(strstr(expect_event(server, GPUL_IPC_REFUSED).why.text,
-			       "the limit of 64 peers is reached"));
+	assert_non_null(strstr(expect_event(server, GPUL_IPC_REFUSED).why.text, "the limit of 64 peers is reached"));
 	event = expect_client_event(late, GPUL_IPC_REFUSED);
 	assert_non_null(strstr(event.why.text, "the limit of 64 peers is reached"));
 	assert_null(gpul_ipc_client_view(late));
@@ -374,8 +365,7 @@ static void refuses_more_than_max_peers(void **state)
 	expect_event(server, GPUL_IPC_NONE);
 	expect_client_event(c[17], GPUL_IPC_ATTACHED);
 	assert_int_equal(expect_event(server, GPUL_IPC_ATTACHED).peer, 17);
-	late = begin_attach(
-		"rules"); /* this HELLO is sent before the BYE that frees its slot */
+	late = begin_attach("rules"); /* this HELLO is sent before the BYE that frees its slot */
 	assert_int_equal(gpul_ipc_client_close(c[18], -1, NULL), GPUL_OK);
 	assert_int_equal(expect_event(server, GPUL_IPC_DETACHED).peer, 18);
 	c[18] = late;
@@ -395,16 +385,15 @@ static void sockets_passed_to_the_server_count_as_peers(void **state)
 
 	(void)state;
 	assert_int_equal(gpul_ipc_server_add(server, file, NULL), GPUL_EINVAL);
-	assert_int_equal(fcntl(file, F_GETFD), -1);  /* the server, which owned the descriptor, has closed it */
+	assert_int_equal(fcntl(file, F_GETFD), -1); /* the server, which owned the descriptor, has closed it */
 	assert_int_equal(gpul_ipc_server_add(server, -1, NULL), GPUL_EINVAL);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, streams), 0);
 	assert_int_equal(gpul_ipc_server_add(server, streams[0], NULL), GPUL_EINVAL);
 	close(streams[1]);
-	for (unsigned i = 0; i < GPUL_IPC_MAX_PEERS; i++) {  /* one more than the well-behaved peer leaves
+	for (unsigned i = 0; i < GPUL_IPC_MAX_PEERS; i++) { /* one more than the well-behaved peer leaves
 							      * room for */
 		assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair + 2 * i), 0);
-		assert_int_equal(gpul_ipc_server_add(server, pair[2 * i], &err),
-				 i < GPUL_IPC_MAX_PEERS - 1 ? GPUL_OK : GPUL_EUNSUPPORTED);
+		assert_int_equal(gpul_ipc_server_add(server, pair[2 * i], &err), i < GPUL_IPC_MAX_PEERS - 1 ? GPUL_OK : GPUL_EUNSUPPORTED);
 	}
 	assert_non_null(strstr(err.text, "64 peers are already connected"));
 	for (unsigned i = 0; i < GPUL_IPC_MAX_PEERS; i++)
@@ -427,21 +416,14 @@ static void an_owner_without_descriptors_pauses_and_continues(void **state)
 	now = (struct rlimit){ .rlim_cur = (rlim_t)none, .rlim_max = before.rlim_max };
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &now), 0);
 	expect_event(server, GPUL_IPC_NONE);
-	assert_int_equal(
-		poll(&(struct pollfd){ .fd = gpul_ipc_server_fd(server), .events = POLLIN }, 1,
-		     0),
-		0);
+	assert_int_equal(poll(&(struct pollfd){ .fd = gpul_ipc_server_fd(server), .events = POLLIN }, 1, 0), 0);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
-	assert_int_equal(
-		poll(&(struct pollfd){ .fd = gpul_ipc_server_fd(server), .events = POLLIN }, 1,
-		     PATIENCE_MS),
-		1);
+	assert_int_equal(poll(&(struct pollfd){ .fd = gpul_ipc_server_fd(server), .events = POLLIN }, 1, PATIENCE_MS), 1);
 	while (poll(&(struct pollfd){ .fd = fd, .events = POLLIN }, 1, 0) == 0)
 		expect_event(server, GPUL_IPC_NONE);
 	assert_int_equal(receive_raw(fd, NULL), WIRE_OFFER);
 	close(fd);
-	assert_non_null(strstr(expect_event(server, GPUL_IPC_REFUSED).why.text,
-			       "before it had mapped"));
+	assert_non_null(strstr(expect_event(server, GPUL_IPC_REFUSED).why.text, "before it had mapped"));
 }
 
 /* ---- another user ------------------------------------------------------------------------------------ */
@@ -462,9 +444,7 @@ static void refuses_another_user(void **state)
 		skip();
 	assert_non_null(mkdtemp(folder));
 	snprintf(path, sizeof path, "%s/open.sock", folder);
-	assert_int_equal(
-		gpul_ipc_server_create(the_driver(), mem, &options, &open_to_all, NULL),
-		GPUL_OK);
+	assert_int_equal(gpul_ipc_server_create(the_driver(), mem, &options, &open_to_all, NULL), GPUL_OK);
 	assert_int_equal(stat(path, &s), 0);
 	assert_int_equal(s.st_mode & 0777, 0600);
 	assert_int_equal(chmod(folder, 0755), 0); /* refused even if the user opens the folder to all */
@@ -479,9 +459,7 @@ static void refuses_another_user(void **state)
 			_exit(2);
 		fd = connect_to(path);
 		(void)send(fd, &hello, sizeof hello, MSG_NOSIGNAL);
-		_exit(receive_raw(fd, text) == WIRE_REFUSED && strstr(text, "the peer is user 12345")
-			      ? 0
-			      : 1);
+		_exit(receive_raw(fd, text) == WIRE_REFUSED && strstr(text, "the peer is user 12345") ? 0 : 1);
 	}
 	assert_int_equal(expect_event(open_to_all, GPUL_IPC_REFUSED).uid, OTHER_UID);
 	assert_int_equal(waitpid(pid, &status, 0), pid);

@@ -94,8 +94,7 @@ static void write_numbers(const gpul_ipc_view *v)
 
 static void two_processes_take_turns_on_each_kind_of_memory(void **state)
 {
-	static const gpul_mem_kind kinds[] = { GPUL_MEM_HOST_NUMA, GPUL_MEM_MEMFD, GPUL_MEM_SHM, GPUL_MEM_DEVICE,
-					       GPUL_MEM_DEVICE_IPC };
+	static const gpul_mem_kind kinds[] = { GPUL_MEM_HOST_NUMA, GPUL_MEM_MEMFD, GPUL_MEM_SHM, GPUL_MEM_DEVICE, GPUL_MEM_DEVICE_IPC };
 
 	(void)state;
 	for (unsigned k = 0; k < sizeof kinds / sizeof *kinds; k++) {
@@ -126,7 +125,7 @@ static void the_owner_aborts_the_kernel_of_another_process(void **state)
 	expect_event(s, GPUL_IPC_ATTACHED);
 	assert_string_equal(receive_from_child(&other), "running");
 	assert_ok(gpul_ipc_abort(gpul_ipc_server_view(s), 42, NULL));
-	assert_string_equal(receive_from_child(&other), "waited 2");  /* GPUL_IPC_ABORTED */
+	assert_string_equal(receive_from_child(&other), "waited 2"); /* GPUL_IPC_ABORTED */
 	end_child(&other, 0);
 	gpul_ipc_server_destroy(s);
 	gpul_mem_destroy(mem);

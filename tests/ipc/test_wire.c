@@ -10,8 +10,7 @@
 
 #include "ipc/wire_internal.h"
 
-static const unsigned types[] = { WIRE_HELLO,   WIRE_OFFER, WIRE_READY,
-				  WIRE_REFUSED, WIRE_INFO,  WIRE_BYE };
+static const unsigned types[] = { WIRE_HELLO, WIRE_OFFER, WIRE_READY, WIRE_REFUSED, WIRE_INFO, WIRE_BYE };
 enum { N_TYPES = sizeof types / sizeof types[0] };
 
 static struct wire_share good_share(void)
@@ -89,9 +88,7 @@ static void copies_valid_messages_unchanged(void **state)
 	for (unsigned i = 0; i < N_TYPES; i++) {
 		gpul_ipc_message m = good_message(types[i]), out;
 
-		assert_int_equal(
-			gpul_ipc_wire_parse(&m, gpul_ipc_wire_bytes(types[i]), &out, NULL),
-			GPUL_OK);
+		assert_int_equal(gpul_ipc_wire_parse(&m, gpul_ipc_wire_bytes(types[i]), &out, NULL), GPUL_OK);
 		assert_memory_equal(&m, &out, gpul_ipc_wire_bytes(types[i]));
 	}
 }
@@ -105,8 +102,7 @@ static void refuses_every_wrong_length(void **state)
 
 		memcpy(room, &m, sizeof m);
 		for (size_t n = 0; n <= sizeof room; n++)
-			assert_int_equal(parse_reason(room, n) == NULL,
-					 n == gpul_ipc_wire_bytes(types[i]));
+			assert_int_equal(parse_reason(room, n) == NULL, n == gpul_ipc_wire_bytes(types[i]));
 	}
 }
 
@@ -130,9 +126,7 @@ static void reports_another_version(void **state)
 /* Change each field of a share that can be invalid. */
 static void refuses_inconsistent_sizes(void **state)
 {
-	static const uint64_t sizes[] = {
-		0, (uint64_t)-1, (uint64_t)1 << 63, ((uint64_t)1 << 56) + 4096, 4095, 4096
-	};
+	static const uint64_t sizes[] = { 0, (uint64_t)-1, (uint64_t)1 << 63, ((uint64_t)1 << 56) + 4096, 4095, 4096 };
 	gpul_ipc_message m;
 
 	(void)state;
@@ -154,8 +148,7 @@ static void refuses_inconsistent_sizes(void **state)
 	for (uint64_t grain = 0; grain < 5; grain += 1) {
 		m = good_message(WIRE_OFFER);
 		m.offer.share.granularity_bytes = grain;
-		assert_int_equal(parse_reason(&m, sizeof m.offer) == NULL,
-				 grain == 1 || grain == 2 || grain == 4);
+		assert_int_equal(parse_reason(&m, sizeof m.offer) == NULL, grain == 1 || grain == 2 || grain == 4);
 	}
 }
 
@@ -174,7 +167,7 @@ static void refuses_a_shape_larger_than_the_bytes(void **state)
 	assert_non_null(strstr(parse_reason(&m, sizeof m.offer), "dimensions"));
 	s->n_dims = 0;
 	assert_null(parse_reason(&m, sizeof m.offer)); /* no shape */
-	memset(s->dtype, 'x', sizeof s->dtype);  /* the text has no NUL at its end */
+	memset(s->dtype, 'x', sizeof s->dtype);        /* the text has no NUL at its end */
 	assert_non_null(strstr(parse_reason(&m, sizeof m.offer), "not a printable text"));
 }
 
@@ -183,10 +176,9 @@ static void refuses_a_method_that_does_not_fit_the_kind(void **state)
 	(void)state;
 	for (unsigned kind = 0; kind < GPUL_MEM_N_KINDS + 2; kind++) {
 		for (unsigned via = 0; via < 5; via++) {
-			bool by_fd = kind == GPUL_MEM_HOST_NUMA || kind == GPUL_MEM_MEMFD ||
-				     kind == GPUL_MEM_SHM || kind == GPUL_MEM_DEVICE;
-			bool fits = (via == WIRE_VIA_FD && by_fd) ||
-				    (via == WIRE_VIA_FABRIC && kind == GPUL_MEM_DEVICE) ||
+			bool by_fd = kind == GPUL_MEM_HOST_NUMA || kind == GPUL_MEM_MEMFD || kind == GPUL_MEM_SHM ||
+				     kind == GPUL_MEM_DEVICE;
+			bool fits = (via == WIRE_VIA_FD && by_fd) || (via == WIRE_VIA_FABRIC && kind == GPUL_MEM_DEVICE) ||
 				    (via == WIRE_VIA_CUDA_IPC && kind == GPUL_MEM_DEVICE_IPC);
 			gpul_ipc_message m = good_message(WIRE_OFFER);
 
@@ -209,8 +201,7 @@ static void refuses_fields_out_of_range(void **state)
 		{ WIRE_HELLO, offsetof(struct wire_hello, read_only), 2 },
 		{ WIRE_HELLO, offsetof(struct wire_hello, n_gpus), WIRE_MAX_GPUS + 1 },
 		{ WIRE_HELLO, offsetof(struct wire_hello, zero), 1 },
-		{ WIRE_HELLO, offsetof(struct wire_hello, driver),
-		  0x41411b41 }, /* an escape character */
+		{ WIRE_HELLO, offsetof(struct wire_hello, driver), 0x41411b41 }, /* an escape character */
 		{ WIRE_OFFER, offsetof(struct wire_offer, share.flags), 8 },
 		{ WIRE_OFFER, offsetof(struct wire_offer, share.slot), GPUL_IPC_MAX_PEERS },
 		{ WIRE_OFFER, offsetof(struct wire_offer, share.node), (uint32_t)-2 },
@@ -261,19 +252,14 @@ static void accepted_random_messages_have_fields_in_range(void **state)
 
 		for (unsigned k = 0; k < 1 + i % 3; k++) {
 			random ^= random << 13, random ^= random >> 7, random ^= random << 17;
-			((unsigned char *)&m)[random % sizeof m.offer] ^=
-				(unsigned char)(1u << (random >> 32) % 8);
+			((unsigned char *)&m)[random % sizeof m.offer] ^= (unsigned char)(1u << (random >> 32) % 8);
 		}
 		if (gpul_ipc_wire_parse(&m, sizeof m.offer, &out, NULL))
 			continue;
 		n_taken++;
-		assert_true(out.offer.share.bytes +
-				    gpul_ipc_wire_data_offset(&out.offer.share) <=
-			    out.offer.share.mapped_bytes);
-		assert_true(out.offer.share.kind > GPUL_MEM_AUTO &&
-			    out.offer.share.kind < GPUL_MEM_N_KINDS);
-		assert_true(out.offer.share.slot < GPUL_IPC_MAX_PEERS &&
-			    out.offer.share.n_dims <= GPUL_IPC_MAX_DIMS);
+		assert_true(out.offer.share.bytes + gpul_ipc_wire_data_offset(&out.offer.share) <= out.offer.share.mapped_bytes);
+		assert_true(out.offer.share.kind > GPUL_MEM_AUTO && out.offer.share.kind < GPUL_MEM_N_KINDS);
+		assert_true(out.offer.share.slot < GPUL_IPC_MAX_PEERS && out.offer.share.n_dims <= GPUL_IPC_MAX_DIMS);
 		assert_non_null(memchr(out.offer.share.dtype, 0, sizeof out.offer.share.dtype));
 	}
 	assert_true(n_taken > 1000);

@@ -310,12 +310,14 @@ static void does_not_store_a_result_larger_than_the_size_limit(void **state)
 
 static void the_size_limit_is_a_number_with_k_m_or_g(void **state)
 {
+	/* clang-format off */
 	static const struct { const char *text; uint64_t bytes; } rows[] = {
 		{ "1000", 1000 }, { "2K", 2048 }, { "3M", 3 << 20 }, { "1G", 1 << 30 },
 		{ "", 256 << 20 }, { "many", 256 << 20 }, { "-1", 256 << 20 },
 		{ "1X", 256 << 20 }, { "99999999999999999999", 256 << 20 },
 		{ "18446744073709551615G", 256 << 20 },
 	};
+	/* clang-format on */
 
 	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

@@ -38,8 +38,7 @@ static int make_folder(void **state)
 	if (!mkdtemp(folder))
 		return -1;
 	for (int i = 0; i < 3; i++) {
-		snprintf(path, sizeof path, "%s/%s", folder,
-			 ((const char *const[]){ "src", "inc", "cache" })[i]);
+		snprintf(path, sizeof path, "%s/%s", folder, ((const char *const[]){ "src", "inc", "cache" })[i]);
 		mkdir(path, 0700);
 	}
 	setenv("GPULOAD_CACHE", path, 1);
@@ -74,8 +73,7 @@ static void write_file(const char *name, const char *text)
 enum how { COMPILED_AND_STORED, FOUND, COMPILED };
 
 /* Compile, and return whether the source was compiled or its result was found.  image may be NULL; free(*image). */
-static enum how compile_with(const char *source, const char *const *options, const char *arch,
-			     bool no_cache, char **image)
+static enum how compile_with(const char *source, const char *const *options, const char *arch, bool no_cache, char **image)
 {
 	gpul_nvrtc_result r;
 	gpul_error err = { 0 };
@@ -110,8 +108,7 @@ static void does_not_compile_the_same_source_twice(void **state)
 	char *first, *second;
 
 	(void)state;
-	assert_int_equal(compile_with(KERNEL("1"), NULL, "compute_75", false, &first),
-			 COMPILED_AND_STORED);
+	assert_int_equal(compile_with(KERNEL("1"), NULL, "compute_75", false, &first), COMPILED_AND_STORED);
 	assert_int_equal(compile_with(KERNEL("1"), NULL, "compute_75", false, &second), FOUND);
 	assert_string_equal(first, second);
 	assert_non_null(strstr(second, ".entry k"));
@@ -140,8 +137,7 @@ static void no_cache_disables_finding_and_storing(void **state)
 {
 	(void)state;
 	assert_int_equal(compile_with(KERNEL("1"), NULL, "compute_75", true, NULL), COMPILED);
-	assert_int_equal(compile_with(KERNEL("1"), NULL, "compute_75", false, NULL),
-			 COMPILED_AND_STORED);
+	assert_int_equal(compile_with(KERNEL("1"), NULL, "compute_75", false, NULL), COMPILED_AND_STORED);
 	assert_int_equal(compile_with(KERNEL("1"), NULL, "compute_75", true, NULL), COMPILED);
 }
 
@@ -168,8 +164,7 @@ static void compiles_again_if_an_included_header_changes(void **state)
 
 static void compiles_again_if_a_header_for_has_include_appears(void **state)
 {
-	static const char source[] = "#if __has_include(\"maybe.h\")\n" KERNEL("1") "#else\n"
-				     KERNEL("2") "#endif\n";
+	static const char source[] = "#if __has_include(\"maybe.h\")\n" KERNEL("1") "#else\n" KERNEL("2") "#endif\n";
 
 	(void)state;
 	assert_int_equal(compile(source), COMPILED_AND_STORED);
@@ -181,12 +176,14 @@ static void compiles_again_if_a_header_for_has_include_appears(void **state)
 
 static void finds_include_directives_in_unusual_spellings(void **state)
 {
+	/* clang-format off */
 	static const char *const spellings[] = {
 		"#include<odd.h>\n", " \t#\tinclude \"odd.h\"\n", "#inc\\\nlude \"odd.h\"\n",
 		"/* c */ # /* d */ include /* e */ <odd.h>\n", "/*\n*/#include \"odd.h\"\n",
 		"// \"/*\n#include \"odd.h\"\n// */\n", "static __device__ const char s[] = R\"( /* )\";\n#include <odd.h>\n",
 		"#if 1 // it's\n#include <odd.h>\n#endif\n", "#\\\r\ninclude \"odd.h\"\n",
 	};
+	/* clang-format on */
 	char source[256];
 
 	(void)state;
@@ -231,10 +228,8 @@ static void compiles_again_if_a_header_named_by_an_option_changes(void **state)
 		write_file("src/first.h", i ? "#define FIRST 1\n" : "#define FIRST 2\n");
 		for (int k = 0; k < 2; k++) {
 			write_file("inc/h.h", k ? "#define H 1\n" : "#define H 2\n");
-			assert_int_equal(compile_with(source, options, "compute_75", false, NULL),
-					 COMPILED_AND_STORED);
-			assert_int_equal(compile_with(source, options, "compute_75", false, NULL),
-					 FOUND);
+			assert_int_equal(compile_with(source, options, "compute_75", false, NULL), COMPILED_AND_STORED);
+			assert_int_equal(compile_with(source, options, "compute_75", false, NULL), FOUND);
 		}
 	}
 }
@@ -250,15 +245,13 @@ static void stores_results_that_include_toolkit_headers(void **state)
 
 static void stores_warnings_with_the_result(void **state)
 {
-	static const char source[] =
-		"extern \"C\" __global__ void k(int *p) { int unused = 3; *p = 1; }\n";
+	static const char source[] = "extern \"C\" __global__ void k(int *p) { int unused = 3; *p = 1; }\n";
 	gpul_nvrtc_result r;
 	char first[1024] = "";
 
 	(void)state;
 	for (int i = 0; i < 2; i++) {
-		assert_int_equal(gpul_compile_cached(source, "warn.cu", NULL, "compute_75", false, &r,
-						     NULL), GPUL_OK);
+		assert_int_equal(gpul_compile_cached(source, "warn.cu", NULL, "compute_75", false, &r, NULL), GPUL_OK);
 		assert_non_null(strstr(r.log, "unused"));
 		if (i)
 			assert_string_equal(r.log, first);
@@ -275,8 +268,7 @@ static void does_not_store_failures(void **state)
 	(void)state;
 	n_stored = 0;
 	for (int i = 0; i < 2; i++) {
-		assert_int_equal(gpul_compile_cached("int f( {", "bad.cu", NULL, "compute_75", false,
-						     &r, &err), GPUL_EFORMAT);
+		assert_int_equal(gpul_compile_cached("int f( {", "bad.cu", NULL, "compute_75", false, &r, &err), GPUL_EFORMAT);
 		assert_non_null(strstr(err.text, "bad.cu(1)"));
 		gpul_nvrtc_result_free(&r);
 		err = (gpul_error){ 0 };

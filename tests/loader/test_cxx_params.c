@@ -24,18 +24,15 @@ static void reads_parameter_types_from_a_name(void **state)
 		{ "f(bool)", "bool", 1, GPUL_U8, false, false },
 		{ "f(int volatile*)", "int volatile*", 8, GPUL_I32, true, false },
 		{ "f(int const volatile*)", "int const volatile*", 8, GPUL_I32, true, true },
-		{ "f(__half const* __restrict)", "__half const* __restrict", 8, GPUL_F16, true,
-		  true },
+		{ "f(__half const* __restrict)", "__half const* __restrict", 8, GPUL_F16, true, true },
 		{ "f(float4)", "float4", 16, GPUL_TYPE_NONE, false, false },
 		{ "f(float4*)", "float4*", 8, GPUL_TYPE_NONE, true, false },
 		{ "f(void*)", "void*", 8, GPUL_TYPE_NONE, true, false },
 		{ "f(float**)", "float**", 8, GPUL_TYPE_NONE, false, false },
 		{ "f(float* const*)", "float* const*", 8, GPUL_TYPE_NONE, false, true },
-		{ "f(float (*)(float, float))", "float (*)(float, float)", 8, GPUL_TYPE_NONE,
-		  false, false },
+		{ "f(float (*)(float, float))", "float (*)(float, float)", 8, GPUL_TYPE_NONE, false, false },
 		{ "f(pair<int, float>)", "pair<int, float>", 0, GPUL_TYPE_NONE, false, false },
-		{ "void g<(int)3, (a::b)1>(ns::thing<(int)2, float>)",
-		  "ns::thing<(int)2, float>", 0, GPUL_TYPE_NONE, false, false },
+		{ "void g<(int)3, (a::b)1>(ns::thing<(int)2, float>)", "ns::thing<(int)2, float>", 0, GPUL_TYPE_NONE, false, false },
 		{ "(anonymous namespace)::f(short)", "short", 2, GPUL_I16, false, false },
 	};
 
@@ -43,14 +40,11 @@ static void reads_parameter_types_from_a_name(void **state)
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		gpul_cxx_param p = { 0 };
 
-		if (gpul_cxx_params(rows[i].name, &p, 1) != 1 ||
-		    p.text_bytes != strlen(rows[i].text) ||
+		if (gpul_cxx_params(rows[i].name, &p, 1) != 1 || p.text_bytes != strlen(rows[i].text) ||
 		    memcmp(p.text, rows[i].text, p.text_bytes))
 			fail_msg("%s: expected one parameter, %s", rows[i].name, rows[i].text);
-		if (p.bytes != rows[i].bytes || p.type != rows[i].type ||
-		    p.pointer != rows[i].pointer || p.constant != rows[i].constant)
-			fail_msg("%s: got %u bytes of %s%s%s", rows[i].name, p.bytes,
-				 gpul_type_name(p.type), p.pointer ? ", pointer" : "",
+		if (p.bytes != rows[i].bytes || p.type != rows[i].type || p.pointer != rows[i].pointer || p.constant != rows[i].constant)
+			fail_msg("%s: got %u bytes of %s%s%s", rows[i].name, p.bytes, gpul_type_name(p.type), p.pointer ? ", pointer" : "",
 				 p.constant ? ", constant" : "");
 	}
 }
@@ -70,8 +64,9 @@ static void counts_all_parameters_even_if_the_array_is_too_small(void **state)
 
 static void accepts_malformed_names(void **state)
 {
-	static const char *const odd[] = { ")", "()", "f)", "f(", "f(,)", "f(,,a)", "(((", ")))",
-					   "f(<)", "f(>>)", "f( )", "f(*)", "f(&*&)" };
+	static const char *const odd[] = {
+		")", "()", "f)", "f(", "f(,)", "f(,,a)", "(((", ")))", "f(<)", "f(>>)", "f( )", "f(*)", "f(&*&)"
+	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {

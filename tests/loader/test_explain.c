@@ -20,8 +20,7 @@ static const char *explain(const void *stub, int runtime_error)
 	static gpul_error err;
 
 	err = (gpul_error){ 0 };
-	assert_int_equal(gpul_symbol_explain(stub, runtime_error, "cudaErrorOfATest", &err),
-			 GPUL_EINVAL);
+	assert_int_equal(gpul_symbol_explain(stub, runtime_error, "cudaErrorOfATest", &err), GPUL_EINVAL);
 	assert_int_equal(err.native, runtime_error);
 	return err.text;
 }
@@ -47,8 +46,7 @@ static void explains_addresses_that_are_not_stubs(void **state)
 	expect_part(explain(heap, 98), "is not in a program or library of this process");
 	expect_part(explain(&stack, 98), "is not in a program or library of this process");
 	expect_part(explain((const void *)(uintptr_t)0x7000000000000000, 98), "is not in a program");
-	expect_part(explain((const void *)(uintptr_t)no_stub, 98),
-	       "no_stub is in this program, which has no device code");
+	expect_part(explain((const void *)(uintptr_t)no_stub, 98), "no_stub is in this program, which has no device code");
 	expect_part(explain((const void *)(uintptr_t)getenv, 98), "getenv is in libc.so.6, which has no");
 	free(heap);
 }
@@ -57,7 +55,7 @@ static void names_the_driver_if_the_runtime_refuses_it(void **state)
 {
 	(void)state;
 	expect_part(explain((const void *)(uintptr_t)no_stub, cudaErrorInsufficientDriver),
-	       "NVIDIA's CUDA runtime works only with NVIDIA's driver");
+		    "NVIDIA's CUDA runtime works only with NVIDIA's driver");
 	expect_part(explain((const void *)(uintptr_t)no_stub, cudaErrorNoDevice), "libgpuload-rt.a");
 }
 
@@ -68,10 +66,8 @@ static void gives_advice_on_messages_of_tools(void **state)
 	} rows[] = {
 		{ "ptxas error   : Undefined reference to '_Z7VecAdd2Pf' in '<input>'\n",
 		  "VecAdd2(float*) is declared but not defined: define it in this file" },
-		{ "ptxas fatal   : Cannot take address of function 'op'",
-		  "op is declared but not defined, so it has no address" },
-		{ "nvlink error   : Undefined reference to 'helper' in 'rdc.o'",
-		  "no linked file defines helper" },
+		{ "ptxas fatal   : Cannot take address of function 'op'", "op is declared but not defined, so it has no address" },
+		{ "nvlink error   : Undefined reference to 'helper' in 'rdc.o'", "no linked file defines helper" },
 		{ "nothing\nnvlink error   : Undefined reference to 'helper' in 'a.o'\n"
 		  "ptxas error   : Undefined reference to 'x' in '<input>'\n",
 		  "no linked file defines helper" },
@@ -118,8 +114,9 @@ static void appends_advice_to_an_error_once_and_within_its_buffer(void **state)
 /* A row that another row hides, or whose advice is truncated, would never be shown as written. */
 static void every_row_of_the_tables_is_found_and_fits(void **state)
 {
-	static const struct gpul_known_table *const tables[] = { &gpul_known_ptx, &gpul_known_ptxas, &gpul_known_compilers, &gpul_known_nvcc,
-								 &gpul_known_link, &gpul_known_nvlink, &gpul_known_python, &gpul_known_nccl, &gpul_known_nccl_warning };
+	static const struct gpul_known_table *const tables[] = { &gpul_known_ptx,    &gpul_known_ptxas, &gpul_known_compilers,
+								 &gpul_known_nvcc,   &gpul_known_link,  &gpul_known_nvlink,
+								 &gpul_known_python, &gpul_known_nccl,  &gpul_known_nccl_warning };
 
 	(void)state;
 	for (size_t t = 0; t < sizeof tables / sizeof *tables; t++) {
@@ -154,7 +151,8 @@ static void every_error_of_cuda_is_explained_by_name_and_by_text(void **state)
 		for (int k = 0; k < 2; k++) {
 			if (!errors[i].names[k])
 				continue;
-			snprintf(line, sizeof line, "cupy_backends.cuda.api.driver.CUDADriverError: %s: %s", errors[i].names[k], errors[i].text);
+			snprintf(line, sizeof line, "cupy_backends.cuda.api.driver.CUDADriverError: %s: %s", errors[i].names[k],
+				 errors[i].text);
 			if (!gpul_advice(line, by_name))
 				fail_msg("no advice on '%s'", line);
 		}
@@ -168,11 +166,13 @@ static void every_error_of_cuda_is_explained_by_name_and_by_text(void **state)
 
 static void texts_that_other_programs_print_are_not_taken_for_those_of_cuda(void **state)
 {
+	/* clang-format off */
 	static const char *const unknown[] = {
 		"cp: cannot create 'x': invalid argument", "mount: operation not permitted", "g++: error: out of memory allocating 65536 bytes",
 		"curl: Connect to 10.0.0.1 failed : Connection refused", "tar: unknown option 'q'", "make: *** [all] Error 1",
 		"bash: file not found", "my_cudaErrorIllegalAddress_handler called", "Duplicate entry in modifiers",
 	};
+	/* clang-format on */
 	char advice[GPUL_ADVICE_BYTES];
 
 	(void)state;

@@ -23,9 +23,14 @@ static const struct elf_file {
 	char section_names[48];
 	Elf64_Shdr sections[5];
 } whole = {
-	.header = { .e_ident = "\x7f" "ELF\2\1", .e_type = ET_DYN, .e_machine = 190,
+	.header = { .e_ident = "\x7f"
+			       "ELF\2\1",
+		    .e_type = ET_DYN,
+		    .e_machine = 190,
 		    .e_shoff = offsetof(struct elf_file, sections),
-		    .e_shentsize = sizeof(Elf64_Shdr), .e_shnum = 5, .e_shstrndx = 4 },
+		    .e_shentsize = sizeof(Elf64_Shdr),
+		    .e_shnum = 5,
+		    .e_shstrndx = 4 },
 	.names = "\0stub\0table\0_ZN2ns1tE\0small\0wanted\0hidden",
 	.symbols = { { 0 },
 		     { 1, STT_FUNC | STB_GLOBAL << 4, 0, 1, 0x1000, 0x20 },
@@ -35,16 +40,18 @@ static const struct elf_file {
 		     { 28, STT_FUNC | STB_GLOBAL << 4, 0, SHN_UNDEF, 0, 0 } },
 	.section_names = "\0.symtab\0.dynsym\0.strtab\0.nv_fatbin",
 	.sections = { { 0 },
-		      { .sh_name = 1, .sh_type = SHT_SYMTAB, .sh_link = 3,
+		      { .sh_name = 1,
+			.sh_type = SHT_SYMTAB,
+			.sh_link = 3,
 			.sh_offset = offsetof(struct elf_file, symbols),
 			.sh_size = sizeof(Elf64_Sym) * N_SYMBOLS },
-		      { .sh_name = 9, .sh_type = SHT_DYNSYM, .sh_link = 3,
+		      { .sh_name = 9,
+			.sh_type = SHT_DYNSYM,
+			.sh_link = 3,
 			.sh_offset = offsetof(struct elf_file, symbols),
 			.sh_size = sizeof(Elf64_Sym) * N_SYMBOLS },
-		      { .sh_name = 17, .sh_type = SHT_STRTAB,
-			.sh_offset = offsetof(struct elf_file, names), .sh_size = 64 },
-		      { .sh_name = 25, .sh_type = SHT_STRTAB,
-			.sh_offset = offsetof(struct elf_file, section_names), .sh_size = 48 } },
+		      { .sh_name = 17, .sh_type = SHT_STRTAB, .sh_offset = offsetof(struct elf_file, names), .sh_size = 64 },
+		      { .sh_name = 25, .sh_type = SHT_STRTAB, .sh_offset = offsetof(struct elf_file, section_names), .sh_size = 48 } },
 };
 
 static void finds_exported_imported_and_local_functions(void **state)

@@ -19,9 +19,8 @@ static const char caller[] = HEAD ".extern .func (.param .b32 r) _Z5twicei(.para
 				  "ld.param.u64 %to, [to];\nst.param.b32 [x], 21;\n"
 				  "call.uni (r), _Z5twicei, (x);\nld.param.b32 %v, [r];\n"
 				  "st.global.b32 [%to], %v;\nret;\n}\n";
-static const char callee[] =
-	HEAD ".visible .func (.param .b32 r) _Z5twicei(.param .b32 x)\n{\n.reg .b32 %v;\n"
-	     "ld.param.b32 %v, [x];\nadd.s32 %v, %v, %v;\nst.param.b32 [r], %v;\nret;\n}\n";
+static const char callee[] = HEAD ".visible .func (.param .b32 r) _Z5twicei(.param .b32 x)\n{\n.reg .b32 %v;\n"
+				  "ld.param.b32 %v, [x];\nadd.s32 %v, %v, %v;\nst.param.b32 [r], %v;\nret;\n}\n";
 static const char wrong[] = HEAD ".visible .entry k()\n{\n.reg .b32 %v;\n"
 				 "add.s32 %v, %nowhere, 1;\nret;\n}\n";
 
@@ -31,13 +30,10 @@ static const gpul_link_input inputs[] = {
 	{ GPUL_IMAGE_PTX, wrong, sizeof wrong - 1, "wrong.ptx" },
 };
 
-static gpul_status link_some(size_t from, size_t n, const char *argument, gpul_linked *out,
-			     gpul_error *err)
+static gpul_status link_some(size_t from, size_t n, const char *argument, gpul_linked *out, gpul_error *err)
 {
 	const char *const arguments[] = { argument, NULL };
-	const gpul_link_options options = {
-		.cc = 90, .arguments = argument ? arguments : NULL, .no_cache = true
-	};
+	const gpul_link_options options = { .cc = 90, .arguments = argument ? arguments : NULL, .no_cache = true };
 	const char *path;
 
 	if (gpul_link_find(&path, NULL, NULL, NULL))
@@ -72,12 +68,10 @@ static void links_ptx_to_a_cubin_with_its_kernels(void **state)
 	if (link_some(0, 2, NULL, &linked, &err))
 		fail_msg("%s", err.text);
 	assert_int_equal(linked.kind, GPUL_IMAGE_CUBIN);
-	assert_int_equal(gpul_cubin_target(linked.bytes, linked.n_bytes, &sm, &suffix, &relocatable,
-					   &err), GPUL_OK);
+	assert_int_equal(gpul_cubin_target(linked.bytes, linked.n_bytes, &sm, &suffix, &relocatable, &err), GPUL_OK);
 	assert_int_equal(sm, 90);
 	assert_false(relocatable);
-	assert_int_equal(gpul_kernels_read(&image, linked.bytes, linked.n_bytes, &table, &err),
-			 GPUL_OK);
+	assert_int_equal(gpul_kernels_read(&image, linked.bytes, linked.n_bytes, &table, &err), GPUL_OK);
 	assert_int_equal(table.n, 1);
 	assert_string_equal(table.at[0].name, "k");
 	assert_int_equal(table.at[0].n_params, 1);

@@ -13,8 +13,7 @@
 #include "tests/loader/image/forge.h"
 
 /* Link the bytes as LTO code, because gpul_link() passes LTO code to the linker unchecked. */
-static gpul_status link_bytes(const void *bytes, size_t n, uint32_t cc, gpul_linked *out,
-			      gpul_error *err)
+static gpul_status link_bytes(const void *bytes, size_t n, uint32_t cc, gpul_linked *out, gpul_error *err)
 {
 	const gpul_link_input input = { GPUL_IMAGE_LTO, bytes, n, "a.o" };
 	const gpul_link_options options = { .cc = cc, .no_cache = true };
@@ -188,8 +187,7 @@ int main(int argc, char **argv)
 	const char *slash = strrchr(argv[0], '/');
 
 	(void)argc;
-	snprintf(path, sizeof path, "%.*s/so_nvjitlink.so", slash ? (int)(slash - argv[0]) : 1,
-		 slash ? argv[0] : ".");
+	snprintf(path, sizeof path, "%.*s/so_nvjitlink.so", slash ? (int)(slash - argv[0]) : 1, slash ? argv[0] : ".");
 	setenv("GPULOAD_NVJITLINK", path, 1);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,7 +17,7 @@
 #include "tests/loader/image/forge.h"
 
 #define STO_ENTRY 0x10 /* value of st_other in a kernel's symbol */
-#define NV_INFO	  0x70000000u
+#define NV_INFO   0x70000000u
 
 /* ---- forged files --------------------------------------------------------------------- */
 
@@ -58,8 +58,7 @@ static const forge *make_cubin(unsigned sm, const char *kernel, const uint32_t *
 }
 
 /* Append an entry to a fatbin, between fatbin_begin() and fatbin_end(). */
-static void fatbin_entry(struct bytes *b, unsigned kind, unsigned sm, const void *content,
-			 size_t n, const char *options)
+static void fatbin_entry(struct bytes *b, unsigned kind, unsigned sm, const void *content, size_t n, const char *options)
 {
 	size_t n_options = options ? strlen(options) : 0, padded = (n + 7) / 8 * 8;
 	uint32_t header_bytes = 64 + (options ? 8 + (uint32_t)(n_options + 7) / 8 * 8 : 0);
@@ -120,8 +119,7 @@ static void add_member(struct bytes *b, const char *name, const struct bytes *co
 
 	if (b->n == 0)
 		append_bytes(b, "!<arch>\n", 8);
-	snprintf(header, sizeof header, "%-16s%-12d%-6d%-6d%-8o%-10zu`\n", name, 0, 0, 0, 0644,
-		 content->n);
+	snprintf(header, sizeof header, "%-16s%-12d%-6d%-6d%-8o%-10zu`\n", name, 0, 0, 0, 0644, content->n);
 	append_bytes(b, header, 60);
 	append_bytes(b, content->at, content->n);
 	if (b->n % 2)
@@ -152,8 +150,8 @@ static const char *write_fatbin(void)
 
 static struct {
 	int loads;
-	char kind[8];     /* "cubin" or "ptx" */
-	unsigned sm;      /* architecture of the code */
+	char kind[8]; /* "cubin" or "ptx" */
+	unsigned sm;  /* architecture of the code */
 	unsigned long max_registers;
 } received;
 
@@ -196,8 +194,7 @@ static const gpul_driver *soft_driver(void)
 	return &soft;
 }
 
-static gpul_status load(const gpul_driver *drv, const char *kernel, gpul_module **m,
-			gpul_error *err)
+static gpul_status load(const gpul_driver *drv, const char *kernel, gpul_module **m, gpul_error *err)
 {
 	const gpul_load_options options = { .kernel = kernel };
 	gpul_status st = gpul_module_load_file(drv, path, &options, m, err);
@@ -219,8 +216,7 @@ static void expect_load(const gpul_driver *drv, const char *kernel, const char *
 	assert_int_equal(received.sm, sm);
 }
 
-static void expect_failure(const gpul_driver *drv, const char *kernel, gpul_status status,
-			   const char *message)
+static void expect_failure(const gpul_driver *drv, const char *kernel, gpul_status status, const char *message)
 {
 	gpul_module *m = NULL;
 	gpul_error err = { 0 };
@@ -295,16 +291,15 @@ static void takes_the_types_of_machine_code_from_cpp_names(void **state)
 }
 
 /* PTX as nvcc writes it for b[i] = a[i] if i < n. */
-static const char copy_ptx[] =
-	".version 8.0\n.target sm_75\n.address_size 64\n"
-	".visible .entry _Z4copyPKfPfi(.param .u64 a, .param .u64 b, .param .u32 n)\n{\n"
-	".reg .pred %p<2>; .reg .f32 %f<2>; .reg .b32 %r<6>; .reg .b64 %rd<8>;\n"
-	"ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [b]; ld.param.u32 %r1, [n];\n"
-	"mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mov.u32 %r4, %tid.x;\n"
-	"mad.lo.s32 %r5, %r2, %r3, %r4; setp.ge.s32 %p1, %r5, %r1; @%p1 bra end;\n"
-	"cvta.to.global.u64 %rd3, %rd1; mul.wide.s32 %rd4, %r5, 4; add.s64 %rd5, %rd3, %rd4;\n"
-	"ld.global.f32 %f1, [%rd5]; cvta.to.global.u64 %rd6, %rd2; add.s64 %rd7, %rd6, %rd4;\n"
-	"st.global.f32 [%rd7], %f1;\nend: ret;\n}\n";
+static const char copy_ptx[] = ".version 8.0\n.target sm_75\n.address_size 64\n"
+			       ".visible .entry _Z4copyPKfPfi(.param .u64 a, .param .u64 b, .param .u32 n)\n{\n"
+			       ".reg .pred %p<2>; .reg .f32 %f<2>; .reg .b32 %r<6>; .reg .b64 %rd<8>;\n"
+			       "ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [b]; ld.param.u32 %r1, [n];\n"
+			       "mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mov.u32 %r4, %tid.x;\n"
+			       "mad.lo.s32 %r5, %r2, %r3, %r4; setp.ge.s32 %p1, %r5, %r1; @%p1 bra end;\n"
+			       "cvta.to.global.u64 %rd3, %rd1; mul.wide.s32 %rd4, %r5, 4; add.s64 %rd5, %rd3, %rd4;\n"
+			       "ld.global.f32 %f1, [%rd5]; cvta.to.global.u64 %rd6, %rd2; add.s64 %rd7, %rd6, %rd4;\n"
+			       "st.global.f32 [%rd7], %f1;\nend: ret;\n}\n";
 
 static void infers_a_signature_of_machine_code_from_ptx_of_the_same_unit(void **state)
 {
@@ -414,9 +409,9 @@ static void loads_the_unit_that_has_the_kernel(void **state)
 	}
 	write_file(archive.at, archive.n, ".a");
 	expect_failure(driver(0), NULL, GPUL_EINVAL,
-		"name one of first, second, third, a_kernel_with_a_name_that_takes_much_room_0, "
-		"a_kernel_with_a_name_that_takes_much_room_1, "
-		"a_kernel_with_a_name_that_takes_much_room_2, ...");
+		       "name one of first, second, third, a_kernel_with_a_name_that_takes_much_room_0, "
+		       "a_kernel_with_a_name_that_takes_much_room_1, "
+		       "a_kernel_with_a_name_that_takes_much_room_2, ...");
 	write_file(archive.at, archive.n, ".a");
 	expect_failure(driver(0), "thirt", GPUL_EINVAL, "did you mean 'third'?");
 	write_file(archive.at, archive.n, ".a");
@@ -429,7 +424,7 @@ static void lists_the_kernels_that_an_ambiguous_name_matches(void **state)
 
 	(void)state;
 	archive.n = 0;
-	for (int i = 0; i < 3; i++) {  /* two units have the same instance */
+	for (int i = 0; i < 3; i++) { /* two units have the same instance */
 		fatbin_begin(&file);
 		add_ptx(75, i < 2 ? "_Z4copyIiEvPT_" : "_Z4copyIfEvPT_", NULL);
 		fatbin_end(&file);
@@ -438,8 +433,7 @@ static void lists_the_kernels_that_an_ambiguous_name_matches(void **state)
 		if (i < 2)
 			expect_load(driver(0), NULL, "ptx", 75);
 	}
-	expect_failure(driver(0), "copy", GPUL_EINVAL,
-		"2 kernels are called 'copy': void copy<int>(int*), void copy<float>(float*)");
+	expect_failure(driver(0), "copy", GPUL_EINVAL, "2 kernels are called 'copy': void copy<int>(int*), void copy<float>(float*)");
 	write_file(archive.at, archive.n, ".a");
 	expect_load(driver(0), "copy<float>", "ptx", 75);
 }
@@ -453,16 +447,14 @@ static void names_the_device_and_the_nvcc_option_if_no_image_suits(void **state)
 	add_ptx(100, "k", NULL);
 	write_fatbin();
 	expect_failure(driver(0), "k", GPUL_EUNSUPPORTED,
-		"has no image for this device, sm_90, only cubin sm_75, cubin sm_100, ptx sm_100: "
-		"nvcc -gencode arch=compute_90,code=sm_90 adds it");
+		       "has no image for this device, sm_90, only cubin sm_75, cubin sm_100, ptx sm_100: "
+		       "nvcc -gencode arch=compute_90,code=sm_90 adds it");
 	fatbin_begin(&file);
 	add_cubin(90, "k");
 	write_fatbin();
-	expect_failure(soft_driver(), "k", GPUL_EUNSUPPORTED,
-		"has machine code only (cubin sm_90): the software driver runs PTX only");
+	expect_failure(soft_driver(), "k", GPUL_EUNSUPPORTED, "has machine code only (cubin sm_90): the software driver runs PTX only");
 	write_file(make_cubin(90, "k", NULL, 0)->bytes, make_cubin(90, "k", NULL, 0)->n_bytes, ".cubin");
-	expect_failure(soft_driver(), "k", GPUL_EUNSUPPORTED,
-		"is a cubin (GPU machine code): the software driver runs PTX only");
+	expect_failure(soft_driver(), "k", GPUL_EUNSUPPORTED, "is a cubin (GPU machine code): the software driver runs PTX only");
 }
 
 static void names_the_device_of_a_kernel_for_another_device(void **state)
@@ -481,7 +473,7 @@ static void names_the_device_of_a_kernel_for_another_device(void **state)
 	add_member(&archive, "b/", &file);
 	write_file(archive.at, archive.n, ".a");
 	expect_failure(driver(0), "elsewhere", GPUL_EUNSUPPORTED,
-		"for sm_80, not for this device, sm_90: nvcc -gencode arch=compute_90,code=sm_90");
+		       "for sm_80, not for this device, sm_90: nvcc -gencode arch=compute_90,code=sm_90");
 }
 
 static void links_only_if_the_result_will_have_the_kernel(void **state)
@@ -519,8 +511,7 @@ static void considers_only_the_images_that_the_caller_allows(void **state)
 	assert_int_equal(gpul_module_load_file(driver(0), path, &ptx, &m, &err), GPUL_OK);
 	assert_string_equal(received.kind, "ptx");
 	gpul_module_unload(m);
-	assert_int_equal(gpul_module_load_file(driver(0), path, &sm80, &m, &err),
-			 GPUL_EUNSUPPORTED);
+	assert_int_equal(gpul_module_load_file(driver(0), path, &sm80, &m, &err), GPUL_EUNSUPPORTED);
 	assert_non_null(strstr(err.text, "has no image selected by --sm or --kind that runs on sm_90"));
 	unlink(path);
 }
@@ -529,9 +520,8 @@ static void considers_only_the_images_that_the_caller_allows(void **state)
 
 static void passes_ptxas_options_to_the_driver(void **state)
 {
-	static const char text[] =
-		GPUL_PTX_OPTIONS " -O2 -maxrregcount=40\n.version 8.0\n.target sm_75\n"
-				".address_size 64\n.entry k() { ret; }\n";
+	static const char text[] = GPUL_PTX_OPTIONS " -O2 -maxrregcount=40\n.version 8.0\n.target sm_75\n"
+						    ".address_size 64\n.entry k() { ret; }\n";
 
 	(void)state;
 	fatbin_begin(&file);

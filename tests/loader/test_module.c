@@ -13,21 +13,19 @@
 #include "ptx/nvrtc/nvrtc.h"
 #include "tests/fake/fake_driver.h"
 
-static const char vecadd[] =
-	".version 8.0\n.target sm_75\n.address_size 64\n"
-	".visible .entry vecadd(.param .u64 a, .param .u32 n) {\n"
-	".reg .b32 %r<4>; .reg .b64 %rd<4>;\n"
-	"ld.param.u64 %rd1, [a]; ld.param.u32 %r1, [n]; mov.u32 %r2, %tid.x;\n"
-	"mul.wide.u32 %rd2, %r2, 4; add.s64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], %r1; ret; "
-	"}\n";
+static const char vecadd[] = ".version 8.0\n.target sm_75\n.address_size 64\n"
+			     ".visible .entry vecadd(.param .u64 a, .param .u32 n) {\n"
+			     ".reg .b32 %r<4>; .reg .b64 %rd<4>;\n"
+			     "ld.param.u64 %rd1, [a]; ld.param.u32 %r1, [n]; mov.u32 %r2, %tid.x;\n"
+			     "mul.wide.u32 %rd2, %r2, 4; add.s64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], %r1; ret; "
+			     "}\n";
 
 static const char templates[] = ".version 8.0\n.target sm_75\n.address_size 64\n"
 				".visible .entry _Z4copyIiEvPT_() { ret; }\n"
 				".visible .entry _Z4copyIfEvPT_() { ret; }\n"
 				".visible .entry _Z6vecaddPKdS0_Pdi() { ret; }\n";
 
-static gpul_status load(const gpul_driver *drv, const char *text, gpul_module **m,
-			gpul_error *err)
+static gpul_status load(const gpul_driver *drv, const char *text, gpul_module **m, gpul_error *err)
 {
 	return gpul_module_load_ptx(drv, text, strlen(text), "k.ptx", NULL, m, err);
 }
@@ -63,8 +61,7 @@ static gpul_status launch(const gpul_module *m, const gpul_launch_config *c, gpu
 	uint64_t a = 0;
 	uint32_t n = 0;
 
-	return gpul_kernel_launch(gpul_module_kernel(m, 0), c, (void *[]){ &a, &n },
-				  (const size_t[]){ sizeof a, sizeof n }, 2, err);
+	return gpul_kernel_launch(gpul_module_kernel(m, 0), c, (void *[]){ &a, &n }, (const size_t[]){ sizeof a, sizeof n }, 2, err);
 }
 
 /* ---- loading --------------------------------------------------------------------- */
@@ -107,26 +104,22 @@ static void shows_the_line_of_ptx_that_the_jit_refuses(void **state)
 	gpul_module_unload(m);
 	m = NULL;
 	const gpul_driver *drv = fake_driver_failing(n_before, CUDA_ERROR_INVALID_PTX);
-	fake_behave()->jit_log =
-		"ptxas application ptx input, line 6; error   : Unknown symbol 'foo'\n"
-		"ptxas fatal   : Ptx assembly aborted due to errors\n";
+	fake_behave()->jit_log = "ptxas application ptx input, line 6; error   : Unknown symbol 'foo'\n"
+				 "ptxas fatal   : Ptx assembly aborted due to errors\n";
 	assert_int_equal(load(drv, vecadd, &m, &err), GPUL_ECUDA);
 	assert_null(m);
-	assert_non_null(strstr(
-		err.text, "k.ptx:6: error   : Unknown symbol 'foo'\nld.param.u64 %rd1, [a];"));
+	assert_non_null(strstr(err.text, "k.ptx:6: error   : Unknown symbol 'foo'\nld.param.u64 %rd1, [a];"));
 
 	err = (gpul_error){ 0 };
 	drv = fake_driver_failing(n_before, CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
 	assert_int_equal(load(drv, vecadd, &m, &err), GPUL_ECUDA);
-	assert_non_null(
-		strstr(err.text, "k.ptx is PTX 8.0, newer than the fake driver (CUDA "));
+	assert_non_null(strstr(err.text, "k.ptx is PTX 8.0, newer than the fake driver (CUDA "));
 
 	err = (gpul_error){ 0 };
 	drv = fake_driver_failing(n_before + 1, CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
 	/* Some drivers compile only in cuLibraryGetModule. */
 	assert_int_equal(load(drv, vecadd, &m, &err), GPUL_ECUDA);
-	assert_non_null(
-		strstr(err.text, "k.ptx is PTX 8.0, newer than the fake driver (CUDA "));
+	assert_non_null(strstr(err.text, "k.ptx is PTX 8.0, newer than the fake driver (CUDA "));
 
 	err = (gpul_error){ 0 };
 	drv = fake_driver_failing(n_before, CUDA_ERROR_NO_BINARY_FOR_GPU);
@@ -145,18 +138,15 @@ static void names_the_content_of_a_file_without_code(void **state)
 		gpul_status st;
 		const char *message;
 	} rows[] = {
-		{ "hello\n", 6, ".txt", GPUL_EFORMAT,
-		  "is a text that is not PTX (no .version line)" },
+		{ "hello\n", 6, ".txt", GPUL_EFORMAT, "is a text that is not PTX (no .version line)" },
 		{ "hello\n", 6, ".ptx", GPUL_EFORMAT, ":1:1: " },
 		{ " \n", 2, ".ptx", GPUL_EFORMAT, "is an empty file" },
-		{ "\1\2\3\0\4", 5, ".ptx", GPUL_EFORMAT,
-		  "is a file of an unknown format: expected PTX text" },
+		{ "\1\2\3\0\4", 5, ".ptx", GPUL_EFORMAT, "is a file of an unknown format: expected PTX text" },
 		{ "!<arch>\n", 8, ".a", GPUL_EFORMAT, "is an archive" },
 		{ "\x7f"
 		  "ELF\2\1",
 		  6, ".so", GPUL_EFORMAT, "the ELF file is damaged" },
-		{ ".version 8.0\n.target sm_75\n.address_size 64\n", 43, ".ptx", GPUL_EFORMAT,
-		  "has no kernel" },
+		{ ".version 8.0\n.target sm_75\n.address_size 64\n", 43, ".ptx", GPUL_EFORMAT, "has no kernel" },
 	};
 
 	(void)state;
@@ -165,8 +155,7 @@ static void names_the_content_of_a_file_without_code(void **state)
 		gpul_module *m = NULL;
 		gpul_error err = { 0 };
 
-		assert_int_equal(gpul_module_load_file(fake_driver(0), path, NULL, &m, &err),
-				 rows[i].st);
+		assert_int_equal(gpul_module_load_file(fake_driver(0), path, NULL, &m, &err), rows[i].st);
 		unlink(path);
 		if (!strstr(err.text, rows[i].message))
 			fail_msg("'%s' does not contain '%s'", err.text, rows[i].message);
@@ -177,14 +166,13 @@ static void names_the_content_of_a_file_without_code(void **state)
 
 static void compiles_cuda_source_by_nvrtc(void **state)
 {
-	static const char source[] =
-		"template <class T> __global__ void scale(T *x, T by, int n)\n"
-		"{\n"
-		"	int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
-		"	if (i < n)\n"
-		"		x[i] *= by * N;\n"
-		"}\n"
-		"template __global__ void scale<float>(float *, float, int);\n";
+	static const char source[] = "template <class T> __global__ void scale(T *x, T by, int n)\n"
+				     "{\n"
+				     "	int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+				     "	if (i < n)\n"
+				     "		x[i] *= by * N;\n"
+				     "}\n"
+				     "template __global__ void scale<float>(float *, float, int);\n";
 	const char *const args[] = { "-DN=3", NULL };
 	const gpul_load_options with_n = { .nvrtc_args = args };
 	gpul_module *m = NULL;
@@ -197,8 +185,7 @@ static void compiles_cuda_source_by_nvrtc(void **state)
 	if (gpul_nvrtc_find(&nvrtc, NULL, NULL, NULL))
 		skip();
 	path = file_of(source, sizeof source - 1, ".cu");
-	assert_int_equal(gpul_module_load_file(fake_driver(0), path, NULL, &m, &err),
-			 GPUL_EFORMAT);
+	assert_int_equal(gpul_module_load_file(fake_driver(0), path, NULL, &m, &err), GPUL_EFORMAT);
 	assert_non_null(strstr(err.text, "\"N\" is undefined"));
 	assert_null(m);
 	err = (gpul_error){ 0 };
@@ -221,9 +208,7 @@ static void loads_ptx_from_memory_without_a_nul(void **state)
 
 	(void)state;
 	memcpy(exact, vecadd, sizeof vecadd - 1);
-	assert_int_equal(gpul_module_load_ptx(fake_driver(0), exact, sizeof vecadd - 1, "k.ptx",
-					      NULL, &m, &err),
-			 GPUL_OK);
+	assert_int_equal(gpul_module_load_ptx(fake_driver(0), exact, sizeof vecadd - 1, "k.ptx", NULL, &m, &err), GPUL_OK);
 	free(exact);
 	assert_string_equal(gpul_kernel_name(gpul_module_kernel(m, 0)), "vecadd");
 	gpul_module_unload(m);
@@ -238,8 +223,7 @@ static void finds_a_kernel_by_its_mangled_and_demangled_names(void **state)
 	} rows[] = {
 		{ "_Z6vecaddPKdS0_Pdi", "_Z6vecaddPKdS0_Pdi", NULL },
 		{ "vecadd", "_Z6vecaddPKdS0_Pdi", NULL },
-		{ "vecadd(double const*, double const*, double*, int)", "_Z6vecaddPKdS0_Pdi",
-		  NULL },
+		{ "vecadd(double const*, double const*, double*, int)", "_Z6vecaddPKdS0_Pdi", NULL },
 		{ "copy<int>", "_Z4copyIiEvPT_", NULL },
 		{ "void copy<float>(float*)", "_Z4copyIfEvPT_", NULL },
 		{ "copy", NULL,
@@ -253,8 +237,7 @@ static void finds_a_kernel_by_its_mangled_and_demangled_names(void **state)
 	gpul_module *m = loaded(fake_driver(0), templates);
 
 	(void)state;
-	if (strcmp(gpul_kernel_demangled(gpul_module_kernel(m, 0)), "void copy<int>(int*)") !=
-	    0) {
+	if (strcmp(gpul_kernel_demangled(gpul_module_kernel(m, 0)), "void copy<int>(int*)") != 0) {
 		gpul_module_unload(m);
 		skip(); /* no C++ runtime on this machine */
 	}
@@ -283,8 +266,7 @@ static void finds_the_only_kernel_without_a_name(void **state)
 	assert_int_equal(gpul_kernel_find(m, NULL, &k, &err), GPUL_OK);
 	assert_string_equal(gpul_kernel_name(k), "vecadd");
 	assert_string_equal(gpul_kernel_demangled(k), "vecadd");
-	assert_ptr_equal(gpul_kernel_signature(k),
-			 gpul_kernel_signature(k)); /* the signature is inferred only once */
+	assert_ptr_equal(gpul_kernel_signature(k), gpul_kernel_signature(k)); /* the signature is inferred only once */
 	gpul_module_unload(m);
 }
 
@@ -297,8 +279,7 @@ static void shortens_a_long_list_of_kernels(void **state)
 
 	(void)state;
 	for (int i = 0; i < 100; i++)
-		snprintf(text + strlen(text), sizeof text - strlen(text),
-			 ".entry kernel_%d() { ret; }\n", i);
+		snprintf(text + strlen(text), sizeof text - strlen(text), ".entry kernel_%d() { ret; }\n", i);
 	m = loaded(fake_driver(0), text);
 	assert_int_equal(gpul_kernel_find(m, NULL, &k, &err), GPUL_EINVAL);
 	assert_non_null(strstr(err.text, "100 kernels: name one of kernel_0, kernel_1"));
@@ -335,18 +316,13 @@ static void names_the_limit_that_a_launch_exceeds(void **state)
 		gpul_launch_config c;
 		const char *message;
 	} rows[] = {
-		{ { { 1, 1, 1 }, { 2048, 1, 1 }, 0, NULL, false },
-		  "a block of 2048 threads is too big: the device's limit is 1024" },
-		{ { { 1, 1, 1 }, { 65536, 65536, 65536 }, 0, NULL, false },
-		  "is too big: the device's limit is 1024" },
+		{ { { 1, 1, 1 }, { 2048, 1, 1 }, 0, NULL, false }, "a block of 2048 threads is too big: the device's limit is 1024" },
+		{ { { 1, 1, 1 }, { 65536, 65536, 65536 }, 0, NULL, false }, "is too big: the device's limit is 1024" },
 		{ { { 1, 1, 1 }, { 2, 2, 128 }, 0, NULL, false },
 		  "a block of 2 x 2 x 128 is too big: the device's limit is 1024 x 1024 x 64" },
-		{ { { 1, 70000, 1 }, { 1, 1, 1 }, 0, NULL, false },
-		  "a grid of 1 x 70000 x 1 is too big" },
-		{ { { 0, 1, 1 }, { 1, 1, 1 }, 0, NULL, false },
-		  "a grid of 0 x 1 x 1 is empty" },
-		{ { { 1, 1, 1 }, { 0, 1, 1 }, 0, NULL, false },
-		  "a block of 0 x 1 x 1 is empty" },
+		{ { { 1, 70000, 1 }, { 1, 1, 1 }, 0, NULL, false }, "a grid of 1 x 70000 x 1 is too big" },
+		{ { { 0, 1, 1 }, { 1, 1, 1 }, 0, NULL, false }, "a grid of 0 x 1 x 1 is empty" },
+		{ { { 1, 1, 1 }, { 0, 1, 1 }, 0, NULL, false }, "a block of 0 x 1 x 1 is empty" },
 		{ { { 1, 1, 1 }, { 1, 1, 1 }, 300000, NULL, false },
 		  "300000 bytes of shared memory per block (0 static + 300000 dynamic) "
 		  "are too much: the device's limit is 232448" },
@@ -366,20 +342,17 @@ static void names_the_limit_that_a_launch_exceeds(void **state)
 
 static void refuses_a_block_that_differs_from_reqntid(void **state)
 {
-	gpul_module *m =
-		loaded(fake_driver(0), ".version 8.0\n.target sm_75\n.address_size 64\n"
-				       ".entry k() .reqntid 64, 2 { ret; }\n");
+	gpul_module *m = loaded(fake_driver(0), ".version 8.0\n.target sm_75\n.address_size 64\n"
+						".entry k() .reqntid 64, 2 { ret; }\n");
 	gpul_launch_config c = { .grid = { 1, 1, 1 }, .block = { 64, 1, 1 } };
 	gpul_error err = { 0 };
 
 	(void)state;
-	assert_int_equal(gpul_kernel_launch(gpul_module_kernel(m, 0), &c, NULL, NULL, 0, &err),
-			 GPUL_EINVAL);
+	assert_int_equal(gpul_kernel_launch(gpul_module_kernel(m, 0), &c, NULL, NULL, 0, &err), GPUL_EINVAL);
 	assert_non_null(strstr(err.text, "a block of 64 x 1 x 1 does not match: the kernel was "
 					 "compiled for (.reqntid) 64 x 2 x 1"));
 	c.block[1] = 2;
-	assert_int_equal(gpul_kernel_launch(gpul_module_kernel(m, 0), &c, NULL, NULL, 0, NULL),
-			 GPUL_OK);
+	assert_int_equal(gpul_kernel_launch(gpul_module_kernel(m, 0), &c, NULL, NULL, 0, NULL), GPUL_OK);
 	gpul_module_unload(m);
 }
 

@@ -27,16 +27,14 @@ static void converts_options_to_those_of_the_driver(void **state)
 	} rows[] = {
 		{ "-O2 -v -dlcm=cg  -maxrregcount=32 ", CU_JIT_MAX_REGISTERS, 32, "" },
 		{ "-O2 -v -dlcm=cg  -maxrregcount=32 ", CU_JIT_OPTIMIZATION_LEVEL, 2, "" },
-		{ "-O2 -v -dlcm=cg  -maxrregcount=32 ", CU_JIT_CACHE_MODE,
-		  CU_JIT_CACHE_OPTION_CG, "" },
+		{ "-O2 -v -dlcm=cg  -maxrregcount=32 ", CU_JIT_CACHE_MODE, CU_JIT_CACHE_OPTION_CG, "" },
 		{ "-maxrregcount 96", CU_JIT_MAX_REGISTERS, 96, "" },
 		{ "--maxrregcount=96 --maxrregcount=64", CU_JIT_MAX_REGISTERS, 64, "" },
 		{ "--opt-level 0 -g", CU_JIT_OPTIMIZATION_LEVEL, 0, "" },
 		{ "--opt-level 0 -g", CU_JIT_GENERATE_DEBUG_INFO, 1, "" },
 		{ "-O3", CU_JIT_OPTIMIZATION_LEVEL, 3, "" },
 		{ "--generate-line-info", CU_JIT_GENERATE_LINE_INFO, 1, "" },
-		{ "--fmad=false -O1 -Werror", CU_JIT_OPTIMIZATION_LEVEL, 1,
-		  "--fmad=false -Werror" },
+		{ "--fmad=false -O1 -Werror", CU_JIT_OPTIMIZATION_LEVEL, 1, "--fmad=false -Werror" },
 		{ "-m64 -gno-such", CU_JIT_GENERATE_DEBUG_INFO, -1, "-gno-such" },
 		{ "", CU_JIT_MAX_REGISTERS, -1, "" },
 		{ " - -- --maxrregcount", CU_JIT_MAX_REGISTERS, 0, "- --" },
@@ -47,10 +45,8 @@ static void converts_options_to_those_of_the_driver(void **state)
 		gpul_ptxas_options o;
 
 		gpul_ptxas_options_parse(rows[i].text, strlen(rows[i].text), &o);
-		if (value_of(&o, rows[i].key) != rows[i].value ||
-		    strcmp(o.unknown, rows[i].unknown))
-			fail_msg("'%s': %ld, unknown '%s'", rows[i].text,
-				 value_of(&o, rows[i].key), o.unknown);
+		if (value_of(&o, rows[i].key) != rows[i].value || strcmp(o.unknown, rows[i].unknown))
+			fail_msg("'%s': %ld, unknown '%s'", rows[i].text, value_of(&o, rows[i].key), o.unknown);
 	}
 }
 

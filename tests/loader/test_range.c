@@ -34,8 +34,8 @@ static int64_t as_unsigned(int64_t x)
 /* Check all operations for the values x of a and y of b. */
 static void check_values(gpul_range a, gpul_range b, int64_t x, int64_t y)
 {
-	gpul_range sa = gpul_range_signed(a, BITS), ua = gpul_range_unsigned(a, BITS),
-		   sb = gpul_range_signed(b, BITS), ub = gpul_range_unsigned(b, BITS);
+	gpul_range sa = gpul_range_signed(a, BITS), ua = gpul_range_unsigned(a, BITS), sb = gpul_range_signed(b, BITS),
+		   ub = gpul_range_unsigned(b, BITS);
 	int64_t sx = as_signed(x), ux = as_unsigned(x), sy = as_signed(y), uy = as_unsigned(y);
 
 	assert_true(sx >= sa.lo && sx <= sa.hi);
@@ -61,9 +61,10 @@ static void check_values(gpul_range a, gpul_range b, int64_t x, int64_t y)
 
 static void check_comparisons(gpul_range a, gpul_range b, int64_t x, int64_t y)
 {
-	static const uint16_t ops[] = { GPUL_PTX_MOD_LT, GPUL_PTX_MOD_LE, GPUL_PTX_MOD_GT,
-					GPUL_PTX_MOD_GE, GPUL_PTX_MOD_EQ, GPUL_PTX_MOD_NE };
-	const bool results[] = { x < y, x <= y, x > y, x >= y, x == y, x != y };
+	static const uint16_t ops[] = {
+		GPUL_PTX_MOD_LT, GPUL_PTX_MOD_LE, GPUL_PTX_MOD_GT, GPUL_PTX_MOD_GE, GPUL_PTX_MOD_EQ, GPUL_PTX_MOD_NE
+	};
+	const bool results[] = { x<y, x <= y, x> y, x >= y, x == y, x != y };
 
 	for (unsigned k = 0; k < 6; k++) {
 		int says = gpul_range_compare(ops[k], a, b);

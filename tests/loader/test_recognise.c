@@ -31,8 +31,7 @@ static void recognises_kinds_of_text(void **state)
 		{ "__global__ void k() {}\n", "k.cpp", GPUL_CONTENT_CUDA },
 		{ "__global__ void k() {}\n", "/dev/fd/63", GPUL_CONTENT_CUDA },
 		{ "int main() {}\n", "k.cpp", GPUL_CONTENT_TEXT },
-		{ ".visible .entry k() {}\n", "k.ptx",
-		  GPUL_CONTENT_PTX }, /* the parser reports the error */
+		{ ".visible .entry k() {}\n", "k.ptx", GPUL_CONTENT_PTX }, /* the parser reports the error */
 		{ "/* never ends", "k.ptx", GPUL_CONTENT_PTX },
 		{ " \n\t\n", "k.ptx", GPUL_CONTENT_EMPTY },
 		{ "", "k.ptx", GPUL_CONTENT_EMPTY },
@@ -44,8 +43,7 @@ static void recognises_kinds_of_text(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-		assert_int_equal(kind_of(rows[i].text, strlen(rows[i].text), rows[i].name),
-				 rows[i].kind);
+		assert_int_equal(kind_of(rows[i].text, strlen(rows[i].text), rows[i].name), rows[i].kind);
 	assert_int_equal(kind_of(NULL, 0, NULL), GPUL_CONTENT_EMPTY);
 	assert_int_equal(kind_of(".version 8.0\n", 14, "with its NUL"), GPUL_CONTENT_PTX);
 }
@@ -55,26 +53,21 @@ static void recognises_containers_by_their_magic_number(void **state)
 	(void)state;
 	assert_int_equal(kind_of("!<arch>\n/     ", 14, "a"), GPUL_CONTENT_ARCHIVE);
 	assert_int_equal(kind_of("\x50\xed\x55\xba\1\0\x10\0", 8, "a"), GPUL_CONTENT_FATBIN);
-	assert_int_equal(kind_of("\xb1\x43\x62\x46\1\0\0\0", 8, "a"),
-			 GPUL_CONTENT_FATBIN_WRAPPER);
+	assert_int_equal(kind_of("\xb1\x43\x62\x46\1\0\0\0", 8, "a"), GPUL_CONTENT_FATBIN_WRAPPER);
 	assert_int_equal(kind_of("BC\xc0\xde\x35\x14\0\0", 8, "a"), GPUL_CONTENT_BITCODE);
 	assert_int_equal(kind_of("\x10\xff\x10\xad\1\0\0\0", 8, "a"), GPUL_CONTENT_OFFLOAD);
 	assert_int_equal(kind_of("__CLANG_OFFLOAD_BUNDLE__\1\0", 26, "a"), GPUL_CONTENT_HIP);
 	assert_int_equal(kind_of("CCOB\2\0\1\0", 8, "a"), GPUL_CONTENT_HIP);
 	assert_int_equal(kind_of(".version 8.0\n\0\0\0", 16, "a"), GPUL_CONTENT_PTX);
-	assert_int_equal(kind_of("\x50\xed\x55", 3, "a"),
-			 GPUL_CONTENT_TEXT); /* a truncated fatbin could also be Latin-1 text */
+	assert_int_equal(kind_of("\x50\xed\x55", 3, "a"), GPUL_CONTENT_TEXT); /* a truncated fatbin could also be Latin-1 text */
 }
 
-static gpul_recognised elf(unsigned machine, unsigned abi, uint32_t flags, uint64_t sections_at,
-		      size_t n)
+static gpul_recognised elf(unsigned machine, unsigned abi, uint32_t flags, uint64_t sections_at, size_t n)
 {
 	unsigned char bytes[sizeof(Elf64_Ehdr)];
-	Elf64_Ehdr h = { .e_machine = (uint16_t)machine,
-			 .e_flags = flags,
-			 .e_shoff = sections_at,
-			 .e_shnum = 3,
-			 .e_shentsize = sizeof(Elf64_Shdr) };
+	Elf64_Ehdr h = {
+		.e_machine = (uint16_t)machine, .e_flags = flags, .e_shoff = sections_at, .e_shnum = 3, .e_shentsize = sizeof(Elf64_Shdr)
+	};
 
 	memcpy(h.e_ident, ELFMAG, SELFMAG);
 	h.e_ident[EI_CLASS] = ELFCLASS64;
@@ -89,11 +82,9 @@ static void recognises_a_cubin_and_its_architecture(void **state)
 
 	(void)state;
 	assert_int_equal(elf(190, 0x41, 0x6005a02, 64, whole).kind, GPUL_CONTENT_CUBIN);
-	assert_int_equal(elf(190, 0x41, 0x6005a02, 64, whole).sm,
-			 90); /* CUDA 13: bits 8 to 15 */
-	assert_int_equal(elf(190, 0x33, 0x5a055a, 64, whole).sm, 90); /* before CUDA 13: bits 0 to 7 */
-	assert_int_equal(elf(190, 0x33, 75, 1000, whole).bytes_needed,
-			 1000 + 3 * sizeof(Elf64_Shdr));
+	assert_int_equal(elf(190, 0x41, 0x6005a02, 64, whole).sm, 90); /* CUDA 13: bits 8 to 15 */
+	assert_int_equal(elf(190, 0x33, 0x5a055a, 64, whole).sm, 90);  /* before CUDA 13: bits 0 to 7 */
+	assert_int_equal(elf(190, 0x33, 75, 1000, whole).bytes_needed, 1000 + 3 * sizeof(Elf64_Shdr));
 	assert_true(elf(190, 0x33, 75, UINT64_MAX - 1, whole).bytes_needed == UINT64_MAX);
 	assert_int_equal(elf(EM_X86_64, 0, 0, 64, whole).kind, GPUL_CONTENT_HOST_ELF);
 	for (size_t n = SELFMAG; n < whole; n++) /* truncated */

@@ -29,10 +29,7 @@ static size_t parse_images(const char *text, gpul_image out[MAX_IMAGES])
 			continue;
 		}
 		assert_true(n < MAX_IMAGES);
-		out[n] = (gpul_image){ .kind = *w == 's'   ? GPUL_IMAGE_CUBIN
-					       : *w == 'l' ? GPUL_IMAGE_LTO
-							   : GPUL_IMAGE_PTX,
-				       .unit = unit };
+		out[n] = (gpul_image){ .kind = *w == 's' ? GPUL_IMAGE_CUBIN : *w == 'l' ? GPUL_IMAGE_LTO : GPUL_IMAGE_PTX, .unit = unit };
 		out[n].sm = (uint16_t)strtoul(digits, &end, 10);
 		out[n++].suffix = *end;
 	}
@@ -63,12 +60,12 @@ static void selects_the_image_that_the_driver_of_a_gpu_would(void **state)
 		const char *images, *verdicts;
 	} rows[] = {
 		{ 90, "sm_75 sm_80 sm_90", "mmT" },
-		{ 90, "sm_90 sm_90a", "bT" },       /* sm_90a is preferred, whatever the order */
+		{ 90, "sm_90 sm_90a", "bT" }, /* sm_90a is preferred, whatever the order */
 		{ 90, "sm_90a sm_90", "Tb" },
-		{ 90, "sm_90 sm_90", "Tb" },        /* of equal machine code the first is taken */
+		{ 90, "sm_90 sm_90", "Tb" },           /* of equal machine code the first is taken */
 		{ 90, "compute_80 compute_80", "bT" }, /* of equal PTX the last is taken */
 		{ 90, "compute_90a compute_90", "Tb" },
-		{ 90, "sm_90 compute_90a", "Tb" },  /* machine code is preferred to any PTX */
+		{ 90, "sm_90 compute_90a", "Tb" }, /* machine code is preferred to any PTX */
 		{ 90, "compute_70 compute_90 compute_80", "bTb" },
 		{ 90, "compute_100 compute_75", "nT" },
 		{ 90, "compute_100 sm_100", "nm" },
@@ -91,9 +88,7 @@ static void selects_the_image_that_the_driver_of_a_gpu_would(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-		check_verdicts(rows[i].images,
-		      &(gpul_target){ .cc = rows[i].cc, .machine_code = true },
-		      rows[i].verdicts);
+		check_verdicts(rows[i].images, &(gpul_target){ .cc = rows[i].cc, .machine_code = true }, rows[i].verdicts);
 }
 
 static void selects_ptx_for_any_target_for_an_interpreter(void **state)
@@ -133,8 +128,7 @@ static void rejects_images_that_the_caller_excludes(void **state)
 
 static void the_selection_does_not_depend_on_the_order(void **state)
 {
-	static const char *const words[] = { "sm_90a", "sm_90", "compute_90a", "compute_90",
-					     "compute_80", "sm_80", "compute_100" };
+	static const char *const words[] = { "sm_90a", "sm_90", "compute_90a", "compute_90", "compute_80", "sm_80", "compute_100" };
 	const size_t n = sizeof words / sizeof *words;
 	const gpul_target t = { .cc = 90, .machine_code = true };
 
@@ -151,9 +145,7 @@ static void the_selection_does_not_depend_on_the_order(void **state)
 			}
 			gpul_select_among(images, parse_images(text, images), &t, verdicts);
 			for (size_t i = 0; i < n; i++)
-				assert_int_equal(verdicts[i] == GPUL_TAKEN,
-						 images[i].kind == GPUL_IMAGE_CUBIN &&
-							 images[i].suffix == 'a');
+				assert_int_equal(verdicts[i] == GPUL_TAKEN, images[i].kind == GPUL_IMAGE_CUBIN && images[i].suffix == 'a');
 		}
 }
 

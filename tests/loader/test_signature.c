@@ -89,10 +89,8 @@ static void check_row(const struct row *row, const gpul_ptx_module *m, const cha
 
 	gpul_signature_print(s, printed, sizeof printed);
 	shape_of(s, shape);
-	if (strcmp(printed, row->printed) || strcmp(shape, row->shape) ||
-	    s->complete != row->complete)
-		fail_msg("%s: the signature of %s is %s, %s, %s", path, row->kernel, printed, shape,
-			 s->complete ? "complete" : s->why_not);
+	if (strcmp(printed, row->printed) || strcmp(shape, row->shape) || s->complete != row->complete)
+		fail_msg("%s: the signature of %s is %s, %s, %s", path, row->kernel, printed, shape, s->complete ? "complete" : s->why_not);
 	assert_int_equal(s->complete, s->why_not == NULL);
 	gpul_signature_destroy(s);
 }
@@ -108,9 +106,8 @@ static void infers_the_signatures_of_the_corpus_for_every_target(void **state)
 			gpul_file file = { 0 };
 			gpul_ptx_module *m;
 
-			snprintf(path, sizeof path, "tests/corpus/ptx/%s.%s.ptx", rows[i].file,
-				 targets[t]);
-			if (gpul_file_open(path, &file, NULL)) {  /* not in the repository: the build has it */
+			snprintf(path, sizeof path, "tests/corpus/ptx/%s.%s.ptx", rows[i].file, targets[t]);
+			if (gpul_file_open(path, &file, NULL)) { /* not in the repository: the build has it */
 				snprintf(path, sizeof path, GPUL_KERNELS "/tests/corpus/%s.%s.ptx", rows[i].file, targets[t]);
 				if (gpul_file_open(path, &file, NULL))
 					continue; /* not every kernel was compiled with -G and -lineinfo */
@@ -127,9 +124,9 @@ static void infers_the_signatures_of_the_corpus_for_every_target(void **state)
 /* ---- small kernels for one case each --------------------------------------------- */
 
 #define ASSUMED "assumed"
-#define HEAD ".version 8.0\n.target sm_80\n.address_size 64\n"
-#define INDEX                                                                                  \
-	"mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.x;\n"                  \
+#define HEAD    ".version 8.0\n.target sm_80\n.address_size 64\n"
+#define INDEX \
+	"mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.x;\n" \
 	"mad.lo.s32 %r4, %r1, %r2, %r3;\n"
 #define REGS ".reg .pred %p<9>; .reg .b16 %rs<9>; .reg .b32 %r<19>; .reg .b64 %rd<19>;\n"
 
@@ -138,45 +135,38 @@ static const struct small_case {
 	const char *why_not; /* a part of why_not; NULL: the signature is complete; ASSUMED: for an assumed launch */
 	uint32_t vector;     /* vector of parameter 0; 0: not checked */
 } small_cases[] = {
-	{ "the type of an untyped load follows from the uses of its value",
-	  ".param .u64 a, .param .u64 b",
-	  INDEX
-	  "ld.param.b64 %rd1, [a]; ld.param.b64 %rd2, [b]; mul.wide.s32 %rd3, %r4, 4;\n"
-	  "add.s64 %rd4, %rd1, %rd3; add.s64 %rd5, %rd2, %rd3; ld.global.b32 %r5, [%rd4];\n"
-	  "add.f32 %r6, %r5, %r5; st.global.b32 [%rd5], %r6;\n",
+	{ "the type of an untyped load follows from the uses of its value", ".param .u64 a, .param .u64 b",
+	  INDEX "ld.param.b64 %rd1, [a]; ld.param.b64 %rd2, [b]; mul.wide.s32 %rd3, %r4, 4;\n"
+		"add.s64 %rd4, %rd1, %rd3; add.s64 %rd5, %rd2, %rd3; ld.global.b32 %r5, [%rd4];\n"
+		"add.f32 %r6, %r5, %r5; st.global.b32 [%rd5], %r6;\n",
 	  "k(f32 *, f32 *)", NULL, 1 },
 	{ "a value that is only copied has an unknown type", ".param .u64 a, .param .u64 b",
-	  INDEX
-	  "ld.param.b64 %rd1, [a]; ld.param.b64 %rd2, [b]; mul.wide.s32 %rd3, %r4, 4;\n"
-	  "add.s64 %rd4, %rd1, %rd3; add.s64 %rd5, %rd2, %rd3; ld.global.b32 %r5, [%rd4];\n"
-	  "st.global.b32 [%rd5], %r5;\n",
+	  INDEX "ld.param.b64 %rd1, [a]; ld.param.b64 %rd2, [b]; mul.wide.s32 %rd3, %r4, 4;\n"
+		"add.s64 %rd4, %rd1, %rd3; add.s64 %rd5, %rd2, %rd3; ld.global.b32 %r5, [%rd4];\n"
+		"st.global.b32 [%rd5], %r5;\n",
 	  "k(? *, ? *)", "element type of parameter 0", 0 },
 	{ "a scalar's type follows from its use in a called function", ".param .u64 a, .param .b32 x",
-	  INDEX
-	  "ld.param.u64 %rd1, [a]; ld.param.b32 %r5, [x]; mul.wide.s32 %rd3, %r4, 4;\n"
-	  "add.s64 %rd4, %rd1, %rd3;\n"
-	  "{ .param .b32 p0; .param .b32 q0; st.param.b32 [p0], %r5; call (q0), half, (p0);\n"
-	  "ld.param.b32 %r6, [q0]; }\n st.global.b32 [%rd4], %r6;\n",
+	  INDEX "ld.param.u64 %rd1, [a]; ld.param.b32 %r5, [x]; mul.wide.s32 %rd3, %r4, 4;\n"
+		"add.s64 %rd4, %rd1, %rd3;\n"
+		"{ .param .b32 p0; .param .b32 q0; st.param.b32 [p0], %r5; call (q0), half, (p0);\n"
+		"ld.param.b32 %r6, [q0]; }\n st.global.b32 [%rd4], %r6;\n",
 	  "k(f32 *, f32)", NULL, 1 },
 	{ "pairs of halves are two elements per thread", ".param .u64 a",
 	  INDEX "ld.param.u64 %rd1, [a]; mul.wide.s32 %rd3, %r4, 4; add.s64 %rd4, %rd1, %rd3;\n"
 		"ld.global.b32 %r5, [%rd4]; fma.rn.f16x2 %r6, %r5, %r5, %r5; st.global.b32 "
 		"[%rd4], %r6;\n",
 	  "k(f16 *)", NULL, 2 },
-	{ "a structure of three floats is three elements per thread",
-	  ".param .u64 a, .param .u32 n",
+	{ "a structure of three floats is three elements per thread", ".param .u64 a, .param .u32 n",
 	  INDEX "ld.param.u64 %rd1, [a]; ld.param.u32 %r5, [n]; setp.ge.s32 %p1, %r4, %r5; "
 		"@%p1 ret;\n"
 		"mul.wide.s32 %rd3, %r4, 12; add.s64 %rd4, %rd1, %rd3; st.global.f32 [%rd4+8], "
 		"0f00000000;\n",
 	  "k(f32 *, i32)", NULL, 3 },
-	{ "in a sum of two parameters, the pointer is the parameter that is an address elsewhere",
-	  ".param .u64 a, .param .u64 off",
+	{ "in a sum of two parameters, the pointer is the parameter that is an address elsewhere", ".param .u64 a, .param .u64 off",
 	  "ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [off]; ld.u32 %r5, [%rd1];\n"
 	  "add.s64 %rd3, %rd2, %rd1; st.u32 [%rd3], %r5;\n",
 	  "k(i32 *, i64)", ASSUMED, 0 },
-	{ "in the sum of two 64-bit parameters, either may be the pointer",
-	  ".param .u64 a, .param .u64 off",
+	{ "in the sum of two 64-bit parameters, either may be the pointer", ".param .u64 a, .param .u64 off",
 	  "ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [off];\n"
 	  "add.s64 %rd3, %rd2, %rd1; st.u32 [%rd3], 1;\n",
 	  "k(i32 *, i32 *)", "sum of parameter", 0 },
@@ -191,19 +181,16 @@ static const struct small_case {
 	  "%r5;\n",
 	  "k(i64 *)", "points to pointers", 0 },
 	{ "an index that is read from memory is 0 in an assumed launch", ".param .u64 a, .param .u64 b",
-	  INDEX
-	  "ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [b]; mul.wide.s32 %rd3, %r4, 4;\n"
-	  "add.s64 %rd4, %rd1, %rd3; ld.global.u32 %r5, [%rd4]; mul.wide.s32 %rd5, %r5, 4;\n"
-	  "add.s64 %rd6, %rd2, %rd5; st.global.f32 [%rd6], 0f00000000;\n",
+	  INDEX "ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [b]; mul.wide.s32 %rd3, %r4, 4;\n"
+		"add.s64 %rd4, %rd1, %rd3; ld.global.u32 %r5, [%rd4]; mul.wide.s32 %rd5, %r5, 4;\n"
+		"add.s64 %rd6, %rd2, %rd5; st.global.f32 [%rd6], 0f00000000;\n",
 	  "k(i32 *, f32 *)", ASSUMED, 0 },
-	{ "the bound of a loop over a buffer is its element count",
-	  ".param .u64 a, .param .u64 b, .param .u32 n",
-	  INDEX
-	  "ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [b]; ld.param.u32 %r5, [n];\n"
-	  "mov.b32 %r6, 0; mov.b32 %r7, 0; L: ld.global.f32 %r8, [%rd1]; add.f32 %r7, %r7, "
-	  "%r8;\n"
-	  "add.s64 %rd1, %rd1, 4; add.s32 %r6, %r6, 1; setp.lt.s32 %p1, %r6, %r5; @%p1 bra L;\n"
-	  "mul.wide.s32 %rd3, %r4, 4; add.s64 %rd4, %rd2, %rd3; st.global.f32 [%rd4], %r7;\n",
+	{ "the bound of a loop over a buffer is its element count", ".param .u64 a, .param .u64 b, .param .u32 n",
+	  INDEX "ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [b]; ld.param.u32 %r5, [n];\n"
+		"mov.b32 %r6, 0; mov.b32 %r7, 0; L: ld.global.f32 %r8, [%rd1]; add.f32 %r7, %r7, "
+		"%r8;\n"
+		"add.s64 %rd1, %rd1, 4; add.s32 %r6, %r6, 1; setp.lt.s32 %p1, %r6, %r5; @%p1 bra L;\n"
+		"mul.wide.s32 %rd3, %r4, 4; add.s64 %rd4, %rd2, %rd3; st.global.f32 [%rd4], %r7;\n",
 	  "k(f32 *, f32 *, i32)", NULL, 1 },
 	{ "a loop without a known limit makes the signature incomplete", ".param .u64 a",
 	  "ld.param.u64 %rd1, [a]; L: ld.global.u32 %r8, [%rd1]; add.s64 %rd1, %rd1, 4;\n"
@@ -213,8 +200,7 @@ static const struct small_case {
 	  INDEX "ld.param.u64 %rd1, [a]; mul.lo.s32 %r5, %r4, %r2; mul.wide.s32 %rd3, %r5, 4;\n"
 		"add.s64 %rd4, %rd1, %rd3; st.global.u32 [%rd4], 1;\n",
 	  "k(i32 *)", ASSUMED, 0 },
-	{ "an index bounded by a product of two parameters is bounded in an assumed launch",
-	  ".param .u64 a, .param .u32 w, .param .u32 h",
+	{ "an index bounded by a product of two parameters is bounded in an assumed launch", ".param .u64 a, .param .u32 w, .param .u32 h",
 	  INDEX "ld.param.u64 %rd1, [a]; ld.param.u32 %r5, [w]; ld.param.u32 %r6, [h];\n"
 		"mul.lo.s32 %r7, %r5, %r6; setp.ge.s32 %p1, %r4, %r7; @%p1 ret; mul.wide.s32 "
 		"%rd3, %r4, 4;\n"
@@ -224,25 +210,22 @@ static const struct small_case {
 	  INDEX "ld.param.u64 %rd1, [a]; mul.wide.s32 %rd3, %r4, 4; add.s64 %rd4, %rd1, %rd3;\n"
 		"st.global.u32 [%rd4], 1;\n",
 	  "k(i32 *, i64)", NULL, 1 },
-	{ "an unused parameter too small for an address is a scalar",
-	  ".param .u32 unused", "", "k(i32)", NULL, 0 },
+	{ "an unused parameter too small for an address is a scalar", ".param .u32 unused", "", "k(i32)", NULL, 0 },
 	{ "the message names an instruction that is not analysed", ".param .u64 a",
 	  "ld.param.u64 %rd1, [a]; .shared .align 16 .b8 s[16]; mov.u32 %r5, s;\n"
 	  "cp.async.ca.shared.global [%r5], [%rd1], 16;\n",
 	  "k(? *)", "used by cp", 0 },
-	{ "a parameter that is compared with an address is the end of a buffer",
-	  ".param .u64 a, .param .u64 end",
+	{ "a parameter that is compared with an address is the end of a buffer", ".param .u64 a, .param .u64 end",
 	  "ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [end]; L: setp.ge.u64 %p1, %rd1, %rd2; "
 	  "@%p1 ret;\n"
 	  "st.u32 [%rd1], 1; add.s64 %rd1, %rd1, 4; bra L;\n",
 	  "k(i32 *, 8 bytes)", "the end of a buffer", 0 },
 	{ "a signed division n / 4 keeps n as the bound", ".param .u64 a, .param .u32 n",
-	  INDEX
-	  "ld.param.u64 %rd1, [a]; ld.param.u32 %r5, [n]; shr.s32 %r6, %r5, 31; shr.u32 %r7, "
-	  "%r6, 30;\n"
-	  "add.s32 %r8, %r5, %r7; shr.s32 %r9, %r8, 2; setp.ge.s32 %p1, %r4, %r9; @%p1 ret;\n"
-	  "mul.wide.s32 %rd3, %r4, 16; add.s64 %rd4, %rd1, %rd3;\n"
-	  "st.global.v4.f32 [%rd4], {0f00000000, 0f00000000, 0f00000000, 0f00000000};\n",
+	  INDEX "ld.param.u64 %rd1, [a]; ld.param.u32 %r5, [n]; shr.s32 %r6, %r5, 31; shr.u32 %r7, "
+		"%r6, 30;\n"
+		"add.s32 %r8, %r5, %r7; shr.s32 %r9, %r8, 2; setp.ge.s32 %p1, %r4, %r9; @%p1 ret;\n"
+		"mul.wide.s32 %rd3, %r4, 16; add.s64 %rd4, %rd1, %rd3;\n"
+		"st.global.v4.f32 [%rd4], {0f00000000, 0f00000000, 0f00000000, 0f00000000};\n",
 	  "k(f32 *, i32)", NULL, 4 },
 	{ "a bf16 is recognised by its conversion to a float", ".param .u64 a",
 	  INDEX "ld.param.u64 %rd1, [a]; mul.wide.s32 %rd3, %r4, 2; add.s64 %rd4, %rd1, %rd3;\n"
@@ -256,21 +239,17 @@ static const struct small_case {
 		"%rd5, %rd6;\n"
 		"setp.ne.s64 %p1, %rd5, %rd7; mov.u64 %rd5, %rd7; @%p1 bra L;\n",
 	  "k(? *)", "element type of parameter 0", 0 },
-	{ "an integer stored to local memory that also holds floats has an unknown type",
-	  ".param .u64 a, .param .u64 b",
+	{ "an integer stored to local memory that also holds floats has an unknown type", ".param .u64 a, .param .u64 b",
 	  INDEX ".local .align 16 .b8 t[16]; ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [b];\n"
 		"ld.global.u32 %r5, [%rd1]; st.local.u32 [t], %r5; ld.local.f32 %r6, [t];\n"
 		"st.global.f32 [%rd2], %r6;\n",
 	  "k(? *, f32 *)", "element type of parameter 0", 0 },
-	{ "a value used only by bitwise operations is unsigned",
-	  ".param .u64 a, .param .u64 key",
-	  INDEX
-	  "ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [key]; mul.wide.s32 %rd3, %r4, 8;\n"
-	  "add.s64 %rd4, %rd1, %rd3; ld.global.u64 %rd5, [%rd4]; xor.b64 %rd6, %rd5, %rd2;\n"
-	  "st.global.u64 [%rd4], %rd6;\n",
+	{ "a value used only by bitwise operations is unsigned", ".param .u64 a, .param .u64 key",
+	  INDEX "ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [key]; mul.wide.s32 %rd3, %r4, 8;\n"
+		"add.s64 %rd4, %rd1, %rd3; ld.global.u64 %rd5, [%rd4]; xor.b64 %rd6, %rd5, %rd2;\n"
+		"st.global.u64 [%rd4], %rd6;\n",
 	  "k(u64 *, u64)", NULL, 1 },
-	{ "a register assigned twice holds two separate values",
-	  ".param .u64 a, .param .u64 b, .param .u32 n",
+	{ "a register assigned twice holds two separate values", ".param .u64 a, .param .u64 b, .param .u32 n",
 	  INDEX "ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [b]; ld.param.u32 %r5, [n];\n"
 		"setp.ge.s32 %p1, %r4, %r5; @%p1 ret; mul.wide.s32 %rd3, %r4, 4;\n"
 		"cvta.to.global.u64 %rd1, %rd1; add.s64 %rd1, %rd1, %rd3; ld.global.f32 %r5, "
@@ -278,30 +257,25 @@ static const struct small_case {
 		"cvta.to.global.u64 %rd2, %rd2; mov.u64 %rd1, %rd2; add.s64 %rd1, %rd1, %rd3;\n"
 		"st.global.f32 [%rd1], %r5;\n",
 	  "k(f32 *, f32 *, i32)", NULL, 1 },
-	{ "a pointer that only some threads advance is joined where the paths join",
-	  ".param .u64 a, .param .u32 n",
-	  INDEX
-	  "ld.param.u64 %rd1, [a]; ld.param.u32 %r5, [n]; setp.ge.s32 %p1, %r4, %r5; @%p1 "
-	  "ret;\n"
-	  "mul.wide.s32 %rd3, %r4, 8; add.s64 %rd1, %rd1, %rd3; setp.lt.s32 %p2, %r3, 5;\n"
-	  "@%p2 bra L; add.s64 %rd1, %rd1, 4; L: @%p2 add.s64 %rd1, %rd1, 4;\n"
-	  "st.global.u32 [%rd1], 1;\n",
+	{ "a pointer that only some threads advance is joined where the paths join", ".param .u64 a, .param .u32 n",
+	  INDEX "ld.param.u64 %rd1, [a]; ld.param.u32 %r5, [n]; setp.ge.s32 %p1, %r4, %r5; @%p1 "
+		"ret;\n"
+		"mul.wide.s32 %rd3, %r4, 8; add.s64 %rd1, %rd1, %rd3; setp.lt.s32 %p2, %r3, 5;\n"
+		"@%p2 bra L; add.s64 %rd1, %rd1, 4; L: @%p2 add.s64 %rd1, %rd1, 4;\n"
+		"st.global.u32 [%rd1], 1;\n",
 	  "k(i32 *, i32)", NULL, 2 },
 	{ "a grid-stride loop may update its index in place", ".param .u64 a, .param .u32 n",
-	  INDEX
-	  "ld.param.u64 %rd1, [a]; ld.param.u32 %r5, [n]; mov.u32 %r6, %nctaid.x;\n"
-	  "mul.lo.u32 %r2, %r2, %r6; bra T; L: mul.wide.s32 %rd3, %r4, 4; add.s64 %rd3, %rd1, "
-	  "%rd3;\n"
-	  "st.global.u32 [%rd3], 1; add.s32 %r4, %r4, %r2; T: setp.lt.s32 %p1, %r4, %r5;\n"
-	  "@%p1 bra L;\n",
+	  INDEX "ld.param.u64 %rd1, [a]; ld.param.u32 %r5, [n]; mov.u32 %r6, %nctaid.x;\n"
+		"mul.lo.u32 %r2, %r2, %r6; bra T; L: mul.wide.s32 %rd3, %r4, 4; add.s64 %rd3, %rd1, "
+		"%rd3;\n"
+		"st.global.u32 [%rd3], 1; add.s32 %r4, %r4, %r2; T: setp.lt.s32 %p1, %r4, %r5;\n"
+		"@%p1 bra L;\n",
 	  "k(i32 *, i32)", NULL, 1 },
-	{ "one register may hold first a float, then an integer",
-	  ".param .u64 a, .param .u64 b",
-	  INDEX
-	  "ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [b]; mul.wide.s32 %rd3, %r4, 4;\n"
-	  "add.s64 %rd1, %rd1, %rd3; add.s64 %rd2, %rd2, %rd3; ld.global.b32 %r5, [%rd1];\n"
-	  "add.f32 %r5, %r5, %r5; st.global.b32 [%rd1], %r5; ld.global.b32 %r5, [%rd2];\n"
-	  "min.s32 %r5, %r5, 7; st.global.b32 [%rd2], %r5;\n",
+	{ "one register may hold first a float, then an integer", ".param .u64 a, .param .u64 b",
+	  INDEX "ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [b]; mul.wide.s32 %rd3, %r4, 4;\n"
+		"add.s64 %rd1, %rd1, %rd3; add.s64 %rd2, %rd2, %rd3; ld.global.b32 %r5, [%rd1];\n"
+		"add.f32 %r5, %r5, %r5; st.global.b32 [%rd1], %r5; ld.global.b32 %r5, [%rd2];\n"
+		"min.s32 %r5, %r5, 7; st.global.b32 [%rd2], %r5;\n",
 	  "k(f32 *, i32 *)", NULL, 1 },
 	{ "a jump by a table may go to each of its labels", ".param .u64 a",
 	  INDEX "ld.param.u64 %rd1, [a]; mul.wide.s32 %rd3, %r4, 4; and.b32 %r5, %r3, 1;\n"
@@ -310,8 +284,7 @@ static const struct small_case {
 		"%rd3;\n"
 		"st.global.u32 [%rd1], 1;\n",
 	  "k(i32 *)", NULL, 1 },
-	{ "an element past a thread's own does not need more than its row",
-	  ".param .u64 a, .param .u64 b, .param .u32 n",
+	{ "an element past a thread's own does not need more than its row", ".param .u64 a, .param .u64 b, .param .u32 n",
 	  INDEX "ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [b]; ld.param.u32 %r5, [n];\n"
 		"setp.ge.s32 %p1, %r4, %r5; @%p1 ret; mul.wide.s32 %rd3, %r4, 4;\n"
 		"add.s64 %rd4, %rd1, %rd3; ld.global.f32 %r6, [%rd4+4]; shl.b32 %r7, %r4, 2;\n"
@@ -323,24 +296,21 @@ static const struct small_case {
 		"mul.wide.s32 %rd3, %r4, 4; add.s64 %rd4, %rd1, %rd3; mov.u64 %rd5, 17179869184;\n"
 		"add.s64 %rd6, %rd4, %rd5; st.global.u32 [%rd6], 1;\n",
 	  "k(i32 *, i32)", "would need more than 64 MiB", 0 },
-	{ "a loop over every second element needs two elements per iteration",
-	  ".param .u64 a, .param .u64 b, .param .u32 n",
+	{ "a loop over every second element needs two elements per iteration", ".param .u64 a, .param .u64 b, .param .u32 n",
 	  INDEX "ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [b]; ld.param.u32 %r5, [n];\n"
 		"mov.b32 %r6, 0; mov.b32 %r7, 0; L: shl.b32 %r9, %r6, 1; mul.wide.s32 %rd3, %r9, 4;\n"
 		"add.s64 %rd4, %rd1, %rd3; ld.global.f32 %r8, [%rd4]; add.f32 %r7, %r7, %r8;\n"
 		"add.s32 %r6, %r6, 1; setp.lt.s32 %p1, %r6, %r5; @%p1 bra L;\n"
 		"mul.wide.s32 %rd3, %r4, 4; add.s64 %rd4, %rd2, %rd3; st.global.f32 [%rd4], %r7;\n",
 	  "k(f32 *, f32 *, i32)", NULL, 2 },
-	{ "the members of a struct have their own roles and types",
-	  ".param .align 8 .b8 s[24], .param .u64 b",
+	{ "the members of a struct have their own roles and types", ".param .align 8 .b8 s[24], .param .u64 b",
 	  INDEX "ld.param.u64 %rd1, [s]; ld.param.v2.u32 {%r5, %r6}, [s+16]; ld.param.u64 %rd2, [b];\n"
 		"setp.ge.s32 %p1, %r4, %r6; @%p1 ret; mul.wide.s32 %rd3, %r4, 4; add.s64 %rd4, %rd1, %rd3;\n"
 		"ld.global.f32 %r7, [%rd4]; add.s32 %r8, %r5, 1; add.s64 %rd5, %rd2, %rd3;\n"
 		"st.global.f32 [%rd5], %r7;\n",
 	  "k(struct of 24 bytes {0: f32 *, 16: i32, 20: i32}, f32 *)", NULL, 0 },
 	{ "a struct whose address is taken is not split into members", ".param .align 8 .b8 s[24]",
-	  "mov.b64 %rd1, s; ld.param.u32 %r2, [%rd1];\n",
-	  "k(struct of 24 bytes)", "struct of 24 bytes", 0 },
+	  "mov.b64 %rd1, s; ld.param.u32 %r2, [%rd1];\n", "k(struct of 24 bytes)", "struct of 24 bytes", 0 },
 	{ "an index beyond an array in shared memory is not assumed", ".param .u64 a, .param .u64 b, .param .u32 n",
 	  INDEX ".shared .align 4 .b8 t[64]; ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [b]; ld.param.u32 %r5, [n];\n"
 		"mov.u32 %r6, t; ld.global.u32 %r7, [%rd2]; shl.b32 %r8, %r7, 2; add.s32 %r9, %r6, %r8;\n"
@@ -371,21 +341,19 @@ static void infers_the_signatures_of_small_kernels(void **state)
 		char text[4096], printed[256];
 		gpul_ptx_module *m;
 		gpul_signature *s;
-		int n = snprintf(
-			text, sizeof text,
-			HEAD ".func (.param .b32 r) half(.param .b32 v) { .reg .b32 %%r<9>;\n"
-			     "ld.param.b32 %%r1, [v]; mul.f32 %%r2, %%r1, 0f3F000000;\n"
-			     "st.param.b32 [r], %%r2; ret; }\n"
-			     ".entry k(%s) { %s %s ret; }\n",
-			q->params, REGS, q->body);
+		int n = snprintf(text, sizeof text,
+				 HEAD ".func (.param .b32 r) half(.param .b32 v) { .reg .b32 %%r<9>;\n"
+				      "ld.param.b32 %%r1, [v]; mul.f32 %%r2, %%r1, 0f3F000000;\n"
+				      "st.param.b32 [r], %%r2; ret; }\n"
+				      ".entry k(%s) { %s %s ret; }\n",
+				 q->params, REGS, q->body);
 
 		assert_in_range(n, 1, sizeof text - 1);
 		m = parse(text, (size_t)n, q->about);
 		s = infer(m, "k");
 		gpul_signature_print(s, printed, sizeof printed);
 		if (strcmp(printed, q->printed) || !is_as_expected(s, q->why_not))
-			fail_msg("%s: inferred %s, %s", q->about, printed,
-				 s->complete ? "complete" : s->why_not);
+			fail_msg("%s: inferred %s, %s", q->about, printed, s->complete ? "complete" : s->why_not);
 		if (q->vector && q->vector != s->params[0].vector)
 			fail_msg("%s: %u elements per thread", q->about, s->params[0].vector);
 		gpul_signature_destroy(s);
@@ -408,16 +376,13 @@ static const struct launch {
 	  "st.u32 [%rd1], 1;\n",
 	  NULL, false, true, 0, 0 },
 	{ "neither %tid nor %ctaid is read", "", "st.u32 [%rd1], 1;\n", NULL, false, false, 0, 0 },
-	{ "a barrier with a thread count assumes a block size", "",
-	  "bar.sync 1, 64; st.u32 [%rd1], 1;\n", "a barrier waits for 64 threads", false, false,
-	  0, 0 },
-	{ ".reqntid gives the block size that a barrier needs", ".reqntid 64", "bar.sync 1, 64; st.u32 [%rd1], 1;\n",
-	  NULL, false, false, 0, 0 },
-	{ "a barrier may wait for %ntid threads", "",
-	  "mov.u32 %r4, %ntid.x; bar.sync 1, %r4; st.u32 [%rd1], 1;\n", NULL, false, false, 0,
+	{ "a barrier with a thread count assumes a block size", "", "bar.sync 1, 64; st.u32 [%rd1], 1;\n", "a barrier waits for 64 threads",
+	  false, false, 0, 0 },
+	{ ".reqntid gives the block size that a barrier needs", ".reqntid 64", "bar.sync 1, 64; st.u32 [%rd1], 1;\n", NULL, false, false, 0,
 	  0 },
-	{ "a barrier without a count waits for the block", "",
-	  "bar.sync 1; st.u32 [%rd1], 1;\n", NULL, false, false, 0, 0 },
+	{ "a barrier may wait for %ntid threads", "", "mov.u32 %r4, %ntid.x; bar.sync 1, %r4; st.u32 [%rd1], 1;\n", NULL, false, false, 0,
+	  0 },
+	{ "a barrier without a count waits for the block", "", "bar.sync 1; st.u32 [%rd1], 1;\n", NULL, false, false, 0, 0 },
 	{ "a row of shared memory for each thread limits the block size", "",
 	  ".shared .align 8 .b8 s[640]; mov.u32 %r4, %tid.x; mov.u32 %r5, s; shl.b32 %r4, %r4, "
 	  "3;\n"
@@ -461,9 +426,8 @@ static void infers_which_launches_a_kernel_supports(void **state)
 		gpul_ptx_module *m;
 		gpul_signature *s;
 		int n = snprintf(text, sizeof text,
-				 HEAD
-				 ".entry k(.param .u64 a, .param .u32 n) %s { %s\n"
-				 "ld.param.u64 %%rd1, [a]; ld.param.u32 %%r9, [n]; %s ret; }\n",
+				 HEAD ".entry k(.param .u64 a, .param .u32 n) %s { %s\n"
+				      "ld.param.u64 %%rd1, [a]; ld.param.u32 %%r9, [n]; %s ret; }\n",
 				 l->directives, REGS, l->body);
 
 		assert_in_range(n, 1, sizeof text - 1);
@@ -471,10 +435,9 @@ static void infers_which_launches_a_kernel_supports(void **state)
 		s = infer(m, "k");
 		if (!is_as_expected(s, l->why_not))
 			fail_msg("%s: %s", l->about, s->complete ? "complete" : s->why_not);
-		if (s->reads_tid != l->reads_tid || s->reads_ctaid != l->reads_ctaid ||
-		    s->shared_threads != l->shared_threads || s->params[0].beyond != l->beyond)
-			fail_msg("%s: tid %d, ctaid %d, %u threads, %u beyond", l->about,
-				 s->reads_tid, s->reads_ctaid, s->shared_threads,
+		if (s->reads_tid != l->reads_tid || s->reads_ctaid != l->reads_ctaid || s->shared_threads != l->shared_threads ||
+		    s->params[0].beyond != l->beyond)
+			fail_msg("%s: tid %d, ctaid %d, %u threads, %u beyond", l->about, s->reads_tid, s->reads_ctaid, s->shared_threads,
 				 s->params[0].beyond);
 		gpul_signature_destroy(s);
 		gpul_ptx_module_destroy(m);
@@ -484,14 +447,13 @@ static void infers_which_launches_a_kernel_supports(void **state)
 /* A matrix whose row length is a parameter: c[y * ld + x] for 2 x 2 blocks of 16 x 16 threads. */
 static void an_assumed_launch_has_sizes_and_values(void **state)
 {
-	static const char text[] = HEAD
-		".entry k(.param .u64 c, .param .u32 ld, .param .u64 rows) { " REGS
-		"mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.x; mad.lo.s32 %r4, %r1, %r2, %r3;\n"
-		"mov.u32 %r5, %ctaid.y; mov.u32 %r6, %ntid.y; mov.u32 %r7, %tid.y; mad.lo.s32 %r8, %r5, %r6, %r7;\n"
-		"ld.param.u64 %rd1, [c]; ld.param.u32 %r9, [ld]; ld.param.u64 %rd2, [rows];\n"
-		"mul.wide.s32 %rd3, %r4, 4; add.s64 %rd3, %rd2, %rd3; ld.global.u32 %r10, [%rd3];\n"
-		"mad.lo.s32 %r11, %r8, %r9, %r10; mul.wide.s32 %rd4, %r11, 4; add.s64 %rd5, %rd1, %rd4;\n"
-		"st.global.u32 [%rd5], 1; ret; }\n";
+	static const char text[] = HEAD ".entry k(.param .u64 c, .param .u32 ld, .param .u64 rows) { " REGS
+					"mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.x; mad.lo.s32 %r4, %r1, %r2, %r3;\n"
+					"mov.u32 %r5, %ctaid.y; mov.u32 %r6, %ntid.y; mov.u32 %r7, %tid.y; mad.lo.s32 %r8, %r5, %r6, %r7;\n"
+					"ld.param.u64 %rd1, [c]; ld.param.u32 %r9, [ld]; ld.param.u64 %rd2, [rows];\n"
+					"mul.wide.s32 %rd3, %r4, 4; add.s64 %rd3, %rd2, %rd3; ld.global.u32 %r10, [%rd3];\n"
+					"mad.lo.s32 %r11, %r8, %r9, %r10; mul.wide.s32 %rd4, %r11, 4; add.s64 %rd5, %rd1, %rd4;\n"
+					"st.global.u32 [%rd5], 1; ret; }\n";
 	gpul_ptx_module *m = parse(text, sizeof text - 1, "matrix");
 	gpul_signature *s = infer(m, "k");
 
@@ -509,11 +471,9 @@ static void an_assumed_launch_has_sizes_and_values(void **state)
 
 static void reports_launch_bounds_and_parameter_offsets(void **state)
 {
-	static const char text[] = HEAD
-		".extern .shared .align 4 .b8 dyn[];\n"
-		".entry k(.param .align 8 .b8 s[24], .param .u16 x, .param .u64 y) .reqntid 8, "
-		"4\n{ " REGS
-		"mov.u32 %r1, %tid.z; mov.u32 %r2, dyn; st.shared.u32 [%r2], %r1; ret; }\n";
+	static const char text[] = HEAD ".extern .shared .align 4 .b8 dyn[];\n"
+					".entry k(.param .align 8 .b8 s[24], .param .u16 x, .param .u64 y) .reqntid 8, "
+					"4\n{ " REGS "mov.u32 %r1, %tid.z; mov.u32 %r2, dyn; st.shared.u32 [%r2], %r1; ret; }\n";
 	gpul_ptx_module *m = parse(text, sizeof text - 1, "shape");
 	gpul_signature *s = infer(m, "k");
 
@@ -569,8 +529,7 @@ static void types_have_names_and_sizes(void **state)
 		const char *name = gpul_type_name((gpul_type)t);
 
 		assert_int_equal(gpul_type_find(name), t);
-		assert_int_equal(gpul_type_bytes((gpul_type)t) * 8,
-				 atoi(name + strcspn(name, "0123456789")));
+		assert_int_equal(gpul_type_bytes((gpul_type)t) * 8, atoi(name + strcspn(name, "0123456789")));
 	}
 	assert_int_equal(gpul_type_find("f8"), GPUL_TYPE_NONE);
 	assert_int_equal(gpul_type_bytes(GPUL_N_TYPES), 0);

@@ -12,16 +12,15 @@
 #include "tests/fake/fake_driver.h"
 
 /* Variables with names as nvcc (CUDA 13.0) writes them: at file scope, static with -rdc=true, in namespaces. */
-static const char tables[] =
-	".version 8.0\n.target sm_75\n.address_size 64\n"
-	".func add() { ret; }\n.func mul() { ret; }\n"
-	".visible .entry k(.param .u64 f) { ret; }\n"
-	".global .align 8 .u64 table[3] = {add, mul, k};\n"
-	".global .align 8 .u64 __nv_static_6__st_cu_hidden[2] = {mul, 0};\n"
-	".global .align 8 .u64 _ZN2ns5innerE[2] = {add, mul};\n"
-	".global .align 8 .u64 _ZN14_INTERNAL_1_cu2ns1uE = mul;\n"
-	".const .align 8 .u64 constant = add;\n"
-	".global .align 4 .f32 scale[4] = {1.0, 2.0, 3.0, 4.0};\n";
+static const char tables[] = ".version 8.0\n.target sm_75\n.address_size 64\n"
+			     ".func add() { ret; }\n.func mul() { ret; }\n"
+			     ".visible .entry k(.param .u64 f) { ret; }\n"
+			     ".global .align 8 .u64 table[3] = {add, mul, k};\n"
+			     ".global .align 8 .u64 __nv_static_6__st_cu_hidden[2] = {mul, 0};\n"
+			     ".global .align 8 .u64 _ZN2ns5innerE[2] = {add, mul};\n"
+			     ".global .align 8 .u64 _ZN14_INTERNAL_1_cu2ns1uE = mul;\n"
+			     ".const .align 8 .u64 constant = add;\n"
+			     ".global .align 4 .f32 scale[4] = {1.0, 2.0, 3.0, 4.0};\n";
 
 static uint64_t memory[3] = { 0x100, 0x200, 0 };
 
@@ -40,8 +39,7 @@ static gpul_module *load_tables(void)
 
 static void reads_an_element_of_an_array_of_function_pointers(void **state)
 {
-	static const char *const names[] = { "table",	 "hidden", "ns::inner", "_ZN2ns5innerE",
-					     "ns::u", "constant" };
+	static const char *const names[] = { "table", "hidden", "ns::inner", "_ZN2ns5innerE", "ns::u", "constant" };
 	gpul_module *m = load_tables();
 
 	(void)state;
@@ -83,10 +81,8 @@ static void explains_why_a_function_pointer_cannot_be_read(void **state)
 		const char *message;
 	} rows[] = {
 		{ "tabel", 0, GPUL_EINVAL, "no variable 'tabel' in the module: did you mean 'table'?" },
-		{ "nothing_like_it", 0, GPUL_EINVAL,
-		  "it has: table, hidden, ns::inner, ns::u, constant" },
-		{ "table", 3, GPUL_EINVAL,
-		  "table[3] is beyond the end of the variable: 24 bytes, 3 function pointers" },
+		{ "nothing_like_it", 0, GPUL_EINVAL, "it has: table, hidden, ns::inner, ns::u, constant" },
+		{ "table", 3, GPUL_EINVAL, "table[3] is beyond the end of the variable: 24 bytes, 3 function pointers" },
 		{ "table", SIZE_MAX / 8 + 1, GPUL_EINVAL, "is beyond the end of the variable" },
 		{ "table", 2, GPUL_EFORMAT, "table[2] is 0: it has no function yet" },
 		{ "scale", 0, GPUL_EINVAL, "scale has elements of 4 bytes, but function pointers have 8" },
@@ -98,8 +94,7 @@ static void explains_why_a_function_pointer_cannot_be_read(void **state)
 		gpul_error err = { 0 };
 		uint64_t f = 7;
 
-		assert_int_equal(gpul_function_pointer(m, rows[i].name, rows[i].index, &f, &err),
-				 rows[i].st);
+		assert_int_equal(gpul_function_pointer(m, rows[i].name, rows[i].index, &f, &err), rows[i].st);
 		assert_int_equal(f, 7);
 		if (!strstr(err.text, rows[i].message))
 			fail_msg("'%s' does not contain '%s'", err.text, rows[i].message);
@@ -135,13 +130,9 @@ static void launches_a_kernel_from_a_handle_with_the_same_checks(void **state)
 	assert_int_equal(gpul_kernel_function(k, &fn, &err), GPUL_OK);
 	assert_ptr_equal(fn, &a);
 
-	assert_int_equal(gpul_kernel_launch(k, &one, (void *[]){ &a, &b },
-					    (const size_t[]){ 8, 8 }, 2, &err),
-			 GPUL_OK);
+	assert_int_equal(gpul_kernel_launch(k, &one, (void *[]){ &a, &b }, (const size_t[]){ 8, 8 }, 2, &err), GPUL_OK);
 	assert_int_equal(n_launched, 1);
-	assert_int_equal(gpul_kernel_launch(k, &one, (void *[]){ &a, &b },
-					    (const size_t[]){ 8, 4 }, 2, &err),
-			 GPUL_EINVAL);
+	assert_int_equal(gpul_kernel_launch(k, &one, (void *[]){ &a, &b }, (const size_t[]){ 8, 4 }, 2, &err), GPUL_EINVAL);
 	assert_non_null(strstr(err.text, "argument 1 has 4 bytes, 8 expected"));
 	assert_int_equal(n_launched, 1);
 	gpul_kernel_release(k);

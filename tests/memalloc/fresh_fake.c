@@ -11,8 +11,7 @@
 #include "tests/memalloc/support.h"
 
 const gpul_mem_kind all_kinds[N_ALL_KINDS] = {
-	GPUL_MEM_HOST_NUMA, GPUL_MEM_DEVICE, GPUL_MEM_MEMFD,
-	GPUL_MEM_SHM,       GPUL_MEM_PINNED, GPUL_MEM_DEVICE_IPC,
+	GPUL_MEM_HOST_NUMA, GPUL_MEM_DEVICE, GPUL_MEM_MEMFD, GPUL_MEM_SHM, GPUL_MEM_PINNED, GPUL_MEM_DEVICE_IPC,
 };
 
 const gpul_driver *fresh_fake(gpul_context *c)

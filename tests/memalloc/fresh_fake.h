@@ -6,7 +6,7 @@
 #include "memalloc/mem.h"
 
 enum { N_ALL_KINDS = GPUL_MEM_N_KINDS - 1, BYTES = 100000 };
-extern const gpul_mem_kind all_kinds[N_ALL_KINDS];  /* all kinds except AUTO */
+extern const gpul_mem_kind all_kinds[N_ALL_KINDS]; /* all kinds except AUTO */
 
 /* Reset the fake driver: two devices, the context of device 0 is current, no call fails. */
 const gpul_driver *fresh_fake(gpul_context *c);

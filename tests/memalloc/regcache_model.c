@@ -34,8 +34,7 @@ static void trim_idle(struct model *m)
 		unsigned oldest = MODEL_ROOM;
 
 		for (unsigned i = 0; i < m->n; i++)
-			if (!m->at[i].refs &&
-			    (oldest == MODEL_ROOM || m->at[i].put_at < m->at[oldest].put_at))
+			if (!m->at[i].refs && (oldest == MODEL_ROOM || m->at[i].put_at < m->at[oldest].put_at))
 				oldest = i;
 		remove_region(m, oldest);
 	}
@@ -49,8 +48,7 @@ static struct model_region *covering(struct model *m, unsigned first, unsigned e
 	for (unsigned i = 0; i < m->n; i++) {
 		struct model_region *r = &m->at[i];
 
-		if (!r->doomed && r->first <= first && r->end >= end &&
-		    (!best || r->first > best->first))
+		if (!r->doomed && r->first <= first && r->end >= end && (!best || r->first > best->first))
 			best = r;
 	}
 	return best;
@@ -81,8 +79,7 @@ static bool widen_span(const struct model *m, unsigned *first, unsigned *end)
 
 bool model_get(struct model *m, unsigned first, unsigned end, struct model_region *out)
 {
-	struct model_region *r = covering(m, first, end),
-			    created = { first, end, ++m->clock, 1, 0, false };
+	struct model_region *r = covering(m, first, end), created = { first, end, ++m->clock, 1, 0, false };
 
 	if (r) {
 		r->refs++;
@@ -92,8 +89,7 @@ bool model_get(struct model *m, unsigned first, unsigned end, struct model_regio
 	if (!widen_span(m, &created.first, &created.end))
 		return false;
 	for (unsigned i = m->n; i-- > 0;)
-		if (!m->at[i].doomed && m->at[i].first >= created.first &&
-		    m->at[i].end <= created.end) {
+		if (!m->at[i].doomed && m->at[i].first >= created.first && m->at[i].end <= created.end) {
 			if (m->at[i].refs)
 				m->at[i].doomed = true;
 			else

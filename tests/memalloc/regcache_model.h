@@ -10,8 +10,8 @@
 enum { MODEL_PAGES = 64, MODEL_ROOM = 4 * MODEL_PAGES };
 
 struct model_region {
-	unsigned first, end;  /* pages */
-	unsigned long id;     /* from 1; identifies a region, because a doomed and a new region can have the same span */
+	unsigned first, end; /* pages */
+	unsigned long id;    /* from 1; identifies a region, because a doomed and a new region can have the same span */
 	unsigned refs;
 	unsigned long put_at; /* time at which the last user released the region */
 	bool doomed;
@@ -19,8 +19,8 @@ struct model_region {
 
 struct model {
 	bool may_overlap;
-	unsigned bad_page;    /* registering this page fails; MODEL_PAGES: no bad page */
-	unsigned idle_pages;  /* limit of pages in unused regions */
+	unsigned bad_page;   /* registering this page fails; MODEL_PAGES: no bad page */
+	unsigned idle_pages; /* limit of pages in unused regions */
 	struct model_region at[MODEL_ROOM];
 	unsigned n;
 	unsigned long clock;
@@ -42,7 +42,7 @@ struct counted {
 	bool may_overlap;
 	unsigned bad_page;
 	unsigned n_regs, n_deregs;
-	gpul_status fail_with;  /* registrations fail with this status while more than fail_above regions exist */
+	gpul_status fail_with; /* registrations fail with this status while more than fail_above regions exist */
 	int fail_native;
 	unsigned fail_above;
 };

@@ -19,8 +19,7 @@ const gpul_driver *open_driver(gpul_context *c)
 	const gpul_driver *drv = NULL;
 	gpul_error err = { 0 };
 
-	if (gpul_driver_open(GPUL_DRIVER_AUTO, &drv, &err) ||
-	    gpul_context_open(drv, 0, c, &err))
+	if (gpul_driver_open(GPUL_DRIVER_AUTO, &drv, &err) || gpul_context_open(drv, 0, c, &err))
 		fail_msg("%s", err.text);
 	return drv;
 }
@@ -124,10 +123,7 @@ static bool receive_question(int from, struct question *q, int *fd)
 		char room[CMSG_SPACE(sizeof(int))];
 	} control = { 0 };
 	struct iovec part = { q, sizeof *q };
-	struct msghdr message = { .msg_iov = &part,
-				  .msg_iovlen = 1,
-				  .msg_control = &control,
-				  .msg_controllen = sizeof control };
+	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control };
 	struct cmsghdr *c;
 
 	*fd = -1;
@@ -160,10 +156,8 @@ static void try_to_store(const gpul_driver *drv, gpul_mem *m, peer_answer *a)
 
 	a->store_refused = gpul_mem_cpu(m) && store_is_refused(gpul_mem_cpu(m));
 	/* NVIDIA's driver can copy into registered memory with the CPU, which would raise SIGSEGV. */
-	a->copy_tried = drv->interprets || kind == GPUL_MEM_HOST_NUMA ||
-			kind == GPUL_MEM_DEVICE;
-	a->copy_refused = a->copy_tried && drv->cuMemcpyHtoD(gpul_mem_gpu(m), &word,
-							     sizeof word) != CUDA_SUCCESS;
+	a->copy_tried = drv->interprets || kind == GPUL_MEM_HOST_NUMA || kind == GPUL_MEM_DEVICE;
+	a->copy_refused = a->copy_tried && drv->cuMemcpyHtoD(gpul_mem_gpu(m), &word, sizeof word) != CUDA_SUCCESS;
 }
 
 static void check_memory(const gpul_driver *drv, gpul_mem *m, const struct question *q, peer_answer *a)
@@ -185,8 +179,7 @@ static void answer_question(const gpul_driver *drv, const struct question *q, in
 	size_t before = count_fds();
 
 	desc.read_only = q->read_only;
-	if (gpul_mem_import(drv, &q->offer, fd, q->has_handle ? &q->handle : NULL, &desc, &m,
-			    &a->err) == GPUL_OK)
+	if (gpul_mem_import(drv, &q->offer, fd, q->has_handle ? &q->handle : NULL, &desc, &m, &a->err) == GPUL_OK)
 		check_memory(drv, m, q, a);
 	gpul_mem_destroy(m);
 	a->leaked_fds = count_fds() - before;
@@ -199,9 +192,8 @@ static void run_peer(int from)
 	struct question q;
 	int fd;
 
-	if (gpul_driver_open(GPUL_DRIVER_AUTO, &drv, NULL) ||
-	    gpul_context_open(drv, 0, &c, NULL))
-		_exit(1);  /* not an assertion, because cmocka runs in the parent */
+	if (gpul_driver_open(GPUL_DRIVER_AUTO, &drv, NULL) || gpul_context_open(drv, 0, &c, NULL))
+		_exit(1); /* not an assertion, because cmocka runs in the parent */
 
 	while (receive_question(from, &q, &fd)) {
 		peer_answer a = { 0 };
@@ -246,16 +238,13 @@ void peer_stop(struct peer *p)
 	free(p);
 }
 
-peer_answer peer_import(struct peer *p, const gpul_mem_offer *offer, int fd,
-			const gpul_mem_handle *handle, bool read_only, unsigned seed)
+peer_answer peer_import(struct peer *p, const gpul_mem_offer *offer, int fd, const gpul_mem_handle *handle, bool read_only, unsigned seed)
 {
 	union {
 		struct cmsghdr head;
 		char room[CMSG_SPACE(sizeof(int))];
 	} control = { 0 };
-	struct question q = {
-		.offer = *offer, .has_handle = handle, .read_only = read_only, .seed = seed
-	};
+	struct question q = { .offer = *offer, .has_handle = handle, .read_only = read_only, .seed = seed };
 	struct iovec part = { &q, sizeof q };
 	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
 	peer_answer a = { 0 };

@@ -13,8 +13,8 @@ const gpul_driver *open_driver(gpul_context *c);
 /* A description of exportable memory for device 0. */
 gpul_mem_desc wanted(gpul_mem_kind kind, size_t bytes);
 
-size_t count_fds(void);       /* number of open descriptors of this process */
-size_t count_mappings(void);  /* number of file mappings of this process, with tmpfs; anonymous mappings are not
+size_t count_fds(void);      /* number of open descriptors of this process */
+size_t count_mappings(void); /* number of file mappings of this process, with tmpfs; anonymous mappings are not
 			       * counted, because malloc() changes their number */
 
 /* Return byte i of the pattern for a seed. */
@@ -31,20 +31,19 @@ struct peer;
 
 /* Fork a peer process; call this before opening a driver, because a driver cannot be used after fork(). */
 struct peer *peer_start(void);
-void peer_stop(struct peer *p);  /* asserts that the peer exited with status 0 */
+void peer_stop(struct peer *p); /* asserts that the peer exited with status 0 */
 
 typedef struct peer_answer {
-	gpul_error err;      /* the error of gpul_mem_import() */
-	bool cpu_saw;        /* the CPU read the pattern of seed; true without a CPU address */
+	gpul_error err; /* the error of gpul_mem_import() */
+	bool cpu_saw;   /* the CPU read the pattern of seed; true without a CPU address */
 	bool gpu_saw;
-	bool copy_tried;     /* read_only: the peer tried to copy into the memory by a driver call */
-	bool copy_refused;   /* the driver refused that copy */
-	bool store_refused;  /* read_only: a store by the CPU failed; false without a CPU address */
+	bool copy_tried;    /* read_only: the peer tried to copy into the memory by a driver call */
+	bool copy_refused;  /* the driver refused that copy */
+	bool store_refused; /* read_only: a store by the CPU failed; false without a CPU address */
 	size_t leaked_fds;
 } peer_answer;
 
 /* Have the peer import the memory, check the pattern of seed, and (unless read_only) write the pattern of seed + 1. */
-peer_answer peer_import(struct peer *p, const gpul_mem_offer *offer, int fd, const gpul_mem_handle *handle,
-			bool read_only, unsigned seed);
+peer_answer peer_import(struct peer *p, const gpul_mem_offer *offer, int fd, const gpul_mem_handle *handle, bool read_only, unsigned seed);
 
 #endif

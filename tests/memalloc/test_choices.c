@@ -27,9 +27,7 @@ static void auto_uses_the_next_kind_and_reports_why(void **state)
 	for (int n = 1; n < 40; n++) {
 		gpul_context c = { 0 };
 		const gpul_driver *drv = fresh_fake(&c);
-		gpul_mem_desc desc = {
-			.bytes = BYTES, .devices = &device, .n_devices = 1, .exportable = true
-		};
+		gpul_mem_desc desc = { .bytes = BYTES, .devices = &device, .n_devices = 1, .exportable = true };
 		gpul_mem *m = NULL;
 		const gpul_mem_info *is;
 
@@ -50,8 +48,7 @@ static void auto_uses_the_next_kind_and_reports_why(void **state)
 	assert_int_equal(n_shm, 0);
 }
 
-static CUresult refuse_create(CUmemGenericAllocationHandle *out, size_t bytes,
-			      const CUmemAllocationProp *prop, unsigned long long flags)
+static CUresult refuse_create(CUmemGenericAllocationHandle *out, size_t bytes, const CUmemAllocationProp *prop, unsigned long long flags)
 {
 	(void)out, (void)bytes, (void)prop, (void)flags;
 	return CUDA_ERROR_NOT_PERMITTED;
@@ -88,8 +85,7 @@ static void auto_reports_every_kind_when_none_works(void **state)
 
 static int n_creates;
 
-static CUresult count_and_refuse_create(CUmemGenericAllocationHandle *out, size_t bytes,
-					const CUmemAllocationProp *prop,
+static CUresult count_and_refuse_create(CUmemGenericAllocationHandle *out, size_t bytes, const CUmemAllocationProp *prop,
 					unsigned long long flags)
 {
 	n_creates++;
@@ -98,14 +94,14 @@ static CUresult count_and_refuse_create(CUmemGenericAllocationHandle *out, size_
 
 static void auto_skips_kinds_that_failed_in_a_probe(void **state)
 {
-	static gpul_driver drv;  /* reports are kept by the driver's address */
+	static gpul_driver drv; /* reports are kept by the driver's address */
 	gpul_context c = { 0 };
 	gpul_mem_desc desc = wanted(GPUL_MEM_AUTO, BYTES);
 	const gpul_mem_probe_report *report;
 	gpul_mem *m = NULL;
 
 	(void)state;
-	setenv("GPULOAD_PROBE", "/nonexistent", 1);  /* without gpuload-probe the probe imports in this process */
+	setenv("GPULOAD_PROBE", "/nonexistent", 1); /* without gpuload-probe the probe imports in this process */
 	drv = *fresh_fake(&c);
 	drv.cuMemCreate = count_and_refuse_create;
 	assert_int_equal(gpul_mem_probe(&drv, 0, &report, NULL), GPUL_OK);
@@ -135,8 +131,7 @@ static void names_the_devices_that_lack_peer_access(void **state)
 
 		fake_behave()->no_peer_access = 1;
 		assert_int_equal(gpul_mem_create(drv, &desc, &m, &err), GPUL_EUNSUPPORTED);
-		assert_non_null(strstr(
-			err.text, "device 1 cannot access the memory of device 0: no peer access"));
+		assert_non_null(strstr(err.text, "device 1 cannot access the memory of device 0: no peer access"));
 		gpul_context_close(&c);
 		assert_int_equal(fake_alive(), 0);
 	}
@@ -144,14 +139,12 @@ static void names_the_devices_that_lack_peer_access(void **state)
 
 static CUmemAllocationProp created_with;
 static __typeof__(cuMemCreate) *create_of_fake;
-static int n_refusals;  /* how many calls of cuMemCreate are still refused */
+static int n_refusals; /* how many calls of cuMemCreate are still refused */
 
-static CUresult create_and_keep(CUmemGenericAllocationHandle *out, size_t bytes,
-				const CUmemAllocationProp *prop, unsigned long long flags)
+static CUresult create_and_keep(CUmemGenericAllocationHandle *out, size_t bytes, const CUmemAllocationProp *prop, unsigned long long flags)
 {
 	created_with = *prop;
-	return n_refusals-- > 0 ? CUDA_ERROR_NOT_SUPPORTED
-				: create_of_fake(out, bytes, prop, flags);
+	return n_refusals-- > 0 ? CUDA_ERROR_NOT_SUPPORTED : create_of_fake(out, bytes, prop, flags);
 }
 
 static void device_memory_is_made_for_nics(void **state)
@@ -164,7 +157,7 @@ static void device_memory_is_made_for_nics(void **state)
 	} cases[] = {
 		{ GPUL_MEM_DEVICE, true, 0, true, true },
 		{ GPUL_MEM_DEVICE, false, 0, false, false },
-		{ GPUL_MEM_DEVICE, true, 1, false, false },  /* created without the flag */
+		{ GPUL_MEM_DEVICE, true, 1, false, false }, /* created without the flag */
 		{ GPUL_MEM_HOST_NUMA, true, 0, false, false },
 	};
 
@@ -291,9 +284,7 @@ static void refuses_a_granularity_of_0(void **state)
 
 /* Create and export memory of a kind, then import it after change() has changed the offer or the results of the
  * driver's calls. */
-static gpul_status import_with(gpul_mem_kind kind,
-			       void (*change)(gpul_mem_offer *offer, gpul_mem_desc *desc),
-			       gpul_error *err)
+static gpul_status import_with(gpul_mem_kind kind, void (*change)(gpul_mem_offer *offer, gpul_mem_desc *desc), gpul_error *err)
 {
 	gpul_context c = { 0 };
 	const gpul_driver *drv = fresh_fake(&c);
@@ -428,13 +419,11 @@ static void refuses_memory_that_differs_from_the_offer(void **state)
 	gpul_error err[4] = { 0 };
 
 	(void)state;
-	assert_int_equal(import_with(GPUL_MEM_HOST_NUMA, change_location, &err[0]),
-			 GPUL_EFORMAT);
+	assert_int_equal(import_with(GPUL_MEM_HOST_NUMA, change_location, &err[0]), GPUL_EFORMAT);
 	assert_non_null(strstr(err[0].text, "reports location type"));
 	assert_int_equal(import_with(GPUL_MEM_DEVICE, change_location, NULL), GPUL_EFORMAT);
 	assert_int_equal(import_with(GPUL_MEM_DEVICE, change_device, &err[1]), GPUL_EFORMAT);
-	assert_non_null(
-		strstr(err[1].text, "memory of device 1 was offered, but the memory is on device 0"));
+	assert_non_null(strstr(err[1].text, "memory of device 1 was offered, but the memory is on device 0"));
 	assert_int_equal(import_with(GPUL_MEM_DEVICE_IPC, shrink_range, &err[2]), GPUL_EFORMAT);
 	assert_int_equal(import_with(GPUL_MEM_MEMFD, import_read_only, &err[3]), GPUL_EUNSUPPORTED);
 	assert_non_null(strstr(err[3].text, "cannot map read-only pages"));
@@ -454,8 +443,7 @@ static void imports_device_memory_by_fabric_handle(void **state)
 	assert_int_equal(gpul_mem_create(drv, &desc, &m, NULL), GPUL_OK);
 	assert_int_equal(gpul_mem_export_handle(m, &handle, NULL), GPUL_OK);
 	offer.mapped_bytes = gpul_mem_about(m)->mapped_bytes;
-	assert_int_equal(gpul_mem_import(drv, &offer, -1, &handle, &desc, &twin, NULL),
-			 GPUL_OK);
+	assert_int_equal(gpul_mem_import(drv, &offer, -1, &handle, &desc, &twin, NULL), GPUL_OK);
 	cpu_fill((void *)(uintptr_t)gpul_mem_gpu(m), BYTES, 9);
 	assert_true(cpu_sees((const void *)(uintptr_t)gpul_mem_gpu(twin), BYTES, 9));
 	gpul_mem_destroy(twin);

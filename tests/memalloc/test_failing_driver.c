@@ -51,7 +51,6 @@ static const CUresult errors[] = {
 };
 enum { N_ERRORS = sizeof errors / sizeof errors[0] };
 
-
 struct counts {
 	size_t fds, mappings;
 	int alive;
@@ -66,19 +65,15 @@ static void assert_as_before(struct counts before, const char *what, CUresult er
 {
 	struct counts now = count_all();
 
-	if (now.fds != before.fds || now.mappings != before.mappings ||
-	    now.alive != before.alive)
-		fail_msg("%s, error %d: %zu fds, %zu mappings, %d objects became %zu, %zu, %d",
-			 what, (int)error, before.fds, before.mappings, before.alive, now.fds,
-			 now.mappings, now.alive);
+	if (now.fds != before.fds || now.mappings != before.mappings || now.alive != before.alive)
+		fail_msg("%s, error %d: %zu fds, %zu mappings, %d objects became %zu, %zu, %d", what, (int)error, before.fds,
+			 before.mappings, before.alive, now.fds, now.mappings, now.alive);
 }
 
 /* An operation on memory during which the n-th driver call fails. */
-typedef gpul_status operation(const gpul_driver *drv, gpul_mem_kind kind, int n, CUresult error,
-			gpul_error *err);
+typedef gpul_status operation(const gpul_driver *drv, gpul_mem_kind kind, int n, CUresult error, gpul_error *err);
 
-static gpul_status try_create(const gpul_driver *drv, gpul_mem_kind kind, int n, CUresult error,
-			    gpul_error *err)
+static gpul_status try_create(const gpul_driver *drv, gpul_mem_kind kind, int n, CUresult error, gpul_error *err)
 {
 	gpul_mem_desc desc = for_two(kind);
 	gpul_mem *m = NULL;
@@ -91,8 +86,7 @@ static gpul_status try_create(const gpul_driver *drv, gpul_mem_kind kind, int n,
 	return st;
 }
 
-static gpul_status try_export(const gpul_driver *drv, gpul_mem_kind kind, int n, CUresult error,
-			     gpul_error *err)
+static gpul_status try_export(const gpul_driver *drv, gpul_mem_kind kind, int n, CUresult error, gpul_error *err)
 {
 	gpul_mem_desc desc = for_two(kind);
 	gpul_mem_handle handle;
@@ -108,7 +102,7 @@ static gpul_status try_export(const gpul_driver *drv, gpul_mem_kind kind, int n,
 	} else {
 		st = gpul_mem_export_fd(m, &fd, err);
 		assert_int_equal(fd >= 0, st == GPUL_OK);
-		if (!st) {  /* the descriptor is created once and kept */
+		if (!st) { /* the descriptor is created once and kept */
 			int calls = fake_calls();
 
 			assert_int_equal(gpul_mem_export_fd(m, &again, NULL), GPUL_OK);
@@ -120,8 +114,7 @@ static gpul_status try_export(const gpul_driver *drv, gpul_mem_kind kind, int n,
 	return st;
 }
 
-static gpul_status try_import(const gpul_driver *drv, gpul_mem_kind kind, int n, CUresult error,
-			     gpul_error *err)
+static gpul_status try_import(const gpul_driver *drv, gpul_mem_kind kind, int n, CUresult error, gpul_error *err)
 {
 	gpul_mem_desc desc = for_two(kind);
 	gpul_mem *m = NULL, *twin = NULL;
@@ -151,8 +144,8 @@ static gpul_status try_import(const gpul_driver *drv, gpul_mem_kind kind, int n,
  * succeeds without the flag for NICs. */
 static bool can_be_overcome(CUresult error)
 {
-	return error == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED || error == CUDA_ERROR_INVALID_VALUE ||
-	       error == CUDA_ERROR_NOT_SUPPORTED || error == CUDA_ERROR_NOT_PERMITTED;
+	return error == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED || error == CUDA_ERROR_INVALID_VALUE || error == CUDA_ERROR_NOT_SUPPORTED ||
+	       error == CUDA_ERROR_NOT_PERMITTED;
 }
 
 static void fail_each_call(operation *what, const char *name, gpul_mem_kind kind, CUresult error)
@@ -174,8 +167,7 @@ static void fail_each_call(operation *what, const char *name, gpul_mem_kind kind
 			assert_int_equal(err.status, st);
 			assert_int_equal(err.native, error);
 			assert_non_null(strstr(err.text, gpul_mem_kind_name(kind)));
-			assert_true(st == GPUL_ECUDA || st == GPUL_EUNSUPPORTED ||
-				    st == GPUL_EFORMAT);
+			assert_true(st == GPUL_ECUDA || st == GPUL_EUNSUPPORTED || st == GPUL_EFORMAT);
 		} else {
 			last = !can_be_overcome(error) || n > 20;
 		}

@@ -15,9 +15,8 @@ static const struct {
 	gpul_mem_kind kind;
 	bool fabric;
 } all[] = {
-	{ GPUL_MEM_HOST_NUMA, false },  { GPUL_MEM_DEVICE, false }, { GPUL_MEM_DEVICE, true },
-	{ GPUL_MEM_MEMFD, false },      { GPUL_MEM_SHM, false },    { GPUL_MEM_PINNED, false },
-	{ GPUL_MEM_DEVICE_IPC, false },
+	{ GPUL_MEM_HOST_NUMA, false }, { GPUL_MEM_DEVICE, false }, { GPUL_MEM_DEVICE, true },      { GPUL_MEM_MEMFD, false },
+	{ GPUL_MEM_SHM, false },       { GPUL_MEM_PINNED, false }, { GPUL_MEM_DEVICE_IPC, false },
 };
 enum { N_ALL = sizeof all / sizeof all[0] };
 
@@ -43,9 +42,8 @@ static int probe_once(size_t i, int fail_at, CUresult error, gpul_mem_verdict *v
 
 static void a_failing_call_is_reported_and_leaks_nothing(void **state)
 {
-	static const CUresult errors[] = { CUDA_ERROR_OUT_OF_MEMORY,   CUDA_ERROR_INVALID_VALUE,
-					   CUDA_ERROR_NOT_SUPPORTED,   CUDA_ERROR_NOT_PERMITTED,
-					   CUDA_ERROR_ILLEGAL_ADDRESS, CUDA_ERROR_UNKNOWN };
+	static const CUresult errors[] = { CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_INVALID_VALUE,   CUDA_ERROR_NOT_SUPPORTED,
+					   CUDA_ERROR_NOT_PERMITTED, CUDA_ERROR_ILLEGAL_ADDRESS, CUDA_ERROR_UNKNOWN };
 	size_t fds = count_fds();
 
 	(void)state;

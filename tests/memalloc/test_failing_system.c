@@ -24,7 +24,7 @@
 #include "tests/memalloc/support.h"
 
 static int calls, fail_at, fail_with;
-static const char *failed;  /* name of the call that failed */
+static const char *failed; /* name of the call that failed */
 
 /* Count a call; true if it is the call that must fail. */
 static bool must_fail(const char *name)
@@ -64,8 +64,7 @@ int fcntl(int fd, int what, ...)
 
 void *mmap(void *at, size_t bytes, int rights, int flags, int fd, off_t offset)
 {
-	return must_fail("mmap") ? MAP_FAILED
-			     : (void *)syscall(SYS_mmap, at, bytes, rights, flags, fd, offset);
+	return must_fail("mmap") ? MAP_FAILED : (void *)syscall(SYS_mmap, at, bytes, rights, flags, fd, offset);
 }
 
 int madvise(void *at, size_t bytes, int advice)
@@ -73,7 +72,7 @@ int madvise(void *at, size_t bytes, int advice)
 	return must_fail("madvise") ? -1 : (int)syscall(SYS_madvise, at, bytes, advice);
 }
 
-static const char *nodes;  /* text of /sys/devices/system/node/has_memory; NULL: the real file */
+static const char *nodes; /* text of /sys/devices/system/node/has_memory; NULL: the real file */
 
 /* Open a file that contains the text. */
 static int text_file(const char *text)
@@ -103,9 +102,7 @@ int shm_open(const char *name, int flags, mode_t mode)
 	char path[128];
 
 	snprintf(path, sizeof path, "/dev/shm/%s", name);
-	return must_fail("shm_open")
-		       ? -1
-		       : (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_NOFOLLOW, mode);
+	return must_fail("shm_open") ? -1 : (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_NOFOLLOW, mode);
 }
 
 int fstat(int fd, struct stat *out)
@@ -128,8 +125,7 @@ static struct {
 	unsigned long mask;
 } bound;
 
-long gpul_mem_mbind(void *at, size_t bytes, int policy, const unsigned long *mask, unsigned long n_bits,
-	   unsigned flags)
+long gpul_mem_mbind(void *at, size_t bytes, int policy, const unsigned long *mask, unsigned long n_bits, unsigned flags)
 {
 	(void)at, (void)bytes, (void)flags;
 	assert_true(n_bits > 64);
@@ -142,12 +138,10 @@ long gpul_mem_mbind(void *at, size_t bytes, int policy, const unsigned long *mas
 
 /* ---- the tests ------------------------------------------------------------------- */
 
-static const int errors[] = { ENOMEM, ENOSPC,     EPERM, EACCES, EINVAL,
-			      EMFILE, EOPNOTSUPP, EINTR, EIO,    ENOSYS };
+static const int errors[] = { ENOMEM, ENOSPC, EPERM, EACCES, EINVAL, EMFILE, EOPNOTSUPP, EINTR, EIO, ENOSYS };
 enum { N_ERRORS = sizeof errors / sizeof errors[0], BYTES = 100000 };
 
-static const gpul_mem_kind shared[] = { GPUL_MEM_MEMFD, GPUL_MEM_SHM, GPUL_MEM_HOST_NUMA,
-					GPUL_MEM_DEVICE };
+static const gpul_mem_kind shared[] = { GPUL_MEM_MEMFD, GPUL_MEM_SHM, GPUL_MEM_HOST_NUMA, GPUL_MEM_DEVICE };
 enum { N_SHARED = sizeof shared / sizeof shared[0] };
 
 static const char name[] = "/gpuload-test-failing-system";
@@ -202,8 +196,7 @@ static void fail_each_call(gpul_mem_kind kind, const char *shm_name, int error)
 			fail_msg("no error text for a failing %s", failed);
 		fail_at = 0;
 		if (count_fds() != fds || count_mappings() != mappings || fake_alive() != 1)
-			fail_msg("%s memory: a failing %s (%d) leaks",
-				 gpul_mem_kind_name(kind), failed, error);
+			fail_msg("%s memory: a failing %s (%d) leaks", gpul_mem_kind_name(kind), failed, error);
 		assert_int_equal(shm_unlink(name), -1);
 		assert_true(n < 100);
 	}
@@ -221,8 +214,7 @@ static void a_failing_system_call_leaks_nothing(void **state)
 }
 
 /* Create memory of a kind while the named call fails. */
-static gpul_status create_with_failing(const char *call, gpul_mem_kind kind, int error,
-				gpul_error *err)
+static gpul_status create_with_failing(const char *call, gpul_mem_kind kind, int error, gpul_error *err)
 {
 	gpul_context c = { 0 };
 	const gpul_driver *drv = fake_memory_driver(0, CUDA_SUCCESS);
@@ -309,7 +301,7 @@ static void pages_are_requested_from_the_given_node(void **state)
 			memset(&bound, 0, sizeof bound);
 			assert_int_equal(create_on_node(requested[i], files[k], &about, NULL), GPUL_OK);
 			assert_int_equal(bound.calls, 1);
-			assert_int_equal(bound.policy, 1);  /* MPOL_PREFERRED */
+			assert_int_equal(bound.policy, 1); /* MPOL_PREFERRED */
 			assert_int_equal(bound.mask, 1UL << expected[i]);
 			assert_int_equal(about.node, expected[i]);
 			assert_false(about.node_clamped || about.node_unbound);
@@ -345,12 +337,9 @@ static void refuses_a_node_without_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_failing_system_call_leaks_nothing),
-		cmocka_unit_test(too_little_memory_is_an_error_of_create),
-		cmocka_unit_test(works_on_kernels_that_lack_newer_calls),
-		cmocka_unit_test(pages_are_requested_from_the_given_node),
-		cmocka_unit_test(reports_when_pages_cannot_be_placed),
-		cmocka_unit_test(refuses_a_node_without_memory),
+		cmocka_unit_test(a_failing_system_call_leaks_nothing),    cmocka_unit_test(too_little_memory_is_an_error_of_create),
+		cmocka_unit_test(works_on_kernels_that_lack_newer_calls), cmocka_unit_test(pages_are_requested_from_the_given_node),
+		cmocka_unit_test(reports_when_pages_cannot_be_placed),    cmocka_unit_test(refuses_a_node_without_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,7 +21,7 @@
 
 enum { BYTES = 100000, SHM_BYTES = 1 << 20 };
 
-static bool own_shm;  /* this process has a private, small /dev/shm */
+static bool own_shm; /* this process has a private, small /dev/shm */
 
 static gpul_status create_memory(const gpul_mem_desc *desc, gpul_mem **m, gpul_error *err)
 {
@@ -65,7 +65,7 @@ static void a_small_dev_shm_is_an_error_with_advice(void **state)
 	}
 	assert_int_equal(count_fds(), fds);
 	assert_int_equal(count_mappings(), mappings);
-	desc = wanted(GPUL_MEM_MEMFD, 4 * SHM_BYTES);  /* memfd does not use /dev/shm */
+	desc = wanted(GPUL_MEM_MEMFD, 4 * SHM_BYTES); /* memfd does not use /dev/shm */
 	assert_int_equal(create_memory(&desc, &m, &err), GPUL_OK);
 	gpul_mem_destroy(m);
 }
@@ -115,8 +115,7 @@ static void a_killed_process_leaves_only_a_named_file(void **state)
 	assert_int_equal(unlink("/dev/shm/gpuload-test-limits"), 0);
 }
 
-static gpul_status create_under(unsigned resource, rlim_t limit, gpul_mem_kind kind,
-				gpul_error *err)
+static gpul_status create_under(unsigned resource, rlim_t limit, gpul_mem_kind kind, gpul_error *err)
 {
 	gpul_mem_desc desc = wanted(kind, BYTES);
 	struct rlimit before, small;
@@ -182,8 +181,7 @@ static void exceeding_the_containers_limit_is_an_error(void **state)
 static int setup(void **state)
 {
 	(void)state;
-	own_shm = unshare(CLONE_NEWNS) == 0 &&
-		  mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+	own_shm = unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
 		  mount("tmpfs", "/dev/shm", "tmpfs", 0, "size=1m") == 0;
 	return 0;
 }
@@ -191,10 +189,8 @@ static int setup(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_small_dev_shm_is_an_error_with_advice),
-		cmocka_unit_test(a_killed_process_leaves_only_a_named_file),
-		cmocka_unit_test(running_out_of_descriptors_is_an_error),
-		cmocka_unit_test(a_file_size_limit_is_an_error_not_a_signal),
+		cmocka_unit_test(a_small_dev_shm_is_an_error_with_advice),    cmocka_unit_test(a_killed_process_leaves_only_a_named_file),
+		cmocka_unit_test(running_out_of_descriptors_is_an_error),     cmocka_unit_test(a_file_size_limit_is_an_error_not_a_signal),
 		cmocka_unit_test(exceeding_the_containers_limit_is_an_error),
 	};
 

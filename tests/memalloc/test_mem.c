@@ -21,8 +21,9 @@ static const gpul_driver *drv;
 static gpul_context context;
 static struct peer *peer;
 
-static const gpul_mem_kind all[] = { GPUL_MEM_HOST_NUMA, GPUL_MEM_DEVICE, GPUL_MEM_MEMFD,
-				     GPUL_MEM_SHM,       GPUL_MEM_PINNED, GPUL_MEM_DEVICE_IPC };
+static const gpul_mem_kind all[] = {
+	GPUL_MEM_HOST_NUMA, GPUL_MEM_DEVICE, GPUL_MEM_MEMFD, GPUL_MEM_SHM, GPUL_MEM_PINNED, GPUL_MEM_DEVICE_IPC
+};
 enum { N_ALL = sizeof all / sizeof all[0] };
 
 static gpul_mem *create_memory(const gpul_mem_desc *desc)
@@ -39,10 +40,7 @@ static gpul_mem_offer offer_of(const gpul_mem *m)
 {
 	const gpul_mem_info *is = gpul_mem_about(m);
 
-	return (gpul_mem_offer){ .kind = is->kind,
-				 .bytes = is->bytes,
-				 .mapped_bytes = is->mapped_bytes,
-				 .owner_device = is->device };
+	return (gpul_mem_offer){ .kind = is->kind, .bytes = is->bytes, .mapped_bytes = is->mapped_bytes, .owner_device = is->device };
 }
 
 static void cpu_and_gpu_access_the_same_bytes(void **state)
@@ -63,8 +61,7 @@ static void cpu_and_gpu_access_the_same_bytes(void **state)
 		assert_int_equal(is->n_devices, 1);
 		gpu_fill(drv, gpul_mem_gpu(m), BYTES, 5);
 		assert_true(gpu_sees(drv, gpul_mem_gpu(m), BYTES, 5));
-		assert_int_equal(cpu != NULL,
-				 all[i] != GPUL_MEM_DEVICE && all[i] != GPUL_MEM_DEVICE_IPC);
+		assert_int_equal(cpu != NULL, all[i] != GPUL_MEM_DEVICE && all[i] != GPUL_MEM_DEVICE_IPC);
 		if (cpu) {
 			assert_true(cpu_sees(cpu, BYTES, 5));
 			cpu_fill(cpu, BYTES, 6);
@@ -188,8 +185,7 @@ static void refuses_invalid_descriptions(void **state)
 
 static void refuses_an_unknown_node(void **state)
 {
-	static const gpul_mem_kind on_a_node[] = { GPUL_MEM_AUTO, GPUL_MEM_HOST_NUMA,
-						   GPUL_MEM_MEMFD, GPUL_MEM_SHM };
+	static const gpul_mem_kind on_a_node[] = { GPUL_MEM_AUTO, GPUL_MEM_HOST_NUMA, GPUL_MEM_MEMFD, GPUL_MEM_SHM };
 
 	(void)state;
 	for (int i = 0; i < 4; i++) {
@@ -306,7 +302,7 @@ static void a_named_file_exists_until_destroyed(void **state)
 	m = create_memory(&desc);
 	assert_true(in_dev_shm(name));
 	assert_refused(&desc, GPUL_ESYS, "already exists");
-	assert_true(in_dev_shm(name));  /* the failed create must not remove it */
+	assert_true(in_dev_shm(name)); /* the failed create must not remove it */
 	gpul_mem_destroy(m);
 	assert_false(in_dev_shm(name));
 	snprintf(with_slash, sizeof with_slash, "%s/deeper", name);
@@ -370,7 +366,7 @@ static void a_thread_without_a_context_may_destroy_memory(void **state)
 			m = create_memory(&desc);
 			assert_int_equal(pthread_create(&thread, NULL, destroy_memory, m), 0);
 			pthread_join(thread, &current);
-			assert_null(current);  /* restored */
+			assert_null(current); /* restored */
 			if (round == 0)
 				mappings = count_mappings();
 		}
@@ -394,11 +390,9 @@ static void nothing_leaks_in_1000_rounds(void **state)
 
 			if (desc.exportable && all[i] != GPUL_MEM_DEVICE_IPC) {
 				assert_int_equal(gpul_mem_export_fd(m, &fd, NULL), GPUL_OK);
-				assert_int_equal(gpul_mem_import(drv, &offer, fd, NULL, &desc,
-								 &twin, NULL),
-						 GPUL_OK);
+				assert_int_equal(gpul_mem_import(drv, &offer, fd, NULL, &desc, &twin, NULL), GPUL_OK);
 			}
-			gpul_mem_destroy(m);  /* the import keeps the memory alive */
+			gpul_mem_destroy(m); /* the import keeps the memory alive */
 			if (twin && round % 100 == 0)
 				gpu_fill(drv, gpul_mem_gpu(twin), BYTES, 8);
 			gpul_mem_destroy(twin);

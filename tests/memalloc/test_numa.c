@@ -27,9 +27,7 @@ enum { PAGES = 1000 };
 static gpul_mem map_pages(size_t n_pages)
 {
 	size_t bytes = n_pages * (size_t)sysconf(_SC_PAGESIZE);
-	gpul_mem m = {
-		.about = { .kind = GPUL_MEM_MEMFD, .bytes = bytes, .mapped_bytes = bytes }
-	};
+	gpul_mem m = { .about = { .kind = GPUL_MEM_MEMFD, .bytes = bytes, .mapped_bytes = bytes } };
 
 	m.cpu = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	assert_ptr_not_equal(m.cpu, MAP_FAILED);
@@ -111,9 +109,8 @@ static void always_samples_the_first_and_the_last_page(void **state)
 	static const struct {
 		size_t pages, every, sampled;
 	} rows[] = {
-		{ 1, 1, 1 },       { 1, 512, 1 },     { 2, 512, 2 },      { 10, 3, 4 },
-		{ 11, 3, 5 },      { 512, 512, 2 },   { 513, 512, 2 },    { 514, 512, 3 },
-		{ 3000, 1, 3000 }, { 1024, 1, 1024 }, { 9, SIZE_MAX, 2 },
+		{ 1, 1, 1 },     { 1, 512, 1 },   { 2, 512, 2 },     { 10, 3, 4 },      { 11, 3, 5 },       { 512, 512, 2 },
+		{ 513, 512, 2 }, { 514, 512, 3 }, { 3000, 1, 3000 }, { 1024, 1, 1024 }, { 9, SIZE_MAX, 2 },
 	};
 
 	(void)state;
@@ -123,8 +120,7 @@ static void always_samples_the_first_and_the_last_page(void **state)
 		gpul_mem_numa numa = { 0 };
 
 		if (rows[i].pages > 2)
-			mprotect((char *)m.cpu + page_bytes, m.about.bytes - 2 * page_bytes,
-				 PROT_NONE);
+			mprotect((char *)m.cpu + page_bytes, m.about.bytes - 2 * page_bytes, PROT_NONE);
 		assert_int_equal(gpul_mem_verify_numa(&m, rows[i].every, &numa, NULL), GPUL_OK);
 		assert_int_equal(numa.n_sampled, rows[i].sampled);
 		assert_int_equal(sum_nodes(&numa), rows[i].pages > 1 ? 2 : 1);
@@ -134,9 +130,7 @@ static void always_samples_the_first_and_the_last_page(void **state)
 
 static void refuses_device_memory_and_a_step_of_0_pages(void **state)
 {
-	gpul_mem device = {
-		.about = { .kind = GPUL_MEM_DEVICE, .mapped_bytes = 1 << 21, .node = -1 }
-	};
+	gpul_mem device = { .about = { .kind = GPUL_MEM_DEVICE, .mapped_bytes = 1 << 21, .node = -1 } };
 	gpul_mem m = map_pages(1);
 	gpul_mem_numa numa = { 0 };
 	gpul_error err = { 0 };
@@ -160,8 +154,7 @@ static void forbid_move_pages(void)
 	};
 	struct sock_fprog program = { .len = sizeof code / sizeof *code, .filter = code };
 
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
-	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
 		_exit(77);
 }
 
@@ -178,8 +171,7 @@ static void advises_sys_nice_in_a_container(void **state)
 		gpul_error err = { 0 };
 
 		forbid_move_pages();
-		if (gpul_mem_verify_numa(&m, 1, &numa, &err) != GPUL_ESYS ||
-		    err.native != EPERM)
+		if (gpul_mem_verify_numa(&m, 1, &numa, &err) != GPUL_ESYS || err.native != EPERM)
 			_exit(1);
 		_exit(strstr(err.text, "SYS_NICE") ? 0 : 2);
 	}
@@ -193,8 +185,7 @@ static void advises_sys_nice_in_a_container(void **state)
 /* Every host kind: all pages are allocated, on the node that the object reports. */
 static void host_memory_is_on_the_reported_node(void **state)
 {
-	static const gpul_mem_kind kinds[] = { GPUL_MEM_HOST_NUMA, GPUL_MEM_MEMFD, GPUL_MEM_SHM,
-					       GPUL_MEM_PINNED };
+	static const gpul_mem_kind kinds[] = { GPUL_MEM_HOST_NUMA, GPUL_MEM_MEMFD, GPUL_MEM_SHM, GPUL_MEM_PINNED };
 	gpul_context context = { 0 };
 	const gpul_driver *drv = open_driver(&context);
 
@@ -205,11 +196,9 @@ static void host_memory_is_on_the_reported_node(void **state)
 		gpul_error err = { 0 };
 		gpul_mem *m = NULL;
 
-		if (gpul_mem_create(drv, &desc, &m, &err) ||
-		    gpul_mem_verify_numa(m, 1, &numa, &err))
+		if (gpul_mem_create(drv, &desc, &m, &err) || gpul_mem_verify_numa(m, 1, &numa, &err))
 			fail_msg("%s: %s", gpul_mem_kind_name(kinds[i]), err.text);
-		assert_int_equal(numa.n_sampled, gpul_mem_about(m)->mapped_bytes /
-							 (size_t)sysconf(_SC_PAGESIZE));
+		assert_int_equal(numa.n_sampled, gpul_mem_about(m)->mapped_bytes / (size_t)sysconf(_SC_PAGESIZE));
 		assert_int_equal(numa.not_there, 0);
 		assert_true(numa.as_expected);
 		gpul_mem_destroy(m);

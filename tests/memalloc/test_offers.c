@@ -33,9 +33,7 @@ static int create_memfd(size_t bytes, int seals)
 
 static gpul_mem_offer memfd_offer(size_t bytes, size_t mapped_bytes)
 {
-	return (gpul_mem_offer){ .kind = GPUL_MEM_MEMFD,
-				 .bytes = bytes,
-				 .mapped_bytes = mapped_bytes };
+	return (gpul_mem_offer){ .kind = GPUL_MEM_MEMFD, .bytes = bytes, .mapped_bytes = mapped_bytes };
 }
 
 static gpul_status try_import(const gpul_mem_offer *offer, int fd, bool read_only, gpul_error *err)
@@ -82,8 +80,7 @@ static void refuses_false_sizes(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-		gpul_mem_offer mapped = memfd_offer(1, sizes[i]),
-			       used = memfd_offer(sizes[i], BYTES);
+		gpul_mem_offer mapped = memfd_offer(1, sizes[i]), used = memfd_offer(sizes[i], BYTES);
 
 		assert_refused(&mapped, create_memfd(BYTES, ALL_SEALS), "bytes");
 		if (sizes[i] == 0 || sizes[i] > BYTES)
@@ -106,7 +103,7 @@ static void refuses_files_that_could_shrink(void **state)
 	assert_int_equal(ftruncate(fd, BYTES), 0);
 	assert_refused(&offer, fd, "seal");
 	fd = create_memfd(BYTES, 0);
-	assert_int_equal(ftruncate(fd, PAGE), 0);  /* the file shrinks after the offer was sent */
+	assert_int_equal(ftruncate(fd, PAGE), 0); /* the file shrinks after the offer was sent */
 	assert_int_equal(fcntl(fd, F_ADD_SEALS, ALL_SEALS), 0);
 	assert_refused(&offer, fd, "its file has 65536");
 }
@@ -123,7 +120,7 @@ static void an_owner_cannot_shrink_offered_memory(void **state)
 	assert_int_equal(ftruncate(fd, PAGE), -1);
 	assert_int_equal(errno, EPERM);
 	assert_int_equal(ftruncate(fd, 2 * BYTES), -1);
-	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE), -1);  /* the seals cannot be changed either */
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE), -1); /* the seals cannot be changed either */
 	gpul_mem_destroy(m);
 }
 
@@ -143,7 +140,7 @@ static int open_socket(void)
 
 static int open_disk_file(void)
 {
-	char path[] = "./gpuload-test-XXXXXX";  /* the build tree is on a disk */
+	char path[] = "./gpuload-test-XXXXXX"; /* the build tree is on a disk */
 	int fd = mkostemp(path, O_CLOEXEC);
 
 	unlink(path);
@@ -153,8 +150,7 @@ static int open_disk_file(void)
 
 static void refuses_descriptors_of_other_types(void **state)
 {
-	static const gpul_mem_kind kinds[] = { GPUL_MEM_MEMFD, GPUL_MEM_SHM, GPUL_MEM_HOST_NUMA,
-					       GPUL_MEM_DEVICE };
+	static const gpul_mem_kind kinds[] = { GPUL_MEM_MEMFD, GPUL_MEM_SHM, GPUL_MEM_HOST_NUMA, GPUL_MEM_DEVICE };
 
 	(void)state;
 	for (int k = 0; k < 4; k++) {
@@ -163,14 +159,13 @@ static void refuses_descriptors_of_other_types(void **state)
 		offer.kind = kinds[k];
 		assert_refused(&offer, open("/dev/null", O_RDWR | O_CLOEXEC), "offered");
 		assert_refused(&offer, open("/dev/zero", O_RDWR | O_CLOEXEC), "offered");
-		assert_refused(&offer, open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC),
-			       "offered");
+		assert_refused(&offer, open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC), "offered");
 		assert_refused(&offer, open("/proc/self/exe", O_RDONLY | O_CLOEXEC), "offered");
 		assert_refused(&offer, open("/tmp", O_PATH | O_CLOEXEC), "offered");
 		assert_refused(&offer, open_pipe(), "offered");
 		assert_refused(&offer, open_socket(), "offered");
 		assert_refused(&offer, open_disk_file(), "offered");
-		assert_refused(&offer, 1000000, "offered");  /* not open */
+		assert_refused(&offer, 1000000, "offered"); /* not open */
 	}
 }
 
@@ -231,26 +226,20 @@ static void refuses_offers_that_contradict_their_kind(void **state)
 	int fd = create_memfd(BYTES, ALL_SEALS);
 
 	(void)state;
-	assert_int_equal(gpul_mem_import(drv, &offer, fd, &handle, &desc, &m, NULL),
-			 GPUL_EFORMAT);
-	assert_int_equal(gpul_mem_import(drv, &offer, -1, &handle, &desc, &m, NULL),
-			 GPUL_EFORMAT);
+	assert_int_equal(gpul_mem_import(drv, &offer, fd, &handle, &desc, &m, NULL), GPUL_EFORMAT);
+	assert_int_equal(gpul_mem_import(drv, &offer, -1, &handle, &desc, &m, NULL), GPUL_EFORMAT);
 	assert_int_equal(gpul_mem_import(drv, &offer, -1, NULL, &desc, &m, NULL), GPUL_EFORMAT);
 	offer.fabric = true;
-	assert_int_equal(gpul_mem_import(drv, &offer, -1, &handle, &desc, &m, NULL),
-			 GPUL_EFORMAT);
+	assert_int_equal(gpul_mem_import(drv, &offer, -1, &handle, &desc, &m, NULL), GPUL_EFORMAT);
 	offer.fabric = false;
 	offer.kind = GPUL_MEM_DEVICE_IPC;
 	assert_int_equal(gpul_mem_import(drv, &offer, fd, NULL, &desc, &m, NULL), GPUL_EFORMAT);
 	offer.kind = GPUL_MEM_PINNED;
-	assert_int_equal(gpul_mem_import(drv, &offer, fd, NULL, &desc, &m, NULL),
-			 GPUL_EUNSUPPORTED);
+	assert_int_equal(gpul_mem_import(drv, &offer, fd, NULL, &desc, &m, NULL), GPUL_EUNSUPPORTED);
 	for (int kind = -1; kind < 300; kind += kind == -1 ? 1 : 7) {
 		offer.kind = (gpul_mem_kind)kind;
 		if (kind <= 0 || kind >= GPUL_MEM_N_KINDS)
-			assert_int_equal(
-				gpul_mem_import(drv, &offer, fd, NULL, &desc, &m, NULL),
-				GPUL_EFORMAT);
+			assert_int_equal(gpul_mem_import(drv, &offer, fd, NULL, &desc, &m, NULL), GPUL_EFORMAT);
 	}
 	assert_null(m);
 	close(fd);
@@ -260,17 +249,14 @@ static void refuses_offers_that_contradict_their_kind(void **state)
 static void refuses_garbage_handles(void **state)
 {
 	gpul_mem_desc desc = wanted(GPUL_MEM_DEVICE_IPC, 1);
-	gpul_mem_offer offer = { .kind = GPUL_MEM_DEVICE_IPC,
-				 .bytes = 1,
-				 .mapped_bytes = 2 << 20 };
+	gpul_mem_offer offer = { .kind = GPUL_MEM_DEVICE_IPC, .bytes = 1, .mapped_bytes = 2 << 20 };
 	gpul_mem_handle handle;
 	gpul_mem *m = NULL;
 
 	(void)state;
 	for (int byte = 0; byte < 256; byte += 15) {
 		memset(&handle, byte, sizeof handle);
-		assert_int_not_equal(gpul_mem_import(drv, &offer, -1, &handle, &desc, &m, NULL),
-				     GPUL_OK);
+		assert_int_not_equal(gpul_mem_import(drv, &offer, -1, &handle, &desc, &m, NULL), GPUL_OK);
 		assert_null(m);
 	}
 }
@@ -285,8 +271,18 @@ static uint64_t next_random(uint64_t *s)
 /* Return a random size that is often wrong and sometimes correct. */
 static size_t random_size(uint64_t *s, size_t right)
 {
-	const size_t sizes[] = { right, right, right, right - 1, right + 1, right + PAGE, 2 * right, 0, SIZE_MAX,
-				 (size_t)1 << 63, next_random(s) % (4 * right), next_random(s) };
+	const size_t sizes[] = { right,
+				 right,
+				 right,
+				 right - 1,
+				 right + 1,
+				 right + PAGE,
+				 2 * right,
+				 0,
+				 SIZE_MAX,
+				 (size_t)1 << 63,
+				 next_random(s) % (4 * right),
+				 next_random(s) };
 
 	return sizes[next_random(s) % (sizeof sizes / sizeof sizes[0])];
 }
@@ -306,8 +302,10 @@ static void random_offers_are_refused_or_mapped_as_described(void **state)
 	n_fds = count_fds();
 	n_mappings = count_mappings();
 	for (int i = 0; i < 20000; i++) {
-		gpul_mem_offer offer = { .kind = (gpul_mem_kind)(next_random(&s) % 8), .fabric = next_random(&s) % 8 == 0,
-					 .bytes = random_size(&s, mapped), .mapped_bytes = random_size(&s, mapped) };
+		gpul_mem_offer offer = { .kind = (gpul_mem_kind)(next_random(&s) % 8),
+					 .fabric = next_random(&s) % 8 == 0,
+					 .bytes = random_size(&s, mapped),
+					 .mapped_bytes = random_size(&s, mapped) };
 		gpul_mem_handle handle = { .bytes = { (unsigned char)next_random(&s) } };
 		const gpul_mem_handle *h = next_random(&s) % 4 ? NULL : &handle;
 		gpul_error err = { 0 };

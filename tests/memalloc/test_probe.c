@@ -47,8 +47,7 @@ static int misbehave(const char *how)
 		return 7;
 	if (!strcmp(how, "deaf"))
 		pause();
-	send_hello(strcmp(how, "older") ? PROBE_PROTOCOL : PROBE_PROTOCOL - 1,
-		  strcmp(how, "short") ? sizeof(struct probe_answer) : 8);
+	send_hello(strcmp(how, "older") ? PROBE_PROTOCOL : PROBE_PROTOCOL - 1, strcmp(how, "short") ? sizeof(struct probe_answer) : 8);
 	if (recv(PROBE_FD, &q, sizeof q, 0) < 0)
 		return 8;
 	signal(SIGBUS, SIG_DFL); /* because a sanitizer may have installed a handler */
@@ -84,8 +83,7 @@ static void the_verdict_on_a_misbehaving_child_has_a_reason(void **state)
 	static const struct {
 		const char *how, *why;
 	} rows[] = {
-		{ "silent",
-		  "in another process: the child exited with status 7 without an answer" },
+		{ "silent", "in another process: the child exited with status 7 without an answer" },
 		{ "deaf", "in another process: the child did not answer within 0.3 s" },
 		{ "older", "different versions" },
 		{ "short", "different versions" },
@@ -199,8 +197,7 @@ static void concurrent_probes_return_one_report(void **state)
 		setenv("GPULOAD_PROBE", good, 1);
 	assert_null(gpul_mem_probed(drv, 0));
 	for (int i = 0; i < 4; i++)
-		assert_int_equal(pthread_create(&threads[i], NULL, probe_again, &reports[i]),
-				 0);
+		assert_int_equal(pthread_create(&threads[i], NULL, probe_again, &reports[i]), 0);
 	for (int i = 0; i < 4; i++)
 		pthread_join(threads[i], NULL);
 	assert_non_null(reports[0]);

@@ -121,8 +121,7 @@ static void refuses_to_overlap_a_region_in_use_unless_allowed(void **state)
 		gpul_regcache *c = create_cache(&ops, 64 * page_bytes());
 		const gpul_region *a = get_pages(c, 0, 4), *b = NULL;
 		gpul_error err = { 0 };
-		gpul_status st =
-			gpul_regcache_get(c, counted_address(2), 4 * page_bytes(), &b, &err);
+		gpul_status st = gpul_regcache_get(c, counted_address(2), 4 * page_bytes(), &b, &err);
 
 		if (may) {
 			assert_int_equal(st, GPUL_OK);
@@ -168,17 +167,14 @@ static void refuses_empty_and_overflowing_ranges(void **state)
 
 	(void)state;
 	assert_int_equal(gpul_regcache_get(c, counted_address(0), 0, &r, NULL), GPUL_EINVAL);
-	assert_int_equal(gpul_regcache_get(c, counted_address(0), SIZE_MAX, &r, NULL),
-			 GPUL_EINVAL);
-	assert_int_equal(gpul_regcache_get(c, (void *)(UINTPTR_MAX - 1), 1, &r, NULL),
-			 GPUL_EINVAL);
+	assert_int_equal(gpul_regcache_get(c, counted_address(0), SIZE_MAX, &r, NULL), GPUL_EINVAL);
+	assert_int_equal(gpul_regcache_get(c, (void *)(UINTPTR_MAX - 1), 1, &r, NULL), GPUL_EINVAL);
 	assert_false(gpul_regcache_find(c, (void *)UINTPTR_MAX, &copy));
 	assert_null(r);
 	assert_int_equal(ops.n_regs, 0);
 	gpul_regcache_destroy(c);
 	gpul_regcache_destroy(NULL);
-	assert_int_equal(gpul_regcache_create(&(gpul_reg_ops){ 0 }, 0, &none, NULL),
-			 GPUL_EINVAL);
+	assert_int_equal(gpul_regcache_create(&(gpul_reg_ops){ 0 }, 0, &none, NULL), GPUL_EINVAL);
 	assert_null(none);
 }
 
@@ -196,10 +192,7 @@ static void deregisters_unused_regions_when_pinning_fails(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-		struct counted ops = { .bad_page = MODEL_PAGES,
-				       .fail_with = rows[i].with,
-				       .fail_native = rows[i].native,
-				       .fail_above = 2 };
+		struct counted ops = { .bad_page = MODEL_PAGES, .fail_with = rows[i].with, .fail_native = rows[i].native, .fail_above = 2 };
 		gpul_regcache *c = create_cache(&ops, 64 * page_bytes());
 		const gpul_region *r = NULL;
 		gpul_error err = { 0 };
@@ -225,8 +218,7 @@ static void a_failed_get_changes_nothing(void **state)
 
 	(void)state;
 	gpul_regcache_put(c, get_pages(c, 0, 2));
-	assert_int_equal(gpul_regcache_get(c, counted_address(4), 2 * page_bytes(), &r, &err),
-			 GPUL_ESYS);
+	assert_int_equal(gpul_regcache_get(c, counted_address(4), 2 * page_bytes(), &r, &err), GPUL_ESYS);
 	assert_string_equal(err.text, "page 5 is bad");
 	assert_null(r);
 	gpul_regcache_stats_get(c, &stats);
@@ -286,8 +278,7 @@ static void step_get(struct trial *t)
 	struct model_region want;
 	const gpul_region *r = NULL;
 	bool expected = model_get(&t->model, first, end, &want);
-	gpul_status st = gpul_regcache_get(t->cache, (char *)counted_address(first) + inset,
-					   bytes, &r, NULL);
+	gpul_status st = gpul_regcache_get(t->cache, (char *)counted_address(first) + inset, bytes, &r, NULL);
 
 	assert_int_equal(st == GPUL_OK, expected);
 	if (!expected)
@@ -311,8 +302,7 @@ static void step_invalidate(struct trial *t)
 {
 	unsigned first = pick(t, MODEL_PAGES - 4), end = first + 1 + pick(t, 4);
 
-	assert_int_equal(gpul_regcache_invalidate(t->cache, counted_address(first),
-						  (end - first) * page_bytes()),
+	assert_int_equal(gpul_regcache_invalidate(t->cache, counted_address(first), (end - first) * page_bytes()),
 			 model_invalidate(&t->model, first, end));
 }
 
@@ -337,8 +327,7 @@ static void compare_with_model(const struct trial *t)
 	assert_int_equal(t->ops.n, t->model.n);
 	for (unsigned i = 0; i < t->ops.n; i++) {
 		real += (uint64_t)(t->ops.at[i].first * 1009 + 1) * (t->ops.at[i].end + 7919);
-		model += (uint64_t)(t->model.at[i].first * 1009 + 1) *
-			 (t->model.at[i].end + 7919);
+		model += (uint64_t)(t->model.at[i].first * 1009 + 1) * (t->model.at[i].end + 7919);
 		pages += t->ops.at[i].end - t->ops.at[i].first;
 		in_use += t->model.at[i].refs > 0;
 	}
@@ -361,10 +350,8 @@ static void agrees_with_the_model(bool may_overlap)
 	for (int i = 0; i < 100000; i++) {
 		unsigned what = pick(t, 100);
 
-		if (i % 64 ==
-		    0) /* each page in turn is bad; for a while no page is bad */
-			t->model.bad_page = t->ops.bad_page =
-				pick(t, 2) ? pick(t, MODEL_PAGES) : MODEL_PAGES;
+		if (i % 64 == 0) /* each page in turn is bad; for a while no page is bad */
+			t->model.bad_page = t->ops.bad_page = pick(t, 2) ? pick(t, MODEL_PAGES) : MODEL_PAGES;
 		if (what < 45 && t->n_held < 24)
 			step_get(t);
 		else if (what < 90 && t->n_held > 0)

@@ -104,8 +104,7 @@ static void *get_page_0(void *arg)
 {
 	struct task *t = arg;
 
-	t->n_wrong =
-		gpul_regcache_get(t->cache, address(0), page_bytes(), &t->got, NULL) != GPUL_OK;
+	t->n_wrong = gpul_regcache_get(t->cache, address(0), page_bytes(), &t->got, NULL) != GPUL_OK;
 	return NULL;
 }
 
@@ -132,8 +131,7 @@ static void concurrent_misses_register_once(void **state)
 }
 
 /* Check that all requested pages are registered while a thread uses the region. */
-static bool is_covered(const struct watched *w, const gpul_region *r, unsigned first,
-		       unsigned n)
+static bool is_covered(const struct watched *w, const gpul_region *r, unsigned first, unsigned n)
 {
 	unsigned at = page_of(r->at), end = at + (unsigned)(r->bytes / page_bytes());
 
@@ -282,8 +280,7 @@ static void registers_memory_unknown_to_the_driver(void **state)
 	assert_int_equal(get_two_pages(&err), GPUL_OK);
 	assert_null(fake.registered);
 	assert_int_equal(fake.bytes, 2 * page_bytes());
-	assert_int_equal(fake.flags,
-			 CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
+	assert_int_equal(fake.flags, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
 	fake.answer = CUDA_ERROR_NOT_PERMITTED;
 	assert_int_equal(get_two_pages(&err), GPUL_ECUDA);
 	assert_int_equal(err.native, CUDA_ERROR_NOT_PERMITTED);

@@ -4,7 +4,10 @@
 
 enum { OK, NULL_POINTER = 5 };
 
-static struct { unsigned n_ptx, n_cubins, n_bytes; char arch[16]; } got;
+static struct {
+	unsigned n_ptx, n_cubins, n_bytes;
+	char arch[16];
+} got;
 
 int nvFatbinAddPTX(void *handle, const char *code, size_t bytes, const char *arch, const char *name, const char *options);
 int nvFatbinAddPTX(void *handle, const char *code, size_t bytes, const char *arch, const char *name, const char *options)

@@ -9,7 +9,7 @@ struct as_kernel {
 	gpul_fifo_shape shape;
 	void *area;
 	gpul_fifo *fifo;
-	struct pusher *lane;  /* one pusher per lane; only one thread may use a lane */
+	struct pusher *lane; /* one pusher per lane; only one thread may use a lane */
 };
 
 /* Both fail the running test on an error. */

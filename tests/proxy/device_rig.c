@@ -52,7 +52,7 @@ int rig_close(void **state)
 {
 	struct rig *r = *state;
 
-	if (!r->notes)  /* nothing to close: rig_open() failed */
+	if (!r->notes) /* nothing to close: rig_open() failed */
 		return 0;
 	rig_fifo_close(r);
 	r->drv->cuMemFreeHost((void *)r->notes);
@@ -68,7 +68,7 @@ void rig_fifo(struct rig *r, unsigned slots, unsigned lanes)
 {
 	gpul_error err = { 0 };
 
-	rig_fifo_close(r);  /* left open by a failed test */
+	rig_fifo_close(r); /* left open by a failed test */
 	r->shape = (gpul_fifo_shape){ .slots = slots, .lanes = lanes };
 	must(gpul_fifo_create(r->drv, GPUL_MEM_AUTO, 0, &r->shape, &r->fifo, &err), &err);
 	memset(r->results, 0xff, 2 * MAX_THREADS * sizeof(uint64_t));
@@ -83,7 +83,7 @@ void rig_fifo_close(struct rig *r)
 {
 	if (!r->fifo)
 		return;
-	gpul_fifo_abort(r->fifo, 1);  /* ends the kernel of a failed test */
+	gpul_fifo_abort(r->fifo, 1); /* ends the kernel of a failed test */
 	rig_wait(r);
 	gpul_fifo_close(r->fifo);
 	r->fifo = NULL;
@@ -104,8 +104,7 @@ void rig_launch(struct rig *r, const struct rig_kernel *k)
 	assert_true(k->blocks * k->threads <= MAX_THREADS);
 	must(gpul_cu(r->drv, &err, cuLibraryGetKernel(&kernel, r->library, k->name)), &err);
 	must(gpul_cu(r->drv, &err, cuKernelGetFunction(&function, kernel)), &err);
-	must(gpul_cu(r->drv, &err, cuLaunchKernel(function, k->blocks, 1, 1, k->threads, 1, 1, 0, r->stream, args, NULL)),
-	     &err);
+	must(gpul_cu(r->drv, &err, cuLaunchKernel(function, k->blocks, 1, 1, k->threads, 1, 1, 0, r->stream, args, NULL)), &err);
 }
 
 bool rig_ended(struct rig *r)
@@ -161,8 +160,8 @@ void rig_serve(struct rig *r, uint64_t n)
 		if (gpul_fifo_aborted(r->fifo) || gpul_clock_ns() - start > PATIENCE_S * 1000000000ull) {
 			gpul_fifo_abort(r->fifo, 1);
 			rig_wait(r);
-			fail_msg("%llu of %llu triggers arrived; abort code %u", (unsigned long long)came,
-				 (unsigned long long)n, gpul_fifo_aborted(r->fifo));
+			fail_msg("%llu of %llu triggers arrived; abort code %u", (unsigned long long)came, (unsigned long long)n,
+				 gpul_fifo_aborted(r->fifo));
 		}
 	}
 }

@@ -14,13 +14,13 @@ struct rig {
 	gpul_context context;
 	CUlibrary library;
 	CUstream stream;
-	uint64_t *results;  /* host memory with the same address on the GPU; device.cu describes both arrays */
+	uint64_t *results; /* host memory with the same address on the GPU; device.cu describes both arrays */
 	volatile uint64_t *notes;
 	gpul_fifo *fifo;
 	gpul_fifo_shape shape;
-	uint64_t seen[MAX_THREADS];         /* per thread: number of triggers received */
-	uint64_t position[POSITIONS];       /* per lane: the next position */
-	bool notes_first;                   /* the kernel's note must be visible when its trigger arrives */
+	uint64_t seen[MAX_THREADS];   /* per thread: number of triggers received */
+	uint64_t position[POSITIONS]; /* per lane: the next position */
+	bool notes_first;             /* the kernel's note must be visible when its trigger arrives */
 	bool shared;
 };
 
@@ -39,8 +39,8 @@ struct rig_kernel {
 	uint64_t first, timeout_ns;
 };
 void rig_launch(struct rig *r, const struct rig_kernel *k);
-bool rig_ended(struct rig *r);       /* true: the kernel has ended */
-void rig_wait(struct rig *r);        /* wait until the kernel has ended */
+bool rig_ended(struct rig *r); /* true: the kernel has ended */
+void rig_wait(struct rig *r);  /* wait until the kernel has ended */
 
 /* Take out up to max triggers, check them and write the CPU's notes, without a release.  Returns their number. */
 unsigned rig_take(struct rig *r, unsigned max);

@@ -23,13 +23,17 @@ static void take_view(struct piece *p, const gpul_ipc_view *v)
 	p->bytes = v->bytes;
 }
 
-gpul_status piece_offer(const gpul_driver *drv, gpul_mem_kind kind, const char *name, const gpul_fifo_shape *shape,
-			struct piece *out, gpul_error *err)
+gpul_status piece_offer(const gpul_driver *drv, gpul_mem_kind kind, const char *name, const gpul_fifo_shape *shape, struct piece *out,
+			gpul_error *err)
 {
 	const int device = 0;
 	const size_t bytes = gpul_fifo_area_bytes(shape);
-	const gpul_mem_desc desc = { .kind = kind, .bytes = GPUL_IPC_CONTROL_BYTES + bytes, .node = GPUL_MEM_NODE_OF_GPU,
-				     .devices = &device, .n_devices = 1, .exportable = true };
+	const gpul_mem_desc desc = { .kind = kind,
+				     .bytes = GPUL_IPC_CONTROL_BYTES + bytes,
+				     .node = GPUL_MEM_NODE_OF_GPU,
+				     .devices = &device,
+				     .n_devices = 1,
+				     .exportable = true };
 	const gpul_ipc_server_options options = { .name = name, .control = true, .bytes = bytes, .step_timeout_ms = ATTACH_MS };
 	struct piece p = { .drv = drv, .slot = -1 };
 	gpul_status st = gpul_mem_create(drv, &desc, &p.mem, err);

@@ -25,8 +25,8 @@ struct piece {
 };
 
 /* Create, format and offer memory for a FIFO; or attach to it.  Release either with piece_drop(). */
-gpul_status piece_offer(const gpul_driver *drv, gpul_mem_kind kind, const char *name, const gpul_fifo_shape *shape,
-			struct piece *out, gpul_error *err);
+gpul_status piece_offer(const gpul_driver *drv, gpul_mem_kind kind, const char *name, const gpul_fifo_shape *shape, struct piece *out,
+			gpul_error *err);
 gpul_status piece_attach(const gpul_driver *drv, const char *name, struct piece *out, gpul_error *err);
 gpul_status piece_drop(struct piece *p, gpul_error *err);
 
@@ -49,8 +49,8 @@ struct kernels {
 	CUlibrary library;
 	CUfunction push;
 	CUstream stream;
-	CUdeviceptr words;   /* first[MOST_BLOCKS], then results[MOST_BLOCKS] */
-	unsigned n_blocks;   /* of the running kernel */
+	CUdeviceptr words; /* first[MOST_BLOCKS], then results[MOST_BLOCKS] */
+	unsigned n_blocks; /* of the running kernel */
 };
 
 /* Each block pushes `count` triggers with the numbers first, first + 1 ... */
@@ -58,15 +58,15 @@ struct pushes {
 	unsigned n_blocks;
 	uint64_t first, count;
 	uint64_t timeout_ns;
-	unsigned flags;      /* enum fifo_push_flags */
+	unsigned flags; /* enum fifo_push_flags */
 };
 
 /* The result of a kernel. */
 struct pushed {
-	uint64_t n;          /* triggers pushed by all blocks */
-	unsigned result;     /* the largest enum gpul_fifo_result of a block */
-	uint32_t code;       /* gpul_fifo_gpu_aborted() */
-	gpul_ipc_event_kind lost;  /* the event that reported the end of the other process; NONE: it has not ended */
+	uint64_t n;               /* triggers pushed by all blocks */
+	unsigned result;          /* the largest enum gpul_fifo_result of a block */
+	uint32_t code;            /* gpul_fifo_gpu_aborted() */
+	gpul_ipc_event_kind lost; /* the event that reported the end of the other process; NONE: it has not ended */
 };
 
 gpul_status kernels_open(struct piece *p, struct kernels *out, gpul_error *err);
@@ -80,11 +80,11 @@ void kernels_close(struct kernels *k);
 
 struct check {
 	unsigned lanes;
-	uint64_t n;                   /* correct triggers */
-	uint64_t next[MOST_BLOCKS];   /* next number of each block; the first number of a block is not checked */
+	uint64_t n;                 /* correct triggers */
+	uint64_t next[MOST_BLOCKS]; /* next number of each block; the first number of a block is not checked */
 	bool begun[MOST_BLOCKS];
 	uint64_t n_wrong;
-	char wrong[160];              /* describes the first wrong trigger */
+	char wrong[160]; /* describes the first wrong trigger */
 };
 
 /* A gpul_proxy_handler that checks triggers; context is a struct check. */

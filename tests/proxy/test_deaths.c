@@ -19,15 +19,14 @@
 static const gpul_fifo_shape shape = { .slots = 8, .lanes = 2 };
 enum { AREA_BYTES = 4096, SOON_MS = 20000 };
 
-static unsigned char *area;  /* shared with children */
+static unsigned char *area; /* shared with children */
 static gpul_fifo *fifo;
 
 static int set_up(void **state)
 {
 	(void)state;
 	area = mmap(NULL, AREA_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	return area == MAP_FAILED || gpul_fifo_area_format(area, AREA_BYTES, &shape, NULL) ||
-	       gpul_fifo_open(area, AREA_BYTES, &fifo, NULL);
+	return area == MAP_FAILED || gpul_fifo_area_format(area, AREA_BYTES, &shape, NULL) || gpul_fifo_open(area, AREA_BYTES, &fifo, NULL);
 }
 
 static int tear_down(void **state)
@@ -109,7 +108,7 @@ static void closing_in_order_is_not_a_death(void **state)
 	gpul_fifo_gpu *g = kernels_end();
 
 	assert_int_equal(gpul_fifo_gpu_hold_lifeline(g, NULL), GPUL_OK);
-	assert_int_equal(gpul_fifo_gpu_hold_lifeline(g, NULL), GPUL_OK);  /* the second call changes nothing */
+	assert_int_equal(gpul_fifo_gpu_hold_lifeline(g, NULL), GPUL_OK); /* the second call changes nothing */
 	gpul_fifo_gpu_destroy(g);
 	assert_false(gpul_fifo_peer_died(fifo));
 }
@@ -156,8 +155,9 @@ static void proxy_thread_ends_when_the_kernels_process_dies(void **state)
 {
 	(void)state;
 	for (int sleeps = 0; sleeps < 2; sleeps++) {
-		gpul_proxy_desc desc = { .fifos = &fifo, .n_fifos = 1, .kinds[1] = { nothing, NULL },
-					 .spin_ns = sleeps ? 1 : GPUL_PROXY_SPIN_ALWAYS };
+		gpul_proxy_desc desc = {
+			.fifos = &fifo, .n_fifos = 1, .kinds[1] = { nothing, NULL }, .spin_ns = sleeps ? 1 : GPUL_PROXY_SPIN_ALWAYS
+		};
 		gpul_proxy *p = NULL;
 		gpul_error err = { 0 };
 		pid_t child;

@@ -93,8 +93,8 @@ static void triggers_of_owned_lanes_arrive_in_push_order(void **state)
 	for (int n = 0; n < 4; n++) {
 		for (int i = 0; i < N_SIZES; i++)
 			owned_by(*state, names[n], SIZES[i], 1, 1, 100);
-		owned_by(*state, names[n], 128, 128, 128, 10);  /* lanes of one slot */
-		owned_by(*state, names[n], 128, 32, 1, 20);     /* one warp's threads own a lane each */
+		owned_by(*state, names[n], 128, 128, 128, 10); /* lanes of one slot */
+		owned_by(*state, names[n], 128, 32, 1, 20);    /* one warp's threads own a lane each */
 		owned_by(*state, names[n], 512, 64, 16, 20);
 	}
 }
@@ -119,7 +119,7 @@ static void kernel_continues_after_the_previous_kernel(void **state)
 	for (unsigned mode = 0; mode < 3; mode++) {
 		rig_fifo(r, 8, 4);
 		for (unsigned i = 0; i < 5; i++) {
-			r->shared = mode == 2 ? i & 1 : mode;  /* mode 0: owned lanes; 1: shared; 2: alternately */
+			r->shared = mode == 2 ? i & 1 : mode; /* mode 0: owned lanes; 1: shared; 2: alternately */
 			run(r, &(struct rig_kernel){ "fifo_push", 4, 1, 7, 7 * i, FOR_EVER }, 4 * 7);
 		}
 		rig_fifo_close(r);
@@ -303,8 +303,7 @@ static void sync_time_out_does_not_abort_the_fifo(void **state)
 
 static void an_abort_ends_every_wait(void **state)
 {
-	static const char *const names[] = { "fifo_push", "fifo_push_release", "fifo_push_sync", "fifo_push_poll",
-					     "fifo_warp_push" };
+	static const char *const names[] = { "fifo_push", "fifo_push_release", "fifo_push_sync", "fifo_push_poll", "fifo_warp_push" };
 	struct rig *r = *state;
 
 	for (int n = 0; n < 5; n++)
@@ -329,7 +328,7 @@ static void lane_has_one_owner_until_it_is_disowned(void **state)
 	struct rig *r = *state;
 
 	rig_fifo(r, 8, 4);
-	for (unsigned lane = 0; lane < 8; lane++) {  /* lane numbers are taken mod 4 */
+	for (unsigned lane = 0; lane < 8; lane++) { /* lane numbers are taken mod 4 */
 		unsigned n[4] = { 0 };
 
 		rig_launch(r, &(struct rig_kernel){ "fifo_own", 1, 64, 0, lane, FOR_EVER });
@@ -365,7 +364,7 @@ static const struct CMUnitTest TESTS[] = {
 	cmocka_unit_test(lane_has_one_owner_until_it_is_disowned),
 };
 
-static const char *kernels;  /* path of the PTX file */
+static const char *kernels; /* path of the PTX file */
 
 static int open_kernels(void **state)
 {

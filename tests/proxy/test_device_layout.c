@@ -17,10 +17,9 @@ static const struct {
 	const char *type, *field;
 	size_t offset;
 } FIELDS[] = {
-	AT(gpul_fifo_device, slots),    AT(gpul_fifo_device, lines),   AT(gpul_fifo_device, lanes),
-	AT(gpul_fifo_device, raised),   AT(gpul_fifo_device, n_lanes), AT(gpul_fifo_device, lane_shift),
-	AT(gpul_fifo_line, tail),       AT(gpul_fifo_line, abort),     AT(gpul_fifo_lane, head),
-	AT(gpul_fifo_lane, owner),      AT(gpul_fifo_lane, shared_tail),     AT(gpul_trigger, word),
+	AT(gpul_fifo_device, slots),   AT(gpul_fifo_device, lines),      AT(gpul_fifo_device, lanes),     AT(gpul_fifo_device, raised),
+	AT(gpul_fifo_device, n_lanes), AT(gpul_fifo_device, lane_shift), AT(gpul_fifo_line, tail),        AT(gpul_fifo_line, abort),
+	AT(gpul_fifo_lane, head),      AT(gpul_fifo_lane, owner),        AT(gpul_fifo_lane, shared_tail), AT(gpul_trigger, word),
 };
 
 static const struct {
@@ -67,7 +66,7 @@ static void ptx_offsets_match_the_struct_layout(void **state)
 		for (const char *p = line; (p = strchr(p, '+')); p++)
 			n++;
 	}
-	assert_int_equal(n, sizeof(FIELDS) / sizeof(*FIELDS));  /* the file has no other offsets */
+	assert_int_equal(n, sizeof(FIELDS) / sizeof(*FIELDS)); /* the file has no other offsets */
 	gpul_file_close(&ptx);
 }
 

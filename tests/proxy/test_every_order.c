@@ -22,17 +22,17 @@ struct state {
 	struct gpul_trigger slot[SLOTS];
 	uint64_t tail[LANES], taken[LANES], released[LANES], pushed[LANES];
 	uint64_t awaited, owing, owing_groups, pending;
-	struct gpul_trigger seen[LANES];  /* triggers that the scan read in pending lanes */
-	uint32_t turn, under_way;  /* bit 2 s + w: word w of slot s has not arrived */
+	struct gpul_trigger seen[LANES]; /* triggers that the scan read in pending lanes */
+	uint32_t turn, under_way;        /* bit 2 s + w: word w of slot s has not arrived */
 };
 
 struct search {
 	gpul_fifo *f;
 	struct gpul_fifo fresh;
-	unsigned lanes, size;  /* slots of a lane */
-	uint64_t pushes;       /* number of pushes into each lane */
+	unsigned lanes, size; /* slots of a lane */
+	uint64_t pushes;      /* number of pushes into each lane */
 	struct state *states;
-	uint32_t *table, n;    /* hash table of the states: index + 1; 0: empty */
+	uint32_t *table, n; /* hash table of the states: index + 1; 0: empty */
 };
 
 static _Alignas(512) unsigned char area[2048];
@@ -132,7 +132,7 @@ static void pushes(struct search *s, const struct state *from)
 
 		if (to.pushed[lane] == s->pushes || to.pushed[lane] - to.tail[lane] >= s->size)
 			continue;
-		assert_int_equal(to.under_way >> 2 * slot & 3, 0);  /* a slot below the tail has no words in flight */
+		assert_int_equal(to.under_way >> 2 * slot & 3, 0); /* a slot below the tail has no words in flight */
 		to.pushed[lane]++;
 		to.under_way |= 3u << 2 * slot;
 		visit(s, &to);
@@ -156,8 +156,8 @@ static void arrivals(struct search *s, const struct state *from)
 	}
 }
 
-static void check(const struct search *s, const struct state *from, uint64_t taken[LANES], unsigned lane, uint64_t position,
-		  uint64_t a, uint64_t b)
+static void check(const struct search *s, const struct state *from, uint64_t taken[LANES], unsigned lane, uint64_t position, uint64_t a,
+		  uint64_t b)
 {
 	assert_in_range(lane, 0, s->lanes - 1);
 	assert_int_equal(position, taken[lane]);
@@ -182,8 +182,7 @@ static void poll(struct search *s, const struct state *from, unsigned max, bool 
 	for (unsigned i = 0; i < n && !as_run; i++)
 		check(s, from, taken, items[i].lane, items[i].position, items[i].word[0], items[i].word[1]);
 	for (unsigned i = 0; i < n && as_run; i++)
-		check(s, from, taken, run.lane, run.position + i, run.triggers[i].word[0] ^ run.lap,
-		      run.triggers[i].word[1] ^ run.lap);
+		check(s, from, taken, run.lane, run.position + i, run.triggers[i].word[0] ^ run.lap, run.triggers[i].word[1] ^ run.lap);
 	for (unsigned lane = 0; n == 0 && lane < s->lanes; lane++)
 		assert_false(whole(s, from, lane, taken[lane]));
 	save(s, &to);

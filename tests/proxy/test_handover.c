@@ -188,7 +188,7 @@ static void both_ends_read_the_first_abort_code(void **state)
 	gpul_fifo_close(f);
 
 	f = begin();
-	((struct gpul_fifo_header *)(void *)area)->raised = 9;  /* like a kernel thread that timed out */
+	((struct gpul_fifo_header *)(void *)area)->raised = 9; /* like a kernel thread that timed out */
 	g = kernels_end();
 	assert_int_equal(gpul_fifo_gpu_aborted(g), 9);
 	for (unsigned i = 0; i < shape.lanes; i++)

@@ -24,8 +24,8 @@ struct seen {
 	struct as_kernel *of;
 	unsigned n_runs, run[MAX_RUNS], kind[MAX_RUNS];
 	uint64_t n[MAX_LANES], sum;
-	bool wrong;           /* wrong order, kind or FIFO, or a tail that was written too early */
-	atomic_bool blocked;  /* the handler waits while this is true */
+	bool wrong;          /* wrong order, kind or FIFO, or a tail that was written too early */
+	atomic_bool blocked; /* the handler waits while this is true */
 };
 
 static gpul_status look(void *context, gpul_fifo *fifo, const gpul_fifo_item *items, unsigned n, gpul_error *err)
@@ -103,8 +103,7 @@ static void handler_gets_runs_of_one_kind(void **state)
 	as_kernel_open(&k, 16, 1);
 	for (unsigned i = 0; i < 7; i++)
 		as_kernel_push(&k, 0, kinds[i], i);
-	p = start(&(gpul_proxy_desc){ .fifos = &k.fifo, .n_fifos = 1,
-				      .kinds = { { look, &s }, { look, &s }, [15] = { look, &s } } });
+	p = start(&(gpul_proxy_desc){ .fifos = &k.fifo, .n_fifos = 1, .kinds = { { look, &s }, { look, &s }, [15] = { look, &s } } });
 	drain_and_stop(p);
 	assert_int_equal(s.n_runs, 4);
 	assert_memory_equal(s.run, runs, sizeof runs);
@@ -153,7 +152,7 @@ static void thread_serves_several_fifos_and_passes_the_right_one(void **state)
 		desc.kinds[i] = (gpul_proxy_kind){ look, &s[i] };
 	}
 	p = start(&desc);
-	memset(fifos, 0, sizeof fifos);  /* the array was copied */
+	memset(fifos, 0, sizeof fifos); /* the array was copied */
 	for (uint64_t i = 0; i < N; i++)
 		for (unsigned f = 0; f < N_FIFOS; f++)
 			assert_int_equal(as_kernel_push(&k[f], (unsigned)i % k[f].shape.lanes, f, i), GPUL_FIFO_OK);
@@ -175,7 +174,7 @@ static void drain_waits_for_the_handler_or_times_out(void **state)
 
 	as_kernel_open(&k, 8, 1);
 	p = start(&(gpul_proxy_desc){ .fifos = &k.fifo, .n_fifos = 1, .kinds[0] = { look, &s } });
-	assert_int_equal(gpul_proxy_drain(p, -1, NULL), GPUL_OK);  /* the FIFO is empty */
+	assert_int_equal(gpul_proxy_drain(p, -1, NULL), GPUL_OK); /* the FIFO is empty */
 	as_kernel_push(&k, 0, 0, 7);
 	assert_int_equal(gpul_proxy_drain(p, 20, &err), GPUL_ESYS);
 	assert_int_equal(err.native, ETIMEDOUT);
@@ -228,8 +227,12 @@ static void work_can_be_released_after_its_handler(void **state)
 	gpul_proxy *p;
 
 	as_kernel_open(&k, 32, 1);
-	p = start(&(gpul_proxy_desc){ .fifos = &k.fifo, .n_fifos = 1, .kinds[0] = { begin, &later }, .progress = end_one,
-				      .progress_context = &later, .release_later = true });
+	p = start(&(gpul_proxy_desc){ .fifos = &k.fifo,
+				      .n_fifos = 1,
+				      .kinds[0] = { begin, &later },
+				      .progress = end_one,
+				      .progress_context = &later,
+				      .release_later = true });
 	for (unsigned i = 0; i < N; i++)
 		assert_int_equal(as_kernel_push(&k, 0, 0, i), GPUL_FIFO_OK);
 	assert_int_equal(gpul_proxy_drain(p, 60000, NULL), GPUL_OK);
@@ -266,8 +269,7 @@ static void idle_thread_sleeps_and_counts_its_sleeps(void **state)
 	gpul_proxy *p;
 
 	as_kernel_open(&k, 4, 1);
-	p = start(&(gpul_proxy_desc){ .fifos = &k.fifo, .n_fifos = 1, .kinds[0] = { look, &s }, .spin_ns = 1000,
-				      .max_sleep_ns = 2000000 });
+	p = start(&(gpul_proxy_desc){ .fifos = &k.fifo, .n_fifos = 1, .kinds[0] = { look, &s }, .spin_ns = 1000, .max_sleep_ns = 2000000 });
 	while (stats.sleeps < 20) {
 		usleep(1000);
 		gpul_proxy_get_stats(p, &stats);
@@ -279,7 +281,7 @@ static void idle_thread_sleeps_and_counts_its_sleeps(void **state)
 	assert_true(stats.late_ns <= 2000000);
 	assert_true(stats.cpu_ns > 0);
 	assert_true(stats.empty_polls >= stats.sleeps);
-	for (uint64_t i = 0; i < 100; i++) {  /* a trigger wakes the thread */
+	for (uint64_t i = 0; i < 100; i++) { /* a trigger wakes the thread */
 		assert_int_equal(as_kernel_push(&k, 0, 0, i), GPUL_FIFO_OK);
 		assert_int_equal(as_kernel_sync(&k, 0), GPUL_FIFO_OK);
 	}
@@ -311,15 +313,14 @@ static void spin_always_never_sleeps(void **state)
 static void thread_yields_if_sleeps_exceed_the_limit(void **state)
 {
 	(void)state;
-	const uint64_t retry_ns = 100000000;  /* a sleep is tried again after this time */
+	const uint64_t retry_ns = 100000000; /* a sleep is tried again after this time */
 	struct as_kernel k;
 	struct seen s = { .of = &k };
 	gpul_proxy_stats stats = { 0 };
 	gpul_proxy *p;
 
 	as_kernel_open(&k, 4, 1);
-	p = start(&(gpul_proxy_desc){ .fifos = &k.fifo, .n_fifos = 1, .kinds[0] = { look, &s }, .spin_ns = 1,
-				      .max_sleep_ns = 500 });
+	p = start(&(gpul_proxy_desc){ .fifos = &k.fifo, .n_fifos = 1, .kinds[0] = { look, &s }, .spin_ns = 1, .max_sleep_ns = 500 });
 	while (stats.empty_polls < 10000) {
 		usleep(1000);
 		gpul_proxy_get_stats(p, &stats);

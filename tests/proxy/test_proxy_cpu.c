@@ -30,9 +30,9 @@ static void parses_linux_cpu_lists(void **state)
 	assert_int_equal(CPU_COUNT(&set), 7);
 	assert_true(CPU_ISSET(0, &set) && CPU_ISSET(3, &set) && CPU_ISSET(8, &set) && CPU_ISSET(11, &set));
 	assert_false(CPU_ISSET(4, &set) || CPU_ISSET(9, &set));
-	set = set_of("1023-99999999999999999999999");  /* a cpu_set_t ends at CPU 1023 */
+	set = set_of("1023-99999999999999999999999"); /* a cpu_set_t ends at CPU 1023 */
 	assert_int_equal(CPU_COUNT(&set), 1);
-	set = set_of("");  /* the list of a node without CPUs */
+	set = set_of(""); /* the list of a node without CPUs */
 	assert_int_equal(CPU_COUNT(&set), 0);
 	set = set_of("\n");
 	assert_int_equal(CPU_COUNT(&set), 0);
@@ -49,16 +49,16 @@ static void avoids_the_callers_cpu_and_those_of_other_proxies(void **state)
 	const cpu_set_t one = set_of("3");
 	unsigned n[CPU_SETSIZE] = { 0 };
 
-	assert_int_equal(gpul_cpu_choose(&may, &none, n, 0), 3);    /* the highest */
-	assert_int_equal(gpul_cpu_choose(&may, &none, n, 3), 2);    /* the caller runs on CPU 3 */
-	assert_int_equal(gpul_cpu_choose(&may, &beside, n, 3), 1);  /* CPU 2 shares the caller's core */
+	assert_int_equal(gpul_cpu_choose(&may, &none, n, 0), 3);   /* the highest */
+	assert_int_equal(gpul_cpu_choose(&may, &none, n, 3), 2);   /* the caller runs on CPU 3 */
+	assert_int_equal(gpul_cpu_choose(&may, &beside, n, 3), 1); /* CPU 2 shares the caller's core */
 	n[1] = 1;
 	assert_int_equal(gpul_cpu_choose(&may, &beside, n, 3), 0);
 	n[0] = 1;
-	assert_int_equal(gpul_cpu_choose(&may, &beside, n, 3), 2);  /* 0 and 1 have proxies: 2 is better */
+	assert_int_equal(gpul_cpu_choose(&may, &beside, n, 3), 2); /* 0 and 1 have proxies: 2 is better */
 	n[2] = 1;
 	assert_int_equal(gpul_cpu_choose(&may, &beside, n, 3), 1);
-	assert_int_equal(gpul_cpu_choose(&one, &none, n, 3), -1);   /* only the caller's CPU is allowed */
+	assert_int_equal(gpul_cpu_choose(&one, &none, n, 3), -1); /* only the caller's CPU is allowed */
 	assert_int_equal(gpul_cpu_choose(&none, &none, n, 0), -1);
 }
 
@@ -88,8 +88,9 @@ static gpul_proxy_stats run(gpul_proxy_pin pin, int number, struct where *where)
 	gpul_proxy *p = NULL;
 
 	as_kernel_open(&k, 1, 1);
-	if (gpul_proxy_start(&(gpul_proxy_desc){ .fifos = &k.fifo, .n_fifos = 1, .kinds[0] = { look, where }, .pin = pin,
-						 .pin_number = number }, &p, &err))
+	if (gpul_proxy_start(
+		    &(gpul_proxy_desc){ .fifos = &k.fifo, .n_fifos = 1, .kinds[0] = { look, where }, .pin = pin, .pin_number = number }, &p,
+		    &err))
 		fail_msg("%s", err.text);
 	as_kernel_push(&k, 0, 0, 0);
 	assert_int_equal(gpul_proxy_drain(p, -1, NULL), GPUL_OK);
@@ -144,7 +145,7 @@ static void unpinned_thread_has_the_callers_affinity(void **state)
 
 	assert_int_equal(stats.cpu, -1);
 	assert_true(CPU_EQUAL(&where.may, &mine));
-	stats = run(GPUL_PROXY_PIN_AUTO, 0, &where);  /* the node of the memory is unknown */
+	stats = run(GPUL_PROXY_PIN_AUTO, 0, &where); /* the node of the memory is unknown */
 	assert_int_equal(stats.cpu, -1);
 	assert_true(CPU_EQUAL(&where.may, &mine));
 }
@@ -162,9 +163,9 @@ static void thread_is_not_pinned_if_only_the_callers_cpu_is_allowed(void **state
 	allow(&one);
 	if (gpul_cpu_reserve(GPUL_PROXY_PIN_NODE, 0, &stats.cpu, NULL)) {
 		allow(&before);
-		skip();  /* the CPU is of another node */
+		skip(); /* the CPU is of another node */
 	}
-	stats = run(GPUL_PROXY_PIN_NODE, 0, &where);  /* both threads run on one CPU, alternately */
+	stats = run(GPUL_PROXY_PIN_NODE, 0, &where); /* both threads run on one CPU, alternately */
 	allow(&before);
 	assert_int_equal(stats.cpu, -1);
 	assert_true(CPU_EQUAL(&where.may, &one));
@@ -194,7 +195,7 @@ static void proxies_of_a_node_get_different_cpus(void **state)
 
 	for (int i = 0; i < N; i++) {
 		if (gpul_cpu_reserve(GPUL_PROXY_PIN_NODE, 0, &cpu[i], &err))
-			skip();  /* no CPU of node 0 is allowed here */
+			skip(); /* no CPU of node 0 is allowed here */
 		if (cpu[i] >= 0) {
 			assert_true(CPU_ISSET((size_t)cpu[i], &before));
 			n_on[cpu[i]]++;
@@ -202,7 +203,7 @@ static void proxies_of_a_node_get_different_cpus(void **state)
 	}
 	if (CPU_COUNT(&before) > N + 1)
 		for (int i = 0; i < N; i++)
-			assert_true(cpu[i] < 0 || n_on[cpu[i]] <= 2);  /* this thread may have moved meanwhile */
+			assert_true(cpu[i] < 0 || n_on[cpu[i]] <= 2); /* this thread may have moved meanwhile */
 	for (int i = 0; i < N; i++)
 		gpul_cpu_unreserve(cpu[i]);
 }

@@ -154,8 +154,7 @@ static void triggers_handled_before_an_error_are_released(void **state)
 	assert_int_equal(stats.triggers, 6);
 	assert_int_equal(as_kernel_tail(&x.k[0], 0), 4);
 	assert_int_equal(as_kernel_tail(&x.k[0], 1), 2);
-	expect_end(&x, p, GPUL_EUNSUPPORTED, 0, "the handler of kind 2 failed with status 4 at position 2 of lane 1",
-		   GPUL_EUNSUPPORTED);
+	expect_end(&x, p, GPUL_EUNSUPPORTED, 0, "the handler of kind 2 failed with status 4 at position 2 of lane 1", GPUL_EUNSUPPORTED);
 	close_two(&x);
 }
 
@@ -213,8 +212,7 @@ static void kernel_abort_ends_other_kernels_and_the_proxy(void **state)
 		p = start(&x.desc);
 		usleep(1000);
 		as_kernel_raise(&x.k[1], GPUL_FIFO_CODE_TIMED_OUT);
-		expect_end(&x, p, GPUL_ESYS, ECANCELED, "FIFO 1 of 2 was aborted with code 0x100",
-			   GPUL_FIFO_CODE_TIMED_OUT);
+		expect_end(&x, p, GPUL_ESYS, ECANCELED, "FIFO 1 of 2 was aborted with code 0x100", GPUL_FIFO_CODE_TIMED_OUT);
 		close_two(&x);
 	}
 }
@@ -274,7 +272,7 @@ static void end_of_a_watched_process_is_noticed_under_load(void **state)
 	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
 	fds[0] = start_process(ends[0], &child);
 	if (fds[0] < 0)
-		skip();  /* before Linux 5.3 */
+		skip(); /* before Linux 5.3 */
 	pusher = (struct endless){ .k = &x.k[0] };
 	x.desc.kinds[0].handler = ignore;
 	x.desc.watch_fds = fds;
@@ -308,7 +306,7 @@ static void closed_socket_wakes_a_sleeping_thread(void **state)
 	x.desc.watch_fds = (int[]){ first[0], second[0] };
 	x.desc.n_watch_fds = 2;
 	x.desc.spin_ns = 1;
-	x.desc.max_sleep_ns = 3600ull * 1000000000;  /* sleeps become longer; the test does not wait for their end */
+	x.desc.max_sleep_ns = 3600ull * 1000000000; /* sleeps become longer; the test does not wait for their end */
 	p = start(&x.desc);
 	while (stats.sleeps < 3) {
 		usleep(100);
@@ -350,7 +348,7 @@ static void stopping_a_proxy_with_empty_fifos_aborts_nothing(void **state)
 
 	open_two(&x);
 	x.desc.kinds[0].handler = ignore;
-	for (uint64_t i = 0; i < 3; i++) {  /* each proxy continues where the previous one stopped */
+	for (uint64_t i = 0; i < 3; i++) { /* each proxy continues where the previous one stopped */
 		gpul_proxy *p = start(&x.desc);
 
 		as_kernel_push(&x.k[0], 0, 0, i);
@@ -406,7 +404,7 @@ static void stopping_waits_for_the_handler_and_keeps_other_triggers(void **state
 	assert_int_equal(gpul_proxy_stop(p, NULL), GPUL_OK);
 	assert_true(atomic_load(&gate.open));
 	pthread_join(thread, NULL);
-	assert_int_equal(as_kernel_tail(&x.k[0], 1), 8);  /* the current batch, and the batch of one more turn */
+	assert_int_equal(as_kernel_tail(&x.k[0], 1), 8); /* the current batch, and the batch of one more turn */
 	assert_int_equal(as_kernel_sync(&x.k[0], 1), GPUL_FIFO_ABORTED);
 	assert_int_equal(as_kernel_abort(&x.k[0], 1), GPUL_FIFO_CODE_STOPPED);
 	assert_int_equal(as_kernel_abort(&x.k[1], 0), GPUL_FIFO_CODE_STOPPED);
@@ -437,7 +435,7 @@ static void thousand_starts_leak_nothing(void **state)
 		gpul_proxy *p = start(&x.desc);
 
 		as_kernel_push(&x.k[i & 1], (unsigned)i / 2 % LANES, 0, i);
-		if (i % 3 == 0)  /* otherwise it may be stopped before its first poll */
+		if (i % 3 == 0) /* otherwise it may be stopped before its first poll */
 			assert_int_equal(gpul_proxy_drain(p, -1, NULL), GPUL_OK);
 		else
 			assert_int_equal(as_kernel_sync(&x.k[i & 1], (unsigned)i / 2 % LANES), GPUL_FIFO_OK);
@@ -548,7 +546,7 @@ static void failed_starts_report_the_cause_and_leak_nothing(void **state)
 
 	pthread_getattr_default_np(&before);
 	pthread_attr_init(&huge);
-	pthread_attr_setstacksize(&huge, (size_t)1 << 50);  /* larger than the address space */
+	pthread_attr_setstacksize(&huge, (size_t)1 << 50); /* larger than the address space */
 	assert_int_equal(pthread_setattr_default_np(&huge), 0);
 	expect_refusal(&x.desc, GPUL_ESYS, "pthread_create: ");
 	pthread_setattr_default_np(&before);

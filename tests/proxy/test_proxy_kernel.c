@@ -19,8 +19,8 @@ enum { KIND = 15, SOON_NS = 20000000 };
 struct server {
 	struct rig *r;
 	gpul_proxy *proxy;
-	uint64_t n, fail_at;    /* 0: never */
-	atomic_bool blocked;    /* the handler waits while this is true */
+	uint64_t n, fail_at; /* 0: never */
+	atomic_bool blocked; /* the handler waits while this is true */
 };
 
 /* Check triggers like rig_take(), but on the proxy's thread, where cmocka assertions cannot be used. */
@@ -34,8 +34,7 @@ static gpul_status answer(void *context, gpul_fifo *fifo, const gpul_fifo_item *
 	for (unsigned i = 0; i < n; i++) {
 		const uint64_t thread = items[i].word[0] >> 32, at = items[i].word[0] & UINT32_MAX;
 
-		if (thread >= MAX_THREADS || items[i].word[1] != (items[i].word[0] ^ UINT64_MAX >> 1) ||
-		    at != s->r->seen[thread])
+		if (thread >= MAX_THREADS || items[i].word[1] != (items[i].word[0] ^ UINT64_MAX >> 1) || at != s->r->seen[thread])
 			return gpul_fail(err, GPUL_EFORMAT, (int)i, "thread %llu: number %llu arrived instead of %llu",
 					 (unsigned long long)thread, (unsigned long long)at,
 					 (unsigned long long)s->r->seen[thread % MAX_THREADS]);

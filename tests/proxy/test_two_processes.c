@@ -27,7 +27,7 @@ struct two {
 };
 
 static char folder[64];
-static struct two t;  /* the processes of the current test */
+static struct two t; /* the processes of the current test */
 
 /* ---- helpers ------------------------------------------------------------------------------ */
 
@@ -193,7 +193,7 @@ static void second_proxy_begins_at_unreleased_triggers(void **state)
 	send_and_expect(&t.proxy, "serve", "serving");
 	send_and_expect(&t.kernels, "wait", "result 0 pushed 100 code 0 NONE");
 	send_and_expect(&t.proxy, "stop", "stopped 0 0");
-	send_and_expect(&t.proxy, "checked", "right 95 next 100 wrong 0 ");  /* from 5 on */
+	send_and_expect(&t.proxy, "checked", "right 95 next 100 wrong 0 "); /* from 5 on */
 	end();
 }
 
@@ -286,7 +286,7 @@ static void kernels_time_out_without_a_proxy(void **state)
 	(void)state;
 	if (!begin("memfd", true, "4 1"))
 		skip();
-	send_and_expect(&t.kernels, "start 1 0 100 50 0", "started");  /* no thread polls */
+	send_and_expect(&t.kernels, "start 1 0 100 50 0", "started"); /* no thread polls */
 	send_and_expect(&t.kernels, "wait", "result 1 pushed 4 code 0 NONE");
 	end();
 }
@@ -306,7 +306,7 @@ static void expect_false_headers_refused(struct child *victim)
 			break;
 		send_to_child(victim, "open");
 		said = receive_from_child(victim);
-		if (strncmp(said, "failed 3 ", 9) != 0)  /* GPUL_EFORMAT */
+		if (strncmp(said, "failed 3 ", 9) != 0) /* GPUL_EFORMAT */
 			fail_msg("false header %d: %s", i, said);
 		send_and_expect(t.owner, "restore", "restored");
 	}
@@ -338,7 +338,7 @@ static int tear_down(void **state)
 	char path[96];
 
 	(void)state;
-	for (int i = 0; i < 2; i++) {  /* left by owners that were killed */
+	for (int i = 0; i < 2; i++) { /* left by owners that were killed */
 		snprintf(path, sizeof path, "%s/fifo.%s", folder, i ? "lock" : "sock");
 		(void)unlink(path);
 	}

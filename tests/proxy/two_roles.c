@@ -10,7 +10,7 @@
 #include "driver/context.h"
 #include "tests/proxy/ends.h"
 
-enum { LONG_MS = 20000 };  /* limit for expected events on a busy machine */
+enum { LONG_MS = 20000 }; /* limit for expected events on a busy machine */
 
 struct side {
 	gpul_context context;
@@ -54,7 +54,7 @@ static int finish(struct side *s)
 
 	kernels_close(&s->kernels);
 	if (s->proxy)
-		status = 3;  /* the proxy was not stopped */
+		status = 3; /* the proxy was not stopped */
 	gpul_fifo_close(s->fifo);
 	if (piece_drop(&s->piece, &err))
 		status = 4;
@@ -77,6 +77,7 @@ static void say_event(struct side *s)
 static void corrupt_header(struct side *s, unsigned which)
 {
 	const struct gpul_fifo_header truth = *(const struct gpul_fifo_header *)s->piece.area;
+	/* clang-format off */
 	const struct gpul_fifo_header false_headers[] = {
 		{ .magic = 0, .version = truth.version, .lanes = truth.lanes, .lane_shift = truth.lane_shift, .bytes = truth.bytes },
 		{ .magic = truth.magic, .version = 77, .lanes = truth.lanes, .lane_shift = truth.lane_shift, .bytes = truth.bytes },
@@ -89,6 +90,7 @@ static void corrupt_header(struct side *s, unsigned which)
 		{ .magic = truth.magic, .version = truth.version, .lanes = truth.lanes, .lane_shift = truth.lane_shift,
 		  .bytes = UINT64_MAX },
 	};
+	/* clang-format on */
 
 	if (which >= sizeof false_headers / sizeof false_headers[0]) {
 		say("no more");
@@ -96,7 +98,7 @@ static void corrupt_header(struct side *s, unsigned which)
 	}
 	*(struct gpul_fifo_header *)s->piece.area = false_headers[which];
 	say("corrupted");
-	if (hear((char[128]){ 0 }))  /* wait until the other process has read it */
+	if (hear((char[128]){ 0 })) /* wait until the other process has read it */
 		*(struct gpul_fifo_header *)s->piece.area = truth;
 	say("restored");
 }
@@ -131,8 +133,7 @@ static void wait_for_kernels(struct side *s)
 	if (st)
 		say_failed(st, &err);
 	else
-		say("result %u pushed %" PRIu64 " code %u %s", pushed.result, pushed.n, pushed.code,
-		    gpul_ipc_event_name(pushed.lost));
+		say("result %u pushed %" PRIu64 " code %u %s", pushed.result, pushed.n, pushed.code, gpul_ipc_event_name(pushed.lost));
 }
 
 static void obey_kernels(struct side *s, const char *line)

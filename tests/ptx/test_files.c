@@ -99,8 +99,7 @@ static void check_message(const char *path)
 	assert_memory_equal(err.text, path, strlen(path));
 	assert_in_range(err.native, 0, n_bytes);
 	/* the second line quotes the file, the third has a caret below the column */
-	const char *quote = strchr(err.text, '\n'),
-		   *caret = quote ? strchr(quote + 1, '\n') : NULL;
+	const char *quote = strchr(err.text, '\n'), *caret = quote ? strchr(quote + 1, '\n') : NULL;
 	assert_non_null(caret);
 	assert_int_equal(caret[strlen(caret) - 1], '^');
 	free(text);
@@ -150,13 +149,9 @@ static void a_message_fits_with_a_long_file_name_and_a_long_line(void **state)
 	for (size_t n_name = 0; n_name < 300; n_name += 7)
 		for (size_t column = 0; column < 400; column += 13) {
 			gpul_error err = { 0 };
-			int n = snprintf(text, sizeof text, ".version 8.0\n%*s?\t%*s\n",
-					 (int)column, "", 300, "x");
+			int n = snprintf(text, sizeof text, ".version 8.0\n%*s?\t%*s\n", (int)column, "", 300, "x");
 
-			assert_int_equal(gpul_ptx_parse(text, (size_t)n,
-							name + sizeof name - 1 - n_name, &m,
-							&err),
-					 GPUL_EFORMAT);
+			assert_int_equal(gpul_ptx_parse(text, (size_t)n, name + sizeof name - 1 - n_name, &m, &err), GPUL_EFORMAT);
 			assert_non_null(strstr(err.text, "expected .target"));
 			assert_null(strchr(err.text, '\t'));
 		}

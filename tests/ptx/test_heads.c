@@ -21,8 +21,7 @@ static gpul_ptx_module *heads_of(const char *text, gpul_error *err)
 	return m;
 }
 
-static void same_variable(const gpul_ptx_module *a, const gpul_ptx_var *x,
-			  const gpul_ptx_module *b, const gpul_ptx_var *y)
+static void same_variable(const gpul_ptx_module *a, const gpul_ptx_var *x, const gpul_ptx_module *b, const gpul_ptx_var *y)
 {
 	if (x->space != GPUL_PTX_MOD_PARAM) /* gpul_ptx_parse_heads() drops the names of parameters */
 		assert_string_equal(gpul_ptx_name(a, x->name), gpul_ptx_name(b, y->name));
@@ -36,8 +35,7 @@ static void same_variable(const gpul_ptx_module *a, const gpul_ptx_var *x,
 static bool names_variable(const gpul_ptx_func *f, uint32_t row)
 {
 	for (uint32_t i = 0; i < f->n_operands; i++)
-		if (f->operands[i].kind == GPUL_PTX_OP_SYMBOL &&
-		    f->operands[i].ref_kind == GPUL_PTX_REF_MODULE_VAR &&
+		if (f->operands[i].kind == GPUL_PTX_OP_SYMBOL && f->operands[i].ref_kind == GPUL_PTX_REF_MODULE_VAR &&
 		    f->operands[i].index == row)
 			return true;
 	return false;
@@ -52,21 +50,18 @@ static bool has_variable(const gpul_ptx_module *m, const gpul_ptx_func *f, const
 }
 
 /* The head has exactly the .shared variables that the whole body declares, then the module's that the body names. */
-static void same_shared(const gpul_ptx_module *a, const gpul_ptx_func *heads,
-			const gpul_ptx_module *b, const gpul_ptx_func *whole)
+static void same_shared(const gpul_ptx_module *a, const gpul_ptx_func *heads, const gpul_ptx_module *b, const gpul_ptx_func *whole)
 {
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < whole->n_vars; i++) {
-		if (whole->vars[i].space != GPUL_PTX_MOD_SHARED ||
-		    whole->vars[i].linkage == GPUL_PTX_EXTERN)
+		if (whole->vars[i].space != GPUL_PTX_MOD_SHARED || whole->vars[i].linkage == GPUL_PTX_EXTERN)
 			continue;
 		assert_true(n < heads->n_vars);
 		same_variable(a, &heads->vars[n++], b, &whole->vars[i]);
 	}
 	for (uint32_t i = 0; i < b->n_vars; i++) {
-		if (b->vars[i].space != GPUL_PTX_MOD_SHARED || b->vars[i].bytes == 0 ||
-		    !names_variable(whole, i))
+		if (b->vars[i].space != GPUL_PTX_MOD_SHARED || b->vars[i].bytes == 0 || !names_variable(whole, i))
 			continue;
 		assert_true(has_variable(a, heads, gpul_ptx_name(b, b->vars[i].name)));
 		n++;
@@ -137,12 +132,11 @@ static void agrees_with_the_whole_parser_on_the_corpus(void **state)
 
 static void ignores_braces_and_directives_in_comments_and_strings_of_bodies(void **state)
 {
-	static const char text[] =
-		HEAD ".entry a()\n{\n\t// } .shared .b32 no;\n\t/* }\n.shared .b32 no; */\n"
-		"\t.pragma \"}{\";\n\t.shared .align 16 .b8 s[48]; .shared .f64 t, u[2];\n"
-		"\tld.shared.u32 %r1, [s];\n\t{ .shared .b32 s; }\n"
-		"\t.extern .shared .b8 dynamic[];\n\tst.v2.u32 [s], {%r1, %r2};\n}\n"
-		".visible .entry b(.param .u64 p) { ret; }\n";
+	static const char text[] = HEAD ".entry a()\n{\n\t// } .shared .b32 no;\n\t/* }\n.shared .b32 no; */\n"
+					"\t.pragma \"}{\";\n\t.shared .align 16 .b8 s[48]; .shared .f64 t, u[2];\n"
+					"\tld.shared.u32 %r1, [s];\n\t{ .shared .b32 s; }\n"
+					"\t.extern .shared .b8 dynamic[];\n\tst.v2.u32 [s], {%r1, %r2};\n}\n"
+					".visible .entry b(.param .u64 p) { ret; }\n";
 	gpul_error err = { 0 };
 	gpul_ptx_module *m = heads_of(text, &err);
 
@@ -172,10 +166,10 @@ static void finds_shared_arrays_of_the_module_by_name(void **state)
 
 		snprintf(text, sizeof text,
 			 HEAD ".shared .b32 %s;\n.shared .align 8 .b8 %s[24];\n.global .b32 %s_not;\n"
-			 ".extern .shared .b8 dynamic[];\n"
-			 ".entry one() { .reg .b32 r; mov.u32 r, %s; mov.u32 r, [%s+4]; ret; }\n"
-			 ".entry both() { .shared .b8 own; ld.shared.u32 r, [%s]; st.shared.u8 [%s+1], r; }\n"
-			 ".entry none() { // %s\n\tld.global.u32 r, [%s_not]; mov.u32 pre%s, 1; ret; }\n",
+			      ".extern .shared .b8 dynamic[];\n"
+			      ".entry one() { .reg .b32 r; mov.u32 r, %s; mov.u32 r, [%s+4]; ret; }\n"
+			      ".entry both() { .shared .b8 own; ld.shared.u32 r, [%s]; st.shared.u8 [%s+1], r; }\n"
+			      ".entry none() { // %s\n\tld.global.u32 r, [%s_not]; mov.u32 pre%s, 1; ret; }\n",
 			 a, b, a, b, b, a, b, a, a, b);
 		gpul_ptx_module *m = heads_of(text, &err);
 

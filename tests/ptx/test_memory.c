@@ -19,8 +19,8 @@
 #else
 #define CLANG_HAS(x) 0
 #endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || CLANG_HAS(address_sanitizer) || \
-	CLANG_HAS(thread_sanitizer) || !defined(__GLIBC__)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || CLANG_HAS(address_sanitizer) || CLANG_HAS(thread_sanitizer) || \
+	!defined(__GLIBC__)
 
 int main(void)
 {
@@ -140,7 +140,7 @@ static void frees_everything_whichever_allocation_fails(void **state)
 		assert_int_equal(n_alive, 0);
 		assert_true(fail_at < 10000);
 	}
-	assert_in_range(n_calls, 30, 9999);   /* the loop has failed many allocations */
+	assert_in_range(n_calls, 30, 9999); /* the loop has failed many allocations */
 }
 
 int main(void)

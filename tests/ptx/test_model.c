@@ -14,9 +14,7 @@
 static gpul_ptx_module *module_of(const char *declarations)
 {
 	char text[4096];
-	int n = snprintf(text, sizeof text,
-			 ".version 8.4\n.target sm_90a, debug\n.address_size 64\n%s\n",
-			 declarations);
+	int n = snprintf(text, sizeof text, ".version 8.4\n.target sm_90a, debug\n.address_size 64\n%s\n", declarations);
 	gpul_ptx_module *m = NULL;
 	gpul_error err = { 0 };
 
@@ -46,8 +44,7 @@ static const gpul_ptx_operand *operand(const gpul_ptx_module *m, unsigned inst, 
 	return &f->operands[f->insts[inst].first_operand + i];
 }
 
-static const gpul_ptx_operand *child(const gpul_ptx_module *m, const gpul_ptx_operand *o,
-				     unsigned i)
+static const gpul_ptx_operand *child(const gpul_ptx_module *m, const gpul_ptx_operand *o, unsigned i)
 {
 	assert_true(i < o->n_children);
 	return &m->funcs[0].operands[o->first_child + i];
@@ -85,10 +82,9 @@ static void the_text_of_an_instruction_has_its_modifiers_and_is_cut_at_the_end_o
 static void a_range_of_registers_is_one_row_with_flat_numbers(void **state)
 {
 	(void)state;
-	gpul_ptx_module *m =
-		kernel_of("\t.reg .v4 .f32 v<2>;\n\t.reg .b32 last;\n"
-			  "\tmov.b32 %r8, %r0;\n\tmov.b64 %rd0, %rd8;\n\tmov.f32 v1.z, v0.y;\n"
-			  "\tmov.b32 last, 1;\n");
+	gpul_ptx_module *m = kernel_of("\t.reg .v4 .f32 v<2>;\n\t.reg .b32 last;\n"
+				       "\tmov.b32 %r8, %r0;\n\tmov.b64 %rd0, %rd8;\n\tmov.f32 v1.z, v0.y;\n"
+				       "\tmov.b32 last, 1;\n");
 	const gpul_ptx_func *f = &m->funcs[0];
 
 	assert_int_equal(f->n_regs, 5);
@@ -111,24 +107,25 @@ static void a_range_of_registers_is_one_row_with_flat_numbers(void **state)
 static void finds_registers_by_prefix_and_number_for_every_prefix(void **state)
 {
 	(void)state;
-	gpul_ptx_module *m = kernel_of(
-		"\t.reg .b32 a1<3>, a5;\n"
-		"\tmov.b32 a10, a12;\n\tmov.b32 a5, %r5;\n"
-		"\t{\n\t.reg .b32 %r5;\n\tmov.b32 %r5, %r6;\n\t}\n\tmov.b32 %r5, 0;\n");
+	gpul_ptx_module *m = kernel_of("\t.reg .b32 a1<3>, a5;\n"
+				       "\tmov.b32 a10, a12;\n\tmov.b32 a5, %r5;\n"
+				       "\t{\n\t.reg .b32 %r5;\n\tmov.b32 %r5, %r6;\n\t}\n\tmov.b32 %r5, 0;\n");
 
 	assert_int_equal(operand(m, 0, 0)->index, 21);
 	assert_int_equal(operand(m, 0, 1)->index, 23);
 	assert_int_equal(operand(m, 1, 0)->index, 24);
 	assert_int_equal(operand(m, 1, 1)->index, 5);
-	assert_int_equal(operand(m, 2, 0)->index, 25);   /* the register of the inner scope */
-	assert_int_equal(operand(m, 2, 1)->index, 6);    /* the register of the outer scope */
+	assert_int_equal(operand(m, 2, 0)->index, 25); /* the register of the inner scope */
+	assert_int_equal(operand(m, 2, 1)->index, 6);  /* the register of the outer scope */
 	assert_int_equal(operand(m, 3, 0)->index, 5);
 	gpul_ptx_module_destroy(m);
 }
 
 static void constants_have_the_values_that_ptx_defines(void **state)
 {
-	static const struct { const char *text; int64_t value;
+	static const struct {
+		const char *text;
+		int64_t value;
 	} rows[] = {
 		{ "42", 42 },
 		{ "0x2A", 42 },
@@ -182,17 +179,18 @@ static void constants_have_the_values_that_ptx_defines(void **state)
 
 		snprintf(body, sizeof body, "\tmov.b64 %%rd0, %s;\n", rows[i].text);
 		gpul_ptx_module *m = kernel_of(body);
-		if (operand(m, 0, 1)->kind != GPUL_PTX_OP_INT ||
-		    operand(m, 0, 1)->value.i != rows[i].value)
-			fail_msg("%s is %lld", rows[i].text,
-				 (long long)operand(m, 0, 1)->value.i);
+		if (operand(m, 0, 1)->kind != GPUL_PTX_OP_INT || operand(m, 0, 1)->value.i != rows[i].value)
+			fail_msg("%s is %lld", rows[i].text, (long long)operand(m, 0, 1)->value.i);
 		gpul_ptx_module_destroy(m);
 	}
 }
 
 static void floats_keep_their_bits(void **state)
 {
-	static const struct { const char *text; int kind; uint64_t bits;
+	static const struct {
+		const char *text;
+		int kind;
+		uint64_t bits;
 	} rows[] = {
 		{ "0f3F800000", GPUL_PTX_OP_F32, 0x3F800000 },
 		{ "0F7fc00001", GPUL_PTX_OP_F32, 0x7FC00001 },
@@ -221,12 +219,11 @@ static void floats_keep_their_bits(void **state)
 static void addresses_have_a_base_and_an_offset(void **state)
 {
 	(void)state;
-	gpul_ptx_module *m = kernel_of(
-		"\t.shared .u32 tile[4];\n"
-		"\tld.global.u32 %r1, [%rd2+-16];\n\tld.param.u32 %r1, [s + 4 * 2];\n"
-		"\tld.shared.u32 %r1, [tile];\n\tld.local.u32 %r1, [64];\n\tmov.b64 %rd1, tile "
-		"+ 8;\n"
-		"\tmov.b64 %rd1, tile[3];\n\tprefetch.tensormap [%rd1, {%r2, -1}];\n");
+	gpul_ptx_module *m = kernel_of("\t.shared .u32 tile[4];\n"
+				       "\tld.global.u32 %r1, [%rd2+-16];\n\tld.param.u32 %r1, [s + 4 * 2];\n"
+				       "\tld.shared.u32 %r1, [tile];\n\tld.local.u32 %r1, [64];\n\tmov.b64 %rd1, tile "
+				       "+ 8;\n"
+				       "\tmov.b64 %rd1, tile[3];\n\tprefetch.tensormap [%rd1, {%r2, -1}];\n");
 	const gpul_ptx_operand *a = operand(m, 0, 1);
 
 	assert_int_equal(a->kind, GPUL_PTX_OP_ADDRESS);
@@ -281,10 +278,9 @@ static void parses_pairs_sinks_guards_and_negation(void **state)
 static void a_label_refers_to_the_instruction_after_it(void **state)
 {
 	(void)state;
-	gpul_ptx_module *m =
-		kernel_of("\tbra end;\nloop:\n\tmov.b32 %r1, 1;\n\t{\n\tinner: bra "
-			  "inner;\n\t\tbra loop;\n\t}\n"
-			  "t: .branchtargets loop, end;\n\tbrx.idx %r1, t;\nend:\n");
+	gpul_ptx_module *m = kernel_of("\tbra end;\nloop:\n\tmov.b32 %r1, 1;\n\t{\n\tinner: bra "
+				       "inner;\n\t\tbra loop;\n\t}\n"
+				       "t: .branchtargets loop, end;\n\tbrx.idx %r1, t;\nend:\n");
 	const gpul_ptx_func *f = &m->funcs[0];
 
 	assert_int_equal(f->n_labels, 4);
@@ -338,8 +334,7 @@ static void variables_have_their_size_and_initializer(void **state)
 static void strings_may_be_empty_and_have_no_escapes(void **state)
 {
 	(void)state;
-	gpul_ptx_module *m = module_of(
-		".file 1 \"\"\n.file 2 \"c:\\\"\n.pragma \"\";\n.section .debug_x {}\n");
+	gpul_ptx_module *m = module_of(".file 1 \"\"\n.file 2 \"c:\\\"\n.pragma \"\";\n.section .debug_x {}\n");
 
 	assert_string_equal(gpul_ptx_name(m, m->files[0].path), "");
 	assert_string_equal(gpul_ptx_name(m, m->files[1].path), "c:\\");
@@ -351,11 +346,10 @@ static void strings_may_be_empty_and_have_no_escapes(void **state)
 static void functions_have_their_definition_and_tuning_directives(void **state)
 {
 	(void)state;
-	gpul_ptx_module *m =
-		module_of(".func (.reg .b32 r) f(.reg .b64 a);\n"
-			  ".entry k(.param .u64 .ptr .global .align 8 p) .maxntid 64, 2 "
-			  ".minnctapersm 3 { ret; }\n"
-			  ".func (.reg .b32 r) f(.reg .b64 a) { mov.b32 r, 1; ret; }\n");
+	gpul_ptx_module *m = module_of(".func (.reg .b32 r) f(.reg .b64 a);\n"
+				       ".entry k(.param .u64 .ptr .global .align 8 p) .maxntid 64, 2 "
+				       ".minnctapersm 3 { ret; }\n"
+				       ".func (.reg .b32 r) f(.reg .b64 a) { mov.b32 r, 1; ret; }\n");
 
 	assert_int_equal(m->funcs[0].definition, 2);
 	assert_int_equal(m->funcs[2].definition, 2);
@@ -375,18 +369,15 @@ static void functions_have_their_definition_and_tuning_directives(void **state)
 
 static void printing_an_instruction_truncates_like_snprintf(void **state)
 {
-	static const char whole[] =
-		"@!%p1 fma.rn.newly_invented.f32 %r1, %r2, 0f3F800000, -%r3;";
+	static const char whole[] = "@!%p1 fma.rn.newly_invented.f32 %r1, %r2, 0f3F800000, -%r3;";
 	(void)state;
-	gpul_ptx_module *m =
-		kernel_of("\t@!%p1 fma.rn.newly_invented.f32 %r1,%r2,0f3f800000,-%r3;\n");
+	gpul_ptx_module *m = kernel_of("\t@!%p1 fma.rn.newly_invented.f32 %r1,%r2,0f3f800000,-%r3;\n");
 	const gpul_ptx_func *f = &m->funcs[0];
 	char buf[128];
 
 	for (size_t room = 0; room <= sizeof buf; room++) {
 		memset(buf, 'x', sizeof buf);
-		assert_int_equal(gpul_ptx_print_inst(m, f, &f->insts[0], buf, room),
-				 strlen(whole));
+		assert_int_equal(gpul_ptx_print_inst(m, f, &f->insts[0], buf, room), strlen(whole));
 		if (room > 0) {
 			size_t n = room - 1 < strlen(whole) ? room - 1 : strlen(whole);
 
@@ -441,16 +432,20 @@ static void modules_with_any_difference_are_not_equal(void **state)
 
 static void old_texts_have_the_address_size_of_their_parameters(void **state)
 {
-	static const struct { const char *version, *type; unsigned want;
-	} rows[] = { { "1.4", "u64", 64 }, { "2.2", "u32", 32 }, { "2.3", "u32", 64 } };  /* 2.3 has .address_size; ptxas assumes 64 without it */
+	static const struct {
+		const char *version, *type;
+		unsigned want;
+	} rows[] = { { "1.4", "u64", 64 },
+		     { "2.2", "u32", 32 },
+		     { "2.3", "u32", 64 } }; /* 2.3 has .address_size; ptxas assumes 64 without it */
 
 	(void)state;
 	for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++) {
 		char text[200];
 		gpul_ptx_module *m;
 
-		snprintf(text, sizeof text, ".version %s\n.target sm_10\n.entry k(.param .s32 n, .param .%s p) { exit; }\n", rows[k].version,
-			 rows[k].type);
+		snprintf(text, sizeof text, ".version %s\n.target sm_10\n.entry k(.param .s32 n, .param .%s p) { exit; }\n",
+			 rows[k].version, rows[k].type);
 		assert_int_equal(gpul_ptx_parse(text, strlen(text), "old.ptx", &m, NULL), GPUL_OK);
 		assert_int_equal(m->address_size, rows[k].want);
 		gpul_ptx_module_destroy(m);

@@ -14,8 +14,7 @@
 #include "ptx/nvrtc/nvrtc.h"
 #include "ptx/nvrtc/nvrtc_internal.h"
 
-static const char twice[] =
-	"extern \"C\" __global__ void twice(int *p) { p[threadIdx.x] *= FACTOR; }\n";
+static const char twice[] = "extern \"C\" __global__ void twice(int *p) { p[threadIdx.x] *= FACTOR; }\n";
 
 static void compiles_to_ptx_that_parses(void **state)
 {
@@ -45,8 +44,7 @@ static void compiles_to_machine_code_in_an_elf_file(void **state)
 	gpul_error err = { 0 };
 
 	(void)state;
-	assert_int_equal(gpul_nvrtc_compile(twice, "twice.cu", options, "sm_80", &r, &err),
-			 GPUL_OK);
+	assert_int_equal(gpul_nvrtc_compile(twice, "twice.cu", options, "sm_80", &r, &err), GPUL_OK);
 	assert_true(r.image_bytes > 64);
 	assert_memory_equal(r.image, "\177ELF", 4);
 	gpul_nvrtc_result_free(&r);
@@ -58,8 +56,7 @@ static void reports_the_first_error_of_a_program(void **state)
 	gpul_error err = { 0 };
 
 	(void)state;
-	assert_int_equal(gpul_nvrtc_compile(twice, "twice.cu", NULL, "compute_80", &r, &err),
-			 GPUL_EFORMAT);
+	assert_int_equal(gpul_nvrtc_compile(twice, "twice.cu", NULL, "compute_80", &r, &err), GPUL_EFORMAT);
 	assert_memory_equal(err.text, "twice.cu(1): error: ", 20);
 	assert_non_null(strstr(err.text, "FACTOR"));
 	assert_null(strchr(err.text, '\n'));
@@ -147,29 +144,26 @@ static void names_an_unknown_architecture_or_option(void **state)
 	gpul_error err = { 0 };
 
 	(void)state;
-	assert_int_equal(gpul_nvrtc_compile(twice, "twice.cu", NULL, "compute_7", &r, &err),
-			 GPUL_EUNSUPPORTED);
+	assert_int_equal(gpul_nvrtc_compile(twice, "twice.cu", NULL, "compute_7", &r, &err), GPUL_EUNSUPPORTED);
 	assert_non_null(strstr(err.text, "compute_7"));
 	gpul_nvrtc_result_free(&r);
 	err = (gpul_error){ 0 };
-	assert_int_equal(gpul_nvrtc_compile(twice, "twice.cu", options, "compute_80", &r, &err),
-			 GPUL_EFORMAT);
+	assert_int_equal(gpul_nvrtc_compile(twice, "twice.cu", options, "compute_80", &r, &err), GPUL_EFORMAT);
 	assert_non_null(strstr(err.text, "no-such-option"));
 	gpul_nvrtc_result_free(&r);
 }
 
 static void provides_the_headers_that_kernels_include(void **state)
 {
-	static const char source[] =
-		"#include <cstdint>\n#include <stdint.h>\n#include <cassert>\n#include "
-		"<stdio.h>\n#include <climits>\n"
-		"#include <cfloat>\n#include <cmath>\n#include <cuda_fp16.h>\n"
-		"extern \"C\" __global__ void k(std::uint32_t *p, float *f, __half *h)\n"
-		"{\n"
-		"	assert(p); printf(\"%u\\n\", *p); p[0] = INT_MAX; p[1] = INT32_MAX;\n"
-		"	f[0] = FLT_MAX; f[1] = sqrtf(f[2]); h[0] = __float2half(f[0]);\n"
-		"	unsigned __int128 wide = p[0]; p[2] = (wide << 70) != 0;\n"
-		"}\n";
+	static const char source[] = "#include <cstdint>\n#include <stdint.h>\n#include <cassert>\n#include "
+				     "<stdio.h>\n#include <climits>\n"
+				     "#include <cfloat>\n#include <cmath>\n#include <cuda_fp16.h>\n"
+				     "extern \"C\" __global__ void k(std::uint32_t *p, float *f, __half *h)\n"
+				     "{\n"
+				     "	assert(p); printf(\"%u\\n\", *p); p[0] = INT_MAX; p[1] = INT32_MAX;\n"
+				     "	f[0] = FLT_MAX; f[1] = sqrtf(f[2]); h[0] = __float2half(f[0]);\n"
+				     "	unsigned __int128 wide = p[0]; p[2] = (wide << 70) != 0;\n"
+				     "}\n";
 	gpul_nvrtc_result r;
 	gpul_error err = { 0 };
 
@@ -212,14 +206,17 @@ static int find_in_missing_folder(void)
 
 static void messages_about_the_file_come_first_and_those_about_headers_are_few(void **state)
 {
-	static const char begin[] = "kernel.cu(3): error: identifier \"n\" is undefined\n  x = n;\n      ^\n\nkernel.cu(1): warning #1: w\n\n/usr/include/cuda.h(0)";
+	static const char begin[] =
+		"kernel.cu(3): error: identifier \"n\" is undefined\n  x = n;\n      ^\n\nkernel.cu(1): warning #1: w\n\n/usr/include/cuda.h(0)";
 	char log[4000] = "", *ordered;
 
 	(void)state;
 	for (int i = 0; i < 9; i++)
-		sprintf(log + strlen(log), "/usr/include/cuda.h(%d): error: host functions are not allowed in JIT mode\n  int f();\n      ^\n\n", i);
-	strcat(log, "kernel.cu(3): error: identifier \"n\" is undefined\n  x = n;\n      ^\n\nkernel.cu(1): warning #1: w\n\n10 errors detected in the "
-		    "compilation of \"kernel.cu\".\n");
+		sprintf(log + strlen(log),
+			"/usr/include/cuda.h(%d): error: host functions are not allowed in JIT mode\n  int f();\n      ^\n\n", i);
+	strcat(log,
+	       "kernel.cu(3): error: identifier \"n\" is undefined\n  x = n;\n      ^\n\nkernel.cu(1): warning #1: w\n\n10 errors detected in the "
+	       "compilation of \"kernel.cu\".\n");
 	assert_true(ptx_nvrtc_log_has_error_in(log, "kernel.cu"));
 	assert_false(ptx_nvrtc_log_has_error_in(log, "kernel"));
 	ordered = ptx_nvrtc_ordered_log(log, "kernel.cu");

@@ -11,9 +11,9 @@
 #include "ptx/link/ptx_link.h"
 #include "ptx/link/prune.h"
 
-#define HEAD ".version 8.0\n.target sm_75\n.address_size 64\n"
+#define HEAD                      ".version 8.0\n.target sm_75\n.address_size 64\n"
 #define FUNC(linkage, name, body) linkage ".func " name "()\n{\n" body "ret;\n}\n"
-#define KERNEL(name, body) ".visible .entry " name "()\n{\n.reg .b64 p;\n" body "ret;\n}\n"
+#define KERNEL(name, body)        ".visible .entry " name "()\n{\n.reg .b64 p;\n" body "ret;\n}\n"
 
 enum { MOST = 4 };
 
@@ -88,8 +88,10 @@ static gpul_ptx_module *link_pruned(const struct pruned *p)
 static void keeps_what_the_kernel_reaches_in_all_texts(void **state)
 {
 	(void)state;
-	struct pruned p = PRUNE(HEAD ".extern .func f();\n.extern .func unused();\n" KERNEL("k", "call.uni f;\n") KERNEL("other", "call.uni unused;\n"),
-				HEAD ".global .u32 v = 7;\n" FUNC(".visible ", "f", ".reg .b64 q;\nmov.u64 q, v;\n") FUNC(".visible ", "g", ""),
+	struct pruned p = PRUNE(HEAD ".extern .func f();\n.extern .func unused();\n" KERNEL("k", "call.uni f;\n")
+					KERNEL("other", "call.uni unused;\n"),
+				HEAD ".global .u32 v = 7;\n" FUNC(".visible ", "f", ".reg .b64 q;\nmov.u64 q, v;\n")
+					FUNC(".visible ", "g", ""),
 				HEAD FUNC(".visible ", "unused", ""));
 
 	assert_true(has(&p, 0, ".entry k") && !has(&p, 0, "other") && !has(&p, 0, "unused"));
@@ -106,7 +108,8 @@ static void keeps_what_the_kernel_reaches_in_all_texts(void **state)
 static void what_is_left_out_keeps_its_lines(void **state)
 {
 	(void)state;
-	struct pruned p = PRUNE(HEAD FUNC(".visible ", "long_one", "{ .shared .u32 s; }\n// }\n.pragma \"}\";\n") "/* a\n b */ " KERNEL("k", ""));
+	struct pruned p = PRUNE(
+		HEAD FUNC(".visible ", "long_one", "{ .shared .u32 s; }\n// }\n.pragma \"}\";\n") "/* a\n b */ " KERNEL("k", ""));
 	size_t lines[2] = { 0, 0 };
 
 	for (const char *at = p.texts[0].text; at < strstr(p.texts[0].text, ".entry k"); at++)
@@ -133,7 +136,7 @@ static void keeps_weak_definitions_aliases_and_shared_arrays(void **state)
 {
 	(void)state;
 	struct pruned p = PRUNE(HEAD ".extern .shared .align 4 .b8 dynamic[];\n.shared .u32 other;\n" FUNC(".weak ", "f", "")
-				KERNEL("k", "call.uni f;\nmov.u64 p, dynamic;\ncall.uni b;\n") ,
+					KERNEL("k", "call.uni f;\nmov.u64 p, dynamic;\ncall.uni b;\n"),
 				HEAD FUNC(".weak ", "f", ""), HEAD FUNC(".visible ", "a", "") ".visible .func b();\n.alias b, a;\n");
 
 	assert_true(has(&p, 0, "dynamic[]") && !has(&p, 0, "other"));
@@ -146,8 +149,9 @@ static void functions_of_a_table_are_linked_if_they_are_small(void **state)
 {
 	static const char *const texts[] = {
 		HEAD ".extern .global .u64 table[2];\n" KERNEL("k", "mov.u64 p, table;\n"),
-		HEAD FUNC("", "inner", "// inner\n") FUNC(".visible ", "f", "// f\ncall.uni inner;\n") FUNC(".visible ", "g", "// g\n")
-		".visible .global .u64 table[2] = { f, g };\n", NULL,
+		HEAD FUNC("", "inner", "// inner\n") FUNC(".visible ", "f", "// f\ncall.uni inner;\n")
+			FUNC(".visible ", "g", "// g\n") ".visible .global .u64 table[2] = { f, g };\n",
+		NULL,
 	};
 	struct pruned all = prune(texts, 1000), none = prune(texts, 20);
 
@@ -168,8 +172,9 @@ static void functions_of_a_table_are_linked_if_they_are_small(void **state)
 static void a_function_that_code_names_is_linked_whatever_its_size(void **state)
 {
 	(void)state;
-	struct pruned p = prune(TEXTS(HEAD FUNC(".visible ", "f", "// f\n") ".visible .global .u64 table[1] = { f };\n"
-				      KERNEL("k", "mov.u64 p, table;\ncall.uni f;\n")), 0);
+	struct pruned p = prune(TEXTS(HEAD FUNC(".visible ", "f", "// f\n") ".visible .global .u64 table[1] = { f };\n" KERNEL(
+					"k", "mov.u64 p, table;\ncall.uni f;\n")),
+				0);
 
 	assert_true(has(&p, 0, "// f\n"));
 	assert_null(p.result.failing);

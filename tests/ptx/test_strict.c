@@ -102,8 +102,8 @@ static void each_form_has_its_verdict_and_reason(void **state)
 
 static void ptx_of_nvcc_is_accepted(void **state)
 {
-	static const char *const folders[] = { "tests/corpus/ptx/*.ptx", GPUL_KERNELS "/tests/corpus/*.ptx", GPUL_KERNELS "/comm/kernels/*.ptx", "demo/*.ptx",
-						GPUL_KERNELS "/cli/kernels/*.ptx" };
+	static const char *const folders[] = { "tests/corpus/ptx/*.ptx", GPUL_KERNELS "/tests/corpus/*.ptx",
+					       GPUL_KERNELS "/comm/kernels/*.ptx", "demo/*.ptx", GPUL_KERNELS "/cli/kernels/*.ptx" };
 
 	(void)state;
 	for (size_t k = 0; k < sizeof folders / sizeof *folders; k++) {
@@ -130,8 +130,12 @@ static void ptx_of_nvcc_is_accepted(void **state)
 
 static void the_newest_version_follows_cuda(void **state)
 {
-	static const struct { int cuda; unsigned version; } rows[] = {
-		{ 11000, 70 }, { 11080, 78 }, { 12000, 80 }, { 12060, 85 }, { 12080, 87 }, { 12090, 88 }, { 13000, 90 }, { 13010, 91 }, { 13040, 94 },
+	static const struct {
+		int cuda;
+		unsigned version;
+	} rows[] = {
+		{ 11000, 70 }, { 11080, 78 }, { 12000, 80 }, { 12060, 85 }, { 12080, 87 },
+		{ 12090, 88 }, { 13000, 90 }, { 13010, 91 }, { 13040, 94 },
 	};
 	static const char text[] = ".version 8.7\n.target sm_75\n.address_size 64\n.entry k() { ret; }\n";
 	gpul_ptx_module *m = NULL;

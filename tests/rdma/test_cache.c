@@ -23,8 +23,11 @@ static int left_behind(size_t cache_bytes, bool forget)
 	gpul_error err = { 0 };
 	int before, after;
 
-	assert_int_equal(gpul_rdma_open(&(gpul_rdma_desc){ .backend = "libfabric", .cache_bytes = cache_bytes,
-							   .device = { .gpu = -1, .gid_index = -1 } }, &r, &err), GPUL_OK);
+	assert_int_equal(gpul_rdma_open(&(gpul_rdma_desc){ .backend = "libfabric",
+							   .cache_bytes = cache_bytes,
+							   .device = { .gpu = -1, .gid_index = -1 } },
+					&r, &err),
+			 GPUL_OK);
 	before = fake_ofi_alive();
 	assert_int_equal(gpul_rdma_register(r, memory, BYTES, GPUL_RDMA_DATA, &region, &err), GPUL_OK);
 	assert_true(fake_ofi_alive() > before);

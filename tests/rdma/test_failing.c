@@ -77,12 +77,12 @@ static const struct fabric fabrics[] = {
 /* ---- one exchange ------------------------------------------------------------------------------------------------- */
 
 struct exchange {
-	gpul_rdma *r[2];                 /* the accepting side, the connecting side */
+	gpul_rdma *r[2]; /* the accepting side, the connecting side */
 	gpul_rdma_listener *listener;
 	gpul_rdma_conn *conn[2];
 	gpul_rdma_region *data[2], *steps;
 	gpul_rdma_request requests[2][2];
-	gpul_error err[2];               /* of each side */
+	gpul_error err[2]; /* of each side */
 	atomic_bool stop;
 	unsigned char bytes[2][ROOM];
 	uint64_t step;
@@ -126,13 +126,16 @@ static gpul_status connect_sides(void)
 /* A receive of each side, a message of each side, and a put of the connecting side. */
 static gpul_status start_transfers(int timeout_ms)
 {
-	gpul_rdma_put_desc put = { .signal_value = 7, .from = { .at = (uintptr_t)x.bytes[1], .bytes = 0, .area = gpul_rdma_region_area(x.data[1]) } };
+	gpul_rdma_put_desc put = { .signal_value = 7,
+				   .from = { .at = (uintptr_t)x.bytes[1], .bytes = 0, .area = gpul_rdma_region_area(x.data[1]) } };
 	gpul_rdma_request unused;
 	gpul_status st = gpul_rdma_offer(x.steps, (uintptr_t)&x.step, sizeof x.step, &put.signal, &x.err[0]);
 
 	for (int i = 0; !st && i < 2; i++) {
 		const gpul_rdma_buffer into = { .region = x.data[i], .at = (uintptr_t)x.bytes[i], .bytes = ROOM / 2, .tag = 1 };
-		const gpul_rdma_buffer out = { .region = x.data[i], .at = (uintptr_t)x.bytes[i] + ROOM / 2, .bytes = ROOM / 2 - 5, .tag = 1 };
+		const gpul_rdma_buffer out = {
+			.region = x.data[i], .at = (uintptr_t)x.bytes[i] + ROOM / 2, .bytes = ROOM / 2 - 5, .tag = 1
+		};
 
 		st = gpul_rdma_irecv(x.conn[i], &into, 1, timeout_ms, &x.requests[i][0], &x.err[i]);
 		if (!st)
@@ -154,8 +157,9 @@ static void finish_transfers(void)
 			const int side = i / 2, k = i % 2;
 
 			if (!st[side])
-				st[side] = done[side][k] ? gpul_rdma_progress(x.conn[side], NULL, &x.err[side])
-							 : gpul_rdma_test(x.conn[side], x.requests[side][k], &done[side][k], NULL, &x.err[side]);
+				st[side] = done[side][k]
+						   ? gpul_rdma_progress(x.conn[side], NULL, &x.err[side])
+						   : gpul_rdma_test(x.conn[side], x.requests[side][k], &done[side][k], NULL, &x.err[side]);
 		}
 		if (st[0] && st[1])
 			return;
@@ -252,7 +256,7 @@ static void each_completion_may_be_an_error(void **state)
 				assert_true(why[i].advice[0] && why[i].what[0] && why[i].peer[0] && why[i].after_ns);
 			}
 			if (!fine)
-				assert_true(why[0].by_peer + why[1].by_peer <= 1);  /* both ends may detect it themselves */
+				assert_true(why[0].by_peer + why[1].by_peer <= 1); /* both ends may detect it themselves */
 			close_all();
 			assert_int_equal(f->alive(), 0);
 			assert_true(n < 100);

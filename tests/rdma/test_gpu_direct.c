@@ -48,8 +48,9 @@ static bool is_staged(const gpul_rdma_conn *conn)
 static void put_and_flush(struct two_ends *e, gpul_rdma_region *const regions[2], gpul_mem *const memory[2])
 {
 	static uint64_t step;
-	gpul_rdma_put_desc put = { .from = { .at = gpul_mem_gpu(memory[1]), .bytes = BYTES - AT, .area = gpul_rdma_region_area(regions[1]) },
-				   .signal_value = 7 };
+	gpul_rdma_put_desc put = {
+		.from = { .at = gpul_mem_gpu(memory[1]), .bytes = BYTES - AT, .area = gpul_rdma_region_area(regions[1]) }, .signal_value = 7
+	};
 	const gpul_rdma_buffer slots = { .region = regions[0], .at = gpul_mem_gpu(memory[0]) + AT, .bytes = 8 };
 	gpul_rdma_request request = 0;
 	gpul_rdma_region *words = NULL;

@@ -35,8 +35,12 @@ static void pair_open(struct pair *p, unsigned n_qps, const char *provider)
 	gpul_error err = { 0 };
 
 	*p = (struct pair){ .from = NULL };
-	two_ends_open(&(gpul_rdma_desc){ .backend = "libfabric", .device = { .gpu = -1, .gid_index = -1, .provider = provider },
-					 .n_qps = n_qps, .segment_bytes = 4096, .stripe_bytes = 1024 }, &p->ends);
+	two_ends_open(&(gpul_rdma_desc){ .backend = "libfabric",
+					 .device = { .gpu = -1, .gid_index = -1, .provider = provider },
+					 .n_qps = n_qps,
+					 .segment_bytes = 4096,
+					 .stripe_bytes = 1024 },
+		      &p->ends);
 	if (gpul_rdma_register(p->ends.r[1], source, ROOM, GPUL_RDMA_DATA, &p->from, &err) ||
 	    gpul_rdma_register(p->ends.r[0], target, ROOM, GPUL_RDMA_DATA, &p->to, &err) ||
 	    gpul_rdma_register(p->ends.r[0], &step, sizeof step, GPUL_RDMA_STEPS, &p->steps, &err) ||
@@ -59,11 +63,13 @@ static void start_round(struct pair *p, unsigned round, gpul_rdma_request reques
 {
 	const unsigned put_bytes = round % 3 * 500;
 	const gpul_rdma_buffer into = { .region = p->to, .at = (uintptr_t)target, .bytes = MESSAGE, .tag = round };
+	/* clang-format off */
 	const gpul_rdma_buffer out = { .region = p->from, .at = (uintptr_t)source + round % 7, .bytes = round * 37 % MESSAGE, .tag = round };
 	gpul_rdma_put_desc put = {
 		.from = { .at = (uintptr_t)source + MESSAGE, .bytes = put_bytes, .area = gpul_rdma_region_area(p->from) },
 		.to = p->to_remote, .signal = p->step_remote, .signal_value = round, .lane = round,
 	};
+	/* clang-format on */
 	gpul_error err = { 0 };
 
 	put.to.address += ROOM / 2;
@@ -109,7 +115,7 @@ static void puts_and_messages_share_a_connection(void **state)
 	(void)state;
 	pair_open(&p, 1, NULL);
 	run_rounds(&p);
-	assert_true(fake_ofi_silent_writes() > 0);  /* tcp's completions come in order: one for several writes */
+	assert_true(fake_ofi_silent_writes() > 0); /* tcp's completions come in order: one for several writes */
 	pair_close(&p);
 	reset(NULL);
 	pair_open(&p, 4, NULL);
@@ -124,8 +130,9 @@ static void a_fabric_without_order_signals_every_write(void **state)
 		struct pair p;
 
 		reset(NULL);
-		fake_ofi_behave()->entries[0] = (fake_ofi_entry){ .provider = "efa", .domain = "efa_0-rdm", .data_bytes = 4,
-								  .mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_PROV_KEY };
+		fake_ofi_behave()->entries[0] = (fake_ofi_entry){
+			.provider = "efa", .domain = "efa_0-rdm", .data_bytes = 4, .mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_PROV_KEY
+		};
 		fake_ofi_behave()->reverse = true;
 		pair_open(&p, n_qps, "efa");
 		run_rounds(&p);

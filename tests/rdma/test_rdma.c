@@ -45,8 +45,7 @@ static gpul_rdma_buffer buffer_of(const gpul_rdma_region *region, const void *at
 	return (gpul_rdma_buffer){ .region = region, .at = (uint64_t)(uintptr_t)at, .bytes = bytes, .tag = tag };
 }
 
-static void send_one(struct two_ends *e, gpul_rdma_region *const regions[2], int from, size_t offset, size_t bytes,
-		     size_t room)
+static void send_one(struct two_ends *e, gpul_rdma_region *const regions[2], int from, size_t offset, size_t bytes, size_t room)
 {
 	const gpul_rdma_buffer source = buffer_of(regions[from], buffers[from] + offset, bytes, 3);
 	const gpul_rdma_buffer target = buffer_of(regions[!from], buffers[!from] + 3, room, 3);
@@ -78,7 +77,7 @@ static void carries_messages_of_every_size(const gpul_rdma_desc *desc)
 	for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
 		for (int from = 0; from < 2; from++) {
 			send_one(&e, regions, from, i, sizes[i], sizes[i]);
-			send_one(&e, regions, from, 0, sizes[i], ROOM - 16);  /* a larger buffer */
+			send_one(&e, regions, from, 0, sizes[i], ROOM - 16); /* a larger buffer */
 		}
 	for (int i = 0; i < 2; i++)
 		gpul_rdma_unregister(regions[i]);
@@ -95,8 +94,8 @@ static void carries_messages_over_several_queue_pairs(void **state)
 {
 	(void)state;
 	carries_messages_of_every_size(&(gpul_rdma_desc){ .device = { .gpu = -1, .gid_index = -1 }, .n_qps = 4 });
-	carries_messages_of_every_size(&(gpul_rdma_desc){ .device = { .gpu = -1, .gid_index = -1 }, .n_qps = 3,
-							  .striping = GPUL_RDMA_ROUND_ROBIN });
+	carries_messages_of_every_size(
+		&(gpul_rdma_desc){ .device = { .gpu = -1, .gid_index = -1 }, .n_qps = 3, .striping = GPUL_RDMA_ROUND_ROBIN });
 }
 
 static void matches_a_multi_receive_by_tag(void **state)
@@ -154,10 +153,13 @@ static void puts_raise_their_steps_in_order(void **state)
 	fill(buffers[1], 64 * 4096, 5);
 	for (unsigned i = 0; i < 64; i++) {
 		gpul_rdma_put_desc put = {
-			.from = { .at = (uint64_t)(uintptr_t)buffers[1] + i * 4096, .bytes = 4096, .area = gpul_rdma_region_area(regions[1]) },
+			.from = { .at = (uint64_t)(uintptr_t)buffers[1] + i * 4096,
+				  .bytes = 4096,
+				  .area = gpul_rdma_region_area(regions[1]) },
 			.to = { .address = to.address + i * 4096, .key = to.key, .bytes = 4096 },
 			.signal = { .address = to_steps.address + (i % 8) * 8, .key = to_steps.key, .bytes = 8 },
-			.signal_value = i / 8 + 1, .lane = i % 8,
+			.signal_value = i / 8 + 1,
+			.lane = i % 8,
 		};
 
 		assert_int_equal(gpul_rdma_put(e.conn[1], &put, 20000, &requests[i], &err), GPUL_OK);
@@ -217,7 +219,7 @@ static void keys_of_libfabric_cannot_be_guessed(void **state)
 
 	(void)state;
 	if (strcmp(two_ends_backend(), "libfabric") != 0)
-		skip();  /* a NIC chooses the keys itself */
+		skip(); /* a NIC chooses the keys itself */
 	two_ends_open(&(gpul_rdma_desc){ .device = { .gpu = -1, .gid_index = -1 } }, &e);
 	for (unsigned i = 0; i < MANY; i++) {
 		uint64_t key;
@@ -253,8 +255,10 @@ static void a_source_can_be_sent_but_not_written(void **state)
 	regions[1] = region_of(e.r[1], buffers[1], ROOM, GPUL_RDMA_SOURCE);
 	const gpul_rdma_buffer target = buffer_of(regions[0], buffers[0], 100, 1), source = buffer_of(regions[1], buffers[1], 100, 1);
 	const gpul_rdma_piece *piece = &gpul_rdma_region_area(regions[1])->pieces[0];
-	const gpul_rdma_put_desc hostile = { .from = { .at = (uintptr_t)buffers[0], .bytes = 64, .area = gpul_rdma_region_area(regions[0]) },
-					     .to = { .address = piece->remote, .key = piece->remote_key, .bytes = 64 } };
+	const gpul_rdma_put_desc hostile = {
+		.from = { .at = (uintptr_t)buffers[0], .bytes = 64, .area = gpul_rdma_region_area(regions[0]) },
+		.to = { .address = piece->remote, .key = piece->remote_key, .bytes = 64 }
+	};
 
 	assert_int_equal(gpul_rdma_irecv(e.conn[0], &target, 1, 0, &received, &err), GPUL_OK);
 	assert_int_equal(gpul_rdma_isend(e.conn[1], &source, 0, &sent, &err), GPUL_OK);
@@ -395,7 +399,7 @@ static void messages_of_a_peer_that_has_ended_are_received_first(void **state)
 
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(gpul_rdma_irecv(e.conn[0], &target, 1, 0, i ? &received : &first, &err), GPUL_OK);
-	send_and_wait(&e, &source, first);  /* now the slot of the second message has been written, too */
+	send_and_wait(&e, &source, first); /* now the slot of the second message has been written, too */
 	memset(buffers[0], 0, 30000);
 	fill(buffers[1], 30000, 3);
 	assert_int_equal(gpul_rdma_isend(e.conn[1], &source, 20000, &sent, &err), GPUL_OK);
@@ -403,7 +407,7 @@ static void messages_of_a_peer_that_has_ended_are_received_first(void **state)
 		fail_msg("send: %s", err.text);
 	gpul_rdma_conn_close(e.conn[1]);
 	e.conn[1] = NULL;
-	while (!why.status)  /* the watching thread reads the peer's last messages; this end has
+	while (!why.status) /* the watching thread reads the peer's last messages; this end has
 			      * made no progress since */
 		gpul_rdma_conn_failed(e.conn[0], &why);
 	if (gpul_rdma_wait(e.conn[0], received, NULL, &err))

@@ -112,7 +112,9 @@ static void serves_the_right_client(struct server *s)
 
 static void both_sides_need_the_same_secret(void **state)
 {
-	const struct { const char *server, *client, *text; } wrong[] = {
+	const struct {
+		const char *server, *client, *text;
+	} wrong[] = {
 		{ secret, NULL, "it has no secret, but this side has one" },
 		{ secret, "", "it has no secret, but this side has one" },
 		{ secret, "another secret of many characters", "what listens there has another secret" },
@@ -132,13 +134,13 @@ static void both_sides_need_the_same_secret(void **state)
 		end_accept(&s);
 		assert_int_equal(s.st, GPUL_ESYS);
 		assert_int_equal(s.err.native, ETIMEDOUT);
-		if (wrong[i].text[0] == 'i') {  /* the server refused it */
+		if (wrong[i].text[0] == 'i') { /* the server refused it */
 			char uid[32];
 
 			snprintf(uid, sizeof uid, "(uid %u): it has", (unsigned)getuid());
 			assert_non_null(strstr(s.err.text, "refused 127.0.0.1:"));
 			assert_non_null(strstr(s.err.text, uid));
-		} else {  /* it has detected the wrong proof and disconnected */
+		} else { /* it has detected the wrong proof and disconnected */
 			assert_non_null(strstr(s.err.text, "refused 127.0.0.1:"));
 			assert_non_null(strstr(s.err.text, ": no proof of the secret, it may have another one"));
 		}
@@ -178,8 +180,10 @@ static void a_listener_may_have_its_own_secret(void **state)
 static void another_identity_is_refused_by_name(void **state)
 {
 	const gpul_rdma_identity wrong[] = {
-		{ .purpose = 2, .from = 3, .to = 0, .channel = 2 }, { .purpose = 1, .from = 2, .to = 0, .channel = 2 },
-		{ .purpose = 1, .from = 3, .to = 1, .channel = 2 }, { .purpose = 1, .from = 3, .to = 0, .channel = 1 },
+		{ .purpose = 2, .from = 3, .to = 0, .channel = 2 },
+		{ .purpose = 1, .from = 2, .to = 0, .channel = 2 },
+		{ .purpose = 1, .from = 3, .to = 1, .channel = 2 },
+		{ .purpose = 1, .from = 3, .to = 0, .channel = 1 },
 	};
 	struct server s;
 
@@ -207,7 +211,8 @@ static void another_identity_is_refused_by_name(void **state)
 static int raw_client(const struct server *s)
 {
 	const char *port = strrchr(gpul_rdma_listener_address(s->listener), ':') + 1;
-	const struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(port)),
+	const struct sockaddr_in to = { .sin_family = AF_INET,
+					.sin_port = htons((uint16_t)atoi(port)),
 					.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	const struct timeval limit = { .tv_sec = LONG_MS / 1000 };
 	const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -271,7 +276,7 @@ static void a_proof_is_good_for_one_connection(void **state)
 	assert_true(gpul_rdma_make_nonce(identify.credentials.nonce));
 	start_accept(&s, &mine, 2000);
 	fd = raw_client(&s);
-	assert_int_equal(prove(fd, &identify, &proof, false), 0);  /* proved, then closed without a HELLO */
+	assert_int_equal(prove(fd, &identify, &proof, false), 0); /* proved, then closed without a HELLO */
 	close(fd);
 	fd = raw_client(&s);
 	assert_int_equal(prove(fd, &identify, &proof, true), GPUL_RDMA_REFUSED);
@@ -307,8 +312,12 @@ static void a_proof_cannot_be_reflected(void **state)
 static void the_order_of_the_frames_is_checked(void **state)
 {
 	static const gpul_rdma_frame_type orders[][2] = {
-		{ GPUL_RDMA_PROOF, 0 }, { GPUL_RDMA_CHALLENGE, 0 }, { GPUL_RDMA_READY, 0 }, { GPUL_RDMA_IDENTIFY, GPUL_RDMA_IDENTIFY },
-		{ GPUL_RDMA_IDENTIFY, GPUL_RDMA_READY }, { GPUL_RDMA_IDENTIFY, GPUL_RDMA_CHALLENGE },
+		{ GPUL_RDMA_PROOF, 0 },
+		{ GPUL_RDMA_CHALLENGE, 0 },
+		{ GPUL_RDMA_READY, 0 },
+		{ GPUL_RDMA_IDENTIFY, GPUL_RDMA_IDENTIFY },
+		{ GPUL_RDMA_IDENTIFY, GPUL_RDMA_READY },
+		{ GPUL_RDMA_IDENTIFY, GPUL_RDMA_CHALLENGE },
 	};
 	struct server s;
 
@@ -324,7 +333,7 @@ static void the_order_of_the_frames_is_checked(void **state)
 			send_frame(fd, &(gpul_rdma_frame){ .type = orders[i][k] });
 		while ((type = receive_frame(fd, &f)) == GPUL_RDMA_CHALLENGE)
 			;
-		assert_int_equal(type, 0);  /* closed */
+		assert_int_equal(type, 0); /* closed */
 		close(fd);
 	}
 	end_accept(&s);
@@ -349,9 +358,9 @@ static void strangers_do_not_keep_the_right_client_out(void **state)
 
 		fds[i] = raw_client(&s);
 		if (i % 4 == 1)
-			assert_true(send(fds[i], bytes, (size_t)i % n, MSG_NOSIGNAL) >= 0);  /* half an IDENTIFY */
+			assert_true(send(fds[i], bytes, (size_t)i % n, MSG_NOSIGNAL) >= 0); /* half an IDENTIFY */
 		else if (i % 4 == 2)
-			assert_true(send(fds[i], bytes, n, MSG_NOSIGNAL) >= 0);  /* no PROOF follows */
+			assert_true(send(fds[i], bytes, n, MSG_NOSIGNAL) >= 0); /* no PROOF follows */
 		else if (i % 4 == 3)
 			assert_true(send(fds[i], rubbish, sizeof rubbish - 1, MSG_NOSIGNAL) >= 0);
 	}
@@ -365,7 +374,9 @@ static void strangers_do_not_keep_the_right_client_out(void **state)
 /* A time-out names a client that sent nothing, or invalid data. */
 static void a_time_out_names_a_stranger(void **state)
 {
-	const struct { const char *sends, *text; } kinds[] = {
+	const struct {
+		const char *sends, *text;
+	} kinds[] = {
 		{ "", "it has sent no IDENTIFY yet; clients that wait like this: 1" },
 		{ "GPU", "it has sent no IDENTIFY yet; clients that wait like this: 1" },
 		{ "GET / HTTP/1.0\r\n\r\n", "no handshake (not a frame of gpuload" },

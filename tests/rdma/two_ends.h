@@ -5,7 +5,7 @@
 #include "rdma/rdma.h"
 
 struct two_ends {
-	gpul_rdma *r[2];            /* the accepting side, the connecting side */
+	gpul_rdma *r[2]; /* the accepting side, the connecting side */
 	gpul_rdma_listener *listener;
 	gpul_rdma_conn *conn[2];
 };

@@ -89,7 +89,7 @@ static void deliver_ended(struct reader *r, uint32_t slot)
 	}
 	t->calls.n = kept;
 	t->n_bytes = 0;
-	for (size_t i = 0; i < kept; i++) {   /* the rest moves to the beginning, in its order */
+	for (size_t i = 0; i < kept; i++) { /* the rest moves to the beginning, in its order */
 		memmove(t->bytes + t->n_bytes, t->bytes + t->calls.at[i].in, t->calls.at[i].n_in);
 		t->calls.at[i].in = t->n_bytes;
 		t->n_bytes += t->calls.at[i].n_in;
@@ -110,7 +110,7 @@ static void begin_call(struct reader *r, uint32_t slot, const struct calls_recor
 	}
 	if (t->calls.n >= MAX_CALLS || t->n_bytes >= MAX_BYTES)
 		deliver_ended(r, slot);
-	if (t->calls.n >= MAX_CALLS) {   /* never returning calls only */
+	if (t->calls.n >= MAX_CALLS) { /* never returning calls only */
 		r->n_lost++;
 		return;
 	}
@@ -134,8 +134,8 @@ static void end_call(struct reader *r, uint32_t slot, const struct calls_record 
 	struct reader_call *call;
 	struct calls_event e;
 
-	while (i > 0 && (t->calls.at[i - 1].done || t->calls.at[i - 1].sequence != record->sequence ||
-			 t->calls.at[i - 1].row != record->row))
+	while (i > 0 &&
+	       (t->calls.at[i - 1].done || t->calls.at[i - 1].sequence != record->sequence || t->calls.at[i - 1].row != record->row))
 		i--;
 	if (!i || record->n_bytes < sizeof *record + sizeof(uint64_t))
 		return;

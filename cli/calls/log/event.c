@@ -5,7 +5,7 @@
 
 #include "calls/calls_log.h"
 
-enum { NOT_READY = 600 };   /* CUDA_ERROR_NOT_READY, cudaErrorNotReady */
+enum { NOT_READY = 600 }; /* CUDA_ERROR_NOT_READY, cudaErrorNotReady */
 
 struct calls_piece calls_next_piece(const uint8_t **at, const uint8_t *end)
 {

@@ -11,16 +11,20 @@
 struct calls_event {
 	const struct calls_row *row;
 	int pid, tid;
-	unsigned depth;                   /* 1: inside of another call of the thread, as driver calls of the runtime are */
-	bool finished;                    /* false: the process ended in it, or jumped out of it */
-	uint64_t start_ns, duration_ns;   /* start: since the log began */
+	unsigned depth;                 /* 1: inside of another call of the thread, as driver calls of the runtime are */
+	bool finished;                  /* false: the process ended in it, or jumped out of it */
+	uint64_t start_ns, duration_ns; /* start: since the log began */
 	uint64_t result;
-	const uint64_t *words;            /* the arguments */
-	const uint8_t *in, *in_end;       /* pieces (calls/calls_log.h) */
+	const uint64_t *words;      /* the arguments */
+	const uint8_t *in, *in_end; /* pieces (calls/calls_log.h) */
 	const uint8_t *out, *out_end;
 };
 
-struct calls_piece { const uint8_t *bytes; size_t n_bytes; bool cut, absent; };
+struct calls_piece {
+	const uint8_t *bytes;
+	size_t n_bytes;
+	bool cut, absent;
+};
 
 /* Read the piece at *at and move *at behind it; an absent piece at the end. */
 struct calls_piece calls_next_piece(const uint8_t **at, const uint8_t *end);

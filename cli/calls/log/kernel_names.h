@@ -7,9 +7,16 @@
 
 #include "cli/calls/log/event.h"
 
-struct kernel_name { uint64_t handle; int pid; char *name; };   /* name NULL: an empty place */
+struct kernel_name {
+	uint64_t handle;
+	int pid;
+	char *name;
+}; /* name NULL: an empty place */
 
-struct kernel_names { struct kernel_name *at; size_t n, room; };   /* an open hash table; all zeros: empty */
+struct kernel_names {
+	struct kernel_name *at;
+	size_t n, room;
+}; /* an open hash table; all zeros: empty */
 
 /* Remember the name that a call gives to a handle, if it does (calls_row.names_kernel).  Out of memory: it stays unknown. */
 void kernel_names_learn(struct kernel_names *names, const struct calls_event *e);

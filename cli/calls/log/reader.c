@@ -154,7 +154,7 @@ static void fill_heap(struct reader *r)
 			continue;
 		r->heads[i] = atomic_load_explicit(&r->log->slots[i].head, memory_order_acquire);
 		record = next_record(r, i);
-		if (r->threads[i].damaged) {   /* the program must not wait for it */
+		if (r->threads[i].damaged) { /* the program must not wait for it */
 			r->threads[i].at = r->heads[i];
 			atomic_store(&r->log->slots[i].tail, r->heads[i]);
 		}

@@ -12,30 +12,32 @@
 struct reader_call {
 	uint32_t row, sequence, depth;
 	bool done, finished;
-	uint64_t start, end;                  /* ticks */
-	size_t in, n_in, out, n_out;          /* contents of its two records, in the thread's bytes */
+	uint64_t start, end;         /* ticks */
+	size_t in, n_in, out, n_out; /* contents of its two records, in the thread's bytes */
 };
 
-struct reader_thread {   /* what is known about the thread of a slot */
-	GPUL_ARRAY(struct reader_call) calls;  /* in the order of their beginnings; the first is the outermost */
+struct reader_thread {                        /* what is known about the thread of a slot */
+	GPUL_ARRAY(struct reader_call) calls; /* in the order of their beginnings; the first is the outermost */
 	uint8_t *bytes;
 	size_t n_bytes, room;
-	uint64_t at;           /* the next record */
-	uint64_t ticks;        /* its time */
-	bool damaged;          /* the program has overwritten its ring */
+	uint64_t at;    /* the next record */
+	uint64_t ticks; /* its time */
+	bool damaged;   /* the program has overwritten its ring */
 };
 
-struct reader_process { int pid, fd; };   /* fd: a pidfd; -1: not supported */
+struct reader_process {
+	int pid, fd;
+}; /* fd: a pidfd; -1: not supported */
 
 struct reader {
 	struct calls_header *log;
 	struct sink *sink;
-	int fd;                               /* of the shared memory */
-	uint64_t first_ticks, first_ns;       /* the origin of times */
+	int fd;                         /* of the shared memory */
+	uint64_t first_ticks, first_ns; /* the origin of times */
 	double ns_per_tick;
 	struct kernel_names names;
-	struct reader_thread *threads;        /* one for each slot */
-	uint32_t *heap;                       /* slots with unread records: the earliest first */
+	struct reader_thread *threads; /* one for each slot */
+	uint32_t *heap;                /* slots with unread records: the earliest first */
 	size_t n_heap;
 	uint64_t heads[CALLS_MAX_SLOTS];
 	GPUL_ARRAY(struct reader_process) processes;

@@ -80,8 +80,8 @@ static gpul_status set_environment(const struct reader *r, gpul_error *err)
 
 /* ---- the program ----------------------------------------------------------------------------- */
 
-static volatile sig_atomic_t program;   /* its process; 0: none, or it has ended */
-static volatile sig_atomic_t stopped;   /* a signal came after its end */
+static volatile sig_atomic_t program; /* its process; 0: none, or it has ended */
+static volatile sig_atomic_t stopped; /* a signal came after its end */
 
 /* A terminal sends Ctrl-C to the program as well; other senders know this process only. */
 static void pass_on(int signal_number, siginfo_t *info, void *unused)
@@ -119,7 +119,7 @@ static gpul_status start_program(char **argv, gpul_error *err)
 	if (pipe2(failure, O_CLOEXEC))
 		return gpul_fail(err, GPUL_ESYS, errno, "cannot create a pipe: %s", strerror(errno));
 	sigfillset(&all);
-	sigprocmask(SIG_SETMASK, &all, &before);   /* until the handlers know the program */
+	sigprocmask(SIG_SETMASK, &all, &before); /* until the handlers know the program */
 	fflush(NULL);
 	child = fork();
 	if (!child) {
@@ -161,7 +161,7 @@ static void follow_program(struct reader *r, int *status)
 			return;
 		pid = ended ? 0 : waitpid((pid_t)program, status, WNOHANG);
 		if (pid == (pid_t)program || (pid < 0 && errno != EINTR))
-			ended = true;   /* one more round reads the rest */
+			ended = true; /* one more round reads the rest */
 		if (ended)
 			program = 0;
 		pause = any || ended ? BUSY_MS : pause < IDLE_MS ? pause + 1 : IDLE_MS;

@@ -8,9 +8,9 @@
 #include "core/error.h"
 
 struct calls_options {
-	const char *filter, *format, *output;   /* NULL: all calls, text, stderr */
+	const char *filter, *format, *output; /* NULL: all calls, text, stderr */
 	bool summary;
-	const char *command;                    /* name of the gpuload command, for messages */
+	const char *command; /* name of the gpuload command, for messages */
 };
 
 /** Check the options without running anything.

@@ -13,19 +13,21 @@
 
 enum { SINK_NAMED = 1024 };
 
-struct sink_total { uint64_t n, ns, n_errors; };
+struct sink_total {
+	uint64_t n, ns, n_errors;
+};
 
 struct sink {
 	void (*add)(struct sink *s, const struct calls_event *e);
 	void (*end)(struct sink *s);
-	struct json json;              /* json.out is also the buffer of text */
+	struct json json; /* json.out is also the buffer of text */
 	const struct kernel_names *names;
-	struct sink_total *totals;     /* for each row; of a summary */
+	struct sink_total *totals; /* for each row; of a summary */
 	bool summary_is_json;
 	int named_threads[SINK_NAMED]; /* Perfetto: threads whose names were written; by their low bits */
 	uint64_t n_calls, n_lost;      /* n_lost: set by the reader before end() */
 	int fd;
-	int write_error;               /* errno; 0: none */
+	int write_error; /* errno; 0: none */
 };
 
 /** Choose a sink by its format, and begin its output.

@@ -13,7 +13,7 @@ void sink_add_total(struct sink *s, const struct calls_event *e)
 	s->n_calls++;
 }
 
-static const struct sink_total *sorted_totals;   /* for compare_time(): qsort() passes no context */
+static const struct sink_total *sorted_totals; /* for compare_time(): qsort() passes no context */
 
 static int compare_time(const void *a, const void *b)
 {

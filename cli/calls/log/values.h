@@ -8,7 +8,10 @@
 #include "cli/lib/out.h"
 
 /* What values are written with. */
-struct value_context { const struct kernel_names *names; int pid; };
+struct value_context {
+	const struct kernel_names *names;
+	int pid;
+};
 
 /* Append a value of type->n_bytes: 4096, 0x7f00, CUDA_SUCCESS, {x=1, y=2}.  is_kernel: the name of a kernel follows its handle. */
 void value_add_text(struct out *o, const struct value_context *c, const struct calls_type *type, bool is_kernel, const uint8_t *bytes);

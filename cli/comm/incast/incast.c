@@ -60,7 +60,7 @@ static int run_rank(const struct incast_request *q, const gpul_comm_job *job, gp
 		return CLI_FAILED;
 	}
 	if (job->rank && !gpul_log_shows(GPUL_LOG_INFO))
-		gpul_log_set_level(GPUL_LOG_OFF);  /* rank 0 prints the same notices */
+		gpul_log_set_level(GPUL_LOG_OFF); /* rank 0 prints the same notices */
 	st = incast_rank_open(q, job, &r, err);
 	if (!st) {
 		describe(&r, result);
@@ -69,7 +69,7 @@ static int run_rank(const struct incast_request *q, const gpul_comm_job *job, gp
 			gpul_boot_fail(r.boot, err, -1);
 	}
 	if (r.boot && job->rank)
-		comm_job_quiet(job, err);  /* only rank 0 reports the failure of the job */
+		comm_job_quiet(job, err); /* only rank 0 reports the failure of the job */
 	comm_job_sign(job, err);
 	incast_rank_close(&r);
 	if (!st && job->rank == 0)
@@ -87,7 +87,8 @@ static gpul_status check_request(const struct incast_request *q, const gpul_comm
 	if (!launches && job->size < 2)
 		return gpul_fail(err, GPUL_EINVAL, 0, "incast needs at least 2 ranks: rank 0 receives, the others send");
 	if (!launches && q->rate_bits && !incast_net_exists())
-		return gpul_fail(err, GPUL_EINVAL, 0, "--rate needs -n: the private network is made by the command that starts the ranks, not by %s",
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "--rate needs -n: the private network is made by the command that starts the ranks, not by %s",
 				 job->source);
 	return job->rank ? GPUL_OK : output_check(q->plot, q->force, err);
 }
@@ -110,6 +111,7 @@ static int cmd_incast(const struct cli_args *args, gpul_error *err)
 	return launches ? comm_job_launch(q.n_ranks, NULL, NULL, err) : run_rank(&q, &job, err);
 }
 
+/* clang-format off */
 const struct cli_cmd cli_comm_incast = {
 	"comm incast", "", "many senders, one receiver: who decides when to send",
 	"All ranks but rank 0 have messages for rank 0 at the same time, over the send path. Two ways:\n"
@@ -135,3 +137,4 @@ const struct cli_cmd cli_comm_incast = {
 	"docs/incast.md explains the picture of --plot.\n",
 	incast_opts, cmd_incast, NULL, NULL,
 };
+/* clang-format on */

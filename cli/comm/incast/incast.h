@@ -23,26 +23,26 @@ extern const struct cli_cmd cli_comm_incast;
 
 /* Which side decides when a message enters the network. */
 enum incast_mode { INCAST_SENDER, INCAST_RECEIVER, INCAST_N_MODES };
-extern const char *const incast_mode_names[INCAST_N_MODES];  /* the names for --mode */
+extern const char *const incast_mode_names[INCAST_N_MODES]; /* the names for --mode */
 
 /* ---- the command line (incast_request.c) -------------------------------------------------------------------- */
 
 enum { INCAST_MOST_MESSAGES = 100000 };
 
 struct incast_request {
-	int n_ranks;                  /* -n; 0: not given */
-	size_t bytes;                 /* bytes of a message */
-	int n_messages;               /* of each sender */
+	int n_ranks;    /* -n; 0: not given */
+	size_t bytes;   /* bytes of a message */
+	int n_messages; /* of each sender */
 	bool modes[INCAST_N_MODES];
-	uint64_t rate_bits;           /* rate of the token bucket, in bits per second; 0: no private network */
-	size_t queue_bytes;           /* size of the queue in front of the token bucket */
-	const char *congestion;       /* TCP's congestion control in the private network; NULL without one; borrowed */
-	size_t window_bytes;          /* receiver-driven: window of all senders together; 0: computed from measurements */
-	size_t sender_window_bytes;   /* sender-driven: window of each sender, for messages that are not acknowledged yet */
+	uint64_t rate_bits;         /* rate of the token bucket, in bits per second; 0: no private network */
+	size_t queue_bytes;         /* size of the queue in front of the token bucket */
+	const char *congestion;     /* TCP's congestion control in the private network; NULL without one; borrowed */
+	size_t window_bytes;        /* receiver-driven: window of all senders together; 0: computed from measurements */
+	size_t sender_window_bytes; /* sender-driven: window of each sender, for messages that are not acknowledged yet */
 	size_t grant_bytes;
-	const char *backend, *provider;  /* as in gpul_rdma_desc; borrowed */
+	const char *backend, *provider; /* as in gpul_rdma_desc; borrowed */
 	bool json, force;
-	const char *plot;             /* file; NULL: none; borrowed */
+	const char *plot; /* file; NULL: none; borrowed */
 };
 
 extern const struct cli_opt incast_opts[];
@@ -62,20 +62,20 @@ struct incast_times {
 };
 
 struct incast_sample {
-	uint64_t ns;                  /* time since the first message */
-	uint64_t bytes;               /* queued */
+	uint64_t ns;    /* time since the first message */
+	uint64_t bytes; /* queued */
 };
 
 struct incast_figures {
 	bool measured;
-	uint64_t ns, bytes;           /* duration and bytes, from the first message's start to the last one's end */
-	uint64_t share[GPUL_COMM_MAX_RANKS];  /* bytes of each rank that had arrived when the first sender was done */
-	double fairness;              /* Jain's index of the shares; 1: all equal; 1/n: one sender had everything */
-	struct incast_times message;  /* time of a message, from when the sender has it until it has arrived */
-	struct incast_times probe;    /* time of probes: 8 bytes sent during the transfer, on a separate connection */
+	uint64_t ns, bytes;                  /* duration and bytes, from the first message's start to the last one's end */
+	uint64_t share[GPUL_COMM_MAX_RANKS]; /* bytes of each rank that had arrived when the first sender was done */
+	double fairness;                     /* Jain's index of the shares; 1: all equal; 1/n: one sender had everything */
+	struct incast_times message;         /* time of a message, from when the sender has it until it has arrived */
+	struct incast_times probe;           /* time of probes: 8 bytes sent during the transfer, on a separate connection */
 	uint64_t queue_most, queue_mean;
-	uint64_t drops, retransmissions;  /* known only with a private network */
-	uint64_t wrong;               /* bytes */
+	uint64_t drops, retransmissions; /* known only with a private network */
+	uint64_t wrong;                  /* bytes */
 	struct incast_sample *samples;   /* owned: incast_result_free() */
 	size_t n_samples;
 };
@@ -83,10 +83,10 @@ struct incast_figures {
 struct incast_result {
 	struct incast_request q;
 	int n_ranks;
-	char launcher[16], device[80], congestion[32];  /* congestion control of TCP */
-	bool private_network;         /* true: the queue is that of the token bucket; false: all bytes in flight */
-	uint64_t round_trip_ns;       /* time from a grant to the arrival of its data; 0: not measured */
-	double rate_gb_s;             /* rate of the token bucket, or the measured rate; 0: unknown */
+	char launcher[16], device[80], congestion[32]; /* congestion control of TCP */
+	bool private_network;                          /* true: the queue is that of the token bucket; false: all bytes in flight */
+	uint64_t round_trip_ns;                        /* time from a grant to the arrival of its data; 0: not measured */
+	double rate_gb_s;                              /* rate of the token bucket, or the measured rate; 0: unknown */
 	uint64_t window_bytes;
 	struct incast_figures figures[INCAST_N_MODES];
 };

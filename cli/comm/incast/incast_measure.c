@@ -15,14 +15,15 @@ static gpul_status run_all(struct incast_rank *r, const struct incast_run *run, 
 
 static unsigned at_most(size_t n, int most)
 {
-	return n < 1 ? 1 : n > (size_t)most ? (unsigned)most : (unsigned)n;
+	return n<1 ? 1 : n>(size_t) most ? (unsigned)most : (unsigned)n;
 }
 
 /* Measure the time from a grant to the arrival of its data, with one grant at a time, so that the network is empty. */
 static gpul_status measure_round_trip(struct incast_rank *r, struct incast_result *result, gpul_error *err)
 {
-	const struct incast_run run = { .mode = INCAST_RECEIVER, .bytes = r->q->grant_bytes, .n_messages = at_most(TRIALS, r->q->n_messages),
-					.window_bytes = 1 };
+	const struct incast_run run = {
+		.mode = INCAST_RECEIVER, .bytes = r->q->grant_bytes, .n_messages = at_most(TRIALS, r->q->n_messages), .window_bytes = 1
+	};
 	struct incast_figures f = { 0 };
 	const gpul_status st = run_all(r, &run, &f, err);
 
@@ -66,8 +67,11 @@ gpul_status incast_measure(struct incast_rank *r, struct incast_result *result, 
 	gpul_status st = choose_window(r, result, err);
 
 	for (int m = 0; !st && m < INCAST_N_MODES; m++) {
-		const struct incast_run run = { .mode = (enum incast_mode)m, .bytes = r->q->bytes, .n_messages = (unsigned)r->q->n_messages,
-						.window_bytes = result->window_bytes, .recorded = true };
+		const struct incast_run run = { .mode = (enum incast_mode)m,
+						.bytes = r->q->bytes,
+						.n_messages = (unsigned)r->q->n_messages,
+						.window_bytes = result->window_bytes,
+						.recorded = true };
 
 		if (!r->q->modes[m])
 			continue;

@@ -66,8 +66,10 @@ static gpul_status enter_user_namespace(gpul_error *err)
 	gpul_status st;
 
 	if (unshare(CLONE_NEWUSER))
-		return gpul_fail(err, GPUL_EUNSUPPORTED, errno, "--rate needs root, or user namespaces, which this system refuses (%s); without --rate "
-				 "the ranks use the loopback interface", strerror(errno));
+		return gpul_fail(err, GPUL_EUNSUPPORTED, errno,
+				 "--rate needs root, or user namespaces, which this system refuses (%s); without --rate "
+				 "the ranks use the loopback interface",
+				 strerror(errno));
 	st = write_file("/proc/self/setgroups", "deny", err);
 	(void)snprintf(map, sizeof map, "%u %u 1", user, user);
 	st = st ? st : write_file("/proc/self/uid_map", map, err);
@@ -82,8 +84,10 @@ static gpul_status enter_user_namespace(gpul_error *err)
 static gpul_status make_namespace(int *fd, gpul_error *err)
 {
 	if (unshare(CLONE_NEWNET))
-		return gpul_fail(err, GPUL_EUNSUPPORTED, errno, "--rate: cannot make a network namespace: %s; without --rate the ranks use the loopback "
-				 "interface", strerror(errno));
+		return gpul_fail(err, GPUL_EUNSUPPORTED, errno,
+				 "--rate: cannot make a network namespace: %s; without --rate the ranks use the loopback "
+				 "interface",
+				 strerror(errno));
 	*fd = open("/proc/self/ns/net", O_RDONLY);
 	return *fd >= 0 ? GPUL_OK : gpul_fail(err, GPUL_ESYS, errno, "/proc/self/ns/net: %s", strerror(errno));
 }
@@ -92,7 +96,7 @@ static gpul_status make_namespaces(int fds[N_PLACES], gpul_error *err)
 {
 	gpul_status st = GPUL_OK;
 
-	if (unshare(CLONE_NEWNET))  /* the usual reason for a failure: the user is not root */
+	if (unshare(CLONE_NEWNET)) /* the usual reason for a failure: the user is not root */
 		st = enter_user_namespace(err);
 	for (int i = 0; !st && i < N_PLACES; i++)
 		st = make_namespace(&fds[i], err);
@@ -155,7 +159,8 @@ static gpul_status run_command(int namespace_fd, const char *command, gpul_error
 	status = child > 0 ? wait_for_command(child, output[0], line, sizeof line) : -1;
 	(void)close(output[0]);
 	if (status == 127)
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "--rate needs the program %s, which is not installed (package iproute2)", argv[0]);
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "--rate needs the program %s, which is not installed (package iproute2)",
+				 argv[0]);
 	return status ? gpul_fail(err, GPUL_EUNSUPPORTED, status, "--rate: %.100s failed: %s", command, line) : GPUL_OK;
 }
 
@@ -184,7 +189,7 @@ static const struct {
 
 static void fill_command(const char *form, const int fds[N_PLACES], uint64_t rate_bits, size_t queue_bytes, char *out, size_t room)
 {
-	const uint64_t burst = rate_bits / 8 / 5000;  /* the bytes of 200 us, but at least three packets */
+	const uint64_t burst = rate_bits / 8 / 5000; /* the bytes of 200 us, but at least three packets */
 	size_t n = 0;
 
 	for (; *form && n + 24 < room; form++) {
@@ -194,7 +199,7 @@ static void fill_command(const char *form, const int fds[N_PLACES], uint64_t rat
 		}
 		form++;
 		n += (size_t)snprintf(out + n, room - n, "%llu",
-				      *form == 'R' ? (unsigned long long)fds[RECEIVER]
+				      *form == 'R'   ? (unsigned long long)fds[RECEIVER]
 				      : *form == 'X' ? (unsigned long long)fds[SENDERS]
 				      : *form == 'B' ? (unsigned long long)rate_bits
 				      : *form == 'Q' ? (unsigned long long)queue_bytes
@@ -239,7 +244,8 @@ static gpul_status wait_for_link(const char *name, gpul_error *err)
 	}
 	if (fd >= 0)
 		(void)close(fd);
-	return running ? GPUL_OK : gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "--rate: the link %s of the private network does not come up", name);
+	return running ? GPUL_OK
+		       : gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "--rate: the link %s of the private network does not come up", name);
 }
 
 /* Make the settings for which there is no command: congestion control, forwarding in the switch, no IPv6.  Then wait
@@ -249,8 +255,10 @@ static gpul_status finish_place(enum place place, int fd, const char *congestion
 	gpul_status st = enter_place(fd, err);
 
 	if (!st && write_file("/proc/sys/net/ipv4/tcp_congestion_control", congestion, NULL))
-		st = gpul_fail(err, GPUL_EUNSUPPORTED, 0, "--congestion: a network namespace cannot use '%s'; sysctl net.ipv4.tcp_allowed_congestion_control "
-			       "lists what it can use", congestion);
+		st = gpul_fail(err, GPUL_EUNSUPPORTED, 0,
+			       "--congestion: a network namespace cannot use '%s'; sysctl net.ipv4.tcp_allowed_congestion_control "
+			       "lists what it can use",
+			       congestion);
 	if (!st && access("/proc/sys/net/ipv6", F_OK) == 0)
 		st = write_file("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1", err);
 	if (!st && place == SWITCH)
@@ -265,7 +273,7 @@ gpul_status incast_net_create(uint64_t rate_bits, size_t queue_bytes, const char
 	gpul_status st = make_namespaces(fds, err);
 
 	st = st ? st : connect_namespaces(fds, rate_bits, queue_bytes, err);
-	for (int i = 0; !st && i < N_PLACES; i++)  /* at the end, this process is in the senders'
+	for (int i = 0; !st && i < N_PLACES; i++) /* at the end, this process is in the senders'
 						    * namespace */
 		st = finish_place((enum place)i, fds[i], congestion, err);
 	if (st)

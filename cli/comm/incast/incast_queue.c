@@ -19,7 +19,7 @@ struct ask {
 /* Find an attribute in n bytes of attributes; NULL: not found. */
 static const struct rtattr *find_attribute(const struct rtattr *a, size_t n, unsigned short type)
 {
-	for (; n >= sizeof *a && a->rta_len >= sizeof *a && a->rta_len <= n; ) {
+	for (; n >= sizeof *a && a->rta_len >= sizeof *a && a->rta_len <= n;) {
 		const size_t step = RTA_ALIGN(a->rta_len);
 
 		if ((a->rta_type & NLA_TYPE_MASK) == type)
@@ -68,7 +68,8 @@ gpul_status incast_queue_read(int fd, int device, struct incast_queue *out, gpul
 	do
 		n = recv(fd, &answer, sizeof answer, 0);
 	while (n < 0 && errno == EINTR);
-	if (n < (ssize_t)NLMSG_LENGTH(sizeof(struct tcmsg)) || answer.head.nlmsg_len > (size_t)n || answer.head.nlmsg_type != RTM_NEWQDISC) {
+	if (n < (ssize_t)NLMSG_LENGTH(sizeof(struct tcmsg)) || answer.head.nlmsg_len > (size_t)n ||
+	    answer.head.nlmsg_type != RTM_NEWQDISC) {
 		const bool refused = n >= (ssize_t)NLMSG_LENGTH(sizeof(struct nlmsgerr)) && answer.head.nlmsg_type == NLMSG_ERROR;
 		const int error = refused ? -((const struct nlmsgerr *)NLMSG_DATA(&answer.head))->error : n < 0 ? errno : EPROTO;
 

@@ -7,8 +7,8 @@
 #include "core/error.h"
 
 struct incast_queue {
-	uint64_t backlog;             /* bytes in the queue now */
-	uint64_t drops;               /* packets dropped since the device was created */
+	uint64_t backlog; /* bytes in the queue now */
+	uint64_t drops;   /* packets dropped since the device was created */
 };
 
 /** Read the state of a device's root queueing discipline.

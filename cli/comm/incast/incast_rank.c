@@ -39,7 +39,7 @@ static uint64_t first_word(int rank, uint64_t message)
 {
 	uint64_t z = ((uint64_t)rank << 40 ^ message) * 0x9e3779b97f4a7c15;
 
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;  /* splitmix64, so that each bit of rank and message affects all bytes */
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9; /* splitmix64, so that each bit of rank and message affects all bytes */
 	return z ^ z >> 27;
 }
 
@@ -88,8 +88,10 @@ static gpul_status check_hosts(const struct incast_rank *r, gpul_error *err)
 {
 	for (int k = 1; k < r->job.size; k++)
 		if (gpul_boot_host(r->boot, k) != gpul_boot_host(r->boot, 0))
-			return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "ranks 0 and %d are on different hosts: incast measures with one clock, so all ranks must be "
-					 "on one host", k);
+			return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
+					 "ranks 0 and %d are on different hosts: incast measures with one clock, so all ranks must be "
+					 "on one host",
+					 k);
 	return GPUL_OK;
 }
 
@@ -97,8 +99,10 @@ static gpul_status check_hosts(const struct incast_rank *r, gpul_error *err)
 static gpul_status connect_ranks(struct incast_rank *r, gpul_error *err)
 {
 	bool all[GPUL_COMM_MAX_RANKS] = { false }, first[GPUL_COMM_MAX_RANKS] = { false };
-	gpul_comm_mesh_desc desc = { .rdma = { .backend = r->q->backend, .device = { .provider = r->q->provider, .gpu = -1, .gid_index = -1 } },
-				     .wanted = all, .address = r->queue_fd >= 0 || incast_net_exists() ? incast_net_address(r->job.rank) : NULL };
+	gpul_comm_mesh_desc desc = { .rdma = { .backend = r->q->backend,
+					       .device = { .provider = r->q->provider, .gpu = -1, .gid_index = -1 } },
+				     .wanted = all,
+				     .address = r->queue_fd >= 0 || incast_net_exists() ? incast_net_address(r->job.rank) : NULL };
 	gpul_rdma_device_info info = { 0 };
 	gpul_status st;
 
@@ -108,7 +112,7 @@ static gpul_status connect_ranks(struct incast_rank *r, gpul_error *err)
 	st = gpul_comm_mesh_create(r->boot, &desc, INCAST_MEET_MS, &r->mesh, err);
 	if (!st)
 		gpul_rdma_about(gpul_comm_mesh_rdma(r->mesh), &info);
-	desc.rdma.backend = info.backend;  /* use the backend that was chosen above, with a notice */
+	desc.rdma.backend = info.backend; /* use the backend that was chosen above, with a notice */
 	desc.wanted = first;
 	return st ? st : gpul_comm_mesh_create(r->boot, &desc, INCAST_MEET_MS, &r->probe_mesh, err);
 }
@@ -151,7 +155,8 @@ static gpul_status offer_memory(const struct incast_rank *r, struct offer offers
 	for (int k = 1; !st && k < r->job.size; k++) {
 		const uint64_t mail = (uint64_t)(uintptr_t)&r->mail[k];
 
-		st = gpul_rdma_offer(r->data_region, (uint64_t)(uintptr_t)incast_slot(r, k, 0), r->n_slots * r->slot_bytes, &offers[k].data, err);
+		st = gpul_rdma_offer(r->data_region, (uint64_t)(uintptr_t)incast_slot(r, k, 0), r->n_slots * r->slot_bytes, &offers[k].data,
+				     err);
 		st = st ? st : gpul_rdma_offer(r->mail_region, mail, sizeof *r->mail, &offers[k].mail, err);
 		if (!st && k == 1)
 			st = gpul_rdma_offer(r->probe_region, mail, sizeof *r->mail, &offers[k].probe, err);
@@ -194,7 +199,8 @@ static gpul_status share_page(struct incast_rank *r, gpul_error *err)
 	if (!st) {
 		at = mmap(NULL, r->shared_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, all[0], 0);
 		if (at == MAP_FAILED)
-			st = gpul_fail(err, GPUL_ESYS, errno, "cannot map %zu bytes of shared memory: %s", r->shared_bytes, strerror(errno));
+			st = gpul_fail(err, GPUL_ESYS, errno, "cannot map %zu bytes of shared memory: %s", r->shared_bytes,
+				       strerror(errno));
 		for (int k = 0; k < r->job.size; k++)
 			if (all[k] >= 0)
 				(void)close(all[k]);
@@ -213,7 +219,7 @@ gpul_status incast_rank_open(const struct incast_request *q, const gpul_comm_job
 	gpul_status st = GPUL_OK;
 
 	*out = (struct incast_rank){ .q = q, .job = *job, .queue_fd = -1 };
-	(void)prctl(PR_SET_TIMERSLACK, 1000);  /* timer slack of 1 us, so that sleeps are about as short as requested */
+	(void)prctl(PR_SET_TIMERSLACK, 1000); /* timer slack of 1 us, so that sleeps are about as short as requested */
 	if (incast_net_exists())
 		st = incast_net_enter(job->rank, &out->queue_fd, &out->queue_device, err);
 	st = st ? st : gpul_boot_open(job, INCAST_MEET_MS, &out->boot, err);
@@ -230,7 +236,7 @@ gpul_status incast_rank_open(const struct incast_request *q, const gpul_comm_job
 void incast_rank_close(struct incast_rank *r)
 {
 	if (r->boot && !gpul_boot_failure(r->boot, NULL))
-		(void)gpul_boot_barrier(r->boot, INCAST_MEET_MS, NULL);  /* so that no rank closes a connection that another one still
+		(void)gpul_boot_barrier(r->boot, INCAST_MEET_MS, NULL); /* so that no rank closes a connection that another one still
 									  * uses */
 	gpul_rdma_unregister(r->data_region);
 	gpul_rdma_unregister(r->mail_region);

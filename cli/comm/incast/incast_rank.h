@@ -22,52 +22,52 @@ enum { INCAST_MEET_MS = 60 * 1000, INCAST_WAIT_MS = 60 * 1000, INCAST_TAG = 1 };
 
 /* Words in the receiver's memory that a sender increases by puts. */
 struct incast_mail {
-	_Atomic uint64_t requested;   /* receiver-driven: number of messages that it wants to
+	_Atomic uint64_t requested; /* receiver-driven: number of messages that it wants to
 				       * send */
 	uint64_t unused[7];
-	_Atomic uint64_t arrived;     /* sender-driven: number of messages that are in the receiver's
+	_Atomic uint64_t arrived; /* sender-driven: number of messages that are in the receiver's
 				       * memory */
 	uint64_t unused2[7];
-	_Atomic uint64_t probe;       /* probe: time at which it was sent */
+	_Atomic uint64_t probe; /* probe: time at which it was sent */
 	uint64_t unused3[7];
 };
 
 /* A rank's counters in the shared page. */
 struct incast_counters {
-	_Atomic uint64_t posted;      /* bytes that it has posted to the network */
+	_Atomic uint64_t posted; /* bytes that it has posted to the network */
 	_Atomic uint64_t retransmissions;
-	_Atomic uint32_t ended;       /* number of the last run whose requests have all ended */
+	_Atomic uint32_t ended; /* number of the last run whose requests have all ended */
 	uint32_t unused[27];
 };
 
 struct incast_rank {
-	const struct incast_request *q;   /* borrowed */
+	const struct incast_request *q; /* borrowed */
 	gpul_comm_job job;
 	gpul_boot *boot;
-	gpul_comm_mesh *mesh, *probe_mesh;  /* probe_mesh connects rank 1 with rank 0 */
-	int queue_fd, queue_device;       /* rank 0 in a private network: socket and device; otherwise -1 and 0 */
+	gpul_comm_mesh *mesh, *probe_mesh; /* probe_mesh connects rank 1 with rank 0 */
+	int queue_fd, queue_device;        /* rank 0 in a private network: socket and device; otherwise -1 and 0 */
 
 	unsigned n_slots;
 	size_t slot_bytes;
-	unsigned char *data;              /* messages; rank 0: those of all ranks, one after the other; others: their own */
-	struct incast_mail *mail;         /* likewise */
+	unsigned char *data;      /* messages; rank 0: those of all ranks, one after the other; others: their own */
+	struct incast_mail *mail; /* likewise */
 	gpul_rdma_region *data_region, *mail_region;
-	gpul_rdma_region *probe_region;   /* the mail, registered for probe_mesh */
-	gpul_rdma_remote to_data, to_mail, to_probe;  /* on a sender: its part of rank 0's memory */
+	gpul_rdma_region *probe_region;              /* the mail, registered for probe_mesh */
+	gpul_rdma_remote to_data, to_mail, to_probe; /* on a sender: its part of rank 0's memory */
 
 	struct incast_counters *counters; /* of all ranks; in the shared page */
 	_Atomic uint64_t *handed_ns;      /* [rank][message]: time at which it was handed over; in the shared page */
 	size_t shared_bytes;
-	uint32_t run;                     /* number of the current run, from 1 */
+	uint32_t run; /* number of the current run, from 1 */
 };
 
 /* A run: one transfer by all senders, which measures the round trip, the rate, or a mode. */
 struct incast_run {
 	enum incast_mode mode;
-	size_t bytes;                     /* bytes of a message; at most q->bytes */
-	unsigned n_messages;              /* number of messages of each sender; at most q->n_messages */
-	uint64_t window_bytes;            /* receiver-driven */
-	bool recorded;                    /* probes are sent, and the queue is sampled */
+	size_t bytes;          /* bytes of a message; at most q->bytes */
+	unsigned n_messages;   /* number of messages of each sender; at most q->n_messages */
+	uint64_t window_bytes; /* receiver-driven */
+	bool recorded;         /* probes are sent, and the queue is sampled */
 };
 
 /** Open a rank: meet the others, connect, allocate, register.
@@ -91,9 +91,9 @@ uint64_t incast_count_wrong(const unsigned char *at, size_t n_bytes, int rank, u
 
 /* The state of a polling loop, which spins for a moment, then sleeps between polls, because there may be more ranks than CPUs. */
 struct incast_pace {
-	const struct incast_rank *r;      /* borrowed */
-	uint64_t busy_ns;                 /* the last event */
-	uint64_t checked_ns;              /* time of the last check of the other ranks */
+	const struct incast_rank *r; /* borrowed */
+	uint64_t busy_ns;            /* the last event */
+	uint64_t checked_ns;         /* time of the last check of the other ranks */
 };
 
 /** End an iteration of a polling loop: sleep if nothing has happened for a while, and check at

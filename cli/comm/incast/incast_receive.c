@@ -13,10 +13,10 @@ enum { SAMPLE_NS = 1000000, MOST_SAMPLES = 60000, MOST_PROBES = 60000, MOST_GRAN
 /* What the receiver knows about a sender. */
 struct source {
 	gpul_rdma_conn *conn;
-	uint64_t requested;           /* messages for which the sender has requested admission */
-	uint64_t ended;               /* number of messages that have arrived */
+	uint64_t requested; /* messages for which the sender has requested admission */
+	uint64_t ended;     /* number of messages that have arrived */
 	uint64_t bytes;
-	struct grant {                /* receives in flight: a ring, in the order of the
+	struct grant { /* receives in flight: a ring, in the order of the
 				       * grants */
 		gpul_rdma_request request;
 		gpul_admission_grant grant;
@@ -29,17 +29,17 @@ struct receiver {
 	struct incast_rank *r;
 	const struct incast_run *run;
 	struct incast_figures *f;
-	gpul_admission *admission;    /* NULL: sender-driven */
-	struct source *sources;       /* [rank]; entry 0 is unused */
-	int n_done;                   /* number of senders that are done: all their messages have arrived */
+	gpul_admission *admission; /* NULL: sender-driven */
+	struct source *sources;    /* [rank]; entry 0 is unused */
+	int n_done;                /* number of senders that are done: all their messages have arrived */
 	uint64_t begun_ns, end_ns;
 	uint64_t bytes;               /* that have arrived */
 	gpul_admission_grant waiting; /* a grant whose receive could not be posted yet; its bytes are 0: none */
 
-	uint64_t *latencies, n_latencies;  /* of messages; in a run that is not recorded, of grants */
+	uint64_t *latencies, n_latencies; /* of messages; in a run that is not recorded, of grants */
 	uint64_t *probes, n_probes, last_probe;
-	uint64_t sampled_ns, drops;   /* time of the last sample; drops before the start */
-	double area;                  /* integral of the queue's depth over time, in bytes times ns */
+	uint64_t sampled_ns, drops; /* time of the last sample; drops before the start */
+	double area;                /* integral of the queue's depth over time, in bytes times ns */
 };
 
 /* ---- figures --------------------------------------------------------------------------------------------------- */
@@ -187,7 +187,9 @@ static void note_requests(struct receiver *v, int rank)
 static gpul_status post_grant(struct receiver *v, const gpul_admission_grant *g, bool *posted, gpul_error *err)
 {
 	struct source *s = &v->sources[g->sender];
-	const gpul_rdma_buffer b = { .region = v->r->data_region, .bytes = g->bytes, .tag = INCAST_TAG,
+	const gpul_rdma_buffer b = { .region = v->r->data_region,
+				     .bytes = g->bytes,
+				     .tag = INCAST_TAG,
 				     .at = (uint64_t)(uintptr_t)incast_slot(v->r, (int)g->sender, g->message) + g->offset };
 	gpul_rdma_request request = 0;
 	gpul_status st = GPUL_OK;
@@ -259,8 +261,11 @@ static bool senders_have_ended(const struct incast_rank *r)
 static gpul_status begin_run(struct receiver *v, gpul_error *err)
 {
 	const unsigned n_ranks = (unsigned)v->r->job.size;
-	const gpul_admission_desc desc = { .n_senders = n_ranks, .max_messages = v->r->n_slots, .window_bytes = v->run->window_bytes,
-					   .grant_bytes = v->r->q->grant_bytes, .late_ns = LATE_NS };
+	const gpul_admission_desc desc = { .n_senders = n_ranks,
+					   .max_messages = v->r->n_slots,
+					   .window_bytes = v->run->window_bytes,
+					   .grant_bytes = v->r->q->grant_bytes,
+					   .late_ns = LATE_NS };
 	const size_t n_messages = (size_t)n_ranks * v->run->n_messages;
 	struct incast_queue q = { 0 };
 	gpul_status st = GPUL_OK;
@@ -277,7 +282,7 @@ static gpul_status begin_run(struct receiver *v, gpul_error *err)
 		st = gpul_admission_create(&desc, &v->admission, err);
 	if (!st && v->r->queue_fd >= 0)
 		st = incast_queue_read(v->r->queue_fd, v->r->queue_device, &q, err);
-	for (int k = 1; k < v->r->job.size; k++) {  /* before the barrier: no sender writes until after it */
+	for (int k = 1; k < v->r->job.size; k++) { /* before the barrier: no sender writes until after it */
 		atomic_store(&v->r->mail[k].requested, 0);
 		atomic_store(&v->r->mail[k].arrived, 0);
 		atomic_store(&v->r->counters[k].posted, 0);

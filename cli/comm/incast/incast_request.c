@@ -7,10 +7,12 @@
 #include "cli/lib/options/devices_arg.h"
 #include "cli/lib/value.h"
 
+/* clang-format off */
 enum {
 	OPT_N, OPT_BYTES, OPT_MESSAGES, OPT_MODE, OPT_RATE, OPT_QUEUE, OPT_CONGESTION, OPT_WINDOW, OPT_SENDER_WINDOW, OPT_GRANT, OPT_BACKEND, OPT_PROVIDER, OPT_JSON,
 	OPT_PLOT, OPT_FORCE,
 };
+/* clang-format on */
 
 enum { LEAST_BYTES = 64, MOST_BYTES = 64 << 20, MOST_WINDOW = 256 << 20, LEAST_GRANT = 1024, MOST_GRANT = 1 << 20 };
 
@@ -47,8 +49,8 @@ static gpul_status parse_size(const struct cli_args *args, int opt, size_t least
 	if (!text)
 		return GPUL_OK;
 	if (value_parse_size(text, strlen(text), &n, NULL) || n < least || n > most)
-		return gpul_fail(err, GPUL_EINVAL, 0, "--%s must be a size from %zu to %zu bytes, such as 64K, not '%s'", incast_opts[opt].name,
-				 least, most, text);
+		return gpul_fail(err, GPUL_EINVAL, 0, "--%s must be a size from %zu to %zu bytes, such as 64K, not '%s'",
+				 incast_opts[opt].name, least, most, text);
 	*out = n;
 	return GPUL_OK;
 }
@@ -94,7 +96,7 @@ static gpul_status parse_backend(const char *backend, const char *provider, stru
 		return st;
 	if (out->rate_bits && out->backend && !strcmp(out->backend, "verbs"))
 		return gpul_fail(err, GPUL_EINVAL, 0, "--rate needs --backend libfabric: NICs are not in the private network");
-	if (out->rate_bits)  /* the private network does not contain the NICs of this machine */
+	if (out->rate_bits) /* the private network does not contain the NICs of this machine */
 		out->backend = "libfabric";
 	return GPUL_OK;
 }
@@ -103,8 +105,13 @@ gpul_status incast_request_parse(const struct cli_args *args, struct incast_requ
 {
 	gpul_status st = GPUL_OK;
 
-	*out = (struct incast_request){ .bytes = 256 << 10, .n_messages = 64, .queue_bytes = 512 << 10, .sender_window_bytes = 1 << 20,
-					.congestion = cli_value(args, OPT_CONGESTION), .json = cli_value(args, OPT_JSON), .plot = cli_value(args, OPT_PLOT),
+	*out = (struct incast_request){ .bytes = 256 << 10,
+					.n_messages = 64,
+					.queue_bytes = 512 << 10,
+					.sender_window_bytes = 1 << 20,
+					.congestion = cli_value(args, OPT_CONGESTION),
+					.json = cli_value(args, OPT_JSON),
+					.plot = cli_value(args, OPT_PLOT),
 					.force = cli_value(args, OPT_FORCE) };
 	if (args->n_operands)
 		st = gpul_fail(err, GPUL_EINVAL, 0, "unexpected operand '%s'; see gpuload help comm incast", args->operands[0]);
@@ -120,7 +127,7 @@ gpul_status incast_request_parse(const struct cli_args *args, struct incast_requ
 	if (!st && out->congestion && !out->rate_bits)
 		st = gpul_fail(err, GPUL_EINVAL, 0, "--congestion %s needs --rate: it is set in the private network only", out->congestion);
 	if (!st && !out->congestion && out->rate_bits)
-		out->congestion = "reno";  /* the default, because every system has it, and any namespace may use it */
+		out->congestion = "reno"; /* the default, because every system has it, and any namespace may use it */
 	if (!st && !out->grant_bytes)
 		out->grant_bytes = out->rate_bits ? 16 << 10 : 128 << 10;
 	if (!st && out->grant_bytes > out->bytes)

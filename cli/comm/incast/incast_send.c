@@ -15,26 +15,25 @@ struct sender {
 	struct incast_rank *r;
 	const struct incast_run *run;
 	gpul_rdma_conn *conn;
-	uint64_t prepared, handed, ended;  /* messages */
-	uint64_t sent_bytes;          /* receiver-driven: bytes of the run that have been passed to
+	uint64_t prepared, handed, ended; /* messages */
+	uint64_t sent_bytes;              /* receiver-driven: bytes of the run that have been passed to
 				       * the send path, in pieces */
-	uint64_t announced;           /* number of messages that the receiver has been notified
+	uint64_t announced;               /* number of messages that the receiver has been notified
 				       * of */
-	gpul_rdma_request announcement;  /* in flight; 0: none */
-	struct piece {                /* requests in flight: a ring, in the order in which they started */
+	gpul_rdma_request announcement;   /* in flight; 0: none */
+	struct piece {                    /* requests in flight: a ring, in the order in which they started */
 		gpul_rdma_request request;
-		bool last;            /* of its message */
+		bool last; /* of its message */
 	} pieces[MOST_REQUESTS];
 	unsigned first, n_pieces;
 
-	gpul_rdma_conn *probe_conn;   /* NULL: this rank does not probe */
-	gpul_rdma_request probe;      /* in flight; 0: none */
-	uint64_t probe_ns;            /* time of the next probe */
+	gpul_rdma_conn *probe_conn; /* NULL: this rank does not probe */
+	gpul_rdma_request probe;    /* in flight; 0: none */
+	uint64_t probe_ns;          /* time of the next probe */
 };
 
 /* The remote address of a member of struct incast_mail. */
-#define MAIL(remote, member) \
-	((gpul_rdma_remote){ (remote).address + offsetof(struct incast_mail, member), (remote).key, sizeof(uint64_t) })
+#define MAIL(remote, member) ((gpul_rdma_remote){ (remote).address + offsetof(struct incast_mail, member), (remote).key, sizeof(uint64_t) })
 
 static void add_piece(struct sender *s, gpul_rdma_request request, bool last)
 {
@@ -62,10 +61,12 @@ static gpul_status put_message(struct sender *s, bool *busy, gpul_error *err)
 {
 	const struct incast_rank *r = s->r;
 	const uint64_t offset = s->handed % r->n_slots * r->slot_bytes;
-	gpul_rdma_put_desc put = { .from = { .at = (uint64_t)(uintptr_t)incast_slot(r, r->job.rank, s->handed), .bytes = s->run->bytes,
+	gpul_rdma_put_desc put = { .from = { .at = (uint64_t)(uintptr_t)incast_slot(r, r->job.rank, s->handed),
+					     .bytes = s->run->bytes,
 					     .area = gpul_rdma_region_area(r->data_region) },
 				   .to = { r->to_data.address + offset, r->to_data.key, s->run->bytes },
-				   .signal = MAIL(r->to_mail, arrived), .signal_value = s->handed + 1 };
+				   .signal = MAIL(r->to_mail, arrived),
+				   .signal_value = s->handed + 1 };
 	gpul_rdma_request request;
 	gpul_status st;
 
@@ -118,7 +119,9 @@ static gpul_status send_pieces(struct sender *s, bool *busy, gpul_error *err)
 	while (s->sent_bytes < s->handed * s->run->bytes && s->n_pieces < MOST_REQUESTS) {
 		const uint64_t message = s->sent_bytes / s->run->bytes, offset = s->sent_bytes % s->run->bytes;
 		const uint64_t left = s->run->bytes - offset, bytes = left < s->r->q->grant_bytes ? left : s->r->q->grant_bytes;
-		const gpul_rdma_buffer b = { .region = s->r->data_region, .bytes = bytes, .tag = INCAST_TAG,
+		const gpul_rdma_buffer b = { .region = s->r->data_region,
+					     .bytes = bytes,
+					     .tag = INCAST_TAG,
 					     .at = (uint64_t)(uintptr_t)incast_slot(s->r, s->r->job.rank, message) + offset };
 		gpul_rdma_request request;
 		const gpul_status st = gpul_rdma_isend(s->conn, &b, WAIT_MS, &request, err);

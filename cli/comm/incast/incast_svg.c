@@ -63,7 +63,8 @@ static void add_frame(const struct plot *p)
 	const double x_step = plot_step(p->most_ms, 8), y_step = plot_step(p->most_kib, 6);
 	char label[32];
 
-	plot_add_box(p->o, &panel, p->r->private_network ? "queue in front of the receiver, KiB" : "bytes between the senders and the receiver, KiB");
+	plot_add_box(p->o, &panel,
+		     p->r->private_network ? "queue in front of the receiver, KiB" : "bytes between the senders and the receiver, KiB");
 	for (int i = 0; i * y_step <= p->most_kib; i++) {
 		(void)snprintf(label, sizeof label, "%g", i * y_step);
 		plot_add_level(p->o, &panel, y_of(p, i * y_step), label);
@@ -79,8 +80,10 @@ static void add_limit(const struct plot *p, double kib, const char *name)
 {
 	if (kib <= 0 || kib > p->most_kib)
 		return;
-	out_add(p->o, "<path class=\"limit\" d=\"M%d %.1f h%d\"><title>%s: %.1f KiB</title></path>\n", LEFT, y_of(p, kib), PANEL, name, kib);
-	out_add(p->o, "<text class=\"soft tick\" text-anchor=\"end\" x=\"%d\" y=\"%.1f\">%s</text>\n", LEFT + PANEL - 6, y_of(p, kib) - 4, name);
+	out_add(p->o, "<path class=\"limit\" d=\"M%d %.1f h%d\"><title>%s: %.1f KiB</title></path>\n", LEFT, y_of(p, kib), PANEL, name,
+		kib);
+	out_add(p->o, "<text class=\"soft tick\" text-anchor=\"end\" x=\"%d\" y=\"%.1f\">%s</text>\n", LEFT + PANEL - 6, y_of(p, kib) - 4,
+		name);
 }
 
 /* Add a line through the samples; of several samples in one pixel column, through the largest. */

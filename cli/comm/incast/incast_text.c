@@ -7,8 +7,8 @@ static void add_settings(const struct incast_result *r, struct out *o)
 	const struct incast_request *q = &r->q;
 	const int n = r->n_ranks - 1;
 
-	out_add(o, "# gpuload comm incast: %d sender%s to one receiver (%s); %d message%s of ", n, n == 1 ? "" : "s", r->launcher, q->n_messages,
-		q->n_messages == 1 ? "" : "s");
+	out_add(o, "# gpuload comm incast: %d sender%s to one receiver (%s); %d message%s of ", n, n == 1 ? "" : "s", r->launcher,
+		q->n_messages, q->n_messages == 1 ? "" : "s");
 	plot_add_size(o, q->bytes);
 	out_text(o, " from each\n");
 	out_add(o, "# network: %s", r->device);
@@ -74,10 +74,11 @@ static void add_shares(const struct incast_result *r, int mode, struct out *o)
 void incast_text(const struct incast_result *r, struct out *o)
 {
 	add_settings(r, o);
-	out_add(o, "# queue: %s\n", r->private_network ? "backlog of the token bucket, read from the kernel every ms"
-						       : "bytes between the senders and the receiver, counted at both ends every ms");
-	out_add(o, "#\n#%-9s%9s%9s%9s%18s%18s%19s%8s%8s%7s\n", "driven by", "time", "rate", "fairness", "message p50, p99", "probe p50, p99",
-		"queue mean, most", "drops", "resent", "wrong");
+	out_add(o, "# queue: %s\n",
+		r->private_network ? "backlog of the token bucket, read from the kernel every ms"
+				   : "bytes between the senders and the receiver, counted at both ends every ms");
+	out_add(o, "#\n#%-9s%9s%9s%9s%18s%18s%19s%8s%8s%7s\n", "driven by", "time", "rate", "fairness", "message p50, p99",
+		"probe p50, p99", "queue mean, most", "drops", "resent", "wrong");
 	out_add(o, "#%-9s%9s%9s%9s%18s%18s%19s\n", "", "(ms)", "(GB/s)", "(Jain)", "(ms)", "(ms)", "(KiB)");
 	for (int m = 0; m < INCAST_N_MODES; m++)
 		if (r->figures[m].measured)

@@ -28,7 +28,7 @@ struct netqueue_request {
 	enum netqueue_align align;
 	unsigned count;
 	bool tcp, check, json;
-	double corrupt;                 /* probability */
+	double corrupt; /* probability */
 	gpul_netqueue_desc desc;
 	struct devices_arg devices;
 };
@@ -42,7 +42,7 @@ gpul_status netqueue_request_parse(const struct cli_args *args, struct netqueue_
 extern const struct cli_opt netqueue_opts[];
 
 struct netqueue_stream {
-	unsigned char *bytes;           /* all records with their headers, and an end mark */
+	unsigned char *bytes; /* all records with their headers, and an end mark */
 	uint64_t n_bytes, n_records;
 };
 
@@ -62,8 +62,8 @@ void netqueue_stream_free(struct netqueue_stream *s);
 
 /* The process that sends. */
 struct netqueue_sender {
-	pid_t pid;                      /* 0: none */
-	int fd;                         /* connected to it */
+	pid_t pid; /* 0: none */
+	int fd;    /* connected to it */
 };
 
 /** Start the process that sends the stream, once for each netqueue_sender_go(); call it before a driver is opened.
@@ -79,16 +79,19 @@ gpul_status netqueue_sender_start(const struct netqueue_stream *s, struct netque
  * Errors  GPUL_ESYS
  * Threads the main thread */
 gpul_status netqueue_sender_go(const struct netqueue_sender *s, gpul_error *err);
-void netqueue_sender_end(struct netqueue_sender *s);  /* accepts a struct of zeros */
+void netqueue_sender_end(struct netqueue_sender *s); /* accepts a struct of zeros */
 
 /* --corrupt: what is replaced in random entries. */
 struct netqueue_corruptor {
 	double probability;
 	uint64_t seed, destination_bytes, bounce_bytes;
 	uint32_t slot_bytes;
-	struct netqueue_corrupted { uint64_t destination; uint32_t length; } *entries;  /* the original destinations of the pieces */
+	struct netqueue_corrupted {
+		uint64_t destination;
+		uint32_t length;
+	} *entries; /* the original destinations of the pieces */
 	size_t n, n_reserved;
-	bool no_memory;                 /* the last corrupted entries are not in the list */
+	bool no_memory; /* the last corrupted entries are not in the list */
 };
 
 /* Used as gpul_netqueue_receiver.alter; context is a struct netqueue_corruptor. */
@@ -96,7 +99,7 @@ void netqueue_corrupt(void *context, uint64_t n, gpul_netqueue_entry *entry);
 
 struct netqueue_row {
 	gpul_netqueue_received_stream got;
-	uint64_t n_corrupted, n_wrong;  /* n_wrong: wrong bytes, including those of the guards */
+	uint64_t n_corrupted, n_wrong; /* n_wrong: wrong bytes, including those of the guards */
 };
 
 struct netqueue_result {
@@ -106,9 +109,9 @@ struct netqueue_result {
 	bool interprets;
 	char device[96];
 	uint64_t n_records, stream_bytes;
-	struct netqueue_row *rows;      /* [n_rows] */
+	struct netqueue_row *rows; /* [n_rows] */
 	unsigned n_rows;
-	bool ok;                        /* true: no byte is wrong, and exactly the corrupted entries were refused */
+	bool ok; /* true: no byte is wrong, and exactly the corrupted entries were refused */
 };
 
 /** Run the receives.

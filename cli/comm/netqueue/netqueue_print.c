@@ -50,9 +50,10 @@ static void print_text(const struct netqueue_result *r)
 	const gpul_netqueue_desc *d = &r->about;
 	uint64_t n_wrong = 0;
 
-	printf("# gpuload comm netqueue: %" PRIu64 " bytes from %s, %s driver, %s\n", q->bytes, q->tcp ? "another process over TCP" : "memory",
-	       r->driver, r->device);
-	printf("# %" PRIu64 " records of %" PRIu64 " to %" PRIu64 " bytes, alignment %s; %u slots of %u bytes in %s memory; %u blocks of %u threads\n",
+	printf("# gpuload comm netqueue: %" PRIu64 " bytes from %s, %s driver, %s\n", q->bytes,
+	       q->tcp ? "another process over TCP" : "memory", r->driver, r->device);
+	printf("# %" PRIu64 " records of %" PRIu64 " to %" PRIu64
+	       " bytes, alignment %s; %u slots of %u bytes in %s memory; %u blocks of %u threads\n",
 	       r->n_records, q->least_piece, q->most_piece, netqueue_align_names[q->align], d->shape.n_slots, d->shape.slot_bytes,
 	       gpul_mem_kind_name(d->kind), d->shape.n_blocks, d->n_threads);
 	printf("#%9s %12s %10s %8s %10s %8s %12s %7s\n", "receive", "bytes", "pieces", "refused", "time ms", "GB/s", "Mpieces/s", "wrong");

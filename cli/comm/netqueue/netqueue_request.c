@@ -8,10 +8,12 @@
 enum { DEFAULT_BYTES = 16 << 20, DEFAULT_COUNT = 5, MOST_COUNT = 1000000 };
 #define MOST_BYTES ((size_t)1 << 36)
 
+/* clang-format off */
 enum {
 	OPT_BYTES, OPT_PIECES, OPT_ALIGN, OPT_SOURCE, OPT_COUNT, OPT_CHECK, OPT_CORRUPT, OPT_SLOTS, OPT_SLOT, OPT_BLOCKS, OPT_TIMEOUT,
 	OPT_DEVICE, OPT_JSON, OPT_DRIVER,
 };
+/* clang-format on */
 
 /* clang-format off */
 const struct cli_opt netqueue_opts[] = {
@@ -81,7 +83,8 @@ static gpul_status parse_word(const struct cli_args *args, int opt, const char *
 			*out = i;
 			return GPUL_OK;
 		}
-	return gpul_fail(err, GPUL_EINVAL, 0, "--%s must be one of %s, not '%s'", netqueue_opts[opt].name, netqueue_opts[opt].complete, text);
+	return gpul_fail(err, GPUL_EINVAL, 0, "--%s must be one of %s, not '%s'", netqueue_opts[opt].name, netqueue_opts[opt].complete,
+			 text);
 }
 
 static gpul_status parse_corrupt(const char *text, double *out, gpul_error *err)
@@ -122,7 +125,9 @@ gpul_status netqueue_request_parse(const struct cli_args *args, struct netqueue_
 	q->count = (unsigned)count;
 	q->align = (enum netqueue_align)align;
 	q->tcp = source == 0;
-	q->desc.shape = (gpul_netqueue_shape){ .n_slots = (uint32_t)slots, .slot_bytes = (uint32_t)slot_bytes, .n_blocks = (uint32_t)blocks };
+	q->desc.shape = (gpul_netqueue_shape){ .n_slots = (uint32_t)slots,
+					       .slot_bytes = (uint32_t)slot_bytes,
+					       .n_blocks = (uint32_t)blocks };
 	st = devices_arg_parse(cli_value(args, OPT_DRIVER), cli_value(args, OPT_DEVICE), &q->devices, err);
 	q->desc.device = q->devices.ordinal[0];
 	return st;
@@ -141,11 +146,13 @@ static int cmd_netqueue(const struct cli_args *args, gpul_error *err)
 		return st == GPUL_EINVAL ? CLI_USAGE : CLI_FAILED;
 	st = netqueue_print(&result, err);
 	if (!st && !result.ok)
-		st = gpul_fail(err, GPUL_EFORMAT, 0, "the destination is wrong, or other entries were refused than those that --corrupt changed");
+		st = gpul_fail(err, GPUL_EFORMAT, 0,
+			       "the destination is wrong, or other entries were refused than those that --corrupt changed");
 	netqueue_result_free(&result);
 	return st ? CLI_FAILED : CLI_DONE;
 }
 
+/* clang-format off */
 const struct cli_cmd cli_comm_netqueue = {
 	"comm netqueue", "", "receive a stream that a kernel unpacks, checked and timed",
 	"A process sends records of random length over TCP. The packets land in bounce memory that the GPU\n"
@@ -157,3 +164,4 @@ const struct cli_cmd cli_comm_netqueue = {
 	"refused and listed, and nothing of them is written; with --check that is compared, too.\n",
 	netqueue_opts, cmd_netqueue, NULL, NULL,
 };
+/* clang-format on */

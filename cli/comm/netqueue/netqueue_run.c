@@ -11,9 +11,9 @@ struct run {
 	struct netqueue_sender sender;
 	struct netqueue_corruptor corruptor;
 	gpul_netqueue *queue;
-	CUdeviceptr memory;             /* device memory: a guard, the destination, a guard */
-	unsigned char *was;             /* a copy of it on the host; NULL without --check */
-	unsigned char *right;           /* the expected bytes of the destination */
+	CUdeviceptr memory;   /* device memory: a guard, the destination, a guard */
+	unsigned char *was;   /* a copy of it on the host; NULL without --check */
+	unsigned char *right; /* the expected bytes of the destination */
 };
 
 static uint64_t memory_bytes(const struct run *r)
@@ -50,7 +50,10 @@ static gpul_status prepare(struct run *r, struct netqueue_result *out, gpul_erro
 	out->n_records = r->stream.n_records;
 	out->stream_bytes = r->stream.n_bytes;
 	r->corruptor = (struct netqueue_corruptor){
-		.probability = q->corrupt, .seed = 3, .destination_bytes = q->bytes, .slot_bytes = out->about.shape.slot_bytes,
+		.probability = q->corrupt,
+		.seed = 3,
+		.destination_bytes = q->bytes,
+		.slot_bytes = out->about.shape.slot_bytes,
 		.bounce_bytes = (uint64_t)out->about.shape.n_slots * out->about.shape.slot_bytes,
 	};
 	return GPUL_OK;

@@ -61,7 +61,7 @@ gpul_status netqueue_sender_start(const struct netqueue_stream *s, struct netque
 		st = fail("listen", err);
 		goto close_listener;
 	}
-	fflush(NULL);  /* otherwise the child would also write the buffered output */
+	fflush(NULL); /* otherwise the child would also write the buffered output */
 	sender.pid = fork();
 	if (sender.pid == 0)
 		send_streams(s, listener, parent);
@@ -87,7 +87,7 @@ void netqueue_sender_end(struct netqueue_sender *s)
 	if (s->fd >= 0)
 		close(s->fd);
 	if (s->pid > 0) {
-		kill(s->pid, SIGKILL);  /* it may be blocked sending data that nobody
+		kill(s->pid, SIGKILL); /* it may be blocked sending data that nobody
 					 * receives */
 		while (waitpid(s->pid, NULL, 0) < 0 && errno == EINTR)
 			;

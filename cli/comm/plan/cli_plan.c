@@ -10,10 +10,12 @@
 #include "cli/comm/comm_job.h"
 #include "cli/lib/bench/bench_output.h"
 
+/* clang-format off */
 enum {
 	OPT_RANKS = COMM_N_PLACE_OPTS, OPT_GPUS, OPT_LINK, OPT_INSIDE, OPT_BYTES, OPT_CALL, OPT_PARAMS, OPT_MEASURE, OPT_CHECK, OPT_ITERS, OPT_OUT,
 	OPT_JSON, OPT_PLOT, OPT_FORCE,
 };
+/* clang-format on */
 /* clang-format off */
 static const struct cli_opt plan_opts[] = {
 	COMM_PLACE_OPTS,
@@ -54,10 +56,18 @@ static gpul_status parse_request(const struct cli_args *args, struct plan_reques
 	gpul_status st;
 
 	*q = (struct plan_request){
-		.link = cli_value(args, OPT_LINK), .inside = cli_value(args, OPT_INSIDE), .params = cli_value(args, OPT_PARAMS),
-		.path = cli_value(args, OPT_OUT), .plot = cli_value(args, OPT_PLOT), .iterations = -1,
-		.check = cli_value(args, OPT_CHECK), .json = cli_value(args, OPT_JSON), .force = cli_value(args, OPT_FORCE),
-		.min_bytes = 1 << 10, .max_bytes = 1 << 30, .factor = 4,
+		.link = cli_value(args, OPT_LINK),
+		.inside = cli_value(args, OPT_INSIDE),
+		.params = cli_value(args, OPT_PARAMS),
+		.path = cli_value(args, OPT_OUT),
+		.plot = cli_value(args, OPT_PLOT),
+		.iterations = -1,
+		.check = cli_value(args, OPT_CHECK),
+		.json = cli_value(args, OPT_JSON),
+		.force = cli_value(args, OPT_FORCE),
+		.min_bytes = 1 << 10,
+		.max_bytes = 1 << 30,
+		.factor = 4,
 	};
 	q->measure = q->check || cli_value(args, OPT_MEASURE);
 	if (q->check) {
@@ -90,7 +100,8 @@ static gpul_status check_request(const struct cli_args *args, const struct plan_
 	if (q->measure && q->params)
 		return gpul_fail(err, GPUL_EINVAL, 0, "--params gives parameters, but --measure and --check measure them");
 	if (q->check && (q->n_ranks || q->ranks_per_host || q->link || q->inside))
-		return gpul_fail(err, GPUL_EINVAL, 0, "--check predicts for the ranks that it starts; it cannot be combined with --ranks, --gpus-per-host, "
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "--check predicts for the ranks that it starts; it cannot be combined with --ranks, --gpus-per-host, "
 				 "--link or --inside");
 	if (q->path && !q->measure)
 		return gpul_fail(err, GPUL_EINVAL, 0, "-o writes measured parameters: --measure is missing");
@@ -178,7 +189,8 @@ static int run_plan(const struct cli_args *args, struct plan_result *result, gpu
 		return cli_exit_code(st);
 	}
 	if (result->q.measure)
-		return launches ? comm_job_launch(result->q.place.n_ranks, &result->q.place.hosts, result->q.place.agent, err) : run_rank(result, &job, err);
+		return launches ? comm_job_launch(result->q.place.n_ranks, &result->q.place.hosts, result->q.place.agent, err)
+				: run_rank(result, &job, err);
 	return cli_exit_code(finish(result, err));
 }
 
@@ -195,6 +207,7 @@ static int cmd_plan(const struct cli_args *args, gpul_error *err)
 	return code;
 }
 
+/* clang-format off */
 const struct cli_cmd cli_comm_plan = {
 	"comm plan", "", "predict the time of each algorithm for any number of ranks",
 	"Computes the time of a collective by each algorithm and protocol, for up to 65536 ranks, and\n"
@@ -207,3 +220,4 @@ const struct cli_cmd cli_comm_plan = {
 	"    gpuload comm plan --check -n 4            predicted and measured times on this machine\n",
 	plan_opts, cmd_plan, NULL, NULL,
 };
+/* clang-format on */

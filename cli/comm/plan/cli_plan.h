@@ -17,12 +17,12 @@ extern const struct cli_cmd cli_comm_plan;
 enum { PLAN_MOST_ROWS = COMM_MOST_ROWS, PLAN_MOST_RANGES = 32, PLAN_MOST_CHECKS = 512, PLAN_MOST_POINTS = 32 };
 
 struct plan_request {
-	struct comm_place place;      /* for --measure and --check */
+	struct comm_place place; /* for --measure and --check */
 	gpul_comm_call call;
-	uint32_t n_ranks, ranks_per_host;    /* 0: not given */
-	size_t min_bytes, max_bytes, factor; /* max_bytes 0: not given */
-	const char *link, *inside, *params, *path, *plot;  /* borrowed; NULL: not given */
-	int iterations;               /* -1: not given */
+	uint32_t n_ranks, ranks_per_host;                 /* 0: not given */
+	size_t min_bytes, max_bytes, factor;              /* max_bytes 0: not given */
+	const char *link, *inside, *params, *path, *plot; /* borrowed; NULL: not given */
+	int iterations;                                   /* -1: not given */
 	bool measure, check, json, force;
 };
 
@@ -30,7 +30,7 @@ struct plan_request {
 struct plan_row {
 	uint64_t bytes;
 	double us[GPUL_COMM_N_ALGOS][GPUL_COMM_N_PROTOS];
-	gpul_comm_algo algo;          /* the best */
+	gpul_comm_algo algo; /* the best */
 	gpul_comm_proto proto;
 };
 
@@ -38,7 +38,7 @@ struct plan_row {
 struct plan_range {
 	gpul_comm_algo algo;
 	gpul_comm_proto proto;
-	uint64_t from, to;            /* bytes; the next range begins at `to` */
+	uint64_t from, to; /* bytes; the next range begins at `to` */
 };
 
 /* The size below which an algorithm is faster than a ring, each with its best protocol; 0: never faster; the largest
@@ -59,19 +59,19 @@ struct plan_check {
 struct plan_result {
 	struct plan_request q;
 	gpul_comm_params params;
-	const char *source;           /* source of the parameters: "built-in", "measured here" or the
+	const char *source;          /* source of the parameters: "built-in", "measured here" or the
 				       * file */
-	gpul_comm_link link, inside;  /* its name is NULL: not given */
+	gpul_comm_link link, inside; /* its name is NULL: not given */
 	gpul_comm_machine machine;
 	struct plan_row rows[PLAN_MOST_ROWS];
 	unsigned n_rows;
 	struct plan_range ranges[PLAN_MOST_RANGES];
 	unsigned n_ranges;
-	struct plan_turn turns[2];    /* for the tree and the two-level algorithm, if they are possible */
+	struct plan_turn turns[2]; /* for the tree and the two-level algorithm, if they are possible */
 	unsigned n_turns;
 
 	/* of --measure and --check */
-	int n_here;                   /* ranks; 0: nothing is measured */
+	int n_here; /* ranks; 0: nothing is measured */
 	gpul_comm_transport transport;
 	char device[64];
 	struct comm_about about[GPUL_COMM_MAX_RANKS];

@@ -26,14 +26,14 @@ static gpul_status find_across(struct plan_result *r, gpul_error *err)
 		memcpy(m->across, network.inside, sizeof m->across);
 		return GPUL_OK;
 	}
-	if (r->n_here && m->n_ranks == (uint32_t)r->n_here) {  /* on measured ranks, treat groups of them as hosts */
+	if (r->n_here && m->n_ranks == (uint32_t)r->n_here) { /* on measured ranks, treat groups of them as hosts */
 		memcpy(m->across, m->inside, sizeof m->across);
 		m->cores /= ceil((double)m->n_ranks / m->ranks_per_host);
 		return GPUL_OK;
 	}
 	if (m->n_ranks > m->ranks_per_host)
-		return gpul_fail(err, GPUL_EINVAL, 0, "%u ranks with %u per host need a network: --link NAME or --link LATENCY:BANDWIDTH", m->n_ranks,
-				 m->ranks_per_host);
+		return gpul_fail(err, GPUL_EINVAL, 0, "%u ranks with %u per host need a network: --link NAME or --link LATENCY:BANDWIDTH",
+				 m->n_ranks, m->ranks_per_host);
 	return GPUL_OK;
 }
 
@@ -55,9 +55,9 @@ gpul_status plan_find_machine(struct plan_result *r, gpul_error *err)
 	gpul_status st = GPUL_OK;
 
 	m->n_ranks = q->n_ranks ? q->n_ranks : (uint32_t)r->n_here;
-	m->ranks_per_host = q->ranks_per_host		 ? q->ranks_per_host
-			    : q->place.ranks_per_host	 ? (uint32_t)q->place.ranks_per_host
-							 : m->n_ranks;
+	m->ranks_per_host = q->ranks_per_host         ? q->ranks_per_host
+			    : q->place.ranks_per_host ? (uint32_t)q->place.ranks_per_host
+						      : m->n_ranks;
 	if (m->ranks_per_host > m->n_ranks)
 		m->ranks_per_host = m->n_ranks;
 	if (r->n_here) {

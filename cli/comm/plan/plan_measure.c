@@ -84,7 +84,7 @@ static bool goes_around_once(gpul_comm_call call)
 /* Measure rings with a protocol, and fit its costs. */
 static gpul_status fit_protocol(struct comm_rank *r, struct plan_result *result, gpul_comm_proto proto, gpul_error *err)
 {
-	static const double sizes[] = { 1.0 / 32, 1.0 / 4, 1, 8 };  /* sizes, in steps of each rank's kernel */
+	static const double sizes[] = { 1.0 / 32, 1.0 / 4, 1, 8 }; /* sizes, in steps of each rank's kernel */
 	gpul_comm_machine m = { .n_ranks = (uint32_t)r->job.size, .ranks_per_host = (uint32_t)r->job.size };
 	gpul_comm_params_row *row = &result->params.rows[result->params.n_rows];
 	gpul_comm_point points[PLAN_MOST_POINTS];
@@ -106,7 +106,8 @@ static gpul_status fit_protocol(struct comm_rank *r, struct plan_result *result,
 	describe_row(r, result, row);
 	row->proto = proto;
 	m.cores = row->cores;
-	m.inside[proto] = (gpul_comm_costs){ r->drv->interprets ? 30 : 4, r->drv->interprets ? 20 : 1, r->drv->interprets ? 20 : 0.5, r->drv->interprets ? 1e-3 : 5e-6,
+	m.inside[proto] = (gpul_comm_costs){ r->drv->interprets ? 30 : 4,      r->drv->interprets ? 20 : 1,
+					     r->drv->interprets ? 20 : 0.5,    r->drv->interprets ? 1e-3 : 5e-6,
 					     r->drv->interprets ? 2e-3 : 5e-7, step_bytes(r, proto) };
 	st = gpul_comm_fit(&m, proto, points, n, err);
 	row->costs = m.inside[proto];
@@ -138,7 +139,7 @@ gpul_status plan_measure(struct comm_rank *r, void *argument, gpul_error *err)
 	struct plan_result *result = argument;
 	uint64_t sizes[PLAN_MOST_ROWS];
 	unsigned n = 0;
-	const size_t largest = (size_t)(8 * step_bytes(r, GPUL_COMM_SIMPLE)) * (size_t)r->job.size;  /* of fit_protocol() */
+	const size_t largest = (size_t)(8 * step_bytes(r, GPUL_COMM_SIMPLE)) * (size_t)r->job.size; /* of fit_protocol() */
 	gpul_status st;
 
 	if (result->q.check)
@@ -172,8 +173,9 @@ void plan_write_params(const gpul_comm_params *old, const gpul_comm_params *meas
 
 			if (i == 0 && measured->n_rows && row->transport == measured->rows[0].transport)
 				continue;
-			out_add(o, "%s,%s,%s,%u,%.4g,%.4g,%.4g,%.4g,%.4g,%.0f,%s,%s\n", row->device, gpul_comm_transport_name(row->transport),
-				gpul_comm_proto_name(row->proto), row->cores, row->costs.overhead_us, row->costs.latency_us, row->costs.gap_us,
-				1e-3 / row->costs.us_per_byte, 1e-3 / row->costs.reduce_us_per_byte, row->costs.step_bytes, row->host, row->date);
+			out_add(o, "%s,%s,%s,%u,%.4g,%.4g,%.4g,%.4g,%.4g,%.0f,%s,%s\n", row->device,
+				gpul_comm_transport_name(row->transport), gpul_comm_proto_name(row->proto), row->cores,
+				row->costs.overhead_us, row->costs.latency_us, row->costs.gap_us, 1e-3 / row->costs.us_per_byte,
+				1e-3 / row->costs.reduce_us_per_byte, row->costs.step_bytes, row->host, row->date);
 		}
 }

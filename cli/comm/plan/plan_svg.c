@@ -77,9 +77,10 @@ static void add_changes(const struct plan_result *r, const struct plot_panel *p,
 {
 	for (unsigned i = 1; i < r->n_ranges; i++) {
 		if (r->ranges[i].algo == r->ranges[i - 1].algo)
-			continue;  /* only the protocol changes */
-		out_add(o, "<path class=\"change\" d=\"M%.1f %d v%d\"><title>from %llu bytes: %s</title></path>\n", plot_x(p, r->ranges[i].from),
-			PLOT_TOP, PLOT_HEIGHT, (unsigned long long)r->ranges[i].from, gpul_comm_algo_name(r->ranges[i].algo));
+			continue; /* only the protocol changes */
+		out_add(o, "<path class=\"change\" d=\"M%.1f %d v%d\"><title>from %llu bytes: %s</title></path>\n",
+			plot_x(p, r->ranges[i].from), PLOT_TOP, PLOT_HEIGHT, (unsigned long long)r->ranges[i].from,
+			gpul_comm_algo_name(r->ranges[i].algo));
 	}
 }
 
@@ -88,8 +89,8 @@ static void add_checks(const struct plan_result *r, const struct plot_panel *p, 
 	for (unsigned i = 0; i < r->n_checks; i++) {
 		const struct plan_check *c = &r->checks[i];
 
-		out_add(o, "<circle class=\"%s\" cx=\"%.1f\" cy=\"%.1f\" r=\"3.6\"><title>%s/%s, ", gpul_comm_algo_name(c->algo), plot_x(p, c->bytes),
-			plot_y(p, c->measured_us), gpul_comm_algo_name(c->algo), gpul_comm_proto_name(c->proto));
+		out_add(o, "<circle class=\"%s\" cx=\"%.1f\" cy=\"%.1f\" r=\"3.6\"><title>%s/%s, ", gpul_comm_algo_name(c->algo),
+			plot_x(p, c->bytes), plot_y(p, c->measured_us), gpul_comm_algo_name(c->algo), gpul_comm_proto_name(c->proto));
 		plot_add_size(o, c->bytes);
 		out_add(o, ": %.4g us measured, %.4g us predicted</title></circle>\n", c->measured_us, c->predicted_us);
 	}

@@ -28,8 +28,8 @@ static void add_costs(struct out *o, const char *where, const gpul_comm_costs co
 		const gpul_comm_costs *c = &costs[p];
 
 		if (c->step_bytes > 0)
-			out_add(o, "%s: overhead %.3g, latency %.3g, gap %.3g us, %.3g GB/s, adding %.3g GB/s;  ", gpul_comm_proto_name(p), c->overhead_us,
-				c->latency_us, c->gap_us, 1e-3 / c->us_per_byte, 1e-3 / c->reduce_us_per_byte);
+			out_add(o, "%s: overhead %.3g, latency %.3g, gap %.3g us, %.3g GB/s, adding %.3g GB/s;  ", gpul_comm_proto_name(p),
+				c->overhead_us, c->latency_us, c->gap_us, 1e-3 / c->us_per_byte, 1e-3 / c->reduce_us_per_byte);
 	}
 	out_add(o, "(%.120s)\n", source);
 }

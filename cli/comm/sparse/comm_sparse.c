@@ -9,9 +9,11 @@
 #include "cli/comm/comm_job.h"
 #include "cli/lib/bench/bench_output.h"
 
+/* clang-format off */
 enum {
 	OPT_BYTES = COMM_N_PLACE_OPTS, OPT_DENSITY, OPT_BLOCK, OPT_DENSE_ABOVE, OPT_DTYPE, OPT_OP, OPT_ITERS, OPT_WARMUP, OPT_CHECK, OPT_JSON,
 };
+/* clang-format on */
 
 /* clang-format off */
 static const struct cli_opt sparse_opts[] = {
@@ -85,13 +87,15 @@ static gpul_status parse(const struct cli_args *args, struct sparse_request *out
 {
 	gpul_status st;
 
-	*out = (struct sparse_request){ .dtype = GPUL_COMM_F32, .op = GPUL_COMM_SUM, .iterations = -1, .warmups = -1,
-					.json = cli_value(args, OPT_JSON) };
+	*out = (struct sparse_request){
+		.dtype = GPUL_COMM_F32, .op = GPUL_COMM_SUM, .iterations = -1, .warmups = -1, .json = cli_value(args, OPT_JSON)
+	};
 	if (args->n_operands)
-		return gpul_fail(err, GPUL_EINVAL, 0, "unexpected argument '%s'; see gpuload help comm sparse-allreduce", args->operands[0]);
+		return gpul_fail(err, GPUL_EINVAL, 0, "unexpected argument '%s'; see gpuload help comm sparse-allreduce",
+				 args->operands[0]);
 	st = comm_place_parse(args, &out->place, err);
 	if (!cli_value(args, COMM_OPT_TRANSPORT))
-		out->place.transport = GPUL_COMM_NET;  /* the network, as for the sparse call */
+		out->place.transport = GPUL_COMM_NET; /* the network, as for the sparse call */
 	st = st ? st : parse_names(args, out, err);
 	return st ? st : parse_numbers(args, out, err);
 }
@@ -169,6 +173,7 @@ static int cmd_sparse(const struct cli_args *args, gpul_error *err)
 	return launches ? comm_job_launch(q.place.n_ranks, &q.place.hosts, q.place.agent, err) : run_rank(&q, &job, err);
 }
 
+/* clang-format off */
 const struct cli_cmd cli_comm_sparse = {
 	"comm sparse-allreduce", "", "all ranks get the sum; blocks of zeros are not sent",
 	"A kernel finds the blocks that are not zero; only these are sent, over RDMA or libfabric, to\n"
@@ -187,3 +192,4 @@ const struct cli_cmd cli_comm_sparse = {
 	"Default size: 64M, on the software driver 4M.\n",
 	sparse_opts, cmd_sparse, NULL, NULL,
 };
+/* clang-format on */

@@ -18,19 +18,19 @@ enum { SPARSE_MOST_DENSITIES = 16, SPARSE_MOST_ROWS = 256 };
 struct sparse_request {
 	struct comm_place place;
 	size_t min_bytes, max_bytes, factor;
-	double percent[SPARSE_MOST_DENSITIES];  /* percentage of a rank's blocks that are not zero */
+	double percent[SPARSE_MOST_DENSITIES]; /* percentage of a rank's blocks that are not zero */
 	unsigned n_percent;
 	gpul_comm_dtype dtype;
 	gpul_comm_op op;
-	gpul_comm_sparse_options options;       /* block, percent */
-	int iterations, warmups;                /* -1: default of the driver */
+	gpul_comm_sparse_options options; /* block, percent */
+	int iterations, warmups;          /* -1: default of the driver */
 	bool check, json;
 };
 
 struct sparse_row {
 	size_t bytes, count;
-	double percent;               /* wanted */
-	gpul_comm_sparse_report report;  /* rank 0's report, but sent_bytes is the mean over all ranks */
+	double percent;                 /* wanted */
+	gpul_comm_sparse_report report; /* rank 0's report, but sent_bytes is the mean over all ranks */
 	struct comm_figures sparse, dense;
 };
 
@@ -38,7 +38,7 @@ struct sparse_result {
 	struct sparse_request q;
 	int rank, n_ranks;
 	char driver[16], launcher[16];
-	char path[200];               /* the network that sparse messages use */
+	char path[200]; /* the network that sparse messages use */
 	bool interprets;
 	struct comm_about about[GPUL_COMM_MAX_RANKS];
 	struct sparse_row rows[SPARSE_MOST_ROWS];

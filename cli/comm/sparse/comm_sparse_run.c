@@ -21,8 +21,12 @@ static struct sparse_data data_of(const struct bench *b, const struct sparse_row
 {
 	const struct sparse_request *q = &b->result->q;
 
-	return (struct sparse_data){ .seed = (uint64_t)(row - b->result->rows) + 1, .percent = row->percent, .block = q->options.block,
-				     .dtype = q->dtype, .op = q->op, .n_ranks = b->r->job.size };
+	return (struct sparse_data){ .seed = (uint64_t)(row - b->result->rows) + 1,
+				     .percent = row->percent,
+				     .block = q->options.block,
+				     .dtype = q->dtype,
+				     .op = q->op,
+				     .n_ranks = b->r->job.size };
 }
 
 static gpul_status fill(const struct bench *b, const struct sparse_row *row, gpul_error *err)
@@ -102,8 +106,9 @@ static gpul_status time_sparse(const struct bench *b, struct sparse_row *row, gp
 static gpul_status run_dense(const struct bench *b, struct sparse_row *row, gpul_error *err)
 {
 	const struct sparse_request *q = &b->result->q;
-	const struct comm_request request = { .call = GPUL_COMM_ALLREDUCE, .dtype = q->dtype, .op = q->op, .iterations = q->iterations,
-					      .warmups = q->warmups };
+	const struct comm_request request = {
+		.call = GPUL_COMM_ALLREDUCE, .dtype = q->dtype, .op = q->op, .iterations = q->iterations, .warmups = q->warmups
+	};
 	const struct comm_shape shape = comm_shape_of(GPUL_COMM_ALLREDUCE, q->dtype, b->r->job.rank, b->r->job.size, row->bytes);
 
 	return comm_time_calls(b->r, &shape, &request, false, &row->dense, err);
@@ -157,7 +162,9 @@ static void list_rows(struct sparse_result *result)
 		const struct comm_shape s = comm_shape_of(GPUL_COMM_ALLREDUCE, q->dtype, 0, result->n_ranks, size);
 
 		for (unsigned i = 0; s.bytes > last && i < q->n_percent && result->n_rows < SPARSE_MOST_ROWS; i++)
-			result->rows[result->n_rows++] = (struct sparse_row){ .bytes = s.bytes, .count = s.count, .percent = q->percent[i] };
+			result->rows[result->n_rows++] = (struct sparse_row){ .bytes = s.bytes,
+									      .count = s.count,
+									      .percent = q->percent[i] };
 		last = s.bytes;
 		if (size > SIZE_MAX / q->factor)
 			break;
@@ -179,13 +186,14 @@ static gpul_status open_sparse(struct bench *b, gpul_error *err)
 		desc.rdma.device.drv = r->drv;
 		desc.rdma.device.gpu = gpul_comm_device(r->comm);
 	}
-	desc.rdma.gpu_direct = GPUL_RDMA_GPU_DIRECT_YES;  /* if data must be staged, lab/sparse does it */
+	desc.rdma.gpu_direct = GPUL_RDMA_GPU_DIRECT_YES; /* if data must be staged, lab/sparse does it */
 	st = gpul_comm_mesh_create(r->boot, &desc, COMM_MEET_MS, &b->mesh, err);
 	st = st ? st : gpul_comm_sparse_create(r->drv, gpul_comm_device(r->comm), r->boot, b->mesh, &options, &b->sparse, err);
 	if (st)
 		return st;
 	gpul_rdma_about(gpul_comm_mesh_rdma(b->mesh), &about);
-	(void)snprintf(b->result->path, sizeof b->result->path, "%s, %.60s, %s", about.backend, about.name, gpul_comm_sparse_memory(b->sparse));
+	(void)snprintf(b->result->path, sizeof b->result->path, "%s, %.60s, %s", about.backend, about.name,
+		       gpul_comm_sparse_memory(b->sparse));
 	return GPUL_OK;
 }
 

@@ -24,7 +24,8 @@ void sparse_text_head(const struct sparse_result *r, struct out *o)
 {
 	const struct sparse_request *q = &r->q;
 
-	out_add(o, "# gpuload comm sparse-allreduce: %d rank%s (%s), %s driver; blocks of %u elements; %d warm-up call%s, %d timed call%s, %s\n",
+	out_add(o,
+		"# gpuload comm sparse-allreduce: %d rank%s (%s), %s driver; blocks of %u elements; %d warm-up call%s, %d timed call%s, %s\n",
 		r->n_ranks, r->n_ranks == 1 ? "" : "s", r->launcher, r->driver, q->options.block, q->warmups, q->warmups == 1 ? "" : "s",
 		q->iterations, q->iterations == 1 ? "" : "s", q->check ? "data checked" : "data not checked");
 	for (int rank = 0; rank < r->n_ranks; rank++)
@@ -36,10 +37,10 @@ void sparse_text_head(const struct sparse_result *r, struct out *o)
 	if (r->interprets)
 		out_text(o, "#  The software driver interprets kernels: compare these times only with each other.\n");
 	out_add(o, "#\n#%58s%-30s%-26s\n", "", "            sparse", "           dense");
-	out_add(o, "#%11s%13s%8s%8s%9s%9s%10s%9s%12s%7s%10s%9s%7s%9s\n", "size", "count", "type", "redop", "density", "found", "time", "busbw",
-		"sent", "#wrong", "time", "busbw", "#wrong", "speed-up");
-	out_add(o, "#%11s%13s%8s%8s%9s%9s%10s%9s%12s%7s%10s%9s%7s%9s\n", "(B)", "(elements)", "", "", "(%)", "(%)", "(us)", "(GB/s)",
-		"(B)", "", "(us)", "(GB/s)", "", "");
+	out_add(o, "#%11s%13s%8s%8s%9s%9s%10s%9s%12s%7s%10s%9s%7s%9s\n", "size", "count", "type", "redop", "density", "found", "time",
+		"busbw", "sent", "#wrong", "time", "busbw", "#wrong", "speed-up");
+	out_add(o, "#%11s%13s%8s%8s%9s%9s%10s%9s%12s%7s%10s%9s%7s%9s\n", "(B)", "(elements)", "", "", "(%)", "(%)", "(us)", "(GB/s)", "(B)",
+		"", "(us)", "(GB/s)", "", "");
 }
 
 void sparse_text_row(const struct sparse_result *r, const struct sparse_row *row, struct out *o)

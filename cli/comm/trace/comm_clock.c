@@ -39,7 +39,8 @@ gpul_status comm_clock_relate(const gpul_boot_stamp *stamps, size_t n, size_t n_
 	gpul_status st;
 
 	if (n_burst == 0 || n < 2 * n_burst)
-		return gpul_fail(err, GPUL_EINVAL, 0, "cannot relate the clocks of two hosts by %zu round trips in bursts of %zu", n, n_burst);
+		return gpul_fail(err, GPUL_EINVAL, 0, "cannot relate the clocks of two hosts by %zu round trips in bursts of %zu", n,
+				 n_burst);
 	a = shortest(stamps, n_burst);
 	b = shortest(stamps + n - n_burst, n_burst);
 	best[0] = (struct fifo_clock_sample){ .before_ns = a->before_ns, .after_ns = a->after_ns, .gpu_ns = a->there_ns };
@@ -52,7 +53,7 @@ gpul_status comm_clock_relate(const gpul_boot_stamp *stamps, size_t n, size_t n_
 	/* If the relative rate is above its mean by w in one half of an interval t, and below it by
 	 * w in the other half, the clocks deviate from the line by w t / 2. */
 	c.relation.bound_ns += COMM_CLOCK_WANDER * (double)(b->after_ns - a->before_ns) / 2;
-	for (const gpul_boot_stamp *s = a; s <= b; s++) {  /* the bound applies to times between the two
+	for (const gpul_boot_stamp *s = a; s <= b; s++) { /* the bound applies to times between the two
 							    * bursts */
 		const double off = distance_outside(&c.relation, s);
 
@@ -67,8 +68,8 @@ gpul_status comm_clock_relate(const gpul_boot_stamp *stamps, size_t n, size_t n_
 
 struct comm_clocks {
 	gpul_boot *boot;
-	size_t n_hosts, n;            /* stamps of each host */
-	gpul_boot_stamp *stamps;      /* [n_hosts][n] on rank 0, else NULL */
+	size_t n_hosts, n;       /* stamps of each host */
+	gpul_boot_stamp *stamps; /* [n_hosts][n] on rank 0, else NULL */
 };
 
 /* Take stamps of all hosts: rank 0 keeps them, and the other ranks only answer. */

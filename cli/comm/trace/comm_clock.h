@@ -20,9 +20,9 @@ enum { COMM_CLOCK_BURST = 200, COMM_CLOCK_CHECK = 8 };
 
 /* The clock of a host. */
 struct comm_host_clock {
-	struct fifo_clock_relation relation;  /* converts the host's clock (in place of a GPU's) to that of rank 0's host */
-	int64_t offset_ns;            /* rank 0's clock minus the host's, at the first burst */
-	double drift_bound;           /* largest error of relation.drift */
+	struct fifo_clock_relation relation; /* converts the host's clock (in place of a GPU's) to that of rank 0's host */
+	int64_t offset_ns;                   /* rank 0's clock minus the host's, at the first burst */
+	double drift_bound;                  /* largest error of relation.drift */
 };
 
 /** Compute the relation of a host's clock to rank 0's.
@@ -45,7 +45,7 @@ struct comm_clocks;
  * Errors  as gpul_boot_clocks(); GPUL_ENOMEM
  * Threads one at a time */
 gpul_status comm_clocks_create(gpul_boot *boot, struct comm_clocks **out, gpul_error *err);
-void comm_clocks_destroy(struct comm_clocks *c);  /* NULL is fine */
+void comm_clocks_destroy(struct comm_clocks *c); /* NULL is fine */
 
 /** Take a few stamps between the bursts, to check the line.
  *

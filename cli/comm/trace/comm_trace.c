@@ -125,7 +125,8 @@ static void describe_hosts(const struct comm_rank *r, const struct comm_host_clo
 {
 	result->n_hosts = gpul_boot_n_hosts(r->boot);
 	for (int h = 1; h < result->n_hosts; h++)
-		result->host[h] = (struct comm_host){ .offset_ns = hosts[h].offset_ns, .drift_ppm = hosts[h].relation.drift * 1e6,
+		result->host[h] = (struct comm_host){ .offset_ns = hosts[h].offset_ns,
+						      .drift_ppm = hosts[h].relation.drift * 1e6,
 						      .drift_bound_ppm = hosts[h].drift_bound * 1e6,
 						      .bound_ns = hosts[h].relation.bound_ns,
 						      .round_trip_ns = hosts[h].relation.shortest_ns };
@@ -159,8 +160,13 @@ static gpul_status exchange_events(struct comm_rank *r, struct comm_result *resu
 	st = st ? st : gpul_boot_allgather(r->boot, events, most * sizeof *events, everyone, COMM_MEET_MS, err);
 	st = st ? st : gpul_boot_allgather(r->boot, r->tracer->sections, sizeof r->tracer->sections, sections, COMM_MEET_MS, err);
 	for (size_t k = 0; k < n_ranks; k++) {
-		ranks[k] = (struct comm_rank_trace){ everyone + k * most, all[k].n, sections + k * 2 * COMM_MOST_ROWS, r->tracer->n_sections,
-						     all[k].waiting.n_lost, NULL, 0 };
+		ranks[k] = (struct comm_rank_trace){ everyone + k * most,
+						     all[k].n,
+						     sections + k * 2 * COMM_MOST_ROWS,
+						     r->tracer->n_sections,
+						     all[k].waiting.n_lost,
+						     NULL,
+						     0 };
 		result->waiting[k] = all[k].waiting;
 		result->rank_bound_ns[k] = all[k].bound_ns + result->host[gpul_boot_host(r->boot, (int)k)].bound_ns;
 		if (result->rank_bound_ns[k] > result->clock_bound_ns)

@@ -12,22 +12,22 @@
 #include "comm/layout.h"
 #include "comm/trace.h"
 
-enum { COMM_TRACE_MOST = 1 << 16 };  /* maximum number of a rank's events; trace viewers in a browser cannot open many more */
+enum { COMM_TRACE_MOST = 1 << 16 }; /* maximum number of a rank's events; trace viewers in a browser cannot open many more */
 
 /* A section of the trace: the timed calls of one size. */
 struct comm_section {
-	uint64_t begin_ns, end_ns;    /* CPU */
+	uint64_t begin_ns, end_ns; /* CPU */
 	uint64_t bytes;
 	uint32_t in, iterations;
-	uint64_t first_event;         /* number of events in the rank's trace before the
+	uint64_t first_event; /* number of events in the rank's trace before the
 				       * section */
 };
 
 struct comm_tracer {
-	struct fifo_clock *clock;     /* clock of this rank's GPU */
+	struct fifo_clock *clock; /* clock of this rank's GPU */
 	struct comm_clocks *hosts;
 	bool started;
-	uint64_t resumed_at;          /* events so far */
+	uint64_t resumed_at; /* events so far */
 	struct comm_section sections[2 * COMM_MOST_ROWS];
 	uint32_t n_sections;
 };
@@ -40,7 +40,7 @@ struct comm_tracer {
  * Errors  as fifo_clock_create(), fifo_clock_take() and comm_clocks_create()
  * Threads one at a time */
 gpul_status comm_trace_create(struct comm_rank *r, struct comm_tracer **out, gpul_error *err);
-void comm_trace_free(struct comm_tracer *t);  /* NULL is fine */
+void comm_trace_free(struct comm_tracer *t); /* NULL is fine */
 
 /** Start recording, or continue after comm_trace_pause().
  *
@@ -72,15 +72,15 @@ struct comm_rank_trace {
 	const struct comm_section *sections;
 	size_t n_sections;
 	uint64_t n_lost;
-	const gpul_comm_net_event *net;  /* of the proxy */
+	const gpul_comm_net_event *net; /* of the proxy */
 	size_t n_net;
 };
 
 /* The last timed call that all ranks have recorded in full. */
 struct comm_last_call {
-	const struct comm_section *section;  /* rank 0's section with the call; NULL: there is no such call */
-	bool is_last;                 /* true: the section has no later call; false: the trace has lost events of later calls */
-	unsigned char *events[GPUL_COMM_MAX_RANKS];  /* [rank][event] 1: the event belongs to the call */
+	const struct comm_section *section; /* rank 0's section with the call; NULL: there is no such call */
+	bool is_last;                       /* true: the section has no later call; false: the trace has lost events of later calls */
+	unsigned char *events[GPUL_COMM_MAX_RANKS]; /* [rank][event] 1: the event belongs to the call */
 };
 /* Find the call by the order of the events: a block records the events of one call after those of the previous call, and the KERNEL
  * events last.  Returns false if there is no memory.  The caller calls comm_last_call_free() in any case. */

@@ -35,12 +35,14 @@ struct comm_waiting comm_trace_waiting(const gpul_comm_event *events, size_t n, 
 /* Write the name of an event, such as "wait for credit, rank 2, step 17". */
 static void name_event(const gpul_comm_event *e, char *text, size_t text_bytes)
 {
+	/* clang-format off */
 	static const char *const names[] = {
 		[GPUL_COMM_EVENT_KERNEL] = "kernel", [GPUL_COMM_EVENT_WAIT_DATA] = "wait for data",
 		[GPUL_COMM_EVENT_WAIT_CREDIT] = "wait for credit", [GPUL_COMM_EVENT_WAIT_GREETING] = "wait for greeting",
 		[GPUL_COMM_EVENT_WAIT_GOODBYE] = "wait for goodbye", [GPUL_COMM_EVENT_COPY] = "copy",
 		[GPUL_COMM_EVENT_REDUCE] = "reduce", [GPUL_COMM_EVENT_SEND] = "send", [GPUL_COMM_EVENT_RECV] = "recv",
 	};
+	/* clang-format on */
 	const char *name = e->kind < sizeof names / sizeof *names ? names[e->kind] : "?";
 
 	if (e->kind == GPUL_COMM_EVENT_KERNEL)
@@ -58,7 +60,7 @@ static void add_events(struct json *j, int rank, const struct comm_rank_trace *t
 	for (size_t i = 0; i < t->n; i++) {
 		const gpul_comm_event *e = &t->events[i];
 
-		if (e->kind == GPUL_COMM_EVENT_POST)  /* drawn as an arrow from the previous slice, which sends the data */
+		if (e->kind == GPUL_COMM_EVENT_POST) /* drawn as an arrow from the previous slice, which sends the data */
 			continue;
 
 		const int64_t from = (int64_t)(e->begin_ns - origin_ns), to = (int64_t)(e->end_ns - origin_ns);
@@ -96,8 +98,8 @@ static void add_names(struct json *j, const struct comm_result *result, int rank
 	char name[240];
 
 	if (result->n_hosts > 1)
-		(void)snprintf(name, sizeof name, "rank %d: host %s, device %d, %.40s, pid %d, within %.4g us", rank, a->host_name, a->device,
-			       a->name, a->pid, result->rank_bound_ns[rank] / 1e3);
+		(void)snprintf(name, sizeof name, "rank %d: host %s, device %d, %.40s, pid %d, within %.4g us", rank, a->host_name,
+			       a->device, a->name, a->pid, result->rank_bound_ns[rank] / 1e3);
 	else
 		(void)snprintf(name, sizeof name, "rank %d: device %d, %s, pid %d", rank, a->device, a->name, a->pid);
 	trace_name_process(j, (unsigned)rank + 1, name);

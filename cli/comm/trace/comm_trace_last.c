@@ -13,10 +13,10 @@
 struct part {
 	const struct comm_rank_trace *t;
 	size_t begin, end;
-	bool is_cut;                  /* the trace has lost events of the section */
+	bool is_cut; /* the trace has lost events of the section */
 	uint32_t n_blocks, iterations;
-	uint32_t *n_kernels;          /* [n_blocks] number of KERNEL events */
-	uint32_t *n_seen;             /* [n_blocks] number of KERNEL events before the current event */
+	uint32_t *n_kernels; /* [n_blocks] number of KERNEL events */
+	uint32_t *n_seen;    /* [n_blocks] number of KERNEL events before the current event */
 };
 
 static bool is_kernel(const gpul_comm_event *e)
@@ -30,7 +30,10 @@ static bool open_part(const struct comm_rank_trace *t, size_t section, struct pa
 	const uint64_t first = t->sections[section].first_event;
 	const uint64_t next = section + 1 < t->n_sections ? t->sections[section + 1].first_event : t->n + t->n_lost;
 
-	*out = (struct part){ .t = t, .begin = first < t->n ? first : t->n, .end = next < t->n ? next : t->n, .is_cut = next > t->n,
+	*out = (struct part){ .t = t,
+			      .begin = first < t->n ? first : t->n,
+			      .end = next < t->n ? next : t->n,
+			      .is_cut = next > t->n,
 			      .iterations = t->sections[section].iterations };
 	for (size_t i = out->begin; i < out->end; i++)
 		out->n_blocks = t->events[i].block >= out->n_blocks ? t->events[i].block + 1 : out->n_blocks;

@@ -16,7 +16,9 @@ gpul_status comm_trace_net_collect(struct comm_rank *r, const struct comm_host_c
 				   struct comm_rank_trace *ranks, gpul_comm_net_event **all, gpul_error *err)
 {
 	gpul_comm_net_event *mine = calloc(COMM_TRACE_MOST, sizeof *mine);
-	struct { uint64_t n, n_lost; } count = { 0 }, counts[GPUL_COMM_MAX_RANKS] = { { 0 } };
+	struct {
+		uint64_t n, n_lost;
+	} count = { 0 }, counts[GPUL_COMM_MAX_RANKS] = { { 0 } };
 	size_t n = 0, n_lost = 0, most = 0;
 	gpul_status st;
 
@@ -61,7 +63,7 @@ struct step {
 };
 
 struct steps {
-	struct step *posts, *reads;   /* sorted */
+	struct step *posts, *reads; /* sorted */
 	size_t n_posts, n_reads;
 };
 
@@ -123,9 +125,9 @@ static void list_section(const struct comm_rank_trace *t, size_t begin, size_t e
 
 		if ((!posts && !is_read(e->kind)) || e->peer < 0 || e->peer >= GPUL_COMM_MAX_RANKS)
 			continue;
-		*(posts ? &out->posts[out->n_posts++] : &out->reads[out->n_reads++]) =
-			(struct step){ e->peer, e->block - first[posts][e->peer], e->step,
-				       e->kind == GPUL_COMM_EVENT_POST ? step_before(t, i) : e };
+		*(posts ? &out->posts[out->n_posts++]
+			: &out->reads[out->n_reads++]) = (struct step){ e->peer, e->block - first[posts][e->peer], e->step,
+									e->kind == GPUL_COMM_EVENT_POST ? step_before(t, i) : e };
 	}
 }
 
@@ -202,7 +204,8 @@ static void add_arrows(struct drawing *d, int rank, const gpul_comm_net_event *e
 	const struct end put = { rank, track, e->begin_ns, e->end_ns };
 
 	if (post)
-		add_arrow(d, "posted", &(struct end){ rank, post->block + d->block_track, post->begin_ns, post->end_ns }, &put, e->begin_ns);
+		add_arrow(d, "posted", &(struct end){ rank, post->block + d->block_track, post->begin_ns, post->end_ns }, &put,
+			  e->begin_ns);
 	if (read)
 		add_arrow(d, "arrived", &put, &(struct end){ e->peer, read->block + d->block_track, read->begin_ns, read->end_ns },
 			  read->end_ns);

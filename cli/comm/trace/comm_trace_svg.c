@@ -15,8 +15,10 @@
 #include "cli/comm/trace/comm_trace.h"
 #include "cli/lib/bench/bench_plot.h"
 
+/* clang-format off */
 enum { LEFT = 118, WIDTH = 860, RIGHT = 24, TOP = 104, ROW = 20, BAR = 14, GAP = 9, LEGEND_Y = 74, BELOW = 50, MOST_ROWS = 48,
        MOST_HOSTS = 6 };
+/* clang-format on */
 
 /* clang-format off */
 static const char style[] =
@@ -58,8 +60,9 @@ static const struct kind {
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
 /* The kinds of events in the order of drawing: the last one is on top. */
 static const uint32_t drawing_order[N_KINDS] = {
-	GPUL_COMM_EVENT_KERNEL, GPUL_COMM_EVENT_SEND, GPUL_COMM_EVENT_RECV, GPUL_COMM_EVENT_COPY, GPUL_COMM_EVENT_REDUCE,
-	GPUL_COMM_EVENT_WAIT_DATA, GPUL_COMM_EVENT_WAIT_CREDIT, GPUL_COMM_EVENT_WAIT_GREETING, GPUL_COMM_EVENT_WAIT_GOODBYE,
+	GPUL_COMM_EVENT_KERNEL,      GPUL_COMM_EVENT_SEND,          GPUL_COMM_EVENT_RECV,
+	GPUL_COMM_EVENT_COPY,        GPUL_COMM_EVENT_REDUCE,        GPUL_COMM_EVENT_WAIT_DATA,
+	GPUL_COMM_EVENT_WAIT_CREDIT, GPUL_COMM_EVENT_WAIT_GREETING, GPUL_COMM_EVENT_WAIT_GOODBYE,
 };
 
 struct picture {
@@ -67,8 +70,8 @@ struct picture {
 	const struct comm_rank_trace *ranks;
 	struct out *o;
 	struct comm_last_call last;
-	uint64_t begin_ns, end_ns;    /* the earliest start, the latest end */
-	uint32_t n_blocks, n_shown;   /* blocks of a rank */
+	uint64_t begin_ns, end_ns;  /* the earliest start, the latest end */
+	uint32_t n_blocks, n_shown; /* blocks of a rank */
 };
 
 /* ---- what is drawn ---------------------------------------------------------------------------------------------- */
@@ -215,8 +218,8 @@ static void add_title(const struct picture *p)
 	if (row && s)
 		out_add(p->o, "algorithm %s, protocol %s, %u block%s of %u threads; the last %s call, %s; ",
 			gpul_comm_algo_name(row->plan.algo), gpul_comm_proto_name(row->plan.proto), row->plan.n_blocks,
-			row->plan.n_blocks == 1 ? "" : "s", row->plan.n_threads,
-			p->last.is_last ? "timed" : "recorded", s->in ? "in place" : "out of place");
+			row->plan.n_blocks == 1 ? "" : "s", row->plan.n_threads, p->last.is_last ? "timed" : "recorded",
+			s->in ? "in place" : "out of place");
 	out_add(p->o, "ranks on one clock within %.4g us</text>\n", r->clock_bound_ns / 1e3);
 	if (r->n_hosts < 2)
 		return;

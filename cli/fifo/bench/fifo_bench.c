@@ -52,8 +52,8 @@ static unsigned power_of_two(unsigned n)
 
 /* ---- measuring ------------------------------------------------------------------- */
 
-static gpul_status measure_op(const struct fifo_bench_request *r, struct fifo_bench *b, enum fifo_op op,
-			       const struct amount *a, struct fifo_row *row, gpul_error *err)
+static gpul_status measure_op(const struct fifo_bench_request *r, struct fifo_bench *b, enum fifo_op op, const struct amount *a,
+			      struct fifo_row *row, gpul_error *err)
 {
 	const unsigned parallel = row->config.parallel;
 	double per_s[FIFO_MOST_RUNS];
@@ -69,8 +69,8 @@ static gpul_status measure_op(const struct fifo_bench_request *r, struct fifo_be
 	return st;
 }
 
-static gpul_status measure_row(const struct fifo_bench_request *r, struct fifo_bench *b, bool interprets,
-			       struct fifo_row *row, gpul_error *err)
+static gpul_status measure_row(const struct fifo_bench_request *r, struct fifo_bench *b, bool interprets, struct fifo_row *row,
+			       gpul_error *err)
 {
 	const struct amount a = amount_of(r, interprets, row->config);
 	gpul_status st;
@@ -84,8 +84,8 @@ static gpul_status measure_row(const struct fifo_bench_request *r, struct fifo_b
 	return st ? st : fifo_bench_latency(b, row->mode, row->config.parallel, a.latency, &row->latency, err);
 }
 
-static gpul_status measure_warps(const struct fifo_bench_request *r, struct fifo_bench *b, bool interprets,
-				 struct fifo_warp_row *row, gpul_error *err)
+static gpul_status measure_warps(const struct fifo_bench_request *r, struct fifo_bench *b, bool interprets, struct fifo_warp_row *row,
+				 gpul_error *err)
 {
 	const uint64_t pushes = (uint64_t)(interprets ? SOFT_WARP_PUSHES : WARP_PUSHES) / row->warps;
 	double per_s[FIFO_MOST_RUNS];
@@ -105,8 +105,7 @@ static gpul_status measure_warps(const struct fifo_bench_request *r, struct fifo
 	return st;
 }
 
-static gpul_status measure_all(const struct fifo_bench_request *r, struct fifo_bench *b,
-			       struct fifo_bench_result *result, gpul_error *err)
+static gpul_status measure_all(const struct fifo_bench_request *r, struct fifo_bench *b, struct fifo_bench_result *result, gpul_error *err)
 {
 	gpul_status st = GPUL_OK;
 
@@ -138,13 +137,12 @@ static gpul_status pin_to(int cpu, gpul_error *err)
 	CPU_ZERO(&one);
 	CPU_SET((unsigned)cpu, &one);
 	if (sched_setaffinity(0, sizeof one, &one))
-		return gpul_fail(err, errno == EINVAL ? GPUL_EINVAL : GPUL_ESYS, errno,
-				 "--cpu %d: cannot run on this CPU: %s", cpu, strerror(errno));
+		return gpul_fail(err, errno == EINVAL ? GPUL_EINVAL : GPUL_ESYS, errno, "--cpu %d: cannot run on this CPU: %s", cpu,
+				 strerror(errno));
 	return GPUL_OK;
 }
 
-static gpul_status describe_machine(const struct devices_arg *d, const struct fifo_bench *b, struct fifo_bench_result *out,
-			    gpul_error *err)
+static gpul_status describe_machine(const struct devices_arg *d, const struct fifo_bench *b, struct fifo_bench_result *out, gpul_error *err)
 {
 	const gpul_mem_info *memory = fifo_bench_memory(b);
 
@@ -205,7 +203,9 @@ static int cmd_fifo_bench(const struct cli_args *args, gpul_error *err)
 	return cli_exit_code(st);
 }
 
+/* clang-format off */
 const struct cli_cmd cli_fifo_bench = {
 	"fifo bench", "", "measure throughput and latency of the queue by size and parallelism",
 	fifo_bench_details, fifo_bench_opts, cmd_fifo_bench, NULL, NULL,
 };
+/* clang-format on */

@@ -20,60 +20,60 @@
 #include "proxy/fifo.h"
 
 extern const struct cli_cmd cli_fifo_bench;
-extern const struct cli_opt fifo_bench_opts[];  /* the options; they and the help text are in fifo_bench_request.c */
+extern const struct cli_opt fifo_bench_opts[]; /* the options; they and the help text are in fifo_bench_request.c */
 extern const char fifo_bench_details[];
 
 enum fifo_mode { FIFO_SHARED, FIFO_LANES, FIFO_N_MODES };
 enum fifo_op { FIFO_PUSH, FIFO_RELEASE, FIFO_PUSH_SYNC, FIFO_RELEASE_SYNC, FIFO_N_OPS };
 enum { FIFO_MOST_CONFIGS = 64, FIFO_MOST_WARPS = 3, FIFO_WARP_SLOTS = 65536, FIFO_MOST_RUNS = 99, FIFO_MOST_BATCH = 1024 };
 
-extern const char *const fifo_mode_names[FIFO_N_MODES];  /* "shared", "lanes" */
-extern const char *const fifo_op_names[FIFO_N_OPS];    /* "push", "push_release", ...: names in kernels and JSON */
+extern const char *const fifo_mode_names[FIFO_N_MODES]; /* "shared", "lanes" */
+extern const char *const fifo_op_names[FIFO_N_OPS];     /* "push", "push_release", ...: names in kernels and JSON */
 
 struct fifo_config {
-	unsigned size, parallel;  /* total number of slots; number of threads */
+	unsigned size, parallel; /* total number of slots; number of threads */
 };
 
 struct fifo_bench_request {
 	struct fifo_config config[FIFO_MOST_CONFIGS];
-	unsigned n_configs, n_left;  /* n_left: combinations left out, because they have more threads than slots */
+	unsigned n_configs, n_left; /* n_left: combinations left out, because they have more threads than slots */
 	bool mode[FIFO_N_MODES];
 	unsigned repeat;
-	uint64_t triggers;           /* triggers per thread; 0: the default, which depends on the size */
-	unsigned batch;              /* maximum number of triggers between two releases; 0: the default */
+	uint64_t triggers; /* triggers per thread; 0: the default, which depends on the size */
+	unsigned batch;    /* maximum number of triggers between two releases; 0: the default */
 	gpul_mem_kind kind;
-	struct devices_arg devices;  /* exactly one device */
-	int cpu;                     /* -1: not pinned */
+	struct devices_arg devices; /* exactly one device */
+	int cpu;                    /* -1: not pinned */
 	int timeout_ms;
-	const char *plot;            /* file of --plot; NULL: no plot; borrowed */
+	const char *plot; /* file of --plot; NULL: no plot; borrowed */
 	bool force, json;
 };
 
 enum { FIFO_N_PERCENTILES = 5 };
 
 struct fifo_latency {
-	int64_t ns[FIFO_N_PERCENTILES];  /* the percentiles 50, 90, 99, 99.9 and 100 */
+	int64_t ns[FIFO_N_PERCENTILES]; /* the percentiles 50, 90, 99, 99.9 and 100 */
 };
 
 struct fifo_latencies {
-	uint64_t n;                /* number of triggers */
+	uint64_t n; /* number of triggers */
 	struct fifo_latency to_pop, to_sync;
-	double to_pop_bound_ns;    /* largest error of to_pop, which compares the clocks of GPU and CPU */
+	double to_pop_bound_ns; /* largest error of to_pop, which compares the clocks of GPU and CPU */
 };
 
 struct fifo_row {
 	enum fifo_mode mode;
 	struct fifo_config config;
 	unsigned lanes;
-	uint64_t triggers;  /* per thread and run */
-	struct samples_spread rate[FIFO_N_OPS];  /* triggers per second: the spread over the runs */
+	uint64_t triggers;                      /* per thread and run */
+	struct samples_spread rate[FIFO_N_OPS]; /* triggers per second: the spread over the runs */
 	struct fifo_latencies latency;
 };
 
 struct fifo_warp_row {
 	enum fifo_mode mode;
 	unsigned warps, lanes;
-	uint64_t slots;  /* triggers pushed in each run by all warps */
+	uint64_t slots; /* triggers pushed in each run by all warps */
 	struct samples_spread rate;
 };
 
@@ -83,17 +83,17 @@ struct fifo_bench_result {
 	struct fifo_warp_row warp[FIFO_N_MODES * FIFO_MOST_WARPS];
 	unsigned n_warps;
 	char gpu[128];
-	const char *driver;       /* "nvidia", "soft" */
+	const char *driver; /* "nvidia", "soft" */
 	int driver_version;
-	bool interprets;       /* the driver interprets kernels on the CPU */
-	gpul_mem_kind kind;       /* kind of the FIFO's memory */
-	int node;                 /* NUMA node of that memory; -1: chosen by the driver */
-	unsigned cpu, cpu_node;   /* CPU of the main thread at the end, and its NUMA node */
+	bool interprets;        /* the driver interprets kernels on the CPU */
+	gpul_mem_kind kind;     /* kind of the FIFO's memory */
+	int node;               /* NUMA node of that memory; -1: chosen by the driver */
+	unsigned cpu, cpu_node; /* CPU of the main thread at the end, and its NUMA node */
 };
 
 /* ---- one FIFO, and the runs that use it (fifo_bench_run.c) ---- */
 
-struct fifo_bench;  /* driver, module, stream and FIFO of the runs; opaque */
+struct fifo_bench; /* driver, module, stream and FIFO of the runs; opaque */
 
 /** Load the kernels and create the stream.
  *
@@ -107,7 +107,7 @@ struct fifo_bench;  /* driver, module, stream and FIFO of the runs; opaque */
  * Threads any thread may call; one thread at a time uses it */
 gpul_status fifo_bench_create(const gpul_driver *drv, int device, gpul_mem_kind kind, unsigned batch, int timeout_ms,
 			      struct fifo_bench **out, gpul_error *err);
-void fifo_bench_destroy(struct fifo_bench *b);  /* NULL is fine */
+void fifo_bench_destroy(struct fifo_bench *b); /* NULL is fine */
 
 /** Create the FIFO for the next runs; it replaces the previous one.
  *
@@ -116,7 +116,7 @@ void fifo_bench_destroy(struct fifo_bench *b);  /* NULL is fine */
  * Errors  as gpul_fifo_create()
  * Threads one at a time */
 gpul_status fifo_bench_create_fifo(struct fifo_bench *b, gpul_fifo_shape shape, gpul_error *err);
-const gpul_mem_info *fifo_bench_memory(const struct fifo_bench *b);  /* memory of the current FIFO */
+const gpul_mem_info *fifo_bench_memory(const struct fifo_bench *b); /* memory of the current FIFO */
 
 /** Run threads that push, take all triggers out, and count each in a hash map by its number within its thread.
  *
@@ -129,8 +129,8 @@ const gpul_mem_info *fifo_bench_memory(const struct fifo_bench *b);  /* memory o
  * Errors  GPUL_EFORMAT triggers were lost, repeated or wrong; GPUL_ESYS native = ETIMEDOUT no trigger within timeout_ms,
  *         or a kernel timed out; native = EINTR a signal; GPUL_ECUDA the kernel failed; GPUL_ENOMEM
  * Threads one at a time */
-gpul_status fifo_bench_push(struct fifo_bench *b, enum fifo_mode mode, enum fifo_op op, unsigned parallel,
-			    uint64_t triggers, uint64_t *out_ns, gpul_error *err);
+gpul_status fifo_bench_push(struct fifo_bench *b, enum fifo_mode mode, enum fifo_op op, unsigned parallel, uint64_t triggers,
+			    uint64_t *out_ns, gpul_error *err);
 
 /** Run warps that push 32 triggers at once, and check each trigger.
  *
@@ -141,8 +141,8 @@ gpul_status fifo_bench_push(struct fifo_bench *b, enum fifo_mode mode, enum fifo
  * @out_ns  time from the launch until the stream is synchronised
  * Errors  as fifo_bench_push()
  * Threads one at a time */
-gpul_status fifo_bench_warp_push(struct fifo_bench *b, enum fifo_mode mode, unsigned warps, uint64_t pushes,
-				 uint64_t *out_ns, gpul_error *err);
+gpul_status fifo_bench_warp_push(struct fifo_bench *b, enum fifo_mode mode, unsigned warps, uint64_t pushes, uint64_t *out_ns,
+				 gpul_error *err);
 
 /** Run threads that push and sync, one trigger after the other, and compute the latencies.
  *
@@ -153,8 +153,8 @@ gpul_status fifo_bench_warp_push(struct fifo_bench *b, enum fifo_mode mode, unsi
  * @out       filled in
  * Errors  as fifo_bench_push() and fifo_clock_take()
  * Threads one at a time */
-gpul_status fifo_bench_latency(struct fifo_bench *b, enum fifo_mode mode, unsigned parallel, uint64_t triggers,
-			     struct fifo_latencies *out, gpul_error *err);
+gpul_status fifo_bench_latency(struct fifo_bench *b, enum fifo_mode mode, unsigned parallel, uint64_t triggers, struct fifo_latencies *out,
+			       gpul_error *err);
 
 /* ---- command line, figures, output ---- */
 
@@ -175,7 +175,7 @@ struct fifo_peer {
 	struct fifo_config config;
 	double push, push_sync;
 };
-extern const struct fifo_peer fifo_peers[];  /* ends with {0} */
+extern const struct fifo_peer fifo_peers[]; /* ends with {0} */
 extern const char fifo_peer_name[], fifo_peer_about[];
 /* Return the figures of that FIFO, called "the peer", for a configuration; NULL: not measured. */
 const struct fifo_peer *fifo_peer_of(struct fifo_config config);

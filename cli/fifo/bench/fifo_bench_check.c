@@ -21,7 +21,7 @@ void fifo_check_end(struct fifo_check *c)
 void fifo_check_count(struct fifo_check *c, const gpul_fifo_item *items, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
-		if (items[i].word[0] < c->triggers)  /* the map has no room for larger numbers */
+		if (items[i].word[0] < c->triggers) /* the map has no room for larger numbers */
 			fifo_count_add(c->count, items[i].word[0]);
 		c->sum += items[i].word[1];
 	}
@@ -82,11 +82,10 @@ gpul_status fifo_check_result(struct fifo_check *c, const char *kernel, gpul_err
 					 kernel, c->triggers, c->blocks, c->wrong, c->sum, sum);
 		return GPUL_OK;
 	}
-	for (unsigned i = 0; i < c->blocks; i++)  /* checked per block, because the total can be right by chance */
+	for (unsigned i = 0; i < c->blocks; i++) /* checked per block, because the total can be right by chance */
 		c->wrong += c->next[i] != c->triggers;
 	if (c->wrong)
-		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "%s: %" PRIu64 " of %" PRIu64 " triggers were wrong, repeated or out of order", kernel,
-				 c->wrong, c->triggers * c->blocks);
+		return gpul_fail(err, GPUL_EFORMAT, 0, "%s: %" PRIu64 " of %" PRIu64 " triggers were wrong, repeated or out of order",
+				 kernel, c->wrong, c->triggers * c->blocks);
 	return GPUL_OK;
 }

@@ -10,13 +10,13 @@
 #include "proxy/fifo.h"
 
 struct fifo_check {
-	unsigned blocks;      /* number of blocks that push */
-	uint64_t triggers;    /* expected triggers per block */
-	struct fifo_count *count;  /* used by fifo_check_count(); cleared for `triggers` keys; borrowed */
-	uint64_t sum;         /* written by fifo_check_count(): sum of the block numbers */
-	uint64_t *next;       /* used by fifo_check_order() and _stamp(): the next number of each block; owned */
-	uint64_t *popped_ns;  /* fifo_check_stamp() writes arrival times, at block * triggers + number; borrowed */
-	uint64_t wrong;       /* triggers that are wrong, repeated or out of order */
+	unsigned blocks;          /* number of blocks that push */
+	uint64_t triggers;        /* expected triggers per block */
+	struct fifo_count *count; /* used by fifo_check_count(); cleared for `triggers` keys; borrowed */
+	uint64_t sum;             /* written by fifo_check_count(): sum of the block numbers */
+	uint64_t *next;           /* used by fifo_check_order() and _stamp(): the next number of each block; owned */
+	uint64_t *popped_ns;      /* fifo_check_stamp() writes arrival times, at block * triggers + number; borrowed */
+	uint64_t wrong;           /* triggers that are wrong, repeated or out of order */
 };
 
 /** Begin a check of the order, for fifo_check_stamp() and fifo_check_order().
@@ -25,7 +25,7 @@ struct fifo_check {
  * Errors  GPUL_ENOMEM
  * Threads one at a time */
 gpul_status fifo_check_begin(struct fifo_check *c, gpul_error *err);
-void fifo_check_end(struct fifo_check *c);  /* accepts a struct of zeros */
+void fifo_check_end(struct fifo_check *c); /* accepts a struct of zeros */
 
 /* Count the number of each trigger of a batch in the hash map. */
 void fifo_check_count(struct fifo_check *c, const gpul_fifo_item *items, unsigned n);

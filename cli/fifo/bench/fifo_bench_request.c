@@ -6,11 +6,13 @@
 #include "cli/fifo/bench/fifo_bench.h"
 #include "cli/lib/value.h"
 
+/* clang-format off */
 enum {
 	OPT_SIZES, OPT_PARALLEL, OPT_MODE, OPT_REPEAT, OPT_TRIGGERS, OPT_PLOT,
 	OPT_FORCE, OPT_BATCH, OPT_KIND, OPT_DEVICE, OPT_CPU, OPT_TIMEOUT, OPT_DRIVER,
 	OPT_JSON,
 };
+/* clang-format on */
 
 /* clang-format off */
 const struct cli_opt fifo_bench_opts[] = {
@@ -42,31 +44,29 @@ const struct cli_opt fifo_bench_opts[] = {
 };
 /* clang-format on */
 
-const char fifo_bench_details[] =
-	"Blocks of one thread push triggers; this program's main thread takes them out while the\n"
-	"kernel runs and counts each in a hash map. Throughput is the number of triggers over the\n"
-	"time from the launch until the stream is synchronised. All counts are checked.\n"
-	"\n"
-	"    push           16 bytes; earlier writes of the thread may become visible later\n"
-	"    push release   earlier writes are visible to a CPU thread that sees the trigger\n"
-	"    + sync each    wait after each push until the CPU has handled the trigger\n"
-	"    push to pop    time from a push until the CPU takes the trigger out\n"
-	"    push to sync   time from a push until the thread sees that it has been handled\n"
-	"    warp push      32 triggers at once; the CPU reads and checks each\n"
-	"\n"
-	"Default: 1 slot with 1 thread; 128 slots with 1, 8, 64, 128 threads; 512 slots with 1, 8,\n"
-	"64, 256, 512 threads. With only one of --sizes and --parallel, the other is 1,128,512 or\n"
-	"1,8,64. Pairs with more threads than slots are left out. Mode lanes has one lane per thread,\n"
-	"and as many slots as mode shared.\n"
-	"\n"
-	"On the software driver fewer triggers are pushed; the output gives their number.\n";
+const char fifo_bench_details[] = "Blocks of one thread push triggers; this program's main thread takes them out while the\n"
+				  "kernel runs and counts each in a hash map. Throughput is the number of triggers over the\n"
+				  "time from the launch until the stream is synchronised. All counts are checked.\n"
+				  "\n"
+				  "    push           16 bytes; earlier writes of the thread may become visible later\n"
+				  "    push release   earlier writes are visible to a CPU thread that sees the trigger\n"
+				  "    + sync each    wait after each push until the CPU has handled the trigger\n"
+				  "    push to pop    time from a push until the CPU takes the trigger out\n"
+				  "    push to sync   time from a push until the thread sees that it has been handled\n"
+				  "    warp push      32 triggers at once; the CPU reads and checks each\n"
+				  "\n"
+				  "Default: 1 slot with 1 thread; 128 slots with 1, 8, 64, 128 threads; 512 slots with 1, 8,\n"
+				  "64, 256, 512 threads. With only one of --sizes and --parallel, the other is 1,128,512 or\n"
+				  "1,8,64. Pairs with more threads than slots are left out. Mode lanes has one lane per thread,\n"
+				  "and as many slots as mode shared.\n"
+				  "\n"
+				  "On the software driver fewer triggers are pushed; the output gives their number.\n";
 
 enum { DEFAULT_REPEAT = 5, DEFAULT_TIMEOUT_MS = 10000, MOST_NUMBERS = 16, MOST_PARALLEL = 4096 };
 
 /* The default configurations, which are also those of fifo_bench_peer.c. */
 static const struct fifo_config usual[] = {
-	{ 1, 1 }, { 128, 1 }, { 128, 8 }, { 128, 64 }, { 128, 128 },
-	{ 512, 1 }, { 512, 8 }, { 512, 64 }, { 512, 256 }, { 512, 512 },
+	{ 1, 1 }, { 128, 1 }, { 128, 8 }, { 128, 64 }, { 128, 128 }, { 512, 1 }, { 512, 8 }, { 512, 64 }, { 512, 256 }, { 512, 512 },
 };
 static const unsigned usual_sizes[] = { 1, 128, 512 }, usual_parallel[] = { 1, 8, 64 };
 
@@ -74,8 +74,7 @@ struct numbers {
 	unsigned n, at[MOST_NUMBERS];
 };
 
-static gpul_status parse_numbers(const char *option, const char *list, unsigned most, struct numbers *out,
-				 gpul_error *err)
+static gpul_status parse_numbers(const char *option, const char *list, unsigned most, struct numbers *out, gpul_error *err)
 {
 	for (const char *at = list;; at++) {
 		char *end = NULL;
@@ -95,8 +94,8 @@ static gpul_status parse_numbers(const char *option, const char *list, unsigned 
 	}
 }
 
-static gpul_status fill_numbers(const char *option, const char *list, const unsigned *otherwise, unsigned n_otherwise,
-				unsigned most, struct numbers *out, gpul_error *err)
+static gpul_status fill_numbers(const char *option, const char *list, const unsigned *otherwise, unsigned n_otherwise, unsigned most,
+				struct numbers *out, gpul_error *err)
 {
 	if (list)
 		return parse_numbers(option, list, most, out, err);
@@ -120,14 +119,12 @@ static gpul_status parse_configs(const char *sizes, const char *parallel, struct
 	st = st ? st : fill_numbers("parallel", parallel, usual_parallel, 3, MOST_PARALLEL, &threads, err);
 	for (unsigned s = 0; !st && s < size.n; s++) {
 		if (size.at[s] & (size.at[s] - 1))
-			return gpul_fail(err, GPUL_EINVAL, 0, "--sizes: %u is not a power of two",
-					 size.at[s]);
+			return gpul_fail(err, GPUL_EINVAL, 0, "--sizes: %u is not a power of two", size.at[s]);
 		for (unsigned p = 0; !st && p < threads.n; p++) {
 			if (threads.at[p] > size.at[s])
 				r->n_left++;
 			else if (r->n_configs == FIFO_MOST_CONFIGS)
-				st = gpul_fail(err, GPUL_EINVAL, 0, "--sizes and --parallel give more than %d pairs",
-					       FIFO_MOST_CONFIGS);
+				st = gpul_fail(err, GPUL_EINVAL, 0, "--sizes and --parallel give more than %d pairs", FIFO_MOST_CONFIGS);
 			else
 				r->config[r->n_configs++] = (struct fifo_config){ size.at[s], threads.at[p] };
 		}
@@ -182,11 +179,9 @@ gpul_status fifo_bench_parse(const struct cli_args *args, struct fifo_bench_requ
 	st = st ? st : value_parse_count("--cpu", cli_value(args, OPT_CPU), 0, CPU_SETSIZE - 1, &cpu, err);
 	st = st ? st : value_parse_time("timeout", cli_value(args, OPT_TIMEOUT), &r->timeout_ms, err);
 	st = st ? st : parse_kind(cli_value(args, OPT_KIND), &r->kind, err);
-	st = st ? st : devices_arg_parse(cli_value(args, OPT_DRIVER), cli_value(args, OPT_DEVICE),
-					 &r->devices, err);
+	st = st ? st : devices_arg_parse(cli_value(args, OPT_DRIVER), cli_value(args, OPT_DEVICE), &r->devices, err);
 	if (!st && r->devices.n > 1)
-		return gpul_fail(err, GPUL_EINVAL, 0, "--device must be one number, not '%s'",
-				 cli_value(args, OPT_DEVICE));
+		return gpul_fail(err, GPUL_EINVAL, 0, "--device must be one number, not '%s'", cli_value(args, OPT_DEVICE));
 	r->repeat = (unsigned)repeat;
 	r->batch = (unsigned)batch;
 	r->cpu = cli_value(args, OPT_CPU) ? (int)cpu : -1;

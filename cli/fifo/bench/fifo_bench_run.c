@@ -25,12 +25,12 @@ const char *const fifo_op_names[FIFO_N_OPS] = { "push", "push_release", "push_sy
 struct fifo_bench {
 	const gpul_driver *drv;
 	int device, timeout_ms;
-	unsigned batch;      /* 0: BATCH, or WARP_BATCH for warp pushes */
+	unsigned batch; /* 0: BATCH, or WARP_BATCH for warp pushes */
 	gpul_mem_kind kind;
 	gpul_module *module;
 	CUstream stream;
-	CUdeviceptr failed;  /* word in device memory: gpul_fifo_result of a thread that failed; 0: none */
-	gpul_fifo *fifo;     /* NULL before fifo_bench_create_fifo() */
+	CUdeviceptr failed; /* word in device memory: gpul_fifo_result of a thread that failed; 0: none */
+	gpul_fifo *fifo;    /* NULL before fifo_bench_create_fifo() */
 	struct fifo_clock *clock;
 	struct fifo_count count;
 };
@@ -44,8 +44,7 @@ gpul_status fifo_bench_create(const gpul_driver *drv, int device, gpul_mem_kind 
 
 	if (!b)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a benchmark");
-	*b = (struct fifo_bench){ .drv = drv, .device = device, .kind = kind, .batch = batch,
-				  .timeout_ms = timeout_ms };
+	*b = (struct fifo_bench){ .drv = drv, .device = device, .kind = kind, .batch = batch, .timeout_ms = timeout_ms };
 	st = gpul_module_load_embedded(drv, &fifo_bench_ptx, &b->module, err);
 	st = st ? st : gpul_cu(drv, err, cuStreamCreate(&b->stream, CU_STREAM_NON_BLOCKING));
 	st = st ? st : gpul_cu(drv, err, cuMemAlloc(&b->failed, sizeof none));
@@ -91,15 +90,15 @@ const gpul_mem_info *fifo_bench_memory(const struct fifo_bench *b)
 struct run {
 	struct fifo_bench *b;
 	char kernel[40];
-	unsigned threads;        /* per block */
-	unsigned batch;          /* maximum number of triggers between two releases */
-	uint64_t pushes;         /* number of pushes per thread */
-	CUdeviceptr stamps;      /* array in device memory for times; 0: the kernel records no times */
+	unsigned threads;   /* per block */
+	unsigned batch;     /* maximum number of triggers between two releases */
+	uint64_t pushes;    /* number of pushes per thread */
+	CUdeviceptr stamps; /* array in device memory for times; 0: the kernel records no times */
 	struct fifo_check check;
 	/* Checks a batch; NULL: use gpul_fifo_poll_run() and fifo_check_order(). */
 	void (*take)(struct fifo_check *check, const gpul_fifo_item *items, unsigned n);
-	uint64_t total, taken;   /* triggers: expected, received */
-	uint64_t ns;             /* duration */
+	uint64_t total, taken; /* triggers: expected, received */
+	uint64_t ns;           /* duration */
 };
 
 static gpul_status launch_kernel(const struct run *run, gpul_error *err)
@@ -111,8 +110,7 @@ static gpul_status launch_kernel(const struct run *run, gpul_error *err)
 	CUdeviceptr failed = b->failed, stamps = run->stamps;
 	void *args[] = { &fifo, &pushes, &timeout_ns, &failed, &stamps };
 	const size_t bytes[] = { sizeof fifo, sizeof pushes, sizeof timeout_ns, sizeof failed, sizeof stamps };
-	const gpul_launch_config config = { .grid = { run->check.blocks, 1, 1 }, .block = { run->threads, 1, 1 },
-					    .stream = b->stream };
+	const gpul_launch_config config = { .grid = { run->check.blocks, 1, 1 }, .block = { run->threads, 1, 1 }, .stream = b->stream };
 	gpul_status st = gpul_kernel_find(b->module, run->kernel, &kernel, err);
 
 	return st ? st : gpul_kernel_launch(kernel, &config, args, bytes, 5, err);
@@ -123,8 +121,8 @@ static gpul_status report_abort(const struct run *run, uint32_t code, gpul_error
 	char text[64];
 
 	return gpul_fail(err, GPUL_ESYS, code == GPUL_FIFO_CODE_TIMED_OUT ? ETIMEDOUT : ECANCELED,
-			 "%s was aborted after %" PRIu64 " of %" PRIu64 " triggers: %s", run->kernel, run->taken,
-			 run->total, gpul_fifo_code_text(code, text));
+			 "%s was aborted after %" PRIu64 " of %" PRIu64 " triggers: %s", run->kernel, run->taken, run->total,
+			 gpul_fifo_code_text(code, text));
 }
 
 /* After some time without triggers, check whether more can arrive.  *ended is set when the kernel has ended: the next
@@ -141,18 +139,16 @@ static gpul_status check_kernel_state(const struct run *run, uint64_t idle_since
 	if (signal)
 		return gpul_fail(err, GPUL_ESYS, EINTR, "stopped: %s", signal);
 	if (*ended)
-		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "%s has ended, but only %" PRIu64 " of its %" PRIu64 " triggers were received", run->kernel,
-				 run->taken, run->total);
+		return gpul_fail(err, GPUL_EFORMAT, 0, "%s has ended, but only %" PRIu64 " of its %" PRIu64 " triggers were received",
+				 run->kernel, run->taken, run->total);
 	if (gpul_clock_ns() - idle_since_ns > (uint64_t)b->timeout_ms * 1000000)
 		return gpul_fail(err, GPUL_ESYS, ETIMEDOUT,
-				 "%s: no trigger arrived for %d ms, after %" PRIu64 " of %" PRIu64 " (--timeout)",
-				 run->kernel, b->timeout_ms, run->taken, run->total);
+				 "%s: no trigger arrived for %d ms, after %" PRIu64 " of %" PRIu64 " (--timeout)", run->kernel,
+				 b->timeout_ms, run->taken, run->total);
 	r = b->drv->cuStreamQuery(b->stream);
 	*ended = r == CUDA_SUCCESS;
 	sched_yield();
-	return r == CUDA_SUCCESS || r == CUDA_ERROR_NOT_READY ? GPUL_OK
-							      : gpul_cu_status(b->drv, err, r, "cuStreamQuery");
+	return r == CUDA_SUCCESS || r == CUDA_ERROR_NOT_READY ? GPUL_OK : gpul_cu_status(b->drv, err, r, "cuStreamQuery");
 }
 
 /* Check a batch, and release each lane up to its last trigger in the batch. */
@@ -221,8 +217,7 @@ static gpul_status check_kernel(const struct run *run, gpul_error *err)
 	gpul_status st = gpul_cu(run->b->drv, err, cuMemcpyDtoH(&failed, run->b->failed, sizeof failed));
 
 	if (!st && failed)
-		return gpul_fail(err, GPUL_ESYS, failed == GPUL_FIFO_TIMED_OUT ? ETIMEDOUT : ECANCELED,
-				 "%s: a thread %s", run->kernel,
+		return gpul_fail(err, GPUL_ESYS, failed == GPUL_FIFO_TIMED_OUT ? ETIMEDOUT : ECANCELED, "%s: a thread %s", run->kernel,
 				 failed == GPUL_FIFO_TIMED_OUT ? "timed out"
 				 : failed == GPUL_FIFO_BUSY    ? "could not own its lane"
 							       : "was aborted");
@@ -253,10 +248,13 @@ static gpul_status run_kernel(struct run *run, gpul_error *err)
 
 /* ---- the three kinds of run ------------------------------------------------------ */
 
-gpul_status fifo_bench_push(struct fifo_bench *b, enum fifo_mode mode, enum fifo_op op, unsigned parallel,
-			    uint64_t triggers, uint64_t *out_ns, gpul_error *err)
+gpul_status fifo_bench_push(struct fifo_bench *b, enum fifo_mode mode, enum fifo_op op, unsigned parallel, uint64_t triggers,
+			    uint64_t *out_ns, gpul_error *err)
 {
-	struct run run = { .b = b, .threads = 1, .batch = b->batch ? b->batch : BATCH, .pushes = triggers,
+	struct run run = { .b = b,
+			   .threads = 1,
+			   .batch = b->batch ? b->batch : BATCH,
+			   .pushes = triggers,
 			   .take = fifo_check_count,
 			   .check = { .blocks = parallel, .triggers = triggers, .count = &b->count } };
 	gpul_status st = fifo_count_clear(&b->count, triggers, err);
@@ -268,10 +266,13 @@ gpul_status fifo_bench_push(struct fifo_bench *b, enum fifo_mode mode, enum fifo
 	return st;
 }
 
-gpul_status fifo_bench_warp_push(struct fifo_bench *b, enum fifo_mode mode, unsigned warps, uint64_t pushes,
-				 uint64_t *out_ns, gpul_error *err)
+gpul_status fifo_bench_warp_push(struct fifo_bench *b, enum fifo_mode mode, unsigned warps, uint64_t pushes, uint64_t *out_ns,
+				 gpul_error *err)
 {
-	struct run run = { .b = b, .threads = WARP, .batch = b->batch ? b->batch : WARP_BATCH, .pushes = pushes,
+	struct run run = { .b = b,
+			   .threads = WARP,
+			   .batch = b->batch ? b->batch : WARP_BATCH,
+			   .pushes = pushes,
 			   .check = { .blocks = warps, .triggers = pushes * WARP } };
 	gpul_status st = fifo_check_begin(&run.check, err);
 
@@ -295,8 +296,8 @@ void fifo_latency_of(int64_t *ns, uint64_t n, struct fifo_latency *out)
 }
 
 /* stamps has two times per trigger; ns is scratch space for one time per trigger. */
-static void compute_latencies(const uint64_t *stamps, const uint64_t *popped_ns, const struct fifo_clock_relation *clocks,
-		     int64_t *ns, uint64_t n, struct fifo_latencies *out)
+static void compute_latencies(const uint64_t *stamps, const uint64_t *popped_ns, const struct fifo_clock_relation *clocks, int64_t *ns,
+			      uint64_t n, struct fifo_latencies *out)
 {
 	for (uint64_t i = 0; i < n; i++)
 		ns[i] = (int64_t)(stamps[2 * i + 1] - stamps[2 * i]);
@@ -318,10 +319,13 @@ static gpul_status run_between_clocks(struct run *run, struct fifo_clock_relatio
 	return st ? st : fifo_clock_fit(b->clock, out, err);
 }
 
-gpul_status fifo_bench_latency(struct fifo_bench *b, enum fifo_mode mode, unsigned parallel, uint64_t triggers,
-			     struct fifo_latencies *out, gpul_error *err)
+gpul_status fifo_bench_latency(struct fifo_bench *b, enum fifo_mode mode, unsigned parallel, uint64_t triggers, struct fifo_latencies *out,
+			       gpul_error *err)
 {
-	struct run run = { .b = b, .threads = 1, .batch = b->batch ? b->batch : BATCH, .pushes = triggers,
+	struct run run = { .b = b,
+			   .threads = 1,
+			   .batch = b->batch ? b->batch : BATCH,
+			   .pushes = triggers,
 			   .take = fifo_check_stamp,
 			   .check = { .blocks = parallel, .triggers = triggers } };
 	const uint64_t n = triggers * parallel, bytes = 2 * n * sizeof(uint64_t);

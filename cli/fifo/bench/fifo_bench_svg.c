@@ -55,11 +55,13 @@ struct plot {
 	const struct fifo_bench_result *result;
 	struct out *o;
 	unsigned size[MOST_SIZES], n_sizes;
-	struct plot_panel rates, latencies;  /* the axes that all panels of a kind share: x threads; y million triggers per second, or us */
+	struct plot_panel rates, latencies; /* the axes that all panels of a kind share: x threads; y million triggers per second, or us */
 };
 
 /* A point of a curve: the value and its spread; value 0: there is no point. */
-struct point { double value, least, most; };
+struct point {
+	double value, least, most;
+};
 
 static const char *class_of(enum curve curve)
 {
@@ -176,8 +178,7 @@ static void add_dot(const struct plot *p, enum curve curve, double x, double y, 
 	if (curve == PEER)
 		out_add(p->o, "<path class=\"dot peer\" d=\"M%.1f %.1f l3.6 6.4 h-7.2 z\">", x, y - 4);
 	else if (curve < LANES_RELAXED)
-		out_add(p->o, "<rect class=\"dot shared%s\" x=\"%.1f\" y=\"%.1f\" width=\"6\" height=\"6\">", relaxed, x - 3,
-			y - 3);
+		out_add(p->o, "<rect class=\"dot shared%s\" x=\"%.1f\" y=\"%.1f\" width=\"6\" height=\"6\">", relaxed, x - 3, y - 3);
 	else
 		out_add(p->o, "<circle class=\"dot lanes%s\" cx=\"%.1f\" cy=\"%.1f\" r=\"3.4\">", relaxed, x, y);
 	out_add(p->o, "<title>%s</title></%s>\n", title, curve == PEER ? "path" : curve < LANES_RELAXED ? "rect" : "circle");
@@ -186,11 +187,16 @@ static void add_dot(const struct plot *p, enum curve curve, double x, double y, 
 static const char *name_of(enum curve curve)
 {
 	switch (curve) {
-	case SHARED_RELAXED: return "shared, relaxed";
-	case SHARED_RELEASE: return "shared, release";
-	case LANES_RELAXED: return "lanes, relaxed";
-	case LANES_RELEASE: return "lanes, release";
-	default: return fifo_peer_name;
+	case SHARED_RELAXED:
+		return "shared, relaxed";
+	case SHARED_RELEASE:
+		return "shared, release";
+	case LANES_RELAXED:
+		return "lanes, relaxed";
+	case LANES_RELEASE:
+		return "lanes, release";
+	default:
+		return fifo_peer_name;
 	}
 }
 
@@ -234,8 +240,8 @@ static void add_dots(const struct plot *p, unsigned s, enum metric metric, enum 
 			snprintf(title, sizeof title, "%s, %u slots, %u threads: median %.3g us, 99 %% %.3g us", name_of(curve),
 				 row->config.size, row->config.parallel, at.value, at.most);
 		else
-			snprintf(title, sizeof title, "%s, %u slots, %u threads: %.3g M/s (%.3g to %.3g)", name_of(curve),
-				 row->config.size, row->config.parallel, at.value, at.least, at.most);
+			snprintf(title, sizeof title, "%s, %u slots, %u threads: %.3g M/s (%.3g to %.3g)", name_of(curve), row->config.size,
+				 row->config.parallel, at.value, at.least, at.most);
 		add_dot(p, curve, plot_x(&panel, row->config.parallel), plot_y(&panel, at.value), title);
 	}
 }
@@ -255,8 +261,9 @@ static void add_legend(const struct plot *p)
 		plot_add_name(p->o, x + 37, LEGEND_Y, name_of((enum curve)curve));
 		x += 150;
 	}
-	out_add(p->o, "<text class=\"soft\" x=\"%d\" y=\"%d\">Bars: the slowest to the fastest of %u runs; latency: the median to "
-		  "the 99th percentile.%s%s</text>\n",
+	out_add(p->o,
+		"<text class=\"soft\" x=\"%d\" y=\"%d\">Bars: the slowest to the fastest of %u runs; latency: the median to "
+		"the 99th percentile.%s%s</text>\n",
 		LEFT, LEGEND_Y + 20, p->r->repeat, p->result->interprets ? "" : " ", p->result->interprets ? "" : fifo_peer_about);
 }
 

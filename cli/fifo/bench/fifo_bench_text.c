@@ -59,8 +59,8 @@ static void add_throughput(const struct fifo_bench_result *result, enum fifo_mod
 	const bool beside_peer = !result->interprets;
 	bool any = false;
 
-	out_add(o, "\n%s\nmillion triggers per second%*s%*s\n", about_mode[mode], 9, "push",
-		beside_peer ? CELL + 33 : 33, "push + sync each");
+	out_add(o, "\n%s\nmillion triggers per second%*s%*s\n", about_mode[mode], 9, "push", beside_peer ? CELL + 33 : 33,
+		"push + sync each");
 	out_add(o, "  slots  threads  each push");
 	for (int i = 0; i < 2; i++) {
 		out_add(o, "%*s%*s", CELL, "relaxed", CELL - 3, "release");

@@ -13,10 +13,10 @@
 
 struct fifo_count {
 	struct fifo_count_slot {
-		uint64_t key_1;  /* key + 1; 0: free */
+		uint64_t key_1; /* key + 1; 0: free */
 		uint64_t n;
 	} *slot;
-	unsigned shift;  /* 64 - log2(slots) */
+	unsigned shift; /* 64 - log2(slots) */
 };
 
 /* Fibonacci hashing: consecutive numbers get slots that are far apart, without collisions. */

@@ -14,7 +14,7 @@
 GPUL_EMBED(fifo_clock_ptx, "cli/kernels/fifo_clock.ptx");
 
 enum { ROUNDS = 400, POLLS = 256, ANSWERS = 8 /* index of the first answer in the mailbox */, TIMEOUT_MS = 10000 };
-static const uint64_t END = UINT64_MAX;  /* the question that ends the kernel */
+static const uint64_t END = UINT64_MAX; /* the question that ends the kernel */
 
 /* ---- fitting the line ---------------------------------------------------------------------------------------- */
 
@@ -55,8 +55,8 @@ static double distance_outside(const struct fifo_clock_relation *r, const struct
 	return fmax(0, fmax(early, late));
 }
 
-gpul_status fifo_clock_relate(const struct fifo_clock_sample *samples, size_t n, uint64_t step_ns,
-			      struct fifo_clock_relation *out, gpul_error *err)
+gpul_status fifo_clock_relate(const struct fifo_clock_sample *samples, size_t n, uint64_t step_ns, struct fifo_clock_relation *out,
+			      gpul_error *err)
 {
 	struct fifo_clock_relation r = { .step_ns = step_ns };
 	const struct fifo_clock_sample *a, *b;
@@ -80,7 +80,7 @@ gpul_status fifo_clock_relate(const struct fifo_clock_sample *samples, size_t n,
 	for (size_t i = 0; i < n; i++) {
 		double off = distance_outside(&r, &samples[i]);
 
-		if (off > half + (double)step_ns / 2)  /* not possible if both clocks run at constant speed */
+		if (off > half + (double)step_ns / 2) /* not possible if both clocks run at constant speed */
 			r.bound_ns = fmax(r.bound_ns, off + (double)round_trip(&samples[i]));
 	}
 	*out = r;
@@ -102,7 +102,7 @@ struct fifo_clock {
 	const gpul_driver *drv;
 	gpul_module *module;
 	const gpul_kernel *kernel;
-	uint64_t *mailbox;           /* page-locked memory; its layout is drawn in fifo_clock.ptx */
+	uint64_t *mailbox; /* page-locked memory; its layout is drawn in fifo_clock.ptx */
 	CUdeviceptr mailbox_gpu;
 	struct fifo_clock_sample *samples;
 	size_t n_samples;
@@ -175,9 +175,8 @@ static gpul_status take_sample(struct fifo_clock *c, unsigned round, struct fifo
 		if (polls % POLLS)
 			continue;
 		if (gpul_clock_ns() - out->before_ns > TIMEOUT_MS * UINT64_C(1000000))
-			return gpul_fail(err, GPUL_ESYS, ETIMEDOUT,
-					 "the clock kernel has not answered for %d s", TIMEOUT_MS / 1000);
-		sched_yield();  /* the software driver may have to run the kernel on this CPU */
+			return gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "the clock kernel has not answered for %d s", TIMEOUT_MS / 1000);
+		sched_yield(); /* the software driver may have to run the kernel on this CPU */
 	}
 	out->after_ns = gpul_clock_ns();
 	return GPUL_OK;

@@ -18,17 +18,17 @@
 
 /* One sample: the times of a question of the CPU and of the GPU's answer. */
 struct fifo_clock_sample {
-	uint64_t before_ns, after_ns;  /* CPU */
+	uint64_t before_ns, after_ns; /* CPU */
 	uint64_t gpu_ns;
 };
 
 /* The relation of the clocks: the time of one moment on both clocks, and their relative speed. */
 struct fifo_clock_relation {
 	uint64_t gpu_ns, cpu_ns;
-	double drift;           /* CPU ns per GPU ns, minus 1; 1e-6 is 1 ppm */
-	double bound_ns;        /* largest error of a converted time between the first and the last sample */
-	uint64_t shortest_ns;   /* shortest round trip */
-	uint64_t step_ns;       /* smallest step of the GPU's clock */
+	double drift;         /* CPU ns per GPU ns, minus 1; 1e-6 is 1 ppm */
+	double bound_ns;      /* largest error of a converted time between the first and the last sample */
+	uint64_t shortest_ns; /* shortest round trip */
+	uint64_t step_ns;     /* smallest step of the GPU's clock */
 };
 
 /** Compute the relation from samples taken before and after a measurement.
@@ -42,8 +42,8 @@ struct fifo_clock_relation {
  * @out      filled in
  * Errors  GPUL_EINVAL no sample, or a sample that ends before it begins
  * Source  F. Cristian, Probabilistic clock synchronization, 1989 */
-gpul_status fifo_clock_relate(const struct fifo_clock_sample *samples, size_t n, uint64_t step_ns,
-			      struct fifo_clock_relation *out, gpul_error *err);
+gpul_status fifo_clock_relate(const struct fifo_clock_sample *samples, size_t n, uint64_t step_ns, struct fifo_clock_relation *out,
+			      gpul_error *err);
 
 /* Convert a GPU time to gpul_clock_ns() time; 0 for times before that clock's origin.  Any thread. */
 uint64_t fifo_clock_cpu_ns(const struct fifo_clock_relation *r, uint64_t gpu_ns);
@@ -59,7 +59,7 @@ struct fifo_clock;
  * Threads one at a time
  * Source  PTX ISA, Special Registers: %globaltimer */
 gpul_status fifo_clock_create(const gpul_driver *drv, struct fifo_clock **out, gpul_error *err);
-void fifo_clock_destroy(struct fifo_clock *c);  /* NULL is fine */
+void fifo_clock_destroy(struct fifo_clock *c); /* NULL is fine */
 
 /** Take samples for about a millisecond; the stream is idle afterwards.
  *

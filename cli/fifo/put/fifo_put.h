@@ -28,7 +28,7 @@ struct fifo_put_request {
 	const char *backend, *provider; /* borrowed; NULL: automatic */
 	gpul_mem_kind kind;             /* kind of the data's memory; the CPU can access it */
 	struct devices_arg devices;
-	int peer_device;                /* ordinal of the child's GPU */
+	int peer_device; /* ordinal of the child's GPU */
 };
 
 /* Times that the sender's kernel writes (fifo_put.cu), in ns of the GPU's clock. */
@@ -49,9 +49,9 @@ struct fifo_put_trace {
 	struct fifo_put_request ask;
 	const char *driver;
 	char device[96], peer_device[96];
-	char fabric[96];                /* backend and device */
-	const char *kind;               /* kind of memory that was used */
-	struct fifo_put_times *puts;    /* number n of block b is at b * ask.puts + n */
+	char fabric[96];             /* backend and device */
+	const char *kind;            /* kind of memory that was used */
+	struct fifo_put_times *puts; /* number n of block b is at b * ask.puts + n */
 	unsigned n_puts;
 	struct fifo_clock_relation relation, peer_relation;
 };
@@ -64,7 +64,7 @@ struct fifo_put_trace {
  *         GPUL_EFORMAT the receiver found wrong data; GPUL_EUNSUPPORTED, GPUL_EVERBS the fabric; GPUL_ECUDA, GPUL_ENOMEM
  * Threads the main thread */
 gpul_status fifo_put_run(const struct fifo_put_request *ask, struct fifo_put_trace *out, gpul_error *err);
-void fifo_put_free(struct fifo_put_trace *t);  /* accepts a struct of zeros */
+void fifo_put_free(struct fifo_put_trace *t); /* accepts a struct of zeros */
 
 /** Write the trace as JSON in the Trace Event Format.
  *

@@ -57,8 +57,9 @@ gpul_status fifo_put_expect(const struct fifo_put_end *e, char letter, gpul_erro
 
 static gpul_status allocate_host(const struct fifo_put_end *e, size_t n_bytes, gpul_mem **out, gpul_error *err)
 {
-	const gpul_mem_desc desc = { .kind = e->ask->kind, .bytes = n_bytes, .node = GPUL_MEM_NODE_OF_GPU,
-				     .devices = e->devices.ordinal, .n_devices = 1 };
+	const gpul_mem_desc desc = {
+		.kind = e->ask->kind, .bytes = n_bytes, .node = GPUL_MEM_NODE_OF_GPU, .devices = e->devices.ordinal, .n_devices = 1
+	};
 	const gpul_status st = gpul_mem_create(e->drv, &desc, out, err);
 
 	if (!st)

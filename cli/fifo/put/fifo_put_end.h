@@ -20,11 +20,13 @@ enum { FIFO_PUT_ADDRESS_BYTES = 128, FIFO_PUT_GRACE_MS = 5000 };
 
 /* What the child tells the parent in shared memory instead of on the socket. */
 struct fifo_put_shared {
-	gpul_error err;                     /* why the child failed; status OK: it did not fail, or only
+	gpul_error err; /* why the child failed; status OK: it did not fail, or only
 					     * because the parent ended */
 	struct fifo_clock_relation relation;
 	char device[96];
-	struct { uint64_t seen, flushed, kernel_seen; } times[];  /* times of gpul_clock_ns() */
+	struct {
+		uint64_t seen, flushed, kernel_seen;
+	} times[]; /* times of gpul_clock_ns() */
 };
 
 struct fifo_put_end {
@@ -36,8 +38,8 @@ struct fifo_put_end {
 	const gpul_kernel *kernel;
 	CUstream stream;
 	struct fifo_clock *clock;
-	gpul_mem *data, *words;             /* words: the child's steps, one for each block, then the abort word */
-	CUdeviceptr stamps, results;        /* written by the kernel: stamps_bytes for each put; 4 bytes for each block */
+	gpul_mem *data, *words;      /* words: the child's steps, one for each block, then the abort word */
+	CUdeviceptr stamps, results; /* written by the kernel: stamps_bytes for each put; 4 bytes for each block */
 	gpul_rdma *rdma;
 	gpul_rdma_region *region;
 	gpul_rdma_conn *conn;

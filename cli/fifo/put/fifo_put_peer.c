@@ -20,7 +20,7 @@ struct peer {
 	struct fifo_put_shared *shared;
 	gpul_rdma_region *step_region;
 	gpul_rdma_listener *listener;
-	unsigned *next;             /* per block: the next message whose step the CPU has not seen */
+	unsigned *next; /* per block: the next message whose step the CPU has not seen */
 };
 
 static gpul_status wait_for_parent(struct peer *p, gpul_error *err)
@@ -36,9 +36,11 @@ static gpul_status wait_for_parent(struct peer *p, gpul_error *err)
 	snprintf(address, sizeof address, "%s", gpul_rdma_listener_address(p->listener));
 	st = fifo_put_send(e, address, sizeof address, err);
 	st = st ? st : gpul_rdma_accept(p->listener, (int)(e->ask->timeout_ns / 1000000) + FIFO_PUT_GRACE_MS, &e->conn, err);
-	st = st ? st : gpul_rdma_offer(e->region, (uintptr_t)gpul_mem_cpu(e->data),
-				       (uint64_t)e->ask->blocks * e->ask->puts * fifo_put_stride(e->ask), &offers[0], err);
-	st = st ? st : gpul_rdma_offer(p->step_region, (uintptr_t)gpul_mem_cpu(e->words), e->ask->blocks * sizeof(uint64_t), &offers[1], err);
+	st = st ? st
+		: gpul_rdma_offer(e->region, (uintptr_t)gpul_mem_cpu(e->data),
+				  (uint64_t)e->ask->blocks * e->ask->puts * fifo_put_stride(e->ask), &offers[0], err);
+	st = st ? st
+		: gpul_rdma_offer(p->step_region, (uintptr_t)gpul_mem_cpu(e->words), e->ask->blocks * sizeof(uint64_t), &offers[1], err);
 	return st ? st : fifo_put_send(e, offers, sizeof offers, err);
 }
 
@@ -61,7 +63,8 @@ static gpul_status note_message(struct peer *p, unsigned message, gpul_error *er
 {
 	const struct fifo_put_end *e = &p->end;
 	const unsigned stride = fifo_put_stride(e->ask);
-	const gpul_rdma_buffer span = { .region = e->region, .at = (uintptr_t)gpul_mem_cpu(e->data) + (uint64_t)message * stride,
+	const gpul_rdma_buffer span = { .region = e->region,
+					.at = (uintptr_t)gpul_mem_cpu(e->data) + (uint64_t)message * stride,
 					.bytes = e->ask->bytes };
 	gpul_rdma_request request = 0;
 	gpul_status st;
@@ -119,7 +122,7 @@ static gpul_status receive_messages(struct peer *p, gpul_error *err)
 			idle = 0;
 		if (st || idle % IDLE_POLLS)
 			continue;
-		sched_yield();  /* the software driver may have to run the kernel on this CPU */
+		sched_yield(); /* the software driver may have to run the kernel on this CPU */
 		if (gpul_clock_ns() - looked < LOOK_NS)
 			continue;
 		looked = gpul_clock_ns();
@@ -178,7 +181,7 @@ static gpul_status run_peer(struct peer *p, gpul_error *err)
 		return st;
 	st = fifo_put_say(e, 'l', err);
 	st = st ? st : receive_messages(p, err);
-	if (st)  /* end the kernel's waits */
+	if (st) /* end the kernel's waits */
 		__atomic_store_n((uint64_t *)gpul_mem_cpu(e->words) + e->ask->blocks, 1, __ATOMIC_RELEASE);
 	(void)e->drv->cuStreamSynchronize(e->stream);
 	st = st ? st : check_results(p, err);

@@ -43,14 +43,14 @@ static gpul_status start_child(struct sending *s, int *socket, gpul_error *err)
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets))
 		return gpul_fail(err, GPUL_ESYS, errno, "socketpair: %s", strerror(errno));
-	fflush(NULL);  /* otherwise the child would also write the buffered output */
+	fflush(NULL); /* otherwise the child would also write the buffered output */
 	s->child = fork();
 	if (s->child == 0) {
 		close(sockets[0]);
 		/* Both checks are needed, because the parent may have died before prctl(). */
 		if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent)
 			_exit(1);
-		if (!gpul_log_shows(GPUL_LOG_INFO))  /* only the parent prints which driver is used */
+		if (!gpul_log_shows(GPUL_LOG_INFO)) /* only the parent prints which driver is used */
 			gpul_log_set_level(GPUL_LOG_OFF);
 		_exit(fifo_put_serve(&s->t->ask, sockets[1], s->shared));
 	}
@@ -70,7 +70,7 @@ static gpul_status find_cause(const struct sending *s, gpul_error *err)
 
 	if (err->native == EINTR || s->child <= 0)
 		return err->status;
-	nanosleep(&pause, NULL);  /* wait a little: the child may be about to report its error */
+	nanosleep(&pause, NULL); /* wait a little: the child may be about to report its error */
 	if (s->shared->err.status)
 		*err = s->shared->err;
 	else if (!waitid(P_PID, (id_t)s->child, &info, WEXITED | WNOHANG | WNOWAIT) && info.si_pid && info.si_code != CLD_EXITED)
@@ -109,8 +109,9 @@ static gpul_status connect_child(struct sending *s, gpul_error *err)
 		return st;
 	gpul_rdma_about(e->rdma, &info);
 	snprintf(s->t->fabric, sizeof s->t->fabric, "%s, %s", info.backend, info.name);
-	s->route = (gpul_rdma_put_route){ .conn = e->conn, .from = e->region, .to = offers[0], .steps = offers[1],
-					  .n_steps = e->ask->blocks };
+	s->route = (gpul_rdma_put_route){
+		.conn = e->conn, .from = e->region, .to = offers[0], .steps = offers[1], .n_steps = e->ask->blocks
+	};
 	return GPUL_OK;
 }
 
@@ -130,8 +131,11 @@ static void observe_put(void *context, const gpul_rdma_put_event *event)
 static gpul_status start_proxy(struct sending *s, gpul_error *err)
 {
 	const struct fifo_put_request *q = &s->t->ask;
-	const gpul_rdma_putter_desc desc = { .routes = &s->route, .n_routes = 1, .timeout_ms = (int)(q->timeout_ns / 1000000),
-					     .observer = observe_put, .observer_context = s };
+	const gpul_rdma_putter_desc desc = { .routes = &s->route,
+					     .n_routes = 1,
+					     .timeout_ms = (int)(q->timeout_ns / 1000000),
+					     .observer = observe_put,
+					     .observer_context = s };
 	gpul_fifo_shape shape = { .slots = 1, .lanes = 1 };
 	gpul_status st;
 
@@ -140,8 +144,12 @@ static gpul_status start_proxy(struct sending *s, gpul_error *err)
 	shape.slots = shape.lanes * SLOTS_PER_LANE;
 	st = gpul_fifo_create(s->end.drv, q->kind, q->devices.ordinal[0], &shape, &s->fifo, err);
 	st = st ? st : gpul_rdma_putter_create(&desc, &s->putter, err);
-	const gpul_proxy_desc proxy = { .fifos = &s->fifo, .n_fifos = 1, .kinds = { { gpul_rdma_put_handle, s->putter } },
-					.progress = gpul_rdma_put_progress, .progress_context = s->putter, .release_later = true };
+	const gpul_proxy_desc proxy = { .fifos = &s->fifo,
+					.n_fifos = 1,
+					.kinds = { { gpul_rdma_put_handle, s->putter } },
+					.progress = gpul_rdma_put_progress,
+					.progress_context = s->putter,
+					.release_later = true };
 
 	return st ? st : gpul_proxy_start(&proxy, &s->proxy, err);
 }
@@ -191,7 +199,7 @@ static gpul_status wait_for_kernel(struct sending *s, gpul_error *err)
 	while ((r = drv->cuStreamQuery(s->end.stream)) == CUDA_ERROR_NOT_READY && !stop_requested())
 		nanosleep(&pause, NULL);
 	if (r == CUDA_ERROR_NOT_READY) {
-		gpul_fifo_abort(s->fifo, GPUL_FIFO_CODE_STOPPED);  /* end the kernel's waits, so that the kernel ends */
+		gpul_fifo_abort(s->fifo, GPUL_FIFO_CODE_STOPPED); /* end the kernel's waits, so that the kernel ends */
 		(void)drv->cuStreamSynchronize(s->end.stream);
 		return gpul_fail(err, GPUL_ESYS, EINTR, "ended by %s", stop_requested());
 	}
@@ -211,9 +219,10 @@ static gpul_status check_results(const struct sending *s, gpul_error *err)
 	for (unsigned i = 0; !st && i < n; i++)
 		if (results[i]) {
 			st = gpul_proxy_failed(s->proxy, err);
-			st = st ? st : gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "block %u could not push or sync: %s (%s)", i,
-						 results[i] == GPUL_FIFO_TIMED_OUT ? "timed out" : "aborted",
-						 gpul_fifo_code_text(gpul_fifo_aborted(s->fifo), why));
+			st = st ? st
+				: gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "block %u could not push or sync: %s (%s)", i,
+					    results[i] == GPUL_FIFO_TIMED_OUT ? "timed out" : "aborted",
+					    gpul_fifo_code_text(gpul_fifo_aborted(s->fifo), why));
 		}
 	free(results);
 	return st;
@@ -291,7 +300,7 @@ gpul_status fifo_put_run(const struct fifo_put_request *ask, struct fifo_put_tra
 	st = st ? st : prepare(&s, socket, &why);
 	st = st ? st : run_messages(&s, &why);
 	st = st ? find_cause(&s, &why) : GPUL_OK;
-	(void)gpul_proxy_stop(s.proxy, NULL);  /* the child's failure has aborted the kernel; check_results()
+	(void)gpul_proxy_stop(s.proxy, NULL); /* the child's failure has aborted the kernel; check_results()
 						* reports it */
 	st = st ? st : collect_times(&s, &why);
 	gpul_rdma_putter_destroy(s.putter);

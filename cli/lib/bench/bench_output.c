@@ -17,7 +17,7 @@ gpul_status output_check(const char *path, bool force, gpul_error *err)
 gpul_status output_file(const char *path, bool force, struct out *o, const char *what, gpul_error *err)
 {
 	gpul_status st = o->failed ? gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the %s", what)
-			 : path	   ? new_file_write(path, NULL, 0, o->at, o->n, force, err)
+			 : path    ? new_file_write(path, NULL, 0, o->at, o->n, force, err)
 				   : out_flush(o, err);
 
 	out_free(o);
@@ -28,7 +28,7 @@ gpul_status output_write(struct output *o, gpul_error *err)
 {
 	gpul_status st = o->json ? json_print(&o->text, err) : out_flush(&o->text.out, err);
 
-	(void)fflush(stdout);  /* main.c reports a failure */
+	(void)fflush(stdout); /* main.c reports a failure */
 	out_free(&o->text.out);
 	if (!st && o->plot)
 		return output_file(o->plot, o->force, &o->svg, "plot", err);

@@ -10,9 +10,9 @@
 #include "cli/lib/json/cli_json.h"
 
 struct output {
-	const char *plot;   /* file of the picture; "-": stdout; NULL: none; borrowed */
-	bool force, json;   /* force: replace the file; json: text is an object, which gets a newline */
-	struct json text;   /* JSON; for a table, only text.out is used */
+	const char *plot; /* file of the picture; "-": stdout; NULL: none; borrowed */
+	bool force, json; /* force: replace the file; json: text is an object, which gets a newline */
+	struct json text; /* JSON; for a table, only text.out is used */
 	struct out svg;
 };
 

@@ -8,7 +8,10 @@ enum { TICK_DISTANCE = 34 };
 
 struct plot_panel plot_panel(int i)
 {
-	return (struct plot_panel){ .x = PLOT_LEFT + i * (PLOT_PANEL + PLOT_GAP), .y = PLOT_TOP, .width = PLOT_PANEL, .height = PLOT_HEIGHT,
+	return (struct plot_panel){ .x = PLOT_LEFT + i * (PLOT_PANEL + PLOT_GAP),
+				    .y = PLOT_TOP,
+				    .width = PLOT_PANEL,
+				    .height = PLOT_HEIGHT,
 				    .bytes_log = { INFINITY, -INFINITY } };
 }
 
@@ -128,7 +131,8 @@ void plot_add_size(struct out *o, uint64_t bytes)
 	out_text(o, size_text(bytes, text));
 }
 
-void plot_add_frame(struct out *o, const struct plot_panel *p, const char *title, const char *x_title, const uint64_t *sizes, unsigned n_sizes)
+void plot_add_frame(struct out *o, const struct plot_panel *p, const char *title, const char *x_title, const uint64_t *sizes,
+		    unsigned n_sizes)
 {
 	double last = -INFINITY;
 	char text[24];

@@ -22,15 +22,17 @@
 
 #include "cli/lib/out.h"
 
+/* clang-format off */
 enum {
 	PLOT_LEFT = 74, PLOT_PANEL = 380, PLOT_GAP = 70, PLOT_RIGHT = 24, PLOT_TOP = 112, PLOT_HEIGHT = 260, PLOT_INSIDE = 18,
 	PLOT_LEGEND_Y = 62, PLOT_BELOW = 60, PLOT_FILE_HEIGHT = PLOT_TOP + PLOT_HEIGHT + PLOT_BELOW,
 };
+/* clang-format on */
 
 struct plot_panel {
-	int x, y, width, height;      /* position and size of the frame, in pixels */
-	double bytes_log[2];          /* log2 of the smallest and the largest size */
-	double least, most;           /* values; 0: none yet */
+	int x, y, width, height; /* position and size of the frame, in pixels */
+	double bytes_log[2];     /* log2 of the smallest and the largest size */
+	double least, most;      /* values; 0: none yet */
 };
 
 /* Panel number i of several, without points.  Its position and size may be changed. */
@@ -50,7 +52,8 @@ void plot_begin(struct out *o, int width, int height, const char *command, const
 
 /* Append the frame with its titles, a line for each power of 10, and the sizes below it.  The sizes are in ascending order; one that is
  * too close to the one before is left out. */
-void plot_add_frame(struct out *o, const struct plot_panel *p, const char *title, const char *x_title, const uint64_t *sizes, unsigned n_sizes);
+void plot_add_frame(struct out *o, const struct plot_panel *p, const char *title, const char *x_title, const uint64_t *sizes,
+		    unsigned n_sizes);
 
 /* Append a part of a frame: the box with its title above; a line at y with a label (NULL: none); a line for each power of 10, with or
  * without labels; a label below the frame at x; the title of the x axis. */
@@ -67,12 +70,12 @@ void plot_add_name(struct out *o, int x, int y, const char *name);
 /* A line through points; without points, nothing is appended. */
 struct plot_line {
 	struct out *o;
-	const char *css, *more_css;   /* CSS classes of the line; more_css begins with a blank, or is empty */
-	const char *move;             /* "M", or "M " */
+	const char *css, *more_css; /* CSS classes of the line; more_css begins with a blank, or is empty */
+	const char *move;           /* "M", or "M " */
 	bool begun;
 };
 void plot_line_add(struct plot_line *l, double x, double y);
-void plot_line_end(const struct plot_line *l, const char *title);  /* title NULL: none */
+void plot_line_end(const struct plot_line *l, const char *title); /* title NULL: none */
 
 /* The distance of about n ticks on a linear axis: 1, 2 or 5 times a power of 10. */
 double plot_step(double range, int n);

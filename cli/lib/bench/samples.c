@@ -30,8 +30,7 @@ void samples_sort_ns(int64_t *at, size_t n)
 struct samples_spread samples_spread_of(double *at, size_t n)
 {
 	samples_sort(at, n);
-	return (struct samples_spread){ .median = n % 2 ? at[n / 2] : (at[n / 2 - 1] + at[n / 2]) / 2,
-					.least = at[0], .most = at[n - 1] };
+	return (struct samples_spread){ .median = n % 2 ? at[n / 2] : (at[n / 2 - 1] + at[n / 2]) / 2, .least = at[0], .most = at[n - 1] };
 }
 
 /* The rank is computed in integers, because a product of doubles could be slightly above the exact value. */

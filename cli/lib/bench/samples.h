@@ -10,7 +10,7 @@ void samples_sort(double *at, size_t n);
 void samples_sort_ns(int64_t *at, size_t n);
 
 struct samples_spread {
-	double median, least, most;  /* of an even number of samples, the median is the mean of the middle two */
+	double median, least, most; /* of an even number of samples, the median is the mean of the middle two */
 };
 
 /* The spread of n >= 1 samples; sorts them. */

@@ -14,16 +14,15 @@
  * and code points above U+10FFFF). */
 static size_t sequence_bytes(const unsigned char *p, size_t left)
 {
-	size_t n = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3
-			 : p[0] < 0xf5 ? 4 : 0;
+	size_t n = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : p[0] < 0xf5 ? 4 : 0;
 
 	if (n > left)
 		return 0;
 	for (size_t i = 1; i < n; i++)
 		if ((p[i] & 0xc0) != 0x80)
 			return 0;
-	if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) ||
-	    (p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f))
+	if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) || (p[0] == 0xf0 && p[1] < 0x90) ||
+	    (p[0] == 0xf4 && p[1] > 0x8f))
 		return 0;
 	return n;
 }
@@ -58,8 +57,7 @@ static bool is_plain(const char *p)
 	uint64_t x;
 
 	memcpy(&x, p, sizeof x);
-	return !((x & ONES * 0x80) | bytes_below(x, ' ') | bytes_below(x ^ ONES * '"', 1) |
-		 bytes_below(x ^ ONES * '\\', 1));
+	return !((x & ONES * 0x80) | bytes_below(x, ' ') | bytes_below(x ^ ONES * '"', 1) | bytes_below(x ^ ONES * '\\', 1));
 }
 
 static void out_quoted(struct out *o, const char *text, size_t n)

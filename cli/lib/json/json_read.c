@@ -12,9 +12,9 @@ enum { MAX_DEPTH = 64 };
 struct reader {
 	const char *text;
 	size_t n, at;
-	struct json_value *values;       /* start of the block: as many values as the text can have */
+	struct json_value *values; /* start of the block: as many values as the text can have */
 	size_t n_values;
-	char *texts;                     /* the rest of the block: decoded strings */
+	char *texts; /* the rest of the block: decoded strings */
 	gpul_error *err;
 };
 
@@ -103,7 +103,7 @@ static bool parse_escape(struct reader *r)
 	}
 	if (unit < 0)
 		return false;
-	put_utf8(r, unit ? (uint32_t)unit : 0xfffd);  /* not U+0000, which would end the text */
+	put_utf8(r, unit ? (uint32_t)unit : 0xfffd); /* not U+0000, which would end the text */
 	return true;
 }
 
@@ -236,7 +236,7 @@ gpul_status json_parse(const char *text, size_t n, struct json_value **out, gpul
 
 void json_free(struct json_value *v)
 {
-	free(v);  /* v is the first value of the block, and so its address */
+	free(v); /* v is the first value of the block, and so its address */
 }
 
 /* ---- members ----------------------------------------------------------------------------------------------------------- */

@@ -28,15 +28,14 @@ void trace_add_slice(struct json *j, unsigned process, unsigned track, const cha
 	json_end(j, '}');
 }
 
-void trace_add_endpoint(struct json *j, const char *phase, unsigned process, unsigned track, const char *name, uint64_t id,
-			int64_t ns)
+void trace_add_endpoint(struct json *j, const char *phase, unsigned process, unsigned track, const char *name, uint64_t id, int64_t ns)
 {
 	trace_begin_event(j, phase, process, track, name);
 	json_text(j, "cat", name);
 	json_u64(j, "id", id);
 	trace_add_time(j, ns);
 	if (phase[0] == 'f')
-		json_text(j, "bp", "e");  /* bind the arrow to the enclosing slice, not to the next one */
+		json_text(j, "bp", "e"); /* bind the arrow to the enclosing slice, not to the next one */
 	json_end(j, '}');
 }
 

@@ -9,11 +9,9 @@ static gpul_status add_ordinal(struct devices_arg *d, int ordinal, gpul_error *e
 {
 	for (unsigned i = 0; i < d->n; i++)
 		if (d->ordinal[i] == ordinal)
-			return gpul_fail(err, GPUL_EINVAL, 0, "--devices names device %d twice",
-					 ordinal);
+			return gpul_fail(err, GPUL_EINVAL, 0, "--devices names device %d twice", ordinal);
 	if (d->n == GPUL_MEM_MAX_DEVICES)
-		return gpul_fail(err, GPUL_EINVAL, 0, "--devices names more than %d devices",
-				 GPUL_MEM_MAX_DEVICES);
+		return gpul_fail(err, GPUL_EINVAL, 0, "--devices names more than %d devices", GPUL_MEM_MAX_DEVICES);
 	d->ordinal[d->n++] = ordinal;
 	return GPUL_OK;
 }
@@ -37,15 +35,13 @@ static gpul_status parse_list(const char *list, struct devices_arg *d, gpul_erro
 	}
 }
 
-gpul_status devices_arg_parse(const char *driver, const char *devices, struct devices_arg *out,
-			      gpul_error *err)
+gpul_status devices_arg_parse(const char *driver, const char *devices, struct devices_arg *out, gpul_error *err)
 {
 	gpul_status st;
 
 	*out = (struct devices_arg){ .choice = GPUL_DRIVER_AUTO };
 	if (driver && !gpul_driver_choice_parse(driver, &out->choice))
-		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "--driver must be auto, nvidia or soft, not '%s'", driver);
+		return gpul_fail(err, GPUL_EINVAL, 0, "--driver must be auto, nvidia or soft, not '%s'", driver);
 	st = parse_list(devices ? devices : "0", out, err);
 	if (st)
 		*out = (struct devices_arg){ 0 };

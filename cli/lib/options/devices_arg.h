@@ -17,10 +17,10 @@
 
 struct devices_arg {
 	gpul_driver_choice choice;
-	int ordinal[GPUL_MEM_MAX_DEVICES];  /* in the given order; ordinal[0] becomes the current device */
-	unsigned n;                         /* at least 1 */
-	const gpul_driver *drv;             /* NULL before devices_arg_open() */
-	gpul_context context[GPUL_MEM_MAX_DEVICES];  /* one for each device; context[0] is current */
+	int ordinal[GPUL_MEM_MAX_DEVICES];          /* in the given order; ordinal[0] becomes the current device */
+	unsigned n;                                 /* at least 1 */
+	const gpul_driver *drv;                     /* NULL before devices_arg_open() */
+	gpul_context context[GPUL_MEM_MAX_DEVICES]; /* one for each device; context[0] is current */
 };
 
 /** Parse the two options; opens no driver.
@@ -30,8 +30,7 @@ struct devices_arg {
  * @out      owned by the caller: devices_arg_close(); zeroed on failure
  * Errors  GPUL_EINVAL unknown driver, malformed list, a device listed twice, more than
  *         GPUL_MEM_MAX_DEVICES devices */
-gpul_status devices_arg_parse(const char *driver, const char *devices, struct devices_arg *out,
-			      gpul_error *err);
+gpul_status devices_arg_parse(const char *driver, const char *devices, struct devices_arg *out, gpul_error *err);
 
 /** Open the driver and a context of each device; the context of the first becomes current on this thread.
  *
@@ -42,7 +41,7 @@ gpul_status devices_arg_parse(const char *driver, const char *devices, struct de
  * Threads any thread; devices_arg_close() must be called on the same thread
  * Source  CUDA Driver API, Primary Context Management */
 gpul_status devices_arg_open(struct devices_arg *d, gpul_error *err);
-void devices_arg_close(struct devices_arg *d);  /* accepts a *d of zeros; cannot fail */
+void devices_arg_close(struct devices_arg *d); /* accepts a *d of zeros; cannot fail */
 
 /** Parse --backend and --provider of the network; a provider selects libfabric.
  *

@@ -5,7 +5,7 @@
 #include "core/error.h"
 #include "loader/image/images.h"
 
-#define IMAGE_SM_OPT { "sm", "ARCH", "use only images for ARCH: 90 selects sm_90 and sm_90a, 90a only sm_90a", NULL }
+#define IMAGE_SM_OPT   { "sm", "ARCH", "use only images for ARCH: 90 selects sm_90 and sm_90a, 90a only sm_90a", NULL }
 #define IMAGE_KIND_OPT { "kind", "KIND", "use only images of this kind: ptx, cubin or lto", "ptx cubin lto" }
 
 struct image_filter {
@@ -22,8 +22,7 @@ struct image_filter {
  * @match  a shell glob
  * @out    filled in
  * Errors  GPUL_EINVAL not a valid value; the message gives the valid ones */
-gpul_status image_filter_parse(const char *sm, const char *kind, const char *match,
-			       struct image_filter *out, gpul_error *err);
+gpul_status image_filter_parse(const char *sm, const char *kind, const char *match, struct image_filter *out, gpul_error *err);
 
 /** True if the image has the requested kind and architecture. */
 bool image_filter_takes(const struct image_filter *f, const gpul_image *image);

@@ -10,8 +10,7 @@ static gpul_status no_memory(gpul_error *err)
 	return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the compiler options");
 }
 
-gpul_status nvrtc_args_add(struct nvrtc_args *a, const struct cli_args *from,
-			   struct nvrtc_rows rows, gpul_error *err)
+gpul_status nvrtc_args_add(struct nvrtc_args *a, const struct cli_args *from, struct nvrtc_rows rows, gpul_error *err)
 {
 	char **words = realloc(a->words, (a->n_words + from->n_given + 1) * sizeof *words);
 
@@ -21,10 +20,7 @@ gpul_status nvrtc_args_add(struct nvrtc_args *a, const struct cli_args *from,
 	words[a->n_words] = NULL;
 	for (size_t i = 0; i < from->n_given; i++) {
 		const struct cli_given *g = &from->given[i];
-		const char *spelled = g->opt == rows.include  ? "-I"
-				      : g->opt == rows.define ? "-D"
-				      : g->opt == rows.std    ? "--std="
-							      : NULL;
+		const char *spelled = g->opt == rows.include ? "-I" : g->opt == rows.define ? "-D" : g->opt == rows.std ? "--std=" : NULL;
 
 		if (!spelled)
 			continue;

@@ -14,20 +14,19 @@ static const struct cli_opt devices_opts[] = {
 };
 /* clang-format on */
 
-static const char devices_details[] =
-	"The first table has a line for each port of each RDMA NIC. GID is the address that a connection\n"
-	"uses: its index, and the address. --all prints the whole GID table.\n"
-	"\n"
-	"The second table has a line for each provider of libfabric that messages can go over, with\n"
-	"--provider NAME; --all prints every entry of fi_getinfo(). Remote data is the number of bytes\n"
-	"that a write can deliver to the peer's completion queue: at least 4 are needed.\n"
-	"\n"
-	"The last table has the distance of each NIC from each GPU, and '*' at the NIC that is used for a\n"
-	"GPU. The nearest NIC with an active port is used; of several equal ones, each GPU gets another.\n"
-	"\n"
-	"    PIX   behind one PCIe switch              NODE  on the same NUMA node\n"
-	"    PXB   behind several PCIe switches        SYS   on another NUMA node\n"
-	"    PHB   at the same PCIe host bridge        virtual, unknown  no PCI device\n";
+static const char devices_details[] = "The first table has a line for each port of each RDMA NIC. GID is the address that a connection\n"
+				      "uses: its index, and the address. --all prints the whole GID table.\n"
+				      "\n"
+				      "The second table has a line for each provider of libfabric that messages can go over, with\n"
+				      "--provider NAME; --all prints every entry of fi_getinfo(). Remote data is the number of bytes\n"
+				      "that a write can deliver to the peer's completion queue: at least 4 are needed.\n"
+				      "\n"
+				      "The last table has the distance of each NIC from each GPU, and '*' at the NIC that is used for a\n"
+				      "GPU. The nearest NIC with an active port is used; of several equal ones, each GPU gets another.\n"
+				      "\n"
+				      "    PIX   behind one PCIe switch              NODE  on the same NUMA node\n"
+				      "    PXB   behind several PCIe switches        SYS   on another NUMA node\n"
+				      "    PHB   at the same PCIe host bridge        virtual, unknown  no PCI device\n";
 
 static int cmd_devices(const struct cli_args *args, gpul_error *err)
 {
@@ -57,7 +56,9 @@ static int cmd_devices(const struct cli_args *args, gpul_error *err)
 	return cli_exit_code(st);
 }
 
+/* clang-format off */
 const struct cli_cmd cli_rdma_devices = {
 	"rdma devices", "", "list the RDMA NICs, libfabric's providers, and how near each NIC is to each GPU",
 	devices_details, devices_opts, cmd_devices, NULL, NULL,
 };
+/* clang-format on */

@@ -19,32 +19,32 @@ extern const struct cli_cmd cli_rdma_devices;
 enum { RDMA_MAX_GPUS = 64 };
 
 struct rdma_gpu {
-	int ordinal;                           /* the driver's ordinal; in a recorded tree, the position in the list */
-	char name[128];                        /* "": a recorded tree */
-	char pci[GPUL_PCI_TEXT_BYTES];         /* "": none */
-	const gpul_nic *nic;                   /* the NIC that is used for this GPU; NULL: there is none */
+	int ordinal;                   /* the driver's ordinal; in a recorded tree, the position in the list */
+	char name[128];                /* "": a recorded tree */
+	char pci[GPUL_PCI_TEXT_BYTES]; /* "": none */
+	const gpul_nic *nic;           /* the NIC that is used for this GPU; NULL: there is none */
 	char why[GPUL_NIC_WHY_BYTES];
 };
 
-struct rdma_device_row {                          /* a device in both lists; nic or verbs may be NULL */
-	const gpul_nic *nic;                   /* in sysfs */
-	const gpul_verbs_device_info *verbs;   /* of libibverbs */
+struct rdma_device_row {                     /* a device in both lists; nic or verbs may be NULL */
+	const gpul_nic *nic;                 /* in sysfs */
+	const gpul_verbs_device_info *verbs; /* of libibverbs */
 };
 
 struct rdma_devices {
-	const char *recorded;                  /* root of a recorded copy of /sys; NULL: this machine */
+	const char *recorded; /* root of a recorded copy of /sys; NULL: this machine */
 	gpul_nic_topology *topology;
 	gpul_verbs_devices verbs;
-	char no_verbs[248];                    /* why libibverbs lists nothing; "": the list was
+	char no_verbs[248];         /* why libibverbs lists nothing; "": the list was
 						* read */
-	gpul_ofi_entries providers;            /* of libfabric */
-	char no_providers[248];                /* why libfabric lists nothing; "": the list was
+	gpul_ofi_entries providers; /* of libfabric */
+	char no_providers[248];     /* why libfabric lists nothing; "": the list was
 						* read */
 	size_t n_rows, n_gpus;
-	struct rdma_device_row *rows;                 /* sorted by name */
+	struct rdma_device_row *rows; /* sorted by name */
 	struct rdma_gpu gpus[RDMA_MAX_GPUS];
-	char no_gpus[248];                     /* why the driver cannot be opened; "": it was opened */
-	const gpul_nic *nic;                   /* the NIC for host memory; NULL: there is none */
+	char no_gpus[248];   /* why the driver cannot be opened; "": it was opened */
+	const gpul_nic *nic; /* the NIC for host memory; NULL: there is none */
 	char why[GPUL_NIC_WHY_BYTES];
 };
 
@@ -56,7 +56,7 @@ struct rdma_devices {
  * Errors  as gpul_nic_topology_read()
  * Threads one at a time */
 gpul_status rdma_devices_collect(struct rdma_devices *d, gpul_driver_choice choice, gpul_error *err);
-void rdma_devices_free(struct rdma_devices *d);  /* accepts a *d of zeros; cannot fail */
+void rdma_devices_free(struct rdma_devices *d); /* accepts a *d of zeros; cannot fail */
 
 /* The name of a row's device; the distance of a row's NIC from a GPU. */
 const char *rdma_device_name(const struct rdma_device_row *r);

@@ -113,9 +113,12 @@ static void add_port(struct out *o, const struct rdma_device_row *r, const struc
 
 static void add_ports(struct out *o, const struct rdma_devices *d)
 {
-	static const struct { const char *title; size_t width; } columns[] = {
-		{ "device", 10 }, { "port", 4 }, { "state", 6 }, { "link", 10 }, { "rate", 8 }, { "MTU", 4 }, { "NUMA", 4 },
-		{ "PCI", 12 }, { "GID", 15 }, { "netdev", 0 },
+	static const struct {
+		const char *title;
+		size_t width;
+	} columns[] = {
+		{ "device", 10 }, { "port", 4 }, { "state", 6 }, { "link", 10 }, { "rate", 8 },
+		{ "MTU", 4 },     { "NUMA", 4 }, { "PCI", 12 },  { "GID", 15 },  { "netdev", 0 },
 	};
 
 	for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
@@ -180,10 +183,14 @@ static void add_provider(struct out *o, const gpul_ofi_entry *e, bool all)
 
 static void add_providers(struct out *o, const struct rdma_devices *d, bool all)
 {
-	static const struct { const char *title; size_t width; bool details; } columns[] = {
-		{ "provider", 14, false }, { "domain", 12, false }, { "max message", 11, false }, { "inject", 7, false },
-		{ "remote data", 11, false }, { "depth", 5, false }, { "endpoint", 8, true }, { "RMA", 3, true }, { "GPU", 3, true },
-		{ "version", 7, true }, { "usable", 6, true }, { "address", 0, false },
+	static const struct {
+		const char *title;
+		size_t width;
+		bool details;
+	} columns[] = {
+		{ "provider", 14, false },    { "domain", 12, false }, { "max message", 11, false }, { "inject", 7, false },
+		{ "remote data", 11, false }, { "depth", 5, false },   { "endpoint", 8, true },      { "RMA", 3, true },
+		{ "GPU", 3, true },           { "version", 7, true },  { "usable", 6, true },        { "address", 0, false },
 	};
 
 	if (d->recorded)
@@ -259,8 +266,8 @@ static void add_port_details(struct out *o, const struct port *p)
 	}
 	if (p->nic || v)
 		out_add(o, "  %s, %s, %s, netdev %s\n", v ? v->state : or_dash(p->nic->state),
-			v ? or_dash(v->physical_state) : or_dash(p->nic->physical_state),
-			v ? v->link_layer : or_dash(p->nic->link_layer), netdev_of(p));
+			v ? or_dash(v->physical_state) : or_dash(p->nic->physical_state), v ? v->link_layer : or_dash(p->nic->link_layer),
+			netdev_of(p));
 	if (!v)
 		return;
 	out_add(o, "    rate %g Gb/s (%u x %g), MTU %u of %u, message at most %llu bytes\n", v->gbps, v->width, v->lane_gbps, v->mtu,

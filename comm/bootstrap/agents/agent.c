@@ -133,8 +133,8 @@ static int start_process(char *const *argv, const sigset_t *mask, int pairs[4][2
 	return error;
 }
 
-gpul_status gpul_agent_start(const gpul_comm_launch_hosts_options *o, const char *host, bool here, const sigset_t *mask,
-			     struct agent *out, gpul_error *err)
+gpul_status gpul_agent_start(const gpul_comm_launch_hosts_options *o, const char *host, bool here, const sigset_t *mask, struct agent *out,
+			     gpul_error *err)
 {
 	int pairs[4][2] = { { -1, -1 }, { -1, -1 }, { -1, -1 }, { -1, -1 } };
 	struct command *c = calloc(1, sizeof *c);
@@ -216,7 +216,8 @@ static bool is_own_number(const char *host)
 		if (family != AF_INET && family != AF_INET6)
 			continue;
 		found = !getnameinfo(a->ifa_addr, family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6), number,
-				     sizeof number, NULL, 0, NI_NUMERICHOST) && !strcmp(number, host);
+				     sizeof number, NULL, 0, NI_NUMERICHOST) &&
+			!strcmp(number, host);
 	}
 	freeifaddrs(all);
 	return found;

@@ -12,7 +12,7 @@ struct agent {
 	pid_t pid;         /* also the number of its process group; 0: not started */
 	int to, from, err; /* pipes to its standard input, from its output and error; -1: closed */
 	bool ended;
-	int status;        /* of waitpid() */
+	int status; /* of waitpid() */
 };
 
 /** Start the agent of a host, or the part itself if the host is this machine.  It runs in a process
@@ -25,8 +25,8 @@ struct agent {
  * @out   filled
  * Errors  GPUL_ESYS it cannot be started; GPUL_ENOMEM
  * Threads as gpul_comm_launch() */
-gpul_status gpul_agent_start(const gpul_comm_launch_hosts_options *o, const char *host, bool here, const sigset_t *mask,
-			     struct agent *out, gpul_error *err);
+gpul_status gpul_agent_start(const gpul_comm_launch_hosts_options *o, const char *host, bool here, const sigset_t *mask, struct agent *out,
+			     gpul_error *err);
 /* True if the agent has ended.  Does not wait. */
 bool gpul_agent_has_ended(struct agent *a);
 /* Close its input and output, and kill its process group. */

@@ -22,27 +22,29 @@
 
 #include "comm/bootstrap/job.h"
 
+/* clang-format off */
 enum frame_type { FRAME_ASK = 1, FRAME_READY, FRAME_JOB, FRAME_OUT, FRAME_ERR, FRAME_END, FRAME_SIGNAL, FRAME_DONE, FRAME_FAILED,
 		  FRAME_BEAT, FRAME_LAST = FRAME_BEAT };
 enum { FRAME_BYTES = 48 * 1024 };  /* limit of a payload: less than a pipe holds, so that the
 				    * launcher need not block */
 enum { LAUNCH_BEAT_MS = 1000, LAUNCH_SILENCE_MS = 30 * 1000 };
 #define LAUNCH_GREETING "gpuload-part "
+/* clang-format on */
 
-struct frame_head {  /* little-endian */
+struct frame_head { /* little-endian */
 	uint32_t type;
-	int32_t number;      /* OUT, ERR, END: rank; SIGNAL: signal number; FAILED: exit status */
-	uint32_t n_bytes;    /* of the payload */
+	int32_t number;   /* OUT, ERR, END: rank; SIGNAL: signal number; FAILED: exit status */
+	uint32_t n_bytes; /* of the payload */
 };
 
-struct frame_end {  /* the payload of END */
-	int32_t pid, status, forced;  /* status: from waitpid() */
-	char text[200];               /* how the rank ended; "": as the status says */
+struct frame_end {                   /* the payload of END */
+	int32_t pid, status, forced; /* status: from waitpid() */
+	char text[200];              /* how the rank ended; "": as the status says */
 };
 
 struct frame_reader {
 	int fd;
-	size_t n;  /* bytes of at[] */
+	size_t n; /* bytes of at[] */
 	unsigned char at[sizeof(struct frame_head) + FRAME_BYTES];
 };
 
@@ -61,7 +63,7 @@ bool gpul_frame_write(int fd, enum frame_type type, int number, const void *payl
 struct frame_texts {
 	char *at;
 	size_t n, room, taken;
-	bool failed;  /* out of memory, or the texts are too long */
+	bool failed; /* out of memory, or the texts are too long */
 };
 void gpul_frame_add_text(struct frame_texts *t, const char *text);
 void gpul_frame_add_number(struct frame_texts *t, int number);

@@ -11,14 +11,14 @@ extern "C" {
 enum { GPUL_COMM_HOST_NAME_BYTES = 256 };
 
 typedef struct gpul_comm_host {
-	char name[GPUL_COMM_HOST_NAME_BYTES];  /* as passed to the agent: "node1", "user@node1",
+	char name[GPUL_COMM_HOST_NAME_BYTES]; /* as passed to the agent: "node1", "user@node1",
 						* "10.0.0.1" */
 	int n_ranks;
 } gpul_comm_host;
 
 typedef struct gpul_comm_hosts {
 	gpul_comm_host at[GPUL_COMM_MAX_RANKS];
-	int n, n_ranks;  /* number of hosts, and of the ranks on all of them */
+	int n, n_ranks; /* number of hosts, and of the ranks on all of them */
 } gpul_comm_hosts;
 
 /** Parse a list of hosts: "node1:2,node2:2"; without a number, a host has one rank.  "[fd00::1]:2" for IPv6 addresses.

@@ -169,17 +169,22 @@ static gpul_status await_ready(struct hosts_launch *h, gpul_error *err)
 		gpul_relay_last_line(slow, last, sizeof last);
 		if (now >= deadline)
 			return gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "host %.60s: %s%s%s has not answered within %d ms%s%s", slow->name,
-					 slow->here ? "gpuload" : "the agent '", slow->here ? "" : h->o->agent ? h->o->agent : GPUL_COMM_AGENT,
+					 slow->here ? "gpuload" : "the agent '",
+					 slow->here    ? ""
+					 : h->o->agent ? h->o->agent
+						       : GPUL_COMM_AGENT,
 					 slow->here ? "" : "'", limit_ms, last[0] ? ": " : "", last);
-		wait_and_handle(h, (int)((deadline - now) / 1000000 + 1) < LAUNCH_BEAT_MS ? (int)((deadline - now) / 1000000 + 1) : LAUNCH_BEAT_MS);
+		wait_and_handle(h, (int)((deadline - now) / 1000000 + 1) < LAUNCH_BEAT_MS ? (int)((deadline - now) / 1000000 + 1)
+											  : LAUNCH_BEAT_MS);
 	}
 }
 
 /* True for a variable of this process that is passed to every host. */
 static bool is_common(const char *variable)
 {
-	static const char *const own[] = { "GPULOAD_COMM_RANK=", "GPULOAD_COMM_SIZE=", "GPULOAD_COMM_JOB=", "GPULOAD_COMM_NOTICE=", "GPULOAD_COMM_HOST=",
-					   "GPULOAD_COMM_ADDRESS=", "GPULOAD_COMM_SECRET=", "GPULOAD_COMM_NET_ADDRESS=", "GPULOAD_RUNTIME_DIR=" };
+	static const char *const own[] = { "GPULOAD_COMM_RANK=",   "GPULOAD_COMM_SIZE=",        "GPULOAD_COMM_JOB=",
+					   "GPULOAD_COMM_NOTICE=", "GPULOAD_COMM_HOST=",        "GPULOAD_COMM_ADDRESS=",
+					   "GPULOAD_COMM_SECRET=", "GPULOAD_COMM_NET_ADDRESS=", "GPULOAD_RUNTIME_DIR=" };
 
 	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
 		if (!strncmp(variable, own[i], strlen(own[i])))
@@ -231,7 +236,8 @@ static gpul_status send_jobs(struct hosts_launch *h, gpul_error *err)
 	gpul_status st = GPUL_OK;
 
 	if (h->n_parts > 1 && !*address)
-		return gpul_fail(err, GPUL_ESYS, 0, "host %.60s has no address for rank 0: %.150s", h->parts[0].name, h->parts[0].no_address);
+		return gpul_fail(err, GPUL_ESYS, 0, "host %.60s has no address for rank 0: %.150s", h->parts[0].name,
+				 h->parts[0].no_address);
 	if (h->n_parts > 1)
 		st = gpul_comm_make_secret(secret, err);
 	for (int i = 0; !st && i < h->n_parts; i++)
@@ -246,7 +252,7 @@ static void await_end(struct hosts_launch *h)
 		bool open = false;
 
 		if (h->l.stage >= STAGE_TERMINATED)
-			end_all(h); /* a part has not reported in time */
+			end_all(h);                               /* a part has not reported in time */
 		if (h->why.status && h->l.stage == STAGE_RUNNING) /* a host is lost, or cannot start the program: the other
 								   * hosts' ranks get the grace period */
 			gpul_launch_pass_signal(&h->l, SIGTERM, true);

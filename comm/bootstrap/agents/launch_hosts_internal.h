@@ -17,25 +17,25 @@ struct line {
 /* The launcher's state for one host. */
 struct host_part {
 	const char *name;
-	int first, n;        /* its ranks */
-	bool here;           /* no agent */
+	int first, n; /* its ranks */
+	bool here;    /* no agent */
 	struct agent agent;
 	struct frame_reader in;
 	bool greeted, ready, done, lost;
 	uint64_t received_ns;
-	size_t n_held;       /* output of the agent to standard error that is held back until the part answers */
+	size_t n_held; /* output of the agent to standard error that is held back until the part answers */
 	char held[HELD_BYTES];
 	char address[GPUL_COMM_ADDRESS_BYTES], no_address[200];
 };
 
 struct hosts_launch {
 	const gpul_comm_launch_hosts_options *o;
-	struct launch l;     /* the ranks; all of them are marked `elsewhere` */
+	struct launch l; /* the ranks; all of them are marked `elsewhere` */
 	struct host_part *parts;
 	int n_parts;
-	struct line lines[GPUL_COMM_MAX_RANKS][2];  /* of standard output and error of each rank */
-	gpul_error why;      /* the failure that ended the launch, if it was not that of a rank */
-	int exit_status;     /* then */
+	struct line lines[GPUL_COMM_MAX_RANKS][2]; /* of standard output and error of each rank */
+	gpul_error why;                            /* the failure that ended the launch, if it was not that of a rank */
+	int exit_status;                           /* then */
 	uint64_t beat_ns;
 	unsigned char payload[FRAME_BYTES];
 };

@@ -22,14 +22,14 @@ struct part {
 	struct launch l;
 	struct frame_reader orders;
 	unsigned char payload[FRAME_BYTES];
-	int output;                      /* frames to the launcher */
-	int first, n;                    /* the ranks of this host */
-	int pipes[GPUL_COMM_MAX_RANKS][2];  /* read ends of the ranks' standard output and error; -1: at end of file */
+	int output;                        /* frames to the launcher */
+	int first, n;                      /* the ranks of this host */
+	int pipes[GPUL_COMM_MAX_RANKS][2]; /* read ends of the ranks' standard output and error; -1: at end of file */
 	bool reported[GPUL_COMM_MAX_RANKS];
 	char **argv;
-	struct frame_texts texts;        /* the payload of the JOB, into which argv points */
+	struct frame_texts texts; /* the payload of the JOB, into which argv points */
 	uint64_t received_ns, beat_ns;
-	bool alone;                      /* the launcher has ended: nobody reads the output of this
+	bool alone; /* the launcher has ended: nobody reads the output of this
 					  * process */
 };
 
@@ -235,7 +235,9 @@ static void lose_launcher(struct part *p)
 static void wait_and_handle(struct part *p)
 {
 	struct pollfd fds[2 + 2 * GPUL_COMM_MAX_RANKS];
-	struct { int rank, which; } of[2 * GPUL_COMM_MAX_RANKS];
+	struct {
+		int rank, which;
+	} of[2 * GPUL_COMM_MAX_RANKS];
 	struct signalfd_siginfo s;
 	const int next = gpul_launch_next_stage(&p->l);
 	bool job = false;

@@ -97,7 +97,8 @@ static void hear_frame(struct hosts_launch *h, struct host_part *p, const struct
 		if (!h->l.ranks[rank].ended)
 			note_end(h, p, rank, &e);
 	} else if (head->type == FRAME_FAILED) {
-		snprintf(text, sizeof text, "host %.60s: %.*s", p->name, (int)(head->n_bytes < 180 ? head->n_bytes : 180), (const char *)h->payload);
+		snprintf(text, sizeof text, "host %.60s: %.*s", p->name, (int)(head->n_bytes < 180 ? head->n_bytes : 180),
+			 (const char *)h->payload);
 		gpul_hosts_fail(h, head->number, GPUL_ESYS, 0, text);
 		fail_ranks(h, p, text);
 	} else if (head->type == FRAME_DONE) {
@@ -121,7 +122,8 @@ static bool take_greeting(struct hosts_launch *h, struct host_part *p)
 		if (!p->greeted && n >= sizeof any - 1 && !memcmp(p->in.at, any, sizeof any - 1)) {
 			const char *theirs = (const char *)p->in.at + sizeof any - 1;
 
-			snprintf(text, sizeof text, "it has gpuload %.*s, but this is " GPUL_VERSION, n < 40 ? (int)(n - sizeof any + 1) : 20, theirs);
+			snprintf(text, sizeof text, "it has gpuload %.*s, but this is " GPUL_VERSION,
+				 n < 40 ? (int)(n - sizeof any + 1) : 20, theirs);
 			gpul_hosts_lose(h, p, text);
 			return false;
 		}
@@ -150,7 +152,9 @@ static void explain_end(struct hosts_launch *h, struct host_part *p)
 	else
 		gpul_agent_describe_end(&p->agent, end, sizeof end);
 	snprintf(text, sizeof text, "%s %s%s", p->here ? "gpuload's part of the launch" : "the agent", end,
-		 p->ready ? "" : p->here ? "" : " and has not started gpuload");
+		 p->ready  ? ""
+		 : p->here ? ""
+			   : " and has not started gpuload");
 	gpul_hosts_lose(h, p, text);
 }
 

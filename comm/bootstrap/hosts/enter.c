@@ -44,7 +44,10 @@ static gpul_status may_go_on(struct entrance *e, int patience_ms, gpul_error *er
 	if (w->deadline_ns == BOOT_NEVER || gpul_boot_left_ms(w->deadline_ns + (uint64_t)patience_ms * 1000000))
 		return GPUL_OK;
 	return gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "%s: no meeting with rank 0 at %s within %d ms%s%s", w->doing, e->b->job.address,
-			 w->timeout_ms, e->failed[0] || patience_ms ? ": " : "", e->failed[0] ? e->failed : patience_ms ? "it does not answer" : "");
+			 w->timeout_ms, e->failed[0] || patience_ms ? ": " : "",
+			 e->failed[0]  ? e->failed
+			 : patience_ms ? "it does not answer"
+				       : "");
 }
 
 /* Start a connection to one address; false: it cannot be reached, e->failed explains why. */
@@ -130,8 +133,8 @@ static gpul_status explain_answer(struct entrance *e, const char *expected, gpul
 }
 
 /* Send a packet to rank 0 and wait for the answer; *again: the connection has ended, but a new one may succeed. */
-static gpul_status ask(struct entrance *e, enum boot_type type, const void *payload, size_t n_bytes, enum boot_type answer,
-		       bool *again, gpul_error *err)
+static gpul_status ask(struct entrance *e, enum boot_type type, const void *payload, size_t n_bytes, enum boot_type answer, bool *again,
+		       gpul_error *err)
 {
 	struct boot_head head = { .type = type };
 	gpul_error why = { 0 };
@@ -147,8 +150,8 @@ static gpul_status ask(struct entrance *e, enum boot_type type, const void *payl
 	if (*again)
 		return GPUL_OK;
 	if (got == BOOT_GOT_BAD)
-		return gpul_fail(err, why.status, why.native, "%s: the program that listens at %s sent %s", e->wait->doing, e->b->job.address,
-				 why.text);
+		return gpul_fail(err, why.status, why.native, "%s: the program that listens at %s sent %s", e->wait->doing,
+				 e->b->job.address, why.text);
 	if (e->b->packet->head.type == answer && e->b->packet->head.bytes == GPUL_SHA256_BYTES)
 		return GPUL_OK;
 	return explain_answer(e, answer == BOOT_WELCOME ? "WELCOME" : "CHALLENGE", err);
@@ -184,9 +187,7 @@ static gpul_status introduce_rank(struct entrance *e, struct boot_visit *hello, 
 /* Open a connection to rank 0 for a purpose; it is stored in e->fd and e->stream. */
 static gpul_status be_admitted(struct entrance *e, enum boot_purpose purpose, gpul_error *err)
 {
-	struct boot_visit hello = {
-		.rank = e->b->job.rank, .size = e->b->job.size, .pid = (int32_t)getpid(), .purpose = purpose
-	};
+	struct boot_visit hello = { .rank = e->b->job.rank, .size = e->b->job.size, .pid = (int32_t)getpid(), .purpose = purpose };
 	bool again;
 	gpul_status st;
 

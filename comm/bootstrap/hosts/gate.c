@@ -104,8 +104,8 @@ static bool is_contradiction(const struct gate *g, const struct boot_visit *h, c
 		snprintf(text, text_bytes, "process %d of host %.63s (rank %d) expects %d ranks, but rank 0 expects %d", h->pid,
 			 h->machine.name, h->rank, h->size, job->size);
 	else if (h->rank < 1 || h->rank >= job->size)
-		snprintf(text, text_bytes, "process %d of host %.63s claims rank %d, expected 1 to %d", h->pid, h->machine.name,
-			 h->rank, job->size - 1);
+		snprintf(text, text_bytes, "process %d of host %.63s claims rank %d, expected 1 to %d", h->pid, h->machine.name, h->rank,
+			 job->size - 1);
 	else if (h->purpose == BOOT_LINK && g->arrived & 1u << h->rank)
 		snprintf(text, text_bytes, "process %d of host %.63s and process %d of host %.63s both claim rank %d",
 			 (int)gpul_boot_pid(g->b, h->rank), g->machines[h->rank].name, h->pid, h->machine.name, h->rank);
@@ -252,8 +252,8 @@ static gpul_status announce_hosts(struct gate *g, gpul_error *err)
 	for (int r = 0; r < g->b->job.size; r++) {
 		int first = 0;
 
-		while (first < r && (strcmp(g->machines[first].name, g->machines[r].name) != 0 ||
-				     strcmp(g->machines[first].id, g->machines[r].id) != 0))
+		while (first < r &&
+		       (strcmp(g->machines[first].name, g->machines[r].name) != 0 || strcmp(g->machines[first].id, g->machines[r].id) != 0))
 			first++;
 		hosts.host[r] = first < r ? hosts.host[first] : n_hosts++;
 		hosts.pid[r] = (int32_t)gpul_boot_pid(g->b, r);

@@ -73,8 +73,8 @@ static gpul_status choose_address(const char *wanted, char *out, size_t out_byte
 	}
 	if (best)
 		error = getnameinfo(best->ifa_addr,
-				    best->ifa_addr->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6),
-				    out, (socklen_t)out_bytes, NULL, 0, NI_NUMERICHOST);
+				    best->ifa_addr->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6), out,
+				    (socklen_t)out_bytes, NULL, 0, NI_NUMERICHOST);
 	freeifaddrs(all);
 	if (best && !error)
 		return GPUL_OK;

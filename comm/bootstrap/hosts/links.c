@@ -177,7 +177,7 @@ int gpul_boot_links_poll(const gpul_boot *b, struct pollfd *fds, int *ranks)
 
 gpul_status gpul_boot_explain_stream(const gpul_comm_job *job, const gpul_error *why, gpul_error *err)
 {
-	if (why->status == GPUL_ESYS)  /* the kernel has given up the connection */
+	if (why->status == GPUL_ESYS) /* the kernel has given up the connection */
 		return gpul_fail(err, why->status, why->native, "rank 0 at %s no longer answers (%.40s): its host or the network is down",
 				 job->address, strerror(why->native));
 	return gpul_fail(err, why->status, why->native, "rank 0 at %s sent %s", job->address, why->text);
@@ -334,10 +334,7 @@ static void end_link(struct link *l)
 void gpul_boot_links_close(gpul_boot *b, const gpul_error *why)
 {
 	const uint64_t deadline_ns = gpul_boot_deadline(CLOSE_MS);
-	struct roster_record record = { .kind = GPUL_RANK_FAILED,
-					.rank = b->job.rank,
-					.pid = (int32_t)getpid(),
-					.culprit = b->job.rank };
+	struct roster_record record = { .kind = GPUL_RANK_FAILED, .rank = b->job.rank, .pid = (int32_t)getpid(), .culprit = b->job.rank };
 	bool failed;
 
 	if (!b->links)

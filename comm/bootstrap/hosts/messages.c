@@ -50,8 +50,7 @@ gpul_status gpul_boot_parse_hosts(const struct boot_packet *p, int size, struct 
 	return GPUL_OK;
 }
 
-gpul_status gpul_boot_parse_beats(const struct boot_packet *p, int size, struct boot_beat *out, int *n_out,
-				  gpul_error *err)
+gpul_status gpul_boot_parse_beats(const struct boot_packet *p, int size, struct boot_beat *out, int *n_out, gpul_error *err)
 {
 	const size_t n = p->head.bytes / sizeof *out;
 
@@ -72,8 +71,8 @@ gpul_status gpul_boot_parse_record(const struct boot_packet *p, int size, struct
 	if (p->head.type != BOOT_FAILED || p->head.bytes != sizeof r)
 		return malformed(p, "record of a failure", err);
 	memcpy(&r, p->payload, sizeof r);
-	if (r.kind < GPUL_RANK_DIED || r.kind > GPUL_RANK_STALLED || r.rank < 0 || r.rank >= size || r.culprit < -1 ||
-	    r.culprit >= size || r.status <= GPUL_OK || r.status > GPUL_ECOMM)
+	if (r.kind < GPUL_RANK_DIED || r.kind > GPUL_RANK_STALLED || r.rank < 0 || r.rank >= size || r.culprit < -1 || r.culprit >= size ||
+	    r.status <= GPUL_OK || r.status > GPUL_ECOMM)
 		return malformed(p, "record of a failure", err);
 	gpul_boot_copy_text(r.text, sizeof r.text, p->payload + offsetof(struct roster_record, text), sizeof r.text);
 	*out = r;

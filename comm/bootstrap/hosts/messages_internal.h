@@ -19,15 +19,15 @@
 #include "comm/bootstrap/boot_wire_internal.h"
 #include "core/sha256.h"
 
-enum { BOOT_NONCE_BYTES = 32, BOOT_SMALL_BYTES = 4096 };  /* BOOT_SMALL_BYTES: limit of every payload except DATA's */
+enum { BOOT_NONCE_BYTES = 32, BOOT_SMALL_BYTES = 4096 }; /* BOOT_SMALL_BYTES: limit of every payload except DATA's */
 
 /* The purpose of a connection. */
 enum boot_purpose {
-	BOOT_LINK = 1,  /* each rank has one to rank 0: heartbeats and failures */
-	BOOT_CALLS,     /* the leader of each other host has one to rank 0: the packets of boot.h's calls */
+	BOOT_LINK = 1, /* each rank has one to rank 0: heartbeats and failures */
+	BOOT_CALLS,    /* the leader of each other host has one to rank 0: the packets of boot.h's calls */
 };
 
-struct boot_visit {  /* the payload of a HELLO over TCP */
+struct boot_visit { /* the payload of a HELLO over TCP */
 	int32_t rank, size, pid;
 	uint32_t purpose;
 	char job[GPUL_COMM_JOB_BYTES];
@@ -36,13 +36,13 @@ struct boot_visit {  /* the payload of a HELLO over TCP */
 };
 _Static_assert(sizeof(struct boot_visit) == 216, "without padding");
 
-struct boot_hosts {  /* of HOSTS */
+struct boot_hosts { /* of HOSTS */
 	int32_t host[GPUL_COMM_MAX_RANKS], pid[GPUL_COMM_MAX_RANKS];
-	char name[GPUL_COMM_MAX_RANKS][GPUL_COMM_HOST_BYTES];  /* host names, by the index of the host */
+	char name[GPUL_COMM_MAX_RANKS][GPUL_COMM_HOST_BYTES]; /* host names, by the index of the host */
 };
 _Static_assert(sizeof(struct boot_hosts) <= BOOT_SMALL_BYTES, "fits");
 
-struct boot_beat {  /* one of the entries of a BEAT */
+struct boot_beat { /* one of the entries of a BEAT */
 	int32_t rank;
 	uint32_t state, call, awaits;
 	uint64_t waits, heartbeat;

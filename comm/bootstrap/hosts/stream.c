@@ -67,8 +67,7 @@ boot_got gpul_boot_stream_flush(struct boot_stream *s, gpul_error *err)
 	return BOOT_GOT_PACKET;
 }
 
-boot_got gpul_boot_stream_send(struct boot_stream *s, struct boot_head *head, const void *payload, size_t n_bytes,
-			       gpul_error *err)
+boot_got gpul_boot_stream_send(struct boot_stream *s, struct boot_head *head, const void *payload, size_t n_bytes, gpul_error *err)
 {
 	boot_got got = gpul_boot_stream_flush(s, err);
 
@@ -83,8 +82,8 @@ boot_got gpul_boot_stream_send(struct boot_stream *s, struct boot_head *head, co
 	return got == BOOT_GOT_NOTHING ? BOOT_GOT_PACKET : got;
 }
 
-boot_got gpul_boot_stream_decode(const unsigned char *bytes, size_t n_bytes, size_t payload_bytes,
-				 struct boot_packet *out, size_t *n_used, gpul_error *err)
+boot_got gpul_boot_stream_decode(const unsigned char *bytes, size_t n_bytes, size_t payload_bytes, struct boot_packet *out, size_t *n_used,
+				 gpul_error *err)
 {
 	*n_used = 0;
 	out->n_fds = 0;
@@ -94,10 +93,8 @@ boot_got gpul_boot_stream_decode(const unsigned char *bytes, size_t n_bytes, siz
 	if (n_bytes < sizeof out->head)
 		return BOOT_GOT_NOTHING;
 	memcpy(&out->head, bytes, sizeof out->head);
-	if (out->head.type < BOOT_HELLO || out->head.type > BOOT_BYE || out->head.type == BOOT_FDS ||
-	    out->head.bytes > payload_bytes) {
-		gpul_fail(err, GPUL_EFORMAT, 0, "a malformed message: type %u with %u bytes", out->head.type,
-			  out->head.bytes);
+	if (out->head.type < BOOT_HELLO || out->head.type > BOOT_BYE || out->head.type == BOOT_FDS || out->head.bytes > payload_bytes) {
+		gpul_fail(err, GPUL_EFORMAT, 0, "a malformed message: type %u with %u bytes", out->head.type, out->head.bytes);
 		return BOOT_GOT_BAD;
 	}
 	if (n_bytes - sizeof out->head < out->head.bytes)

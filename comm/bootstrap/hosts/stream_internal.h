@@ -21,7 +21,7 @@ struct boot_stream {
  * Threads any thread may call; a stream belongs to one thread at a time
  * Source  Linux tcp(7): TCP_NODELAY */
 gpul_status gpul_boot_stream_create(int fd, size_t payload_bytes, struct boot_stream **out, gpul_error *err);
-void gpul_boot_stream_destroy(struct boot_stream *s);  /* NULL is fine; does not close the socket */
+void gpul_boot_stream_destroy(struct boot_stream *s); /* NULL is fine; does not close the socket */
 
 /* Make the kernel end the connection if data stay unacknowledged for lost_ms, because the host no longer answers. */
 void gpul_boot_stream_watch(struct boot_stream *s, int lost_ms);
@@ -37,7 +37,7 @@ boot_got gpul_boot_stream_receive(struct boot_stream *s, struct boot_packet *out
 
 /* Decode the packet at the start of the bytes that have arrived; BOOT_GOT_NOTHING: it is not
  * complete yet.  *n_used: size of the packet. payload_bytes: the largest allowed payload. */
-boot_got gpul_boot_stream_decode(const unsigned char *bytes, size_t n_bytes, size_t payload_bytes, struct boot_packet *out,
-				 size_t *n_used, gpul_error *err);
+boot_got gpul_boot_stream_decode(const unsigned char *bytes, size_t n_bytes, size_t payload_bytes, struct boot_packet *out, size_t *n_used,
+				 gpul_error *err);
 
 #endif

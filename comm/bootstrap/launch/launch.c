@@ -16,8 +16,7 @@ static void run_until_all_ended(struct launch *l)
 		struct signalfd_siginfo s;
 
 		/* A signal from the terminal has already reached the ranks, because they are in the same process group. */
-		if (poll(&ready, 1, gpul_launch_next_stage(l)) > 0 && read(l->signals, &s, sizeof s) == sizeof s &&
-		    s.ssi_signo != SIGCHLD)
+		if (poll(&ready, 1, gpul_launch_next_stage(l)) > 0 && read(l->signals, &s, sizeof s) == sizeof s && s.ssi_signo != SIGCHLD)
 			gpul_launch_pass_signal(l, (int)s.ssi_signo, s.ssi_code == SI_KERNEL);
 	}
 }
@@ -55,8 +54,7 @@ gpul_status gpul_comm_launch(const gpul_comm_launch_options *o, int *exit_status
 	gpul_launch_adopt(&l.orphans);
 	while (!st && n_started < o->n) {
 		l.job.rank = n_started;
-		st = gpul_launch_start(o->argv, &same, &l.job, l.notice_fd, &l.mask_before, &l.ranks[n_started], exit_status,
-				       &why);
+		st = gpul_launch_start(o->argv, &same, &l.job, l.notice_fd, &l.mask_before, &l.ranks[n_started], exit_status, &why);
 		n_started += !st;
 	}
 	if (st)

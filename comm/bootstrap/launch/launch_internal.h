@@ -14,18 +14,18 @@
 struct rank_process {
 	bool started;
 	pid_t pid;
-	int status;   /* from waitpid(), once it has ended */
+	int status; /* from waitpid(), once it has ended */
 	bool ended;
-	bool forced;  /* the launcher has sent it SIGTERM or SIGKILL */
-	bool elsewhere;    /* the launcher of another host has started it, and reports its end */
-	const char *host;  /* for messages; NULL: the ranks are on one host */
+	bool forced;      /* the launcher has sent it SIGTERM or SIGKILL */
+	bool elsewhere;   /* the launcher of another host has started it, and reports its end */
+	const char *host; /* for messages; NULL: the ranks are on one host */
 };
 
 /* The children that this process had before the launch; they are not killed at the end. */
 struct orphans {
 	pid_t *known;
 	size_t n_known, room;
-	size_t n_killed;  /* processes killed in the current round */
+	size_t n_killed; /* processes killed in the current round */
 	int was_subreaper;
 };
 
@@ -35,19 +35,19 @@ enum stage { STAGE_RUNNING, STAGE_SETTLING, STAGE_GRACE, STAGE_TERMINATED, STAGE
 struct launch {
 	gpul_comm_job job;
 	int grace_ms;
-	int report_ms;        /* additional time for the reports of other hosts */
+	int report_ms; /* additional time for the reports of other hosts */
 	struct rank_process ranks[GPUL_COMM_MAX_RANKS];
-	int failed;           /* the rank that failed first; -1: none */
+	int failed;            /* the rank that failed first; -1: none */
 	char failed_text[200]; /* description of the failure; "": its status describes it */
 	enum stage stage;
 	uint64_t stopped_since_ns; /* time since when all remaining ranks are stopped; 0: one runs */
-	bool ended_stopped;   /* those ranks had to be killed */
-	uint64_t next_ns;     /* when the next stage begins, from STAGE_SETTLING on */
-	int signals;          /* signalfd */
+	bool ended_stopped;        /* those ranks had to be killed */
+	uint64_t next_ns;          /* when the next stage begins, from STAGE_SETTLING on */
+	int signals;               /* signalfd */
 	sigset_t mask_before;
 	struct sigaction child_before;
 	struct orphans orphans;
-	struct notice *notice;  /* NULL: this process has started no ranks */
+	struct notice *notice; /* NULL: this process has started no ranks */
 	int notice_fd;
 };
 
@@ -68,8 +68,8 @@ struct rank_files {
  * Errors  GPUL_ESYS
  * Threads as gpul_comm_launch()
  * Source  Linux prctl(2): PR_SET_PDEATHSIG */
-gpul_status gpul_launch_start(char *const *argv, const struct rank_files *files, const gpul_comm_job *job, int notice,
-			      const sigset_t *mask, struct rank_process *out, int *exit_status, gpul_error *err);
+gpul_status gpul_launch_start(char *const *argv, const struct rank_files *files, const gpul_comm_job *job, int notice, const sigset_t *mask,
+			      struct rank_process *out, int *exit_status, gpul_error *err);
 
 /* ---- stages.c ---- */
 
@@ -105,7 +105,6 @@ void gpul_launch_describe_end(const struct launch *l, int rank, char *text, size
 gpul_status gpul_launch_result(const struct launch *l, int *exit_status, gpul_error *err);
 /* Remove the files of a job, if its ranks were killed. */
 void gpul_launch_remove_files(const char *job);
-
 
 /* Make this process the parent of processes whose parent, a rank, has ended. */
 void gpul_launch_adopt(struct orphans *o);

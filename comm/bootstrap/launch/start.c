@@ -82,8 +82,8 @@ static _Noreturn void become_rank(char *const *argv, const struct rank_files *fi
 	_exit(error == ENOENT ? 127 : 126);
 }
 
-gpul_status gpul_launch_start(char *const *argv, const struct rank_files *files, const gpul_comm_job *job, int notice,
-			      const sigset_t *mask, struct rank_process *out, int *exit_status, gpul_error *err)
+gpul_status gpul_launch_start(char *const *argv, const struct rank_files *files, const gpul_comm_job *job, int notice, const sigset_t *mask,
+			      struct rank_process *out, int *exit_status, gpul_error *err)
 {
 	struct environment e;
 	pid_t launcher = getpid(), child;
@@ -112,6 +112,5 @@ gpul_status gpul_launch_start(char *const *argv, const struct rank_files *files,
 	if (child > 0)
 		waitpid(child, NULL, 0);
 	*exit_status = child > 0 && error == ENOENT ? 127 : 126;
-	return gpul_fail(err, GPUL_ESYS, error, "cannot start %s as rank %d: %s", argv[0], job->rank,
-			 strerror(error));
+	return gpul_fail(err, GPUL_ESYS, error, "cannot start %s as rank %d: %s", argv[0], job->rank, strerror(error));
 }

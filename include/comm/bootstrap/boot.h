@@ -28,9 +28,9 @@
 extern "C" {
 #endif
 
-typedef struct gpul_boot gpul_boot;  /* opaque: boot_internal.h */
+typedef struct gpul_boot gpul_boot; /* opaque: boot_internal.h */
 
-enum { GPUL_BOOT_MAX_FDS = 64 };  /* descriptors that a rank may offer in one call */
+enum { GPUL_BOOT_MAX_FDS = 64 }; /* descriptors that a rank may offer in one call */
 
 /** Connect to the other ranks of the job.  Returns when all ranks have arrived.
  *
@@ -76,9 +76,9 @@ gpul_status gpul_boot_allgather(gpul_boot *b, const void *mine, size_t bytes, vo
 
 /* One round trip between rank 0 and the first rank of another host: times of gpul_clock_ns() of both hosts. */
 typedef struct gpul_boot_stamp {
-	uint64_t before_ns, after_ns;  /* rank 0's clock: before the question, after the
+	uint64_t before_ns, after_ns; /* rank 0's clock: before the question, after the
 					* answer */
-	uint64_t there_ns;             /* the other host's clock, at an unknown time in between */
+	uint64_t there_ns;            /* the other host's clock, at an unknown time in between */
 } gpul_boot_stamp;
 
 /** Compare the clocks of the hosts: rank 0 asks the lowest rank of each other host n_rounds times for its time.  All ranks call

@@ -30,35 +30,35 @@
 #include <stdint.h>
 
 enum {
-	GPUL_COMM_STEPS = 8,          /* slots of a channel */
-	GPUL_COMM_LINE_BYTES = 128,   /* words with different writers are in different cache
+	GPUL_COMM_STEPS = 8,        /* slots of a channel */
+	GPUL_COMM_LINE_BYTES = 128, /* words with different writers are in different cache
 				       * lines */
 };
 
 /* The content of a slot, or the location of its data. */
 typedef struct gpul_comm_slot {
-	uint16_t mode;                /* gpul_comm_slot_mode */
-	uint16_t window;              /* in an offer: the window of the receiver's buffer */
+	uint16_t mode;   /* gpul_comm_slot_mode */
+	uint16_t window; /* in an offer: the window of the receiver's buffer */
 	uint32_t unused;
-	uint64_t offset;              /* in an offer: offset of the buffer in its window; in an
+	uint64_t offset; /* in an offer: offset of the buffer in its window; in an
 				       * entry: the call's signature */
 } gpul_comm_slot;
 
 enum gpul_comm_slot_mode {
-	GPUL_COMM_SLOT_DATA = 0,      /* the data is in the slot */
-	GPUL_COMM_SLOT_DIRECT = 1,    /* the data is in the receiver's buffer */
+	GPUL_COMM_SLOT_DATA = 0,   /* the data is in the slot */
+	GPUL_COMM_SLOT_DIRECT = 1, /* the data is in the receiver's buffer */
 };
 
 typedef struct gpul_comm_inbox {
 	uint64_t tail;
-	uint32_t sizes[GPUL_COMM_STEPS];  /* bytes of data in each slot of Simple */
+	uint32_t sizes[GPUL_COMM_STEPS]; /* bytes of data in each slot of Simple */
 	uint64_t unused[11];
 } gpul_comm_inbox;
 
 typedef struct gpul_comm_outbox {
 	uint64_t head;
 	uint64_t unused[15];
-	uint64_t offered;             /* 1 + first step of the call for which R made its last offer */
+	uint64_t offered; /* 1 + first step of the call for which R made its last offer */
 	uint64_t unused2[15];
 	gpul_comm_slot offers[GPUL_COMM_STEPS];
 } gpul_comm_outbox;

@@ -25,18 +25,18 @@
 extern "C" {
 #endif
 
-enum { GPUL_COMM_MAX_NICS = 8 };  /* of a rank */
+enum { GPUL_COMM_MAX_NICS = 8 }; /* of a rank */
 
-typedef struct gpul_comm_mesh gpul_comm_mesh;  /* opaque: mesh.c */
+typedef struct gpul_comm_mesh gpul_comm_mesh; /* opaque: mesh.c */
 
 typedef struct gpul_comm_mesh_desc {
-	gpul_rdma_desc rdma;      /* how to open the send path; device.device may name several
+	gpul_rdma_desc rdma; /* how to open the send path; device.device may name several
 				   * NICs, "mlx5_0,mlx5_1".  Of a pair, the higher rank's n_qps and
 				   * the fields next to it are used; lease_ms 0:
 				   * GPULOAD_COMM_LOST_MS + 7000 */
-	const bool *wanted;       /* [size]: the ranks to connect with; a pair is connected if either rank wants it.  NULL: all
+	const bool *wanted;  /* [size]: the ranks to connect with; a pair is connected if either rank wants it.  NULL: all
 				   * other ranks */
-	const char *address;      /* of this host, "10.9.0.2", at which the other ranks reach it; with several NICs one address for all, or
+	const char *address; /* of this host, "10.9.0.2", at which the other ranks reach it; with several NICs one address for all, or
 				   * one for each, "10.9.0.2,10.9.1.2".  NULL: $GPULOAD_COMM_NET_ADDRESS, else that of the NIC, if it is
 				   * given by name and has an IP address, else the local one on the route to the job's address, else
 				   * 127.0.0.1 */
@@ -51,8 +51,7 @@ typedef struct gpul_comm_mesh_desc {
  * Errors  GPUL_EUNSUPPORTED no such backend or device; GPUL_EINVAL; GPUL_ESYS native = ETIMEDOUT: a rank has not connected in time
  *         (the text names both ranks); GPUL_ENOMEM; the failure of the job
  * Threads as gpul_boot_allgather() */
-gpul_status gpul_comm_mesh_create(gpul_boot *boot, const gpul_comm_mesh_desc *desc, int timeout_ms, gpul_comm_mesh **out,
-				  gpul_error *err);
+gpul_status gpul_comm_mesh_create(gpul_boot *boot, const gpul_comm_mesh_desc *desc, int timeout_ms, gpul_comm_mesh **out, gpul_error *err);
 /* Close the connections; afterwards no other rank writes to this rank's memory.  The peers' requests end with "closed by the peer",
  * so synchronise all ranks first (gpul_boot_barrier()).  NULL is fine; cannot fail. */
 void gpul_comm_mesh_disconnect(gpul_comm_mesh *m);

@@ -25,30 +25,30 @@ extern "C" {
 #endif
 
 enum gpul_comm_net_kind {
-	GPUL_COMM_NET_SLOT,           /* a step's entry and data, and the tail after them */
-	GPUL_COMM_NET_CREDIT,         /* the number of steps that this rank has read */
-	GPUL_COMM_NET_GRANT,          /* a request for a grant, or a grant */
-	GPUL_COMM_NET_WAIT,           /* the thread had nothing to do; no peer */
+	GPUL_COMM_NET_SLOT,   /* a step's entry and data, and the tail after them */
+	GPUL_COMM_NET_CREDIT, /* the number of steps that this rank has read */
+	GPUL_COMM_NET_GRANT,  /* a request for a grant, or a grant */
+	GPUL_COMM_NET_WAIT,   /* the thread had nothing to do; no peer */
 	GPUL_COMM_NET_N_KINDS
 };
 
 typedef struct gpul_comm_net_event {
-	uint64_t begin_ns, end_ns;    /* gpul_clock_ns() */
-	uint64_t step;                /* SLOT: the step, as in the kernels' events; else the value of
+	uint64_t begin_ns, end_ns; /* gpul_clock_ns() */
+	uint64_t step;             /* SLOT: the step, as in the kernels' events; else the value of
 				       * the word that was put */
 	uint32_t kind;
-	int32_t peer;                 /* -1: none */
-	uint32_t channel;             /* number of the block in the channels of these two ranks */
-	uint32_t bytes;               /* SLOT: bytes of data */
+	int32_t peer;     /* -1: none */
+	uint32_t channel; /* number of the block in the channels of these two ranks */
+	uint32_t bytes;   /* SLOT: bytes of data */
 } gpul_comm_net_event;
 
 /* Only net_trace.c uses the members, except `on`, which the proxy tests. */
 typedef struct gpul_comm_net_trace {
-	bool on;                      /* read and written by __atomic functions */
-	pthread_mutex_t lock;         /* protects all members below; not locked while the trace is
+	bool on;              /* read and written by __atomic functions */
+	pthread_mutex_t lock; /* protects all members below; not locked while the trace is
 				       * off */
 	unsigned n_routes, n_flights;
-	struct gpul_comm_net_pending *pending;  /* [n_routes][n_flights]: puts that have not ended */
+	struct gpul_comm_net_pending *pending; /* [n_routes][n_flights]: puts that have not ended */
 	unsigned n_pending;
 	uint64_t started_ns;
 	gpul_comm_net_event *events;

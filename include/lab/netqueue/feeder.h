@@ -17,7 +17,8 @@ extern "C" {
 /* The source of a stream's bytes.  receive() is called on the feeder's thread: it fills the spans in order with bytes that have
  * arrived, or waits up to wait_ms for some.  *got: their number, 0 if none came.  *closed: no more will come. */
 typedef struct gpul_netqueue_source {
-	gpul_status (*receive)(void *context, const struct iovec *into, int n_into, int wait_ms, size_t *got, bool *closed, gpul_error *err);
+	gpul_status (*receive)(void *context, const struct iovec *into, int n_into, int wait_ms, size_t *got, bool *closed,
+			       gpul_error *err);
 	void *context;
 } gpul_netqueue_source;
 
@@ -27,8 +28,8 @@ gpul_netqueue_source gpul_netqueue_from_socket(int *fd);
 /* A stream in memory, for tests and measurements: it arrives in packets of random size. */
 typedef struct gpul_netqueue_memory {
 	const unsigned char *bytes;
-	uint64_t n_bytes, at;           /* at: received so far */
-	uint64_t packet_bytes;          /* limit of the bytes of a packet; 0: as many as there is
+	uint64_t n_bytes, at;  /* at: received so far */
+	uint64_t packet_bytes; /* limit of the bytes of a packet; 0: as many as there is
 					 * room for */
 	uint64_t seed;
 } gpul_netqueue_memory;
@@ -44,10 +45,10 @@ typedef struct gpul_netqueue_receiver {
 } gpul_netqueue_receiver;
 
 typedef struct gpul_netqueue_received_stream {
-	gpul_netqueue_result result;    /* of the kernel */
+	gpul_netqueue_result result; /* of the kernel */
 	uint64_t n_entries, n_records, stream_bytes;
-	uint64_t first_ns, end_ns;      /* gpul_clock_ns() times: the first bytes have arrived; the kernel has ended */
-	uint64_t n_receives, n_full;    /* calls of receive() that returned bytes; turns of the loop without a free slot or entry */
+	uint64_t first_ns, end_ns;   /* gpul_clock_ns() times: the first bytes have arrived; the kernel has ended */
+	uint64_t n_receives, n_full; /* calls of receive() that returned bytes; turns of the loop without a free slot or entry */
 } gpul_netqueue_received_stream;
 
 /** Receive a whole stream.

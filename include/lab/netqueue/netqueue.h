@@ -21,19 +21,19 @@ extern "C" {
 
 /* A number of 0 means the default. */
 typedef struct gpul_netqueue_desc {
-	int device;                     /* ordinal of the GPU; its primary context must be current */
-	gpul_mem_kind kind;             /* kind of the bounce memory: AUTO (host memory), a host kind, or DEVICE, which the CPU
+	int device;                /* ordinal of the GPU; its primary context must be current */
+	gpul_mem_kind kind;        /* kind of the bounce memory: AUTO (host memory), a host kind, or DEVICE, which the CPU
 					 * cannot write */
-	gpul_netqueue_shape shape;      /* n_blocks is reduced if necessary, because all blocks of the
+	gpul_netqueue_shape shape; /* n_blocks is reduced if necessary, because all blocks of the
 					 * kernel must be resident at the same time */
-	uint32_t n_threads;             /* threads of a block: a multiple of 32,
+	uint32_t n_threads;        /* threads of a block: a multiple of 32,
 					 * GPUL_NETQUEUE_MIN_THREADS ... MAX_THREADS */
-	int timeout_ms;                 /* time-out of a wait for the sender or the kernel; < 0: no
+	int timeout_ms;            /* time-out of a wait for the sender or the kernel; < 0: no
 					 * time-out.  The kernel's own time-out for an entry is 25 %
 					 * longer */
 } gpul_netqueue_desc;
 
-typedef struct gpul_netqueue gpul_netqueue;  /* opaque: netqueue.c */
+typedef struct gpul_netqueue gpul_netqueue; /* opaque: netqueue.c */
 
 /** Allocate the bounce memory, the ring and the control memory, and load the kernel.
  *
@@ -43,7 +43,7 @@ typedef struct gpul_netqueue gpul_netqueue;  /* opaque: netqueue.c */
  * Errors  GPUL_EINVAL a number is out of range; the errors of gpul_mem_create(); GPUL_ECUDA; GPUL_ENOMEM
  * Threads any thread with the context current; one thread at a time uses the object, except gpul_netqueue_abort() */
 gpul_status gpul_netqueue_create(const gpul_driver *drv, const gpul_netqueue_desc *desc, gpul_netqueue **out, gpul_error *err);
-void gpul_netqueue_destroy(gpul_netqueue *q);  /* waits for the kernel to end; NULL is fine */
+void gpul_netqueue_destroy(gpul_netqueue *q); /* waits for the kernel to end; NULL is fine */
 
 /* The description with all defaults filled in.  Valid as long as q. */
 const gpul_netqueue_desc *gpul_netqueue_about(const gpul_netqueue *q);
@@ -84,9 +84,9 @@ void gpul_netqueue_abort(gpul_netqueue *q);
 
 typedef struct gpul_netqueue_result {
 	gpul_netqueue_counts counts;
-	uint32_t n_reports;             /* number of valid elements of reports: the first refusals, in the order in which they were found */
+	uint32_t n_reports; /* number of valid elements of reports: the first refusals, in the order in which they were found */
 	gpul_netqueue_report reports[GPUL_NETQUEUE_MAX_REPORTS];
-	gpul_netqueue_report waited;    /* if its `ready` is 1, the kernel has waited too long for this entry */
+	gpul_netqueue_report waited; /* if its `ready` is 1, the kernel has waited too long for this entry */
 } gpul_netqueue_result;
 
 /** Test whether the kernel has ended.

@@ -34,20 +34,20 @@
 #include <stdint.h>
 
 enum {
-	GPUL_NETQUEUE_LAP_SHIFT = 56,        /* in both words */
+	GPUL_NETQUEUE_LAP_SHIFT = 56, /* in both words */
 	GPUL_NETQUEUE_LAPS = 256,
-	GPUL_NETQUEUE_LENGTH_SHIFT = 36,     /* in word 0 */
+	GPUL_NETQUEUE_LENGTH_SHIFT = 36, /* in word 0 */
 	GPUL_NETQUEUE_LENGTH_BITS = 20,
 	GPUL_NETQUEUE_MIN_SLOT_BYTES = 256,
 	GPUL_NETQUEUE_MAX_SLOT_BYTES = 1 << 19,
 	GPUL_NETQUEUE_MAX_ENTRIES = 1 << 22,
 	GPUL_NETQUEUE_MAX_BLOCKS = 1024,
-	GPUL_NETQUEUE_MAX_CHUNK = 32,        /* a warp reads this many entries at once */
-	GPUL_NETQUEUE_MIN_THREADS = 64,      /* one warp reads entries, and at least one copies */
-	GPUL_NETQUEUE_MAX_THREADS = 768,  /* so that a thread can have 80 registers */
-	GPUL_NETQUEUE_MAX_REPORTS = 64,      /* further refusals are only counted */
+	GPUL_NETQUEUE_MAX_CHUNK = 32,    /* a warp reads this many entries at once */
+	GPUL_NETQUEUE_MIN_THREADS = 64,  /* one warp reads entries, and at least one copies */
+	GPUL_NETQUEUE_MAX_THREADS = 768, /* so that a thread can have 80 registers */
+	GPUL_NETQUEUE_MAX_REPORTS = 64,  /* further refusals are only counted */
 };
-#define GPUL_NETQUEUE_SOURCE_MASK ((1ull << GPUL_NETQUEUE_LENGTH_SHIFT) - 1)
+#define GPUL_NETQUEUE_SOURCE_MASK      ((1ull << GPUL_NETQUEUE_LENGTH_SHIFT) - 1)
 #define GPUL_NETQUEUE_DESTINATION_MASK ((1ull << GPUL_NETQUEUE_LAP_SHIFT) - 1)
 
 typedef struct gpul_netqueue_entry {
@@ -57,13 +57,13 @@ typedef struct gpul_netqueue_entry {
 /* The field by which an entry is invalid; the fields are checked in this order. */
 enum gpul_netqueue_field {
 	GPUL_NETQUEUE_ACCEPTED = 0,
-	GPUL_NETQUEUE_LAP,              /* value: the wrong lap; limit: the entry's lap */
-	GPUL_NETQUEUE_LENGTH,           /* value: length, which is 0 or exceeds limit, the bytes of a slot */
-	GPUL_NETQUEUE_SOURCE,           /* value: first byte; limit: bytes of bounce memory */
-	GPUL_NETQUEUE_SOURCE_END,       /* value: end of the piece; limit: bytes of bounce memory */
-	GPUL_NETQUEUE_SLOT_END,         /* value: end of the piece; limit: end of its slot */
-	GPUL_NETQUEUE_DESTINATION,      /* value: first byte; limit: bytes of the destination */
-	GPUL_NETQUEUE_DESTINATION_END,  /* value: end of the piece; limit: bytes of the destination */
+	GPUL_NETQUEUE_LAP,             /* value: the wrong lap; limit: the entry's lap */
+	GPUL_NETQUEUE_LENGTH,          /* value: length, which is 0 or exceeds limit, the bytes of a slot */
+	GPUL_NETQUEUE_SOURCE,          /* value: first byte; limit: bytes of bounce memory */
+	GPUL_NETQUEUE_SOURCE_END,      /* value: end of the piece; limit: bytes of bounce memory */
+	GPUL_NETQUEUE_SLOT_END,        /* value: end of the piece; limit: end of its slot */
+	GPUL_NETQUEUE_DESTINATION,     /* value: first byte; limit: bytes of the destination */
+	GPUL_NETQUEUE_DESTINATION_END, /* value: end of the piece; limit: bytes of the destination */
 	GPUL_NETQUEUE_N_FIELDS,
 	GPUL_NETQUEUE_WAITED = GPUL_NETQUEUE_N_FIELDS, /* only in reports: no entry arrived within value
 							* ns */
@@ -71,20 +71,20 @@ enum gpul_netqueue_field {
 
 /* A refused entry, or a wait that has timed out. */
 typedef struct gpul_netqueue_report {
-	uint64_t ready;                 /* 1: the other members are valid; written last */
-	uint64_t entry;                 /* its number */
-	uint32_t field;                 /* gpul_netqueue_field */
+	uint64_t ready; /* 1: the other members are valid; written last */
+	uint64_t entry; /* its number */
+	uint32_t field; /* gpul_netqueue_field */
 	uint32_t block;
-	uint64_t value, limit;          /* as above */
+	uint64_t value, limit; /* as above */
 } gpul_netqueue_report;
 
 /* The words that the CPU and the kernel share, in host memory.  Words with different writers are in different cache lines. */
 typedef struct gpul_netqueue_control {
-	uint64_t written;               /* number of entries so far, times 2; plus 1 if these are
+	uint64_t written; /* number of entries so far, times 2; plus 1 if these are
 					 * all: then blocks end when they have processed theirs */
-	uint64_t abort;                 /* not 0: all blocks end */
+	uint64_t abort;   /* not 0: all blocks end */
 	uint64_t unused[14];
-	gpul_netqueue_report waited;    /* written by the first block that has waited too long */
+	gpul_netqueue_report waited;                             /* written by the first block that has waited too long */
 	gpul_netqueue_report reports[GPUL_NETQUEUE_MAX_REPORTS]; /* refusals */
 	uint64_t unused2[3];
 	uint64_t done[GPUL_NETQUEUE_MAX_BLOCKS]; /* number of entries that each block has finished */
@@ -92,29 +92,29 @@ typedef struct gpul_netqueue_control {
 
 /* The words that the blocks share, in device memory, 0 at the start. */
 typedef struct gpul_netqueue_counts {
-	uint64_t n_pieces, n_bytes;     /* copied */
+	uint64_t n_pieces, n_bytes; /* copied */
 	uint64_t n_refused;
-	uint64_t n_timed_out;           /* blocks */
+	uint64_t n_timed_out;                     /* blocks */
 	uint64_t refused[GPUL_NETQUEUE_N_FIELDS]; /* [field] */
-	uint64_t written, abort;        /* the words of gpul_netqueue_control, as last read over the
+	uint64_t written, abort;                  /* the words of gpul_netqueue_control, as last read over the
 					 * bus by one of the blocks, for all of them */
-	uint64_t reads;                 /* 1: a block is reading these words now */
+	uint64_t reads;                           /* 1: a block is reading these words now */
 } gpul_netqueue_counts;
 
 /* The argument of the kernel. */
 typedef struct gpul_netqueue_view {
 	const unsigned char *bounce;
-	uint64_t bounce_bytes;          /* n_slots * slot_bytes */
+	uint64_t bounce_bytes; /* n_slots * slot_bytes */
 	unsigned char *destination;
 	uint64_t destination_bytes;
 	const gpul_netqueue_entry *ring;
 	gpul_netqueue_control *control;
 	gpul_netqueue_counts *counts;
-	uint64_t timeout_ns;            /* time-out of a wait for an entry; 0: none */
-	uint32_t slot_bytes;            /* a power of two */
-	uint32_t n_entries;             /* a power of two */
-	uint32_t chunk_entries;         /* a power of two, at most GPUL_NETQUEUE_MAX_CHUNK */
-	uint32_t polls_per_check;       /* number of polls between two checks of the time */
+	uint64_t timeout_ns;      /* time-out of a wait for an entry; 0: none */
+	uint32_t slot_bytes;      /* a power of two */
+	uint32_t n_entries;       /* a power of two */
+	uint32_t chunk_entries;   /* a power of two, at most GPUL_NETQUEUE_MAX_CHUNK */
+	uint32_t polls_per_check; /* number of polls between two checks of the time */
 } gpul_netqueue_view;
 
 #ifdef __CUDACC__

@@ -37,7 +37,7 @@ enum { GPUL_NETQUEUE_HEADER_BYTES = 16, GPUL_NETQUEUE_PAD_SHIFT = 32, GPUL_NETQU
 /* Sizes of a netqueue.  All but n_blocks are powers of two. */
 typedef struct gpul_netqueue_shape {
 	uint32_t n_slots, slot_bytes;
-	uint32_t n_entries;             /* of the ring */
+	uint32_t n_entries; /* of the ring */
 	uint32_t n_blocks, chunk_entries;
 } gpul_netqueue_shape;
 
@@ -48,23 +48,23 @@ typedef struct gpul_netqueue_shape {
 gpul_status gpul_netqueue_shape_check(const gpul_netqueue_shape *shape, gpul_error *err);
 
 typedef struct gpul_netqueue_piece {
-	uint64_t n;                     /* number of its entry */
-	uint64_t source;                /* offset in bounce memory */
-	uint64_t destination;           /* offset in the receiver's memory, at most GPUL_NETQUEUE_DESTINATION_MASK */
+	uint64_t n;           /* number of its entry */
+	uint64_t source;      /* offset in bounce memory */
+	uint64_t destination; /* offset in the receiver's memory, at most GPUL_NETQUEUE_DESTINATION_MASK */
 	uint32_t length;
 } gpul_netqueue_piece;
 
 /* The state of a stream; the members are private. */
 typedef struct gpul_netqueue_producer {
 	gpul_netqueue_shape shape;
-	uint64_t *ends;                 /* [n_entries] position in the stream of the end of each entry
+	uint64_t *ends;                   /* [n_entries] position in the stream of the end of each entry
 					 * that is not done */
 	uint64_t received, parsed, freed; /* positions in the stream: freed <= parsed <= received */
-	uint64_t n_produced, n_done;    /* numbers of entries; n_done: all entries before this
+	uint64_t n_produced, n_done;      /* numbers of entries; n_done: all entries before this
 					 * one are done */
 	uint64_t n_records;
 	unsigned char header[GPUL_NETQUEUE_HEADER_BYTES];
-	uint32_t header_bytes;          /* of them received */
+	uint32_t header_bytes; /* of them received */
 	uint32_t pad_left;
 	uint64_t record_left, destination;
 	bool ended;
@@ -79,7 +79,7 @@ typedef struct gpul_netqueue_producer {
 void gpul_netqueue_producer_begin(gpul_netqueue_producer *p, const gpul_netqueue_shape *shape, uint64_t *ends);
 
 typedef struct gpul_netqueue_span {
-	uint64_t at, bytes;             /* offset in bounce memory */
+	uint64_t at, bytes; /* offset in bounce memory */
 } gpul_netqueue_span;
 
 /* Get the memory into which to receive the next bytes of the stream: up to two spans, in order.  Returns their number; 0: no slot

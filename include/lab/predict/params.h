@@ -15,7 +15,8 @@
 extern "C" {
 #endif
 
-#define GPUL_COMM_PARAMS_HEADER "device,transport,protocol,cores,overhead_us,latency_us,gap_us,gb_per_s,reduce_gb_per_s,step_bytes,host,date"
+#define GPUL_COMM_PARAMS_HEADER \
+	"device,transport,protocol,cores,overhead_us,latency_us,gap_us,gb_per_s,reduce_gb_per_s,step_bytes,host,date"
 
 enum { GPUL_COMM_MAX_PARAMS = 64 };
 
@@ -49,9 +50,9 @@ bool gpul_comm_params_apply(const gpul_comm_params *p, gpul_comm_transport trans
 
 /* A link, described by its latency and bandwidth. */
 typedef struct gpul_comm_link {
-	const char *name;             /* "": given as LATENCY:BANDWIDTH */
-	double latency_us, gb_per_s;  /* figures of the hardware: latency one way, rate in each direction */
-	bool memory;                  /* true: a link between GPUs, for all protocols; false: a
+	const char *name;            /* "": given as LATENCY:BANDWIDTH */
+	double latency_us, gb_per_s; /* figures of the hardware: latency one way, rate in each direction */
+	bool memory;                 /* true: a link between GPUs, for all protocols; false: a
 				       * network, for Simple only */
 } gpul_comm_link;
 

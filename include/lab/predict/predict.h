@@ -22,28 +22,29 @@ extern "C" {
 
 enum {
 	GPUL_COMM_PREDICT_MAX_RANKS = 1 << 16,
-	GPUL_COMM_PREDICT_LEVELS = 18,  /* a path in a tree of 65,536 places has at most 16 edges */
+	GPUL_COMM_PREDICT_LEVELS = 18, /* a path in a tree of 65,536 places has at most 16 edges */
 	GPUL_COMM_PREDICT_PATH_WORDS = GPUL_COMM_PREDICT_LEVELS * GPUL_COMM_PREDICT_LEVELS * GPUL_COMM_PREDICT_LEVELS *
-				       GPUL_COMM_PREDICT_LEVELS / 64 + 1,
+					       GPUL_COMM_PREDICT_LEVELS / 64 +
+				       1,
 };
 
 /* The costs of a protocol over a kind of link; step_bytes 0: the protocol is not possible there. */
 typedef struct gpul_comm_costs {
-	double overhead_us;           /* o */
-	double latency_us;            /* L */
-	double gap_us;                /* g */
-	double us_per_byte;           /* G */
-	double reduce_us_per_byte;    /* C: additional time per byte of a step that adds */
-	double step_bytes;            /* S */
+	double overhead_us;        /* o */
+	double latency_us;         /* L */
+	double gap_us;             /* g */
+	double us_per_byte;        /* G */
+	double reduce_us_per_byte; /* C: additional time per byte of a step that adds */
+	double step_bytes;         /* S */
 } gpul_comm_costs;
 
 /* A modelled system: ranks, their hosts and their links. */
 typedef struct gpul_comm_machine {
-	uint32_t n_ranks;             /* 2 to GPUL_COMM_PREDICT_MAX_RANKS */
-	uint32_t ranks_per_host;      /* the last host may have fewer */
-	double cores;                 /* processors that the ranks of a host share; 0: each rank has its own (a GPU) */
+	uint32_t n_ranks;        /* 2 to GPUL_COMM_PREDICT_MAX_RANKS */
+	uint32_t ranks_per_host; /* the last host may have fewer */
+	double cores;            /* processors that the ranks of a host share; 0: each rank has its own (a GPU) */
 	gpul_comm_costs inside[GPUL_COMM_N_PROTOS], across[GPUL_COMM_N_PROTOS];
-	uint64_t paths[GPUL_COMM_PREDICT_PATH_WORDS];  /* set by gpul_comm_machine_prepare() */
+	uint64_t paths[GPUL_COMM_PREDICT_PATH_WORDS]; /* set by gpul_comm_machine_prepare() */
 } gpul_comm_machine;
 
 /** Compute the paths of the trees.  Call it once, after setting n_ranks and ranks_per_host.

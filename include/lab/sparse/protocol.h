@@ -41,23 +41,22 @@ extern "C" {
 
 /* A worker's message: its contribution to a round. */
 typedef struct gpul_sparse_contribution {
-	uint32_t round;          /* 0: the hello */
-	uint32_t n;              /* number of its blocks: index[first] to index[first + n - 1] of the worker */
-	uint32_t first;          /* only for the worker: index of the first block */
-	uint32_t next, reach;    /* after it */
+	uint32_t round;       /* 0: the hello */
+	uint32_t n;           /* number of its blocks: index[first] to index[first + n - 1] of the worker */
+	uint32_t first;       /* only for the worker: index of the first block */
+	uint32_t next, reach; /* after it */
 } gpul_sparse_contribution;
 
 typedef struct gpul_sparse_worker {
-	const uint32_t *index;   /* borrowed: its non-zero blocks, ascending */
-	uint32_t n, end;         /* number of these; number of all blocks of the stream */
-	uint32_t most;           /* limit of the blocks of a contribution */
+	const uint32_t *index; /* borrowed: its non-zero blocks, ascending */
+	uint32_t n, end;       /* number of these; number of all blocks of the stream */
+	uint32_t most;         /* limit of the blocks of a contribution */
 	uint32_t n_sent, round, limit;
-	bool done;               /* no further contribution is requested */
+	bool done; /* no further contribution is requested */
 } gpul_sparse_worker;
 
 /* Begin a stream, and get the hello. */
-gpul_sparse_contribution gpul_sparse_worker_begin(gpul_sparse_worker *w, const uint32_t *index, uint32_t n, uint32_t end,
-						  uint32_t most);
+gpul_sparse_contribution gpul_sparse_worker_begin(gpul_sparse_worker *w, const uint32_t *index, uint32_t n, uint32_t end, uint32_t most);
 
 /** Handle a result that has arrived: get the contribution that it requests.
  *
@@ -76,14 +75,14 @@ gpul_status gpul_sparse_worker_result(gpul_sparse_worker *w, uint32_t round, uin
 
 typedef struct gpul_sparse_aggregator {
 	uint32_t n_ranks, end, most;
-	uint32_t round, limit;   /* round number and limit of the next contributions */
-	uint32_t n_missing;      /* contributions of this round that have not arrived */
+	uint32_t round, limit; /* round number and limit of the next contributions */
+	uint32_t n_missing;    /* contributions of this round that have not arrived */
 	bool done;
 	struct {
-		const uint32_t *index;   /* borrowed, until the round ends */
+		const uint32_t *index; /* borrowed, until the round ends */
 		uint32_t n, taken;
 		uint32_t next, reach;
-		bool has;                /* its contribution to this round has arrived */
+		bool has; /* its contribution to this round has arrived */
 	} workers[GPUL_COMM_MAX_RANKS];
 } gpul_sparse_aggregator;
 
@@ -99,8 +98,8 @@ void gpul_sparse_aggregator_begin(gpul_sparse_aggregator *a, uint32_t n_ranks, u
  * Errors  GPUL_EFORMAT an invalid contribution: another round, blocks that are not ascending or
  *         not below the limit, a wrong next or reach.  The text names the rank
  * Threads one at a time */
-gpul_status gpul_sparse_aggregator_take(gpul_sparse_aggregator *a, uint32_t rank, const gpul_sparse_contribution *c,
-					const uint32_t *index, gpul_error *err);
+gpul_status gpul_sparse_aggregator_take(gpul_sparse_aggregator *a, uint32_t rank, const gpul_sparse_contribution *c, const uint32_t *index,
+					gpul_error *err);
 
 /* True if all contributions of the round have arrived; then sum them, and close the round. */
 bool gpul_sparse_aggregator_ready(const gpul_sparse_aggregator *a);
@@ -112,7 +111,7 @@ bool gpul_sparse_aggregator_block(gpul_sparse_aggregator *a, uint32_t *block, in
 /* A result, as it is sent to the workers. */
 typedef struct gpul_sparse_result {
 	uint32_t round;
-	uint32_t limit;          /* limit of the next round; 0: the stream is done */
+	uint32_t limit; /* limit of the next round; 0: the stream is done */
 } gpul_sparse_result;
 
 /* End the round when gpul_sparse_aggregator_block() has returned all blocks; the contributions are no longer used. */

@@ -19,18 +19,18 @@
 extern "C" {
 #endif
 
-typedef struct gpul_comm_sparse gpul_comm_sparse;  /* opaque: sparse_internal.h */
+typedef struct gpul_comm_sparse gpul_comm_sparse; /* opaque: sparse_internal.h */
 
 enum { GPUL_COMM_SPARSE_BLOCK = 256, GPUL_COMM_SPARSE_MAX_BLOCK = 65536, GPUL_COMM_SPARSE_PERCENT = 50 };
 
 /* 0 or NULL is the default of every field. */
 typedef struct gpul_comm_sparse_options {
-	gpul_comm *comm;        /* borrowed: used for dense data; NULL: all data is exchanged in blocks */
-	uint32_t block;         /* elements of a block: a multiple of 16; 0: GPUL_COMM_SPARSE_BLOCK */
-	uint32_t percent;       /* data is treated as dense if a sparse exchange would send more
+	gpul_comm *comm;                 /* borrowed: used for dense data; NULL: all data is exchanged in blocks */
+	uint32_t block;                  /* elements of a block: a multiple of 16; 0: GPUL_COMM_SPARSE_BLOCK */
+	uint32_t percent;                /* data is treated as dense if a sparse exchange would send more
 				 * than this percentage of the bytes of a dense ring; 0:
 				 * GPUL_COMM_SPARSE_PERCENT */
-	int timeout_ms;         /* time-out of each wait for another rank; 0: 60 s; < 0: none */
+	int timeout_ms;                  /* time-out of each wait for another rank; 0: 60 s; < 0: none */
 	gpul_rdma_gpu_direct gpu_direct; /* whether blocks are packed in device memory, from which the
 				 * NIC sends them: AUTO: if possible, except with a driver whose device
 				 * memory is host memory; YES: fail if it is not possible; NO: in host
@@ -60,11 +60,11 @@ const char *gpul_comm_sparse_memory(const gpul_comm_sparse *s);
 
 /* The statistics of a call on this rank. */
 typedef struct gpul_comm_sparse_report {
-	uint32_t n_blocks, n_non_zero;  /* blocks of this rank's input, and how many are not zero */
-	double density;         /* number of non-zero blocks on all ranks / number of blocks on all ranks */
-	bool dense;             /* the data was dense: gpul_comm_allreduce() was used */
-	uint32_t n_summed;      /* blocks of the result that are not zero on at least one rank; 0: dense */
-	uint64_t sent_bytes;    /* bytes sent by this rank to others, with the headers; 0:
+	uint32_t n_blocks, n_non_zero; /* blocks of this rank's input, and how many are not zero */
+	double density;                /* number of non-zero blocks on all ranks / number of blocks on all ranks */
+	bool dense;                    /* the data was dense: gpul_comm_allreduce() was used */
+	uint32_t n_summed;             /* blocks of the result that are not zero on at least one rank; 0: dense */
+	uint64_t sent_bytes;           /* bytes sent by this rank to others, with the headers; 0:
 				 * dense */
 } gpul_comm_sparse_report;
 

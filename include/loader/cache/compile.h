@@ -23,9 +23,8 @@ extern "C" {
  * @no_cache  compile, and do not use the cache
  * @out       filled in, on failure too (then only log may be set); gpul_nvrtc_result_free()
  * Errors  as gpul_nvrtc_compile() */
-gpul_status gpul_compile_cached(const char *source, const char *name, const char *const *options,
-				const char *arch, bool no_cache, gpul_nvrtc_result *out,
-				gpul_error *err);
+gpul_status gpul_compile_cached(const char *source, const char *name, const char *const *options, const char *arch, bool no_cache,
+				gpul_nvrtc_result *out, gpul_error *err);
 
 #ifdef __cplusplus
 }

@@ -20,22 +20,22 @@ extern "C" {
 #endif
 
 typedef struct gpul_target { /* the device, and the images that the caller allows */
-	uint32_t cc;              /* compute capability of the device: 90 for 9.0 */
-	bool machine_code;        /* false: the driver runs PTX only, for any target */
-	uint32_t only_sm;         /* allow images for this architecture only; 0: any */
-	char only_suffix;         /* allow this suffix only ('a' in 90a); 0: any or none */
-	uint32_t only_kind;       /* allow this enum gpul_image_kind only; 0: any */
+	uint32_t cc;         /* compute capability of the device: 90 for 9.0 */
+	bool machine_code;   /* false: the driver runs PTX only, for any target */
+	uint32_t only_sm;    /* allow images for this architecture only; 0: any */
+	char only_suffix;    /* allow this suffix only ('a' in 90a); 0: any or none */
+	uint32_t only_kind;  /* allow this enum gpul_image_kind only; 0: any */
 } gpul_target;
 
 typedef enum gpul_verdict {
 	GPUL_TAKEN,
-	GPUL_LEFT_FOR_BETTER,     /* runs on the device, but another image of its unit suits better */
-	GPUL_LEFT_OTHER_MAJOR,    /* machine code of another generation */
-	GPUL_LEFT_NEWER,          /* machine code or PTX for a newer device */
-	GPUL_LEFT_SPECIFIC,       /* "a" or "f" code of another architecture or family */
-	GPUL_LEFT_MACHINE_CODE,   /* machine code, but the driver runs PTX only */
-	GPUL_LEFT_NOT_ASKED,      /* excluded by --sm or --kind */
-	GPUL_LEFT_DAMAGED,        /* selected, but it cannot be read */
+	GPUL_LEFT_FOR_BETTER,   /* runs on the device, but another image of its unit suits better */
+	GPUL_LEFT_OTHER_MAJOR,  /* machine code of another generation */
+	GPUL_LEFT_NEWER,        /* machine code or PTX for a newer device */
+	GPUL_LEFT_SPECIFIC,     /* "a" or "f" code of another architecture or family */
+	GPUL_LEFT_MACHINE_CODE, /* machine code, but the driver runs PTX only */
+	GPUL_LEFT_NOT_ASKED,    /* excluded by --sm or --kind */
+	GPUL_LEFT_DAMAGED,      /* selected, but it cannot be read */
 } gpul_verdict;
 
 /** Give every image of a list a verdict; at most one image of each unit gets TAKEN.

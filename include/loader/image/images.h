@@ -24,9 +24,9 @@ extern "C" {
 #endif
 
 typedef enum gpul_image_kind { /* numbered as in a fatbin's entries */
-	GPUL_IMAGE_PTX = 1,
-	GPUL_IMAGE_CUBIN = 2,
-	GPUL_IMAGE_LTO = 8, /* NVVM IR for nvJitLink; its kernels cannot be listed */
+			       GPUL_IMAGE_PTX = 1,
+			       GPUL_IMAGE_CUBIN = 2,
+			       GPUL_IMAGE_LTO = 8, /* NVVM IR for nvJitLink; its kernels cannot be listed */
 } gpul_image_kind;
 
 typedef enum gpul_compression {
@@ -55,7 +55,7 @@ typedef struct gpul_image {
 	uint64_t bytes;      /* decompressed size according to the container; decompressing checks it */
 	const char *options; /* PTX: options for ptxas; LTO: options of the compiler; borrowed, no NUL at the end; NULL: none */
 	size_t options_bytes;
-	const void *fatbin;    /* the whole fatbin that contains the image, borrowed from the mapping; NULL: none */
+	const void *fatbin; /* the whole fatbin that contains the image, borrowed from the mapping; NULL: none */
 	uint64_t fatbin_bytes;
 } gpul_image;
 
@@ -64,7 +64,7 @@ typedef struct gpul_image {
  *     // ptxas options: -maxrregcount=40 */
 #define GPUL_PTX_OPTIONS "// ptxas options:"
 
-typedef struct gpul_place { /* the location of images; strings owned by the list */
+typedef struct gpul_place {  /* the location of images; strings owned by the list */
 	const char *file;    /* the path as the caller gave it */
 	const char *member;  /* member of an archive; NULL: none */
 	const char *section; /* section of a host ELF file; else "" */
@@ -111,8 +111,7 @@ gpul_status gpul_image_extent(const void *image, const void **bytes, size_t *n, 
  * @relocatable  set to true for ET_REL, which must be linked before it is loaded
  * Errors  GPUL_EFORMAT not a cubin
  * Source  observed in CUDA 11 to 13 */
-gpul_status gpul_cubin_target(const void *bytes, size_t n_bytes, uint16_t *sm, char *suffix,
-			      bool *relocatable, gpul_error *err);
+gpul_status gpul_cubin_target(const void *bytes, size_t n_bytes, uint16_t *sm, char *suffix, bool *relocatable, gpul_error *err);
 
 /** Copy the PTX that ptxas kept in a cubin for debuggers (nvcc -lineinfo, -G).
  *

@@ -30,9 +30,9 @@ typedef enum gpul_content {
 	GPUL_CONTENT_ARCHIVE,
 	GPUL_CONTENT_FATBIN,
 	GPUL_CONTENT_FATBIN_WRAPPER,
-	GPUL_CONTENT_OFFLOAD,  /* clang's container of device code */
-	GPUL_CONTENT_HIP,      /* for AMD GPUs: a bundle of clang, compressed or not */
-	GPUL_CONTENT_HSACO,    /* for AMD GPUs: machine code */
+	GPUL_CONTENT_OFFLOAD, /* clang's container of device code */
+	GPUL_CONTENT_HIP,     /* for AMD GPUs: a bundle of clang, compressed or not */
+	GPUL_CONTENT_HSACO,   /* for AMD GPUs: machine code */
 	GPUL_CONTENT_BITCODE,
 	GPUL_CONTENT_UNKNOWN, /* anything else */
 } gpul_content;

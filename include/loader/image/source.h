@@ -37,8 +37,7 @@ gpul_status gpul_source_open(const char *path, gpul_source **out, gpul_error *er
  * @out      owned by the caller: gpul_source_close(); untouched on failure
  * Errors  GPUL_EFORMAT n_bytes is 0; GPUL_ENOMEM
  * Threads any thread may call; only one thread at a time may use a source */
-gpul_status gpul_source_of(const void *bytes, size_t n_bytes, const char *name, gpul_source **out,
-			   gpul_error *err);
+gpul_status gpul_source_of(const void *bytes, size_t n_bytes, const char *name, gpul_source **out, gpul_error *err);
 
 /** Free the list of images and unmap the file.  Accepts NULL; cannot fail. */
 void gpul_source_close(gpul_source *s);
@@ -78,8 +77,7 @@ gpul_status gpul_source_text(gpul_source *s, const char **text, gpul_error *err)
  * Errors  GPUL_ESYS a member of a thin archive cannot be read, or the file was truncated; GPUL_EFORMAT cannot contain device
  *         code, or is damaged: the text has the place (native = byte offset) and what was expected; GPUL_ENOMEM
  * Threads one at a time for each source */
-gpul_status gpul_source_images(gpul_source *s, const gpul_progress *progress,
-			       const gpul_images **out, gpul_error *err);
+gpul_status gpul_source_images(gpul_source *s, const gpul_progress *progress, const gpul_images **out, gpul_error *err);
 
 #ifdef __cplusplus
 }

@@ -26,20 +26,20 @@ typedef struct gpul_linked {
 	gpul_image_kind kind; /* PTX if options.to_ptx; else CUBIN */
 	void *bytes;          /* if PTX: a NUL follows, not counted in n_bytes */
 	size_t n_bytes;
-	char *log;            /* the linker's log; NULL: empty */
+	char *log;                    /* the linker's log; NULL: empty */
 	size_t n_left_out, n_failing; /* number of functions that pruning left out, and of those that fail if they are called */
 } gpul_linked;
 
 typedef struct gpul_link_options {
-	uint32_t cc;          /* device to link for */
-	char suffix;          /* 'a', 'f' or 0 */
-	bool to_ptx;          /* for a driver that runs PTX only: inputs must be PTX or LTO */
+	uint32_t cc;                  /* device to link for */
+	char suffix;                  /* 'a', 'f' or 0 */
+	bool to_ptx;                  /* for a driver that runs PTX only: inputs must be PTX or LTO */
 	const char *const *arguments; /* more options for nvJitLink, then NULL; NULL: none */
-	bool no_cache;        /* do not use the cache (cache.h) */
+	bool no_cache;                /* do not use the cache (cache.h) */
 	/* Leave functions and variables that no wanted kernel reaches out of the PTX (ptx/link/prune.h); not if an input is LTO code. */
 	bool prune;
-	const char *kernel;   /* as a user may write it (loader/names/names.h); NULL: all kernels are wanted */
-	bool link_all;        /* with prune: link functions that only a table refers to, however large they are */
+	const char *kernel; /* as a user may write it (loader/names/names.h); NULL: all kernels are wanted */
+	bool link_all;      /* with prune: link functions that only a table refers to, however large they are */
 } gpul_link_options;
 
 /** Link n inputs into one image with at least one kernel.
@@ -55,8 +55,7 @@ typedef struct gpul_link_options {
  *         GPUL_EFORMAT an input is not relocatable, or the link failed: the linker's message with
  *         symbol and input, and what to do; GPUL_ENOMEM
  * Source  nvJitLink documentation */
-gpul_status gpul_link(const gpul_link_input *inputs, size_t n, const gpul_link_options *options,
-		      gpul_linked *out, gpul_error *err);
+gpul_status gpul_link(const gpul_link_input *inputs, size_t n, const gpul_link_options *options, gpul_linked *out, gpul_error *err);
 void gpul_linked_free(gpul_linked *l); /* accepts a zeroed *l; cannot fail */
 
 /** Find the nvJitLink that gpul_link() uses.

@@ -43,8 +43,8 @@ bool gpul_program_find_libcuda(const char *nvcc, char path[GPUL_PROGRAM_PATH_BYT
  * Errors  GPUL_EUNSUPPORTED no nvcc or no libgpuload-rt.a; GPUL_EFORMAT nvcc reported errors, on stderr; GPUL_ESYS a temporary
  *         folder or file, or nvcc cannot be used; GPUL_ENOMEM
  * Source  nvcc manual: -cudart none, -MD */
-gpul_status gpul_program_build(const char *text, const char *path, const char *const *options, uint32_t cc, bool no_cache,
-			       void **out, size_t *out_bytes, gpul_error *err);
+gpul_status gpul_program_build(const char *text, const char *path, const char *const *options, uint32_t cc, bool no_cache, void **out,
+			       size_t *out_bytes, gpul_error *err);
 
 #ifdef __cplusplus
 }

@@ -42,11 +42,11 @@ gpul_type gpul_type_find(const char *name);
 #define GPUL_ASSUMED_BYTES_MAX ((int64_t)64 << 20)
 
 typedef enum gpul_param_role {
-	GPUL_ROLE_UNKNOWN, /* a pointer or a value; if it has a type, it is unused */
-	GPUL_ROLE_SCALAR,  /* a value, or unused and too small for an address */
-	GPUL_ROLE_COUNT,  /* a value that bounds the thread index: the element count of the buffers */
-	GPUL_ROLE_BUFFER, /* a pointer that is loaded from or stored to */
-	GPUL_ROLE_STRUCT, /* a struct or array, passed by value */
+	GPUL_ROLE_UNKNOWN,  /* a pointer or a value; if it has a type, it is unused */
+	GPUL_ROLE_SCALAR,   /* a value, or unused and too small for an address */
+	GPUL_ROLE_COUNT,    /* a value that bounds the thread index: the element count of the buffers */
+	GPUL_ROLE_BUFFER,   /* a pointer that is loaded from or stored to */
+	GPUL_ROLE_STRUCT,   /* a struct or array, passed by value */
 	GPUL_ROLE_FUNCTION, /* a device function pointer that is called (symbol.h) */
 } gpul_param_role;
 
@@ -79,12 +79,12 @@ typedef struct gpul_signature {
 	 * launch only, with the elements, zeros and values in params[]. */
 	bool assumed;
 	uint32_t grid[3], block[3];
-	uint32_t grid_dims;  /* number of dimensions of %tid or %ctaid that the code reads, 1 to 3 */
+	uint32_t grid_dims; /* number of dimensions of %tid or %ctaid that the code reads, 1 to 3 */
 	/* Whether the code reads %tid, and whether it reads %ctaid.  If it does not read %ctaid, every block does
 	 * the same work, so one block is enough. */
 	bool reads_tid, reads_ctaid;
 	uint32_t reqntid[3], maxntid[3]; /* launch bounds; 0: not declared */
-	uint32_t shared_threads; /* threads per block that fit in the .shared arrays; 0: any number */
+	uint32_t shared_threads;         /* threads per block that fit in the .shared arrays; 0: any number */
 	bool uses_dynamic_shared;
 } gpul_signature;
 
@@ -98,8 +98,7 @@ typedef struct gpul_signature {
  * @out   owned by the caller: gpul_signature_destroy(); untouched on failure
  * Errors  GPUL_EINVAL f is not a kernel with a body; GPUL_ENOMEM
  * Source  PTX ISA 9.0, 5.1.6 (parameters), 9.7.9 (loads and stores) */
-gpul_status gpul_signature_infer(const gpul_ptx_module *m, const gpul_ptx_func *f,
-				 gpul_signature **out, gpul_error *err);
+gpul_status gpul_signature_infer(const gpul_ptx_module *m, const gpul_ptx_func *f, gpul_signature **out, gpul_error *err);
 /** Free a signature; accepts NULL; cannot fail. */
 void gpul_signature_destroy(gpul_signature *s);
 

@@ -48,8 +48,7 @@ gpul_status gpul_symbol_explain(const void *stub, int runtime_error, const char 
  * Errors  GPUL_EINVAL the runtime finds no kernel for the stub: the text has the reason, and what
  *         to do; GPUL_ECUDA
  * Source  CUDA Runtime API: cudaGetFuncBySymbol */
-static inline gpul_status gpul_kernel_by_symbol(const gpul_driver *drv, const void *stub,
-						gpul_kernel **out, gpul_error *err)
+static inline gpul_status gpul_kernel_by_symbol(const gpul_driver *drv, const void *stub, gpul_kernel **out, gpul_error *err)
 {
 	cudaFunction_t fn = NULL;
 	cudaError_t r = cudaGetFuncBySymbol(&fn, stub);
@@ -70,15 +69,13 @@ static inline gpul_status gpul_kernel_by_symbol(const gpul_driver *drv, const vo
  * Errors  GPUL_EINVAL no such variable (the text suggests a similar name), or index beyond its end;
  *         GPUL_EFORMAT the element is 0; GPUL_ECUDA
  * Source  CUDA C++ Programming Guide, Function Pointers; cuLibraryGetGlobal */
-gpul_status gpul_function_pointer(const gpul_module *m, const char *name, size_t index, uint64_t *out,
-				  gpul_error *err);
+gpul_status gpul_function_pointer(const gpul_module *m, const char *name, size_t index, uint64_t *out, gpul_error *err);
 
 /** Return the mangled name of the function with which an element of the variable is initialised.
  *
  * *is_kernel is set to true for a __global__ function, which device code cannot call.  Borrowed from
  * the module.  NULL: unknown (machine code), or not initialised with a function. */
-const char *gpul_function_pointer_target(const gpul_module *m, const char *name, size_t index,
-					 bool *is_kernel);
+const char *gpul_function_pointer_target(const gpul_module *m, const char *name, size_t index, bool *is_kernel);
 
 #ifdef __cplusplus
 }

@@ -21,7 +21,7 @@ extern "C" {
 
 typedef struct gpul_ptx_link_input {
 	const gpul_ptx_module *module;
-	const char *name;   /* for messages: the file and, in an archive, the member */
+	const char *name; /* for messages: the file and, in an archive, the member */
 } gpul_ptx_link_input;
 
 /** Link modules into one PTX text.
@@ -41,8 +41,7 @@ typedef struct gpul_ptx_link_input {
  *         device can run all targets; GPUL_ENOMEM
  * Threads any thread may call; the modules are only read
  * Source  PTX ISA 9.0, Linking Directives; Module Directives, .target */
-gpul_status gpul_ptx_link(const gpul_ptx_link_input *inputs, size_t n, char **out_text,
-			  size_t *out_bytes, gpul_error *err);
+gpul_status gpul_ptx_link(const gpul_ptx_link_input *inputs, size_t n, char **out_text, size_t *out_bytes, gpul_error *err);
 
 #ifdef __cplusplus
 }

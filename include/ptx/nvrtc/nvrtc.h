@@ -17,9 +17,9 @@ extern "C" {
 #endif
 
 typedef struct gpul_nvrtc_result {
-	char *image;          /* NUL-terminated PTX, or a cubin; NULL on failure */
-	size_t image_bytes;   /* size of image without the NUL */
-	char *log;            /* the compiler's warnings and errors; "" or NULL: none */
+	char *image;        /* NUL-terminated PTX, or a cubin; NULL on failure */
+	size_t image_bytes; /* size of image without the NUL */
+	char *log;          /* the compiler's warnings and errors; "" or NULL: none */
 } gpul_nvrtc_result;
 
 /** Compile CUDA C++.
@@ -37,9 +37,9 @@ typedef struct gpul_nvrtc_result {
  *         GPUL_EFORMAT the program or an option has an error: the text is the first error of the log,
  *         native is the nvrtcResult; GPUL_ENOMEM
  * Source  NVRTC User Guide: nvrtcCompileProgram */
-gpul_status gpul_nvrtc_compile(const char *source, const char *name, const char *const *options,
-			       const char *arch, gpul_nvrtc_result *out, gpul_error *err);
-void gpul_nvrtc_result_free(gpul_nvrtc_result *r);   /* accepts an empty result; cannot fail */
+gpul_status gpul_nvrtc_compile(const char *source, const char *name, const char *const *options, const char *arch, gpul_nvrtc_result *out,
+			       gpul_error *err);
+void gpul_nvrtc_result_free(gpul_nvrtc_result *r); /* accepts an empty result; cannot fail */
 
 /** Return the line of CUDA C++ text, from 1, in which main() is declared at namespace scope; 0: none.  Comments and strings are
  * skipped; lines that the preprocessor would skip are not.  Any thread. */

@@ -18,55 +18,57 @@
 extern "C" {
 #endif
 
+/* clang-format off */
 typedef enum gpul_rdma_qp_type { GPUL_RDMA_RC, GPUL_RDMA_UC } gpul_rdma_qp_type;
 typedef enum gpul_rdma_flush { GPUL_RDMA_FLUSH_AUTO, GPUL_RDMA_FLUSH_NONE, GPUL_RDMA_FLUSH_READ, GPUL_RDMA_FLUSH_ATOMIC,
 			       GPUL_RDMA_FLUSH_CUDA } gpul_rdma_flush;
+/* clang-format on */
 
 /* Options of the user.  Defaults: -1 for gpu and gid_index, 0 or NULL in every other field. */
 typedef struct gpul_rdma_device_desc {
-	const gpul_driver *drv;     /* needed for GPU memory; NULL: host memory only */
-	int gpu;                    /* the NIC is chosen by its PCIe distance from this GPU; -1: any NIC */
-	const char *provider;       /* libfabric: "tcp", "shm", "verbs", "efa" ...; NULL: tcp */
-	const char *device;         /* verbs: "mlx5_0"; libfabric: a domain name; NULL: the backend chooses */
-	int port;                   /* verbs: 0: the first active port */
-	int gid_index;              /* verbs: -1: choose */
-	int mtu;                    /* verbs: 256 ... 4096 bytes; 0: the port's active MTU */
-	int timeout, retry;         /* verbs: 4.096 us * 2^timeout before a retry, and the number of retries (at most 6);
+	const gpul_driver *drv; /* needed for GPU memory; NULL: host memory only */
+	int gpu;                /* the NIC is chosen by its PCIe distance from this GPU; -1: any NIC */
+	const char *provider;   /* libfabric: "tcp", "shm", "verbs", "efa" ...; NULL: tcp */
+	const char *device;     /* verbs: "mlx5_0"; libfabric: a domain name; NULL: the backend chooses */
+	int port;               /* verbs: 0: the first active port */
+	int gid_index;          /* verbs: -1: choose */
+	int mtu;                /* verbs: 256 ... 4096 bytes; 0: the port's active MTU */
+	int timeout, retry;     /* verbs: 4.096 us * 2^timeout before a retry, and the number of retries (at most 6);
 				     * 0: 18 and 6 */
-	int traffic_class;          /* RoCE traffic class: DSCP << 2; 0: none */
+	int traffic_class;      /* RoCE traffic class: DSCP << 2; 0: none */
 	gpul_rdma_qp_type qp_type;
-	bool lossless;              /* the user asserts that the fabric loses no packets (UC over Ethernet) */
-	bool control_datagrams;     /* send slots as UD datagrams instead of RDMA writes */
+	bool lossless;          /* the user asserts that the fabric loses no packets (UC over Ethernet) */
+	bool control_datagrams; /* send slots as UD datagrams instead of RDMA writes */
 	gpul_rdma_flush flush;
 } gpul_rdma_device_desc;
 
 typedef struct gpul_rdma_device_info {
-	char backend[16];           /* "verbs", "libfabric" */
-	char name[64];              /* "mlx5_0 port 1", "tcp;ofi_rxm on 127.0.0.1" */
-	char why[200];              /* why this device and this GID were chosen */
-	uint32_t inline_bytes;      /* limit of the bytes of an INLINE operation */
-	uint32_t max_depth;         /* limit of the operations in flight per queue pair */
-	bool ordered;               /* operations of a queue pair take effect in the order of their posts */
-	bool completes_in_order;    /* they also complete in this order: a completion implies those
+	char backend[16];        /* "verbs", "libfabric" */
+	char name[64];           /* "mlx5_0 port 1", "tcp;ofi_rxm on 127.0.0.1" */
+	char why[200];           /* why this device and this GID were chosen */
+	uint32_t inline_bytes;   /* limit of the bytes of an INLINE operation */
+	uint32_t max_depth;      /* limit of the operations in flight per queue pair */
+	bool ordered;            /* operations of a queue pair take effect in the order of their posts */
+	bool completes_in_order; /* they also complete in this order: a completion implies those
 				     * of all earlier operations */
-	bool unnamed_arrivals;      /* all arrivals have qp 0, because the fabric does not report
+	bool unnamed_arrivals;   /* all arrivals have qp 0, because the fabric does not report
 				     * the queue pair */
-	bool dmabuf;                /* reg() accepts dmabuf descriptors */
+	bool dmabuf;             /* reg() accepts dmabuf descriptors */
 	unsigned max_qps;
-	uint64_t notice_ns;         /* longest time until a dead path causes an error completion; 0: it never does */
-	char flush[32];             /* how FLUSH is done: "read on a loop-back QP", ... */
+	uint64_t notice_ns; /* longest time until a dead path causes an error completion; 0: it never does */
+	char flush[32];     /* how FLUSH is done: "read on a loop-back QP", ... */
 } gpul_rdma_device_info;
 
-enum { GPUL_RDMA_MAX_DESCRIPTION = 1024 };  /* limit of the bytes that describe() writes */
+enum { GPUL_RDMA_MAX_DESCRIPTION = 1024 }; /* limit of the bytes that describe() writes */
 
-typedef struct gpul_rdma_memory {  /* the memory that reg() registers */
-	uint64_t at, bytes;         /* local address, of the CPU or the GPU */
-	int dmabuf_fd;              /* -1: CPU memory; otherwise `at` is a GPU address, and dmabuf_offset is its offset in the dmabuf */
+typedef struct gpul_rdma_memory { /* the memory that reg() registers */
+	uint64_t at, bytes;       /* local address, of the CPU or the GPU */
+	int dmabuf_fd;            /* -1: CPU memory; otherwise `at` is a GPU address, and dmabuf_offset is its offset in the dmabuf */
 	uint64_t dmabuf_offset;
-	bool relaxed;               /* relaxed ordering is allowed: for data, never for slots and steps */
-	bool source;                /* only this end's NIC reads it: the peer has no access.
+	bool relaxed; /* relaxed ordering is allowed: for data, never for slots and steps */
+	bool source;  /* only this end's NIC reads it: the peer has no access.
 				     * Otherwise the peer may write it, but not read it */
-	bool flushed;               /* GPU memory: a flush by this end may read it */
+	bool flushed; /* GPU memory: a flush by this end may read it */
 } gpul_rdma_memory;
 
 typedef struct gpul_rdma_backend gpul_rdma_backend;
@@ -74,21 +76,20 @@ typedef struct gpul_rdma_backend gpul_rdma_backend;
 /* The functions.  A device's functions may be called by any thread; a path belongs to one thread at a time.  Functions
  * that return a gpul_status explain a failure in the last argument; on failure, outputs are untouched. */
 struct gpul_rdma_backend {
-	const char *name;           /* the name for --provider: "verbs", "libfabric" */
+	const char *name; /* the name for --provider: "verbs", "libfabric" */
 
 	gpul_status (*open)(const gpul_rdma_device_desc *desc, void **device, gpul_error *err);
 	void (*close)(void *device);
 	void (*about)(void *device, gpul_rdma_device_info *out);
 
 	/* Register memory, and fill in *piece.  *token is passed to dereg(). */
-	gpul_status (*reg)(void *device, const gpul_rdma_memory *memory, gpul_rdma_piece *piece, void **token,
-			   gpul_error *err);
+	gpul_status (*reg)(void *device, const gpul_rdma_memory *memory, gpul_rdma_piece *piece, void **token, gpul_error *err);
 	void (*dereg)(void *device, void *token);
 
 	/* Create n_qps queue pairs, each with room for depth operations in flight, and with n_recvs empty receives posted.
 	 * from: local address of the socket to the peer, from which a network provider also connects; NULL: unknown. */
-	gpul_status (*create_path)(void *device, unsigned n_qps, unsigned depth, unsigned n_recvs, const struct sockaddr *from,
-				   void **path, gpul_error *err);
+	gpul_status (*create_path)(void *device, unsigned n_qps, unsigned depth, unsigned n_recvs, const struct sockaddr *from, void **path,
+				   gpul_error *err);
 	/* Write the description that the peer needs to connect to this path; returns the number of bytes. */
 	size_t (*describe)(void *path, unsigned char out[GPUL_RDMA_MAX_DESCRIPTION]);
 	/* Connect to the peer's path; its description is not trusted.  When it returns, posts may begin. */

@@ -25,39 +25,41 @@
 extern "C" {
 #endif
 
+/* clang-format off */
 typedef enum gpul_nic_distance {  /* nearest first */
 	GPUL_NIC_PIX, GPUL_NIC_PXB, GPUL_NIC_PHB, GPUL_NIC_NODE, GPUL_NIC_SYS, GPUL_NIC_VIRTUAL, GPUL_NIC_UNKNOWN,
 } gpul_nic_distance;
+/* clang-format on */
 
 enum { GPUL_PCI_TEXT_BYTES = 24, GPUL_NIC_MAX_PORTS = 8, GPUL_NIC_WHY_BYTES = 200 };
 
 typedef struct gpul_nic_port {
-	int number;                     /* from 1 */
+	int number; /* from 1 */
 	bool active;
-	double gbps;                    /* speed in 10^9 bits per second; 0: unknown */
-	char state[16];                 /* "ACTIVE", "DOWN"; "": unknown, as for every text here */
-	char physical_state[24];        /* "LinkUp", "Polling" */
-	char link_layer[16];            /* "InfiniBand", "Ethernet" */
-	char netdev[24];                /* the network device of the port, "eth0" */
+	double gbps;             /* speed in 10^9 bits per second; 0: unknown */
+	char state[16];          /* "ACTIVE", "DOWN"; "": unknown, as for every text here */
+	char physical_state[24]; /* "LinkUp", "Polling" */
+	char link_layer[16];     /* "InfiniBand", "Ethernet" */
+	char netdev[24];         /* the network device of the port, "eth0" */
 } gpul_nic_port;
 
 typedef struct gpul_nic {
-	char name[64];                  /* "mlx5_0" */
-	char pci[GPUL_PCI_TEXT_BYTES];  /* "0000:18:00.0"; "": not a PCI device */
-	bool by_netdev;                 /* a software NIC; pci, node and cpus are those of its network device */
-	bool virtual_function;          /* an SR-IOV virtual function */
-	int node;                       /* NUMA node; -1: unknown, or a machine with one node */
-	char cpus[256];                 /* the CPUs near the NIC, "0-55,112-167" */
-	char link[48];                  /* PCIe link: "32.0 GT/s PCIe x16"; also the maximum if the link is slower */
-	bool active;                    /* at least one port is active */
-	double gbps;                    /* speed of the fastest active port, or of the fastest port if
+	char name[64];                 /* "mlx5_0" */
+	char pci[GPUL_PCI_TEXT_BYTES]; /* "0000:18:00.0"; "": not a PCI device */
+	bool by_netdev;                /* a software NIC; pci, node and cpus are those of its network device */
+	bool virtual_function;         /* an SR-IOV virtual function */
+	int node;                      /* NUMA node; -1: unknown, or a machine with one node */
+	char cpus[256];                /* the CPUs near the NIC, "0-55,112-167" */
+	char link[48];                 /* PCIe link: "32.0 GT/s PCIe x16"; also the maximum if the link is slower */
+	bool active;                   /* at least one port is active */
+	double gbps;                   /* speed of the fastest active port, or of the fastest port if
 					 * none is active */
 	unsigned n_ports;
 	gpul_nic_port port[GPUL_NIC_MAX_PORTS];
-	char path[320];                 /* path from the host bridge: "pci0000:15/0000:15:01.0/..."; private to this folder */
+	char path[320]; /* path from the host bridge: "pci0000:15/0000:15:01.0/..."; private to this folder */
 } gpul_nic;
 
-typedef struct gpul_nic_topology gpul_nic_topology;  /* opaque: topology_internal.h */
+typedef struct gpul_nic_topology gpul_nic_topology; /* opaque: topology_internal.h */
 
 /** List the RDMA NICs of a machine, and the PCI functions that may be GPUs.
  *
@@ -69,7 +71,7 @@ typedef struct gpul_nic_topology gpul_nic_topology;  /* opaque: topology_interna
  * Errors  GPUL_ENOMEM; GPUL_ESYS sysfs does not exist
  * Source  Linux Documentation/ABI/stable/sysfs-class-infiniband, Documentation/ABI/testing/sysfs-bus-pci */
 gpul_status gpul_nic_topology_read(const char *sysfs, gpul_nic_topology **out, gpul_error *err);
-void gpul_nic_topology_free(gpul_nic_topology *t);  /* NULL is fine; cannot fail */
+void gpul_nic_topology_free(gpul_nic_topology *t); /* NULL is fine; cannot fail */
 
 /* The NICs of a topology: their number; one NIC by index or by name (NULL: no such NIC), borrowed from t. */
 size_t gpul_nic_count(const gpul_nic_topology *t);

@@ -24,8 +24,8 @@ enum { GPUL_RDMA_NONCE_BYTES = 32 };
 /* The identity of a connection.  The program defines the numbers; unused ones are 0. */
 typedef struct gpul_rdma_identity {
 	uint32_t purpose;
-	uint32_t from, to;  /* ranks of the connecting and of the listening end */
-	uint32_t channel;   /* number of the connection, if there are several between the two */
+	uint32_t from, to; /* ranks of the connecting and of the listening end */
+	uint32_t channel;  /* number of the connection, if there are several between the two */
 } gpul_rdma_identity;
 
 /* The payload of the three frames.
@@ -48,8 +48,8 @@ void gpul_rdma_make_key(const char *secret, unsigned char key[GPUL_SHA256_BYTES]
 bool gpul_rdma_make_nonce(unsigned char nonce[GPUL_RDMA_NONCE_BYTES]);
 /* Compute the proof of one end of a connection. */
 void gpul_rdma_make_proof(const unsigned char key[GPUL_SHA256_BYTES], gpul_rdma_role role, const gpul_rdma_identity *identity,
-			  const unsigned char client_nonce[GPUL_RDMA_NONCE_BYTES],
-			  const unsigned char server_nonce[GPUL_RDMA_NONCE_BYTES], unsigned char proof[GPUL_SHA256_BYTES]);
+			  const unsigned char client_nonce[GPUL_RDMA_NONCE_BYTES], const unsigned char server_nonce[GPUL_RDMA_NONCE_BYTES],
+			  unsigned char proof[GPUL_SHA256_BYTES]);
 
 #ifdef __cplusplus
 }

@@ -22,15 +22,15 @@ extern "C" {
 
 enum {
 	GPUL_RDMA_MAX_QPS = 16,
-	GPUL_RDMA_SLOTS = 256,                /* slots of one direction of a connection: the limit of
+	GPUL_RDMA_SLOTS = 256,           /* slots of one direction of a connection: the limit of
 					       * receives in flight */
-	GPUL_RDMA_RECVS = 320,                /* empty receives of each queue pair: one per slot, and those not given back yet */
-	GPUL_RDMA_REQUESTS = 1024,            /* limit of the requests in flight of one end of a connection */
-	GPUL_RDMA_MAX_PARTS = 8,              /* limit of the buffers of one multi-receive */
-	GPUL_RDMA_MAX_SEGMENT = 4 << 20,      /* limit of the bytes that one slot grants */
-	GPUL_RDMA_STRIPE_ALIGN = 128,         /* stripes begin at multiples of this, for whole cache lines and PCIe bursts */
-	GPUL_RDMA_MAX_PIECES = 8,             /* limit of the pieces of one region */
-	GPUL_RDMA_MAX_PUT = 1 << 30,          /* limit of the bytes of one put */
+	GPUL_RDMA_RECVS = 320,           /* empty receives of each queue pair: one per slot, and those not given back yet */
+	GPUL_RDMA_REQUESTS = 1024,       /* limit of the requests in flight of one end of a connection */
+	GPUL_RDMA_MAX_PARTS = 8,         /* limit of the buffers of one multi-receive */
+	GPUL_RDMA_MAX_SEGMENT = 4 << 20, /* limit of the bytes that one slot grants */
+	GPUL_RDMA_STRIPE_ALIGN = 128,    /* stripes begin at multiples of this, for whole cache lines and PCIe bursts */
+	GPUL_RDMA_MAX_PIECES = 8,        /* limit of the pieces of one region */
+	GPUL_RDMA_MAX_PUT = 1 << 30,     /* limit of the bytes of one put */
 };
 
 /* A clear-to-send slot, written by the receiver into the sender's memory.
@@ -42,9 +42,9 @@ enum {
  *     order: bits 0-15 message (number of the receive), 16-19 parts, 20-23 part, 24 end of the buffer
  *     seq:   the slot's number, from 1; slot n is in element (n - 1) % 256 of the ring */
 typedef struct gpul_rdma_slot {
-	uint64_t address;  /* where the sender writes; an offset if the fabric counts from the start of the region */
-	uint64_t key;      /* remote key of the receiver's region */
-	uint32_t bytes;    /* room at address */
+	uint64_t address; /* where the sender writes; an offset if the fabric counts from the start of the region */
+	uint64_t key;     /* remote key of the receiver's region */
+	uint32_t bytes;   /* room at address */
 	uint32_t tag;
 	uint32_t order;
 	uint32_t sequence;
@@ -58,11 +58,10 @@ static_assert(sizeof(gpul_rdma_slot) == 32, "as drawn");
  *     ┌──────────┬────┬───────────────────────┐
  *     │ slot     │last│ bytes of the segment  │   slot: its sequence number, modulo 256
  *     └──────────┴────┴───────────────────────┘   last: the message ends with this segment */
-#define GPUL_RDMA_IMM(sequence, last, bytes) \
-	((uint32_t)(sequence) << 24 | (uint32_t)((last) != 0) << 23 | (uint32_t)(bytes))
-#define GPUL_RDMA_IMM_SLOT(imm) ((imm) >> 24)
-#define GPUL_RDMA_IMM_LAST(imm) ((imm) >> 23 & 1)
-#define GPUL_RDMA_IMM_BYTES(imm) ((imm) & 0x7fffff)
+#define GPUL_RDMA_IMM(sequence, last, bytes) ((uint32_t)(sequence) << 24 | (uint32_t)((last) != 0) << 23 | (uint32_t)(bytes))
+#define GPUL_RDMA_IMM_SLOT(imm)              ((imm) >> 24)
+#define GPUL_RDMA_IMM_LAST(imm)              ((imm) >> 23 & 1)
+#define GPUL_RDMA_IMM_BYTES(imm)             ((imm) & 0x7fffff)
 static_assert(GPUL_RDMA_MAX_SEGMENT < 1 << 23, "a segment's length fits into the immediate");
 
 /* Registered memory, in one piece or several.  A piece is one registration; pieces have consecutive local addresses, but not
@@ -74,14 +73,14 @@ typedef struct gpul_rdma_piece {
 } gpul_rdma_piece;
 
 typedef struct gpul_rdma_area {
-	gpul_rdma_piece pieces[GPUL_RDMA_MAX_PIECES];  /* sorted; each begins where the previous one ends */
+	gpul_rdma_piece pieces[GPUL_RDMA_MAX_PIECES]; /* sorted; each begins where the previous one ends */
 	unsigned n_pieces;
-	bool staged;   /* the fabric cannot access this (GPU) memory: copy through staging
+	bool staged; /* the fabric cannot access this (GPU) memory: copy through staging
 			* buffers; pieces[0] has no keys */
-	bool strict;   /* registered without relaxed ordering */
-	bool flush;    /* GPU memory: after an arrival, a flush makes the data visible to kernels */
+	bool strict; /* registered without relaxed ordering */
+	bool flush;  /* GPU memory: after an arrival, a flush makes the data visible to kernels */
 	bool on_device;
-	bool source;   /* registered without access for the peer: nothing can be received into it */
+	bool source; /* registered without access for the peer: nothing can be received into it */
 } gpul_rdma_area;
 
 /* Memory of the peer, as the target of puts.  Plain bytes, which can be sent to the peer in any way. */
@@ -92,13 +91,13 @@ typedef struct gpul_rdma_remote {
 /* ---- operations: the output of the state machine ------------------------------------------------------------- */
 
 typedef enum gpul_rdma_op_kind {
-	GPUL_RDMA_OP_WRITE,      /* RDMA write */
-	GPUL_RDMA_OP_WRITE_IMM,  /* RDMA write with immediate; may have 0 bytes */
-	GPUL_RDMA_OP_RECV,       /* give `bytes` empty receives back to queue pair qp; has no completion */
-	GPUL_RDMA_OP_FLUSH,      /* make earlier arrivals at [local, local + bytes) visible to the GPU */
-	GPUL_RDMA_OP_COPY_OUT,   /* copy from GPU memory at remote to the staging buffer at local */
-	GPUL_RDMA_OP_COPY_IN,    /* copy from the staging buffer at local to GPU memory at remote */
-	GPUL_RDMA_OP_CONTROL,    /* send the `bytes` bytes at local (slots) as a datagram; has no completion */
+	GPUL_RDMA_OP_WRITE,     /* RDMA write */
+	GPUL_RDMA_OP_WRITE_IMM, /* RDMA write with immediate; may have 0 bytes */
+	GPUL_RDMA_OP_RECV,      /* give `bytes` empty receives back to queue pair qp; has no completion */
+	GPUL_RDMA_OP_FLUSH,     /* make earlier arrivals at [local, local + bytes) visible to the GPU */
+	GPUL_RDMA_OP_COPY_OUT,  /* copy from GPU memory at remote to the staging buffer at local */
+	GPUL_RDMA_OP_COPY_IN,   /* copy from the staging buffer at local to GPU memory at remote */
+	GPUL_RDMA_OP_CONTROL,   /* send the `bytes` bytes at local (slots) as a datagram; has no completion */
 } gpul_rdma_op_kind;
 
 enum gpul_rdma_op_flags {
@@ -109,12 +108,12 @@ enum gpul_rdma_op_flags {
 };
 
 typedef struct gpul_rdma_op {
-	uint8_t kind, flags;     /* enum gpul_rdma_op_kind, enum gpul_rdma_op_flags */
-	uint16_t qp;             /* queue pair of the connection, from 0 */
+	uint8_t kind, flags; /* enum gpul_rdma_op_kind, enum gpul_rdma_op_flags */
+	uint16_t qp;         /* queue pair of the connection, from 0 */
 	uint32_t bytes;
-	uint32_t imm;            /* WRITE_IMM */
+	uint32_t imm; /* WRITE_IMM */
 	uint32_t reserved;
-	uint64_t id;             /* returned in the completion (wr_id) */
+	uint64_t id; /* returned in the completion (wr_id) */
 	uint64_t local, local_key;
 	uint64_t remote, remote_key;
 } gpul_rdma_op;
@@ -123,9 +122,9 @@ static_assert(sizeof(gpul_rdma_op) == 56, "less than a cache line");
 /* ---- events: the input, as a backend reports it ----------------------------------------------------------------- */
 
 typedef enum gpul_rdma_event_kind {
-	GPUL_RDMA_EVENT_DONE,     /* operation id has completed */
-	GPUL_RDMA_EVENT_ARRIVED,  /* a WRITE_WITH_IMM of the peer arrived on qp */
-	GPUL_RDMA_EVENT_CONTROL,  /* a datagram with slots arrived: bytes at data, valid until the next poll */
+	GPUL_RDMA_EVENT_DONE,    /* operation id has completed */
+	GPUL_RDMA_EVENT_ARRIVED, /* a WRITE_WITH_IMM of the peer arrived on qp */
+	GPUL_RDMA_EVENT_CONTROL, /* a datagram with slots arrived: bytes at data, valid until the next poll */
 } gpul_rdma_event_kind;
 
 typedef struct gpul_rdma_event {

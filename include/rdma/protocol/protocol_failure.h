@@ -14,15 +14,15 @@ extern "C" {
 
 /* The record of a failure.  Plain bytes: it can be copied, and its fields are sent to the peer (oob/). */
 typedef struct gpul_rdma_failure {
-	gpul_status status;    /* GPUL_OK: no failure */
-	int native;            /* errno, ibv_wc_status or libfabric's error number */
-	uint32_t vendor;       /* vendor error code of a completion; 0: none */
-	uint32_t by_peer;      /* 1: the peer has reported this failure; the fields describe its side */
-	uint64_t after_ns;     /* time from the start of the failed operation (or of the connection) until the failure */
-	char call[40];         /* what failed: "ibv_post_send", "completion", "deadline", "lease" */
-	char what[120];        /* the cause: "IBV_WC_RETRY_EXC_ERR: transport retry counter exceeded" */
-	char peer[64];         /* address of the peer, "10.9.0.2:18515"; "": not known yet */
-	char advice[160];      /* what to check; "": no advice */
+	gpul_status status; /* GPUL_OK: no failure */
+	int native;         /* errno, ibv_wc_status or libfabric's error number */
+	uint32_t vendor;    /* vendor error code of a completion; 0: none */
+	uint32_t by_peer;   /* 1: the peer has reported this failure; the fields describe its side */
+	uint64_t after_ns;  /* time from the start of the failed operation (or of the connection) until the failure */
+	char call[40];      /* what failed: "ibv_post_send", "completion", "deadline", "lease" */
+	char what[120];     /* the cause: "IBV_WC_RETRY_EXC_ERR: transport retry counter exceeded" */
+	char peer[64];      /* address of the peer, "10.9.0.2:18515"; "": not known yet */
+	char advice[160];   /* what to check; "": no advice */
 } gpul_rdma_failure;
 
 /** Record a failure unless *f already holds one, and return its status.
@@ -35,8 +35,8 @@ typedef struct gpul_rdma_failure {
  * @fmt     printf-like text for .what
  * Errors  returns f->status
  * Threads one thread per record */
-gpul_status gpul_rdma_fail(gpul_rdma_failure *f, gpul_status status, int native, const char *call, const char *advice,
-			   const char *fmt, ...) __attribute__((format(printf, 6, 7)));
+gpul_status gpul_rdma_fail(gpul_rdma_failure *f, gpul_status status, int native, const char *call, const char *advice, const char *fmt, ...)
+	__attribute__((format(printf, 6, 7)));
 
 /** Write a failure as one line into *err (unless that holds an error already), and return its status.
  *

@@ -27,31 +27,31 @@
 extern "C" {
 #endif
 
-typedef struct gpul_rdma_link gpul_rdma_link;  /* opaque: protocol_link_internal.h */
+typedef struct gpul_rdma_link gpul_rdma_link; /* opaque: protocol_link_internal.h */
 
 /* How a message uses several queue pairs. */
 typedef enum gpul_rdma_striping {
-	GPUL_RDMA_SPLIT,        /* each segment is divided among the queue pairs, in aligned stripes */
-	GPUL_RDMA_ROUND_ROBIN,  /* each segment goes whole to the next queue pair */
+	GPUL_RDMA_SPLIT,       /* each segment is divided among the queue pairs, in aligned stripes */
+	GPUL_RDMA_ROUND_ROBIN, /* each segment goes whole to the next queue pair */
 } gpul_rdma_striping;
 
 /* Memory of a link that the fabric can access.  The peer writes the slots; the other members are sources of small writes. */
 typedef struct gpul_rdma_control {
-	gpul_rdma_slot slots[GPUL_RDMA_SLOTS] __attribute__((aligned(64)));   /* written by the peer: where this end may send */
-	gpul_rdma_slot grants[GPUL_RDMA_SLOTS] __attribute__((aligned(64)));  /* what this end writes into the peer's slots */
-	uint64_t steps[GPUL_RDMA_REQUESTS] __attribute__((aligned(64)));      /* values of the puts' signals */
+	gpul_rdma_slot slots[GPUL_RDMA_SLOTS] __attribute__((aligned(64)));  /* written by the peer: where this end may send */
+	gpul_rdma_slot grants[GPUL_RDMA_SLOTS] __attribute__((aligned(64))); /* what this end writes into the peer's slots */
+	uint64_t steps[GPUL_RDMA_REQUESTS] __attribute__((aligned(64)));     /* values of the puts' signals */
 } gpul_rdma_control;
 
 /* Both ends need the same n_qps, segment_bytes, stripe_bytes and striping: they agree on them when they connect. */
 typedef struct gpul_rdma_link_desc {
-	unsigned n_qps;                /* 1 to GPUL_RDMA_MAX_QPS */
-	unsigned depth;                /* operations in flight per queue pair; a power of two, 64 to 4096 */
-	uint32_t segment_bytes;        /* 4096 to GPUL_RDMA_MAX_SEGMENT, a multiple of GPUL_RDMA_STRIPE_ALIGN */
-	uint32_t stripe_bytes;         /* SPLIT: a segment is divided only into stripes of at least this size */
+	unsigned n_qps;         /* 1 to GPUL_RDMA_MAX_QPS */
+	unsigned depth;         /* operations in flight per queue pair; a power of two, 64 to 4096 */
+	uint32_t segment_bytes; /* 4096 to GPUL_RDMA_MAX_SEGMENT, a multiple of GPUL_RDMA_STRIPE_ALIGN */
+	uint32_t stripe_bytes;  /* SPLIT: a segment is divided only into stripes of at least this size */
 	gpul_rdma_striping striping;
-	uint32_t inline_bytes;         /* of the backend */
-	bool ordered, completes_in_order, unnamed_arrivals;  /* of the backend */
-	bool control_datagrams;        /* slots are sent by CONTROL operations, and repeated every repeat_ns */
+	uint32_t inline_bytes;                              /* of the backend */
+	bool ordered, completes_in_order, unnamed_arrivals; /* of the backend */
+	bool control_datagrams;                             /* slots are sent by CONTROL operations, and repeated every repeat_ns */
 	uint64_t repeat_ns;
 	gpul_rdma_control *control;    /* borrowed; registered, and all zeros */
 	gpul_rdma_piece control_piece; /* registration of its grants and steps, as sources; the peer
@@ -60,10 +60,10 @@ typedef struct gpul_rdma_link_desc {
 	void *stages;                  /* 2 * n_stages staging buffers of segment_bytes, registered; NULL: no staged areas */
 	gpul_rdma_piece stages_piece, in_stages_piece; /* registrations of the first half, from which this end sends,
 					* and of the second half, which the peer writes */
-	unsigned n_stages;             /* number per direction; GPUL_RDMA_MAX_PARTS to 64; 0: none */
-	uint32_t first_counter;        /* initial value of sequence numbers and other counters, equal
+	unsigned n_stages;                             /* number per direction; GPUL_RDMA_MAX_PARTS to 64; 0: none */
+	uint32_t first_counter;                        /* initial value of sequence numbers and other counters, equal
 				        * at both ends; normally 0; tests begin near the wrap-around */
-	uint32_t first_generation;     /* initial generation of handles, 0 to 0x3fffff; 0: 1.  Also
+	uint32_t first_generation;                     /* initial generation of handles, 0 to 0x3fffff; 0: 1.  Also
 				        * for tests */
 } gpul_rdma_link_desc;
 
@@ -74,15 +74,15 @@ typedef struct gpul_rdma_link_desc {
  * Errors  GPUL_EINVAL a field is out of range; GPUL_ENOMEM
  * Threads a link belongs to one thread at a time; different links are independent */
 gpul_status gpul_rdma_link_create(const gpul_rdma_link_desc *desc, gpul_rdma_link **out, gpul_error *err);
-void gpul_rdma_link_destroy(gpul_rdma_link *l);  /* NULL is fine */
+void gpul_rdma_link_destroy(gpul_rdma_link *l); /* NULL is fine */
 
 /* A request: the handle of a send, receive, put or flush, until test has reported its end. 0: none. */
 typedef uint32_t gpul_rdma_request;
 
 /* A buffer of a message. */
 typedef struct gpul_rdma_span {
-	uint64_t at, bytes;            /* address inside the area, and size; 0 bytes are allowed */
-	const gpul_rdma_area *area;    /* borrowed until the request has ended */
+	uint64_t at, bytes;         /* address inside the area, and size; 0 bytes are allowed */
+	const gpul_rdma_area *area; /* borrowed until the request has ended */
 } gpul_rdma_span;
 
 /* Start a request.  Each returns GPUL_OK with *out = 0 when too many requests are in flight:
@@ -100,8 +100,8 @@ typedef struct gpul_rdma_span {
  * @err   explains a failure
  * Errors  GPUL_EINVAL; the failure of the link
  * Threads the link's thread */
-gpul_status gpul_rdma_link_send(gpul_rdma_link *l, const gpul_rdma_span *span, uint32_t tag, uint64_t deadline_ns,
-				gpul_rdma_request *out, gpul_error *err);
+gpul_status gpul_rdma_link_send(gpul_rdma_link *l, const gpul_rdma_span *span, uint32_t tag, uint64_t deadline_ns, gpul_rdma_request *out,
+				gpul_error *err);
 
 /* True if a send with this tag takes a slot at once: no earlier send waits for slots, and the peer's next receive, or a free buffer of
  * its next multi-receive, has this tag.  A program whose sends come in another order than the peer's receives keeps a message until
@@ -122,16 +122,16 @@ bool gpul_rdma_link_may_send(gpul_rdma_link *l, uint32_t tag);
  * @err    explains a failure
  * Errors  GPUL_EINVAL; the failure of the link
  * Threads the link's thread */
-gpul_status gpul_rdma_link_recv(gpul_rdma_link *l, const gpul_rdma_span *spans, const uint32_t *tags, unsigned n,
-				uint64_t deadline_ns, gpul_rdma_request *out, gpul_error *err);
+gpul_status gpul_rdma_link_recv(gpul_rdma_link *l, const gpul_rdma_span *spans, const uint32_t *tags, unsigned n, uint64_t deadline_ns,
+				gpul_rdma_request *out, gpul_error *err);
 
 typedef struct gpul_rdma_put_desc {
-	gpul_rdma_span from;           /* at most GPUL_RDMA_MAX_PUT bytes, in a registered (not staged) area; 0 bytes: only
+	gpul_rdma_span from;     /* at most GPUL_RDMA_MAX_PUT bytes, in a registered (not staged) area; 0 bytes: only
 					* the signal */
-	gpul_rdma_remote to;           /* target in the peer's memory; `bytes`: its size */
-	gpul_rdma_remote signal;       /* 8 bytes that receive signal_value after the data; bytes 0: no signal */
+	gpul_rdma_remote to;     /* target in the peer's memory; `bytes`: its size */
+	gpul_rdma_remote signal; /* 8 bytes that receive signal_value after the data; bytes 0: no signal */
 	uint64_t signal_value;
-	unsigned lane;                 /* puts of one lane take effect in order: lane % n_qps is the queue pair */
+	unsigned lane; /* puts of one lane take effect in order: lane % n_qps is the queue pair */
 } gpul_rdma_put_desc;
 
 /** Write into the peer's memory, then raise a step: an 8-byte word that the peer's kernel or CPU waits for.
@@ -145,8 +145,8 @@ typedef struct gpul_rdma_put_desc {
  * @err  explains a failure
  * Errors  GPUL_EINVAL; GPUL_EUNSUPPORTED the area is staged; the failure of the link
  * Threads the link's thread */
-gpul_status gpul_rdma_link_put(gpul_rdma_link *l, const gpul_rdma_put_desc *put, uint64_t deadline_ns,
-			       gpul_rdma_request *out, gpul_error *err);
+gpul_status gpul_rdma_link_put(gpul_rdma_link *l, const gpul_rdma_put_desc *put, uint64_t deadline_ns, gpul_rdma_request *out,
+			       gpul_error *err);
 
 /** Make data that has arrived visible to kernels: a fence after the writes that have ended so far.
  *
@@ -157,8 +157,8 @@ gpul_status gpul_rdma_link_put(gpul_rdma_link *l, const gpul_rdma_put_desc *put,
  * @err   explains a failure
  * Errors  GPUL_EINVAL; the failure of the link
  * Threads the link's thread */
-gpul_status gpul_rdma_link_flush(gpul_rdma_link *l, const gpul_rdma_span *span, uint64_t deadline_ns,
-				 gpul_rdma_request *out, gpul_error *err);
+gpul_status gpul_rdma_link_flush(gpul_rdma_link *l, const gpul_rdma_span *span, uint64_t deadline_ns, gpul_rdma_request *out,
+				 gpul_error *err);
 
 /** Test whether a request has ended; if so, free it.
  *
@@ -169,8 +169,7 @@ gpul_status gpul_rdma_link_flush(gpul_rdma_link *l, const gpul_rdma_span *span, 
  * @err      explains a failure
  * Errors  GPUL_EINVAL no such request; the failure of the link, which ends all requests
  * Threads the link's thread */
-gpul_status gpul_rdma_link_test(gpul_rdma_link *l, gpul_rdma_request request, bool *done, uint64_t *bytes,
-				gpul_error *err);
+gpul_status gpul_rdma_link_test(gpul_rdma_link *l, gpul_rdma_request request, bool *done, uint64_t *bytes, gpul_error *err);
 
 /* True when all operations of a send or put have been taken; for traces.  The request must not have been freed. */
 bool gpul_rdma_link_emitted(const gpul_rdma_link *l, gpul_rdma_request request);
@@ -181,9 +180,9 @@ bool gpul_rdma_link_emitted(const gpul_rdma_link *l, gpul_rdma_request request);
 unsigned gpul_rdma_link_take(gpul_rdma_link *l, gpul_rdma_op *ops, unsigned max);
 
 /* The inputs.  A wrong event (an unknown operation, a slot that was not granted) makes the link fail. */
-void gpul_rdma_link_event(gpul_rdma_link *l, const gpul_rdma_event *event);  /* a completion, an arrival, a datagram */
-void gpul_rdma_link_tick(gpul_rdma_link *l, uint64_t now_ns);                /* checks the deadlines */
-void gpul_rdma_link_fail(gpul_rdma_link *l, const gpul_rdma_failure *why);   /* the first failure is kept */
+void gpul_rdma_link_event(gpul_rdma_link *l, const gpul_rdma_event *event); /* a completion, an arrival, a datagram */
+void gpul_rdma_link_tick(gpul_rdma_link *l, uint64_t now_ns);               /* checks the deadlines */
+void gpul_rdma_link_fail(gpul_rdma_link *l, const gpul_rdma_failure *why);  /* the first failure is kept */
 
 /* The failure of the link; status GPUL_OK: none.  Valid as long as l. */
 const gpul_rdma_failure *gpul_rdma_link_failed(const gpul_rdma_link *l);

@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-typedef struct gpul_rdma_putter gpul_rdma_putter;  /* opaque: put.c */
+typedef struct gpul_rdma_putter gpul_rdma_putter; /* opaque: put.c */
 
 enum { GPUL_RDMA_PUT_TIMEOUT_MS = 30000 };
 
@@ -26,28 +26,28 @@ enum { GPUL_RDMA_PUT_TIMEOUT_MS = 30000 };
  * connection has several queue pairs, different lanes must not use the same step words either,
  * because writes to one word by two queue pairs are not ordered. */
 typedef struct gpul_rdma_put_route {
-	gpul_rdma_conn *conn;            /* from now on only the proxy's thread uses it */
-	const gpul_rdma_region *from;    /* offsets of sources begin at its start; at most GPUL_RDMA_PUT_FROM_END bytes */
-	gpul_rdma_remote to;             /* offsets of destinations begin at its start; at most GPUL_RDMA_PUT_TO_END bytes: divide
+	gpul_rdma_conn *conn;         /* from now on only the proxy's thread uses it */
+	const gpul_rdma_region *from; /* offsets of sources begin at its start; at most GPUL_RDMA_PUT_FROM_END bytes */
+	gpul_rdma_remote to;          /* offsets of destinations begin at its start; at most GPUL_RDMA_PUT_TO_END bytes: divide
 					  * larger memory among several routes */
-	gpul_rdma_remote steps;          /* n_steps words of 8 bytes */
-	unsigned n_steps;                /* at most GPUL_RDMA_PUT_NO_STEP */
+	gpul_rdma_remote steps;       /* n_steps words of 8 bytes */
+	unsigned n_steps;             /* at most GPUL_RDMA_PUT_NO_STEP */
 } gpul_rdma_put_route;
 
 /* The times of a put, for a trace; called on the proxy's thread. */
 typedef struct gpul_rdma_put_event {
 	unsigned lane;
-	uint64_t position;               /* position of the trigger in its lane */
-	uint64_t popped_ns, posted_ns, ended_ns;  /* in gpul_clock_ns(): when the handler got the put, when the
+	uint64_t position;                       /* position of the trigger in its lane */
+	uint64_t popped_ns, posted_ns, ended_ns; /* in gpul_clock_ns(): when the handler got the put, when the
 						   * backend accepted it, and when it was acknowledged */
 } gpul_rdma_put_event;
 typedef void gpul_rdma_put_observer(void *context, const gpul_rdma_put_event *event);
 
 typedef struct gpul_rdma_putter_desc {
-	const gpul_rdma_put_route *routes;  /* copied */
-	unsigned n_routes;                  /* at most GPUL_RDMA_PUT_ROUTES */
-	int timeout_ms;                     /* time-out of each put; 0: GPUL_RDMA_PUT_TIMEOUT_MS; < 0: none */
-	gpul_rdma_put_observer *observer;   /* NULL: none */
+	const gpul_rdma_put_route *routes; /* copied */
+	unsigned n_routes;                 /* at most GPUL_RDMA_PUT_ROUTES */
+	int timeout_ms;                    /* time-out of each put; 0: GPUL_RDMA_PUT_TIMEOUT_MS; < 0: none */
+	gpul_rdma_put_observer *observer;  /* NULL: none */
 	void *observer_context;
 } gpul_rdma_putter_desc;
 
@@ -61,7 +61,7 @@ typedef struct gpul_rdma_putter_desc {
  *         (put_layout.h); GPUL_ENOMEM
  * Threads any thread; the object then belongs to the proxy's thread */
 gpul_status gpul_rdma_putter_create(const gpul_rdma_putter_desc *desc, gpul_rdma_putter **out, gpul_error *err);
-void gpul_rdma_putter_destroy(gpul_rdma_putter *p);  /* NULL is fine */
+void gpul_rdma_putter_destroy(gpul_rdma_putter *p); /* NULL is fine */
 
 /** Start the puts of triggers; used as the proxy's handler for their kind.
  *

@@ -15,15 +15,15 @@
 #define GPULOAD_RDMA_PUT_PUT_LAYOUT_H
 
 enum {
-	GPUL_RDMA_PUT_UNIT = 16,         /* of offsets */
+	GPUL_RDMA_PUT_UNIT = 16, /* of offsets */
 	GPUL_RDMA_PUT_KINDS = 1 << 4,
 	GPUL_RDMA_PUT_ROUTES = 1 << 10,
 	GPUL_RDMA_PUT_NO_STEP = (1 << 18) - 1,
 };
 
 /* The smallest offsets and the smallest number of bytes that do not fit. */
-#define GPUL_RDMA_PUT_FROM_END (0xffffffffull * 16)
-#define GPUL_RDMA_PUT_TO_END (0x7fffffffull * 16)
+#define GPUL_RDMA_PUT_FROM_END  (0xffffffffull * 16)
+#define GPUL_RDMA_PUT_TO_END    (0x7fffffffull * 16)
 #define GPUL_RDMA_PUT_BYTES_END 0x7fffffffull
 
 /* True if the values fit into a trigger. */
@@ -37,17 +37,17 @@ enum {
 /* The two words of a trigger; each argument is evaluated more than once. */
 #define GPUL_RDMA_PUT_WORD0(from_bytes, to_bytes) \
 	(GPUL_RDMA_PUT_OFFSETS_FIT(from_bytes, to_bytes) \
-		 ? (unsigned long long)(from_bytes) / 16 | (unsigned long long)(to_bytes) / 16 << 32 : 0x7fffffffffffffffull)
+		 ? (unsigned long long)(from_bytes) / 16 | (unsigned long long)(to_bytes) / 16 << 32 \
+		 : 0x7fffffffffffffffull)
 #define GPUL_RDMA_PUT_WORD1(kind, route, step, bytes) \
-	(GPUL_RDMA_PUT_FIELDS_FIT(kind, route, step, bytes) \
-		 ? (unsigned long long)(kind) << 59 | (unsigned long long)(route) << 49 | (unsigned long long)(step) << 31 | \
-			   (unsigned long long)(bytes) \
-		 : ((unsigned long long)(kind) & 15) << 59 | GPUL_RDMA_PUT_BYTES_END)
+	(GPUL_RDMA_PUT_FIELDS_FIT(kind, route, step, bytes) ? (unsigned long long)(kind) << 59 | (unsigned long long)(route) << 49 | \
+								      (unsigned long long)(step) << 31 | (unsigned long long)(bytes) \
+							    : ((unsigned long long)(kind) & 15) << 59 | GPUL_RDMA_PUT_BYTES_END)
 
-#define GPUL_RDMA_PUT_FROM(word0) (((word0) & 0xffffffffull) * 16)
-#define GPUL_RDMA_PUT_TO(word0) (((word0) >> 32 & 0x7fffffffull) * 16)
+#define GPUL_RDMA_PUT_FROM(word0)  (((word0) & 0xffffffffull) * 16)
+#define GPUL_RDMA_PUT_TO(word0)    (((word0) >> 32 & 0x7fffffffull) * 16)
 #define GPUL_RDMA_PUT_ROUTE(word1) ((unsigned)((word1) >> 49) & 0x3ff)
-#define GPUL_RDMA_PUT_STEP(word1) ((unsigned)((word1) >> 31) & 0x3ffff)
+#define GPUL_RDMA_PUT_STEP(word1)  ((unsigned)((word1) >> 31) & 0x3ffff)
 #define GPUL_RDMA_PUT_BYTES(word1) ((word1) & 0x7fffffffull)
 
 #endif

@@ -28,18 +28,18 @@
 #define RESERVES_SHARED 90
 
 enum { /* attributes of .nv.info.<kernel> */
-	ATTR_MAX_THREADS = 0x05,
-	ATTR_REQUIRED_THREADS = 0x10,
-	ATTR_PARAM = 0x17,
-	ATTR_CLUSTER = 0x3d,
-	ATTR_PARAM_V2 = 0x45, /* more than 4 KB of parameters: ptxas 12.1 and later */
-	ATTR_BARRIERS = 0x4c,
+       ATTR_MAX_THREADS = 0x05,
+       ATTR_REQUIRED_THREADS = 0x10,
+       ATTR_PARAM = 0x17,
+       ATTR_CLUSTER = 0x3d,
+       ATTR_PARAM_V2 = 0x45, /* more than 4 KB of parameters: ptxas 12.1 and later */
+       ATTR_BARRIERS = 0x4c,
 };
 
 enum { /* attributes of .nv.info, {u32 symbol; u32 value} */
-	ATTR_FRAME_BYTES = 0x11,
-	ATTR_STACK_BYTES = 0x12, /* includes the functions that the kernel calls; ptxas -c does not write it */
-	ATTR_REGISTERS = 0x2f,
+       ATTR_FRAME_BYTES = 0x11,
+       ATTR_STACK_BYTES = 0x12, /* includes the functions that the kernel calls; ptxas -c does not write it */
+       ATTR_REGISTERS = 0x2f,
 };
 
 typedef struct section_facts { /* properties of the kernel whose code is in this section */
@@ -52,11 +52,11 @@ typedef struct reader {
 	gpul_cubin c;
 	section_facts *facts; /* indexed by section; [0] is unused */
 	gpul_kernel_rows rows;
-	uint32_t *symbols;     /* for each row, the index of its symbol in .symtab, ascending */
-	uint64_t bytes_read;   /* total size of the attribute sections; if larger than the image, they overlap */
-	uint64_t n_params;     /* total of all kernels, though kernels with the same code share parameters */
-	uint64_t names_bytes;  /* total length of the names; if more than the string table has, they overlap */
-	Elf64_Shdr info;       /* header of .nv.info; sh_size 0: none */
+	uint32_t *symbols;          /* for each row, the index of its symbol in .symtab, ascending */
+	uint64_t bytes_read;        /* total size of the attribute sections; if larger than the image, they overlap */
+	uint64_t n_params;          /* total of all kernels, though kernels with the same code share parameters */
+	uint64_t names_bytes;       /* total length of the names; if more than the string table has, they overlap */
+	Elf64_Shdr info;            /* header of .nv.info; sh_size 0: none */
 	Elf64_Shdr symtab, indices; /* headers of SYMTAB and SYMTAB_SHNDX; sh_size 0: none */
 } reader;
 
@@ -64,8 +64,7 @@ static gpul_status damaged(uint64_t at, gpul_error *err, const char *what)
 {
 	int native = at > INT_MAX ? INT_MAX : (int)at;
 
-	return gpul_fail(err, GPUL_EFORMAT, native, "cubin: at byte %llu: %s" GPUL_AGAIN,
-			 (unsigned long long)at, what);
+	return gpul_fail(err, GPUL_EFORMAT, native, "cubin: at byte %llu: %s" GPUL_AGAIN, (unsigned long long)at, what);
 }
 
 static gpul_status no_memory(gpul_error *err)
@@ -75,14 +74,12 @@ static gpul_status no_memory(gpul_error *err)
 
 /* ---- .nv.info.<kernel> ----------------------------------------------------------------------- */
 
-static gpul_status begin_attributes(reader *r, const Elf64_Shdr *s, gpul_attributes *out,
-				    gpul_error *err)
+static gpul_status begin_attributes(reader *r, const Elf64_Shdr *s, gpul_attributes *out, gpul_error *err)
 {
 	const unsigned char *p = gpul_cubin_bytes(&r->c, s);
 
 	if (!p)
-		return damaged(s->sh_offset, err,
-			       "a section of attributes is outside the image");
+		return damaged(s->sh_offset, err, "a section of attributes is outside the image");
 	r->bytes_read += s->sh_size;
 	if (r->bytes_read > r->c.n_bytes)
 		return damaged(s->sh_offset, err, "sections of attributes overlap");
@@ -94,8 +91,7 @@ static gpul_status end_attributes(const reader *r, const gpul_attributes *a, gpu
 {
 	if (a->at == a->end)
 		return GPUL_OK;
-	return damaged((uint64_t)(a->at - r->c.base), err,
-		       "an attribute of unknown format, or cut short");
+	return damaged((uint64_t)(a->at - r->c.base), err, "an attribute of unknown format, or cut short");
 }
 
 static bool is_param(const gpul_attribute *a)
@@ -111,44 +107,36 @@ static void read_three(const gpul_attribute *a, uint32_t out[3])
 
 /*     KPARAM_INFO     {u32 ?; u16 ordinal, offset; u32 ?, bytes in bits 18 to 31}
  *     KPARAM_INFO_V2  {u32 ?; u16 ordinal, offset; u16 bytes, ?} */
-static gpul_status place_param(reader *r, const section_facts *f, const gpul_attribute *a,
-			       gpul_error *err)
+static gpul_status place_param(reader *r, const section_facts *f, const gpul_attribute *a, gpul_error *err)
 {
 	uint16_t ordinal = gpul_attribute_u16(a, 2);
 	gpul_kernel_param *p = r->rows.params.at + f->first_param;
 
 	if (a->format != 4 || a->value < 12)
-		return damaged((uint64_t)(a->payload - r->c.base), err,
-			       "a parameter's attribute of less than 12 bytes");
+		return damaged((uint64_t)(a->payload - r->c.base), err, "a parameter's attribute of less than 12 bytes");
 	if (ordinal >= f->info.n_params || p[ordinal].bytes)
-		return damaged((uint64_t)(a->payload - r->c.base), err,
-			       "parameters are not numbered from 0, each once");
+		return damaged((uint64_t)(a->payload - r->c.base), err, "parameters are not numbered from 0, each once");
 	p += ordinal;
 	p->offset = gpul_attribute_u16(a, 3);
-	p->bytes = a->id == ATTR_PARAM ? gpul_attribute_u32(a, 2) >> 18
-				       : gpul_attribute_u16(a, 4);
+	p->bytes = a->id == ATTR_PARAM ? gpul_attribute_u32(a, 2) >> 18 : gpul_attribute_u16(a, 4);
 	if (p->bytes == 0)
-		return damaged((uint64_t)(a->payload - r->c.base), err,
-			       "a parameter of 0 bytes");
+		return damaged((uint64_t)(a->payload - r->c.base), err, "a parameter of 0 bytes");
 	return GPUL_OK;
 }
 
 /* Check that parameters do not overlap: an image in which thousands claim the same bytes is damaged. */
-static gpul_status check_order(const reader *r, const section_facts *f, const gpul_attributes *a,
-			       gpul_error *err)
+static gpul_status check_order(const reader *r, const section_facts *f, const gpul_attributes *a, gpul_error *err)
 {
 	for (size_t i = 1; i < f->info.n_params; i++) {
 		const gpul_kernel_param *p = &r->rows.params.at[f->first_param + i];
 
 		if (p->offset < p[-1].offset + p[-1].bytes)
-			return damaged((uint64_t)(a->at - r->c.base), err,
-				       "parameters that overlap");
+			return damaged((uint64_t)(a->at - r->c.base), err, "parameters that overlap");
 	}
 	return GPUL_OK;
 }
 
-static gpul_status place_params(reader *r, const section_facts *f, gpul_attributes a,
-				gpul_error *err)
+static gpul_status place_params(reader *r, const section_facts *f, gpul_attributes a, gpul_error *err)
 {
 	const gpul_attributes all = a;
 	gpul_attribute one;
@@ -320,8 +308,7 @@ static gpul_status find_names(reader *r, gpul_error *err)
 	r->rows.names = (const char *)gpul_cubin_bytes(&r->c, &s);
 	r->rows.names_bytes = s.sh_size;
 	if (s.sh_type != SHT_STRTAB || !r->rows.names)
-		return damaged(r->symtab.sh_offset, err,
-			       "the symbol table's names are not inside the image");
+		return damaged(r->symtab.sh_offset, err, "the symbol table's names are not inside the image");
 	if (s.sh_size == 0 || r->rows.names[s.sh_size - 1] != 0)
 		return damaged(s.sh_offset, err, "the last symbol name is not terminated");
 	return GPUL_OK;
@@ -337,11 +324,9 @@ static gpul_status read_symbols(reader *r, gpul_error *err)
 	if (r->symtab.sh_size == 0)
 		return GPUL_OK;
 	if (!p)
-		return damaged(r->symtab.sh_offset, err,
-			       "the symbol table is outside the image");
+		return damaged(r->symtab.sh_offset, err, "the symbol table is outside the image");
 	if (r->symtab.sh_entsize != sizeof(Elf64_Sym) || r->symtab.sh_size % sizeof(Elf64_Sym))
-		return damaged(r->symtab.sh_offset, err,
-			       "the entries of the symbol table do not have 24 bytes");
+		return damaged(r->symtab.sh_offset, err, "the entries of the symbol table do not have 24 bytes");
 	st = find_names(r, err);
 	for (uint64_t i = 1; i < n && !st; i++) {
 		uint32_t section, *symbol;
@@ -382,8 +367,7 @@ static gpul_kernel_row *row_of(const reader *r, uint32_t symbol)
 		else
 			high = middle;
 	}
-	return low < r->rows.kernels.n && r->symbols[low] == symbol ? &r->rows.kernels.at[low]
-								    : NULL;
+	return low < r->rows.kernels.n && r->symbols[low] == symbol ? &r->rows.kernels.at[low] : NULL;
 }
 
 static gpul_status read_registers(reader *r, gpul_error *err)
@@ -424,8 +408,7 @@ static void complete_stacks(reader *r)
 	}
 }
 
-gpul_status gpul_kernels_of_cubin(const void *bytes, size_t n_bytes, gpul_cubin_gap gap,
-				  gpul_kernel_table *out, gpul_error *err)
+gpul_status gpul_kernels_of_cubin(const void *bytes, size_t n_bytes, gpul_cubin_gap gap, gpul_kernel_table *out, gpul_error *err)
 {
 	reader r = { 0 };
 	gpul_status st = gpul_cubin_open(bytes, n_bytes, gap, &r.c, err);

@@ -23,9 +23,8 @@ static uint64_t head_bytes(const gpul_image *image)
 
 bool gpul_excerpt_pays(const gpul_image *image)
 {
-	return GPUL_HAVE_ZSTD && image->kind == GPUL_IMAGE_CUBIN &&
-	       image->compression == GPUL_COMPRESSION_ZSTD && image->bytes >= PAYS_BYTES &&
-	       gpul_can_unpack(image->stored_bytes, image->bytes);
+	return GPUL_HAVE_ZSTD && image->kind == GPUL_IMAGE_CUBIN && image->compression == GPUL_COMPRESSION_ZSTD &&
+	       image->bytes >= PAYS_BYTES && gpul_can_unpack(image->stored_bytes, image->bytes);
 }
 
 uint64_t gpul_excerpt_bytes(const gpul_image *image)
@@ -47,8 +46,7 @@ static bool find_gap(gpul_excerpt *e, uint64_t head)
 }
 
 /* Of n decompressed bytes at `offset`, copy those that are in [from, to). */
-static void keep_range(gpul_excerpt *e, uint64_t from, uint64_t to, uint64_t offset,
-		 const unsigned char *bytes, size_t n)
+static void keep_range(gpul_excerpt *e, uint64_t from, uint64_t to, uint64_t offset, const unsigned char *bytes, size_t n)
 {
 	uint64_t start = offset > from ? offset : from;
 	uint64_t end = offset + n < to ? offset + n : to;
@@ -57,8 +55,7 @@ static void keep_range(gpul_excerpt *e, uint64_t from, uint64_t to, uint64_t off
 		memcpy(e->at + start, bytes + (start - offset), end - start);
 }
 
-static bool stream_image(const gpul_images *list, const gpul_image *image, gpul_excerpt *e,
-		   ZSTD_DStream *zstd, unsigned char *block)
+static bool stream_image(const gpul_images *list, const gpul_image *image, gpul_excerpt *e, ZSTD_DStream *zstd, unsigned char *block)
 {
 	const unsigned char *packed = image->stored;
 	ZSTD_inBuffer in = { packed, (size_t)image->stored_bytes, 0 };
@@ -71,8 +68,7 @@ static bool stream_image(const gpul_images *list, const gpul_image *image, gpul_
 		size_t before = in.pos;
 
 		more = ZSTD_decompressStream(zstd, &out, &in);
-		if (ZSTD_isError(more) || (out.pos == 0 && in.pos == before) ||
-		    n + out.pos > e->n_bytes)
+		if (ZSTD_isError(more) || (out.pos == 0 && in.pos == before) || n + out.pos > e->n_bytes)
 			return false;
 		keep_range(e, 0, head, n, block, out.pos);
 		if (n < head && n + out.pos >= head && !find_gap(e, head))
@@ -90,8 +86,7 @@ bool gpul_excerpt_open(const gpul_images *list, const gpul_image *image, gpul_ex
 	gpul_excerpt e = { .n_bytes = (size_t)image->bytes };
 	unsigned char *block = malloc(STREAM_BYTES);
 	ZSTD_DStream *zstd = ZSTD_createDStream();
-	void *at = mmap(NULL, e.n_bytes, PROT_READ | PROT_WRITE,
-			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *at = mmap(NULL, e.n_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	bool ok = false;
 
 	if (at != MAP_FAILED && block && zstd) {

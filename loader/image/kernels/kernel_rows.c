@@ -32,8 +32,7 @@ static const char *append_text(char **end, const char *text, size_t n)
 /*     ┌─────────┬────────────┬─────────┬────────────────────┐
  *     │ kernels │ parameters │ names \0│ version \0 options \0│   one block: kernels have the strictest alignment
  *     └─────────┴────────────┴─────────┴────────────────────┘ */
-gpul_status gpul_kernel_rows_finish(const gpul_kernel_rows *rows, gpul_kernel_table *out,
-				    gpul_error *err)
+gpul_status gpul_kernel_rows_finish(const gpul_kernel_rows *rows, gpul_kernel_table *out, gpul_error *err)
 {
 	size_t n = rows->kernels.n, n_params = rows->params.n;
 	size_t kernel_bytes = n * sizeof(gpul_kernel_info);
@@ -46,8 +45,7 @@ gpul_status gpul_kernel_rows_finish(const gpul_kernel_rows *rows, gpul_kernel_ta
 		*out = (gpul_kernel_table){ 0 };
 		return GPUL_OK;
 	}
-	block = malloc(kernel_bytes + param_bytes + rows->names_bytes + 1 +
-		       b->version_bytes + 1 + b->options_bytes + 1);
+	block = malloc(kernel_bytes + param_bytes + rows->names_bytes + 1 + b->version_bytes + 1 + b->options_bytes + 1);
 	if (!block)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a table of %zu kernels", n);
 	params = (gpul_kernel_param *)(void *)(block + kernel_bytes);

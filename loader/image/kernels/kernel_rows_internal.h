@@ -25,14 +25,11 @@ typedef struct gpul_kernel_rows {
 gpul_kernel_row *gpul_kernel_rows_add(gpul_kernel_rows *rows);
 
 /* Copy the rows into a finished table, in one block of memory.  Errors: GPUL_ENOMEM. */
-gpul_status gpul_kernel_rows_finish(const gpul_kernel_rows *rows, gpul_kernel_table *out,
-				    gpul_error *err);
+gpul_status gpul_kernel_rows_finish(const gpul_kernel_rows *rows, gpul_kernel_table *out, gpul_error *err);
 
 /* Read the kernels of one kind of image; gpul_kernels_read() chooses the reader.  A cubin with a gap
  * (excerpt_internal.h) fails if data in the gap is needed. */
-gpul_status gpul_kernels_of_cubin(const void *bytes, size_t n_bytes, gpul_cubin_gap gap,
-				  gpul_kernel_table *out, gpul_error *err);
-gpul_status gpul_kernels_of_ptx(const char *text, size_t n_bytes, gpul_kernel_table *out,
-				gpul_error *err);
+gpul_status gpul_kernels_of_cubin(const void *bytes, size_t n_bytes, gpul_cubin_gap gap, gpul_kernel_table *out, gpul_error *err);
+gpul_status gpul_kernels_of_ptx(const char *text, size_t n_bytes, gpul_kernel_table *out, gpul_error *err);
 
 #endif

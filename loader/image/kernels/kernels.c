@@ -5,8 +5,7 @@
 
 #include "loader/image/kernels/kernel_rows_internal.h"
 
-gpul_status gpul_kernels_read(const gpul_image *image, const void *bytes, size_t n_bytes,
-			      gpul_kernel_table *out, gpul_error *err)
+gpul_status gpul_kernels_read(const gpul_image *image, const void *bytes, size_t n_bytes, gpul_kernel_table *out, gpul_error *err)
 {
 	switch (image->kind) {
 	case GPUL_IMAGE_CUBIN:

@@ -71,8 +71,7 @@ static bool add_params(gpul_kernel_rows *rows, gpul_kernel_row *row, const gpul_
 		if (!p)
 			return false;
 		end = align_up(end, align_of(v));
-		*p = (gpul_kernel_param){ count_of((int64_t)end), count_of((int64_t)v->bytes),
-					  v->type };
+		*p = (gpul_kernel_param){ count_of((int64_t)end), count_of((int64_t)v->bytes), v->type };
 		end += v->bytes < UINT32_MAX ? v->bytes : UINT32_MAX;
 	}
 	row->info.n_params = f->n_params;
@@ -111,8 +110,7 @@ static uint32_t static_shared(const gpul_ptx_func *f, uint64_t end_align)
 	return count_of((int64_t)align_up(end, end_align));
 }
 
-static bool add_kernel(gpul_kernel_rows *rows, names *n, const gpul_ptx_module *m,
-		       const gpul_ptx_func *f, uint64_t end_align)
+static bool add_kernel(gpul_kernel_rows *rows, names *n, const gpul_ptx_module *m, const gpul_ptx_func *f, uint64_t end_align)
 {
 	gpul_kernel_row *row = gpul_kernel_rows_add(rows);
 
@@ -126,8 +124,7 @@ static bool add_kernel(gpul_kernel_rows *rows, names *n, const gpul_ptx_module *
 	return add_params(rows, row, f);
 }
 
-gpul_status gpul_kernels_of_ptx(const char *text, size_t n_bytes, gpul_kernel_table *out,
-				gpul_error *err)
+gpul_status gpul_kernels_of_ptx(const char *text, size_t n_bytes, gpul_kernel_table *out, gpul_error *err)
 {
 	gpul_kernel_rows rows = { 0 };
 	names n = { 0 };
@@ -139,8 +136,7 @@ gpul_status gpul_kernels_of_ptx(const char *text, size_t n_bytes, gpul_kernel_ta
 		return st;
 	end_align = dynamic_align(m);
 	for (uint32_t i = 0; i < m->n_funcs && !st; i++)
-		if (m->funcs[i].kind == GPUL_PTX_FUNC_ENTRY && m->funcs[i].has_body &&
-		    !add_kernel(&rows, &n, m, &m->funcs[i], end_align))
+		if (m->funcs[i].kind == GPUL_PTX_FUNC_ENTRY && m->funcs[i].has_body && !add_kernel(&rows, &n, m, &m->funcs[i], end_align))
 			st = no_memory(err);
 	rows.names = n.text.at;
 	rows.names_bytes = n.text.n;

@@ -29,8 +29,8 @@ enum {
 	RELEASE_BYTES = 8 << 20, /* bytes of pages that are released in one system call */
 };
 
-#define BUDGET   (UINT64_C(96) << 20)
-#define REPORT_NS  50000000 /* 20 times a second */
+#define BUDGET    (UINT64_C(96) << 20)
+#define REPORT_NS 50000000 /* 20 times a second */
 
 typedef struct slot {
 	gpul_kernel_table table;
@@ -64,8 +64,7 @@ typedef struct walk {
 static bool read_ends(const gpul_images *list, const gpul_image *image, gpul_kernel_table *out)
 {
 	gpul_excerpt e = { 0 };
-	bool ok = gpul_excerpt_open(list, image, &e) &&
-		  !gpul_kernels_of_cubin(e.at, e.n_bytes, e.gap, out, NULL);
+	bool ok = gpul_excerpt_open(list, image, &e) && !gpul_kernels_of_cubin(e.at, e.n_bytes, e.gap, out, NULL);
 
 	gpul_excerpt_close(&e);
 	return ok;
@@ -97,9 +96,7 @@ static int by_index(const void *key, const void *element)
 /* Return the slot for the table of image i. */
 static slot *slot_of(walk *w, size_t i)
 {
-	large *l = gpul_excerpt_pays(w->images[i]) ? bsearch(&i, w->large.at, w->large.n,
-							      sizeof *l, by_index)
-						    : NULL;
+	large *l = gpul_excerpt_pays(w->images[i]) ? bsearch(&i, w->large.at, w->large.n, sizeof *l, by_index) : NULL;
 
 	return l ? &l->slot : &w->slots[i % WINDOW];
 }
@@ -288,8 +285,7 @@ static gpul_status deliver_all(walk *w, visitor *v, gpul_error *err)
 
 /* ---- the walk -------------------------------------------------------------------------------- */
 
-static gpul_status choose_images(const gpul_images *images, gpul_image_filter *wanted, visitor *v, walk *w,
-			  gpul_error *err)
+static gpul_status choose_images(const gpul_images *images, gpul_image_filter *wanted, visitor *v, walk *w, gpul_error *err)
 {
 	size_t n;
 	const gpul_image *all = gpul_images_all(images, &n);
@@ -313,8 +309,7 @@ static gpul_status choose_images(const gpul_images *images, gpul_image_filter *w
 	return GPUL_OK;
 }
 
-gpul_status gpul_kernels_visit(const gpul_images *images, gpul_image_filter *wanted,
-			       gpul_kernel_visitor *visit, void *context,
+gpul_status gpul_kernels_visit(const gpul_images *images, gpul_image_filter *wanted, gpul_kernel_visitor *visit, void *context,
 			       const gpul_progress *progress, gpul_error *err)
 {
 	visitor v = { .list = images, .visit = visit, .context = context, .progress = progress };
@@ -332,8 +327,7 @@ gpul_status gpul_kernels_visit(const gpul_images *images, gpul_image_filter *wan
 	pthread_mutex_init(&w->lock, NULL);
 	pthread_cond_init(&w->changed, NULL);
 	w->n_threads = cpus < MAX_THREADS ? cpus : MAX_THREADS;
-	gpul_team_start(&team, w->n_threads <= w->n ? w->n_threads - 1 : w->n ? (unsigned)w->n - 1 : 0,
-			read_on_thread, w);
+	gpul_team_start(&team, w->n_threads <= w->n ? w->n_threads - 1 : w->n ? (unsigned)w->n - 1 : 0, read_on_thread, w);
 	st = deliver_all(w, &v, err);
 	end_threads(w, &team);
 	pthread_cond_destroy(&w->changed);

@@ -14,9 +14,14 @@ static enum packing find_packing(const unsigned char *bytes, uint64_t n)
 		size_t n;
 		enum packing packing;
 	} rows[] = {
-		{ "PK\3\4", 4, ZIP },  { "PK\5\6", 4, ZIP }, /* the last one is a zip file without members */
-		{ "\x1f\x8b\x08", 3, GZIP }, { "\x28\xb5\x2f\xfd", 4, ZSTD },
-		{ "\xfd" "7zXZ", 6, XZ },    { "BZh", 3, BZIP2 },
+		{ "PK\3\4", 4, ZIP },
+		{ "PK\5\6", 4, ZIP }, /* the last one is a zip file without members */
+		{ "\x1f\x8b\x08", 3, GZIP },
+		{ "\x28\xb5\x2f\xfd", 4, ZSTD },
+		{ "\xfd"
+		  "7zXZ",
+		  6, XZ },
+		{ "BZh", 3, BZIP2 },
 	};
 
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
@@ -35,8 +40,7 @@ static gpul_status visit_compressed(const gpul_package *p, enum packing packing,
 {
 	unsigned char *whole = NULL;
 	gpul_package tar = *p;
-	gpul_status st = packing == GZIP ? gpul_unpack_gzip(p, &whole, &tar.n_bytes, err)
-					 : gpul_unpack_zstd(p, &whole, &tar.n_bytes, err);
+	gpul_status st = packing == GZIP ? gpul_unpack_gzip(p, &whole, &tar.n_bytes, err) : gpul_unpack_zstd(p, &whole, &tar.n_bytes, err);
 
 	if (st)
 		return st;
@@ -48,8 +52,8 @@ static gpul_status visit_compressed(const gpul_package *p, enum packing packing,
 	return st;
 }
 
-gpul_status gpul_package_visit(const void *bytes, size_t n_bytes, const char *name,
-			       gpul_package_visitor *visit, void *context, gpul_error *err)
+gpul_status gpul_package_visit(const void *bytes, size_t n_bytes, const char *name, gpul_package_visitor *visit, void *context,
+			       gpul_error *err)
 {
 	const gpul_package p = { bytes, n_bytes, name, visit, context };
 	enum packing packing = find_packing(bytes, n_bytes);

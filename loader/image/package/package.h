@@ -24,8 +24,8 @@ bool gpul_may_contain_code(const void *bytes, size_t n_bytes, const char *name);
 
 /* Receives one member.  bytes are valid until the call returns.  failed: NULL, or why the member cannot be read (bytes is NULL);
  * return a failure to stop. */
-typedef gpul_status gpul_package_visitor(const char *name, const void *bytes, size_t n_bytes,
-					 const gpul_error *failed, void *context, gpul_error *err);
+typedef gpul_status gpul_package_visitor(const char *name, const void *bytes, size_t n_bytes, const gpul_error *failed, void *context,
+					 gpul_error *err);
 
 /** Visit the members that may contain device code, in the order of the package.
  *
@@ -39,8 +39,8 @@ typedef gpul_status gpul_package_visitor(const char *name, const void *bytes, si
  * Errors  GPUL_EFORMAT the package is damaged or cut off, or larger than 8 GiB when decompressed; GPUL_EUNSUPPORTED compressed by a
  *         method that this build lacks; GPUL_ENOMEM; what visit returned
  * Source  PKWARE's APPNOTE 6.3.10 (zip), POSIX.1-2017 pax, "ustar Interchange Format" */
-gpul_status gpul_package_visit(const void *bytes, size_t n_bytes, const char *name,
-			       gpul_package_visitor *visit, void *context, gpul_error *err);
+gpul_status gpul_package_visit(const void *bytes, size_t n_bytes, const char *name, gpul_package_visitor *visit, void *context,
+			       gpul_error *err);
 
 #ifdef __cplusplus
 }

@@ -14,9 +14,9 @@ enum { NAME_BYTES = 100, SIZE_BYTES = 12, PREFIX_BYTES = 155, LONGEST_NAME = 409
 
 typedef struct reader {
 	const gpul_package *p;
-	uint64_t at; /* position of the next header */
+	uint64_t at;             /* position of the next header */
 	char name[LONGEST_NAME]; /* name of the next member, from an L or x member; "": none */
-	uint64_t bytes;   /* size of the next member, from an x member; UINT64_MAX: none */
+	uint64_t bytes;          /* size of the next member, from an x member; UINT64_MAX: none */
 } reader;
 
 bool gpul_is_tar(const unsigned char *bytes, uint64_t n_bytes)

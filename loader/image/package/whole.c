@@ -13,7 +13,7 @@
 
 #define FIRST_BYTES ((uint64_t)1 << 20)
 
-typedef struct grown { /* the decompressed bytes so far */
+typedef struct grown {     /* the decompressed bytes so far */
 	unsigned char *at; /* owned */
 	uint64_t n, room;
 } grown;
@@ -27,12 +27,11 @@ static gpul_status grow(const gpul_package *p, grown *g, gpul_error *err)
 	if (g->n < g->room)
 		return GPUL_OK;
 	if (room > GPUL_PACKAGE_LIMIT)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "%s: more than %llu bytes when decompressed: decompress it first",
-				 p->name, (unsigned long long)GPUL_PACKAGE_LIMIT);
+		return gpul_fail(err, GPUL_EFORMAT, 0, "%s: more than %llu bytes when decompressed: decompress it first", p->name,
+				 (unsigned long long)GPUL_PACKAGE_LIMIT);
 	at = realloc(g->at, room);
 	if (!at)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "%s: no memory for %llu decompressed bytes", p->name,
-				 (unsigned long long)room);
+		return gpul_fail(err, GPUL_ENOMEM, 0, "%s: no memory for %llu decompressed bytes", p->name, (unsigned long long)room);
 	g->at = at;
 	g->room = room;
 	return GPUL_OK;
@@ -40,8 +39,8 @@ static gpul_status grow(const gpul_package *p, grown *g, gpul_error *err)
 
 static gpul_status damaged(const gpul_package *p, uint64_t at, gpul_error *err)
 {
-	return gpul_fail(err, GPUL_EFORMAT, at > INT_MAX ? INT_MAX : (int)at,
-			 "%s: at byte %llu: the compressed data is damaged or cut off", p->name, (unsigned long long)at);
+	return gpul_fail(err, GPUL_EFORMAT, at > INT_MAX ? INT_MAX : (int)at, "%s: at byte %llu: the compressed data is damaged or cut off",
+			 p->name, (unsigned long long)at);
 }
 
 static gpul_status finish(gpul_status st, grown *g, unsigned char **out, uint64_t *n_out)

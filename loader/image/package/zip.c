@@ -35,8 +35,8 @@ static uint64_t read_number(const unsigned char *at, unsigned n_bytes)
 
 static gpul_status damaged(const gpul_package *p, uint64_t at, const char *what, gpul_error *err)
 {
-	return gpul_fail(err, GPUL_EFORMAT, at > INT_MAX ? INT_MAX : (int)at, "%s: at byte %llu: %s", p->name,
-			 (unsigned long long)at, what);
+	return gpul_fail(err, GPUL_EFORMAT, at > INT_MAX ? INT_MAX : (int)at, "%s: at byte %llu: %s", p->name, (unsigned long long)at,
+			 what);
 }
 
 /* ---- the directory ----------------------------------------------------------------------------- */
@@ -64,8 +64,7 @@ static gpul_status find_directory(const gpul_package *p, uint64_t *at, uint64_t 
 		return damaged(p, p->n_bytes, "the zip file has no end record: it is cut off", err);
 	*n = read_number(p->bytes + end + 10, 2);
 	*at = read_number(p->bytes + end + 16, 4);
-	if ((*n == UINT16_MAX || *at == UINT32_MAX) && end >= LOCATOR_BYTES &&
-	    memcmp(p->bytes + end - LOCATOR_BYTES, "PK\6\7", 4) == 0) {
+	if ((*n == UINT16_MAX || *at == UINT32_MAX) && end >= LOCATOR_BYTES && memcmp(p->bytes + end - LOCATOR_BYTES, "PK\6\7", 4) == 0) {
 		end64 = read_number(p->bytes + end - LOCATOR_BYTES + 8, 8);
 		if (p->n_bytes < END64_BYTES || end64 > p->n_bytes - END64_BYTES || memcmp(p->bytes + end64, "PK\6\6", 4) != 0)
 			return damaged(p, end, "the zip file's 64-bit end record is missing", err);
@@ -103,17 +102,19 @@ static gpul_status read_entry(const gpul_package *p, uint64_t *at, member *m, gp
 
 	if (left < ENTRY_BYTES || memcmp(e, "PK\1\2", 4) != 0)
 		return damaged(p, *at, "not an entry of the zip file's directory", err);
-	*m = (member){ .flags = (unsigned)read_number(e + 8, 2), .method = (unsigned)read_number(e + 10, 2),
-		       .crc = (uint32_t)read_number(e + 16, 4), .packed_bytes = read_number(e + 20, 4),
-		       .bytes = read_number(e + 24, 4), .local_at = read_number(e + 42, 4) };
+	*m = (member){ .flags = (unsigned)read_number(e + 8, 2),
+		       .method = (unsigned)read_number(e + 10, 2),
+		       .crc = (uint32_t)read_number(e + 16, 4),
+		       .packed_bytes = read_number(e + 20, 4),
+		       .bytes = read_number(e + 24, 4),
+		       .local_at = read_number(e + 42, 4) };
 	n_name = read_number(e + 28, 2);
 	n_extra = read_number(e + 30, 2);
 	n_comment = read_number(e + 32, 2);
 	if (left - ENTRY_BYTES < n_name + n_extra + n_comment)
 		return damaged(p, *at, "an entry of the zip file's directory is cut off", err);
 	read_extra(e + ENTRY_BYTES + n_name, n_extra, m);
-	if (p->n_bytes < LOCAL_BYTES || m->local_at > p->n_bytes - LOCAL_BYTES ||
-	    memcmp(p->bytes + m->local_at, "PK\3\4", 4) != 0)
+	if (p->n_bytes < LOCAL_BYTES || m->local_at > p->n_bytes - LOCAL_BYTES || memcmp(p->bytes + m->local_at, "PK\3\4", 4) != 0)
 		return damaged(p, *at, "an entry of the zip file's directory has no member", err);
 	skip = LOCAL_BYTES + read_number(p->bytes + m->local_at + 26, 2) + read_number(p->bytes + m->local_at + 28, 2);
 	left = p->n_bytes - m->local_at;
@@ -212,9 +213,8 @@ static gpul_status visit_member(const gpul_package *p, const member *m, gpul_err
 	if (!out)
 		return report_member(p, m, "no memory to decompress it", err);
 	out[m->bytes] = 0;
-	st = inflate_start(m, out, m->bytes) == m->bytes && is_right(m, out)
-		     ? p->visit(m->name, out, m->bytes, NULL, p->context, err)
-		     : report_member(p, m, "its compressed data is damaged", err);
+	st = inflate_start(m, out, m->bytes) == m->bytes && is_right(m, out) ? p->visit(m->name, out, m->bytes, NULL, p->context, err)
+									     : report_member(p, m, "its compressed data is damaged", err);
 	free(out);
 	return st;
 }

@@ -24,8 +24,7 @@ static void choose_block(const gpul_signature *s, uint32_t block[3])
 		block[d] = declared[0] ? (declared[d] ? declared[d] : 1) : usual[dims][d];
 	threads = (uint64_t)block[0] * block[1] * block[2];
 	for (int d = 2; d >= 0; d--)
-		while (!s->reqntid[0] && block[d] > 1 &&
-		       (threads > 1024 || (s->shared_threads && threads > s->shared_threads))) {
+		while (!s->reqntid[0] && block[d] > 1 && (threads > 1024 || (s->shared_threads && threads > s->shared_threads))) {
 			threads = threads / block[d] * (block[d] / 2);
 			block[d] /= 2;
 		}
@@ -58,8 +57,7 @@ static void choose_launch(gpul_inference *i, gpul_assumed_launch *l)
 	for (uint32_t k = 0; k < i->p->n_leaves; k++) {
 		const gpul_param *param = gpul_leaf_param(i, k);
 
-		if (param->role == GPUL_ROLE_BUFFER && param->loaded && !param->stored &&
-		    i->read_indexes >> k & 1)
+		if (param->role == GPUL_ROLE_BUFFER && param->loaded && !param->stored && i->read_indexes >> k & 1)
 			l->zeros |= (uint64_t)1 << k; /* an index that is loaded from this buffer is then 0 */
 	}
 }
@@ -97,8 +95,7 @@ static bool find_extents(const gpul_intervals *v, struct extents *e)
 	for (uint32_t k = 0; k < v->fn->f->n_insts; k++) {
 		gpul_inst_access a = gpul_inst_access_of(v->fn->f, &v->fn->f->insts[k]);
 
-		if (a.address && v->executed[v->cfg.of[k]] && gpul_guard_holds(v, k) != 0 &&
-		    !note_extent(v, &a, k, e))
+		if (a.address && v->executed[v->cfg.of[k]] && gpul_guard_holds(v, k) != 0 && !note_extent(v, &a, k, e))
 			return false;
 	}
 	return true;
@@ -151,8 +148,7 @@ void gpul_assume_launch(gpul_inference *i)
 		return;
 	choose_launch(i, &l);
 	for (unsigned k = 0; k < sizeof tries / sizeof *tries; k++) {
-		choose_values(i, &l, tries[k].one ? 1 : counts[s->grid_dims <= 3 ? s->grid_dims : 0],
-			      tries[k].stride);
+		choose_values(i, &l, tries[k].one ? 1 : counts[s->grid_dims <= 3 ? s->grid_dims : 0], tries[k].stride);
 		if (try_launch(i, &l, &e)) {
 			keep_launch(i, &l, &e);
 			return;

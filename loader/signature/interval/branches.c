@@ -205,13 +205,11 @@ static bool is_copy_of(const gpul_intervals *v, uint32_t wide, uint32_t value)
 		return true;
 	in = wide == GPUL_PTX_NONE ? NULL : definition(v, wide);
 	return in && (in->opcode == GPUL_PTX_CVT || in->opcode == GPUL_PTX_MOV) && in->n_operands == 2 &&
-	       (in->opcode == GPUL_PTX_MOV ||
-		gpul_ptx_type_bytes(gpul_inst_type(in, 0)) >= gpul_ptx_type_bytes(gpul_inst_type(in, 1))) &&
+	       (in->opcode == GPUL_PTX_MOV || gpul_ptx_type_bytes(gpul_inst_type(in, 0)) >= gpul_ptx_type_bytes(gpul_inst_type(in, 1))) &&
 	       value_of(v, gpul_inst_operand(v->fn->f, in, 1)) == value;
 }
 
-static gpul_range refine_by_setp(const gpul_intervals *v, uint32_t value, const gpul_ptx_inst *in,
-				 bool holds, gpul_range r)
+static gpul_range refine_by_setp(const gpul_intervals *v, uint32_t value, const gpul_ptx_inst *in, bool holds, gpul_range r)
 {
 	bool is_unsigned;
 	uint16_t op = comparison_of(in, &is_unsigned);
@@ -235,8 +233,8 @@ static gpul_range refine_by_setp(const gpul_intervals *v, uint32_t value, const 
 		op = swapped(op);
 	}
 	other = gpul_interval_anywhere(v, b); /* used without refining, so that the recursion ends */
-	if (other.kind != INTERVAL_NUMBER && (other.kind != INTERVAL_POINTER || other.base & (other.base - 1) ||
-					      v->values[value].base != other.base))
+	if (other.kind != INTERVAL_NUMBER &&
+	    (other.kind != INTERVAL_POINTER || other.base & (other.base - 1) || v->values[value].base != other.base))
 		return r;
 	if (other.kind == INTERVAL_NUMBER && v->values[value].kind != INTERVAL_NUMBER)
 		return r;
@@ -246,8 +244,7 @@ static gpul_range refine_by_setp(const gpul_intervals *v, uint32_t value, const 
 }
 
 /* Return the range of a value that follows from a predicate being true or false. */
-static gpul_range refine_by_predicate(const gpul_intervals *v, uint32_t value, uint32_t predicate,
-				      bool holds, gpul_range r, int depth)
+static gpul_range refine_by_predicate(const gpul_intervals *v, uint32_t value, uint32_t predicate, bool holds, gpul_range r, int depth)
 {
 	const gpul_ptx_inst *in = predicate == GPUL_PTX_NONE ? NULL : definition(v, predicate);
 	const gpul_ptx_operand *to;
@@ -256,8 +253,7 @@ static gpul_range refine_by_predicate(const gpul_intervals *v, uint32_t value, u
 		return r;
 	to = gpul_inst_operand(v->fn->f, in, 0);
 	if (in->opcode == GPUL_PTX_SETP) {
-		if (to->kind == GPUL_PTX_OP_PAIR &&
-		    value_of(v, &v->fn->f->operands[to->first_child]) != predicate)
+		if (to->kind == GPUL_PTX_OP_PAIR && value_of(v, &v->fn->f->operands[to->first_child]) != predicate)
 			holds = !holds; /* in p|q, q is the opposite of p */
 		return refine_by_setp(v, value, in, holds, r);
 	}
@@ -270,9 +266,8 @@ static gpul_range refine_by_predicate(const gpul_intervals *v, uint32_t value, u
 		return r;
 	}
 	if ((in->opcode == GPUL_PTX_NOT || in->opcode == GPUL_PTX_MOV) && in->n_operands == 2)
-		return refine_by_predicate(v, value,
-					   value_of(v, gpul_inst_operand(v->fn->f, in, 1)),
-					   holds != (in->opcode == GPUL_PTX_NOT), r, depth + 1);
+		return refine_by_predicate(v, value, value_of(v, gpul_inst_operand(v->fn->f, in, 1)), holds != (in->opcode == GPUL_PTX_NOT),
+					   r, depth + 1);
 	return r;
 }
 
@@ -311,8 +306,7 @@ static bool branches_to(const gpul_intervals *v, const gpul_ptx_inst *in, uint32
 
 		if (o->kind == GPUL_PTX_OP_LABEL && f->labels[o->index].kind != GPUL_PTX_LABEL_CODE)
 			return true; /* a table of targets */
-		if (o->kind == GPUL_PTX_OP_LABEL && f->labels[o->index].inst < f->n_insts &&
-		    v->cfg.of[f->labels[o->index].inst] == block)
+		if (o->kind == GPUL_PTX_OP_LABEL && f->labels[o->index].inst < f->n_insts && v->cfg.of[f->labels[o->index].inst] == block)
 			return true;
 	}
 	return false;
@@ -355,8 +349,7 @@ bool gpul_edge_is_taken(const gpul_intervals *v, uint32_t from, uint32_t to)
 	return holds < 0 || holds == needed;
 }
 
-static gpul_range refine_by_guard(const gpul_intervals *v, uint32_t value, uint32_t inst, bool holds,
-				  gpul_range r)
+static gpul_range refine_by_guard(const gpul_intervals *v, uint32_t value, uint32_t inst, bool holds, gpul_range r)
 {
 	const gpul_ptx_inst *in = &v->fn->f->insts[inst];
 
@@ -364,8 +357,7 @@ static gpul_range refine_by_guard(const gpul_intervals *v, uint32_t value, uint3
 }
 
 /* Return the range of a value that follows from the branches that dominate a block. */
-static gpul_range refine_by_dominators(const gpul_intervals *v, uint32_t value, uint32_t block,
-				       gpul_range r)
+static gpul_range refine_by_dominators(const gpul_intervals *v, uint32_t value, uint32_t block, gpul_range r)
 {
 	for (int depth = 0; depth < MAX_DEPTH && block && v->idom[block] != GPUL_PTX_NONE; depth++) {
 		uint32_t begin = v->cfg.first_pred[block];

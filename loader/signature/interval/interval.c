@@ -24,8 +24,7 @@ unsigned gpul_type_bits(uint16_t type)
 
 bool gpul_type_is_unsigned(uint16_t type)
 {
-	return type == GPUL_PTX_MOD_U8 || type == GPUL_PTX_MOD_U16 || type == GPUL_PTX_MOD_U32 ||
-	       type == GPUL_PTX_MOD_U64;
+	return type == GPUL_PTX_MOD_U8 || type == GPUL_PTX_MOD_U16 || type == GPUL_PTX_MOD_U32 || type == GPUL_PTX_MOD_U64;
 }
 
 bool gpul_type_is_float(uint16_t type)
@@ -55,8 +54,7 @@ gpul_interval gpul_interval_join(gpul_interval a, gpul_interval b)
 
 gpul_interval gpul_interval_add(gpul_interval a, gpul_interval b, bool subtract, unsigned bits)
 {
-	bool same = a.kind == INTERVAL_POINTER && b.kind == INTERVAL_POINTER && a.base == b.base &&
-		    !(a.base & (a.base - 1));
+	bool same = a.kind == INTERVAL_POINTER && b.kind == INTERVAL_POINTER && a.base == b.base && !(a.base & (a.base - 1));
 
 	if (subtract) {
 		if (b.kind != INTERVAL_NUMBER && !same)
@@ -127,8 +125,7 @@ static gpul_interval bitwise(const gpul_ptx_inst *in, gpul_interval a, gpul_inte
 	if (in->opcode == GPUL_PTX_AND)
 		r.r = gpul_range_and(a.r, b.r, bits);
 	else
-		r.r = gpul_range_or(gpul_range_unsigned(a.r, bits), gpul_range_unsigned(b.r, bits),
-				    in->opcode == GPUL_PTX_XOR, bits);
+		r.r = gpul_range_or(gpul_range_unsigned(a.r, bits), gpul_range_unsigned(b.r, bits), in->opcode == GPUL_PTX_XOR, bits);
 	return r;
 }
 
@@ -150,8 +147,9 @@ static gpul_interval convert(const gpul_ptx_inst *in, gpul_interval a)
 
 static gpul_interval compare(const gpul_ptx_inst *in, gpul_interval a, gpul_interval b)
 {
-	static const uint16_t ops[] = { GPUL_PTX_MOD_LT, GPUL_PTX_MOD_LE, GPUL_PTX_MOD_GT, GPUL_PTX_MOD_GE,
-					GPUL_PTX_MOD_EQ, GPUL_PTX_MOD_NE };
+	static const uint16_t ops[] = {
+		GPUL_PTX_MOD_LT, GPUL_PTX_MOD_LE, GPUL_PTX_MOD_GT, GPUL_PTX_MOD_GE, GPUL_PTX_MOD_EQ, GPUL_PTX_MOD_NE
+	};
 	uint16_t type = gpul_inst_type(in, 0);
 	unsigned bits = gpul_type_bits(type);
 	int result = -1;
@@ -159,17 +157,14 @@ static gpul_interval compare(const gpul_ptx_inst *in, gpul_interval a, gpul_inte
 	if (gpul_type_is_float(type) || in->n_operands != 3)
 		return gpul_interval_number(gpul_range_of(0, 1));
 	if (a.kind == INTERVAL_POINTER && b.kind == INTERVAL_NUMBER && b.r.lo == 0 && b.r.hi == 0)
-		result = gpul_ptx_has_mod(in, GPUL_PTX_MOD_EQ)   ? 0
-			 : gpul_ptx_has_mod(in, GPUL_PTX_MOD_NE) ? 1
-								 : -1;
+		result = gpul_ptx_has_mod(in, GPUL_PTX_MOD_EQ) ? 0 : gpul_ptx_has_mod(in, GPUL_PTX_MOD_NE) ? 1 : -1;
 	if (a.kind == INTERVAL_NUMBER && b.kind == INTERVAL_NUMBER)
 		for (unsigned k = 0; k < sizeof ops / sizeof *ops; k++)
 			if (gpul_ptx_has_mod(in, ops[k]))
 				result = gpul_type_is_unsigned(type)
 						 ? gpul_range_compare(ops[k], gpul_range_unsigned(a.r, bits),
 								      gpul_range_unsigned(b.r, bits))
-						 : gpul_range_compare(ops[k], gpul_range_signed(a.r, bits),
-								      gpul_range_signed(b.r, bits));
+						 : gpul_range_compare(ops[k], gpul_range_signed(a.r, bits), gpul_range_signed(b.r, bits));
 	return gpul_interval_number(gpul_range_of(result == 1, result != 0));
 }
 
@@ -195,8 +190,7 @@ static gpul_range evaluate_numbers(const gpul_ptx_inst *in, gpul_range a, gpul_r
 	case GPUL_PTX_SHL:
 		return gpul_range_wrap(gpul_range_shift_left(a, gpul_range_unsigned(b, 32), bits), bits);
 	case GPUL_PTX_SHR:
-		x = gpul_ptx_type_bytes(gpul_inst_type(in, 0)) && !is_unsigned &&
-				    gpul_inst_type(in, 0) >= GPUL_PTX_MOD_B8 &&
+		x = gpul_ptx_type_bytes(gpul_inst_type(in, 0)) && !is_unsigned && gpul_inst_type(in, 0) >= GPUL_PTX_MOD_B8 &&
 				    gpul_inst_type(in, 0) <= GPUL_PTX_MOD_B64
 			    ? gpul_range_unsigned(a, bits)
 			    : x;
@@ -244,9 +238,7 @@ static uint8_t zeros_of(const gpul_ptx_inst *in, const gpul_interval s[3])
 	case GPUL_PTX_MAD:
 		return gpul_ptx_has_mod(in, GPUL_PTX_MOD_HI) ? 0 : smaller_zeros(product, s[2].zeros);
 	case GPUL_PTX_SHL:
-		return s[1].r.lo >= 0 && s[1].r.lo < 63
-			       ? smaller_zeros(63, (uint8_t)(s[0].zeros + s[1].r.lo))
-			       : 0;
+		return s[1].r.lo >= 0 && s[1].r.lo < 63 ? smaller_zeros(63, (uint8_t)(s[0].zeros + s[1].r.lo)) : 0;
 	default:
 		return 0;
 	}
@@ -309,8 +301,7 @@ gpul_interval gpul_interval_evaluate(const gpul_ptx_inst *in, const gpul_interva
 		return r;
 	if (r.kind == INTERVAL_NUMBER && r.r.lo == r.r.hi)
 		r.zeros = gpul_interval_number(r.r).zeros;
-	else if (r.kind == INTERVAL_NUMBER && s[0].kind == INTERVAL_NUMBER && s[1].kind == INTERVAL_NUMBER &&
-		 zeros_of(in, s) > r.zeros)
+	else if (r.kind == INTERVAL_NUMBER && s[0].kind == INTERVAL_NUMBER && s[1].kind == INTERVAL_NUMBER && zeros_of(in, s) > r.zeros)
 		r.zeros = zeros_of(in, s);
 	return r;
 }

@@ -42,8 +42,7 @@ static gpul_interval of_leaf(const gpul_intervals *v, const gpul_leaf *leaf)
 	return gpul_interval_number(gpul_range_of(v->launch->value[k], v->launch->value[k]));
 }
 
-static gpul_interval loaded_value(const gpul_intervals *v, const gpul_inst_access *a, uint32_t inst,
-				  uint32_t element)
+static gpul_interval loaded_value(const gpul_intervals *v, const gpul_inst_access *a, uint32_t inst, uint32_t element)
 {
 	gpul_interval address = gpul_interval_of(v, a->address, inst);
 	unsigned bits = gpul_type_bits(a->type);
@@ -53,10 +52,8 @@ static gpul_interval loaded_value(const gpul_intervals *v, const gpul_inst_acces
 		const gpul_ptx_operand *symbol = &v->fn->f->operands[a->address->first_child];
 		const gpul_leaf *leaf = gpul_leaf_of_access(v->i->p, v->fn, a, element);
 
-		if (!leaf && symbol->kind == GPUL_PTX_OP_SYMBOL && symbol->ref_kind == GPUL_PTX_REF_PARAM &&
-		    a->address->value.i == 0)
-			leaf = gpul_dataflow_leaf(v->i->p, symbol->index, 0,
-						  gpul_ptx_type_bytes(a->type));
+		if (!leaf && symbol->kind == GPUL_PTX_OP_SYMBOL && symbol->ref_kind == GPUL_PTX_REF_PARAM && a->address->value.i == 0)
+			leaf = gpul_dataflow_leaf(v->i->p, symbol->index, 0, gpul_ptx_type_bytes(a->type));
 		return leaf ? of_leaf(v, leaf) : gpul_interval_number(full);
 	}
 	if (!a->atomic && address.kind == INTERVAL_POINTER && (address.base & ~v->launch->zeros) == 0)
@@ -76,15 +73,14 @@ static void set_value(gpul_intervals *v, uint32_t value, gpul_interval to, bool 
 	if (joins)
 		to = gpul_interval_join(was, to);
 	to.n_growths = was.n_growths;
-	if (!v->descending && joins && was.kind != INTERVAL_NONE && was.kind == to.kind &&
-	    (to.r.lo < was.r.lo || to.r.hi > was.r.hi) && ++to.n_growths > MAX_GROWTHS) {
+	if (!v->descending && joins && was.kind != INTERVAL_NONE && was.kind == to.kind && (to.r.lo < was.r.lo || to.r.hi > was.r.hi) &&
+	    ++to.n_growths > MAX_GROWTHS) {
 		if (to.r.lo < was.r.lo)
 			to.r.lo = to.r.lo >= -((int64_t)1 << 31) && was.kind == INTERVAL_NUMBER ? -((int64_t)1 << 31) : -RANGE_END;
 		if (to.r.hi > was.r.hi)
 			to.r.hi = to.r.hi < (int64_t)1 << 31 && was.kind == INTERVAL_NUMBER ? ((int64_t)1 << 31) - 1 : RANGE_END;
 	}
-	v->changed |= to.kind != was.kind || to.base != was.base || to.zeros != was.zeros ||
-		      to.size != was.size || to.r.lo != was.r.lo ||
+	v->changed |= to.kind != was.kind || to.base != was.base || to.zeros != was.zeros || to.size != was.size || to.r.lo != was.r.lo ||
 		      to.r.hi != was.r.hi;
 	*at = to;
 }

@@ -74,8 +74,7 @@ gpul_range gpul_range_negate(gpul_range a)
 
 gpul_range gpul_range_multiply(gpul_range a, gpul_range b)
 {
-	wide p[4] = { (wide)a.lo * b.lo, (wide)a.lo * b.hi, (wide)a.hi * b.lo,
-			  (wide)a.hi * b.hi };
+	wide p[4] = { (wide)a.lo * b.lo, (wide)a.lo * b.hi, (wide)a.hi * b.lo, (wide)a.hi * b.hi };
 	gpul_range r = gpul_range_of(saturate(p[0]), saturate(p[0]));
 
 	for (int i = 1; i < 4; i++)
@@ -110,16 +109,14 @@ gpul_range gpul_range_remainder(gpul_range a, gpul_range b, unsigned bits)
 {
 	if (b.lo <= 0)
 		return gpul_range_full(bits);
-	return gpul_range_of(a.lo < 0 ? larger(a.lo, 1 - b.hi) : 0,
-			     a.hi > 0 ? smaller(a.hi, b.hi - 1) : 0);
+	return gpul_range_of(a.lo < 0 ? larger(a.lo, 1 - b.hi) : 0, a.hi > 0 ? smaller(a.hi, b.hi - 1) : 0);
 }
 
 gpul_range gpul_range_shift_left(gpul_range a, gpul_range count, unsigned bits)
 {
 	if (count.lo < 0 || count.hi > 61)
 		return gpul_range_full(bits);
-	return gpul_range_multiply(
-		a, gpul_range_of((int64_t)1 << count.lo, (int64_t)1 << count.hi));
+	return gpul_range_multiply(a, gpul_range_of((int64_t)1 << count.lo, (int64_t)1 << count.hi));
 }
 
 gpul_range gpul_range_shift_right(gpul_range a, gpul_range count, unsigned bits)
@@ -162,14 +159,12 @@ gpul_range gpul_range_or(gpul_range a, gpul_range b, bool exclusive, unsigned bi
 {
 	if (a.lo < 0 || b.lo < 0 || is_unbounded(a) || is_unbounded(b))
 		return gpul_range_full(bits);
-	return gpul_range_of(exclusive ? 0 : larger(a.lo, b.lo),
-			     smaller(mask_of(larger(a.hi, b.hi)), saturate((wide)a.hi + b.hi)));
+	return gpul_range_of(exclusive ? 0 : larger(a.lo, b.lo), smaller(mask_of(larger(a.hi, b.hi)), saturate((wide)a.hi + b.hi)));
 }
 
 gpul_range gpul_range_min_max(gpul_range a, gpul_range b, bool max)
 {
-	return max ? gpul_range_of(larger(a.lo, b.lo), larger(a.hi, b.hi))
-		   : gpul_range_of(smaller(a.lo, b.lo), smaller(a.hi, b.hi));
+	return max ? gpul_range_of(larger(a.lo, b.lo), larger(a.hi, b.hi)) : gpul_range_of(smaller(a.lo, b.lo), smaller(a.hi, b.hi));
 }
 
 int gpul_range_compare(uint16_t op, gpul_range a, gpul_range b)

@@ -45,12 +45,12 @@ typedef struct gpul_intervals {
 	const gpul_dataflow_func *fn; /* the kernel's function */
 	const gpul_assumed_launch *launch;
 	gpul_cfg cfg;
-	gpul_interval *values;  /* index: SSA value */
-	uint32_t *def;          /* for each SSA value: the only instruction that writes it, or NONE */
-	bool *compared;         /* for each SSA value: true if a branch may depend on it */
-	uint32_t *idom;         /* for each block: its immediate dominator, or NONE */
-	uint32_t *order;        /* for each block: its place in reverse postorder, or NONE if it is not reachable */
-	bool *executed;         /* for each block: true if a thread may reach it */
+	gpul_interval *values; /* index: SSA value */
+	uint32_t *def;         /* for each SSA value: the only instruction that writes it, or NONE */
+	bool *compared;        /* for each SSA value: true if a branch may depend on it */
+	uint32_t *idom;        /* for each block: its immediate dominator, or NONE */
+	uint32_t *order;       /* for each block: its place in reverse postorder, or NONE if it is not reachable */
+	bool *executed;        /* for each block: true if a thread may reach it */
 	bool changed, descending;
 } gpul_intervals;
 

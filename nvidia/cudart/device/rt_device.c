@@ -79,10 +79,8 @@ cudaError_t cudaGetDeviceFlags(unsigned int *flags)
 
 /* The runtime's and the driver's enumeration of attributes have the same numbers. */
 _Static_assert((int)cudaDevAttrWarpSize == (int)CU_DEVICE_ATTRIBUTE_WARP_SIZE &&
-		       (int)cudaDevAttrComputeCapabilityMajor ==
-			       (int)CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR &&
-		       (int)cudaDevAttrCooperativeLaunch ==
-			       (int)CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH,
+		       (int)cudaDevAttrComputeCapabilityMajor == (int)CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR &&
+		       (int)cudaDevAttrCooperativeLaunch == (int)CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH,
 	       "a cudaDeviceAttr has the number of its CUdevice_attribute");
 
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr which, int ordinal)
@@ -118,8 +116,7 @@ cudaError_t cudaDeviceGetByPCIBusId(int *ordinal, const char *text)
 }
 
 /* The driver gets a format and a number of channels in place of the channel descriptor. */
-cudaError_t cudaDeviceGetTexture1DLinearMaxWidth(size_t *out, const struct cudaChannelFormatDesc *desc,
-						 int ordinal)
+cudaError_t cudaDeviceGetTexture1DLinearMaxWidth(size_t *out, const struct cudaChannelFormatDesc *desc, int ordinal)
 {
 	const gpul_driver *drv;
 	CUarray_format format;
@@ -147,14 +144,11 @@ cudaError_t cudaSetValidDevices(int *ordinals, int n)
 }
 
 GPUL_RT_FORWARD(cudaDeviceSynchronize, (void), cuCtxSynchronize())
-GPUL_RT_FORWARD(cudaDeviceGetCacheConfig, (enum cudaFuncCache *out),
-		cuCtxGetCacheConfig((CUfunc_cache *)(void *)out))
-GPUL_RT_FORWARD(cudaDeviceSetCacheConfig, (enum cudaFuncCache config),
-		cuCtxSetCacheConfig((CUfunc_cache)config))
+GPUL_RT_FORWARD(cudaDeviceGetCacheConfig, (enum cudaFuncCache * out), cuCtxGetCacheConfig((CUfunc_cache *)(void *)out))
+GPUL_RT_FORWARD(cudaDeviceSetCacheConfig, (enum cudaFuncCache config), cuCtxSetCacheConfig((CUfunc_cache)config))
 GPUL_RT_FORWARD(cudaDeviceFlushGPUDirectRDMAWrites,
 		(enum cudaFlushGPUDirectRDMAWritesTarget target, enum cudaFlushGPUDirectRDMAWritesScope scope),
-		cuFlushGPUDirectRDMAWrites((CUflushGPUDirectRDMAWritesTarget)target,
-					   (CUflushGPUDirectRDMAWritesScope)scope))
+		cuFlushGPUDirectRDMAWrites((CUflushGPUDirectRDMAWritesTarget)target, (CUflushGPUDirectRDMAWritesScope)scope))
 
 /* Get the bank size of shared memory, which a program cannot choose on any device that CUDA 12 or later supports. */
 cudaError_t cudaDeviceGetSharedMemConfig(enum cudaSharedMemConfig *out);
@@ -214,8 +208,7 @@ cudaError_t cudaDriverGetVersion(int *version)
 
 /* ---- properties of pairs of devices, and atomic operations ------------------------------------- */
 
-_Static_assert((int)cudaDevP2PAttrCudaArrayAccessSupported ==
-		       (int)CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED,
+_Static_assert((int)cudaDevP2PAttrCudaArrayAccessSupported == (int)CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED,
 	       "the attributes of both interfaces have the same numbers");
 
 cudaError_t cudaDeviceGetP2PAttribute(int *value, enum cudaDeviceP2PAttr which, int from, int to)
@@ -232,13 +225,10 @@ cudaError_t cudaDeviceGetP2PAttribute(int *value, enum cudaDeviceP2PAttr which, 
 #if CUDART_VERSION >= 13000
 GPUL_RT_FORWARD(cudaDeviceGetHostAtomicCapabilities,
 		(unsigned int *out, const enum cudaAtomicOperation *operations, unsigned int n, int ordinal),
-		cuDeviceGetHostAtomicCapabilities(out, (const CUatomicOperation *)(const void *)operations, n,
-						  ordinal))
+		cuDeviceGetHostAtomicCapabilities(out, (const CUatomicOperation *)(const void *)operations, n, ordinal))
 GPUL_RT_FORWARD(cudaDeviceGetP2PAtomicCapabilities,
-		(unsigned int *out, const enum cudaAtomicOperation *operations, unsigned int n, int from,
-		 int to),
-		cuDeviceGetP2PAtomicCapabilities(out, (const CUatomicOperation *)(const void *)operations, n,
-						 from, to))
+		(unsigned int *out, const enum cudaAtomicOperation *operations, unsigned int n, int from, int to),
+		cuDeviceGetP2PAtomicCapabilities(out, (const CUatomicOperation *)(const void *)operations, n, from, to))
 #endif
 
 /* ---- peers ------------------------------------------------------------------------------- */
@@ -275,8 +265,7 @@ cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned int flags)
 	if (e)
 		return e;
 	if (!gpul_driver_has(drv, "cuCtxEnablePeerAccess"))
-		return gpul_rt_fail(cudaErrorPeerAccessUnsupported,
-				    "device %d: this driver has no peer access", peer);
+		return gpul_rt_fail(cudaErrorPeerAccessUnsupported, "device %d: this driver has no peer access", peer);
 	return gpul_rt_cu(drv, cuCtxEnablePeerAccess(context, flags));
 }
 
@@ -289,7 +278,6 @@ cudaError_t cudaDeviceDisablePeerAccess(int peer)
 	if (e)
 		return e;
 	if (!gpul_driver_has(drv, "cuCtxDisablePeerAccess"))
-		return gpul_rt_fail(cudaErrorPeerAccessNotEnabled,
-				    "device %d: this driver has no peer access", peer);
+		return gpul_rt_fail(cudaErrorPeerAccessNotEnabled, "device %d: this driver has no peer access", peer);
 	return gpul_rt_cu(drv, cuCtxDisablePeerAccess(context));
 }

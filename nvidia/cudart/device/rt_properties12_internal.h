@@ -20,40 +20,33 @@ struct gpul_rt_properties_12 {
 	size_t totalConstMem;
 	int major, minor;
 	size_t textureAlignment, texturePitchAlignment;
-	int deviceOverlap, multiProcessorCount, kernelExecTimeoutEnabled, integrated,
-		canMapHostMemory, computeMode, maxTexture1D, maxTexture1DMipmap, maxTexture1DLinear,
-		maxTexture2D[2], maxTexture2DMipmap[2], maxTexture2DLinear[3],
-		maxTexture2DGather[2], maxTexture3D[3], maxTexture3DAlt[3], maxTextureCubemap,
-		maxTexture1DLayered[2], maxTexture2DLayered[3], maxTextureCubemapLayered[2],
-		maxSurface1D, maxSurface2D[2], maxSurface3D[3], maxSurface1DLayered[2],
+	int deviceOverlap, multiProcessorCount, kernelExecTimeoutEnabled, integrated, canMapHostMemory, computeMode, maxTexture1D,
+		maxTexture1DMipmap, maxTexture1DLinear, maxTexture2D[2], maxTexture2DMipmap[2], maxTexture2DLinear[3],
+		maxTexture2DGather[2], maxTexture3D[3], maxTexture3DAlt[3], maxTextureCubemap, maxTexture1DLayered[2],
+		maxTexture2DLayered[3], maxTextureCubemapLayered[2], maxSurface1D, maxSurface2D[2], maxSurface3D[3], maxSurface1DLayered[2],
 		maxSurface2DLayered[3], maxSurfaceCubemap, maxSurfaceCubemapLayered[2];
 	size_t surfaceAlignment;
-	int concurrentKernels, ECCEnabled, pciBusID, pciDeviceID, pciDomainID, tccDriver,
-		asyncEngineCount, unifiedAddressing, memoryClockRate, memoryBusWidth, l2CacheSize,
-		persistingL2CacheMaxSize, maxThreadsPerMultiProcessor, streamPrioritiesSupported,
-		globalL1CacheSupported, localL1CacheSupported;
+	int concurrentKernels, ECCEnabled, pciBusID, pciDeviceID, pciDomainID, tccDriver, asyncEngineCount, unifiedAddressing,
+		memoryClockRate, memoryBusWidth, l2CacheSize, persistingL2CacheMaxSize, maxThreadsPerMultiProcessor,
+		streamPrioritiesSupported, globalL1CacheSupported, localL1CacheSupported;
 	size_t sharedMemPerMultiprocessor;
-	int regsPerMultiprocessor, managedMemory, isMultiGpuBoard, multiGpuBoardGroupID,
-		hostNativeAtomicSupported, singleToDoublePrecisionPerfRatio, pageableMemoryAccess,
-		concurrentManagedAccess, computePreemptionSupported,
+	int regsPerMultiprocessor, managedMemory, isMultiGpuBoard, multiGpuBoardGroupID, hostNativeAtomicSupported,
+		singleToDoublePrecisionPerfRatio, pageableMemoryAccess, concurrentManagedAccess, computePreemptionSupported,
 		canUseHostPointerForRegisteredMem, cooperativeLaunch, cooperativeMultiDeviceLaunch;
 	size_t sharedMemPerBlockOptin;
-	int pageableMemoryAccessUsesHostPageTables, directManagedMemAccessFromHost,
-		maxBlocksPerMultiProcessor, accessPolicyMaxWindowSize;
+	int pageableMemoryAccessUsesHostPageTables, directManagedMemAccessFromHost, maxBlocksPerMultiProcessor, accessPolicyMaxWindowSize;
 	size_t reservedSharedMemPerBlock;
 	/* Since CUDA 12: */
-	int hostRegisterSupported, sparseCudaArraySupported, hostRegisterReadOnlySupported,
-		timelineSemaphoreInteropSupported, memoryPoolsSupported, gpuDirectRDMASupported;
+	int hostRegisterSupported, sparseCudaArraySupported, hostRegisterReadOnlySupported, timelineSemaphoreInteropSupported,
+		memoryPoolsSupported, gpuDirectRDMASupported;
 	unsigned int gpuDirectRDMAFlushWritesOptions;
 	int gpuDirectRDMAWritesOrdering;
 	unsigned int memoryPoolSupportedHandleTypes;
-	int deferredMappingCudaArraySupported, ipcEventSupported, clusterLaunch,
-		unifiedFunctionPointers, reserved[63];
+	int deferredMappingCudaArraySupported, ipcEventSupported, clusterLaunch, unifiedFunctionPointers, reserved[63];
 };
 _Static_assert(sizeof(struct gpul_rt_properties_12) == 1032, "the size of cudaDeviceProp in CUDA 12");
 #if CUDART_VERSION < 13000
-_Static_assert(sizeof(struct gpul_rt_properties_12) == sizeof(struct cudaDeviceProp),
-	       "the structure of the header");
+_Static_assert(sizeof(struct gpul_rt_properties_12) == sizeof(struct cudaDeviceProp), "the structure of the header");
 #endif
 
 #endif

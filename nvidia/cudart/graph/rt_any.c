@@ -13,24 +13,28 @@ _Static_assert(sizeof(struct cudaGraphNodeParams) == sizeof(CUgraphNodeParams) &
 		       offsetof(struct cudaGraphNodeParams, host) == offsetof(CUgraphNodeParams, host) &&
 		       sizeof(struct cudaMemAllocNodeParamsV2) == sizeof(CUDA_MEM_ALLOC_NODE_PARAMS_v2) &&
 		       sizeof(struct cudaMemsetParamsV2) + sizeof(CUcontext) == sizeof(CUDA_MEMSET_NODE_PARAMS_v2) &&
-		       sizeof(struct cudaConditionalNodeParams) + sizeof(CUcontext) ==
-			       sizeof(CUDA_CONDITIONAL_NODE_PARAMS),
+		       sizeof(struct cudaConditionalNodeParams) + sizeof(CUcontext) == sizeof(CUDA_CONDITIONAL_NODE_PARAMS),
 	       "the layout of both interfaces is the same, but for the context at the end");
 
-static cudaError_t convert_kernel(const gpul_driver *drv, const struct cudaKernelNodeParamsV2 *p,
-				  CUDA_KERNEL_NODE_PARAMS_v3 *out)
+static cudaError_t convert_kernel(const gpul_driver *drv, const struct cudaKernelNodeParamsV2 *p, CUDA_KERNEL_NODE_PARAMS_v3 *out)
 {
-	struct cudaKernelNodeParams plain = { p->func, p->gridDim, p->blockDim, p->sharedMemBytes, p->kernelParams,
-					      p->extra };
+	struct cudaKernelNodeParams plain = { p->func, p->gridDim, p->blockDim, p->sharedMemBytes, p->kernelParams, p->extra };
 	CUDA_KERNEL_NODE_PARAMS k;
 	cudaError_t e = gpul_rt_describe_kernel(drv, &plain, &k);
 
 	if (e)
 		return e;
 	*out = (CUDA_KERNEL_NODE_PARAMS_v3){
-		.func = k.func, .gridDimX = k.gridDimX, .gridDimY = k.gridDimY, .gridDimZ = k.gridDimZ,
-		.blockDimX = k.blockDimX, .blockDimY = k.blockDimY, .blockDimZ = k.blockDimZ,
-		.sharedMemBytes = k.sharedMemBytes, .kernelParams = k.kernelParams, .extra = k.extra,
+		.func = k.func,
+		.gridDimX = k.gridDimX,
+		.gridDimY = k.gridDimY,
+		.gridDimZ = k.gridDimZ,
+		.blockDimX = k.blockDimX,
+		.blockDimY = k.blockDimY,
+		.blockDimZ = k.blockDimZ,
+		.sharedMemBytes = k.sharedMemBytes,
+		.kernelParams = k.kernelParams,
+		.extra = k.extra,
 	};
 	return cudaSuccess;
 }
@@ -64,8 +68,8 @@ static cudaError_t convert(const gpul_driver *drv, const struct cudaGraphNodePar
 	}
 }
 
-static cudaError_t add_node(cudaGraphNode_t *out, cudaGraph_t graph, const cudaGraphNode_t *after,
-			    const cudaGraphEdgeData *edges, size_t n_after, struct cudaGraphNodeParams *p)
+static cudaError_t add_node(cudaGraphNode_t *out, cudaGraph_t graph, const cudaGraphNode_t *after, const cudaGraphEdgeData *edges,
+			    size_t n_after, struct cudaGraphNodeParams *p)
 {
 	const gpul_driver *drv;
 	CUgraphNodeParams params;
@@ -73,8 +77,7 @@ static cudaError_t add_node(cudaGraphNode_t *out, cudaGraph_t graph, const cudaG
 
 	if (e || (e = convert(drv, p, &params)))
 		return e;
-	e = gpul_rt_cu(drv, cuGraphAddNode_v2(out, graph, after, (const CUgraphEdgeData *)(const void *)edges, n_after,
-					      &params));
+	e = gpul_rt_cu(drv, cuGraphAddNode_v2(out, graph, after, (const CUgraphEdgeData *)(const void *)edges, n_after, &params));
 	if (!e && p->type == cudaGraphNodeTypeMemAlloc) /* return results: the address, the body graphs */
 		p->alloc.dptr = (void *)(uintptr_t)params.alloc.dptr;
 	if (!e && p->type == cudaGraphNodeTypeConditional)
@@ -83,20 +86,19 @@ static cudaError_t add_node(cudaGraphNode_t *out, cudaGraph_t graph, const cudaG
 }
 
 GPUL_RT_DECLARE(GPUL_RT_NEW("cudaGraphAddNode"), gpul_rt_add_node,
-		(cudaGraphNode_t *out, cudaGraph_t graph, const cudaGraphNode_t *after,
-		 const cudaGraphEdgeData *edges, size_t n_after, struct cudaGraphNodeParams *p))
-cudaError_t gpul_rt_add_node(cudaGraphNode_t *out, cudaGraph_t graph, const cudaGraphNode_t *after,
-			     const cudaGraphEdgeData *edges, size_t n_after, struct cudaGraphNodeParams *p)
+		(cudaGraphNode_t * out, cudaGraph_t graph, const cudaGraphNode_t *after, const cudaGraphEdgeData *edges, size_t n_after,
+		 struct cudaGraphNodeParams *p))
+cudaError_t gpul_rt_add_node(cudaGraphNode_t *out, cudaGraph_t graph, const cudaGraphNode_t *after, const cudaGraphEdgeData *edges,
+			     size_t n_after, struct cudaGraphNodeParams *p)
 {
 	return add_node(out, graph, after, edges, n_after, p);
 }
 
 #if GPUL_RT_ABI < 13
 GPUL_RT_DECLARE(GPUL_RT_OLD("cudaGraphAddNode"), gpul_rt_add_plain_node,
-		(cudaGraphNode_t *out, cudaGraph_t graph, const cudaGraphNode_t *after, size_t n_after,
-		 struct cudaGraphNodeParams *p))
-cudaError_t gpul_rt_add_plain_node(cudaGraphNode_t *out, cudaGraph_t graph, const cudaGraphNode_t *after,
-				   size_t n_after, struct cudaGraphNodeParams *p)
+		(cudaGraphNode_t * out, cudaGraph_t graph, const cudaGraphNode_t *after, size_t n_after, struct cudaGraphNodeParams *p))
+cudaError_t gpul_rt_add_plain_node(cudaGraphNode_t *out, cudaGraph_t graph, const cudaGraphNode_t *after, size_t n_after,
+				   struct cudaGraphNodeParams *p)
 {
 	return add_node(out, graph, after, NULL, n_after, p);
 }
@@ -113,8 +115,7 @@ cudaError_t cudaGraphNodeSetParams(cudaGraphNode_t node, struct cudaGraphNodePar
 	return gpul_rt_cu(drv, cuGraphNodeSetParams(node, &params));
 }
 
-cudaError_t cudaGraphExecNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node,
-				       struct cudaGraphNodeParams *p)
+cudaError_t cudaGraphExecNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node, struct cudaGraphNodeParams *p)
 {
 	const gpul_driver *drv;
 	CUgraphNodeParams params;

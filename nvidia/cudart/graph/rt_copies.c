@@ -18,8 +18,8 @@ struct target {
 	cudaGraphNode_t node;
 };
 
-#define ADDED ((struct target){ .out = out, .graph = graph, .after = after, .n_after = n_after })
-#define CHANGED ((struct target){ .node = node })
+#define ADDED           ((struct target){ .out = out, .graph = graph, .after = after, .n_after = n_after })
+#define CHANGED         ((struct target){ .node = node })
 #define CHANGED_IN_EXEC ((struct target){ .exec = exec, .node = node })
 
 static cudaError_t set_copy(struct target t, const struct cudaMemcpy3DParms *p)
@@ -48,8 +48,7 @@ cudaError_t cudaGraphMemcpyNodeSetParams(cudaGraphNode_t node, const struct cuda
 	return set_copy(CHANGED, p);
 }
 
-cudaError_t cudaGraphExecMemcpyNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node,
-					     const struct cudaMemcpy3DParms *p)
+cudaError_t cudaGraphExecMemcpyNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node, const struct cudaMemcpy3DParms *p)
 {
 	return set_copy(CHANGED_IN_EXEC, p);
 }
@@ -67,8 +66,7 @@ cudaError_t cudaGraphMemcpyNodeGetParams(cudaGraphNode_t node, struct cudaMemcpy
 
 /* ---- contiguous bytes -------------------------------------------------------------------- */
 
-static cudaError_t set_bytes(struct target t, void *to, const void *from, size_t bytes,
-			     enum cudaMemcpyKind kind)
+static cudaError_t set_bytes(struct target t, void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
 {
 	struct cudaMemcpy3DParms p;
 
@@ -76,20 +74,18 @@ static cudaError_t set_bytes(struct target t, void *to, const void *from, size_t
 	return set_copy(t, &p);
 }
 
-cudaError_t cudaGraphAddMemcpyNode1D(NEW_NODE, void *to, const void *from, size_t bytes,
-				     enum cudaMemcpyKind kind)
+cudaError_t cudaGraphAddMemcpyNode1D(NEW_NODE, void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
 {
 	return set_bytes(ADDED, to, from, bytes, kind);
 }
 
-cudaError_t cudaGraphMemcpyNodeSetParams1D(cudaGraphNode_t node, void *to, const void *from, size_t bytes,
-					   enum cudaMemcpyKind kind)
+cudaError_t cudaGraphMemcpyNodeSetParams1D(cudaGraphNode_t node, void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
 {
 	return set_bytes(CHANGED, to, from, bytes, kind);
 }
 
-cudaError_t cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t exec, cudaGraphNode_t node, void *to,
-					       const void *from, size_t bytes, enum cudaMemcpyKind kind)
+cudaError_t cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t exec, cudaGraphNode_t node, void *to, const void *from, size_t bytes,
+					       enum cudaMemcpyKind kind)
 {
 	return set_bytes(CHANGED_IN_EXEC, to, from, bytes, kind);
 }
@@ -107,14 +103,13 @@ static cudaError_t find_part(const void *symbol, size_t bytes, size_t offset, vo
 	if (e || (e = gpul_rt_variable(drv, symbol, &start, &there)))
 		return e;
 	if (offset > there || bytes > there - offset)
-		return gpul_rt_fail(cudaErrorInvalidValue, "%zu bytes at offset %zu exceed a variable of %zu bytes",
-				    bytes, offset, there);
+		return gpul_rt_fail(cudaErrorInvalidValue, "%zu bytes at offset %zu exceed a variable of %zu bytes", bytes, offset, there);
 	*out = (void *)(uintptr_t)(start + offset);
 	return cudaSuccess;
 }
 
-static cudaError_t set_to_symbol(struct target t, const void *symbol, const void *from, size_t bytes,
-				 size_t offset, enum cudaMemcpyKind kind)
+static cudaError_t set_to_symbol(struct target t, const void *symbol, const void *from, size_t bytes, size_t offset,
+				 enum cudaMemcpyKind kind)
 {
 	void *to = NULL;
 	cudaError_t e = find_part(symbol, bytes, offset, &to);
@@ -122,8 +117,7 @@ static cudaError_t set_to_symbol(struct target t, const void *symbol, const void
 	return e ? e : set_bytes(t, to, from, bytes, kind);
 }
 
-static cudaError_t set_from_symbol(struct target t, void *to, const void *symbol, size_t bytes,
-				   size_t offset, enum cudaMemcpyKind kind)
+static cudaError_t set_from_symbol(struct target t, void *to, const void *symbol, size_t bytes, size_t offset, enum cudaMemcpyKind kind)
 {
 	void *from = NULL;
 	cudaError_t e = find_part(symbol, bytes, offset, &from);
@@ -131,40 +125,37 @@ static cudaError_t set_from_symbol(struct target t, void *to, const void *symbol
 	return e ? e : set_bytes(t, to, from, bytes, kind);
 }
 
-cudaError_t cudaGraphAddMemcpyNodeToSymbol(NEW_NODE, const void *symbol, const void *from, size_t bytes,
-					   size_t offset, enum cudaMemcpyKind kind)
+cudaError_t cudaGraphAddMemcpyNodeToSymbol(NEW_NODE, const void *symbol, const void *from, size_t bytes, size_t offset,
+					   enum cudaMemcpyKind kind)
 {
 	return set_to_symbol(ADDED, symbol, from, bytes, offset, kind);
 }
 
-cudaError_t cudaGraphMemcpyNodeSetParamsToSymbol(cudaGraphNode_t node, const void *symbol, const void *from,
-						 size_t bytes, size_t offset, enum cudaMemcpyKind kind)
+cudaError_t cudaGraphMemcpyNodeSetParamsToSymbol(cudaGraphNode_t node, const void *symbol, const void *from, size_t bytes, size_t offset,
+						 enum cudaMemcpyKind kind)
 {
 	return set_to_symbol(CHANGED, symbol, from, bytes, offset, kind);
 }
 
-cudaError_t cudaGraphExecMemcpyNodeSetParamsToSymbol(cudaGraphExec_t exec, cudaGraphNode_t node,
-						     const void *symbol, const void *from, size_t bytes,
-						     size_t offset, enum cudaMemcpyKind kind)
+cudaError_t cudaGraphExecMemcpyNodeSetParamsToSymbol(cudaGraphExec_t exec, cudaGraphNode_t node, const void *symbol, const void *from,
+						     size_t bytes, size_t offset, enum cudaMemcpyKind kind)
 {
 	return set_to_symbol(CHANGED_IN_EXEC, symbol, from, bytes, offset, kind);
 }
 
-cudaError_t cudaGraphAddMemcpyNodeFromSymbol(NEW_NODE, void *to, const void *symbol, size_t bytes,
-					     size_t offset, enum cudaMemcpyKind kind)
+cudaError_t cudaGraphAddMemcpyNodeFromSymbol(NEW_NODE, void *to, const void *symbol, size_t bytes, size_t offset, enum cudaMemcpyKind kind)
 {
 	return set_from_symbol(ADDED, to, symbol, bytes, offset, kind);
 }
 
-cudaError_t cudaGraphMemcpyNodeSetParamsFromSymbol(cudaGraphNode_t node, void *to, const void *symbol,
-						   size_t bytes, size_t offset, enum cudaMemcpyKind kind)
+cudaError_t cudaGraphMemcpyNodeSetParamsFromSymbol(cudaGraphNode_t node, void *to, const void *symbol, size_t bytes, size_t offset,
+						   enum cudaMemcpyKind kind)
 {
 	return set_from_symbol(CHANGED, to, symbol, bytes, offset, kind);
 }
 
-cudaError_t cudaGraphExecMemcpyNodeSetParamsFromSymbol(cudaGraphExec_t exec, cudaGraphNode_t node, void *to,
-						       const void *symbol, size_t bytes, size_t offset,
-						       enum cudaMemcpyKind kind)
+cudaError_t cudaGraphExecMemcpyNodeSetParamsFromSymbol(cudaGraphExec_t exec, cudaGraphNode_t node, void *to, const void *symbol,
+						       size_t bytes, size_t offset, enum cudaMemcpyKind kind)
 {
 	return set_from_symbol(CHANGED_IN_EXEC, to, symbol, bytes, offset, kind);
 }
@@ -192,8 +183,7 @@ GPUL_RT_FORWARD(cudaGraphMemsetNodeGetParams, (cudaGraphNode_t node, struct cuda
 GPUL_RT_FORWARD(cudaGraphMemsetNodeSetParams, (cudaGraphNode_t node, const struct cudaMemsetParams *p),
 		cuGraphMemsetNodeSetParams(node, FILL(p)))
 
-cudaError_t cudaGraphExecMemsetNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node,
-					     const struct cudaMemsetParams *p)
+cudaError_t cudaGraphExecMemsetNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node, const struct cudaMemsetParams *p)
 {
 	const gpul_driver *drv;
 	CUcontext context = NULL;

@@ -7,33 +7,25 @@
 #include "nvidia/cudart/rt_runtime_internal.h"
 
 _Static_assert(sizeof(cudaGraphInstantiateParams) == sizeof(CUDA_GRAPH_INSTANTIATE_PARAMS) &&
-		       offsetof(cudaGraphInstantiateParams, result_out) ==
-			       offsetof(CUDA_GRAPH_INSTANTIATE_PARAMS, result_out) &&
+		       offsetof(cudaGraphInstantiateParams, result_out) == offsetof(CUDA_GRAPH_INSTANTIATE_PARAMS, result_out) &&
 		       sizeof(cudaGraphExecUpdateResultInfo) == sizeof(CUgraphExecUpdateResultInfo) &&
 		       (int)cudaGraphInstantiateFlagUseNodePriority == (int)CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY &&
-		       (int)cudaGraphExecUpdateErrorAttributesChanged ==
-			       (int)CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED,
+		       (int)cudaGraphExecUpdateErrorAttributesChanged == (int)CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED,
 	       "structures and numbers of both interfaces are the same");
 
-GPUL_RT_FORWARD(cudaGraphInstantiateWithParams,
-		(cudaGraphExec_t *out, cudaGraph_t graph, cudaGraphInstantiateParams *p),
+GPUL_RT_FORWARD(cudaGraphInstantiateWithParams, (cudaGraphExec_t * out, cudaGraph_t graph, cudaGraphInstantiateParams *p),
 		cuGraphInstantiateWithParams(out, graph, (CUDA_GRAPH_INSTANTIATE_PARAMS *)(void *)p))
-GPUL_RT_FORWARD(cudaGraphUpload, (cudaGraphExec_t exec, cudaStream_t stream),
-		cuGraphUpload(exec, gpul_rt_stream(stream)))
-GPUL_RT_FORWARD(cudaGraphLaunch, (cudaGraphExec_t exec, cudaStream_t stream),
-		cuGraphLaunch(exec, gpul_rt_stream(stream)))
+GPUL_RT_FORWARD(cudaGraphUpload, (cudaGraphExec_t exec, cudaStream_t stream), cuGraphUpload(exec, gpul_rt_stream(stream)))
+GPUL_RT_FORWARD(cudaGraphLaunch, (cudaGraphExec_t exec, cudaStream_t stream), cuGraphLaunch(exec, gpul_rt_stream(stream)))
 
 #ifndef GPUL_RT_PER_THREAD
 
-GPUL_RT_FORWARD(cudaGraphInstantiate,
-		(cudaGraphExec_t *out, cudaGraph_t graph, unsigned long long flags),
+GPUL_RT_FORWARD(cudaGraphInstantiate, (cudaGraphExec_t * out, cudaGraph_t graph, unsigned long long flags),
 		cuGraphInstantiate(out, graph, flags))
-GPUL_RT_FORWARD(cudaGraphInstantiateWithFlags,
-		(cudaGraphExec_t *out, cudaGraph_t graph, unsigned long long flags),
+GPUL_RT_FORWARD(cudaGraphInstantiateWithFlags, (cudaGraphExec_t * out, cudaGraph_t graph, unsigned long long flags),
 		cuGraphInstantiate(out, graph, flags))
 GPUL_RT_FORWARD(cudaGraphExecDestroy, (cudaGraphExec_t exec), cuGraphExecDestroy(exec))
-GPUL_RT_FORWARD(cudaGraphExecUpdate,
-		(cudaGraphExec_t exec, cudaGraph_t graph, cudaGraphExecUpdateResultInfo *info),
+GPUL_RT_FORWARD(cudaGraphExecUpdate, (cudaGraphExec_t exec, cudaGraph_t graph, cudaGraphExecUpdateResultInfo *info),
 		cuGraphExecUpdate(exec, graph, (CUgraphExecUpdateResultInfo *)(void *)info))
 GPUL_RT_FORWARD(cudaGraphNodeSetEnabled, (cudaGraphExec_t exec, cudaGraphNode_t node, unsigned int enabled),
 		cuGraphNodeSetEnabled(exec, node, enabled))

@@ -10,21 +10,18 @@ _Static_assert((int)cudaGraphNodeTypeKernel == (int)CU_GRAPH_NODE_TYPE_KERNEL &&
 		       (int)cudaGraphMemAttrReservedMemHigh == (int)CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH,
 	       "the enumerations of both interfaces have the same numbers");
 
-GPUL_RT_FORWARD(cudaGraphCreate, (cudaGraph_t *graph, unsigned int flags), cuGraphCreate(graph, flags))
+GPUL_RT_FORWARD(cudaGraphCreate, (cudaGraph_t * graph, unsigned int flags), cuGraphCreate(graph, flags))
 GPUL_RT_FORWARD(cudaGraphDestroy, (cudaGraph_t graph), cuGraphDestroy(graph))
-GPUL_RT_FORWARD(cudaGraphClone, (cudaGraph_t *copy, cudaGraph_t graph), cuGraphClone(copy, graph))
-GPUL_RT_FORWARD(cudaGraphDebugDotPrint, (cudaGraph_t graph, const char *path, unsigned int flags),
-		cuGraphDebugDotPrint(graph, path, flags))
+GPUL_RT_FORWARD(cudaGraphClone, (cudaGraph_t * copy, cudaGraph_t graph), cuGraphClone(copy, graph))
+GPUL_RT_FORWARD(cudaGraphDebugDotPrint, (cudaGraph_t graph, const char *path, unsigned int flags), cuGraphDebugDotPrint(graph, path, flags))
 
 /* ---- nodes of a graph -------------------------------------------------------------------- */
 
-GPUL_RT_FORWARD(cudaGraphGetNodes, (cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *n_nodes),
-		cuGraphGetNodes(graph, nodes, n_nodes))
+GPUL_RT_FORWARD(cudaGraphGetNodes, (cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *n_nodes), cuGraphGetNodes(graph, nodes, n_nodes))
 GPUL_RT_FORWARD(cudaGraphGetRootNodes, (cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *n_nodes),
 		cuGraphGetRootNodes(graph, nodes, n_nodes))
 GPUL_RT_FORWARD(cudaGraphDestroyNode, (cudaGraphNode_t node), cuGraphDestroyNode(node))
-GPUL_RT_FORWARD(cudaGraphNodeFindInClone,
-		(cudaGraphNode_t *out, cudaGraphNode_t original, cudaGraph_t clone),
+GPUL_RT_FORWARD(cudaGraphNodeFindInClone, (cudaGraphNode_t * out, cudaGraphNode_t original, cudaGraph_t clone),
 		cuGraphNodeFindInClone(out, original, clone))
 
 cudaError_t cudaGraphNodeGetType(cudaGraphNode_t node, enum cudaGraphNodeType *out)
@@ -41,8 +38,7 @@ cudaError_t cudaGraphNodeGetType(cudaGraphNode_t node, enum cudaGraphNodeType *o
 
 /* ---- conditions -------------------------------------------------------------------------- */
 
-cudaError_t cudaGraphConditionalHandleCreate(cudaGraphConditionalHandle *out, cudaGraph_t graph,
-					     unsigned int value, unsigned int flags)
+cudaError_t cudaGraphConditionalHandleCreate(cudaGraphConditionalHandle *out, cudaGraph_t graph, unsigned int value, unsigned int flags)
 {
 	const gpul_driver *drv;
 	CUcontext context = NULL;
@@ -59,18 +55,13 @@ cudaError_t cudaGraphConditionalHandleCreate(cudaGraphConditionalHandle *out, cu
 /* ---- user objects ------------------------------------------------------------------------ */
 
 GPUL_RT_FORWARD(cudaUserObjectCreate,
-		(cudaUserObject_t *out, void *user, cudaHostFn_t destroy, unsigned int n_references,
-		 unsigned int flags),
+		(cudaUserObject_t * out, void *user, cudaHostFn_t destroy, unsigned int n_references, unsigned int flags),
 		cuUserObjectCreate(out, user, destroy, n_references, flags))
-GPUL_RT_FORWARD(cudaUserObjectRetain, (cudaUserObject_t object, unsigned int n),
-		cuUserObjectRetain(object, n))
-GPUL_RT_FORWARD(cudaUserObjectRelease, (cudaUserObject_t object, unsigned int n),
-		cuUserObjectRelease(object, n))
-GPUL_RT_FORWARD(cudaGraphRetainUserObject,
-		(cudaGraph_t graph, cudaUserObject_t object, unsigned int n, unsigned int flags),
+GPUL_RT_FORWARD(cudaUserObjectRetain, (cudaUserObject_t object, unsigned int n), cuUserObjectRetain(object, n))
+GPUL_RT_FORWARD(cudaUserObjectRelease, (cudaUserObject_t object, unsigned int n), cuUserObjectRelease(object, n))
+GPUL_RT_FORWARD(cudaGraphRetainUserObject, (cudaGraph_t graph, cudaUserObject_t object, unsigned int n, unsigned int flags),
 		cuGraphRetainUserObject(graph, object, n, flags))
-GPUL_RT_FORWARD(cudaGraphReleaseUserObject,
-		(cudaGraph_t graph, cudaUserObject_t object, unsigned int n),
+GPUL_RT_FORWARD(cudaGraphReleaseUserObject, (cudaGraph_t graph, cudaUserObject_t object, unsigned int n),
 		cuGraphReleaseUserObject(graph, object, n))
 
 /* ---- memory of graphs -------------------------------------------------------------------- */
@@ -91,26 +82,20 @@ cudaError_t cudaDeviceGraphMemTrim(int ordinal)
 	return e ? e : gpul_rt_cu(drv, cuDeviceGraphMemTrim(device));
 }
 
-cudaError_t cudaDeviceGetGraphMemAttribute(int ordinal, enum cudaGraphMemAttributeType which,
-					   void *value)
+cudaError_t cudaDeviceGetGraphMemAttribute(int ordinal, enum cudaGraphMemAttributeType which, void *value)
 {
 	const gpul_driver *drv;
 	CUdevice device;
 	cudaError_t e = enter_device(&drv, ordinal, &device);
 
-	return e ? e
-		 : gpul_rt_cu(drv, cuDeviceGetGraphMemAttribute(
-					   device, (CUgraphMem_attribute)which, value));
+	return e ? e : gpul_rt_cu(drv, cuDeviceGetGraphMemAttribute(device, (CUgraphMem_attribute)which, value));
 }
 
-cudaError_t cudaDeviceSetGraphMemAttribute(int ordinal, enum cudaGraphMemAttributeType which,
-					   void *value)
+cudaError_t cudaDeviceSetGraphMemAttribute(int ordinal, enum cudaGraphMemAttributeType which, void *value)
 {
 	const gpul_driver *drv;
 	CUdevice device;
 	cudaError_t e = enter_device(&drv, ordinal, &device);
 
-	return e ? e
-		 : gpul_rt_cu(drv, cuDeviceSetGraphMemAttribute(
-					   device, (CUgraphMem_attribute)which, value));
+	return e ? e : gpul_rt_cu(drv, cuDeviceSetGraphMemAttribute(device, (CUgraphMem_attribute)which, value));
 }

@@ -7,7 +7,6 @@
 #include "nvidia/cudart/rt_runtime_internal.h"
 
 /* Convert the parameters of a kernel node.  Errors: cudaErrorInvalidValue if p is NULL, and those of finding the kernel. */
-cudaError_t gpul_rt_describe_kernel(const gpul_driver *drv, const struct cudaKernelNodeParams *p,
-				    CUDA_KERNEL_NODE_PARAMS *out);
+cudaError_t gpul_rt_describe_kernel(const gpul_driver *drv, const struct cudaKernelNodeParams *p, CUDA_KERNEL_NODE_PARAMS *out);
 
 #endif

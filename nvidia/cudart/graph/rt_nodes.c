@@ -12,15 +12,20 @@
 
 /* ---- kernels ----------------------------------------------------------------------------- */
 
-cudaError_t gpul_rt_describe_kernel(const gpul_driver *drv, const struct cudaKernelNodeParams *p,
-				    CUDA_KERNEL_NODE_PARAMS *out)
+cudaError_t gpul_rt_describe_kernel(const gpul_driver *drv, const struct cudaKernelNodeParams *p, CUDA_KERNEL_NODE_PARAMS *out)
 {
 	if (!p)
 		return gpul_rt_fail(cudaErrorInvalidValue, "the parameters of the node are NULL");
 	*out = (CUDA_KERNEL_NODE_PARAMS){
-		.gridDimX = p->gridDim.x, .gridDimY = p->gridDim.y, .gridDimZ = p->gridDim.z,
-		.blockDimX = p->blockDim.x, .blockDimY = p->blockDim.y, .blockDimZ = p->blockDim.z,
-		.sharedMemBytes = p->sharedMemBytes, .kernelParams = p->kernelParams, .extra = p->extra,
+		.gridDimX = p->gridDim.x,
+		.gridDimY = p->gridDim.y,
+		.gridDimZ = p->gridDim.z,
+		.blockDimX = p->blockDim.x,
+		.blockDimY = p->blockDim.y,
+		.blockDimZ = p->blockDim.z,
+		.sharedMemBytes = p->sharedMemBytes,
+		.kernelParams = p->kernelParams,
+		.extra = p->extra,
 	};
 	return gpul_rt_function(drv, p->func, &out->func);
 }
@@ -50,7 +55,9 @@ cudaError_t cudaGraphKernelNodeGetParams(cudaGraphNode_t node, struct cudaKernel
 		.func = stub ? (void *)(uintptr_t)stub : (void *)k.func,
 		.gridDim = { k.gridDimX, k.gridDimY, k.gridDimZ },
 		.blockDim = { k.blockDimX, k.blockDimY, k.blockDimZ },
-		.sharedMemBytes = k.sharedMemBytes, .kernelParams = k.kernelParams, .extra = k.extra,
+		.sharedMemBytes = k.sharedMemBytes,
+		.kernelParams = k.kernelParams,
+		.extra = k.extra,
 	};
 	return cudaSuccess;
 }
@@ -66,8 +73,7 @@ cudaError_t cudaGraphKernelNodeSetParams(cudaGraphNode_t node, const struct cuda
 	return gpul_rt_cu(drv, cuGraphKernelNodeSetParams(node, &k));
 }
 
-cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node,
-					     const struct cudaKernelNodeParams *p)
+cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node, const struct cudaKernelNodeParams *p)
 {
 	const gpul_driver *drv;
 	CUDA_KERNEL_NODE_PARAMS k;
@@ -78,19 +84,13 @@ cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t exec, cudaGraphNode
 	return gpul_rt_cu(drv, cuGraphExecKernelNodeSetParams(exec, node, &k));
 }
 
-_Static_assert(sizeof(cudaKernelNodeAttrValue) == sizeof(CUkernelNodeAttrValue),
-	       "the attributes of both interfaces are the same");
+_Static_assert(sizeof(cudaKernelNodeAttrValue) == sizeof(CUkernelNodeAttrValue), "the attributes of both interfaces are the same");
 
-GPUL_RT_FORWARD(cudaGraphKernelNodeCopyAttributes, (cudaGraphNode_t to, cudaGraphNode_t from),
-		cuGraphKernelNodeCopyAttributes(to, from))
-GPUL_RT_FORWARD(cudaGraphKernelNodeGetAttribute,
-		(cudaGraphNode_t node, cudaKernelNodeAttrID which, cudaKernelNodeAttrValue *value),
-		cuGraphKernelNodeGetAttribute(node, (CUkernelNodeAttrID)which,
-					      (CUkernelNodeAttrValue *)(void *)value))
-GPUL_RT_FORWARD(cudaGraphKernelNodeSetAttribute,
-		(cudaGraphNode_t node, cudaKernelNodeAttrID which, const cudaKernelNodeAttrValue *value),
-		cuGraphKernelNodeSetAttribute(node, (CUkernelNodeAttrID)which,
-					      (const CUkernelNodeAttrValue *)(const void *)value))
+GPUL_RT_FORWARD(cudaGraphKernelNodeCopyAttributes, (cudaGraphNode_t to, cudaGraphNode_t from), cuGraphKernelNodeCopyAttributes(to, from))
+GPUL_RT_FORWARD(cudaGraphKernelNodeGetAttribute, (cudaGraphNode_t node, cudaKernelNodeAttrID which, cudaKernelNodeAttrValue *value),
+		cuGraphKernelNodeGetAttribute(node, (CUkernelNodeAttrID)which, (CUkernelNodeAttrValue *)(void *)value))
+GPUL_RT_FORWARD(cudaGraphKernelNodeSetAttribute, (cudaGraphNode_t node, cudaKernelNodeAttrID which, const cudaKernelNodeAttrValue *value),
+		cuGraphKernelNodeSetAttribute(node, (CUkernelNodeAttrID)which, (const CUkernelNodeAttrValue *)(const void *)value))
 
 /* ---- host functions ---------------------------------------------------------------------- */
 
@@ -105,40 +105,28 @@ GPUL_RT_FORWARD(cudaGraphHostNodeGetParams, (cudaGraphNode_t node, struct cudaHo
 		cuGraphHostNodeGetParams(node, (CUDA_HOST_NODE_PARAMS *)(void *)p))
 GPUL_RT_FORWARD(cudaGraphHostNodeSetParams, (cudaGraphNode_t node, const struct cudaHostNodeParams *p),
 		cuGraphHostNodeSetParams(node, HOST(p)))
-GPUL_RT_FORWARD(cudaGraphExecHostNodeSetParams,
-		(cudaGraphExec_t exec, cudaGraphNode_t node, const struct cudaHostNodeParams *p),
+GPUL_RT_FORWARD(cudaGraphExecHostNodeSetParams, (cudaGraphExec_t exec, cudaGraphNode_t node, const struct cudaHostNodeParams *p),
 		cuGraphExecHostNodeSetParams(exec, node, HOST(p)))
 
 /* ---- child graphs and empty nodes ---------------------------------------------------------- */
 
-GPUL_RT_FORWARD(cudaGraphAddChildGraphNode, (NEW_NODE, cudaGraph_t child),
-		cuGraphAddChildGraphNode(out, graph, after, n_after, child))
-GPUL_RT_FORWARD(cudaGraphChildGraphNodeGetGraph, (cudaGraphNode_t node, cudaGraph_t *child),
-		cuGraphChildGraphNodeGetGraph(node, child))
-GPUL_RT_FORWARD(cudaGraphExecChildGraphNodeSetParams,
-		(cudaGraphExec_t exec, cudaGraphNode_t node, cudaGraph_t child),
+GPUL_RT_FORWARD(cudaGraphAddChildGraphNode, (NEW_NODE, cudaGraph_t child), cuGraphAddChildGraphNode(out, graph, after, n_after, child))
+GPUL_RT_FORWARD(cudaGraphChildGraphNodeGetGraph, (cudaGraphNode_t node, cudaGraph_t *child), cuGraphChildGraphNodeGetGraph(node, child))
+GPUL_RT_FORWARD(cudaGraphExecChildGraphNodeSetParams, (cudaGraphExec_t exec, cudaGraphNode_t node, cudaGraph_t child),
 		cuGraphExecChildGraphNodeSetParams(exec, node, child))
 GPUL_RT_FORWARD(cudaGraphAddEmptyNode, (NEW_NODE), cuGraphAddEmptyNode(out, graph, after, n_after))
 
 /* ---- events ------------------------------------------------------------------------------ */
 
-GPUL_RT_FORWARD(cudaGraphAddEventRecordNode, (NEW_NODE, cudaEvent_t event),
-		cuGraphAddEventRecordNode(out, graph, after, n_after, event))
-GPUL_RT_FORWARD(cudaGraphEventRecordNodeGetEvent, (cudaGraphNode_t node, cudaEvent_t *event),
-		cuGraphEventRecordNodeGetEvent(node, event))
-GPUL_RT_FORWARD(cudaGraphEventRecordNodeSetEvent, (cudaGraphNode_t node, cudaEvent_t event),
-		cuGraphEventRecordNodeSetEvent(node, event))
-GPUL_RT_FORWARD(cudaGraphExecEventRecordNodeSetEvent,
-		(cudaGraphExec_t exec, cudaGraphNode_t node, cudaEvent_t event),
+GPUL_RT_FORWARD(cudaGraphAddEventRecordNode, (NEW_NODE, cudaEvent_t event), cuGraphAddEventRecordNode(out, graph, after, n_after, event))
+GPUL_RT_FORWARD(cudaGraphEventRecordNodeGetEvent, (cudaGraphNode_t node, cudaEvent_t *event), cuGraphEventRecordNodeGetEvent(node, event))
+GPUL_RT_FORWARD(cudaGraphEventRecordNodeSetEvent, (cudaGraphNode_t node, cudaEvent_t event), cuGraphEventRecordNodeSetEvent(node, event))
+GPUL_RT_FORWARD(cudaGraphExecEventRecordNodeSetEvent, (cudaGraphExec_t exec, cudaGraphNode_t node, cudaEvent_t event),
 		cuGraphExecEventRecordNodeSetEvent(exec, node, event))
-GPUL_RT_FORWARD(cudaGraphAddEventWaitNode, (NEW_NODE, cudaEvent_t event),
-		cuGraphAddEventWaitNode(out, graph, after, n_after, event))
-GPUL_RT_FORWARD(cudaGraphEventWaitNodeGetEvent, (cudaGraphNode_t node, cudaEvent_t *event),
-		cuGraphEventWaitNodeGetEvent(node, event))
-GPUL_RT_FORWARD(cudaGraphEventWaitNodeSetEvent, (cudaGraphNode_t node, cudaEvent_t event),
-		cuGraphEventWaitNodeSetEvent(node, event))
-GPUL_RT_FORWARD(cudaGraphExecEventWaitNodeSetEvent,
-		(cudaGraphExec_t exec, cudaGraphNode_t node, cudaEvent_t event),
+GPUL_RT_FORWARD(cudaGraphAddEventWaitNode, (NEW_NODE, cudaEvent_t event), cuGraphAddEventWaitNode(out, graph, after, n_after, event))
+GPUL_RT_FORWARD(cudaGraphEventWaitNodeGetEvent, (cudaGraphNode_t node, cudaEvent_t *event), cuGraphEventWaitNodeGetEvent(node, event))
+GPUL_RT_FORWARD(cudaGraphEventWaitNodeSetEvent, (cudaGraphNode_t node, cudaEvent_t event), cuGraphEventWaitNodeSetEvent(node, event))
+GPUL_RT_FORWARD(cudaGraphExecEventWaitNodeSetEvent, (cudaGraphExec_t exec, cudaGraphNode_t node, cudaEvent_t event),
 		cuGraphExecEventWaitNodeSetEvent(exec, node, event))
 
 /* ---- memory ------------------------------------------------------------------------------ */
@@ -151,7 +139,5 @@ GPUL_RT_FORWARD(cudaGraphAddMemAllocNode, (NEW_NODE, struct cudaMemAllocNodePara
 		cuGraphAddMemAllocNode(out, graph, after, n_after, (CUDA_MEM_ALLOC_NODE_PARAMS *)(void *)p))
 GPUL_RT_FORWARD(cudaGraphMemAllocNodeGetParams, (cudaGraphNode_t node, struct cudaMemAllocNodeParams *p),
 		cuGraphMemAllocNodeGetParams(node, (CUDA_MEM_ALLOC_NODE_PARAMS *)(void *)p))
-GPUL_RT_FORWARD(cudaGraphAddMemFreeNode, (NEW_NODE, void *p),
-		cuGraphAddMemFreeNode(out, graph, after, n_after, gpul_rt_address(p)))
-GPUL_RT_FORWARD(cudaGraphMemFreeNodeGetParams, (cudaGraphNode_t node, void *p),
-		cuGraphMemFreeNodeGetParams(node, (CUdeviceptr *)p))
+GPUL_RT_FORWARD(cudaGraphAddMemFreeNode, (NEW_NODE, void *p), cuGraphAddMemFreeNode(out, graph, after, n_after, gpul_rt_address(p)))
+GPUL_RT_FORWARD(cudaGraphMemFreeNodeGetParams, (cudaGraphNode_t node, void *p), cuGraphMemFreeNodeGetParams(node, (CUdeviceptr *)p))

@@ -5,23 +5,19 @@
  * Source: CUDA Runtime API, Memory Management. */
 #include "nvidia/cudart/memory/rt_memory_internal.h"
 
-_Static_assert(cudaArrayLayered == CUDA_ARRAY3D_LAYERED &&
-		       cudaArraySurfaceLoadStore == CUDA_ARRAY3D_SURFACE_LDST &&
-		       cudaArrayCubemap == CUDA_ARRAY3D_CUBEMAP &&
-		       cudaArrayTextureGather == CUDA_ARRAY3D_TEXTURE_GATHER &&
+_Static_assert(cudaArrayLayered == CUDA_ARRAY3D_LAYERED && cudaArraySurfaceLoadStore == CUDA_ARRAY3D_SURFACE_LDST &&
+		       cudaArrayCubemap == CUDA_ARRAY3D_CUBEMAP && cudaArrayTextureGather == CUDA_ARRAY3D_TEXTURE_GATHER &&
 		       cudaArraySparse == CUDA_ARRAY3D_SPARSE,
 	       "the flags of both interfaces are equal");
 
-static cudaError_t describe(const struct cudaChannelFormatDesc *desc, struct cudaExtent extent,
-			    unsigned flags, CUDA_ARRAY3D_DESCRIPTOR *out)
+static cudaError_t describe(const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned flags,
+			    CUDA_ARRAY3D_DESCRIPTOR *out)
 {
-	*out = (CUDA_ARRAY3D_DESCRIPTOR){ .Width = extent.width, .Height = extent.height, .Depth = extent.depth,
-					  .Flags = flags };
+	*out = (CUDA_ARRAY3D_DESCRIPTOR){ .Width = extent.width, .Height = extent.height, .Depth = extent.depth, .Flags = flags };
 	return gpul_rt_array_format(desc, &out->Format, &out->NumChannels);
 }
 
-cudaError_t cudaMalloc3DArray(cudaArray_t *out, const struct cudaChannelFormatDesc *desc,
-			      struct cudaExtent extent, unsigned int flags)
+cudaError_t cudaMalloc3DArray(cudaArray_t *out, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent, unsigned int flags)
 {
 	const gpul_driver *drv;
 	CUDA_ARRAY3D_DESCRIPTOR d;
@@ -38,8 +34,7 @@ cudaError_t cudaMalloc3DArray(cudaArray_t *out, const struct cudaChannelFormatDe
 	return cudaSuccess;
 }
 
-cudaError_t cudaMallocArray(cudaArray_t *out, const struct cudaChannelFormatDesc *desc, size_t width,
-			    size_t height, unsigned int flags)
+cudaError_t cudaMallocArray(cudaArray_t *out, const struct cudaChannelFormatDesc *desc, size_t width, size_t height, unsigned int flags)
 {
 	return cudaMalloc3DArray(out, desc, (struct cudaExtent){ width, height, 0 }, flags);
 }
@@ -54,8 +49,8 @@ cudaError_t cudaFreeArray(cudaArray_t array)
 
 /* ---- mipmapped arrays -------------------------------------------------------------------- */
 
-cudaError_t cudaMallocMipmappedArray(cudaMipmappedArray_t *out, const struct cudaChannelFormatDesc *desc,
-				     struct cudaExtent extent, unsigned int n_levels, unsigned int flags)
+cudaError_t cudaMallocMipmappedArray(cudaMipmappedArray_t *out, const struct cudaChannelFormatDesc *desc, struct cudaExtent extent,
+				     unsigned int n_levels, unsigned int flags)
 {
 	const gpul_driver *drv;
 	CUDA_ARRAY3D_DESCRIPTOR d;
@@ -80,8 +75,7 @@ cudaError_t cudaFreeMipmappedArray(cudaMipmappedArray_t array)
 	return e || !array ? e : gpul_rt_cu(drv, cuMipmappedArrayDestroy((CUmipmappedArray)array));
 }
 
-cudaError_t cudaGetMipmappedArrayLevel(cudaArray_t *out, cudaMipmappedArray_const_t array,
-				       unsigned int level)
+cudaError_t cudaGetMipmappedArrayLevel(cudaArray_t *out, cudaMipmappedArray_const_t array, unsigned int level)
 {
 	const gpul_driver *drv;
 	CUmipmappedArray same;
@@ -97,8 +91,7 @@ cudaError_t cudaGetMipmappedArrayLevel(cudaArray_t *out, cudaMipmappedArray_cons
 
 /* ---- queries ----------------------------------------------------------------------------- */
 
-cudaError_t cudaArrayGetInfo(struct cudaChannelFormatDesc *desc, struct cudaExtent *extent,
-			     unsigned int *flags, cudaArray_t array)
+cudaError_t cudaArrayGetInfo(struct cudaChannelFormatDesc *desc, struct cudaExtent *extent, unsigned int *flags, cudaArray_t array)
 {
 	const gpul_driver *drv;
 	CUDA_ARRAY3D_DESCRIPTOR d;
@@ -136,18 +129,12 @@ _Static_assert(sizeof(struct cudaArraySparseProperties) == sizeof(CUDA_ARRAY_SPA
 		       sizeof(struct cudaArrayMemoryRequirements) == sizeof(CUDA_ARRAY_MEMORY_REQUIREMENTS),
 	       "the properties of an array are the same in both interfaces");
 
-GPUL_RT_FORWARD(cudaArrayGetSparseProperties,
-		(struct cudaArraySparseProperties *out, cudaArray_t array),
+GPUL_RT_FORWARD(cudaArrayGetSparseProperties, (struct cudaArraySparseProperties * out, cudaArray_t array),
 		cuArrayGetSparseProperties((CUDA_ARRAY_SPARSE_PROPERTIES *)(void *)out, (CUarray)array))
-GPUL_RT_FORWARD(cudaMipmappedArrayGetSparseProperties,
-		(struct cudaArraySparseProperties *out, cudaMipmappedArray_t array),
-		cuMipmappedArrayGetSparseProperties((CUDA_ARRAY_SPARSE_PROPERTIES *)(void *)out,
-						    (CUmipmappedArray)array))
-GPUL_RT_FORWARD(cudaArrayGetMemoryRequirements,
-		(struct cudaArrayMemoryRequirements *out, cudaArray_t array, int ordinal),
-		cuArrayGetMemoryRequirements((CUDA_ARRAY_MEMORY_REQUIREMENTS *)(void *)out, (CUarray)array,
-					     ordinal))
+GPUL_RT_FORWARD(cudaMipmappedArrayGetSparseProperties, (struct cudaArraySparseProperties * out, cudaMipmappedArray_t array),
+		cuMipmappedArrayGetSparseProperties((CUDA_ARRAY_SPARSE_PROPERTIES *)(void *)out, (CUmipmappedArray)array))
+GPUL_RT_FORWARD(cudaArrayGetMemoryRequirements, (struct cudaArrayMemoryRequirements * out, cudaArray_t array, int ordinal),
+		cuArrayGetMemoryRequirements((CUDA_ARRAY_MEMORY_REQUIREMENTS *)(void *)out, (CUarray)array, ordinal))
 GPUL_RT_FORWARD(cudaMipmappedArrayGetMemoryRequirements,
-		(struct cudaArrayMemoryRequirements *out, cudaMipmappedArray_t array, int ordinal),
-		cuMipmappedArrayGetMemoryRequirements((CUDA_ARRAY_MEMORY_REQUIREMENTS *)(void *)out,
-						      (CUmipmappedArray)array, ordinal))
+		(struct cudaArrayMemoryRequirements * out, cudaMipmappedArray_t array, int ordinal),
+		cuMipmappedArrayGetMemoryRequirements((CUDA_ARRAY_MEMORY_REQUIREMENTS *)(void *)out, (CUmipmappedArray)array, ordinal))

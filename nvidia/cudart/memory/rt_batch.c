@@ -11,36 +11,30 @@ _Static_assert(sizeof(struct cudaMemcpyAttributes) == sizeof(CUmemcpyAttributes)
 	       "the structures of both interfaces are the same");
 
 #define ATTRIBUTES(a) ((CUmemcpyAttributes *)(void *)(a))
-#define ADDRESSES(p) ((CUdeviceptr *)(void *)(uintptr_t)(const void *)(p))
+#define ADDRESSES(p)  ((CUdeviceptr *)(void *)(uintptr_t)(const void *)(p))
 
 #if GPUL_RT_ABI >= 13
 GPUL_RT_FORWARD_AS(GPUL_RT_OLD_PTSZ("cudaMemcpyBatchAsync"), gpul_rt_copy_batch,
-		   (void *const *to, const void *const *from, const size_t *bytes, size_t n,
-		    struct cudaMemcpyAttributes *attributes, size_t *attribute_indices, size_t n_attributes,
-		    cudaStream_t stream),
-		   cuMemcpyBatchAsync(ADDRESSES(to), ADDRESSES(from), (size_t *)(uintptr_t)bytes, n,
-				      ATTRIBUTES(attributes), attribute_indices, n_attributes,
-				      gpul_rt_stream(stream)))
+		   (void *const *to, const void *const *from, const size_t *bytes, size_t n, struct cudaMemcpyAttributes *attributes,
+		    size_t *attribute_indices, size_t n_attributes, cudaStream_t stream),
+		   cuMemcpyBatchAsync(ADDRESSES(to), ADDRESSES(from), (size_t *)(uintptr_t)bytes, n, ATTRIBUTES(attributes),
+				      attribute_indices, n_attributes, gpul_rt_stream(stream)))
 GPUL_RT_FORWARD_AS(GPUL_RT_OLD_PTSZ("cudaMemcpy3DBatchAsync"), gpul_rt_copy_3d_batch,
 		   (size_t n, struct cudaMemcpy3DBatchOp *list, unsigned long long flags, cudaStream_t stream),
-		   cuMemcpy3DBatchAsync(n, (CUDA_MEMCPY3D_BATCH_OP *)(void *)list, flags,
-					gpul_rt_stream(stream)))
+		   cuMemcpy3DBatchAsync(n, (CUDA_MEMCPY3D_BATCH_OP *)(void *)list, flags, gpul_rt_stream(stream)))
 GPUL_RT_FORWARD_AS(GPUL_RT_OLD_PTSZ("cudaMemPrefetchBatchAsync"), gpul_rt_prefetch_batch,
-		   (void **p, size_t *bytes, size_t n, struct cudaMemLocation *locations,
-		    size_t *location_indices, size_t n_locations, unsigned long long flags,
-		    cudaStream_t stream),
-		   cuMemPrefetchBatchAsync(ADDRESSES(p), bytes, n, (CUmemLocation *)(void *)locations,
-					   location_indices, n_locations, flags, gpul_rt_stream(stream)))
+		   (void **p, size_t *bytes, size_t n, struct cudaMemLocation *locations, size_t *location_indices, size_t n_locations,
+		    unsigned long long flags, cudaStream_t stream),
+		   cuMemPrefetchBatchAsync(ADDRESSES(p), bytes, n, (CUmemLocation *)(void *)locations, location_indices, n_locations, flags,
+					   gpul_rt_stream(stream)))
 GPUL_RT_FORWARD_AS(GPUL_RT_OLD_PTSZ("cudaMemDiscardBatchAsync"), gpul_rt_discard_batch,
 		   (void **p, size_t *bytes, size_t n, unsigned long long flags, cudaStream_t stream),
 		   cuMemDiscardBatchAsync(ADDRESSES(p), bytes, n, flags, gpul_rt_stream(stream)))
 GPUL_RT_FORWARD_AS(GPUL_RT_OLD_PTSZ("cudaMemDiscardAndPrefetchBatchAsync"), gpul_rt_discard_and_prefetch_batch,
-		   (void **p, size_t *bytes, size_t n, struct cudaMemLocation *locations,
-		    size_t *location_indices, size_t n_locations, unsigned long long flags,
-		    cudaStream_t stream),
-		   cuMemDiscardAndPrefetchBatchAsync(ADDRESSES(p), bytes, n, (CUmemLocation *)(void *)locations,
-						     location_indices, n_locations, flags,
-						     gpul_rt_stream(stream)))
+		   (void **p, size_t *bytes, size_t n, struct cudaMemLocation *locations, size_t *location_indices, size_t n_locations,
+		    unsigned long long flags, cudaStream_t stream),
+		   cuMemDiscardAndPrefetchBatchAsync(ADDRESSES(p), bytes, n, (CUmemLocation *)(void *)locations, location_indices,
+						     n_locations, flags, gpul_rt_stream(stream)))
 #else
 /* Set *failed for calls of CUDA 12.8, which report the index of the copy that failed; SIZE_MAX: the error does not concern one copy. */
 static size_t *no_index(size_t *failed)
@@ -51,15 +45,12 @@ static size_t *no_index(size_t *failed)
 }
 
 GPUL_RT_FORWARD_AS(GPUL_RT_OLD_PTSZ("cudaMemcpyBatchAsync"), gpul_rt_copy_batch_12,
-		   (void **to, void **from, size_t *bytes, size_t n, struct cudaMemcpyAttributes *attributes,
-		    size_t *attribute_indices, size_t n_attributes, size_t *failed, cudaStream_t stream),
+		   (void **to, void **from, size_t *bytes, size_t n, struct cudaMemcpyAttributes *attributes, size_t *attribute_indices,
+		    size_t n_attributes, size_t *failed, cudaStream_t stream),
 		   cuMemcpyBatchAsync(ADDRESSES(to), ADDRESSES(from), bytes, n, ATTRIBUTES(attributes),
-				      (no_index(failed), attribute_indices), n_attributes,
-				      gpul_rt_stream(stream)))
+				      (no_index(failed), attribute_indices), n_attributes, gpul_rt_stream(stream)))
 GPUL_RT_FORWARD_AS(GPUL_RT_OLD_PTSZ("cudaMemcpy3DBatchAsync"), gpul_rt_copy_3d_batch_12,
-		   (size_t n, struct cudaMemcpy3DBatchOp *list, size_t *failed, unsigned long long flags,
-		    cudaStream_t stream),
-		   cuMemcpy3DBatchAsync(n, (CUDA_MEMCPY3D_BATCH_OP *)(void *)list, (no_index(failed), flags),
-					gpul_rt_stream(stream)))
+		   (size_t n, struct cudaMemcpy3DBatchOp *list, size_t *failed, unsigned long long flags, cudaStream_t stream),
+		   cuMemcpy3DBatchAsync(n, (CUDA_MEMCPY3D_BATCH_OP *)(void *)list, (no_index(failed), flags), gpul_rt_stream(stream)))
 #endif
 #endif

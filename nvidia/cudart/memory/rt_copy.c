@@ -13,7 +13,9 @@ static cudaError_t check_kind(enum cudaMemcpyKind kind)
 {
 	if ((unsigned)kind <= cudaMemcpyDefault)
 		return cudaSuccess;
-	return gpul_rt_fail(cudaErrorInvalidMemcpyDirection, "cudaMemcpy: %d is not a kind of copy; the kinds are 0 (cudaMemcpyHostToHost) to 4 (cudaMemcpyDefault)", (int)kind);
+	return gpul_rt_fail(cudaErrorInvalidMemcpyDirection,
+			    "cudaMemcpy: %d is not a kind of copy; the kinds are 0 (cudaMemcpyHostToHost) to 4 (cudaMemcpyDefault)",
+			    (int)kind);
 }
 
 /* Explain a failed copy if `kind` means that an address is device memory, and it is not.  Each driver knows its own memory. */
@@ -27,16 +29,21 @@ static cudaError_t explain_copy(const gpul_driver *drv, cudaError_t e, const voi
 	if (e != cudaErrorInvalidValue)
 		return e;
 	if (to_device && drv->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, gpul_rt_address(to)))
-		return gpul_rt_fail(e, "copy: the kind cudaMemcpy%s needs device memory as destination, but %p is not memory of CUDA: is it the "
-				       "right kind, and are the arguments in the order (destination, source)?", names[kind], to);
+		return gpul_rt_fail(
+			e,
+			"copy: the kind cudaMemcpy%s needs device memory as destination, but %p is not memory of CUDA: is it the "
+			"right kind, and are the arguments in the order (destination, source)?",
+			names[kind], to);
 	if (from_device && drv->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, gpul_rt_address(from)))
-		return gpul_rt_fail(e, "copy: the kind cudaMemcpy%s needs device memory as source, but %p is not memory of CUDA: is it the right "
-				       "kind, and are the arguments in the order (destination, source)?", names[kind], from);
+		return gpul_rt_fail(
+			e,
+			"copy: the kind cudaMemcpy%s needs device memory as source, but %p is not memory of CUDA: is it the right "
+			"kind, and are the arguments in the order (destination, source)?",
+			names[kind], from);
 	return e;
 }
 
-static cudaError_t copy_async(const gpul_driver *drv, void *to, const void *from, size_t bytes,
-			      enum cudaMemcpyKind kind, CUstream stream)
+static cudaError_t copy_async(const gpul_driver *drv, void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, CUstream stream)
 {
 	switch (kind) {
 	case cudaMemcpyHostToDevice:
@@ -44,17 +51,14 @@ static cudaError_t copy_async(const gpul_driver *drv, void *to, const void *from
 	case cudaMemcpyDeviceToHost:
 		return gpul_rt_cu(drv, cuMemcpyDtoHAsync(to, gpul_rt_address(from), bytes, stream));
 	case cudaMemcpyDeviceToDevice:
-		return gpul_rt_cu(drv,
-				  cuMemcpyDtoDAsync(gpul_rt_address(to), gpul_rt_address(from), bytes, stream));
+		return gpul_rt_cu(drv, cuMemcpyDtoDAsync(gpul_rt_address(to), gpul_rt_address(from), bytes, stream));
 	default:
-		return gpul_rt_cu(drv,
-				  cuMemcpyAsync(gpul_rt_address(to), gpul_rt_address(from), bytes, stream));
+		return gpul_rt_cu(drv, cuMemcpyAsync(gpul_rt_address(to), gpul_rt_address(from), bytes, stream));
 	}
 }
 
 #ifdef GPUL_RT_PER_THREAD
-static cudaError_t copy_now(const gpul_driver *drv, void *to, const void *from, size_t bytes,
-			    enum cudaMemcpyKind kind)
+static cudaError_t copy_now(const gpul_driver *drv, void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
 {
 	cudaError_t e = copy_async(drv, to, from, bytes, kind, CU_STREAM_PER_THREAD);
 
@@ -64,8 +68,7 @@ static cudaError_t copy_now(const gpul_driver *drv, void *to, const void *from, 
 	return gpul_rt_cu(drv, cuStreamSynchronize(CU_STREAM_PER_THREAD));
 }
 #else
-static cudaError_t copy_now(const gpul_driver *drv, void *to, const void *from, size_t bytes,
-			    enum cudaMemcpyKind kind)
+static cudaError_t copy_now(const gpul_driver *drv, void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
 {
 	switch (kind) {
 	case cudaMemcpyHostToDevice:
@@ -90,44 +93,39 @@ cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpy
 	return bytes ? explain_copy(drv, copy_now(drv, to, from, bytes, kind), to, from, kind) : cudaSuccess;
 }
 
-cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
-			    cudaStream_t stream)
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
 	const gpul_driver *drv;
 	cudaError_t e = gpul_rt_enter(&drv);
 
 	if (e || (e = check_kind(kind)))
 		return e;
-	return bytes ? explain_copy(drv, copy_async(drv, to, from, bytes, kind, gpul_rt_stream(stream)), to, from, kind)
-		     : cudaSuccess;
+	return bytes ? explain_copy(drv, copy_async(drv, to, from, bytes, kind, gpul_rt_stream(stream)), to, from, kind) : cudaSuccess;
 }
 
 /* ---- to and from variables --------------------------------------------------------------- */
 
 /* Find the address of a part of a device variable.  The valid kinds are DeviceToDevice, Default and `other`. */
-static cudaError_t find_part(const gpul_driver *drv, const void *symbol, size_t bytes, size_t offset,
-			enum cudaMemcpyKind kind, enum cudaMemcpyKind other, void **out)
+static cudaError_t find_part(const gpul_driver *drv, const void *symbol, size_t bytes, size_t offset, enum cudaMemcpyKind kind,
+			     enum cudaMemcpyKind other, void **out)
 {
 	CUdeviceptr start = 0;
 	size_t there = 0;
 	cudaError_t e;
 
 	if (kind != other && kind != cudaMemcpyDeviceToDevice && kind != cudaMemcpyDefault)
-		return gpul_rt_fail(cudaErrorInvalidMemcpyDirection,
-				    "invalid kind of copy for a device variable: %d", (int)kind);
+		return gpul_rt_fail(cudaErrorInvalidMemcpyDirection, "invalid kind of copy for a device variable: %d", (int)kind);
 	e = gpul_rt_variable(drv, symbol, &start, &there);
 	if (e)
 		return e;
 	if (offset > there || bytes > there - offset)
-		return gpul_rt_fail(cudaErrorInvalidValue,
-				    "%zu bytes at offset %zu exceed a variable of %zu bytes", bytes,
-				    offset, there);
+		return gpul_rt_fail(cudaErrorInvalidValue, "%zu bytes at offset %zu exceed a variable of %zu bytes", bytes, offset, there);
 	*out = (void *)(uintptr_t)(start + offset);
 	return cudaSuccess;
 }
 
-static cudaError_t to_symbol(const void *symbol, const void *from, size_t bytes, size_t offset,
-			     enum cudaMemcpyKind kind, enum when when, CUstream stream)
+static cudaError_t to_symbol(const void *symbol, const void *from, size_t bytes, size_t offset, enum cudaMemcpyKind kind, enum when when,
+			     CUstream stream)
 {
 	const gpul_driver *drv;
 	void *to = NULL;
@@ -137,12 +135,11 @@ static cudaError_t to_symbol(const void *symbol, const void *from, size_t bytes,
 		e = find_part(drv, symbol, bytes, offset, kind, cudaMemcpyHostToDevice, &to);
 	if (e || !bytes)
 		return e;
-	return when == WAIT ? copy_now(drv, to, from, bytes, kind)
-			    : copy_async(drv, to, from, bytes, kind, stream);
+	return when == WAIT ? copy_now(drv, to, from, bytes, kind) : copy_async(drv, to, from, bytes, kind, stream);
 }
 
-static cudaError_t from_symbol(void *to, const void *symbol, size_t bytes, size_t offset,
-			       enum cudaMemcpyKind kind, enum when when, CUstream stream)
+static cudaError_t from_symbol(void *to, const void *symbol, size_t bytes, size_t offset, enum cudaMemcpyKind kind, enum when when,
+			       CUstream stream)
 {
 	const gpul_driver *drv;
 	void *from = NULL;
@@ -152,35 +149,29 @@ static cudaError_t from_symbol(void *to, const void *symbol, size_t bytes, size_
 		e = find_part(drv, symbol, bytes, offset, kind, cudaMemcpyDeviceToHost, &from);
 	if (e || !bytes)
 		return e;
-	return when == WAIT ? copy_now(drv, to, from, bytes, kind)
-			    : copy_async(drv, to, from, bytes, kind, stream);
+	return when == WAIT ? copy_now(drv, to, from, bytes, kind) : copy_async(drv, to, from, bytes, kind, stream);
 }
 
-cudaError_t cudaMemcpyToSymbol(const void *symbol, const void *from, size_t bytes,
-			       size_t offset, enum cudaMemcpyKind kind)
+cudaError_t cudaMemcpyToSymbol(const void *symbol, const void *from, size_t bytes, size_t offset, enum cudaMemcpyKind kind)
 {
 	return to_symbol(symbol, from, bytes, offset, kind, WAIT, NULL);
 }
 
-cudaError_t cudaMemcpyToSymbolAsync(const void *symbol, const void *from, size_t bytes,
-				    size_t offset, enum cudaMemcpyKind kind,
+cudaError_t cudaMemcpyToSymbolAsync(const void *symbol, const void *from, size_t bytes, size_t offset, enum cudaMemcpyKind kind,
 				    cudaStream_t stream)
 {
-	return to_symbol(symbol, from, bytes, offset, kind, DO_NOT_WAIT,
-			 gpul_rt_stream(stream));
+	return to_symbol(symbol, from, bytes, offset, kind, DO_NOT_WAIT, gpul_rt_stream(stream));
 }
 
-cudaError_t cudaMemcpyFromSymbol(void *to, const void *symbol, size_t bytes, size_t offset,
-				 enum cudaMemcpyKind kind)
+cudaError_t cudaMemcpyFromSymbol(void *to, const void *symbol, size_t bytes, size_t offset, enum cudaMemcpyKind kind)
 {
 	return from_symbol(to, symbol, bytes, offset, kind, WAIT, NULL);
 }
 
-cudaError_t cudaMemcpyFromSymbolAsync(void *to, const void *symbol, size_t bytes, size_t offset,
-				      enum cudaMemcpyKind kind, cudaStream_t stream)
+cudaError_t cudaMemcpyFromSymbolAsync(void *to, const void *symbol, size_t bytes, size_t offset, enum cudaMemcpyKind kind,
+				      cudaStream_t stream)
 {
-	return from_symbol(to, symbol, bytes, offset, kind, DO_NOT_WAIT,
-			   gpul_rt_stream(stream));
+	return from_symbol(to, symbol, bytes, offset, kind, DO_NOT_WAIT, gpul_rt_stream(stream));
 }
 
 /* ---- rectangles -------------------------------------------------------------------------- */
@@ -194,14 +185,12 @@ static const CUmemorytype types_of[][2] = {
 	[cudaMemcpyDefault] = { CU_MEMORYTYPE_UNIFIED, CU_MEMORYTYPE_UNIFIED },
 };
 
-static cudaError_t describe_rectangle(void *to, size_t to_pitch, const void *from, size_t from_pitch,
-			     size_t width, size_t height, enum cudaMemcpyKind kind,
-			     CUDA_MEMCPY2D *out)
+static cudaError_t describe_rectangle(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height,
+				      enum cudaMemcpyKind kind, CUDA_MEMCPY2D *out)
 {
 	if (width > to_pitch || width > from_pitch)
-		return gpul_rt_fail(cudaErrorInvalidPitchValue,
-				    "rows of %zu bytes exceed pitches of %zu and %zu bytes",
-				    width, to_pitch, from_pitch);
+		return gpul_rt_fail(cudaErrorInvalidPitchValue, "rows of %zu bytes exceed pitches of %zu and %zu bytes", width, to_pitch,
+				    from_pitch);
 	cudaError_t e = check_kind(kind);
 	if (e)
 		return e;
@@ -220,8 +209,8 @@ static cudaError_t describe_rectangle(void *to, size_t to_pitch, const void *fro
 	return cudaSuccess;
 }
 
-cudaError_t cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t from_pitch,
-			 size_t width, size_t height, enum cudaMemcpyKind kind)
+cudaError_t cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height,
+			 enum cudaMemcpyKind kind)
 {
 	const gpul_driver *drv;
 	CUDA_MEMCPY2D c;
@@ -239,9 +228,8 @@ cudaError_t cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t fro
 #endif
 }
 
-cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch,
-			      size_t width, size_t height, enum cudaMemcpyKind kind,
-			      cudaStream_t stream)
+cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height,
+			      enum cudaMemcpyKind kind, cudaStream_t stream)
 {
 	const gpul_driver *drv;
 	CUDA_MEMCPY2D c;
@@ -249,8 +237,7 @@ cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_
 
 	if (e || (e = describe_rectangle(to, to_pitch, from, from_pitch, width, height, kind, &c)))
 		return e;
-	return width && height ? gpul_rt_cu(drv, cuMemcpy2DAsync(&c, gpul_rt_stream(stream)))
-			       : cudaSuccess;
+	return width && height ? gpul_rt_cu(drv, cuMemcpy2DAsync(&c, gpul_rt_stream(stream))) : cudaSuccess;
 }
 
 /* ---- fills ------------------------------------------------------------------------------- */
@@ -262,8 +249,7 @@ cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stre
 
 	if (e || !bytes)
 		return e;
-	return gpul_rt_cu(drv, cuMemsetD8Async(gpul_rt_address(to), (unsigned char)value, bytes,
-					       gpul_rt_stream(stream)));
+	return gpul_rt_cu(drv, cuMemsetD8Async(gpul_rt_address(to), (unsigned char)value, bytes, gpul_rt_stream(stream)));
 }
 
 /* Does not wait for the fill, because later operations are ordered by the stream (CUDA Runtime API, API synchronization behavior). */
@@ -272,16 +258,14 @@ cudaError_t cudaMemset(void *to, int value, size_t bytes)
 	return cudaMemsetAsync(to, value, bytes, NULL);
 }
 
-cudaError_t cudaMemset2DAsync(void *to, size_t pitch, int value, size_t width, size_t height,
-			      cudaStream_t stream)
+cudaError_t cudaMemset2DAsync(void *to, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream)
 {
 	const gpul_driver *drv;
 	cudaError_t e = gpul_rt_enter(&drv);
 
 	if (e || !width || !height)
 		return e;
-	return gpul_rt_cu(drv, cuMemsetD2D8Async(gpul_rt_address(to), pitch, (unsigned char)value,
-						 width, height, gpul_rt_stream(stream)));
+	return gpul_rt_cu(drv, cuMemsetD2D8Async(gpul_rt_address(to), pitch, (unsigned char)value, width, height, gpul_rt_stream(stream)));
 }
 
 cudaError_t cudaMemset2D(void *to, size_t pitch, int value, size_t width, size_t height)

@@ -12,8 +12,7 @@ static cudaError_t find_contexts(const gpul_driver **drv, int to, int from, CUco
 	return e ? e : gpul_rt_context(*drv, from, &pair[1]);
 }
 
-cudaError_t cudaMemcpyPeer(void *to, int to_device, const void *from, int from_device,
-			   size_t bytes)
+cudaError_t cudaMemcpyPeer(void *to, int to_device, const void *from, int from_device, size_t bytes)
 {
 	const gpul_driver *drv;
 	CUcontext pair[2];
@@ -24,8 +23,7 @@ cudaError_t cudaMemcpyPeer(void *to, int to_device, const void *from, int from_d
 	return gpul_rt_cu(drv, cuMemcpyPeer(gpul_rt_address(to), pair[0], gpul_rt_address(from), pair[1], bytes));
 }
 
-cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device,
-				size_t bytes, cudaStream_t stream)
+cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device, size_t bytes, cudaStream_t stream)
 {
 	const gpul_driver *drv;
 	CUcontext pair[2];
@@ -33,6 +31,6 @@ cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int f
 
 	if (e || !bytes)
 		return e;
-	return gpul_rt_cu(drv, cuMemcpyPeerAsync(gpul_rt_address(to), pair[0], gpul_rt_address(from), pair[1],
-						 bytes, gpul_rt_stream(stream)));
+	return gpul_rt_cu(drv,
+			  cuMemcpyPeerAsync(gpul_rt_address(to), pair[0], gpul_rt_address(from), pair[1], bytes, gpul_rt_stream(stream)));
 }

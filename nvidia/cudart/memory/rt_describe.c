@@ -17,8 +17,7 @@ static const CUmemorytype types_of[][2] = {
 };
 
 /* Get the element sizes of source and destination; 1 for a pointer. */
-static cudaError_t element_sizes(const gpul_driver *drv, const struct cudaMemcpy3DParms *p,
-				 size_t *from, size_t *to)
+static cudaError_t element_sizes(const gpul_driver *drv, const struct cudaMemcpy3DParms *p, size_t *from, size_t *to)
 {
 	cudaError_t e = cudaSuccess;
 
@@ -35,14 +34,12 @@ static cudaError_t check_ends(const struct cudaMemcpy3DParms *p)
 	if ((unsigned)p->kind > cudaMemcpyDefault)
 		return gpul_rt_fail(cudaErrorInvalidMemcpyDirection, "invalid kind of copy: %d", (int)p->kind);
 	if (!!p->srcArray == !!p->srcPtr.ptr || !!p->dstArray == !!p->dstPtr.ptr)
-		return gpul_rt_fail(cudaErrorInvalidValue,
-				    "each end of a copy is either an array or a pointer: the %s is both or neither",
+		return gpul_rt_fail(cudaErrorInvalidValue, "each end of a copy is either an array or a pointer: the %s is both or neither",
 				    !!p->srcArray == !!p->srcPtr.ptr ? "source" : "destination");
 	return cudaSuccess;
 }
 
-cudaError_t gpul_rt_describe_copy(const gpul_driver *drv, const struct cudaMemcpy3DParms *p,
-				  CUDA_MEMCPY3D *out)
+cudaError_t gpul_rt_describe_copy(const gpul_driver *drv, const struct cudaMemcpy3DParms *p, CUDA_MEMCPY3D *out)
 {
 	size_t from = 1, to = 1, width;
 	cudaError_t e;
@@ -52,10 +49,9 @@ cudaError_t gpul_rt_describe_copy(const gpul_driver *drv, const struct cudaMemcp
 	if ((e = check_ends(p)) || (e = element_sizes(drv, p, &from, &to)))
 		return e;
 	width = p->extent.width * (p->srcArray ? from : to);
-	if ((!p->srcArray && p->srcPtr.pitch && width > p->srcPtr.pitch) ||
-	    (!p->dstArray && p->dstPtr.pitch && width > p->dstPtr.pitch))
-		return gpul_rt_fail(cudaErrorInvalidPitchValue, "rows of %zu bytes exceed a pitch of %zu or %zu bytes",
-				    width, p->srcPtr.pitch, p->dstPtr.pitch);
+	if ((!p->srcArray && p->srcPtr.pitch && width > p->srcPtr.pitch) || (!p->dstArray && p->dstPtr.pitch && width > p->dstPtr.pitch))
+		return gpul_rt_fail(cudaErrorInvalidPitchValue, "rows of %zu bytes exceed a pitch of %zu or %zu bytes", width,
+				    p->srcPtr.pitch, p->dstPtr.pitch);
 	*out = (CUDA_MEMCPY3D){
 		.srcXInBytes = p->srcPos.x * from,
 		.srcY = p->srcPos.y,
@@ -98,19 +94,16 @@ static void *pointer_of(CUmemorytype type, const void *host, CUdeviceptr device)
 	return type == CU_MEMORYTYPE_HOST ? (void *)(uintptr_t)host : (void *)(uintptr_t)device;
 }
 
-cudaError_t gpul_rt_describe_copy_back(const gpul_driver *drv, const CUDA_MEMCPY3D *c,
-				       struct cudaMemcpy3DParms *out)
+cudaError_t gpul_rt_describe_copy_back(const gpul_driver *drv, const CUDA_MEMCPY3D *c, struct cudaMemcpy3DParms *out)
 {
 	size_t from = 1, to = 1;
 	cudaError_t e;
 
 	*out = (struct cudaMemcpy3DParms){
 		.srcArray = c->srcMemoryType == CU_MEMORYTYPE_ARRAY ? (cudaArray_t)c->srcArray : NULL,
-		.srcPtr = { pointer_of(c->srcMemoryType, c->srcHost, c->srcDevice), c->srcPitch,
-			    c->WidthInBytes, c->srcHeight },
+		.srcPtr = { pointer_of(c->srcMemoryType, c->srcHost, c->srcDevice), c->srcPitch, c->WidthInBytes, c->srcHeight },
 		.dstArray = c->dstMemoryType == CU_MEMORYTYPE_ARRAY ? (cudaArray_t)c->dstArray : NULL,
-		.dstPtr = { pointer_of(c->dstMemoryType, c->dstHost, c->dstDevice), c->dstPitch,
-			    c->WidthInBytes, c->dstHeight },
+		.dstPtr = { pointer_of(c->dstMemoryType, c->dstHost, c->dstDevice), c->dstPitch, c->WidthInBytes, c->dstHeight },
 		.kind = kind_of(c->srcMemoryType, c->dstMemoryType),
 	};
 	if ((e = element_sizes(drv, out, &from, &to)))
@@ -121,8 +114,7 @@ cudaError_t gpul_rt_describe_copy_back(const gpul_driver *drv, const CUDA_MEMCPY
 	return cudaSuccess;
 }
 
-void gpul_rt_describe_bytes(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
-			    struct cudaMemcpy3DParms *out)
+void gpul_rt_describe_bytes(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, struct cudaMemcpy3DParms *out)
 {
 	void *same = (void *)(uintptr_t)from;
 

@@ -50,8 +50,7 @@ static unsigned count_channels(const struct cudaChannelFormatDesc *desc)
 	return n;
 }
 
-cudaError_t gpul_rt_array_format(const struct cudaChannelFormatDesc *desc, CUarray_format *format,
-				 unsigned *n_channels)
+cudaError_t gpul_rt_array_format(const struct cudaChannelFormatDesc *desc, CUarray_format *format, unsigned *n_channels)
 {
 	unsigned n = desc ? count_channels(desc) : 0;
 
@@ -66,8 +65,7 @@ cudaError_t gpul_rt_array_format(const struct cudaChannelFormatDesc *desc, CUarr
 			return cudaSuccess;
 		}
 	}
-	return gpul_rt_fail(cudaErrorInvalidChannelDescriptor,
-			    "no array has elements of %d, %d, %d, %d bits and kind %d", desc->x, desc->y,
+	return gpul_rt_fail(cudaErrorInvalidChannelDescriptor, "no array has elements of %d, %d, %d, %d bits and kind %d", desc->x, desc->y,
 			    desc->z, desc->w, (int)desc->f);
 }
 
@@ -79,8 +77,7 @@ struct cudaChannelFormatDesc gpul_rt_channels(CUarray_format format, unsigned n)
 		int bits = rows[i].bits;
 
 		if (rows[i].format == format)
-			return (struct cudaChannelFormatDesc){ bits, n > 1 ? bits : 0, n > 2 ? bits : 0,
-							       n > 3 ? bits : 0, rows[i].kind };
+			return (struct cudaChannelFormatDesc){ bits, n > 1 ? bits : 0, n > 2 ? bits : 0, n > 3 ? bits : 0, rows[i].kind };
 	}
 	return none;
 }
@@ -95,14 +92,12 @@ cudaError_t gpul_rt_element_bytes(const gpul_driver *drv, cudaArray_const_t arra
 		return e;
 	c = gpul_rt_channels(d.Format, d.NumChannels);
 	if (!c.x)
-		return gpul_rt_fail(cudaErrorInvalidChannelDescriptor, "arrays of the format 0x%x are not supported",
-				    (unsigned)d.Format);
+		return gpul_rt_fail(cudaErrorInvalidChannelDescriptor, "arrays of the format 0x%x are not supported", (unsigned)d.Format);
 	*bytes = (size_t)c.x / 8 * d.NumChannels;
 	return cudaSuccess;
 }
 
-struct cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w,
-						   enum cudaChannelFormatKind f)
+struct cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w, enum cudaChannelFormatKind f)
 {
 	return (struct cudaChannelFormatDesc){ x, y, z, w, f };
 }

@@ -8,8 +8,7 @@
 
 #include "nvidia/cudart/rt_runtime_internal.h"
 
-_Static_assert(sizeof(cudaIpcMemHandle_t) == sizeof(CUipcMemHandle) &&
-		       sizeof(cudaIpcEventHandle_t) == sizeof(CUipcEventHandle) &&
+_Static_assert(sizeof(cudaIpcMemHandle_t) == sizeof(CUipcMemHandle) && sizeof(cudaIpcEventHandle_t) == sizeof(CUipcEventHandle) &&
 		       cudaIpcMemLazyEnablePeerAccess == CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS,
 	       "the handles and flags of both interfaces are equal");
 

@@ -5,8 +5,7 @@
 #include "nvidia/cudart/rt_abi_internal.h"
 
 _Static_assert((int)cudaMemAdviseUnsetAccessedBy == (int)CU_MEM_ADVISE_UNSET_ACCESSED_BY &&
-		       (int)cudaMemRangeAttributeLastPrefetchLocation ==
-			       (int)CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION &&
+		       (int)cudaMemRangeAttributeLastPrefetchLocation == (int)CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION &&
 		       cudaMemAttachGlobal == CU_MEM_ATTACH_GLOBAL && cudaCpuDeviceId == CU_DEVICE_CPU,
 	       "the numbers of both interfaces are the same");
 
@@ -20,10 +19,8 @@ static CUmemLocation driver_location(struct cudaMemLocation location)
 }
 
 GPUL_RT_FORWARD_AS(GPUL_RT_NEW_PTSZ("cudaMemPrefetchAsync"), gpul_rt_prefetch,
-		   (const void *p, size_t bytes, struct cudaMemLocation location, unsigned int flags,
-		    cudaStream_t stream),
-		   cuMemPrefetchAsync_v2(gpul_rt_address(p), bytes, driver_location(location), flags,
-					 gpul_rt_stream(stream)))
+		   (const void *p, size_t bytes, struct cudaMemLocation location, unsigned int flags, cudaStream_t stream),
+		   cuMemPrefetchAsync_v2(gpul_rt_address(p), bytes, driver_location(location), flags, gpul_rt_stream(stream)))
 
 #if GPUL_RT_ABI < 13
 static CUmemLocation location_of(int ordinal)
@@ -36,8 +33,7 @@ static CUmemLocation location_of(int ordinal)
 
 GPUL_RT_FORWARD_AS(GPUL_RT_OLD_PTSZ("cudaMemPrefetchAsync"), gpul_rt_prefetch_to_device,
 		   (const void *p, size_t bytes, int ordinal, cudaStream_t stream),
-		   cuMemPrefetchAsync_v2(gpul_rt_address(p), bytes, location_of(ordinal), 0,
-					 gpul_rt_stream(stream)))
+		   cuMemPrefetchAsync_v2(gpul_rt_address(p), bytes, location_of(ordinal), 0, gpul_rt_stream(stream)))
 #endif
 
 /* The functions below have no stream argument. */

@@ -5,8 +5,7 @@
 
 static cudaError_t fail_null_pointer(void)
 {
-	return gpul_rt_fail(cudaErrorInvalidValue,
-			    "the pointer for the result is NULL");
+	return gpul_rt_fail(cudaErrorInvalidValue, "the pointer for the result is NULL");
 }
 
 cudaError_t cudaMalloc(void **out, size_t bytes)
@@ -37,8 +36,7 @@ cudaError_t cudaMallocPitch(void **out, size_t *pitch, size_t width, size_t heig
 		return fail_null_pointer();
 	*pitch = 0;
 	/* 16 bytes is the widest access of a kernel */
-	if (width && height &&
-	    (e = gpul_rt_cu(drv, cuMemAllocPitch(&p, pitch, width, height, 16))))
+	if (width && height && (e = gpul_rt_cu(drv, cuMemAllocPitch(&p, pitch, width, height, 16))))
 		return e;
 	*out = (void *)(uintptr_t)p;
 	return cudaSuccess;
@@ -78,8 +76,7 @@ cudaError_t cudaHostAlloc(void **out, size_t bytes, unsigned int flags)
 	if (!out)
 		return fail_null_pointer();
 	*out = NULL;
-	_Static_assert(cudaHostAllocPortable == CU_MEMHOSTALLOC_PORTABLE &&
-			       cudaHostAllocMapped == CU_MEMHOSTALLOC_DEVICEMAP &&
+	_Static_assert(cudaHostAllocPortable == CU_MEMHOSTALLOC_PORTABLE && cudaHostAllocMapped == CU_MEMHOSTALLOC_DEVICEMAP &&
 			       cudaHostAllocWriteCombined == CU_MEMHOSTALLOC_WRITECOMBINED,
 		       "the flags of both interfaces are equal");
 	return bytes ? gpul_rt_cu(drv, cuMemHostAlloc(out, bytes, flags)) : cudaSuccess;
@@ -103,8 +100,7 @@ cudaError_t cudaHostRegister(void *p, size_t bytes, unsigned int flags)
 	const gpul_driver *drv;
 	cudaError_t e = gpul_rt_enter(&drv);
 
-	_Static_assert(cudaHostRegisterPortable == CU_MEMHOSTREGISTER_PORTABLE &&
-			       cudaHostRegisterMapped == CU_MEMHOSTREGISTER_DEVICEMAP,
+	_Static_assert(cudaHostRegisterPortable == CU_MEMHOSTREGISTER_PORTABLE && cudaHostRegisterMapped == CU_MEMHOSTREGISTER_DEVICEMAP,
 		       "the flags of both interfaces are equal");
 	return e ? e : gpul_rt_cu(drv, cuMemHostRegister(p, bytes, flags));
 }
@@ -167,10 +163,8 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *out, const vo
 	CUdeviceptr device_address = 0;
 	void *host_address = NULL;
 	int ordinal = 0;
-	CUpointer_attribute which[] = { CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
-					CU_POINTER_ATTRIBUTE_DEVICE_POINTER,
-					CU_POINTER_ATTRIBUTE_HOST_POINTER,
-					CU_POINTER_ATTRIBUTE_IS_MANAGED,
+	CUpointer_attribute which[] = { CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_POINTER,
+					CU_POINTER_ATTRIBUTE_HOST_POINTER, CU_POINTER_ATTRIBUTE_IS_MANAGED,
 					CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL };
 	void *values[] = { &type, &device_address, &host_address, &managed, &ordinal };
 	const gpul_driver *drv;
@@ -180,8 +174,7 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *out, const vo
 		return e;
 	if (!out)
 		return fail_null_pointer();
-	e = gpul_rt_cu(drv,
-		       cuPointerGetAttributes(5, which, values, gpul_rt_address(p)));
+	e = gpul_rt_cu(drv, cuPointerGetAttributes(5, which, values, gpul_rt_address(p)));
 	if (e)
 		return e;
 	/* set field by field, because the structure is larger in CUDA 13 than in CUDA 12 */

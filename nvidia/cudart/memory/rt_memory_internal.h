@@ -5,8 +5,7 @@
 #include "nvidia/cudart/rt_runtime_internal.h"
 
 /* Convert a channel descriptor to the driver's format and number of channels.  Errors: cudaErrorInvalidChannelDescriptor. */
-cudaError_t gpul_rt_array_format(const struct cudaChannelFormatDesc *desc, CUarray_format *format,
-				 unsigned *n_channels);
+cudaError_t gpul_rt_array_format(const struct cudaChannelFormatDesc *desc, CUarray_format *format, unsigned *n_channels);
 
 /* The reverse of gpul_rt_array_format(); a format that cudaChannelFormatDesc cannot express has the kind None. */
 struct cudaChannelFormatDesc gpul_rt_channels(CUarray_format format, unsigned n_channels);
@@ -16,14 +15,11 @@ cudaError_t gpul_rt_element_bytes(const gpul_driver *drv, cudaArray_const_t arra
 
 /* Convert the parameters of a copy.  Errors: cudaErrorInvalidValue if an end of the copy is not exactly one array or
  * pointer, cudaErrorInvalidMemcpyDirection, cudaErrorInvalidPitchValue. */
-cudaError_t gpul_rt_describe_copy(const gpul_driver *drv, const struct cudaMemcpy3DParms *p,
-				  CUDA_MEMCPY3D *out);
-cudaError_t gpul_rt_describe_copy_back(const gpul_driver *drv, const CUDA_MEMCPY3D *c,
-				       struct cudaMemcpy3DParms *out);
+cudaError_t gpul_rt_describe_copy(const gpul_driver *drv, const struct cudaMemcpy3DParms *p, CUDA_MEMCPY3D *out);
+cudaError_t gpul_rt_describe_copy_back(const gpul_driver *drv, const CUDA_MEMCPY3D *c, struct cudaMemcpy3DParms *out);
 
 /* Make the parameters of a copy of `bytes` contiguous bytes. */
-void gpul_rt_describe_bytes(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
-			    struct cudaMemcpy3DParms *out);
+void gpul_rt_describe_bytes(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, struct cudaMemcpy3DParms *out);
 
 /* Convert an array for the driver, whose prototypes lack const also for arrays that are only read. */
 static inline CUarray gpul_rt_array(cudaArray_const_t array)

@@ -3,8 +3,7 @@
  * Source: CUDA Runtime API, Stream Ordered Memory Allocator. */
 #include "nvidia/cudart/rt_runtime_internal.h"
 
-_Static_assert(sizeof(struct cudaMemPoolProps) == sizeof(CUmemPoolProps) &&
-		       sizeof(struct cudaMemAccessDesc) == sizeof(CUmemAccessDesc) &&
+_Static_assert(sizeof(struct cudaMemPoolProps) == sizeof(CUmemPoolProps) && sizeof(struct cudaMemAccessDesc) == sizeof(CUmemAccessDesc) &&
 		       sizeof(struct cudaMemLocation) == sizeof(CUmemLocation) &&
 		       sizeof(struct cudaMemPoolPtrExportData) == sizeof(CUmemPoolPtrExportData) &&
 		       (int)cudaMemPoolAttrUsedMemHigh == (int)CU_MEMPOOL_ATTR_USED_MEM_HIGH &&
@@ -47,32 +46,26 @@ cudaError_t cudaDeviceSetMemPool(int ordinal, cudaMemPool_t pool)
 }
 
 #if CUDART_VERSION >= 13000
-GPUL_RT_FORWARD(cudaMemGetDefaultMemPool,
-		(cudaMemPool_t *pool, struct cudaMemLocation *location, enum cudaMemAllocationType type),
+GPUL_RT_FORWARD(cudaMemGetDefaultMemPool, (cudaMemPool_t * pool, struct cudaMemLocation *location, enum cudaMemAllocationType type),
 		cuMemGetDefaultMemPool(pool, (CUmemLocation *)(void *)location, (CUmemAllocationType)type))
-GPUL_RT_FORWARD(cudaMemGetMemPool,
-		(cudaMemPool_t *pool, struct cudaMemLocation *location, enum cudaMemAllocationType type),
+GPUL_RT_FORWARD(cudaMemGetMemPool, (cudaMemPool_t * pool, struct cudaMemLocation *location, enum cudaMemAllocationType type),
 		cuMemGetMemPool(pool, (CUmemLocation *)(void *)location, (CUmemAllocationType)type))
-GPUL_RT_FORWARD(cudaMemSetMemPool,
-		(struct cudaMemLocation *location, enum cudaMemAllocationType type, cudaMemPool_t pool),
+GPUL_RT_FORWARD(cudaMemSetMemPool, (struct cudaMemLocation * location, enum cudaMemAllocationType type, cudaMemPool_t pool),
 		cuMemSetMemPool((CUmemLocation *)(void *)location, (CUmemAllocationType)type, pool))
 #endif
 
-GPUL_RT_FORWARD(cudaMemPoolCreate, (cudaMemPool_t *pool, const struct cudaMemPoolProps *properties),
+GPUL_RT_FORWARD(cudaMemPoolCreate, (cudaMemPool_t * pool, const struct cudaMemPoolProps *properties),
 		cuMemPoolCreate(pool, (const CUmemPoolProps *)(const void *)properties))
 GPUL_RT_FORWARD(cudaMemPoolDestroy, (cudaMemPool_t pool), cuMemPoolDestroy(pool))
-GPUL_RT_FORWARD(cudaMemPoolTrimTo, (cudaMemPool_t pool, size_t bytes_to_keep),
-		cuMemPoolTrimTo(pool, bytes_to_keep))
+GPUL_RT_FORWARD(cudaMemPoolTrimTo, (cudaMemPool_t pool, size_t bytes_to_keep), cuMemPoolTrimTo(pool, bytes_to_keep))
 GPUL_RT_FORWARD(cudaMemPoolSetAttribute, (cudaMemPool_t pool, enum cudaMemPoolAttr which, void *value),
 		cuMemPoolSetAttribute(pool, (CUmemPool_attribute)which, value))
 GPUL_RT_FORWARD(cudaMemPoolGetAttribute, (cudaMemPool_t pool, enum cudaMemPoolAttr which, void *value),
 		cuMemPoolGetAttribute(pool, (CUmemPool_attribute)which, value))
-GPUL_RT_FORWARD(cudaMemPoolSetAccess,
-		(cudaMemPool_t pool, const struct cudaMemAccessDesc *list, size_t n),
+GPUL_RT_FORWARD(cudaMemPoolSetAccess, (cudaMemPool_t pool, const struct cudaMemAccessDesc *list, size_t n),
 		cuMemPoolSetAccess(pool, (const CUmemAccessDesc *)(const void *)list, n))
 
-cudaError_t cudaMemPoolGetAccess(enum cudaMemAccessFlags *out, cudaMemPool_t pool,
-				 struct cudaMemLocation *location)
+cudaError_t cudaMemPoolGetAccess(enum cudaMemAccessFlags *out, cudaMemPool_t pool, struct cudaMemLocation *location)
 {
 	const gpul_driver *drv;
 	CUmemAccess_flags flags;
@@ -96,9 +89,9 @@ GPUL_RT_FORWARD(cudaMemPoolExportToShareableHandle,
 		(void *out, cudaMemPool_t pool, enum cudaMemAllocationHandleType type, unsigned int flags),
 		cuMemPoolExportToShareableHandle(out, pool, (CUmemAllocationHandleType)type, flags))
 GPUL_RT_FORWARD(cudaMemPoolImportFromShareableHandle,
-		(cudaMemPool_t *out, void *handle, enum cudaMemAllocationHandleType type, unsigned int flags),
+		(cudaMemPool_t * out, void *handle, enum cudaMemAllocationHandleType type, unsigned int flags),
 		cuMemPoolImportFromShareableHandle(out, handle, (CUmemAllocationHandleType)type, flags))
-GPUL_RT_FORWARD(cudaMemPoolExportPointer, (struct cudaMemPoolPtrExportData *out, void *p),
+GPUL_RT_FORWARD(cudaMemPoolExportPointer, (struct cudaMemPoolPtrExportData * out, void *p),
 		cuMemPoolExportPointer((CUmemPoolPtrExportData *)(void *)out, gpul_rt_address(p)))
 
 cudaError_t cudaMemPoolImportPointer(void **out, cudaMemPool_t pool, struct cudaMemPoolPtrExportData *data)

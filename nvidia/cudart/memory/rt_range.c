@@ -19,11 +19,8 @@ cudaError_t cudaMallocManaged(void **out, size_t bytes, unsigned int flags)
 	return cudaSuccess;
 }
 
-GPUL_RT_FORWARD(cudaMemRangeGetAttribute,
-		(void *out, size_t out_bytes, enum cudaMemRangeAttribute which, const void *p, size_t bytes),
+GPUL_RT_FORWARD(cudaMemRangeGetAttribute, (void *out, size_t out_bytes, enum cudaMemRangeAttribute which, const void *p, size_t bytes),
 		cuMemRangeGetAttribute(out, out_bytes, (CUmem_range_attribute)which, gpul_rt_address(p), bytes))
 GPUL_RT_FORWARD(cudaMemRangeGetAttributes,
-		(void **out, size_t *out_bytes, enum cudaMemRangeAttribute *which, size_t n, const void *p,
-		 size_t bytes),
-		cuMemRangeGetAttributes(out, out_bytes, (CUmem_range_attribute *)(void *)which, n,
-					gpul_rt_address(p), bytes))
+		(void **out, size_t *out_bytes, enum cudaMemRangeAttribute *which, size_t n, const void *p, size_t bytes),
+		cuMemRangeGetAttributes(out, out_bytes, (CUmem_range_attribute *)(void *)which, n, gpul_rt_address(p), bytes))

@@ -24,15 +24,13 @@ static cudaError_t convert_resource(const struct cudaResourceDesc *r, CUDA_RESOU
 	case cudaResourceTypeLinear:
 		out->res.linear.devPtr = gpul_rt_address(r->res.linear.devPtr);
 		out->res.linear.sizeInBytes = r->res.linear.sizeInBytes;
-		return gpul_rt_array_format(&r->res.linear.desc, &out->res.linear.format,
-					    &out->res.linear.numChannels);
+		return gpul_rt_array_format(&r->res.linear.desc, &out->res.linear.format, &out->res.linear.numChannels);
 	case cudaResourceTypePitch2D:
 		out->res.pitch2D.devPtr = gpul_rt_address(r->res.pitch2D.devPtr);
 		out->res.pitch2D.width = r->res.pitch2D.width;
 		out->res.pitch2D.height = r->res.pitch2D.height;
 		out->res.pitch2D.pitchInBytes = r->res.pitch2D.pitchInBytes;
-		return gpul_rt_array_format(&r->res.pitch2D.desc, &out->res.pitch2D.format,
-					    &out->res.pitch2D.numChannels);
+		return gpul_rt_array_format(&r->res.pitch2D.desc, &out->res.pitch2D.format, &out->res.pitch2D.numChannels);
 	default:
 		return gpul_rt_fail(cudaErrorInvalidValue, "unknown type %d of a resource", (int)r->resType);
 	}
@@ -67,8 +65,7 @@ static CUDA_TEXTURE_DESC convert_texture(const struct cudaTextureDesc *t)
 	CUDA_TEXTURE_DESC out = {
 		.filterMode = (CUfilter_mode)t->filterMode,
 		.flags = (t->readMode == cudaReadModeElementType ? CU_TRSF_READ_AS_INTEGER : 0u) |
-			 (t->normalizedCoords ? CU_TRSF_NORMALIZED_COORDINATES : 0u) |
-			 (t->sRGB ? CU_TRSF_SRGB : 0u) |
+			 (t->normalizedCoords ? CU_TRSF_NORMALIZED_COORDINATES : 0u) | (t->sRGB ? CU_TRSF_SRGB : 0u) |
 			 (t->disableTrilinearOptimization ? CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION : 0u) |
 			 (t->seamlessCubemap ? CU_TRSF_SEAMLESS_CUBEMAP : 0u),
 		.maxAnisotropy = t->maxAnisotropy,
@@ -89,8 +86,7 @@ static void convert_texture_back(const CUDA_TEXTURE_DESC *t, struct cudaTextureD
 {
 	*out = (struct cudaTextureDesc){
 		.filterMode = (enum cudaTextureFilterMode)t->filterMode,
-		.readMode = t->flags & CU_TRSF_READ_AS_INTEGER ? cudaReadModeElementType
-							       : cudaReadModeNormalizedFloat,
+		.readMode = t->flags & CU_TRSF_READ_AS_INTEGER ? cudaReadModeElementType : cudaReadModeNormalizedFloat,
 		.sRGB = !!(t->flags & CU_TRSF_SRGB),
 		.normalizedCoords = !!(t->flags & CU_TRSF_NORMALIZED_COORDINATES),
 		.maxAnisotropy = t->maxAnisotropy,
@@ -122,8 +118,7 @@ static CUDA_RESOURCE_VIEW_DESC convert_view(const struct cudaResourceViewDesc *v
 }
 
 cudaError_t cudaCreateTextureObject(cudaTextureObject_t *out, const struct cudaResourceDesc *resource,
-				    const struct cudaTextureDesc *texture,
-				    const struct cudaResourceViewDesc *view)
+				    const struct cudaTextureDesc *texture, const struct cudaResourceViewDesc *view)
 {
 	const gpul_driver *drv;
 	CUDA_RESOURCE_DESC r;
@@ -169,8 +164,7 @@ cudaError_t cudaGetTextureObjectTextureDesc(struct cudaTextureDesc *out, cudaTex
 	return cudaSuccess;
 }
 
-cudaError_t cudaGetTextureObjectResourceViewDesc(struct cudaResourceViewDesc *out,
-						 cudaTextureObject_t texture)
+cudaError_t cudaGetTextureObjectResourceViewDesc(struct cudaResourceViewDesc *out, cudaTextureObject_t texture)
 {
 	const gpul_driver *drv;
 	CUDA_RESOURCE_VIEW_DESC v;

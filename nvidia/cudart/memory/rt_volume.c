@@ -62,19 +62,33 @@ static cudaError_t copy_between(const struct cudaMemcpy3DPeerParms *p, enum when
 		return e;
 	if (!p)
 		return gpul_rt_fail(cudaErrorInvalidValue, "the parameters of the copy are NULL");
-	plain = (struct cudaMemcpy3DParms){ p->srcArray, p->srcPos, p->srcPtr, p->dstArray, p->dstPos,
-					    p->dstPtr,   p->extent, cudaMemcpyDeviceToDevice };
+	plain = (struct cudaMemcpy3DParms){ p->srcArray, p->srcPos, p->srcPtr, p->dstArray,
+					    p->dstPos,   p->dstPtr, p->extent, cudaMemcpyDeviceToDevice };
 	if ((e = gpul_rt_describe_copy(drv, &plain, &c)) || (e = gpul_rt_context(drv, p->srcDevice, &from)) ||
 	    (e = gpul_rt_context(drv, p->dstDevice, &to)))
 		return e;
 	peer = (CUDA_MEMCPY3D_PEER){
-		.srcXInBytes = c.srcXInBytes, .srcY = c.srcY, .srcZ = c.srcZ, .srcMemoryType = c.srcMemoryType,
-		.srcDevice = c.srcDevice, .srcArray = c.srcArray, .srcContext = from,
-		.srcPitch = c.srcPitch, .srcHeight = c.srcHeight,
-		.dstXInBytes = c.dstXInBytes, .dstY = c.dstY, .dstZ = c.dstZ, .dstMemoryType = c.dstMemoryType,
-		.dstDevice = c.dstDevice, .dstArray = c.dstArray, .dstContext = to,
-		.dstPitch = c.dstPitch, .dstHeight = c.dstHeight,
-		.WidthInBytes = c.WidthInBytes, .Height = c.Height, .Depth = c.Depth,
+		.srcXInBytes = c.srcXInBytes,
+		.srcY = c.srcY,
+		.srcZ = c.srcZ,
+		.srcMemoryType = c.srcMemoryType,
+		.srcDevice = c.srcDevice,
+		.srcArray = c.srcArray,
+		.srcContext = from,
+		.srcPitch = c.srcPitch,
+		.srcHeight = c.srcHeight,
+		.dstXInBytes = c.dstXInBytes,
+		.dstY = c.dstY,
+		.dstZ = c.dstZ,
+		.dstMemoryType = c.dstMemoryType,
+		.dstDevice = c.dstDevice,
+		.dstArray = c.dstArray,
+		.dstContext = to,
+		.dstPitch = c.dstPitch,
+		.dstHeight = c.dstHeight,
+		.WidthInBytes = c.WidthInBytes,
+		.Height = c.Height,
+		.Depth = c.Depth,
 	};
 	if (when == WAIT)
 		return gpul_rt_cu(drv, cuMemcpy3DPeer(&peer));
@@ -100,8 +114,8 @@ struct end {
 	size_t pitch, x, y;
 };
 
-static cudaError_t copy_rectangle(struct end to, struct end from, size_t width, size_t height,
-				  enum cudaMemcpyKind kind, enum when when, CUstream stream)
+static cudaError_t copy_rectangle(struct end to, struct end from, size_t width, size_t height, enum cudaMemcpyKind kind, enum when when,
+				  CUstream stream)
 {
 	const gpul_driver *drv;
 	struct cudaMemcpy3DParms p = {
@@ -129,42 +143,36 @@ static cudaError_t copy_rectangle(struct end to, struct end from, size_t width, 
 }
 
 #define ARRAY_END(a, x_bytes, row) ((struct end){ .array = (a), .x = (x_bytes), .y = (row) })
-#define POINTER_END(p, p_pitch) ((struct end){ .pointer = (p), .pitch = (p_pitch) })
+#define POINTER_END(p, p_pitch)    ((struct end){ .pointer = (p), .pitch = (p_pitch) })
 
-cudaError_t cudaMemcpy2DToArray(cudaArray_t to, size_t x, size_t y, const void *from, size_t pitch,
-				size_t width, size_t height, enum cudaMemcpyKind kind)
+cudaError_t cudaMemcpy2DToArray(cudaArray_t to, size_t x, size_t y, const void *from, size_t pitch, size_t width, size_t height,
+				enum cudaMemcpyKind kind)
 {
 	return copy_rectangle(ARRAY_END(to, x, y), POINTER_END(from, pitch), width, height, kind, WAIT, NULL);
 }
 
-cudaError_t cudaMemcpy2DToArrayAsync(cudaArray_t to, size_t x, size_t y, const void *from, size_t pitch,
-				     size_t width, size_t height, enum cudaMemcpyKind kind,
-				     cudaStream_t stream)
+cudaError_t cudaMemcpy2DToArrayAsync(cudaArray_t to, size_t x, size_t y, const void *from, size_t pitch, size_t width, size_t height,
+				     enum cudaMemcpyKind kind, cudaStream_t stream)
 {
-	return copy_rectangle(ARRAY_END(to, x, y), POINTER_END(from, pitch), width, height, kind, DO_NOT_WAIT,
-			      gpul_rt_stream(stream));
+	return copy_rectangle(ARRAY_END(to, x, y), POINTER_END(from, pitch), width, height, kind, DO_NOT_WAIT, gpul_rt_stream(stream));
 }
 
-cudaError_t cudaMemcpy2DFromArray(void *to, size_t pitch, cudaArray_const_t from, size_t x, size_t y,
-				  size_t width, size_t height, enum cudaMemcpyKind kind)
+cudaError_t cudaMemcpy2DFromArray(void *to, size_t pitch, cudaArray_const_t from, size_t x, size_t y, size_t width, size_t height,
+				  enum cudaMemcpyKind kind)
 {
 	return copy_rectangle(POINTER_END(to, pitch), ARRAY_END(from, x, y), width, height, kind, WAIT, NULL);
 }
 
-cudaError_t cudaMemcpy2DFromArrayAsync(void *to, size_t pitch, cudaArray_const_t from, size_t x, size_t y,
-				       size_t width, size_t height, enum cudaMemcpyKind kind,
-				       cudaStream_t stream)
+cudaError_t cudaMemcpy2DFromArrayAsync(void *to, size_t pitch, cudaArray_const_t from, size_t x, size_t y, size_t width, size_t height,
+				       enum cudaMemcpyKind kind, cudaStream_t stream)
 {
-	return copy_rectangle(POINTER_END(to, pitch), ARRAY_END(from, x, y), width, height, kind, DO_NOT_WAIT,
-			      gpul_rt_stream(stream));
+	return copy_rectangle(POINTER_END(to, pitch), ARRAY_END(from, x, y), width, height, kind, DO_NOT_WAIT, gpul_rt_stream(stream));
 }
 
-cudaError_t cudaMemcpy2DArrayToArray(cudaArray_t to, size_t to_x, size_t to_y, cudaArray_const_t from,
-				     size_t from_x, size_t from_y, size_t width, size_t height,
-				     enum cudaMemcpyKind kind)
+cudaError_t cudaMemcpy2DArrayToArray(cudaArray_t to, size_t to_x, size_t to_y, cudaArray_const_t from, size_t from_x, size_t from_y,
+				     size_t width, size_t height, enum cudaMemcpyKind kind)
 {
-	return copy_rectangle(ARRAY_END(to, to_x, to_y), ARRAY_END(from, from_x, from_y), width, height, kind,
-			      WAIT, NULL);
+	return copy_rectangle(ARRAY_END(to, to_x, to_y), ARRAY_END(from, from_x, from_y), width, height, kind, WAIT, NULL);
 }
 
 /* ---- contiguous bytes of arrays: a copy goes on at the start of the next row ------------------ */
@@ -206,33 +214,31 @@ static cudaError_t copy_rows(cudaArray_const_t array, size_t x, size_t y, char *
 	return e;
 }
 
-cudaError_t cudaMemcpyToArray(cudaArray_t to, size_t x, size_t y, const void *from, size_t bytes,
-			      enum cudaMemcpyKind kind)
+cudaError_t cudaMemcpyToArray(cudaArray_t to, size_t x, size_t y, const void *from, size_t bytes, enum cudaMemcpyKind kind)
 {
 	return copy_rows(to, x, y, (char *)(uintptr_t)from, bytes, 1, kind, WAIT, NULL);
 }
 
-cudaError_t cudaMemcpyToArrayAsync(cudaArray_t to, size_t x, size_t y, const void *from, size_t bytes,
-				   enum cudaMemcpyKind kind, cudaStream_t stream)
+cudaError_t cudaMemcpyToArrayAsync(cudaArray_t to, size_t x, size_t y, const void *from, size_t bytes, enum cudaMemcpyKind kind,
+				   cudaStream_t stream)
 {
 	return copy_rows(to, x, y, (char *)(uintptr_t)from, bytes, 1, kind, DO_NOT_WAIT, gpul_rt_stream(stream));
 }
 
-cudaError_t cudaMemcpyFromArray(void *to, cudaArray_const_t from, size_t x, size_t y, size_t bytes,
-				enum cudaMemcpyKind kind)
+cudaError_t cudaMemcpyFromArray(void *to, cudaArray_const_t from, size_t x, size_t y, size_t bytes, enum cudaMemcpyKind kind)
 {
 	return copy_rows(from, x, y, to, bytes, 0, kind, WAIT, NULL);
 }
 
-cudaError_t cudaMemcpyFromArrayAsync(void *to, cudaArray_const_t from, size_t x, size_t y, size_t bytes,
-				     enum cudaMemcpyKind kind, cudaStream_t stream)
+cudaError_t cudaMemcpyFromArrayAsync(void *to, cudaArray_const_t from, size_t x, size_t y, size_t bytes, enum cudaMemcpyKind kind,
+				     cudaStream_t stream)
 {
 	return copy_rows(from, x, y, to, bytes, 0, kind, DO_NOT_WAIT, gpul_rt_stream(stream));
 }
 
 /* The rows of the two arrays may differ in length, so each step copies up to the end of a row in either array. */
-cudaError_t cudaMemcpyArrayToArray(cudaArray_t to, size_t to_x, size_t to_y, cudaArray_const_t from,
-				   size_t from_x, size_t from_y, size_t bytes, enum cudaMemcpyKind kind)
+cudaError_t cudaMemcpyArrayToArray(cudaArray_t to, size_t to_x, size_t to_y, cudaArray_const_t from, size_t from_x, size_t from_y,
+				   size_t bytes, enum cudaMemcpyKind kind)
 {
 	size_t to_row = 0, from_row = 0;
 	cudaError_t e = row_bytes(to, &to_row);
@@ -246,8 +252,7 @@ cudaError_t cudaMemcpyArrayToArray(cudaArray_t to, size_t to_x, size_t to_y, cud
 			return gpul_rt_fail(cudaErrorInvalidValue, "an offset exceeds the row of its array");
 		width = width < to_row - to_x ? width : to_row - to_x;
 		width = width < from_row - from_x ? width : from_row - from_x;
-		e = copy_rectangle(ARRAY_END(to, to_x, to_y), ARRAY_END(from, from_x, from_y), width, 1, kind,
-				   WAIT, NULL);
+		e = copy_rectangle(ARRAY_END(to, to_x, to_y), ARRAY_END(from, from_x, from_y), width, 1, kind, WAIT, NULL);
 		bytes -= width;
 		to_x += width;
 		from_x += width;
@@ -262,8 +267,7 @@ cudaError_t cudaMemcpyArrayToArray(cudaArray_t to, size_t to_x, size_t to_y, cud
 /* ---- fills ------------------------------------------------------------------------------- */
 
 /* Memory of cudaMalloc3D has no gaps between slices, so all their rows are filled as one sequence. */
-cudaError_t cudaMemset3DAsync(struct cudaPitchedPtr p, int value, struct cudaExtent extent,
-			      cudaStream_t stream)
+cudaError_t cudaMemset3DAsync(struct cudaPitchedPtr p, int value, struct cudaExtent extent, cudaStream_t stream)
 {
 	const gpul_driver *drv;
 	cudaError_t e = gpul_rt_enter(&drv);
@@ -273,9 +277,8 @@ cudaError_t cudaMemset3DAsync(struct cudaPitchedPtr p, int value, struct cudaExt
 	if (e || !extent.width || !extent.height || !extent.depth)
 		return e;
 	for (size_t z = 0; !e && z < n_fills; z++)
-		e = gpul_rt_cu(drv, cuMemsetD2D8Async(gpul_rt_address(p.ptr) + z * p.pitch * p.ysize, p.pitch,
-						      (unsigned char)value, extent.width, rows,
-						      gpul_rt_stream(stream)));
+		e = gpul_rt_cu(drv, cuMemsetD2D8Async(gpul_rt_address(p.ptr) + z * p.pitch * p.ysize, p.pitch, (unsigned char)value,
+						      extent.width, rows, gpul_rt_stream(stream)));
 	return e;
 }
 

@@ -6,10 +6,9 @@
 GPUL_RT_FORWARD(cudaStreamBeginCapture, (cudaStream_t stream, enum cudaStreamCaptureMode mode),
 		cuStreamBeginCapture(gpul_rt_stream(stream), (CUstreamCaptureMode)mode))
 GPUL_RT_FORWARD(cudaStreamBeginCaptureToGraph,
-		(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *nodes,
-		 const cudaGraphEdgeData *edges, size_t n, enum cudaStreamCaptureMode mode),
-		cuStreamBeginCaptureToGraph(gpul_rt_stream(stream), graph, nodes,
-					    (const CUgraphEdgeData *)(const void *)edges, n,
+		(cudaStream_t stream, cudaGraph_t graph, const cudaGraphNode_t *nodes, const cudaGraphEdgeData *edges, size_t n,
+		 enum cudaStreamCaptureMode mode),
+		cuStreamBeginCaptureToGraph(gpul_rt_stream(stream), graph, nodes, (const CUgraphEdgeData *)(const void *)edges, n,
 					    (CUstreamCaptureMode)mode))
 GPUL_RT_FORWARD(cudaStreamIsCapturing, (cudaStream_t stream, enum cudaStreamCaptureStatus *status),
 		cuStreamIsCapturing(gpul_rt_stream(stream), (CUstreamCaptureStatus *)(void *)status))
@@ -29,6 +28,6 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
 }
 
 #ifndef GPUL_RT_PER_THREAD
-GPUL_RT_FORWARD(cudaThreadExchangeStreamCaptureMode, (enum cudaStreamCaptureMode *mode),
+GPUL_RT_FORWARD(cudaThreadExchangeStreamCaptureMode, (enum cudaStreamCaptureMode * mode),
 		cuThreadExchangeStreamCaptureMode((CUstreamCaptureMode *)(void *)mode))
 #endif

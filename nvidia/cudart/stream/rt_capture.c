@@ -47,30 +47,24 @@ static cudaError_t get_info(cudaStream_t stream, enum cudaStreamCaptureStatus *s
 #endif
 
 GPUL_RT_DECLARE(INFO_WITH_EDGES, gpul_rt_capture_info,
-		(cudaStream_t stream, enum cudaStreamCaptureStatus *status, unsigned long long *id,
-		 cudaGraph_t *graph, const cudaGraphNode_t **dependencies, const cudaGraphEdgeData **edges,
-		 size_t *n_dependencies))
-cudaError_t gpul_rt_capture_info(cudaStream_t stream, enum cudaStreamCaptureStatus *status,
-				 unsigned long long *id, cudaGraph_t *graph,
-				 const cudaGraphNode_t **dependencies, const cudaGraphEdgeData **edges,
-				 size_t *n_dependencies)
+		(cudaStream_t stream, enum cudaStreamCaptureStatus *status, unsigned long long *id, cudaGraph_t *graph,
+		 const cudaGraphNode_t **dependencies, const cudaGraphEdgeData **edges, size_t *n_dependencies))
+cudaError_t gpul_rt_capture_info(cudaStream_t stream, enum cudaStreamCaptureStatus *status, unsigned long long *id, cudaGraph_t *graph,
+				 const cudaGraphNode_t **dependencies, const cudaGraphEdgeData **edges, size_t *n_dependencies)
 {
 	return get_info(stream, status, (struct answer){ id, graph, dependencies, edges, n_dependencies });
 }
 
 GPUL_RT_FORWARD_AS(GPUL_RT_NEW_PTSZ("cudaStreamUpdateCaptureDependencies"), gpul_rt_update_capture,
-		   (cudaStream_t stream, cudaGraphNode_t *nodes, const cudaGraphEdgeData *edges, size_t n,
-		    unsigned int flags),
-		   cuStreamUpdateCaptureDependencies_v2(gpul_rt_stream(stream), nodes,
-							(const CUgraphEdgeData *)(const void *)edges, n,
+		   (cudaStream_t stream, cudaGraphNode_t *nodes, const cudaGraphEdgeData *edges, size_t n, unsigned int flags),
+		   cuStreamUpdateCaptureDependencies_v2(gpul_rt_stream(stream), nodes, (const CUgraphEdgeData *)(const void *)edges, n,
 							flags))
 
 #if GPUL_RT_ABI < 13
 GPUL_RT_DECLARE("cudaStreamGetCaptureInfo_v2" GPUL_RT_PTSZ, gpul_rt_capture_info_2,
-		(cudaStream_t stream, enum cudaStreamCaptureStatus *status, unsigned long long *id,
-		 cudaGraph_t *graph, const cudaGraphNode_t **dependencies, size_t *n_dependencies))
-cudaError_t gpul_rt_capture_info_2(cudaStream_t stream, enum cudaStreamCaptureStatus *status,
-				   unsigned long long *id, cudaGraph_t *graph,
+		(cudaStream_t stream, enum cudaStreamCaptureStatus *status, unsigned long long *id, cudaGraph_t *graph,
+		 const cudaGraphNode_t **dependencies, size_t *n_dependencies))
+cudaError_t gpul_rt_capture_info_2(cudaStream_t stream, enum cudaStreamCaptureStatus *status, unsigned long long *id, cudaGraph_t *graph,
 				   const cudaGraphNode_t **dependencies, size_t *n_dependencies)
 {
 	return get_info(stream, status, (struct answer){ id, graph, dependencies, NULL, n_dependencies });
@@ -78,8 +72,7 @@ cudaError_t gpul_rt_capture_info_2(cudaStream_t stream, enum cudaStreamCaptureSt
 
 GPUL_RT_DECLARE(GPUL_RT_OLD_PTSZ("cudaStreamGetCaptureInfo"), gpul_rt_capture_info_1,
 		(cudaStream_t stream, enum cudaStreamCaptureStatus *status, unsigned long long *id))
-cudaError_t gpul_rt_capture_info_1(cudaStream_t stream, enum cudaStreamCaptureStatus *status,
-				   unsigned long long *id)
+cudaError_t gpul_rt_capture_info_1(cudaStream_t stream, enum cudaStreamCaptureStatus *status, unsigned long long *id)
 {
 	return get_info(stream, status, (struct answer){ id, NULL, NULL, NULL, NULL });
 }

@@ -8,8 +8,7 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t *out, unsigned int flags, 
 	const gpul_driver *drv;
 	cudaError_t e = gpul_rt_enter(&drv);
 
-	_Static_assert(cudaStreamNonBlocking == CU_STREAM_NON_BLOCKING,
-		       "the flags of both interfaces are equal");
+	_Static_assert(cudaStreamNonBlocking == CU_STREAM_NON_BLOCKING, "the flags of both interfaces are equal");
 	return e ? e : gpul_rt_cu(drv, cuStreamCreateWithPriority(out, flags, priority));
 }
 
@@ -27,6 +26,5 @@ cudaError_t cudaStreamCreate(cudaStream_t *out)
 }
 
 GPUL_RT_FORWARD(cudaStreamDestroy, (cudaStream_t stream), cuStreamDestroy(stream))
-GPUL_RT_FORWARD(cudaDeviceGetStreamPriorityRange, (int *least, int *greatest),
-		cuCtxGetStreamPriorityRange(least, greatest))
+GPUL_RT_FORWARD(cudaDeviceGetStreamPriorityRange, (int *least, int *greatest), cuCtxGetStreamPriorityRange(least, greatest))
 GPUL_RT_FORWARD(cudaCtxResetPersistingL2Cache, (void), cuCtxResetPersistingL2Cache())

@@ -65,8 +65,7 @@ size_t soft_array_lay_out(struct array *a)
 	a->height = d->Height ? d->Height : 1;
 	a->depth = d->Depth ? d->Depth : 1;
 	if (__builtin_mul_overflow(d->Width, a->element_bytes, &a->row_bytes) ||
-	    __builtin_mul_overflow(a->row_bytes, a->height, &a->slice_bytes) ||
-	    __builtin_mul_overflow(a->slice_bytes, a->depth, &bytes))
+	    __builtin_mul_overflow(a->row_bytes, a->height, &a->slice_bytes) || __builtin_mul_overflow(a->slice_bytes, a->depth, &bytes))
 		return 0;
 	return bytes;
 }
@@ -79,12 +78,8 @@ static const struct extents {
 	unsigned dimensions;
 	size_t width, height, depth;
 } largest[] = {
-	{ false, false, 1, 131072, 0, 0 },
-	{ false, false, 2, 131072, 65536, 0 },
-	{ false, false, 3, 16384, 16384, 16384 },
-	{ true, false, 1, 32768, 0, 2048 },
-	{ true, false, 2, 32768, 32768, 2048 },
-	{ false, true, 2, 32768, 32768, 6 },
+	{ false, false, 1, 131072, 0, 0 },     { false, false, 2, 131072, 65536, 0 },  { false, false, 3, 16384, 16384, 16384 },
+	{ true, false, 1, 32768, 0, 2048 },    { true, false, 2, 32768, 32768, 2048 }, { false, true, 2, 32768, 32768, 6 },
 	{ true, true, 2, 32768, 32768, 2046 },
 };
 
@@ -127,8 +122,9 @@ CUresult soft_array_check(const CUDA_ARRAY3D_DESCRIPTOR *d, bool is_mipmap)
 	if (layered && !d->Depth)
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "array: a layered array needs a Depth, the number of its layers");
 	if (cube && (d->Width != d->Height || (layered ? d->Depth % 6 : d->Depth != 6)))
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "array: a cubemap has square faces, and a Depth of 6 (of 6 per layer), not %zu x %zu x %zu",
-				   d->Width, d->Height, d->Depth);
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
+				   "array: a cubemap has square faces, and a Depth of 6 (of 6 per layer), not %zu x %zu x %zu", d->Width,
+				   d->Height, d->Depth);
 	if (d->Flags & CUDA_ARRAY3D_TEXTURE_GATHER && (!d->Height || (d->Depth && !layered && !cube)))
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "array: only arrays of two dimensions can have the flag for texture gather");
 	return check_extents(d, is_mipmap);
@@ -184,7 +180,7 @@ void soft_array_free(struct array *a)
 	soft_handle_free(a->handle);
 	list_remove(&a->link);
 	soft_array_memory_release(a->memory);
-	free(a);  /* a mipmapped array: frees its struct mipmap, which begins with a */
+	free(a); /* a mipmapped array: frees its struct mipmap, which begins with a */
 }
 
 EXPORT CUresult cuArray3DCreate_v2(CUarray *out, const CUDA_ARRAY3D_DESCRIPTOR *desc)
@@ -208,8 +204,9 @@ EXPORT CUresult cuArrayCreate_v2(CUarray *out, const CUDA_ARRAY_DESCRIPTOR *desc
 	CUDA_ARRAY3D_DESCRIPTOR whole = { 0 };
 
 	if (desc)
-		whole = (CUDA_ARRAY3D_DESCRIPTOR){ .Width = desc->Width, .Height = desc->Height, .Format = desc->Format,
-						   .NumChannels = desc->NumChannels };
+		whole = (CUDA_ARRAY3D_DESCRIPTOR){
+			.Width = desc->Width, .Height = desc->Height, .Format = desc->Format, .NumChannels = desc->NumChannels
+		};
 	return cuArray3DCreate_v2(out, desc ? &whole : NULL);
 }
 
@@ -227,7 +224,7 @@ EXPORT CUresult cuArrayDestroy(CUarray handle)
 		r = soft_array_find(handle, &a);
 	if (!r) {
 		soft_context_wait(a->ctx);
-		r = soft_array_find(handle, &a);  /* find it again: another thread may have destroyed it while the lock was released */
+		r = soft_array_find(handle, &a); /* find it again: another thread may have destroyed it while the lock was released */
 	}
 	if (!r && a->of)
 		r = soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuArrayDestroy: a level of a mipmapped array is destroyed with that array");
@@ -262,8 +259,9 @@ EXPORT CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *out, CUarray hand
 	if (!r && whole.Depth)
 		r = soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuArrayGetDescriptor: the array has a depth; use cuArray3DGetDescriptor");
 	if (!r)
-		*out = (CUDA_ARRAY_DESCRIPTOR){ .Width = whole.Width, .Height = whole.Height, .Format = whole.Format,
-						.NumChannels = whole.NumChannels };
+		*out = (CUDA_ARRAY_DESCRIPTOR){
+			.Width = whole.Width, .Height = whole.Height, .Format = whole.Format, .NumChannels = whole.NumChannels
+		};
 	return r;
 }
 

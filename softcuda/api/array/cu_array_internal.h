@@ -9,7 +9,7 @@
 
 #include "softcuda/api/base/cu_state_internal.h"
 
-enum { MAX_MIPMAP_LEVELS = 18 };     /* enough for a width of 131072 elements, the maximum */
+enum { MAX_MIPMAP_LEVELS = 18 }; /* enough for a width of 131072 elements, the maximum */
 
 struct array_memory {
 	unsigned refs;
@@ -19,19 +19,19 @@ struct array_memory {
 };
 
 struct array {
-	struct link link;            /* in context->arrays; a level of a mipmapped array is not linked */
+	struct link link; /* in context->arrays; a level of a mipmapped array is not linked */
 	void *handle;
 	struct context *ctx;
 	struct array_memory *memory;
-	struct mipmap *of;           /* the mipmapped array of which this is a level; or NULL */
-	CUDA_ARRAY3D_DESCRIPTOR desc;    /* Depth: the number of layers of a layered array, of faces of a cubemap */
-	char *at;                    /* in memory->block */
+	struct mipmap *of;            /* the mipmapped array of which this is a level; or NULL */
+	CUDA_ARRAY3D_DESCRIPTOR desc; /* Depth: the number of layers of a layered array, of faces of a cubemap */
+	char *at;                     /* in memory->block */
 	size_t element_bytes, row_bytes, slice_bytes;
-	size_t height, depth;        /* the extents in desc, but at least 1 */
+	size_t height, depth; /* the extents in desc, but at least 1 */
 };
 
 struct mipmap {
-	struct array whole;          /* must be first; its fields describe level 0, except that its handle is the mipmapped array's */
+	struct array whole; /* must be first; its fields describe level 0, except that its handle is the mipmapped array's */
 	unsigned n_levels;
 	struct array *level[MAX_MIPMAP_LEVELS];
 };
@@ -46,7 +46,7 @@ CUresult soft_format_check(CUarray_format format, unsigned channels);
 /* ---- cu_array.c: the caller of each function holds the lock ----------------------------------- */
 
 CUresult soft_array_find(CUarray handle, struct array **out);
-void soft_array_memory_release(struct array_memory *m);   /* NULL is fine */
+void soft_array_memory_release(struct array_memory *m); /* NULL is fine */
 /* Check an array's descriptor; is_mipmap: it describes level 0 of a mipmapped array. */
 CUresult soft_array_check(const CUDA_ARRAY3D_DESCRIPTOR *desc, bool is_mipmap);
 /* Compute the sizes in *a from a->desc, and return the bytes of the array; 0: they overflow a size_t. */
@@ -57,6 +57,6 @@ void soft_array_free(struct array *a);
 
 /* ---- cu_mipmap.c ------------------------------------------------------------------------------ */
 
-CUresult soft_mipmap_find(CUmipmappedArray handle, struct mipmap **out);  /* the caller holds the lock */
+CUresult soft_mipmap_find(CUmipmappedArray handle, struct mipmap **out); /* the caller holds the lock */
 
 #endif

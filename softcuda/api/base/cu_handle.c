@@ -13,9 +13,9 @@
 #include <stdlib.h>
 
 struct row {
-	void *object;  /* NULL: free */
+	void *object; /* NULL: free */
 	uint32_t generation;
-	uint32_t next_free;  /* row + 1; 0: end of the list */
+	uint32_t next_free; /* row + 1; 0: end of the list */
 };
 
 static struct row *rows;
@@ -49,8 +49,7 @@ void *soft_handle_new(enum handle_kind kind, void *object)
 		rows[row].generation = 1;
 	}
 	rows[row].object = object;
-	return (void *)(uintptr_t)((uint64_t)rows[row].generation << 32 |
-				   (uint64_t)(row + 1) << KIND_BITS | (uint64_t)kind);
+	return (void *)(uintptr_t)((uint64_t)rows[row].generation << 32 | (uint64_t)(row + 1) << KIND_BITS | (uint64_t)kind);
 }
 
 static struct row *find_row(const void *handle)
@@ -76,8 +75,8 @@ bool soft_handle_was(enum handle_kind kind, const void *handle)
 	const uint64_t value = (uintptr_t)handle;
 	const uint32_t number = (uint32_t)value >> KIND_BITS;
 
-	return number && number <= n_rows && (value & ((1u << KIND_BITS) - 1)) == (uint64_t)kind && value >> 32 < rows[number - 1].generation &&
-	       value >> 32;
+	return number && number <= n_rows && (value & ((1u << KIND_BITS) - 1)) == (uint64_t)kind &&
+	       value >> 32 < rows[number - 1].generation && value >> 32;
 }
 
 void soft_handle_free(const void *handle)

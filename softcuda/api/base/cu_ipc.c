@@ -16,11 +16,9 @@ static const char magic[4] = { 'G', 'P', 'U', 'i' };
 enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL, NAME_BYTES = 80 };
 
 /* Write the file's name to out, for example "gpuload-ipc-m-4096-0123...". */
-static void name_of(enum ipc_kind kind, uint64_t bytes, const unsigned char id[16],
-		    char out[NAME_BYTES])
+static void name_of(enum ipc_kind kind, uint64_t bytes, const unsigned char id[16], char out[NAME_BYTES])
 {
-	int n = snprintf(out, NAME_BYTES, "gpuload-ipc-%c-%llu-", (char)kind,
-			 (unsigned long long)bytes);
+	int n = snprintf(out, NAME_BYTES, "gpuload-ipc-%c-%llu-", (char)kind, (unsigned long long)bytes);
 
 	for (int i = 0; i < 16; i++)
 		n += snprintf(out + n, (size_t)(NAME_BYTES - n), "%02x", id[i]);
@@ -43,9 +41,8 @@ CUresult soft_ipc_create(enum ipc_kind kind, size_t bytes, struct ipc_file *out)
 	name_of(kind, f.bytes, f.id, name);
 	f.fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (f.fd < 0)
-		return soft_refuse(errno == ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY
-						   : CUDA_ERROR_OPERATING_SYSTEM,
-				   "memfd_create: %s", strerror(errno));
+		return soft_refuse(errno == ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_OPERATING_SYSTEM, "memfd_create: %s",
+				   strerror(errno));
 	if (ftruncate(f.fd, (off_t)whole_pages(bytes)) || fcntl(f.fd, F_ADD_SEALS, SEALS)) {
 		close(f.fd);
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -76,13 +73,12 @@ static uint64_t process_start(int pid)
 	n = fread(text, 1, sizeof text - 1, f);
 	fclose(f);
 	text[n] = '\0';
-	after_name = strrchr(text, ')');  /* the name may contain blanks and parentheses */
+	after_name = strrchr(text, ')'); /* the name may contain blanks and parentheses */
 	/* proc(5): the name is field 2, the start field 22. */
-	if (!after_name ||
-	    sscanf(after_name + 1,
-		   " %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s"
-		   " %llu",
-		   &started) != 1)
+	if (!after_name || sscanf(after_name + 1,
+				  " %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s"
+				  " %llu",
+				  &started) != 1)
 		return 0;
 	return started;
 }
@@ -100,8 +96,7 @@ static uint64_t own_start(void)
 	return started;
 }
 
-CUresult soft_ipc_describe(enum ipc_kind kind, const struct ipc_file *f,
-			   const struct device *device, struct ipc_handle *out)
+CUresult soft_ipc_describe(enum ipc_kind kind, const struct ipc_file *f, const struct device *device, struct ipc_handle *out)
 {
 	struct ipc_handle h = {
 		.kind = (uint8_t)kind,
@@ -113,8 +108,7 @@ CUresult soft_ipc_describe(enum ipc_kind kind, const struct ipc_file *f,
 	CUuuid uuid;
 
 	if (!h.started)
-		return soft_refuse(CUDA_ERROR_OPERATING_SYSTEM,
-				   "cuIpc: /proc is not mounted, but memory is shared through it");
+		return soft_refuse(CUDA_ERROR_OPERATING_SYSTEM, "cuIpc: /proc is not mounted, but memory is shared through it");
 	memcpy(h.magic, magic, sizeof h.magic);
 	memcpy(h.id, f->id, sizeof h.id);
 	soft_device_uuid(device, &uuid);
@@ -127,9 +121,8 @@ bool soft_ipc_is_handle(enum ipc_kind kind, const struct ipc_handle *h)
 {
 	static const uint8_t zero[3];
 
-	return !memcmp(h->magic, magic, sizeof magic) && h->kind == kind &&
-	       !memcmp(h->zero, zero, sizeof zero) && h->pid > 0 && h->fd >= 0 && h->bytes &&
-	       h->bytes <= soft.memory_bytes;
+	return !memcmp(h->magic, magic, sizeof magic) && h->kind == kind && !memcmp(h->zero, zero, sizeof zero) && h->pid > 0 &&
+	       h->fd >= 0 && h->bytes && h->bytes <= soft.memory_bytes;
 }
 
 bool soft_ipc_is_own(const struct ipc_handle *h)
@@ -183,9 +176,10 @@ int soft_ipc_open(enum ipc_kind kind, const struct ipc_handle *h)
 	snprintf(path, sizeof path, "/proc/%d/fd/%d", h->pid, h->fd);
 	found = open(path, O_PATH | O_CLOEXEC);
 	if (found < 0 && errno != ENOENT)
-		return refuse_handle(-1, r, "cuIpc: the files of process %d, the owner of the handle, cannot "
-				      "be opened: it must run as the same user",
-			       h->pid);
+		return refuse_handle(-1, r,
+				     "cuIpc: the files of process %d, the owner of the handle, cannot "
+				     "be opened: it must run as the same user",
+				     h->pid);
 	if (found < 0 || !has_name(found, kind, h))
 		return refuse_handle(found, r, "cuIpc: process %d has freed the memory or event of the handle", h->pid);
 	snprintf(path, sizeof path, "/proc/self/fd/%d", found);

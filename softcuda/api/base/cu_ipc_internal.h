@@ -21,8 +21,8 @@ struct ipc_handle {
 	char magic[4];
 	uint8_t kind, zero[3];
 	int32_t pid, fd;
-	uint64_t started;            /* start time of the process, in clock ticks since boot */
-	uint64_t bytes;              /* size of the content; the file is rounded up to whole pages */
+	uint64_t started; /* start time of the process, in clock ticks since boot */
+	uint64_t bytes;   /* size of the content; the file is rounded up to whole pages */
 	unsigned char id[16];
 	unsigned char uuid[16];
 };
@@ -39,11 +39,10 @@ struct ipc_file { /* a memfd; sealed, so that its size cannot change */
 CUresult soft_ipc_create(enum ipc_kind kind, size_t bytes, struct ipc_file *out);
 void soft_ipc_close(struct ipc_file *f);
 /* Fill in *out, the handle that is sent to other processes. */
-CUresult soft_ipc_describe(enum ipc_kind kind, const struct ipc_file *f,
-			   const struct device *device, struct ipc_handle *out);
+CUresult soft_ipc_describe(enum ipc_kind kind, const struct ipc_file *f, const struct device *device, struct ipc_handle *out);
 /* Open the file of h; the caller closes the descriptor.  -1: refused; the log gives the reason. */
 int soft_ipc_open(enum ipc_kind kind, const struct ipc_handle *h);
 bool soft_ipc_is_handle(enum ipc_kind kind, const struct ipc_handle *h);
-bool soft_ipc_is_own(const struct ipc_handle *h);  /* true: this process created h */
+bool soft_ipc_is_own(const struct ipc_handle *h); /* true: this process created h */
 
 #endif

@@ -5,7 +5,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct link { struct link *prev, *next; };
+struct link {
+	struct link *prev, *next;
+};
 
 static inline void list_init(struct link *head)
 {
@@ -26,9 +28,8 @@ static inline void list_remove(struct link *node)
 {
 	node->prev->next = node->next;
 	node->next->prev = node->prev;
-	list_init(node);  /* so that removing a node twice is harmless */
+	list_init(node); /* so that removing a node twice is harmless */
 }
-#define CONTAINER(node, type, member)                                          \
-	((type *)(void *)((char *)(node) - offsetof(type, member)))
+#define CONTAINER(node, type, member) ((type *)(void *)((char *)(node) - offsetof(type, member)))
 
 #endif

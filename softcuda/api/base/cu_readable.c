@@ -6,7 +6,10 @@
 
 #include "softcuda/exec/guard_internal.h"
 
-struct span { const volatile unsigned char *at; size_t bytes; };
+struct span {
+	const volatile unsigned char *at;
+	size_t bytes;
+};
 
 /* Read a byte of each page. */
 static void read_pages(void *span)

@@ -100,13 +100,15 @@ CUresult soft_answer(CUresult r, const char *fmt, ...)
 
 CUresult soft_refuse_handle(CUresult r, enum handle_kind kind, const void *handle)
 {
-	static const struct { const char *what, *maker; } kinds[] = {
-		[HANDLE_MODULE] = { "module", "cuModuleLoad" }, [HANDLE_FUNCTION] = { "kernel", "cuModuleGetFunction" },
-		[HANDLE_LIBRARY] = { "library", "cuLibraryLoad" }, [HANDLE_KERNEL] = { "kernel", "cuLibraryGetKernel" },
-		[HANDLE_STREAM] = { "stream", "cuStreamCreate" }, [HANDLE_EVENT] = { "event", "cuEventCreate" },
-		[HANDLE_LINKER] = { "linker", "cuLinkCreate" }, [HANDLE_GRAPH] = { "graph", "cuGraphCreate" },
+	static const struct {
+		const char *what, *maker;
+	} kinds[] = {
+		[HANDLE_MODULE] = { "module", "cuModuleLoad" },          [HANDLE_FUNCTION] = { "kernel", "cuModuleGetFunction" },
+		[HANDLE_LIBRARY] = { "library", "cuLibraryLoad" },       [HANDLE_KERNEL] = { "kernel", "cuLibraryGetKernel" },
+		[HANDLE_STREAM] = { "stream", "cuStreamCreate" },        [HANDLE_EVENT] = { "event", "cuEventCreate" },
+		[HANDLE_LINKER] = { "linker", "cuLinkCreate" },          [HANDLE_GRAPH] = { "graph", "cuGraphCreate" },
 		[HANDLE_NODE] = { "node of a graph", "cuGraphAddNode" }, [HANDLE_GRAPH_EXEC] = { "executable graph", "cuGraphInstantiate" },
-		[HANDLE_ARRAY] = { "array", "cuArrayCreate" }, [HANDLE_MIPMAP] = { "mipmapped array", "cuMipmappedArrayCreate" },
+		[HANDLE_ARRAY] = { "array", "cuArrayCreate" },           [HANDLE_MIPMAP] = { "mipmapped array", "cuMipmappedArrayCreate" },
 	};
 	const bool was_made = soft_handle_was(kind, handle) || (kind == HANDLE_FUNCTION && soft_handle_was(HANDLE_KERNEL, handle));
 
@@ -114,8 +116,8 @@ CUresult soft_refuse_handle(CUresult r, enum handle_kind kind, const void *handl
 		return soft_refuse(r, "the handle of the %s is NULL", kinds[kind].what);
 	if (was_made)
 		return soft_refuse(r, "the %s with the handle %p was destroyed before", kinds[kind].what, handle);
-	return soft_refuse(r, "%p is not the handle of a%s %s; %s returns such handles", handle, strchr("aeio", *kinds[kind].what) ? "n" : "",
-			   kinds[kind].what, kinds[kind].maker);
+	return soft_refuse(r, "%p is not the handle of a%s %s; %s returns such handles", handle,
+			   strchr("aeio", *kinds[kind].what) ? "n" : "", kinds[kind].what, kinds[kind].maker);
 }
 
 static void keep_and_print_fault(const char *text, const char *line)

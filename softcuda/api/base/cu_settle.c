@@ -1,7 +1,7 @@
 /* cu_settle.c — wait until neither a copy nor a kernel is accessing a range of memory, so that the range can be unmapped or moved. */
 #include "softcuda/api/base/cu_state_internal.h"
 
-static struct link moves = { &moves, &moves };  /* copies and fills that are running */
+static struct link moves = { &moves, &moves }; /* copies and fills that are running */
 
 void soft_move_begin(struct move *m)
 {
@@ -18,8 +18,7 @@ static bool is_moving(uint64_t base, size_t bytes)
 	for (struct link *i = moves.next; i != &moves; i = i->next) {
 		const struct move *m = CONTAINER(i, struct move, link);
 
-		if ((m->dst < base + bytes && base < m->dst + m->dst_bytes) ||
-		    (m->src < base + bytes && base < m->src + m->src_bytes))
+		if ((m->dst < base + bytes && base < m->dst + m->dst_bytes) || (m->src < base + bytes && base < m->src + m->src_bytes))
 			return true;
 	}
 	return false;

@@ -53,8 +53,9 @@ bool soft_is_in_callback(void)
 
 static CUresult refuse_in_callback(void)
 {
-	return soft_refuse(CUDA_ERROR_NOT_PERMITTED, "a function that the driver calls (cuLaunchHostFunc, cuStreamAddCallback, a host node of a graph) "
-						     "must not make this call, at least not for a default stream");
+	return soft_refuse(CUDA_ERROR_NOT_PERMITTED,
+			   "a function that the driver calls (cuLaunchHostFunc, cuStreamAddCallback, a host node of a graph) "
+			   "must not make this call, at least not for a default stream");
 }
 
 CUresult soft_lock_initialised(void)
@@ -85,9 +86,9 @@ CUresult soft_check_initialised(void)
 enum { FEW = 16 };
 
 static _Thread_local struct {
-	void *few[FEW];              /* the oldest entries */
-	void **more;                 /* the newer entries; freed at thread exit */
-	int n, room;                 /* room: capacity of `more` */
+	void *few[FEW]; /* the oldest entries */
+	void **more;    /* the newer entries; freed at thread exit */
+	int n, room;    /* room: capacity of `more` */
 } current;
 
 static pthread_key_t more_key;
@@ -141,7 +142,7 @@ void soft_set_current(void *handle)
 	} else if (handle) {
 		*current_at(current.n - 1) = handle;
 	} else {
-		current.n--;  /* CUDA Driver API, cuCtxSetCurrent: NULL pops the top context */
+		current.n--; /* CUDA Driver API, cuCtxSetCurrent: NULL pops the top context */
 	}
 }
 
@@ -181,9 +182,7 @@ CUresult soft_find_context(CUcontext handle, struct context **out)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (!ctx) {
 		/* The error of a destroyed context differs from the error of a value that was never a handle. */
-		return ((uintptr_t)handle & 15) == HANDLE_CONTEXT
-			       ? CUDA_ERROR_CONTEXT_IS_DESTROYED
-			       : CUDA_ERROR_INVALID_CONTEXT;
+		return ((uintptr_t)handle & 15) == HANDLE_CONTEXT ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_CONTEXT;
 	}
 	if (!ctx->active)
 		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
@@ -212,7 +211,9 @@ CUresult soft_enter(struct context **out)
 		soft_unlock();
 	}
 	if (r == CUDA_ERROR_INVALID_CONTEXT)
-		soft_refuse(r, "no context is current to the calling thread: call cuCtxCreate, or cuDevicePrimaryCtxRetain and cuCtxSetCurrent");
+		soft_refuse(
+			r,
+			"no context is current to the calling thread: call cuCtxCreate, or cuDevicePrimaryCtxRetain and cuCtxSetCurrent");
 	else if (r == CUDA_ERROR_CONTEXT_IS_DESTROYED)
 		soft_refuse(r, "the context that is current to the calling thread was destroyed");
 	else if (r == CUDA_ERROR_NOT_INITIALIZED)

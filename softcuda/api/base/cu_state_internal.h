@@ -26,7 +26,7 @@
 #include "softcuda/api/base/cu_older_cuda_internal.h"
 #include "softcuda/exec/exec.h"
 
-#define EXPORT __attribute__((visibility("default")))
+#define EXPORT      __attribute__((visibility("default")))
 #define DEVICE_NAME "gpuload software GPU"
 
 /* ---- the device that this driver presents: the same kind of numbers as an H100's -------- */
@@ -43,45 +43,45 @@ enum {
 	SM_REGISTERS = 65536,
 	SM_SHARED_BYTES = GPUL_EXEC_SM_SHARED_BYTES,
 	RESERVED_SHARED_BYTES = GPUL_EXEC_RESERVED_SHARED_BYTES,
-	DEFAULT_SHARED_BYTES = 48 * 1024,      /* a kernel can use more only with CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
+	DEFAULT_SHARED_BYTES = 48 * 1024, /* a kernel can use more only with CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
 	MAX_SHARED_BYTES = 227 * 1024,
 	MAX_CONSTANT_BYTES = 64 * 1024,
 	MAX_DEVICES = 16,
-	N_LIMITS = 10,                         /* CU_LIMIT_MAX of CUDA 13.0 */
+	N_LIMITS = 10, /* CU_LIMIT_MAX of CUDA 13.0 */
 };
 #define MAX_GRID_X 2147483647
 
 struct stream;
 
 struct device {
-	int ordinal;                 /* number of the device in this process */
-	int physical;                /* number of the device in every process: see cu_visible.c */
-	struct context *primary;     /* created by the first cuDevicePrimaryCtxRetain, then kept */
+	int ordinal;             /* number of the device in this process */
+	int physical;            /* number of the device in every process: see cu_visible.c */
+	struct context *primary; /* created by the first cuDevicePrimaryCtxRetain, then kept */
 	uint64_t allocated_bytes;
-	unsigned n_faults;           /* number of contexts that became unusable */
-	CUresult last_fault;         /* the most recent of these faults */
-	uint64_t graph_memory[4];    /* CU_GRAPH_MEM_ATTR_* (memory/cu_graph_memory.c) */
-	uint64_t graph_live_bytes;   /* bytes allocated by graphs and not freed, rounded up as in graph_memory */
+	unsigned n_faults;         /* number of contexts that became unusable */
+	CUresult last_fault;       /* the most recent of these faults */
+	uint64_t graph_memory[4];  /* CU_GRAPH_MEM_ATTR_* (memory/cu_graph_memory.c) */
+	uint64_t graph_live_bytes; /* bytes allocated by graphs and not freed, rounded up as in graph_memory */
 };
 
 struct context {
-	struct link link;            /* in soft.contexts */
+	struct link link; /* in soft.contexts */
 	void *handle;
 	struct device *device;
-	struct context *peer[MAX_DEVICES];  /* whose memory this context's kernels may access (memory/cu_peer.c) */
+	struct context *peer[MAX_DEVICES]; /* whose memory this context's kernels may access (memory/cu_peer.c) */
 	unsigned n_peers;
 	unsigned flags;
-	bool is_primary, active;     /* active: usable; a primary context can be activated again */
-	unsigned n_attached;         /* calls of cuCtxAttach that cuCtxDetach has not undone */
-	unsigned n_retained;         /* reference count of a primary context */
-	CUresult fault;              /* not 0: a kernel has failed, and every later call returns this error */
+	bool is_primary, active; /* active: usable; a primary context can be activated again */
+	unsigned n_attached;     /* calls of cuCtxAttach that cuCtxDetach has not undone */
+	unsigned n_retained;     /* reference count of a primary context */
+	CUresult fault;          /* not 0: a kernel has failed, and every later call returns this error */
 	CUfunc_cache cache_config;
 	size_t limit[N_LIMITS];
-	struct stream *legacy;       /* stream 0 */
-	struct stream *gate;         /* all later work waits for this stream (cuCtxWaitEvent); or NULL */
+	struct stream *legacy; /* stream 0 */
+	struct stream *gate;   /* all later work waits for this stream (cuCtxWaitEvent); or NULL */
 	struct link streams, events, modules, allocations, arrays, textures;
-	struct link pending;         /* operations that have not ended */
-	struct order *order;         /* vector clock of all operations so far, for observers (stream/cu_order.c) */
+	struct link pending; /* operations that have not ended */
+	struct order *order; /* vector clock of all operations so far, for observers (stream/cu_order.c) */
 	uint64_t next_grid_id;
 };
 
@@ -90,26 +90,26 @@ struct context {
 struct soft_state {
 	bool initialised;
 	int n_devices, n_processors;
-	int cuda;                    /* the CUDA version that cuDriverGetVersion() returns */
-	unsigned cc;                 /* compute capability: 90 for 9.0 */
-	uint64_t memory_bytes;       /* memory size of each device: GPULOAD_SOFT_MEMORY, the host's memory, or the process's limit */
-	bool in_group;               /* memory_bytes is the limit of a control group */
+	int cuda;              /* the CUDA version that cuDriverGetVersion() returns */
+	unsigned cc;           /* compute capability: 90 for 9.0 */
+	uint64_t memory_bytes; /* memory size of each device: GPULOAD_SOFT_MEMORY, the host's memory, or the process's limit */
+	bool in_group;         /* memory_bytes is the limit of a control group */
 	struct device device[MAX_DEVICES];
 	struct link libraries, contexts;
-	gpul_exec_memory *memory;    /* one table for all devices, because a device address is a host address */
-	gpul_exec_machine *machine;  /* created at the first launch */
+	gpul_exec_memory *memory;   /* one table for all devices, because a device address is a host address */
+	gpul_exec_machine *machine; /* created at the first launch */
 	size_t heap_bytes;
-	uint32_t pending_launches;       /* how many launches from kernels can be pending at once */
-	bool (*device_attribute)(unsigned device, int attribute, int *value);  /* called by kernels; see gpul_exec_machine_options */
-	uint64_t next_id;            /* the next id of a stream or an allocation */
+	uint32_t pending_launches;                                            /* how many launches from kernels can be pending at once */
+	bool (*device_attribute)(unsigned device, int attribute, int *value); /* called by kernels; see gpul_exec_machine_options */
+	uint64_t next_id;                                                     /* the next id of a stream or an allocation */
 };
 extern struct soft_state soft;
 
 void soft_lock(void);
 void soft_unlock(void);
-void soft_wait_on(pthread_cond_t *condition);  /* releases the lock while it waits */
-void soft_wait_change(void);     /* the caller holds the lock: sleep until soft_changed() */
-void soft_changed(void);         /* the caller holds the lock: wake soft_wait_change() */
+void soft_wait_on(pthread_cond_t *condition); /* releases the lock while it waits */
+void soft_wait_change(void);                  /* the caller holds the lock: sleep until soft_changed() */
+void soft_changed(void);                      /* the caller holds the lock: wake soft_wait_change() */
 /* Begin a call that needs no context.  Returns CUDA_ERROR_NOT_INITIALIZED before cuInit, and CUDA_ERROR_NOT_PERMITTED inside a
  * callback that the driver is calling.  soft_lock_initialised(): the lock is held on success. */
 CUresult soft_check_initialised(void);
@@ -128,8 +128,8 @@ CUresult soft_enter_after_fault(struct context **out);
  * call it. */
 bool soft_device_attribute(unsigned device, int attribute, int *value);
 CUresult soft_find_device(CUdevice dev, struct device **out);
-CUresult soft_find_context(CUcontext handle, struct context **out);  /* the caller holds the lock */
-uint64_t soft_thread_id(void);   /* the number of the calling thread, from 1 */
+CUresult soft_find_context(CUcontext handle, struct context **out); /* the caller holds the lock */
+uint64_t soft_thread_id(void);                                      /* the number of the calling thread, from 1 */
 
 /* Read or change the calling thread's stack of current contexts. */
 void *soft_current(void);
@@ -139,30 +139,32 @@ bool soft_pop_current(void **handle);
 
 /* ---- cu_visible.c -------------------------------------------------------------------------- */
 
-CUresult soft_choose_devices(void);                /* fills in soft.device; called by cuInit */
+CUresult soft_choose_devices(void); /* fills in soft.device; called by cuInit */
 /* cu_init.c: choose the compute capability, the CUDA version, and the memory size of each device; *in_group: it is a control group's
  * limit. */
 CUresult soft_choose_cc(unsigned *out);
-CUresult soft_choose_version(int *out);  /* the CUDA version that cuDriverGetVersion() returns */
+CUresult soft_choose_version(int *out); /* the CUDA version that cuDriverGetVersion() returns */
 CUresult soft_choose_memory(uint64_t *bytes, bool *in_group);
-int soft_count_physical(void);                     /* count the devices of the machine, whether this process sees them or not */
-void soft_uuid_text(int physical, char out[48]);   /* write the UUID as nvidia-smi does, "GPU-..." */
-void soft_device_uuid(const struct device *d, CUuuid *out);  /* the UUID is the same in every process */
-struct device *soft_device_of_uuid(const unsigned char uuid[16]);  /* NULL: this process does not see it */
+int soft_count_physical(void);                              /* count the devices of the machine, whether this process sees them or not */
+void soft_uuid_text(int physical, char out[48]);            /* write the UUID as nvidia-smi does, "GPU-..." */
+void soft_device_uuid(const struct device *d, CUuuid *out); /* the UUID is the same in every process */
+struct device *soft_device_of_uuid(const unsigned char uuid[16]); /* NULL: this process does not see it */
 
 /* ---- cu_handle.c: the caller holds the lock ------------------------------------------------ */
 
+/* clang-format off */
 enum handle_kind {
 	HANDLE_NONE, HANDLE_CONTEXT, HANDLE_MODULE, HANDLE_FUNCTION, HANDLE_LIBRARY,
 	HANDLE_KERNEL, HANDLE_STREAM, HANDLE_EVENT, HANDLE_POOL, HANDLE_ALLOCATION,
 	HANDLE_LINKER, HANDLE_MEMORY, HANDLE_MAPPING, HANDLE_GRAPH, HANDLE_NODE, HANDLE_GRAPH_EXEC,
 	HANDLE_ARRAY, HANDLE_MIPMAP, HANDLE_TEXTURE_REF, HANDLE_SURFACE_REF, HANDLE_USER_OBJECT,
 };  /* at most 31 kinds: cu_handle.c has 5 bits for them */
+/* clang-format on */
 
-void *soft_handle_new(enum handle_kind kind, void *object);  /* NULL: out of memory */
+void *soft_handle_new(enum handle_kind kind, void *object); /* NULL: out of memory */
 void *soft_handle_find(enum handle_kind kind, const void *handle);
-void soft_handle_free(const void *handle);                   /* NULL is fine */
-bool soft_handle_was(enum handle_kind kind, const void *handle);  /* true: the handle was valid once */
+void soft_handle_free(const void *handle);                       /* NULL is fine */
+bool soft_handle_was(enum handle_kind kind, const void *handle); /* true: the handle was valid once */
 
 /* ---- cu_tools.c: start the tools that GPULOAD_SOFT_TOOLS names, before any code is loaded --------- */
 
@@ -198,7 +200,7 @@ bool soft_is_readable(const void *data, size_t bytes);
 
 /* ---- cu_settle.c: the caller holds the lock ------------------------------------------------- */
 
-struct move {                /* a running copy or fill; the ranges include the gaps between rows */
+struct move { /* a running copy or fill; the ranges include the gaps between rows */
 	struct link link;
 	uint64_t dst, src;
 	size_t dst_bytes, src_bytes;

@@ -124,9 +124,7 @@ static CUresult choose_listed(const char *list, int n_physical)
 		if (physical < 0 || is_uuid(item) != by_uuid)
 			return CUDA_SUCCESS;
 		if (is_listed(physical))
-			return soft_refuse(CUDA_ERROR_INVALID_DEVICE,
-					   "CUDA_VISIBLE_DEVICES=%s names device %d twice", list,
-					   physical);
+			return soft_refuse(CUDA_ERROR_INVALID_DEVICE, "CUDA_VISIBLE_DEVICES=%s names device %d twice", list, physical);
 		soft.device[soft.n_devices++].physical = physical;
 		if (!item[length])
 			return CUDA_SUCCESS;
@@ -149,8 +147,7 @@ CUresult soft_choose_devices(void)
 	for (int i = 0; i < soft.n_devices; i++)
 		soft.device[i].ordinal = i;
 	if (!r && !soft.n_devices)
-		r = soft_refuse(CUDA_ERROR_NO_DEVICE,
-				"none of %d devices is visible: CUDA_VISIBLE_DEVICES=%s", n_physical,
+		r = soft_refuse(CUDA_ERROR_NO_DEVICE, "none of %d devices is visible: CUDA_VISIBLE_DEVICES=%s", n_physical,
 				list ? list : "");
 	return r;
 }

@@ -11,7 +11,7 @@
 struct code {
 	unsigned refs;
 	gpul_exec_program *program;
-	int target_sm;               /* 90 for sm_90 */
+	int target_sm; /* 90 for sm_90 */
 };
 
 struct function {
@@ -19,44 +19,44 @@ struct function {
 	struct module *module;
 	const gpul_exec_kernel *kernel;
 	const gpul_exec_kernel_info *info;
-	int max_dynamic_shared;      /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
+	int max_dynamic_shared; /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
 	int carveout;
-	bool non_portable_cluster;         /* clusters of more than 8 blocks are allowed */
-	struct old_launch *old;      /* cu_old_launch.c; NULL: the CUDA 3 launch calls were not used */
+	bool non_portable_cluster; /* clusters of more than 8 blocks are allowed */
+	struct old_launch *old;    /* cu_old_launch.c; NULL: the CUDA 3 launch calls were not used */
 };
 
 struct module {
-	struct link link;            /* in context->modules */
-	struct link of_library;      /* in library->instances */
+	struct link link;       /* in context->modules */
+	struct link of_library; /* in library->instances */
 	void *handle;
 	struct context *ctx;
-	struct library *library;     /* NULL: loaded by cuModuleLoad* */
+	struct library *library; /* NULL: loaded by cuModuleLoad* */
 	struct code *code;
 	struct function *functions;
 	size_t n_functions;
-	struct link managed;         /* the managed variables, as allocations */
+	struct link managed; /* the managed variables, as allocations */
 };
 
 struct kernel {
 	void *handle;
 	struct library *library;
-	size_t index;                /* index of the kernel in the program */
+	size_t index; /* index of the kernel in the program */
 	bool non_portable_cluster;
-	int max_dynamic_shared, carveout;  /* copied to the kernel's function in each context */
+	int max_dynamic_shared, carveout; /* copied to the kernel's function in each context */
 };
 
 struct library {
 	struct link link;
 	void *handle;
-	char *text;                  /* the PTX, kept to decode it again for a second context */
-	char name[128];              /* the name of the image in fault messages and logs */
+	char *text;     /* the PTX, kept to decode it again for a second context */
+	char name[128]; /* the name of the image in fault messages and logs */
 	size_t text_bytes;
-	char no_code[256];           /* why the image has no kernels: see soft_image_is_other(); "" if it is PTX or device code */
+	char no_code[256]; /* why the image has no kernels: see soft_image_is_other(); "" if it is PTX or device code */
 	struct code *code;
-	bool code_lent;              /* true: the module of a context already uses `code` */
+	bool code_lent; /* true: the module of a context already uses `code` */
 	struct kernel *kernels;
 	size_t n_kernels;
-	struct link instances;       /* the library's modules, one for each context */
+	struct link instances; /* the library's modules, one for each context */
 };
 
 /* ---- cu_refusal.c -------------------------------------------------------------------------- */
@@ -68,21 +68,20 @@ const char *soft_refused_kernels(const gpul_exec_program *p, char *text, size_t 
 
 /* ---- cu_jit.c ------------------------------------------------------------------------------ */
 
-struct jit_log {                     /* the caller's buffers for the messages of a load call, and its register limit */
+struct jit_log { /* the caller's buffers for the messages of a load call, and its register limit */
 	char *info, *error;
 	size_t info_bytes, error_bytes;
 	void **info_filled, **error_filled, **wall_time;
-	unsigned max_registers;      /* register limit of a thread; 0: no limit */
+	unsigned max_registers; /* register limit of a thread; 0: no limit */
 };
 
-CUresult soft_jit_options(unsigned n, CUjit_option *options, void **values,
-			  struct jit_log *out);
+CUresult soft_jit_options(unsigned n, CUjit_option *options, void **values, struct jit_log *out);
 CUresult soft_jit_error(const struct jit_log *log, CUresult r, const char *text);
 void soft_jit_done(const struct jit_log *log, const char *info);
 
 /* ---- cu_image.c ---------------------------------------------------------------------------- */
 
-struct soft_image { /* the PTX to load, and the memory that contains it */
+struct soft_image {       /* the PTX to load, and the memory that contains it */
 	const char *text; /* text_bytes characters, then NUL */
 	size_t text_bytes;
 	gpul_source *source; /* the opened fatbin; or NULL */
@@ -92,8 +91,7 @@ struct soft_image { /* the PTX to load, and the memory that contains it */
 
 /* Find the PTX in data, which must outlive *out.  n_bytes 0: read the size from data's headers.  On failure the reason is written
  * to why, and *out is zeroed.  CUDA_ERROR_INVALID_VALUE: data cannot be read. */
-CUresult soft_image_open(const void *data, size_t n_bytes, struct soft_image *out, char *why,
-			 size_t why_bytes);
+CUresult soft_image_open(const void *data, size_t n_bytes, struct soft_image *out, char *why, size_t why_bytes);
 void soft_image_close(struct soft_image *image);
 /* True: data is something other than PTX and device code.  An H200 (driver 13) loads even a host object, an archive, LTO-IR or
  * any text, as a library without kernels, because it parses an image only when a kernel is first needed; cuda-core's tests
@@ -107,29 +105,29 @@ CUresult soft_open_file(const char *path, gpul_file *out); /* the caller calls g
 
 /* Parse PTX; with GPULOAD_SOFT_STRICT=1 also refuse what ptxas refuses.  *out is untouched or NULL on failure, and *err has the reason. */
 CUresult soft_parse_ptx(const char *text, size_t text_bytes, const char *name, gpul_ptx_module **out, gpul_error *err);
-CUresult soft_code_create(const char *text, size_t text_bytes, const char *name,
-			  const struct jit_log *log, struct code **out);   /* the caller does not hold the lock */
-void soft_code_unref(struct code *c);                                      /* the caller holds the lock */
+CUresult soft_code_create(const char *text, size_t text_bytes, const char *name, const struct jit_log *log,
+			  struct code **out); /* the caller does not hold the lock */
+void soft_code_unref(struct code *c);         /* the caller holds the lock */
 CUresult soft_module_create(struct context *ctx, struct code *code, struct module **out);
-void soft_module_destroy(struct module *m);                                /* the caller holds the lock */
+void soft_module_destroy(struct module *m); /* the caller holds the lock */
 
 /* ---- cu_launch.c ---------------------------------------------------------------------------- */
 
 struct launch_op {
 	struct op op;
 	gpul_exec_launch_config config;
-	CUfunction handle;           /* the handle that the caller of the launch passed */
-	struct code *code;           /* referenced until the launch has ended */
-	gpul_exec_launch *running;   /* NULL: the kernel has not started */
-	void *params;                /* owned */
+	CUfunction handle;         /* the handle that the caller of the launch passed */
+	struct code *code;         /* referenced until the launch has ended */
+	gpul_exec_launch *running; /* NULL: the kernel has not started */
+	void *params;              /* owned */
 };
 
 extern const struct op_kind soft_launch_kind;
 
 /* Check a launch in ctx, and create its operation; s NULL: it is the work of a graph node, in the context of
  * the node's function.  The caller holds the lock. */
-CUresult soft_launch_new(struct context *ctx, struct stream *s, CUfunction handle, const gpul_exec_launch_config *c,
-			 void **params, void **extra, struct op **out);
+CUresult soft_launch_new(struct context *ctx, struct stream *s, CUfunction handle, const gpul_exec_launch_config *c, void **params,
+			 void **extra, struct op **out);
 /* Fail if the grid of a node's work is empty.  The caller holds the lock. */
 CUresult soft_launch_check(const struct op *op);
 
@@ -141,7 +139,6 @@ CUresult soft_library_instance(struct library *l, struct context *ctx, struct mo
 CUresult soft_find_function(struct context *ctx, CUfunction handle, struct function **out);
 /* Call soft_enter() and soft_find_function(); on success the lock is held. */
 CUresult soft_enter_function(CUfunction handle, struct function **out);
-int soft_blocks_per_sm(const struct function *f, int block_threads,
-		       size_t dynamic_shared_bytes);
+int soft_blocks_per_sm(const struct function *f, int block_threads, size_t dynamic_shared_bytes);
 
 #endif

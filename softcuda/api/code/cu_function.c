@@ -63,19 +63,17 @@ static CUresult enter_kernel(CUkernel handle, struct kernel **out)
 
 static const gpul_exec_kernel_info *kernel_info(const struct kernel *k)
 {
-	return gpul_exec_kernel_info_of(
-		gpul_exec_kernel_at(k->library->code->program, k->index));
+	return gpul_exec_kernel_info_of(gpul_exec_kernel_at(k->library->code->program, k->index));
 }
 
 /* ---- attributes ------------------------------------------------------------------------- */
 
-static CUresult get_attribute(int *value, CUfunction_attribute attribute,
-			      const gpul_exec_kernel_info *info, int target_sm, int max_dynamic,
+static CUresult get_attribute(int *value, CUfunction_attribute attribute, const gpul_exec_kernel_info *info, int target_sm, int max_dynamic,
 			      int carveout, bool non_portable)
 {
 	if (!value || attribute < 0 || attribute >= CU_FUNC_ATTRIBUTE_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
-	*value = 0;  /* 0: the cache mode, and the scheduling policy of clusters */
+	*value = 0; /* 0: the cache mode, and the scheduling policy of clusters */
 	if (attribute == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)
 		*value = (int)info->max_threads;
 	else if (attribute == CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)
@@ -103,9 +101,8 @@ static CUresult get_attribute(int *value, CUfunction_attribute attribute,
 	return CUDA_SUCCESS;
 }
 
-static CUresult set_attribute(CUfunction_attribute attribute, int value,
-			      const gpul_exec_kernel_info *info, int *max_dynamic,
-			      int *carveout, bool *non_portable)
+static CUresult set_attribute(CUfunction_attribute attribute, int value, const gpul_exec_kernel_info *info, int *max_dynamic, int *carveout,
+			      bool *non_portable)
 {
 	int most = MAX_SHARED_BYTES - (int)info->shared_bytes;
 
@@ -129,20 +126,19 @@ static CUresult set_attribute(CUfunction_attribute attribute, int value,
 		return CUDA_SUCCESS;
 	}
 	if (attribute == CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE)
-		return CUDA_SUCCESS;  /* only a hint */
+		return CUDA_SUCCESS;     /* only a hint */
 	return CUDA_ERROR_INVALID_VALUE; /* all other attributes are read-only */
 }
 
-EXPORT CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute,
-				   CUfunction handle)
+EXPORT CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfunction handle)
 {
 	struct function *f;
 	CUresult r = soft_enter_function(handle, &f);
 
 	if (r)
 		return r;
-	r = get_attribute(value, attribute, f->info, f->module->code->target_sm,
-			  f->max_dynamic_shared, f->carveout, f->non_portable_cluster);
+	r = get_attribute(value, attribute, f->info, f->module->code->target_sm, f->max_dynamic_shared, f->carveout,
+			  f->non_portable_cluster);
 	soft_unlock();
 	return r;
 }
@@ -159,8 +155,7 @@ EXPORT CUresult cuFuncSetAttribute(CUfunction handle, CUfunction_attribute attri
 	return r;
 }
 
-EXPORT CUresult cuKernelGetAttribute(int *value, CUfunction_attribute attribute,
-				     CUkernel handle, CUdevice dev)
+EXPORT CUresult cuKernelGetAttribute(int *value, CUfunction_attribute attribute, CUkernel handle, CUdevice dev)
 {
 	struct device *d;
 	struct kernel *k;
@@ -175,15 +170,13 @@ EXPORT CUresult cuKernelGetAttribute(int *value, CUfunction_attribute attribute,
 
 	if (dynamic < 0)
 		dynamic = DEFAULT_SHARED_BYTES - (int)info->shared_bytes;
-	r = get_attribute(value, attribute, info, k->library->code->target_sm, dynamic,
-			  k->carveout, k->non_portable_cluster);
+	r = get_attribute(value, attribute, info, k->library->code->target_sm, dynamic, k->carveout, k->non_portable_cluster);
 	soft_unlock();
 	return r;
 }
 
 /* Set the attribute of the kernel and of its functions in all contexts that already use the library. */
-EXPORT CUresult cuKernelSetAttribute(CUfunction_attribute attribute, int value, CUkernel handle,
-				     CUdevice dev)
+EXPORT CUresult cuKernelSetAttribute(CUfunction_attribute attribute, int value, CUkernel handle, CUdevice dev)
 {
 	struct device *d;
 	struct kernel *k;
@@ -193,16 +186,13 @@ EXPORT CUresult cuKernelSetAttribute(CUfunction_attribute attribute, int value, 
 		r = enter_kernel(handle, &k);
 	if (r)
 		return r;
-	r = set_attribute(attribute, value, kernel_info(k), &k->max_dynamic_shared,
-			  &k->carveout, &k->non_portable_cluster);
+	r = set_attribute(attribute, value, kernel_info(k), &k->max_dynamic_shared, &k->carveout, &k->non_portable_cluster);
 	struct link *i = k->library->instances.next;
 
 	for (; !r && i != &k->library->instances; i = i->next) {
-		struct function *f =
-			&CONTAINER(i, struct module, of_library)->functions[k->index];
+		struct function *f = &CONTAINER(i, struct module, of_library)->functions[k->index];
 
-		r = set_attribute(attribute, value, f->info, &f->max_dynamic_shared,
-				  &f->carveout, &f->non_portable_cluster);
+		r = set_attribute(attribute, value, f->info, &f->max_dynamic_shared, &f->carveout, &f->non_portable_cluster);
 	}
 	soft_unlock();
 	return r;
@@ -211,20 +201,18 @@ EXPORT CUresult cuKernelSetAttribute(CUfunction_attribute attribute, int value, 
 EXPORT CUresult cuFuncSetCacheConfig(CUfunction handle, CUfunc_cache config)
 {
 	struct function *f;
-	CUresult r = (unsigned)config > CU_FUNC_CACHE_PREFER_EQUAL ? CUDA_ERROR_INVALID_VALUE
-								   : soft_enter_function(handle, &f);
+	CUresult r = (unsigned)config > CU_FUNC_CACHE_PREFER_EQUAL ? CUDA_ERROR_INVALID_VALUE : soft_enter_function(handle, &f);
 
 	if (!r)
-		soft_unlock();  /* ignored: it is only a hint, and the CPU has no such cache */
+		soft_unlock(); /* ignored: it is only a hint, and the CPU has no such cache */
 	return r;
 }
 
 EXPORT CUresult cuFuncSetSharedMemConfig(CUfunction handle, CUsharedconfig config)
 {
 	struct function *f;
-	CUresult r = (unsigned)config > CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE
-			     ? CUDA_ERROR_INVALID_VALUE
-			     : soft_enter_function(handle, &f);
+	CUresult r = (unsigned)config > CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE ? CUDA_ERROR_INVALID_VALUE
+										  : soft_enter_function(handle, &f);
 
 	if (!r)
 		soft_unlock();
@@ -248,8 +236,7 @@ EXPORT CUresult cuKernelSetCacheConfig(CUkernel handle, CUfunc_cache config, CUd
 
 /* ---- names, parameters, owners ---------------------------------------------------------- */
 
-static CUresult param_info(const gpul_exec_kernel_info *info, size_t index, size_t *offset,
-			   size_t *bytes)
+static CUresult param_info(const gpul_exec_kernel_info *info, size_t index, size_t *offset, size_t *bytes)
 {
 	if (!offset || index >= info->n_params)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -259,8 +246,7 @@ static CUresult param_info(const gpul_exec_kernel_info *info, size_t index, size
 	return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuFuncGetParamInfo(CUfunction handle, size_t index, size_t *offset,
-				   size_t *bytes)
+EXPORT CUresult cuFuncGetParamInfo(CUfunction handle, size_t index, size_t *offset, size_t *bytes)
 {
 	struct function *f;
 	CUresult r = soft_enter_function(handle, &f);
@@ -272,12 +258,11 @@ EXPORT CUresult cuFuncGetParamInfo(CUfunction handle, size_t index, size_t *offs
 	return r;
 }
 
-EXPORT CUresult cuKernelGetParamInfo(CUkernel handle, size_t index, size_t *offset,
-				     size_t *bytes)
+EXPORT CUresult cuKernelGetParamInfo(CUkernel handle, size_t index, size_t *offset, size_t *bytes)
 {
 	struct context *ctx;
 	struct kernel *k;
-	CUresult r = soft_enter(&ctx);  /* NVIDIA's driver requires a context: cuda-core's tests expect an error without one */
+	CUresult r = soft_enter(&ctx); /* NVIDIA's driver requires a context: cuda-core's tests expect an error without one */
 
 	if (r)
 		return r;
@@ -338,8 +323,7 @@ EXPORT CUresult cuKernelGetLibrary(CUlibrary *out, CUkernel handle)
 EXPORT CUresult cuKernelGetFunction(CUfunction *out, CUkernel handle)
 {
 	struct function *f;
-	CUresult r = out ? soft_enter_function((CUfunction)handle, &f)
-			 : CUDA_ERROR_INVALID_VALUE;
+	CUresult r = out ? soft_enter_function((CUfunction)handle, &f) : CUDA_ERROR_INVALID_VALUE;
 
 	if (r)
 		return r;

@@ -43,7 +43,7 @@ static CUresult parse_part(struct part *p, const char *name, char *why, size_t w
 	gpul_error err = { 0 };
 
 	return gpul_ptx_parse(p->image.text, p->image.text_bytes, name, &p->module, &err) ? refuse_image(&err, why, why_bytes)
-											      : CUDA_SUCCESS;
+											  : CUDA_SUCCESS;
 }
 
 static CUresult link_parts(const parts *all, const char *name, struct soft_image *out, char *why, size_t why_bytes)
@@ -169,8 +169,7 @@ static CUresult from_machine_code(const gpul_image *best, struct soft_image *out
 	return r;
 }
 
-static CUresult from_fatbin(const void *fatbin, size_t n_bytes, struct soft_image *out, char *why,
-			    size_t why_bytes)
+static CUresult from_fatbin(const void *fatbin, size_t n_bytes, struct soft_image *out, char *why, size_t why_bytes)
 {
 	const gpul_image *best = NULL, *all = NULL;
 	gpul_error err = { 0 };
@@ -222,8 +221,7 @@ static CUresult add_part(parts *all, const void *fatbin, char *why, size_t why_b
 	return r ? r : parse_part(p, linked_fatbin, why, why_bytes);
 }
 
-static CUresult from_linked(const struct wrapper *w, struct soft_image *out, char *why,
-			    size_t why_bytes)
+static CUresult from_linked(const struct wrapper *w, struct soft_image *out, char *why, size_t why_bytes)
 {
 	parts all = { 0 };
 	CUresult r = CUDA_SUCCESS;
@@ -236,8 +234,7 @@ static CUresult from_linked(const struct wrapper *w, struct soft_image *out, cha
 	return r;
 }
 
-static CUresult from_wrapper(const void *data, struct soft_image *out, char *why,
-			     size_t why_bytes)
+static CUresult from_wrapper(const void *data, struct soft_image *out, char *why, size_t why_bytes)
 {
 	gpul_error err = { 0 };
 	struct wrapper w;
@@ -277,7 +274,10 @@ static enum format find_format(const void *data, size_t n_bytes)
 	return strchr("\t\n\f\r ./#", *text) ? FORMAT_PTX : FORMAT_OTHER;
 }
 
-struct image_at { const void *data; size_t n_bytes; };
+struct image_at {
+	const void *data;
+	size_t n_bytes;
+};
 
 /* Find the size of an image in memory from its headers; 0: it has no header. */
 static void measure_image(void *image_at)
@@ -300,7 +300,7 @@ static bool is_readable_image(const void *data, size_t n_bytes)
 	uint64_t address;
 
 	if (n_bytes)
-		return true;  /* a file */
+		return true; /* a file */
 	gpul_guard_refresh();
 	return gpul_guarded(NULL, measure_image, &image, &address) && soft_is_readable(image.data, image.n_bytes);
 }
@@ -341,12 +341,13 @@ static void report_machine_code(const void *image)
 		reported[n_reported++] = library;
 	pthread_mutex_unlock(&lock);
 	if (is_new)
-		gpul_log(GPUL_LOG_NOTICE, "softcuda", "%s contains a kernel as machine code without PTX, which cannot run here: its calls fail with "
-			 "CUDA_ERROR_NO_BINARY_FOR_GPU (docs/clients.md)", library ? found.dli_fname : "an image in memory");
+		gpul_log(GPUL_LOG_NOTICE, "softcuda",
+			 "%s contains a kernel as machine code without PTX, which cannot run here: its calls fail with "
+			 "CUDA_ERROR_NO_BINARY_FOR_GPU (docs/clients.md)",
+			 library ? found.dli_fname : "an image in memory");
 }
 
-CUresult soft_image_open(const void *data, size_t n_bytes, struct soft_image *out, char *why,
-			 size_t why_bytes)
+CUresult soft_image_open(const void *data, size_t n_bytes, struct soft_image *out, char *why, size_t why_bytes)
 {
 	gpul_error err = { 0 };
 	const void *given = data;
@@ -395,7 +396,7 @@ CUresult soft_open_file(const char *path, gpul_file *out)
 
 	if (st == GPUL_OK)
 		return CUDA_SUCCESS;
-	return soft_refuse(st == GPUL_ESYS    ? CUDA_ERROR_FILE_NOT_FOUND
+	return soft_refuse(st == GPUL_ESYS     ? CUDA_ERROR_FILE_NOT_FOUND
 			   : st == GPUL_ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY
 					       : CUDA_ERROR_INVALID_IMAGE,
 			   "%s", err.text);

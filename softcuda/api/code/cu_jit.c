@@ -14,8 +14,7 @@ CUresult soft_jit_options(unsigned n, CUjit_option *options, void **values, stru
 		return CUDA_ERROR_INVALID_VALUE;
 	for (unsigned i = 0; i < n; i++) {
 		if ((unsigned)options[i] >= CU_JIT_NUM_OPTIONS)
-			return soft_refuse(CUDA_ERROR_INVALID_VALUE,
-					   "unknown JIT option %d", (int)options[i]);
+			return soft_refuse(CUDA_ERROR_INVALID_VALUE, "unknown JIT option %d", (int)options[i]);
 		if (options[i] == CU_JIT_INFO_LOG_BUFFER)
 			out->info = values[i];
 		else if (options[i] == CU_JIT_ERROR_LOG_BUFFER)

@@ -14,8 +14,8 @@ static uint64_t product(const uint32_t n[3])
 
 static CUresult refuse_empty(const char *name, const uint32_t grid[3], const uint32_t block[3])
 {
-	return soft_refuse(CUDA_ERROR_INVALID_VALUE, "%s: a grid of %ux%ux%u blocks of %ux%ux%u threads: a dimension is 0", SHOWN_NAME(name),
-			   grid[0], grid[1], grid[2], block[0], block[1], block[2]);
+	return soft_refuse(CUDA_ERROR_INVALID_VALUE, "%s: a grid of %ux%ux%u blocks of %ux%ux%u threads: a dimension is 0",
+			   SHOWN_NAME(name), grid[0], grid[1], grid[2], block[0], block[1], block[2]);
 }
 
 /* Report a grid of blocks, or a block of threads, that is too large in one dimension. */
@@ -25,8 +25,8 @@ static CUresult refuse_long(const char *name, const char *what, const uint32_t s
 
 	while (size[d] <= most[d])
 		d++;
-	return soft_refuse(CUDA_ERROR_INVALID_VALUE, "%s: a %s of %ux%ux%u %s: %c is %u, and can be at most %u", SHOWN_NAME(name), what, size[0], size[1], size[2],
-			   *what == 'g' ? "blocks" : "threads", "xyz"[d], size[d], most[d]);
+	return soft_refuse(CUDA_ERROR_INVALID_VALUE, "%s: a %s of %ux%ux%u %s: %c is %u, and can be at most %u", SHOWN_NAME(name), what,
+			   size[0], size[1], size[2], *what == 'g' ? "blocks" : "threads", "xyz"[d], size[d], most[d]);
 }
 
 static CUresult check_shared(const struct function *f, uint32_t dynamic_bytes)
@@ -37,18 +37,20 @@ static CUresult check_shared(const struct function *f, uint32_t dynamic_bytes)
 	if (dynamic_bytes <= (uint32_t)f->max_dynamic_shared)
 		return CUDA_SUCCESS;
 	if (dynamic_bytes > most)
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
-				   "%s: %u bytes of dynamic shared memory; a block can have at most %d bytes, of which this kernel uses %u for its "
-				   "static variables", SHOWN_NAME(name), dynamic_bytes, MAX_SHARED_BYTES, f->info->shared_bytes);
-	return soft_refuse(CUDA_ERROR_INVALID_VALUE,
-			   "%s: %u bytes of dynamic shared memory; this kernel can have %d beside %u static bytes. Raise this limit (to at most %u) "
-			   "with cudaFuncSetAttribute(cudaFuncAttributeMaxDynamicSharedMemorySize), which is "
-			   "CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES of the driver",
-			   SHOWN_NAME(name), dynamic_bytes, f->max_dynamic_shared, f->info->shared_bytes, most);
+		return soft_refuse(
+			CUDA_ERROR_INVALID_VALUE,
+			"%s: %u bytes of dynamic shared memory; a block can have at most %d bytes, of which this kernel uses %u for its "
+			"static variables",
+			SHOWN_NAME(name), dynamic_bytes, MAX_SHARED_BYTES, f->info->shared_bytes);
+	return soft_refuse(
+		CUDA_ERROR_INVALID_VALUE,
+		"%s: %u bytes of dynamic shared memory; this kernel can have %d beside %u static bytes. Raise this limit (to at most %u) "
+		"with cudaFuncSetAttribute(cudaFuncAttributeMaxDynamicSharedMemorySize), which is "
+		"CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES of the driver",
+		SHOWN_NAME(name), dynamic_bytes, f->max_dynamic_shared, f->info->shared_bytes, most);
 }
 
-static CUresult check_dimensions(const struct function *f, const uint32_t grid[3],
-				 const uint32_t block[3])
+static CUresult check_dimensions(const struct function *f, const uint32_t grid[3], const uint32_t block[3])
 {
 	const char *name = f->info->name;
 	const uint32_t *required = f->info->reqntid;
@@ -61,16 +63,14 @@ static CUresult check_dimensions(const struct function *f, const uint32_t grid[3
 	if (block[0] > MAX_BLOCK_THREADS || block[1] > MAX_BLOCK_THREADS || block[2] > MAX_BLOCK_Z)
 		return refuse_long(name, "block", block, (const uint32_t[]){ MAX_BLOCK_THREADS, MAX_BLOCK_THREADS, MAX_BLOCK_Z });
 	if (threads > f->info->max_threads)
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "%s: a block of %ux%ux%u threads has %llu threads; %s %u", SHOWN_NAME(name), block[0], block[1],
-				   block[2], (unsigned long long)threads,
-				   f->info->max_threads < MAX_BLOCK_THREADS ? "the kernel's limit (__launch_bounds__ or .maxntid) is" :
-									      "a block can have at most",
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "%s: a block of %ux%ux%u threads has %llu threads; %s %u", SHOWN_NAME(name),
+				   block[0], block[1], block[2], (unsigned long long)threads,
+				   f->info->max_threads < MAX_BLOCK_THREADS ? "the kernel's limit (__launch_bounds__ or .maxntid) is"
+									    : "a block can have at most",
 				   f->info->max_threads);
 	if (required[0] && memcmp(required, block, sizeof f->info->reqntid) != 0)
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
-				   "%s: a block of %ux%ux%u threads, .reqntid requires %ux%ux%u",
-				   SHOWN_NAME(name), block[0], block[1], block[2], required[0], required[1],
-				   required[2]);
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "%s: a block of %ux%ux%u threads, .reqntid requires %ux%ux%u",
+				   SHOWN_NAME(name), block[0], block[1], block[2], required[0], required[1], required[2]);
 	return CUDA_SUCCESS;
 }
 
@@ -83,20 +83,20 @@ static CUresult check_launch(const struct function *f, const gpul_exec_launch_co
 	r = check_shared(f, c->dynamic_shared_bytes);
 	if (r || !c->cooperative)
 		return r;
-	uint64_t resident = (uint64_t)soft.n_processors *
-			    (uint64_t)soft_blocks_per_sm(f, (int)product(c->block),
-							 c->dynamic_shared_bytes);
+	uint64_t resident = (uint64_t)soft.n_processors * (uint64_t)soft_blocks_per_sm(f, (int)product(c->block), c->dynamic_shared_bytes);
 
 	if (product(c->grid) > resident)
 		return soft_refuse(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
 				   "%s: a cooperative launch of %llu blocks, at most %llu can be "
 				   "resident at once",
-				   SHOWN_NAME(f->info->name), (unsigned long long)product(c->grid),
-				   (unsigned long long)resident);
+				   SHOWN_NAME(f->info->name), (unsigned long long)product(c->grid), (unsigned long long)resident);
 	return CUDA_SUCCESS;
 }
 
-struct argument_buffer { const void *at; size_t bytes; };
+struct argument_buffer {
+	const void *at;
+	size_t bytes;
+};
 
 /* Parse `extra`, a list of keys and values that ends with CU_LAUNCH_PARAM_END. */
 static CUresult find_argument_buffer(void **extra, struct argument_buffer *out)
@@ -107,7 +107,8 @@ static CUresult find_argument_buffer(void **extra, struct argument_buffer *out)
 		else if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE && extra[1])
 			memcpy(&out->bytes, extra[1], sizeof out->bytes);
 		else
-			return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuLaunchKernel: a key in `extra` is unknown, or the pointer to the size is NULL");
+			return soft_refuse(CUDA_ERROR_INVALID_VALUE,
+					   "cuLaunchKernel: a key in `extra` is unknown, or the pointer to the size is NULL");
 	}
 	return CUDA_SUCCESS;
 }
@@ -116,16 +117,18 @@ static CUresult find_argument_buffer(void **extra, struct argument_buffer *out)
 static CUresult check_arguments(const gpul_exec_kernel_info *info, bool has_params, const struct argument_buffer *b, bool of_node)
 {
 	if (has_params && (b->at || b->bytes))
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "%s: the arguments are passed twice, by kernelParams and by extra", SHOWN_NAME(info->name));
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "%s: the arguments are passed twice, by kernelParams and by extra",
+				   SHOWN_NAME(info->name));
 	if (!b->at && b->bytes)
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "%s: `extra` has the size of the argument buffer, but not its address", SHOWN_NAME(info->name));
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "%s: `extra` has the size of the argument buffer, but not its address",
+				   SHOWN_NAME(info->name));
 	if (info->n_params && !has_params && !b->bytes)
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "%s: the launch has no arguments; the kernel has %u parameters (%u bytes)", SHOWN_NAME(info->name),
-				   info->n_params, info->param_bytes);
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "%s: the launch has no arguments; the kernel has %u parameters (%u bytes)",
+				   SHOWN_NAME(info->name), info->n_params, info->param_bytes);
 	if (b->bytes > info->param_bytes)
 		return soft_refuse(of_node ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,
-				   "%s: the argument buffer has %zu bytes; the kernel's parameters have only %u", SHOWN_NAME(info->name), b->bytes,
-				   info->param_bytes);
+				   "%s: the argument buffer has %zu bytes; the kernel's parameters have only %u", SHOWN_NAME(info->name),
+				   b->bytes, info->param_bytes);
 	return CUDA_SUCCESS;
 }
 
@@ -167,8 +170,8 @@ static CUresult read_guarded(struct arguments *a, void (*read)(void *arguments))
 
 	if (gpul_guarded(NULL, read, a, &address))
 		return a->result;
-	return soft_refuse(CUDA_ERROR_INVALID_VALUE, "%s: the arguments of the launch cannot be read: no memory is at 0x%llx", SHOWN_NAME(a->info->name),
-			   (unsigned long long)address);
+	return soft_refuse(CUDA_ERROR_INVALID_VALUE, "%s: the arguments of the launch cannot be read: no memory is at 0x%llx",
+			   SHOWN_NAME(a->info->name), (unsigned long long)address);
 }
 
 /* Copy the launch's arguments to *out, which the caller frees.  Arguments past the end of a buffer are 0. */
@@ -235,12 +238,12 @@ static void launch_done(void *user, const gpul_exec_fault *fault)
 
 static CUresult have_machine(void)
 {
-	gpul_exec_machine_options options = { .heap_bytes = soft.heap_bytes, .pending_launches = soft.pending_launches,
+	gpul_exec_machine_options options = { .heap_bytes = soft.heap_bytes,
+					      .pending_launches = soft.pending_launches,
 					      .attribute = soft.device_attribute };
 	gpul_error err = { 0 };
 
-	if (soft.machine ||
-	    gpul_exec_machine_create(soft.memory, &options, &soft.machine, &err) == GPUL_OK)
+	if (soft.machine || gpul_exec_machine_create(soft.memory, &options, &soft.machine, &err) == GPUL_OK)
 		return CUDA_SUCCESS;
 	return soft_refuse(CUDA_ERROR_OUT_OF_MEMORY, "%s", err.text);
 }
@@ -254,7 +257,7 @@ static void run_launch(struct op *op)
 	gpul_status st = GPUL_ENOMEM;
 	CUresult r = have_machine();
 
-	op->refs++;  /* launch_done() may run before gpul_exec_launch_start() returns */
+	op->refs++; /* launch_done() may run before gpul_exec_launch_start() returns */
 	l->config.done = launch_done;
 	l->config.done_user = op;
 	l->config.grid_id = op->ctx->next_grid_id++;
@@ -268,10 +271,9 @@ static void run_launch(struct op *op)
 	if (!st && !op->ended && op->ctx->fault)
 		gpul_exec_launch_abort(running);
 	if (st) {
-		r = st == GPUL_EINVAL ? CUDA_ERROR_INVALID_VALUE
-				      : CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+		r = st == GPUL_EINVAL ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
 		soft_refuse(r, "%s", err.text);
-		if (op->deferred)  /* the call that queued op has already returned success */
+		if (op->deferred) /* the call that queued op has already returned success */
 			soft_context_fail(op->ctx, r);
 		soft_op_end(op, r);
 	}
@@ -332,8 +334,8 @@ CUresult soft_launch_check(const struct op *op)
 
 /* ---- the calls -------------------------------------------------------------------------- */
 
-CUresult soft_launch_new(struct context *ctx, struct stream *s, CUfunction handle, const gpul_exec_launch_config *c,
-			 void **params, void **extra, struct op **out)
+CUresult soft_launch_new(struct context *ctx, struct stream *s, CUfunction handle, const gpul_exec_launch_config *c, void **params,
+			 void **extra, struct op **out)
 {
 	struct function *f;
 	struct launch_op *l;
@@ -341,12 +343,11 @@ CUresult soft_launch_new(struct context *ctx, struct stream *s, CUfunction handl
 	CUresult r = soft_find_function(ctx, handle, &f);
 
 	if (!r && s && f->module->ctx != ctx)
-		r = soft_refuse(CUDA_ERROR_INVALID_HANDLE,
-				"%s: its module and the stream belong to different contexts",
+		r = soft_refuse(CUDA_ERROR_INVALID_HANDLE, "%s: its module and the stream belong to different contexts",
 				SHOWN_NAME(f->info->name));
 	if (!r)
 		r = soft_check_kernel(f->kernel);
-	if (!r && s && !product(c->grid))  /* a node's grid can be set later: cuGraphLaunch() checks it */
+	if (!r && s && !product(c->grid)) /* a node's grid can be set later: cuGraphLaunch() checks it */
 		r = refuse_empty(f->info->name, c->grid, c->block);
 	if (!r)
 		r = check_launch(f, c);
@@ -363,7 +364,7 @@ CUresult soft_launch_new(struct context *ctx, struct stream *s, CUfunction handl
 	}
 	l->config = *c;
 	l->config.kernel = f->kernel;
-	l->config.device = (unsigned)f->module->ctx->device->ordinal;  /* the nodes of one graph may run on several devices */
+	l->config.device = (unsigned)f->module->ctx->device->ordinal; /* the nodes of one graph may run on several devices */
 	l->config.params = l->params;
 	l->handle = handle;
 	l->code = f->module->code;
@@ -372,8 +373,7 @@ CUresult soft_launch_new(struct context *ctx, struct stream *s, CUfunction handl
 	return CUDA_SUCCESS;
 }
 
-static CUresult queue_launch(CUfunction handle, gpul_exec_launch_config *c, CUstream stream,
-		       void **params, void **extra)
+static CUresult queue_launch(CUfunction handle, gpul_exec_launch_config *c, CUstream stream, void **params, void **extra)
 {
 	struct context *ctx;
 	struct stream *s;
@@ -386,17 +386,16 @@ static CUresult queue_launch(CUfunction handle, gpul_exec_launch_config *c, CUst
 	if (!r) {
 		r = soft_capture_or_submit(op);
 		if (!r && !op->deferred && op->ended && !CONTAINER(op, struct launch_op, op)->running)
-			r = op->result;  /* the kernel did not start */
+			r = op->result; /* the kernel did not start */
 		soft_op_release(op);
 	}
 	soft_unlock();
 	return r;
 }
 
-EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned int grid_x, unsigned int grid_y,
-			       unsigned int grid_z, unsigned int block_x, unsigned int block_y,
-			       unsigned int block_z, unsigned int shared_bytes, CUstream stream,
-			       void **params, void **extra)
+EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z, unsigned int block_x,
+			       unsigned int block_y, unsigned int block_z, unsigned int shared_bytes, CUstream stream, void **params,
+			       void **extra)
 {
 	gpul_exec_launch_config c = {
 		.grid = { grid_x, grid_y, grid_z },
@@ -407,11 +406,9 @@ EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned int grid_x, unsigned int g
 	return queue_launch(f, &c, stream, params, extra);
 }
 
-EXPORT CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int grid_x,
-					  unsigned int grid_y, unsigned int grid_z,
-					  unsigned int block_x, unsigned int block_y,
-					  unsigned int block_z, unsigned int shared_bytes,
-					  CUstream stream, void **params)
+EXPORT CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z, unsigned int block_x,
+					  unsigned int block_y, unsigned int block_z, unsigned int shared_bytes, CUstream stream,
+					  void **params)
 {
 	gpul_exec_launch_config c = {
 		.grid = { grid_x, grid_y, grid_z },
@@ -453,15 +450,14 @@ static CUresult apply_attribute(const CUlaunchAttribute *a, gpul_exec_launch_con
 	case CU_LAUNCH_ATTRIBUTE_PRIORITY:
 	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
 	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
-	case 14:  /* preferred shared memory carveout, since CUDA 12.5 */
+	case 14: /* preferred shared memory carveout, since CUDA 12.5 */
 		return CUDA_SUCCESS;
 	default:
 		return soft_refuse(CUDA_ERROR_NOT_SUPPORTED, "launch attribute %d is not supported", (int)a->id);
 	}
 }
 
-static CUresult launch_ex(const CUlaunchConfig *config, CUstream default_stream, CUfunction f,
-			  void **params, void **extra)
+static CUresult launch_ex(const CUlaunchConfig *config, CUstream default_stream, CUfunction f, void **params, void **extra)
 {
 	CUresult r = CUDA_SUCCESS;
 
@@ -475,20 +471,16 @@ static CUresult launch_ex(const CUlaunchConfig *config, CUstream default_stream,
 
 	for (unsigned i = 0; !r && i < config->numAttrs; i++)
 		r = apply_attribute(&config->attrs[i], &c);
-	return r ? r
-		 : queue_launch(f, &c, config->hStream ? config->hStream : default_stream, params,
-			  extra);
+	return r ? r : queue_launch(f, &c, config->hStream ? config->hStream : default_stream, params, extra);
 }
 
-EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **params,
-				 void **extra)
+EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **params, void **extra)
 {
 	return launch_ex(config, CU_STREAM_LEGACY, f, params, extra);
 }
 
 /* Written by hand, because scripts/per_thread.py cannot generate it: the stream is a member of *config. */
-EXPORT CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction f, void **params,
-				      void **extra)
+EXPORT CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction f, void **params, void **extra)
 {
 	return launch_ex(config, CU_STREAM_PER_THREAD, f, params, extra);
 }

@@ -70,8 +70,7 @@ static CUresult load_text(CUlibrary *out, const struct soft_image *image, const 
 	list_init(&l->link);
 	list_init(&l->instances);
 	l->text = malloc(image->text_bytes + 1);
-	r = l->text ? soft_code_create(image->text, image->text_bytes, name, log, &l->code)
-		    : CUDA_ERROR_OUT_OF_MEMORY;
+	r = l->text ? soft_code_create(image->text, image->text_bytes, name, log, &l->code) : CUDA_ERROR_OUT_OF_MEMORY;
 	soft_lock();
 	if (!r)
 		r = fill_library(l, image, name);
@@ -87,13 +86,14 @@ static CUresult load_text(CUlibrary *out, const struct soft_image *image, const 
 	return r;
 }
 
-static CUresult load_library(CUlibrary *out, const void *data, size_t n_bytes, const char *name,
-		     const struct jit_log *log)
+static CUresult load_library(CUlibrary *out, const void *data, size_t n_bytes, const char *name, const struct jit_log *log)
 {
 	static const char no_kernels[] = ".version 8.0\n.target sm_50\n.address_size 64\n";
 	struct soft_image image;
 	char why[256] = "";
-	CUresult r = soft_image_open(data, n_bytes, &image, why, sizeof why);   /* after a first failure, which `why` names, this may have succeeded by linking the image's parts */
+	CUresult r = soft_image_open(
+		data, n_bytes, &image, why,
+		sizeof why); /* after a first failure, which `why` names, this may have succeeded by linking the image's parts */
 	const bool is_empty = r && r != CUDA_ERROR_INVALID_VALUE && soft_image_is_other(data, n_bytes);
 
 	if (is_empty) {
@@ -109,8 +109,8 @@ static CUresult load_library(CUlibrary *out, const void *data, size_t n_bytes, c
 }
 
 /* Check the options.  Library options are ignored: they describe the ownership of the image's memory, but this call copies the image. */
-static CUresult check_options(unsigned n_jit, CUjit_option *jit, void **jit_values, unsigned n,
-			      CUlibraryOption *options, struct jit_log *log)
+static CUresult check_options(unsigned n_jit, CUjit_option *jit, void **jit_values, unsigned n, CUlibraryOption *options,
+			      struct jit_log *log)
 {
 	CUresult r = soft_check_initialised();
 
@@ -124,10 +124,8 @@ static CUresult check_options(unsigned n_jit, CUjit_option *jit, void **jit_valu
 	return r;
 }
 
-EXPORT CUresult cuLibraryLoadData(CUlibrary *out, const void *image, CUjit_option *jit,
-				  void **jit_values, unsigned int n_jit,
-				  CUlibraryOption *options, void **values,
-				  unsigned int n_options)
+EXPORT CUresult cuLibraryLoadData(CUlibrary *out, const void *image, CUjit_option *jit, void **jit_values, unsigned int n_jit,
+				  CUlibraryOption *options, void **values, unsigned int n_options)
 {
 	struct jit_log log;
 	CUresult r = check_options(n_jit, jit, jit_values, n_options, options, &log);
@@ -135,14 +133,11 @@ EXPORT CUresult cuLibraryLoadData(CUlibrary *out, const void *image, CUjit_optio
 	(void)values;
 	if (r)
 		return r;
-	return out && image ? load_library(out, image, 0, soft_image_name(), &log)
-			    : CUDA_ERROR_INVALID_VALUE;
+	return out && image ? load_library(out, image, 0, soft_image_name(), &log) : CUDA_ERROR_INVALID_VALUE;
 }
 
-EXPORT CUresult cuLibraryLoadFromFile(CUlibrary *out, const char *path, CUjit_option *jit,
-				      void **jit_values, unsigned int n_jit,
-				      CUlibraryOption *options, void **values,
-				      unsigned int n_options)
+EXPORT CUresult cuLibraryLoadFromFile(CUlibrary *out, const char *path, CUjit_option *jit, void **jit_values, unsigned int n_jit,
+				      CUlibraryOption *options, void **values, unsigned int n_options)
 {
 	const char *name = path ? strrchr(path, '/') : NULL;
 	struct jit_log log;
@@ -286,7 +281,7 @@ CUresult soft_library_instance(struct library *l, struct context *ctx, struct mo
 		soft_lock();
 		if (r)
 			return r;
-		*out = find_instance(l, ctx);  /* another thread may have created it */
+		*out = find_instance(l, ctx); /* another thread may have created it */
 		if (*out) {
 			soft_code_unref(code);
 			return CUDA_SUCCESS;
@@ -338,8 +333,7 @@ EXPORT CUresult cuLibraryGetModule(CUmodule *out, CUlibrary handle)
 	return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuLibraryGetGlobal(CUdeviceptr *address, size_t *bytes, CUlibrary handle,
-				   const char *name)
+EXPORT CUresult cuLibraryGetGlobal(CUdeviceptr *address, size_t *bytes, CUlibrary handle, const char *name)
 {
 	struct module *m;
 	CUresult r = enter_instance(handle, &m);

@@ -29,7 +29,7 @@ struct linker {
 	struct jit_log log;
 	GPUL_ARRAY(struct input) inputs;
 	bool adding_library; /* the input that is being added is a library */
-	char *text; /* the result, NUL-terminated; NULL: not linked yet */
+	char *text;          /* the result, NUL-terminated; NULL: not linked yet */
 	size_t text_bytes;
 };
 
@@ -47,8 +47,7 @@ static CUresult find_linker(CUlinkState handle, struct linker **out)
 	return r;
 }
 
-EXPORT CUresult cuLinkCreate_v2(unsigned int n, CUjit_option *options, void **values,
-				CUlinkState *out)
+EXPORT CUresult cuLinkCreate_v2(unsigned int n, CUjit_option *options, void **values, CUlinkState *out)
 {
 	struct context *ctx;
 	struct linker *l;
@@ -73,9 +72,7 @@ EXPORT CUresult cuLinkCreate_v2(unsigned int n, CUjit_option *options, void **va
 /* Convert a gpul_error to a CUresult, and write its text to the error buffer. */
 static CUresult refuse_input(const struct linker *l, const gpul_error *err, CUresult otherwise)
 {
-	return soft_jit_error(&l->log,
-			      err->status == GPUL_ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : otherwise,
-			      err->text);
+	return soft_jit_error(&l->log, err->status == GPUL_ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : otherwise, err->text);
 }
 
 static void free_input(struct input *in)
@@ -85,8 +82,7 @@ static void free_input(struct input *in)
 	free(in->text);
 }
 
-static CUresult add_text(struct linker *l, const char *text, size_t text_bytes,
-			 const char *name)
+static CUresult add_text(struct linker *l, const char *text, size_t text_bytes, const char *name)
 {
 	struct input in = { .name = strdup(name),
 			    .text = strndup(text, text_bytes),
@@ -167,8 +163,7 @@ static CUresult add_units(struct linker *l, const gpul_images *list, const char 
 	CUresult r = CUDA_SUCCESS;
 
 	if (n == 0)
-		return soft_jit_error(&l->log, CUDA_ERROR_INVALID_IMAGE,
-				      "an input has no device code");
+		return soft_jit_error(&l->log, CUDA_ERROR_INVALID_IMAGE, "an input has no device code");
 	for (size_t i = 0; i < n && !r; i = end) {
 		const gpul_place *place = gpul_images_place(list, &all[i]);
 
@@ -179,8 +174,7 @@ static CUresult add_units(struct linker *l, const gpul_images *list, const char 
 	return r;
 }
 
-static CUresult add_container(struct linker *l, const void *data, size_t bytes,
-			      const char *name)
+static CUresult add_container(struct linker *l, const void *data, size_t bytes, const char *name)
 {
 	gpul_source *source = NULL;
 	const gpul_images *list;
@@ -195,8 +189,7 @@ static CUresult add_container(struct linker *l, const void *data, size_t bytes,
 	return r;
 }
 
-static CUresult add_input(struct linker *l, CUjitInputType type, const void *data, size_t bytes,
-		    const char *name)
+static CUresult add_input(struct linker *l, CUjitInputType type, const void *data, size_t bytes, const char *name)
 {
 	l->adding_library = type == CU_JIT_INPUT_LIBRARY;
 	switch (type) {
@@ -209,13 +202,11 @@ static CUresult add_input(struct linker *l, CUjitInputType type, const void *dat
 	case CU_JIT_INPUT_LIBRARY:
 		return add_container(l, data, bytes, name);
 	default:
-		return soft_jit_error(&l->log, CUDA_ERROR_NOT_SUPPORTED,
-				      "LTO code cannot be linked here: use nvJitLink to link it to PTX");
+		return soft_jit_error(&l->log, CUDA_ERROR_NOT_SUPPORTED, "LTO code cannot be linked here: use nvJitLink to link it to PTX");
 	}
 }
 
-EXPORT CUresult cuLinkAddData_v2(CUlinkState handle, CUjitInputType type, void *data,
-				 size_t bytes, const char *name, unsigned int n,
+EXPORT CUresult cuLinkAddData_v2(CUlinkState handle, CUjitInputType type, void *data, size_t bytes, const char *name, unsigned int n,
 				 CUjit_option *options, void **values)
 {
 	struct linker *l;
@@ -233,8 +224,8 @@ EXPORT CUresult cuLinkAddData_v2(CUlinkState handle, CUjitInputType type, void *
 	return add_input(l, type, data, bytes, name ? name : "<input>");
 }
 
-EXPORT CUresult cuLinkAddFile_v2(CUlinkState handle, CUjitInputType type, const char *path,
-				 unsigned int n, CUjit_option *options, void **values)
+EXPORT CUresult cuLinkAddFile_v2(CUlinkState handle, CUjitInputType type, const char *path, unsigned int n, CUjit_option *options,
+				 void **values)
 {
 	struct linker *l;
 	gpul_file file;
@@ -381,8 +372,7 @@ EXPORT CUresult cuLinkComplete(CUlinkState handle, void **image, size_t *image_b
 	if (!image)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!l->inputs.n)
-		return soft_jit_error(&l->log, CUDA_ERROR_INVALID_IMAGE,
-				      "cuLinkComplete: no input was added");
+		return soft_jit_error(&l->log, CUDA_ERROR_INVALID_IMAGE, "cuLinkComplete: no input was added");
 	r = l->text ? CUDA_SUCCESS : complete_link(l);
 	if (r)
 		return r;

@@ -19,9 +19,8 @@ static CUresult check_version(const gpul_ptx_module *m, const struct jit_log *lo
 
 	if (m->version_major <= 9)
 		return CUDA_SUCCESS;
-	snprintf(why, sizeof why,
-		 "PTX version %u.%u is not supported: the newest supported version is 9.x",
-		 m->version_major, m->version_minor);
+	snprintf(why, sizeof why, "PTX version %u.%u is not supported: the newest supported version is 9.x", m->version_major,
+		 m->version_minor);
 	return soft_jit_error(log, CUDA_ERROR_UNSUPPORTED_PTX_VERSION, why);
 }
 
@@ -41,7 +40,8 @@ static gpul_status check_strict(const gpul_ptx_module *m, const char *text, size
 		return GPUL_OK;
 	st = gpul_ptx_check_strict(m, text, text_bytes, name, gpul_ptx_newest_of_cuda(soft.cuda), err);
 	if (!st && !gpul_ptx_runs_on(m, soft.cc))
-		st = gpul_fail(err, GPUL_EFORMAT, 0, "%.100s: .target %.60s does not run on the device, sm_%u", name, gpul_ptx_name(m, m->target), soft.cc);
+		st = gpul_fail(err, GPUL_EFORMAT, 0, "%.100s: .target %.60s does not run on the device, sm_%u", name,
+			       gpul_ptx_name(m, m->target), soft.cc);
 	if (st)
 		gpul_log(GPUL_LOG_NOTICE, "softcuda", "strict: %s", err->text);
 	return st;
@@ -61,8 +61,7 @@ CUresult soft_parse_ptx(const char *text, size_t text_bytes, const char *name, g
 	return st == GPUL_EUNSUPPORTED ? CUDA_ERROR_UNSUPPORTED_PTX_VERSION : st ? load_result(st) : CUDA_SUCCESS;
 }
 
-CUresult soft_code_create(const char *text, size_t text_bytes, const char *name,
-			  const struct jit_log *log, struct code **out)
+CUresult soft_code_create(const char *text, size_t text_bytes, const char *name, const struct jit_log *log, struct code **out)
 {
 	gpul_ptx_module *parsed = NULL;
 	gpul_error err = { 0 };
@@ -191,8 +190,7 @@ void soft_module_destroy(struct module *m)
 
 /* ---- loading ---------------------------------------------------------------------------- */
 
-static CUresult load_module(CUmodule *out, const void *image, size_t n_bytes, const char *name,
-		     const struct jit_log *log)
+static CUresult load_module(CUmodule *out, const void *image, size_t n_bytes, const char *name, const struct jit_log *log)
 {
 	struct context *ctx;
 	struct module *m;
@@ -224,8 +222,7 @@ static CUresult load_module(CUmodule *out, const void *image, size_t n_bytes, co
 	return r;
 }
 
-EXPORT CUresult cuModuleLoadDataEx(CUmodule *out, const void *image, unsigned int n,
-				   CUjit_option *options, void **values)
+EXPORT CUresult cuModuleLoadDataEx(CUmodule *out, const void *image, unsigned int n, CUjit_option *options, void **values)
 {
 	struct jit_log log;
 	CUresult r = soft_jit_options(n, options, values, &log);
@@ -274,13 +271,12 @@ EXPORT CUresult cuModuleUnload(CUmodule handle)
 		return r;
 	m = soft_handle_find(HANDLE_MODULE, handle);
 	if (m)
-		soft_context_wait(m->ctx);  /* kernels of the module may still run */
+		soft_context_wait(m->ctx); /* kernels of the module may still run */
 	m = soft_handle_find(HANDLE_MODULE, handle);
 	if (!m)
 		r = soft_refuse_handle(CUDA_ERROR_INVALID_HANDLE, HANDLE_MODULE, handle);
 	else if (m->library)
-		r = soft_refuse(CUDA_ERROR_INVALID_HANDLE,
-				"cuModuleUnload: the module belongs to a library: call cuLibraryUnload");
+		r = soft_refuse(CUDA_ERROR_INVALID_HANDLE, "cuModuleUnload: the module belongs to a library: call cuLibraryUnload");
 	else
 		soft_module_destroy(m);
 	soft_unlock();
@@ -342,8 +338,7 @@ EXPORT CUresult cuModuleGetFunctionCount(unsigned int *count, CUmodule handle)
 	return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuModuleEnumerateFunctions(CUfunction *functions, unsigned int n,
-					   CUmodule handle)
+EXPORT CUresult cuModuleEnumerateFunctions(CUfunction *functions, unsigned int n, CUmodule handle)
 {
 	struct module *m;
 	CUresult r;
@@ -359,8 +354,7 @@ EXPORT CUresult cuModuleEnumerateFunctions(CUfunction *functions, unsigned int n
 	return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *bytes, CUmodule handle,
-				     const char *name)
+EXPORT CUresult cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *bytes, CUmodule handle, const char *name)
 {
 	struct module *m;
 	uint64_t at;

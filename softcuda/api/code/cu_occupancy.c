@@ -31,15 +31,13 @@ static CUresult enter_resident(CUfunction handle, struct function **out)
 	return r;
 }
 
-EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
-	int *n, CUfunction handle, int block_threads, size_t dynamic_shared_bytes,
-	unsigned int flags)
+EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *n, CUfunction handle, int block_threads,
+								     size_t dynamic_shared_bytes, unsigned int flags)
 {
 	struct function *f;
 	CUresult r;
 
-	if (!n || block_threads <= 0 ||
-	    flags & ~(unsigned)CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE)
+	if (!n || block_threads <= 0 || flags & ~(unsigned)CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE)
 		return CUDA_ERROR_INVALID_VALUE;
 	r = enter_resident(handle, &f);
 	if (r)
@@ -49,20 +47,14 @@ EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
 	return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *n, CUfunction f,
-							    int block_threads,
-							    size_t dynamic_shared_bytes)
+EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *n, CUfunction f, int block_threads, size_t dynamic_shared_bytes)
 {
-	return cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(n, f, block_threads,
-								    dynamic_shared_bytes, 0);
+	return cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(n, f, block_threads, dynamic_shared_bytes, 0);
 }
 
 /* Choose the block size with the most resident threads; of two equal sizes, the larger block. */
-EXPORT CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *min_grid, int *block,
-							  CUfunction handle,
-							  CUoccupancyB2DSize shared_of_block,
-							  size_t dynamic_shared_bytes,
-							  int block_limit, unsigned int flags)
+EXPORT CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *min_grid, int *block, CUfunction handle, CUoccupancyB2DSize shared_of_block,
+							  size_t dynamic_shared_bytes, int block_limit, unsigned int flags)
 {
 	struct function *f;
 	int best = 0, best_blocks = 0;
@@ -73,15 +65,13 @@ EXPORT CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *min_grid, int *bl
 	r = enter_resident(handle, &f);
 	if (r)
 		return r;
-	soft_unlock();  /* because shared_of_block is a function of the program and can call the driver */
+	soft_unlock(); /* because shared_of_block is a function of the program and can call the driver */
 	int limit = block_limit > 0 ? block_limit : MAX_BLOCK_THREADS;
 
 	if (limit > (int)f->info->max_threads)
 		limit = (int)f->info->max_threads;
-	for (int threads = limit; threads > 0;
-	     threads = (threads - 1) / WARP_THREADS * WARP_THREADS) {
-		size_t shared =
-			shared_of_block ? shared_of_block(threads) : dynamic_shared_bytes;
+	for (int threads = limit; threads > 0; threads = (threads - 1) / WARP_THREADS * WARP_THREADS) {
+		size_t shared = shared_of_block ? shared_of_block(threads) : dynamic_shared_bytes;
 		int blocks = soft_blocks_per_sm(f, threads, shared);
 
 		if (blocks * threads > best * best_blocks) {
@@ -94,18 +84,14 @@ EXPORT CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *min_grid, int *bl
 	return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuOccupancyMaxPotentialBlockSize(int *min_grid, int *block, CUfunction f,
-						 CUoccupancyB2DSize shared_of_block,
+EXPORT CUresult cuOccupancyMaxPotentialBlockSize(int *min_grid, int *block, CUfunction f, CUoccupancyB2DSize shared_of_block,
 						 size_t dynamic_shared_bytes, int block_limit)
 {
-	return cuOccupancyMaxPotentialBlockSizeWithFlags(min_grid, block, f, shared_of_block,
-							 dynamic_shared_bytes, block_limit, 0);
+	return cuOccupancyMaxPotentialBlockSizeWithFlags(min_grid, block, f, shared_of_block, dynamic_shared_bytes, block_limit, 0);
 }
 
 /* Computes the size as cuda_occupancy.h does: without CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES a block has at most 48 KiB. */
-EXPORT CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamic_bytes,
-							CUfunction handle, int n_blocks,
-							int block_threads)
+EXPORT CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamic_bytes, CUfunction handle, int n_blocks, int block_threads)
 {
 	struct function *f;
 	CUresult r;
@@ -140,7 +126,8 @@ static unsigned cluster_blocks(const CUlaunchConfig *config, const struct functi
 
 	for (unsigned k = 0; k < config->numAttrs; k++)
 		if (config->attrs[k].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
-			blocks = product(config->attrs[k].value.clusterDim.x, config->attrs[k].value.clusterDim.y, config->attrs[k].value.clusterDim.z);
+			blocks = product(config->attrs[k].value.clusterDim.x, config->attrs[k].value.clusterDim.y,
+					 config->attrs[k].value.clusterDim.z);
 	return blocks <= GPUL_EXEC_CLUSTER_BLOCKS ? (unsigned)blocks : 0;
 }
 
@@ -151,8 +138,8 @@ static CUresult check_config(const CUlaunchConfig *config)
 	if (!config || (config->numAttrs && !config->attrs))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!threads || threads > MAX_BLOCK_THREADS)
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "occupancy: a block of %u x %u x %u threads; 1 to %d threads are possible", config->blockDimX,
-				   config->blockDimY, config->blockDimZ, MAX_BLOCK_THREADS);
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "occupancy: a block of %u x %u x %u threads; 1 to %d threads are possible",
+				   config->blockDimX, config->blockDimY, config->blockDimZ, MAX_BLOCK_THREADS);
 	return CUDA_SUCCESS;
 }
 

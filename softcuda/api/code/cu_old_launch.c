@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_OLD_BYTES = 4096 };  /* CUDA Driver API: the maximum size of the parameters, in bytes */
+enum { MAX_OLD_BYTES = 4096 }; /* CUDA Driver API: the maximum size of the parameters, in bytes */
 
 struct old_launch {
 	unsigned block[3], shared_bytes;
@@ -105,8 +105,8 @@ EXPORT CUresult cuLaunchGridAsync(CUfunction f, int width, int height, CUstream 
 	soft_unlock();
 	if (!copy.block[0])
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuLaunchGrid: call cuFuncSetBlockShape first");
-	return cuLaunchKernel(f, (unsigned)width, (unsigned)height, 1, copy.block[0], copy.block[1], copy.block[2],
-			      copy.shared_bytes, stream, NULL, extra);
+	return cuLaunchKernel(f, (unsigned)width, (unsigned)height, 1, copy.block[0], copy.block[1], copy.block[2], copy.shared_bytes,
+			      stream, NULL, extra);
 }
 
 EXPORT CUresult cuLaunchGrid(CUfunction f, int width, int height)

@@ -26,8 +26,7 @@ const char *soft_refused_kernels(const gpul_exec_program *p, char *text, size_t 
 		const char *why = gpul_exec_kernel_refusal(gpul_exec_kernel_at(p, i));
 
 		if (why)
-			used += (size_t)snprintf(text + used, text_bytes - used, "%s%s",
-						 used ? "\n" : "", why);
+			used += (size_t)snprintf(text + used, text_bytes - used, "%s%s", used ? "\n" : "", why);
 	}
 	return text;
 }

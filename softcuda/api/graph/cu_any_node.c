@@ -7,7 +7,7 @@ _Static_assert(sizeof(CUDA_MEM_ALLOC_NODE_PARAMS_v2) == sizeof(CUDA_MEM_ALLOC_NO
 
 /* The parameters of a node, as its make_work function expects them. */
 struct any_work {
-	make_work *make;             /* NULL: a node without work of this kind */
+	make_work *make; /* NULL: a node without work of this kind */
 	const void *params;
 	CUcontext ctx;
 	CUDA_KERNEL_NODE_PARAMS_v2 kernel;
@@ -39,8 +39,8 @@ static void read_params(const CUgraphNodeParams *p, struct any_work *w)
 		w->ctx = p->memcpy.copyCtx;
 		break;
 	case CU_GRAPH_NODE_TYPE_MEMSET:
-		w->fill = (CUDA_MEMSET_NODE_PARAMS){ p->memset.dst, p->memset.pitch, p->memset.value, p->memset.elementSize,
-						     p->memset.width, p->memset.height };
+		w->fill = (CUDA_MEMSET_NODE_PARAMS){ p->memset.dst,         p->memset.pitch, p->memset.value,
+						     p->memset.elementSize, p->memset.width, p->memset.height };
 		w->make = soft_make_fill;
 		w->params = &w->fill;
 		w->ctx = p->memset.ctx;

@@ -61,10 +61,10 @@ static CUresult set_attribute(struct node *n, CUkernelNodeAttrID id, const CUker
 	case CU_LAUNCH_ATTRIBUTE_PRIORITY:
 	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
 	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
-	case 14:  /* preferred shared memory carveout, since CUDA 12.5 */
-	case 16:  /* NVLink-centric scheduling, since CUDA 13.0 */
+	case 14: /* preferred shared memory carveout, since CUDA 12.5 */
+	case 16: /* NVLink-centric scheduling, since CUDA 13.0 */
 		return store_attribute(n, id, value);
-	case 13:  /* a device-updatable node, since CUDA 12.4 */
+	case 13: /* a device-updatable node, since CUDA 12.4 */
 		return soft_refuse(CUDA_ERROR_NOT_SUPPORTED, "device-updatable nodes are not supported");
 	default:
 		return CUDA_ERROR_INVALID_VALUE;
@@ -85,7 +85,7 @@ static CUresult get_attribute(const struct node *n, CUkernelNodeAttrID id, CUker
 		out->cooperative = CONTAINER(n->work, const struct launch_op, op)->config.cooperative;
 		return CUDA_SUCCESS;
 	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
-		out->memSyncDomainMap.remote = 1;  /* the default of cudaLaunchMemSyncDomainMap */
+		out->memSyncDomainMap.remote = 1; /* the default of cudaLaunchMemSyncDomainMap */
 		return CUDA_SUCCESS;
 	case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
 	case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:

@@ -7,8 +7,7 @@ EXPORT CUresult cuStreamBeginCapture_v2(CUstream handle, CUstreamCaptureMode mod
 {
 	struct context *ctx;
 	struct stream *s;
-	CUresult r = (unsigned)mode > CU_STREAM_CAPTURE_MODE_RELAXED ? CUDA_ERROR_INVALID_VALUE
-								    : soft_enter_stream(handle, &ctx, &s);
+	CUresult r = (unsigned)mode > CU_STREAM_CAPTURE_MODE_RELAXED ? CUDA_ERROR_INVALID_VALUE : soft_enter_stream(handle, &ctx, &s);
 
 	if (r)
 		return r;
@@ -22,8 +21,8 @@ EXPORT CUresult cuStreamBeginCapture(CUstream stream)
 	return cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL);
 }
 
-EXPORT CUresult cuStreamBeginCaptureToGraph(CUstream handle, CUgraph graph, const CUgraphNode *nodes, const CUgraphEdgeData *data,
-					    size_t n, CUstreamCaptureMode mode)
+EXPORT CUresult cuStreamBeginCaptureToGraph(CUstream handle, CUgraph graph, const CUgraphNode *nodes, const CUgraphEdgeData *data, size_t n,
+					    CUstreamCaptureMode mode)
 {
 	struct node_list list = { 0 };
 	struct context *ctx;
@@ -89,7 +88,7 @@ static CUresult enter_query(CUstream handle, CUstreamCaptureStatus *status, stru
 
 	if (r)
 		return r;
-	r = soft_capture_check_query(*out, false);  /* cuda.h, cuStreamIsCapturing: the capture is not invalidated */
+	r = soft_capture_check_query(*out, false); /* cuda.h, cuStreamIsCapturing: the capture is not invalidated */
 	if (r)
 		soft_unlock();
 	else

@@ -9,8 +9,7 @@ EXPORT CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle *out, CU
 	struct graph *g;
 	struct context *ctx;
 	struct condition *c;
-	CUresult r = out && !(flags & ~(unsigned)CU_GRAPH_COND_ASSIGN_DEFAULT) ? soft_enter_graph(graph, &g)
-									       : CUDA_ERROR_INVALID_VALUE;
+	CUresult r = out && !(flags & ~(unsigned)CU_GRAPH_COND_ASSIGN_DEFAULT) ? soft_enter_graph(graph, &g) : CUDA_ERROR_INVALID_VALUE;
 
 	if (r)
 		return r;
@@ -68,8 +67,8 @@ static CUresult add_bodies(struct node *n, unsigned count)
 	return r;
 }
 
-CUresult soft_add_conditional(CUgraphNode *out, CUgraph graph, const CUgraphNode *waits_for, const CUgraphEdgeData *data,
-			      size_t n, CUDA_CONDITIONAL_NODE_PARAMS *p)
+CUresult soft_add_conditional(CUgraphNode *out, CUgraph graph, const CUgraphNode *waits_for, const CUgraphEdgeData *data, size_t n,
+			      CUDA_CONDITIONAL_NODE_PARAMS *p)
 {
 	struct node_list list = { 0 };
 	struct condition *c;
@@ -81,7 +80,8 @@ CUresult soft_add_conditional(CUgraphNode *out, CUgraph graph, const CUgraphNode
 		return r;
 	c = find_condition(g, p->handle);
 	if (!c || c->has_node)
-		r = soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuGraphAddNode: the conditional handle is from an unrelated graph, or another node uses it");
+		r = soft_refuse(CUDA_ERROR_INVALID_VALUE,
+				"cuGraphAddNode: the conditional handle is from an unrelated graph, or another node uses it");
 	if (!r)
 		r = soft_find_nodes(g, waits_for, data, n, &list);
 	if (!r)

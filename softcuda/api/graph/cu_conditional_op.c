@@ -10,7 +10,7 @@
 
 struct body_end {
 	struct op op;
-	struct conditional_op *node;     /* holds a reference */
+	struct conditional_op *node; /* holds a reference */
 };
 
 static struct graph_exec *choose_body(const struct conditional_op *c)
@@ -35,8 +35,7 @@ static void release_body_end(struct op *op)
 	soft_op_release(&CONTAINER(op, struct body_end, op)->node->op);
 }
 
-static const struct op_kind body_end_kind = { .ended = end_body, .release = release_body_end,
-					      .bytes = sizeof(struct body_end) };
+static const struct op_kind body_end_kind = { .ended = end_body, .release = release_body_end, .bytes = sizeof(struct body_end) };
 
 /* Queue the operations of a body, and a body_end operation after them. */
 static CUresult start_body(struct conditional_op *c, const struct graph_exec *x)
@@ -145,9 +144,9 @@ CUresult soft_conditional_new(const struct node *n, struct conditional_op **out)
 
 /* ---- the first values --------------------------------------------------------------------------------------- */
 
-struct assign_op {                   /* assigns the first values, at the beginning of a launch */
+struct assign_op { /* assigns the first values, at the beginning of a launch */
 	struct op op;
-	struct condition **list;         /* the list is owned, and holds a reference to each condition */
+	struct condition **list; /* the list is owned, and holds a reference to each condition */
 	size_t n;
 };
 
@@ -184,8 +183,9 @@ static bool copy_assign(struct op *op)
 	return true;
 }
 
-static const struct op_kind assign_kind = { .run = run_assign, .release = release_assign, .copy = copy_assign,
-					    .bytes = sizeof(struct assign_op) };
+static const struct op_kind assign_kind = {
+	.run = run_assign, .release = release_assign, .copy = copy_assign, .bytes = sizeof(struct assign_op)
+};
 
 static bool collect_conditions(const struct graph *g, struct assign_op *a)
 {

@@ -4,8 +4,8 @@
 #include <stdio.h>
 
 static const char *const type_names[] = {
-	"KERNEL", "MEMCPY", "MEMSET", "HOST", "GRAPH", "EMPTY", "WAIT_EVENT", "EVENT_RECORD", "EXT_SEMAS_SIGNAL", "EXT_SEMAS_WAIT",
-	"MEM_ALLOC", "MEM_FREE", "BATCH_MEM_OP", "CONDITIONAL",
+	"KERNEL",       "MEMCPY",           "MEMSET",         "HOST",      "GRAPH",    "EMPTY",        "WAIT_EVENT",
+	"EVENT_RECORD", "EXT_SEMAS_SIGNAL", "EXT_SEMAS_WAIT", "MEM_ALLOC", "MEM_FREE", "BATCH_MEM_OP", "CONDITIONAL",
 };
 
 static bool wants(unsigned flags, unsigned flag)
@@ -76,8 +76,11 @@ static void print_params(FILE *f, const struct node *n, unsigned flags)
 		break;
 	case CU_GRAPH_NODE_TYPE_CONDITIONAL:
 		if (n->condition && wants(flags, CU_GRAPH_DEBUG_DOT_FLAGS_CONDITIONAL_NODE_PARAMS))
-			fprintf(f, "\\n%s\\nhandle %p", n->condition_type == CU_GRAPH_COND_TYPE_IF ? "IF" :
-				n->condition_type == CU_GRAPH_COND_TYPE_WHILE ? "WHILE" : "SWITCH", (void *)n->condition->value);
+			fprintf(f, "\\n%s\\nhandle %p",
+				n->condition_type == CU_GRAPH_COND_TYPE_IF      ? "IF"
+				: n->condition_type == CU_GRAPH_COND_TYPE_WHILE ? "WHILE"
+										: "SWITCH",
+				(void *)n->condition->value);
 		break;
 	default:
 		break;
@@ -111,8 +114,8 @@ static void print_graph(FILE *f, const struct graph *g, unsigned flags, unsigned
 		const struct node *n = CONTAINER(i, const struct node, link);
 
 		for (size_t k = 0; k < n->waits_for.n; k++)
-			fprintf(f, "\"node_%llu\" -> \"node_%llu\"%s;\n", (unsigned long long)n->waits_for.at[k]->id, (unsigned long long)n->id,
-				soft_is_plain_edge(&n->waits_for.data[k]) ? "" : " [style=\"dashed\"]");
+			fprintf(f, "\"node_%llu\" -> \"node_%llu\"%s;\n", (unsigned long long)n->waits_for.at[k]->id,
+				(unsigned long long)n->id, soft_is_plain_edge(&n->waits_for.data[k]) ? "" : " [style=\"dashed\"]");
 	}
 	fprintf(f, "}\n");
 }

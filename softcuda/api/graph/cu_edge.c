@@ -59,8 +59,8 @@ static void remove_edge(struct node *later, struct node *earlier)
 	}
 }
 
-EXPORT CUresult cuGraphAddDependencies_v2(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
-					  const CUgraphEdgeData *data, size_t n)
+EXPORT CUresult cuGraphAddDependencies_v2(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *data,
+					  size_t n)
 {
 	struct node *earlier, *later;
 	struct graph *g;
@@ -70,7 +70,7 @@ EXPORT CUresult cuGraphAddDependencies_v2(CUgraph graph, const CUgraphNode *from
 		r = soft_find_graph(soft_lock_also_in_callback(), graph, &g);
 	if (r)
 		return r;
-	for (size_t i = 0; !r && i < n; i++)  /* check all dependencies before adding any */
+	for (size_t i = 0; !r && i < n; i++) /* check all dependencies before adding any */
 		if (!find_edge(g, from[i], to[i], &earlier, &later) || soft_nodes_have(&later->waits_for, earlier))
 			r = CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0; !r && i < n; i++)
@@ -85,8 +85,8 @@ EXPORT CUresult cuGraphAddDependencies(CUgraph graph, const CUgraphNode *from, c
 	return cuGraphAddDependencies_v2(graph, from, to, NULL, n);
 }
 
-EXPORT CUresult cuGraphRemoveDependencies_v2(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
-					     const CUgraphEdgeData *data, size_t n)
+EXPORT CUresult cuGraphRemoveDependencies_v2(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *data,
+					     size_t n)
 {
 	struct node *earlier, *later;
 	struct graph *g;
@@ -117,10 +117,10 @@ EXPORT CUresult cuGraphRemoveDependencies(CUgraph graph, const CUgraphNode *from
 
 /* Lists that a call fills: `room` elements each; those beyond the n that were found become NULL or 0. */
 struct edges {
-	CUgraphNode *from, *to;      /* NULL: not wanted */
-	CUgraphEdgeData *data;       /* NULL: not wanted */
+	CUgraphNode *from, *to; /* NULL: not wanted */
+	CUgraphEdgeData *data;  /* NULL: not wanted */
 	size_t room, n;
-	bool lost;                   /* an edge has nonzero data, and the caller passed no list for it */
+	bool lost; /* an edge has nonzero data, and the caller passed no list for it */
 };
 
 static void fill_in(struct edges *e, const struct node *earlier, const struct node *later, const CUgraphEdgeData *data)
@@ -205,7 +205,7 @@ EXPORT CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode handle, CUgraphNode 
 
 	if (r)
 		return r;
-	if (!out && !data) {  /* only the number is requested: Warp does so for each of a graph's thousands of nodes */
+	if (!out && !data) { /* only the number is requested: Warp does so for each of a graph's thousands of nodes */
 		*n_out = n->n_dependents;
 		soft_unlock();
 		return CUDA_SUCCESS;

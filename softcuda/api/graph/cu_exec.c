@@ -79,9 +79,7 @@ static CUresult append_child(struct graph_exec *x, struct node *n)
 	if (!soft_exec_grow(&list, x->n_children, &x->children_room, sizeof *x->children))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	x->children = list;
-	x->children[x->n_children++] = (struct exec_child){
-		n->id, n->cloned_from, { first_step, x->n_steps, first_wait, x->n_waits }
-	};
+	x->children[x->n_children++] = (struct exec_child){ n->id, n->cloned_from, { first_step, x->n_steps, first_wait, x->n_waits } };
 	return CUDA_SUCCESS;
 }
 
@@ -230,7 +228,8 @@ static CUgraphInstantiateResult check_device_launch(const struct graph *g, const
 
 		if (n->child)
 			why = check_device_launch(n->child, device);
-		else if (n->type != CU_GRAPH_NODE_TYPE_KERNEL && n->type != CU_GRAPH_NODE_TYPE_MEMCPY && n->type != CU_GRAPH_NODE_TYPE_MEMSET)
+		else if (n->type != CU_GRAPH_NODE_TYPE_KERNEL && n->type != CU_GRAPH_NODE_TYPE_MEMCPY &&
+			 n->type != CU_GRAPH_NODE_TYPE_MEMSET)
 			why = CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED;
 		if (n->type != CU_GRAPH_NODE_TYPE_KERNEL)
 			continue;
@@ -257,8 +256,9 @@ static CUresult check_instantiate(const struct graph *g, cuuint64_t flags, CUgra
 			return CUDA_ERROR_INVALID_VALUE;
 		*why = check_device_launch(g, &device);
 		if (*why)
-			return soft_refuse(CUDA_ERROR_NOT_SUPPORTED, "cuGraphInstantiate: kernels can launch a graph of kernels, copies and fills "
-								     "of one device only");
+			return soft_refuse(CUDA_ERROR_NOT_SUPPORTED,
+					   "cuGraphInstantiate: kernels can launch a graph of kernels, copies and fills "
+					   "of one device only");
 		*why = CUDA_GRAPH_INSTANTIATE_ERROR;
 	}
 	if (soft_has_unused_condition(g)) {
@@ -390,7 +390,7 @@ static CUresult capture_launch(struct stream *s, const struct graph_exec *x)
 	for (size_t i = 0; !r && i < x->n_steps; i++) {
 		struct op *work = x->steps[i].work;
 
-		if (soft_exec_is_keep(&x->steps[i]))  /* the new graph has references of its own */
+		if (soft_exec_is_keep(&x->steps[i])) /* the new graph has references of its own */
 			work = NULL;
 		else
 			work->refs++;
@@ -426,7 +426,8 @@ static CUresult check_memory(const struct graph_exec *x)
 		const struct graph_memory *m = memory_of(&x->steps[i], CU_GRAPH_NODE_TYPE_MEM_ALLOC);
 
 		if (m && m->will_be_live && !(x->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH))
-			return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuGraphLaunch: memory that the last launch allocated was not freed; free "
+			return soft_refuse(CUDA_ERROR_INVALID_VALUE,
+					   "cuGraphLaunch: memory that the last launch allocated was not freed; free "
 					   "it, or instantiate with CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH");
 		if (m && !soft_graph_memory_fits(m))
 			return CUDA_ERROR_OUT_OF_MEMORY;
@@ -464,9 +465,9 @@ static CUresult launch_exec(struct stream *s, struct graph_exec *x)
 	expect_memory(x);
 	last = op[n - 1];
 	last->refs++;
-	x->last = last;  /* set before the call, which may release the lock */
+	x->last = last; /* set before the call, which may release the lock */
 	r = soft_ops_submit(op, n, x->waits, x->n_waits, before);
-	if (r) {  /* nothing was queued, and the lock was held all the time */
+	if (r) { /* nothing was queued, and the lock was held all the time */
 		x->last = before;
 		soft_op_release(last);
 	} else if (before) {

@@ -5,13 +5,13 @@
 #include <stdlib.h>
 
 struct kept_objects {
-	unsigned refs;               /* number of references: one for each operation that holds the objects */
+	unsigned refs; /* number of references: one for each operation that holds the objects */
 	struct user_objects list;
 };
 
 struct keep_op {
 	struct op op;
-	struct kept_objects *objects;  /* holds a reference; NULL: the launch has ended */
+	struct kept_objects *objects; /* holds a reference; NULL: the launch has ended */
 };
 
 static void unref_objects(struct kept_objects *k)

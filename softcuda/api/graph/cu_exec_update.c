@@ -123,8 +123,8 @@ static CUgraphExecUpdateResult compare_fill(const struct op *old, const struct o
 {
 	const struct fill *a = &CONTAINER(old, const struct fill_op, op)->fill, *b = &CONTAINER(work, const struct fill_op, op)->fill;
 
-	if ((a->height == 1 && b->height == 1) || (a->height == b->height && a->width == b->width && a->pitch == b->pitch &&
-						   a->element_bytes == b->element_bytes))
+	if ((a->height == 1 && b->height == 1) ||
+	    (a->height == b->height && a->width == b->width && a->pitch == b->pitch && a->element_bytes == b->element_bytes))
 		return CU_GRAPH_EXEC_UPDATE_SUCCESS;
 	return CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
 }
@@ -191,7 +191,8 @@ static CUgraphExecUpdateResult compare(const struct graph_exec *a, struct exec_p
 	for (size_t i = 0; i < pb.end_wait - pb.first_wait; i++) {
 		const struct op_wait *w = &b->waits[pb.first_wait + i], *v = &a->waits[pa.first_wait + i];
 
-		if (i < n_waits && v->later - pa.first_step == w->later - pb.first_step && v->earlier - pa.first_step == w->earlier - pb.first_step)
+		if (i < n_waits && v->later - pa.first_step == w->later - pb.first_step &&
+		    v->earlier - pa.first_step == w->earlier - pb.first_step)
 			continue;
 		info->errorNode = b->steps[w->later].node;
 		info->errorFromNode = b->steps[w->earlier].node;

@@ -9,16 +9,18 @@
 /* One operation of an executable graph, in the order in which a launch queues them.  The first step waits for the
  * stream's earlier work; the stream's later work waits for the last step. */
 struct exec_step {
-	struct op *work;             /* holds a reference; for a marker (an empty or disabled node, or a fork or join): no work */
-	struct op *disabled;         /* holds a reference to the work of a disabled node; NULL: enabled */
+	struct op *work;     /* holds a reference; for a marker (an empty or disabled node, or a fork or join): no work */
+	struct op *disabled; /* holds a reference to the work of a disabled node; NULL: enabled */
 	CUgraphNodeType type;
-	uint64_t node_id;            /* 0: no node */
-	uint64_t cloned_from;        /* id of the node from which the node was cloned; 0: none */
-	CUgraphNode node;            /* the handle of the node */
+	uint64_t node_id;     /* 0: no node */
+	uint64_t cloned_from; /* id of the node from which the node was cloned; 0: none */
+	CUgraphNode node;     /* the handle of the node */
 };
 
 /* The part of the lists of an executable graph that comes from one graph: steps and waits [first, end). */
-struct exec_part { size_t first_step, end_step, first_wait, end_wait; };
+struct exec_part {
+	size_t first_step, end_step, first_wait, end_wait;
+};
 
 struct exec_child { /* a node with a child graph */
 	uint64_t node_id, cloned_from;
@@ -26,15 +28,15 @@ struct exec_child { /* a node with a child graph */
 };
 
 struct graph_exec {
-	unsigned refs;               /* number of references: from its handle, or from the operations of a conditional node */
+	unsigned refs; /* number of references: from its handle, or from the operations of a conditional node */
 	void *handle;
 	struct exec_step *steps;
 	struct op_wait *waits;
 	struct exec_child *children;
 	size_t n_steps, steps_room, n_waits, waits_room, n_children, children_room;
-	struct exec_part graph;      /* the whole graph, without the steps added before and after it */
-	struct op *last;             /* holds a reference to the last operation of the newest launch: the next launch waits for it */
-	void *only_of;               /* handle of the source graph if it may be instantiated only once; NULL: any other graph */
+	struct exec_part graph; /* the whole graph, without the steps added before and after it */
+	struct op *last;        /* holds a reference to the last operation of the newest launch: the next launch waits for it */
+	void *only_of;          /* handle of the source graph if it may be instantiated only once; NULL: any other graph */
 	cuuint64_t flags;
 };
 
@@ -43,7 +45,7 @@ struct conditional_op {
 	struct op op;
 	struct condition *condition; /* holds a reference */
 	CUgraphConditionalNodeType type;
-	struct graph_exec **bodies;  /* holds a reference to each */
+	struct graph_exec **bodies; /* holds a reference to each */
 	unsigned n_bodies;
 };
 extern const struct op_kind soft_conditional_kind;
@@ -61,11 +63,10 @@ CUresult soft_enter_exec(CUgraphExec handle, struct graph_exec **out);
 /* Like soft_enter_node(), for a node of this type. */
 CUresult soft_enter_node_of(CUgraphNode handle, CUgraphNodeType type, struct node **out);
 /* Find nodes of a graph; duplicates are refused.  data may be NULL.  The caller holds the lock and clears *out, even on failure. */
-CUresult soft_find_nodes(const struct graph *g, const CUgraphNode *handles, const CUgraphEdgeData *data, size_t n,
-			 struct node_list *out);
+CUresult soft_find_nodes(const struct graph *g, const CUgraphNode *handles, const CUgraphEdgeData *data, size_t n, struct node_list *out);
 /* Return CUDA_ERROR_INVALID_VALUE if the data of an edge is not supported.  data may be NULL. */
 CUresult soft_check_edge_data(const CUgraphEdgeData *data, size_t n);
-bool soft_is_plain_edge(const CUgraphEdgeData *data);  /* all bytes are 0 */
+bool soft_is_plain_edge(const CUgraphEdgeData *data); /* all bytes are 0 */
 bool soft_has_memory_nodes(const struct graph *g);
 
 /* A function that creates a node's work from its parameters.  The caller holds the lock.  ctx NULL: the current context. */
@@ -76,8 +77,7 @@ make_work soft_make_kernel, soft_make_copy, soft_make_fill, soft_make_host_call,
 CUresult soft_add_node(CUgraphNode *out, CUgraph graph, const CUgraphNode *waits_for, const CUgraphEdgeData *data, size_t n,
 		       CUgraphNodeType type, make_work *make, const void *params, CUcontext ctx);
 CUresult soft_set_node(CUgraphNode handle, CUgraphNodeType type, make_work *make, const void *params, CUcontext ctx);
-CUresult soft_set_exec_node(CUgraphExec exec, CUgraphNode handle, CUgraphNodeType type, make_work *make, const void *params,
-			    CUcontext ctx);
+CUresult soft_set_exec_node(CUgraphExec exec, CUgraphNode handle, CUgraphNodeType type, make_work *make, const void *params, CUcontext ctx);
 /* Get the current context; its fault, if it has one, is returned as an error. */
 CUresult soft_current_context(struct context **out);
 
@@ -89,19 +89,19 @@ CUresult soft_add_alloc(CUgraphNode *out, CUgraph graph, const CUgraphNode *wait
 			CUDA_MEM_ALLOC_NODE_PARAMS *params);
 CUresult soft_add_free(CUgraphNode *out, CUgraph graph, const CUgraphNode *waits_for, const CUgraphEdgeData *data, size_t n,
 		       CUdeviceptr address);
-CUresult soft_add_conditional(CUgraphNode *out, CUgraph graph, const CUgraphNode *waits_for, const CUgraphEdgeData *data,
-			      size_t n, CUDA_CONDITIONAL_NODE_PARAMS *params);
+CUresult soft_add_conditional(CUgraphNode *out, CUgraph graph, const CUgraphNode *waits_for, const CUgraphEdgeData *data, size_t n,
+			      CUDA_CONDITIONAL_NODE_PARAMS *params);
 
 /* ---- executable graphs: the caller holds the lock ---------------------------------------------------------- */
 
 /* Instantiate g.  *bad: the handle of a node on a cycle, or NULL. */
-CUresult soft_exec_new(struct graph *g, cuuint64_t flags, struct graph_exec **out, CUgraphNode *bad);  /* creates no handle */
+CUresult soft_exec_new(struct graph *g, cuuint64_t flags, struct graph_exec **out, CUgraphNode *bad); /* creates no handle */
 void soft_exec_unref(struct graph_exec *x);
 /* Create operations of s from the steps; the caller releases them.  room: extra elements to allocate in the list. */
 CUresult soft_exec_copy_steps(const struct graph_exec *x, struct stream *s, size_t room, struct op ***out);
 /* Find the step of a node, also in the bodies of conditional nodes; NULL: the executable graph was made from another graph. */
 struct exec_step *soft_exec_find(const struct graph_exec *x, CUgraphNode handle, CUgraphNodeType type);
-void soft_exec_set_work(struct exec_step *step, struct op *work);  /* takes over the caller's reference */
+void soft_exec_set_work(struct exec_step *step, struct op *work); /* takes over the caller's reference */
 /* Make room for one more element of a list; false: out of memory. */
 bool soft_exec_grow(void **list, size_t n, size_t *room, size_t element_bytes);
 /* Append a step with this work, whose reference it takes over, also on failure; n NULL: a step without a node. */
@@ -118,7 +118,7 @@ bool soft_exec_is_keep(const struct exec_step *step);
 /* Create the work of a conditional node, without its bodies. */
 CUresult soft_conditional_new(const struct node *n, struct conditional_op **out);
 /* Create the operation that runs before a graph and assigns the first values of its conditions. */
-CUresult soft_assign_work(const struct graph *g, struct op **out);  /* *out NULL: nothing to assign */
+CUresult soft_assign_work(const struct graph *g, struct op **out); /* *out NULL: nothing to assign */
 /* True: the graph has a condition that no node uses. */
 bool soft_has_unused_condition(const struct graph *g);
 /* Check whether new work may replace old work of the same type in an executable graph. */

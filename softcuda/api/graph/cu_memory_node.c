@@ -1,7 +1,7 @@
 /* cu_memory_node.c — nodes that allocate and free memory; memory/cu_graph_memory.c implements their work. */
 #include "softcuda/api/graph/cu_graph_calls_internal.h"
 
-static struct device *device_of(const CUmemLocation *l)  /* NULL: there is no such device */
+static struct device *device_of(const CUmemLocation *l) /* NULL: there is no such device */
 {
 	return l->id >= 0 && l->id < soft.n_devices ? &soft.device[l->id] : NULL;
 }
@@ -112,8 +112,10 @@ CUresult soft_add_free(CUgraphNode *out, CUgraph graph, const CUgraphNode *waits
 		return r;
 	m = soft_graph_memory_at(address);
 	if (!m || m->is_freed_by_node)
-		r = soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuGraphAddMemFreeNode: %#llx is not the memory of an allocation node, or a node "
-				"frees it already", (unsigned long long)address);
+		r = soft_refuse(CUDA_ERROR_INVALID_VALUE,
+				"cuGraphAddMemFreeNode: %#llx is not the memory of an allocation node, or a node "
+				"frees it already",
+				(unsigned long long)address);
 	if (!r)
 		r = soft_find_nodes(g, waits_for, data, n, &list);
 	if (!r)

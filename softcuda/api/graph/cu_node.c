@@ -15,8 +15,7 @@ CUresult soft_current_context(struct context **out)
 	return r ? r : (*out)->fault;
 }
 
-CUresult soft_find_nodes(const struct graph *g, const CUgraphNode *handles, const CUgraphEdgeData *data, size_t n,
-			 struct node_list *out)
+CUresult soft_find_nodes(const struct graph *g, const CUgraphNode *handles, const CUgraphEdgeData *data, size_t n, struct node_list *out)
 {
 	if (n && !handles)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -78,8 +77,7 @@ CUresult soft_set_node(CUgraphNode handle, CUgraphNodeType type, make_work *make
 	return r;
 }
 
-CUresult soft_set_exec_node(CUgraphExec exec, CUgraphNode handle, CUgraphNodeType type, make_work *make, const void *params,
-			    CUcontext ctx)
+CUresult soft_set_exec_node(CUgraphExec exec, CUgraphNode handle, CUgraphNodeType type, make_work *make, const void *params, CUcontext ctx)
 {
 	struct op *work;
 	struct graph_exec *x;
@@ -204,7 +202,7 @@ EXPORT CUresult cuGraphKernelNodeGetParams(CUgraphNode node, CUDA_KERNEL_NODE_PA
 	CUresult r = out ? cuGraphKernelNodeGetParams_v2(node, &p) : CUDA_ERROR_INVALID_VALUE;
 
 	if (!r)
-		*out = (CUDA_KERNEL_NODE_PARAMS_v1){ p.func, p.gridDimX, p.gridDimY, p.gridDimZ, p.blockDimX,
+		*out = (CUDA_KERNEL_NODE_PARAMS_v1){ p.func,      p.gridDimX,  p.gridDimY,       p.gridDimZ,     p.blockDimX,
 						     p.blockDimY, p.blockDimZ, p.sharedMemBytes, p.kernelParams, p.extra };
 	return r;
 }
@@ -249,8 +247,8 @@ CUresult soft_make_copy(const void *params, CUcontext handle, struct op **out)
 	return r ? r : soft_copy_new(params, out);
 }
 
-EXPORT CUresult cuGraphAddMemcpyNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *waits_for, size_t n,
-				     const CUDA_MEMCPY3D *params, CUcontext ctx)
+EXPORT CUresult cuGraphAddMemcpyNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *waits_for, size_t n, const CUDA_MEMCPY3D *params,
+				     CUcontext ctx)
 {
 	return soft_add_node(out, graph, waits_for, NULL, n, CU_GRAPH_NODE_TYPE_MEMCPY, soft_make_copy, params, ctx);
 }
@@ -333,8 +331,7 @@ EXPORT CUresult cuGraphMemsetNodeSetParams(CUgraphNode node, const CUDA_MEMSET_N
 	return soft_set_node(node, CU_GRAPH_NODE_TYPE_MEMSET, soft_make_fill, params, NULL);
 }
 
-EXPORT CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *params,
-					       CUcontext ctx)
+EXPORT CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *params, CUcontext ctx)
 {
 	return soft_set_exec_node(exec, node, CU_GRAPH_NODE_TYPE_MEMSET, soft_make_fill, params, ctx);
 }

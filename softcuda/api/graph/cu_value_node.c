@@ -13,7 +13,8 @@ CUresult soft_make_values(const void *params, CUcontext handle, struct op **out)
 EXPORT CUresult cuGraphAddBatchMemOpNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *waits_for, size_t n,
 					 const CUDA_BATCH_MEM_OP_NODE_PARAMS *params)
 {
-	return params ? soft_add_node(out, graph, waits_for, NULL, n, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, soft_make_values, params, params->ctx)
+	return params ? soft_add_node(out, graph, waits_for, NULL, n, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, soft_make_values, params,
+				      params->ctx)
 		      : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -33,7 +34,8 @@ EXPORT CUresult cuGraphBatchMemOpNodeGetParams(CUgraphNode handle, CUDA_BATCH_ME
 
 EXPORT CUresult cuGraphBatchMemOpNodeSetParams(CUgraphNode node, const CUDA_BATCH_MEM_OP_NODE_PARAMS *params)
 {
-	return params ? soft_set_node(node, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, soft_make_values, params, params->ctx) : CUDA_ERROR_INVALID_VALUE;
+	return params ? soft_set_node(node, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, soft_make_values, params, params->ctx)
+		      : CUDA_ERROR_INVALID_VALUE;
 }
 
 EXPORT CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_BATCH_MEM_OP_NODE_PARAMS *params)

@@ -58,9 +58,9 @@ static CUresult submit_copy(struct stream *s, const struct copy *c, enum when wh
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	copy = &CONTAINER(op, struct copy_op, op)->copy;
 	*copy = *c;
-	copy->is_waited_for = !s->capture && (when == WAITED_FOR || !c->dst_known);  /* a captured copy has no caller that waits */
+	copy->is_waited_for = !s->capture && (when == WAITED_FOR || !c->dst_known); /* a captured copy has no caller that waits */
 	keep_arrays(copy);
-	if (s->capture) {  /* the graph reads the source when it is launched, so nothing is staged */
+	if (s->capture) { /* the graph reads the source when it is launched, so nothing is staged */
 		r = when == WAITED_FOR ? soft_capture_refuse(s, "a copy that the caller waits for") : soft_capture_or_submit(op);
 		goto release;
 	}
@@ -82,7 +82,7 @@ release:
 static CUresult check_end(const struct range_use *u, bool *known, bool *can_vanish)
 {
 	*can_vanish = false;
-	*known = u->side == SIDE_ARRAY;  /* locate_in_array() has checked it */
+	*known = u->side == SIDE_ARRAY; /* locate_in_array() has checked it */
 	if (*known)
 		return CUDA_SUCCESS;
 	return u->address ? soft_check_range(u, known, can_vanish) : soft_refuse(CUDA_ERROR_INVALID_VALUE, "copy: the %s is NULL", u->what);
@@ -117,8 +117,7 @@ CUresult soft_queue_copy(struct stream *s, struct copy *c, enum side dst_side, e
 	return r ? r : submit_copy(s, c, when);
 }
 
-CUresult soft_copy(CUstream stream, uint64_t dst, enum side dst_side, uint64_t src,
-		   enum side src_side, size_t bytes, enum when when)
+CUresult soft_copy(CUstream stream, uint64_t dst, enum side dst_side, uint64_t src, enum side src_side, size_t bytes, enum when when)
 {
 	struct copy c = {
 		.dst = (char *)(uintptr_t)dst,
@@ -142,14 +141,12 @@ CUresult soft_copy(CUstream stream, uint64_t dst, enum side dst_side, uint64_t s
 
 EXPORT CUresult cuMemcpyHtoD_v2(CUdeviceptr dst, const void *src, size_t bytes)
 {
-	return soft_copy(CU_STREAM_LEGACY, dst, SIDE_DEVICE, (uintptr_t)src, SIDE_HOST, bytes,
-			 WAITED_FOR);
+	return soft_copy(CU_STREAM_LEGACY, dst, SIDE_DEVICE, (uintptr_t)src, SIDE_HOST, bytes, WAITED_FOR);
 }
 
 EXPORT CUresult cuMemcpyDtoH_v2(void *dst, CUdeviceptr src, size_t bytes)
 {
-	return soft_copy(CU_STREAM_LEGACY, (uintptr_t)dst, SIDE_HOST, src, SIDE_DEVICE, bytes,
-			 WAITED_FOR);
+	return soft_copy(CU_STREAM_LEGACY, (uintptr_t)dst, SIDE_HOST, src, SIDE_DEVICE, bytes, WAITED_FOR);
 }
 
 /* A copy within the device is asynchronous, although its name does not end in Async. */
@@ -163,8 +160,7 @@ EXPORT CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t bytes)
 	return soft_copy(CU_STREAM_LEGACY, dst, SIDE_ANY, src, SIDE_ANY, bytes, WAITED_FOR);
 }
 
-EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dst, const void *src, size_t bytes,
-				     CUstream stream)
+EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dst, const void *src, size_t bytes, CUstream stream)
 {
 	return soft_copy(stream, dst, SIDE_DEVICE, (uintptr_t)src, SIDE_HOST, bytes, QUEUED);
 }
@@ -174,8 +170,7 @@ EXPORT CUresult cuMemcpyDtoHAsync_v2(void *dst, CUdeviceptr src, size_t bytes, C
 	return soft_copy(stream, (uintptr_t)dst, SIDE_HOST, src, SIDE_DEVICE, bytes, QUEUED);
 }
 
-EXPORT CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dst, CUdeviceptr src, size_t bytes,
-				     CUstream stream)
+EXPORT CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream)
 {
 	return soft_copy(stream, dst, SIDE_DEVICE, src, SIDE_DEVICE, bytes, QUEUED);
 }
@@ -202,8 +197,8 @@ static bool ends_within(size_t at, size_t n, size_t end)
 }
 
 /* Like locate_box(), for an array.  The box must end inside the array. */
-static CUresult locate_in_array(const struct box_end *e, const CUDA_MEMCPY3D_v2 *c, char **first, size_t *pitch,
-				size_t *slice, struct array_memory **memory)
+static CUresult locate_in_array(const struct box_end *e, const CUDA_MEMCPY3D_v2 *c, char **first, size_t *pitch, size_t *slice,
+				struct array_memory **memory)
 {
 	struct array *a;
 	CUresult r = e->array ? soft_array_find(e->array, &a) : CUDA_ERROR_INVALID_VALUE;
@@ -225,8 +220,8 @@ static CUresult locate_in_array(const struct box_end *e, const CUDA_MEMCPY3D_v2 
 }
 
 /* Compute the address of the first byte of the box; check that rows and slices do not overlap. */
-static CUresult locate_box(const struct box_end *e, const CUDA_MEMCPY3D_v2 *c, char **first,
-		       size_t *pitch, size_t *slice, enum side *side, struct array_memory **array)
+static CUresult locate_box(const struct box_end *e, const CUDA_MEMCPY3D_v2 *c, char **first, size_t *pitch, size_t *slice, enum side *side,
+			   struct array_memory **array)
 {
 	size_t row_end, rows, last;
 
@@ -242,8 +237,7 @@ static CUresult locate_box(const struct box_end *e, const CUDA_MEMCPY3D_v2 *c, c
 		*side = SIDE_ANY;
 	else
 		return CUDA_ERROR_INVALID_VALUE;
-	if (__builtin_add_overflow(e->x, c->WidthInBytes, &row_end) ||
-	    __builtin_add_overflow(e->y, c->Height, &rows))
+	if (__builtin_add_overflow(e->x, c->WidthInBytes, &row_end) || __builtin_add_overflow(e->y, c->Height, &rows))
 		return CUDA_ERROR_INVALID_VALUE;
 	*pitch = e->pitch ? e->pitch : row_end;
 	if (*pitch < row_end || (c->Depth > 1 && e->height < rows))
@@ -252,13 +246,10 @@ static CUresult locate_box(const struct box_end *e, const CUDA_MEMCPY3D_v2 *c, c
 				   "than the height of the copy",
 				   *pitch, row_end);
 	/* The last byte must have an address; otherwise later sums would overflow. */
-	if (__builtin_mul_overflow(*pitch, e->height ? e->height : rows, slice) ||
-	    __builtin_add_overflow(e->z, c->Depth, &last) ||
-	    __builtin_mul_overflow(last, *slice, &last) ||
-	    __builtin_mul_overflow(rows, *pitch, &row_end))
+	if (__builtin_mul_overflow(*pitch, e->height ? e->height : rows, slice) || __builtin_add_overflow(e->z, c->Depth, &last) ||
+	    __builtin_mul_overflow(last, *slice, &last) || __builtin_mul_overflow(rows, *pitch, &row_end))
 		return CUDA_ERROR_INVALID_VALUE;
-	*first = e->type == CU_MEMORYTYPE_HOST ? (char *)(uintptr_t)e->host
-					       : (char *)(uintptr_t)e->device;
+	*first = e->type == CU_MEMORYTYPE_HOST ? (char *)(uintptr_t)e->host : (char *)(uintptr_t)e->device;
 	if (!*first)
 		return CUDA_SUCCESS;
 	if (__builtin_add_overflow(e->z * *slice, e->y * *pitch, &last) || __builtin_add_overflow(last, e->x, &last) ||
@@ -277,10 +268,10 @@ static CUresult read_box(const CUDA_MEMCPY3D_v2 *c, struct copy *copy, enum side
 	*copy = (struct copy){ 0 };
 	if (!c)
 		return CUDA_ERROR_INVALID_VALUE;
-	struct box_end from = { c->srcMemoryType, c->srcHost, c->srcDevice, c->srcArray, c->srcXInBytes,
-				c->srcY, c->srcZ, c->srcPitch, c->srcHeight, c->srcLOD };
-	struct box_end to = { c->dstMemoryType, c->dstHost, c->dstDevice, c->dstArray, c->dstXInBytes,
-			      c->dstY, c->dstZ, c->dstPitch, c->dstHeight, c->dstLOD };
+	struct box_end from = { c->srcMemoryType, c->srcHost, c->srcDevice, c->srcArray,  c->srcXInBytes,
+				c->srcY,          c->srcZ,    c->srcPitch,  c->srcHeight, c->srcLOD };
+	struct box_end to = { c->dstMemoryType, c->dstHost, c->dstDevice, c->dstArray,  c->dstXInBytes,
+			      c->dstY,          c->dstZ,    c->dstPitch,  c->dstHeight, c->dstLOD };
 
 	r = locate_box(&from, c, &src, &copy->src_pitch, &copy->src_slice, src_side, &copy->src_array);
 	if (!r)

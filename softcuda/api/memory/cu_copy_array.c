@@ -16,8 +16,9 @@ static CUresult locate_end(const struct copy_end *e, size_t bytes, char **at, st
 	if (r)
 		return soft_refuse(r, "copy: the array is not valid");
 	if (e->offset > a->row_bytes || bytes > a->row_bytes - e->offset)
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "copy: %zu bytes at offset %zu are not within the first row of the array, which has %zu bytes",
-				   bytes, e->offset, a->row_bytes);
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
+				   "copy: %zu bytes at offset %zu are not within the first row of the array, which has %zu bytes", bytes,
+				   e->offset, a->row_bytes);
 	*at = a->at + e->offset;
 	*memory = a->memory;
 	return CUDA_SUCCESS;

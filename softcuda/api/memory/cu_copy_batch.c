@@ -47,8 +47,8 @@ static CUresult check_batch(size_t n, const CUmemcpyAttributes *attributes, cons
 }
 
 /* Queue all copies.  *failed receives the index of the copy that failed, or SIZE_MAX if the error is not about one copy. */
-static CUresult copy_all(const CUdeviceptr *dst, const CUdeviceptr *src, const size_t *bytes, size_t n, const CUmemcpyAttributes *attributes,
-			 const size_t *index, size_t n_attributes, size_t *failed, CUstream stream)
+static CUresult copy_all(const CUdeviceptr *dst, const CUdeviceptr *src, const size_t *bytes, size_t n,
+			 const CUmemcpyAttributes *attributes, const size_t *index, size_t n_attributes, size_t *failed, CUstream stream)
 {
 	size_t k = 0;
 	CUresult r;
@@ -69,8 +69,8 @@ static CUresult copy_all(const CUdeviceptr *dst, const CUdeviceptr *src, const s
 	return r;
 }
 
-EXPORT CUresult cuMemcpyBatchAsync(CUdeviceptr *dst, CUdeviceptr *src, size_t *bytes, size_t n, CUmemcpyAttributes *attributes, size_t *index,
-				   size_t n_attributes, size_t *failed, CUstream stream)
+EXPORT CUresult cuMemcpyBatchAsync(CUdeviceptr *dst, CUdeviceptr *src, size_t *bytes, size_t n, CUmemcpyAttributes *attributes,
+				   size_t *index, size_t n_attributes, size_t *failed, CUstream stream)
 {
 	size_t at;
 	CUresult r = copy_all(dst, src, bytes, n, attributes, index, n_attributes, &at, stream);
@@ -80,8 +80,8 @@ EXPORT CUresult cuMemcpyBatchAsync(CUdeviceptr *dst, CUdeviceptr *src, size_t *b
 	return r;
 }
 
-EXPORT CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *dst, CUdeviceptr *src, size_t *bytes, size_t n, CUmemcpyAttributes *attributes, size_t *index,
-				      size_t n_attributes, CUstream stream)
+EXPORT CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *dst, CUdeviceptr *src, size_t *bytes, size_t n, CUmemcpyAttributes *attributes,
+				      size_t *index, size_t n_attributes, CUstream stream)
 {
 	return cuMemcpyBatchAsync(dst, src, bytes, n, attributes, index, n_attributes, NULL, stream);
 }
@@ -115,10 +115,15 @@ static CUresult find_element(const CUmemcpy3DOperand *o, size_t *element_bytes)
 static bool convert_end(const CUmemcpy3DOperand *o, size_t element_bytes, size_t copy_height, struct end *out)
 {
 	if (o->type == CU_MEMCPY_OPERAND_TYPE_ARRAY)
-		*out = (struct end){ .type = CU_MEMORYTYPE_ARRAY, .array = o->op.array.array, .x = o->op.array.offset.x * element_bytes,
-				     .y = o->op.array.offset.y, .z = o->op.array.offset.z };
+		*out = (struct end){ .type = CU_MEMORYTYPE_ARRAY,
+				     .array = o->op.array.array,
+				     .x = o->op.array.offset.x * element_bytes,
+				     .y = o->op.array.offset.y,
+				     .z = o->op.array.offset.z };
 	else if (o->type == CU_MEMCPY_OPERAND_TYPE_POINTER)
-		*out = (struct end){ .type = CU_MEMORYTYPE_UNIFIED, .address = o->op.ptr.ptr, .pitch = o->op.ptr.rowLength * element_bytes,
+		*out = (struct end){ .type = CU_MEMORYTYPE_UNIFIED,
+				     .address = o->op.ptr.ptr,
+				     .pitch = o->op.ptr.rowLength * element_bytes,
 				     .height = o->op.ptr.layerHeight ? o->op.ptr.layerHeight : copy_height };
 	else
 		return false;
@@ -141,10 +146,25 @@ static CUresult convert(const CUDA_MEMCPY3D_BATCH_OP *b, CUDA_MEMCPY3D_v2 *c)
 	    !convert_end(&b->dst, element_bytes, b->extent.height, &dst))
 		return CUDA_ERROR_INVALID_VALUE;
 	*c = (CUDA_MEMCPY3D_v2){
-		.srcMemoryType = src.type, .srcArray = src.array, .srcDevice = src.address, .srcXInBytes = src.x, .srcY = src.y, .srcZ = src.z,
-		.srcPitch = src.pitch, .srcHeight = src.height, .dstMemoryType = dst.type, .dstArray = dst.array, .dstDevice = dst.address,
-		.dstXInBytes = dst.x, .dstY = dst.y, .dstZ = dst.z, .dstPitch = dst.pitch, .dstHeight = dst.height,
-		.WidthInBytes = b->extent.width * element_bytes, .Height = b->extent.height, .Depth = b->extent.depth,
+		.srcMemoryType = src.type,
+		.srcArray = src.array,
+		.srcDevice = src.address,
+		.srcXInBytes = src.x,
+		.srcY = src.y,
+		.srcZ = src.z,
+		.srcPitch = src.pitch,
+		.srcHeight = src.height,
+		.dstMemoryType = dst.type,
+		.dstArray = dst.array,
+		.dstDevice = dst.address,
+		.dstXInBytes = dst.x,
+		.dstY = dst.y,
+		.dstZ = dst.z,
+		.dstPitch = dst.pitch,
+		.dstHeight = dst.height,
+		.WidthInBytes = b->extent.width * element_bytes,
+		.Height = b->extent.height,
+		.Depth = b->extent.depth,
 	};
 	return CUDA_SUCCESS;
 }

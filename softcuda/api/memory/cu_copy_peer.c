@@ -44,8 +44,7 @@ static CUresult wait_for_context(struct context *ctx, struct context *other)
 }
 
 /* Find both contexts of a copy; each may be the current context.  The lock is held on success. */
-static CUresult enter_pair(CUcontext dst, CUcontext src, struct context **ctx,
-			   struct context *pair[2])
+static CUresult enter_pair(CUcontext dst, CUcontext src, struct context **ctx, struct context *pair[2])
 {
 	CUresult r = soft_enter(ctx);
 
@@ -88,8 +87,7 @@ static CUresult order_contexts(CUcontext dst, CUcontext src, bool before)
 	return r;
 }
 
-CUresult soft_copy_peer(CUstream stream, CUdeviceptr dst, CUcontext dst_context,
-			CUdeviceptr src, CUcontext src_context, size_t bytes)
+CUresult soft_copy_peer(CUstream stream, CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CUcontext src_context, size_t bytes)
 {
 	CUresult r = order_contexts(dst_context, src_context, true);
 
@@ -98,14 +96,13 @@ CUresult soft_copy_peer(CUstream stream, CUdeviceptr dst, CUcontext dst_context,
 	return r ? r : order_contexts(dst_context, src_context, false);
 }
 
-EXPORT CUresult cuMemcpyPeer(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,
-			     CUcontext src_context, size_t bytes)
+EXPORT CUresult cuMemcpyPeer(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CUcontext src_context, size_t bytes)
 {
 	return soft_copy_peer(CU_STREAM_LEGACY, dst, dst_context, src, src_context, bytes);
 }
 
-EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,
-				  CUcontext src_context, size_t bytes, CUstream stream)
+EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CUcontext src_context, size_t bytes,
+				  CUstream stream)
 {
 	CUresult r = check_pair(dst_context, src_context);
 
@@ -145,8 +142,7 @@ static CUDA_MEMCPY3D_v2 without_contexts(const CUDA_MEMCPY3D_PEER *c)
 CUresult soft_copy_3d_peer(CUstream stream, const CUDA_MEMCPY3D_PEER *c)
 {
 	CUDA_MEMCPY3D_v2 box;
-	CUresult r = c ? order_contexts(c->dstContext, c->srcContext, true)
-		       : CUDA_ERROR_INVALID_VALUE;
+	CUresult r = c ? order_contexts(c->dstContext, c->srcContext, true) : CUDA_ERROR_INVALID_VALUE;
 
 	if (r)
 		return r;

@@ -18,7 +18,8 @@
 static CUresult add_allocation(struct context *ctx, struct graph_memory *m, size_t bytes)
 {
 	struct allocation *a = calloc(1, sizeof *a);
-	void *base = mmap(NULL, soft_graph_memory_rounded(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *base = mmap(NULL, soft_graph_memory_rounded(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+			  0);
 	CUresult r = CUDA_ERROR_OUT_OF_MEMORY;
 
 	if (!a || base == MAP_FAILED)
@@ -115,10 +116,10 @@ static void run_allocate(struct op *op)
 		soft_op_end(op, CUDA_ERROR_OUT_OF_MEMORY);
 		return;
 	}
-	if (m->is_live)  /* CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH */
+	if (m->is_live) /* CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH */
 		soft_graph_memory_drop(m->allocation);
 	else
-		m->refs++;  /* until it is freed: the graph may be destroyed before */
+		m->refs++; /* until it is freed: the graph may be destroyed before */
 	soft_graph_memory_set_live(m, true);
 	soft_op_end(op, CUDA_SUCCESS);
 }
@@ -201,7 +202,8 @@ CUresult soft_graph_memory_free_async(struct stream *s, struct graph_memory *m)
 	CUresult r;
 
 	if (s->capture ? m->is_freed_by_node : !m->will_be_live)
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemFreeAsync: the memory of the graph is not allocated, or its graph frees it");
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
+				   "cuMemFreeAsync: the memory of the graph is not allocated, or its graph frees it");
 	r = soft_graph_memory_work(&soft_graph_free_kind, s, m, &op);
 	if (r)
 		return r;

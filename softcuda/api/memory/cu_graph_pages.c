@@ -5,7 +5,7 @@
 
 enum {
 	PAGE_BYTES = 2 << 20,
-	BLOCK_BYTES = 32 << 20,  /* unit in which the memory of graphs is counted, as on an H200 */
+	BLOCK_BYTES = 32 << 20, /* unit in which the memory of graphs is counted, as on an H200 */
 };
 
 size_t soft_graph_memory_rounded(size_t bytes)
@@ -71,7 +71,7 @@ void soft_graph_memory_set_live(struct graph_memory *m, bool is_live)
 		a->device->allocated_bytes += a->bytes;
 	} else {
 		a->device->allocated_bytes -= a->bytes;
-		gpul_exec_machine_settle(soft.machine);  /* wait for accesses that have begun */
+		gpul_exec_machine_settle(soft.machine); /* wait for accesses that have begun */
 		soft_graph_memory_drop(a);
 	}
 	count_live(a->device, is_live ? bytes : -bytes);

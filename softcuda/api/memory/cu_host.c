@@ -8,10 +8,9 @@
 #include <unistd.h>
 
 enum {
-	HOST_FLAGS = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP |
-		     CU_MEMHOSTALLOC_WRITECOMBINED,
-	REGISTER_FLAGS = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |
-			 CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY,
+	HOST_FLAGS = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED,
+	REGISTER_FLAGS = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_IOMEMORY |
+			 CU_MEMHOSTREGISTER_READ_ONLY,
 };
 
 /* Map all pages of the memory now.  The lock is not needed, because no other thread has the address yet.  Before
@@ -34,8 +33,7 @@ EXPORT CUresult cuMemHostAlloc(void **out, size_t bytes, unsigned int flags)
 	if (!out || !bytes || flags & ~(unsigned)HOST_FLAGS)
 		r = CUDA_ERROR_INVALID_VALUE;
 	else
-		r = soft_allocate(ctx, ALLOC_HOST, bytes, flags | CU_MEMHOSTALLOC_DEVICEMAP,
-				  &a);
+		r = soft_allocate(ctx, ALLOC_HOST, bytes, flags | CU_MEMHOSTALLOC_DEVICEMAP, &a);
 	if (!r)
 		*out = (void *)(uintptr_t)a->base;
 	soft_unlock();
@@ -71,9 +69,7 @@ EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *out, void *memory, uns
 	if (r)
 		return r;
 	a = soft_allocation_at((uintptr_t)memory);
-	if (!out || flags ||
-	    (a ? a->kind != ALLOC_HOST && a->kind != ALLOC_REGISTERED
-	       : !is_mapped_host_memory(memory)))
+	if (!out || flags || (a ? a->kind != ALLOC_HOST && a->kind != ALLOC_REGISTERED : !is_mapped_host_memory(memory)))
 		r = CUDA_ERROR_INVALID_VALUE;
 	else
 		*out = (uintptr_t)memory;
@@ -104,8 +100,7 @@ static CUresult populate_registered(void *memory, size_t bytes, unsigned flags)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), end;
 	uintptr_t from = (uintptr_t)memory / page * page;
-	int advice =
-		flags & CU_MEMHOSTREGISTER_READ_ONLY ? MADV_POPULATE_READ : MADV_POPULATE_WRITE;
+	int advice = flags & CU_MEMHOSTREGISTER_READ_ONLY ? MADV_POPULATE_READ : MADV_POPULATE_WRITE;
 
 	if (__builtin_add_overflow((uintptr_t)memory, bytes, &end))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -113,27 +108,25 @@ static CUresult populate_registered(void *memory, size_t bytes, unsigned flags)
 	if (flags & CU_MEMHOSTREGISTER_IOMEMORY || madvise((void *)from, 0, advice))
 		return !msync((void *)from, end - from, MS_ASYNC)
 			       ? CUDA_SUCCESS
-			       : soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemHostRegister: %zu bytes at %p: not all pages are mapped", bytes, memory);
+			       : soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemHostRegister: %zu bytes at %p: not all pages are mapped",
+					     bytes, memory);
 	if (madvise((void *)from, end - from, advice) == 0)
 		return CUDA_SUCCESS;
 	if (errno == EFAULT)
-		return soft_refuse(
-			CUDA_ERROR_OUT_OF_MEMORY,
-			"cuMemHostRegister: %zu bytes at %p: the system does not have enough memory "
-			"for them (is /dev/shm large enough?)",
-			bytes, memory);
-	return soft_refuse(
-		CUDA_ERROR_INVALID_VALUE,
-		"cuMemHostRegister: %zu bytes at %p: not all pages are mapped and %s", bytes, memory,
-		advice == MADV_POPULATE_READ ? "readable" : "writable");
+		return soft_refuse(CUDA_ERROR_OUT_OF_MEMORY,
+				   "cuMemHostRegister: %zu bytes at %p: the system does not have enough memory "
+				   "for them (is /dev/shm large enough?)",
+				   bytes, memory);
+	return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemHostRegister: %zu bytes at %p: not all pages are mapped and %s", bytes, memory,
+			   advice == MADV_POPULATE_READ ? "readable" : "writable");
 }
 
 static bool touches_mapping(uint64_t address, size_t bytes)
 {
 	gpul_exec_range range;
 
-	return gpul_exec_memory_next(soft.memory, address, &range) &&
-	       range.base < address + bytes && soft_handle_find(HANDLE_MAPPING, range.owner);
+	return gpul_exec_memory_next(soft.memory, address, &range) && range.base < address + bytes &&
+	       soft_handle_find(HANDLE_MAPPING, range.owner);
 }
 
 EXPORT CUresult cuMemHostRegister_v2(void *memory, size_t bytes, unsigned flags)
@@ -144,8 +137,7 @@ EXPORT CUresult cuMemHostRegister_v2(void *memory, size_t bytes, unsigned flags)
 
 	if (r)
 		return r;
-	if (!memory || !bytes || flags & ~(unsigned)REGISTER_FLAGS ||
-	    touches_mapping((uintptr_t)memory, bytes))
+	if (!memory || !bytes || flags & ~(unsigned)REGISTER_FLAGS || touches_mapping((uintptr_t)memory, bytes))
 		r = CUDA_ERROR_INVALID_VALUE;
 	soft_unlock();
 	if (!r)
@@ -157,8 +149,7 @@ EXPORT CUresult cuMemHostRegister_v2(void *memory, size_t bytes, unsigned flags)
 	a = calloc(1, sizeof *a);
 	r = CUDA_ERROR_OUT_OF_MEMORY;
 	if (a) {
-		unsigned range_flags =
-			flags & CU_MEMHOSTREGISTER_READ_ONLY ? GPUL_EXEC_MEM_READ_ONLY : 0;
+		unsigned range_flags = flags & CU_MEMHOSTREGISTER_READ_ONLY ? GPUL_EXEC_MEM_READ_ONLY : 0;
 
 		*a = (struct allocation){
 			.kind = ALLOC_REGISTERED,
@@ -187,7 +178,7 @@ EXPORT CUresult cuMemHostUnregister(void *memory)
 	if (!memory || r != CUDA_ERROR_INVALID_VALUE)
 		return r;
 	soft_lock();
-	known = soft_allocation_at((uintptr_t)memory);  /* true: the address is within a region, but not its start */
+	known = soft_allocation_at((uintptr_t)memory); /* true: the address is within a region, but not its start */
 	soft_unlock();
 	return known ? r : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
 }

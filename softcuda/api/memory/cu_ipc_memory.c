@@ -29,7 +29,7 @@ static void *address_of(const struct allocation *a)
 static bool write_touched(int fd, const char *bytes, size_t n)
 {
 	enum { AT_ONCE = 512 };
-	const uint64_t touched = UINT64_C(3) << 62;  /* the page is in memory or swapped out: proc_pid_pagemap(5) */
+	const uint64_t touched = UINT64_C(3) << 62; /* the page is in memory or swapped out: proc_pid_pagemap(5) */
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), n_pages = (n + page - 1) / page, skipped = 0;
 	uint64_t entries[AT_ONCE];
 	bool written = true;
@@ -61,8 +61,7 @@ static CUresult move_pages(const struct allocation *a, const struct ipc_file *f)
 
 	gpul_exec_machine_pause(soft.machine);
 	moved = write_touched(f->fd, address_of(a), f->bytes) &&
-		mmap(address_of(a), f->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
-		     f->fd, 0) != MAP_FAILED;
+		mmap(address_of(a), f->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, f->fd, 0) != MAP_FAILED;
 	gpul_exec_machine_resume(soft.machine);
 	return moved ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -84,7 +83,7 @@ static CUresult share_allocation(struct allocation *a)
 	if (r)
 		goto close_file;
 	a->shared = f;
-	gpul_exec_memory_written(soft.memory, a->base, 0, a->bytes);  /* other processes may write it from now on */
+	gpul_exec_memory_written(soft.memory, a->base, 0, a->bytes); /* other processes may write it from now on */
 	return CUDA_SUCCESS;
 close_file:
 	soft_ipc_close(f);
@@ -106,7 +105,7 @@ static struct allocation *find_settled(CUdeviceptr address)
 	struct allocation *a = find_own(address);
 
 	if (a && !a->shared) {
-		soft_settle(a->base, a->bytes);  /* can release the lock, so another thread can free a */
+		soft_settle(a->base, a->bytes); /* can release the lock, so another thread can free a */
 		a = find_own(address);
 	}
 	return a;
@@ -123,8 +122,7 @@ EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *out, CUdeviceptr address)
 		return r;
 	a = find_settled(address);
 	if (!out || !a)
-		r = soft_answer(CUDA_ERROR_INVALID_VALUE,
-				"cuIpcGetMemHandle: the address is not memory of cuMemAlloc in this process");
+		r = soft_answer(CUDA_ERROR_INVALID_VALUE, "cuIpcGetMemHandle: the address is not memory of cuMemAlloc in this process");
 	if (!r)
 		r = share_allocation(a);
 	if (!r)
@@ -158,9 +156,8 @@ static CUresult map_handle(struct context *ctx, const struct ipc_handle *h, stru
 	CUresult r;
 
 	if (!device)
-		return soft_refuse(CUDA_ERROR_INVALID_DEVICE,
-				   "cuIpcOpenMemHandle: the memory is on a device that this process does "
-				   "not see: check CUDA_VISIBLE_DEVICES and GPULOAD_SOFT_DEVICES");
+		return soft_refuse(CUDA_ERROR_INVALID_DEVICE, "cuIpcOpenMemHandle: the memory is on a device that this process does "
+							      "not see: check CUDA_VISIBLE_DEVICES and GPULOAD_SOFT_DEVICES");
 	fd = soft_ipc_open(IPC_MEMORY, h);
 	if (fd < 0)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -172,8 +169,7 @@ static CUresult map_handle(struct context *ctx, const struct ipc_handle *h, stru
 	r = CUDA_ERROR_OUT_OF_MEMORY;
 	if (!a)
 		goto unmap;
-	*a = (struct allocation){ .kind = ALLOC_IPC, .base = (uintptr_t)memory, .bytes = h->bytes,
-				  .device = device, .n_opened = 1 };
+	*a = (struct allocation){ .kind = ALLOC_IPC, .base = (uintptr_t)memory, .bytes = h->bytes, .device = device, .n_opened = 1 };
 	memcpy(a->ipc_id, h->id, sizeof a->ipc_id);
 	r = soft_allocation_enter(ctx, a, 0);
 	if (r)
@@ -197,12 +193,10 @@ static CUresult open_memory_handle(CUdeviceptr *out, const CUipcMemHandle *handl
 	if (r)
 		return r;
 	memcpy(&h, handle, sizeof h);
-	if (!out || flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS ||
-	    !soft_ipc_is_handle(IPC_MEMORY, &h))
+	if (!out || flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS || !soft_ipc_is_handle(IPC_MEMORY, &h))
 		r = CUDA_ERROR_INVALID_VALUE;
 	else if (soft_ipc_is_own(&h))
-		r = soft_refuse(CUDA_ERROR_INVALID_CONTEXT,
-				"cuIpcOpenMemHandle: this process allocated the memory: use its pointer");
+		r = soft_refuse(CUDA_ERROR_INVALID_CONTEXT, "cuIpcOpenMemHandle: this process allocated the memory: use its pointer");
 	else if ((a = find_opened(ctx, &h)))
 		a->n_opened++;
 	else
@@ -240,8 +234,8 @@ EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr address)
 		return r;
 	a = find_opened_at(address);
 	if (a && a->n_opened == 1) {
-		soft_context_wait(a->ctx);  /* otherwise kernels of the context would fault */
-		a = find_opened_at(address);     /* find it again: another thread may have closed it meanwhile */
+		soft_context_wait(a->ctx);   /* otherwise kernels of the context would fault */
+		a = find_opened_at(address); /* find it again: another thread may have closed it meanwhile */
 	}
 	if (!a)
 		r = CUDA_ERROR_INVALID_VALUE;

@@ -69,7 +69,7 @@ static CUresult check_advice(CUmem_advise advice, CUmemLocation l, CUmemLocation
 	case CU_MEM_ADVISE_SET_READ_MOSTLY:
 	case CU_MEM_ADVISE_UNSET_READ_MOSTLY:
 	case CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION:
-		return CUDA_SUCCESS;  /* the location is ignored */
+		return CUDA_SUCCESS; /* the location is ignored */
 	case CU_MEM_ADVISE_SET_PREFERRED_LOCATION:
 		return check_location(l, true, out);
 	case CU_MEM_ADVISE_SET_ACCESSED_BY:
@@ -122,8 +122,8 @@ EXPORT CUresult cuMemAdvise(CUdeviceptr address, size_t bytes, CUmem_advise advi
 	return cuMemAdvise_v2(address, bytes, advice, location_of(device));
 }
 
-EXPORT CUresult cuMemRangeGetAttributes(void **data, size_t *data_bytes, CUmem_range_attribute *attributes, size_t n,
-					CUdeviceptr address, size_t bytes)
+EXPORT CUresult cuMemRangeGetAttributes(void **data, size_t *data_bytes, CUmem_range_attribute *attributes, size_t n, CUdeviceptr address,
+					size_t bytes)
 {
 	struct context *ctx;
 	struct managed_range range;
@@ -208,7 +208,8 @@ static CUresult check_batch(const struct batch *b, unsigned long long flags)
 	struct managed_range range;
 	CUresult r = CUDA_SUCCESS;
 
-	if (!b->address || !b->bytes || !b->n || flags || b->n_locations > b->n || (b->n_locations && (!b->location || !b->index || b->index[0])))
+	if (!b->address || !b->bytes || !b->n || flags || b->n_locations > b->n ||
+	    (b->n_locations && (!b->location || !b->index || b->index[0])))
 		return CUDA_ERROR_INVALID_VALUE;
 	for (size_t k = 1; k < b->n_locations; k++)
 		if (b->index[k] <= b->index[k - 1] || b->index[k] >= b->n)
@@ -227,7 +228,7 @@ static CUresult queue_batch(const struct batch *b, unsigned long long flags, CUs
 
 	if (r)
 		return r;
-	r = s == ctx->legacy ? CUDA_ERROR_INVALID_VALUE : check_batch(b, flags);  /* CUDA Driver API: not the legacy stream */
+	r = s == ctx->legacy ? CUDA_ERROR_INVALID_VALUE : check_batch(b, flags); /* CUDA Driver API: not the legacy stream */
 	for (size_t i = 0; !r && i < b->n && b->n_locations; i++) {
 		if (k + 1 < b->n_locations && b->index[k + 1] == i)
 			k++;
@@ -273,7 +274,8 @@ EXPORT CUresult cuStreamAttachMemAsync(CUstream stream, CUdeviceptr address, siz
 	if (!a || !a->managed || address != a->base || (bytes && bytes != a->bytes) ||
 	    (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST && flags != CU_MEM_ATTACH_SINGLE) ||
 	    (flags == CU_MEM_ATTACH_SINGLE && s == ctx->legacy))
-		r = soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuStreamAttachMemAsync: %zu bytes at %#llx, flags %u: needs the start "
+		r = soft_refuse(CUDA_ERROR_INVALID_VALUE,
+				"cuStreamAttachMemAsync: %zu bytes at %#llx, flags %u: needs the start "
 				"of managed memory, with its size or 0; CU_MEM_ATTACH_SINGLE cannot use the legacy stream",
 				bytes, address, flags);
 	if (!r)

@@ -5,21 +5,23 @@
 
 #include "softcuda/api/memory/cu_memory_internal.h"
 
-struct managed_span {                /* extends from its offset to the offset of the next span */
-	size_t offset;               /* in the allocation; a multiple of the page size */
+struct managed_span {  /* extends from its offset to the offset of the next span */
+	size_t offset; /* in the allocation; a multiple of the page size */
 	bool read_mostly;
-	CUmemLocation preferred;     /* type 0: none */
-	CUmemLocation prefetched;    /* location of the last prefetch; type 0: never prefetched */
-	uint32_t accessed_by;        /* bit d: device d */
+	CUmemLocation preferred;  /* type 0: none */
+	CUmemLocation prefetched; /* location of the last prefetch; type 0: never prefetched */
+	uint32_t accessed_by;     /* bit d: device d */
 	bool accessed_by_cpu;
 };
 
 struct managed {
 	size_t n, room;
-	struct managed_span *span;   /* in the order of their offsets; the first has offset 0 */
+	struct managed_span *span; /* in the order of their offsets; the first has offset 0 */
 };
 
-struct managed_range { struct managed_span *first, *end; };
+struct managed_range {
+	struct managed_span *first, *end;
+};
 
 /* Find the spans of [address, address + bytes) in a (which may be NULL), rounded to whole pages.  split: divide the spans at both
  * ends, so that the result can be changed; otherwise the spans may extend beyond the range.  CUDA_ERROR_INVALID_VALUE: not

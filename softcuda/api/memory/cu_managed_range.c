@@ -144,7 +144,8 @@ CUresult soft_managed_attribute(const struct managed_range *r, CUmem_range_attri
 {
 	int value;
 
-	if (!data || !data_bytes || data_bytes % sizeof(int) || (attribute != CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY && data_bytes != sizeof(int)))
+	if (!data || !data_bytes || data_bytes % sizeof(int) ||
+	    (attribute != CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY && data_bytes != sizeof(int)))
 		return CUDA_ERROR_INVALID_VALUE;
 	switch ((int)attribute) {
 	case CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY:

@@ -103,8 +103,7 @@ void soft_update_peers(struct context *owner)
 	for (struct link *i = owner->allocations.next; i != &owner->allocations; i = i->next) {
 		const struct allocation *a = CONTAINER(i, struct allocation, link);
 
-		gpul_exec_memory_set_rights(soft.memory, a->base, denied_devices(a),
-					    read_only_devices(a));
+		gpul_exec_memory_set_rights(soft.memory, a->base, denied_devices(a), read_only_devices(a));
 	}
 }
 
@@ -164,10 +163,8 @@ CUresult soft_allocation_enter(struct context *ctx, struct allocation *a, unsign
 	st = gpul_exec_memory_add(soft.memory, &range, &err);
 	if (st) {
 		soft_handle_free(a->handle);
-		return st == GPUL_ENOMEM
-			       ? CUDA_ERROR_OUT_OF_MEMORY
-			       : soft_refuse(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, "%s",
-					     err.text);
+		return st == GPUL_ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY
+					 : soft_refuse(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, "%s", err.text);
 	}
 	a->id = ++soft.next_id;
 	list_append(&ctx->allocations, &a->link);
@@ -184,7 +181,8 @@ CUresult soft_allocation_enter(struct context *ctx, struct allocation *a, unsign
 static bool allocate_pages(struct allocation *a)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), align = page, zone = gpul_memcheck_red_zone(a->bytes);
-	size_t bytes = round_up(a->bytes, has_own_pages(a) ? HUGE_PAGE : page) + zone;  /* no overflow: a->bytes is at most the memory of the device */
+	size_t bytes = round_up(a->bytes, has_own_pages(a) ? HUGE_PAGE : page) +
+		       zone; /* no overflow: a->bytes is at most the memory of the device */
 	uint64_t base;
 
 	if (bytes >= 2 * HUGE_PAGE)
@@ -196,15 +194,15 @@ static bool allocate_pages(struct allocation *a)
 	a->base = base + zone;
 	a->block_bytes = bytes;
 	if (align == HUGE_PAGE)
-		madvise((void *)(uintptr_t)a->base, bytes, MADV_HUGEPAGE);  /* only a hint */
+		madvise((void *)(uintptr_t)a->base, bytes, MADV_HUGEPAGE); /* only a hint */
 	return true;
 }
 
 /* Replace the pages of a->shared by private pages, so that another allocation can use them.  False: out of memory. */
 static bool unshare_pages(struct allocation *a)
 {
-	bool restored = mmap((void *)(uintptr_t)a->base, a->shared->bytes, PROT_READ | PROT_WRITE,
-			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
+	bool restored = mmap((void *)(uintptr_t)a->base, a->shared->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+			     -1, 0) != MAP_FAILED;
 
 	soft_ipc_close(a->shared);
 	free(a->shared);
@@ -221,7 +219,7 @@ static void free_pages(struct allocation *a)
 	} else if (a->in_file.next) {
 		soft_pool_file_unmap(a);
 	} else if (a->kind == ALLOC_IPC) {
-		gpul_exec_machine_settle(soft.machine);  /* wait for accesses: otherwise a kernel of another context could crash */
+		gpul_exec_machine_settle(soft.machine); /* wait for accesses: otherwise a kernel of another context could crash */
 		munmap(memory, a->bytes);
 	} else if (a->kind != ALLOC_REGISTERED && (!a->shared || unshare_pages(a)) && !gpul_memcheck_keep(a->base, a->block)) {
 		gpul_arena_give(a->block);
@@ -275,8 +273,7 @@ free_a:
 	return r;
 }
 
-CUresult soft_allocate(struct context *ctx, enum allocation_kind kind, size_t bytes,
-		       unsigned flags, struct allocation **out)
+CUresult soft_allocate(struct context *ctx, enum allocation_kind kind, size_t bytes, unsigned flags, struct allocation **out)
 {
 	struct pool *p;
 
@@ -291,8 +288,9 @@ CUresult soft_pool_allocate(struct pool *p, struct context *ctx, size_t bytes, s
 	struct allocation wanted = { .kind = ALLOC_ASYNC, .bytes = bytes, .device = p->device ? p->device : ctx->device, .pool = p };
 
 	if (p->max_bytes && (bytes > p->max_bytes || p->bytes > p->max_bytes - bytes))
-		return soft_refuse(CUDA_ERROR_OUT_OF_MEMORY, "cuMemAllocFromPoolAsync: %zu bytes requested, %llu of %llu bytes of the pool are free",
-				   bytes, (unsigned long long)(p->max_bytes - p->bytes), (unsigned long long)p->max_bytes);
+		return soft_refuse(CUDA_ERROR_OUT_OF_MEMORY,
+				   "cuMemAllocFromPoolAsync: %zu bytes requested, %llu of %llu bytes of the pool are free", bytes,
+				   (unsigned long long)(p->max_bytes - p->bytes), (unsigned long long)p->max_bytes);
 	return allocate(ctx, &wanted, out);
 }
 
@@ -375,7 +373,8 @@ EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *out, size_t bytes)
 	if (r)
 		return r;
 	r = out && bytes ? soft_capture_check_unsafe("cuMemAlloc")
-			 : soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemAlloc: %s", out ? "0 bytes are requested" : "the pointer for the address is NULL");
+			 : soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemAlloc: %s",
+				       out ? "0 bytes are requested" : "the pointer for the address is NULL");
 	if (!r)
 		r = soft_allocate(ctx, ALLOC_DEVICE, bytes, 0, &a);
 	if (!r)
@@ -384,8 +383,7 @@ EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *out, size_t bytes)
 	return r;
 }
 
-EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t width_bytes,
-				   size_t height, unsigned int element_bytes)
+EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t width_bytes, size_t height, unsigned int element_bytes)
 {
 	size_t row, bytes;
 	CUresult r;
@@ -405,9 +403,13 @@ EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t width
 
 CUresult soft_refuse_free(const char *call, uint64_t address, unsigned kinds)
 {
-	static const char *const callers[] = { [ALLOC_DEVICE] = "cudaFree", [ALLOC_HOST] = "cudaFreeHost", [ALLOC_REGISTERED] = "cudaHostUnregister",
-					       [ALLOC_ASYNC] = "cudaFree or cudaFreeAsync", [ALLOC_IPC] = "cudaIpcCloseMemHandle",
-					       [ALLOC_MANAGED] = "cudaFree", [ALLOC_GRAPH] = "cudaFree or a node of its graph",
+	static const char *const callers[] = { [ALLOC_DEVICE] = "cudaFree",
+					       [ALLOC_HOST] = "cudaFreeHost",
+					       [ALLOC_REGISTERED] = "cudaHostUnregister",
+					       [ALLOC_ASYNC] = "cudaFree or cudaFreeAsync",
+					       [ALLOC_IPC] = "cudaIpcCloseMemHandle",
+					       [ALLOC_MANAGED] = "cudaFree",
+					       [ALLOC_GRAPH] = "cudaFree or a node of its graph",
 					       [ALLOC_VARIABLE] = NULL };
 	const CUresult r = CUDA_ERROR_INVALID_VALUE;
 	const struct allocation *a = soft_allocation_at(address);
@@ -419,18 +421,19 @@ CUresult soft_refuse_free(const char *call, uint64_t address, unsigned kinds)
 				   (unsigned long long)address, (unsigned long long)(address - a->base), a->bytes, call_name(a->kind),
 				   (unsigned long long)a->base);
 	if (a && a->kind == ALLOC_VARIABLE)
-		return soft_refuse(r, "%s: %#llx is %s, which the program cannot free", call, (unsigned long long)address, call_name(a->kind));
+		return soft_refuse(r, "%s: %#llx is %s, which the program cannot free", call, (unsigned long long)address,
+				   call_name(a->kind));
 	if (a && !a->free_is_queued && !(kinds & FREED_BY(a->kind)) && callers[a->kind])
-		return soft_refuse(r, "%s: the %zu bytes at %#llx are memory of %s, which %s frees", call, a->bytes, (unsigned long long)address,
-				   call_name(a->kind), callers[a->kind]);
+		return soft_refuse(r, "%s: the %zu bytes at %#llx are memory of %s, which %s frees", call, a->bytes,
+				   (unsigned long long)address, call_name(a->kind), callers[a->kind]);
 	if (a)
-		return soft_refuse(r, "%s: the %zu bytes of %s at %#llx are freed already, by cudaFreeAsync or by their graph", call, a->bytes,
-				   call_name(a->kind), (unsigned long long)address);
+		return soft_refuse(r, "%s: the %zu bytes of %s at %#llx are freed already, by cudaFreeAsync or by their graph", call,
+				   a->bytes, call_name(a->kind), (unsigned long long)address);
 	if (gpul_exec_memory_find(soft.memory, address, &range))
 		return soft_refuse(r, "%s: %#llx is in %s, which no call frees", call, (unsigned long long)address, range.label);
 	if (gpul_exec_memory_freed(soft.memory, address, &range) && range.base == address)
-		return soft_refuse(r, "%s: the %llu bytes of %s at %#llx were freed before (double free)", call, (unsigned long long)range.bytes,
-				   range.label, (unsigned long long)address);
+		return soft_refuse(r, "%s: the %llu bytes of %s at %#llx were freed before (double free)", call,
+				   (unsigned long long)range.bytes, range.label, (unsigned long long)address);
 	return soft_refuse(r, "%s: no allocation of CUDA is at %#llx", call, (unsigned long long)address);
 }
 
@@ -449,14 +452,13 @@ CUresult soft_free_at(uint64_t address, unsigned kinds)
 	a = soft_allocation_at(address);
 	if (a)
 		soft_context_wait(a->ctx);
-	a = soft_allocation_at(address);  /* find it again: another thread may have freed it while the lock was released */
+	a = soft_allocation_at(address); /* find it again: another thread may have freed it while the lock was released */
 	if (a && a->base == address && a->graph && kinds & FREED_BY(ALLOC_DEVICE) && a->graph->will_be_live && a->graph->is_live) {
 		a->graph->will_be_live = false;
 		soft_graph_memory_set_live(a->graph, false);
 		soft_graph_memory_unref(a->graph);
-	} else if (!a || a->base != address || a->free_is_queued ||
-	    !(kinds & FREED_BY(a->kind))) {
-		r = soft_refuse_free(kinds & FREED_BY(ALLOC_HOST)	  ? "cuMemFreeHost"
+	} else if (!a || a->base != address || a->free_is_queued || !(kinds & FREED_BY(a->kind))) {
+		r = soft_refuse_free(kinds & FREED_BY(ALLOC_HOST)         ? "cuMemFreeHost"
 				     : kinds & FREED_BY(ALLOC_REGISTERED) ? "cuMemHostUnregister"
 									  : "cuMemFree",
 				     address, kinds);
@@ -476,7 +478,7 @@ EXPORT CUresult cuMemFree_v2(CUdeviceptr address)
 
 	if (address)
 		return soft_free_at(address, FREED_BY(ALLOC_DEVICE) | FREED_BY(ALLOC_ASYNC) | FREED_BY(ALLOC_MANAGED));
-	r = soft_enter(&ctx);  /* nothing to free, but the context must be valid */
+	r = soft_enter(&ctx); /* nothing to free, but the context must be valid */
 	if (!r)
 		soft_unlock();
 	return r;
@@ -514,8 +516,7 @@ EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdevi
 	r = soft_enter(&ctx);
 	if (r)
 		return r;
-	if (!gpul_exec_memory_find(soft.memory, address, &range) ||
-	    range.denied >> ctx->device->ordinal & 1)
+	if (!gpul_exec_memory_find(soft.memory, address, &range) || range.denied >> ctx->device->ordinal & 1)
 		r = CUDA_ERROR_NOT_FOUND;
 	if (!r && base)
 		*base = range.base;

@@ -7,51 +7,53 @@
 #include "softcuda/api/stream/cu_queue_internal.h"
 #include "softcuda/api/vmm/cu_vmm_internal.h"
 
+/* clang-format off */
 enum allocation_kind { ALLOC_DEVICE, ALLOC_HOST, ALLOC_REGISTERED, ALLOC_ASYNC, ALLOC_IPC, ALLOC_MANAGED, ALLOC_GRAPH,
 	ALLOC_VARIABLE };  /* a managed variable of a module: never freed by the program */
+/* clang-format on */
 
-#define MEMORY_TYPE_MANAGED ((CUmemAllocationType)2)  /* CU_MEM_ALLOCATION_TYPE_MANAGED, which <cuda.h> of CUDA 12 lacks */
+#define MEMORY_TYPE_MANAGED ((CUmemAllocationType)2) /* CU_MEM_ALLOCATION_TYPE_MANAGED, which <cuda.h> of CUDA 12 lacks */
 
 /* Memory that is allocated in stream order.  A destroyed pool is freed with its last allocation. */
 struct pool {
-	void *handle;                /* NULL: destroyed */
-	struct device *device;       /* the device of the memory; NULL: another location */
+	void *handle;          /* NULL: destroyed */
+	struct device *device; /* the device of the memory; NULL: another location */
 	CUmemLocation location;
 	CUmemAllocationType type;
 	bool is_default;
-	uint32_t readers, writers;   /* bit d: device d may use the memory, besides the pool's own device */
-	int no_reuse[3];             /* settings for the reuse of freed memory; not 0: off (cu_pool_attribute.c) */
-	uint64_t threshold;          /* CU_MEMPOOL_ATTR_RELEASE_THRESHOLD */
-	uint64_t max_bytes;          /* limit of all allocations together; 0: no limit */
-	uint64_t bytes;              /* allocated now */
-	uint64_t high[2];            /* maximum bytes since the attributes RESERVED_MEM_HIGH, USED_MEM_HIGH were set to 0 */
+	uint32_t readers, writers; /* bit d: device d may use the memory, besides the pool's own device */
+	int no_reuse[3];           /* settings for the reuse of freed memory; not 0: off (cu_pool_attribute.c) */
+	uint64_t threshold;        /* CU_MEMPOOL_ATTR_RELEASE_THRESHOLD */
+	uint64_t max_bytes;        /* limit of all allocations together; 0: no limit */
+	uint64_t bytes;            /* allocated now */
+	uint64_t high[2];          /* maximum bytes since the attributes RESERVED_MEM_HIGH, USED_MEM_HIGH were set to 0 */
 	unsigned n_allocations;
-	struct pool_file *file;      /* the memory of a pool that can be exported or was imported (cu_pool_file.c); or NULL */
+	struct pool_file *file; /* the memory of a pool that can be exported or was imported (cu_pool_file.c); or NULL */
 };
 
 struct allocation {
-	struct link link;            /* in context->allocations; ALLOC_VARIABLE: in module->managed */
-	void *handle;                /* identifies the allocation in the engine's range table */
+	struct link link; /* in context->allocations; ALLOC_VARIABLE: in module->managed */
+	void *handle;     /* identifies the allocation in the engine's range table */
 	struct context *ctx;
-	struct device *device;       /* the device of ctx; ALLOC_IPC: the device of the memory */
-	struct pool *pool;           /* ALLOC_ASYNC: the pool of the memory */
-	struct managed *managed;     /* advice for managed memory (cu_managed_range.c); NULL: other memory */
+	struct device *device;   /* the device of ctx; ALLOC_IPC: the device of the memory */
+	struct pool *pool;       /* ALLOC_ASYNC: the pool of the memory */
+	struct managed *managed; /* advice for managed memory (cu_managed_range.c); NULL: other memory */
 	enum allocation_kind kind;
-	unsigned flags;              /* CU_MEMHOSTALLOC_* or CU_MEMHOSTREGISTER_* */
-	struct arena_block *block;   /* the block of an arena that contains the memory; or NULL */
-	size_t block_bytes;          /* size of the block, which starts at base */
+	unsigned flags;            /* CU_MEMHOSTALLOC_* or CU_MEMHOSTREGISTER_* */
+	struct arena_block *block; /* the block of an arena that contains the memory; or NULL */
+	size_t block_bytes;        /* size of the block, which starts at base */
 	uint64_t base;
-	size_t bytes;                /* size that the caller requested */
+	size_t bytes; /* size that the caller requested */
 	uint64_t id;
 	bool sync_memops;
-	bool free_is_queued;             /* cuMemFreeAsync is queued */
-	struct ipc_file *shared;     /* the file with the pages (cu_ipc_memory.c); NULL: private pages */
-	unsigned char ipc_id[16];    /* ALLOC_IPC: the id of the owner's file */
-	struct graph_memory *graph;  /* ALLOC_GRAPH; else NULL */
-	unsigned n_opened;           /* ALLOC_IPC: calls of cuIpcOpenMemHandle without cuIpcCloseMemHandle */
-	struct link in_file;         /* in pool->file->allocations, in the order of the offsets */
-	size_t offset;               /* in that file */
-	unsigned exported;           /* row + 1 in the file's table of exported allocations; 0: none */
+	bool free_is_queued;        /* cuMemFreeAsync is queued */
+	struct ipc_file *shared;    /* the file with the pages (cu_ipc_memory.c); NULL: private pages */
+	unsigned char ipc_id[16];   /* ALLOC_IPC: the id of the owner's file */
+	struct graph_memory *graph; /* ALLOC_GRAPH; else NULL */
+	unsigned n_opened;          /* ALLOC_IPC: calls of cuIpcOpenMemHandle without cuIpcCloseMemHandle */
+	struct link in_file;        /* in pool->file->allocations, in the order of the offsets */
+	size_t offset;              /* in that file */
+	unsigned exported;          /* row + 1 in the file's table of exported allocations; 0: none */
 };
 
 /* ---- cu_memory.c --------------------------------------------------------------------------- */
@@ -61,11 +63,11 @@ struct allocation {
 CUresult soft_free_at(uint64_t address, unsigned kinds);
 /* Explain, also to memcheck, why a call that frees these kinds cannot free the address; the caller holds the lock. */
 CUresult soft_refuse_free(const char *call, uint64_t address, unsigned kinds);
-void soft_allocation_free(struct allocation *a);   /* the caller holds the lock */
+void soft_allocation_free(struct allocation *a); /* the caller holds the lock */
 /* Add the range of a to the engine's table for ctx; the caller holds the lock. */
 CUresult soft_allocation_enter(struct context *ctx, struct allocation *a, unsigned range_flags);
-CUresult soft_allocate(struct context *ctx, enum allocation_kind kind, size_t bytes,
-		       unsigned flags, struct allocation **out);  /* the caller holds the lock */
+CUresult soft_allocate(struct context *ctx, enum allocation_kind kind, size_t bytes, unsigned flags,
+		       struct allocation **out); /* the caller holds the lock */
 /* Like the previous function, but from a pool that need not be the current pool of the context's device. */
 CUresult soft_pool_allocate(struct pool *p, struct context *ctx, size_t bytes, struct allocation **out);
 /* Register a managed variable of a module, whose memory the program owns, and append it to `list`. */
@@ -82,13 +84,13 @@ struct allocation *soft_allocation_at(uint64_t address);
 
 /* ---- cu_range.c: checks whether a call may use memory.  The caller holds the lock ----------------------------------------- */
 
-enum side { SIDE_HOST, SIDE_DEVICE, SIDE_ANY, SIDE_ARRAY };  /* the location that the call requires */
+enum side { SIDE_HOST, SIDE_DEVICE, SIDE_ANY, SIDE_ARRAY }; /* the location that the call requires */
 
 struct range_use {
-	const char *call, *what;     /* for messages: "copy", "destination" */
+	const char *call, *what; /* for messages: "copy", "destination" */
 	uint64_t address;
 	size_t bytes;
-	enum side side;              /* not SIDE_ARRAY */
+	enum side side; /* not SIDE_ARRAY */
 	bool write;
 };
 
@@ -112,14 +114,14 @@ void soft_peer_forget(struct context *ctx);
 /* ---- cu_graph_memory.c: the caller holds the lock -------------------------------------------- */
 
 struct graph_memory {
-	unsigned refs;               /* number of references: one for each node, operation and caller, and one while it is live */
-	struct allocation *allocation;  /* owned; NULL: freed with its context */
-	bool is_live;                /* devices may access it now */
-	bool will_be_live;           /* devices may access it after all work that is queued now */
+	unsigned refs;                 /* number of references: one for each node, operation and caller, and one while it is live */
+	struct allocation *allocation; /* owned; NULL: freed with its context */
+	bool is_live;                  /* devices may access it now */
+	bool will_be_live;             /* devices may access it after all work that is queued now */
 	bool is_freed_by_node;
-	uint32_t readers, writers;   /* bit d: device d */
+	uint32_t readers, writers; /* bit d: device d */
 	CUDA_MEM_ALLOC_NODE_PARAMS params;
-	CUmemAccessDesc *descs;      /* owned; params refers to them */
+	CUmemAccessDesc *descs; /* owned; params refers to them */
 };
 
 struct memory_op {
@@ -132,8 +134,8 @@ extern const struct op_kind soft_graph_alloc_kind, soft_graph_free_kind;
 /* Reserve memory with params->bytesize > 0; the caller owns one reference. */
 CUresult soft_graph_memory_new(struct context *ctx, const CUDA_MEM_ALLOC_NODE_PARAMS *params, struct graph_memory **out);
 void soft_graph_memory_unref(struct graph_memory *m);
-struct graph_memory *soft_graph_memory_at(uint64_t address);   /* NULL: no such memory starts there */
-bool soft_graph_memory_fits(const struct graph_memory *m);     /* false: the device has no memory for it */
+struct graph_memory *soft_graph_memory_at(uint64_t address); /* NULL: no such memory starts there */
+bool soft_graph_memory_fits(const struct graph_memory *m);   /* false: the device has no memory for it */
 /* Create the operation of this kind for the memory; s NULL: it is the work of a graph node. */
 CUresult soft_graph_memory_work(const struct op_kind *kind, struct stream *s, struct graph_memory *m, struct op **out);
 /* For streams that are capturing: cuMemAllocAsync, and cuMemFreeAsync of a graph's memory. */
@@ -141,10 +143,10 @@ CUresult soft_graph_memory_capture(struct stream *s, size_t bytes, CUdeviceptr *
 CUresult soft_graph_memory_free_async(struct stream *s, struct graph_memory *m);
 void soft_graph_memory_free(struct graph_memory *m);
 /* cu_graph_pages.c */
-size_t soft_graph_memory_rounded(size_t bytes);                /* rounds up to the pages that are mapped */
-uint64_t soft_graph_memory_blocks(const struct device *d);     /* bytes of the blocks that the live memory of graphs needs */
+size_t soft_graph_memory_rounded(size_t bytes);            /* rounds up to the pages that are mapped */
+uint64_t soft_graph_memory_blocks(const struct device *d); /* bytes of the blocks that the live memory of graphs needs */
 void soft_graph_memory_set_live(struct graph_memory *m, bool is_live);
-void soft_graph_memory_drop(const struct allocation *a);       /* return the pages to the system; their content is lost */
+void soft_graph_memory_drop(const struct allocation *a); /* return the pages to the system; their content is lost */
 uint32_t soft_graph_memory_denied(const struct graph_memory *m);
 uint32_t soft_graph_memory_unwritable(const struct graph_memory *m);
 void soft_graph_memory_unmap(struct allocation *a);
@@ -162,30 +164,30 @@ bool soft_pool_is_imported(const struct pool *p);
 CUresult soft_pool_import(const CUmemLocation *location, struct pool_file *file, CUmemoryPool *out);
 /* Create the file of a pool that can be exported. */
 CUresult soft_pool_file_create(struct pool *p);
-void soft_pool_file_free(struct pool_file *f);  /* NULL is fine */
+void soft_pool_file_free(struct pool_file *f); /* NULL is fine */
 /* Map new memory of the pool's file for a, whose size is set; unmap it. */
 CUresult soft_pool_file_map(struct pool *p, struct allocation *a);
 void soft_pool_file_unmap(struct allocation *a);
 
 /* ---- cu_managed_range.c: the caller holds the lock -------------------------------------------- */
 
-CUresult soft_managed_create(struct allocation *a);  /* sets a->managed; a->bytes must be set before */
-void soft_managed_free(struct managed *m);           /* NULL is fine */
+CUresult soft_managed_create(struct allocation *a); /* sets a->managed; a->bytes must be set before */
+void soft_managed_free(struct managed *m);          /* NULL is fine */
 
 /* ---- cu_move.c: the operations of copies and fills ------------------------------------------ */
 
-struct copy {                        /* in up to three dimensions; pitches are in bytes */
+struct copy { /* in up to three dimensions; pitches are in bytes */
 	char *dst;
 	const char *src;
 	size_t width_bytes, height, depth;
 	size_t dst_pitch, src_pitch, dst_slice, src_slice;
 	size_t dst_bytes, src_bytes; /* from the first to the last byte, with the gaps between rows */
 	enum side dst_side, src_side;
-	bool dst_known, src_known;   /* true: memory of this driver */
-	bool can_vanish;             /* true for at least one end: see soft_check_range() */
-	bool is_waited_for;          /* an error is returned by the call and does not fail the context */
-	struct array_memory *dst_array, *src_array;  /* the array at this end; NULL: memory with an address */
-	void *staged;                /* a private copy of the source, freed after the copy; or NULL */
+	bool dst_known, src_known;                  /* true: memory of this driver */
+	bool can_vanish;                            /* true for at least one end: see soft_check_range() */
+	bool is_waited_for;                         /* an error is returned by the call and does not fail the context */
+	struct array_memory *dst_array, *src_array; /* the array at this end; NULL: memory with an address */
+	void *staged;                               /* a private copy of the source, freed after the copy; or NULL */
 };
 
 struct copy_op {
@@ -215,21 +217,19 @@ CUresult soft_move_rows(const struct copy *c);
 
 /* ---- cu_copy.c, cu_copy_peer.c, cu_fill.c: also used by the generated _ptds calls ----------------- */
 
-enum when { QUEUED, WAITED_FOR, STAGED };  /* STAGED: queued, and the source is read before the call returns */
+enum when { QUEUED, WAITED_FOR, STAGED }; /* STAGED: queued, and the source is read before the call returns */
 
-CUresult soft_copy(CUstream stream, uint64_t dst, enum side dst_side, uint64_t src,
-		   enum side src_side, size_t bytes, enum when when);
+CUresult soft_copy(CUstream stream, uint64_t dst, enum side dst_side, uint64_t src, enum side src_side, size_t bytes, enum when when);
 /* Check and queue a copy; an end in an array has side SIDE_ARRAY and was checked before.  The caller holds the lock. */
 CUresult soft_queue_copy(struct stream *s, struct copy *c, enum side dst_side, enum side src_side, enum when when);
 /* Check a copy, and create the work of a graph node; the caller holds the lock. */
 CUresult soft_copy_new(const CUDA_MEMCPY3D_v2 *c, struct op **out);
 CUresult soft_copy_2d(CUstream stream, const CUDA_MEMCPY2D_v2 *c, enum when when);
 CUresult soft_copy_3d(CUstream stream, const CUDA_MEMCPY3D_v2 *c, enum when when);
-CUresult soft_copy_peer(CUstream stream, CUdeviceptr dst, CUcontext dst_context,
-			CUdeviceptr src, CUcontext src_context, size_t bytes);
+CUresult soft_copy_peer(CUstream stream, CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CUcontext src_context, size_t bytes);
 
-struct copy_end {                    /* one end of a copy: bytes at an offset of an array, or at an address */
-	CUarray array;               /* set if side is SIDE_ARRAY */
+struct copy_end {      /* one end of a copy: bytes at an offset of an array, or at an address */
+	CUarray array; /* set if side is SIDE_ARRAY */
 	size_t offset;
 	uint64_t address;
 	enum side side;
@@ -254,13 +254,12 @@ CUresult soft_copy_3d_peer(CUstream stream, const CUDA_MEMCPY3D_PEER *c);
 /* Check a fill of device memory in ctx, and create its operation; s NULL: it is the work of a graph node.  The caller
  * holds the lock.  *out NULL: there is nothing to fill. */
 CUresult soft_fill_new(struct context *ctx, struct stream *s, const struct fill *f, struct op **out);
-CUresult soft_fill(CUstream stream, CUdeviceptr dst, size_t pitch, unsigned element_bytes,
-		   uint32_t value, size_t width, size_t height);
+CUresult soft_fill(CUstream stream, CUdeviceptr dst, size_t pitch, unsigned element_bytes, uint32_t value, size_t width, size_t height);
 
 /* ---- cu_value.c --------------------------------------------------------------------------------- */
 
 /* Create the work of a node that waits for words and writes words.  The caller holds the lock, and releases *out. */
 CUresult soft_values_work(const CUDA_BATCH_MEM_OP_NODE_PARAMS *params, struct op **out);
-CUstreamBatchMemOpParams *soft_values_of_work(const struct op *work, unsigned *n);  /* owned by the work */
+CUstreamBatchMemOpParams *soft_values_of_work(const struct op *work, unsigned *n); /* owned by the work */
 
 #endif

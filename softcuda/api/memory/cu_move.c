@@ -89,14 +89,15 @@ CUresult soft_move_rows(const struct copy *c)
 		return CUDA_SUCCESS;
 	soft_describe_address(address, where, sizeof where);
 	gpul_memcheck_bad_access("copy", where, true);
-	return soft_refuse(CUDA_ERROR_INVALID_VALUE, "copy: %zu bytes from %p to %p reach %s", c->width_bytes, (const void *)c->src, (void *)c->dst, where);
+	return soft_refuse(CUDA_ERROR_INVALID_VALUE, "copy: %zu bytes from %p to %p reach %s", c->width_bytes, (const void *)c->src,
+			   (void *)c->dst, where);
 }
 
 static void fill_row(const struct fill *f, char *row)
 {
 	char pattern[4];
 
-	memcpy(pattern, &f->value, sizeof pattern);  /* GPUs are little-endian, and so is this CPU */
+	memcpy(pattern, &f->value, sizeof pattern); /* GPUs are little-endian, and so is this CPU */
 	if (f->width == 1)
 		store_word(row, pattern, f->element_bytes);
 	else if (f->element_bytes == 1)
@@ -120,17 +121,29 @@ static void fill_rows(void *fill)
 /* Report the bytes read and written to the tools. */
 static void tell_copy(const struct copy *c, const struct order *order)
 {
-	const struct host_move m = { .to = (uintptr_t)c->dst, .from = c->src_known && !c->src_array ? (uintptr_t)c->src : 0, .row_bytes = c->width_bytes,
-				     .n_rows = c->height, .n_slices = c->depth, .to_pitch = c->dst_pitch, .to_slice = c->dst_slice,
-				     .from_pitch = c->src_pitch, .from_slice = c->src_slice, .order = order ? &order->place : NULL };
+	const struct host_move m = { .to = (uintptr_t)c->dst,
+				     .from = c->src_known && !c->src_array ? (uintptr_t)c->src : 0,
+				     .row_bytes = c->width_bytes,
+				     .n_rows = c->height,
+				     .n_slices = c->depth,
+				     .to_pitch = c->dst_pitch,
+				     .to_slice = c->dst_slice,
+				     .from_pitch = c->src_pitch,
+				     .from_slice = c->src_slice,
+				     .order = order ? &order->place : NULL };
 
 	gpul_exec_memory_moved(soft.memory, &m);
 }
 
 static void tell_fill(const struct fill *f, const struct order *order)
 {
-	const struct host_move m = { .to = (uintptr_t)f->dst, .row_bytes = f->width * f->element_bytes, .n_rows = f->height, .n_slices = 1,
-				     .to_pitch = f->pitch, .fill = true, .order = order ? &order->place : NULL };
+	const struct host_move m = { .to = (uintptr_t)f->dst,
+				     .row_bytes = f->width * f->element_bytes,
+				     .n_rows = f->height,
+				     .n_slices = 1,
+				     .to_pitch = f->pitch,
+				     .fill = true,
+				     .order = order ? &order->place : NULL };
 
 	gpul_exec_memory_moved(soft.memory, &m);
 }
@@ -177,8 +190,7 @@ static void fail_access(struct op *op, bool is_waited_for, uint64_t address)
 static void run_copy(struct op *op)
 {
 	struct copy *c = &CONTAINER(op, struct copy_op, op)->copy;
-	struct move m = { .dst = (uintptr_t)c->dst, .dst_bytes = c->dst_bytes,
-			  .src = (uintptr_t)c->src, .src_bytes = c->src_bytes };
+	struct move m = { .dst = (uintptr_t)c->dst, .dst_bytes = c->dst_bytes, .src = (uintptr_t)c->src, .src_bytes = c->src_bytes };
 	uint64_t address;
 	bool done;
 
@@ -254,5 +266,6 @@ static void run_fill(struct op *op)
 		fail_access(op, false, address);
 }
 
-const struct op_kind soft_fill_kind = { .run = run_fill, .is_node = true,
-					.node_type = CU_GRAPH_NODE_TYPE_MEMSET, .bytes = sizeof(struct fill_op) };
+const struct op_kind soft_fill_kind = {
+	.run = run_fill, .is_node = true, .node_type = CU_GRAPH_NODE_TYPE_MEMSET, .bytes = sizeof(struct fill_op)
+};

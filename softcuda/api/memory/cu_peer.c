@@ -62,13 +62,11 @@ EXPORT CUresult cuCtxEnablePeerAccess(CUcontext handle, unsigned int flags)
 		r = CUDA_ERROR_INVALID_VALUE;
 	else if (ctx->device == peer->device)
 		r = soft_refuse(CUDA_ERROR_PEER_ACCESS_UNSUPPORTED,
-				"cuCtxEnablePeerAccess: both contexts are on device %d: no peer access is needed",
-				ctx->device->ordinal);
+				"cuCtxEnablePeerAccess: both contexts are on device %d: no peer access is needed", ctx->device->ordinal);
 	else if (has_peer(ctx, peer))
 		r = CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
 	else if (ctx->n_peers == MAX_DEVICES)
-		r = soft_refuse(CUDA_ERROR_TOO_MANY_PEERS, "cuCtxEnablePeerAccess: a context can have at most %d peers",
-				MAX_DEVICES);
+		r = soft_refuse(CUDA_ERROR_TOO_MANY_PEERS, "cuCtxEnablePeerAccess: a context can have at most %d peers", MAX_DEVICES);
 	if (!r) {
 		ctx->peer[ctx->n_peers++] = peer;
 		soft_update_peers(peer);
@@ -107,8 +105,7 @@ EXPORT CUresult cuDeviceCanAccessPeer(int *can, CUdevice dev, CUdevice peer)
 	return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attribute,
-					CUdevice from, CUdevice to)
+EXPORT CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attribute, CUdevice from, CUdevice to)
 {
 	struct device *a, *b;
 	CUresult r = soft_find_device(from, &a);
@@ -126,8 +123,8 @@ EXPORT CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attrib
 	case CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED:
 		*value = 1;
 		return CUDA_SUCCESS;
-	case CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK:      /* 0: the best */
-	case CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED:  /* a texture object belongs to a context */
+	case CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK:            /* 0: the best */
+	case CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED: /* a texture object belongs to a context */
 		*value = 0;
 		return CUDA_SUCCESS;
 	default:

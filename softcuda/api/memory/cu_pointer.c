@@ -20,8 +20,7 @@ static struct address_info look_up_address(CUdeviceptr address)
 		return w;
 	w.a = soft_handle_find(HANDLE_ALLOCATION, w.range.owner);
 	w.m = soft_handle_find(HANDLE_MAPPING, w.range.owner);
-	w.on_host = (w.a && soft_is_on_host(w.a)) ||
-		    (w.m && is_host_memory(w.m->memory));
+	w.on_host = (w.a && soft_is_on_host(w.a)) || (w.m && is_host_memory(w.m->memory));
 	return w;
 }
 
@@ -121,13 +120,12 @@ static CUresult get_extent(void *data, CUpointer_attribute attribute, const stru
 		PUT(size_t, (size_t)w->range.bytes);
 		return CUDA_SUCCESS;
 	default:
-		return soft_refuse(CUDA_ERROR_NOT_SUPPORTED, "pointer attribute %d is not supported",
-				   (int)attribute);
+		return soft_refuse(CUDA_ERROR_NOT_SUPPORTED, "pointer attribute %d is not supported", (int)attribute);
 	}
 }
 
-static CUresult get_attribute(void *data, CUpointer_attribute attribute, CUdeviceptr address,
-		    const struct address_info *w, struct context *current)
+static CUresult get_attribute(void *data, CUpointer_attribute attribute, CUdeviceptr address, const struct address_info *w,
+			      struct context *current)
 {
 	struct context *ctx = w->a ? w->a->ctx : current;
 
@@ -179,8 +177,7 @@ static CUresult get_attribute(void *data, CUpointer_attribute attribute, CUdevic
 	}
 }
 
-EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute,
-				      CUdeviceptr address)
+EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr address)
 {
 	struct context *ctx;
 	struct address_info w;
@@ -213,8 +210,7 @@ static size_t value_bytes(CUpointer_attribute attribute)
 }
 
 /* If the address belongs to no allocation, this call stores zeros and succeeds. */
-EXPORT CUresult cuPointerGetAttributes(unsigned int n, CUpointer_attribute *attributes,
-				       void **data, CUdeviceptr address)
+EXPORT CUresult cuPointerGetAttributes(unsigned int n, CUpointer_attribute *attributes, void **data, CUdeviceptr address)
 {
 	struct context *ctx;
 	struct address_info w;
@@ -236,8 +232,7 @@ EXPORT CUresult cuPointerGetAttributes(unsigned int n, CUpointer_attribute *attr
 	return r;
 }
 
-EXPORT CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute,
-				      CUdeviceptr address)
+EXPORT CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr address)
 {
 	struct context *ctx;
 	struct address_info w;

@@ -14,21 +14,24 @@
 #include <fcntl.h>
 
 struct export_row {
-	uint64_t serial;             /* number of the export, from 1 in each pool; 0: the row is free */
+	uint64_t serial; /* number of the export, from 1 in each pool; 0: the row is free */
 	uint64_t offset, bytes;
 };
 
-enum { TABLE_BYTES = VMM_GRANULARITY, MAX_ROWS = TABLE_BYTES / sizeof(struct export_row),
-       SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
+enum {
+	TABLE_BYTES = VMM_GRANULARITY,
+	MAX_ROWS = TABLE_BYTES / sizeof(struct export_row),
+	SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL
+};
 
 struct pool_file {
 	int fd;
 	bool imported;
-	size_t bytes;                /* size of the file */
-	uint64_t id;                 /* the file's inode: the same in all processes, and unique to the pool */
-	struct export_row *table;    /* the first bytes of the file, mapped */
+	size_t bytes;             /* size of the file */
+	uint64_t id;              /* the file's inode: the same in all processes, and unique to the pool */
+	struct export_row *table; /* the first bytes of the file, mapped */
 	uint64_t last_serial;
-	struct link allocations;     /* ordered by offset; in an imported pool, in no order */
+	struct link allocations; /* ordered by offset; in an imported pool, in no order */
 };
 
 /* Wrap the file fd, which *out then owns; the caller holds the lock. */

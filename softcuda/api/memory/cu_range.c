@@ -115,12 +115,12 @@ static void explain(const struct range_use *u, enum verdict v, const gpul_exec_r
 	switch (v) {
 	case ENDS_OUTSIDE:
 		behind = u->address + u->bytes - end_of_memory(r, u->address + u->bytes);
-		snprintf(buf, buf_bytes, "begins %llu byte%s into %llu byte%s of %s, and ends %llu byte%s past the end", (ull)at, at == 1 ? "" : "s",
-			 (ull)r->bytes, r->bytes == 1 ? "" : "s", r->label, (ull)behind, behind == 1 ? "" : "s");
+		snprintf(buf, buf_bytes, "begins %llu byte%s into %llu byte%s of %s, and ends %llu byte%s past the end", (ull)at,
+			 at == 1 ? "" : "s", (ull)r->bytes, r->bytes == 1 ? "" : "s", r->label, (ull)behind, behind == 1 ? "" : "s");
 		break;
 	case RUNS_INTO:
-		snprintf(buf, buf_bytes, "begins outside of all allocations, and runs into %llu bytes of %s at 0x%llx", (ull)r->bytes, r->label,
-			 (ull)r->base);
+		snprintf(buf, buf_bytes, "begins outside of all allocations, and runs into %llu bytes of %s at 0x%llx", (ull)r->bytes,
+			 r->label, (ull)r->base);
 		break;
 	case IS_FREED:
 		snprintf(buf, buf_bytes, "is memory that was freed, or was never allocated");
@@ -161,7 +161,8 @@ CUresult soft_check_range(const struct range_use *u, bool *known, bool *can_vani
 		return CUDA_SUCCESS;
 	explain(u, v, &r, why, sizeof why);
 	gpul_memcheck_bad_range(u->call, u->what, u->address, u->bytes, why);
-	return soft_refuse(CUDA_ERROR_INVALID_VALUE, "%s: the %s, %zu bytes at 0x%llx, %s", u->call, u->what, u->bytes, (ull)u->address, why);
+	return soft_refuse(CUDA_ERROR_INVALID_VALUE, "%s: the %s, %zu bytes at 0x%llx, %s", u->call, u->what, u->bytes, (ull)u->address,
+			   why);
 }
 
 bool soft_range_is_valid(const struct range_use *u)
@@ -194,7 +195,8 @@ void soft_describe_address(uint64_t address, char *buf, size_t buf_bytes)
 	gpul_exec_range r;
 
 	if (gpul_exec_memory_find(soft.memory, address, &r))
-		snprintf(buf, buf_bytes, "0x%llx, which is %llu bytes into %llu bytes of %s, whose pages the program has since unmapped or protected",
+		snprintf(buf, buf_bytes,
+			 "0x%llx, which is %llu bytes into %llu bytes of %s, whose pages the program has since unmapped or protected",
 			 (ull)address, (ull)(address - r.base), (ull)r.bytes, r.label);
 	else
 		snprintf(buf, buf_bytes, "0x%llx, which is not mapped or is protected", (ull)address);

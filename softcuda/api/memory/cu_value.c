@@ -18,9 +18,9 @@ enum { MAX_OPERATIONS = 256, POLL_NS = 50000 };
 
 struct value_op {
 	struct op op;
-	struct link in_waiting;      /* in `waiting`, while it waits */
+	struct link in_waiting; /* in `waiting`, while it waits */
 	CUstreamBatchMemOpParams *list;
-	unsigned n, at;              /* list[at] is executed next */
+	unsigned n, at; /* list[at] is executed next */
 };
 
 static struct link waiting = { &waiting, &waiting };
@@ -44,25 +44,27 @@ static bool waits(const CUstreamBatchMemOpParams *p)
 
 static struct range_use word_of(const CUstreamBatchMemOpParams *p)
 {
-	return (struct range_use){ waits(p) ? "cuStreamWaitValue" : "cuStreamWriteValue", "word", p->waitValue.address, word_bytes(p), SIDE_DEVICE,
-				   !waits(p) };
+	return (struct range_use){
+		waits(p) ? "cuStreamWaitValue" : "cuStreamWriteValue", "word", p->waitValue.address, word_bytes(p), SIDE_DEVICE, !waits(p)
+	};
 }
 
 static bool has_arrived(const CUstreamBatchMemOpParams *p)
 {
 	const void *at = (const void *)(uintptr_t)p->waitValue.address;
 	bool wide = is_64_bit(p);
-	uint64_t now = wide ? __atomic_load_n((const uint64_t *)at, __ATOMIC_ACQUIRE) : __atomic_load_n((const uint32_t *)at, __ATOMIC_ACQUIRE);
+	uint64_t now = wide ? __atomic_load_n((const uint64_t *)at, __ATOMIC_ACQUIRE)
+			    : __atomic_load_n((const uint32_t *)at, __ATOMIC_ACQUIRE);
 	uint64_t value = wide ? p->waitValue.value64 : p->waitValue.value;
 
 	switch (p->waitValue.flags) {
-	case CU_STREAM_WAIT_VALUE_GEQ:  /* cyclic: a counter may wrap around */
+	case CU_STREAM_WAIT_VALUE_GEQ: /* cyclic: a counter may wrap around */
 		return wide ? (int64_t)(now - value) >= 0 : (int32_t)((uint32_t)now - (uint32_t)value) >= 0;
 	case CU_STREAM_WAIT_VALUE_EQ:
 		return now == value;
 	case CU_STREAM_WAIT_VALUE_AND:
 		return (now & value) != 0;
-	default:  /* CU_STREAM_WAIT_VALUE_NOR */
+	default: /* CU_STREAM_WAIT_VALUE_NOR */
 		return (wide ? ~(now | value) : (uint32_t)~(now | value)) != 0;
 	}
 }
@@ -77,7 +79,10 @@ static void write_value(const CUstreamBatchMemOpParams *p)
 		__atomic_store_n((uint32_t *)at, p->writeValue.value, __ATOMIC_SEQ_CST);
 }
 
-struct word_use { const CUstreamBatchMemOpParams *p; bool waits, arrived; };
+struct word_use {
+	const CUstreamBatchMemOpParams *p;
+	bool waits, arrived;
+};
 
 static void use_word(void *word_use)
 {
@@ -112,9 +117,10 @@ static bool continue_list(struct value_op *v, CUresult *fault)
 		uint64_t address;
 
 		if (kind == CU_STREAM_MEM_OP_BARRIER || kind == CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES)
-			continue;  /* nothing to do: every write is visible to all at once */
+			continue; /* nothing to do: every write is visible to all at once */
 		if (!soft_range_is_valid(&word)) {
-			soft_report_fault("a queued wait for a value, or write of a value, uses memory that was freed, unmapped or protected before it ran");
+			soft_report_fault(
+				"a queued wait for a value, or write of a value, uses memory that was freed, unmapped or protected before it ran");
 			*fault = CUDA_ERROR_ILLEGAL_ADDRESS;
 		} else if (!gpul_guarded(NULL, use_word, &use, &address)) {
 			report_lost_word(&word, address);
@@ -141,7 +147,7 @@ static void poll_waiting(void)
 			continue;
 		list_remove(&v->in_waiting);
 		soft_op_finish(&v->op, fault);
-		next = waiting.next;  /* the list may have changed while the lock was released */
+		next = waiting.next; /* the list may have changed while the lock was released */
 	}
 }
 
@@ -207,8 +213,12 @@ static bool copy_values(struct op *op)
 	return true;
 }
 
-static const struct op_kind values_kind = { .run = run_values, .release = release_values, .copy = copy_values, .is_node = true,
-					    .node_type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, .bytes = sizeof(struct value_op) };
+static const struct op_kind values_kind = { .run = run_values,
+					    .release = release_values,
+					    .copy = copy_values,
+					    .is_node = true,
+					    .node_type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP,
+					    .bytes = sizeof(struct value_op) };
 
 static CUresult check_value(const CUstreamBatchMemOpParams *p)
 {
@@ -224,7 +234,7 @@ static CUresult check_value(const CUstreamBatchMemOpParams *p)
 		break;
 	case CU_STREAM_MEM_OP_WRITE_VALUE_32:
 	case CU_STREAM_MEM_OP_WRITE_VALUE_64:
-		if (p->writeValue.flags)  /* CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER is a flag of the first interface only */
+		if (p->writeValue.flags) /* CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER is a flag of the first interface only */
 			return CUDA_ERROR_INVALID_VALUE;
 		break;
 	case CU_STREAM_MEM_OP_BARRIER:
@@ -235,7 +245,8 @@ static CUresult check_value(const CUstreamBatchMemOpParams *p)
 		return CUDA_ERROR_INVALID_VALUE;
 	}
 	if (p->waitValue.address % word_bytes(p))
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuStreamBatchMemOp: the address %#llx is not a multiple of %zu bytes, the size of the word",
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
+				   "cuStreamBatchMemOp: the address %#llx is not a multiple of %zu bytes, the size of the word",
 				   p->waitValue.address, word_bytes(p));
 	use = word_of(p);
 	return soft_check_range(&use, NULL, NULL);
@@ -246,7 +257,8 @@ static CUresult make_values(struct stream *s, unsigned n, CUstreamBatchMemOpPara
 {
 	struct value_op *v;
 	struct op *op;
-	CUresult r = !n || n > MAX_OPERATIONS || !list || flags || !soft_is_readable(list, n * sizeof *list) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+	CUresult r = !n || n > MAX_OPERATIONS || !list || flags || !soft_is_readable(list, n * sizeof *list) ? CUDA_ERROR_INVALID_VALUE
+													     : CUDA_SUCCESS;
 
 	for (unsigned i = 0; !r && i < n; i++)
 		r = check_value(&list[i]);
@@ -307,7 +319,7 @@ static CUresult one_value(CUstream stream, CUstreamBatchMemOpType operation, CUd
 	CUstreamBatchMemOpParams p;
 
 	memset(&p, 0, sizeof p);
-	p.waitValue.operation = operation;  /* waitValue and writeValue have their members at the same offsets */
+	p.waitValue.operation = operation; /* waitValue and writeValue have their members at the same offsets */
 	p.waitValue.address = address;
 	p.waitValue.value64 = value;
 	p.waitValue.flags = flags;
@@ -345,7 +357,8 @@ static CUresult refuse_first_interface(CUstream stream)
 	if (r)
 		return r;
 	soft_unlock();
-	return soft_refuse(CUDA_ERROR_NOT_SUPPORTED, "stream memory operations: the device supports only the calls with _v2 (<cuda.h> of CUDA 11.7)");
+	return soft_refuse(CUDA_ERROR_NOT_SUPPORTED,
+			   "stream memory operations: the device supports only the calls with _v2 (<cuda.h> of CUDA 11.7)");
 }
 
 EXPORT CUresult cuStreamBatchMemOp(CUstream stream, unsigned int n, CUstreamBatchMemOpParams *list, unsigned int flags)

@@ -17,7 +17,7 @@
 
 #include <stdlib.h>
 
-static struct link captures = { &captures, &captures };  /* captures that have not ended */
+static struct link captures = { &captures, &captures }; /* captures that have not ended */
 static _Thread_local CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
 CUstreamCaptureMode soft_capture_exchange_mode(CUstreamCaptureMode mode)
@@ -48,8 +48,8 @@ CUresult soft_capture_refuse(struct stream *s, const char *call)
 	if (s->capture->is_invalid)
 		return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
 	s->capture->is_invalid = true;
-	return soft_refuse(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
-			   "%s: the stream is capturing, and a graph cannot contain this call", call);
+	return soft_refuse(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "%s: the stream is capturing, and a graph cannot contain this call",
+			   call);
 }
 
 CUresult soft_capture_refuse_in(struct context *ctx, const char *call)
@@ -116,8 +116,10 @@ CUresult soft_capture_check_unsafe(const char *call)
 		c->is_invalid = true;
 		r = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 	}
-	return r ? soft_refuse(r, "%s: forbidden while a stream is capturing, unless the capture's mode "
-				  "or the thread's (cuThreadExchangeStreamCaptureMode) is relaxed", call)
+	return r ? soft_refuse(r,
+			       "%s: forbidden while a stream is capturing, unless the capture's mode "
+			       "or the thread's (cuThreadExchangeStreamCaptureMode) is relaxed",
+			       call)
 		 : r;
 }
 
@@ -137,8 +139,7 @@ CUresult soft_capture_begin(struct stream *s, CUstreamCaptureMode mode, struct g
 	CUresult r;
 
 	if (s == s->ctx->legacy)
-		return soft_refuse(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
-				   "cuStreamBeginCapture: the legacy stream cannot be captured");
+		return soft_refuse(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "cuStreamBeginCapture: the legacy stream cannot be captured");
 	if (s->capture)
 		return soft_refuse(CUDA_ERROR_ILLEGAL_STATE, "cuStreamBeginCapture: the stream is capturing already");
 	c = calloc(1, sizeof *c);
@@ -210,8 +211,7 @@ CUresult soft_capture_end(struct stream *s, struct graph **out)
 		return soft_refuse(CUDA_ERROR_ILLEGAL_STATE, "cuStreamEndCapture: the stream is not capturing");
 	if (s != c->origin) {
 		c->is_invalid = true;
-		return soft_refuse(CUDA_ERROR_STREAM_CAPTURE_UNMATCHED,
-				   "cuStreamEndCapture: the capture began in another stream");
+		return soft_refuse(CUDA_ERROR_STREAM_CAPTURE_UNMATCHED, "cuStreamEndCapture: the capture began in another stream");
 	}
 	if (c->mode != CU_STREAM_CAPTURE_MODE_RELAXED && c->thread != soft_thread_id()) {
 		c->is_invalid = true;
@@ -328,8 +328,7 @@ static CUresult check_wait_event(struct stream *s, struct capture *theirs)
 	}
 	if (s == s->ctx->legacy) {
 		theirs->is_invalid = true;
-		return soft_refuse(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT,
-				   "cuStreamWaitEvent: the legacy stream cannot join a capture");
+		return soft_refuse(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, "cuStreamWaitEvent: the legacy stream cannot join a capture");
 	}
 	return CUDA_SUCCESS;
 }
@@ -359,7 +358,7 @@ CUresult soft_capture_wait(struct stream *s, struct event *e)
 	r = check_wait_event(s, theirs);
 	if (r)
 		return r;
-	if (!s->capture) {  /* a fork: s joins the capture */
+	if (!s->capture) { /* a fork: s joins the capture */
 		s->capture = theirs;
 		list_append(&theirs->streams, &s->in_capture);
 	}
@@ -374,6 +373,5 @@ CUresult soft_capture_check_event(struct event *e)
 	if (!e->captured)
 		return CUDA_SUCCESS;
 	e->captured->capture->is_invalid = true;
-	return soft_refuse(CUDA_ERROR_CAPTURED_EVENT,
-			   "the event was last recorded in a capture, so it never happens");
+	return soft_refuse(CUDA_ERROR_CAPTURED_EVENT, "the event was last recorded in a capture, so it never happens");
 }

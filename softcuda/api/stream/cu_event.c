@@ -10,9 +10,7 @@
 
 #include <stdlib.h>
 
-enum {
-	EVENT_FLAGS = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS
-};
+enum { EVENT_FLAGS = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS };
 
 void soft_event_unref(struct event *e)
 {
@@ -78,8 +76,7 @@ EXPORT CUresult cuEventCreate(CUevent *out, unsigned int flags)
 
 	if (r)
 		return r;
-	r = are_event_flags(flags) ? soft_event_create(ctx, flags, &e)
-				   : CUDA_ERROR_INVALID_VALUE;
+	r = are_event_flags(flags) ? soft_event_create(ctx, flags, &e) : CUDA_ERROR_INVALID_VALUE;
 	if (!r)
 		*out = e->handle;
 	soft_unlock();
@@ -111,8 +108,8 @@ EXPORT CUresult cuEventDestroy(CUevent event)
 
 struct record_op {
 	struct op op;
-	struct event *event;         /* holds a reference */
-	bool has_ticket;             /* true when the event is shared with other processes */
+	struct event *event; /* holds a reference */
+	bool has_ticket;     /* true when the event is shared with other processes */
 	uint32_t ticket;
 };
 
@@ -147,7 +144,7 @@ static void release_record(struct op *op)
 {
 	struct event *e = CONTAINER(op, struct record_op, op)->event;
 
-	if (e->pending == op)  /* the launch of its graph failed */
+	if (e->pending == op) /* the launch of its graph failed */
 		e->pending = NULL;
 	soft_event_unref(e);
 }
@@ -167,8 +164,11 @@ static bool copy_record(struct op *op)
 	return true;
 }
 
-static const struct op_kind record_kind = { .ended = end_record, .release = release_record,
-					    .copy = copy_record, .is_node = true, .node_type = CU_GRAPH_NODE_TYPE_EVENT_RECORD,
+static const struct op_kind record_kind = { .ended = end_record,
+					    .release = release_record,
+					    .copy = copy_record,
+					    .is_node = true,
+					    .node_type = CU_GRAPH_NODE_TYPE_EVENT_RECORD,
 					    .bytes = sizeof(struct record_op) };
 
 struct event *soft_event_of_record(const struct op *work)
@@ -199,7 +199,7 @@ CUresult soft_event_record(struct event *e, struct stream *s)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	record = CONTAINER(op, struct record_op, op);
 	record->event = e;
-	e->refs++;  /* release_record() drops this reference */
+	e->refs++; /* release_record() drops this reference */
 	soft_capture_forget(e);
 	e->pending = op;
 	e->recorded = true;
@@ -221,9 +221,9 @@ CUresult soft_event_record(struct event *e, struct stream *s)
 /* ---- a stream that waits ---------------------------------------------------------------- */
 
 struct await {               /* an operation that waits for a record of another process */
-	struct op *op;               /* holds a reference */
-	struct event *event;         /* holds a reference */
-	uint64_t newest;             /* ticket and slot of the record: see cu_shared_event.c */
+	struct op *op;       /* holds a reference */
+	struct event *event; /* holds a reference */
+	uint64_t newest;     /* ticket and slot of the record: see cu_shared_event.c */
 };
 
 /* The main function of a thread that waits for one record.  Each wait has its own thread: such waits are rare. */
@@ -292,7 +292,7 @@ void soft_event_await(struct op *op, struct event *e)
 
 struct await_op {
 	struct op op;
-	struct event *event;         /* holds a reference */
+	struct event *event; /* holds a reference */
 	uint64_t newest;
 };
 
@@ -308,8 +308,7 @@ static void release_await(struct op *op)
 	soft_event_unref(CONTAINER(op, struct await_op, op)->event);
 }
 
-static const struct op_kind await_kind = { .run = run_await, .release = release_await,
-					   .bytes = sizeof(struct await_op) };
+static const struct op_kind await_kind = { .run = run_await, .release = release_await, .bytes = sizeof(struct await_op) };
 
 static CUresult wait_for_other_process(struct stream *s, struct event *e)
 {
@@ -324,7 +323,7 @@ static CUresult wait_for_other_process(struct stream *s, struct event *e)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	CONTAINER(op, struct await_op, op)->event = e;
 	CONTAINER(op, struct await_op, op)->newest = newest;
-	e->refs++;  /* release_await() drops this reference */
+	e->refs++; /* release_await() drops this reference */
 	r = soft_op_submit(op, NULL);
 	soft_op_release(op);
 	return r;
@@ -367,7 +366,7 @@ EXPORT CUresult cuEventQuery(CUevent handle)
 		return r;
 	r = check_host_wait(e, "cuEventQuery");
 	if (r)
-		;  /* refused */
+		; /* refused */
 	else if (soft_shared_event_is_remote(e->shared))
 		r = soft_shared_event_state(e->shared, soft_shared_event_newest(e->shared));
 	else
@@ -407,7 +406,7 @@ EXPORT CUresult cuEventSynchronize(CUevent handle)
 	if (!r)
 		r = soft_op_check_wait(op, "cuEventSynchronize");
 	if (r) {
-		;  /* refused */
+		; /* refused */
 	} else if (soft_shared_event_is_remote(e->shared)) {
 		r = wait_for_record(e);
 	} else if (op) {

@@ -9,16 +9,16 @@ struct shared_event;
 struct capture_point;
 
 struct event {
-	struct link link;            /* in context->events */
-	void *handle;                /* NULL: destroyed, but an operation still refers to it */
+	struct link link; /* in context->events */
+	void *handle;     /* NULL: destroyed, but an operation still refers to it */
 	struct context *ctx;
 	unsigned flags, refs;
 	bool recorded;
-	struct op *pending;          /* the newest record; NULL: it has ended */
-	struct capture_point *captured;  /* where the newest record was captured (cu_capture.c); NULL: it was not */
-	struct shared_event *shared; /* the state shared with other processes; NULL: not shared */
+	struct op *pending;             /* the newest record; NULL: it has ended */
+	struct capture_point *captured; /* where the newest record was captured (cu_capture.c); NULL: it was not */
+	struct shared_event *shared;    /* the state shared with other processes; NULL: not shared */
 	uint64_t time_ns;
-	struct order *order;         /* clock of the newest record, for observers (cu_order.c) */
+	struct order *order; /* clock of the newest record, for observers (cu_order.c) */
 };
 
 /* ---- cu_event.c: the caller holds the lock -------------------------------------------------- */
@@ -37,15 +37,14 @@ void soft_event_share(struct event *e, struct shared_event *shared);
 
 /* ---- cu_shared_event.c: any thread, with or without the lock -------------------------------- */
 
-extern const size_t soft_shared_event_bytes;              /* size of the file of a shared event */
+extern const size_t soft_shared_event_bytes; /* size of the file of a shared event */
 /* Map the page of the file, and lock a slot in it; *out owns the file.  is_own: this process created the event. */
-CUresult soft_shared_event_attach(const struct ipc_file *file, bool is_own,
-				  struct shared_event **out);
-void soft_shared_event_close(struct shared_event *s);     /* NULL is fine */
-const struct ipc_file *soft_shared_event_file(const struct shared_event *s);  /* NULL: another process created s */
-uint32_t soft_shared_event_draw(struct shared_event *s);  /* draw the ticket of a new record */
+CUresult soft_shared_event_attach(const struct ipc_file *file, bool is_own, struct shared_event **out);
+void soft_shared_event_close(struct shared_event *s);                        /* NULL is fine */
+const struct ipc_file *soft_shared_event_file(const struct shared_event *s); /* NULL: another process created s */
+uint32_t soft_shared_event_draw(struct shared_event *s);                     /* draw the ticket of a new record */
 void soft_shared_event_end(struct shared_event *s, uint32_t ticket, bool failed);
-bool soft_shared_event_is_remote(const struct shared_event *s);  /* true: another process made the newest record */
+bool soft_shared_event_is_remote(const struct shared_event *s); /* true: another process made the newest record */
 uint64_t soft_shared_event_newest(const struct shared_event *s);
 /* Return the state of the record `newest`.  CUDA_ERROR_NOT_READY: it has not ended; CUDA_ERROR_UNKNOWN: it has failed or can never end. */
 CUresult soft_shared_event_state(const struct shared_event *s, uint64_t newest);

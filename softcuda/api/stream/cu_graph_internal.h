@@ -14,10 +14,10 @@ struct graph_exec;
 
 /* The value of a conditional node.  Its handle is the address of `value`: kernels set it with cudaGraphSetConditional. */
 struct condition {
-	struct link link;            /* in graph->conditions, until the graph is destroyed */
-	unsigned refs;               /* number of references: one for the graph, and one for each node and operation with the condition */
-	uint32_t *value;             /* in memory that kernels may access */
-	uint32_t first_value;        /* assigned by each launch, if is_assigned */
+	struct link link;     /* in graph->conditions, until the graph is destroyed */
+	unsigned refs;        /* number of references: one for the graph, and one for each node and operation with the condition */
+	uint32_t *value;      /* in memory that kernels may access */
+	uint32_t first_value; /* assigned by each launch, if is_assigned */
 	bool is_assigned;
 	bool has_node;
 };
@@ -25,67 +25,71 @@ struct condition {
 /* An object of the program that lives as long as the graphs that use it: cuUserObjectCreate. */
 struct user_object {
 	void *handle;
-	unsigned refs;               /* references that the program and graphs hold */
+	unsigned refs; /* references that the program and graphs hold */
 	CUhostFn destroy;
 	void *user;
 };
 
-struct user_objects {                /* the references to user objects that a graph or an executable graph holds */
-	struct user_reference { struct user_object *object; unsigned count; } *at;
+struct user_objects { /* the references to user objects that a graph or an executable graph holds */
+	struct user_reference {
+		struct user_object *object;
+		unsigned count;
+	} *at;
 	size_t n;
 };
 
 struct graph {
 	void *handle;
-	struct link nodes;           /* in the order of their creation */
+	struct link nodes; /* in the order of their creation */
 	size_t n_nodes;
-	struct node *owner;          /* the node that the graph belongs to; NULL: none */
-	bool is_captured_now;        /* a capture adds nodes to it */
-	bool is_of_program;          /* cuStreamBeginCaptureToGraph: a failed capture does not destroy it */
+	struct node *owner;   /* the node that the graph belongs to; NULL: none */
+	bool is_captured_now; /* a capture adds nodes to it */
+	bool is_of_program;   /* cuStreamBeginCaptureToGraph: a failed capture does not destroy it */
 	struct link conditions;
 	struct user_objects objects;
-	const struct graph_exec *only_exec;  /* the executable graph, if the graph allocates or frees memory and so may have only one; NULL: not instantiated */
+	const struct graph_exec *
+		only_exec; /* the executable graph, if the graph allocates or frees memory and so may have only one; NULL: not instantiated */
 };
 
 struct node {
-	struct link link;            /* in graph->nodes */
+	struct link link; /* in graph->nodes */
 	void *handle;
 	struct graph *graph;
 	CUgraphNodeType type;
-	uint64_t id;                 /* identifies the node in executable graphs */
-	uint64_t cloned_from;        /* id of the node that cuGraphClone copied; 0: none */
-	struct op *work;             /* holds a reference; NULL: an empty node, a child graph or a conditional node */
-	struct graph *child;         /* owned; NULL: no child graph */
+	uint64_t id;          /* identifies the node in executable graphs */
+	uint64_t cloned_from; /* id of the node that cuGraphClone copied; 0: none */
+	struct op *work;      /* holds a reference; NULL: an empty node, a child graph or a conditional node */
+	struct graph *child;  /* owned; NULL: no child graph */
 	struct node_list waits_for;
-	size_t n_dependents;         /* number of nodes that wait for this one */
-	void **arguments;            /* list for cuGraphKernelNodeGetParams; or NULL */
-	CUlaunchAttribute *attributes;  /* the launch attributes that the program has set; or NULL */
+	size_t n_dependents;           /* number of nodes that wait for this one */
+	void **arguments;              /* list for cuGraphKernelNodeGetParams; or NULL */
+	CUlaunchAttribute *attributes; /* the launch attributes that the program has set; or NULL */
 	size_t n_attributes;
 	struct condition *condition; /* holds a reference; NULL: not a conditional node */
 	CUgraphConditionalNodeType condition_type;
-	struct graph **bodies;       /* the bodies of a conditional node, owned */
+	struct graph **bodies; /* the bodies of a conditional node, owned */
 	CUgraph *body_handles;
 	unsigned n_bodies;
-	size_t first, last;          /* used only by graph/cu_exec.c */
-	struct node *copy;           /* used only by soft_graph_clone() */
-	bool is_captured;            /* added by work of a stream, not by the program */
-	bool is_sorted;              /* used only by soft_graph_sort() */
+	size_t first, last; /* used only by graph/cu_exec.c */
+	struct node *copy;  /* used only by soft_graph_clone() */
+	bool is_captured;   /* added by work of a stream, not by the program */
+	bool is_sorted;     /* used only by soft_graph_sort() */
 };
 
 struct capture {
-	struct link link;            /* in the list of captures that have not ended */
-	unsigned refs;               /* number of references: one for all its streams, and one for each event recorded in it */
+	struct link link; /* in the list of captures that have not ended */
+	unsigned refs;    /* number of references: one for all its streams, and one for each event recorded in it */
 	bool has_ended;
-	bool is_invalid;             /* an operation was refused: cuStreamEndCapture will fail */
+	bool is_invalid; /* an operation was refused: cuStreamEndCapture will fail */
 	struct graph *graph;
-	struct stream *origin;       /* cuStreamBeginCapture's stream */
+	struct stream *origin; /* cuStreamBeginCapture's stream */
 	struct link streams;
 	CUstreamCaptureMode mode;
 	uint64_t thread, id;
 };
 
 struct capture_point {           /* the place in a capture at which an event was recorded */
-	struct capture *capture;     /* holds a reference */
+	struct capture *capture; /* holds a reference */
 	struct node_list nodes;
 };
 
@@ -98,18 +102,18 @@ void soft_nodes_remove(struct node_list *list, size_t index);
 void soft_nodes_clear(struct node_list *list);
 
 CUresult soft_graph_new(struct graph **out);
-struct graph *soft_graph_parent(const struct graph *g);  /* the graph whose node owns g; NULL: none */
+struct graph *soft_graph_parent(const struct graph *g); /* the graph whose node owns g; NULL: none */
 void soft_graph_free(struct graph *g);
 /* Copy a graph.  CUDA_ERROR_NOT_SUPPORTED: it has nodes that cannot be copied. */
 CUresult soft_graph_clone(const struct graph *g, struct graph **out);
 /* True: the graph, or a graph in its nodes, has a node of this type. */
 bool soft_graph_has(const struct graph *g, CUgraphNodeType type);
 /* Add a node.  The graph takes over the caller's references to work and child, also on failure. */
-CUresult soft_node_new(struct graph *g, CUgraphNodeType type, struct op *work, struct graph *child,
-		       const struct node_list *waits_for, struct node **out);
+CUresult soft_node_new(struct graph *g, CUgraphNodeType type, struct op *work, struct graph *child, const struct node_list *waits_for,
+		       struct node **out);
 void soft_node_free(struct node *n);
-bool soft_node_wait(struct node *n, struct node *for_node, const CUgraphEdgeData *data);  /* false: out of memory */
-void soft_node_set_work(struct node *n, struct op *work);         /* takes over the caller's reference */
+bool soft_node_wait(struct node *n, struct node *for_node, const CUgraphEdgeData *data); /* false: out of memory */
+void soft_node_set_work(struct node *n, struct op *work);                                /* takes over the caller's reference */
 /* List all nodes in topological order, each after those that it waits for; the caller frees the list.
  * CUDA_ERROR_INVALID_VALUE: a cycle. */
 CUresult soft_graph_sort(const struct graph *g, struct node ***out);
@@ -117,11 +121,11 @@ CUresult soft_graph_sort(const struct graph *g, struct node ***out);
 /* ---- cu_graph_own.c: resources of graphs other than nodes; the caller holds the lock -------- */
 
 CUresult soft_condition_new(struct graph *g, uint32_t first_value, bool is_assigned, struct condition **out);
-struct condition *soft_condition_find(const struct graph *g, CUgraphConditionalHandle handle);  /* NULL: not from this graph */
-void soft_condition_release(struct condition *c);   /* NULL is fine */
+struct condition *soft_condition_find(const struct graph *g, CUgraphConditionalHandle handle); /* NULL: not from this graph */
+void soft_condition_release(struct condition *c);                                              /* NULL is fine */
 /* Add count references of the objects; false: out of memory, and nothing was added. */
 bool soft_user_objects_add(struct user_objects *list, struct user_object *o, unsigned count);
-bool soft_user_objects_copy(struct user_objects *to, const struct user_objects *from);  /* adds one reference of each */
+bool soft_user_objects_copy(struct user_objects *to, const struct user_objects *from); /* adds one reference of each */
 void soft_user_objects_clear(struct user_objects *list);
 /* Drop references; the last one calls the program's function in the callback thread. */
 void soft_user_object_release(struct user_object *o, unsigned count);
@@ -139,7 +143,7 @@ CUresult soft_capture_wait(struct stream *s, struct event *e);
 CUresult soft_capture_set_tips(struct stream *s, const struct node_list *nodes, bool add);
 /* Return CUDA_ERROR_CAPTURED_EVENT if the event was recorded in a capture: nothing can wait for it. */
 CUresult soft_capture_check_event(struct event *e);
-void soft_capture_forget(struct event *e);           /* call when the event is destroyed, or recorded in a stream that is not capturing */
+void soft_capture_forget(struct event *e); /* call when the event is destroyed, or recorded in a stream that is not capturing */
 /* Change the calling thread's mode, and return the mode before. */
 CUstreamCaptureMode soft_capture_exchange_mode(CUstreamCaptureMode mode);
 

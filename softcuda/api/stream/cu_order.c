@@ -10,7 +10,7 @@
 
 #include "softcuda/exec/observer_internal.h"
 
-static struct order *host;       /* the work that the host has waited for */
+static struct order *host; /* the work that the host has waited for */
 
 static bool is_observed(void)
 {

@@ -24,8 +24,8 @@ struct edge {
 	struct op *op;
 };
 
-static struct link ready = { &ready, &ready };  /* operations that can run */
-static struct link host_calls = { &host_calls, &host_calls };  /* ready operations for the callback thread */
+static struct link ready = { &ready, &ready };                /* operations that can run */
+static struct link host_calls = { &host_calls, &host_calls }; /* ready operations for the callback thread */
 static pthread_cond_t host_call_ready = PTHREAD_COND_INITIALIZER;
 static bool callback_thread_runs;
 
@@ -218,7 +218,7 @@ void soft_op_finish(struct op *op, CUresult result)
 	run_ready();
 }
 
-struct late_call {           /* soft_call_back() */
+struct late_call { /* soft_call_back() */
 	struct link link;
 	CUhostFn function;
 	void *user;
@@ -262,8 +262,7 @@ static bool have_callback_thread(void)
 {
 	pthread_t thread;
 
-	if (!callback_thread_runs &&
-	    gpul_thread_start(&thread, NULL, "gpul-callback", run_host_calls, NULL) == 0) {
+	if (!callback_thread_runs && gpul_thread_start(&thread, NULL, "gpul-callback", run_host_calls, NULL) == 0) {
 		pthread_detach(thread);
 		callback_thread_runs = true;
 	}
@@ -286,7 +285,7 @@ void soft_call_back(CUhostFn function, void *user)
 
 static void add_pending(struct op *op)
 {
-	op->refs++;  /* the queue's reference: soft_op_end() drops it */
+	op->refs++; /* the queue's reference: soft_op_end() drops it */
 	list_append(&op->ctx->pending, &op->in_context);
 	op->stream->last = op;
 	op->stream->n_pending++;
@@ -313,8 +312,7 @@ CUresult soft_op_submit(struct op *op, struct op *after)
 	return CUDA_SUCCESS;
 }
 
-CUresult soft_ops_submit(struct op **op, size_t n, const struct op_wait *waits, size_t n_waits,
-			 struct op *after)
+CUresult soft_ops_submit(struct op **op, size_t n, const struct op_wait *waits, size_t n_waits, struct op *after)
 {
 	struct stream *s = op[0]->stream;
 	size_t n_edges = tie_all(s, after, NULL, NULL) + n_waits;
@@ -330,7 +328,7 @@ CUresult soft_ops_submit(struct op **op, size_t n, const struct op_wait *waits, 
 	for (size_t i = 0; i < n_waits; i++)
 		tie(op[waits[i].later], op[waits[i].earlier], &spare);
 	for (size_t i = 0; i < n; i++) {
-		op[i]->deferred = true;  /* a failure can only be reported as a fault of the context */
+		op[i]->deferred = true; /* a failure can only be reported as a fault of the context */
 		add_pending(op[i]);
 	}
 	if (!op[0]->n_waits) {
@@ -425,8 +423,10 @@ CUresult soft_op_check_wait(struct op *op, const char *call)
 	mark_host_calls();
 	if (!op->needs_host_call)
 		return CUDA_SUCCESS;
-	return soft_refuse(CUDA_ERROR_NOT_PERMITTED, "%s: would wait forever: a function that the driver calls waits for work that comes after it, or "
-						     "after another such function", call);
+	return soft_refuse(CUDA_ERROR_NOT_PERMITTED,
+			   "%s: would wait forever: a function that the driver calls waits for work that comes after it, or "
+			   "after another such function",
+			   call);
 }
 
 CUresult soft_op_wait(struct op *op)

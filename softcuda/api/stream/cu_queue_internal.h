@@ -10,11 +10,14 @@ struct node;
 
 struct node_list { /* nodes of one graph, each once */
 	struct node **at;
-	CUgraphEdgeData *data;       /* data of the dependency on each node */
+	CUgraphEdgeData *data; /* data of the dependency on each node */
 	size_t n, room;
 };
 
-enum { LEAST_PRIORITY = 0, GREATEST_PRIORITY = -5 };  /* as on an H200; the interpreter ignores priorities and runs the blocks of all streams in turn */
+enum {
+	LEAST_PRIORITY = 0,
+	GREATEST_PRIORITY = -5
+}; /* as on an H200; the interpreter ignores priorities and runs the blocks of all streams in turn */
 
 struct stream_hints { /* the attributes that cuStreamCopyAttributes copies */
 	CUaccessPolicyWindow window;
@@ -24,25 +27,25 @@ struct stream_hints { /* the attributes that cuStreamCopyAttributes copies */
 };
 
 struct stream {
-	struct link link;            /* in context->streams */
+	struct link link; /* in context->streams */
 	void *handle;
 	struct context *ctx;
 	unsigned flags;
 	int priority;
 	struct stream_hints hints;
-	bool blocking;               /* this stream and the legacy stream wait for each other's work */
-	bool destroyed;              /* the handle is freed; the stream is freed after its last operation */
+	bool blocking;  /* this stream and the legacy stream wait for each other's work */
+	bool destroyed; /* the handle is freed; the stream is freed after its last operation */
 	uint64_t id;
-	uint64_t thread;             /* per-thread default stream: number of its thread; others: 0 */
-	struct op *last;             /* the newest operation that has not ended; NULL: idle */
+	uint64_t thread; /* per-thread default stream: number of its thread; others: 0 */
+	struct op *last; /* the newest operation that has not ended; NULL: idle */
 	unsigned n_pending;
-	struct order *order;         /* clock of its last operation, for observers (cu_order.c) */
+	struct order *order; /* clock of its last operation, for observers (cu_order.c) */
 	uint64_t n_ordered;
-	struct capture *capture;     /* the capture that the stream takes part in; NULL: its work is run */
-	struct link in_capture;      /* in capture->streams */
-	struct node_list tips;       /* the nodes that the next captured operation waits for */
-	CUgraphNode *tip_handles;    /* the list that cuStreamGetCaptureInfo returned; or NULL */
-	CUgraphEdgeData *tip_data;   /* parallel to tip_handles */
+	struct capture *capture;   /* the capture that the stream takes part in; NULL: its work is run */
+	struct link in_capture;    /* in capture->streams */
+	struct node_list tips;     /* the nodes that the next captured operation waits for */
+	CUgraphNode *tip_handles;  /* the list that cuStreamGetCaptureInfo returned; or NULL */
+	CUgraphEdgeData *tip_data; /* parallel to tip_handles */
 };
 
 /* The functions of one kind of operations.  The caller of each holds the lock; NULL: nothing to do. */
@@ -50,49 +53,50 @@ struct op_kind {
 	/* Either do the work and call soft_op_end(), or start the work and let another thread call soft_op_finish().
 	 * May release the lock.  Not called after a fault of the context, unless is_host_call. */
 	void (*run)(struct op *op);
-	void (*stop)(struct op *op);     /* make running work end soon, because the context has failed */
+	void (*stop)(struct op *op); /* make running work end soon, because the context has failed */
 	void (*ended)(struct op *op);
-	void (*release)(struct op *op);  /* free what the operation owns */
+	void (*release)(struct op *op); /* free what the operation owns */
 	/* Give the copy of an operation (its struct has been copied) its own resources.  False: out of memory. */
 	bool (*copy)(struct op *op);
-	bool is_host_call;               /* the operation can block, so it runs in the callback thread */
-	bool is_node;                    /* a graph can contain such operations, as nodes of node_type */
+	bool is_host_call; /* the operation can block, so it runs in the callback thread */
+	bool is_node;      /* a graph can contain such operations, as nodes of node_type */
 	CUgraphNodeType node_type;
-	size_t bytes;                    /* size of the struct whose first member is a struct op */
+	size_t bytes; /* size of the struct whose first member is a struct op */
 };
 
 struct op {
 	const struct op_kind *kind;
-	struct context *ctx;         /* NULL: the work of a graph node: it is never queued, only copies of it are */
-	struct stream *stream;       /* NULL: see ctx */
-	struct link in_context;      /* in context->pending */
-	struct link in_ready;        /* in a ready queue, when the operation can run */
-	struct edge *dependents;     /* operations that wait for this one */
-	unsigned n_waits;            /* number of operations that this one waits for */
+	struct context *ctx;     /* NULL: the work of a graph node: it is never queued, only copies of it are */
+	struct stream *stream;   /* NULL: see ctx */
+	struct link in_context;  /* in context->pending */
+	struct link in_ready;    /* in a ready queue, when the operation can run */
+	struct edge *dependents; /* operations that wait for this one */
+	unsigned n_waits;        /* number of operations that this one waits for */
 	unsigned refs;
-	struct order *order;         /* clock of the operation, for observers (cu_order.c) */
-	bool ended, deferred;        /* deferred: the operation had to wait, so its cu* call has returned */
-	bool needs_host_call;        /* used only in soft_op_check_wait() */
+	struct order *order;  /* clock of the operation, for observers (cu_order.c) */
+	bool ended, deferred; /* deferred: the operation had to wait, so its cu* call has returned */
+	bool needs_host_call; /* used only in soft_op_check_wait() */
 	CUresult result;
 };
 
-extern const struct op_kind soft_marker;     /* an operation without work, for others to wait for */
+extern const struct op_kind soft_marker; /* an operation without work, for others to wait for */
 
 /* Create a zeroed struct of kind->bytes; free it with soft_op_release(). stream NULL: it is the work of a graph node.  NULL:
  * out of memory. */
 struct op *soft_op_new(struct stream *stream, const struct op_kind *kind);
-struct op *soft_op_copy(const struct op *from, struct stream *stream);  /* NULL: out of memory */
+struct op *soft_op_copy(const struct op *from, struct stream *stream); /* NULL: out of memory */
 /* Queue op after its stream's work (and after the operation `after`, if not NULL), and run all ready operations.  Work that a
  * stream can capture is queued by soft_capture_or_submit() instead.  The caller keeps its reference, and holds the lock,
  * which is released and taken again.  CUDA_ERROR_OUT_OF_MEMORY: nothing was queued. */
 CUresult soft_op_submit(struct op *op, struct op *after);
 
-struct op_wait { size_t later, earlier; };   /* op[later] waits for op[earlier] */
+struct op_wait {
+	size_t later, earlier;
+}; /* op[later] waits for op[earlier] */
 
 /* Queue n operations of one stream at once: op[0] after the stream's work and `after`, the others as `waits` says; op[n - 1] must
  * be the last to end.  Otherwise as for soft_op_submit(). */
-CUresult soft_ops_submit(struct op **op, size_t n, const struct op_wait *waits, size_t n_waits,
-			 struct op *after);
+CUresult soft_ops_submit(struct op **op, size_t n, const struct op_wait *waits, size_t n_waits, struct op *after);
 /* Queue the operations of a graph in a node, from the run function of the node's operation: op[0] does not wait for the stream's
  * work, and the stream's later work does not wait for op[n - 1].  They run soon after the caller returns.  Otherwise as for
  * soft_ops_submit(). */
@@ -101,18 +105,18 @@ CUresult soft_ops_start(struct op **op, size_t n, const struct op_wait *waits, s
 bool soft_op_run_after(struct op *op, struct op *earlier);
 /* The caller of each function below holds the lock; the functions that wait release it meanwhile. */
 void soft_op_release(struct op *op);
-void soft_op_end(struct op *op, CUresult result);     /* called by kind->run; drops the queue's reference */
-void soft_op_finish(struct op *op, CUresult result);  /* called by other threads; an error fails the context */
-bool soft_stream_is_busy(struct stream *s);   /* true: the stream's next operation would have to wait */
-CUresult soft_op_wait(struct op *op);         /* wait for op; returns its result */
+void soft_op_end(struct op *op, CUresult result);    /* called by kind->run; drops the queue's reference */
+void soft_op_finish(struct op *op, CUresult result); /* called by other threads; an error fails the context */
+bool soft_stream_is_busy(struct stream *s);          /* true: the stream's next operation would have to wait */
+CUresult soft_op_wait(struct op *op);                /* wait for op; returns its result */
 /* Check whether the calling thread may wait for op (NULL is fine).  CUDA_ERROR_NOT_PERMITTED: it is the callback thread and would
  * wait forever. */
 CUresult soft_op_check_wait(struct op *op, const char *call);
-void soft_stream_wait(struct stream *s);      /* wait until all work queued so far has ended */
-void soft_stream_free_if_done(struct stream *s);  /* free s if it is destroyed and has no work left */
-void soft_context_wait(struct context *ctx);  /* wait until no operation of ctx is pending */
-void soft_context_fail(struct context *ctx, CUresult fault);  /* make every later call in ctx return fault */
-void soft_context_abort(struct context *ctx);  /* stop the context's kernels, drop its queued work, and wait */
+void soft_stream_wait(struct stream *s);                     /* wait until all work queued so far has ended */
+void soft_stream_free_if_done(struct stream *s);             /* free s if it is destroyed and has no work left */
+void soft_context_wait(struct context *ctx);                 /* wait until no operation of ctx is pending */
+void soft_context_fail(struct context *ctx, CUresult fault); /* make every later call in ctx return fault */
+void soft_context_abort(struct context *ctx);                /* stop the context's kernels, drop its queued work, and wait */
 
 /* An operation that calls a function of the program; exactly one of function and callback is set. */
 struct host_call {
@@ -129,9 +133,8 @@ void soft_call_back(CUhostFn function, void *user);
 
 /* ---- cu_stream.c: the caller holds the lock ------------------------------------------------- */
 
-int soft_clamp_priority(int priority);  /* returns the nearest valid priority */
-CUresult soft_stream_create(struct context *ctx, unsigned flags, int priority,
-			    struct stream **out);
+int soft_clamp_priority(int priority); /* returns the nearest valid priority */
+CUresult soft_stream_create(struct context *ctx, unsigned flags, int priority, struct stream **out);
 void soft_stream_destroy(struct stream *s);
 /* Find the stream of a handle and enter its context; for 0, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD the current context.  On
  * success the lock is held.  CUDA_ERROR_NOT_PERMITTED: one of these three handles, in a callback. */
@@ -155,6 +158,6 @@ CUresult soft_capture_check_legacy(struct stream *s);
 CUresult soft_capture_check_query(struct stream *s, bool invalidate);
 /* Check a call that could wait for a capture, such as cuMemAlloc: the calling thread's capture mode may forbid it. */
 CUresult soft_capture_check_unsafe(const char *call);
-void soft_capture_leave(struct stream *s);           /* call when the stream's handle is destroyed */
+void soft_capture_leave(struct stream *s); /* call when the stream's handle is destroyed */
 
 #endif

@@ -39,7 +39,7 @@ struct shared_event {
 	bool is_own;
 };
 
-enum { POLL_MS = 20 };       /* within this time a waiter notices that the recording process was killed */
+enum { POLL_MS = 20 }; /* within this time a waiter notices that the recording process was killed */
 
 const size_t soft_shared_event_bytes = sizeof(struct page);
 
@@ -54,20 +54,17 @@ static bool is_not_before(uint32_t a, uint32_t b)
 	return (int32_t)(a - b) >= 0;
 }
 
-static long futex(_Atomic uint32_t *word, int operation, uint32_t value,
-		  const struct timespec *timeout)
+static long futex(_Atomic uint32_t *word, int operation, uint32_t value, const struct timespec *timeout)
 {
 	return syscall(SYS_futex, word, operation, value, timeout, NULL, 0);
 }
 
 static struct flock slot_lock(uint32_t slot)
 {
-	return (struct flock){ .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = slot,
-			       .l_len = 1 };
+	return (struct flock){ .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = slot, .l_len = 1 };
 }
 
-CUresult soft_shared_event_attach(const struct ipc_file *file, bool is_own,
-				  struct shared_event **out)
+CUresult soft_shared_event_attach(const struct ipc_file *file, bool is_own, struct shared_event **out)
 {
 	struct shared_event *s = calloc(1, sizeof *s);
 	void *page;
@@ -97,7 +94,7 @@ void soft_shared_event_close(struct shared_event *s)
 	if (!s)
 		return;
 	munmap(s->page, sizeof *s->page);
-	soft_ipc_close(&s->file);  /* closing also drops the lock on the slot */
+	soft_ipc_close(&s->file); /* closing also drops the lock on the slot */
 	free(s);
 }
 
@@ -155,18 +152,15 @@ CUresult soft_shared_event_state(const struct shared_event *s, uint64_t newest)
 {
 	struct page *p = s->page;
 	uint32_t ticket = ticket_of(newest);
-	bool alive = is_not_before(atomic_load(&p->ended), ticket) ||
-		     is_alive(s, (uint32_t)newest);
+	bool alive = is_not_before(atomic_load(&p->ended), ticket) || is_alive(s, (uint32_t)newest);
 
 	if (is_not_before(atomic_load(&p->ended), ticket))
 		return ticket && atomic_load(&p->failed) == ticket
-			       ? soft_refuse(CUDA_ERROR_UNKNOWN,
-					     "event of another process: the work before the event failed")
+			       ? soft_refuse(CUDA_ERROR_UNKNOWN, "event of another process: the work before the event failed")
 			       : CUDA_SUCCESS;
 	if (alive)
 		return CUDA_ERROR_NOT_READY;
-	return soft_refuse(CUDA_ERROR_UNKNOWN,
-			   "event of another process: the process ended before its stream arrived at the event");
+	return soft_refuse(CUDA_ERROR_UNKNOWN, "event of another process: the process ended before its stream arrived at the event");
 }
 
 CUresult soft_shared_event_wait(const struct shared_event *s, uint64_t newest)

@@ -17,8 +17,7 @@ int soft_clamp_priority(int priority)
 	return priority < GREATEST_PRIORITY ? GREATEST_PRIORITY : priority;
 }
 
-CUresult soft_stream_create(struct context *ctx, unsigned flags, int priority,
-			    struct stream **out)
+CUresult soft_stream_create(struct context *ctx, unsigned flags, int priority, struct stream **out)
 {
 	struct stream *s = calloc(1, sizeof *s);
 
@@ -212,7 +211,6 @@ EXPORT CUresult cuStreamSynchronize(CUstream handle)
 	return r;
 }
 
-
 /* Call the program's function.  After a fault of the context, a callback gets the error, but a cuLaunchHostFunc function is not
  * called. */
 static void run_host_call(struct op *op)
@@ -232,12 +230,11 @@ static void run_host_call(struct op *op)
 	soft_op_end(op, fault);
 }
 
-const struct op_kind soft_host_call_kind = { .run = run_host_call, .is_host_call = true, .is_node = true,
-					     .node_type = CU_GRAPH_NODE_TYPE_HOST,
-					     .bytes = sizeof(struct host_call) };
+const struct op_kind soft_host_call_kind = {
+	.run = run_host_call, .is_host_call = true, .is_node = true, .node_type = CU_GRAPH_NODE_TYPE_HOST, .bytes = sizeof(struct host_call)
+};
 
-static CUresult queue_host_call(CUstream handle, CUhostFn function, CUstreamCallback callback,
-				void *user)
+static CUresult queue_host_call(CUstream handle, CUhostFn function, CUstreamCallback callback, void *user)
 {
 	struct context *ctx;
 	struct stream *s;
@@ -267,8 +264,7 @@ unlock:
 	return r;
 }
 
-EXPORT CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback callback, void *user,
-				    unsigned int flags)
+EXPORT CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback callback, void *user, unsigned int flags)
 {
 	if (!callback || flags)
 		return CUDA_ERROR_INVALID_VALUE;

@@ -7,15 +7,14 @@
 
 struct wait_op {
 	struct op op;
-	struct event *event;         /* holds a reference */
-	struct op *record;           /* holds a reference to the record that a launch waits for; NULL: none */
+	struct event *event; /* holds a reference */
+	struct op *record;   /* holds a reference to the record that a launch waits for; NULL: none */
 };
 
 struct event *soft_event_of_work(const struct op *work)
 {
-	return work->kind->node_type == CU_GRAPH_NODE_TYPE_WAIT_EVENT
-		       ? CONTAINER(work, const struct wait_op, op)->event
-		       : soft_event_of_record(work);
+	return work->kind->node_type == CU_GRAPH_NODE_TYPE_WAIT_EVENT ? CONTAINER(work, const struct wait_op, op)->event
+								      : soft_event_of_record(work);
 }
 
 static void run_wait(struct op *op)
@@ -106,7 +105,8 @@ EXPORT CUresult cuEventRecordWithFlags(CUevent event, CUstream handle, unsigned 
 	if (!e)
 		r = soft_refuse_handle(CUDA_ERROR_INVALID_HANDLE, HANDLE_EVENT, event);
 	else if (e->ctx != ctx)
-		r = soft_refuse(CUDA_ERROR_INVALID_HANDLE, "cuEventRecord: the event and the stream belong to different contexts (devices %d and %d)",
+		r = soft_refuse(CUDA_ERROR_INVALID_HANDLE,
+				"cuEventRecord: the event and the stream belong to different contexts (devices %d and %d)",
 				e->ctx->device->ordinal, ctx->device->ordinal);
 	else if (flags & ~(unsigned)CU_EVENT_RECORD_EXTERNAL)
 		r = CUDA_ERROR_INVALID_VALUE;

@@ -133,8 +133,8 @@ void soft_node_free(struct node *n)
 	free(n);
 }
 
-CUresult soft_node_new(struct graph *g, CUgraphNodeType type, struct op *work, struct graph *child,
-		       const struct node_list *waits_for, struct node **out)
+CUresult soft_node_new(struct graph *g, CUgraphNodeType type, struct op *work, struct graph *child, const struct node_list *waits_for,
+		       struct node **out)
 {
 	struct node *n = calloc(1, sizeof *n);
 

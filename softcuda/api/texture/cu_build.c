@@ -17,14 +17,22 @@ static enum channel_type channel_of(CUarray_format format, bool *unorm)
 	if (*unorm)
 		return by_width[((unsigned)format - CU_AD_FORMAT_UNORM_INT8X1) / 3];
 	switch (format) {
-	case CU_AD_FORMAT_UNSIGNED_INT8: return CHANNEL_U8;
-	case CU_AD_FORMAT_UNSIGNED_INT16: return CHANNEL_U16;
-	case CU_AD_FORMAT_UNSIGNED_INT32: return CHANNEL_U32;
-	case CU_AD_FORMAT_SIGNED_INT8: return CHANNEL_S8;
-	case CU_AD_FORMAT_SIGNED_INT16: return CHANNEL_S16;
-	case CU_AD_FORMAT_SIGNED_INT32: return CHANNEL_S32;
-	case CU_AD_FORMAT_HALF: return CHANNEL_F16;
-	default: return CHANNEL_F32;
+	case CU_AD_FORMAT_UNSIGNED_INT8:
+		return CHANNEL_U8;
+	case CU_AD_FORMAT_UNSIGNED_INT16:
+		return CHANNEL_U16;
+	case CU_AD_FORMAT_UNSIGNED_INT32:
+		return CHANNEL_U32;
+	case CU_AD_FORMAT_SIGNED_INT8:
+		return CHANNEL_S8;
+	case CU_AD_FORMAT_SIGNED_INT16:
+		return CHANNEL_S16;
+	case CU_AD_FORMAT_SIGNED_INT32:
+		return CHANNEL_S32;
+	case CU_AD_FORMAT_HALF:
+		return CHANNEL_F16;
+	default:
+		return CHANNEL_F32;
 	}
 }
 
@@ -46,16 +54,17 @@ static CUresult set_format(struct texture *t, CUarray_format format, unsigned ch
 /* Convert the format of a view: CUresourceViewFormat lists each type with 1, 2 and 4 channels. */
 static CUresult view_format(CUresourceViewFormat view, CUarray_format *format, unsigned *channels)
 {
-	static const uint8_t formats[] = { CU_AD_FORMAT_UNSIGNED_INT8, CU_AD_FORMAT_SIGNED_INT8, CU_AD_FORMAT_UNSIGNED_INT16,
-					   CU_AD_FORMAT_SIGNED_INT16, CU_AD_FORMAT_UNSIGNED_INT32, CU_AD_FORMAT_SIGNED_INT32,
-					   CU_AD_FORMAT_HALF, CU_AD_FORMAT_FLOAT };
+	static const uint8_t formats[] = { CU_AD_FORMAT_UNSIGNED_INT8, CU_AD_FORMAT_SIGNED_INT8,    CU_AD_FORMAT_UNSIGNED_INT16,
+					   CU_AD_FORMAT_SIGNED_INT16,  CU_AD_FORMAT_UNSIGNED_INT32, CU_AD_FORMAT_SIGNED_INT32,
+					   CU_AD_FORMAT_HALF,          CU_AD_FORMAT_FLOAT };
 	static const uint8_t counts[] = { 1, 2, 4 };
 	const unsigned n = (unsigned)view - CU_RES_VIEW_FORMAT_UINT_1X8;
 
 	if (view == CU_RES_VIEW_FORMAT_NONE)
 		return CUDA_SUCCESS;
 	if (n >= 3 * sizeof formats)
-		return soft_refuse(CUDA_ERROR_NOT_SUPPORTED, "texture: view format 0x%x (block-compressed) is not supported", (unsigned)view);
+		return soft_refuse(CUDA_ERROR_NOT_SUPPORTED, "texture: view format 0x%x (block-compressed) is not supported",
+				   (unsigned)view);
 	*format = (CUarray_format)formats[n / 3];
 	*channels = counts[n % 3];
 	return CUDA_SUCCESS;
@@ -67,8 +76,12 @@ static struct texture_level level_of(const struct array *a)
 {
 	const bool slices = a->desc.Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP);
 
-	return (struct texture_level){ .at = (const uint8_t *)a->at, .width = (uint32_t)a->desc.Width, .height = (uint32_t)a->height,
-				       .depth = slices ? 1 : (uint32_t)a->depth, .pitch = a->row_bytes, .slice = a->slice_bytes };
+	return (struct texture_level){ .at = (const uint8_t *)a->at,
+				       .width = (uint32_t)a->desc.Width,
+				       .height = (uint32_t)a->height,
+				       .depth = slices ? 1 : (uint32_t)a->depth,
+				       .pitch = a->row_bytes,
+				       .slice = a->slice_bytes };
 }
 
 static void set_shape(struct texture *t, const CUDA_ARRAY3D_DESCRIPTOR *d)
@@ -100,8 +113,8 @@ static CUresult build_array(const CUDA_RESOURCE_DESC *r, unsigned flags, const C
 	if (result)
 		return result;
 	if (view && (view->lastMipmapLevel >= n || view->firstMipmapLevel > view->lastMipmapLevel))
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "texture: a view of levels %u to %u; the array has %u levels", view->firstMipmapLevel,
-				   view->lastMipmapLevel, n);
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "texture: a view of levels %u to %u; the array has %u levels",
+				   view->firstMipmapLevel, view->lastMipmapLevel, n);
 	if (view) {
 		first = view->firstMipmapLevel;
 		n = view->lastMipmapLevel + 1;
@@ -116,8 +129,8 @@ static CUresult build_array(const CUDA_RESOURCE_DESC *r, unsigned flags, const C
 	if (result)
 		return result;
 	if (t->element_bytes != a->element_bytes)
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "texture: elements of the view have %u bytes, elements of the array %zu", t->element_bytes,
-				   a->element_bytes);
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "texture: elements of the view have %u bytes, elements of the array %zu",
+				   t->element_bytes, a->element_bytes);
 	for (unsigned k = first; k < n; k++)
 		t->level[t->n_levels++] = level_of(levels[k]);
 	if (view && t->n_layers && view->lastLayer) {
@@ -142,7 +155,8 @@ static CUresult build_linear(const CUDA_RESOURCE_DESC *r, unsigned flags, struct
 		return result;
 	n = r->res.linear.sizeInBytes / t->element_bytes;
 	if (!n || n > MAX_LINEAR || at % TEXTURE_ALIGN || !soft_is_known(at, 1))
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "texture: %zu elements at 0x%llx; expected 1 to 2^28 in device memory, at a multiple of %d", n,
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
+				   "texture: %zu elements at 0x%llx; expected 1 to 2^28 in device memory, at a multiple of %d", n,
 				   (unsigned long long)at, TEXTURE_ALIGN);
 	t->in_table = t->linear_memory = true;
 	t->dimensions = 1;
@@ -161,10 +175,11 @@ static CUresult build_pitch(const CUDA_RESOURCE_DESC *r, unsigned flags, struct 
 		return result;
 	if (!width || width > MAX_PITCH_WIDTH || !height || height > MAX_PITCH_HEIGHT || at % TEXTURE_ALIGN || !soft_is_known(at, 1) ||
 	    pitch % PITCH_MULTIPLE || pitch < width * t->element_bytes)
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
-				   "texture: %zu x %zu elements with a pitch of %zu bytes at 0x%llx; expected device memory at a multiple of %d, and a pitch "
-				   "that is a multiple of %d and holds a row",
-				   width, height, pitch, (unsigned long long)at, TEXTURE_ALIGN, PITCH_MULTIPLE);
+		return soft_refuse(
+			CUDA_ERROR_INVALID_VALUE,
+			"texture: %zu x %zu elements with a pitch of %zu bytes at 0x%llx; expected device memory at a multiple of %d, and a pitch "
+			"that is a multiple of %d and holds a row",
+			width, height, pitch, (unsigned long long)at, TEXTURE_ALIGN, PITCH_MULTIPLE);
 	t->in_table = true;
 	t->dimensions = 2;
 	t->n_levels = 1;
@@ -214,7 +229,7 @@ CUresult soft_bound_new(const CUDA_RESOURCE_DESC *resource, const CUDA_TEXTURE_D
 		r = build_pitch(resource, flags, &b->texture);
 	else
 		soft_refuse(r, "texture: resource type %d cannot be used here", (int)resource->resType);
-	if (b->texture.cube && sampler)  /* for surfaces, each face is a layer */
+	if (b->texture.cube && sampler) /* for surfaces, each face is a layer */
 		b->texture.n_layers /= 6;
 	if (!r && sampler)
 		r = build_sampler(sampler, &b->texture);

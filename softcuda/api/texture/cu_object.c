@@ -21,7 +21,7 @@ static CUresult find_object(struct context *ctx, uint64_t handle, enum texture_k
 void soft_texture_free(struct texture_use *u)
 {
 	if (u->reference)
-		gpul_texture_bind(u->handle, NULL);  /* the handle belongs to the module */
+		gpul_texture_bind(u->handle, NULL); /* the handle belongs to the module */
 	else
 		gpul_texture_remove(u->handle);
 	soft_handle_free(u->reference);
@@ -105,7 +105,7 @@ static CUresult destroy_object(uint64_t handle, enum texture_kind kind)
 	r = find_object(ctx, handle, kind, &u);
 	if (!r) {
 		soft_context_wait(ctx);
-		r = find_object(ctx, handle, kind, &u);  /* find it again: another thread may have destroyed it meanwhile */
+		r = find_object(ctx, handle, kind, &u); /* find it again: another thread may have destroyed it meanwhile */
 	}
 	if (!r)
 		soft_texture_free(u);
@@ -170,7 +170,7 @@ EXPORT CUresult cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC *out, CUt
 
 	if (r)
 		return r;
-	*out = u->view;  /* zeros without a view: NVIDIA documents an error, but its driver 580 succeeds */
+	*out = u->view; /* zeros without a view: NVIDIA documents an error, but its driver 580 succeeds */
 	soft_unlock();
 	return CUDA_SUCCESS;
 }
@@ -195,6 +195,6 @@ EXPORT CUresult cuDeviceGetTexture1DLinearMaxWidth(size_t *out, CUarray_format f
 	if (!r)
 		r = out ? soft_format_check(format, channels) : CUDA_ERROR_INVALID_VALUE;
 	if (!r)
-		*out = 1 << 28;  /* CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH */
+		*out = 1 << 28; /* CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH */
 	return r;
 }

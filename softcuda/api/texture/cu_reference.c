@@ -207,8 +207,9 @@ EXPORT CUresult cuTexRefSetFormat(CUtexref t, CUarray_format format, int channel
 EXPORT CUresult cuTexRefSetAddressMode(CUtexref t, int dimension, CUaddress_mode mode)
 {
 	struct texture_use *u;
-	CUresult r = dimension < 0 || dimension > 2 || (unsigned)mode > CU_TR_ADDRESS_MODE_BORDER ? CUDA_ERROR_INVALID_VALUE
-												: enter_reference(t, HANDLE_TEXTURE_REF, &u);
+	CUresult r = dimension < 0 || dimension > 2 || (unsigned)mode > CU_TR_ADDRESS_MODE_BORDER
+			     ? CUDA_ERROR_INVALID_VALUE
+			     : enter_reference(t, HANDLE_TEXTURE_REF, &u);
 
 	if (r)
 		return r;

@@ -7,7 +7,7 @@
 
 _Static_assert(sizeof(CUtensorMap) == GPUL_TENSOR_MAP_BYTES, "a CUtensorMap is copied as bytes");
 
-enum { LAST_SWIZZLE = 6 };  /* CU_TENSOR_MAP_SWIZZLE_128B_ATOM_64B, which older headers lack; values from 4 on need sm_100 */
+enum { LAST_SWIZZLE = 6 }; /* CU_TENSOR_MAP_SWIZZLE_128B_ATOM_64B, which older headers lack; values from 4 on need sm_100 */
 
 /* The arguments that the calls for tiled and im2col maps share. */
 struct description {
@@ -48,10 +48,15 @@ static CUresult describe(const char *call, const struct description *t, cuuint32
 {
 	const bool known = (unsigned)t->type < GPUL_TENSOR_TYPES;
 
-	*m = (gpul_tensor_map){ .mark = GPUL_TENSOR_MAP_MARK, .address = (uintptr_t)t->address, .type = (uint8_t)t->type, .rank = (uint8_t)t->rank,
-				.swizzle = (uint8_t)t->swizzle, .interleave = (uint8_t)t->interleave,
+	*m = (gpul_tensor_map){ .mark = GPUL_TENSOR_MAP_MARK,
+				.address = (uintptr_t)t->address,
+				.type = (uint8_t)t->type,
+				.rank = (uint8_t)t->rank,
+				.swizzle = (uint8_t)t->swizzle,
+				.interleave = (uint8_t)t->interleave,
 				.fill_nan = t->fill == CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA };
-	if (!sizes_are_possible(t) || !row || row > 256 || (known && !modes_are_possible(t, row * gpul_tensor_type_bytes((unsigned)t->type))))
+	if (!sizes_are_possible(t) || !row || row > 256 ||
+	    (known && !modes_are_possible(t, row * gpul_tensor_type_bytes((unsigned)t->type))))
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "%s: invalid size, stride, alignment, mode or fill", call);
 	m->box[0] = (uint16_t)row;
 	for (unsigned d = 0; d < t->rank; d++) {
@@ -75,7 +80,8 @@ static bool arguments_are_there(const CUtensorMap *map, const struct description
 static CUresult store_map(void *map, const struct description *t, const gpul_tensor_map *m)
 {
 	if ((unsigned)t->type >= GPUL_TENSOR_TYPES || t->swizzle > CU_TENSOR_MAP_SWIZZLE_128B)
-		return soft_refuse(CUDA_ERROR_NOT_SUPPORTED, "a tensor map of type %d with swizzle %d is not interpreted", (int)t->type, (int)t->swizzle);
+		return soft_refuse(CUDA_ERROR_NOT_SUPPORTED, "a tensor map of type %d with swizzle %d is not interpreted", (int)t->type,
+				   (int)t->swizzle);
 	memset(map, 0, sizeof(CUtensorMap));
 	memcpy(map, m, sizeof *m);
 	return CUDA_SUCCESS;
@@ -90,14 +96,15 @@ EXPORT CUresult cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType typ
 	gpul_tensor_map m;
 	CUresult r;
 
-	(void)promotion;  /* a hint */
+	(void)promotion; /* a hint */
 	if (!box || !arguments_are_there(map, &t))
 		return CUDA_ERROR_INVALID_VALUE;
 	r = describe("cuTensorMapEncodeTiled", &t, box[0], &m);
 	for (unsigned d = 0; !r && d < rank; d++) {
 		if (!box[d] || box[d] > 256)
-			return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuTensorMapEncodeTiled: the box has %u elements in dimension %u; 1 to 256 are possible",
-					   box[d], d);
+			return soft_refuse(CUDA_ERROR_INVALID_VALUE,
+					   "cuTensorMapEncodeTiled: the box has %u elements in dimension %u; 1 to 256 are possible", box[d],
+					   d);
 		m.box[d] = (uint16_t)box[d];
 	}
 	return r ? r : store_map(map, &t, &m);
@@ -119,9 +126,9 @@ static bool corners_are_possible(const struct description *t, const int *lower, 
 }
 
 EXPORT CUresult cuTensorMapEncodeIm2col(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t rank, void *address, const cuuint64_t *dims,
-					const cuuint64_t *strides, const int *lower, const int *upper, cuuint32_t channels, cuuint32_t pixels,
-					const cuuint32_t *steps, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
-					CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill)
+					const cuuint64_t *strides, const int *lower, const int *upper, cuuint32_t channels,
+					cuuint32_t pixels, const cuuint32_t *steps, CUtensorMapInterleave interleave,
+					CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill)
 {
 	const struct description t = { type, rank, address, dims, strides, steps, interleave, swizzle, fill };
 	gpul_tensor_map m;
@@ -132,7 +139,8 @@ EXPORT CUresult cuTensorMapEncodeIm2col(CUtensorMap *map, CUtensorMapDataType ty
 		return CUDA_ERROR_INVALID_VALUE;
 	r = describe("cuTensorMapEncodeIm2col", &t, channels, &m);
 	if (!r && (!pixels || pixels > 1024 || !corners_are_possible(&t, lower, upper)))
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuTensorMapEncodeIm2col: invalid corner, or invalid number of pixels (%u)", pixels);
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuTensorMapEncodeIm2col: invalid corner, or invalid number of pixels (%u)",
+				   pixels);
 	m.im2col = true;
 	m.pixels = (uint16_t)pixels;
 	for (unsigned d = 0; !r && d < rank; d++) {

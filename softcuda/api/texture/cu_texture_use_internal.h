@@ -10,17 +10,17 @@ struct bound {                       /* never changes; keeps its memory alive */
 	struct array_memory *memory; /* NULL: memory with an address */
 };
 
-struct texture_use {                 /* an object, or a reference of a module */
-	struct link link;            /* in context->textures */
+struct texture_use {      /* an object, or a reference of a module */
+	struct link link; /* in context->textures */
 	struct context *ctx;
-	uint64_t handle;             /* handle in the engine's table; an object's handle in cuda.h, too; 0: a reference without a module */
-	void *reference;             /* HANDLE_TEXTURE_REF or HANDLE_SURFACE_REF; NULL: an object */
-	struct bound *bound;         /* NULL: a reference that is not bound */
+	uint64_t handle;     /* handle in the engine's table; an object's handle in cuda.h, too; 0: a reference without a module */
+	void *reference;     /* HANDLE_TEXTURE_REF or HANDLE_SURFACE_REF; NULL: an object */
+	struct bound *bound; /* NULL: a reference that is not bound */
 	bool has_resource, has_view;
 	CUDA_RESOURCE_DESC resource;
 	CUDA_TEXTURE_DESC sampler;
 	CUDA_RESOURCE_VIEW_DESC view;
-	CUarray_format format;       /* format of the linear memory of a reference */
+	CUarray_format format; /* format of the linear memory of a reference */
 	unsigned channels;
 };
 
@@ -29,7 +29,7 @@ struct texture_use {                 /* an object, or a reference of a module */
 /* cu_build.c: convert the descriptors.  view NULL: there is none; sampler NULL: it is a surface. */
 CUresult soft_bound_new(const CUDA_RESOURCE_DESC *resource, const CUDA_TEXTURE_DESC *sampler, const CUDA_RESOURCE_VIEW_DESC *view,
 			struct bound **out);
-void soft_bound_free(struct bound *b);               /* NULL is fine; waits for instructions that use it */
-void soft_texture_free(struct texture_use *u);       /* cu_object.c */
+void soft_bound_free(struct bound *b);         /* NULL is fine; waits for instructions that use it */
+void soft_texture_free(struct texture_use *u); /* cu_object.c */
 
 #endif

@@ -10,13 +10,16 @@
 static CUresult check_prop(const CUmulticastObjectProp *p)
 {
 	if (!p || p->flags || !p->numDevices || !p->size || p->size % VMM_GRANULARITY)
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMulticastCreate: the object needs devices, a size that is a multiple of 2 MiB, and flags 0");
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
+				   "cuMulticastCreate: the object needs devices, a size that is a multiple of 2 MiB, and flags 0");
 	if (p->numDevices > GPUL_EXEC_MAX_DEVICES)
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMulticastCreate: %u devices; at most %d", p->numDevices, GPUL_EXEC_MAX_DEVICES);
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMulticastCreate: %u devices; at most %d", p->numDevices,
+				   GPUL_EXEC_MAX_DEVICES);
 	if (p->handleTypes & CU_MEM_HANDLE_TYPE_FABRIC)
 		return soft_answer(CUDA_ERROR_NOT_PERMITTED, "cuMulticastCreate: fabric handles are not supported");
 	if (p->handleTypes & ~(unsigned long long)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMulticastCreate: handle types %#llx: use a file descriptor (1)", p->handleTypes);
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMulticastCreate: handle types %#llx: use a file descriptor (1)",
+				   p->handleTypes);
 	return CUDA_SUCCESS;
 }
 
@@ -26,7 +29,9 @@ CUresult soft_multicast_adopt(struct multicast *t, int fd, CUmemAllocationHandle
 	CUresult r = CUDA_ERROR_OUT_OF_MEMORY;
 
 	if (m) {
-		*m = (struct memory){ .refs = 1, .fd = fd, .bytes = t->shared->bytes, .imported = true, .multicast = t, .multicast_end = soft_team_free };
+		*m = (struct memory){
+			.refs = 1, .fd = fd, .bytes = t->shared->bytes, .imported = true, .multicast = t, .multicast_end = soft_team_free
+		};
 		m->prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
 		m->prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
 		m->prop.requestedHandleTypes = type;
@@ -134,22 +139,26 @@ static CUresult bind_memory(struct multicast *t, struct memory *memory, const st
 
 	if (!bytes || bytes % VMM_GRANULARITY || offset % VMM_GRANULARITY || memory_offset % VMM_GRANULARITY)
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
-				   "cuMulticastBind: %llu bytes at offset %llu, memory at offset %llu: they must be multiples of 2 MiB", bytes, offset, memory_offset);
+				   "cuMulticastBind: %llu bytes at offset %llu, memory at offset %llu: they must be multiples of 2 MiB",
+				   bytes, offset, memory_offset);
 	if (bytes > t->shared->bytes || offset > t->shared->bytes - bytes || bytes > memory->bytes || memory_offset > memory->bytes - bytes)
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMulticastBind: %llu bytes are beyond the end of the object (%llu bytes) or of the memory (%zu bytes)",
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
+				   "cuMulticastBind: %llu bytes are beyond the end of the object (%llu bytes) or of the memory (%zu bytes)",
 				   bytes, (unsigned long long)t->shared->bytes, memory->bytes);
 	if (memory->multicast || is_host_memory(memory))
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMulticastBind: only memory of a device can be bound");
 	if (t->is_shareable && !memory->imported && !memory->prop.requestedHandleTypes)
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMulticastBind: memory for a shareable multicast object must be shareable: set requestedHandleTypes");
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
+				   "cuMulticastBind: memory for a shareable multicast object must be shareable: set requestedHandleTypes");
 	device = soft_team_device(t, &soft.device[memory->prop.location.id]);
 	if (device < 0)
-		return soft_refuse(CUDA_ERROR_INVALID_DEVICE, "cuMulticastBind: device %d, which has the memory, is not in the team", memory->prop.location.id);
+		return soft_refuse(CUDA_ERROR_INVALID_DEVICE, "cuMulticastBind: device %d, which has the memory, is not in the team",
+				   memory->prop.location.id);
 	return soft_team_bind(t, (uint32_t)device, memory, wanted);
 }
 
-EXPORT CUresult cuMulticastBindMem(CUmemGenericAllocationHandle handle, size_t offset, CUmemGenericAllocationHandle memory_handle, size_t memory_offset,
-				   size_t bytes, unsigned long long flags)
+EXPORT CUresult cuMulticastBindMem(CUmemGenericAllocationHandle handle, size_t offset, CUmemGenericAllocationHandle memory_handle,
+				   size_t memory_offset, size_t bytes, unsigned long long flags)
 {
 	CUresult r = soft_check_initialised();
 	struct memory *m, *memory;
@@ -162,14 +171,16 @@ EXPORT CUresult cuMulticastBindMem(CUmemGenericAllocationHandle handle, size_t o
 	m = find_complete(handle, "cuMulticastBindMem", &r);
 	if (m) {
 		memory = soft_memory_find(memory_handle);
-		r = memory ? bind_memory(m->multicast, memory, &(struct shared_binding){ .offset = offset, .memory_offset = memory_offset, .bytes = bytes })
+		r = memory ? bind_memory(m->multicast, memory,
+					 &(struct shared_binding){ .offset = offset, .memory_offset = memory_offset, .bytes = bytes })
 			   : CUDA_ERROR_INVALID_VALUE;
 	}
 	soft_unlock();
 	return r;
 }
 
-EXPORT CUresult cuMulticastBindAddr(CUmemGenericAllocationHandle handle, size_t offset, CUdeviceptr address, size_t bytes, unsigned long long flags)
+EXPORT CUresult cuMulticastBindAddr(CUmemGenericAllocationHandle handle, size_t offset, CUdeviceptr address, size_t bytes,
+				    unsigned long long flags)
 {
 	CUresult r = soft_check_initialised();
 	struct mapping *mapping;
@@ -184,7 +195,8 @@ EXPORT CUresult cuMulticastBindAddr(CUmemGenericAllocationHandle handle, size_t 
 	if (m) {
 		mapping = soft_mapping_at(address);
 		r = mapping ? bind_memory(m->multicast, mapping->memory,
-					  &(struct shared_binding){ .offset = offset, .memory_offset = address - mapping->base, .bytes = bytes })
+					  &(struct shared_binding){
+						  .offset = offset, .memory_offset = address - mapping->base, .bytes = bytes })
 			    : soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMulticastBindAddr: %#llx is not an address of cuMemMap", address);
 	}
 	soft_unlock();
@@ -209,7 +221,7 @@ EXPORT CUresult cuMulticastUnbind(CUmemGenericAllocationHandle handle, CUdevice 
 			       : soft_team_unbind(m->multicast, (uint32_t)device, offset, bytes);
 	}
 	if (m && !r) {
-		m->refs++;  /* waiting releases the lock */
+		m->refs++; /* waiting releases the lock */
 		soft_settle(0, 0);
 		soft_team_drop_copies(m->multicast);
 		soft_memory_unref(m);

@@ -26,55 +26,55 @@ struct shared_device {
 
 struct shared_binding {
 	_Atomic uint32_t state;
-	uint32_t device;             /* row of shared_team.device */
-	int32_t pid, fd;             /* the process that bound the memory, and its descriptor */
-	uint64_t inode;              /* of the memfd: it identifies the memory */
-	uint64_t offset;             /* in the multicast object */
+	uint32_t device; /* row of shared_team.device */
+	int32_t pid, fd; /* the process that bound the memory, and its descriptor */
+	uint64_t inode;  /* of the memfd: it identifies the memory */
+	uint64_t offset; /* in the multicast object */
 	uint64_t memory_offset, bytes;
 };
 
 struct shared_team {
 	uint32_t n_devices, unused;
 	uint64_t bytes;
-	_Atomic uint64_t changes;    /* of the bindings */
+	_Atomic uint64_t changes; /* of the bindings */
 	_Atomic uint32_t n_devices_added;
 	struct shared_device device[GPUL_EXEC_MAX_DEVICES];
 	struct shared_binding binding[MOST_BINDINGS];
 };
 
-struct copy {                    /* memory of a binding, mapped into this process */
+struct copy { /* memory of a binding, mapped into this process */
 	struct copy *next;
 	uint32_t device;
 	uint64_t inode, offset, memory_offset, bytes;
 	uint8_t *at;
-	bool is_bound;               /* false: it was unbound, and is unmapped when no instruction uses it */
+	bool is_bound; /* false: it was unbound, and is unmapped when no instruction uses it */
 };
 
-struct own_binding {             /* this process bound this memory, and holds a reference to it */
+struct own_binding { /* this process bound this memory, and holds a reference to it */
 	struct own_binding *next;
 	uint32_t row;
 	struct memory *memory;
 };
 
 struct multicast {
-	gpul_exec_team team;         /* first: the interpreter's pointer is the object's */
-	pthread_mutex_t lock;        /* for copies, failed and seen; taken after the driver's lock, or without it by a worker */
+	gpul_exec_team team;  /* first: the interpreter's pointer is the object's */
+	pthread_mutex_t lock; /* for copies, failed and seen; taken after the driver's lock, or without it by a worker */
 	struct shared_team *shared;
 	struct copy *copies;
-	char failed[128];            /* why a binding could not be mapped; "": all are */
-	uint64_t seen;               /* shared->changes when the copies were mapped */
-	struct own_binding *own;     /* protected by the driver's lock */
-	bool is_shareable;           /* between processes: bound memory must be shareable, too */
+	char failed[128];        /* why a binding could not be mapped; "": all are */
+	uint64_t seen;           /* shared->changes when the copies were mapped */
+	struct own_binding *own; /* protected by the driver's lock */
+	bool is_shareable;       /* between processes: bound memory must be shareable, too */
 };
 
 /* cu_multicast_team.c.  On success *fd is the memfd, owned by the caller. */
 CUresult soft_team_create(const CUmulticastObjectProp *prop, struct multicast **out, int *fd);
 bool soft_is_team_file(int fd);
 CUresult soft_team_open(int fd, struct multicast **out);
-void soft_team_free(struct multicast *t);             /* also releases the memory that this process has bound */
+void soft_team_free(struct multicast *t); /* also releases the memory that this process has bound */
 /* The row of a device; -1: it is not in the team. */
 int soft_team_device(const struct multicast *t, const struct device *d);
-bool soft_team_is_complete(const struct multicast *t);  /* all devices were added */
+bool soft_team_is_complete(const struct multicast *t); /* all devices were added */
 /* Unmap copies that were unbound.  The caller holds the driver's lock, and no instruction accesses them: soft_settle(). */
 void soft_team_drop_copies(struct multicast *t);
 /* Bind and unbind; the caller holds the driver's lock. */

@@ -90,7 +90,8 @@ CUresult soft_team_open(int fd, struct multicast **out)
 	if (r)
 		return r;
 	t->is_shareable = true;
-	if (t->shared->n_devices && t->shared->n_devices <= GPUL_EXEC_MAX_DEVICES && t->shared->bytes && t->shared->bytes % VMM_GRANULARITY == 0) {
+	if (t->shared->n_devices && t->shared->n_devices <= GPUL_EXEC_MAX_DEVICES && t->shared->bytes &&
+	    t->shared->bytes % VMM_GRANULARITY == 0) {
 		*out = t;
 		return CUDA_SUCCESS;
 	}
@@ -128,7 +129,8 @@ int soft_team_device(const struct multicast *t, const struct device *d)
 
 	soft_device_uuid(d, &uuid);
 	for (uint32_t k = 0; k < t->shared->n_devices && k < GPUL_EXEC_MAX_DEVICES; k++)
-		if (atomic_load(&t->shared->device[k].state) == ROW_READY && !memcmp(t->shared->device[k].uuid, uuid.bytes, sizeof uuid.bytes))
+		if (atomic_load(&t->shared->device[k].state) == ROW_READY &&
+		    !memcmp(t->shared->device[k].uuid, uuid.bytes, sizeof uuid.bytes))
 			return (int)k;
 	return -1;
 }
@@ -183,7 +185,8 @@ CUresult soft_team_bind(struct multicast *t, uint32_t device, struct memory *mem
 
 		if (atomic_load(&at->state) == ROW_READY && rows_overlap(at, &b)) {
 			free(own);
-			return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMulticastBind: the device has memory at offset %llu already: call cuMulticastUnbind",
+			return soft_refuse(CUDA_ERROR_INVALID_VALUE,
+					   "cuMulticastBind: the device has memory at offset %llu already: call cuMulticastUnbind",
 					   (unsigned long long)b.offset);
 		}
 	}
@@ -226,8 +229,8 @@ CUresult soft_team_unbind(struct multicast *t, uint32_t device, uint64_t offset,
 		}
 		return CUDA_SUCCESS;
 	}
-	return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMulticastUnbind: the device has no binding of %llu bytes at offset %llu", (unsigned long long)bytes,
-			   (unsigned long long)offset);
+	return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMulticastUnbind: the device has no binding of %llu bytes at offset %llu",
+			   (unsigned long long)bytes, (unsigned long long)offset);
 }
 
 /* ---- the copies of this process -------------------------------------------------------------- */
@@ -275,7 +278,8 @@ static int open_memory(const struct shared_binding *b)
 
 static bool is_copy_of(const struct copy *c, const struct shared_binding *b)
 {
-	return c->device == b->device && c->inode == b->inode && c->offset == b->offset && c->memory_offset == b->memory_offset && c->bytes == b->bytes;
+	return c->device == b->device && c->inode == b->inode && c->offset == b->offset && c->memory_offset == b->memory_offset &&
+	       c->bytes == b->bytes;
 }
 
 static bool is_valid(const struct multicast *t, const struct shared_binding *b)
@@ -302,7 +306,8 @@ static void map_binding(struct multicast *t, const struct shared_binding *b)
 	if (fd >= 0)
 		close(fd);
 	if (fd < 0 || c->at == MAP_FAILED) {
-		snprintf(t->failed, sizeof t->failed, "memory that process %d has bound cannot be opened: it has exited, or runs as another user", b->pid);
+		snprintf(t->failed, sizeof t->failed,
+			 "memory that process %d has bound cannot be opened: it has exited, or runs as another user", b->pid);
 		free(c);
 		return;
 	}

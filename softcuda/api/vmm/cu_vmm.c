@@ -41,8 +41,7 @@ bool soft_is_reserved(uint64_t address)
 
 static void *map_inaccessible(uint64_t address, size_t bytes, int more_flags)
 {
-	return mmap((void *)(uintptr_t)address, bytes, PROT_NONE,
-		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | more_flags, -1, 0);
+	return mmap((void *)(uintptr_t)address, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | more_flags, -1, 0);
 }
 
 /* Reserve aligned addresses anywhere.  Recent Linux kernels align large mappings.  If the address is not aligned,
@@ -98,8 +97,7 @@ static CUresult enter_reservation(uint64_t base, size_t bytes)
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-EXPORT CUresult cuMemAddressReserve(CUdeviceptr *out, size_t bytes, size_t align,
-				    CUdeviceptr hint, unsigned long long flags)
+EXPORT CUresult cuMemAddressReserve(CUdeviceptr *out, size_t bytes, size_t align, CUdeviceptr hint, unsigned long long flags)
 {
 	uint64_t base;
 	CUresult r = soft_check_initialised();
@@ -107,22 +105,17 @@ EXPORT CUresult cuMemAddressReserve(CUdeviceptr *out, size_t bytes, size_t align
 	if (r)
 		return r;
 	if (!out || flags || !bytes || bytes % VMM_GRANULARITY || hint % VMM_GRANULARITY)
-		return soft_refuse(
-			CUDA_ERROR_INVALID_VALUE,
-			"cuMemAddressReserve: %zu bytes, hint %#llx, flags %llu: size and hint "
-			"must be multiples of 2 MiB, flags 0",
-			bytes, hint, flags);
-	if (align & (align - 1))
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
-				   "cuMemAddressReserve: alignment %zu is not a power of two",
-				   align);
+				   "cuMemAddressReserve: %zu bytes, hint %#llx, flags %llu: size and hint "
+				   "must be multiples of 2 MiB, flags 0",
+				   bytes, hint, flags);
+	if (align & (align - 1))
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemAddressReserve: alignment %zu is not a power of two", align);
 	if (align < VMM_GRANULARITY)
 		align = VMM_GRANULARITY;
 	base = bytes + align > bytes ? reserve_addresses(bytes, align, hint) : 0;
 	if (!base)
-		return soft_refuse(CUDA_ERROR_OUT_OF_MEMORY,
-				   "cuMemAddressReserve: no free address range of %zu bytes",
-				   bytes);
+		return soft_refuse(CUDA_ERROR_OUT_OF_MEMORY, "cuMemAddressReserve: no free address range of %zu bytes", bytes);
 	r = enter_reservation(base, bytes);
 	if (r)
 		munmap((void *)(uintptr_t)base, bytes);
@@ -141,14 +134,10 @@ EXPORT CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes)
 	soft_lock();
 	v = find_reservation(address);
 	if (!v || v->base != address || v->bytes != bytes) {
-		r = soft_refuse(CUDA_ERROR_INVALID_VALUE,
-				"cuMemAddressFree: %#llx, %zu bytes, is not a whole reservation",
-				address, bytes);
+		r = soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemAddressFree: %#llx, %zu bytes, is not a whole reservation", address, bytes);
 	} else if (v->n_mappings) {
-		r = soft_refuse(
-			CUDA_ERROR_INVALID_VALUE,
-			"cuMemAddressFree: %zu mappings are left at %#llx: call cuMemUnmap first",
-			v->n_mappings, address);
+		r = soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemAddressFree: %zu mappings are left at %#llx: call cuMemUnmap first",
+				v->n_mappings, address);
 	} else {
 		tdelete(v, &reservations, compare_reservations);
 		munmap((void *)(uintptr_t)v->base, v->bytes);
@@ -172,10 +161,7 @@ struct mapping *soft_mapping_at(uint64_t address)
 /* Add m to the engine's table of ranges, without access for any device. */
 static CUresult enter_mapping(struct mapping *m)
 {
-	gpul_exec_range range = { .base = m->base,
-				  .bytes = m->memory->bytes,
-				  .denied = ~0u,
-				  .remedy = "cuMemSetAccess" };
+	gpul_exec_range range = { .base = m->base, .bytes = m->memory->bytes, .denied = ~0u, .remedy = "cuMemSetAccess" };
 	gpul_error err = { 0 };
 	gpul_status st;
 
@@ -192,9 +178,7 @@ static CUresult enter_mapping(struct mapping *m)
 	if (!st)
 		return CUDA_SUCCESS;
 	soft_handle_free(m->handle);
-	return st == GPUL_ENOMEM
-		       ? CUDA_ERROR_OUT_OF_MEMORY
-		       : soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemMap: %s", err.text);
+	return st == GPUL_ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemMap: %s", err.text);
 }
 
 static CUresult map_memory(struct reservation *in, uint64_t base, struct memory *memory)
@@ -209,10 +193,9 @@ static CUresult map_memory(struct reservation *in, uint64_t base, struct memory 
 	if (r)
 		goto free_m;
 	/* Multicast addresses have no pages: an instruction accesses the copies. */
-	if (!memory->multicast && mmap((void *)(uintptr_t)base, memory->bytes, PROT_NONE, MAP_SHARED | MAP_FIXED,
-				       memory->fd, 0) == MAP_FAILED) {
-		r = soft_refuse(CUDA_ERROR_OUT_OF_MEMORY,
-				"cuMemMap: mmap failed: is vm.max_map_count reached?");
+	if (!memory->multicast &&
+	    mmap((void *)(uintptr_t)base, memory->bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, memory->fd, 0) == MAP_FAILED) {
+		r = soft_refuse(CUDA_ERROR_OUT_OF_MEMORY, "cuMemMap: mmap failed: is vm.max_map_count reached?");
 		goto leave_table;
 	}
 	m->id = ++soft.next_id;
@@ -232,21 +215,16 @@ static CUresult check_and_map(uint64_t base, size_t bytes, struct memory *memory
 	struct reservation *in;
 
 	if (bytes != memory->bytes)
-		return soft_refuse(
-			CUDA_ERROR_NOT_SUPPORTED,
-			"cuMemMap: %zu of the handle's %zu bytes: only the whole memory can be mapped",
-			bytes, memory->bytes);
+		return soft_refuse(CUDA_ERROR_NOT_SUPPORTED, "cuMemMap: %zu of the handle's %zu bytes: only the whole memory can be mapped",
+				   bytes, memory->bytes);
 	in = find_reservation(base);
 	if (!in || bytes > in->bytes - (base - in->base))
-		return soft_refuse(
-			CUDA_ERROR_INVALID_VALUE,
-			"cuMemMap: %zu bytes at %#llx are not within one reservation", bytes,
-			(unsigned long long)base);
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemMap: %zu bytes at %#llx are not within one reservation", bytes,
+				   (unsigned long long)base);
 	return map_memory(in, base, memory);
 }
 
-EXPORT CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset,
-			 CUmemGenericAllocationHandle handle, unsigned long long flags)
+EXPORT CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle, unsigned long long flags)
 {
 	struct memory *memory;
 	CUresult r = soft_check_initialised();
@@ -254,11 +232,10 @@ EXPORT CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset,
 	if (r)
 		return r;
 	if (flags || !bytes || address % VMM_GRANULARITY)
-		return soft_refuse(
-			CUDA_ERROR_INVALID_VALUE,
-			"cuMemMap: %zu bytes at %#llx, flags %llu: the address must be a "
-			"multiple of 2 MiB, flags 0",
-			bytes, address, flags);
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
+				   "cuMemMap: %zu bytes at %#llx, flags %llu: the address must be a "
+				   "multiple of 2 MiB, flags 0",
+				   bytes, address, flags);
 	soft_lock();
 	memory = soft_memory_find(handle);
 	if (memory)
@@ -325,9 +302,9 @@ EXPORT CUresult cuMemUnmap(CUdeviceptr address, size_t bytes)
 		return CUDA_ERROR_INVALID_VALUE;
 	soft_lock();
 	if (!all_reserved(address, end))
-		r = soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemUnmap: %#llx, %zu bytes, is not within addresses of cuMemAddressReserve", address, bytes);
-	for (uint64_t at = address; !r && (m = next_mapping(at, end));
-	     at = m->base + m->memory->bytes)
+		r = soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemUnmap: %#llx, %zu bytes, is not within addresses of cuMemAddressReserve",
+				address, bytes);
+	for (uint64_t at = address; !r && (m = next_mapping(at, end)); at = m->base + m->memory->bytes)
 		if (m->base < address || m->memory->bytes > end - m->base)
 			r = soft_refuse(CUDA_ERROR_INVALID_VALUE,
 					"cuMemUnmap: %#llx, %zu bytes, contains a part of a mapping: only whole mappings can be unmapped",

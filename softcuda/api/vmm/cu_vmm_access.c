@@ -11,8 +11,7 @@
 
 bool soft_mapping_allows(const struct mapping *m, bool write)
 {
-	return write ? m->writers || m->host == CU_MEM_ACCESS_FLAGS_PROT_READWRITE
-		     : m->readers || m->host != CU_MEM_ACCESS_FLAGS_PROT_NONE;
+	return write ? m->writers || m->host == CU_MEM_ACCESS_FLAGS_PROT_READWRITE : m->readers || m->host != CU_MEM_ACCESS_FLAGS_PROT_NONE;
 }
 
 static bool is_location_of_host(CUmemLocationType type)
@@ -22,20 +21,15 @@ static bool is_location_of_host(CUmemLocationType type)
 
 static CUresult check_descriptor(const CUmemAccessDesc *d)
 {
-	if (d->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE &&
-	    d->flags != CU_MEM_ACCESS_FLAGS_PROT_READ &&
+	if (d->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE && d->flags != CU_MEM_ACCESS_FLAGS_PROT_READ &&
 	    d->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
-				   "cuMemSetAccess: unknown access flags %d", (int)d->flags);
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemSetAccess: unknown access flags %d", (int)d->flags);
 	if (is_location_of_host(d->location.type))
 		return CUDA_SUCCESS; /* CUDA Driver API: location.id is ignored */
-	if (d->location.type == CU_MEM_LOCATION_TYPE_DEVICE && d->location.id >= 0 &&
-	    d->location.id < soft.n_devices)
+	if (d->location.type == CU_MEM_LOCATION_TYPE_DEVICE && d->location.id >= 0 && d->location.id < soft.n_devices)
 		return CUDA_SUCCESS;
-	return soft_refuse(
-		CUDA_ERROR_INVALID_VALUE,
-		"cuMemSetAccess: location type %d, id %d is neither the host nor one of %d devices",
-		(int)d->location.type, d->location.id, soft.n_devices);
+	return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemSetAccess: location type %d, id %d is neither the host nor one of %d devices",
+			   (int)d->location.type, d->location.id, soft.n_devices);
 }
 
 /* Check that the range consists of whole, adjacent mappings of memory that each location can access. */
@@ -50,14 +44,10 @@ static CUresult check_range(uint64_t address, size_t bytes, const CUmemAccessDes
 		struct mapping *m = soft_mapping_at(at);
 
 		if (!m || m->base != at || m->memory->bytes > end - at)
-			return soft_refuse(
-				CUDA_ERROR_INVALID_VALUE,
-				"cuMemSetAccess: %#llx, %zu bytes, is not a range of whole mappings",
-				(unsigned long long)address, bytes);
+			return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemSetAccess: %#llx, %zu bytes, is not a range of whole mappings",
+					   (unsigned long long)address, bytes);
 		if (for_host && !is_host_memory(m->memory))
-			return soft_refuse(
-				CUDA_ERROR_NOT_SUPPORTED,
-				"cuMemSetAccess: the CPU cannot access device memory");
+			return soft_refuse(CUDA_ERROR_NOT_SUPPORTED, "cuMemSetAccess: the CPU cannot access device memory");
 		at += m->memory->bytes;
 	}
 	return CUDA_SUCCESS;
@@ -82,8 +72,7 @@ static void apply_descriptor(struct mapping *m, const CUmemAccessDesc *d)
 
 static int page_protection(const struct mapping *m)
 {
-	return (soft_mapping_allows(m, false) ? PROT_READ : 0) |
-	       (soft_mapping_allows(m, true) ? PROT_READ | PROT_WRITE : 0);
+	return (soft_mapping_allows(m, false) ? PROT_READ : 0) | (soft_mapping_allows(m, true) ? PROT_READ | PROT_WRITE : 0);
 }
 
 /* Change the rights of a mapping: new rights are added to the pages before the kernels get them; old rights are removed after
@@ -100,13 +89,11 @@ static CUresult set_rights(struct mapping *m, const CUmemAccessDesc *d, size_t n
 		apply_descriptor(&wanted, &d[i]);
 	after = page_protection(&wanted);
 	if (has_pages && after & ~before && mprotect(pages, bytes, before | after))
-		return soft_refuse(
-			CUDA_ERROR_INVALID_VALUE,
-			"cuMemSetAccess: mprotect failed: is the descriptor read-only?");
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemSetAccess: mprotect failed: is the descriptor read-only?");
 	*m = wanted;
 	gpul_exec_memory_set_rights(soft.memory, m->base, ~m->readers, ~m->writers);
 	if (before & ~after) {
-		soft_settle((uintptr_t)pages, bytes);  /* can release the lock, so another thread can free m */
+		soft_settle((uintptr_t)pages, bytes); /* can release the lock, so another thread can free m */
 		if (has_pages)
 			mprotect(pages, bytes, after);
 	}
@@ -120,8 +107,7 @@ static bool next_to_populate(uint64_t *at, uint64_t end, size_t *bytes)
 
 	while (*at < end && (m = soft_mapping_at(*at))) {
 		*bytes = m->memory->bytes;
-		if (is_host_memory(m->memory) && !m->memory->imported &&
-		    soft_mapping_allows(m, true))
+		if (is_host_memory(m->memory) && !m->memory->imported && soft_mapping_allows(m, true))
 			return true;
 		*at += *bytes;
 	}
@@ -148,8 +134,7 @@ static void populate_range(uint64_t at, uint64_t end)
 	}
 }
 
-EXPORT CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc *d,
-			       size_t n)
+EXPORT CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc *d, size_t n)
 {
 	uint64_t end;
 	CUresult r = soft_check_initialised();
@@ -184,12 +169,10 @@ static CUmemAccess_flags rights_at(const struct mapping *m, const CUmemLocation 
 		return m->host;
 	if (m->writers >> location->id & 1)
 		return CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-	return m->readers >> location->id & 1 ? CU_MEM_ACCESS_FLAGS_PROT_READ
-					      : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+	return m->readers >> location->id & 1 ? CU_MEM_ACCESS_FLAGS_PROT_READ : CU_MEM_ACCESS_FLAGS_PROT_NONE;
 }
 
-EXPORT CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location,
-			       CUdeviceptr address)
+EXPORT CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location, CUdeviceptr address)
 {
 	struct mapping *m;
 	CUresult r = soft_check_initialised();

@@ -64,48 +64,35 @@ static CUresult check_location(const CUmemAllocationProp *p)
 
 	switch (p->location.type) {
 	case CU_MEM_LOCATION_TYPE_DEVICE:
-		return id >= 0 && id < soft.n_devices
-			       ? CUDA_SUCCESS
-			       : soft_refuse(CUDA_ERROR_INVALID_DEVICE,
-					     "cuMemCreate: device %d does not exist", id);
+		return id >= 0 && id < soft.n_devices ? CUDA_SUCCESS
+						      : soft_refuse(CUDA_ERROR_INVALID_DEVICE, "cuMemCreate: device %d does not exist", id);
 	case CU_MEM_LOCATION_TYPE_HOST:
-		return p->requestedHandleTypes ? soft_refuse(CUDA_ERROR_INVALID_VALUE,
-							     "cuMemCreate: memory of location "
-							     "HOST cannot be exported: use "
-							     "HOST_NUMA")
+		return p->requestedHandleTypes ? soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemCreate: memory of location "
+										       "HOST cannot be exported: use "
+										       "HOST_NUMA")
 					       : CUDA_SUCCESS;
 	case CU_MEM_LOCATION_TYPE_HOST_NUMA:
-		return soft_numa_node_exists(id)
-			       ? CUDA_SUCCESS
-			       : soft_refuse(CUDA_ERROR_INVALID_VALUE,
-					     "cuMemCreate: NUMA node %d does not exist", id);
+		return soft_numa_node_exists(id) ? CUDA_SUCCESS
+						 : soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemCreate: NUMA node %d does not exist", id);
 	default:
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemCreate: unknown location type %d",
-				   (int)p->location.type);
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemCreate: unknown location type %d", (int)p->location.type);
 	}
 }
 
 static CUresult check_request(size_t bytes, const CUmemAllocationProp *p, unsigned long long flags)
 {
 	if (!bytes || bytes % VMM_GRANULARITY || flags)
-		return soft_refuse(
-			CUDA_ERROR_INVALID_VALUE,
-			"cuMemCreate: %zu bytes, flags %llu: bytes must be a multiple of "
-			"2 MiB, flags 0",
-			bytes, flags);
-	if (p->type != CU_MEM_ALLOCATION_TYPE_PINNED || p->win32HandleMetaData ||
-	    p->allocFlags.gpuDirectRDMACapable || p->allocFlags.usage)
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
-				   "cuMemCreate: allocation type %d or a flag is not supported",
-				   (int)p->type);
+				   "cuMemCreate: %zu bytes, flags %llu: bytes must be a multiple of "
+				   "2 MiB, flags 0",
+				   bytes, flags);
+	if (p->type != CU_MEM_ALLOCATION_TYPE_PINNED || p->win32HandleMetaData || p->allocFlags.gpuDirectRDMACapable || p->allocFlags.usage)
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemCreate: allocation type %d or a flag is not supported", (int)p->type);
 	if ((unsigned)p->requestedHandleTypes & CU_MEM_HANDLE_TYPE_FABRIC)
 		return soft_answer(CUDA_ERROR_NOT_PERMITTED, "cuMemCreate: fabric handles are not supported");
-	if (p->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE &&
-	    p->requestedHandleTypes != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
-		return soft_refuse(
-			CUDA_ERROR_INVALID_VALUE,
-			"cuMemCreate: handle type %d is not supported: use a file descriptor (1)",
-			(int)p->requestedHandleTypes);
+	if (p->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE && p->requestedHandleTypes != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemCreate: handle type %d is not supported: use a file descriptor (1)",
+				   (int)p->requestedHandleTypes);
 	return check_location(p);
 }
 
@@ -121,7 +108,7 @@ static CUresult place_on_node(int fd, size_t bytes, int node)
 	long r;
 
 	if (!soft_numa_node_exists(1))
-		return CUDA_SUCCESS;  /* the machine has only one node */
+		return CUDA_SUCCESS; /* the machine has only one node */
 	if (node >= WORDS * BITS)
 		return CUDA_ERROR_INVALID_VALUE;
 	mask[node / BITS] = 1ul << node % BITS;
@@ -131,10 +118,8 @@ static CUresult place_on_node(int fd, size_t bytes, int node)
 	r = syscall(SYS_mbind, pages, bytes, MPOL_BIND, mask, WORDS * BITS + 1, 0);
 	munmap(pages, bytes);
 	return r == 0 ? CUDA_SUCCESS
-		      : soft_refuse(
-				CUDA_ERROR_NOT_PERMITTED,
-				"cuMemCreate: cannot place memory on NUMA node %d: %s",
-				node, strerror(errno));
+		      : soft_refuse(CUDA_ERROR_NOT_PERMITTED, "cuMemCreate: cannot place memory on NUMA node %d: %s", node,
+				    strerror(errno));
 }
 
 static CUresult fill_host_file(int fd, size_t bytes, const CUmemAllocationProp *p)
@@ -148,8 +133,7 @@ static CUresult fill_host_file(int fd, size_t bytes, const CUmemAllocationProp *
 	if (p->location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA)
 		r = place_on_node(fd, bytes, p->location.id);
 	if (!r && fallocate(fd, 0, 0, (off_t)bytes))
-		r = soft_refuse(CUDA_ERROR_OUT_OF_MEMORY, "cuMemCreate: %zu bytes: %s", bytes,
-				strerror(errno));
+		r = soft_refuse(CUDA_ERROR_OUT_OF_MEMORY, "cuMemCreate: %zu bytes: %s", bytes, strerror(errno));
 	return r;
 }
 
@@ -163,15 +147,12 @@ static CUresult create_memfd(size_t bytes, const CUmemAllocationProp *p, int *ou
 		return CUDA_ERROR_OPERATING_SYSTEM;
 	fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
-		return soft_refuse(
-			r, "cuMemCreate: no file descriptor for the memory: %s (ulimit -n)",
-			strerror(errno));
+		return soft_refuse(r, "cuMemCreate: no file descriptor for the memory: %s (ulimit -n)", strerror(errno));
 	if (ftruncate(fd, (off_t)bytes)) {
 		r = soft_refuse(r, "cuMemCreate: %zu bytes: %s", bytes, strerror(errno));
 		goto close_fd;
 	}
-	r = p->location.type == CU_MEM_LOCATION_TYPE_DEVICE ? CUDA_SUCCESS
-							    : fill_host_file(fd, bytes, p);
+	r = p->location.type == CU_MEM_LOCATION_TYPE_DEVICE ? CUDA_SUCCESS : fill_host_file(fd, bytes, p);
 	if (!r && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
 		r = CUDA_ERROR_OPERATING_SYSTEM;
 	if (r)
@@ -199,18 +180,15 @@ static CUresult count_bytes(const CUmemAllocationProp *p, size_t bytes)
 	soft_lock();
 	d = &soft.device[p->location.id];
 	if (bytes > soft.memory_bytes || d->allocated_bytes > soft.memory_bytes - bytes)
-		r = soft_refuse(CUDA_ERROR_OUT_OF_MEMORY,
-				"cuMemCreate: %zu bytes requested, device %d has %llu bytes free", bytes,
-				d->ordinal,
-				(unsigned long long)(soft.memory_bytes - d->allocated_bytes));
+		r = soft_refuse(CUDA_ERROR_OUT_OF_MEMORY, "cuMemCreate: %zu bytes requested, device %d has %llu bytes free", bytes,
+				d->ordinal, (unsigned long long)(soft.memory_bytes - d->allocated_bytes));
 	else
 		d->allocated_bytes += bytes;
 	soft_unlock();
 	return r;
 }
 
-EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *out, size_t bytes,
-			    const CUmemAllocationProp *prop, unsigned long long flags)
+EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *out, size_t bytes, const CUmemAllocationProp *prop, unsigned long long flags)
 {
 	struct memory *m;
 	CUresult r = soft_check_initialised();
@@ -259,14 +237,14 @@ EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
 		m->n_releases--;
 		soft_memory_unref(m);
 	} else {
-		r = soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemRelease: %#llx is not a handle of memory, or it was released already", handle);
+		r = soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemRelease: %#llx is not a handle of memory, or it was released already",
+				handle);
 	}
 	soft_unlock();
 	return r;
 }
 
-EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *out,
-						       CUmemGenericAllocationHandle handle)
+EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *out, CUmemGenericAllocationHandle handle)
 {
 	struct memory *m;
 	CUresult r = soft_check_initialised();
@@ -283,16 +261,13 @@ EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *out,
 	return r;
 }
 
-EXPORT CUresult cuMemGetAllocationGranularity(size_t *out, const CUmemAllocationProp *prop,
-					      CUmemAllocationGranularity_flags option)
+EXPORT CUresult cuMemGetAllocationGranularity(size_t *out, const CUmemAllocationProp *prop, CUmemAllocationGranularity_flags option)
 {
 	CUresult r = soft_check_initialised();
 
 	if (r)
 		return r;
-	if (!out || !prop ||
-	    (option != CU_MEM_ALLOC_GRANULARITY_MINIMUM &&
-	     option != CU_MEM_ALLOC_GRANULARITY_RECOMMENDED))
+	if (!out || !prop || (option != CU_MEM_ALLOC_GRANULARITY_MINIMUM && option != CU_MEM_ALLOC_GRANULARITY_RECOMMENDED))
 		return CUDA_ERROR_INVALID_VALUE;
 	*out = VMM_GRANULARITY;
 	return CUDA_SUCCESS;

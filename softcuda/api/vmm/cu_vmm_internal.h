@@ -15,16 +15,16 @@
 
 #include "softcuda/api/base/cu_state_internal.h"
 
-enum { VMM_GRANULARITY = 2 << 20 };  /* for each kind of memory, as on NVIDIA's driver */
+enum { VMM_GRANULARITY = 2 << 20 }; /* for each kind of memory, as on NVIDIA's driver */
 
 struct multicast;
 
 /* Physical memory; freed with its last reference. */
 struct memory {
-	unsigned refs;               /* number of references: one for each release of the handle that is due, and each mapping */
-	void *handle;                /* does not change until the memory is freed */
-	unsigned n_releases;         /* calls of cuMemRelease that are due; 0: the handle is invalid until it is retained again */
-	int fd;                      /* the memfd; close-on-exec */
+	unsigned refs;       /* number of references: one for each release of the handle that is due, and each mapping */
+	void *handle;        /* does not change until the memory is freed */
+	unsigned n_releases; /* calls of cuMemRelease that are due; 0: the handle is invalid until it is retained again */
+	int fd;              /* the memfd; close-on-exec */
 	size_t bytes;
 	CUmemAllocationProp prop;    /* for imported memory, requestedHandleTypes is 0 */
 	bool imported;               /* true: the bytes are counted in the owner's process */
@@ -41,11 +41,11 @@ struct reservation {
 struct mapping {
 	struct memory *memory;
 	struct reservation *in;
-	void *handle;                /* identifies the mapping in the engine's table of ranges */
+	void *handle; /* identifies the mapping in the engine's table of ranges */
 	uint64_t base;
-	uint64_t id;                 /* the value of CU_POINTER_ATTRIBUTE_BUFFER_ID */
-	CUmemAccess_flags host;      /* access rights of the CPU */
-	uint32_t readers, writers;   /* bit d: device d may read, may write */
+	uint64_t id;               /* the value of CU_POINTER_ATTRIBUTE_BUFFER_ID */
+	CUmemAccess_flags host;    /* access rights of the CPU */
+	uint32_t readers, writers; /* bit d: device d may read, may write */
 	bool sync_memops;
 };
 
@@ -57,7 +57,7 @@ struct memory *soft_memory_find(CUmemGenericAllocationHandle handle);
 bool soft_numa_node_exists(int node);
 /* cu_vmm_name.c.  soft_memory_name() writes the name for new memory; false: no random id, or the name is too long. */
 #define MEMORY_OF_CREATE "vmm"
-#define MEMORY_OF_POOL "pool"
+#define MEMORY_OF_POOL   "pool"
 bool soft_memory_name(const char *kind, const CUmemLocation *location, size_t bytes, char *buf, size_t buf_bytes);
 CUresult soft_memory_parse_name(const char *kind, int fd, size_t *bytes, CUmemLocation *location);
 /* cu_multicast.c: give the program a handle of an object; takes t and fd, also on failure. */
@@ -66,8 +66,8 @@ CUresult soft_multicast_adopt(struct multicast *t, int fd, CUmemAllocationHandle
  * released meanwhile. */
 void soft_multicast_wait(struct memory *m);
 /* cu_vmm.c; the caller holds the lock. */
-struct mapping *soft_mapping_at(uint64_t address);           /* NULL: none */
-bool soft_is_reserved(uint64_t address);                     /* true: by cuMemAddressReserve */
+struct mapping *soft_mapping_at(uint64_t address); /* NULL: none */
+bool soft_is_reserved(uint64_t address);           /* true: by cuMemAddressReserve */
 /* cu_vmm_access.c.  True: the CPU or some device may read (or write) m.  The caller holds the lock. */
 bool soft_mapping_allows(const struct mapping *m, bool write);
 

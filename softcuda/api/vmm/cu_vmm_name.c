@@ -43,8 +43,7 @@ bool soft_memory_name(const char *kind, const CUmemLocation *location, size_t by
 		letter = 'n';
 		snprintf(where, sizeof where, "%x", (unsigned)location->id);
 	}
-	n = snprintf(buf, buf_bytes, "gpuload-%s:1:%c:%s:%zx:%s", kind, letter, where, bytes,
-		     id_text);
+	n = snprintf(buf, buf_bytes, "gpuload-%s:1:%c:%s:%zx:%s", kind, letter, where, bytes, id_text);
 	return n > 0 && (size_t)n < buf_bytes;
 }
 
@@ -73,18 +72,15 @@ static CUresult parse_location(char letter, const char *where, CUmemLocation *ou
 
 	if (letter == 'd') {
 		out->type = CU_MEM_LOCATION_TYPE_DEVICE;
-		return find_device_by_uuid(where, &out->id)
-			       ? CUDA_SUCCESS
-			       : soft_refuse(
-					 CUDA_ERROR_INVALID_DEVICE,
-					 "import: the memory is on the device with UUID %s, which "
-					 "this process does not see: check CUDA_VISIBLE_DEVICES",
-					 where);
+		return find_device_by_uuid(where, &out->id) ? CUDA_SUCCESS
+							    : soft_refuse(CUDA_ERROR_INVALID_DEVICE,
+									  "import: the memory is on the device with UUID %s, which "
+									  "this process does not see: check CUDA_VISIBLE_DEVICES",
+									  where);
 	}
 	node = strtoul(where, &end, 16);
 	if (letter != 'n' || *end || end == where || node > 0xffff)
-		return soft_refuse(CUDA_ERROR_UNKNOWN,
-				   "import: the memory is neither on a device nor on a NUMA node");
+		return soft_refuse(CUDA_ERROR_UNKNOWN, "import: the memory is neither on a device nor on a NUMA node");
 	out->type = CU_MEM_LOCATION_TYPE_HOST_NUMA;
 	out->id = (int)node;
 	return CUDA_SUCCESS;
@@ -102,10 +98,7 @@ CUresult soft_memory_parse_name(const char *kind, int fd, size_t *bytes, CUmemLo
 	snprintf(form, sizeof form, "/memfd:gpuload-%s:1:", kind);
 	start = strlen(form);
 	if (strncmp(name, form, start) != 0 ||
-	    sscanf(name + start, "%c:%32[0-9a-f]:%zx:%32[0-9a-f] (deleted%c", &letter, where, bytes, id, &rest) != 5 ||
-	    rest != ')')
-		return soft_refuse(
-			CUDA_ERROR_UNKNOWN,
-			"import: descriptor %d is \"%.60s\", not memory that gpuload exports", fd, name);
+	    sscanf(name + start, "%c:%32[0-9a-f]:%zx:%32[0-9a-f] (deleted%c", &letter, where, bytes, id, &rest) != 5 || rest != ')')
+		return soft_refuse(CUDA_ERROR_UNKNOWN, "import: descriptor %d is \"%.60s\", not memory that gpuload exports", fd, name);
 	return parse_location(letter, where, location);
 }

@@ -16,18 +16,13 @@ static CUresult check_file(int fd, size_t bytes)
 	struct stat st;
 	int seals = fcntl(fd, F_GET_SEALS), mode = fcntl(fd, F_GETFL);
 
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || seals < 0 ||
-	    (seals & NEEDED_SEALS) != NEEDED_SEALS)
-		return soft_refuse(CUDA_ERROR_UNKNOWN,
-				   "import: descriptor %d is not a sealed memfd: it could shrink",
-				   fd);
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || seals < 0 || (seals & NEEDED_SEALS) != NEEDED_SEALS)
+		return soft_refuse(CUDA_ERROR_UNKNOWN, "import: descriptor %d is not a sealed memfd: it could shrink", fd);
 	if (!bytes || bytes % VMM_GRANULARITY || st.st_size < 0 || (size_t)st.st_size != bytes)
-		return soft_refuse(CUDA_ERROR_UNKNOWN,
-				   "import: the name of descriptor %d gives %zu bytes, its size is %lld", fd,
-				   bytes, (long long)st.st_size);
+		return soft_refuse(CUDA_ERROR_UNKNOWN, "import: the name of descriptor %d gives %zu bytes, its size is %lld", fd, bytes,
+				   (long long)st.st_size);
 	if ((mode & O_ACCMODE) != O_RDWR)
-		return soft_refuse(CUDA_ERROR_UNKNOWN,
-				   "import: descriptor %d is not open for reading and writing", fd);
+		return soft_refuse(CUDA_ERROR_UNKNOWN, "import: descriptor %d is not open for reading and writing", fd);
 	return CUDA_SUCCESS;
 }
 
@@ -47,8 +42,7 @@ static CUresult import_fd(int fd, CUmemGenericAllocationHandle *out)
 		goto free_m;
 	m->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0); /* a duplicate, because the caller keeps fd */
 	if (m->fd < 0) {
-		r = soft_refuse(CUDA_ERROR_OUT_OF_MEMORY,
-				"import: no file descriptor is left (ulimit -n)");
+		r = soft_refuse(CUDA_ERROR_OUT_OF_MEMORY, "import: no file descriptor is left (ulimit -n)");
 		goto free_m;
 	}
 	soft_lock();
@@ -77,8 +71,7 @@ static CUresult import_multicast(int fd, CUmemGenericAllocationHandle *out)
 	return soft_refuse(CUDA_ERROR_OUT_OF_MEMORY, "import: no file descriptor is left (ulimit -n)");
 }
 
-EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *out,
-					       void *os_handle, CUmemAllocationHandleType type)
+EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *out, void *os_handle, CUmemAllocationHandleType type)
 {
 	CUresult r = soft_check_initialised();
 
@@ -89,15 +82,13 @@ EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *out
 	if (type == CU_MEM_HANDLE_TYPE_FABRIC)
 		return soft_answer(CUDA_ERROR_NOT_PERMITTED, "import: fabric handles are not supported");
 	if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
-				   "import: handle type %d is not supported: use a file descriptor (1)",
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "import: handle type %d is not supported: use a file descriptor (1)",
 				   (int)type);
 	return soft_is_team_file((int)(intptr_t)os_handle) ? import_multicast((int)(intptr_t)os_handle, out)
 							   : import_fd((int)(intptr_t)os_handle, out);
 }
 
-EXPORT CUresult cuMemExportToShareableHandle(void *out, CUmemGenericAllocationHandle handle,
-					     CUmemAllocationHandleType type,
+EXPORT CUresult cuMemExportToShareableHandle(void *out, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type,
 					     unsigned long long flags)
 {
 	struct memory *m;
@@ -110,23 +101,20 @@ EXPORT CUresult cuMemExportToShareableHandle(void *out, CUmemGenericAllocationHa
 		return CUDA_ERROR_INVALID_VALUE;
 	soft_lock();
 	m = soft_memory_find(handle);
-	if (!m || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ||
-	    m->prop.requestedHandleTypes != type)
+	if (!m || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || m->prop.requestedHandleTypes != type)
 		r = soft_refuse(CUDA_ERROR_INVALID_VALUE,
 				"export: invalid handle, or its requestedHandleTypes does not "
 				"include type %d",
 				(int)type);
 	else if ((fd = fcntl(m->fd, F_DUPFD_CLOEXEC, 0)) < 0)
-		r = soft_refuse(CUDA_ERROR_OUT_OF_MEMORY,
-				"export: no file descriptor is left (ulimit -n)");
+		r = soft_refuse(CUDA_ERROR_OUT_OF_MEMORY, "export: no file descriptor is left (ulimit -n)");
 	else
 		*(int *)out = fd;
 	soft_unlock();
 	return r;
 }
 
-EXPORT CUresult cuMemGetHandleForAddressRange(void *out, CUdeviceptr address, size_t bytes,
-					      CUmemRangeHandleType type,
+EXPORT CUresult cuMemGetHandleForAddressRange(void *out, CUdeviceptr address, size_t bytes, CUmemRangeHandleType type,
 					      unsigned long long flags)
 {
 	CUresult r = soft_check_initialised();

@@ -17,8 +17,7 @@ static bool alu_dest(struct decoder *d, const struct selection *s, struct insn *
 	return gpul_operand_pair(d, o, s->d_type, s->d2_type, s->narrow_ok, &i->d, &i->d2);
 }
 
-static bool alu_sources(struct decoder *d, const struct selection *s, unsigned first,
-			struct insn *i)
+static bool alu_sources(struct decoder *d, const struct selection *s, unsigned first, struct insn *i)
 {
 	opref *const source[MAX_SOURCES] = { &i->a, &i->b, &i->c, &i->e };
 
@@ -28,15 +27,12 @@ static bool alu_sources(struct decoder *d, const struct selection *s, unsigned f
 		while (s->skip >> (at - first) & 1)
 			at++;
 		if (at >= d->in->n_operands)
-			return gpul_decode_fail(d, GPUL_EFORMAT, "operand %u is missing",
-						at + 1);
+			return gpul_decode_fail(d, GPUL_EFORMAT, "operand %u is missing", at + 1);
 		o = &d->operand[at];
 		if (gpul_operand_is_list(d->f, o)) {
-			if (!gpul_operand_list(d, o, s->source_type[k], false, source[k],
-					       &i->n))
+			if (!gpul_operand_list(d, o, s->source_type[k], false, source[k], &i->n))
 				return false;
-		} else if (!gpul_operand_source(d, o, s->source_type[k], s->narrow_ok,
-						source[k])) {
+		} else if (!gpul_operand_source(d, o, s->source_type[k], s->narrow_ok, source[k])) {
 			return false;
 		}
 	}
@@ -56,8 +52,7 @@ static bool decode_alu(struct decoder *d)
 	made.flags = s.flags;
 	if (s.d_type && !alu_dest(d, &s, &made))
 		return false;
-	return alu_sources(d, &s, s.d_type ? 1 : 0, &made) && gpul_emit(d, s.op, &made) &&
-	       gpul_operand_emit_pending(d);
+	return alu_sources(d, &s, s.d_type ? 1 : 0, &made) && gpul_emit(d, s.op, &made) && gpul_operand_emit_pending(d);
 }
 
 /* ---- one instruction ------------------------------------------------------------------------------- */
@@ -73,9 +68,9 @@ static bool decode_mov(struct decoder *d)
 /* The decoder of each opcode; opcodes without a row are arithmetic (decode_alu). */
 static const struct decoder_row {
 	decode_fn *decode;
-	uint16_t op;            /* not 0: the instruction becomes this operation, without operands */
-	bool defines;           /* its first operand is its result */
-	bool skips;             /* the instruction changes the active mask or waits: its guard becomes a branch */
+	uint16_t op;  /* not 0: the instruction becomes this operation, without operands */
+	bool defines; /* its first operand is its result */
+	bool skips;   /* the instruction changes the active mask or waits: its guard becomes a branch */
 } decoders[GPUL_PTX_N_OPCODES] = {
 	[GPUL_PTX_MOV] = { .decode = decode_mov, .defines = true },
 	[GPUL_PTX_LD] = { .decode = gpul_decode_ld, .defines = true },
@@ -205,7 +200,7 @@ static bool decode_guarded(struct decoder *d)
 	if (!decode_unguarded(d))
 		return false;
 	if (skips) {
-		d->insns[start].imm = d->n;  /* an index of d->insns; resolve_branches() replaces it with the address */
+		d->insns[start].imm = d->n; /* an index of d->insns; resolve_branches() replaces it with the address */
 		return true;
 	}
 	for (uint32_t k = start; k < d->n; k++) {
@@ -222,9 +217,8 @@ static bool decode_inst(struct decoder *d, uint32_t row)
 {
 	d->in = &d->f->insts[row];
 	for (unsigned k = 0; k < MAX_OPERANDS; k++)
-		d->operand[k] = k < d->in->n_operands
-					? d->f->operands[d->in->first_operand + k]
-					: (gpul_ptx_operand){ .kind = OPERAND_MISSING };
+		d->operand[k] = k < d->in->n_operands ? d->f->operands[d->in->first_operand + k]
+						      : (gpul_ptx_operand){ .kind = OPERAND_MISSING };
 	d->src = row;
 	d->first_insn[row] = d->n;
 	d->n_pending = 0;
@@ -251,11 +245,9 @@ static void resolve_branches(struct decoder *d)
 			struct branch_table *t = (struct branch_table *)(uintptr_t)i->object;
 
 			for (uint32_t n = 0; n < t->n_targets; n++) {
-				const gpul_ptx_operand *o =
-					&d->f->operands[label->first_target + n];
+				const gpul_ptx_operand *o = &d->f->operands[label->first_target + n];
 
-				t->targets[n] =
-					&d->insns[d->first_insn[d->f->labels[o->index].inst]];
+				t->targets[n] = &d->insns[d->first_insn[d->f->labels[o->index].inst]];
 			}
 		} else {
 			i->target = &d->insns[d->first_insn[label->inst]];
@@ -266,8 +258,7 @@ static void resolve_branches(struct decoder *d)
 	d->code->frame_bytes = (d->frame_bytes + 63) & ~63u;
 }
 
-static void bind_register_params(struct decoder *d, const gpul_ptx_var *vars, uint32_t n,
-				 struct vector_regs *regs)
+static void bind_register_params(struct decoder *d, const gpul_ptx_var *vars, uint32_t n, struct vector_regs *regs)
 {
 	unsigned bytes;
 
@@ -291,7 +282,7 @@ static bool decode_body(struct decoder *d)
 			return false;
 	d->first_insn[f->n_insts] = d->n;
 	d->src = f->n_insts;
-	return gpul_emit(d, OP_RET, NULL);  /* so that execution cannot run past the end */
+	return gpul_emit(d, OP_RET, NULL); /* so that execution cannot run past the end */
 }
 
 /* Choose the handler of an instruction that observers want: that of the only observer that wants it, if it has one. */
@@ -347,7 +338,8 @@ static gpul_status decode_into(struct decoder *d)
 		goto done;
 	}
 	for (uint32_t k = 0; k < f->n_regs; k++)
-		memset(d->reg_bytes + f->regs[k].first, (int)gpul_container_bytes(f->regs[k].type), (size_t)f->regs[k].count * f->regs[k].vector);
+		memset(d->reg_bytes + f->regs[k].first, (int)gpul_container_bytes(f->regs[k].type),
+		       (size_t)f->regs[k].count * f->regs[k].vector);
 	memset(d->reg_offset, 0xff, (f->n_flat_regs + 1) * sizeof *d->reg_offset);
 	gpul_share_registers(d, defines_first_operand);
 	if (decode_body(d)) {
@@ -365,13 +357,10 @@ done:
 	return st;
 }
 
-gpul_status gpul_decode_function(struct gpul_exec_program *p, struct func_code *code,
-				 gpul_error *err)
+gpul_status gpul_decode_function(struct gpul_exec_program *p, struct func_code *code, gpul_error *err)
 {
 	gpul_error why = { 0 };
-	struct decoder d = {
-		.p = p, .code = code, .m = p->module, .f = code->ptx, .err = &why
-	};
+	struct decoder d = { .p = p, .code = code, .m = p->module, .f = code->ptx, .err = &why };
 	const gpul_status st = decode_into(&d);
 
 	return st ? gpul_fail(err, st, why.native, "%s", why.text) : GPUL_OK;

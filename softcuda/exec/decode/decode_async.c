@@ -5,8 +5,7 @@
 
 static bool is_shared(unsigned mod)
 {
-	return mod == GPUL_PTX_MOD_SHARED || mod == GPUL_PTX_MOD_SHARED__CTA ||
-	       mod == GPUL_PTX_MOD_SHARED__CLUSTER;
+	return mod == GPUL_PTX_MOD_SHARED || mod == GPUL_PTX_MOD_SHARED__CTA || mod == GPUL_PTX_MOD_SHARED__CLUSTER;
 }
 
 /* ---- cp.async ------------------------------------------------------------------------------ */
@@ -18,8 +17,7 @@ static struct async_copy *new_copy(struct decoder *d, unsigned to_space, unsigne
 	if (!c)
 		return NULL;
 	c->to.src = c->from.src = c->barrier.src = d->src;
-	if (!gpul_decode_address(d, &d->operand[0], to_space, &c->to) ||
-	    !gpul_decode_address(d, &d->operand[1], from_space, &c->from))
+	if (!gpul_decode_address(d, &d->operand[0], to_space, &c->to) || !gpul_decode_address(d, &d->operand[1], from_space, &c->from))
 		return NULL;
 	return c;
 }
@@ -49,9 +47,7 @@ static bool decode_copy(struct decoder *d)
 	if (d->in->n_operands > 3u + policy) {
 		c->ignores = is_predicate(d, less);
 		c->has_source_bytes = !c->ignores;
-		if (!gpul_operand_source(d, less,
-					 c->ignores ? GPUL_PTX_MOD_PRED : GPUL_PTX_MOD_U32,
-					 false, &c->source_bytes))
+		if (!gpul_operand_source(d, less, c->ignores ? GPUL_PTX_MOD_PRED : GPUL_PTX_MOD_U32, false, &c->source_bytes))
 			return false;
 	}
 	return gpul_emit(d, OP_CP_ASYNC, &(struct insn){ .object = c, .n = (uint8_t)size->value.i });
@@ -66,14 +62,10 @@ static bool decode_bulk(struct decoder *d)
 	const bool multicast = has_mod(d, GPUL_PTX_MOD_MULTICAST__CLUSTER);
 	struct async_copy *c;
 
-	if (d->in->n_operands < 3u + barrier + multicast || (multicast && !barrier) ||
-	    (!barrier && !has_mod(d, GPUL_PTX_MOD_BULK_GROUP)))
-		return gpul_decode_fail(d, GPUL_EUNSUPPORTED,
-					"this bulk copy is not interpreted");
-	c = new_copy(d, to_global ? SPACE_GLOBAL : SPACE_SHARED,
-		     from_global ? SPACE_GLOBAL : SPACE_SHARED);
-	if (!c ||
-	    !gpul_operand_source(d, &d->operand[2], GPUL_PTX_MOD_U32, false, &c->source_bytes))
+	if (d->in->n_operands < 3u + barrier + multicast || (multicast && !barrier) || (!barrier && !has_mod(d, GPUL_PTX_MOD_BULK_GROUP)))
+		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "this bulk copy is not interpreted");
+	c = new_copy(d, to_global ? SPACE_GLOBAL : SPACE_SHARED, from_global ? SPACE_GLOBAL : SPACE_SHARED);
+	if (!c || !gpul_operand_source(d, &d->operand[2], GPUL_PTX_MOD_U32, false, &c->source_bytes))
 		return false;
 	c->has_barrier = barrier;
 	c->barrier.n = MBAR_COMPLETES;
@@ -116,10 +108,7 @@ static bool decode_copy_arrive(struct decoder *d)
 {
 	struct insn made = { .n = MBAR_ARRIVES, .d = OPREF(BANK_SCRATCH, 0) };
 
-	if (!gpul_decode_address(d, &d->operand[0],
-				 is_shared(d->in->mods[d->in->n_mods - 2]) ? SPACE_SHARED
-									   : SPACE_GENERIC,
-				 &made) ||
+	if (!gpul_decode_address(d, &d->operand[0], is_shared(d->in->mods[d->in->n_mods - 2]) ? SPACE_SHARED : SPACE_GENERIC, &made) ||
 	    !gpul_operand_const(d, 1, 4, &made.b))
 		return false;
 	made.c = made.b;
@@ -134,8 +123,7 @@ bool gpul_decode_cp(struct decoder *d)
 		return has_mod(d, GPUL_PTX_MOD_PREFETCH) ? gpul_emit(d, OP_NOP, NULL) : gpul_decode_tensor_copy(d);
 	if (has_mod(d, GPUL_PTX_MOD_REDUCE))
 		return decode_reduce(d);
-	if (has_mod(d, GPUL_PTX_MOD_COMMIT_GROUP) || has_mod(d, GPUL_PTX_MOD_WAIT_GROUP) ||
-	    has_mod(d, GPUL_PTX_MOD_WAIT_ALL))
+	if (has_mod(d, GPUL_PTX_MOD_COMMIT_GROUP) || has_mod(d, GPUL_PTX_MOD_WAIT_GROUP) || has_mod(d, GPUL_PTX_MOD_WAIT_ALL))
 		return gpul_emit(d, OP_NOP, NULL);
 	if (has_mod(d, GPUL_PTX_MOD_MBARRIER))
 		return decode_copy_arrive(d);
@@ -162,22 +150,17 @@ static bool decode_arrive(struct decoder *d)
 	struct insn made = { .d = OPREF(BANK_SCRATCH, 0) };
 	unsigned k = 0, n = d->in->n_operands;
 
-	made.n = (has_mod(d, GPUL_PTX_MOD_ARRIVE) || has_mod(d, GPUL_PTX_MOD_ARRIVE_DROP) ? MBAR_ARRIVES
-										  : 0) |
-		 (has_mod(d, GPUL_PTX_MOD_EXPECT_TX) ? MBAR_EXPECTS : 0) |
-		 (has_mod(d, GPUL_PTX_MOD_COMPLETE_TX) ? MBAR_COMPLETES : 0) |
+	made.n = (has_mod(d, GPUL_PTX_MOD_ARRIVE) || has_mod(d, GPUL_PTX_MOD_ARRIVE_DROP) ? MBAR_ARRIVES : 0) |
+		 (has_mod(d, GPUL_PTX_MOD_EXPECT_TX) ? MBAR_EXPECTS : 0) | (has_mod(d, GPUL_PTX_MOD_COMPLETE_TX) ? MBAR_COMPLETES : 0) |
 		 (has_mod(d, GPUL_PTX_MOD_ARRIVE_DROP) ? MBAR_DROPS : 0);
-	if (made.n & MBAR_ARRIVES &&
-	    !gpul_operand_dest(d, &d->operand[k++], GPUL_PTX_MOD_B64, false, &made.d))
+	if (made.n & MBAR_ARRIVES && !gpul_operand_dest(d, &d->operand[k++], GPUL_PTX_MOD_B64, false, &made.d))
 		return false;
-	if (k >= n || !gpul_decode_address(d, &d->operand[k++], mbarrier_space(d), &made) ||
-	    !gpul_operand_const(d, 1, 4, &made.b))
+	if (k >= n || !gpul_decode_address(d, &d->operand[k++], mbarrier_space(d), &made) || !gpul_operand_const(d, 1, 4, &made.b))
 		return false;
 	made.c = made.b;
 	if (bytes && k >= n)
 		return gpul_decode_fail(d, GPUL_EFORMAT, "the number of bytes is missing");
-	if (k < n && !gpul_operand_source(d, &d->operand[k], GPUL_PTX_MOD_U32, false,
-					  bytes ? &made.c : &made.b))
+	if (k < n && !gpul_operand_source(d, &d->operand[k], GPUL_PTX_MOD_U32, false, bytes ? &made.c : &made.b))
 		return false;
 	return gpul_emit(d, OP_MBAR_ARRIVE, &made);
 }
@@ -191,9 +174,7 @@ static bool decode_test(struct decoder *d)
 	made.n = (parity ? MBAR_PARITY : 0) | (has_mod(d, GPUL_PTX_MOD_TRY_WAIT) ? MBAR_YIELDS : 0);
 	return gpul_operand_dest(d, &d->operand[0], GPUL_PTX_MOD_PRED, false, &made.d) &&
 	       gpul_decode_address(d, &d->operand[1], mbarrier_space(d), &made) &&
-	       gpul_operand_source(d, &d->operand[2],
-				   parity ? GPUL_PTX_MOD_U32 : GPUL_PTX_MOD_B64, false,
-				   &made.b) &&
+	       gpul_operand_source(d, &d->operand[2], parity ? GPUL_PTX_MOD_U32 : GPUL_PTX_MOD_B64, false, &made.b) &&
 	       gpul_emit(d, OP_MBAR_TEST, &made);
 }
 
@@ -205,28 +186,22 @@ bool gpul_decode_mbarrier(struct decoder *d)
 	switch (verb) {
 	case GPUL_PTX_MOD_INIT:
 		return gpul_decode_address(d, &d->operand[0], mbarrier_space(d), &made) &&
-		       gpul_operand_source(d, &d->operand[1], GPUL_PTX_MOD_U32, false,
-					   &made.b) &&
-		       gpul_emit(d, OP_MBAR_INIT, &made);
-	case GPUL_PTX_MOD_INVAL:  /* the address is for observers */
+		       gpul_operand_source(d, &d->operand[1], GPUL_PTX_MOD_U32, false, &made.b) && gpul_emit(d, OP_MBAR_INIT, &made);
+	case GPUL_PTX_MOD_INVAL: /* the address is for observers */
 		return gpul_decode_address(d, &d->operand[0], mbarrier_space(d), &made) && gpul_emit(d, OP_NOP, &made);
 	case GPUL_PTX_MOD_ARRIVE:
 	case GPUL_PTX_MOD_ARRIVE_DROP:
 	case GPUL_PTX_MOD_EXPECT_TX:
 	case GPUL_PTX_MOD_COMPLETE_TX:
 		return decode_arrive(d);
-	case GPUL_PTX_MOD_TEST_WAIT: case GPUL_PTX_MOD_TRY_WAIT:
-		return d->in->n_operands >= 3
-			       ? decode_test(d)
-			       : gpul_decode_fail(d, GPUL_EFORMAT, "operands are missing");
+	case GPUL_PTX_MOD_TEST_WAIT:
+	case GPUL_PTX_MOD_TRY_WAIT:
+		return d->in->n_operands >= 3 ? decode_test(d) : gpul_decode_fail(d, GPUL_EFORMAT, "operands are missing");
 	case GPUL_PTX_MOD_PENDING_COUNT:
 		return gpul_operand_dest(d, &d->operand[0], GPUL_PTX_MOD_B32, false, &made.d) &&
-		       gpul_operand_source(d, &d->operand[1], GPUL_PTX_MOD_B64, false,
-					   &made.a) &&
-		       gpul_emit(d, OP_MBAR_PENDING, &made);
+		       gpul_operand_source(d, &d->operand[1], GPUL_PTX_MOD_B64, false, &made.a) && gpul_emit(d, OP_MBAR_PENDING, &made);
 	default:
-		return gpul_decode_fail(d, GPUL_EUNSUPPORTED,
-					"this mbarrier operation is not supported");
+		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "this mbarrier operation is not supported");
 	}
 }
 
@@ -240,8 +215,7 @@ static bool decode_try_cancel(struct decoder *d)
 	for (unsigned at = 0; at < RESPONSE_BYTES; at += 8) {
 		struct insn made = { 0 };
 
-		if (!gpul_decode_address(d, &d->operand[0], SPACE_SHARED, &made) ||
-		    !gpul_operand_const(d, 0, 8, &made.b))
+		if (!gpul_decode_address(d, &d->operand[0], SPACE_SHARED, &made) || !gpul_operand_const(d, 0, 8, &made.b))
 			return false;
 		made.imm += at;
 		if (!gpul_emit(d, OP_ST_64_64, &made))
@@ -263,8 +237,7 @@ bool gpul_decode_launch_control(struct decoder *d)
 		const gpul_ptx_operand one = gpul_operand_is_list(d->f, o) ? gpul_operand_element(d, o, k) : *o;
 		struct insn made = { 0 };
 
-		if (!gpul_operand_dest(d, &one, type, false, &made.d) ||
-		    !gpul_operand_const(d, 0, gpul_container_bytes(type), &made.a) ||
+		if (!gpul_operand_dest(d, &one, type, false, &made.d) || !gpul_operand_const(d, 0, gpul_container_bytes(type), &made.a) ||
 		    !gpul_emit(d, type == GPUL_PTX_MOD_PRED ? OP_MOV_PRED : OP_MOV_32, &made))
 			return false;
 	}

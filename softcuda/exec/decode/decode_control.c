@@ -5,9 +5,7 @@ bool gpul_decode_bra(struct decoder *d)
 {
 	const gpul_ptx_operand *o = &d->operand[0];
 	unsigned bytes = 0;
-	enum op op = d->in->guard == GPUL_PTX_NONE ? OP_BRA
-		     : d->in->guard_negated        ? OP_BRA_IFNOT
-						   : OP_BRA_IF;
+	enum op op = d->in->guard == GPUL_PTX_NONE ? OP_BRA : d->in->guard_negated ? OP_BRA_IFNOT : OP_BRA_IF;
 	const struct insn made = { .guard = op == OP_BRA ? 0 : gpul_reg_ref(d, d->in->guard, &bytes) };
 
 	if (o->kind != GPUL_PTX_OP_LABEL || d->f->labels[o->index].kind != GPUL_PTX_LABEL_CODE)
@@ -23,11 +21,9 @@ bool gpul_decode_brx(struct decoder *d)
 	struct branch_table *t;
 	struct insn made = { 0 };
 
-	if (!has_mod(d, GPUL_PTX_MOD_IDX) ||
-	    d->operand[1].kind != GPUL_PTX_OP_LABEL ||
+	if (!has_mod(d, GPUL_PTX_MOD_IDX) || d->operand[1].kind != GPUL_PTX_OP_LABEL ||
 	    d->f->labels[d->operand[1].index].kind != GPUL_PTX_LABEL_BRANCHTARGETS)
-		return gpul_decode_fail(d, GPUL_EFORMAT,
-					"brx.idx needs an index and a .branchtargets label");
+		return gpul_decode_fail(d, GPUL_EFORMAT, "brx.idx needs an index and a .branchtargets label");
 	list = &d->f->labels[d->operand[1].index];
 	t = gpul_program_alloc(d->p, sizeof *t + list->n_targets * sizeof t->targets[0], d->err);
 	if (!t || !gpul_operand_source(d, &d->operand[0], GPUL_PTX_MOD_U32, false, &made.a))
@@ -40,8 +36,7 @@ bool gpul_decode_brx(struct decoder *d)
 /* ---- calls ---------------------------------------------------------------------------------------------- */
 
 /* Decode an argument.  type: that of the callee's parameter, to which a constant is converted. */
-static bool decode_call_argument(struct decoder *d, const gpul_ptx_operand *o, unsigned type,
-			  struct call_argument *out)
+static bool decode_call_argument(struct decoder *d, const gpul_ptx_operand *o, unsigned type, struct call_argument *out)
 {
 	struct place at;
 	unsigned bytes = 0;
@@ -51,11 +46,8 @@ static bool decode_call_argument(struct decoder *d, const gpul_ptx_operand *o, u
 		if (!gpul_symbol_place(d, o, &at))
 			return false;
 		if (!at.frame)
-			return gpul_decode_fail(
-				d, GPUL_EFORMAT,
-				"an argument is not a .param variable of this function");
-		out->slot = (struct local_slot){ (uint32_t)at.value + (uint32_t)o->value.i,
-						 at.bytes };
+			return gpul_decode_fail(d, GPUL_EFORMAT, "an argument is not a .param variable of this function");
+		out->slot = (struct local_slot){ (uint32_t)at.value + (uint32_t)o->value.i, at.bytes };
 		return true;
 	case GPUL_PTX_OP_REG:
 		out->in_register = true;
@@ -80,7 +72,7 @@ static bool decode_call_argument(struct decoder *d, const gpul_ptx_operand *o, u
 /* The operands of call: (rets), f, (args), prototype.  The lists are optional. */
 struct call_shape {
 	const gpul_ptx_operand *rets, *target, *args;
-	const gpul_ptx_func *callee;  /* or the prototype of a call through a pointer; NULL: unknown */
+	const gpul_ptx_func *callee; /* or the prototype of a call through a pointer; NULL: unknown */
 };
 
 static struct call_shape call_shape(const struct decoder *d)
@@ -110,8 +102,7 @@ static unsigned constant_type(const gpul_ptx_func *callee, uint32_t n)
 	return gpul_ptx_type_bytes(type) >= 2 ? type : GPUL_PTX_MOD_B64;
 }
 
-static bool call_target(struct decoder *d, const gpul_ptx_operand *o, struct call_site *site,
-			enum op *op, opref *pointer)
+static bool call_target(struct decoder *d, const gpul_ptx_operand *o, struct call_site *site, enum op *op, opref *pointer)
 {
 	const gpul_ptx_func *f;
 
@@ -133,8 +124,7 @@ static bool call_target(struct decoder *d, const gpul_ptx_operand *o, struct cal
 	if (site->builtin == BUILTIN_REFUSED)
 		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "%s of the device runtime is not supported", gpul_ptx_name(d->m, f->name));
 	if (site->builtin == BUILTIN_NONE)
-		return gpul_decode_fail(d, GPUL_EFORMAT, "undefined reference to function %s",
-					gpul_ptx_name(d->m, f->name));
+		return gpul_decode_fail(d, GPUL_EFORMAT, "undefined reference to function %s", gpul_ptx_name(d->m, f->name));
 	return true;
 }
 
@@ -143,8 +133,7 @@ bool gpul_decode_call(struct decoder *d)
 	struct call_shape shape = call_shape(d);
 	struct call_site *site = gpul_program_alloc(d->p, sizeof *site, d->err);
 	struct insn made = { .object = site };
-	uint32_t n_args = shape.args ? shape.args->n_children : 0,
-		 n_rets = shape.rets ? shape.rets->n_children : 0;
+	uint32_t n_args = shape.args ? shape.args->n_children : 0, n_rets = shape.rets ? shape.rets->n_children : 0;
 	enum op op = OP_CALL;
 
 	if (!site || !call_target(d, shape.target, site, &op, &made.a))
@@ -171,18 +160,15 @@ static bool barrier_operands(struct decoder *d, unsigned first, bool reduces, st
 	unsigned n = d->in->n_operands - first - reduces;
 
 	if (d->in->n_operands < first + reduces || n > 2)
-		return gpul_decode_fail(d, GPUL_EFORMAT,
-					"a barrier needs a number and optionally a thread count");
+		return gpul_decode_fail(d, GPUL_EFORMAT, "a barrier needs a number and optionally a thread count");
 	if (n == 0)
 		return gpul_operand_const(d, 0, 4, &made->a);
 	if (!gpul_operand_source(d, &d->operand[first], GPUL_PTX_MOD_U32, false, &made->a))
 		return false;
 	made->n = n == 2;
-	if (n == 2 &&
-	    !gpul_operand_source(d, &d->operand[first + 1], GPUL_PTX_MOD_U32, false, &made->b))
+	if (n == 2 && !gpul_operand_source(d, &d->operand[first + 1], GPUL_PTX_MOD_U32, false, &made->b))
 		return false;
-	return !reduces || gpul_operand_source(d, &d->operand[first + n], GPUL_PTX_MOD_PRED,
-					       false, &made->c);
+	return !reduces || gpul_operand_source(d, &d->operand[first + n], GPUL_PTX_MOD_PRED, false, &made->c);
 }
 
 /* Decode barrier.cluster.  If the cluster has one block, wait is a barrier of the block, and arrive is a fence. */
@@ -192,8 +178,7 @@ static bool decode_cluster_barrier(struct decoder *d)
 
 	if (has_mod(d, GPUL_PTX_MOD_ARRIVE))
 		return gpul_emit(d, OP_CLUSTER_ARRIVE, NULL);
-	return gpul_operand_const(d, CLUSTER_BARRIER, 4, &made.a) &&
-	       gpul_emit(d, OP_BAR_CLUSTER, &made);
+	return gpul_operand_const(d, CLUSTER_BARRIER, 4, &made.a) && gpul_emit(d, OP_BAR_CLUSTER, &made);
 }
 
 bool gpul_decode_barrier(struct decoder *d)
@@ -213,28 +198,19 @@ bool gpul_decode_barrier(struct decoder *d)
 	if (has_mod(d, GPUL_PTX_MOD_ARRIVE)) {
 		if (d->in->n_operands != 2)
 			return gpul_decode_fail(d, GPUL_EFORMAT, "arrive needs a barrier number and a thread count");
-		return barrier_operands(d, 0, false, &made) &&
-		       gpul_emit(d, OP_BAR_ARRIVE, &made);
+		return barrier_operands(d, 0, false, &made) && gpul_emit(d, OP_BAR_ARRIVE, &made);
 	}
 	if (!has_mod(d, GPUL_PTX_MOD_RED))
-		return barrier_operands(d, 0, false, &made) &&
-		       gpul_emit(d, OP_BAR_SYNC, &made);
-	if (!gpul_operand_dest(d, &d->operand[0], popc ? GPUL_PTX_MOD_U32 : GPUL_PTX_MOD_PRED,
-			       false, &made.d) ||
+		return barrier_operands(d, 0, false, &made) && gpul_emit(d, OP_BAR_SYNC, &made);
+	if (!gpul_operand_dest(d, &d->operand[0], popc ? GPUL_PTX_MOD_U32 : GPUL_PTX_MOD_PRED, false, &made.d) ||
 	    !barrier_operands(d, 1, true, &made))
 		return false;
-	return gpul_emit(d,
-			    popc                                        ? OP_BAR_RED_POPC
-			    : has_mod(d, GPUL_PTX_MOD_AND) ? OP_BAR_RED_AND
-									: OP_BAR_RED_OR,
-			    &made);
+	return gpul_emit(d, popc ? OP_BAR_RED_POPC : has_mod(d, GPUL_PTX_MOD_AND) ? OP_BAR_RED_AND : OP_BAR_RED_OR, &made);
 }
 
 bool gpul_decode_fence(struct decoder *d)
 {
-	bool weak = has_mod(d, GPUL_PTX_MOD_ACQ_REL) ||
-		    has_mod(d, GPUL_PTX_MOD_ACQUIRE) ||
-		    has_mod(d, GPUL_PTX_MOD_RELEASE);
+	bool weak = has_mod(d, GPUL_PTX_MOD_ACQ_REL) || has_mod(d, GPUL_PTX_MOD_ACQUIRE) || has_mod(d, GPUL_PTX_MOD_RELEASE);
 
 	return gpul_emit(d, weak ? OP_FENCE : OP_FENCE_SC, NULL);
 }

@@ -28,28 +28,34 @@
 
 enum { MAX_TEMPS = 32, MAX_PENDING = 16, MAX_VECTOR = 8, MAX_OPERANDS = 10, OPERAND_MISSING = 0xff };
 
-struct pending {            /* a conversion that widens a destination; emitted after the instruction */
+struct pending { /* a conversion that widens a destination; emitted after the instruction */
 	opref from, to;
 	enum op op;
 };
 
-struct patch { uint32_t insn, label; };  /* the branch at index insn has this label as its target */
+struct patch {
+	uint32_t insn, label;
+}; /* the branch at index insn has this label as its target */
 
 struct decoder {
 	struct gpul_exec_program *p;
 	struct func_code *code;
 	const gpul_ptx_module *m;
 	const gpul_ptx_func *f;
-	const gpul_ptx_inst *in;         /* the instruction being decoded */
-	gpul_ptx_operand operand[MAX_OPERANDS];  /* operands of `in`; missing operands have the kind OPERAND_MISSING */
-	uint32_t src;                    /* index of `in` in f->insts */
+	const gpul_ptx_inst *in;                /* the instruction being decoded */
+	gpul_ptx_operand operand[MAX_OPERANDS]; /* operands of `in`; missing operands have the kind OPERAND_MISSING */
+	uint32_t src;                           /* index of `in` in f->insts */
 	struct insn *insns;
 	uint32_t n, capacity;
-	uint8_t *reg_bytes;              /* width of a lane, by flat register number: 2, 4, 8 or 16; 0: a predicate */
-	uint32_t *reg_offset;            /* offset in the frame, by flat register number; UINT32_MAX: not used so far */
-	uint32_t *first_insn;            /* index in insns of the code for each instruction of f->insts, and for the end */
+	uint8_t *reg_bytes;   /* width of a lane, by flat register number: 2, 4, 8 or 16; 0: a predicate */
+	uint32_t *reg_offset; /* offset in the frame, by flat register number; UINT32_MAX: not used so far */
+	uint32_t *first_insn; /* index in insns of the code for each instruction of f->insts, and for the end */
 	uint32_t frame_bytes, pred_at, pred_left;
-	struct { uint8_t bytes; bool used; opref ref; } temps[MAX_TEMPS];
+	struct {
+		uint8_t bytes;
+		bool used;
+		opref ref;
+	} temps[MAX_TEMPS];
 	unsigned n_temps;
 	struct pending pending[MAX_PENDING];
 	unsigned n_pending;
@@ -59,12 +65,12 @@ struct decoder {
 };
 
 /* storage.c.  The functions for constants return the offset in bank 1; UINT32_MAX: out of memory. */
-void *gpul_program_alloc(struct gpul_exec_program *p, size_t bytes, gpul_error *err);  /* zeroed; freed with the program */
+void *gpul_program_alloc(struct gpul_exec_program *p, size_t bytes, gpul_error *err); /* zeroed; freed with the program */
 /* Allocate zeroed memory for a variable from a block of the arena, so that its address remains a device address after the program
  * ends. */
 bool gpul_program_take(struct gpul_exec_program *p, size_t bytes, size_t align, uint64_t *address, gpul_error *err);
 void gpul_program_give(struct gpul_exec_program *p);
-uint32_t gpul_consts_broadcast(struct const_pool *c, uint64_t bits, unsigned bytes);  /* broadcast to 32 lanes; bytes 0: a predicate */
+uint32_t gpul_consts_broadcast(struct const_pool *c, uint64_t bits, unsigned bytes); /* broadcast to 32 lanes; bytes 0: a predicate */
 uint32_t gpul_consts_list(struct const_pool *c, const opref *list, unsigned n);
 void gpul_consts_free(struct const_pool *c);
 
@@ -73,13 +79,13 @@ gpul_status gpul_names_create(struct gpul_exec_program *p, gpul_error *err);
 
 /* decode_texture.c: functions that decode_surface.c calls, too. */
 struct texture_form;
-struct texture_form *gpul_texture_form(struct decoder *d);      /* zeroed, with the geometry of the modifiers; NULL: the error is recorded */
+struct texture_form *gpul_texture_form(struct decoder *d); /* zeroed, with the geometry of the modifiers; NULL: the error is recorded */
 bool gpul_texture_handle(struct decoder *d, const gpul_ptx_operand *address, struct texture_form *f);
 /* Decode the coordinates: {a, b, c}, or one register; in a layered texture the layer comes first. */
 bool gpul_texture_coordinates(struct decoder *d, const gpul_ptx_operand *o, unsigned type, struct texture_form *f);
 
 /* layout.c: addresses and offsets of variables. */
-bool gpul_var_is_reference(const gpul_ptx_var *v);  /* true: it refers to a texture or surface */
+bool gpul_var_is_reference(const gpul_ptx_var *v); /* true: it refers to a texture or surface */
 gpul_status gpul_layout_variables(struct gpul_exec_program *p, gpul_error *err);
 gpul_status gpul_layout_function(struct gpul_exec_program *p, struct func_code *code, gpul_error *err);
 void gpul_layout_shared(struct gpul_exec_program *p);
@@ -90,7 +96,7 @@ gpul_status gpul_layout_initialise(struct gpul_exec_program *p, gpul_error *err)
 op_fn *gpul_handler(enum op op);
 const char *gpul_build_name(void);
 /* True: native/ compiles the kernels of programs that are created now. */
-bool gpul_compiles_runs(void);  /* "v4", "v3" or "base" */
+bool gpul_compiles_runs(void); /* "v4", "v3" or "base" */
 
 /* emit.c */
 bool gpul_decode_fail(struct decoder *d, gpul_status status, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
@@ -100,24 +106,25 @@ bool gpul_decode_patch(struct decoder *d, uint32_t insn, uint32_t label);
 
 /* decode_operand.c.  *bytes is the width of a register: 2, 4, 8 or 16; 0: a predicate. */
 unsigned gpul_container_bytes(unsigned type);
-uint32_t gpul_reserve_register(struct decoder *d, unsigned bytes);  /* the offset in the frame of a new register */
+uint32_t gpul_reserve_register(struct decoder *d, unsigned bytes); /* the offset in the frame of a new register */
 opref gpul_reg_ref(struct decoder *d, uint32_t flat, unsigned *bytes);
-unsigned gpul_operand_elements(const gpul_ptx_func *f, const gpul_ptx_operand *o);  /* number of elements of {a, b} or of a vector register; else 1 */
-bool gpul_operand_is_list(const gpul_ptx_func *f, const gpul_ptx_operand *o);  /* {a, b}, also {a}; or a whole vector register */
-gpul_ptx_operand gpul_operand_element(struct decoder *d, const gpul_ptx_operand *o, unsigned element);  /* an element of a list */
+unsigned gpul_operand_elements(const gpul_ptx_func *f,
+			       const gpul_ptx_operand *o); /* number of elements of {a, b} or of a vector register; else 1 */
+bool gpul_operand_is_list(const gpul_ptx_func *f, const gpul_ptx_operand *o); /* {a, b}, also {a}; or a whole vector register */
+gpul_ptx_operand gpul_operand_element(struct decoder *d, const gpul_ptx_operand *o, unsigned element); /* an element of a list */
 bool gpul_operand_register(struct decoder *d, const gpul_ptx_operand *o, unsigned element, opref *out, unsigned *bytes);
 bool gpul_operand_source(struct decoder *d, const gpul_ptx_operand *o, unsigned type, bool narrow_ok, opref *out);
 bool gpul_operand_dest(struct decoder *d, const gpul_ptx_operand *o, unsigned type, bool narrow_ok, opref *out);
 bool gpul_operand_list(struct decoder *d, const gpul_ptx_operand *o, unsigned type, bool dest, opref *out, uint8_t *n);
-bool gpul_operand_pair(struct decoder *d, const gpul_ptx_operand *o, unsigned type, unsigned type2, bool narrow_ok,
-		       opref *out, opref *out2);
+bool gpul_operand_pair(struct decoder *d, const gpul_ptx_operand *o, unsigned type, unsigned type2, bool narrow_ok, opref *out,
+		       opref *out2);
 bool gpul_operand_const(struct decoder *d, uint64_t bits, unsigned bytes, opref *out);
-bool gpul_operand_temporary(struct decoder *d, unsigned bytes, opref *out);  /* a register that can be used until the next instruction */
+bool gpul_operand_temporary(struct decoder *d, unsigned bytes, opref *out); /* a register that can be used until the next instruction */
 bool gpul_operand_emit_pending(struct decoder *d);
 
 /* Queries of the instruction's modifiers. */
-unsigned gpul_type_mod(const gpul_ptx_inst *in);  /* the last type modifier; 0: none */
-unsigned gpul_vector_mod(const gpul_ptx_inst *in);  /* 2, 4 or 8 for .v2, .v4, .v8; else 1 */
+unsigned gpul_type_mod(const gpul_ptx_inst *in);   /* the last type modifier; 0: none */
+unsigned gpul_vector_mod(const gpul_ptx_inst *in); /* 2, 4 or 8 for .v2, .v4, .v8; else 1 */
 static inline bool has_mod(const struct decoder *d, unsigned mod)
 {
 	return gpul_ptx_has_mod(d->in, mod);
@@ -129,9 +136,9 @@ static inline const gpul_ptx_operand *child(const struct decoder *d, const gpul_
 
 /* Where a variable, parameter or function is stored. */
 struct place {
-	uint8_t space;            /* SPACE_...; SPACE_GLOBAL for functions */
-	bool frame;               /* value is relative to the frame's local memory */
-	bool dynamic;             /* value is relative to dynamic shared memory */
+	uint8_t space; /* SPACE_...; SPACE_GLOBAL for functions */
+	bool frame;    /* value is relative to the frame's local memory */
+	bool dynamic;  /* value is relative to dynamic shared memory */
 	uint64_t value;
 	uint32_t bytes;
 };
@@ -167,8 +174,8 @@ bool gpul_decode_complete_bytes(struct decoder *d, const gpul_ptx_operand *mbarr
 /* decode_memory.c: the registers of an ld or st: one register, the elements of a vector, or the two halves of a .b128. */
 struct data {
 	opref refs[2 * MAX_VECTOR];
-	unsigned n, reg_bytes;       /* number of elements, and the width of their registers */
-	unsigned memory_bytes;       /* size of an element in memory */
+	unsigned n, reg_bytes; /* number of elements, and the width of their registers */
+	unsigned memory_bytes; /* size of an element in memory */
 };
 bool gpul_read_data(struct decoder *d, const gpul_ptx_operand *o, unsigned type, struct data *out);
 /* decode_memory.c: the operation of atom, red or cp.reduce with this type; -1: there is none. */

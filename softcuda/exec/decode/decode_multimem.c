@@ -3,23 +3,40 @@
 #include "softcuda/exec/multimem_internal.h"
 
 /* type2 is another type with the same operation. */
-static const struct { uint16_t mod, type, type2, operation; } operations[] = {
+static const struct {
+	uint16_t mod, type, type2, operation;
+} operations[] = {
 #define M(x) GPUL_PTX_MOD_##x
-	{ M(ADD), M(U32), M(S32), MULTIMEM_ADD_32 },        { M(ADD), M(U64), M(S64), MULTIMEM_ADD_64 },
-	{ M(MIN), M(U32), 0, MULTIMEM_MIN_U32 },            { M(MAX), M(U32), 0, MULTIMEM_MAX_U32 },
-	{ M(MIN), M(S32), 0, MULTIMEM_MIN_S32 },            { M(MAX), M(S32), 0, MULTIMEM_MAX_S32 },
-	{ M(MIN), M(U64), 0, MULTIMEM_MIN_U64 },            { M(MAX), M(U64), 0, MULTIMEM_MAX_U64 },
-	{ M(MIN), M(S64), 0, MULTIMEM_MIN_S64 },            { M(MAX), M(S64), 0, MULTIMEM_MAX_S64 },
-	{ M(AND), M(B32), 0, MULTIMEM_AND_32 },             { M(AND), M(B64), 0, MULTIMEM_AND_64 },
-	{ M(OR), M(B32), 0, MULTIMEM_OR_32 },               { M(OR), M(B64), 0, MULTIMEM_OR_64 },
-	{ M(XOR), M(B32), 0, MULTIMEM_XOR_32 },             { M(XOR), M(B64), 0, MULTIMEM_XOR_64 },
-	{ M(ADD), M(F32), 0, MULTIMEM_ADD_F32 },            { M(ADD), M(F64), 0, MULTIMEM_ADD_F64 },
-	{ M(ADD), M(F16), M(F16X2), MULTIMEM_ADD_F16 },     { M(MIN), M(F16), M(F16X2), MULTIMEM_MIN_F16 },
-	{ M(MAX), M(F16), M(F16X2), MULTIMEM_MAX_F16 },     { M(ADD), M(BF16), M(BF16X2), MULTIMEM_ADD_BF16 },
-	{ M(MIN), M(BF16), M(BF16X2), MULTIMEM_MIN_BF16 },  { M(MAX), M(BF16), M(BF16X2), MULTIMEM_MAX_BF16 },
-	{ M(ADD), M(E4M3X2), M(E4M3X4), MULTIMEM_ADD_E4M3 }, { M(MIN), M(E4M3X2), M(E4M3X4), MULTIMEM_MIN_E4M3 },
-	{ M(MAX), M(E4M3X2), M(E4M3X4), MULTIMEM_MAX_E4M3 }, { M(ADD), M(E5M2X2), M(E5M2X4), MULTIMEM_ADD_E5M2 },
-	{ M(MIN), M(E5M2X2), M(E5M2X4), MULTIMEM_MIN_E5M2 }, { M(MAX), M(E5M2X2), M(E5M2X4), MULTIMEM_MAX_E5M2 },
+	{ M(ADD), M(U32), M(S32), MULTIMEM_ADD_32 },
+	{ M(ADD), M(U64), M(S64), MULTIMEM_ADD_64 },
+	{ M(MIN), M(U32), 0, MULTIMEM_MIN_U32 },
+	{ M(MAX), M(U32), 0, MULTIMEM_MAX_U32 },
+	{ M(MIN), M(S32), 0, MULTIMEM_MIN_S32 },
+	{ M(MAX), M(S32), 0, MULTIMEM_MAX_S32 },
+	{ M(MIN), M(U64), 0, MULTIMEM_MIN_U64 },
+	{ M(MAX), M(U64), 0, MULTIMEM_MAX_U64 },
+	{ M(MIN), M(S64), 0, MULTIMEM_MIN_S64 },
+	{ M(MAX), M(S64), 0, MULTIMEM_MAX_S64 },
+	{ M(AND), M(B32), 0, MULTIMEM_AND_32 },
+	{ M(AND), M(B64), 0, MULTIMEM_AND_64 },
+	{ M(OR), M(B32), 0, MULTIMEM_OR_32 },
+	{ M(OR), M(B64), 0, MULTIMEM_OR_64 },
+	{ M(XOR), M(B32), 0, MULTIMEM_XOR_32 },
+	{ M(XOR), M(B64), 0, MULTIMEM_XOR_64 },
+	{ M(ADD), M(F32), 0, MULTIMEM_ADD_F32 },
+	{ M(ADD), M(F64), 0, MULTIMEM_ADD_F64 },
+	{ M(ADD), M(F16), M(F16X2), MULTIMEM_ADD_F16 },
+	{ M(MIN), M(F16), M(F16X2), MULTIMEM_MIN_F16 },
+	{ M(MAX), M(F16), M(F16X2), MULTIMEM_MAX_F16 },
+	{ M(ADD), M(BF16), M(BF16X2), MULTIMEM_ADD_BF16 },
+	{ M(MIN), M(BF16), M(BF16X2), MULTIMEM_MIN_BF16 },
+	{ M(MAX), M(BF16), M(BF16X2), MULTIMEM_MAX_BF16 },
+	{ M(ADD), M(E4M3X2), M(E4M3X4), MULTIMEM_ADD_E4M3 },
+	{ M(MIN), M(E4M3X2), M(E4M3X4), MULTIMEM_MIN_E4M3 },
+	{ M(MAX), M(E4M3X2), M(E4M3X4), MULTIMEM_MAX_E4M3 },
+	{ M(ADD), M(E5M2X2), M(E5M2X4), MULTIMEM_ADD_E5M2 },
+	{ M(MIN), M(E5M2X2), M(E5M2X4), MULTIMEM_MIN_E5M2 },
+	{ M(MAX), M(E5M2X2), M(E5M2X4), MULTIMEM_MAX_E5M2 },
 #undef M
 };
 
@@ -35,8 +52,9 @@ static bool find_operation(struct decoder *d, struct multimem *m)
 			continue;
 		m->operation = (uint8_t)o;
 		m->widens = acc_f32 || acc_f16;
-		return (acc_f32 ? o == MULTIMEM_ADD_F16 || o == MULTIMEM_ADD_BF16
-		       : acc_f16 ? o == MULTIMEM_ADD_E4M3 || o == MULTIMEM_ADD_E5M2 : true) ||
+		return (acc_f32   ? o == MULTIMEM_ADD_F16 || o == MULTIMEM_ADD_BF16
+			: acc_f16 ? o == MULTIMEM_ADD_E4M3 || o == MULTIMEM_ADD_E5M2
+				  : true) ||
 		       gpul_decode_fail(d, GPUL_EFORMAT, "this type has no such precision of accumulation");
 	}
 	return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "this multimem operation is not supported");

@@ -6,7 +6,7 @@
 
 static uint32_t hash_name(const char *name)
 {
-	uint32_t h = 2166136261u;  /* FNV-1a */
+	uint32_t h = 2166136261u; /* FNV-1a */
 
 	while (*name)
 		h = (h ^ (unsigned char)*name++) * 16777619u;
@@ -41,7 +41,7 @@ static void add_name(struct name_table *t, const char *name)
 	uint32_t *slot = find_slot(t, name);
 
 	t->name[t->n_names++] = name;
-	if (!*slot)  /* otherwise an earlier kernel or variable has the same name and keeps its slot */
+	if (!*slot) /* otherwise an earlier kernel or variable has the same name and keeps its slot */
 		*slot = t->n_names;
 }
 
@@ -56,8 +56,7 @@ gpul_status gpul_names_create(struct gpul_exec_program *p, gpul_error *err)
 	uint32_t n_variables = p->module->n_vars;
 
 	p->global_row = gpul_program_alloc(p, n_variables * sizeof *p->global_row, err);
-	if (!p->global_row || make_table(p, &p->kernel_names, p->n_kernels, err) ||
-	    make_table(p, &p->global_names, n_variables, err))
+	if (!p->global_row || make_table(p, &p->kernel_names, p->n_kernels, err) || make_table(p, &p->global_names, n_variables, err))
 		return GPUL_ENOMEM;
 	for (uint32_t k = 0; k < p->n_kernels; k++)
 		add_name(&p->kernel_names, p->kernels[k].info.name);
@@ -82,13 +81,11 @@ size_t gpul_exec_kernel_index(const gpul_exec_program *p, const gpul_exec_kernel
 	return (size_t)(k - p->kernels);
 }
 
-bool gpul_exec_find_variable(const gpul_exec_program *p, const char *name, uint64_t *address,
-			     size_t *bytes)
+bool gpul_exec_find_variable(const gpul_exec_program *p, const char *name, uint64_t *address, size_t *bytes)
 {
 	uint32_t row;
 
-	return find_name(&p->global_names, name, &row) &&
-	       gpul_exec_variable_at(p, row, &name, address, bytes);
+	return find_name(&p->global_names, name, &row) && gpul_exec_variable_at(p, row, &name, address, bytes);
 }
 
 size_t gpul_exec_n_variables(const gpul_exec_program *p)
@@ -101,8 +98,7 @@ bool gpul_exec_variable_is_managed(const gpul_exec_program *p, size_t i)
 	return i < p->global_names.n_names && p->variables[p->global_row[i]].managed;
 }
 
-bool gpul_exec_variable_at(const gpul_exec_program *p, size_t i, const char **name,
-			   uint64_t *address, size_t *bytes)
+bool gpul_exec_variable_at(const gpul_exec_program *p, size_t i, const char **name, uint64_t *address, size_t *bytes)
 {
 	const struct variable *v;
 

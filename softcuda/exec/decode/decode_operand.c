@@ -10,8 +10,7 @@ unsigned gpul_container_bytes(unsigned type)
 
 static bool is_signed(unsigned type)
 {
-	return type == GPUL_PTX_MOD_S8 || type == GPUL_PTX_MOD_S16 ||
-	       type == GPUL_PTX_MOD_S32 || type == GPUL_PTX_MOD_S64;
+	return type == GPUL_PTX_MOD_S8 || type == GPUL_PTX_MOD_S16 || type == GPUL_PTX_MOD_S32 || type == GPUL_PTX_MOD_S64;
 }
 
 unsigned gpul_type_mod(const gpul_ptx_inst *in)
@@ -78,8 +77,7 @@ bool gpul_operand_temporary(struct decoder *d, unsigned bytes, opref *out)
 	while (k < d->n_temps && (d->temps[k].used || d->temps[k].bytes != bytes))
 		k++;
 	if (k == MAX_TEMPS)
-		return gpul_decode_fail(d, GPUL_EUNSUPPORTED,
-					"more than %d operands need a width conversion", MAX_TEMPS);
+		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "more than %d operands need a width conversion", MAX_TEMPS);
 	if (k == d->n_temps) {
 		d->temps[k].bytes = (uint8_t)bytes;
 		d->temps[k].ref = OPREF(BANK_REGS, gpul_reserve_register(d, bytes));
@@ -104,12 +102,10 @@ bool gpul_operand_is_list(const gpul_ptx_func *f, const gpul_ptx_operand *o)
 
 /* Find an element of a register operand: the elements .x .y .z .w of a vector register are separate, consecutive registers;
  * o->index is the selected one. */
-bool gpul_operand_register(struct decoder *d, const gpul_ptx_operand *o, unsigned element,
-			   opref *out, unsigned *bytes)
+bool gpul_operand_register(struct decoder *d, const gpul_ptx_operand *o, unsigned element, opref *out, unsigned *bytes)
 {
 	if (element && element >= gpul_operand_elements(d->f, o))
-		return gpul_decode_fail(d, GPUL_EFORMAT, "the register has no element %u",
-					element);
+		return gpul_decode_fail(d, GPUL_EFORMAT, "the register has no element %u", element);
 	*out = gpul_reg_ref(d, o->index + element, bytes);
 	return true;
 }
@@ -128,8 +124,7 @@ gpul_ptx_operand gpul_operand_element(struct decoder *d, const gpul_ptx_operand 
 
 static enum op cut_op(unsigned from, unsigned to)
 {
-	return from == 4 && to == 2 ? OP_CUT_32_16 : from == 8 && to == 2 ? OP_CUT_64_16
-	     : from == 8 && to == 4 ? OP_CUT_64_32 : OP_NOP;
+	return from == 4 && to == 2 ? OP_CUT_32_16 : from == 8 && to == 2 ? OP_CUT_64_16 : from == 8 && to == 4 ? OP_CUT_64_32 : OP_NOP;
 }
 
 static enum op extend_op(unsigned from, unsigned to, bool sign)
@@ -150,9 +145,7 @@ static bool width_error(struct decoder *d, unsigned have, unsigned want)
 					have ? "a predicate is expected, not a %u-bit register"
 					     : "a %u-bit operand is expected, not a predicate",
 					8 * (have ? have : want));
-	return gpul_decode_fail(d, GPUL_EFORMAT,
-				"a %u-bit operand is expected, not a %u-bit register", 8 * want,
-				8 * have);
+	return gpul_decode_fail(d, GPUL_EFORMAT, "a %u-bit operand is expected, not a %u-bit register", 8 * want, 8 * have);
 }
 
 /* Decode r+1: emit an addition, whose result is a temporary. */
@@ -163,8 +156,7 @@ static bool add_offset(struct decoder *d, const gpul_ptx_operand *o, unsigned by
 
 	if (bytes < 2 || bytes > 8)
 		return gpul_decode_fail(d, GPUL_EFORMAT, "this register cannot have an offset");
-	if (!gpul_operand_const(d, (uint64_t)o->value.i, bytes, &made.b) ||
-	    !gpul_operand_temporary(d, bytes, &made.d))
+	if (!gpul_operand_const(d, (uint64_t)o->value.i, bytes, &made.b) || !gpul_operand_temporary(d, bytes, &made.d))
 		return false;
 	*ref = made.d;
 	return gpul_emit(d, op, &made);
@@ -175,14 +167,12 @@ static bool has_offset(const gpul_ptx_operand *o)
 	return o->value.i && o->selector != GPUL_PTX_SEL_BYTES && o->selector != GPUL_PTX_SEL_HALVES;
 }
 
-static bool reg_source(struct decoder *d, const gpul_ptx_operand *o, unsigned type,
-		       bool narrow_ok, opref *out)
+static bool reg_source(struct decoder *d, const gpul_ptx_operand *o, unsigned type, bool narrow_ok, opref *out)
 {
 	unsigned have, want = gpul_container_bytes(type);
 	opref ref, cut;
 
-	if (!gpul_operand_register(d, o, 0, &ref, &have) ||
-	    (has_offset(o) && !add_offset(d, o, have, &ref)))
+	if (!gpul_operand_register(d, o, 0, &ref, &have) || (has_offset(o) && !add_offset(d, o, have, &ref)))
 		return false;
 	if (have == want && !(o->negated && !have)) {
 		*out = ref;
@@ -251,7 +241,9 @@ static uint64_t literal_bits(const gpul_ptx_operand *o, unsigned type)
 static bool is_clock(unsigned special)
 {
 	switch (special) {
-	case GPUL_PTX_SREG_CLOCK: case GPUL_PTX_SREG_CLOCK_HI: case GPUL_PTX_SREG_CLOCK64:
+	case GPUL_PTX_SREG_CLOCK:
+	case GPUL_PTX_SREG_CLOCK_HI:
+	case GPUL_PTX_SREG_CLOCK64:
 	case GPUL_PTX_SREG_GLOBALTIMER:
 	case GPUL_PTX_SREG_GLOBALTIMER_LO:
 	case GPUL_PTX_SREG_GLOBALTIMER_HI:
@@ -273,8 +265,7 @@ static bool special_slot(struct decoder *d, unsigned special, unsigned bytes, ui
 	if (p->n_specials == MAX_SPECIAL_SLOTS)
 		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "too many special registers");
 	*offset = p->specials_bytes;
-	p->specials[p->n_specials++] =
-		(struct special_slot){ (uint16_t)special, (uint8_t)bytes, *offset };
+	p->specials[p->n_specials++] = (struct special_slot){ (uint16_t)special, (uint8_t)bytes, *offset };
 	p->specials_bytes += bytes * LANES;
 	return true;
 }
@@ -284,24 +275,23 @@ static bool special_source(struct decoder *d, unsigned special, unsigned type, o
 	unsigned bytes = gpul_container_bytes(type);
 	uint32_t offset = 0;
 
-	if (!bytes)  /* a predicate: %is_explicit_cluster */
+	if (!bytes) /* a predicate: %is_explicit_cluster */
 		bytes = 4;
 	if (bytes > 8)
 		return width_error(d, 8, bytes);
 	if (!special_slot(d, special, bytes, &offset))
 		return false;
 	*out = OPREF(BANK_SPECIALS, offset);
-	return !is_clock(special) ||
-	       gpul_emit(d, OP_READ_CLOCK, &(struct insn){ .d = *out, .e = special, .n = (uint8_t)bytes });
+	return !is_clock(special) || gpul_emit(d, OP_READ_CLOCK, &(struct insn){ .d = *out, .e = special, .n = (uint8_t)bytes });
 }
 
 /* ---- symbols ------------------------------------------------------------------------------------------ */
 
-static bool var_place(struct decoder *d, const gpul_ptx_operand *o, const gpul_ptx_var *v,
-		      uint64_t address, uint32_t offset, struct place *out)
+static bool var_place(struct decoder *d, const gpul_ptx_operand *o, const gpul_ptx_var *v, uint64_t address, uint32_t offset,
+		      struct place *out)
 {
 	out->bytes = (uint32_t)v->bytes;
-	if (gpul_var_is_reference(v) && address) {  /* the value of a reference is its handle */
+	if (gpul_var_is_reference(v) && address) { /* the value of a reference is its handle */
 		out->space = SPACE_GLOBAL;
 		out->value = address;
 		return true;
@@ -310,9 +300,7 @@ static bool var_place(struct decoder *d, const gpul_ptx_operand *o, const gpul_p
 	case GPUL_PTX_MOD_GLOBAL:
 	case GPUL_PTX_MOD_CONST:
 		if (!address)
-			return gpul_decode_fail(d, GPUL_EFORMAT,
-						"%s is declared extern but not defined",
-						gpul_ptx_name(d->m, v->name));
+			return gpul_decode_fail(d, GPUL_EFORMAT, "%s is declared extern but not defined", gpul_ptx_name(d->m, v->name));
 		out->space = SPACE_GLOBAL;
 		out->value = address;
 		return true;
@@ -328,10 +316,7 @@ static bool var_place(struct decoder *d, const gpul_ptx_operand *o, const gpul_p
 		out->value = offset;
 		return true;
 	default:
-		return gpul_decode_fail(
-			d, GPUL_EUNSUPPORTED,
-			"%s: separate samplers are not interpreted",
-			gpul_ptx_name(d->m, v->name));
+		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "%s: separate samplers are not interpreted", gpul_ptx_name(d->m, v->name));
 	}
 }
 
@@ -343,16 +328,12 @@ bool gpul_symbol_place(struct decoder *d, const gpul_ptx_operand *o, struct plac
 	*out = (struct place){ 0 };
 	switch (o->ref_kind) {
 	case GPUL_PTX_REF_MODULE_VAR:
-		return var_place(d, o, &d->m->vars[o->index], d->p->variables[o->index].address,
-				 d->p->shared_offset[o->index], out);
+		return var_place(d, o, &d->m->vars[o->index], d->p->variables[o->index].address, d->p->shared_offset[o->index], out);
 	case GPUL_PTX_REF_FUNC_VAR:
-		return var_place(d, o, &d->f->vars[o->index], d->code->var_address[o->index],
-				 d->code->var_offset[o->index], out);
+		return var_place(d, o, &d->f->vars[o->index], d->code->var_address[o->index], d->code->var_offset[o->index], out);
 	case GPUL_PTX_REF_PARAM:
 	case GPUL_PTX_REF_RET: {
-		const struct local_slot *s = o->ref_kind == GPUL_PTX_REF_PARAM
-						     ? &d->code->params[o->index]
-						     : &d->code->rets[o->index];
+		const struct local_slot *s = o->ref_kind == GPUL_PTX_REF_PARAM ? &d->code->params[o->index] : &d->code->rets[o->index];
 
 		out->space = kernel ? SPACE_PARAM : SPACE_LOCAL;
 		out->frame = !kernel;
@@ -363,9 +344,7 @@ bool gpul_symbol_place(struct decoder *d, const gpul_ptx_operand *o, struct plac
 	case GPUL_PTX_REF_FUNC:
 		f = &d->m->funcs[o->index];
 		if (f->definition == GPUL_PTX_NONE)
-			return gpul_decode_fail(d, GPUL_EFORMAT,
-						"%s is declared but not defined",
-						gpul_ptx_name(d->m, f->name));
+			return gpul_decode_fail(d, GPUL_EFORMAT, "%s is declared but not defined", gpul_ptx_name(d->m, f->name));
 		out->space = SPACE_GLOBAL;
 		out->value = (uintptr_t)&d->p->code[f->definition];
 		return true;
@@ -374,24 +353,20 @@ bool gpul_symbol_place(struct decoder *d, const gpul_ptx_operand *o, struct plac
 	}
 }
 
-static bool symbol_source(struct decoder *d, const gpul_ptx_operand *o, unsigned type,
-			  opref *out)
+static bool symbol_source(struct decoder *d, const gpul_ptx_operand *o, unsigned type, opref *out)
 {
 	struct place at;
 
 	if (!gpul_symbol_place(d, o, &at))
 		return false;
 	if (at.frame || at.dynamic || !gpul_container_bytes(type))
-		return gpul_decode_fail(d, GPUL_EUNSUPPORTED,
-					"this address is only supported as the source of mov");
-	return gpul_operand_const(d, at.value + (uint64_t)o->value.i,
-				  gpul_container_bytes(type), out);
+		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "this address is only supported as the source of mov");
+	return gpul_operand_const(d, at.value + (uint64_t)o->value.i, gpul_container_bytes(type), out);
 }
 
 /* ---- sources, destinations, lists ------------------------------------------------------------------- */
 
-bool gpul_operand_source(struct decoder *d, const gpul_ptx_operand *o, unsigned type,
-			 bool narrow_ok, opref *out)
+bool gpul_operand_source(struct decoder *d, const gpul_ptx_operand *o, unsigned type, bool narrow_ok, opref *out)
 {
 	switch (o->kind) {
 	case GPUL_PTX_OP_REG:
@@ -406,8 +381,7 @@ bool gpul_operand_source(struct decoder *d, const gpul_ptx_operand *o, unsigned 
 		if (type == GPUL_PTX_MOD_PRED)
 			bits = (bits != 0) != o->negated;
 		if (gpul_container_bytes(type) > 8)
-			return gpul_decode_fail(d, GPUL_EUNSUPPORTED,
-						"128-bit immediates are not supported");
+			return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "128-bit immediates are not supported");
 		return gpul_operand_const(d, bits, gpul_container_bytes(type), out);
 	}
 	case GPUL_PTX_OP_SYMBOL:
@@ -416,14 +390,11 @@ bool gpul_operand_source(struct decoder *d, const gpul_ptx_operand *o, unsigned 
 		*out = OPREF(BANK_SCRATCH, 0);
 		return true;
 	default:
-		return gpul_decode_fail(d, GPUL_EFORMAT, "an operand is %s",
-					o->kind == OPERAND_MISSING ? "missing"
-								   : "of the wrong kind");
+		return gpul_decode_fail(d, GPUL_EFORMAT, "an operand is %s", o->kind == OPERAND_MISSING ? "missing" : "of the wrong kind");
 	}
 }
 
-bool gpul_operand_dest(struct decoder *d, const gpul_ptx_operand *o, unsigned type,
-		       bool narrow_ok, opref *out)
+bool gpul_operand_dest(struct decoder *d, const gpul_ptx_operand *o, unsigned type, bool narrow_ok, opref *out)
 {
 	unsigned have, want = gpul_container_bytes(type);
 	opref ref;
@@ -434,8 +405,7 @@ bool gpul_operand_dest(struct decoder *d, const gpul_ptx_operand *o, unsigned ty
 	}
 	if (o->kind != GPUL_PTX_OP_REG)
 		return gpul_decode_fail(d, GPUL_EFORMAT, "the destination is %s",
-					o->kind == OPERAND_MISSING ? "missing"
-								   : "not a register");
+					o->kind == OPERAND_MISSING ? "missing" : "not a register");
 	if (!gpul_operand_register(d, o, 0, &ref, &have))
 		return false;
 	if (have == want) {
@@ -446,23 +416,20 @@ bool gpul_operand_dest(struct decoder *d, const gpul_ptx_operand *o, unsigned ty
 		return width_error(d, have, want);
 	if (!gpul_operand_temporary(d, want, out))
 		return false;
-	d->pending[d->n_pending++] =
-		(struct pending){ *out, ref, extend_op(want, have, is_signed(type)) };
+	d->pending[d->n_pending++] = (struct pending){ *out, ref, extend_op(want, have, is_signed(type)) };
 	return true;
 }
 
 bool gpul_operand_emit_pending(struct decoder *d)
 {
 	for (unsigned k = 0; k < d->n_pending; k++)
-		if (!gpul_emit(d, d->pending[k].op,
-			       &(struct insn){ .d = d->pending[k].to, .a = d->pending[k].from }))
+		if (!gpul_emit(d, d->pending[k].op, &(struct insn){ .d = d->pending[k].to, .a = d->pending[k].from }))
 			return false;
 	d->n_pending = 0;
 	return true;
 }
 
-bool gpul_operand_list(struct decoder *d, const gpul_ptx_operand *o, unsigned type, bool dest,
-		       opref *out, uint8_t *n)
+bool gpul_operand_list(struct decoder *d, const gpul_ptx_operand *o, unsigned type, bool dest, opref *out, uint8_t *n)
 {
 	opref list[MAX_VECTOR];
 	uint32_t at;
@@ -470,12 +437,10 @@ bool gpul_operand_list(struct decoder *d, const gpul_ptx_operand *o, unsigned ty
 	const unsigned n_elements = gpul_operand_elements(d->f, o);
 
 	if (!n_elements || n_elements > MAX_VECTOR)
-		return gpul_decode_fail(d, GPUL_EFORMAT, "the vector has %u elements; from 1 to %d are supported",
-					n_elements, MAX_VECTOR);
+		return gpul_decode_fail(d, GPUL_EFORMAT, "the vector has %u elements; from 1 to %d are supported", n_elements, MAX_VECTOR);
 	for (unsigned k = 0; k < n_elements; k++) {
 		const gpul_ptx_operand one = gpul_operand_element(d, o, k);
-		bool ok = dest ? gpul_operand_dest(d, &one, type, true, &list[k])
-			       : gpul_operand_source(d, &one, type, true, &list[k]);
+		bool ok = dest ? gpul_operand_dest(d, &one, type, true, &list[k]) : gpul_operand_source(d, &one, type, true, &list[k]);
 
 		if (!ok)
 			return false;
@@ -488,14 +453,12 @@ bool gpul_operand_list(struct decoder *d, const gpul_ptx_operand *o, unsigned ty
 	return true;
 }
 
-bool gpul_operand_pair(struct decoder *d, const gpul_ptx_operand *o, unsigned type,
-		       unsigned type2, bool narrow_ok, opref *out, opref *out2)
+bool gpul_operand_pair(struct decoder *d, const gpul_ptx_operand *o, unsigned type, unsigned type2, bool narrow_ok, opref *out, opref *out2)
 {
 	*out2 = OPREF(BANK_SCRATCH, 0);
 	if (o->kind != GPUL_PTX_OP_PAIR)
 		return gpul_operand_dest(d, o, type, narrow_ok, out);
 	if (!type2)
 		return gpul_decode_fail(d, GPUL_EFORMAT, "two destinations are given, one is expected");
-	return gpul_operand_dest(d, child(d, o, 0), type, narrow_ok, out) &&
-	       gpul_operand_dest(d, child(d, o, 1), type2, false, out2);
+	return gpul_operand_dest(d, child(d, o, 0), type, narrow_ok, out) && gpul_operand_dest(d, child(d, o, 1), type2, false, out2);
 }

@@ -11,7 +11,7 @@
 enum {
 	STACK_BYTES = 32 << 10, /* local memory for recursion and calls through pointers */
 	MAX_THREADS = 1024,
-	MAX_LEVELS = 4096,      /* nesting of calls: MAX_DEPTH in warp/warp_call.c */
+	MAX_LEVELS = 4096, /* nesting of calls: MAX_DEPTH in warp/warp_call.c */
 };
 
 /* ---- the local memory that calls need ----------------------------------------------------------------- */
@@ -37,7 +37,7 @@ static uint32_t call_depth_bytes(struct func_code *code, unsigned level)
 	code->visited = false;
 	code->depth_bytes = deepest + code->local_bytes;
 	if (deepest == UINT32_MAX || code->local_bytes > UINT32_MAX / 2 - deepest)
-		code->depth_bytes = UINT32_MAX;  /* stored too, so that each path to a recursion is not walked again */
+		code->depth_bytes = UINT32_MAX; /* stored too, so that each path to a recursion is not walked again */
 	return code->depth_bytes;
 }
 
@@ -48,8 +48,7 @@ static uint32_t count_registers(const gpul_ptx_func *f)
 	uint64_t bytes = 0;
 
 	for (uint32_t k = 0; k < f->n_regs; k++)
-		bytes += (uint64_t)gpul_ptx_type_bytes(f->regs[k].type) * f->regs[k].count *
-			 f->regs[k].vector;
+		bytes += (uint64_t)gpul_ptx_type_bytes(f->regs[k].type) * f->regs[k].count * f->regs[k].vector;
 	if (f->tuning.maxnreg > 0 && bytes / 4 > (uint64_t)f->tuning.maxnreg)
 		return (uint32_t)f->tuning.maxnreg;
 	return bytes / 4 > 255 ? 255 : bytes < 64 ? 16 : (uint32_t)(bytes / 4);
@@ -62,8 +61,7 @@ static bool names_module_shared(const struct gpul_exec_program *p, const gpul_pt
 
 		if (o->kind != GPUL_PTX_OP_SYMBOL)
 			continue;
-		if (o->ref_kind == GPUL_PTX_REF_MODULE_VAR &&
-		    p->module->vars[o->index].space == GPUL_PTX_MOD_SHARED &&
+		if (o->ref_kind == GPUL_PTX_REF_MODULE_VAR && p->module->vars[o->index].space == GPUL_PTX_MOD_SHARED &&
 		    p->module->vars[o->index].bytes)
 			return true;
 		if (o->ref_kind == GPUL_PTX_REF_FUNC)
@@ -94,8 +92,8 @@ static uint32_t thread_limit(const gpul_ptx_tuning *t)
 	return threads < MAX_THREADS ? (uint32_t)threads : MAX_THREADS;
 }
 
-static gpul_status describe_kernel(struct gpul_exec_program *p, struct func_code *code,
-			    uint32_t const_bytes, gpul_exec_kernel *k, gpul_error *err)
+static gpul_status describe_kernel(struct gpul_exec_program *p, struct func_code *code, uint32_t const_bytes, gpul_exec_kernel *k,
+				   gpul_error *err)
 {
 	const gpul_ptx_func *f = code->ptx;
 	uint32_t depth = call_depth_bytes(code, 0);
@@ -104,8 +102,7 @@ static gpul_status describe_kernel(struct gpul_exec_program *p, struct func_code
 	if (!k->params)
 		return GPUL_ENOMEM;
 	for (uint32_t n = 0; n < f->n_params; n++)
-		k->params[n] =
-			(gpul_exec_param){ code->params[n].offset, code->params[n].bytes };
+		k->params[n] = (gpul_exec_param){ code->params[n].offset, code->params[n].bytes };
 	k->code = code;
 	k->refusal = code->refusal;
 	k->dynamic_align = p->dynamic_align;
@@ -124,8 +121,7 @@ static gpul_status describe_kernel(struct gpul_exec_program *p, struct func_code
 							    : 0,
 	};
 	for (int n = 0; n < 3; n++)
-		k->info.reqntid[n] =
-			f->tuning.reqntid[n] > 0 ? (uint32_t)f->tuning.reqntid[n] : 0;
+		k->info.reqntid[n] = f->tuning.reqntid[n] > 0 ? (uint32_t)f->tuning.reqntid[n] : 0;
 	for (unsigned n = 0; n < 3 && f->tuning.reqnctapercluster[0] > 0; n++)
 		k->info.cluster[n] = f->tuning.reqnctapercluster[n] > 0 ? (uint32_t)f->tuning.reqnctapercluster[n] : 1;
 	k->info.explicit_cluster = f->tuning.explicitcluster;
@@ -142,8 +138,7 @@ static gpul_status describe_kernels(struct gpul_exec_program *p, gpul_error *err
 	for (uint32_t k = 0; k < p->module->n_funcs; k++) {
 		gpul_status st;
 
-		if (p->module->funcs[k].kind != GPUL_PTX_FUNC_ENTRY ||
-		    !p->module->funcs[k].has_body)
+		if (p->module->funcs[k].kind != GPUL_PTX_FUNC_ENTRY || !p->module->funcs[k].has_body)
 			continue;
 		st = describe_kernel(p, &p->code[k], const_bytes, &p->kernels[p->n_kernels], err);
 		if (st)
@@ -157,8 +152,7 @@ static gpul_status describe_kernels(struct gpul_exec_program *p, gpul_error *err
 
 /* Lay out all functions of one kind.  Called for device functions first, because kernels' shared variables start after those of
  * device functions. */
-static gpul_status lay_out_functions(struct gpul_exec_program *p, unsigned kind,
-				     gpul_error *err)
+static gpul_status lay_out_functions(struct gpul_exec_program *p, unsigned kind, gpul_error *err)
 {
 	gpul_status st = GPUL_OK;
 
@@ -174,13 +168,10 @@ static gpul_status build_program(struct gpul_exec_program *p, gpul_error *err)
 	gpul_status st;
 
 	if (m->address_size == 32)
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-				 "%s: .address_size 32: only 64-bit PTX is interpreted",
-				 p->file_name);
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s: .address_size 32: only 64-bit PTX is interpreted", p->file_name);
 	p->code = gpul_program_alloc(p, (m->n_funcs + 1) * sizeof *p->code, err);
 	p->variables = gpul_program_alloc(p, (m->n_vars + 1) * sizeof *p->variables, err);
-	p->shared_offset =
-		gpul_program_alloc(p, (m->n_vars + 1) * sizeof *p->shared_offset, err);
+	p->shared_offset = gpul_program_alloc(p, (m->n_vars + 1) * sizeof *p->shared_offset, err);
 	p->module_reg_offset = gpul_program_alloc(p, (m->n_flat_regs + 1) * sizeof *p->module_reg_offset, err);
 	if (!p->code || !p->variables || !p->shared_offset || !p->module_reg_offset)
 		return GPUL_ENOMEM;
@@ -208,8 +199,7 @@ static gpul_status build_program(struct gpul_exec_program *p, gpul_error *err)
 	return st ? st : gpul_names_create(p, err);
 }
 
-gpul_status gpul_exec_program_create(gpul_exec_memory *memory, gpul_ptx_module *module,
-				     const char *file_name, gpul_exec_program **out,
+gpul_status gpul_exec_program_create(gpul_exec_memory *memory, gpul_ptx_module *module, const char *file_name, gpul_exec_program **out,
 				     gpul_error *err)
 {
 	static _Atomic uint64_t ids;
@@ -226,9 +216,8 @@ gpul_status gpul_exec_program_create(gpul_exec_memory *memory, gpul_ptx_module *
 	p->compiles = gpul_compiles_runs();
 	p->module = module;
 	p->file_name = strdup(file_name ? file_name : "PTX");
-	gpul_float_default(&callers);  /* literals are converted to the types of their instructions and variables */
-	st = p->file_name ? build_program(p, err)
-			  : gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a program");
+	gpul_float_default(&callers); /* literals are converted to the types of their instructions and variables */
+	st = p->file_name ? build_program(p, err) : gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a program");
 	gpul_float_restore(&callers);
 	if (st) {
 		gpul_exec_program_destroy(p);
@@ -247,8 +236,7 @@ static void remove_variables(struct gpul_exec_program *p)
 			gpul_texture_remove(p->variables[k].address);
 	}
 	for (uint32_t k = 0; p->code && k < p->module->n_funcs; k++)
-		for (uint32_t n = 0; p->code[k].var_address && n < p->module->funcs[k].n_vars;
-		     n++)
+		for (uint32_t n = 0; p->code[k].var_address && n < p->module->funcs[k].n_vars; n++)
 			if (p->code[k].var_address[n])
 				gpul_exec_memory_remove(p->memory, p->code[k].var_address[n]);
 }

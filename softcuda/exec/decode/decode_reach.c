@@ -33,8 +33,7 @@ static bool names_function(const gpul_ptx_operand *o)
 	return o->kind == GPUL_PTX_OP_SYMBOL && o->ref_kind == GPUL_PTX_REF_FUNC;
 }
 
-static bool add_call(struct call_graph *g, uint32_t caller, const gpul_ptx_func *f,
-		     const gpul_ptx_inst *in)
+static bool add_call(struct call_graph *g, uint32_t caller, const gpul_ptx_func *f, const gpul_ptx_inst *in)
 {
 	const gpul_ptx_operand *o = &f->operands[in->first_operand];
 	uint32_t target = in->n_operands > 1 && o->kind == GPUL_PTX_OP_LIST;
@@ -73,8 +72,7 @@ static void spread(const struct call_graph *g, struct func_code *code)
 }
 
 /* Write "FILE:LINE: INSTRUCTION: why; kernel NAME reaches it". */
-static gpul_status name_kernel(struct gpul_exec_program *p, struct func_code *code,
-			       gpul_error *err)
+static gpul_status name_kernel(struct gpul_exec_program *p, struct func_code *code, gpul_error *err)
 {
 	const char *name = gpul_ptx_name(p->module, code->ptx->name);
 	gpul_error text = { 0 };

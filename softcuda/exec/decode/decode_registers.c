@@ -25,33 +25,36 @@
 #include <stdlib.h>
 
 enum {
-	SMALL_FRAME_BYTES = 8192,        /* a quarter to a sixth of a CPU's level-1 data cache */
-	N_KINDS = 8,                     /* places for 2, 4, 8 and 16 bytes; and the same for floats */
-	NO_BLOCK = -1, SEVERAL_BLOCKS = -2,
+	SMALL_FRAME_BYTES = 8192, /* a quarter to a sixth of a CPU's level-1 data cache */
+	N_KINDS = 8,              /* places for 2, 4, 8 and 16 bytes; and the same for floats */
+	NO_BLOCK = -1,
+	SEVERAL_BLOCKS = -2,
 };
-static const size_t max_set_words = (size_t)1 << 22;   /* limit for the sets of all blocks together: 32 MiB */
+static const size_t max_set_words = (size_t)1 << 22; /* limit for the sets of all blocks together: 32 MiB */
 
-struct basic_block { uint32_t first, end; };   /* rows of f->insts; end: one past its last row */
+struct basic_block {
+	uint32_t first, end;
+}; /* rows of f->insts; end: one past its last row */
 
 struct life {
-	uint32_t first, last;            /* rows; first > last: the register is not accessed */
-	uint32_t number;                 /* number in the sets, if it is accessed in several blocks */
-	int32_t home;                    /* its only block, NO_BLOCK or SEVERAL_BLOCKS */
-	uint8_t elements;                /* elements of the vector register to which it belongs; else 1 */
-	bool is_float;                   /* an instruction uses it as f32 or f64, even if it is declared .b32 */
+	uint32_t first, last; /* rows; first > last: the register is not accessed */
+	uint32_t number;      /* number in the sets, if it is accessed in several blocks */
+	int32_t home;         /* its only block, NO_BLOCK or SEVERAL_BLOCKS */
+	uint8_t elements;     /* elements of the vector register to which it belongs; else 1 */
+	bool is_float;        /* an instruction uses it as f32 or f64, even if it is declared .b32 */
 };
 
 struct sharing {
 	struct decoder *d;
 	const gpul_ptx_func *f;
 	bool (*defines)(unsigned opcode);
-	struct life *lives;              /* by flat register number */
+	struct life *lives; /* by flat register number */
 	struct basic_block *blocks;
-	uint32_t *numbered;              /* flat register numbers, by number in the sets */
-	uint32_t *block_at;              /* by row of f->insts: the block that begins there, or that contains it */
+	uint32_t *numbered; /* flat register numbers, by number in the sets */
+	uint32_t *block_at; /* by row of f->insts: the block that begins there, or that contains it */
 	uint32_t n_blocks, n_numbers;
-	size_t n_words;                  /* size of one set */
-	uint64_t *live_in, *live_out, *used, *defined;  /* n_words for each block */
+	size_t n_words;                                /* size of one set */
+	uint64_t *live_in, *live_out, *used, *defined; /* n_words for each block */
 };
 
 /* ---- accesses ---------------------------------------------------------------------------------- */
@@ -163,7 +166,7 @@ static void find_blocks(struct sharing *s)
 		s->blocks[s->n_blocks - 1].end = row + 1;
 		s->block_at[row] = s->n_blocks - 1;
 	}
-	s->block_at[f->n_insts] = s->n_blocks;   /* the end: nothing is live there */
+	s->block_at[f->n_insts] = s->n_blocks; /* the end: nothing is live there */
 }
 
 /* Add the live-in set of the block that starts at this row; true: the set has changed. */
@@ -291,7 +294,8 @@ static void keep_places(struct sharing *s)
 /* ---- places ------------------------------------------------------------------------------------- */
 
 struct places {
-	uint32_t *starts, *ends;         /* by row: lists of the registers whose live range starts there, and of those whose range ended in the previous row */
+	uint32_t *starts,
+		*ends; /* by row: lists of the registers whose live range starts there, and of those whose range ended in the previous row */
 	uint32_t *next_start, *next_end; /* for each register: the next one in the list */
 	uint32_t *free[N_KINDS], n_free[N_KINDS];
 };
@@ -322,7 +326,8 @@ static void give_places(struct sharing *s, struct places *p)
 		for (uint32_t r = p->starts[row]; r != GPUL_PTX_NONE; r = p->next_start[r]) {
 			const unsigned kind = kind_of(s, r);
 
-			s->d->reg_offset[r] = p->n_free[kind] ? p->free[kind][--p->n_free[kind]] : gpul_reserve_register(s->d, s->d->reg_bytes[r]);
+			s->d->reg_offset[r] = p->n_free[kind] ? p->free[kind][--p->n_free[kind]]
+							      : gpul_reserve_register(s->d, s->d->reg_bytes[r]);
 		}
 	}
 }
@@ -335,7 +340,7 @@ static void share_places(struct sharing *s)
 
 	if (!room)
 		return;
-	memset(room, 0xff, 2 * (size_t)n_rows * sizeof *room);   /* GPUL_PTX_NONE */
+	memset(room, 0xff, 2 * (size_t)n_rows * sizeof *room); /* GPUL_PTX_NONE */
 	p.ends = p.starts + n_rows;
 	p.next_start = p.ends + n_rows;
 	p.next_end = p.next_start + n_regs;
@@ -344,7 +349,7 @@ static void share_places(struct sharing *s)
 	for (uint32_t r = n_regs; r-- > s->f->n_module_regs;) {
 		const struct life *life = &s->lives[r];
 
-		if (life->first > life->last || !s->d->reg_bytes[r])   /* predicates need little space, so they keep their places */
+		if (life->first > life->last || !s->d->reg_bytes[r]) /* predicates need little space, so they keep their places */
 			continue;
 		push(&p.starts[life->first], &p.next_start[r], r);
 		push(&p.ends[life->last + 1], &p.next_end[r], r);

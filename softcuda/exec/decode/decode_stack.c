@@ -11,12 +11,9 @@ bool gpul_decode_alloca(struct decoder *d)
 	if (d->in->n_operands == 3 && align->kind == GPUL_PTX_OP_INT)
 		made.imm = align->value.i;
 	if (made.n < 4 || made.imm < 1 || made.imm > 128 || (made.imm & (made.imm - 1)))
-		return gpul_decode_fail(
-			d, GPUL_EFORMAT,
-			"a type of 32 or 64 bits and an alignment of 1 to 128 are expected");
+		return gpul_decode_fail(d, GPUL_EFORMAT, "a type of 32 or 64 bits and an alignment of 1 to 128 are expected");
 	d->code->uses_stack = true;
-	return gpul_operand_dest(d, &d->operand[0], type, false, &made.d) &&
-	       gpul_operand_source(d, &d->operand[1], type, false, &made.a) &&
+	return gpul_operand_dest(d, &d->operand[0], type, false, &made.d) && gpul_operand_source(d, &d->operand[1], type, false, &made.a) &&
 	       gpul_emit(d, OP_ALLOCA, &made);
 }
 
@@ -28,10 +25,8 @@ bool gpul_decode_stack(struct decoder *d)
 	if (made.n < 4)
 		return gpul_decode_fail(d, GPUL_EFORMAT, "a type of 32 or 64 bits is expected");
 	if (d->in->opcode == GPUL_PTX_STACKSAVE)
-		return gpul_operand_dest(d, &d->operand[0], type, false, &made.d) &&
-		       gpul_emit(d, OP_STACKSAVE, &made);
-	return gpul_operand_source(d, &d->operand[0], type, false, &made.a) &&
-	       gpul_emit(d, OP_STACKRESTORE, &made);
+		return gpul_operand_dest(d, &d->operand[0], type, false, &made.d) && gpul_emit(d, OP_STACKSAVE, &made);
+	return gpul_operand_source(d, &d->operand[0], type, false, &made.a) && gpul_emit(d, OP_STACKRESTORE, &made);
 }
 
 /* A cache policy is opaque.  These are the values that ptxas generates for a fraction of 1.0 (sm_90). */
@@ -55,7 +50,6 @@ bool gpul_decode_createpolicy(struct decoder *d)
 {
 	struct insn made = { 0 };
 
-	return gpul_operand_dest(d, &d->operand[0], GPUL_PTX_MOD_B64, false, &made.d) &&
-	       gpul_operand_const(d, policy_of(d), 8, &made.a) &&
+	return gpul_operand_dest(d, &d->operand[0], GPUL_PTX_MOD_B64, false, &made.d) && gpul_operand_const(d, policy_of(d), 8, &made.a) &&
 	       gpul_emit(d, OP_MOV_64, &made);
 }

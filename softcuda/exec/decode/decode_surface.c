@@ -20,7 +20,10 @@ static bool surface_data(struct decoder *d, const gpul_ptx_operand *o, bool dest
 
 static bool surface_op(struct decoder *d, unsigned type, struct texture_form *f)
 {
-	static const struct { uint16_t mod; uint8_t op; } ops[] = {
+	static const struct {
+		uint16_t mod;
+		uint8_t op;
+	} ops[] = {
 		{ GPUL_PTX_MOD_ADD, SURFACE_ADD }, { GPUL_PTX_MOD_MIN, SURFACE_MIN }, { GPUL_PTX_MOD_MAX, SURFACE_MAX },
 		{ GPUL_PTX_MOD_AND, SURFACE_AND }, { GPUL_PTX_MOD_OR, SURFACE_OR },
 	};
@@ -52,5 +55,10 @@ bool gpul_decode_surface(struct decoder *d)
 	if (reduce && !surface_op(d, type, f))
 		return false;
 	return gpul_texture_coordinates(d, child(d, at, 1), GPUL_PTX_MOD_S32, f) && surface_data(d, data, load, type, f) &&
-	       gpul_emit(d, load ? OP_SULD : reduce ? OP_SURED : OP_SUST, &(struct insn){ .object = f }) && gpul_operand_emit_pending(d);
+	       gpul_emit(d,
+			 load     ? OP_SULD
+			 : reduce ? OP_SURED
+				  : OP_SUST,
+			 &(struct insn){ .object = f }) &&
+	       gpul_operand_emit_pending(d);
 }

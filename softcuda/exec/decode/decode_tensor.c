@@ -2,7 +2,10 @@
 #include "softcuda/exec/decode/decode_internal.h"
 #include "softcuda/exec/tensor_internal.h"
 
-static const struct { uint16_t mod; uint8_t how; } reductions[] = {
+static const struct {
+	uint16_t mod;
+	uint8_t how;
+} reductions[] = {
 	{ GPUL_PTX_MOD_ADD, REDUCE_ADD }, { GPUL_PTX_MOD_MIN, REDUCE_MIN }, { GPUL_PTX_MOD_MAX, REDUCE_MAX },
 	{ GPUL_PTX_MOD_INC, REDUCE_INC }, { GPUL_PTX_MOD_DEC, REDUCE_DEC }, { GPUL_PTX_MOD_AND, REDUCE_AND },
 	{ GPUL_PTX_MOD_OR, REDUCE_OR },   { GPUL_PTX_MOD_XOR, REDUCE_XOR },
@@ -11,6 +14,7 @@ static const struct { uint16_t mod; uint8_t how; } reductions[] = {
 /* The atomic operation of a reduction on a type, as on an H200; OP_NOP: there is none. */
 static enum op operation_on(unsigned how, unsigned type)
 {
+	/* clang-format off */
 	static const uint16_t ops[N_REDUCTIONS][GPUL_TENSOR_TYPES] = {
 		[REDUCE_ADD] = { [GPUL_TENSOR_U32] = OP_ATOM_ADD_32, [GPUL_TENSOR_S32] = OP_ATOM_ADD_32, [GPUL_TENSOR_U64] = OP_ATOM_ADD_64,
 				 [GPUL_TENSOR_F16] = OP_ATOM_ADD_F16, [GPUL_TENSOR_BF16] = OP_ATOM_ADD_BF16, [GPUL_TENSOR_F32] = OP_ATOM_ADD_F32,
@@ -26,6 +30,7 @@ static enum op operation_on(unsigned how, unsigned type)
 		[REDUCE_OR] = { [GPUL_TENSOR_U32] = OP_ATOM_OR_32, [GPUL_TENSOR_S32] = OP_ATOM_OR_32, [GPUL_TENSOR_U64] = OP_ATOM_OR_64 },
 		[REDUCE_XOR] = { [GPUL_TENSOR_U32] = OP_ATOM_XOR_32, [GPUL_TENSOR_S32] = OP_ATOM_XOR_32, [GPUL_TENSOR_U64] = OP_ATOM_XOR_64 },
 	};
+	/* clang-format on */
 
 	return ops[how][type] ? (enum op)ops[how][type] : OP_NOP;
 }
@@ -61,7 +66,8 @@ static bool decode_map(struct decoder *d, const gpul_ptx_operand *o, struct tens
 		const bool list = one->kind == GPUL_PTX_OP_VECTOR;
 
 		for (unsigned e = 0; e < (list ? one->n_children : 1); e++, n++)
-			if (n < GPUL_TENSOR_RANKS && !gpul_operand_source(d, list ? child(d, one, e) : one, GPUL_PTX_MOD_S32, false, &c->at[n]))
+			if (n < GPUL_TENSOR_RANKS &&
+			    !gpul_operand_source(d, list ? child(d, one, e) : one, GPUL_PTX_MOD_S32, false, &c->at[n]))
 				return false;
 	}
 	return n == c->rank || gpul_decode_fail(d, GPUL_EFORMAT, "%u coordinates are given, %u are expected", n, c->rank);
@@ -112,7 +118,8 @@ bool gpul_decode_tensor_copy(struct decoder *d)
 	for (size_t k = 0; reduces && k < sizeof reductions / sizeof reductions[0]; k++)
 		if (has_mod(d, reductions[k].mod))
 			set_reduction(c, reductions[k].how);
-	if (!c->rank || (c->im2col && c->rank < 3) || d->in->n_operands < 2u + load + c->has_offsets || (!load && !has_mod(d, GPUL_PTX_MOD_BULK_GROUP)))
+	if (!c->rank || (c->im2col && c->rank < 3) || d->in->n_operands < 2u + load + c->has_offsets ||
+	    (!load && !has_mod(d, GPUL_PTX_MOD_BULK_GROUP)))
 		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "this tensor copy is not interpreted");
 	if (!decode_map(d, map, c) || !gpul_decode_address(d, shared, SPACE_SHARED, &c->shared) ||
 	    (load && !gpul_decode_address(d, &d->operand[2], SPACE_SHARED, &c->barrier)))
@@ -127,8 +134,12 @@ bool gpul_decode_tensor_copy(struct decoder *d)
 
 /* ---- tensormap --------------------------------------------------------------------------------------------------------- */
 
-static const struct { const char *text; uint8_t field, dimensions, values; } fields[] = {  /* dimensions 0: applies to the whole map; */
-	{ "global_address", FIELD_ADDRESS, 0, 0 },                                         /* values 0: not an immediate */
+static const struct {
+	const char *text;
+	uint8_t field, dimensions, values;
+} fields[] = {
+	/* dimensions 0: applies to the whole map; */
+	{ "global_address", FIELD_ADDRESS, 0, 0 }, /* values 0: not an immediate */
 	{ "rank", FIELD_RANK, 0, 0 },
 	{ "box_dim", FIELD_BOX, GPUL_TENSOR_RANKS, 0 },
 	{ "global_dim", FIELD_DIMENSION, GPUL_TENSOR_RANKS, 0 },
@@ -145,8 +156,9 @@ static const struct { const char *text; uint8_t field, dimensions, values; } fie
 static uint64_t type_of_element(uint64_t value)
 {
 	static const uint8_t types[GPUL_TENSOR_TYPES] = {
-		GPUL_TENSOR_U8, GPUL_TENSOR_U16, GPUL_TENSOR_U32, GPUL_TENSOR_S32, GPUL_TENSOR_U64, GPUL_TENSOR_S64, GPUL_TENSOR_F16,
-		GPUL_TENSOR_F32, GPUL_TENSOR_F32_FTZ, GPUL_TENSOR_F64, GPUL_TENSOR_BF16, GPUL_TENSOR_TF32, GPUL_TENSOR_TF32_FTZ,
+		GPUL_TENSOR_U8,   GPUL_TENSOR_U16,  GPUL_TENSOR_U32,      GPUL_TENSOR_S32,     GPUL_TENSOR_U64,
+		GPUL_TENSOR_S64,  GPUL_TENSOR_F16,  GPUL_TENSOR_F32,      GPUL_TENSOR_F32_FTZ, GPUL_TENSOR_F64,
+		GPUL_TENSOR_BF16, GPUL_TENSOR_TF32, GPUL_TENSOR_TF32_FTZ,
 	};
 
 	return types[value];

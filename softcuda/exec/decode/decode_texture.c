@@ -15,7 +15,7 @@ static const struct geometry {
 	uint8_t dimensions;
 	bool layered, cube;
 } geometries[] = {
-	{ "1d", 1, false, false }, { "2d", 2, false, false }, { "3d", 3, false, false },  { "a1d", 1, true, false },
+	{ "1d", 1, false, false }, { "2d", 2, false, false },  { "3d", 3, false, false },  { "a1d", 1, true, false },
 	{ "a2d", 2, true, false }, { "cube", 2, false, true }, { "acube", 2, true, true },
 };
 
@@ -99,7 +99,8 @@ static bool texture_options(struct decoder *d, struct texture_form *f)
 	const unsigned n = f->cube ? 3 : f->dimensions;
 	unsigned at = 2;
 
-	if (f->lod_kind == LOD_LEVEL && !gpul_operand_source(d, &d->operand[at++], f->integer ? GPUL_PTX_MOD_S32 : GPUL_PTX_MOD_F32, false, &f->lod))
+	if (f->lod_kind == LOD_LEVEL &&
+	    !gpul_operand_source(d, &d->operand[at++], f->integer ? GPUL_PTX_MOD_S32 : GPUL_PTX_MOD_F32, false, &f->lod))
 		return false;
 	if (f->lod_kind == LOD_GRADIENT) {
 		for (unsigned k = 0; k < n; k++)
@@ -132,7 +133,7 @@ bool gpul_decode_tex(struct decoder *d)
 		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "separate samplers are not interpreted");
 	if (from->n_children < 2)
 		return gpul_decode_fail(d, GPUL_EFORMAT, "the coordinates are missing");
-	f->integer = gpul_type_mod(d->in) == GPUL_PTX_MOD_S32;  /* the last type: that of the coordinates */
+	f->integer = gpul_type_mod(d->in) == GPUL_PTX_MOD_S32; /* the last type: that of the coordinates */
 	f->halves = gpul_vector_mod(d->in) == 2;
 	f->lod_kind = has_text(d, "level") ? LOD_LEVEL : has_text(d, "grad") ? LOD_GRADIENT : LOD_BASE;
 	for (uint8_t k = 0; k < 4; k++)
@@ -146,12 +147,25 @@ bool gpul_decode_tex(struct decoder *d)
 
 /* ---- queries --------------------------------------------------------------------------------------- */
 
-static const struct { const char *text; uint8_t query; } queries[] = {
-	{ "width", QUERY_WIDTH }, { "height", QUERY_HEIGHT }, { "depth", QUERY_DEPTH }, { "channel_data_type", QUERY_CHANNEL_TYPE },
-	{ "channel_order", QUERY_CHANNEL_ORDER }, { "normalized_coords", QUERY_NORMALISED }, { "array_size", QUERY_LAYERS },
-	{ "num_mipmap_levels", QUERY_LEVELS }, { "num_samples", QUERY_SAMPLES }, { "force_unnormalized_coords", QUERY_UNNORMALISED },
-	{ "filter_mode", QUERY_FILTER }, { "addr_mode_0", QUERY_ADDRESS_0 }, { "addr_mode_1", QUERY_ADDRESS_1 },
-	{ "addr_mode_2", QUERY_ADDRESS_2 }, { "memory_layout", QUERY_LAYOUT },
+static const struct {
+	const char *text;
+	uint8_t query;
+} queries[] = {
+	{ "width", QUERY_WIDTH },
+	{ "height", QUERY_HEIGHT },
+	{ "depth", QUERY_DEPTH },
+	{ "channel_data_type", QUERY_CHANNEL_TYPE },
+	{ "channel_order", QUERY_CHANNEL_ORDER },
+	{ "normalized_coords", QUERY_NORMALISED },
+	{ "array_size", QUERY_LAYERS },
+	{ "num_mipmap_levels", QUERY_LEVELS },
+	{ "num_samples", QUERY_SAMPLES },
+	{ "force_unnormalized_coords", QUERY_UNNORMALISED },
+	{ "filter_mode", QUERY_FILTER },
+	{ "addr_mode_0", QUERY_ADDRESS_0 },
+	{ "addr_mode_1", QUERY_ADDRESS_1 },
+	{ "addr_mode_2", QUERY_ADDRESS_2 },
+	{ "memory_layout", QUERY_LAYOUT },
 };
 
 bool gpul_decode_texture_query(struct decoder *d)

@@ -25,8 +25,7 @@ bool gpul_decode_fail(struct decoder *d, gpul_status status, const char *fmt, ..
 	gpul_ptx_inst_text(d->m, d->in, inst, sizeof inst);
 	if (status == GPUL_EFORMAT && has_unknown_modifier(d->in))
 		status = GPUL_EUNSUPPORTED;
-	gpul_fail(d->err, status, 0, "%s:%u: %s: %s", d->p->file_name, d->in->line, inst,
-		  what);
+	gpul_fail(d->err, status, 0, "%s:%u: %s: %s", d->p->file_name, d->in->line, inst, what);
 	return false;
 }
 

@@ -37,10 +37,7 @@ static bool rule_fits(const struct rule *r, const struct form *form)
 
 static uint8_t common_flags(uint64_t set)
 {
-	uint8_t flags = set & HAS(RZ)   ? ROUND_RZ
-			: set & HAS(RM) ? ROUND_RM
-			: set & HAS(RP) ? ROUND_RP
-					: ROUND_RN;
+	uint8_t flags = set & HAS(RZ) ? ROUND_RZ : set & HAS(RM) ? ROUND_RM : set & HAS(RP) ? ROUND_RP : ROUND_RN;
 	if (set & HAS(FTZ))
 		flags |= FLAG_FTZ;
 	if (set & HAS(SAT))
@@ -54,15 +51,13 @@ static uint8_t common_flags(uint64_t set)
 	return flags;
 }
 
-bool gpul_form_match(const struct form *form, const struct rule_list *list,
-		     struct selection *out)
+bool gpul_form_match(const struct form *form, const struct rule_list *list, struct selection *out)
 {
 	bool types_fit = false;
 	for (unsigned k = 0; k < list->n_rules; k++) {
 		const struct rule *r = &list->rules[k];
 		if (!rule_fits(r, form)) {
-			types_fit |= type_fits(r->type[0], form->type[0]) &&
-				     type_fits(r->type[1], form->type[1]);
+			types_fit |= type_fits(r->type[0], form->type[0]) && type_fits(r->type[1], form->type[1]);
 			continue;
 		}
 		out->op = r->op;
@@ -73,9 +68,7 @@ bool gpul_form_match(const struct form *form, const struct rule_list *list,
 	const char *root = gpul_ptx_opcode_text(form->inst->opcode);
 	if (!types_fit)
 		return gpul_form_refuse(form, "%s does not support .%s", root,
-					form->n_types
-						? gpul_ptx_mod_text(form->module, form->type[0])
-						: "no type");
+					form->n_types ? gpul_ptx_mod_text(form->module, form->type[0]) : "no type");
 	return gpul_form_refuse(form, "%s does not support this combination of modifiers with .%s", root,
 				gpul_ptx_mod_text(form->module, form->type[0]));
 }
@@ -83,36 +76,58 @@ bool gpul_form_match(const struct form *form, const struct rule_list *list,
 static uint16_t letter_type(char letter)
 {
 	switch (letter) {
-	case 'h': return GPUL_PTX_MOD_B16;
-	case 'w': return GPUL_PTX_MOD_B32;
-	case 'd': return GPUL_PTX_MOD_B64;
-	case 'q': return GPUL_PTX_MOD_B128;
-	case 'x': return GPUL_PTX_MOD_F16;
-	case 'y': return GPUL_PTX_MOD_BF16;
-	case 'f': return GPUL_PTX_MOD_F32;
-	case 'g': return GPUL_PTX_MOD_F64;
-	case 'b': return GPUL_PTX_MOD_B8;
-	default: return GPUL_PTX_MOD_PRED;
+	case 'h':
+		return GPUL_PTX_MOD_B16;
+	case 'w':
+		return GPUL_PTX_MOD_B32;
+	case 'd':
+		return GPUL_PTX_MOD_B64;
+	case 'q':
+		return GPUL_PTX_MOD_B128;
+	case 'x':
+		return GPUL_PTX_MOD_F16;
+	case 'y':
+		return GPUL_PTX_MOD_BF16;
+	case 'f':
+		return GPUL_PTX_MOD_F32;
+	case 'g':
+		return GPUL_PTX_MOD_F64;
+	case 'b':
+		return GPUL_PTX_MOD_B8;
+	default:
+		return GPUL_PTX_MOD_PRED;
 	}
 }
 
 char gpul_form_letter(unsigned type)
 {
 	switch (type) {
-	case GPUL_PTX_MOD_F16: return 'x';
-	case GPUL_PTX_MOD_BF16: return 'y';
-	case GPUL_PTX_MOD_F32: return 'f';
-	case GPUL_PTX_MOD_F64: return 'g';
-	case GPUL_PTX_MOD_PRED: return 'p';
-	default: break;
+	case GPUL_PTX_MOD_F16:
+		return 'x';
+	case GPUL_PTX_MOD_BF16:
+		return 'y';
+	case GPUL_PTX_MOD_F32:
+		return 'f';
+	case GPUL_PTX_MOD_F64:
+		return 'g';
+	case GPUL_PTX_MOD_PRED:
+		return 'p';
+	default:
+		break;
 	}
 	switch (gpul_ptx_type_bytes(type)) {
-	case 1: return 'b';
-	case 2: return 'h';
-	case 4: return 'w';
-	case 8: return 'd';
-	case 16: return 'q';
-	default: return 0;
+	case 1:
+		return 'b';
+	case 2:
+		return 'h';
+	case 4:
+		return 'w';
+	case 8:
+		return 'd';
+	case 16:
+		return 'q';
+	default:
+		return 0;
 	}
 }
 
@@ -136,12 +151,11 @@ bool gpul_form_operands(const struct form *form, const char *signature, struct s
 	const unsigned n = form->inst->n_operands;
 	const bool is_pair = n && form->operands[0].kind == GPUL_PTX_OP_PAIR;
 	if (is_pair != (out->d2_type != 0))
-		return gpul_form_refuse(form, is_pair ? "this instruction has only one destination"
-						      : "a second destination (d|p) is missing");
+		return gpul_form_refuse(form,
+					is_pair ? "this instruction has only one destination" : "a second destination (d|p) is missing");
 	for (s++; *s; s++, k++) {
 		if (k >= n)
-			return gpul_form_refuse(form, "%u operands are given, %zu are expected", n,
-						k + strlen(s));
+			return gpul_form_refuse(form, "%u operands are given, %zu are expected", n, k + strlen(s));
 		if (*s == 'i') {
 			if (!read_immediate(form, k, out))
 				return false;
@@ -153,24 +167,22 @@ bool gpul_form_operands(const struct form *form, const char *signature, struct s
 	return k == n || gpul_form_refuse(form, "%u operands are given, %u are expected", n, k);
 }
 
-static const struct { uint64_t bit; int compare; bool is_unsigned;
+static const struct {
+	uint64_t bit;
+	int compare;
+	bool is_unsigned;
 } compare_modifiers[] = {
-	{ HAS(EQ), CMP_EQ, false },   { HAS(NE), CMP_NE, false },
-	{ HAS(LT), CMP_LT, false },   { HAS(LE), CMP_LE, false },
-	{ HAS(GT), CMP_GT, false },   { HAS(GE), CMP_GE, false },
-	{ HAS(LO), CMP_LT, true },    { HAS(LS), CMP_LE, true },
-	{ HAS(HI), CMP_GT, true },    { HAS(HS), CMP_GE, true },
-	{ HAS(EQU), CMP_EQU, false }, { HAS(NEU), CMP_NEU, false },
-	{ HAS(LTU), CMP_LTU, false }, { HAS(LEU), CMP_LEU, false },
-	{ HAS(GTU), CMP_GTU, false }, { HAS(GEU), CMP_GEU, false },
+	{ HAS(EQ), CMP_EQ, false },   { HAS(NE), CMP_NE, false },   { HAS(LT), CMP_LT, false },   { HAS(LE), CMP_LE, false },
+	{ HAS(GT), CMP_GT, false },   { HAS(GE), CMP_GE, false },   { HAS(LO), CMP_LT, true },    { HAS(LS), CMP_LE, true },
+	{ HAS(HI), CMP_GT, true },    { HAS(HS), CMP_GE, true },    { HAS(EQU), CMP_EQU, false }, { HAS(NEU), CMP_NEU, false },
+	{ HAS(LTU), CMP_LTU, false }, { HAS(LEU), CMP_LEU, false }, { HAS(GTU), CMP_GTU, false }, { HAS(GEU), CMP_GEU, false },
 	{ HAS(NUM), CMP_NUM, false }, { HAS(NAN), CMP_NAN, false },
 };
 
 int gpul_form_compare(const struct form *form, bool is_unsigned)
 {
 	for (unsigned k = 0; k < sizeof(compare_modifiers) / sizeof(compare_modifiers[0]); k++)
-		if ((form->set & compare_modifiers[k].bit) &&
-		    (is_unsigned || !compare_modifiers[k].is_unsigned))
+		if ((form->set & compare_modifiers[k].bit) && (is_unsigned || !compare_modifiers[k].is_unsigned))
 			return compare_modifiers[k].compare;
 	return -1;
 }

@@ -6,6 +6,7 @@
 #include "softcuda/exec/exec_select_internal.h"
 
 /* Modifiers that are not types: each is a bit of form.set. */
+/* clang-format off */
 #define FORM_BITS(X) \
 	X(RN) X(RZ) X(RM) X(RP) X(RNA) X(RNI) X(RZI) X(RMI) X(RPI) X(FTZ) X(SAT) X(SATFINITE) X(RELU) \
 	X(NAN) X(XORSIGN) X(ABS) X(APPROX) X(FULL) X(WIDE) X(LO) X(HI) X(CC) X(SHIFTAMT) X(CLAMP) X(WRAP) \
@@ -18,29 +19,36 @@ enum form_bit {
 #undef X
 	N_FORM_BITS
 };
+/* clang-format on */
 _Static_assert(N_FORM_BITS <= 64, "form.set has 64 bits");
+/* clang-format off */
 #define FORM_BIT_OOB FORM_BIT_PO  /* they share a bit: .oob is only for fma, .po only for vmad */
+/* clang-format on */
 #define HAS(name) ((uint64_t)1 << FORM_BIT_##name)
 
 enum { MAX_FORM_TYPES = 3 };
 struct form {
-	uint64_t set;                      /* HAS(...) */
-	uint16_t type[MAX_FORM_TYPES];     /* in the order of the PTX text */
+	uint64_t set;                  /* HAS(...) */
+	uint16_t type[MAX_FORM_TYPES]; /* in the order of the PTX text */
 	uint8_t n_types;
-	uint8_t part_bits;                 /* bits of .u4, .s4, .u2, .s2, the narrow types of cvt.pack; 0: none */
+	uint8_t part_bits; /* bits of .u4, .s4, .u2, .s2, the narrow types of cvt.pack; 0: none */
 	bool part_signed;
 	const gpul_ptx_module *module;
 	const gpul_ptx_func *func;
 	const gpul_ptx_inst *inst;
-	const gpul_ptx_operand *operands;  /* the operands of inst */
+	const gpul_ptx_operand *operands; /* the operands of inst */
 	char *why;
 	size_t why_bytes;
 };
 
 /* Types that only rules use: each matches several PTX types of its width. */
 enum {
-	ANY_16 = 0x4000, ANY_32, ANY_64,   /* .b, .u and .s types */
-	INT_16, INT_32, INT_64,            /* .u and .s types */
+	ANY_16 = 0x4000,
+	ANY_32,
+	ANY_64, /* .b, .u and .s types */
+	INT_16,
+	INT_32,
+	INT_64, /* .u and .s types */
 };
 
 /* One form of an opcode: instructions with these types and modifiers are executed by operation op.
@@ -51,9 +59,9 @@ enum {
 struct rule {
 	uint16_t op;
 	uint16_t type[MAX_FORM_TYPES];
-	uint64_t need, may;                /* sets of required and of optional modifiers */
+	uint64_t need, may; /* sets of required and of optional modifiers */
 	const char *signature;
-	uint8_t flags, n;                  /* flags are added to the flags for rounding, .ftz, .sat ... */
+	uint8_t flags, n; /* flags are added to the flags for rounding, .ftz, .sat ... */
 };
 struct rule_list {
 	const struct rule *rules;
@@ -63,7 +71,7 @@ struct rule_list {
 
 /* select_rules.c: the rules of an opcode; n_rules 0: the opcode has no rules. */
 extern const struct rule_list gpul_alu_rules[GPUL_PTX_N_OPCODES];
-extern const struct rule_list gpul_min3_rules, gpul_max3_rules;  /* min and max of three */
+extern const struct rule_list gpul_min3_rules, gpul_max3_rules; /* min and max of three */
 
 /* form.c.  Store the reason in form->why and return false. */
 bool gpul_form_refuse(const struct form *form, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -76,9 +84,9 @@ int gpul_form_compare(const struct form *form, bool is_unsigned);
 /* The letter of a type in a signature; 0: not a register type. */
 char gpul_form_letter(unsigned type);
 
-bool gpul_select_mov(const struct form *form, struct selection *out);      /* select_move.c */
+bool gpul_select_mov(const struct form *form, struct selection *out); /* select_move.c */
 bool gpul_select_compare(const struct form *form, struct selection *out);
-bool gpul_select_cvt(const struct form *form, struct selection *out);      /* select_convert.c */
-bool gpul_select_video(const struct form *form, struct selection *out);    /* select_video.c */
+bool gpul_select_cvt(const struct form *form, struct selection *out);   /* select_convert.c */
+bool gpul_select_video(const struct form *form, struct selection *out); /* select_video.c */
 
 #endif

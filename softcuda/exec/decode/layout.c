@@ -33,8 +33,7 @@ static uint64_t padding_of_variable(const struct gpul_exec_program *p, const gpu
 	return align_up(v->bytes + VARIABLE_GAP, VARIABLE_ALIGN) - v->bytes;
 }
 
-static gpul_status allocate_variable(struct gpul_exec_program *p, const gpul_ptx_var *v,
-			    uint64_t *address, gpul_error *err)
+static gpul_status allocate_variable(struct gpul_exec_program *p, const gpul_ptx_var *v, uint64_t *address, gpul_error *err)
 {
 	const char *name = gpul_ptx_name(p->module, v->name);
 	gpul_exec_range range = { .bytes = v->bytes };
@@ -66,7 +65,7 @@ bool gpul_var_is_reference(const gpul_ptx_var *v)
 static gpul_status add_reference(const gpul_ptx_var *v, struct variable *to, gpul_error *err)
 {
 	if (v->n_dims)
-		return GPUL_OK;  /* an array of references: instructions that use it are refused */
+		return GPUL_OK; /* an array of references: instructions that use it are refused */
 	const enum texture_kind kind = v->type == GPUL_PTX_MOD_SURFREF ? SURFACE_OBJECT : TEXTURE_OBJECT;
 
 	to->reference = (uint8_t)kind;
@@ -92,8 +91,7 @@ static void bind_extern(struct gpul_exec_program *p, uint32_t row)
 	const gpul_ptx_module *m = p->module;
 
 	for (uint32_t k = 0; k < m->n_vars; k++)
-		if (m->vars[k].name == m->vars[row].name && is_global_or_const(&m->vars[k]) &&
-		    !is_extern(&m->vars[k]))
+		if (m->vars[k].name == m->vars[row].name && is_global_or_const(&m->vars[k]) && !is_extern(&m->vars[k]))
 			p->variables[row].address = p->variables[k].address;
 }
 
@@ -105,8 +103,7 @@ gpul_status gpul_layout_variables(struct gpul_exec_program *p, gpul_error *err)
 	for (uint32_t k = 0; k < m->n_vars; k++) {
 		const gpul_ptx_var *v = &m->vars[k];
 
-		p->variables[k] = (struct variable){ .name = gpul_ptx_name(m, v->name),
-						     .bytes = v->bytes };
+		p->variables[k] = (struct variable){ .name = gpul_ptx_name(m, v->name), .bytes = v->bytes };
 		if (gpul_var_is_reference(v) && !is_extern(v)) {
 			st = add_reference(v, &p->variables[k], err);
 			if (st)
@@ -132,9 +129,9 @@ struct filler {
 	struct gpul_exec_program *p;
 	const gpul_ptx_var *v;
 	uint8_t *to;
-	uint64_t at, n_elements;           /* the next element, and the number of elements */
-	unsigned depth;                    /* number of open braces */
-	uint64_t start[MAX_DIMS + 1];      /* the first element inside the open braces of each depth */
+	uint64_t at, n_elements;      /* the next element, and the number of elements */
+	unsigned depth;               /* number of open braces */
+	uint64_t start[MAX_DIMS + 1]; /* the first element inside the open braces of each depth */
 };
 
 static uint64_t symbol_value(const struct gpul_exec_program *p, const gpul_ptx_init *i)
@@ -146,9 +143,8 @@ static uint64_t symbol_value(const struct gpul_exec_program *p, const gpul_ptx_i
 
 		value = row == GPUL_PTX_NONE ? 0 : (uintptr_t)&p->code[row];
 	} else {
-		value = p->module->vars[i->index].space == GPUL_PTX_MOD_SHARED
-				? p->shared_offset[i->index]
-				: p->variables[i->index].address;
+		value = p->module->vars[i->index].space == GPUL_PTX_MOD_SHARED ? p->shared_offset[i->index]
+									       : p->variables[i->index].address;
 	}
 	value += (uint64_t)i->i;
 	return i->mask_byte ? value >> 8 * (i->mask_byte - 1) & 0xff : value;
@@ -233,22 +229,17 @@ static bool is_undefined_function(const struct gpul_exec_program *p, const gpul_
 	if (i->kind != GPUL_PTX_INIT_SYMBOL || i->ref_kind != GPUL_PTX_REF_FUNC)
 		return false;
 	f = &p->module->funcs[i->index];
-	return f->definition == GPUL_PTX_NONE &&
-	       gpul_builtin_find(gpul_ptx_name(p->module, f->name)) == BUILTIN_NONE;
+	return f->definition == GPUL_PTX_NONE && gpul_builtin_find(gpul_ptx_name(p->module, f->name)) == BUILTIN_NONE;
 }
 
-static gpul_status refuse_undefined_function(const struct gpul_exec_program *p, const gpul_ptx_var *v,
-				   const gpul_ptx_init *i, gpul_error *err)
+static gpul_status refuse_undefined_function(const struct gpul_exec_program *p, const gpul_ptx_var *v, const gpul_ptx_init *i,
+					     gpul_error *err)
 {
-	return gpul_fail(err, GPUL_EFORMAT, 0,
-			 "%s:%u: undefined reference to function %.80s in the initialiser of %.60s",
-			 p->file_name, v->line,
-			 gpul_ptx_name(p->module, p->module->funcs[i->index].name),
-			 gpul_ptx_name(p->module, v->name));
+	return gpul_fail(err, GPUL_EFORMAT, 0, "%s:%u: undefined reference to function %.80s in the initialiser of %.60s", p->file_name,
+			 v->line, gpul_ptx_name(p->module, p->module->funcs[i->index].name), gpul_ptx_name(p->module, v->name));
 }
 
-static gpul_status initialise_variable(struct gpul_exec_program *p, const gpul_ptx_var *v,
-			      uint64_t address, gpul_error *err)
+static gpul_status initialise_variable(struct gpul_exec_program *p, const gpul_ptx_var *v, uint64_t address, gpul_error *err)
 {
 	unsigned bytes = gpul_ptx_type_bytes(v->type);
 	struct filler f = { .p = p, .v = v, .to = (uint8_t *)(uintptr_t)address };
@@ -262,11 +253,8 @@ static gpul_status initialise_variable(struct gpul_exec_program *p, const gpul_p
 		if (is_undefined_function(p, i))
 			return refuse_undefined_function(p, v, i, err);
 		if (!initialise_element(&f, i))
-			return gpul_fail(err, GPUL_EFORMAT, 0,
-					 "%s:%u: too many values for variable %s, which has %llu elements",
-					 p->file_name, v->line,
-					 gpul_ptx_name(p->module, v->name),
-					 (unsigned long long)f.n_elements);
+			return gpul_fail(err, GPUL_EFORMAT, 0, "%s:%u: too many values for variable %s, which has %llu elements",
+					 p->file_name, v->line, gpul_ptx_name(p->module, v->name), (unsigned long long)f.n_elements);
 	}
 	return GPUL_OK;
 }
@@ -281,8 +269,7 @@ gpul_status gpul_layout_initialise(struct gpul_exec_program *p, gpul_error *err)
 	for (uint32_t k = 0; !st && k < m->n_funcs; k++)
 		for (uint32_t n = 0; !st && n < m->funcs[k].n_vars; n++)
 			if (p->code[k].var_address)
-				st = initialise_variable(p, &m->funcs[k].vars[n],
-						p->code[k].var_address[n], err);
+				st = initialise_variable(p, &m->funcs[k].vars[n], p->code[k].var_address[n], err);
 	return st;
 }
 
@@ -336,9 +323,8 @@ void gpul_layout_module_local(struct gpul_exec_program *p)
 
 /* ---- functions ---------------------------------------------------------------------------------------------- */
 
-static gpul_status lay_out_parameters(struct gpul_exec_program *p, const gpul_ptx_var *vars, uint32_t n,
-			     uint64_t *at, struct local_slot **slots, struct vector_regs **regs,
-			     gpul_error *err)
+static gpul_status lay_out_parameters(struct gpul_exec_program *p, const gpul_ptx_var *vars, uint32_t n, uint64_t *at,
+				      struct local_slot **slots, struct vector_regs **regs, gpul_error *err)
 {
 	*slots = gpul_program_alloc(p, (n + 1) * sizeof **slots, err);
 	*regs = gpul_program_alloc(p, (n + 1) * sizeof **regs, err);
@@ -359,17 +345,14 @@ static gpul_status lay_out_parameters(struct gpul_exec_program *p, const gpul_pt
 }
 
 /* Lay out the variables of a body: .local and .param variables in local memory, .shared variables after the module's. */
-static gpul_status lay_out_body(struct gpul_exec_program *p, struct func_code *code,
-				  uint64_t *local, gpul_error *err)
+static gpul_status lay_out_body(struct gpul_exec_program *p, struct func_code *code, uint64_t *local, gpul_error *err)
 {
 	const gpul_ptx_func *f = code->ptx;
 	uint64_t shared = p->module_shared_bytes;
 	gpul_status st;
 
-	code->var_offset =
-		gpul_program_alloc(p, (f->n_vars + 1) * sizeof *code->var_offset, err);
-	code->var_address =
-		gpul_program_alloc(p, (f->n_vars + 1) * sizeof *code->var_address, err);
+	code->var_offset = gpul_program_alloc(p, (f->n_vars + 1) * sizeof *code->var_offset, err);
+	code->var_address = gpul_program_alloc(p, (f->n_vars + 1) * sizeof *code->var_address, err);
 	if (!code->var_offset || !code->var_address)
 		return GPUL_ENOMEM;
 	for (uint32_t k = 0; k < f->n_vars; k++) {
@@ -382,8 +365,7 @@ static gpul_status lay_out_body(struct gpul_exec_program *p, struct func_code *c
 				return st;
 			continue;
 		}
-		if (v->space == GPUL_PTX_MOD_SHARED && v->linkage == GPUL_PTX_EXTERN &&
-		    !v->bytes) {
+		if (v->space == GPUL_PTX_MOD_SHARED && v->linkage == GPUL_PTX_EXTERN && !v->bytes) {
 			if (align_of(v) > p->dynamic_align)
 				p->dynamic_align = (uint32_t)align_of(v);
 			continue;
@@ -400,20 +382,17 @@ static gpul_status lay_out_body(struct gpul_exec_program *p, struct func_code *c
 		return gpul_fail(err, GPUL_EFORMAT, 0,
 				 "%s:%u: %s has %llu bytes of local and %llu bytes of shared memory; "
 				 "at most %u bytes of local memory are possible",
-				 p->file_name, f->line, gpul_ptx_name(p->module, f->name),
-				 (unsigned long long)*local, (unsigned long long)shared,
-				 (unsigned)MAX_LOCAL);
+				 p->file_name, f->line, gpul_ptx_name(p->module, f->name), (unsigned long long)*local,
+				 (unsigned long long)shared, (unsigned)MAX_LOCAL);
 	return GPUL_OK;
 }
 
-gpul_status gpul_layout_function(struct gpul_exec_program *p, struct func_code *code,
-				 gpul_error *err)
+gpul_status gpul_layout_function(struct gpul_exec_program *p, struct func_code *code, gpul_error *err)
 {
 	const gpul_ptx_func *f = code->ptx;
 	uint64_t local = f->kind == GPUL_PTX_FUNC_ENTRY ? p->module_local_bytes : 0, params = 0;
 	uint64_t *at = f->kind == GPUL_PTX_FUNC_ENTRY ? &params : &local;
-	gpul_status st =
-		lay_out_parameters(p, f->params, f->n_params, at, &code->params, &code->param_regs, err);
+	gpul_status st = lay_out_parameters(p, f->params, f->n_params, at, &code->params, &code->param_regs, err);
 
 	if (!st)
 		st = lay_out_parameters(p, f->rets, f->n_rets, at, &code->rets, &code->ret_regs, err);

@@ -77,8 +77,7 @@ void gpul_program_give(struct gpul_exec_program *p)
 static uint32_t reserve_consts(struct const_pool *c, size_t bytes)
 {
 	size_t at = (c->used + SLOT_ALIGN - 1) & ~(size_t)(SLOT_ALIGN - 1);
-	size_t need = (at + bytes + SLOT_ALIGN - 1) & ~(size_t)(SLOT_ALIGN - 1),
-	       capacity = c->capacity ? c->capacity : 4096;
+	size_t need = (at + bytes + SLOT_ALIGN - 1) & ~(size_t)(SLOT_ALIGN - 1), capacity = c->capacity ? c->capacity : 4096;
 	uint8_t *grown;
 
 	if (need > UINT32_MAX / 2)

@@ -24,13 +24,10 @@ static bool cpu_supports(const char *name)
 #if defined(__x86_64__)
 	__builtin_cpu_init();
 	if (name[0] == 'v')
-		return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-		       __builtin_cpu_supports("bmi2") &&
-		       (name[1] == '3' || (__builtin_cpu_supports("avx512f") &&
-					   __builtin_cpu_supports("avx512bw") &&
-					   __builtin_cpu_supports("avx512dq") &&
-					   __builtin_cpu_supports("avx512vl") &&
-					   __builtin_cpu_supports("avx512cd")));
+		return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2") &&
+		       (name[1] == '3' ||
+			(__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+			 __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512cd")));
 #endif
 	return name[0] == 'b';
 }

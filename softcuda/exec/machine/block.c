@@ -1,7 +1,7 @@
 /* block.c — runs the warps of a block in turns; reports a deadlock when none of them can run. */
 #include "softcuda/exec/warp/warp_internal.h"
 
-enum { TURNS = 256 };  /* turns after which a block yields even if it does not poll */
+enum { TURNS = 256 }; /* turns after which a block yields even if it does not poll */
 
 /* Report what the first waiting warp waits for, because no warp of the block can run. */
 static void report_deadlock(struct block *b)
@@ -25,8 +25,7 @@ static void report_deadlock(struct block *b)
 		gpul_fault_text(s, p->pc - 1, GPUL_EXEC_TRAP, first_lane(p->mask),
 				"barrier %u waits for %u threads, %u arrived, and no other "
 				"thread can arrive",
-				p->barrier, r->expected ? r->expected : b->n_live,
-				r->expected ? r->arrived : r->arrived_live);
+				p->barrier, r->expected ? r->expected : b->n_live, r->expected ? r->arrived : r->arrived_live);
 		return;
 	}
 }
@@ -41,7 +40,7 @@ static bool warp_can_run(const struct warp_state *s)
 
 enum block_result gpul_block_run(struct block *b)
 {
-	bool polled = false;  /* an earlier warp polled in this turn of the block */
+	bool polled = false; /* an earlier warp polled in this turn of the block */
 
 	b->progressed = false;
 	b->quiet = true;

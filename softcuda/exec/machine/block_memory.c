@@ -38,9 +38,7 @@ static size_t local_stride(const gpul_exec_kernel *k)
 
 static struct block_shape shape_of(const struct gpul_exec_launch *l)
 {
-	struct block_shape shape = { .program_id = l->kernel->code->program->id,
-				     .kernel = l->kernel,
-				     .dynamic_bytes = l->dynamic_bytes };
+	struct block_shape shape = { .program_id = l->kernel->code->program->id, .kernel = l->kernel, .dynamic_bytes = l->dynamic_bytes };
 
 	memcpy(shape.block, l->block, sizeof shape.block);
 	return shape;
@@ -48,8 +46,7 @@ static struct block_shape shape_of(const struct gpul_exec_launch *l)
 
 static bool same_shape(const struct block_shape *a, const struct block_shape *b)
 {
-	return a->program_id == b->program_id && a->kernel == b->kernel &&
-	       a->block[0] == b->block[0] && a->block[1] == b->block[1] &&
+	return a->program_id == b->program_id && a->kernel == b->kernel && a->block[0] == b->block[0] && a->block[1] == b->block[1] &&
 	       a->block[2] == b->block[2] && a->dynamic_bytes == b->dynamic_bytes;
 }
 
@@ -59,16 +56,23 @@ static bool same_shape(const struct block_shape *a, const struct block_shape *b)
 static bool is_fixed_by_shape(unsigned special)
 {
 	switch (special) {
-	case GPUL_PTX_SREG_TID_X: case GPUL_PTX_SREG_TID_Y: case GPUL_PTX_SREG_TID_Z:
-	case GPUL_PTX_SREG_NTID_X: case GPUL_PTX_SREG_NTID_Y: case GPUL_PTX_SREG_NTID_Z:
-	case GPUL_PTX_SREG_LANEID: case GPUL_PTX_SREG_WARPID: case GPUL_PTX_SREG_NWARPID:
+	case GPUL_PTX_SREG_TID_X:
+	case GPUL_PTX_SREG_TID_Y:
+	case GPUL_PTX_SREG_TID_Z:
+	case GPUL_PTX_SREG_NTID_X:
+	case GPUL_PTX_SREG_NTID_Y:
+	case GPUL_PTX_SREG_NTID_Z:
+	case GPUL_PTX_SREG_LANEID:
+	case GPUL_PTX_SREG_WARPID:
+	case GPUL_PTX_SREG_NWARPID:
 	case GPUL_PTX_SREG_LANEMASK_EQ:
 	case GPUL_PTX_SREG_LANEMASK_LE:
 	case GPUL_PTX_SREG_LANEMASK_LT:
 	case GPUL_PTX_SREG_LANEMASK_GE:
 	case GPUL_PTX_SREG_LANEMASK_GT:
 	case GPUL_PTX_SREG_TOTAL_SMEM_SIZE:
-	case GPUL_PTX_SREG_AGGR_SMEM_SIZE: case GPUL_PTX_SREG_DYNAMIC_SMEM_SIZE:
+	case GPUL_PTX_SREG_AGGR_SMEM_SIZE:
+	case GPUL_PTX_SREG_DYNAMIC_SMEM_SIZE:
 		return true;
 	default:
 		return false;
@@ -81,25 +85,42 @@ static uint64_t fixed_special(const struct warp_state *s, unsigned special, unsi
 	uint32_t t = s->index * LANES + lane;
 
 	switch (special) {
-	case GPUL_PTX_SREG_TID_X: return t % n[0];
-	case GPUL_PTX_SREG_TID_Y: return t / n[0] % n[1];
-	case GPUL_PTX_SREG_TID_Z: return t / (n[0] * n[1]);
-	case GPUL_PTX_SREG_NTID_X: return n[0];
-	case GPUL_PTX_SREG_NTID_Y: return n[1];
-	case GPUL_PTX_SREG_NTID_Z: return n[2];
-	case GPUL_PTX_SREG_LANEID: return lane;
-	case GPUL_PTX_SREG_WARPID: return s->index;
-	case GPUL_PTX_SREG_NWARPID: return s->block->n_warps;
-	case GPUL_PTX_SREG_LANEMASK_EQ: return 1u << lane;
-	case GPUL_PTX_SREG_LANEMASK_LE: return 0xffffffffu >> (31 - lane);
-	case GPUL_PTX_SREG_LANEMASK_LT: return (1u << lane) - 1;
-	case GPUL_PTX_SREG_LANEMASK_GE: return 0xffffffffu << lane;
-	case GPUL_PTX_SREG_LANEMASK_GT: return 0xfffffffeu << lane;
-	case GPUL_PTX_SREG_TOTAL_SMEM_SIZE: return whole_shared_units(program_shared_bytes(s->block->launch));
+	case GPUL_PTX_SREG_TID_X:
+		return t % n[0];
+	case GPUL_PTX_SREG_TID_Y:
+		return t / n[0] % n[1];
+	case GPUL_PTX_SREG_TID_Z:
+		return t / (n[0] * n[1]);
+	case GPUL_PTX_SREG_NTID_X:
+		return n[0];
+	case GPUL_PTX_SREG_NTID_Y:
+		return n[1];
+	case GPUL_PTX_SREG_NTID_Z:
+		return n[2];
+	case GPUL_PTX_SREG_LANEID:
+		return lane;
+	case GPUL_PTX_SREG_WARPID:
+		return s->index;
+	case GPUL_PTX_SREG_NWARPID:
+		return s->block->n_warps;
+	case GPUL_PTX_SREG_LANEMASK_EQ:
+		return 1u << lane;
+	case GPUL_PTX_SREG_LANEMASK_LE:
+		return 0xffffffffu >> (31 - lane);
+	case GPUL_PTX_SREG_LANEMASK_LT:
+		return (1u << lane) - 1;
+	case GPUL_PTX_SREG_LANEMASK_GE:
+		return 0xffffffffu << lane;
+	case GPUL_PTX_SREG_LANEMASK_GT:
+		return 0xfffffffeu << lane;
+	case GPUL_PTX_SREG_TOTAL_SMEM_SIZE:
+		return whole_shared_units(program_shared_bytes(s->block->launch));
 	case GPUL_PTX_SREG_AGGR_SMEM_SIZE:
 		return whole_shared_units(program_shared_bytes(s->block->launch)) + RESERVED_SMEM_BYTES;
-	case GPUL_PTX_SREG_DYNAMIC_SMEM_SIZE: return s->block->shape.dynamic_bytes;
-	default: return 0;
+	case GPUL_PTX_SREG_DYNAMIC_SMEM_SIZE:
+		return s->block->shape.dynamic_bytes;
+	default:
+		return 0;
 	}
 }
 
@@ -109,23 +130,39 @@ static uint64_t cluster_special(const struct block *b, unsigned special)
 	const struct gpul_exec_launch *l = b->launch;
 
 	switch (special) {
-	case GPUL_PTX_SREG_CLUSTERID_X: return b->index[0] / l->cluster[0];
-	case GPUL_PTX_SREG_CLUSTERID_Y: return b->index[1] / l->cluster[1];
-	case GPUL_PTX_SREG_CLUSTERID_Z: return b->index[2] / l->cluster[2];
-	case GPUL_PTX_SREG_NCLUSTERID_X: return l->grid[0] / l->cluster[0];
-	case GPUL_PTX_SREG_NCLUSTERID_Y: return l->grid[1] / l->cluster[1];
-	case GPUL_PTX_SREG_NCLUSTERID_Z: return l->grid[2] / l->cluster[2];
-	case GPUL_PTX_SREG_CLUSTER_CTAID_X: return b->index[0] % l->cluster[0];
-	case GPUL_PTX_SREG_CLUSTER_CTAID_Y: return b->index[1] % l->cluster[1];
-	case GPUL_PTX_SREG_CLUSTER_CTAID_Z: return b->index[2] % l->cluster[2];
-	case GPUL_PTX_SREG_CLUSTER_NCTAID_X: return l->cluster[0];
-	case GPUL_PTX_SREG_CLUSTER_NCTAID_Y: return l->cluster[1];
-	case GPUL_PTX_SREG_CLUSTER_NCTAID_Z: return l->cluster[2];
-	case GPUL_PTX_SREG_CLUSTER_NCTARANK: return l->cluster_blocks;
+	case GPUL_PTX_SREG_CLUSTERID_X:
+		return b->index[0] / l->cluster[0];
+	case GPUL_PTX_SREG_CLUSTERID_Y:
+		return b->index[1] / l->cluster[1];
+	case GPUL_PTX_SREG_CLUSTERID_Z:
+		return b->index[2] / l->cluster[2];
+	case GPUL_PTX_SREG_NCLUSTERID_X:
+		return l->grid[0] / l->cluster[0];
+	case GPUL_PTX_SREG_NCLUSTERID_Y:
+		return l->grid[1] / l->cluster[1];
+	case GPUL_PTX_SREG_NCLUSTERID_Z:
+		return l->grid[2] / l->cluster[2];
+	case GPUL_PTX_SREG_CLUSTER_CTAID_X:
+		return b->index[0] % l->cluster[0];
+	case GPUL_PTX_SREG_CLUSTER_CTAID_Y:
+		return b->index[1] % l->cluster[1];
+	case GPUL_PTX_SREG_CLUSTER_CTAID_Z:
+		return b->index[2] % l->cluster[2];
+	case GPUL_PTX_SREG_CLUSTER_NCTAID_X:
+		return l->cluster[0];
+	case GPUL_PTX_SREG_CLUSTER_NCTAID_Y:
+		return l->cluster[1];
+	case GPUL_PTX_SREG_CLUSTER_NCTAID_Z:
+		return l->cluster[2];
+	case GPUL_PTX_SREG_CLUSTER_NCTARANK:
+		return l->cluster_blocks;
 	case GPUL_PTX_SREG_CLUSTER_CTARANK:
-		return b->index[0] % l->cluster[0] + l->cluster[0] * (b->index[1] % l->cluster[1] + l->cluster[1] * (uint64_t)(b->index[2] % l->cluster[2]));
-	case GPUL_PTX_SREG_IS_EXPLICIT_CLUSTER: return l->cluster_blocks > 1 ? UINT32_MAX : 0;  /* a predicate */
-	default: return 0;
+		return b->index[0] % l->cluster[0] +
+		       l->cluster[0] * (b->index[1] % l->cluster[1] + l->cluster[1] * (uint64_t)(b->index[2] % l->cluster[2]));
+	case GPUL_PTX_SREG_IS_EXPLICIT_CLUSTER:
+		return l->cluster_blocks > 1 ? UINT32_MAX : 0; /* a predicate */
+	default:
+		return 0;
 	}
 }
 
@@ -135,26 +172,41 @@ static uint64_t block_special(const struct block *b, unsigned special)
 	const struct gpul_exec_launch *l = b->launch;
 
 	switch (special) {
-	case GPUL_PTX_SREG_CTAID_X: return b->index[0];
-	case GPUL_PTX_SREG_CTAID_Y: return b->index[1];
-	case GPUL_PTX_SREG_CTAID_Z: return b->index[2];
-	case GPUL_PTX_SREG_NCTAID_X: return l->grid[0];
-	case GPUL_PTX_SREG_NCTAID_Y: return l->grid[1];
-	case GPUL_PTX_SREG_NCTAID_Z: return l->grid[2];
-	case GPUL_PTX_SREG_SMID: return b->worker->index;
-	case GPUL_PTX_SREG_NSMID: return b->worker->machine->n_workers;
-	case GPUL_PTX_SREG_GRIDID: return l->grid_id;
-	case GPUL_PTX_SREG_ENVREG1: return (uint64_t)(uintptr_t)l->workspace >> 32;
-	case GPUL_PTX_SREG_ENVREG2: return (uint32_t)(uintptr_t)l->workspace;
+	case GPUL_PTX_SREG_CTAID_X:
+		return b->index[0];
+	case GPUL_PTX_SREG_CTAID_Y:
+		return b->index[1];
+	case GPUL_PTX_SREG_CTAID_Z:
+		return b->index[2];
+	case GPUL_PTX_SREG_NCTAID_X:
+		return l->grid[0];
+	case GPUL_PTX_SREG_NCTAID_Y:
+		return l->grid[1];
+	case GPUL_PTX_SREG_NCTAID_Z:
+		return l->grid[2];
+	case GPUL_PTX_SREG_SMID:
+		return b->worker->index;
+	case GPUL_PTX_SREG_NSMID:
+		return b->worker->machine->n_workers;
+	case GPUL_PTX_SREG_GRIDID:
+		return l->grid_id;
+	case GPUL_PTX_SREG_ENVREG1:
+		return (uint64_t)(uintptr_t)l->workspace >> 32;
+	case GPUL_PTX_SREG_ENVREG2:
+		return (uint32_t)(uintptr_t)l->workspace;
 	case GPUL_PTX_SREG_RESERVED_SMEM_OFFSET_BEGIN:
-	case GPUL_PTX_SREG_RESERVED_SMEM_OFFSET_0: return l->reserved_base;
+	case GPUL_PTX_SREG_RESERVED_SMEM_OFFSET_0:
+		return l->reserved_base;
 	case GPUL_PTX_SREG_RESERVED_SMEM_OFFSET_1:
 		return l->reserved_base + RESERVED_SMEM_BYTES / 2;
 	case GPUL_PTX_SREG_RESERVED_SMEM_OFFSET_END:
 		return l->reserved_base + RESERVED_SMEM_BYTES;
-	case GPUL_PTX_SREG_RESERVED_SMEM_OFFSET_CAP: return RESERVED_SMEM_BYTES;
-	case SPECIAL_SHARED_DYNAMIC: return l->dynamic_base;
-	default: return cluster_special(b, special);
+	case GPUL_PTX_SREG_RESERVED_SMEM_OFFSET_CAP:
+		return RESERVED_SMEM_BYTES;
+	case SPECIAL_SHARED_DYNAMIC:
+		return l->dynamic_base;
+	default:
+		return cluster_special(b, special);
 	}
 }
 
@@ -256,11 +308,10 @@ static void lay_out_block(struct block *b, const struct gpul_exec_launch *l, uin
 
 static size_t memory_needed(const struct gpul_exec_launch *l, unsigned n_warps)
 {
-	size_t each = align_up(l->kernel->code->program->specials_bytes) +
-		      LANES * local_stride(l->kernel);
+	size_t each = align_up(l->kernel->code->program->specials_bytes) + LANES * local_stride(l->kernel);
 
-	return align_up(n_warps * sizeof(struct warp_state)) + n_warps * each +
-	       align_up(l->shared_bytes) + ALIGN + (l->shared_bytes ? SHARED_ALIGN : 0) + local_align(l->kernel);
+	return align_up(n_warps * sizeof(struct warp_state)) + n_warps * each + align_up(l->shared_bytes) + ALIGN +
+	       (l->shared_bytes ? SHARED_ALIGN : 0) + local_align(l->kernel);
 }
 
 static bool start_warp(struct warp_state *s, const struct gpul_exec_launch *l)
@@ -385,8 +436,7 @@ void gpul_block_release(struct block *b)
 			gpul_frame_leave(k, s->splits[p].frame, s->splits[p].mask);
 		s->n_splits = 0;
 	}
-	atomic_fetch_add_explicit(&b->launch->n_instructions, n_instructions,
-				  memory_order_relaxed);
+	atomic_fetch_add_explicit(&b->launch->n_instructions, n_instructions, memory_order_relaxed);
 	if (k->n_free_blocks >= MAX_KEPT) {
 		free_block(b);
 		return;

@@ -25,8 +25,8 @@ struct device_call {
 	struct nest *nest;
 	struct nesting *nesting;
 	struct block_nest *own;
-	uint64_t result;            /* result of calls that do not return an error code */
-	const struct insn *stop;    /* not NULL: a fault was recorded */
+	uint64_t result;         /* result of calls that do not return an error code */
+	const struct insn *stop; /* not NULL: a fault was recorded */
 };
 
 static uint64_t argument(const struct device_call *c, uint32_t n)
@@ -87,7 +87,8 @@ static int read_configuration(const struct device_call *c, uint32_t first, gpul_
 static int take_buffer(struct device_call *c, const gpul_exec_launch_config *config, uint64_t params_bytes)
 {
 	if (params_bytes > PARAMS_BYTES) {
-		c->stop = gpul_fault_text(c->s, c->i, GPUL_EXEC_TRAP, c->lane, "a launch with %llu bytes of parameters; at most %d are supported",
+		c->stop = gpul_fault_text(c->s, c->i, GPUL_EXEC_TRAP, c->lane,
+					  "a launch with %llu bytes of parameters; at most %d are supported",
 					  (unsigned long long)params_bytes, PARAMS_BYTES);
 		return DEVICE_OK;
 	}
@@ -276,23 +277,33 @@ static int memcpy_async(struct device_call *c)
 
 static int memcpy_2d_async(struct device_call *c)
 {
-	const struct device_copy copy = { .to = argument(c, 0), .to_pitch = argument(c, 1), .from = argument(c, 2), .from_pitch = argument(c, 3),
-					  .width = argument(c, 4), .height = argument(c, 5) };
+	const struct device_copy copy = { .to = argument(c, 0),
+					  .to_pitch = argument(c, 1),
+					  .from = argument(c, 2),
+					  .from_pitch = argument(c, 3),
+					  .width = argument(c, 4),
+					  .height = argument(c, 5) };
 
 	return copy.width > copy.to_pitch || copy.width > copy.from_pitch ? DEVICE_INVALID_PITCH : queue_copy(c, &copy, argument(c, 7));
 }
 
 static int memset_async(struct device_call *c)
 {
-	const struct device_copy fill = { .to = argument(c, 0), .from = argument(c, 1) & 0xff, .width = argument(c, 2), .height = 1, .fill = true };
+	const struct device_copy fill = {
+		.to = argument(c, 0), .from = argument(c, 1) & 0xff, .width = argument(c, 2), .height = 1, .fill = true
+	};
 
 	return queue_copy(c, &fill, argument(c, 3));
 }
 
 static int memset_2d_async(struct device_call *c)
 {
-	const struct device_copy fill = { .to = argument(c, 0), .to_pitch = argument(c, 1), .from = argument(c, 2) & 0xff,
-					  .width = argument(c, 3), .height = argument(c, 4), .fill = true };
+	const struct device_copy fill = { .to = argument(c, 0),
+					  .to_pitch = argument(c, 1),
+					  .from = argument(c, 2) & 0xff,
+					  .width = argument(c, 3),
+					  .height = argument(c, 4),
+					  .fill = true };
 
 	return fill.width > fill.to_pitch ? DEVICE_INVALID_PITCH : queue_copy(c, &fill, argument(c, 5));
 }
@@ -313,7 +324,9 @@ static int peek_at_last_error(struct device_call *c)
 }
 
 /* The errors that the calls above return. */
-static const struct { int error; const char *name, *text;
+static const struct {
+	int error;
+	const char *name, *text;
 } errors[] = {
 	{ DEVICE_OK, "cudaSuccess", "no error" },
 	{ DEVICE_INVALID_VALUE, "cudaErrorInvalidValue", "invalid argument" },
@@ -440,13 +453,15 @@ static int max_active_blocks(struct device_call *c)
 		return DEVICE_INVALID_FUNCTION;
 	if ((int32_t)argument(c, 2) <= 0)
 		return DEVICE_INVALID_VALUE;
-	n = dynamic_bytes > GPUL_EXEC_SM_SHARED_BYTES ? 0 : (int)gpul_exec_blocks_per_sm((uint32_t)argument(c, 2), k->info.shared_bytes + dynamic_bytes);
+	n = dynamic_bytes > GPUL_EXEC_SM_SHARED_BYTES
+		    ? 0
+		    : (int)gpul_exec_blocks_per_sm((uint32_t)argument(c, 2), k->info.shared_bytes + dynamic_bytes);
 	return write_result(c, argument(c, 0), &n, sizeof n);
 }
 
 static int get_limit(struct device_call *c)
 {
-	enum { MALLOC_HEAP_SIZE = 2, PENDING_LAUNCH_COUNT = 4 };  /* cudaLimit */
+	enum { MALLOC_HEAP_SIZE = 2, PENDING_LAUNCH_COUNT = 4 }; /* cudaLimit */
 	const uint32_t limit = (uint32_t)argument(c, 1);
 	const gpul_exec_machine_options *o = &machine_of(c)->options;
 	const uint64_t value = limit == MALLOC_HEAP_SIZE ? o->heap_bytes : o->pending_launches;
@@ -469,11 +484,11 @@ static int get_function_attributes(struct device_call *c)
 	enum { MAJOR = 75, MINOR = 76, MOST_SHARED = 48 << 10 };
 	const gpul_exec_kernel *k = kernel_at(c->s->frame->code->program, argument(c, 1));
 	int major = 0, minor = 0;
-	struct {               /* the first members of cudaFuncAttributes (driver_types.h) */
+	struct { /* the first members of cudaFuncAttributes (driver_types.h) */
 		uint64_t shared_bytes, const_bytes, local_bytes;
 		int32_t max_threads, n_regs, ptx_version, binary_version, cache_mode, max_dynamic_shared_bytes, carveout;
 	} a;
-	enum { BYTES = 52 };   /* the size that device_calls_internal.h gives */
+	enum { BYTES = 52 }; /* the size that device_calls_internal.h gives */
 
 	_Static_assert(offsetof(__typeof__(a), carveout) + sizeof a.carveout == BYTES, "no padding");
 	if (!k)
@@ -495,7 +510,9 @@ static int get_function_attributes(struct device_call *c)
 
 /* ---- the table -------------------------------------------------------------------------------------------- */
 
-static const struct { int (*call)(struct device_call *c); bool returns_error;
+static const struct {
+	int (*call)(struct device_call *c);
+	bool returns_error;
 } calls[] = {
 #define X(name, function, returns_error, written_bytes) { function, returns_error },
 	GPUL_DEVICE_CALLS(X)
@@ -519,7 +536,8 @@ const struct insn *gpul_call_device_runtime(struct warp_state *s, const struct i
 	if (!c.nest || !c.own)
 		return gpul_fault_text(s, i, GPUL_EXEC_NO_MEMORY, first_lane(s->w.mask), "no memory for launches by the kernel");
 	c.nesting = gpul_nesting_of(machine_of(&c));
-	EACH_ACTIVE(l, &s->w) {
+	EACH_ACTIVE(l, &s->w)
+	{
 		int e;
 
 		c.lane = l;

@@ -8,8 +8,7 @@
 
 enum { MAX_THREADS = 1024, MAX_SHARED = 227 * 1024, WORKSPACE_BYTES = 64 };
 
-static gpul_status check_launch_shape(const gpul_exec_machine *m, const gpul_exec_launch_config *c,
-			       gpul_error *err)
+static gpul_status check_launch_shape(const gpul_exec_machine *m, const gpul_exec_launch_config *c, gpul_error *err)
 {
 	const gpul_exec_kernel_info *info = &c->kernel->info;
 	uint64_t threads = (uint64_t)c->block[0] * c->block[1] * c->block[2], shared, blocks;
@@ -20,23 +19,18 @@ static gpul_status check_launch_shape(const gpul_exec_machine *m, const gpul_exe
 			return gpul_fail(err, GPUL_EINVAL, 0,
 					 "launch of %s: grid %u,%u,%u and block %u,%u,%u: no "
 					 "dimension may be 0",
-					 SHOWN_NAME(info->name), c->grid[0], c->grid[1], c->grid[2],
-					 c->block[0], c->block[1], c->block[2]);
-	if (c->block[0] > MAX_THREADS || c->block[1] > MAX_THREADS || c->block[2] > 64 ||
-	    threads > info->max_threads)
+					 SHOWN_NAME(info->name), c->grid[0], c->grid[1], c->grid[2], c->block[0], c->block[1], c->block[2]);
+	if (c->block[0] > MAX_THREADS || c->block[1] > MAX_THREADS || c->block[2] > 64 || threads > info->max_threads)
 		return gpul_fail(err, GPUL_EINVAL, 0,
 				 "launch of %s: a block of %ux%ux%u = %llu threads; at most %u "
 				 "(and 64 in z) are possible",
-				 SHOWN_NAME(info->name), c->block[0], c->block[1], c->block[2],
-				 (unsigned long long)threads, info->max_threads);
+				 SHOWN_NAME(info->name), c->block[0], c->block[1], c->block[2], (unsigned long long)threads,
+				 info->max_threads);
 	for (int d = 0; d < 3; d++)
-		if (info->reqntid[0] &&
-		    c->block[d] != (info->reqntid[d] ? info->reqntid[d] : 1))
-			return gpul_fail(
-				err, GPUL_EINVAL, 0,
-				"launch of %s: block %u,%u,%u, but .reqntid requires %u,%u,%u",
-				SHOWN_NAME(info->name), c->block[0], c->block[1], c->block[2],
-				info->reqntid[0], info->reqntid[1], info->reqntid[2]);
+		if (info->reqntid[0] && c->block[d] != (info->reqntid[d] ? info->reqntid[d] : 1))
+			return gpul_fail(err, GPUL_EINVAL, 0, "launch of %s: block %u,%u,%u, but .reqntid requires %u,%u,%u",
+					 SHOWN_NAME(info->name), c->block[0], c->block[1], c->block[2], info->reqntid[0], info->reqntid[1],
+					 info->reqntid[2]);
 	if (c->grid[0] > INT32_MAX || c->grid[1] > 65535 || c->grid[2] > 65535)
 		return gpul_fail(err, GPUL_EINVAL, 0,
 				 "launch of %s: a grid of %ux%ux%u blocks; at most "
@@ -47,8 +41,7 @@ static gpul_status check_launch_shape(const gpul_exec_machine *m, const gpul_exe
 		return gpul_fail(err, GPUL_EINVAL, 0,
 				 "launch of %s: %u static and %u dynamic bytes of shared "
 				 "memory; at most %u are possible",
-				 SHOWN_NAME(info->name), info->shared_bytes, c->dynamic_shared_bytes,
-				 MAX_SHARED);
+				 SHOWN_NAME(info->name), info->shared_bytes, c->dynamic_shared_bytes, MAX_SHARED);
 	blocks = (uint64_t)c->grid[0] * c->grid[1] * c->grid[2];
 	resident = gpul_exec_max_resident_blocks(m, (uint32_t)threads, (uint32_t)shared);
 	if (c->cooperative && blocks > resident)
@@ -69,16 +62,19 @@ static gpul_status check_cluster(const gpul_exec_launch_config *c, gpul_error *e
 
 		blocks *= n;
 		if (c->cluster[d] && info->cluster[d] && n != info->cluster[d])
-			return gpul_fail(err, GPUL_EINVAL, 0, "launch of %s: clusters of %u,%u,%u blocks, but .reqnctapercluster requires %u,%u,%u",
-					 SHOWN_NAME(info->name), c->cluster[0], c->cluster[1], c->cluster[2], info->cluster[0], info->cluster[1],
-					 info->cluster[2]);
+			return gpul_fail(err, GPUL_EINVAL, 0,
+					 "launch of %s: clusters of %u,%u,%u blocks, but .reqnctapercluster requires %u,%u,%u",
+					 SHOWN_NAME(info->name), c->cluster[0], c->cluster[1], c->cluster[2], info->cluster[0],
+					 info->cluster[1], info->cluster[2]);
 		if (c->grid[d] % n)
-			return gpul_fail(err, GPUL_EINVAL, 0, "launch of %s: a grid of %u blocks is not a multiple of %u, the size of a cluster",
+			return gpul_fail(err, GPUL_EINVAL, 0,
+					 "launch of %s: a grid of %u blocks is not a multiple of %u, the size of a cluster",
 					 SHOWN_NAME(info->name), c->grid[d], n);
 	}
-	return blocks <= GPUL_EXEC_CLUSTER_BLOCKS ? GPUL_OK
-		: gpul_fail(err, GPUL_EINVAL, 0, "launch of %s: a cluster of %llu blocks; at most %d are possible", SHOWN_NAME(info->name),
-			    (unsigned long long)blocks, GPUL_EXEC_CLUSTER_BLOCKS);
+	return blocks <= GPUL_EXEC_CLUSTER_BLOCKS
+		       ? GPUL_OK
+		       : gpul_fail(err, GPUL_EINVAL, 0, "launch of %s: a cluster of %llu blocks; at most %d are possible",
+				   SHOWN_NAME(info->name), (unsigned long long)blocks, GPUL_EXEC_CLUSTER_BLOCKS);
 }
 
 /* Allocate the memory of grid.sync()'s barrier.  %envreg1 is the upper half of its address, %envreg2 the lower, as
@@ -110,8 +106,7 @@ static uint64_t count_warps(const gpul_exec_launch_config *c)
 	return blocks * ((threads + LANES - 1) / LANES);
 }
 
-gpul_status gpul_exec_launch_start(gpul_exec_machine *m, const gpul_exec_launch_config *config,
-				   gpul_exec_launch **out, gpul_error *err)
+gpul_status gpul_exec_launch_start(gpul_exec_machine *m, const gpul_exec_launch_config *config, gpul_exec_launch **out, gpul_error *err)
 {
 	gpul_status st = gpul_launch_check(m, config, err);
 	gpul_exec_launch *l;
@@ -122,8 +117,7 @@ gpul_status gpul_exec_launch_start(gpul_exec_machine *m, const gpul_exec_launch_
 	gpul_native_prepare(config->kernel->code, count_warps(config));
 	l = gpul_launch_create(m, config);
 	if (!l)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a launch of %s",
-				 SHOWN_NAME(config->kernel->info.name));
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a launch of %s", SHOWN_NAME(config->kernel->info.name));
 	if (config->cooperative)
 		st = create_workspace(l, err);
 	if (!st) {

@@ -90,7 +90,7 @@ void gpul_exec_machine_pause(gpul_exec_machine *m)
 {
 	if (!m)
 		return;
-	atomic_store(&m->paused, true);  /* must come before gpul_exec_machine_settle() reads worker.turns */
+	atomic_store(&m->paused, true); /* must come before gpul_exec_machine_settle() reads worker.turns */
 	gpul_exec_machine_settle(m);
 }
 

@@ -58,9 +58,8 @@ static const struct nest_calls nests = {
 	.destroy = gpul_nest_destroy,
 };
 
-gpul_status gpul_exec_machine_create(gpul_exec_memory *memory,
-				     const gpul_exec_machine_options *options,
-				     gpul_exec_machine **out, gpul_error *err)
+gpul_status gpul_exec_machine_create(gpul_exec_memory *memory, const gpul_exec_machine_options *options, gpul_exec_machine **out,
+				     gpul_error *err)
 {
 	gpul_exec_machine *m = calloc(1, sizeof *m);
 

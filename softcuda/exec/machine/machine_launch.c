@@ -27,10 +27,8 @@ static void reserve_shared(gpul_exec_launch *l, const struct gpul_exec_program *
 	for (uint32_t k = 0; k < p->n_specials; k++) {
 		unsigned special = p->specials[k].special;
 
-		if (special != GPUL_PTX_SREG_RESERVED_SMEM_OFFSET_BEGIN &&
-		    special != GPUL_PTX_SREG_RESERVED_SMEM_OFFSET_END &&
-		    special != GPUL_PTX_SREG_RESERVED_SMEM_OFFSET_0 &&
-		    special != GPUL_PTX_SREG_RESERVED_SMEM_OFFSET_1)
+		if (special != GPUL_PTX_SREG_RESERVED_SMEM_OFFSET_BEGIN && special != GPUL_PTX_SREG_RESERVED_SMEM_OFFSET_END &&
+		    special != GPUL_PTX_SREG_RESERVED_SMEM_OFFSET_0 && special != GPUL_PTX_SREG_RESERVED_SMEM_OFFSET_1)
 			continue;
 		l->reserved_base = whole_shared_units(l->shared_bytes);
 		l->shared_bytes = l->reserved_base + RESERVED_SMEM_BYTES;
@@ -86,7 +84,7 @@ gpul_exec_launch *gpul_launch_create(gpul_exec_machine *m, const gpul_exec_launc
 	l->max_resident = gpul_exec_max_resident_blocks(m, c->block[0] * c->block[1] * c->block[2], l->shared_bytes);
 	l->done = c->done;
 	l->done_user = c->done_user;
-	atomic_init(&l->refs, 2);  /* number of references: one for the caller, one for the machine until the launch has ended */
+	atomic_init(&l->refs, 2); /* number of references: one for the caller, one for the machine until the launch has ended */
 	pthread_mutex_init(&l->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -99,7 +97,7 @@ void gpul_launch_list(gpul_exec_launch *l)
 {
 	gpul_exec_machine *m = l->machine;
 
-	if (l->depth) {  /* nested launches start before their ancestors' blocks, so that fewer launches wait */
+	if (l->depth) { /* nested launches start before their ancestors' blocks, so that fewer launches wait */
 		l->next = m->first;
 		m->first = l;
 		m->last = m->last ? m->last : l;
@@ -112,7 +110,7 @@ void gpul_launch_list(gpul_exec_launch *l)
 		m->last = l;
 	}
 	l->listed = true;
-	atomic_fetch_add(&l->refs, 1);  /* unlist_launch() in machine_worker.c drops it */
+	atomic_fetch_add(&l->refs, 1); /* unlist_launch() in machine_worker.c drops it */
 	atomic_fetch_add(&m->n_listed, 1);
 }
 
@@ -129,7 +127,7 @@ void gpul_launch_begin_again(gpul_exec_launch *l, bool abandoned)
 
 	if (abandoned)
 		EACH_OBSERVER(o, l->machine, launch_ends)
-		o->launch_ends(o, l, &fault);
+	o->launch_ends(o, l, &fault);
 	pthread_mutex_lock(&l->lock);
 	l->fault = (gpul_exec_fault){ 0 };
 	pthread_mutex_unlock(&l->lock);
@@ -172,7 +170,7 @@ void gpul_launch_end(gpul_exec_launch *l)
 
 void gpul_launch_blocks_ended(gpul_exec_launch *l, uint64_t n)
 {
-	uint64_t n_blocks = l->n_blocks;  /* read first: after the addition, another worker may free the launch */
+	uint64_t n_blocks = l->n_blocks; /* read first: after the addition, another worker may free the launch */
 	struct nest *nest;
 
 	if (atomic_fetch_add(&l->n_ended, n) + n != n_blocks)
@@ -214,9 +212,8 @@ bool gpul_exec_launch_wait(gpul_exec_launch *l, int timeout_ms, gpul_exec_fault 
 
 	pthread_mutex_lock(&l->lock);
 	while (!l->ended && r != ETIMEDOUT)
-		r = timeout_ms < 0
-			    ? pthread_cond_wait(&l->ended_cond, &l->lock)
-			    : pthread_cond_timedwait(&l->ended_cond, &l->lock, &deadline);
+		r = timeout_ms < 0 ? pthread_cond_wait(&l->ended_cond, &l->lock)
+				   : pthread_cond_timedwait(&l->ended_cond, &l->lock, &deadline);
 	ended = l->ended;
 	if (ended && fault)
 		*fault = l->fault;

@@ -31,7 +31,7 @@ static void unlist_launch(gpul_exec_machine *m, gpul_exec_launch *l)
 
 	if (!l->listed)
 		return;
-	atomic_fetch_sub(&l->refs, 1);  /* the list's reference; never the last one, because the caller has one */
+	atomic_fetch_sub(&l->refs, 1); /* the list's reference; never the last one, because the caller has one */
 	for (gpul_exec_launch *at = m->first; at != l; at = at->next)
 		before = at;
 	if (before)
@@ -80,10 +80,9 @@ static void end_stopped_launches(gpul_exec_machine *m)
 		}
 		pthread_mutex_unlock(&m->lock);
 		if (l) {
-			gpul_exec_fault fault = { .kind = GPUL_EXEC_ABORTED,
-						  .text = "the machine was destroyed" };
+			gpul_exec_fault fault = { .kind = GPUL_EXEC_ABORTED, .text = "the machine was destroyed" };
 
-			gpul_launch_fault(l, &fault);  /* an earlier fault is kept */
+			gpul_launch_fault(l, &fault); /* an earlier fault is kept */
 			gpul_launch_skip_rest(l);
 			gpul_launch_unref(l);
 		}
@@ -170,17 +169,14 @@ static bool create_cluster(struct worker *k, struct gpul_exec_launch *l, uint64_
 	}
 	for (unsigned m = first; m < k->n_resident; m++)
 		EACH_OBSERVER(o, k->machine, block_begins)
-		o->block_begins(o, k->resident[m]);
+	o->block_begins(o, k->resident[m]);
 	return true;
 }
 
 /* Start a block, or all blocks of a cluster. */
 static bool start_block(struct worker *k)
 {
-	gpul_exec_fault fault = {
-		.kind = GPUL_EXEC_NO_MEMORY,
-		.text = "no memory for a block's registers and local memory"
-	};
+	gpul_exec_fault fault = { .kind = GPUL_EXEC_NO_MEMORY, .text = "no memory for a block's registers and local memory" };
 	gpul_exec_launch *l;
 	uint64_t index, n_listed = atomic_load(&k->machine->n_listed);
 
@@ -206,7 +202,7 @@ static void end_block(struct worker *k, unsigned n, bool faulted)
 	o->block_ends(o, b);
 	gpul_block_release(b);
 	k->resident[n] = k->resident[--k->n_resident];
-	k->tried = 0;  /* search again for blocks to start: there may be room now */
+	k->tried = 0; /* search again for blocks to start: there may be room now */
 	if (faulted)
 		gpul_launch_skip_rest(l);
 	gpul_launch_blocks_ended(l, 1);
@@ -235,10 +231,13 @@ static void begin_again(struct worker *k, gpul_exec_launch *l)
  * that did not change. */
 struct round {
 	bool progressed, polls, waits, quiet;
-	unsigned n_repolls;          /* number of turns in which a warp waited for a word */
+	unsigned n_repolls; /* number of turns in which a warp waited for a word */
 };
 
-struct turn { struct block *block; enum block_result result; };
+struct turn {
+	struct block *block;
+	enum block_result result;
+};
 
 static void run_block(void *turn)
 {
@@ -299,8 +298,7 @@ static struct round run_residents(struct worker *k)
 
 static void stop_residents(struct worker *k)
 {
-	gpul_exec_fault fault = { .kind = GPUL_EXEC_ABORTED,
-				  .text = "the machine was destroyed" };
+	gpul_exec_fault fault = { .kind = GPUL_EXEC_ABORTED, .text = "the machine was destroyed" };
 
 	for (unsigned n = 0; n < k->n_resident; n++)
 		gpul_launch_fault(k->resident[n]->launch, &fault);
@@ -321,7 +319,7 @@ static bool wait_for_work(struct worker *k)
 	quits = atomic_load(&m->quits) && !m->first;
 	full = m->first && !launch_with_room(m);
 	pthread_mutex_unlock(&m->lock);
-	if (full)  /* blocks of other workers will end, and those workers start the next blocks themselves */
+	if (full) /* blocks of other workers will end, and those workers start the next blocks themselves */
 		usleep(1000);
 	return !quits;
 }
@@ -349,7 +347,7 @@ void *gpul_worker_main(void *worker)
 	gpul_exec_machine *m = k->machine;
 	unsigned idle = 0, rounds = 0;
 
-	prctl(PR_SET_TIMERSLACK, 1);  /* otherwise each nap takes 50 us longer */
+	prctl(PR_SET_TIMERSLACK, 1); /* otherwise each nap takes 50 us longer */
 	for (;;) {
 		struct round round;
 

@@ -105,7 +105,7 @@ void gpul_nest_stop(gpul_exec_launch *l)
 	pthread_mutex_lock(&g->lock);
 	stop_children(n);
 	pthread_mutex_unlock(&g->lock);
-	gpul_machine_stop(l->machine);  /* also ends children whose blocks have not started */
+	gpul_machine_stop(l->machine); /* also ends children whose blocks have not started */
 }
 
 static void discard_waiting(struct nest *n, struct nested_stream *s, bool counted)
@@ -322,7 +322,7 @@ int gpul_nest_submit(struct nest *n, struct nested_stream *stream, struct nested
 			append_op(stream, op);
 			pump(n, stream);
 		} else {
-			(void)begin_child(n, op);  /* if it fails, it has stopped this launch */
+			(void)begin_child(n, op); /* if it fails, it has stopped this launch */
 		}
 	}
 	pthread_mutex_unlock(&g->lock);

@@ -32,7 +32,7 @@ static uint64_t count_resident(struct gpul_exec_launch *l)
 {
 	uint64_t ended = atomic_load(&l->n_ended), started = atomic_load(&l->next_block);
 
-	if (started > l->n_blocks)  /* workers that found no block left have also incremented it */
+	if (started > l->n_blocks) /* workers that found no block left have also incremented it */
 		started = l->n_blocks;
 	return started - ended;
 }

@@ -3,7 +3,7 @@
 
 static const struct vector_op move = PS(0x28), add_q = PD(0xd4), sub_d = D0F(0xfa), and_d = D0F(0xdb), or_d = D0F(0xeb), left_d = D38(0x47),
 			      right_d = D38(0x45), shift_q = PD(0x73), zero_extend = D38(0x35), blend_d = D38(0x64);
-enum { RIGHT_BY = 2 };   /* the ModRM.reg field of shift_q: shift to the right */
+enum { RIGHT_BY = 2 }; /* the ModRM.reg field of shift_q: shift to the right */
 
 void gpul_native_one(struct run_compiler *c, const struct insn *i, const struct rule *r)
 {
@@ -56,7 +56,8 @@ void gpul_native_constant_first(struct run_compiler *c, const struct insn *i, co
 /* Copy a to d, then apply op(d, b, c); `table`: with i's immediate as its truth table. */
 static void three_sources(struct run_compiler *c, const struct insn *i, const struct rule *r, bool table)
 {
-	const uint8_t *a = gpul_values_source(c, i->a, r->bytes), *b = gpul_values_source(c, i->b, r->bytes), *e = gpul_values_source(c, i->c, r->bytes);
+	const uint8_t *a = gpul_values_source(c, i->a, r->bytes), *b = gpul_values_source(c, i->b, r->bytes),
+		      *e = gpul_values_source(c, i->c, r->bytes);
 	struct value d = gpul_values_result(c, r->bytes);
 
 	for (unsigned k = 0; k < d.n_parts; k++) {
@@ -92,7 +93,8 @@ void gpul_native_not(struct run_compiler *c, const struct insn *i, const struct 
 
 void gpul_native_multiply_add(struct run_compiler *c, const struct insn *i, const struct rule *r)
 {
-	const uint8_t *a = gpul_values_source(c, i->a, r->bytes), *b = gpul_values_source(c, i->b, r->bytes), *e = gpul_values_source(c, i->c, r->bytes);
+	const uint8_t *a = gpul_values_source(c, i->a, r->bytes), *b = gpul_values_source(c, i->b, r->bytes),
+		      *e = gpul_values_source(c, i->c, r->bytes);
 	struct value d = gpul_values_result(c, r->bytes);
 
 	for (unsigned k = 0; k < d.n_parts; k++) {

@@ -83,7 +83,7 @@ void gpul_code_gather(struct code *c, struct vector_op op, unsigned d, enum gpr 
 	const unsigned x = ~index >> 3 & 1;
 
 	evex(c, op, d, index & 16, base | (x ? 0u : 16u), true, LENGTH_512 << 5 | k);
-	modrm(c, 2, d, 4);   /* a SIB byte follows: scale 1 */
+	modrm(c, 2, d, 4); /* a SIB byte follows: scale 1 */
 	gpul_code_byte(c, (index & 7) << 3 | (base & 7));
 	u32(c, disp);
 }
@@ -192,7 +192,7 @@ void gpul_code_not(struct code *c, enum gpr d)
 
 void gpul_code_test_byte(struct code *c, enum gpr d, unsigned bits)
 {
-	gpul_code_byte(c, 0x40 | (d >> 3 & 1));   /* a REX prefix, needed also for the low bytes of RSI and RDI */
+	gpul_code_byte(c, 0x40 | (d >> 3 & 1)); /* a REX prefix, needed also for the low bytes of RSI and RDI */
 	gpul_code_byte(c, 0xf6);
 	modrm(c, 3, 0, d);
 	gpul_code_byte(c, bits);

@@ -12,12 +12,14 @@
 
 /* Registers that a function need not preserve (System V ABI).  RDI, RSI: the warp and the run's first instruction; RAX, RCX,
  * RDX: base addresses of the operand banks; the others are temporary. */
+/* clang-format off */
 enum gpr { RAX = 0, RCX = 1, RDX = 2, RSI = 6, RDI = 7, R8 = 8, R9 = 9, R10 = 10, R11 = 11 };
 enum { ALU_ADD = 0x03, ALU_OR = 0x0b, ALU_AND = 0x23, ALU_SUB = 0x2b, ALU_XOR = 0x33, ALU_CMP = 0x3b };   /* opcodes: register op= register or memory */
 enum { MAP_0F = 1, MAP_0F38 = 2, MAP_0F3A = 3 };
 enum { NO_PREFIX, PREFIX_66, PREFIX_F3, PREFIX_F2 };
 enum { NO_MASK = 0 };
 enum { JUMP_IF_BELOW = 2, JUMP_IF_ABOVE = 7, JUMP_IF_NOT_ZERO = 5, JUMP_IF_ZERO = 4, JUMP = -1 };
+/* clang-format on */
 
 struct code {
 	uint8_t *bytes;
@@ -28,7 +30,9 @@ struct code {
 bool gpul_code_reserve(struct code *c, size_t n);
 
 /* An opcode of a vector instruction; wide: EVEX.W, 64-bit elements. */
-struct vector_op { uint8_t map, prefix, wide, opcode; };
+struct vector_op {
+	uint8_t map, prefix, wide, opcode;
+};
 
 static inline void gpul_code_byte(struct code *c, unsigned byte)
 {

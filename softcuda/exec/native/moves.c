@@ -1,11 +1,13 @@
 /* moves.c — generates the code of moves, conversions between widths, comparisons, and logic of predicates. */
 #include "softcuda/exec/native/rules_internal.h"
 
-static const struct vector_op move = PS(0x28), add_d = D0F(0xfe), add_q = PD(0xd4), or_q = PD(0xeb), shift_q = PD(0x73), zero_extend = D38(0x35),
-			      low_words = CUT(0x35), blend_w = Q38(0x66), signs_of_bytes = F3_38(0x29), bytes_of_signs = F3_38(0x28), blend_d = D38(0x64), blend_q = Q38(0x64);
+static const struct vector_op move = PS(0x28), add_d = D0F(0xfe), add_q = PD(0xd4), or_q = PD(0xeb), shift_q = PD(0x73),
+			      zero_extend = D38(0x35), low_words = CUT(0x35), blend_w = Q38(0x66), signs_of_bytes = F3_38(0x29),
+			      bytes_of_signs = F3_38(0x28), blend_d = D38(0x64), blend_q = Q38(0x64);
 enum {
-	RIGHT_BY = 2, LEFT_BY = 6,   /* the ModRM.reg field of shift_q: the direction */
-	TAKE_MARKED = 0xd8,          /* for vpternlogd: the second operand where the third has a 1, else the first */
+	RIGHT_BY = 2,
+	LEFT_BY = 6,        /* the ModRM.reg field of shift_q: the direction */
+	TAKE_MARKED = 0xd8, /* for vpternlogd: the second operand where the third has a 1, else the first */
 };
 
 /* ---- moves --------------------------------------------------------------------------------------- */
@@ -51,7 +53,11 @@ void gpul_native_choose(struct run_compiler *c, const struct insn *i, const stru
 	for (unsigned k = 0; k < d.n_parts; k++) {
 		if (k)
 			gpul_code_mask_shift(&c->code, K_TEMP2, K_TEMP, k * lanes);
-		gpul_code_vector(&c->code, r->bytes == 8 ? blend_q : r->bytes == 4 ? blend_d : blend_w, d.part[k], b[k], a[k], k ? K_TEMP2 : K_TEMP);
+		gpul_code_vector(&c->code,
+				 r->bytes == 8   ? blend_q
+				 : r->bytes == 4 ? blend_d
+						 : blend_w,
+				 d.part[k], b[k], a[k], k ? K_TEMP2 : K_TEMP);
 	}
 	gpul_native_finish(c, r, i->d, &d);
 }
@@ -168,9 +174,8 @@ void gpul_native_address(struct run_compiler *c, const struct insn *i, const str
 
 /* Operands of vcmpps and vcmppd, and of vpcmpd and similar instructions. */
 static const uint8_t float_predicates[] = {
-	[CMP_EQ] = 0x00, [CMP_NE] = 0x0c, [CMP_LT] = 0x11, [CMP_LE] = 0x12, [CMP_GT] = 0x1e, [CMP_GE] = 0x1d,
-	[CMP_EQU] = 0x08, [CMP_NEU] = 0x04, [CMP_LTU] = 0x19, [CMP_LEU] = 0x1a, [CMP_GTU] = 0x16, [CMP_GEU] = 0x15,
-	[CMP_NUM] = 0x07, [CMP_NAN] = 0x03,
+	[CMP_EQ] = 0x00,  [CMP_NE] = 0x0c,  [CMP_LT] = 0x11,  [CMP_LE] = 0x12,  [CMP_GT] = 0x1e,  [CMP_GE] = 0x1d,  [CMP_EQU] = 0x08,
+	[CMP_NEU] = 0x04, [CMP_LTU] = 0x19, [CMP_LEU] = 0x1a, [CMP_GTU] = 0x16, [CMP_GEU] = 0x15, [CMP_NUM] = 0x07, [CMP_NAN] = 0x03,
 };
 static const uint8_t int_predicates[] = { [CMP_EQ] = 0, [CMP_NE] = 4, [CMP_LT] = 1, [CMP_LE] = 2, [CMP_GT] = 6, [CMP_GE] = 5 };
 
@@ -194,10 +199,10 @@ static void compare_lanes(struct run_compiler *c, const struct insn *i, unsigned
 		}
 		compare(c, op, k, a[2 * n], b[2 * n], predicate);
 		compare(c, op, K_TEMP3, a[2 * n + 1], b[2 * n + 1], predicate);
-		gpul_code_mask(&c->code, MAP_0F, PREFIX_66, 1, 0x4b, k, K_TEMP3, k);             /* kunpckbw */
+		gpul_code_mask(&c->code, MAP_0F, PREFIX_66, 1, 0x4b, k, K_TEMP3, k); /* kunpckbw */
 	}
 	if (bytes > 2)
-		gpul_code_mask(&c->code, MAP_0F, NO_PREFIX, 1, 0x4b, K_TEMP, K_TEMP2, K_TEMP);   /* kunpckwd */
+		gpul_code_mask(&c->code, MAP_0F, NO_PREFIX, 1, 0x4b, K_TEMP, K_TEMP2, K_TEMP); /* kunpckwd */
 	gpul_code_mask_to(&c->code, R9, K_TEMP);
 }
 
@@ -209,7 +214,8 @@ void gpul_native_comparison(struct run_compiler *c, const struct insn *i, const 
 
 void gpul_native_any_comparison(struct run_compiler *c, const struct insn *i, const struct rule *r)
 {
-	static const struct vector_op floats[] = { PS(0xc2), PD(0xc2) }, signs[] = { D3A(0x1f), Q3A(0x1f) }, unsigneds[] = { D3A(0x1e), Q3A(0x1e) };
+	static const struct vector_op floats[] = { PS(0xc2), PD(0xc2) }, signs[] = { D3A(0x1f), Q3A(0x1f) },
+				      unsigneds[] = { D3A(0x1e), Q3A(0x1e) };
 	static const uint8_t combined[] = { [COMBINE_AND] = ALU_AND, [COMBINE_OR] = ALU_OR, [COMBINE_XOR] = ALU_XOR };
 	const bool wide = r->bytes == 8, is_float = i->flags & COMPARE_FLOAT;
 	const struct vector_op op = is_float ? floats[wide] : (i->flags & COMPARE_SIGNED) ? signs[wide] : unsigneds[wide];

@@ -6,18 +6,22 @@
 #include "softcuda/exec/native/native_internal.h"
 
 enum {
-	LEAST_WEIGHT = 2,        /* minimum weight of a run that is compiled: a load or two additions */
-	FEW_ROWS = 4096,         /* a kernel with fewer rows is compiled at once, in two milliseconds */
-	ROWS_PER_WARP = 16,      /* a larger kernel is compiled after its rows / ROWS_PER_WARP warps, which take longer than compiling */
+	LEAST_WEIGHT = 2,   /* minimum weight of a run that is compiled: a load or two additions */
+	FEW_ROWS = 4096,    /* a kernel with fewer rows is compiled at once, in two milliseconds */
+	ROWS_PER_WARP = 16, /* a larger kernel is compiled after its rows / ROWS_PER_WARP warps, which take longer than compiling */
 };
 
 /* A run, and where its code begins. */
-struct run { struct func_code *code; uint32_t row; size_t at; };
+struct run {
+	struct func_code *code;
+	uint32_t row;
+	size_t at;
+};
 
 /* One memory mapping with the code of a kernel and the functions that it calls; the code follows this struct. */
 struct native_code {
 	_Alignas(64) struct native_code *next;
-	size_t bytes;            /* size of the mapping */
+	size_t bytes; /* size of the mapping */
 };
 
 struct program_compiler {

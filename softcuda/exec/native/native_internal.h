@@ -20,11 +20,11 @@
 #include "softcuda/exec/program_internal.h"
 
 enum {
-	MAX_PARTS = 4,           /* vector registers per value: 2 for 32 bits, 4 for 64 */
-	N_POOL = 28,             /* vector registers 0 to 27 hold values */
-	TEMP = 28,               /* the other four, TEMP to TEMP + 3, are free for use within a row */
+	MAX_PARTS = 4, /* vector registers per value: 2 for 32 bits, 4 for 64 */
+	N_POOL = 28,   /* vector registers 0 to 27 hold values */
+	TEMP = 28,     /* the other four, TEMP to TEMP + 3, are free for use within a row */
 	MAX_VALUES = 16,
-	MAX_JUMPS = 12,          /* maximum number of jumps from one row to its handler */
+	MAX_JUMPS = 12, /* maximum number of jumps from one row to its handler */
 };
 
 /* Mask registers with the run's active lanes if not all are active: for 16 lanes LANES_0, LANES_16; for 8 lanes also LANES_8,
@@ -34,10 +34,10 @@ enum { LANES_0 = 1, LANES_16, LANES_8, LANES_24, K_TEMP, K_TEMP2, K_TEMP3 };
 /* A value in vector registers: the program's register or constant `ref`, read with this width. */
 struct value {
 	opref ref;
-	uint8_t bytes;           /* per element: 2, 4 or 8; 0: this table entry is free */
-	uint8_t n_parts;         /* distinct registers: 1 for a constant */
+	uint8_t bytes;   /* per element: 2, 4 or 8; 0: this table entry is free */
+	uint8_t n_parts; /* distinct registers: 1 for a constant */
 	uint8_t part[MAX_PARTS];
-	uint32_t used;           /* the last row that used the value */
+	uint32_t used; /* the last row that used the value */
 };
 
 /* A row executed by its handler: always, or if one of its jumps is taken.  Afterwards the values are reloaded into their registers. */
@@ -45,7 +45,7 @@ struct slow_row {
 	size_t jump[MAX_JUMPS];
 	unsigned n_jumps;
 	uint32_t row;
-	size_t resume;           /* position in the code after the row */
+	size_t resume; /* position in the code after the row */
 	struct value values[MAX_VALUES];
 };
 
@@ -53,12 +53,12 @@ struct run_compiler {
 	struct code code;
 	const struct gpul_exec_program *program;
 	const struct insn *rows;
-	uint32_t row;            /* the row being compiled */
-	bool partial;            /* this code is for runs with inactive lanes */
-	bool ends_with_branch;   /* the row after the run is a branch, which is called instead of returned */
+	uint32_t row;          /* the row being compiled */
+	bool partial;          /* this code is for runs with inactive lanes */
+	bool ends_with_branch; /* the row after the run is a branch, which is called instead of returned */
 	struct value values[MAX_VALUES];
-	uint32_t free;           /* bit k: vector register k is free */
-	struct slow_row slow;    /* the row being compiled, if it has jumps to its handler */
+	uint32_t free;        /* bit k: vector register k is free */
+	struct slow_row slow; /* the row being compiled, if it has jumps to its handler */
 	struct slow_row *slow_rows;
 	uint32_t n_slow_rows, room;
 };

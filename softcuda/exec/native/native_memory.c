@@ -14,13 +14,13 @@
 
 struct site {
 	const struct insn *i;
-	bool wide;                   /* true: 64-bit addresses in global memory; false: 32-bit offsets */
+	bool wide; /* true: 64-bit addresses in global memory; false: 32-bit offsets */
 	bool local, load;
-	unsigned bytes, n_parts;     /* bytes per element; vector registers for 32 addresses */
+	unsigned bytes, n_parts; /* bytes per element; vector registers for 32 addresses */
 };
 
 /* Indexed by the width of an address: 32 bits, 64 bits. */
-static const struct vector_op sub[] = { D0F(0xfa), PD(0xfb) }, add[] = { D0F(0xfe), PD(0xd4) }, or[] = { D0F(0xeb), PD(0xeb) },
+static const struct vector_op sub[] = { D0F(0xfa), PD(0xfb) }, add[] = { D0F(0xfe), PD(0xd4) }, or [] = { D0F(0xeb), PD(0xeb) },
 			      broadcast_first[] = { D38(0x58), Q38(0x59) }, test[] = { D38(0x27), Q38(0x27) },
 			      compare_signed[] = { D3A(0x1f), Q3A(0x1f) }, compare_unsigned[] = { D3A(0x1e), Q3A(0x1e) };
 /* Indexed by the width of an element; gather and scatter: by [address][element]. */
@@ -31,7 +31,8 @@ static const struct vector_op move = PS(0x28), extract = Q3A(0x3b), insert = Q3A
 enum { NOT_EQUAL = 4, GREATER = 6, VECTOR_BYTES = 64 };
 
 /* Distances from lane 0 in a row, by the width of an element. */
-#define EIGHT(n, b) (n) * (b), ((n) + 1) * (b), ((n) + 2) * (b), ((n) + 3) * (b), ((n) + 4) * (b), ((n) + 5) * (b), ((n) + 6) * (b), ((n) + 7) * (b)
+#define EIGHT(n, b) \
+	(n) * (b), ((n) + 1) * (b), ((n) + 2) * (b), ((n) + 3) * (b), ((n) + 4) * (b), ((n) + 5) * (b), ((n) + 6) * (b), ((n) + 7) * (b)
 #define ROW(b) { EIGHT(0, b), EIGHT(8, b), EIGHT(16, b), EIGHT(24, b) }
 _Alignas(64) static const uint32_t row32[2][LANES] = { ROW(4), ROW(8) };
 _Alignas(64) static const uint64_t row64[2][LANES] = { ROW(4), ROW(8) };
@@ -39,7 +40,8 @@ _Alignas(64) static const uint32_t lane_numbers[LANES] = ROW(1);
 
 static bool find_site(const struct insn *i, struct site *s)
 {
-	const unsigned space = i->flags & SPACE_MASK, others = i->flags & ~(unsigned)(SPACE_MASK | FLAG_ADDRESS_32 | (space == SPACE_LOCAL ? FLAG_FRAME : 0));
+	const unsigned space = i->flags & SPACE_MASK,
+		       others = i->flags & ~(unsigned)(SPACE_MASK | FLAG_ADDRESS_32 | (space == SPACE_LOCAL ? FLAG_FRAME : 0));
 	const bool narrow = i->flags & FLAG_ADDRESS_32;
 
 	*s = (struct site){ .i = i, .local = space == SPACE_LOCAL, .load = i->op == OP_LD_U32_32 || i->op == OP_LD_U64_64 };
@@ -64,7 +66,7 @@ bool gpul_native_accesses(const struct insn *i)
 
 static void all_ones(struct run_compiler *c, unsigned k)
 {
-	gpul_code_mask(&c->code, MAP_0F, NO_PREFIX, 1, 0x46, k, k, k);   /* kxnorw */
+	gpul_code_mask(&c->code, MAP_0F, NO_PREFIX, 1, 0x46, k, k, k); /* kxnorw */
 }
 
 /* TEMP + 2 = the bits in which the distances from the first address differ from a row's; sets the zero flag if the addresses are
@@ -81,7 +83,7 @@ static void compare_with_row(struct run_compiler *c, const struct site *s, const
 
 		gpul_native_vector(c, sub[wide], TEMP + 1, a[k], TEMP);
 		if (k)
-			gpul_native_vector(c, or[wide], TEMP + 2, TEMP + 2, TEMP + 1);
+			gpul_native_vector(c, or [wide], TEMP + 2, TEMP + 2, TEMP + 1);
 		else
 			gpul_native_vector(c, move, TEMP + 2, 0, TEMP + 1);
 		gpul_code_vector_memory(&c->code, compare_signed[wide], mask, TEMP + 1, R11, VECTOR_BYTES * k, NO_MASK);
@@ -118,7 +120,8 @@ static void load_last(struct run_compiler *c, const struct site *s, unsigned n)
 		gpul_code_load64(&c->code, R9, R8, slot_of(s) + offsetof(struct range_slot, end));
 		gpul_code_alu64_memory(&c->code, ALU_SUB, R9, R8, slot_of(s) + offsetof(struct range_slot, base));
 	} else {
-		gpul_code_load32(&c->code, R9, RDI, s->local ? offsetof(struct warp_state, local_bytes) : offsetof(struct warp_state, shared_bytes));
+		gpul_code_load32(&c->code, R9, RDI,
+				 s->local ? offsetof(struct warp_state, local_bytes) : offsetof(struct warp_state, shared_bytes));
 	}
 	gpul_code_set64(&c->code, R11, n);
 	gpul_code_alu64(&c->code, ALU_SUB, R9, R11);
@@ -131,7 +134,7 @@ static void check_first(struct run_compiler *c, const struct site *s, const uint
 	gpul_code_first(&c->code, R10, a[0], s->wide);
 	gpul_code_lea(&c->code, R10, R10, (uint32_t)s->i->imm);
 	if (!s->wide)
-		gpul_code_alu(&c->code, ALU_OR, R10, R10);   /* 32 bits: the upper half becomes 0 */
+		gpul_code_alu(&c->code, ALU_OR, R10, R10); /* 32 bits: the upper half becomes 0 */
 	gpul_code_test_byte(&c->code, R10, s->bytes - 1);
 	gpul_native_give_up(c, JUMP_IF_NOT_ZERO);
 	load_last(c, s, n);
@@ -171,7 +174,7 @@ static void check_lanes(struct run_compiler *c, const struct site *s, const uint
 	else
 		gpul_code_alu(&c->code, ALU_XOR, R9, R9);
 	gpul_code_alu64(&c->code, ALU_SUB, R9, R11);
-	gpul_code_broadcast(&c->code, TEMP, R9, s->wide);   /* the start of the memory minus the constant part */
+	gpul_code_broadcast(&c->code, TEMP, R9, s->wide); /* the start of the memory minus the constant part */
 	gpul_native_set_all(c, TEMP + 2, s->bytes - 1, s->wide);
 	for (unsigned k = 0; k < s->n_parts; k++) {
 		const unsigned mask = k ? K_TEMP2 : K_TEMP;
@@ -194,7 +197,7 @@ static void lanes_of_part(struct run_compiler *c, bool of_eight, unsigned part)
 	if (!c->partial)
 		all_ones(c, K_TEMP);
 	else
-		gpul_code_mask(&c->code, MAP_0F, NO_PREFIX, 0, 0x90, K_TEMP, 0, gpul_native_active(c, of_eight, part));   /* kmovw */
+		gpul_code_mask(&c->code, MAP_0F, NO_PREFIX, 0, 0x90, K_TEMP, 0, gpul_native_active(c, of_eight, part)); /* kmovw */
 }
 
 /* R10 = the address to which the offsets of move_offsets() are added; TEMP + 2 = their constant part. */
@@ -220,7 +223,7 @@ static unsigned move_offsets(struct run_compiler *c, const struct site *s, const
 	if (s->wide)
 		return a[part];
 	gpul_native_vector(c, add[0], TEMP + 3, a[whole], TEMP + 2);
-	if (s->local) {   /* plus lane * stride */
+	if (s->local) { /* plus lane * stride */
 		gpul_code_set64(&c->code, R11, (uintptr_t)lane_numbers);
 		gpul_code_vector_memory(&c->code, multiply, TEMP, TEMP + 1, R11, VECTOR_BYTES * whole, NO_MASK);
 		gpul_native_vector(c, add[0], TEMP + 3, TEMP + 3, TEMP);

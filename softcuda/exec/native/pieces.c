@@ -1,7 +1,8 @@
 /* pieces.c — code sequences that several rules share. */
 #include "softcuda/exec/native/rules_internal.h"
 
-static const struct vector_op equal_d = D0F(0x76), unordered_ps = PS(0xc2), unordered_pd = PD(0xc2), extract = Q3A(0x3b), insert = Q3A(0x3a);
+static const struct vector_op equal_d = D0F(0x76), unordered_ps = PS(0xc2), unordered_pd = PD(0xc2), extract = Q3A(0x3b),
+			      insert = Q3A(0x3a);
 enum { UNORDERED = 3 };
 
 void gpul_native_vector(struct run_compiler *c, struct vector_op op, unsigned d, unsigned s1, unsigned s2)
@@ -46,7 +47,7 @@ void gpul_native_narrow_pair(struct run_compiler *c, struct vector_op op, unsign
 	const unsigned to[] = { d, TEMP + 1 }, from[] = { low, high };
 
 	for (unsigned k = 0; k < 2; k++)
-		if (op.map == MAP_0F38)   /* CUT */
+		if (op.map == MAP_0F38) /* CUT */
 			gpul_native_vector(c, op, from[k], 0, to[k]);
 		else
 			gpul_native_vector(c, op, to[k], 0, from[k]);
@@ -59,8 +60,9 @@ static void compare_part(struct run_compiler *c, const struct rule *r, const str
 
 	if (r->check == CHECK_RANGE) {
 		gpul_code_vector(&c->code, equal_d, mask, d->part[k], TEMP, lanes);
-	} else {   /* if all lanes are active, one comparison tests two registers */
-		gpul_code_vector(&c->code, d->bytes == 8 ? unordered_pd : unordered_ps, mask, d->part[k], d->part[c->partial ? k : k + 1], lanes);
+	} else { /* if all lanes are active, one comparison tests two registers */
+		gpul_code_vector(&c->code, d->bytes == 8 ? unordered_pd : unordered_ps, mask, d->part[k], d->part[c->partial ? k : k + 1],
+				 lanes);
 		gpul_code_byte(&c->code, UNORDERED);
 	}
 }

@@ -6,24 +6,27 @@
  *   integers   a float that is out of range becomes 0x80000000 on CPUs, the nearest integer on GPUs */
 #include "softcuda/exec/native/rules_internal.h"
 
-#define RULE(name, how, bytes, ...) [OP_##name] = { gpul_native_##how, bytes, NO_CHECK, __VA_ARGS__ }
-#define PLAIN(name, how, bytes) [OP_##name] = { gpul_native_##how, bytes, NO_CHECK, .has_immediate = 0 }
+#define RULE(name, how, bytes, ...)    [OP_##name] = { gpul_native_##how, bytes, NO_CHECK, __VA_ARGS__ }
+#define PLAIN(name, how, bytes)        [OP_##name] = { gpul_native_##how, bytes, NO_CHECK, .has_immediate = 0 }
 #define CHECKED(name, how, bytes, ...) [OP_##name] = { gpul_native_##how, bytes, CHECK_NAN, __VA_ARGS__ }
-#define IN_RANGE(name, how, ...) [OP_##name] = { gpul_native_##how, 4, CHECK_RANGE, __VA_ARGS__ }
-#define IMM(byte) .has_immediate = 1, .immediate = (byte)
-#define OP(...) .op = __VA_ARGS__
-#define OP2(...) .op2 = __VA_ARGS__
+#define IN_RANGE(name, how, ...)       [OP_##name] = { gpul_native_##how, 4, CHECK_RANGE, __VA_ARGS__ }
+#define IMM(byte)                      .has_immediate = 1, .immediate = (byte)
+#define OP(...)                        .op = __VA_ARGS__
+#define OP2(...)                       .op2 = __VA_ARGS__
 
 #define FLOATS(name, how, code) CHECKED(name##_F32, how, 4, OP(PS(code))), CHECKED(name##_F64, how, 8, OP(PD(code)))
 #define INTEGRAL(name, imm) \
 	CHECKED(CVT_##name##_F32_F32, one, 4, OP(D3A(0x08)), IMM(imm)), CHECKED(CVT_##name##_F64_F64, one, 8, OP(Q3A(0x09)), IMM(imm))
-#define COMPARE_INTS(cmp, imm)                                                                                                                 \
-	RULE(SETP_##cmp##_S16, comparison, 2, OP(Q3A(0x3f)), IMM(imm)), RULE(SETP_##cmp##_U16, comparison, 2, OP(Q3A(0x3e)), IMM(imm)),          \
-	RULE(SETP_##cmp##_S32, comparison, 4, OP(D3A(0x1f)), IMM(imm)), RULE(SETP_##cmp##_U32, comparison, 4, OP(D3A(0x1e)), IMM(imm)),          \
-	RULE(SETP_##cmp##_S64, comparison, 8, OP(Q3A(0x1f)), IMM(imm)), RULE(SETP_##cmp##_U64, comparison, 8, OP(Q3A(0x1e)), IMM(imm))
+#define COMPARE_INTS(cmp, imm) \
+	RULE(SETP_##cmp##_S16, comparison, 2, OP(Q3A(0x3f)), IMM(imm)), RULE(SETP_##cmp##_U16, comparison, 2, OP(Q3A(0x3e)), IMM(imm)), \
+		RULE(SETP_##cmp##_S32, comparison, 4, OP(D3A(0x1f)), IMM(imm)), \
+		RULE(SETP_##cmp##_U32, comparison, 4, OP(D3A(0x1e)), IMM(imm)), \
+		RULE(SETP_##cmp##_S64, comparison, 8, OP(Q3A(0x1f)), IMM(imm)), \
+		RULE(SETP_##cmp##_U64, comparison, 8, OP(Q3A(0x1e)), IMM(imm))
 #define COMPARE_FLOATS(cmp, imm) \
 	RULE(SETP_##cmp##_F32, comparison, 4, OP(PS(0xc2)), IMM(imm)), RULE(SETP_##cmp##_F64, comparison, 8, OP(PD(0xc2)), IMM(imm))
 
+/* clang-format off */
 static const struct rule rules[N_OPS] = {
 	/* integers */
 	RULE(ADD_16, two, 2, OP(D0F(0xfd))), RULE(ADD_32, two, 4, OP(D0F(0xfe))), RULE(ADD_64, two, 8, OP(PD(0xd4))),
@@ -79,17 +82,23 @@ static const struct rule rules[N_OPS] = {
 	PLAIN(SETP_ANY_32, any_comparison, 4), PLAIN(SETP_ANY_64, any_comparison, 8), PLAIN(MOV_PRED, logic, 4), PLAIN(NOT_PRED, logic_not, 4),
 	RULE(AND_PRED, logic, 4, IMM(ALU_AND)), RULE(OR_PRED, logic, 4, IMM(ALU_OR)), RULE(XOR_PRED, logic, 4, IMM(ALU_XOR)),
 };
+/* clang-format on */
 
 bool gpul_native_computes(const struct insn *i)
 {
 	switch (i->op) {
-	case OP_SETP_ANY_32: case OP_SETP_ANY_64:
+	case OP_SETP_ANY_32:
+	case OP_SETP_ANY_64:
 		return !(i->flags & (FLAG_FTZ | COMPARE_HAS_Q));
-	case OP_ADD_F32_ANY: case OP_SUB_F32_ANY: case OP_MUL_F32_ANY: case OP_FMA_F32_ANY:
+	case OP_ADD_F32_ANY:
+	case OP_SUB_F32_ANY:
+	case OP_MUL_F32_ANY:
+	case OP_FMA_F32_ANY:
 		return !(i->flags & ~(unsigned)ROUND_MASK);
 	case OP_PRMT:
 		return (i->c & 3) == BANK_CONSTS;
-	case OP_RCP_APPROX: case OP_SQRT_APPROX:
+	case OP_RCP_APPROX:
+	case OP_SQRT_APPROX:
 		return !(i->flags & FLAG_FTZ);
 	default:
 		return rules[i->op].compile;

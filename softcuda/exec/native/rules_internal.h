@@ -5,32 +5,32 @@
 #include "softcuda/exec/native/native_internal.h"
 #include "softcuda/exec/exec_select_internal.h"
 
-enum check { NO_CHECK, CHECK_NAN, CHECK_RANGE };   /* results for which the code gives up */
+enum check { NO_CHECK, CHECK_NAN, CHECK_RANGE }; /* results for which the code gives up */
 
 struct rule;
 typedef void compile_fn(struct run_compiler *c, const struct insn *i, const struct rule *r);
 
 struct rule {
-	compile_fn *compile;             /* NULL: the instruction is not compiled */
-	uint8_t bytes;                   /* per element of the destination; in comparisons, of the sources */
-	uint8_t check;                   /* enum check */
+	compile_fn *compile; /* NULL: the instruction is not compiled */
+	uint8_t bytes;       /* per element of the destination; in comparisons, of the sources */
+	uint8_t check;       /* enum check */
 	struct vector_op op, op2;
-	uint8_t has_immediate, immediate;  /* the last byte of op */
-	uint64_t bits;                   /* a constant operand */
+	uint8_t has_immediate, immediate; /* the last byte of op */
+	uint64_t bits;                    /* a constant operand */
 };
 
 /* Opcodes, by their operands: packed singles and doubles, 32-bit and 64-bit integers of each map. */
-#define PS(code) { MAP_0F, NO_PREFIX, 0, code }
-#define PD(code) { MAP_0F, PREFIX_66, 1, code }
-#define D0F(code) { MAP_0F, PREFIX_66, 0, code }
-#define D38(code) { MAP_0F38, PREFIX_66, 0, code }
-#define Q38(code) { MAP_0F38, PREFIX_66, 1, code }
-#define D3A(code) { MAP_0F3A, PREFIX_66, 0, code }
-#define Q3A(code) { MAP_0F3A, PREFIX_66, 1, code }
+#define PS(code)       { MAP_0F, NO_PREFIX, 0, code }
+#define PD(code)       { MAP_0F, PREFIX_66, 1, code }
+#define D0F(code)      { MAP_0F, PREFIX_66, 0, code }
+#define D38(code)      { MAP_0F38, PREFIX_66, 0, code }
+#define Q38(code)      { MAP_0F38, PREFIX_66, 1, code }
+#define D3A(code)      { MAP_0F3A, PREFIX_66, 0, code }
+#define Q3A(code)      { MAP_0F3A, PREFIX_66, 1, code }
 #define F3(wide, code) { MAP_0F, PREFIX_F3, wide, code }
 #define F2(wide, code) { MAP_0F, PREFIX_F2, wide, code }
-#define F3_38(code) { MAP_0F38, PREFIX_F3, 0, code }
-#define CUT(code) F3_38(code)   /* vpmovqd, vpmovdw: the destination is in ModRM.rm */
+#define F3_38(code)    { MAP_0F38, PREFIX_F3, 0, code }
+#define CUT(code)      F3_38(code) /* vpmovqd, vpmovdw: the destination is in ModRM.rm */
 
 /* ---- pieces.c: parts of the code of a row ---- */
 
@@ -51,16 +51,16 @@ void gpul_native_finish(struct run_compiler *c, const struct rule *r, opref d, s
 
 /* ---- arithmetic.c ---- */
 
-compile_fn gpul_native_one, gpul_native_two, gpul_native_rounded;     /* d = op(a); op(a, b); with rounding: op(a, b) or a * b + c */
-compile_fn gpul_native_constant, gpul_native_constant_first;          /* op(a, bits); op(bits, a) */
-compile_fn gpul_native_fused, gpul_native_multiply_add;               /* a * b + c; op2(op(a, b), c) */
+compile_fn gpul_native_one, gpul_native_two, gpul_native_rounded; /* d = op(a); op(a, b); with rounding: op(a, b) or a * b + c */
+compile_fn gpul_native_constant, gpul_native_constant_first;      /* op(a, bits); op(bits, a) */
+compile_fn gpul_native_fused, gpul_native_multiply_add;           /* a * b + c; op2(op(a, b), c) */
 compile_fn gpul_native_lop3, gpul_native_not, gpul_native_shift, gpul_native_funnel_left, gpul_native_funnel_right, gpul_native_saturate;
-compile_fn gpul_native_upper_product, gpul_native_wide_product, gpul_native_wide_sum;   /* mul.hi, mul.wide, mad.wide */
+compile_fn gpul_native_upper_product, gpul_native_wide_product, gpul_native_wide_sum; /* mul.hi, mul.wide, mad.wide */
 
 /* ---- moves.c ---- */
 
-compile_fn gpul_native_widen, gpul_native_narrow;                     /* to twice the width, and back */
+compile_fn gpul_native_widen, gpul_native_narrow; /* to twice the width, and back */
 compile_fn gpul_native_copy, gpul_native_choose, gpul_native_pack, gpul_native_unpack, gpul_native_permute, gpul_native_address;
-compile_fn gpul_native_comparison, gpul_native_any_comparison, gpul_native_logic, gpul_native_logic_not;   /* logic: of predicates */
+compile_fn gpul_native_comparison, gpul_native_any_comparison, gpul_native_logic, gpul_native_logic_not; /* logic: of predicates */
 
 #endif

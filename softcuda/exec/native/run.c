@@ -3,11 +3,11 @@
 
 #include "softcuda/exec/native/native_internal.h"
 
-enum { ROW_BYTES = 2048 };   /* upper bound for the code of one row */
+enum { ROW_BYTES = 2048 }; /* upper bound for the code of one row */
 
 unsigned gpul_native_weight(const struct insn *i)
 {
-	if (i->inner)   /* it has a guard */
+	if (i->inner) /* it has a guard */
 		return 0;
 	return gpul_native_computes(i) ? 1 : gpul_native_accesses(i) ? 2 : 0;
 }
@@ -47,7 +47,7 @@ static void execute_by_handler(struct run_compiler *c, uint32_t row)
 
 	gpul_code_push(&c->code, RDI);
 	gpul_code_push(&c->code, RSI);
-	gpul_code_push(&c->code, RSI);   /* aligns the stack */
+	gpul_code_push(&c->code, RSI); /* aligns the stack */
 	prepare_handler(c, row);
 	gpul_code_call(&c->code, RAX);
 	gpul_code_pop(&c->code, RSI);

@@ -2,7 +2,8 @@
 #include "softcuda/exec/native/native_internal.h"
 
 static const struct vector_op load = { MAP_0F, NO_PREFIX, 0, 0x28 }, store32 = { MAP_0F, NO_PREFIX, 0, 0x29 },
-			      store64 = { MAP_0F, PREFIX_66, 1, 0x29 }, store16 = { MAP_0F, PREFIX_F2, 1, 0x7f };   /* vmovaps, vmovapd, vmovdqu16 */
+			      store64 = { MAP_0F, PREFIX_66, 1, 0x29 },
+			      store16 = { MAP_0F, PREFIX_F2, 1, 0x7f }; /* vmovaps, vmovapd, vmovdqu16 */
 
 enum { VECTOR_BYTES = 64 };
 
@@ -43,7 +44,7 @@ static unsigned take_register(struct run_compiler *c)
 	unsigned k;
 
 	if (!c->free)
-		release(c, oldest(c));   /* always possible: a row uses less than half of the registers */
+		release(c, oldest(c)); /* always possible: a row uses less than half of the registers */
 	k = (unsigned)__builtin_ctz(c->free);
 	c->free &= ~(1u << k);
 	return k;
@@ -126,7 +127,11 @@ void gpul_values_store(struct run_compiler *c, opref ref, struct value *result)
 	}
 	forget_place(c, ref, result->bytes);
 	for (unsigned k = 0; k < result->n_parts; k++)
-		gpul_code_vector_memory(&c->code, wide ? store64 : result->bytes == 4 ? store32 : store16, result->part[k], 0, gpul_native_bank(ref), (ref & ~3u) + VECTOR_BYTES * k,
+		gpul_code_vector_memory(&c->code,
+					wide                 ? store64
+					: result->bytes == 4 ? store32
+							     : store16,
+					result->part[k], 0, gpul_native_bank(ref), (ref & ~3u) + VECTOR_BYTES * k,
 					gpul_native_active(c, wide, k));
 	result->ref = ref;
 	*take_place(c) = *result;
@@ -136,7 +141,8 @@ void gpul_values_reload(struct run_compiler *c, const struct value *values)
 {
 	for (const struct value *v = values; v < values + MAX_VALUES; v++)
 		for (unsigned k = 0; v->bytes && k < v->n_parts; k++)
-			gpul_code_vector_memory(&c->code, load, v->part[k], 0, gpul_native_bank(v->ref), (v->ref & ~3u) + VECTOR_BYTES * k, NO_MASK);
+			gpul_code_vector_memory(&c->code, load, v->part[k], 0, gpul_native_bank(v->ref), (v->ref & ~3u) + VECTOR_BYTES * k,
+						NO_MASK);
 }
 
 void gpul_native_load_predicate(struct run_compiler *c, opref ref)

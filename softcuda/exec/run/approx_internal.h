@@ -29,7 +29,7 @@ static inline double exp2_double(double x)
 
 static inline float approx_ex2(float x)
 {
-	const float limited = x > 200.0f ? 200.0f : x < -200.0f ? -200.0f : x;  /* beyond 200 the result is +inf or 0 */
+	const float limited = x > 200.0f ? 200.0f : x < -200.0f ? -200.0f : x; /* beyond 200 the result is +inf or 0 */
 	const float r = (float)exp2_double((double)limited);
 	return x == x ? r : x;
 }
@@ -83,7 +83,7 @@ static inline float approx_cos(float x)
 /* log2 of m 2^e with m in [sqrt(1/2), sqrt(2)): e + 2/ln2 atanh((m - 1) / (m + 1)). */
 static inline float approx_lg2(float x)
 {
-	const uint64_t u = bits_of64((double)x);  /* a subnormal float is a normal double */
+	const uint64_t u = bits_of64((double)x); /* a subnormal float is a normal double */
 	const uint64_t half = 0x3fe6a09e00000000;
 	const uint64_t shifted = u - half;
 	const double e = (double)(int32_t)((int64_t)shifted >> 52);
@@ -98,7 +98,7 @@ static inline float approx_lg2(float x)
 	p = p * s2 + 1.0 / 3;
 	p = p * s2 + 1.0;
 	const float r = (float)(e + s * p * 0x1.71547652b82fep1);
-	const float special = x == 0 ? -INFINITY : x > 0 ? x : NAN;  /* lg2(+inf) is +inf */
+	const float special = x == 0 ? -INFINITY : x > 0 ? x : NAN; /* lg2(+inf) is +inf */
 	return x > 0 && x < INFINITY ? r : special;
 }
 

@@ -101,7 +101,7 @@ static inline double saturate64(double x)
 /* If one operand is NaN the result is the other one; -0 is less than +0; both NaN: NaN. */
 static inline float min_f32(float x, float y)
 {
-	const float m = x < y ? x : y < x ? y : float_of(bits_of(x) | bits_of(y));  /* equal: same, or +-0 */
+	const float m = x < y ? x : y < x ? y : float_of(bits_of(x) | bits_of(y)); /* equal: same, or +-0 */
 	return x != x ? canonical(y) : y != y ? x : m;
 }
 
@@ -143,7 +143,7 @@ static inline float odd_float(double x)
 	const float f = (float)x;
 	const double back = (double)f;
 	uint32_t u = bits_of(f);
-	const bool up = (back < x) == !(u >> 31);  /* the exact value is further from zero than f */
+	const bool up = (back < x) == !(u >> 31); /* the exact value is further from zero than f */
 	if (back != x && back == back && !(u & 1))
 		u = up ? u | 1 : u - 1;
 	return float_of(u);
@@ -154,7 +154,7 @@ static inline double odd_sum(double p, double c)
 {
 	const double s = p + c, t = s - p, error = (p - (s - t)) + (c - t);
 	uint64_t u = bits_of64(s);
-	const bool up = (error > 0) == !(u >> 63);  /* the exact value is further from zero than s */
+	const bool up = (error > 0) == !(u >> 63); /* the exact value is further from zero than s */
 	if (error != 0 && error == error && !(u & 1))
 		u = up ? u | 1 : u - 1;
 	return double_of(u);
@@ -186,7 +186,7 @@ static inline float fma_f32(float a, float b, float c)
  * KEEP_HERE(), so that the compiler moves no operation before round_by() or after round_nearest_again(). */
 static inline void set_rounding(unsigned round)
 {
-#if defined(__FMA__)   /* no fma() of the C library: nothing uses the x87 unit, whose mode takes long to set */
+#if defined(__FMA__) /* no fma() of the C library: nothing uses the x87 unit, whose mode takes long to set */
 	static const uint8_t modes[] = { 0, 3, 1, 2 };
 	_mm_setcsr((_mm_getcsr() & ~(uint32_t)_MM_ROUND_MASK) | (uint32_t)modes[round] << 13);
 #else

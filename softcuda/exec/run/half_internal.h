@@ -113,8 +113,8 @@ static inline void narrow_half(uint16_t *h, const float *x, unsigned n, bool bf1
 /* ---- any format of at most 32 bits ---------------------------------------------------------------- */
 
 struct small_format {
-	uint8_t fraction_bits, exponent_bits, pad_bits;  /* pad_bits: zeros below the fraction (tf32) */
-	bool has_infinity;             /* false for e4m3: its only NaN is all ones, its greatest value 448 */
+	uint8_t fraction_bits, exponent_bits, pad_bits; /* pad_bits: zeros below the fraction (tf32) */
+	bool has_infinity;                              /* false for e4m3: its only NaN is all ones, its greatest value 448 */
 	uint32_t nan;
 };
 
@@ -132,11 +132,20 @@ static inline uint64_t round_shift(uint64_t u, unsigned drop, bool negative, uns
 	const uint64_t kept = u >> drop, rest = u & (((uint64_t)1 << drop) - 1), half = (uint64_t)1 << (drop - 1);
 	bool up = false;
 	switch (round) {
-	case CONVERT_RN: up = rest > half || (rest == half && (kept & 1)); break;
-	case CONVERT_RNA: up = rest >= half; break;
-	case CONVERT_RM: up = negative && rest; break;
-	case CONVERT_RP: up = !negative && rest; break;
-	default: break;
+	case CONVERT_RN:
+		up = rest > half || (rest == half && (kept & 1));
+		break;
+	case CONVERT_RNA:
+		up = rest >= half;
+		break;
+	case CONVERT_RM:
+		up = negative && rest;
+		break;
+	case CONVERT_RP:
+		up = !negative && rest;
+		break;
+	default:
+		break;
 	}
 	return kept + up;
 }
@@ -172,13 +181,12 @@ static inline uint32_t small_from_double(double x, const struct small_format *f,
 		r = 0;
 	else if (magnitude == 0x7ff0000000000000 || biased > 2 * bias + 2)
 		r = UINT32_MAX;
-	else  /* a shift of more than 63 would give the same result as 63 */
+	else /* a shift of more than 63 would give the same result as 63 */
 		r = ((uint64_t)(biased - 1) << f->fraction_bits) +
 		    round_shift(significand, drop > 63 ? 63 : (unsigned)drop, negative, round);
 	if (r > top) {
 		const bool infinite = magnitude == 0x7ff0000000000000;
-		const bool towards_zero = round == CONVERT_RZ || (round == CONVERT_RM && !negative) ||
-					  (round == CONVERT_RP && negative);
+		const bool towards_zero = round == CONVERT_RZ || (round == CONVERT_RM && !negative) || (round == CONVERT_RP && negative);
 		if (satfinite || (towards_zero && !infinite))
 			r = top;
 		else if (!f->has_infinity)
@@ -203,7 +211,7 @@ static inline double double_from_small(uint32_t bits, const struct small_format 
 	if (magnitude > greatest(f)) {
 		const uint64_t payload = (uint64_t)fraction << (52 - f->fraction_bits);
 		x = f->has_infinity && fraction == 0 ? INFINITY : quiet(double_of(0x7ff0000000000000 | payload));
-	} else {  /* an integer times a power of two, which is exact */
+	} else { /* an integer times a power of two, which is exact */
 		const uint32_t integer = exponent ? fraction | (uint32_t)1 << f->fraction_bits : fraction;
 		const int scale = (exponent ? (int)exponent : 1) - bias - f->fraction_bits;
 		x = (double)integer * double_of((uint64_t)(scale + 1023) << 52);

@@ -17,7 +17,7 @@
 #endif
 
 /* A handler. */
-#define OP(name) const struct insn *GPUL_BUILD(op_##name)(struct warp *w, const struct insn *i)
+#define OP(name) const struct insn *GPUL_BUILD(op_##name)(struct warp * w, const struct insn *i)
 
 #define X(name) OP(name);
 GPUL_ALU_OPS(X)
@@ -43,8 +43,7 @@ static inline void merge32(uint32_t mask, uint32_t *d, const uint32_t *t)
 	const __m256i bit = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
 	for (unsigned l = 0; l < LANES; l += 8) {
 		__m256i m = _mm256_and_si256(_mm256_set1_epi32((int)(mask >> l)), bit);
-		_mm256_maskstore_epi32((int *)(d + l), _mm256_cmpeq_epi32(m, bit),
-				       _mm256_load_si256((const __m256i *)(t + l)));
+		_mm256_maskstore_epi32((int *)(d + l), _mm256_cmpeq_epi32(m, bit), _mm256_load_si256((const __m256i *)(t + l)));
 	}
 #else
 	for (unsigned l = 0; l < LANES; l++)
@@ -61,8 +60,7 @@ static inline void merge64(uint32_t mask, uint64_t *d, const uint64_t *t)
 	const __m256i bit = _mm256_setr_epi64x(1, 2, 4, 8);
 	for (unsigned l = 0; l < LANES; l += 4) {
 		__m256i m = _mm256_and_si256(_mm256_set1_epi64x((long long)(mask >> l)), bit);
-		_mm256_maskstore_epi64((long long *)(d + l), _mm256_cmpeq_epi64(m, bit),
-				       _mm256_load_si256((const __m256i *)(t + l)));
+		_mm256_maskstore_epi64((long long *)(d + l), _mm256_cmpeq_epi64(m, bit), _mm256_load_si256((const __m256i *)(t + l)));
 	}
 #else
 	for (unsigned l = 0; l < LANES; l++)
@@ -81,66 +79,66 @@ static inline void merge_lanes(uint32_t mask, void *d, const void *t, size_t ele
 }
 
 /* d[l] = value for the active lanes l of w; T is the type of an element. */
-#define MERGE_LANES(T, d, value)                                              \
-	do {                                                                  \
-		T *const d_ = __builtin_assume_aligned(d, 64);                \
-		if (w->mask == ALL_LANES) {                                   \
-			VECTORISE                                             \
-			for (unsigned l = 0; l < LANES; l++)                  \
-				d_[l] = (T)(value);                           \
-		} else {                                                      \
-			_Alignas(64) T t_[LANES];                             \
-			for (unsigned l = 0; l < LANES; l++)                  \
-				t_[l] = (T)(value);                           \
-			merge_lanes(w->mask, d_, t_, sizeof(T));              \
-		}                                                             \
+#define MERGE_LANES(T, d, value) \
+	do { \
+		T *const d_ = __builtin_assume_aligned(d, 64); \
+		if (w->mask == ALL_LANES) { \
+			VECTORISE \
+			for (unsigned l = 0; l < LANES; l++) \
+				d_[l] = (T)(value); \
+		} else { \
+			_Alignas(64) T t_[LANES]; \
+			for (unsigned l = 0; l < LANES; l++) \
+				t_[l] = (T)(value); \
+			merge_lanes(w->mask, d_, t_, sizeof(T)); \
+		} \
 	} while (0)
 
 #define OPERAND(T, name) const T *const name = __builtin_assume_aligned(opptr(w, i->name), 64)
 
 /* Handlers of one, two and three sources: T the destination's type, S the sources'. */
-#define UNARY(name, T, S, value)                                              \
-	OP(name)                                                              \
-	{                                                                     \
-		OPERAND(S, a);                                                \
-		MERGE_LANES(T, opptr(w, i->d), value);                        \
-		return i + 1;                                                 \
+#define UNARY(name, T, S, value) \
+	OP(name) \
+	{ \
+		OPERAND(S, a); \
+		MERGE_LANES(T, opptr(w, i->d), value); \
+		return i + 1; \
 	}
-#define BINARY(name, T, S, value)                                             \
-	OP(name)                                                              \
-	{                                                                     \
-		OPERAND(S, a);                                                \
-		OPERAND(S, b);                                                \
-		MERGE_LANES(T, opptr(w, i->d), value);                        \
-		return i + 1;                                                 \
+#define BINARY(name, T, S, value) \
+	OP(name) \
+	{ \
+		OPERAND(S, a); \
+		OPERAND(S, b); \
+		MERGE_LANES(T, opptr(w, i->d), value); \
+		return i + 1; \
 	}
-#define TERNARY(name, T, S, value)                                            \
-	OP(name)                                                              \
-	{                                                                     \
-		OPERAND(S, a);                                                \
-		OPERAND(S, b);                                                \
-		OPERAND(S, c);                                                \
-		MERGE_LANES(T, opptr(w, i->d), value);                        \
-		return i + 1;                                                 \
+#define TERNARY(name, T, S, value) \
+	OP(name) \
+	{ \
+		OPERAND(S, a); \
+		OPERAND(S, b); \
+		OPERAND(S, c); \
+		MERGE_LANES(T, opptr(w, i->d), value); \
+		return i + 1; \
 	}
 /* Shifts: the second source is a .u32 whatever the type of the first. */
-#define SHIFT(name, T, value)                                                 \
-	OP(name)                                                              \
-	{                                                                     \
-		OPERAND(T, a);                                                \
-		OPERAND(uint32_t, b);                                         \
-		MERGE_LANES(T, opptr(w, i->d), value);                        \
-		return i + 1;                                                 \
+#define SHIFT(name, T, value) \
+	OP(name) \
+	{ \
+		OPERAND(T, a); \
+		OPERAND(uint32_t, b); \
+		MERGE_LANES(T, opptr(w, i->d), value); \
+		return i + 1; \
 	}
 /* mad.wide: the third source is as wide as the destination. */
-#define WIDE_MAD(name, T, S, value)                                           \
-	OP(name)                                                              \
-	{                                                                     \
-		OPERAND(S, a);                                                \
-		OPERAND(S, b);                                                \
-		OPERAND(T, c);                                                \
-		MERGE_LANES(T, opptr(w, i->d), value);                        \
-		return i + 1;                                                 \
+#define WIDE_MAD(name, T, S, value) \
+	OP(name) \
+	{ \
+		OPERAND(S, a); \
+		OPERAND(S, b); \
+		OPERAND(T, c); \
+		MERGE_LANES(T, opptr(w, i->d), value); \
+		return i + 1; \
 	}
 
 /* ---- predicates ------------------------------------------------------------------------------ */
@@ -149,10 +147,14 @@ static inline void merge_lanes(uint32_t mask, void *d, const void *t, size_t ele
 static inline uint32_t combine(const struct warp *w, const struct insn *i, uint32_t bits)
 {
 	switch (i->flags & COMBINE_MASK) {
-	case COMBINE_AND: return bits & *PRED(w, i->c);
-	case COMBINE_OR: return bits | *PRED(w, i->c);
-	case COMBINE_XOR: return bits ^ *PRED(w, i->c);
-	default: return bits;
+	case COMBINE_AND:
+		return bits & *PRED(w, i->c);
+	case COMBINE_OR:
+		return bits | *PRED(w, i->c);
+	case COMBINE_XOR:
+		return bits ^ *PRED(w, i->c);
+	default:
+		return bits;
 	}
 }
 
@@ -216,16 +218,17 @@ static inline uint32_t signs64(const int64_t *t)
 }
 
 /* Set bits to the lanes l for which cond is true; N (16, 32 or 64) is the width of the operands in cond. */
-#define TEST_LANES(N, bits, cond)                                             \
-	do {                                                                  \
-		_Alignas(64) int##N##_t t_[LANES];                            \
-		for (unsigned l = 0; l < LANES; l++)                          \
-			t_[l] = (cond) ? -1 : 0;                              \
-		(bits) = signs##N(t_);                                        \
+#define TEST_LANES(N, bits, cond) \
+	do { \
+		_Alignas(64) int##N##_t t_[LANES]; \
+		for (unsigned l = 0; l < LANES; l++) \
+			t_[l] = (cond) ? -1 : 0; \
+		(bits) = signs##N(t_); \
 	} while (0)
 
 /* Define a function for all comparisons of type T; cmp is one of the CMP_ values.  An unordered comparison (floats only) is the
  * complement of the opposite ordered comparison; NAN is the complement of NUM. */
+/* clang-format off */
 #define COMPARE(name, T, N)                                                   \
 	static uint32_t name(const T *a, const T *b, unsigned cmp)            \
 	{                                                                     \
@@ -241,5 +244,6 @@ static inline uint32_t signs64(const int64_t *t)
 		}                                                             \
 		return (cmp >= CMP_EQU && cmp != CMP_NUM) ? ~bits : bits;     \
 	}
+/* clang-format on */
 
 #endif

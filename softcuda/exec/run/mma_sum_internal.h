@@ -27,8 +27,8 @@ enum {
 struct operands {
 	float x[MAX_K][TILE_ROWS], y[MAX_K][TILE_COLUMNS];
 	int32_t xe[MAX_K][TILE_ROWS], ye[MAX_K][TILE_COLUMNS];
-	bool wide;                    /* an exponent is beyond NARROW_EXPONENT */
-	bool special;                 /* an element is infinite or NaN: x and y contain it, with the exponent NO_EXPONENT */
+	bool wide;    /* an exponent is beyond NARROW_EXPONENT */
+	bool special; /* an element is infinite or NaN: x and y contain it, with the exponent NO_EXPONENT */
 };
 
 /* ---- operands ----------------------------------------------------------------------------------- */
@@ -61,10 +61,18 @@ static inline void widen_e5m2(float *v, const uint8_t *b, unsigned n)
 static inline void widen_words(const uint32_t *words, unsigned n, unsigned type, float *v)
 {
 	switch (type) {
-	case MATRIX_F16: widen_f16(v, (const uint16_t *)words, 2 * n); break;
-	case MATRIX_BF16: widen_bf16(v, (const uint16_t *)words, 2 * n); break;
-	case MATRIX_E4M3: widen_e4m3(v, (const uint8_t *)words, 4 * n); break;
-	case MATRIX_E5M2: widen_e5m2(v, (const uint8_t *)words, 4 * n); break;
+	case MATRIX_F16:
+		widen_f16(v, (const uint16_t *)words, 2 * n);
+		break;
+	case MATRIX_BF16:
+		widen_bf16(v, (const uint16_t *)words, 2 * n);
+		break;
+	case MATRIX_E4M3:
+		widen_e4m3(v, (const uint8_t *)words, 4 * n);
+		break;
+	case MATRIX_E5M2:
+		widen_e5m2(v, (const uint8_t *)words, 4 * n);
+		break;
 	default:
 		for (unsigned k = 0; k < n; k++)
 			v[k] = float_of(words[k] & 0xffffe000);
@@ -121,33 +129,33 @@ static inline float power_of_two_narrow(int e)
 /* Define a function that adds the n products of column y to acc: name(o, first k, n, column, least exponent of acc,
  * fraction_bits, acc, sum as a double). real: the type in which a product, times its scale, is exact; lowest: of the
  * exponents for which the scale is finite. */
-#define SUM_BLOCK(name, real, power, lowest)                                                                            \
+#define SUM_BLOCK(name, real, power, lowest) \
 	static inline void name(const struct operands *o, unsigned from, unsigned n, unsigned column, int least, int fraction, \
-			 const float acc[TILE_ROWS], double sum[TILE_ROWS])                                             \
-	{                                                                                                               \
-		int32_t top[TILE_ROWS], s[2][TILE_ROWS] = { { 0 } };                                                    \
-		real scale[TILE_ROWS];                                                                                  \
-		for (unsigned r = 0; r < TILE_ROWS; r++)                                                                \
-			top[r] = NO_EXPONENT;                                                                           \
-		for (unsigned k = from; k < from + n; k++)                                                              \
-			for (unsigned r = 0; r < TILE_ROWS; r++) {                                                      \
-				const int32_t e = o->xe[k][r] + o->ye[k][column];                                       \
-				top[r] = e > top[r] ? e : top[r];                                                       \
-			}                                                                                               \
-		for (unsigned r = 0; r < TILE_ROWS; r++) {                                                              \
-			const int32_t field = (int32_t)(bits_of(acc[r]) >> 23 & 0xff) - 127;                            \
-			const int32_t e = acc[r] == 0 ? NO_EXPONENT : field > least ? field : least;                    \
-			const int32_t most = e > top[r] ? e : top[r];                                                   \
-			scale[r] = power(fraction - (most > (lowest) ? most : (lowest)));                               \
-			sum[r] = power_of_two((most > (lowest) ? most : (lowest)) - fraction);                          \
-		}                                                                                                       \
-		for (unsigned k = 0; k < n; k++)                                                                        \
-			for (unsigned r = 0; r < TILE_ROWS; r++)                                                        \
+				const float acc[TILE_ROWS], double sum[TILE_ROWS]) \
+	{ \
+		int32_t top[TILE_ROWS], s[2][TILE_ROWS] = { { 0 } }; \
+		real scale[TILE_ROWS]; \
+		for (unsigned r = 0; r < TILE_ROWS; r++) \
+			top[r] = NO_EXPONENT; \
+		for (unsigned k = from; k < from + n; k++) \
+			for (unsigned r = 0; r < TILE_ROWS; r++) { \
+				const int32_t e = o->xe[k][r] + o->ye[k][column]; \
+				top[r] = e > top[r] ? e : top[r]; \
+			} \
+		for (unsigned r = 0; r < TILE_ROWS; r++) { \
+			const int32_t field = (int32_t)(bits_of(acc[r]) >> 23 & 0xff) - 127; \
+			const int32_t e = acc[r] == 0 ? NO_EXPONENT : field > least ? field : least; \
+			const int32_t most = e > top[r] ? e : top[r]; \
+			scale[r] = power(fraction - (most > (lowest) ? most : (lowest))); \
+			sum[r] = power_of_two((most > (lowest) ? most : (lowest)) - fraction); \
+		} \
+		for (unsigned k = 0; k < n; k++) \
+			for (unsigned r = 0; r < TILE_ROWS; r++) \
 				s[k % 2][r] += (int32_t)((real)o->x[from + k][r] * (real)o->y[from + k][column] * scale[r]); \
-		for (unsigned r = 0; r < TILE_ROWS; r++) {                                                              \
+		for (unsigned r = 0; r < TILE_ROWS; r++) { \
 			const double exact = (double)s[0][r] + (double)s[1][r] + (double)(int32_t)((real)acc[r] * scale[r]); \
-			sum[r] = top[r] < ALL_ZERO ? (double)acc[r] + 0 : exact * sum[r];                               \
-		}                                                                                                       \
+			sum[r] = top[r] < ALL_ZERO ? (double)acc[r] + 0 : exact * sum[r]; \
+		} \
 	}
 SUM_BLOCK(sum_block, float, power_of_two_narrow, -2 * NARROW_EXPONENT)
 SUM_BLOCK(sum_block_wide, double, power_of_two, -300)
@@ -163,12 +171,14 @@ static inline void add_block(const struct operands *o, const struct mma_sum *m, 
 		finite[k] = fabsf(acc[k]) < INFINITY ? acc[k] : 0;
 	(o->wide ? sum_block_wide : sum_block)(o, from, m->block, column, half ? -14 : -126, m->fraction_bits, finite, sum);
 	for (unsigned k = 0; k < TILE_ROWS; k++)
-		r[k] = half ? to_odd(sum[k]) : m->short_result ? float_of(bits_of(towards_zero(sum[k])) & 0xfffffc00) : towards_zero(sum[k]);
+		r[k] = half              ? to_odd(sum[k])
+		       : m->short_result ? float_of(bits_of(towards_zero(sum[k])) & 0xfffffc00)
+					 : towards_zero(sum[k]);
 	if (half) {
 		narrow_f16(h, r, TILE_ROWS);
 		widen_f16(r, h, TILE_ROWS);
 	}
-	for (unsigned k = 0; k < TILE_ROWS; k++)  /* a sum of zero is +0, also if it was negative before it was rounded */
+	for (unsigned k = 0; k < TILE_ROWS; k++) /* a sum of zero is +0, also if it was negative before it was rounded */
 		acc[k] = fabsf(acc[k]) < INFINITY ? (r[k] == 0 ? 0 : r[k]) : acc[k] != acc[k] ? float_of(0x7fffffff) : acc[k];
 }
 

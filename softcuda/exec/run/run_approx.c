@@ -20,15 +20,15 @@
 #include "softcuda/exec/run/lanes_internal.h"
 
 /* d = value(a); with .ftz a subnormal operand or result is replaced by zero. */
-#define APPROX(name, value)                                                   \
-	OP(name)                                                              \
-	{                                                                     \
-		OPERAND(float, a);                                            \
-		if (i->flags & FLAG_FTZ)                                      \
+#define APPROX(name, value) \
+	OP(name) \
+	{ \
+		OPERAND(float, a); \
+		if (i->flags & FLAG_FTZ) \
 			MERGE_LANES(float, opptr(w, i->d), canonical(flush(value(flush(a[l]))))); \
-		else                                                          \
+		else \
 			MERGE_LANES(float, opptr(w, i->d), canonical(value(a[l]))); \
-		return i + 1;                                                 \
+		return i + 1; \
 	}
 
 static inline float reciprocal(float x)
@@ -104,17 +104,16 @@ static inline float divide_fast(float x, float y)
 	return huge != 0 ? x * copysignf(0.0f, y) : x / y;
 }
 
-#define DIVIDE(name, value)                                                   \
-	OP(name)                                                              \
-	{                                                                     \
-		OPERAND(float, a);                                            \
-		OPERAND(float, b);                                            \
-		if (i->flags & FLAG_FTZ)                                      \
-			MERGE_LANES(float, opptr(w, i->d),                    \
-				    canonical(flush(value(flush(a[l]), flush(b[l]))))); \
-		else                                                          \
+#define DIVIDE(name, value) \
+	OP(name) \
+	{ \
+		OPERAND(float, a); \
+		OPERAND(float, b); \
+		if (i->flags & FLAG_FTZ) \
+			MERGE_LANES(float, opptr(w, i->d), canonical(flush(value(flush(a[l]), flush(b[l]))))); \
+		else \
 			MERGE_LANES(float, opptr(w, i->d), canonical(value(a[l], b[l]))); \
-		return i + 1;                                                 \
+		return i + 1; \
 	}
 static inline float divide(float x, float y)
 {
@@ -140,8 +139,6 @@ static inline double canonical_f64(double x)
 	return x == x ? x : double_of(0x7fffffff00000000);
 }
 
-UNARY(RCP_APPROX_F64, double, double,
-      canonical_f64(upper_half(flush_f64(1.0 / flush_f64(upper_half(a[l]))))))
-UNARY(RSQRT_APPROX_F64, double, double,
-      canonical_f64(upper_half(1.0 / __builtin_sqrt(flush_f64(upper_half(a[l]))))))
+UNARY(RCP_APPROX_F64, double, double, canonical_f64(upper_half(flush_f64(1.0 / flush_f64(upper_half(a[l]))))))
+UNARY(RSQRT_APPROX_F64, double, double, canonical_f64(upper_half(1.0 / __builtin_sqrt(flush_f64(upper_half(a[l]))))))
 UNARY(RSQRT_F64, double, double, 1.0 / __builtin_sqrt(a[l]))

@@ -4,14 +4,16 @@
 /* ---- logic and shifts ------------------------------------------------------------------------ */
 
 /* Shift amounts are unsigned; amounts beyond the width give all zeros, or all sign bits: PTX ISA, shl, shr. */
-#define M(bits, T)                                                            \
-	BINARY(AND_##bits, T, T, a[l] & b[l])                                 \
-	BINARY(OR_##bits, T, T, a[l] | b[l])                                  \
-	BINARY(XOR_##bits, T, T, a[l] ^ b[l])                                 \
-	UNARY(NOT_##bits, T, T, ~a[l])                                        \
-	UNARY(CNOT_##bits, T, T, a[l] == 0)                                   \
+#define M(bits, T) \
+	BINARY(AND_##bits, T, T, a[l] & b[l]) \
+	BINARY(OR_##bits, T, T, a[l] | b[l]) \
+	BINARY(XOR_##bits, T, T, a[l] ^ b[l]) \
+	UNARY(NOT_##bits, T, T, ~a[l]) \
+	UNARY(CNOT_##bits, T, T, a[l] == 0) \
 	SHIFT(SHL_##bits, T, b[l] < bits ? a[l] << (b[l] & (bits - 1)) : 0)
-M(16, uint16_t) M(32, uint32_t) M(64, uint64_t)
+M(16, uint16_t)
+M(32, uint32_t)
+M(64, uint64_t)
 #undef M
 
 /* clang-format off */
@@ -24,7 +26,7 @@ SHIFT(SHR_S64, int64_t, a[l] >> (b[l] < 63 ? b[l] : 63))
 /* clang-format on */
 
 /* shf shifts the pair b:a and gives the upper (.l) or lower (.r) half. */
-#define PAIR ((uint64_t)b[l] << 32 | a[l])
+#define PAIR    ((uint64_t)b[l] << 32 | a[l])
 #define CLAMPED (c[l] < 32 ? c[l] : 32)
 TERNARY(SHF_L_CLAMP, uint32_t, uint32_t, PAIR << CLAMPED >> 32)
 TERNARY(SHF_L_WRAP, uint32_t, uint32_t, PAIR << (c[l] & 31) >> 32)
@@ -34,9 +36,8 @@ TERNARY(SHF_R_WRAP, uint32_t, uint32_t, PAIR >> (c[l] & 31))
 /* lop3's table has one bit for each of the eight combinations of inputs; t[k] is all ones if bit k is set. */
 static inline uint32_t lop3(uint32_t a, uint32_t b, uint32_t c, const uint32_t t[8])
 {
-	return (t[0] & ~a & ~b & ~c) | (t[1] & ~a & ~b & c) | (t[2] & ~a & b & ~c) |
-	       (t[3] & ~a & b & c) | (t[4] & a & ~b & ~c) | (t[5] & a & ~b & c) |
-	       (t[6] & a & b & ~c) | (t[7] & a & b & c);
+	return (t[0] & ~a & ~b & ~c) | (t[1] & ~a & ~b & c) | (t[2] & ~a & b & ~c) | (t[3] & ~a & b & c) | (t[4] & a & ~b & ~c) |
+	       (t[5] & a & ~b & c) | (t[6] & a & b & ~c) | (t[7] & a & b & c);
 }
 
 static inline void spread_table(int64_t lut, uint32_t t[8])
@@ -57,21 +58,21 @@ OP(LOP3)
 }
 
 /* lop3.BoolOp d|p: p = (d != 0) BoolOp q; q is source e. */
-#define LOP3_BOOL(name, combined)                                             \
-	OP(name)                                                              \
-	{                                                                     \
-		OPERAND(uint32_t, a);                                         \
-		OPERAND(uint32_t, b);                                         \
-		OPERAND(uint32_t, c);                                         \
-		const uint32_t q = *PRED(w, i->e);                            \
-		uint32_t t[8], x;                                             \
-		spread_table(i->imm, t);                                      \
-		TEST_LANES(32, x, lop3(a[l], b[l], c[l], t) != 0);            \
+#define LOP3_BOOL(name, combined) \
+	OP(name) \
+	{ \
+		OPERAND(uint32_t, a); \
+		OPERAND(uint32_t, b); \
+		OPERAND(uint32_t, c); \
+		const uint32_t q = *PRED(w, i->e); \
+		uint32_t t[8], x; \
+		spread_table(i->imm, t); \
+		TEST_LANES(32, x, lop3(a[l], b[l], c[l], t) != 0); \
 		MERGE_LANES(uint32_t, opptr(w, i->d), lop3(a[l], b[l], c[l], t)); \
-		set_predicate(w, i->d2, combined);                            \
-		return i + 1;                                                 \
+		set_predicate(w, i->d2, combined); \
+		return i + 1; \
 	}
-LOP3_BOOL(LOP3_AND, x & q)
+LOP3_BOOL(LOP3_AND, x &q)
 LOP3_BOOL(LOP3_OR, x | q)
 
 /* ---- prmt: bytes of b:a picked by the nibbles of c ----------------------------------------------- */
@@ -82,7 +83,7 @@ static inline uint32_t permute(uint64_t bytes, uint32_t selector)
 	for (unsigned k = 0; k < 4; k++) {
 		const uint32_t s = selector >> 4 * k;
 		uint32_t byte = (uint32_t)(bytes >> 8 * (s & 7)) & 0xff;
-		if (s & 8)  /* replicate the byte's sign to all 8 bits */
+		if (s & 8) /* replicate the byte's sign to all 8 bits */
 			byte = (byte >> 7) * 0xff;
 		d |= byte << 8 * k;
 	}
@@ -91,12 +92,9 @@ static inline uint32_t permute(uint64_t bytes, uint32_t selector)
 
 /* The bytes that each mode selects, by the low two bits of c, as nibbles of a selector: PTX ISA, prmt. */
 static const uint16_t prmt_selectors[][4] = {
-	[PRMT_F4E] = { 0x3210, 0x4321, 0x5432, 0x6543 },
-	[PRMT_B4E] = { 0x5670, 0x6701, 0x7012, 0x0123 },
-	[PRMT_RC8] = { 0x0000, 0x1111, 0x2222, 0x3333 },
-	[PRMT_ECL] = { 0x3210, 0x3211, 0x3222, 0x3333 },
-	[PRMT_ECR] = { 0x0000, 0x1110, 0x2210, 0x3210 },
-	[PRMT_RC16] = { 0x1010, 0x3232, 0x1010, 0x3232 },
+	[PRMT_F4E] = { 0x3210, 0x4321, 0x5432, 0x6543 }, [PRMT_B4E] = { 0x5670, 0x6701, 0x7012, 0x0123 },
+	[PRMT_RC8] = { 0x0000, 0x1111, 0x2222, 0x3333 }, [PRMT_ECL] = { 0x3210, 0x3211, 0x3222, 0x3333 },
+	[PRMT_ECR] = { 0x0000, 0x1110, 0x2210, 0x3210 }, [PRMT_RC16] = { 0x1010, 0x3232, 0x1010, 0x3232 },
 };
 
 TERNARY(PRMT, uint32_t, uint32_t, permute(PAIR, c[l]))
@@ -136,8 +134,7 @@ UNARY(POPC_64, uint32_t, uint64_t, count_ones((uint32_t)a[l]) + count_ones((uint
 UNARY(CLZ_32, uint32_t, uint32_t, CLZ32(a[l]))
 UNARY(CLZ_64, uint32_t, uint64_t, CLZ64(a[l]))
 UNARY(BREV_32, uint32_t, uint32_t, reverse_bits(a[l]))
-UNARY(BREV_64, uint64_t, uint64_t,
-      (uint64_t)reverse_bits((uint32_t)a[l]) << 32 | reverse_bits((uint32_t)(a[l] >> 32)))
+UNARY(BREV_64, uint64_t, uint64_t, (uint64_t)reverse_bits((uint32_t)a[l]) << 32 | reverse_bits((uint32_t)(a[l] >> 32)))
 
 /* bfind of an operand without sign: position of the highest bit that is set; all ones if x is 0.  .shiftamt: the
  * shift that moves this bit to the top. */
@@ -149,12 +146,10 @@ static inline uint32_t find_highest_set(uint64_t x, unsigned bits, bool shiftamt
 	return shiftamt ? bits - 1 - position : position;
 }
 #define FROM_SIGN(x) ((x) < 0 ? ~(x) : (x))
-UNARY(BFIND_U32, uint32_t, uint32_t, find_highest_set(a[l], 32, i->flags & BFIND_SHIFTAMT))
-UNARY(BFIND_S32, uint32_t, int32_t,
-      find_highest_set((uint32_t)FROM_SIGN(a[l]), 32, i->flags &BFIND_SHIFTAMT))
-UNARY(BFIND_U64, uint32_t, uint64_t, find_highest_set(a[l], 64, i->flags & BFIND_SHIFTAMT))
-UNARY(BFIND_S64, uint32_t, int64_t,
-      find_highest_set((uint64_t)FROM_SIGN(a[l]), 64, i->flags &BFIND_SHIFTAMT))
+UNARY(BFIND_U32, uint32_t, uint32_t, find_highest_set(a[l], 32, i->flags &BFIND_SHIFTAMT))
+UNARY(BFIND_S32, uint32_t, int32_t, find_highest_set((uint32_t)FROM_SIGN(a[l]), 32, i->flags &BFIND_SHIFTAMT))
+UNARY(BFIND_U64, uint32_t, uint64_t, find_highest_set(a[l], 64, i->flags &BFIND_SHIFTAMT))
+UNARY(BFIND_S64, uint32_t, int64_t, find_highest_set((uint64_t)FROM_SIGN(a[l]), 64, i->flags &BFIND_SHIFTAMT))
 
 /* fns d, mask, base, offset: the offset-th set bit at or above (offset > 0) or at or below
  * (offset < 0) base; offset 0: base itself, if that bit is set; all ones if there is no such bit. */
@@ -178,7 +173,7 @@ TERNARY(FNS, uint32_t, uint32_t, find_nth_set(a[l], b[l], (int32_t)c[l]))
  * PTX ISA, bfe and bfi: both are in 0..255; the effect of greater values is not specified.  Observed on sm_90: the 32-bit
  * forms use the low 8 bits, the 64-bit forms (compiled to shifts) all 32 bits. */
 #define LOW_BYTE(x) ((x) & 0xff)
-#define WHOLE(x) (x)
+#define WHOLE(x)    (x)
 
 /* Bits of the field beyond the top are the sign bit (signed) or zero: PTX ISA, bfe.  The operand is sign-extended to
  * 64 bits, so that shifts produce these bits. */
@@ -196,14 +191,14 @@ static inline uint64_t extract_unsigned_field(uint64_t x, uint32_t at, uint32_t 
 	return length ? field << above >> above : 0;
 }
 
-#define BFE(name, T, extract, limit)                                                 \
-	OP(name)                                                              \
-	{                                                                     \
-		OPERAND(T, a);                                                \
-		OPERAND(uint32_t, b);                                         \
-		OPERAND(uint32_t, c);                                         \
+#define BFE(name, T, extract, limit) \
+	OP(name) \
+	{ \
+		OPERAND(T, a); \
+		OPERAND(uint32_t, b); \
+		OPERAND(uint32_t, c); \
 		MERGE_LANES(T, opptr(w, i->d), extract(a[l], limit(b[l]), limit(c[l]))); \
-		return i + 1;                                                 \
+		return i + 1; \
 	}
 BFE(BFE_U32, uint32_t, extract_unsigned_field, LOW_BYTE)
 BFE(BFE_S32, int32_t, extract_signed_field, LOW_BYTE)
@@ -218,15 +213,15 @@ static inline uint64_t insert_field(uint64_t field, uint64_t into, uint32_t at, 
 	return (into & ~mask) | (field << (at & 63) & mask);
 }
 
-#define BFI(name, T, limit)                                                       \
-	OP(name)                                                              \
-	{                                                                     \
-		OPERAND(T, a);                                                \
-		OPERAND(T, b);                                                \
-		OPERAND(uint32_t, c);                                         \
-		OPERAND(uint32_t, e);                                         \
+#define BFI(name, T, limit) \
+	OP(name) \
+	{ \
+		OPERAND(T, a); \
+		OPERAND(T, b); \
+		OPERAND(uint32_t, c); \
+		OPERAND(uint32_t, e); \
 		MERGE_LANES(T, opptr(w, i->d), insert_field(a[l], b[l], limit(c[l]), limit(e[l]))); \
-		return i + 1;                                                 \
+		return i + 1; \
 	}
 BFI(BFI_32, uint32_t, LOW_BYTE)
 BFI(BFI_64, uint64_t, WHOLE)
@@ -249,11 +244,10 @@ static inline uint32_t extend_field(uint32_t x, uint32_t width, bool wrap, bool 
 		return 0;
 	if (n > 31)
 		return x;
-	return is_signed ? (uint32_t)((int32_t)(x << (32 - n)) >> (32 - n))
-			 : x << (32 - n) >> (32 - n);
+	return is_signed ? (uint32_t)((int32_t)(x << (32 - n)) >> (32 - n)) : x << (32 - n) >> (32 - n);
 }
-BINARY(SZEXT_U32, uint32_t, uint32_t, extend_field(a[l], b[l], i->flags & BMSK_WRAPS, false))
-BINARY(SZEXT_S32, uint32_t, uint32_t, extend_field(a[l], b[l], i->flags & BMSK_WRAPS, true))
+BINARY(SZEXT_U32, uint32_t, uint32_t, extend_field(a[l], b[l], i->flags &BMSK_WRAPS, false))
+BINARY(SZEXT_S32, uint32_t, uint32_t, extend_field(a[l], b[l], i->flags &BMSK_WRAPS, true))
 
 /* ---- dot products -------------------------------------------------------------------------------- */
 
@@ -279,10 +273,9 @@ static inline uint32_t dot4(uint32_t a, uint32_t b, unsigned flags)
 
 static inline uint32_t dot2(uint32_t a, uint32_t b, unsigned flags)
 {
-	int32_t sum = 0;  /* at most 2 * 65535 * 255 */
+	int32_t sum = 0; /* at most 2 * 65535 * 255 */
 	for (unsigned k = 0; k < 2; k++)
-		sum += half_of(a, k, flags & DP_A_SIGNED) *
-		       byte_of(b, k + ((flags & DP_HI) ? 2 : 0), flags & DP_B_SIGNED);
+		sum += half_of(a, k, flags & DP_A_SIGNED) * byte_of(b, k + ((flags & DP_HI) ? 2 : 0), flags & DP_B_SIGNED);
 	return (uint32_t)sum;
 }
 

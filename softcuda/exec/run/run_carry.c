@@ -10,23 +10,23 @@ __extension__ typedef unsigned __int128 uint128;
 
 /* T: the register's type, W: a type of twice the width, in which sums do not overflow; no_carry: the carries of an
  * instruction that does not read w->cc. */
-#define CARRY(name, T, W, bits, no_carry, total)                                        \
-	OP(name)                                                              \
-	{                                                                     \
-		OPERAND(T, a);                                                \
-		OPERAND(T, b);                                                \
+#define CARRY(name, T, W, bits, no_carry, total) \
+	OP(name) \
+	{ \
+		OPERAND(T, a); \
+		OPERAND(T, b); \
 		const uint32_t in = (i->flags & CARRY_IN) ? w->cc : (no_carry); \
-		_Alignas(64) T t[LANES];                                      \
-		uint32_t out = 0;                                             \
-		for (unsigned l = 0; l < LANES; l++) {                        \
-			const W sum = (total);                                \
-			t[l] = (T)sum;                                        \
-			out |= (uint32_t)(sum >> (bits) & 1) << l;            \
-		}                                                             \
-		if (i->flags & CARRY_OUT)                                     \
-			w->cc = (w->cc & ~w->mask) | (out & w->mask);         \
-		merge_lanes(w->mask, opptr(w, i->d), t, sizeof(T));           \
-		return i + 1;                                                 \
+		_Alignas(64) T t[LANES]; \
+		uint32_t out = 0; \
+		for (unsigned l = 0; l < LANES; l++) { \
+			const W sum = (total); \
+			t[l] = (T)sum; \
+			out |= (uint32_t)(sum >> (bits) & 1) << l; \
+		} \
+		if (i->flags & CARRY_OUT) \
+			w->cc = (w->cc & ~w->mask) | (out & w->mask); \
+		merge_lanes(w->mask, opptr(w, i->d), t, sizeof(T)); \
+		return i + 1; \
 	}
 #define CARRY_L (in >> l & 1)
 CARRY(ADDC_32, uint32_t, uint64_t, 32, 0, (uint64_t)a[l] + b[l] + CARRY_L)
@@ -35,24 +35,24 @@ CARRY(SUBC_32, uint32_t, uint64_t, 32, ALL_LANES, (uint64_t)a[l] + (uint32_t)~b[
 CARRY(SUBC_64, uint64_t, uint128, 64, ALL_LANES, (uint128)a[l] + (uint64_t)~b[l] + CARRY_L)
 
 /* mad: half of the product (low or high) plus c, with carry. */
-#define MADC(name, T, W, bits, half)                                          \
-	OP(name)                                                              \
-	{                                                                     \
-		OPERAND(T, a);                                                \
-		OPERAND(T, b);                                                \
-		OPERAND(T, c);                                                \
-		const uint32_t in = (i->flags & CARRY_IN) ? w->cc : 0;        \
-		_Alignas(64) T t[LANES];                                      \
-		uint32_t out = 0;                                             \
-		for (unsigned l = 0; l < LANES; l++) {                        \
-			const W sum = (W)(T)(half) + c[l] + CARRY_L;          \
-			t[l] = (T)sum;                                        \
-			out |= (uint32_t)(sum >> (bits) & 1) << l;            \
-		}                                                             \
-		if (i->flags & CARRY_OUT)                                     \
-			w->cc = (w->cc & ~w->mask) | (out & w->mask);         \
-		merge_lanes(w->mask, opptr(w, i->d), t, sizeof(T));           \
-		return i + 1;                                                 \
+#define MADC(name, T, W, bits, half) \
+	OP(name) \
+	{ \
+		OPERAND(T, a); \
+		OPERAND(T, b); \
+		OPERAND(T, c); \
+		const uint32_t in = (i->flags & CARRY_IN) ? w->cc : 0; \
+		_Alignas(64) T t[LANES]; \
+		uint32_t out = 0; \
+		for (unsigned l = 0; l < LANES; l++) { \
+			const W sum = (W)(T)(half) + c[l] + CARRY_L; \
+			t[l] = (T)sum; \
+			out |= (uint32_t)(sum >> (bits) & 1) << l; \
+		} \
+		if (i->flags & CARRY_OUT) \
+			w->cc = (w->cc & ~w->mask) | (out & w->mask); \
+		merge_lanes(w->mask, opptr(w, i->d), t, sizeof(T)); \
+		return i + 1; \
 	}
 MADC(MADC_LO_32, uint32_t, uint64_t, 32, a[l] * b[l])
 MADC(MADC_LO_64, uint64_t, uint128, 64, a[l] * b[l])

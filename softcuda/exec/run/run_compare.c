@@ -5,19 +5,19 @@
 #include "softcuda/exec/run/float_internal.h"
 #include "softcuda/exec/run/lanes_internal.h"
 
-#define PLAIN(type, T, N, cmp, C)                                             \
-	OP(SETP_##cmp##_##type)                                               \
-	{                                                                     \
-		OPERAND(T, a);                                                \
-		OPERAND(T, b);                                                \
-		uint32_t bits;                                                \
-		TEST_LANES(N, bits, a[l] C b[l]);                             \
-		set_predicate(w, i->d, bits);                                 \
-		return i + 1;                                                 \
+#define PLAIN(type, T, N, cmp, C) \
+	OP(SETP_##cmp##_##type) \
+	{ \
+		OPERAND(T, a); \
+		OPERAND(T, b); \
+		uint32_t bits; \
+		TEST_LANES(N, bits, a[l] C b[l]); \
+		set_predicate(w, i->d, bits); \
+		return i + 1; \
 	}
-#define PLAINS(type, T, N)                                                    \
-	PLAIN(type, T, N, EQ, ==) PLAIN(type, T, N, NE, !=) PLAIN(type, T, N, LT, <)  \
-	PLAIN(type, T, N, LE, <=) PLAIN(type, T, N, GT, >) PLAIN(type, T, N, GE, >=)
+#define PLAINS(type, T, N) \
+	PLAIN(type, T, N, EQ, ==) \
+	PLAIN(type, T, N, NE, !=) PLAIN(type, T, N, LT, <) PLAIN(type, T, N, LE, <=) PLAIN(type, T, N, GT, >) PLAIN(type, T, N, GE, >=)
 
 /* clang-format off */
 PLAINS(U16, uint16_t, 16) PLAINS(S16, int16_t, 16)
@@ -26,43 +26,35 @@ PLAINS(U64, uint64_t, 64) PLAINS(S64, int64_t, 64)
 /* clang-format on */
 
 /* PTX's ne of floats is ordered: false when an operand is NaN, where C's != is true. */
-#define FLOATS(type, T, N)                                                    \
-	PLAIN(type, T, N, EQ, ==) PLAIN(type, T, N, LT, <) PLAIN(type, T, N, LE, <=)  \
-	PLAIN(type, T, N, GT, >) PLAIN(type, T, N, GE, >=)                    \
-	OP(SETP_NE_##type)                                                    \
-	{                                                                     \
-		OPERAND(T, a);                                                \
-		OPERAND(T, b);                                                \
-		uint32_t bits;                                                \
-		TEST_LANES(N, bits, (a[l] < b[l]) | (a[l] > b[l]));           \
-		set_predicate(w, i->d, bits);                                 \
-		return i + 1;                                                 \
+#define FLOATS(type, T, N) \
+	PLAIN(type, T, N, EQ, ==) \
+	PLAIN(type, T, N, LT, <) PLAIN(type, T, N, LE, <=) PLAIN(type, T, N, GT, >) PLAIN(type, T, N, GE, >=) OP(SETP_NE_##type) \
+	{ \
+		OPERAND(T, a); \
+		OPERAND(T, b); \
+		uint32_t bits; \
+		TEST_LANES(N, bits, (a[l] < b[l]) | (a[l] > b[l])); \
+		set_predicate(w, i->d, bits); \
+		return i + 1; \
 	}
-FLOATS(F32, float, 32) FLOATS(F64, double, 64)
+	FLOATS(F32, float, 32) FLOATS(F64, double, 64)
 
-/* ---- any comparison ---------------------------------------------------------------------------- */
+	/* ---- any comparison ---------------------------------------------------------------------------- */
 
-COMPARE(compare_u16, uint16_t, 16)
-COMPARE(compare_s16, int16_t, 16)
-COMPARE(compare_u32, uint32_t, 32)
-COMPARE(compare_s32, int32_t, 32)
-COMPARE(compare_u64, uint64_t, 64)
-COMPARE(compare_s64, int64_t, 64)
-COMPARE(compare_f32, float, 32)
-COMPARE(compare_f64, double, 64)
+	COMPARE(compare_u16, uint16_t, 16) COMPARE(compare_s16, int16_t, 16) COMPARE(compare_u32, uint32_t, 32)
+		COMPARE(compare_s32, int32_t, 32) COMPARE(compare_u64, uint64_t, 64) COMPARE(compare_s64, int64_t, 64)
+			COMPARE(compare_f32, float, 32) COMPARE(compare_f64, double, 64)
 
-static uint32_t compare_16(struct warp *w, const struct insn *i)
+				static uint32_t compare_16(struct warp *w, const struct insn *i)
 {
-	return (i->flags & COMPARE_SIGNED) ? compare_s16(S16(w, i->a), S16(w, i->b), i->n)
-					   : compare_u16(U16(w, i->a), U16(w, i->b), i->n);
+	return (i->flags & COMPARE_SIGNED) ? compare_s16(S16(w, i->a), S16(w, i->b), i->n) : compare_u16(U16(w, i->a), U16(w, i->b), i->n);
 }
 
 static uint32_t compare_32(struct warp *w, const struct insn *i)
 {
 	if (!(i->flags & COMPARE_FLOAT))
-		return (i->flags & COMPARE_SIGNED)
-			       ? compare_s32(S32(w, i->a), S32(w, i->b), i->n)
-			       : compare_u32(U32(w, i->a), U32(w, i->b), i->n);
+		return (i->flags & COMPARE_SIGNED) ? compare_s32(S32(w, i->a), S32(w, i->b), i->n)
+						   : compare_u32(U32(w, i->a), U32(w, i->b), i->n);
 	const float *a = F32(w, i->a), *b = F32(w, i->b);
 	if (!(i->flags & FLAG_FTZ))
 		return compare_f32(a, b, i->n);
@@ -78,8 +70,7 @@ static uint32_t compare_64(struct warp *w, const struct insn *i)
 {
 	if (i->flags & COMPARE_FLOAT)
 		return compare_f64(F64(w, i->a), F64(w, i->b), i->n);
-	return (i->flags & COMPARE_SIGNED) ? compare_s64(S64(w, i->a), S64(w, i->b), i->n)
-					   : compare_u64(U64(w, i->a), U64(w, i->b), i->n);
+	return (i->flags & COMPARE_SIGNED) ? compare_s64(S64(w, i->a), S64(w, i->b), i->n) : compare_u64(U64(w, i->a), U64(w, i->b), i->n);
 }
 
 /* Store both results of setp.lt.and p|q, a, b, c: p = (a < b) and c, q = !(a < b) and c. */
@@ -99,16 +90,16 @@ static inline void set_word(struct warp *w, const struct insn *i, uint32_t bits)
 	MERGE_LANES(uint32_t, opptr(w, i->d), (p >> l & 1) ? yes : 0);
 }
 
-#define ANY(bits)                                                             \
-	OP(SETP_ANY_##bits)                                                   \
-	{                                                                     \
-		set_both(w, i, compare_##bits(w, i));                         \
-		return i + 1;                                                 \
-	}                                                                     \
-	OP(SET_ANY_##bits)                                                    \
-	{                                                                     \
-		set_word(w, i, compare_##bits(w, i));                         \
-		return i + 1;                                                 \
+#define ANY(bits) \
+	OP(SETP_ANY_##bits) \
+	{ \
+		set_both(w, i, compare_##bits(w, i)); \
+		return i + 1; \
+	} \
+	OP(SET_ANY_##bits) \
+	{ \
+		set_word(w, i, compare_##bits(w, i)); \
+		return i + 1; \
 	}
 ANY(16)
 ANY(32)
@@ -121,12 +112,18 @@ ANY(64)
 static inline bool has_property(uint64_t magnitude, uint64_t infinity, uint64_t least, unsigned property)
 {
 	switch (property) {
-	case TEST_FINITE: return magnitude < infinity;
-	case TEST_INFINITE: return magnitude == infinity;
-	case TEST_NUMBER: return magnitude <= infinity;
-	case TEST_NOTANUMBER: return magnitude > infinity;
-	case TEST_NORMAL: return (magnitude >= least || magnitude == 0) && magnitude < infinity;  /* 0 is normal */
-	default: return magnitude < least && magnitude != 0;
+	case TEST_FINITE:
+		return magnitude < infinity;
+	case TEST_INFINITE:
+		return magnitude == infinity;
+	case TEST_NUMBER:
+		return magnitude <= infinity;
+	case TEST_NOTANUMBER:
+		return magnitude > infinity;
+	case TEST_NORMAL:
+		return (magnitude >= least || magnitude == 0) && magnitude < infinity; /* 0 is normal */
+	default:
+		return magnitude < least && magnitude != 0;
 	}
 }
 
@@ -135,8 +132,7 @@ OP(TESTP_F32)
 	OPERAND(uint32_t, a);
 	uint32_t bits = 0;
 	for (unsigned l = 0; l < LANES; l++)
-		bits |= (uint32_t)has_property(a[l] & INT32_MAX, 0x7f800000, 0x00800000, i->n)
-			<< l;
+		bits |= (uint32_t)has_property(a[l] & INT32_MAX, 0x7f800000, 0x00800000, i->n) << l;
 	set_predicate(w, i->d, bits);
 	return i + 1;
 }
@@ -146,9 +142,7 @@ OP(TESTP_F64)
 	OPERAND(uint64_t, a);
 	uint32_t bits = 0;
 	for (unsigned l = 0; l < LANES; l++)
-		bits |= (uint32_t)has_property(a[l] & INT64_MAX, 0x7ff0000000000000,
-					       0x0010000000000000, i->n)
-			<< l;
+		bits |= (uint32_t)has_property(a[l] & INT64_MAX, 0x7ff0000000000000, 0x0010000000000000, i->n) << l;
 	set_predicate(w, i->d, bits);
 	return i + 1;
 }

@@ -36,8 +36,7 @@ HANDLER(NOP)
 	return i + 1;
 }
 
-static inline const struct insn *jump_to(struct warp_state *s, const struct insn *i,
-				      const struct insn *target)
+static inline const struct insn *jump_to(struct warp_state *s, const struct insn *i, const struct insn *target)
 {
 	count_run(s, i, target);
 	if (target <= i && --s->back_edges < 0)
@@ -53,8 +52,7 @@ HANDLER(BRA)
 }
 
 /* Let the lanes `take` branch to the target, and the others continue. */
-static inline const struct insn *branch_if(struct warp_state *s, const struct insn *i,
-					uint32_t take)
+static inline const struct insn *branch_if(struct warp_state *s, const struct insn *i, uint32_t take)
 {
 	if (take == s->w.mask)
 		return jump_to(s, i, i->target);
@@ -83,12 +81,11 @@ HANDLER(BRX)
 	const struct insn *first = NULL;
 	bool same = true;
 
-	EACH_ACTIVE(l, w) {
+	EACH_ACTIVE(l, w)
+	{
 		if (index[l] >= t->n_targets)
-			return gpul_fault_text(
-				s, i, GPUL_EXEC_ILLEGAL_INSTRUCTION, l,
-				"brx.idx: index %u, but the table has %u targets", index[l],
-				t->n_targets);
+			return gpul_fault_text(s, i, GPUL_EXEC_ILLEGAL_INSTRUCTION, l, "brx.idx: index %u, but the table has %u targets",
+					       index[l], t->n_targets);
 		target[l] = t->targets[index[l]];
 		frame[l] = s->frame;
 		first = first ? first : target[l];
@@ -141,8 +138,10 @@ HANDLER(REFUSED)
 	char name[64];
 
 	return gpul_fault_text(s, i, GPUL_EXEC_ILLEGAL_INSTRUCTION, first_lane(w->mask),
-			       "%s, in %s, which is called through a pointer; run this on a GPU, or avoid the call", (const char *)i->object,
-			       gpul_shown_name(gpul_ptx_name(s->frame->code->program->module, s->frame->code->ptx->name), name, sizeof name));
+			       "%s, in %s, which is called through a pointer; run this on a GPU, or avoid the call",
+			       (const char *)i->object,
+			       gpul_shown_name(gpul_ptx_name(s->frame->code->program->module, s->frame->code->ptx->name), name,
+					       sizeof name));
 }
 
 /* Only one sleep of a warp's lanes is timed at a time; others, and short ones, only end the turn.  PTX allows any duration from 0
@@ -180,7 +179,10 @@ static const struct insn *stop_at_barrier(struct warp *w, const struct insn *i)
 	return raise_event(state_of(w), EVENT_BARRIER, i + 1);
 }
 
-HANDLER(BAR_SYNC) { return stop_at_barrier(w, i); }
+HANDLER(BAR_SYNC)
+{
+	return stop_at_barrier(w, i);
+}
 
 /* Several blocks: the lanes wait until the barrier that they have arrived at is complete. */
 HANDLER(BAR_CLUSTER)
@@ -205,10 +207,22 @@ HANDLER(CLUSTER_ARRIVE)
 	return i + 1;
 }
 
-HANDLER(BAR_RED_POPC) { return stop_at_barrier(w, i); }
-HANDLER(BAR_RED_AND) { return stop_at_barrier(w, i); }
-HANDLER(BAR_RED_OR) { return stop_at_barrier(w, i); }
-HANDLER(BAR_ARRIVE) { return stop_at_barrier(w, i); }
+HANDLER(BAR_RED_POPC)
+{
+	return stop_at_barrier(w, i);
+}
+HANDLER(BAR_RED_AND)
+{
+	return stop_at_barrier(w, i);
+}
+HANDLER(BAR_RED_OR)
+{
+	return stop_at_barrier(w, i);
+}
+HANDLER(BAR_ARRIVE)
+{
+	return stop_at_barrier(w, i);
+}
 
 HANDLER(FENCE)
 {

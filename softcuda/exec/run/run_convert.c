@@ -184,7 +184,7 @@ OP(CVT_BF16X2_F32)
  * a power of two moves its last bit to the last bit of the float. */
 static inline uint16_t f8_from_float(float x, bool e5m2)
 {
-	const unsigned drop = e5m2 ? 21 : 20;   /* fraction bits to drop, of 23 */
+	const unsigned drop = e5m2 ? 21 : 20; /* fraction bits to drop, of 23 */
 	const float move = e5m2 ? 0x1p7f : 0x1p14f, least_normal = e5m2 ? 0x1p-14f : 0x1p-6f;
 	const uint32_t top = e5m2 ? 0x7b : 0x7e, u = bits_of(x), magnitude = u & 0x7fffffff;
 	const uint32_t rounded = (magnitude + (1u << (drop - 1)) - 1 + (magnitude >> drop & 1)) >> drop;
@@ -196,8 +196,8 @@ static inline uint16_t f8_from_float(float x, bool e5m2)
 }
 
 /* Convert the sources of a pair to floats: two registers, or the halves of one. */
-static inline void pair_as_floats(const struct warp *w, const struct insn *i, const struct conversion *cv,
-				  float high[LANES], float low[LANES])
+static inline void pair_as_floats(const struct warp *w, const struct insn *i, const struct conversion *cv, float high[LANES],
+				  float low[LANES])
 {
 	_Alignas(64) uint16_t h[2][LANES];
 	OPERAND(uint32_t, a);
@@ -276,12 +276,18 @@ struct value {
 static const struct small_format *format_of(unsigned kind)
 {
 	switch (kind) {
-	case KIND_F16: return &format_f16;
-	case KIND_BF16: return &format_bf16;
-	case KIND_TF32: return &format_tf32;
-	case KIND_E4M3: return &format_e4m3;
-	case KIND_E5M2: return &format_e5m2;
-	default: return &format_f32;
+	case KIND_F16:
+		return &format_f16;
+	case KIND_BF16:
+		return &format_bf16;
+	case KIND_TF32:
+		return &format_tf32;
+	case KIND_E4M3:
+		return &format_e4m3;
+	case KIND_E5M2:
+		return &format_e5m2;
+	default:
+		return &format_f32;
 	}
 }
 
@@ -289,22 +295,38 @@ static struct value load_value(const struct conversion *cv, const void *slot, un
 {
 	struct value v = { .is_signed = true };
 	switch (cv->from) {
-	case KIND_U8: v.integer = (uint8_t)((const uint16_t *)slot)[l]; break;
-	case KIND_S8: v.integer = (uint64_t)(int8_t)((const uint16_t *)slot)[l]; break;
-	case KIND_U16: v.integer = ((const uint16_t *)slot)[l]; break;
-	case KIND_S16: v.integer = (uint64_t)((const int16_t *)slot)[l]; break;
-	case KIND_U32: v.integer = ((const uint32_t *)slot)[l]; break;
-	case KIND_S32: v.integer = (uint64_t)((const int32_t *)slot)[l]; break;
-	case KIND_U64: v.integer = ((const uint64_t *)slot)[l]; v.is_signed = false; break;
-	case KIND_S64: v.integer = ((const uint64_t *)slot)[l]; break;
+	case KIND_U8:
+		v.integer = (uint8_t)((const uint16_t *)slot)[l];
+		break;
+	case KIND_S8:
+		v.integer = (uint64_t)(int8_t)((const uint16_t *)slot)[l];
+		break;
+	case KIND_U16:
+		v.integer = ((const uint16_t *)slot)[l];
+		break;
+	case KIND_S16:
+		v.integer = (uint64_t)((const int16_t *)slot)[l];
+		break;
+	case KIND_U32:
+		v.integer = ((const uint32_t *)slot)[l];
+		break;
+	case KIND_S32:
+		v.integer = (uint64_t)((const int32_t *)slot)[l];
+		break;
+	case KIND_U64:
+		v.integer = ((const uint64_t *)slot)[l];
+		v.is_signed = false;
+		break;
+	case KIND_S64:
+		v.integer = ((const uint64_t *)slot)[l];
+		break;
 	default:
 		v.is_float = true;
 		if (cv->from == KIND_F64)
 			v.x = ((const double *)slot)[l];
 		else if (cv->from == KIND_F32) {
 			v.integer = ((const uint32_t *)slot)[l];
-			v.x = (double)(cv->ftz ? flush(((const float *)slot)[l])
-					       : ((const float *)slot)[l]);
+			v.x = (double)(cv->ftz ? flush(((const float *)slot)[l]) : ((const float *)slot)[l]);
 		} else if (cv->from == KIND_TF32)
 			v.x = double_from_small(((const uint32_t *)slot)[l], &format_tf32);
 		else {
@@ -329,10 +351,14 @@ static bool int_signed(unsigned kind)
 static double round_to_integer(double x, unsigned round)
 {
 	switch (round) {
-	case CONVERT_RNI: return nearbyint(x);
-	case CONVERT_RMI: return floor(x);
-	case CONVERT_RPI: return ceil(x);
-	default: return trunc(x);
+	case CONVERT_RNI:
+		return nearbyint(x);
+	case CONVERT_RMI:
+		return floor(x);
+	case CONVERT_RPI:
+		return ceil(x);
+	default:
+		return trunc(x);
 	}
 }
 
@@ -345,8 +371,7 @@ static uint64_t integer_from_float(const struct conversion *cv, double x)
 	if (x != x)
 		return cv->from == KIND_F64 || bits == 64 ? (uint64_t)1 << (bits - 1) : 0;
 	const double r = round_to_integer(x, cv->round);
-	const double limit = is_signed ? double_of((uint64_t)(1023 + bits - 1) << 52)
-				       : double_of((uint64_t)(1023 + bits) << 52);
+	const double limit = is_signed ? double_of((uint64_t)(1023 + bits - 1) << 52) : double_of((uint64_t)(1023 + bits) << 52);
 	const uint64_t most = UINT64_MAX >> (64 - bits + is_signed);
 	if (r >= limit)
 		return most;
@@ -360,8 +385,7 @@ static uint64_t integer_from_integer(const struct conversion *cv, struct value v
 	if (!cv->sat)
 		return v.integer;
 	const unsigned bits = int_bits(cv->to);
-	const bool is_signed = int_signed(cv->to),
-		   negative = v.is_signed && (int64_t)v.integer < 0;
+	const bool is_signed = int_signed(cv->to), negative = v.is_signed && (int64_t)v.integer < 0;
 	const uint64_t most = UINT64_MAX >> (64 - bits + is_signed);
 	if (!negative)
 		return v.integer > most ? most : v.integer;
@@ -424,8 +448,7 @@ static uint32_t narrow_nan(double x, const struct small_format *f)
 	const uint64_t u = bits_of64(quiet(x));
 	const uint32_t magnitude = (uint32_t)((u & INT64_MAX) >> (52 - f->fraction_bits));
 	const uint32_t most = ((uint32_t)1 << (f->exponent_bits + f->fraction_bits)) - 1;
-	return (uint32_t)(u >> 63) << (f->exponent_bits + f->fraction_bits) |
-	       (magnitude & most);
+	return (uint32_t)(u >> 63) << (f->exponent_bits + f->fraction_bits) | (magnitude & most);
 }
 
 /* A NaN in a format of at most 32 bits. */
@@ -435,8 +458,7 @@ static uint32_t nan_bits(const struct conversion *cv, struct value v)
 		return tf32_of_nan(cv, (uint32_t)v.integer);
 	if (cv->from == KIND_BF16 && cv->to == KIND_F32)
 		return (uint32_t)v.integer << 16;
-	return cv->from == KIND_F64 ? narrow_nan(v.x, format_of(cv->to))
-				    : format_of(cv->to)->nan;
+	return cv->from == KIND_F64 ? narrow_nan(v.x, format_of(cv->to)) : format_of(cv->to)->nan;
 }
 
 /* The result of cvt.ftz: tiny results become zero, as in flush_result(). */
@@ -463,8 +485,12 @@ static uint64_t float_bits(const struct conversion *cv, struct value v)
 static void store_value(const struct conversion *cv, void *slot, unsigned l, uint64_t u)
 {
 	switch (cv->to) {
-	case KIND_U8: ((uint16_t *)slot)[l] = (uint8_t)u; break;
-	case KIND_S8: ((int16_t *)slot)[l] = (int8_t)u; break;
+	case KIND_U8:
+		((uint16_t *)slot)[l] = (uint8_t)u;
+		break;
+	case KIND_S8:
+		((int16_t *)slot)[l] = (int8_t)u;
+		break;
 	case KIND_U16:
 	case KIND_S16:
 	case KIND_F16:
@@ -473,8 +499,14 @@ static void store_value(const struct conversion *cv, void *slot, unsigned l, uin
 	case KIND_E5M2:
 		((uint16_t *)slot)[l] = (uint16_t)u;
 		break;
-	case KIND_U64: case KIND_S64: case KIND_F64: ((uint64_t *)slot)[l] = u; break;
-	default: ((uint32_t *)slot)[l] = (uint32_t)u; break;
+	case KIND_U64:
+	case KIND_S64:
+	case KIND_F64:
+		((uint64_t *)slot)[l] = u;
+		break;
+	default:
+		((uint32_t *)slot)[l] = (uint32_t)u;
+		break;
 	}
 }
 
@@ -510,12 +542,9 @@ OP(CVT_PAIR)
 			continue;
 		const uint32_t u = U32(w, i->a)[l];
 		const uint16_t halves[8] = { (uint16_t)u, (uint16_t)(u >> 16) };
-		struct value high = packed ? load_value(&cv, halves, 1)
-					   : load_value(&cv, opptr(w, i->a), l);
-		struct value low = packed ? load_value(&cv, halves, 0)
-					  : load_value(&cv, opptr(w, i->b), l);
-		const uint32_t both =
-			(uint32_t)(convert_value(&cv, high) << part | convert_value(&cv, low));
+		struct value high = packed ? load_value(&cv, halves, 1) : load_value(&cv, opptr(w, i->a), l);
+		struct value low = packed ? load_value(&cv, halves, 0) : load_value(&cv, opptr(w, i->b), l);
+		const uint32_t both = (uint32_t)(convert_value(&cv, high) << part | convert_value(&cv, low));
 		if (part == 8)
 			U16(w, i->d)[l] = (uint16_t)both;
 		else
@@ -532,8 +561,7 @@ OP(CVT_UNPAIR)
 	for (unsigned l = 0; l < LANES; l++) {
 		if (!(w->mask >> l & 1))
 			continue;
-		const uint16_t bytes[8] = { U16(w, i->a)[l] & 0xff,
-					    (uint16_t)(U16(w, i->a)[l] >> 8) };
+		const uint16_t bytes[8] = { U16(w, i->a)[l] & 0xff, (uint16_t)(U16(w, i->a)[l] >> 8) };
 		const uint64_t low = convert_value(&cv, load_value(&cv, bytes, 0));
 		U32(w, i->d)[l] = (uint32_t)(convert_value(&cv, load_value(&cv, bytes, 1)) << 16 | low);
 	}
@@ -552,7 +580,14 @@ OP(CVT_PACK)
 		if (!(w->mask >> l & 1))
 			continue;
 		const int32_t a = S32(w, i->a)[l], b = S32(w, i->b)[l];
-		const uint32_t x = (uint32_t)(a < low ? low : a > high ? high : a) & mask, y = (uint32_t)(b < low ? low : b > high ? high : b) & mask;
+		const uint32_t x = (uint32_t)(a < low    ? low
+					      : a > high ? high
+							 : a) &
+				   mask,
+			       y = (uint32_t)(b < low    ? low
+					      : b > high ? high
+							 : b) &
+				   mask;
 
 		U32(w, i->d)[l] = (bits == 16 ? 0 : U32(w, i->c)[l] << 2 * bits) | x << bits | y;
 	}

@@ -64,31 +64,31 @@ INLINE void finish_f32(struct f32_work *k, unsigned n, unsigned flags)
 }
 
 /* Define k, which holds the results r of n lanes; the expressions value and scaled_value use x, y, z and r of lane l. */
-#define WORK_F32(n, sources, value, scaled_value)                             \
-	struct f32_work k;                                                    \
-	const bool ftz = i->flags & FLAG_FTZ;                                 \
-	load_f32(k.x, F32(w, i->a), n, ftz);                                  \
-	if ((sources) > 1)                                                    \
-		load_f32(k.y, F32(w, i->b), n, ftz);                          \
-	if ((sources) > 2)                                                    \
-		load_f32(k.z, F32(w, i->c), n, ftz);                          \
-	round_by(i->flags & ROUND_MASK);                                      \
-	KEEP_HERE(&k);                                                        \
-	for (unsigned l = 0; l < (n); l++)                                    \
-		k.r[l] = (value);                                             \
-	if (ftz)                                                              \
-		for (unsigned l = 0; l < (n); l++)                            \
-			k.scaled[l] = (scaled_value);                         \
-	KEEP_HERE(&k);                                                        \
-	round_nearest_again(i->flags & ROUND_MASK);                           \
+#define WORK_F32(n, sources, value, scaled_value) \
+	struct f32_work k; \
+	const bool ftz = i->flags & FLAG_FTZ; \
+	load_f32(k.x, F32(w, i->a), n, ftz); \
+	if ((sources) > 1) \
+		load_f32(k.y, F32(w, i->b), n, ftz); \
+	if ((sources) > 2) \
+		load_f32(k.z, F32(w, i->c), n, ftz); \
+	round_by(i->flags &ROUND_MASK); \
+	KEEP_HERE(&k); \
+	for (unsigned l = 0; l < (n); l++) \
+		k.r[l] = (value); \
+	if (ftz) \
+		for (unsigned l = 0; l < (n); l++) \
+			k.scaled[l] = (scaled_value); \
+	KEEP_HERE(&k); \
+	round_nearest_again(i->flags &ROUND_MASK); \
 	finish_f32(&k, n, i->flags)
 
-#define ANY_F32(name, sources, value, scaled_value)                           \
-	OP(name)                                                              \
-	{                                                                     \
-		WORK_F32(LANES, sources, value, scaled_value);                \
+#define ANY_F32(name, sources, value, scaled_value) \
+	OP(name) \
+	{ \
+		WORK_F32(LANES, sources, value, scaled_value); \
 		merge32(w->mask, opptr(w, i->d), (const uint32_t *)(const void *)k.r); \
-		return i + 1;                                                 \
+		return i + 1; \
 	}
 ANY_F32(ADD_F32_ANY, 2, k.x[l] + k.y[l], k.r[l] * SCALE)
 ANY_F32(SUB_F32_ANY, 2, k.x[l] - k.y[l], k.r[l] * SCALE)
@@ -112,10 +112,8 @@ static inline float min_or_max(float x, float y, unsigned flags, bool want_max)
 
 BINARY(MIN_F32_ANY, float, float, min_or_max(a[l], b[l], i->flags, false))
 BINARY(MAX_F32_ANY, float, float, min_or_max(a[l], b[l], i->flags, true))
-TERNARY(MIN3_F32, float, float,
-	min_or_max(min_or_max(a[l], b[l], i->flags, false), c[l], i->flags, false))
-TERNARY(MAX3_F32, float, float,
-	min_or_max(min_or_max(a[l], b[l], i->flags, true), c[l], i->flags, true))
+TERNARY(MIN3_F32, float, float, min_or_max(min_or_max(a[l], b[l], i->flags, false), c[l], i->flags, false))
+TERNARY(MAX3_F32, float, float, min_or_max(min_or_max(a[l], b[l], i->flags, true), c[l], i->flags, true))
 
 /* Observed on sm_90: neg and abs are additions of -0, so every NaN becomes the canonical NaN. */
 UNARY(NEG_F32, float, float, canonical(float_of(bits_of(a[l]) ^ 0x80000000)))
@@ -127,12 +125,12 @@ BINARY(COPYSIGN_F32, uint32_t, uint32_t, (a[l] & 0x80000000) | (b[l] & 0x7ffffff
 
 /* ---- f32x2: two floats in a 64-bit register ---------------------------------------------------------- */
 
-#define PAIR_F32(name, sources, value, scaled_value)                          \
-	OP(name)                                                              \
-	{                                                                     \
-		WORK_F32(2 * LANES, sources, value, scaled_value);            \
+#define PAIR_F32(name, sources, value, scaled_value) \
+	OP(name) \
+	{ \
+		WORK_F32(2 * LANES, sources, value, scaled_value); \
 		merge64(w->mask, opptr(w, i->d), (const uint64_t *)(const void *)k.r); \
-		return i + 1;                                                 \
+		return i + 1; \
 	}
 PAIR_F32(ADD_F32X2, 2, k.x[l] + k.y[l], k.r[l] * SCALE)
 PAIR_F32(SUB_F32X2, 2, k.x[l] - k.y[l], k.r[l] * SCALE)
@@ -156,21 +154,21 @@ static inline bool any_nan(const double r[LANES])
 
 /* NaN results are rare, and payloads are determined only for them.  first, second, third: the operands in the order of their NaN
  * priority (with_payload()). */
-#define PLAIN_F64(name, sources, value, first, second, third)                 \
-	OP(name)                                                              \
-	{                                                                     \
-		OPERAND(double, a);                                           \
-		const double *const b = (sources) > 1 ? F64(w, i->b) : a;     \
-		const double *const c = (sources) > 2 ? F64(w, i->c) : a;     \
-		_Alignas(64) double r[LANES];                                 \
-		(void)b, (void)c;                                             \
-		for (unsigned l = 0; l < LANES; l++)                          \
-			r[l] = (value);                                       \
-		if (any_nan(r))                                               \
-			for (unsigned l = 0; l < LANES; l++)                  \
+#define PLAIN_F64(name, sources, value, first, second, third) \
+	OP(name) \
+	{ \
+		OPERAND(double, a); \
+		const double *const b = (sources) > 1 ? F64(w, i->b) : a; \
+		const double *const c = (sources) > 2 ? F64(w, i->c) : a; \
+		_Alignas(64) double r[LANES]; \
+		(void)b, (void)c; \
+		for (unsigned l = 0; l < LANES; l++) \
+			r[l] = (value); \
+		if (any_nan(r)) \
+			for (unsigned l = 0; l < LANES; l++) \
 				r[l] = with_payload(r[l], first[l], second[l], third[l]); \
-		MERGE_LANES(double, opptr(w, i->d), r[l]);                    \
-		return i + 1;                                                 \
+		MERGE_LANES(double, opptr(w, i->d), r[l]); \
+		return i + 1; \
 	}
 PLAIN_F64(ADD_F64, 2, a[l] + b[l], b, a, a)
 PLAIN_F64(SUB_F64, 2, a[l] - b[l], b, a, a)
@@ -181,26 +179,26 @@ PLAIN_F64(DIV_F64, 2, a[l] / b[l], a, b, b)
 PLAIN_F64(RCP_F64, 1, 1.0 / a[l], a, a, a)
 PLAIN_F64(SQRT_F64, 1, __builtin_sqrt(a[l]), a, a, a)
 
-#define ANY_F64(name, sources, value, first, second, third)                                      \
-	OP(name)                                                              \
-	{                                                                     \
-		OPERAND(double, a);                                           \
-		const double *b = (sources) > 1 ? F64(w, i->b) : a;           \
-		const double *c = (sources) > 2 ? F64(w, i->c) : a;           \
-		_Alignas(64) double t[LANES];                                 \
-		round_by(i->flags & ROUND_MASK);                              \
-		for (unsigned l = 0; l < LANES; l++) {                        \
+#define ANY_F64(name, sources, value, first, second, third) \
+	OP(name) \
+	{ \
+		OPERAND(double, a); \
+		const double *b = (sources) > 1 ? F64(w, i->b) : a; \
+		const double *c = (sources) > 2 ? F64(w, i->c) : a; \
+		_Alignas(64) double t[LANES]; \
+		round_by(i->flags &ROUND_MASK); \
+		for (unsigned l = 0; l < LANES; l++) { \
 			volatile double x = a[l], y = b[l], z = c[l], r = (value); \
-			(void)y, (void)z;                                     \
+			(void)y, (void)z; \
 			t[l] = (i->flags & FLAG_SAT) ? saturate64(r) : with_payload(r, first[l], second[l], third[l]); \
-		}                                                             \
-		round_nearest_again(i->flags & ROUND_MASK);                   \
+		} \
+		round_nearest_again(i->flags &ROUND_MASK); \
 		merge64(w->mask, opptr(w, i->d), (const uint64_t *)(const void *)t); \
-		return i + 1;                                                 \
+		return i + 1; \
 	}
 ANY_F64(ADD_F64_ANY, 2, x + y, b, a, a)
 ANY_F64(SUB_F64_ANY, 2, x - y, b, a, a)
-ANY_F64(MUL_F64_ANY, 2, x * y, b, a, a)
+ANY_F64(MUL_F64_ANY, 2, x *y, b, a, a)
 ANY_F64(FMA_F64_ANY, 3, fma(x, y, z), b, c, a)
 ANY_F64(DIV_F64_ANY, 2, x / y, a, b, b)
 ANY_F64(RCP_F64_ANY, 1, 1.0 / x, a, a, a)
@@ -209,7 +207,6 @@ ANY_F64(SQRT_F64_ANY, 1, sqrt(x), a, a, a)
 BINARY(MIN_F64, double, double, min_f64(a[l], b[l]))
 BINARY(MAX_F64, double, double, max_f64(a[l], b[l]))
 /* Observed on sm_90: additions, as for f32; a NaN keeps its sign and becomes quiet. */
-UNARY(NEG_F64, double, double,
-      a[l] == a[l] ? double_of(bits_of64(a[l]) ^ (uint64_t)1 << 63) : quiet(a[l]))
+UNARY(NEG_F64, double, double, a[l] == a[l] ? double_of(bits_of64(a[l]) ^ (uint64_t)1 << 63) : quiet(a[l]))
 UNARY(ABS_F64, double, double, a[l] == a[l] ? fabs(a[l]) : quiet(a[l]))
 BINARY(COPYSIGN_F64, uint64_t, uint64_t, (a[l] & (uint64_t)1 << 63) | (b[l] & INT64_MAX))

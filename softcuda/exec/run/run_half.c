@@ -30,8 +30,7 @@ INLINE void flush_results(float *x, unsigned n, bool bf16)
 	flush_below(bf16 ? 0x1p-126f : 0x1.ffep-15f, x, n);
 }
 
-INLINE void load_halves(float *x, const struct warp *w, const struct insn *i, opref r,
-			unsigned n, bool bf16)
+INLINE void load_halves(float *x, const struct warp *w, const struct insn *i, opref r, unsigned n, bool bf16)
 {
 	widen_half(x, U16(w, r), n, bf16);
 	if (i->flags & FLAG_FTZ)
@@ -59,14 +58,13 @@ INLINE void finish_halves(struct warp *w, const struct insn *i, float *x, unsign
 		for (unsigned k = 0; k < n; k++)
 			x[k] = saturate(x[k]);
 	narrow_half(h, x, n, bf16);
-	if (i->flags & FLAG_RELU)  /* -0 also becomes +0 */
+	if (i->flags & FLAG_RELU) /* -0 also becomes +0 */
 		for (unsigned k = 0; k < n; k++)
 			h[k] = h[k] == 0x8000 ? 0 : h[k];
 	store_halves(w, i->d, h, n);
 }
 
-#define BY_HALF(M, op) \
-	M(op, F16, LANES, false) M(op, F16X2, WIDEST, false) M(op, BF16, LANES, true) M(op, BF16X2, WIDEST, true)
+#define BY_HALF(M, op) M(op, F16, LANES, false) M(op, F16X2, WIDEST, false) M(op, BF16, LANES, true) M(op, BF16X2, WIDEST, true)
 
 /* p[k] = x[k] * y[k]; true: all products are exact in float, infinite or NaN.  Products of bf16 have 16 bits but may underflow;
  * `finite`: also requires that none overflows. */
@@ -77,7 +75,8 @@ INLINE bool multiply_exactly(float *p, const float *x, const float *y, unsigned 
 
 	for (unsigned k = 0; k < n; k++) {
 		p[k] = x[k] * y[k];
-		rare[k] = (uint32_t)((fabsf(p[k]) < 0x1p-126f) & (x[k] != 0) & (y[k] != 0)) | (uint32_t)(finite & !(fabsf(p[k]) < INFINITY));
+		rare[k] = (uint32_t)((fabsf(p[k]) < 0x1p-126f) & (x[k] != 0) & (y[k] != 0)) |
+			  (uint32_t)(finite & !(fabsf(p[k]) < INFINITY));
 	}
 	for (unsigned k = 0; k < n; k++)
 		any |= rare[k];
@@ -108,18 +107,18 @@ INLINE void fuse_halves(float *x, const float *y, const float *z, unsigned n, bo
 			x[k] = odd_sum_f32(p[k], z[k]);
 }
 
-#define ARITHMETIC(op, type, n, bf16, sources, value)                         \
-	OP(op##_##type)                                                       \
-	{                                                                     \
-		_Alignas(64) float x[WIDEST], y[WIDEST], z[WIDEST];           \
-		load_halves(x, w, i, i->a, n, bf16);                          \
-		load_halves(y, w, i, i->b, n, bf16);                          \
-		if ((sources) > 2)                                            \
-			load_halves(z, w, i, i->c, n, bf16);                  \
-		for (unsigned k = 0; k < (n); k++)                            \
-			x[k] = (value);                                       \
-		finish_halves(w, i, x, n, bf16);                              \
-		return i + 1;                                                 \
+#define ARITHMETIC(op, type, n, bf16, sources, value) \
+	OP(op##_##type) \
+	{ \
+		_Alignas(64) float x[WIDEST], y[WIDEST], z[WIDEST]; \
+		load_halves(x, w, i, i->a, n, bf16); \
+		load_halves(y, w, i, i->b, n, bf16); \
+		if ((sources) > 2) \
+			load_halves(z, w, i, i->c, n, bf16); \
+		for (unsigned k = 0; k < (n); k++) \
+			x[k] = (value); \
+		finish_halves(w, i, x, n, bf16); \
+		return i + 1; \
 	}
 #define M(op, type, n, bf16) ARITHMETIC(op, type, n, bf16, 2, x[k] + y[k])
 BY_HALF(M, ADD)
@@ -128,20 +127,20 @@ BY_HALF(M, ADD)
 BY_HALF(M, SUB)
 #undef M
 
-#define PRODUCT(op, type, n, bf16, sources)                                   \
-	OP(op##_##type)                                                       \
-	{                                                                     \
-		_Alignas(64) float x[WIDEST], y[WIDEST], z[WIDEST];           \
-		load_halves(x, w, i, i->a, n, bf16);                          \
-		load_halves(y, w, i, i->b, n, bf16);                          \
-		if ((sources) > 2) {                                          \
-			load_halves(z, w, i, i->c, n, bf16);                  \
-			fuse_halves(x, y, z, n, bf16);                        \
-		} else {                                                      \
-			multiply_halves(x, y, n, bf16);                       \
-		}                                                             \
-		finish_halves(w, i, x, n, bf16);                              \
-		return i + 1;                                                 \
+#define PRODUCT(op, type, n, bf16, sources) \
+	OP(op##_##type) \
+	{ \
+		_Alignas(64) float x[WIDEST], y[WIDEST], z[WIDEST]; \
+		load_halves(x, w, i, i->a, n, bf16); \
+		load_halves(y, w, i, i->b, n, bf16); \
+		if ((sources) > 2) { \
+			load_halves(z, w, i, i->c, n, bf16); \
+			fuse_halves(x, y, z, n, bf16); \
+		} else { \
+			multiply_halves(x, y, n, bf16); \
+		} \
+		finish_halves(w, i, x, n, bf16); \
+		return i + 1; \
 	}
 #define M(op, type, n, bf16) PRODUCT(op, type, n, bf16, 2)
 BY_HALF(M, MUL)
@@ -158,36 +157,36 @@ INLINE bool is_oob_nan(uint16_t h)
 	return (h & 0x7fff) == 0x7ff7;
 }
 
-#define FMA_OOB(op, type, n, bf16)                                            \
-	OP(op##_##type)                                                       \
-	{                                                                     \
-		const uint16_t *a = U16(w, i->a), *b = U16(w, i->b);          \
-		_Alignas(64) float x[WIDEST], y[WIDEST], z[WIDEST];           \
-		load_halves(x, w, i, i->a, n, bf16);                          \
-		load_halves(y, w, i, i->b, n, bf16);                          \
-		load_halves(z, w, i, i->c, n, bf16);                          \
-		fuse_halves(x, y, z, n, bf16);                                \
-		for (unsigned k = 0; k < (n); k++)                            \
+#define FMA_OOB(op, type, n, bf16) \
+	OP(op##_##type) \
+	{ \
+		const uint16_t *a = U16(w, i->a), *b = U16(w, i->b); \
+		_Alignas(64) float x[WIDEST], y[WIDEST], z[WIDEST]; \
+		load_halves(x, w, i, i->a, n, bf16); \
+		load_halves(y, w, i, i->b, n, bf16); \
+		load_halves(z, w, i, i->c, n, bf16); \
+		fuse_halves(x, y, z, n, bf16); \
+		for (unsigned k = 0; k < (n); k++) \
 			x[k] = is_oob_nan(a[k]) || is_oob_nan(b[k]) ? 0 : x[k]; \
-		finish_halves(w, i, x, n, bf16);                              \
-		return i + 1;                                                 \
+		finish_halves(w, i, x, n, bf16); \
+		return i + 1; \
 	}
 BY_HALF(FMA_OOB, FMA_OOB)
 
 /* ---- min, max, neg, abs ------------------------------------------------------------------------------- */
 
-#define CHOOSE(op, type, n, bf16, want_max)                                   \
-	OP(op##_##type)                                                       \
-	{                                                                     \
-		_Alignas(64) float x[WIDEST], y[WIDEST];                      \
-		_Alignas(64) uint16_t h[WIDEST];                              \
-		load_halves(x, w, i, i->a, n, bf16);                          \
-		load_halves(y, w, i, i->b, n, bf16);                          \
-		for (unsigned k = 0; k < (n); k++)                            \
-			x[k] = choose_f32(x[k], y[k], i->flags, want_max);   \
-		narrow_half(h, x, n, bf16);                                   \
-		store_halves(w, i->d, h, n);                                  \
-		return i + 1;                                                 \
+#define CHOOSE(op, type, n, bf16, want_max) \
+	OP(op##_##type) \
+	{ \
+		_Alignas(64) float x[WIDEST], y[WIDEST]; \
+		_Alignas(64) uint16_t h[WIDEST]; \
+		load_halves(x, w, i, i->a, n, bf16); \
+		load_halves(y, w, i, i->b, n, bf16); \
+		for (unsigned k = 0; k < (n); k++) \
+			x[k] = choose_f32(x[k], y[k], i->flags, want_max); \
+		narrow_half(h, x, n, bf16); \
+		store_halves(w, i->d, h, n); \
+		return i + 1; \
 	}
 #define M(op, type, n, bf16) CHOOSE(op, type, n, bf16, false)
 BY_HALF(M, MIN)
@@ -208,15 +207,15 @@ INLINE uint16_t flush_half(uint16_t h, unsigned flags)
 	return (uint16_t)((flags & FLAG_FTZ) && !(h & 0x7c00) ? h & 0x8000 : h);
 }
 
-#define SIGN(op, type, n, bf16, flip, keep)                                   \
-	OP(op##_##type)                                                       \
-	{                                                                     \
-		OPERAND(uint16_t, a);                                         \
-		_Alignas(64) uint16_t h[WIDEST];                              \
-		for (unsigned k = 0; k < (n); k++)                            \
+#define SIGN(op, type, n, bf16, flip, keep) \
+	OP(op##_##type) \
+	{ \
+		OPERAND(uint16_t, a); \
+		_Alignas(64) uint16_t h[WIDEST]; \
+		for (unsigned k = 0; k < (n); k++) \
 			h[k] = signed_half(flush_half(a[k], i->flags), flip, keep, bf16); \
-		store_halves(w, i->d, h, n);                                  \
-		return i + 1;                                                 \
+		store_halves(w, i->d, h, n); \
+		return i + 1; \
 	}
 #define M(op, type, n, bf16) SIGN(op, type, n, bf16, 0x8000, 0xffff)
 BY_HALF(M, NEG)
@@ -227,15 +226,15 @@ BY_HALF(M, ABS)
 
 /* ---- ex2, tanh: approximations with a relative error of 2^-23, rounded once --------------------------------- */
 
-#define FUNCTION(op, type, n, bf16, value)                                    \
-	OP(op##_##type)                                                       \
-	{                                                                     \
-		_Alignas(64) float x[WIDEST];                                 \
-		load_halves(x, w, i, i->a, n, bf16);                          \
-		for (unsigned k = 0; k < (n); k++)                            \
-			x[k] = value(x[k]);                                   \
-		finish_halves(w, i, x, n, bf16);                              \
-		return i + 1;                                                 \
+#define FUNCTION(op, type, n, bf16, value) \
+	OP(op##_##type) \
+	{ \
+		_Alignas(64) float x[WIDEST]; \
+		load_halves(x, w, i, i->a, n, bf16); \
+		for (unsigned k = 0; k < (n); k++) \
+			x[k] = value(x[k]); \
+		finish_halves(w, i, x, n, bf16); \
+		return i + 1; \
 	}
 #define M(op, type, n, bf16) FUNCTION(op, type, n, bf16, approx_ex2)
 BY_HALF(M, EX2)
@@ -248,7 +247,9 @@ BY_HALF(M, TANH)
 
 COMPARE(compare_floats, float, 32)
 
-struct half_bits { uint32_t low, high; };  /* one bit per lane; high: the upper halves of packed operands */
+struct half_bits {
+	uint32_t low, high;
+}; /* one bit per lane; high: the upper halves of packed operands */
 
 static struct half_bits compare_halves(struct warp *w, const struct insn *i, unsigned n, bool bf16)
 {
@@ -279,10 +280,22 @@ static const struct insn *setp_half(struct warp *w, const struct insn *i, unsign
 	return i + 1;
 }
 
-OP(SETP_F16) { return setp_half(w, i, LANES, false); }
-OP(SETP_F16X2) { return setp_half(w, i, WIDEST, false); }
-OP(SETP_BF16) { return setp_half(w, i, LANES, true); }
-OP(SETP_BF16X2) { return setp_half(w, i, WIDEST, true); }
+OP(SETP_F16)
+{
+	return setp_half(w, i, LANES, false);
+}
+OP(SETP_F16X2)
+{
+	return setp_half(w, i, WIDEST, false);
+}
+OP(SETP_BF16)
+{
+	return setp_half(w, i, LANES, true);
+}
+OP(SETP_BF16X2)
+{
+	return setp_half(w, i, WIDEST, true);
+}
 
 /* Store the results of set.  set.f16x2: each half is 1.0 (all ones for an integer destination) or 0.  set.u16.f16 and
  * similar: the destination has i->imm bytes. */
@@ -294,8 +307,7 @@ static const struct insn *set_half(struct warp *w, const struct insn *i, unsigne
 	const bool is_float = i->flags & SET_FLOAT;
 	if (n == WIDEST) {
 		const uint32_t yes = is_float ? one : 0xffff;
-		MERGE_LANES(uint32_t, opptr(w, i->d),
-			    ((high >> l & 1) ? yes << 16 : 0) | ((low >> l & 1) ? yes : 0));
+		MERGE_LANES(uint32_t, opptr(w, i->d), ((high >> l & 1) ? yes << 16 : 0) | ((low >> l & 1) ? yes : 0));
 	} else if (i->imm == 2) {
 		const uint16_t yes = is_float ? one : 0xffff;
 		MERGE_LANES(uint16_t, opptr(w, i->d), (low >> l & 1) ? yes : 0);
@@ -305,10 +317,22 @@ static const struct insn *set_half(struct warp *w, const struct insn *i, unsigne
 	return i + 1;
 }
 
-OP(SET_F16) { return set_half(w, i, LANES, false); }
-OP(SET_F16X2) { return set_half(w, i, WIDEST, false); }
-OP(SET_BF16) { return set_half(w, i, LANES, true); }
-OP(SET_BF16X2) { return set_half(w, i, WIDEST, true); }
+OP(SET_F16)
+{
+	return set_half(w, i, LANES, false);
+}
+OP(SET_F16X2)
+{
+	return set_half(w, i, WIDEST, false);
+}
+OP(SET_BF16)
+{
+	return set_half(w, i, LANES, true);
+}
+OP(SET_BF16X2)
+{
+	return set_half(w, i, WIDEST, true);
+}
 
 /* ---- mixed precision: add.f32.f16 d, a, c and fma.f32.f16 d, a, b, c; the last source is f32 ------------------ */
 
@@ -324,9 +348,7 @@ static const struct insn *mixed_precision(struct warp *w, const struct insn *i, 
 	round_by(i->flags & ROUND_MASK);
 	for (unsigned l = 0; l < LANES; l++) {
 		volatile float p = x[l], q = kind == OP_FMA_MIXED ? y[l] : 0, s = z[l];
-		volatile float r = kind == OP_FMA_MIXED   ? fmaf(p, q, s)
-				   : kind == OP_ADD_MIXED ? p + s
-							  : p - s;
+		volatile float r = kind == OP_FMA_MIXED ? fmaf(p, q, s) : kind == OP_ADD_MIXED ? p + s : p - s;
 		t[l] = (i->flags & FLAG_SAT) ? saturate(r) : canonical(r);
 	}
 	round_nearest_again(i->flags & ROUND_MASK);
@@ -334,6 +356,15 @@ static const struct insn *mixed_precision(struct warp *w, const struct insn *i, 
 	return i + 1;
 }
 
-OP(ADD_MIXED) { return mixed_precision(w, i, i->b, OP_ADD_MIXED); }
-OP(SUB_MIXED) { return mixed_precision(w, i, i->b, OP_SUB_MIXED); }
-OP(FMA_MIXED) { return mixed_precision(w, i, i->c, OP_FMA_MIXED); }
+OP(ADD_MIXED)
+{
+	return mixed_precision(w, i, i->b, OP_ADD_MIXED);
+}
+OP(SUB_MIXED)
+{
+	return mixed_precision(w, i, i->b, OP_SUB_MIXED);
+}
+OP(FMA_MIXED)
+{
+	return mixed_precision(w, i, i->c, OP_FMA_MIXED);
+}

@@ -6,12 +6,12 @@
 
 #define BY_SIZE(M) M(16, uint16_t, uint32_t) M(32, uint32_t, uint32_t) M(64, uint64_t, uint64_t)
 
-#define M(bits, T, W)                                                         \
-	BINARY(ADD_##bits, T, T, (W)a[l] + b[l])                              \
-	BINARY(SUB_##bits, T, T, (W)a[l] - b[l])                              \
-	BINARY(MUL_##bits, T, T, (W)a[l] * b[l])                              \
-	TERNARY(MAD_##bits, T, T, (W)a[l] * b[l] + c[l])                      \
-	UNARY(NEG_##bits, T, T, (W)0 - a[l])                                  \
+#define M(bits, T, W) \
+	BINARY(ADD_##bits, T, T, (W)a[l] + b[l]) \
+	BINARY(SUB_##bits, T, T, (W)a[l] - b[l]) \
+	BINARY(MUL_##bits, T, T, (W)a[l] * b[l]) \
+	TERNARY(MAD_##bits, T, T, (W)a[l] * b[l] + c[l]) \
+	UNARY(NEG_##bits, T, T, (W)0 - a[l]) \
 	UNARY(ABS_##bits, T, T, a[l] >> (bits - 1) ? (W)0 - a[l] : a[l])
 BY_SIZE(M)
 #undef M
@@ -22,37 +22,33 @@ __extension__ typedef unsigned __int128 uint128;
 #define HI(W, bits) ((W)a[l] * (W)b[l] >> (bits))
 
 /* PTX ISA does not define x / 0; on GPUs it is all ones, and x % 0 = x.  MIN / -1 wraps. */
-#define UDIV(T, x, y) ((y) == 0 ? (T)-1 : (T)((x) / ((y) + ((y) == 0))))
-#define UREM(T, x, y) ((y) == 0 ? (x) : (T)((x) % ((y) + ((y) == 0))))
-#define SDIV(T, U, x, y) \
-	((y) == 0 ? (T)-1 : (y) == -1 ? (T)((U)0 - (U)(x)) : (T)((x) / ((y) + ((y) == 0))))
-#define SREM(T, x, y) ((y) == 0 ? (x) : (y) == -1 ? (T)0 : (T)((x) % ((y) + ((y) == 0))))
+#define UDIV(T, x, y)     ((y) == 0 ? (T) - 1 : (T)((x) / ((y) + ((y) == 0))))
+#define UREM(T, x, y)     ((y) == 0 ? (x) : (T)((x) % ((y) + ((y) == 0))))
+#define SDIV(T, U, x, y)  ((y) == 0 ? (T) - 1 : (y) == -1 ? (T)((U)0 - (U)(x)) : (T)((x) / ((y) + ((y) == 0))))
+#define SREM(T, x, y)     ((y) == 0 ? (x) : (y) == -1 ? (T)0 : (T)((x) % ((y) + ((y) == 0))))
 #define DISTANCE(U, x, y) ((x) < (y) ? (U)(y) - (U)(x) : (U)(x) - (U)(y))
 
-#define UNSIGNED(M) \
-	M(U16, uint16_t, uint32_t, 16) M(U32, uint32_t, uint64_t, 32) M(U64, uint64_t, uint128, 64)
-#define SIGNED(M) \
-	M(S16, int16_t, uint16_t, int32_t, 16) M(S32, int32_t, uint32_t, int64_t, 32) \
-	M(S64, int64_t, uint64_t, int128, 64)
+#define UNSIGNED(M) M(U16, uint16_t, uint32_t, 16) M(U32, uint32_t, uint64_t, 32) M(U64, uint64_t, uint128, 64)
+#define SIGNED(M)   M(S16, int16_t, uint16_t, int32_t, 16) M(S32, int32_t, uint32_t, int64_t, 32) M(S64, int64_t, uint64_t, int128, 64)
 
-#define M(name, T, W, bits)                                                   \
-	BINARY(MUL_HI_##name, T, T, HI(W, bits))                              \
-	TERNARY(MAD_HI_##name, T, T, HI(W, bits) + c[l])                      \
-	BINARY(MIN_##name, T, T, a[l] < b[l] ? a[l] : b[l])                   \
-	BINARY(MAX_##name, T, T, a[l] > b[l] ? a[l] : b[l])                   \
-	BINARY(DIV_##name, T, T, UDIV(T, a[l], b[l]))                         \
-	BINARY(REM_##name, T, T, UREM(T, a[l], b[l]))                         \
+#define M(name, T, W, bits) \
+	BINARY(MUL_HI_##name, T, T, HI(W, bits)) \
+	TERNARY(MAD_HI_##name, T, T, HI(W, bits) + c[l]) \
+	BINARY(MIN_##name, T, T, a[l] < b[l] ? a[l] : b[l]) \
+	BINARY(MAX_##name, T, T, a[l] > b[l] ? a[l] : b[l]) \
+	BINARY(DIV_##name, T, T, UDIV(T, a[l], b[l])) \
+	BINARY(REM_##name, T, T, UREM(T, a[l], b[l])) \
 	TERNARY(SAD_##name, T, T, DISTANCE(T, a[l], b[l]) + c[l])
 UNSIGNED(M)
 #undef M
 
-#define M(name, T, U, W, bits)                                                \
-	BINARY(MUL_HI_##name, T, T, HI(W, bits))                              \
-	TERNARY(MAD_HI_##name, T, T, (U)HI(W, bits) + (U)c[l])                \
-	BINARY(MIN_##name, T, T, a[l] < b[l] ? a[l] : b[l])                   \
-	BINARY(MAX_##name, T, T, a[l] > b[l] ? a[l] : b[l])                   \
-	BINARY(DIV_##name, T, T, SDIV(T, U, a[l], b[l]))                      \
-	BINARY(REM_##name, T, T, SREM(T, a[l], b[l]))                         \
+#define M(name, T, U, W, bits) \
+	BINARY(MUL_HI_##name, T, T, HI(W, bits)) \
+	TERNARY(MAD_HI_##name, T, T, (U)HI(W, bits) + (U)c[l]) \
+	BINARY(MIN_##name, T, T, a[l] < b[l] ? a[l] : b[l]) \
+	BINARY(MAX_##name, T, T, a[l] > b[l] ? a[l] : b[l]) \
+	BINARY(DIV_##name, T, T, SDIV(T, U, a[l], b[l])) \
+	BINARY(REM_##name, T, T, SREM(T, a[l], b[l])) \
 	TERNARY(SAD_##name, T, T, DISTANCE(U, a[l], b[l]) + (U)c[l])
 SIGNED(M)
 #undef M
@@ -94,30 +90,23 @@ TERNARY(MAD24_LO_U32, uint32_t, uint32_t, product_u24(a[l], b[l]) + c[l])
 TERNARY(MAD24_LO_S32, uint32_t, uint32_t, (uint64_t)product_s24(a[l], b[l]) + c[l])
 TERNARY(MAD24_HI_U32, uint32_t, uint32_t, (product_u24(a[l], b[l]) >> 16) + c[l])
 TERNARY(MAD24_HI_S32, uint32_t, uint32_t, (uint64_t)(product_s24(a[l], b[l]) >> 16) + c[l])
-TERNARY(MAD24_HI_SAT_S32, int32_t, uint32_t,
-	saturate_s32((int64_t)(int32_t)(product_s24(a[l], b[l]) >> 16) + (int32_t)c[l]))
+TERNARY(MAD24_HI_SAT_S32, int32_t, uint32_t, saturate_s32((int64_t)(int32_t)(product_s24(a[l], b[l]) >> 16) + (int32_t)c[l]))
 
 /* .relu: a negative result is 0. */
-BINARY(MIN_RELU_S32, int32_t, int32_t,
-       (a[l] < b[l] ? a[l] : b[l]) < 0 ? 0
-       : a[l] < b[l]                   ? a[l]
-				       : b[l])
-BINARY(MAX_RELU_S32, int32_t, int32_t,
-       (a[l] > b[l] ? a[l] : b[l]) < 0 ? 0
-       : a[l] > b[l]                   ? a[l]
-				       : b[l])
+BINARY(MIN_RELU_S32, int32_t, int32_t, (a[l] < b[l] ? a[l] : b[l]) < 0 ? 0 : a[l] < b[l] ? a[l] : b[l])
+BINARY(MAX_RELU_S32, int32_t, int32_t, (a[l] > b[l] ? a[l] : b[l]) < 0 ? 0 : a[l] > b[l] ? a[l] : b[l])
 
 /* Two 16-bit integers in each lane: an array of 64 elements, merged as 32 pairs. */
-#define PAIRS(name, T, value)                                                 \
-	OP(name)                                                              \
-	{                                                                     \
-		OPERAND(T, a);                                                \
-		OPERAND(T, b);                                                \
-		_Alignas(64) T t[2 * LANES];                                  \
-		for (unsigned l = 0; l < 2 * LANES; l++)                      \
-			t[l] = (T)(value);                                    \
+#define PAIRS(name, T, value) \
+	OP(name) \
+	{ \
+		OPERAND(T, a); \
+		OPERAND(T, b); \
+		_Alignas(64) T t[2 * LANES]; \
+		for (unsigned l = 0; l < 2 * LANES; l++) \
+			t[l] = (T)(value); \
 		merge32(w->mask, opptr(w, i->d), (const uint32_t *)(const void *)t); \
-		return i + 1;                                                 \
+		return i + 1; \
 	}
 #define RELU(x) ((x) < 0 ? 0 : (x))
 PAIRS(ADD_16X2, uint16_t, a[l] + b[l])

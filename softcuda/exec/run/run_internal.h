@@ -4,16 +4,16 @@
 
 #include "softcuda/exec/warp/warp_internal.h"
 
-#define HANDLER(name) const struct insn *GPUL_BUILD(op_##name)(struct warp *w, const struct insn *i)
-#define X(name) op_fn GPUL_BUILD(op_##name);
+#define HANDLER(name) const struct insn *GPUL_BUILD(op_##name)(struct warp * w, const struct insn *i)
+#define X(name)       op_fn GPUL_BUILD(op_##name);
 GPUL_CORE_OPS(X)
 #undef X
 
 /* A memory fence.  ThreadSanitizer does not support fences: there an atomic exchange on an otherwise unused word takes the
  * place of the fence. */
-#if defined(__SANITIZE_THREAD__)     /* gcc */
+#if defined(__SANITIZE_THREAD__) /* gcc */
 #define UNDER_TSAN 1
-#elif defined(__has_feature)         /* clang */
+#elif defined(__has_feature) /* clang */
 #define UNDER_TSAN __has_feature(thread_sanitizer)
 #else
 #define UNDER_TSAN 0
@@ -48,17 +48,18 @@ static inline bool lanes_have_arrived(struct warp_state *s, uint32_t named)
 }
 
 /* Execute the statement for every active lane l; a plain loop if all lanes are active. */
-#define FOR_LANES(l, w, statement)                                                          \
-	do {                                                                                \
-		if ((w)->mask == ALL_LANES) {                                               \
-			for (unsigned l = 0; l < LANES; l++) {                              \
-				statement;                                                  \
-			}                                                                   \
-		} else {                                                                    \
-			EACH_ACTIVE(l, w) {                                                 \
-				statement;                                                  \
-			}                                                                   \
-		}                                                                           \
+#define FOR_LANES(l, w, statement) \
+	do { \
+		if ((w)->mask == ALL_LANES) { \
+			for (unsigned l = 0; l < LANES; l++) { \
+				statement; \
+			} \
+		} else { \
+			EACH_ACTIVE(l, w) \
+			{ \
+				statement; \
+			} \
+		} \
 	} while (0)
 
 /* A type in device memory: a kernel may access the same bytes with several types. */
@@ -73,7 +74,7 @@ typedef uint32_t quad __attribute__((vector_size(16), may_alias));
 /* Transpose: the vectors of four lanes become the words of four registers, or the reverse. */
 static inline void transpose_quads(const quad in[4], quad out[4])
 {
-#if __has_builtin(__builtin_shufflevector)  /* not in GCC 11 */
+#if __has_builtin(__builtin_shufflevector) /* not in GCC 11 */
 	const quad low01 = __builtin_shufflevector(in[0], in[1], 0, 4, 1, 5), high01 = __builtin_shufflevector(in[0], in[1], 2, 6, 3, 7);
 	const quad low23 = __builtin_shufflevector(in[2], in[3], 0, 4, 1, 5), high23 = __builtin_shufflevector(in[2], in[3], 2, 6, 3, 7);
 

@@ -16,31 +16,31 @@ OP(MOV_128)
 }
 
 /* mov.b32 d, {x, y}: a is the list; x is the low part.  P: a part's type in its register. */
-#define PACK(name, T, P, parts, part_bits)                                    \
-	OP(name)                                                              \
-	{                                                                     \
-		const opref *list = OPLIST(w, i->a);                          \
-		const P *x[parts];                                            \
-		for (unsigned k = 0; k < (parts); k++)                        \
-			x[k] = opptr(w, list[k]);                             \
-		_Alignas(64) T t[LANES] = { 0 };                              \
-		for (unsigned k = 0; k < (parts); k++)                        \
-			for (unsigned l = 0; l < LANES; l++)                  \
+#define PACK(name, T, P, parts, part_bits) \
+	OP(name) \
+	{ \
+		const opref *list = OPLIST(w, i->a); \
+		const P *x[parts]; \
+		for (unsigned k = 0; k < (parts); k++) \
+			x[k] = opptr(w, list[k]); \
+		_Alignas(64) T t[LANES] = { 0 }; \
+		for (unsigned k = 0; k < (parts); k++) \
+			for (unsigned l = 0; l < LANES; l++) \
 				t[l] = (T)(t[l] | (T)((T)x[k][l] << (part_bits) * k)); \
-		merge_lanes(w->mask, opptr(w, i->d), t, sizeof(T));           \
-		return i + 1;                                                 \
+		merge_lanes(w->mask, opptr(w, i->d), t, sizeof(T)); \
+		return i + 1; \
 	}
 /* .b8 parts are in 16-bit registers, whose upper half may have sign bits: truncate them. */
-#define PACK_BYTES(name, T, parts)                                            \
-	OP(name)                                                              \
-	{                                                                     \
-		const opref *list = OPLIST(w, i->a);                          \
-		_Alignas(64) T t[LANES] = { 0 };                              \
-		for (unsigned k = 0; k < (parts); k++)                        \
-			for (unsigned l = 0; l < LANES; l++)                  \
+#define PACK_BYTES(name, T, parts) \
+	OP(name) \
+	{ \
+		const opref *list = OPLIST(w, i->a); \
+		_Alignas(64) T t[LANES] = { 0 }; \
+		for (unsigned k = 0; k < (parts); k++) \
+			for (unsigned l = 0; l < LANES; l++) \
 				t[l] = (T)(t[l] | (T)((T)(U16(w, list[k])[l] & 0xff) << 8 * k)); \
-		merge_lanes(w->mask, opptr(w, i->d), t, sizeof(T));           \
-		return i + 1;                                                 \
+		merge_lanes(w->mask, opptr(w, i->d), t, sizeof(T)); \
+		return i + 1; \
 	}
 PACK_BYTES(PACK_2X8, uint16_t, 2)
 PACK_BYTES(PACK_4X8, uint32_t, 4)
@@ -51,7 +51,7 @@ PACK(PACK_2X32, uint64_t, uint32_t, 2, 32)
 OP(PACK_2X64)
 {
 	const opref *list = OPLIST(w, i->a);
-	_Alignas(64) uint64_t t[2][LANES];  /* d is a 128-bit register, so it overlaps no part */
+	_Alignas(64) uint64_t t[2][LANES]; /* d is a 128-bit register, so it overlaps no part */
 	memcpy(t[0], U64(w, list[0]), sizeof(t[0]));
 	memcpy(t[1], U64(w, list[1]), sizeof(t[1]));
 	uint64_t *d = opptr(w, i->d);
@@ -61,14 +61,14 @@ OP(PACK_2X64)
 }
 
 /* mov.b64 {x, y}, a: d is the list.  Parts are narrower registers than the source, so they never overlap it. */
-#define UNPACK(name, T, P, parts, part_bits, part_mask)                       \
-	OP(name)                                                              \
-	{                                                                     \
-		const opref *list = OPLIST(w, i->d);                          \
-		OPERAND(T, a);                                                \
-		for (unsigned k = 0; k < (parts); k++)                        \
+#define UNPACK(name, T, P, parts, part_bits, part_mask) \
+	OP(name) \
+	{ \
+		const opref *list = OPLIST(w, i->d); \
+		OPERAND(T, a); \
+		for (unsigned k = 0; k < (parts); k++) \
 			MERGE_LANES(P, opptr(w, list[k]), a[l] >> (part_bits) * k & (part_mask)); \
-		return i + 1;                                                 \
+		return i + 1; \
 	}
 UNPACK(UNPACK_2X8, uint16_t, uint16_t, 2, 8, 0xff)
 UNPACK(UNPACK_4X8, uint32_t, uint16_t, 4, 8, 0xff)
@@ -86,64 +86,64 @@ OP(UNPACK_2X64)
 }
 
 /* selp d, a, b, p: the predicate is a mask of 32 lanes. */
-#define SELP(name, T)                                                         \
-	OP(name)                                                              \
-	{                                                                     \
-		OPERAND(T, a);                                                \
-		OPERAND(T, b);                                                \
-		_Alignas(64) T t[LANES];                                      \
-		const uint32_t p = *PRED(w, i->c);                            \
-		memcpy(t, b, sizeof(t));                                      \
-		merge_lanes(p, t, a, sizeof(T));                              \
-		merge_lanes(w->mask, opptr(w, i->d), t, sizeof(T));           \
-		return i + 1;                                                 \
+#define SELP(name, T) \
+	OP(name) \
+	{ \
+		OPERAND(T, a); \
+		OPERAND(T, b); \
+		_Alignas(64) T t[LANES]; \
+		const uint32_t p = *PRED(w, i->c); \
+		memcpy(t, b, sizeof(t)); \
+		merge_lanes(p, t, a, sizeof(T)); \
+		merge_lanes(w->mask, opptr(w, i->d), t, sizeof(T)); \
+		return i + 1; \
 	}
 SELP(SELP_16, uint16_t)
 SELP(SELP_32, uint32_t)
 SELP(SELP_64, uint64_t)
 
 /* slct d, a, b, c: a where c >= 0, else b.  A float c: -0 is >= 0, NaN is not; with .ftz subnormals are 0. */
-#define SLCT(bits, T)                                                         \
-	OP(SLCT_S32_##bits)                                                   \
-	{                                                                     \
-		OPERAND(T, a);                                                \
-		OPERAND(T, b);                                                \
-		OPERAND(int32_t, c);                                          \
-		MERGE_LANES(T, opptr(w, i->d), c[l] >= 0 ? a[l] : b[l]);      \
-		return i + 1;                                                 \
-	}                                                                     \
-	OP(SLCT_F32_##bits)                                                   \
-	{                                                                     \
-		OPERAND(T, a);                                                \
-		OPERAND(T, b);                                                \
-		OPERAND(float, c);                                            \
-		const float least = i->flags & 4 ? -0x1p-126f : 0.0f;         \
-		if (least < 0)                                                \
-			MERGE_LANES(T, opptr(w, i->d), c[l] > least ? a[l] : b[l]);  \
-		else                                                          \
-			MERGE_LANES(T, opptr(w, i->d), c[l] >= 0.0f ? a[l] : b[l]);  \
-		return i + 1;                                                 \
+#define SLCT(bits, T) \
+	OP(SLCT_S32_##bits) \
+	{ \
+		OPERAND(T, a); \
+		OPERAND(T, b); \
+		OPERAND(int32_t, c); \
+		MERGE_LANES(T, opptr(w, i->d), c[l] >= 0 ? a[l] : b[l]); \
+		return i + 1; \
+	} \
+	OP(SLCT_F32_##bits) \
+	{ \
+		OPERAND(T, a); \
+		OPERAND(T, b); \
+		OPERAND(float, c); \
+		const float least = i->flags & 4 ? -0x1p-126f : 0.0f; \
+		if (least < 0) \
+			MERGE_LANES(T, opptr(w, i->d), c[l] > least ? a[l] : b[l]); \
+		else \
+			MERGE_LANES(T, opptr(w, i->d), c[l] >= 0.0f ? a[l] : b[l]); \
+		return i + 1; \
 	}
 SLCT(16, uint16_t)
 SLCT(32, uint32_t)
 SLCT(64, uint64_t)
 
-#define PREDICATE(name, value)                                                \
-	OP(name)                                                              \
-	{                                                                     \
-		const uint32_t a = *PRED(w, i->a);                            \
-		set_predicate(w, i->d, value);                                \
-		return i + 1;                                                 \
+#define PREDICATE(name, value) \
+	OP(name) \
+	{ \
+		const uint32_t a = *PRED(w, i->a); \
+		set_predicate(w, i->d, value); \
+		return i + 1; \
 	}
-#define PREDICATE2(name, value)                                               \
-	OP(name)                                                              \
-	{                                                                     \
-		const uint32_t a = *PRED(w, i->a), b = *PRED(w, i->b);        \
-		set_predicate(w, i->d, value);                                \
-		return i + 1;                                                 \
+#define PREDICATE2(name, value) \
+	OP(name) \
+	{ \
+		const uint32_t a = *PRED(w, i->a), b = *PRED(w, i->b); \
+		set_predicate(w, i->d, value); \
+		return i + 1; \
 	}
 PREDICATE(MOV_PRED, a)
 PREDICATE(NOT_PRED, ~a)
-PREDICATE2(AND_PRED, a & b)
+PREDICATE2(AND_PRED, a &b)
 PREDICATE2(OR_PRED, a | b)
 PREDICATE2(XOR_PRED, a ^ b)

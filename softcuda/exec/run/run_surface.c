@@ -13,11 +13,12 @@ static const struct insn *fault(struct warp *w, const struct insn *i, unsigned l
 	case SURFACE_OUTSIDE:
 		return gpul_fault_text(state_of(w), i, GPUL_EXEC_ILLEGAL_ADDRESS, l,
 				       "byte %lld of row %lld, slice %lld is outside the surface: rows of %lld bytes, %u x %u of them",
-				       (long long)s->x, (long long)s->y, (long long)s->slice, (long long)s->row_bytes, s->t->level[0].height,
-				       f->layered ? s->t->n_layers : s->t->level[0].depth);
+				       (long long)s->x, (long long)s->y, (long long)s->slice, (long long)s->row_bytes,
+				       s->t->level[0].height, f->layered ? s->t->n_layers : s->t->level[0].depth);
 	default:
-		return gpul_fault_text(state_of(w), i, GPUL_EXEC_MISALIGNED, l, "the offset %lld in a row is not a multiple of the access size %lld",
-				       (long long)s->x, (long long)s->bytes);
+		return gpul_fault_text(state_of(w), i, GPUL_EXEC_MISALIGNED, l,
+				       "the offset %lld in a row is not a multiple of the access size %lld", (long long)s->x,
+				       (long long)s->bytes);
 	}
 }
 
@@ -41,7 +42,8 @@ HANDLER(SULD)
 {
 	const struct texture_form *f = i->object;
 
-	EACH_ACTIVE(l, w) {
+	EACH_ACTIVE(l, w)
+	{
 		struct surface_spot s;
 		const enum surface_found found = gpul_surface_find(w, f, l, &s);
 
@@ -63,7 +65,8 @@ HANDLER(SUST)
 	const struct texture_form *f = i->object;
 
 	state_of(w)->stirs = true;
-	EACH_ACTIVE(l, w) {
+	EACH_ACTIVE(l, w)
+	{
 		uint32_t element[4] = { 0 };
 		struct surface_spot s;
 		const enum surface_found found = gpul_surface_find(w, f, l, &s);
@@ -97,11 +100,16 @@ static uint64_t reduce(uint64_t a, uint64_t b, const struct texture_form *f)
 	const bool less = f->is_signed ? (int64_t)a < (int64_t)b : a < b;
 
 	switch (f->op) {
-	case SURFACE_ADD: return a + b;
-	case SURFACE_MIN: return less ? a : b;
-	case SURFACE_MAX: return less ? b : a;
-	case SURFACE_AND: return a & b;
-	default: return a | b;
+	case SURFACE_ADD:
+		return a + b;
+	case SURFACE_MIN:
+		return less ? a : b;
+	case SURFACE_MAX:
+		return less ? b : a;
+	case SURFACE_AND:
+		return a & b;
+	default:
+		return a | b;
 	}
 }
 
@@ -112,13 +120,15 @@ static void reduce_atomically(const struct texture_form *f, uint8_t *at, uint64_
 
 		do
 			new = (uint32_t)reduce(extend(old, f), operand, f);
-		while (!__atomic_compare_exchange_n((MEMORY_TYPE(uint32_t) *)(void *)at, &old, new, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+		while (!__atomic_compare_exchange_n((MEMORY_TYPE(uint32_t) *)(void *)at, &old, new, false, __ATOMIC_RELAXED,
+						    __ATOMIC_RELAXED));
 	} else {
 		uint64_t old = __atomic_load_n((MEMORY_TYPE(uint64_t) *)(void *)at, __ATOMIC_RELAXED), new;
 
 		do
 			new = reduce(old, operand, f);
-		while (!__atomic_compare_exchange_n((MEMORY_TYPE(uint64_t) *)(void *)at, &old, new, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+		while (!__atomic_compare_exchange_n((MEMORY_TYPE(uint64_t) *)(void *)at, &old, new, false, __ATOMIC_RELAXED,
+						    __ATOMIC_RELAXED));
 	}
 }
 
@@ -127,7 +137,8 @@ HANDLER(SURED)
 	const struct texture_form *f = i->object;
 
 	state_of(w)->stirs = true;
-	EACH_ACTIVE(l, w) {
+	EACH_ACTIVE(l, w)
+	{
 		struct surface_spot s;
 		const enum surface_found found = gpul_surface_find(w, f, l, &s);
 

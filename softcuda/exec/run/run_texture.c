@@ -7,8 +7,9 @@ static const struct insn *fault_handle(struct warp *w, const struct insn *i, uns
 	const bool known = gpul_texture_is(handle, kind);
 
 	return gpul_fault_text(state_of(w), i, GPUL_EXEC_ILLEGAL_ADDRESS, l, "0x%llx is %s", (unsigned long long)handle,
-			       known ? "a texture or surface reference that is not bound"
-			       : kind == TEXTURE_OBJECT ? "not a texture object" : "not a surface object");
+			       known                    ? "a texture or surface reference that is not bound"
+			       : kind == TEXTURE_OBJECT ? "not a texture object"
+							: "not a surface object");
 }
 
 /* Read the operands of lane l. */
@@ -16,8 +17,12 @@ static void read_operands(const struct warp *w, const struct texture_form *f, un
 {
 	const unsigned n = f->cube ? 3 : f->dimensions;
 
-	*out = (struct texture_read){ .dimensions = f->dimensions, .layered = f->layered, .cube = f->cube, .integer = f->integer,
-				      .lod_kind = f->lod_kind, .layer = f->layered ? U32(w, f->layer)[l] : 0 };
+	*out = (struct texture_read){ .dimensions = f->dimensions,
+				      .layered = f->layered,
+				      .cube = f->cube,
+				      .integer = f->integer,
+				      .lod_kind = f->lod_kind,
+				      .layer = f->layered ? U32(w, f->layer)[l] : 0 };
 	for (unsigned k = 0; k < n; k++) {
 		if (f->integer)
 			out->texel[k] = S32(w, f->at[k])[l];
@@ -60,7 +65,8 @@ static const struct insn *run_read(struct warp *w, const struct insn *i, bool ga
 	const struct texture *t = NULL;
 	uint64_t found = 0;
 
-	EACH_ACTIVE(l, w) {
+	EACH_ACTIVE(l, w)
+	{
 		const uint64_t handle = U64(w, f->handle)[l];
 		struct texture_read read;
 		uint32_t out[4];
@@ -101,11 +107,14 @@ HANDLER(TLD4)
 static uint32_t channel_type(const struct texture *t)
 {
 	static const uint16_t integers[] = {
-		[CHANNEL_S8] = 0x10d7, [CHANNEL_S16] = 0x10d8, [CHANNEL_S32] = 0x10d9, [CHANNEL_U8] = 0x10da,
+		[CHANNEL_S8] = 0x10d7,  [CHANNEL_S16] = 0x10d8, [CHANNEL_S32] = 0x10d9, [CHANNEL_U8] = 0x10da,
 		[CHANNEL_U16] = 0x10db, [CHANNEL_U32] = 0x10dc, [CHANNEL_F16] = 0x10dd, [CHANNEL_F32] = 0x10de,
 	};
 	static const uint16_t fractions[] = {
-		[CHANNEL_S8] = 0x10d0, [CHANNEL_S16] = 0x10d1, [CHANNEL_U8] = 0x10d2, [CHANNEL_U16] = 0x10d3,
+		[CHANNEL_S8] = 0x10d0,
+		[CHANNEL_S16] = 0x10d1,
+		[CHANNEL_U8] = 0x10d2,
+		[CHANNEL_U16] = 0x10d3,
 	};
 
 	return t->unorm ? fractions[t->channel] : integers[t->channel];
@@ -118,21 +127,36 @@ static uint32_t answer(const struct texture *t, enum texture_query query, int32_
 	static const uint8_t address_numbers[] = { [ADDRESS_WRAP] = 0, [ADDRESS_MIRROR] = 1, [ADDRESS_CLAMP] = 3, [ADDRESS_BORDER] = 4 };
 
 	switch (query) {
-	case QUERY_WIDTH: return l->width;
-	case QUERY_HEIGHT: return t->dimensions > 1 ? l->height : 0;
-	case QUERY_DEPTH: return t->dimensions > 2 ? l->depth : 0;
-	case QUERY_CHANNEL_TYPE: return channel_type(t);
-	case QUERY_CHANNEL_ORDER: return t->n_channels == 1 ? 0x10b0 : t->n_channels == 2 ? 0x10b2 : 0x10b5;
-	case QUERY_NORMALISED: return t->sampler.normalised;
-	case QUERY_UNNORMALISED: return !t->sampler.normalised;
-	case QUERY_LAYERS: return t->n_layers;
-	case QUERY_LEVELS: return t->n_levels;
-	case QUERY_SAMPLES: return 1;
-	case QUERY_FILTER: return t->sampler.linear;
-	case QUERY_ADDRESS_0: return address_numbers[modes[0]];
-	case QUERY_ADDRESS_1: return address_numbers[modes[1]];
-	case QUERY_ADDRESS_2: return address_numbers[modes[2]];
-	default: return t->linear_memory || t->in_table;
+	case QUERY_WIDTH:
+		return l->width;
+	case QUERY_HEIGHT:
+		return t->dimensions > 1 ? l->height : 0;
+	case QUERY_DEPTH:
+		return t->dimensions > 2 ? l->depth : 0;
+	case QUERY_CHANNEL_TYPE:
+		return channel_type(t);
+	case QUERY_CHANNEL_ORDER:
+		return t->n_channels == 1 ? 0x10b0 : t->n_channels == 2 ? 0x10b2 : 0x10b5;
+	case QUERY_NORMALISED:
+		return t->sampler.normalised;
+	case QUERY_UNNORMALISED:
+		return !t->sampler.normalised;
+	case QUERY_LAYERS:
+		return t->n_layers;
+	case QUERY_LEVELS:
+		return t->n_levels;
+	case QUERY_SAMPLES:
+		return 1;
+	case QUERY_FILTER:
+		return t->sampler.linear;
+	case QUERY_ADDRESS_0:
+		return address_numbers[modes[0]];
+	case QUERY_ADDRESS_1:
+		return address_numbers[modes[1]];
+	case QUERY_ADDRESS_2:
+		return address_numbers[modes[2]];
+	default:
+		return t->linear_memory || t->in_table;
 	}
 }
 
@@ -141,7 +165,8 @@ HANDLER(TXQ)
 	const struct texture_form *f = i->object;
 	const enum texture_kind kind = f->n == SURFACE_OBJECT ? SURFACE_OBJECT : TEXTURE_OBJECT;
 
-	EACH_ACTIVE(l, w) {
+	EACH_ACTIVE(l, w)
+	{
 		const uint64_t handle = U64(w, f->handle)[l];
 		const struct texture *t = gpul_texture_find(handle, kind);
 
@@ -157,8 +182,8 @@ HANDLER(ISTYPEP)
 	uint32_t bits = 0;
 
 	EACH_ACTIVE(l, w)
-		if (i->n && gpul_texture_is(U64(w, i->a)[l], i->n == SURFACE_OBJECT ? SURFACE_OBJECT : TEXTURE_OBJECT))
-			bits |= 1u << l;
+	if (i->n && gpul_texture_is(U64(w, i->a)[l], i->n == SURFACE_OBJECT ? SURFACE_OBJECT : TEXTURE_OBJECT))
+		bits |= 1u << l;
 	set_predicate(w, i->d, bits);
 	return i + 1;
 }

@@ -13,9 +13,9 @@ struct texels {                              /* the texels that a coordinate sel
 	int32_t weight[LANES];               /* weight of the second texel, in 1/256 */
 };
 
-struct corner {                              /* one of the texels that a lane reads */
-	int32_t offset[LANES];               /* in bytes; negative: outside */
-	int32_t weight[LANES];               /* in 1/256 */
+struct corner {                /* one of the texels that a lane reads */
+	int32_t offset[LANES]; /* in bytes; negative: outside */
+	int32_t weight[LANES]; /* in 1/256 */
 };
 
 /* ---- coordinates (texture/address.c has the rules) --------------------------------------------- */
@@ -61,7 +61,8 @@ static inline int32_t place(int32_t i, int32_t n, enum address_mode mode)
 	case ADDRESS_CLAMP:
 		i = i < 0 ? 0 : i;
 		return i >= n ? n - 1 : i;
-	default: return (uint32_t)i < (uint32_t)n ? i : OUTSIDE;
+	default:
+		return (uint32_t)i < (uint32_t)n ? i : OUTSIDE;
 	}
 }
 
@@ -72,7 +73,7 @@ static inline void nearest(const float *x, int32_t n, enum address_mode mode, bo
 	float f[LANES];
 
 	if (mode == ADDRESS_WRAP || mode == ADDRESS_MIRROR) {
-		limit_lanes(x, 1, 0x1p23f * period, f);  /* coordinates beyond are multiples of the period, as the limit is */
+		limit_lanes(x, 1, 0x1p23f * period, f); /* coordinates beyond are multiples of the period, as the limit is */
 		for (unsigned l = 0; l < LANES; l++)
 			f[l] -= period * (float)floor_float(f[l] / period);
 		x = f;
@@ -168,7 +169,7 @@ static unsigned find_corners(const struct warp *w, const struct texture_form *f,
 	set_offsets(t, x.first, y.second, c[1].offset);
 	set_offsets(t, x.second, y.first, c[2].offset);
 	set_offsets(t, x.second, y.second, c[3].offset);
-	for (unsigned l = 0; l < LANES; l++) {  /* as in add_level() */
+	for (unsigned l = 0; l < LANES; l++) { /* as in add_level() */
 		const int32_t right = x.weight[l], left = 256 - right;
 
 		c[1].weight[l] = (left * y.weight[l] + 127) >> 8;
@@ -182,13 +183,13 @@ static unsigned find_corners(const struct warp *w, const struct texture_form *f,
 /* ---- texels ------------------------------------------------------------------------------------- */
 
 /* value[l] = the channel of the texel; outside: of the border, or 0 if there is none. */
-#define LOAD(type, value)                                                                                          \
-	for (unsigned l = 0; l < LANES; l++) {                                                                     \
-		const uint8_t *from = offset[l] < 0 ? border : at + offset[l];                                     \
-		type v_;                                                                                           \
-                                                                                                                   \
-		memcpy(&v_, from + channel * sizeof v_, sizeof v_);                                                \
-		(value)[l] = v_;                                                                                   \
+#define LOAD(type, value) \
+	for (unsigned l = 0; l < LANES; l++) { \
+		const uint8_t *from = offset[l] < 0 ? border : at + offset[l]; \
+		type v_; \
+\
+		memcpy(&v_, from + channel * sizeof v_, sizeof v_); \
+		(value)[l] = v_; \
 	}
 
 static void load_integers(const struct texture *t, const int32_t *offset, const uint8_t *border, unsigned channel, int32_t *value)
@@ -196,11 +197,20 @@ static void load_integers(const struct texture *t, const int32_t *offset, const 
 	const uint8_t *at = t->level[0].at;
 
 	switch (t->channel) {
-	case CHANNEL_U8: LOAD(uint8_t, value); break;
-	case CHANNEL_S8: LOAD(int8_t, value); break;
-	case CHANNEL_U16: LOAD(uint16_t, value); break;
-	case CHANNEL_S16: LOAD(int16_t, value); break;
-	default: LOAD(int32_t, value);
+	case CHANNEL_U8:
+		LOAD(uint8_t, value);
+		break;
+	case CHANNEL_S8:
+		LOAD(int8_t, value);
+		break;
+	case CHANNEL_U16:
+		LOAD(uint16_t, value);
+		break;
+	case CHANNEL_S16:
+		LOAD(int16_t, value);
+		break;
+	default:
+		LOAD(int32_t, value);
 	}
 }
 
@@ -311,7 +321,8 @@ static inline void round_sums(const double sum[LANES], bool half, float out[LANE
 		out[l] = (float)d;
 	}
 	for (unsigned l = 0; l < LANES && half; l++) {
-		const double magnitude = __builtin_fabs(sum[l]), small = (double)(int32_t)((magnitude < 1 ? magnitude : 1) * 0x1p24 + 0.5) * 0x1p-24;
+		const double magnitude = __builtin_fabs(sum[l]),
+			     small = (double)(int32_t)((magnitude < 1 ? magnitude : 1) * 0x1p24 + 0.5) * 0x1p-24;
 		double d = magnitude;
 		int64_t bits;
 
@@ -326,7 +337,7 @@ static inline void round_sums(const double sum[LANES], bool half, float out[LANE
 static bool filter_floats(const struct texture *t, const struct corner c[4], unsigned channel, float out[LANES])
 {
 	float value[4][LANES];
-	const int32_t keep = t->channel == CHANNEL_F16 ? 15 : 28;  /* bits of the largest texel */
+	const int32_t keep = t->channel == CHANNEL_F16 ? 15 : 28; /* bits of the largest texel */
 	int32_t most[LANES] = { 0 }, largest = 0;
 	double sum[LANES];
 

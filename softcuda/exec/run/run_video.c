@@ -20,8 +20,7 @@ static int64_t part_of(uint32_t x, unsigned selector, bool is_signed)
 
 static int64_t clamp_to(int64_t x, unsigned bits, bool is_signed)
 {
-	const int64_t most =
-		is_signed ? ((int64_t)1 << (bits - 1)) - 1 : ((int64_t)1 << bits) - 1;
+	const int64_t most = is_signed ? ((int64_t)1 << (bits - 1)) - 1 : ((int64_t)1 << bits) - 1;
 	const int64_t least = is_signed ? -most - 1 : 0;
 	return x > most ? most : x < least ? least : x;
 }
@@ -29,12 +28,18 @@ static int64_t clamp_to(int64_t x, unsigned bits, bool is_signed)
 static bool compare_integers(int64_t a, int64_t b, unsigned compare)
 {
 	switch (compare) {
-	case CMP_EQ: return a == b;
-	case CMP_NE: return a != b;
-	case CMP_LT: return a < b;
-	case CMP_LE: return a <= b;
-	case CMP_GT: return a > b;
-	default: return a >= b;
+	case CMP_EQ:
+		return a == b;
+	case CMP_NE:
+		return a != b;
+	case CMP_LT:
+		return a < b;
+	case CMP_LE:
+		return a <= b;
+	case CMP_GT:
+		return a > b;
+	default:
+		return a >= b;
 	}
 }
 
@@ -42,27 +47,32 @@ static bool compare_integers(int64_t a, int64_t b, unsigned compare)
  * 0x80000000 by 7 is 0.  Without .sat 64 bits are kept, which .min and .max compare. */
 static int64_t shift_part(int64_t a, int64_t b, unsigned op, unsigned flags)
 {
-	const uint64_t amount = (flags & VIDEO_WRAP) ? (uint64_t)b & 31
-				: (uint32_t)b > 32   ? 32
-						     : (uint32_t)b;
+	const uint64_t amount = (flags & VIDEO_WRAP) ? (uint64_t)b & 31 : (uint32_t)b > 32 ? 32 : (uint32_t)b;
 	if (op == VIDEO_SHR)
 		return a >> amount;
 	const unsigned cut = (flags & VIDEO_SAT) ? 64 - 34 : 0;
 	return (int64_t)((uint64_t)a << amount << cut) >> cut;
 }
 
-static int64_t first_operation(int64_t a, int64_t b, unsigned op, unsigned compare,
-			       unsigned flags)
+static int64_t first_operation(int64_t a, int64_t b, unsigned op, unsigned compare, unsigned flags)
 {
 	switch (op) {
-	case VIDEO_ADD: return a + b;
-	case VIDEO_SUB: return a - b;
-	case VIDEO_ABSDIFF: return a < b ? b - a : a - b;
-	case VIDEO_MIN: return a < b ? a : b;
-	case VIDEO_MAX: return a > b ? a : b;
-	case VIDEO_AVRG: return (a + b + (a + b >= 0)) >> 1;  /* rounds half away from zero */
-	case VIDEO_SET: return compare_integers(a, b, compare);
-	default: return shift_part(a, b, op, flags);
+	case VIDEO_ADD:
+		return a + b;
+	case VIDEO_SUB:
+		return a - b;
+	case VIDEO_ABSDIFF:
+		return a < b ? b - a : a - b;
+	case VIDEO_MIN:
+		return a < b ? a : b;
+	case VIDEO_MAX:
+		return a > b ? a : b;
+	case VIDEO_AVRG:
+		return (a + b + (a + b >= 0)) >> 1; /* rounds half away from zero */
+	case VIDEO_SET:
+		return compare_integers(a, b, compare);
+	default:
+		return shift_part(a, b, op, flags);
 	}
 }
 
@@ -89,8 +99,7 @@ static bool is_shift(const struct video *v)
  * others keep all bits.  So if d is unsigned, a first result of -1 is greater than every c. */
 static bool first_is_less(int64_t r, uint32_t c, const struct video *v)
 {
-	const bool word = v->op == VIDEO_ADD || v->op == VIDEO_SUB ||
-			  (is_shift(v) && (v->flags & VIDEO_SAT));
+	const bool word = v->op == VIDEO_ADD || v->op == VIDEO_SUB || (is_shift(v) && (v->flags & VIDEO_SAT));
 	const int64_t x = word ? (int32_t)r : r;
 	return (v->flags & VIDEO_D_SIGNED) ? x < (int32_t)c : (uint64_t)x < c;
 }
@@ -98,11 +107,16 @@ static bool first_is_less(int64_t r, uint32_t c, const struct video *v)
 static uint32_t second_operation(int64_t r, uint32_t c, const struct video *v)
 {
 	switch (v->second) {
-	case VIDEO_2ND_ADD: return (uint32_t)r + c;
-	case VIDEO_2ND_MIN: return first_is_less(r, c, v) ? (uint32_t)r : c;
-	case VIDEO_2ND_MAX: return first_is_less(r, c, v) ? c : (uint32_t)r;
-	case VIDEO_MERGE: break;
-	default: return (uint32_t)r;
+	case VIDEO_2ND_ADD:
+		return (uint32_t)r + c;
+	case VIDEO_2ND_MIN:
+		return first_is_less(r, c, v) ? (uint32_t)r : c;
+	case VIDEO_2ND_MAX:
+		return first_is_less(r, c, v) ? c : (uint32_t)r;
+	case VIDEO_MERGE:
+		break;
+	default:
+		return (uint32_t)r;
 	}
 	const unsigned at = merge_at(v->d_selector);
 	const uint32_t mask = (((uint32_t)1 << merge_bits(v->d_selector)) - 1) << at;
@@ -113,11 +127,10 @@ static uint32_t second_operation(int64_t r, uint32_t c, const struct video *v)
  * whatever their types; with unsigned types the scaling shifts zeros in and .sat clamps to u32. */
 static uint32_t multiply_add(int64_t a, int64_t b, uint32_t c, const struct video *v)
 {
-	const bool is_signed =
-		v->flags & (VIDEO_A_SIGNED | VIDEO_B_SIGNED | VIDEO_NEG_PRODUCT | VIDEO_NEG_C);
+	const bool is_signed = v->flags & (VIDEO_A_SIGNED | VIDEO_B_SIGNED | VIDEO_NEG_PRODUCT | VIDEO_NEG_C);
 	const int64_t x = v->a_selector == GPUL_PTX_SEL_NONE ? (int32_t)a : a;
 	const int64_t y = v->b_selector == GPUL_PTX_SEL_NONE ? (int32_t)b : b;
-	int64_t r = (v->flags & VIDEO_NEG_PRODUCT) ? -(x * y) : x * y;  /* at most 2^62 */
+	int64_t r = (v->flags & VIDEO_NEG_PRODUCT) ? -(x * y) : x * y; /* at most 2^62 */
 	r += (v->flags & VIDEO_NEG_C) ? -(int64_t)(int32_t)c : (int32_t)c;
 	r += (v->flags & VIDEO_PLUS_ONE) ? 1 : 0;
 	r = is_signed ? r >> v->shift : (int64_t)((uint64_t)r >> v->shift);
@@ -149,8 +162,7 @@ static int64_t saturate_first(int64_t r, const struct video *v)
 static uint32_t video_scalar(uint32_t a, uint32_t b, uint32_t c, const struct video *v)
 {
 	const int64_t x = part_of(a, v->a_selector, v->flags & VIDEO_A_SIGNED);
-	const int64_t y =
-		part_of(b, v->b_selector, !is_shift(v) && (v->flags & VIDEO_B_SIGNED));
+	const int64_t y = part_of(b, v->b_selector, !is_shift(v) && (v->flags & VIDEO_B_SIGNED));
 	if (v->op == VIDEO_MAD)
 		return multiply_add(x, y, c, v);
 	int64_t r = first_operation(x, y, v->op, v->compare, v->flags);
@@ -184,27 +196,22 @@ static int64_t simd_part(uint32_t a, uint32_t b, unsigned pick, unsigned bits, b
 	return is_signed ? (int16_t)u : (int64_t)(uint16_t)u;
 }
 
-static uint32_t video_simd(uint32_t a, uint32_t b, uint32_t c, const struct video_simd *v,
-			   unsigned parts)
+static uint32_t video_simd(uint32_t a, uint32_t b, uint32_t c, const struct video_simd *v, unsigned parts)
 {
-	const uint32_t picks = (uint32_t)v->picks[0] | (uint32_t)v->picks[1] << 8 |
-			       (uint32_t)v->picks[2] << 16;
+	const uint32_t picks = (uint32_t)v->picks[0] | (uint32_t)v->picks[1] << 8 | (uint32_t)v->picks[2] << 16;
 	const unsigned bits = 32 / parts;
 	const uint32_t part_mask = ((uint32_t)1 << bits) - 1;
 	uint32_t merged = c, sum = c;
 	for (unsigned k = 0; k < parts; k++) {
 		if (!(v->parts >> k & 1))
 			continue;
-		const int64_t x =
-			simd_part(a, b, picks >> 3 * k & 7, bits, v->flags & VIDEO_A_SIGNED);
-		const int64_t y = simd_part(a, b, picks >> (12 + 3 * k) & 7, bits,
-					    v->flags & VIDEO_B_SIGNED);
+		const int64_t x = simd_part(a, b, picks >> 3 * k & 7, bits, v->flags & VIDEO_A_SIGNED);
+		const int64_t y = simd_part(a, b, picks >> (12 + 3 * k) & 7, bits, v->flags & VIDEO_B_SIGNED);
 		int64_t r = first_operation(x, y, v->op, v->compare, v->flags);
 		if (v->flags & VIDEO_SAT)
 			r = clamp_to(r, bits, v->flags & VIDEO_D_SIGNED);
 		sum += (uint32_t)r;
-		merged = (merged & ~(part_mask << bits * k)) | ((uint32_t)r & part_mask)
-								       << bits * k;
+		merged = (merged & ~(part_mask << bits * k)) | ((uint32_t)r & part_mask) << bits * k;
 	}
 	return v->second == VIDEO_2ND_ADD ? sum : merged;
 }

@@ -10,7 +10,7 @@ static uint32_t named_lanes(const struct warp *w, opref member)
 	const uint32_t *m = U32(w, member);
 	uint32_t all = 0;
 
-	if ((member & 3) == BANK_CONSTS)  /* the usual case */
+	if ((member & 3) == BANK_CONSTS) /* the usual case */
 		return m[0];
 	if (w->mask == ALL_LANES)
 		for (unsigned l = 0; l < LANES; l++)
@@ -65,8 +65,7 @@ static inline void permute_lanes(uint32_t to[LANES], const uint32_t *a, const ui
 #endif
 }
 
-static inline const struct insn *shuffle(struct warp *w, const struct insn *i,
-					 enum direction how)
+static inline const struct insn *shuffle(struct warp *w, const struct insn *i, enum direction how)
 {
 	const uint32_t *a = U32(w, i->a), *b = U32(w, i->b), *c = U32(w, i->c);
 	_Alignas(64) uint32_t value[LANES], from[LANES];
@@ -83,10 +82,22 @@ static inline const struct insn *shuffle(struct warp *w, const struct insn *i,
 	return i + 1;
 }
 
-HANDLER(SHFL_UP) { return shuffle(w, i, UP); }
-HANDLER(SHFL_DOWN) { return shuffle(w, i, DOWN); }
-HANDLER(SHFL_BFLY) { return shuffle(w, i, BFLY); }
-HANDLER(SHFL_IDX) { return shuffle(w, i, IDX); }
+HANDLER(SHFL_UP)
+{
+	return shuffle(w, i, UP);
+}
+HANDLER(SHFL_DOWN)
+{
+	return shuffle(w, i, DOWN);
+}
+HANDLER(SHFL_BFLY)
+{
+	return shuffle(w, i, BFLY);
+}
+HANDLER(SHFL_IDX)
+{
+	return shuffle(w, i, IDX);
+}
 
 /* ---- votes: a predicate, b member mask (if n is set) -------------------------------------------- */
 
@@ -105,7 +116,8 @@ static inline const struct insn *vote(struct warp *w, const struct insn *i, enum
 	if (i->n && !members_have_arrived(state_of(w), i->b))
 		return raise_event(state_of(w), EVENT_SYNC, i);
 	yes = *PRED(w, i->a);
-	EACH_ACTIVE(l, w) {
+	EACH_ACTIVE(l, w)
+	{
 		uint32_t who = voters(w, i, l), on = yes & who;
 		bool r = how == ALL ? on == who : how == ANY ? on != 0 : on == 0 || on == who;
 
@@ -115,9 +127,18 @@ static inline const struct insn *vote(struct warp *w, const struct insn *i, enum
 	return i + 1;
 }
 
-HANDLER(VOTE_ALL) { return vote(w, i, ALL); }
-HANDLER(VOTE_ANY) { return vote(w, i, ANY); }
-HANDLER(VOTE_UNI) { return vote(w, i, UNI); }
+HANDLER(VOTE_ALL)
+{
+	return vote(w, i, ALL);
+}
+HANDLER(VOTE_ANY)
+{
+	return vote(w, i, ANY);
+}
+HANDLER(VOTE_UNI)
+{
+	return vote(w, i, UNI);
+}
 
 HANDLER(VOTE_BALLOT)
 {
@@ -149,14 +170,15 @@ HANDLER(ELECT)
 
 	if (!members_have_arrived(state_of(w), i->a))
 		return raise_event(state_of(w), EVENT_SYNC, i);
-	EACH_ACTIVE(l, w) {
+	EACH_ACTIVE(l, w)
+	{
 		uint32_t who = member[l] & w->mask;
 
 		leader[l] = first_lane(who ? who : w->mask);
 		leads |= (uint32_t)(leader[l] == l) << l;
 	}
 	EACH_ACTIVE(l, w)
-		U32(w, i->d)[l] = leader[l];
+	U32(w, i->d)[l] = leader[l];
 	set_predicate(w, i->d2, leads);
 	return i + 1;
 }
@@ -186,8 +208,14 @@ static inline const struct insn *match_any(struct warp *w, const struct insn *i,
 	return i + 1;
 }
 
-HANDLER(MATCH_ANY_32) { return match_any(w, i, 4); }
-HANDLER(MATCH_ANY_64) { return match_any(w, i, 8); }
+HANDLER(MATCH_ANY_32)
+{
+	return match_any(w, i, 4);
+}
+HANDLER(MATCH_ANY_64)
+{
+	return match_any(w, i, 8);
+}
 
 static inline const struct insn *match_all(struct warp *w, const struct insn *i, unsigned bytes)
 {
@@ -195,45 +223,52 @@ static inline const struct insn *match_all(struct warp *w, const struct insn *i,
 
 	if (!members_have_arrived(state_of(w), i->b))
 		return raise_event(state_of(w), EVENT_SYNC, i);
-	EACH_ACTIVE(l, w) {
+	EACH_ACTIVE(l, w)
+	{
 		uint32_t who = U32(w, i->b)[l] & w->mask;
 		bool same = true;
 
 		for (uint32_t others = who; others; others &= others - 1)
-			same = same && value_at(w, i->a, bytes, first_lane(others)) ==
-					       value_at(w, i->a, bytes, l);
+			same = same && value_at(w, i->a, bytes, first_lane(others)) == value_at(w, i->a, bytes, l);
 		result[l] = same ? who : 0;
 		all |= (uint32_t)same << l;
 	}
 	EACH_ACTIVE(l, w)
-		U32(w, i->d)[l] = result[l];
+	U32(w, i->d)[l] = result[l];
 	set_predicate(w, i->d2, all);
 	return i + 1;
 }
 
-HANDLER(MATCH_ALL_32) { return match_all(w, i, 4); }
-HANDLER(MATCH_ALL_64) { return match_all(w, i, 8); }
+HANDLER(MATCH_ALL_32)
+{
+	return match_all(w, i, 4);
+}
+HANDLER(MATCH_ALL_64)
+{
+	return match_all(w, i, 8);
+}
 
 /* ---- redux: a value, b member mask -------------------------------------------------------------- */
 
-#define REDUX(name, type, expression)                                                   \
-	HANDLER(REDUX_##name)                                                           \
-	{                                                                               \
-		uint32_t result[LANES];                                                 \
-		if (!members_have_arrived(state_of(w), i->b))                                       \
-			return raise_event(state_of(w), EVENT_SYNC, i);                 \
-		EACH_ACTIVE(l, w) {                                                     \
-			uint32_t who = (U32(w, i->b)[l] & w->mask) | (1u << l);         \
-			type r = (type)U32(w, i->a)[first_lane(who)];                   \
+#define REDUX(name, type, expression) \
+	HANDLER(REDUX_##name) \
+	{ \
+		uint32_t result[LANES]; \
+		if (!members_have_arrived(state_of(w), i->b)) \
+			return raise_event(state_of(w), EVENT_SYNC, i); \
+		EACH_ACTIVE(l, w) \
+		{ \
+			uint32_t who = (U32(w, i->b)[l] & w->mask) | (1u << l); \
+			type r = (type)U32(w, i->a)[first_lane(who)]; \
 			for (uint32_t more = who & (who - 1); more; more &= more - 1) { \
-				type x = (type)U32(w, i->a)[first_lane(more)];          \
-				r = (expression);                                       \
-			}                                                               \
-			result[l] = (uint32_t)r;                                        \
-		}                                                                       \
-		EACH_ACTIVE(l, w)                                                       \
-			U32(w, i->d)[l] = result[l];                                    \
-		return i + 1;                                                           \
+				type x = (type)U32(w, i->a)[first_lane(more)]; \
+				r = (expression); \
+			} \
+			result[l] = (uint32_t)r; \
+		} \
+		EACH_ACTIVE(l, w) \
+		U32(w, i->d)[l] = result[l]; \
+		return i + 1; \
 	}
 
 REDUX(ADD, uint32_t, r + x)
@@ -241,7 +276,7 @@ REDUX(MIN_U32, uint32_t, x < r ? x : r)
 REDUX(MAX_U32, uint32_t, x > r ? x : r)
 REDUX(MIN_S32, int32_t, x < r ? x : r)
 REDUX(MAX_S32, int32_t, x > r ? x : r)
-REDUX(AND, uint32_t, r & x)
+REDUX(AND, uint32_t, r &x)
 REDUX(OR, uint32_t, r | x)
 REDUX(XOR, uint32_t, r ^ x)
 
@@ -265,7 +300,8 @@ HANDLER(REDUX_F32)
 
 	if (!members_have_arrived(state_of(w), i->b))
 		return raise_event(state_of(w), EVENT_SYNC, i);
-	EACH_ACTIVE(l, w) {
+	EACH_ACTIVE(l, w)
+	{
 		const uint32_t who = (U32(w, i->b)[l] & w->mask) | (1u << l);
 		uint32_t r = U32(w, i->a)[first_lane(who)] & keep;
 
@@ -275,6 +311,6 @@ HANDLER(REDUX_F32)
 		result[l] = r;
 	}
 	EACH_ACTIVE(l, w)
-		U32(w, i->d)[l] = result[l];
+	U32(w, i->d)[l] = result[l];
 	return i + 1;
 }

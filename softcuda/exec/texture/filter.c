@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { FLOAT_BITS = 28, HALF_BITS = 15 };  /* precision of a sum, relative to its largest texel; lower bits of smaller texels are lost */
+enum { FLOAT_BITS = 28, HALF_BITS = 15 }; /* precision of a sum, relative to its largest texel; lower bits of smaller texels are lost */
 
 /* ---- floats: f32, f16, and linear light converted from sRGB ------------------------------------ */
 
@@ -110,10 +110,15 @@ static float filter_floats(const struct texture *t, const struct taps *taps, uns
 static float fraction(int64_t sum, unsigned channel)
 {
 	switch (channel) {
-	case CHANNEL_U8: return (float)(sum + ((sum + 128) >> 8)) / 65535.0f;
-	case CHANNEL_U16: return (float)((sum + 128) >> 8) / 65535.0f;
-	case CHANNEL_S8: sum += (sum + 16 * (sum >> 12) + 64) >> 7; break;
-	default: sum = (sum + 128) >> 8;
+	case CHANNEL_U8:
+		return (float)(sum + ((sum + 128) >> 8)) / 65535.0f;
+	case CHANNEL_U16:
+		return (float)((sum + 128) >> 8) / 65535.0f;
+	case CHANNEL_S8:
+		sum += (sum + 16 * (sum >> 12) + 64) >> 7;
+		break;
+	default:
+		sum = (sum + 128) >> 8;
 	}
 	return (float)(sum < -32767 ? -32767 : sum) / 32767.0f;
 }
@@ -141,7 +146,7 @@ static uint32_t filter_channel(const struct texture *t, const struct taps *taps,
 	} else {
 		const int64_t sum = sum_of_integers(t, taps, channel);
 
-		if (t->read_integer)  /* truncated to 32 bits */
+		if (t->read_integer) /* truncated to 32 bits */
 			return (uint32_t)((sum + (gpul_channel_bytes(t->channel) < 4 ? 128 : 0)) >> 8);
 		result = fraction(sum, t->channel);
 	}

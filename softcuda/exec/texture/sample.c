@@ -4,9 +4,9 @@
 #include <math.h>
 #include <string.h>
 
-struct place {                               /* the position of a read, for all levels */
+struct place { /* the position of a read, for all levels */
 	double at[3];
-	uint64_t slice;                      /* number of slices before the layer or face */
+	uint64_t slice; /* number of slices before the layer or face */
 };
 
 /* Find the element at x, y, z of a level; OUTSIDE in a dimension: the border.  NULL: it must not be read. */
@@ -98,7 +98,8 @@ static bool add_level(const struct texture *t, const struct texture_level *l, co
 			const uint32_t in_column = column ? right : in_slice - right;
 			const uint32_t low = (in_column * x[1].weight + (column ? 128 : 127)) >> 8;
 
-			if (!add_tap(t, l, p, (const int64_t[]){ x[0].index[column], x[1].index[0], x[2].index[slice] }, in_column - low, r, taps) ||
+			if (!add_tap(t, l, p, (const int64_t[]){ x[0].index[column], x[1].index[0], x[2].index[slice] }, in_column - low, r,
+				     taps) ||
 			    !add_tap(t, l, p, (const int64_t[]){ x[0].index[column], x[1].index[1], x[2].index[slice] }, low, r, taps))
 				return false;
 		}
@@ -146,7 +147,7 @@ static uint32_t choose_level(const struct texture *t, const struct texture_read 
 
 	lod += t->sampler.bias;
 	lod = lod < t->sampler.least_level ? t->sampler.least_level : lod > t->sampler.most_level ? t->sampler.most_level : lod;
-	if (!(lod > 0))  /* NaN, too */
+	if (!(lod > 0)) /* NaN, too */
 		return 0;
 	return (uint32_t)((lod > last ? last : lod) * 256);
 }
@@ -205,7 +206,8 @@ bool gpul_texture_gather(const struct texture *t, const struct texture_read *rea
 		struct taps taps = { .n_groups = 1 };
 		uint32_t texel[4];
 
-		if (!add_tap(t, &t->level[0], &p, (const int64_t[]){ axis[0].index[side[k][0]], axis[1].index[side[k][1]], 0 }, WHOLE, r, &taps))
+		if (!add_tap(t, &t->level[0], &p, (const int64_t[]){ axis[0].index[side[k][0]], axis[1].index[side[k][1]], 0 }, WHOLE, r,
+			     &taps))
 			return false;
 		gpul_texture_filter(t, &taps, texel);
 		out[k] = texel[component];

@@ -32,10 +32,14 @@ static int64_t place_index(int64_t i, int64_t n, enum address_mode mode)
 	if (i >= 0 && i < n)
 		return i;
 	switch (mode) {
-	case ADDRESS_WRAP: return wrap_index(i, n);
-	case ADDRESS_MIRROR: return mirror_index(i, n);
-	case ADDRESS_CLAMP: return i < 0 ? 0 : n - 1;
-	default: return OUTSIDE;
+	case ADDRESS_WRAP:
+		return wrap_index(i, n);
+	case ADDRESS_MIRROR:
+		return mirror_index(i, n);
+	case ADDRESS_CLAMP:
+		return i < 0 ? 0 : n - 1;
+	default:
+		return OUTSIDE;
 	}
 }
 
@@ -67,7 +71,7 @@ static int64_t in_fractions(double x, uint32_t extent, enum address_mode mode, b
 	if (!normalised)
 		return floor_of(limit(x, FAR_AWAY) * 256 + 0.5);
 	if (mode == ADDRESS_WRAP || mode == ADDRESS_MIRROR)
-		fixed = floor_of(fabs(x) < FAR_AWAY ? x * 0x1p21 : 0) & ((1 << 22) - 1);  /* the period of mirror is 2 */
+		fixed = floor_of(fabs(x) < FAR_AWAY ? x * 0x1p21 : 0) & ((1 << 22) - 1); /* the period of mirror is 2 */
 	else
 		fixed = floor_of(limit(x, 0x1p20) * 0x1p21);
 	return (fixed * extent + (1 << 12)) >> 13;
@@ -79,7 +83,7 @@ struct axis gpul_texture_axis(double x, uint32_t extent, enum address_mode mode,
 	int64_t fixed, first;
 
 	if (!normalised && (mode == ADDRESS_WRAP || mode == ADDRESS_MIRROR))
-		mode = ADDRESS_CLAMP;  /* CUDA Driver API, cuTexObjectCreate */
+		mode = ADDRESS_CLAMP; /* CUDA Driver API, cuTexObjectCreate */
 	if (!linear) {
 		first = floor_of(in_texels((float)x, extent, mode, normalised)) + offset;
 		a.index[0] = a.index[1] = place_index(first, extent, mode);

@@ -5,45 +5,49 @@
 #include "softcuda/exec/engine_internal.h"
 #include "softcuda/exec/texture/texture_internal.h"
 
+/* clang-format off */
 enum texture_query {
 	QUERY_WIDTH, QUERY_HEIGHT, QUERY_DEPTH, QUERY_CHANNEL_TYPE, QUERY_CHANNEL_ORDER, QUERY_NORMALISED, QUERY_LAYERS, QUERY_LEVELS,
 	QUERY_SAMPLES, QUERY_UNNORMALISED, QUERY_FILTER, QUERY_ADDRESS_0, QUERY_ADDRESS_1, QUERY_ADDRESS_2, QUERY_LAYOUT,
 };
-enum outside { OUTSIDE_TRAP, OUTSIDE_CLAMP, OUTSIDE_ZERO };  /* .trap .clamp .zero of surface instructions */
+/* clang-format on */
+enum outside { OUTSIDE_TRAP, OUTSIDE_CLAMP, OUTSIDE_ZERO }; /* .trap .clamp .zero of surface instructions */
 enum surface_op { SURFACE_ADD, SURFACE_MIN, SURFACE_MAX, SURFACE_AND, SURFACE_OR };
 
 struct texture_form {
 	opref handle;
-	uint8_t dimensions;                  /* 1 to 3 */
-	bool layered, cube, integer;         /* integer: .s32 coordinates */
+	uint8_t dimensions;          /* 1 to 3 */
+	bool layered, cube, integer; /* integer: .s32 coordinates */
 	opref layer, at[3];
 	/* tex, tld4, txq */
 	enum lod_kind lod_kind;
 	opref lod, dx[3], dy[3], offset[3];
-	bool has_offset, halves;             /* halves: .v2.f16x2, results are packed in pairs */
-	opref resident;                      /* the predicate of d|p; always true */
+	bool has_offset, halves; /* halves: .v2.f16x2, results are packed in pairs */
+	opref resident;          /* the predicate of d|p; always true */
 	uint8_t component, query;
 	/* suld, sust, sured */
-	uint8_t n, bytes;                    /* registers, and bytes of each in memory */
-	bool formatted;                      /* .p: components of an element, and x counts elements */
+	uint8_t n, bytes; /* registers, and bytes of each in memory */
+	bool formatted;   /* .p: components of an element, and x counts elements */
 	enum outside outside;
 	enum surface_op op;
 	bool is_signed;
-	opref data[4];                       /* destinations, or what is stored */
+	opref data[4]; /* destinations, or what is stored */
 };
 
 /* ---- surface.c: the bytes that lane l of a suld, sust or sured accesses --------------------------- */
 
 enum surface_found {
 	SURFACE_FOUND,
-	SURFACE_NOTHING,                     /* outside, with .zero */
-	SURFACE_UNKNOWN, SURFACE_OUTSIDE, SURFACE_MISALIGNED,  /* faults: not a surface object; outside, with .trap */
+	SURFACE_NOTHING, /* outside, with .zero */
+	SURFACE_UNKNOWN,
+	SURFACE_OUTSIDE,
+	SURFACE_MISALIGNED, /* faults: not a surface object; outside, with .trap */
 };
 
 struct surface_spot {
 	const struct texture *t;
-	uint8_t *at;                         /* SURFACE_FOUND only */
-	int64_t x, y, slice, bytes, row_bytes;  /* the instruction's position; bytes: size of the access; row_bytes: of a surface row */
+	uint8_t *at;                           /* SURFACE_FOUND only */
+	int64_t x, y, slice, bytes, row_bytes; /* the instruction's position; bytes: size of the access; row_bytes: of a surface row */
 };
 
 enum surface_found gpul_surface_find(const struct warp *w, const struct texture_form *f, unsigned l, struct surface_spot *out);

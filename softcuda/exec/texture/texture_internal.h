@@ -12,36 +12,38 @@
 
 enum { TEXTURE_LEVELS = 18 };
 
+/* clang-format off */
 enum channel_type {
 	CHANNEL_U8, CHANNEL_U16, CHANNEL_U32, CHANNEL_S8, CHANNEL_S16, CHANNEL_S32, CHANNEL_F16, CHANNEL_F32,
 };
-enum address_mode { ADDRESS_WRAP, ADDRESS_CLAMP, ADDRESS_MIRROR, ADDRESS_BORDER };  /* the numbers of CUaddress_mode */
+/* clang-format on */
+enum address_mode { ADDRESS_WRAP, ADDRESS_CLAMP, ADDRESS_MIRROR, ADDRESS_BORDER }; /* the numbers of CUaddress_mode */
 
 struct texture_level {
 	const uint8_t *at;
-	uint32_t width, height, depth;       /* extents of one layer; at least 1 */
-	uint64_t pitch, slice;               /* bytes from row to row, and from slice, layer or face to the next */
+	uint32_t width, height, depth; /* extents of one layer; at least 1 */
+	uint64_t pitch, slice;         /* bytes from row to row, and from slice, layer or face to the next */
 };
 
 struct sampler {
-	uint8_t address[3];                  /* enum address_mode */
-	bool linear, linear_levels;          /* filters; false: the nearest texel, the nearest level */
-	bool normalised;                     /* coordinates: 0 to 1 */
+	uint8_t address[3];         /* enum address_mode */
+	bool linear, linear_levels; /* filters; false: the nearest texel, the nearest level */
+	bool normalised;            /* coordinates: 0 to 1 */
 	float bias, least_level, most_level;
-	uint8_t border[16];                  /* border colour, in the format of an element: gpul_texture_set_border() */
+	uint8_t border[16]; /* border colour, in the format of an element: gpul_texture_set_border() */
 };
 
 struct texture {
-	uint8_t channel;                     /* enum channel_type */
+	uint8_t channel; /* enum channel_type */
 	uint8_t n_channels, element_bytes;
-	bool read_integer;                   /* texels are integers; else floats, from integers by division */
-	bool unorm;                          /* the format itself is normalised */
+	bool read_integer; /* texels are integers; else floats, from integers by division */
+	bool unorm;        /* the format itself is normalised */
 	bool srgb;
-	bool in_table;                       /* memory with an address: kernels may access it only if the table says so */
-	bool linear_memory;                  /* one row, read with integer coordinates only */
+	bool in_table;      /* memory with an address: kernels may access it only if the table says so */
+	bool linear_memory; /* one row, read with integer coordinates only */
 	bool cube, layered;
-	uint8_t dimensions;                  /* 1 to 3, for messages and queries */
-	uint32_t n_levels, n_layers;         /* faces do not count as layers */
+	uint8_t dimensions;          /* 1 to 3, for messages and queries */
+	uint32_t n_levels, n_layers; /* faces do not count as layers */
 	struct texture_level level[TEXTURE_LEVELS];
 	struct sampler sampler;
 };
@@ -54,7 +56,7 @@ enum texture_kind { TEXTURE_OBJECT = 1, SURFACE_OBJECT };
 uint64_t gpul_texture_add(enum texture_kind kind, const struct texture *t);
 /* Bind the handle to t; returns the previous texture. */
 const struct texture *gpul_texture_bind(uint64_t handle, const struct texture *t);
-const struct texture *gpul_texture_remove(uint64_t handle);   /* returns the texture that was bound */
+const struct texture *gpul_texture_remove(uint64_t handle); /* returns the texture that was bound */
 /* NULL: no such handle, or it is not bound.  Any thread may call. */
 const struct texture *gpul_texture_find(uint64_t handle, enum texture_kind kind);
 bool gpul_texture_is(uint64_t handle, enum texture_kind kind);
@@ -81,11 +83,11 @@ uint16_t gpul_float_to_half(float f);
 
 /* ---- texture_address.c ------------------------------------------------------------------------------- */
 
-enum { OUTSIDE = -1 };                       /* index of a texel that is the border */
+enum { OUTSIDE = -1 }; /* index of a texel that is the border */
 
-struct axis {                                /* the texels that a coordinate selects in one dimension */
-	int64_t index[2];                    /* index[1] is used by linear filters; OUTSIDE: the border */
-	uint32_t weight;                     /* weight of index[1], in 1/256 */
+struct axis {             /* the texels that a coordinate selects in one dimension */
+	int64_t index[2]; /* index[1] is used by linear filters; OUTSIDE: the border */
+	uint32_t weight;  /* weight of index[1], in 1/256 */
 };
 
 /* Find the texel nearest to a coordinate, or its two neighbours; offset: in texels, added to the coordinate. */
@@ -97,9 +99,9 @@ unsigned gpul_cube_face(const float direction[3], double in_face[2]);
 
 enum lod_kind { LOD_BASE, LOD_LEVEL, LOD_GRADIENT };
 
-struct texture_read {                        /* one lane's tex or tld4 */
-	uint8_t dimensions;                  /* dimensions of the instruction: 1 to 3 */
-	bool layered, cube, integer;         /* integer: coordinates are texels */
+struct texture_read {                /* one lane's tex or tld4 */
+	uint8_t dimensions;          /* dimensions of the instruction: 1 to 3 */
+	bool layered, cube, integer; /* integer: coordinates are texels */
 	enum lod_kind lod_kind;
 	uint32_t layer;
 	float at[3];
@@ -107,10 +109,10 @@ struct texture_read {                        /* one lane's tex or tld4 */
 	float lod, dx[3], dy[3];
 };
 
-struct texture_reader {                      /* the device whose access rights apply to the reads */
+struct texture_reader { /* the device whose access rights apply to the reads */
 	struct range_cache *cache;
 	unsigned slot;
-	uint64_t denied;                     /* the address of a texel that must not be read */
+	uint64_t denied; /* the address of a texel that must not be read */
 };
 
 /* Read and filter texels.  False: it must not read the texel at r->denied. */
@@ -120,12 +122,12 @@ bool gpul_texture_gather(const struct texture *t, const struct texture_read *rea
 			 uint32_t out[4]);
 
 /* The texels that one read filters, and their weights; sample.c collects them, filter.c adds them. */
-enum { MAX_TAPS = 16, WHOLE = 256 };         /* 8 texels in each of two levels; the sum of all weights */
+enum { MAX_TAPS = 16, WHOLE = 256 }; /* 8 texels in each of two levels; the sum of all weights */
 
 struct tap {
-	const uint8_t *at;                   /* the element in memory, or the border */
-	uint32_t weight;                     /* 1 to WHOLE */
-	uint8_t group;                       /* texels of one slice of one level: floats are added group by group */
+	const uint8_t *at; /* the element in memory, or the border */
+	uint32_t weight;   /* 1 to WHOLE */
+	uint8_t group;     /* texels of one slice of one level: floats are added group by group */
 };
 
 struct taps {

@@ -12,14 +12,14 @@
 enum { CHUNK_ROWS = 1024, MAX_CHUNKS = 4096 };
 
 struct row {
-	_Atomic uint64_t handle;             /* 0: free */
+	_Atomic uint64_t handle; /* 0: free */
 	_Atomic(const struct texture *) texture;
-	uint8_t kind;                        /* enum texture_kind; written before the handle */
-	uint32_t generation, next_free;      /* next_free: row + 1 */
+	uint8_t kind;                   /* enum texture_kind; written before the handle */
+	uint32_t generation, next_free; /* next_free: row + 1 */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static _Atomic(struct row *) chunks[MAX_CHUNKS];  /* never freed, because a kernel may look up a stale handle at any time */
+static _Atomic(struct row *) chunks[MAX_CHUNKS]; /* never freed, because a kernel may look up a stale handle at any time */
 static uint32_t n_rows, first_free;
 
 static struct row *row_at(uint32_t number)

@@ -26,18 +26,16 @@ static uint64_t peer_shared(const struct warp_state *s, uint64_t at, uint64_t by
 
 /* Check a generic address.  It is in the window of the block's shared memory, the lane's local memory or the
  * parameters; else it must be in the table, whose search takes longer. */
-static bool generic_allowed(struct warp_state *s, unsigned slot, unsigned l, uint64_t at,
-			    uint64_t bytes, bool write)
+static bool generic_allowed(struct warp_state *s, unsigned slot, unsigned l, uint64_t at, uint64_t bytes, bool write)
 {
 	return inside(at - (uintptr_t)s->shared, bytes, s->shared_bytes) ||
 	       inside(at - (uintptr_t)s->local - l * s->local_stride, bytes, s->local_bytes) ||
-	       (!write && inside(at - (uintptr_t)s->params, bytes, s->param_bytes)) ||
-	       range_covers(s->cache, slot, at, bytes, write) || peer_generic(s, at, bytes);
+	       (!write && inside(at - (uintptr_t)s->params, bytes, s->param_bytes)) || range_covers(s->cache, slot, at, bytes, write) ||
+	       peer_generic(s, at, bytes);
 }
 
 /* Host address of a lane's access; 0: not allowed. */
-static uint64_t host_address(struct warp_state *s, const struct insn *i, unsigned l,
-			     uint64_t at, unsigned bytes, bool write)
+static uint64_t host_address(struct warp_state *s, const struct insn *i, unsigned l, uint64_t at, unsigned bytes, bool write)
 {
 	switch (i->flags & SPACE_MASK) {
 	case SPACE_GLOBAL:
@@ -47,24 +45,21 @@ static uint64_t host_address(struct warp_state *s, const struct insn *i, unsigne
 	case SPACE_SHARED:
 		return inside(at, bytes, s->shared_bytes) ? (uintptr_t)s->shared + at : peer_shared(s, at, bytes);
 	case SPACE_LOCAL:
-		return inside(at, bytes, s->local_bytes)
-			       ? (uintptr_t)s->local + l * s->local_stride + at
-			       : 0;
+		return inside(at, bytes, s->local_bytes) ? (uintptr_t)s->local + l * s->local_stride + at : 0;
 	default:
-		return !write && inside(at, bytes, s->param_bytes) ? (uintptr_t)s->params + at
-								   : 0;
+		return !write && inside(at, bytes, s->param_bytes) ? (uintptr_t)s->params + at : 0;
 	}
 }
 
-enum shape gpul_access_slow(struct warp_state *s, const struct insn *i, unsigned bytes,
-			    bool write, struct access *x)
+enum shape gpul_access_slow(struct warp_state *s, const struct insn *i, unsigned bytes, bool write, struct access *x)
 {
-	EACH_ACTIVE(l, &s->w) {
+	EACH_ACTIVE(l, &s->w)
+	{
 		uint64_t at = lane_address(s, i, l);
 
 		x->each[l] = at & (bytes - 1) ? 0 : host_address(s, i, l, at, bytes, write);
 		if (!x->each[l] && write && gpul_store_multicast(s, i, bytes, host_address, x))
-			return SHAPE_FAULT;  /* so that the handler returns x->stop, the next instruction */
+			return SHAPE_FAULT; /* so that the handler returns x->stop, the next instruction */
 		if (!x->each[l]) {
 			x->stop = gpul_fault_access(s, i, l, at, bytes, write);
 			return SHAPE_FAULT;

@@ -21,7 +21,7 @@ enum shape { SHAPE_FAULT, SHAPE_ROW, SHAPE_SAME, SHAPE_GATHER, SHAPE_EACH };
 struct access {
 	uint8_t *at;
 	const struct insn *stop;
-	bool own_local;                  /* only stores set and read it: the access is to local memory */
+	bool own_local; /* only stores set and read it: the access is to local memory */
 	union {
 		int32_t offset[LANES];
 		uint64_t each[LANES];
@@ -29,8 +29,7 @@ struct access {
 };
 
 /* access.c: check lane by lane, in any address space; record the fault if there is one. */
-enum shape gpul_access_slow(struct warp_state *s, const struct insn *i, unsigned bytes, bool write,
-			    struct access *x);
+enum shape gpul_access_slow(struct warp_state *s, const struct insn *i, unsigned bytes, bool write, struct access *x);
 
 /* access_multicast.c: a store that gpul_access_slow() does not allow: if it is to multicast addresses, store the value of each active
  * lane, also of lanes with other addresses, and set x->stop; false: nothing was done, or the store is a fault. */
@@ -64,8 +63,8 @@ static inline uint64_t lane_address(const struct warp_state *s, const struct ins
 }
 
 /* The addresses of all lanes, less *offset, as 64 bits; inactive lanes get the address of an active one. */
-static inline const uint64_t *lane_addresses(const struct warp_state *s, const struct insn *i,
-					     uint64_t room[restrict LANES], uint64_t *offset)
+static inline const uint64_t *lane_addresses(const struct warp_state *s, const struct insn *i, uint64_t room[restrict LANES],
+					     uint64_t *offset)
 {
 	const uint64_t *wide = U64(&s->w, i->a);
 	const uint32_t *narrow = U32(&s->w, i->a), mask = s->w.mask;
@@ -97,8 +96,7 @@ static inline bool addresses_are_a_row(const uint64_t *a, unsigned bytes)
 
 /* True: all lanes may access [at, at + bytes), in an address space where one check is enough for all of them;
  * *host is the host address. */
-static inline bool span_allowed(struct warp_state *s, const struct insn *i, uint64_t at, uint64_t bytes, bool write,
-				uint8_t **host)
+static inline bool span_allowed(struct warp_state *s, const struct insn *i, uint64_t at, uint64_t bytes, bool write, uint8_t **host)
 {
 	switch (i->flags & SPACE_MASK) {
 	case SPACE_GLOBAL:
@@ -117,11 +115,10 @@ static inline bool span_allowed(struct warp_state *s, const struct insn *i, uint
 }
 
 /* Resolve 32-bit addresses in shared memory when all lanes are active, the common case in inner loops.  Offsets wrap at 32 bits. */
-static inline enum shape resolve_shared(struct warp_state *s, const struct insn *i, unsigned bytes, bool write,
-					struct access *x)
+static inline enum shape resolve_shared(struct warp_state *s, const struct insn *i, unsigned bytes, bool write, struct access *x)
 {
 	const uint32_t *a = U32(&s->w, i->a), offset = (uint32_t)i->imm, first = a[0] + offset;
-	const uint32_t last = s->shared_bytes - bytes;  /* highest offset allowed */
+	const uint32_t last = s->shared_bytes - bytes; /* highest offset allowed */
 	uint32_t bad = 0, skew = 0, differ = 0;
 
 	if (s->shared_bytes < bytes)
@@ -183,8 +180,7 @@ static inline bool in_own_local(const struct warp_state *s, unsigned l, uint64_t
 }
 
 /* True: the address of each active lane is in its own local memory, as for a pointer to a local variable. */
-static inline bool all_in_own_local(const struct warp_state *s, const uint64_t *a, uint64_t offset, unsigned bytes,
-				    struct access *x)
+static inline bool all_in_own_local(const struct warp_state *s, const uint64_t *a, uint64_t offset, unsigned bytes, struct access *x)
 {
 	const uint32_t mask = s->w.mask;
 	uint64_t bad = 0;
@@ -202,8 +198,7 @@ static inline bool all_in_own_local(const struct warp_state *s, const uint64_t *
 }
 
 /* Resolve the address of the only active lane, as in a block of one thread or after an election. */
-static inline enum shape resolve_one(struct warp_state *s, const struct insn *i, unsigned bytes, bool write,
-				     struct access *x)
+static inline enum shape resolve_one(struct warp_state *s, const struct insn *i, unsigned bytes, bool write, struct access *x)
 {
 	const unsigned l = first_lane(s->w.mask);
 	const uint64_t at = lane_address(s, i, l);
@@ -225,8 +220,7 @@ static inline enum shape resolve_one(struct warp_state *s, const struct insn *i,
 
 /* Convert the addresses to offsets from the first, if each differs from it by less than 1 GiB; odd: the bits that are
  * set in one of them.  Without 64-bit comparisons, which most CPUs lack for vectors. */
-static inline bool addresses_are_near(const uint64_t *a, int32_t offset[restrict LANES], int32_t *lo, int32_t *hi,
-				      uint64_t *odd)
+static inline bool addresses_are_near(const uint64_t *a, int32_t offset[restrict LANES], int32_t *lo, int32_t *hi, uint64_t *odd)
 {
 	const uint64_t first = a[0];
 	uint64_t far = 0, bits = 0;
@@ -250,8 +244,8 @@ static inline bool addresses_are_near(const uint64_t *a, int32_t offset[restrict
 }
 
 /* True: the addresses are a row, and all of it may be accessed. */
-static inline bool resolve_row(struct warp_state *s, const struct insn *i, const uint64_t *a, uint64_t offset,
-			       unsigned bytes, bool write, struct access *x)
+static inline bool resolve_row(struct warp_state *s, const struct insn *i, const uint64_t *a, uint64_t offset, unsigned bytes, bool write,
+			       struct access *x)
 {
 	return !((a[0] + offset) & (bytes - 1)) && addresses_are_a_row(a, bytes) &&
 	       span_allowed(s, i, a[0] + offset, (uint64_t)bytes * LANES, write, &x->at);
@@ -294,8 +288,7 @@ static inline bool resolve_in_last_range(struct warp_state *s, const struct insn
 }
 
 /* Resolve any addresses.  bytes: size of one lane's access, a power of two and so also its alignment. */
-static inline enum shape resolve_any(struct warp_state *s, const struct insn *i, unsigned bytes, bool write,
-				     struct access *x)
+static inline enum shape resolve_any(struct warp_state *s, const struct insn *i, unsigned bytes, bool write, struct access *x)
 {
 	uint64_t room[LANES], odd, offset;
 	const unsigned first = first_lane(s->w.mask);
@@ -318,12 +311,11 @@ static inline enum shape resolve_any(struct warp_state *s, const struct insn *i,
 	if (!addresses_are_near(a, x->offset, &lo, &hi, &odd) || (odd | offset) & (bytes - 1) ||
 	    !span_allowed(s, i, a[0] + (uint64_t)(int64_t)lo + offset, (uint64_t)(hi - lo) + bytes, write, &x->at))
 		return gpul_access_slow(s, i, bytes, write, x);
-	x->at -= lo;  /* the host address of lane 0's access */
+	x->at -= lo; /* the host address of lane 0's access */
 	return lo == hi && !write ? SHAPE_SAME : SHAPE_GATHER;
 }
 
-static inline enum shape resolve(struct warp_state *s, const struct insn *i, unsigned bytes, bool write,
-				 struct access *x)
+static inline enum shape resolve(struct warp_state *s, const struct insn *i, unsigned bytes, bool write, struct access *x)
 {
 	enum shape shape;
 
@@ -350,8 +342,7 @@ static inline void shape_to_pointers(enum shape shape, unsigned bytes, struct ac
 	if (shape == SHAPE_EACH)
 		return;
 	for (unsigned l = 0; l < LANES; l++)
-		x->each[l] = (uintptr_t)found.at + (shape == SHAPE_ROW ? l * bytes : shape == SHAPE_SAME ? 0
-						    : (uint64_t)found.offset[l]);
+		x->each[l] = (uintptr_t)found.at + (shape == SHAPE_ROW ? l * bytes : shape == SHAPE_SAME ? 0 : (uint64_t)found.offset[l]);
 }
 
 /* True: a higher lane has no lower address.  Called with the result of resolve(), before shape_to_pointers(). */
@@ -395,8 +386,7 @@ static inline unsigned lanes_by_address(uint32_t mask, bool ascend, const struct
 }
 
 /* Resolve the addresses to one pointer per active lane, in x->each; true: a fault. */
-static inline bool resolve_each(struct warp_state *s, const struct insn *i, unsigned bytes, bool write,
-				struct access *x)
+static inline bool resolve_each(struct warp_state *s, const struct insn *i, unsigned bytes, bool write, struct access *x)
 {
 	enum shape shape = resolve(s, i, bytes, write, x);
 

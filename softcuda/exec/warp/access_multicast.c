@@ -5,7 +5,9 @@
 
 enum { MOST_BYTES = 64 };
 
-static const struct { uint8_t memory, reg; } kinds[] = {
+static const struct {
+	uint8_t memory, reg;
+} kinds[] = {
 #define X(name, memory_type, reg_type) { sizeof(memory_type), sizeof(reg_type) },
 	GPUL_STORE_KINDS(X)
 #undef X
@@ -51,9 +53,11 @@ bool gpul_store_multicast(struct warp_state *s, const struct insn *i, unsigned b
 
 	if (!is_store(i) || (i->flags & SPACE_MASK) > SPACE_GENERIC)
 		return false;
-	EACH_ACTIVE(l, &s->w) {
+	EACH_ACTIVE(l, &s->w)
+	{
 		const uint64_t at = lane_address(s, i, l), host = at & (bytes - 1) ? 0 : host_address(s, i, l, at, bytes, true);
-		const struct copies_slot *k = host || at & (bytes - 1) ? NULL : copies_at(s->cache, i->src, at, bytes, true, why, sizeof why);
+		const struct copies_slot *k = host || at & (bytes - 1) ? NULL
+								       : copies_at(s->cache, i->src, at, bytes, true, why, sizeof why);
 
 		if (!host && !k)
 			return false;

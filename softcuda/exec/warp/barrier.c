@@ -29,9 +29,7 @@ static void release_split(struct warp_state *s, struct split *p, const struct ba
 	if (i->op == OP_BAR_RED_POPC)
 		SET_LANES(&s->w, U32(&s->w, i->d), r->popc);
 	else if (i->op == OP_BAR_RED_AND || i->op == OP_BAR_RED_OR)
-		*PRED(&s->w, i->d) =
-			(*PRED(&s->w, i->d) & ~p->mask) |
-			((i->op == OP_BAR_RED_AND ? r->all : r->any) ? p->mask : 0);
+		*PRED(&s->w, i->d) = (*PRED(&s->w, i->d) & ~p->mask) | ((i->op == OP_BAR_RED_AND ? r->all : r->any) ? p->mask : 0);
 	s->w.bank[BANK_REGS] = kept_bank;
 	s->w.mask = kept_mask;
 	p->state = SPLIT_READY;
@@ -63,7 +61,7 @@ static uint32_t lanes_that_differ(const struct warp_state *s, opref operand, uin
 	const uint32_t *value = U32(&s->w, operand), first = value[first_lane(mask)];
 	uint32_t differ = 0;
 
-	if ((operand & 3) == BANK_CONSTS)  /* the usual case */
+	if ((operand & 3) == BANK_CONSTS) /* the usual case */
 		return 0;
 	for (unsigned l = 0; l < LANES; l++)
 		differ |= (uint32_t)((value[l] & bits) != (first & bits)) << l;
@@ -80,7 +78,7 @@ static void leave_other_lanes(struct warp_state *s, struct split *me, const stru
 	if (!others)
 		return;
 	me->mask &= ~others;
-	s->n_instructions -= count_lanes(others);  /* n_instructions already includes the instruction for all lanes */
+	s->n_instructions -= count_lanes(others); /* n_instructions already includes the instruction for all lanes */
 	gpul_split_add(s, me->frame, i, others);
 }
 
@@ -91,8 +89,10 @@ static unsigned barrier_number(uint32_t number)
 	static atomic_flag told = ATOMIC_FLAG_INIT;
 
 	if (number >= CLUSTER_BARRIER && !atomic_flag_test_and_set(&told))
-		gpul_log(GPUL_LOG_NOTICE, "softcuda", "a kernel uses barrier %u: the barriers of a block have the numbers 0 to %d, and a GPU uses "
-			 "the lower four bits, barrier %u", number, CLUSTER_BARRIER - 1, number % CLUSTER_BARRIER);
+		gpul_log(GPUL_LOG_NOTICE, "softcuda",
+			 "a kernel uses barrier %u: the barriers of a block have the numbers 0 to %d, and a GPU uses "
+			 "the lower four bits, barrier %u",
+			 number, CLUSTER_BARRIER - 1, number % CLUSTER_BARRIER);
 	return number % CLUSTER_BARRIER;
 }
 
@@ -141,8 +141,7 @@ void gpul_block_lanes_ended(struct warp_state *s, uint32_t lanes)
 
 		if (!r->in_use)
 			continue;
-		if (s->arrived[id] && (lanes & ~s->arrived[id]) &&
-		    !(s->w.live & ~s->arrived[id]))
+		if (s->arrived[id] && (lanes & ~s->arrived[id]) && !(s->w.live & ~s->arrived[id]))
 			r->arrived += LANES - count_lanes(s->arrived[id]);
 		if (barrier_is_complete(b, r))
 			complete_barrier(b, id);

@@ -32,7 +32,9 @@ static int find_device_call(const char *name)
 
 enum builtin gpul_builtin_find(const char *name)
 {
-	static const struct { const char *name; enum builtin builtin;
+	static const struct {
+		const char *name;
+		enum builtin builtin;
 	} known[] = {
 		{ "vprintf", BUILTIN_VPRINTF },
 		{ "malloc", BUILTIN_MALLOC },
@@ -60,8 +62,7 @@ unsigned gpul_builtin_written_bytes(enum builtin b)
 	return b < BUILTIN_DEVICE_RUNTIME ? 0 : bytes[b - BUILTIN_DEVICE_RUNTIME];
 }
 
-uint64_t gpul_builtin_argument(const struct warp_state *s, const struct call_site *site, uint32_t n,
-			       unsigned lane)
+uint64_t gpul_builtin_argument(const struct warp_state *s, const struct call_site *site, uint32_t n, unsigned lane)
 {
 	const struct call_argument *a = &site->args[n];
 	uint32_t bytes = a->slot.bytes < 8 ? a->slot.bytes : 8;
@@ -72,10 +73,7 @@ uint64_t gpul_builtin_argument(const struct warp_state *s, const struct call_sit
 	if (a->in_register)
 		memcpy(&value, (uint8_t *)opptr(&s->w, a->regs.at[0]) + lane * a->slot.bytes, bytes);
 	else
-		memcpy(&value,
-		       s->local + lane * s->local_stride + s->frame->local_offset +
-			       a->slot.offset,
-		       bytes);
+		memcpy(&value, s->local + lane * s->local_stride + s->frame->local_offset + a->slot.offset, bytes);
 	return value;
 }
 
@@ -109,26 +107,19 @@ void gpul_builtin_set_result(const struct warp_state *s, const struct call_site 
 	if (a->in_register)
 		memcpy((uint8_t *)opptr(&s->w, a->regs.at[0]) + lane * a->slot.bytes, &value, bytes);
 	else
-		memcpy(s->local + lane * s->local_stride + s->frame->local_offset +
-			       a->slot.offset,
-		       &value, bytes);
+		memcpy(s->local + lane * s->local_stride + s->frame->local_offset + a->slot.offset, &value, bytes);
 }
 
-static const struct insn *fail_assertion(struct warp_state *s, const struct insn *i,
-					unsigned lane)
+static const struct insn *fail_assertion(struct warp_state *s, const struct insn *i, unsigned lane)
 {
 	const struct call_site *site = i->object;
 	char message[100] = "?", file[60] = "?", function[60] = "?";
 
-	gpul_lane_string(s, lane, gpul_builtin_argument(s, site, 0, lane), message,
-			    sizeof message);
-	gpul_lane_string(s, lane, gpul_builtin_argument(s, site, 1, lane), file,
-			    sizeof file);
-	gpul_lane_string(s, lane, gpul_builtin_argument(s, site, 3, lane), function,
-			    sizeof function);
-	return gpul_fault_text(s, i, GPUL_EXEC_ASSERT, lane, "%s:%u: %s: assertion `%s' failed",
-			       file, (unsigned)gpul_builtin_argument(s, site, 2, lane),
-			       function, message);
+	gpul_lane_string(s, lane, gpul_builtin_argument(s, site, 0, lane), message, sizeof message);
+	gpul_lane_string(s, lane, gpul_builtin_argument(s, site, 1, lane), file, sizeof file);
+	gpul_lane_string(s, lane, gpul_builtin_argument(s, site, 3, lane), function, sizeof function);
+	return gpul_fault_text(s, i, GPUL_EXEC_ASSERT, lane, "%s:%u: %s: assertion `%s' failed", file,
+			       (unsigned)gpul_builtin_argument(s, site, 2, lane), function, message);
 }
 
 static const struct insn *device_free(struct warp_state *s, const struct insn *i, unsigned lane)
@@ -138,10 +129,8 @@ static const struct insn *device_free(struct warp_state *s, const struct insn *i
 
 	if (!address || (heap && gpul_heap_free(heap, address)))
 		return NULL;
-	return gpul_fault_text(
-		s, i, GPUL_EXEC_ILLEGAL_ADDRESS, lane,
-		"free of 0x%llx, which malloc did not return or which was freed before",
-		(unsigned long long)address);
+	return gpul_fault_text(s, i, GPUL_EXEC_ILLEGAL_ADDRESS, lane,
+			       "free of 0x%llx, which malloc did not return or which was freed before", (unsigned long long)address);
 }
 
 /* Set the value of a conditional node.  The handle is the address of the value: see GPUL_EXEC_MEM_CONDITION. */
@@ -165,15 +154,16 @@ const struct insn *gpul_call_builtin(struct warp_state *s, const struct insn *i)
 
 	if (site->builtin >= BUILTIN_DEVICE_RUNTIME)
 		return s->block->launch->machine->nests->call_device_runtime(s, i);
-	EACH_ACTIVE(l, &s->w) {
+	EACH_ACTIVE(l, &s->w)
+	{
 		const struct insn *stop = NULL;
 		struct heap *heap;
 
 		switch (site->builtin) {
 		case BUILTIN_VPRINTF:
 			gpul_builtin_set_result(s, site, l,
-				   (uint64_t)(int64_t)gpul_lane_printf(s, i, l, gpul_builtin_argument(s, site, 0, l),
-							    gpul_builtin_argument(s, site, 1, l), &stop));
+						(uint64_t)(int64_t)gpul_lane_printf(s, i, l, gpul_builtin_argument(s, site, 0, l),
+										    gpul_builtin_argument(s, site, 1, l), &stop));
 			break;
 		case BUILTIN_MALLOC:
 			heap = gpul_heap_of(s->block->launch->machine);

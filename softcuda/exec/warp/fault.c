@@ -6,7 +6,7 @@
 #include "softcuda/exec/shown_name_internal.h"
 #include "softcuda/exec/warp/observe_internal.h"
 
-enum { NAME_BYTES = 80 };  /* maximum length of a kernel's name, so that the block and thread after it fit into a gpul_error */
+enum { NAME_BYTES = 80 }; /* maximum length of a kernel's name, so that the block and thread after it fit into a gpul_error */
 
 void gpul_launch_fault(struct gpul_exec_launch *l, const gpul_exec_fault *fault)
 {
@@ -54,7 +54,11 @@ static bool is_source(const gpul_ptx_module *m, const char *name)
 }
 
 /* A place in a source: path "" if the module does not name the file. */
-struct line { const gpul_ptx_file *file; const char *path; uint32_t line; };
+struct line {
+	const gpul_ptx_file *file;
+	const char *path;
+	uint32_t line;
+};
 
 static struct line line_at(const gpul_ptx_module *m, uint32_t file, uint32_t line)
 {
@@ -66,7 +70,8 @@ static struct line line_at(const gpul_ptx_module *m, uint32_t file, uint32_t lin
 /* True: the path is a CUDA header: the folder before /include/ is one of CUDA's, or the file name is that of a CUDA header. */
 static bool is_of_toolkit(const char *path)
 {
-	static const char *const parts[] = { "/cooperative_groups", "/crt/", "/cccl/", "/cuda/include/", "/cuda_runtime/include/", "/cuda_cccl/include/" };
+	static const char *const parts[] = { "/cooperative_groups", "/crt/", "/cccl/", "/cuda/include/", "/cuda_runtime/include/",
+					     "/cuda_cccl/include/" };
 	static const char *const names[] = { "sm_", "device_atomic_functions", "cooperative_groups", "cuda_pipeline", "cuda_awbarrier" };
 	const char *include = strstr(path, "/include/"), *folder = include, *name = gpul_file_name(path), *version;
 
@@ -81,7 +86,8 @@ static bool is_of_toolkit(const char *path)
 	if (!folder)
 		return false;
 	version = folder + (!strncmp(folder, "cuda-", 5) ? 5 : !strncmp(folder, "cu", 2) ? 2 : 0);
-	return (version > folder && *version >= '0' && *version <= '9') || (strstr(path, "/targets/") && include > path + 6 && !strncmp(include - 6, "-linux", 6));
+	return (version > folder && *version >= '0' && *version <= '9') ||
+	       (strstr(path, "/targets/") && include > path + 6 && !strncmp(include - 6, "-linux", 6));
 }
 
 /* The line that calls the inlined function of loc.  *row: in and out: the row of the .loc, which comes earlier; GPUL_PTX_NONE:
@@ -139,8 +145,8 @@ static void cuda_position(const gpul_ptx_module *m, uint32_t row, gpul_exec_faul
 	snprintf(f->source, sizeof f->source, "%s", own.path);
 	n = snprintf(buf, bytes, "%.40s:%u", gpul_file_name(f->source), f->source_line);
 	if (*caller.path && (size_t)n < bytes)
-		snprintf(buf + n, bytes - (size_t)n, ", inlined %s %.40s:%u", other ? "from" : "at", gpul_file_name(other ? inner.path : caller.path),
-			 other ? inner.line : caller.line);
+		snprintf(buf + n, bytes - (size_t)n, ", inlined %s %.40s:%u", other ? "from" : "at",
+			 gpul_file_name(other ? inner.path : caller.path), other ? inner.line : caller.line);
 }
 
 /* Write the position of an instruction: "kernel.ptx:31"; if the PTX has .loc directives, "kernel.ptx:31 (kernel.cu:7)".
@@ -161,8 +167,7 @@ void gpul_insn_place(const struct func_code *code, const struct insn *i, gpul_ex
 	else if (*cuda && is_source(m, gpul_file_name(name)))
 		snprintf(buf, bytes, "%s", cuda);
 	else
-		snprintf(buf, bytes, "%.60s:%u%s%s%s", name, in ? in->line : code->ptx->line, *cuda ? " (" : "", cuda,
-			 *cuda ? ")" : "");
+		snprintf(buf, bytes, "%.60s:%u%s%s%s", name, in ? in->line : code->ptx->line, *cuda ? " (" : "", cuda, *cuda ? ")" : "");
 }
 
 const char *gpul_index_text(const uint32_t i[3], const uint32_t extent[3], char buf[INDEX_BYTES])
@@ -173,8 +178,7 @@ const char *gpul_index_text(const uint32_t i[3], const uint32_t extent[3], char 
 	return buf;
 }
 
-static const struct insn *record_fault(struct warp_state *s, const struct insn *i, unsigned lane,
-				 gpul_exec_fault *f, const char *what)
+static const struct insn *record_fault(struct warp_state *s, const struct insn *i, unsigned lane, gpul_exec_fault *f, const char *what)
 {
 	const struct gpul_exec_launch *l = s->block->launch;
 	char place[200], name[NAME_BYTES], block[INDEX_BYTES], thread[INDEX_BYTES];
@@ -187,8 +191,8 @@ static const struct insn *record_fault(struct warp_state *s, const struct insn *
 		*place = '\0', colon = "";
 	memcpy(f->block, s->block->index, sizeof f->block);
 	gpul_lane_thread(s, lane, f->thread);
-	n = snprintf(f->text, sizeof f->text, "%s%s%.200s; %s, block %s, thread %s", place, colon,
-		     what, gpul_shown_name(l->kernel->info.name, name, sizeof name), gpul_index_text(f->block, l->grid, block),
+	n = snprintf(f->text, sizeof f->text, "%s%s%.200s; %s, block %s, thread %s", place, colon, what,
+		     gpul_shown_name(l->kernel->info.name, name, sizeof name), gpul_index_text(f->block, l->grid, block),
 		     gpul_index_text(f->thread, l->block, thread));
 	if (n < 0)
 		f->text[0] = '\0';
@@ -196,8 +200,7 @@ static const struct insn *record_fault(struct warp_state *s, const struct insn *
 	return raise_event(s, EVENT_FAULT, i);
 }
 
-const struct insn *gpul_fault_text(struct warp_state *s, const struct insn *i,
-				   gpul_exec_fault_kind kind, unsigned lane, const char *fmt,
+const struct insn *gpul_fault_text(struct warp_state *s, const struct insn *i, gpul_exec_fault_kind kind, unsigned lane, const char *fmt,
 				   ...)
 {
 	gpul_exec_fault f = { .kind = kind };
@@ -213,18 +216,15 @@ const struct insn *gpul_fault_text(struct warp_state *s, const struct insn *i,
 typedef unsigned long long ull;
 
 /* Explain an access to a range that this device may not access, or not write. */
-static void explain_right(const gpul_exec_range *r, unsigned device, bool write, char *buf,
-			  size_t size)
+static void explain_right(const gpul_exec_range *r, unsigned device, bool write, char *buf, size_t size)
 {
 	bool denied = r->denied >> device & 1;
 
 	if (r->flags & GPUL_EXEC_MEM_MULTICAST)
 		snprintf(buf, size, "is an address of a multicast object, which only stores and multimem instructions access");
 	else if (denied || (write && r->unwritable >> device & 1))
-		snprintf(buf, size, "is in %s memory%s device %u %s%s%s", r->label,
-			 denied ? ", but" : " that", device,
-			 denied ? "has no access" : "may only read", r->remedy ? ": see " : "",
-			 r->remedy ? r->remedy : "");
+		snprintf(buf, size, "is in %s memory%s device %u %s%s%s", r->label, denied ? ", but" : " that", device,
+			 denied ? "has no access" : "may only read", r->remedy ? ": see " : "", r->remedy ? r->remedy : "");
 	else
 		snprintf(buf, size, "is in read-only %s", r->label);
 }
@@ -244,14 +244,16 @@ static const char *host_memory_at(uint64_t at)
 			continue;
 		if (*rights != 'r')
 			break;
-		what = !strncmp(line + path, "[stack", 6) ? "the stack" : line[path] == '/' ? "a static variable or a file" : "malloc or new";
+		what = !strncmp(line + path, "[stack", 6) ? "the stack"
+		       : line[path] == '/'                ? "a static variable or a file"
+							  : "malloc or new";
 	}
 	if (maps)
 		fclose(maps);
 	return what;
 }
 
-enum { FAR = 1 << 30 };  /* an address further past an allocation is unrelated to it */
+enum { FAR = 1 << 30 }; /* an address further past an allocation is unrelated to it */
 
 /* True: a parameter of the kernel is a pointer in [from, to]. */
 static bool has_pointer(const struct gpul_exec_launch *l, uint64_t from, uint64_t to)
@@ -281,11 +283,11 @@ static const char *host_pointer(const struct warp_state *s, uint64_t at, const g
 }
 
 /* Explain an access that no range covers, by the nearest range.  True: the address is host memory. */
-static bool explain_global(const struct warp_state *s, uint64_t at, bool write, char *buf,
-			   size_t size)
+static bool explain_global(const struct warp_state *s, uint64_t at, bool write, char *buf, size_t size)
 {
 	gpul_exec_range r, freed;
-	const bool is_near = gpul_memory_nearest(s->cache->memory, at, &r) && at - r.base <= r.bytes + FAR, is_in = is_near && at - r.base < r.bytes;
+	const bool is_near = gpul_memory_nearest(s->cache->memory, at, &r) && at - r.base <= r.bytes + FAR,
+		   is_in = is_near && at - r.base < r.bytes;
 	const char *host;
 
 	if (at < 4096)
@@ -293,38 +295,35 @@ static bool explain_global(const struct warp_state *s, uint64_t at, bool write, 
 	else if (is_in && (r.denied | r.unwritable | r.flags) && !gpul_range_lookup(s->cache, 0, at, 1, write))
 		explain_right(&r, s->cache->device, write, buf, size);
 	else if (is_in)
-		snprintf(buf, size,
-			 "crosses the end of a %llu-byte %s allocation, %llu bytes before it",
-			 (ull)r.bytes, r.label, (ull)(r.base + r.bytes - at));
+		snprintf(buf, size, "crosses the end of a %llu-byte %s allocation, %llu bytes before it", (ull)r.bytes, r.label,
+			 (ull)(r.base + r.bytes - at));
 	else if (gpul_exec_memory_freed(s->cache->memory, at, &freed))
 		snprintf(buf, size, "is in a %llu-byte %s allocation that was freed", (ull)freed.bytes, freed.label);
 	else if ((host = host_pointer(s, at, is_near ? &r : NULL)))
-		snprintf(buf, size, "is host memory (pageable: %s), which a kernel cannot access; copy it with cudaMemcpy or allocate it with "
-				    "cudaMallocManaged", host);
+		snprintf(buf, size,
+			 "is host memory (pageable: %s), which a kernel cannot access; copy it with cudaMemcpy or allocate it with "
+			 "cudaMallocManaged",
+			 host);
 	else if (is_near)
-		snprintf(buf, size, "is %llu bytes past the end of a %llu-byte %s allocation",
-			 (ull)(at - r.base - r.bytes), (ull)r.bytes, r.label);
+		snprintf(buf, size, "is %llu bytes past the end of a %llu-byte %s allocation", (ull)(at - r.base - r.bytes), (ull)r.bytes,
+			 r.label);
 	else
 		snprintf(buf, size, "is in no allocation");
 	return !strncmp(buf, "is host", 7);
 }
 
-static bool explain_access(const struct warp_state *s, unsigned flags, uint64_t at, bool write,
-		    char *buf, size_t size)
+static bool explain_access(const struct warp_state *s, unsigned flags, uint64_t at, bool write, char *buf, size_t size)
 {
 	switch (flags & SPACE_MASK) {
 	case SPACE_SHARED:
-		snprintf(buf, size, "is beyond the block's %u bytes of shared memory",
-			 program_shared_bytes(s->block->launch));
+		snprintf(buf, size, "is beyond the block's %u bytes of shared memory", program_shared_bytes(s->block->launch));
 		break;
 	case SPACE_LOCAL:
-		snprintf(buf, size, "is beyond the thread's %u bytes of local memory",
-			 s->local_bytes);
+		snprintf(buf, size, "is beyond the thread's %u bytes of local memory", s->local_bytes);
 		break;
 	case SPACE_PARAM:
 		snprintf(buf, size,
-			 write ? "is in the kernel's parameters, which are read-only"
-			       : "is beyond the kernel's %u bytes of parameters",
+			 write ? "is in the kernel's parameters, which are read-only" : "is beyond the kernel's %u bytes of parameters",
 			 s->param_bytes);
 		break;
 	default:
@@ -333,30 +332,34 @@ static bool explain_access(const struct warp_state *s, unsigned flags, uint64_t 
 	return false;
 }
 
-const struct insn *gpul_fault_access(struct warp_state *s, const struct insn *i, unsigned lane,
-				     uint64_t address, unsigned bytes, bool write)
+const struct insn *gpul_fault_access(struct warp_state *s, const struct insn *i, unsigned lane, uint64_t address, unsigned bytes,
+				     bool write)
 {
 	static const char *const spaces[] = { "global ", "", "shared ", "local ", "param " };
 	/* on an H200, .shared addresses past the 16 MiB window are not valid addresses */
 	const bool misaligned = address & (bytes - 1), no_address = (i->flags & SPACE_MASK) == SPACE_SHARED && address >> 24;
-	gpul_exec_fault f = { .kind = misaligned ? GPUL_EXEC_MISALIGNED : no_address ? GPUL_EXEC_ILLEGAL_INSTRUCTION
-						 : GPUL_EXEC_ILLEGAL_ADDRESS,
-			      .address = address, .global = (i->flags & SPACE_MASK) <= SPACE_GENERIC };
+	gpul_exec_fault f = { .kind = misaligned   ? GPUL_EXEC_MISALIGNED
+				      : no_address ? GPUL_EXEC_ILLEGAL_INSTRUCTION
+						   : GPUL_EXEC_ILLEGAL_ADDRESS,
+			      .address = address,
+			      .global = (i->flags & SPACE_MASK) <= SPACE_GENERIC };
 	char what[240], why[180];
 
 	if (misaligned)
 		snprintf(why, sizeof why, "is not a multiple of %u", bytes);
 	else
 		f.host = explain_access(s, i->flags, address, write, why, sizeof why);
-	snprintf(what, sizeof what, "%u-byte %s%s at 0x%llx %s", bytes,
-		 spaces[i->flags & SPACE_MASK], write ? "store" : "load", (ull)address, why);
+	snprintf(what, sizeof what, "%u-byte %s%s at 0x%llx %s", bytes, spaces[i->flags & SPACE_MASK], write ? "store" : "load",
+		 (ull)address, why);
 	return record_fault(s, i, lane, &f, what);
 }
 
 void gpul_fault_pages(struct block *b, uint64_t address)
 {
 	const struct gpul_exec_launch *l = b->launch;
-	gpul_exec_fault f = { .kind = GPUL_EXEC_ILLEGAL_ADDRESS, .address = address, .global = true, .image = l->kernel->code->program->file_name };
+	gpul_exec_fault f = {
+		.kind = GPUL_EXEC_ILLEGAL_ADDRESS, .address = address, .global = true, .image = l->kernel->code->program->file_name
+	};
 	gpul_exec_range r = { 0 };
 	char name[NAME_BYTES], index[INDEX_BYTES];
 
@@ -365,7 +368,7 @@ void gpul_fault_pages(struct block *b, uint64_t address)
 	snprintf(f.text, sizeof f.text,
 		 "%.60s: access at 0x%llx is %llu bytes into a %llu-byte %s allocation, whose pages the program has unmapped or protected "
 		 "meanwhile; %s, block %s",
-		 short_name(f.image), (ull)address, (ull)(address - r.base), (ull)r.bytes, r.label, gpul_shown_name(l->kernel->info.name, name, sizeof name),
-		 gpul_index_text(f.block, l->grid, index));
+		 short_name(f.image), (ull)address, (ull)(address - r.base), (ull)r.bytes, r.label,
+		 gpul_shown_name(l->kernel->info.name, name, sizeof name), gpul_index_text(f.block, l->grid, index));
 	gpul_launch_fault(b->launch, &f);
 }

@@ -25,7 +25,7 @@ struct heap {
 	uint8_t *arena;
 	uint64_t bytes, used;
 	struct header *free[N_CLASSES];
-	uint64_t red_zone;       /* see struct observer */
+	uint64_t red_zone; /* see struct observer */
 };
 
 struct heap *gpul_heap_create(gpul_exec_memory *m, uint64_t bytes)
@@ -35,8 +35,7 @@ struct heap *gpul_heap_create(gpul_exec_memory *m, uint64_t bytes)
 
 	if (!h)
 		return NULL;
-	h->arena = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	h->arena = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (h->arena == MAP_FAILED)
 		goto free_heap;
 	range.base = (uintptr_t)h->arena;
@@ -104,7 +103,8 @@ uint64_t gpul_heap_alloc(struct heap *h, uint64_t bytes)
 	while (1ull << size_class < bytes + HEADER + h->red_zone)
 		size_class++;
 	pthread_mutex_lock(&h->lock);
-	block = h->red_zone ? carve_block(h, size_class) : NULL;  /* use fresh memory as long as there is any, so that freed memory is reused late */
+	block = h->red_zone ? carve_block(h, size_class)
+			    : NULL; /* use fresh memory as long as there is any, so that freed memory is reused late */
 	if (!block && h->free[size_class]) {
 		block = h->free[size_class];
 		h->free[size_class] = block->next;
@@ -124,8 +124,7 @@ bool gpul_heap_free(struct heap *h, uint64_t address)
 	bool ours = false;
 
 	pthread_mutex_lock(&h->lock);
-	if (address % HEADER == 0 && offset >= HEADER && offset < h->used &&
-	    block->magic == IN_USE && block->size_class < N_CLASSES) {
+	if (address % HEADER == 0 && offset >= HEADER && offset < h->used && block->magic == IN_USE && block->size_class < N_CLASSES) {
 		ours = true;
 		block->magic = FREE;
 		block->next = h->free[block->size_class];

@@ -3,7 +3,7 @@
 
 uint32_t gpul_insn_lanes(const struct warp_state *s, const struct insn *i, uint32_t mask)
 {
-	if (!i->inner)  /* without a guard, or a branch, which all lanes execute */
+	if (!i->inner) /* without a guard, or a branch, which all lanes execute */
 		return mask;
 	return mask & (s->frame->code->ptx->insts[i->src].guard_negated ? ~*PRED(&s->w, i->guard) : *PRED(&s->w, i->guard));
 }
@@ -49,7 +49,7 @@ const void *gpul_warp_register(const struct warp_state *s, const struct frame *f
 	const uint32_t offset = of_module ? f->code->program->module_reg_offset[flat] : f->code->reg_offset[flat];
 	const unsigned size = gpul_ptx_type_bytes(gpul_ptx_reg_row(f->code->ptx, flat)->type);
 
-	*bytes = size == 1 ? 2 : size;  /* 8-bit types use 16-bit registers */
+	*bytes = size == 1 ? 2 : size; /* 8-bit types use 16-bit registers */
 	return offset == UINT32_MAX ? NULL : (of_module ? s->w.bank[BANK_SPECIALS] : f->regs) + offset;
 }
 

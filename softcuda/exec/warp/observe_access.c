@@ -109,11 +109,11 @@ static void order_of(const gpul_ptx_inst *in, const struct insn *i, struct lane_
 		   : has_mod(in, GPUL_PTX_MOD_RELAXED)  ? ORDER_RELAXED
 		   : has_mod(in, GPUL_PTX_MOD_VOLATILE) ? ORDER_VOLATILE
 							: ORDER_WEAK;
-	if (a->order == ORDER_VOLATILE || has_mod(in, GPUL_PTX_MOD_MMIO))  /* counts as relaxed with system scope */
+	if (a->order == ORDER_VOLATILE || has_mod(in, GPUL_PTX_MOD_MMIO)) /* counts as relaxed with system scope */
 		a->scope = SCOPE_SYS;
-	if (a->order == ORDER_WEAK && is_atomic(i->op))   /* the default of atom and red */
+	if (a->order == ORDER_WEAK && is_atomic(i->op)) /* the default of atom and red */
 		a->order = ORDER_RELAXED;
-	if (a->order == ORDER_WEAK && is_mbarrier(i->op)) {  /* the defaults: release for arrive, acquire for test_wait, .cta */
+	if (a->order == ORDER_WEAK && is_mbarrier(i->op)) { /* the defaults: release for arrive, acquire for test_wait, .cta */
 		a->order = i->op == OP_MBAR_ARRIVE ? ORDER_RELEASE : i->op == OP_MBAR_TEST ? ORDER_ACQUIRE : ORDER_WEAK;
 		a->scope = has_mod(in, GPUL_PTX_MOD_CLUSTER) ? SCOPE_CLUSTER : SCOPE_CTA;
 	}
@@ -156,7 +156,8 @@ static struct lane_accesses *describe(const struct warp_state *s, const struct i
 	a->scope = SCOPE_GPU;
 	a->async = a->mbarrier = false;
 	a->lanes = on;
-	EACH_LANE_OF(l, on) {
+	EACH_LANE_OF(l, on)
+	{
 		a->bytes[l] = bytes;
 		place_lane(s, address, l, lane_address(s, address, l), a);
 	}
@@ -187,7 +188,8 @@ static unsigned describe_copy(const struct warp_state *s, const struct insn *i, 
 	from->async = to->async = true;
 	if (reduces)
 		to->order = ORDER_RELAXED;
-	EACH_LANE_OF(l, on) {
+	EACH_LANE_OF(l, on)
+	{
 		from->bytes[l] = bulk ? U32(&s->w, c->source_bytes)[l] : bytes_read(s, c, i->n, l);
 		to->bytes[l] = bulk ? from->bytes[l] : i->n;
 	}
@@ -211,7 +213,8 @@ enum access_kind gpul_insn_access_kind(const struct insn *i)
 static unsigned hide_peers(const struct warp_state *s, struct lane_accesses out[], unsigned n)
 {
 	for (unsigned k = 0; s->block->cluster && k < n; k++)
-		EACH_LANE_OF(l, out[k].lanes) {
+		EACH_LANE_OF(l, out[k].lanes)
+		{
 			uint64_t offset;
 			const struct lane_accesses *a = &out[k];
 			const bool peer = a->space[l] == SPACE_SHARED ? a->at[l] >> CLUSTER_RANK_AT
@@ -244,7 +247,7 @@ uint8_t *gpul_access_host(const struct warp_state *s, unsigned lane, unsigned sp
 	const struct block *other = space == SPACE_SHARED ? cluster_block(s->block, (uint32_t)at) : NULL;
 
 	switch (space) {
-	case SPACE_SHARED:  /* in this block, or in another block of its cluster */
+	case SPACE_SHARED: /* in this block, or in another block of its cluster */
 		return (other ? other->shared : s->shared) + (at & ((1u << CLUSTER_RANK_AT) - 1));
 	case SPACE_LOCAL:
 		return s->local + lane * s->local_stride + at;

@@ -33,14 +33,14 @@ enum access_scope { SCOPE_CTA, SCOPE_CLUSTER, SCOPE_GPU, SCOPE_SYS };
 /* One access of an instruction by each of its lanes. */
 struct lane_accesses {
 	enum access_kind kind;
-	enum access_order order;     /* order in PTX's memory model; ORDER_WEAK: none */
-	enum access_scope scope;     /* scope of an access that is not weak */
-	bool async;                  /* made by cp.async, cp.async.bulk or st.async: complete only after the program has waited for it */
-	bool mbarrier;               /* an mbarrier instruction accesses its mbarrier object */
+	enum access_order order; /* order in PTX's memory model; ORDER_WEAK: none */
+	enum access_scope scope; /* scope of an access that is not weak */
+	bool async;              /* made by cp.async, cp.async.bulk or st.async: complete only after the program has waited for it */
+	bool mbarrier;           /* an mbarrier instruction accesses its mbarrier object */
 	uint32_t lanes;
-	uint32_t bytes[LANES];       /* bytes that a lane accesses; 0: it accesses nothing */
-	uint8_t space[LANES];        /* SPACE_GLOBAL, SPACE_SHARED, SPACE_LOCAL, SPACE_PARAM: for a generic address, the window that contains it */
-	uint64_t at[LANES];          /* a global address, or an offset in shared memory, the lane's local memory, the parameters */
+	uint32_t bytes[LANES]; /* bytes that a lane accesses; 0: it accesses nothing */
+	uint8_t space[LANES]; /* SPACE_GLOBAL, SPACE_SHARED, SPACE_LOCAL, SPACE_PARAM: for a generic address, the window that contains it */
+	uint64_t at[LANES];   /* a global address, or an offset in shared memory, the lane's local memory, the parameters */
 };
 enum { MAX_INSN_ACCESSES = 4 };
 
@@ -58,15 +58,15 @@ enum access_kind gpul_insn_access_kind(const struct insn *i);
 unsigned gpul_insn_accesses(struct warp_state *s, const struct insn *i, uint32_t on, struct lane_accesses out[MAX_INSN_ACCESSES]);
 /* ---- accesses in pieces: tensor copies, wgmma, surfaces (observe_pieces.c) ------------------------------------------- */
 
-enum { SPACE_SURFACE = SPACE_PARAM + 1 };   /* for a piece: memory of an array, given by its host address */
+enum { SPACE_SURFACE = SPACE_PARAM + 1 }; /* for a piece: memory of an array, given by its host address */
 
 struct memory_piece {
 	enum access_kind kind;
 	uint8_t lane, space;
-	bool async;                  /* complete only when the program has waited for it */
-	bool copies;                 /* it writes, or adds, the bytes of the last piece that was read */
-	const struct block *block;   /* SPACE_SHARED: the owner; another block of the cluster if a copy goes there */
-	uint64_t at;                 /* as in struct lane_accesses */
+	bool async;                /* complete only when the program has waited for it */
+	bool copies;               /* it writes, or adds, the bytes of the last piece that was read */
+	const struct block *block; /* SPACE_SHARED: the owner; another block of the cluster if a copy goes there */
+	uint64_t at;               /* as in struct lane_accesses */
 	uint32_t bytes;
 };
 typedef void memory_piece_fn(void *context, const struct memory_piece *p);

@@ -8,7 +8,7 @@
 
 enum { WARPS_OF_GROUP = 4 };
 
-struct visit {                       /* passes the pieces of one lane to a function */
+struct visit { /* passes the pieces of one lane to a function */
 	struct warp_state *s;
 	memory_piece_fn *call;
 	void *context;
@@ -76,9 +76,9 @@ struct box_visit {
 	struct visit *v;
 	struct tensor_box box;
 	unsigned op;
-	uint32_t to;                         /* the box's offset in shared memory */
+	uint32_t to; /* the box's offset in shared memory */
 	unsigned n;
-	const struct block *block[GPUL_EXEC_CLUSTER_BLOCKS];  /* the blocks in whose shared memory the box is */
+	const struct block *block[GPUL_EXEC_CLUSTER_BLOCKS]; /* the blocks in whose shared memory the box is */
 };
 
 static void find_blocks(struct box_visit *b, const struct insn *i)
@@ -150,7 +150,7 @@ static void visit_tensor_copy(struct visit *v, const struct insn *i)
 	find_blocks(&b, i);
 	v->piece.async = true;
 	if (b.box.rows > v->s->block->shared_bytes)
-		return;  /* the handler will fault */
+		return; /* the handler will fault */
 	for (uint32_t k = 0; k < b.box.rows; k++) {
 		const struct tensor_row r = tensor_row_of(&b.box, k);
 		const uint32_t e = b.box.element_bytes, before = r.skip * e, inside = r.n * e;
@@ -168,7 +168,8 @@ static void visit_multicast(struct visit *v, const struct insn *i)
 	const struct async_copy *c = i->object;
 	struct warp_state *s = v->s;
 	const unsigned lane = v->piece.lane;
-	const uint32_t to = (uint32_t)lane_address(s, &c->to, lane) & ((1u << CLUSTER_RANK_AT) - 1), bytes = U32(&s->w, c->source_bytes)[lane];
+	const uint32_t to = (uint32_t)lane_address(s, &c->to, lane) & ((1u << CLUSTER_RANK_AT) - 1),
+		       bytes = U32(&s->w, c->source_bytes)[lane];
 	const struct cluster *all = s->block->cluster;
 	struct box_visit b = { .v = v };
 
@@ -230,7 +231,8 @@ static void visit_wgmma(struct visit *v, const struct insn *i)
 
 	v->piece.async = true;
 	if (!f->a_in_registers)
-		visit_matrix(v, U64(&v->s->w, f->a)[v->piece.lane], f->a_by_column, TILE_ROWS * (v->s->index % WARPS_OF_GROUP), TILE_ROWS, WGMMA_PIECES);
+		visit_matrix(v, U64(&v->s->w, f->a)[v->piece.lane], f->a_by_column, TILE_ROWS * (v->s->index % WARPS_OF_GROUP), TILE_ROWS,
+			     WGMMA_PIECES);
 	visit_matrix(v, U64(&v->s->w, f->b)[v->piece.lane], f->b_by_row, 0, f->columns, wgmma_b_pieces(f));
 }
 
@@ -247,9 +249,10 @@ static void visit_surface(struct visit *v, const struct insn *i)
 
 void gpul_insn_pieces(struct warp_state *s, const struct insn *i, uint32_t on, memory_piece_fn *call, void *context)
 {
-	const uint32_t lanes = is_wgmma(i->op) ? on & -on : on;  /* one lane represents the warp */
+	const uint32_t lanes = is_wgmma(i->op) ? on & -on : on; /* one lane represents the warp */
 
-	EACH_LANE_OF(l, lanes) {
+	EACH_LANE_OF(l, lanes)
+	{
 		struct visit v = { .s = s, .call = call, .context = context, .piece = { .lane = (uint8_t)l, .block = s->block } };
 
 		if (is_tensor_copy(i->op))
@@ -267,7 +270,11 @@ void gpul_insn_pieces(struct warp_state *s, const struct insn *i, uint32_t on, m
 
 /* ---- sums ---------------------------------------------------------------------------------------------------------------- */
 
-struct sums { const struct block *own; struct lane_accesses *out; unsigned n; };
+struct sums {
+	const struct block *own;
+	struct lane_accesses *out;
+	unsigned n;
+};
 
 static void add_piece(void *context, const struct memory_piece *p)
 {

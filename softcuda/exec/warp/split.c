@@ -22,8 +22,7 @@ static void set_window(struct warp_state *s)
 	}
 }
 
-void gpul_split_start(struct warp_state *s, const struct insn *entry, struct frame *frame,
-		      uint32_t mask)
+void gpul_split_start(struct warp_state *s, const struct insn *entry, struct frame *frame, uint32_t mask)
 {
 	frame->lanes = mask;
 	s->n_splits = 1;
@@ -31,13 +30,11 @@ void gpul_split_start(struct warp_state *s, const struct insn *entry, struct fra
 	s->splits[0] = (struct split){ .pc = entry, .frame = frame, .mask = mask };
 }
 
-const struct insn *gpul_split_diverge(struct warp_state *s, const struct insn *i,
-				      const struct insn *target, uint32_t taken)
+const struct insn *gpul_split_diverge(struct warp_state *s, const struct insn *i, const struct insn *target, uint32_t taken)
 {
 	bool forward = target > i;
 	const struct insn *low = forward ? i + 1 : target, *high = forward ? target : i + 1;
-	uint32_t low_mask = forward ? s->w.mask & ~taken : taken,
-		 high_mask = s->w.mask & ~low_mask;
+	uint32_t low_mask = forward ? s->w.mask & ~taken : taken, high_mask = s->w.mask & ~low_mask;
 
 	count_run(s, i, low);
 	gpul_split_add(s, s->frame, high, high_mask);
@@ -53,15 +50,13 @@ const struct insn *gpul_split_diverge(struct warp_state *s, const struct insn *i
 }
 
 /* Let each lane of the current split continue at its own target, in its own frame. */
-const struct insn *gpul_split_scatter(struct warp_state *s,
-				      const struct insn *const target[LANES],
-				      struct frame *const frame[LANES])
+const struct insn *gpul_split_scatter(struct warp_state *s, const struct insn *const target[LANES], struct frame *const frame[LANES])
 {
 	gpul_split_remove(s, s->current);
-	s->current = LANES;  /* no split is the current one */
-	s->back_edges--;     /* a target may come before the branch */
+	s->current = LANES; /* no split is the current one */
+	s->back_edges--;    /* a target may come before the branch */
 	EACH_ACTIVE(l, &s->w)
-		gpul_split_add(s, frame[l], target[l], 1u << l);
+	gpul_split_add(s, frame[l], target[l], 1u << l);
 	return raise_event(s, EVENT_EXIT, s->run_start);
 }
 
@@ -88,8 +83,7 @@ static bool choose_split(struct warp_state *s)
 
 		if (p->state != SPLIT_READY)
 			continue;
-		if (!best || p->frame->depth > best->frame->depth ||
-		    (p->frame->depth == best->frame->depth && p->pc < best->pc)) {
+		if (!best || p->frame->depth > best->frame->depth || (p->frame->depth == best->frame->depth && p->pc < best->pc)) {
 			best = p;
 			s->current = k;
 		}
@@ -118,8 +112,7 @@ static bool release_gathered(struct warp_state *s, bool any_need)
 	for (unsigned k = 0; k < s->n_splits; k++) {
 		const struct split *p = &s->splits[k];
 
-		if (p->state == SPLIT_SYNC &&
-		    !(p->need & s->w.live & ~parked_lanes(s, p->need, any_need)))
+		if (p->state == SPLIT_SYNC && !(p->need & s->w.live & ~parked_lanes(s, p->need, any_need)))
 			released |= p->mask;
 	}
 	for (unsigned k = 0; k < s->n_splits; k++) {
@@ -146,7 +139,7 @@ static void run_current_split(struct warp_state *s)
 	s->back_edges = me->back_edges;
 	set_window(s);
 	do
-		i = __atomic_load_n(&i->run, __ATOMIC_RELAXED)(&s->w, i);   /* native/ may replace it meanwhile */
+		i = __atomic_load_n(&i->run, __ATOMIC_RELAXED)(&s->w, i); /* native/ may replace it meanwhile */
 	while (i != s->limit);
 	if (s->event == EVENT_NONE)
 		s->pc = i;

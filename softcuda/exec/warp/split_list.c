@@ -26,13 +26,11 @@ void gpul_split_add(struct warp_state *s, struct frame *frame, const struct insn
 			return;
 		}
 	}
-	s->splits[s->n_splits++] = (struct split){
-		.pc = pc,
-		.frame = frame,
-		.mask = mask,
-		.back_edges = s->back_edges,
-		.state = (uint8_t)(s->back_edges < 0 ? SPLIT_PASSED : SPLIT_READY)
-	};
+	s->splits[s->n_splits++] = (struct split){ .pc = pc,
+						   .frame = frame,
+						   .mask = mask,
+						   .back_edges = s->back_edges,
+						   .state = (uint8_t)(s->back_edges < 0 ? SPLIT_PASSED : SPLIT_READY) };
 }
 
 static bool have_met(const struct split *a, const struct split *b)
@@ -46,7 +44,7 @@ static void merge_split(struct warp_state *s, struct split *me, unsigned k)
 	const struct split *p = &s->splits[k];
 
 	if (p->state == SPLIT_SYNC || me->state == SPLIT_SYNC)
-		me->state = SPLIT_READY;  /* executes its *.sync again, with more lanes */
+		me->state = SPLIT_READY; /* executes its *.sync again, with more lanes */
 	me->mask |= p->mask;
 	me->back_edges = p->back_edges < me->back_edges ? p->back_edges : me->back_edges;
 	gpul_split_remove(s, k);

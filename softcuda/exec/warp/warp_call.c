@@ -4,8 +4,8 @@
 enum { MAX_DEPTH = 4096 };
 
 /* The host address of an argument of one lane, in frame f; of a vector register: of its element e. */
-static uint8_t *argument_address(const struct warp_state *s, const struct frame *f,
-		     const struct call_argument *a, unsigned e, unsigned lane)
+static uint8_t *argument_address(const struct warp_state *s, const struct frame *f, const struct call_argument *a, unsigned e,
+				 unsigned lane)
 {
 	const opref reg = a->regs.at[e], bank = reg & 3;
 
@@ -21,9 +21,8 @@ static ptrdiff_t high_half(const struct call_argument *a)
 }
 
 /* Copy a predicate, whose register is one word for 32 lanes. */
-static void copy_predicate(const struct warp_state *s, uint32_t mask, const struct frame *to_frame,
-		       const struct call_argument *to, const struct frame *from_frame,
-		       const struct call_argument *from)
+static void copy_predicate(const struct warp_state *s, uint32_t mask, const struct frame *to_frame, const struct call_argument *to,
+			   const struct frame *from_frame, const struct call_argument *from)
 {
 	uint32_t *t = (uint32_t *)(void *)argument_address(s, to_frame, to, 0, 0);
 	const uint32_t *f = (const uint32_t *)(const void *)argument_address(s, from_frame, from, 0, 0);
@@ -43,12 +42,12 @@ static void copy_element(const struct warp_state *s, uint32_t mask, const struct
 	const uint32_t bytes = to->slot.bytes < from->slot.bytes ? to->slot.bytes : from->slot.bytes;
 	uint8_t *t = argument_address(s, to_frame, to, e, 0);
 	const uint8_t *f = argument_address(s, from_frame, from, e, 0);
-	const ptrdiff_t t_step = argument_address(s, to_frame, to, e, 1) - t,
-			f_step = argument_address(s, from_frame, from, e, 1) - f;
+	const ptrdiff_t t_step = argument_address(s, to_frame, to, e, 1) - t, f_step = argument_address(s, from_frame, from, e, 1) - f;
 
 	const bool halves = bytes == 16 && (to->in_register || from->in_register);
 
-	EACH_LANE_OF(l, mask) {
+	EACH_LANE_OF(l, mask)
+	{
 		if (halves)
 			memcpy(t + l * t_step + high_half(to), f + l * f_step + high_half(from), 8);
 		if (halves || bytes == 8)
@@ -60,9 +59,8 @@ static void copy_element(const struct warp_state *s, uint32_t mask, const struct
 	}
 }
 
-static void copy_argument(const struct warp_state *s, uint32_t mask, const struct frame *to_frame,
-		       const struct call_argument *to, const struct frame *from_frame,
-		       const struct call_argument *from)
+static void copy_argument(const struct warp_state *s, uint32_t mask, const struct frame *to_frame, const struct call_argument *to,
+			  const struct frame *from_frame, const struct call_argument *from)
 {
 	unsigned e = 0;
 
@@ -75,18 +73,14 @@ static void copy_argument(const struct warp_state *s, uint32_t mask, const struc
 	while (++e < to->regs.n && e < from->regs.n);
 }
 
-static struct call_argument parameter_of(const struct local_slot *slots, const struct vector_regs *regs,
-				   uint32_t n)
+static struct call_argument parameter_of(const struct local_slot *slots, const struct vector_regs *regs, uint32_t n)
 {
-	return (struct call_argument){ .in_register = slots[n].offset == UINT32_MAX,
-				       .slot = slots[n],
-				       .regs = regs[n] };
+	return (struct call_argument){ .in_register = slots[n].offset == UINT32_MAX, .slot = slots[n], .regs = regs[n] };
 }
 
 /* The frame in which other lanes already execute this call; NULL: none.  Lanes that arrive later join that frame, so that
  * they can reconverge with the others inside the function: shuffles there need it. */
-static struct frame *frame_of_same_call(const struct warp_state *s, const struct insn *i,
-				  const struct func_code *callee)
+static struct frame *frame_of_same_call(const struct warp_state *s, const struct insn *i, const struct func_code *callee)
 {
 	for (unsigned k = 0; s->n_splits > 1 && k < s->n_splits; k++)
 		for (struct frame *f = s->splits[k].frame; f; f = f->parent)
@@ -105,8 +99,7 @@ static void pass_arguments(const struct warp_state *s, struct frame *f, uint32_t
 }
 
 /* Create a frame for the lanes of mask, with the arguments copied; NULL: a fault was recorded. */
-static struct frame *enter_function(struct warp_state *s, const struct insn *i,
-			   const struct func_code *callee, uint32_t mask)
+static struct frame *enter_function(struct warp_state *s, const struct insn *i, const struct func_code *callee, uint32_t mask)
 {
 	struct frame *parent = s->frame, *f = frame_of_same_call(s, i, callee);
 	uint64_t offset = parent->local_offset + (uint64_t)parent->code->local_bytes + parent->alloca_bytes;
@@ -117,16 +110,14 @@ static struct frame *enter_function(struct warp_state *s, const struct insn *i,
 		return f;
 	}
 	if (offset + callee->local_bytes > s->local_bytes || parent->depth >= MAX_DEPTH) {
-		gpul_fault_text(
-			s, i, GPUL_EXEC_STACK, first_lane(mask),
-			"call stack too deep: %u calls use %llu of %u bytes of local memory",
-			parent->depth, (unsigned long long)offset, s->local_bytes);
+		gpul_fault_text(s, i, GPUL_EXEC_STACK, first_lane(mask),
+				"call stack too deep: %u calls use %llu of %u bytes of local memory", parent->depth,
+				(unsigned long long)offset, s->local_bytes);
 		return NULL;
 	}
 	f = gpul_frame_create(s->block->worker, callee);
 	if (!f) {
-		gpul_fault_text(s, i, GPUL_EXEC_NO_MEMORY, first_lane(mask),
-				"no memory for a call's registers");
+		gpul_fault_text(s, i, GPUL_EXEC_NO_MEMORY, first_lane(mask), "no memory for a call's registers");
 		return NULL;
 	}
 	f->parent = parent;
@@ -139,8 +130,7 @@ static struct frame *enter_function(struct warp_state *s, const struct insn *i,
 	return f;
 }
 
-const struct insn *gpul_call(struct warp_state *s, const struct insn *i,
-			     const struct func_code *callee)
+const struct insn *gpul_call(struct warp_state *s, const struct insn *i, const struct func_code *callee)
 {
 	struct frame *f = enter_function(s, i, callee, s->w.mask);
 
@@ -168,10 +158,10 @@ static const struct func_code *function_at(const struct gpul_exec_program *p, ui
 }
 
 /* Free the frames that do not belong to a split yet, after a fault. */
-static const struct insn *abandon_frames(struct warp_state *s, struct frame *const frame[LANES],
-				  uint32_t entered)
+static const struct insn *abandon_frames(struct warp_state *s, struct frame *const frame[LANES], uint32_t entered)
 {
-	EACH_LANE_OF(l, entered) {
+	EACH_LANE_OF(l, entered)
+	{
 		struct frame *f = frame[l];
 
 		f->lanes &= ~(1u << l);
@@ -190,26 +180,25 @@ const struct insn *gpul_call_pointer(struct warp_state *s, const struct insn *i)
 
 	while (rest) {
 		unsigned first = first_lane(rest);
-		const struct func_code *callee =
-			function_at(s->frame->code->program, pointer[first]);
+		const struct func_code *callee = function_at(s->frame->code->program, pointer[first]);
 		uint32_t group = 0;
 		struct frame *f;
 
 		if (!callee) {
 			gpul_fault_text(s, i, GPUL_EXEC_ILLEGAL_INSTRUCTION, first,
-					"call of 0x%llx, which is not a function of this module",
-					(unsigned long long)pointer[first]);
+					"call of 0x%llx, which is not a function of this module", (unsigned long long)pointer[first]);
 			return abandon_frames(s, frame, s->w.mask & ~rest);
 		}
 		EACH_LANE_OF(l, rest)
-			if (pointer[l] == pointer[first])
-				group |= 1u << l;
+		if (pointer[l] == pointer[first])
+			group |= 1u << l;
 		if (group == s->w.mask)
 			return gpul_call(s, i, callee);
 		f = enter_function(s, i, callee, group);
 		if (!f)
 			return abandon_frames(s, frame, s->w.mask & ~rest);
-		EACH_LANE_OF(l, group) {
+		EACH_LANE_OF(l, group)
+		{
 			frame[l] = f;
 			target[l] = callee->insns;
 		}

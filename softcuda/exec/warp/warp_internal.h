@@ -26,152 +26,153 @@
 enum { SHARED_UNIT_BYTES = 128, RESERVED_SMEM_BYTES = 1024, N_BARRIERS = CLUSTER_BARRIER + 1, BACK_EDGES = 1000, N_WATCHED = 8 };
 
 struct frame {
-	struct frame *parent;            /* the caller's frame; NULL: this is the kernel's frame */
+	struct frame *parent; /* the caller's frame; NULL: this is the kernel's frame */
 	const struct func_code *code;
-	const struct call_site *site;    /* the call that created the frame */
-	const struct insn *return_to;    /* the instruction after the call, in the parent's code */
-	uint32_t lanes;                  /* lanes in this call, or in calls from it */
-	uint32_t local_offset;           /* offset of its variables in each lane's local memory */
-	uint32_t alloca_bytes;           /* local memory of alloca, after the variables */
-	uint32_t depth;                  /* number of parents */
-	uint32_t size_class;             /* log2 of the size of regs */
+	const struct call_site *site; /* the call that created the frame */
+	const struct insn *return_to; /* the instruction after the call, in the parent's code */
+	uint32_t lanes;               /* lanes in this call, or in calls from it */
+	uint32_t local_offset;        /* offset of its variables in each lane's local memory */
+	uint32_t alloca_bytes;        /* local memory of alloca, after the variables */
+	uint32_t depth;               /* number of parents */
+	uint32_t size_class;          /* log2 of the size of regs */
 	uint8_t *regs;
 };
 
 enum split_state {
 	SPLIT_READY,
-	SPLIT_PASSED,    /* has used up its turn, or sleeps */
-	SPLIT_SYNC,      /* waits for lanes of its warp */
-	SPLIT_BARRIER,   /* waits at a barrier of the block */
+	SPLIT_PASSED,  /* has used up its turn, or sleeps */
+	SPLIT_SYNC,    /* waits for lanes of its warp */
+	SPLIT_BARRIER, /* waits at a barrier of the block */
 };
 
 struct split {
 	const struct insn *pc;
 	struct frame *frame;
 	uint32_t mask;
-	uint8_t state;                   /* enum split_state */
-	uint8_t barrier;                 /* SPLIT_BARRIER: number of the barrier */
-	bool released;                   /* its *.sync instruction may run with the lanes that the split has */
-	int back_edges;                  /* backward branches left in this turn; below 0: the turn is over */
-	uint32_t need;                   /* SPLIT_SYNC: lanes that the member masks name */
+	uint8_t state;   /* enum split_state */
+	uint8_t barrier; /* SPLIT_BARRIER: number of the barrier */
+	bool released;   /* its *.sync instruction may run with the lanes that the split has */
+	int back_edges;  /* backward branches left in this turn; below 0: the turn is over */
+	uint32_t need;   /* SPLIT_SYNC: lanes that the member masks name */
 };
 
-enum event {          /* why the current split stopped */
-	EVENT_NONE,       /* reached limit, the pc of another split */
-	EVENT_SWITCH,     /* left the window: the scheduler selects a split again */
-	EVENT_YIELD,      /* used up its turn, or slept */
-	EVENT_SYNC,       /* waits for the lanes s->need of its warp */
-	EVENT_BARRIER,    /* executed a barrier instruction, the one before pc */
-	EVENT_EXIT,       /* its lanes exited, or moved to other splits */
-	EVENT_FAULT,
+enum event {                /* why the current split stopped */
+	     EVENT_NONE,    /* reached limit, the pc of another split */
+	     EVENT_SWITCH,  /* left the window: the scheduler selects a split again */
+	     EVENT_YIELD,   /* used up its turn, or slept */
+	     EVENT_SYNC,    /* waits for the lanes s->need of its warp */
+	     EVENT_BARRIER, /* executed a barrier instruction, the one before pc */
+	     EVENT_EXIT,    /* its lanes exited, or moved to other splits */
+	     EVENT_FAULT,
 };
 
 struct warp_state {
-	struct warp w;                   /* first member: see state_of() */
+	struct warp w; /* first member: see state_of() */
 	const struct insn *floor, *limit;
-	const struct insn *pc;           /* program counter after an event */
-	const struct insn *run_start;    /* first instruction that n_instructions does not include */
-	int back_edges;                  /* back_edges of the current split */
-	uint64_t polled;                 /* host address of the first lane's last ordered load */
-	bool repolls;                    /* in its last turn the warp reloaded the same word: it waits for that word */
-	bool stirs;                      /* in its last turn the warp did more than poll words that did not change */
+	const struct insn *pc;        /* program counter after an event */
+	const struct insn *run_start; /* first instruction that n_instructions does not include */
+	int back_edges;               /* back_edges of the current split */
+	uint64_t polled;              /* host address of the first lane's last ordered load */
+	bool repolls;                 /* in its last turn the warp reloaded the same word: it waits for that word */
+	bool stirs;                   /* in its last turn the warp did more than poll words that did not change */
 	enum event event;
 	unsigned current, n_splits;
-	struct frame *frame;             /* frame of the current split */
+	struct frame *frame; /* frame of the current split */
 	uint64_t n_instructions;
-	uint32_t need;                   /* EVENT_SYNC */
-	uint8_t *local;                  /* lane 0's local memory */
-	uint64_t local_stride;           /* distance to the next lane's local memory */
-	uint32_t local_bytes;            /* local memory of each lane */
+	uint32_t need;         /* EVENT_SYNC */
+	uint8_t *local;        /* lane 0's local memory */
+	uint64_t local_stride; /* distance to the next lane's local memory */
+	uint32_t local_bytes;  /* local memory of each lane */
 	uint8_t *shared;
 	uint32_t shared_bytes;
 	const uint8_t *params;
 	uint32_t param_bytes;
 	struct range_cache *cache;
 	struct block *block;
-	uint32_t index;                  /* number of the warp in its block */
+	uint32_t index; /* number of the warp in its block */
 	bool done;
-	const struct insn *sleep_at;     /* the nanosleep that the lanes sleep_lanes execute; NULL: none */
+	const struct insn *sleep_at; /* the nanosleep that the lanes sleep_lanes execute; NULL: none */
 	uint32_t sleep_lanes;
 	uint64_t sleep_end_ns;
-	uint32_t arrived[N_BARRIERS];    /* lanes that have arrived at each barrier */
+	uint32_t arrived[N_BARRIERS]; /* lanes that have arrived at each barrier */
 	struct split splits[LANES];
-	uint64_t watched[N_WATCHED];     /* host addresses of its last ordered accesses, each once, the oldest at next_watched */
+	uint64_t watched[N_WATCHED]; /* host addresses of its last ordered accesses, each once, the oldest at next_watched */
 	uint8_t next_watched;
 };
 
 struct barrier {
-	uint32_t expected;               /* number of threads; 0: all threads of the block that have not exited */
-	uint32_t arrived, arrived_live;  /* threads that have arrived, counting lanes that do not exist; not counting them */
+	uint32_t expected;              /* number of threads; 0: all threads of the block that have not exited */
+	uint32_t arrived, arrived_live; /* threads that have arrived, counting lanes that do not exist; not counting them */
 	bool in_use;
-	uint32_t popc;                   /* bar.red: number of true predicates */
-	bool any, all;                   /* bar.red: .or and .and of the predicates */
+	uint32_t popc; /* bar.red: number of true predicates */
+	bool any, all; /* bar.red: .or and .and of the predicates */
 };
 
 /* Blocks that run at the same time, on one worker, and access each other's shared memory.  A .shared::cluster address is an
  * offset in the block's own shared memory, or (rank + 1) << CLUSTER_RANK_AT plus an offset in that of another block. */
 struct cluster {
 	unsigned n_blocks, n_running;
-	uint32_t n_live, arrived;        /* threads that have not exited; of these, threads that have arrived at barrier.cluster.arrive */
-	struct block *block[GPUL_EXEC_CLUSTER_BLOCKS];  /* the blocks by rank; NULL: the block has ended */
+	uint32_t n_live, arrived; /* threads that have not exited; of these, threads that have arrived at barrier.cluster.arrive */
+	struct block *block[GPUL_EXEC_CLUSTER_BLOCKS]; /* the blocks by rank; NULL: the block has ended */
 };
 enum { CLUSTER_RANK_AT = 24 };
 
 struct block_shape {
-	uint64_t program_id;             /* 0: memory is not laid out yet */
+	uint64_t program_id; /* 0: memory is not laid out yet */
 	const gpul_exec_kernel *kernel;
 	uint32_t block[3], dynamic_bytes;
 };
 
 struct block {
-	struct block *next;              /* in a worker's list of free blocks */
+	struct block *next; /* in a worker's list of free blocks */
 	struct worker *worker;
 	struct gpul_exec_launch *launch;
-	bool polls;                      /* in its last turn the block polled memory or the clock, or slept */
-	bool progressed;                 /* in the block's last turn a warp ended or reached a barrier */
-	bool quiet;                      /* in its last turn, every warp that ran only polled words that did not change */
-	unsigned n_repolls;              /* turns in the block's last turn in which a warp reloaded a word and stopped */
-	struct block_shape shape;        /* the layout of the memory below is for this shape */
+	bool polls;               /* in its last turn the block polled memory or the clock, or slept */
+	bool progressed;          /* in the block's last turn a warp ended or reached a barrier */
+	bool quiet;               /* in its last turn, every warp that ran only polled words that did not change */
+	unsigned n_repolls;       /* turns in the block's last turn in which a warp reloaded a word and stopped */
+	struct block_shape shape; /* the layout of the memory below is for this shape */
 	uint8_t *memory;
 	size_t memory_bytes;
 	struct warp_state *warps;
 	unsigned n_warps, n_done;
 	uint32_t n_threads, n_live;
-	uint32_t index[3];               /* %ctaid */
-	struct cluster *cluster;         /* NULL: the block is alone */
-	struct block_nest *nest;         /* NULL: the block has not called the device runtime (../machine/nest_internal.h) */
-	unsigned rank;                   /* rank in the cluster */
+	uint32_t index[3];       /* %ctaid */
+	struct cluster *cluster; /* NULL: the block is alone */
+	struct block_nest *nest; /* NULL: the block has not called the device runtime (../machine/nest_internal.h) */
+	unsigned rank;           /* rank in the cluster */
 	uint8_t *shared;
 	uint32_t shared_bytes;
 	struct barrier barriers[N_BARRIERS];
-	void *note[MAX_OBSERVERS];       /* data of the observers: see block_note() */
+	void *note[MAX_OBSERVERS]; /* data of the observers: see block_note() */
 };
 
 struct gpul_exec_launch {
-	struct gpul_exec_launch *next;   /* in the machine's list of launches with blocks to start */
+	struct gpul_exec_launch *next; /* in the machine's list of launches with blocks to start */
 	struct gpul_exec_machine *machine;
 	const gpul_exec_kernel *kernel;
 	uint32_t grid[3], block[3], cluster[3];
-	unsigned cluster_blocks;         /* product of cluster */
-	uint32_t shared_bytes;           /* shared memory per block that kernels may access */
+	unsigned cluster_blocks; /* product of cluster */
+	uint32_t shared_bytes;   /* shared memory per block that kernels may access */
 	uint32_t dynamic_base, dynamic_bytes;
-	uint32_t reserved_base;          /* offset of the shared memory whose addresses %reserved_smem_offset_* give */
+	uint32_t reserved_base; /* offset of the shared memory whose addresses %reserved_smem_offset_* give */
 	uint64_t grid_id;
-	unsigned device;                 /* its blocks have this device's rights in memory */
+	unsigned device; /* its blocks have this device's rights in memory */
 	bool cooperative, listed;
-	unsigned depth;                  /* 0: started by the host; 1: by a kernel of depth 0, and so on */
-	struct nest *_Atomic nest;       /* its children; NULL: it has started none */
-	const struct nest_calls *nests;  /* the machine's table; kept here because the machine may be destroyed before the launch is released */
-	const gpul_exec_order *order;    /* for launch_begins(); NULL: after all earlier launches */
+	unsigned depth;            /* 0: started by the host; 1: by a kernel of depth 0, and so on */
+	struct nest *_Atomic nest; /* its children; NULL: it has started none */
+	const struct nest_calls
+		*nests; /* the machine's table; kept here because the machine may be destroyed before the launch is released */
+	const gpul_exec_order *order; /* for launch_begins(); NULL: after all earlier launches */
 	uint8_t *params;
-	uint8_t *workspace;              /* cooperative launches: %envreg1 and %envreg2 are its address */
+	uint8_t *workspace; /* cooperative launches: %envreg1 and %envreg2 are its address */
 	uint64_t n_blocks, max_resident;
 	_Atomic uint64_t next_block, n_ended, n_instructions;
-	_Atomic bool again;              /* an observer wants the launch to run again */
-	_Atomic bool stop;               /* faulted or aborted: workers end its blocks */
+	_Atomic bool again; /* an observer wants the launch to run again */
+	_Atomic bool stop;  /* faulted or aborted: workers end its blocks */
 	_Atomic int refs;
 	_Atomic bool stuck_reported;
-	pthread_mutex_t lock;            /* protects the members below */
+	pthread_mutex_t lock; /* protects the members below */
 	pthread_cond_t ended_cond;
 	bool ended;
 	gpul_exec_fault fault;
@@ -183,21 +184,21 @@ struct worker {
 	struct gpul_exec_machine *machine;
 	unsigned index;
 	pthread_t thread;
-	_Atomic uint64_t turns;              /* odd: the worker executes instructions (see gpul_exec_machine_settle) */
+	_Atomic uint64_t turns; /* odd: the worker executes instructions (see gpul_exec_machine_settle) */
 	struct range_cache cache[GPUL_EXEC_MAX_DEVICES];
 	struct block *free_blocks;
 	unsigned n_free_blocks;
 	struct block **resident;
 	unsigned n_resident, resident_capacity;
-	struct gpul_exec_launch *current;    /* the worker starts blocks of this launch; holds a reference */
-	uint64_t tried;                      /* machine.n_listed when the worker last found no block to start */
-	_Atomic uint64_t n_active_rounds;    /* rounds in which not all resident blocks waited */
-	uint64_t pressure_ns, stalled_us;    /* time of the last reading of how long threads have waited for CPUs, and that reading */
+	struct gpul_exec_launch *current; /* the worker starts blocks of this launch; holds a reference */
+	uint64_t tried;                   /* machine.n_listed when the worker last found no block to start */
+	_Atomic uint64_t n_active_rounds; /* rounds in which not all resident blocks waited */
+	uint64_t pressure_ns, stalled_us; /* time of the last reading of how long threads have waited for CPUs, and that reading */
 	bool cpus_short;
-	uint64_t quiet_ns;                   /* since when all resident blocks only poll words that do not change; 0: they do not */
-	uint64_t seen_active, seen_ns;       /* sum of all workers' n_active_rounds, and since when it has had this value */
-	struct frame *free_frames[33];       /* lists by size class, linked by parent */
-	uint8_t *scratch;                    /* bank 3 */
+	uint64_t quiet_ns;             /* since when all resident blocks only poll words that do not change; 0: they do not */
+	uint64_t seen_active, seen_ns; /* sum of all workers' n_active_rounds, and since when it has had this value */
+	struct frame *free_frames[33]; /* lists by size class, linked by parent */
+	uint8_t *scratch;              /* bank 3 */
 };
 
 /* ---- observers: each macro calls a hook of all of them ------------------------------------------ */
@@ -237,13 +238,12 @@ static inline unsigned first_lane(uint32_t mask)
 
 static inline unsigned count_lanes(uint32_t mask)
 {
-	return mask == ALL_LANES ? LANES : (unsigned)__builtin_popcount(mask);  /* a function call without POPCNT */
+	return mask == ALL_LANES ? LANES : (unsigned)__builtin_popcount(mask); /* a function call without POPCNT */
 }
 
 /* Loops over the lanes of a mask, and over the active lanes of w; l is the lane. */
-#define EACH_LANE_OF(l, lanes) \
-	for (uint32_t rest_ = (lanes), l = 0; rest_ && (l = first_lane(rest_), 1); rest_ &= rest_ - 1)
-#define EACH_ACTIVE(l, w) EACH_LANE_OF(l, (w)->mask)
+#define EACH_LANE_OF(l, lanes) for (uint32_t rest_ = (lanes), l = 0; rest_ && (l = first_lane(rest_), 1); rest_ &= rest_ - 1)
+#define EACH_ACTIVE(l, w)      EACH_LANE_OF(l, (w)->mask)
 
 /* Stop the split of a handler that returns this; the split continues at pc when the scheduler selects it again. */
 static inline const struct insn *raise_event(struct warp_state *s, enum event event, const struct insn *pc)
@@ -289,10 +289,8 @@ void gpul_split_merge_current(struct warp_state *s);
 void gpul_split_merge_released(struct warp_state *s);
 
 /* split.c */
-const struct insn *gpul_split_diverge(struct warp_state *s, const struct insn *i, const struct insn *target,
-				      uint32_t taken);
-const struct insn *gpul_split_scatter(struct warp_state *s, const struct insn *const target[LANES],
-				      struct frame *const frame[LANES]);
+const struct insn *gpul_split_diverge(struct warp_state *s, const struct insn *i, const struct insn *target, uint32_t taken);
+const struct insn *gpul_split_scatter(struct warp_state *s, const struct insn *const target[LANES], struct frame *const frame[LANES]);
 const struct insn *gpul_split_exit(struct warp_state *s);
 void gpul_split_start(struct warp_state *s, const struct insn *entry, struct frame *frame, uint32_t mask);
 /* Run until the warp ends, waits, or all its splits have had a turn. */
@@ -306,7 +304,7 @@ const struct insn *gpul_call_return(struct warp_state *s, const struct insn *i);
 /* frame.c */
 struct frame *gpul_frame_create(struct worker *k, const struct func_code *code);
 void gpul_frame_free(struct worker *k, struct frame *f);
-void gpul_frame_leave(struct worker *k, struct frame *f, uint32_t lanes);  /* remove the lanes from f and all its parents */
+void gpul_frame_leave(struct worker *k, struct frame *f, uint32_t lanes); /* remove the lanes from f and all its parents */
 
 /* builtins.c */
 const struct insn *gpul_call_builtin(struct warp_state *s, const struct insn *i);
@@ -314,7 +312,7 @@ enum builtin gpul_builtin_find(const char *name);
 /* The value of an argument (before the call) or of the result (after it); 0: none. */
 uint64_t gpul_builtin_argument(const struct warp_state *s, const struct call_site *site, uint32_t n, unsigned lane);
 void gpul_builtin_set_result(const struct warp_state *s, const struct call_site *site, unsigned lane, uint64_t value);
-unsigned gpul_builtin_written_bytes(enum builtin b);  /* bytes that a call of the device runtime writes through its first argument */
+unsigned gpul_builtin_written_bytes(enum builtin b); /* bytes that a call of the device runtime writes through its first argument */
 /* Copy an argument of any size. */
 void gpul_builtin_bytes(const struct warp_state *s, const struct call_site *site, uint32_t n, unsigned lane, void *out, size_t bytes);
 uint64_t gpul_builtin_result(const struct warp_state *s, const struct call_site *site, unsigned lane);
@@ -334,9 +332,9 @@ void gpul_barrier_arrive(struct warp_state *s);
 void gpul_block_lanes_ended(struct warp_state *s, uint32_t lanes);
 
 /* cluster.c */
-struct cluster *gpul_cluster_create(struct gpul_exec_launch *l);  /* NULL: out of memory */
+struct cluster *gpul_cluster_create(struct gpul_exec_launch *l); /* NULL: out of memory */
 void gpul_cluster_add(struct cluster *c, struct block *b, unsigned rank);
-void gpul_cluster_remove(struct block *b);  /* the block has ended; the last one frees the cluster */
+void gpul_cluster_remove(struct block *b); /* the block has ended; the last one frees the cluster */
 void gpul_cluster_arrive(struct warp_state *s, uint32_t lanes);
 void gpul_cluster_lanes_ended(struct warp_state *s, uint32_t lanes);
 /* Find the block of the cluster whose shared memory contains a generic address; NULL: none.  *offset: in its shared memory. */
@@ -354,47 +352,50 @@ static inline struct block *cluster_block(const struct block *b, uint32_t at)
 enum block_result { BLOCK_DONE, BLOCK_YIELDS, BLOCK_FAULT } gpul_block_run(struct block *b);
 
 /* block_memory.c */
-struct block *gpul_block_create(struct worker *k, struct gpul_exec_launch *l, uint64_t index);  /* NULL: out of memory */
-void gpul_block_release(struct block *b);  /* adds its instruction count to the launch; keeps the memory for reuse */
+struct block *gpul_block_create(struct worker *k, struct gpul_exec_launch *l, uint64_t index); /* NULL: out of memory */
+void gpul_block_release(struct block *b); /* adds its instruction count to the launch; keeps the memory for reuse */
 void gpul_worker_free_memory(struct worker *k);
 
 /* fault.c: fail a block that has accessed memory that is in the table but not mapped.  The instruction is unknown. */
 void gpul_fault_pages(struct block *b, uint64_t address);
 /* fault.c.  Both set EVENT_FAULT and return s->limit; the launch keeps its first fault. */
-const struct insn *gpul_fault_access(struct warp_state *s, const struct insn *i, unsigned lane, uint64_t address,
-				     unsigned bytes, bool write);
-const struct insn *gpul_fault_text(struct warp_state *s, const struct insn *i, gpul_exec_fault_kind kind,
-				   unsigned lane, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+const struct insn *gpul_fault_access(struct warp_state *s, const struct insn *i, unsigned lane, uint64_t address, unsigned bytes,
+				     bool write);
+const struct insn *gpul_fault_text(struct warp_state *s, const struct insn *i, gpul_exec_fault_kind kind, unsigned lane, const char *fmt,
+				   ...) __attribute__((format(printf, 5, 6)));
 void gpul_launch_fault(struct gpul_exec_launch *l, const gpul_exec_fault *fault);
 
 /* heap.c: device malloc and free; a machine has one heap. */
 struct heap;
-struct heap *gpul_heap_create(gpul_exec_memory *m, uint64_t bytes);  /* NULL: out of memory */
+struct heap *gpul_heap_create(gpul_exec_memory *m, uint64_t bytes); /* NULL: out of memory */
 void gpul_heap_destroy(struct heap *h);
-uint64_t gpul_heap_alloc(struct heap *h, uint64_t bytes);  /* 0: full */
-bool gpul_heap_free(struct heap *h, uint64_t address);     /* false: not an allocation of h, or freed before */
+uint64_t gpul_heap_alloc(struct heap *h, uint64_t bytes); /* 0: full */
+bool gpul_heap_free(struct heap *h, uint64_t address);    /* false: not an allocation of h, or freed before */
 /* The free and used blocks of the heap, saved for a replay.  Their headers are in the heap's memory, which the caller saves too. */
-struct heap_marks { uint64_t used; void *free[48]; };
+struct heap_marks {
+	uint64_t used;
+	void *free[48];
+};
 void gpul_heap_mark(struct heap *h, struct heap_marks *out);
 void gpul_heap_rewind(struct heap *h, const struct heap_marks *marks);
-struct heap *gpul_heap_of(struct gpul_exec_machine *m);    /* created by the first call; NULL: out of memory */
+struct heap *gpul_heap_of(struct gpul_exec_machine *m); /* created by the first call; NULL: out of memory */
 
 /* ../machine/machine_launch.c */
 struct gpul_exec_launch *gpul_launch_create(struct gpul_exec_machine *m, const gpul_exec_launch_config *c);
 void gpul_launch_destroy(struct gpul_exec_launch *l);
 void gpul_launch_unref(struct gpul_exec_launch *l);
-void gpul_launch_skip_rest(struct gpul_exec_launch *l);  /* count the blocks that have not started as ended */
-void gpul_launch_blocks_ended(struct gpul_exec_launch *l, uint64_t n);  /* the last block ends the launch, or its nest does */
+void gpul_launch_skip_rest(struct gpul_exec_launch *l);                /* count the blocks that have not started as ended */
+void gpul_launch_blocks_ended(struct gpul_exec_launch *l, uint64_t n); /* the last block ends the launch, or its nest does */
 void gpul_launch_end(struct gpul_exec_launch *l);
-void gpul_launch_list(struct gpul_exec_launch *l);  /* append it to the machine's list; the caller holds the machine's lock */
-void gpul_launch_begin_again(struct gpul_exec_launch *l, bool abandoned);  /* abandoned: the launch had not ended */
+void gpul_launch_list(struct gpul_exec_launch *l); /* append it to the machine's list; the caller holds the machine's lock */
+void gpul_launch_begin_again(struct gpul_exec_launch *l, bool abandoned); /* abandoned: the launch had not ended */
 
 /* launch_start.c: the checks of gpul_exec_launch_start() */
 gpul_status gpul_launch_check(const struct gpul_exec_machine *m, const gpul_exec_launch_config *config, gpul_error *err);
 
 /* residency.c */
-bool gpul_launch_has_room(struct gpul_exec_launch *l);  /* true: another block may be started, or none is left */
-void gpul_worker_check_stuck(struct worker *k);         /* call while all blocks of the worker wait */
+bool gpul_launch_has_room(struct gpul_exec_launch *l); /* true: another block may be started, or none is left */
+void gpul_worker_check_stuck(struct worker *k);        /* call while all blocks of the worker wait */
 
 /* rest.c: yield the CPU, or sleep for a moment; quiet: the blocks only poll words that stay the same. */
 void gpul_worker_rest(struct worker *k, bool quiet);
@@ -405,7 +406,7 @@ struct nest_calls {
 	const struct insn *(*call_device_runtime)(struct warp_state *s, const struct insn *i);
 	void (*stop_children)(struct gpul_exec_launch *l);
 	void (*blocks_ended)(struct nest *n);
-	void (*begins_again)(struct nest *n);  /* called when the blocks of its launch start again */
+	void (*begins_again)(struct nest *n); /* called when the blocks of its launch start again */
 	void (*block_ends)(struct block *b);
 	void (*destroy)(struct nest *n);
 };
@@ -414,9 +415,9 @@ struct nest_calls {
 struct gpul_exec_machine {
 	gpul_exec_memory *memory;
 	gpul_exec_machine_options options;
-	pthread_mutex_t lock;            /* protects the members below, except atomic ones */
-	pthread_cond_t work;             /* signalled when a launch is listed, or stops or quits is set */
-	struct gpul_exec_launch *first, *last;  /* list of launches with blocks to start */
+	pthread_mutex_t lock;                  /* protects the members below, except atomic ones */
+	pthread_cond_t work;                   /* signalled when a launch is listed, or stops or quits is set */
+	struct gpul_exec_launch *first, *last; /* list of launches with blocks to start */
 	struct worker *workers;
 	unsigned n_workers, n_sleeping;
 	bool started;
@@ -424,14 +425,14 @@ struct gpul_exec_machine {
 	_Atomic uint64_t n_nested;       /* launches from kernels that are in the list */
 	struct nesting *_Atomic nesting; /* created by the first launch of a kernel */
 	const struct nest_calls *nests;
-	struct heap *heap;               /* created by the first device malloc */
-	uint64_t globaltimer_offset;     /* %globaltimer minus gpul_clock_ns() */
-	_Atomic bool stops;              /* a listed launch was stopped: a worker must end it */
-	_Atomic bool quits;              /* workers abort all launches and exit */
-	_Atomic bool paused;             /* workers start no turn (gpul_exec_machine_pause) */
+	struct heap *heap;           /* created by the first device malloc */
+	uint64_t globaltimer_offset; /* %globaltimer minus gpul_clock_ns() */
+	_Atomic bool stops;          /* a listed launch was stopped: a worker must end it */
+	_Atomic bool quits;          /* workers abort all launches and exit */
+	_Atomic bool paused;         /* workers start no turn (gpul_exec_machine_pause) */
 };
 gpul_status gpul_machine_list(struct gpul_exec_machine *m, struct gpul_exec_launch *l, gpul_error *err);
-void gpul_machine_stop(struct gpul_exec_machine *m);  /* wake the workers, to end stopped launches */
+void gpul_machine_stop(struct gpul_exec_machine *m); /* wake the workers, to end stopped launches */
 void *gpul_worker_main(void *worker);
 
 #endif

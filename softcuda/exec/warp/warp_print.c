@@ -10,7 +10,7 @@ enum { MAX_FORMAT = 4096, MAX_TEXT = 8192, MAX_SPEC = 32 };
 struct printer {
 	struct warp_state *s;
 	unsigned lane;
-	uint64_t args;      /* next argument */
+	uint64_t args; /* next argument */
 	bool unreadable;
 	int n_args;
 	char text[MAX_TEXT];
@@ -42,7 +42,7 @@ static uint64_t next_argument(struct printer *p, unsigned bytes)
 
 /* A conversion: % flags width .precision length letter, with each * replaced by its value. */
 struct spec {
-	char flags[MAX_SPEC];   /* "%-08.3", without length and letter */
+	char flags[MAX_SPEC]; /* "%-08.3", without length and letter */
 	unsigned n_long, n_short;
 	char letter;
 };
@@ -57,8 +57,7 @@ static const char *read_spec(struct printer *p, const char *f, struct spec *out)
 		if (n + 12 >= sizeof out->flags)
 			continue;
 		if (*f == '*')
-			n += (size_t)snprintf(out->flags + n, 12, "%d",
-					      (int)next_argument(p, 4));
+			n += (size_t)snprintf(out->flags + n, 12, "%d", (int)next_argument(p, 4));
 		else
 			out->flags[n++] = *f;
 		if (*f == '*')
@@ -75,13 +74,13 @@ static const char *read_spec(struct printer *p, const char *f, struct spec *out)
 /* Append value with a format built from the flags, a length modifier that fits value's type, and the letter. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
-#define APPEND_AS(p, spec, length, value)                                                     \
-	do {                                                                                  \
-		char format_[MAX_SPEC + 8], text_[512];                                       \
-		int n_;                                                                       \
+#define APPEND_AS(p, spec, length, value) \
+	do { \
+		char format_[MAX_SPEC + 8], text_[512]; \
+		int n_; \
 		snprintf(format_, sizeof format_, "%s%s%c", (spec)->flags, length, (spec)->letter); \
-		n_ = snprintf(text_, sizeof text_, format_, value);                           \
-		if (n_ > 0)                                                                   \
+		n_ = snprintf(text_, sizeof text_, format_, value); \
+		if (n_ > 0) \
 			append_text(p, text_, (size_t)n_ < sizeof text_ ? (size_t)n_ : sizeof text_ - 1); \
 	} while (0)
 
@@ -120,13 +119,25 @@ static void print_conversion(struct printer *p, const struct spec *s)
 
 	p->n_args++;
 	switch (s->letter) {
-	case 'd': case 'i': case 'u': case 'x': case 'X': case 'o':
+	case 'd':
+	case 'i':
+	case 'u':
+	case 'x':
+	case 'X':
+	case 'o':
 		print_integer(p, s);
 		break;
 	case 'c':
 		APPEND_AS(p, s, "", (int)(unsigned char)next_argument(p, 4));
 		break;
-	case 'f': case 'F': case 'e': case 'E': case 'g': case 'G': case 'a': case 'A':
+	case 'f':
+	case 'F':
+	case 'e':
+	case 'E':
+	case 'g':
+	case 'G':
+	case 'a':
+	case 'A':
 		bits = next_argument(p, 8);
 		memcpy(&x, &bits, sizeof x);
 		APPEND_AS(p, s, "", x);
@@ -137,7 +148,7 @@ static void print_conversion(struct printer *p, const struct spec *s)
 	case 'p':
 		APPEND_AS(p, s, "", (void *)(uintptr_t)next_argument(p, 8));
 		break;
-	default:  /* not a conversion: printed unchanged */
+	default: /* not a conversion: printed unchanged */
 		p->n_args--;
 		append_text(p, s->flags, strlen(s->flags));
 		append_text(p, &s->letter, s->letter != 0);
@@ -166,8 +177,7 @@ static void print_format(struct printer *p, const char *f)
 	}
 }
 
-int gpul_lane_printf(struct warp_state *s, const struct insn *i, unsigned lane, uint64_t format_at,
-		     uint64_t args, const struct insn **stop)
+int gpul_lane_printf(struct warp_state *s, const struct insn *i, unsigned lane, uint64_t format_at, uint64_t args, const struct insn **stop)
 {
 	const gpul_exec_machine_options *o = &s->block->launch->machine->options;
 	struct printer p = { .s = s, .lane = lane, .args = args };
@@ -178,9 +188,8 @@ int gpul_lane_printf(struct warp_state *s, const struct insn *i, unsigned lane, 
 	else
 		print_format(&p, format);
 	if (p.unreadable) {
-		*stop = gpul_fault_text(
-			s, i, GPUL_EXEC_ILLEGAL_ADDRESS, lane,
-			"printf: the format, a string or the arguments are not readable");
+		*stop = gpul_fault_text(s, i, GPUL_EXEC_ILLEGAL_ADDRESS, lane,
+					"printf: the format, a string or the arguments are not readable");
 		return -1;
 	}
 	o->print(o->print_user, p.text, p.used);

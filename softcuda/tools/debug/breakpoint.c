@@ -126,7 +126,8 @@ static void resolve_name(const struct debug *d, struct breakpoint *b)
 		if (at)
 			add_place(b, at);
 		if (at && !b->found_line)
-			b->found_line = gpul_debug_place(code, at).line ? gpul_debug_place(code, at).line : gpul_debug_place(code, at).ptx_line;
+			b->found_line = gpul_debug_place(code, at).line ? gpul_debug_place(code, at).line
+									: gpul_debug_place(code, at).ptx_line;
 	}
 }
 
@@ -154,7 +155,8 @@ void gpul_debug_resolve(struct debug *d)
  * as true, so that the user sees it. */
 static bool condition_holds(const struct debug *d, const struct breakpoint *b, struct warp_state *s, uint32_t mask, unsigned *lane)
 {
-	EACH_LANE_OF(l, mask) {
+	EACH_LANE_OF(l, mask)
+	{
 		const struct lane at = { .memory = d->memory, .warp = s, .frame = s->frame, .index = l };
 		struct value v;
 
@@ -192,8 +194,8 @@ static bool overlaps(const struct breakpoint *b, const struct lane_accesses *a, 
 	return same_space && a->bytes[l] && a->at[l] < b->address + b->bytes && b->address < a->at[l] + a->bytes[l];
 }
 
-struct breakpoint *gpul_debug_watch_hit(struct debug *d, struct warp_state *s, const struct insn *i, uint32_t on, unsigned *lane, char *text,
-					size_t bytes)
+struct breakpoint *gpul_debug_watch_hit(struct debug *d, struct warp_state *s, const struct insn *i, uint32_t on, unsigned *lane,
+					char *text, size_t bytes)
 {
 	static const char *const kinds[] = { "", "reads", "writes", "changes" };
 	struct lane_accesses a[MAX_INSN_ACCESSES];
@@ -205,7 +207,8 @@ struct breakpoint *gpul_debug_watch_hit(struct debug *d, struct warp_state *s, c
 		unsigned kind = 0;
 
 		for (unsigned m = 0; b->kind == BREAK_WATCH && m < n; m++) {
-			EACH_LANE_OF(l, a[m].lanes) {
+			EACH_LANE_OF(l, a[m].lanes)
+			{
 				if (a[m].kind & b->on && overlaps(b, &a[m], l)) {
 					lanes |= 1u << l;
 					kind |= a[m].kind;
@@ -213,8 +216,8 @@ struct breakpoint *gpul_debug_watch_hit(struct debug *d, struct warp_state *s, c
 			}
 		}
 		if (lanes && condition_holds(d, b, s, lanes, lane) && counts(d, b)) {
-			snprintf(text, bytes, "lane %u%s of warp %u %s %s", *lane, count_lanes(lanes) > 1 ? " (and others)" : "", s->index, kinds[kind],
-				 b->where);
+			snprintf(text, bytes, "lane %u%s of warp %u %s %s", *lane, count_lanes(lanes) > 1 ? " (and others)" : "", s->index,
+				 kinds[kind], b->where);
 			return b;
 		}
 	}

@@ -20,7 +20,8 @@ static void print_breakpoint(FILE *out, const struct breakpoint *b)
 {
 	static const char *const kinds[] = { "line", "kernel", "label", "watch" };
 
-	fprintf(out, "- id=%u\tkind=%s\tline=%u\twanted=%u\tplaces=%zu\thits=%u\twhere=", b->id, kinds[b->kind], b->found_line, b->line, b->at.n, b->hits);
+	fprintf(out, "- id=%u\tkind=%s\tline=%u\twanted=%u\tplaces=%zu\thits=%u\twhere=", b->id, kinds[b->kind], b->found_line, b->line,
+		b->at.n, b->hits);
 	gpul_debug_print_text(out, b->where);
 	fputs("\tcondition=", out);
 	gpul_debug_print_text(out, b->condition ? b->condition : "");
@@ -74,7 +75,9 @@ static gpul_status do_watch(const struct call *c)
 	if (c->n < 4 || !b.bytes)
 		return gpul_debug_usage(c, "r, w or rw; an address or shared[OFFSET]; the number of bytes");
 	if (c->d->stop.warp)
-		at = (struct lane){ .memory = c->d->memory, .warp = c->d->stop.warp, .frame = c->d->stop.warp->frame, .index = c->d->stop.lane };
+		at = (struct lane){
+			.memory = c->d->memory, .warp = c->d->stop.warp, .frame = c->d->stop.warp->frame, .index = c->d->stop.lane
+		};
 	b.on = (strchr(c->word[1], 'r') ? ACCESS_READ : 0) | (strchr(c->word[1], 'w') ? ACCESS_WRITE : 0);
 	if (!strncmp(text, "shared[", 7) || !strncmp(text, "local[", 6)) {
 		b.space = *text == 's' ? SPACE_SHARED : SPACE_LOCAL;
@@ -118,7 +121,8 @@ static gpul_status do_breaks(const struct call *c)
 /* Command: go HOW [BLOCK WARP [LANE]] steps this warp or lane; go to COUNT goes to an instruction. */
 static gpul_status do_go(const struct call *c)
 {
-	static const char *const names[N_GO] = { "free", "insn", "line", "over", "out", "warp", "block", "barrier", "diverge", "pause",
+	static const char *const names[N_GO] = { "free",      "insn",      "line",      "over",       "out",
+						 "warp",      "block",     "barrier",   "diverge",    "pause",
 						 "back-insn", "back-line", "back-free", "back-start", "to" };
 	struct origin from = { .lane = c->n > 4 ? (int)gpul_debug_number(c, 4) : -1 };
 	const struct insn *insn;
@@ -128,15 +132,20 @@ static gpul_status do_go(const struct call *c)
 	while (how < N_GO && (c->n < 2 || strcmp(c->word[1], names[how]) != 0))
 		how++;
 	if (how == N_GO)
-		return gpul_debug_usage(c, "free, insn, line, over, out, warp, block, barrier, diverge, pause, back-insn, back-line, back-free, back-start or to");
-	from.warp = (struct warp_name){ .launch = c->d->launch, .block = gpul_debug_number(c, 2), .warp = (unsigned)gpul_debug_number(c, 3) };
+		return gpul_debug_usage(
+			c,
+			"free, insn, line, over, out, warp, block, barrier, diverge, pause, back-insn, back-line, back-free, back-start or to");
+	from.warp = (struct warp_name){ .launch = c->d->launch,
+					.block = gpul_debug_number(c, 2),
+					.warp = (unsigned)gpul_debug_number(c, 3) };
 	if (how != BACK_TO && c->n > 3 && c->d->stop.reason) {
 		struct call shifted = { .d = c->d, .word = c->word + 1, .n = c->n - 1, .out = c->out, .err = NULL };
 		char *words[] = { c->word[1], c->word[2], c->word[3], "0" };
 
 		if (c->n < 5)
 			shifted = (struct call){ .d = c->d, .word = words, .n = 4 };
-		if (c->n < 5 && c->d->stop.warp && gpul_debug_find_block(c->d, from.warp.block) == c->d->stop.warp->block && from.warp.warp == c->d->stop.warp->index) {
+		if (c->n < 5 && c->d->stop.warp && gpul_debug_find_block(c->d, from.warp.block) == c->d->stop.warp->block &&
+		    from.warp.warp == c->d->stop.warp->index) {
 			at = (struct lane){ .warp = c->d->stop.warp, .frame = c->d->stop.warp->frame };
 			insn = c->d->stop.insn;
 		} else if (gpul_debug_find_lane(&shifted, &at, &insn)) {
@@ -168,11 +177,29 @@ static gpul_status do_hello(const struct call *c)
 	return GPUL_OK;
 }
 
-static const struct { const char *name; gpul_status (*run)(const struct call *c); } commands[] = {
-	{ "hello", do_hello }, { "break", do_break }, { "watch", do_watch }, { "clear", do_clear }, { "breaks", do_breaks }, { "go", do_go },
-	{ "set", do_set }, { "status", gpul_debug_show_status }, { "warps", gpul_debug_show_warps }, { "frames", gpul_debug_show_frames }, { "registers", gpul_debug_show_registers },
-	{ "specials", gpul_debug_show_specials }, { "params", gpul_debug_show_params }, { "variables", gpul_debug_show_variables }, { "evaluate", gpul_debug_show_evaluate }, { "lanes", gpul_debug_show_lanes },
-	{ "memory", gpul_debug_show_memory }, { "programs", gpul_debug_show_programs }, { "listing", gpul_debug_show_listing },
+static const struct {
+	const char *name;
+	gpul_status (*run)(const struct call *c);
+} commands[] = {
+	{ "hello", do_hello },
+	{ "break", do_break },
+	{ "watch", do_watch },
+	{ "clear", do_clear },
+	{ "breaks", do_breaks },
+	{ "go", do_go },
+	{ "set", do_set },
+	{ "status", gpul_debug_show_status },
+	{ "warps", gpul_debug_show_warps },
+	{ "frames", gpul_debug_show_frames },
+	{ "registers", gpul_debug_show_registers },
+	{ "specials", gpul_debug_show_specials },
+	{ "params", gpul_debug_show_params },
+	{ "variables", gpul_debug_show_variables },
+	{ "evaluate", gpul_debug_show_evaluate },
+	{ "lanes", gpul_debug_show_lanes },
+	{ "memory", gpul_debug_show_memory },
+	{ "programs", gpul_debug_show_programs },
+	{ "listing", gpul_debug_show_listing },
 };
 
 void gpul_debug_command(struct debug *d, char *line, FILE *out)

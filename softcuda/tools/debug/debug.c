@@ -35,7 +35,8 @@ static gpul_status create(const struct tool_options *options, gpul_exec_memory *
 	const char *listen = gpul_tool_option(options, "listen");
 	uint64_t fd = UINT64_MAX, back_mb = 1024;
 	struct debug *d = calloc(1, sizeof *d);
-	gpul_status st = d ? gpul_tool_number(options, "debug", "fd", 3, &fd, err) : gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the debugger");
+	gpul_status st = d ? gpul_tool_number(options, "debug", "fd", 3, &fd, err)
+			   : gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the debugger");
 
 	if (!st)
 		st = gpul_tool_number(options, "debug", "back", 0, &back_mb, err);

@@ -22,7 +22,7 @@ enum { TEXT_BYTES = 256, MAX_WORDS = 8 };
 
 struct place {
 	const struct func_code *code;
-	const char *function, *file;     /* file: the CUDA C++ file named in the PTX; NULL: no .loc here */
+	const char *function, *file; /* file: the CUDA C++ file named in the PTX; NULL: no .loc here */
 	uint32_t line, ptx_line;
 };
 
@@ -38,13 +38,17 @@ void gpul_debug_listing(FILE *out, const struct gpul_exec_program *p);
 
 struct value {
 	enum { VALUE_INT, VALUE_UINT, VALUE_FLOAT } kind;
-	unsigned bytes;                  /* size of the register or memory that was read, 1 to 8; 0: a computed value */
-	union { int64_t i; uint64_t u; double f; };
+	unsigned bytes; /* size of the register or memory that was read, 1 to 8; 0: a computed value */
+	union {
+		int64_t i;
+		uint64_t u;
+		double f;
+	};
 };
 
-struct lane {                            /* the lane in which an expression is evaluated */
+struct lane { /* the lane in which an expression is evaluated */
 	const gpul_exec_memory *memory;
-	struct warp_state *warp;         /* NULL: no kernel is running, and registers cannot be read */
+	struct warp_state *warp; /* NULL: no kernel is running, and registers cannot be read */
 	const struct frame *frame;
 	unsigned index;
 };
@@ -63,17 +67,17 @@ bool gpul_debug_true(const struct value *v);
 void gpul_debug_print_value(FILE *out, const struct value *v);
 /* Read a value of a type such as GPUL_PTX_MOD_F32; .u and .b types give unsigned integers. */
 struct value gpul_debug_load(const void *at, unsigned type);
-unsigned gpul_debug_type(const char *name);  /* "f32"; 0: unknown */
+unsigned gpul_debug_type(const char *name); /* "f32"; 0: unknown */
 const char *gpul_debug_type_name(unsigned type);
 
 /* ---- registers and memory (state.c, memory.c) ------------------------------------------------------------------- */
 
-uint64_t gpul_debug_block_index(const struct block *b);  /* linear index in its grid */
+uint64_t gpul_debug_block_index(const struct block *b); /* linear index in its grid */
 /* Return the type in which a register is shown: for a register declared .b, the type that the instructions writing it use. */
 unsigned gpul_debug_register_type(const struct func_code *code, uint32_t flat);
 /* Find the flat number of "%r5" or "%v.x"; false: the function has no such register. */
 bool gpul_debug_find_register(const struct func_code *code, const char *name, size_t name_bytes, uint32_t *flat);
-bool gpul_debug_register(const struct lane *at, uint32_t flat, struct value *out);  /* false: no instruction uses it */
+bool gpul_debug_register(const struct lane *at, uint32_t flat, struct value *out); /* false: no instruction uses it */
 bool gpul_debug_special(const struct lane *at, const char *name, size_t name_bytes, struct value *out);
 /* Return the host address of `bytes` bytes of memory; NULL: they cannot be read. */
 const uint8_t *gpul_debug_memory(const struct lane *at, unsigned space, uint64_t address, uint64_t bytes);
@@ -84,92 +88,97 @@ uint8_t *gpul_debug_writable(const struct lane *at, unsigned space, uint64_t add
 struct breakpoint {
 	unsigned id;
 	enum { BREAK_LINE, BREAK_KERNEL, BREAK_LABEL, BREAK_WATCH } kind;
-	char *where;                     /* owned: file or name; BREAK_WATCH: the expression for the address */
-	char *condition;                 /* owned; NULL: none */
-	uint32_t line, found_line;       /* found_line: the line with code that was found; 0: none so far */
-	uint64_t address, bytes;         /* BREAK_WATCH: the memory, in `space` */
-	unsigned space, on;              /* on: 1 reads, 2 writes, 3 both */
-	unsigned hits, ignored;          /* ignored: do not stop at this many hits */
+	char *where;               /* owned: file or name; BREAK_WATCH: the expression for the address */
+	char *condition;           /* owned; NULL: none */
+	uint32_t line, found_line; /* found_line: the line with code that was found; 0: none so far */
+	uint64_t address, bytes;   /* BREAK_WATCH: the memory, in `space` */
+	unsigned space, on;        /* on: 1 reads, 2 writes, 3 both */
+	unsigned hits, ignored;    /* ignored: do not stop at this many hits */
 	GPUL_ARRAY(const struct insn *) at;
 };
 
 /* ---- continuing, stepping, stepping back ------------------------------------------------------------------------- */
 
+/* clang-format off */
 enum go {
 	GO_FREE, GO_INSN, GO_LINE, GO_OVER, GO_OUT, GO_WARP, GO_BLOCK, GO_BARRIER, GO_DIVERGE, GO_PAUSE,
 	BACK_INSN, BACK_LINE, BACK_FREE, BACK_START, BACK_TO, N_GO
 };
+/* clang-format on */
 
-struct warp_name {                       /* identifies a warp, even after it has ended */
+struct warp_name { /* identifies a warp, even after it has ended */
 	const gpul_exec_launch *launch;
-	uint64_t block;                  /* linear index in the grid */
+	uint64_t block; /* linear index in the grid */
 	unsigned warp;
 };
 
-struct origin {                          /* where a step began */
+struct origin { /* where a step began */
 	struct warp_name warp;
-	int lane;                        /* step this lane; -1: the whole warp */
+	int lane; /* step this lane; -1: the whole warp */
 	struct place place;
 	uint32_t depth;
 	uint64_t count;
 };
 
 struct stop {
-	const char *reason;              /* as in the Debug Adapter Protocol: "step", "breakpoint" ...; NULL: not stopped */
+	const char *reason; /* as in the Debug Adapter Protocol: "step", "breakpoint" ...; NULL: not stopped */
 	char text[TEXT_BYTES * 2];
-	struct warp_state *warp;         /* NULL: at the end of a launch */
+	struct warp_state *warp; /* NULL: at the end of a launch */
 	const struct insn *insn;
 	unsigned lane;
-	unsigned breakpoint;             /* id of the breakpoint; 0: none */
-	bool after;                      /* stopped after the instruction or launch, so stepping back leads to it first */
+	unsigned breakpoint; /* id of the breakpoint; 0: none */
+	bool after;          /* stopped after the instruction or launch, so stepping back leads to it first */
 };
 
-struct search {                          /* a replay that searches for an instruction before `end` */
+struct search { /* a replay that searches for an instruction before `end` */
 	enum { SEARCH_OFF, SEARCH_LAST, SEARCH_GO } phase;
 	enum go how;
-	uint64_t end, found;             /* SEARCH_GO: the replay stops at `found` */
+	uint64_t end, found; /* SEARCH_GO: the replay stops at `found` */
 	struct origin from;
-	struct place line;               /* the line of the warp's previous instruction */
+	struct place line; /* the line of the warp's previous instruction */
 };
 
-struct saved_range { uint64_t base, bytes; uint8_t *copy; };
+struct saved_range {
+	uint64_t base, bytes;
+	uint8_t *copy;
+};
 
 struct debug {
 	struct observer o;
 	gpul_exec_memory *memory;
 	pthread_mutex_t lock;
 	pthread_cond_t resumed;
-	bool configured;                 /* the client has allowed kernels to run */
-	bool waits;                      /* the first launch waits for `configured` */
+	bool configured; /* the client has allowed kernels to run */
+	bool waits;      /* the first launch waits for `configured` */
 	bool stops_at_entry, stops_at_end;
 
 	GPUL_ARRAY(const struct func_code *) code;
 	GPUL_ARRAY(struct breakpoint) breakpoints;
 	unsigned last_id;
-	bool unresolved;                 /* code was added after the breakpoints were resolved */
+	bool unresolved; /* code was added after the breakpoints were resolved */
 
 	GPUL_ARRAY(struct block *) resident;
-	unsigned n_launches;             /* launches that are running */
-	gpul_exec_launch *launch;        /* the launch that began last */
-	bool alone;                      /* no other launch has run at the same time */
-	uint64_t count;                  /* instructions that the interpreter has executed since the launch began */
+	unsigned n_launches;      /* launches that are running */
+	gpul_exec_launch *launch; /* the launch that began last */
+	bool alone;               /* no other launch has run at the same time */
+	uint64_t count;           /* instructions that the interpreter has executed since the launch began */
 
 	enum go go;
 	struct origin from;
-	struct stop stop, next;          /* if next.reason is set: stop at the next instruction (of next.warp, unless NULL) */
+	struct stop stop, next; /* if next.reason is set: stop at the next instruction (of next.warp, unless NULL) */
 	unsigned splits_before;
 	struct search search;
-	uint64_t back_bytes;             /* limit for snapshots */
+	uint64_t back_bytes; /* limit for snapshots */
 	GPUL_ARRAY(struct saved_range) saved;
-	struct heap_marks heap;          /* device malloc's state when the snapshot was made; 0: it had not been used */
-	bool has_snapshot, restores;     /* restores: restore memory and restart the launch */
-	void (*print)(void *user, const char *text, size_t text_bytes);  /* the machine's print callback, saved while a replay prints nothing */
+	struct heap_marks heap;      /* device malloc's state when the snapshot was made; 0: it had not been used */
+	bool has_snapshot, restores; /* restores: restore memory and restart the launch */
+	void (*print)(void *user, const char *text,
+		      size_t text_bytes); /* the machine's print callback, saved while a replay prints nothing */
 
-	int client, listener;            /* sockets; -1: none */
+	int client, listener; /* sockets; -1: none */
 	pthread_t server;
-	char *listens;                   /* owned; socket path to remove; NULL: none */
+	char *listens; /* owned; socket path to remove; NULL: none */
 };
-
 
 /* breakpoint.c */
 struct breakpoint *gpul_debug_add_breakpoint(struct debug *d, const struct breakpoint *b);
@@ -178,8 +187,8 @@ void gpul_debug_resolve(struct debug *d);
 /* Find the breakpoint at this instruction whose condition is true for a lane of mask; sets *lane to that lane. NULL: none. */
 struct breakpoint *gpul_debug_hit(struct debug *d, struct warp_state *s, const struct insn *i, uint32_t mask, unsigned *lane);
 /* Find the watchpoint on memory that the lanes in `on` are about to access. */
-struct breakpoint *gpul_debug_watch_hit(struct debug *d, struct warp_state *s, const struct insn *i, uint32_t on, unsigned *lane, char *text,
-					size_t bytes);
+struct breakpoint *gpul_debug_watch_hit(struct debug *d, struct warp_state *s, const struct insn *i, uint32_t on, unsigned *lane,
+					char *text, size_t bytes);
 
 /* stop.c: the hooks */
 void gpul_debug_hooks(struct observer *o);

@@ -53,7 +53,10 @@ bool gpul_debug_same_file(const char *a, const char *b)
 
 /* ---- the listing -------------------------------------------------------------------------------------------------- */
 
-struct row { uint32_t line, rank; char *text; };  /* rank: order within the line */
+struct row {
+	uint32_t line, rank;
+	char *text;
+}; /* rank: order within the line */
 typedef GPUL_ARRAY(struct row) rows_array;
 
 static void add_row(rows_array *rows, uint32_t line, char *text)
@@ -81,8 +84,9 @@ __attribute__((format(printf, 1, 2))) static char *format(const char *fmt, ...)
 static void list_variables(rows_array *rows, const gpul_ptx_module *m, const gpul_ptx_var *v, uint32_t n, const char *indent)
 {
 	for (uint32_t k = 0; k < n; k++)
-		add_row(rows, v[k].line, format("%s.%s .%s %s; // %llu bytes", indent, gpul_debug_type_name(v[k].space), gpul_debug_type_name(v[k].type),
-						gpul_ptx_name(m, v[k].name), (unsigned long long)v[k].bytes));
+		add_row(rows, v[k].line,
+			format("%s.%s .%s %s; // %llu bytes", indent, gpul_debug_type_name(v[k].space), gpul_debug_type_name(v[k].type),
+			       gpul_ptx_name(m, v[k].name), (unsigned long long)v[k].bytes));
 }
 
 static void list_function(rows_array *rows, const gpul_ptx_module *m, const gpul_ptx_func *f)
@@ -93,7 +97,8 @@ static void list_function(rows_array *rows, const gpul_ptx_module *m, const gpul
 		return;
 	add_row(rows, f->line, format("%s %s", f->kind == GPUL_PTX_FUNC_ENTRY ? ".entry" : ".func", gpul_ptx_name(m, f->name)));
 	for (uint32_t k = 0; k < f->n_params; k++)
-		add_row(rows, f->params[k].line, format("    .param .%s %s", gpul_debug_type_name(f->params[k].type), gpul_ptx_name(m, f->params[k].name)));
+		add_row(rows, f->params[k].line,
+			format("    .param .%s %s", gpul_debug_type_name(f->params[k].type), gpul_ptx_name(m, f->params[k].name)));
 	list_variables(rows, m, f->vars, f->n_vars, "    ");
 	for (uint32_t k = 0; k < f->n_labels; k++)
 		if (f->labels[k].kind == GPUL_PTX_LABEL_CODE)
@@ -113,7 +118,7 @@ static int by_line(const void *a, const void *b)
 
 void gpul_debug_listing(FILE *out, const struct gpul_exec_program *p)
 {
-	enum { MOST_EMPTY = 1000000 };  /* limit of empty lines, because a #line directive can contain any line number */
+	enum { MOST_EMPTY = 1000000 }; /* limit of empty lines, because a #line directive can contain any line number */
 	const gpul_ptx_module *m = p->module;
 	rows_array rows = { 0 };
 	uint32_t line = 1;

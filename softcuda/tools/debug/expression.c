@@ -10,7 +10,7 @@ struct parser {
 	const struct lane *at;
 	const char *text, *here;
 	gpul_error *err;
-	bool skips;                  /* parse an operand of && or || without evaluating it */
+	bool skips; /* parse an operand of && or || without evaluating it */
 	unsigned depth;
 };
 
@@ -52,7 +52,8 @@ static size_t word_length(const char *at)
 {
 	size_t n = *at == '%';
 
-	while (is_word(at[n]) || (at[n] == '.' && *at == '%' && is_word(at[n + 1])) || (n && !strncmp(at + n, "::", 2) && is_word(at[n + 2])))
+	while (is_word(at[n]) || (at[n] == '.' && *at == '%' && is_word(at[n + 1])) ||
+	       (n && !strncmp(at + n, "::", 2) && is_word(at[n + 2])))
 		n += at[n] == ':' ? 3 : 1;
 	return n;
 }
@@ -163,8 +164,14 @@ static bool find_variable(const struct lane *at, const char *name, uint64_t *add
 
 static bool parse_word(struct parser *p, size_t n, struct value *out)
 {
-	static const struct { const char *name; unsigned space; } spaces[] = {
-		{ "shared", SPACE_SHARED }, { "local", SPACE_LOCAL }, { "param", SPACE_PARAM }, { "global", SPACE_GLOBAL },
+	static const struct {
+		const char *name;
+		unsigned space;
+	} spaces[] = {
+		{ "shared", SPACE_SHARED },
+		{ "local", SPACE_LOCAL },
+		{ "param", SPACE_PARAM },
+		{ "global", SPACE_GLOBAL },
 	};
 	const struct lane *at = p->at;
 	char name[TEXT_BYTES];
@@ -188,7 +195,9 @@ static bool parse_word(struct parser *p, size_t n, struct value *out)
 	else if (find_variable(at, name, &address))
 		*out = (struct value){ .kind = VALUE_UINT, .bytes = 8, .u = address };
 	else
-		return wrong(p, "unknown name '%.40s'; names are %%registers, lane, warp, block, thread, variables, and memory as [address]:f32", name);
+		return wrong(
+			p, "unknown name '%.40s'; names are %%registers, lane, warp, block, thread, variables, and memory as [address]:f32",
+			name);
 	p->here += n;
 	return true;
 }
@@ -238,12 +247,17 @@ static bool parse_operand(struct parser *p, struct value *out)
 
 /* ---- operators ------------------------------------------------------------------------------------------------------- */
 
-static const struct operator { const char *text; unsigned precedence; } operators[] = {
-	{ "||", 1 }, { "&&", 2 }, { "==", 6 }, { "!=", 6 }, { "<<", 8 }, { ">>", 8 }, { "<=", 7 }, { ">=", 7 }, { "<", 7 }, { ">", 7 },
-	{ "|", 3 }, { "^", 4 }, { "&", 5 }, { "+", 9 }, { "-", 9 }, { "*", 10 }, { "/", 10 }, { "%", 10 },
+static const struct operator
+{
+	const char *text;
+	unsigned precedence;
+}
+operators[] = {
+	{ "||", 1 }, { "&&", 2 }, { "==", 6 }, { "!=", 6 }, { "<<", 8 }, { ">>", 8 }, { "<=", 7 }, { ">=", 7 }, { "<", 7 },
+	{ ">", 7 },  { "|", 3 },  { "^", 4 },  { "&", 5 },  { "+", 9 },  { "-", 9 },  { "*", 10 }, { "/", 10 }, { "%", 10 },
 };
 
-static const struct operator *find_operator(struct parser *p)
+static const struct operator* find_operator(struct parser *p)
 {
 	while (isspace((unsigned char)*p->here))
 		p->here++;
@@ -262,15 +276,32 @@ static bool apply_float(struct parser *p, const char *op, double a, double b, st
 {
 	*out = (struct value){ .kind = VALUE_FLOAT };
 	switch (op[0]) {
-	case '+': out->f = a + b; return true;
-	case '-': out->f = a - b; return true;
-	case '*': out->f = a * b; return true;
-	case '/': out->f = a / b; return true;
-	case '=': *out = integer(a == b); return true;
-	case '!': *out = integer(a != b); return true;
-	case '<': *out = integer(op[1] == '=' ? a <= b : a < b); return op[1] != '<' || wrong(p, "<< needs integers");
-	case '>': *out = integer(op[1] == '=' ? a >= b : a > b); return op[1] != '>' || wrong(p, ">> needs integers");
-	default: return wrong(p, "%s needs integers", op);
+	case '+':
+		out->f = a + b;
+		return true;
+	case '-':
+		out->f = a - b;
+		return true;
+	case '*':
+		out->f = a * b;
+		return true;
+	case '/':
+		out->f = a / b;
+		return true;
+	case '=':
+		*out = integer(a == b);
+		return true;
+	case '!':
+		*out = integer(a != b);
+		return true;
+	case '<':
+		*out = integer(op[1] == '=' ? a <= b : a < b);
+		return op[1] != '<' || wrong(p, "<< needs integers");
+	case '>':
+		*out = integer(op[1] == '=' ? a >= b : a > b);
+		return op[1] != '>' || wrong(p, ">> needs integers");
+	default:
+		return wrong(p, "%s needs integers", op);
 	}
 }
 
@@ -282,15 +313,32 @@ static bool apply_integer(struct parser *p, const char *op, struct value a, stru
 
 	*out = (struct value){ .kind = is_unsigned ? VALUE_UINT : VALUE_INT };
 	switch (op[0]) {
-	case '+': out->u = a.u + b.u; return true;
-	case '-': *out = integer((int64_t)(a.u - b.u)); return true;
-	case '*': out->u = a.u * b.u; return true;
-	case '|': out->u = a.u | b.u; return true;
-	case '&': out->u = a.u & b.u; return true;
-	case '^': out->u = a.u ^ b.u; return true;
-	case '=': *out = integer(a.u == b.u); return true;
-	case '!': *out = integer(a.u != b.u); return true;
-	case '/': case '%':
+	case '+':
+		out->u = a.u + b.u;
+		return true;
+	case '-':
+		*out = integer((int64_t)(a.u - b.u));
+		return true;
+	case '*':
+		out->u = a.u * b.u;
+		return true;
+	case '|':
+		out->u = a.u | b.u;
+		return true;
+	case '&':
+		out->u = a.u & b.u;
+		return true;
+	case '^':
+		out->u = a.u ^ b.u;
+		return true;
+	case '=':
+		*out = integer(a.u == b.u);
+		return true;
+	case '!':
+		*out = integer(a.u != b.u);
+		return true;
+	case '/':
+	case '%':
 		if (!b.u)
 			return p->skips ? true : wrong(p, "division by zero");
 		if (is_unsigned)
@@ -318,7 +366,7 @@ static bool apply_integer(struct parser *p, const char *op, struct value a, stru
 /* Parse operators whose precedence is at least `least`. */
 static bool climb(struct parser *p, unsigned least, struct value *out)
 {
-	const struct operator *op;
+	const struct operator* op;
 	bool ok = p->depth++ < 64 || wrong(p, "more than 64 nested parts");
 
 	ok = ok && parse_operand(p, out);

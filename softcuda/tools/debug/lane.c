@@ -32,7 +32,8 @@ struct split *gpul_debug_split_of(struct warp_state *s, unsigned lane)
 struct block *gpul_debug_find_block(const struct debug *d, uint64_t index)
 {
 	for (size_t k = d->resident.n; k-- > 0;)
-		if (gpul_debug_block_index(d->resident.at[k]) == index && (!d->stop.warp || d->resident.at[k]->launch == d->stop.warp->block->launch))
+		if (gpul_debug_block_index(d->resident.at[k]) == index &&
+		    (!d->stop.warp || d->resident.at[k]->launch == d->stop.warp->block->launch))
 			return d->resident.at[k];
 	return NULL;
 }
@@ -66,7 +67,9 @@ gpul_status gpul_debug_find_lane(const struct call *c, struct lane *out, const s
 	b = gpul_debug_find_block(c->d, gpul_debug_number(c, 1));
 	if (!b || gpul_debug_number(c, 2) >= b->n_warps || gpul_debug_number(c, 3) >= LANES)
 		return gpul_fail(c->err, GPUL_EINVAL, 0, "block %s, warp %s, lane %s is not running", c->word[1], c->word[2], c->word[3]);
-	*out = (struct lane){ .memory = c->d->memory, .warp = &b->warps[gpul_debug_number(c, 2)], .index = (unsigned)gpul_debug_number(c, 3) };
+	*out = (struct lane){ .memory = c->d->memory,
+			      .warp = &b->warps[gpul_debug_number(c, 2)],
+			      .index = (unsigned)gpul_debug_number(c, 3) };
 	*insn = gpul_debug_lane_at(c->d, out->warp, out->index, &frame, &mask);
 	for (uint64_t k = gpul_debug_number(c, 4); frame && k; k--) {
 		*insn = frame->return_to - 1;
@@ -74,7 +77,7 @@ gpul_status gpul_debug_find_lane(const struct call *c, struct lane *out, const s
 	}
 	out->frame = frame;
 	if (!frame)
-		return gpul_fail(c->err, GPUL_EINVAL, 0, "lane %u of warp %u has ended, or has no such frame", out->index, out->warp->index);
+		return gpul_fail(c->err, GPUL_EINVAL, 0, "lane %u of warp %u has ended, or has no such frame", out->index,
+				 out->warp->index);
 	return GPUL_OK;
 }
-

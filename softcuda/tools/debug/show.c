@@ -11,8 +11,8 @@ static void print_place(FILE *out, const struct place *p)
 	char name[TEXT_BYTES];
 
 	gpul_debug_ptx_name(p->code->program, name, sizeof name);
-	fprintf(out, "function=%s\tprogram=%" PRIu64 "\tptx=%s\tptxline=%u\tfile=%s\tline=%u", SHOWN_NAME(p->function), p->code->program->id, name, p->ptx_line,
-		p->file ? p->file : "", p->line);
+	fprintf(out, "function=%s\tprogram=%" PRIu64 "\tptx=%s\tptxline=%u\tfile=%s\tline=%u", SHOWN_NAME(p->function),
+		p->code->program->id, name, p->ptx_line, p->file ? p->file : "", p->line);
 }
 
 gpul_status gpul_debug_show_status(const struct call *c)
@@ -20,7 +20,10 @@ gpul_status gpul_debug_show_status(const struct call *c)
 	const struct stop *stop = &c->d->stop;
 	const struct warp_state *s = stop->warp;
 
-	fprintf(c->out, "- state=%s\treason=%s\tcount=%" PRIu64 "\tback=%d\t", stop->reason ? "stopped" : c->d->configured ? "running" : "waiting",
+	fprintf(c->out, "- state=%s\treason=%s\tcount=%" PRIu64 "\tback=%d\t",
+		stop->reason       ? "stopped"
+		: c->d->configured ? "running"
+				   : "waiting",
 		stop->reason ? stop->reason : "", c->d->count, c->d->has_snapshot && c->d->alone);
 	if (s) {
 		const struct place p = gpul_debug_place(s->frame->code, stop->insn);
@@ -29,8 +32,9 @@ gpul_status gpul_debug_show_status(const struct call *c)
 
 		if (in)
 			gpul_ptx_print_inst(p.code->program->module, p.code->ptx, in, text, sizeof text);
-		fprintf(c->out, "kernel=%s\tblock=%" PRIu64 "\twarp=%u\tlane=%u\tmask=%08x\tlive=%08x\tdepth=%u\t", SHOWN_NAME(s->block->launch->kernel->info.name),
-			gpul_debug_block_index(s->block), s->index, stop->lane, s->w.mask, s->w.live, s->frame->depth);
+		fprintf(c->out, "kernel=%s\tblock=%" PRIu64 "\twarp=%u\tlane=%u\tmask=%08x\tlive=%08x\tdepth=%u\t",
+			SHOWN_NAME(s->block->launch->kernel->info.name), gpul_debug_block_index(s->block), s->index, stop->lane, s->w.mask,
+			s->w.live, s->frame->depth);
 		print_place(c->out, &p);
 		fputs("\tinsn=", c->out);
 		gpul_debug_print_text(c->out, text);
@@ -49,8 +53,8 @@ static void print_warp(const struct call *c, struct warp_state *s)
 	uint32_t left = s->w.live;
 
 	if (!s->n_splits || !left) {
-		fprintf(c->out, "- block=%" PRIu64 "\twarp=%u\tmask=00000000\tlive=%08x\tstate=ended\n", gpul_debug_block_index(s->block), s->index,
-			s->w.live);
+		fprintf(c->out, "- block=%" PRIu64 "\twarp=%u\tmask=00000000\tlive=%08x\tstate=ended\n", gpul_debug_block_index(s->block),
+			s->index, s->w.live);
 		return;
 	}
 	for (; left;) {
@@ -66,8 +70,12 @@ static void print_warp(const struct call *c, struct warp_state *s)
 		if (!frame)
 			continue;
 		place = gpul_debug_place(frame->code, i);
-		fprintf(c->out, "- block=%" PRIu64 "\twarp=%u\tmask=%08x\tlive=%08x\tstate=%s\tbarrier=%u\t", gpul_debug_block_index(s->block), s->index, mask,
-			s->w.live, s == c->d->stop.warp && mask == s->w.mask ? "current" : p ? states[p->state] : "ready", p ? p->barrier : 0);
+		fprintf(c->out, "- block=%" PRIu64 "\twarp=%u\tmask=%08x\tlive=%08x\tstate=%s\tbarrier=%u\t",
+			gpul_debug_block_index(s->block), s->index, mask, s->w.live,
+			s == c->d->stop.warp && mask == s->w.mask ? "current"
+			: p                                       ? states[p->state]
+								  : "ready",
+			p ? p->barrier : 0);
 		print_place(c->out, &place);
 		putc('\n', c->out);
 	}
@@ -144,8 +152,9 @@ gpul_status gpul_debug_show_registers(const struct call *c)
 
 gpul_status gpul_debug_show_specials(const struct call *c)
 {
-	static const char *const names[] = { "%tid.x", "%tid.y", "%tid.z", "%ntid.x", "%ntid.y", "%ntid.z", "%ctaid.x", "%ctaid.y", "%ctaid.z",
-					     "%nctaid.x", "%nctaid.y", "%nctaid.z", "%laneid", "%warpid", "%nwarpid" };
+	static const char *const names[] = { "%tid.x",    "%tid.y",    "%tid.z",   "%ntid.x",  "%ntid.y",
+					     "%ntid.z",   "%ctaid.x",  "%ctaid.y", "%ctaid.z", "%nctaid.x",
+					     "%nctaid.y", "%nctaid.z", "%laneid",  "%warpid",  "%nwarpid" };
 	const struct insn *i;
 	struct lane at;
 	struct value v;
@@ -184,8 +193,8 @@ gpul_status gpul_debug_show_params(const struct call *c)
 		const bool kernel = !at.frame->parent;
 		const struct local_slot *slot = &code->params[k];
 		const uint8_t *bytes = slot->offset == UINT32_MAX ? NULL
-				     : kernel ? at.warp->params + slot->offset
-					      : at.warp->local + at.index * at.warp->local_stride + at.frame->local_offset + slot->offset;
+				       : kernel                   ? at.warp->params + slot->offset
+						: at.warp->local + at.index * at.warp->local_stride + at.frame->local_offset + slot->offset;
 
 		if (bytes)
 			print_parameter(c, code->program->module, &code->ptx->params[k], bytes, slot->bytes);
@@ -205,23 +214,25 @@ gpul_status gpul_debug_show_variables(const struct call *c)
 		const gpul_ptx_var *v = &code->ptx->vars[k];
 		const uint64_t address = code->var_address && code->var_address[k] ? code->var_address[k] : code->var_offset[k];
 
-		fprintf(c->out, "- name=%s\tspace=%s\ttype=%s\taddress=%" PRIu64 "\tbytes=%" PRIu64 "\n", SHOWN_NAME(gpul_ptx_name(code->program->module, v->name)),
-			gpul_debug_type_name(v->space), gpul_debug_type_name(v->type),
-			address + (v->space == GPUL_PTX_MOD_LOCAL || v->space == GPUL_PTX_MOD_PARAM ? at.frame->local_offset : 0), v->bytes);
+		fprintf(c->out, "- name=%s\tspace=%s\ttype=%s\taddress=%" PRIu64 "\tbytes=%" PRIu64 "\n",
+			SHOWN_NAME(gpul_ptx_name(code->program->module, v->name)), gpul_debug_type_name(v->space),
+			gpul_debug_type_name(v->type),
+			address + (v->space == GPUL_PTX_MOD_LOCAL || v->space == GPUL_PTX_MOD_PARAM ? at.frame->local_offset : 0),
+			v->bytes);
 	}
 	for (uint32_t k = 0; !st && k < code->program->module->n_vars; k++) {
 		const gpul_ptx_module *m = code->program->module;
 		const gpul_ptx_var *v = &m->vars[k];
 		const bool shared = v->space == GPUL_PTX_MOD_SHARED;
 
-		fprintf(c->out, "- name=%s\tspace=%s\ttype=%s\taddress=%" PRIu64 "\tbytes=%" PRIu64 "\n", SHOWN_NAME(gpul_ptx_name(m, v->name)),
-			gpul_debug_type_name(v->space), gpul_debug_type_name(v->type),
+		fprintf(c->out, "- name=%s\tspace=%s\ttype=%s\taddress=%" PRIu64 "\tbytes=%" PRIu64 "\n",
+			SHOWN_NAME(gpul_ptx_name(m, v->name)), gpul_debug_type_name(v->space), gpul_debug_type_name(v->type),
 			shared ? code->program->shared_offset[k] : code->program->variables[k].address,
 			shared && !v->bytes ? at.warp->shared_bytes - code->program->shared_offset[k] : v->bytes);
 	}
 	if (!st)
-		fprintf(c->out, "- name=\tspace=shared\ttype=b8\taddress=0\tbytes=%u\n- name=\tspace=local\ttype=b8\taddress=0\tbytes=%u\n", at.warp->shared_bytes,
-			at.warp->local_bytes);
+		fprintf(c->out, "- name=\tspace=shared\ttype=b8\taddress=0\tbytes=%u\n- name=\tspace=local\ttype=b8\taddress=0\tbytes=%u\n",
+			at.warp->shared_bytes, at.warp->local_bytes);
 	return st;
 }
 
@@ -269,7 +280,9 @@ gpul_status gpul_debug_show_lanes(const struct call *c)
 gpul_status gpul_debug_show_memory(const struct call *c)
 {
 	enum { MOST_BYTES = 1 << 20 };
-	const unsigned space = c->n > 1 && !strcmp(c->word[1], "shared") ? SPACE_SHARED : c->n > 1 && !strcmp(c->word[1], "local") ? SPACE_LOCAL : SPACE_GLOBAL;
+	const unsigned space = c->n > 1 && !strcmp(c->word[1], "shared")  ? SPACE_SHARED
+			       : c->n > 1 && !strcmp(c->word[1], "local") ? SPACE_LOCAL
+									  : SPACE_GLOBAL;
 	const uint64_t address = gpul_debug_number(c, 2), bytes = gpul_debug_number(c, 3);
 	struct call lane = { .d = c->d, .word = c->word + 3, .n = c->n > 3 ? c->n - 3 : 0, .err = c->err };
 	struct lane at = { .memory = c->d->memory };
@@ -341,4 +354,3 @@ gpul_status gpul_debug_show_listing(const struct call *c)
 	free(text);
 	return GPUL_OK;
 }
-

@@ -47,7 +47,8 @@ struct value gpul_debug_load(const void *at, unsigned type)
 	case GPUL_PTX_MOD_F64:
 		memcpy(&v.f, at, sizeof v.f);
 		break;
-	case GPUL_PTX_MOD_F32: case GPUL_PTX_MOD_TF32:
+	case GPUL_PTX_MOD_F32:
+	case GPUL_PTX_MOD_TF32:
 		v.f = float_value((uint32_t)v.u);
 		break;
 	case GPUL_PTX_MOD_F16:
@@ -56,7 +57,10 @@ struct value gpul_debug_load(const void *at, unsigned type)
 	case GPUL_PTX_MOD_BF16:
 		v.f = float_value((uint32_t)v.u << 16);
 		break;
-	case GPUL_PTX_MOD_S8: case GPUL_PTX_MOD_S16: case GPUL_PTX_MOD_S32: case GPUL_PTX_MOD_S64:
+	case GPUL_PTX_MOD_S8:
+	case GPUL_PTX_MOD_S16:
+	case GPUL_PTX_MOD_S32:
+	case GPUL_PTX_MOD_S64:
 		v.kind = VALUE_INT;
 		v.u <<= 64 - 8 * v.bytes;
 		v.i >>= 64 - 8 * v.bytes;
@@ -128,7 +132,8 @@ bool gpul_debug_find_register(const struct func_code *code, const char *name, si
 	static const char parts[] = "xyzw";
 	const gpul_ptx_func *f = code->ptx;
 
-	for (uint32_t k = f->n_regs; k-- > 0;) {   /* backwards, as the function's registers follow the module's and hide those of the same name */
+	for (uint32_t k = f->n_regs;
+	     k-- > 0;) { /* backwards, as the function's registers follow the module's and hide those of the same name */
 		const gpul_ptx_regs *r = &f->regs[k];
 		const char *base = gpul_ptx_name(code->program->module, r->name);
 		const size_t n = strlen(base);
@@ -181,7 +186,8 @@ static bool own_special(const struct lane *at, const char *name, uint64_t *out)
 	for (unsigned k = 0; k < 4; k++) {
 		const size_t bytes = strlen(vectors[k]);
 
-		if (n == bytes + 2 && !memcmp(name, vectors[k], bytes) && name[bytes] == '.' && name[bytes + 1] >= 'x' && name[bytes + 1] <= 'z') {
+		if (n == bytes + 2 && !memcmp(name, vectors[k], bytes) && name[bytes] == '.' && name[bytes + 1] >= 'x' &&
+		    name[bytes + 1] <= 'z') {
 			*out = values[k][name[bytes + 1] - 'x'];
 			return true;
 		}

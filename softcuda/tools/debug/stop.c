@@ -94,15 +94,21 @@ gpul_status gpul_debug_go(struct debug *d, enum go how, const struct origin *fro
 	if (!d->stop.reason)
 		return gpul_fail(err, GPUL_EINVAL, 0, "no kernel is stopped: pause it first");
 	if (how >= BACK_INSN && !d->has_snapshot)
-		return gpul_fail(err, GPUL_EINVAL, 0, "cannot step back: the memory of the program is larger than %llu MB: set "
-				 "GPULOAD_SOFT_TOOLS=debug:back=MB", (unsigned long long)d->back_bytes >> 20);
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "cannot step back: the memory of the program is larger than %llu MB: set "
+				 "GPULOAD_SOFT_TOOLS=debug:back=MB",
+				 (unsigned long long)d->back_bytes >> 20);
 	if (how >= BACK_INSN && !d->alone)
 		return gpul_fail(err, GPUL_EINVAL, 0, "cannot step back, because other launches have run at the same time");
 	d->go = how < BACK_INSN ? how : GO_FREE;
 	d->from = *from;
 	d->from.count = d->count;
 	if (how >= BACK_INSN) {
-		d->search = (struct search){ .phase = how < BACK_START ? SEARCH_LAST : SEARCH_GO, .how = how, .end = d->count + d->stop.after, .from = *from, .found = to };
+		d->search = (struct search){ .phase = how < BACK_START ? SEARCH_LAST : SEARCH_GO,
+					     .how = how,
+					     .end = d->count + d->stop.after,
+					     .from = *from,
+					     .found = to };
 		begin_replay(d, d->launch);
 	}
 	d->stop.reason = NULL;
@@ -125,7 +131,10 @@ static bool step_ends(struct debug *d, struct warp_state *s, const struct insn *
 		return !same_warp(&from->warp, s);
 	case GO_BLOCK:
 		return gpul_debug_block_index(s->block) != from->warp.block || s->block->launch != from->warp.launch;
-	case GO_INSN: case GO_LINE: case GO_OVER: case GO_OUT:
+	case GO_INSN:
+	case GO_LINE:
+	case GO_OVER:
+	case GO_OUT:
 		break;
 	default:
 		return false;
@@ -372,8 +381,8 @@ static void launch_begins(struct observer *o, gpul_exec_launch *l)
 	}
 	if (d->unresolved)
 		gpul_debug_resolve(d);
-	gpul_debug_event(d, "launch\tkernel=%s\tgrid=%u,%u,%u\tblock=%u,%u,%u", SHOWN_NAME(l->kernel->info.name), l->grid[0], l->grid[1], l->grid[2], l->block[0],
-			 l->block[1], l->block[2]);
+	gpul_debug_event(d, "launch\tkernel=%s\tgrid=%u,%u,%u\tblock=%u,%u,%u", SHOWN_NAME(l->kernel->info.name), l->grid[0], l->grid[1],
+			 l->grid[2], l->block[0], l->block[1], l->block[2]);
 	pthread_mutex_unlock(&d->lock);
 }
 
@@ -385,17 +394,19 @@ static void launch_ends(struct observer *o, gpul_exec_launch *l, const gpul_exec
 	pthread_mutex_lock(&d->lock);
 	if (search_is_complete(d, l)) {
 		;
-	} else if (!d->restores && d->search.phase != SEARCH_OFF) {  /* the replay did not reach the instruction: not deterministic */
+	} else if (!d->restores && d->search.phase != SEARCH_OFF) { /* the replay did not reach the instruction: not deterministic */
 		if (d->search.how == BACK_TO)
-			snprintf(stop.text, sizeof stop.text, "%s has ended at #%llu, before #%llu", SHOWN_NAME(l->kernel->info.name), (unsigned long long)d->count,
-				 (unsigned long long)d->search.found);
+			snprintf(stop.text, sizeof stop.text, "%s has ended at #%llu, before #%llu", SHOWN_NAME(l->kernel->info.name),
+				 (unsigned long long)d->count, (unsigned long long)d->search.found);
 		else
-			snprintf(stop.text, sizeof stop.text, "the replay took a different path and ended: the kernel reads clocks, or waits for the host");
+			snprintf(stop.text, sizeof stop.text,
+				 "the replay took a different path and ended: the kernel reads clocks, or waits for the host");
 		d->search = (struct search){ 0 };
 		set_silent(d, l, false);
 		stop_here(d, &stop, l);
 	} else if (!d->restores && (d->stops_at_end || d->go == GO_INSN || d->go == GO_LINE || d->go == GO_OVER || d->go == GO_OUT)) {
-		snprintf(stop.text, sizeof stop.text, "%s has ended%s%s", SHOWN_NAME(l->kernel->info.name), fault->kind ? ": " : "", fault->text);
+		snprintf(stop.text, sizeof stop.text, "%s has ended%s%s", SHOWN_NAME(l->kernel->info.name), fault->kind ? ": " : "",
+			 fault->text);
 		stop.reason = fault->kind ? "exception" : "step";
 		stop_here(d, &stop, l);
 	}
@@ -440,7 +451,17 @@ static void program_ends(struct observer *o, const gpul_exec_program *p)
 
 void gpul_debug_hooks(struct observer *o)
 {
-	*o = (struct observer){ .name = "debug", .serial = true, .yields = true, .wants = wants, .before = before, .after = after,
-				.barrier_completes = barrier_completes, .deadlock = deadlock, .block_begins = block_begins,
-				.block_ends = block_ends, .launch_begins = launch_begins, .launch_ends = launch_ends, .program_ends = program_ends };
+	*o = (struct observer){ .name = "debug",
+				.serial = true,
+				.yields = true,
+				.wants = wants,
+				.before = before,
+				.after = after,
+				.barrier_completes = barrier_completes,
+				.deadlock = deadlock,
+				.block_begins = block_begins,
+				.block_ends = block_ends,
+				.launch_begins = launch_begins,
+				.launch_ends = launch_ends,
+				.program_ends = program_ends };
 }

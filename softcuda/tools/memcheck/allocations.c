@@ -16,9 +16,9 @@ enum { KEPT_MOST = 4096, FAR = 1 << 30 };
 static const uint64_t KEPT_BYTES = UINT64_C(64) << 30;
 
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
-static struct record **live;         /* sorted by base */
+static struct record **live; /* sorted by base */
 static size_t n_live, live_capacity;
-static struct record *newest, *oldest;  /* freed; linked from the oldest to the newest */
+static struct record *newest, *oldest; /* freed; linked from the oldest to the newest */
 static size_t n_freed;
 static uint64_t freed_bytes, n_made;
 _Atomic uint64_t gpul_records_generation = 1;
@@ -94,7 +94,7 @@ void gpul_records_add(const gpul_exec_range *range)
 	if (!strncmp(range->label, "cu", 2))
 		gpul_origin_take(&r->made);
 	if (is_watched(range->label) || r->is_heap)
-		(void)gpul_shadow_create(&r->shadow, r->bytes);  /* without a shadow, all bytes count as written */
+		(void)gpul_shadow_create(&r->shadow, r->bytes); /* without a shadow, all bytes count as written */
 	if (r->is_heap && !gpul_shadow_create(&r->alive, r->bytes))
 		r->is_heap = false;
 	r->shadow.complete = !r->shadow.bits;
@@ -228,12 +228,12 @@ static void describe_record(const struct record *r, bool is_freed, uint64_t addr
 	if (r->number)
 		snprintf(number, sizeof number, " (allocation %llu)", (ull)r->number);
 	if (contains(r, address))
-		snprintf(buf, bytes, "\n%llu bytes into a %s%llu-byte %s at 0x%llx%s", (ull)offset, was, (ull)r->bytes, r->label, (ull)r->base,
-			 number);
+		snprintf(buf, bytes, "\n%llu bytes into a %s%llu-byte %s at 0x%llx%s", (ull)offset, was, (ull)r->bytes, r->label,
+			 (ull)r->base, number);
 	else
 		snprintf(buf, bytes, "\nnearest memory: %llu bytes %s a %s%llu-byte %s at 0x%llx%s",
-			 address < r->base ? (ull)(r->base - address) : (ull)(offset - r->bytes), address < r->base ? "before" : "past the end of", was,
-			 (ull)r->bytes, r->label, (ull)r->base, number);
+			 address < r->base ? (ull)(r->base - address) : (ull)(offset - r->bytes),
+			 address < r->base ? "before" : "past the end of", was, (ull)r->bytes, r->label, (ull)r->base, number);
 	n = strlen(buf);
 	if (*gpul_origin_text(&r->made, origin))
 		n += (size_t)snprintf(buf + n, bytes - n, "\nallocated by %s", origin);
@@ -286,7 +286,8 @@ size_t gpul_memcheck_red_zone(size_t bytes)
 /* Return the whole pages of a freed allocation to the system. */
 static void release_pages(const struct record *r)
 {
-	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), from = (r->base + page - 1) & ~(page - 1), to = (r->base + r->bytes) & ~(page - 1);
+	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), from = (r->base + page - 1) & ~(page - 1),
+		       to = (r->base + r->bytes) & ~(page - 1);
 
 	if (to > from)
 		madvise((void *)(uintptr_t)from, to - from, MADV_DONTNEED);
@@ -320,7 +321,7 @@ void gpul_memcheck_bad_free(const char *call, uint64_t address)
 	gpul_origin_take(&caller);
 	gpul_origin_text(&caller, origin);
 	gpul_records_describe(address, near, sizeof near);
-	is_live = gpul_records_find(address);  /* memory from another allocation call, or an address inside an allocation */
+	is_live = gpul_records_find(address); /* memory from another allocation call, or an address inside an allocation */
 	pthread_rwlock_rdlock(&lock);
 	for (const struct record *r = n_freed && !is_live ? oldest : NULL; r; r = r->next)
 		twice = r->base == address ? r : twice;
@@ -375,8 +376,8 @@ static void report_leak(const struct record *r, const char *when)
 	char origin[ORIGIN_BYTES];
 
 	gpul_origin_text(&r->made, origin);
-	gpul_tool_report("memcheck", "leak: %llu bytes at 0x%llx of %s (allocation %llu) are not freed %s%s%s", (ull)r->bytes, (ull)r->base, r->label,
-			 (ull)r->number, when, *origin ? "\nallocated by " : "", origin);
+	gpul_tool_report("memcheck", "leak: %llu bytes at 0x%llx of %s (allocation %llu) are not freed %s%s%s", (ull)r->bytes, (ull)r->base,
+			 r->label, (ull)r->number, when, *origin ? "\nallocated by " : "", origin);
 }
 
 void gpul_memcheck_leaked(uint64_t base)

@@ -84,7 +84,8 @@ void gpul_check_block_begins(struct observer *o, struct block *b)
 		else
 			x->local_bytes = 0;
 		for (unsigned k = 0; k < b->n_warps; k++)
-			gpul_local_enter(&b->warps[k], b->warps[k].frame ? b->warps[k].frame : b->warps[k].splits[0].frame, b->warps[k].w.live);
+			gpul_local_enter(&b->warps[k], b->warps[k].frame ? b->warps[k].frame : b->warps[k].splits[0].frame,
+					 b->warps[k].w.live);
 	}
 }
 
@@ -108,7 +109,7 @@ static void clear_local(struct warp_state *s, uint64_t at, uint64_t bytes, uint3
 	if (!x->local_bytes || at > x->local_bytes || bytes > x->local_bytes - at)
 		return;
 	EACH_LANE_OF(l, lanes)
-		gpul_shadow_clear(&x->local, (s->index * LANES + l) * x->local_bytes + at, bytes);
+	gpul_shadow_clear(&x->local, (s->index * LANES + l) * x->local_bytes + at, bytes);
 }
 
 void gpul_local_enter(struct warp_state *s, const struct frame *f, uint32_t lanes)
@@ -118,9 +119,9 @@ void gpul_local_enter(struct warp_state *s, const struct frame *f, uint32_t lane
 
 	if (!x->local_bytes)
 		return;
-	if (f->local_offset)  /* the bytes may contain data of a function that was called earlier */
+	if (f->local_offset) /* the bytes may contain data of a function that was called earlier */
 		EACH_LANE_OF(l, lanes)
-			gpul_shadow_set(&x->local, (s->index * LANES + l) * x->local_bytes + f->local_offset, code->local_bytes, true);
+	gpul_shadow_set(&x->local, (s->index * LANES + l) * x->local_bytes + f->local_offset, code->local_bytes, true);
 	for (uint32_t k = 0; k < code->ptx->n_vars; k++)
 		if (code->ptx->vars[k].space == GPUL_PTX_MOD_LOCAL)
 			clear_local(s, f->local_offset + code->var_offset[k], code->ptx->vars[k].bytes, lanes);

@@ -10,26 +10,26 @@
 
 /* How an instruction accesses memory. */
 struct effect {
-	unsigned bytes, element;     /* bytes per lane, bytes per register */
+	unsigned bytes, element; /* bytes per lane, bytes per register */
 	bool reads, writes;
 };
 
 /* The memory that an access refers to. h: NULL if all bytes count as written, or the address is not accessible. */
 struct place {
 	struct shadow *h;
-	uint64_t at;                 /* offset in the shadow */
+	uint64_t at; /* offset in the shadow */
 	unsigned space;
-	uint64_t address;            /* the address, as in struct lane_accesses */
-	bool plain;                  /* no other thread writes this memory */
-	struct record *heap;         /* set if the memory was allocated by device malloc */
-	bool is_constant;            /* a variable in .const */
+	uint64_t address;    /* the address, as in struct lane_accesses */
+	bool plain;          /* no other thread writes this memory */
+	struct record *heap; /* set if the memory was allocated by device malloc */
+	bool is_constant;    /* a variable in .const */
 };
 
-static _Atomic(op_fn *) own_handler[OP_N_CORE];  /* for each operation: our handler of its unguarded instructions */
+static _Atomic(op_fn *) own_handler[OP_N_CORE]; /* for each operation: our handler of its unguarded instructions */
 
 static struct effect effect_of(const struct insn *i)
 {
-	static _Atomic uint8_t bytes_of[OP_N_CORE];  /* access size that the operation implies; racing threads store the same value */
+	static _Atomic uint8_t bytes_of[OP_N_CORE]; /* access size that the operation implies; racing threads store the same value */
 	const bool is_load = i->op >= OP_LD_U8_16 && i->op <= OP_LDO, is_store = i->op >= OP_ST_8_16 && i->op <= OP_STO;
 	const bool varies = i->op == OP_LDV || i->op == OP_LDO || i->op == OP_STV || i->op == OP_STO || i->n > 1;
 	struct effect e = { .bytes = varies ? 0 : atomic_load_explicit(&bytes_of[i->op], memory_order_relaxed) };
@@ -150,7 +150,8 @@ static bool check_lanes(struct warp_state *s, const struct insn *i, uint32_t on,
 {
 	struct shadow *last = NULL;
 
-	EACH_LANE_OF(l, on) {
+	EACH_LANE_OF(l, on)
+	{
 		const struct place p = place_of(s, x, i, l, lane_address(s, i, l), e->bytes);
 
 		if (!check_lane(s, i, l, e, &p))
@@ -230,7 +231,8 @@ static bool check_gather(struct warp_state *s, const struct insn *i, struct bloc
 	uint64_t room[LANES], at[LANES], offset, bad = 0, most;
 	const uint64_t *a;
 
-	if ((i->flags & SPACE_MASK) == SPACE_LOCAL || !h || !h->bits || gpul_memcheck.strict || (k && k->record->is_heap) || h->bytes < e->bytes)
+	if ((i->flags & SPACE_MASK) == SPACE_LOCAL || !h || !h->bits || gpul_memcheck.strict || (k && k->record->is_heap) ||
+	    h->bytes < e->bytes)
 		return false;
 	most = h->bytes - e->bytes;
 	a = lane_addresses(s, i, room, &offset);
@@ -262,7 +264,7 @@ static struct place place_of_access(struct warp_state *s, struct block_shadow *x
 	struct insn as = *i;
 
 	as.flags = (uint8_t)a->space[lane];
-	as.src = i->src + (a->kind == ACCESS_READ ? 0 : 1);  /* source and destination have their own slots */
+	as.src = i->src + (a->kind == ACCESS_READ ? 0 : 1); /* source and destination have their own slots */
 	return place_of(s, x, &as, lane, a->at[lane], a->bytes[lane]);
 }
 
@@ -273,7 +275,8 @@ static void copy_shadow(struct warp_state *s, const struct insn *i, uint32_t on)
 
 	if (!x || gpul_insn_accesses(s, i, on, a) < 2)
 		return;
-	EACH_LANE_OF(l, on) {
+	EACH_LANE_OF(l, on)
+	{
 		const uint32_t n = a[0].bytes[l] < a[1].bytes[l] ? a[0].bytes[l] : a[1].bytes[l];
 		struct place to = place_of_access(s, x, i, l, &a[1]), from = n ? place_of_access(s, x, i, l, &a[0]) : to;
 
@@ -283,7 +286,7 @@ static void copy_shadow(struct warp_state *s, const struct insn *i, uint32_t on)
 			gpul_shadow_copy(to.h, to.at, from.h, from.at, n, to.plain);
 		else
 			gpul_shadow_set(to.h, to.at, n, to.plain);
-		gpul_shadow_set(to.h, to.at + n, a[1].bytes[l] - n, to.plain);  /* cp.async sets the remaining bytes to 0 */
+		gpul_shadow_set(to.h, to.at + n, a[1].bytes[l] - n, to.plain); /* cp.async sets the remaining bytes to 0 */
 	}
 }
 
@@ -292,7 +295,7 @@ static void copy_shadow(struct warp_state *s, const struct insn *i, uint32_t on)
 struct piece_check {
 	struct warp_state *s;
 	const struct insn *i;
-	struct place from;           /* source of the last piece */
+	struct place from; /* source of the last piece */
 };
 
 /* Check one piece of memory: wgmma computes with the bytes that it reads; tensor copies copy their shadow bits instead. */
@@ -378,7 +381,8 @@ static void see_written(const struct warp_state *s, const struct insn *i, uint32
 	const unsigned bytes = gpul_builtin_written_bytes(site->builtin);
 	struct block_shadow *x = shadow_of_block(s->block);
 
-	EACH_LANE_OF(l, bytes ? on : 0) {
+	EACH_LANE_OF(l, bytes ? on : 0)
+	{
 		const uint64_t at = gpul_builtin_argument(s, site, 0, l), in_local = at - (uintptr_t)s->local - l * s->local_stride,
 			       in_shared = at - (uintptr_t)s->shared;
 

@@ -12,7 +12,10 @@ enum { NOTES_MOST = 16 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct tool_findings findings = { .lock = PTHREAD_MUTEX_INITIALIZER }, constant_stores = { .lock = PTHREAD_MUTEX_INITIALIZER };
-static struct note { const gpul_exec_launch *launch; char *lines; } notes[NOTES_MOST];
+static struct note {
+	const gpul_exec_launch *launch;
+	char *lines;
+} notes[NOTES_MOST];
 
 static void thread_text(const struct warp_state *s, unsigned lane, char *buf, size_t bytes)
 {
@@ -169,7 +172,7 @@ void gpul_find_program_ends(struct observer *o, const gpul_exec_program *p)
 {
 	(void)o, (void)p;
 	gpul_uses_forget();
-	atomic_fetch_add(&gpul_records_generation, 1);  /* later instructions may have the same addresses */
+	atomic_fetch_add(&gpul_records_generation, 1); /* later instructions may have the same addresses */
 }
 
 void gpul_find_sum_up(void)

@@ -11,12 +11,12 @@ typedef unsigned long long ull;
 /* A row stays after free() until malloc() returns the same address again. */
 struct heap_block {
 	uint64_t at, bytes;
-	char *made, *freed;          /* places: "kernel.cu:7; k, block 0, thread 3"; freed: NULL while allocated */
-	const struct insn *maker;    /* the instruction that called malloc */
+	char *made, *freed;       /* places: "kernel.cu:7; k, block 0, thread 3"; freed: NULL while allocated */
+	const struct insn *maker; /* the instruction that called malloc */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct heap_block *blocks;    /* sorted by address */
+static struct heap_block *blocks; /* sorted by address */
 static size_t n_blocks, capacity;
 
 /* Return the number of blocks that start at or below the address. The caller holds the lock. */
@@ -74,8 +74,12 @@ static void describe_block(const struct heap_block *b, uint64_t address, char *b
 {
 	const bool inside = address - b->at < b->bytes, before = address < b->at;
 	int n = snprintf(buf, bytes, "\n%s%llu bytes %s a %s%llu-byte allocation of device malloc at 0x%llx\nallocated by %s",
-			 inside ? "" : "nearest memory: ", before ? (ull)(b->at - address) : (ull)(address - b->at - (inside ? 0 : b->bytes)),
-			 inside ? "into" : before ? "before" : "past the end of", b->freed ? "freed " : "", (ull)b->bytes, (ull)b->at, b->made ? b->made : "?");
+			 inside ? "" : "nearest memory: ",
+			 before ? (ull)(b->at - address) : (ull)(address - b->at - (inside ? 0 : b->bytes)),
+			 inside   ? "into"
+			 : before ? "before"
+				  : "past the end of",
+			 b->freed ? "freed " : "", (ull)b->bytes, (ull)b->at, b->made ? b->made : "?");
 
 	if (b->freed && n > 0 && (size_t)n < bytes)
 		snprintf(buf + n, bytes - (size_t)n, "\nfreed by %s", b->freed);
@@ -124,12 +128,13 @@ static void report_leaks(size_t first, uint64_t base, uint64_t bytes)
 		if (blocks[k].freed || blocks[k].maker != b->maker || blocks[k].at - base >= bytes)
 			continue;
 		if (k < first)
-			return;  /* already reported together with that row */
+			return; /* already reported together with that row */
 		sum += blocks[k].bytes;
 		n++;
 	}
-	gpul_tool_report("memcheck", "leak: %llu bytes of device malloc in %llu allocation%s, the first at 0x%llx, are not freed\nallocated by %s", (ull)sum,
-			 (ull)n, n == 1 ? "" : "s", (ull)b->at, b->made ? b->made : "?");
+	gpul_tool_report("memcheck",
+			 "leak: %llu bytes of device malloc in %llu allocation%s, the first at 0x%llx, are not freed\nallocated by %s",
+			 (ull)sum, (ull)n, n == 1 ? "" : "s", (ull)b->at, b->made ? b->made : "?");
 }
 
 void gpul_heap_ends(uint64_t base, uint64_t bytes, bool report)

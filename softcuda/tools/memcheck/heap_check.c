@@ -14,7 +14,8 @@ void gpul_heap_after_call(struct warp_state *s, const struct insn *i, uint32_t o
 
 	if (site->builtin != BUILTIN_MALLOC)
 		return;
-	EACH_LANE_OF(l, on) {
+	EACH_LANE_OF(l, on)
+	{
 		const uint64_t at = gpul_builtin_result(s, site, l), bytes = gpul_builtin_argument(s, site, 0, l);
 		struct record *r = at ? gpul_records_find(at) : NULL;
 
@@ -34,7 +35,8 @@ enum observed gpul_heap_before_call(struct warp_state *s, const struct insn *i, 
 
 	if (site->builtin != BUILTIN_FREE)
 		return OBSERVED_RUN;
-	EACH_LANE_OF(l, on) {
+	EACH_LANE_OF(l, on)
+	{
 		const uint64_t at = gpul_builtin_argument(s, site, 0, l);
 		struct record *r = at ? gpul_records_find(at) : NULL;
 		char lines[1000] = "", where[WHERE_BYTES];
@@ -53,7 +55,8 @@ enum observed gpul_heap_before_call(struct warp_state *s, const struct insn *i, 
 			gpul_records_describe(at, lines, sizeof lines);
 		gpul_find_note(s->block->launch, lines);
 		gpul_fault_text(s, i, GPUL_EXEC_ILLEGAL_ADDRESS, l, "free of 0x%llx, %s", (ull)at,
-				found == HEAP_NOT_MADE ? "which malloc did not return (invalid free)" : "which was freed before (double free)");
+				found == HEAP_NOT_MADE ? "which malloc did not return (invalid free)"
+						       : "which was freed before (double free)");
 		return OBSERVED_FAULT;
 	}
 	return OBSERVED_RUN;

@@ -35,10 +35,20 @@ static gpul_status create_memcheck(const struct tool_options *options, gpul_exec
 	if (strict && *strict)
 		return gpul_fail(err, GPUL_EINVAL, 0, "memcheck: the option strict takes no value, but has '%.40s'", strict);
 	gpul_memcheck.o = (struct observer){
-		.name = "memcheck", .wants = gpul_check_wants, .handler = gpul_check_handler, .before = gpul_check_before,
-		.after = gpul_check_after, .block_begins = gpul_check_block_begins, .block_ends = gpul_check_block_ends,
-		.launch_begins = gpul_tool_launch_begins, .launch_ends = gpul_find_launch_ends,
-		.program_ends = gpul_find_program_ends, .range_added = add_range, .range_removed = remove_range, .host_moves = see_host_move, .heap_red_zone_bytes = HEAP_RED_ZONE,
+		.name = "memcheck",
+		.wants = gpul_check_wants,
+		.handler = gpul_check_handler,
+		.before = gpul_check_before,
+		.after = gpul_check_after,
+		.block_begins = gpul_check_block_begins,
+		.block_ends = gpul_check_block_ends,
+		.launch_begins = gpul_tool_launch_begins,
+		.launch_ends = gpul_find_launch_ends,
+		.program_ends = gpul_find_program_ends,
+		.range_added = add_range,
+		.range_removed = remove_range,
+		.host_moves = see_host_move,
+		.heap_red_zone_bytes = HEAP_RED_ZONE,
 		.exact_bounds = true,
 	};
 	gpul_memcheck.leaks = !leaks || !strcmp(leaks, "yes");

@@ -30,9 +30,9 @@ typedef unsigned long long ull;
 
 /* ---- the program's symbol table: dladdr() finds only exported symbols --------------------------------------------------- */
 
-static const uint8_t *program;       /* the file, mapped */
+static const uint8_t *program; /* the file, mapped */
 static size_t program_bytes;
-static const ElfW(Sym) *symbols;
+static const ElfW(Sym) * symbols;
 static size_t n_symbols;
 static const char *names;
 static size_t names_bytes;
@@ -46,15 +46,15 @@ static bool is_inside(uint64_t at, uint64_t bytes)
 static void find_symbols(void)
 {
 	const ElfW(Ehdr) *h = (const void *)program;
-	const ElfW(Shdr) *s;
+	const ElfW(Shdr) * s;
 
 	if (!is_inside(0, sizeof *h) || memcmp(h->e_ident, ELFMAG, SELFMAG) != 0 || h->e_shentsize != sizeof *s || h->e_shoff % 8 ||
 	    !is_inside(h->e_shoff, (uint64_t)h->e_shnum * sizeof *s))
 		return;
 	s = (const void *)(program + h->e_shoff);
 	for (unsigned k = 0; k < h->e_shnum; k++) {
-		if (s[k].sh_type != SHT_SYMTAB || s[k].sh_link >= h->e_shnum || s[k].sh_offset % 8 || !is_inside(s[k].sh_offset, s[k].sh_size) ||
-		    !is_inside(s[s[k].sh_link].sh_offset, s[s[k].sh_link].sh_size))
+		if (s[k].sh_type != SHT_SYMTAB || s[k].sh_link >= h->e_shnum || s[k].sh_offset % 8 ||
+		    !is_inside(s[k].sh_offset, s[k].sh_size) || !is_inside(s[s[k].sh_link].sh_offset, s[s[k].sh_link].sh_size))
 			continue;
 		symbols = (const void *)(program + s[k].sh_offset);
 		n_symbols = s[k].sh_size / sizeof *symbols;
@@ -86,7 +86,7 @@ static void map_program(void)
 static const char *program_function(uint64_t at, uint64_t base, uint64_t *start)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	const ElfW(Ehdr) *h;
+	const ElfW(Ehdr) * h;
 	uint64_t bias;
 
 	pthread_once(&once, map_program);
@@ -131,7 +131,7 @@ static bool is_in(void *address, const Dl_info *file)
 /* Find the function that contains an address; false: the address is in no file, or in the driver. */
 static bool find_caller(void *address, const Dl_info *own, struct caller *out)
 {
-	const uint64_t at = (uintptr_t)address - 1;  /* the call instruction, not the return address after it */
+	const uint64_t at = (uintptr_t)address - 1; /* the call instruction, not the return address after it */
 	uint64_t start = 0;
 	Dl_info f;
 
@@ -151,10 +151,10 @@ static bool is_runtime(const struct caller *c)
 {
 	const char *name = c->function ? c->function : "";
 
-	if (!strncmp(name, "_Z", 2))  /* instances of templates in NVIDIA's headers: _Z10cudaMallocIfE... */
+	if (!strncmp(name, "_Z", 2)) /* instances of templates in NVIDIA's headers: _Z10cudaMallocIfE... */
 		name += 2 + strspn(name + 2, "0123456789");
-	return !strncmp(c->file, "libcudart", 9) || !strncmp(c->file, "libgpuload", 10) || !strncmp(name, "cuda", 4) || !strncmp(name, "gpul_", 5) ||
-	       !strncmp(name, "__cuda", 6);
+	return !strncmp(c->file, "libcudart", 9) || !strncmp(c->file, "libgpuload", 10) || !strncmp(name, "cuda", 4) ||
+	       !strncmp(name, "gpul_", 5) || !strncmp(name, "__cuda", 6);
 }
 
 void gpul_origin_take(struct origin *out)

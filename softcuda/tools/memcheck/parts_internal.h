@@ -16,17 +16,20 @@
 
 struct memcheck {
 	struct observer o;
-	bool leaks;                  /* report leaks */
-	_Atomic bool has_faulted;    /* after a fault the program cannot free its memory, so leaks are not reported */
-	_Atomic bool has_ended;      /* all reports have been written */
-	bool strict;                 /* report a load if any of its bytes was not written */
+	bool leaks;               /* report leaks */
+	_Atomic bool has_faulted; /* after a fault the program cannot free its memory, so leaks are not reported */
+	_Atomic bool has_ended;   /* all reports have been written */
+	bool strict;              /* report a load if any of its bytes was not written */
 };
 extern struct memcheck gpul_memcheck;
 bool gpul_reports_leaks(void);
 
 enum { ORIGIN_BYTES = 160, ORIGIN_FRAMES = 20 };
 /* The return addresses on the stack at a driver call. They are resolved to names only when printed, because that is slow. */
-struct origin { int n; void *frame[ORIGIN_FRAMES]; };
+struct origin {
+	int n;
+	void *frame[ORIGIN_FRAMES];
+};
 void gpul_origin_take(struct origin *out);
 /* Write the caller of the driver to text, as "main+0x25 in vecadd"; "" if unknown. */
 const char *gpul_origin_text(const struct origin *at, char text[ORIGIN_BYTES]);
@@ -34,14 +37,14 @@ const char *gpul_origin_text(const struct origin *at, char text[ORIGIN_BYTES]);
 /* ---- shadow.c --------------------------------------------------------------------------------------------------- */
 
 struct shadow {
-	uint64_t *bits;              /* NULL: all bytes count as written */
-	uint64_t bytes;              /* size of the memory, not of the bits */
-	_Atomic uint64_t hole;       /* the words of bits before this one are all ones */
+	uint64_t *bits;        /* NULL: all bytes count as written */
+	uint64_t bytes;        /* size of the memory, not of the bits */
+	_Atomic uint64_t hole; /* the words of bits before this one are all ones */
 	_Atomic uint32_t n_checks;
-	_Atomic bool complete;       /* all bytes have been written */
+	_Atomic bool complete; /* all bytes have been written */
 };
 
-bool gpul_shadow_create(struct shadow *h, uint64_t bytes);  /* all bytes unwritten; false: out of memory */
+bool gpul_shadow_create(struct shadow *h, uint64_t bytes); /* all bytes unwritten; false: out of memory */
 void gpul_shadow_free(struct shadow *h);
 /* True if all bits in [at, at + bytes) are set. The range must be inside the shadow. */
 bool gpul_shadow_has(const struct shadow *h, uint64_t at, uint64_t bytes);
@@ -63,8 +66,11 @@ static inline bool shadow_has_byte(const struct shadow *h, uint64_t at)
 /* Record an allocation. where: "kernel.cu:7; k, block 0, thread 3"; maker: the instruction that called malloc. */
 void gpul_heap_enter(uint64_t at, uint64_t bytes, const struct insn *maker, const char *where);
 /* Record the free of an address; sets *n_bytes to the size. For HEAP_FREED_BEFORE, `lines` describes the first free. */
-enum heap_free { HEAP_FREED, HEAP_FREED_BEFORE, HEAP_NOT_MADE }
-gpul_heap_take(uint64_t at, const char *where, uint64_t *n_bytes, char *lines, size_t bytes);
+enum heap_free {
+	HEAP_FREED,
+	HEAP_FREED_BEFORE,
+	HEAP_NOT_MADE
+} gpul_heap_take(uint64_t at, const char *where, uint64_t *n_bytes, char *lines, size_t bytes);
 /* Like gpul_records_describe(), for allocations of device malloc. */
 void gpul_heap_describe(uint64_t address, char *buf, size_t bytes);
 /* Report the allocations in [base, base + bytes) that were not freed, and forget them. */
@@ -75,22 +81,22 @@ void gpul_heap_ends(uint64_t base, uint64_t bytes, bool report);
 /* A range in the memory table, or a freed allocation. */
 struct record {
 	uint64_t base, bytes;
-	char label[48];              /* the call that allocated it: "cuMemAlloc" */
-	uint64_t number;             /* counts the program's allocation calls; 0: not allocated by the program */
+	char label[48];  /* the call that allocated it: "cuMemAlloc" */
+	uint64_t number; /* counts the program's allocation calls; 0: not allocated by the program */
 	struct origin made, freed;
-	bool is_heap;                /* the heap of device malloc */
-	bool is_constant;            /* it is a variable in .const */
-	struct shadow shadow;        /* a bit is set if its byte was written */
-	struct shadow alive;         /* if is_heap: a bit is set if its byte belongs to a live allocation */
-	struct arena_block *block;   /* memory of a freed allocation; returned to the arena when the record is removed */
-	struct record *next;         /* list of freed records */
+	bool is_heap;              /* the heap of device malloc */
+	bool is_constant;          /* it is a variable in .const */
+	struct shadow shadow;      /* a bit is set if its byte was written */
+	struct shadow alive;       /* if is_heap: a bit is set if its byte belongs to a live allocation */
+	struct arena_block *block; /* memory of a freed allocation; returned to the arena when the record is removed */
+	struct record *next;       /* list of freed records */
 };
 
-extern _Atomic uint64_t gpul_records_generation;  /* changes whenever a range is added or removed */
+extern _Atomic uint64_t gpul_records_generation; /* changes whenever a range is added or removed */
 
 void gpul_records_add(const gpul_exec_range *r);
 void gpul_records_remove(const gpul_exec_range *r);
-struct record *gpul_records_find(uint64_t address);      /* the range that contains the address; NULL: none */
+struct record *gpul_records_find(uint64_t address); /* the range that contains the address; NULL: none */
 /* Mark memory that the program wrote by a driver call. */
 void gpul_records_written(uint64_t to, uint64_t from, uint64_t bytes);
 /* Describe the memory at or near an address and the calls that allocated and freed it. Each line begins with '\n'. */
@@ -108,7 +114,7 @@ void gpul_heap_after_call(struct warp_state *s, const struct insn *i, uint32_t o
 
 /* Return a mask: bit k is set if the program computes with element k of the loaded vector, and does not only copy it. */
 uint32_t gpul_uses_elements(const struct func_code *code, const struct insn *i);
-void gpul_uses_forget(void);  /* called when instructions have been destroyed */
+void gpul_uses_forget(void); /* called when instructions have been destroyed */
 
 /* ---- check.c ------------------------------------------------------------------------------------------------------- */
 
@@ -117,13 +123,13 @@ enum { CACHE_SLOTS = 128 };
 /* Caches which memory an instruction last accessed, perhaps in an earlier block. */
 struct slot {
 	const struct insn *insn;
-	uint64_t base, most;         /* most: the highest permitted offset */
+	uint64_t base, most; /* most: the highest permitted offset */
 	struct record *record;
-	bool complete;               /* all bytes of that memory have been written */
+	bool complete; /* all bytes of that memory have been written */
 };
 
 struct block_shadow {
-	struct shadow shared, local;  /* local: of all threads, one after another */
+	struct shadow shared, local; /* local: of all threads, one after another */
 	uint64_t local_bytes;        /* local memory per thread, a multiple of 64 */
 	struct block_shadow *next;   /* next in the free list */
 	uint64_t seen;               /* generation at which the slots were filled */

@@ -15,7 +15,7 @@ bool gpul_shadow_create(struct shadow *h, uint64_t bytes)
 	h->bits = calloc(words_of(bytes) + 1, sizeof *h->bits);
 	if (!h->bits)
 		return false;
-	if (bytes % 64)  /* bits past the end count as written, so that the last word can become all ones */
+	if (bytes % 64) /* bits past the end count as written, so that the last word can become all ones */
 		h->bits[bytes / 64] = UINT64_MAX << (bytes % 64);
 	return true;
 }

@@ -10,7 +10,10 @@
 enum { KEPT = 1024, MOVES_MOST = 4 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct answer { const struct insn *insn; uint32_t elements; } answers[KEPT];  /* cache, indexed by the instruction's address */
+static struct answer {
+	const struct insn *insn;
+	uint32_t elements;
+} answers[KEPT]; /* cache, indexed by the instruction's address */
 
 static bool contains(const gpul_ptx_func *f, const gpul_ptx_operand *o, uint32_t flat)
 {
@@ -31,7 +34,8 @@ static bool computes_with(const gpul_ptx_func *f, const gpul_ptx_inst *in, uint3
 	if (in->guard == flat)
 		return true;
 	for (unsigned k = 0; k < in->n_operands; k++) {
-		const bool is_result = k == 0 && (o->kind == GPUL_PTX_OP_REG || o->kind == GPUL_PTX_OP_VECTOR || o->kind == GPUL_PTX_OP_PAIR);
+		const bool is_result = k == 0 &&
+				       (o->kind == GPUL_PTX_OP_REG || o->kind == GPUL_PTX_OP_VECTOR || o->kind == GPUL_PTX_OP_PAIR);
 
 		if (is_result || !contains(f, &o[k], flat) || (in->opcode == GPUL_PTX_ST && k > 0))
 			continue;

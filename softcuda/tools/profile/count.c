@@ -12,9 +12,13 @@
 enum { N_CACHED = 64 };
 
 struct thread_counters {
-	struct counters c;           /* must be the first member */
+	struct counters c; /* must be the first member */
 	unsigned generation;
-	struct cached { const gpul_exec_kernel *kernel; const struct func_code *code; struct tally *tally; } cache[N_CACHED];
+	struct cached {
+		const gpul_exec_kernel *kernel;
+		const struct func_code *code;
+		struct tally *tally;
+	} cache[N_CACHED];
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -55,7 +59,7 @@ static struct tally *find_tally(struct thread_counters *t, const gpul_exec_kerne
 	while (*at && ((*at)->kernel != kernel || (*at)->function != function))
 		at = &(*at)->next;
 	y = *at;
-	if (y) {  /* move to the front, because the list is long in a program with many kernels */
+	if (y) { /* move to the front, because the list is long in a program with many kernels */
 		*at = y->next;
 		y->next = t->c.tallies;
 		t->c.tallies = y;
@@ -189,7 +193,7 @@ __attribute__((noinline)) static struct cost global_cost(const uint64_t at[LANES
 	unsigned n = 0;
 
 	EACH_LANE_OF(l, on)
-		packed[n++] = at[l] + offset;
+	packed[n++] = at[l] + offset;
 	return gpul_sectors(packed, n, bytes);
 }
 
@@ -231,7 +235,8 @@ static void count_spaces(struct memory_counter *to, struct warp_state *s, const 
 	uint32_t shared = 0, local = 0, offset[LANES];
 	uint64_t local_at[LANES];
 
-	EACH_LANE_OF(l, on) {
+	EACH_LANE_OF(l, on)
+	{
 		const uint64_t in_shared = at[l] + add - (uintptr_t)s->shared;
 		const uint64_t in_local = at[l] + add - (uintptr_t)s->local - l * s->local_stride;
 
@@ -281,8 +286,8 @@ static void count_copy(struct memory_counter *to, struct warp_state *s, const st
 		if (i->op != OP_CP_ASYNC) {
 			/* the copy engine moves the bytes, so shared memory has no bank conflicts */
 			EACH_LANE_OF(l, on)
-				if (space == SPACE_GLOBAL && a[k].bytes[l])
-					add_cost(&to->count.space[GLOBAL_MEMORY], gpul_sectors_of_span(a[k].at[l], a[k].bytes[l]));
+			if (space == SPACE_GLOBAL && a[k].bytes[l])
+				add_cost(&to->count.space[GLOBAL_MEMORY], gpul_sectors_of_span(a[k].at[l], a[k].bytes[l]));
 		} else if (space == SPACE_GLOBAL && m.bytes) {
 			add_cost(&to->count.space[GLOBAL_MEMORY], global_cost(a[k].at, 0, on, m.bytes));
 		} else if (space == SPACE_SHARED && m.bytes) {
@@ -300,7 +305,7 @@ static void count_unusual(struct memory_counter *to, struct warp_state *s, const
 	uint32_t offset[LANES];
 
 	EACH_LANE_OF(l, on)
-		at[l] = lane_address(s, i, l);
+	at[l] = lane_address(s, i, l);
 	for (unsigned l = 0; l < LANES; l++)
 		offset[l] = (uint32_t)at[l];
 	switch (m->space) {
@@ -352,7 +357,7 @@ HOT void count_branch(struct insn_count *c, const struct warp_state *s, const st
 		bool differ = false;
 
 		EACH_LANE_OF(l, mask)
-			differ |= index[l] != first;
+		differ |= index[l] != first;
 		c->diverged += differ;
 	} else if (i->op != OP_BRA) {
 		taken = mask & (i->op == OP_BRA_IF ? *PRED(&s->w, i->guard) : ~*PRED(&s->w, i->guard));
@@ -394,7 +399,7 @@ static enum observed before_base(struct observer *o, struct warp_state *s, const
 
 #if defined(__x86_64__)
 __attribute__((target("avx2,bmi,bmi2,popcnt"))) static enum observed before_avx2(struct observer *o, struct warp_state *s,
-									       const struct insn *i, uint32_t on)
+										 const struct insn *i, uint32_t on)
 {
 	(void)o;
 	return count_instruction(s, i, on);

@@ -27,8 +27,8 @@ static void print_counts(FILE *to, const struct row_count *c)
 {
 	static const char *const names[] = { "global", "local", "shared" };
 
-	fprintf(to, "\"executed\": %llu, \"threads\": %llu, \"threads_on\": %llu", (unsigned long long)c->warps, (unsigned long long)c->threads,
-		(unsigned long long)c->guarded);
+	fprintf(to, "\"executed\": %llu, \"threads\": %llu, \"threads_on\": %llu", (unsigned long long)c->warps,
+		(unsigned long long)c->threads, (unsigned long long)c->guarded);
 	if (c->branches)
 		fprintf(to, ", \"branches\": %llu, \"diverged\": %llu", (unsigned long long)c->branches, (unsigned long long)c->diverged);
 	for (unsigned k = 0; k < N_SPACES; k++) {
@@ -80,7 +80,8 @@ static void print_opcodes(FILE *to, const struct kernel_result *k)
 
 	fprintf(to, "  \"opcodes\": {");
 	for (unsigned i = 0; i < n; i++)
-		fprintf(to, "%s\"%s\": %llu", i ? ", " : "", gpul_ptx_opcode_text((gpul_ptx_opcode)counts[i].opcode), (unsigned long long)counts[i].warps);
+		fprintf(to, "%s\"%s\": %llu", i ? ", " : "", gpul_ptx_opcode_text((gpul_ptx_opcode)counts[i].opcode),
+			(unsigned long long)counts[i].warps);
 	fprintf(to, "},\n");
 }
 
@@ -144,7 +145,8 @@ static void print_functions(FILE *to, const struct kernel_result *k)
 
 void gpul_profile_write_json(const struct profile *p, FILE *to)
 {
-	fprintf(to, "{\"architecture\": \"sm_%u\", \"counts\": \"PTX instructions, executed by warps\", \"registers\": \"%s\",\n \"kernels\": [",
+	fprintf(to,
+		"{\"architecture\": \"sm_%u\", \"counts\": \"PTX instructions, executed by warps\", \"registers\": \"%s\",\n \"kernels\": [",
 		p->architecture->sm, p->registers_given ? "given" : "estimated");
 	for (size_t n = 0; n < p->kernels.n; n++) {
 		const struct kernel_result *k = &p->kernels.at[n];

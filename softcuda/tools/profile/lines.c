@@ -3,7 +3,8 @@
 
 uint64_t gpul_excess_sectors(const struct memory_count *m)
 {
-	return m->space[GLOBAL_MEMORY].actual - m->space[GLOBAL_MEMORY].ideal + m->space[LOCAL_MEMORY].actual - m->space[LOCAL_MEMORY].ideal;
+	return m->space[GLOBAL_MEMORY].actual - m->space[GLOBAL_MEMORY].ideal + m->space[LOCAL_MEMORY].actual -
+	       m->space[LOCAL_MEMORY].ideal;
 }
 
 uint64_t gpul_bank_conflicts(const struct memory_count *m)

@@ -3,7 +3,10 @@
  * Source: Nsight Compute, Kernel Profiling Guide, "Metrics Reference" and "Metrics Decoder". */
 #include "softcuda/tools/profile/profile_internal.h"
 
-struct list { struct metric *out; unsigned n; };
+struct list {
+	struct metric *out;
+	unsigned n;
+};
 
 static void add(struct list *to, const char *name, double value, bool whole)
 {
@@ -32,20 +35,29 @@ static void add_instructions(struct list *to, const struct row_count *c)
 }
 
 /* names for requests, sectors and sectors per request of each kind of access to global or local memory */
-static const struct { enum space space; enum access_by by; const char *requests, *sectors, *ratio; } sector_names[] = {
-#define X(space, by, name)                                                                                              \
-	{ space, by, "l1tex__t_requests_pipe_lsu_mem_" name ".sum", "l1tex__t_sectors_pipe_lsu_mem_" name ".sum",           \
+static const struct {
+	enum space space;
+	enum access_by by;
+	const char *requests, *sectors, *ratio;
+} sector_names[] = {
+#define X(space, by, name) \
+	{ space, by, "l1tex__t_requests_pipe_lsu_mem_" name ".sum", "l1tex__t_sectors_pipe_lsu_mem_" name ".sum", \
 	  "l1tex__average_t_sectors_per_request_pipe_lsu_mem_" name ".ratio" },
 	X(GLOBAL_MEMORY, BY_LOAD, "global_op_ld") X(GLOBAL_MEMORY, BY_STORE, "global_op_st") X(GLOBAL_MEMORY, BY_ATOMIC, "global_op_atom")
-	X(GLOBAL_MEMORY, BY_REDUCTION, "global_op_red") X(LOCAL_MEMORY, BY_LOAD, "local_op_ld") X(LOCAL_MEMORY, BY_STORE, "local_op_st")
-	X(GLOBAL_MEMORY, BY_COPY, "global_op_ldgsts")
+		X(GLOBAL_MEMORY, BY_REDUCTION, "global_op_red") X(LOCAL_MEMORY, BY_LOAD, "local_op_ld")
+			X(LOCAL_MEMORY, BY_STORE, "local_op_st") X(GLOBAL_MEMORY, BY_COPY, "global_op_ldgsts")
 #undef X
 };
-static const struct { enum access_by by; const char *wavefronts, *conflicts; } bank_names[] = {
+static const struct {
+	enum access_by by;
+	const char *wavefronts, *conflicts;
+} bank_names[] = {
 	{ BY_LOAD, "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum" },
 	{ BY_STORE, "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum" },
-	{ BY_ATOMIC, "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_atom.sum" },
-	{ BY_COPY, "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ldgsts.sum", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ldgsts.sum" },
+	{ BY_ATOMIC, "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum",
+	  "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_atom.sum" },
+	{ BY_COPY, "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ldgsts.sum",
+	  "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ldgsts.sum" },
 };
 
 static void add_memory(struct list *to, const struct kernel_result *k)
@@ -65,7 +77,7 @@ static void add_memory(struct list *to, const struct kernel_result *k)
 	for (size_t n = 0; n < sizeof bank_names / sizeof *bank_names; n++) {
 		struct space_count c = k->by[bank_names[n].by].space[SHARED_MEMORY];
 
-		if (bank_names[n].by == BY_ATOMIC) {  /* red on shared memory counts as atomic */
+		if (bank_names[n].by == BY_ATOMIC) { /* red on shared memory counts as atomic */
 			c.actual += k->by[BY_REDUCTION].space[SHARED_MEMORY].actual;
 			c.ideal += k->by[BY_REDUCTION].space[SHARED_MEMORY].ideal;
 		}

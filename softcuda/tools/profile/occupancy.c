@@ -5,23 +5,18 @@
 
 /* Source: CUDA C++ Programming Guide 13.0, "Technical Specifications per Compute Capability". */
 static const struct architecture architectures[] = {
-	{ 80, 64, 32, 164 },
-	{ 86, 48, 16, 100 },
-	{ 89, 48, 24, 100 },
-	{ 90, 64, 32, 228 },
-	{ 100, 64, 32, 228 },
-	{ 120, 48, 24, 100 },
+	{ 80, 64, 32, 164 }, { 86, 48, 16, 100 }, { 89, 48, 24, 100 }, { 90, 64, 32, 228 }, { 100, 64, 32, 228 }, { 120, 48, 24, 100 },
 };
 
 /* Common to all architectures.  Source: cuda_occupancy.h of CUDA 13.0: cudaOccSMemAllocationGranularity(),
  * cudaOccRegAllocationGranularity(), cudaOccSubPartitionsPerMultiprocessor(); SHARED_RESERVED: Programming Guide, as above. */
 enum {
-	REGISTERS = 65536,           /* per multiprocessor, and most per block */
-	MAX_REGISTERS = 255,         /* most registers of a thread */
-	REGISTER_UNIT = 256,         /* allocation unit of a warp's registers */
-	PARTITIONS = 4,              /* per multiprocessor; each has its own registers */
-	SHARED_UNIT = 128,           /* allocation unit of shared memory in bytes */
-	SHARED_RESERVED = 1024,      /* bytes per block reserved for the system */
+	REGISTERS = 65536,      /* per multiprocessor, and most per block */
+	MAX_REGISTERS = 255,    /* most registers of a thread */
+	REGISTER_UNIT = 256,    /* allocation unit of a warp's registers */
+	PARTITIONS = 4,         /* per multiprocessor; each has its own registers */
+	SHARED_UNIT = 128,      /* allocation unit of shared memory in bytes */
+	SHARED_RESERVED = 1024, /* bytes per block reserved for the system */
 	MAX_THREADS_OF_BLOCK = 1024,
 };
 

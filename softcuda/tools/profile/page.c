@@ -25,12 +25,22 @@ static void print_escaped(FILE *to, const char *text)
 {
 	for (; *text; text++) {
 		switch (*text) {
-		case '&': fputs("&amp;", to); break;
-		case '<': fputs("&lt;", to); break;
-		case '>': fputs("&gt;", to); break;
-		case '"': fputs("&quot;", to); break;
-		case '\r': break;
-		default: fputc(*text, to);
+		case '&':
+			fputs("&amp;", to);
+			break;
+		case '<':
+			fputs("&lt;", to);
+			break;
+		case '>':
+			fputs("&gt;", to);
+			break;
+		case '"':
+			fputs("&quot;", to);
+			break;
+		case '\r':
+			break;
+		default:
+			fputc(*text, to);
 		}
 	}
 }
@@ -44,9 +54,10 @@ static void print_sums(FILE *to, const struct profile *p, const struct kernel_re
 	const unsigned n = gpul_profile_metrics(k, m);
 
 	fprintf(to, "<p>%llu launch%s; grid %u &times; %u &times; %u, block %u &times; %u &times; %u, %u bytes of shared memory.\n",
-		(unsigned long long)k->kernel->n_launches, k->kernel->n_launches == 1 ? "" : "es", s->grid[0], s->grid[1], s->grid[2], s->block[0],
-		s->block[1], s->block[2], s->shared_bytes);
-	fprintf(to, "%llu instructions, with %.1f of 32 lanes active; %llu of %llu branches diverged; %llu sectors more than needed;\n"
+		(unsigned long long)k->kernel->n_launches, k->kernel->n_launches == 1 ? "" : "es", s->grid[0], s->grid[1], s->grid[2],
+		s->block[0], s->block[1], s->block[2], s->shared_bytes);
+	fprintf(to,
+		"%llu instructions, with %.1f of 32 lanes active; %llu of %llu branches diverged; %llu sectors more than needed;\n"
 		"%llu bank conflicts; theoretical occupancy %.0f&nbsp;%% on sm_%u with %u registers%s.</p>\n",
 		(unsigned long long)k->sum.warps, gpul_ratio(k->sum.threads, k->sum.warps), (unsigned long long)k->sum.diverged,
 		(unsigned long long)k->sum.branches, (unsigned long long)gpul_excess_sectors(&k->sum.memory),
@@ -54,7 +65,8 @@ static void print_sums(FILE *to, const struct profile *p, const struct kernel_re
 		p->registers_given ? "" : ", an estimate");
 	fprintf(to, "<details><summary>Counters, by the names of Nsight Compute</summary>\n<table class=\"sums\">\n");
 	for (unsigned i = 0; i < n; i++)
-		fprintf(to, m[i].whole ? "<tr><td>%s</td><td>%.0f</td></tr>\n" : "<tr><td>%s</td><td>%.2f</td></tr>\n", m[i].name, m[i].value);
+		fprintf(to, m[i].whole ? "<tr><td>%s</td><td>%.0f</td></tr>\n" : "<tr><td>%s</td><td>%.2f</td></tr>\n", m[i].name,
+			m[i].value);
 	fprintf(to, "</table></details>\n");
 }
 
@@ -99,7 +111,8 @@ static void print_source_line(FILE *to, uint32_t line, const struct row_count *c
 enum { LINES_AROUND = 12 };
 
 /* Return the number of lines, from `line` on, that are far from every counted line.  at: the next counted line, or end. */
-static uint32_t gap_at(uint32_t line, const struct line_count *from, const struct line_count *at, const struct line_count *end, uint32_t n_lines)
+static uint32_t gap_at(uint32_t line, const struct line_count *from, const struct line_count *at, const struct line_count *end,
+		       uint32_t n_lines)
 {
 	const uint32_t before = at > from ? at[-1].line : 0, next = at < end ? at->line : n_lines + LINES_AROUND + 1;
 
@@ -163,7 +176,8 @@ static void print_ptx(FILE *to, const struct function_result *f)
 		most = f->rows[n].warps > most ? f->rows[n].warps : most;
 	fprintf(to, "<details><summary>PTX of ");
 	print_escaped(to, f->function->name);
-	fprintf(to, "</summary>\n<table class=\"code\">\n<tr>%s<th>PTX</th><th>source</th><th class=\"text\">instruction</th></tr>\n", columns);
+	fprintf(to, "</summary>\n<table class=\"code\">\n<tr>%s<th>PTX</th><th>source</th><th class=\"text\">instruction</th></tr>\n",
+		columns);
 	for (size_t n = 0; n < f->function->rows.n; n++) {
 		const struct row *r = &f->function->rows.at[n];
 
@@ -181,10 +195,12 @@ static void print_ptx(FILE *to, const struct function_result *f)
 
 void gpul_profile_write_page(const struct profile *p, FILE *to)
 {
-	fprintf(to, "%s<h1>gpuload profile</h1>\n"
+	fprintf(to,
+		"%s<h1>gpuload profile</h1>\n"
 		"<p class=\"note\">PTX instructions are counted, once for each warp; ptxas translates them to other machine instructions.\n"
 		"A bar is as long as a line's share of the most executed line. Cells marked by !: fewer than 16 lanes active on average,\n"
-		"branches that diverged, half as many sectors again as needed, bank conflicts.</p>\n", head);
+		"branches that diverged, half as many sectors again as needed, bank conflicts.</p>\n",
+		head);
 	for (size_t n = 0; n < p->kernels.n; n++) {
 		const struct kernel_result *k = &p->kernels.at[n];
 

@@ -9,11 +9,11 @@
 enum format { AS_TABLE, AS_JSON, AS_PAGE };
 
 static struct settings {
-	const char *path;            /* "-": stdout; NULL: stderr */
+	const char *path; /* "-": stdout; NULL: stderr */
 	enum format format;
-	uint64_t sm, registers;      /* registers: 0 means estimated */
-	const char *most;            /* limits, as COUNTER=N,...; NULL: none */
-	FILE *to;                    /* NULL: only check the limits.  Opened at the start, because the program may change its working directory. */
+	uint64_t sm, registers; /* registers: 0 means estimated */
+	const char *most;       /* limits, as COUNTER=N,...; NULL: none */
+	FILE *to; /* NULL: only check the limits.  Opened at the start, because the program may change its working directory. */
 } settings = { .sm = 90 };
 
 static struct observer observer = {
@@ -34,7 +34,10 @@ static bool ends_with(const char *text, const char *end)
 static gpul_status read_format(const char *text, gpul_error *err)
 {
 	if (!text)
-		settings.format = !settings.path ? AS_TABLE : ends_with(settings.path, ".json") ? AS_JSON : ends_with(settings.path, ".html") ? AS_PAGE : AS_TABLE;
+		settings.format = !settings.path                      ? AS_TABLE
+				  : ends_with(settings.path, ".json") ? AS_JSON
+				  : ends_with(settings.path, ".html") ? AS_PAGE
+								      : AS_TABLE;
 	else if (!strcmp(text, "table"))
 		settings.format = AS_TABLE;
 	else if (!strcmp(text, "json"))
@@ -118,7 +121,8 @@ static const char *const keys[] = { "file", "format", "most", "sm", "registers",
 
 const struct tool gpul_profile_tool = {
 	.name = "profile",
-	.summary = "count instructions, divergence, memory transactions, bank conflicts: file=FILE|- format=table|json|html most=COUNTER=N sm=90 registers=N",
+	.summary =
+		"count instructions, divergence, memory transactions, bank conflicts: file=FILE|- format=table|json|html most=COUNTER=N sm=90 registers=N",
 	.keys = keys,
 	.create = create,
 	.discard = discard,

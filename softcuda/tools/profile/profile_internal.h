@@ -19,9 +19,9 @@
 
 /* How many warps of a launch can be resident on a multiprocessor of an architecture. */
 struct architecture {
-	unsigned sm;                 /* compute capability: 90 for 9.0 */
-	unsigned max_warps, max_blocks;  /* limits of a multiprocessor */
-	unsigned shared_kib;         /* shared memory per multiprocessor; a block may use 1 KiB less */
+	unsigned sm;                    /* compute capability: 90 for 9.0 */
+	unsigned max_warps, max_blocks; /* limits of a multiprocessor */
+	unsigned shared_kib;            /* shared memory per multiprocessor; a block may use 1 KiB less */
 };
 
 /* Return an architecture; NULL: unknown.  gpul_architectures() lists the known ones as text. */
@@ -30,9 +30,10 @@ const char *gpul_architectures(void);
 
 struct occupancy {
 	unsigned warps_per_block;
-	unsigned by_warps, by_registers, by_shared, by_blocks;  /* the number of blocks that each resource allows; by_shared: UINT32_MAX if unlimited */
-	unsigned blocks, warps;      /* resident at once */
-	double percent;              /* percentage of max_warps */
+	unsigned by_warps, by_registers, by_shared,
+		by_blocks;      /* the number of blocks that each resource allows; by_shared: UINT32_MAX if unlimited */
+	unsigned blocks, warps; /* resident at once */
+	double percent;         /* percentage of max_warps */
 };
 
 /** Compute the theoretical occupancy of a launch.
@@ -46,38 +47,38 @@ struct occupancy gpul_occupancy(const struct architecture *a, unsigned threads, 
 
 /* ---- profile_plan.c: which instructions of a function are counted ---------------------------------------------------------- */
 
-enum counted {               /* bits of plan->counted[] */
-	COUNTED_BLOCK = 1,       /* the first instruction of a basic block */
-	COUNTED_SYNC = 2,        /* may wait for lanes and then run again: counted after it has completed */
-	COUNTED_MEMORY = 4,
-	COUNTED_BRANCH = 8,      /* a branch in the PTX text, not one inserted by decoding */
-	COUNTED_GUARD = 16,      /* runs for the lanes whose guard is true */
+enum counted {                    /* bits of plan->counted[] */
+	       COUNTED_BLOCK = 1, /* the first instruction of a basic block */
+	       COUNTED_SYNC = 2,  /* may wait for lanes and then run again: counted after it has completed */
+	       COUNTED_MEMORY = 4,
+	       COUNTED_BRANCH = 8, /* a branch in the PTX text, not one inserted by decoding */
+	       COUNTED_GUARD = 16, /* runs for the lanes whose guard is true */
 };
 
 enum space { GLOBAL_MEMORY, LOCAL_MEMORY, SHARED_MEMORY, N_SPACES };
-enum access_by { BY_LOAD, BY_STORE, BY_ATOMIC, BY_REDUCTION, BY_COPY, N_ACCESS_BY };  /* BY_COPY: cp.async, cp.async.bulk */
+enum access_by { BY_LOAD, BY_STORE, BY_ATOMIC, BY_REDUCTION, BY_COPY, N_ACCESS_BY }; /* BY_COPY: cp.async, cp.async.bulk */
 
-enum row_guard { NO_GUARD, GUARD_MASKS, GUARD_SKIPS };  /* SKIPS: decoding inserted a branch before the instruction */
+enum row_guard { NO_GUARD, GUARD_MASKS, GUARD_SKIPS }; /* SKIPS: decoding inserted a branch before the instruction */
 
-struct row {                 /* describes a PTX instruction; the data is copied, because the program may be unloaded before the report */
-	uint32_t insn;               /* the first of its instructions in func_code->insns */
-	uint32_t line;               /* line in the PTX text */
-	uint32_t source, source_line;    /* source: index in plan->sources; source_line 0: unknown */
-	uint32_t at_source, at_line;     /* where the code was inlined; at_line 0: not inlined */
+struct row {           /* describes a PTX instruction; the data is copied, because the program may be unloaded before the report */
+	uint32_t insn; /* the first of its instructions in func_code->insns */
+	uint32_t line; /* line in the PTX text */
+	uint32_t source, source_line; /* source: index in plan->sources; source_line 0: unknown */
+	uint32_t at_source, at_line;  /* where the code was inlined; at_line 0: not inlined */
 	uint16_t opcode;
-	uint8_t by;                  /* enum access_by, if it accesses memory */
-	uint8_t guard;               /* enum row_guard */
+	uint8_t by;    /* enum access_by, if it accesses memory */
+	uint8_t guard; /* enum row_guard */
 	bool branch;
-	char *text;                  /* the instruction as text, owned */
+	char *text; /* the instruction as text, owned */
 };
 
-struct launch_shape {        /* the dimensions of one or more launches */
+struct launch_shape { /* the dimensions of one or more launches */
 	uint32_t grid[3], block[3], shared_bytes;
 	uint64_t n;
 };
 enum { MAX_SHAPES = 16 };
 
-struct memory_plan {         /* an instruction that accesses memory; space: enum insn_flags */
+struct memory_plan { /* an instruction that accesses memory; space: enum insn_flags */
 	uint8_t bytes, space;
 	bool atomic, copies;
 };
@@ -86,17 +87,17 @@ struct plan {
 	struct plan *next, *same_bucket; /* next: list of all plans, newest first */
 	const struct func_code *code;    /* the function; after it is unloaded, only an identifier */
 	uint32_t n_insns;
-	uint8_t *counted;            /* for each instruction: enum counted */
-	uint32_t *memory_row;        /* for each instruction: index in .memory and in tally->memory */
+	uint8_t *counted;     /* for each instruction: enum counted */
+	uint32_t *memory_row; /* for each instruction: index in .memory and in tally->memory */
 	GPUL_ARRAY(struct memory_plan) memory;
 	/* Set when the function is first executed: */
 	bool described, is_kernel;
-	unsigned order;              /* rank of the function's first execution */
-	char *name, *file;           /* file: PTX file, as in messages */
+	unsigned order;    /* rank of the function's first execution */
+	char *name, *file; /* file: PTX file, as in messages */
 	GPUL_ARRAY(struct row) rows;
 	GPUL_ARRAY(char *) sources;
-	uint32_t *block_of;          /* for each row: the instruction whose counter gives its count */
-	unsigned registers;          /* registers per thread, an estimate (profile_registers.c) */
+	uint32_t *block_of; /* for each row: the instruction whose counter gives its count */
+	unsigned registers; /* registers per thread, an estimate (profile_registers.c) */
 	struct launch_shape shapes[MAX_SHAPES];
 	unsigned n_shapes;
 	uint64_t n_launches;
@@ -112,41 +113,43 @@ void gpul_profile_launch_begins(struct observer *o, gpul_exec_launch *l);
 bool gpul_profile_wants(struct observer *o, const struct func_code *code, const struct insn *i);
 /* Return the plan of a function of a loaded program; describe: describe its rows, too. */
 struct plan *gpul_plan_of(const struct func_code *code, bool describe);
-struct plan *gpul_plans(void);   /* returns the newest plan; called when the list no longer changes */
-unsigned gpul_plan_generation(void);  /* increases when a plan is made */
+struct plan *gpul_plans(void);       /* returns the newest plan; called when the list no longer changes */
+unsigned gpul_plan_generation(void); /* increases when a plan is made */
 
 /* profile_registers.c: return the maximum number of 32-bit registers live at once, plus 2 for the ABI; 16 to 255 */
 unsigned gpul_registers_estimate(const gpul_ptx_func *f);
 
 /* ---- count.c: a thread's counters ------------------------------------------------------------------------------------- */
 
-struct insn_count {          /* counters of one interpreter instruction */
+struct insn_count {                  /* counters of one interpreter instruction */
 	uint64_t warps, threads;     /* of a basic block: counted at its first instruction */
 	uint64_t guarded;            /* threads with a true guard */
 	uint64_t branches, diverged; /* how often a branch was executed, and how often its lanes diverged */
 };
 
-struct memory_count {        /* counters of an instruction that accesses memory */
-	struct space_count { uint64_t requests, actual, ideal, lines; } space[N_SPACES];
+struct memory_count { /* counters of an instruction that accesses memory */
+	struct space_count {
+		uint64_t requests, actual, ideal, lines;
+	} space[N_SPACES];
 };
 
 struct memory_counter {
 	struct memory_count count;
-	struct pattern {             /* the pattern of its last access: count.c */
-		uint32_t lanes, begin;       /* lanes 0: no pattern yet */
+	struct pattern {               /* the pattern of its last access: count.c */
+		uint32_t lanes, begin; /* lanes 0: no pattern yet */
 		struct cost cost;
 		uint32_t distance[WARP_LANES];
 	} pattern;
 };
 
 struct tally {
-	struct tally *next;          /* list of the thread's tallies */
+	struct tally *next; /* list of the thread's tallies */
 	struct plan *kernel, *function;
 	struct insn_count *insns;
 	struct memory_counter *memory;
 };
 
-struct counters {            /* a thread's counters; they remain when the thread ends */
+struct counters { /* a thread's counters; they remain when the thread ends */
 	struct counters *next;
 	struct tally *tallies;
 };
@@ -156,44 +159,48 @@ typedef enum observed profile_before(struct observer *o, struct warp_state *s, c
 profile_before *gpul_profile_before(void);
 void gpul_profile_after(struct observer *o, struct warp_state *s, const struct insn *i, uint32_t on, bool waits);
 void gpul_profile_block_begins(struct observer *o, struct block *b);
-struct counters *gpul_counters(void);  /* returns the first in the list */
+struct counters *gpul_counters(void); /* returns the first in the list */
 
 /* ---- result.c ------------------------------------------------------------------------------------------------------------ */
 
 struct row_count {
-	uint64_t warps, threads, guarded;    /* guarded: threads with a true guard */
+	uint64_t warps, threads, guarded; /* guarded: threads with a true guard */
 	uint64_t branches, diverged;
 	struct memory_count memory;
 };
 
 struct function_result {
 	const struct plan *function;
-	struct row_count *rows;      /* indexed like the plan's rows */
+	struct row_count *rows; /* indexed like the plan's rows */
 };
 
 struct kernel_result {
 	const struct plan *kernel;
-	GPUL_ARRAY(struct function_result) functions;  /* the kernel and the functions that it called */
+	GPUL_ARRAY(struct function_result) functions; /* the kernel and the functions that it called */
 	struct row_count sum;
 	struct memory_count by[N_ACCESS_BY];
 	unsigned registers;
-	struct occupancy occupancy;  /* occupancy for its first launch shape */
+	struct occupancy occupancy; /* occupancy for its first launch shape */
 };
 
 struct profile {
-	GPUL_ARRAY(struct kernel_result) kernels;  /* in the order of their first execution */
+	GPUL_ARRAY(struct kernel_result) kernels; /* in the order of their first execution */
 	const struct architecture *architecture;
-	bool registers_given;        /* false: they are estimated */
+	bool registers_given; /* false: they are estimated */
 };
 
 /* Fill in p->kernels.  registers: per thread; 0: estimate.  Errors: GPUL_ENOMEM. */
 gpul_status gpul_profile_collect(struct profile *p, unsigned registers, gpul_error *err);
 void gpul_profile_free(struct profile *p);
 void gpul_add_counts(struct row_count *to, const struct row_count *from);
-double gpul_ratio(uint64_t a, uint64_t b);  /* 0 if b is 0 */
+double gpul_ratio(uint64_t a, uint64_t b); /* 0 if b is 0 */
 
 /* Compute a kernel's metrics, with Nsight Compute's names.  Returns their number. */
-struct metric { const char *name; double value; bool whole; };
+struct metric {
+	const char *name;
+	double value;
+	bool whole;
+};
 enum { MAX_METRICS = 96 };
 unsigned gpul_profile_metrics(const struct kernel_result *k, struct metric out[MAX_METRICS]);
 
@@ -209,12 +216,14 @@ void gpul_profile_limit(const struct profile *p, const char *limits);
 /* ---- lines.c: the counts of a kernel by source line ------------------------------------------------------------------------ */
 
 struct line_count {
-	const char *file;            /* borrowed from a plan */
+	const char *file; /* borrowed from a plan */
 	uint32_t line;
-	const char *text;            /* the line; NULL: the file cannot be read */
+	const char *text; /* the line; NULL: the file cannot be read */
 	struct row_count count;
 };
-struct line_counts { GPUL_ARRAY(struct line_count) of; };
+struct line_counts {
+	GPUL_ARRAY(struct line_count) of;
+};
 
 /* Sum up counts by line of CUDA C++ (of PTX if that is unknown), sorted by file and line.  False: out of memory. */
 bool gpul_profile_lines(const struct kernel_result *k, struct line_counts *out);
@@ -228,7 +237,10 @@ const char *gpul_source_line(const char *path, uint32_t line);
 uint32_t gpul_source_n_lines(const char *path);
 
 /* Sum up counts by opcode, the most frequent first. */
-struct opcode_count { uint16_t opcode; uint64_t warps, threads; };
+struct opcode_count {
+	uint16_t opcode;
+	uint64_t warps, threads;
+};
 unsigned gpul_profile_opcodes(const struct kernel_result *k, struct opcode_count out[GPUL_PTX_N_OPCODES]);
 
 /* ---- writers ---------------------------------------------------------------------------------------------------------------- */

@@ -6,19 +6,47 @@
 
 /* ---- counters -------------------------------------------------------------------------------------------------------------- */
 
-static uint64_t instructions(const struct row_count *c) { return c->warps; }
-static uint64_t branches(const struct row_count *c) { return c->branches; }
-static uint64_t diverged(const struct row_count *c) { return c->diverged; }
-static uint64_t sectors(const struct row_count *c) { return c->memory.space[GLOBAL_MEMORY].actual + c->memory.space[LOCAL_MEMORY].actual; }
-static uint64_t excess_sectors(const struct row_count *c) { return gpul_excess_sectors(&c->memory); }
-static uint64_t wavefronts(const struct row_count *c) { return c->memory.space[SHARED_MEMORY].actual; }
-static uint64_t bank_conflicts(const struct row_count *c) { return gpul_bank_conflicts(&c->memory); }
+static uint64_t instructions(const struct row_count *c)
+{
+	return c->warps;
+}
+static uint64_t branches(const struct row_count *c)
+{
+	return c->branches;
+}
+static uint64_t diverged(const struct row_count *c)
+{
+	return c->diverged;
+}
+static uint64_t sectors(const struct row_count *c)
+{
+	return c->memory.space[GLOBAL_MEMORY].actual + c->memory.space[LOCAL_MEMORY].actual;
+}
+static uint64_t excess_sectors(const struct row_count *c)
+{
+	return gpul_excess_sectors(&c->memory);
+}
+static uint64_t wavefronts(const struct row_count *c)
+{
+	return c->memory.space[SHARED_MEMORY].actual;
+}
+static uint64_t bank_conflicts(const struct row_count *c)
+{
+	return gpul_bank_conflicts(&c->memory);
+}
 
 /* Counters that also exist for each line; metrics.c computes the others. */
-static const struct counter { const char *name; uint64_t (*of)(const struct row_count *c); } counters[] = {
-	{ "instructions", instructions },     { "branches", branches },     { "diverged", diverged },
-	{ "sectors", sectors },               { "excess-sectors", excess_sectors },
-	{ "wavefronts", wavefronts },         { "bank-conflicts", bank_conflicts },
+static const struct counter {
+	const char *name;
+	uint64_t (*of)(const struct row_count *c);
+} counters[] = {
+	{ "instructions", instructions },
+	{ "branches", branches },
+	{ "diverged", diverged },
+	{ "sectors", sectors },
+	{ "excess-sectors", excess_sectors },
+	{ "wavefronts", wavefronts },
+	{ "bank-conflicts", bank_conflicts },
 };
 
 static const struct counter *find_counter(const char *name, size_t bytes)
@@ -46,7 +74,11 @@ static bool find_metric(const struct kernel_result *k, const char *name, size_t 
 
 /* ---- limits ------------------------------------------------------------------------------------------------------------------ */
 
-struct limit { const char *name; size_t name_bytes; double most; };
+struct limit {
+	const char *name;
+	size_t name_bytes;
+	double most;
+};
 
 /* Parse the next limit of *text and advance *text; false: syntax error. */
 static bool next_limit(const char **text, struct limit *out)
@@ -74,11 +106,14 @@ gpul_status gpul_profile_check_limits(const char *limits, gpul_error *err)
 		const char *at = limits;
 
 		if (!next_limit(&limits, &l))
-			return gpul_fail(err, GPUL_EINVAL, 0, "profile: a limit is COUNTER=NUMBER, such as bank-conflicts=0, not '%.60s'", at);
+			return gpul_fail(err, GPUL_EINVAL, 0, "profile: a limit is COUNTER=NUMBER, such as bank-conflicts=0, not '%.60s'",
+					 at);
 		if (!find_counter(l.name, l.name_bytes) && !find_metric(&none, l.name, l.name_bytes, &unused))
-			return gpul_fail(err, GPUL_EINVAL, 0, "profile: unknown counter '%.*s': it is instructions, branches, diverged, sectors, excess-sectors, "
-					 "wavefronts, bank-conflicts, or one of the \"metrics\" of a profile as JSON",
-					 (int)(l.name_bytes < 60 ? l.name_bytes : 60), l.name);
+			return gpul_fail(
+				err, GPUL_EINVAL, 0,
+				"profile: unknown counter '%.*s': it is instructions, branches, diverged, sectors, excess-sectors, "
+				"wavefronts, bank-conflicts, or one of the \"metrics\" of a profile as JSON",
+				(int)(l.name_bytes < 60 ? l.name_bytes : 60), l.name);
 	}
 	return GPUL_OK;
 }
@@ -97,8 +132,8 @@ static void describe_worst(const struct kernel_result *k, const struct counter *
 				worst = &lines.of.at[n];
 	if (worst) {
 		text = worst->text ? worst->text + strspn(worst->text, " \t") : "";
-		snprintf(buf, bytes, "\n%llu of them at %.60s:%u%s%.100s", (unsigned long long)c->of(&worst->count), gpul_file_name(worst->file),
-			 worst->line, *text ? ": " : "", text);
+		snprintf(buf, bytes, "\n%llu of them at %.60s:%u%s%.100s", (unsigned long long)c->of(&worst->count),
+			 gpul_file_name(worst->file), worst->line, *text ? ": " : "", text);
 	}
 	gpul_profile_free_lines(&lines);
 }
@@ -117,8 +152,8 @@ static bool check_limit(const struct kernel_result *k, const struct limit *l)
 	if (value <= l->most)
 		return false;
 	describe_worst(k, c, worst, sizeof worst);
-	gpul_tool_report("profile", "kernel %s: %.*s is %.10g, more than %.10g%s", SHOWN_NAME(k->kernel->name), (int)l->name_bytes, l->name, value, l->most,
-			 worst);
+	gpul_tool_report("profile", "kernel %s: %.*s is %.10g, more than %.10g%s", SHOWN_NAME(k->kernel->name), (int)l->name_bytes, l->name,
+			 value, l->most, worst);
 	return true;
 }
 

@@ -7,7 +7,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct plan *plans;
 enum { N_BUCKETS = 4096 };
-static struct plan *by_code[N_BUCKETS];  /* hash table by address: the current plan of an address comes first in its bucket */
+static struct plan *by_code[N_BUCKETS]; /* hash table by address: the current plan of an address comes first in its bucket */
 static _Atomic unsigned generation;
 
 struct plan *gpul_plans(void)
@@ -71,8 +71,10 @@ static bool choose_memory(struct plan *p, const struct insn *i, uint32_t k)
 
 	if (!m)
 		return false;
-	*m = (struct memory_plan){ .bytes = (uint8_t)gpul_insn_access_bytes(i), .space = i->flags & SPACE_MASK,
-				   .atomic = gpul_insn_access_kind(i) == ACCESS_ATOMIC, .copies = gpul_insn_copies(i) };
+	*m = (struct memory_plan){ .bytes = (uint8_t)gpul_insn_access_bytes(i),
+				   .space = i->flags & SPACE_MASK,
+				   .atomic = gpul_insn_access_kind(i) == ACCESS_ATOMIC,
+				   .copies = gpul_insn_copies(i) };
 	p->memory_row[k] = (uint32_t)p->memory.n - 1;
 	p->counted[k] |= COUNTED_MEMORY;
 	return true;
@@ -224,9 +226,13 @@ static bool describe_row(struct plan *p, const struct func_code *code, uint32_t 
 	if (!row)
 		return false;
 	gpul_ptx_print_inst(m, code->ptx, in, text, sizeof text);
-	*row = (struct row){ .insn = first, .line = in->line, .opcode = in->opcode, .by = access_by(in), .branch = is_branch(in),
+	*row = (struct row){ .insn = first,
+			     .line = in->line,
+			     .opcode = in->opcode,
+			     .by = access_by(in),
+			     .branch = is_branch(in),
 			     .guard = row_guard(code, in, first) };
-	if (loc && !loc->line && k) {  /* added by the compiler: counted for the preceding line */
+	if (loc && !loc->line && k) { /* added by the compiler: counted for the preceding line */
 		row->source = row[-1].source;
 		row->source_line = row[-1].source_line;
 		row->at_source = row[-1].at_source;
@@ -290,8 +296,9 @@ void gpul_profile_launch_begins(struct observer *o, gpul_exec_launch *l)
 		return;
 	pthread_mutex_lock(&lock);
 	p->n_launches++;
-	while (k < p->n_shapes && (memcmp(p->shapes[k].grid, l->grid, sizeof l->grid) || memcmp(p->shapes[k].block, l->block, sizeof l->block) ||
-				   p->shapes[k].shared_bytes != l->kernel->info.shared_bytes + l->dynamic_bytes))
+	while (k < p->n_shapes &&
+	       (memcmp(p->shapes[k].grid, l->grid, sizeof l->grid) || memcmp(p->shapes[k].block, l->block, sizeof l->block) ||
+		p->shapes[k].shared_bytes != l->kernel->info.shared_bytes + l->dynamic_bytes))
 		k++;
 	if (k < MAX_SHAPES) {
 		shape = &p->shapes[k];

@@ -6,16 +6,16 @@
 #include "softcuda/tools/profile/profile_internal.h"
 
 enum { LEAST_REGISTERS = 16, MOST_REGISTERS = 255, ABI_REGISTERS = 2 };
-enum { MOST_BYTES = 256 << 20 };  /* limit for the register sets; if they are larger, the estimate is MOST_REGISTERS */
+enum { MOST_BYTES = 256 << 20 }; /* limit for the register sets; if they are larger, the estimate is MOST_REGISTERS */
 
 struct flow {
 	const gpul_ptx_func *f;
-	uint32_t n_blocks, words;    /* words: size of a register set */
-	uint32_t *block_of;          /* for each instruction: its block */
-	uint32_t *first;             /* for each block: its first instruction; first[n_blocks] is n_insts */
-	uint64_t *in;                /* for each block: its live-in set */
-	uint64_t *now;               /* the set being computed */
-	uint8_t *width;              /* for each register: its size in 32-bit registers */
+	uint32_t n_blocks, words; /* words: size of a register set */
+	uint32_t *block_of;       /* for each instruction: its block */
+	uint32_t *first;          /* for each block: its first instruction; first[n_blocks] is n_insts */
+	uint64_t *in;             /* for each block: its live-in set */
+	uint64_t *now;            /* the set being computed */
+	uint8_t *width;           /* for each register: its size in 32-bit registers */
 };
 
 static void set_register(uint64_t *set, uint32_t r, bool on)
@@ -61,7 +61,7 @@ static void step_back(struct flow *w, const gpul_ptx_inst *in)
 	unsigned k = 0;
 
 	if (in->n_operands && !writes_nothing(in) && o->kind != GPUL_PTX_OP_ADDRESS) {
-		if (in->guard == GPUL_PTX_NONE)  /* with a guard, the register may keep its old value */
+		if (in->guard == GPUL_PTX_NONE) /* with a guard, the register may keep its old value */
 			each_register(w, o, false, 0);
 		k = 1;
 	}
@@ -120,7 +120,8 @@ static void live_out(struct flow *w, uint32_t block)
 {
 	const uint32_t last = w->first[block + 1] - 1;
 	const gpul_ptx_inst *in = &w->f->insts[last];
-	const bool leaves = in->opcode == GPUL_PTX_RET || in->opcode == GPUL_PTX_EXIT, jumps = in->opcode == GPUL_PTX_BRA || in->opcode == GPUL_PTX_BRX;
+	const bool leaves = in->opcode == GPUL_PTX_RET || in->opcode == GPUL_PTX_EXIT,
+		   jumps = in->opcode == GPUL_PTX_BRA || in->opcode == GPUL_PTX_BRX;
 
 	memset(w->now, 0, w->words * sizeof *w->now);
 	if (in->guard != GPUL_PTX_NONE || (!leaves && !jumps))

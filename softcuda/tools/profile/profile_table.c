@@ -32,16 +32,18 @@ static void print_launches(FILE *to, const struct plan *k)
 static void print_sectors(FILE *to, const char *name, const struct space_count *c)
 {
 	if (c->requests)
-		fprintf(to, "  %-18s %llu requests, %llu sectors: %.1f each, %.1f ideal; %llu lines\n", name, (unsigned long long)c->requests,
-			(unsigned long long)c->actual, gpul_ratio(c->actual, c->requests), gpul_ratio(c->ideal, c->requests),
-			(unsigned long long)c->lines);
+		fprintf(to, "  %-18s %llu requests, %llu sectors: %.1f each, %.1f ideal; %llu lines\n", name,
+			(unsigned long long)c->requests, (unsigned long long)c->actual, gpul_ratio(c->actual, c->requests),
+			gpul_ratio(c->ideal, c->requests), (unsigned long long)c->lines);
 }
 
 static void print_memory(FILE *to, const struct kernel_result *k)
 {
-	static const char *const global[] = { "global loads", "global stores", "global atomics", "global reductions", "global async copies" };
+	static const char *const global[] = { "global loads", "global stores", "global atomics", "global reductions",
+					      "global async copies" };
 	static const char *const local[] = { "local loads", "local stores", "local atomics", "local reductions", "local async copies" };
-	static const char *const shared[] = { "shared loads", "shared stores", "shared atomics", "shared reductions", "shared async copies" };
+	static const char *const shared[] = { "shared loads", "shared stores", "shared atomics", "shared reductions",
+					      "shared async copies" };
 
 	for (unsigned by = 0; by < N_ACCESS_BY; by++)
 		print_sectors(to, global[by], &k->by[by].space[GLOBAL_MEMORY]);
@@ -140,7 +142,8 @@ static void print_lines(FILE *to, const struct kernel_result *k)
 	qsort(hot, n, sizeof *hot, by_heat);
 	shown = n < HOT_LINES ? n : HOT_LINES;
 	qsort(hot, shown, sizeof *hot, by_address);
-	fprintf(to, "  %-24s %10s %5s %5s %10s %10s %10s %10s\n", "line", "executed", "%", "lanes", "diverged", "sectors", "excess", "conflicts");
+	fprintf(to, "  %-24s %10s %5s %5s %10s %10s %10s %10s\n", "line", "executed", "%", "lanes", "diverged", "sectors", "excess",
+		"conflicts");
 	for (size_t r = 0; r < shown; r++)
 		print_line(to, hot[r], &k->sum);
 	if (shown < n)
@@ -157,7 +160,8 @@ static void print_opcodes(FILE *to, const struct kernel_result *k)
 
 	fprintf(to, "  opcodes:");
 	for (unsigned r = 0; r < n && r < TOP_OPCODES; r++)
-		fprintf(to, "%s %s %llu", r ? "," : "", gpul_ptx_opcode_text((gpul_ptx_opcode)counts[r].opcode), (unsigned long long)counts[r].warps);
+		fprintf(to, "%s %s %llu", r ? "," : "", gpul_ptx_opcode_text((gpul_ptx_opcode)counts[r].opcode),
+			(unsigned long long)counts[r].warps);
 	fprintf(to, "%s\n\n", n > TOP_OPCODES ? ", ..." : "");
 }
 
@@ -171,6 +175,7 @@ void gpul_profile_write_table(const struct profile *p, FILE *to)
 		print_lines(to, k);
 		print_opcodes(to, k);
 	}
-	fprintf(to, p->kernels.n ? "PTX instructions are counted, once for each warp; ptxas translates them to other machine instructions.\n"
-				 : "no kernel was executed\n");
+	fprintf(to, p->kernels.n
+			    ? "PTX instructions are counted, once for each warp; ptxas translates them to other machine instructions.\n"
+			    : "no kernel was executed\n");
 }

@@ -46,7 +46,7 @@ static void add_instructions(struct row_count *to, const struct tally *t, size_t
 	if (r->guard == GUARD_MASKS || r->branch)
 		to->guarded += t->insns[r->insn].guarded;
 	else if (r->guard == GUARD_SKIPS && r->insn + 1 < f->n_insns)
-		to->guarded += t->insns[r->insn + 1].threads;  /* counted at the next one, after the branch that decoding inserted */
+		to->guarded += t->insns[r->insn + 1].threads; /* counted at the next one, after the branch that decoding inserted */
 	else
 		to->guarded += block->threads;
 }

@@ -28,13 +28,15 @@ static void find_addresses(const struct warp_state *s, const struct insn *i, uin
 static void split_windows(const struct warp_state *s, uint64_t at[LANES], uint32_t on, uint32_t *global, uint32_t *shared)
 {
 	*global = *shared = 0;
-	EACH_LANE_OF(l, on) {
+	EACH_LANE_OF(l, on)
+	{
 		const uint64_t in_shared = at[l] - (uintptr_t)s->shared;
 
 		if (in_shared < s->shared_bytes) {
 			at[l] = in_shared;
 			*shared |= 1u << l;
-		} else if (at[l] - (uintptr_t)(s->local + l * s->local_stride) >= s->local_bytes && at[l] - (uintptr_t)s->params >= s->param_bytes) {
+		} else if (at[l] - (uintptr_t)(s->local + l * s->local_stride) >= s->local_bytes &&
+			   at[l] - (uintptr_t)s->params >= s->param_bytes) {
 			*global |= 1u << l;
 		}
 	}
@@ -82,7 +84,8 @@ static unsigned how_of(const struct lane_accesses *a, const struct site *site)
 }
 
 /* Check the accesses of one kind; lanes may have different sizes. */
-static void check_accesses(struct watched_warp *w, struct warp_state *s, const struct insn *i, struct site *site, const struct lane_accesses *a)
+static void check_accesses(struct watched_warp *w, struct warp_state *s, const struct insn *i, struct site *site,
+			   const struct lane_accesses *a)
 {
 	struct now n = { .w = w, .s = s, .i = i, .site = site, .how = (uint8_t)how_of(a, site), .at = a->at };
 	uint32_t rest = a->lanes;
@@ -95,8 +98,8 @@ static void check_accesses(struct watched_warp *w, struct warp_state *s, const s
 		uint32_t same = 0;
 
 		EACH_LANE_OF(l, rest)
-			if (a->bytes[l] == a->bytes[first] && a->space[l] == a->space[first])
-				same |= 1u << l;
+		if (a->bytes[l] == a->bytes[first] && a->space[l] == a->space[first])
+			same |= 1u << l;
 		rest &= ~same;
 		n.bytes = a->bytes[first];
 		if (n.bytes && (a->space[first] == SPACE_GLOBAL || a->space[first] == SPACE_SHARED))
@@ -114,13 +117,14 @@ static void arrive(struct watched_warp *w, const struct insn *i, const struct la
 {
 	if (is_copy(i) || (i->n & MBAR_ARRIVES && a->order != ORDER_RELAXED))
 		EACH_LANE_OF(l, a->lanes)
-			race_mbarrier_arrives(w, l, a->space[l] == SPACE_SHARED, a->at[l], is_copy(i));
+	race_mbarrier_arrives(w, l, a->space[l] == SPACE_SHARED, a->at[l], is_copy(i));
 	race_next_stamp(w);
 }
 
 static void release(struct watched_warp *w, const struct warp_state *s, const struct insn *i, const struct lane_accesses *a)
 {
-	EACH_LANE_OF(l, a->lanes) {
+	EACH_LANE_OF(l, a->lanes)
+	{
 		const bool shared = a->space[l] == SPACE_SHARED;
 
 		if (!shared && a->space[l] != SPACE_GLOBAL)
@@ -135,7 +139,8 @@ static void release(struct watched_warp *w, const struct warp_state *s, const st
 
 static void keep_for_end(struct watcher *k, const struct lane_accesses *a)
 {
-	EACH_LANE_OF(l, a->lanes) {
+	EACH_LANE_OF(l, a->lanes)
+	{
 		k->at[l] = a->at[l];
 		k->shared[l] = a->space[l] == SPACE_SHARED;
 	}
@@ -161,9 +166,8 @@ void race_access(struct watched_warp *w, struct warp_state *s, const struct insn
 	if (a[n - 1].mbarrier) {
 		if (i->op == OP_MBAR_INIT)
 			EACH_LANE_OF(l, on)
-				race_mbarrier_begins(w, a[0].space[l] == SPACE_SHARED, a[0].at[l]);
-		else if (i->op != OP_MBAR_TEST)
-			arrive(w, i, &a[n - 1]);
+		race_mbarrier_begins(w, a[0].space[l] == SPACE_SHARED, a[0].at[l]);
+		else if (i->op != OP_MBAR_TEST) arrive(w, i, &a[n - 1]);
 	} else if (!is_copy(i) && a[0].kind & ACCESS_WRITE && a[0].order != ORDER_WEAK) {
 		release(w, s, i, &a[0]);
 	}
@@ -184,12 +188,13 @@ void race_access_ends(struct watched_warp *w, struct warp_state *s, const struct
 
 	if (s->event == EVENT_FAULT)
 		return;
-	EACH_LANE_OF(l, on) {
+	EACH_LANE_OF(l, on)
+	{
 		if (i->op == OP_MBAR_TEST) {
 			if (*PRED(&s->w, i->d) >> l & 1)
 				race_mbarrier_passed(w, l, k->shared[l], k->at[l]);
-		} else if (i->op == OP_MBAR_ARRIVE || ((i->op == OP_CP_BULK || i->op == OP_CP_REDUCE) &&
-						       ((const struct async_copy *)i->object)->has_barrier)) {
+		} else if (i->op == OP_MBAR_ARRIVE ||
+			   ((i->op == OP_CP_BULK || i->op == OP_CP_REDUCE) && ((const struct async_copy *)i->object)->has_barrier)) {
 			race_mbarrier_changed(w, k->shared[l], k->at[l], mbarrier_value(s, l, k->shared[l], k->at[l]));
 		} else if (!is_copy(i) && (i->op < OP_ST_8_16 || i->op > OP_STO) && k->order != ORDER_WEAK) {
 			if (site->polls && i->op <= OP_LDO)
@@ -218,7 +223,7 @@ void race_copy_arrives(struct watched_warp *w, struct warp_state *s, const struc
 	const uint32_t shared = find_mbarriers(s, i, on, at);
 
 	EACH_LANE_OF(l, shared)
-		race_mbarrier_arrives(w, l, true, at[l], true);
+	race_mbarrier_arrives(w, l, true, at[l], true);
 	race_next_stamp(w);
 }
 
@@ -232,13 +237,14 @@ void race_copy_arrive_ends(struct watched_warp *w, struct warp_state *s, const s
 		return;
 	shared = find_mbarriers(s, i, on, at);
 	EACH_LANE_OF(l, shared)
-		race_mbarrier_changed(w, true, at[l], mbarrier_value(s, l, true, at[l]));
+	race_mbarrier_changed(w, true, at[l], mbarrier_value(s, l, true, at[l]));
 }
 
 /* Forget earlier accesses to memory that malloc returns. */
 void race_malloc_ends(const struct warp_state *s, const struct insn *i, uint32_t on)
 {
-	EACH_LANE_OF(l, on) {
+	EACH_LANE_OF(l, on)
+	{
 		const uint64_t at = gpul_builtin_result(s, i->object, l);
 
 		if (at)

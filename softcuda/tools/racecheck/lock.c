@@ -15,15 +15,24 @@
 
 enum { N_SUSPECTS = 4 };
 
-struct suspect { struct record record; uint64_t at; uint32_t bytes; uint8_t lane, fenced; bool shared; };
-struct suspects { uint32_t n, next; struct suspect of[N_SUSPECTS]; };
+struct suspect {
+	struct record record;
+	uint64_t at;
+	uint32_t bytes;
+	uint8_t lane, fenced;
+	bool shared;
+};
+struct suspects {
+	uint32_t n, next;
+	struct suspect of[N_SUSPECTS];
+};
 
 struct section {
-	uint64_t lock, value;        /* value: the lock's value when it is free */
-	bool shared;                 /* the lock is in shared memory */
-	uint8_t fenced;              /* 1 + scope of the fence in this section; 0: no fence yet */
-	struct suspects mine;        /* accesses of this section before its fence */
-	struct suspects others;      /* accesses stored with the lock that were not ordered when it was taken */
+	uint64_t lock, value;   /* value: the lock's value when it is free */
+	bool shared;            /* the lock is in shared memory */
+	uint8_t fenced;         /* 1 + scope of the fence in this section; 0: no fence yet */
+	struct suspects mine;   /* accesses of this section before its fence */
+	struct suspects others; /* accesses stored with the lock that were not ordered when it was taken */
 };
 
 static void add_suspect(struct suspects *to, const struct suspect *s)
@@ -84,7 +93,8 @@ static void open_section(struct watched_warp *w, unsigned lane, bool shared, uin
 	w->has_lock |= 1u << lane;
 }
 
-void race_section_begins(struct watched_warp *w, const struct warp_state *s, const struct insn *i, unsigned lane, unsigned order, unsigned scope)
+void race_section_begins(struct watched_warp *w, const struct warp_state *s, const struct insn *i, unsigned lane, unsigned order,
+			 unsigned scope)
 {
 	const struct watcher *k = w->block->watcher;
 	const uint64_t old = lane_value(s, i->d, lane, is_wide(i)), b = lane_value(s, i->b, lane, is_wide(i));
@@ -132,7 +142,8 @@ void race_section_ends(struct watched_warp *w, const struct warp_state *s, const
 
 void race_sections_fenced(struct watched_warp *w, uint32_t lanes, unsigned scope)
 {
-	EACH_LANE_OF(l, lanes & w->in_section) {
+	EACH_LANE_OF(l, lanes & w->in_section)
+	{
 		struct section *s = &w->sections[l];
 
 		if (s->fenced <= scope)
@@ -161,15 +172,20 @@ void race_section_accesses(struct now *n)
 {
 	struct watched_warp *w = n->w;
 
-	EACH_LANE_OF(l, n->on & w->in_section) {
+	EACH_LANE_OF(l, n->on & w->in_section)
+	{
 		struct section *s = &w->sections[l];
 
 		if (n->at[l] == s->lock && n->shared == s->shared)
 			continue;
 		meet_others(n, l, &s->others);
 		if (n->record && s->fenced <= (n->shared ? SCOPE_CTA : SCOPE_GPU))
-			add_suspect(&s->mine, &(struct suspect){ .record = race_records[n->record], .at = n->at[l], .bytes = n->bytes,
-								 .lane = (uint8_t)l, .fenced = s->fenced, .shared = n->shared });
+			add_suspect(&s->mine, &(struct suspect){ .record = race_records[n->record],
+								 .at = n->at[l],
+								 .bytes = n->bytes,
+								 .lane = (uint8_t)l,
+								 .fenced = s->fenced,
+								 .shared = n->shared });
 		if (s->mine.n == N_SUSPECTS && !s->others.n)
 			w->in_section &= ~(1u << l);
 	}

@@ -61,8 +61,7 @@ bool race_knows(const struct watched_warp *w, unsigned lane, const struct record
 	if (waited && is_own_block(w, r)) {
 		if (r->stamp <= b->floor)
 			return true;
-		if (r->warp == w->index &&
-		    (of_lane == lane || r->stamp <= w->floor || (w->knows && r->stamp <= w->knows[lane][of_lane])))
+		if (r->warp == w->index && (of_lane == lane || r->stamp <= w->floor || (w->knows && r->stamp <= w->knows[lane][of_lane])))
 			return true;
 	}
 	return race_clock_knows_lane(w->clock[lane], r, of_lane) || race_clock_knows_lane(b->shared_clock, r, of_lane) ||

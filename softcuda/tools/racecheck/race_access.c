@@ -121,7 +121,7 @@ static inline bool is_covered(struct now *n, access_id old, access_id new, bool 
 {
 	if (!old || old == new)
 		return true;
-	if (!is_ordered(n->w, old, new & LANE_MASK))
+	if (!is_ordered(n->w, old, new &LANE_MASK))
 		return false;
 	return plain || !is_weak(old) || (!is_write(old) && is_weak(new)) || is_settled(n, old);
 }
@@ -176,7 +176,8 @@ static inline bool cannot_race(const struct now *n, access_id old, access_id id)
 {
 	const unsigned how = race_records[old >> LANE_BITS].how;
 
-	return old == id || !((how | n->how) & HOW_WRITES) || (how == n->how && how & HOW_STRONG && how >> HOW_SCOPE_AT >= SCOPE_GPU && how < HOW_COPY);
+	return old == id || !((how | n->how) & HOW_WRITES) ||
+	       (how == n->how && how & HOW_STRONG && how >> HOW_SCOPE_AT >= SCOPE_GPU && how < HOW_COPY);
 }
 
 static void check_cell(struct now *n, struct shadow *sh, size_t c, uint64_t base, access_id id)
@@ -186,7 +187,7 @@ static void check_cell(struct now *n, struct shadow *sh, size_t c, uint64_t base
 
 	if (last && last != id)
 		check_against(n, lane, last, sh, c, base);
-	if (!(n->how & HOW_WRITES) && (!last || is_weak(last))) {  /* both slots contain reads */
+	if (!(n->how & HOW_WRITES) && (!last || is_weak(last))) { /* both slots contain reads */
 		add_read(n, sh, c, id, !(n->how & HOW_STRONG));
 		return;
 	}
@@ -335,7 +336,7 @@ static bool find_cells(struct shadow *sh, uint64_t at, uint64_t bytes, uint64_t 
 		return false;
 	*first = (at - base) >> sh->shift;
 	*end = (at + bytes - base) >> sh->shift;
-	if (*end > sh->n_cells || *first >= *end)  /* an invalid address: the access will fault */
+	if (*end > sh->n_cells || *first >= *end) /* an invalid address: the access will fault */
 		return false;
 	sh->first = *first < sh->first ? *first : sh->first;
 	sh->end = *end > sh->end ? *end : sh->end;

@@ -17,7 +17,7 @@ void race_proxy_fence(struct watched_warp *w, uint32_t lanes)
 	struct watched_block *b = w->block;
 
 	EACH_LANE_OF(l, lanes)
-		w->proxied[l] = w->stamp;
+	w->proxied[l] = w->stamp;
 	if (b->proxy_pending < b->floor)
 		b->proxy_pending = b->floor;
 	race_next_stamp(w);
@@ -59,7 +59,7 @@ void race_copy_started(struct watched_warp *w, uint32_t record, uint32_t lanes)
 void race_copy_commit(struct watched_warp *w, uint32_t lanes)
 {
 	EACH_LANE_OF(l, lanes)
-		w->n_commits[l]++;
+	w->n_commits[l]++;
 	race_next_stamp(w);
 }
 
@@ -83,8 +83,8 @@ void race_copy_wait(struct watched_warp *w, const struct site *site, uint32_t la
 		if (!is_current(w, c))
 			continue;
 		EACH_LANE_OF(l, lanes & c->lanes & ~r->done)
-			if (site->all_groups || r->group + site->n_groups < w->n_commits[l])
-				done |= 1u << l;
+		if (site->all_groups || r->group + site->n_groups < w->n_commits[l])
+			done |= 1u << l;
 		if (site->class == SITE_WAIT_READ && r->how & HOW_WRITES)
 			done = 0;
 		r->done |= done;

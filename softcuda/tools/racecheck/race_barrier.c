@@ -16,7 +16,8 @@ void race_barrier_arrive(struct watched_warp *w, const struct warp_state *s, con
 
 	race_sections_fenced(w, on, SCOPE_SYS);
 	race_acquire_awaited(w, on, SCOPE_SYS);
-	EACH_LANE_OF(l, on) {
+	EACH_LANE_OF(l, on)
+	{
 		const unsigned id = barrier_of(s, i, l);
 
 		race_lane_facts(w, l, &b->arrivals[id]);
@@ -55,11 +56,12 @@ static void add_waiting(struct watched_warp *w, uint32_t waiting, uint32_t live,
 
 	if (waiting != live) {
 		EACH_LANE_OF(l, waiting)
-			race_lane_facts(w, l, c);
+		race_lane_facts(w, l, c);
 		return;
 	}
 	race_clock_add(c, w->block->key, WHO_WARP + w->index, w->stamp);
-	EACH_LANE_OF(l, waiting) {
+	EACH_LANE_OF(l, waiting)
+	{
 		if (w->clock[l] != last)
 			race_clock_join(c, w->clock[l]);
 		last = w->clock[l];
@@ -72,7 +74,8 @@ static void learn_together(struct watched_warp *w, uint32_t lanes, struct clock 
 	const struct clock *old = NULL;
 	struct clock *new = NULL;
 
-	EACH_LANE_OF(l, lanes) {
+	EACH_LANE_OF(l, lanes)
+	{
 		if (new && w->clock[l] == old) {
 			race_clock_drop(w->clock[l]);
 			w->clock[l] = race_clock_ref(new);

@@ -13,7 +13,7 @@ static uint32_t find_place(const struct clock *c, uint64_t block, uint32_t who)
 {
 	uint32_t from = 0, to = c->n;
 
-	if (c->n && is_before(&c->fact[c->n - 1], block, who))  /* the usual case: the block is newer than all others */
+	if (c->n && is_before(&c->fact[c->n - 1], block, who)) /* the usual case: the block is newer than all others */
 		return c->n;
 	while (from < to) {
 		const uint32_t middle = (from + to) / 2;
@@ -95,7 +95,7 @@ void race_clock_add(struct clock **c, uint64_t block, uint32_t who, uint32_t sta
 	}
 	if (!may_change(c, *c ? (*c)->n + 1 : 1))
 		return;
-	memmove(&(*c)->fact[k + 1], &(*c)->fact[k], ((*c)->n - k) * sizeof (*c)->fact[0]);
+	memmove(&(*c)->fact[k + 1], &(*c)->fact[k], ((*c)->n - k) * sizeof(*c)->fact[0]);
 	(*c)->fact[k] = (struct fact){ block, who, stamp };
 	(*c)->n++;
 }

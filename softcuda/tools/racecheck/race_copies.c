@@ -25,7 +25,12 @@ void race_copies_begin(gpul_exec_memory *m)
 /* Start the one thread of the launch that represents the copy. */
 static void begin_thread(uint32_t launch)
 {
-	block = (struct watched_block){ .watcher = watcher, .key = block_key(launch, 0), .launch = launch, .time = 1, .n_warps = 1, .warps = &warp,
+	block = (struct watched_block){ .watcher = watcher,
+					.key = block_key(launch, 0),
+					.launch = launch,
+					.time = 1,
+					.n_warps = 1,
+					.warps = &warp,
 					.knows_cpu = race_cpu_knows_some() };
 	warp = (struct watched_warp){ .block = &block, .stamp = 1 };
 }

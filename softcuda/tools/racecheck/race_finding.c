@@ -57,7 +57,8 @@ static void name_access(unsigned how, bool is_volatile, char *buf, size_t bytes)
 }
 
 /* Write a description of an access: "write by thread 3,0,0 of block 0,0,0, kernel k: k.ptx:31 (k.cu:7)". */
-static void describe_access(unsigned how, uint32_t launch, uint32_t block, uint32_t thread, const struct site *site, char *buf, size_t bytes)
+static void describe_access(unsigned how, uint32_t launch, uint32_t block, uint32_t thread, const struct site *site, char *buf,
+			    size_t bytes)
 {
 	static const struct launch_info unknown = { .kernel = "?", .grid = { 1, 1, 1 }, .block = { 1, 1, 1 } };
 	const struct launch_info *l = race_launch_info(launch);

@@ -37,22 +37,25 @@
 typedef uint32_t access_id;
 enum { LANE_BITS = 5, LANE_MASK = LANES - 1 };
 
+/* clang-format off */
 enum how { HOW_WRITES = 1, HOW_READS = 2, HOW_STRONG = 4, HOW_ASYNC = 8, HOW_MBARRIER = 16, HOW_SCOPE_AT = 5 /* enum access_scope */, HOW_COPY = 128 };
+/* clang-format on */
 
 /* Accesses of a warp's lanes by one instruction between two synchronisations of the warp. */
 struct record {
 	const struct site *site;
-	uint32_t launch, block;      /* launch: its number; block: its index in the grid */
+	uint32_t launch, block; /* launch: its number; block: its index in the grid */
 	uint32_t stamp;
 	uint16_t warp;
 	uint8_t how;
-	bool pending;                /* asynchronous, and not completed for any thread */
-	uint32_t done;               /* asynchronous: lanes that have waited for its completion */
-	uint32_t group;              /* cp.async: the number of its group */
+	bool pending;   /* asynchronous, and not completed for any thread */
+	uint32_t done;  /* asynchronous: lanes that have waited for its completion */
+	uint32_t group; /* cp.async: the number of its group */
 };
 
 /* ---- instructions ------------------------------------------------------------------------------------------------ */
 
+/* clang-format off */
 enum site_class {
 	SITE_OTHER,         /* no access and no synchronisation */
 	SITE_PLAIN,         /* a load or store of a fixed size */
@@ -60,26 +63,27 @@ enum site_class {
 	SITE_FENCE, SITE_PROXY_FENCE, SITE_WARP_SYNC, SITE_ARRIVE,
 	SITE_COMMIT, SITE_WAIT, SITE_WAIT_READ, SITE_COPY_ARRIVE, SITE_MALLOC,
 };
+/* clang-format on */
 
 struct site {
-	struct site *next;           /* list of all sites */
-	const struct func_code *code;  /* NULL after the program is unloaded */
+	struct site *next;            /* list of all sites */
+	const struct func_code *code; /* NULL after the program is unloaded */
 	const struct insn *insn;
-	uint64_t program;            /* id of the program */
+	uint64_t program; /* id of the program */
 	uint32_t number;
-	uint8_t class;               /* enum site_class */
-	uint8_t space;               /* SITE_PLAIN: address space */
-	uint8_t how;                 /* SITE_PLAIN: HOW_ flags */
-	uint8_t order, scope;        /* enum access_order and enum access_scope; a fence has only a scope */
-	uint32_t bytes;              /* SITE_PLAIN: bytes per lane */
-	uint32_t n_groups;           /* SITE_WAIT: cp.async.wait_group N; wait_all: 0 */
-	bool all_groups;             /* SITE_WAIT: it is wait_all */
-	bool bulk;                   /* a copy through the async proxy: cp.async.bulk, cp.reduce.async.bulk */
-	bool is_volatile;            /* it is volatile, and the option to treat volatile accesses as strong is off */
-	bool polls;                  /* a loop repeats the read until another thread has written: see race_poll.c */
-	bool writes_literal;         /* a volatile store of a literal: all threads write the same value */
-	char *place;                 /* its place in the source, set when the program is unloaded */
-	char *line;                  /* "kernel.cu:7" or "kernel.ptx:31"; made by race_site_line() */
+	uint8_t class;        /* enum site_class */
+	uint8_t space;        /* SITE_PLAIN: address space */
+	uint8_t how;          /* SITE_PLAIN: HOW_ flags */
+	uint8_t order, scope; /* enum access_order and enum access_scope; a fence has only a scope */
+	uint32_t bytes;       /* SITE_PLAIN: bytes per lane */
+	uint32_t n_groups;    /* SITE_WAIT: cp.async.wait_group N; wait_all: 0 */
+	bool all_groups;      /* SITE_WAIT: it is wait_all */
+	bool bulk;            /* a copy through the async proxy: cp.async.bulk, cp.reduce.async.bulk */
+	bool is_volatile;     /* it is volatile, and the option to treat volatile accesses as strong is off */
+	bool polls;           /* a loop repeats the read until another thread has written: see race_poll.c */
+	bool writes_literal;  /* a volatile store of a literal: all threads write the same value */
+	char *place;          /* its place in the source, set when the program is unloaded */
+	char *line;           /* "kernel.cu:7" or "kernel.ptx:31"; made by race_site_line() */
 };
 
 /* The option to treat volatile accesses as strong, as PTX's memory model does. */
@@ -100,11 +104,23 @@ bool race_store_value(const struct warp_state *s, const struct insn *i, unsigned
 /* ---- clocks: race_clock.c --------------------------------------------------------------------------------------------- */
 
 /* One entry of a vector clock: all accesses of `who` in a block up to a stamp happen before. */
-struct fact { uint64_t block; uint32_t who, stamp; };
-enum { WHO_ALL = 0, WHO_WARP = 1, WHO_THREAD = 64, WHO_COPIES = 2048 };  /* WHO_WARP + warp, WHO_THREAD + thread, WHO_COPIES + thread: its asynchronous copies */
+struct fact {
+	uint64_t block;
+	uint32_t who, stamp;
+};
+enum {
+	WHO_ALL = 0,
+	WHO_WARP = 1,
+	WHO_THREAD = 64,
+	WHO_COPIES = 2048
+}; /* WHO_WARP + warp, WHO_THREAD + thread, WHO_COPIES + thread: its asynchronous copies */
 
 /* Facts sorted by (block, who).  A clock with several references must not be changed: copy it first. */
-struct clock { _Atomic uint32_t refs; uint32_t n, room; struct fact fact[]; };
+struct clock {
+	_Atomic uint32_t refs;
+	uint32_t n, room;
+	struct fact fact[];
+};
 
 static inline uint64_t block_key(uint32_t launch, uint32_t block)
 {
@@ -113,8 +129,8 @@ static inline uint64_t block_key(uint32_t launch, uint32_t block)
 
 /* Return the stamp up to which c knows `who` in a block; 0: none.  c may be NULL. */
 uint32_t race_clock_find(const struct clock *c, uint64_t block, uint32_t who);
-struct clock *race_clock_ref(struct clock *c);  /* accepts NULL */
-void race_clock_drop(struct clock *c);          /* accepts NULL */
+struct clock *race_clock_ref(struct clock *c); /* accepts NULL */
+void race_clock_drop(struct clock *c);         /* accepts NULL */
 /* Add a fact, or raise its stamp.  *c may be NULL and may be reallocated. */
 void race_clock_add(struct clock **c, uint64_t block, uint32_t who, uint32_t stamp);
 void race_clock_join(struct clock **c, struct clock *from);
@@ -134,12 +150,12 @@ enum { PAGE_SHIFT = 16, PAGE_BYTES = 1 << PAGE_SHIFT };
  * writes, such as atomic operations, do not race with each other: an older write that a later access may race with is kept in a
  * read slot, first in read[0]. */
 struct shadow {
-	access_id all[3];            /* of a page without cells, because only copies of the whole page accessed it: write and reads */
-	_Atomic bool locked;         /* spin lock, for pages of global memory */
-	unsigned shift;              /* 2, or less after smaller accesses */
-	size_t n_cells, room;        /* room: cells allocated at `write` */
+	access_id all[3];     /* of a page without cells, because only copies of the whole page accessed it: write and reads */
+	_Atomic bool locked;  /* spin lock, for pages of global memory */
+	unsigned shift;       /* 2, or less after smaller accesses */
+	size_t n_cells, room; /* room: cells allocated at `write` */
 	access_id *write, *read[2];
-	size_t first, end;           /* shared memory: only cells [first, end) can be nonzero */
+	size_t first, end; /* shared memory: only cells [first, end) can be nonzero */
 };
 
 /* Return the page of an address, locked; created if needed.  whole: it need not have cells.  NULL: out of memory. */
@@ -153,7 +169,7 @@ void race_shadow_each(void (*f)(access_id id));
 void race_shadow_each_of(const struct shadow *s, void (*f)(access_id id));
 /* Split cells into cells of 1 << shift bytes. */
 bool race_shadow_split(struct shadow *s, unsigned shift);
-bool race_shadow_create(struct shadow *s, uint64_t bytes);  /* reuses its memory if that is large enough; false: out of memory */
+bool race_shadow_create(struct shadow *s, uint64_t bytes); /* reuses its memory if that is large enough; false: out of memory */
 void race_shadow_clear(struct shadow *s);
 
 /* ---- warps and blocks ------------------------------------------------------------------------------------------------ */
@@ -163,66 +179,84 @@ enum { N_KEPT = 64, N_MEMOS = 8, N_AWAITED = 4, N_LEARNED = 2, N_VAR_SLOTS = 32 
 struct var;
 struct section;
 struct suspects;
-struct kept { const struct site *site; uint64_t key; uint32_t record, generation; };
+struct kept {
+	const struct site *site;
+	uint64_t key;
+	uint32_t record, generation;
+};
 /* Caches whether a warp's lanes know a record: none; each lane its own access; all; or some, which must be looked up. */
-struct memo { uint32_t record, version, generation; uint8_t class; };
+struct memo {
+	uint32_t record, version, generation;
+	uint8_t class;
+};
 enum { MEMO_NONE, MEMO_OWN, MEMO_ALL, MEMO_SOME };
 
 struct watched_warp {
 	struct watched_block *block;
 	uint32_t index, stamp, floor;
-	uint32_t in_section;         /* lanes that hold a lock, whose accesses are observed */
+	uint32_t in_section; /* lanes that hold a lock, whose accesses are observed */
 	struct memo memo[N_MEMOS];
-	struct kept kept[N_KEPT];    /* the records of the current stamp, indexed by site */
+	struct kept kept[N_KEPT]; /* the records of the current stamp, indexed by site */
 	struct clock *clock[LANES];
-	uint32_t (*knows)[LANES];    /* knows[l][k]: lane l knows lane k up to this stamp; NULL: only up to floor */
+	uint32_t (*knows)[LANES]; /* knows[l][k]: lane l knows lane k up to this stamp; NULL: only up to floor */
 	/* Stamps at each lane's last fence, which the lane's later strong writes release.  release[l] == 0: no fence. */
 	uint32_t release[LANES], release_floor[LANES], release_warp[LANES];
 	uint8_t release_scope[LANES];
 	struct clock *release_clock[LANES];
 	/* Variables that a lane has read with strong reads: its next fence acquires what was released to them. */
-	struct awaited { struct var *var; uint8_t scope; bool used; } awaited[LANES][N_AWAITED];
-	uint32_t awaits;             /* lanes with entries in `awaited` */
-	struct learned { const struct var *var; struct clock *clock; uint32_t version; uint8_t scope; } learned[LANES][N_LEARNED];  /* sync.c */
-	struct section *sections;    /* one for each lane, see lock.c; NULL: no lane has ever taken a lock */
-	uint32_t has_lock;           /* lanes that hold a lock */
-	uint32_t proxied[LANES];     /* stamp of the lane's last fence.proxy.async; 0: none */
-	uint32_t arrived[LANES];     /* bar.warp.sync: stamp at the lane's last arrival */
-	uint32_t waiting;            /* bar.warp.sync: lanes that have arrived and still wait */
-	uint32_t arrive_only[N_BARRIERS];  /* lanes that have arrived by bar.arrive */
-	uint32_t n_commits[LANES];   /* number of cp.async.commit_group executed by each lane */
-	struct copy { uint32_t record, lanes, stamp; } *copies;  /* that are pending */
+	struct awaited {
+		struct var *var;
+		uint8_t scope;
+		bool used;
+	} awaited[LANES][N_AWAITED];
+	uint32_t awaits; /* lanes with entries in `awaited` */
+	struct learned {
+		const struct var *var;
+		struct clock *clock;
+		uint32_t version;
+		uint8_t scope;
+	} learned[LANES][N_LEARNED];      /* sync.c */
+	struct section *sections;         /* one for each lane, see lock.c; NULL: no lane has ever taken a lock */
+	uint32_t has_lock;                /* lanes that hold a lock */
+	uint32_t proxied[LANES];          /* stamp of the lane's last fence.proxy.async; 0: none */
+	uint32_t arrived[LANES];          /* bar.warp.sync: stamp at the lane's last arrival */
+	uint32_t waiting;                 /* bar.warp.sync: lanes that have arrived and still wait */
+	uint32_t arrive_only[N_BARRIERS]; /* lanes that have arrived by bar.arrive */
+	uint32_t n_commits[LANES];        /* number of cp.async.commit_group executed by each lane */
+	struct copy {
+		uint32_t record, lanes, stamp;
+	} *copies; /* that are pending */
 	uint32_t n_copies, copies_room;
 };
 
 struct watched_block {
-	struct watched_block *next;  /* list of its watcher */
+	struct watched_block *next; /* list of its watcher */
 	struct watcher *watcher;
 	struct block *block;
-	uint64_t key;                /* result of block_key() */
+	uint64_t key; /* result of block_key() */
 	uint32_t launch, serial;
 	uint32_t time, floor;
-	uint32_t version;            /* changes whenever a thread's clock changes */
-	uint32_t proxy_floor;        /* the async proxy sees the block's stores up to this stamp ... */
-	uint32_t proxy_pending;      /* ... and, after the next barrier of all threads, up to this one: see race_async.c */
-	struct clock *shared_clock;  /* what all threads of the block know about other blocks */
+	uint32_t version;           /* changes whenever a thread's clock changes */
+	uint32_t proxy_floor;       /* the async proxy sees the block's stores up to this stamp ... */
+	uint32_t proxy_pending;     /* ... and, after the next barrier of all threads, up to this one: see race_async.c */
+	struct clock *shared_clock; /* what all threads of the block know about other blocks */
 	struct shadow shared;
-	struct var *vars[N_VAR_SLOTS];  /* variables in shared memory */
-	struct clock *arrivals[N_BARRIERS];  /* bar.arrive: the clocks that the arrivals release */
+	struct var *vars[N_VAR_SLOTS];      /* variables in shared memory */
+	struct clock *arrivals[N_BARRIERS]; /* bar.arrive: the clocks that the arrivals release */
 	unsigned n_warps, room;
-	bool any_clock;              /* a lane has a clock of its own */
-	bool any_fence;              /* a fence was executed since the last barrier of all threads */
-	bool knows_cpu;              /* the block also knows what the CPU knows: see sync.c */
-	uint32_t knows_copies;       /* the block knows all copies with smaller numbers: see race_copies.c */
+	bool any_clock;        /* a lane has a clock of its own */
+	bool any_fence;        /* a fence was executed since the last barrier of all threads */
+	bool knows_cpu;        /* the block also knows what the CPU knows: see sync.c */
+	uint32_t knows_copies; /* the block knows all copies with smaller numbers: see race_copies.c */
 	struct watched_warp *warps;
 };
 
 /* A worker. */
 struct watcher {
 	struct watcher *next;
-	_Atomic bool inside;         /* the worker is inside a hook that uses records */
-	uint32_t first_free, end_free;  /* free records reserved for this worker */
-	uint32_t generation;         /* generation of records: see race_record.c */
+	_Atomic bool inside;           /* the worker is inside a hook that uses records */
+	uint32_t first_free, end_free; /* free records reserved for this worker */
+	uint32_t generation;           /* generation of records: see race_record.c */
 	struct watched_block *blocks, *free_blocks;
 	/* The accesses of the current instruction, kept for after(). */
 	uint64_t at[LANES];
@@ -239,8 +273,8 @@ struct now {
 	uint32_t on;
 	uint8_t how;
 	bool shared;
-	bool lacks_proxy_fence;      /* report: only a proxy fence is missing ... */
-	bool lacks_lock_fence;       /* report: the lock was taken without a fence */
+	bool lacks_proxy_fence; /* report: only a proxy fence is missing ... */
+	bool lacks_lock_fence;  /* report: the lock was taken without a fence */
 	uint32_t bytes;
 	const uint64_t *at;
 	uint32_t record;
@@ -255,7 +289,7 @@ uint32_t race_record(struct watched_warp *w, const struct site *site, unsigned h
 uint32_t race_record_new(struct watched_warp *w, const struct site *site, unsigned how);
 void race_enter(struct watcher *k);
 void race_leave(struct watcher *k);
-struct watcher *race_watcher(void);  /* returns the state of this thread; NULL: out of memory */
+struct watcher *race_watcher(void); /* returns the state of this thread; NULL: out of memory */
 struct watcher *race_watcher_new(void);
 
 /* ---- race_access.c, order.c --------------------------------------------------------------------------------------------------- */
@@ -319,7 +353,8 @@ void race_copy_wait(struct watched_warp *w, const struct site *site, uint32_t la
 
 /* Called when a lane has read by an atomic operation, and may have taken a lock; or when a lane that holds a
  * lock is about to do a strong write. */
-void race_section_begins(struct watched_warp *w, const struct warp_state *s, const struct insn *i, unsigned lane, unsigned order, unsigned scope);
+void race_section_begins(struct watched_warp *w, const struct warp_state *s, const struct insn *i, unsigned lane, unsigned order,
+			 unsigned scope);
 void race_section_ends(struct watched_warp *w, const struct warp_state *s, const struct insn *i, unsigned lane, bool shared, uint64_t at);
 void race_sections_fenced(struct watched_warp *w, uint32_t lanes, unsigned scope);
 void race_section_accesses(struct now *n);
@@ -332,14 +367,14 @@ void race_unlock_suspects(pthread_mutex_t *lock);
 
 struct launch_info {
 	char kernel[SHOWN_NAME_BYTES];
-	bool copy;                   /* it is a copy; .kernel is "a copy of 256 bytes" */
+	bool copy; /* it is a copy; .kernel is "a copy of 256 bytes" */
 	uint32_t grid[3], block[3];
-	gpul_exec_order order;       /* after == NULL: ordered after all earlier launches */
+	gpul_exec_order order; /* after == NULL: ordered after all earlier launches */
 };
 void race_launch_begins(const gpul_exec_launch *l);
 void race_launch_ends(const gpul_exec_launch *l);
 uint32_t race_launch_number(const gpul_exec_launch *l);
-uint32_t race_copy_number(const struct host_move *m);  /* returns the number of the launch that represents the copy; 0: out of memory */
+uint32_t race_copy_number(const struct host_move *m); /* returns the number of the launch that represents the copy; 0: out of memory */
 uint32_t race_next_launch(void);
 bool race_launch_before(uint32_t earlier, uint32_t later);
 const struct launch_info *race_launch_info(uint32_t launch);
@@ -354,6 +389,6 @@ void race_host_moves(const struct host_move *m);
 void race_found(const struct now *n, unsigned lane, uint64_t at, unsigned bytes, const struct record *other, unsigned other_lane);
 void race_findings_begin(gpul_exec_memory *m);
 void race_findings_finish(void);
-extern bool race_report_same;    /* also report writes that do not change the value */
+extern bool race_report_same; /* also report writes that do not change the value */
 
 #endif

@@ -12,7 +12,11 @@
 #include <stdlib.h>
 
 /* A loop: the instructions from a branch's target to the branch. */
-struct loop { const gpul_ptx_func *f; uint32_t first, last; bool *marked; };
+struct loop {
+	const gpul_ptx_func *f;
+	uint32_t first, last;
+	bool *marked;
+};
 
 enum seen { NOT_SEEN, READ_FIRST, WRITTEN_FIRST };
 
@@ -198,8 +202,8 @@ static bool may_poll(const gpul_ptx_inst *in)
 {
 	if (in->n_operands < 2 || (in->opcode != GPUL_PTX_LD && in->opcode != GPUL_PTX_ATOM))
 		return false;
-	return in->opcode == GPUL_PTX_ATOM || gpul_ptx_has_mod(in, GPUL_PTX_MOD_VOLATILE) ||
-	       gpul_ptx_has_mod(in, GPUL_PTX_MOD_RELAXED) || gpul_ptx_has_mod(in, GPUL_PTX_MOD_ACQUIRE);
+	return in->opcode == GPUL_PTX_ATOM || gpul_ptx_has_mod(in, GPUL_PTX_MOD_VOLATILE) || gpul_ptx_has_mod(in, GPUL_PTX_MOD_RELAXED) ||
+	       gpul_ptx_has_mod(in, GPUL_PTX_MOD_ACQUIRE);
 }
 
 static bool same_address(const gpul_ptx_func *f, const gpul_ptx_inst *a, const gpul_ptx_inst *b)

@@ -17,24 +17,24 @@ struct record *race_records;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct watcher *watchers;
 static _Thread_local struct watcher *mine;
-static uint64_t *used;           /* bit k: record k is in use */
+static uint64_t *used; /* bit k: record k is in use */
 static uint32_t n_records = FIRST_RECORDS;
 static _Atomic uint32_t cursor;  /* word of `used` where the search for free records continues */
 static _Atomic uint32_t n_given; /* records allocated since the last collection */
 static _Atomic bool collecting;
 static _Atomic uint32_t generation;
-static uint32_t n_free;          /* free records after the last collection */
+static uint32_t n_free; /* free records after the last collection */
 
 bool race_records_create(void)
 {
-	race_records = mmap(NULL, MOST_RECORDS * sizeof *race_records, PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	race_records = mmap(NULL, MOST_RECORDS * sizeof *race_records, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+			    -1, 0);
 	if (race_records == MAP_FAILED)
 		return false;
 	used = mmap(NULL, MOST_RECORDS / 8, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (used == MAP_FAILED)
 		return false;
-	used[0] = 1;  /* never allocated: record 0 means "none" */
+	used[0] = 1; /* never allocated: record 0 means "none" */
 	n_free = n_records;
 	return true;
 }
@@ -82,7 +82,7 @@ static void collect(struct watcher *me)
 {
 	atomic_store(&me->inside, false);
 	pthread_mutex_lock(&lock);
-	if (atomic_load(&n_given) + SPARE < n_free)  /* another worker has just collected */
+	if (atomic_load(&n_given) + SPARE < n_free) /* another worker has just collected */
 		goto out;
 	atomic_store(&collecting, true);
 	for (struct watcher *k = watchers; k; k = k->next)
@@ -153,7 +153,7 @@ static uint32_t next_free(struct watcher *k)
 		const uint32_t word = atomic_fetch_add(&cursor, 1);
 		uint32_t record = word * 64;
 
-		if (record >= n_records)  /* not reached: collections start earlier, and SPARE covers all hooks that run at once */
+		if (record >= n_records) /* not reached: collections start earlier, and SPARE covers all hooks that run at once */
 			return 0;
 		if (used[word] == UINT64_MAX)
 			continue;
@@ -175,8 +175,13 @@ uint32_t race_record_new(struct watched_warp *w, const struct site *site, unsign
 
 	if (!record)
 		return 0;
-	race_records[record] = (struct record){ .site = site, .launch = b->launch, .block = (uint32_t)b->key, .stamp = w->stamp,
-						.warp = (uint16_t)w->index, .how = (uint8_t)how, .pending = async };
+	race_records[record] = (struct record){ .site = site,
+						.launch = b->launch,
+						.block = (uint32_t)b->key,
+						.stamp = w->stamp,
+						.warp = (uint16_t)w->index,
+						.how = (uint8_t)how,
+						.pending = async };
 	do
 		k->first_free++;
 	while (k->first_free < k->end_free && used[k->first_free / 64] >> k->first_free % 64 & 1);

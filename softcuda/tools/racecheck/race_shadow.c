@@ -10,7 +10,9 @@
 
 enum { ADDRESS_BITS = 48, LOW_BITS = 16, HIGH_BITS = ADDRESS_BITS - PAGE_SHIFT - LOW_BITS, CELL_SHIFT = 2 };
 
-struct page_table { _Atomic(struct shadow *) page[1 << LOW_BITS]; };
+struct page_table {
+	_Atomic(struct shadow *) page[1 << LOW_BITS];
+};
 
 static _Atomic(struct page_table *) tables[1 << HIGH_BITS];
 
@@ -116,7 +118,7 @@ static struct page_table *table_of(uint64_t address, bool make)
 
 	if (t || !make)
 		return t;
-	t = calloc(1, sizeof *t);  /* calloc(), not mmap(), so that leak checkers find the pages through this table */
+	t = calloc(1, sizeof *t); /* calloc(), not mmap(), so that leak checkers find the pages through this table */
 	if (t && !atomic_compare_exchange_strong(slot, &other, t)) {
 		free(t);
 		t = other;

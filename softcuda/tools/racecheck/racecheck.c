@@ -78,7 +78,7 @@ static void block_begins(struct observer *o, struct block *block)
 	b->key = block_key(b->launch, block->index[0] + grid[0] * (block->index[1] + grid[1] * block->index[2]));
 	b->serial = atomic_fetch_add(&n_blocks, 1);
 	begin_warps(b);
-	b->knows_cpu = race_cpu_knows_some();  /* the CPU may have started the launch after an acquire */
+	b->knows_cpu = race_cpu_knows_some(); /* the CPU may have started the launch after an acquire */
 	race_enter(k);
 	if (race_shadow_create(&b->shared, block->shared_bytes)) {
 		b->next = k->blocks;
@@ -133,7 +133,7 @@ static struct site *site_of(struct observer *o, const struct func_code *code, co
 
 	if (!site) {
 		site = race_site_new(code, i);
-		atomic_store_explicit(note, site, memory_order_release);  /* two threads may do this at once; one result is then unused */
+		atomic_store_explicit(note, site, memory_order_release); /* two threads may do this at once; one result is then unused */
 	}
 	return site;
 }
@@ -246,11 +246,13 @@ static void host_moves(struct observer *o, const struct host_move *m)
 
 /* ---- the tool ------------------------------------------------------------------------------------------------------------- */
 
+/* clang-format off */
 static struct observer observer = {
 	.name = TOOL, .wants = wants, .before = before, .after = after, .barrier_completes = barrier_completes, .block_begins = block_begins,
 	.block_ends = block_ends, .launch_begins = launch_begins, .launch_ends = launch_ends, .program_ends = program_ends,
 	.range_added = range_changed, .range_removed = range_changed, .host_moves = host_moves,
 };
+/* clang-format on */
 
 /* Read an option without a value. */
 static gpul_status read_switch(const struct tool_options *options, const char *key, bool *out, gpul_error *err)
@@ -288,7 +290,8 @@ static const char *const keys[] = { "same", "ptx", NULL };
 
 const struct tool gpul_racecheck_tool = {
 	.name = TOOL,
-	.summary = "data races of shared and global memory, by PTX's memory model: same (also writes of equal values), ptx (volatile accesses do not race with each other)",
+	.summary =
+		"data races of shared and global memory, by PTX's memory model: same (also writes of equal values), ptx (volatile accesses do not race with each other)",
 	.keys = keys,
 	.create = create,
 	.finish = finish,

@@ -85,11 +85,11 @@ enum store_kind {
 static unsigned copy_element(const struct warp *w, unsigned kind, opref b, unsigned l, uint8_t *to)
 {
 	switch (kind) {
-#define X(name, memory, reg)                                        \
-	case STORES_##name: {                                       \
+#define X(name, memory, reg) \
+	case STORES_##name: { \
 		const memory v = (memory)((const reg *)opptr(w, b))[l]; \
-		memcpy(to, &v, sizeof v);                           \
-		return sizeof v;                                    \
+		memcpy(to, &v, sizeof v); \
+		return sizeof v; \
 	}
 		GPUL_STORE_KINDS(X)
 #undef X
@@ -203,7 +203,9 @@ struct site *race_site_new(const struct func_code *code, const struct insn *i)
 		site->scope = (uint8_t)(in->opcode == GPUL_PTX_BARRIER ? SCOPE_CLUSTER : scope_of_fence(in));
 	if (site->class == SITE_PLAIN) {
 		site->bytes = plain_bytes(i);
-		site->how = i->op > OP_LDV ? HOW_WRITES : reads_a_guess(code, i) ? HOW_READS | HOW_STRONG | SCOPE_GPU << HOW_SCOPE_AT : HOW_READS;
+		site->how = i->op > OP_LDV           ? HOW_WRITES
+			    : reads_a_guess(code, i) ? HOW_READS | HOW_STRONG | SCOPE_GPU << HOW_SCOPE_AT
+						     : HOW_READS;
 	}
 	if (site->class == SITE_ACCESS) {
 		site->is_volatile = !race_by_letter && has(in, GPUL_PTX_MOD_VOLATILE);
@@ -244,7 +246,7 @@ static const char *line_of(struct site *site)
 	if (site->line || !site->code)
 		return site->line;
 	gpul_insn_place(site->code, site->insn, NULL, place, sizeof place);
-	source = strstr(place, " (");  /* the position in CUDA C++ */
+	source = strstr(place, " ("); /* the position in CUDA C++ */
 	if (!source)
 		return site->line = strdup(place);
 	source[strlen(source) - 1] = '\0';

@@ -22,19 +22,22 @@ enum { N_GLOBAL_SLOTS = 4096, MANY_FACTS = 32 };
 struct var {
 	struct var *next;
 	uint64_t at;
-	struct clock *wide;          /* facts released with GPU scope or wider */
-	struct clock *narrow;        /* facts released with block scope */
+	struct clock *wide;   /* facts released with GPU scope or wider */
+	struct clock *narrow; /* facts released with block scope */
 	uint64_t narrow_block;
-	bool knows_cpu;              /* a thread that released to it knew what the CPU knew */
-	uint32_t version;            /* changes at each release */
-	struct suspects *suspects;   /* accesses to check if it is a lock: see lock.c */
-	uint32_t polled;             /* number of the last launch that polled it; 0: none */
-	struct clock *arriving;      /* mbarrier: facts released by the current phase's arrivals */
+	bool knows_cpu;            /* a thread that released to it knew what the CPU knew */
+	uint32_t version;          /* changes at each release */
+	struct suspects *suspects; /* accesses to check if it is a lock: see lock.c */
+	uint32_t polled;           /* number of the last launch that polled it; 0: none */
+	struct clock *arriving;    /* mbarrier: facts released by the current phase's arrivals */
 	bool phase;
 };
 
-static struct slot { pthread_mutex_t lock; _Atomic(struct var *) first; } slots[N_GLOBAL_SLOTS];
-static struct var cpu;           /* all that was released with system scope */
+static struct slot {
+	pthread_mutex_t lock;
+	_Atomic(struct var *) first;
+} slots[N_GLOBAL_SLOTS];
+static struct var cpu; /* all that was released with system scope */
 static pthread_mutex_t cpu_lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic bool cpu_used;
 
@@ -246,7 +249,7 @@ static void learn_from_var(struct watched_warp *w, unsigned lane, const struct v
 	struct learned *known = &w->learned[lane][(uintptr_t)v / sizeof *v % N_LEARNED];
 
 	if (known->var == v && known->version == v->version && known->scope >= scope)
-		return;  /* a lane's clock never loses facts */
+		return; /* a lane's clock never loses facts */
 	if (known->var != v)
 		set_clock(&known->clock, NULL);
 	known->var = v;
@@ -288,7 +291,7 @@ static void await_fence(struct watched_warp *w, unsigned lane, struct var *v, un
 
 	while (k < N_AWAITED && a[k].used && (a[k].var != v || a[k].scope != scope))
 		k++;
-	if (k == N_AWAITED) {  /* forget the oldest */
+	if (k == N_AWAITED) { /* forget the oldest */
 		memmove(a, a + 1, (N_AWAITED - 1) * sizeof *a);
 		k--;
 	}
@@ -318,8 +321,9 @@ void race_acquire(struct watched_warp *w, unsigned lane, bool shared, uint64_t a
 /* Called at a fence: earlier strong reads become acquires. */
 void race_acquire_awaited(struct watched_warp *w, uint32_t lanes, unsigned scope)
 {
-	EACH_LANE_OF(l, lanes & w->awaits) {
-		unsigned kept = 0;       /* reads that need a fence of a wider scope */
+	EACH_LANE_OF(l, lanes & w->awaits)
+	{
+		unsigned kept = 0; /* reads that need a fence of a wider scope */
 
 		for (unsigned k = 0; k < N_AWAITED && w->awaited[l][k].used; k++) {
 			struct awaited *a = &w->awaited[l][k];
@@ -365,7 +369,8 @@ bool race_awaits(const struct watched_warp *w, unsigned lane, const struct recor
 void race_fence(struct watched_warp *w, uint32_t lanes, unsigned scope)
 {
 	race_acquire_awaited(w, lanes, scope);
-	EACH_LANE_OF(l, lanes) {
+	EACH_LANE_OF(l, lanes)
+	{
 		struct clock *kept = NULL;
 
 		race_clock_drop(w->release_clock[l]);
@@ -385,7 +390,8 @@ static void add_fences_of_warp(const struct watched_warp *w, uint32_t live, stru
 {
 	uint32_t least = UINT32_MAX;
 
-	EACH_LANE_OF(l, live) {
+	EACH_LANE_OF(l, live)
+	{
 		if (w->release_scope[l] < SCOPE_GPU || w->release[l] <= w->block->floor)
 			return;
 		least = w->release[l] < least ? w->release[l] : least;

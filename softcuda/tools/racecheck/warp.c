@@ -14,7 +14,7 @@ void race_warp_arrives(struct watched_warp *w, uint32_t on)
 	if (!come)
 		return;
 	EACH_LANE_OF(l, come)
-		w->arrived[l] = w->stamp;
+	w->arrived[l] = w->stamp;
 	w->waiting |= come;
 	race_next_stamp(w);
 }
@@ -27,22 +27,24 @@ static void join_all(struct watched_warp *w, uint32_t on)
 
 	w->floor = w->stamp - 1;
 	EACH_LANE_OF(l, on)
-		any |= w->clock[l] != NULL;
+	any |= w->clock[l] != NULL;
 	if (!any)
 		return;
-	EACH_LANE_OF(l, on) {
+	EACH_LANE_OF(l, on)
+	{
 		all = race_clock_merged(all, w->clock[l], 0);
 		race_clock_drop(w->clock[l]);
 	}
 	EACH_LANE_OF(l, on)
-		w->clock[l] = race_clock_ref(all);
+	w->clock[l] = race_clock_ref(all);
 	race_clock_drop(all);
 }
 
 /* Add to the knowledge of lane l what the lanes in `members` knew when they arrived. */
 static void join_some(struct watched_warp *w, unsigned l, uint32_t members)
 {
-	EACH_LANE_OF(k, members) {
+	EACH_LANE_OF(k, members)
+	{
 		for (unsigned n = 0; n < LANES; n++)
 			if (w->knows[l][n] < w->knows[k][n])
 				w->knows[l][n] = w->knows[k][n];
@@ -61,7 +63,7 @@ void race_warp_passes(struct watched_warp *w, const struct warp_state *s, const 
 	w->waiting &= ~on;
 	w->block->version++;
 	EACH_LANE_OF(l, on)
-		all &= members[l];
+	all &= members[l];
 	if (on == live && !(live & ~all)) {
 		join_all(w, on);
 		return;
@@ -71,5 +73,5 @@ void race_warp_passes(struct watched_warp *w, const struct warp_state *s, const 
 	if (!w->knows)
 		return;
 	EACH_LANE_OF(l, on)
-		join_some(w, l, members[l] & live);
+	join_some(w, l, members[l] & live);
 }

@@ -29,8 +29,9 @@ static size_t print_range(const struct explorer *x, uint64_t at, uint32_t bytes,
 	(void)gpul_exec_memory_find(x->launch->machine->memory, at, &r);
 	print_bytes(first, sizeof first, gpul_image_first(&x->image, at), bytes);
 	print_bytes(now, sizeof now, (const uint8_t *)(uintptr_t)at, bytes);
-	return (size_t)snprintf(buf, room, "\n%u byte%s at offset %llu of %s (0x%llx): %s by the first schedule, %s by schedule %llu", bytes,
-				bytes == 1 ? "" : "s", (unsigned long long)(at - r.base), r.label, (unsigned long long)at, first, now, (unsigned long long)x->n_schedules);
+	return (size_t)snprintf(buf, room, "\n%u byte%s at offset %llu of %s (0x%llx): %s by the first schedule, %s by schedule %llu",
+				bytes, bytes == 1 ? "" : "s", (unsigned long long)(at - r.base), r.label, (unsigned long long)at, first,
+				now, (unsigned long long)x->n_schedules);
 }
 
 /* Extend a differing range to whole words, so that it can be printed as numbers. */
@@ -68,11 +69,13 @@ static size_t print_outcome(const struct explorer *x, char *buf, size_t room)
 	size_t used = 0;
 
 	if (a->kind != b->kind)
-		used += (size_t)snprintf(buf, room, "\nthe first schedule ends with %s\nschedule %llu with %s", a->kind ? a->text : "no fault",
-					 (unsigned long long)x->n_schedules, b->kind ? b->text : "no fault");
+		used += (size_t)snprintf(buf, room, "\nthe first schedule ends with %s\nschedule %llu with %s",
+					 a->kind ? a->text : "no fault", (unsigned long long)x->n_schedules,
+					 b->kind ? b->text : "no fault");
 	if (used < room && (x->now.n_printed != x->first.n_printed ||
 			    (x->now.n_printed && memcmp(x->now.printed, x->first.printed, x->now.n_printed) != 0)))
-		used += (size_t)snprintf(buf + used, room - used, "\nthe printed text differs: \"%.*s\" by the first schedule, \"%.*s\" by schedule %llu",
+		used += (size_t)snprintf(buf + used, room - used,
+					 "\nthe printed text differs: \"%.*s\" by the first schedule, \"%.*s\" by schedule %llu",
 					 (int)(x->first.n_printed < 60 ? x->first.n_printed : 60), x->first.printed ? x->first.printed : "",
 					 (int)(x->now.n_printed < 60 ? x->now.n_printed : 60), x->now.printed ? x->now.printed : "",
 					 (unsigned long long)x->n_schedules);
@@ -120,6 +123,8 @@ void gpul_difference_report(struct explorer *x)
 	used += used < sizeof text ? print_memory(x, text + used, sizeof text - used) : 0;
 	if (pair && used < sizeof text)
 		print_pair(pair, text + used, sizeof text - used);
-	gpul_tool_report(SCHEDULE, "kernel %s: the result depends on the order of its accesses%s\nschedule %llu again: --schedule replay:%llu%s",
-			 SHOWN_NAME(x->launch->kernel->info.name), text, (unsigned long long)x->n_schedules, (unsigned long long)x->launch_number, string);
+	gpul_tool_report(SCHEDULE,
+			 "kernel %s: the result depends on the order of its accesses%s\nschedule %llu again: --schedule replay:%llu%s",
+			 SHOWN_NAME(x->launch->kernel->info.name), text, (unsigned long long)x->n_schedules,
+			 (unsigned long long)x->launch_number, string);
 }

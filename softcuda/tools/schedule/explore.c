@@ -152,7 +152,8 @@ static void report_livelock(struct explorer *x)
 {
 	gpul_exec_fault fault = { .kind = GPUL_EXEC_TRAP };
 
-	snprintf(fault.text, sizeof fault.text, "kernel %s: under this schedule all threads that have not ended poll memory that no thread changes",
+	snprintf(fault.text, sizeof fault.text,
+		 "kernel %s: under this schedule all threads that have not ended poll memory that no thread changes",
 		 SHOWN_NAME(x->launch->kernel->info.name));
 	gpul_launch_fault(x->launch, &fault);
 }
@@ -210,7 +211,8 @@ bool gpul_explore_wants(const struct func_code *code, const struct insn *i)
 		return i->op >= OP_SHFL_UP && i->op <= OP_REDUX_F32 ? true : i->op == OP_BAR_WARP;
 	if (i->op == OP_CP_ASYNC || i->op == OP_CP_BULK || i->op == OP_CP_REDUCE)
 		return true;
-	return space != SPACE_LOCAL && space != SPACE_PARAM && !gpul_ptx_has_mod(in, GPUL_PTX_MOD_NC) && !gpul_ptx_has_mod(in, GPUL_PTX_MOD_CONST);
+	return space != SPACE_LOCAL && space != SPACE_PARAM && !gpul_ptx_has_mod(in, GPUL_PTX_MOD_NC) &&
+	       !gpul_ptx_has_mod(in, GPUL_PTX_MOD_CONST);
 }
 
 /* Return the host memory of a span; NULL: the access will fault. */
@@ -299,7 +301,7 @@ enum observed gpul_explore_before(struct explorer *x, struct warp_state *s, cons
 	if (!x->granted || !is_its_turn(x, s, i))
 		return let_wait(x, s);
 	x->granted = false;
-	gpul_footprint_free(&x->step[x->depth].executed);  /* may be of the previous schedule */
+	gpul_footprint_free(&x->step[x->depth].executed); /* may be of the previous schedule */
 	x->executing = gpul_footprint_make(s, i, on, gpul_block_number(s->block), &x->step[x->depth].executed);
 	if (x->executing && !keep_old_bytes(x, s, &x->step[x->depth].executed)) {
 		free(x->old_bytes);
@@ -405,8 +407,8 @@ static void sum_up(const struct explorer *x)
 	if (x->differs)
 		gpul_tool_say(SCHEDULE, "kernel %s: %llu schedule%s tried", kernel, tried, tried == 1 ? "" : "s");
 	else if (x->why_not)
-		gpul_tool_say(SCHEDULE, "kernel %s: %llu schedule%s tried, with the same result; not complete: %s", kernel, tried, tried == 1 ? "" : "s",
-			      x->why_not);
+		gpul_tool_say(SCHEDULE, "kernel %s: %llu schedule%s tried, with the same result; not complete: %s", kernel, tried,
+			      tried == 1 ? "" : "s", x->why_not);
 	else if (n == 1)
 		gpul_tool_say(SCHEDULE, "kernel %s: all schedules are equivalent to the first one; complete", kernel);
 	else
@@ -434,7 +436,7 @@ void gpul_explore_run_ends(struct explorer *x, const gpul_exec_fault *fault)
 	gpul_image_restore(&x->image);
 	if (!more) {
 		sum_up(x);
-		x->phase = PHASE_LAST;  /* runs the first schedule again, whose result the program gets */
+		x->phase = PHASE_LAST; /* runs the first schedule again, whose result the program gets */
 		drop_steps(x, 0);
 		x->launch->machine->options.print = x->print;
 		x->launch->machine->options.print_user = x->print_user;

@@ -45,7 +45,8 @@ bool gpul_footprint_make(struct warp_state *s, const struct insn *i, uint32_t on
 	if (!out->span)
 		return false;
 	for (unsigned k = 0; k < n; k++) {
-		EACH_LANE_OF(l, a[k].lanes) {
+		EACH_LANE_OF(l, a[k].lanes)
+		{
 			struct span add = { a[k].at[l], a[k].bytes[l], a[k].kind != ACCESS_READ, commutes };
 
 			if (a[k].space[l] == SPACE_SHARED)

@@ -88,7 +88,7 @@ void gpul_races_find(struct explorer *x, unsigned step)
 	}
 	memset(s->before, 0, (step / 64 + 1) * sizeof *s->before);
 	EACH_LANE_OF(l, who->lanes)
-		join(s->before, gpul_known_of(x, who->block, who->warp, l), step);
+	join(s->before, gpul_known_of(x, who->block, who->warp, l), step);
 	for (unsigned k = step; k--;) {
 		const struct step *earlier = &x->step[k];
 
@@ -99,7 +99,8 @@ void gpul_races_find(struct explorer *x, unsigned step)
 		join(s->before, earlier->before, k);
 		add(s->before, k);
 	}
-	EACH_LANE_OF(l, who->lanes) {
+	EACH_LANE_OF(l, who->lanes)
+	{
 		uint64_t *known = gpul_known_of(x, who->block, who->warp, l);
 
 		join(known, s->before, step);
@@ -115,8 +116,8 @@ void gpul_known_join(struct explorer *x, const struct block *b, const uint32_t l
 	memset(all, 0, (x->depth / 64 + 1) * sizeof *all);
 	for (unsigned w = 0; w < n_warps; w++)
 		EACH_LANE_OF(l, lanes[w])
-			join(all, gpul_known_of(x, block, w, l), x->depth);
+	join(all, gpul_known_of(x, block, w, l), x->depth);
 	for (unsigned w = 0; w < n_warps; w++)
 		EACH_LANE_OF(l, lanes[w])
-			memcpy(gpul_known_of(x, block, w, l), all, (x->depth / 64 + 1) * sizeof *all);
+	memcpy(gpul_known_of(x, block, w, l), all, (x->depth / 64 + 1) * sizeof *all);
 }

@@ -196,9 +196,17 @@ static gpul_status create(const struct tool_options *options, gpul_exec_memory *
 	(void)memory;
 	if (!x)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for schedule");
-	x->o = (struct observer){ .name = SCHEDULE, .serial = true, .yields = true, .wants = wants, .before = before, .after = after,
-				  .barrier_completes = barrier_completes, .block_begins = block_begins, .block_ends = block_ends,
-				  .launch_begins = launch_begins, .launch_ends = launch_ends };
+	x->o = (struct observer){ .name = SCHEDULE,
+				  .serial = true,
+				  .yields = true,
+				  .wants = wants,
+				  .before = before,
+				  .after = after,
+				  .barrier_completes = barrier_completes,
+				  .block_begins = block_begins,
+				  .block_ends = block_ends,
+				  .launch_begins = launch_begins,
+				  .launch_ends = launch_ends };
 	x->max_schedules = DEFAULT_MAX;
 	st = parse_how(x, gpul_tool_option(options, "how"), err);
 	x->exhaustive = gpul_tool_option(options, "exhaustive") != NULL;

@@ -24,19 +24,24 @@ extern const struct tool gpul_schedule_tool;
 #define SCHEDULE "schedule"
 
 enum {
-	MAX_ENTITIES = 256,          /* maximum splits of a launch that can be explored */
-	MAX_LANES = 2048,            /* maximum threads of a launch that can be explored */
-	MOST_SECONDS = 60,           /* time limit for the search of one launch */
-	MAX_STEPS = 20000,           /* maximum steps of one schedule */
-	MAX_DEVIATIONS = 4096,       /* maximum deviations in a replay string */
+	MAX_ENTITIES = 256,    /* maximum splits of a launch that can be explored */
+	MAX_LANES = 2048,      /* maximum threads of a launch that can be explored */
+	MOST_SECONDS = 60,     /* time limit for the search of one launch */
+	MAX_STEPS = 20000,     /* maximum steps of one schedule */
+	MAX_DEVIATIONS = 4096, /* maximum deviations in a replay string */
 };
 
 /* ---- footprint.c ------------------------------------------------------------------------------------------------ */
 
-struct span { uint64_t at; uint32_t bytes; bool writes; uint8_t commutes; };  /* commutes: kind of a red; 0: none */
+struct span {
+	uint64_t at;
+	uint32_t bytes;
+	bool writes;
+	uint8_t commutes;
+}; /* commutes: kind of a red; 0: none */
 struct footprint {
 	unsigned n;
-	struct span *span;           /* owned */
+	struct span *span; /* owned */
 };
 
 /* Find the bytes of shared and global memory that the lanes in `on` are about to access; false: none, or out of memory. */
@@ -44,7 +49,7 @@ bool gpul_footprint_make(struct warp_state *s, const struct insn *i, uint32_t on
 void gpul_footprint_free(struct footprint *f);
 bool gpul_footprint_copy(const struct footprint *from, struct footprint *to);
 bool gpul_footprints_conflict(const struct footprint *a, const struct footprint *b);
-void gpul_footprint_only_reads(struct footprint *f);   /* called if the instruction changed no memory */
+void gpul_footprint_only_reads(struct footprint *f); /* called if the instruction changed no memory */
 bool gpul_footprint_writes(const struct footprint *f);
 /* Return the host address of a span in global memory; NULL: the span is in shared memory. */
 uint8_t *gpul_span_global(const struct span *s);
@@ -53,23 +58,23 @@ uint8_t *gpul_span_global(const struct span *s);
 
 enum { CHUNK_BYTES = 256 };
 struct chunk {
-	uint64_t at;                 /* 0: an empty entry of the hash table */
-	uint64_t touched[CHUNK_BYTES / 64];   /* bit k is set if a step writes byte k; other bytes may belong to other allocations */
-	uint8_t original[CHUNK_BYTES], first[CHUNK_BYTES];  /* contents before the launch, and after the first schedule */
+	uint64_t at;                        /* 0: an empty entry of the hash table */
+	uint64_t touched[CHUNK_BYTES / 64]; /* bit k is set if a step writes byte k; other bytes may belong to other allocations */
+	uint8_t original[CHUNK_BYTES], first[CHUNK_BYTES]; /* contents before the launch, and after the first schedule */
 };
 struct image {
-	struct chunk *chunk;         /* a hash table by address */
-	unsigned n, capacity;        /* capacity: a power of two, or 0 */
+	struct chunk *chunk;  /* a hash table by address */
+	unsigned n, capacity; /* capacity: a power of two, or 0 */
 	bool has_first;
 };
 
 /* Save the contents of global memory before a step writes to it; false: out of memory. */
 bool gpul_image_keep(struct image *m, const struct footprint *f);
-void gpul_image_end_first(struct image *m);          /* memory now has the result of the first schedule */
+void gpul_image_end_first(struct image *m); /* memory now has the result of the first schedule */
 /* Find the first range at or after `from` that differs from the first schedule's result; sets *at.  False: none. */
 bool gpul_image_differs(const struct image *m, uint64_t from, uint64_t *at, uint32_t *bytes);
-const uint8_t *gpul_image_first(const struct image *m, uint64_t at);  /* the first schedule's result, from byte `at` on */
-void gpul_image_restore(const struct image *m);      /* restore memory as before the launch */
+const uint8_t *gpul_image_first(const struct image *m, uint64_t at); /* the first schedule's result, from byte `at` on */
+void gpul_image_restore(const struct image *m);                      /* restore memory as before the launch */
 void gpul_image_clear(struct image *m);
 
 /* ---- entity.c --------------------------------------------------------------------------------------------------- */
@@ -80,7 +85,7 @@ struct entity {
 	const struct func_code *code;
 	const struct insn *insn;
 	struct footprint footprint;
-	uint64_t digest;             /* hash of its registers */
+	uint64_t digest; /* hash of its registers */
 };
 
 /* ---- explore.c -------------------------------------------------------------------------------------------------- */
@@ -88,20 +93,23 @@ struct entity {
 /* One of the splits that could make a step. */
 struct choice {
 	struct entity who;
-	bool waits;                  /* it would only poll again: no memory has changed since */
-	bool asleep;                 /* sleep set: every schedule that starts with it has been tried */
-	bool done, wanted;           /* it was tried at this step; it must be tried at this step */
-	struct entity *pair;         /* why it must be tried: the two accesses to reverse, in their original order; or NULL */
+	bool waits;          /* it would only poll again: no memory has changed since */
+	bool asleep;         /* sleep set: every schedule that starts with it has been tried */
+	bool done, wanted;   /* it was tried at this step; it must be tried at this step */
+	struct entity *pair; /* why it must be tried: the two accesses to reverse, in their original order; or NULL */
 };
 
 struct step {
 	struct choice *choice;
 	unsigned n_choices, chosen;
 	struct footprint executed;
-	uint64_t *before;            /* set of the steps that happen before it: bit k is step k */
+	uint64_t *before; /* set of the steps that happen before it: bit k is step k */
 };
 
-struct deviation { unsigned step; uint32_t block, warp, lane; };
+struct deviation {
+	unsigned step;
+	uint32_t block, warp, lane;
+};
 
 struct outcome {
 	gpul_exec_fault fault;
@@ -113,27 +121,27 @@ enum phase { PHASE_OFF, PHASE_EXPLORE, PHASE_LAST };
 
 struct explorer {
 	struct observer o;
-	bool all;                    /* try all schedules; false: replay one */
-	bool exhaustive;             /* option `all` without partial-order reduction, to verify the reduction */
-	uint64_t seed;               /* only for seed.c */
+	bool all;        /* try all schedules; false: replay one */
+	bool exhaustive; /* option `all` without partial-order reduction, to verify the reduction */
+	uint64_t seed;   /* only for seed.c */
 	bool by_seed;
 	uint64_t max_schedules;
-	uint64_t n_launches, launch_number, replayed_launch;  /* launch_number: the explored launch, from 0 */
+	uint64_t n_launches, launch_number, replayed_launch; /* launch_number: the explored launch, from 0 */
 
-	struct gpul_exec_launch *launch;   /* NULL: no launch is being explored */
+	struct gpul_exec_launch *launch; /* NULL: no launch is being explored */
 	enum phase phase;
-	struct block **blocks;       /* the launch's resident blocks */
+	struct block **blocks; /* the launch's resident blocks */
 	unsigned n_blocks, blocks_capacity;
 	uint64_t n_begun;
 
-	struct step *step;           /* the current schedule; steps [0, depth) have been executed */
+	struct step *step; /* the current schedule; steps [0, depth) have been executed */
 	unsigned n_steps, depth, steps_capacity;
-	bool granted, executing;     /* step[depth] may be executed; it is being executed */
-	uint8_t *old_bytes;          /* bytes that the executing step may overwrite */
-	uint64_t n_changes;          /* how often the steps so far have changed memory */
-	struct visit *visits;        /* when each split last made the same access, to detect polling */
+	bool granted, executing; /* step[depth] may be executed; it is being executed */
+	uint8_t *old_bytes;      /* bytes that the executing step may overwrite */
+	uint64_t n_changes;      /* how often the steps so far have changed memory */
+	struct visit *visits;    /* when each split last made the same access, to detect polling */
 	unsigned n_visits, visits_capacity;
-	uint64_t *known;             /* for each lane, the set of steps that happen before its next step */
+	uint64_t *known; /* for each lane, the set of steps that happen before its next step */
 	uint64_t n_lanes;
 
 	struct deviation deviation[MAX_DEVIATIONS];
@@ -141,14 +149,18 @@ struct explorer {
 
 	uint64_t n_schedules, n_redundant, began_ns;
 	bool abandoned, gave_up, too_long, differs;
-	const char *why_not;         /* why the exploration is incomplete */
+	const char *why_not; /* why the exploration is incomplete */
 	struct outcome now, first;
 	struct image image;
-	void (*print)(void *user, const char *text, size_t text_bytes);   /* the machine's print callback, saved */
+	void (*print)(void *user, const char *text, size_t text_bytes); /* the machine's print callback, saved */
 	void *print_user;
 };
 
-struct visit { uint32_t block, warp, lanes; const struct insn *insn; uint64_t digest, n_changes; };
+struct visit {
+	uint32_t block, warp, lanes;
+	const struct insn *insn;
+	uint64_t digest, n_changes;
+};
 
 enum { KNOWN_WORDS = MAX_STEPS / 64 + 1 };
 

@@ -47,8 +47,8 @@ bool gpul_schedule_parse(const char *text, struct explorer *x)
 	for (text += used; *text; text += used) {
 		struct deviation *d = &x->deviation[x->n_deviations];
 
-		if (x->n_deviations == MAX_DEVIATIONS || sscanf(text, "/%u-%u.%u.%u%n", &d->step, &d->block, &d->warp, &d->lane, &used) != 4 ||
-		    d->lane >= LANES)
+		if (x->n_deviations == MAX_DEVIATIONS ||
+		    sscanf(text, "/%u-%u.%u.%u%n", &d->step, &d->block, &d->warp, &d->lane, &used) != 4 || d->lane >= LANES)
 			return false;
 		x->n_deviations++;
 	}

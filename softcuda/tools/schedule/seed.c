@@ -12,7 +12,7 @@ enum { RATES = 4, LONGEST_BITS = 11 };
 
 struct seed_block {
 	uint64_t random;
-	uint32_t *wait;      /* for each lane: turns that its split must still wait; UINT32_MAX: it has waited */
+	uint32_t *wait; /* for each lane: turns that its split must still wait; UINT32_MAX: it has waited */
 };
 
 /* splitmix64 */
@@ -66,7 +66,7 @@ enum observed gpul_seed_before(struct explorer *x, struct warp_state *s, const s
 		*wait = 1 + (uint32_t)((r >> 32) & ((1u << ((r >> 8) % LONGEST_BITS)) - 1));
 	if (!--*wait)
 		*wait = UINT32_MAX;
-	s->block->polls = true;            /* lets the worker start other blocks */
-	s->block->progressed |= r >> 16 & 1;   /* but not always sleep */
+	s->block->polls = true;              /* lets the worker start other blocks */
+	s->block->progressed |= r >> 16 & 1; /* but not always sleep */
 	return OBSERVED_YIELD;
 }

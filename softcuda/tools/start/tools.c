@@ -15,17 +15,14 @@
 
 /* Ends with NULL. */
 static const struct tool *const tools[] = {
-	&gpul_racecheck_tool,
-	&gpul_memcheck_tool,
-	&gpul_trace_tool,
-	&gpul_synccheck_tool,
-	&gpul_schedule_tool,
-	&gpul_profile_tool,
-	&gpul_debug_tool,
-	NULL,
+	&gpul_racecheck_tool, &gpul_memcheck_tool, &gpul_trace_tool, &gpul_synccheck_tool,
+	&gpul_schedule_tool,  &gpul_profile_tool,  &gpul_debug_tool, NULL,
 };
 
-static struct started { const struct tool *tool; struct observer *observer; } started[MAX_OBSERVERS];
+static struct started {
+	const struct tool *tool;
+	struct observer *observer;
+} started[MAX_OBSERVERS];
 static unsigned n_started;
 static pthread_once_t finished = PTHREAD_ONCE_INIT;
 
@@ -73,7 +70,8 @@ static gpul_status refuse_name(const char *name, gpul_error *err)
 		names[n] = tools[n]->name;
 	near = gpul_text_nearest(name, names, n);
 	if (near)
-		return gpul_fail(err, GPUL_EINVAL, 0, "there is no tool '%s': did you mean %s? GPULOAD_SOFT_TOOLS=help lists the tools", name, near);
+		return gpul_fail(err, GPUL_EINVAL, 0, "there is no tool '%s': did you mean %s? GPULOAD_SOFT_TOOLS=help lists the tools",
+				 name, near);
 	return gpul_fail(err, GPUL_EINVAL, 0, "there is no tool '%s': GPULOAD_SOFT_TOOLS=help lists them", name);
 }
 
@@ -86,13 +84,17 @@ static gpul_status check_keys(const struct tool *tool, const struct tool_options
 		while (*key && strcmp(*key, given) != 0)
 			key++;
 		if (!*key)
-			return gpul_fail(err, GPUL_EINVAL, 0, "%s has no option '%.40s': GPULOAD_SOFT_TOOLS=help lists them", tool->name, given);
+			return gpul_fail(err, GPUL_EINVAL, 0, "%s has no option '%.40s': GPULOAD_SOFT_TOOLS=help lists them", tool->name,
+					 given);
 	}
 	return GPUL_OK;
 }
 
 /* A tool to start, and its options. */
-struct wanted { const struct tool *tool; struct tool_options options; };
+struct wanted {
+	const struct tool *tool;
+	struct tool_options options;
+};
 
 static gpul_status find_wanted(const char *name, const struct wanted *earlier, unsigned n_earlier, struct wanted *out, gpul_error *err)
 {
@@ -157,7 +159,7 @@ static gpul_status create_tools(const struct wanted *wanted, unsigned n, gpul_ex
 gpul_status gpul_tools_start(gpul_exec_memory *memory, gpul_error *err)
 {
 	const char *given = secure_getenv("GPULOAD_SOFT_TOOLS"), *log = secure_getenv("GPULOAD_SOFT_TOOLS_LOG");
-	static char *volatile text;  /* never freed, because tools keep pointers into it; volatile, so that leak checkers find it */
+	static char *volatile text; /* never freed, because tools keep pointers into it; volatile, so that leak checkers find it */
 	struct wanted wanted[MAX_OBSERVERS] = { 0 };
 	unsigned n = 0;
 	gpul_status st;

@@ -74,8 +74,8 @@ static void before_init(struct synccheck *c, struct sync_block *m, struct warp_s
 	}
 	gpul_insn_place(o->code, o->insn, NULL, place, sizeof place);
 	gpul_sync_report(c, "mbarrier initialised again", s, i, 1u << l,
-			 "the mbarrier at offset %llu of shared memory was initialised at %s, %s, and not invalidated since", (unsigned long long)at,
-			 place, pending_arrivals(now) != expected_arrivals(now) ? "is in use" : "is valid");
+			 "the mbarrier at offset %llu of shared memory was initialised at %s, %s, and not invalidated since",
+			 (unsigned long long)at, place, pending_arrivals(now) != expected_arrivals(now) ? "is in use" : "is valid");
 	*o = (struct mbarrier_object){ at, s->frame->code, i };
 }
 
@@ -87,10 +87,11 @@ static void check_arrival(struct synccheck *c, struct warp_state *s, const struc
 
 	if (!update_mbarrier(i, now, count, bytes))
 		gpul_sync_report(c, "too many arrivals", s, i, 1u << l,
-				 "%u arrivals at the mbarrier at offset %llu, but the phase waits for only %u of %u", count, (unsigned long long)at,
-				 pending_arrivals(before), expected_arrivals(before));
+				 "%u arrivals at the mbarrier at offset %llu, but the phase waits for only %u of %u", count,
+				 (unsigned long long)at, pending_arrivals(before), expected_arrivals(before));
 	else if (i->n & MBAR_EXPECTS && (bytes > MOST_BYTES || missing_bytes(before) + (int32_t)bytes > MOST_BYTES))
-		gpul_sync_report(c, "too many bytes", s, i, 1u << l, "the mbarrier at offset %llu would wait for %u more bytes; at most %u are possible",
+		gpul_sync_report(c, "too many bytes", s, i, 1u << l,
+				 "the mbarrier at offset %llu would wait for %u more bytes; at most %u are possible",
 				 (unsigned long long)at, bytes, MOST_BYTES);
 }
 
@@ -100,7 +101,8 @@ static void before_use(struct synccheck *c, struct sync_block *m, struct warp_st
 	mbarrier_word now = 0;
 	uint64_t seen = UINT64_MAX;
 
-	EACH_LANE_OF(l, on) {
+	EACH_LANE_OF(l, on)
+	{
 		const struct mbarrier_object *o;
 
 		if (a->space[l] != SPACE_SHARED)
@@ -125,14 +127,15 @@ static void before_inval(struct synccheck *c, struct sync_block *m, struct warp_
 	uint64_t now;
 
 	if (!o) {
-		gpul_sync_report(c, "mbarrier not initialised", s, i, 1u << l, "no mbarrier has been initialised at offset %llu of shared memory",
-				 (unsigned long long)at);
+		gpul_sync_report(c, "mbarrier not initialised", s, i, 1u << l,
+				 "no mbarrier has been initialised at offset %llu of shared memory", (unsigned long long)at);
 		return;
 	}
 	now = state_at(s, at);
 	if (pending_arrivals(now) != expected_arrivals(now) || missing_bytes(now))
-		gpul_sync_report(c, "mbarrier invalidated in use", s, i, 1u << l, "the phase of the mbarrier at offset %llu waits for %u of %u arrivals",
-				 (unsigned long long)at, pending_arrivals(now), expected_arrivals(now));
+		gpul_sync_report(c, "mbarrier invalidated in use", s, i, 1u << l,
+				 "the phase of the mbarrier at offset %llu waits for %u of %u arrivals", (unsigned long long)at,
+				 pending_arrivals(now), expected_arrivals(now));
 	*o = m->mbarriers[--m->n_mbarriers];
 }
 
@@ -163,7 +166,8 @@ void gpul_sync_before_mbarrier(struct synccheck *c, struct sync_block *m, struct
 		before_use(c, m, s, i, on, &a[n - 1]);
 		return;
 	}
-	EACH_LANE_OF(l, on) {
+	EACH_LANE_OF(l, on)
+	{
 		if (a->space[l] != SPACE_SHARED)
 			continue;
 		if (invalidates)
@@ -183,14 +187,15 @@ void gpul_sync_before_store(struct synccheck *c, struct sync_block *m, struct wa
 	for (unsigned k = 0; k < n; k++) {
 		if (a[k].kind == ACCESS_READ || a[k].mbarrier)
 			continue;
-		EACH_LANE_OF(l, a[k].lanes) {
+		EACH_LANE_OF(l, a[k].lanes)
+		{
 			o = a[k].space[l] == SPACE_SHARED ? find_mbarrier(m, a[k].at[l], a[k].bytes[l]) : NULL;
 			if (!o)
 				continue;
 			gpul_insn_place(o->code, o->insn, NULL, place, sizeof place);
 			gpul_sync_report(c, "mbarrier overwritten", s, i, 1u << l,
-					 "it writes to the valid mbarrier at offset %llu of shared memory, initialised at %s", (unsigned long long)o->at,
-					 place);
+					 "it writes to the valid mbarrier at offset %llu of shared memory, initialised at %s",
+					 (unsigned long long)o->at, place);
 			return;
 		}
 	}

@@ -46,16 +46,17 @@ static void check_lanes_read(struct synccheck *c, struct warp_state *s, const st
 {
 	const uint32_t exist = gpul_sync_existing(s);
 
-	EACH_LANE_OF(l, on) {
+	EACH_LANE_OF(l, on)
+	{
 		const unsigned from = lane_read(s, i, l);
 
 		if (on >> from & mask[l] >> from & 1)
 			continue;
 		gpul_sync_report(c, "reads a lane that takes no part", s, i, 1u << l, "lane %u reads lane %u, which %s", l, from,
-				 !(exist >> from & 1)          ? "does not exist: the block has too few threads"
-				 : !(s->w.live >> from & 1)    ? "has exited"
-				 : !(mask[l] >> from & 1)      ? "is not in its member mask"
-							       : "does not execute this instruction with it");
+				 !(exist >> from & 1)       ? "does not exist: the block has too few threads"
+				 : !(s->w.live >> from & 1) ? "has exited"
+				 : !(mask[l] >> from & 1)   ? "is not in its member mask"
+							    : "does not execute this instruction with it");
 		return;
 	}
 }
@@ -92,8 +93,9 @@ static void check_released(struct synccheck *c, struct warp_state *s, const stru
 		    mask_of_waiting(s, p, first_lane(others)) == named)
 			continue;
 		gpul_insn_place(p->frame->code, p->pc, NULL, place, sizeof place);
-		gpul_sync_report(c, "different member masks", s, i, on, "mask 0x%08x names %s, which wait at %s with mask 0x%08x: a GPU waits forever",
-				 named, gpul_tool_lanes(others, who, sizeof who), place, mask_of_waiting(s, p, first_lane(others)));
+		gpul_sync_report(c, "different member masks", s, i, on,
+				 "mask 0x%08x names %s, which wait at %s with mask 0x%08x: a GPU waits forever", named,
+				 gpul_tool_lanes(others, who, sizeof who), place, mask_of_waiting(s, p, first_lane(others)));
 		return;
 	}
 }
@@ -109,8 +111,8 @@ static uint32_t lanes_that_disagree(const uint32_t *mask, uint32_t on)
 	uint32_t differ = 0;
 
 	EACH_LANE_OF(l, on)
-		for (unsigned k = 0; k < LANES; k++)
-			differ |= (mask[l] & on) >> k & (uint32_t)(mask[k] != mask[l]) ? 1u << k : 0;
+	for (unsigned k = 0; k < LANES; k++)
+		differ |= (mask[l] & on) >> k & (uint32_t)(mask[k] != mask[l]) ? 1u << k : 0;
 	return differ;
 }
 
@@ -120,7 +122,7 @@ static uint32_t lanes_that_name(uint32_t members, const uint32_t *mask, uint32_t
 	uint32_t found = 0;
 
 	EACH_LANE_OF(l, on)
-		found |= (uint32_t)((mask[l] & members) != 0) << l;
+	found |= (uint32_t)((mask[l] & members) != 0) << l;
 	return found;
 }
 
@@ -134,7 +136,8 @@ void gpul_sync_before_members(struct synccheck *c, struct warp_state *s, const s
 
 	gpul_sync_has_members(i, &operand);
 	mask = U32(&s->w, operand);
-	EACH_LANE_OF(l, on) {
+	EACH_LANE_OF(l, on)
+	{
 		named |= mask[l];
 		outside |= (uint32_t)!(mask[l] >> l & 1) << l;
 		same &= mask[l] == mask[first_lane(on)];
@@ -142,20 +145,23 @@ void gpul_sync_before_members(struct synccheck *c, struct warp_state *s, const s
 	differ = same ? 0 : lanes_that_disagree(mask, on);
 	if (outside)
 		gpul_sync_report(c, "lane outside of its own mask", s, i, outside, "%s %s not in the member mask 0x%08x",
-				 gpul_tool_lanes(outside, who, sizeof who), outside & (outside - 1) ? "are" : "is", mask[first_lane(outside)]);
+				 gpul_tool_lanes(outside, who, sizeof who), outside & (outside - 1) ? "are" : "is",
+				 mask[first_lane(outside)]);
 	if (differ)
-		gpul_sync_report(c, "different member masks", s, i, on, "%s: lanes that name each other need the same mask, but lane %u has 0x%08x, lane %u 0x%08x",
-				 gpul_tool_lanes(differ, who, sizeof who), first_lane(differ), mask[first_lane(differ)],
-				 last_lane(differ), mask[last_lane(differ)]);
+		gpul_sync_report(c, "different member masks", s, i, on,
+				 "%s: lanes that name each other need the same mask, but lane %u has 0x%08x, lane %u 0x%08x",
+				 gpul_tool_lanes(differ, who, sizeof who), first_lane(differ), mask[first_lane(differ)], last_lane(differ),
+				 mask[last_lane(differ)]);
 	/* lanes that were already waiting may have continued and exited first */
 	exited = named & exist & ~s->w.live;
 	if (exited && !s->splits[s->current].released)
-		gpul_sync_report(c, "names lanes that have exited", s, i, lanes_that_name(exited, mask, on), "member mask 0x%08x: %s %s exited",
-				 mask[first_lane(lanes_that_name(exited, mask, on))],
+		gpul_sync_report(c, "names lanes that have exited", s, i, lanes_that_name(exited, mask, on),
+				 "member mask 0x%08x: %s %s exited", mask[first_lane(lanes_that_name(exited, mask, on))],
 				 gpul_tool_lanes(exited, who, sizeof who), exited & (exited - 1) ? "have" : "has");
-	if (named & ~exist && named != ALL_LANES)  /* __syncwarp() uses a full mask for all lanes of the warp, even if some do not exist */
-		gpul_sync_report(c, "names lanes that do not exist", s, i, on, "member mask 0x%08x: the block has %u threads, so %s do not exist", named,
-				 s->block->n_threads, gpul_tool_lanes(named & ~exist, who, sizeof who));
+	if (named & ~exist && named != ALL_LANES) /* __syncwarp() uses a full mask for all lanes of the warp, even if some do not exist */
+		gpul_sync_report(c, "names lanes that do not exist", s, i, on,
+				 "member mask 0x%08x: the block has %u threads, so %s do not exist", named, s->block->n_threads,
+				 gpul_tool_lanes(named & ~exist, who, sizeof who));
 	if (!all_have_arrived(s, named, on))
 		return;
 	check_released(c, s, i, on, named);

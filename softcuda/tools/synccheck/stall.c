@@ -98,8 +98,8 @@ static void remember_poll(struct sync_block *m, const struct warp_state *s, cons
 		m->many_polls = true;
 		return;
 	}
-	m->polls[m->n_polls++] = (struct poll){ s->frame->code, i, s->index, a->lanes, a->bytes[first], a->at[first], a->space[first],
-						a->mbarrier };
+	m->polls[m->n_polls++] = (struct poll){ s->frame->code,  i,          s->index, a->lanes, a->bytes[first], a->at[first],
+						a->space[first], a->mbarrier };
 }
 
 void gpul_sync_before_poll(struct sync_block *m, struct warp_state *s, const struct insn *i, uint32_t on)
@@ -112,7 +112,7 @@ void gpul_sync_before_poll(struct sync_block *m, struct warp_state *s, const str
 		if (a[k].kind == ACCESS_WRITE || !a[k].lanes)
 			continue;
 		EACH_LANE_OF(l, a[k].lanes)
-			m->reads_others |= a[k].space[l] == SPACE_GLOBAL && !is_constant(s, i, a[k].at[l]);
+		m->reads_others |= a[k].space[l] == SPACE_GLOBAL && !is_constant(s, i, a[k].at[l]);
 		remember_poll(m, s, i, &a[k]);
 	}
 }
@@ -132,7 +132,8 @@ static void end_launch(struct block *b, const char *why)
 	gpul_exec_fault fault = { .kind = GPUL_EXEC_TRAP };
 
 	memcpy(fault.block, b->index, sizeof fault.block);
-	snprintf(fault.text, sizeof fault.text, "kernel %s: %s; synccheck has ended the launch", SHOWN_NAME(b->launch->kernel->info.name), why);
+	snprintf(fault.text, sizeof fault.text, "kernel %s: %s; synccheck has ended the launch", SHOWN_NAME(b->launch->kernel->info.name),
+		 why);
 	gpul_launch_fault(b->launch, &fault);
 }
 
@@ -151,7 +152,8 @@ static void report_stall(struct synccheck *c, const struct sync_block *m, struct
 		snprintf(rest, sizeof rest, "\n%llu of %llu blocks have not started; at most %llu are resident at once",
 			 (unsigned long long)(l->n_blocks - next), (unsigned long long)l->n_blocks, (unsigned long long)l->max_resident);
 	if (proven)
-		gpul_tool_report(SYNCCHECK, "deadlock: kernel %s, block %s: %s%s%s", SHOWN_NAME(l->kernel->info.name), block, why, text, rest);
+		gpul_tool_report(SYNCCHECK, "deadlock: kernel %s, block %s: %s%s%s", SHOWN_NAME(l->kernel->info.name), block, why, text,
+				 rest);
 	else
 		gpul_tool_say(SYNCCHECK, "kernel %s, block %s waits: %s%s%s", SHOWN_NAME(l->kernel->info.name), block, why, text, rest);
 }

@@ -46,8 +46,8 @@ static void check_count(struct synccheck *c, struct warp_state *s, const struct 
 		gpul_sync_report(c, "wrong thread count", s, i, on, "barrier %u has a thread count of %u; it must be a multiple of %u",
 				 number, count, LANES);
 	else if (count > most)
-		gpul_sync_report(c, "unreachable thread count", s, i, on, "barrier %u waits for %u threads, but the block has only %u", number,
-				 count, s->block->n_threads);
+		gpul_sync_report(c, "unreachable thread count", s, i, on, "barrier %u waits for %u threads, but the block has only %u",
+				 number, count, s->block->n_threads);
 }
 
 /* Compare an arrival with the other arrivals since the barrier last completed. */
@@ -62,11 +62,14 @@ static void check_others(struct synccheck *c, struct warp_state *s, const struct
 		return;
 	gpul_insn_place(at->list->code, at->list->insn, NULL, place, sizeof place);
 	if (mine != theirs)
-		gpul_sync_report(c, "different thread counts", s, i, on, "this warp gives barrier %u a thread count of %u; warp %u has arrived at %s "
-				 "with a count of %u", id, mine, at->list->warp, place, theirs);
+		gpul_sync_report(c, "different thread counts", s, i, on,
+				 "this warp gives barrier %u a thread count of %u; warp %u has arrived at %s "
+				 "with a count of %u",
+				 id, mine, at->list->warp, place, theirs);
 	if (reduces(i) != reduces(at->list->insn))
-		gpul_sync_report(c, "mixed barriers", s, i, on, "barrier %u is used by bar.red and by another instruction at once: %s, by warp %u",
-				 id, place, at->list->warp);
+		gpul_sync_report(c, "mixed barriers", s, i, on,
+				 "barrier %u is used by bar.red and by another instruction at once: %s, by warp %u", id, place,
+				 at->list->warp);
 	if (s->arrived[id] & on)
 		gpul_sync_report(c, "second arrival", s, i, s->arrived[id] & on,
 				 "the lanes arrive at barrier %u again before it has completed", id);
@@ -123,12 +126,13 @@ void gpul_sync_before_barrier(struct synccheck *c, struct sync_block *m, struct 
 
 	/* the others execute the instruction after these lanes: see gpul_barrier_arrive() */
 	EACH_LANE_OF(l, on)
-		here |= (uint32_t)((cluster || U32(&s->w, i->a)[l] % CLUSTER_BARRIER == id) && (!i->n || U32(&s->w, i->b)[l] == count)) << l;
+	here |= (uint32_t)((cluster || U32(&s->w, i->a)[l] % CLUSTER_BARRIER == id) && (!i->n || U32(&s->w, i->b)[l] == count)) << l;
 	if (here != on && is_aligned(s->frame->code, i))
-		gpul_sync_report(c, "lanes name different barriers", s, i, on, "the lanes of a warp must name the same barrier and thread count");
+		gpul_sync_report(c, "lanes name different barriers", s, i, on,
+				 "the lanes of a warp must name the same barrier and thread count");
 	if (!cluster && number >= CLUSTER_BARRIER)
-		gpul_sync_report(c, "wrong barrier number", s, i, here, "barrier %u; the barriers of a block have the numbers 0 to %d", number,
-				 CLUSTER_BARRIER - 1);
+		gpul_sync_report(c, "wrong barrier number", s, i, here, "barrier %u; the barriers of a block have the numbers 0 to %d",
+				 number, CLUSTER_BARRIER - 1);
 	check_count(c, s, i, here, number, count);
 	check_others(c, s, i, here, id, count, &m->at[id]);
 	add_arrival(&m->at[id], s, i, here);
@@ -159,9 +163,8 @@ static void judge_warp(struct synccheck *c, struct block *b, const struct arriva
 				 "the lanes of a warp must execute the same instruction, but %s arrive at barrier %u at %s",
 				 gpul_tool_lanes(second->lanes, who, sizeof who), id, place);
 	} else if (missing) {
-		gpul_sync_report(c, "divergent barrier", s, first->insn, first->lanes,
-				 "a part of the warp executes it; %s %s", gpul_tool_lanes(missing, who, sizeof who),
-				 missing & s->w.live ? "do not" : "have exited without it");
+		gpul_sync_report(c, "divergent barrier", s, first->insn, first->lanes, "a part of the warp executes it; %s %s",
+				 gpul_tool_lanes(missing, who, sizeof who), missing & s->w.live ? "do not" : "have exited without it");
 	}
 	s->frame = kept;
 }

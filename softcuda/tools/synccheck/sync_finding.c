@@ -36,8 +36,8 @@ bool gpul_sync_is_new(struct synccheck *c, const char *kind, const struct func_c
 	return gpul_finding_new(&c->findings, &key, text);
 }
 
-void gpul_sync_report(struct synccheck *c, const char *kind, struct warp_state *s, const struct insn *i, uint32_t lanes,
-		      const char *fmt, ...)
+void gpul_sync_report(struct synccheck *c, const char *kind, struct warp_state *s, const struct insn *i, uint32_t lanes, const char *fmt,
+		      ...)
 {
 	const struct func_code *code = s->frame->code;
 	const struct gpul_exec_launch *l = s->block->launch;
@@ -50,7 +50,7 @@ void gpul_sync_report(struct synccheck *c, const char *kind, struct warp_state *
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
 	gpul_insn_place(code, i, NULL, place, sizeof place);
-	gpul_tool_report(SYNCCHECK, "%s: %s: %s: %s\nkernel %s, block %s, warp %u, %s", place, gpul_sync_opcode(code, i, opcode, sizeof opcode),
-			 kind, text, SHOWN_NAME(l->kernel->info.name), gpul_index_text(s->block->index, l->grid, block), s->index,
-			 gpul_tool_lanes(lanes, who, sizeof who));
+	gpul_tool_report(SYNCCHECK, "%s: %s: %s: %s\nkernel %s, block %s, warp %u, %s", place,
+			 gpul_sync_opcode(code, i, opcode, sizeof opcode), kind, text, SHOWN_NAME(l->kernel->info.name),
+			 gpul_index_text(s->block->index, l->grid, block), s->index, gpul_tool_lanes(lanes, who, sizeof who));
 }

@@ -71,7 +71,7 @@ static void deadlock(struct observer *o, struct block *b)
 
 static void block_begins(struct observer *o, struct block *b)
 {
-	struct sync_block *m = calloc(1, sizeof *m);  /* if NULL, the block is not checked */
+	struct sync_block *m = calloc(1, sizeof *m); /* if NULL, the block is not checked */
 
 	if (m)
 		m->n_live = b->n_live;
@@ -120,9 +120,16 @@ static gpul_status create(const struct tool_options *options, gpul_exec_memory *
 	c = calloc(1, sizeof *c);
 	if (!c)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for synccheck");
-	c->o = (struct observer){ .name = SYNCCHECK, .wants = wants, .before = before, .barrier_completes = barrier_completes, .deadlock = deadlock,
-				  .block_begins = block_begins, .block_yields = block_yields, .block_ends = block_ends,
-				  .launch_begins = gpul_tool_launch_begins, .launch_ends = gpul_tool_launch_ends };
+	c->o = (struct observer){ .name = SYNCCHECK,
+				  .wants = wants,
+				  .before = before,
+				  .barrier_completes = barrier_completes,
+				  .deadlock = deadlock,
+				  .block_begins = block_begins,
+				  .block_yields = block_yields,
+				  .block_ends = block_ends,
+				  .launch_begins = gpul_tool_launch_begins,
+				  .launch_ends = gpul_tool_launch_ends };
 	c->timeout_ms = timeout_s < UINT64_MAX / 1000 ? timeout_s * 1000 : UINT64_MAX;
 	c->ends = gpul_tool_option(options, "end") != NULL;
 	pthread_mutex_init(&c->findings.lock, NULL);
@@ -149,5 +156,5 @@ const struct tool gpul_synccheck_tool = {
 	.keys = keys,
 	.create = create,
 	.finish = finish,
-	.stop = finish,  /* may be called while hooks run: it reads each shared counter once */
+	.stop = finish, /* may be called while hooks run: it reads each shared counter once */
 };

@@ -9,8 +9,8 @@ enum { MAX_GROUPS = 24 };
 /* Lanes that wait for the same thing, in consecutive warps. */
 struct group {
 	const struct func_code *code;
-	const struct insn *insn;         /* NULL: its threads are neither at a barrier nor known to poll */
-	const struct poll *poll;         /* NULL: it waits at a barrier, or at a *.sync */
+	const struct insn *insn; /* NULL: its threads are neither at a barrier nor known to poll */
+	const struct poll *poll; /* NULL: it waits at a barrier, or at a *.sync */
 	const struct split *split;
 	uint32_t first_warp, last_warp, lanes;
 };
@@ -104,11 +104,12 @@ static void describe_word(const struct block *b, const struct poll *p, char *buf
 
 	if (p->space == SPACE_SHARED && p->at + p->bytes <= b->shared_bytes) {
 		memcpy(&value, b->shared + p->at, p->bytes < 8 ? p->bytes : 8);
-		snprintf(buf, bytes, "%u bytes at offset %llu of shared memory, which are 0x%llx", p->bytes, (unsigned long long)p->at, value);
+		snprintf(buf, bytes, "%u bytes at offset %llu of shared memory, which are 0x%llx", p->bytes, (unsigned long long)p->at,
+			 value);
 	} else if (p->space == SPACE_GLOBAL && gpul_exec_memory_find(memory, p->at, &r) && p->at + p->bytes <= r.base + r.bytes) {
 		memcpy(&value, (const void *)(uintptr_t)p->at, p->bytes < 8 ? p->bytes : 8);
-		snprintf(buf, bytes, "%u bytes at offset %llu of %s (0x%llx), which are 0x%llx", p->bytes, (unsigned long long)(p->at - r.base), r.label,
-			 (unsigned long long)p->at, value);
+		snprintf(buf, bytes, "%u bytes at offset %llu of %s (0x%llx), which are 0x%llx", p->bytes,
+			 (unsigned long long)(p->at - r.base), r.label, (unsigned long long)p->at, value);
 	} else {
 		snprintf(buf, bytes, "%u bytes at 0x%llx", p->bytes, (unsigned long long)p->at);
 	}
@@ -122,11 +123,11 @@ static void describe_wait(const struct block *b, const struct group *g, char *bu
 	char word[160], who[100];
 
 	if (p->state == SPLIT_BARRIER) {
-		snprintf(buf, bytes, "waits at barrier %u: %u of %u threads have arrived", p->barrier, r->expected ? r->arrived : r->arrived_live,
-			 r->expected ? r->expected : b->n_live);
+		snprintf(buf, bytes, "waits at barrier %u: %u of %u threads have arrived", p->barrier,
+			 r->expected ? r->arrived : r->arrived_live, r->expected ? r->expected : b->n_live);
 	} else if (p->state == SPLIT_SYNC) {
-		snprintf(buf, bytes, "waits for %s of the warp (mask 0x%08x)", gpul_tool_lanes(p->need & s->w.live & ~p->mask, who, sizeof who),
-			 p->need);
+		snprintf(buf, bytes, "waits for %s of the warp (mask 0x%08x)",
+			 gpul_tool_lanes(p->need & s->w.live & ~p->mask, who, sizeof who), p->need);
 	} else if (g->poll) {
 		if (g->poll->mbarrier)
 			describe_mbarrier(b, g->poll, word, sizeof word);
@@ -150,8 +151,9 @@ static size_t print_group(const struct block *b, const struct group *g, char *bu
 		snprintf(warps, sizeof warps, "warp %u", g->first_warp);
 	gpul_insn_place(g->code, i, NULL, place, sizeof place);
 	describe_wait(b, g, what, sizeof what);
-	return (size_t)snprintf(buf, bytes, "\n%s, %s: %s: %s %s", warps, g->lanes == all ? "all lanes" : gpul_tool_lanes(g->lanes, lanes, sizeof lanes),
-				place, gpul_sync_opcode(g->code, i, opcode, sizeof opcode), what);
+	return (size_t)snprintf(buf, bytes, "\n%s, %s: %s: %s %s", warps,
+				g->lanes == all ? "all lanes" : gpul_tool_lanes(g->lanes, lanes, sizeof lanes), place,
+				gpul_sync_opcode(g->code, i, opcode, sizeof opcode), what);
 }
 
 static unsigned count_exited(const struct block *b)

@@ -19,29 +19,30 @@
 /* N: number of 64-bit elements in a vector register.  The macros do what gcc's and clang's vector operators cannot. */
 #if defined(__AVX512F__)
 enum { N = 8 };
-#define MULTIPLY_32(a, b) ((vec_u)_mm512_mul_epu32((__m512i)(a), (__m512i)(b)))
+#define MULTIPLY_32(a, b)      ((vec_u)_mm512_mul_epu32((__m512i)(a), (__m512i)(b)))
 #define MULTIPLY_HIGH_16(a, b) ((vec_h)_mm512_mulhi_epu16((__m512i)(a), (__m512i)(b)))
-#define COUNT_DIGITS(digits) (9 - ((vec_u)_mm512_lzcnt_epi64((__m512i)(digits)) >> 3))
-#define LOOK_UP(table, i) ((vec_d)_mm512_permutex2var_pd(_mm512_loadu_pd(table), (__m512i)(i), _mm512_loadu_pd((table) + 8)))
+#define COUNT_DIGITS(digits)   (9 - ((vec_u)_mm512_lzcnt_epi64((__m512i)(digits)) >> 3))
+#define LOOK_UP(table, i)      ((vec_d)_mm512_permutex2var_pd(_mm512_loadu_pd(table), (__m512i)(i), _mm512_loadu_pd((table) + 8)))
 #elif defined(__AVX2__)
 enum { N = 4 };
-#define MULTIPLY_32(a, b) ((vec_u)_mm256_mul_epu32((__m256i)(a), (__m256i)(b)))
+#define MULTIPLY_32(a, b)      ((vec_u)_mm256_mul_epu32((__m256i)(a), (__m256i)(b)))
 #define MULTIPLY_HIGH_16(a, b) ((vec_h)_mm256_mulhi_epu16((__m256i)(a), (__m256i)(b)))
-#define LOOK_UP(table, i) ((vec_d)_mm256_i64gather_pd(table, (__m256i)(i), 8))
+#define LOOK_UP(table, i)      ((vec_d)_mm256_i64gather_pd(table, (__m256i)(i), 8))
 #else
 enum { N = 2 };
 #define LOOK_UP(table, i) ((vec_d){ (table)[(i)[0]], (table)[(i)[1]] })
 #if defined(__x86_64__)
-#define MULTIPLY_32(a, b) ((vec_u)_mm_mul_epu32((__m128i)(a), (__m128i)(b)))
+#define MULTIPLY_32(a, b)      ((vec_u)_mm_mul_epu32((__m128i)(a), (__m128i)(b)))
 #define MULTIPLY_HIGH_16(a, b) ((vec_h)_mm_mulhi_epu16((__m128i)(a), (__m128i)(b)))
 #else
 #define MULTIPLY_32(a, b) ((a) * (b))
-#define MULTIPLY_HIGH_16(a, b) (__builtin_convertvector(__builtin_convertvector(a, vec_hw) * __builtin_convertvector(b, vec_hw) >> 16, vec_h))
+#define MULTIPLY_HIGH_16(a, b) \
+	(__builtin_convertvector(__builtin_convertvector(a, vec_hw) * __builtin_convertvector(b, vec_hw) >> 16, vec_h))
 #endif
 #endif
 
 typedef uint64_t vec_u __attribute__((vector_size(8 * N)));
-typedef int64_t vec_i __attribute__((vector_size(8 * N)));  /* also for the result of a comparison: 0 or -1 */
+typedef int64_t vec_i __attribute__((vector_size(8 * N))); /* also for the result of a comparison: 0 or -1 */
 typedef double vec_d __attribute__((vector_size(8 * N)));
 typedef float vec_f __attribute__((vector_size(4 * N)));
 typedef uint32_t vec_w __attribute__((vector_size(4 * N)));
@@ -49,23 +50,24 @@ typedef uint16_t vec_h __attribute__((vector_size(8 * N)));
 typedef uint32_t vec_hw __attribute__((vector_size(16 * N)));
 
 struct digits {
-	vec_i usual;         /* the float is between 1e-4 and 1e9 */
-	vec_i exponent;      /* power of 10 of the first digit */
-	vec_u value;         /* nine digits */
+	vec_i usual;    /* the float is between 1e-4 and 1e9 */
+	vec_i exponent; /* power of 10 of the first digit */
+	vec_u value;    /* nine digits */
 };
 
 struct texts {
-	uint64_t low[LANES], high[LANES];    /* 16 bytes, in little-endian order */
+	uint64_t low[LANES], high[LANES]; /* 16 bytes, in little-endian order */
 	uint64_t length[LANES];
 	int64_t usual[LANES];
 };
 
 #define SELECT(condition, a, b) (__typeof__(a))(((condition) & (vec_i)(a)) | (~(condition) & (vec_i)(b)))
 
-enum { FIRST_INTEGER = 127 + 24 };  /* biased exponent of 2^24 */
+enum { FIRST_INTEGER = 127 + 24 }; /* biased exponent of 2^24 */
 
 /* 10^(k-5) */
-static const double powers[] = { 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15 };
+static const double powers[] = { 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1,    1e1,  1e2,  1e3,  1e4, 1e5,
+				 1e6,  1e7,  1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15 };
 
 #define EACH(v) ((vec_u){ 0 } + (v))
 
@@ -90,16 +92,16 @@ static inline void find_digits(const uint32_t bits[N], struct digits *out)
 
 	memcpy(&words, bits, sizeof words);
 	given = __builtin_convertvector(words & 0x7fffffff, vec_u);
-	out->usual = (vec_i)((vec_i)given >= 0x38d1b718) & (vec_i)((vec_i)given < 0x4e6e6b28);  /* 1e-4, 1e9 */
+	out->usual = (vec_i)((vec_i)given >= 0x38d1b718) & (vec_i)((vec_i)given < 0x4e6e6b28); /* 1e-4, 1e9 */
 	b = SELECT(out->usual, given, EACH(0x3f800000));
 	binary = (vec_i)(b >> 23);
-	e = ((binary - 127) * 77) >> 8;                 /* log10(2) is about 77/256; the result is one too small for some values */
-	v = __builtin_convertvector((vec_f)__builtin_convertvector(b, vec_w), vec_d);
+	e = ((binary - 127) * 77) >> 8; /* log10(2) is about 77/256; the result is one too small for some values */
+	v = __builtin_convertvector((vec_f) __builtin_convertvector(b, vec_w), vec_d);
 	e -= (vec_i)(v >= LOOK_UP(powers, e + 6));
 	scale = LOOK_UP(powers + 5, 8 - e);
 	scaled = v * scale;
-	half = (vec_d)((binary - 127 - 24 + 1023) << 52) * scale;              /* half the distance to the next float */
-	half = SELECT((vec_i)((b & 0x7fffff) == 0), half * 0.5, half);          /* below a power of 2, the distance is half as large */
+	half = (vec_d)((binary - 127 - 24 + 1023) << 52) * scale;      /* half the distance to the next float */
+	half = SELECT((vec_i)((b & 0x7fffff) == 0), half * 0.5, half); /* below a power of 2, the distance is half as large */
 	half = SELECT((vec_i)(binary >= FIRST_INTEGER), (vec_d){ 0 }, half);
 	d9 = rounded(scaled);
 	d8 = rounded(scaled * 0.1) * 10;
@@ -140,17 +142,20 @@ static inline vec_u count_digits(vec_u digits)
 }
 
 /* The text before the first digit of numbers from 1e-4 on, by exponent (little-endian), and its length in bits. */
-static const union { uint64_t u[16]; double d[16]; } zeros_text = { { 0x3030302e30, 0x30302e30, 0x302e30, 0x2e30 } },
-						      zeros_bits = { { 40, 32, 24, 16 } };
+static const union {
+	uint64_t u[16];
+	double d[16];
+} zeros_text = { { 0x3030302e30, 0x30302e30, 0x302e30, 0x2e30 } }, zeros_bits = { { 40, 32, 24, 16 } };
 
 /* Write a blank, the sign, zeros, digits and the decimal point. */
-static inline void lay_out(const struct digits *d, const uint32_t bits[N], uint64_t low_out[N], uint64_t high_out[N], uint64_t length_out[N])
+static inline void lay_out(const struct digits *d, const uint32_t bits[N], uint64_t low_out[N], uint64_t high_out[N],
+			   uint64_t length_out[N])
 {
 	const vec_i e = d->exponent, fraction = (vec_i)(e < 0), point = ~fraction & (vec_i)(e < 8);
 	const vec_u first = MULTIPLY_32(d->value, EACH(1441151881)) >> 57;
 	const vec_u rest = split_digits(d->value - MULTIPLY_32(first, EACH(100000000))), text = rest | UINT64_C(0x3030303030303030);
 	const vec_u n = count_digits(rest), whole = (vec_u)(e + 1);
-	const vec_u bit = (vec_u)(e & point) * 8;                           /* position of the point in the text */
+	const vec_u bit = (vec_u)(e & point) * 8; /* position of the point in the text */
 	const vec_u behind = text >> bit << bit, before = text ^ behind;
 	const vec_u middle = SELECT(point, before | EACH('.') << bit | behind << 8, text);
 	const vec_u zeros = (vec_u)LOOK_UP(zeros_bits.d, e + 4);

@@ -33,10 +33,10 @@ bool gpul_trace_row(const uint64_t v[LANES], unsigned bytes, uint32_t on, uint64
 	if (!rest)
 		return true;
 	l1 = first_lane(rest);
-	if (l1 != l0 + 1 && v[l1] != v[l0])  /* the difference from lane to lane might be a fraction */
+	if (l1 != l0 + 1 && v[l1] != v[l0]) /* the difference from lane to lane might be a fraction */
 		return false;
 	*step = cut(v[l1] - v[l0], bytes);
-	if (on == ALL_LANES) {  /* without branches, so that the compiler vectorizes the loop */
+	if (on == ALL_LANES) { /* without branches, so that the compiler vectorizes the loop */
 		const uint64_t mask = cut(UINT64_MAX, bytes);
 		uint64_t differ = 0;
 
@@ -45,13 +45,16 @@ bool gpul_trace_row(const uint64_t v[LANES], unsigned bytes, uint32_t on, uint64
 		return !differ;
 	}
 	EACH_LANE_OF(l, on)
-		if (v[l] != cut(*first + *step * (l - l0), bytes))
-			return false;
+	if (v[l] != cut(*first + *step * (l - l0), bytes))
+		return false;
 	return true;
 }
 
 /* The versions of decimals.c for this CPU. */
-static struct { trace_floats_fn *floats; trace_integers_fn *integers; } writers;  /* one trace writes text, on one thread at a time */
+static struct {
+	trace_floats_fn *floats;
+	trace_integers_fn *integers;
+} writers; /* one trace writes text, on one thread at a time */
 
 static void find_writers(void)
 {
@@ -80,10 +83,10 @@ static char *put_floats(char *to, const uint32_t bits[LANES], uint32_t on)
 			differ |= bits[l] ^ first;
 	else
 		EACH_LANE_OF(l, on)
-			differ |= bits[l] ^ first;
+	differ |= bits[l] ^ first;
 	if (!differ)
 		return gpul_trace_number(to, first, 4, 'f');
-	to = writers.floats(to - 1, bits, on);  /* starts with a blank */
+	to = writers.floats(to - 1, bits, on); /* starts with a blank */
 	start[-1] = before;
 	return to;
 }
@@ -153,7 +156,7 @@ char *gpul_trace_lanes(char *to, const void *values, unsigned bytes, char type, 
 		find_writers();
 	if (!on) {
 		*to++ = '-';
-	} else if (!bytes) {  /* a predicate: one bit per lane */
+	} else if (!bytes) { /* a predicate: one bit per lane */
 		*to++ = '{';
 		to = gpul_trace_mask(to, *(const uint32_t *)values & on);
 		*to++ = '}';

@@ -31,7 +31,7 @@ char *gpul_trace_decimal(char *to, uint64_t v)
 	uint64_t text = digits | UINT64_C(0x3030303030303030);
 	unsigned skipped = 0;
 
-	if (v == last) {  /* leave out trailing zeros, but keep the last digit */
+	if (v == last) { /* leave out trailing zeros, but keep the last digit */
 		skipped = (unsigned)__builtin_ctzll(digits | UINT64_C(1) << 56) & ~7u;
 		text >>= skipped;
 	} else {
@@ -49,7 +49,8 @@ static uint64_t hex_text(uint32_t v)
 	x = (x | x << 16) & UINT64_C(0x0000ffff0000ffff);
 	x = (x | x << 8) & UINT64_C(0x00ff00ff00ff00ff);
 	x = __builtin_bswap64((x | x << 4) & UINT64_C(0x0f0f0f0f0f0f0f0f));
-	return x + UINT64_C(0x3030303030303030) + ((x + UINT64_C(0x0606060606060606)) >> 4 & UINT64_C(0x0101010101010101)) * ('a' - '9' - 1);
+	return x + UINT64_C(0x3030303030303030) +
+	       ((x + UINT64_C(0x0606060606060606)) >> 4 & UINT64_C(0x0101010101010101)) * ('a' - '9' - 1);
 }
 
 static char *put_hex(char *to, uint64_t v)
@@ -81,7 +82,9 @@ static char *put_signed(char *to, int64_t v)
 
 enum { LEAST_POWER = -292, MOST_POWER = 324, BIG_WORDS = 21 };
 
-struct power { uint64_t high, low; };    /* the 128 highest bits of 10^k, rounded up */
+struct power {
+	uint64_t high, low;
+}; /* the 128 highest bits of 10^k, rounded up */
 
 static struct power powers[MOST_POWER - LEAST_POWER + 1];
 static pthread_once_t powers_are_known = PTHREAD_ONCE_INIT;
@@ -116,7 +119,7 @@ static void compute_powers(void)
 {
 	uint64_t up[BIG_WORDS] = { 1 }, down[BIG_WORDS] = { 0 };
 
-	down[BIG_WORDS - 1] = 1;  /* the denominator of 10^-k as a fraction */
+	down[BIG_WORDS - 1] = 1; /* the denominator of 10^-k as a fraction */
 	for (int k = 0; k <= MOST_POWER; k++) {
 		wide carry = 0, rest = 0;
 
@@ -136,7 +139,10 @@ static void compute_powers(void)
 
 /* ---- floats ----------------------------------------------------------------------------------------------------------- */
 
-struct decimal { uint64_t digits; int exponent; };   /* digits * 10^exponent */
+struct decimal {
+	uint64_t digits;
+	int exponent;
+}; /* digits * 10^exponent */
 
 /* Return g * cp / 2^128, rounded to odd. */
 static uint64_t scaled(const struct power *g, uint64_t cp)
@@ -220,8 +226,9 @@ static char *put_float(char *to, uint64_t bits, unsigned significand_bits, unsig
 	if (v < 1e9 && v == (double)(uint32_t)v)
 		return gpul_trace_decimal(to, (uint64_t)v);
 	pthread_once(&powers_are_known, compute_powers);
-	return put_digits(to, exponent ? shortest(significand | UINT64_C(1) << significand_bits, exponent - bias, !significand && exponent > 1)
-				       : shortest(significand, 1 - bias, false),
+	return put_digits(to,
+			  exponent ? shortest(significand | UINT64_C(1) << significand_bits, exponent - bias, !significand && exponent > 1)
+				   : shortest(significand, 1 - bias, false),
 			  significand_bits < 24 ? 9 : 16);
 }
 

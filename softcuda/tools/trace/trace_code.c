@@ -13,11 +13,18 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char type_letter(unsigned mod)
 {
 	switch (mod) {
-	case GPUL_PTX_MOD_F32: case GPUL_PTX_MOD_F64:
+	case GPUL_PTX_MOD_F32:
+	case GPUL_PTX_MOD_F64:
 		return 'f';
-	case GPUL_PTX_MOD_S8: case GPUL_PTX_MOD_S16: case GPUL_PTX_MOD_S32: case GPUL_PTX_MOD_S64:
+	case GPUL_PTX_MOD_S8:
+	case GPUL_PTX_MOD_S16:
+	case GPUL_PTX_MOD_S32:
+	case GPUL_PTX_MOD_S64:
 		return 's';
-	case GPUL_PTX_MOD_U8: case GPUL_PTX_MOD_U16: case GPUL_PTX_MOD_U32: case GPUL_PTX_MOD_U64:
+	case GPUL_PTX_MOD_U8:
+	case GPUL_PTX_MOD_U16:
+	case GPUL_PTX_MOD_U32:
+	case GPUL_PTX_MOD_U64:
 		return 'u';
 	case GPUL_PTX_MOD_PRED:
 		return 'p';
@@ -94,11 +101,27 @@ static bool name_registers(const gpul_ptx_module *m, const gpul_ptx_func *f, str
 static bool has_no_result(const gpul_ptx_inst *in)
 {
 	switch (in->opcode) {
-	case GPUL_PTX_BAR: case GPUL_PTX_BARRIER:
+	case GPUL_PTX_BAR:
+	case GPUL_PTX_BARRIER:
 		return !gpul_ptx_has_mod(in, GPUL_PTX_MOD_RED);
-	case GPUL_PTX_ST: case GPUL_PTX_RED: case GPUL_PTX_BRA: case GPUL_PTX_BRX: case GPUL_PTX_CALL: case GPUL_PTX_RET: case GPUL_PTX_EXIT:
-	case GPUL_PTX_NANOSLEEP: case GPUL_PTX_STACKRESTORE: case GPUL_PTX_SETMAXNREG: case GPUL_PTX_PREFETCH: case GPUL_PTX_PREFETCHU:
-	case GPUL_PTX_CP: case GPUL_PTX_FENCE: case GPUL_PTX_MEMBAR: case GPUL_PTX_TRAP: case GPUL_PTX_PMEVENT: case GPUL_PTX_DISCARD:
+	case GPUL_PTX_ST:
+	case GPUL_PTX_RED:
+	case GPUL_PTX_BRA:
+	case GPUL_PTX_BRX:
+	case GPUL_PTX_CALL:
+	case GPUL_PTX_RET:
+	case GPUL_PTX_EXIT:
+	case GPUL_PTX_NANOSLEEP:
+	case GPUL_PTX_STACKRESTORE:
+	case GPUL_PTX_SETMAXNREG:
+	case GPUL_PTX_PREFETCH:
+	case GPUL_PTX_PREFETCHU:
+	case GPUL_PTX_CP:
+	case GPUL_PTX_FENCE:
+	case GPUL_PTX_MEMBAR:
+	case GPUL_PTX_TRAP:
+	case GPUL_PTX_PMEVENT:
+	case GPUL_PTX_DISCARD:
 		return true;
 	default:
 		return false;
@@ -121,7 +144,7 @@ static void add_dest(const gpul_ptx_func *f, const gpul_ptx_inst *in, const stru
 
 		/* print a register as a float even after a load of b32, if other instructions use it as a float */
 		row->type[row->n_dests] = r->bytes && type_letter(type) && type_letter(type) != 'b' && type_letter(type) != 'p' &&
-						  gpul_ptx_type_bytes(type) == r->bytes
+							  gpul_ptx_type_bytes(type) == r->bytes
 						  ? type_letter(type)
 						  : r->type;
 		row->dest[row->n_dests++] = o->index + k;

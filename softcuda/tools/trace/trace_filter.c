@@ -31,7 +31,8 @@ static gpul_status add_term(struct trace_filter *f, enum trace_key key, const ch
 		if (!t->name)
 			return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a filter");
 	} else if (!parse_range(value, &t->first, &t->last)) {
-		return gpul_fail(err, GPUL_EINVAL, 0, "trace: %s needs a number or a range such as 4-7, not '%.40s'", key_names[key], value);
+		return gpul_fail(err, GPUL_EINVAL, 0, "trace: %s needs a number or a range such as 4-7, not '%.40s'", key_names[key],
+				 value);
 	}
 	f->by[key] = true;
 	f->n++;

@@ -24,17 +24,17 @@ extern const struct tool gpul_trace_tool;
 enum { TRACE_MAX_DESTS = 16, TRACE_NO_FILE = -1, COPIED_BYTES = 64 };
 
 struct trace_reg {
-	char *name;              /* "%r5" */
-	char *label;             /* "  %r5 = ", for gpul_trace_copy() */
+	char *name;  /* "%r5" */
+	char *label; /* "  %r5 = ", for gpul_trace_copy() */
 	unsigned n_label;
-	uint8_t bytes;           /* bytes per lane: 2, 4, 8, 16; 0: a predicate */
-	char type;               /* how its values are printed: 'f' float, 's' signed, 'u' unsigned, 'b' bits, 'p' predicate */
+	uint8_t bytes; /* bytes per lane: 2, 4, 8, 16; 0: a predicate */
+	char type;     /* how its values are printed: 'f' float, 's' signed, 'u' unsigned, 'b' bits, 'p' predicate */
 };
 
-struct trace_row {           /* a PTX instruction */
-	char *text;              /* "add.s32 %r5, %r2, %r3;" */
-	char *place;             /* "k.ptx:20 (k.cu:7)", as in fault messages */
-	char *head;              /* " PLACE: TEXT", for gpul_trace_copy() */
+struct trace_row {   /* a PTX instruction */
+	char *text;  /* "add.s32 %r5, %r2, %r3;" */
+	char *place; /* "k.ptx:20 (k.cu:7)", as in fault messages */
+	char *head;  /* " PLACE: TEXT", for gpul_trace_copy() */
 	unsigned n_head;
 	char *json;              /* the members of a JSON event; NULL: not needed so far */
 	char name[24];           /* "add.s32" */
@@ -42,27 +42,32 @@ struct trace_row {           /* a PTX instruction */
 	int file;                /* CUDA C++ file: index in files[]; TRACE_NO_FILE */
 	uint16_t opcode;         /* gpul_ptx_opcode */
 	uint8_t n_dests;
-	uint32_t dest[TRACE_MAX_DESTS];      /* flat register numbers */
-	uint32_t offset[TRACE_MAX_DESTS];    /* offsets of the results in a frame's registers */
-	char type[TRACE_MAX_DESTS];          /* types of this instruction's results, as in trace_reg */
-	const struct insn *insn;             /* the last of the instructions that it was decoded to */
-	bool single;                         /* it was decoded to a single instruction */
+	uint32_t dest[TRACE_MAX_DESTS];   /* flat register numbers */
+	uint32_t offset[TRACE_MAX_DESTS]; /* offsets of the results in a frame's registers */
+	char type[TRACE_MAX_DESTS];       /* types of this instruction's results, as in trace_reg */
+	const struct insn *insn;          /* the last of the instructions that it was decoded to */
+	bool single;                      /* it was decoded to a single instruction */
 };
 
-struct trace_code {          /* a function; kept after its program is unloaded, because a sink may print it at the end */
+struct trace_code { /* a function; kept after its program is unloaded, because a sink may print it at the end */
 	struct trace_code *next;
-	const struct func_code *key;         /* NULL: unloaded */
-	const char *function, *image;        /* owned names */
-	unsigned index;                      /* number, from 0, in the order in which the functions first appear in the record */
+	const struct func_code *key;  /* NULL: unloaded */
+	const char *function, *image; /* owned names */
+	unsigned index;               /* number, from 0, in the order in which the functions first appear in the record */
 	bool used;
 	uint32_t n_rows, n_regs;
 	struct trace_row *rows;
 	struct trace_reg *regs;
-	struct { char *name; uint32_t row; } *labels;
+	struct {
+		char *name;
+		uint32_t row;
+	} *labels;
 	uint32_t n_labels;
 };
 
-struct trace_file { char *path; };       /* a CUDA C++ file; the path is as in the PTX */
+struct trace_file {
+	char *path;
+}; /* a CUDA C++ file; the path is as in the PTX */
 
 struct trace_codes {
 	struct trace_code *first;
@@ -77,33 +82,33 @@ void gpul_trace_code_forget(struct trace_codes *codes, const gpul_exec_program *
 /* ---- events ----------------------------------------------------------------------------------------------------- */
 
 struct trace_warp {
-	const struct func_code *key;     /* the function of the warp's last instruction */
+	const struct func_code *key; /* the function of the warp's last instruction */
 	struct trace_code *code;
-	char head[COPIED_BYTES * 2];     /* " block 0,0,0 warp 3 lanes ", for gpul_trace_copy() */
+	char head[COPIED_BYTES * 2]; /* " block 0,0,0 warp 3 lanes ", for gpul_trace_copy() */
 	unsigned n_head;
 };
 
 struct trace_block {
 	struct block *block;
-	unsigned number;                 /* number, from 0, in the order of the record */
-	unsigned launch;                 /* number of the launch, from 0 */
+	unsigned number; /* number, from 0, in the order of the record */
+	unsigned launch; /* number of the launch, from 0 */
 	uint32_t index[3];
 	struct trace_warp *warps;
 	unsigned n_warps;
-	void *sink;                      /* private data of the page's sink: see trace_record.c */
+	void *sink; /* private data of the page's sink: see trace_record.c */
 };
 
-struct trace_event {                 /* an executed PTX instruction */
+struct trace_event { /* an executed PTX instruction */
 	uint64_t number;
 	struct trace_block *block;
 	struct trace_warp *warp;
 	struct warp_state *s;
 	struct trace_code *code;
 	const struct trace_row *row;
-	const struct frame *frame;       /* valid if the instruction writes a register */
-	bool skipped;                    /* all guards are false, and the instruction was not executed */
-	uint32_t depth;                  /* call depth: 0 in the kernel */
-	uint32_t mask, on;               /* active lanes; lanes whose guard is true */
+	const struct frame *frame; /* valid if the instruction writes a register */
+	bool skipped;              /* all guards are false, and the instruction was not executed */
+	uint32_t depth;            /* call depth: 0 in the kernel */
+	uint32_t mask, on;         /* active lanes; lanes whose guard is true */
 	unsigned n_accesses;
 	struct lane_accesses access[MAX_INSN_ACCESSES];
 };
@@ -117,13 +122,13 @@ static inline const void *trace_dest(const struct trace_event *e, unsigned k, un
 
 enum trace_note { TRACE_LAUNCH, TRACE_LAUNCH_ENDS, TRACE_BLOCK, TRACE_BLOCK_ENDS, TRACE_BARRIER, TRACE_DEADLOCK };
 
-struct trace_notice {                /* an event that is not an instruction */
+struct trace_notice { /* an event that is not an instruction */
 	enum trace_note kind;
-	uint64_t number;                 /* number of the next instruction */
-	struct trace_block *block;       /* NULL: it concerns a launch */
+	uint64_t number;           /* number of the next instruction */
+	struct trace_block *block; /* NULL: it concerns a launch */
 	unsigned barrier, launch;
 	const gpul_exec_launch *of;
-	const char *fault;               /* TRACE_LAUNCH_ENDS: NULL: none */
+	const char *fault; /* TRACE_LAUNCH_ENDS: NULL: none */
 };
 
 /* ---- trace_filter.c --------------------------------------------------------------------------------------------------- */
@@ -135,10 +140,10 @@ struct trace_filter {
 	unsigned n;
 	struct trace_term {
 		enum trace_key key;
-		char *name;                  /* BY_KERNEL, BY_OP */
-		uint64_t first, last;        /* for the other keys */
+		char *name;           /* BY_KERNEL, BY_OP */
+		uint64_t first, last; /* for the other keys */
 	} term[TRACE_MAX_TERMS];
-	bool by[TRACE_N_KEYS];           /* the filter has a term with this key */
+	bool by[TRACE_N_KEYS]; /* the filter has a term with this key */
 };
 
 /** Add the terms of an option to a filter.
@@ -168,7 +173,7 @@ char *gpul_trace_lanes(char *to, const void *values, unsigned bytes, char type, 
 
 char *gpul_trace_number(char *to, uint64_t v, unsigned bytes, char type);
 char *gpul_trace_decimal(char *to, uint64_t v);
-char *gpul_trace_mask(char *to, uint32_t mask);  /* writes a mask as "0000ffff" */
+char *gpul_trace_mask(char *to, uint32_t mask); /* writes a mask as "0000ffff" */
 
 /* ---- decimals.c: compiled for each instruction set ----------------------------------------------------------------- */
 
@@ -187,25 +192,25 @@ trace_integers_fn gpul_trace_integers_v3, gpul_trace_integers_v4;
 
 struct trace;
 
-struct trace_output {            /* an output file; a trace has at most one of each kind */
+struct trace_output { /* an output file; a trace has at most one of each kind */
 	const struct trace_sink *sink;
 	struct trace *trace;
 	FILE *to;
-	char *file;                      /* name of the file; "-": stdout */
-	char *lines;                     /* lines not yet written; NULL: the sink writes directly to the file */
+	char *file;  /* name of the file; "-": stdout */
+	char *lines; /* lines not yet written; NULL: the sink writes directly to the file */
 	size_t n_bytes;
-	void *data;                      /* the sink's own */
+	void *data; /* the sink's own */
 };
 
 struct trace_sink {
-	const char *suffix;              /* suffix of its files */
+	const char *suffix; /* suffix of its files */
 	/* Write the start of the file. */
 	gpul_status (*open)(struct trace_output *o, gpul_error *err);
 	/* Called before the instruction is executed; NULL: not needed. */
 	void (*prepare)(struct trace_output *o, const struct trace_event *e, const struct insn *i);
 	void (*event)(struct trace_output *o, const struct trace_event *e);
 	void (*notice)(struct trace_output *o, const struct trace_notice *n);
-	void (*block_ends)(struct trace_block *b);  /* free trace_block.sink; NULL: not used */
+	void (*block_ends)(struct trace_block *b); /* free trace_block.sink; NULL: not used */
 	void (*close)(struct trace_output *o);
 };
 
@@ -242,22 +247,25 @@ extern const struct trace_sink gpul_trace_text, gpul_trace_json, gpul_trace_page
 enum { TRACE_ACTIVE = 64, TRACE_MAX_OUTPUTS = 3 };
 
 struct trace {
-	struct observer observer;        /* must be the first member */
+	struct observer observer; /* must be the first member */
 	struct trace_output output[TRACE_MAX_OUTPUTS];
 	unsigned n_outputs;
 	struct trace_filter filter;
-	uint64_t from, limit;            /* the first instruction to record, and the maximum number */
-	uint64_t n, n_recorded;          /* number of instructions that the filter selected, and that were recorded */
-	unsigned n_blocks, n_launches;   /* number of blocks and launches so far */
-	bool exceeded;                   /* the limit was reached */
-	bool limit_is_given;             /* the user gave the limit; otherwise a page may end at its maximum size */
-	atomic_bool ended, ended_is_seen;    /* finish() was called; a hook has seen it, so hooks record no more */
-	bool still_running;              /* the trace ended while a kernel was running */
-	struct { const gpul_exec_launch *launch; unsigned number; } active[TRACE_ACTIVE];  /* launches that have started blocks */
+	uint64_t from, limit;             /* the first instruction to record, and the maximum number */
+	uint64_t n, n_recorded;           /* number of instructions that the filter selected, and that were recorded */
+	unsigned n_blocks, n_launches;    /* number of blocks and launches so far */
+	bool exceeded;                    /* the limit was reached */
+	bool limit_is_given;              /* the user gave the limit; otherwise a page may end at its maximum size */
+	atomic_bool ended, ended_is_seen; /* finish() was called; a hook has seen it, so hooks record no more */
+	bool still_running;               /* the trace ended while a kernel was running */
+	struct {
+		const gpul_exec_launch *launch;
+		unsigned number;
+	} active[TRACE_ACTIVE]; /* launches that have started blocks */
 	unsigned n_active;
 	struct trace_codes codes;
-	struct trace_event event;        /* the current instruction */
-	const struct warp_state *pending;    /* the warp that executes it; NULL: none */
+	struct trace_event event;         /* the current instruction */
+	const struct warp_state *pending; /* the warp that executes it; NULL: none */
 };
 
 #endif

@@ -60,7 +60,7 @@ static void write_event(struct trace_output *o, const struct trace_event *e)
 		const void *v = trace_dest(e, k, &bytes);
 
 		*to++ = ',', *to++ = '"';
-		memcpy(to, r->label + 2, r->n_label - 5);  /* the label without leading blanks and equals sign */
+		memcpy(to, r->label + 2, r->n_label - 5); /* the label without leading blanks and equals sign */
 		to = gpul_trace_put(to + r->n_label - 5, "\":\"");
 		to = gpul_trace_lanes(to, v, bytes, e->row->type[k], e->on);
 		*to++ = '"';
@@ -108,7 +108,8 @@ static void write_notice(struct trace_output *o, const struct trace_notice *n)
 
 static gpul_status open_json(struct trace_output *o, gpul_error *err)
 {
-	fputs("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n{\"ph\":\"M\",\"pid\":0,\"name\":\"trace_of\",\"args\":{\"name\":\"gpuload\"}}", o->to);
+	fputs("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n{\"ph\":\"M\",\"pid\":0,\"name\":\"trace_of\",\"args\":{\"name\":\"gpuload\"}}",
+	      o->to);
 	return gpul_trace_open_lines(o, err);
 }
 
@@ -119,4 +120,6 @@ static void close_json(struct trace_output *o)
 		o->trace->still_running ? "true" : "false");
 }
 
-const struct trace_sink gpul_trace_json = { .suffix = ".json", .open = open_json, .event = write_event, .notice = write_notice, .close = close_json };
+const struct trace_sink gpul_trace_json = {
+	.suffix = ".json", .open = open_json, .event = write_event, .notice = write_notice, .close = close_json
+};

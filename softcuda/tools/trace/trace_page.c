@@ -21,7 +21,11 @@ enum { MOST_BYTES = 3400000, MAX_SOURCE_BYTES = 1 << 20, KEPT_LAUNCHES = 1000 };
 
 struct page {
 	struct record record;
-	struct page_launch { char *kernel, *fault; uint32_t grid[3], block[3]; unsigned number; } *launches;
+	struct page_launch {
+		char *kernel, *fault;
+		uint32_t grid[3], block[3];
+		unsigned number;
+	} *launches;
 	unsigned n_launches;
 };
 
@@ -192,8 +196,8 @@ static void put_launches(FILE *to, const struct page *p)
 	for (unsigned k = 0; k < p->n_launches; k++) {
 		const struct page_launch *l = &p->launches[k];
 
-		fprintf(to, "%s{\"number\":%u,\"grid\":[%u,%u,%u],\"block\":[%u,%u,%u],\"kernel\":", k ? "," : "", l->number, l->grid[0], l->grid[1],
-			l->grid[2], l->block[0], l->block[1], l->block[2]);
+		fprintf(to, "%s{\"number\":%u,\"grid\":[%u,%u,%u],\"block\":[%u,%u,%u],\"kernel\":", k ? "," : "", l->number, l->grid[0],
+			l->grid[1], l->grid[2], l->block[0], l->block[1], l->block[2]);
 		put_text(to, l->kernel);
 		if (l->fault) {
 			fputs(",\"fault\":", to);
@@ -220,8 +224,9 @@ static void put_data(struct trace_output *o, const struct page *p)
 {
 	const struct trace *t = o->trace;
 
-	fprintf(o->to, "{\"version\":1,\"from\":%llu,\"n\":%llu,\"limited\":%s,\"running\":%s,\n\"launches\":[", (unsigned long long)t->from,
-		(unsigned long long)t->n_recorded, o->trace->exceeded ? "true" : "false", o->trace->still_running ? "true" : "false");
+	fprintf(o->to, "{\"version\":1,\"from\":%llu,\"n\":%llu,\"limited\":%s,\"running\":%s,\n\"launches\":[",
+		(unsigned long long)t->from, (unsigned long long)t->n_recorded, o->trace->exceeded ? "true" : "false",
+		o->trace->still_running ? "true" : "false");
 	put_launches(o->to, p);
 	fputs("],\n\"files\":[", o->to);
 	for (unsigned k = 0; k < t->codes.n_files; k++) {
@@ -305,5 +310,7 @@ static void close_page(struct trace_output *o)
 	o->data = NULL;
 }
 
+/* clang-format off */
 const struct trace_sink gpul_trace_page = { .suffix = ".html", .open = open_page, .prepare = prepare_event, .event = add_event, .notice = add_notice,
 					    .block_ends = gpul_record_block_ends, .close = close_page };
+/* clang-format on */

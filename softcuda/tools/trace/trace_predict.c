@@ -106,6 +106,7 @@ static uint64_t lop3(uint64_t a, uint64_t b, uint64_t c, uint64_t table)
 
 /* X(operation, bytes per source, number of sources, result): a, b, c are the sources as unsigned numbers; the result is truncated
  * to the register's width.  The last source of selp is a predicate, 0 or 1. */
+/* clang-format off */
 #define RULES(X) \
 	X(MOV_16, 2, 1, a) X(MOV_32, 4, 1, a) X(MOV_64, 8, 1, a) \
 	X(ADD_32, 4, 2, a + b) X(SUB_32, 4, 2, a - b) X(MUL_32, 4, 2, a * b) X(MAD_32, 4, 3, a * b + c) X(NEG_32, 4, 1, 0 - a) \
@@ -133,9 +134,13 @@ static uint64_t lop3(uint64_t a, uint64_t b, uint64_t c, uint64_t table)
 	X(ABS_F64, 8, 1, a & INT64_MAX) X(DIV_F64, 8, 2, of_f64(f64(a) / f64(b))) X(SQRT_F64, 8, 1, of_f64(sqrt(f64(a)))) \
 	X(CVT_F64_S32, 4, 1, of_f64((double)SIGNED(a))) X(CVT_F64_U32, 4, 1, of_f64((double)a)) X(CVT_F64_F32, 4, 1, of_f64((double)f32(a))) \
 	X(CVT_F32_F64, 8, 1, of_f32((float)f64(a)))
+/* clang-format on */
 
 /* The names of the rules in the page. */
-static const struct { const char *name; uint8_t bytes, n; } known[N_OPS] = {
+static const struct {
+	const char *name;
+	uint8_t bytes, n;
+} known[N_OPS] = {
 #define X(op, bytes, n, result) [OP_##op] = { #op, bytes, n },
 	RULES(X)
 #undef X
@@ -206,15 +211,15 @@ void gpul_trace_predict(const struct warp_state *s, const struct insn *i, uint64
 		source[k] = v[k];
 	}
 	switch (i->op) {
-#define X(op, bytes, n, result)                                                            \
-	case OP_##op:                                                                      \
-		for (unsigned l = 0; l < LANES; l++) {                                     \
-			const uint64_t a = source[0][l], b = source[1][l], c = source[2][l];              \
-			(void)a, (void)b, (void)c, (void)imm;                              \
-			out[l] = (result);                                                 \
-		}                                                                          \
+#define X(op, bytes, n, result) \
+	case OP_##op: \
+		for (unsigned l = 0; l < LANES; l++) { \
+			const uint64_t a = source[0][l], b = source[1][l], c = source[2][l]; \
+			(void)a, (void)b, (void)c, (void)imm; \
+			out[l] = (result); \
+		} \
 		break;
-	RULES(X)
+		RULES(X)
 #undef X
 	default:
 		break;

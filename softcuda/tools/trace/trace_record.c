@@ -9,19 +9,19 @@ struct known_frame {
 	struct known_frame *next;
 	const struct trace_code *code;
 	uint32_t depth;
-	uint32_t lanes[];            /* for each flat register: the lanes whose values the page knows */
+	uint32_t lanes[]; /* for each flat register: the lanes whose values the page knows */
 };
 
-struct record_warp {             /* trace_warp.sink */
+struct record_warp { /* trace_warp.sink */
 	unsigned number;
 	const struct trace_code *code;
 	uint32_t depth, row, mask;
 	bool started;
-	struct known_frame *frames;  /* frames, most recently used first */
+	struct known_frame *frames; /* frames, most recently used first */
 };
 
 struct record_block {            /* trace_block.sink */
-	uint8_t *shadow, *known;     /* the page's copy of shared memory, and which bytes of it are known */
+	uint8_t *shadow, *known; /* the page's copy of shared memory, and which bytes of it are known */
 	uint32_t bytes;
 	struct record_warp warps[];
 };
@@ -93,7 +93,7 @@ static void put_lanes(struct bytes *b, const uint64_t v[LANES], unsigned bytes, 
 		return;
 	}
 	EACH_LANE_OF(l, on)
-		differ |= v[l] ^ first;
+	differ |= v[l] ^ first;
 	for (unsigned k = 0; k < bytes; k++)
 		planes |= (differ >> 8 * k & 255) ? 1u << k : 0;
 	put_byte(b, LANES_PLANES);
@@ -103,7 +103,7 @@ static void put_lanes(struct bytes *b, const uint64_t v[LANES], unsigned bytes, 
 			put_byte(b, (unsigned)(first >> 8 * k) & 255);
 		else
 			EACH_LANE_OF(l, on)
-				put_byte(b, (unsigned)(v[l] >> 8 * k) & 255);
+		put_byte(b, (unsigned)(v[l] >> 8 * k) & 255);
 	}
 }
 
@@ -163,7 +163,8 @@ static void find_stored(const struct trace_event *e, const struct func_code *cod
 	for (unsigned k = 0; k < n; k++) {
 		const gpul_ptx_operand *part = list ? &code->ptx->operands[o->first_child + k] : o;
 
-		if (part->kind != GPUL_PTX_OP_REG || part->selector || e->code->regs[part->index].bytes < 4 || e->code->regs[part->index].bytes > 8) {
+		if (part->kind != GPUL_PTX_OP_REG || part->selector || e->code->regs[part->index].bytes < 4 ||
+		    e->code->regs[part->index].bytes > 8) {
 			row->n_stored = 0;
 			return;
 		}
@@ -242,14 +243,14 @@ static bool prediction_holds(const struct record *r, const uint64_t v[LANES], un
 
 	if (!r->has_predicted)
 		return false;
-	if (on == ALL_LANES) {  /* without branches, so that the compiler vectorizes the loop */
+	if (on == ALL_LANES) { /* without branches, so that the compiler vectorizes the loop */
 		for (unsigned l = 0; l < LANES; l++)
 			wrong |= ((r->predicted[l] & mask) ^ v[l]) | (uint64_t)(bytes > 2 && (v[l] & sign) > infinity);
 		return !wrong;
 	}
 	EACH_LANE_OF(l, on)
-		if ((r->predicted[l] & mask) != v[l] || is_nan(v[l], bytes))
-			return false;
+	if ((r->predicted[l] & mask) != v[l] || is_nan(v[l], bytes))
+		return false;
 	return true;
 }
 
@@ -261,7 +262,8 @@ static bool loads_known_memory(const struct record_block *b, const struct trace_
 
 	if (e->row->opcode != GPUL_PTX_LD || !e->row->single || e->n_accesses != 1 || a->lanes != e->on || !b->shadow)
 		return false;
-	EACH_LANE_OF(l, e->on) {
+	EACH_LANE_OF(l, e->on)
+	{
 		if (a->space[l] != SPACE_SHARED || a->at[l] + a->bytes[l] > b->bytes)
 			return false;
 		for (uint32_t k = 0; k < a->bytes[l]; k++)
@@ -273,9 +275,9 @@ static bool loads_known_memory(const struct record_block *b, const struct trace_
 		const uint8_t *values = trace_dest(e, k, &bytes);
 
 		EACH_LANE_OF(l, e->on)
-			if ((bytes != 4 && bytes != 8) || bytes * n != a->bytes[l] ||
-			    memcmp(values + bytes * l, b->shadow + a->at[l] + bytes * k, bytes) != 0)
-				return false;
+		if ((bytes != 4 && bytes != 8) || bytes * n != a->bytes[l] ||
+		    memcmp(values + bytes * l, b->shadow + a->at[l] + bytes * k, bytes) != 0)
+			return false;
 	}
 	return true;
 }
@@ -355,8 +357,8 @@ static bool stores_known_registers(struct record *r, struct record_warp *w, cons
 		if (!values || a->lanes & ~lanes[row->stored[k]])
 			return false;
 		EACH_LANE_OF(l, a->lanes)
-			if (at + bytes > a->bytes[l] || memcmp(b->shadow + a->at[l] + at, values + bytes * l, bytes) != 0)
-				return false;
+		if (at + bytes > a->bytes[l] || memcmp(b->shadow + a->at[l] + at, values + bytes * l, bytes) != 0)
+			return false;
 		at += bytes;
 	}
 	return at == a->bytes[first_lane(a->lanes)];
@@ -370,16 +372,18 @@ static bool update_shadow(struct record_block *b, const struct trace_event *e, c
 	if (!b->shadow || n > 64 || e->s->event == EVENT_FAULT)
 		return false;
 	EACH_LANE_OF(l, a->lanes)
-		if (a->space[l] != SPACE_SHARED || a->bytes[l] != n || a->at[l] > b->bytes || a->at[l] + n > b->bytes)
-			return false;
-	EACH_LANE_OF(l, a->lanes) {
+	if (a->space[l] != SPACE_SHARED || a->bytes[l] != n || a->at[l] > b->bytes || a->at[l] + n > b->bytes)
+		return false;
+	EACH_LANE_OF(l, a->lanes)
+	{
 		memcpy(b->shadow + a->at[l], e->s->shared + a->at[l], n);
 		memset(b->known + a->at[l], 1, n);
 	}
 	return true;
 }
 
-static void put_access(struct record *r, struct record_warp *w, const struct trace_event *e, const struct lane_accesses *a, struct bytes *to)
+static void put_access(struct record *r, struct record_warp *w, const struct trace_event *e, const struct lane_accesses *a,
+		       struct bytes *to)
 {
 	const unsigned first = first_lane(a->lanes);
 	struct record_block *b = e->block->sink;
@@ -400,7 +404,7 @@ static void put_access(struct record *r, struct record_warp *w, const struct tra
 		uint64_t v[LANES];
 
 		EACH_LANE_OF(l, a->lanes)
-			v[l] = word_of(b, a, l, k);
+		v[l] = word_of(b, a, l, k);
 		put_lanes(to, v, 4, a->lanes);
 	}
 }
@@ -437,7 +441,9 @@ void gpul_record_event(struct record *r, const struct trace_event *e)
 		flags |= RECORD_ON;
 		put_u32(to, e->on);
 	}
-	*w = (struct record_warp){ .number = w->number, .code = e->code, .depth = e->depth, .row = row, .mask = e->mask, .started = true, .frames = w->frames };
+	*w = (struct record_warp){
+		.number = w->number, .code = e->code, .depth = e->depth, .row = row, .mask = e->mask, .started = true, .frames = w->frames
+	};
 	flags |= put_values(r, w, e, to);
 	for (unsigned k = 0; k < e->n_accesses; k++)
 		n_accesses += e->access[k].lanes != 0;

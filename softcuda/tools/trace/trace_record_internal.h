@@ -19,9 +19,11 @@
 
 #include "softcuda/tools/trace/trace_internal.h"
 
+/* clang-format off */
 enum record_flag {
 	RECORD_WARP = 1, RECORD_PLACE = 2, RECORD_MASK = 4, RECORD_ON = 8, RECORD_VALUES = 16, RECORD_ACCESS = 32, RECORD_NOTICE = 128,
 };
+/* clang-format on */
 enum record_lanes { LANES_SAME, LANES_ROW, LANES_PLANES, LANES_BITS, LANES_PREDICTED };
 
 /* A growing array of bytes.  failed: out of memory; later bytes are lost. */
@@ -35,13 +37,17 @@ struct bytes {
 
 enum { MAX_RULE_SOURCES = 4 };
 
-struct trace_source { bool is_register; uint32_t flat; uint64_t value; };
+struct trace_source {
+	bool is_register;
+	uint32_t flat;
+	uint64_t value;
+};
 
 struct trace_rule {
-	const char *name;            /* name of the rule, as in page/rules.js; NULL: no rule */
+	const char *name; /* name of the rule, as in page/rules.js; NULL: no rule */
 	unsigned n;
 	struct trace_source source[MAX_RULE_SOURCES];
-	unsigned imm;                /* lop3: the table */
+	unsigned imm; /* lop3: the table */
 };
 
 /* Find the rule for an instruction with one result. */
@@ -51,21 +57,24 @@ void gpul_trace_predict(const struct warp_state *s, const struct insn *i, uint64
 
 /* ---- trace_record.c ------------------------------------------------------------------------------------------------------- */
 
-struct record_row {              /* what the page needs to know about an executed row of a function */
+struct record_row { /* what the page needs to know about an executed row of a function */
 	bool executed;
 	struct trace_rule rule;
-	unsigned n_stored;           /* registers that a store writes to memory */
+	unsigned n_stored; /* registers that a store writes to memory */
 	uint32_t stored[4];
 };
 
 struct record {
 	struct bytes stream;
-	unsigned n_warps;            /* number of warps that have a number */
+	unsigned n_warps; /* number of warps that have a number */
 	unsigned last_warp;
-	bool predicts;               /* everything is recorded, so the page knows all earlier writes */
-	struct { const struct trace_code *code; struct record_row *rows; } *functions;  /* indexed by trace_code.index */
+	bool predicts; /* everything is recorded, so the page knows all earlier writes */
+	struct {
+		const struct trace_code *code;
+		struct record_row *rows;
+	} *functions; /* indexed by trace_code.index */
 	unsigned n_functions;
-	uint64_t predicted[LANES];   /* results of the rule for the current instruction */
+	uint64_t predicted[LANES]; /* results of the rule for the current instruction */
 	bool has_predicted;
 };
 

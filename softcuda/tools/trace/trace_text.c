@@ -19,7 +19,7 @@ static char *put_access(char *to, const struct lane_accesses *a)
 		uint32_t same = 0;
 
 		EACH_LANE_OF(l, rest)
-			same |= a->space[l] == space ? 1u << l : 0;
+		same |= a->space[l] == space ? 1u << l : 0;
 		rest &= ~same;
 		*to++ = ' ', *to++ = ' ';
 		to = gpul_trace_put(to, kinds[a->kind]);
@@ -68,8 +68,8 @@ static void write_notice(struct trace_output *o, const struct trace_notice *n)
 	gpul_trace_flush(o);
 	switch (n->kind) {
 	case TRACE_LAUNCH:
-		fprintf(o->to, "launch %u of %s: grid %u,%u,%u, block %u,%u,%u\n", n->launch, SHOWN_NAME(l->kernel->info.name), l->grid[0], l->grid[1],
-			l->grid[2], l->block[0], l->block[1], l->block[2]);
+		fprintf(o->to, "launch %u of %s: grid %u,%u,%u, block %u,%u,%u\n", n->launch, SHOWN_NAME(l->kernel->info.name), l->grid[0],
+			l->grid[1], l->grid[2], l->block[0], l->block[1], l->block[2]);
 		break;
 	case TRACE_LAUNCH_ENDS:
 		fprintf(o->to, "launch %u ends%s%s\n", n->launch, n->fault ? ": " : "", n->fault ? n->fault : "");
@@ -98,4 +98,6 @@ static void close_text(struct trace_output *o)
 		fprintf(o->to, "the trace ends here: the kernel is still running\n");
 }
 
-const struct trace_sink gpul_trace_text = { .suffix = ".txt", .open = gpul_trace_open_lines, .event = write_event, .notice = write_notice, .close = close_text };
+const struct trace_sink gpul_trace_text = {
+	.suffix = ".txt", .open = gpul_trace_open_lines, .event = write_event, .notice = write_notice, .close = close_text
+};

@@ -56,7 +56,8 @@ static bool wants(struct observer *o, const struct func_code *code, const struct
 {
 	const struct trace *t = (struct trace *)o;
 
-	if (!gpul_insn_ptx(code, i) || !(gpul_insn_ends(code, i) || is_skip(code, i) || gpul_insn_accesses_memory(i) || gpul_insn_has_pieces(i)))
+	if (!gpul_insn_ptx(code, i) ||
+	    !(gpul_insn_ends(code, i) || is_skip(code, i) || gpul_insn_accesses_memory(i) || gpul_insn_has_pieces(i)))
 		return false;
 	return passes_filter(&t->filter, code, i);
 }
@@ -175,7 +176,7 @@ static unsigned number_of(struct trace *t, const gpul_exec_launch *l)
 		k++;
 	if (k < t->n_active)
 		return t->active[k].number;
-	if (t->n_active == TRACE_ACTIVE)  /* more launches than can run at once: the oldest is removed */
+	if (t->n_active == TRACE_ACTIVE) /* more launches than can run at once: the oldest is removed */
 		memmove(&t->active[0], &t->active[1], --t->n_active * sizeof t->active[0]);
 	k = t->n_active++;
 	t->active[k].launch = l;
@@ -255,8 +256,9 @@ static void launch_ends(struct observer *o, gpul_exec_launch *l, const gpul_exec
 	for (unsigned k = 0; k < t->n_active; k++) {
 		if (t->active[k].launch != l)
 			continue;
-		notice(t, TRACE_LAUNCH_ENDS, NULL, (struct trace_notice){ .of = l, .launch = t->active[k].number,
-									  .fault = fault->kind == GPUL_EXEC_OK ? NULL : fault->text });
+		notice(t, TRACE_LAUNCH_ENDS, NULL,
+		       (struct trace_notice){
+			       .of = l, .launch = t->active[k].number, .fault = fault->kind == GPUL_EXEC_OK ? NULL : fault->text });
 		memmove(&t->active[k], &t->active[k + 1], (--t->n_active - k) * sizeof t->active[0]);
 	}
 }
@@ -296,9 +298,10 @@ static gpul_status add_output(struct trace *t, const char *file, size_t n, gpul_
 	if (!name)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a trace");
 	if (!sink)
-		st = gpul_fail(err, GPUL_EINVAL, 0,
-			       "trace: the name of the file must end in .txt, .json (for Perfetto) or .html (a page that plays the kernel); '%.60s' does not",
-			       name);
+		st = gpul_fail(
+			err, GPUL_EINVAL, 0,
+			"trace: the name of the file must end in .txt, .json (for Perfetto) or .html (a page that plays the kernel); '%.60s' does not",
+			name);
 	for (unsigned k = 0; !st && k < t->n_outputs; k++)
 		if (t->output[k].sink == sink)
 			st = gpul_fail(err, GPUL_EINVAL, 0, "trace: two files of the same kind: give one %s", sink->suffix);
@@ -392,9 +395,17 @@ static gpul_status create(const struct tool_options *options, gpul_exec_memory *
 	(void)memory;
 	if (!t)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a trace");
-	t->observer = (struct observer){ .name = "trace", .serial = true, .wants = wants, .before = before, .after = after,
-					 .barrier_completes = barrier_completes, .deadlock = deadlock, .block_begins = block_begins,
-					 .block_ends = block_ends, .launch_ends = launch_ends, .program_ends = program_ends };
+	t->observer = (struct observer){ .name = "trace",
+					 .serial = true,
+					 .wants = wants,
+					 .before = before,
+					 .after = after,
+					 .barrier_completes = barrier_completes,
+					 .deadlock = deadlock,
+					 .block_begins = block_begins,
+					 .block_ends = block_ends,
+					 .launch_ends = launch_ends,
+					 .program_ends = program_ends };
 	st = read_options(t, options, err);
 	st = st ? st : open_outputs(t, err);
 	if (st)
@@ -425,11 +436,15 @@ static void say_what_is_missing(const struct trace *t)
 	const unsigned long long last = t->from + t->n_recorded - 1;
 
 	if (t->exceeded)
-		gpul_tool_say("trace", "the limit is reached: instructions %llu to %llu were recorded, and more were executed; limit=N "
-			      "(--trace-limit N) records more, from=N (--from N) later ones", (unsigned long long)t->from, last);
+		gpul_tool_say("trace",
+			      "the limit is reached: instructions %llu to %llu were recorded, and more were executed; limit=N "
+			      "(--trace-limit N) records more, from=N (--from N) later ones",
+			      (unsigned long long)t->from, last);
 	else if (!t->n_recorded)
-		gpul_tool_say("trace", "no instruction was recorded: %s", t->n ? "all of them are before from=N (--from)" :
-			      t->still_running ? "the kernel still waits, or the filter selects nothing" : "no kernel ran, or the filter selects nothing");
+		gpul_tool_say("trace", "no instruction was recorded: %s",
+			      t->n               ? "all of them are before from=N (--from)"
+			      : t->still_running ? "the kernel still waits, or the filter selects nothing"
+						 : "no kernel ran, or the filter selects nothing");
 	else if (t->still_running)
 		gpul_tool_say("trace", "the trace ends at instruction %llu, while the kernel is still running", last);
 }

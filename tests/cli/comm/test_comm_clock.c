@@ -16,11 +16,11 @@ static const uint64_t HERE_0 = 1234567890123456;
 
 /* Another host's clock. */
 struct clock {
-	uint64_t there_0;      /* its time at HERE_0 */
-	double ppm;            /* how much faster it runs, on average */
-	double wander;         /* its rate is higher by this amount in the first half of the
+	uint64_t there_0;       /* its time at HERE_0 */
+	double ppm;             /* how much faster it runs, on average */
+	double wander;          /* its rate is higher by this amount in the first half of the
 				* run, and lower in the second */
-	double run_ns, jump_ns;  /* jump: it is ahead by this amount in the middle tenth of the
+	double run_ns, jump_ns; /* jump: it is ahead by this amount in the middle tenth of the
 				  * run */
 };
 
@@ -50,7 +50,8 @@ static gpul_boot_stamp round_trip(const struct clock *c, double at, double least
 	const double there = least_ns * fraction(seed) + (fraction(seed) < 0.5 ? 0 : 300000 * fraction(seed));
 	const double back = least_ns * fraction(seed) + (fraction(seed) < 0.5 ? 0 : 300000 * fraction(seed));
 
-	return (gpul_boot_stamp){ .before_ns = HERE_0 + (uint64_t)at, .after_ns = HERE_0 + (uint64_t)ceil(at + there + back) + 1,
+	return (gpul_boot_stamp){ .before_ns = HERE_0 + (uint64_t)at,
+				  .after_ns = HERE_0 + (uint64_t)ceil(at + there + back) + 1,
 				  .there_ns = there_at(c, at + there) };
 }
 
@@ -60,9 +61,9 @@ static void make_stamps(const struct clock *c, uint64_t *seed, gpul_boot_stamp *
 	const double least_ns = 1000 + 50000 * fraction(seed), burst_ns = 200000 * BURST;
 
 	for (int i = 0; i < N; i++) {
-		const double at = i < BURST ? 200000. * i
-				: i < N - BURST ? burst_ns + (c->run_ns - 2 * burst_ns) * (i - BURST + 0.5) / CHECKS
-						: c->run_ns - 200000. * (N - i);
+		const double at = i < BURST       ? 200000. * i
+				  : i < N - BURST ? burst_ns + (c->run_ns - 2 * burst_ns) * (i - BURST + 0.5) / CHECKS
+						  : c->run_ns - 200000. * (N - i);
 
 		stamps[i] = round_trip(c, at, least_ns, seed);
 	}
@@ -92,8 +93,10 @@ static void a_converted_time_is_within_the_bound_whatever_the_delays(void **stat
 	(void)state;
 	for (uint64_t s = 1; s <= SEEDS; s++) {
 		uint64_t seed = s * 0x9e3779b97f4a7c15u;
-		const struct clock c = { .there_0 = next_random(&seed) >> 8, .ppm = 400 * fraction(&seed) - 200,
-					 .wander = COMM_CLOCK_WANDER * (2 * fraction(&seed) - 1), .run_ns = 5e7 + 3e11 * pow(fraction(&seed), 6) };
+		const struct clock c = { .there_0 = next_random(&seed) >> 8,
+					 .ppm = 400 * fraction(&seed) - 200,
+					 .wander = COMM_CLOCK_WANDER * (2 * fraction(&seed) - 1),
+					 .run_ns = 5e7 + 3e11 * pow(fraction(&seed), 6) };
 		struct comm_host_clock h;
 		double from, to, error;
 
@@ -109,7 +112,7 @@ static void a_converted_time_is_within_the_bound_whatever_the_delays(void **stat
 				 h.relation.bound_ns, c.run_ns, (unsigned long long)h.relation.shortest_ns);
 		tightest = fmin(tightest, h.relation.bound_ns - error);
 	}
-	assert_true(tightest < 500);  /* the error is close to the bound, so the bound is
+	assert_true(tightest < 500); /* the error is close to the bound, so the bound is
 				       * tight */
 }
 

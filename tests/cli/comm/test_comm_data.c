@@ -11,7 +11,7 @@
 #include "cli/lib/value.h"
 
 enum { MOST_COUNT = 70001, MOST_RANKS = 5, N_COUNTS = 3 };
-static const size_t counts[N_COUNTS] = { 1, 37, MOST_COUNT };  /* the last is longer than the period of the data */
+static const size_t counts[N_COUNTS] = { 1, 37, MOST_COUNT }; /* the last is longer than the period of the data */
 static const gpul_type types[] = { GPUL_F16, GPUL_BF16, GPUL_F32, GPUL_F64, GPUL_I32, GPUL_U8 };
 
 static unsigned char *sends[MOST_RANKS], *recv_buffer;
@@ -33,7 +33,7 @@ static void fill_sends(struct comm_data_desc desc, size_t n)
 	for (desc.rank = 0; desc.rank < desc.n_ranks; desc.rank++) {
 		struct comm_data d = create(desc);
 
-		comm_data_fill(&d, 0, n / 2, sends[desc.rank]);  /* in two parts, as through a staging buffer */
+		comm_data_fill(&d, 0, n / 2, sends[desc.rank]); /* in two parts, as through a staging buffer */
 		comm_data_fill(&d, n / 2, n - n / 2, sends[desc.rank] + n / 2 * d.element_bytes);
 		comm_data_free(&d);
 	}
@@ -109,16 +109,20 @@ static void right_reductions_are_right(void **state)
 {
 	(void)state;
 	for (int test = 0; test < N_COUNTS * GPUL_COMM_N_DTYPES * GPUL_COMM_N_OPS; test++) {
-		struct comm_data_desc d = { .call = GPUL_COMM_ALLREDUCE, .dtype = (gpul_comm_dtype)(test / N_COUNTS % GPUL_COMM_N_DTYPES),
-					    .op = (gpul_comm_op)(test / N_COUNTS / GPUL_COMM_N_DTYPES), .rank = 1, .n_ranks = 2 + test % 4,
-					    .count = counts[test % N_COUNTS], .seed = (uint64_t)test };
+		struct comm_data_desc d = { .call = GPUL_COMM_ALLREDUCE,
+					    .dtype = (gpul_comm_dtype)(test / N_COUNTS % GPUL_COMM_N_DTYPES),
+					    .op = (gpul_comm_op)(test / N_COUNTS / GPUL_COMM_N_DTYPES),
+					    .rank = 1,
+					    .n_ranks = 2 + test % 4,
+					    .count = counts[test % N_COUNTS],
+					    .seed = (uint64_t)test };
 		struct comm_data data = create(d);
 
 		fill_sends(d, d.count);
 		reduce_all(&d, 0, d.count, d.n_ranks);
 		assert_int_equal(comm_data_check(&data, 0, d.count, recv_buffer), 0);
 		if (d.count > 1) {
-			reduce_all(&d, 0, d.count, d.n_ranks - 1);  /* one rank's data is missing */
+			reduce_all(&d, 0, d.count, d.n_ranks - 1); /* one rank's data is missing */
 			assert_true(comm_data_check(&data, 0, d.count, recv_buffer) > (d.count > 37 ? d.count / 8 : 0));
 		}
 		memset(recv_buffer, 0xff, d.count * data.element_bytes);
@@ -155,9 +159,14 @@ static void copies_are_right_and_one_wrong_bit_is_found(void **state)
 
 	(void)state;
 	for (int test = 0; test < 4 * GPUL_COMM_N_DTYPES * 3; test++) {
-		const struct comm_data_desc d = { .call = calls[test % 4], .dtype = (gpul_comm_dtype)(test / 4 % GPUL_COMM_N_DTYPES),
-						  .rank = test % 3, .n_ranks = 3, .root = 2, .seed = 5,
-						  .count = test / 4 / GPUL_COMM_N_DTYPES == 2 ? MOST_COUNT / 5 : counts[test / 4 / GPUL_COMM_N_DTYPES] };
+		const struct comm_data_desc d = { .call = calls[test % 4],
+						  .dtype = (gpul_comm_dtype)(test / 4 % GPUL_COMM_N_DTYPES),
+						  .rank = test % 3,
+						  .n_ranks = 3,
+						  .root = 2,
+						  .seed = 5,
+						  .count = test / 4 / GPUL_COMM_N_DTYPES == 2 ? MOST_COUNT / 5
+											      : counts[test / 4 / GPUL_COMM_N_DTYPES] };
 		const bool parts = d.call == GPUL_COMM_ALLGATHER || d.call == GPUL_COMM_ALLTOALL;
 		const size_t n = parts ? 3 * d.count : d.count, bytes = gpul_comm_dtype_bytes(d.dtype);
 		struct comm_data data = create(d);
@@ -170,7 +179,7 @@ static void copies_are_right_and_one_wrong_bit_is_found(void **state)
 		recv_buffer[0] ^= 0x80;
 		assert_int_equal(comm_data_check(&data, 0, n, recv_buffer), n > 1 ? 2 : 1);
 		copy_all(&d, bytes);
-		if (d.count > 37)  /* shifted by one element */
+		if (d.count > 37) /* shifted by one element */
 			assert_true(comm_data_check(&data, 0, n - 1, recv_buffer + bytes) > n / 2);
 		comm_data_free(&data);
 	}

@@ -37,16 +37,19 @@ static void each_wrong_byte_is_counted(void **state)
 static void the_picture_shows_the_deepest_sample_of_each_column(void **state)
 {
 	struct incast_sample samples[4000];
-	struct incast_result r = { .q = { .modes = { true, true }, .rate_bits = 1000000000, .queue_bytes = 100 << 10 }, .n_ranks = 5,
-				   .private_network = true, .window_bytes = 50 << 10 };
+	struct incast_result r = { .q = { .modes = { true, true }, .rate_bits = 1000000000, .queue_bytes = 100 << 10 },
+				   .n_ranks = 5,
+				   .private_network = true,
+				   .window_bytes = 50 << 10 };
 	struct out o = { 0 };
 	char *text;
 
 	(void)state;
 	for (unsigned i = 0; i < 4000; i++)
 		samples[i] = (struct incast_sample){ i * 1000000ull, i == 2001 ? 100 << 10 : 0 };
-	r.figures[INCAST_RECEIVER] = (struct incast_figures){ .measured = true, .ns = 4000000000, .bytes = 1, .queue_most = 100 << 10,
-							      .samples = samples, .n_samples = 4000 };
+	r.figures[INCAST_RECEIVER] = (struct incast_figures){
+		.measured = true, .ns = 4000000000, .bytes = 1, .queue_most = 100 << 10, .samples = samples, .n_samples = 4000
+	};
 	incast_svg(&r, &o);
 	out_bytes(&o, "", 1);
 	assert_false(o.failed);

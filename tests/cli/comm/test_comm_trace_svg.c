@@ -16,12 +16,16 @@ enum { RANKS = 2, CALLS = 3, CALL_NS = 860000 /* 1 us is a pixel */, MOST_EVENTS
 static struct comm_result *result;
 static gpul_comm_event *events[RANKS];
 static struct comm_rank_trace ranks[RANKS];
-static const struct comm_section section = { .begin_ns = 1000, .end_ns = (uint64_t)10 * CALL_NS, .bytes = 65536, .in = 1, .iterations = CALLS };
+static const struct comm_section section = {
+	.begin_ns = 1000, .end_ns = (uint64_t)10 * CALL_NS, .bytes = 65536, .in = 1, .iterations = CALLS
+};
 
 static void add_event(int rank, uint32_t kind, uint64_t begin_ns, uint64_t end_ns, uint32_t block, int32_t peer)
 {
 	assert_true(ranks[rank].n < MOST_EVENTS);
-	events[rank][ranks[rank].n++] = (gpul_comm_event){ .begin_ns = begin_ns, .end_ns = end_ns, .kind = kind, .block = block, .peer = peer };
+	events[rank][ranks[rank].n++] = (gpul_comm_event){
+		.begin_ns = begin_ns, .end_ns = end_ns, .kind = kind, .block = block, .peer = peer
+	};
 }
 
 /* Each call: the first half is a wait, the second a reduction, in every block of every rank. */
@@ -90,13 +94,13 @@ static void the_last_call_is_drawn_to_scale(void **state)
 	add_calls(2);
 	svg = draw();
 	assert_int_equal(count(svg, "<path class=\"data\""), 1);
-	assert_int_equal(count(svg, "M118.0 "), 2 * RANKS * 2 + 1);     /* call and wait of each block, and the axis */
-	assert_int_equal(count(svg, "h430.0v14h-430.0z"), 2 * RANKS * 2);  /* wait and reduction */
-	assert_int_equal(count(svg, "M548.0 "), RANKS * 2);             /* the reduction begins in the middle */
-	assert_int_equal(count(svg, ">rank 0</text>"), 1 + 2);          /* the row, and the waits of rank 1 */
+	assert_int_equal(count(svg, "M118.0 "), 2 * RANKS * 2 + 1);       /* call and wait of each block, and the axis */
+	assert_int_equal(count(svg, "h430.0v14h-430.0z"), 2 * RANKS * 2); /* wait and reduction */
+	assert_int_equal(count(svg, "M548.0 "), RANKS * 2);               /* the reduction begins in the middle */
+	assert_int_equal(count(svg, ">rank 0</text>"), 1 + 2);            /* the row, and the waits of rank 1 */
 	assert_non_null(strstr(svg, "64K of f16, 2 ranks"));
 	assert_non_null(strstr(svg, "algorithm ring, protocol simple, 2 blocks of 96 threads; the last timed call, in place"));
-	assert_null(strstr(svg, "class=\"credit\""));                   /* the legend lists the events of the
+	assert_null(strstr(svg, "class=\"credit\"")); /* the legend lists the events of the
 									 * picture */
 	free(svg);
 }
@@ -115,7 +119,7 @@ static void a_wrong_clock_does_not_change_which_call_is_drawn(void **state)
 	}
 	svg = draw();
 	assert_int_equal(count(svg, "<path class=\"reduce\""), 1);
-	assert_int_equal(count(svg, "v14h"), 2 * RANKS * 2);            /* wait and reduction of each block, once */
+	assert_int_equal(count(svg, "v14h"), 2 * RANKS * 2); /* wait and reduction of each block, once */
 	assert_non_null(strstr(svg, "the last timed call"));
 	free(svg);
 }
@@ -145,7 +149,7 @@ static void a_trace_that_has_lost_events_shows_the_last_recorded_call(void **sta
 
 	(void)state;
 	add_calls(2);
-	ranks[1].n -= 5;  /* the last block's last call, and a part of the other's */
+	ranks[1].n -= 5; /* the last block's last call, and a part of the other's */
 	ranks[1].n_lost = 5;
 	svg = draw();
 	assert_int_equal(count(svg, "v14h"), 2 * RANKS * 2);

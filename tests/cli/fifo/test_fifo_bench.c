@@ -19,7 +19,7 @@ static void counts_numbers_in_any_order(void **state)
 	uint64_t seen[700] = { 0 }, random = 1;
 
 	(void)state;
-	for (int again = 0; again < 2; again++) {  /* the second time in a cleared map */
+	for (int again = 0; again < 2; again++) { /* the second time in a cleared map */
 		memset(seen, 0, sizeof seen);
 		assert_int_equal(fifo_count_clear(&c, again ? 350 : 700, NULL), GPUL_OK);
 		for (int i = 0; i < 20000; i++) {
@@ -59,16 +59,14 @@ enum how { COUNT, STAMP };
 static void make_items(gpul_fifo_item items[ALL], bool in_turn)
 {
 	for (unsigned i = 0; i < ALL; i++)
-		items[i] = (gpul_fifo_item){ .word = { in_turn ? i / BLOCKS : i % TRIGGERS,
-						       in_turn ? i % BLOCKS : i / TRIGGERS } };
+		items[i] = (gpul_fifo_item){ .word = { in_turn ? i / BLOCKS : i % TRIGGERS, in_turn ? i % BLOCKS : i / TRIGGERS } };
 }
 
 static gpul_status check(enum how how, const gpul_fifo_item items[ALL], unsigned batch)
 {
 	struct fifo_count count = { 0 };
 	uint64_t popped_ns[ALL] = { 0 };
-	struct fifo_check c = { .blocks = BLOCKS, .triggers = TRIGGERS, .count = how == COUNT ? &count : NULL,
-				.popped_ns = popped_ns };
+	struct fifo_check c = { .blocks = BLOCKS, .triggers = TRIGGERS, .count = how == COUNT ? &count : NULL, .popped_ns = popped_ns };
 	gpul_error err = { 0 };
 	gpul_status st;
 
@@ -102,9 +100,9 @@ static void accepts_all_triggers_in_any_batches(void **state)
 static void finds_one_wrong_trigger_at_any_position(void **state)
 {
 	static const gpul_fifo_item wrong[] = {
-		{ .word = { 0, 0 } },                          /* a repeated trigger instead of another one */
-		{ .word = { TRIGGERS, 1 } },                   /* the number is too large */
-		{ .word = { 1, BLOCKS } },                     /* the block does not exist */
+		{ .word = { 0, 0 } },        /* a repeated trigger instead of another one */
+		{ .word = { TRIGGERS, 1 } }, /* the number is too large */
+		{ .word = { 1, BLOCKS } },   /* the block does not exist */
 		{ .word = { INT64_MAX, INT64_MAX } },
 	};
 
@@ -128,9 +126,9 @@ static void finds_two_swapped_triggers_of_a_block(void **state)
 	(void)state;
 	make_items(items, true);
 	first = items[4];
-	items[4] = items[10];  /* the same block, two numbers later */
+	items[4] = items[10]; /* the same block, two numbers later */
 	items[10] = first;
-	assert_int_equal(check(COUNT, items, 4), GPUL_OK);  /* fifo_check_count() does not check the order */
+	assert_int_equal(check(COUNT, items, 4), GPUL_OK); /* fifo_check_count() does not check the order */
 	assert_int_equal(check(STAMP, items, 4), GPUL_EFORMAT);
 }
 
@@ -143,8 +141,7 @@ static const uint64_t LAP = 1ull << 63;
 static void make_warps(struct gpul_trigger slots[WARP_ALL], uint64_t lap)
 {
 	for (unsigned i = 0; i < WARP_ALL; i++)
-		slots[i] = (struct gpul_trigger){ { (i / WARP / BLOCKS * WARP + i % WARP) ^ lap,
-						    (i / WARP % BLOCKS) ^ lap } };
+		slots[i] = (struct gpul_trigger){ { (i / WARP / BLOCKS * WARP + i % WARP) ^ lap, (i / WARP % BLOCKS) ^ lap } };
 }
 
 static gpul_status check_warps(const struct gpul_trigger slots[WARP_ALL], uint64_t lap, unsigned batch)
@@ -154,8 +151,9 @@ static gpul_status check_warps(const struct gpul_trigger slots[WARP_ALL], uint64
 
 	assert_int_equal(fifo_check_begin(&c, NULL), GPUL_OK);
 	for (unsigned at = 0; at < WARP_ALL; at += batch) {
-		const gpul_fifo_run run = { .triggers = slots + at, .lap = lap, .position = 7 * WARP + at,
-					    .n = WARP_ALL - at < batch ? WARP_ALL - at : batch };
+		const gpul_fifo_run run = {
+			.triggers = slots + at, .lap = lap, .position = 7 * WARP + at, .n = WARP_ALL - at < batch ? WARP_ALL - at : batch
+		};
 
 		fifo_check_order(&c, &run);
 	}
@@ -205,7 +203,7 @@ static void finds_a_repeated_and_a_missing_warp_push(void **state)
 	memcpy(slots + (BLOCKS + 1) * WARP, slots + WARP, WARP * sizeof *slots);
 	assert_int_equal(check_warps(slots, 0, WARP_ALL), GPUL_EFORMAT);
 	make_warps(slots, 0);
-	for (unsigned i = WARP_ALL - WARP; i < WARP_ALL; i++)  /* the last push comes from the wrong warp */
+	for (unsigned i = WARP_ALL - WARP; i < WARP_ALL; i++) /* the last push comes from the wrong warp */
 		slots[i] = (struct gpul_trigger){ { PUSHES * WARP + i % WARP, 1 } };
 	assert_int_equal(check_warps(slots, 0, WARP_ALL), GPUL_EFORMAT);
 }
@@ -231,13 +229,13 @@ static void percentiles_are_measured_times(void **state)
 
 	(void)state;
 	for (int i = 0; i < 1000; i++)
-		ns[i] = 1 + i * 7 % 1000;  /* each number from 1 to 1000 once */
+		ns[i] = 1 + i * 7 % 1000; /* each number from 1 to 1000 once */
 	fifo_latency_of(ns, 1000, &latency);
 	for (int i = 0; i < FIFO_N_PERCENTILES; i++)
 		assert_int_equal(latency.ns[i], of_thousand[i]);
 	fifo_latency_of(&one, 1, &latency);
 	for (int i = 0; i < FIFO_N_PERCENTILES; i++)
-		assert_int_equal(latency.ns[i], 0);  /* the error of two clocks, not a time */
+		assert_int_equal(latency.ns[i], 0); /* the error of two clocks, not a time */
 }
 
 /* ---- figures of a GPU and of the peer -------------------------------------------- */
@@ -247,15 +245,18 @@ static void make_gpu_result(struct fifo_bench_request *r, struct fifo_bench_resu
 	static const struct fifo_config configs[] = { { 1, 1 }, { 128, 8 }, { 128, 16 } };
 
 	*r = (struct fifo_bench_request){ .mode = { true, true }, .repeat = 5, .cpu = -1 };
-	*result = (struct fifo_bench_result){ .gpu = "NVIDIA <H&200>", .driver = "nvidia", .driver_version = 13010,
-					      .kind = GPUL_MEM_HOST_NUMA, .node = 1, .cpu = 7,
+	*result = (struct fifo_bench_result){ .gpu = "NVIDIA <H&200>",
+					      .driver = "nvidia",
+					      .driver_version = 13010,
+					      .kind = GPUL_MEM_HOST_NUMA,
+					      .node = 1,
+					      .cpu = 7,
 					      .cpu_node = 1 };
 	for (int mode = 0; mode < FIFO_N_MODES; mode++)
 		for (int i = 0; i < 3; i++) {
 			struct fifo_row *row = &result->row[result->n_rows++];
 
-			*row = (struct fifo_row){ .mode = (enum fifo_mode)mode, .config = configs[i], .lanes = 1,
-						  .triggers = 1280 };
+			*row = (struct fifo_row){ .mode = (enum fifo_mode)mode, .config = configs[i], .lanes = 1, .triggers = 1280 };
 			for (int op = 0; op < FIFO_N_OPS; op++)
 				row->rate[op].median = (i * 10 + op + 1) * 1.25e6;
 		}
@@ -280,8 +281,7 @@ static void reports_a_cpu_on_another_node_than_the_memory(void **state)
 	}
 }
 
-static struct out show(void (*how)(const struct fifo_bench_request *, const struct fifo_bench_result *, struct out *),
-		       bool interprets)
+static struct out show(void (*how)(const struct fifo_bench_request *, const struct fifo_bench_result *, struct out *), bool interprets)
 {
 	static struct fifo_bench_request r;
 	static struct fifo_bench_result result;
@@ -313,9 +313,11 @@ static void tables_show_the_peers_figures_only_on_a_gpu(void **state)
 	assert_int_equal(n_times(o.at, "measured on another day"), 2);
 	/* gpuload's figures: 11 ... 14 times 1.25; the peer's: 6.89 and 1.07, or - if it was not measured */
 	assert_int_equal(n_times(o.at, "    128        8       1280        13.8     15.0        6.89        16.2     17.5"
-				       "        1.07\n"), 2);
+				       "        1.07\n"),
+			 2);
 	assert_int_equal(n_times(o.at, "    128       16       1280        26.2     27.5           -        28.8     30.0"
-				       "           -\n"), 2);
+				       "           -\n"),
+			 2);
 	out_free(&o);
 	o = show(fifo_bench_text, true);
 	assert_int_equal(n_times(o.at, "mscclpp"), 0);
@@ -328,7 +330,7 @@ static void plot_shows_the_peers_curve_only_on_a_gpu(void **state)
 	struct out o = show(fifo_bench_svg, false);
 
 	(void)state;
-	assert_int_equal(n_times(o.at, "<path class=\"peer\""), 1 + 2 * 2);  /* legend; 2 sizes x (sync, no sync) */
+	assert_int_equal(n_times(o.at, "<path class=\"peer\""), 1 + 2 * 2); /* legend; 2 sizes x (sync, no sync) */
 	assert_int_equal(n_times(o.at, "mscclpp, 128 slots, 8 threads: 6.89 M/s"), 1);
 	assert_int_equal(n_times(o.at, "mscclpp, 128 slots, 8 threads: 1.07 M/s"), 1);
 	assert_int_equal(n_times(o.at, "H&200"), 0);

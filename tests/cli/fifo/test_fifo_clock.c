@@ -18,7 +18,7 @@
 /* ---- synthetic clocks ---------------------------------------------------------------------------------------- */
 
 enum { N = 400 };
-static const uint64_t CPU_0 = 12345678901234, GPU_0 = 1763668800000000000;  /* GPU clocks count from 1970 */
+static const uint64_t CPU_0 = 12345678901234, GPU_0 = 1763668800000000000; /* GPU clocks count from 1970 */
 
 /* A GPU clock that is faster than the CPU clock by ppm parts per million, and changes in steps of step_ns. */
 struct clocks {
@@ -66,7 +66,7 @@ static void a_converted_time_is_within_the_bound(void **state)
 		assert_int_equal(fifo_clock_relate(samples, N, step, &r, NULL), GPUL_OK);
 		assert_in_range(r.shortest_ns, 2000, 2100);
 		assert_true(r.bound_ns >= 1000 && r.bound_ns < 1200 + (double)step);
-		assert_true(fabs(r.drift * 1e6 + clocks[k].ppm) < 4);  /* an error of 2 us in a second is 2 ppm */
+		assert_true(fabs(r.drift * 1e6 + clocks[k].ppm) < 4); /* an error of 2 us in a second is 2 ppm */
 		for (double past = 0; past < 1e9; past += 1e7) {
 			double got = (double)(int64_t)(fifo_clock_cpu_ns(&r, gpu_at(&clocks[k], past)) - CPU_0);
 
@@ -111,7 +111,7 @@ static void one_sample_is_enough_for_an_offset(void **state)
 	assert_int_equal(fifo_clock_relate(&s, 1, 1, &r, NULL), GPUL_OK);
 	assert_int_equal(fifo_clock_cpu_ns(&r, 500000), 2000);
 	assert_int_equal(fifo_clock_cpu_ns(&r, 500700), 2700);
-	assert_int_equal(fifo_clock_cpu_ns(&r, 400000), 0);  /* before the CPU's clock began */
+	assert_int_equal(fifo_clock_cpu_ns(&r, 400000), 0); /* before the CPU's clock began */
 	assert_true(r.bound_ns >= 1000 && r.bound_ns <= 1001);
 }
 
@@ -124,7 +124,7 @@ static void long_round_trips_are_ignored(void **state)
 	(void)state;
 	make_samples(&c, samples);
 	for (int i = 0; i < N; i += 2)
-		samples[i].after_ns += 1000000;  /* as if this thread had not been scheduled */
+		samples[i].after_ns += 1000000; /* as if this thread had not been scheduled */
 	assert_int_equal(fifo_clock_relate(samples, N, 1, &r, NULL), GPUL_OK);
 	assert_true(r.bound_ns < 1200);
 }
@@ -187,7 +187,7 @@ static void converted_time_of_the_drivers_clock_is_within_the_bound(void **state
 
 		assert_true((double)cpu + r.bound_ns >= (double)before && (double)cpu <= (double)after + r.bound_ns);
 	}
-	assert_int_equal(fifo_clock_fit(c, &r, NULL), GPUL_EINVAL);  /* the first call has discarded the samples */
+	assert_int_equal(fifo_clock_fit(c, &r, NULL), GPUL_EINVAL); /* the first call has discarded the samples */
 	fifo_clock_destroy(c);
 	gpul_context_close(&context);
 }

@@ -20,14 +20,27 @@ static struct fifo_put_trace make_trace(void)
 	for (int i = 0; i < BLOCKS * PUTS; i++) {
 		const int64_t took = 1000 * ((i * 37) % 200 + 1), from = 10000000 * (int64_t)(i % PUTS);
 
-		times[i] = (struct fifo_put_times){ .begun = from, .pushed = from + 10, .popped = from + took, .posted = from + took + 500,
-						    .acknowledged = from + took + 700, .synced = from + took + 900, .seen = from + took + 600,
-						    .flushed = from + took + 650, .kernel_seen = from + 2 * took };
+		times[i] = (struct fifo_put_times){ .begun = from,
+						    .pushed = from + 10,
+						    .popped = from + took,
+						    .posted = from + took + 500,
+						    .acknowledged = from + took + 700,
+						    .synced = from + took + 900,
+						    .seen = from + took + 600,
+						    .flushed = from + took + 650,
+						    .kernel_seen = from + 2 * took };
 	}
 	return (struct fifo_put_trace){
-		.ask = { .blocks = BLOCKS, .puts = PUTS, .bytes = 64 }, .driver = "soft", .device = "GPU a", .peer_device = "GPU b",
-		.fabric = "verbs, rxe0 port 1", .kind = "memfd", .puts = times, .n_puts = BLOCKS * PUTS,
-		.relation = { .bound_ns = 500 }, .peer_relation = { .bound_ns = 700 },
+		.ask = { .blocks = BLOCKS, .puts = PUTS, .bytes = 64 },
+		.driver = "soft",
+		.device = "GPU a",
+		.peer_device = "GPU b",
+		.fabric = "verbs, rxe0 port 1",
+		.kind = "memfd",
+		.puts = times,
+		.n_puts = BLOCKS * PUTS,
+		.relation = { .bound_ns = 500 },
+		.peer_relation = { .bound_ns = 700 },
 	};
 }
 
@@ -55,7 +68,7 @@ static void a_step_of_less_than_nothing_counts_as_nothing(void **state)
 
 	(void)state;
 	for (int i = 0; i < BLOCKS * PUTS; i++)
-		times[i].popped = times[i].begun - 300;  /* because of a clock error */
+		times[i].popped = times[i].begun - 300; /* because of a clock error */
 	assert_int_equal(fifo_put_text(&t, &o, NULL), GPUL_OK);
 	out_bytes(&o, "", 1);
 	assert_non_null(strstr(o.at, "  push begun to popped                     0.00       0.00       0.00       0.00\n"));

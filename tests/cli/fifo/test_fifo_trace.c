@@ -17,8 +17,9 @@
 
 static struct fifo_trace_request request(unsigned slots, unsigned lanes, unsigned blocks, unsigned triggers, bool sync)
 {
-	struct fifo_trace_request q = { .path = "-", .slots = slots, .lanes = lanes, .blocks = blocks, .triggers = triggers,
-					.sync = sync, .timeout_ns = 20000000000 };
+	struct fifo_trace_request q = {
+		.path = "-", .slots = slots, .lanes = lanes, .blocks = blocks, .triggers = triggers, .sync = sync, .timeout_ns = 20000000000
+	};
 
 	assert_int_equal(devices_arg_parse(NULL, NULL, &q.devices, NULL), GPUL_OK);
 	return q;
@@ -42,8 +43,8 @@ static void check_trigger(const struct fifo_trace *t, const struct fifo_trace_tr
 	const int64_t bound = (int64_t)t->relation.bound_ns + 1;
 
 	assert_true(of->begun <= of->pushed);
-	assert_true(of->begun <= of->popped + bound);  /* not popped before the push began */
-	assert_true(of->room <= of->pushed + bound);   /* not pushed before its slot was free */
+	assert_true(of->begun <= of->popped + bound); /* not popped before the push began */
+	assert_true(of->room <= of->pushed + bound);  /* not pushed before its slot was free */
 	assert_true(of->popped <= of->handling && of->handling <= of->handled && of->handled <= of->released);
 	assert_true(!t->ask.sync || (of->pushed <= of->synced && of->handled <= of->synced + bound));
 	assert_true(of->handled - of->handling >= (int64_t)t->ask.handler_ns);
@@ -62,8 +63,7 @@ static void check_order(const struct fifo_trace *t)
 
 		check_trigger(t, of);
 		if (i % per)
-			assert_true(of->begun >= (t->ask.sync ? previous->synced : previous->pushed) &&
-				    of->handling >= previous->handled);
+			assert_true(of->begun >= (t->ask.sync ? previous->synced : previous->pushed) && of->handling >= previous->handled);
 	}
 	for (unsigned i = 0; i < t->n_popped; i++) {
 		const struct fifo_trace_trigger *of = &t->triggers[t->order[i]];
@@ -77,7 +77,8 @@ static void check_order(const struct fifo_trace *t)
 
 static void recorded_times_are_consistent_in_each_mode_and_size(void **state)
 {
-	static const unsigned shapes[][4] = {  /* slots, lanes, blocks, triggers */
+	static const unsigned shapes[][4] = {
+		/* slots, lanes, blocks, triggers */
 		{ 1, 1, 1, 20 }, { 1, 1, 3, 10 }, { 2, 2, 2, 20 }, { 8, 1, 4, 30 }, { 8, 4, 3, 30 }, { 8, 8, 16, 10 }, { 256, 1, 2, 50 },
 	};
 
@@ -113,16 +114,22 @@ static void slow_handler_makes_the_kernel_wait_for_a_slot(void **state)
 static void percentiles_match_the_recorded_times(void **state)
 {
 	struct fifo_trace_trigger triggers[200] = { { 0 } };
-	struct fifo_trace t = { .ask = { .slots = 8, .lanes = 2, .blocks = 2, .triggers = 100 }, .driver = "soft",
-				.kind = "memfd", .triggers = triggers, .n_triggers = 200, .n_popped = 200 };
+	struct fifo_trace t = { .ask = { .slots = 8, .lanes = 2, .blocks = 2, .triggers = 100 },
+				.driver = "soft",
+				.kind = "memfd",
+				.triggers = triggers,
+				.n_triggers = 200,
+				.n_popped = 200 };
 	struct out o = { 0 };
 
 	(void)state;
 	for (int i = 0; i < 200; i++) {
-		const int took = (i * 37) % 200 + 1;  /* each number from 1 to 200 once, unsorted */
+		const int took = (i * 37) % 200 + 1; /* each number from 1 to 200 once, unsorted */
 
-		triggers[i] = (struct fifo_trace_trigger){ .begun = 1000000, .pushed = 1000000 + took * 10,
-							   .popped = 1000000 + took * 1000, .handled = 1000000 + took * 1000 + 500,
+		triggers[i] = (struct fifo_trace_trigger){ .begun = 1000000,
+							   .pushed = 1000000 + took * 10,
+							   .popped = 1000000 + took * 1000,
+							   .handled = 1000000 + took * 1000 + 500,
 							   .released = 1000000 + took * 1000 + 700,
 							   .room = i < 10 ? 1000010 : 0 };
 	}
@@ -132,7 +139,7 @@ static void percentiles_match_the_recorded_times(void **state)
 	assert_non_null(strstr(o.at, "push begun to popped           100.00     180.00     198.00     200.00\n"));
 	assert_non_null(strstr(o.at, "popped to handled                0.50       0.50       0.50       0.50\n"));
 	assert_non_null(strstr(o.at, "wait for room                  0.01       0.01       0.01       0.01  "
-				       " 10 of 200\n"));
+				     " 10 of 200\n"));
 	assert_null(strstr(o.at, "sync"));
 	out_free(&o);
 }

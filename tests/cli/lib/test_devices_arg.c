@@ -51,8 +51,7 @@ static void refuses_invalid_device_lists(void **state)
 		struct devices_arg d;
 		gpul_error err = { 0 };
 
-		assert_int_equal(devices_arg_parse(rows[i].driver, rows[i].devices, &d, &err),
-				 GPUL_EINVAL);
+		assert_int_equal(devices_arg_parse(rows[i].driver, rows[i].devices, &d, &err), GPUL_EINVAL);
 		assert_non_null(strstr(err.text, rows[i].why));
 		assert_int_equal(d.n, 0);
 	}

@@ -35,7 +35,7 @@ static void puts_commas_between_values(void **state)
 	json_end(&j, '}');
 	json_end(&j, '}');
 	assert_written(&j, "{\"none\":[],\"some\":[1,0,4294967295],"
-			"\"inside\":{\"yes\":true,\"nothing\":null}}");
+			   "\"inside\":{\"yes\":true,\"nothing\":null}}");
 }
 
 static void writes_numbers_with_all_their_digits(void **state)
@@ -53,7 +53,7 @@ static void writes_numbers_with_all_their_digits(void **state)
 	json_element(&j, NULL, GPUL_U64, &(uint64_t){ UINT64_MAX });
 	json_end(&j, ']');
 	assert_written(&j, "[18446744073709551615,-9223372036854775808,0.1,0.33333333333333331,"
-			"null,\"nan\",18446744073709551615]");
+			   "null,\"nan\",18446744073709551615]");
 }
 
 static void escapes_control_characters_quotes_and_invalid_utf8(void **state)

@@ -11,7 +11,8 @@
 
 static void reads_every_kind_of_value(void **state)
 {
-	static const char text[] = " {\"a\": -1.5e2, \"b\" : [1,true , null,{}], \"c\":\"x\\n\\u00e4\\ud83d\\ude00\\\"\", \"d\":{\"e\":false}, \"f\":[]} ";
+	static const char text[] =
+		" {\"a\": -1.5e2, \"b\" : [1,true , null,{}], \"c\":\"x\\n\\u00e4\\ud83d\\ude00\\\"\", \"d\":{\"e\":false}, \"f\":[]} ";
 	struct json_value *v;
 
 	(void)state;
@@ -25,7 +26,7 @@ static void reads_every_kind_of_value(void **state)
 	assert_string_equal(json_get_text(v, "c", ""), "x\n\xc3\xa4\xf0\x9f\x98\x80\"");
 	assert_false(json_get_bool(json_get(v, "d"), "e", true));
 	assert_null(json_get(v, "f")->first);
-	assert_string_equal(json_get_text(v, "a", "other"), "other");  /* not a text */
+	assert_string_equal(json_get_text(v, "a", "other"), "other"); /* not a text */
 	assert_int_equal(json_get_integer(v, "none", 7), 7);
 	assert_null(json_get(NULL, "a"));
 	json_free(v);
@@ -33,8 +34,10 @@ static void reads_every_kind_of_value(void **state)
 
 static void refuses_what_is_not_json(void **state)
 {
-	static const char *const wrong[] = { "", " ", "{", "[1,]", "{\"a\"}", "{\"a\":}", "{a:1}", "\"x", "\"\\q\"", "\"\\ud83d\"x", "01x", "+1", "1 2", "nul",
-					     "[1}", "\"a\nb\"", "\"\\u12\"", "-", "tru", "{\"a\":1,}" };
+	static const char *const wrong[] = { "",         " ",         "{",   "[1,]",    "{\"a\"}",
+					     "{\"a\":}", "{a:1}",     "\"x", "\"\\q\"", "\"\\ud83d\"x",
+					     "01x",      "+1",        "1 2", "nul",     "[1}",
+					     "\"a\nb\"", "\"\\u12\"", "-",   "tru",     "{\"a\":1,}" };
 	struct json_value *v = NULL;
 
 	(void)state;

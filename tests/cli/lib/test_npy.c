@@ -54,8 +54,7 @@ static void refuses_a_header_truncated_at_any_byte(void **state)
 	for (size_t cut = 0; cut < n; cut++) {
 		struct npy_about about;
 		gpul_error err = { 0 };
-		char *exact =
-			malloc(cut + 1); /* exactly this size, so that AddressSanitizer finds reads past the end */
+		char *exact = malloc(cut + 1); /* exactly this size, so that AddressSanitizer finds reads past the end */
 
 		assert_non_null(exact);
 		memcpy(exact, header, cut);
@@ -70,12 +69,9 @@ static void refuses_elements_that_are_not_plain_numbers(void **state)
 	static const struct {
 		const char *was, *is, *why;
 	} rows[] = {
-		{ "'<i4'", "'>i4'", "not plain little-endian numbers" },
-		{ "'<i4'", "'<U9'", "not plain little-endian numbers" },
-		{ "'<i4'", "[('a'", "not plain little-endian numbers" },
-		{ "(3, 4)", "(x, 4)", "not a .npy header" },
-		{ "'shape'", "'shepa'", "not a .npy header" },
-		{ "(3, 4)", "(3,4,5,6,7)", "5 dimensions" },
+		{ "'<i4'", "'>i4'", "not plain little-endian numbers" }, { "'<i4'", "'<U9'", "not plain little-endian numbers" },
+		{ "'<i4'", "[('a'", "not plain little-endian numbers" }, { "(3, 4)", "(x, 4)", "not a .npy header" },
+		{ "'shape'", "'shepa'", "not a .npy header" },           { "(3, 4)", "(3,4,5,6,7)", "5 dimensions" },
 	};
 
 	(void)state;
@@ -108,10 +104,8 @@ static void every_type_converts_to_a_dtype_and_back(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_header_contains_the_type_and_the_shape),
-		cmocka_unit_test(the_largest_shape_fits_into_a_header),
-		cmocka_unit_test(refuses_a_header_truncated_at_any_byte),
-		cmocka_unit_test(refuses_elements_that_are_not_plain_numbers),
+		cmocka_unit_test(a_header_contains_the_type_and_the_shape), cmocka_unit_test(the_largest_shape_fits_into_a_header),
+		cmocka_unit_test(refuses_a_header_truncated_at_any_byte),   cmocka_unit_test(refuses_elements_that_are_not_plain_numbers),
 		cmocka_unit_test(every_type_converts_to_a_dtype_and_back),
 	};
 

@@ -10,12 +10,8 @@
 
 enum { GRID, JSON, INCLUDE, STD, CALLS };
 static const struct cli_opt opts[] = {
-	[GRID] = { "grid", "X", "", NULL },
-	[JSON] = { "json", NULL, "", NULL },
-	[INCLUDE] = { "I", "DIR", "", NULL },
-	[STD] = { "std", "DIALECT", "", NULL },
-	[CALLS] = { "calls", "[=LIST]", "", NULL },
-	{ 0 },
+	[GRID] = { "grid", "X", "", NULL },     [JSON] = { "json", NULL, "", NULL },        [INCLUDE] = { "I", "DIR", "", NULL },
+	[STD] = { "std", "DIALECT", "", NULL }, [CALLS] = { "calls", "[=LIST]", "", NULL }, { 0 },
 };
 
 static gpul_status parse(struct cli_args *out, gpul_error *err, const char **words)
@@ -33,9 +29,7 @@ static void accepts_options_before_between_and_after_operands(void **state)
 	struct cli_args a;
 
 	(void)state;
-	assert_int_equal(
-		parse(&a, NULL, WORDS("--grid", "4", "file", "--json", "i32=-5", "--grid=8")),
-		GPUL_OK);
+	assert_int_equal(parse(&a, NULL, WORDS("--grid", "4", "file", "--json", "i32=-5", "--grid=8")), GPUL_OK);
 	assert_int_equal(a.n_operands, 2);
 	assert_string_equal(a.operands[0], "file");
 	assert_string_equal(a.operands[1], "i32=-5");

@@ -10,11 +10,13 @@
 
 static void a_time_has_four_digits_and_the_unit_that_fits(void **state)
 {
+	/* clang-format off */
 	static const struct { double seconds; const char *text; } cases[] = {
 		{ 0, "0 ns" },		    { 1.5e-9, "1.5 ns" },     { 0.0001842, "184.2 us" }, { 0.99994e-6, "999.9 ns" },
 		{ 0.99996e-6, "1 us" },	    { 0.0123456, "12.35 ms" }, { 1, "1 s" },		    { 0.999999, "1 s" },
 		{ 75.5, "75.5 s" },
 	};
+	/* clang-format on */
 	char buf[UNITS_TEXT_BYTES];
 
 	(void)state;

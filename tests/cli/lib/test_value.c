@@ -111,8 +111,7 @@ static void rounds_to_16_bits_once_and_to_even(void **state)
 		{ GPUL_F16, 0x1.8p-24, 0x0002 },
 		{ GPUL_F16, 0x1.ffcp-15, 0x0400 },
 		{ GPUL_F16, 1.0 + 0x1p-11, 0x3c00 },
-		{ GPUL_F16, 1.0 + 0x1p-11 + 0x1p-40,
-		  0x3c01 }, /* a conversion through f32 would lose the last bit */
+		{ GPUL_F16, 1.0 + 0x1p-11 + 0x1p-40, 0x3c01 }, /* a conversion through f32 would lose the last bit */
 		{ GPUL_BF16, 1.0, 0x3f80 },
 		{ GPUL_BF16, 0x1.fep127, 0x7f7f },
 		{ GPUL_BF16, 0x1.ffp127, 0x7f80 },
@@ -125,8 +124,7 @@ static void rounds_to_16_bits_once_and_to_even(void **state)
 
 		value_store_float(cases[i].t, cases[i].f, &bits);
 		if (bits != cases[i].bits)
-			fail_msg("%s of %a: %#x, expected %#x", gpul_type_name(cases[i].t),
-				 cases[i].f, bits, cases[i].bits);
+			fail_msg("%s of %a: %#x, expected %#x", gpul_type_name(cases[i].t), cases[i].f, bits, cases[i].bits);
 	}
 }
 
@@ -193,7 +191,7 @@ static void parses_up_to_three_sizes_and_finds_a_fourth(void **state)
 	(void)state;
 	assert_int_equal(value_parse_sizes("8", 1, part, &n, NULL), GPUL_OK);
 	assert_true(n == 1 && part[0] == 8 && part[1] == 0 && part[2] == 2);
-	assert_int_equal(value_parse_sizes("1K:1M:4,9:9", 7, part, &n, NULL), GPUL_OK);  /* the text may go on */
+	assert_int_equal(value_parse_sizes("1K:1M:4,9:9", 7, part, &n, NULL), GPUL_OK); /* the text may go on */
 	assert_true(n == 3 && part[0] == 1024 && part[1] == 1048576 && part[2] == 4);
 	assert_int_equal(value_parse_sizes("1:2:3:x", 7, part, &n, NULL), GPUL_OK);
 	assert_int_equal(n, 4);

@@ -22,10 +22,8 @@ static void parses_every_spelling_of_an_architecture(void **state)
 		uint16_t sm;
 		char suffix;
 	} rows[] = {
-		{ "90", 90, 0 },         { "90a", 90, 'a' },        { "sm_90", 90, 0 },
-		{ "sm_100f", 100, 'f' }, { "compute_75", 75, 0 },   { "9", 0, 0 },
-		{ "90b", 0, 0 },         { "sm_90aa", 0, 0 },       { "", 0, 0 },
-		{ "1000", 0, 0 },        { "sm_", 0, 0 },           { "-90", 0, 0 },
+		{ "90", 90, 0 }, { "90a", 90, 'a' },  { "sm_90", 90, 0 }, { "sm_100f", 100, 'f' }, { "compute_75", 75, 0 }, { "9", 0, 0 },
+		{ "90b", 0, 0 }, { "sm_90aa", 0, 0 }, { "", 0, 0 },       { "1000", 0, 0 },        { "sm_", 0, 0 },         { "-90", 0, 0 },
 	};
 
 	(void)state;
@@ -46,9 +44,8 @@ static void an_architecture_without_a_suffix_selects_all_variants(void **state)
 {
 	const gpul_image plain = { .kind = GPUL_IMAGE_CUBIN, .sm = 90 };
 	const gpul_image a = { .kind = GPUL_IMAGE_PTX, .sm = 90, .suffix = 'a' };
-	const struct image_filter any = { 0 }, both = { .sm = 90 },
-				  one = { .sm = 90, .suffix = 'a' },
-				  ptx = { .kind = GPUL_IMAGE_PTX }, other = { .sm = 80 };
+	const struct image_filter any = { 0 }, both = { .sm = 90 }, one = { .sm = 90, .suffix = 'a' }, ptx = { .kind = GPUL_IMAGE_PTX },
+				  other = { .sm = 80 };
 
 	(void)state;
 	assert_true(image_filter_takes(&any, &plain) && image_filter_takes(&any, &a));
@@ -94,8 +91,7 @@ static void finds_every_name_again_after_the_table_has_grown(void **state)
 
 static void uses_the_types_of_a_name_only_if_their_sizes_match(void **state)
 {
-	static const gpul_kernel_param fits[] = { { 0, 8, 0 }, { 8, 4, 0 } },
-				       differs[] = { { 0, 8, 0 }, { 8, 8, 0 } };
+	static const gpul_kernel_param fits[] = { { 0, 8, 0 }, { 8, 4, 0 } }, differs[] = { { 0, 8, 0 }, { 8, 8, 0 } };
 	struct cxx_names *names = cxx_names_create();
 	const struct cxx_name *name = cxx_names_get(names, "_Z5scalePdf");
 	gpul_kernel_info k = { .params = fits, .n_params = 2 };
@@ -119,17 +115,14 @@ static void a_glob_matches_every_form_of_a_name(void **state)
 		const char *glob;
 		bool fits;
 	} rows[] = {
-		{ "_Z4axpyIf*", true }, { "axpy<float>", true }, { "*axpy*", true },
-		{ "void axpy<float>(*", true }, { "axpy", false }, { "*double*", false },
+		{ "_Z4axpyIf*", true },         { "axpy<float>", true }, { "*axpy*", true },
+		{ "void axpy<float>(*", true }, { "axpy", false },       { "*double*", false },
 	};
-	const struct cxx_name name = {
-		.demangled = "void axpy<float>(float, float const*, float*, int)"
-	};
+	const struct cxx_name name = { .demangled = "void axpy<float>(float, float const*, float*, int)" };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-		assert_true(cxx_name_matches(rows[i].glob, "_Z4axpyIfEvT_PKS0_PS0_i", &name) ==
-			    rows[i].fits);
+		assert_true(cxx_name_matches(rows[i].glob, "_Z4axpyIfEvT_PKS0_PS0_i", &name) == rows[i].fits);
 }
 
 /* ---- progress ---------------------------------------------------------------------- */
@@ -153,8 +146,7 @@ static size_t read_progress(int fd, int read_from, bool long_ago, int wait_ms, c
 	fflush(stderr);
 	dup2(kept, STDERR_FILENO);
 	close(kept);
-	for (struct pollfd from = { .fd = read_from, .events = POLLIN };
-	     got < n && poll(&from, 1, wait_ms) > 0;) {
+	for (struct pollfd from = { .fd = read_from, .events = POLLIN }; got < n && poll(&from, 1, wait_ms) > 0;) {
 		ssize_t more = read(read_from, buf + got, n - got);
 
 		if (more <= 0)

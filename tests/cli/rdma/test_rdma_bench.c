@@ -99,7 +99,7 @@ static void percentiles_are_right_to_one_percent(void **state)
 		seen = (double)rdma_histogram_at(h, 0.99);
 		assert_true(seen >= 0.99 * (double)ns && seen <= 1.01 * (double)ns);
 	}
-	rdma_histogram_add(h, UINT64_MAX);  /* longer than any bucket */
+	rdma_histogram_add(h, UINT64_MAX); /* longer than any bucket */
 	memset(h, 0, sizeof *h);
 	for (uint64_t i = 1; i <= 1000; i++)
 		rdma_histogram_add(&h[i % 2], i * 1000);
@@ -116,26 +116,34 @@ static const struct rdma_shape shape = { .mode = RDMA_TPT, .n_flows = 2, .n_part
 
 static struct rdma_hello good_hello(void)
 {
-	return (struct rdma_hello){ .magic = RDMA_WIRE_MAGIC, .buffer_bytes = 1 << 20, .n_flows = 2, .flow = 1, .n_parts = 2, .n_requests = 8 };
+	return (struct rdma_hello){
+		.magic = RDMA_WIRE_MAGIC, .buffer_bytes = 1 << 20, .n_flows = 2, .flow = 1, .n_parts = 2, .n_requests = 8
+	};
 }
 
 static struct rdma_plan good_plan(void)
 {
-	return (struct rdma_plan){ .magic = RDMA_WIRE_MAGIC, .number = 7, .bytes = 4096, .count = 100, .kind = RDMA_PLAN_MEASURE,
-				   .window = 8, .n_parts = 2, .n_places = 16 };
+	return (struct rdma_plan){ .magic = RDMA_WIRE_MAGIC,
+				   .number = 7,
+				   .bytes = 4096,
+				   .count = 100,
+				   .kind = RDMA_PLAN_MEASURE,
+				   .window = 8,
+				   .n_parts = 2,
+				   .n_places = 16 };
 }
 
-#define REFUSED(struct_, good, check, change)                             \
-	do {                                                              \
-		struct_ m = good;                                         \
-		uint64_t bytes = sizeof m;                                \
-		gpul_error err = { 0 };                                   \
-		change;                                                   \
-		assert_int_not_equal(check, GPUL_OK);                     \
-		assert_true(err.status && err.text[0]);                   \
+#define REFUSED(struct_, good, check, change) \
+	do { \
+		struct_ m = good; \
+		uint64_t bytes = sizeof m; \
+		gpul_error err = { 0 }; \
+		change; \
+		assert_int_not_equal(check, GPUL_OK); \
+		assert_true(err.status &&err.text[0]); \
 	} while (0)
 #define BAD_HELLO(change) REFUSED(struct rdma_hello, good_hello(), rdma_wire_check_hello(&m, bytes, &err), change)
-#define BAD_PLAN(change) REFUSED(struct rdma_plan, good_plan(), rdma_wire_check_plan(&m, bytes, 7, &shape, &err), change)
+#define BAD_PLAN(change)  REFUSED(struct rdma_plan, good_plan(), rdma_wire_check_plan(&m, bytes, 7, &shape, &err), change)
 
 static void hellos_and_plans_out_of_range_are_refused(void **state)
 {
@@ -172,7 +180,7 @@ static void hellos_and_plans_out_of_range_are_refused(void **state)
 	BAD_PLAN(m.bytes = UINT64_MAX);
 	BAD_PLAN(m.n_places = 17);
 	BAD_PLAN(m.n_places = 0);
-	BAD_PLAN(m.kind = RDMA_PLAN_CHECK);  /* more messages than places */
+	BAD_PLAN(m.kind = RDMA_PLAN_CHECK); /* more messages than places */
 }
 
 static void random_plans_stay_inside_the_buffer(void **state)
@@ -254,12 +262,17 @@ static struct rdma_bench_result *make_result(enum rdma_mode mode)
 	struct rdma_bench_result *r = calloc(1, sizeof *r);
 
 	assert_non_null(r);
-	*r = (struct rdma_bench_result){ .client = true, .shape = shape, .n_rows = 2, .n_threads = 1,
-					 .conn = { .n_qps = 4, .notice_ns = 5000000000 } };
+	*r = (struct rdma_bench_result){
+		.client = true, .shape = shape, .n_rows = 2, .n_threads = 1, .conn = { .n_qps = 4, .notice_ns = 5000000000 }
+	};
 	r->shape.mode = mode;
 	snprintf(r->here.device, sizeof r->here.device, "nic<0>&");
 	for (unsigned i = 0; i < 2; i++)
-		r->row[i] = (struct rdma_row){ .bytes = 8u << 12 * i, .iterations = 500, .window = 8, .n_parts = 1, .checked = 64,
+		r->row[i] = (struct rdma_row){ .bytes = 8u << 12 * i,
+					       .iterations = 500,
+					       .window = 8,
+					       .n_parts = 1,
+					       .checked = 64,
 					       .here = { 1000, 8000u << 12 * i, 1000000, 1500, 2500 },
 					       .there = { 999, 7992u << 12 * i, 1000000, i * 2000, i * 3000 } };
 	return r;
@@ -275,8 +288,10 @@ static void the_table_has_both_ends(void **state)
 	out_bytes(&o, "", 1);
 	assert_non_null(strstr(o.at, "mode tpt, 2 flows of 4 QPs, 8 requests in flight, 2 messages per receive"));
 	assert_non_null(strstr(o.at, "a dead peer is noticed within 5 s"));
-	assert_non_null(strstr(o.at, "         8        1000    0.0640   0.0080      1000      1.50      2.50    0.0639         -         -\n"));
-	assert_non_null(strstr(o.at, "     32768        1000       262     32.8      1000      1.50      2.50       262      2.00      3.00\n"));
+	assert_non_null(
+		strstr(o.at, "         8        1000    0.0640   0.0080      1000      1.50      2.50    0.0639         -         -\n"));
+	assert_non_null(
+		strstr(o.at, "     32768        1000       262     32.8      1000      1.50      2.50       262      2.00      3.00\n"));
 	out_free(&o);
 	r->client = false;
 	rdma_bench_text(r, &o);
@@ -298,7 +313,7 @@ static void the_plot_has_one_curve_for_each_measured_value(void **state)
 	assert_non_null(strstr(o.at, "half a round trip, us"));
 	assert_non_null(strstr(o.at, "<title>this end, p50, 32K: 1.5 us</title>"));
 	assert_non_null(strstr(o.at, "<title>server, p99, 32K: 3 us</title>"));
-	assert_null(strstr(o.at, "<title>server, p50, 8: "));  /* not measured */
+	assert_null(strstr(o.at, "<title>server, p50, 8: ")); /* not measured */
 	assert_null(strstr(o.at, "nan"));
 	out_free(&o);
 	r->n_rows = 0;

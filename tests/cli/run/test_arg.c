@@ -111,8 +111,7 @@ static void rand_gives_the_same_numbers_on_every_machine(void **state)
 {
 	(void)state;
 	/* The published first outputs of splitmix64 for seed 0: e220a8397b1dcdaf 6e789e6aa1b965f4 ... */
-	expect_elements("u64[3]=rand", 3,
-			"16294208416658607535 7960286522194355700 487617019471545679");
+	expect_elements("u64[3]=rand", 3, "16294208416658607535 7960286522194355700 487617019471545679");
 	expect_elements("u64[1]=rand:0", 1, "16294208416658607535");
 	expect_elements("f64[2]=rand", 2, "0.8833108082136426 0.43152799704850997");
 	expect_elements("u8[2]=rand", 2, "175 244");
@@ -184,7 +183,8 @@ static size_t count_unwritten(const char *text, writes_byte *writes)
 
 static void unwritten_elements_are_found_by_element(void **state)
 {
-	static const char *const texts[] = { "out:u8[1]", "out:u8[1000]", "out:i16[1]", "out:f16[1000]", "out:bf16[3]", "out:f32[1000]", "out:f64[1000]" };
+	static const char *const texts[] = { "out:u8[1]",   "out:u8[1000]",  "out:i16[1]",   "out:f16[1000]",
+					     "out:bf16[3]", "out:f32[1000]", "out:f64[1000]" };
 	static const size_t counts[] = { 1, 1000, 1, 1000, 3, 1000, 1000 };
 
 	(void)state;
@@ -288,8 +288,7 @@ static void reads_raw_files_and_checks_their_size(void **state)
 	write_file("raw", f, sizeof f);
 	expect_elements("f32[3]=@raw", 3, "1 2.5 -3");
 	expect_elements("f32[]=@raw", 3, "1 2.5 -3");
-	expect_refused("f32[4]=@raw", GPUL_EFORMAT,
-		       "contains 3 elements of type f32, but the buffer has 4");
+	expect_refused("f32[4]=@raw", GPUL_EFORMAT, "contains 3 elements of type f32, but the buffer has 4");
 	expect_refused("f64[]=@raw", GPUL_EFORMAT, "size 12 is not a multiple of 8 bytes (f64)");
 	expect_refused("f32[3]=@nothing", GPUL_ESYS, "no such file");
 	expect_refused("f32[3]=@.", GPUL_ESYS, "is a directory");
@@ -306,8 +305,7 @@ static void reads_the_npy_files_that_it_writes(void **state)
 	for (int t = GPUL_I8; t < GPUL_N_TYPES; t++) {
 		snprintf(text, sizeof text, "%s[37]=rand:%d", gpul_type_name((gpul_type)t), t);
 		assert_int_equal(arg_parse(text, NULL, &a, NULL), GPUL_OK);
-		assert_int_equal(npy_write(in_folder("a.npy"), a.type, a.data, a.count, NULL),
-				 GPUL_OK);
+		assert_int_equal(npy_write(in_folder("a.npy"), a.type, a.data, a.count, NULL), GPUL_OK);
 		snprintf(text, sizeof text, "%s[]=@a.npy", gpul_type_name((gpul_type)t));
 		assert_int_equal(arg_parse(text, folder, &b, NULL), GPUL_OK);
 		assert_int_equal(b.count, 37);
@@ -343,8 +341,7 @@ static void explains_why_an_npy_file_does_not_fit(void **state)
 	expect_elements("f64[]=@h.npy", 1, "0");
 	write_npy_header("{'descr': '>f8', 'fortran_order': False, 'shape': (6,), }", 48);
 	expect_refused("f64[]=@h.npy", GPUL_EFORMAT, "big-endian");
-	write_npy_header("{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (6,), }",
-			 48);
+	write_npy_header("{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (6,), }", 48);
 	expect_refused("f64[]=@h.npy", GPUL_EFORMAT, "a structured type");
 	write_npy_header("{'descr': '<f8', 'fortran_order': False, 'shape': (6,), }", 47);
 	expect_refused("f64[]=@h.npy", GPUL_EFORMAT, "the file has 47 bytes of data");

@@ -69,8 +69,7 @@ static void expect_words(const char *text, const char *kernel, const char *words
 static void finds_the_gpuload_run_line_of_a_file(void **state)
 {
 	(void)state;
-	expect_words("// gpuload run: i32=1 f32[2]=iota\n.version 7.0\n", NULL,
-		     "<i32=1><f32[2]=iota>");
+	expect_words("// gpuload run: i32=1 f32[2]=iota\n.version 7.0\n", NULL, "<i32=1><f32[2]=iota>");
 	expect_words("// text\n\t//gpuload run:a", NULL, "<a>");
 	expect_words("// gpuload run: --grid 4 -- x\n", NULL, "<--grid><4><--><x>");
 	expect_words("no // gpuload run: a\n// see gpuload run: b\n", NULL, "");
@@ -88,9 +87,8 @@ static void splits_words_as_a_shell_does(void **state)
 
 static void uses_the_first_line_for_the_kernel(void **state)
 {
-	static const char text[] =
-		"// gpuload run: --kernel one a\n// gpuload run: b --kernel=two\n"
-		"// gpuload run: c\n";
+	static const char text[] = "// gpuload run: --kernel one a\n// gpuload run: b --kernel=two\n"
+				   "// gpuload run: c\n";
 
 	(void)state;
 	expect_words(text, NULL, "<--kernel><one><a>");
@@ -111,16 +109,13 @@ static void refuses_an_unterminated_quote(void **state)
 
 /* ---- requests ---------------------------------------------------------------------- */
 
-static gpul_status request(const char **words, struct cli_args *args, struct run_request *q,
-			   gpul_error *err)
+static gpul_status request(const char **words, struct cli_args *args, struct run_request *q, gpul_error *err)
 {
 	size_t n = 0;
 
 	while (words[n])
 		n++;
-	assert_int_equal(
-		cli_parse(cli_run.opts, (char *const *)words, n, args, err),
-		GPUL_OK);
+	assert_int_equal(cli_parse(cli_run.opts, (char *const *)words, n, args, err), GPUL_OK);
 	return run_request_make(args, NULL, q, err);
 }
 #define WORDS(...) ((const char *[]){ __VA_ARGS__, NULL })
@@ -144,8 +139,7 @@ static void the_command_line_takes_precedence_over_the_file(void **state)
 	assert_null(q.nvrtc.words[2]);
 	run_request_free(&q);
 	cli_args_free(&args);
-	assert_int_equal(request(WORDS(path, "i32=1", "--timeout=0.5"), &args, &q, NULL),
-			 GPUL_OK);
+	assert_int_equal(request(WORDS(path, "i32=1", "--timeout=0.5"), &args, &q, NULL), GPUL_OK);
 	assert_int_equal(q.n_args, 1); /* arguments on the command line replace the whole line of the file */
 	assert_int_equal(q.grid[0], 0);
 	assert_int_equal(q.timeout_ms, 500);
@@ -169,12 +163,10 @@ static void refuses_invalid_options_and_arguments(void **state)
 		{ { path, "--device", "x", "i32=1", NULL }, "--device needs" },
 		{ { path, "--rtol", "-1", "i32=1", NULL }, "--rtol needs" },
 		{ { path, "--timeout", "nan", "i32=1", NULL }, "--timeout needs" },
-		{ { path, "--driver", "amd", "i32=1", NULL },
-		  "--driver must be auto, nvidia or soft" },
+		{ { path, "--driver", "amd", "i32=1", NULL }, "--driver must be auto, nvidia or soft" },
 		{ { path, "--expect", "iota", "i32=1", NULL }, "--expect needs ARG=WHAT" },
 		{ { path, "--expect", "1=iota", "i32=1", NULL }, "no argument 1" },
-		{ { path, "--save", "0=a.npy", "i32=1", NULL },
-		  "argument 0 is i32=1, not a buffer" },
+		{ { path, "--save", "0=a.npy", "i32=1", NULL }, "argument 0 is i32=1, not a buffer" },
 		{ { path, "i32=zero", NULL }, "not a whole number" },
 	};
 
@@ -185,8 +177,7 @@ static void refuses_invalid_options_and_arguments(void **state)
 		struct run_request q;
 		gpul_error err = { 0 };
 
-		assert_int_equal(request((const char **)bad[i].words, &args, &q, &err),
-				 GPUL_EINVAL);
+		assert_int_equal(request((const char **)bad[i].words, &args, &q, &err), GPUL_EINVAL);
 		if (!strstr(err.text, bad[i].why))
 			fail_msg("expected '%s' in: %s", bad[i].why, err.text);
 		cli_args_free(&args);
@@ -195,10 +186,8 @@ static void refuses_invalid_options_and_arguments(void **state)
 
 static void refuses_a_file_line_that_writes_files_or_chooses_the_driver(void **state)
 {
-	static const char *const lines[] = { "--save 0=x.npy", "--driver nvidia",
-					     "--json",         "--device 1",
-					     "--timeout 1",    "--frobnicate",
-					     "i8=300" };
+	static const char *const lines[] = { "--save 0=x.npy", "--driver nvidia", "--json", "--device 1",
+					     "--timeout 1",    "--frobnicate",    "i8=300" };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
@@ -295,12 +284,7 @@ static struct run_check check(const char *text, const char *what, double rtol, d
 {
 	struct run_target target = { .arg = 0, .what = what };
 	struct arg a;
-	struct run r = { .ask = { .args = &a,
-				  .n_args = 1,
-				  .expects = &target,
-				  .n_expects = 1,
-				  .rtol = rtol,
-				  .atol = atol } };
+	struct run r = { .ask = { .args = &a, .n_args = 1, .expects = &target, .n_expects = 1, .rtol = rtol, .atol = atol } };
 	struct run_check c;
 	gpul_error err = { 0 };
 

@@ -22,9 +22,7 @@ static gpul_status run(const gpul_driver *drv, const char **words, gpul_error *e
 
 	while (words[n])
 		n++;
-	assert_int_equal(
-		cli_parse(cli_run.opts, (char *const *)words, n, &args, err),
-		GPUL_OK);
+	assert_int_equal(cli_parse(cli_run.opts, (char *const *)words, n, &args, err), GPUL_OK);
 	st = run_request_make(&args, NULL, &r.ask, err);
 	if (st == GPUL_OK)
 		st = run_work(&r, err);
@@ -38,9 +36,8 @@ static gpul_status run(const gpul_driver *drv, const char **words, gpul_error *e
 
 static const char **vecadd(void)
 {
-	static const char *words[] = { VECADD,   "f64[8]=iota", "f64[8]=ones", "out:f64[8]",
-				       "i32=8",  "--repeat",    "3",           "--expect",
-				       "0=iota", "--timeout",   "10",          NULL };
+	static const char *words[] = { VECADD, "f64[8]=iota", "f64[8]=ones", "out:f64[8]", "i32=8", "--repeat",
+				       "3",    "--expect",    "0=iota",      "--timeout",  "10",    NULL };
 
 	return words;
 }
@@ -69,8 +66,7 @@ static double first_inputs[8];
 /* What the kernel does: c = a + b. */
 static void add(void **params)
 {
-	double *a = *(double **)params[0], *b = *(double **)params[1],
-	       *c = *(double **)params[2];
+	double *a = *(double **)params[0], *b = *(double **)params[1], *c = *(double **)params[2];
 
 	first_inputs[n_launches++] = c[0];
 	for (int i = 0; i < *(int *)params[3]; i++)
@@ -85,9 +81,7 @@ static void repeats_the_launch_and_restores_written_buffers(void **state)
 	(void)state;
 	n_launches = 0;
 	fake_behave()->launched = add;
-	if (run(drv,
-		WORDS(VECADD, "f64[8]=iota", "f64[8]=ones", "inout:f64[8]=-1", "i32=8",
-		      "--repeat", "4", "--expect", "2=iota:1"),
+	if (run(drv, WORDS(VECADD, "f64[8]=iota", "f64[8]=ones", "inout:f64[8]=-1", "i32=8", "--repeat", "4", "--expect", "2=iota:1"),
 		&err))
 		fail_msg("%s", err.text);
 	assert_int_equal(n_launches, 4);
@@ -115,9 +109,7 @@ static void the_grid_for_a_huge_count_is_the_largest_grid(void **state)
 	gpul_error err = { 0 };
 
 	(void)state;
-	if (run(fake_driver(0),
-		WORDS("tests/corpus/ptx/hist.sm_90.ptx", "u8[8]=iota", "inout:u32[256]=zeros",
-		      "u64=0xffffffffffffffff"),
+	if (run(fake_driver(0), WORDS("tests/corpus/ptx/hist.sm_90.ptx", "u8[8]=iota", "inout:u32[256]=zeros", "u64=0xffffffffffffffff"),
 		&err))
 		fail_msg("%s", err.text);
 	assert_int_equal(last_grid, INT32_MAX);

@@ -28,15 +28,11 @@ static gpul_ipc_share *share_with(unsigned n)
 		.n_peers = n,
 	};
 	for (unsigned i = 0; i < n; i++)
-		s.peers[i] = (gpul_ipc_peer){ .slot = (int)i,
-					      .pid = (pid_t)(4000000 + i),
-					      .cpu = 0x7f1000000000,
-					      .gpu = 0x7f2000000000 };
+		s.peers[i] = (gpul_ipc_peer){ .slot = (int)i, .pid = (pid_t)(4000000 + i), .cpu = 0x7f1000000000, .gpu = 0x7f2000000000 };
 	return &s;
 }
 
-static struct out draw(const gpul_ipc_share *s,
-		       void (*how)(const struct map_picture *, struct out *))
+static struct out draw(const gpul_ipc_share *s, void (*how)(const struct map_picture *, struct out *))
 {
 	struct map_picture p;
 	struct out o = { 0 };
@@ -61,8 +57,7 @@ static void both_pictures_show_every_peer(void **state)
 {
 	(void)state;
 	for (unsigned n = 0; n <= GPUL_IPC_MAX_PEERS; n++) {
-		struct out text = draw(share_with(n), map_draw_text),
-			   svg = draw(share_with(n), map_draw_svg);
+		struct out text = draw(share_with(n), map_draw_text), svg = draw(share_with(n), map_draw_svg);
 
 		for (unsigned i = 0; i < n; i++) {
 			char pid[32];

@@ -87,8 +87,7 @@ static void computes_the_size_from_shape_and_type(void **state)
 	gpul_error err = { 0 };
 
 	(void)state;
-	assert_int_equal(parse_request(WORDS("w", "--fill", "f64=ones", "--shape", "3,1K"), &q, &err),
-			 GPUL_OK);
+	assert_int_equal(parse_request(WORDS("w", "--fill", "f64=ones", "--shape", "3,1K"), &q, &err), GPUL_OK);
 	assert_int_equal(q.bytes, 3 * 1024 * 8);
 	assert_string_equal(q.shape.dtype, "<f8");
 	assert_int_equal(q.shape.n_dims, 2);
@@ -97,14 +96,12 @@ static void computes_the_size_from_shape_and_type(void **state)
 	assert_null(q.data);
 	share_request_free(&q);
 
-	assert_int_equal(parse_request(WORDS("w", "--fill", "u16=iota", "--bytes", "4K"), &q, &err),
-			 GPUL_OK);
+	assert_int_equal(parse_request(WORDS("w", "--fill", "u16=iota", "--bytes", "4K"), &q, &err), GPUL_OK);
 	assert_int_equal(q.shape.n_dims, 1);
 	assert_int_equal(q.shape.dim[0], 2048);
 	share_request_free(&q);
 
-	assert_int_equal(parse_request(WORDS("w", "--bytes", "3G", "--kind", "device"), &q, &err),
-			 GPUL_OK);
+	assert_int_equal(parse_request(WORDS("w", "--bytes", "3G", "--kind", "device"), &q, &err), GPUL_OK);
 	assert_int_equal(q.bytes, (size_t)3 << 30);
 	assert_int_equal(q.shape.n_dims, 0);
 	assert_string_equal(q.shape.dtype, "");
@@ -135,8 +132,7 @@ static void file_sets_contents_type_and_shape(void **state)
 	assert_int_equal(q.shape.n_dims, 0);
 	assert_memory_equal(q.data, "12345678", 8);
 	share_request_free(&q);
-	assert_int_equal(parse_request(WORDS("w", "--from", path, "--bytes", "9"), &q, &err),
-			 GPUL_EINVAL);
+	assert_int_equal(parse_request(WORDS("w", "--from", path, "--bytes", "9"), &q, &err), GPUL_EINVAL);
 	assert_non_null(strstr(err.text, "8 bytes, but --bytes is 9"));
 	assert_null(q.data);
 	unlink(path);
@@ -144,8 +140,7 @@ static void file_sets_contents_type_and_shape(void **state)
 
 static void explains_why_a_name_cannot_be_attached(void **state)
 {
-	const gpul_error dead = { GPUL_ESYS, ECONNREFUSED, "connect: Connection refused" },
-			 other = { GPUL_EUNSUPPORTED, 0, "refused: no" };
+	const gpul_error dead = { GPUL_ESYS, ECONNREFUSED, "connect: Connection refused" }, other = { GPUL_EUNSUPPORTED, 0, "refused: no" };
 	gpul_error err = { 0 };
 
 	(void)state;

@@ -47,9 +47,9 @@ static void one_wrong_bit_fails_the_comparison(void **state)
 
 		team.member[i].report.gpu.bytes[0] ^= 1;
 		assert_int_equal(mmap_sum_print(&r, NULL, &team, &err), GPUL_EFORMAT);
-		assert_non_null(strstr(err.text, i == 0 ? "GPU of process [master]: 0.10000000000000002"
-					       : i == 1 ? "GPU of process [101]: 0.10000000000000002"
-							: "GPU of process [102]: 0.10000000000000002"));
+		assert_non_null(strstr(err.text, i == 0   ? "GPU of process [master]: 0.10000000000000002"
+						 : i == 1 ? "GPU of process [101]: 0.10000000000000002"
+							  : "GPU of process [102]: 0.10000000000000002"));
 		assert_non_null(strstr(err.text, "CPU of the master: 0.1"));
 	}
 }

@@ -21,7 +21,7 @@
 struct tree {
 	gpul_type type;
 	const unsigned char *data;
-	size_t count, chunk;  /* chunk: index of the chunk's first element */
+	size_t count, chunk; /* chunk: index of the chunk's first element */
 };
 
 /* Return the element at a position that counts down the first column, then down the second, and so on. */
@@ -129,7 +129,7 @@ static void converts_every_16_bit_float_exactly(void **state)
 			double f = value_load(t, &bits).f + 0.0;
 
 			if (k == 0 && h % 64 && (h & 0x7fff) > 0x410 && (h & 0x7fff) < 0x7bc0)
-				continue;  /* slow: test all extreme values, and one in 64 of the others */
+				continue; /* slow: test all extreme values, and one in 64 of the others */
 			if (k == 1 && h % 64)
 				continue;
 			memcpy(want.bytes, &f, sizeof f);

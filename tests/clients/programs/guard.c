@@ -75,39 +75,38 @@ static bool is_managed_pool(const int *props)
 
 static bool is_managed_node(const int *params)
 {
-	return params && *params == NODE_MEM_ALLOC &&
-	       is_managed_pool(params + NODE_PARAMS_OFFSET / sizeof *params);
+	return params && *params == NODE_MEM_ALLOC && is_managed_pool(params + NODE_PARAMS_OFFSET / sizeof *params);
 }
 
 /* Functions that are refused for managed memory: the condition of their arguments. */
-#define CHECKED(X)                                    \
-	X(cuMemPoolCreate, is_managed_pool(b))        \
-	X(cuMemGetDefaultMemPool, is_managed(c))      \
-	X(cuMemGetMemPool, is_managed(c))             \
-	X(cuMemSetMemPool, is_managed(b))             \
+#define CHECKED(X) \
+	X(cuMemPoolCreate, is_managed_pool(b)) \
+	X(cuMemGetDefaultMemPool, is_managed(c)) \
+	X(cuMemGetMemPool, is_managed(c)) \
+	X(cuMemSetMemPool, is_managed(b)) \
 	X(cuGraphAddMemAllocNode, is_managed_pool(e)) \
-	X(cuGraphAddNode, is_managed_node(e))         \
+	X(cuGraphAddNode, is_managed_node(e)) \
 	X(cuGraphAddNode_v2, is_managed_node(f))
 #define LOOK_UPS(X) X(cuGetProcAddress, 0) X(cuGetProcAddress_v2, 0)
 
-#define X(name, refused)                                                              \
-	static function *real_##name;                                                 \
+#define X(name, refused) \
+	static function *real_##name; \
 	static int checked_##name(void *a, void *b, void *c, void *d, void *e, void *f) \
-	{                                                                             \
-		return (refused) ? refuse_managed() : real_##name(a, b, c, d, e, f);  \
+	{ \
+		return (refused) ? refuse_managed() : real_##name(a, b, c, d, e, f); \
 	}
 CHECKED(X)
 #undef X
 
 /* cuGetProcAddress(name, &found, version, ...) */
-#define X(name, _)                                                                    \
-	static function *real_##name;                                                 \
+#define X(name, _) \
+	static function *real_##name; \
 	static int checked_##name(void *a, void *b, void *c, void *d, void *e, void *f) \
-	{                                                                             \
-		int error = real_##name(a, b, c, d, e, f);                            \
-		if (!error && a && b)                                                 \
-			*(void **)b = guarded(a, *(void **)b, (int)(intptr_t)c);      \
-		return error;                                                         \
+	{ \
+		int error = real_##name(a, b, c, d, e, f); \
+		if (!error && a && b) \
+			*(void **)b = guarded(a, *(void **)b, (int)(intptr_t)c); \
+		return error; \
 	}
 LOOK_UPS(X)
 #undef X
@@ -124,8 +123,8 @@ static bool begins(const char *name, const char *prefix)
 static bool changes_nothing(const char *name)
 {
 	static const char *const words[] = {
-		"Get", "Init", "Shutdown", "ErrorString", "Event", "CpuAffinity",
-		"Query", "Validate", "OnSameBoard", "IsMig", "GpmSample", "ReadPRMCounters",
+		"Get",   "Init",     "Shutdown",    "ErrorString", "Event",     "CpuAffinity",
+		"Query", "Validate", "OnSameBoard", "IsMig",       "GpmSample", "ReadPRMCounters",
 	};
 
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -146,20 +145,21 @@ static void *guarded(const char *name, void *found, int version)
 		return changes_nothing(name) ? found : ADDRESS(refuse_setting);
 	if (begins(name, "cuMulticast"))
 		return ADDRESS(refuse_multicast);
-	if (begins(name, "cuMemAllocManaged") || begins(name, "cuMemPrefetch") ||
-	    begins(name, "cuMemAdvise") || begins(name, "cuMemDiscard"))
+	if (begins(name, "cuMemAllocManaged") || begins(name, "cuMemPrefetch") || begins(name, "cuMemAdvise") ||
+	    begins(name, "cuMemDiscard"))
 		return ADDRESS(refuse_managed);
 	if (strcmp(name, "cuGraphAddNode") == 0 && version >= 12030)
 		name = "cuGraphAddNode_v2";
 	if (strcmp(name, "cuGetProcAddress") == 0 && version >= 12000)
 		name = "cuGetProcAddress_v2";
-#define X(checked, _)                                                    \
-	if (strcmp(name, #checked) == 0) {                               \
-		if (found != ADDRESS(checked_##checked))                 \
-			real_##checked = (function *)(uintptr_t)found;   \
-		return ADDRESS(checked_##checked);                       \
+#define X(checked, _) \
+	if (strcmp(name, #checked) == 0) { \
+		if (found != ADDRESS(checked_##checked)) \
+			real_##checked = (function *)(uintptr_t)found; \
+		return ADDRESS(checked_##checked); \
 	}
-	CHECKED(X) LOOK_UPS(X)
+	CHECKED(X)
+	LOOK_UPS(X)
 #undef X
 	return found;
 }
@@ -170,8 +170,7 @@ static bool is_driver(void *caller)
 	Dl_info info;
 
 	return dladdr(caller, &info) && info.dli_fname &&
-	       (strstr(info.dli_fname, "/libcuda.so") || strstr(info.dli_fname, "/libcuda-") ||
-		strstr(info.dli_fname, "/libnvidia-"));
+	       (strstr(info.dli_fname, "/libcuda.so") || strstr(info.dli_fname, "/libcuda-") || strstr(info.dli_fname, "/libnvidia-"));
 }
 
 void *dlsym(void *restrict library, const char *restrict name)
@@ -181,6 +180,6 @@ void *dlsym(void *restrict library, const char *restrict name)
 	if (!real)
 		real = (__typeof__(real))(uintptr_t)dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5");
 	if (!(begins(name, "cu") || begins(name, "nvml")) || is_driver(__builtin_return_address(0)))
-		return real(library, name);  /* a tail call: RTLD_NEXT means the library after the caller */
+		return real(library, name); /* a tail call: RTLD_NEXT means the library after the caller */
 	return guarded(name, real(library, name), 0);
 }

@@ -20,10 +20,10 @@
 enum { MOST_RANKS = 8, MOST_PER_RANK = 100000 };
 
 struct rank {
-	int me, n;                       /* this rank, and how many there are */
+	int me, n; /* this rank, and how many there are */
 	ncclComm_t comm;
 	cudaStream_t stream;
-	float *in, *out;                 /* MOST_PER_RANK floats for each rank */
+	float *in, *out; /* MOST_PER_RANK floats for each rank */
 	float *host;
 	int passed, failed;
 };
@@ -74,20 +74,35 @@ static void fill(struct rank *r)
 /* ---- collectives --------------------------------------------------------------------------------------- */
 
 enum what { ALL_REDUCE, BROADCAST, REDUCE, ALL_GATHER, REDUCE_SCATTER, SEND_RECV, ALL_TO_ALL, MAXIMUM, AVERAGE, N_WHAT };
-static const char *const names[] = { "all-reduce", "broadcast", "reduce", "all-gather", "reduce-scatter", "send and receive", "all-to-all", "maximum", "average" };
+static const char *const names[] = { "all-reduce",       "broadcast",  "reduce",  "all-gather", "reduce-scatter",
+				     "send and receive", "all-to-all", "maximum", "average" };
 
 static void call(struct rank *r, enum what what, size_t n)
 {
 	const int next = (r->me + 1) % r->n, before = (r->me + r->n - 1) % r->n;
 
 	switch (what) {
-	case ALL_REDUCE: N(ncclAllReduce(r->in, r->out, n, ncclFloat, ncclSum, r->comm, r->stream)); break;
-	case BROADCAST: N(ncclBroadcast(r->in, r->out, n, ncclFloat, r->n - 1, r->comm, r->stream)); break;
-	case REDUCE: N(ncclReduce(r->in, r->out, n, ncclFloat, ncclSum, r->n - 1, r->comm, r->stream)); break;
-	case ALL_GATHER: N(ncclAllGather(r->in, r->out, n, ncclFloat, r->comm, r->stream)); break;
-	case REDUCE_SCATTER: N(ncclReduceScatter(r->in, r->out, n, ncclFloat, ncclSum, r->comm, r->stream)); break;
-	case MAXIMUM: N(ncclAllReduce(r->in, r->out, n, ncclFloat, ncclMax, r->comm, r->stream)); break;
-	case AVERAGE: N(ncclAllReduce(r->in, r->out, n, ncclFloat, ncclAvg, r->comm, r->stream)); break;
+	case ALL_REDUCE:
+		N(ncclAllReduce(r->in, r->out, n, ncclFloat, ncclSum, r->comm, r->stream));
+		break;
+	case BROADCAST:
+		N(ncclBroadcast(r->in, r->out, n, ncclFloat, r->n - 1, r->comm, r->stream));
+		break;
+	case REDUCE:
+		N(ncclReduce(r->in, r->out, n, ncclFloat, ncclSum, r->n - 1, r->comm, r->stream));
+		break;
+	case ALL_GATHER:
+		N(ncclAllGather(r->in, r->out, n, ncclFloat, r->comm, r->stream));
+		break;
+	case REDUCE_SCATTER:
+		N(ncclReduceScatter(r->in, r->out, n, ncclFloat, ncclSum, r->comm, r->stream));
+		break;
+	case MAXIMUM:
+		N(ncclAllReduce(r->in, r->out, n, ncclFloat, ncclMax, r->comm, r->stream));
+		break;
+	case AVERAGE:
+		N(ncclAllReduce(r->in, r->out, n, ncclFloat, ncclAvg, r->comm, r->stream));
+		break;
 	case SEND_RECV:
 		N(ncclGroupStart());
 		N(ncclSend(r->in, n, ncclFloat, next, r->comm, r->stream));
@@ -102,21 +117,31 @@ static void call(struct rank *r, enum what what, size_t n)
 		}
 		N(ncclGroupEnd());
 		break;
-	default: break;
+	default:
+		break;
 	}
 }
 
 static float expected(const struct rank *r, enum what what, size_t n, size_t i)
 {
 	switch (what) {
-	case ALL_REDUCE: case REDUCE: return sum_of_all(r->n, i);
-	case BROADCAST: return input(r->n - 1, i);
-	case ALL_GATHER: return input((int)(i / n), i % n);
-	case REDUCE_SCATTER: return sum_of_all(r->n, r->me * n + i);
-	case SEND_RECV: return input((r->me + r->n - 1) % r->n, i);
-	case ALL_TO_ALL: return input((int)(i / n), r->me * n + i % n);
-	case MAXIMUM: return input(r->n - 1, i);
-	default: return sum_of_all(r->n, i) / (float)r->n;
+	case ALL_REDUCE:
+	case REDUCE:
+		return sum_of_all(r->n, i);
+	case BROADCAST:
+		return input(r->n - 1, i);
+	case ALL_GATHER:
+		return input((int)(i / n), i % n);
+	case REDUCE_SCATTER:
+		return sum_of_all(r->n, r->me * n + i);
+	case SEND_RECV:
+		return input((r->me + r->n - 1) % r->n, i);
+	case ALL_TO_ALL:
+		return input((int)(i / n), r->me * n + i % n);
+	case MAXIMUM:
+		return input(r->n - 1, i);
+	default:
+		return sum_of_all(r->n, i) / (float)r->n;
 	}
 }
 
@@ -130,9 +155,10 @@ static void check(struct rank *r, enum what what, size_t n, const char *how)
 	C(cudaMemcpy(r->host, r->out, sizeof *r->out * (got + 1), cudaMemcpyDeviceToHost));
 	for (size_t i = 0; (what != REDUCE || r->me == r->n - 1) && i < got; i++) {
 		off = r->host[i] - expected(r, what, n, i);
-		if (off <= 1e-3f && off >= -1e-3f)  /* NCCL multiplies by 1/n before it adds */
+		if (off <= 1e-3f && off >= -1e-3f) /* NCCL multiplies by 1/n before it adds */
 			continue;
-		printf("FAILED %s%s of %zu: rank %d has %g at %zu, expected %g\n", names[what], how, n, r->me, r->host[i], i, expected(r, what, n, i));
+		printf("FAILED %s%s of %zu: rank %d has %g at %zu, expected %g\n", names[what], how, n, r->me, r->host[i], i,
+		       expected(r, what, n, i));
 		r->failed++;
 		return;
 	}

@@ -8,12 +8,12 @@
 
 enum { N = 4000, N_QUEUES = 4 };
 
-#define EXPECT(condition)                                                              \
-	do {                                                                           \
-		if (!(condition)) {                                                    \
+#define EXPECT(condition) \
+	do { \
+		if (!(condition)) { \
 			fprintf(stderr, "line %d: not true: %s\n", __LINE__, #condition); \
-			return 1;                                                      \
-		}                                                                      \
+			return 1; \
+		} \
 	} while (0)
 #define ON_HOST() (!acc_on_device(acc_device_not_host))
 
@@ -24,12 +24,12 @@ static int parallel_loops_copy_in_and_out(void)
 
 	for (int i = 0; i < N; i++)
 		in[i] = (float)i, out[i] = -1, both[i] = 1;
-#pragma acc parallel loop copyin(in) copyout(out) copy(both) reduction(|: host)
+#pragma acc parallel loop copyin(in) copyout(out) copy(both) reduction(| : host)
 	for (int i = 0; i < N; i++) {
 		host |= ON_HOST();
 		out[i] = in[i] + 0.5f;
 		both[i] += in[i];
-		in[i] = 0;   /* stays on the device */
+		in[i] = 0; /* stays on the device */
 	}
 	EXPECT(!host);
 	for (int i = 0; i < N; i++)
@@ -42,10 +42,10 @@ static int reductions_over_gangs_workers_and_vectors(void)
 	long long sum = 0;
 	int largest = 0, host = 0;
 
-#pragma acc parallel loop gang num_gangs(5) num_workers(4) vector_length(32) reduction(+: sum) reduction(max: largest) reduction(|: host)
+#pragma acc parallel loop gang num_gangs(5) num_workers(4) vector_length(32) reduction(+ : sum) reduction(max : largest) reduction(| : host)
 	for (int i = 0; i < 50; i++) {
 		host |= ON_HOST();
-#pragma acc loop worker vector reduction(+: sum) reduction(max: largest)
+#pragma acc loop worker vector reduction(+ : sum) reduction(max : largest)
 		for (int k = 0; k < 70; k++) {
 			sum += i * k;
 			largest = i * k > largest ? i * k : largest;
@@ -96,7 +96,7 @@ static int a_queue_is_tested_and_copies_in_it_are_done(void)
 #pragma acc parallel loop present(x) async(7)
 	for (int i = 0; i < N; i++)
 		x[i] = ON_HOST() ? -1 : 2 * x[i];
-#pragma acc update self(x[0:N / 2]) async(7)
+#pragma acc update self(x[0 : N / 2]) async(7)
 	acc_wait(7);
 	EXPECT(acc_async_test(7) && acc_async_test_all());
 	EXPECT(x[100] == 200 && x[N - 1] == N - 1);
@@ -109,22 +109,22 @@ static int a_queue_is_tested_and_copies_in_it_are_done(void)
 
 static int a_data_region_keeps_its_copy(void)
 {
-	int x[N], host = 0, before, inside, outside;   /* a region is not left by return */
+	int x[N], host = 0, before, inside, outside; /* a region is not left by return */
 
 	for (int i = 0; i < N; i++)
 		x[i] = i;
 #pragma acc data copy(x)
 	{
-#pragma acc parallel loop reduction(|: host)
+#pragma acc parallel loop reduction(| : host)
 		for (int i = 0; i < N; i++) {
 			host |= ON_HOST();
 			x[i]++;
 		}
-		before = x[10];   /* value of the host's copy */
-#pragma acc update host(x[0:50])
+		before = x[10]; /* value of the host's copy */
+#pragma acc update host(x[0 : 50])
 		inside = x[49], outside = x[50];
 		x[5] = 1000;
-#pragma acc update device(x[5:1])
+#pragma acc update device(x[5 : 1])
 #pragma acc kernels
 		for (int i = 0; i < N; i++)
 			x[i] *= 2;
@@ -150,7 +150,7 @@ static int routines_are_called_on_the_device(void)
 {
 	int steps[N], host = 0;
 
-#pragma acc parallel loop copyout(steps) reduction(|: host)
+#pragma acc parallel loop copyout(steps) reduction(| : host)
 	for (int i = 0; i < N; i++) {
 		host |= ON_HOST();
 		steps[i] = collatz(i);
@@ -169,7 +169,7 @@ static int memory_is_allocated_and_copied_by_calls(void)
 	for (int i = 0; i < N; i++)
 		x[i] = i;
 	acc_memcpy_to_device(on_device, x, sizeof x);
-#pragma acc parallel loop deviceptr(on_device) reduction(|: host)
+#pragma acc parallel loop deviceptr(on_device) reduction(| : host)
 	for (int i = 0; i < N; i++) {
 		host |= ON_HOST();
 #pragma acc atomic
@@ -204,11 +204,19 @@ static int every_device_runs_a_region(void)
 	return 0;
 }
 
-static const struct { const char *name; int (*run)(void); } tests[] = {
+static const struct {
+	const char *name;
+	int (*run)(void);
+} tests[] = {
 #define TEST(name) { #name, name }
-	TEST(parallel_loops_copy_in_and_out), TEST(reductions_over_gangs_workers_and_vectors), TEST(queues_keep_their_order_and_wait_for_each_other),
-	TEST(a_queue_is_tested_and_copies_in_it_are_done), TEST(a_data_region_keeps_its_copy), TEST(routines_are_called_on_the_device),
-	TEST(memory_is_allocated_and_copied_by_calls), TEST(every_device_runs_a_region),
+	TEST(parallel_loops_copy_in_and_out),
+	TEST(reductions_over_gangs_workers_and_vectors),
+	TEST(queues_keep_their_order_and_wait_for_each_other),
+	TEST(a_queue_is_tested_and_copies_in_it_are_done),
+	TEST(a_data_region_keeps_its_copy),
+	TEST(routines_are_called_on_the_device),
+	TEST(memory_is_allocated_and_copied_by_calls),
+	TEST(every_device_runs_a_region),
 };
 
 int main(int n, char **arguments)

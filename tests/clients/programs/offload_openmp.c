@@ -9,12 +9,12 @@
 
 enum { N = 5000, ROWS = 37, COLUMNS = 53 };
 
-#define EXPECT(condition)                                                              \
-	do {                                                                           \
-		if (!(condition)) {                                                    \
+#define EXPECT(condition) \
+	do { \
+		if (!(condition)) { \
 			fprintf(stderr, "line %d: not true: %s\n", __LINE__, #condition); \
-			return 1;                                                      \
-		}                                                                      \
+			return 1; \
+		} \
 	} while (0)
 
 static int maps_copy_in_both_directions(void)
@@ -23,12 +23,12 @@ static int maps_copy_in_both_directions(void)
 
 	for (int i = 0; i < N; i++)
 		to[i] = 3 * i, from[i] = -1, both[i] = i;
-#pragma omp target teams distribute parallel for map(to: to) map(from: from) map(tofrom: both) reduction(|: host)
+#pragma omp target teams distribute parallel for map(to : to) map(from : from) map(tofrom : both) reduction(| : host)
 	for (int i = 0; i < N; i++) {
 		host |= omp_is_initial_device();
 		from[i] = to[i] + 1;
 		both[i] += to[i];
-		to[i] = 0;   /* stays on the device */
+		to[i] = 0; /* stays on the device */
 	}
 	EXPECT(!host);
 	for (int i = 0; i < N; i++)
@@ -44,14 +44,15 @@ static int reductions_agree_with_the_host(void)
 
 	for (int i = 0; i < N; i++)
 		x[i] = i % 2 ? i : -i;
-#pragma omp target teams distribute parallel for map(to: x) map(tofrom: sum, largest, bits) reduction(+: sum) reduction(max: largest) reduction(^: bits) reduction(|: host)
+#pragma omp target teams distribute parallel for map(to : x) map(tofrom : sum, largest, bits) reduction(+ : sum) reduction(max : largest) \
+	reduction(^ : bits) reduction(| : host)
 	for (int i = 0; i < N; i++) {
 		host |= omp_is_initial_device();
 		sum += x[i];
 		largest = x[i] > largest ? x[i] : largest;
 		bits ^= (long long)i * i;
 	}
-#pragma omp target parallel for map(tofrom: product) reduction(*: product) reduction(|: host)
+#pragma omp target parallel for map(tofrom : product) reduction(* : product) reduction(| : host)
 	for (int i = 1; i <= 15; i++) {
 		host |= omp_is_initial_device();
 		product *= i;
@@ -67,7 +68,7 @@ static int loops_are_distributed_over_teams_and_threads(void)
 {
 	int team[ROWS][COLUMNS], thread[ROWS][COLUMNS], host = 0, n_teams = 0, n_threads = 0;
 
-#pragma omp target teams distribute parallel for collapse(2) num_teams(4) thread_limit(64) map(from: team, thread) reduction(|: host)
+#pragma omp target teams distribute parallel for collapse(2) num_teams(4) thread_limit(64) map(from : team, thread) reduction(| : host)
 	for (int r = 0; r < ROWS; r++)
 		for (int c = 0; c < COLUMNS; c++) {
 			host |= omp_is_initial_device();
@@ -100,7 +101,7 @@ static int functions_and_variables_are_declared_for_the_device(void)
 
 	scale = 7;
 #pragma omp target update to(scale)
-#pragma omp target teams distribute parallel for map(from: y) reduction(|: host)
+#pragma omp target teams distribute parallel for map(from : y) reduction(| : host)
 	for (int i = 0; i < N; i++) {
 		host |= omp_is_initial_device();
 		y[i] = scaled(i);
@@ -116,23 +117,23 @@ static int functions_and_variables_are_declared_for_the_device(void)
 
 static int a_data_region_keeps_its_copy(void)
 {
-	int x[N], host = 0, before, inside, outside;   /* a region is not left by return */
+	int x[N], host = 0, before, inside, outside; /* a region is not left by return */
 
 	for (int i = 0; i < N; i++)
 		x[i] = i;
-#pragma omp target data map(tofrom: x)
+#pragma omp target data map(tofrom : x)
 	{
-#pragma omp target teams distribute parallel for reduction(|: host)
+#pragma omp target teams distribute parallel for reduction(| : host)
 		for (int i = 0; i < N; i++) {
 			host |= omp_is_initial_device();
 			x[i]++;
 		}
-		before = x[10];   /* value of the host's copy */
-#pragma omp target update from(x[0:100])
+		before = x[10]; /* value of the host's copy */
+#pragma omp target update from(x[0 : 100])
 		inside = x[99], outside = x[100];
 		x[5] = 1000;
-#pragma omp target update to(x[5:1])
-#pragma omp target parallel for reduction(|: host)
+#pragma omp target update to(x[5 : 1])
+#pragma omp target parallel for reduction(| : host)
 		for (int i = 0; i < N; i++) {
 			host |= omp_is_initial_device();
 			x[i] *= 2;
@@ -154,7 +155,7 @@ static int memory_is_allocated_and_copied_by_calls(void)
 	for (int i = 0; i < N; i++)
 		x[i] = i * i;
 	EXPECT(!omp_target_memcpy(on_device, x, sizeof x, 0, 0, device, self));
-#pragma omp target teams distribute parallel for is_device_ptr(on_device) reduction(|: host)
+#pragma omp target teams distribute parallel for is_device_ptr(on_device) reduction(| : host)
 	for (int i = 0; i < N; i++) {
 		host |= omp_is_initial_device();
 		on_device[i] -= i;
@@ -177,7 +178,7 @@ static int every_device_runs_a_region(void)
 	for (int d = 0; d < n; d++) {
 		int number = -1, host = 1, x[8] = { 0 };
 
-#pragma omp target device(d) map(from: number, host) map(tofrom: x)
+#pragma omp target device(d) map(from : number, host) map(tofrom : x)
 		{
 			host = omp_is_initial_device();
 			number = omp_get_device_num();
@@ -192,17 +193,17 @@ static int tasks_wait_for_those_they_depend_on(void)
 {
 	int x[N] = { 0 };
 
-#pragma omp target enter data map(to: x)
+#pragma omp target enter data map(to : x)
 #pragma omp parallel
 #pragma omp single
 	{
 		for (int k = 1; k <= 4; k++)
-#pragma omp target teams distribute parallel for nowait depend(inout: x) firstprivate(k)
+#pragma omp target teams distribute parallel for nowait depend(inout : x) firstprivate(k)
 			for (int i = 0; i < N; i++)
 				x[i] = omp_is_initial_device() ? -1 : 3 * x[i] + k;
 #pragma omp taskwait
 	}
-#pragma omp target exit data map(from: x)
+#pragma omp target exit data map(from : x)
 	for (int i = 0; i < N; i++)
 		EXPECT(x[i] == ((1 * 3 + 2) * 3 + 3) * 3 + 4);
 	return 0;
@@ -216,7 +217,7 @@ static int functions_of_libm_run_on_the_device(void)
 
 	for (int i = 0; i < N; i++)
 		x[i] = 0.01 * i;
-#pragma omp target teams distribute parallel for map(to: x) map(from: y, z) reduction(|: host)
+#pragma omp target teams distribute parallel for map(to : x) map(from : y, z) reduction(| : host)
 	for (int i = 0; i < N; i++) {
 		host |= omp_is_initial_device();
 		y[i] = sin(x[i]) + pow(x[i], 0.3) + log(1 + x[i]);
@@ -235,7 +236,7 @@ static int critical_regions_exclude_each_other(void)
 	long long total = 0;
 	int host = 0;
 
-#pragma omp target parallel for num_threads(32) map(tofrom: total, host)
+#pragma omp target parallel for num_threads(32) map(tofrom : total, host)
 	for (int i = 0; i < 500; i++)
 #pragma omp critical
 	{
@@ -246,11 +247,20 @@ static int critical_regions_exclude_each_other(void)
 	return 0;
 }
 
-static const struct { const char *name; int (*run)(void); } tests[] = {
+static const struct {
+	const char *name;
+	int (*run)(void);
+} tests[] = {
 #define TEST(name) { #name, name }
-	TEST(maps_copy_in_both_directions), TEST(reductions_agree_with_the_host), TEST(loops_are_distributed_over_teams_and_threads),
-	TEST(functions_and_variables_are_declared_for_the_device), TEST(a_data_region_keeps_its_copy), TEST(memory_is_allocated_and_copied_by_calls),
-	TEST(every_device_runs_a_region), TEST(tasks_wait_for_those_they_depend_on), TEST(functions_of_libm_run_on_the_device),
+	TEST(maps_copy_in_both_directions),
+	TEST(reductions_agree_with_the_host),
+	TEST(loops_are_distributed_over_teams_and_threads),
+	TEST(functions_and_variables_are_declared_for_the_device),
+	TEST(a_data_region_keeps_its_copy),
+	TEST(memory_is_allocated_and_copied_by_calls),
+	TEST(every_device_runs_a_region),
+	TEST(tasks_wait_for_those_they_depend_on),
+	TEST(functions_of_libm_run_on_the_device),
 	TEST(critical_regions_exclude_each_other),
 };
 

@@ -40,7 +40,7 @@ void ranks_expect_ok(const struct rank_end *ends, int size);
 
 /* A rank_body: meet, gather blocks of each size of arg (up to SIZE_MAX) and check their bytes, meet again at the end. */
 gpul_status ranks_gather_sizes(const gpul_comm_job *job, void *arg, gpul_error *err);
-enum { RANKS_LONG_MS = 60000 };  /* time-out of a test: never reached by a passing test */
+enum { RANKS_LONG_MS = 60000 }; /* time-out of a test: never reached by a passing test */
 
 /* Start a rank as a forked process.  The result goes to *end, in memory shared with the child (ranks_shared()). */
 pid_t ranks_fork(const gpul_comm_job *job, rank_body *body, void *arg, struct rank_end *end);

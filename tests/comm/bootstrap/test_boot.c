@@ -60,8 +60,8 @@ static bool has_mark(int fd, int rank, unsigned i)
 {
 	int mark[2] = { -1, -1 };
 
-	return fd >= 0 && fcntl(fd, F_GETFD) == FD_CLOEXEC && pread(fd, mark, sizeof mark, 0) == sizeof mark &&
-	       mark[0] == rank && mark[1] == (int)i;
+	return fd >= 0 && fcntl(fd, F_GETFD) == FD_CLOEXEC && pread(fd, mark, sizeof mark, 0) == sizeof mark && mark[0] == rank &&
+	       mark[1] == (int)i;
 }
 
 /* Exchange n descriptors of each rank.  Every third place is empty. */
@@ -152,8 +152,7 @@ static void a_closed_descriptor_fails_all_ranks(void **state)
 	ranks_as_threads(3, exchange_closed_file, NULL, ends);
 	for (int r = 0; r < 3; r++) {
 		assert_int_equal(ends[r].status, GPUL_ESYS);
-		assert_non_null(
-			strstr(ends[r].err.text, "cannot duplicate descriptor 4000 of rank 1: Bad file descriptor"));
+		assert_non_null(strstr(ends[r].err.text, "cannot duplicate descriptor 4000 of rank 1: Bad file descriptor"));
 	}
 	assert_int_equal(ranks_n_open(), before);
 }
@@ -267,10 +266,8 @@ static void ranks_that_disagree_all_fail_with_one_message(void **state)
 	static const struct different cases[] = {
 		{ "size", "rank 1 is in gpul_boot_allgather() of 2 (call 1), but rank 0 in gpul_boot_allgather() of 1 "
 			  "(call 1)" },
-		{ "call",
-		  "rank 1 is in gpul_boot_barrier() of 0 (call 1), but rank 0 in gpul_boot_allgather() of 0 (call 1)" },
-		{ "order",
-		  "rank 1 is in gpul_boot_exchange_fds() of 0 (call 1), but rank 0 in gpul_boot_barrier() of 0" },
+		{ "call", "rank 1 is in gpul_boot_barrier() of 0 (call 1), but rank 0 in gpul_boot_allgather() of 0 (call 1)" },
+		{ "order", "rank 1 is in gpul_boot_exchange_fds() of 0 (call 1), but rank 0 in gpul_boot_barrier() of 0" },
 		{ "leave", "gpul_boot_barrier(): rank 1 (pid" },
 		{ "late", "gpul_boot_barrier(): rank 1 of 3 did not arrive within 50 ms" },
 	};

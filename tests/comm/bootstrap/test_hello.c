@@ -209,7 +209,8 @@ static const char *other_version_text(void)
 {
 	static char text[160];
 
-	(void)snprintf(text, sizeof text, "another version of gpuload: its meeting has version %d, this one %d: use one version in all ranks",
+	(void)snprintf(text, sizeof text,
+		       "another version of gpuload: its meeting has version %d, this one %d: use one version in all ranks",
 		       BOOT_VERSION + 1, BOOT_VERSION);
 	return text;
 }
@@ -321,8 +322,7 @@ static void a_second_rank_0_is_refused(void **state)
 	start_rank(&zero, &job, 0);
 	guest = connect_to(&job); /* so rank 0 listens */
 	start_rank(&again, &job, 0);
-	snprintf(text, sizeof text, "rank 0 of job %s is already process %d: give each process its own rank", job.name,
-		 (int)getpid());
+	snprintf(text, sizeof text, "rank 0 of job %s is already process %d: give each process its own rank", job.name, (int)getpid());
 	expect_failure(&again, text);
 	start_rank(&one, &job, 1); /* the job is not disturbed */
 	expect_meeting(&zero);
@@ -371,8 +371,7 @@ static void answers_of_a_wrong_rank_0_are_refused(void **state)
 		if (cases[i].kind_of_fd == 2)
 			assert_int_equal(ftruncate(file, sizeof(struct roster)), 0);
 		if (cases[i].type)
-			assert_int_equal(gpul_boot_send(guest, &head, NULL, 0, &file, cases[i].kind_of_fd > 0, NULL),
-					 BOOT_GOT_PACKET);
+			assert_int_equal(gpul_boot_send(guest, &head, NULL, 0, &file, cases[i].kind_of_fd > 0, NULL), BOOT_GOT_PACKET);
 		close(guest);
 		expect_failure(&one, cases[i].text);
 		close(file);
@@ -408,12 +407,9 @@ static void the_socket_of_a_killed_rank_0_is_replaced(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(strangers_do_not_disturb_the_meeting),
-		cmocka_unit_test(contradictions_fail_both_sides),
-		cmocka_unit_test(two_processes_with_one_rank_are_named),
-		cmocka_unit_test(a_second_rank_0_is_refused),
-		cmocka_unit_test(answers_of_a_wrong_rank_0_are_refused),
-		cmocka_unit_test(the_socket_of_a_killed_rank_0_is_replaced),
+		cmocka_unit_test(strangers_do_not_disturb_the_meeting),  cmocka_unit_test(contradictions_fail_both_sides),
+		cmocka_unit_test(two_processes_with_one_rank_are_named), cmocka_unit_test(a_second_rank_0_is_refused),
+		cmocka_unit_test(answers_of_a_wrong_rank_0_are_refused), cmocka_unit_test(the_socket_of_a_killed_rank_0_is_replaced),
 	};
 
 	return cmocka_run_group_tests(tests, ranks_make_folder, ranks_remove_folder);

@@ -62,8 +62,8 @@ static void set_variables(const char *text)
 }
 
 #define TORCH   "MASTER_ADDR=localhost MASTER_PORT=29500 TORCHELASTIC_RUN_ID=none "
-#define SECRET "GPULOAD_COMM_SECRET=0123456789abcdef "
-#define SLURM "SLURM_PROCID=3 SLURM_STEP_NUM_TASKS=4 SLURM_JOB_ID=812 SLURM_STEP_ID=2 "
+#define SECRET  "GPULOAD_COMM_SECRET=0123456789abcdef "
+#define SLURM   "SLURM_PROCID=3 SLURM_STEP_NUM_TASKS=4 SLURM_JOB_ID=812 SLURM_STEP_ID=2 "
 #define GPULOAD "GPULOAD_COMM_RANK=1 GPULOAD_COMM_SIZE=2 GPULOAD_COMM_JOB=x-1 "
 
 static void finds_the_job_of_each_launcher(void **state)
@@ -78,8 +78,7 @@ static void finds_the_job_of_each_launcher(void **state)
 		{ GPULOAD "PMIX_RANK=5 RANK=6 WORLD_SIZE=9", 1, 2, "gpuload", "x-1" },
 		{ "PMIX_RANK=3 PMIX_NAMESPACE=prterun-host-12@1 OMPI_COMM_WORLD_SIZE=4", 3, 4, "pmix", "pmix-" },
 		{ "PMIX_RANK=3 PMIX_NAMESPACE=slurm.pmix.7.0 SLURM_NTASKS=32", 3, 32, "pmix", "pmix-" },
-		{ "PMIX_RANK=0 PMIX_NAMESPACE=a SLURM_NTASKS=2 SLURM_STEP_NUM_NODES=1 RANK=1 WORLD_SIZE=5", 0, 2,
-		  "pmix", "pmix-" },
+		{ "PMIX_RANK=0 PMIX_NAMESPACE=a SLURM_NTASKS=2 SLURM_STEP_NUM_NODES=1 RANK=1 WORLD_SIZE=5", 0, 2, "pmix", "pmix-" },
 		{ TORCH "RANK=2 WORLD_SIZE=3", 2, 3, "torchrun", "torchrun-" },
 		{ TORCH "RANK=2 WORLD_SIZE=3 LOCAL_RANK=2 LOCAL_WORLD_SIZE=3", 2, 3, "torchrun", "torchrun-" },
 		{ "RANK=5", 0, 1, "single", "single-" }, /* a variable of another program */
@@ -120,12 +119,13 @@ static void finds_the_address_of_rank_0(void **state)
 		{ "PMIX_RANK=3 PMIX_NAMESPACE=a SLURM_NTASKS=4 SLURM_STEP_NUM_NODES=2 " SECRET "GPULOAD_COMM_ADDRESS=[::1]:5", "[::1]:5",
 		  "", "" },
 		{ TORCH "RANK=2 WORLD_SIZE=4 LOCAL_WORLD_SIZE=4", "", "", "" },
-		{ SECRET "MASTER_ADDR=10.0.0.9 MASTER_PORT=29500 RANK=2 WORLD_SIZE=4 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2", "10.0.0.9:29501",
-		  "", "" },
+		{ SECRET "MASTER_ADDR=10.0.0.9 MASTER_PORT=29500 RANK=2 WORLD_SIZE=4 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2", "10.0.0.9:29501", "",
+		  "" },
 		{ SECRET "MASTER_ADDR=fd00::9 MASTER_PORT=29500 RANK=2 WORLD_SIZE=4 LOCAL_WORLD_SIZE=2", "[fd00::9]:29501", "", "" },
 		{ SECRET TORCH "RANK=2 WORLD_SIZE=4 LOCAL_WORLD_SIZE=2 GPULOAD_COMM_ADDRESS=c:9", "c:9", "", "" },
 		{ SLURM "SLURM_STEP_NUM_NODES=1 SLURM_STEP_NODELIST=n1", "", "", "" },
-		{ SLURM SECRET "SLURM_STEP_NUM_NODES=2 SLURM_STEP_NODELIST=n[07-08]", "n07:20994", "", "" }, /* 20000 + (812 * 16 + 2) % 12000 */
+		{ SLURM SECRET "SLURM_STEP_NUM_NODES=2 SLURM_STEP_NODELIST=n[07-08]", "n07:20994", "",
+		  "" }, /* 20000 + (812 * 16 + 2) % 12000 */
 		{ SLURM SECRET "SLURM_STEP_NUM_NODES=2 SLURM_STEP_NODELIST=n[07-08] GPULOAD_COMM_ADDRESS=c:9", "c:9", "", "" },
 	};
 
@@ -159,16 +159,14 @@ static void names_the_variable_that_is_wrong(void **state)
 		{ GPULOAD "GPULOAD_COMM_RANK=-1", GPUL_EINVAL, "GPULOAD_COMM_RANK=-1: expected a number of at least 0" },
 		{ GPULOAD "GPULOAD_COMM_SIZE=0", GPUL_EINVAL, "GPULOAD_COMM_SIZE=0: expected a number of at least 1" },
 		{ GPULOAD "GPULOAD_COMM_SIZE=2x", GPUL_EINVAL, "GPULOAD_COMM_SIZE=2x: expected a number of at least 1" },
-		{ GPULOAD "GPULOAD_COMM_SIZE=99999999999", GPUL_EINVAL,
-		  "GPULOAD_COMM_SIZE=99999999999: expected a number" },
+		{ GPULOAD "GPULOAD_COMM_SIZE=99999999999", GPUL_EINVAL, "GPULOAD_COMM_SIZE=99999999999: expected a number" },
 		{ GPULOAD "GPULOAD_COMM_SIZE=33", GPUL_EUNSUPPORTED, "a job of 33 ranks: at most 32 are supported" },
 		{ GPULOAD "GPULOAD_COMM_JOB=a/b", GPUL_EINVAL, "invalid job name 'a/b'" },
-		{ GPULOAD "GPULOAD_COMM_JOB=0123456789012345678901234567890123456789012345678901234567890123",
-		  GPUL_EINVAL, "GPULOAD_COMM_JOB has 64 characters, at most 63 are allowed" },
+		{ GPULOAD "GPULOAD_COMM_JOB=0123456789012345678901234567890123456789012345678901234567890123", GPUL_EINVAL,
+		  "GPULOAD_COMM_JOB has 64 characters, at most 63 are allowed" },
 		{ "PMIX_RANK=1", GPUL_EINVAL, "PMIX_NAMESPACE is not set, but PMIX_RANK is" },
 		{ "PMIX_RANK=x PMIX_NAMESPACE=a", GPUL_EINVAL, "PMIX_RANK=x: expected a number of at least 0" },
-		{ "PMIX_RANK=1 PMIX_NAMESPACE=a", GPUL_EUNSUPPORTED,
-		  "the number of ranks is unknown: libpmix.so.2 cannot be used" },
+		{ "PMIX_RANK=1 PMIX_NAMESPACE=a", GPUL_EUNSUPPORTED, "the number of ranks is unknown: libpmix.so.2 cannot be used" },
 		{ "PMIX_RANK=1 PMIX_NAMESPACE=a OMPI_COMM_WORLD_SIZE=1", GPUL_EINVAL, "rank 1 of 1" },
 		{ "PMIX_RANK=1 PMIX_NAMESPACE=a OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_LOCAL_SIZE=2", GPUL_EUNSUPPORTED,
 		  "the job has 4 ranks, not all of them on this machine, and libpmix cannot be used: set "
@@ -194,7 +192,8 @@ static void names_the_variable_that_is_wrong(void **state)
 		{ TORCH "RANK=4 WORLD_SIZE=4", GPUL_EINVAL, "rank 4 of 4: expected 0 to 3" },
 		{ SLURM "SLURM_STEP_NUM_NODES=2 SLURM_STEP_NODELIST=a,b", GPUL_EINVAL, "GPULOAD_COMM_SECRET is not set" },
 		{ SLURM "SLURM_STEP_NUM_NODES=2", GPUL_EINVAL, "SLURM_STEP_NODELIST is not set, but the ranks are on several machines" },
-		{ SLURM "SLURM_STEP_NUM_NODES=2 SLURM_STEP_NODELIST=a[", GPUL_EINVAL, "SLURM_STEP_NODELIST=a[: cannot find the first node" },
+		{ SLURM "SLURM_STEP_NUM_NODES=2 SLURM_STEP_NODELIST=a[", GPUL_EINVAL,
+		  "SLURM_STEP_NODELIST=a[: cannot find the first node" },
 		{ SLURM "SLURM_PROCID=x", GPUL_EINVAL, "SLURM_PROCID=x: expected a number" },
 	};
 

@@ -98,8 +98,7 @@ static void begin_scene(struct scene *s, pid_t *children)
 }
 
 /* Wait for all ranks; each but `silent` has been called once, with an event of this kind and text. */
-static void end_scene(struct scene *s, const pid_t *children, int silent, gpul_roster_kind kind, int rank,
-		      const char *text)
+static void end_scene(struct scene *s, const pid_t *children, int silent, gpul_roster_kind kind, int rank, const char *text)
 {
 	for (int r = 0; r < N_RANKS; r++)
 		assert_int_equal(waitpid(children[r], NULL, 0), children[r]);
@@ -174,8 +173,7 @@ static void every_rank_sees_a_death(void **state)
 
 static void fail_for_a_reason(gpul_boot *b)
 {
-	gpul_error why = { .status = GPUL_ECUDA, .native = 700, .text = "an illegal address" },
-		   later = { .status = GPUL_EINVAL };
+	gpul_error why = { .status = GPUL_ECUDA, .native = 700, .text = "an illegal address" }, later = { .status = GPUL_EINVAL };
 
 	gpul_boot_fail(b, &why, 3);
 	gpul_boot_fail(b, &later, 2); /* only the first counts */

@@ -291,10 +291,8 @@ static void interrupted_system_calls_are_repeated(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rank_0_is_killed_at_each_step),
-		cmocka_unit_test(another_rank_is_killed_at_each_step),
-		cmocka_unit_test(each_system_call_of_rank_0_fails),
-		cmocka_unit_test(each_system_call_of_another_rank_fails),
+		cmocka_unit_test(rank_0_is_killed_at_each_step),         cmocka_unit_test(another_rank_is_killed_at_each_step),
+		cmocka_unit_test(each_system_call_of_rank_0_fails),      cmocka_unit_test(each_system_call_of_another_rank_fails),
 		cmocka_unit_test(interrupted_system_calls_are_repeated),
 	};
 

@@ -28,9 +28,9 @@ struct options {
 	const char *only;
 	unsigned rounds;
 	uint64_t seed;
-	int least, most;    /* ranks */
+	int least, most; /* ranks */
 	bool full;
-	gpul_comm_transport transport;  /* AUTO: chosen at random in each round */
+	gpul_comm_transport transport; /* AUTO: chosen at random in each round */
 };
 
 struct run {
@@ -69,7 +69,7 @@ static void choose_round(struct run *run, const struct scenario *sc)
 	if (run->o->transport != GPUL_COMM_TRANSPORT_AUTO)
 		s->transport = run->o->transport;
 	s->has_network = s->transport == GPUL_COMM_NET;
-	if (s->has_network) {  /* others are refused */
+	if (s->has_network) { /* others are refused */
 		s->proto = GPUL_COMM_PROTO_AUTO;
 		s->algo = s->algo == GPUL_COMM_ONE_SHOT || s->algo == GPUL_COMM_TWO_LEVEL ? GPUL_COMM_RING : s->algo;
 	}
@@ -140,7 +140,7 @@ static bool await_end(struct shared *s, pid_t launcher, char text[TEXT_BYTES])
 					(void)complain(text, "rank %d has not ended after %d s; it is in phase %u", r, HANGS_MS / 1000,
 						       s->ranks[r].phase);
 			(void)kill(launcher, SIGKILL);
-			while (waitpid(-1, NULL, 0) > 0)  /* the kernel kills the ranks */
+			while (waitpid(-1, NULL, 0) > 0) /* the kernel kills the ranks */
 				;
 			return false;
 		}
@@ -287,9 +287,13 @@ static int run_scenario(struct run *run, const struct scenario *sc)
 
 static int parse(int argc, char **argv, struct options *o)
 {
-	static const struct option options[] = { { "only", 1, NULL, 'o' }, { "rounds", 1, NULL, 'r' }, { "seed", 1, NULL, 's' },
-						 { "ranks", 1, NULL, 'n' }, { "full", 0, NULL, 'f' },
-						 { "transport", 1, NULL, 't' }, { 0 } };
+	static const struct option options[] = { { "only", 1, NULL, 'o' },
+						 { "rounds", 1, NULL, 'r' },
+						 { "seed", 1, NULL, 's' },
+						 { "ranks", 1, NULL, 'n' },
+						 { "full", 0, NULL, 'f' },
+						 { "transport", 1, NULL, 't' },
+						 { 0 } };
 	int c;
 
 	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
@@ -327,7 +331,8 @@ int main(int argc, char **argv)
 	if (argc == 3 && strcmp(argv[1], "--rank") == 0)
 		return be_rank(argv[2]);
 	if (parse(argc, argv, &o)) {
-		fprintf(stderr, "usage: fault [--only SCENARIO] [--rounds N] [--seed N] [--ranks MIN-MAX (2-%d)] [--transport NAME] [--full]\n",
+		fprintf(stderr,
+			"usage: fault [--only SCENARIO] [--rounds N] [--seed N] [--ranks MIN-MAX (2-%d)] [--transport NAME] [--full]\n",
 			MOST_RANKS);
 		return 2;
 	}

@@ -32,17 +32,17 @@ enum deed {
 	DEED_NO_MEMORY,    /* gpul_comm_create() with a driver that has no memory */
 	DEED_NO_WINDOW,    /* gpul_comm_alloc() does */
 	DEED_OTHER_OPTIONS,
-	DEED_IS_ABSENT,    /* never calls gpul_comm_create() */
+	DEED_IS_ABSENT, /* never calls gpul_comm_create() */
 	N_DEEDS
 };
 
 /* Where the launcher runs. */
 enum place {
 	PLACE_HERE,
-	PLACE_NO_SHM,      /* nothing can be created in /dev/shm */
-	PLACE_PIDS,        /* a pid namespace */
-	PLACE_NO_TMP,      /* a read-only /tmp; the sockets are elsewhere */
-	PLACE_FEW_FILES    /* at most 64 open files in a process */
+	PLACE_NO_SHM,   /* nothing can be created in /dev/shm */
+	PLACE_PIDS,     /* a pid namespace */
+	PLACE_NO_TMP,   /* a read-only /tmp; the sockets are elsewhere */
+	PLACE_FEW_FILES /* at most 64 open files in a process */
 };
 
 /* The phase of a rank. */
@@ -50,17 +50,17 @@ enum phase { PHASE_START, PHASE_CREATE, PHASE_ALLOC, PHASE_CALL, PHASE_GRAPH, PH
 
 struct outcome {
 	_Atomic int32_t pid;
-	_Atomic uint32_t steps;      /* library calls begun */
+	_Atomic uint32_t steps; /* library calls begun */
 	_Atomic uint32_t phase;
-	_Atomic uint32_t done;       /* the other members are valid */
-	gpul_status status;          /* of the first call that failed */
+	_Atomic uint32_t done; /* the other members are valid */
+	gpul_status status;    /* of the first call that failed */
 	int native;
-	gpul_comm_failure failure;   /* of the communicator, if one existed */
-	char text[248];              /* of the first call that failed */
-	char complaint[TEXT_BYTES];  /* an additional error: a leak, or another text from a later
+	gpul_comm_failure failure;  /* of the communicator, if one existed */
+	char text[248];             /* of the first call that failed */
+	char complaint[TEXT_BYTES]; /* an additional error: a leak, or another text from a later
 				      * call */
-	uint64_t ended_ns;           /* gpul_clock_ns() just before the process ends */
-	uint64_t abort_ns;           /* victim of DEED_ABORTS: from gpul_comm_abort() until its kernel had ended */
+	uint64_t ended_ns;          /* gpul_clock_ns() just before the process ends */
+	uint64_t abort_ns;          /* victim of DEED_ABORTS: from gpul_comm_abort() until its kernel had ended */
 };
 
 struct shared {
@@ -69,17 +69,17 @@ struct shared {
 	enum place place;
 	int n_ranks, victim;
 	gpul_comm_transport transport;
-	bool has_network;            /* between some of the ranks */
+	bool has_network; /* between some of the ranks */
 	gpul_comm_algo algo;
 	gpul_comm_proto proto;
-	uint32_t at_step;            /* call at which the victim acts */
-	uint32_t n_cycles;           /* 0: until a failure */
-	uint64_t seed;               /* of the sizes, the same for all ranks */
+	uint32_t at_step;  /* call at which the victim acts */
+	uint32_t n_cycles; /* 0: until a failure */
+	uint64_t seed;     /* of the sizes, the same for all ranks */
 	int timeout_ms, create_timeout_ms;
 	_Atomic uint32_t others_done; /* set by fault.c: a late victim may end */
 
 	struct outcome ranks[MOST_RANKS];
-	int exit_status;             /* of gpul_comm_launch() */
+	int exit_status; /* of gpul_comm_launch() */
 	char launcher_text[248];
 };
 
@@ -95,7 +95,7 @@ struct worker {
 	CUstream stream;
 	CUdeviceptr send, recv, window;
 	int rank, n_ranks;
-	uint64_t random;             /* the same sequence on all ranks */
+	uint64_t random; /* the same sequence on all ranks */
 };
 
 /* Called before each call: the victim's action may be due. */
@@ -115,7 +115,7 @@ struct scenario {
 	const char *name, *what;
 	enum deed deed;
 	enum place place;
-	unsigned few, many;          /* rounds in a check, and with --full */
+	unsigned few, many; /* rounds in a check, and with --full */
 	int timeout_ms, create_timeout_ms;
 	int least_ranks;
 	bool (*check)(const struct shared *s, char text[TEXT_BYTES]);

@@ -21,28 +21,28 @@ static const bool has_thread_sanitizer = true;
 static const bool has_thread_sanitizer = false;
 #endif
 
-static gpul_driver table, below;  /* table: a copy whose calls are counted, and of which one can fail */
-static unsigned n_until_failure;  /* the number of the call that fails, of those below; 0: none */
+static gpul_driver table, below; /* table: a copy whose calls are counted, and of which one can fail */
+static unsigned n_until_failure; /* the number of the call that fails, of those below; 0: none */
 
 static bool fails_now(void)
 {
 	return n_until_failure > 0 && --n_until_failure == 0;
 }
 
-#define CAN_FAIL(call, parameters, ...)                                                       \
-	static CUresult call##_or_fail parameters                                             \
-	{                                                                                     \
-		return fails_now() ? CUDA_ERROR_OUT_OF_MEMORY : below.call(__VA_ARGS__);      \
+#define CAN_FAIL(call, parameters, ...) \
+	static CUresult call##_or_fail parameters \
+	{ \
+		return fails_now() ? CUDA_ERROR_OUT_OF_MEMORY : below.call(__VA_ARGS__); \
 	}
-CAN_FAIL(cuMemCreate, (CUmemGenericAllocationHandle *out, size_t n, const CUmemAllocationProp *p, unsigned long long f), out, n, p, f)
-CAN_FAIL(cuMemAddressReserve, (CUdeviceptr *out, size_t n, size_t a, CUdeviceptr hint, unsigned long long f), out, n, a, hint, f)
+CAN_FAIL(cuMemCreate, (CUmemGenericAllocationHandle * out, size_t n, const CUmemAllocationProp *p, unsigned long long f), out, n, p, f)
+CAN_FAIL(cuMemAddressReserve, (CUdeviceptr * out, size_t n, size_t a, CUdeviceptr hint, unsigned long long f), out, n, a, hint, f)
 CAN_FAIL(cuMemMap, (CUdeviceptr at, size_t n, size_t offset, CUmemGenericAllocationHandle h, unsigned long long f), at, n, offset, h, f)
 CAN_FAIL(cuMemSetAccess, (CUdeviceptr at, size_t n, const CUmemAccessDesc *d, size_t count), at, n, d, count)
-CAN_FAIL(cuMemImportFromShareableHandle, (CUmemGenericAllocationHandle *out, void *h, CUmemAllocationHandleType t), out, h, t)
-CAN_FAIL(cuMemAlloc, (CUdeviceptr *out, size_t n), out, n)
+CAN_FAIL(cuMemImportFromShareableHandle, (CUmemGenericAllocationHandle * out, void *h, CUmemAllocationHandleType t), out, h, t)
+CAN_FAIL(cuMemAlloc, (CUdeviceptr * out, size_t n), out, n)
 CAN_FAIL(cuMemHostAlloc, (void **out, size_t n, unsigned flags), out, n, flags)
 CAN_FAIL(cuMemcpyHtoD, (CUdeviceptr to, const void *from, size_t n), to, from, n)
-CAN_FAIL(cuEventCreate, (CUevent *out, unsigned flags), out, flags)
+CAN_FAIL(cuEventCreate, (CUevent * out, unsigned flags), out, flags)
 
 static void wrap_calls(const gpul_driver *drv)
 {
@@ -103,8 +103,12 @@ static void try_later_calls(struct worker *w)
 static gpul_status create(struct worker *w, gpul_error *err)
 {
 	const struct shared *s = w->s;
-	gpul_comm_options o = { .device = -1, .timeout_ms = s->timeout_ms, .create_timeout_ms = s->create_timeout_ms,
-				.transport = s->transport, .algo = s->algo, .proto = s->proto };
+	gpul_comm_options o = { .device = -1,
+				.timeout_ms = s->timeout_ms,
+				.create_timeout_ms = s->create_timeout_ms,
+				.transport = s->transport,
+				.algo = s->algo,
+				.proto = s->proto };
 	gpul_status st;
 
 	if (s->deed == DEED_OTHER_OPTIONS && w->rank == s->victim)
@@ -138,7 +142,7 @@ static void find_leaks(struct worker *w, const struct counts *before)
 {
 	char text[FAULT_TEXT];
 
-	if (w->s->deed == DEED_FAULTS && w->rank == w->s->victim)  /* after a kernel's error no memory can be freed */
+	if (w->s->deed == DEED_FAULTS && w->rank == w->s->victim) /* after a kernel's error no memory can be freed */
 		return;
 	if (!w->o->complaint[0] && !counts_same(before, text))
 		(void)snprintf(w->o->complaint, sizeof w->o->complaint, "left after '%.160s': %.180s", w->o->failure.text, text);
@@ -169,7 +173,7 @@ static gpul_status open_driver(struct worker *w, gpul_error *err)
 		st = gpul_rdma_open(NULL, &net, err);
 		gpul_rdma_close(net);
 	}
-	return st;  /* the context stays open, as in a program that also uses the GPU itself */
+	return st; /* the context stays open, as in a program that also uses the GPU itself */
 }
 
 int rank_main(struct shared *s)
@@ -192,7 +196,7 @@ int rank_main(struct shared *s)
 	if (!st && (!w.drv->interprets || has_thread_sanitizer))
 		before.n_mapped_files = INT_MAX;
 	if (s->has_network)
-		before.n_fds += s->n_ranks - 1;  /* libfabric 1.17 keeps the socket of a killed peer whose request it has not read */
+		before.n_fds += s->n_ranks - 1; /* libfabric 1.17 keeps the socket of a killed peer whose request it has not read */
 	for (uint32_t i = 0; !st && (s->n_cycles == 0 || i < s->n_cycles); i++) {
 		st = run_cycle(&w, &err);
 		find_leaks(&w, &before);

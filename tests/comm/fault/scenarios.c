@@ -52,8 +52,10 @@ static bool all_others_blame(const struct shared *s, enum gpul_comm_cause cause,
 		const bool in_create = o->phase == PHASE_CREATE && o->failure.cause == GPUL_COMM_NO_FAILURE;
 		const bool blames = in_create || (o->failure.cause == cause && o->failure.rank == s->victim);
 
-		if (r != s->victim && !is_right(s, r, blames && o->status == GPUL_ECOMM && o->native == (int)cause && contains(o->text, "rank %d ", s->victim) &&
-							      strstr(o->text, part), text))
+		if (r != s->victim && !is_right(s, r,
+						blames && o->status == GPUL_ECOMM && o->native == (int)cause &&
+							contains(o->text, "rank %d ", s->victim) && strstr(o->text, part),
+						text))
 			return false;
 	}
 	return true;
@@ -90,7 +92,10 @@ static bool victim_was_stopped(const struct shared *s, char text[TEXT_BYTES])
 			if (!is_right(s, r, o->status != GPUL_OK, text))
 				return false;
 		} else if (o->failure.cause != GPUL_COMM_NO_FAILURE) {
-			if (!is_right(s, r, o->failure.cause == GPUL_COMM_RANK_STALLED && o->failure.rank == s->victim && names_victim(s, o->text), text))
+			if (!is_right(s, r,
+				      o->failure.cause == GPUL_COMM_RANK_STALLED && o->failure.rank == s->victim &&
+					      names_victim(s, o->text),
+				      text))
 				return false;
 		} else if (!is_right(s, r, o->status && contains(o->text, "rank %d ", s->victim), text)) {
 			return false;
@@ -123,8 +128,10 @@ static bool all_waited_for_each_other(const struct shared *s, char text[TEXT_BYT
 static bool sizes_differed(const struct shared *s, char text[TEXT_BYTES])
 {
 	for (int r = 0; r < s->n_ranks; r++)
-		if (!is_right(s, r, s->ranks[r].failure.cause == GPUL_COMM_MISMATCH && contains(s->ranks[r].text, "2000") &&
-					    contains(s->ranks[r].text, "1000"), text))
+		if (!is_right(s, r,
+			      s->ranks[r].failure.cause == GPUL_COMM_MISMATCH && contains(s->ranks[r].text, "2000") &&
+				      contains(s->ranks[r].text, "1000"),
+			      text))
 			return false;
 	return true;
 }
@@ -134,8 +141,10 @@ static bool calls_differed(const struct shared *s, char text[TEXT_BYTES])
 {
 	for (int r = 0; r < s->n_ranks; r++) {
 		const struct outcome *o = &s->ranks[r];
-		const bool mismatch = o->failure.cause == GPUL_COMM_MISMATCH && contains(o->text, "broadcast") && contains(o->text, "allreduce");
-		const bool late = o->failure.cause == GPUL_COMM_TIMED_OUT && (contains(o->text, "the same call") || contains(o->text, "different calls"));
+		const bool mismatch = o->failure.cause == GPUL_COMM_MISMATCH && contains(o->text, "broadcast") &&
+				      contains(o->text, "allreduce");
+		const bool late = o->failure.cause == GPUL_COMM_TIMED_OUT &&
+				  (contains(o->text, "the same call") || contains(o->text, "different calls"));
 
 		if (!is_right(s, r, mismatch || late, text))
 			return false;
@@ -179,8 +188,10 @@ static bool all_worked_or_had_no_memory(const struct shared *s, char text[TEXT_B
 	if (all_worked(s, text))
 		return true;
 	for (int r = 0; r < s->n_ranks; r++)
-		if (!is_right(s, r, contains(s->ranks[r].text, "CUDA_ERROR_OUT_OF_MEMORY") &&
-					    (r == s->victim || contains(s->ranks[r].text, "rank %d", s->victim)), text))
+		if (!is_right(s, r,
+			      contains(s->ranks[r].text, "CUDA_ERROR_OUT_OF_MEMORY") &&
+				      (r == s->victim || contains(s->ranks[r].text, "rank %d", s->victim)),
+			      text))
 			return false;
 	return true;
 }
@@ -193,8 +204,10 @@ static bool victim_had_other_options(const struct shared *s, char text[TEXT_BYTE
 static bool victim_was_absent(const struct shared *s, char text[TEXT_BYTES])
 {
 	for (int r = 0; r < s->n_ranks; r++)
-		if (r != s->victim && !is_right(s, r, s->ranks[r].status == GPUL_ESYS && s->ranks[r].native == ETIMEDOUT &&
-								contains(s->ranks[r].text, "rank %d ", s->victim), text))
+		if (r != s->victim && !is_right(s, r,
+						s->ranks[r].status == GPUL_ESYS && s->ranks[r].native == ETIMEDOUT &&
+							contains(s->ranks[r].text, "rank %d ", s->victim),
+						text))
 			return false;
 	return true;
 }
@@ -222,7 +235,8 @@ const struct scenario scenarios[] = {
 	{ "trap", "a kernel of a rank fails", DEED_FAULTS, PLACE_HERE, 2, 20, LONG, LONG, 2, victim_faulted },
 	{ "no-memory", "a driver call in gpul_comm_create() of a rank fails", DEED_NO_MEMORY, PLACE_HERE, 4, 100, LONG, LONG, 2,
 	  all_worked_or_had_no_memory },
-	{ "no-window", "gpul_comm_alloc() of a rank gets no memory", DEED_NO_WINDOW, PLACE_HERE, 2, 20, LONG, LONG, 2, victim_had_no_memory },
+	{ "no-window", "gpul_comm_alloc() of a rank gets no memory", DEED_NO_WINDOW, PLACE_HERE, 2, 20, LONG, LONG, 2,
+	  victim_had_no_memory },
 	{ "options", "a rank has other options", DEED_OTHER_OPTIONS, PLACE_HERE, 1, 10, LONG, LONG, 2, victim_had_other_options },
 	{ "no-shm", "/dev/shm cannot be used", DEED_NOTHING, PLACE_NO_SHM, 1, 10, LONG, LONG, 2, all_worked },
 	{ "pids", "a pid namespace; a rank is killed", DEED_KILLS_ITSELF, PLACE_PIDS, 2, 20, LONG, LONG, 2, victim_was_killed },

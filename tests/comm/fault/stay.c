@@ -15,22 +15,37 @@
 
 static int parse(int argc, char **argv, struct shared *s)
 {
-	static const struct option options[] = { { "seed", 1, NULL, 's' }, { "cycles", 1, NULL, 'n' }, { "timeout-ms", 1, NULL, 't' },
-						 { "create-ms", 1, NULL, 'c' }, { "victim", 1, NULL, 'v' },
-						 { "at-step", 1, NULL, 'a' }, { 0 } };
+	static const struct option options[] = { { "seed", 1, NULL, 's' },
+						 { "cycles", 1, NULL, 'n' },
+						 { "timeout-ms", 1, NULL, 't' },
+						 { "create-ms", 1, NULL, 'c' },
+						 { "victim", 1, NULL, 'v' },
+						 { "at-step", 1, NULL, 'a' },
+						 { 0 } };
 
 	for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;)
 		switch (o) {
-		case 's': s->seed = strtoull(optarg, NULL, 10); break;
-		case 'n': s->n_cycles = (uint32_t)atoi(optarg); break;
-		case 't': s->timeout_ms = atoi(optarg); break;
-		case 'c': s->create_timeout_ms = atoi(optarg); break;
-		case 'a': s->at_step = (uint32_t)atoi(optarg); break;
+		case 's':
+			s->seed = strtoull(optarg, NULL, 10);
+			break;
+		case 'n':
+			s->n_cycles = (uint32_t)atoi(optarg);
+			break;
+		case 't':
+			s->timeout_ms = atoi(optarg);
+			break;
+		case 'c':
+			s->create_timeout_ms = atoi(optarg);
+			break;
+		case 'a':
+			s->at_step = (uint32_t)atoi(optarg);
+			break;
 		case 'v':
 			s->victim = atoi(optarg);
 			s->deed = DEED_KILLS_ITSELF;
 			break;
-		default: return 2;
+		default:
+			return 2;
 		}
 	return optind == argc ? 0 : 2;
 }

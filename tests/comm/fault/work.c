@@ -135,7 +135,7 @@ static gpul_status call_in_graph(struct worker *w, gpul_error *err)
 	CUgraph graph = NULL;
 	gpul_error ignored = { 0 };
 	const uint64_t same = w->random;
-	gpul_status st = call_some(w, PHASE_GRAPH, err);  /* loads the kernel, which a capture does not permit */
+	gpul_status st = call_some(w, PHASE_GRAPH, err); /* loads the kernel, which a capture does not permit */
 
 	st = st ? st : gpul_comm_wait(w->comm, w->stream, err);
 	st = st ? st : gpul_cu(w->drv, err, cuStreamBeginCapture(w->stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));

@@ -29,7 +29,7 @@ struct memory {
 
 struct end {
 	struct memory *m;
-	unsigned char *slots;             /* [2][BLOCKS] of SLOTS_BYTES: the inboxes', the mirror's */
+	unsigned char *slots; /* [2][BLOCKS] of SLOTS_BYTES: the inboxes', the mirror's */
 	bool direct;
 	gpul_rdma_region *words, *data;
 	gpul_comm_proxy *proxy;
@@ -48,8 +48,8 @@ static struct {
 	const gpul_rdma_backend *real;
 	atomic_bool hold, fail;
 	atomic_uint n_held, n_polls, n_flushes, n_too_early;
-	uint64_t id;                      /* of the flush that is held; one at a time */
-	uint64_t covered[BLOCKS], shown[BLOCKS];  /* the steps before the flush in flight, and before those that have ended */
+	uint64_t id;                             /* of the flush that is held; one at a time */
+	uint64_t covered[BLOCKS], shown[BLOCKS]; /* the steps before the flush in flight, and before those that have ended */
 } front;
 
 /* Check that no tail is beyond the steps whose flush has ended. */
@@ -153,9 +153,13 @@ static gpul_rdma_remote offered(const gpul_rdma_region *region, const void *at, 
 static void start_proxy(struct end *e, const struct end *there, gpul_rdma_conn *conn)
 {
 	const gpul_comm_arrivals_desc arrivals = {
-		.conn = conn, .announced = e->m->announced, .inboxes = e->m->inboxes, .n_blocks = BLOCKS,
+		.conn = conn,
+		.announced = e->m->announced,
+		.inboxes = e->m->inboxes,
+		.n_blocks = BLOCKS,
 		.slots = { .region = e->data, .at = (uintptr_t)e->slots, .bytes = BLOCKS * SLOTS_BYTES },
 	};
+	/* clang-format off */
 	const gpul_comm_proxy_route route = {
 		.rank = (int)(there - end), .region = e->data, .conn = conn, .inboxes = e->m->mirror_inboxes, .outboxes = e->m->mirror_outboxes,
 		.slots = (uintptr_t)e->slots + BLOCKS * SLOTS_BYTES,
@@ -169,10 +173,13 @@ static void start_proxy(struct end *e, const struct end *there, gpul_rdma_conn *
 		.to_grants = offered(there->words, there->m->grants, sizeof there->m->grants),
 		.free_bytes = UINT64_MAX, .arrivals = e->direct ? &arrivals : NULL,
 	};
+	/* clang-format on */
+	/* clang-format off */
 	const gpul_comm_proxy_desc desc = {
 		.routes = &route, .n_routes = 1, .n_blocks = BLOCKS, .slots_bytes = SLOTS_BYTES,
 		.data_at = GPUL_COMM_LINE_BYTES, .slot_bytes = SLOT_BYTES, .spin_ns = 20000, .failed = failed, .context = e,
 	};
+	/* clang-format on */
 	gpul_error err = { 0 };
 
 	if (gpul_comm_proxy_start(&desc, &e->proxy, &err))
@@ -284,7 +291,7 @@ static void a_tail_waits_for_its_flush(void **state)
 	assert_true(send_step(&end[1], 0));
 	while (!atomic_load(&front.n_held))
 		pause_a_moment();
-	assert_true(send_step(&end[1], 1));  /* it arrives during the flush */
+	assert_true(send_step(&end[1], 1)); /* it arrives during the flush */
 	while (__atomic_load_n(&end[0].m->announced[1], __ATOMIC_ACQUIRE) != 1)
 		pause_a_moment();
 	await_polls(200);
@@ -293,7 +300,7 @@ static void a_tail_waits_for_its_flush(void **state)
 	atomic_store(&front.hold, false);
 	await_tail(0, 1);
 	await_tail(1, 1);
-	assert_int_equal(atomic_load(&front.n_flushes), 2);  /* the first one does not cover the second step */
+	assert_int_equal(atomic_load(&front.n_flushes), 2); /* the first one does not cover the second step */
 	assert_true(receive_step(&end[0], 0) && receive_step(&end[0], 1));
 	assert_int_equal(atomic_load(&front.n_too_early), 0);
 	close_ends();
@@ -342,7 +349,7 @@ static void a_failing_flush_fails_the_route_and_shows_nothing(void **state)
 		pause_a_moment();
 	assert_int_equal(end[0].failure.status, GPUL_EVERBS);
 	assert_string_equal(end[0].failure.what, "the flush has failed");
-	while (!atomic_load(&end[1].n_failures))  /* the peer is notified */
+	while (!atomic_load(&end[1].n_failures)) /* the peer is notified */
 		pause_a_moment();
 	assert_int_equal(tail_of(1), 0);
 	close_ends();

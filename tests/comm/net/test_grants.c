@@ -16,8 +16,9 @@ enum { SLOT = 1000, MAX_ROUTES = 5, MAX_BLOCKS = 3, N_RUNS = 400 };
 
 static gpul_comm_grants *create(unsigned n_routes, unsigned n_blocks, uint64_t window_bytes)
 {
-	const gpul_comm_grants_desc desc = { .n_routes = n_routes, .n_blocks = n_blocks, .slot_bytes = SLOT, .window_bytes = window_bytes,
-					     .late_ns = 100 };
+	const gpul_comm_grants_desc desc = {
+		.n_routes = n_routes, .n_blocks = n_blocks, .slot_bytes = SLOT, .window_bytes = window_bytes, .late_ns = 100
+	};
 	gpul_comm_grants *g = NULL;
 
 	assert_int_equal(gpul_comm_grants_create(&desc, &g, NULL), GPUL_OK);
@@ -89,7 +90,7 @@ static void steps_that_came_without_a_grant_use_none(void **state)
 	gpul_comm_grants_arrived(g, 0, 0, 3);
 	(void)grant_all(g);
 	assert_int_equal(gpul_comm_grants_in_flight(g), 0);
-	gpul_comm_grants_arrived(g, 0, 0, 10);  /* seven more steps, which were not requested */
+	gpul_comm_grants_arrived(g, 0, 0, 10); /* seven more steps, which were not requested */
 	gpul_comm_grants_requested(g, 0, 0, 11);
 	assert_int_equal(grant_all(g), 1);
 	assert_int_equal(gpul_comm_grants_granted(g, 0, 0), 11);
@@ -154,9 +155,9 @@ static void absurd_words_do_no_harm(void **state)
  * the kernels have posted. */
 struct sim_channel {
 	uint64_t head, tail, sent, posted;
-	uint64_t asked, granted;     /* words in flight, or arrived */
-	uint64_t asks, grants;       /* words that have arrived */
-	uint32_t bytes[GPUL_COMM_STEPS], free_bytes[GPUL_COMM_STEPS];  /* of the steps */
+	uint64_t asked, granted;                                      /* words in flight, or arrived */
+	uint64_t asks, grants;                                        /* words that have arrived */
+	uint32_t bytes[GPUL_COMM_STEPS], free_bytes[GPUL_COMM_STEPS]; /* of the steps */
 };
 
 struct sim {
@@ -272,12 +273,23 @@ static void run(uint64_t seed, uint64_t *n_granted)
 		if (r == s.dead)
 			continue;
 		switch (draw(&s, 6)) {
-		case 0: sender_turn(&s, r, c); break;
-		case 1: arrive(&s, r, c); break;
-		case 2: receiver_turn(&s, r, b, c); break;
-		case 3: c->asks = c->asked; break;
-		case 4: c->grants = c->granted; break;
-		default: read_in_order(&s);
+		case 0:
+			sender_turn(&s, r, c);
+			break;
+		case 1:
+			arrive(&s, r, c);
+			break;
+		case 2:
+			receiver_turn(&s, r, b, c);
+			break;
+		case 3:
+			c->asks = c->asked;
+			break;
+		case 4:
+			c->grants = c->granted;
+			break;
+		default:
+			read_in_order(&s);
 		}
 	}
 	*n_granted += s.n_granted;
@@ -291,7 +303,7 @@ static void random_orders_stay_in_the_window_and_end(void **state)
 	(void)state;
 	for (uint64_t seed = 1; seed <= N_RUNS; seed++)
 		run(seed, &n_granted);
-	assert_true(n_granted > N_RUNS * 10);  /* otherwise the free bytes were sufficient, and grants were
+	assert_true(n_granted > N_RUNS * 10); /* otherwise the free bytes were sufficient, and grants were
 						* not tested */
 }
 
@@ -301,7 +313,8 @@ static void refuses_what_is_out_of_range(void **state)
 	gpul_error err = { 0 };
 
 	(void)state;
-	assert_int_equal(gpul_comm_grants_create(&(gpul_comm_grants_desc){ .n_routes = 0, .n_blocks = 1, .slot_bytes = 1 }, &g, &err), GPUL_EINVAL);
+	assert_int_equal(gpul_comm_grants_create(&(gpul_comm_grants_desc){ .n_routes = 0, .n_blocks = 1, .slot_bytes = 1 }, &g, &err),
+			 GPUL_EINVAL);
 	assert_null(g);
 	gpul_comm_grants_destroy(NULL);
 }
@@ -309,14 +322,10 @@ static void refuses_what_is_out_of_range(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(half_of_the_window_is_for_grants),
-		cmocka_unit_test(a_window_of_a_byte_is_one_of_two_slots),
-		cmocka_unit_test(senders_get_slots_in_turn),
-		cmocka_unit_test(steps_that_came_without_a_grant_use_none),
-		cmocka_unit_test(a_dead_sender_frees_what_it_holds),
-		cmocka_unit_test(a_sender_that_stands_still_does_not_stop_the_others),
-		cmocka_unit_test(absurd_words_do_no_harm),
-		cmocka_unit_test(random_orders_stay_in_the_window_and_end),
+		cmocka_unit_test(half_of_the_window_is_for_grants),  cmocka_unit_test(a_window_of_a_byte_is_one_of_two_slots),
+		cmocka_unit_test(senders_get_slots_in_turn),         cmocka_unit_test(steps_that_came_without_a_grant_use_none),
+		cmocka_unit_test(a_dead_sender_frees_what_it_holds), cmocka_unit_test(a_sender_that_stands_still_does_not_stop_the_others),
+		cmocka_unit_test(absurd_words_do_no_harm),           cmocka_unit_test(random_orders_stay_in_the_window_and_end),
 		cmocka_unit_test(refuses_what_is_out_of_range),
 	};
 

@@ -16,12 +16,11 @@
 #include "rdma/oob/oob_wire.h"
 #include "tests/comm/bootstrap/ranks.h"
 
-enum { LONG_MS = 60000 };  /* time-out of a test: never reached by a passing test */
+enum { LONG_MS = 60000 }; /* time-out of a test: never reached by a passing test */
 
 static gpul_comm_mesh_desc over_tcp(void)
 {
-	return (gpul_comm_mesh_desc){ .rdma = { .backend = "libfabric",
-						.device = { .gpu = -1, .gid_index = -1, .provider = "tcp" } } };
+	return (gpul_comm_mesh_desc){ .rdma = { .backend = "libfabric", .device = { .gpu = -1, .gid_index = -1, .provider = "tcp" } } };
 }
 
 struct work {
@@ -105,7 +104,7 @@ static gpul_status meet_and_put(const gpul_comm_job *job, void *arg, gpul_error 
 	gpul_boot *b = NULL;
 	gpul_status st = gpul_boot_open(job, LONG_MS, &b, err);
 
-	if (w->only_neighbours) {  /* only the lower rank of a pair wants it */
+	if (w->only_neighbours) { /* only the lower rank of a pair wants it */
 		if (job->rank + 1 < w->size)
 			wanted[job->rank + 1] = true;
 		desc.wanted = wanted;
@@ -170,8 +169,14 @@ static int connect_stranger(uint16_t port, int kind)
 	const struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	unsigned char bytes[2 * GPUL_RDMA_FRAME_BYTES];
-	gpul_rdma_frame frame = { .hello = { .version = GPUL_RDMA_WIRE_VERSION, .n_qps = 1, .depth = 64, .segment_bytes = 4096,
-					     .stripe_bytes = 128, .lease_ms = 5000, .pid = (uint32_t)getpid(), .backend = "libfabric",
+	gpul_rdma_frame frame = { .hello = { .version = GPUL_RDMA_WIRE_VERSION,
+					     .n_qps = 1,
+					     .depth = 64,
+					     .segment_bytes = 4096,
+					     .stripe_bytes = 128,
+					     .lease_ms = 5000,
+					     .pid = (uint32_t)getpid(),
+					     .backend = "libfabric",
 					     .slots.bytes = GPUL_RDMA_SLOTS * sizeof(gpul_rdma_slot) } };
 	size_t n = 0;
 
@@ -182,7 +187,7 @@ static int connect_stranger(uint16_t port, int kind)
 			frame.credentials = (gpul_rdma_credentials){ .identity = { .purpose = 1, .from = 1 } };
 		n = gpul_rdma_frame_encode(&frame, bytes);
 	}
-	if (kind == 1) {  /* the proof is sent without waiting for the challenge */
+	if (kind == 1) { /* the proof is sent without waiting for the challenge */
 		frame.type = GPUL_RDMA_PROOF;
 		n += gpul_rdma_frame_encode(&frame, bytes + n);
 	}
@@ -241,7 +246,7 @@ static gpul_status cannot_listen(const gpul_comm_job *job, void *arg, gpul_error
 	gpul_status st = gpul_boot_open(job, LONG_MS, &b, err);
 
 	(void)arg;
-	desc.address = job->rank == 1 ? "192.0.2.1" : NULL;  /* an address without a machine: RFC 5737 */
+	desc.address = job->rank == 1 ? "192.0.2.1" : NULL; /* an address without a machine: RFC 5737 */
 	st = st ? st : gpul_comm_mesh_create(b, &desc, LONG_MS, &m, err);
 	assert_null(m);
 	gpul_boot_close(b);

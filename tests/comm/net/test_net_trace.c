@@ -20,8 +20,12 @@ static size_t n, n_lost;
 static void put(unsigned route, uint32_t flight, uint64_t step)
 {
 	gpul_net_trace_put(&trace, route, flight,
-			   (gpul_comm_net_event){ .begin_ns = gpul_net_trace_now(&trace), .step = step, .kind = GPUL_COMM_NET_SLOT,
-						  .peer = (int32_t)route + 1, .channel = 5, .bytes = 100 });
+			   (gpul_comm_net_event){ .begin_ns = gpul_net_trace_now(&trace),
+						  .step = step,
+						  .kind = GPUL_COMM_NET_SLOT,
+						  .peer = (int32_t)route + 1,
+						  .channel = 5,
+						  .bytes = 100 });
 }
 
 static void read_all(void)
@@ -112,7 +116,7 @@ static void events_beyond_the_room_and_puts_that_do_not_end_are_counted(void **s
 	gpul_net_trace_stop(&trace);
 	read_all();
 	assert_true(n == 4 && n_lost == 4);
-	assert_int_equal(gpul_net_trace_start(&trace, 0, NULL), GPUL_OK);  /* keeps them */
+	assert_int_equal(gpul_net_trace_start(&trace, 0, NULL), GPUL_OK); /* keeps them */
 	gpul_net_trace_ended(&trace, 0, 7);
 	gpul_net_trace_stop(&trace);
 	gpul_net_trace_read(&trace, events, 3, &n, &n_lost);

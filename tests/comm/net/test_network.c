@@ -15,17 +15,21 @@
 enum { BUFFER_BYTES = 256 << 10 };
 
 static const gpul_rdma_desc tcp = { .backend = "libfabric", .device = { .gpu = -1, .gid_index = -1, .provider = "tcp" } };
-static const gpul_rdma_desc tcp_with_queues = { .backend = "libfabric", .n_qps = 3,
+static const gpul_rdma_desc tcp_with_queues = { .backend = "libfabric",
+						.n_qps = 3,
 						.device = { .gpu = -1, .gid_index = -1, .provider = "tcp" } };
-static const gpul_rdma_desc tcp_direct = { .backend = "libfabric", .n_qps = 2, .gpu_direct = GPUL_RDMA_GPU_DIRECT_YES,
+static const gpul_rdma_desc tcp_direct = { .backend = "libfabric",
+					   .n_qps = 2,
+					   .gpu_direct = GPUL_RDMA_GPU_DIRECT_YES,
 					   .device = { .gpu = -1, .gid_index = -1, .provider = "tcp" } };
 static const gpul_comm_call rings[] = { GPUL_COMM_ALLREDUCE, GPUL_COMM_REDUCESCATTER, GPUL_COMM_ALLGATHER, GPUL_COMM_BROADCAST };
 
 /* Slots of 640 bytes: the larger messages take several laps of the slots. */
 static gpul_comm_options over(const gpul_rdma_desc *net)
 {
-	return (gpul_comm_options){ .device = -1, .transport = GPUL_COMM_NET, .net = net, .slot_bytes = 640, .n_blocks = 3,
-				    .timeout_ms = 30000 };
+	return (gpul_comm_options){
+		.device = -1, .transport = GPUL_COMM_NET, .net = net, .slot_bytes = 640, .n_blocks = 3, .timeout_ms = 30000
+	};
 }
 
 static void all_calls(struct rank *r, void *arg)
@@ -38,11 +42,20 @@ static void all_calls(struct rank *r, void *arg)
 	new_buffers(r, BUFFER_BYTES, false, &b);
 	for (size_t i = 0; i < sizeof rings / sizeof *rings; i++)
 		for (size_t k = 0; k < sizeof counts / sizeof *counts; k++, n++)
-			run_collective(r, &b, &(struct collective){
-				.call = rings[i], .algo = GPUL_COMM_RING, .proto = GPUL_COMM_SIMPLE, .dtype = n % GPUL_COMM_N_DTYPES,
-				.op = rings[i] == GPUL_COMM_ALLREDUCE ? n % GPUL_COMM_N_OPS : GPUL_COMM_SUM, .count = counts[k],
-				.root = (int)n % r->n_ranks, .in_place = n % 2, .send_offset = n % 5, .recv_offset = n % 7 + 70,
-				.offset_of_rank = n % 2, .n_blocks = 1 + n % 3, .n_threads = 96 });
+			run_collective(r, &b,
+				       &(struct collective){ .call = rings[i],
+							     .algo = GPUL_COMM_RING,
+							     .proto = GPUL_COMM_SIMPLE,
+							     .dtype = n % GPUL_COMM_N_DTYPES,
+							     .op = rings[i] == GPUL_COMM_ALLREDUCE ? n % GPUL_COMM_N_OPS : GPUL_COMM_SUM,
+							     .count = counts[k],
+							     .root = (int)n % r->n_ranks,
+							     .in_place = n % 2,
+							     .send_offset = n % 5,
+							     .recv_offset = n % 7 + 70,
+							     .offset_of_rank = n % 2,
+							     .n_blocks = 1 + n % 3,
+							     .n_threads = 96 });
 	free_buffers(r, &b);
 }
 
@@ -121,7 +134,8 @@ static void *join_as_gpu(void *arg)
 
 static void join_two_gpus(gpul_rdma_gpu_direct gpu_direct, struct gpu_rank ranks[2])
 {
-	const gpul_rdma_desc net = { .backend = "libfabric", .gpu_direct = gpu_direct,
+	const gpul_rdma_desc net = { .backend = "libfabric",
+				     .gpu_direct = gpu_direct,
 				     .device = { .gpu = -1, .gid_index = -1, .provider = "tcp" } };
 	const gpul_comm_job job = new_job(2);
 	pthread_t threads[2];

@@ -25,15 +25,14 @@ void make_batch(const struct limits *limits, unsigned long number, struct batch 
 	static const size_t slots[] = { 0, 128, 640, 4096, 16384 };
 	struct random r = { mix(limits->seed, 2 * number), 0 };
 
-	*out = (struct batch){ .n_ranks = limits->min_ranks +
-					  (int)below(&r, (uint64_t)(limits->max_ranks - limits->min_ranks + 1)) };
+	*out = (struct batch){ .n_ranks = limits->min_ranks + (int)below(&r, (uint64_t)(limits->max_ranks - limits->min_ranks + 1)) };
 	const unsigned n_hosts = 1 + (unsigned)below(&r, 3);
 
 	out->options = (gpul_comm_options){
 		.ranks_per_host = n_hosts > 1 ? ((unsigned)out->n_ranks + n_hosts - 1) / n_hosts : 0,
 		.device = -1,
-		.transport = limits->address ? GPUL_COMM_TRANSPORT_AUTO :
-			     (gpul_comm_transport)choose(&r, limits->transport, GPUL_COMM_DEVICE, GPUL_COMM_N_TRANSPORTS),
+		.transport = limits->address ? GPUL_COMM_TRANSPORT_AUTO
+					     : (gpul_comm_transport)choose(&r, limits->transport, GPUL_COMM_DEVICE, GPUL_COMM_N_TRANSPORTS),
 		.n_blocks = (unsigned)below(&r, 5),
 		.slot_bytes = slots[below(&r, sizeof slots / sizeof *slots)],
 		.timeout_ms = 20000,
@@ -50,10 +49,17 @@ static size_t random_count(struct random *r, size_t element_bytes, size_t max_by
 	size_t count;
 
 	switch (below(r, 4)) {
-	case 0: count = below(r, 9); break;
-	case 1: count = border / element_bytes + below(r, 3) - (border / element_bytes > 0); break;
-	case 2: count = below(r, 2048); break;
-	default: count = below(r, most + 1);
+	case 0:
+		count = below(r, 9);
+		break;
+	case 1:
+		count = border / element_bytes + below(r, 3) - (border / element_bytes > 0);
+		break;
+	case 2:
+		count = below(r, 2048);
+		break;
+	default:
+		count = below(r, most + 1);
 	}
 	return count < most ? count : most;
 }
@@ -128,10 +134,11 @@ size_t recv_count(const struct random_case *k, int n_ranks)
 
 void describe_case(const struct random_case *k, const struct batch *b, char *out, size_t out_bytes)
 {
-	(void)snprintf(out, out_bytes, "%s %s %s, %zu elements, %s %s over %s, %d ranks (%u a host), %u blocks, slots of %zu bytes, GPU-direct %#x%s%s",
+	(void)snprintf(out, out_bytes,
+		       "%s %s %s, %zu elements, %s %s over %s, %d ranks (%u a host), %u blocks, slots of %zu bytes, GPU-direct %#x%s%s",
 		       gpul_comm_call_name(k->call), gpul_comm_dtype_name(k->dtype), gpul_comm_op_name(k->op),
-		       k->n_messages ? recv_count(k, b->n_ranks) : k->count, gpul_comm_algo_name(k->algo),
-		       gpul_comm_proto_name(k->proto), gpul_comm_transport_name(b->options.transport), b->n_ranks,
-		       b->options.ranks_per_host ? b->options.ranks_per_host : (unsigned)b->n_ranks, b->options.n_blocks, b->options.slot_bytes, b->direct,
-		       k->in_place ? ", in place" : "", k->grouped ? ", grouped" : "");
+		       k->n_messages ? recv_count(k, b->n_ranks) : k->count, gpul_comm_algo_name(k->algo), gpul_comm_proto_name(k->proto),
+		       gpul_comm_transport_name(b->options.transport), b->n_ranks,
+		       b->options.ranks_per_host ? b->options.ranks_per_host : (unsigned)b->n_ranks, b->options.n_blocks,
+		       b->options.slot_bytes, b->direct, k->in_place ? ", in place" : "", k->grouped ? ", grouped" : "");
 }

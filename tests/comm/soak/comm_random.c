@@ -163,12 +163,27 @@ static int find_name(const char *text, const char *(*name)(int), int n)
 	exit(2);
 }
 
-static const char *call_name(int i) { return gpul_comm_call_name((gpul_comm_call)i); }
-static const char *algo_name(int i) { return gpul_comm_algo_name((gpul_comm_algo)i); }
-static const char *proto_name(int i) { return gpul_comm_proto_name((gpul_comm_proto)i); }
-static const char *transport_name(int i) { return gpul_comm_transport_name((gpul_comm_transport)i); }
+static const char *call_name(int i)
+{
+	return gpul_comm_call_name((gpul_comm_call)i);
+}
+static const char *algo_name(int i)
+{
+	return gpul_comm_algo_name((gpul_comm_algo)i);
+}
+static const char *proto_name(int i)
+{
+	return gpul_comm_proto_name((gpul_comm_proto)i);
+}
+static const char *transport_name(int i)
+{
+	return gpul_comm_transport_name((gpul_comm_transport)i);
+}
 
-static const char *no_or_yes(int i) { return i ? "yes" : "no"; }
+static const char *no_or_yes(int i)
+{
+	return i ? "yes" : "no";
+}
 
 static void parse_ranks(const char *text, struct limits *limits)
 {
@@ -184,30 +199,61 @@ static void parse_ranks(const char *text, struct limits *limits)
 static void parse(int argc, char **argv, struct limits *limits, unsigned long *first, unsigned long *n_cases)
 {
 	static const struct option options[] = {
-		{ "seed", 1, NULL, 's' }, { "first", 1, NULL, 'f' }, { "cases", 1, NULL, 'n' }, { "ranks", 1, NULL, 'r' },
-		{ "bytes", 1, NULL, 'b' }, { "call", 1, NULL, 'c' }, { "algo", 1, NULL, 'a' }, { "proto", 1, NULL, 'p' },
-		{ "transport", 1, NULL, 't' }, { "gpu-direct", 1, NULL, 'g' }, { "netns", 1, NULL, 'N' }, { "address", 1, NULL, 'A' },
-		{ "nic", 1, NULL, 'i' }, { "host", 1, NULL, 'h' }, { "threads", 0, NULL, 'T' }, { NULL, 0, NULL, 0 },
+		{ "seed", 1, NULL, 's' },      { "first", 1, NULL, 'f' },      { "cases", 1, NULL, 'n' },   { "ranks", 1, NULL, 'r' },
+		{ "bytes", 1, NULL, 'b' },     { "call", 1, NULL, 'c' },       { "algo", 1, NULL, 'a' },    { "proto", 1, NULL, 'p' },
+		{ "transport", 1, NULL, 't' }, { "gpu-direct", 1, NULL, 'g' }, { "netns", 1, NULL, 'N' },   { "address", 1, NULL, 'A' },
+		{ "nic", 1, NULL, 'i' },       { "host", 1, NULL, 'h' },       { "threads", 0, NULL, 'T' }, { NULL, 0, NULL, 0 },
 	};
 
 	for (int o; (o = getopt_long(argc, argv, "", options, NULL)) != -1;)
 		switch (o) {
-		case 's': limits->seed = strtoull(optarg, NULL, 10); break;
-		case 'f': *first = strtoul(optarg, NULL, 10); break;
-		case 'n': *n_cases = strtoul(optarg, NULL, 10); break;
-		case 'r': parse_ranks(optarg, limits); break;
-		case 'b': limits->max_bytes = strtoull(optarg, NULL, 10); break;
-		case 'c': limits->call = find_name(optarg, call_name, GPUL_COMM_N_CALLS); break;
-		case 'a': limits->algo = find_name(optarg, algo_name, GPUL_COMM_N_ALGOS); break;
-		case 'p': limits->proto = find_name(optarg, proto_name, GPUL_COMM_N_PROTOS); break;
-		case 't': limits->transport = find_name(optarg, transport_name, GPUL_COMM_N_TRANSPORTS); break;
-		case 'g': limits->gpu_direct = find_name(optarg, no_or_yes, 2); break;
-		case 'N': limits->netns = optarg; break;
-		case 'A': limits->address = optarg; break;
-		case 'h': limits->host = atoi(optarg) & 1; break;
-		case 'i': limits->nics = optarg; break;
-		case 'T': limits->threads = true; break;
-		default: exit(2);
+		case 's':
+			limits->seed = strtoull(optarg, NULL, 10);
+			break;
+		case 'f':
+			*first = strtoul(optarg, NULL, 10);
+			break;
+		case 'n':
+			*n_cases = strtoul(optarg, NULL, 10);
+			break;
+		case 'r':
+			parse_ranks(optarg, limits);
+			break;
+		case 'b':
+			limits->max_bytes = strtoull(optarg, NULL, 10);
+			break;
+		case 'c':
+			limits->call = find_name(optarg, call_name, GPUL_COMM_N_CALLS);
+			break;
+		case 'a':
+			limits->algo = find_name(optarg, algo_name, GPUL_COMM_N_ALGOS);
+			break;
+		case 'p':
+			limits->proto = find_name(optarg, proto_name, GPUL_COMM_N_PROTOS);
+			break;
+		case 't':
+			limits->transport = find_name(optarg, transport_name, GPUL_COMM_N_TRANSPORTS);
+			break;
+		case 'g':
+			limits->gpu_direct = find_name(optarg, no_or_yes, 2);
+			break;
+		case 'N':
+			limits->netns = optarg;
+			break;
+		case 'A':
+			limits->address = optarg;
+			break;
+		case 'h':
+			limits->host = atoi(optarg) & 1;
+			break;
+		case 'i':
+			limits->nics = optarg;
+			break;
+		case 'T':
+			limits->threads = true;
+			break;
+		default:
+			exit(2);
 		}
 	if (limits->threads && limits->address) {
 		(void)fprintf(stderr, "comm_random: the threads of a process are on one host: --threads or --address, not both\n");
@@ -233,8 +279,16 @@ static void print_replay(int argc, char **argv, unsigned long first, unsigned lo
 
 int main(int argc, char **argv)
 {
-	struct limits limits = { .seed = 1, .min_ranks = 2, .max_ranks = MAX_SOAK_RANKS, .max_bytes = 96 << 10, .call = -1,
-				 .algo = -1, .proto = -1, .transport = -1, .host = -1, .gpu_direct = -1 };
+	struct limits limits = { .seed = 1,
+				 .min_ranks = 2,
+				 .max_ranks = MAX_SOAK_RANKS,
+				 .max_bytes = 96 << 10,
+				 .call = -1,
+				 .algo = -1,
+				 .proto = -1,
+				 .transport = -1,
+				 .host = -1,
+				 .gpu_direct = -1 };
 	unsigned long first = 0, n_cases = 1000;
 	const double start = seconds();
 

@@ -23,7 +23,7 @@ struct player {
 	CUstream stream;
 	int rank, n_ranks;
 	struct buffer send, recv;
-	char what[200];              /* is wrong */
+	char what[200]; /* is wrong */
 };
 
 static bool create_buffer(struct player *p, struct buffer *b, size_t max_bytes, gpul_error *err)
@@ -170,7 +170,7 @@ static bool rest_is_unchanged(struct player *p, const struct random_case *k, gpu
 	const struct buffer *recv = &p->recv, *send = &p->send;
 	size_t received = recv->n_bytes;
 
-	if (k->call == GPUL_COMM_SENDRECV) {  /* messages to other ranks leave a gap at the end */
+	if (k->call == GPUL_COMM_SENDRECV) { /* messages to other ranks leave a gap at the end */
 		received = 0;
 		for (unsigned i = 0; i < k->n_messages; i++)
 			if (k->messages[i].to == p->rank)
@@ -233,8 +233,7 @@ static bool play_case(struct player *p, const struct random_case *k, uint64_t *s
 	return true;
 }
 
-static bool create_player(struct player *p, const struct limits *limits, const struct batch *b, const gpul_comm_job *job,
-			  gpul_error *err)
+static bool create_player(struct player *p, const struct limits *limits, const struct batch *b, const gpul_comm_job *job, gpul_error *err)
 {
 	gpul_rdma_desc net = { .device = { .gpu = -1, .gid_index = -1 } };
 	gpul_comm_options options = b->options;
@@ -249,7 +248,7 @@ static bool create_player(struct player *p, const struct limits *limits, const s
 		return false;
 	if (!(b->direct >> job->rank & 1))
 		net.gpu_direct = GPUL_RDMA_GPU_DIRECT_NO;
-	else if (p->drv->interprets || limits->gpu_direct > 0)  /* on a GPU, only if the NIC supports it */
+	else if (p->drv->interprets || limits->gpu_direct > 0) /* on a GPU, only if the NIC supports it */
 		net.gpu_direct = GPUL_RDMA_GPU_DIRECT_YES;
 	return !gpul_comm_create(p->drv, &options, &p->comm, err) &&
 	       !gpul_cu(p->drv, err, cuStreamCreate(&p->stream, CU_STREAM_NON_BLOCKING)) &&
@@ -285,7 +284,7 @@ static void destroy_player(struct player *p)
 		free(buffers[i]->back);
 	}
 	(void)p->drv->cuStreamDestroy(p->stream);
-	gpul_comm_destroy(p->comm);  /* last: it may end the context */
+	gpul_comm_destroy(p->comm); /* last: it may end the context */
 }
 
 int play_batch(const struct limits *limits, const struct batch *b, const gpul_comm_job *job, unsigned long first, unsigned n)

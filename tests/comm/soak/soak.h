@@ -11,20 +11,20 @@ enum { BATCH_CASES = 50, MAX_SOAK_RANKS = 8, MAX_MESSAGES = 12, GUARD_BYTES = 25
 struct limits {
 	uint64_t seed;
 	int min_ranks, max_ranks;
-	size_t max_bytes;        /* of the larger buffer of a call */
-	int call, algo, proto, transport;  /* -1: any */
-	int gpu_direct;          /* 1, 0: all ranks, no rank; -1: each rank one of both */
-	int host;                /* 0 or 1: this program starts the even or the odd ranks only; -1: all */
-	const char *netns, *address;       /* NULL: one host */
-	const char *nics;                  /* of all ranks, over libfabric's tcp; NULL: chosen */
-	bool threads;            /* the ranks are threads of this process */
+	size_t max_bytes;                 /* of the larger buffer of a call */
+	int call, algo, proto, transport; /* -1: any */
+	int gpu_direct;                   /* 1, 0: all ranks, no rank; -1: each rank one of both */
+	int host;                         /* 0 or 1: this program starts the even or the odd ranks only; -1: all */
+	const char *netns, *address;      /* NULL: one host */
+	const char *nics;                 /* of all ranks, over libfabric's tcp; NULL: chosen */
+	bool threads;                     /* the ranks are threads of this process */
 };
 
 /* The communicator of BATCH_CASES cases. */
 struct batch {
 	int n_ranks;
 	gpul_comm_options options;
-	uint32_t direct;         /* a bit for each rank: over the network, its slots are in device memory */
+	uint32_t direct; /* a bit for each rank: over the network, its slots are in device memory */
 };
 
 /* One message of a group, or of sends and receives one after another. */
@@ -35,7 +35,7 @@ struct message {
 };
 
 struct random_case {
-	uint64_t seed;           /* of the data */
+	uint64_t seed; /* of the data */
 	unsigned long number;
 	gpul_comm_call call;
 	gpul_comm_dtype dtype;
@@ -45,10 +45,10 @@ struct random_case {
 	size_t count;
 	int root;
 	bool in_place;
-	bool again;              /* make the same call twice, and compare the bits */
-	unsigned n_queued;       /* calls before the wait */
-	uint32_t send_in_window, recv_in_window;  /* a bit for each rank: memory of gpul_comm_alloc() */
-	size_t send_shift[MAX_SOAK_RANKS], recv_shift[MAX_SOAK_RANKS];  /* elements */
+	bool again;                                                    /* make the same call twice, and compare the bits */
+	unsigned n_queued;                                             /* calls before the wait */
+	uint32_t send_in_window, recv_in_window;                       /* a bit for each rank: memory of gpul_comm_alloc() */
+	size_t send_shift[MAX_SOAK_RANKS], recv_shift[MAX_SOAK_RANKS]; /* elements */
 	bool grouped;
 	unsigned n_messages;
 	struct message messages[MAX_MESSAGES];

@@ -139,8 +139,11 @@ static gpul_status poll_loop(struct fifo_end *e, gpul_error *err)
 static gpul_status serve_fifo(struct fifo_end *e, enum serving how, gpul_error *err)
 {
 	gpul_status st = open_fifo(e, err);
-	gpul_proxy_desc desc = { .fifos = &e->fifo, .n_fifos = 1, .kinds[FIFO_PUSH_KIND] = { handle_items, e },
-				 .release_later = how == SERVE_HOLDING, .spin_ns = how == SERVE_SLEEPING ? 1 : 0 };
+	gpul_proxy_desc desc = { .fifos = &e->fifo,
+				 .n_fifos = 1,
+				 .kinds[FIFO_PUSH_KIND] = { handle_items, e },
+				 .release_later = how == SERVE_HOLDING,
+				 .spin_ns = how == SERVE_SLEEPING ? 1 : 0 };
 
 	if (st)
 		return st;
@@ -208,23 +211,56 @@ static bool execute_command(struct fifo_end *e, struct note *n)
 	gpul_status st = GPUL_OK;
 
 	switch (n->command) {
-	case 'o': st = create_memory(e, &err); break;
-	case 'a': st = attach(e, &err); break;
-	case 'v': st = listen_for(e, (int)n->value, n, &err); break;
-	case 'x': st = release_all(e, &err); break;
-	case 'p': st = push_triggers(e, n, &err); break;
-	case 'w': st = wait_for_kernels(e, n->value, n, &err); break;
-	case 'k': kernels_close(&e->kernels); break;
-	case 'l': st = poll_loop(e, &err); break;
-	case 's': st = serve_fifo(e, (enum serving)n->value, &err); break;
-	case 'n': st = wait_for_proxy_end(e, n, &err); break;
-	case 'h': st = report_handled(e, n); break;
-	case 'd': st = gpul_proxy_drain(e->proxy, FAULT_WAIT_MS, &err); break;
-	case 'z': st = stop_proxy(e, &err); break;
-	case 'i': st = check_rest(e, n, &err); break;
-	case 'b': counts_take(&e->baseline); break;
-	case 'c': st = counts_same(&e->baseline, n->text) ? GPUL_OK : GPUL_EINVAL; break;
-	default: return false;
+	case 'o':
+		st = create_memory(e, &err);
+		break;
+	case 'a':
+		st = attach(e, &err);
+		break;
+	case 'v':
+		st = listen_for(e, (int)n->value, n, &err);
+		break;
+	case 'x':
+		st = release_all(e, &err);
+		break;
+	case 'p':
+		st = push_triggers(e, n, &err);
+		break;
+	case 'w':
+		st = wait_for_kernels(e, n->value, n, &err);
+		break;
+	case 'k':
+		kernels_close(&e->kernels);
+		break;
+	case 'l':
+		st = poll_loop(e, &err);
+		break;
+	case 's':
+		st = serve_fifo(e, (enum serving)n->value, &err);
+		break;
+	case 'n':
+		st = wait_for_proxy_end(e, n, &err);
+		break;
+	case 'h':
+		st = report_handled(e, n);
+		break;
+	case 'd':
+		st = gpul_proxy_drain(e->proxy, FAULT_WAIT_MS, &err);
+		break;
+	case 'z':
+		st = stop_proxy(e, &err);
+		break;
+	case 'i':
+		st = check_rest(e, n, &err);
+		break;
+	case 'b':
+		counts_take(&e->baseline);
+		break;
+	case 'c':
+		st = counts_same(&e->baseline, n->text) ? GPUL_OK : GPUL_EINVAL;
+		break;
+	default:
+		return false;
 	}
 	n->good = st == GPUL_OK;
 	n->status = st;

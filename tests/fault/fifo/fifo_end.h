@@ -18,9 +18,9 @@
 
 enum { FIFO_SLOTS = 32, FIFO_LANES = 2, FIFO_BLOCKS = 2 };
 
-enum serving { SERVE_SPINNING, SERVE_SLEEPING, SERVE_HOLDING };  /* HOLDING: never releases slots */
+enum serving { SERVE_SPINNING, SERVE_SLEEPING, SERVE_HOLDING }; /* HOLDING: never releases slots */
 
-child_role fifo_end_role;  /* arg: const struct step *, at which the actor kills itself; NULL: never */
+child_role fifo_end_role; /* arg: const struct step *, at which the actor kills itself; NULL: never */
 
 /* Start the actor, which kills itself at the step dies (NULL: never). */
 bool fifo_end_start(struct fault *f, const struct step *dies, struct child *out);

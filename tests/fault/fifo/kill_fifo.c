@@ -14,7 +14,7 @@
 
 enum { FEW = 1000, ENDLESS = 1000 * 1000 * 1000, SHORT_MS = 200, MOMENT_US = 4000 };
 
-static const char from_outside[] = "";  /* the victim has no step: another process kills it */
+static const char from_outside[] = ""; /* the victim has no step: another process kills it */
 
 /* The step at which a victim is killed, and the command that leads to it. */
 struct fifo_step {
@@ -65,7 +65,7 @@ static unsigned flags_of_round(unsigned round)
 
 /* Kernels push and the proxy handles all triggers, so that the survivor's driver has allocated what it keeps. */
 static bool run_round(struct fault *f, const struct child *owner, const struct child *guest, const struct child *kernels,
-		 const struct child *proxy)
+		      const struct child *proxy)
 {
 	const struct pushes p = { .n_blocks = FIFO_BLOCKS, .count = FEW, .timeout_ns = FAULT_WAIT_MS * 1000000ull };
 	struct pushed pushed;
@@ -88,7 +88,7 @@ static bool warm_up(struct fault *f, const struct child *survivor, bool has_kern
 
 	for (int owns = 0; good && owns < 2; owns++)
 		good = run_round(f, owns ? survivor : &other, owns ? &other : survivor, has_kernels ? survivor : &other,
-			    has_kernels ? &other : survivor);
+				 has_kernels ? &other : survivor);
 	good = good && actor_end(f, &other) && must(f, survivor, 'b', 0);
 	child_kill(&other);
 	return good;
@@ -158,8 +158,7 @@ static bool pushed_as(struct fault *f, const struct child *kernels, const struct
 	if (end == TIMES_OUT && (pushed.result == GPUL_FIFO_TIMED_OUT || (raises && pushed.result == GPUL_FIFO_ABORTED)) &&
 	    pushed.code == (raises ? GPUL_FIFO_CODE_TIMED_OUT : 0))
 		return true;
-	if (end == ABORTS && pushed.result == GPUL_FIFO_ABORTED && pushed.code == GPUL_FIFO_CODE_PEER_GONE &&
-	    piece_is_lost(pushed.lost))
+	if (end == ABORTS && pushed.result == GPUL_FIFO_ABORTED && pushed.code == GPUL_FIFO_CODE_PEER_GONE && piece_is_lost(pushed.lost))
 		return true;
 	if (end == TAKEN_OVER && pushed.result == GPUL_FIFO_OK && pushed.code == 0 && pushed.n == p->n_blocks * p->count)
 		return true;
@@ -185,14 +184,14 @@ static bool take_over(struct fault *f, const struct child *kernels, const struct
 
 /* Attach, start the kernels, and kill the victim while it serves them. */
 static bool kill_while_serving(struct fault *f, const struct fifo_step *s, unsigned round, struct child *victim, bool victim_owns,
-			const struct child *survivor, const struct pushes *p)
+			       const struct child *survivor, const struct pushes *p)
 {
 	const struct note go = { .command = s->command, .value = s->value };
 	const struct child *owner = victim_owns ? victim : survivor, *guest = victim_owns ? survivor : victim;
 
 	if (!offer(f, owner) || !fifo_lease(f, owner, guest, strcmp(s->step.point, "attached") == 0) || !fifo_push(f, survivor, p))
 		return false;
-	note_send(victim->line, &go);  /* fails if the victim was already killed */
+	note_send(victim->line, &go); /* fails if the victim was already killed */
 	if (s->step.point == from_outside)
 		kill_now(f, victim, round);
 	return died_by(f, victim, SIGKILL);
@@ -208,7 +207,7 @@ static bool kill_proxy_at(struct fault *f, const struct fifo_step *s, unsigned r
 
 	p.timeout_ns = 1000000ull * (unsigned)(end == TIMES_OUT ? fault_step_ms(f, SHORT_MS) : FAULT_WAIT_MS);
 	if (s->value == SERVE_SLEEPING)
-		p.flags |= FIFO_PUSH_SYNC_EACH;  /* otherwise the proxy would never sleep */
+		p.flags |= FIFO_PUSH_SYNC_EACH; /* otherwise the proxy would never sleep */
 	good = fifo_end_start(f, &s->step, &victim) && kill_while_serving(f, s, round, &victim, victim_owns, survivor, &p) &&
 	       (end == TAKEN_OVER ? take_over(f, survivor, &p) : pushed_as(f, survivor, &p, end)) && must(f, survivor, 'k', 0) &&
 	       clean(f, survivor);
@@ -238,17 +237,19 @@ enum { N_PUSHER_STEPS = sizeof pusher_steps / sizeof pusher_steps[0] };
 
 /* Run until the victim is killed and the proxy's thread has ended by itself. */
 static bool kill_while_pushing(struct fault *f, const struct fifo_step *s, unsigned round, struct child *victim,
-			const struct child *survivor, struct note *noticed)
+			       const struct child *survivor, struct note *noticed)
 {
-	const struct pushes p = { .n_blocks = FIFO_BLOCKS, .count = strcmp(s->step.point, "pushed") == 0 ? FEW : ENDLESS,
-				  .timeout_ns = FAULT_WAIT_MS * 1000000ull, .flags = flags_of_round(round) };
+	const struct pushes p = { .n_blocks = FIFO_BLOCKS,
+				  .count = strcmp(s->step.point, "pushed") == 0 ? FEW : ENDLESS,
+				  .timeout_ns = FAULT_WAIT_MS * 1000000ull,
+				  .flags = flags_of_round(round) };
 	struct note push = { .command = s->command }, wait = { .command = 'w' };
 
 	*noticed = (struct note){ .command = 'n' };
 	if (!must(f, survivor, 's', s->value) || !note_send(survivor->line, noticed))
 		return false;
 	memcpy(push.text, &p, sizeof p);
-	if (s->command && note_send(victim->line, &push))  /* no answer: the victim may be killed before */
+	if (s->command && note_send(victim->line, &push)) /* no answer: the victim may be killed before */
 		note_send(victim->line, &wait);
 	if (s->step.point == from_outside)
 		kill_now(f, victim, round);
@@ -303,8 +304,10 @@ enum fault_verdict kill_pusher(struct fault *f)
 static bool stop_once(struct fault *f, bool goes_on, const struct child *kernels, const struct child *proxy)
 {
 	const int timeout_ms = goes_on ? FAULT_WAIT_MS : fault_step_ms(f, SHORT_MS);
-	const struct pushes p = { .n_blocks = FIFO_BLOCKS, .count = goes_on ? 5 * FEW : ENDLESS,
-				  .timeout_ns = (uint64_t)timeout_ms * 1000000, .flags = FIFO_PUSH_SYNC_EACH };
+	const struct pushes p = { .n_blocks = FIFO_BLOCKS,
+				  .count = goes_on ? 5 * FEW : ENDLESS,
+				  .timeout_ns = (uint64_t)timeout_ms * 1000000,
+				  .flags = FIFO_PUSH_SYNC_EACH };
 	struct pushed pushed;
 	uint64_t n_right, next;
 

@@ -24,7 +24,7 @@ struct liar {
 	struct fault *f;
 	struct wire_hello hello;
 	unsigned round;
-	int null;   /* a descriptor of /dev/null */
+	int null; /* a descriptor of /dev/null */
 	const struct trick *trick;
 };
 
@@ -33,8 +33,8 @@ typedef bool trick_play(struct liar *l, int s);
 struct trick {
 	const char *what;
 	trick_play *play;
-	unsigned one_in;   /* n: played every n-th round, because the trick waits; 0: every round */
-	void (*change)(struct wire_hello *h, unsigned round);  /* used by send_false_hello() */
+	unsigned one_in;                                      /* n: played every n-th round, because the trick waits; 0: every round */
+	void (*change)(struct wire_hello *h, unsigned round); /* used by send_false_hello() */
 };
 
 static bool expect_refused(struct liar *l, int s)
@@ -156,7 +156,7 @@ static bool slow_writer(struct liar *l, int s)
 
 	for (size_t i = 0; i < sizeof l->hello; i++)
 		if (!raw_send(s, bytes + i, 1, NULL, 0))
-			break;  /* the owner has already dropped the connection */
+			break; /* the owner has already dropped the connection */
 	return expect_refused(l, s);
 }
 
@@ -281,7 +281,7 @@ static bool bye_twice(struct liar *l, int s)
 {
 	if (!get_attached(l, s) || !send_head(s, WIRE_BYE))
 		return false;
-	send_head(s, WIRE_BYE);  /* fails if the owner has closed the connection */
+	send_head(s, WIRE_BYE); /* fails if the owner has closed the connection */
 	return expect_dropped(l, s);
 }
 
@@ -450,7 +450,7 @@ static bool play_trick(struct liar *l, const struct trick *t)
 	if (t->one_in && l->round % t->one_in)
 		return true;
 	if (t->play == shrinks_the_file && l->f->kind == GPUL_MEM_SHM)
-		return true;  /* shm has no seals: see memalloc's README */
+		return true; /* shm has no seals: see memalloc's README */
 	for (int tries = 0; tries < MOST_TRIES; tries++) {
 		uint64_t from = gpul_clock_ns();
 
@@ -484,8 +484,8 @@ enum fault_verdict hostile_clients(struct fault *f)
 	struct child owner = { 0 }, bystander = { 0 };
 	struct liar l = { .f = f };
 	struct wire_offer offer;
-	bool good = raw_record(f, &l.hello, &offer) && attacher_start(f, &lives, &bystander) &&
-		    owner_start(f, &quiet, &owner) && must_attach(f, &bystander);
+	bool good = raw_record(f, &l.hello, &offer) && attacher_start(f, &lives, &bystander) && owner_start(f, &quiet, &owner) &&
+		    must_attach(f, &bystander);
 
 	l.null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	good = good && all_tricks(&l, &bystander) && must(f, &bystander, 's', 0) && must(f, &bystander, 'x', 0) &&

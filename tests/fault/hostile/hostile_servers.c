@@ -23,7 +23,7 @@ enum { MAPPED = 128 << 10, PATIENCE_MS = 30 };
 
 struct liar {
 	struct fault *f;
-	struct wire_offer offer;   /* a valid OFFER of a memfd of MAPPED bytes */
+	struct wire_offer offer; /* a valid OFFER of a memfd of MAPPED bytes */
 	const struct trick *trick;
 	unsigned round;
 };
@@ -34,11 +34,11 @@ typedef void trick_play(struct liar *l, int s);
 
 struct trick {
 	const char *what;
-	trick_change *change;   /* NULL: a valid OFFER */
-	trick_fd *fd;           /* NULL: a valid descriptor */
-	trick_play *play;       /* NULL: one OFFER with one descriptor */
+	trick_change *change; /* NULL: a valid OFFER */
+	trick_fd *fd;         /* NULL: a valid descriptor */
+	trick_play *play;     /* NULL: one OFFER with one descriptor */
 	enum { MUST_FAIL, MUST_ATTACH, MAY_ATTACH } end;
-	unsigned one_in;        /* n: played every n-th round, because the trick waits; 0: every round */
+	unsigned one_in; /* n: played every n-th round, because the trick waits; 0: every round */
 };
 
 /* ---- descriptors that contradict the OFFER --------------------------------------------------- */
@@ -155,8 +155,8 @@ static int plain_file(void)
 
 static void false_mapped_size(struct wire_offer *o, unsigned round)
 {
-	static const uint64_t lies[] = { 0, UINT64_MAX, MAPPED - 1, MAPPED + 1, (uint64_t)1 << 63, MAPPED * 2, MAPPED / 2,
-					 4096, INT64_MAX, UINT32_MAX, (uint64_t)1 << 40, UINT64_MAX - 4095 };
+	static const uint64_t lies[] = { 0,          UINT64_MAX, MAPPED - 1, MAPPED + 1, (uint64_t)1 << 63, MAPPED * 2,
+					 MAPPED / 2, 4096,       INT64_MAX,  UINT32_MAX, (uint64_t)1 << 40, UINT64_MAX - 4095 };
 
 	o->share.mapped_bytes = lies[round % (sizeof lies / sizeof lies[0])];
 }
@@ -177,8 +177,8 @@ static void false_granularity(struct wire_offer *o, unsigned round)
 
 static void false_kind(struct wire_offer *o, unsigned round)
 {
-	static const uint32_t lies[] = { GPUL_MEM_AUTO, GPUL_MEM_HOST_NUMA, GPUL_MEM_DEVICE, GPUL_MEM_PINNED, GPUL_MEM_DEVICE_IPC,
-					 GPUL_MEM_N_KINDS, UINT32_MAX, 0x80000000u };
+	static const uint32_t lies[] = { GPUL_MEM_AUTO,       GPUL_MEM_HOST_NUMA, GPUL_MEM_DEVICE, GPUL_MEM_PINNED,
+					 GPUL_MEM_DEVICE_IPC, GPUL_MEM_N_KINDS,   UINT32_MAX,      0x80000000u };
 
 	o->share.kind = lies[round % (sizeof lies / sizeof lies[0])];
 }
@@ -559,13 +559,13 @@ enum fault_verdict hostile_servers(struct fault *f)
 	struct wire_hello hello;
 	bool good;
 
-	f->kind = GPUL_MEM_MEMFD;  /* the only kind whose descriptors the liar can create */
+	f->kind = GPUL_MEM_MEMFD; /* the only kind whose descriptors the liar can create */
 	good = raw_record(f, &hello, &l.offer);
 	l.offer.share.mapped_bytes = MAPPED;
 	l.offer.share.granularity_bytes = 4096;
 	l.offer.share.bytes = SHARED_BYTES;
-	good = good && child_start(f, liar_role, &l, &liar) && attacher_start(f, &lives, &attacher) &&
-	       warm_up(f, &liar, &attacher) && all_tricks(f, &liar, &attacher) && actor_end(f, &attacher) && actor_end(f, &liar);
+	good = good && child_start(f, liar_role, &l, &liar) && attacher_start(f, &lives, &attacher) && warm_up(f, &liar, &attacher) &&
+	       all_tricks(f, &liar, &attacher) && actor_end(f, &attacher) && actor_end(f, &liar);
 	child_kill(&liar);
 	child_kill(&attacher);
 	return good ? FAULT_OK : FAULT_FAILED;

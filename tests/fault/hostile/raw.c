@@ -11,7 +11,7 @@
 
 #include "tests/fault/actors.h"
 
-enum { MOST_FDS = 254 };  /* one descriptor more than Linux allows */
+enum { MOST_FDS = 254 }; /* one descriptor more than Linux allows */
 
 union control {
 	struct cmsghdr align;

@@ -34,8 +34,7 @@ static void print_call(const char *call)
 	fflush(stdout);
 }
 
-static void compare_result(const char *call, CUresult got, CUresult nvidia, CUresult soft,
-		enum source source)
+static void compare_result(const char *call, CUresult got, CUresult nvidia, CUresult soft, enum source source)
 {
 	CUresult wanted = is_soft ? soft : nvidia;
 
@@ -43,8 +42,7 @@ static void compare_result(const char *call, CUresult got, CUresult nvidia, CUre
 	if (got == wanted) {
 		n_passed++;
 	} else if (source == OURS && !is_soft) {
-		printf("skip %s: %s, the software driver returns %s\n", call, name_of(got),
-		       name_of(soft));
+		printf("skip %s: %s, the software driver returns %s\n", call, name_of(got), name_of(soft));
 		n_skipped++;
 	} else {
 		printf("FAIL %s: %s, expected %s\n", call, name_of(got), name_of(wanted));
@@ -53,17 +51,16 @@ static void compare_result(const char *call, CUresult got, CUresult nvidia, CUre
 }
 
 /* IS: the call must return error.  DIFFERS: NVIDIA's driver must return nvidia, the software driver soft. */
-#define IS(call, error, source) DIFFERS(call, error, error, source)
-#define DIFFERS(call, nvidia, soft, source)                                                    \
-	(print_call(#call), compare_result(#call, (call), CUDA_##nvidia, CUDA_##soft, source))
+#define IS(call, error, source)             DIFFERS(call, error, error, source)
+#define DIFFERS(call, nvidia, soft, source) (print_call(#call), compare_result(#call, (call), CUDA_##nvidia, CUDA_##soft, source))
 /* The handle was freed: only the software driver is called, because NVIDIA's reads the freed
  * memory, and crashed in two of nine runs. */
-#define FREED(call, error)                                                                     \
-	do {                                                                                   \
-		if (is_soft)                                                                   \
-			IS(call, error, OURS);                                                 \
-		else                                                                           \
-			printf("skip %s: a freed handle\n", #call), n_skipped++;              \
+#define FREED(call, error) \
+	do { \
+		if (is_soft) \
+			IS(call, error, OURS); \
+		else \
+			printf("skip %s: a freed handle\n", #call), n_skipped++; \
 	} while (0)
 #define CUDA_OK CUDA_SUCCESS
 
@@ -104,8 +101,7 @@ static void before_init(void)
 	IS(cuDeviceGetCount(&n), ERROR_NOT_INITIALIZED, SEEN);
 	IS(cuMemAlloc(&p, 16), ERROR_NOT_INITIALIZED, SEEN);
 	IS(cuCtxGetCurrent(&ctx), ERROR_NOT_INITIALIZED, SEEN);
-	IS(cuLibraryLoadData(&library, ptx, NULL, NULL, 0, NULL, NULL, 0),
-	   ERROR_NOT_INITIALIZED, SEEN);
+	IS(cuLibraryLoadData(&library, ptx, NULL, NULL, 0, NULL, NULL, 0), ERROR_NOT_INITIALIZED, SEEN);
 	IS(cuDriverGetVersion(NULL), ERROR_INVALID_VALUE, SEEN);
 	IS(cuInit(1), ERROR_INVALID_VALUE, SEEN);
 }
@@ -173,8 +169,7 @@ static void primary_context(void)
 	unsigned flags;
 	int active;
 
-	if (!NEED(cuDevicePrimaryCtxRetain(&ctx, 0)) || !NEED(cuCtxSetCurrent(ctx)) ||
-	    !NEED(cuMemAlloc(&p, 64)))
+	if (!NEED(cuDevicePrimaryCtxRetain(&ctx, 0)) || !NEED(cuCtxSetCurrent(ctx)) || !NEED(cuMemAlloc(&p, 64)))
 		return;
 	IS(cuDevicePrimaryCtxGetState(0, &flags, &active), OK, SEEN);
 	IS(cuCtxDestroy(ctx), ERROR_INVALID_CONTEXT, SEEN);
@@ -209,8 +204,7 @@ static void limits(void)
 	unsigned flags;
 
 	IS(cuCtxGetLimit(&value, (CUlimit)99), ERROR_INVALID_VALUE, SEEN);
-	IS(cuCtxGetLimit(&value, CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH), ERROR_UNSUPPORTED_LIMIT,
-	   SEEN);
+	IS(cuCtxGetLimit(&value, CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH), ERROR_UNSUPPORTED_LIMIT, SEEN);
 	IS(cuCtxGetLimit(NULL, CU_LIMIT_STACK_SIZE), ERROR_INVALID_VALUE, SEEN);
 	IS(cuCtxSetFlags(0x10000), ERROR_INVALID_VALUE, OURS);
 	IS(cuCtxGetFlags(&flags), OK, SEEN);
@@ -259,10 +253,8 @@ static void modules(void)
 	CUdeviceptr p;
 	size_t bytes;
 
-	IS(cuModuleLoadData(&module, ".version 7.5\n.target sm_75\nnonsense\n"),
-	   ERROR_INVALID_PTX, MANUAL);
-	IS(cuModuleLoadData(&module, ".version 99.0\n.target sm_75\n.address_size 64\n"),
-	   ERROR_UNSUPPORTED_PTX_VERSION, MANUAL);
+	IS(cuModuleLoadData(&module, ".version 7.5\n.target sm_75\nnonsense\n"), ERROR_INVALID_PTX, MANUAL);
+	IS(cuModuleLoadData(&module, ".version 99.0\n.target sm_75\n.address_size 64\n"), ERROR_UNSUPPORTED_PTX_VERSION, MANUAL);
 	IS(cuModuleLoadData(&module, ".version 9.0\n.target sm_20\n.address_size 64\n"), OK, SEEN);
 	IS(cuModuleLoadData(&module, ""), ERROR_INVALID_IMAGE, OURS);
 	IS(cuModuleLoadData(&module, "\001\002\003"), ERROR_INVALID_IMAGE, OURS);
@@ -283,11 +275,9 @@ static void modules(void)
 }
 
 /* Launch with one dimension. */
-static CUresult launch_1d(CUfunction f, unsigned blocks, unsigned threads, unsigned shared_bytes,
-		   void **params, void **extra)
+static CUresult launch_1d(CUfunction f, unsigned blocks, unsigned threads, unsigned shared_bytes, void **params, void **extra)
 {
-	return cuLaunchKernel(f, blocks, 1, 1, threads, 1, 1, shared_bytes, NULL, params,
-			      extra);
+	return cuLaunchKernel(f, blocks, 1, 1, threads, 1, 1, shared_bytes, NULL, params, extra);
 }
 
 static void launches(CUmodule module, CUdeviceptr word)
@@ -299,26 +289,21 @@ static void launches(CUmodule module, CUdeviceptr word)
 		uint32_t value;
 	} buffer = { word, 42 };
 	void *params[] = { &buffer.word, &buffer.value };
-	void *few[] = { CU_LAUNCH_PARAM_BUFFER_POINTER, &buffer, CU_LAUNCH_PARAM_BUFFER_SIZE,
-			&few_bytes, CU_LAUNCH_PARAM_END };
+	void *few[] = { CU_LAUNCH_PARAM_BUFFER_POINTER, &buffer, CU_LAUNCH_PARAM_BUFFER_SIZE, &few_bytes, CU_LAUNCH_PARAM_END };
 	int n;
 
-	if (!NEED(cuModuleGetFunction(&put, module, "put")) ||
-	    !NEED(cuModuleGetFunction(&nothing, module, "nothing")) ||
+	if (!NEED(cuModuleGetFunction(&put, module, "put")) || !NEED(cuModuleGetFunction(&nothing, module, "nothing")) ||
 	    !NEED(cuModuleGetFunction(&small, module, "at_most_64")))
 		return;
 	IS(launch_1d(nothing, 1, 1025, 0, NULL, NULL), ERROR_INVALID_VALUE, MANUAL);
 	IS(launch_1d(nothing, 0, 1, 0, NULL, NULL), ERROR_INVALID_VALUE, OURS);
 	IS(launch_1d(nothing, 1, 0, 0, NULL, NULL), ERROR_INVALID_VALUE, OURS);
 	IS(launch_1d(nothing, 1u << 31, 1, 0, NULL, NULL), ERROR_INVALID_VALUE, MANUAL);
-	IS(cuLaunchKernel(nothing, 1, 65536, 1, 1, 1, 1, 0, NULL, NULL, NULL),
-	   ERROR_INVALID_VALUE, MANUAL);
-	IS(cuLaunchKernel(nothing, 1, 1, 1, 1, 1, 65, 0, NULL, NULL, NULL),
-	   ERROR_INVALID_VALUE, MANUAL);
+	IS(cuLaunchKernel(nothing, 1, 65536, 1, 1, 1, 1, 0, NULL, NULL, NULL), ERROR_INVALID_VALUE, MANUAL);
+	IS(cuLaunchKernel(nothing, 1, 1, 1, 1, 1, 65, 0, NULL, NULL, NULL), ERROR_INVALID_VALUE, MANUAL);
 	IS(launch_1d(nothing, 1, 1, 200 * 1024, NULL, NULL), ERROR_INVALID_VALUE, SEEN);
 	IS(launch_1d(small, 1, 65, 0, NULL, NULL), ERROR_INVALID_VALUE, MANUAL);
-	IS(cuLaunchCooperativeKernel(nothing, 1000000, 1, 1, 1, 1, 1, 0, NULL, NULL),
-	   ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, MANUAL);
+	IS(cuLaunchCooperativeKernel(nothing, 1000000, 1, 1, 1, 1, 1, 0, NULL, NULL), ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, MANUAL);
 	IS(launch_1d(put, 1, 1, 0, params, few), ERROR_INVALID_VALUE, SEEN);
 	IS(launch_1d(put, 1, 1, 0, NULL, NULL), ERROR_INVALID_VALUE, SEEN);
 	IS(launch_1d(put, 1, 1, 0, NULL, few), OK, SEEN);
@@ -327,15 +312,13 @@ static void launches(CUmodule module, CUdeviceptr word)
 	few_bytes = 0;
 	IS(launch_1d(put, 1, 1, 0, NULL, few), ERROR_INVALID_VALUE, SEEN);
 	IS(launch_1d(NULL, 1, 1, 0, NULL, NULL), ERROR_INVALID_HANDLE, OURS);
-	IS(cuCtxSynchronize(), OK, OURS);  /* the context is still usable */
+	IS(cuCtxSynchronize(), OK, OURS); /* the context is still usable */
 	IS(cuFuncGetParamInfo(put, 1, &offset, &bytes), OK, MANUAL);
 	IS(cuFuncGetParamInfo(put, 2, &offset, &bytes), ERROR_INVALID_VALUE, MANUAL);
 	IS(cuFuncGetAttribute(&n, (CUfunction_attribute)77, put), ERROR_INVALID_VALUE, MANUAL);
 	IS(cuFuncSetAttribute(put, CU_FUNC_ATTRIBUTE_NUM_REGS, 4), ERROR_INVALID_VALUE, MANUAL);
-	IS(cuFuncSetAttribute(put, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 1 << 20),
-	   ERROR_INVALID_VALUE, SEEN);
-	IS(cuOccupancyMaxActiveBlocksPerMultiprocessor(&n, put, 0, 0), ERROR_INVALID_VALUE,
-	   OURS);
+	IS(cuFuncSetAttribute(put, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 1 << 20), ERROR_INVALID_VALUE, SEEN);
+	IS(cuOccupancyMaxActiveBlocksPerMultiprocessor(&n, put, 0, 0), ERROR_INVALID_VALUE, OURS);
 }
 
 static void functions(void)
@@ -344,8 +327,7 @@ static void functions(void)
 	CUfunction nothing;
 	CUdeviceptr word;
 
-	if (!NEED(cuModuleLoadData(&module, ptx)) || !NEED(cuMemAlloc(&word, 4)) ||
-	    !NEED(cuModuleGetFunction(&nothing, module, "nothing")))
+	if (!NEED(cuModuleLoadData(&module, ptx)) || !NEED(cuMemAlloc(&word, 4)) || !NEED(cuModuleGetFunction(&nothing, module, "nothing")))
 		return;
 	launches(module, word);
 	IS(cuMemFree(word), OK, MANUAL);
@@ -363,8 +345,7 @@ static void streams_and_events(void)
 	IS(cuStreamQuery(NULL), OK, MANUAL);
 	IS(cuStreamDestroy(NULL), ERROR_INVALID_HANDLE, OURS);
 	IS(cuEventDestroy(NULL), ERROR_INVALID_HANDLE, OURS);
-	if (!NEED(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING)) || !NEED(cuEventCreate(&a, 0)) ||
-	    !NEED(cuEventCreate(&b, 0)) ||
+	if (!NEED(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING)) || !NEED(cuEventCreate(&a, 0)) || !NEED(cuEventCreate(&b, 0)) ||
 	    !NEED(cuEventCreate(&silent, CU_EVENT_DISABLE_TIMING)))
 		return;
 	IS(cuEventQuery(a), OK, MANUAL);
@@ -401,7 +382,7 @@ int main(void)
 {
 	char name[64] = "";
 
-	before_init();  /* the same expectations for both drivers */
+	before_init(); /* the same expectations for both drivers */
 	if (cuInit(0) != CUDA_SUCCESS) {
 		printf("0 passed, 0 failed, 1 skipped\n");
 		return 77;

@@ -47,18 +47,13 @@ static int vecadd(const char *code, size_t element, void *a, void *b, void *c, i
 	CUfunction kernel;
 	CUdeviceptr da, db, dc;
 
-	if (TRY(cuInit(0)) || TRY(cuDeviceGet(&device, 0)) ||
-	    TRY(cuDevicePrimaryCtxRetain(&context, device)) || TRY(cuCtxSetCurrent(context)) ||
-	    TRY(cuModuleLoadData(&module, code)) ||
-	    TRY(cuModuleGetFunction(&kernel, module, "vecadd")) ||
-	    TRY(cuMemAlloc(&da, bytes)) || TRY(cuMemAlloc(&db, bytes)) ||
-	    TRY(cuMemAlloc(&dc, bytes)) || TRY(cuMemcpyHtoD(da, a, bytes)) ||
+	if (TRY(cuInit(0)) || TRY(cuDeviceGet(&device, 0)) || TRY(cuDevicePrimaryCtxRetain(&context, device)) ||
+	    TRY(cuCtxSetCurrent(context)) || TRY(cuModuleLoadData(&module, code)) || TRY(cuModuleGetFunction(&kernel, module, "vecadd")) ||
+	    TRY(cuMemAlloc(&da, bytes)) || TRY(cuMemAlloc(&db, bytes)) || TRY(cuMemAlloc(&dc, bytes)) || TRY(cuMemcpyHtoD(da, a, bytes)) ||
 	    TRY(cuMemcpyHtoD(db, b, bytes)) ||
-	    TRY(cuLaunchKernel(kernel, (unsigned)(n + 255) / 256, 1, 1, 256, 1, 1, 0, NULL,
-			       (void *[]){ &da, &db, &dc, &n }, NULL)) ||
-	    TRY(cuCtxSynchronize()) || TRY(cuMemcpyDtoH(c, dc, bytes)) || TRY(cuMemFree(da)) ||
-	    TRY(cuMemFree(db)) || TRY(cuMemFree(dc)) || TRY(cuModuleUnload(module)) ||
-	    TRY(cuDevicePrimaryCtxRelease(device)))
+	    TRY(cuLaunchKernel(kernel, (unsigned)(n + 255) / 256, 1, 1, 256, 1, 1, 0, NULL, (void *[]){ &da, &db, &dc, &n }, NULL)) ||
+	    TRY(cuCtxSynchronize()) || TRY(cuMemcpyDtoH(c, dc, bytes)) || TRY(cuMemFree(da)) || TRY(cuMemFree(db)) || TRY(cuMemFree(dc)) ||
+	    TRY(cuModuleUnload(module)) || TRY(cuDevicePrimaryCtxRelease(device)))
 		return 1;
 	return 0;
 }
@@ -89,8 +84,7 @@ static int run_vecadd(const char *code, size_t element, char *v, size_t n)
 		return 1;
 	for (size_t i = 0; i < n; i++)
 		if (get_element(c, element, i) != 3.0 * (double)i) {
-			fprintf(stderr, "plain: c[%zu] is %g, expected %g\n", i,
-				get_element(c, element, i), 3.0 * (double)i);
+			fprintf(stderr, "plain: c[%zu] is %g, expected %g\n", i, get_element(c, element, i), 3.0 * (double)i);
 			return 1;
 		}
 	return 0;

@@ -32,14 +32,11 @@ static int print_selected(const void *fatbin)
 	CUdeviceptr out;
 	int number = 0;
 
-	if (TRY(cuInit(0)) || TRY(cuDeviceGet(&device, 0)) ||
-	    TRY(cuDevicePrimaryCtxRetain(&context, device)) || TRY(cuCtxSetCurrent(context)) ||
-	    TRY(cuModuleLoadData(&module, fatbin)) ||
-	    TRY(cuModuleGetFunction(&which, module, "which")) ||
-	    TRY(cuMemAlloc(&out, sizeof number)) ||
-	    TRY(cuLaunchKernel(which, 1, 1, 1, 1, 1, 1, 0, NULL, (void *[]){ &out }, NULL)) ||
-	    TRY(cuMemcpyDtoH(&number, out, sizeof number)) || TRY(cuMemFree(out)) ||
-	    TRY(cuModuleUnload(module)) || TRY(cuDevicePrimaryCtxRelease(device)))
+	if (TRY(cuInit(0)) || TRY(cuDeviceGet(&device, 0)) || TRY(cuDevicePrimaryCtxRetain(&context, device)) ||
+	    TRY(cuCtxSetCurrent(context)) || TRY(cuModuleLoadData(&module, fatbin)) || TRY(cuModuleGetFunction(&which, module, "which")) ||
+	    TRY(cuMemAlloc(&out, sizeof number)) || TRY(cuLaunchKernel(which, 1, 1, 1, 1, 1, 1, 0, NULL, (void *[]){ &out }, NULL)) ||
+	    TRY(cuMemcpyDtoH(&number, out, sizeof number)) || TRY(cuMemFree(out)) || TRY(cuModuleUnload(module)) ||
+	    TRY(cuDevicePrimaryCtxRelease(device)))
 		return 1;
 	printf("%d\n", number);
 	return 0;

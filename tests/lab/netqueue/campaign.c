@@ -43,8 +43,9 @@ static bool run_pieces(uint64_t n_wanted, uint64_t seed)
 		n_bytes += result.counts.n_bytes;
 		rig_close(&r);
 		if (wrong != UINT64_MAX || result.counts.n_pieces != n)
-			return printf("round %llu: byte %lld is wrong, %llu of %llu pieces\n", (unsigned long long)round, (long long)wrong - GUARD_BYTES,
-				      (unsigned long long)result.counts.n_pieces, (unsigned long long)n) < 0;
+			return printf("round %llu: byte %lld is wrong, %llu of %llu pieces\n", (unsigned long long)round,
+				      (long long)wrong - GUARD_BYTES, (unsigned long long)result.counts.n_pieces,
+				      (unsigned long long)n) < 0;
 	}
 	return printf("pieces: %llu, %llu bytes, 0 wrong\n", (unsigned long long)n_done, (unsigned long long)n_bytes) > 0;
 }
@@ -54,7 +55,9 @@ static bool run_streams(uint64_t n_wanted, uint64_t seed)
 	uint64_t n_done = 0;
 
 	for (uint64_t round = 0; n_done < n_wanted; round++) {
-		gpul_netqueue_desc desc = { .shape = { .n_slots = 4u << round % 4, .slot_bytes = 4096u << round % 5, .n_entries = 128u << round % 5 } };
+		gpul_netqueue_desc desc = {
+			.shape = { .n_slots = 4u << round % 4, .slot_bytes = 4096u << round % 5, .n_entries = 128u << round % 5 }
+		};
 		gpul_netqueue_received_stream got;
 		gpul_error err = { 0 };
 		struct stream s;
@@ -64,7 +67,9 @@ static bool run_streams(uint64_t n_wanted, uint64_t seed)
 		random_shape(seed + round, &desc);
 		rig_open(&r, &desc, 1 << 20, (unsigned)(round % 16));
 		stream_make(&s, seed + round, 1 << 20, round % 3 ? MOST_BYTES : 500, round % 2);
-		gpul_netqueue_memory memory = { .bytes = s.bytes, .n_bytes = s.n_bytes, .packet_bytes = 1 + seed * round % 20000, .seed = round };
+		gpul_netqueue_memory memory = {
+			.bytes = s.bytes, .n_bytes = s.n_bytes, .packet_bytes = 1 + seed * round % 20000, .seed = round
+		};
 
 		rig_must(gpul_netqueue_receive(r.queue, r.destination, r.destination_bytes,
 					       &(gpul_netqueue_receiver){ .source = gpul_netqueue_from_memory(&memory) }, &got, &err),
@@ -109,8 +114,10 @@ static bool run_hostile(uint64_t n_wanted, uint64_t seed)
 
 int main(int argc, char **argv)
 {
-	static const struct option known[] = { { "pieces", required_argument, NULL, 'p' }, { "hostile", required_argument, NULL, 'h' },
-					       { "seed", required_argument, NULL, 's' }, { NULL, 0, NULL, 0 } };
+	static const struct option known[] = { { "pieces", required_argument, NULL, 'p' },
+					       { "hostile", required_argument, NULL, 'h' },
+					       { "seed", required_argument, NULL, 's' },
+					       { NULL, 0, NULL, 0 } };
 	uint64_t pieces = 10000, hostile = 100000, seed = 1;
 
 	for (int opt; (opt = getopt_long(argc, argv, "", known, NULL)) != -1;) {

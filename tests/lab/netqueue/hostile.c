@@ -101,7 +101,8 @@ bool hostile_round(struct rig *r, uint64_t refused[GPUL_NETQUEUE_N_FIELDS])
 				      (unsigned long long)result.counts.refused[field], (unsigned long long)expected[field]) < 0;
 	}
 	if (result.counts.n_pieces != expected[0])
-		return printf("%llu pieces, expected %llu\n", (unsigned long long)result.counts.n_pieces, (unsigned long long)expected[0]) < 0;
+		return printf("%llu pieces, expected %llu\n", (unsigned long long)result.counts.n_pieces, (unsigned long long)expected[0]) <
+		       0;
 	wrong = rig_first_wrong(r, entries, r->shape.n_entries);
 	if (wrong != UINT64_MAX)
 		return printf("byte %lld of the destination is wrong\n", (long long)wrong - GUARD_BYTES) < 0;

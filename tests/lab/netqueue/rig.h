@@ -15,12 +15,12 @@ struct rig {
 	const gpul_driver *drv;
 	gpul_context context;
 	gpul_netqueue *queue;
-	gpul_netqueue_shape shape;      /* in use */
+	gpul_netqueue_shape shape;       /* in use */
 	CUdeviceptr memory, destination; /* memory: guard, destination, guard */
 	uint64_t destination_bytes;
-	unsigned char *was;             /* copy of the memory after a receive; [GUARD_BYTES] is the first byte of the destination */
+	unsigned char *was; /* copy of the memory after a receive; [GUARD_BYTES] is the first byte of the destination */
 	uint64_t seed;
-	unsigned char *bounce;          /* CPU address */
+	unsigned char *bounce; /* CPU address */
 };
 
 /* End the program if st is a failure. */

@@ -6,9 +6,9 @@
 #include <stdint.h>
 
 struct stream {
-	unsigned char *bytes;           /* the stream, with its end */
+	unsigned char *bytes; /* the stream, with its end */
 	uint64_t n_bytes, n_records;
-	unsigned char *right;           /* what the destination must contain */
+	unsigned char *right; /* what the destination must contain */
 	uint64_t destination_bytes;
 };
 

@@ -15,7 +15,10 @@
 #include "tests/lab/netqueue/rig.h"
 #include "tests/lab/netqueue/stream.h"
 
-enum { BYTES = 300000, BUFFERED = 16384 };  /* BUFFERED: bytes that a socket accepts before any are
+enum {
+	BYTES = 300000,
+	BUFFERED = 16384
+}; /* BUFFERED: bytes that a socket accepts before any are
 					     * received */
 
 /* Small rings: many laps. */
@@ -62,7 +65,7 @@ static void receives_streams_from_memory(void **state)
 struct sender {
 	const struct stream *s;
 	int fd;
-	uint64_t most_bytes;            /* bytes to send; then the connection is closed, or stays
+	uint64_t most_bytes; /* bytes to send; then the connection is closed, or stays
 					 * open */
 	bool stays_open;
 };
@@ -87,8 +90,8 @@ static void *send_stream(void *argument)
 }
 
 /* Receive from a socket the first n bytes of a stream. */
-static gpul_status receive_from_socket(struct rig *r, const struct stream *s, uint64_t n, bool stays_open, gpul_netqueue_received_stream *got,
-				       gpul_error *err)
+static gpul_status receive_from_socket(struct rig *r, const struct stream *s, uint64_t n, bool stays_open,
+				       gpul_netqueue_received_stream *got, gpul_error *err)
 {
 	int fds[2];
 	struct sender t = { .s = s, .most_bytes = n, .stays_open = stays_open };
@@ -97,7 +100,7 @@ static gpul_status receive_from_socket(struct rig *r, const struct stream *s, ui
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
 	t.fd = fds[1];
-	if (n <= BUFFERED)  /* all of it has been sent before the time-out begins */
+	if (n <= BUFFERED) /* all of it has been sent before the time-out begins */
 		(void)send_stream(&t);
 	else
 		assert_int_equal(pthread_create(&thread, NULL, send_stream, &t), 0);
@@ -142,8 +145,8 @@ static void reports_a_sender_that_stops(void **state)
 
 		assert_int_equal(receive_from_socket(&r, &s, 10000, stays_open, &got, &err), GPUL_ESYS);
 		assert_int_equal(err.native, stays_open ? ETIMEDOUT : EPIPE);
-		if (!strstr(err.text, stays_open ? "the sender has sent nothing for 1.5 s, after 10000 bytes of its stream" :
-						   "the sender has closed the connection after 10000 bytes, before the end"))
+		if (!strstr(err.text, stays_open ? "the sender has sent nothing for 1.5 s, after 10000 bytes of its stream"
+						 : "the sender has closed the connection after 10000 bytes, before the end"))
 			fail_msg("%s", err.text);
 	}
 	stream_free(&s);
@@ -197,7 +200,7 @@ static void change_lap(void *context, uint64_t n, gpul_netqueue_entry *e)
 {
 	uint64_t *n_changed = context;
 
-	if (n % 5 == 0) {  /* any other lap, including the previous and the next one of this
+	if (n % 5 == 0) { /* any other lap, including the previous and the next one of this
 			    * place */
 		e->word[n % 2] += (1 + n / 5 % 255) << GPUL_NETQUEUE_LAP_SHIFT;
 		++*n_changed;
@@ -230,7 +233,7 @@ static void refuses_wrong_laps_in_every_lap(void **state)
 			assert_int_equal(r.was[GUARD_BYTES + i], GUARD);
 			n_untouched++;
 		}
-	assert_true(n_untouched <= BYTES - got.result.counts.n_bytes);  /* the stream contains GUARD, too */
+	assert_true(n_untouched <= BYTES - got.result.counts.n_bytes); /* the stream contains GUARD, too */
 	stream_free(&s);
 	rig_close(&r);
 }
@@ -254,12 +257,9 @@ static void cannot_receive_into_device_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(receives_streams_from_memory),
-		cmocka_unit_test(receives_a_stream_from_a_socket),
-		cmocka_unit_test(reports_a_sender_that_stops),
-		cmocka_unit_test(reports_a_malformed_stream),
-		cmocka_unit_test(refuses_the_record_of_a_lying_sender),
-		cmocka_unit_test(refuses_wrong_laps_in_every_lap),
+		cmocka_unit_test(receives_streams_from_memory),         cmocka_unit_test(receives_a_stream_from_a_socket),
+		cmocka_unit_test(reports_a_sender_that_stops),          cmocka_unit_test(reports_a_malformed_stream),
+		cmocka_unit_test(refuses_the_record_of_a_lying_sender), cmocka_unit_test(refuses_wrong_laps_in_every_lap),
 		cmocka_unit_test(cannot_receive_into_device_memory),
 	};
 

@@ -12,11 +12,11 @@
 #include "core/clock.h"
 #include "tests/lab/netqueue/hostile.h"
 
-enum { SLOT = 4096, SLOTS = 512, DESTINATION = 10000 };  /* 2 MiB of bounce memory: its whole mapping */
+enum { SLOT = 4096, SLOTS = 512, DESTINATION = 10000 }; /* 2 MiB of bounce memory: its whole mapping */
 
 struct limit {
 	uint64_t source, destination;
-	uint32_t lap, length, field;    /* field 0: it fits */
+	uint32_t lap, length, field; /* field 0: it fits */
 	const char *text;
 };
 
@@ -26,13 +26,15 @@ static const struct limit limits[] = {
 	{ 0, 0, 1, 0, GPUL_NETQUEUE_LENGTH, "entry 0: its length is 0 bytes, expected 1 to 4096" },
 	{ SLOTS * SLOT - 1, 0, 1, 1, 0, "" },
 	{ SLOTS * SLOT, 0, 1, 1, GPUL_NETQUEUE_SOURCE, "the piece begins at byte 2097152 of the bounce memory, which has 2097152 bytes" },
-	{ SLOTS * SLOT - 1, 0, 1, 2, GPUL_NETQUEUE_SOURCE_END, "the piece ends at byte 2097153 of the bounce memory, which has 2097152 bytes" },
+	{ SLOTS * SLOT - 1, 0, 1, 2, GPUL_NETQUEUE_SOURCE_END,
+	  "the piece ends at byte 2097153 of the bounce memory, which has 2097152 bytes" },
 	{ GPUL_NETQUEUE_SOURCE_MASK, 0, 1, 1, GPUL_NETQUEUE_SOURCE, "begins at byte 68719476735" },
 	{ SLOT - 7, 0, 1, 7, 0, "" },
 	{ SLOT - 7, 0, 1, 8, GPUL_NETQUEUE_SLOT_END, "the piece ends at byte 4097 of the bounce memory, but its slot at 4096" },
 	{ 0, DESTINATION - 1, 1, 1, 0, "" },
 	{ 0, DESTINATION, 1, 1, GPUL_NETQUEUE_DESTINATION, "the piece goes to byte 10000 of the destination, which has 10000 bytes" },
-	{ 0, DESTINATION - 1, 1, 2, GPUL_NETQUEUE_DESTINATION_END, "the piece ends at byte 10001 of the destination, which has 10000 bytes" },
+	{ 0, DESTINATION - 1, 1, 2, GPUL_NETQUEUE_DESTINATION_END,
+	  "the piece ends at byte 10001 of the destination, which has 10000 bytes" },
 	{ 0, GPUL_NETQUEUE_DESTINATION_MASK, 1, 1, GPUL_NETQUEUE_DESTINATION, "goes to byte 72057594037927935" },
 	{ 0, 0, 2, 1, GPUL_NETQUEUE_LAP, "entry 0: its lap is 2, expected 1" },
 	{ 0, 0, 0, 1, GPUL_NETQUEUE_LAP, "entry 0: its lap is 0, expected 1" },
@@ -75,8 +77,12 @@ static void refuses_random_entries_and_writes_nothing_outside(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < sizeof shapes / sizeof *shapes; i++) {
-		const gpul_netqueue_desc desc = { .shape = { .n_slots = SLOTS, .slot_bytes = SLOT, .n_entries = 1024, .n_blocks = shapes[i][0],
-							     .chunk_entries = shapes[i][1] }, .n_threads = shapes[i][2] };
+		const gpul_netqueue_desc desc = { .shape = { .n_slots = SLOTS,
+							     .slot_bytes = SLOT,
+							     .n_entries = 1024,
+							     .n_blocks = shapes[i][0],
+							     .chunk_entries = shapes[i][1] },
+						  .n_threads = shapes[i][2] };
 		struct rig r;
 
 		rig_open(&r, &desc, DESTINATION, i);
@@ -86,7 +92,7 @@ static void refuses_random_entries_and_writes_nothing_outside(void **state)
 		rig_close(&r);
 	}
 	for (unsigned field = 1; field < GPUL_NETQUEUE_N_FIELDS; field++)
-		assert_true(refused[field] > 0);  /* each rule was broken */
+		assert_true(refused[field] > 0); /* each rule was broken */
 }
 
 static void reports_more_refusals_than_there_is_room_for(void **state)
@@ -144,7 +150,7 @@ static void leaves_after_an_abort(void **state)
 	err = (gpul_error){ 0 };
 	rig_must(gpul_netqueue_wait(r.queue, &result, &err), &err, "wait");
 	rig_must(gpul_netqueue_begin(r.queue, r.destination, r.destination_bytes, &err), &err, "begin");
-	rig_close(&r);  /* while the kernel is running */
+	rig_close(&r); /* while the kernel is running */
 	assert_true(gpul_clock_ns() - start_ns < 60000000000);
 }
 

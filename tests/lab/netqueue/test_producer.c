@@ -18,9 +18,9 @@ struct model {
 	gpul_netqueue_shape shape;
 	gpul_netqueue_producer p;
 	uint64_t ends[MOST_ENTRIES], done[MOST_BLOCKS];
-	unsigned char *bounce, *destination, *in_use;  /* in_use: bounce bytes of entries that are not done */
-	gpul_netqueue_piece pieces[MOST_ENTRIES];      /* by n % n_entries */
-	uint64_t n_pieces, at;                         /* at: sent bytes of the stream */
+	unsigned char *bounce, *destination, *in_use; /* in_use: bounce bytes of entries that are not done */
+	gpul_netqueue_piece pieces[MOST_ENTRIES];     /* by n % n_entries */
+	uint64_t n_pieces, at;                        /* at: sent bytes of the stream */
 	uint64_t seed;
 };
 
@@ -111,8 +111,9 @@ static void finish(struct model *m, uint32_t block)
 
 static void makes_entries_of_a_stream(void **state)
 {
-	static const gpul_netqueue_shape shapes[] = { { 2, 256, 16, 1, 1 }, { 4, 512, 32, 2, 8 }, { 8, 256, 256, 5, 4 }, { 2, 4096, 32, 3, 2 },
-						      { 4, 256, 4, 4, 1 } };
+	static const gpul_netqueue_shape shapes[] = {
+		{ 2, 256, 16, 1, 1 }, { 4, 512, 32, 2, 8 }, { 8, 256, 256, 5, 4 }, { 2, 4096, 32, 3, 2 }, { 4, 256, 4, 4, 1 }
+	};
 
 	(void)state;
 	for (unsigned i = 0; i < 40; i++) {
@@ -165,14 +166,14 @@ static void is_limited_by_slots_and_by_entries(void **state)
 	gpul_netqueue_received(&m.p, 500);
 	for (unsigned i = 0; i < 5; i++) {
 		assert_int_equal(gpul_netqueue_produce(&m.p, m.bounce, &piece, &got, &err), GPUL_OK);
-		assert_int_equal(got, i < 4);  /* the ring has 4 entries */
+		assert_int_equal(got, i < 4); /* the ring has 4 entries */
 	}
 	assert_int_equal(gpul_netqueue_room(&m.p, spans), 1);
 	assert_int_equal(spans[0].bytes, 12);
 	m.done[0] = 4;
 	assert_int_equal(gpul_netqueue_credit(&m.p, m.done, &err), GPUL_OK);
 	assert_int_equal(gpul_netqueue_room(&m.p, spans), 1);
-	assert_int_equal(spans[0].bytes, 12);  /* the first slot is not free yet: 80 of its bytes are */
+	assert_int_equal(spans[0].bytes, 12); /* the first slot is not free yet: 80 of its bytes are */
 	for (unsigned i = 0; i < 9; i++) {
 		assert_int_equal(gpul_netqueue_produce(&m.p, m.bounce, &piece, &got, &err), GPUL_OK);
 		m.done[0] = m.p.n_produced;
@@ -194,7 +195,7 @@ static void refuses_a_malformed_stream(void **state)
 	(void)state;
 	open_model(&m, &shape, 64, 0);
 	gpul_netqueue_write_header(m.bounce, 4, 0, 8);
-	gpul_netqueue_received(&m.p, 16 + 4 + 16);  /* zeros instead of the next header */
+	gpul_netqueue_received(&m.p, 16 + 4 + 16); /* zeros instead of the next header */
 	assert_int_equal(gpul_netqueue_produce(&m.p, m.bounce, &piece, &got, &err), GPUL_OK);
 	assert_int_equal(got, true);
 	assert_int_equal(gpul_netqueue_produce(&m.p, m.bounce, &piece, &got, &err), GPUL_EFORMAT);
@@ -253,10 +254,8 @@ static void refuses_false_credits(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(makes_entries_of_a_stream),
-		cmocka_unit_test(is_limited_by_slots_and_by_entries),
-		cmocka_unit_test(refuses_a_malformed_stream),
-		cmocka_unit_test(passes_any_destination_to_the_kernel),
+		cmocka_unit_test(makes_entries_of_a_stream),  cmocka_unit_test(is_limited_by_slots_and_by_entries),
+		cmocka_unit_test(refuses_a_malformed_stream), cmocka_unit_test(passes_any_destination_to_the_kernel),
 		cmocka_unit_test(refuses_false_credits),
 	};
 

@@ -58,8 +58,9 @@ static void copies_every_pair_of_alignments(void **state)
 static void copies_random_pieces(void **state)
 {
 	/* {blocks, chunk_entries, threads, most bytes of a piece, shift of the destination} */
-	static const unsigned shapes[][5] = { { 1, 1, 64, 300, 0 }, { 2, 8, 96, 65536, 5 }, { 3, 4, 128, 20000, 16 },
-					      { 2, 32, 64, 33, 11 }, { 2, 1, 160, 5000, 1 } };
+	static const unsigned shapes[][5] = {
+		{ 1, 1, 64, 300, 0 }, { 2, 8, 96, 65536, 5 }, { 3, 4, 128, 20000, 16 }, { 2, 32, 64, 33, 11 }, { 2, 1, 160, 5000, 1 }
+	};
 
 	(void)state;
 	for (unsigned i = 0; i < sizeof shapes / sizeof *shapes; i++) {
@@ -106,10 +107,12 @@ static void reads_no_byte_outside_of_the_bounce_memory(void **state)
 
 static void refuses_a_shape_that_is_not_possible(void **state)
 {
+	/* clang-format off */
 	static const gpul_netqueue_desc bad[] = {
 		{ .shape = { .slot_bytes = 1000 } }, { .shape = { .slot_bytes = 1 << 20 } }, { .shape = { .n_slots = 1 } },
 		{ .shape = { .n_slots = 3 } }, { .shape = { .n_entries = 100 } }, { .shape = { .chunk_entries = 64 } }, { .n_threads = 32 }, { .n_threads = 100 }, { .n_threads = 1024 },
 	};
+	/* clang-format on */
 	gpul_netqueue *q = NULL;
 	const gpul_driver *drv;
 	gpul_context context;

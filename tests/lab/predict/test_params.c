@@ -32,9 +32,9 @@ static void rows_are_read_and_applied(void **state)
 
 	(void)state;
 	write_lines(GPUL_COMM_PARAMS_HEADER "\n"
-		    "soft GPU,device,ll,2,10,3.5,1,0.5,3,4096,node,2026-11-23\n"
-		    "soft GPU,device,simple,2,11,4,2,0.25,3,32768,node,2026-11-23\n"
-		    "soft GPU,host,simple,2,12,5,3,0.125,3,32768,node,2026-11-23\n");
+					    "soft GPU,device,ll,2,10,3.5,1,0.5,3,4096,node,2026-11-23\n"
+					    "soft GPU,device,simple,2,11,4,2,0.25,3,32768,node,2026-11-23\n"
+					    "soft GPU,host,simple,2,12,5,3,0.125,3,32768,node,2026-11-23\n");
 	assert_int_equal(gpul_comm_params_read(path, &p, &err), GPUL_OK);
 	assert_int_equal(p.n_rows, 3);
 	assert_string_equal(p.rows[1].device, "soft GPU");
@@ -50,7 +50,9 @@ static void rows_are_read_and_applied(void **state)
 
 static void errors_name_the_line_the_column_and_what_is_expected(void **state)
 {
-	static const struct { const char *row, *text; } cases[] = {
+	static const struct {
+		const char *row, *text;
+	} cases[] = {
 		{ "G,device,ll,2,10,3,1,0.5,3,4096,node\n", ":2: 11 columns instead of 12" },
 		{ "G,disk,ll,2,10,3,1,0.5,3,4096,node,d\n", ":2: transport 'disk'" },
 		{ "G,device,l,2,10,3,1,0.5,3,4096,node,d\n", ":2: protocol 'l': ll, ll128 or simple" },
@@ -90,7 +92,8 @@ static void errors_name_the_line_the_column_and_what_is_expected(void **state)
 
 static void links_have_names_or_two_numbers(void **state)
 {
-	static const char *const wrong[] = { "", "warp", "2.5", "2.5:", ":45", "0:45", "2.5:0", "-1:45", "2.5:45x", "nan:1", "1:inf", "2:1e10" };
+	static const char *const wrong[] = { "",      "warp",  "2.5",     "2.5:",  ":45",   "0:45",
+					     "2.5:0", "-1:45", "2.5:45x", "nan:1", "1:inf", "2:1e10" };
 	gpul_comm_link link = { 0 };
 	gpul_error err = { 0 };
 

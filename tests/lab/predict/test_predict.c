@@ -115,7 +115,7 @@ static void algorithms_in_memory_are_as_computed_by_hand(void **state)
 	assert_true(predict(&m, GPUL_COMM_ALLREDUCE, GPUL_COMM_DIRECT, 4000) < 0);
 	/* One other rank inside, two across: 2 + 2 * (2 + 4). */
 	close_to(predict(&m, GPUL_COMM_ALLTOALL, GPUL_COMM_DIRECT, 4000), 10 + 20 + 2 + 12);
-	assert_true(gpul_comm_predict(&m, GPUL_COMM_ALLREDUCE, GPUL_COMM_RING, GPUL_COMM_LL, 4000) < 0);  /* the network has no LL */
+	assert_true(gpul_comm_predict(&m, GPUL_COMM_ALLREDUCE, GPUL_COMM_RING, GPUL_COMM_LL, 4000) < 0); /* the network has no LL */
 }
 
 /* C = 2 us for 1000 bytes, in the steps that add only. */
@@ -180,8 +180,9 @@ static void more_bytes_never_take_less_time(void **state)
 					if (us < 0)
 						break;
 					if (us < last * (1 - 1e-9))
-						fail_msg("%s %s, %u ranks: %.0f bytes take %.12g us, less than %.12g", gpul_comm_call_name((gpul_comm_call)call),
-							 gpul_comm_algo_name(algos[a]), m.n_ranks, bytes, us, last);
+						fail_msg("%s %s, %u ranks: %.0f bytes take %.12g us, less than %.12g",
+							 gpul_comm_call_name((gpul_comm_call)call), gpul_comm_algo_name(algos[a]),
+							 m.n_ranks, bytes, us, last);
 					last = us;
 				}
 			}
@@ -196,7 +197,8 @@ static void more_ranks_never_take_less_time_for_small_sizes(void **state)
 			const gpul_comm_machine m = machine_of(n, 1), before = machine_of(last_n, 1);
 
 			if (predict(&m, GPUL_COMM_ALLREDUCE, algos[a], 64) >= 0)
-				assert_true(predict(&m, GPUL_COMM_ALLREDUCE, algos[a], 64) >= predict(&before, GPUL_COMM_ALLREDUCE, algos[a], 64));
+				assert_true(predict(&m, GPUL_COMM_ALLREDUCE, algos[a], 64) >=
+					    predict(&before, GPUL_COMM_ALLREDUCE, algos[a], 64));
 		}
 }
 
@@ -220,7 +222,8 @@ static void two_levels_beat_a_ring_whose_links_between_hosts_are_slow(void **sta
 
 	(void)state;
 	for (double bytes = 64; bytes < 1e9; bytes *= 4)
-		assert_true(predict(&m, GPUL_COMM_ALLREDUCE, GPUL_COMM_TWO_LEVEL, bytes) < predict(&m, GPUL_COMM_ALLREDUCE, GPUL_COMM_RING, bytes));
+		assert_true(predict(&m, GPUL_COMM_ALLREDUCE, GPUL_COMM_TWO_LEVEL, bytes) <
+			    predict(&m, GPUL_COMM_ALLREDUCE, GPUL_COMM_RING, bytes));
 }
 
 static void the_best_is_the_least_of_all(void **state)
@@ -235,7 +238,8 @@ static void the_best_is_the_least_of_all(void **state)
 
 		close_to(best, gpul_comm_predict(&m, GPUL_COMM_ALLREDUCE, algo, proto, bytes));
 		for (int a = 0; a < N_ALGOS; a++)
-			assert_true(predict(&m, GPUL_COMM_ALLREDUCE, algos[a], bytes) < 0 || predict(&m, GPUL_COMM_ALLREDUCE, algos[a], bytes) >= best);
+			assert_true(predict(&m, GPUL_COMM_ALLREDUCE, algos[a], bytes) < 0 ||
+				    predict(&m, GPUL_COMM_ALLREDUCE, algos[a], bytes) >= best);
 	}
 }
 
@@ -278,7 +282,7 @@ static void a_fit_finds_the_costs_that_made_the_times(void **state)
 	(void)state;
 	c->reduce_us_per_byte = 2e-3;
 	n = make_points(&m, points);
-	*c = (gpul_comm_costs){ 5, 5, 2, 2e-3, 1e-3, 1e5 };  /* the guess */
+	*c = (gpul_comm_costs){ 5, 5, 2, 2e-3, 1e-3, 1e5 }; /* the guess */
 	assert_int_equal(gpul_comm_fit(&m, GPUL_COMM_SIMPLE, points, n, &err), GPUL_OK);
 	assert_true(fabs(c->overhead_us - 10) < 0.5);
 	assert_true(fabs(c->latency_us - 3) < 0.3);

@@ -81,9 +81,9 @@ static void check(struct rank *r, const struct call *c, CUdeviceptr recv, size_t
 	must(gpul_cu(r->drv, &err, cuStreamSynchronize(r->stream)), &err, "download");
 	for (size_t i = 0; i < n; i++)
 		if (got[i] != sum[i]) {
-			(void)fprintf(stderr, "rank %d of %d: %s of %zu %s, block %u, %u per mille, in place %d: element %zu is wrong\n", r->rank,
-				      r->n_ranks, gpul_comm_op_name(c->op), c->count, gpul_comm_dtype_name(c->dtype), c->block, c->per_mille,
-				      c->in_place, i / bytes);
+			(void)fprintf(stderr, "rank %d of %d: %s of %zu %s, block %u, %u per mille, in place %d: element %zu is wrong\n",
+				      r->rank, r->n_ranks, gpul_comm_op_name(c->op), c->count, gpul_comm_dtype_name(c->dtype), c->block,
+				      c->per_mille, c->in_place, i / bytes);
 			abort();
 		}
 	for (size_t i = 0; i < AROUND; i++)
@@ -122,8 +122,9 @@ static void with_sparse(struct rank *r, void *arg)
 	struct test *t = arg;
 	gpul_comm_job job = t->job;
 	gpul_comm_sparse_options options = t->options;
-	gpul_comm_mesh_desc desc = { .rdma = { .backend = "libfabric", .device = { .gpu = 0, .gid_index = -1 },
-					       .gpu_direct = GPUL_RDMA_GPU_DIRECT_YES } };
+	gpul_comm_mesh_desc desc = {
+		.rdma = { .backend = "libfabric", .device = { .gpu = 0, .gid_index = -1 }, .gpu_direct = GPUL_RDMA_GPU_DIRECT_YES }
+	};
 	gpul_comm_mesh *mesh;
 	gpul_driver gpu = *r->drv;
 	gpul_comm_sparse *s = NULL;

@@ -8,9 +8,9 @@
 struct call {
 	gpul_comm_dtype dtype;
 	gpul_comm_op op;
-	size_t count, send_offset, recv_offset;  /* elements */
+	size_t count, send_offset, recv_offset; /* elements */
 	uint32_t block;
-	unsigned per_mille;        /* of the blocks that are not zero */
+	unsigned per_mille; /* of the blocks that are not zero */
 	bool in_place;
 	uint64_t seed;
 };
@@ -19,11 +19,11 @@ struct call {
 struct test {
 	gpul_comm_job job;
 	gpul_comm_sparse_options options;
-	bool falls_back;           /* with a communicator */
-	uint32_t direct;           /* a bit for each rank: it packs in device memory */
-	bool as_gpu;               /* pretend that device memory is that of a GPU, which libfabric
+	bool falls_back;     /* with a communicator */
+	uint32_t direct;     /* a bit for each rank: it packs in device memory */
+	bool as_gpu;         /* pretend that device memory is that of a GPU, which libfabric
 				    * cannot access */
-	const char *refused;       /* not NULL: gpul_comm_sparse_create() fails with it */
+	const char *refused; /* not NULL: gpul_comm_sparse_create() fails with it */
 	void (*run)(struct rank *r, gpul_comm_sparse *s, struct test *t);
 };
 

@@ -20,10 +20,16 @@ static void run_cases(struct rank *r, gpul_comm_sparse *s, struct test *t)
 		const uint64_t a = mix(seed, 2 * i), b = mix(seed, 2 * i + 1);
 		const size_t most = a >> 62 ? 100000 : 2000;
 
-		run_call(r, s, &(struct call){ .dtype = (gpul_comm_dtype)(a % GPUL_COMM_N_DTYPES), .op = a >> 8 & 1 ? GPUL_COMM_AVG : GPUL_COMM_SUM,
-					       .count = 1 + (a >> 16) % most, .send_offset = b % 17, .recv_offset = (b >> 8) % 17,
-					       .block = t->options.block, .per_mille = per_mille[(b >> 16) % 7], .in_place = b >> 24 & 1,
-					       .seed = seed + i });
+		run_call(r, s,
+			 &(struct call){ .dtype = (gpul_comm_dtype)(a % GPUL_COMM_N_DTYPES),
+					 .op = a >> 8 & 1 ? GPUL_COMM_AVG : GPUL_COMM_SUM,
+					 .count = 1 + (a >> 16) % most,
+					 .send_offset = b % 17,
+					 .recv_offset = (b >> 8) % 17,
+					 .block = t->options.block,
+					 .per_mille = per_mille[(b >> 16) % 7],
+					 .in_place = b >> 24 & 1,
+					 .seed = seed + i });
 	}
 }
 
@@ -35,8 +41,9 @@ int main(int argc, char **argv)
 	for (uint64_t done = 0; done < n; done += n_cases) {
 		seed = first + done;
 		n_cases = n - done < CASES_OF_ONE ? n - done : CASES_OF_ONE;
-		run_sparse(2 + (int)(mix(seed, 1000) % 4), (struct test){ .run = run_cases, .options = { .block = blocks[mix(seed, 1001) % 4] },
-								  .direct = (uint32_t)mix(seed, 1002) });
+		run_sparse(2 + (int)(mix(seed, 1000) % 4), (struct test){ .run = run_cases,
+									  .options = { .block = blocks[mix(seed, 1001) % 4] },
+									  .direct = (uint32_t)mix(seed, 1002) });
 	}
 	printf("%llu cases: 0 wrong\n", (unsigned long long)n);
 	return 0;

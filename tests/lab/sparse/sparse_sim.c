@@ -36,13 +36,13 @@ struct stream {
 	gpul_sparse_aggregator a;
 	gpul_sparse_worker w[MOST_RANKS];
 	uint32_t index[MOST_RANKS][MOST_BLOCKS];
-	block data[MOST_RANKS][MOST_BLOCKS];     /* of the input, dense */
+	block data[MOST_RANKS][MOST_BLOCKS]; /* of the input, dense */
 	block out[MOST_RANKS][MOST_BLOCKS];
-	struct message *inbox[MOST_RANKS];       /* of the aggregator */
-	struct message *results[MOST_RANKS][2];  /* results at the workers that are not copied
+	struct message *inbox[MOST_RANKS];      /* of the aggregator */
+	struct message *results[MOST_RANKS][2]; /* results at the workers that are not copied
 						  * out yet */
 	gpul_sparse_contribution waiting[MOST_RANKS];
-	bool waits[MOST_RANKS];                  /* a contribution that waits for room for its result */
+	bool waits[MOST_RANKS]; /* a contribution that waits for room for its result */
 };
 
 struct sim {

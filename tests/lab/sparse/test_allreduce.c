@@ -22,8 +22,14 @@ static void all_types(struct rank *r, gpul_comm_sparse *s, struct test *t)
 	(void)t;
 	for (gpul_comm_dtype d = 0; d < GPUL_COMM_N_DTYPES; d++)
 		for (unsigned p = 0; p < 5; p++, seed++)
-			run_call(r, s, &(struct call){ .dtype = d, .op = p % 2 ? GPUL_COMM_AVG : GPUL_COMM_SUM, .count = 40000 + 77 * p,
-						       .block = 256, .per_mille = per_mille[p], .in_place = p % 3 == 0, .seed = seed });
+			run_call(r, s,
+				 &(struct call){ .dtype = d,
+						 .op = p % 2 ? GPUL_COMM_AVG : GPUL_COMM_SUM,
+						 .count = 40000 + 77 * p,
+						 .block = 256,
+						 .per_mille = per_mille[p],
+						 .in_place = p % 3 == 0,
+						 .seed = seed });
 }
 
 static void all_sizes(struct rank *r, gpul_comm_sparse *s, struct test *t)
@@ -32,8 +38,15 @@ static void all_sizes(struct rank *r, gpul_comm_sparse *s, struct test *t)
 	uint64_t seed = 1000;
 
 	for (unsigned i = 0; i < sizeof counts / sizeof *counts; i++, seed++)
-		run_call(r, s, &(struct call){ .dtype = (gpul_comm_dtype)(i % GPUL_COMM_N_DTYPES), .count = counts[i], .block = t->options.block,
-					       .per_mille = 300, .in_place = i % 2, .send_offset = i % 5, .recv_offset = i % 3, .seed = seed });
+		run_call(r, s,
+			 &(struct call){ .dtype = (gpul_comm_dtype)(i % GPUL_COMM_N_DTYPES),
+					 .count = counts[i],
+					 .block = t->options.block,
+					 .per_mille = 300,
+					 .in_place = i % 2,
+					 .send_offset = i % 5,
+					 .recv_offset = i % 3,
+					 .seed = seed });
 }
 
 static void falls_back(struct rank *r, gpul_comm_sparse *s, struct test *t)
@@ -75,14 +88,15 @@ static void dense_data_goes_to_the_dense_all_reduce(void **state)
 static void nothing_is_sent_for_zeros(struct rank *r, gpul_comm_sparse *s, struct test *t)
 {
 	const gpul_comm_sparse_report none = run_call(r, s, &(struct call){ .count = 100000, .block = 256, .dtype = GPUL_COMM_F32 });
-	const gpul_comm_sparse_report some = run_call(r, s, &(struct call){ .count = 100000, .block = 256, .dtype = GPUL_COMM_F32, .seed = 1,
-									    .per_mille = 100 });
+	const gpul_comm_sparse_report some = run_call(
+		r, s, &(struct call){ .count = 100000, .block = 256, .dtype = GPUL_COMM_F32, .seed = 1, .per_mille = 100 });
 
 	(void)t;
 	/* heads only: a hello, and two messages of each of 8 streams that the rank has with the other one */
 	if (none.sent_bytes > 1024 || none.n_non_zero || none.n_summed)
 		abort();
-	if (!some.n_non_zero || some.sent_bytes < some.n_non_zero * 400 || some.sent_bytes > (some.n_non_zero + some.n_summed) * 1024 + 20000)
+	if (!some.n_non_zero || some.sent_bytes < some.n_non_zero * 400 ||
+	    some.sent_bytes > (some.n_non_zero + some.n_summed) * 1024 + 20000)
 		abort();
 }
 
@@ -106,9 +120,16 @@ static void packs_on_device(struct rank *r, gpul_comm_sparse *s, struct test *t)
 	const bool direct = t->direct >> r->rank & 1;
 
 	expect_where(s, direct ? "GPU-direct" : "staged in host memory: this driver's device memory is host memory");
-	for (unsigned i = 0; i < 6; i++)  /* the buffers grow */
-		run_call(r, s, &(struct call){ .dtype = GPUL_COMM_F32, .count = 3000u << i, .send_offset = i, .recv_offset = 2, .block = t->options.block,
-					       .per_mille = 400, .in_place = i % 2, .seed = 90 + i });
+	for (unsigned i = 0; i < 6; i++) /* the buffers grow */
+		run_call(r, s,
+			 &(struct call){ .dtype = GPUL_COMM_F32,
+					 .count = 3000u << i,
+					 .send_offset = i,
+					 .recv_offset = 2,
+					 .block = t->options.block,
+					 .per_mille = 400,
+					 .in_place = i % 2,
+					 .seed = 90 + i });
 }
 
 static void blocks_are_packed_in_device_memory_by_the_ranks_that_can(void **state)

@@ -33,7 +33,8 @@ static void a_limit_requests_as_many_blocks_as_fit(void **state)
 	static const uint32_t x[] = { 3, 40, 50, 51, 90 }, y[] = { 40, 95 };
 	gpul_sparse_worker w[2];
 	gpul_sparse_aggregator a;
-	gpul_sparse_contribution c[2] = { gpul_sparse_worker_begin(&w[0], x, 5, END, MOST), gpul_sparse_worker_begin(&w[1], y, 2, END, MOST) };
+	gpul_sparse_contribution c[2] = { gpul_sparse_worker_begin(&w[0], x, 5, END, MOST),
+					  gpul_sparse_worker_begin(&w[1], y, 2, END, MOST) };
 	gpul_sparse_result r;
 	int32_t position[GPUL_COMM_MAX_RANKS];
 	uint32_t block;
@@ -119,12 +120,16 @@ static void an_aggregator_refuses_what_no_worker_sends(void **state)
 
 	(void)state;
 	refuses(0, (gpul_sparse_contribution){ .round = 2, .n = 2, .next = 30, .reach = END }, good, "rank 0: a contribution to round 2");
-	refuses(0, (gpul_sparse_contribution){ .round = 1, .n = 3, .next = 31, .reach = END }, good, "rank 0: 3 blocks in round 1: expected at most 2");
+	refuses(0, (gpul_sparse_contribution){ .round = 1, .n = 3, .next = 31, .reach = END }, good,
+		"rank 0: 3 blocks in round 1: expected at most 2");
 	refuses(0, (gpul_sparse_contribution){ .round = 1, .n = 0, .next = 30, .reach = END }, good, "rank 0: 0 blocks in round 1");
 	refuses(1, (gpul_sparse_contribution){ .round = 1, .n = 1, .next = END, .reach = END }, good, "rank 1: 1 blocks in round 1");
-	refuses(0, (gpul_sparse_contribution){ .round = 1, .n = 2, .next = 30, .reach = END }, backwards, "rank 0: block 10 in round 1 at position 1");
-	refuses(0, (gpul_sparse_contribution){ .round = 1, .n = 2, .next = 30, .reach = END }, other, "rank 0: block 11 in round 1 at position 0");
-	refuses(0, (gpul_sparse_contribution){ .round = 1, .n = 2, .next = 31, .reach = END }, above, "rank 0: block 30 in round 1: expected blocks below 30");
+	refuses(0, (gpul_sparse_contribution){ .round = 1, .n = 2, .next = 30, .reach = END }, backwards,
+		"rank 0: block 10 in round 1 at position 1");
+	refuses(0, (gpul_sparse_contribution){ .round = 1, .n = 2, .next = 30, .reach = END }, other,
+		"rank 0: block 11 in round 1 at position 0");
+	refuses(0, (gpul_sparse_contribution){ .round = 1, .n = 2, .next = 31, .reach = END }, above,
+		"rank 0: block 30 in round 1: expected blocks below 30");
 	refuses(0, (gpul_sparse_contribution){ .round = 1, .n = 2, .next = 29, .reach = END }, good, "rank 0: next = 29");
 	refuses(0, (gpul_sparse_contribution){ .round = 1, .n = 2, .next = 101, .reach = 101 }, good, "next = 101");
 	refuses(0, (gpul_sparse_contribution){ .round = 1, .n = 2, .next = 40, .reach = 40 }, good, "reach = 40");
@@ -132,15 +137,17 @@ static void an_aggregator_refuses_what_no_worker_sends(void **state)
 	refuses(2, right, good, "rank 2");
 	begin_round_1(&a);
 	take(&a, 0, &right, good);
-	assert_int_equal(gpul_sparse_aggregator_take(&a, 0, &right, good, &err), GPUL_EFORMAT);  /* twice */
+	assert_int_equal(gpul_sparse_aggregator_take(&a, 0, &right, good, &err), GPUL_EFORMAT); /* twice */
 }
 
 static void a_worker_refuses_what_no_aggregator_sends(void **state)
 {
+	/* clang-format off */
 	static const struct { uint32_t round, limit; const char *text; } cases[] = {
 		{ 1, 30, "a result of round 1" }, { 0, 0, "the stream ends in round 0" }, { 0, END + 1, "a limit of 101" },
 		{ 0, 31, "requests 3 blocks" },
 	};
+	/* clang-format on */
 
 	(void)state;
 	for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -177,7 +184,8 @@ static void random_contributions_do_no_harm(void **state)
 		index[0] = v[3] % 2 ? 10 : v[3];
 		index[1] = v[4];
 		begin_round_1(&a);
-		if (gpul_sparse_aggregator_take(&a, 0, &(gpul_sparse_contribution){ .round = 1, .n = v[0] % 4, .next = v[1], .reach = v[2] },
+		if (gpul_sparse_aggregator_take(&a, 0,
+						&(gpul_sparse_contribution){ .round = 1, .n = v[0] % 4, .next = v[1], .reach = v[2] },
 						index, &err))
 			continue;
 		n_taken++;

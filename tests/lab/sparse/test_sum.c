@@ -65,7 +65,10 @@ static bool is_rounded(uint16_t x, double exact, int mantissa_bits)
 
 static void sums_of_two_halves_are_rounded_once(void **state)
 {
-	static const struct { gpul_comm_dtype dtype; int mantissa_bits; } types[] = { { GPUL_COMM_F16, 10 }, { GPUL_COMM_BF16, 7 } };
+	static const struct {
+		gpul_comm_dtype dtype;
+		int mantissa_bits;
+	} types[] = { { GPUL_COMM_F16, 10 }, { GPUL_COMM_BF16, 7 } };
 	uint64_t seed = 1;
 
 	(void)state;
@@ -106,8 +109,14 @@ static void floats_are_added_in_the_order_of_the_ranks(void **state)
 static void a_block_of_zeros_counts_as_if_it_were_sent(void **state)
 {
 	static const unsigned char zeros[16];
-	static const struct { gpul_comm_dtype dtype; uint64_t minus_zero; } types[] = {
-		{ GPUL_COMM_F16, 0x8000 }, { GPUL_COMM_BF16, 0x8000 }, { GPUL_COMM_F32, 0x80000000 }, { GPUL_COMM_F64, 1ull << 63 },
+	static const struct {
+		gpul_comm_dtype dtype;
+		uint64_t minus_zero;
+	} types[] = {
+		{ GPUL_COMM_F16, 0x8000 },
+		{ GPUL_COMM_BF16, 0x8000 },
+		{ GPUL_COMM_F32, 0x80000000 },
+		{ GPUL_COMM_F64, 1ull << 63 },
 	};
 
 	(void)state;

@@ -44,8 +44,7 @@ unsigned forge_section(forge *f, const char *name, uint32_t type, uint32_t info,
 	unsigned i = f->n_sections++;
 
 	assert(i < FORGE_SECTIONS);
-	f->sections[i] = (Elf64_Shdr){ .sh_name = put_name(f->section_names,
-							   &f->section_names_bytes, name),
+	f->sections[i] = (Elf64_Shdr){ .sh_name = put_name(f->section_names, &f->section_names_bytes, name),
 				       .sh_type = type,
 				       .sh_info = info,
 				       .sh_size = n_bytes,
@@ -53,16 +52,14 @@ unsigned forge_section(forge *f, const char *name, uint32_t type, uint32_t info,
 	return i;
 }
 
-unsigned forge_symbol(forge *f, const char *name, unsigned char info, unsigned char other,
-		      unsigned section)
+unsigned forge_symbol(forge *f, const char *name, unsigned char info, unsigned char other, unsigned section)
 {
 	unsigned i = f->n_symbols++;
 
 	assert(i < FORGE_SYMBOLS);
-	f->symbols[i] = (Elf64_Sym){ .st_name = put_name(f->names, &f->names_bytes, name),
-				     .st_info = info,
-				     .st_other = other,
-				     .st_shndx = (uint16_t)section };
+	f->symbols[i] = (Elf64_Sym){
+		.st_name = put_name(f->names, &f->names_bytes, name), .st_info = info, .st_other = other, .st_shndx = (uint16_t)section
+	};
 	return i;
 }
 
@@ -82,8 +79,7 @@ static void put_attribute(forge *f, unsigned i, const void *bytes, size_t n)
 
 	if (!f->content[i])
 		f->content[i] = f->attributes + f->attributes_bytes;
-	assert((const unsigned char *)f->content[i] + s->sh_size ==
-	       f->attributes + f->attributes_bytes);
+	assert((const unsigned char *)f->content[i] + s->sh_size == f->attributes + f->attributes_bytes);
 	assert(f->attributes_bytes + n <= sizeof f->attributes);
 	memcpy(f->attributes + f->attributes_bytes, bytes, n);
 	f->attributes_bytes += n;
@@ -100,8 +96,7 @@ void forge_numbers(forge *f, unsigned i, unsigned id, unsigned n, const uint32_t
 
 void forge_value(forge *f, unsigned i, unsigned format, unsigned id, unsigned value)
 {
-	unsigned char head[4] = { (unsigned char)format, (unsigned char)id,
-				  (unsigned char)value, (unsigned char)(value >> 8) };
+	unsigned char head[4] = { (unsigned char)format, (unsigned char)id, (unsigned char)value, (unsigned char)(value >> 8) };
 
 	put_attribute(f, i, head, sizeof head);
 }

@@ -28,8 +28,7 @@ typedef struct forge {
 void forge_start(forge *f, bool older, unsigned sm, bool relocatable);
 /* Add a section; returns its index. */
 unsigned forge_section(forge *f, const char *name, uint32_t type, uint32_t info, size_t n_bytes);
-unsigned forge_symbol(forge *f, const char *name, unsigned char info, unsigned char other,
-		      unsigned section);
+unsigned forge_symbol(forge *f, const char *name, unsigned char info, unsigned char other, unsigned section);
 /* Add a kernel with a .text section; returns the section's index.  *symbol is set to the index of its symbol. */
 unsigned forge_kernel(forge *f, const char *name, unsigned *symbol);
 /* Add an attribute to section i, which must be the last one added: format 4 with n numbers, else with a value. */

@@ -170,8 +170,10 @@ size_t pack_member(pack *p, const char *name, const void *bytes, size_t n)
 
 static Elf64_Shdr header_of(pack *p, const pack_section *s, size_t *names)
 {
-	Elf64_Shdr h = { .sh_name = (uint32_t)*names, .sh_type = s->type ? s->type : SHT_PROGBITS,
-			 .sh_flags = s->flags ? s->flags : SHF_ALLOC, .sh_size = s->n,
+	Elf64_Shdr h = { .sh_name = (uint32_t)*names,
+			 .sh_type = s->type ? s->type : SHT_PROGBITS,
+			 .sh_flags = s->flags ? s->flags : SHF_ALLOC,
+			 .sh_size = s->n,
 			 .sh_addralign = 8 };
 
 	*names += strlen(s->name) + 1;
@@ -183,9 +185,15 @@ static Elf64_Shdr header_of(pack *p, const pack_section *s, size_t *names)
 size_t pack_elf(pack *p, const pack_section *sections, size_t n)
 {
 	Elf64_Ehdr h = { .e_ident = { 0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT },
-			 .e_type = ET_DYN, .e_machine = EM_X86_64, .e_version = EV_CURRENT,
-			 .e_phoff = sizeof h, .e_ehsize = sizeof h, .e_phentsize = sizeof(Elf64_Phdr),
-			 .e_phnum = 1, .e_shentsize = sizeof(Elf64_Shdr), .e_shstrndx = 1 };
+			 .e_type = ET_DYN,
+			 .e_machine = EM_X86_64,
+			 .e_version = EV_CURRENT,
+			 .e_phoff = sizeof h,
+			 .e_ehsize = sizeof h,
+			 .e_phentsize = sizeof(Elf64_Phdr),
+			 .e_phnum = 1,
+			 .e_shentsize = sizeof(Elf64_Shdr),
+			 .e_shstrndx = 1 };
 	Elf64_Phdr load = { .p_type = PT_LOAD, .p_flags = PF_R, .p_align = 4096 };
 	Elf64_Shdr *headers = calloc(n + 2, sizeof *headers);
 	size_t at = pack_zeros(p, sizeof h), load_at = pack_zeros(p, sizeof load), names = 11, table;
@@ -194,8 +202,7 @@ size_t pack_elf(pack *p, const pack_section *sections, size_t n)
 	for (size_t i = 0; i < n; i++)
 		headers[i + 2] = header_of(p, &sections[i], &names);
 	load.p_filesz = load.p_memsz = p->n;
-	headers[1] = (Elf64_Shdr){ .sh_name = 1, .sh_type = SHT_STRTAB, .sh_offset = p->n,
-				   .sh_size = names };
+	headers[1] = (Elf64_Shdr){ .sh_name = 1, .sh_type = SHT_STRTAB, .sh_offset = p->n, .sh_size = names };
 	pack_bytes(p, "\0.shstrtab", 11);
 	for (size_t i = 0; i < n; i++)
 		pack_bytes(p, sections[i].name, strlen(sections[i].name) + 1);
@@ -214,8 +221,7 @@ static struct { /* the lists that tests hold open, with their sources */
 	gpul_source *source;
 } open_lists[8];
 
-static gpul_status list_source(gpul_source *source, const gpul_progress *progress,
-			       const gpul_images **out, gpul_error *err)
+static gpul_status list_source(gpul_source *source, const gpul_progress *progress, const gpul_images **out, gpul_error *err)
 {
 	gpul_status st = gpul_source_images(source, progress, out, err);
 	size_t i = 0;
@@ -231,8 +237,7 @@ static gpul_status list_source(gpul_source *source, const gpul_progress *progres
 	return GPUL_OK;
 }
 
-gpul_status pack_images_open(const char *path, const gpul_progress *progress, const gpul_images **out,
-			     gpul_error *err)
+gpul_status pack_images_open(const char *path, const gpul_progress *progress, const gpul_images **out, gpul_error *err)
 {
 	gpul_source *source = NULL;
 	gpul_status st = gpul_source_open(path, &source, err);
@@ -240,8 +245,7 @@ gpul_status pack_images_open(const char *path, const gpul_progress *progress, co
 	return st ? st : list_source(source, progress, out, err);
 }
 
-gpul_status pack_images_of(const void *bytes, size_t n_bytes, const char *name,
-			   const gpul_images **out, gpul_error *err)
+gpul_status pack_images_of(const void *bytes, size_t n_bytes, const char *name, const gpul_images **out, gpul_error *err)
 {
 	gpul_source *source = NULL;
 	gpul_status st = gpul_source_of(bytes, n_bytes, name, &source, err);

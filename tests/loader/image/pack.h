@@ -31,6 +31,7 @@ void pack_align(pack *p, size_t multiple);
 void pack_set(pack *p, size_t at, uint64_t v, size_t n);
 
 /* Offsets of the fields of a fatbin's header and of an entry. */
+/* clang-format off */
 enum {
 	FATBIN_VERSION = 4, FATBIN_HEADER_BYTES = 6, FATBIN_PAYLOAD = 8,
 	ENTRY_KIND = 0, ENTRY_HEADER_BYTES = 4, ENTRY_PADDED = 8, ENTRY_COMPRESSED = 16,
@@ -38,10 +39,11 @@ enum {
 	FLAG_64_BIT = 0x1, FLAG_DEBUG = 0x2, FLAG_LINUX = 0x10, FLAG_LZ4 = 0x2000, FLAG_ZSTD = 0x8000,
 	FLAG_LTO = 0x10000, FLAG_A = 0x100000, FLAG_F = 0x200000,
 };
+/* clang-format on */
 
-typedef struct pack_of { /* the properties of an entry; 0 in a member: nvcc's default */
-	unsigned kind, sm;      /* 1 PTX, 2 cubin, 8 LTO */
-	uint64_t flags;         /* in addition to 64-bit and Linux; with FLAG_LZ4 or FLAG_ZSTD the payload is compressed */
+typedef struct pack_of {   /* the properties of an entry; 0 in a member: nvcc's default */
+	unsigned kind, sm; /* 1 PTX, 2 cubin, 8 LTO */
+	uint64_t flags;    /* in addition to 64-bit and Linux; with FLAG_LZ4 or FLAG_ZSTD the payload is compressed */
 	const char *options;
 } pack_of;
 
@@ -60,7 +62,7 @@ size_t pack_member(pack *p, const char *name, const void *bytes, size_t n);
 
 typedef struct pack_section {
 	const char *name;
-	uint32_t type; /* 0: SHT_PROGBITS */
+	uint32_t type;  /* 0: SHT_PROGBITS */
 	uint64_t flags; /* 0: SHF_ALLOC */
 	const void *bytes;
 	size_t n;
@@ -80,10 +82,8 @@ void pack_expect_refused(const pack *p, gpul_status st, const char *words);
 
 /* Open a source (a path or memory) and list its images; pack_images_close() closes both.  At most eight may be open at
  * a time. */
-gpul_status pack_images_open(const char *path, const gpul_progress *progress, const gpul_images **out,
-			     gpul_error *err);
-gpul_status pack_images_of(const void *bytes, size_t n_bytes, const char *name,
-			   const gpul_images **out, gpul_error *err);
+gpul_status pack_images_open(const char *path, const gpul_progress *progress, const gpul_images **out, gpul_error *err);
+gpul_status pack_images_of(const void *bytes, size_t n_bytes, const char *name, const gpul_images **out, gpul_error *err);
 void pack_images_close(const gpul_images *list);
 
 #endif

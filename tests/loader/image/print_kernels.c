@@ -6,8 +6,7 @@
 #include "loader/image/kernels/kernels.h"
 #include "loader/image/source.h"
 
-static gpul_status print(const gpul_image *image, const gpul_kernel_table *table,
-			 const gpul_error *failed, void *context, gpul_error *err)
+static gpul_status print(const gpul_image *image, const gpul_kernel_table *table, const gpul_error *failed, void *context, gpul_error *err)
 {
 	(void)image;
 	(void)context;
@@ -16,8 +15,7 @@ static gpul_status print(const gpul_image *image, const gpul_kernel_table *table
 	for (size_t i = 0; i < table->n; i++) {
 		const gpul_kernel_info *k = &table->at[i];
 
-		printf("%s %u %u %u %u\n", k->name, k->registers, k->shared_bytes, k->frame_bytes,
-		       k->barriers);
+		printf("%s %u %u %u %u\n", k->name, k->registers, k->shared_bytes, k->frame_bytes, k->barriers);
 	}
 	return GPUL_OK;
 }

@@ -163,8 +163,7 @@ static void reads_how_ptxas_was_called(void **state)
 {
 	unsigned char notes[512];
 	size_t first = put_note(notes, "nvlink", "Cuda, V13.1.2", "-arch sm_100 -report-arch");
-	size_t n = first + put_note(notes + first, "ptxas", "Cuda compilation tools, release 13.0, V13.0.88",
-				    " -arch sm_100f -m 64  ");
+	size_t n = first + put_note(notes + first, "ptxas", "Cuda compilation tools, release 13.0, V13.0.88", " -arch sm_100f -m 64  ");
 	gpul_kernel_table t = { 0 };
 	bool relocatable;
 	uint16_t sm = 0;
@@ -204,11 +203,9 @@ static char suffix_of(bool older, unsigned sm, uint32_t e_flags, unsigned compat
 	forge_start(&made, older, sm, false);
 	made.header.e_flags = e_flags;
 	if (compat)
-		forge_value(&made, forge_section(&made, ".nv.compat", NV_INFO + 0x86, 0, 0), 2, 9,
-			    compat);
+		forge_value(&made, forge_section(&made, ".nv.compat", NV_INFO + 0x86, 0, 0), 2, 9, compat);
 	forge_finish(&made);
-	assert_int_equal(gpul_cubin_target(made.bytes, made.n_bytes, &told, &suffix, &relocatable,
-					   NULL), GPUL_OK);
+	assert_int_equal(gpul_cubin_target(made.bytes, made.n_bytes, &told, &suffix, &relocatable, NULL), GPUL_OK);
 	assert_int_equal(told, sm);
 	return suffix;
 }
@@ -267,10 +264,8 @@ static void lists_kernels_but_no_device_functions(void **state)
 	forge_symbol(&made, "undefined", function, 0x10, SHN_UNDEF);
 	forge_symbol(&made, "absolute", function, 0x10, SHN_ABS);
 	forge_symbol(&made, "variable", ELF64_ST_INFO(STB_GLOBAL, STT_OBJECT), 0x10, text);
-	forge_symbol(&made, "hidden", ELF64_ST_INFO(STB_LOCAL, STT_FUNC), 0x10,
-		     forge_section(&made, ".text.hidden", SHT_PROGBITS, 0, 128));
-	forge_symbol(&made, "weak", ELF64_ST_INFO(STB_WEAK, STT_FUNC), 0x90,
-		     forge_section(&made, ".text.weak", SHT_PROGBITS, 0, 128));
+	forge_symbol(&made, "hidden", ELF64_ST_INFO(STB_LOCAL, STT_FUNC), 0x10, forge_section(&made, ".text.hidden", SHT_PROGBITS, 0, 128));
+	forge_symbol(&made, "weak", ELF64_ST_INFO(STB_WEAK, STT_FUNC), 0x90, forge_section(&made, ".text.weak", SHT_PROGBITS, 0, 128));
 	forge_finish(&made);
 	read_made(&t, &err);
 	assert_string_equal(err.text, "");
@@ -324,8 +319,7 @@ static void refuses_parameters_that_are_not_numbered_from_0(void **state)
 		unsigned info = start_info();
 
 		for (int k = 0; k < 2; k++)
-			forge_numbers(&made, info, 0x17, 3,
-				      (uint32_t[]){ 0, pairs[i][k], 0x100000 });
+			forge_numbers(&made, info, 0x17, 3, (uint32_t[]){ 0, pairs[i][k], 0x100000 });
 		forge_finish(&made);
 		refused("not numbered from 0");
 	}
@@ -379,8 +373,7 @@ static void limits_the_number_of_kernels_that_share_one_code(void **state)
 	(void)state;
 	for (uint32_t i = 0; i < 300; i++)
 		forge_numbers(&made, info, 0x17, 3, (uint32_t[]){ 0, i | i * 8 << 16, 0x200000 });
-	forge_symbol(&made, "same", ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), 0x10,
-		     made.sections[info].sh_info);
+	forge_symbol(&made, "same", ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), 0x10, made.sections[info].sh_info);
 	forge_finish(&made);
 	refused("too many kernels with the same code");
 
@@ -496,11 +489,9 @@ static void reads_the_target_of_a_cubin_and_refuses_a_truncated_header(void **st
 
 	(void)state;
 	make_one(true, 86, true);
-	assert_int_equal(gpul_cubin_target(made.bytes, made.n_bytes, &sm, &suffix, &relocatable,
-					   NULL), GPUL_OK);
+	assert_int_equal(gpul_cubin_target(made.bytes, made.n_bytes, &sm, &suffix, &relocatable, NULL), GPUL_OK);
 	assert_true(sm == 86 && suffix == 0 && relocatable);
-	assert_int_equal(gpul_cubin_target(made.bytes, 63, &sm, &suffix, &relocatable, NULL),
-			 GPUL_EFORMAT);
+	assert_int_equal(gpul_cubin_target(made.bytes, 63, &sm, &suffix, &relocatable, NULL), GPUL_EFORMAT);
 }
 
 int main(void)

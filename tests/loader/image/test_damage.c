@@ -401,8 +401,7 @@ static void reads_members_of_a_thin_archive_from_its_folder(void **state)
 	assert_int_equal(pack_images_open(path, NULL, &list, NULL), GPUL_OK);
 	assert_int_equal(pack_only(list)->sm, 80);
 	assert_int_equal(pack_only(list)->offset, 0);
-	assert_string_equal(gpul_images_place(list, pack_only(list))->member,
-			    "a_name_longer_than_sixteen.ptx");
+	assert_string_equal(gpul_images_place(list, pack_only(list))->member, "a_name_longer_than_sixteen.ptx");
 	pack_images_close(list);
 	pack_member(&p, "missing.ptx/", NULL, 100); /* the other member is still listed */
 	write_file(folder, "lib.a", p.at, p.n);

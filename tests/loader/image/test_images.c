@@ -63,10 +63,12 @@ static void images_in_named_sections_are_registered_and_in_other_data_embedded(v
 	pack_bytes(&data, "a string, then at an odd place:", 31);
 	pack_bytes(&data, fatbin.at, fatbin.n);
 	pack_bytes(&data, "the end", 7);
-	pack_elf(&p, (pack_section[]){ { ".rodata", 0, 0, data.at, data.n },
-				       { ".nv_fatbin", 0, 0, fatbin.at, fatbin.n },
-				       { "__nv_relfatbin", 0, 0, fatbin.at, fatbin.n },
-				       { ".bss", 8, 0, NULL, 1u << 30 } }, 4);
+	pack_elf(&p,
+		 (pack_section[]){ { ".rodata", 0, 0, data.at, data.n },
+				   { ".nv_fatbin", 0, 0, fatbin.at, fatbin.n },
+				   { "__nv_relfatbin", 0, 0, fatbin.at, fatbin.n },
+				   { ".bss", 8, 0, NULL, 1u << 30 } },
+		 4);
 	list = pack_open(&p);
 	image = gpul_images_all(list, &n);
 	assert_int_equal(n, 3);

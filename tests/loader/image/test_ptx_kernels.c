@@ -21,15 +21,12 @@ static gpul_status read_text(const char *text, gpul_kernel_table *t, gpul_error 
 
 static void computes_parameter_offsets_as_the_driver_does(void **state)
 {
-	static const char text[] =
-		HEAD ".visible .entry k(.param .u8 a, .param .u64 .ptr .global .align 4 b,\n"
-		".param .align 16 .b8 c[20], .param .f16 d, .param .v4 .f32 e, .param .f64 f[3],\n"
-		".param .texref g) { ret; }\n";
+	static const char text[] = HEAD ".visible .entry k(.param .u8 a, .param .u64 .ptr .global .align 4 b,\n"
+					".param .align 16 .b8 c[20], .param .f16 d, .param .v4 .f32 e, .param .f64 f[3],\n"
+					".param .texref g) { ret; }\n";
 	static const gpul_kernel_param wanted[] = {
-		{ 0, 1, GPUL_PTX_MOD_U8 },    { 8, 8, GPUL_PTX_MOD_U64 },
-		{ 16, 20, GPUL_PTX_MOD_B8 },  { 36, 2, GPUL_PTX_MOD_F16 },
-		{ 48, 16, GPUL_PTX_MOD_F32 }, { 64, 24, GPUL_PTX_MOD_F64 },
-		{ 88, 8, GPUL_PTX_MOD_TEXREF },
+		{ 0, 1, GPUL_PTX_MOD_U8 },    { 8, 8, GPUL_PTX_MOD_U64 },   { 16, 20, GPUL_PTX_MOD_B8 },    { 36, 2, GPUL_PTX_MOD_F16 },
+		{ 48, 16, GPUL_PTX_MOD_F32 }, { 64, 24, GPUL_PTX_MOD_F64 }, { 88, 8, GPUL_PTX_MOD_TEXREF },
 	};
 	gpul_kernel_table t = { 0 };
 	gpul_error err = { 0 };
@@ -49,10 +46,9 @@ static void computes_parameter_offsets_as_the_driver_does(void **state)
 
 static void reads_limits_and_leaves_machine_code_numbers_unknown(void **state)
 {
-	static const char text[] =
-		HEAD ".extern .entry declared();\n.func helper() { ret; }\n"
-		".visible .entry a() .maxntid 128, 2 .reqnctapercluster 4 { ret; }\n"
-		".entry b() .reqntid 32, 1, 3 { .shared .b8 x[5]; .shared .f64 y; ret; }\n";
+	static const char text[] = HEAD ".extern .entry declared();\n.func helper() { ret; }\n"
+					".visible .entry a() .maxntid 128, 2 .reqnctapercluster 4 { ret; }\n"
+					".entry b() .reqntid 32, 1, 3 { .shared .b8 x[5]; .shared .f64 y; ret; }\n";
 	gpul_kernel_table t = { 0 };
 	gpul_error err = { 0 };
 
@@ -79,10 +75,9 @@ static void reads_limits_and_leaves_machine_code_numbers_unknown(void **state)
 
 static void counts_shared_memory_as_ptxas_does(void **state)
 {
-	static const char text[] =
-		HEAD ".shared .b8 all[40];\n.extern .shared .align 32 .b8 dynamic[];\n"
-		".entry none() { ret; }\n.entry one() { .shared .b8 x[65]; ret; }\n"
-		".entry both() { .shared .b8 x[33]; st.shared.u8 [all], 1; ret; }\n";
+	static const char text[] = HEAD ".shared .b8 all[40];\n.extern .shared .align 32 .b8 dynamic[];\n"
+					".entry none() { ret; }\n.entry one() { .shared .b8 x[65]; ret; }\n"
+					".entry both() { .shared .b8 x[33]; st.shared.u8 [all], 1; ret; }\n";
 	gpul_kernel_table t = { 0 };
 
 	(void)state;

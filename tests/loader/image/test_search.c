@@ -29,7 +29,11 @@ static size_t find_slowly(const unsigned char *p, size_t n, size_t from, size_t 
 static void put_magic(unsigned char *p, size_t n, size_t at, bool elf)
 {
 	if (at + 4 <= n)
-		memcpy(p + at, elf ? "\x7f" "ELF" : "\x50\xed\x55\xba", 4);
+		memcpy(p + at,
+		       elf ? "\x7f"
+			     "ELF"
+			   : "\x50\xed\x55\xba",
+		       4);
 }
 
 static void finds_a_magic_number_at_any_position(void **state)
@@ -43,8 +47,7 @@ static void finds_a_magic_number_at_any_position(void **state)
 		put_magic(p, ROOM, at, at % 3);
 		put_magic(p, ROOM, at + 700, at % 3 == 0);
 		for (size_t from = at < 3 ? 0 : at - 3; from <= at + 3 && from < ROOM; from++)
-			assert_int_equal(gpul_magic_find(p, ROOM, from, ROOM),
-					 find_slowly(p, ROOM, from, ROOM));
+			assert_int_equal(gpul_magic_find(p, ROOM, from, ROOM), find_slowly(p, ROOM, from, ROOM));
 		assert_int_equal(gpul_magic_find(p, ROOM, 0, at), find_slowly(p, ROOM, 0, at));
 	}
 	free(p);
@@ -100,8 +103,9 @@ static void a_block_searched_early_hides_no_image_of_an_earlier_block(void **sta
 	_Atomic int64_t patience = 1000;
 	size_t n_searched = 0;
 	gpul_error err = { 0 };
-	gpul_walk w = { .list = list, .here = { .file = "", .section = "" },
-			.rejects_left = &patience, .n_searched = &n_searched, .err = &err };
+	gpul_walk w = {
+		.list = list, .here = { .file = "", .section = "" }, .rejects_left = &patience, .n_searched = &n_searched, .err = &err
+	};
 	pack data = { 0 }, one = { 0 };
 	gpul_span s;
 
@@ -200,9 +204,8 @@ static void finds_bare_cubins_but_not_other_elf_files(void **state)
 
 static void ignores_incomplete_images_in_plain_data(void **state)
 {
-	static const size_t spoilt[] = { FATBIN_VERSION, FATBIN_HEADER_BYTES, FATBIN_PAYLOAD + 3,
-					 16 + ENTRY_HEADER_BYTES, 16 + ENTRY_PADDED, 16 + ENTRY_COMPRESSED,
-					 16 + ENTRY_ARCH + 2 };
+	static const size_t spoilt[] = { FATBIN_VERSION,    FATBIN_HEADER_BYTES,   FATBIN_PAYLOAD + 3, 16 + ENTRY_HEADER_BYTES,
+					 16 + ENTRY_PADDED, 16 + ENTRY_COMPRESSED, 16 + ENTRY_ARCH + 2 };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof spoilt / sizeof *spoilt; i++) {
@@ -245,9 +248,13 @@ static void put_segments(pack *p, const pack *fatbin, bool fixed)
 {
 	enum { BASE = 0x400000 };
 	Elf64_Ehdr h = { .e_ident = { 0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT },
-			 .e_type = fixed ? ET_EXEC : ET_DYN, .e_machine = EM_X86_64,
-			 .e_version = EV_CURRENT, .e_phoff = sizeof h, .e_ehsize = sizeof h,
-			 .e_phentsize = sizeof(Elf64_Phdr), .e_phnum = 2 };
+			 .e_type = fixed ? ET_EXEC : ET_DYN,
+			 .e_machine = EM_X86_64,
+			 .e_version = EV_CURRENT,
+			 .e_phoff = sizeof h,
+			 .e_ehsize = sizeof h,
+			 .e_phentsize = sizeof(Elf64_Phdr),
+			 .e_phnum = 2 };
 	size_t head = pack_bytes(p, &h, sizeof h), segments = pack_zeros(p, 2 * sizeof(Elf64_Phdr));
 	size_t one = pack_bytes(p, fatbin->at, fatbin->n), two = pack_bytes(p, fatbin->at, fatbin->n);
 	size_t wrapper = pack_zeros(p, 24);
@@ -255,8 +262,7 @@ static void put_segments(pack *p, const pack *fatbin, bool fixed)
 	size_t table = pack_bytes(p, &r, sizeof r);
 	Elf64_Dyn d[] = { { DT_RELA, { BASE + table } }, { DT_RELASZ, { sizeof r } }, { 0, { 0 } } };
 	size_t dynamic = pack_bytes(p, d, sizeof d);
-	Elf64_Phdr ph[] = { { .p_type = PT_LOAD, .p_flags = PF_R | PF_W, .p_vaddr = BASE,
-			      .p_filesz = p->n, .p_memsz = p->n },
+	Elf64_Phdr ph[] = { { .p_type = PT_LOAD, .p_flags = PF_R | PF_W, .p_vaddr = BASE, .p_filesz = p->n, .p_memsz = p->n },
 			    { .p_type = PT_DYNAMIC, .p_offset = dynamic, .p_filesz = sizeof d } };
 
 	(void)head, (void)one;

@@ -123,8 +123,8 @@ static gpul_source *open_archive(char path[64])
 	return s;
 }
 
-static gpul_status count_kernels(const gpul_image *image, const gpul_kernel_table *table, const gpul_error *failed,
-				 void *context, gpul_error *err)
+static gpul_status count_kernels(const gpul_image *image, const gpul_kernel_table *table, const gpul_error *failed, void *context,
+				 gpul_error *err)
 {
 	(void)image;
 	(void)failed;

@@ -31,13 +31,12 @@ static int make_images(void **state)
 	for (int i = 0; i < N_IMAGES; i++) {
 		int n = snprintf(text, sizeof text,
 				 ".version 7.0\n.target sm_75\n.address_size 64\n"
-				 ".visible .entry kernel_%d(.param .u32 p) { ret; }\n", i);
+				 ".visible .entry kernel_%d(.param .u32 p) { ret; }\n",
+				 i);
 		int more = i * 7919 % 30000;
 
 		memset(text + n, '\n', (size_t)more);
-		pack_fatbin_of(&packed, &(pack_of){ .kind = 1, .sm = 75,
-						    .flags = i % 3 == 2 ? FLAG_LZ4 : 0 },
-			       text, (size_t)(n + more));
+		pack_fatbin_of(&packed, &(pack_of){ .kind = 1, .sm = 75, .flags = i % 3 == 2 ? FLAG_LZ4 : 0 }, text, (size_t)(n + more));
 	}
 	return 0;
 }
@@ -66,8 +65,7 @@ static bool is_wanted(const gpul_image *image, void *context)
 	return !s->only_odd || image->unit % 2 == 1;
 }
 
-static gpul_status see(const gpul_image *image, const gpul_kernel_table *table,
-		       const gpul_error *failed, void *context, gpul_error *err)
+static gpul_status see(const gpul_image *image, const gpul_kernel_table *table, const gpul_error *failed, void *context, gpul_error *err)
 {
 	seen *s = context;
 	char name[32];
@@ -133,8 +131,7 @@ static void ends_when_the_visitor_returns_a_failure(void **state)
 		seen s = { .stop_at = stop };
 		gpul_error err = { 0 };
 
-		assert_int_equal(gpul_kernels_visit(list, NULL, see, &s, NULL, &err),
-				 GPUL_EUNSUPPORTED);
+		assert_int_equal(gpul_kernels_visit(list, NULL, see, &s, NULL, &err), GPUL_EUNSUPPORTED);
 		assert_int_equal(s.n, stop);
 		assert_string_equal(err.text, "enough");
 		assert_int_equal(err.native, 7);
@@ -184,8 +181,8 @@ typedef struct ends {
 	uint32_t registers[4], param_bytes[4];
 } ends;
 
-static gpul_status see_ends(const gpul_image *image, const gpul_kernel_table *table,
-			    const gpul_error *failed, void *context, gpul_error *err)
+static gpul_status see_ends(const gpul_image *image, const gpul_kernel_table *table, const gpul_error *failed, void *context,
+			    gpul_error *err)
 {
 	ends *e = context;
 

@@ -33,8 +33,7 @@ int main(int argc, char **argv)
 	gpul_symbol_explain(stub, cudaErrorInvalidDeviceFunction, "cudaErrorInvalidDeviceFunction", &err);
 	return printf("%s\n", err.text) < 0;
 #endif
-	if (gpul_driver_open(GPUL_DRIVER_AUTO, &drv, &err) == GPUL_OK &&
-	    gpul_kernel_by_symbol(drv, stub, &k, &err) == GPUL_OK)
+	if (gpul_driver_open(GPUL_DRIVER_AUTO, &drv, &err) == GPUL_OK && gpul_kernel_by_symbol(drv, stub, &k, &err) == GPUL_OK)
 		printf("kernel %s\n", gpul_kernel_name(k));
 	else
 		printf("%s\n", err.text);

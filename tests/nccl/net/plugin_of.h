@@ -5,11 +5,11 @@
 #include "nccl/net/nccl_abi.h"
 
 struct plugin {
-	int version;                     /* 10, 11 or 12 */
-	const gpul_nccl_net_v10 *v10;    /* one of the three is not NULL */
+	int version;                  /* 10, 11 or 12 */
+	const gpul_nccl_net_v10 *v10; /* one of the three is not NULL */
 	const gpul_nccl_net_v11 *v11;
 	const gpul_nccl_net_v12 *v12;
-	void *context;                   /* of versions 11 and 12 */
+	void *context; /* of versions 11 and 12 */
 };
 
 /* The functions that all versions have: PLUGIN_CALL(&p, test)(request, &done, NULL). */

@@ -134,7 +134,7 @@ static void strangers_on_the_port_do_not_keep_the_peer_out(void **state)
 		fds[i] = stranger(h.address);
 		for (size_t k = 0; k < sizeof rubbish; k++)
 			rubbish[k] = (unsigned char)rand();
-		(void)!send(fds[i], rubbish, (size_t)(i % 4 * 1000), MSG_NOSIGNAL);  /* every fourth one is silent */
+		(void)!send(fds[i], rubbish, (size_t)(i % 4 * 1000), MSG_NOSIGNAL); /* every fourth one is silent */
 		assert_int_equal(PLUGIN_CALL(&plugin, accept)(listener, &receiver, NULL), GPUL_NCCL_SUCCESS);
 		assert_null(receiver);
 	}
@@ -159,7 +159,7 @@ static void an_abandoned_attempt_ends_by_itself(void **state)
 	plugin_close(&plugin);
 	assert_true(gpul_clock_ns() - since < UINT64_C(1000000000));
 	assert_int_equal(PLUGIN_CALL(&plugin, close_listener)(listener), GPUL_NCCL_SUCCESS);
-	usleep(300000);  /* the thread of the attempt ends, which a sanitizer checks */
+	usleep(300000); /* the thread of the attempt ends, which a sanitizer checks */
 	assert_int_equal(plugin_open(12, 0, &plugin), GPUL_NCCL_SUCCESS);
 }
 
@@ -190,7 +190,7 @@ static void wrong_calls_give_errors(void **state)
 	assert_int_equal(PLUGIN_CALL(&plugin, irecv)(sender, 1, at, sizes, tags, &from, NULL, &request), GPUL_NCCL_INVALID_ARGUMENT);
 	assert_int_equal(PLUGIN_CALL(&plugin, isend)(receiver, memory, 64, 0, to, NULL, &request), GPUL_NCCL_INVALID_ARGUMENT);
 	assert_int_equal(PLUGIN_CALL(&plugin, isend)(sender, memory, 64, 0, from, NULL, &request), GPUL_NCCL_SUCCESS);
-	assert_null(request);  /* no receive is posted */
+	assert_null(request); /* no receive is posted */
 	assert_int_equal(PLUGIN_CALL(&plugin, unregister)(sender, from), GPUL_NCCL_SUCCESS);
 	assert_int_equal(PLUGIN_CALL(&plugin, unregister)(receiver, to), GPUL_NCCL_SUCCESS);
 	close_both(sender, receiver);
@@ -216,12 +216,9 @@ static int close_plugin(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_wrong_handle_gives_an_error),
-		cmocka_unit_test(another_secret_is_refused),
-		cmocka_unit_test(a_closed_port_gives_an_error_in_time),
-		cmocka_unit_test(strangers_on_the_port_do_not_keep_the_peer_out),
-		cmocka_unit_test(an_abandoned_attempt_ends_by_itself),
-		cmocka_unit_test(wrong_calls_give_errors),
+		cmocka_unit_test(a_wrong_handle_gives_an_error),        cmocka_unit_test(another_secret_is_refused),
+		cmocka_unit_test(a_closed_port_gives_an_error_in_time), cmocka_unit_test(strangers_on_the_port_do_not_keep_the_peer_out),
+		cmocka_unit_test(an_abandoned_attempt_ends_by_itself),  cmocka_unit_test(wrong_calls_give_errors),
 	};
 
 	return cmocka_run_group_tests(tests, open_plugin, close_plugin);

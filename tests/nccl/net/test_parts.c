@@ -43,8 +43,10 @@ static void a_handle_is_read_as_written(void **state)
 
 static void a_handle_cannot_name_a_host_or_a_path(void **state)
 {
-	static const char *const wrong[] = { "", "localhost:40123", "unix:/tmp/x", "10.9.0.1", "10.9.0.1:0", "10.9.0.1:70000", "10.9.0:1",
-					     "[fd00::2", ":40123", "[::1%a%b]x:3", "%:1", "[fe80::1%eth0]:1" };
+	static const char *const wrong[] = {
+		"",         "localhost:40123", "unix:/tmp/x", "10.9.0.1",     "10.9.0.1:0", "10.9.0.1:70000",
+		"10.9.0:1", "[fd00::2",        ":40123",      "[::1%a%b]x:3", "%:1",        "[fe80::1%eth0]:1"
+	};
 	unsigned char bytes[GPUL_NCCL_HANDLE_BYTES];
 	gpul_error err;
 	gpul_net_handle h;
@@ -53,7 +55,7 @@ static void a_handle_cannot_name_a_host_or_a_path(void **state)
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
 		err = (gpul_error){ 0 };
 		write_handle(wrong[i], GPUL_NET_VERBS, bytes);
-		if (gpul_net_handle_read(bytes, &h, &err) != GPUL_EINVAL && strcmp(wrong[i], "10.9.0.1"))  /* the default port is added */
+		if (gpul_net_handle_read(bytes, &h, &err) != GPUL_EINVAL && strcmp(wrong[i], "10.9.0.1")) /* the default port is added */
 			fail_msg("'%s' is accepted", wrong[i]);
 	}
 }
@@ -89,7 +91,7 @@ static void a_damaged_or_foreign_handle_is_refused(void **state)
 	write_handle("10.9.0.1:40123", 9, changed);
 	assert_int_equal(gpul_net_handle_read(changed, &h, NULL), GPUL_EFORMAT);
 	memcpy(changed, bytes, sizeof changed);
-	memset(changed + 16, '1', 64);  /* an address without an end */
+	memset(changed + 16, '1', 64); /* an address without an end */
 	sign(changed);
 	assert_int_equal(gpul_net_handle_read(changed, &h, NULL), GPUL_EINVAL);
 }
@@ -108,8 +110,8 @@ static void random_handles_do_no_harm(void **state)
 
 		write_handle("1.2.3.4:5", 1 + i % 2, bytes);
 		for (unsigned k = 0, n = (unsigned)rand() % 40; k < n; k++)
-			bytes[16 + rand() % (i % 3 ? 12 : 64)] =
-				(unsigned char)(i % 5 ? alphabet[(unsigned)rand() % sizeof alphabet] : (char)rand());
+			bytes[16 + rand() % (i % 3 ? 12 : 64)] = (unsigned char)(i % 5 ? alphabet[(unsigned)rand() % sizeof alphabet]
+										       : (char)rand());
 		sign(bytes);
 		if (gpul_net_handle_read(bytes, &h, NULL))
 			continue;
@@ -131,7 +133,7 @@ static void a_group_is_one_receive_if_its_tags_differ_and_it_is_small(void **sta
 	assert_false(gpul_net_fits_together(small, same, 3, 100));
 	assert_true(gpul_net_fits_together(small, same, 2, 100));
 	assert_false(gpul_net_fits_together(large, differ, 3, 100));
-	assert_true(gpul_net_fits_together(large + 1, differ, 1, 100));  /* one message may have segments */
+	assert_true(gpul_net_fits_together(large + 1, differ, 1, 100)); /* one message may have segments */
 }
 
 static void requests_are_limited_and_used_again(void **state)
@@ -160,12 +162,14 @@ static void requests_are_limited_and_used_again(void **state)
 
 static void interfaces_are_selected_as_nccl_does(void **state)
 {
+	/* clang-format off */
 	static const struct { const char *rule, *name; bool matches; } cases[] = {
 		{ "eth", "eth0", true }, { "eth", "veth0", false }, { "=eth", "eth0", false }, { "=eth0", "eth0", true },
 		{ "ib,eth1", "eth1", true }, { "ib,eth1", "eth0", false }, { "^docker,lo", "lo", false }, { "^docker,lo", "docker0", false },
 		{ "^docker,lo", "eth0", true }, { "^=eth0", "eth0", false }, { "^=eth0", "eth01", true }, { "eth0:3,ib", "ib2", true },
 		{ "eth0:3,ib", "eth0", true }, { "", "eth0", false }, { "^", "eth0", true }, { ",,", "eth0", false }, { ":", "eth0", false },
 	};
+	/* clang-format on */
 
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)

@@ -29,13 +29,13 @@ static struct {
 	int version, groups, comms, show;
 	unsigned long seed;
 	size_t most;
-	const char *end;  /* "kill:sender"; NULL: to the end */
+	const char *end; /* "kill:sender"; NULL: to the end */
 	const char *role, *meet;
 } opt = { .version = 12, .groups = 60, .comms = 2, .seed = 1, .most = BIG_BYTES };
 
 static struct plugin plugin;
 static unsigned char *noise;
-static int to_sender[2];  /* pipe: handles */
+static int to_sender[2]; /* pipe: handles */
 
 struct comm {
 	int index;
@@ -79,13 +79,13 @@ static void maybe_end(const char *who, int index, int group)
 		return;
 	kill(getpid(), opt.end[0] == 'k' ? SIGKILL : SIGSTOP);
 	for (;;)
-		pause();  /* another thread may have got the signal first */
+		pause(); /* another thread may have got the signal first */
 }
 
 /* ---- receiver -------------------------------------------------------------------------------------------------- */
 
 struct slot {
-	int group;       /* -1: free */
+	int group; /* -1: free */
 	void *request;
 	unsigned char *memory;
 	void *region;
@@ -151,7 +151,8 @@ static void *receive_all(void *argument)
 		slots[i] = (struct slot){ .group = -1, .memory = malloc(SLOT_BYTES) };
 		if (!slots[i].memory)
 			die("no memory", 0, 0);
-		check(PLUGIN_CALL(&plugin, register_memory)(c->end, slots[i].memory, SLOT_BYTES, GPUL_NCCL_HOST, &slots[i].region), "register");
+		check(PLUGIN_CALL(&plugin, register_memory)(c->end, slots[i].memory, SLOT_BYTES, GPUL_NCCL_HOST, &slots[i].region),
+		      "register");
 	}
 	while (finished < opt.groups) {
 		struct slot *s = &slots[random_below(&r, DEPTH)];
@@ -332,7 +333,7 @@ static int judge_end(pid_t receiving, pid_t sending)
 		return 1;
 	printf("error after %.0f ms\n", (seconds() - since) * 1000);
 	kill(first, SIGKILL);
-	survivor = status[is_victim(status[0]) ? 1 : 0];  /* both may have ended before the first wait */
+	survivor = status[is_victim(status[0]) ? 1 : 0]; /* both may have ended before the first wait */
 	if (is_victim(status[0]) + is_victim(status[1]) == 1 && WIFEXITED(survivor) && WEXITSTATUS(survivor) == GOT_ERROR)
 		return 0;
 	fprintf(stderr, "walk: status 0x%x, then 0x%x\n", (unsigned)status[0], (unsigned)status[1]);
@@ -407,12 +408,13 @@ int main(int n, char **args)
 		pids[i] = fork();
 		if (pids[i] == 0) {
 			close(to_sender[i == 0 ? 0 : 1]);
-			exit(i == 0 ? receiver() : sender());  /* not _exit(): a sanitizer looks for leaks */
+			exit(i == 0 ? receiver() : sender()); /* not _exit(): a sanitizer looks for leaks */
 		}
 	}
 	close(to_sender[0]), close(to_sender[1]);
 	failed = (opt.end ? judge_end : judge)(pids[0], pids[1]);
 	if (!failed && !opt.end)
-		printf("version %d: %d connections, %d groups each: right, %.1f s\n", opt.version, opt.comms, opt.groups, seconds() - since);
+		printf("version %d: %d connections, %d groups each: right, %.1f s\n", opt.version, opt.comms, opt.groups,
+		       seconds() - since);
 	return failed;
 }

@@ -5,7 +5,7 @@
 
 uint32_t random_below(struct rng *r, uint32_t n)
 {
-	uint64_t z = r->state += 0x9e3779b97f4a7c15ull;  /* splitmix64 */
+	uint64_t z = r->state += 0x9e3779b97f4a7c15ull; /* splitmix64 */
 
 	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
 	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
@@ -22,7 +22,7 @@ static size_t choose_bytes(struct rng *r, size_t most)
 
 static void make_group(struct rng *r, struct group *g, size_t most_bytes)
 {
-	const int alike = random_below(r, 8) == 0;  /* tags may repeat */
+	const int alike = random_below(r, 8) == 0; /* tags may repeat */
 	size_t slot_at = 0;
 	int tag = (int)random_below(r, N_TAGS);
 

@@ -13,16 +13,16 @@ enum {
 	N_TAGS = 11,
 	BIG_BYTES = 64 << 20,
 	SMALL_BYTES = 256 << 10,
-	GUARD_BYTES = 64,            /* after each message: must stay untouched */
-	SLOT_BYTES = BIG_BYTES + MAX_GROUP * (SMALL_BYTES + 2 * GUARD_BYTES),  /* of receive memory, for one group */
+	GUARD_BYTES = 64,                                                     /* after each message: must stay untouched */
+	SLOT_BYTES = BIG_BYTES + MAX_GROUP * (SMALL_BYTES + 2 * GUARD_BYTES), /* of receive memory, for one group */
 	NOISE_BYTES = BIG_BYTES + SMALL_BYTES + (1 << 16),
 	UNTOUCHED = 0xee,
 };
 
 struct message {
 	int tag;
-	size_t bytes, room;          /* of the message; of its buffer */
-	size_t noise_at, slot_at;    /* its content; its buffer in the receive memory of its group */
+	size_t bytes, room;       /* of the message; of its buffer */
+	size_t noise_at, slot_at; /* its content; its buffer in the receive memory of its group */
 };
 
 struct group {

@@ -14,8 +14,10 @@
 
 #include <cuda.h>
 
+/* clang-format off */
 #define CALLS(X) X(cuInit) X(cuDriverGetVersion) X(cuDeviceGetCount) X(cuCtxSetCurrent) X(cuModuleLoadData) X(cuModuleGetFunction) X(cuLaunchHostFunc) \
 	X(cuStreamSynchronize) X(cuOccupancyMaxPotentialBlockSize) X(cuDevicePrimaryCtxRetain)
+/* clang-format on */
 #define X(name) static __typeof__(name) *p_##name;
 CALLS(X)
 #undef X
@@ -104,7 +106,7 @@ static void die(void *unused)
 	(void)unused;
 	while (!is_waiting)
 		usleep(1000);
-	usleep(500000);   /* the other thread is in the call, also on a busy machine */
+	usleep(500000); /* the other thread is in the call, also on a busy machine */
 	abort();
 }
 
@@ -174,7 +176,7 @@ static int run_pointers(long n)
 	start_context();
 	if (p_cuModuleGetFunction(&f, load_module(), "a name that is not in it") != CUDA_ERROR_NOT_FOUND)
 		return 1;
-	return (int)p_cuModuleGetFunction(&f, load_module(), (const char *)(uintptr_t)16);   /* crashes */
+	return (int)p_cuModuleGetFunction(&f, load_module(), (const char *)(uintptr_t)16); /* crashes */
 }
 
 static int run_reopen(long n)
@@ -240,10 +242,13 @@ static int run_late(long n)
 
 int main(int argc, char **argv)
 {
-	static const struct { const char *name; int (*run)(long n); } cases[] = {
-		{ "threads", run_threads }, { "fork", run_fork }, { "crash", run_crash }, { "longjmp", run_longjmp }, { "signals", run_signals },
-		{ "pointers", run_pointers }, { "reopen", run_reopen }, { "closed", run_closed }, { "address", run_address }, { "exec", run_exec },
-		{ "late", run_late },
+	static const struct {
+		const char *name;
+		int (*run)(long n);
+	} cases[] = {
+		{ "threads", run_threads }, { "fork", run_fork },         { "crash", run_crash },   { "longjmp", run_longjmp },
+		{ "signals", run_signals }, { "pointers", run_pointers }, { "reopen", run_reopen }, { "closed", run_closed },
+		{ "address", run_address }, { "exec", run_exec },         { "late", run_late },
 	};
 
 	load_driver();

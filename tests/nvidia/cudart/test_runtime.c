@@ -15,17 +15,15 @@
 static const unsigned long long fatbin[] = { 0x0010000100000000ull + 0xba55ed50u, 0 };
 static gpul_rt_wrapper wrapper = { GPUL_RT_WRAPPER_MAGIC, GPUL_RT_WHOLE, fatbin, NULL };
 
-static char stub, host_variable[64];  /* only their addresses are used: they are registered */
+static char stub, host_variable[64]; /* only their addresses are used: they are registered */
 static char variable_name[] = "variable", kernel_name[] = "_Z6kernelv";
 
 static void **registered(void)
 {
 	void **handle = __cudaRegisterFatBinary(&wrapper);
 
-	__cudaRegisterFunction(handle, &stub, &stub, kernel_name, -1, NULL, NULL, NULL, NULL,
-			       NULL);
-	__cudaRegisterVar(handle, host_variable, host_variable, variable_name, 0,
-			  sizeof host_variable, 0, 0);
+	__cudaRegisterFunction(handle, &stub, &stub, kernel_name, -1, NULL, NULL, NULL, NULL, NULL);
+	__cudaRegisterVar(handle, host_variable, host_variable, variable_name, 0, sizeof host_variable, 0, 0);
 	__cudaRegisterFatBinaryEnd(handle);
 	return handle;
 }
@@ -138,11 +136,9 @@ static cudaError_t use_a_variable(void)
 	int value = 7, back = 0;
 	void *address;
 	size_t bytes = 0;
-	cudaError_t e = cudaMemcpyToSymbol(host_variable, &value, sizeof value, 8,
-					   cudaMemcpyHostToDevice);
+	cudaError_t e = cudaMemcpyToSymbol(host_variable, &value, sizeof value, 8, cudaMemcpyHostToDevice);
 
-	e = first_error(e, cudaMemcpyFromSymbol(&back, host_variable, sizeof back, 8,
-					  cudaMemcpyDeviceToHost));
+	e = first_error(e, cudaMemcpyFromSymbol(&back, host_variable, sizeof back, 8, cudaMemcpyDeviceToHost));
 	e = first_error(e, cudaGetSymbolAddress(&address, host_variable));
 	e = first_error(e, cudaGetSymbolSize(&bytes, host_variable));
 	if (!e && (back != 7 || address != host_variable || bytes != sizeof host_variable))
@@ -170,7 +166,7 @@ static void reports_every_failing_driver_call(void **state)
 {
 	static cudaError_t (*const scenarios[])(void) = {
 		allocate_copy_free, allocate_on_the_host, allocate_in_order, record_events,
-		launch_each_way,    query_a_kernel,   use_a_variable,    query_devices,
+		launch_each_way,    query_a_kernel,       use_a_variable,    query_devices,
 	};
 
 	(void)state;
@@ -190,7 +186,7 @@ static void reports_every_failing_driver_call(void **state)
 			assert_int_equal(fake_alive_of(FAKE_STREAM), 0);
 			assert_int_equal(fake_alive_of(FAKE_EVENT), 0);
 			if (e == cudaSuccess) {
-				assert_int_equal(n, calls + 1);  /* each driver call has failed once */
+				assert_int_equal(n, calls + 1); /* each driver call has failed once */
 				assert_int_equal(cudaGetLastError(), cudaSuccess);
 				break;
 			}
@@ -218,8 +214,7 @@ static void an_unregistered_kernel_is_unknown(void **state)
 	__cudaUnregisterFatBinary(handle);
 	assert_int_equal(fake_alive_of(FAKE_LIBRARY), 0);
 	assert_int_equal(cudaGetFuncBySymbol(&f, &stub), cudaErrorInvalidDeviceFunction);
-	assert_int_equal(cudaMemcpyToSymbol(host_variable, "", 1, 0, cudaMemcpyHostToDevice),
-			 cudaErrorInvalidSymbol);
+	assert_int_equal(cudaMemcpyToSymbol(host_variable, "", 1, 0, cudaMemcpyHostToDevice), cudaErrorInvalidSymbol);
 }
 
 static void an_image_is_loaded_once_and_only_when_needed(void **state)
@@ -229,14 +224,14 @@ static void an_image_is_loaded_once_and_only_when_needed(void **state)
 	(void)state;
 	begin(0);
 	a = registered();
-	b = __cudaRegisterFatBinary(&wrapper);  /* no symbol of this image is used */
+	b = __cudaRegisterFatBinary(&wrapper); /* no symbol of this image is used */
 	assert_int_equal(fake_calls(), 0);
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(cudaLaunchKernel(&stub, one, one, NULL, 0, NULL), cudaSuccess);
 	assert_int_equal(fake_alive_of(FAKE_LIBRARY), 1);
 	__cudaUnregisterFatBinary(b);
 	__cudaUnregisterFatBinary(a);
-	__cudaUnregisterFatBinary(a);  /* the image is no longer registered: the call does nothing */
+	__cudaUnregisterFatBinary(a); /* the image is no longer registered: the call does nothing */
 	assert_int_equal(fake_alive_of(FAKE_LIBRARY), 0);
 }
 
@@ -252,15 +247,13 @@ static void finds_each_of_many_kernels_in_many_images(void **state)
 	for (int i = 0; i < IMAGES; i++) {
 		handle[i] = __cudaRegisterFatBinary(&wrapper);
 		for (int k = 0; k < EACH; k++)
-			__cudaRegisterFunction(handle[i], &stubs[i][k], NULL, kernel_name, -1,
-					       NULL, NULL, NULL, NULL, NULL);
+			__cudaRegisterFunction(handle[i], &stubs[i][k], NULL, kernel_name, -1, NULL, NULL, NULL, NULL, NULL);
 	}
 	for (int i = 0; i < IMAGES; i += 2)
 		__cudaUnregisterFatBinary(handle[i]);
 	for (int i = 0; i < IMAGES; i++)
 		for (int k = 0; k < EACH; k++)
-			assert_int_equal(cudaGetFuncBySymbol(&f, &stubs[i][k]),
-					 i % 2 ? cudaSuccess : cudaErrorInvalidDeviceFunction);
+			assert_int_equal(cudaGetFuncBySymbol(&f, &stubs[i][k]), i % 2 ? cudaSuccess : cudaErrorInvalidDeviceFunction);
 	assert_int_equal(fake_alive_of(FAKE_LIBRARY), IMAGES / 2);
 	for (int i = 1; i < IMAGES; i += 2)
 		__cudaUnregisterFatBinary(handle[i]);
@@ -270,18 +263,16 @@ static void finds_each_of_many_kernels_in_many_images(void **state)
 static void the_first_launch_reports_an_invalid_fat_binary(void **state)
 {
 	gpul_rt_wrapper broken[] = { { 0x12345678, 1, fatbin, NULL },
-					 { GPUL_RT_WRAPPER_MAGIC, 3, fatbin, NULL },
-					 { GPUL_RT_WRAPPER_MAGIC, 0, NULL, NULL } };
+				     { GPUL_RT_WRAPPER_MAGIC, 3, fatbin, NULL },
+				     { GPUL_RT_WRAPPER_MAGIC, 0, NULL, NULL } };
 
 	(void)state;
 	for (int i = 0; i < 3; i++) {
 		void **handle = __cudaRegisterFatBinary(&broken[i]);
 
 		begin(0);
-		__cudaRegisterFunction(handle, &stub, &stub, kernel_name, -1, NULL, NULL, NULL,
-				       NULL, NULL);
-		assert_int_equal(cudaLaunchKernel(&stub, one, one, NULL, 0, NULL),
-				 cudaErrorInvalidKernelImage);
+		__cudaRegisterFunction(handle, &stub, &stub, kernel_name, -1, NULL, NULL, NULL, NULL, NULL);
+		assert_int_equal(cudaLaunchKernel(&stub, one, one, NULL, 0, NULL), cudaErrorInvalidKernelImage);
 		assert_int_equal(cudaGetLastError(), cudaErrorInvalidKernelImage);
 		__cudaUnregisterFatBinary(handle);
 	}
@@ -294,12 +285,11 @@ static void every_launch_reports_a_kernel_that_the_image_lacks(void **state)
 	(void)state;
 	begin(0);
 	fake_behave()->absent_kernel = kernel_name;
-	for (int i = 0; i < 2; i++) {  /* each launch reports it, not only the first */
+	for (int i = 0; i < 2; i++) { /* each launch reports it, not only the first */
 		cudaKernel_t k;
 
 		assert_int_equal(__cudaGetKernel(&k, &stub), cudaSuccess);
-		assert_int_equal(__cudaLaunchKernel(k, one, one, NULL, 0, NULL),
-				 cudaErrorInvalidDeviceFunction);
+		assert_int_equal(__cudaLaunchKernel(k, one, one, NULL, 0, NULL), cudaErrorInvalidDeviceFunction);
 	}
 	__cudaUnregisterFatBinary(handle);
 }
@@ -347,18 +337,16 @@ static void the_first_use_sets_the_pointers_to_managed_variables(void **state)
 
 /* ---- separate compilation, when the linked image has nothing for the device --------------- */
 
-static gpul_driver linker;  /* the fake driver, with a linker that counts its calls */
+static gpul_driver linker; /* the fake driver, with a linker that counts its calls */
 static int parts_added, linkers_alive;
 static const char linked_image[] = "linked";
 
-static CUresult load_only_linked(CUlibrary *l, const void *image, CUjit_option *jit,
-				 void **values, unsigned n, CUlibraryOption *options,
+static CUresult load_only_linked(CUlibrary *l, const void *image, CUjit_option *jit, void **values, unsigned n, CUlibraryOption *options,
 				 void **option_values, unsigned n_options)
 {
 	if (image != linked_image)
 		return CUDA_ERROR_NO_BINARY_FOR_GPU;
-	return fake_runtime_driver(0)->cuLibraryLoadData(l, image, jit, values, n, options,
-							 option_values, n_options);
+	return fake_runtime_driver(0)->cuLibraryLoadData(l, image, jit, values, n, options, option_values, n_options);
 }
 
 static CUresult link_create(unsigned n, CUjit_option *options, void **values, CUlinkState *out)
@@ -369,8 +357,8 @@ static CUresult link_create(unsigned n, CUjit_option *options, void **values, CU
 	return CUDA_SUCCESS;
 }
 
-static CUresult link_add(CUlinkState l, CUjitInputType type, void *data, size_t bytes,
-			 const char *name, unsigned n, CUjit_option *options, void **values)
+static CUresult link_add(CUlinkState l, CUjitInputType type, void *data, size_t bytes, const char *name, unsigned n, CUjit_option *options,
+			 void **values)
 {
 	(void)l, (void)data, (void)name, (void)n, (void)options, (void)values;
 	if (type != CU_JIT_INPUT_FATBINARY || bytes != sizeof fatbin)
@@ -413,12 +401,10 @@ static void links_the_parts_if_the_image_has_nothing_for_this_device(void **stat
 		gpul_rt_use(&linker);
 		parts_added = 0;
 		separate.parts = i == 0 ? two : i == 1 ? one_part : NULL;
-		__cudaRegisterFunction(handle, &stub, &stub, kernel_name, -1, NULL, NULL, NULL,
-				       NULL, NULL);
-		assert_int_equal(cudaLaunchKernel(&stub, one, one, NULL, 0, NULL),
-				 i == 0	  ? cudaSuccess
-				 : i == 1 ? cudaErrorInvalidPtx
-					  : cudaErrorNoKernelImageForDevice);
+		__cudaRegisterFunction(handle, &stub, &stub, kernel_name, -1, NULL, NULL, NULL, NULL, NULL);
+		assert_int_equal(cudaLaunchKernel(&stub, one, one, NULL, 0, NULL), i == 0   ? cudaSuccess
+										   : i == 1 ? cudaErrorInvalidPtx
+											    : cudaErrorNoKernelImageForDevice);
 		assert_int_equal(linkers_alive, 0);
 		__cudaUnregisterFatBinary(handle);
 	}
@@ -437,13 +423,11 @@ static void nested_launch_configurations_form_a_stack(void **state)
 	for (unsigned i = 0; i < 3; i++)
 		assert_int_equal(__cudaPushCallConfiguration((dim3){ i, 2, 3 }, one, i, NULL), 0);
 	for (unsigned i = 3; i-- > 0;) {
-		assert_int_equal(__cudaPopCallConfiguration(&grid, &block, &shared_bytes, &stream),
-				 cudaSuccess);
+		assert_int_equal(__cudaPopCallConfiguration(&grid, &block, &shared_bytes, &stream), cudaSuccess);
 		assert_int_equal(grid.x, i);
 		assert_int_equal(shared_bytes, i);
 	}
-	assert_int_equal(__cudaPopCallConfiguration(&grid, &block, &shared_bytes, &stream),
-			 cudaErrorMissingConfiguration);
+	assert_int_equal(__cudaPopCallConfiguration(&grid, &block, &shared_bytes, &stream), cudaErrorMissingConfiguration);
 	assert_int_equal(cudaGetLastError(), cudaErrorMissingConfiguration);
 }
 
@@ -460,8 +444,7 @@ static void refuses_too_many_nested_launch_configurations(void **state)
 	assert_in_range(n, 16, 999);
 	assert_int_equal(cudaGetLastError(), cudaErrorLaunchMaxDepthExceeded);
 	while (n--)
-		assert_int_equal(__cudaPopCallConfiguration(&grid, &block, &shared_bytes, &stream),
-				 cudaSuccess);
+		assert_int_equal(__cudaPopCallConfiguration(&grid, &block, &shared_bytes, &stream), cudaSuccess);
 }
 
 /* ---- errors, threads --------------------------------------------------------------------- */
@@ -478,8 +461,7 @@ static void every_error_has_a_name_and_a_text(void **state)
 	for (int number = 0; number < 1100; number++) {
 		const char *name = cudaGetErrorName((cudaError_t)number);
 
-		assert_int_equal(strcmp(name, unknown) == 0,
-				 strcmp(cudaGetErrorString((cudaError_t)number), unknown) == 0);
+		assert_int_equal(strcmp(name, unknown) == 0, strcmp(cudaGetErrorString((cudaError_t)number), unknown) == 0);
 		assert_true(strcmp(name, unknown) == 0 || strncmp(name, "cuda", 4) == 0);
 	}
 }
@@ -499,8 +481,7 @@ static void each_thread_has_its_own_last_error(void **state)
 
 	(void)state;
 	gpul_rt_use(fake_runtime_driver(0));
-	assert_int_equal(gpul_rt_fail(cudaErrorInvalidValue, "of this thread"),
-			 cudaErrorInvalidValue);
+	assert_int_equal(gpul_rt_fail(cudaErrorInvalidValue, "of this thread"), cudaErrorInvalidValue);
 	(void)fake_driver_failing(4, CUDA_ERROR_ILLEGAL_ADDRESS); /* the 4th call fails: count, get, retain, set */
 	assert_int_equal(cudaPeekAtLastError(), cudaErrorInvalidValue);
 	assert_int_equal(pthread_create(&thread, NULL, synchronize_in_a_thread, NULL), 0);

@@ -16,19 +16,18 @@
 #include "nvidia/cudart/rt_calls_internal.h"
 
 /* Two kernels: add(p) does *p += plus++, and wait(p) waits until *p is not 0. */
-static const char ptx[] =
-	".version 8.0\n.target sm_75\n.address_size 64\n"
-	".visible .global .align 4 .u32 plus = 5;\n"
-	".visible .entry add(.param .u64 p) {\n"
-	".reg .b32 %r<4>; .reg .b64 %rd<3>;\n"
-	"ld.param.u64 %rd1, [p]; ld.global.u32 %r1, [%rd1]; ld.global.u32 %r2, [plus];\n"
-	"add.s32 %r1, %r1, %r2; st.global.u32 [%rd1], %r1;\n"
-	"add.s32 %r2, %r2, 1; st.global.u32 [plus], %r2; ret; }\n"
-	".visible .entry wait(.param .u64 p) {\n"
-	".reg .b32 %r<2>; .reg .b64 %rd<2>; .reg .pred %p<2>;\n"
-	"ld.param.u64 %rd1, [p];\n"
-	"again: ld.volatile.global.u32 %r1, [%rd1]; setp.eq.s32 %p1, %r1, 0;\n"
-	"@%p1 bra again; ret; }\n";
+static const char ptx[] = ".version 8.0\n.target sm_75\n.address_size 64\n"
+			  ".visible .global .align 4 .u32 plus = 5;\n"
+			  ".visible .entry add(.param .u64 p) {\n"
+			  ".reg .b32 %r<4>; .reg .b64 %rd<3>;\n"
+			  "ld.param.u64 %rd1, [p]; ld.global.u32 %r1, [%rd1]; ld.global.u32 %r2, [plus];\n"
+			  "add.s32 %r1, %r1, %r2; st.global.u32 [%rd1], %r1;\n"
+			  "add.s32 %r2, %r2, 1; st.global.u32 [plus], %r2; ret; }\n"
+			  ".visible .entry wait(.param .u64 p) {\n"
+			  ".reg .b32 %r<2>; .reg .b64 %rd<2>; .reg .pred %p<2>;\n"
+			  "ld.param.u64 %rd1, [p];\n"
+			  "again: ld.volatile.global.u32 %r1, [%rd1]; setp.eq.s32 %p1, %r1, 0;\n"
+			  "@%p1 bra again; ret; }\n";
 
 /* A fat binary with one entry of uncompressed PTX: a header of 16 bytes, an entry of 64 bytes, the text. */
 static struct fatbin {
@@ -72,12 +71,9 @@ static void **registered(void)
 	memcpy(fatbin.text, ptx, sizeof ptx);
 	wrapper.fatbin = &fatbin;
 	handle = __cudaRegisterFatBinary(&wrapper);
-	__cudaRegisterFunction(handle, &stub, &stub, kernel_name, -1, NULL, NULL, NULL, NULL,
-			       NULL);
-	__cudaRegisterFunction(handle, &wait_stub, &wait_stub, wait_name, -1, NULL, NULL, NULL,
-			       NULL, NULL);
-	__cudaRegisterVar(handle, (char *)&plus_shadow, (char *)&plus_shadow, variable_name, 0,
-			  sizeof plus_shadow, 0, 0);
+	__cudaRegisterFunction(handle, &stub, &stub, kernel_name, -1, NULL, NULL, NULL, NULL, NULL);
+	__cudaRegisterFunction(handle, &wait_stub, &wait_stub, wait_name, -1, NULL, NULL, NULL, NULL, NULL);
+	__cudaRegisterVar(handle, (char *)&plus_shadow, (char *)&plus_shadow, variable_name, 0, sizeof plus_shadow, 0, 0);
 	__cudaRegisterFatBinaryEnd(handle);
 	return handle;
 }
@@ -96,11 +92,10 @@ static void leave_while_a_kernel_runs(void)
 	unsigned *p = NULL;
 	void *args[] = { &p };
 
-	alarm(20);  /* SIGALRM ends a child that hangs */
+	alarm(20); /* SIGALRM ends a child that hangs */
 	of_child = registered();
-	atexit(unregister);  /* the constructor that nvcc generates does this too */
-	if (cudaMalloc((void **)&p, sizeof *p) || cudaMemset(p, 0, sizeof *p) ||
-	    cudaLaunchKernel(&wait_stub, one, one, args, 0, NULL))
+	atexit(unregister); /* the constructor that nvcc generates does this too */
+	if (cudaMalloc((void **)&p, sizeof *p) || cudaMemset(p, 0, sizeof *p) || cudaLaunchKernel(&wait_stub, one, one, args, 0, NULL))
 		_exit(1);
 	exit(cudaStreamQuery(NULL) == cudaErrorNotReady ? 0 : 2);
 }
@@ -153,9 +148,7 @@ static void each_device_has_its_own_copy_of_a_variable(void **state)
 	assert_int_equal(added(2), 5 + 6);
 	assert_int_equal(cudaSetDevice(1), cudaSuccess);
 	assert_int_equal(added(1), 5);
-	assert_int_equal(cudaMemcpyToSymbol(&plus_shadow, &plus, sizeof plus, 0,
-					    cudaMemcpyHostToDevice),
-			 cudaSuccess);
+	assert_int_equal(cudaMemcpyToSymbol(&plus_shadow, &plus, sizeof plus, 0, cudaMemcpyHostToDevice), cudaSuccess);
 	assert_int_equal(added(1), 100);
 	assert_int_equal(cudaGetDevice(&device), cudaSuccess);
 	assert_int_equal(device, 1);
@@ -183,9 +176,7 @@ static void *entry(const char *name, unsigned version)
 	enum cudaDriverEntryPointQueryResult found;
 	void *p = NULL;
 
-	assert_int_equal(cudaGetDriverEntryPointByVersion(name, &p, version, cudaEnableDefault,
-							  &found),
-			 cudaSuccess);
+	assert_int_equal(cudaGetDriverEntryPointByVersion(name, &p, version, cudaEnableDefault, &found), cudaSuccess);
 	assert_int_equal(found, cudaDriverEntryPointSuccess);
 	return p;
 }
@@ -194,8 +185,7 @@ static void uses_and_keeps_a_context_that_the_program_made_current(void **state)
 {
 	CUresult (*create)(CUcontext *, unsigned, CUdevice);
 	CUresult (*destroy)(CUcontext), (*current)(CUcontext *);
-	void *p[] = { entry("cuCtxCreate", 3020), entry("cuCtxDestroy", 4000),
-		      entry("cuCtxGetCurrent", 4000) };
+	void *p[] = { entry("cuCtxCreate", 3020), entry("cuCtxDestroy", 4000), entry("cuCtxGetCurrent", 4000) };
 	CUcontext own = NULL, now = NULL;
 	void **handle = registered();
 	int device = -1;
@@ -206,13 +196,13 @@ static void uses_and_keeps_a_context_that_the_program_made_current(void **state)
 	memcpy(&current, &p[2], sizeof current);
 	assert_int_equal(added(1), 5);
 	assert_int_equal(create(&own, 0, 1), CUDA_SUCCESS);
-	assert_int_equal(added(2), 5 + 6);  /* this context has its own copy of the variable */
+	assert_int_equal(added(2), 5 + 6); /* this context has its own copy of the variable */
 	assert_int_equal(cudaGetDevice(&device), cudaSuccess);
 	assert_int_equal(device, 1);
 	assert_int_equal(current(&now), CUDA_SUCCESS);
 	assert_ptr_equal(now, own);
 	assert_int_equal(destroy(own), CUDA_SUCCESS);
-	assert_int_equal(added(1), 6);  /* the primary context is current again */
+	assert_int_equal(added(1), 6); /* the primary context is current again */
 	assert_int_equal(cudaGetDevice(&device), cudaSuccess);
 	assert_int_equal(device, 0);
 	__cudaUnregisterFatBinary(handle);
@@ -253,7 +243,7 @@ static void *work_before_and_after_a_reset(void *failed)
 	void *p = NULL;
 	cudaError_t e = cudaMalloc(&p, 16);
 
-	pthread_barrier_wait(&both);  /* the main thread resets the device between the two barriers */
+	pthread_barrier_wait(&both); /* the main thread resets the device between the two barriers */
 	pthread_barrier_wait(&both);
 	if (!e)
 		e = cudaMalloc(&p, 16);
@@ -276,7 +266,7 @@ static void a_reset_affects_the_other_threads(void **state)
 	pthread_barrier_wait(&both);
 	assert_int_equal(pthread_join(thread, &failed), 0);
 	assert_null(failed);
-	assert_int_equal(added(1), 5);  /* the variable has its initial value again */
+	assert_int_equal(added(1), 5); /* the variable has its initial value again */
 	pthread_barrier_destroy(&both);
 	__cudaUnregisterFatBinary(handle);
 }
@@ -290,7 +280,7 @@ static void a_reset_clears_a_fault(void **state)
 	assert_int_equal(cudaDeviceSynchronize(), cudaErrorIllegalAddress);
 	assert_int_equal(cudaGetLastError(), cudaErrorIllegalAddress);
 	assert_int_equal(cudaGetLastError(), cudaSuccess);
-	assert_int_equal(cudaDeviceSynchronize(), cudaErrorIllegalAddress);  /* the error is sticky */
+	assert_int_equal(cudaDeviceSynchronize(), cudaErrorIllegalAddress); /* the error is sticky */
 	assert_int_equal(cudaDeviceReset(), cudaSuccess);
 	assert_int_equal(cudaGetLastError(), cudaSuccess);
 	assert_int_equal(added(1), 5);
@@ -314,7 +304,7 @@ static void a_fault_is_printed_once(void **state)
 	assert_true(pread(file, text, sizeof text - 1, 0) > 0);
 	close(file);
 	assert_non_null(strstr(text, "4-byte global load at 0x10 is a NULL pointer; add, block 0, thread 0\n"));
-	assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);  /* one line */
+	assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1); /* one line */
 	assert_int_equal(cudaDeviceReset(), cudaSuccess);
 	__cudaUnregisterFatBinary(handle);
 }
@@ -358,11 +348,10 @@ static int check_shared_memory(int from_owner)
 	cudaEvent_t event;
 	unsigned *p, word = 0;
 
-	if (read(from_owner, &memory, sizeof memory) != sizeof memory ||
-	    read(from_owner, &ready, sizeof ready) != sizeof ready)
+	if (read(from_owner, &memory, sizeof memory) != sizeof memory || read(from_owner, &ready, sizeof ready) != sizeof ready)
 		return 1;
-	if (cudaIpcOpenMemHandle((void **)&p, memory, cudaIpcMemLazyEnablePeerAccess) ||
-	    cudaIpcOpenEventHandle(&event, ready) || cudaEventSynchronize(event))
+	if (cudaIpcOpenMemHandle((void **)&p, memory, cudaIpcMemLazyEnablePeerAccess) || cudaIpcOpenEventHandle(&event, ready) ||
+	    cudaEventSynchronize(event))
 		return 2;
 	if (cudaMemcpy(&word, p, 4, cudaMemcpyDeviceToHost) || word != 0x07070707)
 		return 3;
@@ -378,14 +367,12 @@ static int share(int to_other)
 	char end;
 
 	if (cudaMalloc(&p, 4096) || cudaMemset(p, 7, 4096) ||
-	    cudaEventCreateWithFlags(&event, cudaEventInterprocess | cudaEventDisableTiming) ||
-	    cudaEventRecord(event, NULL) || cudaIpcGetMemHandle(&memory, p) ||
-	    cudaIpcGetEventHandle(&ready, event))
+	    cudaEventCreateWithFlags(&event, cudaEventInterprocess | cudaEventDisableTiming) || cudaEventRecord(event, NULL) ||
+	    cudaIpcGetMemHandle(&memory, p) || cudaIpcGetEventHandle(&ready, event))
 		return 5;
-	if (write(to_other, &memory, sizeof memory) != sizeof memory ||
-	    write(to_other, &ready, sizeof ready) != sizeof ready)
+	if (write(to_other, &memory, sizeof memory) != sizeof memory || write(to_other, &ready, sizeof ready) != sizeof ready)
 		return 6;
-	return read(to_other, &end, 1) ? 7 : 0;  /* wait until the parent closes the socket */
+	return read(to_other, &end, 1) ? 7 : 0; /* wait until the parent closes the socket */
 }
 
 static void two_processes_share_memory_and_an_event(void **state)
@@ -415,7 +402,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_process_can_exit_while_a_kernel_runs),  /* must be first, because it forks */
-		cmocka_unit_test(two_processes_share_memory_and_an_event),  /* it forks too */
+		cmocka_unit_test(two_processes_share_memory_and_an_event), /* it forks too */
 		cmocka_unit_test(each_device_has_its_own_copy_of_a_variable),
 		cmocka_unit_test(peer_devices_access_each_others_memory),
 		cmocka_unit_test(registering_code_again_resets_its_variables),

@@ -172,7 +172,7 @@ static void slots_are_free_only_after_a_release(void **state)
 	assert_true(pusher_full(&pushers[0]));
 	assert_int_equal(gpul_fifo_poll(f, items + 1, 1), 1);
 	assert_int_equal(line(0)->tail, 0);
-	gpul_fifo_release(f);  /* releases the triggers of both polls */
+	gpul_fifo_release(f); /* releases the triggers of both polls */
 	assert_int_equal(line(0)->tail, 2);
 	assert_false(pusher_full(&pushers[0]));
 	gpul_fifo_close(f);
@@ -189,7 +189,7 @@ static void release_lane_frees_up_to_a_position_and_release_the_rest(void **stat
 	assert_int_equal(gpul_fifo_poll(f, items, 16), 9);
 	gpul_fifo_release_lane(f, 1, 3);
 	assert_int_equal(line(1)->tail, 3);
-	gpul_fifo_release_lane(f, 1, 3);  /* repeating the call changes nothing */
+	gpul_fifo_release_lane(f, 1, 3); /* repeating the call changes nothing */
 	assert_int_equal(line(1)->tail, 3);
 	assert_int_equal(line(0)->tail, 0);
 	gpul_fifo_release(f);
@@ -236,7 +236,7 @@ static void poll_finds_a_trigger_in_any_lane_for_every_turn(void **state)
 		for (unsigned lane = 0; lane < LANES; lane++) {
 			const unsigned before = (turn + LANES - 1) % LANES;
 
-			push(before, 1);  /* so that the next scan begins at turn */
+			push(before, 1); /* so that the next scan begins at turn */
 			assert_int_equal(gpul_fifo_poll(f, items, 1), 1);
 			pushed[before]++;
 			gpul_fifo_release(f);
@@ -368,7 +368,7 @@ static void first_abort_code_is_written_to_all_lanes_and_stays(void **state)
 	gpul_fifo_close(f);
 	f = open_area(128);
 	gpul_fifo_abort(f, 19);
-	assert_int_equal(gpul_fifo_aborted(f), 17);  /* also for a new CPU's end */
+	assert_int_equal(gpul_fifo_aborted(f), 17); /* also for a new CPU's end */
 	gpul_fifo_close(f);
 }
 
@@ -397,7 +397,7 @@ static void next_poll_copies_a_raised_code_to_all_lanes(void **state)
 		if (asked)
 			assert_int_equal(gpul_fifo_aborted(f), GPUL_FIFO_CODE_TIMED_OUT);
 		else
-			assert_int_equal(gpul_fifo_poll(f, items, 1), 1);  /* poll still returns the pushed trigger */
+			assert_int_equal(gpul_fifo_poll(f, items, 1), 1); /* poll still returns the pushed trigger */
 		for (unsigned lane = 0; lane < 4; lane++)
 			assert_int_equal(pusher_aborted(&pushers[lane]), GPUL_FIFO_CODE_TIMED_OUT);
 		gpul_fifo_abort(f, 3);
@@ -431,12 +431,12 @@ static void reset_empties_the_fifo(void **state)
 	for (unsigned i = 0; i < 3; i++)
 		push(i & 1, i);
 	assert_int_equal(gpul_fifo_poll(f, items, 2), 2);
-	pusher_store(&pushers[1], 3, 1, 0);  /* one word of a slot behind a gap */
+	pusher_store(&pushers[1], 3, 1, 0); /* one word of a slot behind a gap */
 	((struct gpul_fifo_header *)(void *)area)->raised = 9;
 	assert_int_equal(gpul_fifo_aborted(f), 9);
 	assert_int_equal(gpul_fifo_reset(f, NULL), GPUL_OK);
 	assert_int_equal(gpul_fifo_aborted(f), 0);
-	gpul_fifo_release(f);  /* nothing is left to release */
+	gpul_fifo_release(f); /* nothing is left to release */
 	for (unsigned lane = 0; lane < 2; lane++) {
 		assert_int_equal(pusher_aborted(&pushers[lane]), 0);
 		assert_int_equal(line(lane)->tail, 0);
@@ -454,11 +454,13 @@ static void reset_empties_the_fifo(void **state)
 static void abort_codes_are_described_as_text(void **state)
 {
 	(void)state;
+	/* clang-format off */
 	static const struct { uint32_t code; const char *says; } codes[] = {
 		{ 0, "not aborted" }, { GPUL_ESYS, "a handler failed with status 5" },
 		{ GPUL_FIFO_CODE_TIMED_OUT, "a kernel's time-out" }, { GPUL_FIFO_CODE_STOPPED, "the proxy was stopped" },
 		{ GPUL_FIFO_CODE_PEER_GONE, "the other process has ended" }, { UINT32_MAX, "code 4294967295" },
 	};
+	/* clang-format on */
 	char buf[64];
 
 	for (unsigned i = 0; i < sizeof(codes) / sizeof(*codes); i++)

@@ -138,7 +138,7 @@ static void create_undoes_everything_whichever_call_fails(void **state)
 				assert_non_null(strstr(err.text, "cu"));
 				n_failed++;
 			} else {
-				assert_true(kinds[k] == GPUL_MEM_AUTO);  /* AUTO tried the next kind */
+				assert_true(kinds[k] == GPUL_MEM_AUTO); /* AUTO tried the next kind */
 				expect_works(f, GPUL_MEM_AUTO);
 				gpul_fifo_close(f);
 			}
@@ -166,7 +166,7 @@ static void creating_the_kernels_end_undoes_everything_whichever_call_fails(void
 
 		fake_fail_next(n, CUDA_ERROR_LAUNCH_FAILED);
 		if (gpul_fifo_gpu_create(drv, area, address(area), sizeof(area), &g, &err) == GPUL_OK) {
-			assert_int_equal(n, 4);  /* allocate, copy and wait have each failed once */
+			assert_int_equal(n, 4); /* allocate, copy and wait have each failed once */
 			gpul_fifo_gpu_destroy(g);
 			break;
 		}
@@ -187,7 +187,7 @@ static void reset_reports_driver_errors_and_can_be_repeated(void **state)
 
 	assert_int_equal(gpul_fifo_create(drv, GPUL_MEM_MEMFD, 0, &shape, &f, NULL), GPUL_OK);
 	const struct gpul_fifo_device param = *gpul_fifo_gpu_param(gpul_fifo_gpu_of(f));
-	struct gpul_fifo_lane *lanes = param.lanes;  /* the fake driver's device memory is host memory */
+	struct gpul_fifo_lane *lanes = param.lanes; /* the fake driver's device memory is host memory */
 
 	expect_works(f, GPUL_MEM_MEMFD);
 	gpul_fifo_abort(f, 1);

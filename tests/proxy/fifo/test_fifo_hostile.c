@@ -48,13 +48,16 @@ static void expect_refused(const void *at, size_t bytes)
 static void refuses_a_header_with_any_wrong_field(void **state)
 {
 	(void)state;
-	static const struct { const char *name; size_t offset, bytes; } fields[] = {
+	static const struct {
+		const char *name;
+		size_t offset, bytes;
+	} fields[] = {
 #define FIELD(name) { #name, offsetof(struct gpul_fifo_header, name), sizeof(((struct gpul_fifo_header *)0)->name) }
 		FIELD(magic), FIELD(version), FIELD(lanes), FIELD(lane_shift), FIELD(bytes),
 #undef FIELD
 	};
-	static const uint64_t values[] = { 0, 1, 3, 5, 24, 25, 31, 32, 63, 64, 4096, 8192, 1u << 24, 1u << 31, UINT32_MAX,
-					   1ull << 32, UINT64_MAX, 1ull << 63 };
+	static const uint64_t values[] = { 0,  1,    3,    5,        24,       25,         31,         32,         63,
+					   64, 4096, 8192, 1u << 24, 1u << 31, UINT32_MAX, 1ull << 32, UINT64_MAX, 1ull << 63 };
 
 	make(64, 8);
 	for (unsigned i = 0; i < sizeof(fields) / sizeof(*fields); i++) {
@@ -166,7 +169,7 @@ static void lane_returns_at_most_its_slots_before_a_release(void **state)
 
 	assert_int_equal(gpul_fifo_open(area, area_bytes, &f, NULL), GPUL_OK);
 	for (unsigned lap = 0; lap < 3; lap++)
-		for (unsigned at = 0; at < PER_LANE; at++) {  /* pushes even if the lane is full */
+		for (unsigned at = 0; at < PER_LANE; at++) { /* pushes even if the lane is full */
 			pusher_store(&p, lap * PER_LANE + at, 0, 0);
 			pusher_store(&p, lap * PER_LANE + at, 1, 0);
 			assert_int_equal(gpul_fifo_poll(f, items, 64), lap == 0);

@@ -18,10 +18,10 @@ static _Alignas(512) unsigned char area[1 << 16];
 struct worker {
 	pthread_t thread;
 	gpul_fifo *f;
-	unsigned lanes, first;     /* the worker pushes to lanes first, first + N_PUSHERS ... */
-	uint64_t n;                /* pushes per lane, unless aborted */
-	uint64_t *written;         /* data written before a push, at the index in the trigger */
-	uint64_t aborted_with;     /* abort code of the last lane */
+	unsigned lanes, first; /* the worker pushes to lanes first, first + N_PUSHERS ... */
+	uint64_t n;            /* pushes per lane, unless aborted */
+	uint64_t *written;     /* data written before a push, at the index in the trigger */
+	uint64_t aborted_with; /* abort code of the last lane */
 	uint32_t code;
 };
 
@@ -41,7 +41,7 @@ static void *push_to_lanes(void *context)
 					return NULL;
 				sched_yield();
 			}
-			w->written[lane] = i;  /* not atomic: the trigger publishes it, the tail allows the next */
+			w->written[lane] = i; /* not atomic: the trigger publishes it, the tail allows the next */
 			pusher_push(&pushers[lane], i, lane);
 		}
 	return NULL;
@@ -116,8 +116,9 @@ static void concurrent_aborts_end_all_waits_with_one_code(void **state)
 		assert_int_equal(gpul_fifo_area_format(area, sizeof(area), &shape, NULL), GPUL_OK);
 		assert_int_equal(gpul_fifo_open(area, sizeof(area), &f, NULL), GPUL_OK);
 		for (unsigned i = 0; i < N_PUSHERS + 2; i++) {
-			workers[i] = (struct worker){ .f = f, .lanes = MOST_LANES, .first = i, .n = UINT64_MAX,
-						      .written = written, .code = i };
+			workers[i] = (struct worker){
+				.f = f, .lanes = MOST_LANES, .first = i, .n = UINT64_MAX, .written = written, .code = i
+			};
 			start(&workers[i], i < N_PUSHERS ? push_to_lanes : give_up);
 		}
 		while (!gpul_fifo_aborted(f))

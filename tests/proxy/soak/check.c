@@ -29,8 +29,9 @@ static unsigned payload_words(const struct shape *s)
 
 bool checker_open(struct checker *c, const struct shape *shape, uint64_t seed)
 {
-	*c = (struct checker){ .shape = shape, .seed = seed, .n_threads = shape->blocks * shape->threads,
-			       .payload_mask = payload_words(shape) - 1 };
+	*c = (struct checker){
+		.shape = shape, .seed = seed, .n_threads = shape->blocks * shape->threads, .payload_mask = payload_words(shape) - 1
+	};
 	c->threads = calloc(c->n_threads, sizeof(*c->threads));
 	c->positions = calloc(shape->lanes, sizeof(*c->positions));
 	if (!c->threads || !c->positions)
@@ -70,13 +71,12 @@ static bool explain(struct checker *c, const gpul_fifo_item *item)
 	else if (position != expected)
 		snprintf(what, sizeof(what), "wrong position: expected %llu", expected);
 	else if (number != t->next)
-		snprintf(what, sizeof(what), "%s: expected number %llu",
-			 number < t->next ? "repeated" : "lost or overtaken", (unsigned long long)t->next);
+		snprintf(what, sizeof(what), "%s: expected number %llu", number < t->next ? "repeated" : "lost or overtaken",
+			 (unsigned long long)t->next);
 	else
-		snprintf(what, sizeof(what),
-			 "out of ticket order: the thread's previous trigger was at position %u", t->before);
-	snprintf(c->text, sizeof(c->text), "thread %u's number %llu (pushed after position %llu), in lane %u at position %llu: %s",
-		 thread, number, before, item->lane, position, what);
+		snprintf(what, sizeof(what), "out of ticket order: the thread's previous trigger was at position %u", t->before);
+	snprintf(c->text, sizeof(c->text), "thread %u's number %llu (pushed after position %llu), in lane %u at position %llu: %s", thread,
+		 number, before, item->lane, position, what);
 	return false;
 }
 
@@ -88,8 +88,8 @@ static bool payload_is_visible(struct checker *c, unsigned thread, uint64_t numb
 	/* reused: the thread may have written a later number */
 	if (there == number + 1 || (reused && there > number && ((there - 1 - number) & c->payload_mask) == 0))
 		return true;
-	snprintf(c->text, sizeof(c->text), "thread %u's number %llu was pushed with release, but its payload is %llu",
-		 thread, (unsigned long long)number, (unsigned long long)there);
+	snprintf(c->text, sizeof(c->text), "thread %u's number %llu was pushed with release, but its payload is %llu", thread,
+		 (unsigned long long)number, (unsigned long long)there);
 	return false;
 }
 
@@ -128,8 +128,7 @@ bool checker_end(struct checker *c, const uint64_t *results, uint64_t upto, uint
 	for (unsigned i = 0; i < c->n_threads; i++) {
 		if (results[2 * i] == GPUL_FIFO_OK && results[2 * i + 1] == count && c->threads[i].next == upto)
 			continue;
-		snprintf(c->text, sizeof(c->text),
-			 "thread %u ended with result %llu%s after %llu of %llu pushes; %llu triggers arrived", i,
+		snprintf(c->text, sizeof(c->text), "thread %u ended with result %llu%s after %llu of %llu pushes; %llu triggers arrived", i,
 			 (unsigned long long)results[2 * i],
 			 results[2 * i] == SOAK_MISSED ? " (synced, but the answer was not visible)" : "",
 			 (unsigned long long)results[2 * i + 1], (unsigned long long)count,
@@ -159,8 +158,8 @@ bool checker_end_aborted(struct checker *c, const uint64_t *results, uint64_t up
 			continue;
 		snprintf(c->text, sizeof(c->text),
 			 "thread %u was aborted with result %llu after %llu of %llu pushes; %llu triggers arrived", i,
-			 (unsigned long long)results[2 * i], (unsigned long long)results[2 * i + 1],
-			 (unsigned long long)count, (unsigned long long)came);
+			 (unsigned long long)results[2 * i], (unsigned long long)results[2 * i + 1], (unsigned long long)count,
+			 (unsigned long long)came);
 		return false;
 	}
 	memset(c->positions, 0, c->shape->lanes * sizeof(*c->positions));

@@ -31,25 +31,43 @@ static void change(enum damage damage, struct checker *c, gpul_fifo_item *items,
 	const unsigned thread = items->word[0] >> SOAK_THREAD_SHIFT & (SOAK_MAX_THREADS - 1);
 
 	switch (damage) {
-	case DROP: memmove(items, items + 1, --*n * sizeof(*items)); break;
-	case REPEAT: items[1] = items[0]; break;
-	case SWAP: case OVERTAKE: swap(&items[0], &items[1]); break;
-	case STALE_WORD: items[1].word[1] = items[0].word[1]; break;
-	case STALE_SLOT: memcpy(items[1].word, items[0].word, sizeof(items->word)); break;
-	case FLIP: items[1].word[0] ^= 1ull << SOAK_RELEASE_SHIFT; break;
-	case WRONG_LANE: items[1].lane ^= 1; break;
-	case NO_ANSWER: c->forgets_answer = true; break;
+	case DROP:
+		memmove(items, items + 1, --*n * sizeof(*items));
+		break;
+	case REPEAT:
+		items[1] = items[0];
+		break;
+	case SWAP:
+	case OVERTAKE:
+		swap(&items[0], &items[1]);
+		break;
+	case STALE_WORD:
+		items[1].word[1] = items[0].word[1];
+		break;
+	case STALE_SLOT:
+		memcpy(items[1].word, items[0].word, sizeof(items->word));
+		break;
+	case FLIP:
+		items[1].word[0] ^= 1ull << SOAK_RELEASE_SHIFT;
+		break;
+	case WRONG_LANE:
+		items[1].lane ^= 1;
+		break;
+	case NO_ANSWER:
+		c->forgets_answer = true;
+		break;
 	case NO_PAYLOAD:
 		for (unsigned i = 0; i <= c->payload_mask; i++)
 			c->payload[(size_t)thread * (c->payload_mask + 1) + i] = 0;
 		break;
-	default: break;
+	default:
+		break;
 	}
 }
 
 bool damage_do(enum damage damage, struct checker *c, gpul_fifo_item *items, unsigned *n)
 {
-	if (damage == NO_ANSWER && *n) {  /* a thread that syncs has one trigger in flight */
+	if (damage == NO_ANSWER && *n) { /* a thread that syncs has one trigger in flight */
 		c->forgets_answer = true;
 		return true;
 	}

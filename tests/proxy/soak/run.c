@@ -10,21 +10,21 @@
 
 enum {
 	MAX_BATCH = 4096,
-	LAUNCHES = 4,                     /* least number of launches for a quota */
-	DAMAGE_AFTER = 100,               /* triggers before an error is made, so that stale values exist */
+	LAUNCHES = 4,       /* least number of launches for a quota */
+	DAMAGE_AFTER = 100, /* triggers before an error is made, so that stale values exist */
 	ABORT_CODE = 1,
 };
-#define PATIENCE_NS 20000000000ull        /* longest time without a trigger */
-#define KERNEL_TIMEOUT_NS 30000000000ull  /* longer, because the CPU's message is more detailed */
-#define SOON_NS 50000ull                  /* a time-out that happens often */
-#define QUIET_NS 5000000ull               /* idle time after which the kernel's state is queried */
+#define PATIENCE_NS       20000000000ull /* longest time without a trigger */
+#define KERNEL_TIMEOUT_NS 30000000000ull /* longer, because the CPU's message is more detailed */
+#define SOON_NS           50000ull       /* a time-out that happens often */
+#define QUIET_NS          5000000ull     /* idle time after which the kernel's state is queried */
 
 struct one {
 	struct run *run;
 	const gpul_driver *drv;
 	gpul_fifo *fifo;
 	CUstream stream;
-	uint64_t *host, *results;         /* memory shared with kernels: payload, answers, results */
+	uint64_t *host, *results; /* memory shared with kernels: payload, answers, results */
 	struct checker checker;
 	gpul_fifo_item items[MAX_BATCH];
 	uint64_t dice, to_stop, give_up_at;
@@ -49,10 +49,14 @@ static uint64_t roll(struct one *o, uint64_t sides)
 static unsigned batch(struct one *o)
 {
 	switch (o->run->consumer) {
-	case TINY: return 1;
-	case LARGE: return MAX_BATCH;
-	case SLOW: return 1 + (unsigned)roll(o, 64);
-	default: return 256;
+	case TINY:
+		return 1;
+	case LARGE:
+		return MAX_BATCH;
+	case SLOW:
+		return 1 + (unsigned)roll(o, 64);
+	default:
+		return 256;
 	}
 }
 
@@ -67,7 +71,8 @@ static unsigned take_out(struct one *o)
 
 	for (unsigned i = 0; i < n; i++)
 		o->items[i] = (gpul_fifo_item){ .word = { run.triggers[i].word[0] ^ run.lap, run.triggers[i].word[1] ^ run.lap },
-						.position = run.position + i, .lane = run.lane };
+						.position = run.position + i,
+						.lane = run.lane };
 	return n;
 }
 
@@ -93,7 +98,7 @@ static void release_or_abort(struct one *o, unsigned n)
 		gpul_fifo_abort(o->fifo, ABORT_CODE);
 		o->gave_up = true;
 	}
-	if (o->gave_up)  /* waiting kernel threads must not continue */
+	if (o->gave_up) /* waiting kernel threads must not continue */
 		return;
 	if (o->run->consumer != LATE) {
 		gpul_fifo_release(o->fifo);
@@ -191,9 +196,14 @@ static bool launch(struct one *o, uint64_t first, uint64_t count, gpul_error *er
 		.payload = (unsigned long long *)(uintptr_t)c->payload,
 		.answers = (unsigned long long *)(uintptr_t)c->answers,
 		.results = (unsigned long long *)o->results,
-		.first = first, .count = count, .seed = o->run->seed,
-		.timeout_ns = stops ? SOON_NS : KERNEL_TIMEOUT_NS, .tries_again = stops,
-		.payload_mask = c->payload_mask, .shared = s->shared, .how = s->how,
+		.first = first,
+		.count = count,
+		.seed = o->run->seed,
+		.timeout_ns = stops ? SOON_NS : KERNEL_TIMEOUT_NS,
+		.tries_again = stops,
+		.payload_mask = c->payload_mask,
+		.shared = s->shared,
+		.how = s->how,
 		.think_ns = o->run->consumer == FAST || o->run->consumer == LATE ? 0 : 2000,
 	};
 	void *args[] = { &work };
@@ -258,8 +268,8 @@ static gpul_status make_memory(struct one *o, gpul_error *err)
 	struct checker *c = &o->checker;
 	const size_t n = c->n_threads, payload = n * (c->payload_mask + 1), words = payload + 3 * n;
 	void *host = NULL;
-	gpul_status st = gpul_cu(o->drv, err, cuMemHostAlloc(&host, words * sizeof(uint64_t),
-							     CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP));
+	gpul_status st = gpul_cu(o->drv, err,
+				 cuMemHostAlloc(&host, words * sizeof(uint64_t), CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP));
 
 	if (st)
 		return st;

@@ -59,7 +59,7 @@ static uint64_t run_together(struct run *runs, unsigned n, const struct run *lik
 	for (unsigned i = 0; i < n; i++) {
 		runs[i] = *like;
 		runs[i].quota = like->quota / n;
-		if (i % 2)  /* every second FIFO reads triggers in place */
+		if (i % 2) /* every second FIFO reads triggers in place */
 			runs[i].consumer = RUNS;
 		runs[i].seed = soak_mix(like->seed + i);
 	}
@@ -82,7 +82,7 @@ static uint64_t run_together(struct run *runs, unsigned n, const struct run *lik
 
 static void run_line(const struct run *like, const struct options *o, struct totals *totals)
 {
-	if (totals->failed >= ENOUGH_FAILED)  /* each failure can take PATIENCE_NS */
+	if (totals->failed >= ENOUGH_FAILED) /* each failure can take PATIENCE_NS */
 		return;
 
 	struct run runs[MAX_FIFOS];
@@ -118,7 +118,9 @@ static void soak_small(const struct soak *soak, const struct options *o, struct 
 		n += !shapes[i].percent && wanted(o, &shapes[i]) ? N_CONSUMERS : 0;
 	for (unsigned i = 0; i < n_shapes; i++) {
 		for (unsigned c = 0; c < N_CONSUMERS && !shapes[i].percent && wanted(o, &shapes[i]); c++) {
-			struct run like = { .soak = soak, .shape = &shapes[i], .consumer = (enum consumer)c,
+			struct run like = { .soak = soak,
+					    .shape = &shapes[i],
+					    .consumer = (enum consumer)c,
 					    .quota = o->triggers * SMALL_PER_MILLE / 1000 / n + SMALL_LEAST,
 					    .seed = soak_mix(soak->seed + i * N_CONSUMERS + c) };
 
@@ -138,8 +140,7 @@ static void soak_mass(const struct soak *soak, const struct options *o, struct t
 	for (unsigned i = 0; i < n_shapes; i++)
 		all += wanted(o, &shapes[i]) ? shapes[i].percent : 0;
 	for (unsigned i = n_shapes; i-- > 0;) {
-		struct run like = { .soak = soak, .shape = &shapes[i], .consumer = FAST,
-				    .seed = soak_mix(soak->seed + i) };
+		struct run like = { .soak = soak, .shape = &shapes[i], .consumer = FAST, .seed = soak_mix(soak->seed + i) };
 
 		if (!shapes[i].percent || !wanted(o, &shapes[i]))
 			continue;
@@ -156,8 +157,7 @@ static void soak_damages(const struct soak *soak, const struct options *o, struc
 	for (unsigned d = NO_DAMAGE + 1; d < N_DAMAGES; d++) {
 		const struct damage_row *row = &damages[d];
 		const struct shape shape = { row->name, 64, row->shared ? 1 : 2, 2, 1, row->how, row->shared, 1, 0 };
-		const struct run like = { .soak = soak, .shape = &shape, .damage = (enum damage)d, .quota = 100000,
-					  .seed = soak->seed };
+		const struct run like = { .soak = soak, .shape = &shape, .damage = (enum damage)d, .quota = 100000, .seed = soak->seed };
 		struct run run;
 
 		if (strcmp(o->damage, "all") && strcmp(o->damage, row->name))
@@ -176,7 +176,10 @@ static void soak_damages(const struct soak *soak, const struct options *o, struc
  * querying an attribute loads it. */
 static gpul_status load(struct soak *s, const char *path, gpul_error *err)
 {
-	struct { const char *name; CUfunction *out; } kernels[] = { { "soak_push", &s->push }, { "soak_warp", &s->warp } };
+	struct {
+		const char *name;
+		CUfunction *out;
+	} kernels[] = { { "soak_push", &s->push }, { "soak_warp", &s->warp } };
 	gpul_file ptx;
 	gpul_status st = gpul_file_open(path, &ptx, err);
 
@@ -222,24 +225,39 @@ static bool parse_number(const char *text, uint64_t *out)
 
 static bool parse(int argc, char **argv, struct options *o)
 {
-	static const struct option long_options[] = {
-		{ "driver", 1, NULL, 'd' }, { "triggers", 1, NULL, 'n' }, { "seconds", 1, NULL, 't' },
-		{ "only", 1, NULL, 'o' }, { "seed", 1, NULL, 's' }, { "fifos", 1, NULL, 'f' },
-		{ "ptx", 1, NULL, 'p' }, { "break", 1, NULL, 'b' }, { 0 }
-	};
+	static const struct option long_options[] = { { "driver", 1, NULL, 'd' }, { "triggers", 1, NULL, 'n' }, { "seconds", 1, NULL, 't' },
+						      { "only", 1, NULL, 'o' },   { "seed", 1, NULL, 's' },     { "fifos", 1, NULL, 'f' },
+						      { "ptx", 1, NULL, 'p' },    { "break", 1, NULL, 'b' },    { 0 } };
 	bool good = true;
 
 	for (int c; (c = getopt_long(argc, argv, "", long_options, NULL)) != -1;) {
 		switch (c) {
-		case 'd': good = good && gpul_driver_choice_parse(optarg, &o->driver); break;
-		case 'n': good = good && parse_number(optarg, &o->triggers); break;
-		case 't': good = good && parse_number(optarg, &o->seconds); break;
-		case 's': good = good && parse_number(optarg, &o->seed); break;
-		case 'f': good = good && parse_number(optarg, &o->fifos); break;
-		case 'o': o->only = optarg; break;
-		case 'p': o->ptx = optarg; break;
-		case 'b': o->damage = optarg; break;
-		default: good = false;
+		case 'd':
+			good = good && gpul_driver_choice_parse(optarg, &o->driver);
+			break;
+		case 'n':
+			good = good && parse_number(optarg, &o->triggers);
+			break;
+		case 't':
+			good = good && parse_number(optarg, &o->seconds);
+			break;
+		case 's':
+			good = good && parse_number(optarg, &o->seed);
+			break;
+		case 'f':
+			good = good && parse_number(optarg, &o->fifos);
+			break;
+		case 'o':
+			o->only = optarg;
+			break;
+		case 'p':
+			o->ptx = optarg;
+			break;
+		case 'b':
+			o->damage = optarg;
+			break;
+		default:
+			good = false;
 		}
 	}
 	return good && optind == argc;
@@ -247,8 +265,9 @@ static bool parse(int argc, char **argv, struct options *o)
 
 int main(int argc, char **argv)
 {
-	struct options o = { .driver = GPUL_DRIVER_AUTO, .triggers = 1000000, .seed = 1,
-			     .ptx = GPUL_KERNELS "/tests/proxy/soak/kernels.ptx" };
+	struct options o = {
+		.driver = GPUL_DRIVER_AUTO, .triggers = 1000000, .seed = 1, .ptx = GPUL_KERNELS "/tests/proxy/soak/kernels.ptx"
+	};
 	struct soak soak = { 0 };
 	struct totals totals = { 0 };
 	gpul_error err = { 0 };
@@ -271,8 +290,7 @@ int main(int argc, char **argv)
 	} else {
 		soak_small(&soak, &o, &totals);
 		soak_mass(&soak, &o, &totals);
-		printf("%llu triggers in %.1f s\n", (unsigned long long)totals.triggers,
-		       (double)(gpul_clock_ns() - start) * 1e-9);
+		printf("%llu triggers in %.1f s\n", (unsigned long long)totals.triggers, (double)(gpul_clock_ns() - start) * 1e-9);
 	}
 	close_soak(&soak);
 	if (totals.failed >= ENOUGH_FAILED)

@@ -19,8 +19,8 @@ struct shape {
 	unsigned slots, lanes, blocks, threads;
 	enum soak_how how;
 	bool shared;
-	unsigned fifos;      /* FIFOs at the same time; 1 for small shapes, which are run with each consumer */
-	unsigned percent;    /* share of the triggers of all mass shapes; 0: a small shape */
+	unsigned fifos;   /* FIFOs at the same time; 1 for small shapes, which are run with each consumer */
+	unsigned percent; /* share of the triggers of all mass shapes; 0: a small shape */
 };
 
 extern const struct shape shapes[];
@@ -30,25 +30,25 @@ extern const char *const consumer_names[N_CONSUMERS];
 /* ---- checks ---- */
 
 struct thread_state {
-	uint64_t next;          /* the next number */
-	uint32_t before, lane;  /* position of its last trigger; its lane */
+	uint64_t next;         /* the next number */
+	uint32_t before, lane; /* position of its last trigger; its lane */
 };
 
 struct checker {
 	const struct shape *shape;
 	uint64_t seed;
 	struct thread_state *threads;
-	uint64_t *positions;            /* per lane: the next position */
+	uint64_t *positions; /* per lane: the next position */
 	unsigned n_threads, payload_mask;
 	volatile uint64_t *payload, *answers;
-	bool forgets_answer;            /* damage.c */
-	char text[SOAK_TEXT];           /* the first error; "": none */
+	bool forgets_answer;  /* damage.c */
+	char text[SOAK_TEXT]; /* the first error; "": none */
 };
 
 bool checker_open(struct checker *c, const struct shape *shape, uint64_t seed);
 void checker_close(struct checker *c);
-void checker_launch(struct checker *c);     /* a kernel begins: no thread has an earlier trigger */
-bool checker_take(struct checker *c, const gpul_fifo_item *items, unsigned n);  /* false: text describes the error */
+void checker_launch(struct checker *c);                                        /* a kernel begins: no thread has an earlier trigger */
+bool checker_take(struct checker *c, const gpul_fifo_item *items, unsigned n); /* false: text describes the error */
 /* Check that all threads have reached number upto, and that the kernel's results report count pushes each. */
 bool checker_end(struct checker *c, const uint64_t *results, uint64_t upto, uint64_t count);
 /* Check the end of an aborted kernel: its pushed triggers arrived, as far as possible.  Then expect number upto at
@@ -57,14 +57,12 @@ bool checker_end_aborted(struct checker *c, const uint64_t *results, uint64_t up
 
 /* ---- errors that the checker must find ---- */
 
-enum damage {
-	NO_DAMAGE, DROP, REPEAT, SWAP, STALE_WORD, STALE_SLOT, FLIP, NO_PAYLOAD, NO_ANSWER, WRONG_LANE, OVERTAKE, N_DAMAGES
-};
+enum damage { NO_DAMAGE, DROP, REPEAT, SWAP, STALE_WORD, STALE_SLOT, FLIP, NO_PAYLOAD, NO_ANSWER, WRONG_LANE, OVERTAKE, N_DAMAGES };
 
 struct damage_row {
-	const char *name, *text;   /* text: part of the checker's message */
-	enum soak_how how;         /* kind of push */
-	bool shared;               /* threads share a lane; false: own one each */
+	const char *name, *text; /* text: part of the checker's message */
+	enum soak_how how;       /* kind of push */
+	bool shared;             /* threads share a lane; false: own one each */
 };
 
 extern const struct damage_row damages[N_DAMAGES];
@@ -81,23 +79,23 @@ struct soak {
 	uint64_t seed;
 };
 
-struct one;  /* run.c */
+struct one; /* run.c */
 
 struct run {
 	const struct soak *soak;
 	const struct shape *shape;
 	enum consumer consumer;
 	enum damage damage;
-	uint64_t quota, seed;      /* quota: triggers, rounded up to a multiple of the threads */
-	uint64_t until_ns;         /* no launch after this time; 0: no limit */
-	uint64_t came;             /* out: number of checked triggers */
-	char text[SOAK_TEXT];      /* out: the error; "": none */
+	uint64_t quota, seed; /* quota: triggers, rounded up to a multiple of the threads */
+	uint64_t until_ns;    /* no launch after this time; 0: no limit */
+	uint64_t came;        /* out: number of checked triggers */
+	char text[SOAK_TEXT]; /* out: the error; "": none */
 };
 
 /* Allocate everything for a run; NULL: run->text has the reason.  While kernels wait for the CPU, allocating and
  * freeing may block: so all concurrent runs are opened before the first begins, and closed after the last has ended. */
 struct one *run_open(struct run *run);
-void *run_soak(void *one);    /* the start function of a run's thread */
-void run_close(struct one *one);  /* NULL is fine */
+void *run_soak(void *one);       /* the start function of a run's thread */
+void run_close(struct one *one); /* NULL is fine */
 
 #endif

@@ -23,29 +23,35 @@ static struct {
 	gpul_rdma_desc desc;
 	wishes wishes;
 	const char *role, *listen, *disturb;
-	unsigned connections;     /* at once, and for `serve` before it ends */
-	size_t bytes;             /* that `open` registers */
-	bool fails;               /* the connections must fail, within the announced time after the disturbance */
+	unsigned connections; /* at once, and for `serve` before it ends */
+	size_t bytes;         /* that `open` registers */
+	bool fails;           /* the connections must fail, within the announced time after the disturbance */
 	int connect_ms;
 } set = {
 	.desc = { .device = { .gpu = -1, .gid_index = -1 } },
 	.wishes = { .seed = 1, .max_bytes = (1 << 20) + 1, .n_items = 24, .n_puts = 24, .rounds = 1, .deadline_ms = 20000, .fault = -1 },
-	.listen = "", .connections = 1, .bytes = 4096, .connect_ms = 20000,
+	.listen = "",
+	.connections = 1,
+	.bytes = 4096,
+	.connect_ms = 20000,
 };
 
 static gpul_rdma *device;
-static _Atomic uint64_t disturbed_ns;   /* when the command of --disturb has ended */
-static atomic_bool disturbing;           /* it has started */
+static _Atomic uint64_t disturbed_ns; /* when the command of --disturb has ended */
+static atomic_bool disturbing;        /* it has started */
 static pthread_t disturber;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /* ---- command line ---------------------------------------------------------------------------------------------------- */
 
+/* clang-format off */
 enum option_number {
 	BACKEND = 256, PROVIDER, DEVICE, GID, MTU, TIMEOUT, RETRY, UC, LOSSLESS, DATAGRAMS, LEASE, QPS, ROUND_ROBIN, DEPTH, SEGMENT, STRIPE,
 	LISTEN, CONNECTIONS, MESSAGES, PUTS, MAX, ROUNDS, SECONDS, SEED, DEADLINE, FAULT, OUTSTANDING, DISTURB, FAILS, BYTES, CONNECT,
 };
+/* clang-format on */
 
+/* clang-format off */
 static const struct option options[] = {
 	{ "backend", 1, 0, BACKEND }, { "provider", 1, 0, PROVIDER }, { "device", 1, 0, DEVICE }, { "gid", 1, 0, GID }, { "mtu", 1, 0, MTU },
 	{ "timeout", 1, 0, TIMEOUT }, { "retry", 1, 0, RETRY }, { "uc", 0, 0, UC }, { "lossless", 0, 0, LOSSLESS },
@@ -56,13 +62,15 @@ static const struct option options[] = {
 	{ "fault", 1, 0, FAULT }, { "outstanding", 1, 0, OUTSTANDING }, { "disturb", 1, 0, DISTURB }, { "fails", 0, 0, FAILS },
 	{ "bytes", 1, 0, BYTES }, { "connect", 1, 0, CONNECT }, { 0 },
 };
+/* clang-format on */
 
 static int usage(void)
 {
 	char faults[200];
 
 	fault_list(faults, sizeof faults);
-	fprintf(stderr, "usage: exchange serve|HOST|open [OPTION]...\n"
+	fprintf(stderr,
+		"usage: exchange serve|HOST|open [OPTION]...\n"
 		"  device: --backend verbs|libfabric --provider NAME --device NAME --gid N --mtu N --timeout N --retry N --uc --lossless\n"
 		"          --datagrams --lease MS --qps N --round-robin --depth N --segment BYTES --stripe BYTES\n"
 		"  serve:  --listen ADDRESS --connections N (before it ends; 0: no limit)\n"
@@ -70,7 +78,8 @@ static int usage(void)
 		"          --connect MS --fault NAME --outstanding none|send|receive|puts\n"
 		"  both:   --disturb COMMAND (once, when data flows) --fails (an error is expected, in the announced time after it)\n"
 		"  open:   --bytes N\n"
-		"  faults: %s\n", faults);
+		"  faults: %s\n",
+		faults);
 	return 2;
 }
 
@@ -88,23 +97,56 @@ static bool set_device_option(int option, const char *value)
 	gpul_rdma_desc *d = &set.desc;
 
 	switch (option) {
-	case BACKEND: d->backend = value; break;
-	case PROVIDER: d->device.provider = value; break;
-	case DEVICE: d->device.device = value; break;
-	case GID: d->device.gid_index = atoi(value); break;
-	case MTU: d->device.mtu = atoi(value); break;
-	case TIMEOUT: d->device.timeout = atoi(value); break;
-	case RETRY: d->device.retry = atoi(value); break;
-	case UC: d->device.qp_type = GPUL_RDMA_UC; break;
-	case LOSSLESS: d->device.lossless = true; break;
-	case DATAGRAMS: d->device.control_datagrams = true; break;
-	case LEASE: d->lease_ms = atoi(value); break;
-	case QPS: d->n_qps = (unsigned)atoi(value); break;
-	case ROUND_ROBIN: d->striping = GPUL_RDMA_ROUND_ROBIN; break;
-	case DEPTH: d->depth = (unsigned)atoi(value); break;
-	case SEGMENT: d->segment_bytes = (uint32_t)size_of(value); break;
-	case STRIPE: d->stripe_bytes = (uint32_t)size_of(value); break;
-	default: return false;
+	case BACKEND:
+		d->backend = value;
+		break;
+	case PROVIDER:
+		d->device.provider = value;
+		break;
+	case DEVICE:
+		d->device.device = value;
+		break;
+	case GID:
+		d->device.gid_index = atoi(value);
+		break;
+	case MTU:
+		d->device.mtu = atoi(value);
+		break;
+	case TIMEOUT:
+		d->device.timeout = atoi(value);
+		break;
+	case RETRY:
+		d->device.retry = atoi(value);
+		break;
+	case UC:
+		d->device.qp_type = GPUL_RDMA_UC;
+		break;
+	case LOSSLESS:
+		d->device.lossless = true;
+		break;
+	case DATAGRAMS:
+		d->device.control_datagrams = true;
+		break;
+	case LEASE:
+		d->lease_ms = atoi(value);
+		break;
+	case QPS:
+		d->n_qps = (unsigned)atoi(value);
+		break;
+	case ROUND_ROBIN:
+		d->striping = GPUL_RDMA_ROUND_ROBIN;
+		break;
+	case DEPTH:
+		d->depth = (unsigned)atoi(value);
+		break;
+	case SEGMENT:
+		d->segment_bytes = (uint32_t)size_of(value);
+		break;
+	case STRIPE:
+		d->stripe_bytes = (uint32_t)size_of(value);
+		break;
+	default:
+		return false;
 	}
 	return true;
 }
@@ -115,22 +157,54 @@ static bool set_option(int option, const char *value)
 	int n = 0;
 
 	switch (option) {
-	case LISTEN: set.listen = value; break;
-	case CONNECTIONS: set.connections = (unsigned)atoi(value); break;
-	case MESSAGES: w->n_items = (uint32_t)atoi(value); break;
-	case PUTS: w->n_puts = (uint32_t)atoi(value); break;
-	case MAX: w->max_bytes = size_of(value); break;
-	case ROUNDS: w->rounds = (uint32_t)atoi(value); break;
-	case SECONDS: w->seconds = atof(value); break;
-	case SEED: w->seed = size_of(value); break;
-	case DEADLINE: w->deadline_ms = atoi(value); break;
-	case FAULT: n = w->fault = fault_find(value); break;
-	case OUTSTANDING: n = outstanding_find(value); w->outstanding = (unsigned)n; break;
-	case DISTURB: set.disturb = value; break;
-	case FAILS: set.fails = true; break;
-	case BYTES: set.bytes = size_of(value); break;
-	case CONNECT: set.connect_ms = atoi(value); break;
-	default: return set_device_option(option, value);
+	case LISTEN:
+		set.listen = value;
+		break;
+	case CONNECTIONS:
+		set.connections = (unsigned)atoi(value);
+		break;
+	case MESSAGES:
+		w->n_items = (uint32_t)atoi(value);
+		break;
+	case PUTS:
+		w->n_puts = (uint32_t)atoi(value);
+		break;
+	case MAX:
+		w->max_bytes = size_of(value);
+		break;
+	case ROUNDS:
+		w->rounds = (uint32_t)atoi(value);
+		break;
+	case SECONDS:
+		w->seconds = atof(value);
+		break;
+	case SEED:
+		w->seed = size_of(value);
+		break;
+	case DEADLINE:
+		w->deadline_ms = atoi(value);
+		break;
+	case FAULT:
+		n = w->fault = fault_find(value);
+		break;
+	case OUTSTANDING:
+		n = outstanding_find(value);
+		w->outstanding = (unsigned)n;
+		break;
+	case DISTURB:
+		set.disturb = value;
+		break;
+	case FAILS:
+		set.fails = true;
+		break;
+	case BYTES:
+		set.bytes = size_of(value);
+		break;
+	case CONNECT:
+		set.connect_ms = atoi(value);
+		break;
+	default:
+		return set_device_option(option, value);
 	}
 	return n >= 0;
 }

@@ -18,12 +18,13 @@
 #include "rdma/rdma.h"
 
 enum {
-	WINDOW = 4,              /* items in flight, in each direction */
-	PUT_SLOTS = 8, LANES = 4,
-	PAD = 256,               /* between neighbouring buffers */
-	SPARE = 70000,           /* a buffer may be larger than its message by this number of
+	WINDOW = 4, /* items in flight, in each direction */
+	PUT_SLOTS = 8,
+	LANES = 4,
+	PAD = 256,           /* between neighbouring buffers */
+	SPARE = 70000,       /* a buffer may be larger than its message by this number of
 				  * bytes */
-	MULTI_BYTES = 65536,     /* limit of the bytes of a buffer of a multi-receive */
+	MULTI_BYTES = 65536, /* limit of the bytes of a buffer of a multi-receive */
 	PUT_BYTES = 65536,
 	NOTE_TAG = 0x6e6f7465,
 };
@@ -41,23 +42,23 @@ uint64_t mix(uint64_t x);
 typedef struct plan {
 	uint64_t seed;
 	uint32_t connection, round, n_items, n_puts;
-	uint64_t max_bytes;      /* of a message */
-	uint64_t segment_bytes;  /* of the connection: most bytes of a message of a multi-receive */
+	uint64_t max_bytes;     /* of a message */
+	uint64_t segment_bytes; /* of the connection: most bytes of a message of a multi-receive */
 } plan;
 
 typedef struct part {
-	uint64_t bytes, room;    /* of the message, of its buffer */
-	uint64_t offset;         /* of the buffer in its slot; the same in both ends, but see the next two */
-	uint32_t from, to;       /* added to the offset by the sender, by the receiver: the alignment */
+	uint64_t bytes, room; /* of the message, of its buffer */
+	uint64_t offset;      /* of the buffer in its slot; the same in both ends, but see the next two */
+	uint32_t from, to;    /* added to the offset by the sender, by the receiver: the alignment */
 	uint32_t tag;
-	uint64_t seed;           /* of the bytes */
+	uint64_t seed; /* of the bytes */
 } part;
 
 /* One receive: a message, or the messages of a multi-receive. */
 typedef struct item {
 	unsigned n;
 	part parts[GPUL_RDMA_MAX_PARTS];
-	unsigned order[GPUL_RDMA_MAX_PARTS];  /* order in which the messages are sent */
+	unsigned order[GPUL_RDMA_MAX_PARTS]; /* order in which the messages are sent */
 } item;
 
 /* Item k of the direction from the client (0) or from the server (1). */
@@ -74,16 +75,16 @@ typedef enum note_kind { NOTE_HELLO = 1, NOTE_ROUND, NOTE_FAULT, NOTE_CHECKED, N
 /* A control message, plain bytes. */
 typedef struct note {
 	uint32_t kind, deadline_ms;
-	plan plan;                        /* NOTE_HELLO: connection and max_bytes; NOTE_ROUND */
-	gpul_rdma_remote puts, words;     /* NOTE_HELLO: memory into which the peer may put */
-	uint32_t fault, outstanding;      /* NOTE_FAULT */
+	plan plan;                    /* NOTE_HELLO: connection and max_bytes; NOTE_ROUND */
+	gpul_rdma_remote puts, words; /* NOTE_HELLO: memory into which the peer may put */
+	uint32_t fault, outstanding;  /* NOTE_FAULT */
 } note;
 
 /* Words that the peer raises. */
 typedef struct words {
-	uint64_t steps[LANES];            /* puts that have arrived */
-	uint64_t checked;                 /* this end's puts that the peer has checked */
-	uint64_t kill;                    /* 1: this process must kill itself */
+	uint64_t steps[LANES]; /* puts that have arrived */
+	uint64_t checked;      /* this end's puts that the peer has checked */
+	uint64_t kill;         /* 1: this process must kill itself */
 } words;
 
 typedef struct memory {
@@ -93,7 +94,7 @@ typedef struct memory {
 } memory;
 
 typedef struct totals {
-	uint64_t messages, puts, bytes;   /* sent */
+	uint64_t messages, puts, bytes; /* sent */
 } totals;
 
 typedef struct session {
@@ -103,9 +104,9 @@ typedef struct session {
 	bool serving;
 	int deadline_ms;
 	uint32_t connection;
-	memory notes, out, in;            /* out, in: WINDOW slots, then PUT_SLOTS of puts */
+	memory notes, out, in; /* out, in: WINDOW slots, then PUT_SLOTS of puts */
 	memory word_memory;
-	words *words;                     /* in word_memory */
+	words *words; /* in word_memory */
 	gpul_rdma_remote peer_puts, peer_words;
 	uint64_t slot;                    /* bytes of a slot */
 	uint32_t n_slots;                 /* WINDOW, or the number of items in a round, if that is smaller */
@@ -117,11 +118,11 @@ typedef struct session {
 typedef struct wishes {
 	uint64_t seed, max_bytes;
 	uint32_t n_items, n_puts, rounds;
-	double seconds;                   /* repeat rounds for this time; 0: see rounds */
-	int deadline_ms;                  /* of each request */
-	int fault;                        /* index of a fault; -1: none */
+	double seconds;  /* repeat rounds for this time; 0: see rounds */
+	int deadline_ms; /* of each request */
+	int fault;       /* index of a fault; -1: none */
 	unsigned outstanding;
-	void (*begun)(void);              /* called before the first round; NULL: none */
+	void (*begun)(void); /* called before the first round; NULL: none */
 } wishes;
 
 /* Each returns the first failure, explained in *err. */
@@ -140,9 +141,9 @@ void relax(unsigned *turns, bool idle);
 /* ---- messages.c, puts.c: what runs at the same time in a round -------------------------------------------------- */
 
 typedef struct sends {
-	uint32_t begun, ended;            /* items */
+	uint32_t begun, ended; /* items */
 	gpul_rdma_request requests[WINDOW][GPUL_RDMA_MAX_PARTS];
-	unsigned n_requests[WINDOW];      /* posted so far, of the item in that slot */
+	unsigned n_requests[WINDOW]; /* posted so far, of the item in that slot */
 	unsigned n_ended[WINDOW];
 } sends;
 
@@ -156,11 +157,11 @@ gpul_status sends_step(session *s, const plan *p, sends *x, bool *did, gpul_erro
 gpul_status receives_step(session *s, const plan *p, receives *x, bool *did, gpul_error *err);
 
 typedef struct put_stream {
-	uint64_t until;                   /* number of the last put of this round */
+	uint64_t until; /* number of the last put of this round */
 	gpul_rdma_request requests[PUT_SLOTS];
-	uint64_t posted, ended;           /* as session.puts_sent */
+	uint64_t posted, ended; /* as session.puts_sent */
 	gpul_rdma_request acknowledgement;
-	uint64_t acknowledged;            /* as session.puts_checked */
+	uint64_t acknowledged; /* as session.puts_checked */
 	uint64_t waits_since_ns;
 } put_stream;
 
@@ -170,9 +171,9 @@ bool puts_done(const session *s, const put_stream *x);
 
 /* ---- faults.c ------------------------------------------------------------------------------------------------------- */
 
-int fault_find(const char *name);         /* -1: no such fault */
+int fault_find(const char *name); /* -1: no such fault */
 void fault_list(char *out, size_t out_bytes);
-int outstanding_find(const char *name);   /* -1: no such word */
+int outstanding_find(const char *name); /* -1: no such word */
 /* The connecting side begins a fault, of which session_server() learns by the note.  GPUL_OK: both the text and the time of the
  * failure were as expected. */
 gpul_status fault_client(session *s, const wishes *w, gpul_error *err);

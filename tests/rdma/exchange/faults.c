@@ -196,8 +196,8 @@ static bool matches(const char *text, const char *alternatives)
 }
 
 /* Wait for the failure, print it, and compare it with the one that is expected. */
-static gpul_status expect_failure(session *s, enum fault f, uint64_t begun_ns, uint64_t limit_ns, gpul_status st,
-				  const gpul_error *seen, gpul_error *err)
+static gpul_status expect_failure(session *s, enum fault f, uint64_t begun_ns, uint64_t limit_ns, gpul_status st, const gpul_error *seen,
+				  gpul_error *err)
 {
 	const char *text = s->serving ? faults[f].server : faults[f].client;
 	gpul_error failure = *seen;
@@ -217,7 +217,8 @@ static gpul_status expect_failure(session *s, enum fault f, uint64_t begun_ns, u
 	if (!strstr(failure.text, s->info.peer))
 		return gpul_fail(err, GPUL_EFORMAT, 0, "%s: the error does not name the peer %s", faults[f].name, s->info.peer);
 	if (after_ns > limit_ns)
-		return gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "%s: the error came later than %.1f s", faults[f].name, (double)limit_ns * 1e-9);
+		return gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "%s: the error came later than %.1f s", faults[f].name,
+				 (double)limit_ns * 1e-9);
 	return GPUL_OK;
 }
 

@@ -32,9 +32,12 @@ static uint64_t class_at(uint64_t k, uint64_t most)
 static uint64_t room_for(uint64_t bytes, uint64_t random)
 {
 	switch (random % 3) {
-	case 0: return bytes;
-	case 1: return bytes + 1 + (random >> 8) % 63;
-	default: return bytes + (random >> 8) % SPARE;
+	case 0:
+		return bytes;
+	case 1:
+		return bytes + 1 + (random >> 8) % 63;
+	default:
+		return bytes + (random >> 8) % SPARE;
 	}
 }
 
@@ -83,7 +86,7 @@ void item_make(const plan *p, unsigned direction, uint32_t k, item *out)
 		out->parts[i].from = (uint32_t)(next(&state) % 64);
 		out->parts[i].to = (uint32_t)(next(&state) % 64);
 		out->parts[i].seed = mix(seed + i);
-		out->order[i] = out->order[other];  /* a random permutation */
+		out->order[i] = out->order[other]; /* a random permutation */
 		out->order[other] = i;
 	}
 }

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { BEFORE = 16, BEHIND = 80, CANARY = 0xc5 };  /* bytes around a message that must not change */
+enum { BEFORE = 16, BEHIND = 80, CANARY = 0xc5 }; /* bytes around a message that must not change */
 
 /* ---- send --------------------------------------------------------------------------------------------------------- */
 
@@ -111,14 +111,18 @@ static gpul_status check_part(const session *s, const plan *p, uint32_t k, unsig
 	const uint64_t wrong = pattern_check(at, x->bytes, x->seed);
 
 	if (got != x->bytes)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "WRONG DATA: connection %u, round %u, item %u, message %u: %" PRIu64
-				 " bytes reported, %" PRIu64 " sent", p->connection, p->round, k, n, got, x->bytes);
+		return gpul_fail(err, GPUL_EFORMAT, 0,
+				 "WRONG DATA: connection %u, round %u, item %u, message %u: %" PRIu64 " bytes reported, %" PRIu64 " sent",
+				 p->connection, p->round, k, n, got, x->bytes);
 	if (wrong != x->bytes)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "WRONG DATA: connection %u, round %u, item %u, message %u: byte %" PRIu64
-				 " of %" PRIu64 " is 0x%02x", p->connection, p->round, k, n, wrong, x->bytes, at[wrong]);
+		return gpul_fail(err, GPUL_EFORMAT, 0,
+				 "WRONG DATA: connection %u, round %u, item %u, message %u: byte %" PRIu64 " of %" PRIu64 " is 0x%02x",
+				 p->connection, p->round, k, n, wrong, x->bytes, at[wrong]);
 	if (!is_canary(at - BEFORE, BEFORE) || !is_canary(at + x->bytes, BEHIND))
-		return gpul_fail(err, GPUL_EFORMAT, 0, "WRONG DATA: connection %u, round %u, item %u, message %u of %" PRIu64
-				 " bytes: a byte beside it has changed", p->connection, p->round, k, n, x->bytes);
+		return gpul_fail(err, GPUL_EFORMAT, 0,
+				 "WRONG DATA: connection %u, round %u, item %u, message %u of %" PRIu64
+				 " bytes: a byte beside it has changed",
+				 p->connection, p->round, k, n, x->bytes);
 	return GPUL_OK;
 }
 

@@ -15,8 +15,11 @@ enum { PUT_ROOM = PUT_BYTES + PAD };
 
 void puts_begin(session *s, const plan *p, put_stream *x)
 {
-	*x = (put_stream){ .until = s->puts_sent + p->n_puts, .posted = s->puts_sent, .ended = s->puts_sent,
-		     .acknowledged = s->puts_checked, .waits_since_ns = gpul_clock_ns() };
+	*x = (put_stream){ .until = s->puts_sent + p->n_puts,
+			   .posted = s->puts_sent,
+			   .ended = s->puts_sent,
+			   .acknowledged = s->puts_checked,
+			   .waits_since_ns = gpul_clock_ns() };
 }
 
 bool puts_done(const session *s, const put_stream *x)
@@ -39,7 +42,9 @@ static gpul_status post_put(session *s, const plan *p, put_stream *x, bool *did,
 	const gpul_rdma_put_desc put = {
 		.from = { .at = (uint64_t)(uintptr_t)(s->out.at + at), .bytes = bytes, .area = gpul_rdma_region_area(s->out.region) },
 		.to = { .address = s->peer_puts.address + slot + align, .key = s->peer_puts.key, .bytes = PUT_BYTES },
-		.signal = word_of(s, offsetof(words, steps) + k % LANES * 8), .signal_value = k / LANES + 1, .lane = (unsigned)(k % LANES),
+		.signal = word_of(s, offsetof(words, steps) + k % LANES * 8),
+		.signal_value = k / LANES + 1,
+		.lane = (unsigned)(k % LANES),
 	};
 	gpul_status st;
 
@@ -67,8 +72,9 @@ static gpul_status check_put(session *s, const plan *p, bool *did, gpul_error *e
 	bytes = put_make(p, !s->serving, k, &align, &seed);
 	wrong = pattern_check(slot + align, bytes, seed);
 	if (wrong != bytes)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "WRONG DATA: connection %u, put %" PRIu64 ": byte %" PRIu64 " of %" PRIu64 " is 0x%02x",
-				 p->connection, k, wrong, bytes, slot[align + wrong]);
+		return gpul_fail(err, GPUL_EFORMAT, 0,
+				 "WRONG DATA: connection %u, put %" PRIu64 ": byte %" PRIu64 " of %" PRIu64 " is 0x%02x", p->connection, k,
+				 wrong, bytes, slot[align + wrong]);
 	s->puts_checked++;
 	*did = true;
 	return GPUL_OK;
@@ -105,8 +111,10 @@ static gpul_status check_time(const session *s, put_stream *x, bool did, gpul_er
 	}
 	if (gpul_clock_ns() - x->waits_since_ns < 2 * (uint64_t)s->deadline_ms * 1000000)
 		return GPUL_OK;
-	return gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "puts wait: %" PRIu64 " of %" PRIu64 " sent, %" PRIu64 " ended, %" PRIu64 " checked by "
-			 "the peer; of the peer's %" PRIu64 " checked", x->posted, x->until, x->ended, s->words->checked, s->puts_checked);
+	return gpul_fail(err, GPUL_ESYS, ETIMEDOUT,
+			 "puts wait: %" PRIu64 " of %" PRIu64 " sent, %" PRIu64 " ended, %" PRIu64 " checked by "
+			 "the peer; of the peer's %" PRIu64 " checked",
+			 x->posted, x->until, x->ended, s->words->checked, s->puts_checked);
 }
 
 gpul_status puts_step(session *s, const plan *p, put_stream *x, bool *did, gpul_error *err)

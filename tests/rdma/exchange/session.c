@@ -95,8 +95,8 @@ gpul_status session_hear(session *s, note_kind kind, note *out, gpul_error *err)
 		return st;
 	memcpy(out, s->notes.at + NOTE_ROOM, sizeof *out);
 	if (got != sizeof *out || (kind && out->kind != kind))
-		return gpul_fail(err, GPUL_EFORMAT, (int)out->kind, "WRONG DATA: note %u of %zu bytes arrived instead of note %u", out->kind,
-				 (size_t)got, kind);
+		return gpul_fail(err, GPUL_EFORMAT, (int)out->kind, "WRONG DATA: note %u of %zu bytes arrived instead of note %u",
+				 out->kind, (size_t)got, kind);
 	return GPUL_OK;
 }
 
@@ -158,8 +158,12 @@ gpul_status session_client(session *s, const wishes *w, gpul_error *err)
 	st = begin_client(s, w, err);
 	if (!st && w->begun)
 		w->begun();
-	n.plan = (plan){ .seed = w->seed, .connection = s->connection, .n_items = w->n_items, .n_puts = w->n_puts,
-			 .max_bytes = w->max_bytes, .segment_bytes = s->info.segment_bytes };
+	n.plan = (plan){ .seed = w->seed,
+			 .connection = s->connection,
+			 .n_items = w->n_items,
+			 .n_puts = w->n_puts,
+			 .max_bytes = w->max_bytes,
+			 .segment_bytes = s->info.segment_bytes };
 	for (; !st && (n.plan.round < w->rounds || gpul_clock_ns() < end_ns); n.plan.round++) {
 		st = session_tell(s, &n, err);
 		if (!st)

@@ -8,24 +8,24 @@
 
 enum { FAKE_GPU_MAX_SEGMENTS = 16 };
 
-typedef struct fake_segment {  /* an allocation */
+typedef struct fake_segment { /* an allocation */
 	uint64_t at, bytes;
 	gpul_rdma_pointer_kind kind;
-	bool mapped;           /* memory of cuMemCreate */
-	bool not_for_nics;     /* created without gpuDirectRDMACapable */
+	bool mapped;       /* memory of cuMemCreate */
+	bool not_for_nics; /* created without gpuDirectRDMACapable */
 } fake_segment;
 
 typedef struct fake_gpu {
 	fake_segment segments[FAKE_GPU_MAX_SEGMENTS];
 	unsigned n_segments;
-	bool held;             /* copies and events wait for fake_gpu_run(); otherwise they are done at once */
+	bool held; /* copies and events wait for fake_gpu_run(); otherwise they are done at once */
 	int n_event_queries, n_event_records, n_copies, n_exports;
-	CUresult export_result;            /* not 0: cuMemGetHandleForAddressRange fails with this
+	CUresult export_result;           /* not 0: cuMemGetHandleForAddressRange fails with this
 					    * error */
-	unsigned long long export_flags;   /* of the last call */
-	uint64_t export_at, export_bytes;  /* of the last call */
-	uint64_t dmabuf_bytes;             /* not 0: the size of every dma-buf */
-	int bad_fd;                        /* not 0: the driver returns this descriptor */
+	unsigned long long export_flags;  /* of the last call */
+	uint64_t export_at, export_bytes; /* of the last call */
+	uint64_t dmabuf_bytes;            /* not 0: the size of every dma-buf */
+	int bad_fd;                       /* not 0: the driver returns this descriptor */
 } fake_gpu;
 
 /* Reset, like fake_driver_failing(). */

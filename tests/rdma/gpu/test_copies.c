@@ -13,7 +13,7 @@
 
 enum { STAGES = 4, STAGE_BYTES = 4096, ALL_BYTES = 2 * STAGES * STAGE_BYTES };
 
-static unsigned char gpu_memory[ALL_BYTES];  /* stands for device memory */
+static unsigned char gpu_memory[ALL_BYTES]; /* stands for device memory */
 
 static gpul_rdma_copies *create_copies(const gpul_driver **drv)
 {
@@ -82,7 +82,7 @@ static void copies_bytes_both_ways(void **state)
 	assert_true(ids[0] == 100 && ids[1] == 101 && ids[2] == 100 + STAGES);
 	assert_false(gpul_rdma_copies_busy(c));
 	assert_memory_equal(stage(c, 0), gpu_memory, STAGE_BYTES);
-	assert_int_equal(stage(c, 1)[0], 0);  /* 0 bytes */
+	assert_int_equal(stage(c, 1)[0], 0); /* 0 bytes */
 	for (int i = 0; i < 777; i++)
 		assert_int_equal(gpu_memory[STAGES * STAGE_BYTES + i], 0xab);
 	assert_int_equal(gpu_memory[STAGES * STAGE_BYTES + 777],
@@ -105,15 +105,15 @@ static void one_event_stands_behind_the_copies_of_one_post(void **state)
 	assert_int_equal(post(c, ops, 2), 2);
 	assert_int_equal(post(c, ops + 2, 2), 2);
 	assert_int_equal(fake_gpu_state()->n_event_records, 2);
-	fake_gpu_run(2);  /* the two copies of the first post, not its event */
+	fake_gpu_run(2); /* the two copies of the first post, not its event */
 	queries = fake_gpu_state()->n_event_queries;
 	assert_int_equal(poll_copies(c, ids, 8), 0);
-	assert_int_equal(fake_gpu_state()->n_event_queries, queries + 1);  /* only the oldest */
+	assert_int_equal(fake_gpu_state()->n_event_queries, queries + 1); /* only the oldest */
 	fake_gpu_run(2);
 	assert_int_equal(poll_copies(c, ids, 1), 1);
 	assert_int_equal(ids[0], 100);
 	queries = fake_gpu_state()->n_event_queries;
-	assert_int_equal(poll_copies(c, ids, 1), 1);  /* reported without querying the driver
+	assert_int_equal(poll_copies(c, ids, 1), 1); /* reported without querying the driver
 						       * again */
 	assert_int_equal(ids[0], 101);
 	assert_int_equal(fake_gpu_state()->n_event_queries, queries);
@@ -122,7 +122,7 @@ static void one_event_stands_behind_the_copies_of_one_post(void **state)
 	assert_true(ids[0] == 102 && ids[1] == 103);
 	queries = fake_calls();
 	assert_int_equal(poll_copies(c, ids, 8), 0);
-	assert_int_equal(fake_calls(), queries);  /* nothing in flight: no call of the driver */
+	assert_int_equal(fake_calls(), queries); /* nothing in flight: no call of the driver */
 	gpul_rdma_copies_destroy(c);
 	assert_int_equal(fake_alive(), 0);
 }
@@ -140,9 +140,9 @@ static void starts_at_most_one_copy_for_each_stage(void **state)
 	ops[STAGES + 1] = copy_of(c, GPUL_RDMA_OP_COPY_IN, STAGES, 8);
 	assert_int_equal(post(c, ops, STAGES + 2), STAGES);
 	assert_int_equal(post(c, ops + STAGES, 2), 0);
-	assert_int_equal(post(c, ops + STAGES + 1, 1), 1);  /* the other direction has room */
+	assert_int_equal(post(c, ops + STAGES + 1, 1), 1); /* the other direction has room */
 	fake_gpu_run(9);
-	assert_int_equal(post(c, ops + STAGES, 1), 0);      /* there is room again only after poll has
+	assert_int_equal(post(c, ops + STAGES, 1), 0); /* there is room again only after poll has
 							     * reported */
 	assert_int_equal(poll_copies(c, ids, 8), STAGES + 1);
 	assert_int_equal(post(c, ops + STAGES, 1), 1);
@@ -205,7 +205,7 @@ static void refuses_operations_that_are_not_its_own(void **state)
 		else if (i == 1)
 			op.local -= ALL_BYTES;
 		else if (i == 2)
-			op.local += STAGE_BYTES - 63;  /* one byte too far */
+			op.local += STAGE_BYTES - 63; /* one byte too far */
 		else if (i == 3)
 			op.bytes = STAGE_BYTES + 1;
 		else
@@ -225,8 +225,14 @@ static void refuses_operations_that_are_not_its_own(void **state)
 
 static void refuses_wrong_numbers(void **state)
 {
-	static const struct { unsigned n; size_t bytes; } wrong[] = {
-		{ 0, 4096 }, { GPUL_RDMA_MAX_STAGES + 1, 4096 }, { 1, 0 }, { 1, (size_t)5 << 30 },
+	static const struct {
+		unsigned n;
+		size_t bytes;
+	} wrong[] = {
+		{ 0, 4096 },
+		{ GPUL_RDMA_MAX_STAGES + 1, 4096 },
+		{ 1, 0 },
+		{ 1, (size_t)5 << 30 },
 	};
 	const gpul_driver *drv = fake_gpu_driver(0, CUDA_SUCCESS);
 	gpul_rdma_copies *c = NULL;
@@ -234,7 +240,7 @@ static void refuses_wrong_numbers(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
 		assert_int_equal(gpul_rdma_copies_create(drv, 0, wrong[i].n, wrong[i].bytes, &c, NULL), GPUL_EINVAL);
-	assert_int_equal(gpul_rdma_copies_create(drv, 7, 1, 4096, &c, NULL), GPUL_EINVAL);  /* no such GPU */
+	assert_int_equal(gpul_rdma_copies_create(drv, 7, 1, 4096, &c, NULL), GPUL_EINVAL); /* no such GPU */
 	assert_null(c);
 	assert_int_equal(fake_alive(), 0);
 }
@@ -257,7 +263,7 @@ static void a_create_that_fails_undoes_everything(void **state)
 			assert_int_equal(fake_alive(), 0);
 			if (n > calls)
 				break;
-			continue;  /* AUTO used another kind of memory */
+			continue; /* AUTO used another kind of memory */
 		}
 		n_failed++;
 		assert_null(c);
@@ -266,7 +272,7 @@ static void a_create_that_fails_undoes_everything(void **state)
 		assert_int_equal(drv->cuCtxGetCurrent(&current), CUDA_SUCCESS);
 		assert_null(current);
 	}
-	assert_true(n_failed > 100);  /* each event has failed once */
+	assert_true(n_failed > 100); /* each event has failed once */
 }
 
 /* After any failure the record is set, destroy waits for the copies in flight, and nothing
@@ -348,7 +354,7 @@ static void a_threads_own_context_stays_current(void **state)
 
 	(void)state;
 	assert_int_equal(drv->cuCtxGetCurrent(&current), CUDA_SUCCESS);
-	assert_null(current);  /* create did not change the thread's context */
+	assert_null(current); /* create did not change the thread's context */
 	assert_int_equal(drv->cuCtxSetCurrent(other), CUDA_SUCCESS);
 	assert_int_equal(post(c, &op, 1), 1);
 	fake_gpu_run(9);

@@ -92,7 +92,9 @@ static void without_a_driver_all_memory_is_pageable(void **state)
 static void exports_whole_pages_and_the_offset(void **state)
 {
 	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-	static const struct { uint64_t at, bytes; } ranges[] = {
+	static const struct {
+		uint64_t at, bytes;
+	} ranges[] = {
 		{ 0, 1 }, { 0, 4096 }, { 1, 1 }, { 4095, 2 }, { 4097, 100000 }, { 0, GRAIN }, { GRAIN - 1, 1 },
 	};
 
@@ -103,8 +105,8 @@ static void exports_whole_pages_and_the_offset(void **state)
 		unsigned n = 0;
 		struct stat is;
 
-		assert_int_equal(gpul_rdma_dmabuf_export(drv, BASE + ranges[i].at, ranges[i].bytes, GPUL_RDMA_DMABUF_DEFAULT,
-							 d, &n, NULL), GPUL_OK);
+		assert_int_equal(gpul_rdma_dmabuf_export(drv, BASE + ranges[i].at, ranges[i].bytes, GPUL_RDMA_DMABUF_DEFAULT, d, &n, NULL),
+				 GPUL_OK);
 		assert_int_equal(n, 1);
 		assert_true(d[0].at == BASE + ranges[i].at && d[0].bytes == ranges[i].bytes);
 		assert_int_equal(d[0].offset, ranges[i].at % page);
@@ -124,7 +126,7 @@ static void exports_whole_pages_and_the_offset(void **state)
 static void exports_each_allocation_by_itself(void **state)
 {
 	const int fds = count_fds();
-	const gpul_driver *drv = with_segments(4);  /* 1, 2, 3 and 4 grains */
+	const gpul_driver *drv = with_segments(4); /* 1, 2, 3 and 4 grains */
 	gpul_rdma_dmabuf d[GPUL_RDMA_MAX_PIECES];
 	const uint64_t bytes = 6 * (uint64_t)GRAIN;
 	unsigned n = 0;
@@ -211,7 +213,7 @@ static void refuses_what_is_not_device_memory(void **state)
 	assert_int_equal(export_at(drv, BASE, 1, 0, &err[4]), GPUL_EINVAL);
 	assert_non_null(strstr(err[4].text, "its pages move"));
 	drv = with_segments(2);
-	fake_gpu_state()->segments[1].at += GRAIN;  /* a hole */
+	fake_gpu_state()->segments[1].at += GRAIN; /* a hole */
 	assert_int_equal(export_at(drv, BASE + 1, 2 * GRAIN, 0, &err[5]), GPUL_EINVAL);
 	assert_non_null(strstr(err[5].text, "2097151 bytes into the range"));
 }

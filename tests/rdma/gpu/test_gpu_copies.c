@@ -16,12 +16,12 @@ enum { STAGES = 8, STAGE_BYTES = 1 << 20, MEMORY_BYTES = STAGES * STAGE_BYTES, R
 
 struct copier {
 	gpul_rdma_copies *copies;
-	gpul_mem *from, *to;       /* device memory */
-	uint32_t bytes[STAGES];    /* of each segment */
-	unsigned shift;            /* misaligns the segments */
+	gpul_mem *from, *to;    /* device memory */
+	uint32_t bytes[STAGES]; /* of each segment */
+	unsigned shift;         /* misaligns the segments */
 	uint64_t ns;
 	gpul_rdma_failure why;
-	const char *problem;       /* NULL: none */
+	const char *problem; /* NULL: none */
 };
 
 static unsigned char pattern(unsigned seed, size_t i)
@@ -51,8 +51,7 @@ static bool run_copies(struct copier *t, const gpul_rdma_op *ops, unsigned n)
 		uint64_t ids[2 * STAGES];
 		unsigned more = 0;
 
-		if (n_posted < n &&
-		    gpul_rdma_copies_post(t->copies, ops + n_posted, n - n_posted, &more, &t->why))
+		if (n_posted < n && gpul_rdma_copies_post(t->copies, ops + n_posted, n - n_posted, &more, &t->why))
 			t->problem = "post";
 		n_posted += more;
 		if (!t->problem && gpul_rdma_copies_poll(t->copies, ids, 2 * STAGES, &more, &t->why))
@@ -107,8 +106,7 @@ static void create_copier(struct copier *t)
 {
 	gpul_error err = { 0 };
 
-	*t = (struct copier){ .from = create_memory(GPUL_MEM_DEVICE, MEMORY_BYTES),
-			      .to = create_memory(GPUL_MEM_DEVICE, MEMORY_BYTES) };
+	*t = (struct copier){ .from = create_memory(GPUL_MEM_DEVICE, MEMORY_BYTES), .to = create_memory(GPUL_MEM_DEVICE, MEMORY_BYTES) };
 	if (gpul_rdma_copies_create(drv, 0, STAGES, STAGE_BYTES, &t->copies, &err))
 		fail_msg("%s", err.text);
 }
@@ -222,7 +220,7 @@ static void nothing_leaks_in_many_rounds(void **state)
 		assert_int_equal(gpul_rdma_copies_create(drv, 0, 2, 4096, &c, NULL), GPUL_OK);
 		gpul_rdma_copies_destroy(c);
 	}
-	assert_in_range(count_fds(), 0, fds + 2);  /* a driver may keep a few of its own */
+	assert_in_range(count_fds(), 0, fds + 2); /* a driver may keep a few of its own */
 }
 
 int main(void)

@@ -33,8 +33,8 @@ static void device_memory_is_made_for_nics_where_the_device_says_so(void **state
 	gpul_rdma_pointer p = { 0 };
 
 	(void)state;
-	printf("device 0 of the %s driver: memory for NICs %s, dma-buf %s, GPUDirect RDMA %s, flush options %d, ordering %d\n",
-	       drv->name, supported ? "yes" : "no", attribute(CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED) ? "yes" : "no",
+	printf("device 0 of the %s driver: memory for NICs %s, dma-buf %s, GPUDirect RDMA %s, flush options %d, ordering %d\n", drv->name,
+	       supported ? "yes" : "no", attribute(CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED) ? "yes" : "no",
 	       attribute(CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED) ? "yes" : "no",
 	       attribute(CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS),
 	       attribute(CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING));
@@ -67,8 +67,8 @@ static void finds_the_kind_of_memory(void **state)
 		gpul_rdma_pointer_kind kind;
 		bool mapped;
 	} kinds[] = {
-		{ GPUL_MEM_DEVICE, GPUL_RDMA_DEVICE, true },        { GPUL_MEM_DEVICE_IPC, GPUL_RDMA_DEVICE, false },
-		{ GPUL_MEM_HOST_NUMA, GPUL_RDMA_HOST_NUMA, true },  { GPUL_MEM_MEMFD, GPUL_RDMA_PINNED, false },
+		{ GPUL_MEM_DEVICE, GPUL_RDMA_DEVICE, true },       { GPUL_MEM_DEVICE_IPC, GPUL_RDMA_DEVICE, false },
+		{ GPUL_MEM_HOST_NUMA, GPUL_RDMA_HOST_NUMA, true }, { GPUL_MEM_MEMFD, GPUL_RDMA_PINNED, false },
 		{ GPUL_MEM_PINNED, GPUL_RDMA_PINNED, false },
 	};
 	void *heap = malloc(10000);
@@ -79,11 +79,12 @@ static void finds_the_kind_of_memory(void **state)
 	assert_kind((uintptr_t)&m, GPUL_RDMA_PAGEABLE, false, "stack");
 	for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
 		static const int device = 0;
-		const gpul_mem_desc desc = { .kind = kinds[i].made, .bytes = 100000, .node = GPUL_MEM_NODE_OF_GPU,
-					     .devices = &device, .n_devices = 1 };
+		const gpul_mem_desc desc = {
+			.kind = kinds[i].made, .bytes = 100000, .node = GPUL_MEM_NODE_OF_GPU, .devices = &device, .n_devices = 1
+		};
 		gpul_error err = { 0 };
 
-		if (gpul_mem_create(drv, &desc, &m, &err)) {  /* host-numa memory can be forbidden in a container */
+		if (gpul_mem_create(drv, &desc, &m, &err)) { /* host-numa memory can be forbidden in a container */
 			assert_int_equal(kinds[i].made, GPUL_MEM_HOST_NUMA);
 			printf("host-numa memory: %s\n", err.text);
 			continue;
@@ -107,8 +108,7 @@ static void skip_without_dmabuf(void)
 	if (attribute(CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED))
 		return;
 	m = create_memory(GPUL_MEM_DEVICE, 4096);
-	assert_int_equal(gpul_rdma_dmabuf_export(drv, gpul_mem_gpu(m), 4096, GPUL_RDMA_DMABUF_DEFAULT, d, &n, &err),
-			 GPUL_EUNSUPPORTED);
+	assert_int_equal(gpul_rdma_dmabuf_export(drv, gpul_mem_gpu(m), 4096, GPUL_RDMA_DMABUF_DEFAULT, d, &n, &err), GPUL_EUNSUPPORTED);
 	gpul_mem_destroy(m);
 	assert_int_equal(n, 0);
 	assert_non_null(strstr(err.text, "does not export its memory as dma-buf"));
@@ -195,7 +195,7 @@ static void exports_memory_of_cu_mem_alloc_as_dmabuf(void **state)
 struct mapped_range {
 	CUdeviceptr at;
 	size_t grain, bytes;
-	size_t reserved_bytes;     /* the addresses of the last granule are not mapped */
+	size_t reserved_bytes; /* the addresses of the last granule are not mapped */
 	unsigned n;
 	CUmemGenericAllocationHandle handles[12];
 };
@@ -242,7 +242,7 @@ static void exports_each_allocation_by_itself(void **state)
 	(void)state;
 	skip_without_dmabuf();
 	map_range(&r, 3);
-	n = export_and_check(r.at + r.grain / 2 + 5, 5 * r.grain, d);  /* ends inside the third allocation */
+	n = export_and_check(r.at + r.grain / 2 + 5, 5 * r.grain, d); /* ends inside the third allocation */
 	assert_int_equal(n, 3);
 	assert_int_equal(d[0].bytes, r.grain / 2 - 5);
 	assert_int_equal(d[1].bytes, 2 * r.grain);

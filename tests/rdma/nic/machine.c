@@ -138,8 +138,8 @@ static bool add_nic(const char *root, const char *name, const char *address, con
 static bool add_line(const char *root, const char *line)
 {
 	char word[8][256] = { "" }, path[PATH_MAX];
-	int n = sscanf(line, "%255s %255s %255s %255s %255s %255s %255s", word[0], word[1], word[2], word[3], word[4], word[5],
-		       word[6]), text = 0;
+	int n = sscanf(line, "%255s %255s %255s %255s %255s %255s %255s", word[0], word[1], word[2], word[3], word[4], word[5], word[6]),
+	    text = 0;
 
 	if (n <= 0 || word[0][0] == '#' || !strcmp(word[0], "expect") || !strcmp(word[0], "distance") || !strcmp(word[0], "why"))
 		return true;

@@ -20,7 +20,7 @@
 
 enum { N_DEVICES = 4 };
 
-int fake_verbs_fail_at, fake_verbs_calls, fake_verbs_alive;  /* for the test: dlsym() */
+int fake_verbs_fail_at, fake_verbs_calls, fake_verbs_alive; /* for the test: dlsym() */
 
 static struct ibv_device devices[N_DEVICES] = {
 	{ .name = "mlx5_0", .node_type = IBV_NODE_CA, .transport_type = IBV_TRANSPORT_IB },
@@ -101,7 +101,7 @@ static int query_device_ex(struct ibv_context *ctx, const struct ibv_query_devic
 {
 	(void)input;
 	if (fails())
-		return -1;  /* as older providers do: -1 and errno */
+		return -1; /* as older providers do: -1 and errno */
 	memset(a, 0, bytes);
 	fill_device(ctx, &a->orig_attr);
 	a->odp_caps.general_caps = IBV_ODP_SUPPORT;
@@ -173,7 +173,9 @@ struct ibv_context *ibv_open_device(struct ibv_device *d)
 		errno = EACCES;
 		return NULL;
 	}
-	*c = (struct verbs_context){ .sz = sizeof *c, .query_device_ex = query_device_ex, .query_port = query_port,
+	*c = (struct verbs_context){ .sz = sizeof *c,
+				     .query_device_ex = query_device_ex,
+				     .query_port = query_port,
 				     .context = { .device = d, .abi_compat = d == &devices[0] ? __VERBS_ABI_IS_EXTENDED : NULL } };
 	fake_verbs_alive++;
 	return &c->context;
@@ -260,5 +262,5 @@ STUB(query_qp) STUB(create_ah) STUB(destroy_ah) STUB(wc_status_str) STUB(event_t
 
 #else
 extern int fake_verbs_fail_at;
-int fake_verbs_fail_at;  /* without <infiniband/verbs.h> the tests that need this library are skipped */
+int fake_verbs_fail_at; /* without <infiniband/verbs.h> the tests that need this library are skipped */
 #endif

@@ -83,18 +83,26 @@ static void files_may_be_missing(void **state)
 
 static void contents_may_be_rubbish(void **state)
 {
+	/* clang-format off */
 	static const char *const rubbish[] = {
 		"", "\n", "x", "-", "99999999999999999999", "-99999999999999999999", "0x", "nan", "inf Gb/sec", "-1 Gb/sec", "1e300",
 		"4: A\x1b[31mCTIVE", "4:", ": ", "4: 0123456789012345678901234567890123456789012345678901234567890123456789",
 	};
+	/* clang-format on */
 	struct tree t = tree_create("flat-vm");
 
 	(void)state;
 	assert_true(machine_link(t.root, "class/infiniband/mlx5_0", "rdmap0s6"));
 	for (size_t i = 0; i < sizeof rubbish / sizeof *rubbish; i++) {
 		static const char *const of_port[] = { "state", "phys_state", "rate", "link_layer", "gid_attrs/ndevs/0" },
-			   *const of_pci[] = { "numa_node", "class", "vendor", "local_cpulist", "current_link_speed", "max_link_speed",
-					       "current_link_width", "max_link_width" };
+					 *const of_pci[] = { "numa_node",
+							     "class",
+							     "vendor",
+							     "local_cpulist",
+							     "current_link_speed",
+							     "max_link_speed",
+							     "current_link_width",
+							     "max_link_width" };
 		const gpul_nic *nic;
 
 		for (size_t k = 0; k < sizeof of_port / sizeof *of_port; k++)
@@ -175,11 +183,13 @@ static void a_very_deep_path_is_treated_as_no_pci_device(void **state)
  * after the other. */
 static void any_damaged_entry_leaves_the_rest_readable(void **state)
 {
+	/* clang-format off */
 	static const char *const entries[] = {
 		"class/infiniband/mlx5_0", "class/infiniband/mlx5_0/device", "class/infiniband/mlx5_0/ports",
 		"class/infiniband", "bus/pci/devices/0000:5e:00.2", "bus/pci/devices", "bus/pci/devices/0000:5e:00.2/physfn",
 		"devices/pci0000:3a", "devices",
 	};
+	/* clang-format on */
 
 	(void)state;
 	for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {

@@ -185,12 +185,14 @@ static void without_a_gpu_the_fastest_active_nic_is_chosen(void **state)
 
 static void pci_addresses_are_read_in_three_forms(void **state)
 {
+	/* clang-format off */
 	static const struct { const char *text, *is; } rows[] = {
 		{ "0000:1B:00.0", "0000:1b:00.0" },   { "00000000:1B:00.0", "0000:1b:00.0" }, { "10000:e1:00.1", "10000:e1:00.1" },
 		{ "0000:1b:00.f", "0000:1b:00.f" },   { "0000:1b:00", "" },                   { "0000:1b:00.0x", "" },
 		{ "", "" },                           { " 0000:1b:00.0", "" },                { "-1:1b:00.0", "" },
 		{ "000000000000000000:1b:00.0", "" }, { NULL, "" },
 	};
+	/* clang-format on */
 	char out[GPUL_PCI_TEXT_BYTES];
 
 	(void)state;

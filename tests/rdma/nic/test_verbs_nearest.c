@@ -19,7 +19,7 @@
 #include "tests/fake/fake_verbs.h"
 
 static const struct gpul_verbs *fake;
-static struct gpul_verbs table;  /* a copy, of which a test may replace functions */
+static struct gpul_verbs table; /* a copy, of which a test may replace functions */
 
 /* A fake libibverbs with n devices, and a machine in which sysfs lists them. */
 static struct tree start(int n, const char *machine)

@@ -6,7 +6,7 @@
 
 struct tree {
 	char root[64];
-	gpul_nic_topology *topology;  /* NULL before tree_read() */
+	gpul_nic_topology *topology; /* NULL before tree_read() */
 };
 
 /* Create the folder; with a name of machines/, also its contents, and read them.  An error ends the test. */

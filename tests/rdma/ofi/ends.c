@@ -71,12 +71,17 @@ unsigned ofi_poll(struct ofi_end *e, gpul_rdma_event *events, unsigned max)
 	return n;
 }
 
-gpul_rdma_op ofi_write_op(const struct ofi_end *from, const struct ofi_end *to, gpul_rdma_op_kind kind, uint64_t offset,
-			  uint32_t n_bytes, uint64_t id)
+gpul_rdma_op ofi_write_op(const struct ofi_end *from, const struct ofi_end *to, gpul_rdma_op_kind kind, uint64_t offset, uint32_t n_bytes,
+			  uint64_t id)
 {
 	return (gpul_rdma_op){
-		.kind = (uint8_t)kind, .flags = GPUL_RDMA_SIGNALED, .bytes = n_bytes, .id = id,
-		.local = from->piece.at + offset, .local_key = from->piece.local_key,
-		.remote = to->piece.remote + offset, .remote_key = to->piece.remote_key,
+		.kind = (uint8_t)kind,
+		.flags = GPUL_RDMA_SIGNALED,
+		.bytes = n_bytes,
+		.id = id,
+		.local = from->piece.at + offset,
+		.local_key = from->piece.local_key,
+		.remote = to->piece.remote + offset,
+		.remote_key = to->piece.remote_key,
 	};
 }

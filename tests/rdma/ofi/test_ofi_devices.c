@@ -76,7 +76,7 @@ static const struct entry entries[] = {
 	{ "tcp;ofi_rxm", "eth0", "192.0.2.2", 8, 0, FI_EP_RDM },
 	{ "tcp;ofi_rxm", "eth1", "192.0.2.3", 8, 0, FI_EP_RDM },
 	{ "efa", "rdmap0s6", NULL, 4, FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY, FI_EP_RDM },
-	{ "raw", "raw0", "fe80::1", 8, 0, FI_EP_RDM },           /* link-local only */
+	{ "raw", "raw0", "fe80::1", 8, 0, FI_EP_RDM },            /* link-local only */
 	{ "endpoints", "x", NULL, 8, FI_MR_ENDPOINT, FI_EP_RDM }, /* needs registration with an endpoint */
 	{ "nodata", "x", NULL, 0, 0, FI_EP_RDM },
 	{ "tcp", "eth0", "192.0.2.2", 8, 0, FI_EP_MSG },
@@ -97,7 +97,7 @@ static void fill_address(struct fi_info *i, const char *address)
 	memcpy(i->src_addr, is_v6 ? (void *)&v6 : &v4, i->src_addrlen);
 }
 
-static int answer;  /* what fi_getinfo returns when it does not fail: 0, or an error */
+static int answer; /* what fi_getinfo returns when it does not fail: 0, or an error */
 
 static int fake_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags, const struct fi_info *hints,
 			struct fi_info **out)
@@ -149,7 +149,10 @@ static uint32_t fake_version(void)
 }
 
 static const struct gpul_ofi fake = {
-	.fi_getinfo = fake_getinfo, .fi_freeinfo = fake_freeinfo, .fi_dupinfo = fake_dupinfo, .fi_strerror = fake_strerror,
+	.fi_getinfo = fake_getinfo,
+	.fi_freeinfo = fake_freeinfo,
+	.fi_dupinfo = fake_dupinfo,
+	.fi_strerror = fake_strerror,
 	.fi_version = fake_version,
 };
 

@@ -57,7 +57,7 @@ static void takes_an_interface_with_a_route_before_the_loopback_one(void **state
 	(void)state;
 	assert_string_equal(about.name, "tcp;ofi_rxm on eth0 (10.9.0.1)");
 	assert_string_equal(about.backend, "libfabric");
-	assert_int_equal(about.inline_bytes, 0);  /* ofi_rxm crashes when injected writes are in flight at its close */
+	assert_int_equal(about.inline_bytes, 0); /* ofi_rxm crashes when injected writes are in flight at its close */
 	assert_true(about.ordered && about.completes_in_order && !about.dmabuf);
 	about = opened(&(gpul_rdma_device_desc){ .gpu = -1, .device = "eth1" });
 	assert_string_equal(about.name, "tcp;ofi_rxm on eth1 (10.9.1.1)");
@@ -73,7 +73,7 @@ static void takes_an_interface_with_a_route_before_the_loopback_one(void **state
 	fake_ofi(0);
 	fake_ofi_behave()->entries[2].address = "fd00::2";
 	about = opened(&(gpul_rdma_device_desc){ .gpu = -1, .device = "eth0" });
-	assert_string_equal(about.name, "tcp;ofi_rxm on eth0");  /* not the link-local address */
+	assert_string_equal(about.name, "tcp;ofi_rxm on eth0"); /* not the link-local address */
 }
 
 static void takes_shm_only_by_name(void **state)
@@ -116,7 +116,10 @@ static void finds_the_domain_where_the_provider_does_not_look(void **state)
 
 static void refuses_an_entry_with_the_reason(void **state)
 {
-	static const struct { fake_ofi_entry entry; const char *reason; } bad[] = {
+	static const struct {
+		fake_ofi_entry entry;
+		const char *reason;
+	} bad[] = {
 		{ { .address = "fe80::1", .data_bytes = 8 }, "link-local" },
 		{ { .address = "10.0.0.1", .data_bytes = 8, .mr_mode = FI_MR_ENDPOINT }, "registered in a way" },
 		{ { .address = "10.0.0.1", .data_bytes = 0 }, "4 bytes of remote completion data" },
@@ -152,7 +155,7 @@ static void asks_for_order_and_works_without(void **state)
 	e->comp_order = 0;
 	about = opened(&(gpul_rdma_device_desc){ .gpu = -1, .provider = "efa" });
 	assert_false(about.ordered || about.completes_in_order);
-	e->comp_order = 0x1ff;  /* FI_ORDER_STRICT */
+	e->comp_order = 0x1ff; /* FI_ORDER_STRICT */
 	e->msg_order = FI_ORDER_WAW | FI_ORDER_RMA_WAW;
 	about = opened(&(gpul_rdma_device_desc){ .gpu = -1, .provider = "efa" });
 	assert_true(about.ordered && about.completes_in_order);
@@ -195,7 +198,7 @@ static void reports_the_call_and_the_number(void **state)
 	gpul_error err = { 0 };
 
 	(void)state;
-	fake_ofi_fail(4, FI_EACCES);  /* hints, entries, a copy of one, fi_fabric */
+	fake_ofi_fail(4, FI_EACCES); /* hints, entries, a copy of one, fi_fabric */
 	assert_int_equal(ofi_end_open(&a, &(gpul_rdma_device_desc){ .gpu = -1 }, 1, &err), GPUL_ESYS);
 	assert_int_equal(err.native, FI_EACCES);
 	assert_string_equal(err.text, "fi_fabric (tcp;ofi_rxm): Permission denied (13)");
@@ -219,13 +222,13 @@ static void refuses_hostile_descriptions(void **state)
 	for (size_t cut = 0; cut < sizeof good; cut++)
 		if (cut != n)
 			assert_int_equal(gpul_rdma_libfabric.connect_path(a.path, good, cut, &err), GPUL_EFORMAT);
-	for (size_t i = 0; i < 8; i++)  /* the numbers of endpoints and of bytes */
+	for (size_t i = 0; i < 8; i++) /* the numbers of endpoints and of bytes */
 		for (unsigned x = 1; x < 256; x++) {
 			memcpy(bad, good, n);
 			bad[i] ^= (unsigned char)x;
 			assert_int_equal(gpul_rdma_libfabric.connect_path(a.path, bad, n, &err), GPUL_EFORMAT);
 		}
-	for (unsigned i = 0; i < 2; i++) {  /* an address of another family would be read beyond its end */
+	for (unsigned i = 0; i < 2; i++) { /* an address of another family would be read beyond its end */
 		const sa_family_t families[] = { AF_UNSPEC, AF_INET6, AF_UNIX, 0xffff };
 
 		for (size_t k = 0; k < 4; k++) {
@@ -241,7 +244,7 @@ static void refuses_hostile_descriptions(void **state)
 	ofi_ends_open(&a, &b, "shm", 1);
 	n = gpul_rdma_libfabric.describe(b.path, bad);
 	memset(bad + 8, 'x', n - 8);
-	assert_int_equal(gpul_rdma_libfabric.connect_path(a.path, bad, n, &err), GPUL_EFORMAT);  /* a name without an end */
+	assert_int_equal(gpul_rdma_libfabric.connect_path(a.path, bad, n, &err), GPUL_EFORMAT); /* a name without an end */
 	ofi_end_close(&a);
 	ofi_end_close(&b);
 	assert_int_equal(fake_ofi_alive(), 0);
@@ -257,7 +260,8 @@ static void no_dma_buf_is_registered(void **state)
 	(void)state;
 	assert_int_equal(ofi_end_open(&a, &(gpul_rdma_device_desc){ .gpu = -1 }, 1, &err), GPUL_OK);
 	assert_int_equal(gpul_rdma_libfabric.reg(a.device, &(gpul_rdma_memory){ .at = 4096, .bytes = 4096, .dmabuf_fd = 0 }, &piece, &token,
-						 &err), GPUL_EUNSUPPORTED);
+						 &err),
+			 GPUL_EUNSUPPORTED);
 	ofi_end_close(&a);
 	assert_int_equal(fake_ofi_alive(), 0);
 }

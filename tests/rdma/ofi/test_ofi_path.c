@@ -69,7 +69,7 @@ static void writes_arrive_with_their_immediate(void **state)
 	memcpy(a.memory + 100, "letters", 7);
 	op.imm = 0xdeadbeef;
 	post_one(&op);
-	assert_int_equal(fake_ofi_writes(), 2);  /* over tcp, no write has both data and an immediate */
+	assert_int_equal(fake_ofi_writes(), 2); /* over tcp, no write has both data and an immediate */
 	assert_int_equal(ofi_poll(&a, events, 8), 1);
 	assert_int_equal(events[0].kind, GPUL_RDMA_EVENT_DONE);
 	assert_int_equal(events[0].id, 0x123456789abcu);
@@ -78,8 +78,8 @@ static void writes_arrive_with_their_immediate(void **state)
 	assert_int_equal(events[0].imm, 0xdeadbeef);
 	assert_memory_equal(b.memory + 100, "letters", 7);
 	assert_int_equal(b.memory[107], 0);
-	op.kind = GPUL_RDMA_OP_WRITE;  /* no event at the target */
-	op.flags = GPUL_RDMA_INLINE;   /* and none here */
+	op.kind = GPUL_RDMA_OP_WRITE; /* no event at the target */
+	op.flags = GPUL_RDMA_INLINE;  /* and none here */
 	post_one(&op);
 	assert_int_equal(ofi_poll(&a, events, 8), 0);
 	assert_int_equal(ofi_poll(&b, events, 8), 0);
@@ -93,12 +93,14 @@ static void writes_arrive_with_their_immediate(void **state)
 static void receives_need_no_post(void **state)
 {
 	gpul_rdma_op ops[3] = {
-		{ .kind = GPUL_RDMA_OP_RECV, .bytes = 32 }, ofi_write_op(&a, &b, GPUL_RDMA_OP_WRITE, 0, 8, 1), { .kind = GPUL_RDMA_OP_RECV, .bytes = 1 },
+		{ .kind = GPUL_RDMA_OP_RECV, .bytes = 32 },
+		ofi_write_op(&a, &b, GPUL_RDMA_OP_WRITE, 0, 8, 1),
+		{ .kind = GPUL_RDMA_OP_RECV, .bytes = 1 },
 	};
 
 	(void)state;
 	fake_ofi_behave()->connect_posts = 0;
-	assert_int_equal(ofi_post(&a, ops, 3), 1);  /* the first write finds no connection yet */
+	assert_int_equal(ofi_post(&a, ops, 3), 1); /* the first write finds no connection yet */
 	assert_int_equal(ofi_post(&a, ops + 1, 2), 2);
 	assert_int_equal(fake_ofi_writes(), 1);
 }
@@ -143,7 +145,7 @@ static void each_queue_pair_is_an_endpoint_of_its_own(void **state)
 	gpul_rdma_op op = ofi_write_op(&a, &b, GPUL_RDMA_OP_WRITE, 0, 8, 1);
 
 	(void)state;
-	assert_int_equal(ofi_post(&a, &op, 1), 0);  /* each connects with its first write */
+	assert_int_equal(ofi_post(&a, &op, 1), 0); /* each connects with its first write */
 	assert_int_equal(ofi_post(&a, &op, 1), 1);
 	op.qp = 1;
 	assert_int_equal(ofi_post(&a, &op, 1), 0);
@@ -203,7 +205,10 @@ static void a_peer_that_is_gone_is_reported(void **state)
 /* Break the path at its k-th completion: the events before it come first. */
 static void every_completion_can_be_an_error(void **state)
 {
-	static const struct { int error, provider_error; const char *what, *advice; } errors[] = {
+	static const struct {
+		int error, provider_error;
+		const char *what, *advice;
+	} errors[] = {
 		{ FI_EIO, 0, "Input/output error", "peer's process runs" },
 		{ FI_ECANCELED, FI_ENOTCONN, "has ended", "peer's process has ended" },
 		{ FI_ECANCELED, FI_ENOENT, "refused the key", "offer the memory again" },
@@ -280,7 +285,7 @@ static void failing_calls_give_a_record(void **state)
 	assert_int_equal(gpul_rdma_libfabric.poll(a.path, events, 8, &n, &why), GPUL_ESYS);
 	assert_string_equal(why.call, "fi_cq_read");
 	assert_true(why.advice[0]);
-	fake_ofi_fail_read(1, FI_EAVAIL);  /* an error that another thread has read */
+	fake_ofi_fail_read(1, FI_EAVAIL); /* an error that another thread has read */
 	assert_int_equal(gpul_rdma_libfabric.poll(a.path, events, 8, &n, &why), GPUL_OK);
 	assert_int_equal(n, 0);
 }
@@ -296,7 +301,7 @@ static void needs_the_local_key_where_the_provider_does(void **state)
 	for (unsigned i = 0; i < 4; i++)
 		fake_ofi_behave()->entries[i].mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_PROV_KEY | FI_MR_ALLOCATED;
 	ofi_ends_open(&a, &b, NULL, 1);
-	assert_int_equal(a.piece.remote, a.piece.at);  /* virtual addresses */
+	assert_int_equal(a.piece.remote, a.piece.at); /* virtual addresses */
 	assert_int_not_equal(a.piece.local_key, 0);
 	a.memory[5] = 9;
 	op = ofi_write_op(&a, &b, GPUL_RDMA_OP_WRITE, 0, 8, 1);

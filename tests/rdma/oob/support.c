@@ -18,10 +18,21 @@
 
 gpul_rdma_hello good_hello(void)
 {
-	gpul_rdma_hello h = { .version = GPUL_RDMA_WIRE_VERSION, .n_qps = 4, .depth = 256, .segment_bytes = 1 << 20,
-			      .stripe_bytes = 4096, .striping = 1, .qp_type = 1, .flags = 3, .lease_ms = 5000,
-			      .notice_ms = 7500, .pid = 4711, .description_bytes = 5, .slots = { 4096, 77, 8192 },
-			      .backend = "verbs", .host = "n1" };
+	gpul_rdma_hello h = { .version = GPUL_RDMA_WIRE_VERSION,
+			      .n_qps = 4,
+			      .depth = 256,
+			      .segment_bytes = 1 << 20,
+			      .stripe_bytes = 4096,
+			      .striping = 1,
+			      .qp_type = 1,
+			      .flags = 3,
+			      .lease_ms = 5000,
+			      .notice_ms = 7500,
+			      .pid = 4711,
+			      .description_bytes = 5,
+			      .slots = { 4096, 77, 8192 },
+			      .backend = "verbs",
+			      .host = "n1" };
 
 	memcpy(h.description, "\0\1\xff q", 5);
 	return h;
@@ -29,8 +40,13 @@ gpul_rdma_hello good_hello(void)
 
 gpul_rdma_failure good_failure(void)
 {
-	return (gpul_rdma_failure){ .status = GPUL_EVERBS, .native = 12, .vendor = 0x81, .after_ns = 7520000000,
-				    .call = "completion", .what = "IBV_WC_RETRY_EXC_ERR", .peer = "10.9.0.1:1",
+	return (gpul_rdma_failure){ .status = GPUL_EVERBS,
+				    .native = 12,
+				    .vendor = 0x81,
+				    .after_ns = 7520000000,
+				    .call = "completion",
+				    .what = "IBV_WC_RETRY_EXC_ERR",
+				    .peer = "10.9.0.1:1",
 				    .advice = "check" };
 }
 

@@ -135,7 +135,7 @@ static void survives_sending_to_an_ended_peer(void **state)
 	(void)state;
 	make_pair(ends);
 	gpul_rdma_channel_close(ends[1]);
-	assert_int_equal(gpul_rdma_channel_send(ends[0], &beat, &why), GPUL_ESYS);  /* no SIGPIPE */
+	assert_int_equal(gpul_rdma_channel_send(ends[0], &beat, &why), GPUL_ESYS); /* no SIGPIPE */
 	assert_int_equal(why.native, EPIPE);
 	assert_string_equal(why.what, "the peer's process has ended");
 	gpul_rdma_channel_close(ends[0]);
@@ -178,8 +178,7 @@ static void waits_until_the_deadline(void **state)
 	(void)state;
 	ends[0] = make_half(&raw);
 	send_raw(raw, "GP", 2);
-	assert_int_equal(gpul_rdma_channel_await(ends[0], GPUL_RDMA_WELCOME, gpul_clock_ns() + 20000000, &f, &why),
-			 GPUL_ESYS);
+	assert_int_equal(gpul_rdma_channel_await(ends[0], GPUL_RDMA_WELCOME, gpul_clock_ns() + 20000000, &f, &why), GPUL_ESYS);
 	assert_int_equal(why.native, ETIMEDOUT);
 	assert_string_equal(why.what, "the peer sent no WELCOME in time");
 	close(raw);
@@ -225,7 +224,7 @@ static void refuses_unexpected_frames_and_rubbish(void **state)
 	assert_int_equal(why.status, GPUL_EFORMAT);
 	assert_string_equal(why.what, "the peer sent HELLO instead of READY");
 	send_raw(raw, "SSH-2.0", 7);
-	for (int i = 0; i < 2; i++) {  /* the stream stays invalid */
+	for (int i = 0; i < 2; i++) { /* the stream stays invalid */
 		why = failure_of(ends[0]);
 		assert_int_equal(why.status, GPUL_EFORMAT);
 		assert_string_equal(why.what, "not a frame of gpuload: byte 0 is 0x53 instead of 0x47");
@@ -268,7 +267,7 @@ static void connects_over_each_family(void **state)
 		const char *peer;
 	} cases[] = {
 		{ loopback(), loopback(), "127.0.0.1:" },
-		{ { .host = "" }, loopback(), "127.0.0.1:" },   /* an IPv6 socket that accepts IPv4, where there is IPv6 */
+		{ { .host = "" }, loopback(), "127.0.0.1:" }, /* an IPv6 socket that accepts IPv4, where there is IPv6 */
 		{ { .host = "" }, { .host = "" }, NULL },
 		{ unix_path(path), { .path = "" }, path },
 	};
@@ -296,7 +295,7 @@ static void connects_over_each_family(void **state)
 	}
 	assert_int_equal(access(path, F_OK), -1);
 	*strrchr(path, '/') = '\0';
-	assert_int_equal(rmdir(path), 0);  /* the lock is removed, too */
+	assert_int_equal(rmdir(path), 0); /* the lock is removed, too */
 }
 
 static void reports_a_reset(void **state)
@@ -388,7 +387,7 @@ static void refuses_a_port_that_is_in_use(void **state)
 	assert_int_equal(err.native, EADDRINUSE);
 	assert_non_null(strstr(err.text, ": another process listens there"));
 	gpul_rdma_port_close(&p);
-	p = open_port(&a);  /* at once, although old connections may linger */
+	p = open_port(&a); /* at once, although old connections may linger */
 	gpul_rdma_port_close(&p);
 
 	u = unix_path(path);
@@ -421,7 +420,7 @@ static void replaces_the_socket_of_a_killed_process_only(void **state)
 	p = open_port(&u);
 	gpul_rdma_port_close(&p);
 
-	snprintf(un.sun_path, sizeof un.sun_path, "%s", path);  /* another program, which knows no lock */
+	snprintf(un.sun_path, sizeof un.sun_path, "%s", path); /* another program, which knows no lock */
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	assert_int_equal(bind(fd, (struct sockaddr *)&un, sizeof un), 0);
 	assert_int_equal(listen(fd, 1), 0);

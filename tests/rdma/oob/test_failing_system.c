@@ -24,8 +24,8 @@
 #include "tests/rdma/oob/support.h"
 
 static int calls, fail_at, fail_with;
-static const char *failed;       /* name of the call that failed */
-static __thread bool is_tested;  /* only calls of this thread are counted */
+static const char *failed;      /* name of the call that failed */
+static __thread bool is_tested; /* only calls of this thread are counted */
 
 /* Count a call; true if it is the call that must fail. */
 static bool must_fail(const char *name)
@@ -38,8 +38,8 @@ static bool must_fail(const char *name)
 }
 
 #define REPLACE(name, parameters, ...) \
-	int name parameters            \
-	{                              \
+	int name parameters \
+	{ \
 		return must_fail(#name) ? -1 : (int)syscall(SYS_##name, __VA_ARGS__); \
 	}
 
@@ -123,7 +123,7 @@ static void opens_a_port_or_says_why(void **state)
 	where = loopback();
 	fail_each(open_and_close, EACCES, "");
 	where = (gpul_rdma_address){ .port = 0 };
-	fail_each(open_and_close, EAFNOSUPPORT, "socket setsockopt bind listen getsockname");  /* IPv4 only */
+	fail_each(open_and_close, EAFNOSUPPORT, "socket setsockopt bind listen getsockname"); /* IPv4 only */
 	where = unix_path(path);
 	fail_each(open_and_close, EACCES, "unlink");
 	(void)unlink(path);
@@ -188,8 +188,7 @@ static void *serve(void *argument)
 	gpul_rdma_failure why = { 0 };
 
 	(void)argument;
-	while (gpul_rdma_strangers_next(server, UINT64_MAX, &e, NULL) == GPUL_OK &&
-	       !__atomic_load_n(&stopping, __ATOMIC_ACQUIRE)) {
+	while (gpul_rdma_strangers_next(server, UINT64_MAX, &e, NULL) == GPUL_OK && !__atomic_load_n(&stopping, __ATOMIC_ACQUIRE)) {
 		if (e.kind == GPUL_RDMA_STRANGER_HELLO)
 			(void)gpul_rdma_stranger_welcome(server, e.who, &h, &why);
 		else if (e.kind == GPUL_RDMA_STRANGER_READY)
@@ -278,8 +277,7 @@ static bool serve_one(unsigned n_calls, bool failing)
 		is_tested = failing;
 		if (gpul_rdma_strangers_next(server, gpul_clock_ns() + 5000000, &e, &err))
 			fail_msg("%s", err.text);
-		welcomed = e.kind == GPUL_RDMA_STRANGER_HELLO &&
-			   gpul_rdma_stranger_welcome(server, e.who, &h, &why) == GPUL_OK;
+		welcomed = e.kind == GPUL_RDMA_STRANGER_HELLO && gpul_rdma_stranger_welcome(server, e.who, &h, &why) == GPUL_OK;
 		is_tested = false;
 		if (welcomed)
 			send_frame(fd, GPUL_RDMA_READY);
@@ -317,10 +315,8 @@ static void goes_on_serving(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(opens_a_port_or_says_why),
-		cmocka_unit_test(creates_a_listener_or_says_why),
-		cmocka_unit_test(watches_or_says_why),
-		cmocka_unit_test(connects_or_says_why),
+		cmocka_unit_test(opens_a_port_or_says_why), cmocka_unit_test(creates_a_listener_or_says_why),
+		cmocka_unit_test(watches_or_says_why),      cmocka_unit_test(connects_or_says_why),
 		cmocka_unit_test(goes_on_serving),
 	};
 

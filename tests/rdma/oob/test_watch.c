@@ -27,7 +27,7 @@ struct report {
 	pthread_cond_t come;
 	int n;
 	gpul_rdma_failure why;
-	atomic_bool freed;        /* remove has returned: a callback would be a use after free */
+	atomic_bool freed; /* remove has returned: a callback would be a use after free */
 	gpul_rdma_watched *entry;
 };
 
@@ -115,7 +115,7 @@ static void reports_the_end_of_a_process(void **state)
 	assert_int_equal(r.why.native, EPIPE);
 	assert_string_equal(r.why.what, "the peer's process has ended");
 	assert_string_equal(r.why.peer, gpul_rdma_channel_peer(ends[0]));
-	gpul_rdma_watch_end(r.entry, &r.why);  /* too late for the peer, but harmless */
+	gpul_rdma_watch_end(r.entry, &r.why); /* too late for the peer, but harmless */
 	unwatch(&r);
 	assert_int_equal(r.n, 1);
 	gpul_rdma_channel_close(ends[0]);
@@ -130,7 +130,7 @@ static void both_ends_live_as_long_as_both_send_beats(void **state)
 	make_pair(ends);
 	watch(ends[0], LONG_NS, SHORT_NS, &r[0]);
 	watch(ends[1], SHORT_NS, LONG_NS, &r[1]);
-	sleep_ms(300);  /* longer than the limit: without beats the lease would expire */
+	sleep_ms(300); /* longer than the limit: without beats the lease would expire */
 	gpul_rdma_watch_end(r[0].entry, NULL);
 	gpul_rdma_watch_end(r[0].entry, NULL);
 	wait_for(&r[1]);
@@ -199,7 +199,7 @@ static void reports_frames_that_do_not_belong_here(void **state)
 
 		c = make_half(&raw);
 		if (i == 0)
-			send_frame(raw, GPUL_RDMA_BYE);  /* already arrived when the watch starts */
+			send_frame(raw, GPUL_RDMA_BYE); /* already arrived when the watch starts */
 		watch(c, LONG_NS, LONG_NS, &r);
 		if (i == 1)
 			send_frame(raw, GPUL_RDMA_HELLO);
@@ -207,9 +207,9 @@ static void reports_frames_that_do_not_belong_here(void **state)
 			send_raw(raw, "GPUX", 4);
 		wait_for(&r);
 		assert_int_equal(r.why.status, i ? GPUL_EFORMAT : GPUL_ESYS);
-		assert_string_equal(r.why.what, i == 0 ? "the peer has closed the connection" :
-				    i == 1 ? "the peer sent HELLO on an open connection" :
-				    "not a frame of gpuload: byte 3 is 0x58 instead of 0x52");
+		assert_string_equal(r.why.what, i == 0   ? "the peer has closed the connection"
+						: i == 1 ? "the peer sent HELLO on an open connection"
+							 : "not a frame of gpuload: byte 3 is 0x58 instead of 0x52");
 		unwatch(&r);
 		gpul_rdma_channel_close(c);
 		close(raw);
@@ -309,7 +309,7 @@ static void watches_other_descriptors(void **state)
 	sleep_ms(5);
 	assert_int_equal(n_events, 3);
 	close(fd);
-	assert_int_equal(pipe(pipe_fds), 0);  /* hung up without data: the callback is not called, and the
+	assert_int_equal(pipe(pipe_fds), 0); /* hung up without data: the callback is not called, and the
 					       * descriptor is not polled forever */
 	assert_int_equal(gpul_rdma_watch_add_fd(w, pipe_fds[0], read_event, &pipe_fds[0], &entry, NULL), GPUL_OK);
 	close(pipe_fds[1]);
@@ -406,7 +406,7 @@ static void may_be_ended_by_several_threads_at_once(void **state)
 
 		make_pair(ends);
 		for (int i = 0; i < 2; i++)
-			watch(ends[i], LONG_NS, 8000000, &r[i]);  /* a beat each millisecond */
+			watch(ends[i], LONG_NS, 8000000, &r[i]); /* a beat each millisecond */
 		for (int i = 0; i < 4; i++)
 			assert_int_equal(pthread_create(&threads[i], NULL, send_and_end, &r[i % 2]), 0);
 		for (int i = 0; i < 4; i++)

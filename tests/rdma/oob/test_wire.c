@@ -89,8 +89,7 @@ static const char *reason_for(size_t offset, size_t field_bytes, uint64_t value)
 static void refuses_each_wrong_field_of_a_hello(void **state)
 {
 	(void)state;
-	assert_string_equal(REASON(version, 9),
-			    "the peer uses protocol version 9, this process version 1: use the same gpuload for both");
+	assert_string_equal(REASON(version, 9), "the peer uses protocol version 9, this process version 1: use the same gpuload for both");
 	assert_string_equal(REASON(n_qps, 0), "HELLO: the number of queue pairs is invalid: 0 (0x0)");
 	assert_non_null(strstr(REASON(n_qps, 17), "the number of queue pairs is invalid: 17"));
 	assert_non_null(strstr(REASON(depth, 32), "the depth"));
@@ -126,8 +125,7 @@ static void ends_and_cleans_received_texts(void **state)
 	gpul_rdma_frame f;
 
 	(void)state;
-	memset(bytes + GPUL_RDMA_FRAME_HEAD_BYTES + offsetof(gpul_rdma_failure, call), 0x1b,
-	       n - GPUL_RDMA_FRAME_HEAD_BYTES - 24);
+	memset(bytes + GPUL_RDMA_FRAME_HEAD_BYTES + offsetof(gpul_rdma_failure, call), 0x1b, n - GPUL_RDMA_FRAME_HEAD_BYTES - 24);
 	assert_int_equal(decode(bytes, n, &f, &used), GPUL_OK);
 	assert_int_equal(strlen(f.failure.call), sizeof f.failure.call - 1);
 	assert_int_equal(strspn(f.failure.what, "?"), sizeof f.failure.what - 1);
@@ -171,7 +169,7 @@ static void refuses_a_wrong_head_early(void **state)
 	assert_int_equal(decode(bytes, 8, &f, &used), GPUL_OK);
 	assert_int_equal(decode(bytes, 9, &f, &used), GPUL_EFORMAT);
 	assert_string_equal(err.text, "BEAT of 1 bytes instead of 0");
-	bytes[7] = 0x10;  /* 4097 */
+	bytes[7] = 0x10; /* 4097 */
 	assert_int_equal(decode(bytes, 7, &f, &used), GPUL_OK);
 	assert_int_equal(decode(bytes, 8, &f, &used), GPUL_EFORMAT);
 	assert_string_equal(err.text, "BEAT of 4097 bytes: the limit is 4096");
@@ -181,7 +179,7 @@ static void refuses_a_wrong_head_early(void **state)
 	bytes[4] = 0;
 	assert_int_equal(decode(bytes, 8, &f, &used), GPUL_EFORMAT);
 	(void)frame_bytes(GPUL_RDMA_HELLO, bytes);
-	bytes[7] = 0x0f;  /* another size, and another version */
+	bytes[7] = 0x0f; /* another size, and another version */
 	bytes[8] = 2;
 	assert_int_equal(decode(bytes, 11, &f, &used), GPUL_OK);
 	assert_int_equal(decode(bytes, 12, &f, &used), GPUL_EFORMAT);

@@ -53,22 +53,24 @@ static void cuts_long_texts(void **state)
 
 static void writes_one_line(void **state)
 {
-	gpul_rdma_failure f = { .status = GPUL_EVERBS, .native = 12, .vendor = 0x81, .after_ns = 7520000000,
-				.call = "completion", .what = "IBV_WC_RETRY_EXC_ERR: transport retry counter exceeded",
-				.peer = "10.9.0.2:18515", .advice = "check that the peer runs" };
+	gpul_rdma_failure f = { .status = GPUL_EVERBS,
+				.native = 12,
+				.vendor = 0x81,
+				.after_ns = 7520000000,
+				.call = "completion",
+				.what = "IBV_WC_RETRY_EXC_ERR: transport retry counter exceeded",
+				.peer = "10.9.0.2:18515",
+				.advice = "check that the peer runs" };
 
 	(void)state;
-	assert_line(&f,
-		    "10.9.0.2:18515: completion: IBV_WC_RETRY_EXC_ERR: transport retry counter exceeded (12, vendor 0x81) "
+	assert_line(&f, "10.9.0.2:18515: completion: IBV_WC_RETRY_EXC_ERR: transport retry counter exceeded (12, vendor 0x81) "
 			"after 7.52 s: check that the peer runs");
 	f.by_peer = 1;
 	f.vendor = 0;
 	f.advice[0] = '\0';
 	f.after_ns = 12345678;
-	assert_line(&f,
-		    "10.9.0.2:18515 reports: completion: IBV_WC_RETRY_EXC_ERR: transport retry counter exceeded (12) after 12 ms");
-	f = (gpul_rdma_failure){ .status = GPUL_ESYS, .native = EPIPE, .call = "socket", .what = "ended",
-				.after_ns = 85000 };
+	assert_line(&f, "10.9.0.2:18515 reports: completion: IBV_WC_RETRY_EXC_ERR: transport retry counter exceeded (12) after 12 ms");
+	f = (gpul_rdma_failure){ .status = GPUL_ESYS, .native = EPIPE, .call = "socket", .what = "ended", .after_ns = 85000 };
 	assert_line(&f, "socket: ended after 85 us");
 	f.by_peer = 1;
 	assert_line(&f, "the peer reports: socket: ended after 85 us");

@@ -20,8 +20,15 @@ static gpul_rdma_link_desc good(void)
 	memset(&control, 0, sizeof control);
 	area = (gpul_rdma_area){ .pieces = { { .at = (uintptr_t)memory, .bytes = ROOM } }, .n_pieces = 1 };
 	return (gpul_rdma_link_desc){
-		.n_qps = 2, .depth = 64, .segment_bytes = 4096, .stripe_bytes = 1024, .inline_bytes = 64, .ordered = true,
-		.completes_in_order = true, .control = &control, .peer_slots = { .bytes = sizeof control.slots },
+		.n_qps = 2,
+		.depth = 64,
+		.segment_bytes = 4096,
+		.stripe_bytes = 1024,
+		.inline_bytes = 64,
+		.ordered = true,
+		.completes_in_order = true,
+		.control = &control,
+		.peer_slots = { .bytes = sizeof control.slots },
 	};
 }
 
@@ -73,7 +80,10 @@ static void refuses_spans_outside_of_the_region(void **state)
 	const uint32_t tag = 1, tags[2] = { 1, 1 };
 	gpul_rdma_request r = 9;
 	gpul_error err = { 0 };
-	const struct { size_t offset; uint64_t bytes; } wrong[] = {
+	const struct {
+		size_t offset;
+		uint64_t bytes;
+	} wrong[] = {
 		{ ROOM, 1 }, { 0, ROOM + 1 }, { ROOM - 1, 2 }, { 1, UINT64_MAX }, { ROOM + 1, 0 }, { (size_t)-1, 1 },
 	};
 
@@ -105,7 +115,7 @@ static void a_handle_is_good_for_one_end(void **state)
 	gpul_error err = { 0 };
 	bool done;
 
-	(void)state;  /* a flush of CPU memory ends at once */
+	(void)state; /* a flush of CPU memory ends at once */
 	assert_int_equal(gpul_rdma_link_flush(l, &s, 0, &first, NULL), GPUL_OK);
 	assert_int_equal(gpul_rdma_link_test(l, first, &done, NULL, NULL), GPUL_OK);
 	assert_true(done);
@@ -178,10 +188,10 @@ static void the_slots_of_a_multi_receive_are_passed_together(void **state)
 	pair[0] = span_of(0, 8), pair[1] = span_of(8, 8), s = span_of(16, 2 * 4096);
 	d.n_qps = 1;
 	d.depth = 4096;
-	d.first_counter = UINT32_MAX - 1;  /* the slots are UINT32_MAX and 0 */
+	d.first_counter = UINT32_MAX - 1; /* the slots are UINT32_MAX and 0 */
 	assert_int_equal(gpul_rdma_link_create(&d, &l, NULL), GPUL_OK);
 	assert_int_equal(gpul_rdma_link_recv(l, pair, tags, 2, 0, &r, NULL), GPUL_OK);
-	for (unsigned i = 0; i < 200; i++)  /* of two slots each */
+	for (unsigned i = 0; i < 200; i++) /* of two slots each */
 		assert_int_equal(gpul_rdma_link_recv(l, &s, &tag, 1, 0, &r, NULL), GPUL_OK);
 	assert_int_equal(take_grants(l), GPUL_RDMA_SLOTS);
 	arrive(l, UINT32_MAX, true, 8);
@@ -209,16 +219,16 @@ static void a_send_may_wait_for_a_slot_with_its_tag(void **state)
 	gpul_rdma_request r;
 
 	(void)state;
-	assert_false(gpul_rdma_link_may_send(l, 7));  /* no slot has arrived */
+	assert_false(gpul_rdma_link_may_send(l, 7)); /* no slot has arrived */
 	control.slots[0] = slots[0];
 	assert_true(gpul_rdma_link_may_send(l, 7));
 	assert_false(gpul_rdma_link_may_send(l, 9));
 	control.slots[1] = slots[1];
 	control.slots[2] = slots[2];
 	assert_true(gpul_rdma_link_may_send(l, 9));
-	assert_false(gpul_rdma_link_may_send(l, 8));  /* first the whole multi-receive */
+	assert_false(gpul_rdma_link_may_send(l, 8)); /* first the whole multi-receive */
 	assert_int_equal(gpul_rdma_link_send(l, &s, 9, 0, &r, NULL), GPUL_OK);
-	assert_false(gpul_rdma_link_may_send(l, 7));  /* an earlier send has not taken its slot */
+	assert_false(gpul_rdma_link_may_send(l, 7)); /* an earlier send has not taken its slot */
 	(void)take_grants(l);
 	assert_false(gpul_rdma_link_may_send(l, 9));
 	assert_true(gpul_rdma_link_may_send(l, 7));
@@ -234,7 +244,10 @@ static void a_send_may_wait_for_a_slot_with_its_tag(void **state)
 
 static void a_wrong_arrival_is_named(void **state)
 {
-	const struct { uint32_t sequence, last, bytes; const char *why; } wrong[] = {
+	const struct {
+		uint32_t sequence, last, bytes;
+		const char *why;
+	} wrong[] = {
 		{ 1, true, 4096, "the slot is not granted" },
 		{ 3, false, 4096, "the slot is full" },
 		{ 2, true, 4096, "the last segment, but a later one has come" },
@@ -273,6 +286,7 @@ static void a_wrong_arrival_is_named(void **state)
 
 static void a_wrong_slot_is_named(void **state)
 {
+	/* clang-format off */
 	const struct { gpul_rdma_slot slots[2]; const char *why; } wrong[] = {
 		{ { { .bytes = 4097, .tag = 7, .order = 1u << 16 | 1u << 24, .sequence = 1 } }, "it is larger than a segment" },
 		{ { { .bytes = 8, .tag = 7, .order = 1u << 24, .sequence = 1 } }, "its order is out of range" },
@@ -291,6 +305,7 @@ static void a_wrong_slot_is_named(void **state)
 		{ { { .bytes = 16, .tag = 7, .order = 1u << 16 | 1u << 24, .sequence = 1 },
 		    { .bytes = 16, .tag = 7, .order = 1u << 16 | 1u << 24, .sequence = 2 } }, "it is not of the next message" },
 	};
+	/* clang-format on */
 
 	(void)state;
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {

@@ -22,7 +22,7 @@ enum { LANES = 4, ROOM = 8 << 20, STEPS = 16, MOST_ROUTES = 2, PATIENCE_S = 20 }
 /* One end with a FIFO and routes, the other with a thread that makes progress. */
 struct rig {
 	struct two_ends ends;
-	gpul_rdma_conn *conns[MOST_ROUTES][2];   /* of each route: the target's end, the FIFO's end */
+	gpul_rdma_conn *conns[MOST_ROUTES][2]; /* of each route: the target's end, the FIFO's end */
 	unsigned n_routes;
 	unsigned char *source, *targets[MOST_ROUTES];
 	uint64_t *steps[MOST_ROUTES];
@@ -34,7 +34,7 @@ struct rig {
 	gpul_rdma_putter *putter;
 	gpul_proxy *proxy;
 	pthread_t thread;
-	atomic_bool end, deaf;                   /* the thread ends; it makes no progress */
+	atomic_bool end, deaf; /* the thread ends; it makes no progress */
 };
 
 static struct rig *rig;
@@ -104,8 +104,13 @@ static void rig_open(unsigned n_routes, unsigned slots, int timeout_ms, gpul_rdm
 	must(gpul_fifo_open(rig->area, area_bytes, &rig->fifo, &err), &err);
 	for (unsigned i = 0; i < LANES; i++)
 		rig->pushers[i] = pusher_of(rig->area, i);
-	must(gpul_rdma_putter_create(&(gpul_rdma_putter_desc){ .routes = rig->routes, .n_routes = n_routes, .timeout_ms = timeout_ms,
-								.observer = observer, .observer_context = rig }, &rig->putter, &err), &err);
+	must(gpul_rdma_putter_create(&(gpul_rdma_putter_desc){ .routes = rig->routes,
+							       .n_routes = n_routes,
+							       .timeout_ms = timeout_ms,
+							       .observer = observer,
+							       .observer_context = rig },
+				     &rig->putter, &err),
+	     &err);
 	assert_int_equal(pthread_create(&rig->thread, NULL, make_progress, rig), 0);
 }
 
@@ -186,7 +191,8 @@ static void await_step(unsigned route, unsigned step, uint64_t value)
 	while (__atomic_load_n(&rig->steps[route][step], __ATOMIC_ACQUIRE) != value)
 		if (gpul_clock_ns() > end)
 			fail_msg("step %u of route %u is %llu: expected %llu", step, route,
-				 (unsigned long long)__atomic_load_n(&rig->steps[route][step], __ATOMIC_ACQUIRE), (unsigned long long)value);
+				 (unsigned long long)__atomic_load_n(&rig->steps[route][step], __ATOMIC_ACQUIRE),
+				 (unsigned long long)value);
 }
 
 /* ---- puts --------------------------------------------------------------------------------------------- */
@@ -209,10 +215,10 @@ static void puts_without_data_or_without_a_step(void **state)
 {
 	(void)state;
 	rig_open(1, 64, 0, NULL);
-	push(0, 0, 0, 0, 0, 5);                          /* only a step */
-	push(1, 0, 64, 100, 0, GPUL_RDMA_PUT_NO_STEP);   /* only data */
-	push(2, 0, 0, 0, 0, GPUL_RDMA_PUT_NO_STEP);      /* nothing */
-	push(1, 0, 0, 0, 0, 6);                          /* signals that the data has arrived */
+	push(0, 0, 0, 0, 0, 5);                        /* only a step */
+	push(1, 0, 64, 100, 0, GPUL_RDMA_PUT_NO_STEP); /* only data */
+	push(2, 0, 0, 0, 0, GPUL_RDMA_PUT_NO_STEP);    /* nothing */
+	push(1, 0, 0, 0, 0, 6);                        /* signals that the data has arrived */
 	serve_until(4);
 	await_step(0, 5, 1);
 	await_step(0, 6, 1);
@@ -283,7 +289,7 @@ static void lanes_are_released_in_order_after_their_puts(void **state)
 	memset(next_position, 0, sizeof next_position);
 	n_observed = 0;
 	rig_open(2, 1024, 0, observe);
-	for (unsigned i = 0; i < 150; i++)  /* long and short ones, which end at different times */
+	for (unsigned i = 0; i < 150; i++) /* long and short ones, which end at different times */
 		for (unsigned lane = 0; lane < LANES; lane++)
 			push(lane, 0, 0, lane ? 64 : 30000, lane % 2, lane);
 	serve_until(600);
@@ -298,9 +304,15 @@ static void start_proxy(void)
 {
 	gpul_error err = { 0 };
 
-	must(gpul_proxy_start(&(gpul_proxy_desc){ .fifos = &rig->fifo, .n_fifos = 1, .kinds = { { gpul_rdma_put_handle, rig->putter } },
-						  .progress = gpul_rdma_put_progress, .progress_context = rig->putter,
-						  .pin = GPUL_PROXY_PIN_NONE, .release_later = true }, &rig->proxy, &err), &err);
+	must(gpul_proxy_start(&(gpul_proxy_desc){ .fifos = &rig->fifo,
+						  .n_fifos = 1,
+						  .kinds = { { gpul_rdma_put_handle, rig->putter } },
+						  .progress = gpul_rdma_put_progress,
+						  .progress_context = rig->putter,
+						  .pin = GPUL_PROXY_PIN_NONE,
+						  .release_later = true },
+			      &rig->proxy, &err),
+	     &err);
 }
 
 /* The proxy ends with an error that contains the text, and the kernels' waits with its status as code. */
@@ -375,14 +387,14 @@ static void odd_words_never_write_outside_of_the_route(void **state)
 			x ^= x << 13, x ^= x >> 7, x ^= x << 17;
 			item.word[k] = x >> 1;
 		}
-		item.word[0] |= 1ull << 40;  /* beyond the room of the destination */
+		item.word[0] |= 1ull << 40; /* beyond the room of the destination */
 		item.word[1] |= i % 2 ? 1ull << 49 : 0;
 		st = gpul_rdma_put_handle(rig->putter, rig->fifo, &item, 1, &err);
 		assert_int_equal(st, GPUL_EINVAL);
 		assert_non_null(strstr(err.text, "a put of lane"));
 		err = (gpul_error){ 0 };
 	}
-	push(0, 0, 64, 64, 0, 0);  /* the putter still works */
+	push(0, 0, 64, 64, 0, 0); /* the putter still works */
 	serve_until(1);
 	await_step(0, 0, 1);
 	assert_memory_equal(rig->targets[0] + 64, rig->source, 64);
@@ -398,7 +410,8 @@ static void a_wrong_key_fails_the_connection(void **state)
 	rig->putter = NULL;
 	rig->routes[0].to.key ^= 0x5500;
 	must(gpul_rdma_putter_create(&(gpul_rdma_putter_desc){ .routes = rig->routes, .n_routes = 1, .timeout_ms = 1000 }, &rig->putter,
-				     &err), &err);
+				     &err),
+	     &err);
 	start_proxy();
 	push(0, 0, 0, 64, 0, 0);
 	const uint64_t end = gpul_clock_ns() + PATIENCE_S * 1000000000ull;
@@ -437,7 +450,7 @@ static void push_large_ones(void)
 
 static bool fabric_stalls(void)
 {
-	return strcmp(two_ends_backend(), "verbs") != 0;  /* a NIC acknowledges without the peer's help */
+	return strcmp(two_ends_backend(), "verbs") != 0; /* a NIC acknowledges without the peer's help */
 }
 
 static void a_put_has_a_deadline(void **state)
@@ -500,7 +513,8 @@ static void create_refuses_wrong_routes(void **state)
 	expect_no_putter(&desc, GPUL_EINVAL, "expected a multiple of 8");
 	route = rig->routes[0];
 	route.to.bytes = GPUL_RDMA_PUT_TO_END + 1;
-	expect_no_putter(&desc, GPUL_EUNSUPPORTED, "the peer's memory has 34359738353 bytes, but the offsets of puts reach only 34359738352");
+	expect_no_putter(&desc, GPUL_EUNSUPPORTED,
+			 "the peer's memory has 34359738353 bytes, but the offsets of puts reach only 34359738352");
 	route = rig->routes[0];
 	route.to.address = UINT64_MAX - 100;
 	expect_no_putter(&desc, GPUL_EINVAL, "beyond the address space");

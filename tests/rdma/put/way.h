@@ -16,13 +16,13 @@ struct way_options {
 	uint64_t puts, blocks, bytes, qps, window, timeout_s;
 	const char *backend, *provider, *device, *ptx;
 	gpul_driver_choice driver;
-	enum way_break broken;       /* the fault that the test causes half-way */
+	enum way_break broken; /* the fault that the test causes half-way */
 };
 
 /* The report of an end. */
 struct way_report {
-	uint64_t rounds;             /* of each block */
-	uint64_t elapsed_ns;         /* of its kernel */
+	uint64_t rounds;     /* of each block */
+	uint64_t elapsed_ns; /* of its kernel */
 	char fabric[120], driver[16], memory[16];
 };
 

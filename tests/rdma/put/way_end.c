@@ -32,7 +32,7 @@ struct end {
 	gpul_rdma_region *data_region, *step_region;
 	gpul_rdma_listener *listener;
 	gpul_rdma_conn *conn;
-	gpul_rdma_remote to, to_steps;   /* memory of the peer */
+	gpul_rdma_remote to, to_steps; /* memory of the peer */
 	gpul_rdma_putter *putter;
 	gpul_proxy *proxy;
 	struct way_work work;
@@ -77,8 +77,9 @@ static gpul_status load_kernel(struct end *e, gpul_error *err)
 static gpul_status allocate(const struct end *e, size_t n_bytes, gpul_mem **out, gpul_error *err)
 {
 	const int device = 0;
-	const gpul_mem_desc desc = { .kind = GPUL_MEM_AUTO, .bytes = n_bytes, .node = GPUL_MEM_NODE_OF_GPU, .devices = &device,
-				     .n_devices = 1 };
+	const gpul_mem_desc desc = {
+		.kind = GPUL_MEM_AUTO, .bytes = n_bytes, .node = GPUL_MEM_NODE_OF_GPU, .devices = &device, .n_devices = 1
+	};
 	const gpul_status st = gpul_mem_create(e->drv, &desc, out, err);
 
 	if (!st)
@@ -107,9 +108,14 @@ static gpul_status open_memory(struct end *e, gpul_error *err)
 		.data = (unsigned long long *)(uintptr_t)gpul_mem_gpu(e->data),
 		.steps = (unsigned long long *)(uintptr_t)gpul_mem_gpu(e->steps),
 		.results = (struct way_result *)(uintptr_t)gpul_mem_gpu(e->results),
-		.rounds = (o->puts + o->blocks - 1) / o->blocks, .timeout_ns = o->timeout_s * 1000000000, .seed = 1,
-		.bytes = (unsigned)o->bytes, .stride = (unsigned)stride, .window = (unsigned)o->window,
-		.ack_every = o->window > 1 ? (unsigned)o->window / 2 : 1, .bad_round = ~0ull,
+		.rounds = (o->puts + o->blocks - 1) / o->blocks,
+		.timeout_ns = o->timeout_s * 1000000000,
+		.seed = 1,
+		.bytes = (unsigned)o->bytes,
+		.stride = (unsigned)stride,
+		.window = (unsigned)o->window,
+		.ack_every = o->window > 1 ? (unsigned)o->window / 2 : 1,
+		.bad_round = ~0ull,
 	};
 	if (e->sender && o->broken == BREAK_DATA)
 		e->work.bad_round = e->work.rounds / 2;
@@ -119,7 +125,8 @@ static gpul_status open_memory(struct end *e, gpul_error *err)
 static gpul_status open_fabric(struct end *e, struct way_report *out, gpul_error *err)
 {
 	const struct way_options *o = e->o;
-	const gpul_rdma_desc desc = { .backend = o->backend, .n_qps = (unsigned)o->qps,
+	const gpul_rdma_desc desc = { .backend = o->backend,
+				      .n_qps = (unsigned)o->qps,
 				      .device = { .provider = o->provider, .device = o->device, .gpu = -1, .gid_index = -1 } };
 	gpul_rdma_device_info info;
 	gpul_status st = gpul_rdma_open(&desc, &e->rdma, err);
@@ -164,12 +171,17 @@ static gpul_status connect_ends(struct end *e, gpul_error *err)
 
 static gpul_status start_proxy(struct end *e, gpul_error *err)
 {
-	const gpul_rdma_put_route route = { .conn = e->conn, .from = e->data_region, .to = e->to, .steps = e->to_steps,
-					    .n_steps = (unsigned)e->o->blocks };
+	const gpul_rdma_put_route route = {
+		.conn = e->conn, .from = e->data_region, .to = e->to, .steps = e->to_steps, .n_steps = (unsigned)e->o->blocks
+	};
 	const gpul_rdma_putter_desc desc = { .routes = &route, .n_routes = 1, .timeout_ms = (int)e->o->timeout_s * 1000 };
 	gpul_status st = gpul_rdma_putter_create(&desc, &e->putter, err);
-	const gpul_proxy_desc proxy = { .fifos = &e->fifo, .n_fifos = 1, .kinds = { { gpul_rdma_put_handle, e->putter } },
-					.progress = gpul_rdma_put_progress, .progress_context = e->putter, .pin = GPUL_PROXY_PIN_NONE,
+	const gpul_proxy_desc proxy = { .fifos = &e->fifo,
+					.n_fifos = 1,
+					.kinds = { { gpul_rdma_put_handle, e->putter } },
+					.progress = gpul_rdma_put_progress,
+					.progress_context = e->putter,
+					.pin = GPUL_PROXY_PIN_NONE,
 					.release_later = true };
 
 	return st ? st : gpul_proxy_start(&proxy, &e->proxy, err);
@@ -209,8 +221,8 @@ static gpul_status run_kernel(struct end *e, struct way_report *out, gpul_error 
 	void *args[] = { &e->work };
 	const uint64_t begun = gpul_clock_ns();
 	CUresult r;
-	gpul_status st = gpul_cu(e->drv, err, cuLaunchKernel(e->kernel, (unsigned)e->o->blocks, 1, 1, WAY_THREADS, 1, 1, 0, e->stream,
-							      args, NULL));
+	gpul_status st = gpul_cu(e->drv, err,
+				 cuLaunchKernel(e->kernel, (unsigned)e->o->blocks, 1, 1, WAY_THREADS, 1, 1, 0, e->stream, args, NULL));
 
 	if (st)
 		return st;

@@ -53,28 +53,55 @@ static bool parse_break(const char *text, enum way_break *out)
 
 static bool parse_options(int argc, char **argv, struct way_options *o)
 {
+	/* clang-format off */
 	static const struct option options[] = {
 		{ "puts", 1, NULL, 'n' }, { "blocks", 1, NULL, 'b' }, { "bytes", 1, NULL, 's' }, { "window", 1, NULL, 'w' },
 		{ "qps", 1, NULL, 'q' }, { "backend", 1, NULL, 'k' }, { "provider", 1, NULL, 'p' }, { "device", 1, NULL, 'i' },
 		{ "driver", 1, NULL, 'd' }, { "timeout", 1, NULL, 't' }, { "ptx", 1, NULL, 'x' }, { "break", 1, NULL, 'e' }, { 0 }
 	};
+	/* clang-format on */
 	bool good = true;
 
 	for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
 		switch (c) {
-		case 'n': good = good && parse_number(optarg, &o->puts); break;
-		case 'b': good = good && parse_number(optarg, &o->blocks); break;
-		case 's': good = good && parse_number(optarg, &o->bytes); break;
-		case 'w': good = good && parse_number(optarg, &o->window); break;
-		case 'q': good = good && parse_number(optarg, &o->qps); break;
-		case 't': good = good && parse_number(optarg, &o->timeout_s); break;
-		case 'k': o->backend = optarg; break;
-		case 'p': o->provider = optarg; break;
-		case 'i': o->device = optarg; break;
-		case 'x': o->ptx = optarg; break;
-		case 'd': good = good && gpul_driver_choice_parse(optarg, &o->driver); break;
-		case 'e': good = good && parse_break(optarg, &o->broken); break;
-		default: good = false;
+		case 'n':
+			good = good && parse_number(optarg, &o->puts);
+			break;
+		case 'b':
+			good = good && parse_number(optarg, &o->blocks);
+			break;
+		case 's':
+			good = good && parse_number(optarg, &o->bytes);
+			break;
+		case 'w':
+			good = good && parse_number(optarg, &o->window);
+			break;
+		case 'q':
+			good = good && parse_number(optarg, &o->qps);
+			break;
+		case 't':
+			good = good && parse_number(optarg, &o->timeout_s);
+			break;
+		case 'k':
+			o->backend = optarg;
+			break;
+		case 'p':
+			o->provider = optarg;
+			break;
+		case 'i':
+			o->device = optarg;
+			break;
+		case 'x':
+			o->ptx = optarg;
+			break;
+		case 'd':
+			good = good && gpul_driver_choice_parse(optarg, &o->driver);
+			break;
+		case 'e':
+			good = good && parse_break(optarg, &o->broken);
+			break;
+		default:
+			good = false;
 		}
 	}
 	return good && optind == argc && o->puts && o->blocks && o->blocks <= GPUL_FIFO_MAX_LANES && o->bytes % 8 == 0 &&
@@ -159,8 +186,14 @@ static int print_verdict(const struct way_options *o, const struct way_report *r
 
 int main(int argc, char **argv)
 {
-	struct way_options o = { .puts = 20000, .blocks = 64, .bytes = 64, .qps = 1, .window = 16, .timeout_s = 60,
-				 .driver = GPUL_DRIVER_AUTO, .ptx = GPUL_KERNELS "/tests/rdma/put/kernels.ptx" };
+	struct way_options o = { .puts = 20000,
+				 .blocks = 64,
+				 .bytes = 64,
+				 .qps = 1,
+				 .window = 16,
+				 .timeout_s = 60,
+				 .driver = GPUL_DRIVER_AUTO,
+				 .ptx = GPUL_KERNELS "/tests/rdma/put/kernels.ptx" };
 	struct way_report report = { 0 };
 	int sockets[2], results[2], sender_status, receiver_status;
 	pid_t sender, receiver;

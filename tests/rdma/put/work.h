@@ -22,7 +22,7 @@ enum { WAY_THREADS = 8, WAY_BAD_DATA = 100, WAY_BAD_CODE = 0x7a7 };
 /* The result of a block. result: 0, an enum gpul_fifo_result, 10 + an enum
  * gpul_rdma_step_result, or WAY_BAD_DATA. */
 struct way_result {
-	unsigned long long rounds;  /* finished */
+	unsigned long long rounds; /* finished */
 	unsigned long long found, expected;
 	unsigned int result, word;
 };
@@ -34,13 +34,13 @@ struct way_push {
 
 struct way_work {
 	struct gpul_fifo_device fifo;
-	unsigned long long *data;    /* sender: source, receiver: destination; blocks * window spans of `stride` bytes */
-	unsigned long long *steps;   /* one word per block, raised by the peer */
-	struct way_result *results;  /* one per block */
+	unsigned long long *data;   /* sender: source, receiver: destination; blocks * window spans of `stride` bytes */
+	unsigned long long *steps;  /* one word per block, raised by the peer */
+	struct way_result *results; /* one per block */
 	unsigned long long rounds, timeout_ns, seed;
 	unsigned int bytes, stride;
 	unsigned int window, ack_every;
-	unsigned long long bad_round;  /* the sender's block 0 sends a wrong word in this round; ~0: never */
+	unsigned long long bad_round; /* the sender's block 0 sends a wrong word in this round; ~0: never */
 };
 
 WAY_FUNCTION unsigned long long way_word(unsigned long long seed, unsigned int block, unsigned long long round, unsigned int word)

@@ -82,8 +82,7 @@ const char *name_place(const struct sim *s, unsigned end, uint64_t at, char text
 			snprintf(text, 64, "%c:slots[%llu]", "AB"[end], (unsigned long long)((at - slots) / slot_bytes));
 	}
 	if (at >= stages && at < stages + STAGE_BYTES)
-		snprintf(text, 64, "%c:stage %llu + %llu", "AB"[end],
-			 (unsigned long long)((at - stages) / s->p.segment_bytes),
+		snprintf(text, 64, "%c:stage %llu + %llu", "AB"[end], (unsigned long long)((at - stages) / s->p.segment_bytes),
 			 (unsigned long long)((at - stages) % s->p.segment_bytes));
 	for (unsigned i = 0; i < AREAS; i++) {
 		const uint64_t area = (uint64_t)(uintptr_t)e->areas[i].memory;
@@ -118,10 +117,11 @@ const char *name_op(const struct sim *s, unsigned end, const gpul_rdma_op *op, c
 		snprintf(imm, sizeof imm, " imm slot %u bytes %u%s", GPUL_RDMA_IMM_SLOT(op->imm), GPUL_RDMA_IMM_BYTES(op->imm),
 			 GPUL_RDMA_IMM_LAST(op->imm) ? " last" : "");
 	snprintf(text, 256, "%s qp %u id %llx: %u bytes %s %s %s%s%s%s", op->kind < 7 ? names[op->kind] : "?", op->qp,
-		 (unsigned long long)op->id, op->bytes,
-		 op->kind == GPUL_RDMA_OP_RECV ? "" : name_place(s, end, op->local, from),
-		 op->kind == GPUL_RDMA_OP_COPY_OUT ? "<-" : to[0] ? "->" : "", to, imm,
-		 op->flags & GPUL_RDMA_SIGNALED ? " signaled" : "", op->flags & GPUL_RDMA_INLINE ? " inline" : "");
+		 (unsigned long long)op->id, op->bytes, op->kind == GPUL_RDMA_OP_RECV ? "" : name_place(s, end, op->local, from),
+		 op->kind == GPUL_RDMA_OP_COPY_OUT ? "<-"
+		 : to[0]                           ? "->"
+						   : "",
+		 to, imm, op->flags & GPUL_RDMA_SIGNALED ? " signaled" : "", op->flags & GPUL_RDMA_INLINE ? " inline" : "");
 	return text;
 }
 

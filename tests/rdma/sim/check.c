@@ -19,7 +19,7 @@ struct buffer *find_buffer(const struct sim *s, unsigned end, uint64_t at, uint6
 
 		if (at < begin || at >= begin + a->used)
 			continue;
-		while (low < high) {  /* the first buffer after `at` */
+		while (low < high) { /* the first buffer after `at` */
 			const uint32_t middle = (low + high) / 2;
 
 			if (e->buffers[a->buffers[middle]].at <= at)
@@ -43,8 +43,8 @@ struct registration *find_registration(struct sim *s, unsigned end, uint64_t key
 	if ((key & 0xff) >= e->n_registered)
 		return NULL;
 	r = &e->registered[key & 0xff];
-	if (r->piece.remote_key != key || remote < r->piece.remote ||
-	    remote - r->piece.remote > r->piece.bytes || bytes > r->piece.bytes - (remote - r->piece.remote))
+	if (r->piece.remote_key != key || remote < r->piece.remote || remote - r->piece.remote > r->piece.bytes ||
+	    bytes > r->piece.bytes - (remote - r->piece.remote))
 		return NULL;
 	return r;
 }
@@ -69,7 +69,7 @@ static void check_id(struct sim *s, const struct end *e, const gpul_rdma_op *op)
 
 		if (f->used && f->end == e->index && f->op.id == op->id && f->op.kind != GPUL_RDMA_OP_RECV &&
 		    f->op.kind != GPUL_RDMA_OP_CONTROL)
-			wrong(s, "%c: two operations in flight have the id %llx", "AB"[e->index], (unsigned long long)op->id);
+			wrong(s, "%c: two operations in flight have the id %llx", "AB"[e->index], (unsigned long long)op -> id);
 	}
 }
 
@@ -79,15 +79,15 @@ void check_taken(struct sim *s, struct end *e, const gpul_rdma_op *op)
 	const bool write = op->kind == GPUL_RDMA_OP_WRITE || op->kind == GPUL_RDMA_OP_WRITE_IMM;
 
 	if (op->kind > GPUL_RDMA_OP_CONTROL)
-		wrong(s, "%c: an operation of kind %u", "AB"[e->index], op->kind);
+		wrong(s, "%c: an operation of kind %u", "AB"[e->index], op -> kind);
 	if (op->qp >= s->p.n_qps)
-		wrong(s, "%c: an operation for queue pair %u of %u", "AB"[e->index], op->qp, s->p.n_qps);
+		wrong(s, "%c: an operation for queue pair %u of %u", "AB"[e->index], op -> qp, s -> p.n_qps);
 	if (s->reason[0])
 		return;
 	if (write && e->queues[op->qp].taken - e->queues[op->qp].retired >= e->desc.depth)
-		wrong(s, "%c: more than %u operations in flight on queue pair %u", "AB"[e->index], e->desc.depth, op->qp);
+		wrong(s, "%c: more than %u operations in flight on queue pair %u", "AB"[e->index], e -> desc.depth, op->qp);
 	if (write && op->flags & GPUL_RDMA_INLINE && op->bytes > e->desc.inline_bytes)
-		wrong(s, "%c: %u bytes inline, at most %u", "AB"[e->index], op->bytes, e->desc.inline_bytes);
+		wrong(s, "%c: %u bytes inline, at most %u", "AB"[e->index], op -> bytes, e -> desc.inline_bytes);
 	if (write && !s->p.completes_in_order && !(op->flags & GPUL_RDMA_SIGNALED))
 		wrong(s, "%c: an operation without a completion, but completions come in any order", "AB"[e->index]);
 	if (write)
@@ -106,25 +106,24 @@ void check_local(struct sim *s, unsigned end, const gpul_rdma_op *op)
 
 	if (!op->bytes)
 		return;
-	if (r->piece.local_key != op->local_key || op->local < r->piece.at ||
-	    op->local - r->piece.at > r->piece.bytes || op->bytes > r->piece.bytes - (op->local - r->piece.at)) {
-		wrong(s, "%c: operation %llx reads %u bytes outside the registration of its key", "AB"[end],
-		      (unsigned long long)op->id, op->bytes);
+	if (r->piece.local_key != op->local_key || op->local < r->piece.at || op->local - r->piece.at > r->piece.bytes ||
+	    op->bytes > r->piece.bytes - (op->local - r->piece.at)) {
+		wrong(s, "%c: operation %llx reads %u bytes outside the registration of its key", "AB"[end], (unsigned long long)op -> id,
+		      op -> bytes);
 		return;
 	}
 	if (r->control)
 		return;
 	if (r->stages) {
 		if (!in_stage(s, e, op->local, op->bytes, 0))
-			wrong(s, "%c: operation %llx reads outside a staging buffer", "AB"[end], (unsigned long long)op->id);
+			wrong(s, "%c: operation %llx reads outside a staging buffer", "AB"[end], (unsigned long long)op -> id);
 		return;
 	}
 	b = find_buffer(s, end, op->local, op->bytes);
 	if (!b || (b->role != SEND_FROM && b->role != PUT_FROM))
-		wrong(s, "%c: operation %llx reads memory that belongs to no send and no put", "AB"[end],
-		      (unsigned long long)op->id);
+		wrong(s, "%c: operation %llx reads memory that belongs to no send and no put", "AB"[end], (unsigned long long)op -> id);
 	else if (b->owner->state != ACTIVE && !s->path_broken)
-		wrong(s, "%c: operation %llx reads a buffer whose request has ended", "AB"[end], (unsigned long long)op->id);
+		wrong(s, "%c: operation %llx reads a buffer whose request has ended", "AB"[end], (unsigned long long)op -> id);
 }
 
 void check_copy(struct sim *s, unsigned end, const gpul_rdma_op *op)
@@ -133,11 +132,11 @@ void check_copy(struct sim *s, unsigned end, const gpul_rdma_op *op)
 	const struct buffer *b = find_buffer(s, end, op->remote, op->bytes);
 
 	if (!in_stage(s, &s->ends[end], op->local, op->bytes, in))
-		wrong(s, "%c: copy %llx of %u bytes is not in a staging buffer", "AB"[end], (unsigned long long)op->id, op->bytes);
+		wrong(s, "%c: copy %llx of %u bytes is not in a staging buffer", "AB"[end], (unsigned long long)op -> id, op -> bytes);
 	else if (!b || b->role != (in ? RECV_INTO : SEND_FROM))
-		wrong(s, "%c: copy %llx of %u bytes is not in a buffer", "AB"[end], (unsigned long long)op->id, op->bytes);
+		wrong(s, "%c: copy %llx of %u bytes is not in a buffer", "AB"[end], (unsigned long long)op -> id, op -> bytes);
 	else if (b->owner->state != ACTIVE)
-		wrong(s, "%c: copy %llx of a buffer whose request has ended", "AB"[end], (unsigned long long)op->id);
+		wrong(s, "%c: copy %llx of a buffer whose request has ended", "AB"[end], (unsigned long long)op -> id);
 }
 
 /* The target of a write: slots, a staging buffer, or a buffer whose request has not ended. */
@@ -153,7 +152,7 @@ void check_write(struct sim *s, unsigned to, const struct registration *r, uint6
 		const uint64_t slots = (uint64_t)(uintptr_t)e->control->slots;
 
 		if (at < slots || at - slots + op->bytes > sizeof e->control->slots || (at - slots) % 32 || op->bytes % 32)
-			wrong(s, "%c: operation %llx writes %u bytes, which are not slots", "AB"[!to], id, op->bytes);
+			wrong(s, "%c: operation %llx writes %u bytes, which are not slots", "AB"[!to], id, op -> bytes);
 		return;
 	}
 	if (r->stages) {
@@ -163,10 +162,10 @@ void check_write(struct sim *s, unsigned to, const struct registration *r, uint6
 	}
 	b = find_buffer(s, to, at, op->bytes);
 	if (!b || b->role == SEND_FROM || b->role == PUT_FROM)
-		wrong(s, "%c: operation %llx writes %u bytes outside the buffers", "AB"[!to], id, op->bytes);
+		wrong(s, "%c: operation %llx writes %u bytes outside the buffers", "AB"[!to], id, op -> bytes);
 	else if (b->owner->state != ACTIVE)
 		wrong(s, "%c: operation %llx writes into a buffer whose request %s", "AB"[!to], id,
-		      b->owner->state == PLANNED ? "has not begun" : "has ended");
+		      b -> owner -> state == PLANNED ? "has not begun" : "has ended");
 }
 
 /* Data or the signal of a put arrives: in the order of the lane, and the signal last. */
@@ -179,8 +178,8 @@ void put_landed(struct sim *s, unsigned to, uint64_t at, const void *data, uint3
 	if (!b || (b->role != PUT_INTO && b->role != SIGNAL_INTO))
 		return;
 	if (w->put_number != from->lane_next[w->lane]) {
-		wrong(s, "%c: put %u of lane %u arrives when put %u is expected", "AB"[!to], w->put_number, w->lane,
-		      from->lane_next[w->lane]);
+		wrong(s, "%c: put %u of lane %u arrives when put %u is expected", "AB"[!to], w -> put_number, w -> lane,
+		      from -> lane_next[w->lane]);
 		return;
 	}
 	if (b->role == PUT_INTO) {
@@ -188,9 +187,9 @@ void put_landed(struct sim *s, unsigned to, uint64_t at, const void *data, uint3
 		w->effective = w->signal == NONE && w->landed == b->bytes;
 	} else {
 		if (w->landed != s->ends[to].buffers[w->to].bytes)
-			wrong(s, "%c: the signal of put %u of lane %u arrives before its data", "AB"[!to], w->put_number, w->lane);
+			wrong(s, "%c: the signal of put %u of lane %u arrives before its data", "AB"[!to], w -> put_number, w -> lane);
 		if (memcmp(data, &w->value, 8) || bytes != 8)
-			wrong(s, "%c: the signal of put %u of lane %u has a wrong value", "AB"[!to], w->put_number, w->lane);
+			wrong(s, "%c: the signal of put %u of lane %u has a wrong value", "AB"[!to], w -> put_number, w -> lane);
 		w->effective = true;
 	}
 	if (w->effective)
@@ -217,8 +216,7 @@ static void check_content(struct sim *s, unsigned end, const struct buffer *b, u
 		wrong(s, "%c: wrong data in byte %u of the %u bytes at %s", "AB"[end], i, filled, name_place(s, end, b->at, text));
 	}
 	if (!all_are(p + filled, b->bytes - filled, UNTOUCHED))
-		wrong(s, "%c: bytes behind the message of %u bytes at %s have changed", "AB"[end], filled,
-		      name_place(s, end, b->at, text));
+		wrong(s, "%c: bytes behind the message of %u bytes at %s have changed", "AB"[end], filled, name_place(s, end, b->at, text));
 }
 
 static void check_received(struct sim *s, struct work *w)
@@ -242,21 +240,21 @@ void check_ended(struct sim *s, struct work *w, const uint64_t *bytes)
 	switch (w->kind) {
 	case SEND:
 		if (bytes[0] != e->buffers[w->buffers[0]].bytes)
-			wrong(s, "%c: a send of %u bytes reports %llu", "AB"[w->end], e->buffers[w->buffers[0]].bytes,
+			wrong(s, "%c: a send of %u bytes reports %llu", "AB"[w->end], e -> buffers[w->buffers[0]].bytes,
 			      (unsigned long long)bytes[0]);
 		reuse(&e->buffers[w->buffers[0]]);
 		return;
 	case PUT:
 		if (!s->lenient && (w->signal != NONE || e->buffers[w->buffers[0]].bytes) && !w->effective)
-			wrong(s, "%c: put %u of lane %u has ended before it took effect", "AB"[w->end], w->put_number, w->lane);
+			wrong(s, "%c: put %u of lane %u has ended before it took effect", "AB"[w->end], w -> put_number, w -> lane);
 		reuse(&e->buffers[w->buffers[0]]);
 		return;
 	case RECV:
 		check_complete(s, w, bytes);
 		for (unsigned i = 0; i < w->n_parts && !s->lenient; i++)
 			if (bytes[i] != e->buffers[w->buffers[i]].filled)
-				wrong(s, "%c: a receive of %u bytes reports %llu", "AB"[w->end],
-				      e->buffers[w->buffers[i]].filled, (unsigned long long)bytes[i]);
+				wrong(s, "%c: a receive of %u bytes reports %llu", "AB"[w->end], e -> buffers[w->buffers[i]].filled,
+				      (unsigned long long)bytes[i]);
 		if (!e->areas[w->area].small_writes_wait)
 			check_received(s, w);
 		return;

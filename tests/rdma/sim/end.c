@@ -34,9 +34,10 @@ static gpul_rdma_span span_of(const struct end *e, const struct work *w, unsigne
 {
 	const struct area *a = &e->areas[w->area];
 
-	if (w->buffers[part] == NONE)  /* a flush of an arbitrary place */
+	if (w->buffers[part] == NONE) /* a flush of an arbitrary place */
 		return (gpul_rdma_span){ .at = a->registered.pieces[0].at, .bytes = a->used ? 1 : 0, .area = &a->registered };
-	return (gpul_rdma_span){ .at = e->buffers[w->buffers[part]].at, .bytes = e->buffers[w->buffers[part]].bytes,
+	return (gpul_rdma_span){ .at = e->buffers[w->buffers[part]].at,
+				 .bytes = e->buffers[w->buffers[part]].bytes,
 				 .area = &a->registered };
 }
 
@@ -69,8 +70,9 @@ static gpul_status start_work(struct sim *s, struct end *e, struct work *w, gpul
 	case FLUSH:
 		return gpul_rdma_link_flush(e->link, spans, w->deadline_ns, out, err);
 	default:
-		put = (gpul_rdma_put_desc){ .from = spans[0], .to = remote_of(&s->ends[!e->index], w->to),
-					    .signal_value = w->value, .lane = w->lane };
+		put = (gpul_rdma_put_desc){
+			.from = spans[0], .to = remote_of(&s->ends[!e->index], w->to), .signal_value = w->value, .lane = w->lane
+		};
 		if (w->signal != NONE)
 			put.signal = remote_of(&s->ends[!e->index], w->signal);
 		return gpul_rdma_link_put(e->link, &put, w->deadline_ns, out, err);
@@ -105,10 +107,10 @@ static bool start_next(struct sim *s, struct end *e, enum work_kind kind)
 	if (s->trace) {
 		char text[64];
 
-		trace(s, e->index, "start   %s 0x%x: %u parts, %u bytes at %s, tag %u, lane %u, deadline %.3f us", kind_names[kind],
-		      handle, w->n_parts, w->buffers[0] == NONE ? 0 : e->buffers[w->buffers[0]].bytes,
-		      w->buffers[0] == NONE ? "-" : name_place(s, e->index, e->buffers[w->buffers[0]].at, text), w->tags[0],
-		      w->lane, (double)w->deadline_ns / 1e3);
+		trace(s, e->index, "start   %s 0x%x: %u parts, %u bytes at %s, tag %u, lane %u, deadline %.3f us", kind_names[kind], handle,
+		      w->n_parts, w->buffers[0] == NONE ? 0 : e->buffers[w->buffers[0]].bytes,
+		      w->buffers[0] == NONE ? "-" : name_place(s, e->index, e->buffers[w->buffers[0]].at, text), w->tags[0], w->lane,
+		      (double)w->deadline_ns / 1e3);
 	}
 	return true;
 }
@@ -134,8 +136,9 @@ static void plan_proof(struct end *e, struct work *recv)
 {
 	struct work *w = &e->works[e->n_works++];
 
-	*w = (struct work){ .kind = FLUSH, .end = (uint8_t)e->index, .n_parts = 1, .area = recv->area, .to = NONE, .signal = NONE,
-			    .proves = recv };
+	*w = (struct work){
+		.kind = FLUSH, .end = (uint8_t)e->index, .n_parts = 1, .area = recv->area, .to = NONE, .signal = NONE, .proves = recv
+	};
 	w->buffers[0] = recv->buffers[0];
 	e->stream[FLUSH][e->planned[FLUSH]++] = w;
 	e->n_left++;
@@ -151,9 +154,9 @@ static bool test_request(struct sim *s, struct end *e, uint32_t i)
 	const gpul_status st = gpul_rdma_link_test(e->link, w->handle, &done, bytes, &err);
 
 	if (st && (!e->failed || st != gpul_rdma_link_failed(e->link)->status || !err.text[0]))
-		wrong(s, "%c: test of %s 0x%x: status %d: %s", "AB"[e->index], kind_names[w->kind], w->handle, st, err.text);
+		wrong(s, "%c: test of %s 0x%x: status %d: %s", "AB"[e->index], kind_names[w->kind], w -> handle, st, err.text);
 	if (!st && !done && e->failed)
-		wrong(s, "%c: %s 0x%x has not ended with the link's failure", "AB"[e->index], kind_names[w->kind], w->handle);
+		wrong(s, "%c: %s 0x%x has not ended with the link's failure", "AB"[e->index], kind_names[w->kind], w -> handle);
 	if (!st && !done)
 		return false;
 	trace(s, e->index, "ended   %s 0x%x: %s", kind_names[w->kind], w->handle, st ? err.text : "done");
@@ -271,7 +274,7 @@ static void tick(struct sim *s, struct end *e)
 			e->next_deadline_ns = w->deadline_ns;
 
 		if (w->deadline_ns && w->deadline_ns <= s->now && !test_request(s, e, i--))
-			wrong(s, "%c: %s 0x%x is active %.3f us after its deadline", "AB"[e->index], kind_names[w->kind], w->handle,
+			wrong(s, "%c: %s 0x%x is active %.3f us after its deadline", "AB"[e->index], kind_names[w->kind], w -> handle,
 			      (double)(s->now - w->deadline_ns) / 1e3);
 	}
 }

@@ -18,7 +18,9 @@ static void complete(struct sim *s, uint32_t i, uint64_t ns, bool error, int wc_
 	const struct flying *f = &s->flying[i];
 	const struct inbox_item item = {
 		.event = { .kind = GPUL_RDMA_EVENT_DONE, .qp = f->op.qp, .id = f->op.id, .bytes = f->op.bytes },
-		.error = error, .wc_status = wc_status, .flying = i,
+		.error = error,
+		.wc_status = wc_status,
+		.flying = i,
 	};
 
 	happen(s, ns, DELIVER, f->end, new_item(s, &item));
@@ -39,7 +41,7 @@ static void post_datagram(struct sim *s, struct end *e, const gpul_rdma_op *op)
 	const uint64_t grants = (uint64_t)(uintptr_t)e->control->grants;
 
 	if (op->local < grants || op->local - grants + op->bytes > sizeof e->control->grants || op->bytes % sizeof(gpul_rdma_slot)) {
-		wrong(s, "%c: a datagram of %u bytes is not in the grants", "AB"[e->index], op->bytes);
+		wrong(s, "%c: a datagram of %u bytes is not in the grants", "AB"[e->index], op -> bytes);
 		return;
 	}
 	if (!copies)
@@ -50,8 +52,7 @@ static void post_datagram(struct sim *s, struct end *e, const gpul_rdma_op *op)
 
 		memcpy(data, (const void *)(uintptr_t)op->local, op->bytes);
 		item.event = (gpul_rdma_event){ .kind = GPUL_RDMA_EVENT_CONTROL, .bytes = op->bytes, .data = data };
-		happen(s, s->now + delay(&s->rng, s->p.post_ns) + delay(&s->rng, s->p.arrive_ns), DELIVER, !e->index,
-		       new_item(s, &item));
+		happen(s, s->now + delay(&s->rng, s->p.post_ns) + delay(&s->rng, s->p.arrive_ns), DELIVER, !e->index, new_item(s, &item));
 	}
 }
 
@@ -93,7 +94,7 @@ static void post_write(struct sim *s, struct end *e, uint32_t i)
 	f->error = s->p.fault == ERROR_COMPLETION && e->index == s->p.victim && e->n_writes++ == s->p.at_op;
 	if (s->p.early) {
 		capture(s, i);
-		f = &s->flying[i];  /* the array may have moved */
+		f = &s->flying[i]; /* the array may have moved */
 	}
 	if (s->p.ordered)
 		ns = q->last_lands = later(ns, q->last_lands);
@@ -122,7 +123,7 @@ static void post(struct sim *s, struct end *e, uint32_t i)
 	case GPUL_RDMA_OP_RECV:
 		q->recvs += s->p.unnamed ? 0 : (int)op->bytes;
 		if (q->recvs > GPUL_RDMA_RECVS)
-			wrong(s, "%c: %d receives on queue pair %u, which has room for %d", "AB"[e->index], q->recvs, op->qp,
+			wrong(s, "%c: %d receives on queue pair %u, which has room for %d", "AB"[e->index], q -> recvs, op -> qp,
 			      GPUL_RDMA_RECVS);
 		break;
 	default:
@@ -231,13 +232,14 @@ static void arrive(struct sim *s, const struct flying *f)
 	const uint32_t qp = s->p.unnamed ? 0 : f->op.qp;
 	struct sent_queue *q = &to->queues[qp];
 	const struct inbox_item item = {
-		.event = { .kind = GPUL_RDMA_EVENT_ARRIVED, .qp = qp, .imm = f->op.imm, .bytes = f->op.bytes }, .flying = NONE,
+		.event = { .kind = GPUL_RDMA_EVENT_ARRIVED, .qp = qp, .imm = f->op.imm, .bytes = f->op.bytes },
+		.flying = NONE,
 	};
 	uint64_t ns = s->now + delay(&s->rng, s->p.arrive_ns);
 
 	if (s->p.ordered)
 		ns = to->queues[f->op.qp].last_arrived = later(ns, to->queues[f->op.qp].last_arrived);
-	if (!s->p.unnamed && --q->recvs < 0 && !s->lenient)  /* such a fabric needs no receives */
+	if (!s->p.unnamed && --q->recvs < 0 && !s->lenient) /* such a fabric needs no receives */
 		wrong(s, "%c: an arrival on queue pair %u, which has no receive", "AB"[to->index], qp);
 	happen(s, ns, DELIVER, to->index, new_item(s, &item));
 }
@@ -310,7 +312,7 @@ static void land_write(struct sim *s, uint32_t i)
 		if (!r) {
 			if (!s->lenient)
 				wrong(s, "%c: operation %llx writes %u bytes outside the peer's regions", "AB"[f->end],
-				      (unsigned long long)f->op.id, f->op.bytes);
+				      (unsigned long long)f -> op.id, f->op.bytes);
 			q->in_error = true;
 			complete(s, i, later(q->last_done, s->now + delay(&s->rng, s->p.ack_ns)), true, 10);
 			return;

@@ -8,6 +8,7 @@
 
 const char *wc_name(int status)
 {
+	/* clang-format off */
 	static const char *const names[] = {
 		"success", "local length error", "local QP operation error", "local EE context error", "local protection error",
 		"flushed", "memory window bind error", "bad response", "local access error", "remote invalid request",
@@ -15,6 +16,7 @@ const char *wc_name(int status)
 		"local RDD violation", "remote invalid RD request", "remote aborted", "invalid EE context", "invalid EE state", "fatal",
 		"response timeout", "general error",
 	};
+	/* clang-format on */
 
 	return (size_t)status < sizeof names / sizeof *names ? names[status] : "unknown";
 }
@@ -126,15 +128,15 @@ void watch_failure(struct sim *s, struct end *e)
 	s->path_broken = true;
 	trace(s, e->index, "FAILED  %s: %s (%d)", f->call, f->what, f->native);
 	if (p->harmless)
-		wrong(s, "%c: the link has failed, but nothing was wrong: %s: %s", "AB"[e->index], f->call, f->what);
+		wrong(s, "%c: the link has failed, but nothing was wrong: %s: %s", "AB"[e->index], f -> call, f -> what);
 	if (!f->what[0] || !f->call[0])
 		wrong(s, "%c: a failure without an explanation", "AB"[e->index]);
 	if (p->must_fail && !s->ends[!e->index].failed && f->native != (p->fault == WRONG_TAG ? EBADMSG : EMSGSIZE))
-		wrong(s, "%c: the failure does not say that there was a %s: %s: %s", "AB"[e->index], fault_names[p->fault], f->call,
-		      f->what);
+		wrong(s, "%c: the failure does not say that there was a %s: %s: %s", "AB"[e->index], fault_names[p->fault], f -> call,
+		      f -> what);
 	if (!strcmp(f->call, "deadline") && !f->by_peer && !expired(e))
 		wrong(s, "%c: a deadline has passed before its time", "AB"[e->index]);
-	if (!p->failed_lost || !p->eof_lost)  /* otherwise the other end sends no more beats */
+	if (!p->failed_lost || !p->eof_lost) /* otherwise the other end sends no more beats */
 		happen(s, s->now + p->socket_ns, p->failed_lost ? SOCKET_EOF : SOCKET_FAILED, !e->index, 0);
 }
 
@@ -188,7 +190,7 @@ void socket_event(struct sim *s, const struct future *f)
 
 	if (e->dead || e->failed)
 		return;
-	if (e->stalled && s->p.beats_stop) {  /* the whole process is stopped: it reads its socket when it runs again */
+	if (e->stalled && s->p.beats_stop) { /* the whole process is stopped: it reads its socket when it runs again */
 		if (s->p.for_ns < FOREVER)
 			happen(s, s->p.at_ns + s->p.for_ns + 1, (enum happening)f->what, f->end, 0);
 		return;
@@ -248,9 +250,12 @@ static void forge_slot(struct sim *s, struct end *e)
 		slot->tag = (uint32_t)random_bits(r);
 		break;
 	default:
-		*slot = (gpul_rdma_slot){ .address = random_bits(r), .key = random_bits(r),
-					  .bytes = below(r, 2 * s->p.segment_bytes), .tag = below(r, 5),
-					  .order = ((sequence - 1) & 0xffff) | 1u << 16 | below(r, 2) << 24, .sequence = sequence };
+		*slot = (gpul_rdma_slot){ .address = random_bits(r),
+					  .key = random_bits(r),
+					  .bytes = below(r, 2 * s->p.segment_bytes),
+					  .tag = below(r, 5),
+					  .order = ((sequence - 1) & 0xffff) | 1u << 16 | below(r, 2) << 24,
+					  .sequence = sequence };
 	}
 	trace(s, e->index, "FORGED  slot %u: change %u", i, change);
 }
@@ -260,7 +265,7 @@ static bool in_flight(const struct sim *s, unsigned end, uint64_t id)
 	const unsigned qp = (unsigned)(id >> 32);
 
 	if (qp < s->p.n_qps && s->ends[end].queues[qp].taken - (uint32_t)id - 1 < s->ends[end].desc.depth)
-		return true;  /* perhaps an operation without a completion */
+		return true; /* perhaps an operation without a completion */
 	for (uint32_t i = 0; i < s->flying_room; i++)
 		if (s->flying[i].used && s->flying[i].end == end && s->flying[i].op.id == id)
 			return true;
@@ -277,7 +282,7 @@ static void forge_completion(struct sim *s, struct end *e, gpul_rdma_event *v)
 		v->id = e->ended_copy;
 	} else if (chance(r, 300)) {
 		v->id = random_bits(r);
-	} else if (chance(r, 500)) {  /* a copy, a flush or a write, perhaps one that has just ended */
+	} else if (chance(r, 500)) { /* a copy, a flush or a write, perhaps one that has just ended */
 		v->id = (uint64_t)below(r, 5) << 48 | below(r, 40);
 	} else {
 		const unsigned qp = below(r, s->p.n_qps);
@@ -344,11 +349,10 @@ static void forge_event(struct sim *s, struct end *e)
 	default:
 		forge_completion(s, e, &v);
 	}
-	trace(s, e->index, "FORGED  event kind %u qp %u id %llx imm %x %u bytes", v.kind, v.qp, (unsigned long long)v.id, v.imm,
-	      v.bytes);
+	trace(s, e->index, "FORGED  event kind %u qp %u id %llx imm %x %u bytes", v.kind, v.qp, (unsigned long long)v.id, v.imm, v.bytes);
 	give_event(s, e, &v);
 	if (v.kind == GPUL_RDMA_EVENT_ARRIVED && !gpul_rdma_link_failed(e->link)->status)
-		e->queues[v.qp].recvs--;  /* it was valid, and has used a receive */
+		e->queues[v.qp].recvs--; /* it was valid, and has used a receive */
 	if ((v.kind == GPUL_RDMA_EVENT_DONE || v.kind == 77 ||
 	     (v.kind == GPUL_RDMA_EVENT_CONTROL && (!s->p.datagrams || v.bytes % sizeof(gpul_rdma_slot)))) &&
 	    !gpul_rdma_link_failed(e->link)->status)

@@ -5,8 +5,8 @@
 #include <string.h>
 
 const char *const fault_names[N_FAULTS] = {
-	"no fault", "error completion", "death", "stall", "partition of the socket", "black hole", "wrong tag", "short buffer",
-	"deadlines", "hostile peer", "hostile order", "abandoned",
+	"no fault",  "error completion", "death",     "stall",        "partition of the socket", "black hole",
+	"wrong tag", "short buffer",     "deadlines", "hostile peer", "hostile order",           "abandoned",
 };
 
 /* ---- parameters ----------------------------------------------------------------------------- */
@@ -70,10 +70,16 @@ static void plan_params(struct sim *s)
 		struct area *a = s->ends[i].areas;
 
 		*d = (gpul_rdma_link_desc){
-			.n_qps = p->n_qps, .depth = ONE_OF(r, 64, 64, 64, 128, 256), .segment_bytes = p->segment_bytes,
-			.stripe_bytes = p->stripe_bytes, .striping = p->striping, .ordered = p->ordered,
-			.completes_in_order = p->completes_in_order, .unnamed_arrivals = p->unnamed,
-			.inline_bytes = ONE_OF(r, 0, 0, 8, 32, 64, 220, 256), .control_datagrams = p->datagrams,
+			.n_qps = p->n_qps,
+			.depth = ONE_OF(r, 64, 64, 64, 128, 256),
+			.segment_bytes = p->segment_bytes,
+			.stripe_bytes = p->stripe_bytes,
+			.striping = p->striping,
+			.ordered = p->ordered,
+			.completes_in_order = p->completes_in_order,
+			.unnamed_arrivals = p->unnamed,
+			.inline_bytes = ONE_OF(r, 0, 0, 8, 32, 64, 220, 256),
+			.control_datagrams = p->datagrams,
 			.repeat_ns = p->repeat_ns,
 			.first_counter = p->first_counter,
 			.first_generation = chance(r, 500) ? 0 : 0x3fffff - below(r, 8),
@@ -143,7 +149,8 @@ static struct work *new_work(struct sim *s, unsigned end, enum work_kind kind)
 		/* A lost operation may have no completion, and a silent peer is not an error:
 		 * only deadlines end such requests. */
 		w->limit_ns = s->p.fault == BLACK_HOLE || s->p.fault == STALL || s->lenient || chance(r, 300)
-				      ? 10 * MS + random_bits(r) % (3 * SECOND) : 0;
+				      ? 10 * MS + random_bits(r) % (3 * SECOND)
+				      : 0;
 	}
 	if (s->p.harmless)
 		w->limit_ns = chance(r, 400) ? FOREVER : 0;
@@ -167,7 +174,7 @@ static void plan_send(struct sim *s, unsigned from, uint32_t bytes, uint32_t tag
 	w->buffers[0] = new_buffer(s, from, w->area, SEND_FROM, bytes, w);
 	w->tags[0] = tag;
 	b = &s->ends[from].buffers[w->buffers[0]];
-	b->noise = into->noise;  /* the receive expects the same content */
+	b->noise = into->noise; /* the receive expects the same content */
 }
 
 /* One receive of `to`, and the messages for it. */
@@ -194,7 +201,7 @@ static void plan_messages(struct sim *s, unsigned to, uint32_t bytes, unsigned n
 		w->tags[i] = n > 1 ? i * 7 + below(r, 7) : below(r, 5);
 		order[i] = i;
 	}
-	for (unsigned i = n; i > 1; i--) {  /* the sends come in any order */
+	for (unsigned i = n; i > 1; i--) { /* the sends come in any order */
 		const unsigned j = below(r, i), t = order[i - 1];
 
 		order[i - 1] = order[j];
@@ -235,7 +242,7 @@ static void plan_flush(struct sim *s, unsigned end)
 	struct work *w = new_work(s, end, FLUSH);
 
 	w->area = (uint8_t)below(&s->rng, AREAS);
-	w->buffers[0] = NONE;  /* any address of the area */
+	w->buffers[0] = NONE; /* any address of the area */
 }
 
 static void plan_requests(struct sim *s)
@@ -317,7 +324,8 @@ bool make_plan(struct sim *s, uint64_t seed)
 	for (unsigned i = 0; i < ENDS; i++) {
 		reset_referee(&s->ends[i], s->p.first_counter);
 		for (unsigned j = 0; j < GPUL_RDMA_MAX_QPS; j++)
-			s->ends[i].queues[j] = (struct sent_queue){ .taken = s->p.first_counter, .retired = s->p.first_counter,
+			s->ends[i].queues[j] = (struct sent_queue){ .taken = s->p.first_counter,
+								    .retired = s->p.first_counter,
 								    .recvs = GPUL_RDMA_RECVS };
 	}
 	plan_fault(s);

@@ -36,7 +36,7 @@ void slots_told(struct sim *s, struct end *e, const gpul_rdma_op *op)
 
 		memcpy(&slot, (const void *)(uintptr_t)(op->local + at), sizeof slot);
 		if (t->is_told && t->sequence == slot.sequence)
-			continue;  /* a repetition */
+			continue; /* a repetition */
 		if (slot.sequence != r->told + 1)
 			wrong(s, "%c: slot %u is told behind slot %u", "AB"[e->index], slot.sequence, r->told);
 		if (t->is_told && !t->full && !t->returned)
@@ -50,7 +50,7 @@ void slots_told(struct sim *s, struct end *e, const gpul_rdma_op *op)
 			wrong(s, "%c: slot %u is not of message %u or the one behind it", "AB"[e->index], slot.sequence, r->message - 1);
 		new.message = r->message;
 		r->segment = new.segment;
-		new.returned = message_of(e, new.message)->has_last && new.segment > message_of(e, new.message)->last;
+		new.returned = message_of(e, new.message)->has_last &&new.segment > message_of(e, new.message)->last;
 		*t = new;
 	}
 }
@@ -141,8 +141,8 @@ void check_complete(struct sim *s, const struct work *w, const uint64_t *bytes)
 
 		if (!m->has_last || m->n_full != m->last + 1 || m->bytes != bytes[i])
 			wrong(s, "%c: a receive has ended with %llu bytes, but %u segments with %llu bytes have arrived, %s", "AB"[w->end],
-			      (unsigned long long)bytes[i], m->n_full, (unsigned long long)m->bytes,
-			      m->has_last ? "with the last one" : "without the last one");
+			      (unsigned long long)bytes[i], m -> n_full, (unsigned long long)m -> bytes,
+			      m -> has_last ? "with the last one" : "without the last one");
 	}
 }
 
@@ -156,7 +156,7 @@ static void invent_arrival(struct sim *s, struct end *e, gpul_rdma_event *out)
 
 	for (unsigned tries = 0; tries < 20 && (!t || ((t->full || t->returned || !t->is_told) && chance(r, 990))); tries++)
 		t = &f->slots[(f->told - 1 - below(r, chance(r, 300) ? GPUL_RDMA_SLOTS : 30)) % GPUL_RDMA_SLOTS];
-	if (t->awaited && t->last && chance(r, 300))  /* the slot after the end of a message of which a stripe has
+	if (t->awaited && t->last && chance(r, 300)) /* the slot after the end of a message of which a stripe has
 						       * arrived */
 		t = &f->slots[t->sequence % GPUL_RDMA_SLOTS];
 	uint32_t bytes = t->room, sequence = t->sequence;
@@ -170,13 +170,16 @@ static void invent_arrival(struct sim *s, struct end *e, gpul_rdma_event *out)
 	} else if (chance(r, 30)) {
 		bytes = below(r, s->p.segment_bytes + 1);
 	}
-	if (chance(r, 60)) {  /* a slot that the peer may get next */
+	if (chance(r, 60)) { /* a slot that the peer may get next */
 		sequence = f->told + 1 + below(r, 4);
 		bytes = below(r, 4);
 		last = true;
 	}
-	*out = (gpul_rdma_event){ .kind = GPUL_RDMA_EVENT_ARRIVED, .qp = below(r, s->p.n_qps), .imm = GPUL_RDMA_IMM(sequence, last, bytes) };
-	while (t->is_told && sequence == t->sequence && !((t->awaited ? t->awaited : queues_of(s, t->sequence, bytes)) >> out->qp & 1) && chance(r, 980))
+	*out = (gpul_rdma_event){ .kind = GPUL_RDMA_EVENT_ARRIVED,
+				  .qp = below(r, s->p.n_qps),
+				  .imm = GPUL_RDMA_IMM(sequence, last, bytes) };
+	while (t->is_told && sequence == t->sequence && !((t->awaited ? t->awaited : queues_of(s, t->sequence, bytes)) >> out->qp & 1) &&
+	       chance(r, 980))
 		out->qp = (out->qp + 1) % s->p.n_qps;
 	if (chance(r, 15))
 		out->qp += s->p.n_qps;
@@ -193,7 +196,7 @@ void forge_arrivals(struct sim *s, struct end *e)
 		      GPUL_RDMA_IMM_LAST(v.imm) ? " last" : "");
 		give_event(s, e, &v);
 		if (!gpul_rdma_link_failed(e->link)->status)
-			e->queues[v.qp].recvs--;  /* it was valid, and has used a receive */
+			e->queues[v.qp].recvs--; /* it was valid, and has used a receive */
 	}
 	watch_failure(s, e);
 }

@@ -82,7 +82,10 @@ uint32_t new_buffer(struct sim *s, unsigned end, unsigned area, enum role role, 
 	const uint32_t index = e->n_buffers++;
 
 	e->buffers[index] = (struct buffer){
-		.at = (uint64_t)(uintptr_t)a->memory + at, .bytes = bytes, .role = (uint8_t)role, .owner = owner,
+		.at = (uint64_t)(uintptr_t)a->memory + at,
+		.bytes = bytes,
+		.role = (uint8_t)role,
+		.owner = owner,
 		.noise = below(&s->rng, NOISE_BYTES - bytes),
 	};
 	a->buffers[a->n_buffers++] = index;
@@ -97,7 +100,10 @@ static gpul_rdma_piece register_piece(struct sim *s, struct end *e, const char *
 	const unsigned index = e->n_registered++;
 	const uint64_t key = (uint64_t)(below(&s->rng, 1 << 20) + 1) << 8 | index;
 	const gpul_rdma_piece p = {
-		.at = at, .bytes = bytes, .local_key = (uint64_t)(below(&s->rng, 1 << 20) + 1) << 8 | index, .remote_key = key,
+		.at = at,
+		.bytes = bytes,
+		.local_key = (uint64_t)(below(&s->rng, 1 << 20) + 1) << 8 | index,
+		.remote_key = key,
 		.remote = s->p.offsets ? 0 : 0x10000000000ull * (index + 1) + (uint64_t)below(&s->rng, 1 << 20) * 4096,
 	};
 
@@ -124,9 +130,8 @@ static void register_area(struct sim *s, struct end *e, unsigned index)
 			end = end / 64 * 64;
 		if (end + (n - i) * 8 > bytes)
 			end = bytes;
-		g->pieces[g->n_pieces++] = g->staged
-			? (gpul_rdma_piece){ .at = (uint64_t)(uintptr_t)a->memory, .bytes = bytes }
-			: register_piece(s, e, "area", (uint64_t)(uintptr_t)a->memory + at, end - at);
+		g->pieces[g->n_pieces++] = g->staged ? (gpul_rdma_piece){ .at = (uint64_t)(uintptr_t)a->memory, .bytes = bytes }
+						     : register_piece(s, e, "area", (uint64_t)(uintptr_t)a->memory + at, end - at);
 		if (!g->staged)
 			e->registered[e->n_registered - 1].area = index;
 		at = end;
@@ -178,7 +183,8 @@ bool create_links(struct sim *s)
 		e->desc.control = e->control;
 		e->desc.stages = e->desc.n_stages ? e->stages : NULL;
 		e->desc.peer_slots = (gpul_rdma_remote){
-			.address = peer->remote + offsetof(gpul_rdma_control, slots), .key = peer->remote_key,
+			.address = peer->remote + offsetof(gpul_rdma_control, slots),
+			.key = peer->remote_key,
 			.bytes = sizeof e->control->slots,
 		};
 		if (gpul_rdma_link_create(&e->desc, &e->link, &err)) {

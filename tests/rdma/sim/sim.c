@@ -77,8 +77,8 @@ static void run_until_settled(struct sim *s)
 				wrong(s, "an end is busy a second after its last request has ended");
 		}
 		if (s->now - begun > HANG_NS || ++s->steps > 2000000)
-			wrong(s, "hang: %u requests of A and %u of B have not ended after %.1f s and %" PRIu64 " steps",
-			      s->ends[0].n_left, s->ends[1].n_left, (double)(s->now - begun) / 1e9, s->steps);
+			wrong(s, "hang: %u requests of A and %u of B have not ended after %.1f s and %" PRIu64 " steps", s->ends[0].n_left,
+			      s->ends[1].n_left, (double)(s->now - begun) / 1e9, s->steps);
 	}
 }
 
@@ -90,7 +90,7 @@ static void check_outcome(struct sim *s)
 	for (unsigned i = 0; i < ENDS * s->p.n_qps && s->p.fault == NO_FAULT; i++)
 		if (s->ends[i % ENDS].queues[i / ENDS].recvs < GPUL_RDMA_SLOTS)
 			wrong(s, "%c: %d receives are left on queue pair %u, fewer than slots", "AB"[i % ENDS],
-			      s->ends[i % ENDS].queues[i / ENDS].recvs, i / ENDS);
+			      s -> ends[i % ENDS].queues[i / ENDS].recvs, i / ENDS);
 	if (!s->reason[0])
 		check_memory(s);
 }
@@ -122,17 +122,21 @@ static void describe_plan(const struct sim *s)
 	const struct params *p = &s->p;
 
 	trace(s, ENDS, "seed %" PRIu64 ": %s (%c), %u queue pairs, segments of %u, stripes of %u, %s, %s, %s, %s (loss %u), %s", s->seed,
-	      fault_names[p->fault], "AB"[p->victim], p->n_qps, p->segment_bytes, p->stripe_bytes,
-	      p->striping == GPUL_RDMA_SPLIT ? "split" : "round robin", p->ordered ? "ordered" : "without order",
-	      p->completes_in_order ? "completions in order" : "completions in any order",
-	      p->datagrams ? "datagrams" : "writes of slots", p->datagram_loss, p->harmless ? "harmless" : "may fail");
+	      fault_names[p->fault], "AB"[p->victim], p -> n_qps, p -> segment_bytes, p -> stripe_bytes,
+	      p -> striping == GPUL_RDMA_SPLIT ? "split" : "round robin", p->ordered ? "ordered" : "without order",
+	      p->completes_in_order ? "completions in order" : "completions in any order", p->datagrams ? "datagrams" : "writes of slots",
+	      p->datagram_loss, p->harmless ? "harmless" : "may fail");
 	for (unsigned i = 0; i < ENDS; i++) {
 		const struct end *e = &s->ends[i];
 
-		trace(s, i, "plan    %u sends, %u receives, %u puts, %u flushes; depth %u, inline %u, %u stages, area 1 in %u pieces, "
-		      "area 2 %s", e->planned[SEND], e->planned[RECV], e->planned[PUT], e->planned[FLUSH], e->desc.depth,
-		      e->desc.inline_bytes, e->desc.n_stages, e->areas[1].registered.n_pieces,
-		      e->areas[2].registered.staged ? "staged" : e->areas[2].registered.flush ? "to be flushed" : "plain");
+		trace(s, i,
+		      "plan    %u sends, %u receives, %u puts, %u flushes; depth %u, inline %u, %u stages, area 1 in %u pieces, "
+		      "area 2 %s",
+		      e->planned[SEND], e->planned[RECV], e->planned[PUT], e->planned[FLUSH], e->desc.depth, e->desc.inline_bytes,
+		      e->desc.n_stages, e->areas[1].registered.n_pieces,
+		      e->areas[2].registered.staged  ? "staged"
+		      : e->areas[2].registered.flush ? "to be flushed"
+						     : "plain");
 	}
 }
 
@@ -155,7 +159,7 @@ bool run_seed(struct sim *s, uint64_t seed)
 
 /* ---- many seeds --------------------------------------------------------------------------------- */
 
-struct job {                        /* shared with its process */
+struct job { /* shared with its process */
 	volatile uint64_t seed, n_run, n_failed, n_of[N_FAULTS];
 };
 
@@ -194,7 +198,7 @@ static int run_jobs(uint64_t first, uint64_t last, unsigned n_jobs, uint64_t mos
 		pids[i] = fork();
 		if (!pids[i]) {
 			free(pids);
-			prctl(PR_SET_PDEATHSIG, SIGKILL);  /* a job ends with its parent */
+			prctl(PR_SET_PDEATHSIG, SIGKILL); /* a job ends with its parent */
 			run_job(&jobs[i], first + i, last, n_jobs, most_failures);
 			exit(0);
 		}

@@ -20,53 +20,53 @@
 
 enum {
 	ENDS = 2,
-	AREAS = 3,                  /* 0: one piece; 1: several pieces; 2: device memory, staged or to be flushed */
+	AREAS = 3, /* 0: one piece; 1: several pieces; 2: device memory, staged or to be flushed */
 	REGISTRATIONS = 2 + AREAS * GPUL_RDMA_MAX_PIECES,
-	MAX_WORKS = 2400,           /* requests of one end */
+	MAX_WORKS = 2400, /* requests of one end */
 	MAX_BUFFERS = 4 * MAX_WORKS,
-	AREA_BYTES = 64 << 20,      /* address space of an area; little of it is used */
+	AREA_BYTES = 64 << 20, /* address space of an area; little of it is used */
 	STAGE_BYTES = 64 << 20,
 	MAX_BACKLOG = 1 << 16,
-	TOLD_MESSAGES = 4096,       /* more events than a run has; a power of two */
-	NOISE_BYTES = 24 << 20,     /* random bytes: the content of each message is a part of them */
-	UNTOUCHED = 0xee,           /* memory that must not be written */
-	REUSED = 0x5a,              /* a buffer whose request has ended, and that its owner uses for other things */
+	TOLD_MESSAGES = 4096,   /* more events than a run has; a power of two */
+	NOISE_BYTES = 24 << 20, /* random bytes: the content of each message is a part of them */
+	UNTOUCHED = 0xee,       /* memory that must not be written */
+	REUSED = 0x5a,          /* a buffer whose request has ended, and that its owner uses for other things */
 	MAX_TAKE = 160,
 	REASON = 400,
 };
 
-#define US 1000ull
-#define MS (1000 * US)
-#define SECOND (1000 * MS)
-#define LEASE_NS (5 * SECOND)
-#define NOTICE_NS (7500 * MS)       /* from the loss of a path until the error completion */
-#define FOREVER (1000 * SECOND)     /* a deadline that a correct run never reaches */
-#define HANG_NS (60 * SECOND)       /* time limit of a run */
+#define US        1000ull
+#define MS        (1000 * US)
+#define SECOND    (1000 * MS)
+#define LEASE_NS  (5 * SECOND)
+#define NOTICE_NS (7500 * MS)     /* from the loss of a path until the error completion */
+#define FOREVER   (1000 * SECOND) /* a deadline that a correct run never reaches */
+#define HANG_NS   (60 * SECOND)   /* time limit of a run */
 
 struct rng {
 	uint64_t state;
 };
 uint64_t random_bits(struct rng *r);
-uint32_t below(struct rng *r, uint32_t n);  /* 0 to n - 1 */
+uint32_t below(struct rng *r, uint32_t n); /* 0 to n - 1 */
 bool chance(struct rng *r, unsigned per_mille);
-uint64_t delay(struct rng *r, uint64_t typical_ns);  /* about typical_ns, sometimes much longer */
+uint64_t delay(struct rng *r, uint64_t typical_ns); /* about typical_ns, sometimes much longer */
 
 /* ---- the plan ----------------------------------------------------------------------------- */
 
 enum fault {
 	NO_FAULT,
-	ERROR_COMPLETION,  /* one operation of `victim` completes with an error */
-	DEATH,             /* `victim` dies */
-	STALL,             /* the thread of `victim` stops; its socket's thread may go on */
-	PARTITION,         /* the socket no longer delivers anything */
-	BLACK_HOLE,        /* the fabric no longer delivers anything */
+	ERROR_COMPLETION, /* one operation of `victim` completes with an error */
+	DEATH,            /* `victim` dies */
+	STALL,            /* the thread of `victim` stops; its socket's thread may go on */
+	PARTITION,        /* the socket no longer delivers anything */
+	BLACK_HOLE,       /* the fabric no longer delivers anything */
 	WRONG_TAG,
 	SHORT_BUFFER,
-	DEADLINE,          /* deadlines that expire */
-	HOSTILE,           /* `victim` gets invalid slots, immediates, datagrams and
+	DEADLINE,      /* deadlines that expire */
+	HOSTILE,       /* `victim` gets invalid slots, immediates, datagrams and
 			    * completions */
-	HOSTILE_ORDER,     /* `victim` gets immediates for its slots in any order */
-	ABANDON,           /* both ends are destroyed with requests in flight */
+	HOSTILE_ORDER, /* `victim` gets immediates for its slots in any order */
+	ABANDON,       /* both ends are destroyed with requests in flight */
 	N_FAULTS,
 };
 
@@ -74,32 +74,32 @@ enum role { SEND_FROM, RECV_INTO, PUT_FROM, PUT_INTO, SIGNAL_INTO };
 
 struct work;
 
-struct buffer {                     /* position in an area; sorted by address, with untouched bytes
+struct buffer { /* position in an area; sorted by address, with untouched bytes
 				     * between two buffers */
 	uint64_t at;
-	uint32_t bytes, noise;      /* position of its content in the noise */
-	uint32_t filled;            /* RECV_INTO: size of the message */
+	uint32_t bytes, noise; /* position of its content in the noise */
+	uint32_t filled;       /* RECV_INTO: size of the message */
 	uint8_t role;
-	struct work *owner;         /* PUT_INTO, SIGNAL_INTO: of the other end */
+	struct work *owner; /* PUT_INTO, SIGNAL_INTO: of the other end */
 };
 
 enum work_kind { SEND, RECV, PUT, FLUSH, STREAMS };
 enum work_state { PLANNED, ACTIVE, ENDED, FAILED, REFUSED };
 
-struct work {                       /* one request */
+struct work { /* one request */
 	uint8_t kind, state, end;
-	uint8_t n_parts;            /* RECV */
-	uint32_t first_message;     /* RECV: number of its first message */
+	uint8_t n_parts;        /* RECV */
+	uint32_t first_message; /* RECV: number of its first message */
 	uint8_t area;
-	uint16_t put_number;        /* in its lane */
+	uint16_t put_number; /* in its lane */
 	uint32_t tags[GPUL_RDMA_MAX_PARTS];
-	uint32_t buffers[GPUL_RDMA_MAX_PARTS];  /* of this end */
-	uint32_t to, signal;        /* PUT: buffers of the other end; NONE */
-	uint64_t value, landed;     /* PUT: the signal's value; bytes that arrived */
-	bool effective;             /* PUT: data and signal have arrived */
-	struct work *proves;        /* FLUSH: the receive whose data it makes visible */
+	uint32_t buffers[GPUL_RDMA_MAX_PARTS]; /* of this end */
+	uint32_t to, signal;                   /* PUT: buffers of the other end; NONE */
+	uint64_t value, landed;                /* PUT: the signal's value; bytes that arrived */
+	bool effective;                        /* PUT: data and signal have arrived */
+	struct work *proves;                   /* FLUSH: the receive whose data it makes visible */
 	unsigned lane;
-	uint64_t pause_ns, limit_ns;  /* after the previous one of its stream; deadline after its start, 0: none */
+	uint64_t pause_ns, limit_ns; /* after the previous one of its stream; deadline after its start, 0: none */
 	uint64_t deadline_ns;
 	gpul_rdma_request handle;
 };
@@ -108,9 +108,9 @@ struct work {                       /* one request */
 /* The traffic of a seed. */
 enum shape {
 	MIXED,
-	MANY,    /* more messages than slots */
-	LONG,    /* a message of more segments than slots */
-	FLOOD,   /* a message of thousands of segments, then many small ones, to an end that
+	MANY,  /* more messages than slots */
+	LONG,  /* a message of more segments than slots */
+	FLOOD, /* a message of thousands of segments, then many small ones, to an end that
 		  * often pauses */
 };
 
@@ -119,24 +119,24 @@ struct params {
 	unsigned n_qps;
 	uint32_t segment_bytes, stripe_bytes;
 	gpul_rdma_striping striping;
-	bool ordered, completes_in_order, datagrams, unnamed;  /* unnamed: arrivals name no queue pair */
+	bool ordered, completes_in_order, datagrams, unnamed; /* unnamed: arrivals name no queue pair */
 	enum shape shape;
-	unsigned datagram_loss;     /* per mille */
+	unsigned datagram_loss; /* per mille */
 	uint64_t repeat_ns;
-	uint64_t post_ns, ack_ns, arrive_ns, copy_ns;  /* typical delays */
-	unsigned slow_qp;           /* GPUL_RDMA_MAX_QPS: none */
-	unsigned in_parts;          /* per mille of the writes that land in two parts */
-	unsigned naps;              /* per mille of the threads' steps after which they pause for
+	uint64_t post_ns, ack_ns, arrive_ns, copy_ns; /* typical delays */
+	unsigned slow_qp;                             /* GPUL_RDMA_MAX_QPS: none */
+	unsigned in_parts;                            /* per mille of the writes that land in two parts */
+	unsigned naps;                                /* per mille of the threads' steps after which they pause for
 				     * long */
-	bool eager;                 /* requests start without pauses */
-	bool early;                 /* completions come before the data lands, except DELIVERED ones */
-	bool offsets;               /* remote addresses count from the start of the piece */
-	bool strictly_checked;      /* also the costly checks */
+	bool eager;                                   /* requests start without pauses */
+	bool early;                                   /* completions come before the data lands, except DELIVERED ones */
+	bool offsets;                                 /* remote addresses count from the start of the piece */
+	bool strictly_checked;                        /* also the costly checks */
 
 	enum fault fault;
 	unsigned victim;
-	uint64_t at_ns, for_ns;     /* time of the fault; STALL: its length */
-	uint32_t at_op;             /* ERROR_COMPLETION */
+	uint64_t at_ns, for_ns; /* time of the fault; STALL: its length */
+	uint32_t at_op;         /* ERROR_COMPLETION */
 	int wc_status;
 	bool lands;                 /* ERROR_COMPLETION: the operation had taken effect */
 	bool beats_stop;            /* STALL: the whole process stops */
@@ -148,19 +148,19 @@ struct params {
 /* ---- what the peer of an end has been told, and what has arrived ------------------------------ */
 
 struct told_slot {
-	bool is_told, ends, last, full, returned;  /* ends: its buffer; returned: behind the end of its message */
+	bool is_told, ends, last, full, returned; /* ends: its buffer; returned: behind the end of its message */
 	uint32_t sequence, message, segment, room, bytes;
-	unsigned awaited;           /* bit i: a stripe on queue pair i, when the first one has arrived */
+	unsigned awaited; /* bit i: a stripe on queue pair i, when the first one has arrived */
 };
 
 struct told_message {
 	bool has_last;
-	uint32_t last, seen, n_full;  /* last segment; behind the last one that was seen; segments that have arrived */
+	uint32_t last, seen, n_full; /* last segment; behind the last one that was seen; segments that have arrived */
 	uint64_t bytes;
 };
 
 struct referee {
-	uint32_t told, message, segment;  /* of the slot that was told last */
+	uint32_t told, message, segment; /* of the slot that was told last */
 	uint32_t first_message;
 	struct told_slot slots[GPUL_RDMA_SLOTS];
 	struct told_message messages[TOLD_MESSAGES];
@@ -177,22 +177,22 @@ struct registration {
 
 struct area {
 	unsigned char *memory;
-	uint32_t used, clean;       /* the first `clean` bytes were filled with UNTOUCHED */
+	uint32_t used, clean; /* the first `clean` bytes were filled with UNTOUCHED */
 	gpul_rdma_area registered;
-	bool small_writes_wait;     /* device memory with flush: a write becomes visible later */
-	uint32_t *buffers, n_buffers;  /* sorted by address */
+	bool small_writes_wait;       /* device memory with flush: a write becomes visible later */
+	uint32_t *buffers, n_buffers; /* sorted by address */
 };
 
 struct inbox_item {
 	gpul_rdma_event event;
-	bool error;                 /* an error completion */
+	bool error; /* an error completion */
 	int wc_status;
-	uint32_t flying;            /* DONE: the operation; NONE: forged */
+	uint32_t flying; /* DONE: the operation; NONE: forged */
 };
 
-struct sent_queue {                 /* one queue pair */
-	uint64_t last_lands, last_done, last_early_done, last_arrived;  /* times: the order of an ordered fabric */
-	uint32_t taken, retired;    /* operations */
+struct sent_queue {                                                    /* one queue pair */
+	uint64_t last_lands, last_done, last_early_done, last_arrived; /* times: the order of an ordered fabric */
+	uint32_t taken, retired;                                       /* operations */
 	int recvs;
 	bool in_error;
 };
@@ -216,25 +216,25 @@ struct end {
 	uint64_t ready_ns[STREAMS];
 	struct work *active[MAX_WORKS];
 	uint32_t n_active, n_left;
-	uint64_t next_deadline_ns;  /* no active request has an earlier one */
-	uint64_t ended_copy;        /* the operation of a copy that has ended */
-	uint32_t n_messages;        /* of the receives that have begun */
+	uint64_t next_deadline_ns; /* no active request has an earlier one */
+	uint64_t ended_copy;       /* the operation of a copy that has ended */
+	uint32_t n_messages;       /* of the receives that have begun */
 	struct referee referee;
-	gpul_rdma_request stale;    /* a handle whose end a test has reported */
+	gpul_rdma_request stale; /* a handle whose end a test has reported */
 
 	struct inbox_item *inbox;
 	uint32_t inbox_head, inbox_tail, inbox_room;
-	uint32_t *backlog;          /* flying operations that are taken, and not posted yet */
+	uint32_t *backlog; /* flying operations that are taken, and not posted yet */
 	uint32_t backlog_head, backlog_tail;
 	struct sent_queue queues[GPUL_RDMA_MAX_QPS];
 	uint32_t n_writes;
 	uint16_t lane_next[GPUL_RDMA_MAX_QPS * 2], lane_planned[GPUL_RDMA_MAX_QPS * 2];
 
-	uint64_t thread_ns;         /* typical time between two steps of its thread */
+	uint64_t thread_ns; /* typical time between two steps of its thread */
 	uint64_t next_run_ns, idle_ns, last_tick_ns, away_until_ns;
 	uint32_t run_stamp;
-	gpul_rdma_lease lease;      /* of its socket's thread */
-	unsigned copies;            /* in flight */
+	gpul_rdma_lease lease; /* of its socket's thread */
+	unsigned copies;       /* in flight */
 	bool dead, stalled, failed;
 	uint64_t failed_ns;
 };
@@ -244,20 +244,19 @@ struct flying {
 	gpul_rdma_op op;
 	uint8_t end;
 	bool used, landed, error;
-	uint32_t number;            /* in its queue pair */
-	uint32_t landed_bytes;      /* of a write that lands in two parts */
+	uint32_t number;       /* in its queue pair */
+	uint32_t landed_bytes; /* of a write that lands in two parts */
 	unsigned char inlined[256];
-	uint64_t earlier_done_ns;   /* when the earlier writes that complete early have completed */
-	unsigned char *captured;    /* the bytes of a write that completes before it lands */
+	uint64_t earlier_done_ns; /* when the earlier writes that complete early have completed */
+	unsigned char *captured;  /* the bytes of a write that completes before it lands */
 };
 
-enum happening { RUN, LAND, LAND_PART, DELIVER, COPIED, SETTLE, FAULT, SOCKET_FAILED, SOCKET_EOF, SOCKET_BEAT, SOCKET_TICK, WAKE,
-		 FORGE };
+enum happening { RUN, LAND, LAND_PART, DELIVER, COPIED, SETTLE, FAULT, SOCKET_FAILED, SOCKET_EOF, SOCKET_BEAT, SOCKET_TICK, WAKE, FORGE };
 
 struct future {
 	uint64_t ns, order;
 	uint8_t what, end;
-	uint32_t index;             /* RUN: stamp; else of a flying operation, an item */
+	uint32_t index; /* RUN: stamp; else of a flying operation, an item */
 };
 
 /* A write to device memory that no flush has made visible yet. */
@@ -278,7 +277,7 @@ struct sim {
 	uint64_t n_futures;
 	struct flying *flying;
 	uint32_t *free_flying, n_free_flying, flying_room;
-	struct inbox_item *items;   /* on their way to an inbox */
+	struct inbox_item *items; /* on their way to an inbox */
 	uint32_t *free_items, n_free_items, items_room;
 	struct unsettled *unsettled[ENDS];
 	uint32_t n_unsettled[ENDS], n_settled[ENDS], unsettled_room[ENDS];
@@ -291,7 +290,7 @@ struct sim {
 };
 
 /* ---- base.c ---- */
-void wrong(struct sim *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));  /* the first reason is kept */
+void wrong(struct sim *s, const char *fmt, ...) __attribute__((format(printf, 2, 3))); /* the first reason is kept */
 void trace(const struct sim *s, unsigned end, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void happen(struct sim *s, uint64_t ns, enum happening what, unsigned end, uint32_t index);
 bool next_future(struct sim *s, struct future *f);
@@ -303,7 +302,7 @@ const char *name_place(const struct sim *s, unsigned end, uint64_t at, char text
 const char *name_op(const struct sim *s, unsigned end, const gpul_rdma_op *op, char text[256]);
 
 /* ---- plan.c ---- */
-bool sim_open(struct sim *s);   /* memory for any number of seeds */
+bool sim_open(struct sim *s); /* memory for any number of seeds */
 void sim_close(struct sim *s);
 bool make_plan(struct sim *s, uint64_t seed);
 extern const char *const fault_names[N_FAULTS];
@@ -329,10 +328,10 @@ void drop_item(struct sim *s, uint32_t item);
 
 /* ---- fault.c ---- */
 void plan_fault(struct sim *s);
-void spoil_requests(struct sim *s);  /* WRONG_TAG, SHORT_BUFFER */
+void spoil_requests(struct sim *s); /* WRONG_TAG, SHORT_BUFFER */
 void begin_fault(struct sim *s);
 void forge(struct sim *s);
-void watch_failure(struct sim *s, struct end *e);  /* after each call of the link */
+void watch_failure(struct sim *s, struct end *e); /* after each call of the link */
 void fail_end(struct sim *s, unsigned end, const char *call, int native, const char *what);
 void start_leases(struct sim *s);
 void socket_event(struct sim *s, const struct future *f);
@@ -357,6 +356,6 @@ void check_ended(struct sim *s, struct work *w, const uint64_t *bytes);
 void check_memory(struct sim *s);
 
 /* ---- sim.c ---- */
-bool run_seed(struct sim *s, uint64_t seed);  /* false: s->reason */
+bool run_seed(struct sim *s, uint64_t seed); /* false: s->reason */
 
 #endif

@@ -18,7 +18,7 @@ static void open_pair(unsigned n_qps)
 {
 	gpul_rdma_device_desc desc = plain_desc();
 
-	desc.timeout = 14;  /* a dead peer is noticed after (3 + 1) * 67 ms */
+	desc.timeout = 14; /* a dead peer is noticed after (3 + 1) * 67 ms */
 	desc.retry = 3;
 	ends_open(&a, &b, &desc, n_qps);
 }
@@ -74,7 +74,7 @@ static void a_wrong_key_fails_both_sides(void **state)
 	op.remote_key += 0x100;
 	post_all(&a, &op, 1);
 	assert_int_equal(failure_of(&a, "sender").native, IBV_WC_REM_ACCESS_ERR);
-	native = failure_of(&b, "receiver").native;  /* NICs differ: an event, a flushed receive, or one with an error (rxe) */
+	native = failure_of(&b, "receiver").native; /* NICs differ: an event, a flushed receive, or one with an error (rxe) */
 	assert_true(native == IBV_WC_WR_FLUSH_ERR || native == IBV_EVENT_QP_ACCESS_ERR || native == IBV_WC_LOC_ACCESS_ERR ||
 		    native == IBV_WC_REM_ACCESS_ERR);
 	close_pair();
@@ -153,13 +153,13 @@ static void nothing_is_written_after_a_break(void **state)
 		gpul_rdma_failure why = { 0 };
 
 		open_pair(2);
-		for (unsigned i = 0; i < END_DEPTH; i++) {  /* all of the memory, by two queue pairs, with changing bytes */
+		for (unsigned i = 0; i < END_DEPTH; i++) { /* all of the memory, by two queue pairs, with changing bytes */
 			ops[i] = write_op(&a, &b, GPUL_RDMA_OP_WRITE, 0, END_BYTES, i);
 			ops[i].qp = (uint16_t)(i % 2);
 		}
 		memset(a.memory, round + 1, END_BYTES);
 		assert_int_equal(gpul_rdma_verbs.post(a.path, ops, END_DEPTH, &n_posted, &why), GPUL_OK);
-		while (((volatile unsigned char *)b.memory)[round * 997] == 0)  /* the first write is arriving */
+		while (((volatile unsigned char *)b.memory)[round * 997] == 0) /* the first write is arriving */
 			;
 		gpul_rdma_verbs.break_path(b.path);
 		memcpy(after, b.memory, END_BYTES);

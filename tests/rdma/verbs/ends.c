@@ -18,8 +18,11 @@ gpul_status end_open(struct end *e, const gpul_rdma_device_desc *desc, unsigned 
 	*e = (struct end){ .memory = calloc(1, END_BYTES) };
 	st = gpul_rdma_verbs.open(desc, &e->device, err);
 	if (!st)
-		st = gpul_rdma_verbs.reg(e->device, &(gpul_rdma_memory){ .at = (uintptr_t)e->memory, .bytes = END_BYTES,
-									 .dmabuf_fd = -1, .flushed = true, .relaxed = true }, &e->piece, &e->token, err);
+		st = gpul_rdma_verbs.reg(
+			e->device,
+			&(gpul_rdma_memory){
+				.at = (uintptr_t)e->memory, .bytes = END_BYTES, .dmabuf_fd = -1, .flushed = true, .relaxed = true },
+			&e->piece, &e->token, err);
 	if (!st)
 		st = gpul_rdma_verbs.create_path(e->device, n_qps, END_DEPTH, END_RECVS, NULL, &e->path, err);
 	if (st)
@@ -92,8 +95,13 @@ gpul_rdma_failure poll_failure(struct end *e)
 gpul_rdma_op write_op(const struct end *from, const struct end *to, gpul_rdma_op_kind kind, uint64_t offset, uint32_t n_bytes, uint64_t id)
 {
 	return (gpul_rdma_op){
-		.kind = (uint8_t)kind, .flags = GPUL_RDMA_SIGNALED, .bytes = n_bytes, .id = id,
-		.local = from->piece.at + offset, .local_key = from->piece.local_key,
-		.remote = to->piece.remote + offset, .remote_key = to->piece.remote_key,
+		.kind = (uint8_t)kind,
+		.flags = GPUL_RDMA_SIGNALED,
+		.bytes = n_bytes,
+		.id = id,
+		.local = from->piece.at + offset,
+		.local_key = from->piece.local_key,
+		.remote = to->piece.remote + offset,
+		.remote_key = to->piece.remote_key,
 	};
 }

@@ -40,7 +40,6 @@ unsigned poll_once(struct end *e, gpul_rdma_event *events, unsigned max);
 gpul_rdma_failure poll_failure(struct end *e);
 
 /* An operation from the memory of one end to the memory of the other. */
-gpul_rdma_op write_op(const struct end *from, const struct end *to, gpul_rdma_op_kind kind, uint64_t offset, uint32_t n_bytes,
-		      uint64_t id);
+gpul_rdma_op write_op(const struct end *from, const struct end *to, gpul_rdma_op_kind kind, uint64_t offset, uint32_t n_bytes, uint64_t id);
 
 #endif

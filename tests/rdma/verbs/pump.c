@@ -50,8 +50,11 @@ static void open_side(struct side *s)
 	s->memory = aligned_alloc(4096, (area_bytes() + 4095) & ~(size_t)4095);
 	memset(s->memory, 0, area_bytes());
 	if (gpul_rdma_verbs.open(&desc, &s->device, &err) ||
-	    gpul_rdma_verbs.reg(s->device, &(gpul_rdma_memory){ .at = (uintptr_t)s->memory, .bytes = area_bytes(), .dmabuf_fd = -1, .flushed = true,
-								.relaxed = true }, &s->piece, &s->token, &err) ||
+	    gpul_rdma_verbs.reg(
+		    s->device,
+		    &(gpul_rdma_memory){
+			    .at = (uintptr_t)s->memory, .bytes = area_bytes(), .dmabuf_fd = -1, .flushed = true, .relaxed = true },
+		    &s->piece, &s->token, &err) ||
 	    gpul_rdma_verbs.create_path(s->device, n_qps, DEPTH, RECVS, NULL, &s->path, &err))
 		die(&err);
 }
@@ -130,9 +133,16 @@ static void send_batch(struct side *a, const struct side *b, unsigned sent, unsi
 
 		mark(a, m);
 		ops[i] = (gpul_rdma_op){
-			.kind = GPUL_RDMA_OP_WRITE_IMM, .qp = (uint16_t)(m % n_qps), .bytes = n_bytes, .imm = m, .id = m,
-			.local = a->piece.at + offset, .local_key = a->piece.local_key,
-			.remote = b->piece.remote + offset, .remote_key = b->piece.remote_key, .flags = GPUL_RDMA_SIGNALED,
+			.kind = GPUL_RDMA_OP_WRITE_IMM,
+			.qp = (uint16_t)(m % n_qps),
+			.bytes = n_bytes,
+			.imm = m,
+			.id = m,
+			.local = a->piece.at + offset,
+			.local_key = a->piece.local_key,
+			.remote = b->piece.remote + offset,
+			.remote_key = b->piece.remote_key,
+			.flags = GPUL_RDMA_SIGNALED,
 		};
 	}
 	post(a, ops, n);
@@ -173,8 +183,14 @@ static void pump(struct side *a, struct side *b)
 static void flush_once(struct side *s)
 {
 	gpul_rdma_event events[4];
-	gpul_rdma_op op = { .kind = GPUL_RDMA_OP_FLUSH, .flags = GPUL_RDMA_SIGNALED, .bytes = 8, .id = 5, .local = s->piece.at,
-			    .local_key = s->piece.local_key, .remote = s->piece.remote, .remote_key = s->piece.remote_key };
+	gpul_rdma_op op = { .kind = GPUL_RDMA_OP_FLUSH,
+			    .flags = GPUL_RDMA_SIGNALED,
+			    .bytes = 8,
+			    .id = 5,
+			    .local = s->piece.at,
+			    .local_key = s->piece.local_key,
+			    .remote = s->piece.remote,
+			    .remote_key = s->piece.remote_key };
 
 	post(s, &op, 1);
 	while (!poll_side(s, events, 4))
@@ -198,9 +214,11 @@ static void send_datagram(struct side *a, struct side *b)
 static void parse(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{ "qps", 1, NULL, 'q' }, { "bytes", 1, NULL, 's' }, { "count", 1, NULL, 'n' }, { "batch", 1, NULL, 'b' },
-		{ "uc", 0, NULL, 'u' }, { "flush", 1, NULL, 'f' }, { "datagrams", 0, NULL, 'd' }, { "timeout", 1, NULL, 't' },
-		{ "slots", 1, NULL, 'w' }, { 0 },
+		{ "qps", 1, NULL, 'q' },       { "bytes", 1, NULL, 's' },
+		{ "count", 1, NULL, 'n' },     { "batch", 1, NULL, 'b' },
+		{ "uc", 0, NULL, 'u' },        { "flush", 1, NULL, 'f' },
+		{ "datagrams", 0, NULL, 'd' }, { "timeout", 1, NULL, 't' },
+		{ "slots", 1, NULL, 'w' },     { 0 },
 	};
 	int c;
 
@@ -208,19 +226,38 @@ static void parse(int argc, char **argv)
 		const unsigned value = optarg ? (unsigned)strtoul(optarg, NULL, 10) : 0;
 
 		switch (c) {
-		case 'q': n_qps = value; break;
-		case 's': n_bytes = value; break;
-		case 'n': count = value; break;
-		case 'b': batch = value; break;
-		case 'u': desc.qp_type = GPUL_RDMA_UC; desc.lossless = true; break;
-		case 'd': desc.control_datagrams = true; break;
-		case 't': desc.timeout = (int)value; break;
-		case 'w': slots = value; break;
-		case 'f':
-			desc.flush = strcmp(optarg, "read") == 0 ? GPUL_RDMA_FLUSH_READ
-				     : strcmp(optarg, "atomic") == 0 ? GPUL_RDMA_FLUSH_ATOMIC : GPUL_RDMA_FLUSH_NONE;
+		case 'q':
+			n_qps = value;
 			break;
-		default: exit(2);
+		case 's':
+			n_bytes = value;
+			break;
+		case 'n':
+			count = value;
+			break;
+		case 'b':
+			batch = value;
+			break;
+		case 'u':
+			desc.qp_type = GPUL_RDMA_UC;
+			desc.lossless = true;
+			break;
+		case 'd':
+			desc.control_datagrams = true;
+			break;
+		case 't':
+			desc.timeout = (int)value;
+			break;
+		case 'w':
+			slots = value;
+			break;
+		case 'f':
+			desc.flush = strcmp(optarg, "read") == 0     ? GPUL_RDMA_FLUSH_READ
+				     : strcmp(optarg, "atomic") == 0 ? GPUL_RDMA_FLUSH_ATOMIC
+								     : GPUL_RDMA_FLUSH_NONE;
+			break;
+		default:
+			exit(2);
 		}
 	}
 	if (!n_qps || !batch || batch > WINDOW || !slots || slots > WINDOW)
@@ -240,7 +277,7 @@ int main(int argc, char **argv)
 	gpul_rdma_verbs.about(a.device, &info);
 	for (size_t i = 0; i < area_bytes(); i++)
 		a.memory[i] = (unsigned char)(i * 7 + i / 4096);
-	pump(&a, &b);  /* warm */
+	pump(&a, &b); /* warm */
 	begin = gpul_clock_ns();
 	pump(&a, &b);
 	ns = gpul_clock_ns() - begin;

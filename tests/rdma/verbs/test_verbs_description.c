@@ -71,7 +71,8 @@ static void a_different_kind_of_path_is_refused_with_both_sides(void **state)
 	(void)state;
 	open_pair();
 	expect_refusal(5, IBV_LINK_LAYER_INFINIBAND, GPUL_EUNSUPPORTED, "the peer's port is InfiniBand");
-	expect_refusal(6, IBV_GID_TYPE_ROCE_V1, GPUL_EUNSUPPORTED, "the peer's GID 10.9.0.1 is RoCE v1, this side's GID 10.9.0.1 is RoCE v2");
+	expect_refusal(6, IBV_GID_TYPE_ROCE_V1, GPUL_EUNSUPPORTED,
+		       "the peer's GID 10.9.0.1 is RoCE v1, this side's GID 10.9.0.1 is RoCE v2");
 	expect_refusal(16, 0x20, GPUL_EUNSUPPORTED, "not both IPv4 or IPv6");
 	expect_refusal(8, GPUL_RDMA_UC, GPUL_EINVAL, "2 UC queue pairs and datagrams, this side 2 RC and datagrams");
 	close_pair();
@@ -86,7 +87,7 @@ static void no_bytes_of_a_stranger_do_harm(void **state)
 	srand(1);
 	for (int i = 0; i < 200000; i++) {
 		const size_t n_bytes = (size_t)rand() % (good_bytes + 8);
-		unsigned char *exact = malloc(n_bytes ? n_bytes : 1);  /* so that a read beyond its end is seen */
+		unsigned char *exact = malloc(n_bytes ? n_bytes : 1); /* so that a read beyond its end is seen */
 		gpul_error err = { 0 };
 
 		memcpy(bytes, good, sizeof bytes);

@@ -38,7 +38,7 @@ static void every_status_gives_its_record(void **state)
 		fake_verbs_complete(1, (enum ibv_wc_status)status, 0x81);
 		op.id = 2;
 		post_all(&a, &op, 1);
-		assert_int_equal(poll_once(&a, events, 8), 1);  /* first the earlier events */
+		assert_int_equal(poll_once(&a, events, 8), 1); /* first the earlier events */
 		assert_int_equal(events[0].id, 1);
 		why = poll_failure(&a);
 		assert_int_equal(why.status, GPUL_EVERBS);
@@ -46,16 +46,20 @@ static void every_status_gives_its_record(void **state)
 		assert_int_equal(why.vendor, 0x81);
 		assert_string_equal(why.call, "completion");
 		assert_ptr_equal(strstr(why.what, "IBV_WC_"), why.what);
-		assert_int_equal(poll_failure(&a).native, status);  /* and again */
+		assert_int_equal(poll_failure(&a).native, status); /* and again */
 		close_pair();
 	}
 }
 
 static void common_errors_come_with_advice(void **state)
 {
-	static const struct { enum ibv_wc_status status; const char *advice; } common[] = {
-		{ IBV_WC_RETRY_EXC_ERR, "peer runs" }, { IBV_WC_REM_ACCESS_ERR, "remote key" }, { IBV_WC_LOC_PROT_ERR, "local memory" },
-		{ IBV_WC_RNR_RETRY_EXC_ERR, "no receive" }, { IBV_WC_WR_FLUSH_ERR, "other side" },
+	static const struct {
+		enum ibv_wc_status status;
+		const char *advice;
+	} common[] = {
+		{ IBV_WC_RETRY_EXC_ERR, "peer runs" },   { IBV_WC_REM_ACCESS_ERR, "remote key" },
+		{ IBV_WC_LOC_PROT_ERR, "local memory" }, { IBV_WC_RNR_RETRY_EXC_ERR, "no receive" },
+		{ IBV_WC_WR_FLUSH_ERR, "other side" },
 	};
 
 	(void)state;
@@ -83,7 +87,7 @@ static void a_flushed_completion_does_not_hide_the_cause(void **state)
 	fake_verbs_complete(1, IBV_WC_WR_FLUSH_ERR, 0);
 	op = write_op(&a, &b, GPUL_RDMA_OP_WRITE, 0, 8, 1);
 	post_all(&a, &op, 1);
-	assert_int_equal(gpul_rdma_verbs.poll(a.path, events, 8, &n, &why), GPUL_OK);  /* the path waits for a better reason */
+	assert_int_equal(gpul_rdma_verbs.poll(a.path, events, 8, &n, &why), GPUL_OK); /* the path waits for a better reason */
 	assert_int_equal(n, 0);
 	fake_verbs_complete(1, IBV_WC_RETRY_EXC_ERR, 0);
 	op.qp = 1;
@@ -105,7 +109,7 @@ static void a_wrong_key_is_reported_on_both_sides(void **state)
 	op.remote_key++;
 	post_all(&a, &op, 1);
 	assert_int_equal(poll_failure(&a).native, IBV_WC_REM_ACCESS_ERR);
-	assert_false(gpul_rdma_verbs.async_read(b.device, &why));  /* not an event of the whole device */
+	assert_false(gpul_rdma_verbs.async_read(b.device, &why)); /* not an event of the whole device */
 	why = poll_failure(&b);
 	assert_string_equal(why.call, "asynchronous event");
 	assert_int_equal(why.native, IBV_EVENT_QP_ACCESS_ERR);
@@ -119,7 +123,7 @@ static void without_the_event_a_wrong_key_leaves_flushed_receives(void **state)
 	(void)state;
 	open_pair(1);
 	op = write_op(&a, &b, GPUL_RDMA_OP_WRITE_IMM, 0, 8, 1);
-	op.remote += END_BYTES - 4;  /* ends 4 bytes beyond the registration */
+	op.remote += END_BYTES - 4; /* ends 4 bytes beyond the registration */
 	post_all(&a, &op, 1);
 	assert_int_equal(poll_failure(&b).native, IBV_WC_WR_FLUSH_ERR);
 	assert_int_equal(poll_failure(&a).native, IBV_WC_REM_ACCESS_ERR);
@@ -183,10 +187,10 @@ static void only_a_dead_device_ends_all_paths(void **state)
 	open_pair(1);
 	fake_verbs_raise(IBV_EVENT_PORT_ERR, 0, 1);
 	assert_false(gpul_rdma_verbs.async_read(a.device, &why));
-	assert_int_equal(poll_once(&a, events, 8), 0);  /* the retries may outlast it */
+	assert_int_equal(poll_once(&a, events, 8), 0); /* the retries may outlast it */
 	fake_verbs_raise(IBV_EVENT_PORT_ACTIVE, 0, 1);
 	assert_false(gpul_rdma_verbs.async_read(a.device, &why));
-	assert_false(gpul_rdma_verbs.async_read(a.device, &why));  /* nothing is in flight, so it does not wait */
+	assert_false(gpul_rdma_verbs.async_read(a.device, &why)); /* nothing is in flight, so it does not wait */
 	assert_int_equal(why.status, GPUL_OK);
 	fake_verbs_raise(IBV_EVENT_DEVICE_FATAL, 0, 0);
 	assert_true(gpul_rdma_verbs.async_read(a.device, &why));
@@ -201,7 +205,7 @@ static void a_port_that_stays_down_fails_the_path(void **state)
 
 	(void)state;
 	fake_verbs(0);
-	desc.timeout = 4;  /* 65 us */
+	desc.timeout = 4; /* 65 us */
 	desc.retry = 1;
 	ends_open(&a, &b, &desc, 1);
 	fake_verbs_raise(IBV_EVENT_PORT_ERR, 0, 1);

@@ -50,10 +50,12 @@ static void expect(const struct line *lines, uint32_t index, const char *reason)
 static void ipv4_with_roce_v2_comes_first(void **state)
 {
 	const struct line usual[] = {
-		{ 1, 0, V1, "fe80::1" }, { 1, 1, V2, "fe80::1" }, { 1, 2, V1, "::ffff:10.9.0.1" }, { 1, 3, V2, "::ffff:10.9.0.1" },
-		{ 1, 4, V2, "2001:db8::1" }, { 0 },
+		{ 1, 0, V1, "fe80::1" },         { 1, 1, V2, "fe80::1" },     { 1, 2, V1, "::ffff:10.9.0.1" },
+		{ 1, 3, V2, "::ffff:10.9.0.1" }, { 1, 4, V2, "2001:db8::1" }, { 0 },
 	};
-	const struct line six_first[] = { { 1, 0, V2, "2001:db8::1" }, { 1, 7, V2, "::ffff:10.9.0.1" }, { 1, 8, V2, "::ffff:10.9.0.2" }, { 0 } };
+	const struct line six_first[] = {
+		{ 1, 0, V2, "2001:db8::1" }, { 1, 7, V2, "::ffff:10.9.0.1" }, { 1, 8, V2, "::ffff:10.9.0.2" }, { 0 }
+	};
 
 	(void)state;
 	expect(usual, 3, "GID 3 10.9.0.1, RoCE v2: first IPv4 address");
@@ -63,7 +65,11 @@ static void ipv4_with_roce_v2_comes_first(void **state)
 static void without_ipv4_a_global_ipv6_address_is_used(void **state)
 {
 	const struct line table[] = {
-		{ 1, 0, V2, "fe80::1" }, { 1, 1, V2, "::ffff:169.254.3.4" }, { 1, 2, V1, "2001:db8::1" }, { 1, 3, V2, "2001:db8::1" }, { 0 },
+		{ 1, 0, V2, "fe80::1" },
+		{ 1, 1, V2, "::ffff:169.254.3.4" },
+		{ 1, 2, V1, "2001:db8::1" },
+		{ 1, 3, V2, "2001:db8::1" },
+		{ 0 },
 	};
 
 	(void)state;

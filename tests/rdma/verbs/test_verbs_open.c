@@ -36,7 +36,7 @@ static void fail_each_call(const gpul_rdma_device_desc *desc, unsigned n_qps)
 		}
 		assert_int_not_equal(err.text[0], 0);
 	}
-	assert_int_equal(n, fake_verbs_calls() + 1);  /* each call has failed once */
+	assert_int_equal(n, fake_verbs_calls() + 1); /* each call has failed once */
 }
 
 static void undoes_everything_whichever_call_fails(void **state)
@@ -164,7 +164,7 @@ static void the_smaller_mtu_counts(void **state)
 	(void)state;
 	fake_verbs(0);
 	small.mtu = 512;
-	large.mtu = 4096;  /* the port's MTU is 1024 */
+	large.mtu = 4096; /* the port's MTU is 1024 */
 	small.traffic_class = large.traffic_class = 104;
 	assert_int_equal(end_open(&a, &small, 1, &err), GPUL_OK);
 	assert_int_equal(end_open(&b, &large, 1, &err), GPUL_OK);
@@ -193,7 +193,7 @@ static void infiniband_uses_lids(void **state)
 	assert_int_equal(attributes_of(&a)->ah_attr.is_global, 0);
 	end_close(&a);
 	end_close(&b);
-	fake_verbs_behave()->ports[0].flags = 1;  /* the network demands global route headers */
+	fake_verbs_behave()->ports[0].flags = 1; /* the network demands global route headers */
 	ends_open(&a, &b, &desc, 1);
 	assert_int_equal(attributes_of(&a)->ah_attr.is_global, 1);
 	end_close(&a);
@@ -222,7 +222,7 @@ static void an_unreachable_peer_is_explained_with_both_addresses(void **state)
 	end_close(&a);
 	assert_int_equal(end_open(&a, &desc, 1, &err), GPUL_OK);
 	n_bytes = gpul_rdma_verbs.describe(b.path, description);
-	description[31] = 77;  /* 10.9.0.77 does not exist */
+	description[31] = 77; /* 10.9.0.77 does not exist */
 	gid_lines = 0;
 	gpul_log_set_level(GPUL_LOG_NOTICE);
 	gpul_log_to(count_gid_lines, NULL);
@@ -293,8 +293,11 @@ static void gpu_memory_is_registered_by_its_dmabuf(void **state)
 static void a_path_that_is_too_large_is_refused(void **state)
 {
 	const gpul_rdma_device_desc desc = plain_desc();
-	const struct { unsigned n_qps, depth, n_recvs; const char *text; } wrong[] = {
-		{ 0, 64, 64, "0 queue pairs" }, { 17, 64, 64, "17 queue pairs" }, { 1, 63, 64, "power of two" },
+	const struct {
+		unsigned n_qps, depth, n_recvs;
+		const char *text;
+	} wrong[] = {
+		{ 0, 64, 64, "0 queue pairs" },  { 17, 64, 64, "17 queue pairs" }, { 1, 63, 64, "power of two" },
 		{ 1, 8192, 64, "at most 4096" }, { 1, 64, 9000, "supports 8192" }, { 16, 4096, 8192, "supports 131072" },
 	};
 	gpul_error err = { 0 };

@@ -73,7 +73,7 @@ static void a_full_queue_accepts_the_rest_later(void **state)
 	ends_open(&a, &b, &desc, 2);
 	for (unsigned i = 0; i < 100; i++) {
 		ops[i] = write_op(&a, &b, GPUL_RDMA_OP_WRITE, i, 1, i);
-		ops[i].qp = i == 3;  /* one for the other queue pair */
+		ops[i].qp = i == 3; /* one for the other queue pair */
 		ops[i].flags = i % 32 == 31 || i == 99 ? GPUL_RDMA_SIGNALED : 0;
 	}
 	assert_int_equal(gpul_rdma_verbs.post(a.path, ops, 100, &n_posted, &why), GPUL_OK);
@@ -138,15 +138,19 @@ static void only_data_may_be_written_in_any_order(void **state)
  * end reads GPU memory back. */
 static void memory_has_no_more_rights_than_its_use_needs(void **state)
 {
-	const struct { gpul_rdma_flush policy; bool source, flushed; unsigned rights; } all[] = {
+	const struct {
+		gpul_rdma_flush policy;
+		bool source, flushed;
+		unsigned rights;
+	} all[] = {
 		{ GPUL_RDMA_FLUSH_NONE, false, false, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE },
 		{ GPUL_RDMA_FLUSH_NONE, true, false, IBV_ACCESS_LOCAL_WRITE },
 		{ GPUL_RDMA_FLUSH_NONE, false, true, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE },
 		{ GPUL_RDMA_FLUSH_READ, false, false, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE },
 		{ GPUL_RDMA_FLUSH_READ, false, true, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ },
 		{ GPUL_RDMA_FLUSH_ATOMIC, true, false, IBV_ACCESS_LOCAL_WRITE },
-		{ GPUL_RDMA_FLUSH_ATOMIC, false, true, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-						       IBV_ACCESS_REMOTE_ATOMIC },
+		{ GPUL_RDMA_FLUSH_ATOMIC, false, true,
+		  IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC },
 	};
 
 	(void)state;
@@ -184,8 +188,13 @@ static void flush_once(gpul_rdma_flush policy, const char *text)
 	assert_string_equal(info.flush, text);
 	memset(a.memory, 5, 64);
 	for (uint32_t n_bytes = 0; n_bytes <= 8; n_bytes++) {
-		const gpul_rdma_op op = { .kind = GPUL_RDMA_OP_FLUSH, .flags = GPUL_RDMA_SIGNALED, .bytes = n_bytes, .id = 77,
-					  .local = a.piece.at + 8, .local_key = a.piece.local_key, .remote = a.piece.remote + 8,
+		const gpul_rdma_op op = { .kind = GPUL_RDMA_OP_FLUSH,
+					  .flags = GPUL_RDMA_SIGNALED,
+					  .bytes = n_bytes,
+					  .id = 77,
+					  .local = a.piece.at + 8,
+					  .local_key = a.piece.local_key,
+					  .remote = a.piece.remote + 8,
 					  .remote_key = a.piece.remote_key };
 
 		post_all(&a, &op, 1);
@@ -228,7 +237,7 @@ static void slots_travel_as_datagrams(void **state)
 
 		memset(a.memory, (int)(round & 0xff), 96);
 		post_all(&a, &op, 1);
-		memset(a.memory, 0xee, 96);  /* the datagram is a copy */
+		memset(a.memory, 0xee, 96); /* the datagram is a copy */
 		assert_int_equal(poll_once(&b, events, 8), 1);
 		assert_int_equal(events[0].kind, GPUL_RDMA_EVENT_CONTROL);
 		assert_int_equal(events[0].bytes, 96);
@@ -259,7 +268,7 @@ static void a_datagram_of_a_stranger_is_ignored(void **state)
 	n_bytes = gpul_rdma_verbs.describe(b.path, description);
 	assert_int_equal(gpul_rdma_verbs.connect_path(stranger.path, description, n_bytes, &err), GPUL_OK);
 	op.local = stranger.piece.at;
-	for (int i = 0; i < 500; i++) {  /* more than there are buffers */
+	for (int i = 0; i < 500; i++) { /* more than there are buffers */
 		post_all(&stranger, &op, 1);
 		poll_once(&stranger, events, 8);
 		assert_int_equal(poll_once(&b, events, 8), 0);
@@ -305,16 +314,11 @@ static void use_fake(void)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(data_arrives_with_its_immediate),
-		cmocka_unit_test(a_batch_rings_one_doorbell_per_queue_pair),
-		cmocka_unit_test(a_full_queue_accepts_the_rest_later),
-		cmocka_unit_test(receives_are_given_back_as_one_chain),
-		cmocka_unit_test(only_data_may_be_written_in_any_order),
-		cmocka_unit_test(memory_has_no_more_rights_than_its_use_needs),
-		cmocka_unit_test(each_policy_of_a_flush_completes),
-		cmocka_unit_test(slots_travel_as_datagrams),
-		cmocka_unit_test(a_datagram_of_a_stranger_is_ignored),
-		cmocka_unit_test(nothing_arrives_in_a_broken_path),
+		cmocka_unit_test(data_arrives_with_its_immediate),       cmocka_unit_test(a_batch_rings_one_doorbell_per_queue_pair),
+		cmocka_unit_test(a_full_queue_accepts_the_rest_later),   cmocka_unit_test(receives_are_given_back_as_one_chain),
+		cmocka_unit_test(only_data_may_be_written_in_any_order), cmocka_unit_test(memory_has_no_more_rights_than_its_use_needs),
+		cmocka_unit_test(each_policy_of_a_flush_completes),      cmocka_unit_test(slots_travel_as_datagrams),
+		cmocka_unit_test(a_datagram_of_a_stranger_is_ignored),   cmocka_unit_test(nothing_arrives_in_a_broken_path),
 	};
 
 	use_fake();

@@ -7,25 +7,24 @@
 #include <string.h>
 #include <sys/mman.h>
 
-static const char ptx[] =
-	".version 8.0\n.target sm_80\n.address_size 64\n"
-	".visible .entry copy(.param .u64 to, .param .u64 from)\n"
-	"{\n"
-	"	.reg .b32 %r<4>; .reg .b64 %d<8>;\n"
-	"	ld.param.u64 %d1, [to];\n"
-	"	ld.param.u64 %d2, [from];\n"
-	"	mov.u32 %r1, %tid.x;\n"
-	"	mul.wide.u32 %d3, %r1, 4;\n"
-	"	add.u64 %d1, %d1, %d3;\n"
-	"	add.u64 %d2, %d2, %d3;\n"
-	"	ld.global.u32 %r2, [%d2];\n"
-	"	st.global.u32 [%d1], %r2;\n"
-	"	ret;\n"
-	"}\n"
-	".visible .global .align 4 .b8 variable[250];\n"
-	".visible .const .align 4 .b8 constant[250];\n"
-	".visible .global .align 4 .b8 whole_variable[1024];\n"
-	".visible .const .align 4 .b8 whole_constant[1024];\n";
+static const char ptx[] = ".version 8.0\n.target sm_80\n.address_size 64\n"
+			  ".visible .entry copy(.param .u64 to, .param .u64 from)\n"
+			  "{\n"
+			  "	.reg .b32 %r<4>; .reg .b64 %d<8>;\n"
+			  "	ld.param.u64 %d1, [to];\n"
+			  "	ld.param.u64 %d2, [from];\n"
+			  "	mov.u32 %r1, %tid.x;\n"
+			  "	mul.wide.u32 %d3, %r1, 4;\n"
+			  "	add.u64 %d1, %d1, %d3;\n"
+			  "	add.u64 %d2, %d2, %d3;\n"
+			  "	ld.global.u32 %r2, [%d2];\n"
+			  "	st.global.u32 [%d1], %r2;\n"
+			  "	ret;\n"
+			  "}\n"
+			  ".visible .global .align 4 .b8 variable[250];\n"
+			  ".visible .const .align 4 .b8 constant[250];\n"
+			  ".visible .global .align 4 .b8 whole_variable[1024];\n"
+			  ".visible .const .align 4 .b8 whole_constant[1024];\n";
 
 enum { N = 64, BYTES = 4 * N };
 
@@ -166,12 +165,18 @@ static void copy_of_unwritten(void)
 static void written_by_copies(void)
 {
 	unsigned host[N] = { 0 };
-	CUDA_MEMCPY2D rows = { .srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = host, .srcPitch = 32, .dstMemoryType = CU_MEMORYTYPE_DEVICE,
-			       .dstDevice = a, .dstPitch = 64, .WidthInBytes = 32, .Height = 4 };
+	CUDA_MEMCPY2D rows = { .srcMemoryType = CU_MEMORYTYPE_HOST,
+			       .srcHost = host,
+			       .srcPitch = 32,
+			       .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+			       .dstDevice = a,
+			       .dstPitch = 64,
+			       .WidthInBytes = 32,
+			       .Height = 4 };
 
-	cuMemcpy2D(&rows);                       /* the even rows of 32 bytes */
+	cuMemcpy2D(&rows); /* the even rows of 32 bytes */
 	rows.dstDevice = a + 32;
-	cuMemcpy2D(&rows);                       /* the odd ones */
+	cuMemcpy2D(&rows); /* the odd ones */
 	copy_on_gpu(b, a);
 	cuMemcpyDtoD(a, b, BYTES);
 	copy_on_gpu(b, a);
@@ -273,8 +278,10 @@ static void overrun_pool(void)
 
 static void overrun_shared_pool(void)
 {
-	CUmemPoolProps properties = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE },
-				      .handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, .maxSize = 1 << 22 };
+	CUmemPoolProps properties = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+				      .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE },
+				      .handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+				      .maxSize = 1 << 22 };
 	CUmemoryPool pool;
 	CUdeviceptr p;
 
@@ -352,7 +359,10 @@ static void overrun_whole_constant(void)
 	read_behind("whole_constant");
 }
 
-static const struct { const char *name; void (*run)(void); } cases[] = {
+static const struct {
+	const char *name;
+	void (*run)(void);
+} cases[] = {
 	{ "double_free", double_free },
 	{ "invalid_free", invalid_free },
 	{ "use_after_free", use_after_free },

@@ -27,8 +27,7 @@ void must_return(CUresult got, CUresult want, const char *call, const char *file
 		return;
 	cuGetErrorName(got, &name);
 	cuGetErrorName(want, &wanted);
-	fprintf(stderr, "%s:%d: in process %d: %s is %s, not %s\n", file, line, getpid(), call, name,
-		wanted);
+	fprintf(stderr, "%s:%d: in process %d: %s is %s, not %s\n", file, line, getpid(), call, name, wanted);
 	_exit(1);
 }
 
@@ -46,10 +45,10 @@ pid_t start_side(pair_side *side, int peer, int close_this)
 	assert_true(pid >= 0);
 	if (pid)
 		return pid;
-	alarm(60);  /* fail the test if the process hangs */
+	alarm(60); /* fail the test if the process hangs */
 	close(close_this);
 	side(peer);
-	exit(0);    /* exit(), not _exit(), so that a leak sanitizer checks the process */
+	exit(0); /* exit(), not _exit(), so that a leak sanitizer checks the process */
 }
 
 void end_side(pid_t side)

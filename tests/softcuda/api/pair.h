@@ -21,18 +21,18 @@ void end_side(pid_t side);
 /* Create a connected pair of sockets. */
 void make_sockets(int fd[2]);
 
-CUcontext init_process(int device);  /* call cuInit, and make a context on the device current */
+CUcontext init_process(int device); /* call cuInit, and make a context on the device current */
 void send_bytes(int peer, const void *bytes, size_t n_bytes);
 void receive_bytes(int peer, void *bytes, size_t n_bytes);
-void pass_turn(int peer);          /* let the other process continue */
+void pass_turn(int peer); /* let the other process continue */
 void await_turn(int peer);
-int open_descriptors(void);        /* number of open descriptors of this process */
-bool has_line(const char *path, const char *part);  /* true: a line of the file contains part */
+int open_descriptors(void);                        /* number of open descriptors of this process */
+bool has_line(const char *path, const char *part); /* true: a line of the file contains part */
 
 void must_hold(bool holds, const char *what, const char *file, int line);
 void must_return(CUresult got, CUresult want, const char *call, const char *file, int line);
-#define must(condition) must_hold(condition, #condition, __FILE__, __LINE__)
+#define must(condition)     must_hold(condition, #condition, __FILE__, __LINE__)
 #define must_be(call, want) must_return(call, want, #call, __FILE__, __LINE__)
-#define must_ok(call) must_be(call, CUDA_SUCCESS)
+#define must_ok(call)       must_be(call, CUDA_SUCCESS)
 
 #endif

@@ -11,7 +11,7 @@
 #include <cuda.h>
 #include <stdbool.h>
 
-#define ok(call) assert_int_equal(call, CUDA_SUCCESS)
+#define ok(call)           assert_int_equal(call, CUDA_SUCCESS)
 #define fails(call, error) assert_int_equal(call, error)
 
 /* False on NVIDIA's driver, which differs in some results (softcuda/api/README.md lists the differences). */
@@ -24,7 +24,7 @@ extern const char kernels_ptx[];
 int make_context(void **state);
 int destroy_context(void **state);
 
-CUfunction get_kernel(const char *name);  /* loads kernels_ptx in the current context */
+CUfunction get_kernel(const char *name); /* loads kernels_ptx in the current context */
 void launch(CUfunction f, unsigned blocks, unsigned threads, CUstream stream, void **params);
 
 /* A word in page-locked memory; the kernel `spin` runs until the word is not 0. */
@@ -44,11 +44,11 @@ void release_stderr(void);
 /* Define TEST_after_a_tick, which runs a test after a tick of the clock: cmocka installs its own SIGSEGV handlers for each test,
  * and the driver replaces them only then. */
 void wait_a_tick(void);
-#define AFTER_A_TICK(test)                                \
-	static void test##_after_a_tick(void **state)      \
-	{                                                  \
-		wait_a_tick();                             \
-		test(state);                               \
+#define AFTER_A_TICK(test) \
+	static void test##_after_a_tick(void **state) \
+	{ \
+		wait_a_tick(); \
+		test(state); \
 	}
 
 #endif

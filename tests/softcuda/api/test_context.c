@@ -53,20 +53,19 @@ static void distinguishes_a_destroyed_context_from_an_invalid_handle(void **stat
 
 	(void)state;
 	ok(cuCtxPushCurrent(a));
-	ok(cuCtxDestroy(a));  /* pops one of the two contexts */
+	ok(cuCtxDestroy(a)); /* pops one of the two contexts */
 	assert_ptr_equal(get_current(), a);
 	fails(cuMemAlloc(&p, 16), CUDA_ERROR_CONTEXT_IS_DESTROYED);
 	fails(cuCtxSynchronize(), CUDA_ERROR_CONTEXT_IS_DESTROYED);
 	fails(cuCtxDestroy(a), CUDA_ERROR_CONTEXT_IS_DESTROYED);
-	ok(cuCtxPushCurrent(a));  /* pushing a destroyed context succeeds, but calls in it fail */
+	ok(cuCtxPushCurrent(a)); /* pushing a destroyed context succeeds, but calls in it fail */
 	fails(cuCtxSynchronize(), CUDA_ERROR_CONTEXT_IS_DESTROYED);
 	ok(cuCtxSetCurrent(NULL));
 	ok(cuCtxSetCurrent(NULL));
 	assert_null(get_current());
 	fails(cuCtxDestroy(NULL), CUDA_ERROR_INVALID_VALUE);
-	if (on_software_driver())  /* NVIDIA's driver dereferences invented handles */
-		fails(cuCtxSetCurrent((CUcontext)(uintptr_t)0xdeadbee0),
-		      CUDA_ERROR_INVALID_CONTEXT);
+	if (on_software_driver()) /* NVIDIA's driver dereferences invented handles */
+		fails(cuCtxSetCurrent((CUcontext)(uintptr_t)0xdeadbee0), CUDA_ERROR_INVALID_CONTEXT);
 	fails(cuMemAlloc(&p, 16), CUDA_ERROR_INVALID_CONTEXT);
 }
 
@@ -95,7 +94,7 @@ static void counts_the_users_of_the_primary_context(void **state)
 	assert_false(active);
 	fails(cuMemFree(p), CUDA_ERROR_CONTEXT_IS_DESTROYED);
 	ok(cuDevicePrimaryCtxRetain(&b, 0));
-	assert_ptr_equal(a, b);  /* the handle of the primary context never changes */
+	assert_ptr_equal(a, b); /* the handle of the primary context never changes */
 	fails(cuMemFree(p), CUDA_ERROR_INVALID_VALUE);
 	ok(cuDevicePrimaryCtxReset(0));
 	fails(cuCtxSynchronize(), CUDA_ERROR_CONTEXT_IS_DESTROYED);
@@ -121,8 +120,7 @@ static void stores_the_supported_limits(void **state)
 	ok(cuCtxSetLimit(CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT, 4096));
 	ok(cuCtxGetLimit(&value, CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT));
 	assert_int_equal(value, 4096);
-	fails(cuCtxGetLimit(&value, CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH),
-	      CUDA_ERROR_UNSUPPORTED_LIMIT);
+	fails(cuCtxGetLimit(&value, CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH), CUDA_ERROR_UNSUPPORTED_LIMIT);
 	fails(cuCtxGetLimit(&value, (CUlimit)99), CUDA_ERROR_INVALID_VALUE);
 	fails(cuCtxGetLimit(NULL, CU_LIMIT_STACK_SIZE), CUDA_ERROR_INVALID_VALUE);
 	ok(cuCtxDestroy(ctx));
@@ -138,7 +136,7 @@ static void reports_the_properties_of_a_context(void **state)
 
 	(void)state;
 	ok(cuCtxGetFlags(&flags));
-	assert_false(flags & CU_CTX_MAP_HOST);  /* ignored: host memory is mapped also without this flag */
+	assert_false(flags & CU_CTX_MAP_HOST); /* ignored: host memory is mapped also without this flag */
 	ok(cuCtxGetApiVersion(ctx, &version));
 	assert_int_equal(version, 3020);
 	ok(cuCtxGetId(NULL, &id));

@@ -14,33 +14,32 @@
 #endif
 
 /* Stores results whose bits depend on the rounding mode, or which are 0 if subnormal numbers are treated as 0. */
-static const char results_ptx[] =
-	".version 7.5\n.target sm_75\n.address_size 64\n"
-	".visible .global .f32 tenths[2] = { 0.7, 1e-40 };\n"
-	".visible .entry results(.param .u64 out, .param .u64 in)\n"
-	"{\n"
-	"	.reg .b32 %r<4>; .reg .b64 %o, %i, %t; .reg .f32 %f<8>; .reg .f64 %d<8>;\n"
-	"	ld.param.u64 %o, [out]; ld.param.u64 %i, [in];\n"
-	"	ld.global.f32 %f1, [%i]; ld.global.f32 %f2, [%i+4];\n"           /* 3 and 5 times 2^-149 */
-	"	add.rn.f32 %f3, %f1, %f2; st.global.f32 [%o], %f3;\n"
-	"	mul.rn.f32 %f3, %f2, 0f3F000000; st.global.f32 [%o+4], %f3;\n"   /* 2.5 times 2^-149 rounds to 2 */
-	"	ld.global.f32 %f1, [%i+8]; ld.global.f32 %f2, [%i+12];\n"        /* 1 and 2^-30 */
-	"	add.rn.f32 %f3, %f1, %f2; st.global.f32 [%o+8], %f3;\n"
-	"	fma.rn.f32 %f3, %f1, %f1, %f2; st.global.f32 [%o+12], %f3;\n"
-	"	div.rn.f32 %f3, %f1, 0f40400000; st.global.f32 [%o+16], %f3;\n"  /* 1 / 3 */
-	"	sqrt.rn.f32 %f3, 0f40000000; st.global.f32 [%o+20], %f3;\n"
-	"	cvt.f64.f32 %d1, %f1; cvt.f64.f32 %d2, %f2; mul.rn.f64 %d2, %d2, %d2; add.rn.f64 %d3, %d1, %d2;\n"
-	"	st.global.f64 [%o+24], %d3;\n"
-	"	mov.f32 %f3, 0.7; st.global.f32 [%o+32], %f3; mov.f32 %f3, 1e-40; st.global.f32 [%o+36], %f3;\n"
-	"	mov.u64 %t, tenths; ld.global.f32 %f3, [%t]; st.global.f32 [%o+40], %f3;\n"
-	"	ld.global.f32 %f3, [%t+4]; st.global.f32 [%o+44], %f3;\n"
-	"	mov.f64 %d1, 0.3; st.global.f64 [%o+48], %d1;\n"
-	"	add.rm.f32 %f3, %f1, %f2; add.rn.f32 %f3, %f1, %f2; st.global.f32 [%o+56], %f3;\n"
-	"	ret;\n"
-	"}\n";
+static const char results_ptx[] = ".version 7.5\n.target sm_75\n.address_size 64\n"
+				  ".visible .global .f32 tenths[2] = { 0.7, 1e-40 };\n"
+				  ".visible .entry results(.param .u64 out, .param .u64 in)\n"
+				  "{\n"
+				  "	.reg .b32 %r<4>; .reg .b64 %o, %i, %t; .reg .f32 %f<8>; .reg .f64 %d<8>;\n"
+				  "	ld.param.u64 %o, [out]; ld.param.u64 %i, [in];\n"
+				  "	ld.global.f32 %f1, [%i]; ld.global.f32 %f2, [%i+4];\n" /* 3 and 5 times 2^-149 */
+				  "	add.rn.f32 %f3, %f1, %f2; st.global.f32 [%o], %f3;\n"
+				  "	mul.rn.f32 %f3, %f2, 0f3F000000; st.global.f32 [%o+4], %f3;\n" /* 2.5 times 2^-149 rounds to 2 */
+				  "	ld.global.f32 %f1, [%i+8]; ld.global.f32 %f2, [%i+12];\n"      /* 1 and 2^-30 */
+				  "	add.rn.f32 %f3, %f1, %f2; st.global.f32 [%o+8], %f3;\n"
+				  "	fma.rn.f32 %f3, %f1, %f1, %f2; st.global.f32 [%o+12], %f3;\n"
+				  "	div.rn.f32 %f3, %f1, 0f40400000; st.global.f32 [%o+16], %f3;\n" /* 1 / 3 */
+				  "	sqrt.rn.f32 %f3, 0f40000000; st.global.f32 [%o+20], %f3;\n"
+				  "	cvt.f64.f32 %d1, %f1; cvt.f64.f32 %d2, %f2; mul.rn.f64 %d2, %d2, %d2; add.rn.f64 %d3, %d1, %d2;\n"
+				  "	st.global.f64 [%o+24], %d3;\n"
+				  "	mov.f32 %f3, 0.7; st.global.f32 [%o+32], %f3; mov.f32 %f3, 1e-40; st.global.f32 [%o+36], %f3;\n"
+				  "	mov.u64 %t, tenths; ld.global.f32 %f3, [%t]; st.global.f32 [%o+40], %f3;\n"
+				  "	ld.global.f32 %f3, [%t+4]; st.global.f32 [%o+44], %f3;\n"
+				  "	mov.f64 %d1, 0.3; st.global.f64 [%o+48], %d1;\n"
+				  "	add.rm.f32 %f3, %f1, %f2; add.rn.f32 %f3, %f1, %f2; st.global.f32 [%o+56], %f3;\n"
+				  "	ret;\n"
+				  "}\n";
 static const uint32_t in_bits[4] = { 3, 5, 0x3f800000, 0x30800000 };
-static const uint32_t expected[15] = { 8, 2, 0x3f800000, 0x3f800000, 0x3eaaaaab, 0x3fb504f3, 0, 0x3ff00000,
-				       0x3f333333, 71362, 0x3f333333, 71362, 0x33333333, 0x3fd33333, 0x3f800000 };
+static const uint32_t expected[15] = { 8,          2,     0x3f800000, 0x3f800000, 0x3eaaaaab, 0x3fb504f3, 0,         0x3ff00000,
+				       0x3f333333, 71362, 0x3f333333, 71362,      0x33333333, 0x3fd33333, 0x3f800000 };
 
 static void assert_subnormal_numbers_are_zero_here(void)
 {
@@ -82,7 +81,7 @@ static void results_do_not_depend_on_the_programs_environment(void **state)
 		assert_int_equal(fesetround(modes[i]), 0);
 		assert_subnormal_numbers_are_zero_here();
 		check_results();
-		assert_int_equal(fegetround(), modes[i]);  /* the driver has not changed it */
+		assert_int_equal(fegetround(), modes[i]); /* the driver has not changed it */
 		assert_subnormal_numbers_are_zero_here();
 	}
 }
@@ -125,7 +124,8 @@ static bool named_by_the_driver(const char *task)
 static void the_drivers_threads_have_names_and_receive_no_signals(void **state)
 {
 	/* SIGKILL, SIGSTOP; 32 and 33 are glibc's; SIGBUS and SIGSEGV are those of the thread's own accesses */
-	const unsigned long long cannot = 1ull << (SIGKILL - 1) | 1ull << (SIGSTOP - 1) | 3ull << 31 | 1ull << (SIGBUS - 1) | 1ull << (SIGSEGV - 1);
+	const unsigned long long cannot = 1ull << (SIGKILL - 1) | 1ull << (SIGSTOP - 1) | 3ull << 31 | 1ull << (SIGBUS - 1) |
+					  1ull << (SIGSEGV - 1);
 	unsigned n_threads = 0;
 	struct dirent *e;
 	DIR *tasks;
@@ -143,7 +143,7 @@ static void the_drivers_threads_have_names_and_receive_no_signals(void **state)
 		n_threads++;
 	}
 	closedir(tasks);
-	assert_true(n_threads >= 2);  /* a worker and the thread of cuLaunchHostFunc() */
+	assert_true(n_threads >= 2); /* a worker and the thread of cuLaunchHostFunc() */
 }
 
 static int make_context_rounding_upward(void **state)
@@ -154,10 +154,10 @@ static int make_context_rounding_upward(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(results_do_not_depend_on_the_programs_environment,
-						make_context_rounding_upward, destroy_context),
-		cmocka_unit_test_setup_teardown(the_drivers_threads_have_names_and_receive_no_signals,
-						make_context_rounding_upward, destroy_context),
+		cmocka_unit_test_setup_teardown(results_do_not_depend_on_the_programs_environment, make_context_rounding_upward,
+						destroy_context),
+		cmocka_unit_test_setup_teardown(the_drivers_threads_have_names_and_receive_no_signals, make_context_rounding_upward,
+						destroy_context),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

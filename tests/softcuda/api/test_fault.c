@@ -37,7 +37,7 @@ static void every_later_call_returns_the_fault(void **state)
 	ok(cuMemAlloc(&mine, 64));
 	ok(cuStreamCreate(&stream, 0));
 	ok(cuEventCreate(&event, 0));
-	launch(put, 1, 1, stream, params);  /* the launch call succeeds */
+	launch(put, 1, 1, stream, params); /* the launch call succeeds */
 	fails(cuStreamSynchronize(stream), CUDA_ERROR_ILLEGAL_ADDRESS);
 	fails(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
 	fails(cuStreamQuery(stream), CUDA_ERROR_ILLEGAL_ADDRESS);
@@ -46,8 +46,7 @@ static void every_later_call_returns_the_fault(void **state)
 	fails(cuMemFree(mine), CUDA_ERROR_ILLEGAL_ADDRESS);
 	fails(cuMemcpyDtoH(&value, mine, 4), CUDA_ERROR_ILLEGAL_ADDRESS);
 	fails(cuModuleLoadData(&module, kernels_ptx), CUDA_ERROR_ILLEGAL_ADDRESS);
-	fails(cuLaunchKernel(put, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL),
-	      CUDA_ERROR_ILLEGAL_ADDRESS);
+	fails(cuLaunchKernel(put, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL), CUDA_ERROR_ILLEGAL_ADDRESS);
 	if (on_software_driver())
 		assert_non_null(strstr(last_fault(), "0x1000"));
 }
@@ -97,7 +96,7 @@ static void a_store_past_the_end_names_the_allocation(void **state)
 
 	(void)state;
 	ok(cuMemAlloc(&p, 64));
-	past = p + 512;  /* a GPU allocates blocks of 512 bytes */
+	past = p + 512; /* a GPU allocates blocks of 512 bytes */
 	launch(put, 1, 1, NULL, params);
 	fails(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
 	assert_non_null(strstr(last_fault(), "cuMemAlloc"));
@@ -209,29 +208,19 @@ int main(void)
 		cmocka_unit_test_setup(every_later_call_returns_the_fault, make_quiet_context),
 	};
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(every_later_call_returns_the_fault, make_quiet_context,
-						destroy_context),
-		cmocka_unit_test_setup_teardown(
-			a_fault_contains_the_image_name_that_the_program_set, make_quiet_context,
-			destroy_context),
+		cmocka_unit_test_setup_teardown(every_later_call_returns_the_fault, make_quiet_context, destroy_context),
+		cmocka_unit_test_setup_teardown(a_fault_contains_the_image_name_that_the_program_set, make_quiet_context, destroy_context),
 		cmocka_unit_test_setup_teardown(the_kernel_is_named_as_in_cxx, make_quiet_context, destroy_context),
-		cmocka_unit_test_setup_teardown(a_store_past_the_end_names_the_allocation,
-						make_quiet_context, destroy_context),
-		cmocka_unit_test_setup_teardown(a_large_allocation_ends_at_a_page_of_the_device,
-						make_quiet_context, destroy_context),
-		cmocka_unit_test_setup_teardown(a_trap_is_a_failed_launch, make_quiet_context,
-						destroy_context),
-		cmocka_unit_test_setup_teardown(a_misaligned_access_has_its_own_error, make_quiet_context,
-						destroy_context),
+		cmocka_unit_test_setup_teardown(a_store_past_the_end_names_the_allocation, make_quiet_context, destroy_context),
+		cmocka_unit_test_setup_teardown(a_large_allocation_ends_at_a_page_of_the_device, make_quiet_context, destroy_context),
+		cmocka_unit_test_setup_teardown(a_trap_is_a_failed_launch, make_quiet_context, destroy_context),
+		cmocka_unit_test_setup_teardown(a_misaligned_access_has_its_own_error, make_quiet_context, destroy_context),
 		cmocka_unit_test_setup_teardown(other_contexts_remain_usable_after_a_fault, make_quiet_context, destroy_context),
-		cmocka_unit_test_setup_teardown(work_queued_behind_a_fault_does_not_run,
-						make_quiet_context, destroy_context),
-		cmocka_unit_test_setup_teardown(
-			resetting_the_primary_context_makes_it_usable_again, make_quiet_context,
-			destroy_context),
+		cmocka_unit_test_setup_teardown(work_queued_behind_a_fault_does_not_run, make_quiet_context, destroy_context),
+		cmocka_unit_test_setup_teardown(resetting_the_primary_context_makes_it_usable_again, make_quiet_context, destroy_context),
 	};
 
-	if (!on_software_driver())  /* after a fault this process cannot create a context on NVIDIA's driver */
+	if (!on_software_driver()) /* after a fault this process cannot create a context on NVIDIA's driver */
 		return cmocka_run_group_tests(first, NULL, NULL);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

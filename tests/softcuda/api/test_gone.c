@@ -11,21 +11,20 @@
 #define BYTES ((size_t)64 << 10)
 
 /* A whole warp loads, computes and stores, so that the instructions are compiled where the CPU has AVX-512. */
-static const char ptx[] =
-	".version 8.0\n.target sm_80\n.address_size 64\n"
-	".visible .entry add(.param .u64 at)\n"
-	"{\n"
-	"	.reg .b32 %r<4>; .reg .b64 %d<4>;\n"
-	"	ld.param.u64 %d1, [at];\n"
-	"	mov.u32 %r1, %tid.x;\n"
-	"	mul.wide.u32 %d2, %r1, 4;\n"
-	"	add.u64 %d1, %d1, %d2;\n"
-	"	ld.global.u32 %r2, [%d1];\n"
-	"	add.u32 %r2, %r2, %r1;\n"
-	"	mul.lo.u32 %r2, %r2, 5;\n"
-	"	st.global.u32 [%d1], %r2;\n"
-	"	ret;\n"
-	"}\n";
+static const char ptx[] = ".version 8.0\n.target sm_80\n.address_size 64\n"
+			  ".visible .entry add(.param .u64 at)\n"
+			  "{\n"
+			  "	.reg .b32 %r<4>; .reg .b64 %d<4>;\n"
+			  "	ld.param.u64 %d1, [at];\n"
+			  "	mov.u32 %r1, %tid.x;\n"
+			  "	mul.wide.u32 %d2, %r1, 4;\n"
+			  "	add.u64 %d1, %d1, %d2;\n"
+			  "	ld.global.u32 %r2, [%d1];\n"
+			  "	add.u32 %r2, %r2, %r1;\n"
+			  "	mul.lo.u32 %r2, %r2, 5;\n"
+			  "	st.global.u32 [%d1], %r2;\n"
+			  "	ret;\n"
+			  "}\n";
 
 static CUstream stream;
 static char *memory;
@@ -35,8 +34,14 @@ static char *map_memory(void)
 	return map_apart(BYTES);
 }
 
-static void unmap(void *p) { munmap(p, BYTES); }
-static void protect(void *p) { mprotect(p, BYTES, PROT_READ); }
+static void unmap(void *p)
+{
+	munmap(p, BYTES);
+}
+static void protect(void *p)
+{
+	mprotect(p, BYTES, PROT_READ);
+}
 static void (*const removals[])(void *p) = { unmap, protect };
 
 /* Create a context in which `memory` is registered, then remove the memory. */
@@ -59,7 +64,7 @@ static void end(CUcontext ctx)
 
 	ok(cuCtxDestroy(ctx));
 	munmap(memory, BYTES);
-	ok(cuMemAlloc(&p, BYTES));  /* the test's own context works */
+	ok(cuMemAlloc(&p, BYTES)); /* the test's own context works */
 	ok(cuMemsetD8(p, 1, BYTES));
 	ok(cuMemFree(p));
 }
@@ -88,7 +93,7 @@ static void a_kernel_that_accesses_it_fails_its_context(void **state)
 		CUcontext ctx = begin(2);
 		CUfunction f = load_add();
 
-		launch_add(f);  /* all driver memory is mapped now, so nothing new gets these addresses */
+		launch_add(f); /* all driver memory is mapped now, so nothing new gets these addresses */
 		ok(cuStreamSynchronize(stream));
 		removals[k](memory);
 		launch_add(f);

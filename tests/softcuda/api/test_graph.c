@@ -38,8 +38,14 @@ static CUDA_KERNEL_NODE_PARAMS put(void *params[2], CUdeviceptr *where, uint32_t
 {
 	params[0] = where;
 	params[1] = value;
-	return (CUDA_KERNEL_NODE_PARAMS){ .func = get_kernel("put"), .gridDimX = 1, .gridDimY = 1, .gridDimZ = 1,
-					  .blockDimX = 1, .blockDimY = 1, .blockDimZ = 1, .kernelParams = params };
+	return (CUDA_KERNEL_NODE_PARAMS){ .func = get_kernel("put"),
+					  .gridDimX = 1,
+					  .gridDimY = 1,
+					  .gridDimZ = 1,
+					  .blockDimX = 1,
+					  .blockDimY = 1,
+					  .blockDimZ = 1,
+					  .kernelParams = params };
 }
 
 static CUgraphNode add_put(uint32_t *where, uint32_t value, const CUgraphNode *waits_for, size_t n)
@@ -55,9 +61,13 @@ static CUgraphNode add_put(uint32_t *where, uint32_t value, const CUgraphNode *w
 
 static CUDA_MEMCPY3D copy_of(uint32_t *to, uint32_t *from, size_t words)
 {
-	return (CUDA_MEMCPY3D){ .srcMemoryType = CU_MEMORYTYPE_UNIFIED, .srcDevice = address(from),
-				.dstMemoryType = CU_MEMORYTYPE_UNIFIED, .dstDevice = address(to),
-				.WidthInBytes = 4 * words, .Height = 1, .Depth = 1 };
+	return (CUDA_MEMCPY3D){ .srcMemoryType = CU_MEMORYTYPE_UNIFIED,
+				.srcDevice = address(from),
+				.dstMemoryType = CU_MEMORYTYPE_UNIFIED,
+				.dstDevice = address(to),
+				.WidthInBytes = 4 * words,
+				.Height = 1,
+				.Depth = 1 };
 }
 
 static CUgraphNode add_copy(uint32_t *to, uint32_t *from, const CUgraphNode *waits_for, size_t n)
@@ -145,7 +155,7 @@ static void edges_are_added_listed_and_removed(void **state)
 	ok(cuGraphNodeGetDependentNodes(a, to, NULL, &n));
 	assert_int_equal(n, 1);
 	assert_ptr_equal(to[0], b);
-	n = SIZE_MAX;  /* Warp only queries the number, and leaves the variable uninitialised */
+	n = SIZE_MAX; /* Warp only queries the number, and leaves the variable uninitialised */
 	ok(cuGraphNodeGetDependentNodes(a, NULL, NULL, &n));
 	assert_int_equal(n, 1);
 	n = SIZE_MAX;
@@ -171,7 +181,7 @@ static void edges_are_added_listed_and_removed(void **state)
 	assert_int_equal(n, 1);
 	ok(cuGraphGetEdges(graph, NULL, NULL, NULL, &n));
 	assert_int_equal(n, 0);
-	if (on_software_driver())  /* the handle of a destroyed node is a dangling pointer in NVIDIA's driver */
+	if (on_software_driver()) /* the handle of a destroyed node is a dangling pointer in NVIDIA's driver */
 		fails(cuGraphDestroyNode(a), CUDA_ERROR_INVALID_VALUE);
 }
 
@@ -181,7 +191,7 @@ static void a_cycle_cannot_be_instantiated(void **state)
 	CUgraphExec x;
 
 	(void)state;
-	if (!on_software_driver())  /* NVIDIA's driver may refuse the edge */
+	if (!on_software_driver()) /* NVIDIA's driver may refuse the edge */
 		skip();
 	ok(cuGraphAddDependencies(graph, &b, &a, NULL, 1));
 	fails(cuGraphInstantiate(&x, graph, 0), CUDA_ERROR_INVALID_VALUE);
@@ -208,7 +218,7 @@ static void parameters_are_read_and_changed(void **state)
 	run(x);
 	assert_int_equal(word[0], 0);
 	assert_int_equal(word[3], 8);
-	run(before);  /* an executable graph does not change with its graph */
+	run(before); /* an executable graph does not change with its graph */
 	assert_int_equal(word[0], 1);
 	value = 12;
 	ok(cuGraphExecKernelNodeSetParams(before, k, &changed));
@@ -314,13 +324,13 @@ static void a_node_is_inserted_in_a_capture(void **state)
 	assert_int_equal(status, CU_STREAM_CAPTURE_STATUS_ACTIVE);
 	assert_int_equal(n, 1);
 	node = add_copy(&word[1], &word[0], tips, n);
-	if (on_software_driver())  /* not documented */
+	if (on_software_driver()) /* not documented */
 		fails(cuGraphDestroyNode(node), CUDA_ERROR_INVALID_VALUE);
 	ok(cuStreamUpdateCaptureDependencies(s, &node, NULL, 1, CU_STREAM_SET_CAPTURE_DEPENDENCIES));
 	ok(cuMemcpyDtoDAsync(address(&word[2]), address(&word[1]), 4, s));
 	ok(cuStreamGetCaptureInfo(s, &status, NULL, NULL, &tips, NULL, &n));
 	end = tips[0];
-	add_put(&word[3], 8, &end, 1);  /* no later node waits for this node, which the program added */
+	add_put(&word[3], 8, &end, 1); /* no later node waits for this node, which the program added */
 	ok(cuStreamEndCapture(s, &captured));
 	assert_ptr_equal(captured, graph);
 	x = instantiate();
@@ -370,7 +380,7 @@ static void stale_handles_are_refused(void **state)
 	CUgraphNodeType type;
 
 	(void)state;
-	if (!on_software_driver())  /* crashes */
+	if (!on_software_driver()) /* crashes */
 		skip();
 	ok(cuGraphExecDestroy(x));
 	fails(cuGraphExecDestroy(x), CUDA_ERROR_INVALID_VALUE);

@@ -21,8 +21,7 @@ static void refuses_every_call_before_cuInit(void **state)
 	fails(cuCtxGetCurrent(&ctx), CUDA_ERROR_NOT_INITIALIZED);
 	fails(cuMemAlloc(&p, 16), CUDA_ERROR_NOT_INITIALIZED);
 	fails(cuStreamCreate(&stream, 0), CUDA_ERROR_NOT_INITIALIZED);
-	fails(cuLibraryLoadData(&library, kernels_ptx, NULL, NULL, 0, NULL, NULL, 0),
-	      CUDA_ERROR_NOT_INITIALIZED);
+	fails(cuLibraryLoadData(&library, kernels_ptx, NULL, NULL, 0, NULL, NULL, 0), CUDA_ERROR_NOT_INITIALIZED);
 }
 
 static void reports_version_and_error_names_before_cuInit(void **state)
@@ -68,8 +67,8 @@ static void only_the_numbers_of_errors_have_names(void **state)
 			assert_null(text);
 		}
 	}
-	assert_int_equal(n, 101);  /* the number of errors of CUDA 13.0 */
-	if (on_software_driver())  /* NVIDIA's driver writes to NULL */
+	assert_int_equal(n, 101); /* the number of errors of CUDA 13.0 */
+	if (on_software_driver()) /* NVIDIA's driver writes to NULL */
 		fails(cuGetErrorName(CUDA_SUCCESS, NULL), CUDA_ERROR_INVALID_VALUE);
 }
 
@@ -136,8 +135,7 @@ static void refuses_a_device_that_does_not_exist(void **state)
 	fails(cuDeviceGet(&dev, 1), CUDA_ERROR_INVALID_DEVICE);
 	fails(cuDeviceGet(&dev, -1), CUDA_ERROR_INVALID_DEVICE);
 	fails(cuDeviceGetName(name, sizeof name, 7), CUDA_ERROR_INVALID_DEVICE);
-	fails(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 7),
-	      CUDA_ERROR_INVALID_DEVICE);
+	fails(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 7), CUDA_ERROR_INVALID_DEVICE);
 	fails(cuDevicePrimaryCtxRetain(&ctx, 7), CUDA_ERROR_INVALID_DEVICE);
 	fails(cuCtxCreate(&ctx, NULL, 0, 7), CUDA_ERROR_INVALID_DEVICE);
 }

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <sched.h>
 
-enum { CPUS = 1100 };  /* more than cpu_set_t has */
+enum { CPUS = 1100 }; /* more than cpu_set_t has */
 
 /* Replaces the C library's function, in the driver too. */
 int sched_getaffinity(pid_t pid, size_t bytes, cpu_set_t *set)
@@ -22,16 +22,15 @@ int sched_getaffinity(pid_t pid, size_t bytes, cpu_set_t *set)
 }
 
 /* Each block waits until all have arrived: the grid is resident as a whole. */
-static const char meets_ptx[] =
-	".version 7.5\n.target sm_75\n.address_size 64\n"
-	".visible .entry meets(.param .u64 count)\n"
-	"{\n"
-	"	.reg .pred %p; .reg .b32 %r<4>; .reg .b64 %c;\n"
-	"	ld.param.u64 %c, [count]; mov.u32 %r1, %nctaid.x; mov.u32 %r2, %ntid.x; mul.lo.u32 %r1, %r1, %r2;\n"
-	"	atom.global.add.u32 %r2, [%c], 1;\n"
-	"AGAIN:	ld.acquire.gpu.global.u32 %r3, [%c]; setp.lt.u32 %p, %r3, %r1; @%p bra AGAIN;\n"
-	"	ret;\n"
-	"}\n";
+static const char meets_ptx[] = ".version 7.5\n.target sm_75\n.address_size 64\n"
+				".visible .entry meets(.param .u64 count)\n"
+				"{\n"
+				"	.reg .pred %p; .reg .b32 %r<4>; .reg .b64 %c;\n"
+				"	ld.param.u64 %c, [count]; mov.u32 %r1, %nctaid.x; mov.u32 %r2, %ntid.x; mul.lo.u32 %r1, %r1, %r2;\n"
+				"	atom.global.add.u32 %r2, [%c], 1;\n"
+				"AGAIN:	ld.acquire.gpu.global.u32 %r3, [%c]; setp.lt.u32 %p, %r3, %r1; @%p bra AGAIN;\n"
+				"	ret;\n"
+				"}\n";
 
 static void occupancy_does_not_depend_on_the_number_of_cpus(void **state)
 {
@@ -56,8 +55,7 @@ static void occupancy_does_not_depend_on_the_number_of_cpus(void **state)
 	assert_int_equal(block, 1024);
 	ok(cuMemAlloc(&p, 4));
 	ok(cuMemcpyHtoD(p, &count, 4));
-	fails(cuLaunchCooperativeKernel(f, 2 * CPUS + 1, 1, 1, 1024, 1, 1, 0, NULL, params),
-	      CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+	fails(cuLaunchCooperativeKernel(f, 2 * CPUS + 1, 1, 1, 1024, 1, 1, 0, NULL, params), CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
 	ok(cuLaunchCooperativeKernel(f, CPUS, 1, 1, 32, 1, 1, 0, NULL, params));
 	ok(cuMemcpyDtoH(&count, p, 4));
 	assert_int_equal(count, CPUS * 32);

@@ -11,12 +11,13 @@ enum { M2 = 2 << 20 };
 #define FD CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 
 /* sum: *out = reduction of [x]; put: [x] = value in each copy; count: add 1 in each copy. */
-static const char ptx[] = ".version 9.0\n.target sm_90\n.address_size 64\n"
-			  ".visible .entry sum(.param .u64 x, .param .u64 out) { .reg .b64 %d<3>; .reg .f32 %f;\n"
-			  "ld.param.u64 %d1, [x]; ld.param.u64 %d2, [out]; multimem.ld_reduce.relaxed.sys.global.add.f32 %f, [%d1]; st.global.f32 [%d2], %f; ret; }\n"
-			  ".visible .entry put(.param .u64 x, .param .f32 value) { .reg .b64 %d<3>; .reg .f32 %f;\n"
-			  "ld.param.u64 %d1, [x]; ld.param.f32 %f, [value]; multimem.st.relaxed.sys.global.f32 [%d1], %f; ret; }\n"
-			  ".visible .entry load(.param .u64 x) { .reg .b64 %d<3>; .reg .f32 %f; ld.param.u64 %d1, [x]; ld.global.f32 %f, [%d1]; ret; }\n";
+static const char ptx[] =
+	".version 9.0\n.target sm_90\n.address_size 64\n"
+	".visible .entry sum(.param .u64 x, .param .u64 out) { .reg .b64 %d<3>; .reg .f32 %f;\n"
+	"ld.param.u64 %d1, [x]; ld.param.u64 %d2, [out]; multimem.ld_reduce.relaxed.sys.global.add.f32 %f, [%d1]; st.global.f32 [%d2], %f; ret; }\n"
+	".visible .entry put(.param .u64 x, .param .f32 value) { .reg .b64 %d<3>; .reg .f32 %f;\n"
+	"ld.param.u64 %d1, [x]; ld.param.f32 %f, [value]; multimem.st.relaxed.sys.global.f32 [%d1], %f; ret; }\n"
+	".visible .entry load(.param .u64 x) { .reg .b64 %d<3>; .reg .f32 %f; ld.param.u64 %d1, [x]; ld.global.f32 %f, [%d1]; ret; }\n";
 
 static CUcontext context;
 
@@ -62,7 +63,8 @@ static CUmemGenericAllocationHandle make_object(unsigned n_devices, size_t bytes
 
 static CUmemGenericAllocationHandle make_memory(int device, CUmemAllocationHandleType type)
 {
-	const CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED, .requestedHandleTypes = type,
+	const CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+					   .requestedHandleTypes = type,
 					   .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device } };
 	CUmemGenericAllocationHandle h;
 
@@ -72,8 +74,10 @@ static CUmemGenericAllocationHandle make_memory(int device, CUmemAllocationHandl
 
 static CUdeviceptr map(CUmemGenericAllocationHandle h, size_t bytes)
 {
-	const CUmemAccessDesc to[2] = { { .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE }, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE },
-					{ .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 1 }, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE } };
+	const CUmemAccessDesc to[2] = {
+		{ .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE }, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE },
+		{ .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 1 }, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE }
+	};
 	CUdeviceptr p;
 
 	ok(cuMemAddressReserve(&p, bytes, 0, 0, 0));
@@ -179,7 +183,7 @@ static void memory_that_is_unbound_is_no_longer_reached(void **state)
 	assert_true(value_at(t.at[0]) == 2 && value_at(t.at[1]) == 1 && value_at(at) == 2);
 	unmap(at, M2);
 	ok(cuMemRelease(other));
-	ok(run("put", t.multicast, &(float){ 3 }));  /* the binding keeps the memory */
+	ok(run("put", t.multicast, &(float){ 3 })); /* the binding keeps the memory */
 	drop_team(&t);
 }
 
@@ -266,7 +270,8 @@ static void refuses_bindings_that_do_not_fit(void **state)
 
 static void a_shareable_object_needs_shareable_memory(void **state)
 {
-	const CUmemGenericAllocationHandle object = make_object(1, M2, FD), plain = make_memory(0, CU_MEM_HANDLE_TYPE_NONE), shareable = make_memory(0, FD);
+	const CUmemGenericAllocationHandle object = make_object(1, M2, FD), plain = make_memory(0, CU_MEM_HANDLE_TYPE_NONE),
+					   shareable = make_memory(0, FD);
 
 	(void)state;
 	ok(cuMulticastAddDevice(object, 0));

@@ -14,12 +14,13 @@
 enum { M2 = 2 << 20 };
 #define FD CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 
-static const char ptx[] = ".version 9.0\n.target sm_90\n.address_size 64\n"
-			  ".visible .entry sum(.param .u64 x, .param .u64 out) { .reg .b64 %d<3>; .reg .b32 %r;\n"
-			  "ld.param.u64 %d1, [x]; ld.param.u64 %d2, [out]; multimem.ld_reduce.relaxed.sys.global.add.u32 %r, [%d1]; st.global.u32 [%d2], %r; ret; }\n"
-			  ".visible .entry count(.param .u64 x, .param .u64 own) { .reg .b64 %d<3>; .reg .b32 %r; .reg .pred %p;\n"
-			  "ld.param.u64 %d1, [x]; ld.param.u64 %d2, [own]; multimem.red.release.sys.global.add.u32 [%d1], 1;\n"
-			  "again: ld.acquire.sys.global.u32 %r, [%d2]; setp.lt.u32 %p, %r, 2; @%p bra again; ret; }\n";
+static const char ptx[] =
+	".version 9.0\n.target sm_90\n.address_size 64\n"
+	".visible .entry sum(.param .u64 x, .param .u64 out) { .reg .b64 %d<3>; .reg .b32 %r;\n"
+	"ld.param.u64 %d1, [x]; ld.param.u64 %d2, [out]; multimem.ld_reduce.relaxed.sys.global.add.u32 %r, [%d1]; st.global.u32 [%d2], %r; ret; }\n"
+	".visible .entry count(.param .u64 x, .param .u64 own) { .reg .b64 %d<3>; .reg .b32 %r; .reg .pred %p;\n"
+	"ld.param.u64 %d1, [x]; ld.param.u64 %d2, [own]; multimem.red.release.sys.global.add.u32 [%d1], 1;\n"
+	"again: ld.acquire.sys.global.u32 %r, [%d2]; setp.lt.u32 %p, %r, 2; @%p bra again; ret; }\n";
 
 /* ---- a descriptor between processes ---------------------------------------------------------- */
 
@@ -59,7 +60,8 @@ struct side {
 
 static CUdeviceptr map(CUmemGenericAllocationHandle h, int device)
 {
-	const CUmemAccessDesc to = { .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device }, .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+	const CUmemAccessDesc to = { .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device },
+				     .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
 	CUdeviceptr p;
 
 	must_ok(cuMemAddressReserve(&p, M2, 0, 0, 0));
@@ -71,7 +73,8 @@ static CUdeviceptr map(CUmemGenericAllocationHandle h, int device)
 /* Add the device, wait for the other one, bind its memory with the value, and map the object. */
 static struct side join_team(CUmemGenericAllocationHandle object, int device, unsigned value)
 {
-	const CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED, .requestedHandleTypes = FD,
+	const CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+					   .requestedHandleTypes = FD,
 					   .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device } };
 	struct side s = { .object = object };
 
@@ -81,7 +84,7 @@ static struct side join_team(CUmemGenericAllocationHandle object, int device, un
 	must_ok(cuMemsetD32(s.own, value, 1));
 	must_ok(cuMemsetD32(s.own + 64, 0, 1));
 	must_ok(cuCtxSynchronize());
-	must_ok(cuMulticastBindMem(object, 0, s.memory, 0, M2, 0));  /* waits until both devices were added */
+	must_ok(cuMulticastBindMem(object, 0, s.memory, 0, M2, 0)); /* waits until both devices were added */
 	s.multicast = map(object, device);
 	must_ok(cuMemAlloc(&s.out, 4));
 	must_ok(cuModuleLoadData(&s.module, ptx));
@@ -132,10 +135,10 @@ static CUmemGenericAllocationHandle import_object(int peer)
 static void use_team(int peer, struct side s, bool last)
 {
 	pass_turn(peer);
-	await_turn(peer);  /* both have bound */
+	await_turn(peer); /* both have bound */
 	must_ok(run(&s, "sum", s.multicast, s.out));
 	must(word_at(s.out) == 30);
-	must_ok(run(&s, "count", s.multicast + 64, s.own + 64));  /* a barrier of both kernels */
+	must_ok(run(&s, "count", s.multicast + 64, s.own + 64)); /* a barrier of both kernels */
 	must(word_at(s.own + 64) == 2);
 	pass_turn(peer);
 	await_turn(peer);

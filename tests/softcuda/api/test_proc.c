@@ -22,8 +22,7 @@ static void returns_the_newest_symbol_of_the_version(void **state)
 	assert_ptr_equal(get("cuCtxCreate", 11000, 0), dlsym(RTLD_DEFAULT, "cuCtxCreate_v2"));
 	assert_ptr_equal(get("cuCtxCreate", 12000, 0), dlsym(RTLD_DEFAULT, "cuCtxCreate_v3"));
 	assert_ptr_equal(get("cuCtxCreate", 13000, 0), dlsym(RTLD_DEFAULT, "cuCtxCreate_v4"));
-	assert_ptr_equal(get("cuGetProcAddress", 12000, 0),
-			 dlsym(RTLD_DEFAULT, "cuGetProcAddress_v2"));
+	assert_ptr_equal(get("cuGetProcAddress", 12000, 0), dlsym(RTLD_DEFAULT, "cuGetProcAddress_v2"));
 }
 
 static void returns_the_per_thread_symbol_when_the_flag_is_set(void **state)
@@ -31,14 +30,10 @@ static void returns_the_per_thread_symbol_when_the_flag_is_set(void **state)
 	cuuint64_t per_thread = CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
 
 	(void)state;
-	assert_ptr_equal(get("cuLaunchKernel", 12000, per_thread),
-			 dlsym(RTLD_DEFAULT, "cuLaunchKernel_ptsz"));
-	assert_ptr_equal(get("cuMemcpyHtoD", 12000, per_thread),
-			 dlsym(RTLD_DEFAULT, "cuMemcpyHtoD_v2_ptds"));
-	assert_ptr_equal(get("cuMemAlloc", 12000, per_thread),
-			 dlsym(RTLD_DEFAULT, "cuMemAlloc_v2"));
-	assert_ptr_equal(get("cuLaunchKernel", 12000, CU_GET_PROC_ADDRESS_LEGACY_STREAM),
-			 dlsym(RTLD_DEFAULT, "cuLaunchKernel"));
+	assert_ptr_equal(get("cuLaunchKernel", 12000, per_thread), dlsym(RTLD_DEFAULT, "cuLaunchKernel_ptsz"));
+	assert_ptr_equal(get("cuMemcpyHtoD", 12000, per_thread), dlsym(RTLD_DEFAULT, "cuMemcpyHtoD_v2_ptds"));
+	assert_ptr_equal(get("cuMemAlloc", 12000, per_thread), dlsym(RTLD_DEFAULT, "cuMemAlloc_v2"));
+	assert_ptr_equal(get("cuLaunchKernel", 12000, CU_GET_PROC_ADDRESS_LEGACY_STREAM), dlsym(RTLD_DEFAULT, "cuLaunchKernel"));
 }
 
 static void distinguishes_unknown_calls_from_too_new_calls(void **state)
@@ -63,7 +58,11 @@ static void distinguishes_unknown_calls_from_too_new_calls(void **state)
 /* The answers of an H200 (driver 580.159). */
 static void answers_by_version_as_a_gpu(void **state)
 {
-	static const struct { const char *name; int version; CUdriverProcAddressQueryResult status; } rows[] = {
+	static const struct {
+		const char *name;
+		int version;
+		CUdriverProcAddressQueryResult status;
+	} rows[] = {
 		{ "cuLogsCurrent", 12080, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT },
 		{ "cuLogsCurrent", 12090, CU_GET_PROC_ADDRESS_SUCCESS },
 		{ "cuMemAlloc", 2000, CU_GET_PROC_ADDRESS_SUCCESS },

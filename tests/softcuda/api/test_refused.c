@@ -11,10 +11,10 @@
 
 #include "softcuda/api/cu_refused_internal.h"
 
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations"  /* old programs use deprecated calls */
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations" /* old programs use deprecated calls */
 
 static const char *const symbols[] = {
-#define CALL(name, since, symbol, why) #symbol,
+#define CALL(name, since, symbol, why)             #symbol,
 #define PTDS(name, since, symbol, per_thread, why) #symbol, #per_thread,
 	SOFT_REFUSED(CALL, PTDS)
 #undef CALL
@@ -54,7 +54,7 @@ static void refuses_each_call_and_logs_its_name_once(void **state)
 	(void)state;
 	assert_non_null(log);
 	for (int i = 0; i < N_SYMBOLS; i++)
-		if (strncmp(symbols[i], "cuCheckpoint", 12) != 0)  /* calls of another process, which need not call cuInit() */
+		if (strncmp(symbols[i], "cuCheckpoint", 12) != 0) /* calls of another process, which need not call cuInit() */
 			fails(call(symbols[i]), CUDA_ERROR_NOT_INITIALIZED);
 	ok(cuInit(0));
 	dup2(fileno(log), STDERR_FILENO);
@@ -104,8 +104,7 @@ static cuuint64_t pool_number(CUmemoryPool pool, CUmemPool_attribute attribute)
 
 static void reports_the_attributes_of_the_default_pool(void **state)
 {
-	const CUmemPool_attribute settings[] = { CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES,
-						 CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC,
+	const CUmemPool_attribute settings[] = { CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES, CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC,
 						 CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES };
 	CUmemoryPool pool;
 	CUdeviceptr p;
@@ -140,8 +139,7 @@ static void reports_the_attributes_of_the_default_pool(void **state)
 	assert_int_equal(pool_number(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH), 0);
 	fails(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &value), CUDA_ERROR_INVALID_VALUE);
 	fails(cuMemPoolGetAttribute(pool, (CUmemPool_attribute)77, &value), CUDA_ERROR_INVALID_VALUE);
-	fails(cuMemPoolGetAttribute((CUmemoryPool)&pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &value),
-	      CUDA_ERROR_INVALID_VALUE);
+	fails(cuMemPoolGetAttribute((CUmemoryPool)&pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &value), CUDA_ERROR_INVALID_VALUE);
 }
 
 static void answers_that_nothing_is_captured_and_no_graph_has_memory(void **state)
@@ -173,7 +171,7 @@ static void answers_that_nothing_is_captured_and_no_graph_has_memory(void **stat
 	ok(cuCtxAttach(&same, 0));
 	assert_ptr_equal(ctx, same);
 	ok(cuCtxDetach(ctx));
-	ok(cuCtxSynchronize());  /* the context still exists */
+	ok(cuCtxSynchronize()); /* the context still exists */
 }
 
 /* As PyCUDA launches: the block's shape is set before each launch. */
@@ -193,7 +191,7 @@ static void launches_with_the_calls_of_cuda_3(void **state)
 	ok(cuMemsetD8(p[0], 0, sizeof in));
 	ok(cuMemcpyHtoD(p[1], in, sizeof in));
 	ok(cuMemcpyHtoD(p[2], in, sizeof in));
-	fails(cuLaunchGrid(f, 2, 1), CUDA_ERROR_INVALID_VALUE);  /* no block shape */
+	fails(cuLaunchGrid(f, 2, 1), CUDA_ERROR_INVALID_VALUE); /* no block shape */
 	fails(cuFuncSetBlockShape(f, 0, 1, 1), CUDA_ERROR_INVALID_VALUE);
 	ok(cuFuncSetBlockShape(f, 32, 1, 1));
 	for (int i = 0; i < 3; i++)
@@ -215,8 +213,7 @@ int main(void)
 		cmocka_unit_test(refuses_each_call_and_logs_its_name_once),
 		cmocka_unit_test(cuGetProcAddress_finds_refused_calls),
 		cmocka_unit_test_setup_teardown(reports_the_attributes_of_the_default_pool, make_context, destroy_context),
-		cmocka_unit_test_setup_teardown(answers_that_nothing_is_captured_and_no_graph_has_memory, make_context,
-						destroy_context),
+		cmocka_unit_test_setup_teardown(answers_that_nothing_is_captured_and_no_graph_has_memory, make_context, destroy_context),
 		cmocka_unit_test_setup_teardown(launches_with_the_calls_of_cuda_3, make_context, destroy_context),
 	};
 

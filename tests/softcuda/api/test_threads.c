@@ -8,18 +8,18 @@
 enum { N_THREADS = 4, N_ROUNDS = 10, N_WORDS = 64 };
 
 struct job {
-	CUcontext shared;  /* NULL: create a context */
-	CUfunction count;  /* of the shared context */
+	CUcontext shared; /* NULL: create a context */
+	CUfunction count; /* of the shared context */
 	CUdeviceptr total;
 	CUresult result;
 	unsigned wrong;
 };
 
 /* The threads only count failures; the test's main thread asserts. */
-#define must(call)                                                                             \
-	do {                                                                                   \
-		if (!job->result)                                                              \
-			job->result = (call);                                                  \
+#define must(call) \
+	do { \
+		if (!job->result) \
+			job->result = (call); \
 	} while (0)
 
 static void one_round(struct job *job)
@@ -42,7 +42,7 @@ static void one_round(struct job *job)
 		must(cuModuleGetFunction(&count, module, "count"));
 	}
 	must(cuMemcpyHtoDAsync(p, in, sizeof in, s));
-	must(cuLaunchKernel(count, 2, 1, 1, 32, 1, 1, 0, s, params, NULL));  /* in[0] += 64 */
+	must(cuLaunchKernel(count, 2, 1, 1, 32, 1, 1, 0, s, params, NULL)); /* in[0] += 64 */
 	must(cuEventRecord(e, s));
 	must(cuMemcpyDtoHAsync(out, p, sizeof out, s));
 	must(cuStreamSynchronize(s));
@@ -70,8 +70,7 @@ static void *work(void *arg)
 	for (int i = 0; i < N_ROUNDS; i++)
 		one_round(job);
 	if (job->shared) {
-		must(cuLaunchKernel(job->count, 1, 1, 1, 32, 1, 1, 0, CU_STREAM_PER_THREAD,
-				    params, NULL));
+		must(cuLaunchKernel(job->count, 1, 1, 1, 32, 1, 1, 0, CU_STREAM_PER_THREAD, params, NULL));
 		must(cuStreamSynchronize(CU_STREAM_PER_THREAD));
 	}
 	if (mine)

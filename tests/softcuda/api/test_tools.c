@@ -11,14 +11,13 @@
 #include <unistd.h>
 
 /* Threads of two warps store to the same word, after a while. */
-static const char ptx[] =
-	".version 8.0\n.target sm_90\n.address_size 64\n"
-	".visible .entry k(.param .u64 out, .param .u32 stride) {\n"
-	".reg .u64 %d<4>; .reg .u32 %r<8>; .reg .pred %p;\n"
-	"ld.param.u64 %d1, [out]; ld.param.u32 %r1, [stride]; mov.u32 %r2, %tid.x; mul.lo.u32 %r3, %r2, %r1;\n"
-	"mad.wide.u32 %d2, %r3, 4, %d1; mov.u32 %r4, 0;\n"
-	"wait: add.u32 %r4, %r4, 1; setp.lt.u32 %p, %r4, 20000; @%p bra wait;\n"
-	"st.global.u32 [%d2], %r2; ret; }\n";
+static const char ptx[] = ".version 8.0\n.target sm_90\n.address_size 64\n"
+			  ".visible .entry k(.param .u64 out, .param .u32 stride) {\n"
+			  ".reg .u64 %d<4>; .reg .u32 %r<8>; .reg .pred %p;\n"
+			  "ld.param.u64 %d1, [out]; ld.param.u32 %r1, [stride]; mov.u32 %r2, %tid.x; mul.lo.u32 %r3, %r2, %r1;\n"
+			  "mad.wide.u32 %d2, %r3, 4, %d1; mov.u32 %r4, 0;\n"
+			  "wait: add.u32 %r4, %r4, 1; setp.lt.u32 %p, %r4, 20000; @%p bra wait;\n"
+			  "st.global.u32 [%d2], %r2; ret; }\n";
 
 /* In a child: launch the kernel and exit with 0, without waiting. */
 static _Noreturn void run_and_exit(unsigned stride)
@@ -99,7 +98,9 @@ static void wrong_tools_are_refused(void **state)
 /* If any tool in the list is invalid, no half-written file of another tool remains. */
 static void a_wrong_list_leaves_no_file(void **state)
 {
-	static const struct { const char *rest, *message; } wrong[] = {
+	static const struct {
+		const char *rest, *message;
+	} wrong[] = {
 		{ ":deep=1", "trace has no option 'deep'" },
 		{ ",rececheck", "there is no tool 'rececheck'" },
 		{ ",racecheck:deep=1", "racecheck has no option 'deep'" },

@@ -14,7 +14,7 @@ enum { MAX_ANSWER = 4 };
 struct answer {
 	CUresult init;
 	int n;
-	int physical[MAX_ANSWER];     /* number of the physical device, from its bus id */
+	int physical[MAX_ANSWER]; /* number of the physical device, from its bus id */
 	char uuid[MAX_ANSWER][16];
 };
 
@@ -106,7 +106,8 @@ static void refuses_a_device_that_is_listed_twice(void **state)
 {
 	(void)state;
 	assert_int_equal(query_devices("0,0").init, CUDA_ERROR_INVALID_DEVICE);
-	assert_int_equal(query_devices("1,GPU-02").init, CUDA_SUCCESS);  /* numbers and UUIDs cannot be mixed, so the list ends at the UUID */
+	assert_int_equal(query_devices("1,GPU-02").init,
+			 CUDA_SUCCESS); /* numbers and UUIDs cannot be mixed, so the list ends at the UUID */
 	assert_int_equal(query_devices("GPU-02,GPU-026770").init, CUDA_ERROR_INVALID_DEVICE);
 }
 
@@ -117,7 +118,7 @@ static void accepts_the_beginning_of_a_uuid(void **state)
 	expect_visible("GPU-03,GPU-01", "20");
 	expect_visible("gpu-03", "2");
 	expect_visible("GPU-03,0", "2");
-	expect_visible("GPU-0", "");  /* ambiguous */
+	expect_visible("GPU-0", ""); /* ambiguous */
 	expect_visible("GPU-02677075-6c6f-6164-2d73-6f6674677075", "1");
 	expect_visible("GPU-02677075-6c6f-6164-2d73-6f66746770750", "");
 }
@@ -135,16 +136,13 @@ static void a_uuid_is_the_same_device_in_every_process(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(shows_all_devices_in_order_by_default),
-		cmocka_unit_test(shows_the_listed_devices_in_the_listed_order),
-		cmocka_unit_test(stops_at_the_first_invalid_device),
-		cmocka_unit_test(refuses_a_device_that_is_listed_twice),
-		cmocka_unit_test(accepts_the_beginning_of_a_uuid),
-		cmocka_unit_test(a_uuid_is_the_same_device_in_every_process),
+		cmocka_unit_test(shows_all_devices_in_order_by_default), cmocka_unit_test(shows_the_listed_devices_in_the_listed_order),
+		cmocka_unit_test(stops_at_the_first_invalid_device),     cmocka_unit_test(refuses_a_device_that_is_listed_twice),
+		cmocka_unit_test(accepts_the_beginning_of_a_uuid),       cmocka_unit_test(a_uuid_is_the_same_device_in_every_process),
 	};
 
 	if (!on_software_driver())
-		return 77;  /* the expected numbers are those of four software devices */
+		return 77; /* the expected numbers are those of four software devices */
 	setenv("GPULOAD_SOFT_DEVICES", "4", 1);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

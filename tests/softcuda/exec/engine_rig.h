@@ -24,11 +24,11 @@
 
 #define PTX_HEADER ".version 8.0\n.target sm_90\n.address_size 64\n"
 /* %o: out; %mine: the address of the thread's 4-byte slot in out; %t: the thread's number. */
-#define KERNEL_OUT(name)                                                                   \
-	".visible .entry " name "(.param .u64 out, .param .u64 x) {\n"                     \
+#define KERNEL_OUT(name) \
+	".visible .entry " name "(.param .u64 out, .param .u64 x) {\n" \
 	".reg .pred %p<8>; .reg .b16 %h<8>; .reg .b32 %r<32>; .reg .b64 %d<16>; .reg .f32 %f<8>;\n" \
-	".reg .b64 %o; .reg .b64 %mine; .reg .b64 %x; .reg .b32 %t;\n"                     \
-	"ld.param.u64 %o, [out]; ld.param.u64 %x, [x]; mov.u32 %t, %ctaid.x;\n"            \
+	".reg .b64 %o; .reg .b64 %mine; .reg .b64 %x; .reg .b32 %t;\n" \
+	"ld.param.u64 %o, [out]; ld.param.u64 %x, [x]; mov.u32 %t, %ctaid.x;\n" \
 	"{ .reg .b32 a; .reg .b32 b; mov.u32 a, %ntid.x; mov.u32 b, %tid.x; mad.lo.u32 %t, %t, a, b; }\n" \
 	"mad.wide.u32 %mine, %t, 4, %o;\n"
 
@@ -84,7 +84,7 @@ static inline char *rig_refusal(const char *ptx, const char *kernel)
 }
 
 struct observer;
-gpul_status gpul_exec_memory_observe(gpul_exec_memory *m, struct observer *o, gpul_error *err);  /* observer_internal.h */
+gpul_status gpul_exec_memory_observe(gpul_exec_memory *m, struct observer *o, gpul_error *err); /* observer_internal.h */
 
 /* observers: n_observers of them observe everything in the rig. */
 static inline struct rig *rig_open_observed(const char *ptx, gpul_exec_machine_options options, struct observer *const *observers,
@@ -134,12 +134,15 @@ static inline void *rig_memory(struct rig *r, size_t bytes)
 	return block;
 }
 
-static inline gpul_exec_launch *rig_start(struct rig *r, const char *kernel, uint32_t grid, uint32_t block,
-					  uint32_t shared, const void *out, uint64_t x)
+static inline gpul_exec_launch *rig_start(struct rig *r, const char *kernel, uint32_t grid, uint32_t block, uint32_t shared,
+					  const void *out, uint64_t x)
 {
 	uint64_t params[2] = { (uintptr_t)out, x };
-	gpul_exec_launch_config config = { .kernel = gpul_exec_find_kernel(r->program, kernel), .grid = { grid, 1, 1 },
-					   .block = { block, 1, 1 }, .dynamic_shared_bytes = shared, .params = params };
+	gpul_exec_launch_config config = { .kernel = gpul_exec_find_kernel(r->program, kernel),
+					   .grid = { grid, 1, 1 },
+					   .block = { block, 1, 1 },
+					   .dynamic_shared_bytes = shared,
+					   .params = params };
 	gpul_exec_launch *l = NULL;
 	gpul_error err = { 0 };
 
@@ -163,14 +166,12 @@ static inline gpul_exec_fault_kind rig_finish(struct rig *r, gpul_exec_launch *l
 	return r->fault.kind;
 }
 
-static inline gpul_exec_fault_kind rig_run(struct rig *r, const char *kernel, uint32_t grid, uint32_t block,
-					   const void *out, uint64_t x)
+static inline gpul_exec_fault_kind rig_run(struct rig *r, const char *kernel, uint32_t grid, uint32_t block, const void *out, uint64_t x)
 {
 	return rig_finish(r, rig_start(r, kernel, grid, block, 0, out, x));
 }
 
-static inline void rig_expect_ok(struct rig *r, const char *kernel, uint32_t grid, uint32_t block, const void *out,
-				 uint64_t x)
+static inline void rig_expect_ok(struct rig *r, const char *kernel, uint32_t grid, uint32_t block, const void *out, uint64_t x)
 {
 	if (rig_run(r, kernel, grid, block, out, x) != GPUL_EXEC_OK)
 		fail_msg("%s", r->fault.text);

@@ -9,15 +9,17 @@ static struct rig *open_body(const char *declarations, const char *body)
 {
 	char text[8192];
 
-	snprintf(text, sizeof text, "%s%s%s%s ret; }", PTX_HEADER, declarations,
-		 KERNEL_OUT("k"), body);
+	snprintf(text, sizeof text, "%s%s%s%s ret; }", PTX_HEADER, declarations, KERNEL_OUT("k"), body);
 	return rig_open(text);
 }
 
 /* Loads a byte pattern as type `load` into a register of `reg` bits and stores the register as .u64. */
 static void loads_extend_by_their_type(void **state)
 {
-	static const struct { const char *load; unsigned reg; uint64_t want;
+	static const struct {
+		const char *load;
+		unsigned reg;
+		uint64_t want;
 	} rows[] = {
 		{ "u8", 16, 0xf0 },
 		{ "s8", 16, 0xfffffffffffffff0 },
@@ -38,9 +40,7 @@ static void loads_extend_by_their_type(void **state)
 
 	(void)state;
 	for (unsigned k = 0; k < sizeof rows / sizeof rows[0]; k++) {
-		const char *name = rows[k].reg == 16   ? "%h1"
-				   : rows[k].reg == 32 ? "%r1"
-						       : "%d1";
+		const char *name = rows[k].reg == 16 ? "%h1" : rows[k].reg == 32 ? "%r1" : "%d1";
 		bool sign = rows[k].load[0] == 's';
 		char body[512];
 		struct rig *r;
@@ -49,15 +49,14 @@ static void loads_extend_by_their_type(void **state)
 		snprintf(body, sizeof body,
 			 "mad.wide.u32 %%mine, %%t, 8, %%o; ld.global.%s %s, [%%x]; "
 			 "cvt.%s64.%s%u %%d2, %s; st.global.u64 [%%mine], %%d2;",
-			 rows[k].load, name, sign ? "s" : "u", sign ? "s" : "u", rows[k].reg,
-			 name);
+			 rows[k].load, name, sign ? "s" : "u", sign ? "s" : "u", rows[k].reg, name);
 		r = open_body(".global .align 8 .u64 pattern = 0xf7f6f5f4f3f2f1f0;\n", body);
 		out = rig_memory(r, 64 * 8);
 		uint64_t at;
 		size_t bytes;
 
 		assert_true(gpul_exec_find_variable(r->program, "pattern", &at, &bytes));
-		rig_expect_ok(r, "k", 1, 33, out, at);  /* a whole warp, and one with a single lane */
+		rig_expect_ok(r, "k", 1, 33, out, at); /* a whole warp, and one with a single lane */
 		assert_int_equal(out[0], rows[k].want);
 		assert_int_equal(out[32], rows[k].want);
 		rig_close(r);
@@ -66,22 +65,18 @@ static void loads_extend_by_their_type(void **state)
 
 static void stores_truncate_to_the_low_bits(void **state)
 {
-	struct rig *r = open_body(
-		"",
-		"mov.u64 %d1, 0x1122334455667788; cvt.u32.u64 %r1, %d1; cvt.u16.u64 %h1, %d1;\n"
-		"mad.wide.u32 %mine, %t, 64, %o; st.global.u8 [%mine], %d1; st.global.u8 "
-		"[%mine+1], %r1; st.global.u8 [%mine+2], %h1;\n"
-		"st.global.u16 [%mine+4], %d1; st.global.u16 [%mine+6], %r1; st.global.u16 "
-		"[%mine+8], %h1;\n"
-		"st.global.u32 [%mine+12], %d1; st.global.u32 [%mine+16], %r1; st.global.u64 "
-		"[%mine+24], %d1;\n"
-		"st.global.u8 [%mine+3], 255; st.global.f32 [%mine+32], 1.5; "
-		"st.volatile.global.u16 [%mine+36], %r1;");
-	static const uint8_t want[40] = { 0x88, 0x88, 0x88, 0xff, 0x88, 0x77, 0x88, 0x77,
-					  0x88, 0x77, 0,    0,    0x88, 0x77, 0x66, 0x55,
-					  0x88, 0x77, 0x66, 0x55, 0,    0,    0,    0,
-					  0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11,
-					  0,    0,    0xc0, 0x3f, 0x88, 0x77 };
+	struct rig *r = open_body("", "mov.u64 %d1, 0x1122334455667788; cvt.u32.u64 %r1, %d1; cvt.u16.u64 %h1, %d1;\n"
+				      "mad.wide.u32 %mine, %t, 64, %o; st.global.u8 [%mine], %d1; st.global.u8 "
+				      "[%mine+1], %r1; st.global.u8 [%mine+2], %h1;\n"
+				      "st.global.u16 [%mine+4], %d1; st.global.u16 [%mine+6], %r1; st.global.u16 "
+				      "[%mine+8], %h1;\n"
+				      "st.global.u32 [%mine+12], %d1; st.global.u32 [%mine+16], %r1; st.global.u64 "
+				      "[%mine+24], %d1;\n"
+				      "st.global.u8 [%mine+3], 255; st.global.f32 [%mine+32], 1.5; "
+				      "st.volatile.global.u16 [%mine+36], %r1;");
+	static const uint8_t want[40] = { 0x88, 0x88, 0x88, 0xff, 0x88, 0x77, 0x88, 0x77, 0x88, 0x77, 0,    0,    0x88,
+					  0x77, 0x66, 0x55, 0x88, 0x77, 0x66, 0x55, 0,    0,    0,    0,    0x88, 0x77,
+					  0x66, 0x55, 0x44, 0x33, 0x22, 0x11, 0,    0,    0xc0, 0x3f, 0x88, 0x77 };
 	uint8_t *out = rig_memory(r, 40 * 64);
 
 	(void)state;
@@ -93,19 +88,18 @@ static void stores_truncate_to_the_low_bits(void **state)
 
 static void loads_and_stores_whole_vectors(void **state)
 {
-	struct rig *r =
-		open_body("", ".reg .v4 .f32 %v; .reg .b128 %q;\n"
-			      "mad.wide.u32 %mine, %t, 64, %o; mad.wide.u32 %d1, %t, 64, %x;\n"
-			      "ld.global.v4.u32 {%r1, %r2, %r3, %r4}, [%d1]; st.global.v4.u32 "
-			      "[%mine], {%r4, %r3, %r2, %r1};\n"
-			      "ld.global.v2.u64 {%d2, %d3}, [%d1+16]; "
-			      "st.relaxed.sys.global.v2.u64 [%mine+16], {%d3, %d2};\n"
-			      "ld.relaxed.sys.global.v2.u64 {%d2, _}, [%d1+32]; st.global.u64 "
-			      "[%mine+32], %d2;\n"
-			      "ld.global.v4.u8 {%h1, %h2, %h3, %h4}, [%d1+40]; st.global.v2.u8 "
-			      "[%mine+40], {%h4, %h1};\n"
-			      "ld.volatile.global.v2.s16 {%r1, %r2}, [%d1+44]; "
-			      "st.global.v2.u32 [%mine+48], {%r1, %r2};\n");
+	struct rig *r = open_body("", ".reg .v4 .f32 %v; .reg .b128 %q;\n"
+				      "mad.wide.u32 %mine, %t, 64, %o; mad.wide.u32 %d1, %t, 64, %x;\n"
+				      "ld.global.v4.u32 {%r1, %r2, %r3, %r4}, [%d1]; st.global.v4.u32 "
+				      "[%mine], {%r4, %r3, %r2, %r1};\n"
+				      "ld.global.v2.u64 {%d2, %d3}, [%d1+16]; "
+				      "st.relaxed.sys.global.v2.u64 [%mine+16], {%d3, %d2};\n"
+				      "ld.relaxed.sys.global.v2.u64 {%d2, _}, [%d1+32]; st.global.u64 "
+				      "[%mine+32], %d2;\n"
+				      "ld.global.v4.u8 {%h1, %h2, %h3, %h4}, [%d1+40]; st.global.v2.u8 "
+				      "[%mine+40], {%h4, %h1};\n"
+				      "ld.volatile.global.v2.s16 {%r1, %r2}, [%d1+44]; "
+				      "st.global.v2.u32 [%mine+48], {%r1, %r2};\n");
 	uint8_t *out = rig_memory(r, 40 * 64), *in = rig_memory(r, 40 * 64);
 
 	(void)state;
@@ -135,22 +129,21 @@ static void loads_and_stores_whole_vectors(void **state)
 
 static void generic_addresses_access_every_space(void **state)
 {
-	struct rig *r = open_body(
-		".const .u32 c[2] = { 1000, 2000 };\n",
-		".shared .u32 s[32]; .local .u32 q[4]; .reg .b64 %a; .reg .b64 %b;\n"
-		"cvta.shared.u64 %a, s; mad.wide.u32 %a, %t, 4, %a; st.u32 [%a], %t;\n"
-		"cvta.local.u64 %b, q; add.u32 %r1, %t, 50; st.u32 [%b+8], %r1;\n"
-		"ld.local.u32 %r2, [q+8]; cvta.to.shared.u64 %a, %a; ld.shared.u32 %r3, [%a];\n"
-		"cvta.const.u64 %a, c; ld.u32 %r4, [%a+4]; mov.b64 %d1, x; cvta.param.u64 %d1, "
-		"%d1; ld.u32 %r5, [%d1];\n"
-		"add.u32 %r2, %r2, %r3; add.u32 %r2, %r2, %r4; add.u32 %r2, %r2, %r5;\n"
-		"isspacep.local %p1, %b; isspacep.global %p2, %b; isspacep.global %p3, %o; "
-		"isspacep.shared %p4, %o;\n"
-		"selp.u32 %r1, 100000, 0, %p1; add.u32 %r2, %r2, %r1; selp.u32 %r1, 1, 0, %p2; "
-		"add.u32 %r2, %r2, %r1;\n"
-		"selp.u32 %r1, 200000, 0, %p3; add.u32 %r2, %r2, %r1; selp.u32 %r1, 1, 0, %p4; "
-		"add.u32 %r2, %r2, %r1;\n"
-		"st.u32 [%mine], %r2;");
+	struct rig *r = open_body(".const .u32 c[2] = { 1000, 2000 };\n",
+				  ".shared .u32 s[32]; .local .u32 q[4]; .reg .b64 %a; .reg .b64 %b;\n"
+				  "cvta.shared.u64 %a, s; mad.wide.u32 %a, %t, 4, %a; st.u32 [%a], %t;\n"
+				  "cvta.local.u64 %b, q; add.u32 %r1, %t, 50; st.u32 [%b+8], %r1;\n"
+				  "ld.local.u32 %r2, [q+8]; cvta.to.shared.u64 %a, %a; ld.shared.u32 %r3, [%a];\n"
+				  "cvta.const.u64 %a, c; ld.u32 %r4, [%a+4]; mov.b64 %d1, x; cvta.param.u64 %d1, "
+				  "%d1; ld.u32 %r5, [%d1];\n"
+				  "add.u32 %r2, %r2, %r3; add.u32 %r2, %r2, %r4; add.u32 %r2, %r2, %r5;\n"
+				  "isspacep.local %p1, %b; isspacep.global %p2, %b; isspacep.global %p3, %o; "
+				  "isspacep.shared %p4, %o;\n"
+				  "selp.u32 %r1, 100000, 0, %p1; add.u32 %r2, %r2, %r1; selp.u32 %r1, 1, 0, %p2; "
+				  "add.u32 %r2, %r2, %r1;\n"
+				  "selp.u32 %r1, 200000, 0, %p3; add.u32 %r2, %r2, %r1; selp.u32 %r1, 1, 0, %p4; "
+				  "add.u32 %r2, %r2, %r1;\n"
+				  "st.u32 [%mine], %r2;");
 	uint32_t *out = rig_memory(r, 32 * 4);
 
 	(void)state;
@@ -208,9 +201,11 @@ static void variables_have_their_alignment_in_every_lane(void **state)
 		struct rig *r;
 		uint32_t *out;
 
-		snprintf(body, sizeof body, ".local .align %u .b8 q[8]; .shared .align %u .b8 s[8]; .reg .b64 %%a; .reg .b64 %%b;\n"
+		snprintf(body, sizeof body,
+			 ".local .align %u .b8 q[8]; .shared .align %u .b8 s[8]; .reg .b64 %%a; .reg .b64 %%b;\n"
 			 "mov.u64 %%a, q; cvta.local.u64 %%a, %%a; mov.u64 %%b, s; cvta.shared.u64 %%b, %%b; or.b64 %%a, %%a, %%b;\n"
-			 "cvt.u32.u64 %%r1, %%a; and.b32 %%r1, %%r1, %u; st.global.u32 [%%mine], %%r1;", aligns[k], aligns[k], aligns[k] - 1);
+			 "cvt.u32.u64 %%r1, %%a; and.b32 %%r1, %%r1, %u; st.global.u32 [%%mine], %%r1;",
+			 aligns[k], aligns[k], aligns[k] - 1);
 		r = open_body("", body);
 		out = rig_memory(r, 96 * 4);
 		memset(out, 1, 96 * 4);
@@ -223,38 +218,35 @@ static void variables_have_their_alignment_in_every_lane(void **state)
 
 static void dynamic_shared_memory_follows_static_shared_memory(void **state)
 {
-	struct rig *r =
-		open_body(".extern .shared .align 16 .b8 dyn[];\n",
-			  ".shared .u32 s[5]; .reg .b32 %a; mov.u32 %a, dyn; mad.lo.u32 %r1, "
-			  "%t, 4, %a; st.shared.u32 [%r1], %t;\n"
-			  "bar.sync 0; xor.b32 %r2, %t, 33; mad.lo.u32 %r1, %r2, 4, %a; "
-			  "ld.shared.u32 %r3, [%r1]; ld.shared.u32 %r4, [dyn+8];\n"
-			  "mad.lo.u32 %r3, %r4, 1000, %r3; mov.u32 %r5, %dynamic_smem_size; "
-			  "mad.lo.u32 %r3, %r5, 10000, %r3; st.global.u32 [%mine], %r3;");
+	struct rig *r = open_body(".extern .shared .align 16 .b8 dyn[];\n",
+				  ".shared .u32 s[5]; .reg .b32 %a; mov.u32 %a, dyn; mad.lo.u32 %r1, "
+				  "%t, 4, %a; st.shared.u32 [%r1], %t;\n"
+				  "bar.sync 0; xor.b32 %r2, %t, 33; mad.lo.u32 %r1, %r2, 4, %a; "
+				  "ld.shared.u32 %r3, [%r1]; ld.shared.u32 %r4, [dyn+8];\n"
+				  "mad.lo.u32 %r3, %r4, 1000, %r3; mov.u32 %r5, %dynamic_smem_size; "
+				  "mad.lo.u32 %r3, %r5, 10000, %r3; st.global.u32 [%mine], %r3;");
 	uint32_t *out = rig_memory(r, 64 * 4);
-	const gpul_exec_kernel_info *info =
-		gpul_exec_kernel_info_of(gpul_exec_find_kernel(r->program, "k"));
+	const gpul_exec_kernel_info *info = gpul_exec_kernel_info_of(gpul_exec_find_kernel(r->program, "k"));
 
 	(void)state;
 	assert_int_equal(info->shared_bytes, 20);
 	assert_int_equal(rig_finish(r, rig_start(r, "k", 1, 64, 256, out, 0)), GPUL_EXEC_OK);
 	for (unsigned n = 0; n < 64; n++)
 		assert_int_equal(out[n], (n ^ 33) + 2000 + 2560000);
-	assert_int_equal(rig_finish(r, rig_start(r, "k", 1, 64, 224, out, 0)),
-			 GPUL_EXEC_ILLEGAL_ADDRESS);
+	assert_int_equal(rig_finish(r, rig_start(r, "k", 1, 64, 224, out, 0)), GPUL_EXEC_ILLEGAL_ADDRESS);
 	assert_non_null(strstr(r->fault.text, "shared memory"));
 	rig_close(r);
 }
 
 static void initialisers_fill_variables_in_order(void **state)
 {
-	struct rig *r = open_body(
-		".global .align 4 .b8 bytes[6] = { 1, 2, 255 };\n"
-		".global .u32 rows[2][3] = { { 1, 2 }, { 4, 5, 6 } };\n"
-		".global .f32 floats[2] = { 0f3f800000, 2.5 };\n"
-		".global .f64 one = 1.0;\n"
-		".global .u64 pointer = rows+8;\n"
-		".global .u64 generic_pointer = generic(bytes);\n", "");
+	struct rig *r = open_body(".global .align 4 .b8 bytes[6] = { 1, 2, 255 };\n"
+				  ".global .u32 rows[2][3] = { { 1, 2 }, { 4, 5, 6 } };\n"
+				  ".global .f32 floats[2] = { 0f3f800000, 2.5 };\n"
+				  ".global .f64 one = 1.0;\n"
+				  ".global .u64 pointer = rows+8;\n"
+				  ".global .u64 generic_pointer = generic(bytes);\n",
+				  "");
 	static const uint8_t bytes[6] = { 1, 2, 255 };
 	static const uint32_t rows[6] = { 1, 2, 0, 4, 5, 6 };
 	static const float floats[2] = { 1.0f, 2.5f };
@@ -285,7 +277,7 @@ static void lanes_access_memory_at_any_distance(void **state)
 {
 	enum { STEP_BITS = 27 };
 	static const uint64_t steps[] = { 4, 1 << 20, 1 << 24, 1 << 25, 1ull << 26, 1ull << STEP_BITS };
-	const size_t bytes = 32ull << STEP_BITS;  /* 4 GiB of address space, of which only a few pages are touched */
+	const size_t bytes = 32ull << STEP_BITS; /* 4 GiB of address space, of which only a few pages are touched */
 	uint8_t *far = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	const gpul_exec_range range = { .base = (uintptr_t)far, .bytes = bytes, .label = "cuMemAlloc" };
 
@@ -350,8 +342,7 @@ static void a_fault_past_the_end_of_an_allocation_reports_the_distance(void **st
 	assert_int_equal(r->fault.block[0], 1);
 	assert_int_equal(r->fault.thread[0], 100 - 64);
 	assert_non_null(strstr(r->fault.text, "4-byte global store"));
-	assert_non_null(strstr(r->fault.text,
-			       "is 0 bytes past the end of a 400-byte cuMemAlloc allocation"));
+	assert_non_null(strstr(r->fault.text, "is 0 bytes past the end of a 400-byte cuMemAlloc allocation"));
 	assert_non_null(strstr(r->fault.text, "; k, block 1, thread 36"));
 	assert_non_null(strstr(r->fault.text, "test.ptx:"));
 	rig_close(r);
@@ -364,36 +355,26 @@ static void each_kind_of_invalid_access_has_a_message(void **state)
 		gpul_exec_fault_kind kind;
 		const char *text;
 	} rows[] = {
-		{ "ld.global.u32 %r1, [%o+2];", GPUL_EXEC_MISALIGNED,
-		  "is not a multiple of 4" },
-		{ "ld.global.v4.u32 {%r1,%r2,%r3,%r4}, [%o+8];", GPUL_EXEC_MISALIGNED,
-		  "is not a multiple of 16" },
-		{ "mov.u64 %d1, 0; ld.global.u32 %r1, [%d1+8];", GPUL_EXEC_ILLEGAL_ADDRESS,
-		  "NULL pointer" },
-		{ "mov.u64 %d1, 0; st.u32 [%d1], %r1;", GPUL_EXEC_ILLEGAL_ADDRESS,
-		  "NULL pointer" },
+		{ "ld.global.u32 %r1, [%o+2];", GPUL_EXEC_MISALIGNED, "is not a multiple of 4" },
+		{ "ld.global.v4.u32 {%r1,%r2,%r3,%r4}, [%o+8];", GPUL_EXEC_MISALIGNED, "is not a multiple of 16" },
+		{ "mov.u64 %d1, 0; ld.global.u32 %r1, [%d1+8];", GPUL_EXEC_ILLEGAL_ADDRESS, "NULL pointer" },
+		{ "mov.u64 %d1, 0; st.u32 [%d1], %r1;", GPUL_EXEC_ILLEGAL_ADDRESS, "NULL pointer" },
 		{ ".shared .u32 s[2]; ld.shared.u32 %r1, [s+128];", GPUL_EXEC_ILLEGAL_ADDRESS,
 		  "beyond the block's 8 bytes of shared memory" },
-		{ ".local .u32 q[4]; st.local.u32 [q+16], %r1;", GPUL_EXEC_ILLEGAL_ADDRESS,
-		  "bytes of local memory" },
+		{ ".local .u32 q[4]; st.local.u32 [q+16], %r1;", GPUL_EXEC_ILLEGAL_ADDRESS, "bytes of local memory" },
 		{ ".local .u64 q[2]; mov.u64 %d1, q; cvta.local.u64 %d1, %d1; setp.eq.u32 %p1, %t, 9;\n"
-		  "@%p1 add.u64 %d1, %d1, 4; ld.u64 %d1, [%d1];", GPUL_EXEC_MISALIGNED,
-		  "is not a multiple of 8" },
+		  "@%p1 add.u64 %d1, %d1, 4; ld.u64 %d1, [%d1];",
+		  GPUL_EXEC_MISALIGNED, "is not a multiple of 8" },
 		{ ".local .u64 q[2]; mov.u64 %d1, q; cvta.local.u64 %d1, %d1; setp.eq.u32 %p1, %t, 9;\n"
-		  "@%p1 add.u64 %d1, %d1, 1000; st.u64 [%d1], %d1;", GPUL_EXEC_ILLEGAL_ADDRESS,
-		  "" },
-		{ "mov.u64 %d1, x; cvta.param.u64 %d1, %d1; st.u64 [%d1], %d1;",
-		  GPUL_EXEC_ILLEGAL_ADDRESS, "8-byte store at" },
-		{ "mov.u64 %d1, x; ld.param.u64 %d1, [%d1+8];", GPUL_EXEC_ILLEGAL_ADDRESS,
-		  "bytes of parameters" },
-		{ "ld.param.u64 %d1, [x+-4];", GPUL_EXEC_MISALIGNED,
-		  "8-byte param load at 0x4 is not a multiple of 8" },
-		{ "atom.global.add.u32 %r1, [%o+1024], 1;", GPUL_EXEC_ILLEGAL_ADDRESS,
-		  "past the end" },
+		  "@%p1 add.u64 %d1, %d1, 1000; st.u64 [%d1], %d1;",
+		  GPUL_EXEC_ILLEGAL_ADDRESS, "" },
+		{ "mov.u64 %d1, x; cvta.param.u64 %d1, %d1; st.u64 [%d1], %d1;", GPUL_EXEC_ILLEGAL_ADDRESS, "8-byte store at" },
+		{ "mov.u64 %d1, x; ld.param.u64 %d1, [%d1+8];", GPUL_EXEC_ILLEGAL_ADDRESS, "bytes of parameters" },
+		{ "ld.param.u64 %d1, [x+-4];", GPUL_EXEC_MISALIGNED, "8-byte param load at 0x4 is not a multiple of 8" },
+		{ "atom.global.add.u32 %r1, [%o+1024], 1;", GPUL_EXEC_ILLEGAL_ADDRESS, "past the end" },
 		{ "setp.eq.u32 %p1, %t, 3; @%p1 trap;", GPUL_EXEC_TRAP, "trap executed" },
 		{ "brkpt;", GPUL_EXEC_TRAP, "brkpt" },
-		{ "add.u64 %o, %o, 1020; ld.global.v2.u32 {%r1, %r2}, [%o+4];",
-		  GPUL_EXEC_ILLEGAL_ADDRESS, "past the end" },
+		{ "add.u64 %o, %o, 1020; ld.global.v2.u32 {%r1, %r2}, [%o+4];", GPUL_EXEC_ILLEGAL_ADDRESS, "past the end" },
 	};
 
 	(void)state;
@@ -403,8 +384,7 @@ static void each_kind_of_invalid_access_has_a_message(void **state)
 
 		assert_int_equal(rig_run(r, "k", 1, 32, out, 0), rows[k].kind);
 		if (!strstr(r->fault.text, rows[k].text))
-			fail_msg("%s: \"%s\" does not contain \"%s\"", rows[k].body, r->fault.text,
-				 rows[k].text);
+			fail_msg("%s: \"%s\" does not contain \"%s\"", rows[k].body, r->fault.text, rows[k].text);
 		rig_close(r);
 	}
 }
@@ -412,15 +392,24 @@ static void each_kind_of_invalid_access_has_a_message(void **state)
 /* With all lanes, with some, and with one; with 32-bit and 64-bit addresses; one lane's address is odd. */
 static void a_misaligned_access_to_shared_memory_is_a_fault(void **state)
 {
-	static const struct { const char *access; unsigned bytes;
+	static const struct {
+		const char *access;
+		unsigned bytes;
 	} rows[] = {
-		{ "ld.shared.u16 %h1, [%a];", 2 }, { "st.shared.u16 [%a], %h1;", 2 },
-		{ "ld.shared.u32 %r9, [%a];", 4 }, { "st.shared.u32 [%a], %r9;", 4 },
-		{ "ld.shared.u64 %d9, [%a];", 8 }, { "st.shared.u64 [%a], %d9;", 8 },
-		{ "ld.shared.v2.u32 {%r8, %r9}, [%a];", 8 }, { "st.shared.v4.u32 [%a], {%r8, %r9, %r8, %r9};", 16 },
-		{ "ld.volatile.shared.u32 %r9, [%a];", 4 }, { "atom.shared.add.u32 %r9, [%a], 1;", 4 },
-		{ "atom.shared.add.u64 %d9, [%a], 1;", 8 }, { "red.shared.add.f32 [%a], %f1;", 4 },
-		{ "atom.shared.cas.b32 %r9, [%a], 1, 2;", 4 }, { "ld.shared.u32 %r9, [%a+2];", 0 },
+		{ "ld.shared.u16 %h1, [%a];", 2 },
+		{ "st.shared.u16 [%a], %h1;", 2 },
+		{ "ld.shared.u32 %r9, [%a];", 4 },
+		{ "st.shared.u32 [%a], %r9;", 4 },
+		{ "ld.shared.u64 %d9, [%a];", 8 },
+		{ "st.shared.u64 [%a], %d9;", 8 },
+		{ "ld.shared.v2.u32 {%r8, %r9}, [%a];", 8 },
+		{ "st.shared.v4.u32 [%a], {%r8, %r9, %r8, %r9};", 16 },
+		{ "ld.volatile.shared.u32 %r9, [%a];", 4 },
+		{ "atom.shared.add.u32 %r9, [%a], 1;", 4 },
+		{ "atom.shared.add.u64 %d9, [%a], 1;", 8 },
+		{ "red.shared.add.f32 [%a], %f1;", 4 },
+		{ "atom.shared.cas.b32 %r9, [%a], 1, 2;", 4 },
+		{ "ld.shared.u32 %r9, [%a+2];", 0 },
 		{ "st.shared.u64 [%a+4], %d9;", 0 },
 	};
 	static const char *const lanes[] = { "setp.lt.u32 %p1, %t, 32;", "setp.ge.u32 %p1, %t, 9;", "setp.eq.u32 %p1, %t, 9;" };
@@ -451,10 +440,9 @@ static void a_misaligned_access_to_shared_memory_is_a_fault(void **state)
 
 static void inactive_lanes_access_no_memory(void **state)
 {
-	struct rig *r =
-		open_body("", "setp.lt.u32 %p1, %t, 7; mov.u32 %r1, 5;\n"
-			      "@%p1 ld.global.u32 %r1, [%mine]; @%p1 st.global.u32 [%mine], 9; "
-			      "@!%p1 bra END; st.global.u32 [%mine+0], 10; END:");
+	struct rig *r = open_body("", "setp.lt.u32 %p1, %t, 7; mov.u32 %r1, 5;\n"
+				      "@%p1 ld.global.u32 %r1, [%mine]; @%p1 st.global.u32 [%mine], 9; "
+				      "@!%p1 bra END; st.global.u32 [%mine+0], 10; END:");
 	uint32_t *out = rig_memory(r, 7 * 4);
 
 	(void)state;

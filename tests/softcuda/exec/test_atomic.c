@@ -4,7 +4,10 @@
 #include <cmocka.h>
 
 /* One operation on one variable: operands, result and returned value as 64 bits. */
-struct row { const char *op, *type; uint64_t old, b, want; };
+struct row {
+	const char *op, *type;
+	uint64_t old, b, want;
+};
 
 static const struct row rows[] = {
 	{ "add", "u32", 0xffffffff, 2, 1 },
@@ -60,9 +63,12 @@ static unsigned bytes_of(const char *type)
 static void additions_keep_subnormal_numbers_in_shared_memory_only(void **state)
 {
 	static const char *const additions[] = { "atom.%s.add.f32 %%f2, [%%a], %%f1;", "red.%s.add.f32 [%%a], %%f1;" };
-	static const struct { const char *lanes; uint32_t mask;
-	} groups[] = { { "setp.lt.u32 %p1, %t, 32;", 0xffffffff }, { "setp.gt.u32 %p1, %t, 20;", 0xffe00000 },
-		     { "setp.eq.u32 %p1, %t, 3;", 8 } };
+	static const struct {
+		const char *lanes;
+		uint32_t mask;
+	} groups[] = { { "setp.lt.u32 %p1, %t, 32;", 0xffffffff },
+		       { "setp.gt.u32 %p1, %t, 20;", 0xffe00000 },
+		       { "setp.eq.u32 %p1, %t, 3;", 8 } };
 
 	(void)state;
 	for (unsigned n = 0; n < 2 * 2 * 3; n++) {
@@ -73,13 +79,14 @@ static void additions_keep_subnormal_numbers_in_shared_memory_only(void **state)
 		uint32_t *out;
 
 		snprintf(addition, sizeof addition, additions[n / 2 % 2], shared ? "shared" : "global");
-		snprintf(text, sizeof text,
-			 "%s .shared .u32 s[32]; .reg .b32 %%s; .reg .b%d %%a;\n"
-			 "mov.u32 %%s, s; mad.lo.u32 %%s, %%t, 4, %%s; mov.b32 %%f1, 3; mov.b32 %%f2, 5; %s %%a, %s; st.%s.f32 [%%a], %%f2;\n"
-			 "%s @!%%p1 bra END; %s\n"
-			 "END: ld.%s.f32 %%f3, [%%a]; st.global.f32 [%%mine], %%f3; ret; }",
-			 PTX_HEADER KERNEL_OUT("k"), shared ? 32 : 64, shared ? "mov.u32" : "mov.u64", shared ? "%s" : "%mine",
-			 shared ? "shared" : "global", groups[n / 4].lanes, addition, shared ? "shared" : "global");
+		snprintf(
+			text, sizeof text,
+			"%s .shared .u32 s[32]; .reg .b32 %%s; .reg .b%d %%a;\n"
+			"mov.u32 %%s, s; mad.lo.u32 %%s, %%t, 4, %%s; mov.b32 %%f1, 3; mov.b32 %%f2, 5; %s %%a, %s; st.%s.f32 [%%a], %%f2;\n"
+			"%s @!%%p1 bra END; %s\n"
+			"END: ld.%s.f32 %%f3, [%%a]; st.global.f32 [%%mine], %%f3; ret; }",
+			PTX_HEADER KERNEL_OUT("k"), shared ? 32 : 64, shared ? "mov.u32" : "mov.u64", shared ? "%s" : "%mine",
+			shared ? "shared" : "global", groups[n / 4].lanes, addition, shared ? "shared" : "global");
 		r = rig_open(text);
 		out = rig_memory(r, 32 * 4);
 		rig_expect_ok(r, "k", 1, 32, out, 0);
@@ -99,12 +106,7 @@ static void atom_and_red_work_in_every_space(void **state)
 		const struct row *w = &rows[n / 3];
 		const char *space = spaces[n % 3], *dot = *space ? "." : "";
 		unsigned bytes = bytes_of(w->type);
-		const char *reg = bytes == 8   ? "%d2"
-				  : bytes == 4 ? "%r1"
-					       : "%h1",
-			   *back = bytes == 8   ? "%d3"
-				   : bytes == 4 ? "%r2"
-						: "%h2";
+		const char *reg = bytes == 8 ? "%d2" : bytes == 4 ? "%r1" : "%h1", *back = bytes == 8 ? "%d3" : bytes == 4 ? "%r2" : "%h2";
 		char text[2048];
 		struct rig *r;
 		uint64_t *out, params[2] = { 0 };
@@ -116,10 +118,8 @@ static void atom_and_red_work_in_every_space(void **state)
 			 "atom%s%s.%s.%s %s, [%%a], %s; red%s%s.%s.%s [%%a], %s;\n"
 			 "st.global.b%u [%%o+8], %s; ld.shared.u64 %%d1, [s]; st.global.u64 "
 			 "[%%o+24], %%d1; ret; }",
-			 PTX_HEADER KERNEL_OUT("k"),
-			 !strcmp(space, "shared") ? "mov.u64 %a, s;" : "mov.u64 %a, %o;",
-			 8 * bytes, reg, dot, space, w->op, w->type, back, reg, dot, space,
-			 strcmp(w->op, "exch") ? w->op : "or",
+			 PTX_HEADER KERNEL_OUT("k"), !strcmp(space, "shared") ? "mov.u64 %a, s;" : "mov.u64 %a, %o;", 8 * bytes, reg, dot,
+			 space, w->op, w->type, back, reg, dot, space, strcmp(w->op, "exch") ? w->op : "or",
 			 strcmp(w->op, "exch") ? w->type
 			 : bytes == 8          ? "b64"
 					       : "b32",
@@ -130,7 +130,7 @@ static void atom_and_red_work_in_every_space(void **state)
 		out[2] = w->b;
 		rig_expect_ok(r, "k", 1, 1, out, 0);
 		memcpy(params, &out[1], bytes);
-		assert_int_equal(params[0], w->old);  /* the value that atom returns */
+		assert_int_equal(params[0], w->old); /* the value that atom returns */
 		if (!strcmp(w->op, "exch"))
 			assert_int_equal(out[*space == 's' ? 3 : 0], w->want);
 		rig_close(r);
@@ -150,17 +150,15 @@ static void each_atomic_operation_stores_its_result(void **state)
 		snprintf(text, sizeof text,
 			 "%s ld.global.b%u %s, [%%o+16]; atom.global.%s.%s %s, [%%o], %s; ret; "
 			 "}",
-			 PTX_HEADER KERNEL_OUT("k"), 8 * bytes, reg, rows[n].op, rows[n].type,
-			 reg, reg);
+			 PTX_HEADER KERNEL_OUT("k"), 8 * bytes, reg, rows[n].op, rows[n].type, reg, reg);
 		r = rig_open(text);
 		out = rig_memory(r, 64);
 		out[0] = rows[n].old;
 		out[2] = rows[n].b;
 		rig_expect_ok(r, "k", 1, 1, out, 0);
 		if (out[0] != rows[n].want)
-			fail_msg("atom.%s.%s of 0x%llx, 0x%llx stored 0x%llx instead of 0x%llx",
-				 rows[n].op, rows[n].type, (unsigned long long)rows[n].old,
-				 (unsigned long long)rows[n].b, (unsigned long long)out[0],
+			fail_msg("atom.%s.%s of 0x%llx, 0x%llx stored 0x%llx instead of 0x%llx", rows[n].op, rows[n].type,
+				 (unsigned long long)rows[n].old, (unsigned long long)rows[n].b, (unsigned long long)out[0],
 				 (unsigned long long)rows[n].want);
 		rig_close(r);
 	}
@@ -184,7 +182,11 @@ static void run_on_one_address(const struct row *row, bool shared, bool odd_lane
 		 "st.global.b%u [%%mine+512], %s2; ld.shared.u64 %%d6, [s]; st.global.u64 [%%o+8], %%d6; ret; }",
 		 PTX_HEADER KERNEL_OUT("k"), shared ? "s" : "%o", bits, reg, bits, reg, odd_lanes, odd_lanes, in_turn ? "eq" : "ge",
 		 shared ? "shared" : "global", row->op, row->type, reg, reg, strcmp(row->op, "cas") ? "" : ", ",
-		 strcmp(row->op, "cas") ? "" : bits == 64 ? "%d3" : bits == 32 ? "%r3" : "%h3", in_turn ? 32 : 1, bits, reg);
+		 strcmp(row->op, "cas") ? ""
+		 : bits == 64           ? "%d3"
+		 : bits == 32           ? "%r3"
+					: "%h3",
+		 in_turn ? 32 : 1, bits, reg);
 	r = rig_open(text);
 	out = rig_memory(r, 128 * 8);
 	out[0] = row->old;
@@ -209,19 +211,19 @@ static void lanes_that_meet_at_one_address_come_in_their_order(void **state)
 		run_on_one_address(row, n & 1, n & 2, true, in_turn);
 		assert_int_equal(in_turn[64 + (n & 2 ? 1 : 0)], row->old);
 		if (memcmp(at_once, in_turn, sizeof at_once))
-			fail_msg("atom.%s.%s %s %s lanes: the results differ", row->op, row->type, n & 1 ? "shared" : "global", n & 2 ? "odd" : "all");
+			fail_msg("atom.%s.%s %s %s lanes: the results differ", row->op, row->type, n & 1 ? "shared" : "global",
+				 n & 2 ? "odd" : "all");
 	}
 }
 
 static void concurrent_additions_of_two_workers_are_all_counted(void **state)
 {
-	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT(
-		"k") "mov.u32 %r1, 0;\n"
-		     "L: atom.global.add.u32 %r2, [%o], 1; red.global.add.u64 [%o+8], 2; "
-		     "red.global.add.f32 [%o+16], 0f3f800000;\n"
-		     "red.global.add.f64 [%o+24], 0d3ff0000000000000; atom.global.inc.u32 %r3, "
-		     "[%o+32], 0xffffffff;\n"
-		     "add.u32 %r1, %r1, 1; setp.lt.u32 %p1, %r1, 20; @%p1 bra L; ret; }");
+	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k") "mov.u32 %r1, 0;\n"
+							    "L: atom.global.add.u32 %r2, [%o], 1; red.global.add.u64 [%o+8], 2; "
+							    "red.global.add.f32 [%o+16], 0f3f800000;\n"
+							    "red.global.add.f64 [%o+24], 0d3ff0000000000000; atom.global.inc.u32 %r3, "
+							    "[%o+32], 0xffffffff;\n"
+							    "add.u32 %r1, %r1, 1; setp.lt.u32 %p1, %r1, 20; @%p1 bra L; ret; }");
 	uint8_t *out = rig_memory(r, 64);
 	uint64_t wide;
 	uint32_t narrow;
@@ -245,17 +247,16 @@ static void concurrent_additions_of_two_workers_are_all_counted(void **state)
 
 static void compare_and_swap_works_in_every_width(void **state)
 {
-	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT(
-		"k") ".reg .b128 %q; .reg .b128 %n; .reg .b128 %w;\n"
-		     "mov.b16 %h1, 5; mov.b16 %h2, 6; atom.global.cas.b16 %h3, [%o], %h1, %h2; "
-		     "atom.global.cas.b16 %h3, [%o+2], %h1, %h2;\n"
-		     "atom.global.cas.b32 %r1, [%o+4], 5, 6; atom.global.cas.b64 %d1, [%o+8], "
-		     "5, 6;\n"
-		     "mov.u64 %d1, 5; mov.u64 %d2, 9; mov.b128 %q, {%d1, %d2}; mov.b128 %n, "
-		     "{%d2, %d1};\n"
-		     "atom.global.cas.b128 %w, [%o+16], %q, %n; atom.global.exch.b128 %w, "
-		     "[%o+32], %q; mov.b128 {%d3, %d4}, %w; st.global.u64 [%o+48], %d3; ret; "
-		     "}");
+	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k") ".reg .b128 %q; .reg .b128 %n; .reg .b128 %w;\n"
+							    "mov.b16 %h1, 5; mov.b16 %h2, 6; atom.global.cas.b16 %h3, [%o], %h1, %h2; "
+							    "atom.global.cas.b16 %h3, [%o+2], %h1, %h2;\n"
+							    "atom.global.cas.b32 %r1, [%o+4], 5, 6; atom.global.cas.b64 %d1, [%o+8], "
+							    "5, 6;\n"
+							    "mov.u64 %d1, 5; mov.u64 %d2, 9; mov.b128 %q, {%d1, %d2}; mov.b128 %n, "
+							    "{%d2, %d1};\n"
+							    "atom.global.cas.b128 %w, [%o+16], %q, %n; atom.global.exch.b128 %w, "
+							    "[%o+32], %q; mov.b128 {%d3, %d4}, %w; st.global.u64 [%o+48], %d3; ret; "
+							    "}");
 	uint64_t *out = rig_memory(r, 64);
 	const uint16_t low[4] = { 5, 7, 5, 0 };
 
@@ -278,12 +279,11 @@ static void compare_and_swap_works_in_every_width(void **state)
 
 static void a_histogram_in_shared_memory_counts_every_element(void **state)
 {
-	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT(
-		"k") ".shared .u32 s[8]; .reg .b32 %a; mov.u32 %a, s; setp.ge.u32 %p1, %t, 8; "
-		     "mad.lo.u32 %r1, %t, 4, %a; @!%p1 st.shared.u32 [%r1], 0; bar.sync 0;\n"
-		     "and.b32 %r2, %t, 7; mad.lo.u32 %r2, %r2, 4, %a; atom.shared.add.u32 %r3, "
-		     "[%r2], 1; bar.sync 0;\n"
-		     "@%p1 ret; ld.shared.u32 %r4, [%r1]; st.global.u32 [%mine], %r4; ret; }");
+	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k") ".shared .u32 s[8]; .reg .b32 %a; mov.u32 %a, s; setp.ge.u32 %p1, %t, 8; "
+							    "mad.lo.u32 %r1, %t, 4, %a; @!%p1 st.shared.u32 [%r1], 0; bar.sync 0;\n"
+							    "and.b32 %r2, %t, 7; mad.lo.u32 %r2, %r2, 4, %a; atom.shared.add.u32 %r3, "
+							    "[%r2], 1; bar.sync 0;\n"
+							    "@%p1 ret; ld.shared.u32 %r4, [%r1]; st.global.u32 [%mine], %r4; ret; }");
 	uint32_t *out = rig_memory(r, 64);
 
 	(void)state;

@@ -5,12 +5,11 @@
 
 static void stores_before_a_barrier_are_visible_to_all_threads_after_it(void **state)
 {
-	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k")
-		".shared .u32 s[256]; .reg .b32 %a;\n"
-		"mov.u32 %a, s; mad.lo.u32 %r1, %t, 4, %a; st.shared.u32 [%r1], %t;\n"
-		"bar.sync 0;\n"
-		"sub.u32 %r2, 255, %t; mad.lo.u32 %r1, %r2, 4, %a; ld.shared.u32 %r3, [%r1];\n"
-		"st.global.u32 [%mine], %r3; ret; }");
+	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k") ".shared .u32 s[256]; .reg .b32 %a;\n"
+							    "mov.u32 %a, s; mad.lo.u32 %r1, %t, 4, %a; st.shared.u32 [%r1], %t;\n"
+							    "bar.sync 0;\n"
+							    "sub.u32 %r2, 255, %t; mad.lo.u32 %r1, %r2, 4, %a; ld.shared.u32 %r3, [%r1];\n"
+							    "st.global.u32 [%mine], %r3; ret; }");
 	uint32_t *out = rig_memory(r, 256 * 4);
 
 	(void)state;
@@ -22,9 +21,8 @@ static void stores_before_a_barrier_are_visible_to_all_threads_after_it(void **s
 
 static void exited_threads_do_not_delay_a_barrier(void **state)
 {
-	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k")
-		"setp.ge.u32 %p1, %t, 70; @%p1 exit;\n"
-		"bar.sync 0; st.global.u32 [%mine], 1; bar.sync 0; ret; }");
+	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k") "setp.ge.u32 %p1, %t, 70; @%p1 exit;\n"
+							    "bar.sync 0; st.global.u32 [%mine], 1; bar.sync 0; ret; }");
 	uint32_t *out = rig_memory(r, 128 * 4);
 
 	(void)state;
@@ -37,13 +35,12 @@ static void exited_threads_do_not_delay_a_barrier(void **state)
 /* Warps 0 and 1 consume what warp 2 produced: it arrives and does not wait. */
 static void bar_arrive_does_not_wait(void **state)
 {
-	struct rig *r = rig_open(
-		PTX_HEADER KERNEL_OUT("k") ".shared .u32 s;\n"
-					   "setp.ge.u32 %p1, %t, 64; @%p1 bra PRODUCE;\n"
-					   "bar.sync 1, 96; ld.shared.u32 %r1, [s]; "
-					   "st.global.u32 [%mine], %r1; ret;\n"
-					   "PRODUCE: st.shared.u32 [s], 42; barrier.arrive 1, "
-					   "96; st.global.u32 [%mine], 7; ret; }");
+	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k") ".shared .u32 s;\n"
+							    "setp.ge.u32 %p1, %t, 64; @%p1 bra PRODUCE;\n"
+							    "bar.sync 1, 96; ld.shared.u32 %r1, [s]; "
+							    "st.global.u32 [%mine], %r1; ret;\n"
+							    "PRODUCE: st.shared.u32 [s], 42; barrier.arrive 1, "
+							    "96; st.global.u32 [%mine], 7; ret; }");
 	uint32_t *out = rig_memory(r, 96 * 4);
 
 	(void)state;
@@ -55,16 +52,15 @@ static void bar_arrive_does_not_wait(void **state)
 
 static void bar_red_combines_predicates(void **state)
 {
-	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT(
-		"k") "setp.lt.u32 %p1, %t, 33; setp.lt.u32 %p2, %t, 1000;\n"
-		     "bar.red.popc.u32 %r1, 0, %p1; bar.red.popc.u32 %r2, 0, !%p1;\n"
-		     "bar.red.or.pred %p3, 3, 128, %p1; bar.red.and.pred %p4, 0, %p1; "
-		     "bar.red.and.pred %p5, 0, %p2;\n"
-		     "selp.u32 %r3, 1, 0, %p3; selp.u32 %r4, 2, 0, %p4; selp.u32 %r5, 4, 0, "
-		     "%p5;\n"
-		     "add.u32 %r3, %r3, %r4; add.u32 %r3, %r3, %r5;\n"
-		     "mad.lo.u32 %r1, %r1, 1000, %r2; mad.lo.u32 %r1, %r1, 10, %r3; "
-		     "st.global.u32 [%mine], %r1; ret; }");
+	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k") "setp.lt.u32 %p1, %t, 33; setp.lt.u32 %p2, %t, 1000;\n"
+							    "bar.red.popc.u32 %r1, 0, %p1; bar.red.popc.u32 %r2, 0, !%p1;\n"
+							    "bar.red.or.pred %p3, 3, 128, %p1; bar.red.and.pred %p4, 0, %p1; "
+							    "bar.red.and.pred %p5, 0, %p2;\n"
+							    "selp.u32 %r3, 1, 0, %p3; selp.u32 %r4, 2, 0, %p4; selp.u32 %r5, 4, 0, "
+							    "%p5;\n"
+							    "add.u32 %r3, %r3, %r4; add.u32 %r3, %r3, %r5;\n"
+							    "mad.lo.u32 %r1, %r1, 1000, %r2; mad.lo.u32 %r1, %r1, 10, %r3; "
+							    "st.global.u32 [%mine], %r1; ret; }");
 	uint32_t *out = rig_memory(r, 128 * 4);
 
 	(void)state;
@@ -76,9 +72,8 @@ static void bar_red_combines_predicates(void **state)
 
 static void a_barrier_that_cannot_complete_is_a_fault(void **state)
 {
-	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k")
-		"setp.ge.u32 %p1, %t, 64; @%p1 exit;\n"
-		"bar.sync 1, 96; ret; }");
+	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k") "setp.ge.u32 %p1, %t, 64; @%p1 exit;\n"
+							    "bar.sync 1, 96; ret; }");
 
 	(void)state;
 	assert_int_equal(rig_run(r, "k", 1, 96, NULL, 0), GPUL_EXEC_TRAP);
@@ -88,15 +83,14 @@ static void a_barrier_that_cannot_complete_is_a_fault(void **state)
 
 static void diverged_lanes_synchronise_at_different_instructions(void **state)
 {
-	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT(
-		"k") ".shared .u32 s[32]; .reg .b32 %a; mov.u32 %a, s; mad.lo.u32 %r1, %t, 4, "
-		     "%a;\n"
-		     "and.b32 %r2, %t, 1; setp.eq.u32 %p1, %r2, 0; @%p1 bra EVEN;\n"
-		     "st.shared.u32 [%r1], 11; bar.warp.sync -1; ld.shared.u32 %r3, [%r1+-4]; "
-		     "bra DONE;\n"
-		     "EVEN: st.shared.u32 [%r1], 22; bar.warp.sync -1; ld.shared.u32 %r3, "
-		     "[%r1+4];\n"
-		     "DONE: st.global.u32 [%mine], %r3; ret; }");
+	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k") ".shared .u32 s[32]; .reg .b32 %a; mov.u32 %a, s; mad.lo.u32 %r1, %t, 4, "
+							    "%a;\n"
+							    "and.b32 %r2, %t, 1; setp.eq.u32 %p1, %r2, 0; @%p1 bra EVEN;\n"
+							    "st.shared.u32 [%r1], 11; bar.warp.sync -1; ld.shared.u32 %r3, [%r1+-4]; "
+							    "bra DONE;\n"
+							    "EVEN: st.shared.u32 [%r1], 22; bar.warp.sync -1; ld.shared.u32 %r3, "
+							    "[%r1+4];\n"
+							    "DONE: st.global.u32 [%mine], %r3; ret; }");
 	uint32_t *out = rig_memory(r, 32 * 4);
 
 	(void)state;
@@ -108,9 +102,8 @@ static void diverged_lanes_synchronise_at_different_instructions(void **state)
 
 static void lanes_that_wait_for_each_other_at_different_barriers_fault(void **state)
 {
-	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k")
-		"setp.eq.u32 %p1, %t, 0; @%p1 bra ONE; bar.sync 0; ret;\n"
-		"ONE: bar.warp.sync 0xff; bar.sync 0; ret; }");
+	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k") "setp.eq.u32 %p1, %t, 0; @%p1 bra ONE; bar.sync 0; ret;\n"
+							    "ONE: bar.warp.sync 0xff; bar.sync 0; ret; }");
 
 	(void)state;
 	assert_int_equal(rig_run(r, "k", 1, 32, NULL, 0), GPUL_EXEC_TRAP);
@@ -120,16 +113,18 @@ static void lanes_that_wait_for_each_other_at_different_barriers_fault(void **st
 
 /* Four groups of lanes take separate paths to the label MEET and arrive one after another, because the code of these paths comes
  * after the rest of the kernel. */
-#define SEPARATE_WAYS                                                                                     \
+#define SEPARATE_WAYS \
 	"and.b32 %r1, %t, 3; setp.eq.u32 %p1, %r1, 1; @%p1 bra WAY1; setp.eq.u32 %p1, %r1, 2; @%p1 bra WAY2;\n" \
 	"setp.eq.u32 %p1, %r1, 3; @%p1 bra WAY3;\n"
-#define END_OF_WAYS                                                                                       \
-	"mad.lo.u32 %r2, %r2, 100, %r5; st.global.u32 [%mine], %r2; ret;\n"                               \
+#define END_OF_WAYS \
+	"mad.lo.u32 %r2, %r2, 100, %r5; st.global.u32 [%mine], %r2; ret;\n" \
 	"WAY1: add.u32 %r5, %r5, 0; bra MEET; WAY2: add.u32 %r5, %r5, 0; bra MEET; WAY3: add.u32 %r5, %r5, 0; bra MEET; }"
 
 static void lanes_that_arrive_apart_continue_together(void **state)
 {
-	static const struct { const char *barrier; unsigned result;
+	static const struct {
+		const char *barrier;
+		unsigned result;
 	} rows[] = {
 		{ "bar.sync 0;", 0 },
 		{ "barrier.sync 3;", 0 },
@@ -149,8 +144,8 @@ static void lanes_that_arrive_apart_continue_together(void **state)
 		uint32_t *out;
 
 		snprintf(text, sizeof text, "%s%s%s%s",
-			 PTX_HEADER KERNEL_OUT("k") "mov.u32 %r5, 0; setp.lt.u32 %p5, %t, 40;\n" SEPARATE_WAYS "MEET: ",
-			 rows[k].barrier, " activemask.b32 %r2; popc.b32 %r2, %r2;\n", END_OF_WAYS);
+			 PTX_HEADER KERNEL_OUT("k") "mov.u32 %r5, 0; setp.lt.u32 %p5, %t, 40;\n" SEPARATE_WAYS "MEET: ", rows[k].barrier,
+			 " activemask.b32 %r2; popc.b32 %r2, %r2;\n", END_OF_WAYS);
 		r = rig_open(text);
 		out = rig_memory(r, 64 * 4);
 		rig_expect_ok(r, "k", 1, 64, out, 0);
@@ -164,10 +159,10 @@ static void lanes_that_arrive_apart_continue_together(void **state)
 /* Warp 1 exits while warp 0 waits: its exit releases the barrier. */
 static void an_exit_releases_lanes_that_arrived_apart_together(void **state)
 {
-	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k")
-		"mov.u32 %r5, 0; setp.lt.u32 %p2, %t, 32; @%p2 bra STAY;\n"
-		"L: nanosleep.u32 10; add.u32 %r5, %r5, 1; setp.lt.u32 %p3, %r5, 20; @%p3 bra L; exit;\n"
-		"STAY:" SEPARATE_WAYS "MEET: bar.sync 0; activemask.b32 %r2; popc.b32 %r2, %r2;\n" END_OF_WAYS);
+	struct rig *r = rig_open(
+		PTX_HEADER KERNEL_OUT("k") "mov.u32 %r5, 0; setp.lt.u32 %p2, %t, 32; @%p2 bra STAY;\n"
+					   "L: nanosleep.u32 10; add.u32 %r5, %r5, 1; setp.lt.u32 %p3, %r5, 20; @%p3 bra L; exit;\n"
+					   "STAY:" SEPARATE_WAYS "MEET: bar.sync 0; activemask.b32 %r2; popc.b32 %r2, %r2;\n" END_OF_WAYS);
 	uint32_t *out = rig_memory(r, 64 * 4);
 
 	(void)state;
@@ -180,10 +175,10 @@ static void an_exit_releases_lanes_that_arrived_apart_together(void **state)
 /* The lower lanes of both warps wait past the barrier, at the instruction where the released lanes continue. */
 static void released_lanes_meet_lanes_that_did_not_need_the_barrier(void **state)
 {
-	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k")
-		"mov.u32 %r5, 0; and.b32 %r1, %t, 16; setp.eq.u32 %p1, %r1, 0; @%p1 bra BEHIND;\n"
-		"barrier.sync 1, 32;\n"
-		"BEHIND: bar.warp.sync -1; activemask.b32 %r2; popc.b32 %r2, %r2; st.global.u32 [%mine], %r2; ret; }");
+	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT(
+		"k") "mov.u32 %r5, 0; and.b32 %r1, %t, 16; setp.eq.u32 %p1, %r1, 0; @%p1 bra BEHIND;\n"
+		     "barrier.sync 1, 32;\n"
+		     "BEHIND: bar.warp.sync -1; activemask.b32 %r2; popc.b32 %r2, %r2; st.global.u32 [%mine], %r2; ret; }");
 	uint32_t *out = rig_memory(r, 64 * 4);
 
 	(void)state;
@@ -196,11 +191,11 @@ static void released_lanes_meet_lanes_that_did_not_need_the_barrier(void **state
 /* Each thread counts at the barrier instruction that it executes: one barrier, used by two instructions. */
 static void diverged_lanes_arrive_at_different_instructions(void **state)
 {
-	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k")
-		"mov.u32 %r5, 0; setp.lt.u32 %p5, %t, 50; and.b32 %r1, %t, 3; setp.eq.u32 %p1, %r1, 0; @%p1 bra OTHER;\n"
-		"barrier.red.popc.u32 %r5, 1, %p5; bra DONE;\n"
-		"OTHER: barrier.red.popc.u32 %r5, 1, !%p5; add.u32 %r5, %r5, 1000;\n"
-		"DONE: activemask.b32 %r2; popc.b32 %r2, %r2; mad.lo.u32 %r5, %r2, 10000, %r5; st.global.u32 [%mine], %r5; ret; }");
+	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT(
+		"k") "mov.u32 %r5, 0; setp.lt.u32 %p5, %t, 50; and.b32 %r1, %t, 3; setp.eq.u32 %p1, %r1, 0; @%p1 bra OTHER;\n"
+		     "barrier.red.popc.u32 %r5, 1, %p5; bra DONE;\n"
+		     "OTHER: barrier.red.popc.u32 %r5, 1, !%p5; add.u32 %r5, %r5, 1000;\n"
+		     "DONE: activemask.b32 %r2; popc.b32 %r2, %r2; mad.lo.u32 %r5, %r2, 10000, %r5; st.global.u32 [%mine], %r5; ret; }");
 	uint32_t *out = rig_memory(r, 64 * 4), yes = 0;
 
 	(void)state;
@@ -215,13 +210,14 @@ static void diverged_lanes_arrive_at_different_instructions(void **state)
 /* Lanes 16 to 31 skip the barrier, and come back to the instruction after it while lanes 0 to 15 wait there. */
 static void lanes_that_wait_at_a_barrier_are_not_joined_by_others(void **state)
 {
-	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k") ".shared .u32 s;\n"
-		"mov.u32 %r5, 0; st.shared.u32 [s], 7; bar.sync 0; setp.ge.u32 %p1, %t, 32; @%p1 bra PRODUCE;\n"
-		"setp.ge.u32 %p1, %t, 16; @%p1 bra AWAY; barrier.sync 1;\n"
-		"BEHIND: ld.shared.u32 %r1, [s]; st.global.u32 [%mine], %r1; ret;\n"
-		"AWAY: add.u32 %r5, %r5, 1; bra BEHIND;\n"
-		"PRODUCE: nanosleep.u32 10; add.u32 %r5, %r5, 1; setp.lt.u32 %p3, %r5, 20; @%p3 bra PRODUCE;\n"
-		"st.shared.u32 [s], 42; barrier.sync 1; st.global.u32 [%mine], 1; ret; }");
+	struct rig *r = rig_open(
+		PTX_HEADER KERNEL_OUT("k") ".shared .u32 s;\n"
+					   "mov.u32 %r5, 0; st.shared.u32 [s], 7; bar.sync 0; setp.ge.u32 %p1, %t, 32; @%p1 bra PRODUCE;\n"
+					   "setp.ge.u32 %p1, %t, 16; @%p1 bra AWAY; barrier.sync 1;\n"
+					   "BEHIND: ld.shared.u32 %r1, [s]; st.global.u32 [%mine], %r1; ret;\n"
+					   "AWAY: add.u32 %r5, %r5, 1; bra BEHIND;\n"
+					   "PRODUCE: nanosleep.u32 10; add.u32 %r5, %r5, 1; setp.lt.u32 %p3, %r5, 20; @%p3 bra PRODUCE;\n"
+					   "st.shared.u32 [s], 42; barrier.sync 1; st.global.u32 [%mine], 1; ret; }");
 	uint32_t *out = rig_memory(r, 64 * 4);
 
 	(void)state;
@@ -258,11 +254,11 @@ static void the_lower_four_bits_of_a_barrier_number_count(void **state)
 /* barrier.red.popc: even lanes use barrier 1 or 3, of 32 threads each; odd lanes use barrier 2, of 64 threads. */
 static void each_lane_names_its_own_barrier(void **state)
 {
-	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k")
-		"and.b32 %r1, %t, 1; add.u32 %r2, %r1, 1; setp.lt.u32 %p2, %t, 20; setp.eq.u32 %p3, %r1, 0;\n"
-		"setp.ge.u32 %p4, %t, 64; and.pred %p4, %p4, %p3; @%p4 mov.u32 %r2, 3;\n"
-		"selp.u32 %r3, 32, 64, %p3; barrier.red.popc.u32 %r4, %r2, %r3, %p2;\n"
-		"bar.sync 0; st.global.u32 [%mine], %r4; ret; }");
+	struct rig *r = rig_open(
+		PTX_HEADER KERNEL_OUT("k") "and.b32 %r1, %t, 1; add.u32 %r2, %r1, 1; setp.lt.u32 %p2, %t, 20; setp.eq.u32 %p3, %r1, 0;\n"
+					   "setp.ge.u32 %p4, %t, 64; and.pred %p4, %p4, %p3; @%p4 mov.u32 %r2, 3;\n"
+					   "selp.u32 %r3, 32, 64, %p3; barrier.red.popc.u32 %r4, %r2, %r3, %p2;\n"
+					   "bar.sync 0; st.global.u32 [%mine], %r4; ret; }");
 	uint32_t *out = rig_memory(r, 128 * 4);
 
 	(void)state;

@@ -16,8 +16,7 @@ static struct rig *open_printf(const char *format, const char *fill)
 	char text[8192];
 	size_t n;
 
-	n = (size_t)snprintf(text, sizeof text, "%s.global .align 1 .b8 fmt[%zu] = {",
-			     PTX_HEADER EXTERNS, strlen(format) + 1);
+	n = (size_t)snprintf(text, sizeof text, "%s.global .align 1 .b8 fmt[%zu] = {", PTX_HEADER EXTERNS, strlen(format) + 1);
 	for (const char *c = format; *c; c++)
 		n += (size_t)snprintf(text + n, sizeof text - n, "%d, ", *c);
 	snprintf(text + n, sizeof text - n,
@@ -33,25 +32,20 @@ static struct rig *open_printf(const char *format, const char *fill)
 
 static void printf_supports_every_conversion(void **state)
 {
-	static const struct { const char *format, *fill, *want; unsigned n_args;
+	static const struct {
+		const char *format, *fill, *want;
+		unsigned n_args;
 	} rows[] = {
 		{ "plain 100%%\n", "", "plain 100%\n", 0 },
-		{ "%d %u %x|", "st.u32 [%a], -5; st.u32 [%a+4], 7; st.u32 [%a+8], 255;",
-		  "-5 7 ff|", 3 },
-		{ "[%5d|%-5d|%05d|%+d]", "st.v4.u32 [%a], {42, 42, 42, 42};",
-		  "[   42|42   |00042|+42]", 4 },
-		{ "%d %lld %lu", "st.u32 [%a], 1; st.u64 [%a+8], -2; st.u64 [%a+16], 3;",
-		  "1 -2 3", 3 },
-		{ "%.2f %e %g",
-		  "st.f64 [%a], 1.005859375; st.f64 [%a+8], 1000.0; st.f64 [%a+16], 0.5;",
-		  "1.01 1.000000e+03 0.5", 3 },
+		{ "%d %u %x|", "st.u32 [%a], -5; st.u32 [%a+4], 7; st.u32 [%a+8], 255;", "-5 7 ff|", 3 },
+		{ "[%5d|%-5d|%05d|%+d]", "st.v4.u32 [%a], {42, 42, 42, 42};", "[   42|42   |00042|+42]", 4 },
+		{ "%d %lld %lu", "st.u32 [%a], 1; st.u64 [%a+8], -2; st.u64 [%a+16], 3;", "1 -2 3", 3 },
+		{ "%.2f %e %g", "st.f64 [%a], 1.005859375; st.f64 [%a+8], 1000.0; st.f64 [%a+16], 0.5;", "1.01 1.000000e+03 0.5", 3 },
 		{ "%s-%c-%5s",
 		  "mov.u64 %d2, word; st.u64 [%a], %d2; st.u32 [%a+8], 66; st.u64 [%a+16], "
 		  "%d2;",
 		  "abc-B-  abc", 3 },
-		{ "%*d|%.*f",
-		  "st.u32 [%a], 4; st.u32 [%a+4], 9; st.u32 [%a+8], 1; st.f64 [%a+16], 2.25;",
-		  "   9|2.2", 4 },
+		{ "%*d|%.*f", "st.u32 [%a], 4; st.u32 [%a+4], 9; st.u32 [%a+8], 1; st.f64 [%a+16], 2.25;", "   9|2.2", 4 },
 		{ "%hhd %hu", "st.u32 [%a], 511; st.u32 [%a+4], 65537;", "-1 1", 2 },
 		{ "%s", "st.u64 [%a], 0;", "(null)", 1 },
 	};
@@ -100,9 +94,8 @@ static const char heap[] = PTX_HEADER EXTERNS KERNEL_OUT(
 				 "(v), malloc, (n); ld.param.b64 %d1, [v]; }\n"
 				 "{ .param .b64 p; st.param.b64 [p], %d1; call free, (p); } { "
 				 ".param .b64 p; st.param.b64 [p], %d1; call free, (p); } ret; "
-				 "}\n" KERNEL_OUT(
-					 "nothing") "{ .param .b64 p; st.param.b64 [p], 0; "
-						    "call free, (p); } ret; }\n";
+				 "}\n" KERNEL_OUT("nothing") "{ .param .b64 p; st.param.b64 [p], 0; "
+							     "call free, (p); } ret; }\n";
 
 static void malloc_returns_memory_until_the_heap_is_full(void **state)
 {
@@ -134,17 +127,15 @@ static void freeing_twice_is_a_fault(void **state)
 
 static void a_failed_assertion_reports_its_source_line(void **state)
 {
-	struct rig *r = rig_open(
-		PTX_HEADER EXTERNS
-		".global .align 1 .b8 m[6] = {120, 32, 62, 32, 49, 0};\n.global .align 1 .b8 "
-		"f[5] = {97, 46, 99, 117, 0};\n.global .align 1 .b8 n[2] = {107, "
-		"0};\n" KERNEL_OUT("k") "setp.ne.u32 %p1, %t, 40; @%p1 ret;\n"
-					"{ .param .b64 a; .param .b64 b; .param .b32 c; .param "
-					".b64 d; .param .b64 e; mov.u64 %d1, m; st.param.b64 "
-					"[a], %d1; mov.u64 %d1, f;\n"
-					"st.param.b64 [b], %d1; st.param.b32 [c], 12; mov.u64 "
-					"%d1, n; st.param.b64 [d], %d1; st.param.b64 [e], 1;\n"
-					"call __assertfail, (a, b, c, d, e); } ret; }");
+	struct rig *r = rig_open(PTX_HEADER EXTERNS ".global .align 1 .b8 m[6] = {120, 32, 62, 32, 49, 0};\n.global .align 1 .b8 "
+						    "f[5] = {97, 46, 99, 117, 0};\n.global .align 1 .b8 n[2] = {107, "
+						    "0};\n" KERNEL_OUT("k") "setp.ne.u32 %p1, %t, 40; @%p1 ret;\n"
+									    "{ .param .b64 a; .param .b64 b; .param .b32 c; .param "
+									    ".b64 d; .param .b64 e; mov.u64 %d1, m; st.param.b64 "
+									    "[a], %d1; mov.u64 %d1, f;\n"
+									    "st.param.b64 [b], %d1; st.param.b32 [c], 12; mov.u64 "
+									    "%d1, n; st.param.b64 [d], %d1; st.param.b64 [e], 1;\n"
+									    "call __assertfail, (a, b, c, d, e); } ret; }");
 
 	(void)state;
 	assert_int_equal(rig_run(r, "k", 1, 64, NULL, 0), GPUL_EXEC_ASSERT);

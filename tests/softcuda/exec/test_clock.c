@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static int64_t step_s;  /* by how much the wall clock has been set, in seconds */
+static int64_t step_s; /* by how much the wall clock has been set, in seconds */
 
 /* Replaces the C library's function in this program. */
 int clock_gettime(clockid_t clock, struct timespec *t)
@@ -26,11 +26,11 @@ static uint64_t read_ns(clockid_t clock)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static const char reads[] =
-	PTX_HEADER KERNEL_OUT("k") "mov.u64 %d1, %globaltimer; mov.u32 %r1, %globaltimer_lo; mov.u32 %r2, %globaltimer_hi;\n"
-				   "mov.u64 %d2, %clock64; mov.u32 %r3, %clock; mov.u32 %r4, %clock_hi;\n"
-				   "mov.b64 %d3, {%r1, %r2}; mov.b64 %d4, {%r3, %r4};\n"
-				   "st.global.v2.u64 [%o], {%d1, %d3}; st.global.v2.u64 [%o+16], {%d2, %d4}; ret; }";
+static const char reads[] = PTX_HEADER KERNEL_OUT(
+	"k") "mov.u64 %d1, %globaltimer; mov.u32 %r1, %globaltimer_lo; mov.u32 %r2, %globaltimer_hi;\n"
+	     "mov.u64 %d2, %clock64; mov.u32 %r3, %clock; mov.u32 %r4, %clock_hi;\n"
+	     "mov.b64 %d3, {%r1, %r2}; mov.b64 %d4, {%r3, %r4};\n"
+	     "st.global.v2.u64 [%o], {%d1, %d3}; st.global.v2.u64 [%o+16], {%d2, %d4}; ret; }";
 
 static bool within(uint64_t t, uint64_t from, uint64_t to_ns, uint64_t tolerance)
 {
@@ -63,13 +63,13 @@ static void setting_the_wall_clock_does_not_change_the_globaltimer(void **state)
 	}
 }
 
-static const char sleeps[] =
-	PTX_HEADER KERNEL_OUT("converged") "mov.u64 %d1, %clock64; nanosleep.u32 900000; nanosleep.u32 100; mov.u64 %d2, %clock64;\n"
-					   "sub.u64 %d3, %d2, %d1; cvt.u32.u64 %r2, %d3; st.global.u32 [%mine], %r2; ret; }\n"
-		   /* odd lanes sleep longer, in a branch of their own; the even lanes sleep at the same time */
-		   KERNEL_OUT("divergent") "mov.u64 %d1, %clock64; and.b32 %r1, %t, 1; setp.eq.u32 %p1, %r1, 1; @%p1 bra ODD;\n"
-					   "nanosleep.u32 2000; bra END;\nODD: nanosleep.u32 4000000000;\nEND: mov.u64 %d2, %clock64;\n"
-					   "sub.u64 %d3, %d2, %d1; cvt.u32.u64 %r2, %d3; st.global.u32 [%mine], %r2; ret; }\n";
+static const char sleeps[] = PTX_HEADER KERNEL_OUT(
+	"converged") "mov.u64 %d1, %clock64; nanosleep.u32 900000; nanosleep.u32 100; mov.u64 %d2, %clock64;\n"
+		     "sub.u64 %d3, %d2, %d1; cvt.u32.u64 %r2, %d3; st.global.u32 [%mine], %r2; ret; }\n"
+	/* odd lanes sleep longer, in a branch of their own; the even lanes sleep at the same time */
+	KERNEL_OUT("divergent") "mov.u64 %d1, %clock64; and.b32 %r1, %t, 1; setp.eq.u32 %p1, %r1, 1; @%p1 bra ODD;\n"
+				"nanosleep.u32 2000; bra END;\nODD: nanosleep.u32 4000000000;\nEND: mov.u64 %d2, %clock64;\n"
+				"sub.u64 %d3, %d2, %d1; cvt.u32.u64 %r2, %d3; st.global.u32 [%mine], %r2; ret; }\n";
 
 static void a_sleep_lasts_as_long_as_its_operand_but_at_most_a_millisecond(void **state)
 {

@@ -5,13 +5,12 @@
 
 static void diverged_lanes_reconverge(void **state)
 {
-	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k")
-		"and.b32 %r1, %t, 1; setp.eq.u32 %p1, %r1, 0; mov.u32 %r2, 100;\n"
-		"@%p1 bra EVEN;\n"
-		"add.u32 %r2, %r2, 1; bra DONE;\n"
-		"EVEN: add.u32 %r2, %r2, 2;\n"
-		"DONE: activemask.b32 %r3; popc.b32 %r3, %r3; mad.lo.u32 %r2, %r3, 1000, %r2;\n"
-		"st.global.u32 [%mine], %r2; ret; }");
+	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k") "and.b32 %r1, %t, 1; setp.eq.u32 %p1, %r1, 0; mov.u32 %r2, 100;\n"
+							    "@%p1 bra EVEN;\n"
+							    "add.u32 %r2, %r2, 1; bra DONE;\n"
+							    "EVEN: add.u32 %r2, %r2, 2;\n"
+							    "DONE: activemask.b32 %r3; popc.b32 %r3, %r3; mad.lo.u32 %r2, %r3, 1000, %r2;\n"
+							    "st.global.u32 [%mine], %r2; ret; }");
 	uint32_t *out = rig_memory(r, 64 * 4);
 
 	(void)state;
@@ -23,11 +22,10 @@ static void diverged_lanes_reconverge(void **state)
 
 static void each_lane_runs_its_own_number_of_iterations(void **state)
 {
-	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k")
-		"mov.u32 %r1, 0; mov.u32 %r2, 0;\n"
-		"LOOP: setp.gt.u32 %p1, %r1, %t; @%p1 bra END;\n"
-		"add.u32 %r2, %r2, %r1; add.u32 %r1, %r1, 1; bra LOOP;\n"
-		"END: st.global.u32 [%mine], %r2; ret; }");
+	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k") "mov.u32 %r1, 0; mov.u32 %r2, 0;\n"
+							    "LOOP: setp.gt.u32 %p1, %r1, %t; @%p1 bra END;\n"
+							    "add.u32 %r2, %r2, %r1; add.u32 %r1, %r1, 1; bra LOOP;\n"
+							    "END: st.global.u32 [%mine], %r2; ret; }");
 	uint32_t *out = rig_memory(r, 96 * 4);
 
 	(void)state;
@@ -39,18 +37,16 @@ static void each_lane_runs_its_own_number_of_iterations(void **state)
 
 static void brx_sends_each_lane_to_its_own_target(void **state)
 {
-	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k")
-		"and.b32 %r1, %t, 3;\n"
-		"TABLE: .branchtargets A, B, C, A;\n"
-		"brx.idx %r1, TABLE;\n"
-		"A: mov.u32 %r2, 10; bra DONE;\n"
-		"B: mov.u32 %r2, 20; bra DONE;\n"
-		"C: mov.u32 %r2, 30;\n"
-		"DONE: st.global.u32 [%mine], %r2; ret; }"
-		KERNEL_OUT("beyond")
-		"TABLE: .branchtargets A;\n"
-		"brx.idx %t, TABLE;\n"
-		"A: ret; }");
+	struct rig *r = rig_open(
+		PTX_HEADER KERNEL_OUT("k") "and.b32 %r1, %t, 3;\n"
+					   "TABLE: .branchtargets A, B, C, A;\n"
+					   "brx.idx %r1, TABLE;\n"
+					   "A: mov.u32 %r2, 10; bra DONE;\n"
+					   "B: mov.u32 %r2, 20; bra DONE;\n"
+					   "C: mov.u32 %r2, 30;\n"
+					   "DONE: st.global.u32 [%mine], %r2; ret; }" KERNEL_OUT("beyond") "TABLE: .branchtargets A;\n"
+													   "brx.idx %t, TABLE;\n"
+													   "A: ret; }");
 	static const uint32_t want[4] = { 10, 20, 30, 10 };
 	uint32_t *out = rig_memory(r, 64 * 4);
 
@@ -65,13 +61,12 @@ static void brx_sends_each_lane_to_its_own_target(void **state)
 
 static void a_guard_restricts_one_instruction(void **state)
 {
-	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k")
-		"mov.u32 %r2, 7; setp.lt.u32 %p1, %t, 5;\n"
-		"@%p1 mov.u32 %r2, 8;\n"
-		"@!%p1 add.u32 %r2, %r2, 100;\n"
-		"setp.eq.u32 %p2, %t, 9; @%p2 ret;\n"
-		"@%p1 st.global.u32 [%mine], %r2;\n"
-		"@!%p1 st.global.u32 [%mine], %r2; ret; }");
+	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k") "mov.u32 %r2, 7; setp.lt.u32 %p1, %t, 5;\n"
+							    "@%p1 mov.u32 %r2, 8;\n"
+							    "@!%p1 add.u32 %r2, %r2, 100;\n"
+							    "setp.eq.u32 %p2, %t, 9; @%p2 ret;\n"
+							    "@%p1 st.global.u32 [%mine], %r2;\n"
+							    "@!%p1 st.global.u32 [%mine], %r2; ret; }");
 	uint32_t *out = rig_memory(r, 64 * 4);
 
 	(void)state;
@@ -83,8 +78,8 @@ static void a_guard_restricts_one_instruction(void **state)
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
-#define CALL1(result, function, argument)                                                     \
-	"{ .param .b32 a; .param .b32 v; st.param.b32 [a], " argument ";\n"                  \
+#define CALL1(result, function, argument) \
+	"{ .param .b32 a; .param .b32 v; st.param.b32 [a], " argument ";\n" \
 	"call (v), " function ", (a); ld.param.b32 " result ", [v]; }\n"
 
 static const char recursive[] = PTX_HEADER
@@ -97,54 +92,51 @@ static const char recursive[] = PTX_HEADER
 		      "SMALL: st.param.b32 [v], %n; ret; }\n"
 		      ".func (.param .b32 v) for_ever(.param .b32 n) {\n"
 		      ".reg .b32 %n; ld.param.u32 %n, [n]; add.u32 %n, %n, 1;\n" CALL1("%n", "for_ever", "%n") "st.param.b32 [v], %n; ret; }\n" KERNEL_OUT(
-			      "k") "and.b32 %r1, %t, 15;\n" CALL1("%r2", "fib",
-								  "%r1") "st.global.u32 "
-									 "[%mine], %r2; ret; "
-									 "}\n" KERNEL_OUT("dee"
-											  "p")
-										 CALL1("%r2",
-										       "for_"
-										       "ever",
-										       "%t") "s"
-											     "t"
-											     "."
-											     "g"
-											     "l"
-											     "o"
-											     "b"
-											     "a"
-											     "l"
-											     "."
-											     "u"
-											     "3"
-											     "2"
-											     " "
-											     "["
-											     "%"
-											     "m"
-											     "i"
-											     "n"
-											     "e"
-											     "]"
-											     ","
-											     " "
-											     "%"
-											     "r"
-											     "2"
-											     ";"
-											     " "
-											     "r"
-											     "e"
-											     "t"
-											     ";"
-											     " "
-											     "}"
-											     "\n";
+			      "k") "and.b32 %r1, %t, 15;\n" CALL1("%r2", "fib", "%r1") "st.global.u32 "
+										       "[%mine], %r2; ret; "
+										       "}\n" KERNEL_OUT("dee"
+													"p") CALL1("%r2",
+														   "for_"
+														   "ever",
+														   "%t") "s"
+															 "t"
+															 "."
+															 "g"
+															 "l"
+															 "o"
+															 "b"
+															 "a"
+															 "l"
+															 "."
+															 "u"
+															 "3"
+															 "2"
+															 " "
+															 "["
+															 "%"
+															 "m"
+															 "i"
+															 "n"
+															 "e"
+															 "]"
+															 ","
+															 " "
+															 "%"
+															 "r"
+															 "2"
+															 ";"
+															 " "
+															 "r"
+															 "e"
+															 "t"
+															 ";"
+															 " "
+															 "}"
+															 "\n";
 
 static void a_function_may_call_itself(void **state)
 {
-	static const uint32_t fib[16] = { 0,  1,  1,  2,  3,   5,   8,   13,
-					  21, 34, 55, 89, 144, 233, 377, 610 };
+	static const uint32_t fib[16] = { 0, 1, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 233, 377, 610 };
 	struct rig *r = rig_open(recursive);
 	uint32_t *out = rig_memory(r, 64 * 4);
 
@@ -187,21 +179,20 @@ static void unlimited_recursion_is_a_fault(void **state)
 	rig_close(r);
 }
 
-static const char pointers[] = PTX_HEADER
-	".func (.param .b32 v) twice(.param .b32 n) {\n"
-	".reg .b32 %n; ld.param.u32 %n, [n]; add.u32 %n, %n, %n; st.param.b32 [v], %n; ret; }\n"
-	".func (.param .b32 v) square(.param .b32 n) {\n"
-	".reg .b32 %n; ld.param.u32 %n, [n]; mul.lo.u32 %n, %n, %n; st.param.b32 [v], %n; ret; "
-	"}\n"
-	".global .u64 table[3] = { twice, square, 0 };\n" KERNEL_OUT(
-		"k") "cvt.u32.u64 %r3, %x; rem.u32 %r1, %t, %r3; mov.u64 %d1, table; "
-		     "mad.wide.u32 %d1, %r1, 8, %d1; ld.global.u64 %d2, [%d1];\n"
-		     "{ .param .b32 a; .param .b32 v; st.param.b32 [a], %t;\n"
-		     "P: .callprototype (.param .b32 _) _ (.param .b32 _);\n"
-		     "call (v), %d2, (a), P; ld.param.b32 %r2, [v]; }\n"
-		     "activemask.b32 %r4; popc.b32 %r4, %r4; mad.lo.u32 %r2, %r4, 100000, "
-		     "%r2;\n"
-		     "st.global.u32 [%mine], %r2; ret; }\n";
+static const char pointers[] = PTX_HEADER ".func (.param .b32 v) twice(.param .b32 n) {\n"
+					  ".reg .b32 %n; ld.param.u32 %n, [n]; add.u32 %n, %n, %n; st.param.b32 [v], %n; ret; }\n"
+					  ".func (.param .b32 v) square(.param .b32 n) {\n"
+					  ".reg .b32 %n; ld.param.u32 %n, [n]; mul.lo.u32 %n, %n, %n; st.param.b32 [v], %n; ret; "
+					  "}\n"
+					  ".global .u64 table[3] = { twice, square, 0 };\n" KERNEL_OUT(
+						  "k") "cvt.u32.u64 %r3, %x; rem.u32 %r1, %t, %r3; mov.u64 %d1, table; "
+						       "mad.wide.u32 %d1, %r1, 8, %d1; ld.global.u64 %d2, [%d1];\n"
+						       "{ .param .b32 a; .param .b32 v; st.param.b32 [a], %t;\n"
+						       "P: .callprototype (.param .b32 _) _ (.param .b32 _);\n"
+						       "call (v), %d2, (a), P; ld.param.b32 %r2, [v]; }\n"
+						       "activemask.b32 %r4; popc.b32 %r4, %r4; mad.lo.u32 %r2, %r4, 100000, "
+						       "%r2;\n"
+						       "st.global.u32 [%mine], %r2; ret; }\n";
 
 static void each_lane_calls_the_function_of_its_pointer(void **state)
 {
@@ -219,11 +210,10 @@ static void each_lane_calls_the_function_of_its_pointer(void **state)
 
 static void registers_may_be_arguments_and_results(void **state)
 {
-	struct rig *r = rig_open(PTX_HEADER
-		".func (.reg .b32 %v) sum(.reg .b32 %a, .reg .b64 %b) {\n"
-		".reg .b32 %c; cvt.u32.u64 %c, %b; add.u32 %v, %a, %c; ret; }\n"
-		KERNEL_OUT("k") "call (%r1), sum, (%t, %x); call (%r2), sum, (%r1, 1000);\n"
-		"st.global.u32 [%mine], %r2; ret; }");
+	struct rig *r = rig_open(PTX_HEADER ".func (.reg .b32 %v) sum(.reg .b32 %a, .reg .b64 %b) {\n"
+					    ".reg .b32 %c; cvt.u32.u64 %c, %b; add.u32 %v, %a, %c; ret; }\n" KERNEL_OUT(
+						    "k") "call (%r1), sum, (%t, %x); call (%r2), sum, (%r1, 1000);\n"
+							 "st.global.u32 [%mine], %r2; ret; }");
 	uint32_t *out = rig_memory(r, 32 * 4);
 
 	(void)state;
@@ -236,18 +226,16 @@ static void registers_may_be_arguments_and_results(void **state)
 /* Some lanes return early from a function, others exit the thread inside it. */
 static void lanes_may_leave_a_function_at_different_times(void **state)
 {
-	struct rig *r =
-		rig_open(PTX_HEADER
-			 ".func (.param .b32 v) f(.param .b32 n) {\n"
-			 ".reg .pred %p; .reg .b32 %n; .reg .b32 %i; ld.param.u32 %n, [n]; "
-			 "st.param.b32 [v], %n;\n"
-			 "setp.eq.u32 %p, %n, 3; @%p exit;\n"
-			 "mov.u32 %i, 0;\n"
-			 "L: setp.ge.u32 %p, %i, %n; @%p ret; add.u32 %i, %i, 1; st.param.b32 "
-			 "[v], %i; bra L; }\n" KERNEL_OUT("k")
-				 CALL1("%r1", "f", "%t") "activemask.b32 %r2; popc.b32 %r2, "
-							 "%r2; mad.lo.u32 %r1, %r2, 100, %r1;\n"
-							 "st.global.u32 [%mine], %r1; ret; }");
+	struct rig *r = rig_open(PTX_HEADER ".func (.param .b32 v) f(.param .b32 n) {\n"
+					    ".reg .pred %p; .reg .b32 %n; .reg .b32 %i; ld.param.u32 %n, [n]; "
+					    "st.param.b32 [v], %n;\n"
+					    "setp.eq.u32 %p, %n, 3; @%p exit;\n"
+					    "mov.u32 %i, 0;\n"
+					    "L: setp.ge.u32 %p, %i, %n; @%p ret; add.u32 %i, %i, 1; st.param.b32 "
+					    "[v], %i; bra L; }\n" KERNEL_OUT("k")
+						    CALL1("%r1", "f", "%t") "activemask.b32 %r2; popc.b32 %r2, "
+									    "%r2; mad.lo.u32 %r1, %r2, 100, %r1;\n"
+									    "st.global.u32 [%mine], %r1; ret; }");
 	uint32_t *out = rig_memory(r, 32 * 4);
 
 	(void)state;
@@ -261,15 +249,14 @@ static void lanes_may_leave_a_function_at_different_times(void **state)
 
 static void a_lane_may_wait_for_a_lock_that_its_warp_holds(void **state)
 {
-	struct rig *r =
-		rig_open(PTX_HEADER ".global .u32 lock; .global .u32 count;\n" KERNEL_OUT(
-			"k") "mov.u64 %d1, lock; mov.u64 %d2, count;\n"
-			     "AGAIN: atom.global.cas.b32 %r1, [%d1], 0, 1; setp.ne.u32 %p1, "
-			     "%r1, 0; @%p1 bra AGAIN;\n"
-			     "ld.volatile.global.u32 %r2, [%d2]; add.u32 %r2, %r2, 1; "
-			     "st.volatile.global.u32 [%d2], %r2;\n"
-			     "membar.gl; atom.global.exch.b32 %r1, [%d1], 0; st.global.u32 "
-			     "[%mine], %r2; ret; }");
+	struct rig *r = rig_open(PTX_HEADER ".global .u32 lock; .global .u32 count;\n" KERNEL_OUT(
+		"k") "mov.u64 %d1, lock; mov.u64 %d2, count;\n"
+		     "AGAIN: atom.global.cas.b32 %r1, [%d1], 0, 1; setp.ne.u32 %p1, "
+		     "%r1, 0; @%p1 bra AGAIN;\n"
+		     "ld.volatile.global.u32 %r2, [%d2]; add.u32 %r2, %r2, 1; "
+		     "st.volatile.global.u32 [%d2], %r2;\n"
+		     "membar.gl; atom.global.exch.b32 %r1, [%d1], 0; st.global.u32 "
+		     "[%mine], %r2; ret; }");
 	uint32_t *out = rig_memory(r, 256 * 4);
 	uint64_t sum = 0;
 
@@ -283,12 +270,11 @@ static void a_lane_may_wait_for_a_lock_that_its_warp_holds(void **state)
 
 static void a_lane_may_wait_for_a_later_lane_of_its_warp(void **state)
 {
-	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT(
-		"k") "setp.eq.u32 %p1, %t, 31; @%p1 bra LAST;\n"
-		     "WAIT: ld.relaxed.gpu.global.u32 %r1, [%o+124]; setp.eq.u32 %p2, %r1, 0; "
-		     "@%p2 bra WAIT;\n"
-		     "st.global.u32 [%mine], %r1; ret;\n"
-		     "LAST: mov.u32 %r1, 5; st.relaxed.gpu.global.u32 [%o+124], %r1; ret; }");
+	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k") "setp.eq.u32 %p1, %t, 31; @%p1 bra LAST;\n"
+							    "WAIT: ld.relaxed.gpu.global.u32 %r1, [%o+124]; setp.eq.u32 %p2, %r1, 0; "
+							    "@%p2 bra WAIT;\n"
+							    "st.global.u32 [%mine], %r1; ret;\n"
+							    "LAST: mov.u32 %r1, 5; st.relaxed.gpu.global.u32 [%o+124], %r1; ret; }");
 	uint32_t *out = rig_memory(r, 32 * 4);
 
 	(void)state;

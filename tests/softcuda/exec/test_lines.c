@@ -4,29 +4,28 @@
 
 #include <cmocka.h>
 
-enum { ROUNDS = 150000 };    /* of 4 lines each */
+enum { ROUNDS = 150000 }; /* of 4 lines each */
 
 /* Block 0 stores 1, 2, ... x to all words of 4 lines, 16 bytes per lane.  Block 1 loads the lines until it reads x.  It counts in
  * out[0] the words that are older than the last word of their line, and in out[1] the distinct values of lane 0. Lane l accesses
  * 16-byte piece l * turn mod 32; back * turn = 1 mod 32. */
-#define LINES(store, load, turn, back)                                                                \
-	PTX_HEADER KERNEL_OUT("lines")                                                                \
-	".reg .b64 %v<9>; .reg .b32 %w<8>;\n"                                                         \
-	"mov.u32 %w1, %laneid; mul.lo.u32 %w1, %w1, " #turn "; and.b32 %w1, %w1, 31;\n"               \
-	"add.u64 %v1, %o, 255; and.b64 %v1, %v1, -128;\n"                                             \
-	"mad.wide.u32 %v1, %w1, 16, %v1;\n"                                                           \
-	"or.b32 %w2, %w1, 7; mul.lo.u32 %w2, %w2, " #back "; and.b32 %w2, %w2, 31;\n"                 \
-	"mov.u64 %v2, 0; mov.u64 %v5, 0; mov.u32 %w5, 0; mov.u32 %w6, 0; mov.u32 %w7, %ctaid.x;\n"    \
-	"setp.ne.u32 %p1, %w7, 0; @%p1 bra READ;\n"                                                   \
-	"WRITE: add.u64 %v2, %v2, 1; " store " [%v1], {%v2, %v2};\n"                                  \
-	"setp.lt.u64 %p2, %v2, %x; @%p2 bra WRITE; ret;\n"                                            \
-	"READ: " load " {%v3, %v4}, [%v1];\n"                                                         \
-	"cvt.u32.u64 %w3, %v4; shfl.sync.idx.b32 %w3, %w3, %w2, 31, -1; cvt.u64.u32 %v6, %w3;\n"      \
-	"min.u64 %v7, %v3, %v4; setp.lt.u64 %p3, %v7, %v6; @%p3 add.u32 %w5, %w5, 1;\n"               \
-	"setp.ne.u64 %p4, %v3, %v5; @%p4 add.u32 %w6, %w6, 1; mov.u64 %v5, %v3;\n"                    \
-	"setp.lt.u64 %p5, %v6, %x; vote.sync.any.pred %p5, %p5, -1; @%p5 bra READ;\n"                \
-	"red.global.add.u32 [%o], %w5; mov.u32 %w4, %laneid; setp.ne.u32 %p6, %w4, 0;\n"              \
-	"@!%p6 st.global.u32 [%o+4], %w6; ret;\n}\n"
+#define LINES(store, load, turn, back) \
+	PTX_HEADER KERNEL_OUT("lines") ".reg .b64 %v<9>; .reg .b32 %w<8>;\n" \
+				       "mov.u32 %w1, %laneid; mul.lo.u32 %w1, %w1, " #turn "; and.b32 %w1, %w1, 31;\n" \
+				       "add.u64 %v1, %o, 255; and.b64 %v1, %v1, -128;\n" \
+				       "mad.wide.u32 %v1, %w1, 16, %v1;\n" \
+				       "or.b32 %w2, %w1, 7; mul.lo.u32 %w2, %w2, " #back "; and.b32 %w2, %w2, 31;\n" \
+				       "mov.u64 %v2, 0; mov.u64 %v5, 0; mov.u32 %w5, 0; mov.u32 %w6, 0; mov.u32 %w7, %ctaid.x;\n" \
+				       "setp.ne.u32 %p1, %w7, 0; @%p1 bra READ;\n" \
+				       "WRITE: add.u64 %v2, %v2, 1; " store " [%v1], {%v2, %v2};\n" \
+				       "setp.lt.u64 %p2, %v2, %x; @%p2 bra WRITE; ret;\n" \
+				       "READ: " load " {%v3, %v4}, [%v1];\n" \
+				       "cvt.u32.u64 %w3, %v4; shfl.sync.idx.b32 %w3, %w3, %w2, 31, -1; cvt.u64.u32 %v6, %w3;\n" \
+				       "min.u64 %v7, %v3, %v4; setp.lt.u64 %p3, %v7, %v6; @%p3 add.u32 %w5, %w5, 1;\n" \
+				       "setp.ne.u64 %p4, %v3, %v5; @%p4 add.u32 %w6, %w6, 1; mov.u64 %v5, %v3;\n" \
+				       "setp.lt.u64 %p5, %v6, %x; vote.sync.any.pred %p5, %p5, -1; @%p5 bra READ;\n" \
+				       "red.global.add.u32 [%o], %w5; mov.u32 %w4, %laneid; setp.ne.u32 %p6, %w4, 0;\n" \
+				       "@!%p6 st.global.u32 [%o+4], %w6; ret;\n}\n"
 
 static void check(const char *ptx)
 {

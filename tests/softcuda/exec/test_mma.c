@@ -7,7 +7,10 @@
 
 enum { MAX_SIDE = 256 };
 
-struct shape { const char *name; unsigned rows, columns, k; };
+struct shape {
+	const char *name;
+	unsigned rows, columns, k;
+};
 
 /* The bits of a small integer in a type. */
 static uint64_t bits_of_value(const char *type, int x)
@@ -91,7 +94,10 @@ static void make_problem(struct problem *p, const struct shape *s, const char *a
 
 /* ---- mma: registers as in PTX ISA 9.7.14.5, of lane 4 g + t ---------------------------------------------------------------- */
 
-struct mma_case { struct shape shape; const char *name, *d, *a, *b; };
+struct mma_case {
+	struct shape shape;
+	const char *name, *d, *a, *b;
+};
 
 static void fill_registers(const struct mma_case *c, const struct problem *p, uint8_t *in, unsigned lane_bytes)
 {
@@ -126,9 +132,10 @@ static void write_mma_kernel(const struct mma_case *c, unsigned x, unsigned y, u
 	const unsigned n[3] = { x, y, sums };
 	size_t at = (size_t)snprintf(text, bytes,
 				     PTX_HEADER ".visible .entry k(.param .u64 out, .param .u64 in) {\n"
-				     ".reg .b64 %%o, %%i; .reg .b32 %%t; .reg .b%u a<9>, b<9>, c<9>, d<9>;\n"
-				     "ld.param.u64 %%o, [out]; ld.param.u64 %%i, [in]; mov.u32 %%t, %%tid.x;\n"
-				     "mad.wide.u32 %%i, %%t, %u, %%i; mad.wide.u32 %%o, %%t, %u, %%o;\n", 8 * reg, lane, reg * sums);
+						".reg .b64 %%o, %%i; .reg .b32 %%t; .reg .b%u a<9>, b<9>, c<9>, d<9>;\n"
+						"ld.param.u64 %%o, [out]; ld.param.u64 %%i, [in]; mov.u32 %%t, %%tid.x;\n"
+						"mad.wide.u32 %%i, %%t, %u, %%i; mad.wide.u32 %%o, %%t, %u, %%o;\n",
+				     8 * reg, lane, reg * sums);
 	unsigned from = 0;
 
 	for (unsigned v = 0; v < 3; v++)
@@ -177,13 +184,14 @@ static void check_mma(const struct mma_case *c)
 static void mma_multiplies_in_all_shapes_and_types(void **state)
 {
 	static const struct mma_case cases[] = {
-		MMA(16, 8, f32, f16, f16, ""), MMA(16, 16, f32, f16, f16, ""), MMA(16, 8, f16, f16, f16, ""), MMA(16, 16, f16, f16, f16, ""),
-		MMA(16, 8, f32, bf16, bf16, ""), MMA(16, 16, f32, bf16, bf16, ""), MMA(16, 4, f32, tf32, tf32, ""), MMA(16, 8, f32, tf32, tf32, ""),
-		MMA(16, 16, f32, e4m3, e4m3, ""), MMA(16, 32, f32, e4m3, e5m2, ""), MMA(16, 32, f16, e5m2, e5m2, ""), MMA(8, 4, f64, f64, f64, ""),
-		MMA(16, 4, f64, f64, f64, ""), MMA(16, 8, f64, f64, f64, ""), MMA(16, 16, f64, f64, f64, ""), MMA(8, 16, s32, s8, u8, ""),
-		MMA(16, 16, s32, u8, s8, ""), MMA(16, 32, s32, s8, s8, ""), MMA(8, 32, s32, s4, s4, ""), MMA(16, 32, s32, u4, s4, ""),
-		MMA(16, 64, s32, s4, u4, ""), MMA(8, 128, s32, b1, b1, ".xor.popc"), MMA(16, 128, s32, b1, b1, ".and.popc"),
-		MMA(16, 256, s32, b1, b1, ".xor.popc"),
+		MMA(16, 8, f32, f16, f16, ""),         MMA(16, 16, f32, f16, f16, ""),         MMA(16, 8, f16, f16, f16, ""),
+		MMA(16, 16, f16, f16, f16, ""),        MMA(16, 8, f32, bf16, bf16, ""),        MMA(16, 16, f32, bf16, bf16, ""),
+		MMA(16, 4, f32, tf32, tf32, ""),       MMA(16, 8, f32, tf32, tf32, ""),        MMA(16, 16, f32, e4m3, e4m3, ""),
+		MMA(16, 32, f32, e4m3, e5m2, ""),      MMA(16, 32, f16, e5m2, e5m2, ""),       MMA(8, 4, f64, f64, f64, ""),
+		MMA(16, 4, f64, f64, f64, ""),         MMA(16, 8, f64, f64, f64, ""),          MMA(16, 16, f64, f64, f64, ""),
+		MMA(8, 16, s32, s8, u8, ""),           MMA(16, 16, s32, u8, s8, ""),           MMA(16, 32, s32, s8, s8, ""),
+		MMA(8, 32, s32, s4, s4, ""),           MMA(16, 32, s32, u4, s4, ""),           MMA(16, 64, s32, s4, u4, ""),
+		MMA(8, 128, s32, b1, b1, ".xor.popc"), MMA(16, 128, s32, b1, b1, ".and.popc"), MMA(16, 256, s32, b1, b1, ".xor.popc"),
 	};
 
 	(void)state;
@@ -198,7 +206,8 @@ static void mma_sp_multiplies_by_the_stored_half(void **state)
 {
 	static struct problem p;
 	struct rig *r = rig_open(
-		PTX_HEADER ".visible .entry k(.param .u64 out, .param .u64 in) {\n.reg .b64 %o, %i; .reg .b32 %t, e, a<4>, b<4>; .reg .f32 c<4>;\n"
+		PTX_HEADER
+		".visible .entry k(.param .u64 out, .param .u64 in) {\n.reg .b64 %o, %i; .reg .b32 %t, e, a<4>, b<4>; .reg .f32 c<4>;\n"
 		"ld.param.u64 %o, [out]; ld.param.u64 %i, [in]; mov.u32 %t, %tid.x; mad.wide.u32 %o, %t, 16, %o; mad.wide.u32 %i, %t, 48, %i;\n"
 		"ld.global.v4.b32 {a0, a1, a2, a3}, [%i]; ld.global.v4.b32 {b0, b1, b2, b3}, [%i+16]; ld.global.b32 e, [%i+32];\n"
 		"mov.f32 c0, 0f3f800000; mov.f32 c1, c0; mov.f32 c2, c0; mov.f32 c3, c0;\n"
@@ -238,7 +247,12 @@ static void mma_sp_multiplies_by_the_stored_half(void **state)
 
 /* ---- wmma: load, mma, store ------------------------------------------------------------------------------------------------ */
 
-struct wmma_case { struct shape shape; const char *d, *a; unsigned n_a, n_b, n_c; const char *types; };
+struct wmma_case {
+	struct shape shape;
+	const char *d, *a;
+	unsigned n_a, n_b, n_c;
+	const char *types;
+};
 
 static void check_wmma(const struct wmma_case *c, bool a_by_column, bool b_by_column, bool d_by_column)
 {
@@ -255,17 +269,19 @@ static void check_wmma(const struct wmma_case *c, bool a_by_column, bool b_by_co
 	add_list(lb, 0, sizeof lb, 'b', c->n_b, "");
 	add_list(lc, 0, sizeof lc, 'c', c->n_c, "");
 	add_list(ld, 0, sizeof ld, 'd', c->n_c, "");
-	snprintf(text, sizeof text,
-		 PTX_HEADER ".visible .entry k(.param .u64 out, .param .u64 in) {\n.reg .b64 %%o, %%i; .reg .b%u a<9>, b<9>, c<9>, d<9>; .reg .b32 %%n;\n"
-		 ".shared .align 32 .b8 s[8192]; ld.param.u64 %%o, [out]; ld.param.u64 %%i, [in]; mov.u32 %%n, %u;\n"
-		 "wmma.load.a.sync.aligned.%s.%s.%s %s, [%%i], %u; wmma.load.b.sync.aligned.%s.%s.global.%s %s, [%%i+32768], %%n;\n"
-		 "wmma.load.c.sync.aligned.%s.%s.%s %s, [%%i+65536], %u;\nwmma.mma%s.sync.aligned.%s.%s.%s.%s %s, %s, %s, %s;\n"
-		 "wmma.store.d.sync.aligned.%s.%s.shared.%s [s+32], %s, %u; wmma.load.c.sync.aligned.%s.%s.shared.%s %s, [s+32], %u;\n"
-		 "wmma.store.d.sync.aligned.%s.%s.%s [%%o], %s, %u; ret; }\n",
-		 reg, ldb, a_by_column ? "col" : "row", s->name, c->a, la, lda, b_by_column ? "col" : "row", s->name, c->a, lb,
-		 d_by_column ? "col" : "row", s->name, c->d, lc, ldd, bits == 1 ? ".xor.popc" : "", a_by_column ? "col" : "row",
-		 b_by_column ? "col" : "row", s->name, c->types, ld, la, lb, lc, d_by_column ? "col" : "row", s->name, c->d, ld, ldd,
-		 d_by_column ? "col" : "row", s->name, c->d, lc, ldd, d_by_column ? "col" : "row", s->name, c->d, lc, ldd);
+	snprintf(
+		text, sizeof text,
+		PTX_HEADER
+		".visible .entry k(.param .u64 out, .param .u64 in) {\n.reg .b64 %%o, %%i; .reg .b%u a<9>, b<9>, c<9>, d<9>; .reg .b32 %%n;\n"
+		".shared .align 32 .b8 s[8192]; ld.param.u64 %%o, [out]; ld.param.u64 %%i, [in]; mov.u32 %%n, %u;\n"
+		"wmma.load.a.sync.aligned.%s.%s.%s %s, [%%i], %u; wmma.load.b.sync.aligned.%s.%s.global.%s %s, [%%i+32768], %%n;\n"
+		"wmma.load.c.sync.aligned.%s.%s.%s %s, [%%i+65536], %u;\nwmma.mma%s.sync.aligned.%s.%s.%s.%s %s, %s, %s, %s;\n"
+		"wmma.store.d.sync.aligned.%s.%s.shared.%s [s+32], %s, %u; wmma.load.c.sync.aligned.%s.%s.shared.%s %s, [s+32], %u;\n"
+		"wmma.store.d.sync.aligned.%s.%s.%s [%%o], %s, %u; ret; }\n",
+		reg, ldb, a_by_column ? "col" : "row", s->name, c->a, la, lda, b_by_column ? "col" : "row", s->name, c->a, lb,
+		d_by_column ? "col" : "row", s->name, c->d, lc, ldd, bits == 1 ? ".xor.popc" : "", a_by_column ? "col" : "row",
+		b_by_column ? "col" : "row", s->name, c->types, ld, la, lb, lc, d_by_column ? "col" : "row", s->name, c->d, ld, ldd,
+		d_by_column ? "col" : "row", s->name, c->d, lc, ldd, d_by_column ? "col" : "row", s->name, c->d, lc, ldd);
 	make_problem(&p, s, c->a, c->a, false);
 	r = rig_open(text);
 	in = rig_memory(r, 131072);
@@ -294,6 +310,7 @@ static void check_wmma(const struct wmma_case *c, bool a_by_column, bool b_by_co
 
 static void wmma_multiplies_matrices_in_memory(void **state)
 {
+	/* clang-format off */
 	static const struct wmma_case cases[] = {
 		{ WMMA(16, 16, 16), "f32", "f16", 8, 8, 8, "f32.f32" },      { WMMA(32, 8, 16), "f32", "f16", 8, 8, 8, "f32.f32" },
 		{ WMMA(8, 32, 16), "f32", "f16", 8, 8, 8, "f32.f32" },       { WMMA(16, 16, 16), "f16", "f16", 8, 8, 4, "f16.f16" },
@@ -304,11 +321,12 @@ static void wmma_multiplies_matrices_in_memory(void **state)
 		{ WMMA(8, 32, 16), "s32", "s8", 1, 4, 8, "s32.s8.s8.s32" },   { WMMA(8, 8, 4), "f64", "f64", 1, 1, 2, "f64.f64.f64.f64" },
 		{ WMMA(8, 8, 32), "s32", "s4", 1, 1, 2, "s32.s4.s4.s32" },    { WMMA(8, 8, 128), "s32", "b1", 1, 1, 2, "s32.b1.b1.s32" },
 	};
+	/* clang-format on */
 
 	(void)state;
 	for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++)
 		for (unsigned layout = 0; layout < 8; layout++)
-			if (bits_in_type(cases[k].a) >= 8 || (layout & 3) == 2)  /* sub-byte types: row.col only */
+			if (bits_in_type(cases[k].a) >= 8 || (layout & 3) == 2) /* sub-byte types: row.col only */
 				check_wmma(&cases[k], layout & 1, layout & 2, layout & 4);
 }
 
@@ -317,16 +335,17 @@ static void wmma_multiplies_matrices_in_memory(void **state)
 /* Row r of matrix m has the elements 100 m + 8 r + 0 ... 7. */
 static void ldmatrix_and_stmatrix_move_matrices_of_8_by_8(void **state)
 {
-	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k") ".shared .align 16 .b8 s[1024]; .reg .b32 %s, %a;\n"
-				 "mov.u32 %s, s; shl.b32 %r1, %t, 4; add.u32 %a, %s, %r1; cvt.u64.u32 %d1, %r1; add.u64 %d1, %x, %d1;\n"
-				 "ld.global.v4.u32 {%r2, %r3, %r4, %r5}, [%d1]; st.shared.v4.u32 [%a], {%r2, %r3, %r4, %r5};\n"
-				 "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r2, %r3, %r4, %r5}, [%a];\n"
-				 "ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%r6, %r7}, [%a];\n"
-				 "ldmatrix.sync.aligned.m8n8.x1.shared::cta.b16 {%r8}, [%a]; movmatrix.sync.aligned.m8n8.trans.b16 %r9, %r8;\n"
-				 "mad.wide.u32 %d2, %t, 32, %o; st.global.v4.u32 [%d2], {%r2, %r3, %r4, %r5}; st.global.v4.u32 [%d2+16], {%r6, %r7, %r8, %r9};\n"
-				 "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%a+512], {%r2, %r3, %r4, %r5};\n"
-				 "ld.shared.v4.u32 {%r2, %r3, %r4, %r5}, [%a+512]; mad.wide.u32 %d2, %t, 16, %o; st.global.v4.u32 [%d2+1024], {%r2, %r3, %r4, %r5};\n"
-				 "ret; }");
+	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT(
+		"k") ".shared .align 16 .b8 s[1024]; .reg .b32 %s, %a;\n"
+		     "mov.u32 %s, s; shl.b32 %r1, %t, 4; add.u32 %a, %s, %r1; cvt.u64.u32 %d1, %r1; add.u64 %d1, %x, %d1;\n"
+		     "ld.global.v4.u32 {%r2, %r3, %r4, %r5}, [%d1]; st.shared.v4.u32 [%a], {%r2, %r3, %r4, %r5};\n"
+		     "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r2, %r3, %r4, %r5}, [%a];\n"
+		     "ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%r6, %r7}, [%a];\n"
+		     "ldmatrix.sync.aligned.m8n8.x1.shared::cta.b16 {%r8}, [%a]; movmatrix.sync.aligned.m8n8.trans.b16 %r9, %r8;\n"
+		     "mad.wide.u32 %d2, %t, 32, %o; st.global.v4.u32 [%d2], {%r2, %r3, %r4, %r5}; st.global.v4.u32 [%d2+16], {%r6, %r7, %r8, %r9};\n"
+		     "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%a+512], {%r2, %r3, %r4, %r5};\n"
+		     "ld.shared.v4.u32 {%r2, %r3, %r4, %r5}, [%a+512]; mad.wide.u32 %d2, %t, 16, %o; st.global.v4.u32 [%d2+1024], {%r2, %r3, %r4, %r5};\n"
+		     "ret; }");
 	uint16_t *in = rig_memory(r, 512), *out = rig_memory(r, 1536);
 
 	(void)state;
@@ -353,9 +372,10 @@ static void ldmatrix_and_stmatrix_move_matrices_of_8_by_8(void **state)
 
 static void diverged_lanes_meet_at_a_matrix_instruction(void **state)
 {
-	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k") "setp.lt.u32 %p1, %t, 9; mov.u32 %r1, %t; @%p1 bra LATE;\n"
-				 "movmatrix.sync.aligned.m8n8.trans.b16 %r2, %r1; bra DONE;\n"
-				 "LATE: movmatrix.sync.aligned.m8n8.trans.b16 %r2, %r1; DONE: st.global.u32 [%mine], %r2; ret; }");
+	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT(
+		"k") "setp.lt.u32 %p1, %t, 9; mov.u32 %r1, %t; @%p1 bra LATE;\n"
+		     "movmatrix.sync.aligned.m8n8.trans.b16 %r2, %r1; bra DONE;\n"
+		     "LATE: movmatrix.sync.aligned.m8n8.trans.b16 %r2, %r1; DONE: st.global.u32 [%mine], %r2; ret; }");
 	uint32_t *out = rig_memory(r, 128);
 
 	(void)state;

@@ -6,13 +6,13 @@
 #include <stdio.h>
 #include <sys/mman.h>
 
-enum { N = 3, BYTES = 4096, HOLE = 2048 };  /* the last device has no memory from offset HOLE */
+enum { N = 3, BYTES = 4096, HOLE = 2048 }; /* the last device has no memory from offset HOLE */
 
 struct test_team {
 	gpul_exec_team team;
 	_Alignas(16) uint8_t copy[N][BYTES];
 	_Atomic uint64_t changes;
-	bool turned;               /* the devices are in the opposite order */
+	bool turned; /* the devices are in the opposite order */
 	void *addresses;
 };
 
@@ -33,7 +33,9 @@ static bool find_copies(gpul_exec_team *team, uint64_t offset, gpul_exec_copies 
 static struct test_team *make_team(struct rig *r, uint32_t unwritable)
 {
 	static struct test_team t;
-	gpul_exec_range range = { .bytes = BYTES, .flags = GPUL_EXEC_MEM_MULTICAST, .team = &t.team, .unwritable = unwritable, .label = "cuMemMap" };
+	gpul_exec_range range = {
+		.bytes = BYTES, .flags = GPUL_EXEC_MEM_MULTICAST, .team = &t.team, .unwritable = unwritable, .label = "cuMemMap"
+	};
 
 	t = (struct test_team){ .team = { find_copies } };
 	t.addresses = mmap(NULL, BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -51,8 +53,8 @@ static void end_team(struct rig *r, const struct test_team *t)
 
 /* A kernel k(out, x): x is a multicast address; each thread has its own 16 bytes of it at [%a], and of out at [%b]. */
 #define KERNEL_BEGIN \
-	".version 9.0\n.target sm_100a\n.address_size 64\n" KERNEL_OUT("k") \
-	".reg .b64 %a, %b; .reg .b32 %l; mov.u32 %l, %tid.x; mad.wide.u32 %a, %l, 16, %x; mad.wide.u32 %b, %l, 16, %o;\n"
+	".version 9.0\n.target sm_100a\n.address_size 64\n" KERNEL_OUT( \
+		"k") ".reg .b64 %a, %b; .reg .b32 %l; mov.u32 %l, %tid.x; mad.wide.u32 %a, %l, 16, %x; mad.wide.u32 %b, %l, 16, %o;\n"
 #define KERNEL(body) KERNEL_BEGIN body " ret; }\n"
 
 static uint64_t address_of(const struct test_team *t, unsigned offset)
@@ -62,7 +64,10 @@ static uint64_t address_of(const struct test_team *t, unsigned offset)
 
 /* ---- ld_reduce --------------------------------------------------------------------------------- */
 
-struct reduction { const char *text; uint32_t word[N], want; };  /* the same word in each part of the vector */
+struct reduction {
+	const char *text;
+	uint32_t word[N], want;
+}; /* the same word in each part of the vector */
 
 /* f32: 100000000, 1, -100000000: (a + b) + c is 0, in another order 1.  f16 2048 and bf16 256: adding 1 is a tie, which
  * rounds to even. */
@@ -106,7 +111,10 @@ static void write_kernel(const char *form, char *text, size_t text_bytes)
 	const char *const type = registers[vector + 1] == 'h' ? "b16" : registers[vector + 1] == 'f' ? "f32" : "b32";
 
 	snprintf(text, text_bytes, "%smultimem.ld_reduce.relaxed.sys.global.%s, [%%a]; st%s.%s [%%b], %s; ret; }\n", KERNEL_BEGIN, form,
-		 four ? ".v4" : vector ? ".v2" : "", type, eight ? "{%h0, %h7}" : registers);
+		 four     ? ".v4"
+		 : vector ? ".v2"
+			  : "",
+		 type, eight ? "{%h0, %h7}" : registers);
 }
 
 static void loads_reduce_in_the_order_of_the_team(void **state)
@@ -136,7 +144,8 @@ static void loads_reduce_in_the_order_of_the_team(void **state)
 
 static void a_reduction_of_64_bits(void **state)
 {
-	struct rig *r = rig_open(KERNEL("multimem.ld_reduce.min.s64 %d0, [%a]; st.u64 [%b], %d0; multimem.ld_reduce.add.f64 %d1, [%a+8]; st.u64 [%b+8], %d1;"));
+	struct rig *r = rig_open(KERNEL(
+		"multimem.ld_reduce.min.s64 %d0, [%a]; st.u64 [%b], %d0; multimem.ld_reduce.add.f64 %d1, [%a+8]; st.u64 [%b+8], %d1;"));
 	struct test_team *t = make_team(r, 0);
 	uint64_t *out = rig_memory(r, 16);
 
@@ -151,13 +160,13 @@ static void a_reduction_of_64_bits(void **state)
 	rig_expect_ok(r, "k", 1, 1, out, address_of(t, 16));
 	assert_int_equal(out[0], -1);
 	assert_int_equal(out[1], 0);
-	t->turned = true;  /* -1e17 + 1 + 1e17 is 0, too: change the order once more */
+	t->turned = true; /* -1e17 + 1 + 1e17 is 0, too: change the order once more */
 	atomic_fetch_add(&t->changes, 1);
 	memcpy(t->copy[2] + 24, (double[]){ 1 }, 8);
 	memcpy(t->copy[1] + 24, (double[]){ -1e17 }, 8);
 	memcpy(t->copy[0] + 24, (double[]){ 1e17 }, 8);
 	rig_expect_ok(r, "k", 1, 1, out, address_of(t, 16));
-	assert_int_equal(out[1], 0);  /* (1 - 1e17) + 1e17 */
+	assert_int_equal(out[1], 0); /* (1 - 1e17) + 1e17 */
 	end_team(r, t);
 }
 
@@ -185,10 +194,11 @@ static void stores_reach_each_copy(void **state)
 
 static void reductions_update_each_copy(void **state)
 {
-	struct rig *r = rig_open(KERNEL("multimem.red.release.sys.global.add.u32 [%x], 2; multimem.red.relaxed.gpu.max.s64 [%x+8], -3;"
-					"mov.b32 %r1, 0x3c003c00; multimem.red.relaxed.sys.add.v2.f16x2 [%x+16], {%r1, %r1};"
-					"mov.f32 %f0, 0f3F800000; multimem.red.relaxed.sys.global.add.f32 [%x+24], %f0;"
-					"mov.b32 %r1, 0x3f803f80; multimem.red.relaxed.sys.global.add.v4.bf16x2 [%x+32], {%r1, %r1, %r1, %r1};"));
+	struct rig *r = rig_open(
+		KERNEL("multimem.red.release.sys.global.add.u32 [%x], 2; multimem.red.relaxed.gpu.max.s64 [%x+8], -3;"
+		       "mov.b32 %r1, 0x3c003c00; multimem.red.relaxed.sys.add.v2.f16x2 [%x+16], {%r1, %r1};"
+		       "mov.f32 %f0, 0f3F800000; multimem.red.relaxed.sys.global.add.f32 [%x+24], %f0;"
+		       "mov.b32 %r1, 0x3f803f80; multimem.red.relaxed.sys.global.add.v4.bf16x2 [%x+32], {%r1, %r1, %r1, %r1};"));
 	struct test_team *t = make_team(r, 0);
 
 	(void)state;
@@ -203,7 +213,7 @@ static void reductions_update_each_copy(void **state)
 
 		assert_int_equal(word[0], n + 128);
 		assert_int_equal(*(const int64_t *)(const void *)(word + 2), -3);
-		assert_int_equal(word[4], 0x54005400);  /* 64 twice */
+		assert_int_equal(word[4], 0x54005400); /* 64 twice */
 		assert_int_equal(word[5], 0x54005400);
 		assert_int_equal(word[6], 0x42800000);
 		assert_int_equal(word[11], 0x42804280);
@@ -223,7 +233,8 @@ static void ordinary_stores_reach_each_copy(void **state)
 		struct test_team *t;
 		uint32_t *out;
 
-		snprintf(text, sizeof text, "%scvt.u64.u32 %%d1, %%l; setp.lt.u32 %%p1, %%l, 16; @%%p1 mov.b64 %%b, %%a; %s ret; }\n", KERNEL_BEGIN, stores[k]);
+		snprintf(text, sizeof text, "%scvt.u64.u32 %%d1, %%l; setp.lt.u32 %%p1, %%l, 16; @%%p1 mov.b64 %%b, %%a; %s ret; }\n",
+			 KERNEL_BEGIN, stores[k]);
 		r = rig_open(text);
 		t = make_team(r, 0);
 		out = rig_memory(r, 32 * 16);
@@ -267,7 +278,8 @@ static void accesses_that_are_faults(void **state)
 
 static void forms_that_ptx_lacks_are_refused(void **state)
 {
-	static const char *const forms[] = { "multimem.ld_reduce.add.acc::f32.u32 %r0, [%a];", "multimem.st.v8.f32 [%a], {%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7};",
+	static const char *const forms[] = { "multimem.ld_reduce.add.acc::f32.u32 %r0, [%a];",
+					     "multimem.st.v8.f32 [%a], {%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7};",
 					     "multimem.st.b16 [%a], %h0;" };
 	(void)state;
 	for (size_t k = 0; k < sizeof forms / sizeof forms[0]; k++) {

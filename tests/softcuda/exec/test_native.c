@@ -8,6 +8,7 @@
 
 enum { THREADS = 256, BLOCKS = 4, N = THREADS * BLOCKS, OUT_WORDS = 8, IN_WORDS = 4 };
 
+/* clang-format off */
 static const uint64_t special[] = {
 	0, 1, 2, 31, 32, 33, 63, 64, 65, 0xff, 0x7fff, 0x8000, 0xffff, 0x7fffffff, 0x80000000, 0xffffffff, 0x100000000, 0x7fffffffffffffff,
 	0x8000000000000000, 0xffffffffffffffff, 0x3f800000, 0xbf800000, 0x3fc00000, 0x4f000000, 0xcf000000, 0x4effffff, 0x7f800000, 0xff800000,
@@ -16,6 +17,7 @@ static const uint64_t special[] = {
 	0x0000000000000001, 0x000fffffffffffff, 0x0010000000000000, 0x7fefffffffffffff, 0x7ff8000000001234, 0xfff8000000000000, 0x7ff0000000001234,
 	0x3690000000000000, 0x47efffffe0000000, 0x47efffffffffffff, 0x3fe0000000000000, 0x4004000000000000, 0xbfd3333333333333,
 };
+/* clang-format on */
 enum { N_SPECIAL = sizeof special / sizeof *special };
 
 static uint64_t next_random(uint64_t *seed)
@@ -96,23 +98,24 @@ static void expect_same(const char *ptx, const char *what)
 /* ---- arithmetic ---------------------------------------------------------------------------------- */
 
 /* Inputs: %h0 to %h2 (16 bits), %r0 to %r2 (32), %d0 to %d3 (64), %p1 and %p2; the instructions write registers from number 4 on. */
-#define KERNEL                                                                             \
-	".visible .entry k(.param .u64 out, .param .u64 x) {\n"                            \
+#define KERNEL \
+	".visible .entry k(.param .u64 out, .param .u64 x) {\n" \
 	".reg .pred %p<8>; .reg .b16 %h<8>; .reg .b32 %r<40>; .reg .b64 %d<16>; .reg .b64 %o; .reg .b64 %x; .reg .b32 %t;\n" \
-	"ld.param.u64 %o, [out]; ld.param.u64 %x, [x]; mov.u32 %t, %ctaid.x;\n"            \
+	"ld.param.u64 %o, [out]; ld.param.u64 %x, [x]; mov.u32 %t, %ctaid.x;\n" \
 	"{ .reg .b32 a; .reg .b32 b; mov.u32 a, %ntid.x; mov.u32 b, %tid.x; mad.lo.u32 %t, %t, a, b; }\n"
 #define BEGIN PTX_HEADER KERNEL
-#define INPUTS                                                                             \
-	"mad.wide.u32 %o, %t, 64, %o; mad.wide.u32 %x, %t, 32, %x;\n"                      \
+#define INPUTS \
+	"mad.wide.u32 %o, %t, 64, %o; mad.wide.u32 %x, %t, 32, %x;\n" \
 	"ld.global.u64 %d0, [%x]; ld.global.u64 %d1, [%x+8]; ld.global.u64 %d2, [%x+16]; ld.global.u64 %d3, [%x+24];\n" \
 	"cvt.u32.u64 %r0, %d0; cvt.u32.u64 %r1, %d1; cvt.u32.u64 %r2, %d2; cvt.u16.u64 %h0, %d0; cvt.u16.u64 %h1, %d1; cvt.u16.u64 %h2, %d2;\n" \
-	"setp.lt.s64 %p1, %d0, %d1; setp.lt.s64 %p2, %d2, %d3;\n"                          \
+	"setp.lt.s64 %p1, %d0, %d1; setp.lt.s64 %p2, %d2, %d3;\n" \
 	"mov.b64 %d4, 4; mov.b64 %d5, 5; mov.b32 %r4, 6; mov.b32 %r5, 7; mov.b16 %h4, 8; mov.b16 %h5, 9; mov.pred %p4, 0; mov.pred %p5, 1;\n"
-#define OUTPUTS                                                                            \
+#define OUTPUTS \
 	"selp.b32 %r8, 1, 0, %p4; selp.b32 %r9, 1, 0, %p5; mov.b64 %d8, {%r8, %r9}; cvt.u32.u16 %r8, %h4; cvt.u32.u16 %r9, %h5; mov.b64 %d9, {%r8, %r9};\n" \
 	"st.global.u64 [%o], %d4; st.global.u64 [%o+8], %d5; st.global.u32 [%o+16], %r4; st.global.u32 [%o+24], %r5;\n" \
 	"st.global.u64 [%o+32], %d8; st.global.u64 [%o+40], %d9; st.global.u64 [%o+48], %d0; st.global.u32 [%o+56], %r0; ret; }\n"
 
+/* clang-format off */
 static const char *const forms[] = {
 	"add.u32 %r4, %r0, %r1; add.u32 %r5, %r4, 77;", "add.u64 %d4, %d0, %d1; add.u64 %d5, %d4, %d4;", "sub.u32 %r4, %r0, %r1; sub.u64 %d4, %d0, %d1;",
 	"mul.lo.u32 %r4, %r0, %r1; mul.lo.u64 %d4, %d0, %d1;", "mad.lo.u32 %r4, %r0, %r1, %r2; mad.lo.u64 %d4, %d0, %d1, %d2;",
@@ -161,9 +164,11 @@ static const char *const forms[] = {
 	"add.u64 %d4, %d0, %d1; add.u64 %d5, %d1, %d2; add.u64 %d6, %d2, %d3; add.u64 %d7, %d3, %d0; add.u64 %d8, %d0, %d2; add.u64 %d9, %d1, %d3; xor.b64 %d10, %d4, %d5;"
 	"xor.b64 %d11, %d6, %d7; xor.b64 %d12, %d8, %d9; add.u64 %d4, %d4, %d10; add.u64 %d4, %d4, %d11; add.u64 %d4, %d4, %d12; add.u64 %d5, %d4, %d8; add.u64 %d5, %d5, %d0;",
 };
+/* clang-format on */
 
 /* The lanes that leave before the instructions: none; some of each warp; all but one. */
-static const char *const leave[] = { "", "and.b32 %r30, %t, 5; setp.eq.u32 %p7, %r30, 1; @%p7 bra END;\n", "and.b32 %r30, %t, 31; setp.ne.u32 %p7, %r30, 13; @%p7 bra END;\n" };
+static const char *const leave[] = { "", "and.b32 %r30, %t, 5; setp.eq.u32 %p7, %r30, 1; @%p7 bra END;\n",
+				     "and.b32 %r30, %t, 31; setp.ne.u32 %p7, %r30, 13; @%p7 bra END;\n" };
 
 static void arithmetic_has_the_bits_of_the_handlers(void **state)
 {
@@ -183,19 +188,25 @@ static void arithmetic_has_the_bits_of_the_handlers(void **state)
 
 /* The element of a thread's access, %r10, of the 256 of its block: by the thread's number in the block, %r20. */
 static const char *const patterns[] = {
-	"mov.b32 %r10, %r20;", "and.b32 %r10, %r20, 0xe0;", "xor.b32 %r10, %r20, 255;", "mul.lo.u32 %r10, %r20, 5; and.b32 %r10, %r10, 255;", "shr.u32 %r10, %r20, 3;",
-	"add.u32 %r10, %r20, 7; and.b32 %r10, %r10, 255;",
+	"mov.b32 %r10, %r20;",      "and.b32 %r10, %r20, 0xe0;",
+	"xor.b32 %r10, %r20, 255;", "mul.lo.u32 %r10, %r20, 5; and.b32 %r10, %r10, 255;",
+	"shr.u32 %r10, %r20, 3;",   "add.u32 %r10, %r20, 7; and.b32 %r10, %r10, 255;",
 };
 
 /* %d10 (and %r11): the address of the element in memory that belongs to the block, or the thread. */
-struct space { const char *name, *setup, *address; };
+struct space {
+	const char *name, *setup, *address;
+};
 static const struct space spaces[] = {
-	{ "global", "mov.u32 %r21, %ctaid.x; shl.b32 %r21, %r21, 8; add.u32 %r21, %r21, %r10; mad.wide.u32 %d10, %r21, BYTES, %o;\n", "%d10" },
-	{ "generic", "mov.u32 %r21, %ctaid.x; shl.b32 %r21, %r21, 8; add.u32 %r21, %r21, %r10; mad.wide.u32 %d10, %r21, BYTES, %o;\n", "%d10" },
+	{ "global", "mov.u32 %r21, %ctaid.x; shl.b32 %r21, %r21, 8; add.u32 %r21, %r21, %r10; mad.wide.u32 %d10, %r21, BYTES, %o;\n",
+	  "%d10" },
+	{ "generic", "mov.u32 %r21, %ctaid.x; shl.b32 %r21, %r21, 8; add.u32 %r21, %r21, %r10; mad.wide.u32 %d10, %r21, BYTES, %o;\n",
+	  "%d10" },
 	{ "shared", "mov.u32 %r11, shared; mad.lo.u32 %r11, %r10, BYTES, %r11;\n", "%r11" },
 	{ "generic shared", "mov.u64 %d10, shared; cvta.shared.u64 %d10, %d10; mad.wide.u32 %d10, %r10, BYTES, %d10;\n", "%d10" },
 	{ "local", "mov.u64 %d10, local; and.b32 %r11, %r10, 7; mad.wide.u32 %d10, %r11, BYTES, %d10;\n", "%d10" },
-	{ "generic local", "mov.u64 %d10, local; cvta.local.u64 %d10, %d10; and.b32 %r11, %r10, 7; mad.wide.u32 %d10, %r11, BYTES, %d10;\n", "%d10" },
+	{ "generic local", "mov.u64 %d10, local; cvta.local.u64 %d10, %d10; and.b32 %r11, %r10, 7; mad.wide.u32 %d10, %r11, BYTES, %d10;\n",
+	  "%d10" },
 	{ "local by 32 bits", "mov.u32 %r11, local; and.b32 %r12, %r10, 7; mad.lo.u32 %r11, %r12, BYTES, %r11;\n", "%r11" },
 };
 static const char *const suffixes[] = { ".global", "", ".shared", "", ".local", "", ".local" };
@@ -218,19 +229,23 @@ static void make_access(char *ptx, size_t room, unsigned space, const char *patt
 	char text[1024];
 	const char *type = bytes == 4 ? "u32" : "u64", *s = suffixes[space], *at = spaces[space].address;
 
-	snprintf(ptx, room, "%s", PTX_HEADER ".visible .entry k(.param .u64 out, .param .u64 x) {\n"
-		 ".reg .pred %p<8>; .reg .b32 %r<40>; .reg .b64 %d<16>; .reg .b64 %o; .reg .b64 %x; .reg .b32 %t;\n"
-		 ".shared .align 8 .b8 shared[2048]; .local .align 8 .b8 local[64];\n"
-		 "ld.param.u64 %o, [out]; ld.param.u64 %x, [x]; mov.u32 %t, %ctaid.x; mov.u32 %r20, %ntid.x; mul.lo.u32 %t, %t, %r20; mov.u32 %r20, %tid.x; add.u32 %t, %t, %r20;\n"
-		 "mad.wide.u32 %x, %t, 32, %x; ld.global.u64 %d0, [%x]; ld.global.u32 %r0, [%x]; mov.u64 %d4, 0; mov.u32 %r4, 0;\n");
+	snprintf(
+		ptx, room, "%s",
+		PTX_HEADER
+		".visible .entry k(.param .u64 out, .param .u64 x) {\n"
+		".reg .pred %p<8>; .reg .b32 %r<40>; .reg .b64 %d<16>; .reg .b64 %o; .reg .b64 %x; .reg .b32 %t;\n"
+		".shared .align 8 .b8 shared[2048]; .local .align 8 .b8 local[64];\n"
+		"ld.param.u64 %o, [out]; ld.param.u64 %x, [x]; mov.u32 %t, %ctaid.x; mov.u32 %r20, %ntid.x; mul.lo.u32 %t, %t, %r20; mov.u32 %r20, %tid.x; add.u32 %t, %t, %r20;\n"
+		"mad.wide.u32 %x, %t, 32, %x; ld.global.u64 %d0, [%x]; ld.global.u32 %r0, [%x]; mov.u64 %d4, 0; mov.u32 %r4, 0;\n");
 	add_text(ptx, room, pattern, bytes);
 	add_text(ptx, room, spaces[space].setup, bytes);
 	add_text(ptx, room, leaving, bytes);
-	snprintf(text, sizeof text,
-		 "st%s.%s [%s+%d], %%%c0; ld%s.%s %%%c4, [%s+%d]; add.%s %%%c4, %%%c4, 1; st%s.%s [%s+%d], %%%c4;\n", s, type, at, offset, bytes == 4 ? 'r' : 'd', s, type,
-		 bytes == 4 ? 'r' : 'd', at, offset, type, bytes == 4 ? 'r' : 'd', bytes == 4 ? 'r' : 'd', s, type, at, offset, bytes == 4 ? 'r' : 'd');
+	snprintf(text, sizeof text, "st%s.%s [%s+%d], %%%c0; ld%s.%s %%%c4, [%s+%d]; add.%s %%%c4, %%%c4, 1; st%s.%s [%s+%d], %%%c4;\n", s,
+		 type, at, offset, bytes == 4 ? 'r' : 'd', s, type, bytes == 4 ? 'r' : 'd', at, offset, type, bytes == 4 ? 'r' : 'd',
+		 bytes == 4 ? 'r' : 'd', s, type, at, offset, bytes == 4 ? 'r' : 'd');
 	add_text(ptx, room, text, bytes);
-	add_text(ptx, room, "END: mad.wide.u32 %o, %t, 16, %o; st.global.u64 [%o+16384], %d4; st.global.u32 [%o+16392], %r4; ret; }\n", bytes);
+	add_text(ptx, room, "END: mad.wide.u32 %o, %t, 16, %o; st.global.u64 [%o+16384], %d4; st.global.u32 [%o+16392], %r4; ret; }\n",
+		 bytes);
 }
 
 static void memory_is_the_same(void **state)
@@ -245,7 +260,8 @@ static void memory_is_the_same(void **state)
 				const unsigned bytes = n % 2 ? 8 : 4;
 
 				make_access(ptx, sizeof ptx, s, patterns[p], bytes, leave[n / 2], 0);
-				snprintf(what, sizeof what, "%u bytes of %s memory, %s, %s", bytes, spaces[s].name, patterns[p], leave[n / 2]);
+				snprintf(what, sizeof what, "%u bytes of %s memory, %s, %s", bytes, spaces[s].name, patterns[p],
+					 leave[n / 2]);
 				expect_same(ptx, what);
 			}
 }
@@ -268,7 +284,9 @@ static void faults_are_the_same(void **state)
 			for (unsigned native = 0; native < 2; native++) {
 				run_kernel(ptx, native, out, sizeof out, fault[native], sizeof fault[native]);
 				assert_true(*fault[native]);
-				if ((mark = strstr(fault[native], " is ")))   /* the address, and what is near it, differ from run to run, as does the first block */
+				if ((mark = strstr(
+					     fault[native],
+					     " is "))) /* the address, and what is near it, differ from run to run, as does the first block */
 					*mark = '\0';
 				if ((mark = strstr(fault[native], " at ")))
 					*mark = '\0';
@@ -286,8 +304,9 @@ static void removed_memory_faults(void **state)
 	(void)state;
 	if (!has_native())
 		skip();
-	r = rig_open(PTX_HEADER KERNEL_OUT("k") "mad.wide.u32 %d0, %t, 8, %x; ld.global.u64 %d1, [%d0]; add.u64 %d1, %d1, 1; mad.wide.u32 %d2, %t, 8, %o;"
-						"st.global.u64 [%d2], %d1; ret; }\n");
+	r = rig_open(PTX_HEADER KERNEL_OUT(
+		"k") "mad.wide.u32 %d0, %t, 8, %x; ld.global.u64 %d1, [%d0]; add.u64 %d1, %d1, 1; mad.wide.u32 %d2, %t, 8, %o;"
+		     "st.global.u64 [%d2], %d1; ret; }\n");
 	in = rig_memory(r, 256 * 8);
 	out = rig_memory(r, 256 * 8);
 	gone = rig_memory(r, 256 * 8);
@@ -309,17 +328,24 @@ static void functions_are_compiled_too(void **state)
 	(void)state;
 	if (!has_native())
 		skip();
-	expect_same(PTX_HEADER ".func (.reg .b32 %q) twice(.reg .b32 %a) { add.u32 %q, %a, %a; add.u32 %q, %q, 1; xor.b32 %q, %q, 5; ret; }\n" KERNEL INPUTS
-		    "call (%r4), twice, (%r0); call (%r5), twice, (%r4);\n" OUTPUTS, "a call");
+	expect_same(
+		PTX_HEADER
+		".func (.reg .b32 %q) twice(.reg .b32 %a) { add.u32 %q, %a, %a; add.u32 %q, %q, 1; xor.b32 %q, %q, 5; ret; }\n" KERNEL INPUTS
+		"call (%r4), twice, (%r0); call (%r5), twice, (%r4);\n" OUTPUTS,
+		"a call");
 	for (unsigned n = 0; n < sizeof leave / sizeof *leave; n++) {
 		char ptx[8192];
 
-		snprintf(ptx, sizeof ptx, "%s%s%s\nEND: %s",
-			 PTX_HEADER ".func (.param .b64 q) sum(.param .b64 a, .param .b32 b) { .reg .b64 %d<4>; .reg .b32 %r<4>; .local .align 8 .b8 at[32];\n"
-			 "ld.param.u64 %d0, [a]; ld.param.u32 %r0, [b]; st.local.u64 [at+8], %d0; st.local.u32 [at+16], %r0; ld.local.u64 %d1, [at+8]; ld.local.u32 %r1, [at+16];\n"
-			 "cvt.u64.u32 %d2, %r1; add.u64 %d1, %d1, %d2; st.param.u64 [q], %d1; ret; }\n" KERNEL INPUTS, leave[n],
-			 "{ .param .b64 a; .param .b32 b; .param .b64 q; st.param.b64 [a], %d0; st.param.b32 [b], %r1; call.uni (q), sum, (a, b); ld.param.b64 %d4, [q]; }\n"
-			 "{ .param .b64 a; .param .b32 b; .param .b64 q; st.param.b64 [a], %d4; st.param.b32 [b], %r2; call.uni (q), sum, (a, b); ld.param.b64 %d5, [q]; }\n", OUTPUTS);
+		snprintf(
+			ptx, sizeof ptx, "%s%s%s\nEND: %s",
+			PTX_HEADER
+			".func (.param .b64 q) sum(.param .b64 a, .param .b32 b) { .reg .b64 %d<4>; .reg .b32 %r<4>; .local .align 8 .b8 at[32];\n"
+			"ld.param.u64 %d0, [a]; ld.param.u32 %r0, [b]; st.local.u64 [at+8], %d0; st.local.u32 [at+16], %r0; ld.local.u64 %d1, [at+8]; ld.local.u32 %r1, [at+16];\n"
+			"cvt.u64.u32 %d2, %r1; add.u64 %d1, %d1, %d2; st.param.u64 [q], %d1; ret; }\n" KERNEL INPUTS,
+			leave[n],
+			"{ .param .b64 a; .param .b32 b; .param .b64 q; st.param.b64 [a], %d0; st.param.b32 [b], %r1; call.uni (q), sum, (a, b); ld.param.b64 %d4, [q]; }\n"
+			"{ .param .b64 a; .param .b32 b; .param .b64 q; st.param.b64 [a], %d4; st.param.b32 [b], %r2; call.uni (q), sum, (a, b); ld.param.b64 %d5, [q]; }\n",
+			OUTPUTS);
 		expect_same(ptx, leave[n]);
 	}
 }
@@ -327,8 +353,11 @@ static void functions_are_compiled_too(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(arithmetic_has_the_bits_of_the_handlers), cmocka_unit_test(memory_is_the_same), cmocka_unit_test(faults_are_the_same),
-		cmocka_unit_test(removed_memory_faults), cmocka_unit_test(functions_are_compiled_too),
+		cmocka_unit_test(arithmetic_has_the_bits_of_the_handlers),
+		cmocka_unit_test(memory_is_the_same),
+		cmocka_unit_test(faults_are_the_same),
+		cmocka_unit_test(removed_memory_faults),
+		cmocka_unit_test(functions_are_compiled_too),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,13 +13,13 @@ struct recorder {
 	struct observer o;
 	char lines[MAX_SEEN][120];
 	unsigned n;
-	bool addresses;              /* record accesses only */
-	unsigned n_yields;           /* number of loads that still have to yield */
-	const char *reg;             /* at a return, the values of these registers */
-	int n_again_inside, n_again_after;   /* how often to restart the launch: at its 20th instruction, and at its end */
-	unsigned n_seen;             /* instructions since the launch began */
-	unsigned most_turns;         /* end the launch after this many turns of a block; 0: no limit */
-	const char *skip;            /* instructions of this opcode are not executed */
+	bool addresses;                    /* record accesses only */
+	unsigned n_yields;                 /* number of loads that still have to yield */
+	const char *reg;                   /* at a return, the values of these registers */
+	int n_again_inside, n_again_after; /* how often to restart the launch: at its 20th instruction, and at its end */
+	unsigned n_seen;                   /* instructions since the launch began */
+	unsigned most_turns;               /* end the launch after this many turns of a block; 0: no limit */
+	const char *skip;                  /* instructions of this opcode are not executed */
 };
 
 __attribute__((format(printf, 2, 3))) static void see(struct recorder *r, const char *fmt, ...)
@@ -79,7 +79,8 @@ static void watch_register(struct recorder *r, const struct warp_state *s, const
 
 static enum observed before(struct observer *o, struct warp_state *s, const struct insn *i, uint32_t on)
 {
-	static const char *const kinds[] = { "", "read", "write", "atomic" }, *const spaces[] = { "global", "?", "shared", "local", "param" };
+	static const char *const kinds[] = { "", "read", "write", "atomic" }, *const spaces[] = { "global", "?", "shared", "local",
+												  "param" };
 	struct recorder *r = (struct recorder *)o;
 	struct lane_accesses a[MAX_INSN_ACCESSES];
 	const unsigned n = gpul_insn_accesses(s, i, on, a);
@@ -88,8 +89,8 @@ static enum observed before(struct observer *o, struct warp_state *s, const stru
 		see(r, "%s %08x", opcode_of(s, i), on);
 	for (unsigned k = 0; k < n; k++)
 		EACH_LANE_OF(l, a[k].lanes)
-			see(r, "%s %s +%llu %u lane %u order %d scope %d", kinds[a[k].kind], spaces[a[k].space[l]],
-			    a[k].space[l] == SPACE_GLOBAL ? 0 : (unsigned long long)a[k].at[l], a[k].bytes[l], l, a[k].order, a[k].scope);
+	see(r, "%s %s +%llu %u lane %u order %d scope %d", kinds[a[k].kind], spaces[a[k].space[l]],
+	    a[k].space[l] == SPACE_GLOBAL ? 0 : (unsigned long long)a[k].at[l], a[k].bytes[l], l, a[k].order, a[k].scope);
 	watch_register(r, s, i);
 	if (r->n_again_inside && ++r->n_seen >= 20) {
 		if (r->n_seen == 20)
@@ -182,9 +183,19 @@ static struct recorder *new_recorder(void)
 	struct recorder *r = calloc(1, sizeof *r);
 
 	assert_non_null(r);
-	r->o = (struct observer){ .name = "test", .serial = true, .before = before, .after = after, .barrier_completes = barrier_completes,
-				  .deadlock = deadlock, .block_begins = block_begins, .block_yields = block_yields, .block_ends = block_ends,
-				  .launch_begins = launch_begins, .launch_ends = launch_ends, .range_added = range_added, .range_removed = range_removed,
+	r->o = (struct observer){ .name = "test",
+				  .serial = true,
+				  .before = before,
+				  .after = after,
+				  .barrier_completes = barrier_completes,
+				  .deadlock = deadlock,
+				  .block_begins = block_begins,
+				  .block_yields = block_yields,
+				  .block_ends = block_ends,
+				  .launch_begins = launch_begins,
+				  .launch_ends = launch_ends,
+				  .range_added = range_added,
+				  .range_removed = range_removed,
 				  .program_ends = program_ends };
 	return r;
 }
@@ -197,11 +208,12 @@ static struct rig *open_watched(const char *ptx, struct recorder *r)
 }
 
 /* Lanes 0 to 7 add, the others do not; a guarded store; a barrier. */
-#define KERNEL                                                                             \
-	PTX_HEADER KERNEL_OUT("k") ".shared .b8 s[512];"                                        \
-	"mov.u32 %r1, %tid.x; setp.lt.u32 %p1, %r1, 8; shl.b32 %r2, %r1, 2; mov.u32 %r3, s; add.u32 %r2, %r2, %r3;" \
-	"st.shared.u32 [%r2], %r1; bar.sync 0; @!%p1 bra skip; add.u32 %r1, %r1, 1; skip: @%p1 st.global.u32 [%mine], %r1;" \
-	"atom.acq_rel.cta.global.add.u32 %r4, [%o], 1; ret; }"
+#define KERNEL \
+	PTX_HEADER KERNEL_OUT( \
+		"k") ".shared .b8 s[512];" \
+		     "mov.u32 %r1, %tid.x; setp.lt.u32 %p1, %r1, 8; shl.b32 %r2, %r1, 2; mov.u32 %r3, s; add.u32 %r2, %r2, %r3;" \
+		     "st.shared.u32 [%r2], %r1; bar.sync 0; @!%p1 bra skip; add.u32 %r1, %r1, 1; skip: @%p1 st.global.u32 [%mine], %r1;" \
+		     "atom.acq_rel.cta.global.add.u32 %r4, [%o], 1; ret; }"
 
 static void sees_instructions_lanes_and_accesses(void **state)
 {
@@ -216,9 +228,9 @@ static void sees_instructions_lanes_and_accesses(void **state)
 	assert_true(has_line(r, "block 0 begins"));
 	assert_true(has_line(r, "setp ffffffff"));
 	assert_true(has_line(r, "add 000000ff"));
-	assert_true(has_line(r, "st 000000ff"));       /* the guarded store of warp 0 */
-	assert_true(has_line(r, "st 00000000"));       /* and of warp 1 */
-	assert_true(has_line(r, "write shared +128 4 lane 0 order 0 scope 2"));  /* warp 1 */
+	assert_true(has_line(r, "st 000000ff"));                                /* the guarded store of warp 0 */
+	assert_true(has_line(r, "st 00000000"));                                /* and of warp 1 */
+	assert_true(has_line(r, "write shared +128 4 lane 0 order 0 scope 2")); /* warp 1 */
 	assert_true(has_line(r, "write global +0 4 lane 7 order 0 scope 2"));
 	assert_int_equal(count_lines(r, "write global +0 4 lane 7 order 0 scope 2"), 1);
 	assert_int_equal(count_lines(r, "write global +0 4 lane 8 order 0 scope 2"), 0);
@@ -262,7 +274,8 @@ static void an_instruction_that_gives_up_its_turn_is_seen_once_by_others(void **
 	g = rig_open_observed(KERNEL, (gpul_exec_machine_options){ .n_workers = 2 }, list, 2);
 	assert_int_equal(rig_run(g, "k", 1, 64, rig_memory(g, 64 * 4), 0), GPUL_EXEC_OK);
 	assert_int_equal(yields->n_yields, 0);
-	assert_int_equal(count_lines(yields, "atom ffffffff") + count_lines(yields, "st ffffffff") + count_lines(yields, "ld ffffffff"), 8 + 5);
+	assert_int_equal(count_lines(yields, "atom ffffffff") + count_lines(yields, "st ffffffff") + count_lines(yields, "ld ffffffff"),
+			 8 + 5);
 	assert_int_equal(count_lines(r, "atom ffffffff") + count_lines(r, "st ffffffff") + count_lines(r, "ld ffffffff"), 8);
 	rig_close(g);
 	free(r);
@@ -292,7 +305,7 @@ static void sees_registers_and_the_end_of_the_program(void **state)
 	(void)state;
 	r->reg = "%r";
 	assert_int_equal(rig_run(g, "k", 1, 64, out, 0), GPUL_EXEC_OK);
-	assert_true(has_line(r, "%r1: 4 bytes, warp 0, 1 9"));   /* lanes 0 to 7 have added 1 */
+	assert_true(has_line(r, "%r1: 4 bytes, warp 0, 1 9")); /* lanes 0 to 7 have added 1 */
 	assert_true(has_line(r, "%r1: 4 bytes, warp 1, 32 41"));
 	r->reg = "%p";
 	assert_int_equal(rig_run(g, "k", 1, 64, out, 0), GPUL_EXEC_OK);
@@ -324,7 +337,7 @@ static void a_launch_can_begin_again(void **state)
 	assert_int_equal(count_lines(r, "block 0 begins") + count_lines(r, "block 1 begins") + count_lines(r, "block 2 begins"),
 			 count_lines(r, "block 0 ends") + count_lines(r, "block 1 ends") + count_lines(r, "block 2 ends"));
 	assert_int_equal(count_lines(r, "block 2 ends"), 3);
-	assert_memory_equal(out, once, sizeof once);  /* word 0 is stored before it is counted */
+	assert_memory_equal(out, once, sizeof once); /* word 0 is stored before it is counted */
 	assert_int_equal(rig_run(g, "k", 3, 64, out, 0), GPUL_EXEC_OK);
 	rig_close(g);
 	free(r);
@@ -348,7 +361,8 @@ static void sees_lanes_that_wait_for_others_of_their_warp(void **state)
 {
 	struct recorder *r = new_recorder();
 	struct rig *g = open_watched(PTX_HEADER KERNEL_OUT("k") "setp.lt.u32 %p1, %t, 4; @%p1 bra low; bar.warp.sync -1; bra end;"
-					    "low: bar.warp.sync -1; end: st.global.u32 [%mine], %t; ret; }", r);
+								"low: bar.warp.sync -1; end: st.global.u32 [%mine], %t; ret; }",
+				     r);
 	uint32_t *out = rig_memory(g, 32 * 4);
 
 	(void)state;
@@ -394,7 +408,7 @@ static const struct insn *count_addition(struct warp *w, const struct insn *i)
 	void **note = insn_note(code, i, counter);
 
 	n_handled++;
-	*note = (char *)*note + 1;  /* NULL at first; one worker runs */
+	*note = (char *)*note + 1; /* NULL at first; one worker runs */
 	return code->observed[i - code->insns].run(w, i);
 }
 
@@ -427,14 +441,17 @@ static void a_handler_is_called_instead_of_the_hooks_and_keeps_notes(void **stat
 
 			for (uint32_t k = 0; k < code->n_insns; k++) {
 				n_insns += wants_additions(&r->o, code, &code->insns[k]);
-				n_noted += wants_additions(&r->o, code, &code->insns[k]) ? (unsigned)(uintptr_t)*insn_note(code, &code->insns[k], &r->o) : 0;
+				n_noted += wants_additions(&r->o, code, &code->insns[k])
+						   ? (unsigned)(uintptr_t)*insn_note(code, &code->insns[k], &r->o)
+						   : 0;
 			}
 			assert_true(n_insns >= 2);
-			assert_true(n_handled >= 3);               /* one of them in one warp only */
-			assert_int_equal(n_noted, n_handled);      /* each in its own note */
-			assert_int_equal(count_lines(r, "add ffffffff"), 0);  /* the hooks were not called */
+			assert_true(n_handled >= 3);                         /* one of them in one warp only */
+			assert_int_equal(n_noted, n_handled);                /* each in its own note */
+			assert_int_equal(count_lines(r, "add ffffffff"), 0); /* the hooks were not called */
 		} else {
-			assert_int_equal(n_handled, 0);            /* the other observer also wants the instruction, so hooks are called instead of the handler */
+			assert_int_equal(n_handled,
+					 0); /* the other observer also wants the instruction, so hooks are called instead of the handler */
 			assert_true(count_lines(r, "add ffffffff") > 0);
 			assert_int_equal(count_lines(r, "add ffffffff"), count_lines(other, "add ffffffff"));
 		}

@@ -27,8 +27,7 @@ static void expect_words(const char *name, const char *text, const uint32_t *out
 
 	if (!at)
 		fail_msg("%s: no line \"// expect:\"", name);
-	for (at += strlen("// expect:"); sscanf(at, " %x%n", &word, &used) == 1;
-	     at += used, n++)
+	for (at += strlen("// expect:"); sscanf(at, " %x%n", &word, &used) == 1; at += used, n++)
 		if (out[n] != word)
 			fail_msg("%s: word %u is %x, expected %x", name, n, out[n], word);
 	assert_true(n > 0);
@@ -76,12 +75,10 @@ static void unusual_ptx_runs(void **state)
 static void predicates_are_arguments_and_results(void **state)
 {
 	struct rig *r = rig_open(
-		PTX_HEADER
-		".func (.reg .b32 r) number(.reg .pred p) { selp.b32 r, 5, 6, p; ret; }\n"
-		".func (.reg .pred p) odd(.reg .b32 n) { .reg .b32 a; and.b32 a, n, 1;\n"
-		"setp.ne.u32 p, a, 0; @p ret; ret; }\n" KERNEL_OUT(
-			"k") "call (%p1), odd, (%t); call (%r1), number, (%p1);\n"
-			     "st.global.u32 [%mine], %r1; ret; }\n");
+		PTX_HEADER ".func (.reg .b32 r) number(.reg .pred p) { selp.b32 r, 5, 6, p; ret; }\n"
+			   ".func (.reg .pred p) odd(.reg .b32 n) { .reg .b32 a; and.b32 a, n, 1;\n"
+			   "setp.ne.u32 p, a, 0; @p ret; ret; }\n" KERNEL_OUT("k") "call (%p1), odd, (%t); call (%r1), number, (%p1);\n"
+										   "st.global.u32 [%mine], %r1; ret; }\n");
 	uint32_t *out = rig_memory(r, 32 * 4);
 
 	(void)state;
@@ -91,19 +88,18 @@ static void predicates_are_arguments_and_results(void **state)
 	rig_close(r);
 }
 
-#define FILL                                                                                   \
-	".func fill(.reg .u64 bytes, .reg .b32 depth) { .reg .u64 a, b; .reg .pred p, q; "     \
-	".reg .b32 v;\n"                                                                       \
-	"alloca.u64 a, bytes, 64; st.local.u32 [a], depth; sub.u32 v, depth, 1;\n"             \
-	"setp.ne.u32 p, depth, 0; @p call fill, (bytes, v);\n"                                 \
+#define FILL \
+	".func fill(.reg .u64 bytes, .reg .b32 depth) { .reg .u64 a, b; .reg .pred p, q; " \
+	".reg .b32 v;\n" \
+	"alloca.u64 a, bytes, 64; st.local.u32 [a], depth; sub.u32 v, depth, 1;\n" \
+	"setp.ne.u32 p, depth, 0; @p call fill, (bytes, v);\n" \
 	"ld.local.u32 v, [a]; setp.ne.u32 q, v, depth; @q trap; ret; }\n"
 
 static void alloca_survives_calls_and_is_freed_at_the_return(void **state)
 {
-	struct rig *r = rig_open(PTX_HEADER FILL KERNEL_OUT(
-		"k") "mov.u32 %r1, 0; L: call fill, (%x, 9); add.u32 %r1, %r1, 1;\n"
-		     "setp.lt.u32 %p1, %r1, 100; @%p1 bra L; st.global.u32 [%mine], %r1; ret; "
-		     "}\n");
+	struct rig *r = rig_open(PTX_HEADER FILL KERNEL_OUT("k") "mov.u32 %r1, 0; L: call fill, (%x, 9); add.u32 %r1, %r1, 1;\n"
+								 "setp.lt.u32 %p1, %r1, 100; @%p1 bra L; st.global.u32 [%mine], %r1; ret; "
+								 "}\n");
 	uint32_t *out = rig_memory(r, 32 * 4);
 
 	(void)state;
@@ -116,12 +112,11 @@ static void alloca_survives_calls_and_is_freed_at_the_return(void **state)
 
 static void stackrestore_frees_what_alloca_took(void **state)
 {
-	struct rig *r = rig_open(
-		PTX_HEADER KERNEL_OUT("k") "mov.u32 %r1, 0; L: stacksave.u64 %d1; alloca.u64 "
-					   "%d2, %x; st.local.u32 [%d2], %t;\n"
-					   "stackrestore.u64 %d1; add.u32 %r1, %r1, 1; "
-					   "setp.lt.u32 %p1, %r1, 1000; @%p1 bra L;\n"
-					   "st.global.u32 [%mine], %r1; ret; }\n");
+	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k") "mov.u32 %r1, 0; L: stacksave.u64 %d1; alloca.u64 "
+							    "%d2, %x; st.local.u32 [%d2], %t;\n"
+							    "stackrestore.u64 %d1; add.u32 %r1, %r1, 1; "
+							    "setp.lt.u32 %p1, %r1, 1000; @%p1 bra L;\n"
+							    "st.global.u32 [%mine], %r1; ret; }\n");
 	uint32_t *out = rig_memory(r, 32 * 4);
 
 	(void)state;
@@ -138,7 +133,10 @@ static void an_alias_of_an_alias_is_undefined(void **state)
 
 	(void)state;
 	assert_int_equal(gpul_exec_memory_create(&r.memory, NULL), GPUL_OK);
-	assert_int_equal(rig_load(&r, PTX_HEADER ".func f() { ret; }\n.func g();\n.func h();\n.alias g, f;\n.alias h, g;\n" KERNEL_OUT("k") "call g; call h; ret; }", &err),
+	assert_int_equal(rig_load(&r,
+				  PTX_HEADER ".func f() { ret; }\n.func g();\n.func h();\n.alias g, f;\n.alias h, g;\n" KERNEL_OUT(
+					  "k") "call g; call h; ret; }",
+				  &err),
 			 GPUL_EFORMAT);
 	if (!strstr(err.text, "undefined reference to function h"))
 		fail_msg("%s", err.text);

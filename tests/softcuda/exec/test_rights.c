@@ -21,8 +21,8 @@ static gpul_exec_fault_kind run_on(struct rig *r, unsigned device, const void *o
 	return rig_finish(r, l);
 }
 
-#define STORE_AND_LOAD                                                                         \
-	PTX_HEADER KERNEL_OUT("k") "ld.global.u32 %r1, [%x]; st.global.u32 [%mine], %r1; "     \
+#define STORE_AND_LOAD \
+	PTX_HEADER KERNEL_OUT("k") "ld.global.u32 %r1, [%x]; st.global.u32 [%mine], %r1; " \
 				   "ret; }"
 
 static void each_device_has_its_own_rights(void **state)
@@ -47,9 +47,8 @@ static void each_device_has_its_own_rights(void **state)
 /* The loads of one warp, across two adjacent ranges. */
 static void adjacent_ranges_are_joined(void **state)
 {
-	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT(
-		"k") "mad.wide.u32 %d1, %t, 4, %x; ld.global.u32 %r1, [%d1]; "
-		     "st.global.u32 [%mine], %r1; ret; }");
+	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k") "mad.wide.u32 %d1, %t, 4, %x; ld.global.u32 %r1, [%d1]; "
+							    "st.global.u32 [%mine], %r1; ret; }");
 	uint32_t *out = rig_memory(r, 128), in[48];
 	gpul_exec_range first = { .base = (uintptr_t)in, .bytes = 64, .label = "first" };
 	gpul_exec_range second = { .base = (uintptr_t)in + 64, .bytes = 64, .label = "second" };
@@ -73,8 +72,7 @@ static void adjacent_ranges_are_joined(void **state)
 static void finds_the_next_range(void **state)
 {
 	struct rig *r = rig_open(STORE_AND_LOAD);
-	gpul_exec_range range, low = { .base = 0x1000, .bytes = 0x100 },
-			       high = { .base = 0x3000, .bytes = 1 };
+	gpul_exec_range range, low = { .base = 0x1000, .bytes = 0x100 }, high = { .base = 0x3000, .bytes = 1 };
 
 	(void)state;
 	assert_int_equal(gpul_exec_memory_add(r->memory, &low, NULL), GPUL_OK);
@@ -116,16 +114,14 @@ static void print_slowly(void *user, const char *text, size_t bytes)
 
 static void settle_waits_for_instructions_and_not_for_kernels(void **state)
 {
-	struct rig *r = rig_open(
-		PTX_HEADER
-		".extern .func (.param .b32 v) vprintf (.param .b64 f, .param .b64 a);\n"
-		".global .align 1 .b8 text[2] = {65, 0};\n" KERNEL_OUT(
-			"k") "{ .param .b64 p; .param .b64 q; .param .b32 v; mov.u64 %d1, "
-			     "text; cvta.global.u64 %d1, %d1; "
-			     "st.param.b64 [p], %d1; st.param.b64 [q], 0; call (v), vprintf, "
-			     "(p, q); } "
-			     "AGAIN: ld.volatile.global.u32 %r1, [%x]; setp.eq.u32 %p1, %r1, "
-			     "0; @%p1 bra AGAIN; ret; }");
+	struct rig *r = rig_open(PTX_HEADER ".extern .func (.param .b32 v) vprintf (.param .b64 f, .param .b64 a);\n"
+					    ".global .align 1 .b8 text[2] = {65, 0};\n" KERNEL_OUT(
+						    "k") "{ .param .b64 p; .param .b64 q; .param .b32 v; mov.u64 %d1, "
+							 "text; cvta.global.u64 %d1, %d1; "
+							 "st.param.b64 [p], %d1; st.param.b64 [q], 0; call (v), vprintf, "
+							 "(p, q); } "
+							 "AGAIN: ld.volatile.global.u32 %r1, [%x]; setp.eq.u32 %p1, %r1, "
+							 "0; @%p1 bra AGAIN; ret; }");
 	gpul_exec_machine_options options = { .n_workers = 2, .print = print_slowly };
 	uint32_t *flag = rig_memory(r, 4);
 	gpul_exec_launch *l;
@@ -133,8 +129,7 @@ static void settle_waits_for_instructions_and_not_for_kernels(void **state)
 
 	(void)state;
 	gpul_exec_machine_destroy(r->machine);
-	assert_int_equal(gpul_exec_machine_create(r->memory, &options, &r->machine, NULL),
-			 GPUL_OK);
+	assert_int_equal(gpul_exec_machine_create(r->memory, &options, &r->machine, NULL), GPUL_OK);
 	machine = r->machine;
 	gpul_exec_machine_settle(NULL);
 	gpul_exec_machine_settle(machine); /* returns at once, because nothing runs */
@@ -159,7 +154,7 @@ static const gpul_exec_range *first_after(const gpul_exec_range *all, size_t n, 
 static void the_table_agrees_with_a_plain_list_after_random_changes(void **state)
 {
 	enum { PLACES = 1500, PITCH = 16, CHANGES = 60000 };
-	static gpul_exec_range all[PLACES];  /* place i: an address from i * PITCH on; bytes 0: not in the table */
+	static gpul_exec_range all[PLACES]; /* place i: an address from i * PITCH on; bytes 0: not in the table */
 	gpul_exec_memory *m;
 	uint32_t random = 1;
 
@@ -193,7 +188,7 @@ static void the_table_agrees_with_a_plain_list_after_random_changes(void **state
 /* When a removal moves all later ranges, this test exceeds its time limit. */
 static void removing_one_of_many_ranges_does_not_move_the_others(void **state)
 {
-	enum { N = 500000, STRIDE = 7919 };  /* STRIDE: coprime to N, so that every range is removed */
+	enum { N = 500000, STRIDE = 7919 }; /* STRIDE: coprime to N, so that every range is removed */
 	gpul_exec_memory *m;
 	gpul_exec_range found;
 

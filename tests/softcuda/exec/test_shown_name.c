@@ -22,11 +22,14 @@ static void names_are_as_in_cxx_and_lose_their_parameters_first(void **state)
 
 static void a_part_of_the_name_is_enough(void **state)
 {
-	static const struct { const char *name, *is[6], *is_not[5]; } names[] = {
+	static const struct {
+		const char *name, *is[6], *is_not[5];
+	} names[] = {
 		{ "vecadd", { "vecadd" }, { "vec", "add", "" } },
 		{ "_Z3addPfi", { "_Z3addPfi", "add(float*, int)", "add" }, { "ad", "dd", "float*", "add(" } },
 		/* void ns::scale<float>(float*), ns::deep(int*, int), work(int*)::buf, ns::table */
-		{ "_ZN2ns5scaleIfEEvPT_", { "void ns::scale<float>(float*)", "ns::scale<float>", "scale<float>", "ns::scale", "scale" },
+		{ "_ZN2ns5scaleIfEEvPT_",
+		  { "void ns::scale<float>(float*)", "ns::scale<float>", "scale<float>", "ns::scale", "scale" },
 		  { "ns", "void", "scale<int>", "float" } },
 		{ "_ZN2ns4deepEPii", { "ns::deep", "deep" }, { "ns", "deep<", "" } },
 		{ "_ZZ4workPiE3buf", { "buf", "work(int*)::buf" }, { "work", "uf" } },

@@ -6,15 +6,19 @@
 #include "softcuda/exec/tensor_map.h"
 
 /* Thread 0 copies a box in, all threads copy the shared memory to out; %x: the map. */
-#define LOAD(dims, coordinates, bytes)                                                                                                      \
-	PTX_HEADER KERNEL_OUT("k") ".shared .align 1024 .b8 s[8192]; .shared .align 8 .b64 m;\n"                                               \
-	"setp.eq.u32 %p1, %t, 0; mov.u32 %r1, s; mov.u32 %r2, m; mov.u32 %r3, 1; mov.u32 %r4, 2; mov.u32 %r5, -1; mov.u32 %r6, 0;\n"           \
-	"@%p1 mbarrier.init.shared.b64 [m], 1; bar.sync 0; @!%p1 bra WAIT; mbarrier.arrive.expect_tx.shared.b64 _, [m], " bytes ";\n"         \
-	"cp.async.bulk.tensor." dims ".shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r1], [%x, {" coordinates "}], [%r2];\n"      \
-	"WAIT: mbarrier.try_wait.parity.shared.b64 %p2, [m], 0; @!%p2 bra WAIT;\n"                                                             \
-	"shl.b32 %r7, %t, 2; add.u32 %r7, %r1, %r7; ld.shared.u32 %r8, [%r7]; st.global.u32 [%mine], %r8; ret; }"
+#define LOAD(dims, coordinates, bytes) \
+	PTX_HEADER KERNEL_OUT( \
+		"k") ".shared .align 1024 .b8 s[8192]; .shared .align 8 .b64 m;\n" \
+		     "setp.eq.u32 %p1, %t, 0; mov.u32 %r1, s; mov.u32 %r2, m; mov.u32 %r3, 1; mov.u32 %r4, 2; mov.u32 %r5, -1; mov.u32 %r6, 0;\n" \
+		     "@%p1 mbarrier.init.shared.b64 [m], 1; bar.sync 0; @!%p1 bra WAIT; mbarrier.arrive.expect_tx.shared.b64 _, [m], " bytes \
+		     ";\n" \
+		     "cp.async.bulk.tensor." dims ".shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r1], [%x, {" coordinates \
+		     "}], [%r2];\n" \
+		     "WAIT: mbarrier.try_wait.parity.shared.b64 %p2, [m], 0; @!%p2 bra WAIT;\n" \
+		     "shl.b32 %r7, %t, 2; add.u32 %r7, %r1, %r7; ld.shared.u32 %r8, [%r7]; st.global.u32 [%mine], %r8; ret; }"
 
-static gpul_tensor_map *make_map(struct rig *r, void *tensor, gpul_tensor_type type, unsigned rank, const uint32_t *dims, const uint16_t *box)
+static gpul_tensor_map *make_map(struct rig *r, void *tensor, gpul_tensor_type type, unsigned rank, const uint32_t *dims,
+				 const uint16_t *box)
 {
 	gpul_tensor_map *m = rig_memory(r, GPUL_TENSOR_MAP_BYTES);
 	uint64_t bytes = gpul_tensor_type_bytes(type);
@@ -56,6 +60,7 @@ static void a_box_is_copied_and_filled_with_zeros_outside_of_the_tensor(void **s
 static void a_kernel_makes_a_map_and_loads_a_box_by_it(void **state)
 {
 #define FIELD(name, type, values) "@%p1 tensormap.replace.tile." name ".shared::cta.b1024." type " [%r9], " values ";\n"
+	/* clang-format off */
 	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k") ".shared .align 1024 .b8 s[128]; .shared .align 8 .b64 m; .shared .align 128 .b8 map[128];\n"
 				 "mov.u32 %r9, map; setp.eq.u32 %p1, %t, 0; shl.b32 %r1, %t, 2; add.u32 %r1, %r9, %r1; shl.b32 %r2, %t, 2; cvt.u64.u32 %d1, %r2;\n"
 				 "add.u64 %d1, %d1, %x; ld.global.u32 %r3, [%d1]; st.shared.u32 [%r1], %r3; bar.sync 0; ld.global.u64 %d2, [%x+128];\n"
@@ -72,11 +77,12 @@ static void a_kernel_makes_a_map_and_loads_a_box_by_it(void **state)
 				 "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r1], [%x, {%r4, %r5}], [%r2];\n"
 				 "WAIT: mbarrier.try_wait.parity.shared.b64 %p2, [m], 0; @!%p2 bra WAIT;\n"
 				 "shl.b32 %r7, %t, 2; add.u32 %r7, %r1, %r7; ld.shared.u32 %r8, [%r7]; st.global.u32 [%mine], %r8; ret; }");
+	/* clang-format on */
 	uint32_t *tensor = rig_memory(r, 12 * 10 * 4), *out = rig_memory(r, 32 * 4);
 	uint64_t *map = rig_memory(r, 256);
 
 	(void)state;
-	map[0] = GPUL_TENSOR_MAP_MARK;  /* as in each map of cuTensorMapEncodeTiled(); the fields are 0 */
+	map[0] = GPUL_TENSOR_MAP_MARK; /* as in each map of cuTensorMapEncodeTiled(); the fields are 0 */
 	map[16] = (uintptr_t)tensor;
 	for (unsigned n = 0; n < 120; n++)
 		tensor[n] = n + 1;
@@ -94,7 +100,8 @@ static void a_map_with_impossible_fields_is_a_fault(void **state)
 	(void)state;
 	for (unsigned n = 0; n < 6; n++) {
 		struct rig *r = rig_open(LOAD("2d", "4, %r5", "128"));
-		gpul_tensor_map *m = make_map(r, rig_memory(r, 12 * 10 * 4), GPUL_TENSOR_U32, 2, (uint32_t[]){ 12, 10 }, (uint16_t[]){ 8, 4 });
+		gpul_tensor_map *m = make_map(r, rig_memory(r, 12 * 10 * 4), GPUL_TENSOR_U32, 2, (uint32_t[]){ 12, 10 },
+					      (uint16_t[]){ 8, 4 });
 
 		if (n == 0)
 			m->box[1] = 0;
@@ -105,10 +112,10 @@ static void a_map_with_impossible_fields_is_a_fault(void **state)
 		else if (n == 3)
 			m->rank = 3;
 		else if (n == 4)
-			m->box[0] = 12;  /* 48 bytes */
+			m->box[0] = 12; /* 48 bytes */
 		else
 			m->interleave = 1;
-		m->swizzle = n == 4;     /* in rows of 32 */
+		m->swizzle = n == 4; /* in rows of 32 */
 		assert_int_equal(rig_run(r, "k", 1, 32, rig_memory(r, 32 * 4), (uintptr_t)m), GPUL_EXEC_ILLEGAL_INSTRUCTION);
 		assert_non_null(strstr(r->fault.text, "there is no tensor map of 2 dimensions"));
 		rig_close(r);
@@ -121,7 +128,9 @@ static void rows_are_swizzled(void **state)
 	(void)state;
 	for (unsigned swizzle = 1; swizzle <= 3; swizzle++) {
 		const unsigned words = 4u << swizzle, pieces = words / 4;
-		struct rig *r = rig_open(swizzle == 3 ? LOAD("2d", "%r6, %r6", "1024") : swizzle == 2 ? LOAD("2d", "%r6, %r6", "512") : LOAD("2d", "%r6, %r6", "256"));
+		struct rig *r = rig_open(swizzle == 3   ? LOAD("2d", "%r6, %r6", "1024")
+					 : swizzle == 2 ? LOAD("2d", "%r6, %r6", "512")
+							: LOAD("2d", "%r6, %r6", "256"));
 		uint32_t *tensor = rig_memory(r, 8 * 32 * 4), *out = rig_memory(r, 8 * 32 * 4);
 		gpul_tensor_map *m = make_map(r, tensor, GPUL_TENSOR_U32, 2, (uint32_t[]){ words, 8 }, (uint16_t[]){ (uint16_t)words, 8 });
 
@@ -143,7 +152,7 @@ static void a_tensor_of_five_dimensions_is_copied_with_steps(void **state)
 	gpul_tensor_map *m = make_map(r, tensor, GPUL_TENSOR_S32, 5, (uint32_t[]){ 4, 6, 5, 4, 3 }, (uint16_t[]){ 4, 3, 2, 1, 2 });
 
 	(void)state;
-	m->step[1] = 2;  /* rows 1 and 3 */
+	m->step[1] = 2; /* rows 1 and 3 */
 	for (unsigned n = 0; n < 4 * 6 * 5 * 4 * 3; n++)
 		tensor[n] = n;
 	rig_expect_ok(r, "k", 1, 32, out, (uintptr_t)m);
@@ -160,7 +169,8 @@ enum { CHANNELS = 8, WIDTH = 5, HEIGHT = 4, IMAGES = 3, PIXELS = 32 };
 
 static gpul_tensor_map *make_pixel_map(struct rig *r, uint32_t *tensor)
 {
-	gpul_tensor_map *m = make_map(r, tensor, GPUL_TENSOR_U32, 4, (uint32_t[]){ CHANNELS, WIDTH, HEIGHT, IMAGES }, (uint16_t[]){ 4, 1, 1, 1 });
+	gpul_tensor_map *m = make_map(r, tensor, GPUL_TENSOR_U32, 4, (uint32_t[]){ CHANNELS, WIDTH, HEIGHT, IMAGES },
+				      (uint16_t[]){ 4, 1, 1, 1 });
 
 	m->im2col = true;
 	m->pixels = PIXELS;
@@ -174,7 +184,7 @@ static gpul_tensor_map *make_pixel_map(struct rig *r, uint32_t *tensor)
 /* Where channel 4 of pixel n is, if the first is (w, h) = (1, 1) of image 0, and weight (x, y) is used; -1: outside. */
 static int place_of_pixel(unsigned n, int x, int y)
 {
-	const unsigned q = n + 1 * WIDTH + 2;  /* the pixels before: one row from h = -1, and w = -1 and 0 */
+	const unsigned q = n + 1 * WIDTH + 2; /* the pixels before: one row from h = -1, and w = -1 and 0 */
 	const int w = (int)(q % WIDTH) - 1 + x, h = (int)(q / WIDTH % 2) * 2 - 1 + y, image = (int)(q / WIDTH / 2);
 
 	return w < 0 || w >= WIDTH || h < 0 || h >= HEIGHT || image >= IMAGES ? -1 : ((image * HEIGHT + h) * WIDTH + w) * CHANNELS + 4;
@@ -182,13 +192,14 @@ static int place_of_pixel(unsigned n, int x, int y)
 
 static void pixels_are_loaded_as_for_a_convolution(void **state)
 {
-	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k") ".shared .align 1024 .b8 s[512]; .shared .align 8 .b64 m;\n"
-		"setp.eq.u32 %p1, %t, 0; mov.u32 %r1, s; mov.u32 %r2, m; mov.u32 %r3, 1; mov.u32 %r4, 4; mov.u32 %r6, 0; mov.u16 %h1, 2; mov.u16 %h2, 1;\n"
-		"@%p1 mbarrier.init.shared.b64 [m], 1; bar.sync 0; @!%p1 bra WAIT; mbarrier.arrive.expect_tx.shared.b64 _, [m], 512;\n"
-		"cp.async.bulk.prefetch.tensor.4d.L2.global.im2col [%x, {%r4, %r3, %r3, %r6}], {%h1, %h2};\n"
-		"cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%r1], [%x, {%r4, %r3, %r3, %r6}], [%r2], {%h1, %h2};\n"
-		"WAIT: mbarrier.try_wait.parity.shared.b64 %p2, [m], 0; @!%p2 bra WAIT;\n"
-		"shl.b32 %r7, %t, 2; add.u32 %r7, %r1, %r7; ld.shared.u32 %r8, [%r7]; st.global.u32 [%mine], %r8; ret; }");
+	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT(
+		"k") ".shared .align 1024 .b8 s[512]; .shared .align 8 .b64 m;\n"
+		     "setp.eq.u32 %p1, %t, 0; mov.u32 %r1, s; mov.u32 %r2, m; mov.u32 %r3, 1; mov.u32 %r4, 4; mov.u32 %r6, 0; mov.u16 %h1, 2; mov.u16 %h2, 1;\n"
+		     "@%p1 mbarrier.init.shared.b64 [m], 1; bar.sync 0; @!%p1 bra WAIT; mbarrier.arrive.expect_tx.shared.b64 _, [m], 512;\n"
+		     "cp.async.bulk.prefetch.tensor.4d.L2.global.im2col [%x, {%r4, %r3, %r3, %r6}], {%h1, %h2};\n"
+		     "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%r1], [%x, {%r4, %r3, %r3, %r6}], [%r2], {%h1, %h2};\n"
+		     "WAIT: mbarrier.try_wait.parity.shared.b64 %p2, [m], 0; @!%p2 bra WAIT;\n"
+		     "shl.b32 %r7, %t, 2; add.u32 %r7, %r1, %r7; ld.shared.u32 %r8, [%r7]; st.global.u32 [%mine], %r8; ret; }");
 	uint32_t *tensor = rig_memory(r, CHANNELS * WIDTH * HEIGHT * IMAGES * 4), *out = rig_memory(r, 4 * PIXELS * 4);
 	gpul_tensor_map *m = make_pixel_map(r, tensor);
 
@@ -199,7 +210,7 @@ static void pixels_are_loaded_as_for_a_convolution(void **state)
 
 		assert_int_equal(out[n], place < 0 ? 0 : tensor[place + (int)(n % 4)]);
 	}
-	m->upper[0] = 1 - WIDTH;  /* the copy starts at w = 1, past the last pixel: as on an H200 */
+	m->upper[0] = 1 - WIDTH; /* the copy starts at w = 1, past the last pixel: as on an H200 */
 	assert_int_equal(rig_run(r, "k", 1, 4 * PIXELS, out, (uintptr_t)m), GPUL_EXEC_ILLEGAL_INSTRUCTION);
 	assert_non_null(strstr(r->fault.text, "needs the coordinate of a pixel"));
 	m->im2col = false;
@@ -210,12 +221,13 @@ static void pixels_are_loaded_as_for_a_convolution(void **state)
 
 static void pixels_are_stored_and_added(void **state)
 {
-	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k") ".shared .align 128 .b8 s[512]; setp.eq.u32 %p1, %t, 0;\n"
-				 "mov.u32 %r1, s; shl.b32 %r2, %t, 2; add.u32 %r2, %r1, %r2; add.u32 %r3, %t, 1; st.shared.u32 [%r2], %r3; mov.u32 %r4, 4;\n"
-				 "mov.u32 %r3, 1; mov.u32 %r6, 0; fence.proxy.async; bar.sync 0; @!%p1 exit;\n"
-				 "cp.async.bulk.tensor.4d.global.shared::cta.im2col_no_offs.bulk_group [%x, {%r4, %r3, %r3, %r6}], [%r1];\n"
-				 "cp.reduce.async.bulk.tensor.4d.global.shared::cta.add.im2col_no_offs.bulk_group [%x, {%r4, %r3, %r3, %r6}], [%r1];\n"
-				 "cp.async.bulk.commit_group; cp.async.bulk.wait_group.read 0; ret; }");
+	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT(
+		"k") ".shared .align 128 .b8 s[512]; setp.eq.u32 %p1, %t, 0;\n"
+		     "mov.u32 %r1, s; shl.b32 %r2, %t, 2; add.u32 %r2, %r1, %r2; add.u32 %r3, %t, 1; st.shared.u32 [%r2], %r3; mov.u32 %r4, 4;\n"
+		     "mov.u32 %r3, 1; mov.u32 %r6, 0; fence.proxy.async; bar.sync 0; @!%p1 exit;\n"
+		     "cp.async.bulk.tensor.4d.global.shared::cta.im2col_no_offs.bulk_group [%x, {%r4, %r3, %r3, %r6}], [%r1];\n"
+		     "cp.reduce.async.bulk.tensor.4d.global.shared::cta.add.im2col_no_offs.bulk_group [%x, {%r4, %r3, %r3, %r6}], [%r1];\n"
+		     "cp.async.bulk.commit_group; cp.async.bulk.wait_group.read 0; ret; }");
 	const unsigned words = CHANNELS * WIDTH * HEIGHT * IMAGES;
 	uint32_t *tensor = rig_memory(r, words * 4), want[CHANNELS * WIDTH * HEIGHT * IMAGES];
 	gpul_tensor_map *m = make_pixel_map(r, tensor);
@@ -236,19 +248,21 @@ static void pixels_are_stored_and_added(void **state)
 	rig_expect_ok(r, "k", 1, 4 * PIXELS, rig_memory(r, 16 * PIXELS), (uintptr_t)m);
 	for (unsigned n = 0; n < words; n++)
 		assert_int_equal(tensor[n], want[n]);
-	for (unsigned n = 0; n < 3; n++) {  /* as on an H200 */
+	for (unsigned n = 0; n < 3; n++) { /* as on an H200 */
 		m->lower[0] = n == 0 ? -1 : 0;
 		m->upper[1] = n == 1 ? 1 : 0;
-		m->upper[0] = n == 2 ? 1 - WIDTH : 0;  /* the copy starts at w = 1 */
+		m->upper[0] = n == 2 ? 1 - WIDTH : 0; /* the copy starts at w = 1 */
 		assert_int_equal(rig_run(r, "k", 1, 4 * PIXELS, rig_memory(r, 16 * PIXELS), (uintptr_t)m), GPUL_EXEC_ILLEGAL_INSTRUCTION);
-		assert_non_null(strstr(r->fault.text, n < 2 ? "needs a map whose pixels are all inside" : "needs the coordinate of a pixel"));
+		assert_non_null(
+			strstr(r->fault.text, n < 2 ? "needs a map whose pixels are all inside" : "needs the coordinate of a pixel"));
 	}
 	rig_close(r);
 }
 
 /* ---- interleaved layouts: slices of 16 or 32 bytes of channels, of which a copy covers one ---------------------------------- */
 
-static gpul_tensor_map *make_slice_map(struct rig *r, uint32_t *tensor, unsigned interleave, unsigned rank, const uint32_t *dims, const uint16_t *box)
+static gpul_tensor_map *make_slice_map(struct rig *r, uint32_t *tensor, unsigned interleave, unsigned rank, const uint32_t *dims,
+				       const uint16_t *box)
 {
 	gpul_tensor_map *m = make_map(r, tensor, GPUL_TENSOR_U32, rank, dims, box);
 	uint64_t bytes = 16 * interleave;
@@ -283,9 +297,9 @@ static void a_box_of_one_slice_is_copied(void **state)
 			assert_int_equal(out[at], w < 5 ? tensor[(((image * 3 + 2) * 4 + h) * 5 + w) * words + n % words] : 0);
 		}
 		m->step[0] = 2;
-		m->box[0] = 8;                  /* 4 pixels; */
-		m->box[1] = m->step[1] = 2;     /* 1 row; */
-		m->box[3] = m->step[2] = 4;     /* 4 images, and still 1 slice */
+		m->box[0] = 8;              /* 4 pixels; */
+		m->box[1] = m->step[1] = 2; /* 1 row; */
+		m->box[3] = m->step[2] = 4; /* 4 images, and still 1 slice */
 		rig_expect_ok(r, "k", 1, 16 * words, out, (uintptr_t)m);
 		assert_int_equal(out[0], tensor[(2 * 4 + 1) * 5 * words + 3 * words]);
 		assert_int_equal(out[words], 0);
@@ -303,12 +317,13 @@ static int place_of_slice(int n, int from, int first, int last, int offset)
 
 static void pixels_of_a_slice_are_loaded(void **state)
 {
-	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k") ".shared .align 1024 .b8 s[512]; .shared .align 8 .b64 m;\n"
-		"setp.eq.u32 %p1, %t, 0; mov.u32 %r1, s; mov.u32 %r2, m; mov.u32 %r3, 1; mov.u32 %r6, 0; mov.u16 %h1, 1;\n"
-		"@%p1 mbarrier.init.shared.b64 [m], 1; bar.sync 0; @!%p1 bra WAIT; mbarrier.arrive.expect_tx.shared.b64 _, [m], 192;\n"
-		"cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%r1], [%x, {%r3, %r3, %r6}], [%r2], {%h1};\n"
-		"WAIT: mbarrier.try_wait.parity.shared.b64 %p2, [m], 0; @!%p2 bra WAIT;\n"
-		"shl.b32 %r7, %t, 2; add.u32 %r7, %r1, %r7; ld.shared.u32 %r8, [%r7]; st.global.u32 [%mine], %r8; ret; }");
+	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT(
+		"k") ".shared .align 1024 .b8 s[512]; .shared .align 8 .b64 m;\n"
+		     "setp.eq.u32 %p1, %t, 0; mov.u32 %r1, s; mov.u32 %r2, m; mov.u32 %r3, 1; mov.u32 %r6, 0; mov.u16 %h1, 1;\n"
+		     "@%p1 mbarrier.init.shared.b64 [m], 1; bar.sync 0; @!%p1 bra WAIT; mbarrier.arrive.expect_tx.shared.b64 _, [m], 192;\n"
+		     "cp.async.bulk.tensor.3d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%r1], [%x, {%r3, %r3, %r6}], [%r2], {%h1};\n"
+		     "WAIT: mbarrier.try_wait.parity.shared.b64 %p2, [m], 0; @!%p2 bra WAIT;\n"
+		     "shl.b32 %r7, %t, 2; add.u32 %r7, %r1, %r7; ld.shared.u32 %r8, [%r7]; st.global.u32 [%mine], %r8; ret; }");
 	uint32_t *tensor = rig_memory(r, 6 * 2 * 2 * 16), *out = rig_memory(r, 12 * 16);
 	gpul_tensor_map *m = make_slice_map(r, tensor, 1, 3, (uint32_t[]){ 6, 2, 2 }, (uint16_t[]){ 4, 1, 1 });
 
@@ -322,23 +337,25 @@ static void pixels_of_a_slice_are_loaded(void **state)
 
 		assert_int_equal(out[n], place < 0 ? 0 : tensor[place + n % 4]);
 	}
-	for (unsigned n = 0; n < 2; n++) {  /* as on an H200 */
+	for (unsigned n = 0; n < 2; n++) { /* as on an H200 */
 		m->lower[0] = n == 0 ? 2 : 0;
 		m->upper[0] = n == 0 ? 0 : -5;
 		assert_int_equal(rig_run(r, "k", 1, 48, out, (uintptr_t)m), GPUL_EXEC_ILLEGAL_INSTRUCTION);
-		assert_non_null(strstr(r->fault.text, "begins at coordinate 1 of dimension 0; there the hardware needs the coordinate of a pixel"));
+		assert_non_null(
+			strstr(r->fault.text, "begins at coordinate 1 of dimension 0; there the hardware needs the coordinate of a pixel"));
 	}
 	rig_close(r);
 }
 
 static void pixels_of_a_slice_are_stored_and_added(void **state)
 {
-	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k") ".shared .align 128 .b8 s[256]; setp.eq.u32 %p1, %t, 0;\n"
-				 "mov.u32 %r1, s; shl.b32 %r2, %t, 2; add.u32 %r2, %r1, %r2; add.u32 %r3, %t, 1; st.shared.u32 [%r2], %r3;\n"
-				 "mov.u32 %r3, 1; mov.u32 %r6, 0; fence.proxy.async; bar.sync 0; @!%p1 exit;\n"
-				 "cp.async.bulk.tensor.3d.global.shared::cta.im2col_no_offs.bulk_group [%x, {%r3, %r3, %r6}], [%r1];\n"
-				 "cp.reduce.async.bulk.tensor.3d.global.shared::cta.add.im2col_no_offs.bulk_group [%x, {%r3, %r3, %r6}], [%r1];\n"
-				 "cp.async.bulk.commit_group; cp.async.bulk.wait_group.read 0; ret; }");
+	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT(
+		"k") ".shared .align 128 .b8 s[256]; setp.eq.u32 %p1, %t, 0;\n"
+		     "mov.u32 %r1, s; shl.b32 %r2, %t, 2; add.u32 %r2, %r1, %r2; add.u32 %r3, %t, 1; st.shared.u32 [%r2], %r3;\n"
+		     "mov.u32 %r3, 1; mov.u32 %r6, 0; fence.proxy.async; bar.sync 0; @!%p1 exit;\n"
+		     "cp.async.bulk.tensor.3d.global.shared::cta.im2col_no_offs.bulk_group [%x, {%r3, %r3, %r6}], [%r1];\n"
+		     "cp.reduce.async.bulk.tensor.3d.global.shared::cta.add.im2col_no_offs.bulk_group [%x, {%r3, %r3, %r6}], [%r1];\n"
+		     "cp.async.bulk.commit_group; cp.async.bulk.wait_group.read 0; ret; }");
 	uint32_t *tensor = rig_memory(r, 6 * 2 * 2 * 16), want[6 * 2 * 2 * 4];
 	gpul_tensor_map *m = make_slice_map(r, tensor, 1, 3, (uint32_t[]){ 6, 2, 2 }, (uint16_t[]){ 4, 1, 1 });
 
@@ -350,7 +367,7 @@ static void pixels_of_a_slice_are_stored_and_added(void **state)
 		want[place_of_slice(n / 4, 1, 0, 5, 0) + n % 4] = 2 * ((uint32_t)n + 1);
 	rig_expect_ok(r, "k", 1, 36, rig_memory(r, 36 * 4), (uintptr_t)m);
 	assert_memory_equal(tensor, want, sizeof want);
-	m->lower[0] = 2;  /* as on an H200 */
+	m->lower[0] = 2; /* as on an H200 */
 	assert_int_equal(rig_run(r, "k", 1, 36, rig_memory(r, 36 * 4), (uintptr_t)m), GPUL_EXEC_ILLEGAL_INSTRUCTION);
 	assert_non_null(strstr(r->fault.text, "begins at coordinate 1 of dimension 0; there the hardware needs the coordinate of a pixel"));
 	rig_close(r);
@@ -359,7 +376,7 @@ static void pixels_of_a_slice_are_stored_and_added(void **state)
 static void a_kernel_changes_the_layout_of_a_map(void **state)
 {
 	struct rig *r = rig_open(PTX_HEADER KERNEL_OUT("k") "setp.eq.u32 %p1, %t, 0; @!%p1 exit;\n"
-				 "tensormap.replace.tile.interleave_layout.global.b1024.b32 [%x], 2; ret; }");
+							    "tensormap.replace.tile.interleave_layout.global.b1024.b32 [%x], 2; ret; }");
 	gpul_tensor_map *m = make_slice_map(r, rig_memory(r, 64), 1, 3, (uint32_t[]){ 1, 1, 1 }, (uint16_t[]){ 4, 1, 1 });
 
 	(void)state;
@@ -373,13 +390,14 @@ static void a_kernel_changes_the_layout_of_a_map(void **state)
 /* A box of 8 x 2 words at column 8, row 1 gets 1, 2 ... twice. */
 static struct rig *open_store_and_add(void)
 {
-	return rig_open(PTX_HEADER KERNEL_OUT("k") ".shared .align 128 .b8 s[512]; setp.eq.u32 %p1, %t, 0;\n"
-				 "mov.u32 %r1, s; shl.b32 %r2, %t, 2; add.u32 %r2, %r1, %r2; add.u32 %r3, %t, 1; st.shared.u32 [%r2], %r3; mov.u32 %r4, 8;\n"
-				 "mov.u32 %r5, 1; fence.proxy.async; bar.sync 0; @!%p1 exit;\n"
-				 "cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%x, {%r4, %r5}]; prefetch.tensormap [%x];\n"
-				 "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%x, {%r4, %r5}], [%r1];\n"
-				 "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group [%x, {%r4, %r5}], [%r1];\n"
-				 "cp.async.bulk.commit_group; cp.async.bulk.wait_group.read 0; ret; }");
+	return rig_open(PTX_HEADER KERNEL_OUT(
+		"k") ".shared .align 128 .b8 s[512]; setp.eq.u32 %p1, %t, 0;\n"
+		     "mov.u32 %r1, s; shl.b32 %r2, %t, 2; add.u32 %r2, %r1, %r2; add.u32 %r3, %t, 1; st.shared.u32 [%r2], %r3; mov.u32 %r4, 8;\n"
+		     "mov.u32 %r5, 1; fence.proxy.async; bar.sync 0; @!%p1 exit;\n"
+		     "cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%x, {%r4, %r5}]; prefetch.tensormap [%x];\n"
+		     "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%x, {%r4, %r5}], [%r1];\n"
+		     "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group [%x, {%r4, %r5}], [%r1];\n"
+		     "cp.async.bulk.commit_group; cp.async.bulk.wait_group.read 0; ret; }");
 }
 
 static void boxes_are_stored_and_added(void **state)
@@ -421,21 +439,23 @@ static void whole_16_bytes_are_written_at_the_end_of_a_row(void **state)
 	rig_expect_ok(r, "k", 1, 32, rig_memory(r, 128), (uintptr_t)m);
 	assert_int_equal(small[12 + 11], 2 * 4);
 	assert_int_equal(small[12 * 2 + 8], 2 * 9);
-	assert_int_equal(small[12 * 2 + 9], 0);  /* outside of all memory */
+	assert_int_equal(small[12 * 2 + 9], 0); /* outside of all memory */
 	rig_close(r);
 }
 
 static void a_block_sends_its_box_to_the_whole_cluster(void **state)
 {
-	struct rig *r = rig_open(PTX_HEADER ".visible .entry k(.param .u64 out, .param .u64 x) .reqnctapercluster 2 {\n"
-				 ".reg .pred %p<4>; .reg .b32 %r<16>; .reg .b16 %h; .reg .b64 %o, %x, %d; .shared .align 128 .b8 s[128]; .shared .align 8 .b64 m;\n"
-				 "ld.param.u64 %o, [out]; ld.param.u64 %x, [x]; mov.u32 %r1, s; mov.u32 %r2, m; mov.u32 %r3, %tid.x; mov.u32 %r4, %cluster_ctarank;\n"
-				 "setp.eq.u32 %p1, %r3, 0; @%p1 mbarrier.init.shared.b64 [m], 1; @%p1 mbarrier.arrive.expect_tx.shared.b64 _, [m], 128;\n"
-				 "barrier.cluster.arrive; barrier.cluster.wait; setp.eq.and.u32 %p2, %r4, 1, %p1; mov.u16 %h, 3; mov.u32 %r5, 0; @!%p2 bra WAIT;\n"
-				 "cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%r1], [%x, {%r5}], [%r2], %h;\n"
-				 "WAIT: mbarrier.try_wait.parity.shared.b64 %p3, [m], 0; @!%p3 bra WAIT; shl.b32 %r6, %r3, 2; add.u32 %r6, %r1, %r6;\n"
-				 "ld.shared.u32 %r7, [%r6]; mad.lo.u32 %r8, %r4, 32, %r3; mad.wide.u32 %d, %r8, 4, %o; st.global.u32 [%d], %r7;\n"
-				 "barrier.cluster.arrive; barrier.cluster.wait; ret; }");
+	struct rig *r = rig_open(
+		PTX_HEADER
+		".visible .entry k(.param .u64 out, .param .u64 x) .reqnctapercluster 2 {\n"
+		".reg .pred %p<4>; .reg .b32 %r<16>; .reg .b16 %h; .reg .b64 %o, %x, %d; .shared .align 128 .b8 s[128]; .shared .align 8 .b64 m;\n"
+		"ld.param.u64 %o, [out]; ld.param.u64 %x, [x]; mov.u32 %r1, s; mov.u32 %r2, m; mov.u32 %r3, %tid.x; mov.u32 %r4, %cluster_ctarank;\n"
+		"setp.eq.u32 %p1, %r3, 0; @%p1 mbarrier.init.shared.b64 [m], 1; @%p1 mbarrier.arrive.expect_tx.shared.b64 _, [m], 128;\n"
+		"barrier.cluster.arrive; barrier.cluster.wait; setp.eq.and.u32 %p2, %r4, 1, %p1; mov.u16 %h, 3; mov.u32 %r5, 0; @!%p2 bra WAIT;\n"
+		"cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%r1], [%x, {%r5}], [%r2], %h;\n"
+		"WAIT: mbarrier.try_wait.parity.shared.b64 %p3, [m], 0; @!%p3 bra WAIT; shl.b32 %r6, %r3, 2; add.u32 %r6, %r1, %r6;\n"
+		"ld.shared.u32 %r7, [%r6]; mad.lo.u32 %r8, %r4, 32, %r3; mad.wide.u32 %d, %r8, 4, %o; st.global.u32 [%d], %r7;\n"
+		"barrier.cluster.arrive; barrier.cluster.wait; ret; }");
 	uint32_t *tensor = rig_memory(r, 128), *out = rig_memory(r, 256);
 	gpul_tensor_map *m = make_map(r, tensor, GPUL_TENSOR_U32, 1, (uint32_t[]){ 32 }, (uint16_t[]){ 32 });
 
@@ -449,14 +469,17 @@ static void a_block_sends_its_box_to_the_whole_cluster(void **state)
 }
 
 /* A reduction of rows of 4 elements, from a row on. */
-#define REDUCTION(operation, row)                                                                                                            \
-	PTX_HEADER KERNEL_OUT("k") ".shared .align 128 .b8 s[64]; setp.eq.u32 %p1, %t, 0; mov.u32 %r1, s; mov.u32 %r4, 0; mov.u32 %r5, " row ";\n" \
-	"@!%p1 exit; cp.reduce.async.bulk.tensor.2d.global.shared::cta." operation ".tile.bulk_group [%x, {%r4, %r5}], [%r1];\n"              \
-	"cp.async.bulk.commit_group; cp.async.bulk.wait_group.read 0; ret; }"
+#define REDUCTION(operation, row) \
+	PTX_HEADER KERNEL_OUT( \
+		"k") ".shared .align 128 .b8 s[64]; setp.eq.u32 %p1, %t, 0; mov.u32 %r1, s; mov.u32 %r4, 0; mov.u32 %r5, " row ";\n" \
+		     "@!%p1 exit; cp.reduce.async.bulk.tensor.2d.global.shared::cta." operation \
+		     ".tile.bulk_group [%x, {%r4, %r5}], [%r1];\n" \
+		     "cp.async.bulk.commit_group; cp.async.bulk.wait_group.read 0; ret; }"
 
 /* As on an H200. */
 static void a_write_before_the_tensor_or_without_an_operation_is_a_fault(void **state)
 {
+	/* clang-format off */
 	static const struct { const char *ptx; gpul_tensor_type type; const char *text; } cases[] = {
 		{ REDUCTION("add", "0"), GPUL_TENSOR_U32, NULL },
 		{ REDUCTION("add", "0"), GPUL_TENSOR_TF32, NULL },
@@ -468,6 +491,7 @@ static void a_write_before_the_tensor_or_without_an_operation_is_a_fault(void **
 		{ REDUCTION("min", "0"), GPUL_TENSOR_F32, "is not defined" },
 		{ REDUCTION("inc", "0"), GPUL_TENSOR_S32, "is not defined" },
 	};
+	/* clang-format on */
 
 	(void)state;
 	for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
@@ -484,15 +508,17 @@ static void a_write_before_the_tensor_or_without_an_operation_is_a_fault(void **
 
 static void a_block_sends_bytes_to_the_whole_cluster(void **state)
 {
-	struct rig *r = rig_open(PTX_HEADER ".visible .entry k(.param .u64 out, .param .u64 x) .reqnctapercluster 2 {\n"
-				 ".reg .pred %p<4>; .reg .b32 %r<16>; .reg .b16 %h; .reg .b64 %o, %x, %d; .shared .align 128 .b8 s[128]; .shared .align 8 .b64 m;\n"
-				 "ld.param.u64 %o, [out]; ld.param.u64 %x, [x]; mov.u32 %r1, s; mov.u32 %r2, m; mov.u32 %r3, %tid.x; mov.u32 %r4, %cluster_ctarank;\n"
-				 "setp.eq.u32 %p1, %r3, 0; @%p1 mbarrier.init.shared.b64 [m], 1; @%p1 mbarrier.arrive.expect_tx.shared.b64 _, [m], 128;\n"
-				 "barrier.cluster.arrive; barrier.cluster.wait; setp.eq.and.u32 %p2, %r4, 1, %p1; mov.u16 %h, 3; @!%p2 bra WAIT;\n"
-				 "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r1], [%x], 128, [%r2], %h;\n"
-				 "WAIT: mbarrier.try_wait.parity.shared.b64 %p3, [m], 0; @!%p3 bra WAIT; shl.b32 %r6, %r3, 2; add.u32 %r6, %r1, %r6;\n"
-				 "ld.shared.u32 %r7, [%r6]; mad.lo.u32 %r8, %r4, 32, %r3; mad.wide.u32 %d, %r8, 4, %o; st.global.u32 [%d], %r7;\n"
-				 "barrier.cluster.arrive; barrier.cluster.wait; ret; }");
+	struct rig *r = rig_open(
+		PTX_HEADER
+		".visible .entry k(.param .u64 out, .param .u64 x) .reqnctapercluster 2 {\n"
+		".reg .pred %p<4>; .reg .b32 %r<16>; .reg .b16 %h; .reg .b64 %o, %x, %d; .shared .align 128 .b8 s[128]; .shared .align 8 .b64 m;\n"
+		"ld.param.u64 %o, [out]; ld.param.u64 %x, [x]; mov.u32 %r1, s; mov.u32 %r2, m; mov.u32 %r3, %tid.x; mov.u32 %r4, %cluster_ctarank;\n"
+		"setp.eq.u32 %p1, %r3, 0; @%p1 mbarrier.init.shared.b64 [m], 1; @%p1 mbarrier.arrive.expect_tx.shared.b64 _, [m], 128;\n"
+		"barrier.cluster.arrive; barrier.cluster.wait; setp.eq.and.u32 %p2, %r4, 1, %p1; mov.u16 %h, 3; @!%p2 bra WAIT;\n"
+		"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r1], [%x], 128, [%r2], %h;\n"
+		"WAIT: mbarrier.try_wait.parity.shared.b64 %p3, [m], 0; @!%p3 bra WAIT; shl.b32 %r6, %r3, 2; add.u32 %r6, %r1, %r6;\n"
+		"ld.shared.u32 %r7, [%r6]; mad.lo.u32 %r8, %r4, 32, %r3; mad.wide.u32 %d, %r8, 4, %o; st.global.u32 [%d], %r7;\n"
+		"barrier.cluster.arrive; barrier.cluster.wait; ret; }");
 	uint32_t *from = rig_memory(r, 128), *out = rig_memory(r, 256);
 
 	(void)state;
@@ -521,7 +547,8 @@ static void a_box_that_does_not_start_at_16_bytes_of_a_row_is_a_fault(void **sta
 static void a_box_larger_than_shared_memory_is_a_fault(void **state)
 {
 	struct rig *r = rig_open(LOAD("5d", "%r6, %r6, %r6, %r6, %r6", "128"));
-	gpul_tensor_map *m = make_map(r, rig_memory(r, 16), GPUL_TENSOR_U8, 5, (uint32_t[]){ 16, 1, 1, 1, 1 }, (uint16_t[]){ 16, 256, 256, 256, 256 });
+	gpul_tensor_map *m = make_map(r, rig_memory(r, 16), GPUL_TENSOR_U8, 5, (uint32_t[]){ 16, 1, 1, 1, 1 },
+				      (uint16_t[]){ 16, 256, 256, 256, 256 });
 
 	(void)state;
 	assert_int_equal(rig_run(r, "k", 1, 32, rig_memory(r, 128), (uintptr_t)m), GPUL_EXEC_ILLEGAL_ADDRESS);

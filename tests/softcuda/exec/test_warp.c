@@ -10,8 +10,7 @@ static void run(const char *body, unsigned threads, uint32_t *to)
 	struct rig *r;
 	uint32_t *out;
 
-	snprintf(text, sizeof text, "%s%s st.global.u32 [%%mine], %%r9; ret; }",
-		 PTX_HEADER KERNEL_OUT("k"), body);
+	snprintf(text, sizeof text, "%s%s st.global.u32 [%%mine], %%r9; ret; }", PTX_HEADER KERNEL_OUT("k"), body);
 	r = rig_open(text);
 	out = rig_memory(r, threads * 4);
 	rig_expect_ok(r, "k", 1, threads, out, 0);
@@ -22,14 +21,22 @@ static void run(const char *body, unsigned threads, uint32_t *to)
 /* The ISA's pseudocode of shfl, lane by lane. */
 static uint32_t shuffled(char mode, unsigned lane, unsigned b, unsigned c, bool *in_range)
 {
-	unsigned clamp = c & 31, segment = c >> 8 & 31,
-		 max = (lane & segment) | (clamp & ~segment & 31);
+	unsigned clamp = c & 31, segment = c >> 8 & 31, max = (lane & segment) | (clamp & ~segment & 31);
 	int j = 0;
 
 	switch (mode) {
-	case 'u': j = (int)lane - (int)b; *in_range = j >= (int)max; break;
-	case 'd': j = (int)(lane + b); *in_range = j <= (int)max; break;
-	case 'b': j = (int)(lane ^ b); *in_range = j <= (int)max; break;
+	case 'u':
+		j = (int)lane - (int)b;
+		*in_range = j >= (int)max;
+		break;
+	case 'd':
+		j = (int)(lane + b);
+		*in_range = j <= (int)max;
+		break;
+	case 'b':
+		j = (int)(lane ^ b);
+		*in_range = j <= (int)max;
+		break;
 	default:
 		j = (int)((lane & segment) | (b & ~segment & 31));
 		*in_range = j <= (int)max;
@@ -57,8 +64,7 @@ static void a_shuffle_moves_values_as_the_isa_specifies(void **state)
 				run(body, 32, got);
 				for (unsigned l = 0; l < 32; l++) {
 					bool ok;
-					uint32_t from =
-						shuffled(modes[m][0], l, b, clamps[k], &ok);
+					uint32_t from = shuffled(modes[m][0], l, b, clamps[k], &ok);
 
 					assert_int_equal(got[l], 1000 + from + (ok ? 5000 : 0));
 				}
@@ -95,7 +101,8 @@ static void a_sync_vote_waits_for_diverged_lanes(void **state)
 	    "LOOP: add.u32 %r1, %r1, 1; setp.lt.u32 %p2, %r1, %t; @%p2 bra LOOP;\n"
 	    "bra MEET;\n"
 	    "LOW: mov.u32 %r1, 1000;\n"
-	    "MEET: setp.ge.u32 %p3, %r1, 20; vote.sync.ballot.b32 %r9, %p3, -1;", 32, got);
+	    "MEET: setp.ge.u32 %p3, %r1, 20; vote.sync.ballot.b32 %r9, %p3, -1;",
+	    32, got);
 	for (unsigned l = 0; l < 32; l++)
 		assert_int_equal(got[l], 0xfff0ffff);
 }
@@ -126,8 +133,7 @@ static void matches_find_equal_values(void **state)
 	    32, got);
 	for (unsigned l = 0; l < 32; l++)
 		assert_int_equal(got[l], l < 16 ? 0xffff : 0xffff0000);
-	run("shr.u32 %r1, %t, 5; match.all.sync.b32 %r9|%p1, %r1, -1; @!%p1 mov.u32 %r9, 1;",
-	    32, got);
+	run("shr.u32 %r1, %t, 5; match.all.sync.b32 %r9|%p1, %r1, -1; @!%p1 mov.u32 %r9, 1;", 32, got);
 	assert_int_equal(got[7], 0xffffffff);
 	run("match.all.sync.b32 %r9|%p1, %t, -1; @!%p1 add.u32 %r9, %r9, 1;", 32, got);
 	assert_int_equal(got[7], 1);
@@ -135,7 +141,9 @@ static void matches_find_equal_values(void **state)
 
 static void reductions_include_all_lanes_of_the_mask(void **state)
 {
-	static const struct { const char *op; uint32_t want;
+	static const struct {
+		const char *op;
+		uint32_t want;
 	} rows[] = {
 		{ "add.u32", 31 * 16 - 10 * 32 },
 		{ "min.s32", (uint32_t)-10 },
@@ -154,8 +162,7 @@ static void reductions_include_all_lanes_of_the_mask(void **state)
 	for (unsigned k = 0; k < sizeof rows / sizeof rows[0]; k++) {
 		char body[128];
 
-		snprintf(body, sizeof body,
-			 "sub.u32 %%r1, %%t, 10; redux.sync.%s %%r9, %%r1, -1;", rows[k].op);
+		snprintf(body, sizeof body, "sub.u32 %%r1, %%t, 10; redux.sync.%s %%r9, %%r1, -1;", rows[k].op);
 		run(body, 32, got);
 		assert_int_equal(got[3], k == 7 ? bits : rows[k].want);
 		assert_int_equal(got[31], got[3]);
@@ -166,7 +173,9 @@ static void reductions_include_all_lanes_of_the_mask(void **state)
  * the value x[l]; lanes 4 to 7 and 20 to 23 have another predicate than the others. */
 static void groups_of_lanes_with_their_own_masks_exchange_no_data(void **state)
 {
-	static const struct { const char *body; uint32_t low, high;
+	static const struct {
+		const char *body;
+		uint32_t low, high;
 	} rows[] = {
 		{ "redux.sync.add.u32 %r9, %r1, %r8;", 120, 376 },
 		{ "redux.sync.min.u32 %r9, %r1, %r8;", 0, 16 },
@@ -206,7 +215,8 @@ static void groups_of_lanes_with_their_own_masks_exchange_no_data(void **state)
 	}
 	/* Each group elects a lane: p is true in lanes 0 and 16. */
 	run("and.b32 %r1, %t, 16; setp.eq.u32 %p3, %r1, 0; selp.b32 %r8, 0xffff, 0xffff0000, %p3;\n"
-	    "elect.sync %r1|%p1, %r8; selp.u32 %r9, 1, 0, %p1;", 32, got);
+	    "elect.sync %r1|%p1, %r8; selp.u32 %r9, 1, 0, %p1;",
+	    32, got);
 	for (unsigned l = 0; l < 32; l++)
 		assert_int_equal(got[l], l % 16 == 0);
 }
@@ -217,17 +227,17 @@ static void lanes_do_not_join_lanes_whose_vote_is_complete(void **state)
 {
 	static const char ptx[] = PTX_HEADER
 		".func function(.reg .b32 %member) { .reg .b32 %r; .reg .pred %p; setp.eq.u32 %p, %member, %member;\n"
-		"vote.sync.ballot.b32 %r, %p, %member; ret; }\n"
-		KERNEL_OUT("k") "mov.u32 %r9, 0; setp.lt.u32 %p1, %t, 16; selp.b32 %r8, 0xffff, 0xffff0000, %p1; shr.u32 %r1, %t, 3;\n"
-		"setp.ne.u32 %p5, %t, 99; and.b32 %r2, %t, 1; setp.eq.u32 %p6, %r2, 1;\n"
-		"setp.eq.u32 %p1, %r1, 1; @%p1 bra B; setp.eq.u32 %p1, %r1, 2; @%p1 bra C; setp.eq.u32 %p1, %r1, 3; @%p1 bra D;\n"
-		"bra VOTE;\n"
-		"B: nanosleep.u32 10; call function, (%r8); bra END;\n"
-		"C: nanosleep.u32 10; add.u32 %r3, %r3, 1; @%p6 bra VOTE; bra FAR;\n"
-		"VOTE: vote.sync.ballot.b32 %r9, %p5, %r8;\n"
-		"END: st.global.u32 [%mine], %r9; ret;\n"
-		"D: nanosleep.u32 10; nanosleep.u32 10; nanosleep.u32 10; bra VOTE;\n"
-		"FAR: add.u32 %r3, %r3, 1; bra VOTE; }";
+		"vote.sync.ballot.b32 %r, %p, %member; ret; }\n" KERNEL_OUT(
+			"k") "mov.u32 %r9, 0; setp.lt.u32 %p1, %t, 16; selp.b32 %r8, 0xffff, 0xffff0000, %p1; shr.u32 %r1, %t, 3;\n"
+			     "setp.ne.u32 %p5, %t, 99; and.b32 %r2, %t, 1; setp.eq.u32 %p6, %r2, 1;\n"
+			     "setp.eq.u32 %p1, %r1, 1; @%p1 bra B; setp.eq.u32 %p1, %r1, 2; @%p1 bra C; setp.eq.u32 %p1, %r1, 3; @%p1 bra D;\n"
+			     "bra VOTE;\n"
+			     "B: nanosleep.u32 10; call function, (%r8); bra END;\n"
+			     "C: nanosleep.u32 10; add.u32 %r3, %r3, 1; @%p6 bra VOTE; bra FAR;\n"
+			     "VOTE: vote.sync.ballot.b32 %r9, %p5, %r8;\n"
+			     "END: st.global.u32 [%mine], %r9; ret;\n"
+			     "D: nanosleep.u32 10; nanosleep.u32 10; nanosleep.u32 10; bra VOTE;\n"
+			     "FAR: add.u32 %r3, %r3, 1; bra VOTE; }";
 	struct rig *r = rig_open(ptx);
 	uint32_t *out = rig_memory(r, 32 * 4);
 
@@ -253,8 +263,7 @@ static void special_registers_contain_the_position_of_the_lane(void **state)
 	uint32_t got[96];
 
 	(void)state;
-	run("mov.u32 %r1, %laneid; mov.u32 %r2, %warpid; mad.lo.u32 %r9, %r2, 100, %r1;", 96,
-	    got);
+	run("mov.u32 %r1, %laneid; mov.u32 %r2, %warpid; mad.lo.u32 %r9, %r2, 100, %r1;", 96, got);
 	for (unsigned n = 0; n < 96; n++)
 		assert_int_equal(got[n], n / 32 * 100 + n % 32);
 	run("mov.u32 %r1, %lanemask_lt; mov.u32 %r2, %lanemask_ge; xor.b32 %r9, %r1, %r2; "
@@ -272,18 +281,21 @@ static void special_registers_contain_the_position_of_the_lane(void **state)
 /* redux of f32: lane l has f32 bits value[l % 4]; the member mask is all lanes. */
 static void redux_of_floats_orders_zeros_and_skips_nan(void **state)
 {
-	static const struct { const char *op; uint32_t value[4], want; } rows[] = {
-		{ "max", { 0x3f800000, 0xc0000000, 0x40400000, 0 }, 0x40400000 },                /* 1, -2, 3, 0 */
+	static const struct {
+		const char *op;
+		uint32_t value[4], want;
+	} rows[] = {
+		{ "max", { 0x3f800000, 0xc0000000, 0x40400000, 0 }, 0x40400000 }, /* 1, -2, 3, 0 */
 		{ "min", { 0x3f800000, 0xc0000000, 0x40400000, 0 }, 0xc0000000 },
 		{ "max.abs", { 0x3f800000, 0xc0800000, 0x40400000, 0 }, 0x40800000 },
 		{ "min.abs", { 0x3f800000, 0xc0800000, 0xc0400000, 0x40000000 }, 0x3f800000 },
-		{ "max", { 0x80000000, 0, 0x80000000, 0x80000000 }, 0 },                         /* -0 is less than +0 */
+		{ "max", { 0x80000000, 0, 0x80000000, 0x80000000 }, 0 }, /* -0 is less than +0 */
 		{ "min", { 0x80000000, 0, 0, 0 }, 0x80000000 },
-		{ "max", { 0x7fc00001, 0xbf800000, 0xffc00000, 0xc0000000 }, 0xbf800000 },       /* NaN does not count ... */
-		{ "min", { 0x7fc00001, 0x7fc00001, 0x7fc00001, 0xffc00000 }, 0x7fffffff },       /* unless all are NaN */
+		{ "max", { 0x7fc00001, 0xbf800000, 0xffc00000, 0xc0000000 }, 0xbf800000 }, /* NaN does not count ... */
+		{ "min", { 0x7fc00001, 0x7fc00001, 0x7fc00001, 0xffc00000 }, 0x7fffffff }, /* unless all are NaN */
 		{ "max.NaN", { 0x3f800000, 0x3f800000, 0x7f800001, 0x3f800000 }, 0x7fffffff },
 		{ "min.abs.NaN", { 0x3f800000, 0xbf000000, 0x40000000, 0x3f800000 }, 0x3f000000 },
-		{ "max", { 0x7f800000, 0x7f7fffff, 0xff800000, 0 }, 0x7f800000 },                /* infinity */
+		{ "max", { 0x7f800000, 0x7f7fffff, 0xff800000, 0 }, 0x7f800000 }, /* infinity */
 	};
 
 	(void)state;

@@ -5,8 +5,14 @@
 
 enum { COLUMNS = 32, K = 16, A_BYTES = 16384, B_BYTES = 8192 };
 
-static int a_at(unsigned row, unsigned k) { return (int)((row * 7 + k * 3) % 5) - 2; }
-static int b_at(unsigned k, unsigned column) { return (int)((column * 5 + k) % 7) - 3; }
+static int a_at(unsigned row, unsigned k)
+{
+	return (int)((row * 7 + k * 3) % 5) - 2;
+}
+static int b_at(unsigned k, unsigned column)
+{
+	return (int)((column * 5 + k) % 7) - 3;
+}
 
 static uint16_t half_of(int x)
 {
@@ -59,12 +65,15 @@ static const char kernel[] =
 	"st.global.v4.f32 [%%o], {d0,d1,d2,d3}; st.global.v4.f32 [%%o+16], {d4,d5,d6,d7}; st.global.v4.f32 [%%o+32], {d8,d9,d10,d11};\n"
 	"st.global.v4.f32 [%%o+48], {d12,d13,d14,d15}; ret; }\n";
 
-struct rig4 { uint64_t out, in, a, b; };
+struct rig4 {
+	uint64_t out, in, a, b;
+};
 
 static gpul_exec_fault_kind run4(struct rig *r, const struct rig4 *params)
 {
-	const gpul_exec_launch_config config = { .kernel = gpul_exec_find_kernel(r->program, "k"), .grid = { 1, 1, 1 }, .block = { 128, 1, 1 },
-						 .params = params };
+	const gpul_exec_launch_config config = {
+		.kernel = gpul_exec_find_kernel(r->program, "k"), .grid = { 1, 1, 1 }, .block = { 128, 1, 1 }, .params = params
+	};
 	gpul_exec_launch *l;
 	gpul_error err = { 0 };
 
@@ -93,7 +102,8 @@ static void check_layout(unsigned pieces, bool a_column, bool b_column)
 		for (unsigned n = 0; n < COLUMNS; n++)
 			*(uint16_t *)(void *)(in + A_BYTES + (b_column ? by_column : by_row)(pieces, n, k)) = half_of(b_at(k, n));
 	}
-	const struct rig4 params = { (uintptr_t)out, (uintptr_t)in, descriptor(0, pieces, a_column), descriptor(A_BYTES, pieces, b_column) };
+	const struct rig4 params = { (uintptr_t)out, (uintptr_t)in, descriptor(0, pieces, a_column),
+				     descriptor(A_BYTES, pieces, b_column) };
 	assert_int_equal(run4(r, &params), GPUL_EXEC_OK);
 	for (unsigned row = 0; row < 64; row++)
 		for (unsigned n = 0; n < COLUMNS; n++) {
@@ -103,8 +113,9 @@ static void check_layout(unsigned pieces, bool a_column, bool b_column)
 			for (unsigned k = 0; k < K; k++)
 				want -= 2 * a_at(row, k) * b_at(k, n);
 			if (out[lane * 16 + reg] != (float)want)
-				fail_msg("rows of %u pieces, %s, %s: row %u, column %u is %g, not %d", pieces, a_column ? "A by column" : "A by row",
-					 b_column ? "B by row" : "B by column", row, n, (double)out[lane * 16 + reg], want);
+				fail_msg("rows of %u pieces, %s, %s: row %u, column %u is %g, not %d", pieces,
+					 a_column ? "A by column" : "A by row", b_column ? "B by row" : "B by column", row, n,
+					 (double)out[lane * 16 + reg], want);
 		}
 	rig_close(r);
 }
@@ -149,7 +160,8 @@ static void fill_sparse(uint16_t *a, uint16_t *b, uint32_t *metadata, unsigned s
 	for (unsigned row = 0; row < 64; row++)
 		for (unsigned four = 0; four < 8; four++) {
 			/* two lanes of four have metadata: each for 16 elements of k, the low half for row g of the warp, the high half for g + 8 */
-			const unsigned lane = row / 16 * 32 + row % 8 * 4 + 2 * selector + four / 4, shift = row / 8 % 2 * 16 + four % 4 * 4;
+			const unsigned lane = row / 16 * 32 + row % 8 * 4 + 2 * selector + four / 4,
+				       shift = row / 8 % 2 * 16 + four % 4 * 4;
 			unsigned at[2];
 
 			positions(row, four, at);
@@ -178,7 +190,8 @@ static void check_sparse(unsigned selector)
 	out = rig_memory(r, 128 * 64);
 	fill_sparse((uint16_t *)(void *)in, (uint16_t *)(void *)(in + 2048), (uint32_t *)(void *)(in + 4096), selector);
 	/* bytes from one core matrix to the next in k: 128; to the next eight rows of A: 256, of B: 512 */
-	const struct rig4 params = { (uintptr_t)out, (uintptr_t)in, 8u << 16 | (uint64_t)16 << 32, 2048 / 16 | 8u << 16 | (uint64_t)32 << 32 };
+	const struct rig4 params = { (uintptr_t)out, (uintptr_t)in, 8u << 16 | (uint64_t)16 << 32,
+				     2048 / 16 | 8u << 16 | (uint64_t)32 << 32 };
 	assert_int_equal(run4(r, &params), GPUL_EXEC_OK);
 	for (unsigned row = 0; row < 64; row++)
 		for (unsigned n = 0; n < COLUMNS; n++) {
@@ -193,7 +206,8 @@ static void check_sparse(unsigned selector)
 					want += a_at(row, 4 * four + at[e]) * b_at(4 * four + at[e], n);
 			}
 			if (out[lane * 16 + reg] != (float)want)
-				fail_msg("selector %u: row %u, column %u is %g, not %d", selector, row, n, (double)out[lane * 16 + reg], want);
+				fail_msg("selector %u: row %u, column %u is %g, not %d", selector, row, n, (double)out[lane * 16 + reg],
+					 want);
 		}
 	rig_close(r);
 }
@@ -213,8 +227,8 @@ static void a_matrix_outside_of_shared_memory_is_a_fault(void **state)
 	(void)state;
 	snprintf(text, sizeof text, kernel, 0, 0, 0, 0);
 	r = rig_open(text);
-	const struct rig4 params = { (uintptr_t)rig_memory(r, 8192), (uintptr_t)rig_memory(r, A_BYTES + B_BYTES), descriptor(24576 - 64, 1, false),
-				     descriptor(0, 1, false) };
+	const struct rig4 params = { (uintptr_t)rig_memory(r, 8192), (uintptr_t)rig_memory(r, A_BYTES + B_BYTES),
+				     descriptor(24576 - 64, 1, false), descriptor(0, 1, false) };
 	assert_int_equal(run4(r, &params), GPUL_EXEC_ILLEGAL_ADDRESS);
 	assert_non_null(strstr(r->fault.text, "descriptor"));
 	rig_close(r);

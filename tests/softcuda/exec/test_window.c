@@ -24,9 +24,9 @@ static struct rig *open_window(const char *space, const char *active, const char
 }
 
 static const char *const active_lanes[] = {
-	"setp.eq.u32 %p2, %t, %t;",                            /* all */
-	"setp.eq.u32 %p2, %t, 5;",                             /* one */
-	"and.b32 %r9, %t, 1; setp.eq.u32 %p2, %r9, 1;",        /* every second one */
+	"setp.eq.u32 %p2, %t, %t;",                     /* all */
+	"setp.eq.u32 %p2, %t, 5;",                      /* one */
+	"and.b32 %r9, %t, 1; setp.eq.u32 %p2, %r9, 1;", /* every second one */
 };
 
 static bool is_active(unsigned n, unsigned lane)
@@ -35,7 +35,11 @@ static bool is_active(unsigned n, unsigned lane)
 }
 
 /* A row: `access` gives `want` in each active lane, with all, one and half of the lanes active. */
-struct window_row { const char *access; uint64_t x; uint32_t want; };
+struct window_row {
+	const char *access;
+	uint64_t x;
+	uint32_t want;
+};
 
 static void expect_rows(const char *space, const struct window_row *rows, size_t n_rows)
 {
@@ -55,21 +59,20 @@ static void expect_rows(const char *space, const struct window_row *rows, size_t
 }
 
 /* For both windows. */
-#define WINDOW_ROWS(space)                                                                                     \
-	{ "ld." space ".u32 %r4, [%d3];", 0x100000004, 1009 },                                                 \
-	{ "ld." space ".u32 %r4, [%d3];", 0xffffffff00000004, 1009 },                                          \
-	{ "ld." space ".u32 %r4, [%d3];", 0x8000000000000010, 1012 },                                          \
-	{ "ld." space ".u32 %r4, [%d3];", 0xfffffffffffffff0, 1004 },                                          \
-	{ "ld." space ".u32 %r4, [%d3+4];", 0x3fffffffc, 1008 },                                               \
-	{ "ld." space ".u32 %r4, [%d3+-4];", 0x100000004, 1008 },                                              \
-	{ "add.u32 %r3, %r3, 0xffffff00; ld." space ".u32 %r4, [%r3+256];", 0, 1008 },                         \
-	{ "ld.volatile." space ".u32 %r4, [%d3];", 0x100000000, 1008 },                                        \
-	{ "ld." space ".v2.u32 {%r5,%r4}, [%d3];", 0x100000000, 1009 },                                        \
-	{ "st." space ".u32 [%d3], 77; ld." space ".u32 %r4, [%d2];", 0x100000000, 77 },                       \
-	{ "st." space ".v2.u32 [%d3], {76,77}; ld." space ".u32 %r4, [%d2+4];", 0x100000000, 77 },             \
-	{ "st.volatile." space ".u32 [%d3], 77; ld." space ".u32 %r4, [%d2];", 0x100000000, 77 },              \
-	{ "cvta." space ".u64 %d4, %d2; add.s64 %d4, %d4, %x; cvta.to." space ".u64 %d4, %d4;\n"               \
-	  "ld." space ".u32 %r4, [%d4];", 0x100000004, 1009 }
+#define WINDOW_ROWS(space) \
+	{ "ld." space ".u32 %r4, [%d3];", 0x100000004, 1009 }, { "ld." space ".u32 %r4, [%d3];", 0xffffffff00000004, 1009 }, \
+		{ "ld." space ".u32 %r4, [%d3];", 0x8000000000000010, 1012 }, \
+		{ "ld." space ".u32 %r4, [%d3];", 0xfffffffffffffff0, 1004 }, { "ld." space ".u32 %r4, [%d3+4];", 0x3fffffffc, 1008 }, \
+		{ "ld." space ".u32 %r4, [%d3+-4];", 0x100000004, 1008 }, \
+		{ "add.u32 %r3, %r3, 0xffffff00; ld." space ".u32 %r4, [%r3+256];", 0, 1008 }, \
+		{ "ld.volatile." space ".u32 %r4, [%d3];", 0x100000000, 1008 }, \
+		{ "ld." space ".v2.u32 {%r5,%r4}, [%d3];", 0x100000000, 1009 }, \
+		{ "st." space ".u32 [%d3], 77; ld." space ".u32 %r4, [%d2];", 0x100000000, 77 }, \
+		{ "st." space ".v2.u32 [%d3], {76,77}; ld." space ".u32 %r4, [%d2+4];", 0x100000000, 77 }, \
+		{ "st.volatile." space ".u32 [%d3], 77; ld." space ".u32 %r4, [%d2];", 0x100000000, 77 }, \
+		{ "cvta." space ".u64 %d4, %d2; add.s64 %d4, %d4, %x; cvta.to." space ".u64 %d4, %d4;\n" \
+		  "ld." space ".u32 %r4, [%d4];", \
+		  0x100000004, 1009 }
 
 static void shared_addresses_wrap_at_32_bits(void **state)
 {
@@ -77,8 +80,7 @@ static void shared_addresses_wrap_at_32_bits(void **state)
 		WINDOW_ROWS("shared"),
 		{ "atom.shared.exch.b32 %r4, [%d3], 1008;", 0x100000000, 1008 },
 		{ "red.shared.max.u32 [%d3], 2000; ld.shared.u32 %r4, [%d2];", 0x100000000, 2000 },
-		{ "cp.async.ca.shared.global [%d3], [%o], 4; cp.async.wait_all; ld.shared.u32 %r4, [%d2];",
-		  0x100000000, 0 },
+		{ "cp.async.ca.shared.global [%d3], [%o], 4; cp.async.wait_all; ld.shared.u32 %r4, [%d2];", 0x100000000, 0 },
 		/* a .shared address gives only its lower half to a generic address */
 		{ "cvta.shared.u64 %d4, %d3; ld.u32 %r4, [%d4];", 0x8000000000000010, 1012 },
 	};
@@ -124,8 +126,8 @@ static void addresses_outside_the_window_fault_with_the_code_of_an_h200(void **s
 			void *out = rig_memory(r, 32 * 4);
 
 			if (rig_run(r, "k", 1, 32, out, rows[k].x) != rows[k].kind)
-				fail_msg("%s, x 0x%llx: fault %d: %s", rows[k].access, (unsigned long long)rows[k].x,
-					 (int)r->fault.kind, r->fault.text);
+				fail_msg("%s, x 0x%llx: fault %d: %s", rows[k].access, (unsigned long long)rows[k].x, (int)r->fault.kind,
+					 r->fault.text);
 			rig_close(r);
 		}
 	}

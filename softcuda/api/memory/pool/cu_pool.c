@@ -10,7 +10,7 @@ EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t bytes)
 	struct pool *p;
 	CUresult r = soft_check_initialised();
 
-	(void)bytes;  /* nothing to trim: the pool caches nothing */
+	(void)bytes; /* nothing to trim: the pool caches nothing */
 	if (r)
 		return r;
 	soft_lock();
@@ -34,7 +34,7 @@ static CUresult check_pool_access(const struct pool *p, const CUmemAccessDesc *d
 
 	if (flags != CU_MEM_ACCESS_FLAGS_PROT_NONE && flags != CU_MEM_ACCESS_FLAGS_PROT_READ && flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (is_location_of_host(d->location.type))  /* the CPU has access to its own memory, and to no other */
+	if (is_location_of_host(d->location.type)) /* the CPU has access to its own memory, and to no other */
 		return !p->device && flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 	if (d->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -141,7 +141,7 @@ static CUresult allocate_in_stream(CUdeviceptr *out, size_t bytes, CUmemoryPool 
 	if (!r && p && soft_pool_is_imported(p))
 		r = soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemAllocFromPoolAsync: the pool is imported: only its owner can allocate");
 	if (!r && !bytes)
-		*out = 0;  /* address 0, which can be freed; a capture gets no node */
+		*out = 0; /* address 0, which can be freed; a capture gets no node */
 	else if (!r && s->capture)
 		r = soft_graph_memory_capture(s, bytes, out);
 	else if (!r && !(r = p ? soft_pool_allocate(p, ctx, bytes, &a) : soft_allocate(ctx, ALLOC_ASYNC, bytes, 0, &a)))
@@ -170,8 +170,7 @@ static void free_allocation(struct op *op)
 	soft_allocation_free(CONTAINER(op, struct free_op, op)->allocation);
 }
 
-static const struct op_kind free_kind = { .ended = free_allocation,
-					  .bytes = sizeof(struct free_op) };
+static const struct op_kind free_kind = { .ended = free_allocation, .bytes = sizeof(struct free_op) };
 
 EXPORT CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream)
 {

@@ -32,7 +32,8 @@ CUresult soft_pool_file_open(int fd, size_t bytes, bool imported, struct pool_fi
 CUresult soft_pool_file_create(struct pool *p)
 {
 	uint64_t wanted = p->max_bytes && p->max_bytes < soft.memory_bytes ? p->max_bytes : soft.memory_bytes;
-	size_t bytes = (size_t)(wanted / VMM_GRANULARITY + 1) * VMM_GRANULARITY * 2 + TABLE_BYTES;  /* twice, because parts are lost between allocations */
+	size_t bytes = (size_t)(wanted / VMM_GRANULARITY + 1) * VMM_GRANULARITY * 2 +
+		       TABLE_BYTES; /* twice, because parts are lost between allocations */
 	char name[128];
 	int fd;
 	CUresult r;
@@ -42,7 +43,8 @@ CUresult soft_pool_file_create(struct pool *p)
 	fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
 		return soft_refuse(CUDA_ERROR_OUT_OF_MEMORY, "cuMemPoolCreate: no file descriptor is left (ulimit -n)");
-	r = ftruncate(fd, (off_t)bytes) || fcntl(fd, F_ADD_SEALS, SEALS) ? CUDA_ERROR_OUT_OF_MEMORY : soft_pool_file_open(fd, bytes, false, &p->file);
+	r = ftruncate(fd, (off_t)bytes) || fcntl(fd, F_ADD_SEALS, SEALS) ? CUDA_ERROR_OUT_OF_MEMORY
+									 : soft_pool_file_open(fd, bytes, false, &p->file);
 	if (r)
 		close(fd);
 	return r;
@@ -83,7 +85,7 @@ CUresult soft_pool_file_map(struct pool *p, struct allocation *a)
 	CUresult r;
 
 	a->offset = TABLE_BYTES;
-	for (; before != &f->allocations; before = before->next) {  /* the first gap that is large enough */
+	for (; before != &f->allocations; before = before->next) { /* the first gap that is large enough */
 		const struct allocation *other = CONTAINER(before, struct allocation, in_file);
 
 		if (other->offset - a->offset >= mapped_bytes(a))
@@ -91,7 +93,8 @@ CUresult soft_pool_file_map(struct pool *p, struct allocation *a)
 		a->offset = other->offset + mapped_bytes(other);
 	}
 	if (f->bytes - a->offset < mapped_bytes(a))
-		return soft_refuse(CUDA_ERROR_OUT_OF_MEMORY, "cuMemAllocFromPoolAsync: no gap of %zu bytes is left in the pool", mapped_bytes(a));
+		return soft_refuse(CUDA_ERROR_OUT_OF_MEMORY, "cuMemAllocFromPoolAsync: no gap of %zu bytes is left in the pool",
+				   mapped_bytes(a));
 	r = soft_pool_file_map_part(f, a);
 	if (!r)
 		list_append(before, &a->in_file);
@@ -105,7 +108,7 @@ void soft_pool_file_unmap(struct allocation *a)
 	if (a->exported)
 		__atomic_store_n(&f->table[a->exported - 1].serial, 0, __ATOMIC_RELEASE);
 	list_remove(&a->in_file);
-	gpul_exec_machine_settle(soft.machine);  /* wait for accesses: otherwise a kernel of another context could crash */
+	gpul_exec_machine_settle(soft.machine); /* wait for accesses: otherwise a kernel of another context could crash */
 	munmap((void *)(uintptr_t)a->base, mapped_bytes(a));
 	if (!f->imported)
 		(void)fallocate(f->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)a->offset, (off_t)mapped_bytes(a));

@@ -73,7 +73,7 @@ static CUresult check_location(const CUmemLocation *location, CUmemAllocationTyp
 
 	if (type != CU_MEM_ALLOCATION_TYPE_PINNED && type != MEMORY_TYPE_MANAGED)
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "memory pool: unknown type of memory %d", (int)type);
-	if (kind == 0 && type == MEMORY_TYPE_MANAGED) {  /* CU_MEM_LOCATION_TYPE_NONE */
+	if (kind == 0 && type == MEMORY_TYPE_MANAGED) { /* CU_MEM_LOCATION_TYPE_NONE */
 		*out = (CUmemLocation){ 0 };
 		return CUDA_SUCCESS;
 	}
@@ -86,7 +86,8 @@ static CUresult check_location(const CUmemLocation *location, CUmemAllocationTyp
 		return CUDA_SUCCESS;
 	}
 	if (kind != CU_MEM_LOCATION_TYPE_DEVICE)
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "memory pool: no memory of location type %d, id %d", kind, location ? location->id : 0);
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "memory pool: no memory of location type %d, id %d", kind,
+				   location ? location->id : 0);
 	*out = *location;
 	return location->id >= 0 && location->id < soft.n_devices ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
@@ -211,7 +212,7 @@ static CUresult check_properties(const CUmemPoolProps *props, CUmemLocation *loc
 	CUresult r = check_location(&props->location, props->allocType, location);
 
 	if (r)
-		return r == CUDA_ERROR_INVALID_DEVICE ? CUDA_ERROR_INVALID_VALUE : r;  /* as NVIDIA's driver 580 does */
+		return r == CUDA_ERROR_INVALID_DEVICE ? CUDA_ERROR_INVALID_VALUE : r; /* as NVIDIA's driver 580 does */
 	for (size_t i = 0; i < sizeof props->reserved; i++)
 		if (props->reserved[i])
 			return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemPoolCreate: reserved byte %zu is not 0", i);
@@ -223,7 +224,8 @@ static CUresult check_properties(const CUmemPoolProps *props, CUmemLocation *loc
 	    location->type == CU_MEM_LOCATION_TYPE_HOST)
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
 				   "cuMemPoolCreate: handle type %d: only pinned memory of devices and NUMA nodes can be exported, "
-				   "as a file descriptor (1)", (int)props->handleTypes);
+				   "as a file descriptor (1)",
+				   (int)props->handleTypes);
 	return CUDA_SUCCESS;
 }
 

@@ -33,12 +33,14 @@ EXPORT CUresult cuMemPoolExportToShareableHandle(void *out, CUmemoryPool pool, C
 	soft_lock();
 	r = out && !flags ? soft_pool_find(pool, &p) : CUDA_ERROR_INVALID_VALUE;
 	if (!r && (!p->file || p->file->imported || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR))
-		r = soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemPoolExportToShareableHandle: the pool was not created with handle type %d, or it is imported",
+		r = soft_refuse(CUDA_ERROR_INVALID_VALUE,
+				"cuMemPoolExportToShareableHandle: the pool was not created with handle type %d, or it is imported",
 				(int)type);
 	if (!r) {
 		fd = fcntl(p->file->fd, F_DUPFD_CLOEXEC, 0);
 		if (fd < 0)
-			r = soft_refuse(CUDA_ERROR_OUT_OF_MEMORY, "cuMemPoolExportToShareableHandle: no file descriptor is left (ulimit -n)");
+			r = soft_refuse(CUDA_ERROR_OUT_OF_MEMORY,
+					"cuMemPoolExportToShareableHandle: no file descriptor is left (ulimit -n)");
 		else
 			memcpy(out, &fd, sizeof fd);
 	}
@@ -53,11 +55,13 @@ static CUresult check_file(int fd, size_t bytes)
 	int seals = fcntl(fd, F_GET_SEALS);
 
 	if (seals < 0 || (seals & SEALS) != SEALS || fstat(fd, &st) || (size_t)st.st_size != bytes || bytes <= TABLE_BYTES)
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemPoolImportFromShareableHandle: descriptor %d is not a sealed file of a memory pool", fd);
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
+				   "cuMemPoolImportFromShareableHandle: descriptor %d is not a sealed file of a memory pool", fd);
 	return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *out, void *handle, CUmemAllocationHandleType type, unsigned long long flags)
+EXPORT CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *out, void *handle, CUmemAllocationHandleType type,
+						   unsigned long long flags)
 {
 	CUmemLocation location = { 0 };
 	struct pool_file *f;
@@ -74,7 +78,7 @@ EXPORT CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *out, void *hand
 		r = check_file(fd, bytes);
 	if (r)
 		return r;
-	fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);  /* a duplicate, because the caller keeps its own */
+	fd = fcntl(fd, F_DUPFD_CLOEXEC, 0); /* a duplicate, because the caller keeps its own */
 	if (fd < 0)
 		return soft_refuse(CUDA_ERROR_OUT_OF_MEMORY, "cuMemPoolImportFromShareableHandle: no file descriptor is left (ulimit -n)");
 	soft_lock();
@@ -118,14 +122,16 @@ EXPORT CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *out, CUdeviceptr 
 	soft_lock();
 	a = soft_allocation_at(address);
 	if (!a || !a->pool || !a->pool->file || a->pool->file->imported)
-		r = soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemPoolExportPointer: %#llx is not memory of a pool that can be exported", address);
+		r = soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemPoolExportPointer: %#llx is not memory of a pool that can be exported",
+				address);
 	if (!r && !a->exported)
 		r = add_export_row(a->pool->file, a);
 	if (!r) {
 		const struct export_row *row = &a->pool->file->table[a->exported - 1];
 
-		data = (struct export_data){ .row = a->exported - 1, .pool = a->pool->file->id, .serial = row->serial, .offset = a->offset,
-					     .bytes = a->bytes };
+		data = (struct export_data){
+			.row = a->exported - 1, .pool = a->pool->file->id, .serial = row->serial, .offset = a->offset, .bytes = a->bytes
+		};
 		memcpy(data.magic, magic, sizeof magic);
 		memcpy(out, &data, sizeof data);
 	}
@@ -143,7 +149,8 @@ static CUresult check_data(const struct pool_file *f, const struct export_data *
 	    data->bytes > f->bytes - data->offset)
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemPoolImportPointer: the data was not written by cuMemPoolExportPointer");
 	row = &f->table[data->row];
-	if (data->pool != f->id || __atomic_load_n(&row->serial, __ATOMIC_ACQUIRE) != data->serial || row->offset != data->offset || row->bytes != data->bytes)
+	if (data->pool != f->id || __atomic_load_n(&row->serial, __ATOMIC_ACQUIRE) != data->serial || row->offset != data->offset ||
+	    row->bytes != data->bytes)
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemPoolImportPointer: the memory is freed, or it is of another pool");
 	return CUDA_SUCCESS;
 }
@@ -155,7 +162,10 @@ static CUresult map_import(struct context *ctx, struct pool *p, const struct exp
 
 	if (!a)
 		return r;
-	*a = (struct allocation){ .kind = ALLOC_ASYNC, .bytes = (size_t)data->bytes, .offset = (size_t)data->offset, .pool = p,
+	*a = (struct allocation){ .kind = ALLOC_ASYNC,
+				  .bytes = (size_t)data->bytes,
+				  .offset = (size_t)data->offset,
+				  .pool = p,
 				  .device = p->device ? p->device : ctx->device };
 	r = soft_pool_file_map_part(p->file, a);
 	if (r)

@@ -11,9 +11,12 @@ static unsigned space_in_mods(const struct decoder *d)
 	for (unsigned k = 0; k < d->in->n_mods; k++)
 		switch (d->in->mods[k]) {
 		case GPUL_PTX_MOD_SHARED:
-		case GPUL_PTX_MOD_SHARED__CTA: return SPACE_SHARED;
-		case GPUL_PTX_MOD_GLOBAL: return SPACE_GLOBAL;
-		default: break;
+		case GPUL_PTX_MOD_SHARED__CTA:
+			return SPACE_SHARED;
+		case GPUL_PTX_MOD_GLOBAL:
+			return SPACE_GLOBAL;
+		default:
+			break;
 		}
 	return SPACE_GENERIC;
 }
@@ -72,19 +75,19 @@ bool gpul_decode_movmatrix(struct decoder *d)
 /* The element with index e of register r in lane l has, with g = l / 4 and t = l % 4, the coordinates
  * outer = g + outer_at, inner = width t + inner_at + e. */
 struct fragment {
-	unsigned width;              /* elements of a register in one lane, which are neighbours in the inner direction; for single
+	unsigned width;       /* elements of a register in one lane, which are neighbours in the inner direction; for single
 	                              * elements of C, 2, although each is in its own register */
-	unsigned elements;           /* number of elements in a register */
-	unsigned n_registers;        /* registers with different elements; further registers repeat them */
-	bool inner_is_row;           /* the inner coordinate is a row of the matrix */
+	unsigned elements;    /* number of elements in a register */
+	unsigned n_registers; /* registers with different elements; further registers repeat them */
+	bool inner_is_row;    /* the inner coordinate is a row of the matrix */
 	unsigned bits;
 };
 
-static void place_of_register(const struct matrix_mods *m, const struct wmma_shape *s, char which, const struct fragment *f,
-			      unsigned r, unsigned *outer_at, unsigned *inner_at)
+static void place_of_register(const struct matrix_mods *m, const struct wmma_shape *s, char which, const struct fragment *f, unsigned r,
+			      unsigned *outer_at, unsigned *inner_at)
 {
 	const bool x = which == (s->swapped ? 'b' : 'a');
-	const unsigned rows = which != 'c' && !x ? 1 : s->rows / 8;     /* groups of eight outer coordinates in a tile */
+	const unsigned rows = which != 'c' && !x ? 1 : s->rows / 8; /* groups of eight outer coordinates in a tile */
 	const unsigned per_tile = which == 'c' ? s->rows / 4 / f->elements : gpul_matrix_x_registers(8 * rows, m->k, m->type[0]);
 	const unsigned tile = r / per_tile, at = r % per_tile;
 
@@ -119,11 +122,14 @@ static void describe_fragment(const struct matrix_mods *m, const struct wmma_sha
 /* ---- addresses: base + (outer * outer_step + inner * inner_step), one of the steps is the stride, the other 1 ------------ */
 
 struct rows_of_matrix {
-	struct insn address;         /* address.a: the base plus the lane's part */
-	bool inner_is_unit;          /* neighbours in the inner direction are neighbours in memory */
+	struct insn address; /* address.a: the base plus the lane's part */
+	bool inner_is_unit;  /* neighbours in the inner direction are neighbours in memory */
 	unsigned bits;
 	opref stride;
-	struct { unsigned multiple; opref a; } known[16];  /* address.a plus `multiple` strides */
+	struct {
+		unsigned multiple;
+		opref a;
+	} known[16]; /* address.a plus `multiple` strides */
 	unsigned n_known;
 };
 
@@ -186,8 +192,7 @@ static bool element_address(struct decoder *d, struct rows_of_matrix *m, unsigne
 		k++;
 	if (k == m->n_known) {
 		m->known[m->n_known++].multiple = strides;
-		if (!emit_word(d, OP_MUL_32, m->stride, strides, &product) ||
-		    !emit_offset(d, m, m->address.a, product, &m->known[k].a))
+		if (!emit_word(d, OP_MUL_32, m->stride, strides, &product) || !emit_offset(d, m, m->address.a, product, &m->known[k].a))
 			return false;
 	}
 	out->a = m->known[k].a;
@@ -197,8 +202,8 @@ static bool element_address(struct decoder *d, struct rows_of_matrix *m, unsigne
 /* ---- the accesses ---------------------------------------------------------------------------------------------------- */
 
 /* Load or store each element of a register separately, because they are not contiguous in memory. */
-static bool emit_parts(struct decoder *d, struct rows_of_matrix *m, const struct fragment *f, unsigned outer, unsigned inner,
-		       bool store, opref reg)
+static bool emit_parts(struct decoder *d, struct rows_of_matrix *m, const struct fragment *f, unsigned outer, unsigned inner, bool store,
+		       opref reg)
 {
 	const bool bytes = f->bits == 8;
 	struct insn move = { .a = reg, .n = (uint8_t)f->elements };
@@ -225,14 +230,14 @@ static bool emit_parts(struct decoder *d, struct rows_of_matrix *m, const struct
 	}
 	move.a = move.d;
 	move.d = reg;
-	for (unsigned k = 0; k < d->n_temps; k++)  /* the parts can use these temporaries again */
+	for (unsigned k = 0; k < d->n_temps; k++) /* the parts can use these temporaries again */
 		for (unsigned e = 0; e < f->elements; e++)
 			d->temps[k].used = d->temps[k].used && d->temps[k].ref != part[e];
 	return store || gpul_emit(d, bytes ? OP_PACK_4X8 : OP_PACK_2X16, &move);
 }
 
-static bool emit_register(struct decoder *d, struct rows_of_matrix *m, const struct fragment *f, unsigned outer, unsigned inner,
-			  bool store, opref reg)
+static bool emit_register(struct decoder *d, struct rows_of_matrix *m, const struct fragment *f, unsigned outer, unsigned inner, bool store,
+			  opref reg)
 {
 	struct insn one;
 
@@ -277,8 +282,8 @@ static bool decode_wmma_access(struct decoder *d, bool store)
 	if (f.bits < 8 && !rows.inner_is_unit)
 		return gpul_decode_fail(d, GPUL_EFORMAT, "matrices of sub-byte types have the layouts .row and .col");
 	if (!gpul_matrix_registers(d, list, m.type[0], !store, reg, 8, &n) ||
-	    !gpul_decode_address(d, address, space_in_mods(d), &rows.address) ||
-	    !find_stride(d, &m, which, m.by_column[0], &rows.stride) || !emit_lane_address(d, &f, &rows))
+	    !gpul_decode_address(d, address, space_in_mods(d), &rows.address) || !find_stride(d, &m, which, m.by_column[0], &rows.stride) ||
+	    !emit_lane_address(d, &f, &rows))
 		return false;
 	if (!f.n_registers || n % f.n_registers)
 		return gpul_decode_fail(d, GPUL_EFORMAT, "the number of registers does not fit the shape");

@@ -3,10 +3,13 @@
 
 #include "softcuda/exec/decode/matrix/decode_matrix_internal.h"
 
-static const struct { const char *text; uint8_t type; } type_names[] = {
-	{ "f16", MATRIX_F16 }, { "bf16", MATRIX_BF16 }, { "tf32", MATRIX_TF32 }, { "e4m3", MATRIX_E4M3 },
-	{ "e5m2", MATRIX_E5M2 }, { "f32", MATRIX_F32 }, { "f64", MATRIX_F64 }, { "s8", MATRIX_S8 }, { "u8", MATRIX_U8 },
-	{ "s4", MATRIX_S4 }, { "u4", MATRIX_U4 }, { "b1", MATRIX_B1 }, { "s32", MATRIX_S32 },
+static const struct {
+	const char *text;
+	uint8_t type;
+} type_names[] = {
+	{ "f16", MATRIX_F16 }, { "bf16", MATRIX_BF16 }, { "tf32", MATRIX_TF32 }, { "e4m3", MATRIX_E4M3 }, { "e5m2", MATRIX_E5M2 },
+	{ "f32", MATRIX_F32 }, { "f64", MATRIX_F64 },   { "s8", MATRIX_S8 },     { "u8", MATRIX_U8 },     { "s4", MATRIX_S4 },
+	{ "u4", MATRIX_U4 },   { "b1", MATRIX_B1 },     { "s32", MATRIX_S32 },
 };
 
 void gpul_matrix_mods(const struct decoder *d, struct matrix_mods *out)
@@ -31,8 +34,7 @@ unsigned gpul_matrix_register_type(unsigned type)
 	return type == MATRIX_F64 ? GPUL_PTX_MOD_B64 : GPUL_PTX_MOD_B32;
 }
 
-bool gpul_matrix_registers(struct decoder *d, const gpul_ptx_operand *o, unsigned type, bool dest, opref *out, unsigned most,
-			   unsigned *n)
+bool gpul_matrix_registers(struct decoder *d, const gpul_ptx_operand *o, unsigned type, bool dest, opref *out, unsigned most, unsigned *n)
 {
 	*n = gpul_operand_elements(d->f, o);
 	if (*n > most)
@@ -78,8 +80,8 @@ unsigned gpul_matrix_x_registers(unsigned rows, unsigned k, unsigned type)
 static enum op operation_of(const struct mma_form *f)
 {
 	const unsigned a = f->x_type, b = f->y_type, c = f->c_type, d = f->d_type;
-	const bool f32 = c == MATRIX_F32 && d == MATRIX_F32, half = (c == MATRIX_F16 || c == MATRIX_F32) &&
-								    (d == MATRIX_F16 || d == MATRIX_F32);
+	const bool f32 = c == MATRIX_F32 && d == MATRIX_F32,
+		   half = (c == MATRIX_F16 || c == MATRIX_F32) && (d == MATRIX_F16 || d == MATRIX_F32);
 
 	if (a == MATRIX_F64 && b == a && c == a && d == a)
 		return OP_MMA_F64;
@@ -112,8 +114,7 @@ static bool set_form(struct decoder *d, const struct matrix_mods *m, unsigned ro
 	f->n_y = (uint8_t)gpul_matrix_x_registers(8, m->k, f->y_type);
 	f->n_c = (uint8_t)(rows / 4 / sums_in_register(f->c_type));
 	f->n_d = (uint8_t)(rows / 4 / sums_in_register(f->d_type));
-	f->sum = (struct mma_sum){ .block = (uint8_t)(is_f8(f->x_type) ? m->k / 2 : m->k), .fraction_bits = 25,
-				   .bytes = is_f8(f->x_type) };
+	f->sum = (struct mma_sum){ .block = (uint8_t)(is_f8(f->x_type) ? m->k / 2 : m->k), .fraction_bits = 25, .bytes = is_f8(f->x_type) };
 	if (*op == OP_NOP || (groups != 1 && groups != 2 && !(groups == 4 && *op == OP_MMA_F64)) ||
 	    stored % (4 * matrix_elements(f->x_type)) || (f->sparse && rows == 8) || (rows == 8 && (groups != 1 || is_float(f->x_type))))
 		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "this combination of shape and types does not exist");
@@ -196,8 +197,10 @@ bool gpul_decode_mma(struct decoder *d)
 /* Find the tiles of a wmma shape: 16 x 16 shapes have two tiles of columns, m32n8 two of rows, and m8n32 is the transpose of that. */
 bool gpul_wmma_shape(const struct matrix_mods *m, struct wmma_shape *out)
 {
-	*out = (struct wmma_shape){ .rows = m->m == 8 && m->n == 8 ? 8 : 16, .n_tiles = m->m == 8 && m->n == 8 ? 1 : 2,
-				    .swapped = m->m == 8 && m->n == 32, .x_tiles = m->m == 32 || m->n == 32 };
+	*out = (struct wmma_shape){ .rows = m->m == 8 && m->n == 8 ? 8 : 16,
+				    .n_tiles = m->m == 8 && m->n == 8 ? 1 : 2,
+				    .swapped = m->m == 8 && m->n == 32,
+				    .x_tiles = m->m == 32 || m->n == 32 };
 	return (m->m == 16 && m->n == 16) || (m->m == 32 && m->n == 8) || out->swapped || out->n_tiles == 1;
 }
 
@@ -226,7 +229,7 @@ bool gpul_decode_wmma_mma(struct decoder *d)
 	if (!f)
 		return false;
 	gpul_matrix_mods(d, &m);
-	if (m.n_types == 2) {  /* A and B are f16 */
+	if (m.n_types == 2) { /* A and B are f16 */
 		m.type[3] = m.type[1];
 		m.type[1] = m.type[2] = MATRIX_F16;
 		m.n_types = 4;
@@ -241,7 +244,7 @@ bool gpul_decode_wmma_mma(struct decoder *d)
 	if (n[0] != s.n_tiles * f->n_d || n[3] != s.n_tiles * f->n_c)
 		return gpul_decode_fail(d, GPUL_EFORMAT, "the number of registers does not fit the shape");
 	if (f->x_type == MATRIX_TF32)
-		f->sum.block = 4;  /* sm_90 executes two instructions for 4 columns each */
+		f->sum.block = 4; /* sm_90 executes two instructions for 4 columns each */
 	f->n_tiles = (uint8_t)s.n_tiles;
 	for (unsigned tile = 0; tile < s.n_tiles; tile++)
 		set_tile(f, tile, &s, a, b, c, to);

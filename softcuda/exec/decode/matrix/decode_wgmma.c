@@ -13,10 +13,14 @@ static bool types_fit(const struct wgmma_form *f)
 	const bool bytes = (f->a_type == MATRIX_S8 || f->a_type == MATRIX_U8) && (f->b_type == MATRIX_S8 || f->b_type == MATRIX_U8);
 
 	switch (f->d_type) {
-	case MATRIX_F16: return half || f8;
-	case MATRIX_F32: return half || f8 || (f->a_type == f->b_type && (f->a_type == MATRIX_BF16 || f->a_type == MATRIX_TF32));
-	case MATRIX_S32: return bytes || (f->a_type == MATRIX_B1 && f->b_type == MATRIX_B1);
-	default: return false;
+	case MATRIX_F16:
+		return half || f8;
+	case MATRIX_F32:
+		return half || f8 || (f->a_type == f->b_type && (f->a_type == MATRIX_BF16 || f->a_type == MATRIX_TF32));
+	case MATRIX_S32:
+		return bytes || (f->a_type == MATRIX_B1 && f->b_type == MATRIX_B1);
+	default:
+		return false;
 	}
 }
 
@@ -82,7 +86,7 @@ static bool decode_multiply(struct decoder *d)
 	f->satfinite = has_mod(d, GPUL_PTX_MOD_SATFINITE);
 	f->sum = (struct mma_sum){ .block = (uint8_t)m.k, .fraction_bits = is_f8(f->a_type) ? 13 : 25, .short_result = is_f8(f->a_type) };
 	if (!types_fit(f) || m.k * matrix_bits(f->a_type) != 8 * 16 * wgmma_b_pieces(f) || (f->sparse && f->a_type == MATRIX_B1) ||
-	     m.n % 8 || !m.n || m.n > MAX_WGMMA_COLUMNS)
+	    m.n % 8 || !m.n || m.n > MAX_WGMMA_COLUMNS)
 		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "this combination of shape and types does not exist");
 	sums = m.n / (f->d_type == MATRIX_F16 ? 4 : 2);
 	if (!gpul_matrix_registers(d, &d->operand[0], f->d_type, true, f->d, MAX_WGMMA_SUMS, &n))

@@ -1,21 +1,25 @@
 /* select_convert.c — selects the operations of cvt and cvt.pack. */
 #include "softcuda/exec/decode/form_internal.h"
 
-static const struct { uint16_t type; uint8_t kind;
+static const struct {
+	uint16_t type;
+	uint8_t kind;
 } kinds[] = {
-	{ GPUL_PTX_MOD_U8, KIND_U8 },     { GPUL_PTX_MOD_S8, KIND_S8 },
-	{ GPUL_PTX_MOD_U16, KIND_U16 },   { GPUL_PTX_MOD_S16, KIND_S16 },
-	{ GPUL_PTX_MOD_U32, KIND_U32 },   { GPUL_PTX_MOD_S32, KIND_S32 },
-	{ GPUL_PTX_MOD_U64, KIND_U64 },   { GPUL_PTX_MOD_S64, KIND_S64 },
-	{ GPUL_PTX_MOD_F16, KIND_F16 },   { GPUL_PTX_MOD_BF16, KIND_BF16 },
-	{ GPUL_PTX_MOD_TF32, KIND_TF32 }, { GPUL_PTX_MOD_F32, KIND_F32 },
+	{ GPUL_PTX_MOD_U8, KIND_U8 },   { GPUL_PTX_MOD_S8, KIND_S8 },     { GPUL_PTX_MOD_U16, KIND_U16 },   { GPUL_PTX_MOD_S16, KIND_S16 },
+	{ GPUL_PTX_MOD_U32, KIND_U32 }, { GPUL_PTX_MOD_S32, KIND_S32 },   { GPUL_PTX_MOD_U64, KIND_U64 },   { GPUL_PTX_MOD_S64, KIND_S64 },
+	{ GPUL_PTX_MOD_F16, KIND_F16 }, { GPUL_PTX_MOD_BF16, KIND_BF16 }, { GPUL_PTX_MOD_TF32, KIND_TF32 }, { GPUL_PTX_MOD_F32, KIND_F32 },
 	{ GPUL_PTX_MOD_F64, KIND_F64 },
 };
 
 /* Types of two values in one register. */
-static const struct { uint16_t type; uint8_t kind; } pairs[] = {
-	{ GPUL_PTX_MOD_F16X2, KIND_F16 }, { GPUL_PTX_MOD_BF16X2, KIND_BF16 },
-	{ GPUL_PTX_MOD_E4M3X2, KIND_E4M3 }, { GPUL_PTX_MOD_E5M2X2, KIND_E5M2 },
+static const struct {
+	uint16_t type;
+	uint8_t kind;
+} pairs[] = {
+	{ GPUL_PTX_MOD_F16X2, KIND_F16 },
+	{ GPUL_PTX_MOD_BF16X2, KIND_BF16 },
+	{ GPUL_PTX_MOD_E4M3X2, KIND_E4M3 },
+	{ GPUL_PTX_MOD_E5M2X2, KIND_E5M2 },
 };
 
 static int kind_of(unsigned type)
@@ -36,11 +40,12 @@ static int pair_kind_of(unsigned type)
 
 static uint8_t rounding_mode(uint64_t set)
 {
-	static const struct { uint64_t bit; uint8_t round;
+	static const struct {
+		uint64_t bit;
+		uint8_t round;
 	} rounds[] = {
-		{ HAS(RZ), CONVERT_RZ },   { HAS(RM), CONVERT_RM },   { HAS(RP), CONVERT_RP },
-		{ HAS(RNA), CONVERT_RNA }, { HAS(RNI), CONVERT_RNI }, { HAS(RZI), CONVERT_RZI },
-		{ HAS(RMI), CONVERT_RMI }, { HAS(RPI), CONVERT_RPI },
+		{ HAS(RZ), CONVERT_RZ },   { HAS(RM), CONVERT_RM },   { HAS(RP), CONVERT_RP },   { HAS(RNA), CONVERT_RNA },
+		{ HAS(RNI), CONVERT_RNI }, { HAS(RZI), CONVERT_RZI }, { HAS(RMI), CONVERT_RMI }, { HAS(RPI), CONVERT_RPI },
 	};
 	for (unsigned k = 0; k < sizeof(rounds) / sizeof(rounds[0]); k++)
 		if (set & rounds[k].bit)
@@ -50,94 +55,57 @@ static uint8_t rounding_mode(uint64_t set)
 
 /* Plain forms with vectorised handlers.  An integer that becomes narrower, or stays as wide, is truncated,
  * whatever the signs; an integer that becomes wider is extended by the source's sign. */
-static const struct { uint8_t to, from, round; uint16_t op;
+static const struct {
+	uint8_t to, from, round;
+	uint16_t op;
 } fast_conversions[] = {
-	{ KIND_S64, KIND_S32, CONVERT_RN, OP_CVT_S64_S32 },
-	{ KIND_U64, KIND_S32, CONVERT_RN, OP_CVT_S64_S32 },
-	{ KIND_S64, KIND_U32, CONVERT_RN, OP_CVT_U64_U32 },
-	{ KIND_U64, KIND_U32, CONVERT_RN, OP_CVT_U64_U32 },
-	{ KIND_S32, KIND_S64, CONVERT_RN, OP_CVT_32_64 },
-	{ KIND_U32, KIND_S64, CONVERT_RN, OP_CVT_32_64 },
-	{ KIND_S32, KIND_U64, CONVERT_RN, OP_CVT_32_64 },
-	{ KIND_U32, KIND_U64, CONVERT_RN, OP_CVT_32_64 },
-	{ KIND_S32, KIND_U16, CONVERT_RN, OP_CVT_U32_U16 },
-	{ KIND_U32, KIND_U16, CONVERT_RN, OP_CVT_U32_U16 },
-	{ KIND_S32, KIND_S16, CONVERT_RN, OP_CVT_S32_S16 },
-	{ KIND_U32, KIND_S16, CONVERT_RN, OP_CVT_S32_S16 },
-	{ KIND_S16, KIND_S32, CONVERT_RN, OP_CVT_16_32 },
-	{ KIND_U16, KIND_S32, CONVERT_RN, OP_CVT_16_32 },
-	{ KIND_S16, KIND_U32, CONVERT_RN, OP_CVT_16_32 },
-	{ KIND_U16, KIND_U32, CONVERT_RN, OP_CVT_16_32 },
-	{ KIND_S64, KIND_S16, CONVERT_RN, OP_CVT_S64_S16 },
-	{ KIND_U64, KIND_S16, CONVERT_RN, OP_CVT_S64_S16 },
-	{ KIND_S64, KIND_U16, CONVERT_RN, OP_CVT_U64_U16 },
-	{ KIND_U64, KIND_U16, CONVERT_RN, OP_CVT_U64_U16 },
-	{ KIND_S16, KIND_S64, CONVERT_RN, OP_CVT_16_64 },
-	{ KIND_U16, KIND_S64, CONVERT_RN, OP_CVT_16_64 },
-	{ KIND_S16, KIND_U64, CONVERT_RN, OP_CVT_16_64 },
-	{ KIND_U16, KIND_U64, CONVERT_RN, OP_CVT_16_64 },
-	{ KIND_S32, KIND_S8, CONVERT_RN, OP_CVT_S32_S8 },
-	{ KIND_U32, KIND_S8, CONVERT_RN, OP_CVT_S32_S8 },
-	{ KIND_S32, KIND_U8, CONVERT_RN, OP_CVT_U32_U8 },
-	{ KIND_U32, KIND_U8, CONVERT_RN, OP_CVT_U32_U8 },
-	{ KIND_S64, KIND_S8, CONVERT_RN, OP_CVT_S64_S8 },
-	{ KIND_U64, KIND_S8, CONVERT_RN, OP_CVT_S64_S8 },
-	{ KIND_S64, KIND_U8, CONVERT_RN, OP_CVT_U64_U8 },
-	{ KIND_U64, KIND_U8, CONVERT_RN, OP_CVT_U64_U8 },
-	{ KIND_S16, KIND_S8, CONVERT_RN, OP_CVT_S16_S8 },
-	{ KIND_U16, KIND_S8, CONVERT_RN, OP_CVT_S16_S8 },
-	{ KIND_S16, KIND_U8, CONVERT_RN, OP_CVT_U16_U8 },
-	{ KIND_U16, KIND_U8, CONVERT_RN, OP_CVT_U16_U8 },
-	{ KIND_S32, KIND_U32, CONVERT_RN, OP_MOV_32 },
-	{ KIND_U32, KIND_S32, CONVERT_RN, OP_MOV_32 },
-	{ KIND_S32, KIND_S32, CONVERT_RN, OP_MOV_32 },
-	{ KIND_U32, KIND_U32, CONVERT_RN, OP_MOV_32 },
-	{ KIND_S64, KIND_U64, CONVERT_RN, OP_MOV_64 },
-	{ KIND_U64, KIND_S64, CONVERT_RN, OP_MOV_64 },
-	{ KIND_S64, KIND_S64, CONVERT_RN, OP_MOV_64 },
-	{ KIND_U64, KIND_U64, CONVERT_RN, OP_MOV_64 },
-	{ KIND_F32, KIND_S32, CONVERT_RN, OP_CVT_F32_S32 },
-	{ KIND_F32, KIND_U32, CONVERT_RN, OP_CVT_F32_U32 },
-	{ KIND_F32, KIND_U16, CONVERT_RN, OP_CVT_F32_U16 },
-	{ KIND_F32, KIND_S16, CONVERT_RN, OP_CVT_F32_S16 },
-	{ KIND_F64, KIND_S32, CONVERT_RN, OP_CVT_F64_S32 },
-	{ KIND_F64, KIND_U32, CONVERT_RN, OP_CVT_F64_U32 },
-	{ KIND_F32, KIND_S64, CONVERT_RN, OP_CVT_F32_S64 },
-	{ KIND_F64, KIND_S64, CONVERT_RN, OP_CVT_F64_S64 },
-	{ KIND_F64, KIND_U64, CONVERT_RN, OP_CVT_F64_U64 },
-	{ KIND_F64, KIND_S16, CONVERT_RN, OP_CVT_F64_S16 },
-	{ KIND_F64, KIND_U16, CONVERT_RN, OP_CVT_F64_U16 },
-	{ KIND_F64, KIND_F32, CONVERT_RN, OP_CVT_F64_F32 },
-	{ KIND_F32, KIND_F64, CONVERT_RN, OP_CVT_F32_F64 },
-	{ KIND_S32, KIND_F32, CONVERT_RZI, OP_CVT_RZI_S32_F32 },
-	{ KIND_U32, KIND_F32, CONVERT_RZI, OP_CVT_RZI_U32_F32 },
-	{ KIND_S32, KIND_F32, CONVERT_RNI, OP_CVT_RNI_S32_F32 },
-	{ KIND_S32, KIND_F32, CONVERT_RMI, OP_CVT_RMI_S32_F32 },
-	{ KIND_S32, KIND_F32, CONVERT_RPI, OP_CVT_RPI_S32_F32 },
-	{ KIND_U32, KIND_F32, CONVERT_RNI, OP_CVT_RNI_U32_F32 },
-	{ KIND_U32, KIND_F32, CONVERT_RMI, OP_CVT_RMI_U32_F32 },
-	{ KIND_U32, KIND_F32, CONVERT_RPI, OP_CVT_RPI_U32_F32 },
-	{ KIND_S32, KIND_F64, CONVERT_RZI, OP_CVT_RZI_S32_F64 },
-	{ KIND_S32, KIND_F64, CONVERT_RNI, OP_CVT_RNI_S32_F64 },
-	{ KIND_U32, KIND_F64, CONVERT_RZI, OP_CVT_RZI_U32_F64 },
-	{ KIND_S64, KIND_F64, CONVERT_RZI, OP_CVT_RZI_S64_F64 },
-	{ KIND_S64, KIND_F32, CONVERT_RZI, OP_CVT_RZI_S64_F32 },
-	{ KIND_F32, KIND_F32, CONVERT_RNI, OP_CVT_RNI_F32_F32 },
-	{ KIND_F32, KIND_F32, CONVERT_RZI, OP_CVT_RZI_F32_F32 },
-	{ KIND_F32, KIND_F32, CONVERT_RMI, OP_CVT_RMI_F32_F32 },
-	{ KIND_F32, KIND_F32, CONVERT_RPI, OP_CVT_RPI_F32_F32 },
-	{ KIND_F64, KIND_F64, CONVERT_RNI, OP_CVT_RNI_F64_F64 },
-	{ KIND_F64, KIND_F64, CONVERT_RZI, OP_CVT_RZI_F64_F64 },
-	{ KIND_F64, KIND_F64, CONVERT_RMI, OP_CVT_RMI_F64_F64 },
-	{ KIND_F64, KIND_F64, CONVERT_RPI, OP_CVT_RPI_F64_F64 },
-	{ KIND_F32, KIND_F16, CONVERT_RN, OP_CVT_F32_F16 },
-	{ KIND_F16, KIND_F32, CONVERT_RN, OP_CVT_F16_F32 },
-	{ KIND_F32, KIND_BF16, CONVERT_RN, OP_CVT_F32_BF16 },
-	{ KIND_BF16, KIND_F32, CONVERT_RN, OP_CVT_BF16_F32 },
+	{ KIND_S64, KIND_S32, CONVERT_RN, OP_CVT_S64_S32 },      { KIND_U64, KIND_S32, CONVERT_RN, OP_CVT_S64_S32 },
+	{ KIND_S64, KIND_U32, CONVERT_RN, OP_CVT_U64_U32 },      { KIND_U64, KIND_U32, CONVERT_RN, OP_CVT_U64_U32 },
+	{ KIND_S32, KIND_S64, CONVERT_RN, OP_CVT_32_64 },        { KIND_U32, KIND_S64, CONVERT_RN, OP_CVT_32_64 },
+	{ KIND_S32, KIND_U64, CONVERT_RN, OP_CVT_32_64 },        { KIND_U32, KIND_U64, CONVERT_RN, OP_CVT_32_64 },
+	{ KIND_S32, KIND_U16, CONVERT_RN, OP_CVT_U32_U16 },      { KIND_U32, KIND_U16, CONVERT_RN, OP_CVT_U32_U16 },
+	{ KIND_S32, KIND_S16, CONVERT_RN, OP_CVT_S32_S16 },      { KIND_U32, KIND_S16, CONVERT_RN, OP_CVT_S32_S16 },
+	{ KIND_S16, KIND_S32, CONVERT_RN, OP_CVT_16_32 },        { KIND_U16, KIND_S32, CONVERT_RN, OP_CVT_16_32 },
+	{ KIND_S16, KIND_U32, CONVERT_RN, OP_CVT_16_32 },        { KIND_U16, KIND_U32, CONVERT_RN, OP_CVT_16_32 },
+	{ KIND_S64, KIND_S16, CONVERT_RN, OP_CVT_S64_S16 },      { KIND_U64, KIND_S16, CONVERT_RN, OP_CVT_S64_S16 },
+	{ KIND_S64, KIND_U16, CONVERT_RN, OP_CVT_U64_U16 },      { KIND_U64, KIND_U16, CONVERT_RN, OP_CVT_U64_U16 },
+	{ KIND_S16, KIND_S64, CONVERT_RN, OP_CVT_16_64 },        { KIND_U16, KIND_S64, CONVERT_RN, OP_CVT_16_64 },
+	{ KIND_S16, KIND_U64, CONVERT_RN, OP_CVT_16_64 },        { KIND_U16, KIND_U64, CONVERT_RN, OP_CVT_16_64 },
+	{ KIND_S32, KIND_S8, CONVERT_RN, OP_CVT_S32_S8 },        { KIND_U32, KIND_S8, CONVERT_RN, OP_CVT_S32_S8 },
+	{ KIND_S32, KIND_U8, CONVERT_RN, OP_CVT_U32_U8 },        { KIND_U32, KIND_U8, CONVERT_RN, OP_CVT_U32_U8 },
+	{ KIND_S64, KIND_S8, CONVERT_RN, OP_CVT_S64_S8 },        { KIND_U64, KIND_S8, CONVERT_RN, OP_CVT_S64_S8 },
+	{ KIND_S64, KIND_U8, CONVERT_RN, OP_CVT_U64_U8 },        { KIND_U64, KIND_U8, CONVERT_RN, OP_CVT_U64_U8 },
+	{ KIND_S16, KIND_S8, CONVERT_RN, OP_CVT_S16_S8 },        { KIND_U16, KIND_S8, CONVERT_RN, OP_CVT_S16_S8 },
+	{ KIND_S16, KIND_U8, CONVERT_RN, OP_CVT_U16_U8 },        { KIND_U16, KIND_U8, CONVERT_RN, OP_CVT_U16_U8 },
+	{ KIND_S32, KIND_U32, CONVERT_RN, OP_MOV_32 },           { KIND_U32, KIND_S32, CONVERT_RN, OP_MOV_32 },
+	{ KIND_S32, KIND_S32, CONVERT_RN, OP_MOV_32 },           { KIND_U32, KIND_U32, CONVERT_RN, OP_MOV_32 },
+	{ KIND_S64, KIND_U64, CONVERT_RN, OP_MOV_64 },           { KIND_U64, KIND_S64, CONVERT_RN, OP_MOV_64 },
+	{ KIND_S64, KIND_S64, CONVERT_RN, OP_MOV_64 },           { KIND_U64, KIND_U64, CONVERT_RN, OP_MOV_64 },
+	{ KIND_F32, KIND_S32, CONVERT_RN, OP_CVT_F32_S32 },      { KIND_F32, KIND_U32, CONVERT_RN, OP_CVT_F32_U32 },
+	{ KIND_F32, KIND_U16, CONVERT_RN, OP_CVT_F32_U16 },      { KIND_F32, KIND_S16, CONVERT_RN, OP_CVT_F32_S16 },
+	{ KIND_F64, KIND_S32, CONVERT_RN, OP_CVT_F64_S32 },      { KIND_F64, KIND_U32, CONVERT_RN, OP_CVT_F64_U32 },
+	{ KIND_F32, KIND_S64, CONVERT_RN, OP_CVT_F32_S64 },      { KIND_F64, KIND_S64, CONVERT_RN, OP_CVT_F64_S64 },
+	{ KIND_F64, KIND_U64, CONVERT_RN, OP_CVT_F64_U64 },      { KIND_F64, KIND_S16, CONVERT_RN, OP_CVT_F64_S16 },
+	{ KIND_F64, KIND_U16, CONVERT_RN, OP_CVT_F64_U16 },      { KIND_F64, KIND_F32, CONVERT_RN, OP_CVT_F64_F32 },
+	{ KIND_F32, KIND_F64, CONVERT_RN, OP_CVT_F32_F64 },      { KIND_S32, KIND_F32, CONVERT_RZI, OP_CVT_RZI_S32_F32 },
+	{ KIND_U32, KIND_F32, CONVERT_RZI, OP_CVT_RZI_U32_F32 }, { KIND_S32, KIND_F32, CONVERT_RNI, OP_CVT_RNI_S32_F32 },
+	{ KIND_S32, KIND_F32, CONVERT_RMI, OP_CVT_RMI_S32_F32 }, { KIND_S32, KIND_F32, CONVERT_RPI, OP_CVT_RPI_S32_F32 },
+	{ KIND_U32, KIND_F32, CONVERT_RNI, OP_CVT_RNI_U32_F32 }, { KIND_U32, KIND_F32, CONVERT_RMI, OP_CVT_RMI_U32_F32 },
+	{ KIND_U32, KIND_F32, CONVERT_RPI, OP_CVT_RPI_U32_F32 }, { KIND_S32, KIND_F64, CONVERT_RZI, OP_CVT_RZI_S32_F64 },
+	{ KIND_S32, KIND_F64, CONVERT_RNI, OP_CVT_RNI_S32_F64 }, { KIND_U32, KIND_F64, CONVERT_RZI, OP_CVT_RZI_U32_F64 },
+	{ KIND_S64, KIND_F64, CONVERT_RZI, OP_CVT_RZI_S64_F64 }, { KIND_S64, KIND_F32, CONVERT_RZI, OP_CVT_RZI_S64_F32 },
+	{ KIND_F32, KIND_F32, CONVERT_RNI, OP_CVT_RNI_F32_F32 }, { KIND_F32, KIND_F32, CONVERT_RZI, OP_CVT_RZI_F32_F32 },
+	{ KIND_F32, KIND_F32, CONVERT_RMI, OP_CVT_RMI_F32_F32 }, { KIND_F32, KIND_F32, CONVERT_RPI, OP_CVT_RPI_F32_F32 },
+	{ KIND_F64, KIND_F64, CONVERT_RNI, OP_CVT_RNI_F64_F64 }, { KIND_F64, KIND_F64, CONVERT_RZI, OP_CVT_RZI_F64_F64 },
+	{ KIND_F64, KIND_F64, CONVERT_RMI, OP_CVT_RMI_F64_F64 }, { KIND_F64, KIND_F64, CONVERT_RPI, OP_CVT_RPI_F64_F64 },
+	{ KIND_F32, KIND_F16, CONVERT_RN, OP_CVT_F32_F16 },      { KIND_F16, KIND_F32, CONVERT_RN, OP_CVT_F16_F32 },
+	{ KIND_F32, KIND_BF16, CONVERT_RN, OP_CVT_F32_BF16 },    { KIND_BF16, KIND_F32, CONVERT_RN, OP_CVT_BF16_F32 },
 };
 
 /* Conversions with .ftz, .sat or both. */
-static const struct { struct conversion cv; uint16_t op;
+static const struct {
+	struct conversion cv;
+	uint16_t op;
 } fast_modified[] = {
 	{ { .to = KIND_F32, .from = KIND_F32, .sat = true }, OP_CVT_SAT_F32_F32 },
 	{ { .to = KIND_F32, .from = KIND_F32, .sat = true, .ftz = true }, OP_CVT_SAT_FTZ_F32_F32 },
@@ -153,8 +121,7 @@ static bool ftz_changes_nothing(const struct conversion *cv)
 	const bool to_word = cv->to == KIND_S32 || cv->to == KIND_U32 || cv->to == KIND_F32;
 
 	return (cv->from == KIND_F32 && to_word && (cv->round == CONVERT_RNI || cv->round == CONVERT_RZI)) ||
-	       (cv->round == CONVERT_RN && ((cv->from == KIND_F32 && cv->to == KIND_F16) ||
-					    (cv->from == KIND_F16 && cv->to == KIND_F32)));
+	       (cv->round == CONVERT_RN && ((cv->from == KIND_F32 && cv->to == KIND_F16) || (cv->from == KIND_F16 && cv->to == KIND_F32)));
 }
 
 static uint16_t fast_operation(const struct conversion *cv)
@@ -165,8 +132,7 @@ static uint16_t fast_operation(const struct conversion *cv)
 	if (cv->sat || cv->relu || cv->satfinite || (cv->ftz && !ftz_changes_nothing(cv)))
 		return OP_CVT_ANY;
 	for (unsigned k = 0; k < sizeof(fast_conversions) / sizeof(fast_conversions[0]); k++)
-		if (fast_conversions[k].to == cv->to && fast_conversions[k].from == cv->from &&
-		    fast_conversions[k].round == cv->round)
+		if (fast_conversions[k].to == cv->to && fast_conversions[k].from == cv->from && fast_conversions[k].round == cv->round)
 			return fast_conversions[k].op;
 	return OP_CVT_ANY;
 }
@@ -179,13 +145,11 @@ static bool check_rounding(const struct form *form, const struct conversion *cv)
 	if (to_int && from_int && (form->set & ~(HAS(SAT))))
 		return gpul_form_refuse(form, "a conversion between integers has no modifier except .sat");
 	if (to_int && !from_int && !integer_round)
-		return gpul_form_refuse(form,
-					"float to integer needs .rni, .rzi, .rmi or .rpi");
+		return gpul_form_refuse(form, "float to integer needs .rni, .rzi, .rmi or .rpi");
 	if (cv->to == KIND_TF32 && cv->from != KIND_F32)
 		return gpul_form_refuse(form, "only .f32 can be converted to .tf32");
 	if (!to_int && integer_round && cv->to != cv->from)
-		return gpul_form_refuse(
-			form, ".rni, .rzi, .rmi and .rpi need an integer destination, or two equal types");
+		return gpul_form_refuse(form, ".rni, .rzi, .rmi and .rpi need an integer destination, or two equal types");
 	return true;
 }
 

@@ -8,12 +8,9 @@ static const struct {
 	uint8_t parts, part_bytes;
 	uint16_t part_type, pack, unpack;
 } vector_moves[] = {
-	{ 2, 1, GPUL_PTX_MOD_B8, OP_PACK_2X8, OP_UNPACK_2X8 },
-	{ 4, 1, GPUL_PTX_MOD_B8, OP_PACK_4X8, OP_UNPACK_4X8 },
-	{ 2, 2, GPUL_PTX_MOD_B16, OP_PACK_2X16, OP_UNPACK_2X16 },
-	{ 4, 2, GPUL_PTX_MOD_B16, OP_PACK_4X16, OP_UNPACK_4X16 },
-	{ 2, 4, GPUL_PTX_MOD_B32, OP_PACK_2X32, OP_UNPACK_2X32 },
-	{ 2, 8, GPUL_PTX_MOD_B64, OP_PACK_2X64, OP_UNPACK_2X64 },
+	{ 2, 1, GPUL_PTX_MOD_B8, OP_PACK_2X8, OP_UNPACK_2X8 },    { 4, 1, GPUL_PTX_MOD_B8, OP_PACK_4X8, OP_UNPACK_4X8 },
+	{ 2, 2, GPUL_PTX_MOD_B16, OP_PACK_2X16, OP_UNPACK_2X16 }, { 4, 2, GPUL_PTX_MOD_B16, OP_PACK_4X16, OP_UNPACK_4X16 },
+	{ 2, 4, GPUL_PTX_MOD_B32, OP_PACK_2X32, OP_UNPACK_2X32 }, { 2, 8, GPUL_PTX_MOD_B64, OP_PACK_2X64, OP_UNPACK_2X64 },
 };
 
 /* Select the operation of mov.b64 d, {x, y} (pack) or mov.b64 {x, y}, d (unpack). */
@@ -21,8 +18,7 @@ static bool select_vector(const struct form *form, unsigned n_parts, bool pack, 
 {
 	const unsigned bytes = gpul_ptx_type_bytes(form->type[0]);
 	for (unsigned k = 0; k < sizeof(vector_moves) / sizeof(vector_moves[0]); k++) {
-		if (vector_moves[k].parts != n_parts ||
-		    vector_moves[k].parts * vector_moves[k].part_bytes != bytes)
+		if (vector_moves[k].parts != n_parts || vector_moves[k].parts * vector_moves[k].part_bytes != bytes)
 			continue;
 		out->op = pack ? vector_moves[k].pack : vector_moves[k].unpack;
 		out->d_type = pack ? form->type[0] : vector_moves[k].part_type;
@@ -39,15 +35,25 @@ bool gpul_select_mov(const struct form *form, struct selection *out)
 		return gpul_form_refuse(form, "mov needs one type and two operands");
 	for (unsigned k = 0; k < 2; k++)
 		if (gpul_operand_is_list(form->func, &form->operands[k]))
-			return select_vector(form, gpul_operand_elements(form->func, &form->operands[k]),
-					     k == 1, out);
+			return select_vector(form, gpul_operand_elements(form->func, &form->operands[k]), k == 1, out);
 	switch (gpul_ptx_type_bytes(form->type[0])) {
-	case 0: out->op = OP_MOV_PRED; break;
-	case 2: out->op = OP_MOV_16; break;
-	case 4: out->op = OP_MOV_32; break;
-	case 8: out->op = OP_MOV_64; break;
-	case 16: out->op = OP_MOV_128; break;
-	default: return gpul_form_refuse(form, "mov does not support 8-bit types");
+	case 0:
+		out->op = OP_MOV_PRED;
+		break;
+	case 2:
+		out->op = OP_MOV_16;
+		break;
+	case 4:
+		out->op = OP_MOV_32;
+		break;
+	case 8:
+		out->op = OP_MOV_64;
+		break;
+	case 16:
+		out->op = OP_MOV_128;
+		break;
+	default:
+		return gpul_form_refuse(form, "mov does not support 8-bit types");
 	}
 	out->d_type = out->source_type[0] = form->type[0];
 	out->n_sources = 1;
@@ -58,8 +64,8 @@ bool gpul_select_mov(const struct form *form, struct selection *out)
 
 struct comparable {
 	uint16_t type;
-	uint16_t plain;        /* fast path for .eq; those for .ne to .ge follow, as in enum compare; 0: none */
-	uint16_t setp, set;    /* general operations */
+	uint16_t plain;     /* fast path for .eq; those for .ne to .ge follow, as in enum compare; 0: none */
+	uint16_t setp, set; /* general operations */
 	uint8_t flags;
 };
 
@@ -95,12 +101,10 @@ static const struct comparable *find_comparable(unsigned type)
 
 static uint8_t combining_flag(const struct form *form)
 {
-	return form->set & HAS(AND) ? COMBINE_AND : form->set & HAS(OR) ? COMBINE_OR :
-	       form->set & HAS(XOR) ? COMBINE_XOR : COMBINE_NONE;
+	return form->set & HAS(AND) ? COMBINE_AND : form->set & HAS(OR) ? COMBINE_OR : form->set & HAS(XOR) ? COMBINE_XOR : COMBINE_NONE;
 }
 
-static bool compare_operands(const struct form *form, const struct comparable *c, bool combines,
-			     struct selection *out)
+static bool compare_operands(const struct form *form, const struct comparable *c, bool combines, struct selection *out)
 {
 	char signature[8] = "p=";
 	char *s = signature;
@@ -131,10 +135,13 @@ static bool set_destination(const struct form *form, struct selection *out)
 	case GPUL_PTX_MOD_U16:
 	case GPUL_PTX_MOD_S16:
 		return true;
-	case GPUL_PTX_MOD_BF16: case GPUL_PTX_MOD_BF16X2:
+	case GPUL_PTX_MOD_BF16:
+	case GPUL_PTX_MOD_BF16X2:
 		out->flags |= SET_BF16 | SET_FLOAT;
 		return true;
-	case GPUL_PTX_MOD_F32: case GPUL_PTX_MOD_F16: case GPUL_PTX_MOD_F16X2:
+	case GPUL_PTX_MOD_F32:
+	case GPUL_PTX_MOD_F16:
+	case GPUL_PTX_MOD_F16X2:
 		out->flags |= SET_FLOAT;
 		return true;
 	default:
@@ -145,11 +152,8 @@ static bool set_destination(const struct form *form, struct selection *out)
 bool gpul_select_compare(const struct form *form, struct selection *out)
 {
 	const bool is_set = form->inst->opcode == GPUL_PTX_SET;
-	const struct comparable *c =
-		form->n_types == (is_set ? 2 : 1) ? find_comparable(form->type[is_set]) : NULL;
-	const bool is_unsigned =
-		c && (c->type == GPUL_PTX_MOD_U16 || c->type == GPUL_PTX_MOD_U32 ||
-		      c->type == GPUL_PTX_MOD_U64);
+	const struct comparable *c = form->n_types == (is_set ? 2 : 1) ? find_comparable(form->type[is_set]) : NULL;
+	const bool is_unsigned = c && (c->type == GPUL_PTX_MOD_U16 || c->type == GPUL_PTX_MOD_U32 || c->type == GPUL_PTX_MOD_U64);
 	const int cmp = gpul_form_compare(form, is_unsigned);
 	if (!c || cmp < 0)
 		return gpul_form_refuse(form, "unsupported comparison or type");

@@ -52,7 +52,7 @@ HANDLER(LDMATRIX)
 		return x.stop;
 	memset(m, 0, sizeof m);
 	EACH_LANE_OF(l, rows)
-		memcpy(m[l / 8][l % 8], (const void *)(uintptr_t)x.each[l], MATRIX_ROW_BYTES);
+	memcpy(m[l / 8][l % 8], (const void *)(uintptr_t)x.each[l], MATRIX_ROW_BYTES);
 	for (unsigned k = 0; k < i->n; k++) {
 		words_of_matrix(m[k], i->e & MATRIX_TRANSPOSED, word);
 		SET_LANES(w, U32(w, OPLIST(w, i->d)[k]), word[l]);
@@ -73,7 +73,7 @@ HANDLER(STMATRIX)
 	for (unsigned k = 0; k < i->n; k++)
 		matrix_of_words(U32(w, OPLIST(w, i->b)[k]), i->e & MATRIX_TRANSPOSED, m[k]);
 	EACH_LANE_OF(l, rows)
-		memcpy((void *)(uintptr_t)x.each[l], m[l / 8][l % 8], MATRIX_ROW_BYTES);
+	memcpy((void *)(uintptr_t)x.each[l], m[l / 8][l % 8], MATRIX_ROW_BYTES);
 	return i + 1;
 }
 

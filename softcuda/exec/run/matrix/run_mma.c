@@ -13,10 +13,14 @@ struct integers {
 static inline int32_t integer_element(uint32_t word, unsigned type, unsigned k)
 {
 	switch (type) {
-	case MATRIX_S8: return (int8_t)(word >> 8 * k);
-	case MATRIX_U8: return (uint8_t)(word >> 8 * k);
-	case MATRIX_S4: return (int32_t)(word << (28 - 4 * k)) >> 28;
-	default: return word >> 4 * k & 15;
+	case MATRIX_S8:
+		return (int8_t)(word >> 8 * k);
+	case MATRIX_U8:
+		return (uint8_t)(word >> 8 * k);
+	case MATRIX_S4:
+		return (int32_t)(word << (28 - 4 * k)) >> 28;
+	default:
+		return word >> 4 * k & 15;
 	}
 }
 
@@ -50,12 +54,11 @@ static int32_t add_sum(const struct mma_form *f, int32_t sum, int32_t c)
 }
 
 /* Add C to the sums of a tile, which are by column and row, and store them in D. */
-static void store_integers(const struct warp *w, const struct mma_form *f, const struct mma_tile *t,
-			   int32_t sum[TILE_COLUMNS][TILE_ROWS])
+static void store_integers(const struct warp *w, const struct mma_form *f, const struct mma_tile *t, int32_t sum[TILE_COLUMNS][TILE_ROWS])
 {
 	for (unsigned r = 0; r < f->n_d; r++)
 		EACH_ACTIVE(l, w)
-			S32(w, t->d[r])[l] = add_sum(f, sum[l % 4 * 2 + r % 2][l / 4 + 8 * (r / 2)], S32(w, t->c[r])[l]);
+	S32(w, t->d[r])[l] = add_sum(f, sum[l % 4 * 2 + r % 2][l / 4 + 8 * (r / 2)], S32(w, t->c[r])[l]);
 }
 
 HANDLER(MMA_INT)
@@ -125,13 +128,15 @@ HANDLER(MMA_F64)
 				d[c][r] = with_payload(fma(x[k][r], y[k][c], d[c][r]), y[k][c], d[c][r], x[k][r]);
 	for (unsigned r = 0; r < f->n_d; r++)
 		EACH_ACTIVE(l, w)
-			F64(w, t->d[r])[l] = d[l % 4 * 2 + r % 2][l / 4 + 8 * (r / 2)];
+	F64(w, t->d[r])[l] = d[l % 4 * 2 + r % 2][l / 4 + 8 * (r / 2)];
 	return i + 1;
 }
 
 /* ---- mma.m8n8k4 of f16: four matrices, each in 8 lanes: 4 q ... 4 q + 3, and these + 16 -------------------------------- */
 
-struct quads { float a[8][4], b[4][8], c[8][8], d[8][8]; };
+struct quads {
+	float a[8][4], b[4][8], c[8][8], d[8][8];
+};
 
 /* Compute the row and column of element e of an accumulator in lane l. */
 static void place_of_sum(unsigned type, unsigned l, unsigned e, unsigned *row, unsigned *column)
@@ -211,6 +216,6 @@ HANDLER(MMA_QUADS)
 	for (unsigned k = 0; k < 4; k++)
 		multiply_quads(f, &q[k]);
 	EACH_ACTIVE(l, w)
-		store_quads(w, f, l, &q[l / 4 % 4]);
+	store_quads(w, f, l, &q[l / 4 % 4]);
 	return i + 1;
 }

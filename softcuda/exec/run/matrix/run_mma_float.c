@@ -61,8 +61,7 @@ static void load_y(const struct warp *w, const struct mma_form *f, const struct 
 
 /* ---- the accumulators -------------------------------------------------------------------------------------------- */
 
-static void load_sums(const struct warp *w, const struct mma_form *f, const struct mma_tile *t,
-		      float c[TILE_COLUMNS][TILE_ROWS])
+static void load_sums(const struct warp *w, const struct mma_form *f, const struct mma_tile *t, float c[TILE_COLUMNS][TILE_ROWS])
 {
 	float v[2 * LANES];
 
@@ -84,8 +83,7 @@ static void load_sums(const struct warp *w, const struct mma_form *f, const stru
 	}
 }
 
-static void store_sums(const struct warp *w, const struct mma_form *f, const struct mma_tile *t,
-		       float d[TILE_COLUMNS][TILE_ROWS])
+static void store_sums(const struct warp *w, const struct mma_form *f, const struct mma_tile *t, float d[TILE_COLUMNS][TILE_ROWS])
 {
 	for (unsigned r = 0; r < f->n_d; r++) {
 		float v[2 * LANES] = { 0 };
@@ -93,19 +91,18 @@ static void store_sums(const struct warp *w, const struct mma_form *f, const str
 
 		if (f->d_type != MATRIX_F16) {
 			EACH_ACTIVE(l, w)
-				F32(w, t->d[r])[l] = d[l % 4 * 2 + r % 2][l / 4 + 8 * (r / 2)];
+			F32(w, t->d[r])[l] = d[l % 4 * 2 + r % 2][l / 4 + 8 * (r / 2)];
 			continue;
 		}
 		for (unsigned l = 0; l < 2 * LANES; l++)
 			v[l] = d[l % 8][l / 8 + 8 * r];
 		narrow_f16(h, v, 2 * LANES);
 		EACH_ACTIVE(l, w)
-			memcpy(&U32(w, t->d[r])[l], &h[2 * l], 4);
+		memcpy(&U32(w, t->d[r])[l], &h[2 * l], 4);
 	}
 }
 
-static void multiply(const struct warp *w, const struct mma_form *f, const struct mma_tile *t,
-		     float d[TILE_COLUMNS][TILE_ROWS])
+static void multiply(const struct warp *w, const struct mma_form *f, const struct mma_tile *t, float d[TILE_COLUMNS][TILE_ROWS])
 {
 	const bool half = f->c_type == MATRIX_F16 && f->d_type == MATRIX_F16;
 	struct operands o;

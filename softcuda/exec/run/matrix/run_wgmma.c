@@ -10,7 +10,8 @@ static bool read_piece(struct warp_state *s, const struct insn *i, uint32_t at, 
 {
 	if (at > s->shared_bytes || s->shared_bytes - at < 16) {
 		gpul_fault_text(s, i, GPUL_EXEC_ILLEGAL_ADDRESS, first_lane(s->w.mask),
-				"the matrix descriptor refers to 16 bytes at 0x%x of shared memory, which has %u bytes", at, s->shared_bytes);
+				"the matrix descriptor refers to 16 bytes at 0x%x of shared memory, which has %u bytes", at,
+				s->shared_bytes);
 		return false;
 	}
 	memcpy(words, s->shared + at, 16);
@@ -144,14 +145,14 @@ static void store_columns(const struct warp *w, const struct wgmma_form *f, unsi
 
 		if (!half) {
 			EACH_ACTIVE(l, w)
-				F32(w, reg)[l] = d[l % 4 * 2 + r % 2][l / 4 + 8 * (r / 2)];
+			F32(w, reg)[l] = d[l % 4 * 2 + r % 2][l / 4 + 8 * (r / 2)];
 			continue;
 		}
 		for (unsigned l = 0; l < 2 * LANES; l++)
 			v[l] = d[l % 8][l / 8 + 8 * r];
 		narrow_f16(h, v, 2 * LANES);
 		EACH_ACTIVE(l, w)
-			memcpy(&U32(w, reg)[l], &h[2 * l], 4);
+		memcpy(&U32(w, reg)[l], &h[2 * l], 4);
 	}
 }
 
@@ -224,7 +225,8 @@ HANDLER(WGMMA_INT)
 	if (f->sparse)
 		spread_bytes(w, f, a);
 	for (unsigned r = 0; r < f->n_d; r++)
-		EACH_ACTIVE(l, w) {
+		EACH_ACTIVE(l, w)
+		{
 			const uint32_t *x = a[l / 4 + 8 * (r / 2 % 2)], *y = b[8 * (r / 4) + l % 4 * 2 + r % 2];
 			const int64_t c = add ? S32(w, f->d[r])[l] : 0, exact = c + multiply_words(x, y, words, f->a_type, f->b_type);
 			const int64_t most = exact > INT32_MAX ? INT32_MAX : exact < INT32_MIN ? INT32_MIN : exact;

@@ -5,12 +5,12 @@
  * a host address: equal to the address in .global and .const, base of the window + offset in the other spaces. */
 #include "softcuda/exec/run/run_internal.h"
 
-#define COPY(name, to, to_type, from)                                                   \
-	HANDLER(name)                                                                   \
-	{                                                                               \
-		__typeof__(from(w, i->a)) const a = from(w, i->a);                      \
-		SET_LANES(w, to(w, i->d), (to_type)a[l]);                               \
-		return i + 1;                                                           \
+#define COPY(name, to, to_type, from) \
+	HANDLER(name) \
+	{ \
+		__typeof__(from(w, i->a)) const a = from(w, i->a); \
+		SET_LANES(w, to(w, i->d), (to_type)a[l]); \
+		return i + 1; \
 	}
 
 COPY(CUT_32_16, U16, uint16_t, U32)
@@ -78,7 +78,8 @@ static const struct insn *peers_to_generic(struct warp *w, const struct insn *i)
 {
 	const struct warp_state *s = state_of(w);
 
-	EACH_ACTIVE(l, w) {
+	EACH_ACTIVE(l, w)
+	{
 		const uint32_t at = (uint32_t)U64(w, i->a)[l];
 		const struct block *b = cluster_block(s->block, at);
 
@@ -91,7 +92,8 @@ static const struct insn *peers_from_generic(struct warp *w, const struct insn *
 {
 	const struct warp_state *s = state_of(w);
 
-	EACH_ACTIVE(l, w) {
+	EACH_ACTIVE(l, w)
+	{
 		const uint64_t at = U64(w, i->a)[l];
 		uint64_t offset;
 		const struct block *b = gpul_cluster_find(s->block, at, &offset);
@@ -118,14 +120,14 @@ static uint64_t map_address(const struct warp_state *s, const struct insn *i, ui
 HANDLER(MAPA_32)
 {
 	EACH_ACTIVE(l, w)
-		U32(w, i->d)[l] = (uint32_t)map_address(state_of(w), i, U32(w, i->a)[l], U32(w, i->b)[l]);
+	U32(w, i->d)[l] = (uint32_t)map_address(state_of(w), i, U32(w, i->a)[l], U32(w, i->b)[l]);
 	return i + 1;
 }
 
 HANDLER(MAPA_64)
 {
 	EACH_ACTIVE(l, w)
-		U64(w, i->d)[l] = map_address(state_of(w), i, U64(w, i->a)[l], U32(w, i->b)[l]);
+	U64(w, i->d)[l] = map_address(state_of(w), i, U64(w, i->a)[l], U32(w, i->b)[l]);
 	return i + 1;
 }
 
@@ -140,14 +142,14 @@ static uint32_t rank_of_address(const struct warp_state *s, const struct insn *i
 HANDLER(CTARANK_32)
 {
 	EACH_ACTIVE(l, w)
-		U32(w, i->d)[l] = rank_of_address(state_of(w), i, U32(w, i->a)[l]);
+	U32(w, i->d)[l] = rank_of_address(state_of(w), i, U32(w, i->a)[l]);
 	return i + 1;
 }
 
 HANDLER(CTARANK_64)
 {
 	EACH_ACTIVE(l, w)
-		U32(w, i->d)[l] = rank_of_address(state_of(w), i, U64(w, i->a)[l]);
+	U32(w, i->d)[l] = rank_of_address(state_of(w), i, U64(w, i->a)[l]);
 	return i + 1;
 }
 
@@ -175,8 +177,7 @@ HANDLER(FROM_GENERIC)
 	return i + 1;
 }
 
-static uint32_t lanes_inside(const struct warp *w, opref a, uint64_t base, uint64_t stride,
-			     uint64_t bytes)
+static uint32_t lanes_inside(const struct warp *w, opref a, uint64_t base, uint64_t stride, uint64_t bytes)
 {
 	uint32_t inside = 0;
 
@@ -189,8 +190,7 @@ HANDLER(ISSPACEP)
 {
 	const struct warp_state *s = state_of(w);
 	uint32_t shared = lanes_inside(w, i->a, (uintptr_t)s->shared, 0, s->shared_bytes);
-	uint32_t local =
-		lanes_inside(w, i->a, (uintptr_t)s->local, s->local_stride, s->local_bytes);
+	uint32_t local = lanes_inside(w, i->a, (uintptr_t)s->local, s->local_stride, s->local_bytes);
 	uint32_t param = lanes_inside(w, i->a, (uintptr_t)s->params, 0, s->param_bytes), peers = 0, is;
 
 	for (unsigned l = 0; s->block->cluster && l < LANES; l++) {
@@ -223,9 +223,9 @@ HANDLER(ISSPACEP_CONST)
 	uint32_t is = 0;
 
 	EACH_ACTIVE(l, w)
-		for (uint32_t k = 0; k < r->n; k++)
-			if (a[l] >= r->at[k].begin && a[l] < r->at[k].end)
-				is |= 1u << l;
+	for (uint32_t k = 0; k < r->n; k++)
+		if (a[l] >= r->at[k].begin && a[l] < r->at[k].end)
+			is |= 1u << l;
 	set_predicate(w, i->d, is);
 	return i + 1;
 }

@@ -14,12 +14,11 @@ HANDLER(MBAR_INIT)
 
 	if (resolve_each(state_of(w), i, 8, true, &x))
 		return x.stop;
-	EACH_ACTIVE(l, w) {
+	EACH_ACTIVE(l, w)
+	{
 		if (!count[l] || count[l] >= COUNT_MASK)
-			return gpul_fault_text(
-				state_of(w), i, GPUL_EXEC_ILLEGAL_INSTRUCTION, l,
-				"mbarrier.init: %u arrivals; from 1 to %u are possible",
-				count[l], COUNT_MASK - 1);
+			return gpul_fault_text(state_of(w), i, GPUL_EXEC_ILLEGAL_INSTRUCTION, l,
+					       "mbarrier.init: %u arrivals; from 1 to %u are possible", count[l], COUNT_MASK - 1);
 		*(mbarrier_word *)(uintptr_t)x.each[l] = pack_mbarrier(0, 0, count[l], count[l]);
 	}
 	return i + 1;
@@ -34,15 +33,15 @@ HANDLER(MBAR_ARRIVE)
 	if (resolve_each(state_of(w), i, 8, true, &x))
 		return x.stop;
 	state_of(w)->block->progressed = true;
-	EACH_ACTIVE(l, w) {
+	EACH_ACTIVE(l, w)
+	{
 		mbarrier_word *m = (mbarrier_word *)(uintptr_t)x.each[l];
 		const uint64_t before = *m;
 
 		if (!update_mbarrier(i, m, count[l], bytes[l]))
-			return gpul_fault_text(
-				state_of(w), i, GPUL_EXEC_ILLEGAL_INSTRUCTION, l,
-				"mbarrier: %u arrivals, but the phase waits for only %u of %u",
-				count[l], pending_arrivals(before), expected_arrivals(before));
+			return gpul_fault_text(state_of(w), i, GPUL_EXEC_ILLEGAL_INSTRUCTION, l,
+					       "mbarrier: %u arrivals, but the phase waits for only %u of %u", count[l],
+					       pending_arrivals(before), expected_arrivals(before));
 		d[l] = before;
 	}
 	return i + 1;
@@ -57,10 +56,10 @@ HANDLER(MBAR_TEST)
 
 	if (resolve_each(s, i, 8, false, &x))
 		return x.stop;
-	EACH_ACTIVE(l, w) {
+	EACH_ACTIVE(l, w)
+	{
 		const uint64_t now = *(mbarrier_word *)(uintptr_t)x.each[l] >> PHASE_AT;
-		const uint64_t phase =
-			i->n & MBAR_PARITY ? U32(w, i->b)[l] & 1 : U64(w, i->b)[l] >> PHASE_AT;
+		const uint64_t phase = i->n & MBAR_PARITY ? U32(w, i->b)[l] & 1 : U64(w, i->b)[l] >> PHASE_AT;
 
 		ended |= (uint32_t)(now != phase) << l;
 	}
@@ -74,7 +73,7 @@ HANDLER(MBAR_TEST)
 HANDLER(MBAR_PENDING)
 {
 	EACH_ACTIVE(l, w)
-		U32(w, i->d)[l] = pending_arrivals(U64(w, i->a)[l]);
+	U32(w, i->d)[l] = pending_arrivals(U64(w, i->a)[l]);
 	return i + 1;
 }
 
@@ -82,8 +81,7 @@ HANDLER(MBAR_PENDING)
 
 /* Copy `bytes` bytes at `offset` of both addresses, for the active lanes.  NULL: done; else the handler must return this
  * value, because of a fault. */
-static const struct insn *copy_piece(struct warp_state *s, const struct async_copy *c,
-				     unsigned bytes, uint32_t offset)
+static const struct insn *copy_piece(struct warp_state *s, const struct async_copy *c, unsigned bytes, uint32_t offset)
 {
 	struct insn to = c->to, from = c->from;
 	struct access write, read;
@@ -99,8 +97,7 @@ static const struct insn *copy_piece(struct warp_state *s, const struct async_co
 	return NULL;
 }
 
-static uint32_t source_bytes_of(const struct warp *w, const struct async_copy *c, unsigned bytes,
-		       unsigned lane)
+static uint32_t source_bytes_of(const struct warp *w, const struct async_copy *c, unsigned bytes, unsigned lane)
 {
 	uint32_t n = bytes;
 
@@ -112,8 +109,7 @@ static uint32_t source_bytes_of(const struct warp *w, const struct async_copy *c
 }
 
 /* Copy for one lane, which reads n bytes and writes `bytes`: byte by byte, because the bytes that it does not read may be inaccessible. */
-static const struct insn *copy_part(struct warp_state *s, const struct async_copy *c,
-				    unsigned bytes, uint32_t n)
+static const struct insn *copy_part(struct warp_state *s, const struct async_copy *c, unsigned bytes, uint32_t n)
 {
 	static const uint8_t zeros[16];
 	const struct insn *stop = NULL;
@@ -136,7 +132,7 @@ HANDLER(CP_ASYNC)
 	uint32_t whole = 0;
 
 	EACH_ACTIVE(l, w)
-		whole |= (uint32_t)(source_bytes_of(w, c, i->n, l) == i->n) << l;
+	whole |= (uint32_t)(source_bytes_of(w, c, i->n, l) == i->n) << l;
 	w->mask = whole;
 	if (whole)
 		stop = copy_piece(s, c, i->n, 0);
@@ -162,8 +158,7 @@ static const struct insn *complete_bytes(struct warp_state *s, const struct asyn
 	return NULL;
 }
 
-static const struct insn *bulk_copy(struct warp_state *s, const struct async_copy *c,
-				    uint32_t bytes)
+static const struct insn *bulk_copy(struct warp_state *s, const struct async_copy *c, uint32_t bytes)
 {
 	for (uint32_t k = 0; k < bytes; k += 16) {
 		const struct insn *stop = copy_piece(s, c, 16, k);
@@ -196,8 +191,7 @@ static const struct insn *bulk_reduce(struct warp_state *s, const struct async_c
 }
 
 static const struct insn *run_bulk(struct warp *w, const struct insn *i,
-				   const struct insn *(*one_lane)(struct warp_state *, const struct async_copy *,
-								  uint32_t))
+				   const struct insn *(*one_lane)(struct warp_state *, const struct async_copy *, uint32_t))
 {
 	const struct async_copy *c = i->object;
 	const uint32_t mask = w->mask;
@@ -209,9 +203,8 @@ static const struct insn *run_bulk(struct warp *w, const struct insn *i,
 
 		w->mask = rest & -rest;
 		if (bytes % 16)
-			stop = gpul_fault_text(
-				state_of(w), i, GPUL_EXEC_ILLEGAL_INSTRUCTION, lane,
-				"cp.async.bulk: the size of %u bytes is not a multiple of 16", bytes);
+			stop = gpul_fault_text(state_of(w), i, GPUL_EXEC_ILLEGAL_INSTRUCTION, lane,
+					       "cp.async.bulk: the size of %u bytes is not a multiple of 16", bytes);
 		else
 			stop = one_lane(state_of(w), c, bytes);
 	}

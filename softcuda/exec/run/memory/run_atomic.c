@@ -22,120 +22,123 @@ static inline bool lanes_meet(enum shape shape, const struct access *x)
 }
 
 /* Combine the operands of lanes that access the same address p in registers, in lane order; then update memory once. */
-#define UPDATE_ONCE(type, p, d, bv, cv, update)                                             \
-	do {                                                                                \
-		type before[LANES], seen = __atomic_load_n(p, __ATOMIC_RELAXED), next;      \
-		do {                                                                        \
-			next = seen;                                                        \
-			FOR_LANES(l, w, {                                                   \
-				const type old = next;                                      \
-				const type b = (bv)[l];                                     \
-				const type c = (cv)[l];                                     \
-				(void)c;                                                    \
-				before[l] = old;                                            \
-				next = (type)(update);                                      \
-			});                                                                 \
+#define UPDATE_ONCE(type, p, d, bv, cv, update) \
+	do { \
+		type before[LANES], seen = __atomic_load_n(p, __ATOMIC_RELAXED), next; \
+		do { \
+			next = seen; \
+			FOR_LANES(l, w, { \
+				const type old = next; \
+				const type b = (bv)[l]; \
+				const type c = (cv)[l]; \
+				(void)c; \
+				before[l] = old; \
+				next = (type)(update); \
+			}); \
 		} while (!__atomic_compare_exchange_n(p, &seen, next, true, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)); \
-		FOR_LANES(l, w, (d)[l] = before[l]);                                        \
+		FOR_LANES(l, w, (d)[l] = before[l]); \
 	} while (0)
 
 /* `update` is the new value, computed from old, b and c of lane l. */
-#define ATOMIC(name, type, update)                                                          \
-	HANDLER(ATOM_##name)                                                                \
-	{                                                                                   \
-		typedef MEMORY_TYPE(type) cell;                                             \
-		const bool shared = (i->flags & SPACE_MASK) == SPACE_SHARED;                \
-		const unsigned n = i->n ? i->n : 1, bytes = (unsigned)sizeof(cell) * n;     \
+#define ATOMIC(name, type, update) \
+	HANDLER(ATOM_##name) \
+	{ \
+		typedef MEMORY_TYPE(type) cell; \
+		const bool shared = (i->flags & SPACE_MASK) == SPACE_SHARED; \
+		const unsigned n = i->n ? i->n : 1, bytes = (unsigned)sizeof(cell) * n; \
 		const opref *bs = i->n ? OPLIST(w, i->b) : &i->b, *ds = i->n ? OPLIST(w, i->d) : &i->d; \
-		struct access x;                                                            \
-		const enum shape shape = resolve(state_of(w), i, bytes, true, &x);          \
-		state_of(w)->stirs = true;                                                  \
-		state_of(w)->block->polls |= !shared;                                       \
-		if (shape == SHAPE_FAULT)                                                   \
-			return x.stop;                                                      \
-		const bool meet = lanes_meet(shape, &x);                                    \
-		shape_to_pointers(shape, bytes, &x);                                        \
-		for (unsigned e = 0; e < n; e++) {                                          \
-			type *d = opptr(w, ds[e]);                                          \
-			const type *bv = opptr(w, bs[e]), *cv = opptr(w, i->c);             \
-			if (meet) {                                                         \
-				cell *p = (cell *)(uintptr_t)x.each[0] + e;                 \
-				UPDATE_ONCE(type, p, d, bv, cv, update);                    \
-			} else if (shared) {                                                \
-				EACH_ACTIVE(l, w) {                                         \
-					cell *p = (cell *)(uintptr_t)x.each[l] + e;         \
-					const type old = *p, b = bv[l], c = cv[l];          \
-					(void)c;                                            \
-					*p = (type)(update);                                \
-					d[l] = old;                                         \
-				}                                                           \
-			} else {                                                            \
-				EACH_ACTIVE(l, w) {                                         \
-					cell *p = (cell *)(uintptr_t)x.each[l] + e;         \
-					const type b = bv[l], c = cv[l];                    \
-					type old = __atomic_load_n(p, __ATOMIC_RELAXED);    \
-					(void)c;                                            \
-					while (!__atomic_compare_exchange_n(p, &old, (type)(update), true, \
-									    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) \
-						;                                           \
-					d[l] = old;                                         \
-				}                                                           \
-			}                                                                   \
-		}                                                                           \
-		return i + 1;                                                               \
+		struct access x; \
+		const enum shape shape = resolve(state_of(w), i, bytes, true, &x); \
+		state_of(w)->stirs = true; \
+		state_of(w)->block->polls |= !shared; \
+		if (shape == SHAPE_FAULT) \
+			return x.stop; \
+		const bool meet = lanes_meet(shape, &x); \
+		shape_to_pointers(shape, bytes, &x); \
+		for (unsigned e = 0; e < n; e++) { \
+			type *d = opptr(w, ds[e]); \
+			const type *bv = opptr(w, bs[e]), *cv = opptr(w, i->c); \
+			if (meet) { \
+				cell *p = (cell *)(uintptr_t)x.each[0] + e; \
+				UPDATE_ONCE(type, p, d, bv, cv, update); \
+			} else if (shared) { \
+				EACH_ACTIVE(l, w) \
+				{ \
+					cell *p = (cell *)(uintptr_t)x.each[l] + e; \
+					const type old = *p, b = bv[l], c = cv[l]; \
+					(void)c; \
+					*p = (type)(update); \
+					d[l] = old; \
+				} \
+			} else { \
+				EACH_ACTIVE(l, w) \
+				{ \
+					cell *p = (cell *)(uintptr_t)x.each[l] + e; \
+					const type b = bv[l], c = cv[l]; \
+					type old = __atomic_load_n(p, __ATOMIC_RELAXED); \
+					(void)c; \
+					while (!__atomic_compare_exchange_n(p, &old, (type)(update), true, __ATOMIC_ACQ_REL, \
+									    __ATOMIC_RELAXED)) \
+						; \
+					d[l] = old; \
+				} \
+			} \
+		} \
+		return i + 1; \
 	}
 
 /* Operations for which the CPU has one instruction: it replaces the loop with compare and exchange, unless all lanes access one
  * address. */
-#define FETCH(name, type, update, builtin)                                                  \
-	HANDLER(ATOM_##name)                                                                \
-	{                                                                                   \
-		typedef MEMORY_TYPE(type) cell;                                             \
-		const bool shared = (i->flags & SPACE_MASK) == SPACE_SHARED;                \
-		type *d = opptr(w, i->d);                                                   \
-		const type *bv = opptr(w, i->b);                                            \
-		struct access x;                                                            \
-		enum shape shape = resolve(state_of(w), i, sizeof(cell), true, &x);         \
-		state_of(w)->stirs = true;                                                  \
-		state_of(w)->block->polls |= !shared;                                       \
-		if (shape == SHAPE_FAULT)                                                   \
-			return x.stop;                                                      \
-		if (lanes_meet(shape, &x)) {                                                \
-			cell *p = (cell *)(void *)(x.at + x.offset[0]);                     \
-			UPDATE_ONCE(type, p, d, bv, bv, update);                            \
-			return i + 1;                                                       \
-		}                                                                           \
-		if (shared && shape == SHAPE_GATHER) {                                      \
-			FOR_LANES(l, w, {                                                   \
-				cell *p = (cell *)(void *)(x.at + x.offset[l]);             \
-				const type old = *p;                                        \
-				const type b = bv[l];                                       \
-				*p = (type)(update);                                        \
-				d[l] = old;                                                 \
-			});                                                                 \
-			return i + 1;                                                       \
-		}                                                                           \
-		shape_to_pointers(shape, sizeof(cell), &x);                                 \
-		if (shared) {                                                               \
-			EACH_ACTIVE(l, w) {                                                 \
-				cell *p = (cell *)(uintptr_t)x.each[l];                     \
-				const type old = *p, b = bv[l];                             \
-				*p = (type)(update);                                        \
-				d[l] = old;                                                 \
-			}                                                                   \
-		} else {                                                                    \
-			EACH_ACTIVE(l, w)                                                   \
-				d[l] = builtin((cell *)(uintptr_t)x.each[l], bv[l], __ATOMIC_ACQ_REL); \
-		}                                                                           \
-		return i + 1;                                                               \
+#define FETCH(name, type, update, builtin) \
+	HANDLER(ATOM_##name) \
+	{ \
+		typedef MEMORY_TYPE(type) cell; \
+		const bool shared = (i->flags & SPACE_MASK) == SPACE_SHARED; \
+		type *d = opptr(w, i->d); \
+		const type *bv = opptr(w, i->b); \
+		struct access x; \
+		enum shape shape = resolve(state_of(w), i, sizeof(cell), true, &x); \
+		state_of(w)->stirs = true; \
+		state_of(w)->block->polls |= !shared; \
+		if (shape == SHAPE_FAULT) \
+			return x.stop; \
+		if (lanes_meet(shape, &x)) { \
+			cell *p = (cell *)(void *)(x.at + x.offset[0]); \
+			UPDATE_ONCE(type, p, d, bv, bv, update); \
+			return i + 1; \
+		} \
+		if (shared && shape == SHAPE_GATHER) { \
+			FOR_LANES(l, w, { \
+				cell *p = (cell *)(void *)(x.at + x.offset[l]); \
+				const type old = *p; \
+				const type b = bv[l]; \
+				*p = (type)(update); \
+				d[l] = old; \
+			}); \
+			return i + 1; \
+		} \
+		shape_to_pointers(shape, sizeof(cell), &x); \
+		if (shared) { \
+			EACH_ACTIVE(l, w) \
+			{ \
+				cell *p = (cell *)(uintptr_t)x.each[l]; \
+				const type old = *p, b = bv[l]; \
+				*p = (type)(update); \
+				d[l] = old; \
+			} \
+		} else { \
+			EACH_ACTIVE(l, w) \
+			d[l] = builtin((cell *)(uintptr_t)x.each[l], bv[l], __ATOMIC_ACQ_REL); \
+		} \
+		return i + 1; \
 	}
 
 FETCH(ADD_32, uint32_t, old + b, __atomic_fetch_add)
 FETCH(ADD_64, uint64_t, old + b, __atomic_fetch_add)
 FETCH(EXCH_32, uint32_t, b, __atomic_exchange_n)
 FETCH(EXCH_64, uint64_t, b, __atomic_exchange_n)
-ATOMIC(AND_32, uint32_t, old & b)
-ATOMIC(AND_64, uint64_t, old & b)
+ATOMIC(AND_32, uint32_t, old &b)
+ATOMIC(AND_64, uint64_t, old &b)
 ATOMIC(OR_32, uint32_t, old | b)
 ATOMIC(OR_64, uint64_t, old | b)
 ATOMIC(XOR_32, uint32_t, old ^ b)
@@ -192,8 +195,7 @@ static inline uint16_t brain_op(uint16_t a, uint16_t b, binary *f)
 	return bf16_from_float(f(bf16_to_float(a), bf16_to_float(b)));
 }
 
-#define PAIR(op, f) \
-	((uint32_t)op((uint16_t)old, (uint16_t)b, f) | (uint32_t)op((uint16_t)(old >> 16), (uint16_t)(b >> 16), f) << 16)
+#define PAIR(op, f) ((uint32_t)op((uint16_t)old, (uint16_t)b, f) | (uint32_t)op((uint16_t)(old >> 16), (uint16_t)(b >> 16), f) << 16)
 
 ATOMIC(ADD_F16, uint16_t, half_op(old, b, sum_of_halves))
 ATOMIC(MIN_F16, uint16_t, half_op(old, b, min_f32))
@@ -235,8 +237,7 @@ static bool swap_wide(wide *p, uint128 *old, uint128 new)
 #else
 static bool swap_wide(wide *p, uint128 *old, uint128 new)
 {
-	return __atomic_compare_exchange_n(p, old, new, false, __ATOMIC_ACQ_REL,
-					   __ATOMIC_RELAXED);
+	return __atomic_compare_exchange_n(p, old, new, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 #endif
 
@@ -247,10 +248,10 @@ static inline const struct insn *atomic_wide(struct warp *w, const struct insn *
 	state_of(w)->stirs = state_of(w)->block->polls = true;
 	if (resolve_each(state_of(w), i, 16, true, &x))
 		return x.stop;
-	EACH_ACTIVE(l, w) {
+	EACH_ACTIVE(l, w)
+	{
 		wide *p = (wide *)(uintptr_t)x.each[l];
-		uint128 b = wide_at(w, i->b, l), new = compare ? wide_at(w, i->c, l) : b,
-			old = b;
+		uint128 b = wide_at(w, i->b, l), new = compare ? wide_at(w, i->c, l) : b, old = b;
 
 		/* A failed exchange stores the memory's value in old, so no separate load is needed. */
 		while (!swap_wide(p, &old, compare && old != b ? old : new))
@@ -261,5 +262,11 @@ static inline const struct insn *atomic_wide(struct warp *w, const struct insn *
 	return i + 1;
 }
 
-HANDLER(ATOM_CAS_128) { return atomic_wide(w, i, true); }
-HANDLER(ATOM_EXCH_128) { return atomic_wide(w, i, false); }
+HANDLER(ATOM_CAS_128)
+{
+	return atomic_wide(w, i, true);
+}
+HANDLER(ATOM_EXCH_128)
+{
+	return atomic_wide(w, i, false);
+}

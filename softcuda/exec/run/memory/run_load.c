@@ -28,8 +28,7 @@ static inline void gather_64(uint64_t to[LANES], const uint8_t *at, const int32_
 {
 #if defined(__AVX512F__)
 	for (unsigned l = 0; l < LANES; l += 8)
-		_mm512_storeu_si512(to + l, _mm512_i32gather_epi64(
-						    _mm256_loadu_si256((const __m256i *)(const void *)(offset + l)), at, 1));
+		_mm512_storeu_si512(to + l, _mm512_i32gather_epi64(_mm256_loadu_si256((const __m256i *)(const void *)(offset + l)), at, 1));
 #elif defined(__AVX2__)
 	for (unsigned l = 0; l < LANES; l += 4)
 		_mm256_storeu_si256((__m256i *)(void *)(to + l),
@@ -42,55 +41,55 @@ static inline void gather_64(uint64_t to[LANES], const uint8_t *at, const int32_
 }
 
 /* Load the active lanes of d from addresses of one shape (access_internal.h); `memory` is the type in memory. */
-#define LOAD_SAME(w, d, memory, at)                                                         \
-	do {                                                                                \
-		const memory same_ = *(const MEMORY_TYPE(memory) *)(const void *)(at);      \
-		SET_LANES(w, d, same_);                                                     \
+#define LOAD_SAME(w, d, memory, at) \
+	do { \
+		const memory same_ = *(const MEMORY_TYPE(memory) *)(const void *)(at); \
+		SET_LANES(w, d, same_); \
 	} while (0)
-#define LOAD_GATHER(w, d, memory, at, offset)                                               \
-	do {                                                                                \
-		if (sizeof(memory) == 4) {                                                  \
-			_Alignas(64) uint32_t raw_[LANES];                                  \
-			gather_32(raw_, at, offset);                                        \
-			SET_LANES(w, d, (memory)raw_[l]);                                   \
-		} else if (sizeof(memory) == 8) {                                           \
-			_Alignas(64) uint64_t raw_[LANES];                                  \
-			gather_64(raw_, at, offset);                                        \
-			SET_LANES(w, d, (memory)raw_[l]);                                   \
-		} else {                                                                    \
-			_Alignas(64) memory raw_[LANES];                                    \
-			for (unsigned l = 0; l < LANES; l++)                                \
+#define LOAD_GATHER(w, d, memory, at, offset) \
+	do { \
+		if (sizeof(memory) == 4) { \
+			_Alignas(64) uint32_t raw_[LANES]; \
+			gather_32(raw_, at, offset); \
+			SET_LANES(w, d, (memory)raw_[l]); \
+		} else if (sizeof(memory) == 8) { \
+			_Alignas(64) uint64_t raw_[LANES]; \
+			gather_64(raw_, at, offset); \
+			SET_LANES(w, d, (memory)raw_[l]); \
+		} else { \
+			_Alignas(64) memory raw_[LANES]; \
+			for (unsigned l = 0; l < LANES; l++) \
 				raw_[l] = *(const MEMORY_TYPE(memory) *)(const void *)((at) + (offset)[l]); \
-			SET_LANES(w, d, raw_[l]);                                           \
-		}                                                                           \
+			SET_LANES(w, d, raw_[l]); \
+		} \
 	} while (0)
 
-#define LOAD(name, memory, reg)                                                             \
-	HANDLER(LD_##name)                                                                  \
-	{                                                                                   \
-		typedef MEMORY_TYPE(memory) cell;                                           \
-		reg *d = __builtin_assume_aligned(opptr(w, i->d), 64);                      \
-		const cell *row;                                                            \
-		struct access x;                                                            \
-		switch (resolve(state_of(w), i, sizeof(cell), false, &x)) {                 \
-		case SHAPE_ROW:                                                             \
-			row = (const void *)x.at;                                           \
-			for (unsigned l = 0; l < LANES; l++)                                \
-				d[l] = row[l];                                              \
-			return i + 1;                                                       \
-		case SHAPE_SAME:                                                            \
-			LOAD_SAME(w, d, memory, x.at);                                      \
-			return i + 1;                                                       \
-		case SHAPE_GATHER:                                                          \
-			LOAD_GATHER(w, d, memory, x.at, x.offset);                          \
-			return i + 1;                                                       \
-		case SHAPE_EACH:                                                            \
-			EACH_ACTIVE(l, w)                                                   \
-				d[l] = *(const cell *)(uintptr_t)x.each[l];                 \
-			return i + 1;                                                       \
-		default:                                                                    \
-			return x.stop;                                                      \
-		}                                                                           \
+#define LOAD(name, memory, reg) \
+	HANDLER(LD_##name) \
+	{ \
+		typedef MEMORY_TYPE(memory) cell; \
+		reg *d = __builtin_assume_aligned(opptr(w, i->d), 64); \
+		const cell *row; \
+		struct access x; \
+		switch (resolve(state_of(w), i, sizeof(cell), false, &x)) { \
+		case SHAPE_ROW: \
+			row = (const void *)x.at; \
+			for (unsigned l = 0; l < LANES; l++) \
+				d[l] = row[l]; \
+			return i + 1; \
+		case SHAPE_SAME: \
+			LOAD_SAME(w, d, memory, x.at); \
+			return i + 1; \
+		case SHAPE_GATHER: \
+			LOAD_GATHER(w, d, memory, x.at, x.offset); \
+			return i + 1; \
+		case SHAPE_EACH: \
+			EACH_ACTIVE(l, w) \
+			d[l] = *(const cell *)(uintptr_t)x.each[l]; \
+			return i + 1; \
+		default: \
+			return x.stop; \
+		} \
 	}
 GPUL_LOAD_KINDS(LOAD)
 
@@ -109,9 +108,9 @@ static inline unsigned load_bytes(uint32_t kind)
 static inline void store_to_lane(struct warp *w, uint32_t kind, opref d, unsigned l, const void *from)
 {
 	switch (kind) {
-#define X(name, memory, reg)                                                                \
-	case KIND_##name:                                                                   \
-		((reg *)opptr(w, d))[l] = *(const MEMORY_TYPE(memory) *)from;               \
+#define X(name, memory, reg) \
+	case KIND_##name: \
+		((reg *)opptr(w, d))[l] = *(const MEMORY_TYPE(memory) *)from; \
 		break;
 		GPUL_LOAD_KINDS(X)
 #undef X
@@ -119,31 +118,30 @@ static inline void store_to_lane(struct warp *w, uint32_t kind, opref d, unsigne
 }
 
 /* Load element e of each lane's vector; x->at: address of lane 0's vector, or of the only one. */
-static void load_element(struct warp *w, const struct insn *i, enum shape shape,
-			 const struct access *x, unsigned e)
+static void load_element(struct warp *w, const struct insn *i, enum shape shape, const struct access *x, unsigned e)
 {
 	const opref to = OPLIST(w, i->d)[e];
 	const unsigned n = i->n;
 
 	switch (i->e) {
-#define X(name, memory, reg)                                                                \
-	case KIND_##name: {                                                                 \
-		const MEMORY_TYPE(memory) *from = (const void *)x->at;                      \
-		reg *d = __builtin_assume_aligned(opptr(w, to), 64);                        \
-		if (shape == SHAPE_SAME)                                                    \
-			LOAD_SAME(w, d, memory, x->at + e * sizeof(memory));                \
-		else if (shape == SHAPE_GATHER)                                             \
-			LOAD_GATHER(w, d, memory, x->at + e * sizeof(memory), x->offset);   \
-		else if (n == 2)                                                            \
-			for (unsigned l = 0; l < LANES; l++)                                \
-				d[l] = from[l * 2 + e];                                     \
-		else if (n == 4)                                                            \
-			for (unsigned l = 0; l < LANES; l++)                                \
-				d[l] = from[l * 4 + e];                                     \
-		else                                                                        \
-			for (unsigned l = 0; l < LANES; l++)                                \
-				d[l] = from[l * n + e];                                     \
-		break;                                                                      \
+#define X(name, memory, reg) \
+	case KIND_##name: { \
+		const MEMORY_TYPE(memory) *from = (const void *)x->at; \
+		reg *d = __builtin_assume_aligned(opptr(w, to), 64); \
+		if (shape == SHAPE_SAME) \
+			LOAD_SAME(w, d, memory, x->at + e * sizeof(memory)); \
+		else if (shape == SHAPE_GATHER) \
+			LOAD_GATHER(w, d, memory, x->at + e * sizeof(memory), x->offset); \
+		else if (n == 2) \
+			for (unsigned l = 0; l < LANES; l++) \
+				d[l] = from[l * 2 + e]; \
+		else if (n == 4) \
+			for (unsigned l = 0; l < LANES; l++) \
+				d[l] = from[l * 4 + e]; \
+		else \
+			for (unsigned l = 0; l < LANES; l++) \
+				d[l] = from[l * n + e]; \
+		break; \
 	}
 		GPUL_LOAD_KINDS(X)
 #undef X
@@ -196,26 +194,22 @@ static void copy_relaxed(void *to, const void *from, unsigned bytes)
 {
 	switch (bytes) {
 	case 1: {
-		uint8_t v =
-			__atomic_load_n((const MEMORY_TYPE(uint8_t) *)from, LOAD_ORDER);
+		uint8_t v = __atomic_load_n((const MEMORY_TYPE(uint8_t) *)from, LOAD_ORDER);
 		memcpy(to, &v, 1);
 		break;
 	}
 	case 2: {
-		uint16_t v =
-			__atomic_load_n((const MEMORY_TYPE(uint16_t) *)from, LOAD_ORDER);
+		uint16_t v = __atomic_load_n((const MEMORY_TYPE(uint16_t) *)from, LOAD_ORDER);
 		memcpy(to, &v, 2);
 		break;
 	}
 	case 4: {
-		uint32_t v =
-			__atomic_load_n((const MEMORY_TYPE(uint32_t) *)from, LOAD_ORDER);
+		uint32_t v = __atomic_load_n((const MEMORY_TYPE(uint32_t) *)from, LOAD_ORDER);
 		memcpy(to, &v, 4);
 		break;
 	}
 	default: {
-		uint64_t v =
-			__atomic_load_n((const MEMORY_TYPE(uint64_t) *)from, LOAD_ORDER);
+		uint64_t v = __atomic_load_n((const MEMORY_TYPE(uint64_t) *)from, LOAD_ORDER);
 		memcpy(to, &v, 8);
 		break;
 	}
@@ -223,8 +217,8 @@ static void copy_relaxed(void *to, const void *from, unsigned bytes)
 }
 
 /* Load one lane's element, or its vector of n elements from the last to the first; a vector of 16 bytes in one move. */
-static inline void load_lane(struct warp *w, const struct insn *i, const opref *list, unsigned bytes, unsigned n,
-			     unsigned l, const uint8_t *from)
+static inline void load_lane(struct warp *w, const struct insn *i, const opref *list, unsigned bytes, unsigned n, unsigned l,
+			     const uint8_t *from)
 {
 	_Alignas(16) uint8_t part[64];
 
@@ -243,18 +237,18 @@ static inline void load_lane(struct warp *w, const struct insn *i, const opref *
 }
 
 /* Load 16 bytes for each lane of order, from the last to the first, into n registers of type T. */
-#define LOAD_WHOLE(T, n)                                                                    \
-	do {                                                                                \
-		T *d[n], part[n];                                                           \
-		for (unsigned e = 0; e < (n); e++)                                          \
-			d[e] = opptr(w, list[e]);                                           \
-		for (unsigned k = n_lanes; k--;) {                                          \
+#define LOAD_WHOLE(T, n) \
+	do { \
+		T *d[n], part[n]; \
+		for (unsigned e = 0; e < (n); e++) \
+			d[e] = opptr(w, list[e]); \
+		for (unsigned k = n_lanes; k--;) { \
 			vector16 v = *(const volatile vector16 *)(uintptr_t)x.each[order[k]]; \
-			NEXT_ACCESS(memory_order_acquire);                                  \
-			memcpy(part, &v, 16);                                               \
-			for (unsigned e = 0; e < (n); e++)                                  \
-				d[e][order[k]] = part[e];                                   \
-		}                                                                           \
+			NEXT_ACCESS(memory_order_acquire); \
+			memcpy(part, &v, 16); \
+			for (unsigned e = 0; e < (n); e++) \
+				d[e][order[k]] = part[e]; \
+		} \
 	} while (0)
 
 /* Shorten the turn of a warp that may wait for the word at this address. */
@@ -277,10 +271,10 @@ static inline uint64_t lane_digest(const struct warp *w, uint32_t kind, const op
 		uint64_t v = 0;
 
 		switch (kind) {
-#define X(name, memory, reg)                                                                \
-		case KIND_##name:                                                           \
-			memcpy(&v, (const reg *)opptr(w, list[e]) + l, sizeof(reg));        \
-			break;
+#define X(name, memory, reg) \
+	case KIND_##name: \
+		memcpy(&v, (const reg *)opptr(w, list[e]) + l, sizeof(reg)); \
+		break;
 			GPUL_LOAD_KINDS(X)
 #undef X
 		}
@@ -333,13 +327,13 @@ HANDLER(LD_PARAM)
 
 	for (unsigned e = 0; e < n; e++) {
 		switch (i->e) {
-#define X(name, memory, reg)                                                                \
-		case KIND_##name: {                                                         \
-			reg v = *(const MEMORY_TYPE(memory) *)(const void *)(from + e * bytes); \
-			reg *d = __builtin_assume_aligned(opptr(w, list[e]), 64);           \
-			SET_LANES(w, d, v);                                                 \
-			break;                                                              \
-		}
+#define X(name, memory, reg) \
+	case KIND_##name: { \
+		reg v = *(const MEMORY_TYPE(memory) *)(const void *)(from + e * bytes); \
+		reg *d = __builtin_assume_aligned(opptr(w, list[e]), 64); \
+		SET_LANES(w, d, v); \
+		break; \
+	}
 			GPUL_LOAD_KINDS(X)
 #undef X
 		}

@@ -55,7 +55,9 @@ static inline void load_vector(uint8_t *to, const uint8_t *from, unsigned bytes)
 		*(MEMORY_TYPE(uint32_t) *)(void *)to = __atomic_load_n((const MEMORY_TYPE(uint32_t) *)(const void *)from, LOAD_ORDER);
 	} else {
 		for (unsigned k = 0; k < bytes; k += 8)
-			*(MEMORY_TYPE(uint64_t) *)(void *)(to + k) = __atomic_load_n((const MEMORY_TYPE(uint64_t) *)(const void *)(from + k), LOAD_ORDER);
+			*(MEMORY_TYPE(uint64_t) *)(void *)(to +
+							   k) = __atomic_load_n((const MEMORY_TYPE(uint64_t) *)(const void *)(from + k),
+										LOAD_ORDER);
 	}
 }
 
@@ -67,7 +69,8 @@ static inline void store_vector(uint8_t *to, const uint8_t *from, unsigned bytes
 		__atomic_store_n((MEMORY_TYPE(uint32_t) *)(void *)to, *(const MEMORY_TYPE(uint32_t) *)(const void *)from, STORE_ORDER);
 	} else {
 		for (unsigned k = 0; k < bytes; k += 8)
-			__atomic_store_n((MEMORY_TYPE(uint64_t) *)(void *)(to + k), *(const MEMORY_TYPE(uint64_t) *)(const void *)(from + k), STORE_ORDER);
+			__atomic_store_n((MEMORY_TYPE(uint64_t) *)(void *)(to + k),
+					 *(const MEMORY_TYPE(uint64_t) *)(const void *)(from + k), STORE_ORDER);
 	}
 }
 
@@ -75,15 +78,15 @@ static inline void store_vector(uint8_t *to, const uint8_t *from, unsigned bytes
 static void combine(unsigned operation, uint8_t *sum, const uint8_t *more, unsigned bytes)
 {
 	switch (operation) {
-#define X(name, type, result)                                                                          \
-	case MULTIMEM_##name:                                                                          \
+#define X(name, type, result) \
+	case MULTIMEM_##name: \
 		for (unsigned k = 0; k < MULTIMEM_BYTES / sizeof(type) && k < bytes / sizeof(type); k++) { \
-			MEMORY_TYPE(type) *const to = (MEMORY_TYPE(type) *)(void *)sum + k;            \
-			const type a = *to, b = ((const MEMORY_TYPE(type) *)(const void *)more)[k];    \
-			*to = (type)(result);                                                          \
-		}                                                                                      \
+			MEMORY_TYPE(type) *const to = (MEMORY_TYPE(type) *)(void *)sum + k; \
+			const type a = *to, b = ((const MEMORY_TYPE(type) *)(const void *)more)[k]; \
+			*to = (type)(result); \
+		} \
 		break;
-	GPUL_MULTIMEM_OPERATIONS(X)
+		GPUL_MULTIMEM_OPERATIONS(X)
 #undef X
 	default:
 		break;
@@ -94,17 +97,17 @@ static void combine(unsigned operation, uint8_t *sum, const uint8_t *more, unsig
 static void update(unsigned operation, uint8_t *to, const uint8_t *more, unsigned bytes)
 {
 	switch (operation) {
-#define X(name, type, result)                                                                          \
-	case MULTIMEM_##name:                                                                          \
+#define X(name, type, result) \
+	case MULTIMEM_##name: \
 		for (unsigned k = 0; k < MULTIMEM_BYTES / sizeof(type) && k < bytes / sizeof(type); k++) { \
-			MEMORY_TYPE(type) *const cell = (MEMORY_TYPE(type) *)(void *)to + k;           \
-			const type b = ((const MEMORY_TYPE(type) *)(const void *)more)[k];             \
-			type a = __atomic_load_n(cell, __ATOMIC_RELAXED);                              \
+			MEMORY_TYPE(type) *const cell = (MEMORY_TYPE(type) *)(void *)to + k; \
+			const type b = ((const MEMORY_TYPE(type) *)(const void *)more)[k]; \
+			type a = __atomic_load_n(cell, __ATOMIC_RELAXED); \
 			while (!__atomic_compare_exchange_n(cell, &a, (type)(result), true, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) \
-				;                                                                      \
-		}                                                                                      \
+				; \
+		} \
 		break;
-	GPUL_MULTIMEM_OPERATIONS(X)
+		GPUL_MULTIMEM_OPERATIONS(X)
 #undef X
 	default:
 		break;
@@ -121,8 +124,9 @@ static void add_wide(unsigned operation, float *sum, const uint8_t *more, unsign
 
 	for (unsigned k = 0; k < MULTIMEM_BYTES && k < (small ? bytes : bytes / 2); k++) {
 		const uint16_t half = small ? 0 : ((const MEMORY_TYPE(uint16_t) *)(const void *)more)[k];
-		const float x = small ? (float)double_from_small(more[k], format)
-				: operation == MULTIMEM_ADD_F16 ? f16_to_float(half) : bf16_to_float(half);
+		const float x = small                           ? (float)double_from_small(more[k], format)
+				: operation == MULTIMEM_ADD_F16 ? f16_to_float(half)
+								: bf16_to_float(half);
 
 		if (first)
 			sum[k] = x;
@@ -140,7 +144,8 @@ static void narrow_sums(unsigned operation, uint8_t *to, const float *sum, unsig
 		if (small)
 			to[k] = (uint8_t)small_from_double((double)sum[k], format, CONVERT_RN, true);
 		else
-			((MEMORY_TYPE(uint16_t) *)(void *)to)[k] = operation == MULTIMEM_ADD_F16 ? f16_from_float(sum[k]) : bf16_from_float(sum[k]);
+			((MEMORY_TYPE(uint16_t) *)(void *)to)[k] = operation == MULTIMEM_ADD_F16 ? f16_from_float(sum[k])
+												 : bf16_from_float(sum[k]);
 }
 
 /* ---- handlers ---------------------------------------------------------------------------------- */
@@ -185,7 +190,8 @@ HANDLER(MULTIMEM_LOAD)
 	uint64_t offset;
 
 	s->block->polls = true;
-	EACH_ACTIVE(l, w) {
+	EACH_ACTIVE(l, w)
+	{
 		_Alignas(16) uint8_t sum[MULTIMEM_BYTES], more[MULTIMEM_BYTES];
 		const struct copies_slot *k = find_copies(s, i, l, false, &offset, &stop);
 		float wide[MULTIMEM_BYTES];
@@ -222,7 +228,8 @@ HANDLER(MULTIMEM_STORE)
 
 	s->stirs = true;
 	THREAD_FENCE(memory_order_release);
-	EACH_ACTIVE(l, w) {
+	EACH_ACTIVE(l, w)
+	{
 		_Alignas(16) uint8_t value[MULTIMEM_BYTES];
 		const struct copies_slot *k = find_copies(s, i, l, true, &offset, &stop);
 
@@ -244,7 +251,8 @@ HANDLER(MULTIMEM_UPDATE)
 
 	s->stirs = s->block->polls = true;
 	THREAD_FENCE(memory_order_release);
-	EACH_ACTIVE(l, w) {
+	EACH_ACTIVE(l, w)
+	{
 		_Alignas(16) uint8_t value[MULTIMEM_BYTES];
 		const struct copies_slot *k = find_copies(s, i, l, true, &offset, &stop);
 

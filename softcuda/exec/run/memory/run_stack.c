@@ -3,8 +3,7 @@
  * The top of the stack belongs to the frame, not to a lane: lanes that need less memory waste the rest. */
 #include "softcuda/exec/run/run_internal.h"
 
-static uint64_t operand_of_lane(const struct warp *w, const struct insn *i, opref r,
-				unsigned lane)
+static uint64_t operand_of_lane(const struct warp *w, const struct insn *i, opref r, unsigned lane)
 {
 	return i->n == 8 ? U64(w, r)[lane] : U32(w, r)[lane];
 }
@@ -36,12 +35,9 @@ HANDLER(ALLOCA)
 		lane = l;
 	}
 	if (most > s->local_bytes || at + most > s->local_bytes)
-		return gpul_fault_text(
-			s, i, GPUL_EXEC_STACK, lane,
-			"alloca of %llu bytes: %llu of %u bytes of local memory are used",
-			(unsigned long long)most, (unsigned long long)at, s->local_bytes);
-	f->alloca_bytes = (uint32_t)((at + most + 15) & ~UINT64_C(15)) - f->local_offset -
-			  f->code->local_bytes;
+		return gpul_fault_text(s, i, GPUL_EXEC_STACK, lane, "alloca of %llu bytes: %llu of %u bytes of local memory are used",
+				       (unsigned long long)most, (unsigned long long)at, s->local_bytes);
+	f->alloca_bytes = (uint32_t)((at + most + 15) & ~UINT64_C(15)) - f->local_offset - f->code->local_bytes;
 	set_all_lanes(w, i, at);
 	return i + 1;
 }

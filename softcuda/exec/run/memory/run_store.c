@@ -14,30 +14,30 @@ static inline enum shape resolve_store(struct warp *w, const struct insn *i, uns
 	return shape;
 }
 
-#define STORE(name, memory, reg)                                                            \
-	HANDLER(ST_##name)                                                                  \
-	{                                                                                   \
-		typedef MEMORY_TYPE(memory) cell;                                           \
-		const reg *b = __builtin_assume_aligned(opptr(w, i->b), 64);                \
-		cell *at;                                                                   \
-		struct access x;                                                            \
-		switch (resolve_store(w, i, sizeof(cell), &x)) {                            \
-		case SHAPE_ROW:                                                             \
-			at = (void *)x.at;                                                  \
-			for (unsigned l = 0; l < LANES; l++)                                \
-				at[l] = (memory)b[l];                                       \
-			return i + 1;                                                       \
-		case SHAPE_GATHER:                                                          \
-			at = (void *)x.at;                                                  \
+#define STORE(name, memory, reg) \
+	HANDLER(ST_##name) \
+	{ \
+		typedef MEMORY_TYPE(memory) cell; \
+		const reg *b = __builtin_assume_aligned(opptr(w, i->b), 64); \
+		cell *at; \
+		struct access x; \
+		switch (resolve_store(w, i, sizeof(cell), &x)) { \
+		case SHAPE_ROW: \
+			at = (void *)x.at; \
+			for (unsigned l = 0; l < LANES; l++) \
+				at[l] = (memory)b[l]; \
+			return i + 1; \
+		case SHAPE_GATHER: \
+			at = (void *)x.at; \
 			FOR_LANES(l, w, at[x.offset[l] / (int)sizeof(cell)] = (memory)b[l]); \
-			return i + 1;                                                       \
-		case SHAPE_EACH:                                                            \
-			EACH_ACTIVE(l, w)                                                   \
-				*(cell *)(uintptr_t)x.each[l] = (memory)b[l];               \
-			return i + 1;                                                       \
-		default:                                                                    \
-			return x.stop;                                                      \
-		}                                                                           \
+			return i + 1; \
+		case SHAPE_EACH: \
+			EACH_ACTIVE(l, w) \
+			*(cell *)(uintptr_t)x.each[l] = (memory)b[l]; \
+			return i + 1; \
+		default: \
+			return x.stop; \
+		} \
 	}
 GPUL_STORE_KINDS(STORE)
 
@@ -62,11 +62,11 @@ static inline unsigned store_bytes(uint32_t kind)
 static inline void load_from_lane(struct warp *w, uint32_t kind, opref b, unsigned l, void *to)
 {
 	switch (kind) {
-#define X(name, memory, reg)                                                                \
-	case KIND_##name: {                                                                 \
-		memory v = (memory)((const reg *)opptr(w, b))[l];                           \
-		memcpy(to, &v, sizeof v);                                                   \
-		break;                                                                      \
+#define X(name, memory, reg) \
+	case KIND_##name: { \
+		memory v = (memory)((const reg *)opptr(w, b))[l]; \
+		memcpy(to, &v, sizeof v); \
+		break; \
 	}
 		GPUL_STORE_KINDS(X)
 #undef X
@@ -83,12 +83,10 @@ static void store_relaxed(uint8_t *to, const uint8_t *part, unsigned bytes)
 		__atomic_store_n((MEMORY_TYPE(uint8_t) *)to, (uint8_t)v, STORE_ORDER);
 		break;
 	case 2:
-		__atomic_store_n((MEMORY_TYPE(uint16_t) *)(void *)to, (uint16_t)v,
-				 STORE_ORDER);
+		__atomic_store_n((MEMORY_TYPE(uint16_t) *)(void *)to, (uint16_t)v, STORE_ORDER);
 		break;
 	case 4:
-		__atomic_store_n((MEMORY_TYPE(uint32_t) *)(void *)to, (uint32_t)v,
-				 STORE_ORDER);
+		__atomic_store_n((MEMORY_TYPE(uint32_t) *)(void *)to, (uint32_t)v, STORE_ORDER);
 		break;
 	default:
 		__atomic_store_n((MEMORY_TYPE(uint64_t) *)(void *)to, v, STORE_ORDER);
@@ -97,8 +95,7 @@ static void store_relaxed(uint8_t *to, const uint8_t *part, unsigned bytes)
 }
 
 /* Store one lane's element, or its vector of n elements from the first to the last; a vector of 16 bytes in one move. */
-static inline void store_lane(struct warp *w, const struct insn *i, const opref *list, unsigned bytes, unsigned n,
-			      unsigned l, uint8_t *to)
+static inline void store_lane(struct warp *w, const struct insn *i, const opref *list, unsigned bytes, unsigned n, unsigned l, uint8_t *to)
 {
 	_Alignas(16) uint8_t part[64];
 
@@ -118,20 +115,20 @@ static inline void store_lane(struct warp *w, const struct insn *i, const opref 
 }
 
 /* Store 16 bytes for each lane of order, from the first to the last, from n registers of type T. */
-#define STORE_WHOLE(T, n)                                                                   \
-	do {                                                                                \
-		const T *b[n];                                                              \
-		T part[n];                                                                  \
-		for (unsigned e = 0; e < (n); e++)                                          \
-			b[e] = opptr(w, list[e]);                                           \
-		for (unsigned k = 0; k < n_lanes; k++) {                                    \
-			vector16 v;                                                         \
-			for (unsigned e = 0; e < (n); e++)                                  \
-				part[e] = b[e][order[k]];                                   \
-			memcpy(&v, part, 16);                                               \
-			NEXT_ACCESS(memory_order_release);                                  \
-			*(volatile vector16 *)(uintptr_t)x->each[order[k]] = v;             \
-		}                                                                           \
+#define STORE_WHOLE(T, n) \
+	do { \
+		const T *b[n]; \
+		T part[n]; \
+		for (unsigned e = 0; e < (n); e++) \
+			b[e] = opptr(w, list[e]); \
+		for (unsigned k = 0; k < n_lanes; k++) { \
+			vector16 v; \
+			for (unsigned e = 0; e < (n); e++) \
+				part[e] = b[e][order[k]]; \
+			memcpy(&v, part, 16); \
+			NEXT_ACCESS(memory_order_release); \
+			*(volatile vector16 *)(uintptr_t)x->each[order[k]] = v; \
+		} \
 	} while (0)
 
 /* Store the vectors of the active lanes, lower addresses first: see NEXT_ACCESS. */

@@ -4,7 +4,7 @@
 #include "softcuda/exec/tensor_internal.h"
 #include "softcuda/exec/warp/access_internal.h"
 
-enum { ADDRESS_AT = 1024, PIECE = TENSOR_PIECE };  /* ADDRESS_AT: where the scratch bank holds the address of the element to reduce */
+enum { ADDRESS_AT = 1024, PIECE = TENSOR_PIECE }; /* ADDRESS_AT: where the scratch bank holds the address of the element to reduce */
 
 /* The tensor copy of one lane. */
 struct transfer {
@@ -12,8 +12,8 @@ struct transfer {
 	const struct insn *i;
 	unsigned lane;
 	struct tensor_box box;
-	uint8_t *shared;             /* shared memory of the block that contains the box */
-	uint32_t to;                 /* the box's offset there */
+	uint8_t *shared; /* shared memory of the block that contains the box */
+	uint32_t to;     /* the box's offset there */
 };
 
 /* ---- shared memory ------------------------------------------------------------------------------------------------- */
@@ -122,11 +122,17 @@ static bool reduce_row(const struct transfer *t, const struct tensor_row *inside
 	const unsigned type = t->box.map->type;
 	const uint32_t e = t->box.element_bytes;
 	struct warp *w = &t->s->w;
-	struct insn step = { .src = t->i->src, .op = c->op[type], .d = OPREF(BANK_SCRATCH, 0), .c = OPREF(BANK_SCRATCH, 0),
-			     .b = OPREF(BANK_SCRATCH, REDUCE_VALUE_AT), .a = OPREF(BANK_SCRATCH, ADDRESS_AT), .flags = SPACE_GLOBAL };
+	struct insn step = { .src = t->i->src,
+			     .op = c->op[type],
+			     .d = OPREF(BANK_SCRATCH, 0),
+			     .c = OPREF(BANK_SCRATCH, 0),
+			     .b = OPREF(BANK_SCRATCH, REDUCE_VALUE_AT),
+			     .a = OPREF(BANK_SCRATCH, ADDRESS_AT),
+			     .flags = SPACE_GLOBAL };
 
 	if (!c->step[type]) {
-		gpul_fault_text(t->s, t->i, GPUL_EXEC_ILLEGAL_INSTRUCTION, t->lane, "this reduction is not defined for the type of the tensor map");
+		gpul_fault_text(t->s, t->i, GPUL_EXEC_ILLEGAL_INSTRUCTION, t->lane,
+				"this reduction is not defined for the type of the tensor map");
 		return false;
 	}
 	for (uint32_t k = 0; k < r.n; k++) {
@@ -159,9 +165,11 @@ static bool read_map(struct transfer *t)
 	place_tensor_box(&t->s->w, c, t->lane, &t->box);
 	if (m->interleave || t->box.at[0] * (int64_t)t->box.element_bytes % PIECE == 0)
 		return true;
-	gpul_fault_text(t->s, t->i, GPUL_EXEC_ILLEGAL_INSTRUCTION, t->lane,
-			"a tensor copy starts at coordinate %lld of dimension 0, which is %lld bytes from the start of a row; the hardware needs a "
-			"multiple of 16 bytes", (long long)t->box.at[0], (long long)t->box.at[0] * t->box.element_bytes);
+	gpul_fault_text(
+		t->s, t->i, GPUL_EXEC_ILLEGAL_INSTRUCTION, t->lane,
+		"a tensor copy starts at coordinate %lld of dimension 0, which is %lld bytes from the start of a row; the hardware needs a "
+		"multiple of 16 bytes",
+		(long long)t->box.at[0], (long long)t->box.at[0] * t->box.element_bytes);
 	return false;
 }
 
@@ -237,8 +245,8 @@ static bool may_begin(const struct transfer *t, bool writes)
 	}
 	if (needed)
 		gpul_fault_text(t->s, t->i, GPUL_EXEC_ILLEGAL_INSTRUCTION, t->lane,
-				"a tensor copy begins at coordinate %lld of dimension %u; there the hardware needs %s", (long long)t->box.at[d], d,
-				needed);
+				"a tensor copy begins at coordinate %lld of dimension %u; there the hardware needs %s",
+				(long long)t->box.at[d], d, needed);
 	return !needed;
 }
 
@@ -285,9 +293,18 @@ static const struct insn *each_lane(struct warp *w, const struct insn *i, bool (
 	return ok ? i + 1 : state_of(w)->limit;
 }
 
-HANDLER(TENSOR_LOAD) { return each_lane(w, i, load_box); }
-HANDLER(TENSOR_STORE) { return each_lane(w, i, store_box); }
-HANDLER(TENSOR_REDUCE) { return each_lane(w, i, reduce_box); }
+HANDLER(TENSOR_LOAD)
+{
+	return each_lane(w, i, load_box);
+}
+HANDLER(TENSOR_STORE)
+{
+	return each_lane(w, i, store_box);
+}
+HANDLER(TENSOR_REDUCE)
+{
+	return each_lane(w, i, reduce_box);
+}
 
 /* ---- changes of tensor maps: PTX ISA 9.7.9.28 -------------------------------------------------------------------------- */
 
@@ -305,17 +322,38 @@ static bool find_maps(struct warp_state *s, const struct insn *address, bool wri
 static void replace_field(gpul_tensor_map *m, const struct tensor_replace *r, uint64_t value)
 {
 	switch (r->field) {
-	case FIELD_ADDRESS: m->address = value; break;
-	case FIELD_RANK: m->rank = (uint8_t)(value + 1); break;
-	case FIELD_BOX: m->box[r->dimension] = (uint16_t)value; break;
-	case FIELD_DIMENSION: m->last[r->dimension] = (uint32_t)value - 1; break;
-	case FIELD_STRIDE: m->stride[r->dimension] = value; break;
-	case FIELD_STEP: m->step[r->dimension] = (uint8_t)value; break;
-	case FIELD_TYPE: m->type = (uint8_t)value; break;
-	case FIELD_INTERLEAVE: m->interleave = (uint8_t)value; break;
-	case FIELD_SWIZZLE: m->swizzle = (uint8_t)value; break;
-	case FIELD_FILL: m->fill_nan = value; break;
-	default: break;
+	case FIELD_ADDRESS:
+		m->address = value;
+		break;
+	case FIELD_RANK:
+		m->rank = (uint8_t)(value + 1);
+		break;
+	case FIELD_BOX:
+		m->box[r->dimension] = (uint16_t)value;
+		break;
+	case FIELD_DIMENSION:
+		m->last[r->dimension] = (uint32_t)value - 1;
+		break;
+	case FIELD_STRIDE:
+		m->stride[r->dimension] = value;
+		break;
+	case FIELD_STEP:
+		m->step[r->dimension] = (uint8_t)value;
+		break;
+	case FIELD_TYPE:
+		m->type = (uint8_t)value;
+		break;
+	case FIELD_INTERLEAVE:
+		m->interleave = (uint8_t)value;
+		break;
+	case FIELD_SWIZZLE:
+		m->swizzle = (uint8_t)value;
+		break;
+	case FIELD_FILL:
+		m->fill_nan = value;
+		break;
+	default:
+		break;
 	}
 }
 

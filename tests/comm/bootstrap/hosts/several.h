@@ -4,7 +4,7 @@
 
 #include "tests/comm/bootstrap/ranks.h"
 
-enum { SEVERAL_LONG_MS = 60000 };  /* time-out of a test: never reached by a passing test */
+enum { SEVERAL_LONG_MS = 60000 }; /* time-out of a test: never reached by a passing test */
 #define SEVERAL_SECRET "a secret of the tests"
 
 /* A job with an address that nobody else uses. */

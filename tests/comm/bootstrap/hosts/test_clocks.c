@@ -40,7 +40,7 @@ static gpul_status compare_clocks(const gpul_comm_job *job, void *arg, gpul_erro
 	gpul_status st = gpul_boot_open(job, SEVERAL_LONG_MS, &b, err);
 
 	(void)arg;
-	for (int k = 0; !st && k < 3; k++) {  /* other calls before and after it */
+	for (int k = 0; !st && k < 3; k++) { /* other calls before and after it */
 		memset(stamps, 0xff, sizeof stamps);
 		began = gpul_clock_ns();
 		st = gpul_boot_clocks(b, ROUNDS, job->rank ? NULL : stamps, SEVERAL_LONG_MS, err);

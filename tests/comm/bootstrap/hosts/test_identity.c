@@ -65,12 +65,9 @@ static void expect_ok(const struct rank_end *ends)
 static void hosts_are_numbered_by_their_first_ranks(void **state)
 {
 	static const struct layout layouts[] = {
-		{ { "", "", "", "", "" }, { 0, 0, 0, 0, 0 } },
-		{ { "a", "a", "a", "a", "a" }, { 0, 0, 0, 0, 0 } },
-		{ { "b", "b", "a", "a", "a" }, { 0, 0, 1, 1, 1 } },
-		{ { "b", "c", "a", "b", "c" }, { 0, 1, 2, 0, 1 } },
-		{ { "", "x", "", "x", "y" }, { 0, 1, 0, 1, 2 } },
-		{ { "v", "w", "x", "y", "z" }, { 0, 1, 2, 3, 4 } },
+		{ { "", "", "", "", "" }, { 0, 0, 0, 0, 0 } },      { { "a", "a", "a", "a", "a" }, { 0, 0, 0, 0, 0 } },
+		{ { "b", "b", "a", "a", "a" }, { 0, 0, 1, 1, 1 } }, { { "b", "c", "a", "b", "c" }, { 0, 1, 2, 0, 1 } },
+		{ { "", "x", "", "x", "y" }, { 0, 1, 0, 1, 2 } },   { { "v", "w", "x", "y", "z" }, { 0, 1, 2, 3, 4 } },
 	};
 	struct rank_end ends[N_RANKS];
 
@@ -97,8 +94,8 @@ static gpul_status exchange_between_hosts(const gpul_comm_job *job, void *arg, g
 		const bool shared = l->host[r] == l->host[job->rank];
 
 		if ((all[2 * r] >= 0) != shared || all[2 * r + 1] != -1)
-			st = gpul_fail(err, GPUL_EFORMAT, 0, "rank %d has descriptors %d, %d of rank %d", job->rank,
-				       all[2 * r], all[2 * r + 1], r);
+			st = gpul_fail(err, GPUL_EFORMAT, 0, "rank %d has descriptors %d, %d of rank %d", job->rank, all[2 * r],
+				       all[2 * r + 1], r);
 		else if (shared && lseek(all[2 * r], 0, SEEK_END) != 1000 + r)
 			st = gpul_fail(err, GPUL_EFORMAT, 0, "rank %d has another file of rank %d", job->rank, r);
 		if (all[2 * r] >= 0)

@@ -55,8 +55,7 @@ static gpul_status check_hosts(const gpul_comm_job *job, void *arg, gpul_error *
 	for (int r = 0; !st && r < job->size; r++)
 		if (gpul_boot_host_name(b, r)[0] != letters[r] || gpul_boot_host(b, r) != letters[r] - 'a' ||
 		    gpul_boot_pid(b, r) != getpid())
-			st = gpul_fail(err, GPUL_EFORMAT, 0, "rank %d has host %d, %s", r, gpul_boot_host(b, r),
-				       gpul_boot_host_name(b, r));
+			st = gpul_fail(err, GPUL_EFORMAT, 0, "rank %d has host %d, %s", r, gpul_boot_host(b, r), gpul_boot_host_name(b, r));
 	if (!st)
 		st = gpul_boot_exchange_fds(b, &mine, 1, all, SEVERAL_LONG_MS, err);
 	for (int r = 0; !st && r < job->size; r++) {

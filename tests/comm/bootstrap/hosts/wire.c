@@ -35,9 +35,9 @@ struct packet {
 /* One direction: the packets that a host sends. */
 struct side {
 	int tap;
-	double loss, reorder;      /* 0 to 1 */
+	double loss, reorder; /* 0 to 1 */
 	uint64_t delay_ns;
-	struct packet *queue;      /* ring of N_PACKETS, the oldest at tail */
+	struct packet *queue; /* ring of N_PACKETS, the oldest at tail */
 	uint32_t head, tail;
 };
 
@@ -71,7 +71,7 @@ static int open_tap(const char *name, int home)
 	return tap;
 }
 
-static unsigned spared_port;       /* 0: none */
+static unsigned spared_port; /* 0: none */
 
 static unsigned be16(const unsigned char *at)
 {
@@ -177,7 +177,8 @@ int main(int argc, char **argv)
 	(void)puts("ready");
 	(void)fflush(stdout);
 	for (;;) {
-		struct pollfd fds[] = { { .fd = 0, .events = POLLIN }, { .fd = sides[0].tap, .events = POLLIN },
+		struct pollfd fds[] = { { .fd = 0, .events = POLLIN },
+					{ .fd = sides[0].tap, .events = POLLIN },
 					{ .fd = sides[1].tap, .events = POLLIN } };
 		const uint64_t now = gpul_clock_ns();
 		const int a_ms = deliver_packets(&sides[0], sides[1].tap, now), b_ms = deliver_packets(&sides[1], sides[0].tap, now);

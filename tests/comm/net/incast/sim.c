@@ -26,7 +26,7 @@ enum what {
 struct event {
 	uint64_t ns, order;
 	enum what what;
-	gpul_admission_grant grant;  /* of MESSAGE and DEATH: only sender and bytes */
+	gpul_admission_grant grant; /* of MESSAGE and DEATH: only sender and bytes */
 };
 
 struct sim {
@@ -40,15 +40,15 @@ struct sim {
 	bool dead[SIM_SENDERS], left[SIM_SENDERS];
 	uint64_t size[SIM_SENDERS][MAX_MESSAGES], requested_ns[SIM_SENDERS][MAX_MESSAGES];
 	unsigned n_sent[SIM_SENDERS], n_requested[SIM_SENDERS], n_done[SIM_SENDERS];
-	uint64_t next_message[SIM_SENDERS], next_offset[SIM_SENDERS];  /* number of the next grant */
-	uint64_t last_arrival_ns[SIM_SENDERS], last_grant_ns[SIM_SENDERS];  /* a connection keeps the order */
+	uint64_t next_message[SIM_SENDERS], next_offset[SIM_SENDERS];      /* number of the next grant */
+	uint64_t last_arrival_ns[SIM_SENDERS], last_grant_ns[SIM_SENDERS]; /* a connection keeps the order */
 	uint64_t got[SIM_SENDERS];
 	struct sim_figures f;
 };
 
 uint64_t sim_random(uint64_t *state, uint64_t n)
 {
-	uint64_t z = *state += 0x9e3779b97f4a7c15;  /* splitmix64 */
+	uint64_t z = *state += 0x9e3779b97f4a7c15; /* splitmix64 */
 
 	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
 	z = (z ^ z >> 27) * 0x94d049bb133111eb;
@@ -242,8 +242,11 @@ static void handle_event(struct sim *s, const struct event *e)
 
 static void begin_run(struct sim *s)
 {
-	const gpul_admission_desc desc = { .n_senders = s->p->n_senders, .max_messages = MAX_MESSAGES, .window_bytes = s->p->window_bytes,
-					   .grant_bytes = s->p->grant_bytes, .late_ns = s->p->late_ns };
+	const gpul_admission_desc desc = { .n_senders = s->p->n_senders,
+					   .max_messages = MAX_MESSAGES,
+					   .window_bytes = s->p->window_bytes,
+					   .grant_bytes = s->p->grant_bytes,
+					   .late_ns = s->p->late_ns };
 	gpul_admission_grant g = { 0 };
 
 	assert_true(s->p->n_senders <= SIM_SENDERS && s->p->n_messages <= MAX_MESSAGES);

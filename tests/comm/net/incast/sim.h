@@ -20,27 +20,27 @@ struct sim_plan {
 	unsigned n_senders;
 	uint64_t window_bytes, grant_bytes;
 	uint64_t ns_per_byte;
-	uint64_t delay_ns, jitter_ns;      /* one way */
-	uint64_t message_bytes[SIM_SENDERS];  /* limit of the bytes of a message, for each
+	uint64_t delay_ns, jitter_ns;        /* one way */
+	uint64_t message_bytes[SIM_SENDERS]; /* limit of the bytes of a message, for each
 					       * sender */
-	unsigned n_messages;               /* of each sender */
-	bool backlogged;                   /* all messages are requested at the start */
+	unsigned n_messages;                 /* of each sender */
+	bool backlogged;                     /* all messages are requested at the start */
 	uint64_t late_ns;
-	int dies;                          /* sender that ends in the middle; -1: none */
-	int stalls;                        /* sender that stops sending for a while; -1: none */
+	int dies;   /* sender that ends in the middle; -1: none */
+	int stalls; /* sender that stops sending for a while; -1: none */
 };
 
 struct sim_figures {
-	uint64_t end_ns;                   /* all messages have arrived */
-	uint64_t bytes;                    /* that have arrived */
-	uint64_t first_done_ns;            /* the first sender has no more messages ... */
-	uint64_t share[SIM_SENDERS];       /* ... and the bytes that each sender had delivered
+	uint64_t end_ns;             /* all messages have arrived */
+	uint64_t bytes;              /* that have arrived */
+	uint64_t first_done_ns;      /* the first sender has no more messages ... */
+	uint64_t share[SIM_SENDERS]; /* ... and the bytes that each sender had delivered
 					    * by then */
-	uint64_t most_queued;              /* bytes in the queue */
-	uint64_t longest_wait_ns;          /* of a message, from its request to its end */
-	uint64_t late_bytes;               /* maximum of the credits of late senders at any
+	uint64_t most_queued;        /* bytes in the queue */
+	uint64_t longest_wait_ns;    /* of a message, from its request to its end */
+	uint64_t late_bytes;         /* maximum of the credits of late senders at any
 					    * time */
-	unsigned n_unfinished;             /* messages of senders that are alive */
+	unsigned n_unfinished;       /* messages of senders that are alive */
 };
 
 /* Run a plan to its end; checks by assertions of cmocka. */

@@ -11,8 +11,9 @@
 
 static gpul_admission *create(unsigned n_senders, uint64_t window_bytes, uint64_t grant_bytes)
 {
-	const gpul_admission_desc desc = { .n_senders = n_senders, .max_messages = 4, .window_bytes = window_bytes, .grant_bytes = grant_bytes,
-					   .late_ns = 1000 };
+	const gpul_admission_desc desc = {
+		.n_senders = n_senders, .max_messages = 4, .window_bytes = window_bytes, .grant_bytes = grant_bytes, .late_ns = 1000
+	};
 	gpul_admission *a = NULL;
 
 	assert_int_equal(gpul_admission_create(&desc, &a, NULL), GPUL_OK);
@@ -137,7 +138,7 @@ static void a_large_piece_is_not_overtaken_by_small_ones(void **state)
 	expect(a, 0, 0, 0, 10, true);
 	assert_true(gpul_admission_request(a, 1, 100));
 	assert_true(gpul_admission_request(a, 0, 10));
-	expect_none(a);  /* the 100 bytes are next, and do not fit; they are not overtaken,
+	expect_none(a); /* the 100 bytes are next, and do not fit; they are not overtaken,
 			  * because small messages could starve them */
 	gpul_admission_arrived(a, 0, 10);
 	expect(a, 1, 0, 0, 100, true);
@@ -175,7 +176,7 @@ static void a_sender_that_leaves_gives_its_credits_back(void **state)
 	assert_int_equal(gpul_admission_waiting(a), 400);
 	expect(a, 1, 0, 100, 100, false);
 	expect_none(a);
-	gpul_admission_leave(a, 0);  /* twice is fine */
+	gpul_admission_leave(a, 0); /* twice is fine */
 	assert_int_equal(gpul_admission_held(a), 200);
 	gpul_admission_destroy(a);
 }
@@ -197,10 +198,10 @@ static void credits_of_a_late_sender_do_not_count(void **state)
 	assert_false(gpul_admission_is_late(a, 1));
 	assert_int_equal(gpul_admission_held(a), 100);
 	assert_int_equal(gpul_admission_in_flight(a), 0);
-	expect(a, 1, 0, 100, 100, false);  /* now the only active sender */
+	expect(a, 1, 0, 100, 100, false); /* now the only active sender */
 	expect(a, 1, 0, 200, 100, false);
 	expect_none(a);
-	gpul_admission_arrived(a, 0, 40);  /* it sends again */
+	gpul_admission_arrived(a, 0, 40); /* it sends again */
 	assert_false(gpul_admission_is_late(a, 0));
 	assert_int_equal(gpul_admission_in_flight(a), 260);
 	expect_none(a);
@@ -222,7 +223,7 @@ static void a_sender_that_was_idle_has_no_arrears(void **state)
 	}
 	assert_true(gpul_admission_request(a, 0, 400));
 	assert_true(gpul_admission_request(a, 1, 400));
-	for (unsigned i = 0; i < 3; i++) {  /* in turn, not 5,000 bytes for sender 1 first */
+	for (unsigned i = 0; i < 3; i++) { /* in turn, not 5,000 bytes for sender 1 first */
 		expect(a, 1, 0, 100 * i, 100, false);
 		gpul_admission_arrived(a, 1, 100);
 		expect(a, 0, 50, 100 * i, 100, false);

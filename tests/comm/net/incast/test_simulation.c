@@ -15,10 +15,15 @@ enum { N_SEEDS = 500 };
 static struct sim_plan plan_of(uint64_t seed)
 {
 	uint64_t random = seed * 977 + 1;
-	struct sim_plan p = { .seed = seed, .n_senders = 1 + (unsigned)sim_random(&random, SIM_SENDERS),
-			      .grant_bytes = 500 + sim_random(&random, 8000), .ns_per_byte = 1 + sim_random(&random, 8),
-			      .delay_ns = 1000 + sim_random(&random, 20000), .jitter_ns = 1 + sim_random(&random, 4000),
-			      .n_messages = 20 + (unsigned)sim_random(&random, 40), .dies = -1, .stalls = -1 };
+	struct sim_plan p = { .seed = seed,
+			      .n_senders = 1 + (unsigned)sim_random(&random, SIM_SENDERS),
+			      .grant_bytes = 500 + sim_random(&random, 8000),
+			      .ns_per_byte = 1 + sim_random(&random, 8),
+			      .delay_ns = 1000 + sim_random(&random, 20000),
+			      .jitter_ns = 1 + sim_random(&random, 4000),
+			      .n_messages = 20 + (unsigned)sim_random(&random, 40),
+			      .dies = -1,
+			      .stalls = -1 };
 
 	for (unsigned i = 0; i < p.n_senders; i++)
 		p.message_bytes[i] = 1 + sim_random(&random, 20000);
@@ -88,7 +93,8 @@ static void a_short_message_waits_for_one_round_not_for_the_long_ones(void **sta
 			p.message_bytes[i] = 1 + sim_random(&random, p.grant_bytes);
 		f = sim_run(&p);
 		/* No message is longer than a grant, so each message takes one round at most. */
-		round_ns = 2 * p.n_senders * p.grant_bytes * p.ns_per_byte + 4 * (p.delay_ns + p.jitter_ns) + p.window_bytes * p.ns_per_byte;
+		round_ns = 2 * p.n_senders * p.grant_bytes * p.ns_per_byte + 4 * (p.delay_ns + p.jitter_ns) +
+			   p.window_bytes * p.ns_per_byte;
 		assert_true(f.longest_wait_ns <= p.n_messages * round_ns);
 	}
 }

@@ -16,8 +16,8 @@
 	"st.global.u32 [%a], %v;\0ret;\0}\0"
 
 static const char alone[] = HEAD STORE("k", "mov.u32 %v, 42;\0");
-static const char caller[] = HEAD ".extern .func (.param .b32 r) seven();\0"
-	STORE("k", "{\0.param .b32 r;\0call (r), seven;\0ld.param.b32 %v, [r];\0}\0");
+static const char caller[] = HEAD
+	".extern .func (.param .b32 r) seven();\0" STORE("k", "{\0.param .b32 r;\0call (r), seven;\0ld.param.b32 %v, [r];\0}\0");
 static const char callee[] = HEAD ".visible .func (.param .b32 r) seven()\0{\0st.param.b32 [r], 7;\0ret;\0}\0";
 static forge made;
 
@@ -45,7 +45,10 @@ static void make_alone(void)
 }
 
 /* A fat binary with one entry, the cubin as it is. */
-static struct { uint32_t header[4], entry[16]; unsigned char cubin[FORGE_ROOM]; } fatbin;
+static struct {
+	uint32_t header[4], entry[16];
+	unsigned char cubin[FORGE_ROOM];
+} fatbin;
 
 static size_t make_fatbin(void)
 {
@@ -199,7 +202,7 @@ static void cubins_with_ptx_can_be_linked(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(machine_code_is_reported_once),  /* must be first, because other tests also load machine code */
+		cmocka_unit_test(machine_code_is_reported_once), /* must be first, because other tests also load machine code */
 		cmocka_unit_test(the_ptx_in_a_cubin_runs),
 		cmocka_unit_test(the_units_of_linked_code_are_linked),
 		cmocka_unit_test(the_ptx_in_the_cubin_of_a_fat_binary_runs),

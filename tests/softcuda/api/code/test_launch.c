@@ -59,24 +59,19 @@ static void accepts_arguments_as_a_list_or_a_buffer(void **state)
 		uint32_t value;
 	} buffer = { word, 42 };
 	size_t bytes = 12;
-	void *extra[] = { CU_LAUNCH_PARAM_BUFFER_POINTER, &buffer, CU_LAUNCH_PARAM_BUFFER_SIZE,
-			  &bytes, CU_LAUNCH_PARAM_END };
+	void *extra[] = { CU_LAUNCH_PARAM_BUFFER_POINTER, &buffer, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END };
 	void *wrong_key[] = { (void *)7, &buffer, CU_LAUNCH_PARAM_END };
 	void *params[] = { &buffer.word, &buffer.value }, *with_null[] = { &buffer.word, NULL };
 
 	(void)state;
 	ok(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, extra));
-	buffer.value = 43;  /* too late to change the launch: the argument was copied */
+	buffer.value = 43; /* too late to change the launch: the argument was copied */
 	ok(cuCtxSynchronize());
-	fails(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, params, extra),
-	      CUDA_ERROR_INVALID_VALUE);
-	fails(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL),
-	      CUDA_ERROR_INVALID_VALUE);
-	if (on_software_driver())  /* NVIDIA's driver dereferences NULL */
-		fails(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, with_null, NULL),
-		      CUDA_ERROR_INVALID_VALUE);
-	fails(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, wrong_key),
-	      CUDA_ERROR_INVALID_VALUE);
+	fails(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, params, extra), CUDA_ERROR_INVALID_VALUE);
+	fails(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+	if (on_software_driver()) /* NVIDIA's driver dereferences NULL */
+		fails(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, with_null, NULL), CUDA_ERROR_INVALID_VALUE);
+	fails(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, wrong_key), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(take_word(word), 42);
 }
 
@@ -93,9 +88,13 @@ static void a_buffer_of_arguments_can_be_shorter_than_the_parameters(void **stat
 	void *extra[] = { CU_LAUNCH_PARAM_BUFFER_POINTER, &buffer, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END };
 	void *size_only[] = { CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes, CU_LAUNCH_PARAM_END };
 	void *empty[] = { CU_LAUNCH_PARAM_END }, *params[] = { &buffer.word, &buffer.value };
-	const struct { size_t bytes; uint32_t seen; } cases[] = { { 12, 0x01020304 }, { 11, 0x020304 }, { 9, 4 }, { 8, 0 } };
-	CUDA_KERNEL_NODE_PARAMS node = { .func = f, .gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1, .blockDimY = 1,
-					 .blockDimZ = 1, .extra = extra };
+	const struct {
+		size_t bytes;
+		uint32_t seen;
+	} cases[] = { { 12, 0x01020304 }, { 11, 0x020304 }, { 9, 4 }, { 8, 0 } };
+	CUDA_KERNEL_NODE_PARAMS node = {
+		.func = f, .gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1, .blockDimY = 1, .blockDimZ = 1, .extra = extra
+	};
 	uint32_t seen;
 	CUgraphNode n;
 	CUgraph graph;
@@ -133,33 +132,21 @@ static void refuses_launches_beyond_the_limits_of_a_gpu(void **state)
 	CUfunction f = get_kernel("bump"), small = get_kernel("at_most_64");
 
 	(void)state;
-	fails(cuLaunchKernel(f, 1, 1, 1, 2048, 1, 1, 0, NULL, NULL, NULL),
-	      CUDA_ERROR_INVALID_VALUE);
-	fails(cuLaunchKernel(f, 1, 1, 1, 32, 33, 1, 0, NULL, NULL, NULL),
-	      CUDA_ERROR_INVALID_VALUE);
-	fails(cuLaunchKernel(f, 1, 1, 1, 1, 1, 65, 0, NULL, NULL, NULL),
-	      CUDA_ERROR_INVALID_VALUE);
-	fails(cuLaunchKernel(f, 0, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL),
-	      CUDA_ERROR_INVALID_VALUE);
-	fails(cuLaunchKernel(f, 1, 1, 1, 0, 1, 1, 0, NULL, NULL, NULL),
-	      CUDA_ERROR_INVALID_VALUE);
-	fails(cuLaunchKernel(f, 1, 65536, 1, 1, 1, 1, 0, NULL, NULL, NULL),
-	      CUDA_ERROR_INVALID_VALUE);
-	fails(cuLaunchKernel(f, 1u << 31, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL),
-	      CUDA_ERROR_INVALID_VALUE);
-	fails(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 48 * 1024 + 1, NULL, NULL, NULL),
-	      CUDA_ERROR_INVALID_VALUE);
-	fails(cuLaunchKernel(small, 1, 1, 1, 65, 1, 1, 0, NULL, NULL, NULL),
-	      CUDA_ERROR_INVALID_VALUE);
+	fails(cuLaunchKernel(f, 1, 1, 1, 2048, 1, 1, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+	fails(cuLaunchKernel(f, 1, 1, 1, 32, 33, 1, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+	fails(cuLaunchKernel(f, 1, 1, 1, 1, 1, 65, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+	fails(cuLaunchKernel(f, 0, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+	fails(cuLaunchKernel(f, 1, 1, 1, 0, 1, 1, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+	fails(cuLaunchKernel(f, 1, 65536, 1, 1, 1, 1, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+	fails(cuLaunchKernel(f, 1u << 31, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+	fails(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 48 * 1024 + 1, NULL, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+	fails(cuLaunchKernel(small, 1, 1, 1, 65, 1, 1, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
 	ok(cuLaunchKernel(small, 1, 1, 1, 64, 1, 1, 0, NULL, NULL, NULL));
-	fails(cuLaunchCooperativeKernel(f, 100000, 1, 1, 1, 1, 1, 0, NULL, NULL),
-	      CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
-	fails(cuLaunchKernel(NULL, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL),
-	      CUDA_ERROR_INVALID_HANDLE);
-	if (on_software_driver())  /* NVIDIA's driver dereferences invented handles */
-		fails(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, (CUstream)f, NULL, NULL),
-		      CUDA_ERROR_INVALID_HANDLE);
-	ok(cuCtxSynchronize());  /* the context is still usable */
+	fails(cuLaunchCooperativeKernel(f, 100000, 1, 1, 1, 1, 1, 0, NULL, NULL), CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+	fails(cuLaunchKernel(NULL, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_HANDLE);
+	if (on_software_driver()) /* NVIDIA's driver dereferences invented handles */
+		fails(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, (CUstream)f, NULL, NULL), CUDA_ERROR_INVALID_HANDLE);
+	ok(cuCtxSynchronize()); /* the context is still usable */
 }
 
 static void allows_more_shared_memory_after_setting_the_attribute(void **state)
@@ -170,11 +157,8 @@ static void allows_more_shared_memory_after_setting_the_attribute(void **state)
 	void *params[] = { &out, &bytes };
 
 	(void)state;
-	fails(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, bytes, NULL, params, NULL),
-	      CUDA_ERROR_INVALID_VALUE);
-	fails(cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-				 227 * 1024 + 1),
-	      CUDA_ERROR_INVALID_VALUE);
+	fails(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, bytes, NULL, params, NULL), CUDA_ERROR_INVALID_VALUE);
+	fails(cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 227 * 1024 + 1), CUDA_ERROR_INVALID_VALUE);
 	ok(cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)bytes));
 	ok(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, bytes, NULL, params, NULL));
 	assert_int_equal(take_word(out), 77);
@@ -185,8 +169,7 @@ static void launches_with_launch_attributes(void **state)
 	CUfunction f = get_kernel("count");
 	CUdeviceptr sum = make_word(0);
 	void *params[] = { &sum };
-	CUlaunchAttribute attributes[2] = { { .id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE },
-					    { .id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION } };
+	CUlaunchAttribute attributes[2] = { { .id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE }, { .id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION } };
 	CUlaunchConfig config = { .gridDimX = 2,
 				  .gridDimY = 1,
 				  .gridDimZ = 1,
@@ -198,8 +181,7 @@ static void launches_with_launch_attributes(void **state)
 
 	(void)state;
 	attributes[0].value.cooperative = 1;
-	attributes[1].value.clusterDim.x = attributes[1].value.clusterDim.y =
-		attributes[1].value.clusterDim.z = 1;
+	attributes[1].value.clusterDim.x = attributes[1].value.clusterDim.y = attributes[1].value.clusterDim.z = 1;
 	ok(cuLaunchKernelEx(&config, f, params, NULL));
 	attributes[1].value.clusterDim.x = 2;
 	ok(cuLaunchKernelEx(&config, f, params, NULL));
@@ -214,8 +196,14 @@ static void counts_the_clusters_that_fit(void **state)
 {
 	CUfunction f = get_kernel("count");
 	CUlaunchAttribute attribute = { .id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION };
-	CUlaunchConfig config = { .gridDimX = 8, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1024, .blockDimY = 1, .blockDimZ = 1,
-				  .attrs = &attribute, .numAttrs = 1 };
+	CUlaunchConfig config = { .gridDimX = 8,
+				  .gridDimY = 1,
+				  .gridDimZ = 1,
+				  .blockDimX = 1024,
+				  .blockDimY = 1,
+				  .blockDimZ = 1,
+				  .attrs = &attribute,
+				  .numAttrs = 1 };
 	int n = 0, alone = 0, value = -1;
 
 	(void)state;
@@ -249,15 +237,17 @@ static void keeps_the_code_until_the_launch_has_ended(void **state)
 	launch(f, 1000, 32, NULL, params);
 	ok(cuModuleUnload(module));
 	assert_int_equal(take_word(sum), 32000);
-	fails(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL),
-	      CUDA_ERROR_INVALID_HANDLE);
+	fails(cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL), CUDA_ERROR_INVALID_HANDLE);
 }
 
 /* No configuration divides by zero, and no product wraps around to a block that is possible. */
 static void occupancy_of_impossible_blocks_and_clusters_is_refused_or_0(void **state)
 {
-	static const unsigned wrong[][3] = { { 0, 1, 1 }, { 1, 0, 1 }, { 1, 1, 0 }, { 0, 0, 0 }, { 65536, 65536, 1 }, { 1u << 31, 2, 1 },
-					     { 65537, 65536, 1 }, { UINT32_MAX, UINT32_MAX, UINT32_MAX }, { 1025, 1, 1 }, { 32, 33, 1 } };
+	static const unsigned wrong[][3] = { { 0, 1, 1 },         { 1, 0, 1 },
+					     { 1, 1, 0 },         { 0, 0, 0 },
+					     { 65536, 65536, 1 }, { 1u << 31, 2, 1 },
+					     { 65537, 65536, 1 }, { UINT32_MAX, UINT32_MAX, UINT32_MAX },
+					     { 1025, 1, 1 },      { 32, 33, 1 } };
 	static const size_t shared[] = { 0xfffffc00u, 0xffffffffu, (size_t)1 << 32, SIZE_MAX, SIZE_MAX - 1023 };
 	CUlaunchConfig config;
 	CUlaunchAttribute cluster;

@@ -25,8 +25,7 @@ static void begin(struct linking *l)
 
 static CUresult add_ptx(struct linking *l, const char *text, const char *name)
 {
-	return cuLinkAddData(l->state, CU_JIT_INPUT_PTX, (void *)(uintptr_t)text,
-			     strlen(text) + 1, name, 0, NULL, NULL);
+	return cuLinkAddData(l->state, CU_JIT_INPUT_PTX, (void *)(uintptr_t)text, strlen(text) + 1, name, 0, NULL, NULL);
 }
 
 /* Link, load the result and destroy the linker. */
@@ -60,8 +59,8 @@ static void fails_to_link(struct linking *l, const char *word)
 /* ---- a limit of registers ---------------------------------------------------------------------- */
 
 /* Two kernels with 80 registers each; the second has launch bounds, for which the limit is ignored. */
-#define LIMITED                                                                                                                 \
-	HEAD ".visible .entry k(.param .u64 p) { .reg .b64 %d<20>; .reg .b64 %e<20>; ret; }\n"                                 \
+#define LIMITED \
+	HEAD ".visible .entry k(.param .u64 p) { .reg .b64 %d<20>; .reg .b64 %e<20>; ret; }\n" \
 	     ".visible .entry bound(.param .u64 p) .maxntid 64, 1, 1 { .reg .b64 %d<20>; .reg .b64 %e<20>; ret; }\n"
 
 static int registers_of(CUmodule module, const char *kernel)
@@ -84,7 +83,7 @@ static void a_limit_of_registers_holds_for_loaded_and_for_linked_kernels(void **
 
 	(void)state;
 	if (!on_software_driver())
-		skip();  /* NVIDIA's compiler removes the unused registers */
+		skip(); /* NVIDIA's compiler removes the unused registers */
 	ok(cuModuleLoadDataEx(&limited, LIMITED, 1, &option, &value));
 	assert_int_equal(registers_of(limited, "k"), 24);
 	assert_int_equal(registers_of(limited, "bound"), 80);
@@ -136,8 +135,7 @@ static void refuses_no_input_invalid_handles_and_missing_files(void **state)
 	begin(&l);
 	if (on_software_driver())
 		fails(cuLinkComplete(l.state, &image, &bytes), CUDA_ERROR_INVALID_IMAGE);
-	fails(cuLinkAddFile(l.state, CU_JIT_INPUT_PTX, "no/such.ptx", 0, NULL, NULL),
-	      CUDA_ERROR_FILE_NOT_FOUND);
+	fails(cuLinkAddFile(l.state, CU_JIT_INPUT_PTX, "no/such.ptx", 0, NULL, NULL), CUDA_ERROR_FILE_NOT_FOUND);
 	ok(cuLinkDestroy(l.state));
 	if (on_software_driver())
 		fails(cuLinkDestroy(l.state), CUDA_ERROR_INVALID_HANDLE);
@@ -150,41 +148,39 @@ static void refuses_no_input_invalid_handles_and_missing_files(void **state)
  *     extern __device__ int calls; extern __device__ int (*chosen)(int); __device__ int plus(int);
  *     static __device__ int bias = 100; static __device__ int mine(int x) { return x + bias; }
  *     __global__ void k(int *out) { calls++; out[i] = plus(i) + mine(i) + chosen(i); } */
-static const char caller[] =
-	HEAD ".extern .func (.param .b32 r) plus(.param .b32 a);\n"
-	".extern .global .align 4 .u32 calls;\n.extern .global .align 8 .b64 chosen;\n"
-	".global .align 4 .u32 bias = 100;\n"
-	".func (.param .b32 r) mine(.param .b32 a)\n{ .reg .b32 %r<4>;\n"
-	"ld.param.b32 %r1, [a]; ld.global.u32 %r2, [bias]; add.s32 %r3, %r1, %r2;\n"
-	"st.param.b32 [r], %r3; ret; }\n"
-	".visible .entry k(.param .u64 out)\n{ .reg .b32 %r<9>; .reg .b64 %rd<9>;\n"
-	"ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4;\n"
-	"add.s64 %rd3, %rd1, %rd2; ld.global.u64 %rd4, [chosen];\n"
-	"mov.u64 %rd5, calls; atom.global.add.u32 %r2, [%rd5], 1;\n"
-	"{ .param .b32 a; .param .b32 v; st.param.b32 [a], %r1;\n"
-	"call.uni (v), plus, (a); ld.param.b32 %r3, [v]; }\n"
-	"{ .param .b32 a; .param .b32 v; st.param.b32 [a], %r1;\n"
-	"call.uni (v), mine, (a); ld.param.b32 %r4, [v]; }\n"
-	"{ .param .b32 a; .param .b32 v; st.param.b32 [a], %r1;\n"
-	"p: .callprototype (.param .b32 _) _ (.param .b32 _);\n"
-	"call (v), %rd4, (a), p; ld.param.b32 %r5, [v]; }\n"
-	"add.s32 %r6, %r3, %r4; add.s32 %r7, %r6, %r5; st.global.u32 [%rd3], %r7; ret; }\n";
+static const char caller[] = HEAD ".extern .func (.param .b32 r) plus(.param .b32 a);\n"
+				  ".extern .global .align 4 .u32 calls;\n.extern .global .align 8 .b64 chosen;\n"
+				  ".global .align 4 .u32 bias = 100;\n"
+				  ".func (.param .b32 r) mine(.param .b32 a)\n{ .reg .b32 %r<4>;\n"
+				  "ld.param.b32 %r1, [a]; ld.global.u32 %r2, [bias]; add.s32 %r3, %r1, %r2;\n"
+				  "st.param.b32 [r], %r3; ret; }\n"
+				  ".visible .entry k(.param .u64 out)\n{ .reg .b32 %r<9>; .reg .b64 %rd<9>;\n"
+				  "ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4;\n"
+				  "add.s64 %rd3, %rd1, %rd2; ld.global.u64 %rd4, [chosen];\n"
+				  "mov.u64 %rd5, calls; atom.global.add.u32 %r2, [%rd5], 1;\n"
+				  "{ .param .b32 a; .param .b32 v; st.param.b32 [a], %r1;\n"
+				  "call.uni (v), plus, (a); ld.param.b32 %r3, [v]; }\n"
+				  "{ .param .b32 a; .param .b32 v; st.param.b32 [a], %r1;\n"
+				  "call.uni (v), mine, (a); ld.param.b32 %r4, [v]; }\n"
+				  "{ .param .b32 a; .param .b32 v; st.param.b32 [a], %r1;\n"
+				  "p: .callprototype (.param .b32 _) _ (.param .b32 _);\n"
+				  "call (v), %rd4, (a), p; ld.param.b32 %r5, [v]; }\n"
+				  "add.s32 %r6, %r3, %r4; add.s32 %r7, %r6, %r5; st.global.u32 [%rd3], %r7; ret; }\n";
 
 /* __device__ int calls = 5; static __device__ int bias = 1000;
  * static __device__ int mine(int x) { return 2 * x + bias; }
  * __device__ int plus(int x) { return mine(x); } __device__ int (*chosen)(int) = plus; */
-static const char callee[] =
-	HEAD ".visible .func (.param .b32 r) plus(.param .b32 a);\n"
-	".visible .global .align 4 .u32 calls = 5;\n.global .align 4 .u32 bias = 1000;\n"
-	".visible .global .align 8 .u64 chosen = plus;\n"
-	".func (.param .b32 r) mine(.param .b32 a)\n{ .reg .b32 %r<4>;\n"
-	"ld.param.b32 %r1, [a]; ld.global.u32 %r2, [bias]; mad.lo.s32 %r3, %r1, 2, %r2;\n"
-	"st.param.b32 [r], %r3; ret; }\n"
-	".visible .func (.param .b32 r) plus(.param .b32 a)\n{ .reg .b32 %r<3>;\n"
-	"ld.param.b32 %r1, [a];\n"
-	"{ .param .b32 a1; .param .b32 v; st.param.b32 [a1], %r1;\n"
-	"call.uni (v), mine, (a1); ld.param.b32 %r2, [v]; }\n"
-	"st.param.b32 [r], %r2; ret; }\n";
+static const char callee[] = HEAD ".visible .func (.param .b32 r) plus(.param .b32 a);\n"
+				  ".visible .global .align 4 .u32 calls = 5;\n.global .align 4 .u32 bias = 1000;\n"
+				  ".visible .global .align 8 .u64 chosen = plus;\n"
+				  ".func (.param .b32 r) mine(.param .b32 a)\n{ .reg .b32 %r<4>;\n"
+				  "ld.param.b32 %r1, [a]; ld.global.u32 %r2, [bias]; mad.lo.s32 %r3, %r1, 2, %r2;\n"
+				  "st.param.b32 [r], %r3; ret; }\n"
+				  ".visible .func (.param .b32 r) plus(.param .b32 a)\n{ .reg .b32 %r<3>;\n"
+				  "ld.param.b32 %r1, [a];\n"
+				  "{ .param .b32 a1; .param .b32 v; st.param.b32 [a1], %r1;\n"
+				  "call.uni (v), mine, (a1); ld.param.b32 %r2, [v]; }\n"
+				  "st.param.b32 [r], %r2; ret; }\n";
 
 static void run_caller(CUmodule module)
 {
@@ -252,7 +248,10 @@ static bool input_path(const char *name, char path[512])
 
 static void links_objects_and_libraries_of_nvcc(void **state)
 {
-	static const struct { const char *name[2]; CUjitInputType type; } rows[] = {
+	static const struct {
+		const char *name[2];
+		CUjitInputType type;
+	} rows[] = {
 		{ { "part_kernel.o", "part_plus.o" }, CU_JIT_INPUT_OBJECT },
 		{ { "libpart.a", NULL }, CU_JIT_INPUT_LIBRARY },
 	};
@@ -282,7 +281,8 @@ static void links_objects_and_libraries_of_nvcc(void **state)
 /* Like libcudadevrt, whose functions refer to functions that exist only in NVIDIA's driver. */
 static void what_no_kernel_reaches_in_a_library_may_be_incomplete(void **state)
 {
-	static const char library[] = HEAD ".extern .func (.param .b32 r) missing();\n"
+	static const char library[] = HEAD
+		".extern .func (.param .b32 r) missing();\n"
 		".visible .func (.param .b32 r) eight()\n{\n\tst.param.b32 [r], 8;\n\tret;\n}\n"
 		".visible .func (.param .b32 r) other()\n{\n\t.reg .b32 %v;\n"
 		"\t{\n\t.param .b32 s;\n\tcall (s), missing;\n\tld.param.b32 %v, [s];\n\t}\n\tst.param.b32 [r], %v;\n\tret;\n}\n";
@@ -297,9 +297,12 @@ static void what_no_kernel_reaches_in_a_library_may_be_incomplete(void **state)
 	for (int i = 0; i < 2; i++) {
 		struct linking l;
 
-		snprintf(text, sizeof text, HEAD ".extern .func (.param .b32 r) %s();\n.visible .entry k(.param .u64 p)\n{\n\t.reg .b64 %%a;\n\t.reg .b32 %%v;\n"
-			 "\tld.param.u64 %%a, [p];\n\t{\n\t.param .b32 r;\n\tcall (r), %s;\n\tld.param.b32 %%v, [r];\n\t}\n\tst.global.u32 [%%a], %%v;\n\tret;\n}\n",
-			 called[i], called[i]);
+		snprintf(
+			text, sizeof text,
+			HEAD
+			".extern .func (.param .b32 r) %s();\n.visible .entry k(.param .u64 p)\n{\n\t.reg .b64 %%a;\n\t.reg .b32 %%v;\n"
+			"\tld.param.u64 %%a, [p];\n\t{\n\t.param .b32 r;\n\tcall (r), %s;\n\tld.param.b32 %%v, [r];\n\t}\n\tst.global.u32 [%%a], %%v;\n\tret;\n}\n",
+			called[i], called[i]);
 		begin(&l);
 		ok(cuLinkAddData(l.state, CU_JIT_INPUT_LIBRARY, (void *)(uintptr_t)library, sizeof library, "library", 0, NULL, NULL));
 		ok(add_ptx(&l, text, "kernel.ptx"));
@@ -322,18 +325,13 @@ static void refuses_inputs_without_ptx(void **state)
 	if (!on_software_driver())
 		skip();
 	begin(&l);
-	fails(cuLinkAddData(l.state, CU_JIT_INPUT_CUBIN, elf, sizeof elf, "c", 0, NULL, NULL),
-	      CUDA_ERROR_NO_BINARY_FOR_GPU);
-	fails(cuLinkAddData(l.state, CU_JIT_INPUT_NVVM, elf, sizeof elf, "n", 0, NULL, NULL),
-	      CUDA_ERROR_NOT_SUPPORTED);
-	fails(cuLinkAddData(l.state, CU_JIT_INPUT_OBJECT, elf, sizeof elf, "o", 0, NULL, NULL),
-	      CUDA_ERROR_INVALID_IMAGE);
+	fails(cuLinkAddData(l.state, CU_JIT_INPUT_CUBIN, elf, sizeof elf, "c", 0, NULL, NULL), CUDA_ERROR_NO_BINARY_FOR_GPU);
+	fails(cuLinkAddData(l.state, CU_JIT_INPUT_NVVM, elf, sizeof elf, "n", 0, NULL, NULL), CUDA_ERROR_NOT_SUPPORTED);
+	fails(cuLinkAddData(l.state, CU_JIT_INPUT_OBJECT, elf, sizeof elf, "o", 0, NULL, NULL), CUDA_ERROR_INVALID_IMAGE);
 	if (input_path("vec.sm_90.cubin", path))
-		fails(cuLinkAddFile(l.state, CU_JIT_INPUT_FATBINARY, path, 0, NULL, NULL),
-		      CUDA_ERROR_NO_BINARY_FOR_GPU);
+		fails(cuLinkAddFile(l.state, CU_JIT_INPUT_FATBINARY, path, 0, NULL, NULL), CUDA_ERROR_NO_BINARY_FOR_GPU);
 	if (input_path("host.o", path))
-		fails(cuLinkAddFile(l.state, CU_JIT_INPUT_OBJECT, path, 0, NULL, NULL),
-		      CUDA_ERROR_INVALID_IMAGE);
+		fails(cuLinkAddFile(l.state, CU_JIT_INPUT_OBJECT, path, 0, NULL, NULL), CUDA_ERROR_INVALID_IMAGE);
 	ok(cuLinkDestroy(l.state));
 }
 

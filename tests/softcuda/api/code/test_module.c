@@ -102,8 +102,8 @@ static void loads_functions_with_many_paths_to_a_recursion(void **state)
 	(void)state;
 	append(&at, ".version 7.5\n.target sm_75\n.address_size 64\n");
 	for (int i = FUNCTIONS - 1; i >= 0; i--)
-		append(&at, ".func f%d()\n{\n\tcall f%d;\n\tcall f%d;\n\tret;\n}\n", i,
-		       i + 1 < FUNCTIONS ? i + 1 : i, i + 1 < FUNCTIONS ? i + 1 : i);
+		append(&at, ".func f%d()\n{\n\tcall f%d;\n\tcall f%d;\n\tret;\n}\n", i, i + 1 < FUNCTIONS ? i + 1 : i,
+		       i + 1 < FUNCTIONS ? i + 1 : i);
 	append(&at, ".visible .entry k()\n{\n\tcall f0;\n\tret;\n}\n");
 	ok(cuModuleLoadData(&module, text));
 	ok(cuModuleUnload(module));
@@ -113,8 +113,7 @@ static void loads_functions_with_many_paths_to_a_recursion(void **state)
 static CUresult load(const void *image, char *log, unsigned log_bytes)
 {
 	CUmodule module;
-	CUjit_option options[] = { CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
-				   CU_JIT_OPTIMIZATION_LEVEL };
+	CUjit_option options[] = { CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_OPTIMIZATION_LEVEL };
 	void *values[] = { log, (void *)(uintptr_t)log_bytes, (void *)3 };
 	CUresult r = cuModuleLoadDataEx(&module, image, 3, options, values);
 
@@ -136,13 +135,10 @@ static void reports_the_line_of_an_error_in_ptx(void **state)
 	      CUDA_ERROR_INVALID_PTX);
 	if (on_software_driver())
 		assert_non_null(strstr(log, "<ptx>:6:"));
-	fails(load(".version 7.5\n.target sm_75\nnonsense\n", cut, sizeof cut),
-	      CUDA_ERROR_INVALID_PTX);
+	fails(load(".version 7.5\n.target sm_75\nnonsense\n", cut, sizeof cut), CUDA_ERROR_INVALID_PTX);
 	if (on_software_driver())
 		assert_int_equal(strlen(cut), sizeof cut - 1);
-	fails(load(".version 7.5\n.target sm_75\n.address_size 64\n.visible .entry k()\n{\n",
-		   log, sizeof log),
-	      CUDA_ERROR_INVALID_PTX);
+	fails(load(".version 7.5\n.target sm_75\n.address_size 64\n.visible .entry k()\n{\n", log, sizeof log), CUDA_ERROR_INVALID_PTX);
 }
 
 static void explains_why_an_image_cannot_be_loaded(void **state)
@@ -153,17 +149,17 @@ static void explains_why_an_image_cannot_be_loaded(void **state)
 	CUmodule module;
 
 	(void)state;
-	if (!on_software_driver())  /* not on NVIDIA's driver, which loads machine code: these images are truncated */
+	if (!on_software_driver()) /* not on NVIDIA's driver, which loads machine code: these images are truncated */
 		skip();
 	cubin[18] = 190;
 	fails(load(cubin, log, sizeof log), CUDA_ERROR_NO_BINARY_FOR_GPU);
 	assert_non_null(strstr(log, "cubin"));
 	cubin[18] = 62;
 	fails(load(cubin, log, sizeof log), CUDA_ERROR_INVALID_IMAGE);
-	fatbin[16] = 2;  /* one entry: machine code, */
-	fatbin[18] = fatbin[19] = 1;  /* its version, */
-	fatbin[20] = 64;  /* its header, */
-	fatbin[24] = 16;  /* and its bytes */
+	fatbin[16] = 2;              /* one entry: machine code, */
+	fatbin[18] = fatbin[19] = 1; /* its version, */
+	fatbin[20] = 64;             /* its header, */
+	fatbin[24] = 16;             /* and its bytes */
 	fails(load(fatbin, log, sizeof log), CUDA_ERROR_NO_BINARY_FOR_GPU);
 	assert_non_null(strstr(log, "no PTX"));
 	fails(load("", log, sizeof log), CUDA_ERROR_INVALID_IMAGE);
@@ -176,27 +172,26 @@ static void explains_why_an_image_cannot_be_loaded(void **state)
 
 static void loads_ptx_of_any_target(void **state)
 {
-	static const char *const targets[] = { "sm_20",  "sm_75",   "sm_90a",
-					       "sm_100", "sm_100f", "sm_120a" };
+	static const char *const targets[] = { "sm_20", "sm_75", "sm_90a", "sm_100", "sm_100f", "sm_120a" };
 	char text[512], log[512];
 
 	(void)state;
 	if (!on_software_driver())
 		skip();
 	for (size_t k = 0; k < sizeof targets / sizeof *targets; k++) {
-		snprintf(text, sizeof text, ".version 9.0\n.target %s\n.address_size 64\n"
-			 ".visible .entry k()\n{\n\tret;\n}\n", targets[k]);
+		snprintf(text, sizeof text,
+			 ".version 9.0\n.target %s\n.address_size 64\n"
+			 ".visible .entry k()\n{\n\tret;\n}\n",
+			 targets[k]);
 		ok(load(text, log, sizeof log));
 	}
-	fails(load(".version 10.0\n.target sm_90\n.address_size 64\n", log, sizeof log),
-	      CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
+	fails(load(".version 10.0\n.target sm_90\n.address_size 64\n", log, sizeof log), CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
 }
 
 /* k reaches an instruction that is not interpreted, other does not. */
-static const char partly_ptx[] =
-	".version 9.0\n.target sm_100a\n.address_size 64\n.func helper()\n{\n"
-	"\ttcgen05.wait::ld.sync.aligned;\n\tret;\n}\n"
-	".visible .entry k() { call helper; ret; }\n.visible .entry other() { ret; }\n";
+static const char partly_ptx[] = ".version 9.0\n.target sm_100a\n.address_size 64\n.func helper()\n{\n"
+				 "\ttcgen05.wait::ld.sync.aligned;\n\tret;\n}\n"
+				 ".visible .entry k() { call helper; ret; }\n.visible .entry other() { ret; }\n";
 
 static const char *last_fault(void)
 {
@@ -271,7 +266,7 @@ static void loads_the_ptx_of_a_fat_binary(void **state)
 	} wrapper = { 0x466243B1, 1, fatbin, NULL };
 
 	(void)state;
-	if (!on_software_driver()) {  /* NVIDIA's driver refuses such a small fat binary */
+	if (!on_software_driver()) { /* NVIDIA's driver refuses such a small fat binary */
 		free(fatbin);
 		skip();
 	}
@@ -285,9 +280,9 @@ static void loads_the_ptx_of_a_fat_binary(void **state)
 	memcpy(fatbin + 80, kernels_ptx, text_bytes);
 	ok(load(fatbin, log, sizeof log));
 	ok(load(&wrapper, log, sizeof log));
-	fatbin[16 + 28] = 120;  /* PTX for a GPU that is newer than the device */
+	fatbin[16 + 28] = 120; /* PTX for a GPU that is newer than the device */
 	ok(load(&wrapper, log, sizeof log));
-	fatbin[16 + 41] = 0x80;  /* compressed by zstd: the text cannot be decompressed */
+	fatbin[16 + 41] = 0x80; /* compressed by zstd: the text cannot be decompressed */
 	memcpy(fatbin + 16 + 16, &text_bytes, 4);
 	memcpy(fatbin + 16 + 56, &text_bytes, 8);
 	fails(load(&wrapper, log, sizeof log), CUDA_ERROR_INVALID_IMAGE);
@@ -315,13 +310,11 @@ static unsigned char *fatbin_of(unsigned kind, const char *text)
 
 static void links_the_ptx_of_a_wrapper_of_nvcc_dlink(void **state)
 {
-	static const char caller[] =
-		".version 7.5\n.target sm_75\n.address_size 64\n"
-		".extern .func (.param .b32 r) seven();\n"
-		".visible .entry k()\n{\n.param .b32 r;\ncall.uni (r), seven;\nret;\n}\n";
-	static const char callee[] =
-		".version 7.5\n.target sm_75\n.address_size 64\n"
-		".visible .func (.param .b32 r) seven()\n{\nst.param.b32 [r], 7;\nret;\n}\n";
+	static const char caller[] = ".version 7.5\n.target sm_75\n.address_size 64\n"
+				     ".extern .func (.param .b32 r) seven();\n"
+				     ".visible .entry k()\n{\n.param .b32 r;\ncall.uni (r), seven;\nret;\n}\n";
+	static const char callee[] = ".version 7.5\n.target sm_75\n.address_size 64\n"
+				     ".visible .func (.param .b32 r) seven()\n{\nst.param.b32 [r], 7;\nret;\n}\n";
 	unsigned char *machine = fatbin_of(2, "no PTX"), *a = fatbin_of(1, caller);
 	unsigned char *b = fatbin_of(1, callee);
 	const void *both[] = { a, b, NULL }, *one[] = { a, NULL };
@@ -398,7 +391,7 @@ static void gives_each_context_separate_variables(void **state)
 	ok(cuMemcpyDtoH(&value, here, 4));
 	assert_int_equal(value, 27);
 	ok(cuLibraryUnload(library));
-	if (!on_software_driver())  /* NVIDIA's driver dereferences stale handles */
+	if (!on_software_driver()) /* NVIDIA's driver dereferences stale handles */
 		return;
 	fails(cuLibraryUnload(library), CUDA_ERROR_INVALID_HANDLE);
 	fails(cuLibraryGetKernel(&kernel, library, "bump"), CUDA_ERROR_INVALID_HANDLE);
@@ -451,7 +444,10 @@ static void lists_the_kernels_of_a_library_without_a_context(void **state)
 /* An H200 does so too: it parses an image only when a kernel is first needed. */
 static void loads_other_data_as_a_library_without_kernels(void **state)
 {
-	static const struct { char image[4096]; const char *why; } cases[] = {
+	static const struct {
+		char image[4096];
+		const char *why;
+	} cases[] = {
 		{ "\177ELF\2\1\1", "an ELF file, but not device code" },
 		{ "!<arch>\n", "neither PTX nor device code: its first byte is 0x21" },
 		{ "hello, world", "neither PTX nor device code: its first byte is 0x68" },
@@ -494,22 +490,16 @@ static void applies_a_kernels_attributes_to_its_functions(void **state)
 
 	(void)state;
 	ok(cuLibraryGetKernel(&kernel, library, "shared_end"));
-	ok(cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 60000, kernel,
-				0));
+	ok(cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 60000, kernel, 0));
 	ok(cuKernelGetFunction(&f, kernel));
 	ok(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, f));
 	assert_int_equal(value, 60000);
-	ok(cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 70000, kernel,
-				0));
+	ok(cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 70000, kernel, 0));
 	ok(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, f));
 	assert_int_equal(value, 70000);
-	fails(cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 1 << 20,
-				   kernel, 0),
-	      CUDA_ERROR_INVALID_VALUE);
-	fails(cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_NUM_REGS, 4, kernel, 0),
-	      CUDA_ERROR_INVALID_VALUE);
-	fails(cuKernelGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, kernel, 5),
-	      CUDA_ERROR_INVALID_DEVICE);
+	fails(cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 1 << 20, kernel, 0), CUDA_ERROR_INVALID_VALUE);
+	fails(cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_NUM_REGS, 4, kernel, 0), CUDA_ERROR_INVALID_VALUE);
+	fails(cuKernelGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, kernel, 5), CUDA_ERROR_INVALID_DEVICE);
 	ok(cuLibraryUnload(library));
 }
 
@@ -537,12 +527,9 @@ static void reports_the_parameters_and_attributes_of_a_function(void **state)
 	assert_int_equal(value, 90);
 	ok(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES, f));
 	assert_int_equal(value, 16);
-	fails(cuFuncGetAttribute(&value, (CUfunction_attribute)77, f),
-	      CUDA_ERROR_INVALID_VALUE);
-	fails(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, NULL),
-	      CUDA_ERROR_INVALID_HANDLE);
-	fails(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, *state),
-	      CUDA_ERROR_INVALID_HANDLE);
+	fails(cuFuncGetAttribute(&value, (CUfunction_attribute)77, f), CUDA_ERROR_INVALID_VALUE);
+	fails(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, NULL), CUDA_ERROR_INVALID_HANDLE);
+	fails(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, *state), CUDA_ERROR_INVALID_HANDLE);
 	ok(cuFuncSetCacheConfig(f, CU_FUNC_CACHE_PREFER_L1));
 }
 
@@ -559,8 +546,7 @@ static void counts_how_many_blocks_fit(void **state)
 	assert_true(n >= 1 && n <= 4);
 	ok(cuOccupancyMaxActiveBlocksPerMultiprocessor(&n, f, 2048, 0));
 	assert_int_equal(n, 0);
-	fails(cuOccupancyMaxActiveBlocksPerMultiprocessor(&n, f, 0, 0),
-	      CUDA_ERROR_INVALID_VALUE);
+	fails(cuOccupancyMaxActiveBlocksPerMultiprocessor(&n, f, 0, 0), CUDA_ERROR_INVALID_VALUE);
 	ok(cuOccupancyMaxPotentialBlockSize(&grid, &block, f, NULL, 0, 256));
 	assert_true(block > 0 && block <= 256 && grid > 0);
 	ok(cuOccupancyAvailableDynamicSMemPerBlock(&bytes, f, 2, 128));

@@ -14,20 +14,19 @@ static CUcontext ctx;
 static uint32_t *word;
 
 /* set: the condition = value.  count_down: --*word, and the condition = *word. */
-static const char condition_ptx[] =
-	".version 8.4\n.target sm_90\n.address_size 64\n"
-	".extern .func cudaGraphSetConditional(.param .b64 h, .param .b32 v);\n"
-	".visible .entry set(.param .u64 handle, .param .u32 value) {\n"
-	".reg .b64 %rd<2>; .reg .b32 %r<2>;\n"
-	"ld.param.u64 %rd1, [handle]; ld.param.u32 %r1, [value];\n"
-	"{ .param .b64 p0; st.param.b64 [p0], %rd1; .param .b32 p1; st.param.b32 [p1], %r1;\n"
-	"call.uni cudaGraphSetConditional, (p0, p1); }\nret;\n}\n"
-	".visible .entry count_down(.param .u64 handle, .param .u64 at) {\n"
-	".reg .b64 %rd<3>; .reg .b32 %r<2>;\n"
-	"ld.param.u64 %rd1, [handle]; ld.param.u64 %rd2, [at];\n"
-	"ld.global.u32 %r1, [%rd2]; sub.u32 %r1, %r1, 1; st.global.u32 [%rd2], %r1;\n"
-	"{ .param .b64 p0; st.param.b64 [p0], %rd1; .param .b32 p1; st.param.b32 [p1], %r1;\n"
-	"call.uni cudaGraphSetConditional, (p0, p1); }\nret;\n}\n";
+static const char condition_ptx[] = ".version 8.4\n.target sm_90\n.address_size 64\n"
+				    ".extern .func cudaGraphSetConditional(.param .b64 h, .param .b32 v);\n"
+				    ".visible .entry set(.param .u64 handle, .param .u32 value) {\n"
+				    ".reg .b64 %rd<2>; .reg .b32 %r<2>;\n"
+				    "ld.param.u64 %rd1, [handle]; ld.param.u32 %r1, [value];\n"
+				    "{ .param .b64 p0; st.param.b64 [p0], %rd1; .param .b32 p1; st.param.b32 [p1], %r1;\n"
+				    "call.uni cudaGraphSetConditional, (p0, p1); }\nret;\n}\n"
+				    ".visible .entry count_down(.param .u64 handle, .param .u64 at) {\n"
+				    ".reg .b64 %rd<3>; .reg .b32 %r<2>;\n"
+				    "ld.param.u64 %rd1, [handle]; ld.param.u64 %rd2, [at];\n"
+				    "ld.global.u32 %r1, [%rd2]; sub.u32 %r1, %r1, 1; st.global.u32 [%rd2], %r1;\n"
+				    "{ .param .b64 p0; st.param.b64 [p0], %rd1; .param .b32 p1; st.param.b32 [p1], %r1;\n"
+				    "call.uni cudaGraphSetConditional, (p0, p1); }\nret;\n}\n";
 
 static CUmodule condition_module;
 
@@ -160,7 +159,7 @@ static void a_loop_runs_until_its_kernel_ends_it(void **state)
 	add_kernel(body, "count_down", (void *[]){ &handle, &at }, NULL);
 	add_put(graph, address(&word[1]), 5, &node);
 	x = instantiate();
-	for (int k = 0; k < 2; k++) {  /* each launch assigns the default value */
+	for (int k = 0; k < 2; k++) { /* each launch assigns the default value */
 		word[0] = 50;
 		word[1] = 0;
 		run(x);
@@ -210,7 +209,7 @@ static void conditional_nodes_that_make_no_sense_are_refused(void **state)
 
 	(void)state;
 	ok(cuGraphConditionalHandleCreate(&handle, graph, ctx, 0, 0));
-	fails(cuGraphInstantiate(&x, graph, 0), CUDA_ERROR_INVALID_VALUE);  /* the handle is not used */
+	fails(cuGraphInstantiate(&x, graph, 0), CUDA_ERROR_INVALID_VALUE); /* the handle is not used */
 	p.conditional.handle = handle;
 	p.conditional.ctx = ctx;
 	p.conditional.type = CU_GRAPH_COND_TYPE_WHILE;
@@ -218,7 +217,7 @@ static void conditional_nodes_that_make_no_sense_are_refused(void **state)
 	fails(cuGraphAddNode(&node, graph, NULL, NULL, 0, &p), CUDA_ERROR_INVALID_VALUE);
 	p.conditional.size = 1;
 	ok(cuGraphCreate(&other, 0));
-	assert_int_not_equal(cuGraphAddNode(&node, other, NULL, NULL, 0, &p), CUDA_SUCCESS);  /* a handle of another graph */
+	assert_int_not_equal(cuGraphAddNode(&node, other, NULL, NULL, 0, &p), CUDA_SUCCESS); /* a handle of another graph */
 	ok(cuGraphDestroy(other));
 	p.conditional.handle = address(word);
 	assert_int_not_equal(cuGraphAddNode(&node, graph, NULL, NULL, 0, &p), CUDA_SUCCESS);
@@ -252,8 +251,13 @@ static void memory_is_allocated_and_freed_in_a_graph(void **state)
 {
 	CUgraphNode alloc, put, copy, freed;
 	CUdeviceptr p = add_alloc(&alloc, 4096), at = 0;
-	CUDA_MEMCPY3D c = { .srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = p, .dstMemoryType = CU_MEMORYTYPE_HOST, .dstHost = word,
-			    .WidthInBytes = 4, .Height = 1, .Depth = 1 };
+	CUDA_MEMCPY3D c = { .srcMemoryType = CU_MEMORYTYPE_DEVICE,
+			    .srcDevice = p,
+			    .dstMemoryType = CU_MEMORYTYPE_HOST,
+			    .dstHost = word,
+			    .WidthInBytes = 4,
+			    .Height = 1,
+			    .Depth = 1 };
 	CUgraphExec x, second;
 
 	(void)state;
@@ -272,7 +276,7 @@ static void memory_is_allocated_and_freed_in_a_graph(void **state)
 		assert_int_equal(word[0], 77);
 	}
 	assert_true(used(CU_GRAPH_MEM_ATTR_USED_MEM_HIGH) >= 4096);
-	assert_true(used(CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH) % (32 << 20) == 0);  /* as on an H200 */
+	assert_true(used(CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH) % (32 << 20) == 0); /* as on an H200 */
 	ok(cuDeviceGraphMemTrim(0));
 	assert_int_equal(used(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT), 0);
 	assert_int_equal(used(CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT), 0);
@@ -289,7 +293,7 @@ static void memory_outlives_its_graph_until_it_is_freed(void **state)
 	add_put(graph, p, 5, &alloc);
 	x = instantiate();
 	run(x);
-	fails(cuGraphLaunch(x, s), CUDA_ERROR_INVALID_VALUE);  /* not freed */
+	fails(cuGraphLaunch(x, s), CUDA_ERROR_INVALID_VALUE); /* not freed */
 	ok(cuGraphExecDestroy(x));
 	ok(cuGraphDestroy(graph));
 	graph = NULL;
@@ -297,7 +301,7 @@ static void memory_outlives_its_graph_until_it_is_freed(void **state)
 	assert_int_equal(word[0], 5);
 	ok(cuMemFreeAsync(p, s));
 	ok(cuStreamSynchronize(s));
-	assert_true(used(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT) >= 64);  /* it stays mapped */
+	assert_true(used(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT) >= 64); /* it stays mapped */
 	ok(cuDeviceGraphMemTrim(0));
 	assert_int_equal(used(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT), 0);
 	assert_true(used(CU_GRAPH_MEM_ATTR_USED_MEM_HIGH) >= 64);
@@ -329,7 +333,7 @@ static void captured_allocations_become_nodes(void **state)
 
 	(void)state;
 	ok(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_GLOBAL));
-	ok(cuMemAllocAsync(&p, 0, s));  /* no node */
+	ok(cuMemAllocAsync(&p, 0, s)); /* no node */
 	assert_int_equal(p, 0);
 	ok(cuMemFreeAsync(p, s));
 	ok(cuMemAllocAsync(&p, 256, s));
@@ -400,7 +404,7 @@ static void data_of_dependencies_is_kept(void **state)
 	ok(cuGraphNodeGetDependencies(b, &from, &got, &n));
 	assert_memory_equal(&got, &data, sizeof data);
 	fails(cuGraphNodeGetDependencies(b, &from, NULL, &n), CUDA_ERROR_LOSSY_QUERY);
-	if (on_software_driver())  /* NVIDIA's driver accepts it */
+	if (on_software_driver()) /* NVIDIA's driver accepts it */
 		fails(cuGraphRemoveDependencies(graph, &a, &b, NULL, 1), CUDA_ERROR_INVALID_VALUE);
 	ok(cuGraphRemoveDependencies(graph, &a, &b, &data, 1));
 	data.to_port = 1;

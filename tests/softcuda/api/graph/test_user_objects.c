@@ -46,7 +46,7 @@ static CUuserObject give_object(CUgraph graph, int k)
 	CUuserObject o;
 
 	ok(cuUserObjectCreate(&o, &n_destroyed[k], count_destroyed, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
-	if (on_software_driver())  /* NVIDIA's driver accepts it, and the count is wrong afterwards */
+	if (on_software_driver()) /* NVIDIA's driver accepts it, and the count is wrong afterwards */
 		fails(cuUserObjectRelease(o, 2), CUDA_ERROR_INVALID_VALUE);
 	ok(cuGraphRetainUserObject(graph, o, 1, CU_GRAPH_USER_OBJECT_MOVE));
 	return o;
@@ -56,8 +56,14 @@ static CUuserObject give_object(CUgraph graph, int k)
 static CUgraph waiting_graph(const uint32_t *flag)
 {
 	CUdeviceptr at = (CUdeviceptr)(uintptr_t)flag;
-	CUDA_KERNEL_NODE_PARAMS p = { .func = get_kernel("spin"), .gridDimX = 1, .gridDimY = 1, .gridDimZ = 1,
-				      .blockDimX = 1, .blockDimY = 1, .blockDimZ = 1, .kernelParams = (void *[]){ &at, &at } };
+	CUDA_KERNEL_NODE_PARAMS p = { .func = get_kernel("spin"),
+				      .gridDimX = 1,
+				      .gridDimY = 1,
+				      .gridDimZ = 1,
+				      .blockDimX = 1,
+				      .blockDimY = 1,
+				      .blockDimZ = 1,
+				      .kernelParams = (void *[]){ &at, &at } };
 	CUgraphNode node;
 	CUgraph graph;
 
@@ -81,11 +87,11 @@ static void an_object_lives_as_long_as_its_graphs(void **state)
 	ok(cuGraphDestroy(clone));
 	ok(cuGraphLaunch(x, s));
 	ok(cuGraphExecDestroy(x));
-	assert_int_equal(destroyed(0), 0);  /* the launch has not ended */
+	assert_int_equal(destroyed(0), 0); /* the launch has not ended */
 	raise_flag(flag);
 	ok(cuStreamSynchronize(s));
 	await_destroyed(&n_destroyed[0], 1);
-	if (on_software_driver())  /* a dangling pointer in NVIDIA's driver */
+	if (on_software_driver()) /* a dangling pointer in NVIDIA's driver */
 		fails(cuUserObjectRetain(o, 1), CUDA_ERROR_INVALID_VALUE);
 	ok(cuMemFreeHost(flag));
 }
@@ -139,7 +145,7 @@ static void an_update_brings_and_removes_objects(void **state)
 	assert_int_equal(destroyed(0), 0);
 	ok(cuGraphLaunch(x, s));
 	ok(cuGraphExecUpdate(x, bare, &info));
-	assert_int_equal(destroyed(0), 0);  /* the launch has not ended */
+	assert_int_equal(destroyed(0), 0); /* the launch has not ended */
 	raise_flag(flag);
 	ok(cuStreamSynchronize(s));
 	await_destroyed(&n_destroyed[0], 1);

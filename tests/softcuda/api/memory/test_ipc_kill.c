@@ -107,7 +107,7 @@ static void taker(int peer)
 	must(words != NULL);
 	while (receive_all(peer, &o, sizeof o)) {
 		if (!take_once(&o, words)) {
-			must(recv(peer, &turn, 1, 0) <= 0);  /* the owner was killed */
+			must(recv(peer, &turn, 1, 0) <= 0); /* the owner was killed */
 			break;
 		}
 		if (!send_all(peer, "t", 1))
@@ -158,6 +158,6 @@ int main(void)
 	};
 
 	if (!on_software_driver())
-		return 77;  /* undefined on NVIDIA's driver */
+		return 77; /* undefined on NVIDIA's driver */
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -57,7 +57,7 @@ static void owner_of_words(int peer)
 	send_handle(peer, p);
 	await_turn(peer);
 	must(word_at(p, 0) == 18 && word_at(p, N_WORDS - 1) == 19);
-	if (on_software_driver())  /* undefined on NVIDIA's driver */
+	if (on_software_driver()) /* undefined on NVIDIA's driver */
 		must_ok(cuMemFree(p));
 	pass_turn(peer);
 	await_turn(peer);
@@ -74,7 +74,7 @@ static void writer_of_words(int peer)
 
 	before = open_descriptors();
 	p = receive_handle(peer);
-	must(open_descriptors() == before);  /* no descriptor is open: a mapping does not need one */
+	must(open_descriptors() == before); /* no descriptor is open: a mapping does not need one */
 	must(word_at(p, 0) == 17 && word_at(p, N_WORDS - 1) == 17);
 	must_ok(cuMemGetAddressRange(&base, &bytes, p + 4));
 	must(base == p && bytes == 4 * N_WORDS);
@@ -83,7 +83,7 @@ static void writer_of_words(int peer)
 	must_ok(cuMemsetD32(p + 4 * (N_WORDS - 1), 19, 1));
 	pass_turn(peer);
 	await_turn(peer);
-	must(word_at(p, 0) == 18);  /* the owner has freed the memory; it is still mapped here */
+	must(word_at(p, 0) == 18); /* the owner has freed the memory; it is still mapped here */
 	must_ok(cuIpcCloseMemHandle(p));
 	pass_turn(peer);
 	must_ok(cuCtxDestroy(ctx));
@@ -106,10 +106,9 @@ static void owner_of_three(int peer)
 
 	must_ok(cuIpcGetMemHandle(&h, small));
 	must_be(cuIpcOpenMemHandle(&p, h, LAZY), CUDA_ERROR_INVALID_CONTEXT);
-	must_ok(cuIpcGetMemHandle(&again, small + 20));  /* the handle of the whole allocation */
+	must_ok(cuIpcGetMemHandle(&again, small + 20)); /* the handle of the whole allocation */
 	must(!memcmp(&h, &again, sizeof h));
-	must_ok(cuPointerGetAttribute(&capable, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE,
-				      small));
+	must_ok(cuPointerGetAttribute(&capable, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, small));
 	must(capable == 1);
 	must_be(cuIpcGetMemHandle(&h, 0x1000), CUDA_ERROR_INVALID_VALUE);
 	must_be(cuIpcCloseMemHandle(small), CUDA_ERROR_INVALID_VALUE);
@@ -139,11 +138,10 @@ static void opener_of_three(int peer)
 	must_ok(cuIpcOpenMemHandle(&again, h[0], LAZY));
 	must(again == p[0]);
 	must_ok(cuIpcCloseMemHandle(p[0]));
-	must(word_at(p[0], 0) == 1);  /* still open: it was opened twice and closed once */
+	must(word_at(p[0], 0) == 1); /* still open: it was opened twice and closed once */
 	must_ok(cuIpcCloseMemHandle(p[0]));
 	must_be(cuIpcCloseMemHandle(p[0]), CUDA_ERROR_INVALID_VALUE);
-	must_ok(cuPointerGetAttribute(&capable, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE,
-				      p[1]));
+	must_ok(cuPointerGetAttribute(&capable, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, p[1]));
 	must(capable == 0);
 	must_be(cuIpcGetMemHandle(&h[0], p[1]), CUDA_ERROR_INVALID_VALUE);
 	must_be(cuMemFree(p[1]), CUDA_ERROR_INVALID_VALUE);
@@ -152,7 +150,7 @@ static void opener_of_three(int peer)
 	memset(&made, 0xa5, sizeof made);
 	must_be(cuIpcOpenMemHandle(&again, made, LAZY), CUDA_ERROR_INVALID_VALUE);
 	pass_turn(peer);
-	must_ok(cuCtxDestroy(ctx));   /* p[1] and p[2] are still open: the context closes them */
+	must_ok(cuCtxDestroy(ctx)); /* p[1] and p[2] are still open: the context closes them */
 }
 
 static void handles_are_checked_counted_and_refused_in_their_own_process(void **state)
@@ -180,7 +178,7 @@ static void forger(int peer)
 	before = open_descriptors();
 	for (size_t bit = 0; bit < 8 * sizeof h; bit++) {
 		if (bit / 32 == 2)
-			continue;  /* the pid: it may be that of a thread of the owner */
+			continue; /* the pid: it may be that of a thread of the owner */
 		forged = h;
 		forged.reserved[bit / 8] = (char)(forged.reserved[bit / 8] ^ 1 << bit % 8);
 		/* refused: it names another process or file, or (the last bytes) a device that does not exist here. */
@@ -196,7 +194,7 @@ static void a_forged_handle_is_refused(void **state)
 {
 	(void)state;
 	if (!on_software_driver())
-		skip();  /* NVIDIA's handles contain unused bytes */
+		skip(); /* NVIDIA's handles contain unused bytes */
 	run_pair(owner_of_one, forger);
 }
 
@@ -228,9 +226,9 @@ static void survivor(int peer)
 	must_ok(cuIpcOpenMemHandle(&p, h[1], LAZY));
 	pass_turn(peer);
 	await_turn(peer);
-	must(cuIpcOpenMemHandle(&p, h[0], LAZY) != CUDA_SUCCESS);  /* freed */
+	must(cuIpcOpenMemHandle(&p, h[0], LAZY) != CUDA_SUCCESS); /* freed */
 	pass_turn(peer);
-	must(read(peer, &end, 1) == 0);  /* the owner has ended */
+	must(read(peer, &end, 1) == 0); /* the owner has ended */
 	must(word_at(p, 4095) == 7);
 	must_ok(cuMemsetD32(p, 8, 4096));
 	must(word_at(p, 4095) == 8);
@@ -245,7 +243,7 @@ static void opened_memory_remains_valid_after_its_owner_has_ended(void **state)
 
 	(void)state;
 	if (!on_software_driver())
-		skip();  /* undefined on NVIDIA's driver */
+		skip(); /* undefined on NVIDIA's driver */
 	make_sockets(fd);
 	owner = start_side(owner_that_exits, fd[0], fd[1]);
 	other = start_side(survivor, fd[1], fd[0]);
@@ -274,7 +272,7 @@ static void owner_of_a_running_kernel(int peer)
 	launch(get_kernel("spin"), 1, 32, stream, (void *[]){ &flag, &seen });
 	send_handle(peer, flag);
 	send_handle(peer, seen);
-	await_turn(peer);              /* the other process has raised the flag */
+	await_turn(peer); /* the other process has raised the flag */
 	must_ok(cuStreamSynchronize(stream));
 	must_ok(cuMemcpyDtoH(&word, seen, 4));
 	must(word == 99);
@@ -342,7 +340,7 @@ static void owner_that_leaks_nothing(int peer)
 	must(!has_line("/proc/self/maps", "gpuload-ipc"));
 	must_ok(cuMemAlloc(&p, 64));
 	must_ok(cuIpcGetMemHandle(&h, p));
-	must_ok(cuCtxDestroy(ctx));   /* the context still has an allocation that was not freed */
+	must_ok(cuCtxDestroy(ctx)); /* the context still has an allocation that was not freed */
 	if (on_software_driver())
 		must(open_descriptors() == before);
 	pass_turn(peer);

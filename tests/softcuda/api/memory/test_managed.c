@@ -188,12 +188,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_context, destroy_context)
-		TEST(the_cpu_and_kernels_share_the_memory),
-		TEST(advice_applies_to_whole_pages_of_a_range),
-		TEST(the_last_prefetch_is_remembered),
-		TEST(a_batch_has_a_location_for_each_part_of_it),
-		TEST(the_cpu_uses_a_managed_variable),
-		TEST(a_kernel_may_overrun_an_allocation_within_its_block),
+		TEST(the_cpu_and_kernels_share_the_memory), TEST(advice_applies_to_whole_pages_of_a_range),
+		TEST(the_last_prefetch_is_remembered),      TEST(a_batch_has_a_location_for_each_part_of_it),
+		TEST(the_cpu_uses_a_managed_variable),      TEST(a_kernel_may_overrun_an_allocation_within_its_block),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,7 +24,7 @@ static void allocates_and_counts_the_bytes(void **state)
 	ok(cuMemGetInfo(&before, &total));
 	p = allocate(1000);
 	ok(cuMemGetInfo(&after, &total));
-	if (on_software_driver())  /* NVIDIA's driver counts blocks of 2 MiB */
+	if (on_software_driver()) /* NVIDIA's driver counts blocks of 2 MiB */
 		assert_int_equal(before - after, 1000);
 	ok(cuMemGetAddressRange(&base, &bytes, p + 999));
 	assert_true(base == p && bytes == 1000);
@@ -76,7 +76,7 @@ static void a_kernel_stores_to_a_constant_by_its_global_address(void **state)
 	ok(cuModuleGetFunction(&bump, module, "bump"));
 	table += 4;
 	launch(put, 1, 1, NULL, params);
-	launch(bump, 1, 1, NULL, NULL);  /* adds table[1] by ld.const */
+	launch(bump, 1, 1, NULL, NULL); /* adds table[1] by ld.const */
 	ok(cuMemcpyDtoH(&counted, counter, 4));
 	assert_int_equal(counted, 7);
 	ok(cuMemcpyDtoH(&value, table, 4));
@@ -92,7 +92,7 @@ static void frees_only_the_start_of_an_allocation_once(void **state)
 	(void)state;
 	fails(cuMemFree(p + 4), CUDA_ERROR_INVALID_VALUE);
 	fails(cuMemFree((CUdeviceptr)(uintptr_t)&on_the_stack), CUDA_ERROR_INVALID_VALUE);
-	ok(cuMemFree(0));  /* allowed, like free(NULL) */
+	ok(cuMemFree(0)); /* allowed, like free(NULL) */
 	fails(cuMemFreeHost((void *)(uintptr_t)p), CUDA_ERROR_INVALID_VALUE);
 	ok(cuMemFree(p));
 	fails(cuMemFree(p), CUDA_ERROR_INVALID_VALUE);
@@ -130,7 +130,7 @@ static void refuses_a_copy_beyond_the_end_of_its_allocation(void **state)
 	fails(cuMemcpyHtoD(a, NULL, 4), CUDA_ERROR_INVALID_VALUE);
 	fails(cuMemcpyDtoD(a, a + 12, 8), CUDA_ERROR_INVALID_VALUE);
 	fails(cuMemsetD8(a, 0, 17), CUDA_ERROR_INVALID_VALUE);
-	if (on_software_driver())  /* on NVIDIA's driver the byte count overflows, and the fill faults */
+	if (on_software_driver()) /* on NVIDIA's driver the byte count overflows, and the fill faults */
 		fails(cuMemsetD32(a, 0, SIZE_MAX / 2), CUDA_ERROR_INVALID_VALUE);
 	ok(cuMemFree(a));
 	fails(cuMemcpyHtoD(a, host, 4), CUDA_ERROR_INVALID_VALUE);
@@ -146,8 +146,7 @@ static void fills_with_one_two_and_four_bytes(void **state)
 	ok(cuMemsetD16(p + 2, 0x2233, 2));
 	ok(cuMemsetD32(p + 8, 0x44556677, 1));
 	ok(cuMemcpyDtoH(out, p, 16));
-	assert_memory_equal(
-		out, "\x11\x11\x33\x22\x33\x22\x11\x11\x77\x66\x55\x44\x11\x11\x11\x11", 16);
+	assert_memory_equal(out, "\x11\x11\x33\x22\x33\x22\x11\x11\x77\x66\x55\x44\x11\x11\x11\x11", 16);
 	fails(cuMemsetD16(p + 1, 0, 1), CUDA_ERROR_INVALID_VALUE);
 	fails(cuMemsetD32(p + 2, 0, 1), CUDA_ERROR_INVALID_VALUE);
 	ok(cuMemFree(p));
@@ -201,9 +200,9 @@ static void copies_and_fills_rectangles(void **state)
 	to.Height = 4000;
 	fails(cuMemcpy2D(&to), CUDA_ERROR_INVALID_VALUE);
 	to.Height = 3;
-	to.dstXInBytes = SIZE_MAX - 4095;  /* with the address it would wrap around */
+	to.dstXInBytes = SIZE_MAX - 4095; /* with the address it would wrap around */
 	to.dstDevice = p + 4096;
-	fails(cuMemcpy2D(&to), CUDA_ERROR_INVALID_VALUE);  /* as on an H200 */
+	fails(cuMemcpy2D(&to), CUDA_ERROR_INVALID_VALUE); /* as on an H200 */
 	to.dstPitch = 0;
 	to.Height = 1;
 	fails(cuMemcpy2D(&to), CUDA_ERROR_INVALID_VALUE);
@@ -264,7 +263,7 @@ static void shares_page_locked_memory_with_the_device(void **state)
 	ok(cuMemFreeHost(host));
 	fails(cuMemHostGetDevicePointer(&p, host, 0), CUDA_ERROR_INVALID_VALUE);
 	fails(cuMemHostAlloc(&host, 64, 0x80), CUDA_ERROR_INVALID_VALUE);
-	if (on_software_driver())  /* NVIDIA's driver accepts it */
+	if (on_software_driver()) /* NVIDIA's driver accepts it */
 		fails(cuMemHostAlloc(&host, 0, 0), CUDA_ERROR_INVALID_VALUE);
 }
 
@@ -328,8 +327,7 @@ static void reports_the_attributes_of_an_address(void **state)
 	unsigned managed = 9;
 	void *host;
 	int stack_word = 0, yes = 1;
-	CUpointer_attribute both[] = { CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
-				       CU_POINTER_ATTRIBUTE_RANGE_SIZE };
+	CUpointer_attribute both[] = { CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_RANGE_SIZE };
 	void *data[] = { &type, &bytes };
 
 	ok(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, p + 50));
@@ -340,22 +338,19 @@ static void reports_the_attributes_of_an_address(void **state)
 	assert_true(start == p);
 	ok(cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, p));
 	assert_int_equal(managed, 0);
-	fails(cuPointerGetAttribute(&host, CU_POINTER_ATTRIBUTE_HOST_POINTER, p),
-	      CUDA_ERROR_INVALID_VALUE);
-	fails(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
-				    (CUdeviceptr)(uintptr_t)&stack_word),
+	fails(cuPointerGetAttribute(&host, CU_POINTER_ATTRIBUTE_HOST_POINTER, p), CUDA_ERROR_INVALID_VALUE);
+	fails(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (CUdeviceptr)(uintptr_t)&stack_word),
 	      CUDA_ERROR_INVALID_VALUE);
 	ok(cuPointerGetAttributes(2, both, data, p));
 	assert_int_equal(bytes, 100);
-	bytes = 0;  /* NVIDIA's driver does not write a range's size for an unknown address */
+	bytes = 0; /* NVIDIA's driver does not write a range's size for an unknown address */
 	ok(cuPointerGetAttributes(2, both, data, (CUdeviceptr)(uintptr_t)&stack_word));
 	assert_int_equal(type, 0);
 	assert_int_equal(bytes, 0);
 	ok(cuPointerSetAttribute(&yes, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, p));
 	ok(cuMemFree(p));
 	ok(cuMemHostAlloc(&host, 8, 0));
-	ok(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
-				 (CUdeviceptr)(uintptr_t)host));
+	ok(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (CUdeviceptr)(uintptr_t)host));
 	assert_int_equal(type, CU_MEMORYTYPE_HOST);
 	ok(cuMemFreeHost(host));
 }

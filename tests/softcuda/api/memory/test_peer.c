@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static CUcontext first, second;  /* of devices 0 and 1 */
+static CUcontext first, second; /* of devices 0 and 1 */
 
 static int make_two(void **state)
 {
@@ -77,10 +77,8 @@ static void every_device_can_access_every_other_device(void **state)
 	assert_int_equal(value, 1);
 	ok(cuDeviceGetP2PAttribute(&value, CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK, 1, 0));
 	assert_int_equal(value, 0);
-	fails(cuDeviceGetP2PAttribute(&value, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, 1, 1),
-	      CUDA_ERROR_INVALID_DEVICE);
-	fails(cuDeviceGetP2PAttribute(&value, (CUdevice_P2PAttribute)99, 0, 1),
-	      CUDA_ERROR_INVALID_VALUE);
+	fails(cuDeviceGetP2PAttribute(&value, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, 1, 1), CUDA_ERROR_INVALID_DEVICE);
+	fails(cuDeviceGetP2PAttribute(&value, (CUdevice_P2PAttribute)99, 0, 1), CUDA_ERROR_INVALID_VALUE);
 	fails(cuDeviceCanAccessPeer(&can, 0, 99), CUDA_ERROR_INVALID_DEVICE);
 }
 
@@ -131,8 +129,7 @@ static void copies_need_no_peer_access(void **state)
 	ok(cuMemcpyHtoD(theirs, &value, 4));
 	assert_int_equal(word_at(theirs), 6);
 	fails(cuMemsetD32(theirs, 0, 1), CUDA_ERROR_INVALID_VALUE);
-	fails(cuPointerGetAttribute(&pointer, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, theirs),
-	      CUDA_ERROR_INVALID_VALUE);
+	fails(cuPointerGetAttribute(&pointer, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, theirs), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(word_at(mine), 5);
 	ok(cuMemFree(mine));
 }
@@ -180,7 +177,7 @@ static void only_kernels_of_its_device_can_access_a_variable(void **state)
 	ok(put(first, counter, 1));
 	ok(cuCtxSetCurrent(second));
 	ok(cuCtxEnablePeerAccess(first, 0));
-	if (on_software_driver())  /* the kernel faults on NVIDIA's driver, too, but there the whole process fails */
+	if (on_software_driver()) /* the kernel faults on NVIDIA's driver, too, but there the whole process fails */
 		fails(put(second, counter, 2), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
@@ -216,7 +213,7 @@ static void the_pool_controls_which_devices_access_its_memory(void **state)
 	assert_int_equal(word_at(p), 3);
 	fails(let(pool, 0, CU_MEM_ACCESS_FLAGS_PROT_NONE), CUDA_ERROR_INVALID_DEVICE);
 	fails(let(pool, 99, CU_MEM_ACCESS_FLAGS_PROT_READ), CUDA_ERROR_INVALID_DEVICE);
-	ok(let(pool, 1, CU_MEM_ACCESS_FLAGS_PROT_NONE));  /* the new access also applies to existing allocations */
+	ok(let(pool, 1, CU_MEM_ACCESS_FLAGS_PROT_NONE)); /* the new access also applies to existing allocations */
 	if (on_software_driver())
 		fails(put(second, p, 4), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
@@ -237,9 +234,15 @@ static void copies_between_contexts(void **state)
 	CUdeviceptr a = filled_in(first, 1, 8), b = filled_in(second, 2, 8);
 	CUstream stream;
 	CUDA_MEMCPY3D_PEER box = {
-		.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = a, .srcContext = first,
-		.dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = b + 16, .dstContext = second,
-		.WidthInBytes = 8, .Height = 1, .Depth = 1,
+		.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+		.srcDevice = a,
+		.srcContext = first,
+		.dstMemoryType = CU_MEMORYTYPE_DEVICE,
+		.dstDevice = b + 16,
+		.dstContext = second,
+		.WidthInBytes = 8,
+		.Height = 1,
+		.Depth = 1,
 	};
 
 	(void)state;
@@ -271,7 +274,7 @@ static void a_copy_waits_for_its_source_and_delays_its_destination(void **state)
 
 	(void)state;
 	if (!on_software_driver())
-		skip();  /* NVIDIA's driver may copy through the host, and wait for the kernel in the call */
+		skip(); /* NVIDIA's driver may copy through the host, and wait for the kernel in the call */
 	launch(get_kernel("spin"), 1, 1, NULL, params);
 	copy = filled_in(second, 0, 1);
 	again = filled_in(second, 0, 1);
@@ -298,15 +301,14 @@ static void an_event_of_a_context_waits_for_all_its_streams(void **state)
 	launch(get_kernel("spin"), 1, 1, busy, params);
 	ok(cuEventRecord(legacy, NULL));
 	ok(cuCtxRecordEvent(first, event));
-	ok(cuEventSynchronize(legacy));  /* the legacy stream does not wait for non-blocking streams */
+	ok(cuEventSynchronize(legacy)); /* the legacy stream does not wait for non-blocking streams */
 	fails(cuEventQuery(event), CUDA_ERROR_NOT_READY);
 	raise_flag(flag);
 	ok(cuEventSynchronize(event));
 	assert_int_equal(word_at(seen), 1);
 	fails(cuCtxRecordEvent(second, event), CUDA_ERROR_INVALID_HANDLE);
 	if (on_software_driver())
-		fails(cuCtxRecordEvent(first, (CUevent)(uintptr_t)0x1234560),
-		      CUDA_ERROR_INVALID_HANDLE);
+		fails(cuCtxRecordEvent(first, (CUevent)(uintptr_t)0x1234560), CUDA_ERROR_INVALID_HANDLE);
 }
 
 static void a_context_waits_for_an_event_of_another_context(void **state)
@@ -324,7 +326,7 @@ static void a_context_waits_for_an_event_of_another_context(void **state)
 	ok(cuEventRecord(event, NULL));
 	ok(cuCtxWaitEvent(second, event));
 	ok(cuCtxSetCurrent(second));
-	ok(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));  /* created after the wait */
+	ok(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING)); /* created after the wait */
 	ok(cuMemsetD32Async(late, 4, 1, other));
 	fails(cuStreamQuery(other), CUDA_ERROR_NOT_READY);
 	raise_flag(flag);
@@ -363,7 +365,12 @@ static void the_kernels_of_one_graph_run_on_several_devices(void **state)
 	(void)state;
 	ok(cuGraphCreate(&graph, 0));
 	for (int i = 0; i < 2; i++) {
-		CUDA_KERNEL_NODE_PARAMS p = { .gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1, .blockDimY = 1, .blockDimZ = 1,
+		CUDA_KERNEL_NODE_PARAMS p = { .gridDimX = 1,
+					      .gridDimY = 1,
+					      .gridDimZ = 1,
+					      .blockDimX = 1,
+					      .blockDimY = 1,
+					      .blockDimZ = 1,
 					      .kernelParams = (void *[]){ &at[i], &values[i] } };
 
 		at[i] = filled_in(contexts[i], 0, 1);
@@ -387,15 +394,16 @@ static void an_empty_grid_of_a_node_is_refused_at_launch_and_can_be_set_before(v
 {
 	unsigned value = 5;
 	CUdeviceptr at;
-	CUDA_KERNEL_NODE_PARAMS p = { .gridDimY = 1, .gridDimZ = 1, .blockDimX = 1, .blockDimY = 1, .blockDimZ = 1,
-				      .kernelParams = (void *[]){ &at, &value } };
+	CUDA_KERNEL_NODE_PARAMS p = {
+		.gridDimY = 1, .gridDimZ = 1, .blockDimX = 1, .blockDimY = 1, .blockDimZ = 1, .kernelParams = (void *[]){ &at, &value }
+	};
 	CUgraphNode node;
 	CUgraphExec exec;
 	CUgraph graph;
 
 	(void)state;
 	if (!on_software_driver())
-		skip();  /* NVIDIA's behaviour is unknown */
+		skip(); /* NVIDIA's behaviour is unknown */
 	at = filled_in(first, 0, 1);
 	p.func = get_kernel("put");
 	ok(cuGraphCreate(&graph, 0));

@@ -75,7 +75,7 @@ static void the_current_pool_of_a_device_serves_its_allocations(void **state)
 	ok(cuMemAllocAsync(&p, 64, NULL));
 	ok(cuPointerGetAttribute(&now, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, p));
 	assert_ptr_equal(now, own);
-	ok(cuMemPoolDestroy(own));  /* its memory stays valid */
+	ok(cuMemPoolDestroy(own)); /* its memory stays valid */
 	ok(cuMemsetD8(p, 1, 64));
 	ok(cuDeviceGetMemPool(&now, 0));
 	assert_ptr_equal(now, by_default);
@@ -90,7 +90,7 @@ static void a_pool_can_have_a_largest_size(void **state)
 	CUdeviceptr p, q;
 
 	(void)state;
-	props.maxSize = 64 << 20;  /* NVIDIA's driver rounds the size up: it allocates 5 MiB of 4 */
+	props.maxSize = 64 << 20; /* NVIDIA's driver rounds the size up: it allocates 5 MiB of 4 */
 	pool = create(props);
 	p = allocate(pool, 48 << 20);
 	fails(cuMemAllocFromPoolAsync(&q, 256 << 20, pool, NULL), CUDA_ERROR_OUT_OF_MEMORY);
@@ -162,14 +162,14 @@ static void an_imported_pointer_is_the_same_memory(void **state)
 	ok(cuMemFreeAsync(q, NULL));
 	ok(cuMemFreeAsync(p, NULL));
 	ok(cuCtxSynchronize());
-	if (on_software_driver())  /* NVIDIA's driver imports freed memory */
+	if (on_software_driver()) /* NVIDIA's driver imports freed memory */
 		fails(cuMemPoolImportPointer(&q, imported, &data), CUDA_ERROR_INVALID_VALUE);
 	memset(&stale, 0xff, sizeof stale);
 	fails(cuMemPoolImportPointer(&q, imported, &stale), CUDA_ERROR_INVALID_VALUE);
 	p = allocate(pool, 5000);
 	ok(cuMemcpyDtoH(&word, p, 4));
 	if (on_software_driver())
-		assert_int_equal(word, 0);  /* the pages of freed memory were returned */
+		assert_int_equal(word, 0); /* the pages of freed memory were returned */
 	ok(cuMemFree(p));
 	ok(cuMemFree(other));
 	ok(cuMemPoolDestroy(imported));
@@ -245,7 +245,8 @@ static void refuses_descriptors_that_are_not_pools(void **state)
 
 	(void)state;
 	assert_int_equal(pipe(pipes), 0);
-	assert_int_not_equal(cuMemPoolImportFromShareableHandle(&pool, (void *)(intptr_t)pipes[0], CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+	assert_int_not_equal(cuMemPoolImportFromShareableHandle(&pool, (void *)(intptr_t)pipes[0], CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+								0),
 			     CUDA_SUCCESS);
 	assert_int_not_equal(cuMemPoolImportFromShareableHandle(&pool, (void *)(intptr_t)-1, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
 			     CUDA_SUCCESS);

@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#define BYTES ((size_t)64 << 10)     /* of each memory */
+#define BYTES ((size_t)64 << 10) /* of each memory */
 enum { SLACK = 4096, STRIDE = 8192, ROW = 4096 };
 
 /* ---- the calls: each copies n bytes, or fills n bytes of dst ------------------------------------------------------------- */
@@ -27,6 +27,7 @@ static void *host(CUdeviceptr p)
 	return (void *)(uintptr_t)p;
 }
 
+/* clang-format off */
 static CUresult plain(CUdeviceptr dst, CUdeviceptr src, size_t n) { return cuMemcpy(dst, src, n); }
 static CUresult plain_async(CUdeviceptr dst, CUdeviceptr src, size_t n) { return cuMemcpyAsync(dst, src, n, stream); }
 static CUresult h_to_d(CUdeviceptr dst, CUdeviceptr src, size_t n) { return cuMemcpyHtoD(dst, host(src), n); }
@@ -41,9 +42,12 @@ static CUresult fill_8(CUdeviceptr dst, CUdeviceptr src, size_t n) { (void)src; 
 static CUresult fill_8_async(CUdeviceptr dst, CUdeviceptr src, size_t n) { (void)src; return cuMemsetD8Async(dst, 7, n, stream); }
 static CUresult fill_16(CUdeviceptr dst, CUdeviceptr src, size_t n) { (void)src; return cuMemsetD16(dst, 0x707, (n + 1) / 2); }
 static CUresult fill_32(CUdeviceptr dst, CUdeviceptr src, size_t n) { (void)src; return cuMemsetD32Async(dst, 0x7070707, (n + 3) / 4, stream); }
+/* clang-format on */
 
 /* One row. */
+/* clang-format off */
 static CUresult fill_2d(CUdeviceptr dst, CUdeviceptr src, size_t n) { (void)src; return cuMemsetD2D8(dst, n, 7, n, 1); }
+/* clang-format on */
 
 /* Rows of ROW bytes, STRIDE apart, so that the last byte is the range's last byte. */
 static size_t rows(size_t n)
@@ -212,7 +216,7 @@ static CUresult batch_3d(CUdeviceptr dst, CUdeviceptr src, size_t n)
 }
 #endif
 
-static CUarray array;                /* one row of BYTES */
+static CUarray array; /* one row of BYTES */
 
 static CUresult d_to_a_to_d(CUdeviceptr dst, CUdeviceptr src, size_t n)
 {
@@ -224,9 +228,13 @@ static CUresult d_to_a_to_d(CUdeviceptr dst, CUdeviceptr src, size_t n)
 	return r ? r : cuMemcpyAtoD(dst, array, 0, n > BYTES ? BYTES : n);
 }
 
-enum { ANYWHERE = 0, DST_DEVICE = 1, SRC_DEVICE = 2, FILLS = 4 };  /* this end must be device memory; the call has no source */
+enum { ANYWHERE = 0, DST_DEVICE = 1, SRC_DEVICE = 2, FILLS = 4 }; /* this end must be device memory; the call has no source */
 
-static const struct call { const char *name; call_fn *fn; unsigned kind; } calls[] = {
+static const struct call {
+	const char *name;
+	call_fn *fn;
+	unsigned kind;
+} calls[] = {
 	{ "cuMemcpy", plain, ANYWHERE },
 	{ "cuMemcpyAsync", plain_async, ANYWHERE },
 	{ "cuMemcpyHtoD", h_to_d, DST_DEVICE },
@@ -267,11 +275,17 @@ struct memory {
 	void (*release)(CUdeviceptr p);
 };
 
+/* clang-format off */
 static CUdeviceptr make_device(void) { CUdeviceptr p; ok(cuMemAlloc(&p, BYTES)); return p; }
 static CUdeviceptr make_managed(void) { CUdeviceptr p; ok(cuMemAllocManaged(&p, BYTES, CU_MEM_ATTACH_GLOBAL)); return p; }
 static CUdeviceptr make_locked(void) { void *p; ok(cuMemHostAlloc(&p, BYTES, 0)); return (uintptr_t)p; }
+/* clang-format on */
+/* clang-format off */
 static void release_locked(CUdeviceptr p) { ok(cuMemFreeHost(host(p))); }
+/* clang-format on */
+/* clang-format off */
 static void release_device(CUdeviceptr p) { ok(cuMemFree(p)); }
+/* clang-format on */
 
 static CUdeviceptr make_async(void)
 {
@@ -348,7 +362,7 @@ static void wait_for_a_tick(void)
 
 /* ---- the tests ------------------------------------------------------------------------------------------------------------ */
 
-static char *program;                /* memory of the program, 4 * BYTES */
+static char *program; /* memory of the program, 4 * BYTES */
 
 static void expect(CUresult r, CUresult expected, const struct call *c, const struct memory *m, const char *what)
 {
@@ -370,7 +384,7 @@ static void each_call_uses_an_allocation_up_to_its_last_byte(void **state)
 	CUdeviceptr neighbour, other;
 
 	(void)state;
-	other = make_mapped() - BYTES;  /* long enough for every copy */
+	other = make_mapped() - BYTES; /* long enough for every copy */
 	for (unsigned k = 0; k < N_MEMORIES; k++) {
 		const struct memory *m = &memories[k];
 		const CUdeviceptr p = m->make();
@@ -416,7 +430,8 @@ static void no_call_uses_memory_that_was_freed(void **state)
 
 			/* A node or a captured copy of unknown memory can be created; launching the node would fail the
 			 * context. */
-			if ((as_source && c->kind & FILLS) || ((c->fn == graph_copy || c->fn == captured_copy) && (m->make == make_registered || m->make == make_mapped)))
+			if ((as_source && c->kind & FILLS) ||
+			    ((c->fn == graph_copy || c->fn == captured_copy) && (m->make == make_registered || m->make == make_mapped)))
 				continue;
 			expect(use(c, as_source, p, other, BYTES), CUDA_ERROR_INVALID_VALUE, c, m, "freed");
 		}
@@ -434,7 +449,8 @@ static void no_call_uses_addresses_that_are_only_reserved(void **state)
 	ok(cuMemAddressReserve(&p, 4 << 20, 0, 0, 0));
 	for (unsigned n = 0; n < 2 * N_CALLS; n++)
 		if (n % 2 == 0 || !(calls[n / 2].kind & FILLS))
-			expect(use(&calls[n / 2], n % 2, p + BYTES, other, BYTES), CUDA_ERROR_INVALID_VALUE, &calls[n / 2], &reserved, "reserved");
+			expect(use(&calls[n / 2], n % 2, p + BYTES, other, BYTES), CUDA_ERROR_INVALID_VALUE, &calls[n / 2], &reserved,
+			       "reserved");
 	ok(cuMemAddressFree(p, 4 << 20));
 	ok(cuMemFree(other));
 }
@@ -443,8 +459,11 @@ static void no_call_uses_addresses_that_are_only_reserved(void **state)
 static void a_copy_of_unmapped_or_protected_memory_is_refused(void **state)
 {
 	const CUdeviceptr other = make_device();
-	static const struct { const char *name; int protection; bool as_source, as_destination; } states[] = {
-		{ "unmapped", -1, true, true }, { "no access", PROT_NONE, true, true }, { "read-only", PROT_READ, false, true } };
+	static const struct {
+		const char *name;
+		int protection;
+		bool as_source, as_destination;
+	} states[] = { { "unmapped", -1, true, true }, { "no access", PROT_NONE, true, true }, { "read-only", PROT_READ, false, true } };
 
 	(void)state;
 	wait_for_a_tick();
@@ -460,11 +479,14 @@ static void a_copy_of_unmapped_or_protected_memory_is_refused(void **state)
 			const struct call *c = &calls[n / 2];
 			const bool as_source = n % 2;
 
-			if (c->kind & FILLS || c->fn == graph_copy || c->fn == captured_copy || !(as_source ? states[k].as_source : states[k].as_destination))
+			if (c->kind & FILLS || c->fn == graph_copy || c->fn == captured_copy ||
+			    !(as_source ? states[k].as_source : states[k].as_destination))
 				continue;
 			expect(use(c, as_source, (uintptr_t)p + BYTES, other, BYTES), CUDA_ERROR_INVALID_VALUE, c, &m, "all of it");
-			expect(use(c, as_source, (uintptr_t)p + BYTES / 2, other, BYTES), CUDA_ERROR_INVALID_VALUE, c, &m, "its second half");
-			expect(use(c, as_source, (uintptr_t)p + 2 * BYTES - 2 * SLACK, other, BYTES / 2), CUDA_ERROR_INVALID_VALUE, c, &m, "its first half");
+			expect(use(c, as_source, (uintptr_t)p + BYTES / 2, other, BYTES), CUDA_ERROR_INVALID_VALUE, c, &m,
+			       "its second half");
+			expect(use(c, as_source, (uintptr_t)p + 2 * BYTES - 2 * SLACK, other, BYTES / 2), CUDA_ERROR_INVALID_VALUE, c, &m,
+			       "its first half");
 		}
 		munmap(p, 3 * BYTES);
 	}
@@ -496,7 +518,7 @@ static void mappings_without_a_gap_are_one_range_and_allocations_are_not(void **
 	fails(cuMemsetD8(p, 1, 3 * step), CUDA_ERROR_INVALID_VALUE);
 	ok(cuMemUnmap(p, 4 * step));
 	ok(cuMemAddressFree(p, 4 * step));
-	for (unsigned k = 0; k < 64 && b != a + BYTES; k++) {  /* leaked until the context ends */
+	for (unsigned k = 0; k < 64 && b != a + BYTES; k++) { /* leaked until the context ends */
 		a = b;
 		b = make_device();
 	}
@@ -532,7 +554,8 @@ static void variables_of_modules_end_with_their_last_byte(void **state)
 	fails(cuMemcpy((uintptr_t)program, table + 4, bytes), CUDA_ERROR_INVALID_VALUE);
 	fails(cuMemsetD8(table, 1, bytes + 1), CUDA_ERROR_INVALID_VALUE);
 	ok(cuModuleUnload(module));
-	fails(cuMemcpy(table, (uintptr_t)program, 4), CUDA_ERROR_INVALID_VALUE);  /* refused: this address belongs to freed device memory, not to the program */
+	fails(cuMemcpy(table, (uintptr_t)program, 4),
+	      CUDA_ERROR_INVALID_VALUE); /* refused: this address belongs to freed device memory, not to the program */
 	fails(cuMemcpy((uintptr_t)program, table, 4), CUDA_ERROR_INVALID_VALUE);
 	fails(cuMemcpyDtoH(host(table), other, 4), CUDA_ERROR_INVALID_VALUE);
 	ok(cuMemFree(other));

@@ -7,7 +7,7 @@
 
 enum { PAGE = 4096, BLOCK = 256 };
 
-static char *last_page;              /* nothing is mapped after it */
+static char *last_page; /* nothing is mapped after it */
 static CUstream stream;
 
 static void *before_end(size_t bytes)
@@ -21,10 +21,9 @@ static void *nowhere(void)
 }
 
 /* A kernel with parameters of 4, 8 and many bytes, and one without. */
-static const char ptx[] =
-	".version 8.0\n.target sm_80\n.address_size 64\n"
-	".visible .entry k(.param .u64 a, .param .align 8 .b8 b[256], .param .u32 c) { ret; }\n"
-	".visible .entry none() { ret; }\n";
+static const char ptx[] = ".version 8.0\n.target sm_80\n.address_size 64\n"
+			  ".visible .entry k(.param .u64 a, .param .align 8 .b8 b[256], .param .u32 c) { ret; }\n"
+			  ".visible .entry none() { ret; }\n";
 
 static CUresult launch_with(CUfunction f, void **params, void **extra)
 {
@@ -68,7 +67,7 @@ static void arguments_of_launches(void **state)
 	fails(launch_with(f, NULL, no_list), CUDA_ERROR_INVALID_VALUE);
 	fails(launch_with(f, NULL, no_buffer), CUDA_ERROR_INVALID_VALUE);
 	fails(launch_with(f, NULL, no_size), CUDA_ERROR_INVALID_VALUE);
-	ok(launch_with(none, no_list, NULL));  /* nothing is read */
+	ok(launch_with(none, no_list, NULL)); /* nothing is read */
 	ok(cuStreamSynchronize(stream));
 	ok(cuGraphDestroy(graph));
 	ok(cuModuleUnload(module));
@@ -77,13 +76,16 @@ static void arguments_of_launches(void **state)
 static void images(void **state)
 {
 	static const unsigned char fatbin[16] = { 0x50, 0xed, 0x55, 0xba, 1, 0, 16, 0, 0, 1 };
-	const struct { unsigned magic, version; const void *data, *more; } wrapper = { 0x466243B1, 1, nowhere(), NULL };
+	const struct {
+		unsigned magic, version;
+		const void *data, *more;
+	} wrapper = { 0x466243B1, 1, nowhere(), NULL };
 	CUlinkState linker;
 	CUlibrary library;
 	CUmodule module;
 
 	(void)state;
-	memcpy(before_end(sizeof ptx - 1), ptx, sizeof ptx - 1);  /* without its NUL */
+	memcpy(before_end(sizeof ptx - 1), ptx, sizeof ptx - 1); /* without its NUL */
 	fails(cuModuleLoadData(&module, before_end(sizeof ptx - 1)), CUDA_ERROR_INVALID_VALUE);
 	memcpy(before_end(sizeof ptx), ptx, sizeof ptx);
 	ok(cuModuleLoadData(&module, before_end(sizeof ptx)));
@@ -94,7 +96,8 @@ static void images(void **state)
 	memcpy(before_end(sizeof fatbin), fatbin, sizeof fatbin);
 	fails(cuModuleLoadFatBinary(&module, before_end(sizeof fatbin)), CUDA_ERROR_INVALID_VALUE);
 	ok(cuLinkCreate(0, NULL, NULL, &linker));
-	fails(cuLinkAddData(linker, CU_JIT_INPUT_PTX, before_end(sizeof ptx), sizeof ptx + 1, "late", 0, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
+	fails(cuLinkAddData(linker, CU_JIT_INPUT_PTX, before_end(sizeof ptx), sizeof ptx + 1, "late", 0, NULL, NULL),
+	      CUDA_ERROR_INVALID_VALUE);
 	fails(cuLinkAddData(linker, CU_JIT_INPUT_PTX, before_end(sizeof ptx), SIZE_MAX, "long", 0, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
 	ok(cuLinkDestroy(linker));
 }

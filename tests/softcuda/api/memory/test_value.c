@@ -62,9 +62,12 @@ static void another_stream_can_write_the_word(void **state)
 /* Each condition holds at once for the first value and not for the second. */
 static void each_condition_compares_as_documented(void **state)
 {
-	static const struct { unsigned flags; uint32_t word, holds, fails; } rows[] = {
+	static const struct {
+		unsigned flags;
+		uint32_t word, holds, fails;
+	} rows[] = {
 		{ CU_STREAM_WAIT_VALUE_GEQ, 5, 5, 6 },
-		{ CU_STREAM_WAIT_VALUE_GEQ, 2, 0xfffffff0, 3 },  /* the counter wrapped around */
+		{ CU_STREAM_WAIT_VALUE_GEQ, 2, 0xfffffff0, 3 }, /* the counter wrapped around */
 		{ CU_STREAM_WAIT_VALUE_EQ, 5, 5, 4 },
 		{ CU_STREAM_WAIT_VALUE_AND, 6, 2, 1 },
 		{ CU_STREAM_WAIT_VALUE_NOR, 0xfffffff0, 7, 15 },
@@ -137,7 +140,7 @@ static void words_that_may_not_be_used_are_refused(void **state)
 	fails(cuStreamWriteValue32(s, p, 1, 0), CUDA_ERROR_INVALID_VALUE);
 	ok(cuMemCreate(&handle, BYTES, &prop, 0));
 	ok(cuMemMap(p, BYTES, 0, handle, 0));
-	fails(cuStreamWriteValue32(s, p, 1, 0), CUDA_ERROR_INVALID_VALUE);  /* without cuMemSetAccess */
+	fails(cuStreamWriteValue32(s, p, 1, 0), CUDA_ERROR_INVALID_VALUE); /* without cuMemSetAccess */
 	fails(cuStreamWaitValue64(s, p, 0, CU_STREAM_WAIT_VALUE_GEQ), CUDA_ERROR_INVALID_VALUE);
 	ok(cuMemSetAccess(p, BYTES, &access, 1));
 	ok(cuStreamWaitValue64(s, p, 0, CU_STREAM_WAIT_VALUE_GEQ));
@@ -185,7 +188,7 @@ static void a_destroyed_context_ends_its_waits(void **state)
 	CUcontext ctx, *own = (CUcontext *)state;
 	uint32_t *flag = make_flag();
 
-	if (!on_software_driver())  /* cuCtxDestroy may wait for the word there */
+	if (!on_software_driver()) /* cuCtxDestroy may wait for the word there */
 		skip();
 	ok(cuCtxCreate(&ctx, NULL, 0, 0));
 	ok(cuStreamWaitValue32(make_stream(), address(flag), 1, CU_STREAM_WAIT_VALUE_EQ));
@@ -213,10 +216,10 @@ static void a_batch_copies_each_part(void **state)
 		dst[i] = p + at;
 		src[i] = address(in) + at;
 	}
-	if (on_software_driver())  /* the copies have to wait, because NVIDIA's call waits for the stream before it reads pageable memory */
+	if (on_software_driver()) /* the copies have to wait, because NVIDIA's call waits for the stream before it reads pageable memory */
 		ok(cuStreamWaitValue32(s, address(flag), 1, CU_STREAM_WAIT_VALUE_EQ));
 	ok(cuMemcpyBatchAsync(dst, src, bytes, 3, attributes, index, 2, s));
-	in[3] = 99;  /* the source was read during the call */
+	in[3] = 99; /* the source was read during the call */
 	raise_flag(flag);
 	ok(cuStreamSynchronize(s));
 	ok(cuMemcpyDtoH(out, p, 16));
@@ -231,7 +234,8 @@ static void a_batch_copies_each_part(void **state)
 static void a_batch_copies_boxes(void **state)
 {
 	unsigned char in[32], out[12];
-	CUDA_MEMCPY3D_BATCH_OP op = { .extent = { .width = 4, .height = 3, .depth = 1 }, .srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM };
+	CUDA_MEMCPY3D_BATCH_OP op = { .extent = { .width = 4, .height = 3, .depth = 1 },
+				      .srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM };
 	CUstream s = make_stream();
 	CUdeviceptr p;
 
@@ -258,7 +262,9 @@ static void nodes_of_a_graph_wait_for_words_and_write_them(void **state)
 {
 	uint32_t *flag = make_flag(), *done = make_flag();
 	CUstreamBatchMemOpParams list[2] = {
-		{ .waitValue = { .operation = CU_STREAM_MEM_OP_WAIT_VALUE_32, .address = address(flag), .value = 1,
+		{ .waitValue = { .operation = CU_STREAM_MEM_OP_WAIT_VALUE_32,
+				 .address = address(flag),
+				 .value = 1,
 				 .flags = CU_STREAM_WAIT_VALUE_EQ } },
 		{ .writeValue = { .operation = CU_STREAM_MEM_OP_WRITE_VALUE_32, .address = address(done), .value = 42 } },
 	};
@@ -320,6 +326,6 @@ int main(void)
 		TEST(a_batch_copies_boxes),
 	};
 
-	alarm(HANGS_AFTER_S);  /* a wait that nothing ends is a failure */
+	alarm(HANGS_AFTER_S); /* a wait that nothing ends is a failure */
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

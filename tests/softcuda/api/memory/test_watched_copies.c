@@ -11,24 +11,22 @@
 enum { TEXT_BYTES = 400000, WORDS = 16 * 8 };
 
 /* Thread 0 copies a box of 32 words from map `from`, all threads read it, thread 0 copies it to map `to`, and adds it. */
-#define COPIES(name, rank, coordinates)                                                                                                \
-	".visible .entry " name "(.param .align 128 .b8 from[128], .param .align 128 .b8 to[128], .param .u64 out) {\n"                \
-	".reg .b64 %d<5>; .reg .b32 %r<9>; .reg .pred %p<3>; .shared .align 128 .b8 s[128]; .shared .align 8 .b64 m;\n"                \
-	"mov.b64 %d1, from; cvta.param.u64 %d1, %d1; mov.b64 %d4, to; cvta.param.u64 %d4, %d4; ld.param.u64 %d2, [out];\n"             \
-	"mov.u32 %r1, %tid.x; setp.eq.u32 %p1, %r1, 0; mov.u32 %r2, s; mov.u32 %r3, m; mov.u32 %r4, 4; mov.u32 %r5, 1;\n"              \
-	"@%p1 mbarrier.init.shared.b64 [m], 1; bar.sync 0; @!%p1 bra WAIT;\n"                                                          \
-	"fence.proxy.async; mbarrier.arrive.expect_tx.shared.b64 _, [m], 128;\n"                                                       \
-	"cp.async.bulk.tensor." rank ".shared::cluster.global.mbarrier::complete_tx::bytes [%r2], [%d1, {" coordinates "}], [%r3];\n"  \
-	"WAIT: mbarrier.try_wait.parity.shared.b64 %p2, [m], 0; @!%p2 bra WAIT; shl.b32 %r6, %r1, 2; add.u32 %r6, %r2, %r6;\n"         \
-	"ld.shared.u32 %r7, [%r6]; mad.wide.u32 %d3, %r1, 4, %d2; st.global.u32 [%d3], %r7; bar.sync 0; @!%p1 bra END;\n"              \
-	"cp.async.bulk.tensor." rank ".global.shared::cta.bulk_group [%d4, {" coordinates "}], [%r2];\n"                               \
-	"cp.reduce.async.bulk.tensor." rank ".global.shared::cta.add.bulk_group [%d4, {" coordinates "}], [%r2];\n"                    \
-	"cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;\n"                                                                    \
+#define COPIES(name, rank, coordinates) \
+	".visible .entry " name "(.param .align 128 .b8 from[128], .param .align 128 .b8 to[128], .param .u64 out) {\n" \
+	".reg .b64 %d<5>; .reg .b32 %r<9>; .reg .pred %p<3>; .shared .align 128 .b8 s[128]; .shared .align 8 .b64 m;\n" \
+	"mov.b64 %d1, from; cvta.param.u64 %d1, %d1; mov.b64 %d4, to; cvta.param.u64 %d4, %d4; ld.param.u64 %d2, [out];\n" \
+	"mov.u32 %r1, %tid.x; setp.eq.u32 %p1, %r1, 0; mov.u32 %r2, s; mov.u32 %r3, m; mov.u32 %r4, 4; mov.u32 %r5, 1;\n" \
+	"@%p1 mbarrier.init.shared.b64 [m], 1; bar.sync 0; @!%p1 bra WAIT;\n" \
+	"fence.proxy.async; mbarrier.arrive.expect_tx.shared.b64 _, [m], 128;\n" \
+	"cp.async.bulk.tensor." rank ".shared::cluster.global.mbarrier::complete_tx::bytes [%r2], [%d1, {" coordinates "}], [%r3];\n" \
+	"WAIT: mbarrier.try_wait.parity.shared.b64 %p2, [m], 0; @!%p2 bra WAIT; shl.b32 %r6, %r1, 2; add.u32 %r6, %r2, %r6;\n" \
+	"ld.shared.u32 %r7, [%r6]; mad.wide.u32 %d3, %r1, 4, %d2; st.global.u32 [%d3], %r7; bar.sync 0; @!%p1 bra END;\n" \
+	"cp.async.bulk.tensor." rank ".global.shared::cta.bulk_group [%d4, {" coordinates "}], [%r2];\n" \
+	"cp.reduce.async.bulk.tensor." rank ".global.shared::cta.add.bulk_group [%d4, {" coordinates "}], [%r2];\n" \
+	"cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;\n" \
 	"END: ret; }\n"
 
-static const char tensor_ptx[] =
-	".version 8.0\n.target sm_90\n.address_size 64\n"
-	COPIES("k", "2d", "%r4, %r5")
+static const char tensor_ptx[] = ".version 8.0\n.target sm_90\n.address_size 64\n" COPIES("k", "2d", "%r4, %r5")
 	COPIES("slices", "3d", "%r4, %r5, 0")
 	/* Reads the box that was copied to `to`. */
 	".visible .entry read(.param .u64 in, .param .u64 out) {\n"
@@ -105,8 +103,8 @@ static void copy_slices(size_t written_bytes)
 	if (cuMemcpyHtoD(tensor[0] + 256 + 64, words, written_bytes) || cuMemsetD8(tensor[1], 0, 256))
 		_exit(94);
 	for (unsigned n = 0; n < 2; n++)
-		if (cuTensorMapEncodeTiled(&map[n], CU_TENSOR_MAP_DATA_TYPE_UINT32, 3, (void *)(uintptr_t)tensor[n], dims, strides, boxes, steps,
-					   CU_TENSOR_MAP_INTERLEAVE_16B, CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE,
+		if (cuTensorMapEncodeTiled(&map[n], CU_TENSOR_MAP_DATA_TYPE_UINT32, 3, (void *)(uintptr_t)tensor[n], dims, strides, boxes,
+					   steps, CU_TENSOR_MAP_INTERLEAVE_16B, CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE,
 					   CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE))
 			_exit(96);
 	run_warp(load(tensor_ptx, "slices"), (void *[]){ &map[0], &map[1], &out });
@@ -115,7 +113,9 @@ static void copy_slices(size_t written_bytes)
 
 static void use_surface(void)
 {
-	const CUDA_ARRAY3D_DESCRIPTOR d = { .Width = 32, .Format = CU_AD_FORMAT_UNSIGNED_INT32, .NumChannels = 1, .Flags = CUDA_ARRAY3D_SURFACE_LDST };
+	const CUDA_ARRAY3D_DESCRIPTOR d = {
+		.Width = 32, .Format = CU_AD_FORMAT_UNSIGNED_INT32, .NumChannels = 1, .Flags = CUDA_ARRAY3D_SURFACE_LDST
+	};
 	CUDA_RESOURCE_DESC r = { .resType = CU_RESOURCE_TYPE_ARRAY };
 	CUsurfObject surface;
 
@@ -189,7 +189,7 @@ static void what_was_not_written_is_not_written_after_a_tensor_copy(void **state
 	(void)state;
 	expect_text(text, "4-byte shared read at 0x8 of memory that was not written");
 	expect_text(text, "24 reads of memory that was not written");
-	text = output_of("memcheck:leaks=no", UNWRITTEN_SLICES);  /* 2 of 8 */
+	text = output_of("memcheck:leaks=no", UNWRITTEN_SLICES); /* 2 of 8 */
 	expect_text(text, "4-byte shared read at 0x60 of memory that was not written");
 	expect_text(text, "8 reads of memory that was not written");
 }

@@ -7,28 +7,39 @@
 #include "tests/softcuda/api/mma/mma_fuzz.h"
 
 #define DENSE { BITS, 0 }, 0, 0
+/* clang-format off */
 #define M16(shape, type, in, acc, na, nb, nc) \
 	{ "mma.sync.aligned." shape ".row.col." #acc "." #in "." #in "." #acc, { type, na }, { type, nb }, { acc##_E, nc }, acc##_E, nc, 32, 0, DENSE }
+/* clang-format on */
 #define WMMA(shape, types, in, c_type, nc, d_type, nd) \
 	{ "wmma.mma.sync.aligned.row.col." shape "." types, { in, 8 }, { in, 8 }, { c_type, nc }, d_type, nd, 32, 0, DENSE }
+/* clang-format off */
 #define SPARSE(shape, type, in, acc, na, nb, nc, selector) \
 	{ "mma.sp::ordered_metadata.sync.aligned." shape ".row.col." #acc "." #in "." #in "." #acc, { type, na }, { type, nb }, \
 	  { acc##_E, nc }, acc##_E, nc, 32, 0, { type == TF32 ? PAIRS : FOURS, 1 }, selector, 0 }
+/* clang-format on */
+/* clang-format off */
 #define WGMMA(columns, k, acc, in, type, nd) \
 	{ "wgmma.mma_async.sync.aligned.m64n" #columns "k" #k "." #acc "." #in "." #in, { type, 4 }, { type, columns / 16 }, \
 	  { acc##_E, nd }, acc##_E, nd, 128, columns, DENSE }
+/* clang-format on */
 /* The same with another layout.  words: of A and B per thread, which fill the shared memory that the descriptors cover. */
+/* clang-format off */
 #define WGMMA_IN(columns, k, acc, in, type, nd, layout, a_words, b_words) \
 	{ "wgmma.mma_async.sync.aligned.m64n" #columns "k" #k "." #acc "." #in "." #in, { type, a_words }, { type, b_words }, \
 	  { acc##_E, nd }, acc##_E, nd, 128, columns, { BITS, 0 }, 0, layout }
+/* clang-format on */
+/* clang-format off */
 #define WGMMA_SPARSE(columns, k, acc, in, type, nd, selector, layout, a_words, b_words) \
 	{ "wgmma.mma_async.sp.sync.aligned.m64n" #columns "k" #k "." #acc "." #in "." #in, { type, a_words }, { type, b_words }, \
 	  { acc##_E, nd }, acc##_E, nd, 128, columns, { type == TF32 ? PAIRS : FOURS, 1 }, selector, layout }
+/* clang-format on */
 #define f16_E F16
 #define f32_E F32
 #define f64_E F64
 #define s32_E S32
 
+/* clang-format off */
 const struct form forms[] = {
 	M16("m16n8k8", F16, f16, f32, 2, 1, 4), M16("m16n8k16", F16, f16, f32, 4, 2, 4),
 	M16("m16n8k8", F16, f16, f16, 2, 1, 2), M16("m16n8k16", F16, f16, f16, 4, 2, 2),
@@ -93,6 +104,7 @@ const struct form forms[] = {
 	WGMMA_SPARSE(64, 32, f32, f16, F16, 32, 1, LAYOUT_64 | LAYOUT_A_BY_COLUMN | LAYOUT_B_BY_ROW, 4, 8),
 	WGMMA_SPARSE(64, 32, f32, bf16, BF16, 32, 0, LAYOUT_128 | LAYOUT_A_BY_COLUMN | LAYOUT_B_BY_ROW, 4, 8),
 };
+/* clang-format on */
 const unsigned n_forms = sizeof forms / sizeof forms[0];
 
 void form_name(const struct form *f, char out[96])
@@ -112,7 +124,10 @@ unsigned form_words(const struct form *f)
 	return f->a.words + f->b.words + f->c.words + f->metadata.words;
 }
 
-struct text { char *at; size_t bytes, capacity; };
+struct text {
+	char *at;
+	size_t bytes, capacity;
+};
 
 static void add(struct text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 static void add(struct text *t, const char *fmt, ...)
@@ -165,11 +180,11 @@ static uint64_t descriptor(const struct form *f, unsigned at, bool by_column, un
 	const uint64_t swizzle = row_bytes == 128 ? 1 : row_bytes == 64 ? 2 : row_bytes == 32 ? 3 : 0;
 	uint64_t leading = 128, stride = row_bytes == 16 ? 8 * k_bytes : 8 * row_bytes;
 
-	if (by_column) {  /* k_bytes / 2 rows of k, each of 2 * rows bytes */
+	if (by_column) { /* k_bytes / 2 rows of k, each of 2 * rows bytes */
 		leading = row_bytes == 16 ? 16 * rows : (uint64_t)row_bytes * k_bytes / 2;
 		stride = row_bytes == 16 ? 128 : 8 * row_bytes;
 	} else if (row_bytes == 32 && k_bytes == 64) {
-		leading = 32 * rows;  /* k has a second row of the layout */
+		leading = 32 * rows; /* k has a second row of the layout */
 	}
 	return at / 16 | leading / 16 << 16 | stride / 16 << 32 | swizzle << 62;
 }
@@ -187,8 +202,10 @@ static void add_wgmma(struct text *t, const struct form *f)
 		add(t, "mov.u32 %%s, ab; mad.lo.u32 %%s, %%t, %u, %%s; st.shared.b32 [%%s+%u], a%u;\n", 4 * f->a.words, 4 * k, k);
 	for (unsigned k = 0; k < f->b.words; k++)
 		add(t, "mov.u32 %%s, ab; mad.lo.u32 %%s, %%t, %u, %%s; st.shared.b32 [%%s+%u], b%u;\n", 4 * f->b.words, a_bytes + 4 * k, k);
-	add(t, "fence.proxy.async; bar.sync 0; setp.eq.u32 %%one, 0, 0;\n"
-	       "mov.u32 %%s, ab; shr.u32 %%s, %%s, 4; cvt.u64.u32 %%da, %%s; mov.u64 %%db, %%da; add.u64 %%da, %%da, 0x%" PRIx64 "; add.u64 %%db, %%db, 0x%" PRIx64 ";\n",
+	add(t,
+	    "fence.proxy.async; bar.sync 0; setp.eq.u32 %%one, 0, 0;\n"
+	    "mov.u32 %%s, ab; shr.u32 %%s, %%s, 4; cvt.u64.u32 %%da, %%s; mov.u64 %%db, %%da; add.u64 %%da, %%da, 0x%" PRIx64
+	    "; add.u64 %%db, %%db, 0x%" PRIx64 ";\n",
 	    descriptor(f, 0, a_column, 32, 64), descriptor(f, a_bytes, b_row, f->metadata.words ? 64 : 32, f->n));
 	for (unsigned k = 0; k < f->c.words; k++)
 		add(t, "mov.%s d%u, c%u;\n", register_type(f->d), k, k);
@@ -225,8 +242,9 @@ char *form_ptx(const struct form *f)
 	    needs_8_7(f) ? "8.7" : "8.5", f->threads == 128 ? "sm_90a" : "sm_90");
 	add(&t, ".reg .u64 %%in, %%out; .reg .u32 %%t, %%b; .reg .%s a<17>; .reg .%s b<17>; .reg .%s c<65>; .reg .%s d<65>;\n",
 	    register_type(f->a.type), register_type(f->b.type), register_type(f->c.type), register_type(f->d));
-	add(&t, "ld.param.u64 %%in, [in]; ld.param.u64 %%out, [out]; mov.u32 %%t, %%tid.x; mov.u32 %%b, %%ctaid.x;\n"
-		"mad.lo.u32 %%b, %%b, %u, %%t; mad.wide.u32 %%in, %%b, %u, %%in; mad.wide.u32 %%out, %%b, %u, %%out;\n",
+	add(&t,
+	    "ld.param.u64 %%in, [in]; ld.param.u64 %%out, [out]; mov.u32 %%t, %%tid.x; mov.u32 %%b, %%ctaid.x;\n"
+	    "mad.lo.u32 %%b, %%b, %u, %%t; mad.wide.u32 %%in, %%b, %u, %%in; mad.wide.u32 %%out, %%b, %u, %%out;\n",
 	    f->threads, 4 * form_words(f), 4 * f->d_words);
 	at = add_loads(&t, 'a', &f->a, 0);
 	at = add_loads(&t, 'b', &f->b, at);

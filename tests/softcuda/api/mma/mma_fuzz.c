@@ -25,7 +25,12 @@ struct run {
 	const char *form;
 };
 
-struct header { char name[96]; uint64_t seed; uint32_t sets, kept, words; int32_t error; };
+struct header {
+	char name[96];
+	uint64_t seed;
+	uint32_t sets, kept, words;
+	int32_t error;
+};
 
 static int failed(CUresult r, const char *what)
 {
@@ -95,8 +100,9 @@ static bool write_results(const struct form *f, CUfunction kernel, const struct 
 
 static bool run_form(const struct form *f, const struct run *r)
 {
-	struct header h = { .seed = r->seed, .sets = r->sets, .kept = r->kept < r->sets ? r->kept : r->sets,
-			    .words = f->threads * f->d_words };
+	struct header h = {
+		.seed = r->seed, .sets = r->sets, .kept = r->kept < r->sets ? r->kept : r->sets, .words = f->threads * f->d_words
+	};
 	char *ptx = form_ptx(f);
 	CUmodule module;
 	CUfunction kernel;
@@ -146,7 +152,10 @@ static int run_all(const char *path, struct run *r)
 
 /* ---- compare ----------------------------------------------------------------------------------------------------- */
 
-struct differences { uint64_t sets, elements, most; unsigned shown; };
+struct differences {
+	uint64_t sets, elements, most;
+	unsigned shown;
+};
 
 static uint64_t element_at(const uint32_t *words, unsigned bits, unsigned k)
 {
@@ -283,18 +292,28 @@ static int print_digests(const char *path, unsigned most)
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = { { "seed", 1, NULL, 's' }, { "sets", 1, NULL, 'n' }, { "kept", 1, NULL, 'k' },
-						 { "form", 1, NULL, 'f' }, { NULL, 0, NULL, 0 } };
+	static const struct option options[] = {
+		{ "seed", 1, NULL, 's' }, { "sets", 1, NULL, 'n' }, { "kept", 1, NULL, 'k' }, { "form", 1, NULL, 'f' }, { NULL, 0, NULL, 0 }
+	};
 	struct run r = { .seed = 1, .sets = 2500, .kept = 250 };
 	int c;
 
 	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1)
 		switch (c) {
-		case 's': r.seed = strtoull(optarg, NULL, 0); break;
-		case 'n': r.sets = (unsigned)strtoul(optarg, NULL, 0); break;
-		case 'k': r.kept = (unsigned)strtoul(optarg, NULL, 0); break;
-		case 'f': r.form = optarg; break;
-		default: return 2;
+		case 's':
+			r.seed = strtoull(optarg, NULL, 0);
+			break;
+		case 'n':
+			r.sets = (unsigned)strtoul(optarg, NULL, 0);
+			break;
+		case 'k':
+			r.kept = (unsigned)strtoul(optarg, NULL, 0);
+			break;
+		case 'f':
+			r.form = optarg;
+			break;
+		default:
+			return 2;
 		}
 	if (argc - optind == 2 && !strcmp(argv[optind], "run"))
 		return run_all(argv[optind + 1], &r);

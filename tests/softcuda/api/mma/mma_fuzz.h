@@ -7,13 +7,18 @@
 #include <stdint.h>
 #include <stdio.h>
 
+/* clang-format off */
 enum element { F16, BF16, TF32, E4M3, E5M2, F32, F64, S32, BITS, FOURS, PAIRS };  /* FOURS, PAIRS: positions of two of four elements, one of two */
+/* clang-format on */
 
 /* A lane (mma) or a thread (wgmma) has `words` 32-bit words of each operand. */
-struct operand { enum element type; unsigned words; };
+struct operand {
+	enum element type;
+	unsigned words;
+};
 
 struct form {
-	const char *name;        /* the PTX instruction */
+	const char *name; /* the PTX instruction */
 	struct operand a, b, c;
 	enum element d;
 	unsigned d_words;
@@ -21,7 +26,7 @@ struct form {
 	unsigned n;              /* wgmma: columns of B */
 	struct operand metadata; /* mma.sp */
 	unsigned selector;
-	unsigned layout;         /* wgmma: LAYOUT_* */
+	unsigned layout; /* wgmma: LAYOUT_* */
 };
 
 /* Location of A and B of wgmma: rows of 32, 64 or 128 bytes, swizzled; 0: not swizzled.  Shared memory has random contents, so

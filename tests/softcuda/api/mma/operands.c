@@ -14,10 +14,12 @@ static uint64_t next_random(uint64_t *state)
 	return z ^ z >> 31;
 }
 
-static const struct layout { unsigned bits, exponent, fraction, pad; } layouts[] = {
-	[F16] = { 16, 5, 10, 0 }, [BF16] = { 16, 8, 7, 0 }, [TF32] = { 32, 8, 10, 13 }, [E4M3] = { 8, 4, 3, 0 },
-	[E5M2] = { 8, 5, 2, 0 },  [F32] = { 32, 8, 23, 0 }, [F64] = { 64, 11, 52, 0 },  [S32] = { 32, 0, 0, 0 }, [BITS] = { 32, 0, 0, 0 },
-	[FOURS] = { 32, 0, 0, 0 }, [PAIRS] = { 32, 0, 0, 0 },
+static const struct layout {
+	unsigned bits, exponent, fraction, pad;
+} layouts[] = {
+	[F16] = { 16, 5, 10, 0 }, [BF16] = { 16, 8, 7, 0 },  [TF32] = { 32, 8, 10, 13 }, [E4M3] = { 8, 4, 3, 0 },
+	[E5M2] = { 8, 5, 2, 0 },  [F32] = { 32, 8, 23, 0 },  [F64] = { 64, 11, 52, 0 },  [S32] = { 32, 0, 0, 0 },
+	[BITS] = { 32, 0, 0, 0 }, [FOURS] = { 32, 0, 0, 0 }, [PAIRS] = { 32, 0, 0, 0 },
 };
 
 unsigned element_bits(enum element type)
@@ -32,8 +34,8 @@ static uint64_t assemble(const struct layout *f, uint64_t random, int64_t expone
 	const int64_t most = ((int64_t)1 << f->exponent) - 1;
 	const uint64_t bounded = (uint64_t)(exponent < 0 ? 0 : exponent > most ? most : exponent);
 
-	return ((random & 1) << (f->exponent + f->fraction) | bounded << f->fraction |
-		(fraction & (((uint64_t)1 << f->fraction) - 1))) << f->pad;
+	return ((random & 1) << (f->exponent + f->fraction) | bounded << f->fraction | (fraction & (((uint64_t)1 << f->fraction) - 1)))
+	       << f->pad;
 }
 
 static uint64_t special_value(const struct layout *f, uint64_t random)
@@ -70,15 +72,24 @@ static uint64_t make_element(enum element type, enum mode mode, bool sum, uint64
 	if (!f->exponent)
 		return mode == SPECIAL && random & 2 ? (sum ? (uint64_t)INT32_MAX + (random >> 2 & 1) : 0x80808080) : fraction;
 	switch (mode) {
-	case NEAR: return assemble(f, random, bias + near, fraction);
-	case MIDDLE: return assemble(f, random, bias + (sum ? 2 * middle : middle), fraction);
-	case CANCEL: return assemble(f, random, bias + near, random >> 32 & 7 ? 0 : fraction);
-	case SPECIAL: return random >> 40 & 31 ? assemble(f, random, bias + near, fraction) : special_value(f, random);
-	case ZEROS: return random >> 40 & 7 ? assemble(f, random, 0, 0) : assemble(f, random, bias + (sum ? 3 * middle : middle), fraction);
-	case SUBNORMAL: return assemble(f, random, random >> 40 & 3, fraction);
-	case LONE_SUM: return sum ? assemble(f, random, (int64_t)(fraction >> 11), fraction) : assemble(f, random, bias + near, fraction);
-	case TWO_POWERS: return assemble(f, random, bias + near, random >> 41 & 1 ? 0 : UINT64_MAX);
-	default: return fraction >> (64 - f->bits) >> f->pad << f->pad;
+	case NEAR:
+		return assemble(f, random, bias + near, fraction);
+	case MIDDLE:
+		return assemble(f, random, bias + (sum ? 2 * middle : middle), fraction);
+	case CANCEL:
+		return assemble(f, random, bias + near, random >> 32 & 7 ? 0 : fraction);
+	case SPECIAL:
+		return random >> 40 & 31 ? assemble(f, random, bias + near, fraction) : special_value(f, random);
+	case ZEROS:
+		return random >> 40 & 7 ? assemble(f, random, 0, 0) : assemble(f, random, bias + (sum ? 3 * middle : middle), fraction);
+	case SUBNORMAL:
+		return assemble(f, random, random >> 40 & 3, fraction);
+	case LONE_SUM:
+		return sum ? assemble(f, random, (int64_t)(fraction >> 11), fraction) : assemble(f, random, bias + near, fraction);
+	case TWO_POWERS:
+		return assemble(f, random, bias + near, random >> 41 & 1 ? 0 : UINT64_MAX);
+	default:
+		return fraction >> (64 - f->bits) >> f->pad << f->pad;
 	}
 }
 
@@ -104,7 +115,8 @@ static uint32_t *make_operand(const struct operand *o, enum mode mode, bool sum,
 void make_operands(const struct form *f, uint64_t seed, unsigned form_index, unsigned number, uint32_t *words)
 {
 	uint64_t state = seed ^ (uint64_t)form_index << 32 ^ (uint64_t)number << 40;
-	const enum mode mode = (enum mode)(number % N_MODES), of_sum = (enum mode)(number / N_MODES % 4 ? mode : next_random(&state) % N_MODES);
+	const enum mode mode = (enum mode)(number % N_MODES),
+			of_sum = (enum mode)(number / N_MODES % 4 ? mode : next_random(&state) % N_MODES);
 
 	for (unsigned t = 0; t < f->threads; t++) {
 		words = make_operand(&f->a, mode, false, &state, words);
@@ -140,5 +152,5 @@ uint64_t distance(enum element type, uint64_t x, uint64_t y)
 		return UINT64_MAX;
 	const int64_t a = position(f, x), b = position(f, y);
 
-	return a == b ? 1 : (uint64_t)llabs(a - b);  /* zeros of different signs are 1 apart */
+	return a == b ? 1 : (uint64_t)llabs(a - b); /* zeros of different signs are 1 apart */
 }

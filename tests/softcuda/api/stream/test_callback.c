@@ -13,8 +13,8 @@ static struct answer { /* result of a call; the test's thread checks it, because
 static size_t n_answers;
 
 #define EXPECT(result, made) (answers[n_answers] = (struct answer){ #made, made, result }, n_answers++)
-#define PERMITTED(made) EXPECT(CUDA_SUCCESS, made)
-#define FORBIDDEN(made) EXPECT(CUDA_ERROR_NOT_PERMITTED, made)
+#define PERMITTED(made)      EXPECT(CUDA_SUCCESS, made)
+#define FORBIDDEN(made)      EXPECT(CUDA_ERROR_NOT_PERMITTED, made)
 
 static void check_answers(size_t n)
 {
@@ -332,7 +332,7 @@ static void streams_and_events_are_destroyed_in_a_callback(void **state)
 	ok(cuLaunchHostFunc(own, run_calls, (void *)&calls));
 	ok(cuCtxSynchronize());
 	check_answers(3);
-	ok(cuEventCreate(&after, 0));  /* for tear_down() */
+	ok(cuEventCreate(&after, 0)); /* for tear_down() */
 	ok(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
 	ok(cuStreamCreate(&own, CU_STREAM_NON_BLOCKING));
 }
@@ -357,7 +357,7 @@ static void a_callback_that_would_wait_for_itself_is_refused(void **state)
 	void *params[] = { &f, &seen };
 
 	(void)state;
-	if (!on_software_driver())  /* an H200 hangs */
+	if (!on_software_driver()) /* an H200 hangs */
 		skip();
 	ok(cuEventRecord(before, s));
 	launch(get_kernel("spin"), 1, 1, own, params);
@@ -385,7 +385,7 @@ static void a_callback_that_would_wait_for_another_one_is_refused(void **state)
 	void *params[] = { &f, &seen };
 
 	(void)state;
-	if (!on_software_driver())  /* an H200 hangs */
+	if (!on_software_driver()) /* an H200 hangs */
 		skip();
 	launch(get_kernel("spin"), 1, 1, own, params);
 	ok(cuLaunchHostFunc(own, run_calls, (void *)&calls));

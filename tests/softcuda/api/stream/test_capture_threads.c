@@ -14,10 +14,10 @@ struct capturer { /* a thread that captures and launches graphs of its own, and 
 };
 
 /* The threads only note failures; the test's main thread asserts. */
-#define must(call)                                                                             \
-	do {                                                                                   \
-		if (!c->result)                                                                \
-			c->result = (call);                                                    \
+#define must(call) \
+	do { \
+		if (!c->result) \
+			c->result = (call); \
 	} while (0)
 
 static void *capture_and_launch(void *arg)
@@ -78,7 +78,7 @@ static void threads_capture_and_launch_at_the_same_time(void **state)
 		ok(c[i].result);
 		assert_int_equal(word[i], 50 * 32);
 	}
-	assert_int_equal(word[9], THREADS * 50);  /* launches of one executable graph do not overlap */
+	assert_int_equal(word[9], THREADS * 50); /* launches of one executable graph do not overlap */
 	ok(cuGraphExecDestroy(shared));
 	ok(cuStreamDestroy(s));
 	ok(cuMemFreeHost(word));

@@ -53,19 +53,19 @@ static void first_recorder(int peer)
 	uint32_t *flag = make_flag();
 	CUstream stream = start_spinning(flag);
 
-	must_ok(cuEventQuery(event));    /* the event has no record yet */
+	must_ok(cuEventQuery(event)); /* the event has no record yet */
 	must_ok(cuEventRecord(event, stream));
 	must_be(cuEventQuery(event), CUDA_ERROR_NOT_READY);
 	pass_turn(peer);
 	await_turn(peer);
 	raise_flag(flag);
 	must_ok(cuEventSynchronize(event));
-	await_turn(peer);                 /* now the other process records the event */
+	await_turn(peer); /* now the other process records the event */
 	must_be(cuEventQuery(event), CUDA_ERROR_NOT_READY);
 	pass_turn(peer);
 	must_ok(cuEventSynchronize(event));
 	must_ok(cuEventQuery(event));
-	if (on_software_driver())  /* undefined on NVIDIA's driver */
+	if (on_software_driver()) /* undefined on NVIDIA's driver */
 		must_ok(cuEventDestroy(event));
 	pass_turn(peer);
 	await_turn(peer);
@@ -92,7 +92,7 @@ static void second_recorder(int peer)
 	await_turn(peer);
 	raise_flag(flag);
 	must_ok(cuEventSynchronize(event));
-	await_turn(peer);                 /* the other process has destroyed the event; it is still valid here */
+	await_turn(peer); /* the other process has destroyed the event; it is still valid here */
 	must_ok(cuEventRecord(event, NULL));
 	must_ok(cuEventSynchronize(event));
 	must_ok(cuEventDestroy(event));
@@ -117,14 +117,14 @@ static void producer(int peer)
 	unsigned value = 41;
 	CUevent event;
 	CUstream stream;
-	CUfunction put = get_kernel("put");  /* load now, because loading may wait for running kernels */
+	CUfunction put = get_kernel("put"); /* load now, because loading may wait for running kernels */
 
 	must_ok(cuMemAlloc(&word, 4));
 	must_ok(cuMemsetD32(word, 0, 1));
 	stream = start_spinning(flag);
 	launch(put, 1, 1, stream, (void *[]){ &word, &value });
 	must_ok(cuEventCreate(&event, FLAGS));
-	must_ok(cuEventRecord(event, stream));   /* pending when the event is first shared */
+	must_ok(cuEventRecord(event, stream)); /* pending when the event is first shared */
 	CUipcEventHandle e;
 
 	must_ok(cuIpcGetEventHandle(&e, event));
@@ -157,7 +157,7 @@ static void consumer(int peer)
 	must_ok(cuStreamSynchronize(stream));
 	must_ok(cuMemcpyDtoH(&got, copy, 4));
 	must(got == 41);
-	must_ok(cuStreamWaitEvent(stream, event, 0));   /* the record has ended, so there is nothing to wait for */
+	must_ok(cuStreamWaitEvent(stream, event, 0)); /* the record has ended, so there is nothing to wait for */
 	must_ok(cuStreamSynchronize(stream));
 	pass_turn(peer);
 	must_ok(cuCtxDestroy(ctx));
@@ -201,7 +201,7 @@ static void a_context_can_be_destroyed_while_its_stream_waits(void **state)
 {
 	(void)state;
 	if (!on_software_driver())
-		skip();  /* because cuCtxDestroy of NVIDIA's driver waits for the event */
+		skip(); /* because cuCtxDestroy of NVIDIA's driver waits for the event */
 	run_pair(slow_producer, impatient_consumer);
 }
 
@@ -244,7 +244,7 @@ static void waiters_are_released_when_the_recording_process_is_killed(void **sta
 
 	(void)state;
 	if (!on_software_driver())
-		skip();  /* NVIDIA does not document this case */
+		skip(); /* NVIDIA does not document this case */
 	make_sockets(fd);
 	recorder = start_side(recorder_that_dies, fd[0], fd[1]);
 	waiter = start_side(waiter_that_is_released, fd[1], fd[0]);
@@ -337,7 +337,7 @@ static void opener_of_handles(int peer)
 		must(open_descriptors() == before);
 	pass_turn(peer);
 	await_turn(peer);
-	if (on_software_driver())  /* the event was destroyed with its context; not so on NVIDIA's driver */
+	if (on_software_driver()) /* the event was destroyed with its context; not so on NVIDIA's driver */
 		must(cuIpcOpenEventHandle(&event, h) != CUDA_SUCCESS);
 	must_ok(cuCtxDestroy(ctx));
 }

@@ -42,8 +42,7 @@ static void a_launch_returns_while_its_kernel_runs(void **state)
 
 static void a_copy_in_another_stream_overtakes_a_running_kernel(void **state)
 {
-	CUstream a = make_stream(CU_STREAM_NON_BLOCKING),
-		 b = make_stream(CU_STREAM_NON_BLOCKING);
+	CUstream a = make_stream(CU_STREAM_NON_BLOCKING), b = make_stream(CU_STREAM_NON_BLOCKING);
 	uint32_t *flag = make_flag(), *seen = make_flag(), one = 1, got = 0;
 	CUdeviceptr p = (uintptr_t)flag;
 
@@ -52,7 +51,7 @@ static void a_copy_in_another_stream_overtakes_a_running_kernel(void **state)
 	ok(cuMemcpyDtoHAsync(&got, p, 4, b));
 	ok(cuStreamSynchronize(b));
 	assert_int_equal(got, 0);
-	ok(cuMemcpyHtoDAsync(p, &one, 4, b));  /* raising the flag ends the kernel */
+	ok(cuMemcpyHtoDAsync(p, &one, 4, b)); /* raising the flag ends the kernel */
 	ok(cuStreamSynchronize(a));
 	assert_int_equal(*seen, 1);
 	ok(cuStreamDestroy(a));
@@ -64,14 +63,13 @@ static void a_copy_in_another_stream_overtakes_a_running_kernel(void **state)
 static void operations_of_one_stream_run_in_order(void **state)
 {
 	CUstream s = make_stream(CU_STREAM_NON_BLOCKING);
-	uint32_t *flag = make_flag(), *seen = make_flag(), *copy = make_flag(),
-		 *source = make_flag();
+	uint32_t *flag = make_flag(), *seen = make_flag(), *copy = make_flag(), *source = make_flag();
 	CUdeviceptr o = (uintptr_t)seen, c = (uintptr_t)copy;
 
 	(void)state;
 	*source = 9;
 	start_spinning(s, flag, seen);
-	ok(cuMemcpyDtoDAsync(c, o, 4, s));       /* copies the word that the kernel writes */
+	ok(cuMemcpyDtoDAsync(c, o, 4, s)); /* copies the word that the kernel writes */
 	ok(cuMemcpyHtoDAsync(o, source, 4, s));
 	fails(cuStreamQuery(s), CUDA_ERROR_NOT_READY);
 	assert_int_equal(*copy, 0);
@@ -92,7 +90,7 @@ static void pageable_memory_is_staged(void **state)
 	uint32_t *flag = make_flag(), *seen = make_flag(), source = 9;
 
 	(void)state;
-	if (!on_software_driver())  /* the copy would wait for the kernel, which waits for the flag */
+	if (!on_software_driver()) /* the copy would wait for the kernel, which waits for the flag */
 		skip();
 	start_spinning(s, flag, seen);
 	ok(cuMemcpyHtoDAsync((uintptr_t)seen, &source, 4, s));
@@ -107,16 +105,14 @@ static void pageable_memory_is_staged(void **state)
 
 static void the_legacy_stream_waits_for_blocking_streams(void **state)
 {
-	CUstream blocking = make_stream(CU_STREAM_DEFAULT),
-		 free_one = make_stream(CU_STREAM_NON_BLOCKING);
-	uint32_t *flag = make_flag(), *seen = make_flag(), *copy = make_flag(),
-		 *later = make_flag();
+	CUstream blocking = make_stream(CU_STREAM_DEFAULT), free_one = make_stream(CU_STREAM_NON_BLOCKING);
+	uint32_t *flag = make_flag(), *seen = make_flag(), *copy = make_flag(), *later = make_flag();
 	CUdeviceptr o = (uintptr_t)seen, c = (uintptr_t)copy, l = (uintptr_t)later;
 
 	(void)state;
 	start_spinning(blocking, flag, seen);
 	ok(cuMemcpyDtoDAsync(c, o, 4, NULL));     /* the legacy stream waits for the kernel */
-	ok(cuMemcpyDtoDAsync(l, c, 4, blocking));  /* the blocking stream waits for the legacy stream */
+	ok(cuMemcpyDtoDAsync(l, c, 4, blocking)); /* the blocking stream waits for the legacy stream */
 	ok(cuMemsetD32Async(l, 5, 1, free_one));  /* the non-blocking stream does not wait */
 	ok(cuStreamSynchronize(free_one));
 	assert_int_equal(*later, 5);
@@ -137,22 +133,21 @@ static void the_legacy_stream_waits_for_blocking_streams(void **state)
 
 static void an_event_orders_two_streams(void **state)
 {
-	CUstream a = make_stream(CU_STREAM_NON_BLOCKING),
-		 b = make_stream(CU_STREAM_NON_BLOCKING);
+	CUstream a = make_stream(CU_STREAM_NON_BLOCKING), b = make_stream(CU_STREAM_NON_BLOCKING);
 	uint32_t *flag = make_flag(), *seen = make_flag(), *copy = make_flag();
 	CUdeviceptr o = (uintptr_t)seen, c = (uintptr_t)copy;
 	CUevent done;
 
 	(void)state;
 	ok(cuEventCreate(&done, CU_EVENT_DISABLE_TIMING));
-	ok(cuEventQuery(done));  /* the event was never recorded, so nothing waits */
+	ok(cuEventQuery(done)); /* the event was never recorded, so nothing waits */
 	start_spinning(a, flag, seen);
 	ok(cuEventRecord(done, a));
 	fails(cuEventQuery(done), CUDA_ERROR_NOT_READY);
 	ok(cuStreamWaitEvent(b, done, 0));
 	ok(cuMemcpyDtoDAsync(c, o, 4, b));
 	fails(cuStreamQuery(b), CUDA_ERROR_NOT_READY);
-	ok(cuEventDestroy(done));  /* the stream still waits */
+	ok(cuEventDestroy(done)); /* the stream still waits */
 	raise_flag(flag);
 	ok(cuStreamSynchronize(b));
 	assert_int_equal(*copy, 1);
@@ -260,7 +255,7 @@ static void a_destroyed_context_stops_its_kernels(void **state)
 	start_spinning(s, flag, flag);
 	ok(cuMemsetD32Async((uintptr_t)flag, 3, 1, s));
 	ok(cuCtxDestroy(second));
-	assert_int_equal(*flag, 0);  /* the operation queued after the kernel did not run */
+	assert_int_equal(*flag, 0); /* the operation queued after the kernel did not run */
 	ok(cuCtxSetCurrent(*state));
 	fails(cuStreamQuery(s), CUDA_ERROR_INVALID_HANDLE);
 	ok(cuMemFreeHost(flag));
@@ -294,8 +289,7 @@ static void reports_the_properties_of_a_stream(void **state)
 	fails(cuStreamCreate(&s, 0x40), CUDA_ERROR_INVALID_VALUE);
 	fails(cuStreamDestroy(CU_STREAM_PER_THREAD), CUDA_ERROR_INVALID_HANDLE);
 	fails(cuStreamDestroy(NULL), CUDA_ERROR_INVALID_HANDLE);
-	fails(cuStreamGetFlags((CUstream)(uintptr_t)0x1234560, &flags),
-	      CUDA_ERROR_INVALID_HANDLE);
+	fails(cuStreamGetFlags((CUstream)(uintptr_t)0x1234560, &flags), CUDA_ERROR_INVALID_HANDLE);
 }
 
 static void attributes_are_kept_and_copied(void **state)

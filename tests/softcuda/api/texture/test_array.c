@@ -6,8 +6,9 @@
 
 static CUarray make(size_t width, size_t height, size_t depth, CUarray_format format, unsigned channels, unsigned flags)
 {
-	const CUDA_ARRAY3D_DESCRIPTOR d = { .Width = width, .Height = height, .Depth = depth, .Format = format,
-					    .NumChannels = channels, .Flags = flags };
+	const CUDA_ARRAY3D_DESCRIPTOR d = {
+		.Width = width, .Height = height, .Depth = depth, .Format = format, .NumChannels = channels, .Flags = flags
+	};
 	CUarray a = NULL;
 
 	ok(cuArray3DCreate(&a, &d));
@@ -16,8 +17,9 @@ static CUarray make(size_t width, size_t height, size_t depth, CUarray_format fo
 
 static CUresult try_make(size_t width, size_t height, size_t depth, CUarray_format format, unsigned channels, unsigned flags)
 {
-	const CUDA_ARRAY3D_DESCRIPTOR d = { .Width = width, .Height = height, .Depth = depth, .Format = format,
-					    .NumChannels = channels, .Flags = flags };
+	const CUDA_ARRAY3D_DESCRIPTOR d = {
+		.Width = width, .Height = height, .Depth = depth, .Format = format, .NumChannels = channels, .Flags = flags
+	};
 	CUarray a = NULL;
 	CUresult r = cuArray3DCreate(&a, &d);
 
@@ -109,16 +111,34 @@ static void a_box_is_copied_through_an_array_and_back(void **state)
 	enum { W = 40, H = 12, D = 3 };
 	uint8_t in[D][H][W], out[D][H][W];
 	CUarray a = make(W / 4, H, D, CU_AD_FORMAT_UNSIGNED_INT32, 1, 0);
-	CUDA_MEMCPY3D c = { .srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = in, .srcPitch = W, .srcHeight = H,
-			    .dstMemoryType = CU_MEMORYTYPE_ARRAY, .dstArray = a, .WidthInBytes = W, .Height = H, .Depth = D };
+	CUDA_MEMCPY3D c = { .srcMemoryType = CU_MEMORYTYPE_HOST,
+			    .srcHost = in,
+			    .srcPitch = W,
+			    .srcHeight = H,
+			    .dstMemoryType = CU_MEMORYTYPE_ARRAY,
+			    .dstArray = a,
+			    .WidthInBytes = W,
+			    .Height = H,
+			    .Depth = D };
 
 	(void)state;
 	fill((uint8_t *)in, sizeof in);
 	memset(out, 0, sizeof out);
 	ok(cuMemcpy3D(&c));
-	c = (CUDA_MEMCPY3D){ .srcMemoryType = CU_MEMORYTYPE_ARRAY, .srcArray = a, .srcXInBytes = 8, .srcY = 3, .srcZ = 1,
-			     .dstMemoryType = CU_MEMORYTYPE_HOST, .dstHost = out, .dstPitch = W, .dstHeight = H,
-			     .dstXInBytes = 4, .dstY = 1, .WidthInBytes = 20, .Height = 5, .Depth = 2 };
+	c = (CUDA_MEMCPY3D){ .srcMemoryType = CU_MEMORYTYPE_ARRAY,
+			     .srcArray = a,
+			     .srcXInBytes = 8,
+			     .srcY = 3,
+			     .srcZ = 1,
+			     .dstMemoryType = CU_MEMORYTYPE_HOST,
+			     .dstHost = out,
+			     .dstPitch = W,
+			     .dstHeight = H,
+			     .dstXInBytes = 4,
+			     .dstY = 1,
+			     .WidthInBytes = 20,
+			     .Height = 5,
+			     .Depth = 2 };
 	ok(cuMemcpy3D(&c));
 	for (size_t z = 0; z < 2; z++)
 		for (size_t y = 0; y < 5; y++)
@@ -153,18 +173,38 @@ static void rows_are_copied_between_arrays_and_device_memory(void **state)
 	ok(cuMemAllocPitch(&d, &pitch, W, H, 4));
 	fill((uint8_t *)in, sizeof in);
 	memset(out, 0, sizeof out);
-	CUDA_MEMCPY2D c = { .srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = in, .srcPitch = W,
-			    .dstMemoryType = CU_MEMORYTYPE_ARRAY, .dstArray = a, .WidthInBytes = W, .Height = H };
+	CUDA_MEMCPY2D c = { .srcMemoryType = CU_MEMORYTYPE_HOST,
+			    .srcHost = in,
+			    .srcPitch = W,
+			    .dstMemoryType = CU_MEMORYTYPE_ARRAY,
+			    .dstArray = a,
+			    .WidthInBytes = W,
+			    .Height = H };
 
 	ok(cuMemcpy2DAsync(&c, s));
-	c = (CUDA_MEMCPY2D){ .srcMemoryType = CU_MEMORYTYPE_ARRAY, .srcArray = a, .dstMemoryType = CU_MEMORYTYPE_ARRAY, .dstArray = b,
-			     .WidthInBytes = W, .Height = H };
+	c = (CUDA_MEMCPY2D){ .srcMemoryType = CU_MEMORYTYPE_ARRAY,
+			     .srcArray = a,
+			     .dstMemoryType = CU_MEMORYTYPE_ARRAY,
+			     .dstArray = b,
+			     .WidthInBytes = W,
+			     .Height = H };
 	ok(cuMemcpy2DAsync(&c, s));
-	c = (CUDA_MEMCPY2D){ .srcMemoryType = CU_MEMORYTYPE_ARRAY, .srcArray = b, .dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = d,
-			     .dstPitch = pitch, .WidthInBytes = W, .Height = H };
+	c = (CUDA_MEMCPY2D){ .srcMemoryType = CU_MEMORYTYPE_ARRAY,
+			     .srcArray = b,
+			     .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+			     .dstDevice = d,
+			     .dstPitch = pitch,
+			     .WidthInBytes = W,
+			     .Height = H };
 	ok(cuMemcpy2DAsync(&c, s));
-	c = (CUDA_MEMCPY2D){ .srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = d, .srcPitch = pitch,
-			     .dstMemoryType = CU_MEMORYTYPE_HOST, .dstHost = out, .dstPitch = W, .WidthInBytes = W, .Height = H };
+	c = (CUDA_MEMCPY2D){ .srcMemoryType = CU_MEMORYTYPE_DEVICE,
+			     .srcDevice = d,
+			     .srcPitch = pitch,
+			     .dstMemoryType = CU_MEMORYTYPE_HOST,
+			     .dstHost = out,
+			     .dstPitch = W,
+			     .WidthInBytes = W,
+			     .Height = H };
 	ok(cuMemcpy2DAsync(&c, s));
 	ok(cuStreamSynchronize(s));
 	assert_memory_equal(in, out, sizeof in);
@@ -249,7 +289,7 @@ static void levels_of_a_mipmapped_array_are_arrays_of_half_the_size(void **state
 	ok(cuMemcpyHtoA(level, 0, in, sizeof in));
 	ok(cuMemcpyAtoH(out, level, 0, sizeof in));
 	assert_memory_equal(in, out, sizeof in);
-	fails(cuMemcpyHtoA(level, 40, in, sizeof in), CUDA_ERROR_INVALID_VALUE);  /* its second row */
+	fails(cuMemcpyHtoA(level, 40, in, sizeof in), CUDA_ERROR_INVALID_VALUE); /* its second row */
 	if (on_software_driver())
 		fails(cuArrayDestroy(level), CUDA_ERROR_INVALID_VALUE);
 	ok(cuMipmappedArrayDestroy(m));

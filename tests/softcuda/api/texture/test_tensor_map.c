@@ -30,7 +30,7 @@ static CUresult encode(CUtensorMap *map, CUdeviceptr tensor, cuuint64_t stride, 
 static void a_kernel_copies_a_box_by_a_map_in_its_parameters(void **state)
 {
 	_Alignas(64) unsigned char bytes[16 + sizeof(CUtensorMap)];
-	CUtensorMap *map = (void *)(bytes + 16);  /* 64 is required only for a map in a kernel's memory */
+	CUtensorMap *map = (void *)(bytes + 16); /* 64 is required only for a map in a kernel's memory */
 	uint32_t words[16 * 9], got[32];
 	uint64_t second;
 	CUdeviceptr tensor, other, out;
@@ -47,7 +47,7 @@ static void a_kernel_copies_a_box_by_a_map_in_its_parameters(void **state)
 	ok(encode(map, other, 64, 8, CU_TENSOR_MAP_SWIZZLE_NONE));
 	ok(cuTensorMapReplaceAddress(map, (void *)(uintptr_t)tensor));
 	memcpy(&second, bytes + 16 + 8, sizeof second);
-	assert_int_equal(second, 0);  /* this is not a field: CUTLASS clears a bit of these 64 bits in the maps of small tensors */
+	assert_int_equal(second, 0); /* this is not a field: CUTLASS clears a bit of these 64 bits in the maps of small tensors */
 	ok(cuModuleLoadData(&module, kernel));
 	ok(cuModuleGetFunction(&f, module, "k"));
 	ok(cuLaunchKernel(f, 1, 1, 1, 32, 1, 1, 0, NULL, (void *[]){ map, &out }, NULL));
@@ -96,8 +96,16 @@ static void impossible_modes_are_refused(void **state)
 {
 	enum { NONE = CU_TENSOR_MAP_INTERLEAVE_NONE, BY_16 = CU_TENSOR_MAP_INTERLEAVE_16B, BY_32 = CU_TENSOR_MAP_INTERLEAVE_32B };
 	enum { PLAIN = CU_TENSOR_MAP_SWIZZLE_NONE, OF_32 = CU_TENSOR_MAP_SWIZZLE_32B, ZEROS = CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE };
-	enum { NANS = CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA, U16 = CU_TENSOR_MAP_DATA_TYPE_UINT16, S64 = CU_TENSOR_MAP_DATA_TYPE_INT64 };
-	enum { F16 = CU_TENSOR_MAP_DATA_TYPE_FLOAT16, F64 = CU_TENSOR_MAP_DATA_TYPE_FLOAT64, TF32_FTZ = CU_TENSOR_MAP_DATA_TYPE_TFLOAT32_FTZ };
+	enum {
+		NANS = CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA,
+		U16 = CU_TENSOR_MAP_DATA_TYPE_UINT16,
+		S64 = CU_TENSOR_MAP_DATA_TYPE_INT64
+	};
+	enum {
+		F16 = CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
+		F64 = CU_TENSOR_MAP_DATA_TYPE_FLOAT64,
+		TF32_FTZ = CU_TENSOR_MAP_DATA_TYPE_TFLOAT32_FTZ
+	};
 	CUdeviceptr t;
 
 	(void)state;
@@ -127,9 +135,9 @@ static CUresult encode_pixels(CUtensorMap *map, CUdeviceptr tensor, int lower, i
 	const cuuint32_t steps[4] = { 1, 1, 1, 1 };
 	const int lowers[2] = { lower, -1 }, uppers[2] = { upper, -1 };
 
-	return cuTensorMapEncodeIm2col(map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 4, (void *)(uintptr_t)tensor, dims, strides, lowers, uppers, channels,
-				       pixels, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE,
-				       CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+	return cuTensorMapEncodeIm2col(map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 4, (void *)(uintptr_t)tensor, dims, strides, lowers, uppers,
+				       channels, pixels, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
+				       CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 }
 
 static void impossible_im2col_maps_are_refused(void **state)
@@ -144,7 +152,7 @@ static void impossible_im2col_maps_are_refused(void **state)
 	fails(encode_pixels(NULL, tensor, -1, -1, 8, 64), CUDA_ERROR_INVALID_VALUE);
 	fails(encode_pixels(&map, tensor, -129, -1, 8, 64), CUDA_ERROR_INVALID_VALUE);
 	fails(encode_pixels(&map, tensor, -1, 128, 8, 64), CUDA_ERROR_INVALID_VALUE);
-	fails(encode_pixels(&map, tensor, 2, -4, 8, 64), CUDA_ERROR_INVALID_VALUE);  /* no pixel is left of 6 */
+	fails(encode_pixels(&map, tensor, 2, -4, 8, 64), CUDA_ERROR_INVALID_VALUE); /* no pixel is left of 6 */
 	fails(encode_pixels(&map, tensor, -1, -1, 257, 64), CUDA_ERROR_INVALID_VALUE);
 	fails(encode_pixels(&map, tensor, -1, -1, 8, 0), CUDA_ERROR_INVALID_VALUE);
 	fails(encode_pixels(&map, tensor, -1, -1, 8, 1025), CUDA_ERROR_INVALID_VALUE);

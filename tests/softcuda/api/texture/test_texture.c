@@ -13,15 +13,14 @@ static CUdeviceptr results, coordinates;
 /* A kernel: thread n reads its four coordinates, executes `body`, which leaves the result in r0 to r3, and stores it. */
 static CUfunction compile(const char *body, CUmodule *module)
 {
-	static const char frame[] =
-		".version 8.0\n.target sm_75\n.address_size 64\n"
-		".visible .entry k(.param .u64 object, .param .u64 at, .param .u64 out)\n{\n"
-		".reg .b64 o, a, d, w; .reg .b32 t, x, y, z, l, r0, r1, r2, r3; .reg .b16 h0, h1; .reg .pred p;\n"
-		"ld.param.u64 o, [object]; ld.param.u64 a, [at]; ld.param.u64 d, [out];\n"
-		"mov.u32 t, %%tid.x; mul.wide.u32 w, t, 16; add.u64 a, a, w; add.u64 d, d, w;\n"
-		"ld.global.v4.b32 {x, y, z, l}, [a]; mov.b32 r0, 0; mov.b32 r1, 0; mov.b32 r2, 0; mov.b32 r3, 0;\n"
-		"%s\n"
-		"st.global.v4.b32 [d], {r0, r1, r2, r3}; ret;\n}\n";
+	static const char frame[] = ".version 8.0\n.target sm_75\n.address_size 64\n"
+				    ".visible .entry k(.param .u64 object, .param .u64 at, .param .u64 out)\n{\n"
+				    ".reg .b64 o, a, d, w; .reg .b32 t, x, y, z, l, r0, r1, r2, r3; .reg .b16 h0, h1; .reg .pred p;\n"
+				    "ld.param.u64 o, [object]; ld.param.u64 a, [at]; ld.param.u64 d, [out];\n"
+				    "mov.u32 t, %%tid.x; mul.wide.u32 w, t, 16; add.u64 a, a, w; add.u64 d, d, w;\n"
+				    "ld.global.v4.b32 {x, y, z, l}, [a]; mov.b32 r0, 0; mov.b32 r1, 0; mov.b32 r2, 0; mov.b32 r3, 0;\n"
+				    "%s\n"
+				    "st.global.v4.b32 [d], {r0, r1, r2, r3}; ret;\n}\n";
 	static char text[4096];
 	CUfunction f;
 
@@ -56,17 +55,18 @@ static int set_up(void **state)
 	return 0;
 }
 
-static CUarray array_of(const void *data, size_t width, size_t height, size_t depth, CUarray_format format, unsigned channels, unsigned flags,
-			size_t row_bytes)
+static CUarray array_of(const void *data, size_t width, size_t height, size_t depth, CUarray_format format, unsigned channels,
+			unsigned flags, size_t row_bytes)
 {
-	const CUDA_ARRAY3D_DESCRIPTOR d = { .Width = width, .Height = height, .Depth = depth, .Format = format, .NumChannels = channels,
-					    .Flags = flags };
+	const CUDA_ARRAY3D_DESCRIPTOR d = { width, height, depth, format, channels, flags };
 	CUarray a;
 
 	ok(cuArray3DCreate(&a, &d));
+	/* clang-format off */
 	const CUDA_MEMCPY3D c = { .srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = data, .srcPitch = row_bytes, .srcHeight = height ? height : 1,
 				  .dstMemoryType = CU_MEMORYTYPE_ARRAY, .dstArray = a, .WidthInBytes = row_bytes,
 				  .Height = height ? height : 1, .Depth = depth ? depth : 1 };
+	/* clang-format on */
 	ok(cuMemcpy3D(&c));
 	return a;
 }
@@ -74,8 +74,7 @@ static CUarray array_of(const void *data, size_t width, size_t height, size_t de
 static CUtexObject texture_of(CUarray a, CUaddress_mode mode, CUfilter_mode filter, unsigned flags)
 {
 	const CUDA_RESOURCE_DESC r = { .resType = CU_RESOURCE_TYPE_ARRAY, .res.array.hArray = a };
-	const CUDA_TEXTURE_DESC d = { .addressMode = { mode, mode, mode }, .filterMode = filter, .flags = flags,
-				      .borderColor = { 7, 8, 9, 10 } };
+	const CUDA_TEXTURE_DESC d = { { mode, mode, mode }, filter, flags, .borderColor = { 7, 8, 9, 10 } };
 	CUtexObject t;
 
 	ok(cuTexObjectCreate(&t, &r, &d, NULL));
@@ -121,10 +120,9 @@ static void linear_reads_weigh_neighbours_by_multiples_of_a_256th(void **state)
 	const float unit[][4] = { { 0 }, { 0.125f }, { 1 }, { 0.25f } };
 
 	(void)state;
-	check_1d(CU_TR_ADDRESS_MODE_CLAMP, CU_TR_FILTER_MODE_LINEAR, 0, at,
-		 (float[]){ 10, 15, 17.5f, 50, 50, 10, 10 + 10 / 256.f, 10 }, 8);
+	check_1d(CU_TR_ADDRESS_MODE_CLAMP, CU_TR_FILTER_MODE_LINEAR, 0, at, (float[]){ 10, 15, 17.5f, 50, 50, 10, 10 + 10 / 256.f, 10 }, 8);
 	check_1d(CU_TR_ADDRESS_MODE_BORDER, CU_TR_FILTER_MODE_LINEAR, 0, at,
-		 (float[]){ 8.5f, 11, 12.25f, 28.5f, 17.75f, 7.75f, 8 + 138 / 256.f, 8.5f }, 8);  /* y is at the edge, too */
+		 (float[]){ 8.5f, 11, 12.25f, 28.5f, 17.75f, 7.75f, 8 + 138 / 256.f, 8.5f }, 8); /* y is at the edge, too */
 	check_1d(CU_TR_ADDRESS_MODE_WRAP, CU_TR_FILTER_MODE_LINEAR, 2, unit, (float[]){ 30, 10, 30, 15 }, 4);
 	check_1d(CU_TR_ADDRESS_MODE_MIRROR, CU_TR_FILTER_MODE_LINEAR, 2, unit, (float[]){ 10, 10, 50, 15 }, 4);
 }
@@ -132,8 +130,10 @@ static void linear_reads_weigh_neighbours_by_multiples_of_a_256th(void **state)
 /* Lanes with one handle are read together, those with two handles of the same texture one by one. */
 static void check_lanes(CUarray a, CUaddress_mode mode, CUfilter_mode filter, unsigned flags, const char *body)
 {
+	/* clang-format off */
 	static const float odd[] = { 0, -0.0f, 1e-30f, -1e-30f, 0.49999997f, 0.99999994f, 1, -1, 2, 2.0000002f, -2.5f, 8388609, -8388609,
 				     16777216, 3e9f, -3e9f, 1e20f, INFINITY, -INFINITY, NAN, 5, 4.9999995f, 5.5f, 0.1f, 0.3f, -0.7f };
+	/* clang-format on */
 	enum { N = sizeof odd / sizeof *odd };
 	CUtexObject t = texture_of(a, mode, filter, flags), other = texture_of(a, mode, filter, flags);
 	uint32_t together[MAX_READS][4], apart[MAX_READS][4];
@@ -159,9 +159,12 @@ static void check_lanes(CUarray a, CUaddress_mode mode, CUfilter_mode filter, un
 
 static void lanes_of_a_warp_are_read_as_if_one_by_one(void **state)
 {
+	/* clang-format off */
 	static const CUarray_format formats[] = { CU_AD_FORMAT_FLOAT, CU_AD_FORMAT_UNSIGNED_INT8, CU_AD_FORMAT_SIGNED_INT8,
 						  CU_AD_FORMAT_UNSIGNED_INT16, CU_AD_FORMAT_SIGNED_INT16, CU_AD_FORMAT_HALF };
-	static const float numbers[20] = { 1, -2, 3e-39f, 4e30f, -0.0f, 0.1f, -0.2f, 1 / 3.f, 5, 1e-5f, 1, 2, 3, 4, NAN, 6, 7, 8, INFINITY, 9 };
+	/* clang-format on */
+	static const float numbers[20] = { 1, -2, 3e-39f, 4e30f, -0.0f, 0.1f, -0.2f, 1 / 3.f, 5,        1e-5f,
+					   1, 2,  3,      4,     NAN,   6,    7,     8,       INFINITY, 9 };
 
 	(void)state;
 	for (unsigned k = 0; k < 6 * 2 * 2; k++) {
@@ -274,7 +277,8 @@ static void each_geometry_finds_its_texel(void **state)
 static void a_direction_selects_the_face_of_a_cubemap(void **state)
 {
 	float data[12 * 4 * 4], out[6][4];
-	const float at[][4] = { { 1, 0.1f, 0.1f }, { -1, 0.1f, 0.1f }, { 0.1f, 1, 0.1f }, { 0.1f, -1, 0.1f }, { 0.1f, 0.1f, 1 }, { 0.1f, 0.1f, -1 } };
+	const float at[][4] = { { 1, 0.1f, 0.1f },  { -1, 0.1f, 0.1f }, { 0.1f, 1, 0.1f },
+				{ 0.1f, -1, 0.1f }, { 0.1f, 0.1f, 1 },  { 0.1f, 0.1f, -1 } };
 	static const float texel[6] = { 11, 12, 22, 12, 12, 11 };
 	CUarray a;
 	CUtexObject t;
@@ -284,7 +288,8 @@ static void a_direction_selects_the_face_of_a_cubemap(void **state)
 	a = array_of(data, 4, 4, 12, CU_AD_FORMAT_FLOAT, 1, CUDA_ARRAY3D_CUBEMAP | CUDA_ARRAY3D_LAYERED, 16);
 	t = texture_of(a, CU_TR_ADDRESS_MODE_CLAMP, CU_TR_FILTER_MODE_POINT, CU_TRSF_NORMALIZED_COORDINATES);
 	for (unsigned layer = 0; layer < 2; layer++) {
-		ok(run_kernel(layer ? "mov.b32 l, 1; " TEX("acube", "l, x, y, z") : "mov.b32 l, 0; " TEX("acube", "l, x, y, z"), t, at, 6, out));
+		ok(run_kernel(layer ? "mov.b32 l, 1; " TEX("acube", "l, x, y, z") : "mov.b32 l, 0; " TEX("acube", "l, x, y, z"), t, at, 6,
+			      out));
 		for (unsigned k = 0; k < 6; k++)
 			assert_true(out[k][0] == (float)(100 * (6 * layer + k)) + texel[k]);
 	}
@@ -328,8 +333,10 @@ static void levels_are_chosen_and_blended(void **state)
 		for (unsigned e = 0; e < 64; e++)
 			data[e] = (float)(10 * k);
 		ok(cuMipmappedArrayGetLevel(&level, m, k));
+		/* clang-format off */
 		const CUDA_MEMCPY2D c = { .srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = data, .srcPitch = 4 * n,
 					  .dstMemoryType = CU_MEMORYTYPE_ARRAY, .dstArray = level, .WidthInBytes = 4 * n, .Height = n };
+		/* clang-format on */
 		ok(cuMemcpy2D(&c));
 	}
 	r.res.mipmap.hMipmappedArray = m;
@@ -341,11 +348,13 @@ static void levels_are_chosen_and_blended(void **state)
 	ok(cuTexObjectCreate(&t, &r, &s, NULL));
 	ok(run_kernel("tex.level.2d.v4.f32.f32 {r0, r1, r2, r3}, [o, {x, y}], z;", t, at, 5, out));
 	assert_true(fabsf(out[1][0] - 12) < 0.05f && fabsf(out[2][0] - 17.5f) < 1e-3f && out[3][0] == 30);
-	ok(run_kernel("mov.b32 r0, 0f3f000000; tex.grad.2d.v4.f32.f32 {r0, r1, r2, r3}, [o, {x, y}], {r0, 0f00000000}, {0f00000000, 0f00000000};", t, at, 1, out));
+	ok(run_kernel(
+		"mov.b32 r0, 0f3f000000; tex.grad.2d.v4.f32.f32 {r0, r1, r2, r3}, [o, {x, y}], {r0, 0f00000000}, {0f00000000, 0f00000000};",
+		t, at, 1, out));
 	assert_true(fabsf(out[0][0] - 20) < 0.05f);
 	ok(cuTexObjectDestroy(t));
 	s.flags = 0;
-	ok(cuTexObjectCreate(&t, &r, &s, NULL));  /* NVIDIA documents that the flag must be set, and accepts this */
+	ok(cuTexObjectCreate(&t, &r, &s, NULL)); /* NVIDIA documents that the flag must be set, and accepts this */
 	ok(cuTexObjectDestroy(t));
 	ok(cuMipmappedArrayDestroy(m));
 }
@@ -424,8 +433,10 @@ static void surfaces_are_loaded_stored_and_reduced(void **state)
 	ok(run_kernel("cvt.rn.f32.s32 r0, z; sust.b.2d.b32.zero [o, {x, y}], {r0};", s, (const float(*)[4])at, 5, out));
 	ok(cuMemcpyAtoH(back, a, 0, 16));
 	assert_true(back[0] == 0 && back[1] == 1 && back[3] == 3);
+	/* clang-format off */
 	const CUDA_MEMCPY2D c = { .srcMemoryType = CU_MEMORYTYPE_ARRAY, .srcArray = a, .dstMemoryType = CU_MEMORYTYPE_HOST, .dstHost = back,
 				  .dstPitch = 16, .WidthInBytes = 16, .Height = 4 };
+	/* clang-format on */
 	ok(cuMemcpy2D(&c));
 	assert_true(back[5] == 5 && back[15] == 6);
 	ok(cuSurfObjectDestroy(s));
@@ -434,8 +445,9 @@ static void surfaces_are_loaded_stored_and_reduced(void **state)
 
 	a = array_of(words, 4, 0, 0, CU_AD_FORMAT_UNSIGNED_INT32, 1, CUDA_ARRAY3D_SURFACE_LDST, 16);
 	s = surface_of(a);
-	ok(run_kernel("mov.b32 r0, 5; mov.b32 x, 4; sured.b.add.1d.u32.trap [o, {x}], r0; mov.b32 x, 12; sured.b.max.1d.s32.trap [o, {x}], r0;", s,
-		      (const float(*)[4])at, 5, out));
+	ok(run_kernel(
+		"mov.b32 r0, 5; mov.b32 x, 4; sured.b.add.1d.u32.trap [o, {x}], r0; mov.b32 x, 12; sured.b.max.1d.s32.trap [o, {x}], r0;",
+		s, (const float(*)[4])at, 5, out));
 	ok(cuMemcpyAtoH(words, a, 0, 16));
 	assert_int_equal(words[1], 27);
 	assert_int_equal(words[3], 5);
@@ -484,17 +496,16 @@ static void objects_return_their_descriptions(void **state)
 	ok(cuArrayDestroy(a));
 }
 
-static const char reference_ptx[] =
-	".version 7.0\n.target sm_75\n.address_size 64\n"
-	".global .texref t; .global .surfref s;\n"
-	".visible .entry k(.param .u64 out)\n{\n"
-	".reg .b64 d, o; .reg .b32 r0, r1, r2, r3, x;\n"
-	"ld.param.u64 d, [out];\n"
-	"tex.1d.v4.f32.f32 {r0, r1, r2, r3}, [t, {0f3fc00000}]; st.global.b32 [d], r0;\n"
-	"mov.u64 o, t; tex.1d.v4.f32.f32 {r0, r1, r2, r3}, [o, {0f40200000}]; st.global.b32 [d+4], r0;\n"
-	"suld.b.1d.b32.trap {x}, [s, {12}]; st.global.b32 [d+8], x; ret;\n}\n";
+static const char reference_ptx[] = ".version 7.0\n.target sm_75\n.address_size 64\n"
+				    ".global .texref t; .global .surfref s;\n"
+				    ".visible .entry k(.param .u64 out)\n{\n"
+				    ".reg .b64 d, o; .reg .b32 r0, r1, r2, r3, x;\n"
+				    "ld.param.u64 d, [out];\n"
+				    "tex.1d.v4.f32.f32 {r0, r1, r2, r3}, [t, {0f3fc00000}]; st.global.b32 [d], r0;\n"
+				    "mov.u64 o, t; tex.1d.v4.f32.f32 {r0, r1, r2, r3}, [o, {0f40200000}]; st.global.b32 [d+4], r0;\n"
+				    "suld.b.1d.b32.trap {x}, [s, {12}]; st.global.b32 [d+8], x; ret;\n}\n";
 
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations"  /* cuda.h deprecates references */
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations" /* cuda.h deprecates references */
 static void references_of_a_module_are_bound_by_calls(void **state)
 {
 	const float data[4] = { 10, 20, 30, 50 };
@@ -508,7 +519,7 @@ static void references_of_a_module_are_bound_by_calls(void **state)
 
 	(void)state;
 	if (!on_software_driver())
-		skip();  /* newer drivers for newer GPUs have no references */
+		skip(); /* newer drivers for newer GPUs have no references */
 	ok(cuModuleLoadData(&module, reference_ptx));
 	ok(cuModuleGetFunction(&f, module, "k"));
 	ok(cuModuleGetTexRef(&t, module, "t"));

@@ -15,8 +15,7 @@ enum { M2 = 2 << 20 };
 #define HOST      CU_MEM_LOCATION_TYPE_HOST
 #define HOST_NUMA CU_MEM_LOCATION_TYPE_HOST_NUMA
 
-static CUmemAllocationProp prop_of(CUmemLocationType type, int id,
-				   CUmemAllocationHandleType handle_types)
+static CUmemAllocationProp prop_of(CUmemLocationType type, int id, CUmemAllocationHandleType handle_types)
 {
 	return (CUmemAllocationProp){ .type = CU_MEM_ALLOCATION_TYPE_PINNED,
 				      .location = { .type = type, .id = id },
@@ -32,8 +31,7 @@ static CUmemGenericAllocationHandle create(CUmemLocationType type, size_t bytes)
 	return h;
 }
 
-static CUresult try_create(CUmemLocationType type, int id,
-			   CUmemAllocationHandleType handle_types, size_t bytes)
+static CUresult try_create(CUmemLocationType type, int id, CUmemAllocationHandleType handle_types, size_t bytes)
 {
 	CUmemAllocationProp prop = prop_of(type, id, handle_types);
 	CUmemGenericAllocationHandle h;
@@ -53,8 +51,7 @@ static CUdeviceptr reserve(size_t bytes)
 	return a;
 }
 
-static CUresult allow(CUdeviceptr a, size_t bytes, CUmemLocationType type, int id,
-		      CUmemAccess_flags flags)
+static CUresult allow(CUdeviceptr a, size_t bytes, CUmemLocationType type, int id, CUmemAccess_flags flags)
 {
 	CUmemAccessDesc d = { .location = { .type = type, .id = id }, .flags = flags };
 
@@ -114,13 +111,10 @@ static void reports_the_granularity_of_each_kind_of_memory(void **state)
 	for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
 		CUmemAllocationProp prop = prop_of(types[i], 0, FD);
 
-		ok(cuMemGetAllocationGranularity(&bytes, &prop,
-						 CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+		ok(cuMemGetAllocationGranularity(&bytes, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
 		assert_int_equal(bytes, M2);
-		ok(cuMemGetAllocationGranularity(&bytes, &prop,
-						 CU_MEM_ALLOC_GRANULARITY_RECOMMENDED));
-		fails(cuMemGetAllocationGranularity(&bytes, &prop, 2),
-		      CUDA_ERROR_INVALID_VALUE);
+		ok(cuMemGetAllocationGranularity(&bytes, &prop, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED));
+		fails(cuMemGetAllocationGranularity(&bytes, &prop, 2), CUDA_ERROR_INVALID_VALUE);
 		fails(cuMemGetAllocationGranularity(NULL, &prop, 0), CUDA_ERROR_INVALID_VALUE);
 	}
 }
@@ -144,11 +138,10 @@ static void refuses_impossible_memory_requests(void **state)
 	fails(try_create(HOST_NUMA, -1, FD, M2), CUDA_ERROR_INVALID_VALUE);
 	fails(try_create(HOST_NUMA, 999, FD, M2), CUDA_ERROR_INVALID_VALUE);
 	fails(try_create(HOST_NUMA, 0, FD, 1ull << 45), CUDA_ERROR_OUT_OF_MEMORY);
-	fails(try_create(CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT, 0, FD, M2),
-	      CUDA_ERROR_INVALID_VALUE);
+	fails(try_create(CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT, 0, FD, M2), CUDA_ERROR_INVALID_VALUE);
 	fails(try_create(0, 0, FD, M2), CUDA_ERROR_INVALID_VALUE);
 	fails(try_create(9, 0, FD, M2), CUDA_ERROR_INVALID_VALUE);
-	if (on_software_driver())  /* NVIDIA's driver crashes on invented and stale handles */
+	if (on_software_driver()) /* NVIDIA's driver crashes on invented and stale handles */
 		fails(cuMemRelease(12345), CUDA_ERROR_INVALID_VALUE);
 }
 
@@ -219,10 +212,10 @@ static void unmaps_only_addresses_that_are_reserved(void **state)
 	fails(cuMemUnmap(p + 10, 1), CUDA_ERROR_INVALID_VALUE);
 	fails(cuMemUnmap((uintptr_t)on_the_stack, 4096), CUDA_ERROR_INVALID_VALUE);
 	fails(cuMemUnmap(0x10000, step), CUDA_ERROR_INVALID_VALUE);
-	ok(cuMemsetD8(p, 1, step));  /* the memory is still there */
+	ok(cuMemsetD8(p, 1, step)); /* the memory is still there */
 	ok(cuMemFree(p));
 	ok(cuMemAddressReserve(&a, 2 * step, 0, 0, 0));
-	ok(cuMemUnmap(a, 2 * step));  /* nothing is mapped */
+	ok(cuMemUnmap(a, 2 * step)); /* nothing is mapped */
 	fails(cuMemUnmap(a, SIZE_MAX), CUDA_ERROR_INVALID_VALUE);
 	ok(cuMemAddressFree(a, 2 * step));
 	fails(cuMemUnmap(a, 2 * step), CUDA_ERROR_INVALID_VALUE);
@@ -305,8 +298,7 @@ static void the_cpu_has_the_rights_of_the_mapping(void **state)
 	assert_true(by_host == RO && by_numa == RO);
 	ok(allow(a, M2, HOST_NUMA, 9, NONE)); /* location.id is ignored */
 	assert_int_equal(touch(a, false), SIGSEGV);
-	fails(allow(a, M2, CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT, 0, RW),
-	      CUDA_ERROR_INVALID_VALUE);
+	fails(allow(a, M2, CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT, 0, RW), CUDA_ERROR_INVALID_VALUE);
 	drop_mapping(a, M2);
 	assert_int_equal(touch(a, false), SIGSEGV);
 	a = make_mapping(DEVICE, M2);
@@ -343,8 +335,7 @@ static void retains_a_handle_by_an_address_inside_a_mapping(void **state)
 	ok(cuMemRelease(h));
 	ok(cuMemsetD8(a, 1, M2));
 	ok(cuMemAlloc(&plain, 4096));
-	fails(cuMemRetainAllocationHandle(&h, (void *)(uintptr_t)plain),
-	      CUDA_ERROR_INVALID_VALUE);
+	fails(cuMemRetainAllocationHandle(&h, (void *)(uintptr_t)plain), CUDA_ERROR_INVALID_VALUE);
 	ok(cuMemFree(plain));
 	drop_mapping(a, M2);
 	if (on_software_driver())
@@ -402,21 +393,16 @@ static void pointer_attributes_describe_mappings(void **state)
 	size_t bytes;
 
 	(void)state;
-	fails(cuPointerGetAttribute(&value, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, a),
-	      CUDA_ERROR_INVALID_VALUE);
+	fails(cuPointerGetAttribute(&value, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, a), CUDA_ERROR_INVALID_VALUE);
 	ok(cuMemMap(a + M2, M2, 0, h, 0));
 	ok(cuMemMap(a + 2 * M2, M2, 0, g, 0));
 	assert_int_equal(attribute(CU_POINTER_ATTRIBUTE_ACCESS_FLAGS, a + M2), 0);
-	fails(cuPointerGetAttribute(&value, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, a + M2),
-	      CUDA_ERROR_INVALID_VALUE);
+	fails(cuPointerGetAttribute(&value, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, a + M2), CUDA_ERROR_INVALID_VALUE);
 	fails(cuMemGetAddressRange(&base, &bytes, a + M2), CUDA_ERROR_NOT_FOUND);
 	ok(allow(a + M2, 2 * M2, DEVICE, 0, RW));
-	assert_int_equal(attribute(CU_POINTER_ATTRIBUTE_MEMORY_TYPE, a + M2 + 8),
-			 CU_MEMORYTYPE_DEVICE);
-	assert_int_equal(attribute(CU_POINTER_ATTRIBUTE_DEVICE_POINTER, a + M2 + 8),
-			 a + M2 + 8);
-	fails(cuPointerGetAttribute(&value, CU_POINTER_ATTRIBUTE_HOST_POINTER, a + M2),
-	      CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(attribute(CU_POINTER_ATTRIBUTE_MEMORY_TYPE, a + M2 + 8), CU_MEMORYTYPE_DEVICE);
+	assert_int_equal(attribute(CU_POINTER_ATTRIBUTE_DEVICE_POINTER, a + M2 + 8), a + M2 + 8);
+	fails(cuPointerGetAttribute(&value, CU_POINTER_ATTRIBUTE_HOST_POINTER, a + M2), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(attribute(CU_POINTER_ATTRIBUTE_CONTEXT, a + M2), 0);
 	assert_int_equal(attribute(CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, a + M2 + 8), a);
 	assert_int_equal(attribute(CU_POINTER_ATTRIBUTE_RANGE_SIZE, a + M2 + 8), 4 * M2);
@@ -428,12 +414,9 @@ static void pointer_attributes_describe_mappings(void **state)
 	ok(cuMemGetAddressRange(&base, &bytes, a + M2 + 8));
 	assert_true(base == a + M2 && bytes == M2);
 	ok(allow(a + 2 * M2, M2, HOST, 0, RW));
-	assert_int_equal(attribute(CU_POINTER_ATTRIBUTE_MEMORY_TYPE, a + 2 * M2),
-			 CU_MEMORYTYPE_HOST);
-	assert_int_equal(attribute(CU_POINTER_ATTRIBUTE_HOST_POINTER, a + 2 * M2 + 8),
-			 a + 2 * M2 + 8);
-	assert_true(attribute(CU_POINTER_ATTRIBUTE_BUFFER_ID, a + M2) !=
-		    attribute(CU_POINTER_ATTRIBUTE_BUFFER_ID, a + 2 * M2));
+	assert_int_equal(attribute(CU_POINTER_ATTRIBUTE_MEMORY_TYPE, a + 2 * M2), CU_MEMORYTYPE_HOST);
+	assert_int_equal(attribute(CU_POINTER_ATTRIBUTE_HOST_POINTER, a + 2 * M2 + 8), a + 2 * M2 + 8);
+	assert_true(attribute(CU_POINTER_ATTRIBUTE_BUFFER_ID, a + M2) != attribute(CU_POINTER_ATTRIBUTE_BUFFER_ID, a + 2 * M2));
 	ok(cuMemRelease(h));
 	ok(cuMemRelease(g));
 	ok(cuMemUnmap(a, 4 * M2));

@@ -16,8 +16,7 @@ enum { M2 = 2 << 20 };
 #define RO        CU_MEM_ACCESS_FLAGS_PROT_READ
 #define RW        CU_MEM_ACCESS_FLAGS_PROT_READWRITE
 
-static CUresult allow(CUdeviceptr a, size_t bytes, CUmemLocationType type, int id,
-		      CUmemAccess_flags flags)
+static CUresult allow(CUdeviceptr a, size_t bytes, CUmemLocationType type, int id, CUmemAccess_flags flags)
 {
 	CUmemAccessDesc d = { .location = { .type = type, .id = id }, .flags = flags };
 
@@ -26,8 +25,7 @@ static CUresult allow(CUdeviceptr a, size_t bytes, CUmemLocationType type, int i
 
 static void map_new(CUdeviceptr a, CUmemLocationType type)
 {
-	CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
-				     .location = { .type = type } };
+	CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = { .type = type } };
 	CUmemGenericAllocationHandle h;
 
 	ok(cuMemCreate(&h, M2, &prop, 0));
@@ -103,14 +101,12 @@ static void each_device_has_separate_rights(void **state)
 	skip_where_a_fault_is_for_ever();
 	fails(put_on(1, a, 1), CUDA_ERROR_ILLEGAL_ADDRESS);
 	if (on_software_driver())
-		assert_non_null(
-			strstr(last_fault(), "device 1 has no access: see cuMemSetAccess"));
+		assert_non_null(strstr(last_fault(), "device 1 has no access: see cuMemSetAccess"));
 	ok(put_on(0, a, 2));
 	ok(allow(a, M2, DEVICE, 1, RO));
 	fails(put_on(1, a, 3), CUDA_ERROR_ILLEGAL_ADDRESS);
 	if (on_software_driver())
-		assert_non_null(
-			strstr(last_fault(), "device 1 may only read: see cuMemSetAccess"));
+		assert_non_null(strstr(last_fault(), "device 1 may only read: see cuMemSetAccess"));
 	ok(allow(a, M2, DEVICE, 1, RW));
 	ok(put_on(1, a, 4));
 	ok(cuMemcpyDtoH(&word, a, 4));
@@ -191,8 +187,7 @@ static void a_running_kernel_faults_when_its_access_is_removed(void **state)
 static void mapping_does_not_wait_for_a_kernel(void **state)
 {
 	uint32_t *flag = make_flag(), *seen = make_flag();
-	CUdeviceptr flag_there = (CUdeviceptr)(uintptr_t)flag,
-		    seen_there = (CUdeviceptr)(uintptr_t)seen;
+	CUdeviceptr flag_there = (CUdeviceptr)(uintptr_t)flag, seen_there = (CUdeviceptr)(uintptr_t)seen;
 	void *params[] = { &flag_there, &seen_there };
 	CUstream stream;
 
@@ -272,7 +267,7 @@ static void unmapping_waits_for_a_running_copy(void **state)
 	assert_int_equal(pthread_create(&thread, NULL, copy_on, user), 0);
 	for (int i = 0; i < 100; i++) {
 		map_new(a, DEVICE);
-		ok(cuMemsetD8(a + M2 / 2, 1, M2 / 2));  /* fill the other half, because two fills of the same bytes would race */
+		ok(cuMemsetD8(a + M2 / 2, 1, M2 / 2)); /* fill the other half, because two fills of the same bytes would race */
 		ok(cuMemUnmap(a, M2));
 	}
 	stop = true;

@@ -59,9 +59,7 @@ static CUresult drop_piece(const struct piece *p)
 
 static CUresult make_piece(struct piece *p, CUmemLocationType type, size_t bytes, int *fd)
 {
-	CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
-				     .location = { .type = type },
-				     .requestedHandleTypes = FD };
+	CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = { .type = type }, .requestedHandleTypes = FD };
 	CUresult r = cuMemCreate(&p->handle, bytes, &prop, 0);
 
 	p->bytes = bytes;
@@ -102,9 +100,7 @@ static bool send_with_fd(int s, const void *data, size_t bytes, int fd)
 	if (fd >= 0) {
 		m.msg_control = control.room;
 		m.msg_controllen = sizeof control.room;
-		control.head = (struct cmsghdr){ .cmsg_len = CMSG_LEN(sizeof fd),
-						 .cmsg_level = SOL_SOCKET,
-						 .cmsg_type = SCM_RIGHTS };
+		control.head = (struct cmsghdr){ .cmsg_len = CMSG_LEN(sizeof fd), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS };
 		memcpy(CMSG_DATA(&control.head), &fd, sizeof fd);
 	}
 	return sendmsg(s, &m, MSG_NOSIGNAL) == (ssize_t)bytes;
@@ -117,10 +113,7 @@ static bool receive_with_fd(int s, void *data, size_t bytes, int *fd)
 		char room[CMSG_SPACE(sizeof(int))];
 	} control = { 0 };
 	struct iovec part = { data, bytes };
-	struct msghdr m = { .msg_iov = &part,
-			    .msg_iovlen = 1,
-			    .msg_control = control.room,
-			    .msg_controllen = sizeof control.room };
+	struct msghdr m = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof control.room };
 
 	*fd = -1;
 	if (recvmsg(s, &m, MSG_CMSG_CLOEXEC) != (ssize_t)bytes)
@@ -175,8 +168,7 @@ static struct answer obey(const struct request *q, int fd, int *fd_back)
 		break;
 	case PROPERTIES:
 		a.result = cuMemGetAllocationPropertiesFromHandle(&a.prop, held.handle);
-		if (!a.result && cuMemExportToShareableHandle(fd_back, held.handle, FD, 0) !=
-					 CUDA_ERROR_INVALID_VALUE)
+		if (!a.result && cuMemExportToShareableHandle(fd_back, held.handle, FD, 0) != CUDA_ERROR_INVALID_VALUE)
 			a.result = CUDA_ERROR_ASSERT;
 		break;
 	}
@@ -246,8 +238,7 @@ static void shares_both_ways(CUmemLocationType type)
 
 	ok(make_piece(&p, type, 2 * M2, &fd));
 	ok(cuMemcpyHtoD(p.at, &word, 4));
-	ok(ask(&others[0], (struct request){ ATTACH, 2 * M2, type == HOST_NUMA, RW }, fd)
-		   .result);
+	ok(ask(&others[0], (struct request){ ATTACH, 2 * M2, type == HOST_NUMA, RW }, fd).result);
 	a = ask(&others[0], (struct request){ READ_WORD, 0, 0, RW }, -1);
 	ok(a.result);
 	assert_int_equal(a.value, 41);
@@ -308,18 +299,16 @@ static void every_export_is_a_new_descriptor_that_the_caller_owns(void **state)
 	ok(cuMemRelease(h));
 	assert_int_equal(close(first), 0);
 	fails(cuMemExportToShareableHandle(&first, p.handle, FD, 1), CUDA_ERROR_INVALID_VALUE);
-	fails(cuMemExportToShareableHandle(&first, p.handle, CU_MEM_HANDLE_TYPE_FABRIC, 0),
-	      CUDA_ERROR_INVALID_VALUE);
+	fails(cuMemExportToShareableHandle(&first, p.handle, CU_MEM_HANDLE_TYPE_FABRIC, 0), CUDA_ERROR_INVALID_VALUE);
 	fails(cuMemExportToShareableHandle(&first, p.handle, 0, 0), CUDA_ERROR_INVALID_VALUE);
 	ok(drop_piece(&p));
-	if (on_software_driver())  /* NVIDIA's driver dereferences the stale handle, and may crash */
+	if (on_software_driver()) /* NVIDIA's driver dereferences the stale handle, and may crash */
 		fails(cuMemExportToShareableHandle(&first, p.handle, FD, 0), CUDA_ERROR_INVALID_VALUE);
 }
 
 static void refuses_to_export_memory_created_without_a_handle_type(void **state)
 {
-	CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
-				     .location = { .type = DEVICE } };
+	CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = { .type = DEVICE } };
 	CUmemGenericAllocationHandle h;
 	int fd;
 
@@ -378,15 +367,12 @@ static void refuses_forged_memory(void **state)
 		int seals;
 	} forged[] = {
 		{ "gpuload-vmm:1:n:0:400000:00112233445566778899aabbccddeeff", M2, SEALS },
-		{ "gpuload-vmm:1:n:0:200000:00112233445566778899aabbccddeeff", M2,
-		  F_SEAL_GROW },
-		{ "gpuload-vmm:1:n:0:200000:00112233445566778899aabbccddeeff", M2,
-		  F_SEAL_SHRINK },
+		{ "gpuload-vmm:1:n:0:200000:00112233445566778899aabbccddeeff", M2, F_SEAL_GROW },
+		{ "gpuload-vmm:1:n:0:200000:00112233445566778899aabbccddeeff", M2, F_SEAL_SHRINK },
 		{ "gpuload-vmm:1:n:0:200001:00112233445566778899aabbccddeeff", M2 + 1, SEALS },
 		{ "gpuload-vmm:1:n:0:0:00112233445566778899aabbccddeeff", 0, SEALS },
 		{ "gpuload-vmm:1:n:0:-200000:00112233445566778899aabbccddeeff", M2, SEALS },
-		{ "gpuload-vmm:1:n:0:ffffffffffe00000:00112233445566778899aabbccddeeff", M2,
-		  SEALS },
+		{ "gpuload-vmm:1:n:0:ffffffffffe00000:00112233445566778899aabbccddeeff", M2, SEALS },
 		{ "gpuload-vmm:1:n:0:200000", M2, SEALS },
 		{ "gpuload-vmm:1:h:0:200000:00112233445566778899aabbccddeeff", M2, SEALS },
 		{ "gpuload-vmm:1:n:fffff:200000:00112233445566778899aabbccddeeff", M2, SEALS },
@@ -395,8 +381,7 @@ static void refuses_forged_memory(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof forged / sizeof *forged; i++)
-		refuses_and_closes(
-			make_memfd(forged[i].name, forged[i].bytes, forged[i].seals));
+		refuses_and_closes(make_memfd(forged[i].name, forged[i].bytes, forged[i].seals));
 }
 
 static void refuses_memory_of_a_device_that_is_not_visible(void **state)
@@ -407,8 +392,7 @@ static void refuses_memory_of_a_device_that_is_not_visible(void **state)
 	(void)state;
 	if (!on_software_driver())
 		skip();
-	fd = make_memfd("gpuload-vmm:1:d:00112233445566778899aabbccddeeff:200000:00", M2,
-			F_SEAL_SHRINK | F_SEAL_GROW);
+	fd = make_memfd("gpuload-vmm:1:d:00112233445566778899aabbccddeeff:200000:00", M2, F_SEAL_SHRINK | F_SEAL_GROW);
 	fails(import(&h, fd), CUDA_ERROR_INVALID_DEVICE);
 	close(fd);
 }
@@ -463,8 +447,7 @@ static void reports_out_of_memory_when_no_descriptor_is_left(void **state)
 {
 	struct rlimit old, none;
 	CUmemGenericAllocationHandle h;
-	CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
-				     .location = { .type = DEVICE } };
+	CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = { .type = DEVICE } };
 	struct piece p;
 	unsigned before;
 	int fd, more;
@@ -529,10 +512,8 @@ static void an_importer_with_read_access_cannot_write(void **state)
 	ok(make_piece(&p, DEVICE, M2, &fd));
 	ok(cuMemcpyHtoD(p.at, &word, 4));
 	ok(ask(&others[0], (struct request){ ATTACH, M2, 0, RO }, fd).result);
-	fails(ask(&others[0], (struct request){ WRITE_WORD, 0, 7, RW }, -1).result,
-	      CUDA_ERROR_INVALID_VALUE);
-	fails(ask(&others[0], (struct request){ KERNEL_STORES, 0, 7, RW }, -1).result,
-	      CUDA_ERROR_ILLEGAL_ADDRESS);
+	fails(ask(&others[0], (struct request){ WRITE_WORD, 0, 7, RW }, -1).result, CUDA_ERROR_INVALID_VALUE);
+	fails(ask(&others[0], (struct request){ KERNEL_STORES, 0, 7, RW }, -1).result, CUDA_ERROR_ILLEGAL_ADDRESS);
 	ok(cuMemcpyDtoH(&word, p.at, 4));
 	assert_int_equal(word, 6);
 	close(fd);

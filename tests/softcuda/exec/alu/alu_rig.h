@@ -19,7 +19,7 @@
 #include "softcuda/exec/exec_select_internal.h"
 
 enum { SLOT_BYTES = 512, SLOT_D = 0, SLOT_D2, SLOT_A, SLOT_B, SLOT_C, SLOT_E, N_SLOTS };
-#define RIG_REF(slot) OPREF(BANK_REGS, (slot)*SLOT_BYTES)
+#define RIG_REF(slot) OPREF(BANK_REGS, (slot) * SLOT_BYTES)
 
 struct rig {
 	struct warp w;
@@ -75,16 +75,14 @@ static inline uint64_t rig_get(struct rig *r, unsigned slot, unsigned lane, unsi
 	}
 }
 
-static inline void rig_set(struct rig *r, unsigned slot, unsigned lane, unsigned bits,
-			   uint64_t value)
+static inline void rig_set(struct rig *r, unsigned slot, unsigned lane, unsigned bits, uint64_t value)
 {
 	void *p = r->slots + slot * SLOT_BYTES;
 	switch (bits) {
 	case 0:
 		break;
 	case 1:
-		*(uint32_t *)p = (*(uint32_t *)p & ~(1u << lane)) | (uint32_t)(value & 1)
-									    << lane;
+		*(uint32_t *)p = (*(uint32_t *)p & ~(1u << lane)) | (uint32_t)(value & 1) << lane;
 		break;
 	case 16:
 		((uint16_t *)p)[lane] = (uint16_t)value;
@@ -108,8 +106,7 @@ static inline struct rig *rig_reset(uint32_t mask)
 	return &r;
 }
 
-static inline void rig_run(struct rig *r, const struct rig_build *build, unsigned op,
-			   unsigned flags, unsigned n, int64_t imm)
+static inline void rig_run(struct rig *r, const struct rig_build *build, unsigned op, unsigned flags, unsigned n, int64_t imm)
 {
 	const struct insn i = { .d = RIG_REF(SLOT_D),
 				.d2 = RIG_REF(SLOT_D2),
@@ -179,33 +176,27 @@ static const uint64_t int_values[] = {
 };
 
 static const uint64_t f32_values[] = {
-	0x00000000, 0x80000000, 0x00000001, 0x80000001, 0x007fffff, 0x807fffff, 0x00800000,
-	0x80800000, 0x00800001, 0x3f800000, 0xbf800000, 0x3f800001, 0x3f7fffff, 0x3f000000,
-	0x3effffff, 0x3fc00000, 0xc0200000, 0x40490fdb, 0x4b000000, 0x4b7fffff, 0x4b800000,
-	0x4b800001, 0x4effffff, 0x4f000000, 0xcf000000, 0xcf000001, 0x4f7fffff, 0x4f800000,
-	0x5f000000, 0x5f800000, 0x7f7fffff, 0xff7fffff, 0x7f800000, 0xff800000, 0x7fc00000,
-	0xffc12345, 0x7f800001, 0x7e800000, 0x34000000, 0x33800000, 0x33800001, 0x38800000,
-	0x387fc000, 0x33000000, 0x477fe000, 0x477ff000, 0x477fefff, 0x3dcccccd,
+	0x00000000, 0x80000000, 0x00000001, 0x80000001, 0x007fffff, 0x807fffff, 0x00800000, 0x80800000, 0x00800001, 0x3f800000,
+	0xbf800000, 0x3f800001, 0x3f7fffff, 0x3f000000, 0x3effffff, 0x3fc00000, 0xc0200000, 0x40490fdb, 0x4b000000, 0x4b7fffff,
+	0x4b800000, 0x4b800001, 0x4effffff, 0x4f000000, 0xcf000000, 0xcf000001, 0x4f7fffff, 0x4f800000, 0x5f000000, 0x5f800000,
+	0x7f7fffff, 0xff7fffff, 0x7f800000, 0xff800000, 0x7fc00000, 0xffc12345, 0x7f800001, 0x7e800000, 0x34000000, 0x33800000,
+	0x33800001, 0x38800000, 0x387fc000, 0x33000000, 0x477fe000, 0x477ff000, 0x477fefff, 0x3dcccccd,
 };
 
 static const uint64_t f64_values[] = {
-	0x0000000000000000, 0x8000000000000000, 0x0000000000000001, 0x800fffffffffffff,
-	0x0010000000000000, 0x3ff0000000000000, 0xbff0000000000000, 0x3ff0000000000001,
-	0x3fefffffffffffff, 0x3fe0000000000000, 0xc004000000000000, 0x400921fb54442d18,
-	0x3ca0000000000000, 0x3cb0000000000000, 0x41dfffffffc00000, 0x41e0000000000000,
-	0xc1e0000000200000, 0x43e0000000000000, 0xc3e0000000000000, 0x43f0000000000000,
-	0x7fefffffffffffff, 0xffefffffffffffff, 0x7ff0000000000000, 0xfff0000000000000,
-	0x47efffffe0000000, 0x47efffffefffffff, 0x47efffffF0000000, 0x3690000000000000,
-	0x3680000000000000, 0x3680000000000001, 0x3810000000000000, 0x380fffffffffffff,
-	0x36a8000000000000, 0x3ff0000010000000, 0x3ff0000030000000, 0x3ff0000010000001,
+	0x0000000000000000, 0x8000000000000000, 0x0000000000000001, 0x800fffffffffffff, 0x0010000000000000, 0x3ff0000000000000,
+	0xbff0000000000000, 0x3ff0000000000001, 0x3fefffffffffffff, 0x3fe0000000000000, 0xc004000000000000, 0x400921fb54442d18,
+	0x3ca0000000000000, 0x3cb0000000000000, 0x41dfffffffc00000, 0x41e0000000000000, 0xc1e0000000200000, 0x43e0000000000000,
+	0xc3e0000000000000, 0x43f0000000000000, 0x7fefffffffffffff, 0xffefffffffffffff, 0x7ff0000000000000, 0xfff0000000000000,
+	0x47efffffe0000000, 0x47efffffefffffff, 0x47efffffF0000000, 0x3690000000000000, 0x3680000000000000, 0x3680000000000001,
+	0x3810000000000000, 0x380fffffffffffff, 0x36a8000000000000, 0x3ff0000010000000, 0x3ff0000030000000, 0x3ff0000010000001,
 	0x3f50624dd2f1a9fc,
 };
 
 static const uint64_t half_values[] = {
 	/* operands for f16 and for bf16: each pattern is valid in both formats */
-	0x0000, 0x8000, 0x0001, 0x8001, 0x03ff, 0x0400, 0x8400, 0x3c00, 0xbc00, 0x3c01, 0x3bff,
-	0x4000, 0x4248, 0x7bff, 0xfbff, 0x7c00, 0xfc00, 0x7e00, 0x7c01, 0x3f80, 0xbf80, 0x3f81,
-	0x4049, 0x7f7f, 0x7f80, 0xff80, 0x7fc0, 0x0080, 0x007f, 0x1400, 0x6400, 0x5555,
+	0x0000, 0x8000, 0x0001, 0x8001, 0x03ff, 0x0400, 0x8400, 0x3c00, 0xbc00, 0x3c01, 0x3bff, 0x4000, 0x4248, 0x7bff, 0xfbff, 0x7c00,
+	0xfc00, 0x7e00, 0x7c01, 0x3f80, 0xbf80, 0x3f81, 0x4049, 0x7f7f, 0x7f80, 0xff80, 0x7fc0, 0x0080, 0x007f, 0x1400, 0x6400, 0x5555,
 };
 
 static const uint64_t bool_values[] = { 0, 1, 1, 0, 0, 0, 1 };
@@ -234,8 +225,7 @@ static inline uint64_t cut(uint64_t x, unsigned bits)
 	return bits >= 64 ? x : x & (((uint64_t)1 << bits) - 1);
 }
 
-static inline void fill_lane(struct rig *r, const struct op_case *t, unsigned lane,
-			     uint64_t row, uint64_t x[4])
+static inline void fill_lane(struct rig *r, const struct op_case *t, unsigned lane, uint64_t row, uint64_t x[4])
 {
 	for (unsigned k = 0; k < 4; k++) {
 		x[k] = 0;
@@ -247,8 +237,7 @@ static inline void fill_lane(struct rig *r, const struct op_case *t, unsigned la
 	}
 }
 
-static inline void check_warp(const struct op_case *t, const struct rig_build *build,
-			      uint32_t mask, uint64_t row, uint64_t rows)
+static inline void check_warp(const struct op_case *t, const struct rig_build *build, uint32_t mask, uint64_t row, uint64_t rows)
 {
 	struct rig *r = rig_reset(mask);
 	uint64_t x[LANES][4], before[LANES];
@@ -260,17 +249,13 @@ static inline void check_warp(const struct op_case *t, const struct rig_build *b
 	for (unsigned l = 0; l < LANES; l++) {
 		const uint64_t got = rig_get(r, SLOT_D, l, t->d_bits);
 		const bool on = mask >> l & 1;
-		const uint64_t want =
-			on ? cut(t->reference(x[l][0], x[l][1], x[l][2], x[l][3]), t->d_bits)
-			   : before[l];
+		const uint64_t want = on ? cut(t->reference(x[l][0], x[l][1], x[l][2], x[l][3]), t->d_bits) : before[l];
 		if (got == want || (on && t->accept && t->accept(got, want)))
 			continue;
 		fail_msg("%s.%s flags %#x n %u imm %#llx lane %u (%s): a %#llx b %#llx c %#llx "
 			 "e %#llx gives %#llx, not %#llx",
-			 rig_op_name(t->op), build->name, t->flags, t->n,
-			 (unsigned long long)t->imm, l, on ? "on" : "off",
-			 (unsigned long long)x[l][0], (unsigned long long)x[l][1],
-			 (unsigned long long)x[l][2], (unsigned long long)x[l][3],
+			 rig_op_name(t->op), build->name, t->flags, t->n, (unsigned long long)t->imm, l, on ? "on" : "off",
+			 (unsigned long long)x[l][0], (unsigned long long)x[l][1], (unsigned long long)x[l][2], (unsigned long long)x[l][3],
 			 (unsigned long long)got, (unsigned long long)want);
 	}
 }

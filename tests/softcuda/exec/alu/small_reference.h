@@ -8,10 +8,13 @@
 
 #include "softcuda/exec/exec_select_internal.h"
 
-__extension__ typedef __float128 float128;  /* 113 bits: represents a fused product of halves exactly */
+__extension__ typedef __float128 float128; /* 113 bits: represents a fused product of halves exactly */
 
 /* The parameters of a format; patterns above `greatest` are infinity or NaN. */
-struct small { int fraction_bits, bias; uint32_t greatest, infinity, nan, sign; };
+struct small {
+	int fraction_bits, bias;
+	uint32_t greatest, infinity, nan, sign;
+};
 
 static const struct small small_f16 = { 10, 15, 0x7bff, 0x7c00, 0x7fff, 0x8000 };
 static const struct small small_bf16 = { 7, 127, 0x7f7f, 0x7f80, 0x7fff, 0x8000 };
@@ -44,7 +47,7 @@ static inline uint32_t small_round(const struct small *f, float128 x, bool negat
 		return f->nan;
 	const float128 m = x < 0 ? -x : x;
 	const uint32_t sign = negative ? f->sign : 0;
-	uint32_t low = 0, high = f->greatest + 1;  /* value(low) <= m < value(high); high may be beyond the greatest */
+	uint32_t low = 0, high = f->greatest + 1; /* value(low) <= m < value(high); high may be beyond the greatest */
 	while (high - low > 1) {
 		const uint32_t middle = (low + high) / 2;
 		if ((float128)small_magnitude(f, middle) <= m)
@@ -55,13 +58,23 @@ static inline uint32_t small_round(const struct small *f, float128 x, bool negat
 	const float128 below = (float128)small_magnitude(f, low), above = (float128)small_magnitude(f, low + 1);
 	bool up;
 	switch (round) {
-	case CONVERT_RN: up = m - below > above - m || (m - below == above - m && (low & 1)); break;
-	case CONVERT_RNA: up = m - below >= above - m; break;
-	case CONVERT_RM: up = negative && m > below; break;
-	case CONVERT_RP: up = !negative && m > below; break;
-	default: up = false; break;
+	case CONVERT_RN:
+		up = m - below > above - m || (m - below == above - m && (low & 1));
+		break;
+	case CONVERT_RNA:
+		up = m - below >= above - m;
+		break;
+	case CONVERT_RM:
+		up = negative && m > below;
+		break;
+	case CONVERT_RP:
+		up = !negative && m > below;
+		break;
+	default:
+		up = false;
+		break;
 	}
-	if (m > (float128)1e300 * (float128)1e300 && !satfinite)  /* x is infinite, not only too large */
+	if (m > (float128)1e300 * (float128)1e300 && !satfinite) /* x is infinite, not only too large */
 		return sign | f->infinity;
 	if (low + up > f->greatest)
 		return sign | (satfinite ? f->greatest : f->infinity);

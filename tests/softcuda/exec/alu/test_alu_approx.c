@@ -40,12 +40,17 @@ static double error_in_ulp(float got, double exact)
 {
 	int exponent;
 	frexp(exact, &exponent);
-	return fabs((double)got - exact) /
-	       ldexp(1, exponent - 24 > -149 ? exponent - 24 : -149);
+	return fabs((double)got - exact) / ldexp(1, exponent - 24 > -149 ? exponent - 24 : -149);
 }
 
-static double f_rcp(double x) { return 1 / x; }
-static double f_rsqrt(double x) { return 1 / sqrt(x); }
+static double f_rcp(double x)
+{
+	return 1 / x;
+}
+static double f_rsqrt(double x)
+{
+	return 1 / sqrt(x);
+}
 
 static void errors_are_close_to_half_an_ulp(void **state)
 {
@@ -56,29 +61,20 @@ static void errors_are_close_to_half_an_ulp(void **state)
 		float from, to;
 		double ulp;
 	} rows[] = {
-		{ OP_RCP_APPROX, f_rcp, 1e-30f, 1e30f, 0.51 },
-		{ OP_SQRT_APPROX, sqrt, 1e-40f, 1e38f, 0.51 },
-		{ OP_RSQRT_APPROX, f_rsqrt, 1e-38f, 1e38f, 0.51 },
-		{ OP_EX2_APPROX, exp2, -148, 127.99f, 0.51 },
-		{ OP_LG2_APPROX, log2, 1e-44f, 0.99f, 0.51 },
-		{ OP_LG2_APPROX, log2, 1.01f, 3e38f, 0.51 },
-		{ OP_TANH_APPROX, tanh, 1e-20f, 30, 0.51 },
-		{ OP_TANH_APPROX, tanh, -30, -1e-20f, 0.51 },
+		{ OP_RCP_APPROX, f_rcp, 1e-30f, 1e30f, 0.51 },     { OP_SQRT_APPROX, sqrt, 1e-40f, 1e38f, 0.51 },
+		{ OP_RSQRT_APPROX, f_rsqrt, 1e-38f, 1e38f, 0.51 }, { OP_EX2_APPROX, exp2, -148, 127.99f, 0.51 },
+		{ OP_LG2_APPROX, log2, 1e-44f, 0.99f, 0.51 },      { OP_LG2_APPROX, log2, 1.01f, 3e38f, 0.51 },
+		{ OP_TANH_APPROX, tanh, 1e-20f, 30, 0.51 },        { OP_TANH_APPROX, tanh, -30, -1e-20f, 0.51 },
 	};
 	for (const struct rig_build *b = rig_builds(); b->name; b++)
 		for (unsigned k = 0; k < sizeof(rows) / sizeof(rows[0]); k++)
 			for (unsigned n = 0; n <= 2000; n++) {
 				/* positive ranges in logarithmic steps, others in linear steps */
-				const double t = n / 2000.0, lo = (double)rows[k].from,
-					     hi = (double)rows[k].to;
-				const float x = (float)(lo > 0 ? lo * pow(hi / lo, t)
-							       : lo + (hi - lo) * t);
-				const double error =
-					error_in_ulp(run_one(b, rows[k].op, 0, x, 0),
-						     rows[k].exact((double)x));
+				const double t = n / 2000.0, lo = (double)rows[k].from, hi = (double)rows[k].to;
+				const float x = (float)(lo > 0 ? lo * pow(hi / lo, t) : lo + (hi - lo) * t);
+				const double error = error_in_ulp(run_one(b, rows[k].op, 0, x, 0), rows[k].exact((double)x));
 				if (error > rows[k].ulp)
-					fail_msg("%s.%s(%a): %g ulp", rig_op_name(rows[k].op),
-						 b->name, (double)x, error);
+					fail_msg("%s.%s(%a): %g ulp", rig_op_name(rows[k].op), b->name, (double)x, error);
 			}
 }
 
@@ -87,24 +83,24 @@ static void sine_and_cosine_errors_are_below_the_ulp_of_one(void **state)
 	(void)state;
 	for (const struct rig_build *b = rig_builds(); b->name; b++)
 		for (int n = -4000; n <= 4000; n++) {
-			const float x = (float)n * 0.00785398f;  /* to 10 pi */
-			assert_true(fabs((double)run_one(b, OP_SIN_APPROX, 0, x, 0) -
-					 sin((double)x)) < 0x1p-24);
-			assert_true(fabs((double)run_one(b, OP_COS_APPROX, 0, x, 0) -
-					 cos((double)x)) < 0x1p-24);
+			const float x = (float)n * 0.00785398f; /* to 10 pi */
+			assert_true(fabs((double)run_one(b, OP_SIN_APPROX, 0, x, 0) - sin((double)x)) < 0x1p-24);
+			assert_true(fabs((double)run_one(b, OP_COS_APPROX, 0, x, 0) - cos((double)x)) < 0x1p-24);
 		}
 }
 
-#define INF 0x7f800000
-#define NEG_INF 0xff800000
-#define QNAN 0x7fffffff
+#define INF      0x7f800000
+#define NEG_INF  0xff800000
+#define QNAN     0x7fffffff
 #define NEG_ZERO 0x80000000
-#define ONE 0x3f800000
+#define ONE      0x3f800000
 
 static void special_values_follow_the_isa(void **state)
 {
 	(void)state;
-	static const struct { unsigned op, flags; uint32_t x, y, d;
+	static const struct {
+		unsigned op, flags;
+		uint32_t x, y, d;
 	} rows[] = {
 		{ OP_RCP_APPROX, 0, 0, 0, INF },
 		{ OP_RCP_APPROX, 0, NEG_ZERO, 0, NEG_INF },
@@ -159,12 +155,9 @@ static void special_values_follow_the_isa(void **state)
 	};
 	for (const struct rig_build *b = rig_builds(); b->name; b++)
 		for (unsigned k = 0; k < sizeof(rows) / sizeof(rows[0]); k++) {
-			const uint64_t d =
-				bits32(run_one(b, rows[k].op, rows[k].flags, f32_of(rows[k].x),
-					       f32_of(rows[k].y)));
+			const uint64_t d = bits32(run_one(b, rows[k].op, rows[k].flags, f32_of(rows[k].x), f32_of(rows[k].y)));
 			if (d != rows[k].d)
-				fail_msg("%s.%s(%#x, %#x) is %#llx, not %#x",
-					 rig_op_name(rows[k].op), b->name, rows[k].x, rows[k].y,
+				fail_msg("%s.%s(%#x, %#x) is %#llx, not %#x", rig_op_name(rows[k].op), b->name, rows[k].x, rows[k].y,
 					 (unsigned long long)d, rows[k].d);
 		}
 }
@@ -172,7 +165,10 @@ static void special_values_follow_the_isa(void **state)
 static void approximate_f64_forms_compute_the_upper_32_bits_and_flush_subnormals(void **state)
 {
 	(void)state;
-	static const struct { unsigned op; uint64_t x, d; } rows[] = {
+	static const struct {
+		unsigned op;
+		uint64_t x, d;
+	} rows[] = {
 		{ OP_RCP_APPROX_F64, 0x4000000000000000, 0x3fe0000000000000 },
 		{ OP_RCP_APPROX_F64, 0x00000000ffffffff, 0x7ff0000000000000 },
 		{ OP_RCP_APPROX_F64, 0xfff0000000000000, 0x8000000000000000 },

@@ -10,18 +10,44 @@
 
 /* ---- references: one bit at a time, as in the ISA's pseudocode ----------------------------------------------- */
 
-static struct { unsigned bits, lut, flags, mode; bool is_signed; } now;
+static struct {
+	unsigned bits, lut, flags, mode;
+	bool is_signed;
+} now;
 
-static uint64_t bit(uint64_t x, unsigned k) { return k < 64 ? x >> k & 1 : 0; }
+static uint64_t bit(uint64_t x, unsigned k)
+{
+	return k < 64 ? x >> k & 1 : 0;
+}
 
 #define REF(name) static uint64_t name(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 #define UNUSED(x) (void)(x)
 
-REF(r_and) { UNUSED(c), UNUSED(e); return a & b; }
-REF(r_or) { UNUSED(c), UNUSED(e); return a | b; }
-REF(r_xor) { UNUSED(c), UNUSED(e); return a ^ b; }
-REF(r_not) { UNUSED(b), UNUSED(c), UNUSED(e); return ~a; }
-REF(r_cnot) { UNUSED(b), UNUSED(c), UNUSED(e); return a == 0; }
+REF(r_and)
+{
+	UNUSED(c), UNUSED(e);
+	return a & b;
+}
+REF(r_or)
+{
+	UNUSED(c), UNUSED(e);
+	return a | b;
+}
+REF(r_xor)
+{
+	UNUSED(c), UNUSED(e);
+	return a ^ b;
+}
+REF(r_not)
+{
+	UNUSED(b), UNUSED(c), UNUSED(e);
+	return ~a;
+}
+REF(r_cnot)
+{
+	UNUSED(b), UNUSED(c), UNUSED(e);
+	return a == 0;
+}
 
 REF(r_shl)
 {
@@ -38,15 +64,12 @@ REF(r_shr)
 	uint64_t d = 0;
 	for (unsigned k = 0; k < now.bits; k++) {
 		const uint64_t from = k + b;
-		d |= (from < now.bits ? bit(a, (unsigned)from)
-		      : now.is_signed ? bit(a, now.bits - 1)
-				      : 0)
-		     << k;
+		d |= (from < now.bits ? bit(a, (unsigned)from) : now.is_signed ? bit(a, now.bits - 1) : 0) << k;
 	}
 	return d;
 }
 
-REF(r_shf)  /* flags: 1 shifts left, 2 wraps the amount */
+REF(r_shf) /* flags: 1 shifts left, 2 wraps the amount */
 {
 	UNUSED(e);
 	const unsigned by = now.flags & 2 ? c & 31 : c < 32 ? (unsigned)c : 32;
@@ -79,15 +102,12 @@ REF(r_prmt)
 	return d;
 }
 
-REF(r_prmt_mode)  /* the ISA's tables: the byte selected for b3 b2 b1 b0 */
+REF(r_prmt_mode) /* the ISA's tables: the byte selected for b3 b2 b1 b0 */
 {
 	static const char *const tables[][4] = {
-		[PRMT_F4E] = { "3210", "4321", "5432", "6543" },
-		[PRMT_B4E] = { "5670", "6701", "7012", "0123" },
-		[PRMT_RC8] = { "0000", "1111", "2222", "3333" },
-		[PRMT_ECL] = { "3210", "3211", "3222", "3333" },
-		[PRMT_ECR] = { "0000", "1110", "2210", "3210" },
-		[PRMT_RC16] = { "1010", "3232", "1010", "3232" },
+		[PRMT_F4E] = { "3210", "4321", "5432", "6543" }, [PRMT_B4E] = { "5670", "6701", "7012", "0123" },
+		[PRMT_RC8] = { "0000", "1111", "2222", "3333" }, [PRMT_ECL] = { "3210", "3211", "3222", "3333" },
+		[PRMT_ECR] = { "0000", "1110", "2210", "3210" }, [PRMT_RC16] = { "1010", "3232", "1010", "3232" },
 	};
 	uint64_t selector = 0;
 	for (unsigned k = 0; k < 4; k++)
@@ -119,7 +139,7 @@ REF(r_brev)
 		d |= bit(a, k) << (now.bits - 1 - k);
 	return d;
 }
-REF(r_bfind)  /* the ISA's loop */
+REF(r_bfind) /* the ISA's loop */
 {
 	UNUSED(b), UNUSED(c), UNUSED(e);
 	const unsigned msb = now.bits - 1;
@@ -144,15 +164,12 @@ REF(r_fns)
 			return (uint64_t)pos;
 	return UINT64_MAX;
 }
-REF(r_bfe)  /* the ISA's loop; beyond 255 as observed on sm_90 */
+REF(r_bfe) /* the ISA's loop; beyond 255 as observed on sm_90 */
 {
 	UNUSED(e);
 	const uint64_t cap = now.bits == 64 ? UINT32_MAX : 0xff, pos = b & cap, len = c & cap;
 	const unsigned msb = now.bits - 1;
-	const uint64_t sbit =
-		!now.is_signed || len == 0
-			? 0
-			: bit(a, pos + len - 1 < msb ? (unsigned)(pos + len - 1) : msb);
+	const uint64_t sbit = !now.is_signed || len == 0 ? 0 : bit(a, pos + len - 1 < msb ? (unsigned)(pos + len - 1) : msb);
 	uint64_t d = 0;
 	for (unsigned k = 0; k <= msb; k++)
 		d |= (k < len && pos + k <= msb ? bit(a, (unsigned)pos + k) : sbit) << k;
@@ -183,10 +200,7 @@ REF(r_szext)
 	const uint64_t n = now.flags ? b & 31 : b;
 	uint64_t d = 0;
 	for (unsigned k = 0; k < 32; k++)
-		d |= (k < n                ? bit(a, k)
-		      : now.is_signed && n ? bit(a, (unsigned)n - 1)
-					   : 0)
-		     << k;
+		d |= (k < n ? bit(a, k) : now.is_signed && n ? bit(a, (unsigned)n - 1) : 0) << k;
 	return d;
 }
 
@@ -199,8 +213,7 @@ REF(r_dp4a)
 {
 	UNUSED(e);
 	for (unsigned k = 0; k < 4; k++)
-		c += (uint64_t)(part(a, k, 8, now.flags & DP_A_SIGNED) *
-				part(b, k, 8, now.flags & DP_B_SIGNED));
+		c += (uint64_t)(part(a, k, 8, now.flags & DP_A_SIGNED) * part(b, k, 8, now.flags & DP_B_SIGNED));
 	return c;
 }
 REF(r_dp2a)
@@ -208,29 +221,20 @@ REF(r_dp2a)
 	UNUSED(e);
 	for (unsigned k = 0; k < 2; k++)
 		c += (uint64_t)(part(a, k, 16, now.flags & DP_A_SIGNED) *
-				part(b, k + (now.flags & DP_HI ? 2 : 0), 8,
-				     now.flags & DP_B_SIGNED));
+				part(b, k + (now.flags & DP_HI ? 2 : 0), 8, now.flags & DP_B_SIGNED));
 	return c;
 }
 
 /* ---- checks ------------------------------------------------------------------------------------------- */
 
-static const uint64_t amounts[] = {
-	0,  1,  7,  8,   15,  16,  17,  31,  32,         33,
-	63, 64, 65, 100, 127, 128, 255, 256, 0x80000000, 0xffffffff
-};
-static const uint64_t words[] = { 0,          1,          0x80000000, 0xffffffff,
-				  0x12345678, 0xdeadbeef, 0x0000ffff, 0x80ff7f01 };
+static const uint64_t amounts[] = { 0, 1, 7, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 100, 127, 128, 255, 256, 0x80000000, 0xffffffff };
+static const uint64_t words[] = { 0, 1, 0x80000000, 0xffffffff, 0x12345678, 0xdeadbeef, 0x0000ffff, 0x80ff7f01 };
 
-static void check(unsigned op, unsigned d_bits, unsigned bits, unsigned sources,
-		  reference_fn *reference)
+static void check(unsigned op, unsigned d_bits, unsigned bits, unsigned sources, reference_fn *reference)
 {
-	struct op_case t = { .op = op,
-			     .flags = now.flags,
-			     .n = now.mode,
-			     .imm = (int64_t)now.lut,
-			     .d_bits = d_bits,
-			     .reference = reference };
+	struct op_case t = {
+		.op = op, .flags = now.flags, .n = now.mode, .imm = (int64_t)now.lut, .d_bits = d_bits, .reference = reference
+	};
 	for (unsigned k = 0; k < sources; k++) {
 		t.bits[k] = bits;
 		t.values[k] = k < 2 && sources < 3 ? LIST(int_values) : LIST(words);
@@ -238,16 +242,12 @@ static void check(unsigned op, unsigned d_bits, unsigned bits, unsigned sources,
 	check_op(&t);
 }
 
-static void with_amounts(unsigned op, unsigned bits, unsigned wide, unsigned narrow,
-			 reference_fn *reference)
+static void with_amounts(unsigned op, unsigned bits, unsigned wide, unsigned narrow, reference_fn *reference)
 {
-	struct op_case t = {
-		.op = op, .flags = now.flags, .d_bits = bits, .reference = reference
-	};
+	struct op_case t = { .op = op, .flags = now.flags, .d_bits = bits, .reference = reference };
 	for (unsigned k = 0; k < wide + narrow; k++) {
 		t.bits[k] = k < wide ? bits : 32;
-		t.values[k] =
-			k < wide ? (wide == 1 ? LIST(int_values) : LIST(words)) : LIST(amounts);
+		t.values[k] = k < wide ? (wide == 1 ? LIST(int_values) : LIST(words)) : LIST(amounts);
 	}
 	check_op(&t);
 }
@@ -256,8 +256,11 @@ static void logic_is_bitwise_in_every_width(void **state)
 {
 	(void)state;
 #define WIDTH(n) \
-	check(OP_AND_##n, n, n, 2, r_and); check(OP_OR_##n, n, n, 2, r_or); check(OP_XOR_##n, n, n, 2, r_xor); \
-	check(OP_NOT_##n, n, n, 1, r_not); check(OP_CNOT_##n, n, n, 1, r_cnot);
+	check(OP_AND_##n, n, n, 2, r_and); \
+	check(OP_OR_##n, n, n, 2, r_or); \
+	check(OP_XOR_##n, n, n, 2, r_xor); \
+	check(OP_NOT_##n, n, n, 1, r_not); \
+	check(OP_CNOT_##n, n, n, 1, r_cnot);
 	WIDTH(16) WIDTH(32) WIDTH(64)
 }
 
@@ -267,21 +270,17 @@ static void shifts_beyond_the_width_clamp(void **state)
 	for (unsigned k = 0; k < 3; k++) {
 		now.bits = 16u << k;
 		now.is_signed = false;
-		with_amounts((unsigned[]){ OP_SHL_16, OP_SHL_32, OP_SHL_64 }[k], now.bits, 1, 1,
-			     r_shl);
-		with_amounts((unsigned[]){ OP_SHR_U16, OP_SHR_U32, OP_SHR_U64 }[k], now.bits, 1,
-			     1, r_shr);
+		with_amounts((unsigned[]){ OP_SHL_16, OP_SHL_32, OP_SHL_64 }[k], now.bits, 1, 1, r_shl);
+		with_amounts((unsigned[]){ OP_SHR_U16, OP_SHR_U32, OP_SHR_U64 }[k], now.bits, 1, 1, r_shr);
 		now.is_signed = true;
-		with_amounts((unsigned[]){ OP_SHR_S16, OP_SHR_S32, OP_SHR_S64 }[k], now.bits, 1,
-			     1, r_shr);
+		with_amounts((unsigned[]){ OP_SHR_S16, OP_SHR_S32, OP_SHR_S64 }[k], now.bits, 1, 1, r_shr);
 	}
 }
 
 static void funnel_shifts_use_both_words(void **state)
 {
 	(void)state;
-	static const unsigned ops[] = { OP_SHF_R_CLAMP, OP_SHF_L_CLAMP, OP_SHF_R_WRAP,
-					OP_SHF_L_WRAP };
+	static const unsigned ops[] = { OP_SHF_R_CLAMP, OP_SHF_L_CLAMP, OP_SHF_R_WRAP, OP_SHF_L_WRAP };
 	for (now.flags = 0; now.flags < 4; now.flags++)
 		with_amounts(ops[now.flags], 32, 2, 1, r_shf);
 	now.flags = 0;
@@ -307,10 +306,10 @@ static void lop3_combines_with_a_predicate(void **state)
 			rig_set(r, SLOT_E, l, 1, l >> 1 & 1);
 			rig_set(r, SLOT_D2, l, 1, 0);
 		}
-		rig_run(r, b, OP_LOP3_OR, 0, 0, 0x80);  /* a & b & c is 0: 5 & 4 & 1 */
+		rig_run(r, b, OP_LOP3_OR, 0, 0, 0x80); /* a & b & c is 0: 5 & 4 & 1 */
 		for (unsigned l = 0; l < LANES; l++)
 			assert_int_equal(rig_get(r, SLOT_D2, l, 1), l < 16 && (l >> 1 & 1));
-		rig_run(r, b, OP_LOP3_AND, 0, 0, 0xfe);  /* a | b | c is never 0 */
+		rig_run(r, b, OP_LOP3_AND, 0, 0, 0xfe); /* a | b | c is never 0 */
 		for (unsigned l = 0; l < LANES; l++)
 			assert_int_equal(rig_get(r, SLOT_D2, l, 1), l < 16 && (l >> 1 & 1));
 	}
@@ -319,8 +318,7 @@ static void lop3_combines_with_a_predicate(void **state)
 static void prmt_selects_bytes_and_signs(void **state)
 {
 	(void)state;
-	static const uint64_t selectors[] = { 0x3210, 0x7654, 0x0123,    0xfedc,
-					      0x8080, 0x1b8d, 0xffff1234 };
+	static const uint64_t selectors[] = { 0x3210, 0x7654, 0x0123, 0xfedc, 0x8080, 0x1b8d, 0xffff1234 };
 	struct op_case t = { .op = OP_PRMT,
 			     .d_bits = 32,
 			     .bits = { 32, 32, 32 },
@@ -352,14 +350,10 @@ static void bits_are_counted_and_found(void **state)
 		for (unsigned k = 0; k < 4; k++) {
 			now.bits = k < 2 ? 32 : 64;
 			now.is_signed = k & 1;
-			check((unsigned[]){ OP_BFIND_U32, OP_BFIND_S32, OP_BFIND_U64,
-					    OP_BFIND_S64 }[k],
-			      32, now.bits, 1, r_bfind);
+			check((unsigned[]){ OP_BFIND_U32, OP_BFIND_S32, OP_BFIND_U64, OP_BFIND_S64 }[k], 32, now.bits, 1, r_bfind);
 		}
 	now.flags = 0;
-	static const uint64_t offsets[] = {
-		0, 1, 2, 5, 31, 32, 0xffffffff, 0xfffffffe, 0xfffffff0, 0x80000000
-	};
+	static const uint64_t offsets[] = { 0, 1, 2, 5, 31, 32, 0xffffffff, 0xfffffffe, 0xfffffff0, 0x80000000 };
 	const struct op_case t = { .op = OP_FNS,
 				   .d_bits = 32,
 				   .bits = { 32, 32, 32 },
@@ -374,8 +368,7 @@ static void bit_fields_follow_the_isa_beyond_the_top(void **state)
 	for (unsigned k = 0; k < 4; k++) {
 		now.bits = k < 2 ? 32 : 64;
 		now.is_signed = k & 1;
-		with_amounts((unsigned[]){ OP_BFE_U32, OP_BFE_S32, OP_BFE_U64, OP_BFE_S64 }[k],
-			     now.bits, 1, 2, r_bfe);
+		with_amounts((unsigned[]){ OP_BFE_U32, OP_BFE_S32, OP_BFE_U64, OP_BFE_S64 }[k], now.bits, 1, 2, r_bfe);
 	}
 	now.bits = 32;
 	with_amounts(OP_BFI_32, 32, 2, 2, r_bfi);
@@ -412,38 +405,22 @@ static void the_carry_propagates_through_a_chain(void **state)
 {
 	(void)state;
 	const uint128 ones = ~(uint128)0;
-	const uint128 values[] = { 0,
-				   1,
-				   ones,
-				   ones - 1,
-				   ones >> 1,
-				   (uint128)1 << 64,
-				   ((uint128)1 << 96) - 1,
-				   (uint128)0xdeadbeef << 40 };
+	const uint128 values[] = { 0, 1, ones, ones - 1, ones >> 1, (uint128)1 << 64, ((uint128)1 << 96) - 1, (uint128)0xdeadbeef << 40 };
 	for (const struct rig_build *b = rig_builds(); b->name; b++)
 		for (unsigned k = 0; k < 64; k++)
 			for (unsigned bits = 32; bits <= 64; bits += 32)
 				for (unsigned sub = 0; sub < 2; sub++) {
-					const uint128 x = values[k & 7], y = values[k >> 3],
-						      want = sub ? x - y : x + y;
-					const unsigned op =
-						bits == 32 ? (sub ? OP_SUBC_32 : OP_ADDC_32)
-							   : (sub ? OP_SUBC_64 : OP_ADDC_64);
+					const uint128 x = values[k & 7], y = values[k >> 3], want = sub ? x - y : x + y;
+					const unsigned op = bits == 32 ? (sub ? OP_SUBC_32 : OP_ADDC_32) : (sub ? OP_SUBC_64 : OP_ADDC_64);
 					struct rig *r = rig_reset(0x00010000);
 					r->w.cc = 0xfffeffff;
 					for (unsigned at = 0; at < 128; at += bits) {
-						rig_set(r, SLOT_A, 16, bits,
-							(uint64_t)(x >> at));
-						rig_set(r, SLOT_B, 16, bits,
-							(uint64_t)(y >> at));
-						rig_run(r, b, op,
-							at ? CARRY_IN | CARRY_OUT : CARRY_OUT,
-							0, 0);
-						assert_int_equal(
-							rig_get(r, SLOT_D, 16, bits),
-							cut((uint64_t)(want >> at), bits));
+						rig_set(r, SLOT_A, 16, bits, (uint64_t)(x >> at));
+						rig_set(r, SLOT_B, 16, bits, (uint64_t)(y >> at));
+						rig_run(r, b, op, at ? CARRY_IN | CARRY_OUT : CARRY_OUT, 0, 0);
+						assert_int_equal(rig_get(r, SLOT_D, 16, bits), cut((uint64_t)(want >> at), bits));
 					}
-					assert_int_equal(r->w.cc & ~0x10000u, 0xfffeffff);  /* other lanes: kept */
+					assert_int_equal(r->w.cc & ~0x10000u, 0xfffeffff); /* other lanes: kept */
 				}
 }
 
@@ -453,17 +430,13 @@ static void sums_and_differences_share_one_carry(void **state)
 {
 	static const struct {
 		unsigned first, second;
-		uint32_t a, b, c, d, want;      /* a op b sets the carry, c op d reads it */
+		uint32_t a, b, c, d, want; /* a op b sets the carry, c op d reads it */
 	} rows[] = {
-		{ OP_SUBC_32, OP_ADDC_32, 0, 0, 5, 9, 15 },  /* no borrow */
-		{ OP_SUBC_32, OP_ADDC_32, 0, 1, 5, 9, 14 },
-		{ OP_SUBC_32, OP_SUBC_32, 5, 1, 9, 5, 4 },
-		{ OP_SUBC_32, OP_SUBC_32, 1, 5, 9, 5, 3 },
-		{ OP_ADDC_32, OP_SUBC_32, 0, 0, 9, 5, 3 },
-		{ OP_ADDC_32, OP_SUBC_32, UINT32_MAX, 1, 9, 5, 4 },
-		{ OP_ADDC_32, OP_ADDC_32, UINT32_MAX, 1, 9, 5, 15 },
-		{ OP_SUBC_32, OP_MADC_LO_32, 7, 7, 9, 5, 46 },
-		{ OP_SUBC_32, OP_MADC_LO_32, 7, 8, 9, 5, 45 },
+		{ OP_SUBC_32, OP_ADDC_32, 0, 0, 5, 9, 15 }, /* no borrow */
+		{ OP_SUBC_32, OP_ADDC_32, 0, 1, 5, 9, 14 },         { OP_SUBC_32, OP_SUBC_32, 5, 1, 9, 5, 4 },
+		{ OP_SUBC_32, OP_SUBC_32, 1, 5, 9, 5, 3 },          { OP_ADDC_32, OP_SUBC_32, 0, 0, 9, 5, 3 },
+		{ OP_ADDC_32, OP_SUBC_32, UINT32_MAX, 1, 9, 5, 4 }, { OP_ADDC_32, OP_ADDC_32, UINT32_MAX, 1, 9, 5, 15 },
+		{ OP_SUBC_32, OP_MADC_LO_32, 7, 7, 9, 5, 46 },      { OP_SUBC_32, OP_MADC_LO_32, 7, 8, 9, 5, 45 },
 	};
 
 	(void)state;
@@ -489,8 +462,7 @@ static void madc_multiplies_wide_numbers(void **state)
 	for (const struct rig_build *b = rig_builds(); b->name; b++) {
 		struct rig *r = rig_reset(1);
 		r->w.cc = 0;
-		const uint64_t x = 0xfedcba9876543210, y = 0xffffffff00000001,
-			       z = 0x8000000180000001;
+		const uint64_t x = 0xfedcba9876543210, y = 0xffffffff00000001, z = 0x8000000180000001;
 		rig_set(r, SLOT_A, 0, 64, x);
 		rig_set(r, SLOT_B, 0, 64, y);
 		rig_set(r, SLOT_C, 0, 64, z);

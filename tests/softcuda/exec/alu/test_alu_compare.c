@@ -10,7 +10,9 @@
 
 #include "tests/softcuda/exec/alu/alu_rig.h"
 
-static struct { unsigned cmp, kind; } now;  /* kind: 0 unsigned, 1 signed, 2 float; width: now_bits */
+static struct {
+	unsigned cmp, kind;
+} now; /* kind: 0 unsigned, 1 signed, 2 float; width: now_bits */
 static unsigned now_bits;
 
 static double as_float(uint64_t x)
@@ -31,7 +33,7 @@ static int order(uint64_t a, uint64_t b)
 		return isnan(x) || isnan(y) ? 2 : x < y ? -1 : x > y;
 	}
 	const uint64_t flip = now.kind == 1 ? (uint64_t)1 << (now_bits - 1) : 0;
-	return (a ^ flip) < (b ^ flip) ? -1 : (a ^ flip) > (b ^ flip);
+	return (a ^ flip)<(b ^ flip) ? -1 : (a ^ flip)>(b ^ flip);
 }
 
 static uint64_t holds(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
@@ -39,33 +41,44 @@ static uint64_t holds(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 	(void)c, (void)e;
 	const int o = order(a, b);
 	switch (now.cmp) {
-	case CMP_EQ: return o == 0;
-	case CMP_NE: return o == -1 || o == 1;
-	case CMP_LT: return o == -1;
-	case CMP_LE: return o == -1 || o == 0;
-	case CMP_GT: return o == 1;
-	case CMP_GE: return o == 1 || o == 0;
-	case CMP_EQU: return o == 0 || o == 2;
-	case CMP_NEU: return o != 0;
-	case CMP_LTU: return o == -1 || o == 2;
-	case CMP_LEU: return o != 1;
-	case CMP_GTU: return o == 1 || o == 2;
-	case CMP_GEU: return o != -1;
-	case CMP_NUM: return o != 2;
-	default: return o == 2;
+	case CMP_EQ:
+		return o == 0;
+	case CMP_NE:
+		return o == -1 || o == 1;
+	case CMP_LT:
+		return o == -1;
+	case CMP_LE:
+		return o == -1 || o == 0;
+	case CMP_GT:
+		return o == 1;
+	case CMP_GE:
+		return o == 1 || o == 0;
+	case CMP_EQU:
+		return o == 0 || o == 2;
+	case CMP_NEU:
+		return o != 0;
+	case CMP_LTU:
+		return o == -1 || o == 2;
+	case CMP_LEU:
+		return o != 1;
+	case CMP_GTU:
+		return o == 1 || o == 2;
+	case CMP_GEU:
+		return o != -1;
+	case CMP_NUM:
+		return o != 2;
+	default:
+		return o == 2;
 	}
 }
 
-static const struct { unsigned plain, setp, set, bits, kind;
+static const struct {
+	unsigned plain, setp, set, bits, kind;
 } types[] = {
-	{ OP_SETP_EQ_U16, OP_SETP_ANY_16, OP_SET_ANY_16, 16, 0 },
-	{ OP_SETP_EQ_S16, OP_SETP_ANY_16, OP_SET_ANY_16, 16, 1 },
-	{ OP_SETP_EQ_U32, OP_SETP_ANY_32, OP_SET_ANY_32, 32, 0 },
-	{ OP_SETP_EQ_S32, OP_SETP_ANY_32, OP_SET_ANY_32, 32, 1 },
-	{ OP_SETP_EQ_U64, OP_SETP_ANY_64, OP_SET_ANY_64, 64, 0 },
-	{ OP_SETP_EQ_S64, OP_SETP_ANY_64, OP_SET_ANY_64, 64, 1 },
-	{ OP_SETP_EQ_F32, OP_SETP_ANY_32, OP_SET_ANY_32, 32, 2 },
-	{ OP_SETP_EQ_F64, OP_SETP_ANY_64, OP_SET_ANY_64, 64, 2 },
+	{ OP_SETP_EQ_U16, OP_SETP_ANY_16, OP_SET_ANY_16, 16, 0 }, { OP_SETP_EQ_S16, OP_SETP_ANY_16, OP_SET_ANY_16, 16, 1 },
+	{ OP_SETP_EQ_U32, OP_SETP_ANY_32, OP_SET_ANY_32, 32, 0 }, { OP_SETP_EQ_S32, OP_SETP_ANY_32, OP_SET_ANY_32, 32, 1 },
+	{ OP_SETP_EQ_U64, OP_SETP_ANY_64, OP_SET_ANY_64, 64, 0 }, { OP_SETP_EQ_S64, OP_SETP_ANY_64, OP_SET_ANY_64, 64, 1 },
+	{ OP_SETP_EQ_F32, OP_SETP_ANY_32, OP_SET_ANY_32, 32, 2 }, { OP_SETP_EQ_F64, OP_SETP_ANY_64, OP_SET_ANY_64, 64, 2 },
 };
 enum { N_TYPES = sizeof(types) / sizeof(types[0]) };
 
@@ -73,14 +86,10 @@ static struct op_case case_of(unsigned k)
 {
 	now.kind = types[k].kind;
 	now_bits = types[k].bits;
-	const struct operands list = now.kind < 2     ? LIST(int_values)
-				     : now_bits == 32 ? LIST(f32_values)
-						      : LIST(f64_values);
-	return (struct op_case){ .op = types[k].plain,
-				 .d_bits = 1,
-				 .bits = { now_bits, now_bits },
-				 .values = { list, list },
-				 .reference = holds };
+	const struct operands list = now.kind < 2 ? LIST(int_values) : now_bits == 32 ? LIST(f32_values) : LIST(f64_values);
+	return (struct op_case){
+		.op = types[k].plain, .d_bits = 1, .bits = { now_bits, now_bits }, .values = { list, list }, .reference = holds
+	};
 }
 
 static void plain_comparisons_handle_sign_and_nan(void **state)
@@ -117,8 +126,7 @@ static void every_comparison_combines_with_a_predicate(void **state)
 	(void)state;
 	static reference_fn *const refs[] = { holds, anded, ored, xored };
 	for (unsigned k = 0; k < N_TYPES; k++)
-		for (now.cmp = CMP_EQ; now.cmp <= (types[k].kind == 2 ? CMP_NAN : CMP_GE);
-		     now.cmp++)
+		for (now.cmp = CMP_EQ; now.cmp <= (types[k].kind == 2 ? CMP_NAN : CMP_GE); now.cmp++)
 			for (unsigned combine = 0; combine < 4; combine++) {
 				struct op_case t = case_of(k);
 				t.op = types[k].setp;
@@ -196,12 +204,18 @@ static uint64_t property(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 	const double x = as_float(a);
 	const double least = now_bits == 32 ? 0x1p-126 : 0x1p-1022;
 	switch (now.cmp) {
-	case TEST_FINITE: return isfinite(x) ? 1u : 0u;
-	case TEST_INFINITE: return isinf(x) ? 1u : 0u;
-	case TEST_NUMBER: return isnan(x) ? 0u : 1u;
-	case TEST_NOTANUMBER: return isnan(x) ? 1u : 0u;
-	case TEST_NORMAL: return isfinite(x) && (x == 0 || fabs(x) >= least) ? 1u : 0u;
-	default: return x != 0 && fabs(x) < least ? 1u : 0u;
+	case TEST_FINITE:
+		return isfinite(x) ? 1u : 0u;
+	case TEST_INFINITE:
+		return isinf(x) ? 1u : 0u;
+	case TEST_NUMBER:
+		return isnan(x) ? 0u : 1u;
+	case TEST_NOTANUMBER:
+		return isnan(x) ? 1u : 0u;
+	case TEST_NORMAL:
+		return isfinite(x) && (x == 0 || fabs(x) >= least) ? 1u : 0u;
+	default:
+		return x != 0 && fabs(x) < least ? 1u : 0u;
 	}
 }
 
@@ -210,15 +224,12 @@ static void testp_treats_zero_as_normal(void **state)
 	(void)state;
 	for (now.cmp = TEST_FINITE; now.cmp <= TEST_SUBNORMAL; now.cmp++)
 		for (now_bits = 32; now_bits <= 64; now_bits += 32) {
-			const struct op_case t = {
-				.op = now_bits == 32 ? OP_TESTP_F32 : OP_TESTP_F64,
-				.n = now.cmp,
-				.d_bits = 1,
-				.bits = { now_bits },
-				.reference = property,
-				.values = { now_bits == 32 ? LIST(f32_values)
-							   : LIST(f64_values) }
-			};
+			const struct op_case t = { .op = now_bits == 32 ? OP_TESTP_F32 : OP_TESTP_F64,
+						   .n = now.cmp,
+						   .d_bits = 1,
+						   .bits = { now_bits },
+						   .reference = property,
+						   .values = { now_bits == 32 ? LIST(f32_values) : LIST(f64_values) } };
 			check_op(&t);
 		}
 }
@@ -261,8 +272,7 @@ static void selp_and_slct_select_a_or_b(void **state)
 				     .d_bits = bits,
 				     .bits = { bits, bits, 1 },
 				     .reference = by_predicate,
-				     .values = { LIST(few), LIST(int_values),
-						 LIST(bool_values) } };
+				     .values = { LIST(few), LIST(int_values), LIST(bool_values) } };
 		check_op(&t);
 		t.bits[2] = 32;
 		t.op = OP_SLCT_S32_16 + k;
@@ -276,11 +286,9 @@ static void selp_and_slct_select_a_or_b(void **state)
 			t.flags = slct_ftz ? FLAG_FTZ : 0;
 			check_op(&t);
 		}
-		const struct op_case move = { .op = OP_MOV_16 + k,
-					      .d_bits = bits,
-					      .bits = { bits },
-					      .reference = same,
-					      .values = { LIST(int_values) } };
+		const struct op_case move = {
+			.op = OP_MOV_16 + k, .d_bits = bits, .bits = { bits }, .reference = same, .values = { LIST(int_values) }
+		};
 		check_op(&move);
 	}
 }
@@ -309,7 +317,9 @@ static uint64_t p_not(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 static void logic_on_predicates_is_bitwise(void **state)
 {
 	(void)state;
-	static const struct { unsigned op, sources; reference_fn *f;
+	static const struct {
+		unsigned op, sources;
+		reference_fn *f;
 	} ops[] = {
 		{ OP_AND_PRED, 2, p_and }, { OP_OR_PRED, 2, p_or },  { OP_XOR_PRED, 2, p_xor },
 		{ OP_NOT_PRED, 1, p_not }, { OP_MOV_PRED, 1, same },
@@ -328,51 +338,40 @@ static void logic_on_predicates_is_bitwise(void **state)
 static void vectors_pack_and_unpack(void **state)
 {
 	(void)state;
-	static const struct { unsigned pack, unpack, parts, part_bits, whole_bits;
+	static const struct {
+		unsigned pack, unpack, parts, part_bits, whole_bits;
 	} kinds[] = {
-		{ OP_PACK_2X8, OP_UNPACK_2X8, 2, 8, 16 },
-		{ OP_PACK_4X8, OP_UNPACK_4X8, 4, 8, 32 },
-		{ OP_PACK_2X16, OP_UNPACK_2X16, 2, 16, 32 },
-		{ OP_PACK_4X16, OP_UNPACK_4X16, 4, 16, 64 },
+		{ OP_PACK_2X8, OP_UNPACK_2X8, 2, 8, 16 },    { OP_PACK_4X8, OP_UNPACK_4X8, 4, 8, 32 },
+		{ OP_PACK_2X16, OP_UNPACK_2X16, 2, 16, 32 }, { OP_PACK_4X16, OP_UNPACK_4X16, 4, 16, 64 },
 		{ OP_PACK_2X32, OP_UNPACK_2X32, 2, 32, 64 },
 	};
 	opref list[4] = { RIG_REF(1), RIG_REF(2), RIG_REF(3), RIG_REF(4) };
 	for (const struct rig_build *b = rig_builds(); b->name; b++)
 		for (unsigned k = 0; k < 5; k++) {
-			const unsigned slot_bits =
-				kinds[k].part_bits == 8 ? 16 : kinds[k].part_bits;
+			const unsigned slot_bits = kinds[k].part_bits == 8 ? 16 : kinds[k].part_bits;
 			struct rig *r = rig_reset(0xfffffff0);
 			r->w.bank[BANK_CONSTS] = (uint8_t *)list;
 			for (unsigned l = 0; l < LANES; l++)
 				for (unsigned p = 0; p < kinds[k].parts; p++)
-					rig_set(r, 1 + p, l, slot_bits,
-						0xfedcba9876543210 + 0x1111 * (l + 40 * p));
-			const struct insn pack = { .d = RIG_REF(0),
-						   .a = OPREF(BANK_CONSTS, 0),
-						   .n = (uint8_t)kinds[k].parts };
+					rig_set(r, 1 + p, l, slot_bits, 0xfedcba9876543210 + 0x1111 * (l + 40 * p));
+			const struct insn pack = { .d = RIG_REF(0), .a = OPREF(BANK_CONSTS, 0), .n = (uint8_t)kinds[k].parts };
 			b->table[kinds[k].pack - OP_ALU_FIRST](&r->w, &pack);
 			for (unsigned l = 0; l < LANES; l++) {
 				uint64_t whole = 0;
 				for (unsigned p = 0; p < kinds[k].parts; p++)
-					whole |= cut(0xfedcba9876543210 + 0x1111 * (l + 40 * p),
-						     kinds[k].part_bits)
+					whole |= cut(0xfedcba9876543210 + 0x1111 * (l + 40 * p), kinds[k].part_bits)
 						 << p * kinds[k].part_bits;
 				assert_true(rig_get(r, 0, l, kinds[k].whole_bits) ==
-					    cut(l < 4 ? 0x5a5a5a5a5a5a5a5a : whole,
-						kinds[k].whole_bits));
+					    cut(l < 4 ? 0x5a5a5a5a5a5a5a5a : whole, kinds[k].whole_bits));
 			}
 			memset(r->slots + SLOT_BYTES, 0x77, 4 * SLOT_BYTES);
-			const struct insn unpack = { .d = OPREF(BANK_CONSTS, 0),
-						     .a = RIG_REF(0),
-						     .n = (uint8_t)kinds[k].parts };
+			const struct insn unpack = { .d = OPREF(BANK_CONSTS, 0), .a = RIG_REF(0), .n = (uint8_t)kinds[k].parts };
 			b->table[kinds[k].unpack - OP_ALU_FIRST](&r->w, &unpack);
 			for (unsigned l = 0; l < LANES; l++)
 				for (unsigned p = 0; p < kinds[k].parts; p++)
 					assert_true(rig_get(r, 1 + p, l, slot_bits) ==
 						    (l < 4 ? cut(0x7777777777777777, slot_bits)
-							   : cut(0xfedcba9876543210 +
-									 0x1111 * (l + 40 * p),
-								 kinds[k].part_bits)));
+							   : cut(0xfedcba9876543210 + 0x1111 * (l + 40 * p), kinds[k].part_bits)));
 		}
 }
 
@@ -387,13 +386,9 @@ static void words_of_128_bits_move_pack_and_unpack(void **state)
 			rig_set(r, 2, l, 64, 0x1000 + l);
 			rig_set(r, 3, l, 64, 0x2000 + l);
 		}
-		const struct insn pack = { .d = RIG_REF(0),
-					   .a = OPREF(BANK_CONSTS, 0),
-					   .n = 2 };
+		const struct insn pack = { .d = RIG_REF(0), .a = OPREF(BANK_CONSTS, 0), .n = 2 };
 		const struct insn move = { .d = RIG_REF(4), .a = RIG_REF(0) };
-		const struct insn unpack = { .d = OPREF(BANK_CONSTS, 0),
-					     .a = RIG_REF(4),
-					     .n = 2 };
+		const struct insn unpack = { .d = OPREF(BANK_CONSTS, 0), .a = RIG_REF(4), .n = 2 };
 		b->table[OP_PACK_2X64 - OP_ALU_FIRST](&r->w, &pack);
 		b->table[OP_MOV_128 - OP_ALU_FIRST](&r->w, &move);
 		memset(r->slots + 2 * SLOT_BYTES, 0, 2 * SLOT_BYTES);

@@ -18,22 +18,36 @@ static struct conversion now;
 static unsigned slot_bits(unsigned kind)
 {
 	switch (kind) {
-	case KIND_U64: case KIND_S64: case KIND_F64: return 64;
-	case KIND_U32: case KIND_S32: case KIND_F32: case KIND_TF32: return 32;
-	default: return 16;
+	case KIND_U64:
+	case KIND_S64:
+	case KIND_F64:
+		return 64;
+	case KIND_U32:
+	case KIND_S32:
+	case KIND_F32:
+	case KIND_TF32:
+		return 32;
+	default:
+		return 16;
 	}
 }
 
-static bool is_int(unsigned kind) { return kind < KIND_F16; }
-static unsigned int_bits(unsigned kind) { return 8u << kind / 2; }
-static bool int_signed(unsigned kind) { return kind & 1; }
+static bool is_int(unsigned kind)
+{
+	return kind < KIND_F16;
+}
+static unsigned int_bits(unsigned kind)
+{
+	return 8u << kind / 2;
+}
+static bool int_signed(unsigned kind)
+{
+	return kind & 1;
+}
 
 static const struct small *small_of(unsigned kind)
 {
-	return kind == KIND_F16    ? &small_f16
-	       : kind == KIND_BF16 ? &small_bf16
-	       : kind == KIND_E4M3 ? &small_e4m3
-				   : &small_e5m2;
+	return kind == KIND_F16 ? &small_f16 : kind == KIND_BF16 ? &small_bf16 : kind == KIND_E4M3 ? &small_e4m3 : &small_e5m2;
 }
 
 static double float_source(uint64_t a)
@@ -44,11 +58,12 @@ static double float_source(uint64_t a)
 	memcpy(&f, &u, sizeof(f));
 	memcpy(&d, &a, sizeof(d));
 	switch (now.from) {
-	case KIND_F64: return d;
+	case KIND_F64:
+		return d;
 	case KIND_F32:
-		return now.ftz && fpclassify(f) == FP_SUBNORMAL ? copysign(0, (double)f)
-								: (double)f;
-	default: return small_value(small_of(now.from), (uint32_t)a);
+		return now.ftz && fpclassify(f) == FP_SUBNORMAL ? copysign(0, (double)f) : (double)f;
+	default:
+		return small_value(small_of(now.from), (uint32_t)a);
 	}
 }
 
@@ -56,17 +71,20 @@ static int128 int_source(uint64_t a)
 {
 	const unsigned bits = int_bits(now.from);
 	a = cut(a, bits);
-	return int_signed(now.from) && a >> (bits - 1) ? (int128)a - ((int128)1 << bits)
-						       : (int128)a;
+	return int_signed(now.from) && a >> (bits - 1) ? (int128)a - ((int128)1 << bits) : (int128)a;
 }
 
 static double integral(double x, unsigned round)
 {
 	switch (round) {
-	case CONVERT_RNI: return rint(x);
-	case CONVERT_RMI: return floor(x);
-	case CONVERT_RPI: return ceil(x);
-	default: return trunc(x);
+	case CONVERT_RNI:
+		return rint(x);
+	case CONVERT_RMI:
+		return floor(x);
+	case CONVERT_RPI:
+		return ceil(x);
+	default:
+		return trunc(x);
 	}
 }
 
@@ -74,7 +92,7 @@ static uint64_t to_slot(int128 x)
 {
 	const unsigned bits = int_bits(now.to);
 	const uint64_t u = cut((uint64_t)x, bits);
-	if (bits == 8 && int_signed(now.to))  /* extended to the 16-bit register */
+	if (bits == 8 && int_signed(now.to)) /* extended to the 16-bit register */
 		return cut((uint64_t)(int64_t)(int8_t)u, 16);
 	return u;
 }
@@ -82,8 +100,7 @@ static uint64_t to_slot(int128 x)
 static uint64_t to_integer(uint64_t a)
 {
 	const unsigned bits = int_bits(now.to);
-	const int128 most = ((int128)1 << (bits - int_signed(now.to))) - 1,
-		     least = int_signed(now.to) ? -most - 1 : 0;
+	const int128 most = ((int128)1 << (bits - int_signed(now.to))) - 1, least = int_signed(now.to) ? -most - 1 : 0;
 	int128 x;
 	if (is_int(now.from)) {
 		x = int_source(a);
@@ -92,12 +109,8 @@ static uint64_t to_integer(uint64_t a)
 	} else {
 		const double d = integral(float_source(a), now.round);
 		if (isnan(d))
-			return to_slot(now.from == KIND_F64 || bits == 64
-					       ? (int128)1 << (bits - 1)
-					       : 0);
-		x = d >= 0x1p100    ? (int128)1 << 100
-		    : d <= -0x1p100 ? -((int128)1 << 100)
-				    : (int128)d;
+			return to_slot(now.from == KIND_F64 || bits == 64 ? (int128)1 << (bits - 1) : 0);
+		x = d >= 0x1p100 ? (int128)1 << 100 : d <= -0x1p100 ? -((int128)1 << 100) : (int128)d;
 	}
 	return to_slot(x > most ? most : x < least ? least : x);
 }
@@ -123,18 +136,15 @@ static uint64_t nan_as_float(uint64_t a)
 		return now.to == KIND_F32 ? 0x7fffffff : 0x7fff;
 	if (now.to == KIND_F32)
 		return sign << 31 | 0x7fc00000 | (uint32_t)(a >> 29 & 0x7fffff);
-	return now.to == KIND_F16 ? sign << 15 | 0x7e00 | (uint32_t)(a >> 42 & 0x3ff)
-				  : sign << 15 | 0x7fc0 | (uint32_t)(a >> 45 & 0x7f);
+	return now.to == KIND_F16 ? sign << 15 | 0x7e00 | (uint32_t)(a >> 42 & 0x3ff) : sign << 15 | 0x7fc0 | (uint32_t)(a >> 45 & 0x7f);
 }
 
 /* True: .ftz replaces the result by zero, because it is below 2^-126 after rounding to 24 bits with an unlimited exponent. */
 static bool is_tiny(long double exact)
 {
 	const long double m = fabsl(exact), high = 0x1p-126L, low = high - 0x1p-150L;
-	const bool up = now.round == CONVERT_RN
-				? m >= (low + high) / 2
-				: now.round != CONVERT_RZ &&
-					  (now.round == CONVERT_RM) == (exact < 0) && m > low;
+	const bool up = now.round == CONVERT_RN ? m >= (low + high) / 2
+						: now.round != CONVERT_RZ && (now.round == CONVERT_RM) == (exact < 0) && m > low;
 	return m < high && !up;
 }
 
@@ -142,8 +152,7 @@ static uint64_t to_float(uint64_t a)
 {
 	static const int modes[] = { FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD };
 	volatile double x = is_int(now.from) ? 0 : float_source(a);
-	volatile long double exact =
-		is_int(now.from) ? (long double)int_source(a) : (long double)x;
+	volatile long double exact = is_int(now.from) ? (long double)int_source(a) : (long double)x;
 	if (now.round >= CONVERT_RNI)
 		exact = x = copysign(integral(x, now.round), x);
 	if (now.relu && !isnan(exact) && exact <= 0)
@@ -152,15 +161,14 @@ static uint64_t to_float(uint64_t a)
 		exact = exact >= 1 ? 1 : exact > 0 ? exact : 0;
 	const bool negative = signbit(exact);
 	if (now.to == KIND_TF32) {
-		const uint32_t t =
-			small_round(&small_tf32, exact, negative, now.round, now.satfinite);
+		const uint32_t t = small_round(&small_tf32, exact, negative, now.round, now.satfinite);
 		return isnan(exact) ? nan_as_tf32((uint32_t)a) : (uint64_t)t << 13;
 	}
 	if (isnan(exact) && (now.to == KIND_F32 || now.to == KIND_F16 || now.to == KIND_BF16))
 		return nan_as_float(a);
 	if (now.to != KIND_F32 && now.to != KIND_F64) {
 		const unsigned round = now.round >= CONVERT_RNI ? CONVERT_RN : now.round;
-		if (now.round == CONVERT_RZ && isfinite(exact))  /* rounds towards zero: small_round() would return infinity */
+		if (now.round == CONVERT_RZ && isfinite(exact)) /* rounds towards zero: small_round() would return infinity */
 			return small_round(small_of(now.to), exact, negative, round, true);
 		return small_round(small_of(now.to), exact, negative, round, now.satfinite);
 	}
@@ -198,11 +206,9 @@ static int both_nan(uint64_t got, uint64_t want)
 
 static void check(unsigned op)
 {
-	struct op_case t = { .op = op,
-			     .d_bits = slot_bits(now.to),
-			     .bits = { slot_bits(now.from) },
-			     .reference = reference,
-			     .accept = both_nan };
+	struct op_case t = {
+		.op = op, .d_bits = slot_bits(now.to), .bits = { slot_bits(now.from) }, .reference = reference, .accept = both_nan
+	};
 	memcpy(&t.imm, &now, sizeof(now));
 	t.values[0] = is_int(now.from)       ? LIST(int_values)
 		      : now.from == KIND_F64 ? LIST(f64_values)
@@ -231,10 +237,7 @@ static void floats_become_integers_in_four_roundings(void **state)
 		for (unsigned k = 0; k < 4; k++)
 			for (uint8_t round = CONVERT_RNI; round <= CONVERT_RPI; round++)
 				for (unsigned ftz = 0; ftz < 2; ftz++) {
-					now = (struct conversion){ .to = to,
-								   .from = float_kinds[k],
-								   .round = round,
-								   .ftz = ftz };
+					now = (struct conversion){ .to = to, .from = float_kinds[k], .round = round, .ftz = ftz };
 					check(OP_CVT_ANY);
 				}
 }
@@ -245,11 +248,10 @@ static void integers_become_floats_in_four_roundings(void **state)
 	for (uint8_t from = KIND_U8; from <= KIND_S64; from++)
 		for (unsigned k = 0; k < 4; k++)
 			for (uint8_t round = CONVERT_RN; round <= CONVERT_RP; round++) {
-				if (k < 2 && round > CONVERT_RZ)  /* the reference implements overflow only for rounding to nearest or zero */
+				if (k < 2 &&
+				    round > CONVERT_RZ) /* the reference implements overflow only for rounding to nearest or zero */
 					continue;
-				now = (struct conversion){ .to = float_kinds[k],
-							   .from = from,
-							   .round = round };
+				now = (struct conversion){ .to = float_kinds[k], .from = from, .round = round };
 				check(OP_CVT_ANY);
 			}
 }
@@ -257,8 +259,7 @@ static void integers_become_floats_in_four_roundings(void **state)
 static void floats_are_converted_between_formats(void **state)
 {
 	(void)state;
-	static const uint8_t to_kinds[] = { KIND_F16, KIND_BF16, KIND_TF32, KIND_F32,
-					    KIND_F64, KIND_E4M3, KIND_E5M2 };
+	static const uint8_t to_kinds[] = { KIND_F16, KIND_BF16, KIND_TF32, KIND_F32, KIND_F64, KIND_E4M3, KIND_E5M2 };
 	for (unsigned t = 0; t < 7; t++)
 		for (unsigned k = 0; k < 4; k++)
 			for (uint8_t round = CONVERT_RN; round <= CONVERT_RNA; round++)
@@ -271,12 +272,10 @@ static void floats_are_converted_between_formats(void **state)
 								   .relu = extra & 4,
 								   .satfinite = extra & 8 };
 					if (now.to == KIND_TF32 && now.from != KIND_F32)
-						continue;  /* not in PTX */
-					const bool wide =
-						now.to == KIND_F32 || now.to == KIND_F64;
+						continue; /* not in PTX */
+					const bool wide = now.to == KIND_F32 || now.to == KIND_F64;
 					if ((wide && (round == CONVERT_RNA || now.satfinite)) ||
-					    (!wide &&
-					     (round == CONVERT_RM || round == CONVERT_RP)))
+					    (!wide && (round == CONVERT_RM || round == CONVERT_RP)))
 						continue;
 					check(OP_CVT_ANY);
 				}
@@ -288,17 +287,17 @@ static void floats_are_rounded_to_integers_of_their_type(void **state)
 	for (unsigned k = 0; k < 4; k++)
 		for (uint8_t round = CONVERT_RNI; round <= CONVERT_RPI; round++)
 			for (unsigned sat = 0; sat < 2; sat++) {
-				now = (struct conversion){ .to = float_kinds[k],
-							   .from = float_kinds[k],
-							   .round = round,
-							   .sat = sat };
+				now = (struct conversion){ .to = float_kinds[k], .from = float_kinds[k], .round = round, .sat = sat };
 				check(OP_CVT_ANY);
 			}
 }
 
 /* Operations for some types and modifiers. */
 enum { FTZ = 1, SAT = 2 };
-static const struct { unsigned op; uint8_t to, from, round; unsigned modifiers;
+static const struct {
+	unsigned op;
+	uint8_t to, from, round;
+	unsigned modifiers;
 } fast_forms[] = {
 	{ OP_CVT_S64_S32, KIND_S64, KIND_S32, 0, 0 },
 	{ OP_CVT_U64_U32, KIND_U64, KIND_U32, 0, 0 },
@@ -373,15 +372,15 @@ static void fast_paths_agree_with_the_general_handler(void **state)
 	(void)state;
 	for (unsigned k = 0; k < sizeof(fast_forms) / sizeof(fast_forms[0]); k++) {
 		const unsigned modifiers = fast_forms[k].modifiers;
-		now = (struct conversion){ fast_forms[k].to, fast_forms[k].from, fast_forms[k].round,
-					   .sat = modifiers & SAT, .ftz = modifiers & FTZ };
+		now = (struct conversion){ fast_forms[k].to, fast_forms[k].from, fast_forms[k].round, .sat = modifiers & SAT,
+					   .ftz = modifiers & FTZ };
 		check(fast_forms[k].op);
 	}
 }
 
 /* Run both operations with the sources of 32 lanes in slots A and B, and compare all lanes of the destination. */
-static void check_same(const struct rig_build *b, unsigned fast, unsigned general, const struct conversion *cv,
-		       const uint32_t *a_of, const uint32_t *b_of)
+static void check_same(const struct rig_build *b, unsigned fast, unsigned general, const struct conversion *cv, const uint32_t *a_of,
+		       const uint32_t *b_of)
 {
 	static const uint32_t masks[] = { ALL_LANES, 0x5a5a0ff1 };
 	const unsigned a_bits = general == OP_CVT_UNPAIR ? 16 : 32, d_bits = cv->to == KIND_E4M3 || cv->to == KIND_E5M2 ? 16 : 32;
@@ -404,8 +403,9 @@ static void check_same(const struct rig_build *b, unsigned fast, unsigned genera
 		}
 		for (unsigned l = 0; l < LANES; l++)
 			if (got[0][l] != got[1][l])
-				fail_msg("%s in %s of 0x%x and 0x%x, mask 0x%x: 0x%llx, the general handler gives 0x%llx", rig_op_name(fast), b->name,
-					 a_of[l], b_of[l], masks[m], (unsigned long long)got[0][l], (unsigned long long)got[1][l]);
+				fail_msg("%s in %s of 0x%x and 0x%x, mask 0x%x: 0x%llx, the general handler gives 0x%llx",
+					 rig_op_name(fast), b->name, a_of[l], b_of[l], masks[m], (unsigned long long)got[0][l],
+					 (unsigned long long)got[1][l]);
 	}
 }
 
@@ -420,7 +420,9 @@ static uint32_t pair_source(unsigned n)
 static void pairs_in_vectors_agree_with_the_general_handler(void **state)
 {
 	(void)state;
-	static const struct { unsigned op; struct conversion cv;
+	static const struct {
+		unsigned op;
+		struct conversion cv;
 	} rows[] = {
 		{ OP_CVT_F16X2_F32, { .to = KIND_F16, .from = KIND_F32 } },
 		{ OP_CVT_BF16X2_F32, { .to = KIND_BF16, .from = KIND_F32 } },
@@ -445,7 +447,9 @@ static void pairs_in_vectors_agree_with_the_general_handler(void **state)
 static void every_pair_of_halves_and_bytes_agrees_with_the_general_handler(void **state)
 {
 	(void)state;
-	static const struct { unsigned op, general; struct conversion cv;
+	static const struct {
+		unsigned op, general;
+		struct conversion cv;
 	} rows[] = {
 		{ OP_CVT_F8X2, OP_CVT_PAIR, { .to = KIND_E4M3, .from = KIND_F16, .satfinite = true } },
 		{ OP_CVT_F8X2, OP_CVT_PAIR, { .to = KIND_E5M2, .from = KIND_F16, .satfinite = true, .relu = true } },
@@ -477,8 +481,7 @@ static void every_half_is_unchanged_after_conversion_to_float_and_back(void **st
 			rig_run(r, b, OP_CVT_F16_F32, 0, 0, 0);
 			for (unsigned l = 0; l < LANES; l++) {
 				const bool nan = ((h + l) & 0x7fff) > 0x7c00;
-				assert_int_equal(rig_get(r, SLOT_D, l, 16),
-						 nan ? 0x7fff : h + l);
+				assert_int_equal(rig_get(r, SLOT_D, l, 16), nan ? 0x7fff : h + l);
 			}
 		}
 }
@@ -486,7 +489,9 @@ static void every_half_is_unchanged_after_conversion_to_float_and_back(void **st
 static void nans_are_converted_as_on_sm_90(void **state)
 {
 	(void)state;
-	static const struct { struct conversion cv; uint64_t a, d;
+	static const struct {
+		struct conversion cv;
+		uint64_t a, d;
 	} rows[] = {
 		{ { .to = KIND_F32, .from = KIND_F64 }, 0xfff7ffffffffffff, 0xffffffff },
 		{ { .to = KIND_F16, .from = KIND_F64 }, 0xfff8000000000123, 0xfe00 },
@@ -496,18 +501,9 @@ static void nans_are_converted_as_on_sm_90(void **state)
 		{ { .to = KIND_F64, .from = KIND_BF16 }, 0xffbf, 0xffffe00000000000 },
 		{ { .to = KIND_F64, .from = KIND_F16 }, 0xfe12, 0xfff8480000000000 },
 		{ { .to = KIND_F64, .from = KIND_F16 }, 0x7c01, 0x7ff8040000000000 },
-		{ { .to = KIND_TF32, .from = KIND_F32, .round = CONVERT_RNA },
-		  0xffffffff,
-		  0xffffe000 },
-		{ { .to = KIND_TF32, .from = KIND_F32, .round = CONVERT_RNA },
-		  0x7f801000,
-		  0x7f800000 },
-		{ { .to = KIND_TF32,
-		    .from = KIND_F32,
-		    .round = CONVERT_RNA,
-		    .satfinite = true },
-		  0x7f801000,
-		  0x7f7fe000 },
+		{ { .to = KIND_TF32, .from = KIND_F32, .round = CONVERT_RNA }, 0xffffffff, 0xffffe000 },
+		{ { .to = KIND_TF32, .from = KIND_F32, .round = CONVERT_RNA }, 0x7f801000, 0x7f800000 },
+		{ { .to = KIND_TF32, .from = KIND_F32, .round = CONVERT_RNA, .satfinite = true }, 0x7f801000, 0x7f7fe000 },
 	};
 	for (const struct rig_build *b = rig_builds(); b->name; b++)
 		for (unsigned k = 0; k < sizeof(rows) / sizeof(rows[0]); k++) {
@@ -516,44 +512,29 @@ static void nans_are_converted_as_on_sm_90(void **state)
 			memcpy(&imm, &rows[k].cv, sizeof(rows[k].cv));
 			rig_set(r, SLOT_A, 0, slot_bits(rows[k].cv.from), rows[k].a);
 			rig_run(r, b, OP_CVT_ANY, 0, 0, imm);
-			assert_int_equal(rig_get(r, SLOT_D, 0, slot_bits(rows[k].cv.to)),
-					 rows[k].d);
+			assert_int_equal(rig_get(r, SLOT_D, 0, slot_bits(rows[k].cv.to)), rows[k].d);
 		}
 }
 
 static void pairs_store_the_first_source_in_the_upper_half(void **state)
 {
 	(void)state;
-	static const struct { unsigned op; struct conversion cv; uint32_t a, b, d;
+	static const struct {
+		unsigned op;
+		struct conversion cv;
+		uint32_t a, b, d;
 	} rows[] = {
-		{ OP_CVT_PAIR,
-		  { .to = KIND_F16, .from = KIND_F32 },
-		  0x3f800000,
-		  0xc0000000,
-		  0x3c00c000 },
-		{ OP_CVT_PAIR,
-		  { .to = KIND_BF16, .from = KIND_F32, .relu = true },
-		  0x3f800000,
-		  0xc0000000,
-		  0x3f800000 },
-		{ OP_CVT_PAIR,
-		  { .to = KIND_E4M3, .from = KIND_F32, .satfinite = true },
-		  0x43e10000,
-		  0xbf800000,
-		  0x7eb8 },
-		{ OP_CVT_PAIR,
-		  { .to = KIND_E5M2, .from = KIND_F16, .satfinite = true },
-		  0x7bff3c00,
-		  0,
-		  0x7b3c },
+		{ OP_CVT_PAIR, { .to = KIND_F16, .from = KIND_F32 }, 0x3f800000, 0xc0000000, 0x3c00c000 },
+		{ OP_CVT_PAIR, { .to = KIND_BF16, .from = KIND_F32, .relu = true }, 0x3f800000, 0xc0000000, 0x3f800000 },
+		{ OP_CVT_PAIR, { .to = KIND_E4M3, .from = KIND_F32, .satfinite = true }, 0x43e10000, 0xbf800000, 0x7eb8 },
+		{ OP_CVT_PAIR, { .to = KIND_E5M2, .from = KIND_F16, .satfinite = true }, 0x7bff3c00, 0, 0x7b3c },
 		{ OP_CVT_UNPAIR, { .to = KIND_F16, .from = KIND_E4M3 }, 0x7e38, 0, 0x5f003c00 },
 		{ OP_CVT_UNPAIR, { .to = KIND_F16, .from = KIND_E5M2 }, 0x7c01, 0, 0x7c000100 },
 	};
 	for (const struct rig_build *b = rig_builds(); b->name; b++)
 		for (unsigned k = 0; k < sizeof(rows) / sizeof(rows[0]); k++) {
 			struct rig *r = rig_reset(2);
-			const bool bytes =
-				rows[k].cv.to == KIND_E4M3 || rows[k].cv.to == KIND_E5M2;
+			const bool bytes = rows[k].cv.to == KIND_E4M3 || rows[k].cv.to == KIND_E5M2;
 			int64_t imm;
 			memcpy(&imm, &rows[k].cv, sizeof(imm));
 			rig_set(r, SLOT_A, 1, rows[k].op == OP_CVT_UNPAIR ? 16 : 32, rows[k].a);

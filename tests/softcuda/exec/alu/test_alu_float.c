@@ -14,7 +14,9 @@
 
 #include "tests/softcuda/exec/alu/alu_rig.h"
 
-static struct { unsigned kind, flags; } now;
+static struct {
+	unsigned kind, flags;
+} now;
 enum { ADD, SUB, MUL, FMA, DIV, RCP, SQRT };
 
 static float f32_of(uint64_t x)
@@ -77,17 +79,30 @@ static float no_tiny(float r, float x, float y, float z)
 static uint64_t f32_reference(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 {
 	(void)e;
-	volatile float x = no_subnormal(f32_of(a)), y = no_subnormal(f32_of(b)),
-		       z = no_subnormal(f32_of(c)), r = 0;
+	volatile float x = no_subnormal(f32_of(a)), y = no_subnormal(f32_of(b)), z = no_subnormal(f32_of(c)), r = 0;
 	fesetround(modes[now.flags & ROUND_MASK]);
 	switch (now.kind) {
-	case ADD: r = x + y; break;
-	case SUB: r = x - y; break;
-	case MUL: r = x * y; break;
-	case FMA: r = fmaf(x, y, z); break;
-	case DIV: r = x / y; break;
-	case RCP: r = 1 / x; break;
-	default: r = sqrtf(x); break;
+	case ADD:
+		r = x + y;
+		break;
+	case SUB:
+		r = x - y;
+		break;
+	case MUL:
+		r = x * y;
+		break;
+	case FMA:
+		r = fmaf(x, y, z);
+		break;
+	case DIV:
+		r = x / y;
+		break;
+	case RCP:
+		r = 1 / x;
+		break;
+	default:
+		r = sqrtf(x);
+		break;
 	}
 	fesetround(FE_TONEAREST);
 	const float s = no_tiny(r, x, y, z);
@@ -99,10 +114,7 @@ static uint64_t f32_reference(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 /* The first argument that is NaN, made quiet. */
 static uint64_t f64_nan(uint64_t a, uint64_t b, uint64_t c)
 {
-	const uint64_t nan = isnan(f64_of(a))   ? a
-			     : isnan(f64_of(b)) ? b
-			     : isnan(f64_of(c)) ? c
-						: 0xfff8000000000000;
+	const uint64_t nan = isnan(f64_of(a)) ? a : isnan(f64_of(b)) ? b : isnan(f64_of(c)) ? c : 0xfff8000000000000;
 	return nan | 0x0008000000000000;
 }
 
@@ -112,23 +124,36 @@ static uint64_t f64_reference(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 	volatile double x = f64_of(a), y = f64_of(b), z = f64_of(c), r = 0;
 	fesetround(modes[now.flags & ROUND_MASK]);
 	switch (now.kind) {
-	case ADD: r = x + y; break;
-	case SUB: r = x - y; break;
-	case MUL: r = x * y; break;
-	case FMA: r = fma(x, y, z); break;
-	case DIV: r = x / y; break;
-	case RCP: r = 1 / x; break;
-	default: r = sqrt(x); break;
+	case ADD:
+		r = x + y;
+		break;
+	case SUB:
+		r = x - y;
+		break;
+	case MUL:
+		r = x * y;
+		break;
+	case FMA:
+		r = fma(x, y, z);
+		break;
+	case DIV:
+		r = x / y;
+		break;
+	case RCP:
+		r = 1 / x;
+		break;
+	default:
+		r = sqrt(x);
+		break;
 	}
 	fesetround(FE_TONEAREST);
-	if (isnan(r))  /* as observed on sm_90 */
+	if (isnan(r)) /* as observed on sm_90 */
 		return now.kind >= DIV ? f64_nan(a, b, c) : f64_nan(b, c, a);
 	return bits64(r);
 }
 
-static const uint64_t f32_addends[] = { 0,          0x80000000, 0x00000001, 0x3f800000,
-					0xbf800001, 0x33800000, 0xb3800001, 0x7f7fffff,
-					0xff800000, 0x7fc00000, 0x80800000, 0x4b800001 };
+static const uint64_t f32_addends[] = { 0,          0x80000000, 0x00000001, 0x3f800000, 0xbf800001, 0x33800000,
+					0xb3800001, 0x7f7fffff, 0xff800000, 0x7fc00000, 0x80800000, 0x4b800001 };
 static const uint64_t f64_addends[] = { 0,
 					0x8000000000000000,
 					1,
@@ -144,14 +169,10 @@ static void check(unsigned op, unsigned kind, unsigned flags, unsigned bits, uns
 {
 	now.kind = kind;
 	now.flags = flags;
-	struct op_case t = { .op = op,
-			     .flags = flags,
-			     .d_bits = bits,
-			     .reference = bits == 32 ? f32_reference : f64_reference };
+	struct op_case t = { .op = op, .flags = flags, .d_bits = bits, .reference = bits == 32 ? f32_reference : f64_reference };
 	for (unsigned k = 0; k < sources; k++) {
 		t.bits[k] = bits;
-		t.values[k] = bits == 32 ? (k < 2 ? LIST(f32_values) : LIST(f32_addends))
-					 : (k < 2 ? LIST(f64_values) : LIST(f64_addends));
+		t.values[k] = bits == 32 ? (k < 2 ? LIST(f32_values) : LIST(f32_addends)) : (k < 2 ? LIST(f64_values) : LIST(f64_addends));
 	}
 	check_op(&t);
 }
@@ -161,12 +182,9 @@ static const unsigned sources[] = { 2, 2, 2, 3, 2, 1, 1 };
 static void rounding_to_nearest_is_exact_in_every_bit(void **state)
 {
 	(void)state;
-	static const unsigned f32_ops[] = { OP_ADD_F32, OP_SUB_F32, OP_MUL_F32, OP_FMA_F32,
-					    OP_DIV_F32, OP_RCP_F32, OP_SQRT_F32 };
-	static const unsigned f64_ops[] = { OP_ADD_F64, OP_SUB_F64, OP_MUL_F64, OP_FMA_F64,
-					    OP_DIV_F64, OP_RCP_F64, OP_SQRT_F64 };
-	static const unsigned ftz_ops[] = { OP_ADD_F32_FTZ, OP_SUB_F32_FTZ, OP_MUL_F32_FTZ,
-					    OP_FMA_F32_FTZ };
+	static const unsigned f32_ops[] = { OP_ADD_F32, OP_SUB_F32, OP_MUL_F32, OP_FMA_F32, OP_DIV_F32, OP_RCP_F32, OP_SQRT_F32 };
+	static const unsigned f64_ops[] = { OP_ADD_F64, OP_SUB_F64, OP_MUL_F64, OP_FMA_F64, OP_DIV_F64, OP_RCP_F64, OP_SQRT_F64 };
+	static const unsigned ftz_ops[] = { OP_ADD_F32_FTZ, OP_SUB_F32_FTZ, OP_MUL_F32_FTZ, OP_FMA_F32_FTZ };
 	for (unsigned kind = ADD; kind <= SQRT; kind++) {
 		check(f32_ops[kind], kind, 0, 32, sources[kind]);
 		check(f64_ops[kind], kind, 0, 64, sources[kind]);
@@ -178,16 +196,13 @@ static void rounding_to_nearest_is_exact_in_every_bit(void **state)
 static void directed_roundings_are_exact_in_every_bit(void **state)
 {
 	(void)state;
-	static const unsigned f32_ops[] = { OP_ADD_F32_ANY, OP_SUB_F32_ANY, OP_MUL_F32_ANY,
-					    OP_FMA_F32_ANY, OP_DIV_F32_ANY, OP_RCP_F32_ANY,
-					    OP_SQRT_F32_ANY };
-	static const unsigned f64_ops[] = { OP_ADD_F64_ANY, OP_SUB_F64_ANY, OP_MUL_F64_ANY,
-					    OP_FMA_F64_ANY, OP_DIV_F64_ANY, OP_RCP_F64_ANY,
-					    OP_SQRT_F64_ANY };
+	static const unsigned f32_ops[] = { OP_ADD_F32_ANY, OP_SUB_F32_ANY, OP_MUL_F32_ANY, OP_FMA_F32_ANY,
+					    OP_DIV_F32_ANY, OP_RCP_F32_ANY, OP_SQRT_F32_ANY };
+	static const unsigned f64_ops[] = { OP_ADD_F64_ANY, OP_SUB_F64_ANY, OP_MUL_F64_ANY, OP_FMA_F64_ANY,
+					    OP_DIV_F64_ANY, OP_RCP_F64_ANY, OP_SQRT_F64_ANY };
 	for (unsigned kind = ADD; kind <= SQRT; kind++)
 		for (unsigned round = ROUND_RN; round <= ROUND_RP; round++) {
-			for (unsigned extra = 0; extra <= (FLAG_FTZ | FLAG_SAT);
-			     extra += FLAG_FTZ)
+			for (unsigned extra = 0; extra <= (FLAG_FTZ | FLAG_SAT); extra += FLAG_FTZ)
 				check(f32_ops[kind], kind, round | extra, 32, sources[kind]);
 			check(f64_ops[kind], kind, round, 64, sources[kind]);
 		}
@@ -196,7 +211,9 @@ static void directed_roundings_are_exact_in_every_bit(void **state)
 static void rounding_agrees_with_results_computed_by_hand(void **state)
 {
 	(void)state;
-	static const struct { unsigned op, flags; uint32_t a, b, c, d;
+	static const struct {
+		unsigned op, flags;
+		uint32_t a, b, c, d;
 	} golden[] = {
 		/* 1 + 2^-149, 1 - 2^-149 */
 		{ OP_ADD_F32_ANY, ROUND_RP, 0x3f800000, 1, 0, 0x3f800001 },
@@ -256,8 +273,7 @@ static void fused_products_are_rounded_once_on_random_operands(void **state)
 				}
 			rig_run(r, b, OP_FMA_F32, 0, 0, 0);
 			for (unsigned l = 0; l < LANES; l++)
-				assert_int_equal(rig_get(r, SLOT_D, l, 32),
-						 f32_reference(x[l][0], x[l][1], x[l][2], 0));
+				assert_int_equal(rig_get(r, SLOT_D, l, 32), f32_reference(x[l][0], x[l][1], x[l][2], 0));
 		}
 }
 
@@ -269,7 +285,7 @@ static uint64_t extreme(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 {
 	(void)c, (void)e;
 	const uint64_t sign = now_bits == 32 ? 0x80000000 : (uint64_t)1 << 63;
-	const uint64_t nan = now_bits == 32 ? 0x7fffffff : b | 0x0008000000000000;  /* f64: as observed on sm_90 */
+	const uint64_t nan = now_bits == 32 ? 0x7fffffff : b | 0x0008000000000000; /* f64: as observed on sm_90 */
 	double x = now_bits == 32 ? (double)no_subnormal(f32_of(a)) : f64_of(a);
 	double y = now_bits == 32 ? (double)no_subnormal(f32_of(b)) : f64_of(b);
 	const bool sign_of_result = (signbit(x) != 0) != (signbit(y) != 0);
@@ -293,9 +309,7 @@ static uint64_t extreme(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 static void min_and_max_prefer_numbers_and_order_zeros(void **state)
 {
 	(void)state;
-	static const unsigned ops[][2] = { { OP_MIN_F32, OP_MAX_F32 },
-					   { OP_MIN_F64, OP_MAX_F64 },
-					   { OP_MIN_F32_ANY, OP_MAX_F32_ANY } };
+	static const unsigned ops[][2] = { { OP_MIN_F32, OP_MAX_F32 }, { OP_MIN_F64, OP_MAX_F64 }, { OP_MIN_F32_ANY, OP_MAX_F32_ANY } };
 	for (want_max = 0; want_max < 2; want_max++) {
 		for (unsigned k = 0; k < 2; k++) {
 			now_bits = 32u << k;
@@ -316,8 +330,7 @@ static void min_and_max_prefer_numbers_and_order_zeros(void **state)
 						   .flags = now.flags,
 						   .d_bits = 32,
 						   .bits = { 32, 32 },
-						   .values = { LIST(f32_values),
-							       LIST(f32_values) },
+						   .values = { LIST(f32_values), LIST(f32_values) },
 						   .reference = extreme };
 			check_op(&t);
 		}
@@ -327,10 +340,9 @@ static void min_and_max_prefer_numbers_and_order_zeros(void **state)
 static uint64_t negated(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 {
 	(void)b, (void)c, (void)e;
-	if (isnan(now_bits == 32 ? (double)f32_of(a) : f64_of(a)))  /* as observed on sm_90; also in magnitude() */
+	if (isnan(now_bits == 32 ? (double)f32_of(a) : f64_of(a))) /* as observed on sm_90; also in magnitude() */
 		return now_bits == 32 ? 0x7fffffff : a | 0x0008000000000000;
-	return now_bits == 32 ? bits32(no_subnormal(f32_of(a))) ^ 0x80000000
-			      : a ^ (uint64_t)1 << 63;
+	return now_bits == 32 ? bits32(no_subnormal(f32_of(a))) ^ 0x80000000 : a ^ (uint64_t)1 << 63;
 }
 static uint64_t magnitude(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 {
@@ -342,14 +354,15 @@ static uint64_t magnitude(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 static uint64_t with_sign_of_a(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 {
 	(void)c, (void)e;
-	return now_bits == 32 ? bits32(copysignf(f32_of(b), f32_of(a)))
-			      : bits64(copysign(f64_of(b), f64_of(a)));
+	return now_bits == 32 ? bits32(copysignf(f32_of(b), f32_of(a))) : bits64(copysign(f64_of(b), f64_of(a)));
 }
 
 static void neg_and_abs_change_every_sign_except_that_of_nan(void **state)
 {
 	(void)state;
-	static const struct { unsigned op, flags, bits, sources; reference_fn *f;
+	static const struct {
+		unsigned op, flags, bits, sources;
+		reference_fn *f;
 	} ops[] = {
 		{ OP_NEG_F32, 0, 32, 1, negated },
 		{ OP_NEG_F64, 0, 64, 1, negated },
@@ -363,14 +376,12 @@ static void neg_and_abs_change_every_sign_except_that_of_nan(void **state)
 	for (unsigned k = 0; k < sizeof(ops) / sizeof(ops[0]); k++) {
 		now_bits = ops[k].bits;
 		now.flags = ops[k].flags;
-		const struct operands list =
-			now_bits == 32 ? LIST(f32_values) : LIST(f64_values);
+		const struct operands list = now_bits == 32 ? LIST(f32_values) : LIST(f64_values);
 		const struct op_case t = { .op = ops[k].op,
 					   .flags = ops[k].flags,
 					   .d_bits = now_bits,
 					   .reference = ops[k].f,
-					   .bits = { now_bits,
-						     ops[k].sources > 1 ? now_bits : 0 },
+					   .bits = { now_bits, ops[k].sources > 1 ? now_bits : 0 },
 					   .values = { list, list } };
 		check_op(&t);
 	}
@@ -379,26 +390,22 @@ static void neg_and_abs_change_every_sign_except_that_of_nan(void **state)
 /* The reference for f32x2: applies the reference for one float to both halves. */
 static uint64_t pair_reference(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 {
-	return f32_reference(a >> 32, b >> 32, c >> 32, e) << 32 |
-	       f32_reference(a & UINT32_MAX, b & UINT32_MAX, c & UINT32_MAX, e);
+	return f32_reference(a >> 32, b >> 32, c >> 32, e) << 32 | f32_reference(a & UINT32_MAX, b & UINT32_MAX, c & UINT32_MAX, e);
 }
 
 static void f32x2_operations_compute_both_floats(void **state)
 {
 	(void)state;
-	static const uint64_t pairs[] = { 0x3f80000000000000, 0x800000017f7fffff,
-					  0x7fc000003f800001, 0xbf7fffff33800000,
+	static const uint64_t pairs[] = { 0x3f80000000000000, 0x800000017f7fffff, 0x7fc000003f800001, 0xbf7fffff33800000,
 					  0x007fffff00800000 };
-	static const unsigned ops[] = { OP_ADD_F32X2, OP_SUB_F32X2, OP_MUL_F32X2,
-					OP_FMA_F32X2 };
+	static const unsigned ops[] = { OP_ADD_F32X2, OP_SUB_F32X2, OP_MUL_F32X2, OP_FMA_F32X2 };
 	for (now.kind = ADD; now.kind <= FMA; now.kind++)
 		for (now.flags = 0; now.flags < 8; now.flags++) {
 			const struct op_case t = { .op = ops[now.kind],
 						   .flags = now.flags,
 						   .d_bits = 64,
 						   .bits = { 64, 64, 64 },
-						   .values = { LIST(pairs), LIST(pairs),
-							       LIST(pairs) },
+						   .values = { LIST(pairs), LIST(pairs), LIST(pairs) },
 						   .reference = pair_reference };
 			check_op(&t);
 		}

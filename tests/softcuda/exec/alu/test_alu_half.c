@@ -10,7 +10,10 @@
 #include "tests/softcuda/exec/alu/small_reference.h"
 
 enum { ADD, SUB, MUL, FMA, MIN, MAX };
-static struct { unsigned kind, flags; const struct small *format; } now;
+static struct {
+	unsigned kind, flags;
+	const struct small *format;
+} now;
 
 static uint64_t flushed(uint64_t h)
 {
@@ -26,8 +29,7 @@ static bool sign_of_zero(float128 x, float128 y)
 static uint64_t arithmetic(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 {
 	(void)e;
-	const float128 x = small_value(now.format, (uint32_t)flushed(a)),
-		       z = small_value(now.format, (uint32_t)flushed(c));
+	const float128 x = small_value(now.format, (uint32_t)flushed(a)), z = small_value(now.format, (uint32_t)flushed(c));
 	float128 y = small_value(now.format, (uint32_t)flushed(b)), r;
 	bool negative;
 	if (now.kind == MUL || now.kind == FMA) {
@@ -36,11 +38,10 @@ static uint64_t arithmetic(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 		negative = r < 0 || (r == 0 && product_negative);
 		if (now.kind == FMA) {
 			const bool z_negative = signbit((double)z);
-			negative =
-				r == 0 && z == 0 ? product_negative && z_negative : r + z < 0;
-			const bool lost = r + z == r && z != 0 && isfinite((double)r);  /* a bf16 addend beyond 113 bits still breaks a tie */
-			r = lost ? r + (r < 0 ? -r : r) * (z > 0 ? 0x1p-100 : -0x1p-100)
-				 : r + z;
+			negative = r == 0 && z == 0 ? product_negative && z_negative : r + z < 0;
+			const bool lost = r + z == r && z != 0 &&
+					  isfinite((double)r); /* a bf16 addend beyond 113 bits still breaks a tie */
+			r = lost ? r + (r < 0 ? -r : r) * (z > 0 ? 0x1p-100 : -0x1p-100) : r + z;
 		}
 	} else {
 		if (now.kind == SUB)
@@ -49,12 +50,13 @@ static uint64_t arithmetic(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 		negative = r < 0 || (r == 0 && sign_of_zero(x, y));
 	}
 	uint64_t h;
-	const float128 m = r < 0 ? -r : r;  /* .ftz: below the least normal number after rounding to 11 bits with unlimited exponent */
+	const float128 m = r < 0 ? -r : r; /* .ftz: below the least normal number after rounding to 11 bits with unlimited exponent */
 	if (now.flags & FLAG_FTZ && m < (float128)0x1p-14 - (float128)0x1p-26)
 		r = 0;
 	if (now.flags & FLAG_SAT)
-		h = r > 1 ? small_round(now.format, 1, false, CONVERT_RN, false)
-			  : r > 0 ? small_round(now.format, r, false, CONVERT_RN, false) : 0;
+		h = r > 1   ? small_round(now.format, 1, false, CONVERT_RN, false)
+		    : r > 0 ? small_round(now.format, r, false, CONVERT_RN, false)
+			    : 0;
 	else if (now.flags & FLAG_RELU && r <= 0)
 		h = 0;
 	else
@@ -68,8 +70,7 @@ static uint64_t extreme(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 	a = flushed(a);
 	b = flushed(b);
 	const uint64_t sign = (a ^ b) & 0x8000;
-	const bool nan_a = (a & 0x7fff) > now.format->infinity,
-		   nan_b = (b & 0x7fff) > now.format->infinity;
+	const bool nan_a = (a & 0x7fff) > now.format->infinity, nan_b = (b & 0x7fff) > now.format->infinity;
 	if ((nan_a && nan_b) || ((now.flags & FLAG_NAN) && (nan_a || nan_b)))
 		return 0x7fff;
 	if (now.flags & FLAG_XORSIGN) {
@@ -86,18 +87,14 @@ static uint64_t extreme(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 static uint64_t pair_of(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 {
 	reference_fn *f = now.kind >= MIN ? extreme : arithmetic;
-	return (f(a >> 16, b >> 16, c >> 16, e) & 0xffff) << 16 |
-	       f(a & 0xffff, b & 0xffff, c & 0xffff, e);
+	return (f(a >> 16, b >> 16, c >> 16, e) & 0xffff) << 16 | f(a & 0xffff, b & 0xffff, c & 0xffff, e);
 }
 
-static const uint64_t half_addends[] = { 0,      0x8000, 1,      0x3c00, 0xbf80,
-					 0x7bff, 0xfc00, 0x7e00, 0x1400, 0x83ff };
-static const uint64_t half_pairs[] = { 0x3c003f80, 0x00018001, 0x7bffff7f, 0x7e003c01,
-				       0x80000000, 0x03ff0080, 0xfc007f80, 0x42484049 };
+static const uint64_t half_addends[] = { 0, 0x8000, 1, 0x3c00, 0xbf80, 0x7bff, 0xfc00, 0x7e00, 0x1400, 0x83ff };
+static const uint64_t half_pairs[] = { 0x3c003f80, 0x00018001, 0x7bffff7f, 0x7e003c01, 0x80000000, 0x03ff0080, 0xfc007f80, 0x42484049 };
 
 /* Operations in the order F16, F16X2, BF16, BF16X2. */
-static void check(unsigned first_op, unsigned kind, unsigned flags, unsigned flags_bf16,
-		  unsigned sources)
+static void check(unsigned first_op, unsigned kind, unsigned flags, unsigned flags_bf16, unsigned sources)
 {
 	now.kind = kind;
 	for (unsigned k = 0; k < 4; k++) {
@@ -112,9 +109,7 @@ static void check(unsigned first_op, unsigned kind, unsigned flags, unsigned fla
 								: arithmetic };
 		for (unsigned s = 0; s < sources; s++) {
 			t.bits[s] = bits;
-			t.values[s] = k & 1   ? LIST(half_pairs)
-				      : s < 2 ? LIST(half_values)
-					      : LIST(half_addends);
+			t.values[s] = k & 1 ? LIST(half_pairs) : s < 2 ? LIST(half_values) : LIST(half_addends);
 		}
 		check_op(&t);
 	}
@@ -133,7 +128,7 @@ static void halves_are_rounded_once(void **state)
 static void fused_halves_are_correct_on_random_operands(void **state)
 {
 	(void)state;
-	static uint64_t random[3][64];  /* includes bf16 products at a tie that a tiny addend breaks */
+	static uint64_t random[3][64]; /* includes bf16 products at a tie that a tiny addend breaks */
 	uint64_t seed = 7;
 	for (unsigned round = 0; round < 20; round++) {
 		for (unsigned k = 0; k < 3; k++)
@@ -148,9 +143,7 @@ static void fused_halves_are_correct_on_random_operands(void **state)
 			const struct op_case t = { .op = k ? OP_FMA_BF16 : OP_FMA_F16,
 						   .d_bits = 16,
 						   .bits = { 16, 16, 16 },
-						   .values = { { random[0], 64 },
-							       { random[1], 61 },
-							       { random[2], 5 } },
+						   .values = { { random[0], 64 }, { random[1], 61 }, { random[2], 5 } },
 						   .reference = arithmetic };
 			check_op(&t);
 		}
@@ -168,7 +161,10 @@ static void min_and_max_of_halves_prefer_numbers_and_order_zeros(void **state)
 }
 
 /* Every NaN becomes 0x7fff, as observed on sm_90. */
-static bool is_nan(uint64_t a) { return (a & 0x7fff) > now.format->infinity; }
+static bool is_nan(uint64_t a)
+{
+	return (a & 0x7fff) > now.format->infinity;
+}
 static uint64_t negated(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 {
 	(void)b, (void)c, (void)e;
@@ -185,7 +181,7 @@ static void neg_and_abs_change_every_sign_except_that_of_nan(void **state)
 	(void)state;
 	static const unsigned ops[] = { OP_NEG_F16, OP_ABS_F16, OP_NEG_BF16, OP_ABS_BF16 };
 	for (now.flags = 0; now.flags <= FLAG_FTZ; now.flags += FLAG_FTZ)
-		for (unsigned k = 0; k < (now.flags ? 2 : 4); k++) {  /* .ftz is for f16 only */
+		for (unsigned k = 0; k < (now.flags ? 2 : 4); k++) { /* .ftz is for f16 only */
 			now.format = k < 2 ? &small_f16 : &small_bf16;
 			const struct op_case t = { .op = ops[k],
 						   .flags = now.flags,
@@ -206,8 +202,7 @@ static int within_one(uint64_t got, uint64_t want)
 static uint64_t ex2_of(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 {
 	(void)b, (void)c, (void)e;
-	return small_round(now.format, exp2(small_value(now.format, (uint32_t)a)), false,
-			   CONVERT_RN, false);
+	return small_round(now.format, exp2(small_value(now.format, (uint32_t)a)), false, CONVERT_RN, false);
 }
 static uint64_t tanh_of(uint64_t a, uint64_t b, uint64_t c, uint64_t e)
 {
@@ -225,8 +220,7 @@ static void ex2_and_tanh_are_accurate_for_every_half(void **state)
 	for (unsigned k = 0; k < 4; k++) {
 		now.format = k & 1 ? &small_bf16 : &small_f16;
 		now.flags = 0;
-		const struct op_case t = { .op = (unsigned[]){ OP_EX2_F16, OP_EX2_BF16,
-							       OP_TANH_F16, OP_TANH_BF16 }[k],
+		const struct op_case t = { .op = (unsigned[]){ OP_EX2_F16, OP_EX2_BF16, OP_TANH_F16, OP_TANH_BF16 }[k],
 					   .d_bits = 16,
 					   .bits = { 16 },
 					   .values = { { all, 65536 } },
@@ -310,13 +304,13 @@ static void mixed_precision_adds_in_f32(void **state)
 	(void)state;
 	for (const struct rig_build *b = rig_builds(); b->name; b++) {
 		struct rig *r = rig_reset(1);
-		rig_set(r, SLOT_A, 0, 16, 0x3c01);      /* 1 + 2^-10 */
-		rig_set(r, SLOT_B, 0, 32, 0x33800000);  /* 2^-24 */
+		rig_set(r, SLOT_A, 0, 16, 0x3c01);     /* 1 + 2^-10 */
+		rig_set(r, SLOT_B, 0, 32, 0x33800000); /* 2^-24 */
 		rig_run(r, b, OP_ADD_MIXED, ROUND_RP, 0, 0);
 		assert_int_equal(rig_get(r, SLOT_D, 0, 32), 0x3f802001);
 		rig_run(r, b, OP_SUB_MIXED, ROUND_RN, 0, 0);
 		assert_int_equal(rig_get(r, SLOT_D, 0, 32), 0x3f802000);
-		rig_set(r, SLOT_A, 0, 16, 0x3f81);      /* bf16 1 + 2^-7 */
+		rig_set(r, SLOT_A, 0, 16, 0x3f81); /* bf16 1 + 2^-7 */
 		rig_set(r, SLOT_B, 0, 16, 0x3f81);
 		rig_set(r, SLOT_C, 0, 32, 0xbf800000);
 		rig_run(r, b, OP_FMA_MIXED, 128, 0, 0);
@@ -343,8 +337,7 @@ static void oob_nan_makes_a_product_zero(void **state)
 					for (unsigned s = SLOT_A; s <= SLOT_C; s++)
 						rig_set(r, s, 0, 16, s == slot ? h : rows[k].one);
 					rig_run(r, b, rows[k].op, 0, 0, 0);
-					assert_int_equal(rig_get(r, SLOT_D, 0, 16),
-							 (h & 0x7fff) == 0x7ff7 && slot != SLOT_C ? 0 : 0x7fff);
+					assert_int_equal(rig_get(r, SLOT_D, 0, 16), (h & 0x7fff) == 0x7ff7 && slot != SLOT_C ? 0 : 0x7fff);
 				}
 			}
 }

@@ -90,8 +90,7 @@ static int128 f_sad(int128 a, int128 b, int128 c)
 
 static int128 high(int128 product)
 {
-	return under_test.is_signed ? product >> under_test.bits
-				    : (int128)((uint128)product >> under_test.bits);
+	return under_test.is_signed ? product >> under_test.bits : (int128)((uint128)product >> under_test.bits);
 }
 static int128 f_mul_hi(int128 a, int128 b, int128 c)
 {
@@ -122,12 +121,9 @@ static int128 f_mad_hi_sat(int128 a, int128 b, int128 c)
 	return clamp_s32((a * b >> 32) + c);
 }
 
-static void check(unsigned op, unsigned bits, bool is_signed, unsigned sources,
-		  int128 (*f)(int128, int128, int128))
+static void check(unsigned op, unsigned bits, bool is_signed, unsigned sources, int128 (*f)(int128, int128, int128))
 {
-	static const uint64_t few[] = {
-		0, 1, 0x7fff, 0x80000000, 0xffffffffffffffff, 0x8000000000000000, 0x12345678
-	};
+	static const uint64_t few[] = { 0, 1, 0x7fff, 0x80000000, 0xffffffffffffffff, 0x8000000000000000, 0x12345678 };
 	under_test.bits = bits;
 	under_test.is_signed = is_signed;
 	under_test.f = f;
@@ -139,20 +135,20 @@ static void check(unsigned op, unsigned bits, bool is_signed, unsigned sources,
 	check_op(&t);
 }
 
-#define BY_SIZE(op, sources, f)                                                                \
-	do {                                                                                   \
-		check(OP_##op##_16, 16, true, sources, f);                                     \
-		check(OP_##op##_32, 32, true, sources, f);                                     \
-		check(OP_##op##_64, 64, true, sources, f);                                     \
+#define BY_SIZE(op, sources, f) \
+	do { \
+		check(OP_##op##_16, 16, true, sources, f); \
+		check(OP_##op##_32, 32, true, sources, f); \
+		check(OP_##op##_64, 64, true, sources, f); \
 	} while (0)
-#define BY_INT(op, sources, f)                                                                 \
-	do {                                                                                   \
-		check(OP_##op##_U16, 16, false, sources, f);                                   \
-		check(OP_##op##_S16, 16, true, sources, f);                                    \
-		check(OP_##op##_U32, 32, false, sources, f);                                   \
-		check(OP_##op##_S32, 32, true, sources, f);                                    \
-		check(OP_##op##_U64, 64, false, sources, f);                                   \
-		check(OP_##op##_S64, 64, true, sources, f);                                    \
+#define BY_INT(op, sources, f) \
+	do { \
+		check(OP_##op##_U16, 16, false, sources, f); \
+		check(OP_##op##_S16, 16, true, sources, f); \
+		check(OP_##op##_U32, 32, false, sources, f); \
+		check(OP_##op##_S32, 32, true, sources, f); \
+		check(OP_##op##_U64, 64, false, sources, f); \
+		check(OP_##op##_S64, 64, true, sources, f); \
 	} while (0)
 
 static void sums_and_products_wrap(void **state)
@@ -203,13 +199,10 @@ static void a_destination_may_be_a_source(void **state)
 		struct rig *r = rig_reset(0xffff0fff);
 		for (unsigned l = 0; l < LANES; l++)
 			rig_set(r, SLOT_D, l, 32, l + 1);
-		const struct insn i = { .d = RIG_REF(SLOT_D),
-					.a = RIG_REF(SLOT_D),
-					.b = RIG_REF(SLOT_D) };
+		const struct insn i = { .d = RIG_REF(SLOT_D), .a = RIG_REF(SLOT_D), .b = RIG_REF(SLOT_D) };
 		b->table[OP_MUL_32 - OP_ALU_FIRST](&r->w, &i);
 		for (unsigned l = 0; l < LANES; l++)
-			assert_int_equal(rig_get(r, SLOT_D, l, 32),
-					 l < 12 || l > 15 ? (l + 1) * (l + 1) : l + 1);
+			assert_int_equal(rig_get(r, SLOT_D, l, 32), l < 12 || l > 15 ? (l + 1) * (l + 1) : l + 1);
 	}
 }
 

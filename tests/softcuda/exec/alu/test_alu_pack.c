@@ -5,8 +5,12 @@
 
 static void cvt_pack_saturates_and_appends(void **state)
 {
-	static const struct { uint8_t bits, is_signed; uint32_t d; } rows[] = {
-		{ 8, 0, 0x5678ff00 }, { 8, 1, 0x56787ffb }, { 16, 1, 0x012cfffb }, { 4, 0, 0x345678f0 }, { 4, 1, 0x3456787b }, { 2, 0, 0x2345678c }, { 2, 1, 0x23456786 },
+	static const struct {
+		uint8_t bits, is_signed;
+		uint32_t d;
+	} rows[] = {
+		{ 8, 0, 0x5678ff00 }, { 8, 1, 0x56787ffb }, { 16, 1, 0x012cfffb }, { 4, 0, 0x345678f0 },
+		{ 4, 1, 0x3456787b }, { 2, 0, 0x2345678c }, { 2, 1, 0x23456786 },
 	};
 
 	(void)state;

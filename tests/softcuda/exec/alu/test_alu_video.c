@@ -26,6 +26,7 @@ static void scalar_forms_select_saturate_and_combine(void **state)
 {
 	(void)state;
 	enum { D = VIDEO_D_SIGNED, A = VIDEO_A_SIGNED, B = VIDEO_B_SIGNED, SAT = VIDEO_SAT };
+	/* clang-format off */
 	static const struct { struct video v; uint32_t a, b, c, d; } rows[] = {
 		/* byte 0xff of a is -1 if signed (sum 254), 255 if unsigned (sum 510) */
 		{ { .op = VIDEO_ADD, .flags = D | A, .a_selector = GPUL_PTX_SEL_B3, .b_selector = GPUL_PTX_SEL_B0 }, 0xff000000, 0xff, 0, 254 },
@@ -84,6 +85,7 @@ static void scalar_forms_select_saturate_and_combine(void **state)
 		{ { .op = VIDEO_MAD, .flags = D | A | SAT, .shift = 15 }, 1, 0x80000000, 0, 0xffff0000 },
 		{ { .op = VIDEO_MAD, .flags = SAT | A | VIDEO_NEG_C }, 0x80000000, 2, 1, 0x80000000 },
 	};
+	/* clang-format on */
 	for (const struct rig_build *b = rig_builds(); b->name; b++)
 		for (unsigned k = 0; k < sizeof(rows) / sizeof(rows[0]); k++) {
 			const uint32_t d = run_video(b, &rows[k].v, rows[k].a, rows[k].b, rows[k].c);
@@ -105,13 +107,14 @@ static uint32_t run_simd(const struct rig_build *b, const struct video_simd *v, 
 }
 
 /* 3 bits per part: the parts of a in order, then the parts of b. */
-#define OWN_BYTES { (uint8_t)(0 | 1 << 3 | 2 << 6), (uint8_t)(2 >> 2 | 3 << 1 | 4 << 4 | 5 << 7), (uint8_t)(5 >> 1 | 6 << 2 | 7 << 5) }
+#define OWN_BYTES  { (uint8_t)(0 | 1 << 3 | 2 << 6), (uint8_t)(2 >> 2 | 3 << 1 | 4 << 4 | 5 << 7), (uint8_t)(5 >> 1 | 6 << 2 | 7 << 5) }
 #define OWN_HALVES { 0 | 1 << 3, (uint8_t)(2 << 4 | 3 << 7), 3 >> 1 }
 
 static void simd_forms_compute_each_half_or_byte(void **state)
 {
 	(void)state;
 	enum { D = VIDEO_D_SIGNED, A = VIDEO_A_SIGNED, B = VIDEO_B_SIGNED, SAT = VIDEO_SAT };
+	/* clang-format off */
 	static const struct { struct video_simd v; unsigned parts; uint32_t a, b, c, d; } rows[] = {
 		{ { .op = VIDEO_ADD, .second = VIDEO_MERGE, .parts = 15, .picks = OWN_BYTES }, 4, 0x01ff7f80, 0x01020304, 0, 0x02018284 },
 		{ { .op = VIDEO_ADD, .second = VIDEO_MERGE, .parts = 15, .flags = SAT, .picks = OWN_BYTES }, 4, 0x01ff7f80, 0x01020304, 0, 0x02ff8284 },
@@ -121,6 +124,7 @@ static void simd_forms_compute_each_half_or_byte(void **state)
 		{ { .op = VIDEO_AVRG, .second = VIDEO_MERGE, .parts = 3, .flags = D | A | B, .picks = OWN_HALVES }, 2, 0x0003fffd, 0x00040000, 0, 0x0004fffe },
 		{ { .op = VIDEO_SET, .second = VIDEO_MERGE, .compare = CMP_GT, .parts = 3, .picks = OWN_HALVES }, 2, 0x00050001, 0x00040001, 0, 0x00010000 },
 	};
+	/* clang-format on */
 	for (const struct rig_build *b = rig_builds(); b->name; b++)
 		for (unsigned k = 0; k < sizeof(rows) / sizeof(rows[0]); k++) {
 			const uint32_t d = run_simd(b, &rows[k].v, rows[k].parts, rows[k].a, rows[k].b, rows[k].c);

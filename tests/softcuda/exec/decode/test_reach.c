@@ -7,11 +7,11 @@
 /* TCGEN05 is not interpreted; line 4 of every text. */
 #define TCGEN05 ".func (.param .b32 r) wide(.param .b64 x) { tcgen05.wait::ld.sync.aligned; ret; }\n"
 /* Calls table[x]: same returns, wide executes an instruction that is not interpreted. */
-#define TABLE                                                                                                  \
-	".func (.param .b32 r) same(.param .b64 x) { st.param.b32 [r], 5; ret; }\n"                            \
-	".func caller(.param .b64 x) { .param .b32 r; call (r), wide, (x); ret; }\n"                           \
+#define TABLE \
+	".func (.param .b32 r) same(.param .b64 x) { st.param.b32 [r], 5; ret; }\n" \
+	".func caller(.param .b64 x) { .param .b32 r; call (r), wide, (x); ret; }\n" \
 	".global .b64 table[3] = { same, wide, caller };\n"
-#define LOAD_POINTER                                                                                           \
+#define LOAD_POINTER \
 	"{ .reg .b64 f, a; .reg .b32 u; .param .b32 r; .param .b64 x; st.param.b64 [x], 0; mad.lo.u64 a, %x, 8, table; " \
 	"ld.global.b64 f, [a]; "
 
@@ -21,21 +21,18 @@ static void expect(const char *text, const char *kernel, const char *refusal)
 	const char *why = gpul_exec_kernel_refusal(gpul_exec_find_kernel(r->program, kernel));
 
 	if (refusal ? !why || strcmp(why, refusal) != 0 : why != NULL)
-		fail_msg("%s: \"%s\", expected \"%s\"", kernel, why ? why : "",
-			 refusal ? refusal : "");
+		fail_msg("%s: \"%s\", expected \"%s\"", kernel, why ? why : "", refusal ? refusal : "");
 	rig_close(r);
 }
 
-static const char refusal_of_k[] =
-	"test.ptx:4: tcgen05.wait::ld.sync.aligned: tcgen05 is not interpreted; kernel k reaches it";
+static const char refusal_of_k[] = "test.ptx:4: tcgen05.wait::ld.sync.aligned: tcgen05 is not interpreted; kernel k reaches it";
 
 static void a_kernel_is_refused_for_what_its_calls_reach(void **state)
 {
 	static const char text[] = PTX_HEADER TCGEN05
 		".func middle() { .param .b32 r; .param .b64 x; call (r), wide, (x); ret; }\n"
 		".func again(); .func loop() { call again; ret; } .func again() { call loop; "
-		"call middle; ret; }\n" KERNEL_OUT("k") "call loop; ret; }\n" KERNEL_OUT(
-			"fine") "st.global.u32 [%mine], 3; ret; }\n";
+		"call middle; ret; }\n" KERNEL_OUT("k") "call loop; ret; }\n" KERNEL_OUT("fine") "st.global.u32 [%mine], 3; ret; }\n";
 	struct rig *r;
 	uint32_t *out;
 
@@ -61,8 +58,9 @@ static void a_call_through_a_pointer_fails_when_the_instruction_is_executed(void
 	rig_expect_ok(r, "k", 1, 1, out, 0);
 	assert_int_equal(*out, 5);
 	assert_int_equal(rig_run(r, "k", 1, 1, out, 1), GPUL_EXEC_ILLEGAL_INSTRUCTION);
-	assert_string_equal(r->fault.text, "test.ptx:4: tcgen05.wait::ld.sync.aligned: tcgen05 is not interpreted, in wide, which is called through a "
-					   "pointer; run this on a GPU, or avoid the call; k, block 0, thread 0");
+	assert_string_equal(r->fault.text,
+			    "test.ptx:4: tcgen05.wait::ld.sync.aligned: tcgen05 is not interpreted, in wide, which is called through a "
+			    "pointer; run this on a GPU, or avoid the call; k, block 0, thread 0");
 	rig_close(r);
 }
 
@@ -92,11 +90,12 @@ static void calltargets_are_pointers_too(void **state)
 /* The guard still holds: only lanes with a true predicate execute the instruction; and the code behind it is decoded. */
 static void a_guarded_instruction_fails_if_its_guard_is_true(void **state)
 {
-	struct rig *r = rig_open(PTX_HEADER ".func f(.param .b32 x) { .reg .pred p; .reg .b32 a; ld.param.b32 a, [x]; setp.eq.u32 p, a, 1;\n"
-					    "@p tcgen05.wait::ld.sync.aligned; @!p bra out; @p tcgen05.wait::ld.sync.aligned; out: ret; }\n"
-					    ".global .b64 table[1] = { f };\n" KERNEL_OUT("k")
-				 "{ .reg .b64 f; .param .b32 x; st.param.b32 [x], %x; ld.global.b64 f, [table]; "
-				 "p: .callprototype _ (.param .b32 _); call f, (x), p; st.global.u32 [%mine], 9; } ret; }\n");
+	struct rig *r = rig_open(PTX_HEADER
+				 ".func f(.param .b32 x) { .reg .pred p; .reg .b32 a; ld.param.b32 a, [x]; setp.eq.u32 p, a, 1;\n"
+				 "@p tcgen05.wait::ld.sync.aligned; @!p bra out; @p tcgen05.wait::ld.sync.aligned; out: ret; }\n"
+				 ".global .b64 table[1] = { f };\n" KERNEL_OUT(
+					 "k") "{ .reg .b64 f; .param .b32 x; st.param.b32 [x], %x; ld.global.b64 f, [table]; "
+					      "p: .callprototype _ (.param .b32 _); call f, (x), p; st.global.u32 [%mine], 9; } ret; }\n");
 	uint32_t *out = rig_memory(r, 4);
 
 	(void)state;
@@ -109,9 +108,8 @@ static void a_guarded_instruction_fails_if_its_guard_is_true(void **state)
 /* cp.async.bulk with .ignore_oob (PTX 9.2) has two more operands. */
 static void an_unknown_modifier_refuses_only_its_kernel(void **state)
 {
-	char *why = rig_refusal(PTX_HEADER KERNEL_OUT("k")
-				"cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes.ignore_oob "
-				"[%r1], [%o], 16, 0, 4, [%r2]; ret; }\n",
+	char *why = rig_refusal(PTX_HEADER KERNEL_OUT("k") "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes.ignore_oob "
+							   "[%r1], [%o], 16, 0, 4, [%r2]; ret; }\n",
 				"k");
 
 	(void)state;
@@ -121,11 +119,8 @@ static void an_unknown_modifier_refuses_only_its_kernel(void **state)
 
 static void a_refused_kernel_cannot_be_launched(void **state)
 {
-	struct rig *r =
-		rig_open(PTX_HEADER ".visible .entry k() { tcgen05.wait::ld.sync.aligned; ret; }\n");
-	gpul_exec_launch_config c = { .kernel = gpul_exec_find_kernel(r->program, "k"),
-				      .grid = { 1, 1, 1 },
-				      .block = { 1, 1, 1 } };
+	struct rig *r = rig_open(PTX_HEADER ".visible .entry k() { tcgen05.wait::ld.sync.aligned; ret; }\n");
+	gpul_exec_launch_config c = { .kernel = gpul_exec_find_kernel(r->program, "k"), .grid = { 1, 1, 1 }, .block = { 1, 1, 1 } };
 	gpul_exec_launch *l = NULL;
 	gpul_error err = { 0 };
 

@@ -6,7 +6,7 @@
 #include "softcuda/exec/observer_internal.h"
 #include "softcuda/exec/program_internal.h"
 
-enum { N = 300, LANES_USED = 32 };   /* N registers of 32 lanes are far more than a small frame */
+enum { N = 300, LANES_USED = 32 }; /* N registers of 32 lanes are far more than a small frame */
 
 static uint32_t frame_bytes(const struct rig *r)
 {
@@ -126,7 +126,8 @@ static void a_value_of_the_last_iteration_is_kept(void **state)
 	uint32_t *out;
 
 	(void)state;
-	add(&t, "mov.u32 %%n, 4; mov.u32 %%b, 0; mov.u32 %%a, %%t;\nLOOP: setp.eq.u32 %%p1, %%n, 4; @%%p1 bra FIRST; add.u32 %%b, %%b, %%a;\nFIRST:\n");
+	add(&t,
+	    "mov.u32 %%n, 4; mov.u32 %%b, 0; mov.u32 %%a, %%t;\nLOOP: setp.eq.u32 %%p1, %%n, 4; @%%p1 bra FIRST; add.u32 %%b, %%b, %%a;\nFIRST:\n");
 	add_chain(&t, "%t", 0, 100);
 	add(&t, "add.u32 %%a, %%s99, %%n;\n");
 	add_chain(&t, "%n", 100, N);
@@ -192,8 +193,10 @@ static void results_of_a_vector_do_not_take_the_places_of_its_sources(void **sta
 	(void)state;
 	add(&t, "mov.u32 %%s0, %%t; add.u32 %%s1, %%t, 100; add.u32 %%s2, %%t, 200; add.u32 %%s3, %%t, 300;\n");
 	for (unsigned k = 4; k < N; k += 4)
-		add(&t, "mov.v4.u32 {%%s%u, %%s%u, %%s%u, %%s%u}, {%%s%u, %%s%u, %%s%u, %%s%u};\n", k, k + 1, k + 2, k + 3, k - 4, k - 3, k - 2, k - 1);
-	add(&t, "shl.b32 %%s%d, %%s%d, 4; add.u32 %%s%d, %%s%d, %%s%d; st.global.u32 [%%mine], %%s%d; ret; }", N - 3, N - 3, N - 4, N - 4, N - 3, N - 4);
+		add(&t, "mov.v4.u32 {%%s%u, %%s%u, %%s%u, %%s%u}, {%%s%u, %%s%u, %%s%u, %%s%u};\n", k, k + 1, k + 2, k + 3, k - 4, k - 3,
+		    k - 2, k - 1);
+	add(&t, "shl.b32 %%s%d, %%s%d, 4; add.u32 %%s%d, %%s%d, %%s%d; st.global.u32 [%%mine], %%s%d; ret; }", N - 3, N - 3, N - 4, N - 4,
+	    N - 3, N - 4);
 	r = run(&t, &out);
 	for (uint32_t l = 0; l < LANES_USED; l++)
 		assert_int_equal(out[l], l + 16 * (l + 100));
@@ -210,7 +213,8 @@ static void widths_are_kept_apart(void **state)
 	(void)state;
 	add(&t, ".reg .b64 %%w<%d>; .reg .b16 %%z<%d>; mov.u32 %%s0, %%t;\n", N, N);
 	for (unsigned k = 1; k < N; k++)
-		add(&t, "cvt.u64.u32 %%w%u, %%s%u; shl.b64 %%w%u, %%w%u, 1; cvt.u16.u64 %%z%u, %%w%u; cvt.u32.u16 %%s%u, %%z%u; add.u32 %%s%u, %%s%u, 1;\n",
+		add(&t,
+		    "cvt.u64.u32 %%w%u, %%s%u; shl.b64 %%w%u, %%w%u, 1; cvt.u16.u64 %%z%u, %%w%u; cvt.u32.u16 %%s%u, %%z%u; add.u32 %%s%u, %%s%u, 1;\n",
 		    k, k - 1, k, k, k, k, k, k, k, k);
 	add(&t, "st.global.u32 [%%mine], %%s%d; ret; }", N - 1);
 	r = run(&t, &out);
@@ -271,12 +275,14 @@ static void registers_that_are_observed_do_not_share(void **state)
 /* Each thread has one copy of them, shared by all functions of all kernels; a block does not see the previous block's values. */
 static void registers_of_the_module_are_shared_by_its_functions(void **state)
 {
-	struct rig *r = rig_open_with(OLD_HEADER ".reg .u32 sum, %s<300>; .reg .pred odd;\n"
-				      ".func (.reg .u32 y) last() { mov.u32 y, %s299; ret; }\n"
-				      ".func step { .reg .u32 sum; mov.u32 sum, 9; @odd add.u32 %s299, %s299, sum; ret; }\n"
-				      KERNEL_OUT("count") "add.u32 sum, sum, %t; add.u32 sum, sum, 1; st.global.u32 [%mine], sum; ret; }\n"
-				      KERNEL_OUT("k") "and.b32 %r1, %t, 1; setp.eq.u32 odd, %r1, 1; setp.lt.u32 %p1, %t, 8; add.u32 %s299, %s299, %t;\n"
-				      "@%p1 call step; call step; call (%r2), last; st.global.u32 [%mine], %r2; ret; }", 1, 0);
+	struct rig *r = rig_open_with(
+		OLD_HEADER
+		".reg .u32 sum, %s<300>; .reg .pred odd;\n"
+		".func (.reg .u32 y) last() { mov.u32 y, %s299; ret; }\n"
+		".func step { .reg .u32 sum; mov.u32 sum, 9; @odd add.u32 %s299, %s299, sum; ret; }\n" KERNEL_OUT("count") "add.u32 sum, sum, %t; add.u32 sum, sum, 1; st.global.u32 [%mine], sum; ret; }\n" KERNEL_OUT(
+			"k") "and.b32 %r1, %t, 1; setp.eq.u32 odd, %r1, 1; setp.lt.u32 %p1, %t, 8; add.u32 %s299, %s299, %t;\n"
+			     "@%p1 call step; call step; call (%r2), last; st.global.u32 [%mine], %r2; ret; }",
+		1, 0);
 	uint32_t *out = rig_memory(r, 4 * LANES_USED * 4);
 
 	(void)state;

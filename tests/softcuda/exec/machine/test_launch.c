@@ -6,16 +6,16 @@
 
 #include <cmocka.h>
 
-static const char kernels[] =
-	PTX_HEADER
-		KERNEL_OUT("number") "st.global.u32 [%mine], %t; ret; }\n" KERNEL_OUT("endless") "L: add.u32 %r1, %r1, 1; bra L; }\n" KERNEL_OUT(
-			"waits") "L: ld.acquire.sys.global.u32 %r1, [%x]; setp.eq.u32 %p1, "
-				 "%r1, 0; @%p1 bra L; st.global.u32 [%mine], %r1; ret; "
-				 "}\n" KERNEL_OUT("sleeps") "L: nanosleep.u32 100; "
-							    "ld.acquire.sys.global.u32 %r1, "
-							    "[%x]; setp.eq.u32 %p1, %r1, 0; "
-							    "@%p1 bra L; st.global.u32 "
-							    "[%mine], %r1; ret; }\n" KERNEL_OUT("sets") "st.release.sys.global.u32 [%x], 7; ret; }\n"
+static const char kernels[] = PTX_HEADER
+	KERNEL_OUT("number") "st.global.u32 [%mine], %t; ret; }\n" KERNEL_OUT("endless") "L: add.u32 %r1, %r1, 1; bra L; }\n" KERNEL_OUT(
+		"waits") "L: ld.acquire.sys.global.u32 %r1, [%x]; setp.eq.u32 %p1, "
+			 "%r1, 0; @%p1 bra L; st.global.u32 [%mine], %r1; ret; "
+			 "}\n" KERNEL_OUT("sleeps") "L: nanosleep.u32 100; "
+						    "ld.acquire.sys.global.u32 %r1, "
+						    "[%x]; setp.eq.u32 %p1, %r1, 0; "
+						    "@%p1 bra L; st.global.u32 "
+						    "[%mine], %r1; ret; }\n" KERNEL_OUT(
+							    "sets") "st.release.sys.global.u32 [%x], 7; ret; }\n"
 	/* Block b waits for block b + 1; the last block does not wait. */
 	KERNEL_OUT("chain") "mov.u32 %r2, %nctaid.x; sub.u32 %r2, %r2, 1; setp.eq.u32 %p2, %t, "
 			    "%r2; @%p2 bra GO;\n"
@@ -33,8 +33,7 @@ static const char kernels[] =
 			     ".visible .entry exact(.param .u64 out, .param .u64 x) .reqntid "
 			     "32, 2 { ret; }\n";
 
-static const char endless[] =
-	PTX_HEADER KERNEL_OUT("plain") "L: add.u32 %r1, %r1, 1; bra L; }\n"
+static const char endless[] = PTX_HEADER KERNEL_OUT("plain") "L: add.u32 %r1, %r1, 1; bra L; }\n"
 	/* Two groups of lanes branch backward alternately: each yields to the
 	   other. */
 	KERNEL_OUT("divided") "and.b32 %r1, %t, 1; setp.eq.u32 %p1, %r1, 0; mov.u32 %r2, 0;\n"
@@ -85,8 +84,7 @@ static void an_endless_kernel_can_be_aborted(void **state)
 static void destroying_the_machine_aborts_running_launches(void **state)
 {
 	struct rig *r = rig_open(kernels);
-	gpul_exec_launch *l = rig_start(r, "endless", 1000, 64, 0, NULL, 0),
-			 *m = rig_start(r, "number", 10, 64, 0, NULL, 0);
+	gpul_exec_launch *l = rig_start(r, "endless", 1000, 64, 0, NULL, 0), *m = rig_start(r, "number", 10, 64, 0, NULL, 0);
 
 	(void)state;
 	gpul_exec_machine_destroy(r->machine);
@@ -108,8 +106,7 @@ static void one_launch_may_wait_for_another(void **state)
 		for (unsigned k = 0; k < 2; k++) {
 			struct rig *r = rig_open_with(kernels, workers, 0);
 			uint32_t *out = rig_memory(r, 8 * 64 * 4), *flag = rig_memory(r, 4);
-			gpul_exec_launch *waiting =
-				rig_start(r, waiters[k], 8, 64, 0, out, (uintptr_t)flag);
+			gpul_exec_launch *waiting = rig_start(r, waiters[k], 8, 64, 0, out, (uintptr_t)flag);
 
 			rig_expect_ok(r, "sets", 1, 1, NULL, (uintptr_t)flag);
 			assert_int_equal(rig_finish(r, waiting), GPUL_EXEC_OK);
@@ -215,8 +212,7 @@ static void launches_beyond_the_limits_are_refused(void **state)
 
 	(void)state;
 	for (unsigned k = 0; k < sizeof rows / sizeof rows[0]; k++) {
-		gpul_exec_launch_config c = { .kernel = gpul_exec_find_kernel(r->program,
-									      rows[k].kernel),
+		gpul_exec_launch_config c = { .kernel = gpul_exec_find_kernel(r->program, rows[k].kernel),
 					      .params = params,
 					      .dynamic_shared_bytes = rows[k].shared,
 					      .cooperative = rows[k].cooperative };
@@ -235,25 +231,22 @@ static void launches_beyond_the_limits_are_refused(void **state)
 
 static void a_block_has_three_dimensions(void **state)
 {
-	struct rig *r = rig_open(
-		PTX_HEADER
-		".visible .entry k(.param .u64 out) { .reg .b32 %r<16>; .reg .b64 %d<4>; "
-		"ld.param.u64 %d1, [out];\n"
-		"mov.u32 %r1, %tid.x; mov.u32 %r2, %tid.y; mov.u32 %r3, %tid.z; mov.u32 %r4, "
-		"%ntid.x; mov.u32 %r5, %ntid.y; mov.u32 %r6, %ntid.z;\n"
-		"mad.lo.u32 %r7, %r3, %r5, %r2; mad.lo.u32 %r7, %r7, %r4, %r1; mov.u32 %r8, "
-		"%ctaid.x; mov.u32 %r9, %ctaid.y; mov.u32 %r10, %ctaid.z;\n"
-		"mov.u32 %r11, %nctaid.x; mov.u32 %r12, %nctaid.y; mad.lo.u32 %r13, %r10, "
-		"%r12, %r9; mad.lo.u32 %r13, %r13, %r11, %r8;\n"
-		"mul.lo.u32 %r14, %r4, %r5; mul.lo.u32 %r14, %r14, %r6; mad.lo.u32 %r13, %r13, "
-		"%r14, %r7; mad.wide.u32 %d2, %r13, 4, %d1; add.u32 %r13, %r13, 1;\n"
-		"st.global.u32 [%d2], %r13; ret; }");
+	struct rig *r = rig_open(PTX_HEADER ".visible .entry k(.param .u64 out) { .reg .b32 %r<16>; .reg .b64 %d<4>; "
+					    "ld.param.u64 %d1, [out];\n"
+					    "mov.u32 %r1, %tid.x; mov.u32 %r2, %tid.y; mov.u32 %r3, %tid.z; mov.u32 %r4, "
+					    "%ntid.x; mov.u32 %r5, %ntid.y; mov.u32 %r6, %ntid.z;\n"
+					    "mad.lo.u32 %r7, %r3, %r5, %r2; mad.lo.u32 %r7, %r7, %r4, %r1; mov.u32 %r8, "
+					    "%ctaid.x; mov.u32 %r9, %ctaid.y; mov.u32 %r10, %ctaid.z;\n"
+					    "mov.u32 %r11, %nctaid.x; mov.u32 %r12, %nctaid.y; mad.lo.u32 %r13, %r10, "
+					    "%r12, %r9; mad.lo.u32 %r13, %r13, %r11, %r8;\n"
+					    "mul.lo.u32 %r14, %r4, %r5; mul.lo.u32 %r14, %r14, %r6; mad.lo.u32 %r13, %r13, "
+					    "%r14, %r7; mad.wide.u32 %d2, %r13, 4, %d1; add.u32 %r13, %r13, 1;\n"
+					    "st.global.u32 [%d2], %r13; ret; }");
 	uint32_t *out = rig_memory(r, 24 * 105 * 4);
 	uint64_t params[1] = { (uintptr_t)out };
-	gpul_exec_launch_config c = { .kernel = gpul_exec_find_kernel(r->program, "k"),
-				      .grid = { 2, 3, 4 },
-				      .block = { 7, 5, 3 },
-				      .params = params };
+	gpul_exec_launch_config c = {
+		.kernel = gpul_exec_find_kernel(r->program, "k"), .grid = { 2, 3, 4 }, .block = { 7, 5, 3 }, .params = params
+	};
 	gpul_exec_launch *l;
 
 	(void)state;
@@ -271,8 +264,7 @@ static void invalid_programs_are_refused_with_a_line_number(void **state)
 		gpul_status status;
 		const char *message;
 	} rows[] = {
-		{ ".extern .func nowhere; .visible .entry k() { call nowhere; ret; }",
-		  GPUL_EFORMAT, "nowhere" },
+		{ ".extern .func nowhere; .visible .entry k() { call nowhere; ret; }", GPUL_EFORMAT, "nowhere" },
 		{ ".extern .global .u32 nothing; .visible .entry k() { .reg .b32 %r; "
 		  "ld.global.u32 %r, [nothing]; ret; }",
 		  GPUL_EFORMAT, "nothing" },
@@ -285,8 +277,7 @@ static void invalid_programs_are_refused_with_a_line_number(void **state)
 		{ ".visible .entry k(.param .u32 p) { .reg .b64 %d; ld.param.u64 %d, [p]; ret; "
 		  "}",
 		  GPUL_EFORMAT, "4 bytes of parameters" },
-		{ ".visible .entry k() { .local .b8 a[1000000]; ret; }", GPUL_EFORMAT,
-		  "local" },
+		{ ".visible .entry k() { .local .b8 a[1000000]; ret; }", GPUL_EFORMAT, "local" },
 	};
 
 	(void)state;
@@ -300,8 +291,7 @@ static void invalid_programs_are_refused_with_a_line_number(void **state)
 		assert_int_equal(gpul_exec_memory_create(&r.memory, &err), GPUL_OK);
 		st = rig_load(&r, text, &err);
 		if (st != rows[k].status || !strstr(err.text, rows[k].message))
-			fail_msg("%s: status %d, \"%s\" does not contain \"%s\"", rows[k].text, st,
-				 err.text, rows[k].message);
+			fail_msg("%s: status %d, \"%s\" does not contain \"%s\"", rows[k].text, st, err.text, rows[k].message);
 		gpul_exec_memory_destroy(r.memory);
 	}
 }

@@ -3,50 +3,51 @@
 
 #include <cmocka.h>
 
-#define EXTERNS                                                                                                      \
-	".extern .func (.param .b64 v) __cudaCDP2GetParameterBufferV2 (.param .b64 f, .param .align 4 .b8 g[12], "   \
-	".param .align 4 .b8 b[12], .param .b32 s);\n"                                                               \
-	".extern .func (.param .b32 v) __cudaCDP2LaunchDeviceV2 (.param .b64 p, .param .b64 s);\n"                   \
-	".extern .func (.param .b32 v) __cudaCDP2GetLastError ();\n"                                                 \
-	".extern .func (.param .b32 v) __cudaCDP2StreamCreateWithFlags (.param .b64 s, .param .b32 f);\n"            \
-	".extern .func (.param .b32 v) __cudaCDP2StreamDestroy (.param .b64 s);\n"                                   \
-	".extern .func (.param .b32 v) __cudaCDP2StreamWaitEvent (.param .b64 s, .param .b64 e, .param .b32 f);\n"   \
-	".extern .func (.param .b32 v) __cudaCDP2EventCreateWithFlags (.param .b64 e, .param .b32 f);\n"             \
+#define EXTERNS \
+	".extern .func (.param .b64 v) __cudaCDP2GetParameterBufferV2 (.param .b64 f, .param .align 4 .b8 g[12], " \
+	".param .align 4 .b8 b[12], .param .b32 s);\n" \
+	".extern .func (.param .b32 v) __cudaCDP2LaunchDeviceV2 (.param .b64 p, .param .b64 s);\n" \
+	".extern .func (.param .b32 v) __cudaCDP2GetLastError ();\n" \
+	".extern .func (.param .b32 v) __cudaCDP2StreamCreateWithFlags (.param .b64 s, .param .b32 f);\n" \
+	".extern .func (.param .b32 v) __cudaCDP2StreamDestroy (.param .b64 s);\n" \
+	".extern .func (.param .b32 v) __cudaCDP2StreamWaitEvent (.param .b64 s, .param .b64 e, .param .b32 f);\n" \
+	".extern .func (.param .b32 v) __cudaCDP2EventCreateWithFlags (.param .b64 e, .param .b32 f);\n" \
 	".extern .func (.param .b32 v) __cudaCDP2EventRecord (.param .b64 e, .param .b64 s);\n"
 
 /* launch(): what nvcc generates for kernel<<<grid, block, 0, stream>>>(out, x). */
-#define LAUNCHER                                                                                                     \
+#define LAUNCHER \
 	".func launch (.reg .b64 kernel, .reg .b32 grid, .reg .b32 block, .reg .b64 out, .reg .b64 x, .reg .b64 stream) {\n" \
 	".reg .pred none; .reg .b64 at; .param .b64 f; .param .align 4 .b8 g[12]; .param .align 4 .b8 b[12]; .param .b32 s; " \
-	".param .b64 v; .param .b64 p; .param .b64 q; .param .b32 e; st.param.b64 [f], kernel;\n"                    \
-	"st.param.b32 [g], grid; st.param.b32 [g+4], 1; st.param.b32 [g+8], 1;\n"                                    \
-	"st.param.b32 [b], block; st.param.b32 [b+4], 1; st.param.b32 [b+8], 1; st.param.b32 [s], 0;\n"              \
-	"call.uni (v), __cudaCDP2GetParameterBufferV2, (f, g, b, s); ld.param.b64 at, [v];\n"                        \
+	".param .b64 v; .param .b64 p; .param .b64 q; .param .b32 e; st.param.b64 [f], kernel;\n" \
+	"st.param.b32 [g], grid; st.param.b32 [g+4], 1; st.param.b32 [g+8], 1;\n" \
+	"st.param.b32 [b], block; st.param.b32 [b+4], 1; st.param.b32 [b+8], 1; st.param.b32 [s], 0;\n" \
+	"call.uni (v), __cudaCDP2GetParameterBufferV2, (f, g, b, s); ld.param.b64 at, [v];\n" \
 	"setp.eq.u64 none, at, 0; @none ret; st.u64 [at], out; st.u64 [at+8], x; st.param.b64 [p], at; st.param.b64 [q], stream;\n" \
 	"call.uni (e), __cudaCDP2LaunchDeviceV2, (p, q); ret; }\n"
-#define HEAD PTX_HEADER EXTERNS LAUNCHER
+#define HEAD                           PTX_HEADER EXTERNS LAUNCHER
 /* Launch kernel(%o, x); the stream is %d8; grid, block and x are registers or immediates. */
 #define LAUNCH(kernel, grid, block, x) "mov.u64 %d9, " kernel "; call launch, (%d9, " grid ", " block ", %o, " x ", %d8);\n"
-#define DEFAULT_STREAM "mov.u64 %d8, 0;\n"
-#define TAIL "mov.u64 %d8, 3;\n"
-#define FIRE_AND_FORGET "mov.u64 %d8, 4;\n"
+#define DEFAULT_STREAM                 "mov.u64 %d8, 0;\n"
+#define TAIL                           "mov.u64 %d8, 3;\n"
+#define FIRE_AND_FORGET                "mov.u64 %d8, 4;\n"
 /* Create a stream or an event with flags; its handle is in `to`. */
-#define CREATE(call, flags, to)                                                                                      \
+#define CREATE(call, flags, to) \
 	"{ .local .align 8 .b8 h[8]; .reg .b64 at; .param .b64 p; .param .b32 q; .param .b32 v; cvta.local.u64 at, h;\n" \
 	"st.param.b64 [p], at; st.param.b32 [q], " flags "; call.uni (v), " call ", (p, q); ld.u64 " to ", [at]; }\n"
 #define CREATE_STREAM(to) CREATE("__cudaCDP2StreamCreateWithFlags", "1", to)
-#define CREATE_EVENT(to) CREATE("__cudaCDP2EventCreateWithFlags", "2", to)
-#define CALL_2(call, a, b)                                                                                           \
-	"{ .param .b64 p; .param .b64 q; .param .b32 v; st.param.b64 [p], " a "; st.param.b64 [q], " b ";\n"          \
+#define CREATE_EVENT(to)  CREATE("__cudaCDP2EventCreateWithFlags", "2", to)
+#define CALL_2(call, a, b) \
+	"{ .param .b64 p; .param .b64 q; .param .b32 v; st.param.b64 [p], " a "; st.param.b64 [q], " b ";\n" \
 	"call.uni (v), " call ", (p, q); ld.param.b32 %r8, [v]; }\n"
-#define WAIT_EVENT(stream, event)                                                                                    \
+#define WAIT_EVENT(stream, event) \
 	"{ .param .b64 p; .param .b64 q; .param .b32 f; .param .b32 v; st.param.b64 [p], " stream "; st.param.b64 [q], " event ";\n" \
 	"st.param.b32 [f], 0; call.uni (v), __cudaCDP2StreamWaitEvent, (p, q, f); }\n"
 #define LAST_ERROR(to) "{ .param .b32 v; call.uni (v), __cudaCDP2GetLastError, (); ld.param.b32 " to ", [v]; }\n"
 
 /* out[0] = out[0] * 3 + x: the result shows the order. */
-#define CHAIN KERNEL_OUT("chain") "ld.global.u32 %r1, [%o]; cvt.u32.u64 %r2, %x; mad.lo.u32 %r1, %r1, 3, %r2; st.global.u32 [%o], %r1; ret; }\n"
-#define COUNT KERNEL_OUT("count") "atom.global.add.u32 %r1, [%o], 1; ret; }\n"
+#define CHAIN \
+	KERNEL_OUT("chain") "ld.global.u32 %r1, [%o]; cvt.u32.u64 %r2, %x; mad.lo.u32 %r1, %r1, 3, %r2; st.global.u32 [%o], %r1; ret; }\n"
+#define COUNT   KERNEL_OUT("count") "atom.global.add.u32 %r1, [%o], 1; ret; }\n"
 #define FOREVER KERNEL_OUT("forever") "$again: ld.volatile.global.u32 %r1, [%o+8]; setp.eq.u32 %p1, %r1, 0; @%p1 bra $again; ret; }\n"
 
 static uint32_t chained(uint32_t value, uint32_t first, uint32_t n)
@@ -71,9 +72,10 @@ static void a_launch_ends_after_its_children(void **state)
 }
 
 /* x launches, of chain(0), chain(1) ... */
-#define PARENT_OF_CHAIN                                                                                              \
-	KERNEL_OUT("parent") DEFAULT_STREAM "mov.u64 %d1, 0; $next:\n" LAUNCH("chain", "1", "1", "%d1")               \
-	"add.u64 %d1, %d1, 1; setp.lt.u64 %p1, %d1, %x; @%p1 bra $next; ret; }\n"
+#define PARENT_OF_CHAIN \
+	KERNEL_OUT("parent") \
+	DEFAULT_STREAM "mov.u64 %d1, 0; $next:\n" LAUNCH("chain", "1", "1", \
+							 "%d1") "add.u64 %d1, %d1, 1; setp.lt.u64 %p1, %d1, %x; @%p1 bra $next; ret; }\n"
 
 static void children_of_a_block_run_in_order(void **state)
 {
@@ -102,12 +104,11 @@ static void a_thousand_threads_launch_at_once(void **state)
 static void a_tail_launch_begins_after_all_children(void **state)
 {
 	/* the tail is launched first, and a child launches too; out[1] and out[2] are the values that the tail launches read */
-	struct rig *r = rig_open(HEAD COUNT
-		KERNEL_OUT("first") "ld.global.u32 %r1, [%o]; st.global.u32 [%o+4], %r1; ret; }\n"
-		KERNEL_OUT("second") "ld.global.u32 %r1, [%o+4]; add.u32 %r1, %r1, 1; st.global.u32 [%o+8], %r1; ret; }\n"
-		KERNEL_OUT("child") DEFAULT_STREAM LAUNCH("count", "8", "32", "%x") "ret; }\n"
-		KERNEL_OUT("parent") TAIL LAUNCH("first", "1", "1", "%x") LAUNCH("second", "1", "1", "%x")
-		FIRE_AND_FORGET LAUNCH("child", "3", "1", "%x") "ret; }\n");
+	struct rig *r = rig_open(HEAD COUNT KERNEL_OUT("first") "ld.global.u32 %r1, [%o]; st.global.u32 [%o+4], %r1; ret; }\n" KERNEL_OUT(
+		"second") "ld.global.u32 %r1, [%o+4]; add.u32 %r1, %r1, 1; st.global.u32 [%o+8], %r1; ret; }\n" KERNEL_OUT("child")
+					 DEFAULT_STREAM LAUNCH("count", "8", "32", "%x") "ret; }\n" KERNEL_OUT("parent")
+						 TAIL LAUNCH("first", "1", "1", "%x") LAUNCH("second", "1", "1", "%x")
+							 FIRE_AND_FORGET LAUNCH("child", "3", "1", "%x") "ret; }\n");
 	uint32_t *out = rig_memory(r, 64);
 
 	(void)state;
@@ -124,15 +125,16 @@ static void a_tail_launch_begins_after_all_children(void **state)
 static void an_event_orders_two_streams(void **state)
 {
 	/* stream %d2: chain(0), chain(1), record; stream %d3: wait, chain(2); then both are destroyed while they work */
-	struct rig *r = rig_open(HEAD CHAIN KERNEL_OUT("parent") CREATE_STREAM("%d2") CREATE_STREAM("%d3") CREATE_EVENT("%d4")
-		"mov.u64 %d8, %d2;" LAUNCH("chain", "1", "1", "0") LAUNCH("chain", "1", "1", "1")
-		CALL_2("__cudaCDP2EventRecord", "%d4", "%d2") WAIT_EVENT("%d3", "%d4")
-		"mov.u64 %d8, %d3; " LAUNCH("chain", "1", "1", "2")
-		"{ .param .b64 p; .param .b32 v; st.param.b64 [p], %d2; call.uni (v), __cudaCDP2StreamDestroy, (p); }\n"
-		"{ .param .b64 p; .param .b32 v; st.param.b64 [p], %d3; call.uni (v), __cudaCDP2StreamDestroy, (p); ld.param.b32 %r1, [v]; }\n"
-		"st.global.u32 [%o+4], %r1;\n"
-		"{ .param .b64 p; .param .b32 v; st.param.b64 [p], %d3; call.uni (v), __cudaCDP2StreamDestroy, (p); ld.param.b32 %r1, [v]; }\n"
-		"st.global.u32 [%o+8], %r1; ret; }\n");
+	struct rig *r = rig_open(
+		HEAD CHAIN KERNEL_OUT("parent") CREATE_STREAM("%d2") CREATE_STREAM("%d3") CREATE_EVENT(
+			"%d4") "mov.u64 %d8, %d2;" LAUNCH("chain", "1", "1", "0") LAUNCH("chain", "1", "1", "1")
+			CALL_2("__cudaCDP2EventRecord", "%d4", "%d2") WAIT_EVENT("%d3", "%d4") "mov.u64 %d8, %d3; " LAUNCH(
+				"chain", "1", "1",
+				"2") "{ .param .b64 p; .param .b32 v; st.param.b64 [p], %d2; call.uni (v), __cudaCDP2StreamDestroy, (p); }\n"
+				     "{ .param .b64 p; .param .b32 v; st.param.b64 [p], %d3; call.uni (v), __cudaCDP2StreamDestroy, (p); ld.param.b32 %r1, [v]; }\n"
+				     "st.global.u32 [%o+4], %r1;\n"
+				     "{ .param .b64 p; .param .b32 v; st.param.b64 [p], %d3; call.uni (v), __cudaCDP2StreamDestroy, (p); ld.param.b32 %r1, [v]; }\n"
+				     "st.global.u32 [%o+8], %r1; ret; }\n");
 	uint32_t *out = rig_memory(r, 64);
 
 	(void)state;
@@ -142,17 +144,17 @@ static void an_event_orders_two_streams(void **state)
 		assert_int_equal(r->fault.kind, GPUL_EXEC_OK);
 		assert_int_equal(out[0], chained(5, 0, 3));
 		assert_int_equal(out[1], 0);
-		assert_int_equal(out[2], 400);  /* cudaErrorInvalidResourceHandle: it was destroyed before */
+		assert_int_equal(out[2], 400); /* cudaErrorInvalidResourceHandle: it was destroyed before */
 	}
 	rig_close(r);
 }
 
 static void a_fault_of_a_child_is_one_of_the_launch(void **state)
 {
-	struct rig *r = rig_open(HEAD COUNT
-		KERNEL_OUT("faulty") "st.global.u32 [%x], %t; ret; }\n"
-		KERNEL_OUT("child") DEFAULT_STREAM LAUNCH("faulty", "1", "1", "%x") "ret; }\n"
-		KERNEL_OUT("parent") TAIL LAUNCH("count", "1", "1", "%x") DEFAULT_STREAM LAUNCH("child", "1", "1", "%x") "ret; }\n");
+	struct rig *r = rig_open(HEAD COUNT KERNEL_OUT("faulty") "st.global.u32 [%x], %t; ret; }\n" KERNEL_OUT("child")
+					 DEFAULT_STREAM LAUNCH("faulty", "1", "1", "%x") "ret; }\n" KERNEL_OUT("parent")
+						 TAIL LAUNCH("count", "1", "1", "%x")
+							 DEFAULT_STREAM LAUNCH("child", "1", "1", "%x") "ret; }\n");
 	uint32_t *out = rig_memory(r, 64);
 
 	(void)state;
@@ -160,7 +162,7 @@ static void a_fault_of_a_child_is_one_of_the_launch(void **state)
 		rig_run(r, "parent", 1, 1, out, 64);
 		assert_int_equal(r->fault.kind, GPUL_EXEC_ILLEGAL_ADDRESS);
 		assert_non_null(strstr(r->fault.text, "faulty, block 0, thread 0"));
-		assert_int_equal(out[0], 0);  /* the tail did not begin */
+		assert_int_equal(out[0], 0); /* the tail did not begin */
 	}
 	rig_run(r, "count", 1, 1, out, 0);
 	assert_int_equal(r->fault.kind, GPUL_EXEC_OK);
@@ -170,9 +172,10 @@ static void a_fault_of_a_child_is_one_of_the_launch(void **state)
 
 static void an_abort_ends_children_that_run_for_ever(void **state)
 {
-	struct rig *r = rig_open(HEAD FOREVER KERNEL_OUT("child") "mov.u32 %r1, 1; st.volatile.global.u32 [%o], %r1;\n" DEFAULT_STREAM
-		LAUNCH("forever", "500", "64", "%x") LAUNCH("forever", "1", "1", "%x") "ret; }\n"
-		KERNEL_OUT("parent") DEFAULT_STREAM LAUNCH("child", "1", "1", "%x") "ret; }\n");
+	struct rig *r = rig_open(HEAD FOREVER KERNEL_OUT(
+		"child") "mov.u32 %r1, 1; st.volatile.global.u32 [%o], %r1;\n" DEFAULT_STREAM LAUNCH("forever", "500", "64", "%x")
+					 LAUNCH("forever", "1", "1", "%x") "ret; }\n" KERNEL_OUT("parent")
+						 DEFAULT_STREAM LAUNCH("child", "1", "1", "%x") "ret; }\n");
 	uint32_t *out = rig_memory(r, 64);
 
 	(void)state;
@@ -211,9 +214,10 @@ static void destroying_the_machine_ends_children(void **state)
 static void launches_nest_24_deep(void **state)
 {
 	/* each level counts, launches itself, and the level whose launch fails writes the error */
-	struct rig *r = rig_open(HEAD KERNEL_OUT("level") "atom.global.add.u32 %r1, [%o], 1;\n" DEFAULT_STREAM
-		LAUNCH("level", "1", "1", "%x") LAST_ERROR("%r2") "setp.ne.u32 %p1, %r2, 0; @%p1 st.global.u32 [%o+4], %r2;\n"
-		LAST_ERROR("%r2") "@%p1 st.global.u32 [%o+8], %r2; ret; }\n");
+	struct rig *r = rig_open(
+		HEAD KERNEL_OUT("level") "atom.global.add.u32 %r1, [%o], 1;\n" DEFAULT_STREAM LAUNCH("level", "1", "1", "%x")
+			LAST_ERROR("%r2") "setp.ne.u32 %p1, %r2, 0; @%p1 st.global.u32 [%o+4], %r2;\n" LAST_ERROR(
+				"%r2") "@%p1 st.global.u32 [%o+8], %r2; ret; }\n");
 	uint32_t *out = rig_memory(r, 64);
 
 	(void)state;
@@ -221,14 +225,16 @@ static void launches_nest_24_deep(void **state)
 	rig_run(r, "level", 1, 1, out, 0);
 	assert_int_equal(r->fault.kind, GPUL_EXEC_OK);
 	assert_int_equal(out[0], 25);
-	assert_int_equal(out[1], 65);  /* cudaErrorLaunchMaxDepthExceeded */
-	assert_int_equal(out[2], 0);   /* the first cudaGetLastError() has reset it */
+	assert_int_equal(out[1], 65); /* cudaErrorLaunchMaxDepthExceeded */
+	assert_int_equal(out[2], 0);  /* the first cudaGetLastError() has reset it */
 	rig_close(r);
 }
 
 static void a_wrong_launch_is_an_error_of_its_thread(void **state)
 {
-	static const struct { const char *grid, *block, *stream; uint32_t error;
+	static const struct {
+		const char *grid, *block, *stream;
+		uint32_t error;
 	} rows[] = {
 		{ "0", "1", "0", 9 },
 		{ "1", "1025", "0", 9 },
@@ -243,11 +249,13 @@ static void a_wrong_launch_is_an_error_of_its_thread(void **state)
 		uint32_t *out;
 
 		/* only thread 1 launches */
-		snprintf(text, sizeof text, "%s.extern .func (.param .b64 v) __cudaCDP2GetErrorName (.param .b32 e);\n%smov.u64 %%d8, %s; mov.u32 %%r5, %s; mov.u32 %%r6, %s; setp.ne.u32 %%p2, %%t, 1; @%%p2 bra $end;\n%s%s%s",
-			 HEAD COUNT, KERNEL_OUT("parent"), rows[k].stream, rows[k].grid, rows[k].block, LAUNCH("count", "%r5", "%r6", "%x"),
-			 "$end: " LAST_ERROR("%r1") "st.global.u32 [%mine+16], %r1;\n",
-			 "{ .param .b32 e; .param .b64 v; st.param.b32 [e], %r1; call.uni (v), __cudaCDP2GetErrorName, (e); ld.param.b64 %d1, [v]; }\n"
-			 "ld.u8 %r1, [%d1+9]; @!%p2 st.global.u32 [%o+4], %r1; ret; }\n");
+		snprintf(
+			text, sizeof text,
+			"%s.extern .func (.param .b64 v) __cudaCDP2GetErrorName (.param .b32 e);\n%smov.u64 %%d8, %s; mov.u32 %%r5, %s; mov.u32 %%r6, %s; setp.ne.u32 %%p2, %%t, 1; @%%p2 bra $end;\n%s%s%s",
+			HEAD COUNT, KERNEL_OUT("parent"), rows[k].stream, rows[k].grid, rows[k].block, LAUNCH("count", "%r5", "%r6", "%x"),
+			"$end: " LAST_ERROR("%r1") "st.global.u32 [%mine+16], %r1;\n",
+			"{ .param .b32 e; .param .b64 v; st.param.b32 [e], %r1; call.uni (v), __cudaCDP2GetErrorName, (e); ld.param.b64 %d1, [v]; }\n"
+			"ld.u8 %r1, [%d1+9]; @!%p2 st.global.u32 [%o+4], %r1; ret; }\n");
 		r = rig_open(text);
 		out = rig_memory(r, 64);
 		rig_run(r, "parent", 1, 3, out, 0);
@@ -256,7 +264,7 @@ static void a_wrong_launch_is_an_error_of_its_thread(void **state)
 		assert_int_equal(out[4], 0);
 		assert_int_equal(out[5], rows[k].error);
 		assert_int_equal(out[6], 0);
-		assert_int_equal(out[1], rows[k].error ? 'I' : 's');  /* of cudaErrorI..., cudaSuccess */
+		assert_int_equal(out[1], rows[k].error ? 'I' : 's'); /* of cudaErrorI..., cudaSuccess */
 		assert_int_equal(out[0], !rows[k].error);
 		rig_close(r);
 	}
@@ -265,17 +273,17 @@ static void a_wrong_launch_is_an_error_of_its_thread(void **state)
 static void launches_that_wait_are_limited(void **state)
 {
 	/* the first child waits until out[2] is not 0; of the other launches 4 fit; the parent reports the error, then lets the child end */
-	struct rig *r = rig_open_options(HEAD CHAIN FOREVER KERNEL_OUT("parent") DEFAULT_STREAM LAUNCH("forever", "1", "1", "%x")
-		"mov.u64 %d1, 0; $next:\n" LAUNCH("chain", "1", "1", "%d1")
-		"add.u64 %d1, %d1, 1; setp.lt.u64 %p1, %d1, %x; @%p1 bra $next;\n" LAST_ERROR("%r1")
-		"st.global.u32 [%o+4], %r1; mov.u32 %r1, 1; st.volatile.global.u32 [%o+8], %r1; ret; }\n",
+	struct rig *r = rig_open_options(
+		HEAD CHAIN FOREVER KERNEL_OUT("parent") DEFAULT_STREAM LAUNCH("forever", "1", "1", "%x") "mov.u64 %d1, 0; $next:\n" LAUNCH(
+			"chain", "1", "1",
+			"%d1") "add.u64 %d1, %d1, 1; setp.lt.u64 %p1, %d1, %x; @%p1 bra $next;\n" LAST_ERROR("%r1") "st.global.u32 [%o+4], %r1; mov.u32 %r1, 1; st.volatile.global.u32 [%o+8], %r1; ret; }\n",
 		(gpul_exec_machine_options){ .n_workers = 2, .pending_launches = 4 });
 	uint32_t *out = rig_memory(r, 64);
 
 	(void)state;
 	rig_run(r, "parent", 1, 1, out, 10);
 	assert_int_equal(r->fault.kind, GPUL_EXEC_OK);
-	assert_int_equal(out[1], 701);  /* cudaErrorLaunchOutOfResources */
+	assert_int_equal(out[1], 701); /* cudaErrorLaunchOutOfResources */
 	assert_int_equal(out[0], chained(0, 0, 4));
 	assert_false(gpul_exec_machine_set_pending_launches(r->machine, 8));
 	rig_close(r);
@@ -289,13 +297,14 @@ static void copies_and_fills_run_in_their_stream(void **state)
 		".param .b64 f, .param .b32 g, .param .b64 h);\n"
 		".extern .func (.param .b32 v) __cudaCDP2MemsetAsync (.param .b64 a, .param .b32 b, .param .b64 c, .param .b64 d);\n"
 		".extern .func (.param .b32 v) __cudaCDP2MemcpyAsync (.param .b64 a, .param .b64 b, .param .b64 c, .param .b32 d, .param .b64 e);\n";
-	static const char kernels[] = COUNT KERNEL_OUT("parent") DEFAULT_STREAM LAUNCH("count", "1", "32", "%x")
-		"mov.b64 %d1, 64; mov.b64 %d2, 16; mov.b64 %d3, 10; mov.b64 %d4, 3000; mov.b32 %r1, 3; mov.b32 %r2, 0x1a5; mov.b64 %d5, 0;\n"
-		"call (%r8), __cudaCDP2Memcpy2DAsync, (%x, %d2, %o, %d1, %d3, %d4, %r1, %d5); st.global.u32 [%o+16], %r8;\n"
-		"mov.b64 %d6, 5; add.u64 %d7, %x, 16; call (%r8), __cudaCDP2MemsetAsync, (%d7, %r2, %d6, %d5); st.global.u32 [%o+20], %r8;\n"
-		"call (%r8), __cudaCDP2Memcpy2DAsync, (%x, %d6, %o, %d1, %d3, %d4, %r1, %d5); st.global.u32 [%o+24], %r8; ret; }\n"
-		KERNEL_OUT("beyond") "mov.b64 %d1, 1000000; mov.b64 %d2, 0; mov.b32 %r1, 3;\n"
-		"call (%r8), __cudaCDP2MemcpyAsync, (%x, %o, %d1, %r1, %d2); ret; }\n";
+	static const char kernels[] = COUNT KERNEL_OUT("parent") DEFAULT_STREAM LAUNCH(
+		"count", "1", "32",
+		"%x") "mov.b64 %d1, 64; mov.b64 %d2, 16; mov.b64 %d3, 10; mov.b64 %d4, 3000; mov.b32 %r1, 3; mov.b32 %r2, 0x1a5; mov.b64 %d5, 0;\n"
+		      "call (%r8), __cudaCDP2Memcpy2DAsync, (%x, %d2, %o, %d1, %d3, %d4, %r1, %d5); st.global.u32 [%o+16], %r8;\n"
+		      "mov.b64 %d6, 5; add.u64 %d7, %x, 16; call (%r8), __cudaCDP2MemsetAsync, (%d7, %r2, %d6, %d5); st.global.u32 [%o+20], %r8;\n"
+		      "call (%r8), __cudaCDP2Memcpy2DAsync, (%x, %d6, %o, %d1, %d3, %d4, %r1, %d5); st.global.u32 [%o+24], %r8; ret; }\n" KERNEL_OUT(
+			      "beyond") "mov.b64 %d1, 1000000; mov.b64 %d2, 0; mov.b32 %r1, 3;\n"
+					"call (%r8), __cudaCDP2MemcpyAsync, (%x, %o, %d1, %r1, %d2); ret; }\n";
 	char text[8192];
 	struct rig *r;
 	uint8_t *from, *to;
@@ -311,8 +320,8 @@ static void copies_and_fills_run_in_their_stream(void **state)
 	if (r->fault.kind)
 		fail_msg("%s", r->fault.text);
 	assert_int_equal(from[16] | from[20], 0);
-	assert_int_equal(from[24], 12);  /* cudaErrorInvalidPitchValue */
-	assert_int_equal(to[0], 32);     /* the copy began after the kernel */
+	assert_int_equal(from[24], 12); /* cudaErrorInvalidPitchValue */
+	assert_int_equal(to[0], 32);    /* the copy began after the kernel */
 	for (unsigned y = 1; y < 3000; y++)
 		for (unsigned x = 0; x < 16; x++)
 			assert_int_equal(to[16 * y + x], y == 1 && x < 5 ? 0xa5 : x < 10 ? from[64 * y + x] : 0);
@@ -323,8 +332,9 @@ static void copies_and_fills_run_in_their_stream(void **state)
 
 static void a_call_that_is_not_supported_refuses_only_its_kernel(void **state)
 {
-	char *why = rig_refusal(PTX_HEADER ".extern .func (.param .b32 v) cudaDeviceSynchronize ();\n"
-		KERNEL_OUT("old") "{ .param .b32 v; call.uni (v), cudaDeviceSynchronize, (); } ret; }\n" COUNT, "old");
+	char *why = rig_refusal(PTX_HEADER ".extern .func (.param .b32 v) cudaDeviceSynchronize ();\n" KERNEL_OUT(
+					"old") "{ .param .b32 v; call.uni (v), cudaDeviceSynchronize, (); } ret; }\n" COUNT,
+				"old");
 
 	(void)state;
 	assert_non_null(strstr(why, "cudaDeviceSynchronize of the device runtime is not supported"));

@@ -8,11 +8,9 @@
 #include "core/log.h"
 
 static const char kernels[] = PTX_HEADER
-	KERNEL_OUT("number") "st.global.u32 [%mine], %t; ret; }\n"
-	KERNEL_OUT("endless") "L: add.u32 %r1, %r1, 1; bra L; }\n"
-	KERNEL_OUT("sets") "st.release.sys.global.u32 [%x], 7; ret; }\n"
-	KERNEL_OUT("waits") "L: ld.acquire.sys.global.u32 %r1, [%x]; setp.eq.u32 %p1, %r1, 0; @%p1 bra L;\n"
-			    "st.global.u32 [%mine], %r1; ret; }\n"
+	KERNEL_OUT("number") "st.global.u32 [%mine], %t; ret; }\n" KERNEL_OUT("endless") "L: add.u32 %r1, %r1, 1; bra L; }\n" KERNEL_OUT(
+		"sets") "st.release.sys.global.u32 [%x], 7; ret; }\n" KERNEL_OUT("waits") "L: ld.acquire.sys.global.u32 %r1, [%x]; setp.eq.u32 %p1, %r1, 0; @%p1 bra L;\n"
+											  "st.global.u32 [%mine], %r1; ret; }\n"
 	/* Every block waits for the last one. */
 	KERNEL_OUT("gathers") "mov.u32 %r2, %nctaid.x; sub.u32 %r2, %r2, 1; mov.u32 %r3, %ctaid.x; setp.eq.u32 %p2, %r3, %r2;\n"
 			      "@%p2 st.release.gpu.global.u32 [%x], 7;\n"
@@ -22,7 +20,8 @@ static const char kernels[] = PTX_HEADER
 /* More blocks than a worker starts soon (256) can wait for one of them. */
 static void many_blocks_may_wait_for_the_last_one(void **state)
 {
-	static const struct { unsigned workers, blocks, threads;
+	static const struct {
+		unsigned workers, blocks, threads;
 	} rows[] = { { 1, 600, 32 }, { 2, 600, 32 }, { 2, 2000, 1 } };
 
 	(void)state;
@@ -33,7 +32,7 @@ static void many_blocks_may_wait_for_the_last_one(void **state)
 
 		gpul_exec_launch *l = rig_start(r, "gathers", rows[k].blocks, rows[k].threads, 0, out, (uintptr_t)flag);
 
-		gpul_exec_launch_wait(l, 200000, NULL);  /* rig_finish() waits 20 s only, too little for ThreadSanitizer */
+		gpul_exec_launch_wait(l, 200000, NULL); /* rig_finish() waits 20 s only, too little for ThreadSanitizer */
 		assert_int_equal(rig_finish(r, l), GPUL_EXEC_OK);
 		for (unsigned i = 0; i < n; i++)
 			assert_int_equal(out[i], 7);
@@ -57,12 +56,15 @@ static void a_full_launch_does_not_delay_another(void **state)
 		assert_int_equal(out[n], 7);
 	waiting = rig_start(r, "waits", 100, 1, 0, out, (uintptr_t)(flag + 1));
 	assert_false(gpul_exec_launch_wait(waiting, 20, NULL));
-	gpul_exec_launch_abort(waiting);  /* also ends the blocks that could not start */
+	gpul_exec_launch_abort(waiting); /* also ends the blocks that could not start */
 	assert_int_equal(rig_finish(r, waiting), GPUL_EXEC_ABORTED);
 	rig_close(r);
 }
 
-struct notices { _Atomic unsigned n; char text[512]; };
+struct notices {
+	_Atomic unsigned n;
+	char text[512];
+};
 
 static void keep_notice(void *user, gpul_log_level level, const char *module, const char *line)
 {
@@ -76,8 +78,7 @@ static void keep_notice(void *user, gpul_log_level level, const char *module, co
 
 static void blocks_that_cannot_start_are_reported_once(void **state)
 {
-	struct rig *r = rig_open_options(kernels, (gpul_exec_machine_options){ .n_workers = 2, .max_resident_blocks = 64,
-									      .stuck_ms = 30 });
+	struct rig *r = rig_open_options(kernels, (gpul_exec_machine_options){ .n_workers = 2, .max_resident_blocks = 64, .stuck_ms = 30 });
 	uint32_t *out = rig_memory(r, 70 * 32 * 4), *flag = rig_memory(r, 8);
 	struct notices seen = { 0 };
 	gpul_exec_launch *l;
@@ -85,12 +86,12 @@ static void blocks_that_cannot_start_are_reported_once(void **state)
 	(void)state;
 	gpul_log_set_level(GPUL_LOG_NOTICE);
 	gpul_log_to(keep_notice, &seen);
-	l = rig_start(r, "waits", 64, 32, 0, out, (uintptr_t)flag);  /* all blocks are resident */
+	l = rig_start(r, "waits", 64, 32, 0, out, (uintptr_t)flag); /* all blocks are resident */
 	assert_false(gpul_exec_launch_wait(l, 200, NULL));
 	assert_int_equal(seen.n, 0);
 	__atomic_store_n(flag, 7, __ATOMIC_RELEASE);
 	assert_int_equal(rig_finish(r, l), GPUL_EXEC_OK);
-	l = rig_start(r, "endless", 70, 32, 0, NULL, 0);  /* the resident blocks compute */
+	l = rig_start(r, "endless", 70, 32, 0, NULL, 0); /* the resident blocks compute */
 	assert_false(gpul_exec_launch_wait(l, 200, NULL));
 	assert_int_equal(seen.n, 0);
 	gpul_exec_launch_abort(l);
@@ -100,7 +101,8 @@ static void blocks_that_cannot_start_are_reported_once(void **state)
 		assert_false(gpul_exec_launch_wait(l, 10, NULL));
 	assert_false(gpul_exec_launch_wait(l, 200, NULL));
 	assert_int_equal(seen.n, 1);
-	assert_non_null(strstr(seen.text, "kernel gathers: all 64 resident blocks have only waited for 0.03 s, and 6 blocks have not started"));
+	assert_non_null(
+		strstr(seen.text, "kernel gathers: all 64 resident blocks have only waited for 0.03 s, and 6 blocks have not started"));
 	__atomic_store_n(flag + 1, 7, __ATOMIC_RELEASE);
 	assert_int_equal(rig_finish(r, l), GPUL_EXEC_OK);
 	gpul_log_to(NULL, NULL);
@@ -109,9 +111,11 @@ static void blocks_that_cannot_start_are_reported_once(void **state)
 
 static void a_multiprocessor_holds_as_many_blocks_as_a_gpus(void **state)
 {
-	static const struct { uint32_t threads, shared; unsigned blocks;
-	} rows[] = { { 1, 0, 32 }, { 64, 0, 32 }, { 65, 0, 21 }, { 256, 0, 8 }, { 1024, 0, 2 }, { 32, 48 * 1024, 4 },
-		     { 32, 227 * 1024, 1 }, { 32, 227 * 1024 + 1, 0 } };
+	static const struct {
+		uint32_t threads, shared;
+		unsigned blocks;
+	} rows[] = { { 1, 0, 32 },   { 64, 0, 32 },        { 65, 0, 21 },         { 256, 0, 8 },
+		     { 1024, 0, 2 }, { 32, 48 * 1024, 4 }, { 32, 227 * 1024, 1 }, { 32, 227 * 1024 + 1, 0 } };
 
 	(void)state;
 	for (unsigned k = 0; k < sizeof rows / sizeof rows[0]; k++)

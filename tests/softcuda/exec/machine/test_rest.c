@@ -9,20 +9,21 @@
 
 enum { NAPS = 200, DEADLINE_MS = 60000, WORDS = 40000 };
 
-static const char kernels[] =
-	PTX_HEADER KERNEL_OUT("waits") "L: ld.acquire.sys.global.u32 %r1, [%x]; setp.eq.u32 %p1, %r1, 0; @%p1 bra L;\n"
-				       "st.global.u32 [%mine], %r1; ret; }\n"
+static const char kernels[] = PTX_HEADER KERNEL_OUT(
+	"waits") "L: ld.acquire.sys.global.u32 %r1, [%x]; setp.eq.u32 %p1, %r1, 0; @%p1 bra L;\n"
+		 "st.global.u32 [%mine], %r1; ret; }\n"
 	/* Waits, and counts its polls in local memory. */
 	KERNEL_OUT("spills") ".local .u32 count[2]; mov.u64 %d1, count; cvta.local.u64 %d1, %d1; mov.u32 %r2, 0;\n"
 			     "L: add.u32 %r2, %r2, 1; st.u32 [%d1], %r2; st.local.u32 [count+4], %r2;\n"
 			     "ld.acquire.sys.global.u32 %r1, [%x]; setp.eq.u32 %p1, %r1, 0; @%p1 bra L;\n"
 			     "st.global.u32 [%mine], %r1; ret; }\n"
 	/* Waits, and writes the number of its polls to the next word, as a waiting kernel of comm/ does. */
-	KERNEL_OUT("tells") "mov.u32 %r2, 0;\n"
-			    "L: add.u32 %r2, %r2, 1; st.relaxed.sys.global.u32 [%x+4], %r2;\n"
-			    "ld.acquire.sys.global.u32 %r1, [%x]; setp.eq.u32 %p1, %r1, 0; @%p1 bra L;\n"
-			    "st.global.u32 [%mine], %r1; ret; }\n"
-	KERNEL_OUT("clock") "L: mov.u64 %d1, %globaltimer; setp.lt.u64 %p1, %d1, %x; @%p1 bra L; st.global.u32 [%mine], 7; ret; }\n"
+	KERNEL_OUT(
+		"tells") "mov.u32 %r2, 0;\n"
+			 "L: add.u32 %r2, %r2, 1; st.relaxed.sys.global.u32 [%x+4], %r2;\n"
+			 "ld.acquire.sys.global.u32 %r1, [%x]; setp.eq.u32 %p1, %r1, 0; @%p1 bra L;\n"
+			 "st.global.u32 [%mine], %r1; ret; }\n" KERNEL_OUT(
+				 "clock") "L: mov.u64 %d1, %globaltimer; setp.lt.u64 %p1, %d1, %x; @%p1 bra L; st.global.u32 [%mine], 7; ret; }\n"
 	/* Adds words that are all 0, by ordered loads. */
 	KERNEL_OUT("scans") "mov.u32 %r2, 0; mov.u32 %r3, 0;\n"
 			    "L: ld.relaxed.sys.global.u32 %r1, [%x]; add.u32 %r2, %r2, %r1; add.u64 %x, %x, 4; add.u32 %r3, %r3, 1;\n"

@@ -45,17 +45,14 @@ static enum node_kind pick_kind(struct random_program *p, int depth, bool in_loo
 }
 
 /* Functions are numbered from 0, the kernel is -1; a function only calls functions with higher numbers. */
-static void fill_node(struct random_program *p, struct node *n, int depth, bool in_loop,
-		      int function)
+static void fill_node(struct random_program *p, struct node *n, int depth, bool in_loop, int function)
 {
 	n->kind = pick_kind(p, depth, in_loop, function);
 	n->dst = below(p, RANDOM_VARS);
 	n->a = below(p, RANDOM_VARS);
 	n->b = below(p, RANDOM_VARS);
 	n->k = 1 + below(p, 7);
-	n->op = below(p, n->kind == NODE_ASSIGN ? N_ALU_OPS
-			 : n->kind == NODE_WARP ? N_WARP_OPS
-						: N_CONDITIONS);
+	n->op = below(p, n->kind == NODE_ASSIGN ? N_ALU_OPS : n->kind == NODE_WARP ? N_WARP_OPS : N_CONDITIONS);
 	n->body = n->other = -1;
 	if (n->kind == NODE_IF) {
 		n->body = make_block(p, depth + 1, false, function);
@@ -63,8 +60,7 @@ static void fill_node(struct random_program *p, struct node *n, int depth, bool 
 	} else if (n->kind == NODE_LOOP) {
 		n->body = make_block(p, depth + 1, true, function);
 	} else if (n->kind == NODE_CALL) {
-		n->k = (unsigned)function + 1 +
-		       below(p, (unsigned)(RANDOM_FUNCTIONS - 1 - function));
+		n->k = (unsigned)function + 1 + below(p, (unsigned)(RANDOM_FUNCTIONS - 1 - function));
 	} else if (n->kind == NODE_CALL_EITHER) {
 		n->k = (unsigned)function + 1; /* calls function k or function k + 1 */
 	}
@@ -74,8 +70,7 @@ static int make_block(struct random_program *p, int depth, bool in_loop, int fun
 {
 	int first = -1, last = -1;
 
-	for (unsigned left = (depth ? 1 : 5) + below(p, 5);
-	     left && p->n_nodes < RANDOM_NODES - 1; left--) {
+	for (unsigned left = (depth ? 1 : 5) + below(p, 5); left && p->n_nodes < RANDOM_NODES - 1; left--) {
 		int i = p->n_nodes++;
 		fill_node(p, &p->nodes[i], depth, in_loop, function);
 		p->nodes[i].next = -1;
@@ -102,12 +97,11 @@ void random_program_make(struct random_program *p, uint64_t seed)
 struct printer {
 	const struct random_program *p;
 	FILE *out;
-	int labels; /* number of labels used so far; mask and counter registers have the same numbers */
+	int labels;  /* number of labels used so far; mask and counter registers have the same numbers */
 	int detours; /* number of detours to the end of the kernel */
 };
 
-static void put(struct printer *w, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
+static void put(struct printer *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 static void put(struct printer *w, const char *format, ...)
 {
@@ -225,8 +219,7 @@ static void print_detour(struct printer *w, const struct node *n)
 static void print_ends_of_detours(struct printer *w)
 {
 	for (int label = 0; label < w->detours; label++)
-		fprintf(w->out, "AWAY%d:\n\tadd.u32 %%t, %%t, 1;\n\tbra BACK%d;\nFAR%d:\n\tbra BACK%d;\n", label, label, label,
-			label);
+		fprintf(w->out, "AWAY%d:\n\tadd.u32 %%t, %%t, 1;\n\tbra BACK%d;\nFAR%d:\n\tbra BACK%d;\n", label, label, label, label);
 }
 
 /* Every thread stores a value and reads another thread's; the second barrier keeps the slots until all
@@ -272,8 +265,7 @@ static void print_node(struct printer *w, const struct node *n, int mask, int lo
 		print_warp(w, n, mask);
 		break;
 	case NODE_CALL:
-		put(w, "call (%%v%u), function%u, (%%v%u, %%v%u, %%m%d);", n->dst, n->k, n->a,
-		    n->b, mask);
+		put(w, "call (%%v%u), function%u, (%%v%u, %%v%u, %%m%d);", n->dst, n->k, n->a, n->b, mask);
 		break;
 	case NODE_CALL_EITHER:
 		print_call_either(w, n, mask);
@@ -293,8 +285,7 @@ static void print_block(struct printer *w, int i, int mask, int loop_end)
 static void print_registers(struct printer *w)
 {
 	put(w, ".reg .pred %%p;");
-	put(w, ".reg .b32 %%t, %%u, %%v<%d>, %%m<%d>, %%n<%d>;", RANDOM_VARS, RANDOM_NODES,
-	    RANDOM_NODES);
+	put(w, ".reg .b32 %%t, %%u, %%v<%d>, %%m<%d>, %%n<%d>;", RANDOM_VARS, RANDOM_NODES, RANDOM_NODES);
 	put(w, ".reg .b64 %%a, %%f, %%g;");
 	put(w, "PROTOTYPE: .callprototype (.reg .b32 _) _ (.reg .b32 _, .reg .b32 _, .reg .b32 "
 	       "_);");
@@ -356,8 +347,7 @@ char *random_program_ptx(const struct random_program *p)
 	if (!w.out)
 		return NULL;
 	fprintf(w.out, ".version 8.0\n.target sm_90\n.address_size 64\n\n");
-	for (int f = RANDOM_FUNCTIONS;
-	     f-- > 0;) /* called functions before their callers, so that no declarations are needed */
+	for (int f = RANDOM_FUNCTIONS; f-- > 0;) /* called functions before their callers, so that no declarations are needed */
 		print_function(&w, f);
 	print_kernel(&w);
 	fclose(w.out);

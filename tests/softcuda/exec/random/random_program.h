@@ -16,16 +16,7 @@
 
 enum { RANDOM_VARS = 6, RANDOM_FUNCTIONS = 3, RANDOM_NODES = 600, RANDOM_MAX_THREADS = 128 };
 
-enum node_kind {
-	NODE_ASSIGN,
-	NODE_IF,
-	NODE_LOOP,
-	NODE_BREAK_IF,
-	NODE_WARP,
-	NODE_CALL,
-	NODE_CALL_EITHER,
-	NODE_EXCHANGE
-};
+enum node_kind { NODE_ASSIGN, NODE_IF, NODE_LOOP, NODE_BREAK_IF, NODE_WARP, NODE_CALL, NODE_CALL_EITHER, NODE_EXCHANGE };
 
 struct node {
 	enum node_kind kind;
@@ -50,7 +41,6 @@ void random_program_make(struct random_program *p, uint64_t seed);
 char *random_program_ptx(const struct random_program *p);
 
 /* Compute the values of the threads of one block with the reference walk. */
-void random_program_run(const struct random_program *p, uint32_t (*values)[RANDOM_VARS],
-			unsigned n_threads);
+void random_program_run(const struct random_program *p, uint32_t (*values)[RANDOM_VARS], unsigned n_threads);
 
 #endif

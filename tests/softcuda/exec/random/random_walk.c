@@ -5,9 +5,8 @@
 #include "tests/softcuda/exec/random/random_program.h"
 
 const char *const alu_names[N_ALU_OPS] = {
-	[ALU_ADD] = "add.u32", [ALU_SUB] = "sub.u32", [ALU_MUL] = "mul.lo.u32",
-	[ALU_AND] = "and.b32", [ALU_OR] = "or.b32",   [ALU_XOR] = "xor.b32",
-	[ALU_MIN] = "min.s32", [ALU_MAX] = "max.u32", [ALU_SHR] = "shr.u32",
+	[ALU_ADD] = "add.u32", [ALU_SUB] = "sub.u32", [ALU_MUL] = "mul.lo.u32", [ALU_AND] = "and.b32", [ALU_OR] = "or.b32",
+	[ALU_XOR] = "xor.b32", [ALU_MIN] = "min.s32", [ALU_MAX] = "max.u32",    [ALU_SHR] = "shr.u32",
 };
 
 typedef uint32_t lanes[32][RANDOM_VARS];
@@ -42,9 +41,7 @@ static uint32_t condition(const struct node *n, lanes v, uint32_t active)
 
 	for (unsigned l = 0; l < 32; l++) {
 		uint32_t a = v[l][n->a], b = v[l][n->b];
-		int holds = n->op == COND_LESS   ? (int32_t)a < (int32_t)b
-			    : n->op == COND_BITS ? (a & 7) < n->k
-						 : (a & 7) == n->k;
+		int holds = n->op == COND_LESS ? (int32_t)a < (int32_t)b : n->op == COND_BITS ? (a & 7) < n->k : (a & 7) == n->k;
 		mask |= (uint32_t)holds << l;
 	}
 	return mask & active;
@@ -71,8 +68,7 @@ static uint32_t warp_value(const struct node *n, lanes v, uint32_t active, unsig
 
 static uint32_t walk(const struct random_program *p, int i, lanes v, uint32_t active);
 
-static void call(const struct random_program *p, unsigned f, const struct node *n, lanes v,
-		 uint32_t active)
+static void call(const struct random_program *p, unsigned f, const struct node *n, lanes v, uint32_t active)
 {
 	lanes inner;
 
@@ -80,16 +76,14 @@ static void call(const struct random_program *p, unsigned f, const struct node *
 		return;
 	for (unsigned l = 0; l < 32; l++)
 		for (unsigned k = 0; k < RANDOM_VARS; k++)
-			inner[l][k] =
-				k == 1 ? v[l][n->b] : v[l][n->a] + (k ? k * FUNCTION_STEP : 0);
+			inner[l][k] = k == 1 ? v[l][n->b] : v[l][n->a] + (k ? k * FUNCTION_STEP : 0);
 	walk(p, p->function_body[f], inner, active);
 	for (unsigned l = 0; l < 32; l++)
 		if (active >> l & 1)
 			v[l][n->dst] = inner[l][0];
 }
 
-static void call_either(const struct random_program *p, const struct node *n, lanes v,
-			uint32_t active)
+static void call_either(const struct random_program *p, const struct node *n, lanes v, uint32_t active)
 {
 	lanes before;
 	uint32_t odd = 0;
@@ -98,8 +92,7 @@ static void call_either(const struct random_program *p, const struct node *n, la
 	for (unsigned l = 0; l < 32; l++)
 		odd |= (before[l][n->a] & 1) << l;
 	call(p, n->k, n, v, active & ~odd);
-	call(p, n->k + 1, n, v,
-	     active & odd); /* lanes read values of other lanes only through the mask */
+	call(p, n->k + 1, n, v, active & odd); /* lanes read values of other lanes only through the mask */
 }
 
 static void loop(const struct random_program *p, const struct node *n, lanes v, uint32_t active)
@@ -126,16 +119,14 @@ static void assign(const struct node *n, lanes v, uint32_t active)
 	uint32_t result[32];
 
 	for (unsigned l = 0; l < 32; l++)
-		result[l] = n->kind == NODE_ASSIGN ? alu(n->op, v[l][n->a], v[l][n->b])
-						   : warp_value(n, v, active, l);
+		result[l] = n->kind == NODE_ASSIGN ? alu(n->op, v[l][n->a], v[l][n->b]) : warp_value(n, v, active, l);
 	for (unsigned l = 0; l < 32; l++)
 		if (active >> l & 1)
 			v[l][n->dst] = result[l];
 }
 
 /* Returns the lanes that continue at the next node: all except those that break out of the loop. */
-static uint32_t walk_node(const struct random_program *p, const struct node *n, lanes v,
-			  uint32_t active)
+static uint32_t walk_node(const struct random_program *p, const struct node *n, lanes v, uint32_t active)
 {
 	uint32_t yes = condition(n, v, active);
 
@@ -182,8 +173,7 @@ static void exchange(const struct node *n, uint32_t (*values)[RANDOM_VARS], unsi
 		values[t][n->dst] = slots[(t * n->k + n->b) % n_threads];
 }
 
-static void walk_warp(const struct random_program *p, const struct node *n,
-		      uint32_t (*values)[RANDOM_VARS], unsigned n_lanes)
+static void walk_warp(const struct random_program *p, const struct node *n, uint32_t (*values)[RANDOM_VARS], unsigned n_lanes)
 {
 	lanes v = { { 0 } };
 
@@ -192,8 +182,7 @@ static void walk_warp(const struct random_program *p, const struct node *n,
 	memcpy(values, v, n_lanes * sizeof *values);
 }
 
-void random_program_run(const struct random_program *p, uint32_t (*values)[RANDOM_VARS],
-			unsigned n_threads)
+void random_program_run(const struct random_program *p, uint32_t (*values)[RANDOM_VARS], unsigned n_threads)
 {
 	for (int i = p->main_body; i >= 0; i = p->nodes[i].next) {
 		const struct node *n = &p->nodes[i];

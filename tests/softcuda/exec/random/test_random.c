@@ -12,12 +12,7 @@
 #include "softcuda/exec/exec.h"
 #include "tests/softcuda/exec/random/random_program.h"
 
-enum {
-	PROGRAMS = 400,
-	THREADS = 72,
-	BLOCKS = 2,
-	ROWS = THREADS * BLOCKS
-}; /* the third warp has 8 lanes */
+enum { PROGRAMS = 400, THREADS = 72, BLOCKS = 2, ROWS = THREADS * BLOCKS }; /* the third warp has 8 lanes */
 
 struct machine {
 	gpul_exec_memory *memory;
@@ -45,8 +40,7 @@ static void interpret(struct machine *m, const char *ptx, uint32_t (*values)[RAN
 	if (gpul_ptx_parse(ptx, strlen(ptx), "random.ptx", &module, &err) ||
 	    gpul_exec_program_create(m->memory, module, "random.ptx", &program, &err))
 		fail_msg("%s", err.text);
-	gpul_exec_launch_config config = { .kernel = gpul_exec_find_kernel(program,
-									   "random_kernel"),
+	gpul_exec_launch_config config = { .kernel = gpul_exec_find_kernel(program, "random_kernel"),
 					   .grid = { BLOCKS, 1, 1 },
 					   .block = { THREADS, 1, 1 },
 					   .params = &address };
@@ -70,9 +64,7 @@ static void random_programs_compute_the_values_of_the_reference(void **state)
 {
 	static uint32_t got[ROWS][RANDOM_VARS], want[ROWS][RANDOM_VARS];
 	struct machine *m = *state;
-	gpul_exec_range range = { .base = (uintptr_t)got,
-				  .bytes = sizeof got,
-				  .label = "values" };
+	gpul_exec_range range = { .base = (uintptr_t)got, .bytes = sizeof got, .label = "values" };
 
 	assert_int_equal(gpul_exec_memory_add(m->memory, &range, NULL), GPUL_OK);
 	for (uint64_t seed = 1; seed <= PROGRAMS; seed++) {
@@ -100,8 +92,7 @@ static int open_machine_with(void **state, unsigned turn)
 	gpul_exec_machine_options options = { .n_workers = 2, .turn = turn };
 
 	*state = &m;
-	return gpul_exec_memory_create(&m.memory, NULL) ||
-	       gpul_exec_machine_create(m.memory, &options, &m.machine, NULL);
+	return gpul_exec_memory_create(&m.memory, NULL) || gpul_exec_machine_create(m.memory, &options, &m.machine, NULL);
 }
 
 static int open_machine(void **state)
@@ -127,14 +118,11 @@ static int close_machine(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(random_programs_compute_the_values_of_the_reference,
-						open_machine, close_machine),
-		cmocka_unit_test_setup_teardown(random_programs_compute_the_values_of_the_reference,
-						open_restless_machine, close_machine),
+		cmocka_unit_test_setup_teardown(random_programs_compute_the_values_of_the_reference, open_machine, close_machine),
+		cmocka_unit_test_setup_teardown(random_programs_compute_the_values_of_the_reference, open_restless_machine, close_machine),
 	};
 
-	if (argc == 3 &&
-	    !strcmp(argv[1], "--print")) { /* prints the PTX of one program, to analyse a failure */
+	if (argc == 3 && !strcmp(argv[1], "--print")) { /* prints the PTX of one program, to analyse a failure */
 		struct random_program p;
 		random_program_make(&p, strtoull(argv[2], NULL, 10));
 		char *ptx = random_program_ptx(&p);

@@ -8,6 +8,6 @@ int backtrace(void **frames, int n)
 
 	*(void **)&real = dlsym(RTLD_NEXT, "backtrace");
 	n = real ? real(frames, n) : 0;
-	__asm__ volatile("" : : "r"(frames) : "memory");  /* prevents a tail call */
+	__asm__ volatile("" : : "r"(frames) : "memory"); /* prevents a tail call */
 	return n;
 }

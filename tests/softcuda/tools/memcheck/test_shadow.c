@@ -35,7 +35,8 @@ static void spans_are_set_cleared_and_copied_as_in_an_array_of_bytes(void **stat
 	(void)state;
 	assert_true(gpul_shadow_create(&a, BYTES) && gpul_shadow_create(&b, BYTES));
 	for (int n = 0; n < STEPS; n++) {
-		const uint64_t bytes = random_below(n % 10 ? 20 : 300), at = random_below(BYTES - bytes + 1), to = random_below(BYTES - bytes + 1);
+		const uint64_t bytes = random_below(n % 10 ? 20 : 300), at = random_below(BYTES - bytes + 1),
+			       to = random_below(BYTES - bytes + 1);
 		bool all = true;
 
 		switch (random_below(4)) {

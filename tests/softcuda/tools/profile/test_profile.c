@@ -14,9 +14,9 @@ enum { MOST_INSTS = 4096 };
 static struct naive {
 	struct observer o;
 	const struct func_code *code;
-	_Atomic uint64_t all_warps, all_threads;  /* of its functions, too */
+	_Atomic uint64_t all_warps, all_threads; /* of its functions, too */
 	_Atomic uint64_t warps[MOST_INSTS], threads[MOST_INSTS];
-	_Atomic uint64_t sectors[MOST_INSTS], wavefronts[MOST_INSTS];  /* sectors: of global and local memory */
+	_Atomic uint64_t sectors[MOST_INSTS], wavefronts[MOST_INSTS]; /* sectors: of global and local memory */
 } naive;
 
 static unsigned add_to_set(uint64_t *set, unsigned n, uint64_t value)
@@ -35,11 +35,11 @@ static unsigned naive_sectors(const struct lane_accesses *a, unsigned space)
 	unsigned n = 0;
 
 	EACH_LANE_OF(l, a->lanes)
-		for (uint32_t byte = 0; a->space[l] == space && byte < a->bytes[l]; byte++) {
-			const uint64_t at = a->at[l] + byte;
+	for (uint32_t byte = 0; a->space[l] == space && byte < a->bytes[l]; byte++) {
+		const uint64_t at = a->at[l] + byte;
 
-			n = add_to_set(seen, n, space == SPACE_LOCAL ? (at / 4 * LANES + l) * 4 / 32 : at / 32);
-		}
+		n = add_to_set(seen, n, space == SPACE_LOCAL ? (at / 4 * LANES + l) * 4 / 32 : at / 32);
+	}
 	return n;
 }
 
@@ -126,8 +126,12 @@ static void naive_launch(struct observer *o, gpul_exec_launch *l)
 
 static struct observer watching(void)
 {
-	return (struct observer){ .name = "profile", .wants = gpul_profile_wants, .before = gpul_profile_before(), .after = gpul_profile_after,
-				  .block_begins = gpul_profile_block_begins, .launch_begins = gpul_profile_launch_begins };
+	return (struct observer){ .name = "profile",
+				  .wants = gpul_profile_wants,
+				  .before = gpul_profile_before(),
+				  .after = gpul_profile_after,
+				  .block_begins = gpul_profile_block_begins,
+				  .launch_begins = gpul_profile_launch_begins };
 }
 
 static struct observer profiler;
@@ -217,7 +221,7 @@ static void counts_warps_and_lanes_of_both_sides_of_a_branch(void **state)
 {
 	const struct kernel_result *k = profile_of(
 		PTX_HEADER KERNEL_OUT("branch") "mov.u32 %r1, %laneid; setp.lt.u32 %p1, %r1, 8; @%p1 bra low; add.u32 %r1, %r1, 1; bra end;"
-					       "low: sub.u32 %r1, %r1, 1; end: st.global.u32 [%mine], %r1; ret; }",
+						"low: sub.u32 %r1, %r1, 1; end: st.global.u32 [%mine], %r1; ret; }",
 		"branch", 3, 48, 0);
 
 	(void)state;
@@ -237,10 +241,11 @@ static void counts_warps_and_lanes_of_both_sides_of_a_branch(void **state)
 /* Lane l runs its loop l + 1 times: the warp 32 times, the lanes 32 x 33 / 2 times together. */
 static void counts_a_loop_whose_lanes_leave_one_by_one(void **state)
 {
-	const struct kernel_result *k = profile_of(PTX_HEADER KERNEL_OUT("loop") "mov.u32 %r1, %laneid; mov.u32 %r2, 0;"
-									"again: xor.b32 %r2, %r2, %r1; setp.ne.u32 %p1, %r1, 0; sub.u32 %r1, %r1, 1;"
-									"@%p1 bra again; st.global.u32 [%mine], %r2; ret; }",
-						   "loop", 1, 32, 0);
+	const struct kernel_result *k = profile_of(
+		PTX_HEADER KERNEL_OUT("loop") "mov.u32 %r1, %laneid; mov.u32 %r2, 0;"
+					      "again: xor.b32 %r2, %r2, %r1; setp.ne.u32 %p1, %r1, 0; sub.u32 %r1, %r1, 1;"
+					      "@%p1 bra again; st.global.u32 [%mine], %r2; ret; }",
+		"loop", 1, 32, 0);
 
 	(void)state;
 	assert_int_equal(count_of_opcode(k, GPUL_PTX_XOR)->warps, 32);
@@ -253,9 +258,11 @@ static void counts_a_loop_whose_lanes_leave_one_by_one(void **state)
 /* A guard is not a branch: the warp executes the instruction once, for the lanes whose guard is true. */
 static void counts_predicated_lanes_apart_from_active_ones(void **state)
 {
-	const struct kernel_result *k = profile_of(PTX_HEADER KERNEL_OUT("guard") "mov.u32 %r1, %laneid; setp.lt.u32 %p1, %r1, 5;"
-									"@%p1 st.global.u32 [%mine], %r1; setp.lt.u32 %p2, %r1, 3; @!%p2 exit; not.b32 %r1, %r1; ret; }",
-						   "guard", 2, 32, 0);
+	const struct kernel_result *k = profile_of(
+		PTX_HEADER KERNEL_OUT(
+			"guard") "mov.u32 %r1, %laneid; setp.lt.u32 %p1, %r1, 5;"
+				 "@%p1 st.global.u32 [%mine], %r1; setp.lt.u32 %p2, %r1, 3; @!%p2 exit; not.b32 %r1, %r1; ret; }",
+		"guard", 2, 32, 0);
 
 	(void)state;
 	assert_int_equal(count_of_opcode(k, GPUL_PTX_ST)->warps, 2);
@@ -271,10 +278,11 @@ static void counts_predicated_lanes_apart_from_active_ones(void **state)
 /* Lanes 0 to 3 arrive by another path: the instruction is executed once, by all lanes. */
 static void counts_an_instruction_that_waits_for_its_lanes_once(void **state)
 {
-	const struct kernel_result *k = profile_of(PTX_HEADER KERNEL_OUT("wait") "mov.u32 %r1, %laneid; setp.lt.u32 %p1, %r1, 4; @%p1 bra low;"
-									"add.u32 %r1, %r1, 1; bra meet; low: sub.u32 %r1, %r1, 1; meet:"
-									"shfl.sync.idx.b32 %r2, %r1, 0, 31, -1; st.global.u32 [%mine], %r2; ret; }",
-						   "wait", 1, 32, 0);
+	const struct kernel_result *k = profile_of(
+		PTX_HEADER KERNEL_OUT("wait") "mov.u32 %r1, %laneid; setp.lt.u32 %p1, %r1, 4; @%p1 bra low;"
+					      "add.u32 %r1, %r1, 1; bra meet; low: sub.u32 %r1, %r1, 1; meet:"
+					      "shfl.sync.idx.b32 %r2, %r1, 0, 31, -1; st.global.u32 [%mine], %r2; ret; }",
+		"wait", 1, 32, 0);
 
 	(void)state;
 	assert_int_equal(count_of_opcode(k, GPUL_PTX_SHFL)->warps, 1);
@@ -285,10 +293,10 @@ static void counts_an_instruction_that_waits_for_its_lanes_once(void **state)
 /* The function is called by both kernels: its counts belong to the one that called it. */
 static void gives_the_counts_of_a_function_to_the_kernel_that_called_it(void **state)
 {
-	static const char ptx[] =
-		PTX_HEADER ".func (.reg .u32 r) twice(.reg .u32 a) { mul.lo.u32 r, a, 2; ret; }\n" KERNEL_OUT("one") "call (%r1), twice, (%t);"
-			   "st.global.u32 [%mine], %r1; ret; }\n" KERNEL_OUT("two") "call (%r1), twice, (%t); call (%r1), twice, (%r1);"
-			   "st.global.u32 [%mine], %r1; ret; }";
+	static const char ptx[] = PTX_HEADER ".func (.reg .u32 r) twice(.reg .u32 a) { mul.lo.u32 r, a, 2; ret; }\n" KERNEL_OUT(
+		"one") "call (%r1), twice, (%t);"
+		       "st.global.u32 [%mine], %r1; ret; }\n" KERNEL_OUT("two") "call (%r1), twice, (%t); call (%r1), twice, (%r1);"
+										"st.global.u32 [%mine], %r1; ret; }";
 	const struct kernel_result *k;
 
 	(void)state;
@@ -310,7 +318,11 @@ static void gives_the_counts_of_a_function_to_the_kernel_that_called_it(void **s
 /* Thread t loads the word x * t of its block's megabyte. */
 static void counts_the_sectors_of_strided_loads(void **state)
 {
-	static const struct { const char *name; uint64_t stride; int sectors; } rows[] = {
+	static const struct {
+		const char *name;
+		uint64_t stride;
+		int sectors;
+	} rows[] = {
 		{ "s1", 1, 4 }, { "s2", 2, 8 }, { "s4", 4, 16 }, { "s8", 8, 32 }, { "s32", 32, 32 }, { "s0", 0, 1 },
 	};
 
@@ -319,10 +331,13 @@ static void counts_the_sectors_of_strided_loads(void **state)
 		char ptx[2048];
 		const struct kernel_result *k;
 
-		snprintf(ptx, sizeof ptx, PTX_HEADER ".visible .entry %s(.param .u64 out, .param .u64 x) { .reg .b64 %%d<4>; .reg .b32 %%r<4>;"
-			 "ld.param.u64 %%d1, [out]; ld.param.u64 %%d2, [x]; cvt.u32.u64 %%r1, %%d2; mov.u32 %%r2, %%tid.x;"
-			 "mul.lo.u32 %%r1, %%r1, %%r2; mul.wide.u32 %%d3, %%r1, 4; add.u64 %%d1, %%d1, %%d3; ld.global.u32 %%r3, [%%d1]; ret; }",
-			 rows[n].name);
+		snprintf(
+			ptx, sizeof ptx,
+			PTX_HEADER
+			".visible .entry %s(.param .u64 out, .param .u64 x) { .reg .b64 %%d<4>; .reg .b32 %%r<4>;"
+			"ld.param.u64 %%d1, [out]; ld.param.u64 %%d2, [x]; cvt.u32.u64 %%r1, %%d2; mov.u32 %%r2, %%tid.x;"
+			"mul.lo.u32 %%r1, %%r1, %%r2; mul.wide.u32 %%d3, %%r1, 4; add.u64 %%d1, %%d1, %%d3; ld.global.u32 %%r3, [%%d1]; ret; }",
+			rows[n].name);
 		k = profile_of(ptx, rows[n].name, 2, 64, rows[n].stride);
 		assert_int_equal((int)metric(k, "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"), 4);
 		assert_int_equal((int)metric(k, "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"), 4 * rows[n].sectors);
@@ -331,8 +346,9 @@ static void counts_the_sectors_of_strided_loads(void **state)
 }
 
 #define SHARED_KERNEL(name, access) \
-	PTX_HEADER KERNEL_OUT(name) ".shared .align 16 .b8 s[32768]; .reg .b32 %b; .reg .v4 .b32 %v; mov.u32 %b, s; mov.u32 %r1, %laneid; cvt.u32.u64 %r2, %x;" \
-				    "mul.lo.u32 %r1, %r1, %r2; add.u32 %b, %b, %r1; " access " st.global.u32 [%mine], %r3; ret; }"
+	PTX_HEADER KERNEL_OUT( \
+		name) ".shared .align 16 .b8 s[32768]; .reg .b32 %b; .reg .v4 .b32 %v; mov.u32 %b, s; mov.u32 %r1, %laneid; cvt.u32.u64 %r2, %x;" \
+		      "mul.lo.u32 %r1, %r1, %r2; add.u32 %b, %b, %r1; " access " st.global.u32 [%mine], %r3; ret; }"
 
 static void counts_the_bank_conflicts_of_shared_memory(void **state)
 {
@@ -374,25 +390,26 @@ static void counts_generic_and_local_accesses(void **state)
 
 /* Addresses that change in each round, in all spaces, by some or all lanes, of 1 to 16 bytes, ascending or not: the naive
  * observer must count the same.  %r1: a random number of the lane; %r5: the round. */
-#define ODD_ROUND                                                                                                                      \
-	"mad.lo.u32 %r1, %r1, 1664525, 1013904223; shr.u32 %r2, %r1, 9; and.b32 %r2, %r2, 0x3ff0;"                                         \
-	"and.b32 %r3, %r5, 3; setp.eq.u32 %p1, %r3, 0; mul.lo.u32 %r4, %t, %r5; and.b32 %r4, %r4, 0x3ff; shl.b32 %r4, %r4, 4;"             \
-	"selp.b32 %r2, %r4, %r2, %p1; setp.eq.u32 %p2, %r3, 1; selp.b32 %r2, 64, %r2, %p2; setp.lt.u32 %p3, %r1, 0x90000000;"              \
-	"cvt.u64.u32 %d1, %r2; add.u64 %d1, %d1, %o; ld.global.v4.u32 {%r6, %r7, %r8, %r9}, [%d1]; @%p3 st.global.u8 [%d1+3], %r6;"        \
-	"st.global.u16 [%d1+2], %h1; @%p3 ld.u64 %d5, [%d1+8]; @!%p3 red.global.add.u32 [%d1], 1;"                                         \
-	"add.u32 %r10, %b, %r2; st.shared.u32 [%r10+4], %r1; @%p3 ld.shared.v2.u32 {%r6, %r7}, [%r10+8]; ld.shared.u8 %r8, [%r10+1];"      \
-	"atom.shared.add.u32 %r9, [%r10], 1; @!%p3 st.shared.v4.u32 [%r10], {%r6, %r7, %r8, %r9}; and.b32 %r11, %r2, 0x70;"               \
-	"cvt.u64.u32 %d6, %r10; cvta.shared.u64 %d6, %d6; selp.b64 %d6, %d6, %d1, %p3; ld.u32 %r6, [%d6];"                                 \
-	"mul.wide.u32 %d7, %r5, 4; add.u64 %d7, %d7, %mine; ld.global.u32 %r6, [%d7]; @%p3 ld.u32 %r6, [%d7];"  /* a row that moves */    \
+#define ODD_ROUND \
+	"mad.lo.u32 %r1, %r1, 1664525, 1013904223; shr.u32 %r2, %r1, 9; and.b32 %r2, %r2, 0x3ff0;" \
+	"and.b32 %r3, %r5, 3; setp.eq.u32 %p1, %r3, 0; mul.lo.u32 %r4, %t, %r5; and.b32 %r4, %r4, 0x3ff; shl.b32 %r4, %r4, 4;" \
+	"selp.b32 %r2, %r4, %r2, %p1; setp.eq.u32 %p2, %r3, 1; selp.b32 %r2, 64, %r2, %p2; setp.lt.u32 %p3, %r1, 0x90000000;" \
+	"cvt.u64.u32 %d1, %r2; add.u64 %d1, %d1, %o; ld.global.v4.u32 {%r6, %r7, %r8, %r9}, [%d1]; @%p3 st.global.u8 [%d1+3], %r6;" \
+	"st.global.u16 [%d1+2], %h1; @%p3 ld.u64 %d5, [%d1+8]; @!%p3 red.global.add.u32 [%d1], 1;" \
+	"add.u32 %r10, %b, %r2; st.shared.u32 [%r10+4], %r1; @%p3 ld.shared.v2.u32 {%r6, %r7}, [%r10+8]; ld.shared.u8 %r8, [%r10+1];" \
+	"atom.shared.add.u32 %r9, [%r10], 1; @!%p3 st.shared.v4.u32 [%r10], {%r6, %r7, %r8, %r9}; and.b32 %r11, %r2, 0x70;" \
+	"cvt.u64.u32 %d6, %r10; cvta.shared.u64 %d6, %d6; selp.b64 %d6, %d6, %d1, %p3; ld.u32 %r6, [%d6];" \
+	"mul.wide.u32 %d7, %r5, 4; add.u64 %d7, %d7, %mine; ld.global.u32 %r6, [%d7]; @%p3 ld.u32 %r6, [%d7];" /* a row that moves */ \
 	"and.b32 %r10, %t, 31; mad.lo.u32 %r10, %r10, 33, %b; add.u32 %r10, %r10, %r5; st.shared.u8 [%r10], %r6;" \
 	"add.u32 %r11, %c, %r11; st.local.u32 [%r11+4], %r6; @%p3 ld.local.v2.u32 {%r6, %r7}, [%r11+8];"
 
 static void counts_odd_addresses_as_a_naive_observer_does(void **state)
 {
 	const struct kernel_result *k = profile_of(
-		PTX_HEADER KERNEL_OUT("odd") ".shared .align 16 .b8 s[16640]; .local .align 16 .b8 l[144]; .reg .b32 %b; .reg .b32 %c;"
-					     "mov.u32 %b, s; mov.u32 %c, l; mov.b16 %h1, 5; mov.u32 %r5, 0; mad.lo.u32 %r1, %t, 7919, 12345;"
-					     "again: " ODD_ROUND "add.u32 %r5, %r5, 1; setp.lt.u32 %p4, %r5, 200; @%p4 bra again; ret; }",
+		PTX_HEADER KERNEL_OUT(
+			"odd") ".shared .align 16 .b8 s[16640]; .local .align 16 .b8 l[144]; .reg .b32 %b; .reg .b32 %c;"
+			       "mov.u32 %b, s; mov.u32 %c, l; mov.b16 %h1, 5; mov.u32 %r5, 0; mad.lo.u32 %r1, %t, 7919, 12345;"
+			       "again: " ODD_ROUND "add.u32 %r5, %r5, 1; setp.lt.u32 %p4, %r5, 200; @%p4 bra again; ret; }",
 		"odd", 2, 80, 0);
 
 	(void)state;
@@ -408,7 +425,7 @@ static void counts_random_programs_as_a_naive_observer_does(void **state)
 
 	(void)state;
 	for (uint64_t seed = 1; seed <= 40; seed++) {
-		uint32_t (*values)[RANDOM_VARS];
+		uint32_t(*values)[RANDOM_VARS];
 		const struct kernel_result *k;
 		char *ptx;
 
@@ -439,7 +456,8 @@ static unsigned registers_of(const char *body)
 	gpul_error err = { 0 };
 	unsigned n;
 
-	snprintf(ptx, sizeof ptx, PTX_HEADER ".visible .entry k(.param .u64 p) { .reg .b32 %%r<64>; .reg .b64 %%d<64>; .reg .pred %%p<4>; %s ret; }", body);
+	snprintf(ptx, sizeof ptx,
+		 PTX_HEADER ".visible .entry k(.param .u64 p) { .reg .b32 %%r<64>; .reg .b64 %%d<64>; .reg .pred %%p<4>; %s ret; }", body);
 	if (gpul_ptx_parse(ptx, strlen(ptx), "test.ptx", &m, &err))
 		fail_msg("%s", err.text);
 	n = gpul_registers_estimate(gpul_ptx_find_func(m, "k"));

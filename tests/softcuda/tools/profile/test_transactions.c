@@ -42,7 +42,7 @@ static void a_misaligned_row_touches_one_more_sector(void **state)
 	(void)state;
 	expect(strided(0x1004, 4, 4), 5, 4, 2);
 	expect(gpul_sectors_of_row(0x1004, 4), 5, 4, 2);
-	expect(strided(0x1020, 4, 4), 4, 4, 2);  /* at a sector, but not at a line */
+	expect(strided(0x1020, 4, 4), 4, 4, 2); /* at a sector, but not at a line */
 	expect(gpul_sectors_of_row(0x1020, 4), 4, 4, 2);
 }
 
@@ -50,7 +50,7 @@ static void a_stride_of_words_takes_as_many_times_the_sectors_until_each_lane_ha
 {
 	(void)state;
 	for (unsigned stride = 1; stride <= 32; stride++) {
-		const unsigned last = 31 * stride * 4;  /* the offset of the last word */
+		const unsigned last = 31 * stride * 4; /* the offset of the last word */
 		const unsigned sectors = stride < 8 ? last / 32 + 1 : 32, lines = stride < 32 ? last / 128 + 1 : 32;
 
 		expect(strided(0x10000, stride * 4, 4), sectors, 4, lines);
@@ -104,7 +104,7 @@ static void local_memory_is_interleaved_so_that_the_same_offset_is_a_row(void **
 	expect(gpul_sectors_local(at, ALL, 4), 4, 4, 1);
 	expect(gpul_sectors_local(at, ALL, 8), 8, 8, 2);
 	for (unsigned l = 0; l < WARP_LANES; l++)
-		at[l] = l * 4;  /* each lane accesses another word: word l of lane l is in line l */
+		at[l] = l * 4; /* each lane accesses another word: word l of lane l is in line l */
 	expect(gpul_sectors_local(at, ALL, 4), 32, 4, 32);
 }
 
@@ -137,10 +137,10 @@ static void lanes_that_read_one_word_do_not_conflict(void **state)
 
 	(void)state;
 	expect(shared(0, 4, ALL), 1, 1, 0);
-	expect(shared(1, 1, ALL), 1, 1, 0);   /* four bytes of a word */
+	expect(shared(1, 1, ALL), 1, 1, 0); /* four bytes of a word */
 	expect(shared(2, 2, ALL), 1, 1, 0);
 	for (unsigned l = 0; l < WARP_LANES; l++)
-		at[l] = l % 2 * 128;              /* two words of bank 0, by 16 lanes each */
+		at[l] = l % 2 * 128; /* two words of bank 0, by 16 lanes each */
 	expect(gpul_wavefronts(at, ALL, 4, false), 2, 1, 0);
 }
 

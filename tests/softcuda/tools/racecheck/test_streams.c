@@ -12,16 +12,16 @@
 #include "softcuda/tools/tool_internal.h"
 
 /* first and second: each thread adds 1 to its word. */
-#define KERNEL(name)                                                                                          \
-	".visible .entry " name "(.param .u64 p) { .reg .b64 %d<4>; .reg .b32 %r<4>; ld.param.u64 %d1, [p];\n"    \
-	"mov.u32 %r1, %tid.x; mul.wide.u32 %d2, %r1, 4; add.u64 %d1, %d1, %d2; ld.global.u32 %r2, [%d1];\n"       \
+#define KERNEL(name) \
+	".visible .entry " name "(.param .u64 p) { .reg .b64 %d<4>; .reg .b32 %r<4>; ld.param.u64 %d1, [p];\n" \
+	"mov.u32 %r1, %tid.x; mul.wide.u32 %d2, %r1, 4; add.u64 %d1, %d1, %d2; ld.global.u32 %r2, [%d1];\n" \
 	"add.u32 %r2, %r2, 1; st.global.u32 [%d1], %r2; ret; }\n"
 static const char image[] = ".version 7.0\n.target sm_70\n.address_size 64\n" KERNEL("first") KERNEL("second");
 
 static CUcontext context;
-static CUstream a, b, blocking;  /* a and b: non-blocking */
+static CUstream a, b, blocking; /* a and b: non-blocking */
 static CUevent event;
-static CUfunction first, second;  /* of a module that each case loads again, because a pair of instructions is reported only once */
+static CUfunction first, second; /* of a module that each case loads again, because a pair of instructions is reported only once */
 static CUdeviceptr memory;
 
 static void ok(CUresult r)
@@ -38,7 +38,9 @@ static void run(CUfunction f, CUstream s)
 
 /* ---- operations between the two kernels ---------------------------------------------------------------------------- */
 
-static void nothing(void) {}
+static void nothing(void)
+{
+}
 
 static void waits_for_the_event(void)
 {
@@ -116,7 +118,7 @@ static void runs_a_host_function(void)
 static const struct order_case {
 	const char *name;
 	void (*between)(void);
-	CUstream *from, *to;         /* NULL: the legacy stream */
+	CUstream *from, *to; /* NULL: the legacy stream */
 	unsigned n_races;
 } cases[] = {
 	{ "nothing", nothing, &a, &b, 1 },
@@ -179,33 +181,75 @@ static void streams_race_unless_they_are_ordered(void **state)
 /* ---- copies and fills --------------------------------------------------------------------------------------------------- */
 
 enum { LARGE = 3 << 16 };
-static CUdeviceptr large;            /* some pages of shadow memory; no kernel has accessed most of them */
+static CUdeviceptr large; /* some pages of shadow memory; no kernel has accessed most of them */
 static uint32_t *pinned;
 
-static void runs_first(CUstream s) { run(first, s); }
-static void copies_in(CUstream s) { ok(cuMemcpyHtoDAsync(memory, pinned, 256, s)); }
-static void copies_out(CUstream s) { ok(cuMemcpyDtoHAsync(pinned, memory, 256, s)); }
-static void copies_a_byte(CUstream s) { ok(cuMemcpyHtoDAsync(memory + 5, pinned, 1, s)); }
-static void copies_behind(CUstream s) { ok(cuMemcpyHtoDAsync(memory + 256, pinned, 64, s)); }
+static void runs_first(CUstream s)
+{
+	run(first, s);
+}
+static void copies_in(CUstream s)
+{
+	ok(cuMemcpyHtoDAsync(memory, pinned, 256, s));
+}
+static void copies_out(CUstream s)
+{
+	ok(cuMemcpyDtoHAsync(pinned, memory, 256, s));
+}
+static void copies_a_byte(CUstream s)
+{
+	ok(cuMemcpyHtoDAsync(memory + 5, pinned, 1, s));
+}
+static void copies_behind(CUstream s)
+{
+	ok(cuMemcpyHtoDAsync(memory + 256, pinned, 64, s));
+}
 static void copies_rows(CUstream s)
 {
-	const CUDA_MEMCPY2D c = { .srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = large, .srcPitch = 512, .dstMemoryType = CU_MEMORYTYPE_DEVICE,
-				  .dstDevice = memory, .dstPitch = 128, .WidthInBytes = 64, .Height = 4 };
+	const CUDA_MEMCPY2D c = { .srcMemoryType = CU_MEMORYTYPE_DEVICE,
+				  .srcDevice = large,
+				  .srcPitch = 512,
+				  .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+				  .dstDevice = memory,
+				  .dstPitch = 128,
+				  .WidthInBytes = 64,
+				  .Height = 4 };
 
 	ok(cuMemcpy2DAsync(&c, s));
 }
-static void copies_between_rows(CUstream s)  /* bytes 256 to 320 and 512 to 576 */
+static void copies_between_rows(CUstream s) /* bytes 256 to 320 and 512 to 576 */
 {
-	const CUDA_MEMCPY2D c = { .srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = large, .srcPitch = 512, .dstMemoryType = CU_MEMORYTYPE_DEVICE,
-				  .dstDevice = memory + 256, .dstPitch = 256, .WidthInBytes = 64, .Height = 2 };
+	const CUDA_MEMCPY2D c = { .srcMemoryType = CU_MEMORYTYPE_DEVICE,
+				  .srcDevice = large,
+				  .srcPitch = 512,
+				  .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+				  .dstDevice = memory + 256,
+				  .dstPitch = 256,
+				  .WidthInBytes = 64,
+				  .Height = 2 };
 
 	ok(cuMemcpy2DAsync(&c, s));
 }
-static void fills(CUstream s) { ok(cuMemsetD32Async(memory, 7, 64, s)); }
-static void fills_all(CUstream s) { ok(cuMemsetD8Async(large, 1, LARGE, s)); }
-static void reads_all(CUstream s) { ok(cuMemcpyDtoDAsync(large + LARGE, large, LARGE, s)); }
-static void reads_all_again(CUstream s) { ok(cuMemcpyDtoDAsync(large + 2 * LARGE, large, LARGE, s)); }
-static void fills_a_part(CUstream s) { ok(cuMemsetD8Async(large + 70000, 2, 100, s)); }
+static void fills(CUstream s)
+{
+	ok(cuMemsetD32Async(memory, 7, 64, s));
+}
+static void fills_all(CUstream s)
+{
+	ok(cuMemsetD8Async(large, 1, LARGE, s));
+}
+static void reads_all(CUstream s)
+{
+	ok(cuMemcpyDtoDAsync(large + LARGE, large, LARGE, s));
+}
+static void reads_all_again(CUstream s)
+{
+	ok(cuMemcpyDtoDAsync(large + 2 * LARGE, large, LARGE, s));
+}
+static void fills_a_part(CUstream s)
+{
+	ok(cuMemsetD8Async(large + 70000, 2, 100, s));
+}
 static void waits_and_fills(CUstream s)
 {
 	ok(cuStreamSynchronize(a));
@@ -218,7 +262,11 @@ static void copies_and_waits(CUstream s)
 }
 
 /* Two operations in streams a and b, with their races without and with an event. */
-static const struct copy_case { const char *name; void (*one)(CUstream s), (*other)(CUstream s); bool races; } copy_cases[] = {
+static const struct copy_case {
+	const char *name;
+	void (*one)(CUstream s), (*other)(CUstream s);
+	bool races;
+} copy_cases[] = {
 	{ "kernel, copy in", runs_first, copies_in, true },
 	{ "copy in, kernel", copies_in, runs_first, true },
 	{ "kernel, copy out", runs_first, copies_out, true },
@@ -230,7 +278,7 @@ static const struct copy_case { const char *name; void (*one)(CUstream s), (*oth
 	{ "kernel, rows", runs_first, copies_rows, true },
 	{ "kernel, copy behind", runs_first, copies_behind, false },
 	{ "rows behind, kernel", copies_between_rows, runs_first, false },
-	{ "two copies out", copies_out, copies_out, true },    /* to one buffer of the host */
+	{ "two copies out", copies_out, copies_out, true }, /* to one buffer of the host */
 	{ "fill, copy out", fills, copies_out, true },
 	{ "large fills", fills_all, fills_all, true },
 	{ "large fill, read", fills_all, reads_all, true },
@@ -245,7 +293,7 @@ static unsigned run_copies(const struct copy_case *c, bool ordered)
 	unsigned before;
 	CUmodule m = begin_case();
 
-	ok(cuMemAlloc(&memory, 1024));  /* never freed, because a race of two copies to one address is reported only once */
+	ok(cuMemAlloc(&memory, 1024)); /* never freed, because a race of two copies to one address is reported only once */
 	ok(cuMemAlloc(&large, 3 * LARGE));
 	ok(cuMemAllocHost((void **)&pinned, 256));
 	before = gpul_tool_n_reported("racecheck");

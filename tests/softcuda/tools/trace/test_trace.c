@@ -115,14 +115,15 @@ static bool convert_line(char *line, char out[LINE_BYTES])
 /* ---- a run -------------------------------------------------------------------------------------------------------- */
 
 /* Divergence, a loop, a barrier, shared memory, floats, an atomic operation, and guards that are false for some lanes, or for all. */
-#define KERNEL                                                                                                                  \
-	PTX_HEADER KERNEL_OUT("k") ".shared .b8 s[512];"                                                                             \
-	"mov.u32 %r1, %tid.x; shl.b32 %r2, %r1, 2; mov.u32 %r3, s; add.u32 %r3, %r3, %r2; cvt.rn.f32.u32 %f1, %r1;"                  \
-	"mul.f32 %f2, %f1, 0f3DCCCCCD; st.shared.f32 [%r3], %f2; bar.sync 0; xor.b32 %r4, %r3, 64; ld.shared.b32 %r5, [%r4];"        \
-	"and.b32 %r6, %r1, 3; setp.eq.u32 %p1, %r6, 0; @%p1 bra done; loop: mad.lo.u32 %r5, %r5, %r6, 3; sub.u32 %r6, %r6, 1;"       \
-	"setp.ne.u32 %p2, %r6, 0; @%p2 bra loop; done: @%p1 mul.hi.u32 %r7, %r5, %r5; setp.gt.u32 %p3, %r1, 99;"                     \
-	"@%p3 add.u32 %r7, %r7, 1; mov.u32 %r8, 5; shfl.sync.bfly.b32 %r8, %r1, 3, 31, -1; st.global.u32 [%mine], %r5;"              \
-	"atom.global.add.u32 %r9, [%o], 1; sqrt.rn.f32 %f3, %f2; div.rn.f32 %f4, %f2, 0fC0400000; ret; }"
+#define KERNEL \
+	PTX_HEADER KERNEL_OUT( \
+		"k") ".shared .b8 s[512];" \
+		     "mov.u32 %r1, %tid.x; shl.b32 %r2, %r1, 2; mov.u32 %r3, s; add.u32 %r3, %r3, %r2; cvt.rn.f32.u32 %f1, %r1;" \
+		     "mul.f32 %f2, %f1, 0f3DCCCCCD; st.shared.f32 [%r3], %f2; bar.sync 0; xor.b32 %r4, %r3, 64; ld.shared.b32 %r5, [%r4];" \
+		     "and.b32 %r6, %r1, 3; setp.eq.u32 %p1, %r6, 0; @%p1 bra done; loop: mad.lo.u32 %r5, %r5, %r6, 3; sub.u32 %r6, %r6, 1;" \
+		     "setp.ne.u32 %p2, %r6, 0; @%p2 bra loop; done: @%p1 mul.hi.u32 %r7, %r5, %r5; setp.gt.u32 %p3, %r1, 99;" \
+		     "@%p3 add.u32 %r7, %r7, 1; mov.u32 %r8, 5; shfl.sync.bfly.b32 %r8, %r1, 3, 31, -1; st.global.u32 [%mine], %r5;" \
+		     "atom.global.add.u32 %r9, [%o], 1; sqrt.rn.f32 %f3, %f2; div.rn.f32 %f4, %f2, 0fC0400000; ret; }"
 
 struct run {
 	struct recorder *recorder;
@@ -212,7 +213,8 @@ static void json_has_the_same_instructions(void **state)
 		unsigned ts, pid, tid, lanes;
 		char name[40], want[100];
 
-		if (sscanf(line, "{\"ph\":\"X\",\"ts\":%u,\"dur\":1,\"pid\":%u,\"tid\":%u,\"name\":\"%39[a-z0-9]%*[^}]\"lanes\":\"%x", &ts, &pid, &tid, name, &lanes) < 4)
+		if (sscanf(line, "{\"ph\":\"X\",\"ts\":%u,\"dur\":1,\"pid\":%u,\"tid\":%u,\"name\":\"%39[a-z0-9]%*[^}]\"lanes\":\"%x", &ts,
+			   &pid, &tid, name, &lanes) < 4)
 			continue;
 		assert_int_equal(ts, n);
 		lanes = (unsigned)strtoul(strstr(line, "\"lanes\":\"") + 9, NULL, 16);
@@ -241,7 +243,7 @@ static void a_filter_selects_by_warp_and_opcode(void **state)
 			continue;
 		while (k < r.recorder->n && strcmp(r.recorder->line[k], got) != 0)
 			k++;
-		assert_true(k < r.recorder->n);  /* in the same order */
+		assert_true(k < r.recorder->n); /* in the same order */
 		assert_true(strstr(got, " mad") || strstr(got, " atom"));
 		assert_true(got[2] == '1');
 		n++;
@@ -267,7 +269,7 @@ static void floats_can_be_read_back(void **state)
 
 		memcpy(&f, &bits, sizeof f);
 		if (k % 2)
-			f = (float)(bits >> 8) / (float)(1 << k % 24);  /* the usual sizes */
+			f = (float)(bits >> 8) / (float)(1 << k % 24); /* the usual sizes */
 		if (f != f)
 			continue;
 		memcpy(&bits, &f, sizeof bits);
@@ -289,7 +291,7 @@ static void doubles_can_be_read_back(void **state)
 
 		memcpy(&d, &bits, sizeof d);
 		if (k % 3)
-			d = (double)(bits >> 40) / (k % 3 == 1 ? 1000 : 1e12);  /* few digits, and ordinary magnitudes */
+			d = (double)(bits >> 40) / (k % 3 == 1 ? 1000 : 1e12); /* few digits, and ordinary magnitudes */
 		if (d != d)
 			continue;
 		memcpy(&tried, &d, sizeof d);
@@ -297,7 +299,7 @@ static void doubles_can_be_read_back(void **state)
 		back = strtod(text, NULL);
 		assert_memory_equal(&back, &d, sizeof d);
 		if (k % 3 == 1)
-			assert_true(strlen(text) < 13);  /* no more digits than the number was made of */
+			assert_true(strlen(text) < 13); /* no more digits than the number was made of */
 	}
 }
 
@@ -336,13 +338,13 @@ static void floats_of_32_lanes_can_be_read_back(void **state)
 			if (k % 4 == 3)
 				bits[l] = l % 7 ? random : l % 2 ? 0 : 0x80000000;
 			if (k % 4 == 2)
-				bits[l] &= 0xffc00000;  /* powers of two, and a few digits */
+				bits[l] &= 0xffc00000; /* powers of two, and a few digits */
 		}
 		for (unsigned b = 0; b < n; b++) {
 			*build[b](text[b], bits, on) = '\0';
 			assert_string_equal(text[b], text[0]);
 		}
-		assert_string_equal(strsep(&rest, " "), "");  /* it begins with a blank */
+		assert_string_equal(strsep(&rest, " "), ""); /* it begins with a blank */
 		for (unsigned l = 0; l < LANES; l++) {
 			float want, got;
 
@@ -378,7 +380,7 @@ static void integers_of_32_lanes_are_those_of_each_lane(void **state)
 			if (type == 'f')
 				memcpy(&values[l], &d, sizeof d);
 		}
-		values[2] = values[3] + 1;  /* neither all the same nor a row */
+		values[2] = values[3] + 1; /* neither all the same nor a row */
 		values[4] = 17;
 		for (unsigned l = 0; l < LANES; l++) {
 			*gpul_trace_number(word, values[l], 8, type) = '\0';
@@ -392,12 +394,14 @@ static void integers_of_32_lanes_are_those_of_each_lane(void **state)
 
 static void numbers_are_short(void **state)
 {
+	/* clang-format off */
 	static const struct { double value; const char *f32, *f64; } cases[] = {
 		{ 0, "0", "0" }, { -0.0, "-0", "-0" }, { 0.1, "0.1", "0.1" }, { 1.0 / 3, "0.33333334", "0.3333333333333333" }, { -2.5, "-2.5", "-2.5" },
 		{ 16777216, "16777216", "16777216" }, { 123456792, "123456792", "123456792" }, { 1e-4, "0.0001", "0.0001" },
 		{ 5e-5, "5e-05", "5e-05" }, { 1e20, "1e+20", "1e+20" }, { 4294967296, "4.2949673e+09", "4294967296" }, { INFINITY, "inf", "inf" },
 		{ -INFINITY, "-inf", "-inf" }, { NAN, "nan", "nan" },
 	};
+	/* clang-format on */
 
 	(void)state;
 	for (unsigned k = 0; k < sizeof cases / sizeof *cases; k++) {
@@ -432,7 +436,10 @@ static void numbers_are_short(void **state)
 static void a_wrong_option_leaves_nothing(void **state)
 {
 	char text[40], folder[40], files[100], same[100];
-	const struct { struct tool_option option[3]; const char *message; } wrong[] = {
+	const struct {
+		struct tool_option option[3];
+		const char *message;
+	} wrong[] = {
 		{ { { "file", text }, { "limit", "none" } }, "limit needs a number" },
 		{ { { "file", text }, { "only", "op=st,warp=x" } }, "warp needs a number" },
 		{ { { "file", same } }, "two files of the same kind" },
