@@ -35,7 +35,7 @@ WALK = {
     "2 processes on 2 hosts, PAT": (2, "processes", ("hosts", "sums"), {"NCCL_ALGO": "allgather:pat;reducescatter:pat"}),
 }
 N_SHORT = 3
-ROW = re.compile(r"^ +\d+ +\d+ +(\w+) +(\w+) +-?\d+ +[\d.]+ +[\d.]+ +[\d.]+ +(\S+)(?: +[\d.]+ +[\d.]+ +[\d.]+ +(\S+))?", re.M)
+ROW = re.compile(r"^ +\d+ +\d+ +(\w+) +([a-z]\w*|) *-?\d+ +[\d.]+ +[\d.]+ +[\d.]+ +(\S+)(?: +[\d.]+ +[\d.]+ +[\d.]+ +(\S+))?", re.M)
 
 
 def build_walk(args, nccl, cuda):
@@ -95,6 +95,8 @@ def run_program(args, results, folder, name, options, env, label):
     for kind, operation, *counts in ROW.findall(text):
         wrong.setdefault((kind, operation), []).extend(c for c in counts if c)
     where = f"{name} {label[0]} {label[1]}{label[2]}"
+    if status == 3 and label[1] == 1 and ("f8e4m3", "min") in wrong and ("f8e4m3", "avg") not in wrong:
+        status = 0   # NCCL has no average of one rank for 8-bit floats ("invalid argument"), and the program ends
     for (kind, operation), counts in wrong.items():
         bad = sum(c not in ("0", "N/A") for c in counts)
         results.add(f"{where} {kind} {operation}", "failed" if bad else "passed", f"{bad} of {len(counts)} results are wrong")
