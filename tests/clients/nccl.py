@@ -38,10 +38,10 @@ N_SHORT = 3
 ROW = re.compile(r"^ +\d+ +\d+ +(\w+) +([a-z]\w*|) *-?\d+ +[\d.]+ +[\d.]+ +[\d.]+ +(\S+)(?: +[\d.]+ +[\d.]+ +[\d.]+ +(\S+))?", re.M)
 
 
-def build_walk(args, nccl, cuda):
-    """The path of the program."""
-    program = f"{args.work}/nccl_walk"
-    command = ["gcc", "-O2", "-Wall", "-Wextra", f"{client.HERE}/programs/nccl_walk.c", "-o", program, f"-I{nccl}/include", f"-I{cuda}/include",
+def build_program(args, name, nccl, cuda):
+    """The path of a program of programs/."""
+    program = f"{args.work}/{name}"
+    command = ["gcc", "-O2", "-Wall", "-Wextra", f"{client.HERE}/programs/{name}.c", "-o", program, f"-I{nccl}/include", f"-I{cuda}/include",
                f"{nccl}/lib/libnccl.so.2", f"-L{cuda}/lib64", "-lcudart", "-lpthread"]
     status, text = client.run(command, args.limit)
     if status:
@@ -72,6 +72,13 @@ def build_tests(args, nccl, cuda):
 
 def last_line(text):
     return (text.strip().splitlines() or ["no output"])[-1]
+
+
+def run_first(args, results, program, env):
+    """The first program of docs/nccl-on-a-laptop.md."""
+    status, text = client.run([*client.soft(args, "--gpus", "2"), program], args.limit, env=env, cwd=args.work)
+    right = status == 0 and "rank 0: 3 6 3069\nrank 1: 3 6 3069\n" in text
+    results.add("first program", "passed" if right else "failed", "" if right else f"exit status {status}: {last_line(text)}")
 
 
 def run_walk(args, results, program, env):
@@ -131,7 +138,8 @@ def main():
     nccl = f"{client.site_packages(client.environment(args, [NCCL]))}/nvidia/nccl"
     env = {**os.environ, "LD_LIBRARY_PATH": os.pathsep.join(filter(None, [f"{nccl}/lib", f"{cuda}/lib64", os.environ.get("LD_LIBRARY_PATH")]))}
     results = client.Results()
-    run_walk(args, results, build_walk(args, nccl, cuda), env)
+    run_first(args, results, build_program(args, "nccl_first", nccl, cuda), env)
+    run_walk(args, results, build_program(args, "nccl_walk", nccl, cuda), env)
     args.checkout = args.checkout or f"{os.environ.get('GPULOAD_CHECKOUTS', '')}/nccl-tests"
     if not os.path.exists(f"{args.checkout}/src/all_reduce.cu") or not shutil.which("nvcc", path=f"{cuda}/bin:{os.environ['PATH']}"):
         print("nccl-tests was not run: it needs nvcc, and a copy of NVIDIA/nccl-tests: --checkout DIR")
