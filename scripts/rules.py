@@ -298,6 +298,8 @@ def write_headers(w):
 def write_extras(w, products):
     demo = "demo/run" if os.path.exists("demo/run") else "echo 'demo: skipped, there is no demo/run'"
     w.build("demo", "console", needs=products, command=f"GPULOAD_BUILD={words(w.dir)} {demo}")
+    script = [] if w.dir == "build" else ["-f", f"{w.dir}/build.ninja"]
+    made_by(w, f"{w.dir}/compile_commands.json", ["ninja", *script, "-t", "compdb", "cc"], "configure.py")
     archives = w.link(list(reversed(MODULES)))
     sources = sorted(glob.glob("bench/**/*.c", recursive=True))
     helpers = [w.obj(c) for c in sources if not has_main(c)]

@@ -58,6 +58,9 @@ class Configure(unittest.TestCase):
         self.assertRegex(plain, r"(?s)build check-tsan: console\s+command = .*--sanitize thread --out \S+/tsan && ninja -f \S+/tsan/build.ninja check\n")
         self.assertNotIn("build check-asan", sanitized)
 
+    def test_can_write_the_commands_of_the_compiler(self):
+        self.assertRegex(configured()[3], r"build \S+/compile_commands.json: sh\b.*\s+command = ninja .*-t compdb cc > ")
+
     def test_builds_the_handlers_for_each_instruction_set(self):
         ninja = configured()[3]
         if os.path.exists(f"{ROOT}/softcuda/exec/run/run_int.c"):
