@@ -35,7 +35,7 @@ def occurs(quotation, parts):
 
 class Guide(unittest.TestCase):
     def test_the_table_of_completions_has_the_texts_of_the_code(self):
-        advice = dict(re.findall(r'^\tSTATUS\((\w+), "(.*)"\),$', read("rdma/verbs/verbs_error.c"), re.M))
+        advice = dict(re.findall(r'^\tSTATUS\((\w+),\s+"(.*)"\),$', read("rdma/verbs/verbs_error.c"), re.M))
         rows = re.findall(r"^\| \d+ \| (\w+) \| (.*) \|$", section("Completions of verbs"), re.M)
         self.assertGreater(len(advice), 20)
         self.assertEqual({name for name, _ in rows} | {"SUCCESS"}, set(advice))

@@ -95,7 +95,7 @@ MISTAKES = [Mistake(*m) for m in (
      "if (position - q->retired >= q->posted - q->retired)\n\t\treturn false;\n\twhile",
      "if (position >= q->posted)\n\t\treturn false;\n\twhile"),
     ("a message ends with a segment before one that has arrived",
-     "p->seen > g->segment ?", "0 ?"),
+     "p->seen > g->segment   ?", "0 ?"),
     ("a message ends with the last stripe of its last segment, not with the first one",
      "\t\tif (g->last)\n\t\t\tend_message(l, at, p);\n\t}\n\tg->stripes_left = (uint16_t)(awaited & ~(1u << stripe));\n",
      "\t}\n\tg->stripes_left = (uint16_t)(awaited & ~(1u << stripe));\n\tif (g->last && !g->stripes_left)\n"
