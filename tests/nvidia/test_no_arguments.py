@@ -55,7 +55,7 @@ def check(path, runtime):
 
 
 def main():
-    paths = sorted(p for p in glob.glob(f"{SOFT}/lib*.so.[0-9]*") if "redirect" not in p)   # only the dynamic loader calls it
+    paths = sorted(p for p in glob.glob(f"{SOFT}/lib*.so.[0-9]*") if "redirect" not in p and "calls" not in p)   # only the dynamic loader calls these
     if len(paths) < 3:
         sys.exit(f"{SOFT} has only {len(paths)} libraries")
     for path in paths:
