@@ -197,7 +197,7 @@ static void a_communicator_refuses_wrong_options(void **state)
 	expect_options((gpul_comm_options){ .transport = (gpul_comm_transport)7 }, "unknown transport 7");
 	expect_options((gpul_comm_options){ .algo = (gpul_comm_algo)8 }, "algorithm 8");
 	expect_options((gpul_comm_options){ .proto = (gpul_comm_proto)9 }, "protocol 9");
-	expect_options((gpul_comm_options){ .n_blocks = GPUL_COMM_MAX_BLOCKS + 1 }, "n_blocks 65: at most 64 blocks");
+	expect_options((gpul_comm_options){ .n_blocks = GPUL_COMM_MAX_BLOCKS + 1 }, "n_blocks 65: expected at most 64");
 	expect_options((gpul_comm_options){ .slot_bytes = 100 }, "slot_bytes 100: a multiple of 128");
 }
 

@@ -250,7 +250,7 @@ static void impossible_machines_are_refused(void **state)
 
 	(void)state;
 	assert_int_equal(gpul_comm_machine_prepare(&m, &err), GPUL_EINVAL);
-	assert_non_null(strstr(err.text, "from 2 to 65536"));
+	assert_non_null(strstr(err.text, "expected 2 to 65536"));
 	m = (gpul_comm_machine){ .n_ranks = 65537, .ranks_per_host = 1 };
 	assert_int_equal(gpul_comm_machine_prepare(&m, NULL), GPUL_EINVAL);
 	m = (gpul_comm_machine){ .n_ranks = 4, .ranks_per_host = 0 };

@@ -140,12 +140,10 @@ static void narrow_sums(unsigned operation, uint8_t *to, const float *sum, unsig
 	const bool small = operation == MULTIMEM_ADD_E4M3 || operation == MULTIMEM_ADD_E5M2;
 	const struct small_format *format = operation == MULTIMEM_ADD_E4M3 ? &format_e4m3 : &format_e5m2;
 
-	for (unsigned k = 0; k < MULTIMEM_BYTES && k < (small ? bytes : bytes / 2); k++)
-		if (small)
-			to[k] = (uint8_t)small_from_double((double)sum[k], format, CONVERT_RN, true);
-		else
-			((MEMORY_TYPE(uint16_t) *)(void *)to)[k] = operation == MULTIMEM_ADD_F16 ? f16_from_float(sum[k])
-												 : bf16_from_float(sum[k]);
+	for (unsigned k = 0; small && k < MULTIMEM_BYTES && k < bytes; k++)
+		to[k] = (uint8_t)small_from_double((double)sum[k], format, CONVERT_RN, true);
+	for (unsigned k = 0; !small && k < MULTIMEM_BYTES / 2 && k < bytes / 2; k++)
+		((MEMORY_TYPE(uint16_t) *)(void *)to)[k] = operation == MULTIMEM_ADD_F16 ? f16_from_float(sum[k]) : bf16_from_float(sum[k]);
 }
 
 /* ---- handlers ---------------------------------------------------------------------------------- */
