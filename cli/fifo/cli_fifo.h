@@ -1,4 +1,4 @@
-/* cli_fifo.h — the command gpuload fifo; its verbs serve and push; fifo_bench.h and fifo_trace.h declare the others. */
+/* cli_fifo.h — declares the command gpuload fifo, and its verbs "serve" and "push"; fifo_bench.h and fifo_trace.h declare the others. */
 #ifndef GPULOAD_CLI_FIFO_CLI_FIFO_H
 #define GPULOAD_CLI_FIFO_CLI_FIFO_H
 

@@ -63,7 +63,7 @@ static void one_queue(struct lesson *l)
 
 /* ---- a lane for each thread, and a proxy thread that answers ---- */
 
-/* The handler of the proxy thread: reads each letter and writes its answer. */
+/* The handler of the proxy thread: reads the question of each trigger, and writes the answer. */
 static gpul_status answer_letters(void *context, gpul_fifo *fifo, const gpul_fifo_item *items, unsigned n, gpul_error *err)
 {
 	struct letters *letters = context;

@@ -99,7 +99,7 @@ struct grant {
 struct flight {
 	uint16_t request; /* NO_REQUEST: a grant */
 	uint8_t stage;    /* staging buffer that it reads; NO_STAGE: none */
-	bool done;        /* fabrics without order: completed before an earlier operation */
+	bool done;        /* operations can complete out of order: completed; an earlier one may be in flight */
 };
 
 struct queue {

@@ -56,7 +56,7 @@ static void mark_targets(const struct func_code *code, bool *target)
 	}
 }
 
-/* True: the row can be part of a run, at least through its handler, because it returns the next row or stops the warp. */
+/* True if the row can be part of a run, if need be by a call of its handler, which returns the next row or stops the warp. */
 static bool goes_straight_on(const struct insn *i)
 {
 	return i->op >= OP_ALU_FIRST || (i->op >= OP_LD_U8_16 && i->op <= OP_LD_U64_64) || i->op == OP_LDV || i->op == OP_LD_PARAM ||

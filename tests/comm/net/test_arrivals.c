@@ -49,7 +49,7 @@ static struct {
 	atomic_bool hold, fail;
 	atomic_uint n_held, n_polls, n_flushes, n_too_early;
 	uint64_t id;                             /* of the flush that is held; one at a time */
-	uint64_t covered[BLOCKS], shown[BLOCKS]; /* the steps before the flush in flight, and before those that have ended */
+	uint64_t covered[BLOCKS], shown[BLOCKS]; /* steps announced when the flush in flight, and when the last ended one, was posted */
 } front;
 
 /* Check that no tail is beyond the steps whose flush has ended. */

@@ -279,7 +279,7 @@ static void tick(struct sim *s, struct end *e)
 	}
 }
 
-/* All requests have ended with the link; new ones are refused. */
+/* Check that all requests have ended after the link has failed, and that new ones are refused. */
 static void run_failed(struct sim *s, struct end *e)
 {
 	gpul_rdma_op op;
