@@ -1,13 +1,13 @@
 /* walk.c — two processes that use the network plug-in as NCCL does: listen, connect, grouped receives, sends with tags, test, close.
  *
- *     walk [--version 10|11|12] [--groups N] [--comms N] [--seed N] [--most BYTES] [--end kill|stop:sender|receiver] [--show]
+ *     walk [--version 10|11|12] [--groups N] [--comms N] [--seed N] [--most BYTES] [--end kill|stop|cut:sender|receiver] [--show]
  *     walk --role receiver|sender --meet ADDRESS:PORT ...        one of the two, on two machines
  *
  *     main ── fork ──> receiver: listens, receives, compares every byte         each connection has a thread of its own in both
  *          └─ fork ──> sender: connects, sends each tag's messages in order
  *
  * With --end, one process kills or stops itself in the middle; the other must get an error from the plug-in, and main prints how long
- * that took.  Exit status 0: as expected. */
+ * that took.  With cut, for guests, it cuts its network, and both must get an error.  Exit status 0: as expected. */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -70,13 +70,21 @@ static void die(const char *what, int group, int part)
 	_exit(1);
 }
 
-/* The process that --end names ends here, in the middle of the first connection. */
+/* The process that --end names ends here, in the middle of the first connection, or cuts its network there: only now are all
+ * connections open and messages under way, however slow the machine is. */
 static void maybe_end(const char *who, int index, int group)
 {
+	static bool is_cut;
 	const char *colon = opt.end ? strchr(opt.end, ':') : NULL;
 
-	if (!colon || strcmp(colon + 1, who) || index || group < opt.groups / 2)
+	if (!colon || strcmp(colon + 1, who) || index || group < opt.groups / 2 || is_cut)
 		return;
+	if (opt.end[0] == 'c') {
+		is_cut = true;
+		if (system("netem loss 100%")) /* a command of the guest: tests/vm/init */
+			die("cannot cut the network", group, 0);
+		return;
+	}
 	kill(getpid(), opt.end[0] == 'k' ? SIGKILL : SIGSTOP);
 	for (;;)
 		pause(); /* another thread may have got the signal first */

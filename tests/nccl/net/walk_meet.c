@@ -28,8 +28,12 @@ int meet(const char *address, int connects)
 	for (int i = 0; i < TRIES; i++, usleep(TRY_US)) {
 		fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 		(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-		if (!connects)
-			return bind(fd, (const struct sockaddr *)&at, sizeof at) || listen(fd, 1) ? -1 : accept(fd, NULL, NULL);
+		if (!connects) {
+			const int met = bind(fd, (const struct sockaddr *)&at, sizeof at) || listen(fd, 1) ? -1 : accept(fd, NULL, NULL);
+
+			close(fd); /* open, it would let a sender of another run connect and wait */
+			return met;
+		}
 		if (!connect(fd, (const struct sockaddr *)&at, sizeof at))
 			return fd;
 		close(fd);
