@@ -281,8 +281,10 @@ typedef struct gpul_ptx_module {
 	const char **strings;
 	uint32_t n_strings; /* NUL-terminated; strings[0] is "" */
 	const char **extra_mods;
-	uint32_t n_extra_mods; /* names of modifiers that vocabulary.h lacks */
-	void *storage;         /* the arena that owns all tables above */
+	uint32_t n_extra_mods;     /* names of modifiers that vocabulary.h lacks */
+	void *storage;             /* the arena that owns all tables above; NULL: bodies owns them */
+	struct ptx_bodies *bodies; /* of gpul_ptx_parse_lazy(); else NULL */
+	uint32_t n_others;         /* owners that gpul_ptx_module_share() added */
 } gpul_ptx_module;
 
 /** Parse PTX text.
@@ -297,6 +299,30 @@ typedef struct gpul_ptx_module {
  * Source  PTX ISA 9.0, chapters 4, 5 and 11 */
 gpul_status gpul_ptx_parse(const char *text, size_t text_bytes, const char *file_name, gpul_ptx_module **out, gpul_error *err);
 void gpul_ptx_module_destroy(gpul_ptx_module *m); /* accepts NULL; cannot fail */
+
+/** Add an owner: the module exists until each of its owners has called gpul_ptx_module_destroy().  Any thread; returns m. */
+gpul_ptx_module *gpul_ptx_module_share(gpul_ptx_module *m);
+
+/** Parse the declarations of a text that is known to be valid, and its bodies when they are needed: for a large text of which a
+ * program runs few functions.
+ *
+ * A function has its body, and rows of the module's tables that only the body uses, after gpul_ptx_need_body(); before, it has
+ * only the .shared variables that the body declares.  Tables of the module grow at their end then, and never move.
+ *
+ * @text       the PTX, which gpul_ptx_parse() accepts; must exist until the module is destroyed
+ * @text_bytes its size in bytes
+ * @file_name  for messages only
+ * @out        owned by the caller: gpul_ptx_module_destroy(); untouched on failure
+ * Errors  GPUL_EFORMAT as gpul_ptx_parse(), for errors outside of bodies; GPUL_ENOMEM, also when the process may not reserve
+ *         addresses, some 100 times text_bytes: gpul_ptx_parse() needs none */
+gpul_status gpul_ptx_parse_lazy(const char *text, size_t text_bytes, const char *file_name, gpul_ptx_module **out, gpul_error *err);
+
+/** Parse the body of the function in this row of m->funcs, unless it has been parsed.  Does nothing for other modules than those
+ * of gpul_ptx_parse_lazy(), and for functions without a body.
+ *
+ * Errors  GPUL_EFORMAT, GPUL_ENOMEM; after the first error each call for a body that has not been parsed fails
+ * Threads any thread, also while others read the functions that have been parsed */
+gpul_status gpul_ptx_need_body(gpul_ptx_module *m, uint32_t row, gpul_error *err);
 
 /** Limit the registers of kernels, as -maxrregcount and CU_JIT_MAX_REGISTERS do: adds .maxnreg to each kernel, except kernels with
  * launch bounds (.maxntid, .reqntid, .minnctapersm, .maxnreg), for which NVIDIA's compilers ignore the option.

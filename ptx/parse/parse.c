@@ -289,22 +289,26 @@ static void link_definitions(ptx_parser *p)
 
 /* ---- building the module ----------------------------------------------------------------- */
 
+void ptx_set_names(ptx_parser *p, gpul_ptx_module *m)
+{
+	const uint32_t n = ptx_names_count(&p->names);
+
+	for (uint32_t i = m->n_strings; i < n; i++)
+		m->strings[i] = ptx_names_text(&p->names, i);
+	m->n_strings = n;
+	for (uint32_t i = m->n_extra_mods; i < PTX_N(p->extra_mods); i++)
+		m->extra_mods[i] = m->strings[p->extra_mods.at[i]];
+	m->n_extra_mods = PTX_N(p->extra_mods);
+}
+
 static void keep_names(ptx_parser *p, gpul_ptx_module *m)
 {
-	uint32_t n = ptx_names_count(&p->names);
-
-	m->strings = ptx_arena_alloc(&p->arena, n * sizeof *m->strings);
+	m->strings = ptx_arena_alloc(&p->arena, ptx_names_count(&p->names) * sizeof *m->strings);
 	m->extra_mods = ptx_arena_alloc(&p->arena, (p->extra_mods.n + (size_t)1) * sizeof *m->extra_mods);
-	if (!m->strings || !m->extra_mods) {
+	if (m->strings && m->extra_mods)
+		ptx_set_names(p, m);
+	else
 		ptx_fail_memory(p);
-		return;
-	}
-	m->n_strings = n;
-	for (uint32_t i = 0; i < n; i++)
-		m->strings[i] = ptx_names_text(&p->names, i);
-	m->n_extra_mods = PTX_N(p->extra_mods);
-	for (uint32_t i = 0; i < m->n_extra_mods; i++)
-		m->extra_mods[i] = m->strings[p->extra_mods.at[i]];
 }
 
 static gpul_ptx_module *build_module(ptx_parser *p)
@@ -338,7 +342,7 @@ static gpul_ptx_module *build_module(ptx_parser *p)
 	return out;
 }
 
-static void free_parser(ptx_parser *p)
+void ptx_free_parser(ptx_parser *p)
 {
 	gpul_array_free(&p->module_vars);
 	gpul_array_free(&p->module_regs);
@@ -365,18 +369,19 @@ static void free_parser(ptx_parser *p)
 	gpul_array_free(&p->unresolved);
 	gpul_array_free(&p->siblings);
 	gpul_array_free(&p->shared_in);
+	gpul_array_free(&p->heads);
 	ptx_names_free(&p->names);
 	ptx_arena_free(&p->arena);
 }
 
 /* PTX ISA 2.3 added .address_size.  In older texts, the parameters of kernels show whether nvcc compiled for 64-bit addresses. */
-static uint32_t address_size_of_old_text(const gpul_ptx_module *m)
+static uint32_t address_size_of_old_text(const ptx_parser *p)
 {
 	bool has_params = false;
 
-	for (uint32_t i = 0; i < m->n_funcs; i++)
-		for (uint32_t k = 0; k < m->funcs[i].n_params; k++) {
-			const unsigned type = m->funcs[i].params[k].type;
+	for (size_t i = 0; i < p->funcs.n; i++)
+		for (uint32_t k = 0; k < p->funcs.at[i].n_params; k++) {
+			const unsigned type = p->funcs.at[i].params[k].type;
 
 			has_params = true;
 			if (type == GPUL_PTX_MOD_U64 || type == GPUL_PTX_MOD_S64 || type == GPUL_PTX_MOD_B64)
@@ -385,28 +390,32 @@ static uint32_t address_size_of_old_text(const gpul_ptx_module *m)
 	return has_params ? 32 : 64;
 }
 
-static gpul_status parse_text(const char *text, size_t text_bytes, const char *file_name, bool heads_only, gpul_ptx_module **out,
-			      gpul_error *err)
+gpul_status ptx_parse_text(ptx_parser *p, const char *text, size_t text_bytes)
 {
-	ptx_parser p = { .file_name = file_name, .err = err, .heads_only = heads_only };
-	gpul_ptx_module *m = NULL;
-
-	p.module.address_size = 64; /* the default of ptxas without .address_size */
+	p->module.address_size = 64; /* the default of ptxas without .address_size */
 	if (text_bytes > INT32_MAX)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "%s: %zu bytes of PTX; the limit is 2 GiB", file_name, text_bytes);
+		return p->status = gpul_fail(p->err, GPUL_EFORMAT, 0, "%s: %zu bytes of PTX; the limit is 2 GiB", p->file_name, text_bytes);
 	ptx_vocabulary_init();
-	ptx_lexer_init(&p.lexer, text, text_bytes);
-	if (ptx_names_init(&p.names, &p.arena))
-		parse_module(&p);
+	ptx_lexer_init(&p->lexer, text, text_bytes);
+	if (ptx_names_init(&p->names, &p->arena))
+		parse_module(p);
 	else
-		ptx_fail_memory(&p);
-	if (!p.status) {
-		link_definitions(&p);
-		m = build_module(&p);
-		if (m && (m->version_major < 2 || (m->version_major == 2 && m->version_minor < 3)))
-			m->address_size = address_size_of_old_text(m);
-	}
-	free_parser(&p);
+		ptx_fail_memory(p);
+	if (p->status)
+		return p->status;
+	link_definitions(p);
+	if (p->module.version_major < 2 || (p->module.version_major == 2 && p->module.version_minor < 3))
+		p->module.address_size = address_size_of_old_text(p);
+	return GPUL_OK;
+}
+
+static gpul_status parse_whole(const char *text, size_t text_bytes, const char *file_name, bool heads_only, gpul_ptx_module **out,
+			       gpul_error *err)
+{
+	ptx_parser p = { .file_name = file_name, .err = err, .heads_only = heads_only, .skips_bodies = heads_only };
+	gpul_ptx_module *m = ptx_parse_text(&p, text, text_bytes) ? NULL : build_module(&p);
+
+	ptx_free_parser(&p);
 	if (!p.status)
 		*out = m;
 	return p.status;
@@ -414,19 +423,29 @@ static gpul_status parse_text(const char *text, size_t text_bytes, const char *f
 
 gpul_status gpul_ptx_parse(const char *text, size_t text_bytes, const char *file_name, gpul_ptx_module **out, gpul_error *err)
 {
-	return parse_text(text, text_bytes, file_name, false, out, err);
+	return parse_whole(text, text_bytes, file_name, false, out, err);
 }
 
 gpul_status gpul_ptx_parse_heads(const char *text, size_t text_bytes, const char *file_name, gpul_ptx_module **out, gpul_error *err)
 {
-	return parse_text(text, text_bytes, file_name, true, out, err);
+	return parse_whole(text, text_bytes, file_name, true, out, err);
 }
 
 void gpul_ptx_module_destroy(gpul_ptx_module *m)
 {
-	if (!m)
+	if (!m || __atomic_fetch_sub(&m->n_others, 1, __ATOMIC_ACQ_REL))
 		return;
-	ptx_arena_free(m->storage);
-	free(m->storage);
+	if (m->bodies) {
+		ptx_bodies_free(m->bodies);
+	} else {
+		ptx_arena_free(m->storage);
+		free(m->storage);
+	}
 	free(m);
+}
+
+gpul_ptx_module *gpul_ptx_module_share(gpul_ptx_module *m)
+{
+	__atomic_fetch_add(&m->n_others, 1, __ATOMIC_RELAXED);
+	return m;
 }

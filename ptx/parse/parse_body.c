@@ -279,7 +279,7 @@ static void parse_block(ptx_parser *p)
 void ptx_parse_body(ptx_parser *p)
 {
 	p->in_body = true;
-	if (p->heads_only)
+	if (p->skips_bodies)
 		ptx_skip_body(p);
 	else
 		parse_block(p);

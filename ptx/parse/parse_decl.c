@@ -251,7 +251,7 @@ static void bind_variable(ptx_parser *p, const ptx_token *where, const gpul_ptx_
 {
 	ptx_found f;
 
-	if (p->in_body && p->heads_only) /* then no name is looked up, and inner scopes are not tracked */
+	if (p->in_body && p->skips_bodies) /* then no name is looked up, and inner scopes are not tracked */
 		return;
 	bool again = !p->in_body && ptx_names_find(&p->names, where->text, where->bytes, &f) && f.what == PTX_IS_MODULE_VAR;
 

@@ -126,12 +126,28 @@ static void check_param_space(ptx_parser *p, const ptx_token *where, const gpul_
 	}
 }
 
-/* Parse a kernel or function; the current token is .entry or .func. */
-void ptx_parse_function(ptx_parser *p, gpul_ptx_linkage linkage)
+/* Add a row for the function whose name is in the token `where`. */
+static uint32_t add_function(ptx_parser *p, const ptx_token *where, const struct ptx_place *head)
 {
+	const uint32_t row = PTX_N(p->funcs);
+
+	bind_function(p, where, row);
+	ptx_push(p, &p->funcs);
+	if (p->skips_bodies && !p->heads_only) {
+		while (p->heads.n < row && !p->status) /* a prototype, which has no body, may have come first */
+			ptx_push(p, &p->heads);
+		*ptx_push(p, &p->heads) = *head;
+	}
+	return row;
+}
+
+/* Parse the function up to its body, to p->func, and open its scope.  *row: the row of the function, which is added unless it is
+ * known; UINT32_MAX: not known. */
+static void parse_head(ptx_parser *p, gpul_ptx_linkage linkage, uint32_t *row, ptx_token *where)
+{
+	const struct ptx_place head = { p->tok.text - 1, p->tok.line_start, p->tok.line };
 	bool entry = ptx_tok_is(&p->tok, PTX_TOK_DOT, "entry");
 	gpul_ptx_func *f = &p->func;
-	ptx_token where;
 
 	start_function(p, entry ? GPUL_PTX_FUNC_ENTRY : GPUL_PTX_FUNC_DEVICE, linkage);
 	ptx_next(p);
@@ -139,10 +155,9 @@ void ptx_parse_function(ptx_parser *p, gpul_ptx_linkage linkage)
 	p->rets.n = 0;
 	if (!entry && p->tok.kind == '(')
 		ptx_parse_params(p, &p->rets);
-	f->name = ptx_expect_word(p, "the name of a function", &where);
-	uint32_t row = PTX_N(p->funcs);
-	bind_function(p, &where, row);
-	ptx_push(p, &p->funcs);
+	f->name = ptx_expect_word(p, "the name of a function", where);
+	if (*row == GPUL_PTX_NONE)
+		*row = add_function(p, where, &head);
 	ptx_names_open_scope(&p->names);
 	ptx_bind_params(p, &p->rets, PTX_IS_RET);
 	f->rets = ptx_keep(p, p->rets, &f->n_rets);
@@ -152,15 +167,26 @@ void ptx_parse_function(ptx_parser *p, gpul_ptx_linkage linkage)
 		f->params = ptx_keep(p, p->params, &f->n_params);
 	}
 	if (entry)
-		check_param_space(p, &where, f);
+		check_param_space(p, where, f);
 	ptx_parse_tuning(p, &f->tuning);
+}
+
+/* Parse a kernel or function; the current token is .entry or .func. */
+void ptx_parse_function(ptx_parser *p, gpul_ptx_linkage linkage)
+{
+	uint32_t row = GPUL_PTX_NONE;
+	gpul_ptx_func *f = &p->func;
+	ptx_token where;
+
+	parse_head(p, linkage, &row, &where);
 	if (p->status)
 		return;
 	p->funcs.at[row] = *f;
 	check_prototype(p, &where);
 	if (p->tok.kind == '{')
 		parse_definition(p, &where, row);
-	else if (entry || !ptx_at_module_statement(&p->tok)) /* in these cases the ';' may be missing, as in ptxas */
+	else if (f->kind == GPUL_PTX_FUNC_ENTRY ||
+		 !ptx_at_module_statement(&p->tok)) /* in these cases the ';' may be missing, as in ptxas */
 		ptx_expect(p, ';', "the declaration of a function (or '{' and its body)");
 	ptx_names_close_scope(&p->names);
 	keep_tables(p);
@@ -169,4 +195,17 @@ void ptx_parse_function(ptx_parser *p, gpul_ptx_linkage linkage)
 	f->definition = f->has_body ? row : GPUL_PTX_NONE;
 	p->funcs.at[row] = *f;
 	*ptx_push(p, &p->module_items) = (gpul_ptx_item){ GPUL_PTX_ITEM_FUNC, row };
+}
+
+void ptx_parse_function_again(ptx_parser *p)
+{
+	uint32_t row = 0;
+	ptx_token where;
+
+	parse_head(p, GPUL_PTX_STATIC, &row, &where);
+	if (p->status)
+		return;
+	ptx_parse_body(p);
+	ptx_names_close_scope(&p->names);
+	keep_tables(p);
 }

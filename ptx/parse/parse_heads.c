@@ -107,7 +107,7 @@ void ptx_skip_body(ptx_parser *p)
 		if (!ptx_ended(p))
 			unread_token(p);
 	}
-	if (p->shared_prefix)
+	if (p->heads_only && p->shared_prefix)
 		find_shared(p, from, p->lexer.at);
 	ptx_next(p);
 	if (p->tok.kind == PTX_TOK_END)

@@ -7,6 +7,7 @@
  *     parse_decl.c       variables, parameters, registers
  *     parse_prototype.c  pragmas, tuning directives, prototypes
  *     parse_heads.c      skips function bodies
+ *     parse_lazy.c       parses a body when it is needed
  *     parse_body.c       statements: labels, scopes, directives, instructions
  *     parse_func.c       functions
  *     parse.c            module level: .version, .target, sections; builds the module
@@ -35,6 +36,11 @@ typedef GPUL_ARRAY(gpul_ptx_regs) ptx_regs;
 typedef GPUL_ARRAY(gpul_ptx_item) ptx_items;
 
 #define PTX_LABEL(kind) (1u << (kind)) /* the bit that stands for a kind of gpul_ptx_label in a set of kinds */
+
+struct ptx_place { /* of a token */
+	const char *at, *line_start;
+	uint32_t line;
+};
 
 /* A name that may be a label declared later; its operand is completed when the scope ends. */
 struct ptx_unresolved {
@@ -80,12 +86,14 @@ typedef struct ptx_parser {
 	GPUL_ARRAY(struct ptx_unresolved) unresolved; /* names that may be labels declared later */
 	GPUL_ARRAY(gpul_ptx_operand) siblings;        /* stack of operands without a row yet */
 	bool in_body;
-	bool heads_only;                /* set by gpul_ptx_parse_heads(): skip bodies */
-	const char *shared_prefix;      /* if heads_only: the common prefix of the names of all .shared variables */
-	uint32_t shared_prefix_bytes;   /* shared_prefix is NULL if there are no .shared variables */
-	GPUL_ARRAY(uint32_t) shared_in; /* for each row of module_vars: 1 + row of the last function that uses it */
-	uint32_t scope, loc;            /* rows of the current scope and .loc, or NONE */
-	uint16_t opcode;                /* opcode of the current instruction */
+	bool heads_only;                    /* set by gpul_ptx_parse_heads(): skip bodies, and what only bodies need */
+	bool skips_bodies;                  /* also set by gpul_ptx_parse_lazy(), until it parses a body */
+	GPUL_ARRAY(struct ptx_place) heads; /* of gpul_ptx_parse_lazy(): the .entry or .func of each row of funcs */
+	const char *shared_prefix;          /* if heads_only: the common prefix of the names of all .shared variables */
+	uint32_t shared_prefix_bytes;       /* shared_prefix is NULL if there are no .shared variables */
+	GPUL_ARRAY(uint32_t) shared_in;     /* for each row of module_vars: 1 + row of the last function that uses it */
+	uint32_t scope, loc;                /* rows of the current scope and .loc, or NONE */
+	uint16_t opcode;                    /* opcode of the current instruction */
 	unsigned nesting;
 	/* the row that ptx_push() returns when memory is exhausted, so that it never returns NULL */
 	_Alignas(16) unsigned char no_row[PTX_MAX_ROW_BYTES];
@@ -138,6 +146,7 @@ uint32_t ptx_parse_prototype(ptx_parser *p); /* returns a row of module->funcs *
 
 /* ---- parse_func.c ---- */
 void ptx_parse_function(ptx_parser *p, gpul_ptx_linkage linkage);
+void ptx_parse_function_again(ptx_parser *p); /* with its body, to p->func; the current token is .entry or .func */
 
 /* ---- parse_body.c ---- */
 void ptx_parse_body(ptx_parser *p);
@@ -145,6 +154,14 @@ void ptx_parse_body(ptx_parser *p);
 /* ---- parse_heads.c ---- */
 void ptx_skip_body(ptx_parser *p);
 void ptx_note_shared(ptx_parser *p, uint32_t first); /* the rows of module_vars from `first` on are new */
+
+/* ---- parse.c ---- */
+gpul_status ptx_parse_text(ptx_parser *p, const char *text, size_t text_bytes); /* p has its file_name, err and flags; returns p->status */
+void ptx_set_names(ptx_parser *p, gpul_ptx_module *m); /* write the names from row m->n_strings on to m->strings, and the extra modifiers */
+void ptx_free_parser(ptx_parser *p);
+
+/* ---- parse_lazy.c ---- */
+void ptx_bodies_free(struct ptx_bodies *b);
 
 /* ---- parse_operand.c ---- */
 /* Parse an operand and push it to p->siblings. labels is the set of the kinds of label that the operand may

@@ -1,0 +1,217 @@
+/* parse_lazy.c — parses the bodies of a text that is known to be valid when they are needed.
+ *
+ *     gpul_ptx_parse_lazy   declarations; each body is skipped, and the place of its function noted
+ *     gpul_ptx_need_body    goes back to that place, parses the function again with its body
+ *
+ * The parser is kept, because a body refers to names of the module and adds rows to its tables.  Other threads may read these tables
+ * meanwhile, so they must not move: each has an address range that is large enough for the whole text, of which the system gives
+ * memory only to the pages that are written. */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "ptx/parse/parser_internal.h"
+
+struct ptx_bodies {
+	pthread_mutex_t lock; /* of parser, and of the tables of the module that grow */
+	ptx_parser parser;
+	bool *parsed; /* by row of funcs that was there at first */
+	uint32_t n_rows;
+	const char **strings;
+	size_t room; /* rows of strings */
+	char file_name[];
+};
+
+enum { MAX_EXTRA_MODS = 256, SPARE_ROWS = 64 };
+
+/* Bytes of text that a row needs at least: "{", ".loc 1 1 1", ".callprototype _;". */
+enum { SHORTEST = 1, SHORTEST_LOC = 10, SHORTEST_PROTOTYPE = 16 };
+
+/* ---- tables that do not move ------------------------------------------------------------------ */
+
+static void *reserve(size_t bytes)
+{
+	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return at == MAP_FAILED ? NULL : at;
+}
+
+static void release(void *at, size_t bytes)
+{
+	if (at)
+		munmap(at, bytes);
+}
+
+/* Each row needs at least `shortest` bytes of the text, and a head may be parsed twice. */
+#define RESERVE(array, text_bytes, shortest) \
+	((array).room = 2 * (text_bytes) / (shortest) + SPARE_ROWS, (array).at = reserve((array).room * sizeof *(array).at), \
+	 (array).at != NULL)
+#define RELEASE(array) (release((array).at, (array).room * sizeof *(array).at), (array).at = NULL, (array).n = (array).room = 0)
+
+static bool reserve_tables(struct ptx_bodies *b, size_t text_bytes)
+{
+	ptx_parser *p = &b->parser;
+
+	b->room = 2 * text_bytes + SPARE_ROWS;
+	b->strings = reserve(b->room * sizeof *b->strings);
+	return b->strings && RESERVE(p->funcs, text_bytes, SHORTEST_PROTOTYPE) && RESERVE(p->inits, text_bytes, SHORTEST) &&
+	       RESERVE(p->dims, text_bytes, SHORTEST) && RESERVE(p->locs, text_bytes, SHORTEST_LOC) &&
+	       RESERVE(p->pragmas, text_bytes, SHORTEST);
+}
+
+void ptx_bodies_free(struct ptx_bodies *b)
+{
+	ptx_parser *p = &b->parser;
+
+	RELEASE(p->funcs);
+	RELEASE(p->inits);
+	RELEASE(p->dims);
+	RELEASE(p->locs);
+	RELEASE(p->pragmas);
+	release(b->strings, b->room * sizeof *b->strings);
+	ptx_free_parser(p);
+	pthread_mutex_destroy(&b->lock);
+	free(b->parsed);
+	free(b);
+}
+
+/* ---- the module ------------------------------------------------------------------------------- */
+
+/* Let the module show the rows that the parser has added. */
+static void show_tables(ptx_parser *p, gpul_ptx_module *m)
+{
+	m->n_funcs = PTX_N(p->funcs);
+	m->n_inits = PTX_N(p->inits);
+	m->n_dims = PTX_N(p->dims);
+	m->n_locs = PTX_N(p->locs);
+	m->n_pragmas = PTX_N(p->pragmas);
+	ptx_set_names(p, m);
+}
+
+static gpul_ptx_module *make_module(struct ptx_bodies *b)
+{
+	ptx_parser *p = &b->parser;
+	gpul_ptx_module *m = calloc(1, sizeof *m);
+
+	if (!m)
+		return NULL;
+	*m = p->module;
+	m->vars = p->module_vars.at;
+	m->n_vars = PTX_N(p->module_vars);
+	m->regs = p->module_regs.at;
+	m->n_regs = PTX_N(p->module_regs);
+	m->items = p->module_items.at;
+	m->n_items = PTX_N(p->module_items);
+	m->files = p->files.at;
+	m->n_files = PTX_N(p->files);
+	m->sections = p->sections.at;
+	m->n_sections = PTX_N(p->sections);
+	m->aliases = p->aliases.at;
+	m->n_aliases = PTX_N(p->aliases);
+	m->funcs = p->funcs.at;
+	m->inits = p->inits.at;
+	m->dims = p->dims.at;
+	m->locs = p->locs.at;
+	m->pragmas = p->pragmas.at;
+	m->strings = b->strings;
+	m->extra_mods = ptx_arena_alloc(&p->arena, MAX_EXTRA_MODS * sizeof *m->extra_mods);
+	b->n_rows = PTX_N(p->funcs);
+	b->parsed = calloc(b->n_rows + 1u, sizeof *b->parsed);
+	if (!m->extra_mods || !b->parsed) {
+		free(m);
+		return NULL;
+	}
+	show_tables(p, m);
+	m->bodies = b;
+	return m;
+}
+
+gpul_status gpul_ptx_parse_lazy(const char *text, size_t text_bytes, const char *file_name, gpul_ptx_module **out, gpul_error *err)
+{
+	const size_t name_bytes = strlen(file_name) + 1;
+	struct ptx_bodies *b = calloc(1, sizeof *b + name_bytes);
+	gpul_ptx_module *m = NULL;
+	gpul_status st;
+
+	if (!b)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "%s: out of memory while parsing", file_name);
+	memcpy(b->file_name, file_name, name_bytes);
+	pthread_mutex_init(&b->lock, NULL);
+	b->parser.file_name = b->file_name;
+	b->parser.err = err;
+	b->parser.skips_bodies = true;
+	if (reserve_tables(b, text_bytes))
+		st = ptx_parse_text(&b->parser, text, text_bytes);
+	else
+		st = gpul_fail(err, GPUL_ENOMEM, 0, "%s: no address range for the tables of %zu bytes of PTX", file_name, text_bytes);
+	if (!st) {
+		m = make_module(b);
+		st = m ? GPUL_OK : gpul_fail(err, GPUL_ENOMEM, 0, "%s: out of memory while parsing", file_name);
+	}
+	if (m)
+		*out = m;
+	else
+		ptx_bodies_free(b);
+	return st;
+}
+
+/* ---- bodies ------------------------------------------------------------------------------------ */
+
+/* Give the row the tables of its body, which the parser has left in p->func; the row's other fields may be read meanwhile. */
+static void set_body(gpul_ptx_func *row, const gpul_ptx_func *f)
+{
+	row->vars = f->vars;
+	row->n_vars = f->n_vars;
+	row->regs = f->regs;
+	row->n_regs = f->n_regs;
+	row->n_flat_regs = f->n_flat_regs;
+	row->n_module_regs = f->n_module_regs;
+	row->labels = f->labels;
+	row->n_labels = f->n_labels;
+	row->insts = f->insts;
+	row->n_insts = f->n_insts;
+	row->operands = f->operands;
+	row->n_operands = f->n_operands;
+	row->scopes = f->scopes;
+	row->n_scopes = f->n_scopes;
+	row->items = f->items;
+	row->n_items = f->n_items;
+}
+
+static gpul_status parse_body(struct ptx_bodies *b, gpul_ptx_module *m, uint32_t row, gpul_error *err)
+{
+	ptx_parser *p = &b->parser;
+	const struct ptx_place *head = &p->heads.at[row];
+
+	if (p->status)
+		return gpul_fail(err, p->status, 0, "%s: an earlier body could not be parsed", b->file_name);
+	p->err = err;
+	p->skips_bodies = false;
+	p->lexer.at = head->at;
+	p->lexer.line_start = head->line_start;
+	p->lexer.line = head->line;
+	ptx_next(p);
+	ptx_parse_function_again(p);
+	p->err = NULL;
+	if (p->status)
+		return p->status;
+	set_body(&m->funcs[row], &p->func);
+	show_tables(p, m);
+	b->parsed[row] = true;
+	return GPUL_OK;
+}
+
+gpul_status gpul_ptx_need_body(gpul_ptx_module *m, uint32_t row, gpul_error *err)
+{
+	struct ptx_bodies *b = m->bodies;
+	gpul_status st = GPUL_OK;
+
+	if (!b || row >= b->n_rows || !m->funcs[row].has_body)
+		return GPUL_OK;
+	pthread_mutex_lock(&b->lock);
+	if (!b->parsed[row])
+		st = parse_body(b, m, row, err);
+	pthread_mutex_unlock(&b->lock);
+	return st;
+}
