@@ -21,6 +21,9 @@ const struct cli_variable cli_environment[] = {
 	{ "GPULOAD_SOFT_NATIVE", "0: the software driver interprets every instruction, instead of compiling sequences to AVX-512 code" },
 	{ "GPULOAD_SOFT_QUIET", "1: the software driver prints neither the faults of kernels nor mistakes of the program" },
 	{ "GPULOAD_SOFT_STRICT", "1: the software driver refuses the PTX that NVIDIA's ptxas refuses, with the reason on stderr" },
+	{ "GPULOAD_SOFT_LAZY",
+	  "1: the software driver parses and decodes each function of any PTX when it is first needed, 0: at once (default: "
+	  "later only for 1 MiB or more of linked PTX)" },
 	{ "GPULOAD_SOFT_TOOLS",
 	  "what watches the kernels of a program on the software driver: memcheck, racecheck, synccheck, profile, trace ..., "
 	  "with options (NAME:KEY=VALUE,NAME ...); help lists them" },

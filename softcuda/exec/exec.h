@@ -108,7 +108,8 @@ typedef struct gpul_exec_kernel_info {
 	bool explicit_cluster; /* .explicitcluster: a launch must have clusters */
 } gpul_exec_kernel_info;
 
-/** Decode every function of a module and give its variables addresses.
+/** Give the variables of a module addresses, and decode its functions: every function now, or, of a module of
+ * gpul_ptx_parse_lazy() in a table without observers, each when it is needed.
  *
  * An instruction that is not interpreted does not fail the call: gpul_exec_kernel_refusal() reports the kernels that reach it by
  * calls of functions by name.  Other kernels fail when they execute it (GPUL_EXEC_ILLEGAL_INSTRUCTION).
@@ -128,8 +129,13 @@ size_t gpul_exec_n_kernels(const gpul_exec_program *p);
 const gpul_exec_kernel *gpul_exec_kernel_at(const gpul_exec_program *p, size_t i);
 const gpul_exec_kernel *gpul_exec_find_kernel(const gpul_exec_program *p, const char *name);
 size_t gpul_exec_kernel_index(const gpul_exec_program *p, const gpul_exec_kernel *k); /* index for gpul_exec_kernel_at */
+/** Describe a kernel; n_regs, shared_bytes and local_bytes are 0 before gpul_exec_kernel_prepare(). */
 const gpul_exec_kernel_info *gpul_exec_kernel_info_of(const gpul_exec_kernel *k);
-/** Why a kernel cannot run: it reaches an instruction that is not interpreted, by calls of functions by name.  NULL: the kernel can
+/** Decode the kernel and the functions that it calls by name, unless that has been done.  An error in their PTX does not fail the
+ * call: it becomes the kernel's refusal.  Any thread.
+ * Errors  GPUL_ENOMEM */
+gpul_status gpul_exec_kernel_prepare(const gpul_exec_kernel *k, gpul_error *err);
+/** Why a kernel, which is prepared, cannot run: it reaches an instruction that is not interpreted, by calls of functions by name.  NULL: the kernel can
  * run, and fails only if it executes such an instruction in a function that it calls through a pointer.
  * "kernel.ptx:12: tcgen05.wait::ld.sync.aligned: tcgen05 is not interpreted; kernel gemm reaches it"; belongs to the program. */
 const char *gpul_exec_kernel_refusal(const gpul_exec_kernel *k);

@@ -1,7 +1,7 @@
 /* program_internal.h — a program: a decoded module, which decode/ writes and warps execute.
  *
  *     gpul_exec_program
- *       ├─ code[]      one for each row of module->funcs (empty for functions without a body)
+ *       ├─ code[]      one for each row of module->funcs (empty for functions without a body, and before they are needed)
  *       │    ├─ insns[]        decoded instructions; the last is a RET, so execution cannot run past the end
  *       │    └─ params, rets   offsets of parameters and results in a thread's local memory
  *       ├─ consts      immediates, 32 lanes wide, and lists of operands: bank 1 of every warp
@@ -13,6 +13,9 @@
  * code may take their address, which is then a .local address (PTX ISA 9.0, 9.7.9.3 mov). */
 #ifndef GPULOAD_SOFTCUDA_EXEC_PROGRAM_INTERNAL_H
 #define GPULOAD_SOFTCUDA_EXEC_PROGRAM_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
 
 #include "core/array.h"
 #include "softcuda/exec/engine_internal.h"
@@ -62,7 +65,9 @@ struct vector_regs {
 struct func_code {
 	const gpul_ptx_func *ptx;
 	struct gpul_exec_program *program;
-	struct insn *insns;  /* NULL: no body */
+	struct insn *insns;  /* NULL: no body, or not decoded */
+	_Atomic bool ready;  /* decoded; then the fields below do not change */
+	bool with_callees;   /* the functions that it calls by name, and those that they call, are ready, too */
 	const char *refusal; /* why a kernel cannot call the function by name; NULL: it can (decode/decode_reach.c) */
 	uint32_t n_insns;
 	struct observed_insn *observed;   /* one for each of insns; NULL: there are no observers */
@@ -75,6 +80,7 @@ struct func_code {
 	struct vector_regs *param_regs, *ret_regs; /* registers of .reg parameters; their slot's offset is UINT32_MAX */
 	uint32_t *var_offset;                      /* by row of ptx->vars: offset of a .local, .param or .shared variable */
 	uint64_t *var_address;                     /* by row of ptx->vars: address of a .global or .const variable */
+	uint32_t shared_base;                      /* where the .shared variables that this function declares may start */
 	uint32_t own_shared_bytes;                 /* end of the .shared variables that this function declares; 0: none */
 	uint32_t depth_bytes;                      /* local memory of the deepest call chain; 0: not computed; UINT32_MAX: not bounded */
 	bool calls_pointer, visited;
@@ -145,11 +151,13 @@ struct gpul_exec_kernel {
 	uint32_t dynamic_align; /* alignment of its dynamic shared memory */
 	uint32_t stack_bytes;   /* local memory of a thread, including called functions */
 	const char *refusal;    /* why the kernel cannot run; NULL: it can */
+	_Atomic bool prepared;  /* its code is ready with its callees; then the fields above do not change */
 };
 
 struct const_pool {
 	uint8_t *bytes; /* 64-byte aligned */
 	size_t used, capacity;
+	size_t reserved; /* size of the address range of bytes, which does not move; 0: bytes moves when it grows */
 	uint32_t *table; /* hash table of the immediates (storage.c) */
 	size_t n_entries, table_size;
 };
@@ -165,9 +173,12 @@ struct gpul_exec_program {
 	gpul_exec_memory *memory; /* borrowed */
 	gpul_ptx_module *module;
 	char *file_name;
+	bool decodes_later;         /* functions are decoded when they are needed (decode/decode_need.c) */
+	pthread_mutex_t lock;       /* of everything that decoding changes */
 	bool compiles;              /* native/ compiles its kernels: the CPU has AVX-512, and GPULOAD_SOFT_NATIVE is not 0 */
 	struct native_code *native; /* machine code (native/native.c) */
 	struct func_code *code;
+	uint32_t n_code; /* rows of module->funcs at first: bodies that are parsed later add prototypes */
 	struct gpul_exec_kernel *kernels;
 	uint32_t n_kernels;
 	struct variable *variables; /* one for each row of module->vars */
@@ -180,6 +191,7 @@ struct gpul_exec_program {
 	struct const_pool consts;
 	struct special_slot specials[MAX_SPECIAL_SLOTS];
 	uint32_t n_specials, specials_bytes; /* specials_bytes includes the registers of module scope */
+	_Atomic uint32_t n_ready_specials;   /* those of the functions that are ready */
 	uint32_t *module_reg_offset;         /* of registers of module scope, in bank 2, by flat number; UINT32_MAX: not used */
 	uint32_t module_shared_bytes;        /* .shared variables of module scope and of device functions */
 	uint32_t module_local_bytes,

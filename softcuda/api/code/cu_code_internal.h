@@ -7,10 +7,28 @@
 #include "ptx/module.h"
 #include "softcuda/api/stream/cu_queue_internal.h"
 
-/* A decoded program.  It belongs to a module, or to a library, which shares it with the first context that uses it. */
+struct soft_image {       /* the PTX to load, and the memory that contains it */
+	const char *text; /* text_bytes characters, then NUL */
+	size_t text_bytes;
+	gpul_source *source; /* the opened fatbin; or NULL */
+	gpul_unpacked unpacked;
+	char *own;     /* text that was linked, or copied from a cubin; or NULL */
+	bool is_valid; /* the linker made the text from PTX that has been parsed */
+};
+
+/* Parsed PTX, which the programs of several contexts share. */
+struct parsed {
+	unsigned refs;
+	gpul_ptx_module *module;
+	struct soft_image image; /* the text, if bodies are parsed later; else zeroed */
+	char name[128];          /* the name of the image in fault messages and logs */
+};
+
+/* A program.  It belongs to a module, or to a library, which shares it with the first context that uses it. */
 struct code {
 	unsigned refs;
 	gpul_exec_program *program;
+	struct parsed *parsed;
 	int target_sm; /* 90 for sm_90 */
 };
 
@@ -19,7 +37,7 @@ struct function {
 	struct module *module;
 	const gpul_exec_kernel *kernel;
 	const gpul_exec_kernel_info *info;
-	int max_dynamic_shared; /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
+	int max_dynamic_shared; /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES; -1: see soft_max_dynamic() */
 	int carveout;
 	bool non_portable_cluster; /* clusters of more than 8 blocks are allowed */
 	struct old_launch *old;    /* cu_old_launch.c; NULL: the CUDA 3 launch calls were not used */
@@ -48,9 +66,6 @@ struct kernel {
 struct library {
 	struct link link;
 	void *handle;
-	char *text;     /* the PTX, kept to decode it again for a second context */
-	char name[128]; /* the name of the image in fault messages and logs */
-	size_t text_bytes;
 	char no_code[256]; /* why the image has no kernels: see soft_image_is_other(); "" if it is PTX or device code */
 	struct code *code;
 	bool code_lent; /* true: the module of a context already uses `code` */
@@ -63,6 +78,8 @@ struct library {
 
 /* Return CUDA_ERROR_NOT_SUPPORTED if the kernel reaches an instruction that is not interpreted; the reason is reported like a fault. */
 CUresult soft_check_kernel(const gpul_exec_kernel *k);
+/* Prepare a kernel: its information is then complete. */
+CUresult soft_prepare(const gpul_exec_kernel *k);
 /* Write a line for each kernel of the program that cannot run; "" if all can.  Returns text. */
 const char *soft_refused_kernels(const gpul_exec_program *p, char *text, size_t text_bytes);
 
@@ -81,14 +98,6 @@ void soft_jit_done(const struct jit_log *log, const char *info);
 
 /* ---- cu_image.c ---------------------------------------------------------------------------- */
 
-struct soft_image {       /* the PTX to load, and the memory that contains it */
-	const char *text; /* text_bytes characters, then NUL */
-	size_t text_bytes;
-	gpul_source *source; /* the opened fatbin; or NULL */
-	gpul_unpacked unpacked;
-	char *own; /* text that was linked, or copied from a cubin; or NULL */
-};
-
 /* Find the PTX in data, which must outlive *out.  n_bytes 0: read the size from data's headers.  On failure the reason is written
  * to why, and *out is zeroed.  CUDA_ERROR_INVALID_VALUE: data cannot be read. */
 CUresult soft_image_open(const void *data, size_t n_bytes, struct soft_image *out, char *why, size_t why_bytes);
@@ -105,9 +114,12 @@ CUresult soft_open_file(const char *path, gpul_file *out); /* the caller calls g
 
 /* Parse PTX; with GPULOAD_SOFT_STRICT=1 also refuse what ptxas refuses.  *out is untouched or NULL on failure, and *err has the reason. */
 CUresult soft_parse_ptx(const char *text, size_t text_bytes, const char *name, gpul_ptx_module **out, gpul_error *err);
-CUresult soft_code_create(const char *text, size_t text_bytes, const char *name, const struct jit_log *log,
-			  struct code **out); /* the caller does not hold the lock */
-void soft_code_unref(struct code *c);         /* the caller holds the lock */
+/* Create a program from an image, which may be moved to the program: soft_image_close() is right in any case.  The caller does not
+ * hold the lock. */
+CUresult soft_code_create(struct soft_image *image, const char *name, const struct jit_log *log, struct code **out);
+/* Create another program of the same PTX.  The caller holds the lock, which is released meanwhile. */
+CUresult soft_code_again(const struct code *c, struct code **out);
+void soft_code_unref(struct code *c); /* the caller holds the lock */
 CUresult soft_module_create(struct context *ctx, struct code *code, struct module **out);
 void soft_module_destroy(struct module *m); /* the caller holds the lock */
 
@@ -139,6 +151,9 @@ CUresult soft_library_instance(struct library *l, struct context *ctx, struct mo
 CUresult soft_find_function(struct context *ctx, CUfunction handle, struct function **out);
 /* Call soft_enter() and soft_find_function(); on success the lock is held. */
 CUresult soft_enter_function(CUfunction handle, struct function **out);
+/* The same, and prepare the function. */
+CUresult soft_enter_prepared(CUfunction handle, struct function **out);
+int soft_max_dynamic(const struct function *f); /* bytes of dynamic shared memory that a launch of f may have; f is prepared */
 int soft_blocks_per_sm(const struct function *f, int block_threads, size_t dynamic_shared_bytes);
 
 #endif

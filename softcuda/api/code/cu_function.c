@@ -45,6 +45,23 @@ CUresult soft_enter_function(CUfunction handle, struct function **out)
 	return r;
 }
 
+CUresult soft_enter_prepared(CUfunction handle, struct function **out)
+{
+	CUresult r = soft_enter_function(handle, out);
+
+	if (r)
+		return r;
+	r = soft_prepare((*out)->kernel);
+	if (r)
+		soft_unlock();
+	return r;
+}
+
+int soft_max_dynamic(const struct function *f)
+{
+	return f->max_dynamic_shared >= 0 ? f->max_dynamic_shared : DEFAULT_SHARED_BYTES - (int)f->info->shared_bytes;
+}
+
 /* Find a kernel without a current context; the lock is held on success. */
 static CUresult enter_kernel(CUkernel handle, struct kernel **out)
 {
@@ -61,9 +78,30 @@ static CUresult enter_kernel(CUkernel handle, struct kernel **out)
 	return r;
 }
 
+static const gpul_exec_kernel *kernel_of(const struct kernel *k)
+{
+	return gpul_exec_kernel_at(k->library->code->program, k->index);
+}
+
 static const gpul_exec_kernel_info *kernel_info(const struct kernel *k)
 {
-	return gpul_exec_kernel_info_of(gpul_exec_kernel_at(k->library->code->program, k->index));
+	return gpul_exec_kernel_info_of(kernel_of(k));
+}
+
+/* Find a kernel and prepare it; the lock is held on success. */
+static CUresult enter_prepared_kernel(CUkernel handle, CUdevice dev, struct kernel **out)
+{
+	struct device *d;
+	CUresult r = soft_find_device(dev, &d);
+
+	if (!r)
+		r = enter_kernel(handle, out);
+	if (r)
+		return r;
+	r = soft_prepare(kernel_of(*out));
+	if (r)
+		soft_unlock();
+	return r;
 }
 
 /* ---- attributes ------------------------------------------------------------------------- */
@@ -133,12 +171,11 @@ static CUresult set_attribute(CUfunction_attribute attribute, int value, const g
 EXPORT CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfunction handle)
 {
 	struct function *f;
-	CUresult r = soft_enter_function(handle, &f);
+	CUresult r = soft_enter_prepared(handle, &f);
 
 	if (r)
 		return r;
-	r = get_attribute(value, attribute, f->info, f->module->code->target_sm, f->max_dynamic_shared, f->carveout,
-			  f->non_portable_cluster);
+	r = get_attribute(value, attribute, f->info, f->module->code->target_sm, soft_max_dynamic(f), f->carveout, f->non_portable_cluster);
 	soft_unlock();
 	return r;
 }
@@ -146,7 +183,7 @@ EXPORT CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute, C
 EXPORT CUresult cuFuncSetAttribute(CUfunction handle, CUfunction_attribute attribute, int value)
 {
 	struct function *f;
-	CUresult r = soft_enter_function(handle, &f);
+	CUresult r = soft_enter_prepared(handle, &f);
 
 	if (r)
 		return r;
@@ -157,12 +194,9 @@ EXPORT CUresult cuFuncSetAttribute(CUfunction handle, CUfunction_attribute attri
 
 EXPORT CUresult cuKernelGetAttribute(int *value, CUfunction_attribute attribute, CUkernel handle, CUdevice dev)
 {
-	struct device *d;
 	struct kernel *k;
-	CUresult r = soft_find_device(dev, &d);
+	CUresult r = enter_prepared_kernel(handle, dev, &k);
 
-	if (!r)
-		r = enter_kernel(handle, &k);
 	if (r)
 		return r;
 	const gpul_exec_kernel_info *info = kernel_info(k);
@@ -178,12 +212,9 @@ EXPORT CUresult cuKernelGetAttribute(int *value, CUfunction_attribute attribute,
 /* Set the attribute of the kernel and of its functions in all contexts that already use the library. */
 EXPORT CUresult cuKernelSetAttribute(CUfunction_attribute attribute, int value, CUkernel handle, CUdevice dev)
 {
-	struct device *d;
 	struct kernel *k;
-	CUresult r = soft_find_device(dev, &d);
+	CUresult r = enter_prepared_kernel(handle, dev, &k);
 
-	if (!r)
-		r = enter_kernel(handle, &k);
 	if (r)
 		return r;
 	r = set_attribute(attribute, value, kernel_info(k), &k->max_dynamic_shared, &k->carveout, &k->non_portable_cluster);
@@ -192,7 +223,9 @@ EXPORT CUresult cuKernelSetAttribute(CUfunction_attribute attribute, int value, 
 	for (; !r && i != &k->library->instances; i = i->next) {
 		struct function *f = &CONTAINER(i, struct module, of_library)->functions[k->index];
 
-		r = set_attribute(attribute, value, f->info, &f->max_dynamic_shared, &f->carveout, &f->non_portable_cluster);
+		r = soft_prepare(f->kernel);
+		if (!r)
+			r = set_attribute(attribute, value, f->info, &f->max_dynamic_shared, &f->carveout, &f->non_portable_cluster);
 	}
 	soft_unlock();
 	return r;

@@ -59,6 +59,7 @@ static CUresult link_parts(const parts *all, const char *name, struct soft_image
 	if (gpul_ptx_link(list, all->n, &out->own, &out->text_bytes, &err))
 		r = refuse_image(&err, why, why_bytes);
 	out->text = out->own;
+	out->is_valid = !r;
 	free(list);
 	return r;
 }

@@ -34,7 +34,7 @@ static CUresult check_shared(const struct function *f, uint32_t dynamic_bytes)
 	const uint32_t most = MAX_SHARED_BYTES - f->info->shared_bytes;
 	const char *name = f->info->name;
 
-	if (dynamic_bytes <= (uint32_t)f->max_dynamic_shared)
+	if (dynamic_bytes <= (uint32_t)soft_max_dynamic(f))
 		return CUDA_SUCCESS;
 	if (dynamic_bytes > most)
 		return soft_refuse(
@@ -47,7 +47,7 @@ static CUresult check_shared(const struct function *f, uint32_t dynamic_bytes)
 		"%s: %u bytes of dynamic shared memory; this kernel can have %d beside %u static bytes. Raise this limit (to at most %u) "
 		"with cudaFuncSetAttribute(cudaFuncAttributeMaxDynamicSharedMemorySize), which is "
 		"CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES of the driver",
-		SHOWN_NAME(name), dynamic_bytes, f->max_dynamic_shared, f->info->shared_bytes, most);
+		SHOWN_NAME(name), dynamic_bytes, soft_max_dynamic(f), f->info->shared_bytes, most);
 }
 
 static CUresult check_dimensions(const struct function *f, const uint32_t grid[3], const uint32_t block[3])

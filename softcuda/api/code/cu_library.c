@@ -1,8 +1,8 @@
 /* cu_library.c — libraries and kernels: loaded once, used in any context.
  *
- * The PTX is decoded when the library is loaded, so that this call returns its errors.  The first context that uses
- * the library gets this program.  Each other context has separate variables, so it gets a separate program, decoded
- * from the text that the library keeps. */
+ * The PTX is parsed when the library is loaded, so that this call returns its errors.  The first context that uses
+ * the library gets the program of this call.  Each other context has separate variables, so it gets a separate program of the
+ * same parsed PTX. */
 #include "softcuda/api/code/cu_code_internal.h"
 #include "softcuda/api/memory/cu_memory_internal.h"
 
@@ -23,7 +23,6 @@ static void free_library(struct library *l)
 	list_remove(&l->link);
 	if (l->code)
 		soft_code_unref(l->code);
-	free(l->text);
 	free(l);
 }
 
@@ -47,19 +46,15 @@ static CUresult create_kernels(struct library *l)
 	return CUDA_SUCCESS;
 }
 
-/* Fill in the name, the PTX and the kernels of l; l->code is set.  The caller holds the lock. */
-static CUresult fill_library(struct library *l, const struct soft_image *image, const char *name)
+/* Create the handles of l; l->code is set.  The caller holds the lock. */
+static CUresult create_handles(struct library *l)
 {
-	snprintf(l->name, sizeof l->name, "%s", name);
-	memcpy(l->text, image->text, image->text_bytes);
-	l->text[image->text_bytes] = 0;
-	l->text_bytes = image->text_bytes;
 	l->handle = soft_handle_new(HANDLE_LIBRARY, l);
 	return l->handle ? create_kernels(l) : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 /* Create a library from PTX text.  no_code: why it has no kernels, or "". */
-static CUresult load_text(CUlibrary *out, const struct soft_image *image, const char *no_code, const char *name, const struct jit_log *log)
+static CUresult load_text(CUlibrary *out, struct soft_image *image, const char *no_code, const char *name, const struct jit_log *log)
 {
 	struct library *l = calloc(1, sizeof *l);
 	char refused[2048];
@@ -69,18 +64,17 @@ static CUresult load_text(CUlibrary *out, const struct soft_image *image, const 
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	list_init(&l->link);
 	list_init(&l->instances);
-	l->text = malloc(image->text_bytes + 1);
-	r = l->text ? soft_code_create(image->text, image->text_bytes, name, log, &l->code) : CUDA_ERROR_OUT_OF_MEMORY;
+	r = soft_code_create(image, name, log, &l->code);
 	soft_lock();
 	if (!r)
-		r = fill_library(l, image, name);
+		r = create_handles(l);
 	if (r) {
 		free_library(l);
 	} else {
 		list_append(&soft.libraries, &l->link);
 		*out = l->handle;
 		snprintf(l->no_code, sizeof l->no_code, "%s", no_code);
-		soft_jit_done(log, *no_code ? no_code : soft_refused_kernels(l->code->program, refused, sizeof refused));
+		soft_jit_done(log, *no_code || !log->info ? no_code : soft_refused_kernels(l->code->program, refused, sizeof refused));
 	}
 	soft_unlock();
 	return r;
@@ -264,7 +258,6 @@ static struct module *find_instance(struct library *l, struct context *ctx)
 
 CUresult soft_library_instance(struct library *l, struct context *ctx, struct module **out)
 {
-	struct jit_log no_log = { 0 };
 	struct code *code = l->code;
 	CUresult r;
 
@@ -273,12 +266,10 @@ CUresult soft_library_instance(struct library *l, struct context *ctx, struct mo
 	*out = find_instance(l, ctx);
 	if (*out)
 		return CUDA_SUCCESS;
-	code->refs++;
-	if (l->code_lent) {
-		soft_code_unref(code);
-		soft_unlock();
-		r = soft_code_create(l->text, l->text_bytes, l->name, &no_log, &code);
-		soft_lock();
+	if (!l->code_lent) {
+		code->refs++;
+	} else {
+		r = soft_code_again(l->code, &code);
 		if (r)
 			return r;
 		*out = find_instance(l, ctx); /* another thread may have created it */

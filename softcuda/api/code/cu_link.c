@@ -341,6 +341,7 @@ static void keep_only_text(struct linker *l, char **text, size_t *text_bytes)
 static CUresult complete_link(struct linker *l)
 {
 	const char *name = l->inputs.n == 1 ? l->inputs.at[0].name : "<linked>";
+	struct soft_image image;
 	struct code *code;
 	char *text = NULL;
 	size_t text_bytes;
@@ -349,7 +350,9 @@ static CUresult complete_link(struct linker *l)
 	if (r)
 		return r;
 	keep_only_text(l, &text, &text_bytes);
-	r = soft_code_create(text, text_bytes, name, &l->log, &code);
+	image = (struct soft_image){ .text = text, .text_bytes = text_bytes };
+	r = soft_code_create(&image, name, &l->log, &code);
+	soft_image_close(&image);
 	if (r) {
 		free(text);
 		return r;

@@ -9,7 +9,9 @@
 #include "core/log.h"
 #include "ptx/strict/strict.h"
 
-/* ---- code: a decoded program, independent of contexts --------------------------------------------------- */
+enum { LEAST_LATER = 1 << 20 /* bytes of PTX: smaller texts are parsed and decoded at once, in 20 ms */ };
+
+/* ---- code: a program, independent of contexts --------------------------------------------------- */
 
 /* Refuse a newer PTX version before decoding.  The target does not matter: an interpreter needs no hardware, and an
  * instruction that is not implemented is refused by its name, with the kernels that reach it. */
@@ -61,28 +63,84 @@ CUresult soft_parse_ptx(const char *text, size_t text_bytes, const char *name, g
 	return st == GPUL_EUNSUPPORTED ? CUDA_ERROR_UNSUPPORTED_PTX_VERSION : st ? load_result(st) : CUDA_SUCCESS;
 }
 
-CUresult soft_code_create(const char *text, size_t text_bytes, const char *name, const struct jit_log *log, struct code **out)
+/* True: parse and decode bodies when they are needed.  GPULOAD_SOFT_LAZY=1 does so for all PTX, for tests; 0 for none. */
+static bool parses_later(const struct soft_image *image)
 {
-	gpul_ptx_module *parsed = NULL;
+	const char *wish = secure_getenv("GPULOAD_SOFT_LAZY"), *strict = secure_getenv("GPULOAD_SOFT_STRICT");
+
+	if (strict && !strcmp(strict, "1"))
+		return false;
+	if (wish && (!strcmp(wish, "0") || !strcmp(wish, "1")))
+		return *wish == '1';
+	return image->is_valid && image->text_bytes >= LEAST_LATER;
+}
+
+/* Make the image own its text, which may be the program's. */
+static bool own_text(struct soft_image *image)
+{
+	if (image->own || image->unpacked.bytes)
+		return true;
+	image->own = malloc(image->text_bytes + 1);
+	if (!image->own)
+		return false;
+	memcpy(image->own, image->text, image->text_bytes);
+	image->own[image->text_bytes] = 0;
+	image->text = image->own;
+	return true;
+}
+
+/* Parse the declarations of the image, which moves to *p. */
+static bool parse_heads(struct soft_image *image, struct parsed *p)
+{
+	if (!own_text(image) || gpul_ptx_parse_lazy(image->text, image->text_bytes, p->name, &p->module, NULL))
+		return false;
+	p->image = *image;
+	*image = (struct soft_image){ 0 };
+	return true;
+}
+
+static CUresult parse_image(struct soft_image *image, const struct jit_log *log, struct parsed *p)
+{
+	const bool later = parses_later(image);
+	gpul_ptx_module *whole;
 	gpul_error err = { 0 };
-	gpul_status st;
-	struct code *code;
 	CUresult r;
 
-	r = soft_parse_ptx(text, text_bytes, name, &parsed, &err);
+	if (later && image->is_valid && parse_heads(image, p))
+		return CUDA_SUCCESS;
+	r = soft_parse_ptx(image->text, image->text_bytes, p->name, &whole, &err);
 	if (r)
 		return soft_jit_error(log, r, err.text);
-	r = check_version(parsed, log);
-	code = r ? NULL : calloc(1, sizeof *code);
-	if (!code) {
-		gpul_ptx_module_destroy(parsed);
-		return r ? r : CUDA_ERROR_OUT_OF_MEMORY;
-	}
-	gpul_ptx_limit_registers(parsed, log->max_registers);
+	if (later && parse_heads(image, p))
+		gpul_ptx_module_destroy(whole);
+	else
+		p->module = whole;
+	return CUDA_SUCCESS;
+}
+
+static void release_parsed(struct parsed *p)
+{
+	if (--p->refs)
+		return;
+	gpul_ptx_module_destroy(p->module);
+	soft_image_close(&p->image);
+	free(p);
+}
+
+/* Create a program of p; the program's code refers to p without counting itself. */
+static CUresult create_program(struct parsed *p, const struct jit_log *log, struct code **out)
+{
+	struct code *code = calloc(1, sizeof *code);
+	gpul_error err = { 0 };
+	gpul_status st;
+
+	if (!code)
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	code->refs = 1;
-	code->target_sm = (int)parsed->sm;
-	/* gpul_exec_program_create() takes ownership of parsed, even when it fails. */
-	st = gpul_exec_program_create(soft.memory, parsed, name, &code->program, &err);
+	code->parsed = p;
+	code->target_sm = (int)p->module->sm;
+	/* gpul_exec_program_create() releases its share of the module, even when it fails. */
+	st = gpul_exec_program_create(soft.memory, gpul_ptx_module_share(p->module), p->name, &code->program, &err);
 	if (st) {
 		free(code);
 		return soft_jit_error(log, load_result(st), err.text);
@@ -91,11 +149,48 @@ CUresult soft_code_create(const char *text, size_t text_bytes, const char *name,
 	return CUDA_SUCCESS;
 }
 
+CUresult soft_code_create(struct soft_image *image, const char *name, const struct jit_log *log, struct code **out)
+{
+	struct parsed *p = calloc(1, sizeof *p);
+	CUresult r;
+
+	if (!p)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	p->refs = 1;
+	snprintf(p->name, sizeof p->name, "%s", name);
+	r = parse_image(image, log, p);
+	if (!r)
+		r = check_version(p->module, log);
+	if (!r) {
+		gpul_ptx_limit_registers(p->module, log->max_registers);
+		r = create_program(p, log, out);
+	}
+	if (r)
+		release_parsed(p);
+	return r;
+}
+
+CUresult soft_code_again(const struct code *c, struct code **out)
+{
+	const struct jit_log no_log = { 0 };
+	struct parsed *p = c->parsed;
+	CUresult r;
+
+	p->refs++;
+	soft_unlock();
+	r = create_program(p, &no_log, out);
+	soft_lock();
+	if (r)
+		release_parsed(p);
+	return r;
+}
+
 void soft_code_unref(struct code *c)
 {
 	if (--c->refs)
 		return;
 	gpul_exec_program_destroy(c->program);
+	release_parsed(c->parsed);
 	free(c);
 }
 
@@ -113,7 +208,7 @@ static CUresult create_functions(struct module *m)
 		f->module = m;
 		f->kernel = gpul_exec_kernel_at(m->code->program, i);
 		f->info = gpul_exec_kernel_info_of(f->kernel);
-		f->max_dynamic_shared = DEFAULT_SHARED_BYTES - (int)f->info->shared_bytes;
+		f->max_dynamic_shared = -1;
 		f->carveout = -1;
 		f->handle = soft_handle_new(HANDLE_FUNCTION, f);
 		if (!f->handle)
@@ -207,7 +302,7 @@ static CUresult load_module(CUmodule *out, const void *image, size_t n_bytes, co
 	r = soft_image_open(image, n_bytes, &found, why, sizeof why);
 	if (r)
 		return soft_jit_error(log, r, why);
-	r = soft_code_create(found.text, found.text_bytes, name, log, &code);
+	r = soft_code_create(&found, name, log, &code);
 	soft_image_close(&found);
 	if (r)
 		return r;
@@ -216,7 +311,7 @@ static CUresult load_module(CUmodule *out, const void *image, size_t n_bytes, co
 	soft_code_unref(code);
 	if (!r) {
 		*out = m->handle;
-		soft_jit_done(log, soft_refused_kernels(m->code->program, refused, sizeof refused));
+		soft_jit_done(log, log->info ? soft_refused_kernels(m->code->program, refused, sizeof refused) : "");
 	}
 	soft_unlock();
 	return r;

@@ -11,7 +11,7 @@ static size_t smaller_of(size_t value, size_t limit)
 
 int soft_blocks_per_sm(const struct function *f, int block_threads, size_t dynamic_shared_bytes)
 {
-	if ((unsigned)block_threads > f->info->max_threads || dynamic_shared_bytes > (size_t)f->max_dynamic_shared)
+	if ((unsigned)block_threads > f->info->max_threads || dynamic_shared_bytes > (size_t)soft_max_dynamic(f))
 		return 0;
 	return (int)gpul_exec_blocks_per_sm((uint32_t)block_threads, f->info->shared_bytes + (uint32_t)dynamic_shared_bytes);
 }
@@ -26,6 +26,8 @@ static CUresult enter_resident(CUfunction handle, struct function **out)
 	if (r)
 		return r;
 	r = soft_find_function(ctx, handle, out);
+	if (!r)
+		r = soft_prepare((*out)->kernel);
 	if (r)
 		soft_unlock();
 	return r;
@@ -104,7 +106,7 @@ EXPORT CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamic_bytes, C
 	size_t used = f->info->shared_bytes + RESERVED_SHARED_BYTES;
 	size_t each = SM_SHARED_BYTES / (size_t)n_blocks;
 
-	*dynamic_bytes = each > used ? smaller_of(each - used, (size_t)f->max_dynamic_shared) : 0;
+	*dynamic_bytes = each > used ? smaller_of(each - used, (size_t)soft_max_dynamic(f)) : 0;
 	soft_unlock();
 	return CUDA_SUCCESS;
 }

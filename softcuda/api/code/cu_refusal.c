@@ -7,12 +7,18 @@
 
 #include <stdio.h>
 
+CUresult soft_prepare(const gpul_exec_kernel *k)
+{
+	return gpul_exec_kernel_prepare(k, NULL) ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+
 CUresult soft_check_kernel(const gpul_exec_kernel *k)
 {
-	const char *why = gpul_exec_kernel_refusal(k);
+	const CUresult r = soft_prepare(k);
+	const char *why = r ? NULL : gpul_exec_kernel_refusal(k);
 
 	if (!why)
-		return CUDA_SUCCESS;
+		return r;
 	soft_report_fault(why);
 	return soft_refuse(CUDA_ERROR_NOT_SUPPORTED, "%s", why);
 }

@@ -1,5 +1,6 @@
 /* decode_internal.h — the interfaces between the files of this folder, which decode the functions of a parsed module.
  *
+ *     decode_need.c      when each function is decoded
  *     decode.c           a function: the table from opcode to decoder, guards, branch targets
  *     decode_memory.c    ld st atom red cvta isspacep, mov of an address
  *     decode_multimem.c  multimem
@@ -73,6 +74,11 @@ void gpul_program_give(struct gpul_exec_program *p);
 uint32_t gpul_consts_broadcast(struct const_pool *c, uint64_t bits, unsigned bytes); /* broadcast to 32 lanes; bytes 0: a predicate */
 uint32_t gpul_consts_list(struct const_pool *c, const opref *list, unsigned n);
 void gpul_consts_free(struct const_pool *c);
+/* Reserve addresses, so that the constants do not move when they grow. */
+bool gpul_consts_reserve(struct const_pool *c, size_t bytes);
+
+/* decode_need.c: decode all functions of a program that is being created. */
+gpul_status gpul_need_everything(struct gpul_exec_program *p, gpul_error *err);
 
 /* decode_names.c: create the tables for gpul_exec_find_kernel and gpul_exec_find_variable; the kernels and variables exist. */
 gpul_status gpul_names_create(struct gpul_exec_program *p, gpul_error *err);
@@ -87,7 +93,10 @@ bool gpul_texture_coordinates(struct decoder *d, const gpul_ptx_operand *o, unsi
 /* layout.c: addresses and offsets of variables. */
 bool gpul_var_is_reference(const gpul_ptx_var *v); /* true: it refers to a texture or surface */
 gpul_status gpul_layout_variables(struct gpul_exec_program *p, gpul_error *err);
+/* Lay out the parameters of a function, and the .shared variables of a device function, which its head tells. */
 gpul_status gpul_layout_function(struct gpul_exec_program *p, struct func_code *code, gpul_error *err);
+/* Lay out and initialise the variables of a body. */
+gpul_status gpul_layout_body(struct gpul_exec_program *p, struct func_code *code, gpul_error *err);
 void gpul_layout_shared(struct gpul_exec_program *p);
 void gpul_layout_module_local(struct gpul_exec_program *p);
 gpul_status gpul_layout_initialise(struct gpul_exec_program *p, gpul_error *err);

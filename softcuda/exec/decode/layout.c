@@ -266,10 +266,6 @@ gpul_status gpul_layout_initialise(struct gpul_exec_program *p, gpul_error *err)
 
 	for (uint32_t k = 0; !st && k < m->n_vars; k++)
 		st = initialise_variable(p, &m->vars[k], p->variables[k].address, err);
-	for (uint32_t k = 0; !st && k < m->n_funcs; k++)
-		for (uint32_t n = 0; !st && n < m->funcs[k].n_vars; n++)
-			if (p->code[k].var_address)
-				st = initialise_variable(p, &m->funcs[k].vars[n], p->code[k].var_address[n], err);
 	return st;
 }
 
@@ -348,7 +344,7 @@ static gpul_status lay_out_parameters(struct gpul_exec_program *p, const gpul_pt
 static gpul_status lay_out_body(struct gpul_exec_program *p, struct func_code *code, uint64_t *local, gpul_error *err)
 {
 	const gpul_ptx_func *f = code->ptx;
-	uint64_t shared = p->module_shared_bytes;
+	uint64_t shared = code->shared_base;
 	gpul_status st;
 
 	code->var_offset = gpul_program_alloc(p, (f->n_vars + 1) * sizeof *code->var_offset, err);
@@ -376,7 +372,7 @@ static gpul_status lay_out_body(struct gpul_exec_program *p, struct func_code *c
 		code->var_offset[k] = (uint32_t)*at;
 		*at += v->bytes;
 	}
-	if (shared > p->module_shared_bytes)
+	if (shared > code->shared_base)
 		code->own_shared_bytes = (uint32_t)shared;
 	if (shared > UINT32_MAX / 2 || *local > MAX_LOCAL)
 		return gpul_fail(err, GPUL_EFORMAT, 0,
@@ -387,23 +383,44 @@ static gpul_status lay_out_body(struct gpul_exec_program *p, struct func_code *c
 	return GPUL_OK;
 }
 
+/* The end of the .shared variables that a device function declares, which all start after those of the functions before. */
+static uint32_t shared_end(uint64_t at, const gpul_ptx_func *f)
+{
+	for (uint32_t k = 0; k < f->n_vars; k++) {
+		const gpul_ptx_var *v = &f->vars[k];
+
+		if (v->space == GPUL_PTX_MOD_SHARED && (v->linkage != GPUL_PTX_EXTERN || v->bytes))
+			at = align_up(at, align_of(v)) + v->bytes;
+	}
+	return at < UINT32_MAX ? (uint32_t)at : UINT32_MAX; /* gpul_layout_body() refuses so many */
+}
+
 gpul_status gpul_layout_function(struct gpul_exec_program *p, struct func_code *code, gpul_error *err)
 {
 	const gpul_ptx_func *f = code->ptx;
-	uint64_t local = f->kind == GPUL_PTX_FUNC_ENTRY ? p->module_local_bytes : 0, params = 0;
-	uint64_t *at = f->kind == GPUL_PTX_FUNC_ENTRY ? &params : &local;
-	gpul_status st = lay_out_parameters(p, f->params, f->n_params, at, &code->params, &code->param_regs, err);
+	uint64_t at = 0;
+	gpul_status st = lay_out_parameters(p, f->params, f->n_params, &at, &code->params, &code->param_regs, err);
 
 	if (!st)
-		st = lay_out_parameters(p, f->rets, f->n_rets, at, &code->rets, &code->ret_regs, err);
-	code->local_align = f->kind == GPUL_PTX_FUNC_ENTRY ? p->module_local_align : 0;
-	if (!st)
-		st = lay_out_body(p, code, &local, err);
+		st = lay_out_parameters(p, f->rets, f->n_rets, &at, &code->rets, &code->ret_regs, err);
 	if (st)
 		return st;
-	code->param_bytes = (uint32_t)params;
-	code->local_bytes = (uint32_t)align_up(local, 16);
-	if (f->kind == GPUL_PTX_FUNC_DEVICE && code->own_shared_bytes)
-		p->module_shared_bytes = code->own_shared_bytes;
+	code->param_bytes = f->kind == GPUL_PTX_FUNC_ENTRY ? (uint32_t)at : 0;
+	code->local_bytes = f->kind == GPUL_PTX_FUNC_ENTRY ? p->module_local_bytes : (uint32_t)at;
+	code->local_align = f->kind == GPUL_PTX_FUNC_ENTRY ? p->module_local_align : 0;
+	code->shared_base = p->module_shared_bytes;
+	if (f->kind == GPUL_PTX_FUNC_DEVICE)
+		p->module_shared_bytes = shared_end(p->module_shared_bytes, f);
 	return GPUL_OK;
+}
+
+gpul_status gpul_layout_body(struct gpul_exec_program *p, struct func_code *code, gpul_error *err)
+{
+	uint64_t local = code->local_bytes;
+	gpul_status st = lay_out_body(p, code, &local, err);
+
+	for (uint32_t n = 0; !st && n < code->ptx->n_vars; n++)
+		st = initialise_variable(p, &code->ptx->vars[n], code->var_address[n], err);
+	code->local_bytes = (uint32_t)align_up(local, 16);
+	return st;
 }

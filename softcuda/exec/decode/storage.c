@@ -80,7 +80,7 @@ static uint32_t reserve_consts(struct const_pool *c, size_t bytes)
 	size_t need = (at + bytes + SLOT_ALIGN - 1) & ~(size_t)(SLOT_ALIGN - 1), capacity = c->capacity ? c->capacity : 4096;
 	uint8_t *grown;
 
-	if (need > UINT32_MAX / 2)
+	if (need > UINT32_MAX / 2 || (c->reserved && need > c->reserved))
 		return UINT32_MAX;
 	while (capacity < need)
 		capacity *= 2;
@@ -183,8 +183,22 @@ uint32_t gpul_consts_list(struct const_pool *c, const opref *list, unsigned n)
 	return at;
 }
 
+bool gpul_consts_reserve(struct const_pool *c, size_t bytes)
+{
+	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (at == MAP_FAILED)
+		return false;
+	c->bytes = at;
+	c->capacity = c->reserved = bytes;
+	return true;
+}
+
 void gpul_consts_free(struct const_pool *c)
 {
-	free(c->bytes);
+	if (c->reserved)
+		munmap(c->bytes, c->reserved);
+	else
+		free(c->bytes);
 	free(c->table);
 }

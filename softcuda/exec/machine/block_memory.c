@@ -246,31 +246,51 @@ static void clear_module_registers(struct block *b, const struct gpul_exec_progr
 	}
 }
 
-/* Write the special registers of all warps; those fixed by the shape only if the memory is fresh. */
+/* Write a special register of all warps; one that is fixed by the shape only if its memory is fresh. */
+static void write_special(struct block *b, const struct special_slot *r, bool fresh)
+{
+	const bool fixed = is_fixed_by_shape(r->special);
+	uint64_t value = fixed ? 0 : block_special(b, r->special);
+
+	for (unsigned n = 0; n < b->n_warps && (fresh || !fixed); n++) {
+		struct warp_state *s = &b->warps[n];
+		uint8_t *slot = s->w.bank[BANK_SPECIALS] + r->offset;
+
+		if (!fixed) {
+			write_equal(slot, r->bytes, value, fresh);
+			continue;
+		}
+		for (unsigned l = 0; l < LANES; l++) {
+			value = fixed_special(s, r->special, l);
+			memcpy(slot + l * r->bytes, &value, r->bytes);
+		}
+	}
+}
+
 static void write_specials(struct block *b, bool fresh)
 {
 	const struct gpul_exec_program *p = b->launch->kernel->code->program;
+	const uint32_t n = atomic_load_explicit(&p->n_ready_specials, memory_order_acquire);
 
 	clear_module_registers(b, p);
-	for (uint32_t k = 0; k < p->n_specials; k++) {
-		const struct special_slot *r = &p->specials[k];
-		bool fixed = is_fixed_by_shape(r->special);
-		uint64_t value = fixed ? 0 : block_special(b, r->special);
+	for (uint32_t k = 0; k < n; k++)
+		write_special(b, &p->specials[k], fresh || k >= b->n_specials);
+	b->n_specials = n;
+}
 
-		for (unsigned n = 0; n < b->n_warps && (fresh || !fixed); n++) {
-			struct warp_state *s = &b->warps[n];
-			uint8_t *slot = s->w.bank[BANK_SPECIALS] + r->offset;
+void gpul_block_new_specials(struct block *b)
+{
+	const struct gpul_exec_program *p = b->launch->kernel->code->program;
+	const uint32_t n = atomic_load_explicit(&p->n_ready_specials, memory_order_acquire);
 
-			if (!fixed) {
-				write_equal(slot, r->bytes, value, fresh);
-				continue;
-			}
-			for (unsigned l = 0; l < LANES; l++) {
-				value = fixed_special(s, r->special, l);
-				memcpy(slot + l * r->bytes, &value, r->bytes);
-			}
-		}
-	}
+	for (; b->n_specials < n; b->n_specials++)
+		write_special(b, &p->specials[b->n_specials], true);
+}
+
+/* The size of a warp's special registers, with those that functions may add while it runs. */
+static size_t specials_room(const struct gpul_exec_program *p)
+{
+	return align_up(p->decodes_later ? MAX_SPECIAL_SLOTS * 8 * LANES : p->specials_bytes);
 }
 
 /* ---- layout ---------------------------------------------------------------------------------------- */
@@ -279,7 +299,7 @@ static void write_specials(struct block *b, bool fresh)
 static void lay_out_block(struct block *b, const struct gpul_exec_launch *l, uint8_t *scratch)
 {
 	const struct gpul_exec_program *p = l->kernel->code->program;
-	size_t stride = local_stride(l->kernel), specials = align_up(p->specials_bytes);
+	size_t stride = local_stride(l->kernel), specials = specials_room(p);
 	uint8_t *at = b->memory;
 
 	b->warps = (struct warp_state *)(void *)at;
@@ -308,7 +328,7 @@ static void lay_out_block(struct block *b, const struct gpul_exec_launch *l, uin
 
 static size_t memory_needed(const struct gpul_exec_launch *l, unsigned n_warps)
 {
-	size_t each = align_up(l->kernel->code->program->specials_bytes) + LANES * local_stride(l->kernel);
+	size_t each = specials_room(l->kernel->code->program) + LANES * local_stride(l->kernel);
 
 	return align_up(n_warps * sizeof(struct warp_state)) + n_warps * each + align_up(l->shared_bytes) + ALIGN +
 	       (l->shared_bytes ? SHARED_ALIGN : 0) + local_align(l->kernel);

@@ -62,12 +62,12 @@ static int write_result(struct device_call *c, uint64_t at, const void *value, u
 
 /* ---- launches ------------------------------------------------------------------------------------ */
 
-/* Find the kernel at an address that the program has taken; NULL: not a kernel of this program. */
+/* Find the kernel at an address that the program has taken, and prepare it; NULL: not a kernel of this program. */
 static const gpul_exec_kernel *kernel_at(const struct gpul_exec_program *p, uint64_t address)
 {
 	for (uint32_t k = 0; k < p->n_kernels; k++)
 		if ((uintptr_t)p->kernels[k].code == address)
-			return &p->kernels[k];
+			return gpul_exec_kernel_prepare(&p->kernels[k], NULL) ? NULL : &p->kernels[k];
 	return NULL;
 }
 

@@ -93,7 +93,7 @@ static gpul_status create_workspace(gpul_exec_launch *l, gpul_error *err)
 
 gpul_status gpul_launch_check(const gpul_exec_machine *m, const gpul_exec_launch_config *config, gpul_error *err)
 {
-	const char *refusal = config->kernel->refusal;
+	const char *refusal = gpul_exec_kernel_refusal(config->kernel);
 	gpul_status st = refusal ? gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s", refusal) : check_launch_shape(m, config, err);
 
 	return st ? st : check_cluster(config, err);

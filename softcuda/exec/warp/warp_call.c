@@ -145,16 +145,29 @@ const struct insn *gpul_call(struct warp_state *s, const struct insn *i, const s
 	return callee->insns;
 }
 
-/* The device function that a pointer refers to; NULL: it is not a function of this program. */
-static const struct func_code *function_at(const struct gpul_exec_program *p, uint64_t pointer)
+/* The device function that a pointer refers to, decoded.  On failure returns NULL, and records a fault of instruction i. */
+static const struct func_code *function_at(struct warp_state *s, const struct insn *i, uint64_t pointer, unsigned lane)
 {
+	const struct gpul_exec_program *p = s->frame->code->program;
 	uint64_t offset = pointer - (uintptr_t)p->code;
-	const struct func_code *code;
+	struct func_code *code = NULL;
+	gpul_error err = { 0 };
 
-	if (offset >= p->module->n_funcs * sizeof *code || offset % sizeof *code)
+	if (offset < p->n_code * sizeof *code && offset % sizeof *code == 0)
+		code = &p->code[offset / sizeof *code];
+	if (!code || !code->ptx->has_body || code->ptx->kind != GPUL_PTX_FUNC_DEVICE) {
+		gpul_fault_text(s, i, GPUL_EXEC_ILLEGAL_INSTRUCTION, lane, "call of 0x%llx, which is not a function of this module",
+				(unsigned long long)pointer);
 		return NULL;
-	code = &p->code[offset / sizeof *code];
-	return code->insns && code->ptx->kind == GPUL_PTX_FUNC_DEVICE ? code : NULL;
+	}
+	if (p->decodes_later && gpul_function_need(code, &err)) {
+		gpul_fault_text(s, i, err.status == GPUL_ENOMEM ? GPUL_EXEC_NO_MEMORY : GPUL_EXEC_ILLEGAL_INSTRUCTION, lane,
+				"call of a function that cannot be decoded: %.200s", err.text);
+		return NULL;
+	}
+	if (p->decodes_later)
+		gpul_block_new_specials(s->block);
+	return code;
 }
 
 /* Free the frames that do not belong to a split yet, after a fault. */
@@ -180,15 +193,12 @@ const struct insn *gpul_call_pointer(struct warp_state *s, const struct insn *i)
 
 	while (rest) {
 		unsigned first = first_lane(rest);
-		const struct func_code *callee = function_at(s->frame->code->program, pointer[first]);
+		const struct func_code *callee = function_at(s, i, pointer[first], first);
 		uint32_t group = 0;
 		struct frame *f;
 
-		if (!callee) {
-			gpul_fault_text(s, i, GPUL_EXEC_ILLEGAL_INSTRUCTION, first,
-					"call of 0x%llx, which is not a function of this module", (unsigned long long)pointer[first]);
+		if (!callee)
 			return abandon_frames(s, frame, s->w.mask & ~rest);
-		}
 		EACH_LANE_OF(l, rest)
 		if (pointer[l] == pointer[first])
 			group |= 1u << l;

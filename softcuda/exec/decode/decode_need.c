@@ -1,0 +1,259 @@
+/* decode_need.c — decodes functions: all of them when their program is created, or each when it is needed.
+ *
+ *     gpul_exec_kernel_prepare    a kernel, and the functions that it calls by name
+ *     gpul_function_need          a function that is called through a pointer, while its caller waits
+ *
+ * Decoding adds constants and special registers to the program, which running kernels use meanwhile: the constants of a program that
+ * decodes later do not move, and a block receives the new special registers before it calls a function that may use them. */
+#include "core/array.h"
+#include "core/thread/thread.h"
+#include "softcuda/exec/decode/decode_internal.h"
+
+enum {
+	STACK_BYTES = 32 << 10, /* local memory for recursion and calls through pointers */
+	MAX_LEVELS = 4096,      /* nesting of calls: MAX_DEPTH in warp/warp_call.c */
+};
+
+/* ---- the local memory that calls need ----------------------------------------------------------------- */
+
+/* Local memory of the deepest call chain from this function, which is itself called at this level; UINT32_MAX: recursion, calls
+ * through pointers, or more than MAX_LEVELS, which would overflow the stack of this recursive function. */
+static uint32_t call_depth_bytes(struct func_code *code, unsigned level)
+{
+	uint32_t deepest = 0;
+
+	if (code->depth_bytes)
+		return code->depth_bytes;
+	if (code->visited || code->calls_pointer || code->uses_stack || level > MAX_LEVELS)
+		return UINT32_MAX;
+	code->visited = true;
+	for (uint32_t k = 0; k < code->n_insns; k++) {
+		const struct insn *i = &code->insns[k];
+		const struct call_site *site = i->op == OP_CALL ? i->object : NULL;
+		uint32_t below = site ? call_depth_bytes((struct func_code *)(uintptr_t)site->callee, level + 1) : 0;
+
+		deepest = below > deepest ? below : deepest;
+	}
+	code->visited = false;
+	code->depth_bytes = deepest + code->local_bytes;
+	if (deepest == UINT32_MAX || code->local_bytes > UINT32_MAX / 2 - deepest)
+		code->depth_bytes = UINT32_MAX; /* stored too, so that each path to a recursion is not walked again */
+	return code->depth_bytes;
+}
+
+/* ---- what a kernel needs ------------------------------------------------------------------------------ */
+
+static uint32_t count_registers(const gpul_ptx_func *f)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t k = 0; k < f->n_regs; k++)
+		bytes += (uint64_t)gpul_ptx_type_bytes(f->regs[k].type) * f->regs[k].count * f->regs[k].vector;
+	if (f->tuning.maxnreg > 0 && bytes / 4 > (uint64_t)f->tuning.maxnreg)
+		return (uint32_t)f->tuning.maxnreg;
+	return bytes / 4 > 255 ? 255 : bytes < 64 ? 16 : (uint32_t)(bytes / 4);
+}
+
+static bool names_module_shared(const struct gpul_exec_program *p, const gpul_ptx_func *f)
+{
+	for (uint32_t k = 0; k < f->n_operands; k++) {
+		const gpul_ptx_operand *o = &f->operands[k];
+
+		if (o->kind != GPUL_PTX_OP_SYMBOL)
+			continue;
+		if (o->ref_kind == GPUL_PTX_REF_MODULE_VAR && p->module->vars[o->index].space == GPUL_PTX_MOD_SHARED &&
+		    p->module->vars[o->index].bytes)
+			return true;
+		if (o->ref_kind == GPUL_PTX_REF_FUNC)
+			return p->module_shared_bytes;
+	}
+	return false;
+}
+
+/* Describe what only the body tells. */
+static void describe_body(struct gpul_exec_program *p, gpul_exec_kernel *k)
+{
+	struct func_code *code = &p->code[k->code - p->code];
+	const uint32_t depth = call_depth_bytes(code, 0);
+
+	k->dynamic_align = p->dynamic_align;
+	k->stack_bytes = depth == UINT32_MAX ? code->local_bytes + STACK_BYTES : depth;
+	k->info.n_regs = count_registers(code->ptx);
+	k->info.local_bytes = code->local_bytes;
+	k->info.shared_bytes = code->own_shared_bytes              ? code->own_shared_bytes
+			       : names_module_shared(p, code->ptx) ? p->module_shared_bytes
+								   : 0;
+	if (!k->refusal)
+		k->refusal = code->refusal;
+	atomic_store_explicit(&k->prepared, true, memory_order_release);
+}
+
+/* ---- one function -------------------------------------------------------------------------------------- */
+
+/* Decode a function.  The caller holds the lock, or creates the program. */
+static gpul_status decode(struct gpul_exec_program *p, struct func_code *code, gpul_error *err)
+{
+	gpul_status st;
+
+	if (atomic_load_explicit(&code->ready, memory_order_relaxed) || !code->ptx->has_body)
+		return GPUL_OK;
+	st = gpul_ptx_need_body(p->module, (uint32_t)(code - p->code), err);
+	if (!st)
+		st = gpul_layout_body(p, code, err);
+	if (!st)
+		st = gpul_decode_function(p, code, err);
+	if (st)
+		return st;
+	atomic_store_explicit(&p->n_ready_specials, p->n_specials, memory_order_release);
+	atomic_store_explicit(&code->ready, true, memory_order_release);
+	return GPUL_OK;
+}
+
+gpul_status gpul_need_everything(struct gpul_exec_program *p, gpul_error *err)
+{
+	gpul_status st = GPUL_OK;
+
+	for (uint32_t k = 0; !st && k < p->n_code; k++) {
+		st = decode(p, &p->code[k], err);
+		p->code[k].with_callees = true;
+	}
+	if (!st)
+		st = gpul_spread_refusals(p, err);
+	for (uint32_t k = 0; !st && k < p->n_kernels; k++)
+		describe_body(p, &p->kernels[k]);
+	return st;
+}
+
+/* ---- a function and its callees ------------------------------------------------------------------------- */
+
+typedef GPUL_ARRAY(struct func_code *) functions;
+
+static struct func_code *callee_of(struct gpul_exec_program *p, const struct insn *i)
+{
+	const struct call_site *site = i->op == OP_CALL ? i->object : NULL;
+
+	return site && site->callee ? &p->code[site->callee - p->code] : NULL;
+}
+
+static bool add(functions *all, struct func_code *code)
+{
+	struct func_code **row = code->visited ? NULL : gpul_array_push(all);
+
+	if (!row)
+		return code->visited;
+	code->visited = true;
+	*row = code;
+	return true;
+}
+
+/* Decode the functions that all->at[n] calls; those that are new are added. */
+static gpul_status decode_with_callees(struct gpul_exec_program *p, functions *all, size_t n, gpul_error *err)
+{
+	struct func_code *code = all->at[n];
+	const gpul_status st = decode(p, code, err);
+
+	for (uint32_t k = 0; !st && !code->with_callees && k < code->n_insns; k++) {
+		struct func_code *callee = callee_of(p, &code->insns[k]);
+
+		if (callee && !add(all, callee))
+			return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the functions that a kernel calls");
+	}
+	return st;
+}
+
+/* A function that calls one that cannot be called cannot be called, either. */
+static void spread_refusals(struct gpul_exec_program *p, const functions *all)
+{
+	for (bool more = true; more;) {
+		more = false;
+		for (size_t n = 0; n < all->n; n++)
+			for (uint32_t k = 0; !all->at[n]->refusal && k < all->at[n]->n_insns; k++) {
+				const struct func_code *callee = callee_of(p, &all->at[n]->insns[k]);
+
+				all->at[n]->refusal = callee ? callee->refusal : NULL;
+				more = more || all->at[n]->refusal;
+			}
+	}
+}
+
+/* Decode a function and all that it calls by name.  The caller holds the lock. */
+static gpul_status need_with_callees(struct gpul_exec_program *p, struct func_code *code, gpul_error *err)
+{
+	functions all = { 0 };
+	gpul_status st = add(&all, code) ? GPUL_OK : gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the functions that a kernel calls");
+	fenv_t callers;
+
+	gpul_float_default(&callers); /* literals are converted to the types of their instructions */
+	for (size_t n = 0; !st && n < all.n; n++)
+		st = decode_with_callees(p, &all, n, err);
+	gpul_float_restore(&callers);
+	if (!st)
+		spread_refusals(p, &all);
+	for (size_t n = 0; n < all.n; n++) {
+		all.at[n]->visited = false;
+		all.at[n]->with_callees = all.at[n]->with_callees || !st;
+	}
+	gpul_array_free(&all);
+	return st;
+}
+
+gpul_status gpul_function_need(struct func_code *code, gpul_error *err)
+{
+	struct gpul_exec_program *p = code->program;
+	gpul_status st = GPUL_OK;
+
+	if (!p->decodes_later)
+		return GPUL_OK;
+	pthread_mutex_lock(&p->lock);
+	if (!code->with_callees)
+		st = need_with_callees(p, code, err);
+	pthread_mutex_unlock(&p->lock);
+	return st;
+}
+
+/* ---- kernels --------------------------------------------------------------------------------------------- */
+
+/* Say why the kernel cannot run: "WHY; kernel NAME reaches it", or the error of decoding. */
+static gpul_status refuse(struct gpul_exec_program *p, gpul_exec_kernel *k, const gpul_error *why, gpul_error *err)
+{
+	gpul_error text = { 0 };
+	char *copy;
+
+	if (why->status)
+		text = *why;
+	else
+		gpul_fail(&text, GPUL_EUNSUPPORTED, 0, "%s; kernel %s reaches it", k->code->refusal, k->info.name);
+	copy = gpul_program_alloc(p, sizeof text.text, err);
+	if (!copy)
+		return GPUL_ENOMEM;
+	k->refusal = strcpy(copy, text.text);
+	return GPUL_OK;
+}
+
+gpul_status gpul_exec_kernel_prepare(const gpul_exec_kernel *kernel, gpul_error *err)
+{
+	struct gpul_exec_program *p = kernel->code->program;
+	gpul_exec_kernel *k = &p->kernels[kernel - p->kernels];
+	gpul_error why = { 0 };
+	gpul_status st = GPUL_OK;
+
+	if (atomic_load_explicit(&k->prepared, memory_order_acquire))
+		return GPUL_OK;
+	pthread_mutex_lock(&p->lock);
+	if (!atomic_load_explicit(&k->prepared, memory_order_relaxed)) {
+		st = need_with_callees(p, &p->code[k->code - p->code], &why);
+		if (st == GPUL_ENOMEM)
+			st = gpul_fail(err, st, 0, "%s", why.text);
+		else if (st || k->code->refusal)
+			st = refuse(p, k, &why, err);
+		if (!st)
+			describe_body(p, k);
+	}
+	pthread_mutex_unlock(&p->lock);
+	return st;
+}
+
+const char *gpul_exec_kernel_refusal(const gpul_exec_kernel *k)
+{
+	return gpul_exec_kernel_prepare(k, NULL) ? "no memory to decode the kernel" : k->refusal;
+}
