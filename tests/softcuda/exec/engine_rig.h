@@ -43,6 +43,7 @@ struct rig {
 	gpul_exec_fault fault;
 	char printed[4096];
 	size_t n_printed;
+	char *text; /* of a program that is parsed lazily */
 };
 
 static inline void rig_print(void *user, const char *text, size_t bytes)
@@ -57,9 +58,15 @@ static inline void rig_print(void *user, const char *text, size_t bytes)
 
 static inline gpul_status rig_load(struct rig *r, const char *ptx, gpul_error *err)
 {
+	const char *lazy = getenv("GPULOAD_SOFT_LAZY"); /* 1: all tests check the functions that are decoded when they are needed */
 	gpul_ptx_module *m;
 	gpul_status st = gpul_ptx_parse(ptx, strlen(ptx), "test.ptx", &m, err);
 
+	if (!st && lazy && !strcmp(lazy, "1")) {
+		gpul_ptx_module_destroy(m);
+		r->text = strdup(ptx);
+		st = gpul_ptx_parse_lazy(r->text, strlen(ptx), "test.ptx", &m, err);
+	}
 	return st ? st : gpul_exec_program_create(r->memory, m, "test.ptx", &r->program, err);
 }
 
@@ -80,6 +87,7 @@ static inline char *rig_refusal(const char *ptx, const char *kernel)
 	copy = strdup(why);
 	gpul_exec_program_destroy(r.program);
 	gpul_exec_memory_destroy(r.memory);
+	free(r.text);
 	return copy;
 }
 
@@ -186,6 +194,7 @@ static inline void rig_close(struct rig *r)
 		free(r->blocks[k]);
 	}
 	gpul_exec_memory_destroy(r->memory);
+	free(r->text);
 	free(r);
 }
 
