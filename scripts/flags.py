@@ -67,7 +67,7 @@ def module_flags(w, module):
         "loader/image": image_flags(w),
         "memalloc": libdir,
         "driver": f"{libdir} {string_macro('GPUL_BUILT_DRIVER', built)}",
-        "core": f"{libdir} {image_flags(w)}",
+        "core": f"{libdir} {version} {image_flags(w)}",
         "rdma": fabric_flags(w),
         "comm": f"{version} {pmix_flags(w)}",
         "softcuda": "-fvisibility=hidden",

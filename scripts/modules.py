@@ -29,7 +29,7 @@ MODULES = {                      # folder: folders it may include
 # The sub-folders of a module, in the order of use: each may use those to its left, and the modules of MODULES.
 # "" is the folder of the module itself.
 SUBFOLDERS = {
-    "core":         ["", "thread", "file"],
+    "core":         ["", "thread", "file", "cache"],
     "ptx":          ["", "parse", "link", "nvrtc", "strict"],
     "loader/image": ["", "kernels", "package"],
     "loader":       ["signature", "names", "advice", "cache", "choose", "link", "", "symbol", "program"],

@@ -1,5 +1,5 @@
 /* compile_cache.c — gpuload cache: print or clear the cache of compiled and linked code. */
-#include "loader/cache/cache.h"
+#include "core/cache/cache.h"
 
 #include <inttypes.h>
 #include <stdio.h>

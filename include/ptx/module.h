@@ -320,6 +320,8 @@ gpul_status gpul_ptx_parse_lazy(const char *text, size_t text_bytes, const char 
 /** Parse the body of the function in this row of m->funcs, unless it has been parsed.  Does nothing for other modules than those
  * of gpul_ptx_parse_lazy(), and for functions without a body.
  *
+ * @m    the module; a share of it is enough
+ * @row  the function's row of m->funcs
  * Errors  GPUL_EFORMAT, GPUL_ENOMEM; after the first error each call for a body that has not been parsed fails
  * Threads any thread, also while others read the functions that have been parsed */
 gpul_status gpul_ptx_need_body(gpul_ptx_module *m, uint32_t row, gpul_error *err);

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "loader/cache/cache_internal.h"
+#include "core/cache/cache.h"
 
 /* ---- the key ----------------------------------------------------------------------------- */
 

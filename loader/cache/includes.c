@@ -2,7 +2,7 @@
  *
  * This is not a preprocessor: it may find too many includes, but never too few.  Text in comments and
  * strings is treated as code if that can only add files to the key. */
-#include "loader/cache/cache_internal.h"
+#include "core/cache/cache.h"
 
 #include <limits.h>
 #include <stdio.h>

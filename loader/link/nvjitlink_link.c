@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loader/cache/cache_internal.h"
+#include "core/cache/cache.h"
 #include "loader/link/nvjitlink_internal.h"
 
 /* ---- one link ------------------------------------------------------------------------- */

@@ -19,7 +19,7 @@
 
 #include "core/file/file.h"
 #include "core/log.h"
-#include "loader/cache/cache_internal.h"
+#include "core/cache/cache.h"
 
 extern char **environ;
 

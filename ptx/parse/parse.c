@@ -430,22 +430,3 @@ gpul_status gpul_ptx_parse_heads(const char *text, size_t text_bytes, const char
 {
 	return parse_whole(text, text_bytes, file_name, true, out, err);
 }
-
-void gpul_ptx_module_destroy(gpul_ptx_module *m)
-{
-	if (!m || __atomic_fetch_sub(&m->n_others, 1, __ATOMIC_ACQ_REL))
-		return;
-	if (m->bodies) {
-		ptx_bodies_free(m->bodies);
-	} else {
-		ptx_arena_free(m->storage);
-		free(m->storage);
-	}
-	free(m);
-}
-
-gpul_ptx_module *gpul_ptx_module_share(gpul_ptx_module *m)
-{
-	__atomic_fetch_add(&m->n_others, 1, __ATOMIC_RELAXED);
-	return m;
-}

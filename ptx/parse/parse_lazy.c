@@ -5,7 +5,9 @@
  *
  * The parser is kept, because a body refers to names of the module and adds rows to its tables.  Other threads may read these tables
  * meanwhile, so they must not move: each has an address range that is large enough for the whole text, of which the system gives
- * memory only to the pages that are written. */
+ * memory only to the pages that are written.
+ *
+ * Modules of all kinds end here. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,7 +62,7 @@ static bool reserve_tables(struct ptx_bodies *b, size_t text_bytes)
 	       RESERVE(p->pragmas, text_bytes, SHORTEST);
 }
 
-void ptx_bodies_free(struct ptx_bodies *b)
+static void free_bodies(struct ptx_bodies *b)
 {
 	ptx_parser *p = &b->parser;
 
@@ -152,7 +154,7 @@ gpul_status gpul_ptx_parse_lazy(const char *text, size_t text_bytes, const char 
 	if (m)
 		*out = m;
 	else
-		ptx_bodies_free(b);
+		free_bodies(b);
 	return st;
 }
 
@@ -214,4 +216,25 @@ gpul_status gpul_ptx_need_body(gpul_ptx_module *m, uint32_t row, gpul_error *err
 		st = parse_body(b, m, row, err);
 	pthread_mutex_unlock(&b->lock);
 	return st;
+}
+
+/* ---- the end of a module -------------------------------------------------------------------------- */
+
+void gpul_ptx_module_destroy(gpul_ptx_module *m)
+{
+	if (!m || __atomic_fetch_sub(&m->n_others, 1, __ATOMIC_ACQ_REL))
+		return;
+	if (m->bodies) {
+		free_bodies(m->bodies);
+	} else {
+		ptx_arena_free(m->storage);
+		free(m->storage);
+	}
+	free(m);
+}
+
+gpul_ptx_module *gpul_ptx_module_share(gpul_ptx_module *m)
+{
+	__atomic_fetch_add(&m->n_others, 1, __ATOMIC_RELAXED);
+	return m;
 }

@@ -160,9 +160,6 @@ gpul_status ptx_parse_text(ptx_parser *p, const char *text, size_t text_bytes); 
 void ptx_set_names(ptx_parser *p, gpul_ptx_module *m); /* write the names from row m->n_strings on to m->strings, and the extra modifiers */
 void ptx_free_parser(ptx_parser *p);
 
-/* ---- parse_lazy.c ---- */
-void ptx_bodies_free(struct ptx_bodies *b);
-
 /* ---- parse_operand.c ---- */
 /* Parse an operand and push it to p->siblings. labels is the set of the kinds of label that the operand may
  * refer to (bits PTX_LABEL(kind)); if CODE is in it, the operand must be a label. */

@@ -132,7 +132,9 @@ size_t gpul_exec_kernel_index(const gpul_exec_program *p, const gpul_exec_kernel
 /** Describe a kernel; n_regs, shared_bytes and local_bytes are 0 before gpul_exec_kernel_prepare(). */
 const gpul_exec_kernel_info *gpul_exec_kernel_info_of(const gpul_exec_kernel *k);
 /** Decode the kernel and the functions that it calls by name, unless that has been done.  An error in their PTX does not fail the
- * call: it becomes the kernel's refusal.  Any thread.
+ * call: it becomes the kernel's refusal.
+ *
+ * @k  borrowed
  * Errors  GPUL_ENOMEM */
 gpul_status gpul_exec_kernel_prepare(const gpul_exec_kernel *k, gpul_error *err);
 /** Why a kernel, which is prepared, cannot run: it reaches an instruction that is not interpreted, by calls of functions by name.  NULL: the kernel can

@@ -173,7 +173,8 @@ struct gpul_exec_program {
 	gpul_exec_memory *memory; /* borrowed */
 	gpul_ptx_module *module;
 	char *file_name;
-	bool decodes_later;         /* functions are decoded when they are needed (decode/decode_need.c) */
+	/* Decode a function, and those that it calls by name, unless that has been done; NULL: all functions are decoded. */
+	gpul_status (*need)(struct func_code *code, gpul_error *err);
 	pthread_mutex_t lock;       /* of everything that decoding changes */
 	bool compiles;              /* native/ compiles its kernels: the CPU has AVX-512, and GPULOAD_SOFT_NATIVE is not 0 */
 	struct native_code *native; /* machine code (native/native.c) */

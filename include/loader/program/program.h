@@ -2,7 +2,7 @@
  *
  *     program.cu ── nvcc -cudart none ──┐
  *     libgpuload-rt.a ──────────────────┤
- *     libcuda.so, if cu* are called ────┴──> program, kept in the cache (loader/cache/cache.h) */
+ *     libcuda.so, if cu* are called ────┴──> program, kept in the cache (core/cache/cache.h) */
 #ifndef GPULOAD_LOADER_PROGRAM_PROGRAM_H
 #define GPULOAD_LOADER_PROGRAM_PROGRAM_H
 

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "core/array.h"
+#include "core/cache/cache.h"
 #include "core/file/file.h"
 #include "core/log.h"
 #include "ptx/link/ptx_link.h"
@@ -170,26 +171,33 @@ static CUresult from_machine_code(const gpul_image *best, struct soft_image *out
 	return r;
 }
 
+/* List the images of a fatbin, which *source then owns. */
+static gpul_status list_images(const void *fatbin, size_t n_bytes, gpul_source **source, const gpul_image **all, size_t *n, gpul_error *err)
+{
+	gpul_status st = gpul_source_of(fatbin, n_bytes, "fatbin", source, err);
+	const gpul_error *damaged;
+	const gpul_images *list;
+
+	if (!st)
+		st = gpul_source_images(*source, NULL, &list, err);
+	if (st)
+		return st;
+	damaged = gpul_images_damaged(list, n);
+	if (*n) /* a driver refuses a partly damaged image */
+		return gpul_fail(err, damaged->status, damaged->native, "%s", damaged->text);
+	*all = gpul_images_all(list, n);
+	return GPUL_OK;
+}
+
 static CUresult from_fatbin(const void *fatbin, size_t n_bytes, struct soft_image *out, char *why, size_t why_bytes)
 {
 	const gpul_image *best = NULL, *all = NULL;
 	gpul_error err = { 0 };
-	gpul_status st = gpul_source_of(fatbin, n_bytes, "fatbin", &out->source, &err);
-	const gpul_images *list;
 	size_t n = 0;
+	gpul_status st = list_images(fatbin, n_bytes, &out->source, &all, &n, &err);
 
 	if (!st)
-		st = gpul_source_images(out->source, NULL, &list, &err);
-	if (!st) { /* a driver refuses a partly damaged image */
-		const gpul_error *damaged = gpul_images_damaged(list, &n);
-
-		if (n)
-			st = gpul_fail(&err, damaged->status, damaged->native, "%s", damaged->text);
-	}
-	if (!st) {
-		all = gpul_images_all(list, &n);
 		best = soft_best_image(GPUL_IMAGE_PTX, all, n);
-	}
 	if (!st && !best)
 		return from_machine_code(soft_best_image(GPUL_IMAGE_CUBIN, all, n), out, why, why_bytes);
 	if (!st)
@@ -201,61 +209,7 @@ static CUresult from_fatbin(const void *fatbin, size_t n_bytes, struct soft_imag
 	return CUDA_SUCCESS;
 }
 
-/* ---- wrappers ----------------------------------------------------------------------------- */
-
-struct wrapper {
-	uint32_t magic, version;
-	const void *fatbin;
-	const void *const *linked_from; /* version 2 only: the fatbins that were linked, then NULL */
-};
-
-static const char linked_fatbin[] = "a linked fatbin";
-
-static CUresult add_part(parts *all, const void *fatbin, char *why, size_t why_bytes)
-{
-	struct part *p = gpul_array_push(all);
-	CUresult r;
-
-	if (!p)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	r = soft_image_open(fatbin, 0, &p->image, why, why_bytes);
-	return r ? r : parse_part(p, linked_fatbin, why, why_bytes);
-}
-
-static CUresult from_linked(const struct wrapper *w, struct soft_image *out, char *why, size_t why_bytes)
-{
-	parts all = { 0 };
-	CUresult r = CUDA_SUCCESS;
-
-	for (size_t i = 0; !r && soft_is_readable(&w->linked_from[i], sizeof w->linked_from[i]) && w->linked_from[i]; i++)
-		r = add_part(&all, w->linked_from[i], why, why_bytes);
-	if (!r)
-		r = link_parts(&all, linked_fatbin, out, why, why_bytes);
-	free_parts(&all);
-	return r;
-}
-
-static CUresult from_wrapper(const void *data, struct soft_image *out, char *why, size_t why_bytes)
-{
-	gpul_error err = { 0 };
-	struct wrapper w;
-	const void *fatbin;
-	size_t n_bytes;
-	CUresult r;
-
-	memcpy(&w, data, sizeof w);
-	if (gpul_image_extent(data, &fatbin, &n_bytes, &err))
-		return refuse_image(&err, why, why_bytes);
-	r = from_fatbin(fatbin, n_bytes, out, why, why_bytes);
-	if (r == CUDA_ERROR_NO_BINARY_FOR_GPU && w.version == 2 && w.linked_from &&
-	    soft_is_readable(w.linked_from, sizeof *w.linked_from) && w.linked_from[0]) {
-		soft_image_close(out);
-		r = from_linked(&w, out, why, why_bytes);
-	}
-	return r;
-}
-
-/* ---- any image ---------------------------------------------------------------------------- */
+/* ---- formats ------------------------------------------------------------------------------ */
 
 enum format { FORMAT_PTX, FORMAT_CUBIN, FORMAT_WRAPPER, FORMAT_FATBIN, FORMAT_EMPTY, FORMAT_OTHER_ELF, FORMAT_OTHER };
 
@@ -305,6 +259,109 @@ static bool is_readable_image(const void *data, size_t n_bytes)
 	gpul_guard_refresh();
 	return gpul_guarded(NULL, measure_image, &image, &address) && soft_is_readable(image.data, image.n_bytes);
 }
+
+/* ---- wrappers ----------------------------------------------------------------------------- */
+
+struct wrapper {
+	uint32_t magic, version;
+	const void *fatbin;
+	const void *const *linked_from; /* version 2 only: the fatbins that were linked, then NULL */
+};
+
+static const char linked_fatbin[] = "a linked fatbin";
+
+static CUresult add_part(parts *all, const void *fatbin, char *why, size_t why_bytes)
+{
+	struct part *p = gpul_array_push(all);
+	CUresult r;
+
+	if (!p)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	r = soft_image_open(fatbin, 0, &p->image, why, why_bytes);
+	return r ? r : parse_part(p, linked_fatbin, why, why_bytes);
+}
+
+/* The next fatbin that a linked one was made from; NULL: there are no more. */
+static const void *next_fatbin(const struct wrapper *w, size_t i)
+{
+	return soft_is_readable(&w->linked_from[i], sizeof w->linked_from[i]) ? w->linked_from[i] : NULL;
+}
+
+/* Add the PTX that a driver would choose, as it is stored, to the key; false: there is none. */
+static bool add_to_key(gpul_cache_key *key, const void *fatbin)
+{
+	const gpul_image *best = NULL, *all = NULL;
+	gpul_source *source = NULL;
+	size_t n_bytes = 0, n = 0;
+
+	if (is_readable_image(fatbin, 0) && find_format(fatbin, 0) == FORMAT_FATBIN &&
+	    !gpul_image_extent(fatbin, &fatbin, &n_bytes, NULL) && !list_images(fatbin, n_bytes, &source, &all, &n, NULL))
+		best = soft_best_image(GPUL_IMAGE_PTX, all, n);
+	if (best)
+		gpul_cache_key_add(key, best->stored, (size_t)best->stored_bytes);
+	gpul_source_close(source);
+	return best;
+}
+
+/* The key of the cached link; NULL: it is not cached. */
+static gpul_cache_key *key_of_link(const struct wrapper *w)
+{
+	gpul_cache_key *key = gpul_cache_key_create("PTX linked by the software driver");
+	const void *fatbin;
+
+	for (size_t i = 0; key && (fatbin = next_fatbin(w, i)); i++)
+		if (!add_to_key(key, fatbin)) {
+			gpul_cache_key_destroy(key);
+			key = NULL;
+		}
+	return key;
+}
+
+static CUresult from_linked(const struct wrapper *w, struct soft_image *out, char *why, size_t why_bytes)
+{
+	gpul_cache_key *key = key_of_link(w);
+	parts all = { 0 };
+	CUresult r = CUDA_SUCCESS;
+	const void *fatbin;
+
+	if (gpul_cache_find_text(key, &out->own, &out->text_bytes)) {
+		out->text = out->own;
+		out->is_valid = true;
+		gpul_cache_key_destroy(key);
+		return CUDA_SUCCESS;
+	}
+	for (size_t i = 0; !r && (fatbin = next_fatbin(w, i)); i++)
+		r = add_part(&all, fatbin, why, why_bytes);
+	if (!r)
+		r = link_parts(&all, linked_fatbin, out, why, why_bytes);
+	if (!r)
+		gpul_cache_store_text(key, out->text, out->text_bytes);
+	gpul_cache_key_destroy(key);
+	free_parts(&all);
+	return r;
+}
+
+static CUresult from_wrapper(const void *data, struct soft_image *out, char *why, size_t why_bytes)
+{
+	gpul_error err = { 0 };
+	struct wrapper w;
+	const void *fatbin;
+	size_t n_bytes;
+	CUresult r;
+
+	memcpy(&w, data, sizeof w);
+	if (gpul_image_extent(data, &fatbin, &n_bytes, &err))
+		return refuse_image(&err, why, why_bytes);
+	r = from_fatbin(fatbin, n_bytes, out, why, why_bytes);
+	if (r == CUDA_ERROR_NO_BINARY_FOR_GPU && w.version == 2 && w.linked_from &&
+	    soft_is_readable(w.linked_from, sizeof *w.linked_from) && w.linked_from[0]) {
+		soft_image_close(out);
+		r = from_linked(&w, out, why, why_bytes);
+	}
+	return r;
+}
+
+/* ---- any image ---------------------------------------------------------------------------- */
 
 bool soft_image_is_other(const void *data, size_t n_bytes)
 {

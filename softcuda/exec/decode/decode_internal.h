@@ -77,7 +77,9 @@ void gpul_consts_free(struct const_pool *c);
 /* Reserve addresses, so that the constants do not move when they grow. */
 bool gpul_consts_reserve(struct const_pool *c, size_t bytes);
 
-/* decode_need.c: decode all functions of a program that is being created. */
+/* decode_need.c */
+gpul_status gpul_function_need(struct func_code *code, gpul_error *err); /* for gpul_exec_program.need */
+/* Decode all functions of a program that is being created. */
 gpul_status gpul_need_everything(struct gpul_exec_program *p, gpul_error *err);
 
 /* decode_names.c: create the tables for gpul_exec_find_kernel and gpul_exec_find_variable; the kernels and variables exist. */

@@ -202,8 +202,6 @@ gpul_status gpul_function_need(struct func_code *code, gpul_error *err)
 	struct gpul_exec_program *p = code->program;
 	gpul_status st = GPUL_OK;
 
-	if (!p->decodes_later)
-		return GPUL_OK;
 	pthread_mutex_lock(&p->lock);
 	if (!code->with_callees)
 		st = need_with_callees(p, code, err);

@@ -126,7 +126,7 @@ static gpul_status build_program(struct gpul_exec_program *p, gpul_error *err)
 		st = gpul_layout_initialise(p, err);
 	if (!st)
 		st = describe_kernels(p, err);
-	if (!st && !p->decodes_later)
+	if (!st && !p->need)
 		st = gpul_need_everything(p, err);
 	return st ? st : gpul_names_create(p, err);
 }
@@ -155,7 +155,7 @@ gpul_status gpul_exec_program_create(gpul_exec_memory *memory, gpul_ptx_module *
 	p->memory = memory;
 	p->compiles = gpul_compiles_runs();
 	p->module = module;
-	p->decodes_later = can_decode_later(p);
+	p->need = can_decode_later(p) ? gpul_function_need : NULL;
 	pthread_mutex_init(&p->lock, NULL);
 	p->file_name = strdup(file_name ? file_name : "PTX");
 	gpul_float_default(&callers); /* literals are converted to the types of their instructions and variables */

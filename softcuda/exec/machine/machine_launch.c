@@ -39,7 +39,7 @@ static bool reads_reserved_shared(const struct gpul_exec_program *p)
  * function that is not decoded yet. */
 static void reserve_shared(gpul_exec_launch *l, const struct gpul_exec_program *p)
 {
-	if (!p->decodes_later && !reads_reserved_shared(p))
+	if (!p->need && !reads_reserved_shared(p))
 		return;
 	l->reserved_base = whole_shared_units(l->shared_bytes);
 	l->shared_bytes = l->reserved_base + RESERVED_SMEM_BYTES;

@@ -160,13 +160,13 @@ static const struct func_code *function_at(struct warp_state *s, const struct in
 				(unsigned long long)pointer);
 		return NULL;
 	}
-	if (p->decodes_later && gpul_function_need(code, &err)) {
+	if (p->need && p->need(code, &err)) {
 		gpul_fault_text(s, i, err.status == GPUL_ENOMEM ? GPUL_EXEC_NO_MEMORY : GPUL_EXEC_ILLEGAL_INSTRUCTION, lane,
 				"call of a function that cannot be decoded: %.200s", err.text);
 		return NULL;
 	}
-	if (p->decodes_later)
-		gpul_block_new_specials(s->block);
+	if (p->need)
+		gpul_specials_add(s->block);
 	return code;
 }
 

@@ -297,8 +297,11 @@ void gpul_split_start(struct warp_state *s, const struct insn *entry, struct fra
 /* Run until the warp ends, waits, or all its splits have had a turn. */
 enum warp_result { WARP_DONE, WARP_WAITS, WARP_YIELDS, WARP_FAULT } gpul_warp_run(struct warp_state *s);
 
-/* decode/decode_need.c: decode a function, and those that it calls by name, if its program decodes later. */
-gpul_status gpul_function_need(struct func_code *code, gpul_error *err);
+/* specials.c */
+/* Write the special registers of all warps; those that are the same for all blocks of one shape only if the memory is fresh. */
+void gpul_specials_write(struct block *b, bool fresh);
+void gpul_specials_add(struct block *b);                       /* write those that functions have added since */
+size_t gpul_specials_bytes(const struct gpul_exec_program *p); /* of a warp, with those that functions may add while it runs */
 
 /* warp_call.c */
 const struct insn *gpul_call(struct warp_state *s, const struct insn *i, const struct func_code *callee);
@@ -357,8 +360,7 @@ enum block_result { BLOCK_DONE, BLOCK_YIELDS, BLOCK_FAULT } gpul_block_run(struc
 
 /* block_memory.c */
 struct block *gpul_block_create(struct worker *k, struct gpul_exec_launch *l, uint64_t index); /* NULL: out of memory */
-void gpul_block_new_specials(struct block *b); /* gives its warps the special registers that functions have added since */
-void gpul_block_release(struct block *b);      /* adds its instruction count to the launch; keeps the memory for reuse */
+void gpul_block_release(struct block *b); /* adds its instruction count to the launch; keeps the memory for reuse */
 void gpul_worker_free_memory(struct worker *k);
 
 /* fault.c: fail a block that has accessed memory that is in the table but not mapped.  The instruction is unknown. */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loader/cache/cache_internal.h"
+#include "core/cache/cache_internal.h"
 
 #ifndef GPUL_VERSION
 #error "GPUL_VERSION comes from configure.py"

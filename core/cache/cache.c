@@ -18,7 +18,7 @@
 
 #include "core/file/io.h"
 #include "core/log.h"
-#include "loader/cache/cache_internal.h"
+#include "core/cache/cache_internal.h"
 
 #define MARK UINT64_C(0x316568636163706c) /* the text "lpcache1" */
 

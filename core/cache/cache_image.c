@@ -3,7 +3,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "loader/cache/cache_internal.h"
+#include "core/cache/cache_internal.h"
 
 bool gpul_cache_key_add_tool(gpul_cache_key *key, const char *path)
 {

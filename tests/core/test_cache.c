@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "loader/cache/cache.h"
+#include "core/cache/cache.h"
 
 static char folder[64]; /* a new folder for each test */
 

@@ -1,4 +1,4 @@
-/* cache.h — caches the results of NVRTC and nvJitLink on disk.
+/* cache.h — caches the results of NVRTC, nvJitLink and the software driver's linker on disk.
  *
  *     $GPULOAD_CACHE, else $XDG_CACHE_HOME/gpuload, else ~/.cache/gpuload
  *         ab/cdef...   one file per result, named by the digest of everything it depends on
@@ -6,8 +6,8 @@
  * Processes share it without locks: a result is written to a temporary file and renamed, and its digest is checked when it is read.
  * The cache never grows above its size limit: the least recently used results are removed first.  If the cache cannot be used
  * (read-only home, full disk), results are computed again and nothing fails. */
-#ifndef GPULOAD_LOADER_CACHE_CACHE_H
-#define GPULOAD_LOADER_CACHE_CACHE_H
+#ifndef GPULOAD_CORE_CACHE_CACHE_H
+#define GPULOAD_CORE_CACHE_CACHE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,6 +36,32 @@ void gpul_cache_key_destroy(gpul_cache_key *key);
 bool gpul_cache_find(const gpul_cache_key *key, void **bytes, size_t *n_bytes);
 /** Store a result; failures are ignored.  Any thread, any number of processes. */
 void gpul_cache_store(const gpul_cache_key *key, const void *bytes, size_t n_bytes);
+
+/** Add a tool's library file to the key: its path, size and modification time.  False: stat() failed. */
+bool gpul_cache_key_add_tool(gpul_cache_key *key, const char *path);
+/** Find or store an image together with the tool's log.  Stored: log may be NULL.  Found: *image and
+ * *log are owned by the caller, free(); a NUL follows each. */
+bool gpul_cache_find_image(const gpul_cache_key *key, void **image, size_t *image_bytes, char **log);
+void gpul_cache_store_image(const gpul_cache_key *key, const void *image, size_t image_bytes, const char *log);
+
+/* ---- includes.c: adds the headers that a CUDA C++ source may include to a cache key ---- */
+
+/* Add the path and content of every file that the source may include, directly or indirectly, to the key.
+ *
+ * NVRTC does not report which files it read, so every file that could be included is added: also files that an #if excludes, and
+ * if several folders have a file of one name, each of them.  A name that is in no folder belongs to the toolkit, whose libnvrtc
+ * is in the key.
+ *
+ * @source   the text; `name` is its path
+ * @options  as for gpul_nvrtc_compile()
+ * @toolkit  "/usr/local/cuda/include/": files below it are not added; "": unknown
+ * False: the result must not be cached, because it also depends on something else (the time, a header
+ * named by a macro, an option that names files), or memory ran out. */
+bool gpul_includes_add(gpul_cache_key *key, const char *source, const char *name, const char *const *options, const char *toolkit);
+
+/** The same as gpul_cache_find() and gpul_cache_store() for a large text, which is stored compressed: it is found with text[text_bytes] = 0. */
+bool gpul_cache_find_text(const gpul_cache_key *key, char **text, size_t *text_bytes);
+void gpul_cache_store_text(const gpul_cache_key *key, const char *text, size_t text_bytes);
 
 typedef struct gpul_cache_status {
 	char folder[4096]; /* "": there is no cache, for the reason in why_not */

@@ -14,7 +14,7 @@
 
 #include "core/array.h"
 #include "core/log.h"
-#include "loader/cache/cache_internal.h"
+#include "core/cache/cache_internal.h"
 
 #define DEFAULT_BOUND_BYTES (UINT64_C(256) << 20)
 #define MAX_WRITING_S       60 /* seconds after which a temporary file is taken for a leftover of a killed process */
