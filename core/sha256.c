@@ -2,6 +2,12 @@
 #include "core/sha256.h"
 
 #include <string.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <immintrin.h>
+#endif
+
+enum { BLOCK_BYTES = 64, MANY_BLOCKS = 64 /* cpuid takes as long as some blocks */ };
 
 /* 4.2.2: the first 32 bits of the fractional parts of the cube roots of the first 64 primes */
 static const uint32_t K[64] = {
@@ -75,6 +81,58 @@ static void compress(uint32_t state[8], const unsigned char *block)
 		state[i] += v[i];
 }
 
+#if defined(__x86_64__)
+/* The same with the SHA instructions of x86: one register has A, B, E, F, another C, D, G, H; sha256rnds2 does two rounds. */
+__attribute__((target("sha,sse4.1"))) static void compress_x86(uint32_t state[8], const unsigned char *block)
+{
+	const __m128i big_endian = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);
+	const __m128i dcba = _mm_loadu_si128((const __m128i *)(const void *)state),
+		      hgfe = _mm_loadu_si128((const __m128i *)(const void *)(state + 4)), cdab = _mm_shuffle_epi32(dcba, 0xb1),
+		      efgh = _mm_shuffle_epi32(hgfe, 0x1b), abef_before = _mm_alignr_epi8(cdab, efgh, 8),
+		      cdgh_before = _mm_blend_epi16(efgh, cdab, 0xf0);
+	__m128i abef = abef_before, cdgh = cdgh_before, w[4];
+
+#pragma GCC unroll 16
+	for (int t = 0; t < 16; t++) { /* four rounds each */
+		__m128i *now = &w[t & 3], kw;
+
+		if (t < 4)
+			*now = _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)(const void *)(block + 16 * t)), big_endian);
+		else
+			*now = _mm_sha256msg2_epu32(_mm_add_epi32(_mm_sha256msg1_epu32(*now, w[(t + 1) & 3]),
+								  _mm_alignr_epi8(w[(t + 3) & 3], w[(t + 2) & 3], 4)),
+						    w[(t + 3) & 3]);
+		kw = _mm_add_epi32(*now, _mm_loadu_si128((const __m128i *)(const void *)(K + 4 * t)));
+		cdgh = _mm_sha256rnds2_epu32(cdgh, abef, kw);
+		abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(kw, 0x0e));
+	}
+	abef = _mm_shuffle_epi32(_mm_add_epi32(abef, abef_before), 0x1b);
+	cdgh = _mm_shuffle_epi32(_mm_add_epi32(cdgh, cdgh_before), 0xb1);
+	_mm_storeu_si128((__m128i *)(void *)state, _mm_blend_epi16(abef, cdgh, 0xf0));
+	_mm_storeu_si128((__m128i *)(void *)(state + 4), _mm_alignr_epi8(cdgh, abef, 8));
+}
+
+static bool has_sha_instructions(void)
+{
+	unsigned eax, ebx, ecx, edx;
+
+	return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) && ebx & bit_SHA && __builtin_cpu_supports("sse4.1");
+}
+#endif
+
+/* Add whole blocks. */
+static void compress_all(uint32_t state[8], const unsigned char *block, size_t n_blocks)
+{
+	void (*one)(uint32_t[8], const unsigned char *) = compress;
+
+#if defined(__x86_64__)
+	if (n_blocks >= MANY_BLOCKS && has_sha_instructions())
+		one = compress_x86;
+#endif
+	for (; n_blocks; n_blocks--, block += BLOCK_BYTES)
+		one(state, block);
+}
+
 void gpul_sha256_begin(gpul_sha256 *s)
 {
 	/* 5.3.3: the first 32 bits of the fractional parts of the square roots of the first 8 primes */
@@ -103,10 +161,9 @@ void gpul_sha256_add(gpul_sha256 *s, const void *bytes, size_t n_bytes)
 		at += n;
 		n_bytes -= n;
 	}
-	for (; n_bytes >= sizeof s->block; at += sizeof s->block, n_bytes -= sizeof s->block)
-		compress(s->state, at);
-	if (n_bytes)
-		memcpy(s->block, at, n_bytes);
+	compress_all(s->state, at, n_bytes / BLOCK_BYTES);
+	if (n_bytes % BLOCK_BYTES)
+		memcpy(s->block, at + n_bytes / BLOCK_BYTES * BLOCK_BYTES, n_bytes % BLOCK_BYTES);
 }
 
 /* 5.1.1: pad the last block with a single 1 bit, zeros, and the length in bits. */

@@ -125,6 +125,9 @@ gpul_status gpul_exec_program_create(gpul_exec_memory *memory, gpul_ptx_module *
 				     gpul_error *err);
 void gpul_exec_program_destroy(gpul_exec_program *p); /* NULL is fine; all its launches must have ended */
 
+/** True if the program has no variable in .global or .const and no texture or surface reference: then all contexts can use it.  False,
+ * too, if it has bodies that are not decoded yet. */
+bool gpul_exec_program_is_stateless(const gpul_exec_program *p);
 size_t gpul_exec_n_kernels(const gpul_exec_program *p);
 const gpul_exec_kernel *gpul_exec_kernel_at(const gpul_exec_program *p, size_t i);
 const gpul_exec_kernel *gpul_exec_find_kernel(const gpul_exec_program *p, const char *name);

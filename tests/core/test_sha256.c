@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -71,6 +72,25 @@ static void one_million_letters_a_have_the_digest_of_the_standard(void **state)
 	check(&s, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
+static void large_pieces_have_the_same_digest(void **state) /* with the CPU's SHA instructions, if it has them */
+{
+	enum { LETTERS = 1000000 };
+	char *text = malloc(LETTERS);
+
+	(void)state;
+	assert_non_null(text);
+	memset(text, 'a', LETTERS);
+	for (size_t cut = 0; cut <= LETTERS; cut += 99991) {
+		gpul_sha256 s;
+
+		gpul_sha256_begin(&s);
+		gpul_sha256_add(&s, text, cut);
+		gpul_sha256_add(&s, text + cut, LETTERS - cut);
+		check(&s, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+	}
+	free(text);
+}
+
 static const struct {
 	size_t key_bytes, text_bytes;
 	int key_byte, text_byte;
@@ -127,6 +147,7 @@ int main(void)
 		cmocka_unit_test(the_digest_does_not_depend_on_how_the_text_is_split),
 		cmocka_unit_test(macs_are_those_of_rfc_4231),
 		cmocka_unit_test(one_million_letters_a_have_the_digest_of_the_standard),
+		cmocka_unit_test(large_pieces_have_the_same_digest),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

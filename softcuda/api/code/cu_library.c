@@ -2,7 +2,7 @@
  *
  * The PTX is parsed when the library is loaded, so that this call returns its errors.  The first context that uses
  * the library gets the program of this call.  Each other context has separate variables, so it gets a separate program of the
- * same parsed PTX. */
+ * same parsed PTX; without variables it gets the same program. */
 #include "softcuda/api/code/cu_code_internal.h"
 #include "softcuda/api/memory/cu_memory_internal.h"
 
@@ -266,7 +266,7 @@ CUresult soft_library_instance(struct library *l, struct context *ctx, struct mo
 	*out = find_instance(l, ctx);
 	if (*out)
 		return CUDA_SUCCESS;
-	if (!l->code_lent) {
+	if (!l->code_lent || gpul_exec_program_is_stateless(code->program)) {
 		code->refs++;
 	} else {
 		r = soft_code_again(l->code, &code);

@@ -207,6 +207,18 @@ void gpul_exec_program_destroy(gpul_exec_program *p)
 
 /* ---- queries ----------------------------------------------------------------------------------------------- */
 
+bool gpul_exec_program_is_stateless(const gpul_exec_program *p)
+{
+	bool has_state = p->need;
+
+	for (uint32_t k = 0; k < p->module->n_vars; k++)
+		has_state = has_state || p->variables[k].global || p->variables[k].reference;
+	for (uint32_t k = 0; !has_state && k < p->n_code; k++)
+		for (uint32_t n = 0; p->code[k].var_address && n < p->code[k].ptx->n_vars; n++)
+			has_state = has_state || p->code[k].var_address[n];
+	return !has_state;
+}
+
 size_t gpul_exec_n_kernels(const gpul_exec_program *p)
 {
 	return p->n_kernels;
