@@ -10,7 +10,8 @@
 #include <string.h>
 
 enum { LINE_BYTES = 512, MOST_MISTAKES = 10 };
-enum { UNKNOWN = -1 }; /* GPULOAD_LOG has not been read yet */
+/* GPULOAD_LOG has not been read yet */
+enum { UNKNOWN = -1 };
 
 static _Atomic int shown_level = UNKNOWN;
 static gpul_log_sink *log_sink;

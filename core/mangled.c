@@ -2,7 +2,7 @@
  *
  *     _Z1f 1aIiiE S_IS0_S0_E S_IS1_S1_E ...      each part is the part before it, twice
  *
- * A name of 300 characters can demangle to gigabytes, and __cxa_demangle has no limit.  This parser walks the name as the demangler
+ * A name of 300 characters can demangle to gigabytes, and __cxa_demangle has no limit.  This parser reads the name as the demangler
  * does, but computes lengths instead of text: a back reference is as long as the part that it refers to.
  *
  * Grammar: the Itanium C++ ABI, 5.1, as far as it affects the length; an unknown construct adds a few bytes.  For the 25,000 names

@@ -33,7 +33,7 @@ static FILE *open_file(const char *folder, const char *name)
 	return n > 0 && (size_t)n < sizeof path ? fopen(path, "re") : NULL;
 }
 
-/* Read a file that contains one number; the text "max" and huge numbers give NO_LIMIT.  False: no such file. */
+/* Read a file that contains one number; the text "max" and huge numbers give NO_LIMIT.  Returns false if there is no such file. */
 static bool read_number(const char *folder, const char *name, uint64_t *out)
 {
 	FILE *f = open_file(folder, name);

@@ -19,8 +19,8 @@ size_t gpul_text_distance(const char *a, const char *b);
  * equally near, the first.  Borrowed from names. */
 const char *gpul_text_nearest(const char *name, const char *const *names, size_t n_names);
 
-/** Read a number of bytes: decimal digits, after which K, M, G or T may follow (powers of 1024).  False: other text, or the number does
- * not fit; *out is then untouched. */
+/** Read a number of bytes: decimal digits, after which K, M, G or T may follow (powers of 1024).  Returns false for other text, or if
+ * the number does not fit; *out is then untouched. */
 bool gpul_text_bytes(const char *text, uint64_t *out);
 
 /** Shorten a text in place so that it fits into room_bytes with its NUL; room_bytes is at least 64.

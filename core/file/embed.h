@@ -17,7 +17,7 @@ extern "C" {
 
 typedef struct gpul_embedded {
 	const char *name;                 /* its file name, for messages */
-	const unsigned char *begin, *end; /* the bytes, perhaps packed */
+	const unsigned char *begin, *end; /* the bytes of the file, which may be compressed */
 } gpul_embedded;
 
 /* Defines `symbol`, a static const gpul_embedded, with the file `path` of the repository or, compiled, of the build.  The assembler

@@ -16,8 +16,10 @@
 
 enum {
 	FIRST_READ_BYTES = 64 * 1024,
-	MAP_FROM_BYTES = 256 * 1024, /* smaller files are read, not mapped: as fast, and later writes cannot change the bytes */
-	WRITER_MS = 2000,            /* how long a named pipe may have no writer */
+	/* smaller files are read, not mapped: reading is as fast, and later writes to the file
+	 * cannot change the bytes */
+	MAP_FROM_BYTES = 256 * 1024,
+	WRITER_MS = 2000, /* how long a named pipe may have no writer */
 };
 static const uint64_t MAX_STREAM_BYTES = (uint64_t)4 << 30; /* limit for streams without an end, such as /dev/zero */
 
@@ -34,7 +36,7 @@ static gpul_status was_cut(const char *path, size_t n_bytes, gpul_error *err)
 			 path, n_bytes);
 }
 
-/* Read n bytes at an offset.  False: the read failed, or the file is too short. */
+/* Read n bytes at an offset.  Returns false if the read failed, or the file is too short. */
 static bool read_at(int fd, void *to, size_t n, size_t offset)
 {
 	while (n) {
@@ -252,7 +254,8 @@ gpul_status gpul_file_check(const gpul_file *f, const char *path, gpul_error *er
 {
 	struct stat s;
 
-	/* Between the new end and the end of its page, zeros are read and no signal is raised, so the size is compared, too. */
+	/* After a truncation, the rest of the last page reads as zeros without a SIGBUS, so
+	 * compare the size, too. */
 	if (f->mapped && (gpul_file_guard_tripped(f->guard) || fstat(f->fd, &s) || (size_t)s.st_size < f->n_bytes))
 		return was_cut(path, f->n_bytes, err);
 	return GPUL_OK;

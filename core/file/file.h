@@ -62,8 +62,8 @@ const char *gpul_file_name(const char *path);
 void gpul_file_fetch(const gpul_file *f, const void *at, size_t n_bytes);
 void gpul_file_release(const gpul_file *f, const void *at, size_t n_bytes);
 
-/* Copy the n_bytes at `at` in f without loading the pages around them, for a few scattered bytes.  False: the copy
- * failed, and the caller must read the bytes at `at` itself.  Any thread. */
+/* Copy the n_bytes at `at` in f without loading the pages around them, for a few scattered bytes.  Returns false if the copy
+ * failed: the caller must then read the bytes at `at` itself.  Any thread. */
 bool gpul_file_read(const gpul_file *f, const void *at, size_t n_bytes, void *out);
 
 #ifdef __cplusplus

@@ -2,12 +2,12 @@
  *
  *     file when it was mapped   ├───────────────────────────┤
  *     another process cuts it   ├──────────┤
- *     a read behind its end                     × SIGBUS
+ *     a read past its end                       × SIGBUS
  *     the handler maps zeros    ├──────────┼────┼───────────┤   and the read is repeated
  *
- * Without it, the kernel ends the process.  A jump out of the handler would leave locks of the interrupted library held and its
- * memory allocated; zeros are data that every reader checks anyway.  The guard records the event, so that the reader reports the
- * truncation and not the zeros.
+ * Without this handler, the kernel ends the process.  A jump out of the handler would leave locks of the interrupted library
+ * held and its memory allocated; zeros are data that every reader checks anyway.  The guard records the event, so that the
+ * reader reports the truncation and not the zeros.
  *
  * The handler belongs to the process, not to this library.  It is therefore installed only while a file is mapped, passes
  * on every SIGBUS that is not in such a file, and stays if another handler was installed over it, which may call it.
@@ -40,7 +40,7 @@ static struct sigaction previous;
 static bool covered; /* another handler was installed over this one */
 static size_t page_bytes;
 
-/* Map zeros from the page of this address to the end of the mapped file.  False: the address is not in one. */
+/* Map zeros from the page of this address to the end of the mapped file.  Returns false if the address is not in one. */
 static bool replace_pages(uintptr_t address)
 {
 	uintptr_t page = address & ~(uintptr_t)(page_bytes - 1);

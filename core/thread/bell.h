@@ -26,11 +26,13 @@ typedef struct gpul_bell_ear {
 	uint64_t since_ns; /* time of gpul_clock_ns() */
 } gpul_bell_ear;
 
-enum { GPUL_BELL_QUIET_MS = 1000 }; /* time without a ring after which the bell is quiet */
+/* time without a ring after which the bell is quiet */
+enum { GPUL_BELL_QUIET_MS = 1000 };
 
 /* Wake the sleeping threads, because there is work, or will be soon.  Any thread. */
 void gpul_bell_ring(gpul_bell *b);
-/* True if no thread has rung for GPUL_BELL_QUIET_MS.  Each thread passes its own ear. */
+/* True if no thread has rung for GPUL_BELL_QUIET_MS.  @ear: the calling thread's own, which no
+ * other thread uses. */
 bool gpul_bell_is_quiet(const gpul_bell *b, gpul_bell_ear *ear);
 /* Sleep until a thread rings, at most most_ms; return at once if a thread has rung since gpul_bell_is_quiet(). */
 void gpul_bell_sleep(gpul_bell *b, const gpul_bell_ear *ear, unsigned most_ms);
