@@ -6,7 +6,8 @@
 
 #define ANY_KIND GPUL_MEM_AUTO
 
-/* Advice that depends on the kind of memory and the error; that of gpul_cu_advice() depends only on the error. */
+/* Advice that depends on the kind of memory and on the error; the advice of gpul_cu_advice()
+ * depends only on the error. */
 static const struct {
 	gpul_mem_kind kind;
 	CUresult code;

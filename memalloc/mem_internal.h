@@ -21,7 +21,7 @@
 
 /* The arguments of gpul_mem_import(): an offer, and either a descriptor or a handle. */
 struct mem_source {
-	const gpul_mem_offer *offer;   /* not trusted */
+	const gpul_mem_offer *offer;   /* untrusted, because another process sent it */
 	int fd;                        /* -1: handle is given */
 	const gpul_mem_handle *handle; /* NULL: fd is given */
 };

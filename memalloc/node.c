@@ -24,7 +24,7 @@ bool gpul_mem_read_text(const char *path, char *text, size_t room)
 	return n > 0;
 }
 
-/* Read the nodes that have memory, in the kernel's notation: "0-1,4".  False: unknown (no NUMA, no /sys). */
+/* Read the nodes that have memory, in the kernel's notation: "0-1,4".  Returns false if unknown (no NUMA, no /sys). */
 static bool read_nodes(char text[NODES_TEXT])
 {
 	bool known = gpul_mem_read_text("/sys/devices/system/node/has_memory", text, NODES_TEXT);

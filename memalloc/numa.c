@@ -11,7 +11,8 @@
 #define MADV_POPULATE_READ 22 /* since Linux 5.14; if an older kernel refuses it, the page is counted in not_there */
 #endif
 
-enum { BATCH = 1024 }; /* pages per call of move_pages(), which take 12 KiB of stack */
+/* pages per call of move_pages(), which take 12 KiB of stack */
+enum { BATCH = 1024 };
 
 struct batch {
 	void *at[BATCH];

@@ -44,7 +44,9 @@ struct gpul_regcache {
 	pthread_cond_t changed; /* signalled when an entry of `work` has ended */
 	uintptr_t *starts;      /* starts[i] is the start of regions[i]: a compact copy, for the search */
 	struct region **regions;
-	size_t n, room, n_coming; /* n: regions; room: of the arrays; n_coming: being registered, with room reserved */
+	/* n: number of regions; room: capacity of the arrays; n_coming: registrations in
+	 * progress, for which room is reserved */
+	size_t n, room, n_coming;
 	size_t idle_bytes;
 	struct region_list idle, doomed;
 	TAILQ_HEAD(, work) work;
@@ -246,7 +248,7 @@ static gpul_status refuse_overlap(const struct span *want, const struct region *
 			 (unsigned long)want->start, (unsigned long)want->end, (unsigned long)r->span.start, (unsigned long)r->span.end);
 }
 
-/* Extend `hull` until it covers every unused region that it overlaps. */
+/* Extend `hull`, the span to register, until it covers every unused region that it overlaps. */
 static gpul_status widen_hull(const gpul_regcache *c, const struct span *want, struct span *hull, gpul_error *err)
 {
 	const struct region *r;
