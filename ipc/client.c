@@ -330,8 +330,8 @@ static gpul_status attach_error(const gpul_ipc_event *event, int timeout_ms, gpu
 	}
 }
 
-/* The owner answers after about 20 us, and a thread that sleeps needs 20 us more to wake: so poll for a short
- * time first, and yield the CPU to other processes. */
+/* A sleeping thread needs 20 us to wake, and the owner usually answers after about 20 us.  So
+ * poll for a short time before sleeping, and yield the CPU to other processes. */
 static gpul_status poll_briefly(gpul_ipc_client *c, gpul_ipc_event *out, gpul_error *err)
 {
 	const uint64_t begun_ns = gpul_clock_ns();

@@ -8,7 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { N_KEPT = 4 }; /* enough for NVIDIA's driver, the software driver and the drivers of tests */
+/* enough for NVIDIA's driver, the software driver and the drivers of tests */
+enum { N_KEPT = 4 };
 
 static struct gpul_ipc_here kept[N_KEPT];
 static unsigned n_kept;

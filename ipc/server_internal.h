@@ -21,10 +21,10 @@ struct peer {
 	enum peer_state state;
 	int socket;
 	struct gpul_ipc_identity who;
-	bool signs;           /* added by gpul_ipc_server_add(): HELLO comes with the sender's credentials */
+	bool signs;           /* the peer was added by gpul_ipc_server_add(), so its HELLO comes with the sender's credentials */
 	int slot;             /* -1: no slot yet */
 	uint64_t deadline_ns; /* deadline of this handshake step; 0: none */
-	uint64_t since_ns;    /* time of accept(), later that of attaching */
+	uint64_t since_ns;    /* time of accept(); once the peer is attached, the time of attaching */
 	struct wire_ready ready;
 };
 
@@ -33,8 +33,10 @@ struct gpul_ipc_server {
 	gpul_mem *mem;
 	struct gpul_ipc_name name;
 	int listener, epoll, timer;
-	uint64_t timer_ns;        /* when the timer expires; 0: not set */
-	uint64_t listen_again_ns; /* after a lack of descriptors: accept again at this time; 0: accepting */
+	uint64_t timer_ns; /* when the timer expires; 0: not set */
+	/* time at which to accept connections again after the process ran out of descriptors; 0:
+	 * connections are accepted now */
+	uint64_t listen_again_ns;
 	unsigned max_peers;
 	uint64_t step_ns, map_ns; /* time-outs for HELLO and READY */
 	CUevent event;            /* NULL: not offered */

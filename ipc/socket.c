@@ -15,7 +15,8 @@
 
 #include "core/clock.h"
 
-enum { MAX_FDS = 253 }; /* SCM_MAX_FD of Linux */
+/* SCM_MAX_FD of Linux */
+enum { MAX_FDS = 253 };
 
 #ifndef SO_PEERPIDFD
 #if defined __hppa__ || defined __sparc__

@@ -36,7 +36,8 @@ struct wire_head {
 _Static_assert(sizeof(struct wire_head) == 8, "as drawn");
 
 enum { WIRE_ATTACH = 1, WIRE_QUERY = 2 };
-enum { WIRE_CAN_FABRIC = 1 << 16, WIRE_CAN_EVENT = 1 << 17 }; /* the other bits of `can` are 1 << gpul_mem_kind */
+/* the other bits of `can` are 1 << gpul_mem_kind */
+enum { WIRE_CAN_FABRIC = 1 << 16, WIRE_CAN_EVENT = 1 << 17 };
 
 /* 0      8        12          16      20       24        40       48          52   56      312
  * ┌──────┬────────┬───────────┬───────┬────────┬─────────┬────────┬───────────┬────┬───────┐
