@@ -25,7 +25,7 @@
 
 /* A port: the state of a thread's access to a lane, kept in registers.  Callers only need next. */
 struct gpul_fifo_port {
-	gpul_trigger *slots; /* of the lane */
+	gpul_trigger *slots; /* address of the lane's slots */
 	const gpul_fifo_line *line;
 	gpul_fifo_lane *lane;
 	unsigned long long *raised;
@@ -41,7 +41,9 @@ enum {
 	GPUL_FIFO_DELAY_CLOCKS = 600,       /* initial delay: a poll that arrives before the CPU has handled the
 					      * trigger must be repeated, which costs a whole round trip */
 	GPUL_FIFO_DELAY_DOWN_CLOCKS = 4,    /* an owner's delay is reduced by this after a poll that was not too early */
-	GPUL_FIFO_DELAY_UP_CLOCKS = 64,     /* and increased by this after one that was, so that one poll in 16 is too early */
+	/* an owner's delay is increased by this after a poll that was too early; so about one
+	 * poll in 16 is too early */
+	GPUL_FIFO_DELAY_UP_CLOCKS = 64,
 	GPUL_FIFO_MAX_DELAY_CLOCKS = 2000,
 	GPUL_FIFO_AHEAD_SLOTS = 32, /* in a shared lane of at least this size, a push into the first slot of each
 					      * quarter polls in advance */
@@ -64,7 +66,8 @@ static __device__ __forceinline__ unsigned long long gpul_fifo_clock(void)
 	return ticks;
 }
 
-/* Wait from a push until the first poll for its handling. */
+/* Wait for the port's delay: the time between a push and the first poll that may find it
+ * handled. */
 static __device__ __forceinline__ void gpul_fifo_delay_poll(const gpul_fifo_port *port)
 {
 	const unsigned long long start = gpul_fifo_clock();
@@ -279,7 +282,8 @@ static __device__ inline void gpul_fifo_share(const gpul_fifo_device *fifo, unsi
 	gpul_fifo_port_open(fifo, lane, false, port);
 }
 
-/* Become the owner of a lane; the head that the previous owner wrote is then visible.  False: another thread owns the lane. */
+/* Become the owner of a lane; the head that the previous owner wrote is then visible.  Returns false if another thread owns the
+ * lane. */
 static __device__ __forceinline__ bool gpul_fifo_take_lane(gpul_fifo_lane *lane)
 {
 	unsigned long long was;

@@ -96,7 +96,7 @@ void gpul_fifo_close(gpul_fifo *f)
 {
 	if (!f)
 		return;
-	gpul_lifeline_let_go(f->life); /* before the memory is freed, which contains the lifeline's word */
+	gpul_lifeline_let_go(f->life); /* released before the memory is freed, because that memory contains the lifeline's word */
 	gpul_fifo_gpu_destroy(f->gpu);
 	gpul_mem_destroy(f->mem);
 	free(f->taken);

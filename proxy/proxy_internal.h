@@ -20,10 +20,10 @@ struct gpul_proxy {
 	/* Set before the thread starts. */
 	gpul_proxy_desc desc;
 	gpul_fifo **fifos;
-	gpul_fifo_item *items; /* desc.batch of them */
-	struct pollfd *waits;  /* 1 + desc.n_watch_fds; the first is wake_fd */
+	gpul_fifo_item *items; /* array of desc.batch elements */
+	struct pollfd *waits;  /* array of 1 + desc.n_watch_fds elements; the first one is for wake_fd */
 	int wake_fd;           /* eventfd that wakes a sleeping thread to stop or drain */
-	int cpu;               /* -1: not pinned */
+	int cpu;               /* CPU to which the thread is pinned; -1: not pinned */
 	bool alone;            /* only one CPU is allowed: the thread yields, because the threads that push need the same CPU */
 	uint64_t started_ns;
 	pthread_t thread;
@@ -56,13 +56,14 @@ void *gpul_proxy_loop(void *arg);
  * Errors  GPUL_EINVAL no such node, none of its CPUs is allowed for the caller, or no such CPU number
  * Source  Linux Documentation/ABI/stable/sysfs-devices-node: cpulist */
 gpul_status gpul_cpu_reserve(gpul_proxy_pin pin, int number, int *cpu, gpul_error *err);
-void gpul_cpu_unreserve(int cpu); /* -1 is fine */
+void gpul_cpu_unreserve(int cpu); /* accepts -1 */
 
 /* Parse a CPU list such as "0-3,8\n".  Returns false on a syntax error.  Numbers that do not fit into a set are skipped. */
 bool gpul_cpu_parse_list(const char *text, cpu_set_t *out);
 
-/* Choose the CPU in may, other than caller, on which the fewest proxies run.  Among equals it prefers a CPU that is not in
- * beside (those of the caller's core), then the highest number, because interrupts tend to go to low ones.  -1: none. */
+/* Choose a CPU in `may`, but not `caller`: the one on which the fewest proxies run.  Among
+ * equals, prefer a CPU that is not in `beside` (the CPUs of the caller's core), then the highest
+ * number, because interrupts tend to go to low ones.  -1: there is none. */
 int gpul_cpu_choose(const cpu_set_t *may, const cpu_set_t *beside, const unsigned *n_proxies, int caller);
 
 #endif

@@ -27,14 +27,14 @@ enum {
 	RETRY_NS = 100000000, /* interval at which a sleep is tried, if sleeps end too late for max_sleep_ns */
 };
 
-/* State that only the thread uses. */
+/* State that only the proxy's thread uses. */
 struct loop {
 	gpul_proxy *p;
 	unsigned turns;       /* number of turns until the next check */
 	bool slow;            /* the most recent turns took longer than SLOW_TURN_NS */
 	uint64_t empty_polls; /* number of consecutive empty turns */
 	uint64_t now;         /* time of the last check or sleep */
-	uint64_t idle_since;  /* 0: not idle */
+	uint64_t idle_since;  /* time since when all FIFOs have been empty; 0: not idle */
 	uint64_t watched_ns, retry_ns;
 	uint32_t code; /* the code with which all FIFOs are aborted; 0: none */
 };
