@@ -24,7 +24,7 @@ enum { OPS_PER_TURN = GPUL_RDMA_MAX_QPS * GPUL_RDMA_MAX_PIECES, EVENTS_PER_POLL 
 struct gpul_rdma {
 	gpul_rdma_desc desc; /* with the defaults filled in; its strings are not used after open */
 	bool has_secret;
-	unsigned char key[GPUL_SHA256_BYTES]; /* of desc.secret */
+	unsigned char key[GPUL_SHA256_BYTES]; /* key derived from desc.secret */
 	const gpul_rdma_backend *backend;
 	void *device;
 	gpul_rdma_device_info info;
@@ -44,8 +44,8 @@ struct registration {
 struct gpul_rdma_region {
 	gpul_rdma *r;
 	gpul_rdma_area area;
-	const gpul_region *cached;          /* NULL: not from the cache */
-	void *tokens[GPUL_RDMA_MAX_PIECES]; /* NULL: none */
+	const gpul_region *cached;          /* the region of the cache; NULL: the registration is not from the cache */
+	void *tokens[GPUL_RDMA_MAX_PIECES]; /* the backend's tokens, one for each piece; NULL: none */
 };
 
 struct gpul_rdma_conn {
@@ -58,11 +58,11 @@ struct gpul_rdma_conn {
 	gpul_rdma_control *control;
 	gpul_rdma_piece slots_piece, control_piece, stages_piece, in_stages_piece; /* the peer may write to the first and the
 										     * last one */
-	void *tokens[4];            /* the backend's tokens of these, in this order; NULL: not registered */
-	gpul_rdma_copies *copies;   /* NULL: no staging */
+	void *tokens[4];            /* the backend's tokens of these pieces, in this order; NULL: not registered */
+	gpul_rdma_copies *copies;   /* copies between GPU memory and staging buffers; NULL: no staging */
 	gpul_rdma_channel *channel; /* the socket; owned; watched after the set-up */
-	gpul_rdma_watched *watched; /* NULL: not yet */
-	gpul_rdma_conn *next;       /* in r->conns */
+	gpul_rdma_watched *watched; /* entry in the list of the watching thread; NULL: not watched yet */
+	gpul_rdma_conn *next;       /* next connection in the list r->conns */
 
 	/* Operations that the link has generated and the backend has not accepted yet. */
 	gpul_rdma_op ops[OPS_PER_TURN];

@@ -7,7 +7,8 @@
 #include "core/clock.h"
 #include "driver/context.h"
 
-enum { RING = GPUL_RDMA_MAX_STAGES }; /* limit of the copies in flight per direction; a power of two */
+/* limit of the copies in flight per direction; a power of two */
+enum { RING = GPUL_RDMA_MAX_STAGES };
 static_assert((RING & (RING - 1)) == 0, "positions in the rings are counters, modulo RING");
 
 struct batch { /* the copies of one post, completed by one event */
@@ -21,7 +22,7 @@ struct batch { /* the copies of one post, completed by one event */
  *
  *       told         ended             posted
  *     ───┴─────────────┴──────────────────┴───> ids
- *         poll reports  behind events of
+ *         poll reports  completed by events of
  *         these         batches [oldest, newest)  */
 struct lane {
 	CUstream stream;
@@ -41,7 +42,7 @@ struct gpul_rdma_copies {
 	size_t stage_bytes;
 	unsigned n_stages;
 	struct lane lanes[N_LANES];
-	gpul_rdma_failure failed; /* status GPUL_OK: none */
+	gpul_rdma_failure failed; /* the first failure; .status GPUL_OK: none */
 };
 
 static CUevent *event_of(struct gpul_rdma_copies *c, unsigned i)

@@ -22,7 +22,7 @@ extern "C" {
 
 typedef struct gpul_rdma_copies gpul_rdma_copies; /* opaque: the struct is in copies.c */
 
-enum { GPUL_RDMA_MAX_STAGES = 64 }; /* per direction */
+enum { GPUL_RDMA_MAX_STAGES = 64 }; /* staging buffers per direction */
 
 /** Allocate the staging buffers, streams and events for one GPU.
  *

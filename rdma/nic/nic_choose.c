@@ -108,7 +108,7 @@ static int compare_ranks(const struct rank *a, const struct rank *b)
 }
 
 struct wanted {
-	const char *const *only; /* NULL: all */
+	const char *const *only; /* names of the NICs to consider; NULL: all */
 	size_t n_only;
 };
 

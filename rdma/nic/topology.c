@@ -7,7 +7,8 @@
 
 #include "rdma/nic/topology_internal.h"
 
-enum { MAX_LOWER = 4 }; /* limit of the levels of network devices, such as a bond of VLANs */
+/* limit of the levels of network devices, such as a bond of VLANs */
+enum { MAX_LOWER = 4 };
 
 bool gpul_pci_parse(const char *text, char out[GPUL_PCI_TEXT_BYTES])
 {

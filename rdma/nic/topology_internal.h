@@ -29,8 +29,8 @@ bool gpul_topology_find_pci(const gpul_nic_topology *t, const char *address, str
 bool gpul_sysfs_line(const char *root, char *line, size_t line_bytes, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 /* Read the first number in a file, decimal or 0x...; returns `otherwise` if there is none, or if it does not fit into an int. */
 int gpul_sysfs_int(const char *root, int otherwise, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-/* Resolve all symbolic links of a path; the result is relative to the root, "devices/pci0000:00/...".  False: the path does not
- * exist, contains a cycle of links, or leads out of the root. */
+/* Resolve all symbolic links of a path; the result is relative to the root, "devices/pci0000:00/...".  Returns false if the path does
+ * not exist, contains a cycle of links, or leads out of the root. */
 bool gpul_sysfs_resolve(const char *root, char resolved[PATH_MAX], const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 /* Call visit(user, name) for each entry of a folder except names that begin with '.', sorted; visit returns false to stop. */

@@ -34,13 +34,13 @@ struct ofi_device {
 	gpul_rdma_device_info about;
 };
 
-enum { OFI_FLUSHES = 64 }; /* a power of two */
+enum { OFI_FLUSHES = 64 }; /* size of the ring of flushes; a power of two */
 
 /* A test that finds out whether the peer's endpoint can be reached: see reach.c. */
 struct ofi_probe {
 	uint64_t since_ns; /* time of the first write that was not accepted; 0: none */
 	uint64_t begun_ns;
-	int fd; /* -1: no test is running */
+	int fd; /* socket of the test; -1: no test is running */
 	bool ended;
 };
 
@@ -52,7 +52,7 @@ struct ofi_path {
 	struct fid_ep *eps[GPUL_RDMA_MAX_QPS];
 	fi_addr_t peers[GPUL_RDMA_MAX_QPS];
 	struct fid_av *av;
-	struct fid_cq *cq;      /* of all endpoints */
+	struct fid_cq *cq;      /* one completion queue for all endpoints */
 	size_t address_bytes;   /* size of an endpoint's address; 0: not described yet */
 	uint32_t reached;       /* bit i: endpoint i has accepted a write */
 	uint32_t half;          /* bit i: endpoint i has accepted the data of a split write,

@@ -1,9 +1,9 @@
 /* reach.c — finds out why an endpoint accepts no writes.
  *
  * libfabric connects when the first write is posted, and returns "try again" until it is connected.  That takes some
- * milliseconds, but it takes forever if a firewall blocks the peer's port, which libfabric does not report.  It also lasts until
- * the peer's process calls test or progress, which is not an error.  After WAIT_NS, a test TCP connection to the same port,
- * which is closed at once, distinguishes these cases. */
+ * milliseconds, but it takes forever if a firewall blocks the peer's port, which libfabric does not report.  libfabric also
+ * returns "try again" until the peer's process calls test or progress, which is not an error.  After WAIT_NS, a test TCP
+ * connection to the same port, which is closed at once, distinguishes these cases. */
 #include "rdma/ofi/ofi_lib.h"
 
 #if GPUL_HAVE_LIBFABRIC

@@ -19,7 +19,7 @@ struct gpul_rdma_watched {
 	uint64_t id; /* id for epoll: a pointer could belong to an entry that has
 				    * been removed */
 	int fd;
-	gpul_rdma_channel *channel; /* NULL: another descriptor */
+	gpul_rdma_channel *channel; /* NULL: the entry watches another descriptor */
 	gpul_rdma_lease lease;      /* after add, only the thread uses it */
 	gpul_rdma_on_failure *on_failure;
 	gpul_rdma_on_readable *on_readable;

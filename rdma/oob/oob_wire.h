@@ -46,7 +46,7 @@ typedef enum gpul_rdma_frame_type {
 	GPUL_RDMA_PROOF,
 } gpul_rdma_frame_type;
 
-enum { GPUL_RDMA_HELLO_ORDERED = 1, GPUL_RDMA_HELLO_CONTROL_DATAGRAMS = 2 }; /* .flags */
+enum { GPUL_RDMA_HELLO_ORDERED = 1, GPUL_RDMA_HELLO_CONTROL_DATAGRAMS = 2 }; /* bits of gpul_rdma_hello.flags */
 
 /* The payload of HELLO and WELCOME; on the wire it ends after description_bytes of the description.
  *
@@ -94,9 +94,9 @@ static_assert(sizeof(gpul_rdma_credentials) == 80, "as drawn in proof.h");
 typedef struct gpul_rdma_frame {
 	gpul_rdma_frame_type type;
 	union {
-		gpul_rdma_hello hello;             /* HELLO, WELCOME */
-		gpul_rdma_failure failure;         /* REFUSED, FAILED */
-		gpul_rdma_credentials credentials; /* IDENTIFY, CHALLENGE, PROOF */
+		gpul_rdma_hello hello;             /* payload of HELLO and WELCOME */
+		gpul_rdma_failure failure;         /* payload of REFUSED and FAILED */
+		gpul_rdma_credentials credentials; /* payload of IDENTIFY, CHALLENGE and PROOF */
 	};
 } gpul_rdma_frame;
 

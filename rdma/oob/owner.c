@@ -15,7 +15,8 @@ struct tcp_end {
 	unsigned port;
 };
 
-/* Write an address in the form of these files.  For IPv4 in an IPv6 socket, the other end is an IPv4 socket.  False: it is not TCP. */
+/* Write an address in the form of these files.  For IPv4 in an IPv6 socket, the other end is an IPv4 socket.  Returns false if it is
+ * not TCP. */
 static bool print_end(const struct sockaddr_storage *a, struct tcp_end *out)
 {
 	const struct sockaddr_in6 *v6 = (const void *)a;
@@ -36,8 +37,8 @@ static bool print_end(const struct sockaddr_storage *a, struct tcp_end *out)
 	return true;
 }
 
-/* Find the user who owns the socket from `theirs` to `ours` in a file such as /proc/net/tcp.  False: the file does not list the socket, or
- * lists it with inode 0: its process has closed it, and the kernel shows root as its user. */
+/* Find the user who owns the socket from `theirs` to `ours` in a file such as /proc/net/tcp.  Returns false if the file does not list
+ * the socket, or lists it with inode 0: its process has closed it, and the kernel shows root as its user. */
 static bool find_in_table(const char *path, const struct tcp_end *theirs, const struct tcp_end *ours, unsigned *uid)
 {
 	FILE *f = fopen(path, "re");

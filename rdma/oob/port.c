@@ -53,7 +53,7 @@ static bool has_listener(const char *path)
 	bool has;
 
 	if (fd < 0)
-		return true; /* unknown */
+		return true; /* assume so, because it is unknown */
 	snprintf(un.sun_path, sizeof un.sun_path, "%s", path);
 	has = connect(fd, (struct sockaddr *)&un, sizeof un) == 0 || (errno != ECONNREFUSED && errno != ENOENT);
 	close(fd);
@@ -81,7 +81,7 @@ static void unlock_unix_path(gpul_rdma_port *p)
 	if (p->lock_fd < 0)
 		return;
 	lock_path(p->path, lock);
-	(void)unlink(lock); /* while it is locked */
+	(void)unlink(lock); /* removed before the lock is released */
 	close(p->lock_fd);
 }
 

@@ -12,7 +12,7 @@ typedef struct gpul_rdma_port {
 	int fd;                             /* non-blocking */
 	int lock_fd;                        /* holds flock() on PATH.lock while this process owns the Unix
 				* socket; -1: TCP */
-	char path[108];                     /* "": TCP */
+	char path[108];                     /* path of the Unix socket; "": TCP */
 	unsigned number;                    /* TCP port */
 	char name[GPUL_RDMA_ADDRESS_BYTES]; /* "0.0.0.0:18515", "unix:/run/x.sock" */
 } gpul_rdma_port;

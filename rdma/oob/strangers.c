@@ -15,12 +15,8 @@
 #include "rdma/oob/port.h"
 
 enum { FREE, SILENT, CHALLENGED, PROVED, GREETED, WELCOMED, READY };
-enum {
-	LISTENER = GPUL_RDMA_MAX_STRANGERS,
-	WAKE,
-	N_SOURCES
-}; /* epoll ids; smaller ids are indices of
-							        * clients */
+/* epoll ids; smaller ids are indices of clients */
+enum { LISTENER = GPUL_RDMA_MAX_STRANGERS, WAKE, N_SOURCES };
 enum { HELLO_MS = 10000, READY_MS = 10000 };
 static const uint64_t PAUSE_NS = 100000000;
 

@@ -28,7 +28,7 @@ typedef struct gpul_rdma_stranger {
 	void *user;                  /* for the caller; NULL initially */
 	int state;                   /* private, as is the rest */
 	uint64_t since_ns, deadline_ns;
-	unsigned char proof[GPUL_SHA256_BYTES]; /* the proof that it must send */
+	unsigned char proof[GPUL_SHA256_BYTES]; /* the proof that the client must send */
 } gpul_rdma_stranger;
 
 typedef enum gpul_rdma_stranger_event_kind {
@@ -41,9 +41,9 @@ typedef enum gpul_rdma_stranger_event_kind {
 
 typedef struct gpul_rdma_stranger_event {
 	gpul_rdma_stranger_event_kind kind;
-	gpul_rdma_stranger *who; /* HELLO, READY; GONE: NULL */
-	void *user;              /* who->user */
-	gpul_rdma_failure why;   /* GONE */
+	gpul_rdma_stranger *who; /* the client, for HELLO and READY; NULL for GONE */
+	void *user;              /* the .user of the client, also for GONE */
+	gpul_rdma_failure why;   /* for GONE: why the client has ended */
 } gpul_rdma_stranger_event;
 
 typedef struct gpul_rdma_strangers_desc {

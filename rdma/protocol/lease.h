@@ -19,7 +19,8 @@
 extern "C" {
 #endif
 
-enum { GPUL_RDMA_BEATS = 8 }; /* number of beats within the limit: 7 may be late or lost */
+/* number of beats within the limit: 7 may be late or lost */
+enum { GPUL_RDMA_BEATS = 8 };
 
 typedef struct gpul_rdma_lease {
 	uint64_t limit_ns;    /* a peer that is silent for longer is considered dead */
@@ -36,8 +37,9 @@ void gpul_rdma_lease_received(gpul_rdma_lease *l, uint64_t now_ns);
 
 /* True if a beat must be sent now, which then counts as sent. */
 bool gpul_rdma_lease_beat_due(gpul_rdma_lease *l, uint64_t now_ns);
-/* The same, but already after half of the interval: for a thread that is awake, so that beats to
- * several peers and beats of both ends are sent at the same time. */
+/* Like gpul_rdma_lease_beat_due(), but a beat is due after half of the interval already.  For a
+ * thread that is awake, so that beats to several peers and beats of both ends are sent at the
+ * same time. */
 bool gpul_rdma_lease_beat_early(gpul_rdma_lease *l, uint64_t now_ns);
 
 /* Call at least as often as beats are due.  If the last call was long ago, this process was stopped (Ctrl-Z, a debugger): that

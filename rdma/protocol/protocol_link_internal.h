@@ -42,18 +42,19 @@ struct request {
 	uint8_t kind; /* enum request_kind */
 	bool ended;
 	bool emitted;        /* SEND, PUT, FLUSH: all its operations have been taken */
-	uint8_t n_parts;     /* RECV */
+	uint8_t n_parts;     /* RECV: number of parts */
 	uint8_t parts_left;  /* RECV: number of parts that have not ended */
-	uint16_t index;      /* in the table */
+	uint16_t index;      /* index in the table of requests */
 	uint32_t generation; /* upper bits of the handle: 1 to LAST_GENERATION */
 	uint32_t ops_left;   /* SEND, PUT: number of operations and copies in flight */
 	uint32_t tag;
 	uint64_t deadline_ns, begun_ns;
 	gpul_rdma_span span;
 	union {
+		/* number of bytes for which a slot has been taken */
 		struct {
 			uint64_t taken;
-		} send; /* number of bytes for which a slot has been taken */
+		} send;
 		struct {
 			uint64_t bytes[GPUL_RDMA_MAX_PARTS];
 		} recv;
@@ -69,11 +70,11 @@ struct request {
 struct part {
 	gpul_rdma_span span;
 	uint16_t request;
-	uint8_t index, of; /* index of the part in a multi-receive, and their number */
+	uint8_t index, of; /* index of the part in its multi-receive, and the number of parts in it */
 	bool over;         /* an immediate of the last segment has arrived: no more grants are needed */
 	bool ended;
 	uint32_t tag;
-	uint32_t granted, arrived; /* segments */
+	uint32_t granted, arrived; /* numbers of segments that were granted and that have arrived */
 	uint32_t seen;             /* index after the last segment for which an immediate has arrived */
 	uint32_t needed;           /* number of segments of the message; UINT32_MAX: not known yet */
 	uint32_t copies_left;
@@ -91,15 +92,15 @@ struct grant {
 	uint16_t stripes_left; /* bit i: the immediate of queue pair i has not arrived; 0 in state OPEN: none has arrived */
 	uint16_t part;         /* index in the ring of parts */
 	uint32_t segment;      /* index of the segment in its message, from 0 */
-	uint32_t room, bytes;  /* granted; arrived */
-	uint64_t offset;       /* in the buffer */
+	uint32_t room, bytes;  /* bytes granted, and bytes that have arrived */
+	uint64_t offset;       /* offset of the segment in the buffer */
 };
 
 /* An operation in flight. */
 struct flight {
 	uint16_t request; /* NO_REQUEST: a grant */
 	uint8_t stage;    /* staging buffer that it reads; NO_STAGE: none */
-	bool done;        /* operations can complete out of order: completed; an earlier one may be in flight */
+	bool done;        /* the operation has completed, but an earlier one may be in flight, if operations can complete out of order */
 };
 
 struct queue {
@@ -110,8 +111,8 @@ struct queue {
 	uint32_t delivery_until; /* position after the last DELIVERED operation */
 	bool put_busy;           /* fabrics without order: a put is in flight */
 	uint32_t recvs_used;
-	int last_op;            /* index in the current take; -1: none */
-	struct flight *flights; /* depth entries */
+	int last_op;            /* index of the queue pair's last operation in the current take (see struct take); -1: none */
+	struct flight *flights; /* ring of desc.depth entries */
 };
 
 /* A staging buffer of a send: the part of the message that it contains, and the slot that it will fill. */
@@ -163,7 +164,7 @@ struct gpul_rdma_link {
 	uint32_t grants_known;                             /* position after the last slot that has ever been written:
 					  * the peer has no later one */
 	uint32_t open_grants;                              /* number of grants that have not arrived */
-	uint32_t highest_arrived;                          /* sequence number */
+	uint32_t highest_arrived;                          /* highest sequence number that has arrived */
 	uint64_t received_ns, repeat_ns;                   /* time of the last arrival or repetition; time until the next repetition */
 	struct stages in;
 	uint32_t in_grant[MAX_STAGES]; /* for each staging buffer, the grant that uses it */
@@ -184,7 +185,8 @@ struct gpul_rdma_link {
 enum id_class { ID_QUEUE, ID_FLUSH, ID_COPY_OUT, ID_COPY_IN };
 #define MAKE_ID(class, high, low) ((uint64_t)(class) << 48 | (uint64_t)(high) << 32 | (uint32_t)(low))
 
-/* The array that receives the operations of a take. */
+/* The array into which one call of gpul_rdma_link_take() writes operations; such a call is named
+ * "a take". */
 struct take {
 	gpul_rdma_op *ops;
 	unsigned n, max;

@@ -114,8 +114,9 @@ void gpul_rdma_take_grants(gpul_rdma_link *l, struct take *t)
 	take_copies_in(l, t);
 	grant_parts(l);
 	if ((int32_t)(l->grants_tail - l->grants_written) > 0)
-		l->grants_written = l->grants_tail; /* during a repetition: elements of used slots already
-						      * contain new ones */
+		/* a repetition of grants starts at the tail, because the elements of used slots
+		 * already contain new grants */
+		l->grants_written = l->grants_tail;
 	for (;;) {
 		const uint32_t at = l->grants_written, index = at & SLOT_MASK;
 		uint32_t n = l->grants_head - at;

@@ -24,7 +24,7 @@ static void fail_slot(gpul_rdma_link *l, uint32_t sequence, const gpul_rdma_slot
 }
 
 /* Copy a slot if it has arrived, and check what does not depend on other slots.  The sequence number is the last word of a slot, and
- * is written last.  False: the slot has not arrived, or the link has failed. */
+ * is written last.  Returns false if the slot has not arrived, or the link has failed. */
 static bool read_slot(gpul_rdma_link *l, uint32_t sequence, gpul_rdma_slot *out)
 {
 	const gpul_rdma_slot *s = &l->desc.control->slots[(sequence - 1) & SLOT_MASK];
@@ -55,7 +55,8 @@ static bool fail_tag(gpul_rdma_link *l, uint32_t tag, unsigned n, uint32_t first
 	return false;
 }
 
-enum search { NOT_ARRIVED, WRONG_TAG, FOUND }; /* NOT_ARRIVED also after a failure */
+/* NOT_ARRIVED is also the result after a failure of the link */
+enum search { NOT_ARRIVED, WRONG_TAG, FOUND };
 
 /* Find the slot with this tag among those of the multi-receive at next_slot; *first_tag: of its first slot. */
 static enum search find_in_group(gpul_rdma_link *l, uint32_t tag, unsigned n, gpul_rdma_slot *s, uint32_t *first_tag)

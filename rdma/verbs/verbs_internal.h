@@ -33,7 +33,7 @@ enum {
 
 typedef struct gpul_verbs_device {
 	const struct gpul_verbs *v;
-	const gpul_driver *drv; /* for flushes by CUDA; may be NULL */
+	const gpul_driver *drv; /* driver for flushes by CUDA; may be NULL */
 	struct ibv_context *ctx;
 	struct ibv_pd *pd;
 	struct ibv_device_attr_ex attr;
@@ -43,7 +43,7 @@ typedef struct gpul_verbs_device {
 	uint8_t timeout, retry, traffic_class;
 	bool ethernet, uc, control_datagrams;
 	enum ibv_mtu mtu;       /* the smaller of the port's MTU and the user's */
-	gpul_rdma_flush flush;  /* not AUTO */
+	gpul_rdma_flush flush;  /* the chosen method, never AUTO */
 	struct ibv_mr *null_mr; /* flush by ATOMIC: receives the result */
 	uint64_t scratch;       /* flush by READ: receives the data */
 	struct ibv_mr *scratch_mr;
@@ -56,7 +56,7 @@ typedef struct gpul_verbs_queue {
 	struct ibv_qp *qp;
 	uint32_t psn;
 	uint32_t depth;         /* capacity of the send queue */
-	uint32_t posted, ended; /* operations */
+	uint32_t posted, ended; /* numbers of operations that were posted and that have ended */
 	uint32_t *marks;        /* ring of `depth` entries: the positions after the signalled
 				       * operations */
 	uint32_t marks_head, marks_tail;
@@ -137,7 +137,7 @@ typedef struct gpul_verbs_remote {
 	bool global; /* the path needs a global route header */
 } gpul_verbs_remote;
 
-/* From INIT to RTS. */
+/* Move a queue pair from state INIT to RTS (ready to send). */
 gpul_status gpul_verbs_queue_connect(gpul_verbs_path *p, gpul_verbs_queue *q, enum ibv_qp_type type, const gpul_verbs_remote *to,
 				     gpul_error *err);
 void gpul_verbs_address(const gpul_verbs_device *d, const gpul_verbs_remote *to, struct ibv_ah_attr *out);

@@ -80,7 +80,7 @@ gpul_status gpul_verbs_create_path(void *device, unsigned n_qps, unsigned depth,
 	gpul_status st = check_sizes(d, n_qps, depth, n_recvs, err);
 	unsigned n_completions;
 
-	(void)from; /* the GID belongs to the device */
+	(void)from; /* not used, because the GID belongs to the device */
 	if (st)
 		return st;
 	n_completions = count_completions(d, n_qps, depth, n_recvs);
