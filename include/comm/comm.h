@@ -62,8 +62,8 @@ typedef struct gpul_comm_options {
 					  * no limit; 0: $GPULOAD_COMM_NET_WINDOW, else 8 slots, or 4
 					  * with the software driver */
 	gpul_comm_algo algo;              /* AUTO: chosen from the table (plan.h) */
-	gpul_comm_proto proto;            /* likewise */
-	unsigned n_blocks;                /* most blocks of a kernel; 0: chosen for the device */
+	gpul_comm_proto proto;            /* AUTO: chosen from the table (plan.h) */
+	unsigned n_blocks;                /* maximum number of blocks of a kernel; 0: chosen for the device */
 	size_t slot_bytes;                /* bytes of data in one slot of a channel (layout.h); 0: chosen
 					  * for the device */
 	int timeout_ms;                   /* time-out of each wait in a kernel; 0: 60 s; < 0: no time-out */

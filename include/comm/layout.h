@@ -60,7 +60,7 @@ typedef struct gpul_comm_greeting {
 
 typedef struct gpul_comm_goodbye {
 	uint64_t call;
-	uint64_t step; /* within a call */
+	uint64_t step; /* number of the step within the call */
 	uint64_t unused[14];
 } gpul_comm_goodbye;
 
@@ -78,9 +78,9 @@ typedef struct gpul_comm_sizes {
 	uint64_t slots_bytes;              /* bytes of the slots of one inbox; those from rank r for block b are at (r * n_blocks + b) *
 				       * slots_bytes */
 	uint64_t inboxes_at, outboxes_at;  /* offsets in the arena; inboxes and outboxes are in the order of the slots */
-	uint64_t greetings_at;             /* [call % 2][rank] */
-	uint64_t goodbyes_at;              /* [block][rank] */
-	uint64_t scratch_at;               /* [half][rank] */
+	uint64_t greetings_at;             /* offset of the greetings, indexed by [call % 2][rank] */
+	uint64_t goodbyes_at;              /* offset of the goodbyes, indexed by [block][rank] */
+	uint64_t scratch_at;               /* offset of the scratch memory, indexed by [half][rank] */
 	uint64_t arena_bytes;
 } gpul_comm_sizes;
 
@@ -104,7 +104,7 @@ enum gpul_comm_report_what {
 
 /* Words in host memory between the CPU and the kernels of one rank. */
 typedef struct gpul_comm_control {
-	uint32_t abort; /* set by the CPU to make kernels leave */
+	uint32_t abort; /* set by the CPU to make kernels end */
 	uint32_t unused[31];
 	gpul_comm_report report;
 	uint64_t waits[GPUL_COMM_MAX_BLOCKS]; /* [block]: time << 8 | rank; written repeatedly while a block
@@ -116,20 +116,20 @@ typedef struct gpul_comm_control {
  * arenas in device memory, or those in host memory; each rank has one or both. */
 typedef struct gpul_comm_peer {
 	unsigned char *inboxes;        /* this rank's inbox for block 0: the other rank writes its steps here */
-	unsigned char *their_inboxes;  /* the other rank's: this rank writes its steps there */
+	unsigned char *their_inboxes;  /* the other rank's inboxes: this rank writes its steps there */
 	unsigned char *slots;          /* slots of this rank's inboxes: the other rank writes its data here */
-	unsigned char *their_slots;    /* those of the other rank: this rank writes its data there */
-	unsigned char *outboxes;       /* this rank's: the other rank writes its credits here */
-	unsigned char *their_outboxes; /* the other rank's: this rank writes its credits there */
+	unsigned char *their_slots;    /* the other rank's slots: this rank writes its data there */
+	unsigned char *outboxes;       /* this rank's outboxes: the other rank writes its credits here */
+	unsigned char *their_outboxes; /* the other rank's outboxes: this rank writes its credits there */
 	unsigned char *desk;           /* start of this rank's arena: the other rank writes its greetings here */
 	unsigned char *their_desk;     /* start of the other rank's arena: this rank writes its greetings there */
 } gpul_comm_peer;
 
 /* An event of the trace: a wait, a step or a copy of one block. */
 typedef struct gpul_comm_event {
-	uint64_t begin_ns, end_ns; /* %globaltimer */
+	uint64_t begin_ns, end_ns; /* times of the GPU's %globaltimer */
 	uint32_t kind;             /* gpul_comm_event_kind */
-	int32_t peer;              /* -1: none */
+	int32_t peer;              /* the other rank; -1: none */
 	uint64_t step;
 	uint32_t block, bytes;
 } gpul_comm_event;
@@ -154,12 +154,12 @@ typedef struct gpul_comm_view {
 	int32_t rank;
 	uint32_t direct; /* 1: all ranks can access each other's device memory */
 	gpul_comm_sizes sizes;
-	uint64_t timeout_ns; /* 0: none */
+	uint64_t timeout_ns; /* time-out of each wait; 0: none */
 	gpul_comm_control *control;
 	uint64_t *calls;           /* [n_blocks] number of calls that have used the desk; between kernels, all entries are equal.
 				       * They follow the view, so that a kernel need not load this pointer first */
 	uint64_t *sent, *received; /* [rank * n_blocks + block] number of steps so far */
-	gpul_comm_trace *trace;    /* NULL: off */
+	gpul_comm_trace *trace;    /* NULL: no trace is recorded */
 	uint32_t polls_per_check;  /* number of polls between two checks of the abort word and
 				       * the time (device/wait.cuh) */
 	uint32_t unused;
@@ -175,7 +175,7 @@ typedef struct gpul_comm_view {
 /* One call: an argument of a kernel, or an item of a persistent kernel's queue. */
 typedef struct gpul_comm_work {
 	uint64_t send, recv;               /* addresses in this process */
-	uint64_t send_offset, recv_offset; /* offsets in their windows */
+	uint64_t send_offset, recv_offset; /* offsets of the buffers in their windows */
 	uint32_t send_window, recv_window; /* 0: the buffer is in no window */
 	uint64_t count;                    /* number of elements (all-gather, all-to-all, reduce-scatter: of one rank's part) */
 	uint32_t call;                     /* gpul_comm_call */
@@ -219,7 +219,7 @@ typedef struct gpul_comm_transfer {
 	uint64_t at, bytes;
 	uint64_t offset; /* offset of `at` in its window; COPY: the address to copy
 				       * to */
-	uint32_t window; /* 0: none */
+	uint32_t window; /* window that contains `at`; 0: none */
 	int32_t peer;
 	uint8_t kind;  /* gpul_comm_transfer_kind */
 	uint8_t proto; /* gpul_comm_proto; like n_blocks, it depends only on bytes, so both sides have the same */

@@ -27,7 +27,7 @@ typedef struct gpul_comm_posting {
 	size_t count;
 	gpul_comm_dtype dtype;
 	gpul_comm_op op;
-	int root; /* if the call has one */
+	int root; /* root rank, if the call has one */
 } gpul_comm_posting;
 
 /** Start the kernel.

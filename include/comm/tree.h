@@ -30,8 +30,8 @@
 #endif
 
 typedef struct gpul_tree_node {
-	int32_t parent;   /* a place; -1: none; so are the children */
-	int32_t child[2]; /* child[1] exists only if child[0] does */
+	int32_t parent;   /* place of the parent; -1: none */
+	int32_t child[2]; /* places of the children; -1: none; child[1] exists only if child[0] does */
 	uint32_t depth;   /* number of edges to the root */
 } gpul_tree_node;
 
@@ -76,7 +76,7 @@ GPUL_TREE_INLINE uint32_t gpul_tree_place(uint32_t tree, uint32_t place, uint32_
 	return n % 2 == 0 ? n - 1 - place : (place + n - 1) % n;
 }
 
-/* The inverse function; -1 remains -1. */
+/* The inverse of gpul_tree_place(); -1 remains -1. */
 GPUL_TREE_INLINE int32_t gpul_tree_place_in_order(uint32_t tree, int32_t place, uint32_t n)
 {
 	if (tree == 0 || place < 0)

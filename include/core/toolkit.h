@@ -21,7 +21,8 @@
 extern "C" {
 #endif
 
-enum { GPUL_TOOLKIT_PATH_BYTES = 4096 }; /* PATH_MAX of Linux, which -std=c11 hides */
+/* PATH_MAX of Linux, which -std=c11 hides */
+enum { GPUL_TOOLKIT_PATH_BYTES = 4096 };
 
 /* An entry point: the name of the function, and the offset of its pointer in the table. */
 typedef struct gpul_toolkit_entry {

@@ -8,7 +8,8 @@
 #ifndef GPULOAD_IPC_CONTROL_PAGE_H
 #define GPULOAD_IPC_CONTROL_PAGE_H
 
-enum { GPUL_IPC_N_STEPS = 63, GPUL_IPC_CONTROL_MAGIC = 0x4c505547 }; /* "GUPL" */
+/* GPUL_IPC_CONTROL_MAGIC is the text "GUPL" in memory. */
+enum { GPUL_IPC_N_STEPS = 63, GPUL_IPC_CONTROL_MAGIC = 0x4c505547 };
 
 struct gpul_ipc_step { /* each counter has its own cache line, so that threads that poll one counter do not
 			 * slow down the writer of another one */

@@ -11,7 +11,8 @@
 extern "C" {
 #endif
 
-enum { GPUL_IPC_PATH_BYTES = 108 }; /* size of sockaddr_un.sun_path on Linux */
+/* size of sockaddr_un.sun_path on Linux */
+enum { GPUL_IPC_PATH_BYTES = 108 };
 
 /** Get the path of a NAME's socket.
  *

@@ -27,6 +27,7 @@
 extern "C" {
 #endif
 
+/* Do not change the numbers, because they are part of a wire format (ipc). */
 typedef enum gpul_mem_kind {
 	GPUL_MEM_AUTO = 0, /* host memory: the first of HOST_NUMA, MEMFD and SHM that works */
 	GPUL_MEM_HOST_NUMA = 1,
@@ -35,7 +36,7 @@ typedef enum gpul_mem_kind {
 	GPUL_MEM_SHM = 4,
 	GPUL_MEM_PINNED = 5,
 	GPUL_MEM_DEVICE_IPC = 6,
-} gpul_mem_kind; /* do not change the numbers: they are part of a wire format (ipc) */
+} gpul_mem_kind;
 enum { GPUL_MEM_N_KINDS = 7, GPUL_MEM_MAX_DEVICES = 16 };
 
 /* The name of a kind: "auto", "host-numa" and so on, as in the table above; "?" for an unknown number. */
@@ -43,7 +44,8 @@ const char *gpul_mem_kind_name(gpul_mem_kind kind);
 /* Parse the name of a kind; false: unknown name. */
 bool gpul_mem_kind_parse(const char *text, gpul_mem_kind *out);
 
-enum { GPUL_MEM_NODE_OF_GPU = -1 }; /* the NUMA node that devices[0] is attached to */
+/* a value of gpul_mem_desc.node: the NUMA node that devices[0] is attached to */
+enum { GPUL_MEM_NODE_OF_GPU = -1 };
 
 typedef struct gpul_mem_desc {
 	gpul_mem_kind kind;

@@ -34,7 +34,7 @@ typedef gpul_status (*gpul_proxy_handler)(void *context, gpul_fifo *fifo, const 
 typedef gpul_status (*gpul_proxy_progress)(void *context, bool *busy, gpul_error *err);
 
 typedef struct gpul_proxy_kind {
-	gpul_proxy_handler handler; /* NULL: a trigger of this kind is an error */
+	gpul_proxy_handler handler; /* handles the triggers of this kind; NULL: such a trigger is an error */
 	void *context;
 } gpul_proxy_kind;
 
@@ -61,7 +61,7 @@ typedef struct gpul_proxy_desc {
 	gpul_fifo *const *fifos; /* borrowed until gpul_proxy_stop() (the array is copied); no other thread polls them */
 	unsigned n_fifos;
 	gpul_proxy_kind kinds[GPUL_FIFO_N_KINDS];
-	gpul_proxy_progress progress; /* NULL: none */
+	gpul_proxy_progress progress; /* called in each turn of the loop; NULL: none */
 	void *progress_context;
 	gpul_proxy_pin pin;
 	int pin_number;        /* number of the node or CPU, if pin is NODE or CPU */
@@ -88,7 +88,7 @@ typedef struct gpul_proxy_stats {
 	uint64_t triggers, batches, max_batch;
 	uint64_t empty_polls; /* number of turns in which all FIFOs were empty */
 	uint64_t sleeps, slept_ns;
-	uint64_t longest_sleep_ns; /* measured; the limit is meant to be max_sleep_ns */
+	uint64_t longest_sleep_ns; /* the longest sleep so far; it should not exceed max_sleep_ns */
 	uint64_t late_ns;          /* four of five recent sleeps ended at most this time too late */
 	uint64_t handler_ns;       /* time in handlers, estimated from one batch in 64 */
 	uint64_t cpu_ns;           /* processor time of the thread */

@@ -72,8 +72,8 @@ typedef struct gpul_ptx_operand {
 	uint32_t n_children;
 	union {
 		int64_t i;
-		uint32_t f32; /* its bits */
-		uint64_t f64; /* its bits */
+		uint32_t f32; /* the bits of the value */
+		uint64_t f64; /* the bits of the value */
 	} value;
 } gpul_ptx_operand;
 
@@ -245,9 +245,10 @@ typedef struct gpul_ptx_section {
 	gpul_ptx_str name;
 	gpul_ptx_str text;
 } gpul_ptx_section;
+/* rows of module->funcs */
 typedef struct gpul_ptx_alias {
 	uint32_t alias, aliasee;
-} gpul_ptx_alias; /* rows of module->funcs */
+} gpul_ptx_alias;
 
 typedef struct gpul_ptx_module {
 	uint32_t version_major, version_minor;

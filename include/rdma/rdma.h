@@ -42,7 +42,7 @@ typedef enum gpul_rdma_gpu_direct {
 					  * registration fails, because there are no staging buffers.
 					  * The software driver's device memory is CPU memory, which
 					  * every fabric can access */
-	GPUL_RDMA_GPU_DIRECT_NO,   /* staged */
+	GPUL_RDMA_GPU_DIRECT_NO,   /* through staging buffers */
 } gpul_rdma_gpu_direct;
 
 /* 0 or NULL is the default of every field, except device.gpu and device.gid_index, whose
@@ -107,7 +107,7 @@ typedef enum gpul_rdma_use {
  * @r      an opened device
  * @at     start; any address
  * @bytes  at least 1
- * @use    what for
+ * @use    what the memory is used for
  * @out    owned by the caller: gpul_rdma_unregister(); untouched on failure
  * Errors  GPUL_EINVAL; GPUL_ENOMEM out of memory, or over RLIMIT_MEMLOCK (the text gives the limit); GPUL_EVERBS
  * Source  ibv_reg_mr(3), fi_mr(3) */
@@ -119,7 +119,7 @@ gpul_status gpul_rdma_register(gpul_rdma *r, void *at, size_t bytes, gpul_rdma_u
  *
  * @r    an opened device; for GPU memory with desc.device.drv
  * @mem  borrowed; must outlive *out
- * @use  what for
+ * @use  what the memory is used for
  * @out  owned by the caller: gpul_rdma_unregister(); untouched on failure
  * Errors  as gpul_rdma_register(); GPUL_EUNSUPPORTED GPU memory without a driver, or, with GPUL_RDMA_GPU_DIRECT_YES, GPU memory
  *         that the fabric cannot access; GPUL_ECUDA
@@ -132,7 +132,7 @@ gpul_status gpul_rdma_register_mem(gpul_rdma *r, const gpul_mem *mem, gpul_rdma_
  * @mem     borrowed; must outlive *out
  * @offset  where the part begins
  * @bytes   at least 1; inside mem
- * @use     what for
+ * @use     what the memory is used for
  * @out     owned by the caller: gpul_rdma_unregister(); untouched on failure
  * Errors  as gpul_rdma_register_mem(); GPUL_EINVAL not inside mem */
 gpul_status gpul_rdma_register_part(gpul_rdma *r, const gpul_mem *mem, uint64_t offset, uint64_t bytes, gpul_rdma_use use,

@@ -30,7 +30,8 @@ extern "C" {
 
 typedef struct gpul_boot gpul_boot; /* opaque: boot_internal.h */
 
-enum { GPUL_BOOT_MAX_FDS = 64 }; /* descriptors that a rank may offer in one call */
+/* descriptors that a rank may offer in one call */
+enum { GPUL_BOOT_MAX_FDS = 64 };
 
 /** Connect to the other ranks of the job.  Returns when all ranks have arrived.
  *

@@ -25,7 +25,8 @@
 extern "C" {
 #endif
 
-enum { GPUL_COMM_MAX_NICS = 8 }; /* of a rank */
+/* maximum number of NICs of a rank */
+enum { GPUL_COMM_MAX_NICS = 8 };
 
 typedef struct gpul_comm_mesh gpul_comm_mesh; /* opaque: mesh.c */
 
@@ -36,7 +37,7 @@ typedef struct gpul_comm_mesh_desc {
 				   * GPULOAD_COMM_LOST_MS + 7000 */
 	const bool *wanted;  /* [size]: the ranks to connect with; a pair is connected if either rank wants it.  NULL: all
 				   * other ranks */
-	const char *address; /* of this host, "10.9.0.2", at which the other ranks reach it; with several NICs one address for all, or
+	const char *address; /* address at which the other ranks reach this host, "10.9.0.2"; with several NICs one address for all, or
 				   * one for each, "10.9.0.2,10.9.1.2".  NULL: $GPULOAD_COMM_NET_ADDRESS, else that of the NIC, if it is
 				   * given by name and has an IP address, else the local one on the route to the job's address, else
 				   * 127.0.0.1 */

@@ -33,11 +33,11 @@ enum gpul_comm_net_kind {
 };
 
 typedef struct gpul_comm_net_event {
-	uint64_t begin_ns, end_ns; /* gpul_clock_ns() */
+	uint64_t begin_ns, end_ns; /* times of gpul_clock_ns() */
 	uint64_t step;             /* SLOT: the step, as in the kernels' events; else the value of
 				       * the word that was put */
 	uint32_t kind;
-	int32_t peer;     /* -1: none */
+	int32_t peer;     /* the other rank; -1: none */
 	uint32_t channel; /* number of the block in the channels of these two ranks */
 	uint32_t bytes;   /* SLOT: bytes of data */
 } gpul_comm_net_event;

@@ -28,7 +28,7 @@ gpul_netqueue_source gpul_netqueue_from_socket(int *fd);
 /* A stream in memory, for tests and measurements: it arrives in packets of random size. */
 typedef struct gpul_netqueue_memory {
 	const unsigned char *bytes;
-	uint64_t n_bytes, at;  /* at: received so far */
+	uint64_t n_bytes, at;  /* n_bytes: size of the stream; at: bytes received so far */
 	uint64_t packet_bytes; /* limit of the bytes of a packet; 0: as many as there is
 					 * room for */
 	uint64_t seed;
@@ -45,10 +45,12 @@ typedef struct gpul_netqueue_receiver {
 } gpul_netqueue_receiver;
 
 typedef struct gpul_netqueue_received_stream {
-	gpul_netqueue_result result; /* of the kernel */
+	gpul_netqueue_result result; /* result of the kernel */
 	uint64_t n_entries, n_records, stream_bytes;
-	uint64_t first_ns, end_ns;   /* gpul_clock_ns() times: the first bytes have arrived; the kernel has ended */
-	uint64_t n_receives, n_full; /* calls of receive() that returned bytes; turns of the loop without a free slot or entry */
+	uint64_t first_ns, end_ns; /* gpul_clock_ns() times: the first bytes have arrived; the kernel has ended */
+	/* number of calls of receive() that returned bytes; number of turns of the loop in which
+	 * no slot or entry was free */
+	uint64_t n_receives, n_full;
 } gpul_netqueue_received_stream;
 
 /** Receive a whole stream.

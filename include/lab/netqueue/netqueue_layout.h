@@ -34,9 +34,9 @@
 #include <stdint.h>
 
 enum {
-	GPUL_NETQUEUE_LAP_SHIFT = 56, /* in both words */
+	GPUL_NETQUEUE_LAP_SHIFT = 56, /* position of the lap in both words */
 	GPUL_NETQUEUE_LAPS = 256,
-	GPUL_NETQUEUE_LENGTH_SHIFT = 36, /* in word 0 */
+	GPUL_NETQUEUE_LENGTH_SHIFT = 36, /* position of the length in word 0 */
 	GPUL_NETQUEUE_LENGTH_BITS = 20,
 	GPUL_NETQUEUE_MIN_SLOT_BYTES = 256,
 	GPUL_NETQUEUE_MAX_SLOT_BYTES = 1 << 19,
@@ -72,10 +72,10 @@ enum gpul_netqueue_field {
 /* A refused entry, or a wait that has timed out. */
 typedef struct gpul_netqueue_report {
 	uint64_t ready; /* 1: the other members are valid; written last */
-	uint64_t entry; /* its number */
+	uint64_t entry; /* number of the entry */
 	uint32_t field; /* gpul_netqueue_field */
 	uint32_t block;
-	uint64_t value, limit; /* as above */
+	uint64_t value, limit; /* explained for each value of gpul_netqueue_field */
 } gpul_netqueue_report;
 
 /* The words that the CPU and the kernel share, in host memory.  Words with different writers are in different cache lines. */
@@ -85,17 +85,17 @@ typedef struct gpul_netqueue_control {
 	uint64_t abort;   /* not 0: all blocks end */
 	uint64_t unused[14];
 	gpul_netqueue_report waited;                             /* written by the first block that has waited too long */
-	gpul_netqueue_report reports[GPUL_NETQUEUE_MAX_REPORTS]; /* refusals */
+	gpul_netqueue_report reports[GPUL_NETQUEUE_MAX_REPORTS]; /* the first entries that were refused */
 	uint64_t unused2[3];
 	uint64_t done[GPUL_NETQUEUE_MAX_BLOCKS]; /* number of entries that each block has finished */
 } gpul_netqueue_control;
 
 /* The words that the blocks share, in device memory, 0 at the start. */
 typedef struct gpul_netqueue_counts {
-	uint64_t n_pieces, n_bytes; /* copied */
+	uint64_t n_pieces, n_bytes; /* numbers of pieces and bytes that were copied */
 	uint64_t n_refused;
-	uint64_t n_timed_out;                     /* blocks */
-	uint64_t refused[GPUL_NETQUEUE_N_FIELDS]; /* [field] */
+	uint64_t n_timed_out;                     /* number of blocks that have timed out */
+	uint64_t refused[GPUL_NETQUEUE_N_FIELDS]; /* number of refused entries, by gpul_netqueue_field */
 	uint64_t written, abort;                  /* the words of gpul_netqueue_control, as last read over the
 					 * bus by one of the blocks, for all of them */
 	uint64_t reads;                           /* 1: a block is reading these words now */
@@ -150,7 +150,7 @@ GPUL_NETQUEUE_BOTH gpul_netqueue_entry gpul_netqueue_pack(uint32_t lap, uint64_t
 	return e;
 }
 
-/* Bytes of the piece. */
+/* The length of an entry's piece, in bytes. */
 GPUL_NETQUEUE_BOTH uint32_t gpul_netqueue_length_of(const gpul_netqueue_entry *e)
 {
 	return (uint32_t)(e->word[0] >> GPUL_NETQUEUE_LENGTH_SHIFT) & ((1u << GPUL_NETQUEUE_LENGTH_BITS) - 1);

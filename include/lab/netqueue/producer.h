@@ -4,7 +4,7 @@
  *
  *                63              40 39    32 31                              0
  *               ┌──────────────────┬────────┬─────────────────────────────────┐  A record: the payload goes to `destination`
- *        word 0 │ magic            │ pad    │ length of the payload           │  and behind it.  pad: bytes to skip before the
+ *        word 0 │ magic            │ pad    │ length of the payload           │  and onwards.    pad: bytes to skip before the
  *               ├──────────────────┴────────┴─────────────────────────────────┤  payload, by which a sender can align it.
  *        word 1 │ destination: offset in the receiver's memory                │  Words are little-endian, like x86 and GPUs.
  *               └─────────────────────────────────────────────────────────────┘
@@ -37,7 +37,7 @@ enum { GPUL_NETQUEUE_HEADER_BYTES = 16, GPUL_NETQUEUE_PAD_SHIFT = 32, GPUL_NETQU
 /* Sizes of a netqueue.  All but n_blocks are powers of two. */
 typedef struct gpul_netqueue_shape {
 	uint32_t n_slots, slot_bytes;
-	uint32_t n_entries; /* of the ring */
+	uint32_t n_entries; /* number of entries of the ring */
 	uint32_t n_blocks, chunk_entries;
 } gpul_netqueue_shape;
 
@@ -48,7 +48,7 @@ typedef struct gpul_netqueue_shape {
 gpul_status gpul_netqueue_shape_check(const gpul_netqueue_shape *shape, gpul_error *err);
 
 typedef struct gpul_netqueue_piece {
-	uint64_t n;           /* number of its entry */
+	uint64_t n;           /* number of the piece's entry */
 	uint64_t source;      /* offset in bounce memory */
 	uint64_t destination; /* offset in the receiver's memory, at most GPUL_NETQUEUE_DESTINATION_MASK */
 	uint32_t length;
@@ -64,7 +64,7 @@ typedef struct gpul_netqueue_producer {
 					 * one are done */
 	uint64_t n_records;
 	unsigned char header[GPUL_NETQUEUE_HEADER_BYTES];
-	uint32_t header_bytes; /* of them received */
+	uint32_t header_bytes; /* number of bytes of the header that have arrived */
 	uint32_t pad_left;
 	uint64_t record_left, destination;
 	bool ended;
@@ -79,7 +79,7 @@ typedef struct gpul_netqueue_producer {
 void gpul_netqueue_producer_begin(gpul_netqueue_producer *p, const gpul_netqueue_shape *shape, uint64_t *ends);
 
 typedef struct gpul_netqueue_span {
-	uint64_t at, bytes; /* offset in bounce memory */
+	uint64_t at, bytes; /* offset in bounce memory, and size */
 } gpul_netqueue_span;
 
 /* Get the memory into which to receive the next bytes of the stream: up to two spans, in order.  Returns their number; 0: no slot

@@ -30,12 +30,12 @@ enum {
 
 /* The costs of a protocol over a kind of link; step_bytes 0: the protocol is not possible there. */
 typedef struct gpul_comm_costs {
-	double overhead_us;        /* o */
-	double latency_us;         /* L */
-	double gap_us;             /* g */
-	double us_per_byte;        /* G */
+	double overhead_us;        /* o: overhead of a call */
+	double latency_us;         /* L: time from the end of a step on one rank to its start on the next one */
+	double gap_us;             /* g: time for which a step keeps a rank busy, without its bytes */
+	double us_per_byte;        /* G: time for a byte of data */
 	double reduce_us_per_byte; /* C: additional time per byte of a step that adds */
-	double step_bytes;         /* S */
+	double step_bytes;         /* S: maximum size of a step */
 } gpul_comm_costs;
 
 /* A modelled system: ranks, their hosts and their links. */

@@ -44,12 +44,12 @@ typedef struct gpul_sparse_contribution {
 	uint32_t round;       /* 0: the hello */
 	uint32_t n;           /* number of its blocks: index[first] to index[first + n - 1] of the worker */
 	uint32_t first;       /* only for the worker: index of the first block */
-	uint32_t next, reach; /* after it */
+	uint32_t next, reach; /* next and reach of the worker after this contribution */
 } gpul_sparse_contribution;
 
 typedef struct gpul_sparse_worker {
-	const uint32_t *index; /* borrowed: its non-zero blocks, ascending */
-	uint32_t n, end;       /* number of these; number of all blocks of the stream */
+	const uint32_t *index; /* borrowed: the worker's non-zero blocks, ascending */
+	uint32_t n, end;       /* number of non-zero blocks; number of all blocks of the stream */
 	uint32_t most;         /* limit of the blocks of a contribution */
 	uint32_t n_sent, round, limit;
 	bool done; /* no further contribution is requested */
@@ -82,7 +82,7 @@ typedef struct gpul_sparse_aggregator {
 		const uint32_t *index; /* borrowed, until the round ends */
 		uint32_t n, taken;
 		uint32_t next, reach;
-		bool has; /* its contribution to this round has arrived */
+		bool has; /* the rank's contribution to this round has arrived */
 	} workers[GPUL_COMM_MAX_RANKS];
 } gpul_sparse_aggregator;
 

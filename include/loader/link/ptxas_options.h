@@ -23,7 +23,7 @@ extern "C" {
  * Any thread. */
 const char *gpul_ptxas_options_in(const char *text, size_t n_bytes, size_t *n);
 
-#define GPUL_PTXAS_MAX 8 /* most options that can be converted */
+#define GPUL_PTXAS_MAX 8 /* maximum number of options that can be converted */
 
 typedef struct gpul_ptxas_options {
 	CUjit_option keys[GPUL_PTXAS_MAX];

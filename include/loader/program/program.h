@@ -19,15 +19,15 @@ extern "C" {
 enum { GPUL_PROGRAM_PATH_BYTES = 4096 };
 
 /** Find nvcc: $GPULOAD_NVCC, $CUDA_HOME/bin, the nvcc that configure.py found, $PATH, the wheels that ninja install has
- * copied, /usr/local/cuda/bin, the toolkit of NVRTC.  False: not found.  Any thread. */
+ * copied, /usr/local/cuda/bin, the toolkit of NVRTC.  Returns false if not found.  Any thread. */
 bool gpul_program_find_nvcc(char path[GPUL_PROGRAM_PATH_BYTES]);
 
 /** Find libgpuload-rt.a: $GPULOAD_RT, beside this program or library, in the lib folder of its prefix.
- * False: not found.  Any thread. */
+ * Returns false if not found.  Any thread. */
 bool gpul_program_find_runtime(char path[GPUL_PROGRAM_PATH_BYTES]);
 
 /** Find a libcuda.so to link programs with: the stub of nvcc's toolkit, else the software driver.  The program then needs libcuda.so.1.
- * False: not found.  Any thread. */
+ * Returns false if not found.  Any thread. */
 bool gpul_program_find_libcuda(const char *nvcc, char path[GPUL_PROGRAM_PATH_BYTES]);
 
 /** Build a program, or find it in the cache, if the source, its headers, the options, the device, nvcc and libgpuload-rt.a are the

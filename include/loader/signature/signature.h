@@ -68,7 +68,7 @@ typedef struct gpul_param {
 } gpul_param;
 
 typedef struct gpul_signature {
-	const char *kernel; /* mangled; borrowed from the module */
+	const char *kernel; /* mangled name; borrowed from the module */
 	gpul_param *params;
 	size_t n_params;
 	/* Every role and type is known, and buffers of COUNT * vector + beyond elements

@@ -55,7 +55,7 @@ unsigned gpul_nvrtc_main_line(const char *text);
 gpul_status gpul_nvrtc_find(const char **path, int *major, int *minor, gpul_error *err);
 
 /** Get the path of the libnvrtc that would be opened, without opening it (which takes 10 ms).
- * False: not found, or only dlopen() can find it: gpul_nvrtc_find() then opens it.  Any thread. */
+ * Returns false if not found, or only dlopen() can find it: gpul_nvrtc_find() then opens it.  Any thread. */
 bool gpul_nvrtc_locate(char path[GPUL_TOOLKIT_PATH_BYTES]);
 
 #ifdef __cplusplus

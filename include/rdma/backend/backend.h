@@ -59,7 +59,8 @@ typedef struct gpul_rdma_device_info {
 	char flush[32];     /* how FLUSH is done: "read on a loop-back QP", ... */
 } gpul_rdma_device_info;
 
-enum { GPUL_RDMA_MAX_DESCRIPTION = 1024 }; /* limit of the bytes that describe() writes */
+/* limit of the bytes that describe() writes */
+enum { GPUL_RDMA_MAX_DESCRIPTION = 1024 };
 
 typedef struct gpul_rdma_memory { /* the memory that reg() registers */
 	uint64_t at, bytes;       /* local address, of the CPU or the GPU */

@@ -26,7 +26,7 @@ extern "C" {
 #endif
 
 /* clang-format off */
-typedef enum gpul_nic_distance {  /* nearest first */
+typedef enum gpul_nic_distance {  /* the distances, the nearest first */
 	GPUL_NIC_PIX, GPUL_NIC_PXB, GPUL_NIC_PHB, GPUL_NIC_NODE, GPUL_NIC_SYS, GPUL_NIC_VIRTUAL, GPUL_NIC_UNKNOWN,
 } gpul_nic_distance;
 /* clang-format on */
@@ -83,7 +83,7 @@ size_t gpul_nic_gpu_count(const gpul_nic_topology *t);
 const char *gpul_nic_gpu_at(const gpul_nic_topology *t, size_t index);
 
 /* Convert a PCI address to the form of sysfs, "0000:1b:00.0"; text may also be "0000:1B:00.0" (CUDA) or
- * "00000000:1B:00.0" (nvidia-smi).  False: it is not a PCI address, and out is "". */
+ * "00000000:1B:00.0" (nvidia-smi).  Returns false if it is not a PCI address; out is then "". */
 bool gpul_pci_parse(const char *text, char out[GPUL_PCI_TEXT_BYTES]);
 
 /* Get the PCI address of a GPU of the driver, for the functions below; false: the driver reports none, and out is "". */

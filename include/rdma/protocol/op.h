@@ -111,7 +111,7 @@ typedef struct gpul_rdma_op {
 	uint8_t kind, flags; /* enum gpul_rdma_op_kind, enum gpul_rdma_op_flags */
 	uint16_t qp;         /* queue pair of the connection, from 0 */
 	uint32_t bytes;
-	uint32_t imm; /* WRITE_IMM */
+	uint32_t imm; /* the immediate of a WRITE_IMM */
 	uint32_t reserved;
 	uint64_t id; /* returned in the completion (wr_id) */
 	uint64_t local, local_key;

@@ -49,8 +49,8 @@ typedef struct gpul_rdma_link_desc {
 	uint32_t segment_bytes; /* 4096 to GPUL_RDMA_MAX_SEGMENT, a multiple of GPUL_RDMA_STRIPE_ALIGN */
 	uint32_t stripe_bytes;  /* SPLIT: a segment is divided only into stripes of at least this size */
 	gpul_rdma_striping striping;
-	uint32_t inline_bytes;                              /* of the backend */
-	bool ordered, completes_in_order, unnamed_arrivals; /* of the backend */
+	uint32_t inline_bytes;                              /* as the backend reports it (backend.h) */
+	bool ordered, completes_in_order, unnamed_arrivals; /* as the backend reports them (backend.h) */
 	bool control_datagrams;                             /* slots are sent by CONTROL operations, and repeated every repeat_ns */
 	uint64_t repeat_ns;
 	gpul_rdma_control *control;    /* borrowed; registered, and all zeros */
@@ -179,8 +179,9 @@ bool gpul_rdma_link_emitted(const gpul_rdma_link *l, gpul_rdma_request request);
  * Returns their number; 0 after a failure. */
 unsigned gpul_rdma_link_take(gpul_rdma_link *l, gpul_rdma_op *ops, unsigned max);
 
-/* The inputs.  A wrong event (an unknown operation, a slot that was not granted) makes the link fail. */
-void gpul_rdma_link_event(gpul_rdma_link *l, const gpul_rdma_event *event); /* a completion, an arrival, a datagram */
+/* Pass an event of the fabric, the time or a failure to the link.  A wrong event (an unknown
+ * operation, a slot that was not granted) makes the link fail. */
+void gpul_rdma_link_event(gpul_rdma_link *l, const gpul_rdma_event *event); /* event: a completion, an arrival or a datagram */
 void gpul_rdma_link_tick(gpul_rdma_link *l, uint64_t now_ns);               /* checks the deadlines */
 void gpul_rdma_link_fail(gpul_rdma_link *l, const gpul_rdma_failure *why);  /* the first failure is kept */
 

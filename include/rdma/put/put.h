@@ -47,7 +47,7 @@ typedef struct gpul_rdma_putter_desc {
 	const gpul_rdma_put_route *routes; /* copied */
 	unsigned n_routes;                 /* at most GPUL_RDMA_PUT_ROUTES */
 	int timeout_ms;                    /* time-out of each put; 0: GPUL_RDMA_PUT_TIMEOUT_MS; < 0: none */
-	gpul_rdma_put_observer *observer;  /* NULL: none */
+	gpul_rdma_put_observer *observer;  /* called with the times of each put; NULL: none */
 	void *observer_context;
 } gpul_rdma_putter_desc;
 

@@ -15,7 +15,7 @@
 #define GPULOAD_RDMA_PUT_PUT_LAYOUT_H
 
 enum {
-	GPUL_RDMA_PUT_UNIT = 16, /* of offsets */
+	GPUL_RDMA_PUT_UNIT = 16, /* offsets are multiples of this many bytes */
 	GPUL_RDMA_PUT_KINDS = 1 << 4,
 	GPUL_RDMA_PUT_ROUTES = 1 << 10,
 	GPUL_RDMA_PUT_NO_STEP = (1 << 18) - 1,

@@ -21,20 +21,20 @@ typedef struct gpul_kernel_param {
 #define GPUL_NOT_RECORDED UINT32_MAX /* unknown: this kind of image does not record the number */
 
 typedef struct gpul_kernel_info {
-	const char *name;                /* mangled; owned by the table */
-	const gpul_kernel_param *params; /* in their order; owned by the table */
+	const char *name;                /* mangled name; owned by the table */
+	const gpul_kernel_param *params; /* parameters in the order of the declaration; owned by the table */
 	uint32_t n_params;
-	uint32_t registers;           /* per thread; PTX: NOT_RECORDED */
-	uint32_t shared_bytes;        /* static, per block; PTX: the arrays that the kernel's body declares or uses */
+	uint32_t registers;           /* registers per thread; PTX: GPUL_NOT_RECORDED */
+	uint32_t shared_bytes;        /* static shared memory per block; PTX: the arrays that the kernel's body declares or uses */
 	uint32_t stack_bytes;         /* per thread: the stack that the kernel and the functions that it calls need, as
 				* the linker counted it; NOT_RECORDED: code that is not linked yet, PTX */
 	uint32_t frame_bytes;         /* per thread: the kernel's own stack frame with spills, without the frames of
 				* functions that it calls; PTX: NOT_RECORDED */
 	uint32_t const_bytes;         /* size of the kernel's constant bank 0, with the parameters; PTX: NOT_RECORDED */
-	uint32_t barriers;            /* NOT_RECORDED: unknown */
+	uint32_t barriers;            /* number of barriers; GPUL_NOT_RECORDED: unknown */
 	uint32_t max_threads[3];      /* .maxntid; 0: not given */
 	uint32_t required_threads[3]; /* .reqntid; 0: not given */
-	uint32_t cluster[3];          /* 0: not given */
+	uint32_t cluster[3];          /* blocks of a cluster in x, y and z; 0: not given */
 	bool is_static;               /* a LOCAL symbol: not visible to other files */
 } gpul_kernel_info;
 
@@ -42,7 +42,7 @@ typedef struct gpul_kernel_table {
 	const gpul_kernel_info *at;
 	size_t n;
 	const char *ptxas_version; /* the ptxas that compiled the cubin, such as "13.0.88"; owned by the table; NULL: not recorded */
-	const char *ptxas_options; /* command line of that ptxas, such as "-arch sm_90 -m 64"; owned likewise */
+	const char *ptxas_options; /* command line of that ptxas, such as "-arch sm_90 -m 64"; owned by the table; NULL: not recorded */
 	void *owned;               /* memory of the names, parameters and texts */
 } gpul_kernel_table;
 
