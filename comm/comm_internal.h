@@ -33,7 +33,7 @@ struct rank_info {
 
 /* Memory from gpul_comm_alloc(): this rank's, and that of the other ranks, as this rank maps it. */
 struct window {
-	gpul_mem *mine; /* NULL: a free entry */
+	gpul_mem *mine; /* this rank's memory; NULL: a free entry */
 	gpul_mem *theirs[GPUL_COMM_MAX_PEERS];
 	bool mapped; /* all ranks map it */
 };
@@ -48,7 +48,7 @@ struct choice {
 
 /* The memory of one kind, device or host, through which pairs of ranks communicate. */
 struct arena {
-	gpul_mem *mine; /* NULL: no pair needs this kind */
+	gpul_mem *mine; /* this rank's memory; NULL: no pair needs this kind */
 	gpul_mem *theirs[GPUL_COMM_MAX_PEERS];
 };
 
@@ -64,10 +64,10 @@ struct network_target {
 
 /* The state of the connections with ranks on other machines: network.c. */
 struct network {
-	gpul_comm_mesh *mesh;       /* NULL: no pair of the job needs it */
+	gpul_comm_mesh *mesh;       /* connections to ranks on other machines; NULL: no pair of the job needs them */
 	gpul_mem *counters, *slots; /* NULL: no pair of this rank needs it, like the next three */
 	bool direct;                /* true: the slots are in device memory (GPU-direct) */
-	char why_staged[80];        /* why not, if they are in host memory */
+	char why_staged[80];        /* why the slots are in host memory, if they are */
 	/* Registrations with each NIC: the counters and slots that one other rank may write,
 	 * registered only for that rank, and the slots from which this rank sends. */
 	struct network_regions {
@@ -76,7 +76,8 @@ struct network {
 	gpul_comm_proxy *proxy;
 	uint64_t window_bytes; /* bytes of slots that may be in flight to this rank, for each
 				       * NIC; 0: no limit */
-	uint64_t counters_at[GPUL_COMM_MAX_PEERS], slots_at[GPUL_COMM_MAX_PEERS]; /* offsets of the part for each pair */
+	/* offsets of each pair's part in the counters and in the slots */
+	uint64_t counters_at[GPUL_COMM_MAX_PEERS], slots_at[GPUL_COMM_MAX_PEERS];
 	struct network_target theirs[GPUL_COMM_MAX_PEERS];
 };
 
@@ -95,7 +96,7 @@ enum kernel_file {
 
 /* The ranks by host, for the algorithms that use the hosts of the ranks. */
 struct comm_hosts {
-	int n;                              /* hosts */
+	int n;                              /* number of hosts */
 	unsigned ranks_per_host;            /* 0: the hosts have different numbers of ranks */
 	int32_t order[GPUL_COMM_MAX_PEERS]; /* the ranks host by host; those of a host in ascending order */
 	unsigned place;                     /* index of this rank in `order` */
@@ -110,7 +111,7 @@ struct repeated {
 		gpul_comm_work work;
 		gpul_comm_few_transfers transfers;
 	} argument;
-	CUgraphExec exec; /* NULL: launch the kernel */
+	CUgraphExec exec; /* graph of the launch; NULL: launch the kernel itself */
 };
 
 /* What blame.c knows of the words in which the kernels publish the rank that they wait for. */
@@ -158,22 +159,24 @@ struct gpul_comm {
 	gpul_mem *control_mem;
 	gpul_comm_control *control;
 	CUdeviceptr view;         /* gpul_comm_view, in device memory; the counters follow it */
-	gpul_comm_view view_copy; /* what is in it */
-	CUdeviceptr trace;        /* gpul_comm_trace; 0: never started */
+	gpul_comm_view view_copy; /* copy of the view in host memory */
+	CUdeviceptr trace;        /* gpul_comm_trace in device memory; 0: no trace was ever started */
 	struct window windows[GPUL_COMM_MAX_WINDOWS];
 
 	gpul_module *modules[N_KERNEL_FILES];
 	CUfunction kernels[N_KERNELS];
-	struct last_call last, last_captured; /* order calls on different streams: all calls; those of one capture */
-	CUevent pace;                         /* interpreting drivers: event of an earlier call; waiting for
+	/* the most recent call, and the most recent call in a stream capture; both order calls
+	 * on different streams */
+	struct last_call last, last_captured;
+	CUevent pace; /* interpreting drivers: event of an earlier call; waiting for
 				       * it limits the number of queued calls */
 	uint64_t n_calls;
 	struct replay replay;
-	struct gpul_comm_persistent *persistent; /* NULL: none has been started */
+	struct gpul_comm_persistent *persistent; /* the persistent kernel; NULL: none has been started */
 	bool persistent_runs;
 
 	gpul_comm_table table; /* all rows of the file options.table */
-	char table_path[256];  /* "": no table */
+	char table_path[256];  /* path of the table; "": no table */
 	const struct choice *choices[GPUL_COMM_N_CALLS];
 	struct choice *measured; /* the rows of the table for this communicator */
 	bool is_measured[GPUL_COMM_N_CALLS];
@@ -187,9 +190,9 @@ struct gpul_comm {
 
 	pthread_t service; /* the thread that watches for reports of the kernels */
 	bool has_service;
-	struct wait_watch waits; /* service thread only */
+	struct wait_watch waits; /* used only by the service thread */
 	atomic_bool stop;
-	pthread_mutex_t lock; /* of failure */
+	pthread_mutex_t lock; /* protects `failure` */
 	gpul_comm_failure failure;
 	atomic_bool failed;
 };
@@ -206,7 +209,7 @@ gpul_status gpul_comm_choices_load(gpul_comm *c, gpul_error *err);
 /* Find the choices for the device of rank 0, the number of ranks and the transport.  Called after the arenas are created. */
 gpul_status gpul_comm_choices_select(gpul_comm *c, gpul_error *err);
 void gpul_comm_choices_free(gpul_comm *c);
-/* 0: no table. */
+/* Hash of the tuning table; 0: no table. */
 uint64_t gpul_comm_table_hash(const gpul_comm *c);
 
 /* ---- paths.c: which memory a pair of ranks uses ---- */
@@ -279,7 +282,7 @@ gpul_status gpul_comm_enqueue(gpul_comm *c, enum kernel_id id, void *argument, u
 gpul_status gpul_comm_launch_transfers(gpul_comm *c, gpul_comm_transfers *t, CUstream stream, gpul_error *err);
 /* Return GPUL_OK if the communicator can be used, else its failure. */
 gpul_status gpul_comm_usable(const gpul_comm *c, gpul_error *err);
-/* The same; also fails while a persistent kernel runs. */
+/* Like gpul_comm_usable(), but also fails while a persistent kernel runs. */
 gpul_status gpul_comm_idle(const gpul_comm *c, gpul_error *err);
 
 /* ---- persistent.c ---- */

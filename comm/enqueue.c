@@ -5,7 +5,7 @@
  * handle of a destroyed one, and the default streams of all threads have the same handle. */
 struct call_stream {
 	CUstream handle;
-	unsigned long long id; /* if has_id */
+	unsigned long long id; /* valid if has_id is set */
 	bool has_id;
 	bool captures;
 	cuuint64_t capture; /* id of the capture; 0: unknown */

@@ -88,7 +88,8 @@ static const struct choice soft_host[] = {
 	{ MOST, GPUL_COMM_RING, GPUL_COMM_SIMPLE, 2, 96 },
 };
 
-/* The same if two levels are impossible: each host has one rank, or the hosts have different numbers of ranks. */
+/* Several hosts on which two levels are impossible: each host has one rank, or the hosts have
+ * different numbers of ranks. */
 static const struct choice uneven_reduction[] = {
 	{ 256 << 10, GPUL_COMM_TREE, GPUL_COMM_LL, 4, 512 },
 	{ 1 << 20, GPUL_COMM_TREE, GPUL_COMM_SIMPLE, 8, 512 },

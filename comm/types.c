@@ -66,7 +66,7 @@ static const struct gpul_comm_call_info call_infos[] = {
 			     .has_parts = (properties) & (SENDS_PARTS | RECEIVES_PARTS), \
 			     .rounds = n_rounds },
 #include "comm/calls.def"
-	[GPUL_COMM_N_CALLS] = { 0 }, /* of unknown numbers */
+	[GPUL_COMM_N_CALLS] = { 0 }, /* the properties of an unknown call */
 };
 
 const struct gpul_comm_call_info *gpul_comm_call_info(gpul_comm_call call)

@@ -13,25 +13,31 @@
 
 struct gpul_boot {
 	gpul_comm_job job;
-	struct roster *roster;                   /* mapped */
-	const struct notice *notice;             /* the page of gpuload's launcher; NULL: none */
-	gpul_lifeline *lifeline;                 /* holds the word of this rank's entry; NULL: the kernel has no robust futexes */
-	struct boot_packet *packet;              /* room for received packets */
-	int roster_fd;                           /* the leader's descriptor, until all ranks have mapped the roster; -1: none */
-	int leader;                              /* the lowest rank of this host: the others connect to it */
-	uint32_t local;                          /* mask of the ranks of this host, which share the roster */
-	uint32_t reach[GPUL_COMM_MAX_RANKS];     /* mask, by rank; leader: the ranks of its host; rank of this host: itself; else 0 */
-	_Atomic int socket[GPUL_COMM_MAX_RANKS]; /* of a leader: to each rank of the host; of others: to the leader; -1: none */
+	struct roster *roster;       /* mapped */
+	const struct notice *notice; /* the page of gpuload's launcher; NULL: none */
+	/* lifeline that holds the word of this rank's entry; NULL: the kernel has no robust
+	 * futexes */
+	gpul_lifeline *lifeline;
+	struct boot_packet *packet; /* room for received packets */
+	int roster_fd;              /* the leader's descriptor, until all ranks have mapped the roster; -1: none */
+	int leader;                 /* the lowest rank of this host: the others connect to it */
+	uint32_t local;             /* mask of the ranks of this host, which share the roster */
+	/* for each rank, a mask of the ranks that this rank reaches through it: for a leader,
+	 * the ranks of its host; for a rank of this host, that rank itself; else 0 */
+	uint32_t reach[GPUL_COMM_MAX_RANKS];
+	/* in a leader: sockets to the ranks of its host; in other ranks: the socket to the
+	 * leader; -1: none */
+	_Atomic int socket[GPUL_COMM_MAX_RANKS];
 	/* In jobs over several hosts (hosts/), the connections between rank 0 and the leaders of the other hosts are TCP streams. */
 	struct boot_stream *stream[GPUL_COMM_MAX_RANKS];
-	struct boot_links *links;               /* NULL: all ranks are on this machine */
+	struct boot_links *links;               /* connections to other hosts; NULL: all ranks are on this machine */
 	char refused[120];                      /* the last connection that rank 0 refused, and why; "": none */
 	int32_t pid[GPUL_COMM_MAX_RANKS];       /* the hosts of all ranks, as rank 0 has announced them
 						   * over TCP */
 	int n_hosts, host[GPUL_COMM_MAX_RANKS]; /* index of each rank's host; set when the ranks have met, with the lock */
-	char host_name[GPUL_COMM_MAX_RANKS][GPUL_COMM_HOST_BYTES]; /* by that index */
+	char host_name[GPUL_COMM_MAX_RANKS][GPUL_COMM_HOST_BYTES]; /* names of the hosts, by that index */
 	uint32_t n_calls;                                          /* number of calls begun */
-	uint64_t limit_ns;                                         /* gpul_boot_limit(); BOOT_NEVER: none */
+	uint64_t limit_ns;                                         /* deadline from gpul_boot_limit(); BOOT_NEVER: none */
 	int limit_ms, silent_ms;
 	_Atomic bool in_call;
 	gpul_bell bell;   /* rung at each call, failure and change of a wait word, and by

@@ -43,9 +43,8 @@ struct boot_head {
 	uint32_t type;    /* boot_type */
 	uint32_t call;    /* DATA, FDS: the number of the call, from 1 */
 	uint32_t what;    /* DATA, FDS: boot_what */
-	int32_t rank;     /* the rank that the data belongs to: DATA to rank 0 or a leader,
-			     * FDS */
-	uint32_t bytes;   /* of the payload */
+	int32_t rank;     /* for FDS, and for DATA to rank 0 or a leader: the rank that the data belongs to */
+	uint32_t bytes;   /* size of the payload */
 	uint64_t total;   /* DATA, FDS: number of bytes or descriptors of each rank */
 	uint64_t offset;  /* DATA: offset of the payload in all data that is sent in this
 			     * direction */

@@ -21,8 +21,9 @@ gpul_status gpul_comm_job_number(const char *variable, const char *value, int le
 
 /* The reply of the PMIx server of this process' launcher. */
 struct gpul_comm_pmix {
-	int size, n_here;                                                      /* ranks of the job, and those of them on this machine */
-	char address[GPUL_COMM_ADDRESS_BYTES], secret[GPUL_COMM_SECRET_BYTES]; /* rank 0's, if the ranks are on several machines */
+	int size, n_here; /* ranks of the job, and those of them on this machine */
+	/* address and secret from rank 0, if the ranks are on several machines */
+	char address[GPUL_COMM_ADDRESS_BYTES], secret[GPUL_COMM_SECRET_BYTES];
 };
 
 /** Ask the PMIx server for the number of ranks.  If they are on several machines, all ranks call this: rank 0 chooses an address

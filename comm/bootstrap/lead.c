@@ -18,7 +18,7 @@ enum { MAX_GUESTS = GPUL_COMM_MAX_RANKS + 8 };
 
 struct guest {
 	int fd;
-	pid_t pid; /* 0: in another pid namespace */
+	pid_t pid; /* pid of the connecting process; 0: it is in another pid namespace */
 };
 
 struct meeting {
@@ -26,7 +26,7 @@ struct meeting {
 	const struct boot_wait *wait;
 	struct gpul_ipc_name name;
 	int listener;
-	struct guest guests[MAX_GUESTS]; /* oldest first */
+	struct guest guests[MAX_GUESTS]; /* connections that have not sent a HELLO, oldest first */
 	int n_guests;
 	uint32_t ready;                                    /* mask of ranks, including the leader and the ranks of other hosts */
 	struct boot_machine machines[GPUL_COMM_MAX_RANKS]; /* machines of the ranks that have arrived */

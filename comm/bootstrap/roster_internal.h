@@ -25,10 +25,12 @@ struct roster_entry {
 	_Atomic int32_t pid;    /* written by rank 0 when the rank arrives */
 	_Atomic uint32_t call;  /* number of calls of gpul_boot_allgather() etc. that the rank has begun */
 	_Atomic uint64_t heartbeat;
-	_Atomic uint64_t waits;  /* see gpul_boot_set_waits() */
-	_Atomic int32_t host;    /* index of its host; hosts are in the order of their lowest ranks; written by rank 0 */
-	_Atomic uint32_t awaits; /* mask of the ranks for which it waits in that call, or in gpul_boot_open(); 0: it does not wait */
-	unsigned char pad[24];   /* padding to the next cache line */
+	_Atomic uint64_t waits; /* see gpul_boot_set_waits() */
+	_Atomic int32_t host;   /* index of the rank's host; hosts are in the order of their lowest ranks; written by rank 0 */
+	/* mask of the ranks for which the rank waits in that call, or in gpul_boot_open(); 0: it
+	 * does not wait */
+	_Atomic uint32_t awaits;
+	unsigned char pad[24]; /* padding to the next cache line */
 	struct roster_record record;
 	unsigned char pad2[32];
 };

@@ -14,10 +14,10 @@
 
 struct gpul_comm_end {
 	const gpul_comm_view *comm;
-	gpul_comm_inbox *inbox;   /* the receiver's */
-	unsigned char *slots;     /* of the inbox */
-	gpul_comm_outbox *outbox; /* the sender's */
-	uint64_t step;            /* the next one */
+	gpul_comm_inbox *inbox;   /* inbox of the receiver */
+	unsigned char *slots;     /* slots of the inbox */
+	gpul_comm_outbox *outbox; /* outbox of the sender */
+	uint64_t step;            /* number of the next step */
 	uint64_t *saved;          /* where the number of steps is kept between kernels */
 	int peer;
 };

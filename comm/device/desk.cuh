@@ -70,7 +70,8 @@ static __device__ __forceinline__ void gpul_store_ll(void *at, uint64_t data, ui
 	gpul_store_words(at, high | (uint32_t)data, high | data >> 32);
 }
 
-/* The same as a release: it is ordered after everything that this thread has read and written so far. */
+/* Like gpul_store_ll(), but a release: the store is ordered after everything that this thread
+ * has read and written so far. */
 static __device__ __forceinline__ void gpul_store_ll_release(void *at, uint64_t data, uint32_t flag)
 {
 	const uint64_t high = (uint64_t)flag << 32;
@@ -88,7 +89,7 @@ static __device__ __forceinline__ bool gpul_load_ll(const void *at, uint64_t *da
 	return (uint32_t)(a >> 32) == flag && (uint32_t)(b >> 32) == flag;
 }
 
-/* The same as an acquire, which pairs with gpul_store_ll_release(). */
+/* Like gpul_load_ll(), but an acquire, which pairs with gpul_store_ll_release(). */
 static __device__ __forceinline__ bool gpul_load_ll_acquire(const void *at, uint64_t *data, uint32_t flag)
 {
 	uint64_t a, b;
@@ -114,8 +115,9 @@ static __device__ __noinline__ void gpul_desk_clear_next(const gpul_comm_view *c
 	__syncthreads();
 }
 
-/* The rank that this thread handles: one for each lane of the last warp, so that the first warps can start with the data; in these,
- * a number above all ranks. */
+/* The rank whose greeting this thread handles.  Each lane of the last warp handles one rank, so
+ * that the first warps can start with the data; for their threads the result is a number above
+ * all ranks. */
 static __device__ __forceinline__ uint32_t gpul_desk_lane(void)
 {
 	return threadIdx.x - (blockDim.x - 32);
@@ -145,7 +147,8 @@ static __device__ __forceinline__ void gpul_desk_greet(const gpul_comm_view *com
 											     * been filled before */
 }
 
-/* Report a rank that makes another call.  True: there is one; leave. */
+/* Report a rank that makes another call.  Returns true if there is one; the kernel must then end.
+ * */
 static __device__ __forceinline__ bool gpul_desk_differs(const gpul_comm_view *comm, const gpul_comm_work *work, uint64_t number, int peer,
 							 uint64_t found)
 {
@@ -155,7 +158,8 @@ static __device__ __forceinline__ bool gpul_desk_differs(const gpul_comm_view *c
 	return true;
 }
 
-/* Wait for the signatures of all ranks, one lane for each.  True: leave.  Only the threads of the last warp do something. */
+/* Wait for the signatures of all ranks, one lane for each.  Returns true if the kernel must end.  Only the threads of the
+ * last warp do something. */
 static __device__ __forceinline__ bool gpul_desk_check(const gpul_comm_view *comm, const gpul_comm_work *work, uint64_t number)
 {
 	const uint32_t peer = gpul_desk_lane();
@@ -172,7 +176,7 @@ static __device__ __forceinline__ bool gpul_desk_check(const gpul_comm_view *com
 	return gpul_desk_differs(comm, work, number, (int)peer, found);
 }
 
-/* Wait for a rank's whole greeting.  True: leave. */
+/* Wait for a rank's whole greeting.  Returns true if the kernel must end. */
 static __device__ __forceinline__ bool gpul_desk_hear(const gpul_comm_view *comm, const gpul_comm_work *work, uint64_t number, int peer,
 						      uint64_t *send, uint64_t *recv)
 {
@@ -243,7 +247,7 @@ static __device__ __forceinline__ gpul_comm_goodbye *gpul_desk_goodbye(const gpu
 }
 
 /* Say goodbye when the block has finished with all buffers, and wait until the same block of every other rank has finished, too.
- * True: leave. */
+ * Returns true if the kernel must end. */
 static __device__ bool gpul_desk_part(const gpul_comm_view *comm, uint64_t number)
 {
 	const uint32_t peer = threadIdx.x;
@@ -273,7 +277,7 @@ static __device__ __forceinline__ void gpul_desk_signal(const gpul_comm_view *co
 		gpul_store_release(&gpul_desk_goodbye(comm, comm->peers[peer].their_desk, comm->rank)->step, step);
 }
 
-/* Wait for such a notification.  True: leave. */
+/* Wait for a notification from the same block of a rank.  Returns true if the kernel must end. */
 static __device__ __forceinline__ bool gpul_desk_await(const gpul_comm_view *comm, int peer, uint64_t step)
 {
 	const uint64_t began = gpul_trace_now(comm);

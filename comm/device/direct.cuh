@@ -21,7 +21,7 @@ struct gpul_direct_job {
 	const unsigned char *from[GPUL_COMM_MAX_PEERS];
 	unsigned char *to[GPUL_COMM_MAX_PEERS];
 	uint32_t n_from, n_to;
-	uint64_t begin, end; /* packs */
+	uint64_t begin, end; /* range of packs */
 	uint64_t n_bytes;    /* size of each buffer; the last pack may be short */
 };
 

@@ -145,7 +145,7 @@ static __device__ __forceinline__ void gpul_oneshot_put_parts(gpul_oneshot *o, u
 	}
 }
 
-/* Wait for pair i of one rank.  True: leave. */
+/* Wait for pair i of one rank.  Returns true if the kernel must end. */
 static __device__ __forceinline__ bool gpul_oneshot_take_one(const gpul_oneshot *o, int peer, uint64_t i, uint64_t *data)
 {
 	const unsigned char *from = gpul_oneshot_scratch(o, o->comm->peers[peer].desk, peer, i);
@@ -159,7 +159,8 @@ static __device__ __forceinline__ bool gpul_oneshot_take_one(const gpul_oneshot 
 	return false;
 }
 
-/* Wait for pair i of up to GPUL_ONESHOT_AT_ONCE ranks at a time, starting with rank `first` and skipping this rank.  True: leave. */
+/* Wait for pair i of up to GPUL_ONESHOT_AT_ONCE ranks at a time, starting with rank `first` and skipping this rank.  Returns true if
+ * the kernel must end. */
 static __device__ __forceinline__ bool gpul_oneshot_take(gpul_oneshot *o, int first, uint64_t i, uint64_t *data)
 {
 	const uint64_t began = gpul_oneshot_now(o);

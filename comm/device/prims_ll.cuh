@@ -39,7 +39,8 @@ static __device__ __forceinline__ void gpul_flag_wait_credit(gpul_prims *p)
 	gpul_trace_add(p->comm, GPUL_COMM_EVENT_WAIT_CREDIT, began, p->to.peer, p->to.step, 0);
 }
 
-/* Count a slot that the block has read, and free slots if it is time.  True: leave. */
+/* Count a slot that the block has read, and free slots if it is time.  Returns true if the kernel
+ * must end. */
 static __device__ __forceinline__ bool gpul_flag_free(gpul_prims *p)
 {
 	const uint64_t n_read = ++p->from.step;

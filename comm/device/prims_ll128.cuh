@@ -87,7 +87,7 @@ static __device__ __forceinline__ unsigned char *gpul_ll128_slot(const gpul_comm
 	return end->slots + s->ll128_at + end->step % GPUL_COMM_STEPS * s->ll128_bytes;
 }
 
-/* One slot. */
+/* Process one slot of a message, as HOW says: receive, reduce, send, store. */
 template <int HOW>
 static __device__ __forceinline__ void gpul_ll128_move(gpul_prims *p, const unsigned char *src, unsigned char *dst, uint32_t n_bytes)
 {

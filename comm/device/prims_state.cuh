@@ -20,12 +20,12 @@ enum {
 
 struct gpul_prims {
 	const gpul_comm_view *comm;
-	gpul_comm_end from, to; /* peer < 0: none */
+	gpul_comm_end from, to; /* the channel ends from which and to which the block transfers; .peer < 0: none */
 	uint32_t dtype, op;
 	uint64_t signature;                  /* signature of the call: the receiver compares it with the
 				      * sender's */
 	uint64_t first_sent, first_received; /* step numbers at the beginning of the call */
-	uint64_t began_ns;                   /* for the trace */
+	uint64_t began_ns;                   /* start time of the call, for the trace */
 	uint64_t credits;                    /* LL, LL128: the head that this thread has seen */
 	unsigned char *direct_to;            /* the receiver's output, or NULL; known after the first direct send */
 	bool knows_direct_to;
@@ -172,7 +172,7 @@ static __device__ __forceinline__ void gpul_prims_save(const gpul_prims *p)
 }
 
 /* End a call: save the number of steps for the next call, which may be in the same kernel, after a barrier, so that all threads
- * have read the old number (LL has no other barrier).  True: leave. */
+ * have read the old number (LL has no other barrier).  Returns true if the kernel must end. */
 static __device__ __forceinline__ bool gpul_prims_close(gpul_prims *p)
 {
 	if (gpul_comm_any_leaves(p->leave))

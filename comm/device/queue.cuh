@@ -18,7 +18,8 @@ static __device__ __forceinline__ bool gpul_queue_aborted(const gpul_comm_view *
 	return ++*polls % 256 == 0 && gpul_load_relaxed32(&comm->control->abort) != 0;
 }
 
-/* Wait for item `number` in a slot; the first warp copies it to shared memory.  All threads call it; true: leave. */
+/* Wait for item `number` in a slot; the first warp copies it to shared memory.  All threads call it.  Returns true
+ * if the kernel must end. */
 static __device__ __forceinline__ bool gpul_queue_take(const gpul_comm_view *comm, const gpul_comm_ll *slot, uint32_t number,
 						       gpul_comm_item *item)
 {
@@ -57,7 +58,8 @@ static __device__ __forceinline__ void gpul_queue_finish(gpul_comm_relay *relay)
 		asm volatile("red.release.gpu.global.add.u64 [%0], 1;" ::"l"(&relay->finished) : "memory");
 }
 
-/* Block 0 waits until all others have finished n items together.  True: leave. */
+/* Block 0 waits until all others have finished n items together.  Returns true if the kernel must
+ * end. */
 static __device__ __forceinline__ bool gpul_queue_await(const gpul_comm_view *comm, const gpul_comm_relay *relay, uint64_t n)
 {
 	bool leave = false;

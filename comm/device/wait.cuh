@@ -37,7 +37,7 @@ static __device__ __forceinline__ gpul_comm_spin gpul_comm_spin_for(const gpul_c
 	return w;
 }
 
-/* Report the first problem of this rank's kernels to the CPU, and make all blocks leave. */
+/* Report the first problem of this rank's kernels to the CPU, and make all blocks end. */
 static __device__ __noinline__ void gpul_comm_report_wait(const gpul_comm_view *comm, uint32_t what, int peer, uint64_t step,
 							  uint64_t expected, uint64_t found)
 {
@@ -74,7 +74,7 @@ static __device__ __noinline__ bool gpul_comm_check(gpul_comm_spin *w)
 	return true;
 }
 
-/* Call after an unsuccessful poll.  True: the thread must stop waiting. */
+/* Call after an unsuccessful poll.  Returns true if the thread must stop waiting. */
 static __device__ __forceinline__ bool gpul_comm_give_up(gpul_comm_spin *w)
 {
 	return ++w->polls % GPUL_COMM_LEAST_POLLS == 0 && gpul_comm_check(w);

@@ -75,7 +75,7 @@ static __device__ __forceinline__ void gpul_store_words_release(void *at, uint64
 	asm volatile("st.release.sys.global.v2.u64 [%0], {%1, %2};" ::"l"(at), "l"(a), "l"(b) : "memory");
 }
 
-/* The same at GPU scope: among the blocks of one GPU. */
+/* The same loads and stores at GPU scope: among the blocks of one GPU. */
 static __device__ __forceinline__ void gpul_load_words_acquire_gpu(const void *at, uint64_t *a, uint64_t *b)
 {
 	asm volatile("ld.acquire.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(*a), "=l"(*b) : "l"(at) : "memory");

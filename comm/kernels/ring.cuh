@@ -10,7 +10,9 @@
 
 #include "comm/device/prims.cuh"
 
-enum { GPUL_RING_SLOTS = 2 }; /* at most GPUL_COMM_STEPS - 3: a rank sends a chunk before it receives; see prims_ll.cuh */
+/* Slots of a chunk: at most GPUL_COMM_STEPS - 3, because a rank sends a chunk before it receives
+ * one (prims_ll.cuh). */
+enum { GPUL_RING_SLOTS = 2 };
 
 struct gpul_ring_round {
 	uint64_t begin, end, chunk_bytes;

@@ -36,7 +36,7 @@ static __device__ bool gpul_send_part(const gpul_comm_view *comm, const gpul_com
 
 	gpul_prims_open<PROTO>(&p, comm, block, -1, t->peer, head[0]);
 	if (PROTO != GPUL_COMM_SIMPLE)
-		(void)gpul_send<PROTO>(&p, (const unsigned char *)head, sizeof head); /* never true */
+		(void)gpul_send<PROTO>(&p, (const unsigned char *)head, sizeof head); /* always returns false */
 	return gpul_direct_send<PROTO>(&p, (const unsigned char *)t->at + part.begin, part.end - part.begin, part.begin) ||
 	       gpul_prims_close(&p);
 }
@@ -70,7 +70,7 @@ static __device__ bool gpul_transfer_part(const gpul_comm_view *comm, const gpul
 						  : gpul_receive_part<PROTO>(comm, t, block, part);
 }
 
-/* Perform the transfers of this block in their order.  True: leave. */
+/* Perform the transfers of this block in their order.  Returns true if the kernel must end. */
 static __device__ __forceinline__ bool gpul_sendrecv_all(const gpul_comm_view *comm, const gpul_comm_transfer *transfers, uint32_t n)
 {
 	bool leave = false;

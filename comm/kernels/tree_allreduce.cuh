@@ -33,10 +33,10 @@
 #include "comm/tree.h"
 
 enum {
-	GPUL_TREE_CHUNKS = 8,            /* number of chunks of a block's data: several, so that all levels of the tree work at the
-					   * same time ... */
-	GPUL_TREE_LEAST_CHUNK = 4 << 10, /* ... but a chunk has at least this size, so that its transfer takes longer than the
-					   * overhead of a step */
+	/* number of chunks of a block's data: several, so that all levels of the tree work at
+	 * the same time */
+	GPUL_TREE_CHUNKS = 8,
+	GPUL_TREE_LEAST_CHUNK = 4 << 10, /* minimum size of a chunk, so that its transfer takes longer than the overhead of a step */
 	GPUL_TREE_LEAST_SIMPLE = 16 << 10,
 };
 
@@ -45,7 +45,7 @@ struct gpul_tree {
 	gpul_prims first; /* receives from child 1, if there are two */
 	gpul_prims last;  /* receives from child 0; sends to the parent, or, at the root, to child 0 */
 	gpul_prims down;  /* receives from the parent, sends to child 0 */
-	gpul_prims other; /* to child 1 */
+	gpul_prims other; /* sends to child 1 */
 	bool is_root, is_leaf, has_two;
 	uint32_t lag; /* number of chunks by which the way down lags behind the way up */
 };
@@ -87,7 +87,7 @@ template <int PROTO> static __device__ __forceinline__ uint64_t gpul_tree_chunk_
 	return min(gpul_slot_capacity<PROTO>(comm), (even + unit - 1) / unit * unit);
 }
 
-/* Process one chunk on the way up.  True: leave. */
+/* Process one chunk on the way up.  Returns true if the kernel must end. */
 template <int PROTO>
 static __device__ __forceinline__ bool gpul_tree_up(gpul_tree *t, const unsigned char *send, unsigned char *recv, uint64_t at,
 						    uint64_t n_bytes)
@@ -105,7 +105,7 @@ static __device__ __forceinline__ bool gpul_tree_up(gpul_tree *t, const unsigned
 	return gpul_recv_reduce_send<PROTO>(&t->last, t->has_two ? recv + at : send + at, n_bytes);
 }
 
-/* Process one chunk on the way down.  True: leave. */
+/* Process one chunk on the way down.  Returns true if the kernel must end. */
 template <int PROTO> static __device__ __forceinline__ bool gpul_tree_down(gpul_tree *t, unsigned char *recv, uint64_t at, uint64_t n_bytes)
 {
 	if (t->is_root)
@@ -134,7 +134,7 @@ static __device__ __forceinline__ bool gpul_tree_close(gpul_tree *t)
 	return gpul_prims_close(&t->last);
 }
 
-/* True: leave. */
+/* Returns true if the kernel must end. */
 template <int PROTO> static __device__ bool gpul_tree_allreduce(const gpul_comm_view *comm, const gpul_comm_work *work)
 {
 	const uint64_t n_bytes = work->count * work->element_bytes;

@@ -30,7 +30,7 @@
 struct gpul_twolevel {
 	gpul_prims inside, across;
 	uint32_t n_hosts, n_local; /* H, G: at least 2 */
-	uint32_t host, local;      /* of this rank */
+	uint32_t host, local;      /* host and local index of this rank */
 	const unsigned char *send;
 	unsigned char *recv;
 };
@@ -93,7 +93,7 @@ static __device__ __forceinline__ gpul_part gpul_twolevel_piece(const gpul_twole
 	return piece;
 }
 
-/* Perform phase 1.  True: leave; so do the next two functions. */
+/* Perform phase 1.  This function and the next two return true if the kernel must end. */
 template <int PROTO>
 static __device__ __forceinline__ bool gpul_twolevel_scatter(gpul_twolevel *t, const gpul_ring_round *r, uint64_t piece_bytes)
 {
@@ -136,7 +136,7 @@ template <int PROTO> static __device__ __forceinline__ bool gpul_twolevel_cross(
 	return leave || gpul_direct_recv<PROTO>(&t->across, t->recv + c.begin, c.end - c.begin);
 }
 
-/* Phase 3. */
+/* Perform phase 3. */
 template <int PROTO>
 static __device__ __forceinline__ bool gpul_twolevel_gather(gpul_twolevel *t, const gpul_ring_round *r, uint64_t piece_bytes)
 {
@@ -164,7 +164,7 @@ template <int PROTO> static __device__ __forceinline__ bool gpul_twolevel_turn(c
 	return PROTO != GPUL_COMM_SIMPLE && gpul_comm_any_leaves(t->inside.leave || t->across.leave);
 }
 
-/* True: leave. */
+/* Returns true if the kernel must end. */
 template <int PROTO> static __device__ bool gpul_twolevel_allreduce(const gpul_comm_view *comm, const gpul_comm_work *work)
 {
 	const uint64_t n_bytes = work->count * work->element_bytes;

@@ -5,12 +5,12 @@
 #include <stdlib.h>
 
 struct sender {
-	unsigned first, n; /* index in the ring of the first waiting message */
+	unsigned first, n; /* index of the first waiting message in the sender's ring, and the number of waiting messages */
 	uint64_t message;  /* number of the request for that message */
 	uint64_t offset;   /* bytes of that message that have been granted */
-	uint64_t held;     /* credits: bytes granted that have not arrived */
-	uint64_t start;    /* virtual time of its next grant */
-	uint64_t since_ns; /* time since when it may have held all these credits */
+	uint64_t held;     /* credits of the sender: bytes granted that have not arrived */
+	uint64_t start;    /* virtual time of the sender's next grant */
+	uint64_t since_ns; /* time since when the sender may have held all these credits */
 	bool active;       /* counted in n_active */
 	bool late, gone;
 };
@@ -24,7 +24,7 @@ struct gpul_admission {
 	unsigned n_active;     /* senders that hold credits or have messages waiting, except
 				      * late ones */
 	uint64_t in_flight;    /* bytes in flight, except those of late senders */
-	uint64_t held;         /* with them */
+	uint64_t held;         /* bytes in flight of all senders */
 	uint64_t waiting;
 	uint64_t now_ns;
 };

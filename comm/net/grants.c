@@ -7,16 +7,16 @@
 #include "comm/net/admission.h"
 
 struct granted_channel {
-	uint64_t asked; /* number of steps, like the other members */
+	uint64_t asked; /* number of steps that were asked for; the other members count steps, too */
 	uint64_t arrived;
-	unsigned waiting; /* asked for, not granted: the last ones before `asked` */
-	unsigned held;    /* granted, but not yet arrived */
+	unsigned waiting; /* number of steps that were asked for and are not granted yet: the last ones before `asked` */
+	unsigned held;    /* number of steps that were granted and have not arrived */
 };
 
 struct gpul_comm_grants {
 	gpul_comm_grants_desc desc;
 	gpul_admission *admission;
-	struct granted_channel *channels; /* [route][block] */
+	struct granted_channel *channels; /* indexed by [route][block] */
 	unsigned *next_block;             /* [route]: block that gets the route's next grant if it
 					    * is waiting */
 };

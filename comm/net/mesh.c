@@ -46,7 +46,7 @@ struct gpul_comm_mesh {
 	gpul_rdma_conn *conns[GPUL_COMM_MAX_RANKS][GPUL_COMM_MAX_NICS];
 	gpul_rdma_listener *listeners[GPUL_COMM_MAX_NICS][GPUL_COMM_MAX_RANKS]; /* listeners for the higher ranks; only during create */
 	struct card cards[GPUL_COMM_MAX_RANKS];
-	uint64_t deadline_ns; /* UINT64_MAX: none */
+	uint64_t deadline_ns; /* end of the time-out of the whole call; UINT64_MAX: none */
 };
 
 static void close_listeners(gpul_comm_mesh *m)
@@ -269,7 +269,7 @@ static gpul_status open_nic(gpul_comm_mesh *m, const gpul_comm_mesh_desc *desc, 
 	if (st)
 		return gpul_fail(err, st, why.native, "%s", why.text);
 	gpul_rdma_about(m->nics[nic], &info);
-	if (!rdma.device.device) { /* of "mlx5_0 port 1" or "tcp on eth0 (10.9.0.1)" */
+	if (!rdma.device.device) { /* the first word of "mlx5_0 port 1", or the word after "on" in "tcp on eth0 (10.9.0.1)" */
 		const char *on = strstr(info.name, " on "), *name = on ? on + 4 : info.name;
 
 		(void)snprintf(card->nic[nic], NIC_BYTES, "%.*s", (int)strcspn(name, " "), name);

@@ -28,8 +28,10 @@ _Static_assert((int)FLIGHTS < (int)GPUL_RDMA_REQUESTS, "the proxy's ring has few
 
 /* The state of both directions of a channel: what has been put so far. */
 struct channel {
-	uint64_t sent, asked;       /* to the other rank */
-	uint64_t credited, granted; /* for its steps */
+	uint64_t sent, asked; /* steps that were put to the other rank; steps for which this rank has asked */
+	/* steps of the other rank for which credits were put; steps of the other rank for which
+	 * grants were put */
+	uint64_t credited, granted;
 };
 
 struct flight {
@@ -40,11 +42,11 @@ struct flight {
 struct route {
 	gpul_comm_proxy_route to;
 	const gpul_rdma_area *area;
-	struct channel *channels;     /* [n_blocks] */
+	struct channel *channels;     /* array of n_blocks channels */
 	gpul_comm_grants *grants;     /* grants for data that arrives at this route's NIC; NULL:
 				        * the NIC has no window */
-	unsigned sender;              /* of grants */
-	gpul_comm_arrivals *arrivals; /* NULL: the slots of this rank are in host memory */
+	unsigned sender;              /* number of this route's rank among the senders of `grants` */
+	gpul_comm_arrivals *arrivals; /* arrivals of slots in device memory; NULL: the slots of this rank are in host memory */
 	struct flight flights[FLIGHTS];
 	uint32_t head, tail;     /* indices in the ring `flights`; the oldest is at tail */
 	uint64_t free_in_flight; /* free bytes of the puts in flight */
@@ -58,7 +60,7 @@ struct route {
 struct gpul_comm_proxy {
 	gpul_comm_proxy_desc desc;
 	struct route *routes;
-	gpul_comm_grants *grants[GPUL_COMM_MAX_NICS]; /* NULL: the NIC has no window */
+	gpul_comm_grants *grants[GPUL_COMM_MAX_NICS]; /* grants for each NIC of this rank; NULL: the NIC has no window */
 	gpul_comm_net_trace trace;
 	pthread_t thread;
 	atomic_bool stop, leaving, tell;

@@ -53,7 +53,7 @@ typedef struct gpul_comm_proxy_route {
 					  * tails of its inboxes, or, if its slots are in device memory, `announced`
 					  * (arrivals.h) */
 	uint32_t step_stride;
-	gpul_rdma_remote heads;                  /* the outboxes */
+	gpul_rdma_remote heads;                  /* heads in the other rank's outboxes, which the credits of this rank set */
 	const gpul_comm_outbox *freed;           /* this rank's outboxes for the other rank, n_blocks of them; for the log */
 	const gpul_comm_inbox *arrived;          /* this rank's inboxes from the other rank, n_blocks of them; for their tails */
 	const uint64_t *asks, *grants;           /* [n_blocks] words that the other rank writes here: the steps that it asks for, and those
@@ -79,7 +79,7 @@ typedef struct gpul_comm_proxy_desc {
 					  * for a while, nothing is in flight and nothing has happened
 					  * in that time, the thread polls only every 150 ms; NULL: it
 					  * always polls often */
-	const gpul_driver *drv; /* NULL: all slots are in host memory */
+	const gpul_driver *drv; /* driver of the slots in device memory; NULL: all slots are in host memory */
 	CUcontext gpu;          /* context of drv; made current on the thread */
 	/* Called once for each connection that fails, on the proxy's thread.  conn: the first_block of its route. */
 	void (*failed)(void *context, int rank, unsigned conn, const gpul_rdma_failure *why);
@@ -94,8 +94,8 @@ typedef struct gpul_comm_proxy_desc {
 gpul_status gpul_comm_proxy_start(const gpul_comm_proxy_desc *desc, gpul_comm_proxy **out, gpul_error *err);
 /* The proxy's trace, which is off at first; valid as long as the proxy.  NULL if p is NULL. */
 gpul_comm_net_trace *gpul_comm_proxy_trace(gpul_comm_proxy *p);
-/* Query the puts to a rank that the fabric has not acknowledged: their number, and the time since the last one ended.  False: there
- * are none, one has just ended, or p is NULL.  Any thread may call, also in the callback `failed`. */
+/* Query the puts to a rank that the fabric has not acknowledged: their number, and the time since the last one ended.  Returns false
+ * if there are none, one has just ended, or p is NULL.  Any thread may call, also in the callback `failed`. */
 bool gpul_comm_proxy_unacknowledged(const gpul_comm_proxy *p, int rank, unsigned *n_puts, uint64_t *for_ns);
 /* Stop reporting failures, because the ranks are leaving and close their connections.  The thread continues.  NULL is fine. */
 void gpul_comm_proxy_leave(gpul_comm_proxy *p);

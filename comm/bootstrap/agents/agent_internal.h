@@ -9,10 +9,10 @@
 #include "comm/bootstrap/agents/launch_hosts.h"
 
 struct agent {
-	pid_t pid;         /* also the number of its process group; 0: not started */
-	int to, from, err; /* pipes to its standard input, from its output and error; -1: closed */
+	pid_t pid;         /* process id of the agent, and number of its process group; 0: not started */
+	int to, from, err; /* pipes to the agent's standard input, and from its standard output and error; -1: closed */
 	bool ended;
-	int status; /* of waitpid() */
+	int status; /* exit status from waitpid() */
 };
 
 /** Start the agent of a host, or the part itself if the host is this machine.  It runs in a process

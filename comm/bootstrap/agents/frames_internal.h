@@ -34,7 +34,7 @@ enum { LAUNCH_BEAT_MS = 1000, LAUNCH_SILENCE_MS = 30 * 1000 };
 struct frame_head { /* little-endian */
 	uint32_t type;
 	int32_t number;   /* OUT, ERR, END: rank; SIGNAL: signal number; FAILED: exit status */
-	uint32_t n_bytes; /* of the payload */
+	uint32_t n_bytes; /* size of the payload */
 };
 
 struct frame_end {                   /* the payload of END */
@@ -44,7 +44,7 @@ struct frame_end {                   /* the payload of END */
 
 struct frame_reader {
 	int fd;
-	size_t n; /* bytes of at[] */
+	size_t n; /* number of bytes in at[] */
 	unsigned char at[sizeof(struct frame_head) + FRAME_BYTES];
 };
 

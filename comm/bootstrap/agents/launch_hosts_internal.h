@@ -17,8 +17,8 @@ struct line {
 /* The launcher's state for one host. */
 struct host_part {
 	const char *name;
-	int first, n; /* its ranks */
-	bool here;    /* no agent */
+	int first, n; /* first rank of the host, and number of its ranks */
+	bool here;    /* the host is this machine, so it needs no agent */
 	struct agent agent;
 	struct frame_reader in;
 	bool greeted, ready, done, lost;
@@ -33,9 +33,9 @@ struct hosts_launch {
 	struct launch l; /* the ranks; all of them are marked `elsewhere` */
 	struct host_part *parts;
 	int n_parts;
-	struct line lines[GPUL_COMM_MAX_RANKS][2]; /* of standard output and error of each rank */
+	struct line lines[GPUL_COMM_MAX_RANKS][2]; /* lines of each rank's standard output and error that are not complete yet */
 	gpul_error why;                            /* the failure that ended the launch, if it was not that of a rank */
-	int exit_status;                           /* then */
+	int exit_status;                           /* exit status of the launch in that case */
 	uint64_t beat_ns;
 	unsigned char payload[FRAME_BYTES];
 };

@@ -20,9 +20,9 @@ enum { MAX_VISITORS = 2 * GPUL_COMM_MAX_RANKS + 8, VISIT_BYTES = 512, REASON_BYT
 struct visitor {
 	int fd;
 	struct boot_stream *stream;
-	bool challenged; /* its HELLO has come */
+	bool challenged; /* its HELLO has arrived, and rank 0 has sent a CHALLENGE */
 	struct boot_visit hello;
-	unsigned char nonce[BOOT_NONCE_BYTES]; /* of the CHALLENGE */
+	unsigned char nonce[BOOT_NONCE_BYTES]; /* random number in the CHALLENGE */
 	char from[GPUL_RDMA_ADDRESS_BYTES];
 };
 
@@ -30,7 +30,7 @@ struct gate {
 	gpul_boot *b;
 	const struct boot_wait *wait;
 	gpul_rdma_port port;
-	struct visitor visitors[MAX_VISITORS]; /* oldest first */
+	struct visitor visitors[MAX_VISITORS]; /* connections that are not admitted yet, oldest first */
 	int n_visitors;
 	struct boot_machine machines[GPUL_COMM_MAX_RANKS];
 	uint32_t arrived; /* mask of ranks, including rank 0 */

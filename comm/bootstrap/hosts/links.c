@@ -17,7 +17,7 @@
 enum { BEAT_MS = 100, LOST_MS = 8000, LEAST_LOST_MS = 1000, CLOSE_MS = 1000 };
 
 struct link {
-	int fd; /* -1: none */
+	int fd; /* socket of the link; -1: none */
 	struct boot_stream *stream;
 	uint64_t received_ns, sent_ns;
 	bool knows_failure;
@@ -209,7 +209,8 @@ bool gpul_boot_links_news(gpul_boot *b, gpul_error *err)
 		return false;
 	if (got == BOOT_GOT_BAD)
 		(void)gpul_boot_explain_stream(&b->job, &why, err);
-	gpul_fail(err, GPUL_EUNSUPPORTED, 0, "rank 0 at %s ended before all ranks had met", b->job.address); /* unless set */
+	/* keeps an error that is recorded already */
+	gpul_fail(err, GPUL_EUNSUPPORTED, 0, "rank 0 at %s ended before all ranks had met", b->job.address);
 	return true;
 }
 

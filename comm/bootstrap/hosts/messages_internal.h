@@ -19,7 +19,8 @@
 #include "comm/bootstrap/boot_wire_internal.h"
 #include "core/sha256.h"
 
-enum { BOOT_NONCE_BYTES = 32, BOOT_SMALL_BYTES = 4096 }; /* BOOT_SMALL_BYTES: limit of every payload except DATA's */
+/* BOOT_SMALL_BYTES: limit of every payload except DATA's */
+enum { BOOT_NONCE_BYTES = 32, BOOT_SMALL_BYTES = 4096 };
 
 /* The purpose of a connection. */
 enum boot_purpose {
@@ -36,7 +37,7 @@ struct boot_visit { /* the payload of a HELLO over TCP */
 };
 _Static_assert(sizeof(struct boot_visit) == 216, "without padding");
 
-struct boot_hosts { /* of HOSTS */
+struct boot_hosts { /* the payload of HOSTS */
 	int32_t host[GPUL_COMM_MAX_RANKS], pid[GPUL_COMM_MAX_RANKS];
 	char name[GPUL_COMM_MAX_RANKS][GPUL_COMM_HOST_BYTES]; /* host names, by the index of the host */
 };

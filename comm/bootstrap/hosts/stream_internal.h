@@ -6,7 +6,7 @@
 
 struct boot_stream {
 	int fd;               /* borrowed; non-blocking */
-	size_t payload_bytes; /* of the largest packet */
+	size_t payload_bytes; /* payload size of the largest packet */
 	size_t n_in;          /* bytes that have arrived, and are not part of a packet yet */
 	size_t n_out, at_out; /* bytes of the packet that is being sent, and how many of them have been sent */
 	unsigned char *in, *out;

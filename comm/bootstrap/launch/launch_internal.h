@@ -18,7 +18,7 @@ struct rank_process {
 	bool ended;
 	bool forced;      /* the launcher has sent it SIGTERM or SIGKILL */
 	bool elsewhere;   /* the launcher of another host has started it, and reports its end */
-	const char *host; /* for messages; NULL: the ranks are on one host */
+	const char *host; /* name of the host, for messages; NULL: the ranks are on one host */
 };
 
 /* The children that this process had before the launch; they are not killed at the end. */
@@ -43,11 +43,11 @@ struct launch {
 	uint64_t stopped_since_ns; /* time since when all remaining ranks are stopped; 0: one runs */
 	bool ended_stopped;        /* those ranks had to be killed */
 	uint64_t next_ns;          /* when the next stage begins, from STAGE_SETTLING on */
-	int signals;               /* signalfd */
+	int signals;               /* signalfd that reads the blocked signals */
 	sigset_t mask_before;
 	struct sigaction child_before;
 	struct orphans orphans;
-	struct notice *notice; /* NULL: this process has started no ranks */
+	struct notice *notice; /* page that reports ended ranks (notice_internal.h); NULL: this process has started no ranks */
 	int notice_fd;
 };
 
