@@ -11,13 +11,13 @@
 
 struct attempt {
 	struct attempt *next;
-	gpul_net_context *context; /* held */
+	gpul_net_context *context; /* a reference, released with the attempt */
 	int device, connect_ms;
-	unsigned char handle[GPUL_NCCL_HANDLE_BYTES]; /* identifies the attempt, with the device */
+	unsigned char handle[GPUL_NCCL_HANDLE_BYTES]; /* identifies the attempt, together with the device */
 	char address[GPUL_NET_ADDRESS_BYTES], secret[GPUL_NET_SECRET_TEXT_BYTES];
 	gpul_rdma *r;
-	bool ended, abandoned; /* guarded by attempts_lock, as the list */
-	gpul_rdma_conn *conn;  /* the result, when ended */
+	bool ended, abandoned; /* guarded by attempts_lock, like the list of attempts */
+	gpul_rdma_conn *conn;  /* the result; valid when `ended` is set */
 	gpul_error err;
 };
 

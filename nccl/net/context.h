@@ -17,8 +17,8 @@ typedef struct gpul_net_process {
 
 /** Read the settings and the devices of this process, once.
  *
- * @out  borrowed, for ever; untouched on failure
- * @err  explains a failure, which the next call tries again
+ * @out  valid until the process ends; untouched on failure
+ * @err  explains a failure; the next call tries again
  * Errors  as gpul_net_options_read() and gpul_net_devices_read() */
 gpul_status gpul_net_process_get(const gpul_net_process **out, gpul_error *err);
 

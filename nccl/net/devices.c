@@ -8,9 +8,11 @@
 
 #include "rdma/verbs/verbs_devices.h"
 
-enum { DEFAULT_MBITS = 10000 }; /* of an interface that reports no speed, such as lo; as NCCL's own sockets */
+/* the assumed speed of an interface that reports none, such as lo; NCCL's own sockets assume the
+ * same */
+enum { DEFAULT_MBITS = 10000 };
 
-/* The PCI device of an entry of /sys/class; "": it is none. */
+/* The PCI device of an entry of /sys/class; "": the entry is not a PCI device. */
 static void find_pci_path(const char *class, const char *name, char *out, size_t out_bytes)
 {
 	char link[128], path[PATH_MAX];
@@ -37,7 +39,7 @@ static int read_mbits(const char *interface)
 	return mbits > 0 && mbits < INT_MAX ? (int)mbits : DEFAULT_MBITS;
 }
 
-/* "506b:4b03:00a1:b2c3" as a number. */
+/* Parse "506b:4b03:00a1:b2c3" as a number. */
 static uint64_t parse_guid(const char *text)
 {
 	uint64_t guid = 0;

@@ -14,19 +14,19 @@ enum { GPUL_NET_MAX_DEVICES = 32, GPUL_NET_SEGMENT_BYTES = 1 << 20 };
 
 typedef struct gpul_net_device {
 	char name[64];      /* "mlx5_0:1", "tcp:eth0" */
-	char pci_path[256]; /* in /sys; "": not a PCI device */
-	char interface[48]; /* address for the listener's socket */
+	char pci_path[256]; /* path in /sys; "": not a PCI device */
+	char interface[48]; /* interface at whose address the listener's socket listens */
 	uint64_t guid;
 	int mbits, port;
 	bool dmabuf; /* GPU memory can be registered by a dma-buf */
 	gpul_net_backend backend;
-	char provider[32], hardware[64]; /* for gpul_rdma_device_desc; "": NULL */
+	char provider[32], hardware[64]; /* provider and device for gpul_rdma_device_desc; "" stands for NULL */
 } gpul_net_device;
 
 typedef struct gpul_net_devices {
 	unsigned n;
 	gpul_net_device at[GPUL_NET_MAX_DEVICES];
-	char why[200]; /* why this backend */
+	char why[200]; /* why this backend was chosen */
 } gpul_net_devices;
 
 /** List the devices.

@@ -17,20 +17,21 @@
 
 typedef struct gpul_net_listener gpul_net_listener; /* opaque: listener.c */
 
-/* One end of a connection.  Its requests belong to one thread at a time; registrations to any. */
+/* One end of a connection.  Only one thread at a time may use its requests; any thread may use
+ * its registrations. */
 typedef struct gpul_net_end {
-	gpul_net_context *context; /* held */
-	gpul_rdma *r;              /* its device, borrowed */
+	gpul_net_context *context; /* a reference, released with the end */
+	gpul_rdma *r;              /* device of the context, borrowed */
 	gpul_rdma_conn *conn;
 	bool sends;
 	gpul_net_request *unposted;                  /* the last receive, if some of its parts could not be posted yet; NULL: none */
-	gpul_rdma_buffer later[GPUL_NCCL_MAX_RECVS]; /* its buffers */
+	gpul_rdma_buffer later[GPUL_NCCL_MAX_RECVS]; /* buffers of that receive */
 	gpul_net_requests requests;
 } gpul_net_end;
 
 /** Listen.
  *
- * @context  held by the listener
+ * @context  the listener takes a reference
  * @device   index in the list of devices
  * @handle   receives the handle for the peer
  * @out      owned by the caller: gpul_net_listener_close(); untouched on failure
@@ -50,7 +51,7 @@ gpul_status gpul_net_accept(gpul_net_listener *l, gpul_net_end **out, gpul_error
 
 /** Connect to a listener.  The first call starts the attempt; the result of a later call with the same handle ends it.
  *
- * @context  held by the attempt and the connection
+ * @context  the attempt and the connection take references
  * @device   index in the list of devices
  * @handle   of the peer; not trusted
  * @out      owned by the caller: gpul_net_end_close(); NULL: not yet, call again
@@ -60,7 +61,8 @@ gpul_status gpul_net_accept(gpul_net_listener *l, gpul_net_end **out, gpul_error
 gpul_status gpul_net_connect(gpul_net_context *context, int device, const unsigned char handle[GPUL_NCCL_HANDLE_BYTES], gpul_net_end **out,
 			     gpul_error *err);
 
-/* Forget the attempts of a context that no one asks for any more; those that are running end by themselves. */
+/* Abandon the attempts of a context, because no caller will take their results; those that are
+ * running end by themselves. */
 void gpul_net_connects_abandon(const gpul_net_context *context);
 
 /* Close a connection; the peer's requests end with an error.  NULL is fine. */
@@ -68,9 +70,9 @@ void gpul_net_end_close(gpul_net_end *e);
 
 /* ---- for listener.c and connect.c ---- */
 
-/** Make an end of a connection; takes conn over, also on failure.
+/** Make an end of a connection, which owns conn from now on, also on failure.
  *
- * @context  will be held
+ * @context  the end takes a reference
  * @r        device of conn
  * @conn     owned by the end
  * @sends    false: it receives
@@ -82,7 +84,8 @@ gpul_status gpul_net_end_create(gpul_net_context *context, gpul_rdma *r, gpul_rd
 
 enum { GPUL_NET_SECRET_TEXT_BYTES = 65 };
 
-/* The secret of a connection: that of the handle, and the job's, if there is one. */
+/* Combine the secret of a handle and the job's secret, if there is one, into the secret of a
+ * connection. */
 void gpul_net_secret_text(const gpul_net_handle *handle, const gpul_net_options *options, char out[GPUL_NET_SECRET_TEXT_BYTES]);
 
 #endif

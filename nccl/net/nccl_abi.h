@@ -34,9 +34,9 @@ enum { GPUL_NCCL_SUBSYSTEM_INIT = 1, GPUL_NCCL_SUBSYSTEM_NET = 16 };
 typedef void gpul_nccl_logger(int level, unsigned long subsystems, const char *file, int line, const char *fmt, ...);
 
 enum {
-	GPUL_NCCL_HANDLE_BYTES = 128, /* of a listener's address, which NCCL carries to the peer */
-	GPUL_NCCL_MAX_REQUESTS = 32,  /* receives in flight of one connection */
-	GPUL_NCCL_MAX_RECVS = 8,      /* buffers of one receive */
+	GPUL_NCCL_HANDLE_BYTES = 128, /* size of a listener's handle, which NCCL carries to the peer */
+	GPUL_NCCL_MAX_REQUESTS = 32,  /* limit of the receives in flight of one connection */
+	GPUL_NCCL_MAX_RECVS = 8,      /* limit of the buffers of one receive */
 	GPUL_NCCL_DEFAULT_CLASS = -1, /* no traffic class is chosen */
 	GPUL_NCCL_NO_RAIL = -1,
 };

@@ -29,7 +29,7 @@ static void forward_line(void *user, gpul_log_level level, const char *module, c
 void gpul_net_report_to(gpul_nccl_logger *logger)
 {
 	if (atomic_exchange(&nccl_log, logger) || secure_getenv("GPULOAD_LOG"))
-		return; /* not again: threads of an earlier communicator may be writing */
+		return; /* the level and the sink are set only once, because threads of an earlier communicator may be logging */
 	gpul_log_to(forward_line, NULL);
 	gpul_log_set_level(GPUL_LOG_INFO);
 }

@@ -22,28 +22,28 @@ static_assert((int)GPUL_NCCL_MAX_RECVS <= (int)GPUL_RDMA_MAX_PARTS, "a multi-rec
 
 typedef struct gpul_net_request {
 	void *end;                  /* the connection; NULL: the request is free */
-	unsigned n;                 /* buffers: 1 for a send */
+	unsigned n;                 /* number of buffers; 1 for a send */
 	bool together;              /* the n buffers are one request of the send path */
-	unsigned n_posted, n_ended; /* requests of the send path: posted, and of these ended */
+	unsigned n_posted, n_ended; /* numbers of requests of the send path that were posted, and that have ended */
 	gpul_rdma_request posted[GPUL_NCCL_MAX_RECVS];
-	uint64_t bytes[GPUL_NCCL_MAX_RECVS]; /* of each buffer, once its request has ended */
+	uint64_t bytes[GPUL_NCCL_MAX_RECVS]; /* number of bytes in each buffer; valid when its request has ended */
 } gpul_net_request;
 
 typedef struct gpul_net_requests {
 	gpul_net_request all[GPUL_NET_REQUESTS];
-	unsigned next; /* where the search for a free one begins */
+	unsigned next; /* index at which the search for a free request begins */
 } gpul_net_requests;
 
 /* Take a free request of n buffers; NULL: all are in use. */
 gpul_net_request *gpul_net_request_take(gpul_net_requests *table, void *end, unsigned n, bool together);
 
-/* Free it. */
+/* Free a request. */
 void gpul_net_request_free(gpul_net_request *r);
 
-/* The number of requests of the send path that it consists of. */
+/* The number of requests of the send path that a request consists of. */
 unsigned gpul_net_request_parts(const gpul_net_request *r);
 
-/* True when all parts have ended; only then is `bytes` complete. */
+/* True when all parts of a request have ended; only then is `bytes` complete. */
 bool gpul_net_request_ended(const gpul_net_request *r);
 
 /* True if n buffers fit into one multi-receive (or n is 1): their tags differ, and none is longer than a segment. */

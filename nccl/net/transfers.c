@@ -35,7 +35,8 @@ gpul_status gpul_net_isend(gpul_net_end *e, const gpul_rdma_buffer *from, gpul_n
 	*out = NULL;
 	if (!e->sends)
 		return gpul_fail(err, GPUL_EINVAL, 0, "a send on a connection that receives");
-	if (!gpul_rdma_may_send(e->conn, from->tag)) { /* slots arrive, and earlier sends leave, in progress only */
+	/* slots arrive, and earlier sends get their slots, only inside gpul_rdma_progress() */
+	if (!gpul_rdma_may_send(e->conn, from->tag)) {
 		st = gpul_rdma_progress(e->conn, NULL, err);
 		if (st || !gpul_rdma_may_send(e->conn, from->tag))
 			return st;
