@@ -26,11 +26,11 @@ struct feeder {
 	gpul_netqueue *q;
 	gpul_netqueue_receiver receiver;
 	gpul_netqueue_producer producer;
-	uint64_t *ends, *done; /* [n_entries], [n_blocks] */
+	uint64_t *ends, *done; /* arrays of n_entries and of n_blocks elements */
 	unsigned char *bounce;
-	uint64_t limit_ns; /* 0: none */
+	uint64_t limit_ns; /* time-out; 0: none */
 	uint64_t moved_ns; /* time of the most recent progress */
-	unsigned n_idle;   /* turns since then */
+	unsigned n_idle;   /* number of turns of the loop since then */
 	atomic_bool stop;  /* the kernel has ended */
 	bool ended;        /* the total number of entries has been published to the
 					 * kernel */

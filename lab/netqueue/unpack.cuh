@@ -39,7 +39,7 @@ enum { GPUL_NETQUEUE_BATCHES = 4, GPUL_NETQUEUE_NAP_NS = 40, GPUL_NETQUEUE_TOLD_
 struct gpul_netqueue_shared {
 	gpul_netqueue_batch batches[GPUL_NETQUEUE_BATCHES];
 	uint32_t n_finished[GPUL_NETQUEUE_BATCHES]; /* number of copiers that have finished batch b, b + 4, b + 8 ..., modulo 2^32 */
-	uint32_t n_filled;                          /* modulo 2^32 */
+	uint32_t n_filled;                          /* number of batches filled, modulo 2^32 */
 	uint32_t leave;                             /* 1: there will be no batch after n_filled */
 };
 
@@ -107,9 +107,9 @@ static __device__ __forceinline__ void gpul_netqueue_report_refusal(const gpul_n
 /* The state of the reader, the same in all lanes. */
 struct gpul_netqueue_reader {
 	uint64_t taken;                 /* number of this block's entries that have been taken from the ring */
-	uint64_t written, abort;        /* as last read */
+	uint64_t written, abort;        /* the control words `written` and `abort`, as last read */
 	uint64_t start_ns;              /* time of the first check in this wait; 0: none yet */
-	uint64_t n_pieces, n_bytes;     /* of this lane */
+	uint64_t n_pieces, n_bytes;     /* number of pieces and bytes of this lane */
 	uint64_t n_batches, n_finished; /* number of batches filled, and of those that the copiers have finished */
 	uint64_t n_told, finished;      /* number of batches reported in done[], and of entries that
 					 * the copiers have finished */
@@ -155,7 +155,7 @@ static __device__ __forceinline__ void gpul_netqueue_publish(const gpul_netqueue
 	r->n_told = r->n_finished;
 }
 
-/* Called after a poll without entries: true if there will be no more entries, or the block must leave. */
+/* Called after a poll without entries: true if there will be no more entries, or the block must end. */
 static __device__ __forceinline__ bool gpul_netqueue_give_up(const gpul_netqueue_view *q, gpul_netqueue_reader *r, uint64_t first,
 							     uint32_t lane)
 {
@@ -298,7 +298,7 @@ static __device__ __forceinline__ void gpul_netqueue_read(const gpul_netqueue_vi
 
 		do
 			gpul_netqueue_collect(s, &r, lane);
-		while (r.n_batches - r.n_finished == GPUL_NETQUEUE_BATCHES); /* none is free */
+		while (r.n_batches - r.n_finished == GPUL_NETQUEUE_BATCHES); /* wait while no batch is free */
 		if (r.n_finished - r.n_told >= GPUL_NETQUEUE_TOLD_BATCHES)
 			gpul_netqueue_publish(q, &r, lane);
 		r.start_ns = 0;

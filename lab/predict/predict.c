@@ -27,7 +27,7 @@ struct problem {
 /* The edges of a path, counted by kind: inside a host or between hosts; with an upper end that has
  * one child, or two children, which it serves one after the other. */
 struct path {
-	unsigned edges[2][2]; /* [across][two] */
+	unsigned edges[2][2]; /* number of edges, by [between hosts][upper end has two children] */
 };
 
 static unsigned path_index(const struct path *p)

@@ -40,8 +40,8 @@ enum {
  *                                              ↑ a multiple of 256
  * The step that announces it contains call, round and n. */
 struct head {
-	uint32_t next, reach; /* of a contribution */
-	uint32_t limit;       /* of a result */
+	uint32_t next, reach; /* in a contribution: next and reach of the worker (protocol.h) */
+	uint32_t limit;       /* in a result: the limit of the next round */
 	uint32_t unused;
 };
 _Static_assert(sizeof(struct head) == HEAD_BYTES, "as drawn");
@@ -54,10 +54,10 @@ _Static_assert(MOST_RESULT <= 0xfff, "fits into a step");
 struct hello {
 	uint64_t call, count, n_non_zero;
 	uint32_t dtype, op, block, unused;
+	/* next and reach (protocol.h) of the streams that the receiver aggregates */
 	struct {
 		uint32_t next, reach;
-	} slots[MOST_SLOTS]; /* next and reach of the streams that the
-							      * receiver aggregates */
+	} slots[MOST_SLOTS];
 };
 
 /* ---- memory -------------------------------------------------------------------------------------------------------- */
@@ -65,8 +65,8 @@ struct hello {
 /* Memory that the GPU and the connections access. gpu - cpu is the same for all addresses in it. */
 struct memory {
 	gpul_mem *mem;
-	gpul_rdma_region *region; /* NULL: not registered */
-	unsigned char *cpu;       /* NULL: device memory */
+	gpul_rdma_region *region; /* registration of the memory; NULL: not registered */
+	unsigned char *cpu;       /* address on the CPU; NULL: device memory */
 	CUdeviceptr gpu;
 	uint64_t at; /* registered address: cpu, else gpu */
 	size_t n_bytes;
@@ -78,14 +78,14 @@ enum { PACKED_SENT, PACKED_OWN, N_PACKED };
 
 /* Offsets in the area, the same on all ranks. */
 struct layout {
-	size_t contribution_head, contribution_bytes; /* bytes of head and list, after which the data begins; bytes of all */
+	/* size of head and list, after which the data begins; size of the whole contribution */
+	size_t contribution_head, contribution_bytes;
 	size_t result_head, result_bytes;
-	size_t inbox_at;      /* [slot][rank] contributions that arrive */
-	size_t results_at;    /* [stream][2] results that arrive; for streams that this rank
-				  * aggregates, the sums */
-	size_t heads_at;      /* [stream][2] heads and lists of contributions */
-	size_t hellos_at;     /* [2][rank] hellos that arrive */
-	size_t own_hellos_at; /* [2][rank] hellos to be sent */
+	size_t inbox_at;      /* contributions that arrive, indexed by [slot][rank] */
+	size_t results_at;    /* results that arrive, indexed by [stream][2]; for streams that this rank aggregates, the sums */
+	size_t heads_at;      /* heads and lists of contributions, indexed by [stream][2] */
+	size_t hellos_at;     /* hellos that arrive, indexed by [2][rank] */
+	size_t own_hellos_at; /* hellos to be sent, indexed by [2][rank] */
 	size_t area_bytes;
 };
 
@@ -107,17 +107,17 @@ struct addresses {
 
 /* One of the two buffers of a stream's results. */
 struct arrival {
-	uint64_t batch; /* batch of the scatter kernel that empties it; 0: none */
-	bool full;      /* its blocks wait for a scatter kernel */
+	uint64_t batch; /* batch of the scatter kernel that empties this buffer; 0: none */
+	bool full;      /* the blocks of this buffer wait for a scatter kernel */
 };
 
 struct stream {
 	uint32_t aggregator, slot;
-	uint32_t end;           /* blocks of the stream */
+	uint32_t end;           /* number of blocks of the stream */
 	uint32_t first, n;      /* first and number of its non-zero blocks in the lists of all streams */
 	uint32_t packed, place; /* the memory in which they are packed (PACKED_...), and the number
 				  * of blocks before them there */
-	uint32_t first_flag;    /* of its jobs */
+	uint32_t first_flag;    /* index of the flag of the stream's first job */
 	gpul_sparse_worker worker;
 	gpul_sparse_contribution contribution;
 	bool waits; /* the contribution is waiting to be sent */
@@ -131,12 +131,13 @@ struct slot {
 };
 
 struct link {
-	gpul_rdma_conn *conn; /* NULL: this rank */
+	gpul_rdma_conn *conn; /* connection to the rank; NULL: this rank itself */
 	struct addresses theirs;
+	/* counter: decremented when the put has ended */
 	struct {
 		gpul_rdma_request request;
 		uint32_t *counter;
-	} puts[MOST_PUTS];   /* counter: decremented when the put has ended */
+	} puts[MOST_PUTS];
 	uint32_t head, tail; /* puts[head % MOST_PUTS] is the oldest */
 	bool greeted;        /* its hello has arrived */
 };
@@ -153,7 +154,7 @@ struct gpul_comm_sparse {
 	struct layout layout;
 	struct memory area, packed[N_PACKED], tables;
 	bool direct;     /* true: packed[PACKED_SENT] is device memory */
-	char where[120]; /* gpul_comm_sparse_memory() */
+	char where[120]; /* text that gpul_comm_sparse_memory() returns */
 	struct steps *steps;
 	gpul_rdma_region *steps_region;
 	struct link links[GPUL_COMM_MAX_RANKS];
@@ -182,7 +183,7 @@ struct gpul_comm_sparse {
 	bool packs; /* the pack kernel has been launched */
 	struct stream streams[MOST_STREAMS];
 	struct slot slots[MOST_SLOTS];
-	uint32_t n_items, n_launched; /* of items */
+	uint32_t n_items, n_launched; /* number of items to scatter, and of those whose kernel was launched */
 	uint64_t batch, batches_done; /* batches launched and completed so far, in all calls */
 	uint64_t n_events;            /* incremented by every event; an event restarts the time-out */
 	struct {

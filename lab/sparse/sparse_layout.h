@@ -20,7 +20,7 @@ typedef struct gpul_sparse_job {
 
 /* A sum to scatter: a block of the output. */
 typedef struct gpul_sparse_item {
-	uint64_t from; /* aligned to 16 */
+	uint64_t from; /* address of the sum, a multiple of 16 */
 	uint32_t block;
 	uint32_t unused;
 } gpul_sparse_item;
