@@ -21,7 +21,7 @@ enum { RUNS = 5, SLOT_BYTES = 512 << 10, COPY_THREADS = 512, COPY_LOADS = 4, COP
 
 struct bench {
 	const gpul_driver *drv;
-	uint64_t bytes; /* of bounce memory */
+	uint64_t bytes; /* size of the bounce memory */
 	gpul_netqueue_desc desc;
 	gpul_module *module;
 	struct timed timed;

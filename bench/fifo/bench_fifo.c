@@ -42,8 +42,8 @@ struct bench {
 struct producer {
 	pthread_t thread;
 	struct bench *bench;
-	unsigned first, step; /* its lanes */
-	uint64_t n;           /* of each lane */
+	unsigned first, step; /* this thread fills the lanes first, first + step, ... */
+	uint64_t n;           /* number of triggers for each lane */
 };
 
 static unsigned handle_batch(struct bench *b)

@@ -126,7 +126,7 @@ struct rates {
 	struct timed timed;
 	CUdeviceptr copy; /* destination of copies; as large as the memory that is read */
 	struct sum_gpu *sum;
-	double gbs[2][MEMORY_MAX_SAMPLES]; /* kernel, copy */
+	double gbs[2][MEMORY_MAX_SAMPLES]; /* rates of the kernel [0] and of the copy [1] */
 };
 
 static gpul_status queue_read(struct rates *r, CUdeviceptr at, bool is_copy, gpul_error *err)
