@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#define VECADD_BLOCK 256 /* threads */
+#define VECADD_BLOCK 256 /* threads of a block */
 
 #ifdef __cplusplus
 extern "C"

@@ -31,7 +31,7 @@ int lesson_end(struct lesson_peer *peer);
 /* Send a line to the other process (without "\n"), or read a line from the other process. */
 void lesson_tell(const struct lesson_peer *peer, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void lesson_hear(const struct lesson_peer *peer, char line[256]);
-/* Wait until the other process has called it, too. */
+/* Wait until the other process has called this function, too. */
 void lesson_meet(const struct lesson_peer *peer);
 
 /* One iteration of a waiting loop: yields the CPU, and ends the program after 30 s.  *since is 0 before the first one. */

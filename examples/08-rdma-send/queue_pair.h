@@ -30,7 +30,7 @@ void device_close(struct device *d);
 /* Create a queue pair in state INIT.  Its completions go to cq. */
 struct ibv_qp *queue_pair_create(const struct device *d, struct ibv_cq *cq);
 struct address queue_pair_address(const struct device *d, const struct ibv_qp *qp);
-/* Connect it to another queue pair: INIT, RTR (ready to receive), RTS (ready to send). */
+/* Connect a queue pair to another one: INIT, RTR (ready to receive), RTS (ready to send). */
 void queue_pair_connect(const struct device *d, struct ibv_qp *qp, const struct address *peer);
 
 /* Poll until the queue has a completion. */

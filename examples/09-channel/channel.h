@@ -4,10 +4,8 @@
 
 typedef unsigned long long u64;
 
-enum {
-	LINE = 16
-}; /* words per cache line of 128 bytes: words with different writers are in
-		     * different lines */
+/* words per cache line of 128 bytes: words with different writers are in different lines */
+enum { LINE = 16 };
 
 /* A channel with one slot, in the receiver's memory. */
 struct channel {

@@ -7,14 +7,14 @@ typedef unsigned long long u64;
 enum {
 	MAX_RANKS = 8,
 	CHUNK = 32, /* elements of a chunk: one for each thread */
-	LINE = 16,  /* words of 128 bytes */
+	LINE = 16,  /* 8-byte words in a cache line of 128 bytes */
 };
 
 /* The channel from the previous rank; in the memory of its receiver (lesson 9). */
 struct channel {
 	u64 tail; /* the sender writes: steps that it has written */
 	u64 unused[LINE - 1];
-	u64 slot[CHUNK]; /* the sender writes */
+	u64 slot[CHUNK]; /* the sender writes: the data of a step */
 	u64 head;        /* the receiver writes: steps that it has read */
 	u64 unused2[LINE - 1];
 };

@@ -5,7 +5,7 @@
 typedef unsigned long long u64;
 
 enum {
-	MAX_BYTES = 16 << 10, /* of a message */
+	MAX_BYTES = 16 << 10, /* maximum size of a message */
 	LINE_WORDS = 16,      /* number of 8-byte words in a line of 128 bytes */
 	DATA_WORDS = 15,      /* number of these words that contain data, in LL128 */
 };
@@ -23,7 +23,7 @@ struct wire {
 
 /* The message that the receiver has read in slow motion. */
 struct record {
-	u64 message;          /* its number, from 1 */
+	u64 message;          /* number of the message, from 1 */
 	u64 n_words, n_wrong; /* number of words of the message; of words from another message */
 };
 

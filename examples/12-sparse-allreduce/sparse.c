@@ -34,7 +34,7 @@ int main(int argc, char **argv)
 
 	need(gpul_comm_job_find(&job, &err), &err); /* the launcher's variables contain the rank */
 	need(gpul_driver_open(GPUL_DRIVER_AUTO, &drv, &err), &err);
-	need(gpul_comm_create(drv, NULL, &options.comm, &err), &err); /* for dense data */
+	need(gpul_comm_create(drv, NULL, &options.comm, &err), &err); /* used for dense data */
 	need(gpul_boot_open(&job, WAIT_MS, &boot, &err), &err);
 	need(gpul_comm_mesh_create(boot, &network, WAIT_MS, &mesh, &err), &err); /* a connection to each other rank */
 	need(gpul_comm_sparse_create(drv, gpul_comm_device(options.comm), boot, mesh, &options, &sparse, &err), &err);

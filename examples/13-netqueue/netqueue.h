@@ -6,8 +6,8 @@ typedef unsigned long long u64;
 
 enum {
 	SLOTS = 4,
-	SLOT_BYTES = 64, /* of the bounce memory: each packet has its own slot */
-	ENTRIES = 4,     /* of the ring: entry n is at index n % ENTRIES, in lap n / ENTRIES + 1 */
+	SLOT_BYTES = 64, /* size of a slot of the bounce memory: each packet has its own slot */
+	ENTRIES = 4,     /* entries of the ring: entry n is at index n % ENTRIES, in lap n / ENTRIES + 1 */
 	BOUNCE_BYTES = SLOTS * SLOT_BYTES,
 	MOST_REFUSALS = 8,
 };
@@ -24,7 +24,7 @@ struct entry {
 
 struct queue {
 	unsigned char bounce[BOUNCE_BYTES]; /* the CPU writes: the packets */
-	struct entry ring[ENTRIES];         /* the CPU writes */
+	struct entry ring[ENTRIES];         /* the CPU writes: the entries */
 	u64 unused[8];
 	u64 done;                 /* the kernel writes: entries whose slots are free again */
 	u64 n_refused, timed_out; /* the kernel writes */
