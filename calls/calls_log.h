@@ -25,21 +25,22 @@ enum {
 	CALLS_MAX_RECORD = 8192,
 	CALLS_MAX_ROWS = 4096,
 	CALLS_MAX_TEXT = 128,   /* bytes of a text that are recorded */
-	CALLS_MAX_ELEMENTS = 8, /* of an array */
+	CALLS_MAX_ELEMENTS = 8, /* elements of an array that are recorded */
 	CALLS_MAX_PIECE = 1024,
 };
-#define CALLS_CUT    (UINT64_C(1) << 32) /* the text or the array was longer */
-#define CALLS_ABSENT (UINT64_C(1) << 33) /* NULL, or it cannot be read */
+#define CALLS_CUT    (UINT64_C(1) << 32) /* flag of a piece: the text or the array was longer than what is recorded */
+#define CALLS_ABSENT (UINT64_C(1) << 33) /* flag of a piece: the pointer is NULL, or its memory cannot be read */
 
 enum calls_record_kind { CALLS_ENTER, CALLS_EXIT, CALLS_PAD };
-enum calls_wish { CALLS_IGNORED, CALLS_WANTED, CALLS_HIDDEN }; /* hidden: read for the names of kernels, but not shown */
+/* CALLS_HIDDEN: the call is read for the names of kernels, but not shown. */
+enum calls_wish { CALLS_IGNORED, CALLS_WANTED, CALLS_HIDDEN };
 enum calls_slot_state { CALLS_SLOT_FREE, CALLS_SLOT_CLAIMED, CALLS_SLOT_ACTIVE, CALLS_SLOT_CLOSED };
 
 struct calls_record {
-	uint16_t n_bytes; /* of the record, a multiple of 16 */
+	uint16_t n_bytes; /* size of the record, a multiple of 16 */
 	uint8_t kind, unused;
-	uint16_t row;      /* of calls_rows */
-	uint16_t sequence; /* of the thread; EXIT has that of its ENTER */
+	uint16_t row;      /* index in calls_rows */
+	uint16_t sequence; /* number of the call in its thread; the EXIT has the number of its ENTER */
 	uint64_t ticks;
 };
 _Static_assert(sizeof(struct calls_record) == 16, "records are multiples of 16");
@@ -58,8 +59,8 @@ struct calls_header {
 	int32_t reader_pid;
 	uint32_t use_tsc;               /* ticks are the CPU's time stamp counter, otherwise nanoseconds */
 	_Atomic uint32_t closed;        /* the reader takes no more records */
-	_Atomic uint32_t n_slots;       /* slots that were ever used */
-	_Atomic uint64_t lost;          /* calls of threads without a slot */
+	_Atomic uint32_t n_slots;       /* number of slots that were ever used */
+	_Atomic uint64_t lost;          /* number of calls by threads without a slot */
 	uint8_t wishes[CALLS_MAX_ROWS]; /* enum calls_wish */
 	struct calls_slot slots[CALLS_MAX_SLOTS];
 };

@@ -28,7 +28,7 @@ enum calls_kind {
 enum calls_capture {
 	CALLS_NOTHING,
 	CALLS_IN,  /* what the parameter points to is read before the call */
-	CALLS_OUT, /* ... and this after a call that succeeded */
+	CALLS_OUT, /* what the parameter points to is read after a call that succeeded */
 	CALLS_TEXT_IN,
 	CALLS_TEXT_OUT,     /* a buffer that the call fills */
 	CALLS_TEXT_POINTER, /* const char **: the call stores the address of a text */
@@ -42,16 +42,17 @@ struct calls_constant {
 struct calls_type {
 	enum calls_kind kind;
 	uint32_t n_bytes, n;                    /* n: number of constants or fields */
-	const struct calls_constant *constants; /* CALLS_ENUM, CALLS_FLAGS */
-	const struct calls_field *fields;       /* CALLS_STRUCT */
+	const struct calls_constant *constants; /* constants of a CALLS_ENUM or CALLS_FLAGS */
+	const struct calls_field *fields;       /* fields of a CALLS_STRUCT */
 };
 
+/* is_kernel: the field is a handle of a kernel */
 struct calls_field {
 	const char *name;
 	const struct calls_type *type;
 	uint16_t offset;
 	bool is_kernel;
-}; /* is_kernel: a handle */
+};
 
 struct calls_param {
 	const char *name;
@@ -59,15 +60,15 @@ struct calls_param {
 	const struct calls_type *pointee; /* one element of what is captured; NULL: nothing, or a text */
 	uint8_t capture;                  /* enum calls_capture */
 	int8_t count;                     /* the parameter with the number of elements; -1: there is one */
-	uint8_t word;                     /* where it begins among the arguments */
+	uint8_t word;                     /* index of the parameter's first 8-byte word among the arguments */
 	bool is_kernel;                   /* a handle of a kernel, or the address of its host function */
 };
 
 struct calls_row {
 	const char *name;                /* the symbol: cuMemAlloc_v2 */
 	const char *category;            /* memory, launch, stream ... */
-	const char *base;                /* without the suffix of its interface: cuMemAlloc */
-	const struct calls_type *result; /* NULL: none */
+	const char *base;                /* name without the suffix of its interface: cuMemAlloc */
+	const struct calls_type *result; /* type of the result; NULL: none */
 	const struct calls_param *params;
 	uint32_t since; /* version of CUDA that introduced this interface, as in cuda.h; 0: unknown */
 	uint8_t n_params, n_words;
