@@ -13,10 +13,10 @@ bool imports(const struct link_map *map, const char *name);
 /* Return the address of a function or variable that a loaded object exports; 0: none. */
 uintptr_t find_export(const struct link_map *map, const char *name);
 
-/* Its entry in the table of symbols; NULL: none. */
+/* Return the entry of a symbol in the table of symbols of a loaded object; NULL: none. */
 const Elf64_Sym *find_symbol(const struct link_map *map, const char *name);
 
-/* True: a loaded object has a DT_NEEDED entry for a library, by the last part of its path or by its DT_SONAME. */
+/* Returns true if a loaded object has a DT_NEEDED entry for a library, by the last part of its path or by its DT_SONAME. */
 bool needs_library(const struct link_map *map, const struct link_map *library);
 
 #endif

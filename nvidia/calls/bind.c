@@ -32,7 +32,7 @@ static const char *name_of(const struct calls_binding *b, size_t row)
 	return (const char *)b + b->rows[row].name;
 }
 
-/* -1: there is no wrapper. */
+/* Find the row of a function; -1: there is no wrapper. */
 static long find_row(const struct calls_binding *b, const char *name)
 {
 	long low = 0, high = b->n_rows;
@@ -59,7 +59,7 @@ static bool is_of_driver(const char *name)
 /* The wrappers are compiled with the headers of one version of CUDA. */
 static bool has_other_parameters(const struct link_map *object, const char *name)
 {
-	const bool is_12 = find_export(object, "cudaGetDeviceProperties_v2") != 0; /* CUDA 13 removed it */
+	const bool is_12 = find_export(object, "cudaGetDeviceProperties_v2") != 0; /* CUDA 13 removed this function */
 
 	if (is_of_driver(name) || is_12 == (CUDA_VERSION < 13000))
 		return false;
@@ -123,7 +123,7 @@ static void redirect_symbols(const struct calls_binding *b, void *const *reals, 
 
 /* ---- binding --------------------------------------------------------------------------------- */
 
-/* Make an object the one whose functions the wrappers call.  False: there is another one. */
+/* Make an object the one whose functions the wrappers call.  Returns false if there is another one. */
 static bool take_over(const struct link_map *wrappers, const struct calls_binding *b, void **reals, const struct link_map *object,
 		      bool driver)
 {

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* True: a loaded object is the library with the wrappers. */
+/* Returns true if a loaded object is the library with the wrappers. */
 bool calls_are_in(const struct link_map *map);
 
 /* The address that a program is given instead of `real`.

@@ -11,9 +11,10 @@
 
 struct calls_binding {
 	int32_t n_rows, unused;
+	/* sorted by name, like calls_rows */
 	struct {
 		int32_t wrapper, name;
-	} rows[]; /* sorted by name, as calls_rows */
+	} rows[];
 };
 
 extern const struct calls_binding gpuload_calls_binding;
@@ -24,7 +25,7 @@ static inline void *calls_wrapper(size_t row)
 	return (void *)((uintptr_t)&gpuload_calls_binding + (uintptr_t)(intptr_t)gpuload_calls_binding.rows[row].wrapper);
 }
 
-/* True: an address is that of a wrapper. */
+/* Returns true if an address is that of a wrapper. */
 static inline bool calls_is_wrapper(const void *function)
 {
 	for (size_t i = 0; i < (size_t)gpuload_calls_binding.n_rows; i++)

@@ -21,9 +21,9 @@
 enum { WAIT_NS = 50 * 1000, WAITS_PER_CHECK = 200 };
 
 struct writer {
-	struct calls_slot *slot; /* NULL: none yet */
+	struct calls_slot *slot; /* slot of this thread; NULL: it has none yet */
 	uint8_t *ring;
-	uint64_t head, tail; /* own copies; tail may be behind */
+	uint64_t head, tail; /* this thread's copies of the slot's head and tail; the reader may have raised the tail since */
 	uint16_t sequence;
 	bool busy; /* a signal handler must not write into a record of the code that it interrupted */
 };
@@ -34,7 +34,7 @@ static __thread struct writer writer __attribute__((tls_model("initial-exec")));
 static struct calls_header *header;  /* NULL: there is no log */
 static volatile uint8_t *not_forked; /* 0 in a process that has just been forked */
 static pthread_key_t at_thread_end;
-static const char *no_log; /* why there is none; reported at the first call */
+static const char *no_log; /* why there is no log; reported at the first call */
 
 /* ---- start and end --------------------------------------------------------------------------- */
 
@@ -55,7 +55,8 @@ static void report(const char *text)
 		return; /* stderr is closed */
 }
 
-/* NULL: there is no log; *why: a line that says why, if that is unexpected. */
+/* Map the memory of the log.  NULL: there is no log; *why: a line that says why, if that is
+ * unexpected. */
 static struct calls_header *map_log(const char *path, const char **why)
 {
 	struct calls_header *log = MAP_FAILED;
@@ -116,7 +117,7 @@ static void enter_slot(uint32_t i)
 	slot->tid = (int32_t)syscall(SYS_gettid);
 	writer.slot = slot;
 	writer.ring = calls_ring(header, i);
-	writer.head = writer.tail = 0; /* the reader has set them */
+	writer.head = writer.tail = 0; /* the reader has set those of the slot to 0 */
 	while (n <= i && !atomic_compare_exchange_weak(&header->n_slots, &n, i + 1))
 		;
 	atomic_store_explicit(&slot->state, CALLS_SLOT_ACTIVE, memory_order_release);
@@ -174,7 +175,8 @@ static __attribute__((noinline)) bool wait_for_reader(size_t n_bytes)
 	return true;
 }
 
-/* Room for a record of up to n_bytes that is not split at the end of the ring; NULL: the reader has ended. */
+/* Reserve room for a record of up to n_bytes that is not split at the end of the ring; NULL: the
+ * reader has ended. */
 static inline uint8_t *reserve(size_t n_bytes)
 {
 	const size_t left = CALLS_RING_BYTES - writer.head % CALLS_RING_BYTES;
@@ -244,7 +246,8 @@ void calls_exit(unsigned row, unsigned sequence, const uint64_t *words, uint64_t
 	const uint64_t ticks = read_ticks();
 	uint8_t *record, *end;
 
-	/* after fork() in a callback of the driver: the beginning is in the parent's log */
+	/* After a fork() in a callback of the driver, the ENTER of this call is in the parent's
+	 * log. */
 	if (!writer.slot || !*not_forked || writer.busy)
 		return;
 	writer.busy = true;

@@ -13,8 +13,8 @@
 
 struct gpul_rt_image {
 	const void *wrapper;
-	CUlibrary library;      /* NULL: not loaded yet */
-	const gpul_driver *drv; /* the driver that loaded it */
+	CUlibrary library;      /* the loaded image; NULL: it is not loaded yet */
+	const gpul_driver *drv; /* the driver that loaded the library */
 	struct gpul_rt_image *next;
 };
 

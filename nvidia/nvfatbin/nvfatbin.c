@@ -14,7 +14,8 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-enum { ERROR_INTERNAL = 1, ERROR_ELF_ARCH_MISMATCH = 2 }; /* nvFatbinResult */
+/* values of nvFatbinResult */
+enum { ERROR_INTERNAL = 1, ERROR_ELF_ARCH_MISMATCH = 2 };
 
 /* X(name, parameters, arguments): calls that are passed on unchanged.  A handle is a void *. */
 #define PASSED_ON(X) \

@@ -133,7 +133,7 @@ struct event { /* nvmlEventData_t; its first version ends before gpu_instance */
 	unsigned gpu_instance, compute_instance;
 };
 
-/* Report a fault that the set has not reported yet.  False: none. */
+/* Report a fault that the set has not reported yet.  Returns false if there is none. */
 static bool find_event(struct event_set *set, struct event *out)
 {
 	for (unsigned k = 0; k < MAX_DEVICES; k++) {
@@ -193,10 +193,11 @@ CALL(nvmlEventSetWait, void *set, void *out, unsigned timeout_ms)
 
 /* ---- events of the system ---------------------------------------------------------------------- */
 
+/* nvmlSystemEventSetCreateRequest_v1_t, and nvmlSystemEventSetFreeRequest_v1_t */
 struct set_request {
 	unsigned version;
 	void *set;
-}; /* nvmlSystemEventSetCreateRequest_v1_t and ..FreeRequest_v1_t */
+};
 struct register_request {
 	unsigned version;
 	unsigned long long types;

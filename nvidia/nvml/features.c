@@ -32,7 +32,7 @@ NUMBER(nvmlDeviceGetPcieReplayCounter, unsigned, 0 * d->index)
 
 CALL(nvmlDeviceGetPcieThroughput, void *handle, unsigned counter, unsigned *kbytes_per_s)
 {
-	enum { N_COUNTERS = 2 }; /* sent and received */
+	enum { N_COUNTERS = 2 }; /* number of counters: of sent and of received data */
 	struct ml_device *d;
 	int r = gpul_ml_find_device(handle, kbytes_per_s, &d);
 
@@ -54,9 +54,10 @@ CALL(nvmlGetExcludedDeviceCount, unsigned *n)
 	return r;
 }
 
+/* nvmlDeviceCapabilities_v1_t */
 struct capabilities {
 	unsigned version, mask;
-}; /* nvmlDeviceCapabilities_v1_t */
+};
 
 CALL(nvmlDeviceGetCapabilities, void *handle, struct capabilities *out)
 {
@@ -153,10 +154,11 @@ CALL(nvmlDeviceGetHandleByUUIDV, const struct uuid *uuid, void **out)
 	return nvmlDeviceGetHandleByUUID(text, out);
 }
 
+/* nvmlPdi_v1_t */
 struct pdi {
 	unsigned version;
 	unsigned long long value;
-}; /* nvmlPdi_v1_t */
+};
 
 /* A number that differs for each device: the first half of the UUID. */
 CALL(nvmlDeviceGetPdi, void *handle, struct pdi *out)
@@ -290,7 +292,8 @@ CALL(nvmlDeviceOnSameBoard, void *handle1, void *handle2, int *out)
 	return r;
 }
 
-enum { INTERNAL = 0, NODE = 40 }; /* nvmlGpuTopologyLevel_t of a device and itself, and of two devices */
+/* nvmlGpuTopologyLevel_t of a device and itself, and of two devices */
+enum { INTERNAL = 0, NODE = 40 };
 
 CALL(nvmlDeviceGetTopologyCommonAncestor, void *handle1, void *handle2, int *out)
 {
@@ -352,11 +355,12 @@ struct process_v1 {
 	unsigned pid;
 	unsigned long long used;
 };
+/* nvmlProcessInfo_t */
 struct process {
 	unsigned pid;
 	unsigned long long used;
 	unsigned gpu_instance, compute_instance;
-}; /* nvmlProcessInfo_t */
+};
 
 /* List this process if it has memory on the device; the memory of other processes is unknown. */
 static int list_processes(void *handle, unsigned *n, void *infos, size_t info_bytes)

@@ -27,9 +27,10 @@ struct ml_device {
 	gpuload_soft_device is;
 	int index;
 };
+/* nvmlMemory_t */
 struct ml_memory {
 	unsigned long long total, free, used;
-}; /* nvmlMemory_t */
+};
 
 typedef struct pci_info { /* nvmlPciInfo_t */
 	char bus_id_legacy[16];

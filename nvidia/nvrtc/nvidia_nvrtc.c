@@ -19,7 +19,8 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-enum { ERROR_INVALID_INPUT = 3, ERROR_INTERNAL = 11 }; /* nvrtcResult */
+/* values of nvrtcResult */
+enum { ERROR_INVALID_INPUT = 3, ERROR_INTERNAL = 11 };
 
 /* X(name, parameters, arguments): calls that are passed on unchanged.  A program is a void *. */
 #define PASSED_ON(X) \

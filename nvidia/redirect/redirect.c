@@ -31,7 +31,8 @@
 enum { JUMP_BYTES = 14, FUNCTION_ALIGNMENT = 16, MAX_PENDING = 256 };
 
 /* No lock is needed: the dynamic loader calls auditors one at a time. */
-static struct link_map *pending[MAX_PENDING], *ours_12, *ours_13, *wrappers; /* wrappers: of gpuload calls */
+/* wrappers: the library with the wrappers of `gpuload calls` */
+static struct link_map *pending[MAX_PENDING], *ours_12, *ours_13, *wrappers;
 static size_t n_pending;
 
 static const char *path_of(const struct link_map *map)
@@ -235,7 +236,8 @@ unsigned la_objopen(struct link_map *map, Lmid_t namespace, uintptr_t *cookie)
 		ours_13 = map;
 	else if (is_ours(map->l_name, "libcudart.so.12"))
 		ours_12 = map;
-	else if (n_pending < MAX_PENDING && imports(map, "__getdelim") && imports(map, "shm_open")) /* few others do this */
+	/* few objects but a CUDA runtime import both functions */
+	else if (n_pending < MAX_PENDING && imports(map, "__getdelim") && imports(map, "shm_open"))
 		pending[n_pending++] = map;
 	return 0;
 }

@@ -17,10 +17,11 @@
 
 enum { REDIRECT_MAX_CALLS = 1024 };
 
+/* a file that is mapped; all zeros: none */
 struct mapped {
 	const uint8_t *bytes;
 	size_t n_bytes;
-}; /* a file; all zeros: none */
+};
 
 struct runtime_call {
 	const char *name;  /* name; borrowed from the mapped file that contains the symbols */
@@ -60,7 +61,8 @@ const Elf64_Phdr *elf_segments(struct mapped elf, size_t *n_segments);
 bool has_runtime(struct mapped object);
 
 /* Find the runtime in a file by comparison with a libcudart_static.a of the same version, and its functions by the archive's
- * symbols. path: the file's; an archive may be in a Python package beside it.  False: no archive of that version was found. */
+ * symbols. path: the file's; an archive may be in a Python package beside it.  Returns false if no archive of that version was
+ * found. */
 bool find_by_archive(struct mapped object, const char *path, struct static_runtime *out);
 
 /* Get the user's folder for such archives, each of which is in a sub-folder, as pip installs it; false: no such folder. */
