@@ -18,8 +18,8 @@ typedef struct gpul_limits { /* limits of the device, read once, when the module
 
 struct gpul_kernel {
 	gpul_module *m;
-	const char *name;               /* mangled; borrowed from the PTX, the table or the driver */
-	const gpul_ptx_func *f;         /* NULL: machine code */
+	const char *name;               /* mangled name; borrowed from the PTX, the table or the driver */
+	const gpul_ptx_func *f;         /* the kernel's function in the PTX; NULL: machine code */
 	const gpul_kernel_info *info;   /* row of m->table; NULL for PTX, and for a kernel of gpul_kernel_of() */
 	gpul_signature_owned *declared; /* what the declaration shows: only the sizes */
 	CUkernel handle;                /* set by gpul_kernel_resolve() */
@@ -36,7 +36,7 @@ struct gpul_kernel {
 struct gpul_module {
 	const gpul_driver *drv;
 	CUlibrary library;
-	gpul_ptx_module *ptx;    /* NULL: machine code */
+	gpul_ptx_module *ptx;    /* the module's PTX; NULL: machine code */
 	gpul_kernel_table table; /* the kernels of machine code; else empty */
 	char *beside_text;       /* with machine code: PTX of the same source, not parsed yet; or NULL */
 	gpul_ptx_module *beside; /* beside_text, parsed; NULL: none */

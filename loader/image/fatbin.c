@@ -14,7 +14,7 @@
 
 #define MOST_HEADER  65536 /* in bytes; 64 to 144 were observed, but a header contains options of any length */
 #define MOST_SM      9999
-#define MOST_DAMAGED 1000 /* most damaged fatbins in a section, because each may have many entries */
+#define MOST_DAMAGED 1000 /* maximum number of damaged fatbins in a section, because each may have many entries */
 #define STARTS_IN    96   /* the first bytes of an image, which contain the ELF header even if compressed: LZ4 expands little */
 
 enum { /* bits of fatbin_entry.flags; other bits are ignored */

@@ -172,7 +172,7 @@ typedef struct gpul_loaded { /* a loaded segment of a program */
 } gpul_loaded;
 
 /* Mark the images from index `first` on as REGISTERED if a wrapper points to their fatbin.  dynamic: the dynamic
- * section, may be empty.  False: out of memory. */
+ * section, may be empty.  Returns false if out of memory. */
 bool gpul_stripped_register(gpul_images *list, size_t first, const gpul_loaded *loaded, size_t n, gpul_span dynamic);
 
 #endif

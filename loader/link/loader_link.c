@@ -94,7 +94,9 @@ static gpul_status link_modules(const gpul_ptx_link_input *list, size_t n, gpul_
 
 /* ---- leaving out code that no kernel reaches ---------------------------------------------------- */
 
-enum { TABLE_BYTES = 16 << 20 }; /* as gpul_ptx_prune_options.table_bytes; linking this much takes about a second */
+/* limit for tables, as in gpul_ptx_prune_options.table_bytes; linking this much takes about a
+ * second */
+enum { TABLE_BYTES = 16 << 20 };
 
 static bool is_wanted(void *context, const char *kernel)
 {

@@ -19,7 +19,8 @@
 
 /* ---- one link ------------------------------------------------------------------------- */
 
-enum { MAX_OWN_OPTIONS = 3 }; /* gpuload adds -arch, -lto and -ptx */
+/* gpuload adds -arch, -lto and -ptx */
+enum { MAX_OWN_OPTIONS = 3 };
 
 static size_t count_options(const char *const *options)
 {

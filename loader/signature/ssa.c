@@ -21,7 +21,7 @@ typedef struct numbering {
 	gpul_cfg cfg;
 	uint32_t *first_use; /* for each register, and one more: its first row in uses, which has only
 			      * registers with several writes */
-	uint32_t *n_writes;  /* index: register */
+	uint32_t *n_writes;  /* number of writes of each register */
 	reg_use *uses;
 	uint32_t *entry, *exit;  /* for each block: the register's value at its start and end, or NONE */
 	uint32_t *work;          /* work list: blocks that need a value on entry, each once */

@@ -24,7 +24,7 @@ struct runtime_error { /* the result of cudaGetFuncBySymbol */
 
 struct place { /* the object that contains an address of this process */
 	char path[200];
-	uint64_t address; /* relative to the load address */
+	uint64_t address; /* the address relative to the load address of the object */
 	const void *base; /* where the object is mapped */
 };
 

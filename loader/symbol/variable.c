@@ -92,7 +92,7 @@ static const gpul_ptx_var *find_in_ptx(const gpul_ptx_module *x, const char *wan
 	return found;
 }
 
-/* List the names, as in C++, of the variables that may contain pointers; owned by the caller.  False: out of memory. */
+/* List the names, as in C++, of the variables that may contain pointers; owned by the caller.  Returns false if out of memory. */
 static bool list_variables(const gpul_module *m, char ***out, size_t *n_out)
 {
 	const gpul_ptx_module *x = m->ptx;

@@ -16,7 +16,7 @@
 #include "loader/image/images.h"
 
 typedef struct gpul_excerpt {
-	unsigned char *at; /* n_bytes of address space; no memory behind the gap */
+	unsigned char *at; /* n_bytes of address space; the gap has no memory */
 	size_t n_bytes;
 	gpul_cubin_gap gap;
 } gpul_excerpt;
@@ -26,7 +26,7 @@ bool gpul_excerpt_pays(const gpul_image *image);
 /* Return how many bytes of memory gpul_excerpt_open() uses at most. */
 uint64_t gpul_excerpt_bytes(const gpul_image *image);
 
-/* Create an excerpt.  False: not possible; then decompress the whole image, which also reports damage.  Releases the
+/* Create an excerpt.  Returns false if not possible; then decompress the whole image, which also reports damage.  Releases the
  * pages of the compressed bytes.  Any thread may call. */
 bool gpul_excerpt_open(const gpul_images *list, const gpul_image *image, gpul_excerpt *out);
 /* Free the excerpt; accepts a zeroed *e; cannot fail. */

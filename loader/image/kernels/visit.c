@@ -52,7 +52,7 @@ typedef struct walk {
 	pthread_mutex_t lock;    /* protects all members below */
 	pthread_cond_t changed;  /* a slot was filled or emptied, or budget became free */
 	unsigned n_waiting;      /* threads that wait for `changed` */
-	size_t taken, delivered; /* number of images */
+	size_t taken, delivered; /* number of images that threads have taken, and of images that were delivered */
 	size_t large_taken;      /* number of large images taken */
 	uint64_t unpacked;       /* bytes of decompressed images, of all threads together */
 	bool stop;

@@ -7,7 +7,7 @@
 
 #include "loader/image/package/package.h"
 
-#define GPUL_PACKAGE_LIMIT ((uint64_t)8 << 30) /* most bytes of a member, and of a decompressed tar file */
+#define GPUL_PACKAGE_LIMIT ((uint64_t)8 << 30) /* maximum size of a member, and of a decompressed tar file */
 #define GPUL_PACKAGE_HEAD  4096                /* bytes of a member that are read to recognise it */
 
 typedef struct gpul_package { /* the arguments of gpul_package_visit() */

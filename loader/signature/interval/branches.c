@@ -5,7 +5,7 @@
 
 #include "loader/signature/interval/signature_launch_internal.h"
 
-#define MAX_DEPTH 200 /* most dominating branches that are examined for one value */
+#define MAX_DEPTH 200 /* maximum number of dominating branches that are examined for one value */
 
 /* ---- dominators ------------------------------------------------------------------ */
 

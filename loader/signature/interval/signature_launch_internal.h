@@ -45,7 +45,7 @@ typedef struct gpul_intervals {
 	const gpul_dataflow_func *fn; /* the kernel's function */
 	const gpul_assumed_launch *launch;
 	gpul_cfg cfg;
-	gpul_interval *values; /* index: SSA value */
+	gpul_interval *values; /* interval of each SSA value */
 	uint32_t *def;         /* for each SSA value: the only instruction that writes it, or NONE */
 	bool *compared;        /* for each SSA value: true if a branch may depend on it */
 	uint32_t *idom;        /* for each block: its immediate dominator, or NONE */
@@ -73,8 +73,8 @@ gpul_interval gpul_interval_anywhere(const gpul_intervals *v, const gpul_ptx_ope
 /* Return the interval of an operand where instruction inst reads it. */
 gpul_interval gpul_interval_of(const gpul_intervals *v, const gpul_ptx_operand *o, uint32_t inst);
 
-/* Run the analysis of the kernel for one launch; release *out with gpul_intervals_close().  False: out of memory, or the analysis
- * does not end; *out is empty. */
+/* Run the analysis of the kernel for one launch; release *out with gpul_intervals_close().  Returns false if out of memory, or the
+ * analysis does not end; *out is empty. */
 bool gpul_intervals_open(const gpul_inference *i, const gpul_assumed_launch *launch, gpul_intervals *out);
 void gpul_intervals_close(gpul_intervals *v);
 
