@@ -44,7 +44,7 @@ struct comm_place {
 	unsigned n_devices;             /* 0: not given */
 	gpul_comm_transport transport;
 	int timeout_ms;     /* like timeout_ms of gpul_comm_options */
-	int ranks_per_host; /* likewise */
+	int ranks_per_host; /* like ranks_per_host of gpul_comm_options */
 	gpul_rdma_desc net; /* how to open the network; its strings are borrowed */
 };
 
@@ -59,8 +59,8 @@ struct comm_request {
 	gpul_comm_proto proto;
 	unsigned n_blocks;
 	size_t window;           /* like net_window of gpul_comm_options */
-	const char *table;       /* borrowed; NULL: not given */
-	int iterations, warmups; /* -1: default of the driver */
+	const char *table;       /* file of the tuning table; borrowed; NULL: not given */
+	int iterations, warmups; /* numbers of timed calls and of warm-up calls; -1: default of the driver */
 	bool out_of_place, in_place;
 	bool ungrouped; /* make sends and receives without groups */
 	bool graph, no_register, check, json, explain, force;
@@ -161,7 +161,7 @@ struct comm_shape {
 	size_t bytes; /* bytes of the larger buffer: the size that the table shows and the plan is for */
 	size_t send_bytes, recv_bytes;
 	size_t n_parts;          /* number of parts of the larger buffer: n_ranks, or 1 */
-	bool in_place;           /* possible */
+	bool in_place;           /* the call can be in place */
 	size_t send_at, recv_at; /* in place: offsets in the only buffer */
 };
 
@@ -200,7 +200,7 @@ struct comm_figures {
 struct comm_row {
 	size_t bytes, count;
 	gpul_comm_plan plan;
-	char reason[200];               /* of the plan */
+	char reason[200];               /* why the plan was chosen */
 	struct comm_figures figures[2]; /* [0] out of place, [1] in place */
 };
 
@@ -209,7 +209,7 @@ struct comm_about {
 	int pid, device;
 	int host; /* index in the hosts of the job */
 	char host_name[GPUL_COMM_HOST_BYTES];
-	char name[96]; /* of the device */
+	char name[96]; /* name of the device */
 	struct comm_about_path {
 		uint32_t transport;
 		char reason[256];
@@ -228,7 +228,7 @@ struct comm_host {
 	int64_t offset_ns;                 /* rank 0's clock minus this one, at the start */
 	double drift_ppm, drift_bound_ppm; /* relative speed of rank 0's clock, and its error bound */
 	double bound_ns;                   /* largest error of this host's CPU times after conversion to rank 0's clock */
-	uint64_t round_trip_ns;            /* the shortest */
+	uint64_t round_trip_ns;            /* the shortest round trip */
 };
 
 struct comm_result {
@@ -243,7 +243,7 @@ struct comm_result {
 	int n_hosts;
 	struct comm_host host[GPUL_COMM_MAX_RANKS];
 	double rank_bound_ns[GPUL_COMM_MAX_RANKS]; /* for each rank, the largest error of its kernels' times in the trace */
-	double clock_bound_ns;                     /* the largest of them */
+	double clock_bound_ns;                     /* the largest of rank_bound_ns */
 };
 
 /* True if any result is wrong, or differs between ranks. */

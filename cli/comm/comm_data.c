@@ -14,7 +14,7 @@ struct float_form {
 	int bias, least_exponent; /* least_exponent: log2 of the smallest subnormal number */
 };
 
-/* NULL: not a float. */
+/* Find the form of a float type; NULL: the type is not a float. */
 static const struct float_form *form_of(gpul_comm_dtype dtype)
 {
 	static const struct float_form forms[] = {

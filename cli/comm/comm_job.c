@@ -12,7 +12,8 @@
 #include "comm/bootstrap/launch.h"
 #include "core/thread/thread.h"
 
-enum { SIGNALED = 128 }; /* 128 + s is the exit status of a process that signal s has killed */
+/* 128 + s is the exit status of a process that signal s has killed */
+enum { SIGNALED = 128 };
 
 gpul_status comm_job_find(int n_ranks, bool hosts, gpul_comm_job *job, bool *launches, gpul_error *err)
 {

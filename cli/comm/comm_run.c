@@ -39,7 +39,7 @@ struct calls {
 	const struct comm_request *q;
 	bool in;
 	unsigned n;
-	CUgraph graph; /* NULL: not captured */
+	CUgraph graph; /* graph of the captured calls; NULL: not captured */
 	CUgraphExec exec;
 };
 

@@ -15,7 +15,7 @@
 
 struct best {
 	gpul_comm_plan plan;
-	double us; /* 0: none yet */
+	double us; /* time of a call with the best plan so far; 0: none yet */
 };
 
 /* Measure one plan.  It becomes the best one only if it is 2 % faster, because earlier plans use fewer threads. */

@@ -17,7 +17,7 @@ struct comm_tuning {
 	struct comm_place place;
 	size_t min_bytes, max_bytes, factor;
 	struct comm_request q; /* iterations and warmups; f32 and sum */
-	const char *path;      /* borrowed; NULL: stdout */
+	const char *path;      /* file to write; borrowed; NULL: stdout */
 	struct comm_about about[GPUL_COMM_MAX_RANKS];
 	char host[64], date[16];
 	gpul_comm_table_row rows[COMM_TUNE_MOST_ROWS];

@@ -22,12 +22,12 @@ struct dap_container {
 	enum { DAP_REGISTERS, DAP_PARAMS, DAP_SPECIALS, DAP_VARIABLES, DAP_LANES, DAP_ARRAY } kind;
 	unsigned lane;           /* number of the lane */
 	char *name;              /* owned; DAP_LANES: name of a register; DAP_ARRAY, DAP_VARIABLES: the state space */
-	uint64_t address, bytes; /* DAP_ARRAY */
-	unsigned element;        /* bytes */
+	uint64_t address, bytes; /* DAP_ARRAY: address and size of the array in bytes */
+	unsigned element;        /* DAP_ARRAY: size of an element in bytes */
 };
 
 struct dap {
-	struct debug_link *link; /* NULL: not launched */
+	struct debug_link *link; /* connection to the debugger; NULL: no program was launched */
 	bool attached, configured, stopped, entry, at_end, terminated, quits;
 	int out, err; /* the program's stdout and stderr; -1: none */
 	char *folder; /* owned; the folder in which the program was
@@ -48,9 +48,9 @@ struct dap_call {
 	gpul_error *err;
 };
 
-/* dap_message.c */
+/* Functions of dap_message.c. */
 void dap_send(struct dap *d, struct json *j);                           /* j: a closed object, which is freed */
-void dap_event_begin(struct dap *d, struct json *j, const char *event); /* opens the body */
+void dap_event_begin(struct dap *d, struct json *j, const char *event); /* opens the body of the event */
 void dap_event_end(struct dap *d, struct json *j);
 void dap_forget(struct dap *d); /* call it when the kernel continues: the numbers of frames and variables become invalid */
 unsigned dap_lane_number(struct dap *d, const struct dap_lane *lane);
@@ -61,7 +61,7 @@ struct dap_handler {
 	const char *command;
 	gpul_status (*run)(const struct dap_call *c);
 };
-extern const struct dap_handler dap_control[]; /* end with {0} */
+extern const struct dap_handler dap_control[]; /* the tables of handlers; each ends with {0} */
 extern const struct dap_handler dap_values[];
 
 /* The id of a thread: a warp, or one of its lanes; lane -1: the warp. */

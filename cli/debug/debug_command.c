@@ -71,7 +71,8 @@ static void go_often(const struct line *l, const char *how, bool lane)
 		const size_t before = silent.n;
 
 		go(&one, how, lane);
-		if (n > 1 && (!l->s->stopped || strcmp(debug_row_get(&l->s->at, "reason"), "step") != 0)) { /* at a breakpoint, or ended */
+		/* the kernel has stopped at a breakpoint, or has ended */
+		if (n > 1 && (!l->s->stopped || strcmp(debug_row_get(&l->s->at, "reason"), "step") != 0)) {
 			out_bytes(l->out, silent.at + before, silent.n - before);
 			break;
 		}

@@ -54,7 +54,7 @@ struct serve {
 	gpul_fifo_shape shape;
 	gpul_mem_kind kind;
 	bool print, until_detached, json;
-	int for_ms; /* -1: until a signal */
+	int for_ms; /* how long to serve; -1: until a signal */
 	struct devices_arg devices;
 	gpul_mem *mem;
 	gpul_ipc_server *server;

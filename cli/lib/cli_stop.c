@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 static int wake_fd = -1;
-static volatile sig_atomic_t caught_signal; /* 0: none yet */
+static volatile sig_atomic_t caught_signal; /* the signal that requested the stop; 0: none yet */
 static bool reader_gone;                    /* stdout is a pipe whose reader has closed it */
 
 /* A handler is used instead of a signalfd because the driver's threads, which exist already, do not block these

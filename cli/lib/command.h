@@ -70,7 +70,7 @@ struct cli_cmd {
 gpul_status cli_parse(const struct cli_opt *opts, char *const *words, size_t n_words, struct cli_args *out, gpul_error *err);
 void cli_args_free(struct cli_args *args);
 
-/* True: the value of an option may be left out. */
+/* Returns true if the value of an option may be left out. */
 static inline bool cli_value_is_optional(const struct cli_opt *o)
 {
 	return o->value && *o->value == '[';

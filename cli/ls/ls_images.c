@@ -12,10 +12,11 @@
 
 struct tally {
 	size_t n, of, ptx, cubin, lto;
+	/* the architectures, sorted; CUDA has fewer than 64 */
 	struct {
 		uint16_t sm;
 		char suffix;
-	} arch[64]; /* sorted; CUDA has fewer than 64 architectures */
+	} arch[64];
 	size_t n_arch;
 };
 

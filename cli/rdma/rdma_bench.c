@@ -124,9 +124,9 @@ static gpul_status find_server(const struct rdma_bench_request *q, struct rdma_c
 		return gpul_fail(err, GPUL_EINVAL, 0, "HOST is too long");
 	colon = strchr(q->host, ':');
 	if (!strncmp(q->host, "unix:", 5) || strstr(q->host, "]:") || (colon && !strchr(colon + 1, ':')))
-		snprintf(address, RDMA_ADDRESS_BYTES, "%s", q->host); /* complete */
+		snprintf(address, RDMA_ADDRESS_BYTES, "%s", q->host); /* the address is complete */
 	else if (colon && q->host[0] != '[')
-		snprintf(address, RDMA_ADDRESS_BYTES, "[%s]:%u", q->host, q->setup.port); /* IPv6 */
+		snprintf(address, RDMA_ADDRESS_BYTES, "[%s]:%u", q->host, q->setup.port); /* an IPv6 address needs brackets */
 	else
 		snprintf(address, RDMA_ADDRESS_BYTES, "%s:%u", q->host, q->setup.port);
 	return GPUL_OK;

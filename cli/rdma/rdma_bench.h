@@ -26,7 +26,7 @@ extern const struct cli_cmd cli_rdma_bench, cli_rdma_serve;
 enum {
 	RDMA_MOST_FLOWS = 64,
 	RDMA_MOST_ROWS = 64,
-	RDMA_MOST_REQUESTS = 256, /* --nreq */
+	RDMA_MOST_REQUESTS = 256, /* limit of --nreq */
 	RDMA_MOST_RING = 512,     /* messages in flight of one flow: --nreq x --nmsg */
 	RDMA_MOST_THREADS = 64,
 	RDMA_ADDRESS_BYTES = 280, /* "HOST:PORT" */
@@ -84,7 +84,7 @@ struct rdma_setup {
 /* The parameters of the measurement, which the client chooses for both ends. */
 struct rdma_shape {
 	enum rdma_mode mode;
-	unsigned n_flows;    /* connections */
+	unsigned n_flows;    /* number of connections */
 	unsigned n_parts;    /* number of messages that one multi-receive gets */
 	unsigned n_requests; /* number of receives, or groups of sends, in flight per flow */
 	bool flush;
@@ -94,12 +94,12 @@ struct rdma_shape {
 struct rdma_bench_request {
 	struct rdma_setup setup;
 	struct rdma_shape shape;
-	const char *host;               /* NULL: start a peer */
+	const char *host;               /* the server; NULL: start a peer */
 	uint64_t bytes[RDMA_MOST_ROWS]; /* sizes of the messages */
 	unsigned n_sizes;
 	unsigned n_buffers;  /* number of different buffers for a flow's messages; 0: one for each message in flight */
 	uint64_t iterations; /* number of messages per size and flow; 0: limited by time */
-	int time_ms;         /* per size */
+	int time_ms;         /* time to measure each size */
 	int wait_ms;         /* how long to wait for the server */
 	const char *plot;    /* file of --plot; NULL: none; borrowed */
 	bool force;
@@ -133,12 +133,12 @@ unsigned rdma_bench_parts(const struct rdma_shape *shape, uint64_t bytes, uint32
 struct rdma_figures {
 	uint64_t messages, bytes; /* bytes sent and received in `ns` */
 	uint64_t ns;
-	uint64_t p50_ns, p99_ns; /* latency; 0: not measured */
+	uint64_t p50_ns, p99_ns; /* median and 99th percentile of the latency; 0: not measured */
 };
 
 struct rdma_row {
 	uint64_t bytes;
-	uint64_t iterations;      /* groups per flow */
+	uint64_t iterations;      /* number of groups per flow */
 	unsigned window, n_parts; /* groups in flight per flow, messages per group */
 	struct rdma_figures here, there;
 	uint64_t checked; /* bytes that were compared with the expected pattern, at both ends */
@@ -212,7 +212,7 @@ gpul_status rdma_serve(struct rdma_serve_request *q, gpul_error *err);
 
 /* A peer that bench has started. */
 struct rdma_child {
-	int pid; /* 0: none */
+	int pid; /* process id; 0: none */
 	int fd;  /* its second report arrives here, if it fails after it was ready */
 	char address[RDMA_ADDRESS_BYTES];
 };

@@ -63,7 +63,7 @@ static const char usual_sizes[] = "256:100M:4", latency_sizes[] = "8:1M:4";
 static const char basic_sizes[] = "0,1,3,8,63,64,255,4095,4096,4097,65537,1048575,1M,1048577,4194307,100M";
 
 enum { DEFAULT_TIME_MS = 500, DEFAULT_WAIT_MS = 3000, DEFAULT_REQUESTS = 8, DEFAULT_PUTS = 64, LATENCY_REQUESTS = 32 };
-static const uint64_t most_buffer_bytes = 256 << 20; /* for a flow and direction, if two messages fit into it */
+static const uint64_t most_buffer_bytes = 256 << 20; /* limit of the buffer of a flow and direction, if two messages fit into it */
 
 /* ---- numbers ----------------------------------------------------------------------------------------- */
 

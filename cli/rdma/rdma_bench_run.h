@@ -60,9 +60,9 @@ struct rdma_session {
 	struct rdma_watch *watch;
 	struct rdma_shape shape;
 	struct rdma_buffers buffers;
-	struct rdma_flow *flow; /* shape.n_flows */
+	struct rdma_flow *flow; /* array of shape.n_flows flows */
 	unsigned n_threads;
-	int deadline_ms; /* of each request */
+	int deadline_ms; /* time-out of each request */
 };
 
 /** Allocate and register the memory for the control messages of a flow.

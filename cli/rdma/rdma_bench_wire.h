@@ -46,7 +46,7 @@ struct rdma_plan {
 };
 
 struct rdma_answer {
-	uint64_t magic, number; /* of the plan */
+	uint64_t magic, number; /* number of the plan */
 	gpul_error err;
 	struct rdma_figures figures;
 	uint64_t checked;

@@ -40,7 +40,7 @@ struct guest {
 };
 
 struct served {
-	uint64_t id; /* of the client */
+	uint64_t id; /* id of the client */
 	struct rdma_session s;
 	struct rdma_watch watch;
 	struct rdma_bench_result result;

@@ -109,17 +109,17 @@ struct run_request {
 	struct image_filter only; /* selects the images that may be loaded */
 	const char **link_args;   /* owned; NULL-terminated */
 	bool no_cache, explain, link_all;
-	uint32_t grid[3], block[3]; /* [0] == 0: not given */
+	uint32_t grid[3], block[3]; /* grid and block of the launch; [0] == 0: not given */
 	uint32_t shared_bytes;
 	uint32_t repeat;
 	double rtol, atol;
-	int64_t timeout_ms; /* -1: no time-out */
+	int64_t timeout_ms; /* time-out of a launch; -1: none */
 	gpul_driver_choice driver;
 	int device;
 	bool json;
 	struct nvrtc_args nvrtc; /* owned */
 	bool has_args;           /* true: the command line or the file gives arguments */
-	struct arg *args;        /* owned, n_args */
+	struct arg *args;        /* array of n_args arguments; owned */
 	size_t n_args;
 	struct run_target *expects, *saves; /* owned */
 	size_t n_expects, n_saves;
@@ -224,9 +224,10 @@ void run_check_free(struct run *r);
  * Errors  GPUL_ESYS cannot write */
 gpul_status run_save_all(const struct run *r, gpul_error *err);
 
+/* bytes_per_s 0: the kernel has no buffers */
 struct run_times {
 	double median_ms, min_ms, bytes_per_s;
-}; /* bytes_per_s 0: the kernel has no buffers */
+};
 struct run_times run_times(const struct run *r);
 
 /** Describe the first failed check in one line; returns the number of failed checks. */
@@ -266,9 +267,10 @@ gpul_status run_print_json(const struct run *r, gpul_error *err);
 
 /* Keep what is written to stdout for a while, for example by the printf of a kernel. */
 
+/* descriptors: the real stdout, and the file that replaces it; -1: none */
 struct capture {
 	int saved, file;
-}; /* descriptors: the real stdout, and the file that replaces it; -1: none */
+};
 
 /** Send everything that this process writes to descriptor 1 to a file in memory.  If that is not possible, stdout stays as
  * it is.  One capture at a time. */

@@ -19,10 +19,11 @@ enum {
 
 /* ---- tools: options that watch the kernel, on the software driver -------------------------------------------------- */
 
+/* an option of gpuload run, and the tool's option that gets its value */
 struct run_tool_option {
 	int opt;
 	const char *key;
-}; /* an option of gpuload run, and the tool's option that gets its value */
+};
 
 /* A tool of the software driver.  --OPT starts it as NAME, or as NAME:KEY=VALUE. */
 struct run_tool {

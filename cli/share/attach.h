@@ -13,7 +13,7 @@ extern const struct cli_cmd cli_attach;
 struct attach_request {
 	const char *name, *save; /* borrowed; save is NULL without --save */
 	bool sum, dump, hold, force, read_only, json;
-	size_t rows;    /* for --dump */
+	size_t rows;    /* number of rows for --dump */
 	gpul_type type; /* value of --type; NONE: use the owner's type */
 	int wait_ms, timeout_ms;
 	struct devices_arg devices;
@@ -26,7 +26,7 @@ struct attach {
 	gpul_type type; /* element type: --type or the owner's; NONE: bytes */
 	bool shaped;    /* true: type and shape are those that the owner has given */
 	size_t count;   /* number of elements: that of the owner's shape, or as many as fit */
-	pid_t owner;    /* 0: the owner is in another pid namespace */
+	pid_t owner;    /* pid of the owner; 0: the owner is in another pid namespace */
 };
 
 /** Print kind, size, shape and addresses of the attached memory.

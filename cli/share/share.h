@@ -28,7 +28,7 @@ struct share_request {
 	gpul_mem_kind kind;
 	int node; /* NUMA node; GPUL_MEM_NODE_OF_GPU: not given */
 	bool read_only, fabric, until_detached, json;
-	int for_ms;                 /* -1: until a signal */
+	int for_ms;                 /* how long to serve; -1: until a signal */
 	struct devices_arg devices; /* owned: devices_arg_close() */
 	size_t bytes;
 	gpul_ipc_shape shape;

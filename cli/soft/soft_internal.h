@@ -13,9 +13,10 @@
 #include "core/array.h"
 #include "core/error.h"
 
+/* an environment variable and its value; both strings are owned */
 struct soft_variable {
 	char *name, *value;
-}; /* owned */
+};
 
 struct soft_setup {
 	const char *gpus, *sm, *cuda, *memory, *tools; /* options; NULL: not given */

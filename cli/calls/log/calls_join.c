@@ -75,7 +75,8 @@ static void deliver_all(struct reader *r, uint32_t slot)
 	t->n_bytes = 0;
 }
 
-/* The outermost call does not end, and many have ended inside of it: deliver these now. Their bytes are freed with the others. */
+/* Deliver the calls that have ended inside of the outermost call, which has not ended, because
+ * there are many of them.  Their bytes are freed with those of the other calls. */
 static void deliver_ended(struct reader *r, uint32_t slot)
 {
 	struct reader_thread *t = &r->threads[slot];
@@ -89,7 +90,7 @@ static void deliver_ended(struct reader *r, uint32_t slot)
 	}
 	t->calls.n = kept;
 	t->n_bytes = 0;
-	for (size_t i = 0; i < kept; i++) { /* the rest moves to the beginning, in its order */
+	for (size_t i = 0; i < kept; i++) { /* move the remaining calls to the start, in their order */
 		memmove(t->bytes + t->n_bytes, t->bytes + t->calls.at[i].in, t->calls.at[i].n_in);
 		t->calls.at[i].in = t->n_bytes;
 		t->n_bytes += t->calls.at[i].n_in;
@@ -110,7 +111,7 @@ static void begin_call(struct reader *r, uint32_t slot, const struct calls_recor
 	}
 	if (t->calls.n >= MAX_CALLS || t->n_bytes >= MAX_BYTES)
 		deliver_ended(r, slot);
-	if (t->calls.n >= MAX_CALLS) { /* never returning calls only */
+	if (t->calls.n >= MAX_CALLS) { /* all of them are calls that have not returned */
 		r->n_lost++;
 		return;
 	}

@@ -5,7 +5,8 @@
 
 #include "calls/calls_log.h"
 
-enum { NOT_READY = 600 }; /* CUDA_ERROR_NOT_READY, cudaErrorNotReady */
+/* CUDA_ERROR_NOT_READY, cudaErrorNotReady */
+enum { NOT_READY = 600 };
 
 struct calls_piece calls_next_piece(const uint8_t **at, const uint8_t *end)
 {

@@ -11,12 +11,14 @@
 struct calls_event {
 	const struct calls_row *row;
 	int pid, tid;
-	unsigned depth;                 /* 1: inside of another call of the thread, as driver calls of the runtime are */
-	bool finished;                  /* false: the process ended in it, or jumped out of it */
-	uint64_t start_ns, duration_ns; /* start: since the log began */
+	/* number of calls of the thread around this one; a driver call that the runtime makes
+	 * has depth 1 */
+	unsigned depth;
+	bool finished;                  /* false: the process ended during the call, or left it by longjmp() or an exception */
+	uint64_t start_ns, duration_ns; /* start_ns: time since the log began */
 	uint64_t result;
 	const uint64_t *words;      /* the arguments */
-	const uint8_t *in, *in_end; /* pieces (calls/calls_log.h) */
+	const uint8_t *in, *in_end; /* the captured pieces (calls/calls_log.h) */
 	const uint8_t *out, *out_end;
 };
 
@@ -26,10 +28,11 @@ struct calls_piece {
 	bool cut, absent;
 };
 
-/* Read the piece at *at and move *at behind it; an absent piece at the end. */
+/* Read the piece at *at, and move *at past it.  At the end, the piece is absent. */
 struct calls_piece calls_next_piece(const uint8_t **at, const uint8_t *end);
 
-/* True: the call returned an error.  A stream or event that is not ready is none. */
+/* True if the call returned an error.  The answer that a stream or event is not ready does not
+ * count as one. */
 bool calls_failed(const struct calls_event *e);
 
 /* The piece of a parameter; absent if nothing was captured.  Out-parameters of a call that failed are absent. */

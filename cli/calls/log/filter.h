@@ -6,8 +6,9 @@
 
 #include "core/error.h"
 
-/** Read a filter: a list with commas of calls (cuMemAlloc, or cuMemAlloc_v2 for one interface), patterns (cuMem*) and classes
- * (memory, launch ..., driver, runtime).  `!` before an item removes its calls; a list that begins with such an item begins with all calls.
+/** Read a filter: a list, separated by commas, of calls (cuMemAlloc, or cuMemAlloc_v2 for one interface), patterns (cuMem*) and classes
+ * (memory, launch ..., driver, runtime).  `!` before an item removes its calls; if the first item has one, the list starts from all
+ * calls.
  *
  * @filter  the list; NULL or "all": all calls
  * @wishes  an enum calls_wish for each row of the table; those that are not wanted but name kernels become CALLS_HIDDEN

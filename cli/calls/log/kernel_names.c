@@ -39,7 +39,7 @@ static bool make_room(struct kernel_names *names)
 	return true;
 }
 
-/* Takes the ownership of name, which may be NULL. */
+/* Set the name of a handle; takes ownership of name, which may be NULL. */
 static void set_name(struct kernel_names *names, int pid, uint64_t handle, char *name)
 {
 	struct kernel_name *k;

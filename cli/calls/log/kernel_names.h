@@ -7,18 +7,21 @@
 
 #include "cli/calls/log/event.h"
 
+/* name NULL: the entry is empty */
 struct kernel_name {
 	uint64_t handle;
 	int pid;
 	char *name;
-}; /* name NULL: an empty place */
+};
 
+/* a hash table with open addressing; all zeros: empty */
 struct kernel_names {
 	struct kernel_name *at;
 	size_t n, room;
-}; /* an open hash table; all zeros: empty */
+};
 
-/* Remember the name that a call gives to a handle, if it does (calls_row.names_kernel).  Out of memory: it stays unknown. */
+/* Remember the name that a call gives to a handle, if it does (calls_row.names_kernel).  When memory runs out, the name
+ * stays unknown. */
 void kernel_names_learn(struct kernel_names *names, const struct calls_event *e);
 
 /* The name of a handle in a process, demangled; NULL: unknown.  Valid until the next kernel_names_learn(). */

@@ -24,7 +24,7 @@ enum { CALIBRATION_NS = 5 * 1000 * 1000, KEPT_BYTES = 64 * 1024 };
 
 /* ---- the clock ------------------------------------------------------------------------------- */
 
-/* True: the time stamp counters of all CPUs count at one constant rate.  Source: Intel SDM, CPUID 80000007H, EDX bit 8. */
+/* Returns true if the time stamp counters of all CPUs count at one constant rate.  Source: Intel SDM, CPUID 80000007H, EDX bit 8. */
 static bool has_constant_tsc(void)
 {
 #ifdef __x86_64__
@@ -117,7 +117,7 @@ static void sift_down(struct reader *r, size_t i)
 	}
 }
 
-/* The next record of a slot, behind padding; NULL: none, or it is damaged. */
+/* Find the next record of a slot, after any padding; NULL: there is none, or it is damaged. */
 static const struct calls_record *next_record(struct reader *r, uint32_t slot)
 {
 	struct reader_thread *t = &r->threads[slot];
@@ -154,7 +154,7 @@ static void fill_heap(struct reader *r)
 			continue;
 		r->heads[i] = atomic_load_explicit(&r->log->slots[i].head, memory_order_acquire);
 		record = next_record(r, i);
-		if (r->threads[i].damaged) { /* the program must not wait for it */
+		if (r->threads[i].damaged) { /* the program must not wait for a ring that is no longer read */
 			r->threads[i].at = r->heads[i];
 			atomic_store(&r->log->slots[i].tail, r->heads[i]);
 		}
@@ -188,7 +188,7 @@ static void free_slot(struct reader *r, uint32_t i)
 	atomic_store_explicit(&slot->state, CALLS_SLOT_FREE, memory_order_release);
 }
 
-/* A process that has ended; a zombie counts as ended. */
+/* True if a process has ended; a zombie counts as ended. */
 static bool has_ended(const struct reader_process *p)
 {
 	struct pollfd ended = { .fd = p->fd, .events = POLLIN };

@@ -12,28 +12,29 @@
 struct reader_call {
 	uint32_t row, sequence, depth;
 	bool done, finished;
-	uint64_t start, end;         /* ticks */
-	size_t in, n_in, out, n_out; /* contents of its two records, in the thread's bytes */
+	uint64_t start, end;         /* times, in ticks of the clock that the records use */
+	size_t in, n_in, out, n_out; /* positions and sizes of the contents of its two records, in the thread's bytes */
 };
 
 struct reader_thread {                        /* what is known about the thread of a slot */
-	GPUL_ARRAY(struct reader_call) calls; /* in the order of their beginnings; the first is the outermost */
+	GPUL_ARRAY(struct reader_call) calls; /* calls in the order in which they began; the first is the outermost */
 	uint8_t *bytes;
 	size_t n_bytes, room;
-	uint64_t at;    /* the next record */
-	uint64_t ticks; /* its time */
+	uint64_t at;    /* position of the next record */
+	uint64_t ticks; /* time of the next record */
 	bool damaged;   /* the program has overwritten its ring */
 };
 
+/* fd: a pidfd; -1: the system does not support it */
 struct reader_process {
 	int pid, fd;
-}; /* fd: a pidfd; -1: not supported */
+};
 
 struct reader {
 	struct calls_header *log;
 	struct sink *sink;
-	int fd;                         /* of the shared memory */
-	uint64_t first_ticks, first_ns; /* the origin of times */
+	int fd;                         /* descriptor of the shared memory */
+	uint64_t first_ticks, first_ns; /* the time from which the log counts, in ticks and in ns */
 	double ns_per_tick;
 	struct kernel_names names;
 	struct reader_thread *threads; /* one for each slot */
@@ -48,17 +49,18 @@ struct reader {
  *
  * @wishes  for each row (filter.h)
  * @sink    borrowed; its calls are added by reader_drain()
- * @out     large: not on the stack.  reader_close()
+ * @out     too large for the stack.  reader_close()
  * Errors  GPUL_ESYS the memory cannot be created (native = errno); GPUL_ENOMEM */
 gpul_status reader_open(const uint8_t *wishes, struct sink *sink, struct reader *out, gpul_error *err);
 
-/* Read what is there.  True: there was something. */
+/* Read the records that have arrived.  Returns true if there were any. */
 bool reader_drain(struct reader *r);
 
-/* True: a process that has made a call is running. */
+/* Returns true if a process that has made a call is running. */
 bool reader_has_processes(struct reader *r);
 
-/* Read the rest, after which programs that are still running go on without a log; sets sink->n_lost. */
+/* Read the remaining records; programs that still run then continue without a log.  Sets
+ * sink->n_lost. */
 void reader_close(struct reader *r);
 
 #endif

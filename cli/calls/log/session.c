@@ -35,7 +35,7 @@ gpul_status calls_check(const struct calls_options *options, gpul_error *err)
 
 /* ---- the environment ------------------------------------------------------------------------- */
 
-/* The path of a library that was built or installed next to gpuload. */
+/* Find the path of a library that was built or installed next to gpuload. */
 static bool find_library(const char *name, char path[PATH_MAX])
 {
 	static const char *const folders[] = { "/softcuda", "/../lib/gpuload", "/gpuload", "" };
@@ -47,7 +47,8 @@ static bool find_library(const char *name, char path[PATH_MAX])
 	return false;
 }
 
-/* Put a library before those that are given: glibc 2.36 does not report bindings to an auditor behind one that does not ask for them. */
+/* Put a library before those that the variable lists already: glibc 2.36 does not report
+ * bindings to an auditor that comes after one which does not ask for them. */
 static gpul_status extend_list(const char *variable, const char *library, gpul_error *err)
 {
 	const char *given = secure_getenv(variable);
@@ -80,10 +81,11 @@ static gpul_status set_environment(const struct reader *r, gpul_error *err)
 
 /* ---- the program ----------------------------------------------------------------------------- */
 
-static volatile sig_atomic_t program; /* its process; 0: none, or it has ended */
-static volatile sig_atomic_t stopped; /* a signal came after its end */
+static volatile sig_atomic_t program; /* process id of the program; 0: not started, or it has ended */
+static volatile sig_atomic_t stopped; /* a signal arrived after the end of the program */
 
-/* A terminal sends Ctrl-C to the program as well; other senders know this process only. */
+/* Pass a signal on to the program.  A terminal sends Ctrl-C to the program as well; other
+ * senders know only this process. */
 static void pass_on(int signal_number, siginfo_t *info, void *unused)
 {
 	const bool from_terminal = info->si_code == SI_KERNEL;
@@ -109,7 +111,7 @@ static void handle_signals(void)
 	signal(SIGPIPE, SIG_IGN);
 }
 
-/* Returns only in the parent. */
+/* Start the program.  Returns only in the parent. */
 static gpul_status start_program(char **argv, gpul_error *err)
 {
 	sigset_t all, before;
@@ -119,7 +121,7 @@ static gpul_status start_program(char **argv, gpul_error *err)
 	if (pipe2(failure, O_CLOEXEC))
 		return gpul_fail(err, GPUL_ESYS, errno, "cannot create a pipe: %s", strerror(errno));
 	sigfillset(&all);
-	sigprocmask(SIG_SETMASK, &all, &before); /* until the handlers know the program */
+	sigprocmask(SIG_SETMASK, &all, &before); /* signals are blocked until the handlers know the program's process id */
 	fflush(NULL);
 	child = fork();
 	if (!child) {
@@ -146,7 +148,8 @@ static gpul_status start_program(char **argv, gpul_error *err)
 	return reason ? gpul_fail(err, GPUL_ESYS, reason, "cannot run %s: %s", argv[0], strerror(reason)) : GPUL_OK;
 }
 
-/* Read the log until the program, and all others that have made calls, have ended.  After the end of the program, a signal ends it, too. */
+/* Read the log until the program, and all others that have made calls, have ended.  After the end of the program, a signal also ends this
+ * loop. */
 static void follow_program(struct reader *r, int *status)
 {
 	bool ended = false;
@@ -169,7 +172,7 @@ static void follow_program(struct reader *r, int *status)
 	}
 }
 
-/* End as the program ended. */
+/* Return the exit status of the program, or end by the signal that ended the program. */
 static int exit_status(int status)
 {
 	const struct rlimit no_core = { 0, 0 };

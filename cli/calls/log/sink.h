@@ -1,4 +1,4 @@
-/* sink.h — what is made of the calls: text, JSON, events for Perfetto, or a summary.
+/* sink.h — writes the calls as text, as JSON, as events for Perfetto, or as a summary.
  *
  *     reader ── calls_event ──> sink->add ──> sink->out ── sink_flush() ──> the file */
 #ifndef GPULOAD_CLI_CALLS_LOG_SINK_H
@@ -22,12 +22,12 @@ struct sink {
 	void (*end)(struct sink *s);
 	struct json json; /* json.out is also the buffer of text */
 	const struct kernel_names *names;
-	struct sink_total *totals; /* for each row; of a summary */
+	struct sink_total *totals; /* of a summary: totals for each row of calls_rows */
 	bool summary_is_json;
-	int named_threads[SINK_NAMED]; /* Perfetto: threads whose names were written; by their low bits */
+	int named_threads[SINK_NAMED]; /* Perfetto: threads whose names were written, indexed by the low bits of their ids */
 	uint64_t n_calls, n_lost;      /* n_lost: set by the reader before end() */
 	int fd;
-	int write_error; /* errno; 0: none */
+	int write_error; /* errno of the first write that failed; 0: none */
 };
 
 /** Choose a sink by its format, and begin its output.

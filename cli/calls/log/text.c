@@ -43,7 +43,7 @@ static void add_param(struct out *o, const struct value_context *c, const struct
 	const struct calls_param *p = &e->row->params[i];
 	struct calls_piece piece = { .absent = true };
 
-	if (p->capture != CALLS_NOTHING) /* most have nothing, and time counts here */
+	if (p->capture != CALLS_NOTHING) /* most parameters capture nothing, and are skipped first to save time */
 		piece = calls_piece_of(e, i);
 	if (!piece.absent && p->pointee) {
 		add_elements(o, c, p, &piece);

@@ -7,7 +7,7 @@
 #include "cli/lib/json/cli_json.h"
 #include "cli/lib/out.h"
 
-/* What values are written with. */
+/* The context in which values are written. */
 struct value_context {
 	const struct kernel_names *names;
 	int pid;

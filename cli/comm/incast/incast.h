@@ -32,7 +32,7 @@ enum { INCAST_MOST_MESSAGES = 100000 };
 struct incast_request {
 	int n_ranks;    /* -n; 0: not given */
 	size_t bytes;   /* bytes of a message */
-	int n_messages; /* of each sender */
+	int n_messages; /* number of messages of each sender */
 	bool modes[INCAST_N_MODES];
 	uint64_t rate_bits;         /* rate of the token bucket, in bits per second; 0: no private network */
 	size_t queue_bytes;         /* size of the queue in front of the token bucket */
@@ -63,7 +63,7 @@ struct incast_times {
 
 struct incast_sample {
 	uint64_t ns;    /* time since the first message */
-	uint64_t bytes; /* queued */
+	uint64_t bytes; /* bytes in the queue */
 };
 
 struct incast_figures {
@@ -75,7 +75,7 @@ struct incast_figures {
 	struct incast_times probe;           /* time of probes: 8 bytes sent during the transfer, on a separate connection */
 	uint64_t queue_most, queue_mean;
 	uint64_t drops, retransmissions; /* known only with a private network */
-	uint64_t wrong;                  /* bytes */
+	uint64_t wrong;                  /* number of wrong bytes */
 	struct incast_sample *samples;   /* owned: incast_result_free() */
 	size_t n_samples;
 };

@@ -50,12 +50,12 @@ struct incast_rank {
 	unsigned n_slots;
 	size_t slot_bytes;
 	unsigned char *data;      /* messages; rank 0: those of all ranks, one after the other; others: their own */
-	struct incast_mail *mail; /* likewise */
+	struct incast_mail *mail; /* the mail; rank 0: that of all ranks, one after the other; others: their own */
 	gpul_rdma_region *data_region, *mail_region;
 	gpul_rdma_region *probe_region;              /* the mail, registered for probe_mesh */
 	gpul_rdma_remote to_data, to_mail, to_probe; /* on a sender: its part of rank 0's memory */
 
-	struct incast_counters *counters; /* of all ranks; in the shared page */
+	struct incast_counters *counters; /* counters of all ranks; in the shared page */
 	_Atomic uint64_t *handed_ns;      /* [rank][message]: time at which it was handed over; in the shared page */
 	size_t shared_bytes;
 	uint32_t run; /* number of the current run, from 1 */
@@ -66,7 +66,7 @@ struct incast_run {
 	enum incast_mode mode;
 	size_t bytes;          /* bytes of a message; at most q->bytes */
 	unsigned n_messages;   /* number of messages of each sender; at most q->n_messages */
-	uint64_t window_bytes; /* receiver-driven */
+	uint64_t window_bytes; /* receiver-driven: the window of all senders together */
 	bool recorded;         /* probes are sent, and the queue is sampled */
 };
 
@@ -92,7 +92,7 @@ uint64_t incast_count_wrong(const unsigned char *at, size_t n_bytes, int rank, u
 /* The state of a polling loop, which spins for a moment, then sleeps between polls, because there may be more ranks than CPUs. */
 struct incast_pace {
 	const struct incast_rank *r; /* borrowed */
-	uint64_t busy_ns;            /* the last event */
+	uint64_t busy_ns;            /* time of the last event */
 	uint64_t checked_ns;         /* time of the last check of the other ranks */
 };
 

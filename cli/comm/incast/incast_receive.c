@@ -29,14 +29,14 @@ struct receiver {
 	struct incast_rank *r;
 	const struct incast_run *run;
 	struct incast_figures *f;
-	gpul_admission *admission; /* NULL: sender-driven */
-	struct source *sources;    /* [rank]; entry 0 is unused */
+	gpul_admission *admission; /* decides which sender may send; NULL: sender-driven */
+	struct source *sources;    /* the senders, by rank; entry 0 is unused */
 	int n_done;                /* number of senders that are done: all their messages have arrived */
 	uint64_t begun_ns, end_ns;
-	uint64_t bytes;               /* that have arrived */
+	uint64_t bytes;               /* number of bytes that have arrived */
 	gpul_admission_grant waiting; /* a grant whose receive could not be posted yet; its bytes are 0: none */
 
-	uint64_t *latencies, n_latencies; /* of messages; in a run that is not recorded, of grants */
+	uint64_t *latencies, n_latencies; /* latencies of messages; in a run that is not recorded, of grants */
 	uint64_t *probes, n_probes, last_probe;
 	uint64_t sampled_ns, drops; /* time of the last sample; drops before the start */
 	double area;                /* integral of the queue's depth over time, in bytes times ns */

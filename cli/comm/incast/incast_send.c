@@ -15,20 +15,20 @@ struct sender {
 	struct incast_rank *r;
 	const struct incast_run *run;
 	gpul_rdma_conn *conn;
-	uint64_t prepared, handed, ended; /* messages */
+	uint64_t prepared, handed, ended; /* numbers of messages that were prepared and handed over, and that have ended */
 	uint64_t sent_bytes;              /* receiver-driven: bytes of the run that have been passed to
 				       * the send path, in pieces */
 	uint64_t announced;               /* number of messages that the receiver has been notified
 				       * of */
-	gpul_rdma_request announcement;   /* in flight; 0: none */
+	gpul_rdma_request announcement;   /* the put in flight that notifies the receiver; 0: none */
 	struct piece {                    /* requests in flight: a ring, in the order in which they started */
 		gpul_rdma_request request;
-		bool last; /* of its message */
+		bool last; /* this is the last piece of its message */
 	} pieces[MOST_REQUESTS];
 	unsigned first, n_pieces;
 
-	gpul_rdma_conn *probe_conn; /* NULL: this rank does not probe */
-	gpul_rdma_request probe;    /* in flight; 0: none */
+	gpul_rdma_conn *probe_conn; /* connection for probes; NULL: this rank does not probe */
+	gpul_rdma_request probe;    /* the probe in flight; 0: none */
 	uint64_t probe_ns;          /* time of the next probe */
 };
 

@@ -28,7 +28,7 @@ struct netqueue_request {
 	enum netqueue_align align;
 	unsigned count;
 	bool tcp, check, json;
-	double corrupt; /* probability */
+	double corrupt; /* probability that an entry is corrupted */
 	gpul_netqueue_desc desc;
 	struct devices_arg devices;
 };
@@ -62,8 +62,8 @@ void netqueue_stream_free(struct netqueue_stream *s);
 
 /* The process that sends. */
 struct netqueue_sender {
-	pid_t pid; /* 0: none */
-	int fd;    /* connected to it */
+	pid_t pid; /* process id; 0: none */
+	int fd;    /* socket that is connected to the process */
 };
 
 /** Start the process that sends the stream, once for each netqueue_sender_go(); call it before a driver is opened.
@@ -86,10 +86,11 @@ struct netqueue_corruptor {
 	double probability;
 	uint64_t seed, destination_bytes, bounce_bytes;
 	uint32_t slot_bytes;
+	/* the original destinations of the pieces */
 	struct netqueue_corrupted {
 		uint64_t destination;
 		uint32_t length;
-	} *entries; /* the original destinations of the pieces */
+	} *entries;
 	size_t n, n_reserved;
 	bool no_memory; /* the last corrupted entries are not in the list */
 };
@@ -109,7 +110,7 @@ struct netqueue_result {
 	bool interprets;
 	char device[96];
 	uint64_t n_records, stream_bytes;
-	struct netqueue_row *rows; /* [n_rows] */
+	struct netqueue_row *rows; /* array of n_rows rows */
 	unsigned n_rows;
 	bool ok; /* true: no byte is wrong, and exactly the corrupted entries were refused */
 };

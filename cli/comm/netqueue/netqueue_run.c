@@ -12,7 +12,7 @@ struct run {
 	struct netqueue_corruptor corruptor;
 	gpul_netqueue *queue;
 	CUdeviceptr memory;   /* device memory: a guard, the destination, a guard */
-	unsigned char *was;   /* a copy of it on the host; NULL without --check */
+	unsigned char *was;   /* a copy of this memory on the host; NULL without --check */
 	unsigned char *right; /* the expected bytes of the destination */
 };
 

@@ -19,7 +19,7 @@ enum { PLAN_MOST_ROWS = COMM_MOST_ROWS, PLAN_MOST_RANGES = 32, PLAN_MOST_CHECKS 
 struct plan_request {
 	struct comm_place place; /* for --measure and --check */
 	gpul_comm_call call;
-	uint32_t n_ranks, ranks_per_host;                 /* 0: not given */
+	uint32_t n_ranks, ranks_per_host;                 /* numbers of ranks, and of ranks per host; 0: not given */
 	size_t min_bytes, max_bytes, factor;              /* max_bytes 0: not given */
 	const char *link, *inside, *params, *path, *plot; /* borrowed; NULL: not given */
 	int iterations;                                   /* -1: not given */
@@ -30,7 +30,7 @@ struct plan_request {
 struct plan_row {
 	uint64_t bytes;
 	double us[GPUL_COMM_N_ALGOS][GPUL_COMM_N_PROTOS];
-	gpul_comm_algo algo; /* the best */
+	gpul_comm_algo algo; /* the fastest algorithm */
 	gpul_comm_proto proto;
 };
 
@@ -71,7 +71,7 @@ struct plan_result {
 	unsigned n_turns;
 
 	/* of --measure and --check */
-	int n_here; /* ranks; 0: nothing is measured */
+	int n_here; /* number of ranks that measure; 0: nothing is measured */
 	gpul_comm_transport transport;
 	char device[64];
 	struct comm_about about[GPUL_COMM_MAX_RANKS];

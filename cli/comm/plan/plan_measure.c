@@ -139,7 +139,8 @@ gpul_status plan_measure(struct comm_rank *r, void *argument, gpul_error *err)
 	struct plan_result *result = argument;
 	uint64_t sizes[PLAN_MOST_ROWS];
 	unsigned n = 0;
-	const size_t largest = (size_t)(8 * step_bytes(r, GPUL_COMM_SIMPLE)) * (size_t)r->job.size; /* of fit_protocol() */
+	/* the largest size in fit_protocol() */
+	const size_t largest = (size_t)(8 * step_bytes(r, GPUL_COMM_SIMPLE)) * (size_t)r->job.size;
 	gpul_status st;
 
 	if (result->q.check)

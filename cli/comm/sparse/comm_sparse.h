@@ -22,14 +22,14 @@ struct sparse_request {
 	unsigned n_percent;
 	gpul_comm_dtype dtype;
 	gpul_comm_op op;
-	gpul_comm_sparse_options options; /* block, percent */
+	gpul_comm_sparse_options options; /* only block and percent are used */
 	int iterations, warmups;          /* -1: default of the driver */
 	bool check, json;
 };
 
 struct sparse_row {
 	size_t bytes, count;
-	double percent;                 /* wanted */
+	double percent;                 /* the requested percentage of blocks that are not zero */
 	gpul_comm_sparse_report report; /* rank 0's report, but sent_bytes is the mean over all ranks */
 	struct comm_figures sparse, dense;
 };

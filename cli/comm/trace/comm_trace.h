@@ -12,11 +12,12 @@
 #include "comm/layout.h"
 #include "comm/trace.h"
 
-enum { COMM_TRACE_MOST = 1 << 16 }; /* maximum number of a rank's events; trace viewers in a browser cannot open many more */
+/* maximum number of a rank's events; trace viewers in a browser cannot open many more */
+enum { COMM_TRACE_MOST = 1 << 16 };
 
 /* A section of the trace: the timed calls of one size. */
 struct comm_section {
-	uint64_t begin_ns, end_ns; /* CPU */
+	uint64_t begin_ns, end_ns; /* times of the CPU's clock */
 	uint64_t bytes;
 	uint32_t in, iterations;
 	uint64_t first_event; /* number of events in the rank's trace before the
@@ -27,7 +28,7 @@ struct comm_tracer {
 	struct fifo_clock *clock; /* clock of this rank's GPU */
 	struct comm_clocks *hosts;
 	bool started;
-	uint64_t resumed_at; /* events so far */
+	uint64_t resumed_at; /* number of events when recording was last resumed */
 	struct comm_section sections[2 * COMM_MOST_ROWS];
 	uint32_t n_sections;
 };
@@ -72,7 +73,7 @@ struct comm_rank_trace {
 	const struct comm_section *sections;
 	size_t n_sections;
 	uint64_t n_lost;
-	const gpul_comm_net_event *net; /* of the proxy */
+	const gpul_comm_net_event *net; /* events of the proxy */
 	size_t n_net;
 };
 

@@ -43,7 +43,7 @@ struct fifo_bench_request {
 	unsigned batch;    /* maximum number of triggers between two releases; 0: the default */
 	gpul_mem_kind kind;
 	struct devices_arg devices; /* exactly one device */
-	int cpu;                    /* -1: not pinned */
+	int cpu;                    /* CPU to which the main thread is pinned; -1: not pinned */
 	int timeout_ms;
 	const char *plot; /* file of --plot; NULL: no plot; borrowed */
 	bool force, json;
@@ -65,7 +65,7 @@ struct fifo_row {
 	enum fifo_mode mode;
 	struct fifo_config config;
 	unsigned lanes;
-	uint64_t triggers;                      /* per thread and run */
+	uint64_t triggers;                      /* number of triggers per thread and run */
 	struct samples_spread rate[FIFO_N_OPS]; /* triggers per second: the spread over the runs */
 	struct fifo_latencies latency;
 };

@@ -30,7 +30,7 @@ struct fifo_bench {
 	gpul_module *module;
 	CUstream stream;
 	CUdeviceptr failed; /* word in device memory: gpul_fifo_result of a thread that failed; 0: none */
-	gpul_fifo *fifo;    /* NULL before fifo_bench_create_fifo() */
+	gpul_fifo *fifo;    /* the current FIFO; NULL before fifo_bench_create_fifo() */
 	struct fifo_clock *clock;
 	struct fifo_count count;
 };
@@ -90,15 +90,15 @@ const gpul_mem_info *fifo_bench_memory(const struct fifo_bench *b)
 struct run {
 	struct fifo_bench *b;
 	char kernel[40];
-	unsigned threads;   /* per block */
+	unsigned threads;   /* threads per block */
 	unsigned batch;     /* maximum number of triggers between two releases */
 	uint64_t pushes;    /* number of pushes per thread */
 	CUdeviceptr stamps; /* array in device memory for times; 0: the kernel records no times */
 	struct fifo_check check;
 	/* Checks a batch; NULL: use gpul_fifo_poll_run() and fifo_check_order(). */
 	void (*take)(struct fifo_check *check, const gpul_fifo_item *items, unsigned n);
-	uint64_t total, taken; /* triggers: expected, received */
-	uint64_t ns;           /* duration */
+	uint64_t total, taken; /* numbers of triggers: expected, received */
+	uint64_t ns;           /* duration of the run */
 };
 
 static gpul_status launch_kernel(const struct run *run, gpul_error *err)

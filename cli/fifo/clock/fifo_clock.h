@@ -18,7 +18,7 @@
 
 /* One sample: the times of a question of the CPU and of the GPU's answer. */
 struct fifo_clock_sample {
-	uint64_t before_ns, after_ns; /* CPU */
+	uint64_t before_ns, after_ns; /* times of the CPU's clock */
 	uint64_t gpu_ns;
 };
 

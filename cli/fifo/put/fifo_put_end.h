@@ -24,9 +24,10 @@ struct fifo_put_shared {
 					     * because the parent ended */
 	struct fifo_clock_relation relation;
 	char device[96];
+	/* times of gpul_clock_ns() */
 	struct {
 		uint64_t seen, flushed, kernel_seen;
-	} times[]; /* times of gpul_clock_ns() */
+	} times[];
 };
 
 struct fifo_put_end {

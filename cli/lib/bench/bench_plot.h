@@ -32,7 +32,7 @@ enum {
 struct plot_panel {
 	int x, y, width, height; /* position and size of the frame, in pixels */
 	double bytes_log[2];     /* log2 of the smallest and the largest size */
-	double least, most;      /* values; 0: none yet */
+	double least, most;      /* smallest and largest value; 0: none yet */
 };
 
 /* Panel number i of several, without points.  Its position and size may be changed. */
@@ -71,7 +71,7 @@ void plot_add_name(struct out *o, int x, int y, const char *name);
 struct plot_line {
 	struct out *o;
 	const char *css, *more_css; /* CSS classes of the line; more_css begins with a blank, or is empty */
-	const char *move;           /* "M", or "M " */
+	const char *move;           /* the SVG command that starts the line: "M" or "M " */
 	bool begun;
 };
 void plot_line_add(struct plot_line *l, double x, double y);

@@ -13,9 +13,10 @@ struct nvrtc_args {
 	size_t n_words;
 };
 
+/* indices of -I, -D and --std in the command's option table */
 struct nvrtc_rows {
 	int include, define, std;
-}; /* indices of -I, -D and --std in the command's option table */
+};
 
 /** Append the NVRTC options of one command line, in order.
  *

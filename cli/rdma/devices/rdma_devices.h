@@ -20,15 +20,15 @@ enum { RDMA_MAX_GPUS = 64 };
 
 struct rdma_gpu {
 	int ordinal;                   /* the driver's ordinal; in a recorded tree, the position in the list */
-	char name[128];                /* "": a recorded tree */
-	char pci[GPUL_PCI_TEXT_BYTES]; /* "": none */
+	char name[128];                /* name of the GPU; "": a recorded tree */
+	char pci[GPUL_PCI_TEXT_BYTES]; /* PCI address of the GPU; "": none */
 	const gpul_nic *nic;           /* the NIC that is used for this GPU; NULL: there is none */
 	char why[GPUL_NIC_WHY_BYTES];
 };
 
 struct rdma_device_row {                     /* a device in both lists; nic or verbs may be NULL */
-	const gpul_nic *nic;                 /* in sysfs */
-	const gpul_verbs_device_info *verbs; /* of libibverbs */
+	const gpul_nic *nic;                 /* the NIC as sysfs shows it */
+	const gpul_verbs_device_info *verbs; /* the device as libibverbs shows it */
 };
 
 struct rdma_devices {
@@ -37,7 +37,7 @@ struct rdma_devices {
 	gpul_verbs_devices verbs;
 	char no_verbs[248];         /* why libibverbs lists nothing; "": the list was
 						* read */
-	gpul_ofi_entries providers; /* of libfabric */
+	gpul_ofi_entries providers; /* the entries of libfabric */
 	char no_providers[248];     /* why libfabric lists nothing; "": the list was
 						* read */
 	size_t n_rows, n_gpus;
