@@ -18,7 +18,7 @@ typedef struct gpuload_soft_device {
 	uint64_t memory_bytes; /* memory of the device */
 	uint64_t used_bytes;   /* the part of memory_bytes that this process has allocated */
 	unsigned n_faults;     /* contexts of this process that became unusable */
-	int last_fault;        /* a CUresult */
+	int last_fault;        /* the CUresult of the most recent of these faults */
 } gpuload_soft_device;
 
 /** Describe a device of the machine; CUDA_VISIBLE_DEVICES has no influence, and the driver need not be initialised.

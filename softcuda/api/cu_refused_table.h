@@ -10,7 +10,8 @@ extern "C" {
 /* Called on any thread whose call of cuGetExportTable was refused, with that call's return address. */
 typedef void gpuload_soft_refused_table(const void *caller);
 
-/* NULL: no callback.  Set before the driver executes its first instruction, and never changed. */
+/* The callback; NULL: none.  It is set before the driver executes its first instruction, and
+ * never changed. */
 extern gpuload_soft_refused_table *gpuloadSoftRefusedTable;
 
 #ifdef __cplusplus

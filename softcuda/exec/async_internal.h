@@ -18,7 +18,7 @@
 struct async_copy {
 	struct insn to, from, barrier;
 	struct insn step;      /* reducing copies: the atomic operation on one element, whose value is in step.b */
-	uint8_t element_bytes; /* reducing copies */
+	uint8_t element_bytes; /* reducing copies: size of an element */
 	bool has_barrier;
 	bool has_source_bytes; /* cp.async: source_bytes bytes are copied, the rest of `to` is set to zero */
 	bool ignores;          /* cp.async: source_bytes is a predicate: if true nothing is read, `to` is set to zero */
@@ -26,7 +26,8 @@ struct async_copy {
 	opref ranks;           /* CP_MULTICAST: bit r: to the block of rank r, at the same offsets as `to` and `barrier` */
 };
 
-enum { REDUCE_VALUE_AT = 512 }; /* offset in the scratch bank of the values that a reducing copy adds */
+/* offset in the scratch bank of the values that a reducing copy adds */
+enum { REDUCE_VALUE_AT = 512 };
 
 enum {                     /* bits of insn->n of OP_MBAR_ARRIVE */
        MBAR_ARRIVES = 1,   /* the lane arrives; without this bit only the byte count changes */
@@ -34,7 +35,8 @@ enum {                     /* bits of insn->n of OP_MBAR_ARRIVE */
        MBAR_COMPLETES = 4, /* c bytes have been copied (operand c) */
        MBAR_DROPS = 8,     /* arrive_drop: later phases expect fewer arrivals */
 };
-enum { MBAR_PARITY = 1, MBAR_YIELDS = 2 }; /* bits of insn->n of OP_MBAR_TEST */
+/* bits of insn->n of OP_MBAR_TEST */
+enum { MBAR_PARITY = 1, MBAR_YIELDS = 2 };
 
 /* ---- the layout of mbarriers ------------------------------------------------------------------ */
 
@@ -72,7 +74,7 @@ static inline uint64_t pack_mbarrier(uint64_t phase, int32_t bytes, uint32_t exp
 	return phase << PHASE_AT | (uint64_t)(uint32_t)(bytes + BYTES_BIAS) << BYTES_AT | (uint64_t)expect << EXPECTED_AT | wait;
 }
 
-/* Apply one lane's arrival and bytes to the mbarrier.  False: the phase waits for fewer arrivals than count. */
+/* Apply one lane's arrival and bytes to the mbarrier.  Returns false if the phase waits for fewer arrivals than count. */
 static inline bool update_mbarrier(const struct insn *i, mbarrier_word *m, uint32_t count, uint32_t bytes)
 {
 	uint32_t expect = expected_arrivals(*m), wait = pending_arrivals(*m), n = i->n & MBAR_ARRIVES ? count : 0;

@@ -53,8 +53,8 @@ struct insn {
 	opref a, b, c, e; /* sources */
 	union {
 		int64_t imm;               /* address offset, bit pattern, lookup table: depends on op */
-		const struct insn *target; /* branches */
-		const void *object;        /* branch tables, call sites, asynchronous copies */
+		const struct insn *target; /* branches: the instruction to which they jump */
+		const void *object;        /* data of branch tables, call sites and asynchronous copies */
 	};
 	opref guard;   /* predicate of @p */
 	uint32_t src;  /* row of func->insts, for messages */
@@ -158,7 +158,7 @@ struct selection {
 	bool narrow_ok;                    /* a register operand may be wider than its type (cvt, ld, st) */
 };
 
-/* decode/decode_select.c: select the operation of an arithmetic instruction.  False: no operation has these types and
+/* decode/decode_select.c: select the operation of an arithmetic instruction.  Returns false if no operation has these types and
  * modifiers; why receives the reason.  The caller zeroes *out. */
 bool gpul_select_alu(const gpul_ptx_module *m, const gpul_ptx_func *f, const gpul_ptx_inst *in, struct selection *out, char *why,
 		     size_t why_bytes);

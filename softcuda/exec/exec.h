@@ -90,9 +90,10 @@ bool gpul_exec_memory_set_owner(gpul_exec_memory *m, uint64_t base, void *owner)
 typedef struct gpul_exec_program gpul_exec_program;
 typedef struct gpul_exec_kernel gpul_exec_kernel;
 
+/* the place of a parameter in the parameter buffer */
 typedef struct gpul_exec_param {
 	uint32_t offset, bytes;
-} gpul_exec_param; /* place in the parameter buffer */
+} gpul_exec_param;
 
 typedef struct gpul_exec_kernel_info {
 	const char *name;
@@ -158,7 +159,7 @@ typedef struct gpul_exec_machine gpul_exec_machine;
 typedef struct gpul_exec_launch gpul_exec_launch;
 
 typedef struct gpul_exec_machine_options {
-	unsigned n_workers;           /* threads; 0: one for each CPU this process may run on */
+	unsigned n_workers;           /* number of worker threads; 0: one for each CPU that this process may run on */
 	unsigned max_resident_blocks; /* resident blocks of one launch, on all workers; 0: see gpul_exec_max_resident_blocks() */
 	uint64_t heap_bytes;          /* size of the heap for device malloc; 0: 8 MiB */
 	unsigned turn;                /* backward branches before a split yields to others; 0: 1000 */
@@ -235,7 +236,7 @@ typedef struct gpul_exec_launch_config {
 	uint32_t dynamic_shared_bytes;
 	const void *params;       /* the kernel's param_bytes bytes; copied */
 	bool cooperative;         /* all blocks must be resident at once */
-	uint64_t grid_id;         /* %gridid */
+	uint64_t grid_id;         /* the value of %gridid */
 	unsigned device;          /* the launch has this device's rights in memory; below GPUL_EXEC_MAX_DEVICES */
 	gpul_exec_launch *parent; /* the launch whose kernel starts this one, which ends after it; NULL: the host starts it */
 	const gpul_exec_order
@@ -270,7 +271,7 @@ enum {
 	GPUL_EXEC_SM_BLOCKS = 32,
 	GPUL_EXEC_CLUSTER_BLOCKS = 16,
 	GPUL_EXEC_SM_SHARED_BYTES = 228 * 1024,
-	GPUL_EXEC_RESERVED_SHARED_BYTES = 1024, /* of each block, used by the multiprocessor itself */
+	GPUL_EXEC_RESERVED_SHARED_BYTES = 1024, /* shared memory of each block that the multiprocessor itself uses */
 };
 /** Blocks of this size that are resident on one multiprocessor at once; 0: it cannot hold one, or has no threads.  Registers are no limit,
  * because PTX registers are virtual. */

@@ -33,7 +33,7 @@ struct arena_block {
 	size_t bytes;
 	size_t kept_bytes; /* free block: about this many of its bytes have pages */
 	bool is_free;
-	struct arena_block *before, *behind; /* its neighbours in the region */
+	struct arena_block *before, *behind; /* neighbours of the block in the region */
 	struct arena_block *previous, *next; /* free blocks of the same bin */
 };
 
@@ -159,7 +159,7 @@ static struct arena_block *find_free(size_t bytes, size_t align)
 	return NULL;
 }
 
-/* Split a block that is in no bin: the first `bytes` bytes stay, the rest becomes a free block.  False: out of memory. */
+/* Split a block that is in no bin: the first `bytes` bytes stay, the rest becomes a free block.  Returns false if out of memory. */
 static bool split_block(struct arena_block *b, size_t bytes)
 {
 	struct arena_block *rest = malloc(sizeof *rest);

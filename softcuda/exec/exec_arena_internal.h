@@ -12,7 +12,7 @@ struct arena_block; /* a block of the arena, taken or free */
  * undefined. NULL: out of memory.  Any thread may call these functions. */
 struct arena_block *gpul_arena_take(size_t bytes, size_t align, uint64_t *base);
 void gpul_arena_give(struct arena_block *b); /* NULL is fine */
-/* True: the address belongs to the arena, which means that it never belongs to the program's own memory. */
+/* Returns true if the address belongs to the arena, which means that it never belongs to the program's own memory. */
 bool gpul_arena_contains(uint64_t address);
 
 #endif

@@ -7,7 +7,8 @@
 #include "softcuda/exec/exec_memory_internal.h"
 #include "softcuda/exec/observer_internal.h"
 
-enum { FREED_RANGES = 1024 }; /* a power of two */
+/* number of removed ranges that are remembered; a power of two */
+enum { FREED_RANGES = 1024 };
 
 struct gpul_exec_memory {
 	pthread_rwlock_t lock;

@@ -41,7 +41,7 @@ void gpul_range_cache_refresh(struct range_cache *c);
  * device has no right to it. */
 bool gpul_range_lookup(struct range_cache *c, unsigned slot, uint64_t at, uint64_t bytes, bool write);
 
-/* True: the slot's range is up to date and permits this kind of access. */
+/* Returns true if the slot's range is up to date and permits this kind of access. */
 static inline bool slot_is_valid(const struct range_cache *c, const struct range_slot *k, bool write)
 {
 	return !(write && k->read_only) && c->seen == atomic_load_explicit(c->generation, memory_order_relaxed);
@@ -56,8 +56,8 @@ static inline bool range_covers(struct range_cache *c, unsigned slot, uint64_t a
 	return gpul_range_lookup(c, slot, at, bytes, write);
 }
 
-/* Search the table for a multicast address and fill the slot; NULL: it is none, the device has no right to it, or a device of the
- * team has no memory there; why has the reason, a sentence without its subject. */
+/* Search the table for a multicast address and fill the slot; NULL: the address is not a multicast address, the device has no
+ * right to it, or a device of the team has no memory there; why has the reason, a sentence without its subject. */
 const struct copies_slot *gpul_copies_lookup(struct range_cache *c, unsigned slot, uint64_t at, unsigned bytes, bool write, char *why,
 					     size_t why_bytes);
 
@@ -97,16 +97,17 @@ struct range_table { /* all zero: empty */
 	size_t n_leaves, capacity;
 };
 
+/* a position between two rows of a leaf: n_before rows are before it */
 struct range_place {
 	size_t leaf, n_before;
-}; /* between two rows of a leaf: n_before rows are before it */
+};
 
 void gpul_ranges_free(struct range_table *t);
 /* The last range that starts at or before address; NULL: none.  *at is the place after it, or the very first place. */
 gpul_exec_range *gpul_ranges_find(const struct range_table *t, uint64_t address, struct range_place *at);
 /* The range after the place; moves the place past it.  NULL: no more. */
 gpul_exec_range *gpul_ranges_next(const struct range_table *t, struct range_place *at);
-/* Add a range at its place: gpul_ranges_find(range->base).  False: out of memory. */
+/* Add a range at its place: gpul_ranges_find(range->base).  Returns false if out of memory. */
 bool gpul_ranges_insert(struct range_table *t, struct range_place at, const gpul_exec_range *range);
 /* Remove the range before the place. */
 void gpul_ranges_remove(struct range_table *t, struct range_place at);

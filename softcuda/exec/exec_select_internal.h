@@ -18,9 +18,11 @@ enum {
 	FLAG_XORSIGN = 64, /* min, max: .xorsign.abs */
 };
 /* insn->flags of integer operations. */
-enum { CARRY_IN = 1, CARRY_OUT = 2 }; /* run_carry.c */
+/* bits of insn->flags for run_carry.c */
+enum { CARRY_IN = 1, CARRY_OUT = 2 };
 enum { BFIND_SHIFTAMT = 1 };
-enum { BMSK_WRAPS = 1 }; /* szext: the position is taken modulo 32 */
+/* szext: the position is taken modulo 32 */
+enum { BMSK_WRAPS = 1 };
 enum { DP_A_SIGNED = 1, DP_B_SIGNED = 2, DP_HI = 4 };
 
 /* insn->n of SETP_ANY, SET_ANY and of the half comparisons.  The unsigned comparisons lo ls hi hs are
@@ -82,14 +84,14 @@ _Static_assert(sizeof(struct conversion) == sizeof(int64_t), "must fit in insn->
 enum video_op { VIDEO_ADD, VIDEO_SUB, VIDEO_ABSDIFF, VIDEO_MIN, VIDEO_MAX, VIDEO_SHL, VIDEO_SHR,
 		VIDEO_MAD, VIDEO_SET, VIDEO_AVRG };
 enum video_second { VIDEO_PLAIN, VIDEO_2ND_ADD, VIDEO_2ND_MIN, VIDEO_2ND_MAX, VIDEO_MERGE };
-struct video {                         /* one result: VIDEO */
+struct video {                         /* data of VIDEO, which has one result */
 	uint8_t op, second;            /* enum video_op, enum video_second */
 	uint8_t a_selector, b_selector, d_selector;  /* gpul_ptx_selector */
 	uint8_t compare;               /* vset: enum compare */
 	uint8_t shift;                 /* vmad: 7 of .shr7, 15 of .shr15 */
-	uint8_t flags;                 /* VIDEO_... */
+	uint8_t flags;                 /* a combination of VIDEO_... bits */
 };
-struct video_simd {                    /* two or four results, by insn->n: VIDEO_SIMD */
+struct video_simd {                    /* data of VIDEO_SIMD, which has two or four results, as insn->n says */
 	uint8_t op, second;            /* VIDEO_2ND_ADD or VIDEO_MERGE */
 	uint8_t parts;                 /* bit k: part k of d is written */
 	uint8_t compare, flags;
@@ -98,7 +100,7 @@ struct video_simd {                    /* two or four results, by insn->n: VIDEO
 enum {
 	VIDEO_D_SIGNED = 1, VIDEO_A_SIGNED = 2, VIDEO_B_SIGNED = 4, VIDEO_SAT = 8,
 	VIDEO_WRAP = 16,               /* vshl vshr: the amount is taken modulo 32 */
-	VIDEO_NEG_PRODUCT = 16, VIDEO_NEG_C = 32, VIDEO_PLUS_ONE = 64,  /* vmad */
+	VIDEO_NEG_PRODUCT = 16, VIDEO_NEG_C = 32, VIDEO_PLUS_ONE = 64,  /* flags of vmad */
 };
 /* clang-format on */
 _Static_assert(sizeof(struct video) == sizeof(int64_t), "must fit in insn->imm");

@@ -11,8 +11,8 @@ void gpul_guard_install(void);
 /* Like gpul_guard_install(), but at most once per tick of the system clock (a few ms).  Call it before accesses to the program's
  * memory.  If the program has installed its own handlers less than a tick ago, those get the signal. */
 void gpul_guard_refresh(void);
-/* Call work(arg).  False: work was interrupted by an access to *address, which cannot be read or written; *address is 0 if the
- * CPU does not report it.  While work makes such accesses, it must hold no lock and own no memory.  Calls can be nested. only_in:
+/* Call work(arg).  Returns false if work was interrupted by an access to *address, which cannot be read or written; *address is 0 if
+ * the CPU does not report it.  While work makes such accesses, it must hold no lock and own no memory.  Calls can be nested. only_in:
  * a fault outside the memory of this table is an error of this library and is passed on; NULL: any address. */
 bool gpul_guarded(const gpul_exec_memory *only_in, void (*work)(void *arg), void *arg, uint64_t *address);
 

@@ -40,10 +40,10 @@ struct mma_tile {
 };
 
 struct mma_form {     /* insn->object of the MMA operations */
-	uint8_t rows; /* 16 or 8 */
+	uint8_t rows; /* number of rows of a tile: 16 or 8 */
 	uint16_t k;
 	uint8_t x_type, y_type, c_type, d_type; /* enum matrix_type */
-	uint8_t n_x, n_y, n_c, n_d;             /* registers of a tile */
+	uint8_t n_x, n_y, n_c, n_d;             /* numbers of registers of a tile */
 	struct mma_sum sum;
 	bool sparse;      /* half of X is zero and has no registers: see sparse_position() */
 	uint8_t selector; /* selects the lane, of four, whose metadata are used */
@@ -107,7 +107,8 @@ static inline unsigned sparse_position(const struct mma_form *f, const uint32_t 
 
 /* ldmatrix and stmatrix: insn->n matrices of 8 rows of 16 bytes; lane 8 m + r has the address of row r of matrix m.  insn->d
  * (ldmatrix) or insn->b is the list of registers: lane l has the elements 2 (l % 4) and 2 (l % 4) + 1 of row l / 4. */
-enum { MATRIX_TRANSPOSED = 1 }; /* in insn->e: rows and columns are exchanged */
+/* in insn->e: rows and columns are exchanged */
+enum { MATRIX_TRANSPOSED = 1 };
 enum { MATRIX_ROW_BYTES = 16 };
 
 /* The lanes whose addresses the instruction uses. */

@@ -12,7 +12,8 @@
 
 #include "softcuda/exec/engine_internal.h"
 
-enum { MULTIMEM_BYTES = 16 }; /* the longest vector */
+/* size of the longest vector */
+enum { MULTIMEM_BYTES = 16 };
 
 /* X(name, type of an element in memory, the element that a and b become). */
 /* clang-format off */
@@ -39,16 +40,16 @@ enum multimem_operation {
 #define X(name, type, result) MULTIMEM_##name,
 	GPUL_MULTIMEM_OPERATIONS(X)
 #undef X
-		MULTIMEM_NONE /* st */
+		MULTIMEM_NONE /* multimem.st, which combines nothing */
 };
 
 struct multimem {                           /* insn->object */
-	struct insn address;                /* a, imm and flags */
-	opref data[8];                      /* the registers */
-	uint8_t n, reg_bytes, memory_bytes; /* how many; the width of each, and of its part in memory */
-	uint8_t bytes;                      /* of the whole vector: 4, 8 or 16 */
+	struct insn address;                /* its a, imm and flags describe the address */
+	opref data[8];                      /* the registers of the vector */
+	uint8_t n, reg_bytes, memory_bytes; /* number of registers; width of each register, and of its part in memory */
+	uint8_t bytes;                      /* size of the whole vector: 4, 8 or 16 */
 	uint8_t operation;                  /* enum multimem_operation */
-	bool widens;                        /* .acc::f32, .acc::f16: of the next wider type */
+	bool widens;                        /* partial results have the next wider type (.acc::f32, .acc::f16) */
 };
 
 #endif

@@ -60,7 +60,8 @@ struct observer {
 	 * are padded, as on a GPU. */
 	bool exact_bounds;
 
-	/* True: before() and after() are called for this instruction.  Called once, when its function has been decoded. */
+	/* Returns true if before() and after() must be called for this instruction.  Called once, when its function has been
+	 * decoded. */
 	bool (*wants)(struct observer *o, const struct func_code *code, const struct insn *i);
 	/* on: the lanes that execute it: the active lanes whose guard is true; may be 0.  Registers have their old values. */
 	enum observed (*before)(struct observer *o, struct warp_state *s, const struct insn *i, uint32_t on);

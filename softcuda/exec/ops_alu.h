@@ -11,7 +11,7 @@
 #define OPS_BY_COMPARE(X, op, type) \
 	X(op##_EQ_##type) X(op##_NE_##type) X(op##_LT_##type) X(op##_LE_##type) X(op##_GT_##type) X(op##_GE_##type)
 
-/* run_int.c */
+/* Operations of run_int.c. */
 /* clang-format off */
 #define GPUL_INT_OPS(X) \
 	OPS_BY_SIZE(X, ADD) OPS_BY_SIZE(X, SUB) OPS_BY_SIZE(X, MUL) OPS_BY_SIZE(X, MAD) \
@@ -27,14 +27,14 @@
 	X(MIN_U16X2) X(MIN_S16X2) X(MAX_U16X2) X(MAX_S16X2) X(MIN_RELU_S16X2) X(MAX_RELU_S16X2)
 /* clang-format on */
 
-/* run_carry.c */
+/* Operations of run_carry.c. */
 /* clang-format off */
 #define GPUL_CARRY_OPS(X) \
 	X(ADDC_32) X(ADDC_64) X(SUBC_32) X(SUBC_64) \
 	X(MADC_LO_32) X(MADC_LO_64) X(MADC_HI_U32) X(MADC_HI_S32) X(MADC_HI_U64) X(MADC_HI_S64)
 /* clang-format on */
 
-/* run_bits.c */
+/* Operations of run_bits.c. */
 /* clang-format off */
 #define GPUL_BITS_OPS(X) \
 	OPS_BY_SIZE(X, AND) OPS_BY_SIZE(X, OR) OPS_BY_SIZE(X, XOR) OPS_BY_SIZE(X, NOT) OPS_BY_SIZE(X, CNOT) \
@@ -48,7 +48,7 @@
 	X(BMSK_CLAMP) X(BMSK_WRAP) X(SZEXT_U32) X(SZEXT_S32) X(DP4A) X(DP2A)
 /* clang-format on */
 
-/* run_move.c */
+/* Operations of run_move.c. */
 /* clang-format off */
 #define GPUL_MOVE_OPS(X) \
 	X(MOV_16) X(MOV_32) X(MOV_64) X(MOV_128) X(MOV_PRED) \
@@ -58,7 +58,7 @@
 	X(AND_PRED) X(OR_PRED) X(XOR_PRED) X(NOT_PRED)
 /* clang-format on */
 
-/* run_compare.c */
+/* Operations of run_compare.c. */
 /* clang-format off */
 #define GPUL_COMPARE_OPS(X) \
 	OPS_BY_COMPARE(X, SETP, U16) OPS_BY_COMPARE(X, SETP, S16) OPS_BY_COMPARE(X, SETP, U32) \
@@ -68,7 +68,7 @@
 	X(SET_ANY_16) X(SET_ANY_32) X(SET_ANY_64) X(TESTP_F32) X(TESTP_F64)
 /* clang-format on */
 
-/* run_float.c */
+/* Operations of run_float.c. */
 /* clang-format off */
 #define GPUL_FLOAT_OPS(X) \
 	X(ADD_F32) X(SUB_F32) X(MUL_F32) X(FMA_F32) X(DIV_F32) X(RCP_F32) X(SQRT_F32) \
@@ -84,14 +84,14 @@
 	X(ADD_F32X2) X(SUB_F32X2) X(MUL_F32X2) X(FMA_F32X2)
 /* clang-format on */
 
-/* run_approx.c */
+/* Operations of run_approx.c. */
 /* clang-format off */
 #define GPUL_APPROX_OPS(X) \
 	X(DIV_APPROX) X(DIV_FULL) X(RCP_APPROX) X(SQRT_APPROX) X(RSQRT_APPROX) X(SIN_APPROX) X(COS_APPROX) \
 	X(LG2_APPROX) X(EX2_APPROX) X(TANH_APPROX) X(RCP_APPROX_F64) X(RSQRT_APPROX_F64) X(RSQRT_F64)
 /* clang-format on */
 
-/* run_half.c */
+/* Operations of run_half.c. */
 /* clang-format off */
 #define OPS_BY_HALF(X, op) X(op##_F16) X(op##_F16X2) X(op##_BF16) X(op##_BF16X2)
 #define GPUL_HALF_OPS(X) \
@@ -103,7 +103,7 @@
 	X(ADD_MIXED) X(SUB_MIXED) X(FMA_MIXED)
 /* clang-format on */
 
-/* run_convert.c */
+/* Operations of run_convert.c. */
 /* clang-format off */
 #define GPUL_CONVERT_OPS(X) \
 	X(CVT_S64_S32) X(CVT_U64_U32) X(CVT_32_64) X(CVT_U32_U16) X(CVT_S32_S16) X(CVT_16_32) \
@@ -122,7 +122,7 @@
 	X(CVT_ANY) X(CVT_PAIR) X(CVT_UNPAIR) X(CVT_PACK)
 /* clang-format on */
 
-/* run_video.c */
+/* Operations of run_video.c. */
 #define GPUL_VIDEO_OPS(X) X(VIDEO) X(VIDEO_SIMD)
 
 /* clang-format off */

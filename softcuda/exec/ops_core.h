@@ -11,10 +11,10 @@
 	X(FENCE) X(FENCE_SC) X(READ_CLOCK)
 /* clang-format on */
 
-/* run_stack.c */
+/* Operations of run_stack.c. */
 #define GPUL_STACK_OPS(X) X(ALLOCA) X(STACKSAVE) X(STACKRESTORE)
 
-/* run_warp.c */
+/* Operations of run_warp.c. */
 /* clang-format off */
 #define GPUL_WARP_OPS(X) \
 	X(SHFL_UP) X(SHFL_DOWN) X(SHFL_BFLY) X(SHFL_IDX) \
@@ -24,7 +24,7 @@
 	X(REDUX_AND) X(REDUX_OR) X(REDUX_XOR) X(REDUX_F32)
 /* clang-format on */
 
-/* run_mma_float.c, run_mma.c, run_wgmma.c, run_matrix.c */
+/* Operations of run_mma_float.c, run_mma.c, run_wgmma.c and run_matrix.c. */
 /* clang-format off */
 #define GPUL_MATRIX_OPS(X) \
 	X(MMA_FLOAT) X(MMA_F64) X(MMA_INT) X(MMA_BITS) X(MMA_QUADS) X(WGMMA_FLOAT) X(WGMMA_INT) \
@@ -87,17 +87,17 @@ enum load_kind {   /* insn->e of LDV, LDO and LD_PARAM */
 	X(ATOM_CAS_128) X(ATOM_EXCH_128)
 /* clang-format on */
 
-/* run_multimem.c */
+/* Operations of run_multimem.c. */
 #define GPUL_MULTIMEM_OPS(X) X(MULTIMEM_LOAD) X(MULTIMEM_STORE) X(MULTIMEM_UPDATE)
 
-/* run_async.c, run_tensor.c */
+/* Operations of run_async.c and run_tensor.c. */
 /* clang-format off */
 #define GPUL_ASYNC_OPS(X) \
 	X(CP_ASYNC) X(CP_BULK) X(CP_MULTICAST) X(CP_REDUCE) X(MBAR_INIT) X(MBAR_ARRIVE) X(MBAR_TEST) X(MBAR_PENDING) \
 	X(TENSOR_LOAD) X(TENSOR_STORE) X(TENSOR_REDUCE) X(TENSOR_MAP_REPLACE) X(TENSOR_MAP_COPY)
 /* clang-format on */
 
-/* run_texture.c, run_surface.c */
+/* Operations of run_texture.c and run_surface.c. */
 #define GPUL_TEXTURE_OPS(X) X(TEX) X(TLD4) X(TXQ) X(SULD) X(SUST) X(SURED) X(ISTYPEP)
 
 /* clang-format off */

@@ -32,7 +32,7 @@ enum { MAX_SPECIAL_SLOTS = 128 };
 struct special_slot {
 	uint16_t special; /* gpul_ptx_special or SPECIAL_SHARED_DYNAMIC */
 	uint8_t bytes;    /* width with which the code reads it: 2, 4, 8 */
-	uint32_t offset;  /* in bank 2 */
+	uint32_t offset;  /* offset in bank 2 */
 };
 
 enum insn_flags { /* insn->flags of instructions that access memory */
@@ -49,18 +49,20 @@ enum insn_flags { /* insn->flags of instructions that access memory */
 };
 
 struct observed_insn {             /* an instruction that an observer wants (observer_internal.h) */
-	op_fn *run;                /* its handler: insn->run is gpul_observed() */
+	op_fn *run;                /* its own handler, because insn->run is gpul_observed() */
 	uint32_t observers;        /* bits of the observers that want it; 0: none, and insn->run is its handler */
 	void *note[MAX_OBSERVERS]; /* data of the observers: see insn_note() */
 };
 
+/* the place of a variable: an offset from the frame's local memory */
 struct local_slot {
 	uint32_t offset, bytes;
-}; /* offset from the frame's local memory */
+};
+/* one register, or the elements of a vector register */
 struct vector_regs {
 	unsigned n;
 	opref at[4];
-}; /* one register, or the elements of a vector register */
+};
 
 struct func_code {
 	const gpul_ptx_func *ptx;
@@ -70,13 +72,15 @@ struct func_code {
 	bool with_callees;   /* the functions that it calls by name, and those that they call, are ready, too */
 	const char *refusal; /* why a kernel cannot call the function by name; NULL: it can (decode/decode_reach.c) */
 	uint32_t n_insns;
-	struct observed_insn *observed;   /* one for each of insns; NULL: there are no observers */
-	uint32_t *reg_offset;             /* in the frame, by flat register number; UINT32_MAX: not used; NULL: there are no observers */
-	uint32_t frame_bytes;             /* size of a frame: all registers, 32 lanes wide */
-	uint32_t local_bytes;             /* local memory of one thread: variables, parameters and results */
-	uint32_t local_align;             /* alignment of that memory: the largest of its variables */
-	uint32_t param_bytes;             /* kernels: size of the parameter buffer */
-	struct local_slot *params, *rets; /* kernels: offsets in the parameter buffer */
+	struct observed_insn *observed; /* one for each of insns; NULL: there are no observers */
+	/* offset of each register in the frame, by flat register number; UINT32_MAX: not used;
+	 * NULL: there are no observers */
+	uint32_t *reg_offset;
+	uint32_t frame_bytes;                      /* size of a frame: all registers, 32 lanes wide */
+	uint32_t local_bytes;                      /* local memory of one thread: variables, parameters and results */
+	uint32_t local_align;                      /* alignment of that memory: the largest of its variables */
+	uint32_t param_bytes;                      /* kernels: size of the parameter buffer */
+	struct local_slot *params, *rets;          /* kernels: offsets in the parameter buffer */
 	struct vector_regs *param_regs, *ret_regs; /* registers of .reg parameters; their slot's offset is UINT32_MAX */
 	uint32_t *var_offset;                      /* by row of ptx->vars: offset of a .local, .param or .shared variable */
 	uint64_t *var_address;                     /* by row of ptx->vars: address of a .global or .const variable */
@@ -84,7 +88,7 @@ struct func_code {
 	uint32_t own_shared_bytes;                 /* end of the .shared variables that this function declares; 0: none */
 	uint32_t depth_bytes;                      /* local memory of the deepest call chain; 0: not computed; UINT32_MAX: not bounded */
 	bool calls_pointer, visited;
-	bool uses_stack;  /* alloca */
+	bool uses_stack;  /* the function executes alloca */
 	bool compiled;    /* native/ has compiled it as far as possible, or is about to */
 	bool has_native;  /* some of its runs have native code */
 	uint64_t n_warps; /* warps that have executed the kernel or are about to */
@@ -112,7 +116,7 @@ enum { CLUSTER_BARRIER = 16 };
 enum { REDUX_MAX = 1, REDUX_ABS = 2, REDUX_NAN = 4 };
 
 struct call_argument {
-	bool in_register;       /* in registers; else in local memory, at slot */
+	bool in_register;       /* the argument is in registers; else it is in local memory, at slot */
 	struct local_slot slot; /* slot.bytes is also the width of each register */
 	struct vector_regs regs;
 };
@@ -125,7 +129,7 @@ struct address_ranges { /* insn->object of ISSPACEP_CONST */
 };
 
 struct call_site {                      /* insn->object of the CALL operations */
-	const struct func_code *callee; /* NULL: call through a pointer, or of a built-in function */
+	const struct func_code *callee; /* the called function; NULL: call through a pointer, or of a built-in function */
 	enum builtin builtin;
 	uint32_t n_args, n_rets;
 	struct call_argument *args; /* n_args arguments, then n_rets results */
@@ -165,11 +169,11 @@ struct const_pool {
 struct name_table {        /* decode_names.c: a hash table that finds a row of another table by its name */
 	const char **name; /* name of each row */
 	uint32_t n_names, mask;
-	uint32_t *slot; /* mask + 1 slots: row + 1; 0: free */
+	uint32_t *slot; /* mask + 1 slots, each with a row + 1; 0: free */
 };
 
 struct gpul_exec_program {
-	uint64_t id;              /* unique in the process */
+	uint64_t id;              /* number that is unique in the process */
 	gpul_exec_memory *memory; /* borrowed */
 	gpul_ptx_module *module;
 	char *file_name;
@@ -197,9 +201,9 @@ struct gpul_exec_program {
 	uint32_t module_shared_bytes;        /* .shared variables of module scope and of device functions */
 	uint32_t module_local_bytes,
 		module_local_align; /* .local variables of module scope: the first in the local memory of each kernel */
-	uint32_t *shared_offset;    /* of .shared and .local variables, by row of module->vars */
+	uint32_t *shared_offset;    /* offsets of .shared and .local variables, by row of module->vars */
 	uint32_t dynamic_align;
-	const struct address_ranges *const_ranges; /* of .const variables; NULL: no isspacep.const so far */
+	const struct address_ranges *const_ranges; /* ranges of .const variables; NULL: no isspacep.const so far */
 };
 
 #endif

@@ -38,7 +38,7 @@ const char *gpul_shown_name(const char *name, char *buf, size_t bytes)
 	return buf;
 }
 
-/* True: the rest is a template argument list "<...>", or empty. */
+/* Returns true if the rest is a template argument list "<...>", or empty. */
 static bool is_template_rest(const char *at)
 {
 	int depth = 0;
@@ -52,7 +52,7 @@ static bool is_template_rest(const char *at)
 	return !*at && at[-1] == '>';
 }
 
-/* True: `wanted` is one of the names that end where the parameters start. */
+/* Returns true if `wanted` is one of the names that end where the parameters start. */
 static bool is_part(char *cxx, const char *wanted)
 {
 	const size_t n = strlen(cxx), n_wanted = strlen(wanted);

@@ -11,8 +11,8 @@ const char *gpul_shown_name(const char *name, char *buf, size_t bytes);
 /* Like gpul_shown_name(), in a buffer that lives until the end of the enclosing block. */
 enum { SHOWN_NAME_BYTES = 160 };
 #define SHOWN_NAME(name) gpul_shown_name((name), (char[SHOWN_NAME_BYTES]){ 0 }, SHOWN_NAME_BYTES)
-/* True: a user may mean this name by `wanted`: the symbol itself, its C++ name, or a part of that: "ns::scale", "scale<float>",
- * "scale" for "void ns::scale<float>(float*)", and "buf" for the variable "work(int*)::buf". */
+/* Returns true if a user may mean this name by `wanted`: the symbol itself, its C++ name, or a part of that: "ns::scale",
+ * "scale<float>", "scale" for "void ns::scale<float>(float*)", and "buf" for the variable "work(int*)::buf". */
 bool gpul_shown_name_is(const char *name, const char *wanted);
 
 #endif

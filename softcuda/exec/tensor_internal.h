@@ -9,17 +9,20 @@
 
 enum tensor_reduction { REDUCE_ADD, REDUCE_MIN, REDUCE_MAX, REDUCE_INC, REDUCE_DEC, REDUCE_AND, REDUCE_OR, REDUCE_XOR, N_REDUCTIONS };
 
-struct tensor_copy {                      /* insn->object of TENSOR_LOAD, TENSOR_STORE, TENSOR_REDUCE */
+/* operands of TENSOR_LOAD, TENSOR_STORE and TENSOR_REDUCE; insn->object refers to them */
+struct tensor_copy {
 	struct insn map, shared, barrier; /* addresses, as in struct async_copy */
 	opref at[GPUL_TENSOR_RANKS];      /* coordinates of the box's first element */
 	uint8_t rank;
-	uint16_t op[GPUL_TENSOR_TYPES]; /* reductions: the atomic operation for elements of each type, and its handler; */
-	op_fn *step[GPUL_TENSOR_TYPES]; /* NULL: there is none */
+	uint16_t op[GPUL_TENSOR_TYPES]; /* reductions: the atomic operation for elements of each type */
+	op_fn *step[GPUL_TENSOR_TYPES]; /* handler of that operation; NULL: the type has no such reduction */
 	bool im2col;                    /* the mode that the map must have */
-	bool has_offsets;               /* im2col: added to the coordinates W, H, D of all pixels */
+	/* im2col: the instruction has offsets, which are added to the coordinates W, H, D of all
+	 * pixels */
+	bool has_offsets;
 	opref offset[GPUL_TENSOR_RANKS - 2];
 	bool multicast;
-	opref ranks; /* multicast: bit r: to the block of rank r */
+	opref ranks; /* multicast: bit r is set if the block of rank r receives a copy */
 };
 
 /* clang-format off */
@@ -27,13 +30,15 @@ enum tensor_field { FIELD_ADDRESS, FIELD_RANK, FIELD_BOX, FIELD_DIMENSION, FIELD
 		    FIELD_FILL, FIELD_WITHOUT_EFFECT };
 /* clang-format on */
 
-struct tensor_replace {  /* insn->object of TENSOR_MAP_REPLACE */
+/* operands of TENSOR_MAP_REPLACE; insn->object refers to them */
+struct tensor_replace {
 	struct insn map; /* the address of the map */
-	opref value;     /* FIELD_ADDRESS and FIELD_STRIDE: 64 bits, else 32 */
+	opref value;     /* new value of the field: 64 bits for FIELD_ADDRESS and FIELD_STRIDE, otherwise 32 */
 	uint8_t field, dimension;
 };
 
-struct tensor_map_copy { /* insn->object of TENSOR_MAP_COPY */
+/* operands of TENSOR_MAP_COPY; insn->object refers to them */
+struct tensor_map_copy {
 	struct insn to, from;
 };
 
@@ -45,7 +50,7 @@ static inline unsigned tensor_width_dimension(const gpul_tensor_map *m)
 	return m->interleave ? 0 : 1;
 }
 
-/* True: d is one of the dimensions W, H, D of an im2col map. */
+/* Returns true if d is one of the dimensions W, H, D of an im2col map. */
 static inline bool tensor_is_spatial(const gpul_tensor_map *m, unsigned d)
 {
 	return m->im2col && d >= tensor_width_dimension(m) && d + 2 < m->rank + tensor_width_dimension(m);
@@ -84,7 +89,8 @@ static inline bool tensor_modes_are_valid(const gpul_tensor_map *m)
 	return !m->swizzle || m->box[0] * gpul_tensor_type_bytes(m->type) <= tensor_swizzle_width(m);
 }
 
-/* False: an invalid map, which no cuTensorMapEncode call writes: tensormap.replace has set a field to a wrong value. */
+/* Returns false for an invalid map.  cuTensorMapEncode calls do not write such maps, but
+ * tensormap.replace can set a field to a wrong value. */
 static inline bool tensor_map_is_valid(const gpul_tensor_map *m, unsigned rank, bool im2col)
 {
 	if (m->mark != GPUL_TENSOR_MAP_MARK || m->rank != rank || m->type >= GPUL_TENSOR_TYPES || m->im2col != im2col ||
@@ -100,8 +106,8 @@ static inline bool tensor_map_is_valid(const gpul_tensor_map *m, unsigned rank, 
 /* The part of the box that is copied, and its size in shared memory. */
 struct tensor_box {
 	const gpul_tensor_map *map;
-	int64_t at[GPUL_TENSOR_RANKS];     /* 0 beyond the rank */
-	int64_t offset[GPUL_TENSOR_RANKS]; /* im2col */
+	int64_t at[GPUL_TENSOR_RANKS];     /* coordinates of the first element; 0 in dimensions beyond the rank */
+	int64_t offset[GPUL_TENSOR_RANKS]; /* im2col: offset of the pixels in each dimension */
 	uint32_t n[GPUL_TENSOR_RANKS];     /* rows in each dimension; im2col: all in the dimension W */
 	uint32_t row_elements, element_bytes, row_bytes;
 	uint64_t rows;

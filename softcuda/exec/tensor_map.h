@@ -9,7 +9,7 @@
 enum { GPUL_TENSOR_RANKS = 5, GPUL_TENSOR_MAP_BYTES = 128, GPUL_TENSOR_MAP_ALIGN = 64 };
 #define GPUL_TENSOR_MAP_MARK UINT64_C(0x70616d2d72736e74)
 
-/* In the order of CUtensorMapDataType. */
+/* Types of elements, in the order of CUtensorMapDataType. */
 /* clang-format off */
 typedef enum gpul_tensor_type {
 	GPUL_TENSOR_U8, GPUL_TENSOR_U16, GPUL_TENSOR_U32, GPUL_TENSOR_S32, GPUL_TENSOR_U64, GPUL_TENSOR_S64, GPUL_TENSOR_F16,
@@ -26,7 +26,7 @@ typedef struct gpul_tensor_map {
 	uint64_t unused; /* CUTLASS clears bit 21 of these 64 bits in the maps of small tensors */
 	uint64_t address;
 	uint64_t stride[GPUL_TENSOR_RANKS - 1]; /* bytes from one element to the next in dimension 1, 2 ... */
-	uint32_t last[GPUL_TENSOR_RANKS];       /* elements minus 1 */
+	uint32_t last[GPUL_TENSOR_RANKS];       /* number of elements minus 1 */
 	uint16_t box[GPUL_TENSOR_RANKS];        /* elements that a copy covers */
 	uint8_t step[GPUL_TENSOR_RANKS];        /* a copy takes every step-th of them */
 	uint8_t type, rank;

@@ -16,10 +16,12 @@
 
 #include "softcuda/exec/matrix_internal.h"
 
-enum { WGMMA_K_BYTES = 32, MAX_WGMMA_COLUMNS = 256, MAX_WGMMA_SUMS = 128 }; /* K_BYTES: size of a stored row */
+/* WGMMA_K_BYTES: size of a stored row */
+enum { WGMMA_K_BYTES = 32, MAX_WGMMA_COLUMNS = 256, MAX_WGMMA_SUMS = 128 };
 enum { WGMMA_PIECES = WGMMA_K_BYTES / 16, MAX_WGMMA_PIECES = 2 * WGMMA_PIECES, MAX_WGMMA_WORDS = 4 * MAX_WGMMA_PIECES };
 
-struct wgmma_form { /* insn->object of WGMMA */
+/* operands of WGMMA; insn->object refers to them */
+struct wgmma_form {
 	uint16_t columns, k;
 	uint8_t a_type, b_type, d_type;
 	struct mma_sum sum;
@@ -29,15 +31,16 @@ struct wgmma_form { /* insn->object of WGMMA */
 	bool sparse; /* half of A is stored: see sparse_place(); B has twice as many pieces */
 	uint8_t selector;
 	opref metadata;
-	opref a, b, scale_d; /* a: a descriptor; scale_d: a predicate */
-	opref x[4];          /* A in registers */
+	opref a, b, scale_d; /* a is a descriptor if not a_in_registers; scale_d is a predicate */
+	opref x[4];          /* registers of A, if it is in registers */
 	uint8_t n_d;
 	opref d[MAX_WGMMA_SUMS];
 };
 
-struct matrix_address { /* a decoded descriptor; in bytes */
+/* a decoded matrix descriptor; all members are in bytes */
+struct matrix_address {
 	uint32_t start, leading, stride;
-	unsigned row_bytes; /* 16: not swizzled */
+	unsigned row_bytes; /* size of a row; 16: not swizzled */
 };
 
 static inline struct matrix_address matrix_address_of(uint64_t descriptor)

@@ -18,9 +18,10 @@ enum { MAX_TOOL_OPTIONS = 16 };
 
 struct tool_options {
 	unsigned n;
+	/* the options of a tool; value: "" for an option without a value */
 	struct tool_option {
 		const char *key, *value;
-	} option[MAX_TOOL_OPTIONS]; /* value: "" for an option without a value */
+	} option[MAX_TOOL_OPTIONS];
 };
 
 struct tool {
@@ -94,8 +95,8 @@ struct tool_findings {
 
 /* True if the finding is known, and has been counted.  Otherwise the caller writes its text and calls gpul_finding_new(). */
 bool gpul_finding_known(struct tool_findings *f, const struct finding_key *key);
-/* Add a finding.  True: the caller must report it.  False: a finding with the same number and text was reported before and has
- * been counted again, or memory ran out. */
+/* Add a finding.  Returns true if the caller must report it.  Returns false if a finding with the same number and text was reported
+ * before and has been counted again, or memory ran out. */
 bool gpul_finding_new(struct tool_findings *f, const struct finding_key *key, const char *text);
 /* Print "TEXT: N times" for each finding that occurred more than once; `times` is printed after the number. */
 void gpul_findings_say_counts(struct tool_findings *f, const char *tool, const char *times);

@@ -9,7 +9,8 @@
 
 #include "softcuda/api/base/cu_state_internal.h"
 
-enum { MAX_MIPMAP_LEVELS = 18 }; /* enough for a width of 131072 elements, the maximum */
+/* enough for a width of 131072 elements, the maximum */
+enum { MAX_MIPMAP_LEVELS = 18 };
 
 struct array_memory {
 	unsigned refs;
@@ -19,13 +20,13 @@ struct array_memory {
 };
 
 struct array {
-	struct link link; /* in context->arrays; a level of a mipmapped array is not linked */
+	struct link link; /* link in context->arrays; a level of a mipmapped array is not linked */
 	void *handle;
 	struct context *ctx;
 	struct array_memory *memory;
 	struct mipmap *of;            /* the mipmapped array of which this is a level; or NULL */
 	CUDA_ARRAY3D_DESCRIPTOR desc; /* Depth: the number of layers of a layered array, of faces of a cubemap */
-	char *at;                     /* in memory->block */
+	char *at;                     /* start of the array's bytes in memory->block */
 	size_t element_bytes, row_bytes, slice_bytes;
 	size_t height, depth; /* the extents in desc, but at least 1 */
 };

@@ -13,9 +13,9 @@
 #include <stdlib.h>
 
 struct row {
-	void *object; /* NULL: free */
+	void *object; /* the object of the handle; NULL: the row is free */
 	uint32_t generation;
-	uint32_t next_free; /* row + 1; 0: end of the list */
+	uint32_t next_free; /* the next free row + 1; 0: end of the list */
 };
 
 static struct row *rows;

@@ -130,7 +130,7 @@ bool soft_ipc_is_own(const struct ipc_handle *h)
 	return h->pid == getpid() && h->started == own_start();
 }
 
-/* True: the open file has the name that the handle requires.  It was opened with O_PATH, so it may be any kind of file. */
+/* Returns true if the open file has the name that the handle requires.  It was opened with O_PATH, so it may be any kind of file. */
 static bool has_name(int fd, enum ipc_kind kind, const struct ipc_handle *h)
 {
 	char path[32], name[NAME_BYTES], want[NAME_BYTES + 24], have[NAME_BYTES + 24];

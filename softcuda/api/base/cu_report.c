@@ -26,7 +26,7 @@ static char last_fault[sizeof(((gpul_exec_fault *)NULL)->text)], last_line[SOURC
 
 static _Atomic int64_t load_time; /* when the first image was loaded, in seconds since 1970 */
 
-/* True: messages go only to the log. */
+/* Returns true if messages go only to the log. */
 static bool is_quiet(void)
 {
 	const char *quiet = secure_getenv("GPULOAD_SOFT_QUIET");

@@ -8,8 +8,8 @@
 
 enum { MAX_SOURCE_BYTES = 16 << 20 };
 
-/* True: the file is the one that was compiled.  The PTX may record its time and size.  If not, the file must be no newer than the
- * PTX file and unchanged since images were first loaded. */
+/* Returns true if the file is the one that was compiled.  The PTX may record its time and size.  If not, the file must be no newer
+ * than the PTX file and unchanged since images were first loaded. */
 static bool is_unchanged(const gpul_exec_fault *f, int64_t loaded)
 {
 	struct stat source, ptx;

@@ -65,10 +65,10 @@ struct device {
 };
 
 struct context {
-	struct link link; /* in soft.contexts */
+	struct link link; /* link in soft.contexts */
 	void *handle;
 	struct device *device;
-	struct context *peer[MAX_DEVICES]; /* whose memory this context's kernels may access (memory/cu_peer.c) */
+	struct context *peer[MAX_DEVICES]; /* contexts whose memory this context's kernels may access (memory/cu_peer.c) */
 	unsigned n_peers;
 	unsigned flags;
 	bool is_primary, active; /* active: usable; a primary context can be activated again */
@@ -124,8 +124,8 @@ void soft_in_callback(bool begins);
 CUresult soft_enter(struct context **out);
 /* Like soft_enter(), but succeeds even if the context has had a fault: for property queries. */
 CUresult soft_enter_after_fault(struct context **out);
-/* Get an attribute of a device; attribute 0: the number of devices.  False: no such attribute.  Takes no lock, because workers
- * call it. */
+/* Get an attribute of a device; attribute 0: the number of devices.  Returns false if there is no such attribute.  Takes no lock,
+ * because workers call it. */
 bool soft_device_attribute(unsigned device, int attribute, int *value);
 CUresult soft_find_device(CUdevice dev, struct device **out);
 CUresult soft_find_context(CUcontext handle, struct context **out); /* the caller holds the lock */
@@ -153,12 +153,13 @@ struct device *soft_device_of_uuid(const unsigned char uuid[16]); /* NULL: this 
 /* ---- cu_handle.c: the caller holds the lock ------------------------------------------------ */
 
 /* clang-format off */
+/* at most 31 kinds, because cu_handle.c has 5 bits for them */
 enum handle_kind {
 	HANDLE_NONE, HANDLE_CONTEXT, HANDLE_MODULE, HANDLE_FUNCTION, HANDLE_LIBRARY,
 	HANDLE_KERNEL, HANDLE_STREAM, HANDLE_EVENT, HANDLE_POOL, HANDLE_ALLOCATION,
 	HANDLE_LINKER, HANDLE_MEMORY, HANDLE_MAPPING, HANDLE_GRAPH, HANDLE_NODE, HANDLE_GRAPH_EXEC,
 	HANDLE_ARRAY, HANDLE_MIPMAP, HANDLE_TEXTURE_REF, HANDLE_SURFACE_REF, HANDLE_USER_OBJECT,
-};  /* at most 31 kinds: cu_handle.c has 5 bits for them */
+};
 /* clang-format on */
 
 void *soft_handle_new(enum handle_kind kind, void *object); /* NULL: out of memory */
@@ -195,7 +196,7 @@ const char *soft_image_name(void);
 
 /* ---- cu_readable.c -------------------------------------------------------------------------- */
 
-/* True: at least one byte of each page of this memory can be read.  Takes about 25 ns. */
+/* Returns true if at least one byte of each page of this memory can be read.  Takes about 25 ns. */
 bool soft_is_readable(const void *data, size_t bytes);
 
 /* ---- cu_settle.c: the caller holds the lock ------------------------------------------------- */

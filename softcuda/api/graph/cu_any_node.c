@@ -7,7 +7,7 @@ _Static_assert(sizeof(CUDA_MEM_ALLOC_NODE_PARAMS_v2) == sizeof(CUDA_MEM_ALLOC_NO
 
 /* The parameters of a node, as its make_work function expects them. */
 struct any_work {
-	make_work *make; /* NULL: a node without work of this kind */
+	make_work *make; /* creates the node's work; NULL: the node has no work of this kind */
 	const void *params;
 	CUcontext ctx;
 	CUDA_KERNEL_NODE_PARAMS_v2 kernel;

@@ -34,7 +34,7 @@ static bool find_edge(const struct graph *g, CUgraphNode from, CUgraphNode to, s
 	return *earlier && *later && *earlier != *later && (*earlier)->graph == g && (*later)->graph == g;
 }
 
-/* True: the dependency exists, with this data (NULL: all of its bytes are 0). */
+/* Returns true if the dependency exists, with this data (NULL: all of its bytes are 0). */
 static bool has_edge(const struct node *later, const struct node *earlier, const CUgraphEdgeData *data)
 {
 	static const CUgraphEdgeData plain;
@@ -117,8 +117,8 @@ EXPORT CUresult cuGraphRemoveDependencies(CUgraph graph, const CUgraphNode *from
 
 /* Lists that a call fills: `room` elements each; those beyond the n that were found become NULL or 0. */
 struct edges {
-	CUgraphNode *from, *to; /* NULL: not wanted */
-	CUgraphEdgeData *data;  /* NULL: not wanted */
+	CUgraphNode *from, *to; /* the caller's lists of nodes; NULL: not wanted */
+	CUgraphEdgeData *data;  /* the caller's list of edge data; NULL: not wanted */
 	size_t room, n;
 	bool lost; /* an edge has nonzero data, and the caller passed no list for it */
 };

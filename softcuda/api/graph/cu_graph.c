@@ -121,7 +121,7 @@ EXPORT CUresult cuGraphNodeGetType(CUgraphNode handle, CUgraphNodeType *type)
 
 /* A list that a call fills: at most `room` handles; unused elements become NULL. */
 struct filler {
-	CUgraphNode *out; /* NULL: only count */
+	CUgraphNode *out; /* the caller's list; NULL: only count the nodes */
 	size_t room, n;
 };
 

@@ -12,7 +12,7 @@ struct exec_step {
 	struct op *work;     /* holds a reference; for a marker (an empty or disabled node, or a fork or join): no work */
 	struct op *disabled; /* holds a reference to the work of a disabled node; NULL: enabled */
 	CUgraphNodeType type;
-	uint64_t node_id;     /* 0: no node */
+	uint64_t node_id;     /* id of the step's node; 0: none */
 	uint64_t cloned_from; /* id of the node from which the node was cloned; 0: none */
 	CUgraphNode node;     /* the handle of the node */
 };
@@ -119,7 +119,7 @@ bool soft_exec_is_keep(const struct exec_step *step);
 CUresult soft_conditional_new(const struct node *n, struct conditional_op **out);
 /* Create the operation that runs before a graph and assigns the first values of its conditions. */
 CUresult soft_assign_work(const struct graph *g, struct op **out); /* *out NULL: nothing to assign */
-/* True: the graph has a condition that no node uses. */
+/* Returns true if the graph has a condition that no node uses. */
 bool soft_has_unused_condition(const struct graph *g);
 /* Check whether new work may replace old work of the same type in an executable graph. */
 CUgraphExecUpdateResult soft_compare_work(const struct op *old, const struct op *new_work);

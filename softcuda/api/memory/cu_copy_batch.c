@@ -16,7 +16,7 @@ static enum when when_of(int order)
 	return order == CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL ? STAGED : QUEUED;
 }
 
-/* True: the stream is the legacy stream, which a batch must not use (CUDA Driver API). */
+/* Returns true if the stream is the legacy stream, which a batch must not use (CUDA Driver API). */
 static bool is_legacy(CUstream stream)
 {
 	return !stream || stream == CU_STREAM_LEGACY;

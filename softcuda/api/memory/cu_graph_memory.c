@@ -87,7 +87,7 @@ struct graph_memory *soft_graph_memory_at(uint64_t address)
 
 /* ---- allocating and freeing ------------------------------------------------------------------------------ */
 
-/* True: the device has room for it, provided that nothing else is freed. */
+/* Returns true if the device has room for it, provided that nothing else is freed. */
 bool soft_graph_memory_fits(const struct graph_memory *m)
 {
 	const struct device *d;

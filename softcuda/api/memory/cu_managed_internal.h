@@ -6,11 +6,11 @@
 #include "softcuda/api/memory/cu_memory_internal.h"
 
 struct managed_span {  /* extends from its offset to the offset of the next span */
-	size_t offset; /* in the allocation; a multiple of the page size */
+	size_t offset; /* offset in the allocation; a multiple of the page size */
 	bool read_mostly;
-	CUmemLocation preferred;  /* type 0: none */
+	CUmemLocation preferred;  /* the preferred location; type 0: none */
 	CUmemLocation prefetched; /* location of the last prefetch; type 0: never prefetched */
-	uint32_t accessed_by;     /* bit d: device d */
+	uint32_t accessed_by;     /* devices that access the span, according to the advice; bit d: device d */
 	bool accessed_by_cpu;
 };
 

@@ -40,7 +40,7 @@ static size_t span_at(const struct managed *m, size_t offset)
 	return i;
 }
 
-/* Make a span begin at offset; *index receives it.  False: out of memory. */
+/* Make a span begin at offset; *index receives it.  Returns false if out of memory. */
 static bool split_at(struct managed *m, size_t offset, size_t *index)
 {
 	size_t i = span_at(m, offset);

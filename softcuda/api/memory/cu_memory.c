@@ -35,7 +35,7 @@ static const char *call_name(enum allocation_kind kind)
 	return labels[kind];
 }
 
-/* True: the allocation counts in the device's allocated bytes.  Memory of another process is counted by that process. */
+/* Returns true if the allocation counts in the device's allocated bytes.  Memory of another process is counted by that process. */
 static bool is_counted(const struct allocation *a)
 {
 	return a->kind == ALLOC_DEVICE || (a->pool && a->pool->device);
@@ -198,7 +198,7 @@ static bool allocate_pages(struct allocation *a)
 	return true;
 }
 
-/* Replace the pages of a->shared by private pages, so that another allocation can use them.  False: out of memory. */
+/* Replace the pages of a->shared by private pages, so that another allocation can use them.  Returns false if out of memory. */
 static bool unshare_pages(struct allocation *a)
 {
 	bool restored = mmap((void *)(uintptr_t)a->base, a->shared->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,

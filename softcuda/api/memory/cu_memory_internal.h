@@ -16,7 +16,7 @@ enum allocation_kind { ALLOC_DEVICE, ALLOC_HOST, ALLOC_REGISTERED, ALLOC_ASYNC, 
 
 /* Memory that is allocated in stream order.  A destroyed pool is freed with its last allocation. */
 struct pool {
-	void *handle;          /* NULL: destroyed */
+	void *handle;          /* handle of the pool; NULL: the pool was destroyed */
 	struct device *device; /* the device of the memory; NULL: another location */
 	CUmemLocation location;
 	CUmemAllocationType type;
@@ -25,14 +25,14 @@ struct pool {
 	int no_reuse[3];           /* settings for the reuse of freed memory; not 0: off (cu_pool_attribute.c) */
 	uint64_t threshold;        /* CU_MEMPOOL_ATTR_RELEASE_THRESHOLD */
 	uint64_t max_bytes;        /* limit of all allocations together; 0: no limit */
-	uint64_t bytes;            /* allocated now */
+	uint64_t bytes;            /* bytes that are allocated now */
 	uint64_t high[2];          /* maximum bytes since the attributes RESERVED_MEM_HIGH, USED_MEM_HIGH were set to 0 */
 	unsigned n_allocations;
 	struct pool_file *file; /* the memory of a pool that can be exported or was imported (cu_pool_file.c); or NULL */
 };
 
 struct allocation {
-	struct link link; /* in context->allocations; ALLOC_VARIABLE: in module->managed */
+	struct link link; /* link in context->allocations; ALLOC_VARIABLE: in module->managed */
 	void *handle;     /* identifies the allocation in the engine's range table */
 	struct context *ctx;
 	struct device *device;   /* the device of ctx; ALLOC_IPC: the device of the memory */
@@ -49,10 +49,10 @@ struct allocation {
 	bool free_is_queued;        /* cuMemFreeAsync is queued */
 	struct ipc_file *shared;    /* the file with the pages (cu_ipc_memory.c); NULL: private pages */
 	unsigned char ipc_id[16];   /* ALLOC_IPC: the id of the owner's file */
-	struct graph_memory *graph; /* ALLOC_GRAPH; else NULL */
+	struct graph_memory *graph; /* ALLOC_GRAPH: the memory of the graph's node; else NULL */
 	unsigned n_opened;          /* ALLOC_IPC: calls of cuIpcOpenMemHandle without cuIpcCloseMemHandle */
-	struct link in_file;        /* in pool->file->allocations, in the order of the offsets */
-	size_t offset;              /* in that file */
+	struct link in_file;        /* link in pool->file->allocations, in the order of the offsets */
+	size_t offset;              /* offset in that file */
 	unsigned exported;          /* row + 1 in the file's table of exported allocations; 0: none */
 };
 
@@ -75,7 +75,7 @@ CUresult soft_variable_enter(struct context *ctx, uint64_t base, size_t bytes, s
 void soft_variable_free(struct allocation *a);
 /* Update which devices may use the pool's allocations; the caller holds the lock. */
 void soft_update_pool_rights(const struct pool *p);
-/* True: queries of the attributes of its addresses report host memory. */
+/* Returns true if queries of the attributes of its addresses report host memory. */
 bool soft_is_on_host(const struct allocation *a);
 /* Update which devices may use the context's allocations; the caller holds the lock. */
 void soft_update_peers(struct context *owner);
@@ -84,13 +84,14 @@ struct allocation *soft_allocation_at(uint64_t address);
 
 /* ---- cu_range.c: checks whether a call may use memory.  The caller holds the lock ----------------------------------------- */
 
-enum side { SIDE_HOST, SIDE_DEVICE, SIDE_ANY, SIDE_ARRAY }; /* the location that the call requires */
+/* the location that the call requires */
+enum side { SIDE_HOST, SIDE_DEVICE, SIDE_ANY, SIDE_ARRAY };
 
 struct range_use {
 	const char *call, *what; /* for messages: "copy", "destination" */
 	uint64_t address;
 	size_t bytes;
-	enum side side; /* not SIDE_ARRAY */
+	enum side side; /* never SIDE_ARRAY */
 	bool write;
 };
 
@@ -103,7 +104,7 @@ bool soft_is_known(uint64_t address, size_t bytes);
 CUresult soft_check_range(const struct range_use *u, bool *known, bool *can_vanish);
 /* Like soft_check_range(), after the operation has waited, and without a message. */
 bool soft_range_is_valid(const struct range_use *u);
-/* True: device d may write to all these bytes, which soft_is_known() has accepted. */
+/* Returns true if device d may write to all these bytes, which soft_is_known() has accepted. */
 bool soft_may_fill(const struct device *d, uint64_t address, size_t bytes);
 /* Describe an access to an unmapped or protected address: "0x1000, which is not mapped or is protected". */
 void soft_describe_address(uint64_t address, char *buf, size_t buf_bytes);
@@ -119,7 +120,7 @@ struct graph_memory {
 	bool is_live;                  /* devices may access it now */
 	bool will_be_live;             /* devices may access it after all work that is queued now */
 	bool is_freed_by_node;
-	uint32_t readers, writers; /* bit d: device d */
+	uint32_t readers, writers; /* devices that may read and that may write the memory; bit d: device d */
 	CUDA_MEM_ALLOC_NODE_PARAMS params;
 	CUmemAccessDesc *descs; /* owned; params refers to them */
 };
@@ -142,7 +143,7 @@ CUresult soft_graph_memory_work(const struct op_kind *kind, struct stream *s, st
 CUresult soft_graph_memory_capture(struct stream *s, size_t bytes, CUdeviceptr *out);
 CUresult soft_graph_memory_free_async(struct stream *s, struct graph_memory *m);
 void soft_graph_memory_free(struct graph_memory *m);
-/* cu_graph_pages.c */
+/* Functions of cu_graph_pages.c. */
 size_t soft_graph_memory_rounded(size_t bytes);            /* rounds up to the pages that are mapped */
 uint64_t soft_graph_memory_blocks(const struct device *d); /* bytes of the blocks that the live memory of graphs needs */
 void soft_graph_memory_set_live(struct graph_memory *m, bool is_live);
@@ -176,7 +177,7 @@ void soft_managed_free(struct managed *m);          /* NULL is fine */
 
 /* ---- cu_move.c: the operations of copies and fills ------------------------------------------ */
 
-struct copy { /* in up to three dimensions; pitches are in bytes */
+struct copy { /* a copy in up to three dimensions; pitches are in bytes */
 	char *dst;
 	const char *src;
 	size_t width_bytes, height, depth;
@@ -217,7 +218,8 @@ CUresult soft_move_rows(const struct copy *c);
 
 /* ---- cu_copy.c, cu_copy_peer.c, cu_fill.c: also used by the generated _ptds calls ----------------- */
 
-enum when { QUEUED, WAITED_FOR, STAGED }; /* STAGED: queued, and the source is read before the call returns */
+/* STAGED: the copy is queued, and its source is read before the call returns */
+enum when { QUEUED, WAITED_FOR, STAGED };
 
 CUresult soft_copy(CUstream stream, uint64_t dst, enum side dst_side, uint64_t src, enum side src_side, size_t bytes, enum when when);
 /* Check and queue a copy; an end in an array has side SIDE_ARRAY and was checked before.  The caller holds the lock. */
@@ -247,7 +249,7 @@ static inline struct copy_end end_on_host(const void *address)
 {
 	return end_in_memory((uintptr_t)address, SIDE_HOST);
 }
-/* cu_copy_array.c */
+/* Functions of cu_copy_array.c. */
 CUresult soft_copy_array(CUstream stream, struct copy_end dst, struct copy_end src, size_t bytes, enum when when);
 
 CUresult soft_copy_3d_peer(CUstream stream, const CUDA_MEMCPY3D_PEER *c);

@@ -34,7 +34,7 @@ static uint64_t load_word(const char *src, size_t bytes)
 }
 
 /* Store a word of 1, 2, 4 or 8 bytes in one instruction, because programs write a flag with cuMemcpy while a kernel
- * polls it; a GPU's copy engine does not split words, either.  False: the bytes are not one aligned word. */
+ * polls it; a GPU's copy engine does not split words, either.  Returns false if the bytes are not one aligned word. */
 static bool store_word(char *dst, const char *src, size_t bytes)
 {
 	uint64_t word;
@@ -68,7 +68,7 @@ static void copy_rows(void *copy)
 	}
 }
 
-/* Call work(arg), with a guard if can_vanish.  False: it accessed *address, which is unmapped or protected. */
+/* Call work(arg), with a guard if can_vanish.  Returns false if it accessed *address, which is unmapped or protected. */
 static bool move_bytes(void (*work)(void *arg), void *arg, bool can_vanish, uint64_t *address)
 {
 	if (!can_vanish) {

@@ -88,7 +88,7 @@ static CUresult enter_query(struct context **current)
 	return r;
 }
 
-/* True: the value depends on the current context's device.  A module's variable belongs to its own context only. */
+/* Returns true if the value depends on the current context's device.  A module's variable belongs to its own context only. */
 static bool needs_context(CUpointer_attribute attribute, const struct address_info *w)
 {
 	switch ((int)attribute) {

@@ -52,7 +52,7 @@ static bool range_allows(const gpul_exec_range *range, bool write)
 	return !m || (!m->memory->multicast && soft_mapping_allows(m, write));
 }
 
-/* True: the CPU or some device may read (write) the parts of the range that are memory of this driver. */
+/* Returns true if the CPU or some device may read (write) the parts of the range that are memory of this driver. */
 static bool may_copy(uint64_t address, uint64_t end, bool write)
 {
 	gpul_exec_range range;
@@ -65,7 +65,7 @@ static bool may_copy(uint64_t address, uint64_t end, bool write)
 	return true;
 }
 
-/* True: memory of the program that starts before an allocation extends into it.  r: the first range after its start.  (The
+/* Returns true if memory of the program that starts before an allocation extends into it.  r: the first range after its start.  (The
  * program may have registered parts of its own memory.) */
 static bool runs_into(uint64_t end, gpul_exec_range *r)
 {
@@ -139,7 +139,7 @@ static void explain(const struct range_use *u, enum verdict v, const gpul_exec_r
 	}
 }
 
-/* True: memory that belongs to the program, which can unmap or protect it. */
+/* Returns true for memory that belongs to the program, which can unmap or protect it. */
 static bool is_used_by_program(const gpul_exec_range *r)
 {
 	const struct allocation *a = soft_handle_find(HANDLE_ALLOCATION, r->owner);

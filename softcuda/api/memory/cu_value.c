@@ -18,7 +18,7 @@ enum { MAX_OPERATIONS = 256, POLL_NS = 50000 };
 
 struct value_op {
 	struct op op;
-	struct link in_waiting; /* in `waiting`, while it waits */
+	struct link in_waiting; /* link in `waiting`, while the operation waits */
 	CUstreamBatchMemOpParams *list;
 	unsigned n, at; /* list[at] is executed next */
 };
@@ -104,7 +104,7 @@ static void report_lost_word(const struct range_use *word, uint64_t address)
 	soft_report_fault(text);
 }
 
-/* Execute the rest of the list as far as possible.  True: all is done, or *fault is set. */
+/* Execute the rest of the list as far as possible.  Returns true if all is done, or *fault is set. */
 static bool continue_list(struct value_op *v, CUresult *fault)
 {
 	*fault = v->op.ctx->fault;

@@ -96,7 +96,8 @@ CUresult soft_capture_check_legacy(struct stream *s)
 		 : r;
 }
 
-/* True: the capture, in its mode, forbids unsafe calls on this thread.  CUDA Driver API, cuThreadExchangeStreamCaptureMode. */
+/* Returns true if the capture, in its mode, forbids unsafe calls on this thread.  CUDA Driver API,
+ * cuThreadExchangeStreamCaptureMode. */
 static bool forbids_unsafe_calls(const struct capture *c)
 {
 	if (c->thread == soft_thread_id())

@@ -9,8 +9,8 @@ struct shared_event;
 struct capture_point;
 
 struct event {
-	struct link link; /* in context->events */
-	void *handle;     /* NULL: destroyed, but an operation still refers to it */
+	struct link link; /* link in context->events */
+	void *handle;     /* handle of the event; NULL: destroyed, but an operation still refers to it */
 	struct context *ctx;
 	unsigned flags, refs;
 	bool recorded;

@@ -14,7 +14,7 @@ struct graph_exec;
 
 /* The value of a conditional node.  Its handle is the address of `value`: kernels set it with cudaGraphSetConditional. */
 struct condition {
-	struct link link;     /* in graph->conditions, until the graph is destroyed */
+	struct link link;     /* link in graph->conditions, until the graph is destroyed */
 	unsigned refs;        /* number of references: one for the graph, and one for each node and operation with the condition */
 	uint32_t *value;      /* in memory that kernels may access */
 	uint32_t first_value; /* assigned by each launch, if is_assigned */
@@ -40,7 +40,7 @@ struct user_objects { /* the references to user objects that a graph or an execu
 
 struct graph {
 	void *handle;
-	struct link nodes; /* in the order of their creation */
+	struct link nodes; /* the nodes, in the order of their creation */
 	size_t n_nodes;
 	struct node *owner;   /* the node that the graph belongs to; NULL: none */
 	bool is_captured_now; /* a capture adds nodes to it */
@@ -52,7 +52,7 @@ struct graph {
 };
 
 struct node {
-	struct link link; /* in graph->nodes */
+	struct link link; /* link in graph->nodes */
 	void *handle;
 	struct graph *graph;
 	CUgraphNodeType type;
@@ -77,12 +77,12 @@ struct node {
 };
 
 struct capture {
-	struct link link; /* in the list of captures that have not ended */
+	struct link link; /* link in the list of captures that have not ended */
 	unsigned refs;    /* number of references: one for all its streams, and one for each event recorded in it */
 	bool has_ended;
 	bool is_invalid; /* an operation was refused: cuStreamEndCapture will fail */
 	struct graph *graph;
-	struct stream *origin; /* cuStreamBeginCapture's stream */
+	struct stream *origin; /* stream of cuStreamBeginCapture */
 	struct link streams;
 	CUstreamCaptureMode mode;
 	uint64_t thread, id;
@@ -95,7 +95,7 @@ struct capture_point {           /* the place in a capture at which an event was
 
 /* ---- cu_stream_graph.c: the caller holds the lock -------------------------------------------------- */
 
-/* Add a node unless the list contains it already; data NULL: all bytes are 0.  False: out of memory. */
+/* Add a node unless the list contains it already; data NULL: all bytes are 0.  Returns false if out of memory. */
 bool soft_nodes_add(struct node_list *list, struct node *node, const CUgraphEdgeData *data);
 bool soft_nodes_have(const struct node_list *list, const struct node *node);
 void soft_nodes_remove(struct node_list *list, size_t index);
@@ -106,7 +106,7 @@ struct graph *soft_graph_parent(const struct graph *g); /* the graph whose node 
 void soft_graph_free(struct graph *g);
 /* Copy a graph.  CUDA_ERROR_NOT_SUPPORTED: it has nodes that cannot be copied. */
 CUresult soft_graph_clone(const struct graph *g, struct graph **out);
-/* True: the graph, or a graph in its nodes, has a node of this type. */
+/* Returns true if the graph, or a graph in its nodes, has a node of this type. */
 bool soft_graph_has(const struct graph *g, CUgraphNodeType type);
 /* Add a node.  The graph takes over the caller's references to work and child, also on failure. */
 CUresult soft_node_new(struct graph *g, CUgraphNodeType type, struct op *work, struct graph *child, const struct node_list *waits_for,

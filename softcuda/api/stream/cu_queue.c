@@ -376,7 +376,7 @@ bool soft_stream_is_busy(struct stream *s)
 	return tie_all(s, NULL, NULL, NULL) != 0;
 }
 
-/* Mark the operations that wait for marked ones.  True: another operation, of ctx or another context, was marked. */
+/* Mark the operations that wait for marked ones.  Returns true if another operation, of ctx or another context, was marked. */
 static bool mark_dependents(const struct context *ctx)
 {
 	bool changed = false;

@@ -14,10 +14,9 @@ struct node_list { /* nodes of one graph, each once */
 	size_t n, room;
 };
 
-enum {
-	LEAST_PRIORITY = 0,
-	GREATEST_PRIORITY = -5
-}; /* as on an H200; the interpreter ignores priorities and runs the blocks of all streams in turn */
+/* priorities as on an H200; the interpreter ignores them, and runs the blocks of all streams in
+ * turn */
+enum { LEAST_PRIORITY = 0, GREATEST_PRIORITY = -5 };
 
 struct stream_hints { /* the attributes that cuStreamCopyAttributes copies */
 	CUaccessPolicyWindow window;
@@ -27,7 +26,7 @@ struct stream_hints { /* the attributes that cuStreamCopyAttributes copies */
 };
 
 struct stream {
-	struct link link; /* in context->streams */
+	struct link link; /* link in context->streams */
 	void *handle;
 	struct context *ctx;
 	unsigned flags;
@@ -42,7 +41,7 @@ struct stream {
 	struct order *order; /* clock of its last operation, for observers (cu_order.c) */
 	uint64_t n_ordered;
 	struct capture *capture;   /* the capture that the stream takes part in; NULL: its work is run */
-	struct link in_capture;    /* in capture->streams */
+	struct link in_capture;    /* link in capture->streams */
 	struct node_list tips;     /* the nodes that the next captured operation waits for */
 	CUgraphNode *tip_handles;  /* the list that cuStreamGetCaptureInfo returned; or NULL */
 	CUgraphEdgeData *tip_data; /* parallel to tip_handles */
@@ -56,7 +55,7 @@ struct op_kind {
 	void (*stop)(struct op *op); /* make running work end soon, because the context has failed */
 	void (*ended)(struct op *op);
 	void (*release)(struct op *op); /* free what the operation owns */
-	/* Give the copy of an operation (its struct has been copied) its own resources.  False: out of memory. */
+	/* Give the copy of an operation (its struct has been copied) its own resources.  Returns false if out of memory. */
 	bool (*copy)(struct op *op);
 	bool is_host_call; /* the operation can block, so it runs in the callback thread */
 	bool is_node;      /* a graph can contain such operations, as nodes of node_type */
@@ -66,10 +65,12 @@ struct op_kind {
 
 struct op {
 	const struct op_kind *kind;
-	struct context *ctx;     /* NULL: the work of a graph node: it is never queued, only copies of it are */
-	struct stream *stream;   /* NULL: see ctx */
-	struct link in_context;  /* in context->pending */
-	struct link in_ready;    /* in a ready queue, when the operation can run */
+	/* context of the operation; NULL: the work of a graph node, which is never queued: only
+	 * copies of it are */
+	struct context *ctx;
+	struct stream *stream;   /* stream of the operation; NULL if ctx is NULL */
+	struct link in_context;  /* link in context->pending */
+	struct link in_ready;    /* link in a ready queue, when the operation can run */
 	struct edge *dependents; /* operations that wait for this one */
 	unsigned n_waits;        /* number of operations that this one waits for */
 	unsigned refs;
@@ -90,9 +91,10 @@ struct op *soft_op_copy(const struct op *from, struct stream *stream); /* NULL: 
  * which is released and taken again.  CUDA_ERROR_OUT_OF_MEMORY: nothing was queued. */
 CUresult soft_op_submit(struct op *op, struct op *after);
 
+/* op[later] waits for op[earlier] */
 struct op_wait {
 	size_t later, earlier;
-}; /* op[later] waits for op[earlier] */
+};
 
 /* Queue n operations of one stream at once: op[0] after the stream's work and `after`, the others as `waits` says; op[n - 1] must
  * be the last to end.  Otherwise as for soft_op_submit(). */
@@ -101,7 +103,7 @@ CUresult soft_ops_submit(struct op **op, size_t n, const struct op_wait *waits, 
  * work, and the stream's later work does not wait for op[n - 1].  They run soon after the caller returns.  Otherwise as for
  * soft_ops_submit(). */
 CUresult soft_ops_start(struct op **op, size_t n, const struct op_wait *waits, size_t n_waits);
-/* Called by kind->run: make op run again when `earlier` has ended.  False: out of memory. */
+/* Called by kind->run: make op run again when `earlier` has ended.  Returns false if out of memory. */
 bool soft_op_run_after(struct op *op, struct op *earlier);
 /* The caller of each function below holds the lock; the functions that wait release it meanwhile. */
 void soft_op_release(struct op *op);

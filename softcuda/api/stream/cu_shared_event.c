@@ -48,7 +48,7 @@ static uint32_t ticket_of(uint64_t newest)
 	return (uint32_t)(newest >> 32);
 }
 
-/* True: a >= b, for tickets that wrap around after 2^32. */
+/* Returns true if a >= b, for tickets that wrap around after 2^32. */
 static bool is_not_before(uint32_t a, uint32_t b)
 {
 	return (int32_t)(a - b) >= 0;
@@ -140,7 +140,7 @@ uint64_t soft_shared_event_newest(const struct shared_event *s)
 	return atomic_load(&s->page->newest);
 }
 
-/* True: the process of the slot still has the event open.  fcntl() does not report this process's own lock. */
+/* Returns true if the process of the slot still has the event open.  fcntl() does not report this process's own lock. */
 static bool is_alive(const struct shared_event *s, uint32_t slot)
 {
 	struct flock lock = slot_lock(slot);

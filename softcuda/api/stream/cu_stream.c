@@ -105,7 +105,8 @@ CUresult soft_enter_stream(CUstream handle, struct context **ctx, struct stream 
 
 CUresult soft_enter_stream_not_in_callback(CUstream handle, struct context **ctx, struct stream **out)
 {
-	return soft_is_in_callback() ? soft_check_initialised() /* which refuses */ : soft_enter_stream(handle, ctx, out);
+	/* soft_check_initialised() refuses the call in a callback */
+	return soft_is_in_callback() ? soft_check_initialised() : soft_enter_stream(handle, ctx, out);
 }
 
 EXPORT CUresult cuStreamCreateWithPriority(CUstream *out, unsigned int flags, int priority)

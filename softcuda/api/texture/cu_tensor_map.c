@@ -7,7 +7,9 @@
 
 _Static_assert(sizeof(CUtensorMap) == GPUL_TENSOR_MAP_BYTES, "a CUtensorMap is copied as bytes");
 
-enum { LAST_SWIZZLE = 6 }; /* CU_TENSOR_MAP_SWIZZLE_128B_ATOM_64B, which older headers lack; values from 4 on need sm_100 */
+/* The largest swizzle mode is CU_TENSOR_MAP_SWIZZLE_128B_ATOM_64B, which older headers lack;
+ * values from 4 on need sm_100. */
+enum { LAST_SWIZZLE = 6 };
 
 /* The arguments that the calls for tiled and im2col maps share. */
 struct description {

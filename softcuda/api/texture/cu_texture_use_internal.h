@@ -7,15 +7,15 @@
 
 struct bound {                       /* never changes; keeps its memory alive */
 	struct texture texture;      /* must be the first member */
-	struct array_memory *memory; /* NULL: memory with an address */
+	struct array_memory *memory; /* memory of the array; NULL: memory with an address */
 };
 
 struct texture_use {      /* an object, or a reference of a module */
-	struct link link; /* in context->textures */
+	struct link link; /* link in context->textures */
 	struct context *ctx;
 	uint64_t handle;     /* handle in the engine's table; an object's handle in cuda.h, too; 0: a reference without a module */
 	void *reference;     /* HANDLE_TEXTURE_REF or HANDLE_SURFACE_REF; NULL: an object */
-	struct bound *bound; /* NULL: a reference that is not bound */
+	struct bound *bound; /* what it is bound to; NULL: a reference that is not bound */
 	bool has_resource, has_view;
 	CUDA_RESOURCE_DESC resource;
 	CUDA_TEXTURE_DESC sampler;

@@ -75,7 +75,8 @@ EXPORT CUresult cuMulticastGetGranularity(size_t *out, const CUmulticastObjectPr
 	return CUDA_SUCCESS;
 }
 
-/* The multicast object of a handle; NULL: it is none, *r has the error.  The caller holds the lock. */
+/* The multicast object of a handle; NULL: the handle is not one of a multicast object, and *r
+ * has the error.  The caller holds the lock. */
 static struct memory *find_multicast(CUmemGenericAllocationHandle handle, const char *call, CUresult *r)
 {
 	struct memory *m = soft_memory_find(handle);

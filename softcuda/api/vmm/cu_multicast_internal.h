@@ -26,17 +26,17 @@ struct shared_device {
 
 struct shared_binding {
 	_Atomic uint32_t state;
-	uint32_t device; /* row of shared_team.device */
+	uint32_t device; /* index in shared_team.device */
 	int32_t pid, fd; /* the process that bound the memory, and its descriptor */
-	uint64_t inode;  /* of the memfd: it identifies the memory */
-	uint64_t offset; /* in the multicast object */
+	uint64_t inode;  /* inode of the memfd, which identifies the memory */
+	uint64_t offset; /* offset in the multicast object */
 	uint64_t memory_offset, bytes;
 };
 
 struct shared_team {
 	uint32_t n_devices, unused;
 	uint64_t bytes;
-	_Atomic uint64_t changes; /* of the bindings */
+	_Atomic uint64_t changes; /* number of changes of the bindings so far */
 	_Atomic uint32_t n_devices_added;
 	struct shared_device device[GPUL_EXEC_MAX_DEVICES];
 	struct shared_binding binding[MOST_BINDINGS];
@@ -57,8 +57,8 @@ struct own_binding { /* this process bound this memory, and holds a reference to
 };
 
 struct multicast {
-	gpul_exec_team team;  /* first: the interpreter's pointer is the object's */
-	pthread_mutex_t lock; /* for copies, failed and seen; taken after the driver's lock, or without it by a worker */
+	gpul_exec_team team;  /* must be first, because the interpreter's pointer to it is also a pointer to this struct */
+	pthread_mutex_t lock; /* protects copies, failed and seen; taken after the driver's lock, or without it by a worker */
 	struct shared_team *shared;
 	struct copy *copies;
 	char failed[128];        /* why a binding could not be mapped; "": all are */

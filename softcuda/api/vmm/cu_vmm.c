@@ -279,7 +279,7 @@ static struct mapping *next_mapping(uint64_t address, uint64_t end)
 	return NULL;
 }
 
-/* True: all addresses are reserved. */
+/* Returns true if all addresses are reserved. */
 static bool all_reserved(uint64_t address, uint64_t end)
 {
 	const struct reservation *v = find_reservation(address);

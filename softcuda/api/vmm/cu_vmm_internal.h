@@ -15,7 +15,8 @@
 
 #include "softcuda/api/base/cu_state_internal.h"
 
-enum { VMM_GRANULARITY = 2 << 20 }; /* for each kind of memory, as on NVIDIA's driver */
+/* granularity of every kind of memory, as on NVIDIA's driver */
+enum { VMM_GRANULARITY = 2 << 20 };
 
 struct multicast;
 
@@ -68,7 +69,7 @@ void soft_multicast_wait(struct memory *m);
 /* cu_vmm.c; the caller holds the lock. */
 struct mapping *soft_mapping_at(uint64_t address); /* NULL: none */
 bool soft_is_reserved(uint64_t address);           /* true: by cuMemAddressReserve */
-/* cu_vmm_access.c.  True: the CPU or some device may read (or write) m.  The caller holds the lock. */
+/* cu_vmm_access.c.  Returns true if the CPU or some device may read (or write) m.  The caller holds the lock. */
 bool soft_mapping_allows(const struct mapping *m, bool write);
 
 static inline bool is_host_memory(const struct memory *m)

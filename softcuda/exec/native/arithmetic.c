@@ -3,7 +3,8 @@
 
 static const struct vector_op move = PS(0x28), add_q = PD(0xd4), sub_d = D0F(0xfa), and_d = D0F(0xdb), or_d = D0F(0xeb), left_d = D38(0x47),
 			      right_d = D38(0x45), shift_q = PD(0x73), zero_extend = D38(0x35), blend_d = D38(0x64);
-enum { RIGHT_BY = 2 }; /* the ModRM.reg field of shift_q: shift to the right */
+/* the ModRM.reg field of shift_q: shift to the right */
+enum { RIGHT_BY = 2 };
 
 void gpul_native_one(struct run_compiler *c, const struct insn *i, const struct rule *r)
 {

@@ -109,7 +109,7 @@ void gpul_code_mask(struct code *c, unsigned map, unsigned prefix, unsigned leng
 	modrm(c, 3, reg, rm);
 }
 
-/* kmovd */
+/* Emit kmovd. */
 void gpul_code_mask_from(struct code *c, unsigned k, enum gpr s)
 {
 	gpul_code_mask(c, MAP_0F, PREFIX_F2, 0, 0x92, k, 0, s);
@@ -120,7 +120,7 @@ void gpul_code_mask_to(struct code *c, enum gpr d, unsigned k)
 	gpul_code_mask(c, MAP_0F, PREFIX_F2, 0, 0x93, d, 0, k);
 }
 
-/* kshiftrd */
+/* Emit kshiftrd. */
 void gpul_code_mask_shift(struct code *c, unsigned k, unsigned s, unsigned by)
 {
 	gpul_code_mask(c, MAP_0F3A, PREFIX_66, 0, 0x31, k, 0, s);
@@ -234,7 +234,7 @@ void gpul_code_pop(struct code *c, enum gpr d)
 	gpul_code_byte(c, 0x58 | (d & 7));
 }
 
-/* cmp dword [base + disp], -1 */
+/* Emit cmp dword [base + disp], -1. */
 void gpul_code_compare_all_ones(struct code *c, enum gpr base, uint32_t disp)
 {
 	with_memory(c, false, 0x83, 7, base, disp);

@@ -14,7 +14,8 @@
  * RDX: base addresses of the operand banks; the others are temporary. */
 /* clang-format off */
 enum gpr { RAX = 0, RCX = 1, RDX = 2, RSI = 6, RDI = 7, R8 = 8, R9 = 9, R10 = 10, R11 = 11 };
-enum { ALU_ADD = 0x03, ALU_OR = 0x0b, ALU_AND = 0x23, ALU_SUB = 0x2b, ALU_XOR = 0x33, ALU_CMP = 0x3b };   /* opcodes: register op= register or memory */
+/* opcodes of instructions that combine a register with a register or memory */
+enum { ALU_ADD = 0x03, ALU_OR = 0x0b, ALU_AND = 0x23, ALU_SUB = 0x2b, ALU_XOR = 0x33, ALU_CMP = 0x3b };
 enum { MAP_0F = 1, MAP_0F38 = 2, MAP_0F3A = 3 };
 enum { NO_PREFIX, PREFIX_66, PREFIX_F3, PREFIX_F2 };
 enum { NO_MASK = 0 };

@@ -176,7 +176,8 @@ static void compile(struct func_code *code)
 	free(p.c.slow_rows);
 }
 
-/* True: compile now.  Only functions that are large compared with the number of warps wait, as a warp may execute a row many times. */
+/* Returns true if the function must be compiled now.  Only functions that are large compared with the number of warps wait, as a warp
+ * may execute a row many times. */
 static bool is_worth_it(struct func_code *code, uint64_t n_warps)
 {
 	code->n_warps += n_warps;

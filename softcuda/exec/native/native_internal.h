@@ -34,8 +34,8 @@ enum { LANES_0 = 1, LANES_16, LANES_8, LANES_24, K_TEMP, K_TEMP2, K_TEMP3 };
 /* A value in vector registers: the program's register or constant `ref`, read with this width. */
 struct value {
 	opref ref;
-	uint8_t bytes;   /* per element: 2, 4 or 8; 0: this table entry is free */
-	uint8_t n_parts; /* distinct registers: 1 for a constant */
+	uint8_t bytes;   /* bytes of an element: 2, 4 or 8; 0: this table entry is free */
+	uint8_t n_parts; /* number of distinct registers: 1 for a constant */
 	uint8_t part[MAX_PARTS];
 	uint32_t used; /* the last row that used the value */
 };

@@ -16,13 +16,13 @@ void gpul_native_vector_imm(struct run_compiler *c, struct vector_op op, unsigne
 	gpul_code_byte(&c->code, imm);
 }
 
-/* korw */
+/* Emit korw. */
 void gpul_native_mask_or(struct run_compiler *c, unsigned k, unsigned s)
 {
 	gpul_code_mask(&c->code, MAP_0F, NO_PREFIX, 1, 0x45, k, k, s);
 }
 
-/* kortestw */
+/* Emit kortestw. */
 void gpul_native_test_mask(struct run_compiler *c)
 {
 	gpul_code_mask(&c->code, MAP_0F, NO_PREFIX, 0, 0x98, K_TEMP, 0, K_TEMP);
@@ -47,7 +47,7 @@ void gpul_native_narrow_pair(struct run_compiler *c, struct vector_op op, unsign
 	const unsigned to[] = { d, TEMP + 1 }, from[] = { low, high };
 
 	for (unsigned k = 0; k < 2; k++)
-		if (op.map == MAP_0F38) /* CUT */
+		if (op.map == MAP_0F38) /* an opcode of CUT(), whose destination is in ModRM.rm */
 			gpul_native_vector(c, op, from[k], 0, to[k]);
 		else
 			gpul_native_vector(c, op, to[k], 0, from[k]);

@@ -5,14 +5,15 @@
 #include "softcuda/exec/native/native_internal.h"
 #include "softcuda/exec/exec_select_internal.h"
 
-enum check { NO_CHECK, CHECK_NAN, CHECK_RANGE }; /* results for which the code gives up */
+/* results for which the code gives up */
+enum check { NO_CHECK, CHECK_NAN, CHECK_RANGE };
 
 struct rule;
 typedef void compile_fn(struct run_compiler *c, const struct insn *i, const struct rule *r);
 
 struct rule {
-	compile_fn *compile; /* NULL: the instruction is not compiled */
-	uint8_t bytes;       /* per element of the destination; in comparisons, of the sources */
+	compile_fn *compile; /* generates the code; NULL: the instruction is not compiled */
+	uint8_t bytes;       /* bytes of an element of the destination; in comparisons, of the sources */
 	uint8_t check;       /* enum check */
 	struct vector_op op, op2;
 	uint8_t has_immediate, immediate; /* the last byte of op */
@@ -59,7 +60,7 @@ compile_fn gpul_native_upper_product, gpul_native_wide_product, gpul_native_wide
 
 /* ---- moves.c ---- */
 
-compile_fn gpul_native_widen, gpul_native_narrow; /* to twice the width, and back */
+compile_fn gpul_native_widen, gpul_native_narrow; /* conversions to twice the width, and back */
 compile_fn gpul_native_copy, gpul_native_choose, gpul_native_pack, gpul_native_unpack, gpul_native_permute, gpul_native_address;
 compile_fn gpul_native_comparison, gpul_native_any_comparison, gpul_native_logic, gpul_native_logic_not; /* logic: of predicates */
 

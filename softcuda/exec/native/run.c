@@ -3,11 +3,12 @@
 
 #include "softcuda/exec/native/native_internal.h"
 
-enum { ROW_BYTES = 2048 }; /* upper bound for the code of one row */
+/* upper bound for the code of one row */
+enum { ROW_BYTES = 2048 };
 
 unsigned gpul_native_weight(const struct insn *i)
 {
-	if (i->inner) /* it has a guard */
+	if (i->inner) /* the instruction has a guard */
 		return 0;
 	return gpul_native_computes(i) ? 1 : gpul_native_accesses(i) ? 2 : 0;
 }

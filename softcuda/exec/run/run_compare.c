@@ -107,8 +107,8 @@ ANY(64)
 
 /* ---- testp -------------------------------------------------------------------------------------- */
 
-/* True: the number has the property.  magnitude: its bits without sign; infinity: the bits of infinity; least: the bits of the
- * least normal number. */
+/* Returns true if the number has the property.  magnitude: its bits without sign; infinity: the bits of infinity; least: the bits of
+ * the least normal number. */
 static inline bool has_property(uint64_t magnitude, uint64_t infinity, uint64_t least, unsigned property)
 {
 	switch (property) {

@@ -149,7 +149,7 @@ BY_HALF(M, MUL)
 BY_HALF(M, FMA)
 #undef M
 
-/* True: the NaN of fma.oob.  The NaN with which a tensor copy fills elements outside of the tensor makes the result 0,
+/* Returns true if h is the NaN of fma.oob.  The NaN with which a tensor copy fills elements outside of the tensor makes the result 0,
  * as a or b, but not as c.  An H200 has two such NaN, 0x7ff7 and 0xfff7, for f16 and bf16 (observed: PTX does not give
  * the bits). */
 INLINE bool is_oob_nan(uint16_t h)
@@ -247,9 +247,10 @@ BY_HALF(M, TANH)
 
 COMPARE(compare_floats, float, 32)
 
+/* one bit per lane; high: the upper halves of packed operands */
 struct half_bits {
 	uint32_t low, high;
-}; /* one bit per lane; high: the upper halves of packed operands */
+};
 
 static struct half_bits compare_halves(struct warp *w, const struct insn *i, unsigned n, bool bf16)
 {

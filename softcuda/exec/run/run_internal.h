@@ -33,8 +33,8 @@ enum {
 	WHOLE_BYTES = UNDER_TSAN ? 0 : 16,
 };
 
-/* True: all lanes of `named` are active here or have exited, or the split was released to run without them.  False: the
- * handler must raise EVENT_SYNC. */
+/* Returns true if all lanes of `named` are active here or have exited, or the split was released to run without them.  Returns false
+ * if the handler must raise EVENT_SYNC. */
 static inline bool lanes_have_arrived(struct warp_state *s, uint32_t named)
 {
 	struct split *p = &s->splits[s->current];

@@ -14,8 +14,8 @@ struct texels {                              /* the texels that a coordinate sel
 };
 
 struct corner {                /* one of the texels that a lane reads */
-	int32_t offset[LANES]; /* in bytes; negative: outside */
-	int32_t weight[LANES]; /* in 1/256 */
+	int32_t offset[LANES]; /* offset in bytes; negative: outside the texture */
+	int32_t weight[LANES]; /* weight in 1/256 */
 };
 
 /* ---- coordinates (texture/address.c has the rules) --------------------------------------------- */

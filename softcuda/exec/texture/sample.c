@@ -9,7 +9,8 @@ struct place { /* the position of a read, for all levels */
 	uint64_t slice; /* number of slices before the layer or face */
 };
 
-/* Find the element at x, y, z of a level; OUTSIDE in a dimension: the border.  NULL: it must not be read. */
+/* Find the element at x, y, z of a level; OUTSIDE in a dimension: the border.  Returns NULL if
+ * the element must not be read. */
 static const uint8_t *find_texel(const struct texture *t, const struct texture_level *l, uint64_t slice, const int64_t at[3],
 				 struct texture_reader *r)
 {
@@ -147,7 +148,7 @@ static uint32_t choose_level(const struct texture *t, const struct texture_read 
 
 	lod += t->sampler.bias;
 	lod = lod < t->sampler.least_level ? t->sampler.least_level : lod > t->sampler.most_level ? t->sampler.most_level : lod;
-	if (!(lod > 0)) /* NaN, too */
+	if (!(lod > 0)) /* also true if lod is NaN */
 		return 0;
 	return (uint32_t)((lod > last ? last : lod) * 256);
 }

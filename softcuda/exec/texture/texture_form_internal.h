@@ -11,7 +11,8 @@ enum texture_query {
 	QUERY_SAMPLES, QUERY_UNNORMALISED, QUERY_FILTER, QUERY_ADDRESS_0, QUERY_ADDRESS_1, QUERY_ADDRESS_2, QUERY_LAYOUT,
 };
 /* clang-format on */
-enum outside { OUTSIDE_TRAP, OUTSIDE_CLAMP, OUTSIDE_ZERO }; /* .trap .clamp .zero of surface instructions */
+/* what surface instructions do outside of the surface: .trap, .clamp or .zero */
+enum outside { OUTSIDE_TRAP, OUTSIDE_CLAMP, OUTSIDE_ZERO };
 enum surface_op { SURFACE_ADD, SURFACE_MIN, SURFACE_MAX, SURFACE_AND, SURFACE_OR };
 
 struct texture_form {
@@ -19,35 +20,37 @@ struct texture_form {
 	uint8_t dimensions;          /* 1 to 3 */
 	bool layered, cube, integer; /* integer: .s32 coordinates */
 	opref layer, at[3];
-	/* tex, tld4, txq */
+	/* Members for tex, tld4 and txq: */
 	enum lod_kind lod_kind;
 	opref lod, dx[3], dy[3], offset[3];
 	bool has_offset, halves; /* halves: .v2.f16x2, results are packed in pairs */
-	opref resident;          /* the predicate of d|p; always true */
+	opref resident;          /* register of the predicate p of d|p, which is always set to true */
 	uint8_t component, query;
-	/* suld, sust, sured */
-	uint8_t n, bytes; /* registers, and bytes of each in memory */
-	bool formatted;   /* .p: components of an element, and x counts elements */
+	/* Members for suld, sust and sured: */
+	uint8_t n, bytes; /* number of registers, and bytes of each in memory */
+	bool formatted;   /* .p: the instruction accesses components of an element, and x counts elements */
 	enum outside outside;
 	enum surface_op op;
 	bool is_signed;
-	opref data[4]; /* destinations, or what is stored */
+	opref data[4]; /* destination registers, or registers with the values to store */
 };
 
 /* ---- surface.c: the bytes that lane l of a suld, sust or sured accesses --------------------------- */
 
 enum surface_found {
 	SURFACE_FOUND,
-	SURFACE_NOTHING, /* outside, with .zero */
+	SURFACE_NOTHING, /* the position is outside of the surface, and the instruction has .zero */
 	SURFACE_UNKNOWN,
 	SURFACE_OUTSIDE,
-	SURFACE_MISALIGNED, /* faults: not a surface object; outside, with .trap */
+	SURFACE_MISALIGNED, /* the last three are faults; SURFACE_UNKNOWN: not a surface object; SURFACE_OUTSIDE: outside, with .trap */
 };
 
 struct surface_spot {
 	const struct texture *t;
-	uint8_t *at;                           /* SURFACE_FOUND only */
-	int64_t x, y, slice, bytes, row_bytes; /* the instruction's position; bytes: size of the access; row_bytes: of a surface row */
+	uint8_t *at; /* address of the element; only for SURFACE_FOUND */
+	/* x, y, slice: position that the instruction accesses; bytes: size of the access;
+	 * row_bytes: size of a surface row */
+	int64_t x, y, slice, bytes, row_bytes;
 };
 
 enum surface_found gpul_surface_find(const struct warp *w, const struct texture_form *f, unsigned l, struct surface_spot *out);

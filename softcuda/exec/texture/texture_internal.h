@@ -17,7 +17,8 @@ enum channel_type {
 	CHANNEL_U8, CHANNEL_U16, CHANNEL_U32, CHANNEL_S8, CHANNEL_S16, CHANNEL_S32, CHANNEL_F16, CHANNEL_F32,
 };
 /* clang-format on */
-enum address_mode { ADDRESS_WRAP, ADDRESS_CLAMP, ADDRESS_MIRROR, ADDRESS_BORDER }; /* the numbers of CUaddress_mode */
+/* how coordinates outside of the texture are treated, with the numbers of CUaddress_mode */
+enum address_mode { ADDRESS_WRAP, ADDRESS_CLAMP, ADDRESS_MIRROR, ADDRESS_BORDER };
 
 struct texture_level {
 	const uint8_t *at;
@@ -28,7 +29,7 @@ struct texture_level {
 struct sampler {
 	uint8_t address[3];         /* enum address_mode */
 	bool linear, linear_levels; /* filters; false: the nearest texel, the nearest level */
-	bool normalised;            /* coordinates: 0 to 1 */
+	bool normalised;            /* coordinates are from 0 to 1 */
 	float bias, least_level, most_level;
 	uint8_t border[16]; /* border colour, in the format of an element: gpul_texture_set_border() */
 };
@@ -37,7 +38,7 @@ struct texture {
 	uint8_t channel; /* enum channel_type */
 	uint8_t n_channels, element_bytes;
 	bool read_integer; /* texels are integers; else floats, from integers by division */
-	bool unorm;        /* the format itself is normalised */
+	bool unorm;        /* the format itself is normalised: integers stand for fractions of 1 */
 	bool srgb;
 	bool in_table;      /* memory with an address: kernels may access it only if the table says so */
 	bool linear_memory; /* one row, read with integer coordinates only */
@@ -52,12 +53,13 @@ struct texture {
 
 enum texture_kind { TEXTURE_OBJECT = 1, SURFACE_OBJECT };
 
-/* Create a handle; t NULL: nothing is bound yet.  0: out of memory. */
+/* Create a handle for t; NULL: nothing is bound yet.  Returns 0 if out of memory. */
 uint64_t gpul_texture_add(enum texture_kind kind, const struct texture *t);
 /* Bind the handle to t; returns the previous texture. */
 const struct texture *gpul_texture_bind(uint64_t handle, const struct texture *t);
 const struct texture *gpul_texture_remove(uint64_t handle); /* returns the texture that was bound */
-/* NULL: no such handle, or it is not bound.  Any thread may call. */
+/* Return the texture that is bound to the handle; NULL: there is no such handle, or nothing is
+ * bound.  Any thread may call. */
 const struct texture *gpul_texture_find(uint64_t handle, enum texture_kind kind);
 bool gpul_texture_is(uint64_t handle, enum texture_kind kind);
 
@@ -70,13 +72,13 @@ void gpul_texel_decode(const struct texture *t, const uint8_t *from, uint32_t ou
 /* One channel of an element, as a float and as an integer extended to 32 bits. */
 float gpul_texel_float(const struct texture *t, const uint8_t *from, unsigned channel);
 uint32_t gpul_texel_integer(const struct texture *t, const uint8_t *from, unsigned channel);
-/* True: the channel is converted from sRGB to linear light. */
+/* Returns true if the channel is converted from sRGB to linear light. */
 bool gpul_texel_is_srgb(const struct texture *t, unsigned channel);
 /* The linear light of a channel is a multiple of 2^-bits. */
 unsigned gpul_srgb_bits(uint8_t channel);
 /* Set the sampler's border from the bits of floats, or of integers for read_integer; the format of t is set. */
 void gpul_texture_set_border(struct texture *t, const uint32_t border[4]);
-/* Convert 32-bit components to an element: floats to halves, integers cut. */
+/* Convert 32-bit components to an element: floats to halves; integers are truncated. */
 void gpul_texel_encode(const struct texture *t, const uint32_t in[4], uint8_t *to);
 float gpul_half_to_float(uint16_t h);
 uint16_t gpul_float_to_half(float f);
@@ -115,19 +117,19 @@ struct texture_reader { /* the device whose access rights apply to the reads */
 	uint64_t denied; /* the address of a texel that must not be read */
 };
 
-/* Read and filter texels.  False: it must not read the texel at r->denied. */
+/* Read and filter texels.  Returns false if the texel at r->denied must not be read. */
 bool gpul_texture_sample(const struct texture *t, const struct texture_read *read, struct texture_reader *r, uint32_t out[4]);
 /* Get one component of the four texels that a linear filter would use, in the order of tld4. */
 bool gpul_texture_gather(const struct texture *t, const struct texture_read *read, unsigned component, struct texture_reader *r,
 			 uint32_t out[4]);
 
 /* The texels that one read filters, and their weights; sample.c collects them, filter.c adds them. */
-enum { MAX_TAPS = 16, WHOLE = 256 }; /* 8 texels in each of two levels; the sum of all weights */
+enum { MAX_TAPS = 16, WHOLE = 256 }; /* MAX_TAPS: 8 texels in each of two levels; WHOLE: the sum of all weights */
 
 struct tap {
 	const uint8_t *at; /* the element in memory, or the border */
-	uint32_t weight;   /* 1 to WHOLE */
-	uint8_t group;     /* texels of one slice of one level: floats are added group by group */
+	uint32_t weight;   /* from 1 to WHOLE */
+	uint8_t group;     /* number of the group: the texels of one slice of one level; floats are added group by group */
 };
 
 struct taps {

@@ -12,10 +12,10 @@
 enum { CHUNK_ROWS = 1024, MAX_CHUNKS = 4096 };
 
 struct row {
-	_Atomic uint64_t handle; /* 0: free */
+	_Atomic uint64_t handle; /* the handle; 0: the row is free */
 	_Atomic(const struct texture *) texture;
 	uint8_t kind;                   /* enum texture_kind; written before the handle */
-	uint32_t generation, next_free; /* next_free: row + 1 */
+	uint32_t generation, next_free; /* next_free: 1 + number of the next free row */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -29,7 +29,7 @@ static struct row *row_at(uint32_t number)
 	return chunk ? &chunk[number % CHUNK_ROWS] : NULL;
 }
 
-/* A free row, and its number; NULL: out of memory. */
+/* Take a free row, and set *number to its number; NULL: out of memory. */
 static struct row *take_row(uint32_t *number)
 {
 	struct row *row, *chunk;

@@ -1,7 +1,7 @@
 /* access.c — checks memory accesses lane by lane, for the cases that access_internal.h does not cover at once. */
 #include "softcuda/exec/warp/access_internal.h"
 
-/* True: [at, at + bytes) is inside [0, size). */
+/* Returns true if [at, at + bytes) is inside [0, size). */
 static bool inside(uint64_t at, uint64_t bytes, uint64_t size)
 {
 	return at <= size && bytes <= size - at;

@@ -21,7 +21,7 @@ enum shape { SHAPE_FAULT, SHAPE_ROW, SHAPE_SAME, SHAPE_GATHER, SHAPE_EACH };
 struct access {
 	uint8_t *at;
 	const struct insn *stop;
-	bool own_local; /* only stores set and read it: the access is to local memory */
+	bool own_local; /* the access is to local memory; only stores set and use this */
 	union {
 		int32_t offset[LANES];
 		uint64_t each[LANES];
@@ -31,8 +31,10 @@ struct access {
 /* access.c: check lane by lane, in any address space; record the fault if there is one. */
 enum shape gpul_access_slow(struct warp_state *s, const struct insn *i, unsigned bytes, bool write, struct access *x);
 
-/* access_multicast.c: a store that gpul_access_slow() does not allow: if it is to multicast addresses, store the value of each active
- * lane, also of lanes with other addresses, and set x->stop; false: nothing was done, or the store is a fault. */
+/* In access_multicast.c: handle a store that gpul_access_slow() does not allow.  If its
+ * addresses are multicast addresses, store the value of each active lane, also of lanes with
+ * other addresses, and set x->stop.  Returns false if nothing was done, or if the store is a
+ * fault. */
 typedef uint64_t host_address_fn(struct warp_state *s, const struct insn *i, unsigned l, uint64_t at, unsigned bytes, bool write);
 bool gpul_store_multicast(struct warp_state *s, const struct insn *i, unsigned bytes, host_address_fn *host_address, struct access *x);
 
@@ -42,7 +44,7 @@ static inline uint64_t choose_by_bit(uint32_t mask, unsigned l, uint64_t on, uin
 	return mask >> l & 1 ? on : off;
 }
 
-/* True: addresses have 32 bits and wrap, whatever the width of the register: .shared, .local and .param, as on an H200. */
+/* Returns true if addresses have 32 bits and wrap, whatever the width of the register: .shared, .local and .param, as on an H200. */
 static inline bool wraps_at_32_bits(const struct insn *i)
 {
 	_Static_assert(SPACE_GLOBAL < SPACE_SHARED && SPACE_GENERIC < SPACE_SHARED, "the windows are last");
@@ -94,7 +96,7 @@ static inline bool addresses_are_a_row(const uint64_t *a, unsigned bytes)
 	return !skew;
 }
 
-/* True: all lanes may access [at, at + bytes), in an address space where one check is enough for all of them;
+/* Returns true if all lanes may access [at, at + bytes), in an address space where one check is enough for all of them;
  * *host is the host address. */
 static inline bool span_allowed(struct warp_state *s, const struct insn *i, uint64_t at, uint64_t bytes, bool write, uint8_t **host)
 {
@@ -172,14 +174,14 @@ static inline enum shape resolve_local(struct warp_state *s, const struct insn *
 	return SHAPE_GATHER;
 }
 
-/* True: a generic address is in the lane's own local memory.  Checked before the table, because a failed search of the
+/* Returns true if a generic address is in the lane's own local memory.  Checked before the table, because a failed search of the
  * table takes longer. */
 static inline bool in_own_local(const struct warp_state *s, unsigned l, uint64_t at, unsigned bytes)
 {
 	return bytes <= s->local_bytes && at - (uintptr_t)s->local - l * s->local_stride <= s->local_bytes - bytes;
 }
 
-/* True: the address of each active lane is in its own local memory, as for a pointer to a local variable. */
+/* Returns true if the address of each active lane is in its own local memory, as for a pointer to a local variable. */
 static inline bool all_in_own_local(const struct warp_state *s, const uint64_t *a, uint64_t offset, unsigned bytes, struct access *x)
 {
 	const uint32_t mask = s->w.mask;
@@ -218,8 +220,8 @@ static inline enum shape resolve_one(struct warp_state *s, const struct insn *i,
 	return SHAPE_EACH;
 }
 
-/* Convert the addresses to offsets from the first, if each differs from it by less than 1 GiB; odd: the bits that are
- * set in one of them.  Without 64-bit comparisons, which most CPUs lack for vectors. */
+/* Convert the addresses to offsets from the first, if each differs from it by less than 1 GiB; odd: the address bits
+ * that are set in one of them.  This needs no 64-bit comparisons, which most CPUs lack for vectors. */
 static inline bool addresses_are_near(const uint64_t *a, int32_t offset[restrict LANES], int32_t *lo, int32_t *hi, uint64_t *odd)
 {
 	const uint64_t first = a[0];
@@ -243,7 +245,7 @@ static inline bool addresses_are_near(const uint64_t *a, int32_t offset[restrict
 	return !(far >> 31);
 }
 
-/* True: the addresses are a row, and all of it may be accessed. */
+/* Returns true if the addresses are a row, and all of it may be accessed. */
 static inline bool resolve_row(struct warp_state *s, const struct insn *i, const uint64_t *a, uint64_t offset, unsigned bytes, bool write,
 			       struct access *x)
 {
@@ -345,7 +347,7 @@ static inline void shape_to_pointers(enum shape shape, unsigned bytes, struct ac
 		x->each[l] = (uintptr_t)found.at + (shape == SHAPE_ROW ? l * bytes : shape == SHAPE_SAME ? 0 : (uint64_t)found.offset[l]);
 }
 
-/* True: a higher lane has no lower address.  Called with the result of resolve(), before shape_to_pointers(). */
+/* Returns true if a higher lane has no lower address.  Called with the result of resolve(), before shape_to_pointers(). */
 static inline bool addresses_ascend(enum shape shape, uint32_t mask, const struct access *x)
 {
 	uint64_t before = 0;

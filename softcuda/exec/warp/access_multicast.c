@@ -1,6 +1,7 @@
 /* access_multicast.c — ordinary stores to multicast addresses: each copy receives the value.
  *
- * NCCL stores the flags of its NVLS channels so.  An ordinary load or atomic operation there is a fault: PTX leaves it undefined. */
+ * NCCL stores the flags of its NVLS channels this way.  An ordinary load or atomic operation there is a fault: PTX leaves it
+ * undefined. */
 #include "softcuda/exec/warp/access_internal.h"
 
 enum { MOST_BYTES = 64 };
@@ -18,7 +19,7 @@ static bool is_store(const struct insn *i)
 	return (i->op >= OP_ST_8_16 && i->op <= OP_ST_64_64) || i->op == OP_STV || i->op == OP_STO;
 }
 
-/* The value of one lane. */
+/* Read the value that one lane stores. */
 static void read_value(const struct warp_state *s, const struct insn *i, unsigned lane, uint8_t value[MOST_BYTES])
 {
 	const unsigned n = i->n ? i->n : 1, memory = kinds[i->e].memory, reg = kinds[i->e].reg;
@@ -28,7 +29,7 @@ static void read_value(const struct warp_state *s, const struct insn *i, unsigne
 		memcpy(value + e * memory, (const uint8_t *)opptr(&s->w, list[e]) + lane * reg, memory);
 }
 
-/* Words in ascending order, each by one access. */
+/* Store the words in ascending order, each with one access. */
 static void store_value(uint8_t *to, const uint8_t *value, unsigned bytes)
 {
 	uint64_t word = 0;

@@ -67,7 +67,8 @@ static struct line line_at(const gpul_ptx_module *m, uint32_t file, uint32_t lin
 	return (struct line){ f, f ? gpul_ptx_name(m, f->path) : "", line };
 }
 
-/* True: the path is a CUDA header: the folder before /include/ is one of CUDA's, or the file name is that of a CUDA header. */
+/* Returns true if the path is a CUDA header: the folder before /include/ is one of CUDA's, or the file name is that of a CUDA
+ * header. */
 static bool is_of_toolkit(const char *path)
 {
 	static const char *const parts[] = { "/cooperative_groups", "/crt/", "/cccl/", "/cuda/include/", "/cuda_runtime/include/",
@@ -255,7 +256,7 @@ static const char *host_memory_at(uint64_t at)
 
 enum { FAR = 1 << 30 }; /* an address further past an allocation is unrelated to it */
 
-/* True: a parameter of the kernel is a pointer in [from, to]. */
+/* Returns true if a parameter of the kernel is a pointer in [from, to]. */
 static bool has_pointer(const struct gpul_exec_launch *l, uint64_t from, uint64_t to)
 {
 	const uint32_t bytes = l->kernel->info.param_bytes;
@@ -282,7 +283,7 @@ static const char *host_pointer(const struct warp_state *s, uint64_t at, const g
 	return host_memory_at(at);
 }
 
-/* Explain an access that no range covers, by the nearest range.  True: the address is host memory. */
+/* Explain an access that no range covers, by the nearest range.  Returns true if the address is host memory. */
 static bool explain_global(const struct warp_state *s, uint64_t at, bool write, char *buf, size_t size)
 {
 	gpul_exec_range r, freed;

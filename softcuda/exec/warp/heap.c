@@ -25,7 +25,7 @@ struct heap {
 	uint8_t *arena;
 	uint64_t bytes, used;
 	struct header *free[N_CLASSES];
-	uint64_t red_zone; /* see struct observer */
+	uint64_t red_zone; /* unused bytes around each allocation: see struct observer */
 };
 
 struct heap *gpul_heap_create(gpul_exec_memory *m, uint64_t bytes)

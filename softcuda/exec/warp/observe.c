@@ -3,7 +3,7 @@
 
 uint32_t gpul_insn_lanes(const struct warp_state *s, const struct insn *i, uint32_t mask)
 {
-	if (!i->inner) /* without a guard, or a branch, which all lanes execute */
+	if (!i->inner) /* the instruction has no guard, or is a branch, which all lanes execute */
 		return mask;
 	return mask & (s->frame->code->ptx->insts[i->src].guard_negated ? ~*PRED(&s->w, i->guard) : *PRED(&s->w, i->guard));
 }

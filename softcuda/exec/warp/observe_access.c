@@ -109,11 +109,12 @@ static void order_of(const gpul_ptx_inst *in, const struct insn *i, struct lane_
 		   : has_mod(in, GPUL_PTX_MOD_RELAXED)  ? ORDER_RELAXED
 		   : has_mod(in, GPUL_PTX_MOD_VOLATILE) ? ORDER_VOLATILE
 							: ORDER_WEAK;
-	if (a->order == ORDER_VOLATILE || has_mod(in, GPUL_PTX_MOD_MMIO)) /* counts as relaxed with system scope */
+	if (a->order == ORDER_VOLATILE || has_mod(in, GPUL_PTX_MOD_MMIO)) /* PTX: volatile and .mmio accesses have system scope */
 		a->scope = SCOPE_SYS;
-	if (a->order == ORDER_WEAK && is_atomic(i->op)) /* the default of atom and red */
+	if (a->order == ORDER_WEAK && is_atomic(i->op)) /* atom and red are relaxed by default */
 		a->order = ORDER_RELAXED;
-	if (a->order == ORDER_WEAK && is_mbarrier(i->op)) { /* the defaults: release for arrive, acquire for test_wait, .cta */
+	/* by default, arrive is a release and test_wait an acquire, both with scope .cta */
+	if (a->order == ORDER_WEAK && is_mbarrier(i->op)) {
 		a->order = i->op == OP_MBAR_ARRIVE ? ORDER_RELEASE : i->op == OP_MBAR_TEST ? ORDER_ACQUIRE : ORDER_WEAK;
 		a->scope = has_mod(in, GPUL_PTX_MOD_CLUSTER) ? SCOPE_CLUSTER : SCOPE_CTA;
 	}
@@ -147,7 +148,8 @@ static void place_lane(const struct warp_state *s, const struct insn *i, unsigne
 	a->at[l] = offset;
 }
 
-/* Describe an access.  address: a load, or an address that is stored as a load. */
+/* Describe an access.  address: a load, or, for other instructions, an address operand that is
+ * kept in the form of a load. */
 static struct lane_accesses *describe(const struct warp_state *s, const struct insn *address, uint32_t on, enum access_kind kind,
 				      uint32_t bytes, struct lane_accesses *a)
 {

@@ -10,7 +10,7 @@ op_fn gpul_observed;
 uint32_t gpul_insn_lanes(const struct warp_state *s, const struct insn *i, uint32_t mask);
 /* The PTX instruction; NULL: i is the implicit return at the end. */
 const gpul_ptx_inst *gpul_insn_ptx(const struct func_code *code, const struct insn *i);
-/* True: i is the first, or the last, of the instructions that a PTX instruction was decoded to. */
+/* Returns true if i is the first, or the last, of the instructions that a PTX instruction was decoded to. */
 bool gpul_insn_begins(const struct func_code *code, const struct insn *i);
 bool gpul_insn_ends(const struct func_code *code, const struct insn *i);
 /* Write the source position: "kernel.ptx:31 (kernel.cu:7)", as in faults.  Also sets the source... members of *f if f is not NULL. */
@@ -44,9 +44,9 @@ struct lane_accesses {
 };
 enum { MAX_INSN_ACCESSES = 4 };
 
-/* True: the instruction may access memory by an address; gpul_insn_accesses() describes how. */
+/* Returns true if the instruction may access memory by an address; gpul_insn_accesses() describes how. */
 bool gpul_insn_accesses_memory(const struct insn *i);
-/* True: an asynchronous copy, with a source and a destination. */
+/* Returns true for an asynchronous copy, with a source and a destination. */
 bool gpul_insn_copies(const struct insn *i);
 /* The bytes of a lane's access, and its kind, if the instruction is not a copy. */
 unsigned gpul_insn_access_bytes(const struct insn *i);
@@ -58,7 +58,8 @@ enum access_kind gpul_insn_access_kind(const struct insn *i);
 unsigned gpul_insn_accesses(struct warp_state *s, const struct insn *i, uint32_t on, struct lane_accesses out[MAX_INSN_ACCESSES]);
 /* ---- accesses in pieces: tensor copies, wgmma, surfaces (observe_pieces.c) ------------------------------------------- */
 
-enum { SPACE_SURFACE = SPACE_PARAM + 1 }; /* for a piece: memory of an array, given by its host address */
+/* an address space for pieces only: memory of an array, given by its host address */
+enum { SPACE_SURFACE = SPACE_PARAM + 1 };
 
 struct memory_piece {
 	enum access_kind kind;

@@ -104,7 +104,7 @@ static uint32_t parked_lanes(const struct warp_state *s, uint32_t need, bool any
 /* Release splits at a *.sync whose member lanes are all parked with the same member mask, at any *.sync instruction.
  *
  * Lanes with different member masks at one instruction form one split, which waits for the lanes of all masks.  When no split can
- * run for that reason, any_need releases splits whose lanes are parked with any mask.  False: none released. */
+ * run for that reason, any_need releases splits whose lanes are parked with any mask.  Returns false if none was released. */
 static bool release_gathered(struct warp_state *s, bool any_need)
 {
 	uint32_t released = 0;
@@ -139,13 +139,13 @@ static void run_current_split(struct warp_state *s)
 	s->back_edges = me->back_edges;
 	set_window(s);
 	do
-		i = __atomic_load_n(&i->run, __ATOMIC_RELAXED)(&s->w, i); /* native/ may replace it meanwhile */
+		i = __atomic_load_n(&i->run, __ATOMIC_RELAXED)(&s->w, i); /* code in native/ may replace the handler at the same time */
 	while (i != s->limit);
 	if (s->event == EVENT_NONE)
 		s->pc = i;
 }
 
-/* Handle the event with which the current split stopped.  False: a fault, the warp must stop. */
+/* Handle the event with which the current split stopped.  Returns false on a fault: the warp must stop. */
 static bool handle_event(struct warp_state *s)
 {
 	struct split *me = &s->splits[s->current];

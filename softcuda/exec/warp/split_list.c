@@ -44,7 +44,7 @@ static void merge_split(struct warp_state *s, struct split *me, unsigned k)
 	const struct split *p = &s->splits[k];
 
 	if (p->state == SPLIT_SYNC || me->state == SPLIT_SYNC)
-		me->state = SPLIT_READY; /* executes its *.sync again, with more lanes */
+		me->state = SPLIT_READY; /* the split executes its *.sync again, with more lanes */
 	me->mask |= p->mask;
 	me->back_edges = p->back_edges < me->back_edges ? p->back_edges : me->back_edges;
 	gpul_split_remove(s, k);

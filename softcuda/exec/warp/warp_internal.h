@@ -79,10 +79,10 @@ struct warp_state {
 	unsigned current, n_splits;
 	struct frame *frame; /* frame of the current split */
 	uint64_t n_instructions;
-	uint32_t need;         /* EVENT_SYNC */
+	uint32_t need;         /* EVENT_SYNC: the lanes for which the split waits */
 	uint8_t *local;        /* lane 0's local memory */
 	uint64_t local_stride; /* distance to the next lane's local memory */
-	uint32_t local_bytes;  /* local memory of each lane */
+	uint32_t local_bytes;  /* size of each lane's local memory */
 	uint8_t *shared;
 	uint32_t shared_bytes;
 	const uint8_t *params;
@@ -102,7 +102,7 @@ struct warp_state {
 
 struct barrier {
 	uint32_t expected;              /* number of threads; 0: all threads of the block that have not exited */
-	uint32_t arrived, arrived_live; /* threads that have arrived, counting lanes that do not exist; not counting them */
+	uint32_t arrived, arrived_live; /* number of threads that have arrived: with lanes that do not exist; without them */
 	bool in_use;
 	uint32_t popc; /* bar.red: number of true predicates */
 	bool any, all; /* bar.red: .or and .and of the predicates */
@@ -118,13 +118,13 @@ struct cluster {
 enum { CLUSTER_RANK_AT = 24 };
 
 struct block_shape {
-	uint64_t program_id; /* 0: memory is not laid out yet */
+	uint64_t program_id; /* program for which the memory is laid out; 0: it is not laid out yet */
 	const gpul_exec_kernel *kernel;
 	uint32_t block[3], dynamic_bytes;
 };
 
 struct block {
-	struct block *next; /* in a worker's list of free blocks */
+	struct block *next; /* next in a worker's list of free blocks */
 	struct worker *worker;
 	struct gpul_exec_launch *launch;
 	bool polls;               /* in its last turn the block polled memory or the clock, or slept */
@@ -139,8 +139,8 @@ struct block {
 	uint32_t n_specials; /* special registers of the program that its warps have */
 	uint32_t n_threads, n_live;
 	uint32_t index[3];       /* %ctaid */
-	struct cluster *cluster; /* NULL: the block is alone */
-	struct block_nest *nest; /* NULL: the block has not called the device runtime (../machine/nest_internal.h) */
+	struct cluster *cluster; /* the cluster of the block; NULL: the block is alone */
+	struct block_nest *nest; /* state of the device runtime (../machine/nest_internal.h); NULL: the block has not called it */
 	unsigned rank;           /* rank in the cluster */
 	uint8_t *shared;
 	uint32_t shared_bytes;
@@ -149,11 +149,11 @@ struct block {
 };
 
 struct gpul_exec_launch {
-	struct gpul_exec_launch *next; /* in the machine's list of launches with blocks to start */
+	struct gpul_exec_launch *next; /* next in the machine's list of launches with blocks to start */
 	struct gpul_exec_machine *machine;
 	const gpul_exec_kernel *kernel;
 	uint32_t grid[3], block[3], cluster[3];
-	unsigned cluster_blocks; /* product of cluster */
+	unsigned cluster_blocks; /* number of blocks in a cluster */
 	uint32_t shared_bytes;   /* shared memory per block that kernels may access */
 	uint32_t dynamic_base, dynamic_bytes;
 	uint32_t reserved_base; /* offset of the shared memory whose addresses %reserved_smem_offset_* give */
@@ -161,16 +161,16 @@ struct gpul_exec_launch {
 	unsigned device; /* its blocks have this device's rights in memory */
 	bool cooperative, listed;
 	unsigned depth;            /* 0: started by the host; 1: by a kernel of depth 0, and so on */
-	struct nest *_Atomic nest; /* its children; NULL: it has started none */
+	struct nest *_Atomic nest; /* its child launches; NULL: it has started none */
 	const struct nest_calls
 		*nests; /* the machine's table; kept here because the machine may be destroyed before the launch is released */
-	const gpul_exec_order *order; /* for launch_begins(); NULL: after all earlier launches */
+	const gpul_exec_order *order; /* place in the order of streams, used by launch_begins(); NULL: after all earlier launches */
 	uint8_t *params;
 	uint8_t *workspace; /* cooperative launches: %envreg1 and %envreg2 are its address */
 	uint64_t n_blocks, max_resident;
 	_Atomic uint64_t next_block, n_ended, n_instructions;
 	_Atomic bool again; /* an observer wants the launch to run again */
-	_Atomic bool stop;  /* faulted or aborted: workers end its blocks */
+	_Atomic bool stop;  /* the launch faulted or was aborted: workers end its blocks */
 	_Atomic int refs;
 	_Atomic bool stuck_reported;
 	pthread_mutex_t lock; /* protects the members below */
@@ -196,10 +196,10 @@ struct worker {
 	_Atomic uint64_t n_active_rounds; /* rounds in which not all resident blocks waited */
 	uint64_t pressure_ns, stalled_us; /* time of the last reading of how long threads have waited for CPUs, and that reading */
 	bool cpus_short;
-	uint64_t quiet_ns;             /* since when all resident blocks only poll words that do not change; 0: they do not */
-	uint64_t seen_active, seen_ns; /* sum of all workers' n_active_rounds, and since when it has had this value */
-	struct frame *free_frames[33]; /* lists by size class, linked by parent */
-	uint8_t *scratch;              /* bank 3 */
+	uint64_t quiet_ns;             /* time since which all resident blocks only poll words that do not change; 0: they do not */
+	uint64_t seen_active, seen_ns; /* sum of all workers' n_active_rounds, and the time since which it has this value */
+	struct frame *free_frames[33]; /* lists of free frames by size class, linked by their member parent */
+	uint8_t *scratch;              /* memory of bank 3 */
 };
 
 /* ---- observers: each macro calls a hook of all of them ------------------------------------------ */
@@ -276,20 +276,21 @@ static inline void watch_word(struct warp_state *s, uint64_t at)
 	s->next_watched = (uint8_t)((s->next_watched + 1) % N_WATCHED);
 }
 
-/* True: lanes may join the split.  It must not be counted at a barrier already, and its *.sync must not have been released. */
+/* Returns true if lanes may join the split.  It must not be counted at a barrier already, and its *.sync must not have been
+ * released. */
 static inline bool split_can_merge(const struct split *p)
 {
 	return p->state != SPLIT_BARRIER && !p->released;
 }
 
-/* split_list.c */
+/* Functions of split_list.c. */
 void gpul_split_remove(struct warp_state *s, unsigned k);
 void gpul_split_join(struct split *p, uint32_t mask);
 void gpul_split_add(struct warp_state *s, struct frame *frame, const struct insn *pc, uint32_t mask);
 void gpul_split_merge_current(struct warp_state *s);
 void gpul_split_merge_released(struct warp_state *s);
 
-/* split.c */
+/* Functions of split.c. */
 const struct insn *gpul_split_diverge(struct warp_state *s, const struct insn *i, const struct insn *target, uint32_t taken);
 const struct insn *gpul_split_scatter(struct warp_state *s, const struct insn *const target[LANES], struct frame *const frame[LANES]);
 const struct insn *gpul_split_exit(struct warp_state *s);
@@ -308,12 +309,12 @@ const struct insn *gpul_call(struct warp_state *s, const struct insn *i, const s
 const struct insn *gpul_call_pointer(struct warp_state *s, const struct insn *i);
 const struct insn *gpul_call_return(struct warp_state *s, const struct insn *i);
 
-/* frame.c */
+/* Functions of frame.c. */
 struct frame *gpul_frame_create(struct worker *k, const struct func_code *code);
 void gpul_frame_free(struct worker *k, struct frame *f);
 void gpul_frame_leave(struct worker *k, struct frame *f, uint32_t lanes); /* remove the lanes from f and all its parents */
 
-/* builtins.c */
+/* Functions of builtins.c. */
 const struct insn *gpul_call_builtin(struct warp_state *s, const struct insn *i);
 enum builtin gpul_builtin_find(const char *name);
 /* The value of an argument (before the call) or of the result (after it); 0: none. */
@@ -328,17 +329,17 @@ uint64_t gpul_builtin_result(const struct warp_state *s, const struct call_site 
 int gpul_lane_printf(struct warp_state *s, const struct insn *i, unsigned lane, uint64_t format_at, uint64_t args,
 		     const struct insn **stop);
 
-/* access.c.  True: the lane may read [at, at + bytes), a generic address. */
+/* Functions of access.c.  They return true if the lane may write, or read, [at, at + bytes), where at is a generic address. */
 bool gpul_lane_may_write(struct warp_state *s, unsigned lane, uint64_t at, uint64_t bytes);
 bool gpul_lane_may_read(struct warp_state *s, unsigned lane, uint64_t at, uint64_t bytes);
 /* Copy the string at that generic address, truncated to fit; false: the lane may not read it. */
 bool gpul_lane_string(struct warp_state *s, unsigned lane, uint64_t at, char *buf, size_t bytes);
 
-/* barrier.c */
+/* Functions of barrier.c. */
 void gpul_barrier_arrive(struct warp_state *s);
 void gpul_block_lanes_ended(struct warp_state *s, uint32_t lanes);
 
-/* cluster.c */
+/* Functions of cluster.c. */
 struct cluster *gpul_cluster_create(struct gpul_exec_launch *l); /* NULL: out of memory */
 void gpul_cluster_add(struct cluster *c, struct block *b, unsigned rank);
 void gpul_cluster_remove(struct block *b); /* the block has ended; the last one frees the cluster */
@@ -355,10 +356,10 @@ static inline struct block *cluster_block(const struct block *b, uint32_t at)
 	return b->cluster && rank && rank <= b->cluster->n_blocks ? b->cluster->block[rank - 1] : NULL;
 }
 
-/* block.c */
+/* Functions of block.c. */
 enum block_result { BLOCK_DONE, BLOCK_YIELDS, BLOCK_FAULT } gpul_block_run(struct block *b);
 
-/* block_memory.c */
+/* Functions of block_memory.c. */
 struct block *gpul_block_create(struct worker *k, struct gpul_exec_launch *l, uint64_t index); /* NULL: out of memory */
 void gpul_block_release(struct block *b); /* adds its instruction count to the launch; keeps the memory for reuse */
 void gpul_worker_free_memory(struct worker *k);
@@ -387,12 +388,14 @@ void gpul_heap_mark(struct heap *h, struct heap_marks *out);
 void gpul_heap_rewind(struct heap *h, const struct heap_marks *marks);
 struct heap *gpul_heap_of(struct gpul_exec_machine *m); /* created by the first call; NULL: out of memory */
 
-/* ../machine/machine_launch.c */
+/* Functions of ../machine/machine_launch.c. */
 struct gpul_exec_launch *gpul_launch_create(struct gpul_exec_machine *m, const gpul_exec_launch_config *c);
 void gpul_launch_destroy(struct gpul_exec_launch *l);
 void gpul_launch_unref(struct gpul_exec_launch *l);
-void gpul_launch_skip_rest(struct gpul_exec_launch *l);                /* count the blocks that have not started as ended */
-void gpul_launch_blocks_ended(struct gpul_exec_launch *l, uint64_t n); /* the last block ends the launch, or its nest does */
+void gpul_launch_skip_rest(struct gpul_exec_launch *l); /* count the blocks that have not started as ended */
+/* count n more blocks as ended; the last block ends the launch, or, if it has child launches,
+ * its nest ends it later */
+void gpul_launch_blocks_ended(struct gpul_exec_launch *l, uint64_t n);
 void gpul_launch_end(struct gpul_exec_launch *l);
 void gpul_launch_list(struct gpul_exec_launch *l); /* append it to the machine's list; the caller holds the machine's lock */
 void gpul_launch_begin_again(struct gpul_exec_launch *l, bool abandoned); /* abandoned: the launch had not ended */
@@ -400,9 +403,9 @@ void gpul_launch_begin_again(struct gpul_exec_launch *l, bool abandoned); /* aba
 /* launch_start.c: the checks of gpul_exec_launch_start() */
 gpul_status gpul_launch_check(const struct gpul_exec_machine *m, const gpul_exec_launch_config *config, gpul_error *err);
 
-/* residency.c */
+/* Functions of residency.c. */
 bool gpul_launch_has_room(struct gpul_exec_launch *l); /* true: another block may be started, or none is left */
-void gpul_worker_check_stuck(struct worker *k);        /* call while all blocks of the worker wait */
+void gpul_worker_check_stuck(struct worker *k);        /* called while all blocks of the worker wait */
 
 /* rest.c: yield the CPU, or sleep for a moment; quiet: the blocks only poll words that stay the same. */
 void gpul_worker_rest(struct worker *k, bool quiet);
@@ -418,7 +421,7 @@ struct nest_calls {
 	void (*destroy)(struct nest *n);
 };
 
-/* ../machine/machine.c, machine_worker.c */
+/* The state of a machine; ../machine/machine.c and machine_worker.c create and use it. */
 struct gpul_exec_machine {
 	gpul_exec_memory *memory;
 	gpul_exec_machine_options options;

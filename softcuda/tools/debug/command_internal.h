@@ -12,7 +12,7 @@ struct call {
 	gpul_error *err;
 };
 
-/* lane.c */
+/* Functions of lane.c. */
 gpul_status gpul_debug_usage(const struct call *c, const char *usage);
 uint64_t gpul_debug_number(const struct call *c, unsigned k);               /* returns word k as a number; 0 if it is missing */
 void gpul_debug_print_text(FILE *out, const char *text);                    /* replaces tabs and newlines, which are separators */

@@ -180,7 +180,7 @@ struct debug {
 	char *listens; /* owned; socket path to remove; NULL: none */
 };
 
-/* breakpoint.c */
+/* Functions of breakpoint.c. */
 struct breakpoint *gpul_debug_add_breakpoint(struct debug *d, const struct breakpoint *b);
 void gpul_debug_remove_breakpoint(struct debug *d, size_t k);
 void gpul_debug_resolve(struct debug *d);
@@ -195,7 +195,7 @@ void gpul_debug_hooks(struct observer *o);
 /* Let the worker continue. GPUL_EINVAL: it is not stopped, or it cannot go back. */
 gpul_status gpul_debug_go(struct debug *d, enum go how, const struct origin *from, uint64_t to, gpul_error *err);
 
-/* snapshot.c */
+/* Functions of snapshot.c. */
 void gpul_debug_save(struct debug *d);
 void gpul_debug_restore(struct debug *d);
 void gpul_debug_drop_snapshot(struct debug *d);
@@ -203,11 +203,11 @@ void gpul_debug_drop_snapshot(struct debug *d);
 /* command.c: execute one command line and write the answer. */
 void gpul_debug_command(struct debug *d, char *line, FILE *out);
 
-/* event.c */
+/* Functions of event.c. */
 void gpul_debug_send(struct debug *d, const char *text, size_t bytes);
 void gpul_debug_event(struct debug *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* debug_server.c */
+/* Functions of debug_server.c. */
 gpul_status gpul_debug_serve(struct debug *d, const char *listen, int fd, gpul_error *err);
 void gpul_debug_close(struct debug *d);
 

@@ -53,10 +53,11 @@ bool gpul_debug_same_file(const char *a, const char *b)
 
 /* ---- the listing -------------------------------------------------------------------------------------------------- */
 
+/* a line of the listing; rank: order of the texts within the line */
 struct row {
 	uint32_t line, rank;
 	char *text;
-}; /* rank: order within the line */
+};
 typedef GPUL_ARRAY(struct row) rows_array;
 
 static void add_row(rows_array *rows, uint32_t line, char *text)

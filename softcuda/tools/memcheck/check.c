@@ -173,8 +173,8 @@ static bool is_row(const struct warp_state *s, const struct insn *i, unsigned by
 	return addresses_are_a_row(a, bytes);
 }
 
-/* Check a contiguous access of all lanes with one shadow query. False: it is not contiguous, not inside one allocation, or some
- * byte was not written. */
+/* Check a contiguous access of all lanes with one shadow query. Returns false if it is not contiguous, not inside one allocation, or
+ * some byte was not written. */
 static bool check_row(struct warp_state *s, const struct insn *i, struct block_shadow *x, const struct effect *e)
 {
 	const unsigned all = e->bytes * LANES;
@@ -195,7 +195,7 @@ static bool check_row(struct warp_state *s, const struct insn *i, struct block_s
 	return true;
 }
 
-/* Check or mark the bytes of all lanes at offsets into one shadow. False: a byte was not written. */
+/* Check or mark the bytes of all lanes at offsets into one shadow. Returns false if a byte was not written. */
 static bool check_offsets(struct shadow *h, const uint64_t at[LANES], const struct effect *e, bool plain)
 {
 	const uint64_t whole = e->bytes < 64 ? (UINT64_C(1) << e->bytes) - 1 : UINT64_MAX;
@@ -220,8 +220,8 @@ static bool check_offsets(struct shadow *h, const uint64_t at[LANES], const stru
 	return true;
 }
 
-/* Check lanes that access any addresses in one allocation or in shared memory. False: they access other memory, a byte was not
- * written, or an address is misaligned. */
+/* Check lanes that access any addresses in one allocation or in shared memory. Returns false if they access other memory, a byte was
+ * not written, or an address is misaligned. */
 static bool check_gather(struct warp_state *s, const struct insn *i, struct block_shadow *x, const struct effect *e)
 {
 	const bool is_shared = (i->flags & SPACE_MASK) == SPACE_SHARED;

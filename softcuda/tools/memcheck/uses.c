@@ -10,10 +10,11 @@
 enum { KEPT = 1024, MOVES_MOST = 4 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* a cache of answers, indexed by the instruction's address */
 static struct answer {
 	const struct insn *insn;
 	uint32_t elements;
-} answers[KEPT]; /* cache, indexed by the instruction's address */
+} answers[KEPT];
 
 static bool contains(const gpul_ptx_func *f, const gpul_ptx_operand *o, uint32_t flat)
 {

@@ -11,10 +11,10 @@ static const struct architecture architectures[] = {
 /* Common to all architectures.  Source: cuda_occupancy.h of CUDA 13.0: cudaOccSMemAllocationGranularity(),
  * cudaOccRegAllocationGranularity(), cudaOccSubPartitionsPerMultiprocessor(); SHARED_RESERVED: Programming Guide, as above. */
 enum {
-	REGISTERS = 65536,      /* per multiprocessor, and most per block */
+	REGISTERS = 65536,      /* number of registers per multiprocessor, and the maximum per block */
 	MAX_REGISTERS = 255,    /* most registers of a thread */
 	REGISTER_UNIT = 256,    /* allocation unit of a warp's registers */
-	PARTITIONS = 4,         /* per multiprocessor; each has its own registers */
+	PARTITIONS = 4,         /* number of partitions per multiprocessor; each has its own registers */
 	SHARED_UNIT = 128,      /* allocation unit of shared memory in bytes */
 	SHARED_RESERVED = 1024, /* bytes per block reserved for the system */
 	MAX_THREADS_OF_BLOCK = 1024,

@@ -32,15 +32,15 @@ struct occupancy {
 	unsigned warps_per_block;
 	unsigned by_warps, by_registers, by_shared,
 		by_blocks;      /* the number of blocks that each resource allows; by_shared: UINT32_MAX if unlimited */
-	unsigned blocks, warps; /* resident at once */
+	unsigned blocks, warps; /* blocks and warps that can be resident at once */
 	double percent;         /* percentage of max_warps */
 };
 
 /** Compute the theoretical occupancy of a launch.
  *
- * @threads       of a block
- * @registers     of a thread, as ptxas allocates them
- * @shared_bytes  of a block: static and dynamic
+ * @threads       number of threads of a block
+ * @registers     number of registers of a thread, as ptxas allocates them
+ * @shared_bytes  static and dynamic shared memory of a block
  * Errors none: 0 blocks if the launch does not fit
  * Source  cuda_occupancy.h of CUDA 13.0, cudaOccMaxActiveBlocksPerMultiprocessor() */
 struct occupancy gpul_occupancy(const struct architecture *a, unsigned threads, unsigned registers, uint32_t shared_bytes);
@@ -56,9 +56,11 @@ enum counted {                    /* bits of plan->counted[] */
 };
 
 enum space { GLOBAL_MEMORY, LOCAL_MEMORY, SHARED_MEMORY, N_SPACES };
-enum access_by { BY_LOAD, BY_STORE, BY_ATOMIC, BY_REDUCTION, BY_COPY, N_ACCESS_BY }; /* BY_COPY: cp.async, cp.async.bulk */
+/* BY_COPY: cp.async and cp.async.bulk */
+enum access_by { BY_LOAD, BY_STORE, BY_ATOMIC, BY_REDUCTION, BY_COPY, N_ACCESS_BY };
 
-enum row_guard { NO_GUARD, GUARD_MASKS, GUARD_SKIPS }; /* SKIPS: decoding inserted a branch before the instruction */
+/* GUARD_SKIPS: decoding inserted a branch before the instruction */
+enum row_guard { NO_GUARD, GUARD_MASKS, GUARD_SKIPS };
 
 struct row {           /* describes a PTX instruction; the data is copied, because the program may be unloaded before the report */
 	uint32_t insn; /* the first of its instructions in func_code->insns */
@@ -90,7 +92,7 @@ struct plan {
 	uint8_t *counted;     /* for each instruction: enum counted */
 	uint32_t *memory_row; /* for each instruction: index in .memory and in tally->memory */
 	GPUL_ARRAY(struct memory_plan) memory;
-	/* Set when the function is first executed: */
+	/* The following members are set when the function is first executed. */
 	bool described, is_kernel;
 	unsigned order;    /* rank of the function's first execution */
 	char *name, *file; /* file: PTX file, as in messages */
@@ -122,7 +124,7 @@ unsigned gpul_registers_estimate(const gpul_ptx_func *f);
 /* ---- count.c: a thread's counters ------------------------------------------------------------------------------------- */
 
 struct insn_count {                  /* counters of one interpreter instruction */
-	uint64_t warps, threads;     /* of a basic block: counted at its first instruction */
+	uint64_t warps, threads;     /* warps and threads that executed the basic block, counted at its first instruction */
 	uint64_t guarded;            /* threads with a true guard */
 	uint64_t branches, diverged; /* how often a branch was executed, and how often its lanes diverged */
 };
@@ -136,14 +138,14 @@ struct memory_count { /* counters of an instruction that accesses memory */
 struct memory_counter {
 	struct memory_count count;
 	struct pattern {               /* the pattern of its last access: count.c */
-		uint32_t lanes, begin; /* lanes 0: no pattern yet */
+		uint32_t lanes, begin; /* lanes is 0 if there is no pattern yet */
 		struct cost cost;
 		uint32_t distance[WARP_LANES];
 	} pattern;
 };
 
 struct tally {
-	struct tally *next; /* list of the thread's tallies */
+	struct tally *next; /* next in the list of the thread's tallies */
 	struct plan *kernel, *function;
 	struct insn_count *insns;
 	struct memory_counter *memory;
@@ -225,7 +227,7 @@ struct line_counts {
 	GPUL_ARRAY(struct line_count) of;
 };
 
-/* Sum up counts by line of CUDA C++ (of PTX if that is unknown), sorted by file and line.  False: out of memory. */
+/* Sum up counts by line of CUDA C++ (of PTX if that is unknown), sorted by file and line.  Returns false if out of memory. */
 bool gpul_profile_lines(const struct kernel_result *k, struct line_counts *out);
 void gpul_profile_free_lines(struct line_counts *l);
 /* Return how many sectors of global and local memory, or wavefronts of shared memory, exceed the ideal number. */

@@ -329,7 +329,7 @@ static bool fit_cells(struct shadow *sh, uint64_t bits)
 }
 
 /* Find the cells of [at, at + bytes), which is accessed in parts of part_bytes.  base: address of the shadow's first byte.
- * False: no cells. */
+ * Returns false if there are no cells. */
 static bool find_cells(struct shadow *sh, uint64_t at, uint64_t bytes, uint64_t part_bytes, uint64_t base, size_t *first, size_t *end)
 {
 	if (!fit_cells(sh, at | part_bytes))

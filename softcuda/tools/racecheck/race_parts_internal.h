@@ -108,12 +108,9 @@ struct fact {
 	uint64_t block;
 	uint32_t who, stamp;
 };
-enum {
-	WHO_ALL = 0,
-	WHO_WARP = 1,
-	WHO_THREAD = 64,
-	WHO_COPIES = 2048
-}; /* WHO_WARP + warp, WHO_THREAD + thread, WHO_COPIES + thread: its asynchronous copies */
+/* WHO_WARP + warp, WHO_THREAD + thread, WHO_COPIES + thread: the asynchronous copies of the
+ * thread */
+enum { WHO_ALL = 0, WHO_WARP = 1, WHO_THREAD = 64, WHO_COPIES = 2048 };
 
 /* Facts sorted by (block, who).  A clock with several references must not be changed: copy it first. */
 struct clock {
@@ -150,7 +147,7 @@ enum { PAGE_SHIFT = 16, PAGE_BYTES = 1 << PAGE_SHIFT };
  * writes, such as atomic operations, do not race with each other: an older write that a later access may race with is kept in a
  * read slot, first in read[0]. */
 struct shadow {
-	access_id all[3];     /* of a page without cells, because only copies of the whole page accessed it: write and reads */
+	access_id all[3];     /* page without cells, because only copies of the whole page accessed it: its last write and two reads */
 	_Atomic bool locked;  /* spin lock, for pages of global memory */
 	unsigned shift;       /* 2, or less after smaller accesses */
 	size_t n_cells, room; /* room: cells allocated at `write` */
@@ -210,12 +207,13 @@ struct watched_warp {
 		bool used;
 	} awaited[LANES][N_AWAITED];
 	uint32_t awaits; /* lanes with entries in `awaited` */
+	/* what each lane acquired last from recent variables: see sync.c */
 	struct learned {
 		const struct var *var;
 		struct clock *clock;
 		uint32_t version;
 		uint8_t scope;
-	} learned[LANES][N_LEARNED];      /* sync.c */
+	} learned[LANES][N_LEARNED];
 	struct section *sections;         /* one for each lane, see lock.c; NULL: no lane has ever taken a lock */
 	uint32_t has_lock;                /* lanes that hold a lock */
 	uint32_t proxied[LANES];          /* stamp of the lane's last fence.proxy.async; 0: none */
@@ -223,14 +221,15 @@ struct watched_warp {
 	uint32_t waiting;                 /* bar.warp.sync: lanes that have arrived and still wait */
 	uint32_t arrive_only[N_BARRIERS]; /* lanes that have arrived by bar.arrive */
 	uint32_t n_commits[LANES];        /* number of cp.async.commit_group executed by each lane */
+	/* the asynchronous copies that are pending */
 	struct copy {
 		uint32_t record, lanes, stamp;
-	} *copies; /* that are pending */
+	} *copies;
 	uint32_t n_copies, copies_room;
 };
 
 struct watched_block {
-	struct watched_block *next; /* list of its watcher */
+	struct watched_block *next; /* next in the list of its watcher */
 	struct watcher *watcher;
 	struct block *block;
 	uint64_t key; /* result of block_key() */
@@ -251,7 +250,7 @@ struct watched_block {
 	struct watched_warp *warps;
 };
 
-/* A worker. */
+/* The state that a worker thread keeps. */
 struct watcher {
 	struct watcher *next;
 	_Atomic bool inside;           /* the worker is inside a hook that uses records */
@@ -273,8 +272,8 @@ struct now {
 	uint32_t on;
 	uint8_t how;
 	bool shared;
-	bool lacks_proxy_fence; /* report: only a proxy fence is missing ... */
-	bool lacks_lock_fence;  /* report: the lock was taken without a fence */
+	bool lacks_proxy_fence; /* for the report: only a proxy fence is missing */
+	bool lacks_lock_fence;  /* for the report: the lock was taken without a fence */
 	uint32_t bytes;
 	const uint64_t *at;
 	uint32_t record;

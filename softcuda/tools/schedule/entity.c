@@ -27,7 +27,7 @@ static uint64_t digest_registers(const struct frame *f)
 	return sum;
 }
 
-/* Describe the access that a suspended split, or the current split at i, is about to make.  False: it makes no access. */
+/* Describe the access that a suspended split, or the current split at i, is about to make.  Returns false if it makes no access. */
 static bool describe_split(struct warp_state *s, const struct split *p, const struct insn *i, struct entity *out)
 {
 	struct frame *frame = s->frame;

@@ -228,7 +228,7 @@ static uint8_t *span_memory(const struct explorer *x, const struct warp_state *s
 	return gpul_span_global(p);
 }
 
-/* Save the bytes that the step may overwrite.  False: out of memory, or the access will fault. */
+/* Save the bytes that the step may overwrite.  Returns false if out of memory, or the access will fault. */
 static bool keep_old_bytes(struct explorer *x, const struct warp_state *s, const struct footprint *f)
 {
 	size_t bytes = 0;
@@ -301,7 +301,7 @@ enum observed gpul_explore_before(struct explorer *x, struct warp_state *s, cons
 	if (!x->granted || !is_its_turn(x, s, i))
 		return let_wait(x, s);
 	x->granted = false;
-	gpul_footprint_free(&x->step[x->depth].executed); /* may be of the previous schedule */
+	gpul_footprint_free(&x->step[x->depth].executed); /* the footprint may be that of the previous schedule */
 	x->executing = gpul_footprint_make(s, i, on, gpul_block_number(s->block), &x->step[x->depth].executed);
 	if (x->executing && !keep_old_bytes(x, s, &x->step[x->depth].executed)) {
 		free(x->old_bytes);
@@ -352,7 +352,8 @@ void gpul_explore_run_begins(struct explorer *x)
 	x->now.n_printed = 0;
 }
 
-/* Prepare the next schedule: take another choice at the deepest step where one must still be tried.  False: none is left. */
+/* Prepare the next schedule: take another choice at the deepest step where one must still be tried.  Returns false if none is
+ * left. */
 static bool next_schedule(struct explorer *x)
 {
 	drop_steps(x, x->depth);

@@ -33,15 +33,16 @@ enum {
 
 /* ---- footprint.c ------------------------------------------------------------------------------------------------ */
 
+/* a range of bytes that an instruction accesses; commutes: kind of a red instruction, 0: none */
 struct span {
 	uint64_t at;
 	uint32_t bytes;
 	bool writes;
 	uint8_t commutes;
-}; /* commutes: kind of a red; 0: none */
+};
 struct footprint {
 	unsigned n;
-	struct span *span; /* owned */
+	struct span *span; /* the array of spans; owned */
 };
 
 /* Find the bytes of shared and global memory that the lanes in `on` are about to access; false: none, or out of memory. */
@@ -58,7 +59,7 @@ uint8_t *gpul_span_global(const struct span *s);
 
 enum { CHUNK_BYTES = 256 };
 struct chunk {
-	uint64_t at;                        /* 0: an empty entry of the hash table */
+	uint64_t at;                        /* address of the chunk; 0: an empty entry of the hash table */
 	uint64_t touched[CHUNK_BYTES / 64]; /* bit k is set if a step writes byte k; other bytes may belong to other allocations */
 	uint8_t original[CHUNK_BYTES], first[CHUNK_BYTES]; /* contents before the launch, and after the first schedule */
 };
@@ -71,7 +72,8 @@ struct image {
 /* Save the contents of global memory before a step writes to it; false: out of memory. */
 bool gpul_image_keep(struct image *m, const struct footprint *f);
 void gpul_image_end_first(struct image *m); /* memory now has the result of the first schedule */
-/* Find the first range at or after `from` that differs from the first schedule's result; sets *at.  False: none. */
+/* Find the first range at or after `from` that differs from the first schedule's result; sets *at.  Returns false if there is
+ * none. */
 bool gpul_image_differs(const struct image *m, uint64_t from, uint64_t *at, uint32_t *bytes);
 const uint8_t *gpul_image_first(const struct image *m, uint64_t at); /* the first schedule's result, from byte `at` on */
 void gpul_image_restore(const struct image *m);                      /* restore memory as before the launch */
@@ -123,7 +125,7 @@ struct explorer {
 	struct observer o;
 	bool all;        /* try all schedules; false: replay one */
 	bool exhaustive; /* option `all` without partial-order reduction, to verify the reduction */
-	uint64_t seed;   /* only for seed.c */
+	uint64_t seed;   /* the seed; used only by seed.c */
 	bool by_seed;
 	uint64_t max_schedules;
 	uint64_t n_launches, launch_number, replayed_launch; /* launch_number: the explored launch, from 0 */
@@ -169,11 +171,11 @@ enum { KNOWN_WORDS = MAX_STEPS / 64 + 1 };
 bool gpul_entities_collect(const struct explorer *x, struct warp_state *s, const struct insn *i, struct entity out[MAX_ENTITIES],
 			   unsigned *n);
 uint64_t gpul_block_number(const struct block *b);
-/* races.c */
+/* Functions of races.c. */
 uint64_t *gpul_known_of(struct explorer *x, uint32_t block, uint32_t warp, unsigned lane);
 void gpul_races_find(struct explorer *x, unsigned step);
 void gpul_known_join(struct explorer *x, const struct block *b, const uint32_t lanes[], unsigned n_warps);
-/* difference.c */
+/* Functions of difference.c. */
 void gpul_difference_report(struct explorer *x);
 /* schedule_replay.c: return the default choice: the split that made the last step if it can continue, else the first one.  -1: all wait. */
 int gpul_default_choice(const struct step *step, const struct step *last, bool avoid_sleepers);

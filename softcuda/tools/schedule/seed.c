@@ -15,7 +15,7 @@ struct seed_block {
 	uint32_t *wait; /* for each lane: turns that its split must still wait; UINT32_MAX: it has waited */
 };
 
-/* splitmix64 */
+/* The random number generator splitmix64. */
 static uint64_t next_random(uint64_t *state)
 {
 	uint64_t z = *state += 0x9e3779b97f4a7c15u;
@@ -67,6 +67,6 @@ enum observed gpul_seed_before(struct explorer *x, struct warp_state *s, const s
 	if (!--*wait)
 		*wait = UINT32_MAX;
 	s->block->polls = true;              /* lets the worker start other blocks */
-	s->block->progressed |= r >> 16 & 1; /* but not always sleep */
+	s->block->progressed |= r >> 16 & 1; /* the worker sleeps only sometimes */
 	return OBSERVED_YIELD;
 }

@@ -13,7 +13,7 @@
 #include "softcuda/tools/tool_internal.h"
 #include "softcuda/tools/trace/trace_internal.h"
 
-/* Ends with NULL. */
+/* All tools; the list ends with NULL. */
 static const struct tool *const tools[] = {
 	&gpul_racecheck_tool, &gpul_memcheck_tool, &gpul_trace_tool, &gpul_synccheck_tool,
 	&gpul_schedule_tool,  &gpul_profile_tool,  &gpul_debug_tool, NULL,

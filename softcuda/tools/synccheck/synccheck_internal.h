@@ -56,7 +56,7 @@ struct sync_block {
 	struct mbarrier_object *mbarriers;
 	unsigned n_mbarriers, mbarriers_capacity;
 
-	/* stall.c */
+	/* The following members belong to stall.c. */
 	unsigned idle_turns; /* turns without progress */
 	uint32_t n_live;
 	uint64_t idle_since_ns; /* time of the first of these turns */
@@ -64,7 +64,7 @@ struct sync_block {
 	bool reported;
 	bool stalls;       /* it is counted in n_stalled */
 	bool reads_others; /* it has loaded global memory or a clock, which change from outside */
-	bool many_polls;   /* more than MAX_POLLS */
+	bool many_polls;   /* there were more than MAX_POLLS polls */
 	uint64_t saved[2]; /* hash of the block's state some turns ago */
 	uint64_t turns_since, power;
 	struct poll polls[MAX_POLLS];

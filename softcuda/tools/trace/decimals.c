@@ -65,7 +65,7 @@ struct texts {
 
 enum { FIRST_INTEGER = 127 + 24 }; /* biased exponent of 2^24 */
 
-/* 10^(k-5) */
+/* powers[k] is 10^(k-5). */
 static const double powers[] = { 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1,    1e1,  1e2,  1e3,  1e4, 1e5,
 				 1e6,  1e7,  1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15 };
 
@@ -92,7 +92,7 @@ static inline void find_digits(const uint32_t bits[N], struct digits *out)
 
 	memcpy(&words, bits, sizeof words);
 	given = __builtin_convertvector(words & 0x7fffffff, vec_u);
-	out->usual = (vec_i)((vec_i)given >= 0x38d1b718) & (vec_i)((vec_i)given < 0x4e6e6b28); /* 1e-4, 1e9 */
+	out->usual = (vec_i)((vec_i)given >= 0x38d1b718) & (vec_i)((vec_i)given < 0x4e6e6b28); /* the bits of 1e-4 and 1e9 */
 	b = SELECT(out->usual, given, EACH(0x3f800000));
 	binary = (vec_i)(b >> 23);
 	e = ((binary - 127) * 77) >> 8; /* log10(2) is about 77/256; the result is one too small for some values */

@@ -51,10 +51,11 @@ bool gpul_trace_row(const uint64_t v[LANES], unsigned bytes, uint32_t on, uint64
 }
 
 /* The versions of decimals.c for this CPU. */
+/* the functions are set once; one trace writes text, on one thread at a time */
 static struct {
 	trace_floats_fn *floats;
 	trace_integers_fn *integers;
-} writers; /* one trace writes text, on one thread at a time */
+} writers;
 
 static void find_writers(void)
 {
@@ -86,7 +87,7 @@ static char *put_floats(char *to, const uint32_t bits[LANES], uint32_t on)
 	differ |= bits[l] ^ first;
 	if (!differ)
 		return gpul_trace_number(to, first, 4, 'f');
-	to = writers.floats(to - 1, bits, on); /* starts with a blank */
+	to = writers.floats(to - 1, bits, on); /* the text starts with a blank, for which start[-1] is overwritten and then restored */
 	start[-1] = before;
 	return to;
 }

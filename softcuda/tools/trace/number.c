@@ -82,9 +82,10 @@ static char *put_signed(char *to, int64_t v)
 
 enum { LEAST_POWER = -292, MOST_POWER = 324, BIG_WORDS = 21 };
 
+/* the 128 highest bits of 10^k, rounded up */
 struct power {
 	uint64_t high, low;
-}; /* the 128 highest bits of 10^k, rounded up */
+};
 
 static struct power powers[MOST_POWER - LEAST_POWER + 1];
 static pthread_once_t powers_are_known = PTHREAD_ONCE_INIT;
@@ -139,10 +140,11 @@ static void compute_powers(void)
 
 /* ---- floats ----------------------------------------------------------------------------------------------------------- */
 
+/* the number digits * 10^exponent */
 struct decimal {
 	uint64_t digits;
 	int exponent;
-}; /* digits * 10^exponent */
+};
 
 /* Return g * cp / 2^128, rounded to odd. */
 static uint64_t scaled(const struct power *g, uint64_t cp)

@@ -65,9 +65,10 @@ struct trace_code { /* a function; kept after its program is unloaded, because a
 	uint32_t n_labels;
 };
 
+/* a CUDA C++ file; the path is as in the PTX */
 struct trace_file {
 	char *path;
-}; /* a CUDA C++ file; the path is as in the PTX */
+};
 
 struct trace_codes {
 	struct trace_code *first;
@@ -125,10 +126,10 @@ enum trace_note { TRACE_LAUNCH, TRACE_LAUNCH_ENDS, TRACE_BLOCK, TRACE_BLOCK_ENDS
 struct trace_notice { /* an event that is not an instruction */
 	enum trace_note kind;
 	uint64_t number;           /* number of the next instruction */
-	struct trace_block *block; /* NULL: it concerns a launch */
+	struct trace_block *block; /* the block concerned; NULL: it concerns a launch */
 	unsigned barrier, launch;
 	const gpul_exec_launch *of;
-	const char *fault; /* TRACE_LAUNCH_ENDS: NULL: none */
+	const char *fault; /* TRACE_LAUNCH_ENDS: text of the fault; NULL: there was no fault */
 };
 
 /* ---- trace_filter.c --------------------------------------------------------------------------------------------------- */
@@ -140,7 +141,7 @@ struct trace_filter {
 	unsigned n;
 	struct trace_term {
 		enum trace_key key;
-		char *name;           /* BY_KERNEL, BY_OP */
+		char *name;           /* for TRACE_BY_KERNEL and TRACE_BY_OP */
 		uint64_t first, last; /* for the other keys */
 	} term[TRACE_MAX_TERMS];
 	bool by[TRACE_N_KEYS]; /* the filter has a term with this key */
@@ -199,7 +200,7 @@ struct trace_output { /* an output file; a trace has at most one of each kind */
 	char *file;  /* name of the file; "-": stdout */
 	char *lines; /* lines not yet written; NULL: the sink writes directly to the file */
 	size_t n_bytes;
-	void *data; /* the sink's own */
+	void *data; /* private data of the sink */
 };
 
 struct trace_sink {
@@ -258,10 +259,11 @@ struct trace {
 	bool limit_is_given;              /* the user gave the limit; otherwise a page may end at its maximum size */
 	atomic_bool ended, ended_is_seen; /* finish() was called; a hook has seen it, so hooks record no more */
 	bool still_running;               /* the trace ended while a kernel was running */
+	/* launches that have started blocks */
 	struct {
 		const gpul_exec_launch *launch;
 		unsigned number;
-	} active[TRACE_ACTIVE]; /* launches that have started blocks */
+	} active[TRACE_ACTIVE];
 	unsigned n_active;
 	struct trace_codes codes;
 	struct trace_event event;         /* the current instruction */

@@ -12,7 +12,8 @@ struct known_frame {
 	uint32_t lanes[]; /* for each flat register: the lanes whose values the page knows */
 };
 
-struct record_warp { /* trace_warp.sink */
+/* the type of trace_warp.sink */
+struct record_warp {
 	unsigned number;
 	const struct trace_code *code;
 	uint32_t depth, row, mask;
@@ -20,7 +21,8 @@ struct record_warp { /* trace_warp.sink */
 	struct known_frame *frames; /* frames, most recently used first */
 };
 
-struct record_block {            /* trace_block.sink */
+/* the type of trace_block.sink */
+struct record_block {
 	uint8_t *shadow, *known; /* the page's copy of shared memory, and which bytes of it are known */
 	uint32_t bytes;
 	struct record_warp warps[];

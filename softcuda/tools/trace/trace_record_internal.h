@@ -47,7 +47,7 @@ struct trace_rule {
 	const char *name; /* name of the rule, as in page/rules.js; NULL: no rule */
 	unsigned n;
 	struct trace_source source[MAX_RULE_SOURCES];
-	unsigned imm; /* lop3: the table */
+	unsigned imm; /* lop3: the truth table */
 };
 
 /* Find the rule for an instruction with one result. */
@@ -69,10 +69,11 @@ struct record {
 	unsigned n_warps; /* number of warps that have a number */
 	unsigned last_warp;
 	bool predicts; /* everything is recorded, so the page knows all earlier writes */
+	/* the functions, indexed by trace_code.index */
 	struct {
 		const struct trace_code *code;
 		struct record_row *rows;
-	} *functions; /* indexed by trace_code.index */
+	} *functions;
 	unsigned n_functions;
 	uint64_t predicted[LANES]; /* results of the rule for the current instruction */
 	bool has_predicted;

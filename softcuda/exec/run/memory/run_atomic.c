@@ -8,8 +8,8 @@
 #include "softcuda/exec/run/run_internal.h"
 #include "softcuda/exec/warp/access_internal.h"
 
-/* True: the active lanes access one address, as when threads count something.  resolve() gives inactive lanes the offset of an
- * active one. */
+/* Returns true if the active lanes access one address, as when threads count something.  resolve() gives inactive lanes the offset of
+ * an active one. */
 static inline bool lanes_meet(enum shape shape, const struct access *x)
 {
 	int32_t differ = 0;

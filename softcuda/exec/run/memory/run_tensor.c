@@ -4,7 +4,8 @@
 #include "softcuda/exec/tensor_internal.h"
 #include "softcuda/exec/warp/access_internal.h"
 
-enum { ADDRESS_AT = 1024, PIECE = TENSOR_PIECE }; /* ADDRESS_AT: where the scratch bank holds the address of the element to reduce */
+/* ADDRESS_AT: where the scratch bank holds the address of the element to reduce */
+enum { ADDRESS_AT = 1024, PIECE = TENSOR_PIECE };
 
 /* The tensor copy of one lane. */
 struct transfer {
@@ -13,7 +14,7 @@ struct transfer {
 	unsigned lane;
 	struct tensor_box box;
 	uint8_t *shared; /* shared memory of the block that contains the box */
-	uint32_t to;     /* the box's offset there */
+	uint32_t to;     /* offset of the box in that memory */
 };
 
 /* ---- shared memory ------------------------------------------------------------------------------------------------- */
