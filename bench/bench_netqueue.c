@@ -32,7 +32,7 @@ struct bench {
 };
 
 struct row {
-	uint32_t least, most; /* bytes of a piece */
+	uint32_t least, most; /* smallest and largest size of a piece in bytes */
 	bool aligned;
 };
 

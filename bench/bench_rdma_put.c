@@ -358,7 +358,7 @@ static gpul_status run_all(struct bench *b, int socket, gpul_error *err)
 	gpul_rdma_about(b->rdma, &info);
 	printf("%llu puts of %llu bytes and a step, %llu blocks, over %s, %s, %s driver\n", (unsigned long long)b->puts,
 	       (unsigned long long)b->bytes, (unsigned long long)b->blocks, info.backend, info.name, b->drv->name);
-	st = run_direct(b, &direct, err); /* warm up */
+	st = run_direct(b, &direct, err); /* a warm-up run */
 	for (uint64_t i = 0; !st && i < b->runs; i++) {
 		st = run_direct(b, &b->direct[i], err);
 		st = st ? st : run_kernels(b, &b->kernels[i], err);

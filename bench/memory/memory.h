@@ -52,9 +52,9 @@ gpul_mem_desc memory_desc(gpul_mem_kind kind, size_t bytes);
 
 /* ---- the parts of the benchmark; each prints its rows ----------------------------------------------------- */
 
-gpul_status memory_alloc(struct memory_bench *b, gpul_error *err); /* memory_bare.c */
-gpul_status memory_gpu(struct memory_bench *b, gpul_error *err);   /* memory_gpu.c */
-gpul_status memory_cpu(struct memory_bench *b, gpul_error *err);   /* memory_cpu.c */
+gpul_status memory_alloc(struct memory_bench *b, gpul_error *err); /* defined in memory_bare.c */
+gpul_status memory_gpu(struct memory_bench *b, gpul_error *err);   /* defined in memory_gpu.c */
+gpul_status memory_cpu(struct memory_bench *b, gpul_error *err);   /* defined in memory_cpu.c */
 
 /* Start these processes before a driver is opened, because a driver cannot be used after a fork. */
 struct memory_owner;

@@ -10,7 +10,7 @@ enum { MAX_ROWS = 64 };
 static struct row {
 	const char *what, *unit;
 	int n;
-	double p50, p99, bare, ratio; /* bare 0: there is no comparison */
+	double p50, p99, bare, ratio; /* bare: the value for the driver's bare calls; 0: there is none */
 } rows[MAX_ROWS];
 static int n_rows;
 

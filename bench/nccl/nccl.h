@@ -53,7 +53,7 @@ struct graph_calls {
 
 enum { NCCL_MAX_RANKS = 8 };
 
-/* In memory that all ranks' processes share. */
+/* What the ranks exchange, in memory that the processes of all ranks share. */
 struct nccl_meeting {
 	_Atomic int arrived, generation;
 	nccl_id id;
