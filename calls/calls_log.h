@@ -61,7 +61,7 @@ struct calls_header {
 	_Atomic uint32_t closed;        /* the reader takes no more records */
 	_Atomic uint32_t n_slots;       /* number of slots that were ever used */
 	_Atomic uint64_t lost;          /* number of calls by threads without a slot */
-	uint8_t wishes[CALLS_MAX_ROWS]; /* enum calls_wish */
+	uint8_t wishes[CALLS_MAX_ROWS]; /* values of enum calls_wish */
 	struct calls_slot slots[CALLS_MAX_SLOTS];
 };
 

@@ -58,7 +58,7 @@ struct calls_param {
 	const char *name;
 	const struct calls_type *type;
 	const struct calls_type *pointee; /* one element of what is captured; NULL: nothing, or a text */
-	uint8_t capture;                  /* enum calls_capture */
+	uint8_t capture;                  /* a value of enum calls_capture */
 	int8_t count;                     /* the parameter with the number of elements; -1: there is one */
 	uint8_t word;                     /* index of the parameter's first 8-byte word among the arguments */
 	bool is_kernel;                   /* a handle of a kernel, or the address of its host function */
@@ -66,7 +66,7 @@ struct calls_param {
 
 struct calls_row {
 	const char *name;                /* the symbol: cuMemAlloc_v2 */
-	const char *category;            /* memory, launch, stream ... */
+	const char *category;            /* such as "memory", "launch" or "stream" */
 	const char *base;                /* name without the suffix of its interface: cuMemAlloc */
 	const struct calls_type *result; /* type of the result; NULL: none */
 	const struct calls_param *params;
