@@ -37,8 +37,8 @@ enum { COMM_MOST_ROWS = 64, COMM_MOST_DEVICES = 32, COMM_MOST_ITERATIONS = 10000
 /* The options that determine where the ranks run; gpuload comm tune has them, too. */
 struct comm_place {
 	int n_ranks;           /* -n, or the sum of the hosts; 0: not given */
-	gpul_comm_hosts hosts; /* --hosts; n 0: not given */
-	const char *agent;     /* --agent; NULL: not given; borrowed */
+	gpul_comm_hosts hosts; /* hosts given by --hosts; n is 0 if there are none */
+	const char *agent;     /* value of --agent; NULL: not given; borrowed */
 	gpul_driver_choice driver;
 	int devices[COMM_MOST_DEVICES]; /* rank r uses devices[r % n_devices] */
 	unsigned n_devices;             /* 0: not given */
@@ -51,7 +51,7 @@ struct comm_place {
 struct comm_request {
 	struct comm_place place;
 	gpul_comm_call call;
-	size_t min_bytes, max_bytes, factor; /* max_bytes 0: default of the driver */
+	size_t min_bytes, max_bytes, factor; /* max_bytes is 0 if the driver's default applies */
 	gpul_comm_dtype dtype;
 	gpul_comm_op op;
 	int root;
@@ -65,7 +65,7 @@ struct comm_request {
 	bool ungrouped; /* make sends and receives without groups */
 	bool graph, no_register, check, json, explain, force;
 	bool threads;             /* run the ranks as threads of this process */
-	const char *plot, *trace; /* files; NULL: none; borrowed */
+	const char *plot, *trace; /* paths of files to write; NULL: none; borrowed */
 };
 
 /* Indices of the options that gpuload comm tune has, too; each option table starts with them. */
@@ -162,7 +162,7 @@ struct comm_shape {
 	size_t send_bytes, recv_bytes;
 	size_t n_parts;          /* number of parts of the larger buffer: n_ranks, or 1 */
 	bool in_place;           /* the call can be in place */
-	size_t send_at, recv_at; /* in place: offsets in the only buffer */
+	size_t send_at, recv_at; /* in place: offsets of input and output in the only buffer */
 };
 
 /* Compute the buffers of a rank's call whose larger buffer has `bytes` bytes, rounded down to whole
@@ -232,7 +232,7 @@ struct comm_host {
 };
 
 struct comm_result {
-	struct comm_request q; /* with the defaults filled in */
+	struct comm_request q; /* the request, with the defaults filled in */
 	int rank, n_ranks;
 	char driver[16], launcher[16];
 	bool interprets;

@@ -46,7 +46,7 @@ static gpul_status enqueue_ungrouped(gpul_comm *c, const struct comm_shape *s, g
 {
 	const int rank = gpul_comm_rank(c), n = gpul_comm_size(c);
 	const size_t part = s->bytes / s->n_parts;
-	gpul_status st = gpul_comm_group_begin(c, err); /* copies this rank's own part */
+	gpul_status st = gpul_comm_group_begin(c, err); /* the group copies this rank's own part */
 
 	st = st ? st : gpul_comm_send(c, send + (size_t)rank * part, s->count, dtype, rank, stream, err);
 	st = st ? st : gpul_comm_recv(c, recv + (size_t)rank * part, s->count, dtype, rank, stream, err);

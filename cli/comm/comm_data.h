@@ -35,7 +35,7 @@ struct comm_data_desc {
 struct comm_data {
 	struct comm_data_desc desc;
 	size_t element_bytes, period;               /* period: COMM_DATA_PERIOD, or the number of elements if that is lower */
-	unsigned char *inputs[GPUL_COMM_MAX_RANKS]; /* of each rank: `period` elements */
+	unsigned char *inputs[GPUL_COMM_MAX_RANKS]; /* the input of each rank: `period` elements */
 	unsigned char *reduced;                     /* exact results; NULL: the results are not exact, or
 				       * nothing is reduced */
 	double *value, *bound;                      /* results of float sums and products: within value +- bound */

@@ -227,7 +227,7 @@ static gpul_status parse_launch(const struct cli_args *args, int *n_ranks, gpul_
 
 	st = st ? st : comm_parse_int("--start-timeout", cli_value(args, OPT_START), 1, 3600, &start_s, err);
 	o->tag = cli_value(args, OPT_TAG);
-	if (!st && o->tag && !list && !file && *n_ranks) { /* so that the ranks on this machine write to pipes, too */
+	if (!st && o->tag && !list && !file && *n_ranks) { /* treat this machine as a host, so that its ranks write to pipes, too */
 		o->hosts = (gpul_comm_hosts){ .at = { { "localhost", *n_ranks } }, .n = 1, .n_ranks = *n_ranks };
 		return GPUL_OK;
 	}

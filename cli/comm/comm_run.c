@@ -145,7 +145,8 @@ gpul_status comm_time_calls(struct comm_rank *r, const struct comm_shape *s, con
 	st = st ? st : gpul_comm_wait(r->comm, r->stream, err);
 	section.end_ns = gpul_clock_ns();
 	st = st ? st : comm_exchange_times(r, (double)(section.end_ns - section.begin_ns) / 1e3 / q->iterations, out, err);
-	st = st ? st : comm_trace_pause(r, &section, err); /* after the times were exchanged, when the calls of all ranks have ended */
+	/* pause here, because the exchange of times shows that the calls of all ranks have ended */
+	st = st ? st : comm_trace_pause(r, &section, err);
 	free_calls(&timed);
 	return st;
 }

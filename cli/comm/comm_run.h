@@ -24,7 +24,7 @@ struct comm_rank {
 	unsigned char *staging;     /* STAGING_BYTES of page-locked memory */
 	struct comm_tracer *tracer; /* see comm_trace.h; NULL without --trace */
 
-	atomic_bool stop;     /* request: end soon */
+	atomic_bool stop;     /* set to ask the rank to end soon */
 	atomic_uint permille; /* the part of the measurement that is done, in thousandths */
 	struct progress progress;
 	pthread_mutex_t output; /* held to print the progress or rows */

@@ -57,10 +57,10 @@ gpul_status debug_link_attach(const char *address, struct debug_link **out, gpul
  * NULL. */
 int debug_link_close(struct debug_link *l);
 
-int debug_link_fd(const struct debug_link *l);          /* for poll() */
+int debug_link_fd(const struct debug_link *l);          /* returns a descriptor for poll() */
 bool debug_link_ended(struct debug_link *l);            /* true: the program has closed the connection */
 bool debug_link_has_failed(const struct debug_link *l); /* valid after the end; true: it printed why it did not run a kernel or a program */
-pid_t debug_link_pid(const struct debug_link *l);       /* 0: attached */
+pid_t debug_link_pid(const struct debug_link *l);       /* returns the id of the started process; 0: the program was attached to */
 
 /** Send a request and wait for the answer.
  *

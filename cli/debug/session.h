@@ -16,7 +16,7 @@ struct session {
 	bool stopped, ended, quits, attached;
 	bool has_launched;   /* a kernel has run since the session started */
 	struct debug_row at; /* the status of the debugger when it stopped */
-	uint64_t block;      /* the selection */
+	uint64_t block;      /* block, warp, lane and frame that the user has selected */
 	unsigned warp, lane, frame;
 	GPUL_ARRAY(struct source) sources;
 	void (*idle)(void *user); /* called several times a second while a kernel runs; may be NULL */

@@ -46,7 +46,7 @@ static const char push_details[] = "Attaches to the FIFO that gpuload fifo serve
 struct push {
 	const char *name; /* borrowed */
 	uint64_t count;
-	unsigned blocks, flags; /* blocks 0: one block per lane */
+	unsigned blocks, flags; /* blocks is 0 for one block per lane */
 	int timeout_ms, wait_ms;
 	bool json;
 	struct devices_arg devices;

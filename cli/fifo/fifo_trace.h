@@ -46,7 +46,7 @@ struct fifo_trace_request {
 
 /* Times that the kernel writes (fifo_trace.cu), in ns of the GPU's clock. */
 struct fifo_trace_stamps {
-	uint64_t begun, pushed, synced; /* synced 0: no sync */
+	uint64_t begun, pushed, synced; /* synced is 0 if there was no sync */
 };
 
 /* Times are in ns since the trace began, on the CPU's clock; GPU times may be wrong by relation.bound_ns. */

@@ -37,7 +37,7 @@ extern const struct cli_opt cli_no_opts[]; /* the table of a command without opt
 struct cli_args { /* a parsed command line; its strings are borrowed */
 	struct cli_given {
 		int opt;           /* row of the option table */
-		const char *value; /* NULL for a switch */
+		const char *value; /* value of the option; NULL for a switch */
 	} *given;
 	size_t n_given;
 	const char **operands;

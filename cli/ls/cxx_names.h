@@ -16,7 +16,7 @@ struct cxx_name {
 	const gpul_cxx_param *params;
 };
 
-struct cxx_names; /* opaque: cxx_names.c */
+struct cxx_names; /* opaque; the struct is defined in cxx_names.c */
 
 struct cxx_names *cxx_names_create(void);        /* NULL: no memory */
 void cxx_names_destroy(struct cxx_names *names); /* accepts NULL; cannot fail */

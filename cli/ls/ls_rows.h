@@ -11,7 +11,7 @@ struct ls_row {
 	size_t image;               /* index of the image */
 	gpul_image_kind kind;
 	uint32_t sm;   /* 90 of sm_90a */
-	char arch[16]; /* "sm_90a" */
+	char arch[16]; /* such as "sm_90a" */
 };
 
 struct ls_rows {

@@ -17,7 +17,7 @@
 #include "cli/lib/message.h"
 #include "cli/ls/ls.h"
 
-#define STO_ENTRY 0x10 /* st_other: a kernel */
+#define STO_ENTRY 0x10 /* bit of st_other that marks a kernel */
 
 extern char **environ;
 

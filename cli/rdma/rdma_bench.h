@@ -29,7 +29,7 @@ enum {
 	RDMA_MOST_REQUESTS = 256, /* limit of --nreq */
 	RDMA_MOST_RING = 512,     /* messages in flight of one flow: --nreq x --nmsg */
 	RDMA_MOST_THREADS = 64,
-	RDMA_ADDRESS_BYTES = 280, /* "HOST:PORT" */
+	RDMA_ADDRESS_BYTES = 280, /* size of an address in the form "HOST:PORT" */
 	RDMA_NAME_BYTES = 64,
 };
 
@@ -193,7 +193,9 @@ struct rdma_serve_request {
 	struct rdma_setup setup;
 	const char *address; /* address to listen at */
 	bool once;           /* end after the first client */
-	int ready_fd;        /* in a child: descriptor that gets a struct rdma_ready, and nothing is printed; else -1 */
+	/* in a child process: descriptor to which a struct rdma_ready is written, instead of
+	 * printing; otherwise -1 */
+	int ready_fd;
 };
 
 /* The report of a child: it is listening, or it has failed. */

@@ -17,7 +17,7 @@
 
 #include "cli/rdma/rdma_bench.h"
 
-#define RDMA_WIRE_MAGIC 0x31686362616d6472u /* "rdmabch1" */
+#define RDMA_WIRE_MAGIC 0x31686362616d6472u /* the text "rdmabch1" */
 
 enum { RDMA_MAX_LANES = GPUL_RDMA_MAX_QPS, RDMA_TAG_CONTROL = 0x636f6e74 };
 
@@ -32,7 +32,7 @@ struct rdma_hello {
 
 struct rdma_welcome {
 	uint64_t magic;
-	gpul_error err;               /* status GPUL_OK: accepted */
+	gpul_error err;               /* GPUL_OK in its status means that the request is accepted */
 	gpul_rdma_remote in, signals; /* memory into which the client may put */
 	struct rdma_end server;
 };

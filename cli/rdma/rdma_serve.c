@@ -241,7 +241,8 @@ static gpul_status find_session(struct server *v, const struct rdma_hello *h, st
 	return GPUL_OK;
 }
 
-/* A hello has arrived: the guest becomes a flow of its session, which starts when all its flows have arrived. */
+/* Make a guest whose hello has arrived a flow of its session, which starts when all its flows
+ * have arrived. */
 static void seat_guest(struct server *v, unsigned i, uint64_t bytes)
 {
 	struct rdma_flow *f = &v->guest[i]->flow;

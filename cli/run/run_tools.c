@@ -119,7 +119,8 @@ gpul_status run_tools_select(const struct cli_args *args, const struct cli_args 
 		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the names of the tools");
 	else if (any && *driver == GPUL_DRIVER_NVIDIA)
 		st = gpul_fail(err, GPUL_EINVAL, 0, "a kernel can be watched on the software driver only: leave out --driver nvidia");
-	else if (any && (setenv("GPULOAD_SOFT_TOOLS", text, 1) || setenv("GPULOAD_SOFT_TOOLS_EXIT", "1", 0))) /* for a program */
+	/* for a program, which reads these variables */
+	else if (any && (setenv("GPULOAD_SOFT_TOOLS", text, 1) || setenv("GPULOAD_SOFT_TOOLS_EXIT", "1", 0)))
 		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the names of the tools");
 	if (any && !st)
 		*driver = GPUL_DRIVER_SOFT;

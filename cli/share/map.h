@@ -15,9 +15,9 @@ extern const struct cli_cmd cli_map;
 enum { MAP_TEXT_BYTES = 48, MAP_BAND_LINES = 6 };
 
 struct map_process {
-	char title[MAP_TEXT_BYTES];  /* "pid 4711 gpuload" */
+	char title[MAP_TEXT_BYTES];  /* such as "pid 4711 gpuload" */
 	char role[MAP_TEXT_BYTES];   /* such as "owner" or "peer in slot 3" */
-	char access[MAP_TEXT_BYTES]; /* "reads and writes" */
+	char access[MAP_TEXT_BYTES]; /* such as "reads and writes" */
 	char cpu[2][MAP_TEXT_BYTES]; /* two lines: "CPU 0x7f3a40001000", "  - 0x7f3a44001000" */
 	char gpu[2][MAP_TEXT_BYTES];
 	char device[MAP_TEXT_BYTES]; /* such as "on GPU-5f3a91c2..0007" */

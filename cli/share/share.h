@@ -58,9 +58,12 @@ enum {
 };
 
 /* Each of the following functions writes a text to buf, and returns buf. */
-const char *share_size_text(size_t bytes, char buf[SHARE_SIZE_BYTES]);                  /* "64 MiB", "1.5 KiB", "100 bytes" */
-const char *share_shape_text(const gpul_ipc_shape *shape, char buf[SHARE_SHAPE_BYTES]); /* "f32 1024x1024", or "bytes" */
-/* "GPU-5f3a91c2..0007": the beginning and the end of the UUID that nvidia-smi -L prints. */
+/* writes a size such as "64 MiB", "1.5 KiB" or "100 bytes" */
+const char *share_size_text(size_t bytes, char buf[SHARE_SIZE_BYTES]);
+/* writes a type and shape such as "f32 1024x1024", or "bytes" */
+const char *share_shape_text(const gpul_ipc_shape *shape, char buf[SHARE_SHAPE_BYTES]);
+/* Write the beginning and the end of the UUID that nvidia-smi -L prints, as in
+ * "GPU-5f3a91c2..0007". */
 const char *share_gpu_text(const char uuid[16], char buf[SHARE_UUID_BYTES]);
 /* The name of a process' program, as ps prints it; "-" for a process that this one cannot see. */
 const char *share_command_text(pid_t pid, char buf[SHARE_COMMAND_BYTES]);

@@ -57,7 +57,7 @@ struct sum_gpu;
  * Errors  GPUL_ECUDA, GPUL_ENOMEM
  * Threads any thread may call; one object belongs to one thread at a time */
 gpul_status sum_gpu_create(const gpul_driver *drv, gpul_type t, size_t count, struct sum_gpu **out, gpul_error *err);
-void sum_gpu_destroy(struct sum_gpu *g); /* NULL is fine */
+void sum_gpu_destroy(struct sum_gpu *g); /* accepts NULL */
 
 /* How the kernel reads the data: directly by loads (host memory over the bus), or staged, after the copy engine has copied
  * it piece by piece to the device (sum_stage.h). */

@@ -76,7 +76,7 @@ static gpul_status parse_kind(const char *text, gpul_mem_kind *out, gpul_error *
 	return GPUL_OK;
 }
 
-/* TYPE=FILL */
+/* Parse TYPE=FILL. */
 static gpul_status parse_fill(const char *text, struct mmap_sum_request *r, gpul_error *err)
 {
 	const char *equals;

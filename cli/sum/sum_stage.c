@@ -13,7 +13,7 @@ struct sum_stage {
 		CUevent arrived, used;
 	} buffer[N_BUFFERS];
 	CUdeviceptr memory;
-	unsigned n_copied; /* since begin */
+	unsigned n_copied; /* number of pieces that were copied since the sum began */
 };
 
 bool sum_stage_pays(const gpul_driver *drv, CUdeviceptr data, size_t bytes)

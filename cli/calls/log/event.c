@@ -1,11 +1,11 @@
-/* event.c — finds the pieces of a call. */
+/* event.c — divides a recorded call into its pieces: arguments, texts and results. */
 #include "cli/calls/log/event.h"
 
 #include <string.h>
 
 #include "calls/calls_log.h"
 
-/* CUDA_ERROR_NOT_READY, cudaErrorNotReady */
+/* The value of CUDA_ERROR_NOT_READY and cudaErrorNotReady. */
 enum { NOT_READY = 600 };
 
 struct calls_piece calls_next_piece(const uint8_t **at, const uint8_t *end)

@@ -1,4 +1,4 @@
-/* sink.c — the choice of a format, and writing. */
+/* sink.c — chooses the format of the output, and writes to a file or descriptor. */
 #include "cli/calls/log/sink.h"
 
 #include <errno.h>

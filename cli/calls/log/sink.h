@@ -22,7 +22,7 @@ struct sink {
 	void (*end)(struct sink *s);
 	struct json json; /* json.out is also the buffer of text */
 	const struct kernel_names *names;
-	struct sink_total *totals; /* of a summary: totals for each row of calls_rows */
+	struct sink_total *totals; /* for a summary: totals for each row of calls_rows */
 	bool summary_is_json;
 	int named_threads[SINK_NAMED]; /* Perfetto: threads whose names were written, indexed by the low bits of their ids */
 	uint64_t n_calls, n_lost;      /* n_lost: set by the reader before end() */

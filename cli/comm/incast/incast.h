@@ -30,7 +30,7 @@ extern const char *const incast_mode_names[INCAST_N_MODES]; /* the names for --m
 enum { INCAST_MOST_MESSAGES = 100000 };
 
 struct incast_request {
-	int n_ranks;    /* -n; 0: not given */
+	int n_ranks;    /* value of -n; 0: not given */
 	size_t bytes;   /* bytes of a message */
 	int n_messages; /* number of messages of each sender */
 	bool modes[INCAST_N_MODES];
@@ -42,7 +42,7 @@ struct incast_request {
 	size_t grant_bytes;
 	const char *backend, *provider; /* as in gpul_rdma_desc; borrowed */
 	bool json, force;
-	const char *plot; /* file; NULL: none; borrowed */
+	const char *plot; /* path of the picture; NULL: none; borrowed */
 };
 
 extern const struct cli_opt incast_opts[];
@@ -83,7 +83,7 @@ struct incast_figures {
 struct incast_result {
 	struct incast_request q;
 	int n_ranks;
-	char launcher[16], device[80], congestion[32]; /* congestion control of TCP */
+	char launcher[16], device[80], congestion[32]; /* congestion: TCP's congestion control */
 	bool private_network;                          /* true: the queue is that of the token bucket; false: all bytes in flight */
 	uint64_t round_trip_ns;                        /* time from a grant to the arrival of its data; 0: not measured */
 	double rate_gb_s;                              /* rate of the token bucket, or the measured rate; 0: unknown */

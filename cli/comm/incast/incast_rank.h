@@ -56,7 +56,7 @@ struct incast_rank {
 	gpul_rdma_remote to_data, to_mail, to_probe; /* on a sender: its part of rank 0's memory */
 
 	struct incast_counters *counters; /* counters of all ranks; in the shared page */
-	_Atomic uint64_t *handed_ns;      /* [rank][message]: time at which it was handed over; in the shared page */
+	_Atomic uint64_t *handed_ns;      /* time at which each message was handed over, by rank and message; in the shared page */
 	size_t shared_bytes;
 	uint32_t run; /* number of the current run, from 1 */
 };

@@ -20,7 +20,7 @@ struct plan_request {
 	struct comm_place place; /* for --measure and --check */
 	gpul_comm_call call;
 	uint32_t n_ranks, ranks_per_host;                 /* numbers of ranks, and of ranks per host; 0: not given */
-	size_t min_bytes, max_bytes, factor;              /* max_bytes 0: not given */
+	size_t min_bytes, max_bytes, factor;              /* max_bytes is 0 if no sizes were given */
 	const char *link, *inside, *params, *path, *plot; /* borrowed; NULL: not given */
 	int iterations;                                   /* -1: not given */
 	bool measure, check, json, force;
@@ -70,7 +70,7 @@ struct plan_result {
 	struct plan_turn turns[2]; /* for the tree and the two-level algorithm, if they are possible */
 	unsigned n_turns;
 
-	/* of --measure and --check */
+	/* The following members are for --measure and --check. */
 	int n_here; /* number of ranks that measure; 0: nothing is measured */
 	gpul_comm_transport transport;
 	char device[64];

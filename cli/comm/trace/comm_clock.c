@@ -68,7 +68,7 @@ gpul_status comm_clock_relate(const gpul_boot_stamp *stamps, size_t n, size_t n_
 
 struct comm_clocks {
 	gpul_boot *boot;
-	size_t n_hosts, n;       /* stamps of each host */
+	size_t n_hosts, n;       /* n: number of time stamps of each host */
 	gpul_boot_stamp *stamps; /* n stamps of each host, on rank 0; NULL on the other ranks */
 };
 

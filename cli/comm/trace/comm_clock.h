@@ -45,7 +45,7 @@ struct comm_clocks;
  * Errors  as gpul_boot_clocks(); GPUL_ENOMEM
  * Threads one at a time */
 gpul_status comm_clocks_create(gpul_boot *boot, struct comm_clocks **out, gpul_error *err);
-void comm_clocks_destroy(struct comm_clocks *c); /* NULL is fine */
+void comm_clocks_destroy(struct comm_clocks *c); /* accepts NULL */
 
 /** Take a few stamps between the bursts, to check the line.
  *

@@ -41,7 +41,7 @@ struct comm_tracer {
  * Errors  as fifo_clock_create(), fifo_clock_take() and comm_clocks_create()
  * Threads one at a time */
 gpul_status comm_trace_create(struct comm_rank *r, struct comm_tracer **out, gpul_error *err);
-void comm_trace_free(struct comm_tracer *t); /* NULL is fine */
+void comm_trace_free(struct comm_tracer *t); /* accepts NULL */
 
 /** Start recording, or continue after comm_trace_pause().
  *
@@ -81,7 +81,7 @@ struct comm_rank_trace {
 struct comm_last_call {
 	const struct comm_section *section; /* rank 0's section with the call; NULL: there is no such call */
 	bool is_last;                       /* true: the section has no later call; false: the trace has lost events of later calls */
-	unsigned char *events[GPUL_COMM_MAX_RANKS]; /* [rank][event] 1: the event belongs to the call */
+	unsigned char *events[GPUL_COMM_MAX_RANKS]; /* for each rank and event: 1 if the event belongs to the call */
 };
 /* Find the call by the order of the events: a block records the events of one call after those of the previous call, and the KERNEL
  * events last.  Returns false if there is no memory.  The caller calls comm_last_call_free() in any case. */

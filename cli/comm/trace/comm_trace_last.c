@@ -15,8 +15,8 @@ struct part {
 	size_t begin, end;
 	bool is_cut; /* the trace has lost events of the section */
 	uint32_t n_blocks, iterations;
-	uint32_t *n_kernels; /* [n_blocks] number of KERNEL events */
-	uint32_t *n_seen;    /* [n_blocks] number of KERNEL events before the current event */
+	uint32_t *n_kernels; /* for each block: number of KERNEL events */
+	uint32_t *n_seen;    /* for each block: number of KERNEL events before the current event */
 };
 
 static bool is_kernel(const gpul_comm_event *e)

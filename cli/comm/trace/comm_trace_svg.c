@@ -71,7 +71,7 @@ struct picture {
 	struct out *o;
 	struct comm_last_call last;
 	uint64_t begin_ns, end_ns;  /* the earliest start, the latest end */
-	uint32_t n_blocks, n_shown; /* blocks of a rank */
+	uint32_t n_blocks, n_shown; /* number of blocks of a rank, and how many of them are drawn */
 };
 
 /* ---- what is drawn ---------------------------------------------------------------------------------------------- */

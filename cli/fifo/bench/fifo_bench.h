@@ -83,7 +83,7 @@ struct fifo_bench_result {
 	struct fifo_warp_row warp[FIFO_N_MODES * FIFO_MOST_WARPS];
 	unsigned n_warps;
 	char gpu[128];
-	const char *driver; /* "nvidia", "soft" */
+	const char *driver; /* such as "nvidia" or "soft" */
 	int driver_version;
 	bool interprets;        /* the driver interprets kernels on the CPU */
 	gpul_mem_kind kind;     /* kind of the FIFO's memory */
@@ -107,7 +107,7 @@ struct fifo_bench; /* driver, module, stream and FIFO of the runs; opaque */
  * Threads any thread may call; one thread at a time uses it */
 gpul_status fifo_bench_create(const gpul_driver *drv, int device, gpul_mem_kind kind, unsigned batch, int timeout_ms,
 			      struct fifo_bench **out, gpul_error *err);
-void fifo_bench_destroy(struct fifo_bench *b); /* NULL is fine */
+void fifo_bench_destroy(struct fifo_bench *b); /* accepts NULL */
 
 /** Create the FIFO for the next runs; it replaces the previous one.
  *

@@ -25,7 +25,7 @@ const char *const fifo_op_names[FIFO_N_OPS] = { "push", "push_release", "push_sy
 struct fifo_bench {
 	const gpul_driver *drv;
 	int device, timeout_ms;
-	unsigned batch; /* 0: BATCH, or WARP_BATCH for warp pushes */
+	unsigned batch; /* triggers that the CPU takes at a time; 0: BATCH, or WARP_BATCH for warp pushes */
 	gpul_mem_kind kind;
 	gpul_module *module;
 	CUstream stream;

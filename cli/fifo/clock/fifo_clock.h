@@ -59,7 +59,7 @@ struct fifo_clock;
  * Threads one at a time
  * Source  PTX ISA, Special Registers: %globaltimer */
 gpul_status fifo_clock_create(const gpul_driver *drv, struct fifo_clock **out, gpul_error *err);
-void fifo_clock_destroy(struct fifo_clock *c); /* NULL is fine */
+void fifo_clock_destroy(struct fifo_clock *c); /* accepts NULL */
 
 /** Take samples for about a millisecond; the stream is idle afterwards.
  *

@@ -75,7 +75,7 @@ struct plot_line {
 	bool begun;
 };
 void plot_line_add(struct plot_line *l, double x, double y);
-void plot_line_end(const struct plot_line *l, const char *title); /* title NULL: none */
+void plot_line_end(const struct plot_line *l, const char *title); /* title is NULL if there is none */
 
 /* The distance of about n ticks on a linear axis: 1, 2 or 5 times a power of 10. */
 double plot_step(double range, int n);

@@ -24,15 +24,15 @@ struct json {
 	bool comma; /* the next value needs a comma before it */
 };
 
-void json_begin(struct json *j, const char *key, char bracket); /* '{' or '[' */
-void json_end(struct json *j, char bracket);                    /* '}' or ']' */
+void json_begin(struct json *j, const char *key, char bracket); /* bracket: '{' or '[' */
+void json_end(struct json *j, char bracket);                    /* bracket: '}' or ']' */
 
 /* Write one value: a member with this key or, with key NULL, an element of an array. */
 void json_text(struct json *j, const char *key, const char *text);
 void json_chars(struct json *j, const char *key, const char *text, size_t n);
 void json_u64(struct json *j, const char *key, uint64_t value);
 void json_i64(struct json *j, const char *key, int64_t value);
-void json_double(struct json *j, const char *key, double value); /* inf and nan: null */
+void json_double(struct json *j, const char *key, double value); /* infinities and NaN are written as null */
 void json_bool(struct json *j, const char *key, bool value);
 void json_null(struct json *j, const char *key);
 

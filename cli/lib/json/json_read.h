@@ -24,7 +24,7 @@ struct json_value {
  * Errors  GPUL_EFORMAT with the offset; more than 64 nested values; GPUL_ENOMEM
  * Source  RFC 8259 */
 gpul_status json_parse(const char *text, size_t n, struct json_value **out, gpul_error *err);
-void json_free(struct json_value *v); /* NULL is fine */
+void json_free(struct json_value *v); /* accepts NULL */
 
 /* A member of an object; NULL: v is NULL or not an object, or has no such member. */
 const struct json_value *json_get(const struct json_value *v, const char *key);
