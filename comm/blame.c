@@ -78,7 +78,7 @@ void gpul_comm_watch_waits(gpul_comm *c)
 	const gpul_comm_report *r = &c->control->report;
 	const uint64_t now = gpul_clock_ns();
 	struct wait_watch *w = &c->waits;
-	const bool answers = w->asked; /* else a word that has changed may be older than the question */
+	const bool answers = w->asked; /* otherwise a word that has changed may be older than the question */
 	bool changed = false;
 
 	for (int b = 0; b < GPUL_COMM_MAX_BLOCKS; b++) {

@@ -84,7 +84,7 @@ static gpul_status pair_own(gpul_comm *c, gpul_comm_transfers *t, gpul_error *er
 		send->kind = GPUL_COMM_TRANSFER_COPY;
 		send->offset = t->items[k].at;
 		t->items[k].kind = GPUL_COMM_TRANSFER_COPY;
-		t->items[k].bytes = 0; /* removed below */
+		t->items[k].bytes = 0; /* marks the item as empty; it is removed below */
 	}
 	uint32_t n = 0;
 

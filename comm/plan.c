@@ -220,7 +220,7 @@ void gpul_comm_choices_free(gpul_comm *c)
 	free(c->measured);
 }
 
-/* FNV-1a. */
+/* The hash function FNV-1a. */
 static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t n)
 {
 	for (size_t i = 0; i < n; i++)

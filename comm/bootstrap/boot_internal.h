@@ -13,7 +13,7 @@
 
 struct gpul_boot {
 	gpul_comm_job job;
-	struct roster *roster;       /* mapped */
+	struct roster *roster;       /* the roster of the job, mapped */
 	const struct notice *notice; /* the page of gpuload's launcher; NULL: none */
 	/* lifeline that holds the word of this rank's entry; NULL: the kernel has no robust
 	 * futexes */
@@ -140,7 +140,7 @@ gpul_status gpul_boot_take_hosts(gpul_boot *b, gpul_error *err);
 
 /* One wait of a rank, with what the message of a time-out needs. */
 struct boot_wait {
-	const char *doing; /* "the meeting of job X", "gpul_boot_barrier()" */
+	const char *doing; /* such as "the meeting of job X" or "gpul_boot_barrier()" */
 	uint32_t call;     /* the number of the call; 0: gpul_boot_open() */
 	uint64_t deadline_ns;
 	int timeout_ms;

@@ -38,11 +38,11 @@ enum boot_type {
 enum boot_what { BOOT_NOTHING, BOOT_ALLGATHER, BOOT_BARRIER, BOOT_EXCHANGE_FDS, BOOT_CLOCKS };
 
 struct boot_head {
-	char magic[8]; /* "gpulboot" */
+	char magic[8]; /* the text "gpulboot" */
 	uint32_t version;
-	uint32_t type;    /* boot_type */
+	uint32_t type;    /* a value of boot_type */
 	uint32_t call;    /* DATA, FDS: the number of the call, from 1 */
-	uint32_t what;    /* DATA, FDS: boot_what */
+	uint32_t what;    /* for DATA and FDS: a value of boot_what */
 	int32_t rank;     /* for FDS, and for DATA to rank 0 or a leader: the rank that the data belongs to */
 	uint32_t bytes;   /* size of the payload */
 	uint64_t total;   /* DATA, FDS: number of bytes or descriptors of each rank */

@@ -198,7 +198,8 @@ gpul_status gpul_boot_last_barrier(gpul_boot *b, int silent_ms, gpul_error *err)
 /* Send one rank's descriptors.  Those that are -1, or belong to a rank of another host, are only marked as absent. */
 static gpul_status send_descriptors(struct boot_call *c, int to, int owner, const int *fds, gpul_error *err)
 {
-	const bool shared = c->b->host[to] == c->b->host[owner] || to == c->b->leader; /* or rank 0 or a leader, which passes them on */
+	/* true also if `to` is rank 0 or a leader, which passes the descriptors on */
+	const bool shared = c->b->host[to] == c->b->host[owner] || to == c->b->leader;
 	struct boot_head head = { .type = BOOT_FDS, .call = c->wait.call, .what = c->what, .total = c->total, .rank = owner };
 	int present[GPUL_BOOT_MAX_FDS];
 	unsigned n = 0;

@@ -17,7 +17,7 @@ struct notice {
 	_Atomic uint32_t first;  /* 0: none; else 1 + the first rank that ended with status 0, if none had failed before */
 	_Atomic uint32_t failed; /* 0: none; else 1 + the first rank that failed, with its pid and text below */
 	int32_t pid;
-	char text[200]; /* "rank 3 (pid 4711) was killed by signal 9 (Killed)" */
+	char text[200]; /* such as "rank 3 (pid 4711) was killed by signal 9 (Killed)" */
 };
 
 /** Create the page, in the launcher.

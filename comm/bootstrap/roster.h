@@ -39,7 +39,7 @@ typedef struct gpul_roster_event {
 	int culprit;        /* the rank that caused it, which may be `rank` itself; -1: unknown */
 	gpul_status status; /* GPUL_RANK_FAILED, GPUL_RANK_STALLED: status and code of the failure */
 	int native;
-	char text[200]; /* "rank 3 (pid 4711) died", or the text of the failure */
+	char text[200]; /* such as "rank 3 (pid 4711) died", or the text of the failure */
 } gpul_roster_event;
 
 typedef void gpul_roster_callback(void *arg, const gpul_roster_event *e);

@@ -14,14 +14,14 @@ enum roster_state { RANK_ABSENT, RANK_JOINED, RANK_LEFT, RANK_ARRIVED };
 /* The failure record that a rank publishes, at most once.  The rank writes it before it tries to become the winner, and never
  * changes it. */
 struct roster_record {
-	int32_t kind; /* gpul_roster_kind */
+	int32_t kind; /* a value of gpul_roster_kind */
 	int32_t rank, pid, culprit, status, native;
 	char text[200];
 };
 
 struct roster_entry {
-	uint32_t lifeline;      /* core/thread/lifeline.h */
-	_Atomic uint32_t state; /* roster_state */
+	uint32_t lifeline;      /* a word of core/thread/lifeline.h */
+	_Atomic uint32_t state; /* a value of roster_state */
 	_Atomic int32_t pid;    /* written by rank 0 when the rank arrives */
 	_Atomic uint32_t call;  /* number of calls of gpul_boot_allgather() etc. that the rank has begun */
 	_Atomic uint64_t heartbeat;

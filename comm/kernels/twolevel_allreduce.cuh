@@ -29,7 +29,7 @@
 
 struct gpul_twolevel {
 	gpul_prims inside, across;
-	uint32_t n_hosts, n_local; /* H, G: at least 2 */
+	uint32_t n_hosts, n_local; /* H and G of the comment above; both are at least 2 */
 	uint32_t host, local;      /* host and local index of this rank */
 	const unsigned char *send;
 	unsigned char *recv;

@@ -18,7 +18,7 @@ struct sender {
 struct gpul_admission {
 	gpul_admission_desc desc;
 	struct sender *senders;
-	uint64_t *messages;    /* [sender][max_messages]: rings of message sizes */
+	uint64_t *messages;    /* for each sender, a ring of max_messages message sizes */
 	uint64_t virtual_time; /* virtual time: the start of the last grant.  It advances by
 				      * one byte while each active sender gets one byte */
 	unsigned n_active;     /* senders that hold credits or have messages waiting, except

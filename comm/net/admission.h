@@ -30,7 +30,7 @@
 extern "C" {
 #endif
 
-typedef struct gpul_admission gpul_admission; /* opaque: admission.c */
+typedef struct gpul_admission gpul_admission; /* opaque; the struct is defined in admission.c */
 
 typedef struct gpul_admission_desc {
 	unsigned n_senders;    /* 1 to 65536; senders are numbered from 0 */
@@ -59,7 +59,7 @@ typedef struct gpul_admission_grant {
  * Errors  GPUL_EINVAL a field is out of range; GPUL_ENOMEM
  * Threads an admission belongs to one thread at a time */
 gpul_status gpul_admission_create(const gpul_admission_desc *desc, gpul_admission **out, gpul_error *err);
-void gpul_admission_destroy(gpul_admission *a); /* NULL is fine */
+void gpul_admission_destroy(gpul_admission *a); /* accepts NULL */
 
 /* Request grants for a sender's message of `bytes` bytes, at least 1.  Returns false if max_messages are waiting already, or the
  * sender has left. */
@@ -89,7 +89,7 @@ void gpul_admission_tick(gpul_admission *a, uint64_t now_ns);
 uint64_t gpul_admission_in_flight(const gpul_admission *a);
 uint64_t gpul_admission_held(const gpul_admission *a);
 uint64_t gpul_admission_held_by(const gpul_admission *a, unsigned sender);
-/* Is the sender late? */
+/* Returns true if the sender is late. */
 bool gpul_admission_is_late(const gpul_admission *a, unsigned sender);
 /* The bytes that all senders have requested and that have not been granted. */
 uint64_t gpul_admission_waiting(const gpul_admission *a);

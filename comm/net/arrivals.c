@@ -9,7 +9,9 @@ struct gpul_comm_arrivals {
 	gpul_comm_arrivals_desc desc;
 	gpul_rdma_request flush; /* the flush in flight; 0: none */
 	bool waiting;            /* there are new steps that no flush covers yet */
-	uint64_t seen[];         /* [n_blocks] number of steps that the flush in flight covers, or, if there is none, the next one */
+	/* for each block: the number of steps that the flush in flight covers, or, if there is
+	 * none, the next one */
+	uint64_t seen[];
 };
 
 gpul_status gpul_comm_arrivals_create(const gpul_comm_arrivals_desc *desc, gpul_comm_arrivals **out, gpul_error *err)

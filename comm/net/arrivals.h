@@ -22,13 +22,12 @@
 extern "C" {
 #endif
 
-typedef struct gpul_comm_arrivals gpul_comm_arrivals; /* opaque: arrivals.c */
+typedef struct gpul_comm_arrivals gpul_comm_arrivals; /* opaque; the struct is defined in arrivals.c */
 
 typedef struct gpul_comm_arrivals_desc {
 	gpul_rdma_conn *conn;      /* connection over which the steps arrive */
-	const uint64_t *announced; /* [n_blocks] words that the other rank raises; 0, or as the
-				        * previous user left them */
-	gpul_comm_inbox *inboxes;  /* [n_blocks] inboxes; only this object raises their tails */
+	const uint64_t *announced; /* n_blocks words that the other rank raises; each is 0, or as the previous user left it */
+	gpul_comm_inbox *inboxes;  /* n_blocks inboxes; only this object raises their tails */
 	unsigned n_blocks;
 	unsigned first_block, block_step; /* the connection carries every block_step-th block, starting
 					    * with first_block; 0: all blocks */
@@ -42,7 +41,7 @@ typedef struct gpul_comm_arrivals_desc {
  * Errors  GPUL_ENOMEM
  * Threads the object belongs to the connection's thread */
 gpul_status gpul_comm_arrivals_create(const gpul_comm_arrivals_desc *desc, gpul_comm_arrivals **out, gpul_error *err);
-void gpul_comm_arrivals_destroy(gpul_comm_arrivals *a); /* NULL is fine */
+void gpul_comm_arrivals_destroy(gpul_comm_arrivals *a); /* accepts NULL */
 
 /** Poll for new steps, and raise the tails for the steps whose flush has ended.
  *

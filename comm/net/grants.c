@@ -17,8 +17,7 @@ struct gpul_comm_grants {
 	gpul_comm_grants_desc desc;
 	gpul_admission *admission;
 	struct granted_channel *channels; /* indexed by [route][block] */
-	unsigned *next_block;             /* [route]: block that gets the route's next grant if it
-					    * is waiting */
+	unsigned *next_block;             /* for each route: the block that gets the next grant if it is waiting */
 };
 
 static uint64_t window_of(const gpul_comm_grants_desc *desc)

@@ -34,7 +34,7 @@
 extern "C" {
 #endif
 
-typedef struct gpul_comm_grants gpul_comm_grants; /* opaque: grants.c */
+typedef struct gpul_comm_grants gpul_comm_grants; /* opaque; the struct is defined in grants.c */
 
 typedef struct gpul_comm_grants_desc {
 	unsigned n_routes, n_blocks; /* at least 1 */
@@ -58,7 +58,7 @@ bool gpul_comm_grants_may_go(uint64_t step, uint64_t granted, uint64_t free_left
  * Errors  GPUL_EINVAL a field is out of range; GPUL_ENOMEM
  * Threads the object belongs to one thread at a time */
 gpul_status gpul_comm_grants_create(const gpul_comm_grants_desc *desc, gpul_comm_grants **out, gpul_error *err);
-void gpul_comm_grants_destroy(gpul_comm_grants *g); /* NULL is fine */
+void gpul_comm_grants_destroy(gpul_comm_grants *g); /* accepts NULL */
 
 /* Report the tail of a channel: the number of steps that have arrived.  Report it before calling
  * gpul_comm_grants_requested(), and as long as gpul_comm_grants_watches() returns true. */

@@ -33,7 +33,7 @@
 extern "C" {
 #endif
 
-typedef struct gpul_comm_proxy gpul_comm_proxy; /* opaque: net_proxy.c */
+typedef struct gpul_comm_proxy gpul_comm_proxy; /* opaque; the struct is defined in net_proxy.c */
 
 /* The channels between this rank and another one that use one connection.  A channel's puts stay on its connection, so that they keep
  * their order; with several connections, the blocks are distributed among them in turn. */
@@ -53,11 +53,12 @@ typedef struct gpul_comm_proxy_route {
 					  * tails of its inboxes, or, if its slots are in device memory, `announced`
 					  * (arrivals.h) */
 	uint32_t step_stride;
-	gpul_rdma_remote heads;                  /* heads in the other rank's outboxes, which the credits of this rank set */
-	const gpul_comm_outbox *freed;           /* this rank's outboxes for the other rank, n_blocks of them; for the log */
-	const gpul_comm_inbox *arrived;          /* this rank's inboxes from the other rank, n_blocks of them; for their tails */
-	const uint64_t *asks, *grants;           /* [n_blocks] words that the other rank writes here: the steps that it asks for, and those
-					  * that it has granted */
+	gpul_rdma_remote heads;         /* heads in the other rank's outboxes, which the credits of this rank set */
+	const gpul_comm_outbox *freed;  /* this rank's outboxes for the other rank, n_blocks of them; for the log */
+	const gpul_comm_inbox *arrived; /* this rank's inboxes from the other rank, n_blocks of them; for their tails */
+	/* n_blocks words each, which the other rank writes: the steps that it asks for, and
+	 * those that it has granted */
+	const uint64_t *asks, *grants;
 	gpul_rdma_remote to_asks, to_grants;     /* the same words in the other rank's memory, which this rank's steps set */
 	uint64_t free_bytes;                     /* bytes of slots that may be in flight to the rank without a
 					  * grant; UINT64_MAX: no limit */

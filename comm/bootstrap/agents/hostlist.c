@@ -32,7 +32,7 @@ static gpul_status add_host(gpul_comm_hosts *hosts, const char *name, size_t n_n
 	return GPUL_OK;
 }
 
-/* "node1", "node1:2", "fd00::1", "[fd00::1]:2" */
+/* Add an entry such as "node1", "node1:2", "fd00::1" or "[fd00::1]:2". */
 static gpul_status add_entry(gpul_comm_hosts *hosts, const char *entry, gpul_error *err)
 {
 	const char *first = strchr(entry, ':'), *last = strrchr(entry, ':'), *bracket = strchr(entry, ']');
@@ -58,7 +58,7 @@ gpul_status gpul_comm_hosts_parse(const char *text, gpul_comm_hosts *out, gpul_e
 	return st;
 }
 
-/* A line of a host file, without its newline. */
+/* Add the host of one line of a host file; the line is without its newline. */
 static gpul_status add_line(gpul_comm_hosts *hosts, char *line, gpul_error *err)
 {
 	const char *name, *slots, *more;

@@ -22,7 +22,7 @@ struct part {
 	struct launch l;
 	struct frame_reader orders;
 	unsigned char payload[FRAME_BYTES];
-	int output;                        /* frames to the launcher */
+	int output;                        /* descriptor for frames to the launcher */
 	int first, n;                      /* the ranks of this host */
 	int pipes[GPUL_COMM_MAX_RANKS][2]; /* read ends of the ranks' standard output and error; -1: at end of file */
 	bool reported[GPUL_COMM_MAX_RANKS];

@@ -21,7 +21,7 @@ struct boot_stream {
  * Threads any thread may call; a stream belongs to one thread at a time
  * Source  Linux tcp(7): TCP_NODELAY */
 gpul_status gpul_boot_stream_create(int fd, size_t payload_bytes, struct boot_stream **out, gpul_error *err);
-void gpul_boot_stream_destroy(struct boot_stream *s); /* NULL is fine; does not close the socket */
+void gpul_boot_stream_destroy(struct boot_stream *s); /* accepts NULL; does not close the socket */
 
 /* Make the kernel end the connection if data stay unacknowledged for lost_ms, because the host no longer answers. */
 void gpul_boot_stream_watch(struct boot_stream *s, int lost_ms);
