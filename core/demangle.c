@@ -24,7 +24,7 @@ static void find_demangler(void)
 	static const char *const libraries[] = { "libstdc++.so.6", "libc++abi.so.1" };
 
 	for (size_t i = 0; !demangle && i < sizeof libraries / sizeof libraries[0]; i++) {
-		void *lib = dlopen(libraries[i], RTLD_LAZY | RTLD_LOCAL); /* stays open */
+		void *lib = dlopen(libraries[i], RTLD_LAZY | RTLD_LOCAL); /* the library stays open */
 		void *p = lib ? dlsym(lib, "__cxa_demangle") : NULL;
 
 		memcpy(&demangle, &p, sizeof demangle);

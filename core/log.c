@@ -81,7 +81,7 @@ void gpul_log(gpul_log_level level, const char *module, const char *fmt, ...)
 /* ---- mistakes ---------------------------------------------------------------------------------------- */
 
 static pthread_mutex_t mistakes_lock = PTHREAD_MUTEX_INITIALIZER;
-static uint64_t mistakes[MOST_MISTAKES]; /* hashes of the lines */
+static uint64_t mistakes[MOST_MISTAKES]; /* hashes of the lines that were logged as mistakes */
 static _Atomic unsigned n_mistakes;
 
 bool gpul_log_shows_mistakes(void)
@@ -91,7 +91,7 @@ bool gpul_log_shows_mistakes(void)
 
 static uint64_t hash_of(const char *line)
 {
-	uint64_t h = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
+	uint64_t h = UINT64_C(0xcbf29ce484222325); /* the hash function FNV-1a */
 
 	while (*line)
 		h = (h ^ (unsigned char)*line++) * UINT64_C(0x100000001b3);

@@ -9,7 +9,8 @@
 
 enum { BLOCK_BYTES = 64, MANY_BLOCKS = 64 /* cpuid takes as long as some blocks */ };
 
-/* 4.2.2: the first 32 bits of the fractional parts of the cube roots of the first 64 primes */
+/* FIPS 180-4, 4.2.2: the first 32 bits of the fractional parts of the cube roots of the first 64
+ * primes */
 static const uint32_t K[64] = {
 	0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5, 0xd807aa98, 0x12835b01, 0x243185be,
 	0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174, 0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa,
@@ -19,7 +20,7 @@ static const uint32_t K[64] = {
 	0x682e6ff3, 0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2,
 };
 
-/* 4.1.2 */
+/* FIPS 180-4, 4.1.2: rotation, and the functions of the algorithm */
 static uint32_t rotr(uint32_t x, int n)
 {
 	return x >> n | x << (32 - n);

@@ -24,7 +24,7 @@ typedef enum gpul_life {
 	GPUL_LIFE_LOST, /* the holder has ended without releasing it */
 } gpul_life;
 
-typedef struct gpul_lifeline gpul_lifeline; /* opaque: lifeline.c */
+typedef struct gpul_lifeline gpul_lifeline; /* opaque; the struct is defined in lifeline.c */
 
 /** Hold a word: start a thread that sleeps until gpul_lifeline_let_go().
  *
