@@ -24,7 +24,7 @@ struct message {
 struct slot {
 	uint64_t address;
 	uint32_t rkey;
-	uint32_t bytes; /* room at address */
+	uint32_t bytes; /* number of bytes that may be written at address */
 	uint32_t reserved[3];
 	_Atomic uint32_t sequence; /* number of the slot, from 1; last, so that it arrives last */
 };
