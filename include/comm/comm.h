@@ -45,14 +45,14 @@
 extern "C" {
 #endif
 
-typedef struct gpul_comm gpul_comm; /* opaque: comm_internal.h */
+typedef struct gpul_comm gpul_comm; /* opaque; the struct is defined in comm_internal.h */
 struct gpul_rdma_desc;
 
 #define GPUL_COMM_NO_WINDOW SIZE_MAX
 
 /* 0 or NULL is the default of every field except device, whose default is -1. */
 typedef struct gpul_comm_options {
-	const gpul_comm_job *job;         /* NULL: gpul_comm_job_find() */
+	const gpul_comm_job *job;         /* the job of this rank; NULL: as gpul_comm_job_find() finds it */
 	int device;                       /* ordinal of this rank's GPU; -1: rank modulo the number of devices */
 	gpul_comm_transport transport;    /* AUTO: between machines the network; else device memory where both GPUs can access it,
 					  * else host memory */

@@ -23,7 +23,7 @@
 #include "comm/device/channel_layout.h"
 
 enum {
-	GPUL_COMM_MAX_PEERS = 32, /* = GPUL_COMM_MAX_RANKS */
+	GPUL_COMM_MAX_PEERS = 32, /* equal to GPUL_COMM_MAX_RANKS */
 	GPUL_COMM_MAX_BLOCKS = 64,
 	GPUL_COMM_MIN_THREADS = 96,  /* threads of a block of the channel kernels, at least: one warp moves data, one waits, one posts */
 	GPUL_COMM_MAX_THREADS = 512, /* threads of a block, except of one-shot kernels: kernels use up to 128 registers */
@@ -87,7 +87,7 @@ typedef struct gpul_comm_sizes {
 /* The report that a kernel writes before it ends early; in host memory. */
 typedef struct gpul_comm_report {
 	uint32_t state; /* gpul_comm_report_state: the CPU reads the other members when it is READY */
-	uint32_t what;  /* gpul_comm_report_what */
+	uint32_t what;  /* a value of gpul_comm_report_what */
 	int32_t peer;   /* the rank that the kernel waited for */
 	uint32_t block;
 	uint64_t step;            /* step or call number */
@@ -128,7 +128,7 @@ typedef struct gpul_comm_peer {
 /* An event of the trace: a wait, a step or a copy of one block. */
 typedef struct gpul_comm_event {
 	uint64_t begin_ns, end_ns; /* times of the GPU's %globaltimer */
-	uint32_t kind;             /* gpul_comm_event_kind */
+	uint32_t kind;             /* a value of gpul_comm_event_kind */
 	int32_t peer;              /* the other rank; -1: none */
 	uint64_t step;
 	uint32_t block, bytes;
@@ -156,9 +156,9 @@ typedef struct gpul_comm_view {
 	gpul_comm_sizes sizes;
 	uint64_t timeout_ns; /* time-out of each wait; 0: none */
 	gpul_comm_control *control;
-	uint64_t *calls;           /* [n_blocks] number of calls that have used the desk; between kernels, all entries are equal.
+	uint64_t *calls;           /* for each block: the number of calls that have used the desk; between kernels, all entries are equal.
 				       * They follow the view, so that a kernel need not load this pointer first */
-	uint64_t *sent, *received; /* [rank * n_blocks + block] number of steps so far */
+	uint64_t *sent, *received; /* number of steps so far, indexed by rank * n_blocks + block */
 	gpul_comm_trace *trace;    /* NULL: no trace is recorded */
 	uint32_t polls_per_check;  /* number of polls between two checks of the abort word and
 				       * the time (device/wait.cuh) */
@@ -178,7 +178,7 @@ typedef struct gpul_comm_work {
 	uint64_t send_offset, recv_offset; /* offsets of the buffers in their windows */
 	uint32_t send_window, recv_window; /* 0: the buffer is in no window */
 	uint64_t count;                    /* number of elements (all-gather, all-to-all, reduce-scatter: of one rank's part) */
-	uint32_t call;                     /* gpul_comm_call */
+	uint32_t call;                     /* a value of gpul_comm_call */
 	uint32_t dtype, op;
 	int32_t root;
 	uint32_t n_blocks; /* blocks that share the work: the grid size, at most sizes.n_blocks */
@@ -188,7 +188,7 @@ typedef struct gpul_comm_work {
 /* An item of a persistent kernel's queue: a call, and the function that runs it. */
 typedef struct gpul_comm_item {
 	gpul_comm_work work;
-	uint32_t body; /* gpul_comm_body */
+	uint32_t body; /* a value of gpul_comm_body */
 	uint32_t unused;
 } gpul_comm_item;
 
@@ -221,7 +221,7 @@ typedef struct gpul_comm_transfer {
 				       * to */
 	uint32_t window; /* window that contains `at`; 0: none */
 	int32_t peer;
-	uint8_t kind;  /* gpul_comm_transfer_kind */
+	uint8_t kind;  /* a value of gpul_comm_transfer_kind */
 	uint8_t proto; /* gpul_comm_proto; like n_blocks, it depends only on bytes, so both sides have the same */
 	uint16_t n_blocks;
 	uint32_t first_block;

@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-typedef struct gpul_comm_persistent gpul_comm_persistent; /* opaque: persistent.c */
+typedef struct gpul_comm_persistent gpul_comm_persistent; /* opaque; the struct is defined in persistent.c */
 
 /* Arguments of a collective, as in comm.h. */
 typedef struct gpul_comm_posting {

@@ -82,7 +82,7 @@ const gpul_mem *gpul_fifo_mem_of(const gpul_fifo *f);
  * Errors  GPUL_EFORMAT the memory holds no FIFO, or is smaller than its header claims; GPUL_ENOMEM, GPUL_ECUDA */
 gpul_status gpul_fifo_gpu_create(const gpul_driver *drv, void *area, CUdeviceptr area_gpu, size_t bytes, gpul_fifo_gpu **out,
 				 gpul_error *err);
-void gpul_fifo_gpu_destroy(gpul_fifo_gpu *g); /* NULL is fine */
+void gpul_fifo_gpu_destroy(gpul_fifo_gpu *g); /* accepts NULL */
 
 /** Set the lanes' heads from the area again; call it after gpul_fifo_reset() in the proxy's
  * process.

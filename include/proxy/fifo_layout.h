@@ -32,7 +32,7 @@ struct gpul_fifo_line {
 };
 
 enum {
-	GPUL_FIFO_MAGIC = 0x4f464947, /* "GIFO" */
+	GPUL_FIFO_MAGIC = 0x4f464947, /* the text "GIFO" */
 	GPUL_FIFO_VERSION = 1,
 	GPUL_FIFO_MAX_LANES = 4096,
 	GPUL_FIFO_MAX_SLOTS = 1 << 24, /* slots of all lanes together */

@@ -97,7 +97,7 @@ typedef struct gpul_proxy_stats {
 	bool running;              /* false: the thread has ended with an error */
 } gpul_proxy_stats;
 
-typedef struct gpul_proxy gpul_proxy; /* opaque: proxy.c */
+typedef struct gpul_proxy gpul_proxy; /* opaque; the struct is defined in proxy.c */
 
 /** Start the thread; all signals are blocked in it.
  *

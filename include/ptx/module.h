@@ -41,7 +41,7 @@ typedef enum gpul_ptx_operand_kind {
 	                       * that is added to its value (r+1), unless the selector uses value.i for itself */
 	GPUL_PTX_OP_SPECIAL, /* index: gpul_ptx_special (%tid.x ...) */
 	GPUL_PTX_OP_INT,     /* value.i: 64-bit two's complement, as written */
-	GPUL_PTX_OP_F32,     /* value.f32: 0f3F800000 */
+	GPUL_PTX_OP_F32,     /* value.f32: a constant such as 0f3F800000 */
 	GPUL_PTX_OP_F64,     /* value.f64: 0d... or a decimal literal such as 1.5 */
 	GPUL_PTX_OP_SYMBOL,  /* ref_kind: a variable, parameter or function; value.i: byte offset added to it */
 	GPUL_PTX_OP_LABEL,   /* index: row of func->labels (also .branchtargets and .callprototype names) */
@@ -63,9 +63,9 @@ typedef enum gpul_ptx_ref_kind {
 } gpul_ptx_ref_kind;
 
 typedef struct gpul_ptx_operand {
-	uint8_t kind;         /* gpul_ptx_operand_kind */
-	uint8_t ref_kind;     /* for SYMBOL: gpul_ptx_ref_kind */
-	bool negated;         /* !p or -x */
+	uint8_t kind;         /* a value of gpul_ptx_operand_kind */
+	uint8_t ref_kind;     /* for SYMBOL: a value of gpul_ptx_ref_kind */
+	bool negated;         /* the operand is written as !p or -x */
 	uint8_t selector;     /* gpul_ptx_selector: .x .y .z .w (vector registers), .b0 .. .b3 .h0 .h1 .b10 ... */
 	uint32_t index;       /* its meaning depends on kind; for SYMBOL: row of the table that ref_kind selects */
 	uint32_t first_child; /* for ADDRESS, VECTOR, PAIR, LIST: row of func->operands with the first child */
@@ -149,7 +149,7 @@ typedef struct gpul_ptx_var { /* a variable or a parameter */
 	                          * parameter of a .func */
 	uint16_t type;                /* gpul_ptx_mod: GPUL_PTX_MOD_F32, B8 ... also TEXREF SAMPLERREF SURFREF */
 	uint8_t vector;               /* 1, 2 or 4 */
-	uint8_t linkage;              /* gpul_ptx_linkage */
+	uint8_t linkage;              /* a value of gpul_ptx_linkage */
 	uint16_t ptr_space;           /* kernel parameter with .ptr .global: GLOBAL; with .ptr only: GENERIC; else 0 */
 	uint32_t ptr_align;           /* the N of .ptr ... .align N; 0: absent */
 	uint32_t align;               /* the N of .align N; 0: absent, the type has its natural alignment */

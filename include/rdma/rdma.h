@@ -180,7 +180,7 @@ enum { GPUL_RDMA_PORT = 18515 };
  * Errors  GPUL_EINVAL; GPUL_ESYS native = errno: EADDRINUSE ...; GPUL_ENOMEM
  * Threads any thread may call; a listener belongs to one thread at a time */
 gpul_status gpul_rdma_listen(gpul_rdma *r, const char *address, gpul_rdma_listener **out, gpul_error *err);
-void gpul_rdma_listener_close(gpul_rdma_listener *l); /* NULL is fine */
+void gpul_rdma_listener_close(gpul_rdma_listener *l); /* accepts NULL */
 
 /** Listen for connections that prove a secret of this listener.
  *

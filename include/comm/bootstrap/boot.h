@@ -28,7 +28,7 @@
 extern "C" {
 #endif
 
-typedef struct gpul_boot gpul_boot; /* opaque: boot_internal.h */
+typedef struct gpul_boot gpul_boot; /* opaque; the struct is defined in boot_internal.h */
 
 /* descriptors that a rank may offer in one call */
 enum { GPUL_BOOT_MAX_FDS = 64 };

@@ -17,7 +17,7 @@ typedef struct gpul_comm_job {
 	int rank, size;                        /* 0 <= rank < size <= GPUL_COMM_MAX_RANKS */
 	char name[GPUL_COMM_JOB_BYTES];        /* equal in all ranks of a job, different between jobs: letters, digits, '.', '_', '-' */
 	char host[GPUL_COMM_HOST_BYTES];       /* name of this rank's host, of the same characters; "": that of the machine */
-	char address[GPUL_COMM_ADDRESS_BYTES]; /* "HOST:PORT" where rank 0 listens; "": all ranks meet on this machine */
+	char address[GPUL_COMM_ADDRESS_BYTES]; /* in the form "HOST:PORT" where rank 0 listens; "": all ranks meet on this machine */
 	char interface[GPUL_COMM_HOST_BYTES];  /* with an address, rank 0 only: the interface, or its IP address, to listen on; "":
 					        * as the address says */
 	char secret[GPUL_COMM_SECRET_BYTES];   /* with an address: equal in all ranks, at least 16 characters; never sent */

@@ -37,7 +37,7 @@ enum {
 
 /* The content of a slot, or the location of its data. */
 typedef struct gpul_comm_slot {
-	uint16_t mode;   /* gpul_comm_slot_mode */
+	uint16_t mode;   /* a value of gpul_comm_slot_mode */
 	uint16_t window; /* in an offer: the window of the receiver's buffer */
 	uint32_t unused;
 	uint64_t offset; /* in an offer: offset of the buffer in its window; in an

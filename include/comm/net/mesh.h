@@ -28,14 +28,14 @@ extern "C" {
 /* maximum number of NICs of a rank */
 enum { GPUL_COMM_MAX_NICS = 8 };
 
-typedef struct gpul_comm_mesh gpul_comm_mesh; /* opaque: mesh.c */
+typedef struct gpul_comm_mesh gpul_comm_mesh; /* opaque; the struct is defined in mesh.c */
 
 typedef struct gpul_comm_mesh_desc {
 	gpul_rdma_desc rdma; /* how to open the send path; device.device may name several
 				   * NICs, "mlx5_0,mlx5_1".  Of a pair, the higher rank's n_qps and
 				   * the fields next to it are used; lease_ms 0:
 				   * GPULOAD_COMM_LOST_MS + 7000 */
-	const bool *wanted;  /* [size]: the ranks to connect with; a pair is connected if either rank wants it.  NULL: all
+	const bool *wanted; /* for each rank of the job: whether to connect with it; a pair is connected if either rank wants it.  NULL: all
 				   * other ranks */
 	const char *address; /* address at which the other ranks reach this host, "10.9.0.2"; with several NICs one address for all, or
 				   * one for each, "10.9.0.2,10.9.1.2".  NULL: $GPULOAD_COMM_NET_ADDRESS, else that of the NIC, if it is

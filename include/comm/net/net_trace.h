@@ -48,7 +48,7 @@ typedef struct gpul_comm_net_trace {
 	pthread_mutex_t lock; /* protects all members below; not locked while the trace is
 				       * off */
 	unsigned n_routes, n_flights;
-	struct gpul_comm_net_pending *pending; /* [n_routes][n_flights]: puts that have not ended */
+	struct gpul_comm_net_pending *pending; /* array of n_routes * n_flights puts that have not ended */
 	unsigned n_pending;
 	uint64_t started_ns;
 	gpul_comm_net_event *events;

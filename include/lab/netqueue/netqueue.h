@@ -33,7 +33,7 @@ typedef struct gpul_netqueue_desc {
 					 * longer */
 } gpul_netqueue_desc;
 
-typedef struct gpul_netqueue gpul_netqueue; /* opaque: netqueue.c */
+typedef struct gpul_netqueue gpul_netqueue; /* opaque; the struct is defined in netqueue.c */
 
 /** Allocate the bounce memory, the ring and the control memory, and load the kernel.
  *

@@ -73,7 +73,7 @@ enum gpul_netqueue_field {
 typedef struct gpul_netqueue_report {
 	uint64_t ready; /* 1: the other members are valid; written last */
 	uint64_t entry; /* number of the entry */
-	uint32_t field; /* gpul_netqueue_field */
+	uint32_t field; /* a value of gpul_netqueue_field */
 	uint32_t block;
 	uint64_t value, limit; /* explained for each value of gpul_netqueue_field */
 } gpul_netqueue_report;

@@ -57,8 +57,9 @@ typedef struct gpul_netqueue_piece {
 /* The state of a stream; the members are private. */
 typedef struct gpul_netqueue_producer {
 	gpul_netqueue_shape shape;
-	uint64_t *ends;                   /* [n_entries] position in the stream of the end of each entry
-					 * that is not done */
+	/* for each of the n_entries entries that is not done: the position in the stream at
+	 * which its piece ends */
+	uint64_t *ends;
 	uint64_t received, parsed, freed; /* positions in the stream: freed <= parsed <= received */
 	uint64_t n_produced, n_done;      /* numbers of entries; n_done: all entries before this
 					 * one are done */

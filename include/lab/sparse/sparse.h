@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-typedef struct gpul_comm_sparse gpul_comm_sparse; /* opaque: sparse_internal.h */
+typedef struct gpul_comm_sparse gpul_comm_sparse; /* opaque; the struct is defined in sparse_internal.h */
 
 enum { GPUL_COMM_SPARSE_BLOCK = 256, GPUL_COMM_SPARSE_MAX_BLOCK = 65536, GPUL_COMM_SPARSE_PERCENT = 50 };
 

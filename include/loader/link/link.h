@@ -19,7 +19,7 @@ typedef struct gpul_link_input {
 	gpul_image_kind kind;
 	const void *bytes; /* the image as gpul_image_unpack() returns it; PTX ends in NUL */
 	size_t n_bytes;    /* without the NUL at the end of PTX */
-	const char *name;  /* for messages: file, member */
+	const char *name;  /* name for messages: the file and the member */
 } gpul_link_input;
 
 typedef struct gpul_linked {

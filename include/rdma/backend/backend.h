@@ -30,8 +30,8 @@ typedef struct gpul_rdma_device_desc {
 	int gpu;                /* the NIC is chosen by its PCIe distance from this GPU; -1: any NIC */
 	const char *provider;   /* libfabric: "tcp", "shm", "verbs", "efa" ...; NULL: tcp */
 	const char *device;     /* verbs: "mlx5_0"; libfabric: a domain name; NULL: the backend chooses */
-	int port;               /* verbs: 0: the first active port */
-	int gid_index;          /* verbs: -1: choose */
+	int port;               /* for verbs: number of the port; 0: the first active port */
+	int gid_index;          /* for verbs: index of the GID; -1: the backend chooses */
 	int mtu;                /* verbs: 256 ... 4096 bytes; 0: the port's active MTU */
 	int timeout, retry;     /* verbs: 4.096 us * 2^timeout before a retry, and the number of retries (at most 6);
 				     * 0: 18 and 6 */
@@ -43,7 +43,7 @@ typedef struct gpul_rdma_device_desc {
 } gpul_rdma_device_desc;
 
 typedef struct gpul_rdma_device_info {
-	char backend[16];        /* "verbs", "libfabric" */
+	char backend[16];        /* such as "verbs" or "libfabric" */
 	char name[64];           /* "mlx5_0 port 1", "tcp;ofi_rxm on 127.0.0.1" */
 	char why[200];           /* why this device and this GID were chosen */
 	uint32_t inline_bytes;   /* limit of the bytes of an INLINE operation */

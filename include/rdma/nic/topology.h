@@ -37,9 +37,9 @@ typedef struct gpul_nic_port {
 	int number; /* from 1 */
 	bool active;
 	double gbps;             /* speed in 10^9 bits per second; 0: unknown */
-	char state[16];          /* "ACTIVE", "DOWN"; "": unknown, as for every text here */
-	char physical_state[24]; /* "LinkUp", "Polling" */
-	char link_layer[16];     /* "InfiniBand", "Ethernet" */
+	char state[16];          /* such as "ACTIVE" or "DOWN"; "": unknown, as for every text here */
+	char physical_state[24]; /* such as "LinkUp" or "Polling" */
+	char link_layer[16];     /* such as "InfiniBand" or "Ethernet" */
 	char netdev[24];         /* the network device of the port, "eth0" */
 } gpul_nic_port;
 
@@ -59,7 +59,7 @@ typedef struct gpul_nic {
 	char path[320]; /* path from the host bridge: "pci0000:15/0000:15:01.0/..."; private to this folder */
 } gpul_nic;
 
-typedef struct gpul_nic_topology gpul_nic_topology; /* opaque: topology_internal.h */
+typedef struct gpul_nic_topology gpul_nic_topology; /* opaque; the struct is defined in topology_internal.h */
 
 /** List the RDMA NICs of a machine, and the PCI functions that may be GPUs.
  *
@@ -71,7 +71,7 @@ typedef struct gpul_nic_topology gpul_nic_topology; /* opaque: topology_internal
  * Errors  GPUL_ENOMEM; GPUL_ESYS sysfs does not exist
  * Source  Linux Documentation/ABI/stable/sysfs-class-infiniband, Documentation/ABI/testing/sysfs-bus-pci */
 gpul_status gpul_nic_topology_read(const char *sysfs, gpul_nic_topology **out, gpul_error *err);
-void gpul_nic_topology_free(gpul_nic_topology *t); /* NULL is fine; cannot fail */
+void gpul_nic_topology_free(gpul_nic_topology *t); /* accepts NULL; cannot fail */
 
 /* The NICs of a topology: their number; one NIC by index or by name (NULL: no such NIC), borrowed from t. */
 size_t gpul_nic_count(const gpul_nic_topology *t);

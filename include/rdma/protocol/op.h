@@ -44,7 +44,7 @@ enum {
 typedef struct gpul_rdma_slot {
 	uint64_t address; /* where the sender writes; an offset if the fabric counts from the start of the region */
 	uint64_t key;     /* remote key of the receiver's region */
-	uint32_t bytes;   /* room at address */
+	uint32_t bytes;   /* number of bytes that may be written at address */
 	uint32_t tag;
 	uint32_t order;
 	uint32_t sequence;
@@ -108,7 +108,7 @@ enum gpul_rdma_op_flags {
 };
 
 typedef struct gpul_rdma_op {
-	uint8_t kind, flags; /* enum gpul_rdma_op_kind, enum gpul_rdma_op_flags */
+	uint8_t kind, flags; /* values of enum gpul_rdma_op_kind and enum gpul_rdma_op_flags */
 	uint16_t qp;         /* queue pair of the connection, from 0 */
 	uint32_t bytes;
 	uint32_t imm; /* the immediate of a WRITE_IMM */

@@ -27,7 +27,7 @@
 extern "C" {
 #endif
 
-typedef struct gpul_rdma_link gpul_rdma_link; /* opaque: protocol_link_internal.h */
+typedef struct gpul_rdma_link gpul_rdma_link; /* opaque; the struct is defined in protocol_link_internal.h */
 
 /* How a message uses several queue pairs. */
 typedef enum gpul_rdma_striping {
@@ -74,7 +74,7 @@ typedef struct gpul_rdma_link_desc {
  * Errors  GPUL_EINVAL a field is out of range; GPUL_ENOMEM
  * Threads a link belongs to one thread at a time; different links are independent */
 gpul_status gpul_rdma_link_create(const gpul_rdma_link_desc *desc, gpul_rdma_link **out, gpul_error *err);
-void gpul_rdma_link_destroy(gpul_rdma_link *l); /* NULL is fine */
+void gpul_rdma_link_destroy(gpul_rdma_link *l); /* accepts NULL */
 
 /* A request: the handle of a send, receive, put or flush, until test has reported its end. 0: none. */
 typedef uint32_t gpul_rdma_request;

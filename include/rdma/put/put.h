@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-typedef struct gpul_rdma_putter gpul_rdma_putter; /* opaque: put.c */
+typedef struct gpul_rdma_putter gpul_rdma_putter; /* opaque; the struct is defined in put.c */
 
 enum { GPUL_RDMA_PUT_TIMEOUT_MS = 30000 };
 
@@ -61,7 +61,7 @@ typedef struct gpul_rdma_putter_desc {
  *         (put_layout.h); GPUL_ENOMEM
  * Threads any thread; the object then belongs to the proxy's thread */
 gpul_status gpul_rdma_putter_create(const gpul_rdma_putter_desc *desc, gpul_rdma_putter **out, gpul_error *err);
-void gpul_rdma_putter_destroy(gpul_rdma_putter *p); /* NULL is fine */
+void gpul_rdma_putter_destroy(gpul_rdma_putter *p); /* accepts NULL */
 
 /** Start the puts of triggers; used as the proxy's handler for their kind.
  *
