@@ -18,7 +18,7 @@
 #endif
 
 enum {
-	WIRE_MAGIC = 0x49505547, /* "GUPI" */
+	WIRE_MAGIC = 0x49505547, /* the text "GUPI" */
 	WIRE_VERSION = 1,
 	WIRE_MAX_GPUS = 16,
 	WIRE_HANDLE_BYTES = 64,
@@ -67,7 +67,7 @@ struct wire_share {
 	uint64_t generation;          /* a later owner of the name has a larger number */
 	uint64_t mapped_bytes, bytes; /* size of the mapping; size of the user's bytes, after the control page */
 	uint64_t granularity_bytes;
-	uint32_t kind; /* gpul_mem_kind */
+	uint32_t kind; /* a value of gpul_mem_kind */
 	int32_t node;  /* NUMA node; only for host kinds */
 	uint32_t flags, n_dims;
 	uint32_t slot, via;
