@@ -46,7 +46,7 @@ struct gpul_netqueue_shared {
 /* ---- checks ---- */
 
 struct gpul_netqueue_refusal {
-	uint32_t field; /* gpul_netqueue_field */
+	uint32_t field; /* a value of gpul_netqueue_field */
 	uint64_t value, limit;
 };
 

@@ -10,7 +10,7 @@
 /* ---- built-in -------------------------------------------------------------------------------------------------------- */
 
 /* clang-format off */
-#define GB_PER_S(rate) (1e-3 / (rate))  /* us per byte */
+#define GB_PER_S(rate) (1e-3 / (rate))  /* converts a rate to us per byte */
 /* clang-format on */
 /* clang-format off */
 #define ROW(p, ...) { .device = "NVIDIA H200", .transport = GPUL_COMM_DEVICE, .proto = (p), .costs = __VA_ARGS__, .host = "built-in", .date = "2026-11-23" }

@@ -17,8 +17,8 @@ struct problem {
 	const gpul_comm_machine *m;
 	const gpul_comm_costs *inside, *across;
 	double n, hosts, local; /* n, H, G; the last host may have fewer ranks */
-	double stretch;         /* r */
-	double step_bytes;      /* S */
+	double stretch;         /* r: the factor by which shared cores lengthen busy times */
+	double step_bytes;      /* S: maximum size of a step in bytes */
 	gpul_comm_proto proto;
 };
 

@@ -164,7 +164,7 @@ struct gpul_comm_sparse {
 	CUstream stream; /* the stream of the scatter kernels */
 	CUevent begun, scattered;
 
-	/* tables in host memory */
+	/* Tables in host memory: */
 	uint32_t *bitmap, *lists;
 	gpul_sparse_job *jobs;
 	_Atomic uint64_t *flags;
@@ -172,7 +172,7 @@ struct gpul_comm_sparse {
 	uint32_t *index;       /* used by the CPU only: the non-zero blocks of each stream, numbered within the stream */
 	uint32_t table_blocks; /* number of blocks for which these tables have room */
 
-	/* this call */
+	/* The parameters and state of the current call: */
 	uint64_t call;
 	CUdeviceptr send, recv;
 	size_t count, n_bytes;
