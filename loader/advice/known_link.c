@@ -6,7 +6,7 @@
 
 /* clang-format off */
 static const struct gpul_known_message rows[] = {
-	/* nvlink and nvJitLink */
+	/* messages of nvlink and nvJitLink */
 	{ "Undefined reference to '", "", "no linked file defines %s: add the file that does" },
 	{ "Multiple definition of '", "",
 	  "several linked files define %s: keep one definition, or declare it static or inline" },
@@ -50,7 +50,7 @@ static const struct gpul_known_message rows[] = {
 	{ "NVJITLINK_ERROR_INTERNAL", "", "a fault of nvJitLink: nvJitLinkGetErrorLog() may have the reason; try another version" },
 	{ "unrecognized input type: ", "", "nvJitLink cannot read %s: it must be a cubin, PTX, LTO code, an object or a library" },
 	{ "fatbinary fatal", "", "fatbinary cannot combine these files: each must be PTX or a cubin of the architecture that its option names" },
-	/* host linkers */
+	/* messages of host linkers */
 	{ "undefined reference to `__cudaRegisterLinkedBinary_", "",
 	  "the device code was not linked: run nvcc -dlink OBJECTS -o dlink.o, and link dlink.o too" },
 	{ "__cudaRegisterLinkedBinary_", "nresolved", "the device code was not linked: run nvcc -dlink OBJECTS -o dlink.obj, and link dlink.obj too" },
@@ -82,7 +82,7 @@ static const struct gpul_known_message rows[] = {
 	{ "relocation truncated to fit", "", "code and data exceed 2 GiB: compile for fewer architectures, or with -Xcompiler -mcmodel=medium" },
 	{ "skipping incompatible ", "", "that library is for another architecture, such as 32-bit code" },
 	{ "file not recognized: file format not recognized", "", "the file is not an object for this machine: it may be PTX or a cubin, which gpuload run and cuModuleLoad() read, or be damaged" },
-	/* the dynamic loader */
+	/* messages of the dynamic loader */
 	{ "libcuda.so.1: cannot open shared object file", "",
 	  "NVIDIA's driver is not installed, or the container was started without it (docker run --gpus all); without a GPU: gpuload soft -- PROGRAM" },
 	{ "libcuda.so.1: wrong ELF class", "", "the libcuda.so.1 that was found is for 32 bits: install the driver's 64-bit libraries" },

@@ -55,7 +55,7 @@ static const struct gpul_known_message compilers[] = {
 	{ "Compiling in the 32-bit mode", "", "CUDA compiles 64-bit code only: leave out -m32" },
 	{ "nvcc does not support '--export-dir", "", "leave out -dir, or -rdc" },
 	{ "cannot generate '", "intermediate at compile time", "with -dlto code is generated when the program is linked: leave out -dlto to see the intermediate file" },
-	/* execution spaces */
+	/* errors about execution spaces such as __device__ */
 	{ "identifier \"", "is undefined in device code",
 	  "declare the function or variable __device__ to use it in a kernel" },
 	{ "calling a __device__ function(", "from a __host__ __device__ function",
@@ -98,7 +98,7 @@ static const struct gpul_known_message compilers[] = {
 	{ "is not allowed in device code", "", "the operation exists in host code only: kernels have no exceptions, no typeid, no dynamic_cast and no thread_local" },
 	{ "is not supported in device code", "", "the feature exists in host code only: move it out of the kernel, or use a form that CUDA C++ has" },
 	{ "'long double'", "device code", "GPUs have no long double: it is treated as double" },
-	/* kernels */
+	/* errors about kernels */
 	{ "requires --extended-lambda nvcc flag", "", "compile with nvcc --extended-lambda" },
 	{ "The closure type for a lambda", "function template",
 	  "write [=] __device__ (...) { ... } and compile with nvcc --extended-lambda" },
@@ -144,7 +144,7 @@ static const struct gpul_known_message compilers[] = {
 	{ "explicit stream argument not provided in kernel launch", "", "give the stream as the fourth value of <<<blocks, threads, bytes, stream>>>" },
 	{ "-static-global-template-stub=true", "", "the kernel template is defined in another file: compile with -rdc=true, or with -static-global-template-stub=false" },
 	{ "inline __device__", "must have internal linkage", "declare the variable static, or compile with -rdc=true" },
-	/* variables */
+	/* errors about variables */
 	{ "__shared__ variables cannot have external linkage", "", "extern __shared__ arrays have no size: extern __shared__ float buffer[]; other shared variables are declared in the kernel" },
 	{ "dynamic initialization is not supported for", "", "GPU variables begin as constants: assign the value in the kernel, or make the constructor constexpr" },
 	{ "an initializer is not allowed", "__shared__", "__shared__ variables have no initial value: let one thread store it, then __syncthreads()" },
@@ -160,7 +160,7 @@ static const struct gpul_known_message compilers[] = {
 	{ "/include/c++/", "\" is undefined", NEWER_HEADERS },
 	{ "/lib/gcc/", "\" is undefined", NEWER_HEADERS },
 	{ "linux-gnu/bits/", "\" is undefined", NEWER_HEADERS },
-	/* names that CUDA removed or renamed */
+	/* errors about names that CUDA removed or renamed */
 	{ "identifier \"__shfl", "is undefined", SYNC_FORMS },
 	{ "identifier \"__ballot", "is undefined", "since CUDA 13 only __ballot_sync(mask, predicate) exists, mask 0xffffffff for all lanes" },
 	{ "identifier \"__any\"", "is undefined", "since CUDA 13 only __any_sync(mask, predicate) exists, mask 0xffffffff for all lanes" },
@@ -189,7 +189,7 @@ static const struct gpul_known_message compilers[] = {
 	{ "no instance of overloaded function \"", "", "no function %s takes arguments of these types: compare the types that the message lists with its declaration" },
 	{ "namespace \"thrust\" has no member \"", "", "the Thrust of this CUDA version has no %s: include its header; the version of CUDA 13 removed what C++17 has, such as thrust::unary_function" },
 	{ "namespace \"cub\" has no member \"", "", "the CUB of this CUDA version has no %s: include its header, or use what its documentation names in its place" },
-	/* headers */
+	/* errors in headers */
 	{ "exception specification is incompatible with that of previous function \"", "",
 	  "glibc 2.41 and newer declares %s, too: use CUDA 13.0 or newer, or an older glibc" },
 	{ "identifier \"_Float", "is undefined", NEWER_HEADERS },
@@ -210,7 +210,7 @@ static const struct gpul_known_message compilers[] = {
 	{ "identifier \"", "is undefined",
 	  "%s is not declared here: check its spelling and its #include, and that #if or the architecture (-arch) does not leave it out" },
 	{ "expression must have a constant value", "", "the size of an array or a template argument must be a constant: constexpr, not a variable; for shared memory, extern __shared__" },
-	/* results of NVRTC */
+	/* error codes of NVRTC */
 	{ "NVRTC_ERROR_COMPILATION", "", "the program has errors: nvrtcGetProgramLog() returns them" },
 	{ "NVRTC_ERROR_INVALID_OPTION", "", "NVRTC does not know an option: nvrtcGetProgramLog() names it; it takes options of device code only" },
 	{ "NVRTC_ERROR_INVALID_INPUT", "", "an argument of the NVRTC call is wrong, such as a NULL source or an empty name" },

@@ -9,7 +9,7 @@
 	"the types after %s are not among those of the PTX ISA for it: check their number, order, size and kind (.f32, .s32, .b32)"
 
 static const struct gpul_known_message ptx[] = {
-	/* device code that lacks a definition */
+	/* errors about device code that lacks a definition */
 	{ "Undefined reference to '", "' in '<input>'",
 	  "%s is declared but not defined: define it in this file, or compile with nvcc -dc and link "
 	  "the file that defines it" },
@@ -27,7 +27,7 @@ static const struct gpul_known_message ptx[] = {
 	{ "undefined reference to function ", "", /* the software driver reports this */
 	  "it is declared but not defined: define %s in this file, or compile with nvcc -dc and link "
 	  "the file that defines it" },
-	/* resources of a kernel */
+	/* errors about the resources of a kernel */
 	{ "uses too much shared data", "",
 	  "static __shared__ arrays may use 48 KiB (0xc000): for more, declare extern __shared__, set "
 	  "cudaFuncAttributeMaxDynamicSharedMemorySize and give the size in the launch" },
@@ -57,7 +57,7 @@ static const struct gpul_known_message ptx[] = {
 	{ "Too big maxrregcount value", "", "a thread has at most 255 registers" },
 	{ ".minnctapersm will be ignored", "",
 	  "__launch_bounds__ requests more threads per multiprocessor than exist: lower its second number" },
-	/* instructions that changed */
+	/* errors about instructions that changed */
 	{ "' without '.sync' is", "", NEEDS_SYNC },
 	{ "' without '.sync' may produce unpredictable results", "", NEEDS_SYNC },
 	{ "' is not supported starting from PTX ISA version", "",
@@ -68,7 +68,7 @@ static const struct gpul_known_message ptx[] = {
 	{ "Deprecated feature: '", "not supported as of PTX version",
 	  "PTX removed %s: lower .version, or use what the PTX ISA names in its place" },
 	{ "Instruction '", "' is deprecated since", "no error yet: a later PTX version removes this form" },
-	/* architectures and versions */
+	/* errors about architectures and versions */
 	{ "Unsupported gpu architecture '", "",
 	  "this CUDA version does not compile for %s: nvcc --list-gpu-arch lists what it supports; older "
 	  "GPUs need an older CUDA version, newer GPUs a newer one" },
@@ -104,7 +104,7 @@ static const struct gpul_known_message ptx[] = {
 	  "write .address_size 64 after .target in the PTX, and leave out -m32: host programs are 64-bit" },
 	{ "which is conflicting with .address_size", "",
 	  "addresses have the size of .address_size: use .u64 registers with .address_size 64" },
-	/* the language */
+	/* errors of PTX syntax */
 	{ "Unexpected non-ASCII character", "",
 	  "PTX is ASCII text: remove what is not, such as a byte order mark at its start or typographic quotes; or the file is not PTX but a binary" },
 	{ "Not a name of any known instruction: '", "", "%s is not an instruction of this PTX version: check its spelling and .version" },

@@ -90,7 +90,7 @@ uint16_t gpul_attribute_u16(const gpul_attribute *a, unsigned i);
 /* ---- notes: .note.nv.tkinfo, one note for each tool that contributed to the cubin ----------- */
 
 typedef struct gpul_cubin_build {      /* how ptxas compiled the code; borrowed from the image */
-	const char *version, *options; /* "13.0.88", "-arch sm_100f -m 64"; not NUL-terminated; NULL: not recorded */
+	const char *version, *options; /* such as "13.0.88" or "-arch sm_100f -m 64"; not NUL-terminated; NULL: not recorded */
 	size_t version_bytes, options_bytes;
 } gpul_cubin_build;
 

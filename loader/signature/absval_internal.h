@@ -47,7 +47,7 @@ typedef struct gpul_absval {
 	uint64_t offset;       /* the largest sum of constants that was added to the value */
 	uint64_t growth;       /* how much the offset grows in one iteration of a loop */
 	uint64_t array_bytes;  /* size of the smallest .shared array that the value may point into; 0: none */
-	uint32_t flags;        /* enum absval_flag */
+	uint32_t flags;        /* an OR of values of enum absval_flag */
 	bool defined;          /* false: no definition was visited yet (bottom); the other fields are 0 */
 	bool constant;         /* true: the value always equals the field `value` */
 	uint8_t n_growths;     /* how often a stride or the offset grew; if often, it grows in a loop */

@@ -19,7 +19,7 @@ gpul_inst_call gpul_inst_call_parts(const gpul_ptx_func *f, const gpul_ptx_inst 
 typedef struct gpul_inst_access {
 	const gpul_ptx_operand *address;
 	const gpul_ptx_operand *value, *result; /* the stored value; the destination of a load */
-	uint16_t type, space;                   /* gpul_ptx_mod */
+	uint16_t type, space;                   /* values of gpul_ptx_mod */
 	bool loads, stores, atomic;
 	bool synchronizes; /* a load that may wait for another thread's store: ld.acquire, ld.volatile */
 	uint8_t vector;
