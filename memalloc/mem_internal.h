@@ -22,8 +22,8 @@
 /* The arguments of gpul_mem_import(): an offer, and either a descriptor or a handle. */
 struct mem_source {
 	const gpul_mem_offer *offer;   /* untrusted, because another process sent it */
-	int fd;                        /* -1: handle is given */
-	const gpul_mem_handle *handle; /* NULL: fd is given */
+	int fd;                        /* the descriptor; -1: handle is given instead */
+	const gpul_mem_handle *handle; /* NULL: fd is given instead */
 };
 
 struct mem_ops {
