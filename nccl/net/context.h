@@ -7,7 +7,7 @@
 
 #include "nccl/net/devices.h"
 
-typedef struct gpul_net_context gpul_net_context; /* opaque: context.c */
+typedef struct gpul_net_context gpul_net_context; /* opaque; the struct is defined in context.c */
 
 /* The settings and devices of this process, read at the first gpul_net_context_create(). */
 typedef struct gpul_net_process {
@@ -30,7 +30,7 @@ gpul_status gpul_net_process_get(const gpul_net_process **out, gpul_error *err);
  * Errors  as gpul_net_process_get(); GPUL_ENOMEM */
 gpul_status gpul_net_context_create(int traffic_class, gpul_net_context **out, gpul_error *err);
 void gpul_net_context_hold(gpul_net_context *c);
-void gpul_net_context_release(gpul_net_context *c); /* NULL is fine */
+void gpul_net_context_release(gpul_net_context *c); /* accepts NULL */
 
 /** Get a device of the send path; the first call for it opens it.
  *

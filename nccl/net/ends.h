@@ -15,7 +15,7 @@
 #include "nccl/net/context.h"
 #include "nccl/net/requests.h"
 
-typedef struct gpul_net_listener gpul_net_listener; /* opaque: listener.c */
+typedef struct gpul_net_listener gpul_net_listener; /* opaque; the struct is defined in listener.c */
 
 /* One end of a connection.  Only one thread at a time may use its requests; any thread may use
  * its registrations. */

@@ -14,7 +14,7 @@ enum { GPUL_NET_MAX_INTERFACES = 16 };
 
 typedef struct gpul_net_interface {
 	char name[16];    /* "eth0" */
-	char address[48]; /* "192.0.2.2", "fd00::2": a number */
+	char address[48]; /* a numeric address, such as "192.0.2.2" or "fd00::2" */
 } gpul_net_interface;
 
 /* True if a rule selects an interface. */
