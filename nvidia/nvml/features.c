@@ -54,7 +54,7 @@ CALL(nvmlGetExcludedDeviceCount, unsigned *n)
 	return r;
 }
 
-/* nvmlDeviceCapabilities_v1_t */
+/* the type nvmlDeviceCapabilities_v1_t of NVML */
 struct capabilities {
 	unsigned version, mask;
 };
@@ -124,7 +124,7 @@ static void read_uuid(const struct ml_device *d, unsigned char bytes[UUID_BYTES]
 	}
 }
 
-struct uuid { /* nvmlUUID_v1_t */
+struct uuid { /* the type nvmlUUID_v1_t of NVML */
 	unsigned version, type;
 	union {
 		char text[41];
@@ -154,7 +154,7 @@ CALL(nvmlDeviceGetHandleByUUIDV, const struct uuid *uuid, void **out)
 	return nvmlDeviceGetHandleByUUID(text, out);
 }
 
-/* nvmlPdi_v1_t */
+/* the type nvmlPdi_v1_t of NVML */
 struct pdi {
 	unsigned version;
 	unsigned long long value;
@@ -178,7 +178,7 @@ CALL(nvmlDeviceGetPdi, void *handle, struct pdi *out)
 	return SUCCESS;
 }
 
-struct pci_info_ext { /* nvmlPciInfoExt_v1_t */
+struct pci_info_ext { /* the type nvmlPciInfoExt_v1_t of NVML */
 	unsigned version, domain, bus, device, device_id, subsystem_id, base_class, sub_class;
 	char bus_id[32];
 };
@@ -355,7 +355,7 @@ struct process_v1 {
 	unsigned pid;
 	unsigned long long used;
 };
-/* nvmlProcessInfo_t */
+/* the type nvmlProcessInfo_t of NVML */
 struct process {
 	unsigned pid;
 	unsigned long long used;

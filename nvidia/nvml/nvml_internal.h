@@ -14,7 +14,7 @@
 	int name(__VA_ARGS__)
 
 /* clang-format off */
-enum {  /* nvmlReturn_t */
+enum {  /* the type nvmlReturn_t of NVML */
 	SUCCESS = 0, UNINITIALIZED = 1, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, NO_PERMISSION = 4, NOT_FOUND = 6, INSUFFICIENT_SIZE = 7,
 	DRIVER_NOT_LOADED = 9, TIMEOUT = 10, INSUFFICIENT_MEMORY = 20, VERSION_MISMATCH = 25,
 };
@@ -27,18 +27,18 @@ struct ml_device {
 	gpuload_soft_device is;
 	int index;
 };
-/* nvmlMemory_t */
+/* the type nvmlMemory_t of NVML */
 struct ml_memory {
 	unsigned long long total, free, used;
 };
 
-typedef struct pci_info { /* nvmlPciInfo_t */
+typedef struct pci_info { /* the type nvmlPciInfo_t of NVML */
 	char bus_id_legacy[16];
 	unsigned domain, bus, device, device_id, subsystem_id;
 	char bus_id[32];
 } pci_info;
 
-struct field_value { /* nvmlFieldValue_t */
+struct field_value { /* the type nvmlFieldValue_t of NVML */
 	unsigned field, scope;
 	long long time_us, latency_us;
 	int type, status;

@@ -19,7 +19,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* values of nvrtcResult */
+/* Values of nvrtcResult. */
 enum { ERROR_INVALID_INPUT = 3, ERROR_INTERNAL = 11 };
 
 /* X(name, parameters, arguments): calls that are passed on unchanged.  A program is a void *. */
