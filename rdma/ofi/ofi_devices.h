@@ -15,11 +15,11 @@ extern "C" {
 #endif
 
 typedef struct gpul_ofi_entry {
-	char provider[64];           /* "tcp;ofi_rxm", "efa" */
-	char domain[64], fabric[64]; /* "eth0", "192.0.2.0/24" */
+	char provider[64];           /* such as "tcp;ofi_rxm" or "efa" */
+	char domain[64], fabric[64]; /* such as "eth0" or "192.0.2.0/24" */
 	char version[16];            /* version of the provider, "117.0" */
-	char endpoint[16];           /* "RDM", "MSG", "DGRAM" */
-	char address[64];            /* "192.0.2.1", "[fd00::2]", a name; "": none */
+	char endpoint[16];           /* such as "RDM", "MSG" or "DGRAM" */
+	char address[64];            /* such as "192.0.2.1", "[fd00::2]", a name; "": none */
 	uint64_t max_message_bytes, inject_bytes, remote_data_bytes;
 	uint64_t depth;  /* limit of the operations in flight of an endpoint */
 	bool rma;        /* it can write into the peer's memory */

@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-typedef struct gpul_rdma_channel gpul_rdma_channel; /* opaque: channel.c */
+typedef struct gpul_rdma_channel gpul_rdma_channel; /* opaque; the struct is defined in channel.c */
 
 /** Connect to a listener.  If the connection is refused (the server has not started yet), try again until
  * the deadline.

@@ -16,7 +16,7 @@
 extern "C" {
 #endif
 
-typedef struct gpul_rdma_watch gpul_rdma_watch;     /* opaque: oob_watch.c */
+typedef struct gpul_rdma_watch gpul_rdma_watch;     /* opaque; the struct is defined in oob_watch.c */
 typedef struct gpul_rdma_watched gpul_rdma_watched; /* a watched channel or descriptor */
 
 /* Callbacks run on the watch's thread, one at a time.  They must return soon, because no heartbeat

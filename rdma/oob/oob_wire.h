@@ -61,8 +61,8 @@ typedef struct gpul_rdma_hello {
 	uint32_t version;      /* GPUL_RDMA_WIRE_VERSION */
 	uint32_t n_qps, depth; /* as in gpul_rdma_link_desc, with the same limits */
 	uint32_t segment_bytes, stripe_bytes;
-	uint32_t striping; /* gpul_rdma_striping */
-	uint32_t qp_type;  /* gpul_rdma_qp_type */
+	uint32_t striping; /* a value of gpul_rdma_striping */
+	uint32_t qp_type;  /* a value of gpul_rdma_qp_type */
 	uint32_t flags;
 	uint32_t lease_ms;  /* a peer that is silent for longer is considered dead by this
 				        * end; 10 ms to 1 h */
@@ -72,7 +72,7 @@ typedef struct gpul_rdma_hello {
 	uint32_t description_bytes;
 	gpul_rdma_remote slots;                               /* address of this end's slots, which the other end
 					* writes */
-	char backend[16];                                     /* "verbs", "libfabric" */
+	char backend[16];                                     /* such as "verbs" or "libfabric" */
 	char host[64];                                        /* for display */
 	unsigned char description[GPUL_RDMA_MAX_DESCRIPTION]; /* description of the path, written by the
 								* backend */

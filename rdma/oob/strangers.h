@@ -19,11 +19,11 @@ extern "C" {
 
 enum { GPUL_RDMA_MAX_STRANGERS = 64 };
 
-typedef struct gpul_rdma_strangers gpul_rdma_strangers; /* opaque: strangers.c */
+typedef struct gpul_rdma_strangers gpul_rdma_strangers; /* opaque; the struct is defined in strangers.c */
 
 typedef struct gpul_rdma_stranger {
-	gpul_rdma_channel *channel;  /* read only */
-	gpul_rdma_hello hello;       /* read only; valid after its event */
+	gpul_rdma_channel *channel;  /* for reading only */
+	gpul_rdma_hello hello;       /* for reading only; valid after its event */
 	gpul_rdma_identity identity; /* read only; has been proved; all 0 without a key */
 	void *user;                  /* for the caller; NULL initially */
 	int state;                   /* private, as is the rest */

@@ -39,7 +39,7 @@ static_assert(GPUL_RDMA_RECVS - GPUL_RDMA_SLOTS >= 2 * RECV_BATCH, "no arrival f
 enum request_kind { FREE, SEND, RECV, PUT, FLUSH };
 
 struct request {
-	uint8_t kind; /* enum request_kind */
+	uint8_t kind; /* a value of enum request_kind */
 	bool ended;
 	bool emitted;        /* SEND, PUT, FLUSH: all its operations have been taken */
 	uint8_t n_parts;     /* RECV: number of parts */
@@ -85,7 +85,7 @@ enum grant_state { GRANT_OPEN, GRANT_FULL, GRANT_RETURNED };
 
 /* A slot that this end has granted to the peer. */
 struct grant {
-	uint8_t state; /* enum grant_state */
+	uint8_t state; /* a value of enum grant_state */
 	uint8_t stage;
 	uint8_t behind; /* number of further slots of its multi-receive */
 	bool last;
@@ -98,7 +98,7 @@ struct grant {
 
 /* An operation in flight. */
 struct flight {
-	uint16_t request; /* NO_REQUEST: a grant */
+	uint16_t request; /* request that the operation belongs to; NO_REQUEST: it writes a grant */
 	uint8_t stage;    /* staging buffer that it reads; NO_STAGE: none */
 	bool done;        /* the operation has completed, but an earlier one may be in flight, if operations can complete out of order */
 };
@@ -140,7 +140,7 @@ struct gpul_rdma_link {
 	uint64_t now_ns, next_deadline_ns;
 	uint32_t depth_mask;
 
-	/* sends */
+	/* The state of sends: */
 	uint16_t sends[GPUL_RDMA_REQUESTS];
 	uint32_t sends_head, sends_tail;
 	uint32_t next_slot;   /* sequence number of the next slot to take, from 1 */
@@ -154,7 +154,7 @@ struct gpul_rdma_link {
 	uint8_t ready[MAX_STAGES]; /* ring of the staged segments whose copy has ended */
 	uint32_t ready_head, ready_tail;
 
-	/* receives */
+	/* The state of receives: */
 	struct part parts[GPUL_RDMA_SLOTS];
 	uint32_t parts_head, parts_grant, parts_tail; /* positions of the next part to post, the next one to grant, the oldest one
 						        * that has not ended */
@@ -169,7 +169,7 @@ struct gpul_rdma_link {
 	struct stages in;
 	uint32_t in_grant[MAX_STAGES]; /* for each staging buffer, the grant that uses it */
 
-	/* puts and flushes */
+	/* The state of puts and flushes: */
 	uint16_t puts[GPUL_RDMA_REQUESTS], signals[GPUL_RDMA_REQUESTS], flushes[GPUL_RDMA_REQUESTS];
 	uint32_t puts_head, puts_tail, signals_head, signals_tail, flushes_head, flushes_tail;
 	unsigned flushes_in_flight;

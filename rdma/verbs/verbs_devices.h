@@ -16,8 +16,8 @@ extern "C" {
 
 typedef struct gpul_verbs_gid_info {
 	unsigned index;
-	char type[16];    /* "InfiniBand", "RoCE v1", "RoCE v2" */
-	char address[48]; /* "10.9.0.1", "fe80::1" */
+	char type[16];    /* such as "InfiniBand", "RoCE v1" or "RoCE v2" */
+	char address[48]; /* such as "10.9.0.1" or "fe80::1" */
 	char netdev[24];  /* "": there is none, or it is in another network namespace */
 	bool ipv4, link_local;
 } gpul_verbs_gid_info;
@@ -26,17 +26,17 @@ typedef struct gpul_verbs_port_info {
 	int number;      /* from 1 */
 	char error[128]; /* why the port cannot be queried; "": the other members are valid */
 	bool active;
-	char state[16];          /* "ACTIVE", "DOWN", "INIT", "ARMED" */
-	char physical_state[24]; /* "LinkUp", "Polling", "Disabled" */
-	char link_layer[16];     /* "InfiniBand", "Ethernet" */
+	char state[16];          /* such as "ACTIVE", "DOWN", "INIT" or "ARMED" */
+	char physical_state[24]; /* such as "LinkUp", "Polling" or "Disabled" */
+	char link_layer[16];     /* such as "InfiniBand" or "Ethernet" */
 	unsigned width;          /* lanes; 0: unknown */
 	double lane_gbps, gbps;  /* rates of one lane and of all lanes, in 10^9 bits per second; 0: unknown */
-	unsigned mtu, max_mtu;   /* bytes */
+	unsigned mtu, max_mtu;   /* current and largest MTU in bytes */
 	unsigned lid, sm_lid, lmc, sm_sl;
 	unsigned gid_entries, pkey_entries; /* sizes of the GID table and the P_Key table */
 	uint64_t max_message_bytes;
 	int chosen_gid;    /* index of the GID that a connection uses; -1: none is usable */
-	char gid_why[200]; /* the reason */
+	char gid_why[200]; /* why this GID was chosen, or why none is usable */
 	size_t n_gids;     /* number of entries that are not empty */
 	gpul_verbs_gid_info *gids;
 } gpul_verbs_port_info;
@@ -51,10 +51,10 @@ enum { GPUL_VERBS_MAX_NUMBERS = 40 };
 typedef struct gpul_verbs_device_info {
 	char name[64];
 	char error[200];    /* why the device cannot be opened or queried; "": the other members are valid */
-	char node_type[32]; /* "InfiniBand channel adapter" */
+	char node_type[32]; /* such as "InfiniBand channel adapter" */
 	bool usable;        /* the send path can use it: it is RoCE or InfiniBand; iWARP has no write with immediate */
 	char firmware[64];
-	char node_guid[20], system_guid[20]; /* "506b:4b03:00a1:b2c3" */
+	char node_guid[20], system_guid[20]; /* such as "506b:4b03:00a1:b2c3" */
 	unsigned vendor, part, hardware;
 	char atomics[16];          /* "none", "device" (atomic among verbs), "global" (also with the CPU) */
 	char on_demand_paging[48]; /* operations that work on unregistered memory: "none", "send
