@@ -50,7 +50,7 @@ struct insn {
 	op_fn *run;
 	op_fn *inner;     /* if run is OP_GUARD's handler: the handler to call for lanes whose predicate is true */
 	opref d, d2;      /* destinations; d2: the second one of d|p, p|q */
-	opref a, b, c, e; /* sources */
+	opref a, b, c, e; /* the source operands */
 	union {
 		int64_t imm;               /* address offset, bit pattern, lookup table: depends on op */
 		const struct insn *target; /* branches: the instruction to which they jump */
@@ -58,9 +58,9 @@ struct insn {
 	};
 	opref guard;   /* predicate of @p */
 	uint32_t src;  /* row of func->insts, for messages */
-	uint16_t op;   /* enum op */
+	uint16_t op;   /* a value of enum op */
 	uint8_t n;     /* number of vector elements, comparison ...: depends on op */
-	uint8_t flags; /* depends on op */
+	uint8_t flags; /* the meaning of flags depends on op */
 };
 
 /* The part of a warp that arithmetic handlers use; struct warp_state in warp_internal.h contains it. */
@@ -148,7 +148,7 @@ enum op {
  *     replaces the n that selection set. */
 enum { MAX_SOURCES = 4 };
 struct selection {
-	uint16_t op; /* enum op */
+	uint16_t op; /* a value of enum op */
 	uint8_t n_sources;
 	uint16_t d_type, d2_type;          /* gpul_ptx_mod; PRED for predicates; 0: no such destination */
 	uint16_t source_type[MAX_SOURCES]; /* the type of each source; immediates are converted to it */

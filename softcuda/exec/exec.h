@@ -62,7 +62,7 @@ typedef struct gpul_exec_range {
  * @out   owned by the caller: gpul_exec_memory_destroy(); untouched on failure
  * Errors  GPUL_ENOMEM */
 gpul_status gpul_exec_memory_create(gpul_exec_memory **out, gpul_error *err);
-void gpul_exec_memory_destroy(gpul_exec_memory *m); /* NULL is fine; destroy its machines and programs first */
+void gpul_exec_memory_destroy(gpul_exec_memory *m); /* accepts NULL; destroy its machines and programs first */
 
 /** Add the range [base, base + bytes): kernels may access it from now on.  Ranges never overlap.
  *
@@ -124,7 +124,7 @@ typedef struct gpul_exec_kernel_info {
  * Source  PTX ISA 9.0, chapters 5 and 9 */
 gpul_status gpul_exec_program_create(gpul_exec_memory *memory, gpul_ptx_module *module, const char *file_name, gpul_exec_program **out,
 				     gpul_error *err);
-void gpul_exec_program_destroy(gpul_exec_program *p); /* NULL is fine; all its launches must have ended */
+void gpul_exec_program_destroy(gpul_exec_program *p); /* accepts NULL; all its launches must have ended */
 
 /** True if the program has no variable in .global or .const and no texture or surface reference: then all contexts can use it.  False,
  * too, if it has bodies that are not decoded yet. */
@@ -263,7 +263,7 @@ gpul_status gpul_exec_launch_start(gpul_exec_machine *m, const gpul_exec_launch_
  * true; *fault (may be NULL) then receives the fault. */
 bool gpul_exec_launch_wait(gpul_exec_launch *l, int timeout_ms, gpul_exec_fault *fault);
 void gpul_exec_launch_abort(gpul_exec_launch *l);   /* request: the launch ends soon, with GPUL_EXEC_ABORTED */
-void gpul_exec_launch_release(gpul_exec_launch *l); /* NULL is fine; a running launch continues */
+void gpul_exec_launch_release(gpul_exec_launch *l); /* accepts NULL; a running launch continues */
 
 /* What one multiprocessor of the GPU can hold, as far as the interpreter models it. */
 enum {

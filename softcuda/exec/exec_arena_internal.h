@@ -11,7 +11,7 @@ struct arena_block; /* a block of the arena, taken or free */
 /* Allocate `bytes` bytes, rounded up to whole pages, at a multiple of `align`, which is a power of two.  The content is
  * undefined. NULL: out of memory.  Any thread may call these functions. */
 struct arena_block *gpul_arena_take(size_t bytes, size_t align, uint64_t *base);
-void gpul_arena_give(struct arena_block *b); /* NULL is fine */
+void gpul_arena_give(struct arena_block *b); /* accepts NULL */
 /* Returns true if the address belongs to the arena, which means that it never belongs to the program's own memory. */
 bool gpul_arena_contains(uint64_t address);
 

@@ -49,10 +49,10 @@ enum {
 	SET_BF16 = 128,     /* set.bf16: 1.0 is 0x3f80 */
 };
 
-/* prmt: insn->n */
+/* Values of insn->n for prmt. */
 /* clang-format off */
 enum prmt_mode { PRMT_F4E = 1, PRMT_B4E, PRMT_RC8, PRMT_ECL, PRMT_ECR, PRMT_RC16 };
-/* testp: insn->n */
+/* Values of insn->n for testp. */
 enum test_property {
 	TEST_FINITE, TEST_INFINITE, TEST_NUMBER, TEST_NOTANUMBER, TEST_NORMAL, TEST_SUBNORMAL,
 };
@@ -71,8 +71,8 @@ enum convert_round {
 };
 /* clang-format on */
 struct conversion {
-	uint8_t to, from; /* enum convert_kind */
-	uint8_t round;    /* enum convert_round */
+	uint8_t to, from; /* values of enum convert_kind */
+	uint8_t round;    /* a value of enum convert_round */
 	bool sat, ftz, relu, satfinite;
 	uint8_t spare;
 };
@@ -85,8 +85,8 @@ enum video_op { VIDEO_ADD, VIDEO_SUB, VIDEO_ABSDIFF, VIDEO_MIN, VIDEO_MAX, VIDEO
 		VIDEO_MAD, VIDEO_SET, VIDEO_AVRG };
 enum video_second { VIDEO_PLAIN, VIDEO_2ND_ADD, VIDEO_2ND_MIN, VIDEO_2ND_MAX, VIDEO_MERGE };
 struct video {                         /* data of VIDEO, which has one result */
-	uint8_t op, second;            /* enum video_op, enum video_second */
-	uint8_t a_selector, b_selector, d_selector;  /* gpul_ptx_selector */
+	uint8_t op, second;            /* values of enum video_op and enum video_second */
+	uint8_t a_selector, b_selector, d_selector;  /* values of gpul_ptx_selector */
 	uint8_t compare;               /* vset: enum compare */
 	uint8_t shift;                 /* vmad: 7 of .shr7, 15 of .shr15 */
 	uint8_t flags;                 /* a combination of VIDEO_... bits */

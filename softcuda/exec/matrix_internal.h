@@ -39,10 +39,10 @@ struct mma_tile {
 	opref x[8], y[4], c[4], d[4];
 };
 
-struct mma_form {     /* insn->object of the MMA operations */
+struct mma_form {     /* what insn->object of the MMA operations points to */
 	uint8_t rows; /* number of rows of a tile: 16 or 8 */
 	uint16_t k;
-	uint8_t x_type, y_type, c_type, d_type; /* enum matrix_type */
+	uint8_t x_type, y_type, c_type, d_type; /* values of enum matrix_type */
 	uint8_t n_x, n_y, n_c, n_d;             /* numbers of registers of a tile */
 	struct mma_sum sum;
 	bool sparse;      /* half of X is zero and has no registers: see sparse_position() */

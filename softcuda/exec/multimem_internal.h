@@ -43,12 +43,12 @@ enum multimem_operation {
 		MULTIMEM_NONE /* multimem.st, which combines nothing */
 };
 
-struct multimem {                           /* insn->object */
+struct multimem {                           /* what insn->object points to */
 	struct insn address;                /* its a, imm and flags describe the address */
 	opref data[8];                      /* the registers of the vector */
 	uint8_t n, reg_bytes, memory_bytes; /* number of registers; width of each register, and of its part in memory */
 	uint8_t bytes;                      /* size of the whole vector: 4, 8 or 16 */
-	uint8_t operation;                  /* enum multimem_operation */
+	uint8_t operation;                  /* a value of enum multimem_operation */
 	bool widens;                        /* partial results have the next wider type (.acc::f32, .acc::f16) */
 };
 

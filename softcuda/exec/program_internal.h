@@ -121,21 +121,21 @@ struct call_argument {
 	struct vector_regs regs;
 };
 
-struct address_ranges { /* insn->object of ISSPACEP_CONST */
+struct address_ranges { /* what insn->object of ISSPACEP_CONST points to */
 	uint32_t n;
 	struct {
 		uint64_t begin, end;
 	} at[];
 };
 
-struct call_site {                      /* insn->object of the CALL operations */
+struct call_site {                      /* what insn->object of the CALL operations points to */
 	const struct func_code *callee; /* the called function; NULL: call through a pointer, or of a built-in function */
 	enum builtin builtin;
 	uint32_t n_args, n_rets;
 	struct call_argument *args; /* n_args arguments, then n_rets results */
 };
 
-struct branch_table { /* insn->object of BRX */
+struct branch_table { /* what insn->object of BRX points to */
 	uint32_t n_targets;
 	const struct insn *targets[];
 };

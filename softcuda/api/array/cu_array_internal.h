@@ -47,7 +47,7 @@ CUresult soft_format_check(CUarray_format format, unsigned channels);
 /* ---- cu_array.c: the caller of each function holds the lock ----------------------------------- */
 
 CUresult soft_array_find(CUarray handle, struct array **out);
-void soft_array_memory_release(struct array_memory *m); /* NULL is fine */
+void soft_array_memory_release(struct array_memory *m); /* accepts NULL */
 /* Check an array's descriptor; is_mipmap: it describes level 0 of a mipmapped array. */
 CUresult soft_array_check(const CUDA_ARRAY3D_DESCRIPTOR *desc, bool is_mipmap);
 /* Compute the sizes in *a from a->desc, and return the bytes of the array; 0: they overflow a size_t. */

@@ -164,7 +164,7 @@ enum handle_kind {
 
 void *soft_handle_new(enum handle_kind kind, void *object); /* NULL: out of memory */
 void *soft_handle_find(enum handle_kind kind, const void *handle);
-void soft_handle_free(const void *handle);                       /* NULL is fine */
+void soft_handle_free(const void *handle);                       /* accepts NULL */
 bool soft_handle_was(enum handle_kind kind, const void *handle); /* true: the handle was valid once */
 
 /* ---- cu_tools.c: start the tools that GPULOAD_SOFT_TOOLS names, before any code is loaded --------- */

@@ -165,7 +165,7 @@ bool soft_pool_is_imported(const struct pool *p);
 CUresult soft_pool_import(const CUmemLocation *location, struct pool_file *file, CUmemoryPool *out);
 /* Create the file of a pool that can be exported. */
 CUresult soft_pool_file_create(struct pool *p);
-void soft_pool_file_free(struct pool_file *f); /* NULL is fine */
+void soft_pool_file_free(struct pool_file *f); /* accepts NULL */
 /* Map new memory of the pool's file for a, whose size is set; unmap it. */
 CUresult soft_pool_file_map(struct pool *p, struct allocation *a);
 void soft_pool_file_unmap(struct allocation *a);
@@ -173,7 +173,7 @@ void soft_pool_file_unmap(struct allocation *a);
 /* ---- cu_managed_range.c: the caller holds the lock -------------------------------------------- */
 
 CUresult soft_managed_create(struct allocation *a); /* sets a->managed; a->bytes must be set before */
-void soft_managed_free(struct managed *m);          /* NULL is fine */
+void soft_managed_free(struct managed *m);          /* accepts NULL */
 
 /* ---- cu_move.c: the operations of copies and fills ------------------------------------------ */
 

@@ -366,7 +366,7 @@ EXPORT CUresult cuEventQuery(CUevent handle)
 		return r;
 	r = check_host_wait(e, "cuEventQuery");
 	if (r)
-		; /* refused */
+		; /* the call is refused */
 	else if (soft_shared_event_is_remote(e->shared))
 		r = soft_shared_event_state(e->shared, soft_shared_event_newest(e->shared));
 	else
@@ -406,7 +406,7 @@ EXPORT CUresult cuEventSynchronize(CUevent handle)
 	if (!r)
 		r = soft_op_check_wait(op, "cuEventSynchronize");
 	if (r) {
-		; /* refused */
+		; /* the call is refused */
 	} else if (soft_shared_event_is_remote(e->shared)) {
 		r = wait_for_record(e);
 	} else if (op) {

@@ -40,7 +40,7 @@ void soft_event_share(struct event *e, struct shared_event *shared);
 extern const size_t soft_shared_event_bytes; /* size of the file of a shared event */
 /* Map the page of the file, and lock a slot in it; *out owns the file.  is_own: this process created the event. */
 CUresult soft_shared_event_attach(const struct ipc_file *file, bool is_own, struct shared_event **out);
-void soft_shared_event_close(struct shared_event *s);                        /* NULL is fine */
+void soft_shared_event_close(struct shared_event *s);                        /* accepts NULL */
 const struct ipc_file *soft_shared_event_file(const struct shared_event *s); /* NULL: another process created s */
 uint32_t soft_shared_event_draw(struct shared_event *s);                     /* draw the ticket of a new record */
 void soft_shared_event_end(struct shared_event *s, uint32_t ticket, bool failed);

@@ -122,7 +122,7 @@ CUresult soft_graph_sort(const struct graph *g, struct node ***out);
 
 CUresult soft_condition_new(struct graph *g, uint32_t first_value, bool is_assigned, struct condition **out);
 struct condition *soft_condition_find(const struct graph *g, CUgraphConditionalHandle handle); /* NULL: not from this graph */
-void soft_condition_release(struct condition *c);                                              /* NULL is fine */
+void soft_condition_release(struct condition *c);                                              /* accepts NULL */
 /* Add count references of the objects; false: out of memory, and nothing was added. */
 bool soft_user_objects_add(struct user_objects *list, struct user_object *o, unsigned count);
 bool soft_user_objects_copy(struct user_objects *to, const struct user_objects *from); /* adds one reference of each */

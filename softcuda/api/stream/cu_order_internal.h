@@ -18,7 +18,7 @@ void soft_order_host(const struct order *o);
 /* Make *to come after the operation whose order is `from`, too. */
 void soft_order_join(struct order **to, const struct order *from);
 void soft_order_set(struct order **to, struct order *from);
-struct order *soft_order_ref(struct order *o); /* NULL is fine */
-void soft_order_drop(struct order *o);         /* NULL is fine */
+struct order *soft_order_ref(struct order *o); /* accepts NULL */
+void soft_order_drop(struct order *o);         /* accepts NULL */
 
 #endif

@@ -218,7 +218,8 @@ void soft_op_finish(struct op *op, CUresult result)
 	run_ready();
 }
 
-struct late_call { /* soft_call_back() */
+/* a function that soft_call_back() was asked to call */
+struct late_call {
 	struct link link;
 	CUhostFn function;
 	void *user;

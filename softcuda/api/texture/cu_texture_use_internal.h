@@ -29,7 +29,7 @@ struct texture_use {      /* an object, or a reference of a module */
 /* cu_build.c: convert the descriptors.  view NULL: there is none; sampler NULL: it is a surface. */
 CUresult soft_bound_new(const CUDA_RESOURCE_DESC *resource, const CUDA_TEXTURE_DESC *sampler, const CUDA_RESOURCE_VIEW_DESC *view,
 			struct bound **out);
-void soft_bound_free(struct bound *b);         /* NULL is fine; waits for instructions that use it */
-void soft_texture_free(struct texture_use *u); /* cu_object.c */
+void soft_bound_free(struct bound *b);         /* accepts NULL; waits for instructions that use it */
+void soft_texture_free(struct texture_use *u); /* defined in cu_object.c */
 
 #endif

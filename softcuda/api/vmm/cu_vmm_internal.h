@@ -68,7 +68,7 @@ CUresult soft_multicast_adopt(struct multicast *t, int fd, CUmemAllocationHandle
 void soft_multicast_wait(struct memory *m);
 /* cu_vmm.c; the caller holds the lock. */
 struct mapping *soft_mapping_at(uint64_t address); /* NULL: none */
-bool soft_is_reserved(uint64_t address);           /* true: by cuMemAddressReserve */
+bool soft_is_reserved(uint64_t address);           /* true: cuMemAddressReserve has reserved the address */
 /* cu_vmm_access.c.  Returns true if the CPU or some device may read (or write) m.  The caller holds the lock. */
 bool soft_mapping_allows(const struct mapping *m, bool write);
 

@@ -28,7 +28,7 @@
 
 /* clang-format off */
 static const struct rule rules[N_OPS] = {
-	/* integers */
+	/* rules for integers */
 	RULE(ADD_16, two, 2, OP(D0F(0xfd))), RULE(ADD_32, two, 4, OP(D0F(0xfe))), RULE(ADD_64, two, 8, OP(PD(0xd4))),
 	RULE(SUB_16, two, 2, OP(D0F(0xf9))), RULE(SUB_32, two, 4, OP(D0F(0xfa))), RULE(SUB_64, two, 8, OP(PD(0xfb))),
 	RULE(MUL_16, two, 2, OP(D0F(0xd5))), RULE(MUL_32, two, 4, OP(D38(0x40))), RULE(MUL_64, two, 8, OP(Q38(0x40))),
@@ -41,7 +41,7 @@ static const struct rule rules[N_OPS] = {
 	RULE(MIN_S32, two, 4, OP(D38(0x39))), RULE(MIN_S64, two, 8, OP(Q38(0x39))), RULE(MIN_U32, two, 4, OP(D38(0x3b))), RULE(MIN_U64, two, 8, OP(Q38(0x3b))),
 	RULE(MAX_S32, two, 4, OP(D38(0x3d))), RULE(MAX_S64, two, 8, OP(Q38(0x3d))), RULE(MAX_U32, two, 4, OP(D38(0x3f))), RULE(MAX_U64, two, 8, OP(Q38(0x3f))),
 
-	/* bits */
+	/* rules for bits */
 	RULE(AND_16, two, 2, OP(D0F(0xdb))), RULE(AND_32, two, 4, OP(D0F(0xdb))), RULE(AND_64, two, 8, OP(PD(0xdb))),
 	RULE(OR_16, two, 2, OP(D0F(0xeb))), RULE(OR_32, two, 4, OP(D0F(0xeb))), RULE(OR_64, two, 8, OP(PD(0xeb))),
 	RULE(XOR_16, two, 2, OP(D0F(0xef))), RULE(XOR_32, two, 4, OP(D0F(0xef))), RULE(XOR_64, two, 8, OP(PD(0xef))),
@@ -72,11 +72,11 @@ static const struct rule rules[N_OPS] = {
 	IN_RANGE(CVT_RNI_S32_F32, one, OP(D0F(0x5b))), INTEGRAL(RNI, 8), INTEGRAL(RMI, 9), INTEGRAL(RPI, 10), INTEGRAL(RZI, 11),
 	RULE(CVT_SAT_F32_F32, saturate, 4, OP(PS(0x5f)), OP2(PS(0x5d))),
 
-	/* moves */
+	/* rules for moves */
 	PLAIN(MOV_16, copy, 2), PLAIN(MOV_32, copy, 4), PLAIN(MOV_64, copy, 8), PLAIN(SELP_16, choose, 2), PLAIN(SELP_32, choose, 4), PLAIN(SELP_64, choose, 8),
 	RULE(PRMT, permute, 4, OP(D38(0x00)), OP2(D3A(0x25))), PLAIN(PACK_2X32, pack, 8), PLAIN(UNPACK_2X32, unpack, 4), PLAIN(ADDR_32, address, 4), PLAIN(ADDR_64, address, 8),
 
-	/* predicates */
+	/* rules for predicates */
 	COMPARE_INTS(EQ, 0), COMPARE_INTS(NE, 4), COMPARE_INTS(LT, 1), COMPARE_INTS(LE, 2), COMPARE_INTS(GT, 6), COMPARE_INTS(GE, 5),
 	COMPARE_FLOATS(EQ, 0x00), COMPARE_FLOATS(NE, 0x0c), COMPARE_FLOATS(LT, 0x11), COMPARE_FLOATS(LE, 0x12), COMPARE_FLOATS(GT, 0x1e), COMPARE_FLOATS(GE, 0x1d),
 	PLAIN(SETP_ANY_32, any_comparison, 4), PLAIN(SETP_ANY_64, any_comparison, 8), PLAIN(MOV_PRED, logic, 4), PLAIN(NOT_PRED, logic_not, 4),

@@ -14,7 +14,7 @@ typedef void compile_fn(struct run_compiler *c, const struct insn *i, const stru
 struct rule {
 	compile_fn *compile; /* generates the code; NULL: the instruction is not compiled */
 	uint8_t bytes;       /* bytes of an element of the destination; in comparisons, of the sources */
-	uint8_t check;       /* enum check */
+	uint8_t check;       /* a value of enum check */
 	struct vector_op op, op2;
 	uint8_t has_immediate, immediate; /* the last byte of op */
 	uint64_t bits;                    /* a constant operand */
@@ -62,6 +62,7 @@ compile_fn gpul_native_upper_product, gpul_native_wide_product, gpul_native_wide
 
 compile_fn gpul_native_widen, gpul_native_narrow; /* conversions to twice the width, and back */
 compile_fn gpul_native_copy, gpul_native_choose, gpul_native_pack, gpul_native_unpack, gpul_native_permute, gpul_native_address;
-compile_fn gpul_native_comparison, gpul_native_any_comparison, gpul_native_logic, gpul_native_logic_not; /* logic: of predicates */
+/* the functions named logic compute with predicates */
+compile_fn gpul_native_comparison, gpul_native_any_comparison, gpul_native_logic, gpul_native_logic_not;
 
 #endif

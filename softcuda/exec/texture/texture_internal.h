@@ -27,7 +27,7 @@ struct texture_level {
 };
 
 struct sampler {
-	uint8_t address[3];         /* enum address_mode */
+	uint8_t address[3];         /* values of enum address_mode */
 	bool linear, linear_levels; /* filters; false: the nearest texel, the nearest level */
 	bool normalised;            /* coordinates are from 0 to 1 */
 	float bias, least_level, most_level;
@@ -35,7 +35,7 @@ struct sampler {
 };
 
 struct texture {
-	uint8_t channel; /* enum channel_type */
+	uint8_t channel; /* a value of enum channel_type */
 	uint8_t n_channels, element_bytes;
 	bool read_integer; /* texels are integers; else floats, from integers by division */
 	bool unorm;        /* the format itself is normalised: integers stand for fractions of 1 */

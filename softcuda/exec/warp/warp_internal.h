@@ -49,7 +49,7 @@ struct split {
 	const struct insn *pc;
 	struct frame *frame;
 	uint32_t mask;
-	uint8_t state;   /* enum split_state */
+	uint8_t state;   /* a value of enum split_state */
 	uint8_t barrier; /* SPLIT_BARRIER: number of the barrier */
 	bool released;   /* its *.sync instruction may run with the lanes that the split has */
 	int back_edges;  /* backward branches left in this turn; below 0: the turn is over */

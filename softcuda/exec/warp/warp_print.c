@@ -42,7 +42,7 @@ static uint64_t next_argument(struct printer *p, unsigned bytes)
 
 /* A conversion: % flags width .precision length letter, with each * replaced by its value. */
 struct spec {
-	char flags[MAX_SPEC]; /* "%-08.3", without length and letter */
+	char flags[MAX_SPEC]; /* such as "%-08.3", without length and letter */
 	unsigned n_long, n_short;
 	char letter;
 };

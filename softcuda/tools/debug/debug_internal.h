@@ -67,7 +67,7 @@ bool gpul_debug_true(const struct value *v);
 void gpul_debug_print_value(FILE *out, const struct value *v);
 /* Read a value of a type such as GPUL_PTX_MOD_F32; .u and .b types give unsigned integers. */
 struct value gpul_debug_load(const void *at, unsigned type);
-unsigned gpul_debug_type(const char *name); /* "f32"; 0: unknown */
+unsigned gpul_debug_type(const char *name); /* returns the type with a name such as "f32"; 0: there is no such type */
 const char *gpul_debug_type_name(unsigned type);
 
 /* ---- registers and memory (state.c, memory.c) ------------------------------------------------------------------- */

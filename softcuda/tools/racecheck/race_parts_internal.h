@@ -33,7 +33,7 @@
 
 /* ---- accesses -------------------------------------------------------------------------------------------------- */
 
-/* record << 5 | lane; 0: no access. */
+/* An access is identified by record << 5 | lane; 0: no access. */
 typedef uint32_t access_id;
 enum { LANE_BITS = 5, LANE_MASK = LANES - 1 };
 
@@ -71,7 +71,7 @@ struct site {
 	const struct insn *insn;
 	uint64_t program; /* id of the program */
 	uint32_t number;
-	uint8_t class;        /* enum site_class */
+	uint8_t class;        /* a value of enum site_class */
 	uint8_t space;        /* SITE_PLAIN: address space */
 	uint8_t how;          /* SITE_PLAIN: HOW_ flags */
 	uint8_t order, scope; /* enum access_order and enum access_scope; a fence has only a scope */
@@ -83,7 +83,7 @@ struct site {
 	bool polls;           /* a loop repeats the read until another thread has written: see race_poll.c */
 	bool writes_literal;  /* a volatile store of a literal: all threads write the same value */
 	char *place;          /* its place in the source, set when the program is unloaded */
-	char *line;           /* "kernel.cu:7" or "kernel.ptx:31"; made by race_site_line() */
+	char *line;           /* such as "kernel.cu:7" or "kernel.ptx:31"; made by race_site_line() */
 };
 
 /* The option to treat volatile accesses as strong, as PTX's memory model does. */

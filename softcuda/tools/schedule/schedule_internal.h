@@ -183,7 +183,7 @@ int gpul_default_choice(const struct step *step, const struct step *last, bool a
 void gpul_schedule_print(const struct explorer *x, char *buf, size_t bytes);
 bool gpul_schedule_parse(const char *text, struct explorer *x);
 
-/* explore.c and seed.c, called by schedule.c */
+/* Functions of explore.c and seed.c, which schedule.c calls. */
 bool gpul_explore_wants(const struct func_code *code, const struct insn *i);
 enum observed gpul_explore_before(struct explorer *x, struct warp_state *s, const struct insn *i, uint32_t on);
 void gpul_explore_after(struct explorer *x, struct warp_state *s, const struct insn *i, uint32_t on, bool waits);

@@ -51,7 +51,7 @@ bool gpul_trace_row(const uint64_t v[LANES], unsigned bytes, uint32_t on, uint64
 }
 
 /* The versions of decimals.c for this CPU. */
-/* the functions are set once; one trace writes text, on one thread at a time */
+/* Only one trace writes text, on one thread at a time. */
 static struct {
 	trace_floats_fn *floats;
 	trace_integers_fn *integers;

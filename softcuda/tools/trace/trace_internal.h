@@ -24,23 +24,23 @@ extern const struct tool gpul_trace_tool;
 enum { TRACE_MAX_DESTS = 16, TRACE_NO_FILE = -1, COPIED_BYTES = 64 };
 
 struct trace_reg {
-	char *name;  /* "%r5" */
-	char *label; /* "  %r5 = ", for gpul_trace_copy() */
+	char *name;  /* such as "%r5" */
+	char *label; /* such as "  %r5 = ", for gpul_trace_copy() */
 	unsigned n_label;
 	uint8_t bytes; /* bytes per lane: 2, 4, 8, 16; 0: a predicate */
 	char type;     /* how its values are printed: 'f' float, 's' signed, 'u' unsigned, 'b' bits, 'p' predicate */
 };
 
 struct trace_row {   /* a PTX instruction */
-	char *text;  /* "add.s32 %r5, %r2, %r3;" */
-	char *place; /* "k.ptx:20 (k.cu:7)", as in fault messages */
-	char *head;  /* " PLACE: TEXT", for gpul_trace_copy() */
+	char *text;  /* such as "add.s32 %r5, %r2, %r3;" */
+	char *place; /* such as "k.ptx:20 (k.cu:7)", as in fault messages */
+	char *head;  /* in the form " PLACE: TEXT", for gpul_trace_copy() */
 	unsigned n_head;
 	char *json;              /* the members of a JSON event; NULL: not needed so far */
 	char name[24];           /* "add.s32" */
 	uint32_t ptx_line, line; /* line in PTX; line in CUDA C++ (0: unknown) */
 	int file;                /* CUDA C++ file: index in files[]; TRACE_NO_FILE */
-	uint16_t opcode;         /* gpul_ptx_opcode */
+	uint16_t opcode;         /* a value of gpul_ptx_opcode */
 	uint8_t n_dests;
 	uint32_t dest[TRACE_MAX_DESTS];   /* flat register numbers */
 	uint32_t offset[TRACE_MAX_DESTS]; /* offsets of the results in a frame's registers */
@@ -85,7 +85,7 @@ void gpul_trace_code_forget(struct trace_codes *codes, const gpul_exec_program *
 struct trace_warp {
 	const struct func_code *key; /* the function of the warp's last instruction */
 	struct trace_code *code;
-	char head[COPIED_BYTES * 2]; /* " block 0,0,0 warp 3 lanes ", for gpul_trace_copy() */
+	char head[COPIED_BYTES * 2]; /* such as " block 0,0,0 warp 3 lanes ", for gpul_trace_copy() */
 	unsigned n_head;
 };
 
