@@ -7,7 +7,7 @@
 #include "loader/loader.h"
 
 double now_ms(void);
-/* The CPU time of all threads of this process, which other processes hardly affect. */
+/* Return the CPU time of all threads of this process, which other processes hardly affect. */
 double cpu_ms(void);
 
 /* Lower *least to `now` if that is less; *least 0: no time was measured yet. */
