@@ -81,16 +81,16 @@ extern const struct calls_row calls_rows[];
 extern const size_t n_calls_rows;
 extern const uint32_t calls_table_version; /* changes with the table: the log and its reader must have the same */
 
-/* The 8-byte words that a value of this type occupies in a record. */
+/* Return the 8-byte words that a value of this type occupies in a record. */
 static inline size_t calls_words(const struct calls_type *type)
 {
 	return (type->n_bytes + 7) / 8;
 }
 
-/* The number of elements that a captured parameter points to, at most `most`; words: the arguments. */
+/* Return the number of elements that a captured parameter points to, at most `most`; words: the arguments. */
 size_t calls_elements(const struct calls_row *row, size_t param, const uint64_t *words, size_t most);
 
-/* The row with this symbol; NULL: none. */
+/* Return the row with this symbol; NULL: none. */
 const struct calls_row *calls_find(const char *symbol);
 
 #endif
