@@ -248,7 +248,7 @@ struct comm_result {
 
 /* True if any result is wrong, or differs between ranks. */
 bool comm_result_wrong(const struct comm_result *r);
-/* The mean of all measured bus bandwidths, in GB/s; 0 if there are none. */
+/* Return the mean of all measured bus bandwidths, in GB/s; 0 if there are none. */
 double comm_result_mean_bus(const struct comm_result *r);
 
 /* Append the head, a row and the end of the table. */

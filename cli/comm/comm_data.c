@@ -27,7 +27,7 @@ static const struct float_form *form_of(gpul_comm_dtype dtype)
 	return (unsigned)dtype <= GPUL_COMM_F64 ? &forms[dtype] : NULL;
 }
 
-/* The value of an f16.  Its exponent and mantissa, moved to those of an f32, give the value times 2^-112.  Infinities and NaNs
+/* Return the value of an f16.  Its exponent and mantissa, moved to those of an f32, give the value times 2^-112.  Infinities and NaNs
  * become numbers of at least 2^16, larger than every f16: inputs contain none, and in results they count as wrong. */
 static double half_value(uint16_t half)
 {
@@ -75,7 +75,7 @@ static uint64_t mix(uint64_t x)
 	return x ^ x >> 31;
 }
 
-/* A random float.  For sums from +-[1/8, 1), so that sums do not overflow, and terms often cancel; for products from +-[3/4,
+/* Return a random float.  For sums from +-[1/8, 1), so that sums do not overflow, and terms often cancel; for products from +-[3/4,
  * 3/2), so that 32 factors neither overflow nor underflow in f16. */
 static uint64_t random_float(const struct float_form *form, bool product, uint64_t random)
 {
@@ -201,7 +201,7 @@ static void reduce(const struct comm_data *d)
 
 /* ---- creation ---------------------------------------------------------------------------------------------------- */
 
-/* The number of elements of a send buffer. */
+/* Return the number of elements of a send buffer. */
 static size_t n_sent(const struct comm_data_desc *d)
 {
 	return gpul_comm_call_info(d->call)->sends_parts ? d->count * (size_t)d->n_ranks : d->count;

@@ -34,7 +34,7 @@ struct plot {
 	struct plot_panel panels[N_PANELS];
 };
 
-/* The value that a curve has for a row; 0: not measured. */
+/* Return the value that a curve has for a row; 0: not measured. */
 static double value_of(const struct comm_row *row, int place, int panel)
 {
 	const struct comm_figures *f = &row->figures[place];

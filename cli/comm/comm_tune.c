@@ -75,7 +75,7 @@ static bool same_choice(const gpul_comm_table_row *a, const gpul_comm_table_row 
 	       a->n_threads == b->n_threads;
 }
 
-/* The transport of the rows in the table: the slowest among all pairs of ranks. */
+/* Return the transport of the rows in the table: the slowest among all pairs of ranks. */
 static gpul_comm_transport transport_of(const struct comm_tuning *t, int n_ranks)
 {
 	static const int slowness[GPUL_COMM_N_TRANSPORTS] = { [GPUL_COMM_HOST] = 1, [GPUL_COMM_NET] = 2 };

@@ -64,7 +64,7 @@ struct dap_handler {
 extern const struct dap_handler dap_control[]; /* the tables of handlers; each ends with {0} */
 extern const struct dap_handler dap_values[];
 
-/* The id of a thread: a warp, or one of its lanes; lane -1: the warp. */
+/* Return the id of a thread: a warp, or one of its lanes; lane -1: the warp. */
 int64_t dap_thread_id(uint64_t block, unsigned warp, int lane);
 void dap_thread_of(int64_t id, uint64_t *block, unsigned *warp, int *lane);
 /* Write the members name and path, or sourceReference, for the source to which a row belongs. */

@@ -171,7 +171,7 @@ static gpul_status do_stack_trace(const struct dap_call *c)
 
 /* ---- breakpoints -------------------------------------------------------------------------------------------------------- */
 
-/* The number of hits to ignore: "5" and ">= 5" stop at the fifth hit and later ones. */
+/* Return the number of hits to ignore: "5" and ">= 5" stop at the fifth hit and later ones. */
 static uint64_t ignored_hits(const struct json_value *b)
 {
 	const char *text = json_get_text(b, "hitCondition", "");

@@ -33,10 +33,10 @@ void session_refresh(struct session *s, struct out *out);
 void session_wait(struct session *s, struct out *out);
 void session_free(struct session *s);
 
-/* The current source in CUDA C++, or in PTX; NULL: there is none.  *line: the current one, from 1. */
+/* Return the current source in CUDA C++, or in PTX; NULL: there is none.  *line: the current one, from 1. */
 const struct source *session_cuda(struct session *s, uint32_t *line);
 const struct source *session_ptx(struct session *s, uint32_t *line);
-/* A path relative to the current folder, if it is inside it. */
+/* Return a path relative to the current folder, if it is inside it. */
 const char *session_path(const char *path);
 extern const char session_help[];
 

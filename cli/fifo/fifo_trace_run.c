@@ -128,7 +128,7 @@ static struct fifo_trace_trigger *trigger_of(const struct tracing *g, const gpul
 	return of->popped ? NULL : of;
 }
 
-/* Index of the trigger's slot among all slots. */
+/* Return the index of the trigger's slot among all slots. */
 static size_t slot_of(const struct tracing *g, const gpul_fifo_item *item)
 {
 	const unsigned each = g->t->ask.slots / g->t->ask.lanes;

@@ -40,7 +40,7 @@ extern const struct cli_variable cli_environment[]; /* ends with {0} */
 void cli_print_wrapped(const char *text);
 /** Print one paragraph, whose first line continues the current line in column `column`; its other lines begin in column `indent`. */
 void cli_fill(const char *text, size_t text_bytes, size_t column, size_t indent);
-/** The number of columns of UTF-8 text. */
+/** Return the number of columns of UTF-8 text. */
 size_t cli_columns(const char *text, size_t text_bytes);
 
 #endif

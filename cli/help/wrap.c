@@ -58,7 +58,8 @@ static struct line line_at(const char *text)
 	return l;
 }
 
-/* The offset of a line's last column, which begins after the last run of two or more blanks; 0: the line has only one column. */
+/* Return the offset of a line's last column, which begins after the last run of two or more blanks; 0: the line has only one
+ * column. */
 static size_t text_column(const struct line *l)
 {
 	size_t found = 0;

@@ -25,9 +25,9 @@ gpul_status stop_begin(gpul_error *err);
  * Source  POSIX poll() */
 gpul_status stop_wait(int fd, int timeout_ms, gpul_error *err);
 
-/* The reason to stop, such as "SIGTERM"; NULL: no request to stop yet. */
+/* Return the reason to stop, such as "SIGTERM"; NULL: no request to stop yet. */
 const char *stop_requested(void);
-/* The signal that requested the stop; 0: none yet. */
+/* Return the signal that requested the stop; 0: none yet. */
 int stop_signal(void);
 
 #endif

@@ -80,7 +80,7 @@ static inline bool cli_value_is_optional(const struct cli_opt *o)
  * value "". */
 const char *cli_value(const struct cli_args *args, int opt);
 
-/** The exit status for a gpul_status: CLI_DONE for GPUL_OK, CLI_USAGE for GPUL_EINVAL, CLI_FAILED for all others. */
+/** Return the exit status for a gpul_status: CLI_DONE for GPUL_OK, CLI_USAGE for GPUL_EINVAL, CLI_FAILED for all others. */
 int cli_exit_code(gpul_status status);
 
 #endif

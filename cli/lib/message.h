@@ -13,7 +13,7 @@ void cli_message(const char *command, const char *fmt, ...) __attribute__((forma
 /** Make all messages show this command's name instead of that of a command that it runs: gpuload
  * step runs a file as gpuload run does. */
 void cli_message_as(const char *command);
-/** The command name that messages of `command` show. */
+/** Return the command name that messages of `command` show. */
 const char *cli_message_name(const char *command);
 
 /** Print a compiler's messages on stderr, as the compiler wrote them.

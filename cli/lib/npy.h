@@ -53,9 +53,9 @@ struct npy_about {
  * Source  NumPy Enhancement Proposal 1 (format versions 1.0, 2.0, 3.0) */
 gpul_status npy_describe(const void *bytes, size_t n_bytes, const char *path, struct npy_about *out, gpul_error *err);
 
-/* The NumPy dtype of a type, such as "<f4"; "<V2" for bf16, as the Python package ml_dtypes writes it; "" for NONE. */
+/* Return the NumPy dtype of a type, such as "<f4"; "<V2" for bf16, as the Python package ml_dtypes writes it; "" for NONE. */
 const char *npy_dtype(gpul_type t);
-/* The element type of a NumPy dtype; GPUL_TYPE_NONE: the dtype is not a plain number. */
+/* Return the element type of a NumPy dtype; GPUL_TYPE_NONE: the dtype is not a plain number. */
 gpul_type npy_type(const char *dtype);
 
 /* Write the header of a file of this type and shape to out; returns its size in bytes, a multiple of 64. */

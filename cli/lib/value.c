@@ -332,7 +332,7 @@ struct unit {
 	const char *name;
 };
 
-/* The largest unit in which the rounded number is at least 1; 0.99996 us is printed as 1 us, not as 1000 ns.  The last unit
+/* Return the largest unit in which the rounded number is at least 1; 0.99996 us is printed as 1 us, not as 1000 ns.  The last unit
  * is used for all smaller numbers. */
 static const struct unit *choose_unit(const struct unit *units, size_t n, double value, double round_up)
 {

@@ -18,7 +18,7 @@ struct value {
 	uint64_t i;
 };
 
-/** The type with the name in the first name_bytes bytes of name ("f32"); GPUL_TYPE_NONE: unknown. */
+/** Return the type with the name in the first name_bytes bytes of name ("f32"); GPUL_TYPE_NONE: unknown. */
 gpul_type value_type(const char *name, size_t name_bytes);
 bool value_type_is_float(gpul_type t);
 bool value_type_is_signed(gpul_type t); /* signed integer */

@@ -25,7 +25,7 @@ void cxx_names_destroy(struct cxx_names *names); /* accepts NULL; cannot fail */
  * One thread at a time. */
 const struct cxx_name *cxx_names_get(struct cxx_names *names, const char *mangled);
 
-/** The types of a kernel's parameters as its C++ name gives them, one per parameter; NULL if name is
+/** Return the types of a kernel's parameters as its C++ name gives them, one per parameter; NULL if name is
  * NULL or has no parameter list, or if the number or the sizes of its parameters differ from the kernel's. */
 const gpul_cxx_param *cxx_name_types(const struct cxx_name *name, const gpul_kernel_info *kernel);
 

@@ -129,7 +129,7 @@ bool ls_report_damaged(const char *command, const gpul_images *images);
 
 /* ---- an image ---------------------------------------------------------------------- */
 
-/* The index of an image in the list of the file, from 0; extract uses it in file names. */
+/* Return the index of an image in the list of the file, from 0; extract uses it in file names. */
 static inline size_t ls_image_index(const gpul_images *images, const gpul_image *image)
 {
 	size_t n;
@@ -155,7 +155,7 @@ void ls_text_build(struct out *o, const gpul_kernel_table *t);
 /* Write a kernel as a paragraph, for a file that is a single image. */
 void ls_text_page(struct out *o, const gpul_kernel_info *k, const struct cxx_name *name);
 
-/* The type of a parameter as declared in PTX, such as ".u64"; NULL: unknown. */
+/* Return the type of a parameter as declared in PTX, such as ".u64"; NULL: unknown. */
 const char *ls_ptx_type(const gpul_kernel_param *p, char buf[24]);
 
 /* ---- a kernel of a PTX file -------------------------------------------------------- */

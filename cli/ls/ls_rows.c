@@ -86,7 +86,7 @@ void ls_rows_free(struct ls_rows *rows)
 
 /* ---- order ------------------------------------------------------------------------- */
 
-/* The value that a row is sorted by; unknown values come last. */
+/* Return the value that a row is sorted by; unknown values come last. */
 static int64_t sort_value(const struct ls_row *row, enum ls_sort sort)
 {
 	const gpul_kernel_info *k = &row->info;

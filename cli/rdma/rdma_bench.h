@@ -122,9 +122,9 @@ gpul_status rdma_setup_parse(const struct cli_args *args, struct rdma_setup *out
  * Errors  GPUL_EINVAL */
 gpul_status rdma_bench_parse(const struct cli_args *args, struct rdma_bench_request *out, gpul_error *err);
 
-/* The number of groups in flight for messages of this size: n_requests, or fewer if the buffer is too small for them. */
+/* Return the number of groups in flight for messages of this size: n_requests, or fewer if the buffer is too small for them. */
 unsigned rdma_bench_window(const struct rdma_shape *shape, uint64_t bytes, unsigned n_parts);
-/* The number of messages of one group: n_parts, but 1 if a message is longer than a segment. */
+/* Return the number of messages of one group: n_parts, but 1 if a message is longer than a segment. */
 unsigned rdma_bench_parts(const struct rdma_shape *shape, uint64_t bytes, uint32_t segment_bytes);
 
 /* ---- the result ------------------------------------------------------------------------------------------- */

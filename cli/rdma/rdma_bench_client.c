@@ -104,7 +104,7 @@ static gpul_status await_answer(struct client *c, bool ran, struct rdma_answer *
 	return st ? st : rdma_wire_check_answer(out, got, c->n_plans, ran, err);
 }
 
-/* The number of positions for messages in each buffer: one for each message in flight, unless
+/* Return the number of positions for messages in each buffer: one for each message in flight, unless
  * --buffers sets fewer. */
 static unsigned n_places(const struct client *c, enum rdma_plan_kind kind, const struct rdma_row *row)
 {
@@ -183,7 +183,7 @@ static gpul_status choose_count(struct client *c, struct rdma_row *row, uint64_t
 	return st;
 }
 
-/* The number of groups in a CHECK phase: one window, or fewer if the messages are large. */
+/* Return the number of groups in a CHECK phase: one window, or fewer if the messages are large. */
 static uint64_t check_count(const struct rdma_row *row)
 {
 	const uint64_t group = row->bytes * row->n_parts, fit = group ? CHECK_BYTES / group : row->window;

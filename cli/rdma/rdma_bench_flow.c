@@ -20,7 +20,7 @@ static unsigned bucket_of(uint64_t ns)
 	return i < RDMA_BUCKETS ? i : RDMA_BUCKETS - 1;
 }
 
-/* The value in the middle of a bucket. */
+/* Return the value in the middle of a bucket. */
 static uint64_t bucket_ns(unsigned i)
 {
 	const unsigned octave = i / 64;

@@ -24,10 +24,10 @@ struct rdma_buffers {
 	gpul_rdma_region *region;
 };
 
-/* The maximum size of all buffers of a client together: a quarter of the memory of this machine. */
+/* Return the maximum size of all buffers of a client together: a quarter of the memory of this machine. */
 uint64_t rdma_memory_limit(void);
 
-/* The distance of messages in a buffer: their size and room for an odd start, rounded up for alignment. */
+/* Return the distance of messages in a buffer: their size and room for an odd start, rounded up for alignment. */
 uint64_t rdma_memory_stride(uint64_t bytes);
 
 /** Allocate and register the buffers of a client's flows.
@@ -42,7 +42,7 @@ gpul_status rdma_buffers_open(gpul_rdma *r, const struct rdma_setup *setup, cons
 			      gpul_error *err);
 void rdma_buffers_close(struct rdma_buffers *b); /* accepts a struct of zeros */
 
-/* The address of a flow's buffer "in" (in true) or "out". */
+/* Return the address of a flow's buffer "in" (in true) or "out". */
 uint64_t rdma_buffers_at(const struct rdma_buffers *b, unsigned flow, bool in);
 
 /** Make the context of GPU memory current on this thread.

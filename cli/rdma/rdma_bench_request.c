@@ -76,7 +76,7 @@ static gpul_status parse_unsigned(const char *option, const char *text, unsigned
 	return st;
 }
 
-/* The index of text in a list of names; -1: not in it. */
+/* Return the index of text in a list of names; -1: not in it. */
 static int find_name(const char *text, const char *const *names, int n)
 {
 	while (n-- > 0)

@@ -58,7 +58,7 @@ static uint64_t place_at(const struct worker *w, const struct rdma_flow *f, uint
 	return rdma_buffers_at(&w->s->buffers, f->number, in) + place_offset(w->p, place, in);
 }
 
-/* The CPU address of a message whose first 8 bytes carry its number; NULL: messages carry no
+/* Return the CPU address of a message whose first 8 bytes carry its number; NULL: messages carry no
  * number, or other messages in flight have the same position. */
 static unsigned char *stamp_of(const struct worker *w, uint64_t at)
 {
@@ -164,7 +164,7 @@ static gpul_status take_sends(struct worker *w, struct rdma_flow *f, bool measur
 	return GPUL_OK;
 }
 
-/* The number of groups that have been received, and flushed if the phase flushes. */
+/* Return the number of groups that have been received, and flushed if the phase flushes. */
 static uint64_t n_received(const struct worker *w, const struct rdma_flow *f)
 {
 	return w->p->flush ? f->flush.done : f->recv.done;
@@ -348,7 +348,7 @@ static gpul_status put_next(struct worker *w, struct rdma_flow *f, bool *sent)
 	return GPUL_OK;
 }
 
-/* The number of puts of this phase whose signals have arrived. */
+/* Return the number of puts of this phase whose signals have arrived. */
 static uint64_t n_arrived(const struct worker *w, const struct rdma_flow *f)
 {
 	const unsigned n_lanes = w->p->mode == RDMA_PUT_LAT ? 1 : f->n_lanes;

@@ -22,7 +22,7 @@ struct rdma_histogram {
 
 void rdma_histogram_add(struct rdma_histogram *h, uint64_t ns);
 void rdma_histogram_merge(struct rdma_histogram *h, const struct rdma_histogram *other);
-/* A quantile: the value that a fraction `part` of all values does not exceed; 0 if there are no values. */
+/* Return a quantile: the value that a fraction `part` of all values does not exceed; 0 if there are no values. */
 uint64_t rdma_histogram_at(const struct rdma_histogram *h, double part);
 
 /* The requests in flight; number i is element i modulo the size of the ring. */

@@ -32,7 +32,7 @@ struct plot {
 	struct plot_panel panels[2];
 };
 
-/* The value that a curve has for a row; 0: not measured. */
+/* Return the value that a curve has for a row; 0: not measured. */
 static double value_of(const struct rdma_row *row, bool there, enum value value)
 {
 	const struct rdma_figures *f = there ? &row->there : &row->here;

@@ -278,7 +278,7 @@ static bool is_poison(const struct arg *a, size_t i)
 	return bytes == 0;
 }
 
-/* The number of consecutive bytes of poison around element i, which is poison itself; counted up to SURE_BYTES. */
+/* Return the number of consecutive bytes of poison around element i, which is poison itself; counted up to SURE_BYTES. */
 static size_t run_bytes(const struct arg *a, size_t i)
 {
 	size_t bytes = gpul_type_bytes(a->type), first = i, end = i + 1;

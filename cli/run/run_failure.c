@@ -16,7 +16,7 @@ void run_keep_compiler_log(void *context, const char *log)
 	r->compiler_log = strdup(log);
 }
 
-/* The source line of CUDA C++ at which the kernel faulted; "": unknown, or not a fault. */
+/* Return the source line of CUDA C++ at which the kernel faulted; "": unknown, or not a fault. */
 static const char *fault_line(const struct run *r, const gpul_error *err)
 {
 	const char *fault = r->drv && r->drv->last_fault ? r->drv->last_fault() : "";

@@ -75,7 +75,7 @@ static const char *line_kernel(const struct run_line *l)
 	return NULL;
 }
 
-/* The text after "// gpuload run:"; NULL: the line does not begin with this. */
+/* Return the text after "// gpuload run:"; NULL: the line does not begin with this. */
 static const char *after_marker(const char *line, const char *end)
 {
 	while (line < end && (*line == ' ' || *line == '\t'))

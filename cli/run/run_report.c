@@ -9,7 +9,7 @@
 #include "cli/lib/bench/samples.h"
 #include "cli/lib/value.h"
 
-/* The minimum number of bytes that one launch transfers: each buffer is read once, written once, or both. */
+/* Return the minimum number of bytes that one launch transfers: each buffer is read once, written once, or both. */
 static double bytes_moved(const struct arg *args, size_t n_args)
 {
 	double bytes = 0;

@@ -80,7 +80,7 @@ static gpul_status read_data(const struct attach *a, size_t offset, size_t n, co
 	return gpul_cu(v->drv, err, cuMemcpyDtoH(*copy, v->gpu + offset, n));
 }
 
-/* Number of elements in a row of --dump. */
+/* Return the number of elements in a row of --dump. */
 static size_t row_elements(const struct attach *a)
 {
 	const gpul_ipc_shape *s = &a->view->shape;

@@ -65,10 +65,10 @@ const char *share_shape_text(const gpul_ipc_shape *shape, char buf[SHARE_SHAPE_B
 /* Write the beginning and the end of the UUID that nvidia-smi -L prints, as in
  * "GPU-5f3a91c2..0007". */
 const char *share_gpu_text(const char uuid[16], char buf[SHARE_UUID_BYTES]);
-/* The name of a process' program, as ps prints it; "-" for a process that this one cannot see. */
+/* Return the name of a process' program, as ps prints it; "-" for a process that this one cannot see. */
 const char *share_command_text(pid_t pid, char buf[SHARE_COMMAND_BYTES]);
 
-/* The element type of a shape; GPUL_TYPE_NONE: it has none, or an unknown one. */
+/* Return the element type of a shape; GPUL_TYPE_NONE: it has none, or an unknown one. */
 gpul_type share_type(const gpul_ipc_shape *shape);
 
 /* Address of the data in a process that mapped the memory at base; 0 if base is 0 (not mapped). */

@@ -31,7 +31,7 @@ struct sum {
 	unsigned char bytes[8]; /* the sum, in the format of value.h */
 };
 
-/* The type of the sum of elements of type t. */
+/* Return the type of the sum of elements of type t. */
 gpul_type sum_type(gpul_type t);
 /* The number of chunks of count elements, which is the number of sums after one step. */
 size_t sum_chunks(gpul_type t, size_t count);

@@ -87,7 +87,7 @@ struct gpul_ipc_server;
  * Threads the process must have only one thread */
 gpul_status mmap_sum_team_serve(struct mmap_sum_team *team, struct gpul_ipc_server *s, bool reported, gpul_error *err);
 
-/* Time until the deadline in ms; 0: the deadline has passed. */
+/* Return the time until the deadline in ms; 0: the deadline has passed. */
 int mmap_sum_left_ms(const struct mmap_sum_team *team);
 
 /* Wait for the children (kill: kill them first), and close all descriptors.  Accepts a team of zeros. */

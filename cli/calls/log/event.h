@@ -35,13 +35,13 @@ struct calls_piece calls_next_piece(const uint8_t **at, const uint8_t *end);
  * count as one. */
 bool calls_failed(const struct calls_event *e);
 
-/* The piece of a parameter; absent if nothing was captured.  Out-parameters of a call that failed are absent. */
+/* Return the piece of a parameter; absent if nothing was captured.  Out-parameters of a call that failed are absent. */
 struct calls_piece calls_piece_of(const struct calls_event *e, size_t param);
 
-/* The text of a call's error; absent: there is none. */
+/* Return the text of a call's error; absent: there is none. */
 struct calls_piece calls_error_text(const struct calls_event *e);
 
-/* The text that a call returned, as cudaGetErrorString() does; absent: it returned none. */
+/* Return the text that a call returned, as cudaGetErrorString() does; absent: it returned none. */
 struct calls_piece calls_result_text(const struct calls_event *e);
 
 #endif

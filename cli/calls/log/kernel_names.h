@@ -24,7 +24,7 @@ struct kernel_names {
  * stays unknown. */
 void kernel_names_learn(struct kernel_names *names, const struct calls_event *e);
 
-/* The name of a handle in a process, demangled; NULL: unknown.  Valid until the next kernel_names_learn(). */
+/* Return the name of a handle in a process, demangled; NULL: unknown.  Valid until the next kernel_names_learn(). */
 const char *kernel_name(const struct kernel_names *names, int pid, uint64_t handle);
 
 void kernel_names_free(struct kernel_names *names);

@@ -19,10 +19,10 @@ void value_add_text(struct out *o, const struct value_context *c, const struct c
 /* Write a member (key NULL: an element) with a value: numbers as numbers, addresses and constants as strings, structs as objects. */
 void value_add_json(struct json *j, const struct value_context *c, const struct calls_type *type, const char *key, const uint8_t *bytes);
 
-/* The name of a constant; NULL: none. */
+/* Return the name of a constant; NULL: none. */
 const char *value_constant(const struct calls_type *type, int64_t value);
 
-/* The name of the kernel that a call launches; NULL: it launches none, or the name is unknown. */
+/* Return the name of the kernel that a call launches; NULL: it launches none, or the name is unknown. */
 const char *value_launched_kernel(const struct value_context *c, const struct calls_event *e);
 
 /* Append a text in quotation marks, with escapes. */

@@ -47,7 +47,7 @@ bool incast_net_exists(void);
  * Source  setns(2) */
 gpul_status incast_net_enter(int rank, int *queue_fd, int *device, gpul_error *err);
 
-/* The address of a rank in the private network; static text. */
+/* Return the address of a rank in the private network; static text. */
 const char *incast_net_address(int rank);
 
 #endif

@@ -21,7 +21,7 @@ struct incast_queue {
  * Source  Linux rtnetlink(7): RTM_GETQDISC; linux/gen_stats.h: TCA_STATS2 */
 gpul_status incast_queue_read(int fd, int device, struct incast_queue *out, gpul_error *err);
 
-/* The number of TCP segments that this network namespace has retransmitted; 0 if it is unknown. */
+/* Return the number of TCP segments that this network namespace has retransmitted; 0 if it is unknown. */
 uint64_t incast_retransmissions(void);
 
 #endif

@@ -34,7 +34,7 @@ _Atomic uint64_t *incast_handed(const struct incast_rank *r, int rank, uint64_t 
 
 /* ---- content ------------------------------------------------------------------------------------------------- */
 
-/* The first word of a message; word w is this plus w * step. */
+/* Return the first word of a message; word w is this plus w * step. */
 static uint64_t first_word(int rank, uint64_t message)
 {
 	uint64_t z = ((uint64_t)rank << 40 ^ message) * 0x9e3779b97f4a7c15;

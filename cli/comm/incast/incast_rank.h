@@ -80,7 +80,7 @@ struct incast_run {
 gpul_status incast_rank_open(const struct incast_request *q, const gpul_comm_job *job, struct incast_rank *out, gpul_error *err);
 void incast_rank_close(struct incast_rank *r);
 
-/* The slot of a sender's message: on rank 0 in that sender's part, on a sender in its own memory. */
+/* Return the slot of a sender's message: on rank 0 in that sender's part, on a sender in its own memory. */
 unsigned char *incast_slot(const struct incast_rank *r, int rank, uint64_t message);
 /* The time at which a rank handed a message over. */
 _Atomic uint64_t *incast_handed(const struct incast_rank *r, int rank, uint64_t message);

@@ -66,7 +66,8 @@ static double fairness(const uint64_t *share, int n_ranks)
 
 /* ---- the depth of the queue ------------------------------------------------------------------------------------ */
 
-/* The depth of the queue without a private network: the bytes in flight. They include granted bytes that the sender has not sent yet. */
+/* Return the depth of the queue without a private network: the bytes in flight. They include granted bytes that the sender has not
+ * sent yet. */
 static uint64_t bytes_between(const struct receiver *v)
 {
 	uint64_t posted = 0;

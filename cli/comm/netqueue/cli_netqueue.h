@@ -46,7 +46,7 @@ struct netqueue_stream {
 	uint64_t n_bytes, n_records;
 };
 
-/* The expected byte at offset i of the destination. */
+/* Return the expected byte at offset i of the destination. */
 static inline unsigned char netqueue_byte(uint64_t i)
 {
 	return (unsigned char)((i * 0x9e3779b97f4a7c15u) >> 56);

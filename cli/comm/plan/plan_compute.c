@@ -134,7 +134,7 @@ static void find_ranges(struct plan_result *r)
 	}
 }
 
-/* The time with the best protocol; negative: not possible. */
+/* Return the time with the best protocol; negative: not possible. */
 static double time_of(const struct plan_result *r, gpul_comm_algo algo, double bytes)
 {
 	double best = -1;

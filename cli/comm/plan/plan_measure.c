@@ -11,7 +11,8 @@
 
 enum { RUNS = 5 };
 
-/* The plan of all kernels here: they have the same blocks and threads, so that a step moves the same number of bytes in all of them. */
+/* Return the plan of all kernels here: they have the same blocks and threads, so that a step moves the same number of bytes in all of
+ * them. */
 static gpul_comm_plan plan_with(const struct comm_rank *r, gpul_comm_algo algo, gpul_comm_proto proto)
 {
 	const bool interprets = r->drv->interprets;
@@ -42,7 +43,7 @@ static gpul_status time_call(struct comm_rank *r, const struct plan_result *resu
 	return st;
 }
 
-/* The bytes of data that a step of all blocks together moves. */
+/* Return the bytes of data that a step of all blocks together moves. */
 static double step_bytes(const struct comm_rank *r, gpul_comm_proto proto)
 {
 	return (double)gpul_comm_slot_data(r->comm, proto) * plan_with(r, GPUL_COMM_RING, proto).n_blocks;

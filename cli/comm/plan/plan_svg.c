@@ -33,7 +33,7 @@ static const char style[] =
 
 enum { WIDTH = 2 * PLOT_PANEL };
 
-/* The time of an algorithm with its best protocol; negative: not possible. */
+/* Return the time of an algorithm with its best protocol; negative: not possible. */
 static double time_of(const struct plan_row *row, gpul_comm_algo algo, gpul_comm_proto *proto)
 {
 	double best = -1;

@@ -75,7 +75,7 @@ gpul_status sparse_measure(struct comm_rank *r, void *argument, gpul_error *err)
 
 /* True if any result is wrong, or differs between ranks. */
 bool sparse_result_wrong(const struct sparse_result *r);
-/* The time of the dense call divided by that of the sparse one. */
+/* Return the time of the dense call divided by that of the sparse one. */
 double sparse_speedup(const struct sparse_row *row);
 
 void sparse_text_head(const struct sparse_result *r, struct out *o);

@@ -13,7 +13,7 @@ static uint64_t mix(uint64_t x)
 	return x ^ x >> 31;
 }
 
-/* The value of element i: a number from -4 to 4 in a block that is not zero, else 0. */
+/* Return the value of element i: a number from -4 to 4 in a block that is not zero, else 0. */
 static int value_at(const struct sparse_data *d, int rank, size_t i)
 {
 	const uint64_t stream = mix(d->seed * GPUL_COMM_MAX_RANKS + (uint64_t)rank);

@@ -44,7 +44,8 @@ static bool open_part(const struct comm_rank_trace *t, size_t section, struct pa
 	return out->n_kernels && out->n_seen;
 }
 
-/* The number of KERNEL events of a block in one call; 1 if events are lost, because then it is unknown whether there are more. */
+/* Return the number of KERNEL events of a block in one call; 1 if events are lost, because then it is unknown whether there are
+ * more. */
 static uint32_t kernels_per_call(const struct part *p, uint32_t block)
 {
 	const uint32_t n = p->is_cut || !p->iterations ? 1 : p->n_kernels[block] / p->iterations;

@@ -73,7 +73,7 @@ static bool is_relaxed(enum curve curve)
 	return curve == SHARED_RELAXED || curve == LANES_RELAXED;
 }
 
-/* The point of a curve in a row; value 0 if it was not measured, or if the row belongs to another curve. */
+/* Return the point of a curve in a row; value 0 if it was not measured, or if the row belongs to another curve. */
 static struct point point_of(const struct plot *p, const struct fifo_row *row, enum curve curve, enum metric metric)
 {
 	const struct fifo_peer *peer = fifo_peer_of(row->config);

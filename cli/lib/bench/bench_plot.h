@@ -37,13 +37,13 @@ struct plot_panel {
 
 /* Panel number i of several, without points.  Its position and size may be changed. */
 struct plot_panel plot_panel(int i);
-/* The width of a file with n panels. */
+/* Return the width of a file with n panels. */
 int plot_width(int n);
 
 /* Extend the axes so that a point fits; a value that is not positive extends the x axis only. */
 void plot_note(struct plot_panel *p, uint64_t bytes, double value);
 
-/* The position of a size or of a value, in pixels; call it after plot_note() of all points. */
+/* Return the position of a size or of a value, in pixels; call it after plot_note() of all points. */
 double plot_x(const struct plot_panel *p, uint64_t bytes);
 double plot_y(const struct plot_panel *p, double value);
 
@@ -77,7 +77,7 @@ struct plot_line {
 void plot_line_add(struct plot_line *l, double x, double y);
 void plot_line_end(const struct plot_line *l, const char *title); /* title is NULL if there is none */
 
-/* The distance of about n ticks on a linear axis: 1, 2 or 5 times a power of 10. */
+/* Return the distance of about n ticks on a linear axis: 1, 2 or 5 times a power of 10. */
 double plot_step(double range, int n);
 
 /* Append a size as options accept it: 256, 64K, 1M. */

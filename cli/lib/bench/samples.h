@@ -13,10 +13,10 @@ struct samples_spread {
 	double median, least, most; /* of an even number of samples, the median is the mean of the middle two */
 };
 
-/* The spread of n >= 1 samples; sorts them. */
+/* Return the spread of n >= 1 samples; sorts them. */
 struct samples_spread samples_spread_of(double *at, size_t n);
 
-/* A percentile (nearest rank) of n >= 1 sorted samples, in thousandths: 500 is the median, 1000 the largest sample. */
+/* Return a percentile (nearest rank) of n >= 1 sorted samples, in thousandths: 500 is the median, 1000 the largest sample. */
 int64_t samples_percentile(const int64_t *sorted, uint64_t n, unsigned per_mille);
 
 #endif

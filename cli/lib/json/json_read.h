@@ -26,9 +26,9 @@ struct json_value {
 gpul_status json_parse(const char *text, size_t n, struct json_value **out, gpul_error *err);
 void json_free(struct json_value *v); /* accepts NULL */
 
-/* A member of an object; NULL: v is NULL or not an object, or has no such member. */
+/* Return a member of an object; NULL: v is NULL or not an object, or has no such member. */
 const struct json_value *json_get(const struct json_value *v, const char *key);
-/* The value of a member of the type that the function names; `other` if there is no such member. */
+/* Return the value of a member of the type that the function names; `other` if there is no such member. */
 const char *json_get_text(const struct json_value *v, const char *key, const char *other);
 int64_t json_get_integer(const struct json_value *v, const char *key, int64_t other);
 bool json_get_bool(const struct json_value *v, const char *key, bool other);

@@ -58,7 +58,7 @@ struct rdma_devices {
 gpul_status rdma_devices_collect(struct rdma_devices *d, gpul_driver_choice choice, gpul_error *err);
 void rdma_devices_free(struct rdma_devices *d); /* accepts a *d of zeros; cannot fail */
 
-/* The name of a row's device; the distance of a row's NIC from a GPU. */
+/* Return the name of a row's device; the distance of a row's NIC from a GPU. */
 const char *rdma_device_name(const struct rdma_device_row *r);
 gpul_nic_distance rdma_device_distance(const struct rdma_devices *d, const struct rdma_device_row *r, const struct rdma_gpu *gpu);
 
