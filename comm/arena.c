@@ -151,7 +151,7 @@ void gpul_comm_arenas_destroy(gpul_comm *c)
 	destroy_arena(&c->host_arena, c->n_ranks);
 }
 
-/* The device address of the memory, which the kernels use. */
+/* Return the device address of the memory, which the kernels use. */
 static unsigned char *address(const gpul_mem *m)
 {
 	return (unsigned char *)(uintptr_t)gpul_mem_gpu(m);

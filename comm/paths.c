@@ -52,7 +52,7 @@ gpul_status gpul_comm_introduce(gpul_comm *c, int timeout_ms, gpul_error *err)
 	return st;
 }
 
-/* The ordinal of a GPU in this process; -1: not visible. */
+/* Return the ordinal of a GPU in this process; -1: not visible. */
 static int ordinal_of(const gpul_driver *drv, const char uuid[16])
 {
 	int n = 0;

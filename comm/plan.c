@@ -257,7 +257,7 @@ static bool uses_channels(gpul_comm_call call, gpul_comm_algo algo)
 	return algo == GPUL_COMM_DIRECT && gpul_comm_call_info(call)->transfers;
 }
 
-/* The bytes that each rank writes into the scratch of each other rank in one shot. */
+/* Return the bytes that each rank writes into the scratch of each other rank in one shot. */
 static size_t shot_bytes(const gpul_comm *c, gpul_comm_call call, size_t bytes)
 {
 	return gpul_comm_call_info(call)->has_parts ? bytes / (size_t)c->n_ranks : bytes;

@@ -18,7 +18,7 @@ static void forget(gpul_comm *c, struct repeated *r)
 	*r = (struct repeated){ 0 };
 }
 
-/* The number of bytes of a launch's argument that the kernel reads. */
+/* Return the number of bytes of a launch's argument that the kernel reads. */
 static size_t argument_bytes(const struct launch *l)
 {
 	const gpul_comm_few_transfers *few = l->argument;

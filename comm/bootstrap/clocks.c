@@ -16,7 +16,7 @@
 /* A thread that sleeps in poll() needs some tens of microseconds to wake up, which would be part of the round trip. */
 enum { SPIN_NS = 200 * 1000 };
 
-/* The lowest rank of a host, which answers for it. */
+/* Return the lowest rank of a host, which answers for it. */
 static int first_rank_of(const gpul_boot *b, int host)
 {
 	int r = 0;

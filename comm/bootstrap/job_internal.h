@@ -7,7 +7,7 @@
 
 #include "comm/bootstrap/job.h"
 
-/* The value of a variable; NULL: not set, or empty. */
+/* Return the value of a variable; NULL: not set, or empty. */
 const char *gpul_comm_variable(const char *name);
 
 /** Parse the number in a variable.

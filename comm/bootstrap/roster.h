@@ -70,20 +70,20 @@ gpul_status gpul_boot_failed(const gpul_boot *b, gpul_error *err);
  * stopped (SIGSTOP), or gets no CPU.  -1: no such rank.  Any thread may call. */
 int gpul_boot_stalled(const gpul_boot *b, uint32_t ranks, unsigned for_ms);
 
-/* The time in ms since this rank's watch thread last saw the heartbeat of a rank change.  Any thread may call. */
+/* Return the time in ms since this rank's watch thread last saw the heartbeat of a rank change.  Any thread may call. */
 unsigned gpul_boot_silent_ms(const gpul_boot *b, int rank);
 
 /* Publish for which ranks this rank waits outside of the calls of boot.h; the caller defines the word (comm/blame.c).  Any
  * thread may call. */
 void gpul_boot_set_waits(gpul_boot *b, uint64_t waits);
-/* The word that a rank has published; 0: none.  Any thread may call. */
+/* Return the word that a rank has published; 0: none.  Any thread may call. */
 uint64_t gpul_boot_waits(const gpul_boot *b, int rank);
 
-/* The bell of this rank: code that uses the job outside of the calls of boot.h rings it, so that the watch thread polls at its
+/* Return the bell of this rank: code that uses the job outside of the calls of boot.h rings it, so that the watch thread polls at its
  * short period.  Threads of the owner may also sleep on it.  Valid as long as b. */
 gpul_bell *gpul_boot_bell(gpul_boot *b);
 
-/* The process id of a rank, in its own pid namespace.  Any thread may call. */
+/* Return the process id of a rank, in its own pid namespace.  Any thread may call. */
 pid_t gpul_boot_pid(const gpul_boot *b, int rank);
 
 #ifdef __cplusplus

@@ -60,13 +60,13 @@ static __device__ __forceinline__ gpul_comm_end gpul_channel_from(const gpul_com
 	return end;
 }
 
-/* The address of a slot's data in the protocol Simple. */
+/* Return the address of a slot's data in the protocol Simple. */
 static __device__ __forceinline__ unsigned char *gpul_channel_data(const gpul_comm_end *end)
 {
 	return end->slots + end->comm->sizes.data_at + end->step % GPUL_COMM_STEPS * (end->comm->sizes.slot_bytes + GPUL_COMM_LINE_BYTES);
 }
 
-/* The address of a slot's entry, which lies before the data. */
+/* Return the address of a slot's entry, which lies before the data. */
 static __device__ __forceinline__ gpul_comm_slot *gpul_channel_entry(const gpul_comm_end *end)
 {
 	return (gpul_comm_slot *)gpul_channel_data(end) - 1;

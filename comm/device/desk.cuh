@@ -24,7 +24,7 @@ struct gpul_desk_buffers {
 	unsigned char *send[GPUL_COMM_MAX_PEERS], *recv[GPUL_COMM_MAX_PEERS];
 };
 
-/* The number of the call that begins.  All threads of the block read it; gpul_desk_end() writes it. */
+/* Return the number of the call that begins.  All threads of the block read it; gpul_desk_end() writes it. */
 static __device__ __forceinline__ uint64_t gpul_desk_number(const gpul_comm_view *comm)
 {
 	const uint64_t number = gpul_load_relaxed((const uint64_t *)(comm + 1) + blockIdx.x) + 1;
@@ -115,7 +115,7 @@ static __device__ __noinline__ void gpul_desk_clear_next(const gpul_comm_view *c
 	__syncthreads();
 }
 
-/* The rank whose greeting this thread handles.  Each lane of the last warp handles one rank, so
+/* Return the rank whose greeting this thread handles.  Each lane of the last warp handles one rank, so
  * that the first warps can start with the data; for their threads the result is a number above
  * all ranks. */
 static __device__ __forceinline__ uint32_t gpul_desk_lane(void)
@@ -197,7 +197,8 @@ static __device__ __forceinline__ bool gpul_desk_hear(const gpul_comm_view *comm
 	}
 }
 
-/* The address at which this rank maps a buffer of another rank.  guess: the window whose base, own_base, has been loaded before. */
+/* Return the address at which this rank maps a buffer of another rank.  guess: the window whose base, own_base, has been loaded
+ * before. */
 static __device__ __forceinline__ unsigned char *gpul_desk_address(const gpul_comm_view *comm, uint32_t peer, uint64_t place,
 								   uint32_t guess, uint64_t guessed_base)
 {
@@ -240,7 +241,7 @@ static __device__ __forceinline__ gpul_desk_outcome gpul_desk_meet(const gpul_co
 	return gpul_comm_any_leaves(lacks) ? GPUL_DESK_FALLBACK : GPUL_DESK_DIRECT;
 }
 
-/* The goodbye word from block b of one rank to block b of another. */
+/* Return the goodbye word from block b of one rank to block b of another. */
 static __device__ __forceinline__ gpul_comm_goodbye *gpul_desk_goodbye(const gpul_comm_view *comm, unsigned char *desk, int from)
 {
 	return (gpul_comm_goodbye *)(desk + comm->sizes.goodbyes_at) + ((uint64_t)blockIdx.x * comm->sizes.n_ranks + from);

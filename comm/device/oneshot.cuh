@@ -81,7 +81,7 @@ static __device__ __forceinline__ void gpul_oneshot_desks(gpul_oneshot *o, int f
 	o->first = first;
 }
 
-/* The time, for the trace. gpul_trace_now() is not used, because it would wait for a load. */
+/* Return the time, for the trace. gpul_trace_now() is not used, because it would wait for a load. */
 static __device__ __forceinline__ uint64_t gpul_oneshot_now(const gpul_oneshot *o)
 {
 	return o->trace ? gpul_globaltimer_ns() | 1 : 0;
@@ -108,7 +108,7 @@ static __device__ __forceinline__ void gpul_oneshot_begin(gpul_oneshot *o, const
 	o->began_ns = gpul_oneshot_now(o);
 }
 
-/* The address of pair i of a rank's data for this call, in a desk. */
+/* Return the address of pair i of a rank's data for this call, in a desk. */
 static __device__ __forceinline__ unsigned char *gpul_oneshot_scratch(const gpul_oneshot *o, unsigned char *desk, int from, uint64_t i)
 {
 	return desk + o->scratch_at + (o->number % 2 * o->n_ranks + from) * o->scratch_bytes + i * 16;

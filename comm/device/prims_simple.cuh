@@ -15,7 +15,7 @@
 
 enum { GPUL_BAR_READY = 1, GPUL_BAR_DONE = 2, GPUL_UNROLL = 4, GPUL_HALVED_BYTES = 32 << 10 };
 
-/* The number of bytes in each step of a message; both sides compute the same.  A message of less than two slots is cut into
+/* Return the number of bytes in each step of a message; both sides compute the same.  A message of less than two slots is cut into
  * halves, so that the receiver can begin to read (and pass on) before the sender has written all of it. */
 static __device__ __forceinline__ uint32_t gpul_slice_bytes(const gpul_comm_view *comm, uint64_t n_bytes)
 {

@@ -22,7 +22,7 @@ static __device__ void gpul_copy(unsigned char *to, const unsigned char *from, u
 		gpul_store_pack(to, i, n_bytes, gpul_load_pack(from, i, n_bytes));
 }
 
-/* The signature of a transfer, without the type, which is not known here. */
+/* Return the signature of a transfer, without the type, which is not known here. */
 static __device__ __forceinline__ uint64_t gpul_transfer_signature(const gpul_comm_transfer *t)
 {
 	return t->bytes << GPUL_COMM_SIGNATURE_COUNT | GPUL_COMM_SENDRECV;

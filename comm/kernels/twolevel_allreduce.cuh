@@ -67,7 +67,7 @@ static __device__ __forceinline__ void gpul_twolevel_open(gpul_twolevel *t, cons
 		gpul_prims_receive_at<PROTO>(&t->across, work->recv_window, work->recv_offset);
 }
 
-/* The range of chunk (l, h); h is taken modulo the number of hosts. */
+/* Return the range of chunk (l, h); h is taken modulo the number of hosts. */
 static __device__ __forceinline__ gpul_part gpul_twolevel_chunk(const gpul_twolevel *t, const gpul_ring_round *r, uint32_t l, uint32_t h)
 {
 	return gpul_ring_chunk(r, l * t->n_hosts + h % t->n_hosts);
@@ -81,7 +81,7 @@ static __device__ __forceinline__ uint64_t gpul_twolevel_piece_bytes(const gpul_
 	return min(gpul_slot_capacity<PROTO>(comm) * GPUL_RING_SLOTS, t->n_hosts * r->chunk_bytes);
 }
 
-/* The piece that begins at offset `at` of part l; l is taken modulo the number of parts. */
+/* Return the piece that begins at offset `at` of part l; l is taken modulo the number of parts. */
 static __device__ __forceinline__ gpul_part gpul_twolevel_piece(const gpul_twolevel *t, const gpul_ring_round *r, uint64_t at,
 								uint64_t piece_bytes, uint32_t l)
 {

@@ -91,7 +91,7 @@ uint64_t gpul_admission_held(const gpul_admission *a);
 uint64_t gpul_admission_held_by(const gpul_admission *a, unsigned sender);
 /* Returns true if the sender is late. */
 bool gpul_admission_is_late(const gpul_admission *a, unsigned sender);
-/* The bytes that all senders have requested and that have not been granted. */
+/* Return the bytes that all senders have requested and that have not been granted. */
 uint64_t gpul_admission_waiting(const gpul_admission *a);
 
 #ifdef __cplusplus

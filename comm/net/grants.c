@@ -80,7 +80,7 @@ static struct granted_channel *channel_of(const gpul_comm_grants *g, unsigned ro
 	return &g->channels[(size_t)route * g->desc.n_blocks + block];
 }
 
-/* The number of the first waiting step, which the sender reads as `granted`.  Later steps may have been sent as free bytes. */
+/* Return the number of the first waiting step, which the sender reads as `granted`.  Later steps may have been sent as free bytes. */
 static uint64_t first_waiting(const struct granted_channel *c)
 {
 	return c->asked - c->waiting;

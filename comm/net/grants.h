@@ -67,7 +67,7 @@ bool gpul_comm_grants_watches(const gpul_comm_grants *g, unsigned route, unsigne
 
 /* Report a sender's word, by which it asks for the steps of a channel before `asked`.  A word that has not changed has no effect. */
 void gpul_comm_grants_requested(gpul_comm_grants *g, unsigned route, unsigned block, uint64_t asked);
-/* The newest reported word of a channel. */
+/* Return the newest reported word of a channel. */
 uint64_t gpul_comm_grants_requested_for(const gpul_comm_grants *g, unsigned route, unsigned block);
 
 /** Grant one more step, if there is room.

@@ -324,7 +324,7 @@ static bool is_wanted(const gpul_comm_mesh *m, int r)
 	return r != m->rank && (m->cards[m->rank].wanted[r] || m->cards[r].wanted[m->rank]);
 }
 
-/* The length of the next slice of a wait; 0: the deadline has passed. */
+/* Return the length of the next slice of a wait; 0: the deadline has passed. */
 static int slice_ms(const gpul_comm_mesh *m, int most_ms)
 {
 	const uint64_t now = gpul_clock_ns(), left_ms = m->deadline_ns > now ? (m->deadline_ns - now + 999999) / 1000000 : 0;

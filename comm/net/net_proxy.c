@@ -112,7 +112,7 @@ static bool start_put(gpul_comm_proxy *p, struct route *r, const gpul_rdma_put_d
 	return true;
 }
 
-/* The address of a word at an offset in the peer's memory. */
+/* Return the address of a word at an offset in the peer's memory. */
 static gpul_rdma_remote word_at(const gpul_rdma_remote *words, uint64_t offset)
 {
 	return (gpul_rdma_remote){ .address = words->address + offset, .key = words->key, .bytes = sizeof(uint64_t) };

@@ -93,7 +93,7 @@ typedef struct gpul_comm_proxy_desc {
  * @out   owned by the caller: gpul_comm_proxy_stop(); untouched on failure
  * Errors  GPUL_ENOMEM; GPUL_ESYS no thread */
 gpul_status gpul_comm_proxy_start(const gpul_comm_proxy_desc *desc, gpul_comm_proxy **out, gpul_error *err);
-/* The proxy's trace, which is off at first; valid as long as the proxy.  NULL if p is NULL. */
+/* Return the proxy's trace, which is off at first; valid as long as the proxy.  NULL if p is NULL. */
 gpul_comm_net_trace *gpul_comm_proxy_trace(gpul_comm_proxy *p);
 /* Query the puts to a rank that the fabric has not acknowledged: their number, and the time since the last one ended.  Returns false
  * if there are none, one has just ended, or p is NULL.  Any thread may call, also in the callback `failed`. */

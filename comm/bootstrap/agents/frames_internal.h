@@ -67,7 +67,7 @@ struct frame_texts {
 };
 void gpul_frame_add_text(struct frame_texts *t, const char *text);
 void gpul_frame_add_number(struct frame_texts *t, int number);
-/* The next text.  After the last one it returns "" and sets failed. */
+/* Return the next text.  After the last one it returns "" and sets failed. */
 const char *gpul_frame_next_text(struct frame_texts *t);
 int gpul_frame_next_number(struct frame_texts *t);
 

@@ -66,7 +66,7 @@ gpul_status gpul_boot_explain_stream(const gpul_comm_job *job, const gpul_error 
 /* Send a goodbye and close the links, after the watch thread has ended; takes at most one
  * second.  why: the failure of gpul_boot_open(), for the other ranks; NULL: none. */
 void gpul_boot_links_close(gpul_boot *b, const gpul_error *why);
-/* The time after which the ranks of a silent host count as lost: GPULOAD_COMM_LOST_MS. */
+/* Return the time after which the ranks of a silent host count as lost: GPULOAD_COMM_LOST_MS. */
 int gpul_boot_lost_ms(void);
 
 #endif
