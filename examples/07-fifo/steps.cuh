@@ -51,7 +51,7 @@ static __device__ bool wait_until(const u64 *p, u64 at_least)
 	return true;
 }
 
-/* The lap bit: 1 in even laps, 0 in odd laps.  So memory that is all zeros does not contain a message of lap 0. */
+/* Return the lap bit: 1 in even laps, 0 in odd laps.  So memory that is all zeros does not contain a message of lap 0. */
 static __device__ u64 lap_of(u64 position, unsigned n_slots)
 {
 	return position / n_slots % 2 ? 0 : LAP;

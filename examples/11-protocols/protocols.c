@@ -57,7 +57,7 @@ static void show(struct lesson *l, const char *title, const char *kernel, unsign
 			printf("  takes message %llu: all %llu words are right\n", r.records[i].message, r.records[i].n_words);
 }
 
-/* The number of bytes that cross the wire for a message. */
+/* Return the number of bytes that cross the wire for a message. */
 static unsigned wire_bytes(unsigned protocol, unsigned n_bytes)
 {
 	const unsigned n_lines = (n_bytes / 8 + DATA_WORDS - 1) / DATA_WORDS;
