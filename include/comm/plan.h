@@ -33,11 +33,11 @@ gpul_comm_plan gpul_comm_plan_for(const struct gpul_comm *c, gpul_comm_call call
  * choice is replaced as in gpul_comm_plan_for().  Every rank must do the same, between calls. */
 void gpul_comm_plan_force(struct gpul_comm *c, const gpul_comm_plan *plan);
 
-/* The number of data bytes in a slot of one block's channel.  Any thread may call. */
+/* Return the number of data bytes in a slot of one block's channel.  Any thread may call. */
 size_t gpul_comm_slot_data(const struct gpul_comm *c, gpul_comm_proto proto);
 
-/* The slowest transport between any two ranks: NET, else HOST, else DEVICE; it selects the rows of the tuning table.  Any thread
- * may call. */
+/* Return the slowest transport between any two ranks: NET, else HOST, else DEVICE; it selects the rows of the tuning table.  Any
+ * thread may call. */
 gpul_comm_transport gpul_comm_transport_of(const struct gpul_comm *c);
 
 /* True if there is a kernel for this combination.  Any thread may call. */

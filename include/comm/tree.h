@@ -35,7 +35,7 @@ typedef struct gpul_tree_node {
 	uint32_t depth;   /* number of edges to the root */
 } gpul_tree_node;
 
-/* The parent of a place in tree 0; -1 for the root. */
+/* Return the parent of a place in tree 0; -1 for the root. */
 GPUL_TREE_INLINE int32_t gpul_tree_parent(uint32_t place, uint32_t n)
 {
 	const uint32_t bit = place & (0u - place), up = (place ^ bit) | bit << 1;
@@ -45,7 +45,7 @@ GPUL_TREE_INLINE int32_t gpul_tree_parent(uint32_t place, uint32_t n)
 	return (int32_t)(up < n ? up : place ^ bit);
 }
 
-/* The parent, children and depth of a place in tree 0 of n places. */
+/* Return the parent, children and depth of a place in tree 0 of n places. */
 GPUL_TREE_INLINE gpul_tree_node gpul_tree_node_of(uint32_t place, uint32_t n)
 {
 	gpul_tree_node node = { gpul_tree_parent(place, n), { -1, -1 }, 0 };
@@ -76,7 +76,7 @@ GPUL_TREE_INLINE uint32_t gpul_tree_place(uint32_t tree, uint32_t place, uint32_
 	return n % 2 == 0 ? n - 1 - place : (place + n - 1) % n;
 }
 
-/* The inverse of gpul_tree_place(); -1 remains -1. */
+/* Return the inverse of gpul_tree_place(); -1 remains -1. */
 GPUL_TREE_INLINE int32_t gpul_tree_place_in_order(uint32_t tree, int32_t place, uint32_t n)
 {
 	if (tree == 0 || place < 0)

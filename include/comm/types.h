@@ -54,7 +54,7 @@ typedef enum gpul_comm_transport {
 /* Size of an element; 0: no such type. */
 size_t gpul_comm_dtype_bytes(gpul_comm_dtype dtype);
 
-/* The names that the command line uses ("f32", "sum", "allreduce", "ring", "ll128", "device", and "auto" where it
+/* Return the names that the command line uses ("f32", "sum", "allreduce", "ring", "ll128", "device", and "auto" where it
  * exists); "?" for an unknown number.  Any thread may call. */
 const char *gpul_comm_dtype_name(gpul_comm_dtype dtype);
 const char *gpul_comm_op_name(gpul_comm_op op);

@@ -58,11 +58,11 @@ int gpul_ipc_client_fd(const gpul_ipc_client *c);
  * Threads one at a time */
 gpul_status gpul_ipc_client_next(gpul_ipc_client *c, int timeout_ms, gpul_ipc_event *out, gpul_error *err);
 
-/* The addresses of the memory; NULL before ATTACHED.  Valid as long as c. */
+/* Return the addresses of the memory; NULL before ATTACHED.  Valid as long as c. */
 const gpul_ipc_view *gpul_ipc_client_view(const gpul_ipc_client *c);
-/* The imported memory; NULL before ATTACHED.  Borrowed. */
+/* Return the imported memory; NULL before ATTACHED.  Borrowed. */
 gpul_mem *gpul_ipc_client_mem(const gpul_ipc_client *c);
-/* The owner's interprocess event; NULL: it offers none.  Borrowed. */
+/* Return the owner's interprocess event; NULL: it offers none.  Borrowed. */
 CUevent gpul_ipc_client_gpu_event(const gpul_ipc_client *c);
 
 /** Detach: wait for the GPU's work, unmap, send BYE.

@@ -72,9 +72,9 @@ gpul_status gpul_ipc_server_next(gpul_ipc_server *s, int timeout_ms, gpul_ipc_ev
  * Source  Linux socketpair(2) */
 gpul_status gpul_ipc_server_add(gpul_ipc_server *s, int fd, gpul_error *err);
 
-/* The owner's view of the memory; valid as long as s. */
+/* Return the owner's view of the memory; valid as long as s. */
 const gpul_ipc_view *gpul_ipc_server_view(const gpul_ipc_server *s);
-/* The interprocess event; NULL without options.gpu_event.  Borrowed. */
+/* Return the interprocess event; NULL without options.gpu_event.  Borrowed. */
 CUevent gpul_ipc_server_gpu_event(const gpul_ipc_server *s);
 
 /* An attached peer. */

@@ -56,7 +56,7 @@ typedef struct gpul_ipc_event {
 	gpul_error why; /* REFUSED, PEER_DIED, OWNER_DIED: the reason, in one line */
 } gpul_ipc_event;
 
-/* The name of a kind of event, such as "ATTACHED"; "?" for an unknown number. */
+/* Return the name of a kind of event, such as "ATTACHED"; "?" for an unknown number. */
 const char *gpul_ipc_event_name(gpul_ipc_event_kind kind);
 
 #ifdef __cplusplus

@@ -39,7 +39,7 @@ typedef enum gpul_mem_kind {
 } gpul_mem_kind;
 enum { GPUL_MEM_N_KINDS = 7, GPUL_MEM_MAX_DEVICES = 16 };
 
-/* The name of a kind: "auto", "host-numa" and so on, as in the table above; "?" for an unknown number. */
+/* Return the name of a kind: "auto", "host-numa" and so on, as in the table above; "?" for an unknown number. */
 const char *gpul_mem_kind_name(gpul_mem_kind kind);
 /* Parse the name of a kind; false: unknown name. */
 bool gpul_mem_kind_parse(const char *text, gpul_mem_kind *out);
@@ -108,7 +108,7 @@ void gpul_mem_destroy(gpul_mem *m);
 const gpul_mem_info *gpul_mem_about(const gpul_mem *m);
 /* The memory's address on the CPU; NULL: the CPU cannot access it (device memory, on both drivers).  Any thread may call. */
 void *gpul_mem_cpu(const gpul_mem *m);
-/* The memory's address on the GPUs.  Any thread may call. */
+/* Return the memory's address on the GPUs.  Any thread may call. */
 CUdeviceptr gpul_mem_gpu(const gpul_mem *m);
 
 /** Export the memory as a descriptor that can be sent to another process.

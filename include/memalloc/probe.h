@@ -37,7 +37,7 @@ typedef struct gpul_mem_probe_report {
  * Threads any thread may call, also concurrently: one thread probes, the others wait */
 gpul_status gpul_mem_probe(const gpul_driver *drv, int device, const gpul_mem_probe_report **out, gpul_error *err);
 
-/* The report of an earlier gpul_mem_probe() of that device; NULL: it has not been probed.  Any thread may call. */
+/* Return the report of an earlier gpul_mem_probe() of that device; NULL: it has not been probed.  Any thread may call. */
 const gpul_mem_probe_report *gpul_mem_probed(const gpul_driver *drv, int device);
 
 #ifdef __cplusplus

@@ -61,7 +61,7 @@ gpul_status gpul_fifo_area_format(void *area, size_t bytes, const gpul_fifo_shap
 gpul_status gpul_fifo_create(const gpul_driver *drv, gpul_mem_kind kind, int device, const gpul_fifo_shape *shape, gpul_fifo **out,
 			     gpul_error *err);
 
-/* The kernels' end, and the memory, of a FIFO from gpul_fifo_create(); else NULL.  Valid until gpul_fifo_close(). */
+/* Return the kernels' end, and the memory, of a FIFO from gpul_fifo_create(); else NULL.  Valid until gpul_fifo_close(). */
 const gpul_fifo_gpu *gpul_fifo_gpu_of(const gpul_fifo *f);
 const gpul_mem *gpul_fifo_mem_of(const gpul_fifo *f);
 
@@ -91,7 +91,7 @@ void gpul_fifo_gpu_destroy(gpul_fifo_gpu *g); /* accepts NULL */
  * Errors  GPUL_ENOMEM, GPUL_ECUDA: kernels must not use g after an error */
 gpul_status gpul_fifo_gpu_reset(gpul_fifo_gpu *g, gpul_error *err);
 
-/* The kernel parameter, passed by value; valid until gpul_fifo_gpu_destroy().  Any thread may call. */
+/* Return the kernel parameter, passed by value; valid until gpul_fifo_gpu_destroy().  Any thread may call. */
 const struct gpul_fifo_device *gpul_fifo_gpu_param(const gpul_fifo_gpu *g);
 
 /* Like gpul_fifo_abort() and gpul_fifo_aborted(), for the process with the kernels: to abort when the proxy's process has
@@ -108,7 +108,7 @@ typedef struct gpul_fifo_item {
 	uint32_t lane, zero;
 } gpul_fifo_item;
 
-/* The kind of a trigger, by which a proxy selects the handler: bits 59-62 of word 1.  Any thread may call. */
+/* Return the kind of a trigger, by which a proxy selects the handler: bits 59-62 of word 1.  Any thread may call. */
 static inline unsigned gpul_fifo_kind(const gpul_fifo_item *item)
 {
 	return (unsigned)(item->word[1] >> GPUL_FIFO_KIND_SHIFT) & (GPUL_FIFO_N_KINDS - 1);
@@ -128,7 +128,7 @@ gpul_status gpul_fifo_open(void *area, size_t bytes, gpul_fifo **out, gpul_error
 /* Close f, and free what gpul_fifo_create() allocated; NULL is fine.  No kernel may use the FIFO any more. */
 void gpul_fifo_close(gpul_fifo *f);
 
-/* The number of slots and lanes.  Any thread may call. */
+/* Return the number of slots and lanes.  Any thread may call. */
 gpul_fifo_shape gpul_fifo_shape_of(const gpul_fifo *f);
 
 /* Take out up to max triggers without waiting; returns their number, 0 if all lanes are empty.  A poll scans groups of 64
@@ -163,7 +163,7 @@ void gpul_fifo_release_lane(gpul_fifo *f, unsigned lane, uint64_t upto);
 /* Abort: end every wait of the kernels with a code other than 0; later codes are ignored.  Pushes that need not wait still succeed,
  * and poll still returns their triggers.  Any thread may call, also while another thread polls. */
 void gpul_fifo_abort(gpul_fifo *f, uint32_t code);
-/* The abort code, from the CPU or from a kernel (its low 32 bits); 0: not aborted.  This call, and each poll that scans,
+/* Return the abort code, from the CPU or from a kernel (its low 32 bits); 0: not aborted.  This call, and each poll that scans,
  * copies a kernel's code into the abort words of all lanes.  Any thread may call, also while another thread polls. */
 uint32_t gpul_fifo_aborted(gpul_fifo *f);
 

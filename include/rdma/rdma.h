@@ -156,7 +156,7 @@ void gpul_rdma_unregister(gpul_rdma_region *region);
  * NIC accesses the old pages.  Any thread may call. */
 void gpul_rdma_forget(gpul_rdma *r, void *at, size_t bytes);
 
-/* The region's pieces and properties; valid as long as the region.  Any thread may call. */
+/* Return the region's pieces and properties; valid as long as the region.  Any thread may call. */
 const gpul_rdma_area *gpul_rdma_region_area(const gpul_rdma_region *region);
 
 /** Describe a part of a region for the peer, which may then put data there.
@@ -194,7 +194,7 @@ void gpul_rdma_listener_close(gpul_rdma_listener *l); /* accepts NULL */
  * Threads as gpul_rdma_listen() */
 gpul_status gpul_rdma_listen_secret(gpul_rdma *r, const char *address, const char *secret, gpul_rdma_listener **out, gpul_error *err);
 
-/* The address for gpul_rdma_connect(), with the port; valid as long as l. */
+/* Return the address for gpul_rdma_connect(), with the port; valid as long as l. */
 const char *gpul_rdma_listener_address(const gpul_rdma_listener *l);
 
 /** Wait for the next connection.

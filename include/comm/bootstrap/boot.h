@@ -55,11 +55,11 @@ void gpul_boot_close(gpul_boot *b);
 int gpul_boot_rank(const gpul_boot *b);
 int gpul_boot_size(const gpul_boot *b);
 
-/* The number of the job's hosts, and the index of a rank's host, from 0.  Hosts are in the order of their lowest ranks.  Ranks
+/* Return the number of the job's hosts, and the index of a rank's host, from 0.  Hosts are in the order of their lowest ranks.  Ranks
  * of one host can share memory.  Valid for all ranks, 0 to size - 1. */
 int gpul_boot_n_hosts(const gpul_boot *b);
 int gpul_boot_host(const gpul_boot *b, int rank);
-/* The name of a rank's host; valid as long as b. */
+/* Return the name of a rank's host; valid as long as b. */
 const char *gpul_boot_host_name(const gpul_boot *b, int rank);
 
 /** Send a block of bytes to all ranks, and receive the block of each rank.  All ranks call it, with the same size.

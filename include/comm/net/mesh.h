@@ -59,20 +59,20 @@ void gpul_comm_mesh_disconnect(gpul_comm_mesh *m);
 /* Close the remaining connections, and the send path.  The caller must unregister all of its regions first.  NULL is fine; cannot fail. */
 void gpul_comm_mesh_destroy(gpul_comm_mesh *m);
 
-/* The NICs of this rank, at least one.  Memory is registered with each NIC whose connections access it.  Valid as long as m.  Any
- * thread may call. */
+/* Return the NICs of this rank, at least one.  Memory is registered with each NIC whose connections access it.  Valid as long as m.
+ * Any thread may call. */
 unsigned gpul_comm_mesh_n_nics(const gpul_comm_mesh *m);
 gpul_rdma *gpul_comm_mesh_nic(const gpul_comm_mesh *m, unsigned nic);
-/* The name of a NIC of a rank. */
+/* Return the name of a NIC of a rank. */
 const char *gpul_comm_mesh_nic_name(const gpul_comm_mesh *m, int rank, unsigned nic);
-/* The number of connections with a rank; 0: none. */
+/* Return the number of connections with a rank; 0: none. */
 unsigned gpul_comm_mesh_n_conns(const gpul_comm_mesh *m, int rank);
-/* The NIC that a rank uses for its connection i. */
+/* Return the NIC that a rank uses for its connection i. */
 unsigned gpul_comm_mesh_nic_of(const gpul_comm_mesh *m, int rank, unsigned i);
 /* Connection i with a rank; NULL: there is none.  It belongs to one thread at a time. */
 gpul_rdma_conn *gpul_comm_mesh_conn_at(const gpul_comm_mesh *m, int rank, unsigned i);
 
-/* The same for NIC 0, and for connection 0. */
+/* Return the same for NIC 0, and for connection 0. */
 gpul_rdma *gpul_comm_mesh_rdma(const gpul_comm_mesh *m);
 gpul_rdma_conn *gpul_comm_mesh_conn(const gpul_comm_mesh *m, int rank);
 

@@ -80,7 +80,7 @@ static inline bool gpul_net_trace_is_on(const gpul_comm_net_trace *t)
 	return __atomic_load_n(&t->on, __ATOMIC_RELAXED);
 }
 
-/* The time; 0: the trace is off. */
+/* Return the time; 0: the trace is off. */
 static inline uint64_t gpul_net_trace_now(const gpul_comm_net_trace *t)
 {
 	return __builtin_expect(gpul_net_trace_is_on(t), 0) ? gpul_clock_ns() : 0;

@@ -45,9 +45,9 @@ typedef struct gpul_netqueue gpul_netqueue; /* opaque; the struct is defined in 
 gpul_status gpul_netqueue_create(const gpul_driver *drv, const gpul_netqueue_desc *desc, gpul_netqueue **out, gpul_error *err);
 void gpul_netqueue_destroy(gpul_netqueue *q); /* waits for the kernel to end; NULL is fine */
 
-/* The description with all defaults filled in.  Valid as long as q. */
+/* Return the description with all defaults filled in.  Valid as long as q. */
 const gpul_netqueue_desc *gpul_netqueue_about(const gpul_netqueue *q);
-/* The bounce memory. */
+/* Return the bounce memory. */
 const gpul_mem *gpul_netqueue_bounce(const gpul_netqueue *q);
 
 /** Empty the ring, and launch the kernel.

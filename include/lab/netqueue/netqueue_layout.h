@@ -128,13 +128,13 @@ _Static_assert(sizeof(gpul_netqueue_entry) == 16 && sizeof(gpul_netqueue_report)
 #endif
 #endif
 
-/* The lap of entry n. */
+/* Return the lap of entry n. */
 GPUL_NETQUEUE_BOTH uint32_t gpul_netqueue_lap(uint64_t n, uint32_t n_entries)
 {
 	return (uint32_t)((n / n_entries + 1) % GPUL_NETQUEUE_LAPS);
 }
 
-/* The number of the k-th entry that a block takes; k counts from 0. */
+/* Return the number of the k-th entry that a block takes; k counts from 0. */
 GPUL_NETQUEUE_BOTH uint64_t gpul_netqueue_entry_of(uint64_t k, uint32_t block, uint32_t n_blocks, uint32_t chunk_entries)
 {
 	return (k / chunk_entries * n_blocks + block) * chunk_entries + k % chunk_entries;
@@ -150,19 +150,19 @@ GPUL_NETQUEUE_BOTH gpul_netqueue_entry gpul_netqueue_pack(uint32_t lap, uint64_t
 	return e;
 }
 
-/* The length of an entry's piece, in bytes. */
+/* Return the length of an entry's piece, in bytes. */
 GPUL_NETQUEUE_BOTH uint32_t gpul_netqueue_length_of(const gpul_netqueue_entry *e)
 {
 	return (uint32_t)(e->word[0] >> GPUL_NETQUEUE_LENGTH_SHIFT) & ((1u << GPUL_NETQUEUE_LENGTH_BITS) - 1);
 }
 
-/* The source of an entry: an offset in bounce memory. */
+/* Return the source of an entry: an offset in bounce memory. */
 GPUL_NETQUEUE_BOTH uint64_t gpul_netqueue_source_of(const gpul_netqueue_entry *e)
 {
 	return e->word[0] & GPUL_NETQUEUE_SOURCE_MASK;
 }
 
-/* The destination of an entry: an offset in the receiver's memory. */
+/* Return the destination of an entry: an offset in the receiver's memory. */
 GPUL_NETQUEUE_BOTH uint64_t gpul_netqueue_destination_of(const gpul_netqueue_entry *e)
 {
 	return e->word[1] & GPUL_NETQUEUE_DESTINATION_MASK;

@@ -42,7 +42,7 @@ typedef struct gpul_comm_params {
  *         one transport and protocol, or no rows; GPUL_ESYS the file cannot be read */
 gpul_status gpul_comm_params_read(const char *path, gpul_comm_params *out, gpul_error *err);
 
-/* The parameters that are used without a file: two H200s with NVLink, set by hand to agree with docs/measured.md. */
+/* Return the parameters that are used without a file: two H200s with NVLink, set by hand to agree with docs/measured.md. */
 const gpul_comm_params *gpul_comm_params_built_in(void);
 
 /* Set the costs of a machine's links inside hosts, and its cores, from the rows of a transport; false: there are no such rows. */

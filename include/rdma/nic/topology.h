@@ -73,12 +73,12 @@ typedef struct gpul_nic_topology gpul_nic_topology; /* opaque; the struct is def
 gpul_status gpul_nic_topology_read(const char *sysfs, gpul_nic_topology **out, gpul_error *err);
 void gpul_nic_topology_free(gpul_nic_topology *t); /* accepts NULL; cannot fail */
 
-/* The NICs of a topology: their number; one NIC by index or by name (NULL: no such NIC), borrowed from t. */
+/* Return the NICs of a topology: their number; one NIC by index or by name (NULL: no such NIC), borrowed from t. */
 size_t gpul_nic_count(const gpul_nic_topology *t);
 const gpul_nic *gpul_nic_at(const gpul_nic_topology *t, size_t index);
 const gpul_nic *gpul_nic_find(const gpul_nic_topology *t, const char *name);
 
-/* The PCI addresses of NVIDIA's GPUs in a topology, in ascending order.  A topology without a NIC lists no GPUs. */
+/* Return the PCI addresses of NVIDIA's GPUs in a topology, in ascending order.  A topology without a NIC lists no GPUs. */
 size_t gpul_nic_gpu_count(const gpul_nic_topology *t);
 const char *gpul_nic_gpu_at(const gpul_nic_topology *t, size_t index);
 
@@ -92,7 +92,7 @@ bool gpul_nic_gpu_address(const gpul_driver *drv, int ordinal, char out[GPUL_PCI
 /* Measure the distance of a NIC from a GPU.  gpu: a PCI address in any of the forms above; NULL or "": unknown. */
 gpul_nic_distance gpul_nic_measure(const gpul_nic_topology *t, const char *gpu, const gpul_nic *nic);
 
-/* The name of a distance: "PIX" and so on, as in the table above. */
+/* Return the name of a distance: "PIX" and so on, as in the table above. */
 const char *gpul_nic_distance_name(gpul_nic_distance d);
 
 /** Choose the NIC for a GPU: the nearest one with an active port.

@@ -185,7 +185,7 @@ void gpul_rdma_link_event(gpul_rdma_link *l, const gpul_rdma_event *event); /* e
 void gpul_rdma_link_tick(gpul_rdma_link *l, uint64_t now_ns);               /* checks the deadlines */
 void gpul_rdma_link_fail(gpul_rdma_link *l, const gpul_rdma_failure *why);  /* the first failure is kept */
 
-/* The failure of the link; status GPUL_OK: none.  Valid as long as l. */
+/* Return the failure of the link; status GPUL_OK: none.  Valid as long as l. */
 const gpul_rdma_failure *gpul_rdma_link_failed(const gpul_rdma_link *l);
 
 /* True while requests, operations or copies are in flight, or grants are waiting to be written. */

@@ -85,7 +85,7 @@ gpul_status gpul_rdma_put_handle(void *context, gpul_fifo *fifo, const gpul_fifo
  * Threads the proxy's thread */
 gpul_status gpul_rdma_put_progress(void *context, bool *busy, gpul_error *err);
 
-/* The number of puts that have ended since the start. */
+/* Return the number of puts that have ended since the start. */
 uint64_t gpul_rdma_putter_ended(const gpul_rdma_putter *p);
 
 #ifdef __cplusplus
