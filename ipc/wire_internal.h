@@ -158,9 +158,9 @@ gpul_status gpul_ipc_wire_parse(const void *bytes, size_t n_bytes, gpul_ipc_mess
 
 /* Make the head of a message of the given type. */
 struct wire_head gpul_ipc_wire_head(enum wire_type type);
-/* The size of a message of the given type; 0: unknown type. */
+/* Return the size of a message of the given type; 0: unknown type. */
 size_t gpul_ipc_wire_bytes(unsigned type);
-/* The name of a message type, such as "HELLO"; "?" for an unknown type. */
+/* Return the name of a message type, such as "HELLO"; "?" for an unknown type. */
 const char *gpul_ipc_wire_name(unsigned type);
 
 /* Offset of the user's bytes in the mapping. */
