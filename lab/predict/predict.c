@@ -92,7 +92,7 @@ static double busy_adding(const gpul_comm_costs *c, double bytes)
 	return busy(c, bytes) + bytes * c->reduce_us_per_byte;
 }
 
-/* The time of a message of k slots in a ring; the next rank reads the first slot while the second one is written. */
+/* Return the time of a message of k slots in a ring; the next rank reads the first slot while the second one is written. */
 static double step_on(const struct problem *p, const gpul_comm_costs *c, double bytes, bool adds)
 {
 	const double k = fmax(1, ceil(bytes / p->step_bytes)), b = p->stretch * (adds ? busy_adding : busy)(c, bytes / k);
@@ -100,7 +100,7 @@ static double step_on(const struct problem *p, const gpul_comm_costs *c, double 
 	return fmax(k * b, c->latency_us + b);
 }
 
-/* The time of a step over the slowest link that a ring over all ranks uses. */
+/* Return the time of a step over the slowest link that a ring over all ranks uses. */
 static double step_around(const struct problem *p, double bytes, bool adds)
 {
 	const double inside = p->local > 1 ? step_on(p, p->inside, bytes, adds) : 0;
@@ -146,7 +146,7 @@ static double two_levels(const struct problem *p, double bytes)
 
 /* ---- trees ------------------------------------------------------------------------------------------------------------- */
 
-/* The time of the slowest path between a leaf and the root, up and down. */
+/* Return the time of the slowest path between a leaf and the root, up and down. */
 static double slowest_path(const struct problem *p, double chunk)
 {
 	double slowest = 0;
@@ -168,7 +168,8 @@ static double slowest_path(const struct problem *p, double chunk)
 	return slowest;
 }
 
-/* The busy time of the busiest rank for one chunk of each tree: the gaps of its steps as an inner node, and its bytes in both trees. */
+/* Return the busy time of the busiest rank for one chunk of each tree: the gaps of its steps as an inner node, and its bytes in both
+ * trees. */
 static double tree_busy(const struct problem *p, const gpul_comm_costs *c, double chunk)
 {
 	const double steps = p->n > 3 ? 4 : 2, bytes = (p->n > 3 ? 4 : p->n) * chunk;
@@ -203,7 +204,7 @@ static double one_shot(const struct problem *p, gpul_comm_call call, double byte
 	return p->inside->latency_us + p->stretch * (p->n - 1) * (info->reduces ? busy_adding : busy)(p->inside, each);
 }
 
-/* The time of sends and receives, each with a channel of its own. */
+/* Return the time of sends and receives, each with a channel of its own. */
 static double transfers(const struct problem *p, double bytes)
 {
 	const double each = bytes / p->n, k = fmax(1, ceil(each / p->step_bytes));

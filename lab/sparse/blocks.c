@@ -1,7 +1,7 @@
 /* blocks.c — makes, from the bitmap, the streams' lists of blocks and the jobs of the pack kernel. */
 #include "lab/sparse/sparse_internal.h"
 
-/* The number of blocks of a stream: all words but the last one are full. */
+/* Return the number of blocks of a stream: all words but the last one are full. */
 static uint32_t blocks_of(const gpul_comm_sparse *s, uint32_t stream)
 {
 	const uint32_t n_words = (s->n_blocks + WORD_BLOCKS - 1) / WORD_BLOCKS;

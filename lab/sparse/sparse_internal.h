@@ -202,7 +202,7 @@ void gpul_sparse_memory_free(struct memory *m);
 gpul_status gpul_sparse_share(gpul_comm_sparse *s, const gpul_error *before, gpul_error *err);
 /* Make room for a call's tables. */
 gpul_status gpul_sparse_room_for_tables(gpul_comm_sparse *s, gpul_error *err);
-/* Offsets in the area. */
+/* Return the offsets in the area. */
 size_t gpul_sparse_inbox_at(const gpul_comm_sparse *s, uint32_t slot, uint32_t rank);
 size_t gpul_sparse_result_at(const gpul_comm_sparse *s, uint32_t stream, uint32_t round);
 
