@@ -37,7 +37,7 @@ typedef struct gpul_net_devices {
  * Errors  GPUL_EUNSUPPORTED no such device or backend; GPUL_ESYS no interface; GPUL_ENOMEM */
 gpul_status gpul_net_devices_read(const gpul_net_options *options, gpul_net_devices *out, gpul_error *err);
 
-/* The description with which a device is opened.  Its strings belong to *device. */
+/* Return the description with which a device is opened.  Its strings belong to *device. */
 gpul_rdma_desc gpul_net_device_desc(const gpul_net_device *device, const gpul_net_options *options, int traffic_class);
 
 #endif

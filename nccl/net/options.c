@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* The value of a variable; NULL: not set, or empty. */
+/* Return the value of a variable; NULL: not set, or empty. */
 static const char *text_of(const char *name)
 {
 	const char *text = secure_getenv(name);

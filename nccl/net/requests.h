@@ -40,7 +40,7 @@ gpul_net_request *gpul_net_request_take(gpul_net_requests *table, void *end, uns
 /* Free a request. */
 void gpul_net_request_free(gpul_net_request *r);
 
-/* The number of requests of the send path that a request consists of. */
+/* Return the number of requests of the send path that a request consists of. */
 unsigned gpul_net_request_parts(const gpul_net_request *r);
 
 /* True when all parts of a request have ended; only then is `bytes` complete. */
