@@ -121,7 +121,7 @@ uintptr_t find_export(const struct link_map *map, const char *name)
 	return symbol ? map->l_addr + symbol->st_value : 0;
 }
 
-/* The text of an entry of the dynamic section that has this tag; NULL: none. */
+/* Return the text of an entry of the dynamic section that has this tag; NULL: none. */
 static const char *dynamic_text(const struct link_map *map, const struct dynamic *d, int64_t tag)
 {
 	for (const Elf64_Dyn *entry = map->l_ld; entry->d_tag != DT_NULL; entry++)

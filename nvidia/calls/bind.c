@@ -76,7 +76,7 @@ static uintptr_t wrapper_of(const struct calls_binding *b, size_t row)
 
 /* ---- the table of symbols -------------------------------------------------------------------- */
 
-/* The access rights of the segment with an address; 0: unknown. */
+/* Return the access rights of the segment with an address; 0: unknown. */
 static int rights_of(const struct link_map *object, uintptr_t address)
 {
 	const Elf64_Ehdr *head = (const void *)object->l_addr; /* where the first segment of a shared library begins */

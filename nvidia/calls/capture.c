@@ -13,7 +13,7 @@
 
 enum { MAX_OUT_STRUCT = 256 }; /* larger results, as cudaDeviceProp, are shown as addresses */
 
-/* The end of this thread's stack; 0: unknown. */
+/* Return the end of this thread's stack; 0: unknown. */
 static uintptr_t stack_end(void)
 {
 	static __thread uintptr_t end __attribute__((tls_model("initial-exec")));

@@ -16,7 +16,7 @@ static bool is_per_thread(const char *symbol)
 	return n > 5 && (!strcmp(symbol + n - 5, "_ptsz") || !strcmp(symbol + n - 5, "_ptds"));
 }
 
-/* The row of an interface; n_calls_rows: none, or one that the table may lack. */
+/* Return the row of an interface; n_calls_rows: none, or one that the table may lack. */
 static size_t choose_interface(const char *symbol, int version, bool per_thread)
 {
 	size_t best = n_calls_rows;
@@ -35,7 +35,7 @@ static size_t choose_interface(const char *symbol, int version, bool per_thread)
 	return best;
 }
 
-/* The row with this address among those of the symbol: other functions may have the same code. */
+/* Return the row with this address among those of the symbol: other functions may have the same code. */
 static size_t find_address(const char *symbol, const void *function)
 {
 	size_t row = 0;

@@ -7,7 +7,7 @@
 /* Convert a channel descriptor to the driver's format and number of channels.  Errors: cudaErrorInvalidChannelDescriptor. */
 cudaError_t gpul_rt_array_format(const struct cudaChannelFormatDesc *desc, CUarray_format *format, unsigned *n_channels);
 
-/* The reverse of gpul_rt_array_format(); a format that cudaChannelFormatDesc cannot express has the kind None. */
+/* Return the reverse of gpul_rt_array_format(); a format that cudaChannelFormatDesc cannot express has the kind None. */
 struct cudaChannelFormatDesc gpul_rt_channels(CUarray_format format, unsigned n_channels);
 
 /* Get the size in bytes of the elements of an array. */
