@@ -91,8 +91,8 @@ static inline uint64_t lap_of(const gpul_fifo *f, uint64_t at)
 	return ~(at >> f->shift) << 63;
 }
 
-/* The number of triggers that may still be taken from a lane.  It is limited because a hostile peer may fill slots that have not
- * been released. */
+/* Return the number of triggers that may still be taken from a lane.  It is limited because a hostile peer may fill slots that have
+ * not been released. */
 static inline unsigned room_of(const gpul_fifo *f, unsigned lane, unsigned max)
 {
 	const uint64_t room = f->released[lane] + f->mask + 1 - f->taken[lane];

@@ -64,7 +64,7 @@ static inline void gpul_fifo_forget_deaths(gpul_fifo *f)
 	gpul_lifeline_forget(&f->header->life[GPUL_FIFO_LIFE_OF_KERNELS]);
 }
 
-/* Byte offset of the slots in the area. */
+/* Return the byte offset of the slots in the area. */
 size_t gpul_fifo_slots_offset(unsigned lanes);
 /* Base-2 logarithm of the number of slots of a lane. */
 unsigned gpul_fifo_shift_of(const gpul_fifo_shape *shape);
@@ -74,7 +74,7 @@ void gpul_fifo_area_empty(void *area, const gpul_fifo_shape *shape);
 /* Check the header of untrusted memory and return the FIFO's shape.  Errors: GPUL_EFORMAT. */
 gpul_status gpul_fifo_area_check(const void *area, size_t bytes, gpul_fifo_shape *out, gpul_error *err);
 
-/* The lines of the area, one per lane. */
+/* Return the lines of the area, one per lane. */
 static inline struct gpul_fifo_line *gpul_fifo_lines(void *area)
 {
 	return (void *)((char *)area + sizeof(struct gpul_fifo_header));
@@ -82,7 +82,7 @@ static inline struct gpul_fifo_line *gpul_fifo_lines(void *area)
 
 /* End every wait of the kernels.  The area must have been checked.  If the FIFO has already been aborted, the first code is kept. */
 void gpul_fifo_area_abort(void *area, unsigned lanes, uint32_t code);
-/* The abort code; 0: not aborted.  Copies a code that a kernel has set into the abort words of all lanes. */
+/* Return the abort code; 0: not aborted.  Copies a code that a kernel has set into the abort words of all lanes. */
 uint32_t gpul_fifo_area_aborted(void *area, unsigned lanes);
 
 #endif
