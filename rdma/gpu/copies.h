@@ -46,7 +46,7 @@ void gpul_rdma_copies_destroy(gpul_rdma_copies *c);
 
 /* The 2 * n_stages buffers, which are contiguous; valid as long as c. */
 void *gpul_rdma_copies_stages(const gpul_rdma_copies *c);
-/* The properties of the buffers' memory, such as its kind and its NUMA node.  Valid as long as c. */
+/* Return the properties of the buffers' memory, such as its kind and its NUMA node.  Valid as long as c. */
 const gpul_mem_info *gpul_rdma_copies_about(const gpul_rdma_copies *c);
 
 /** Start copies, in order.

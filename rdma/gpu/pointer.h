@@ -20,7 +20,7 @@ typedef enum gpul_rdma_pointer_kind {
 	GPUL_RDMA_MANAGED,   /* memory of cuMemAllocManaged, whose pages move: a NIC cannot use it */
 } gpul_rdma_pointer_kind;
 
-/* The name of a kind: "pageable host", "pinned host", "host-numa", "device", "managed"; "?" for an unknown number. */
+/* Return the name of a kind: "pageable host", "pinned host", "host-numa", "device", "managed"; "?" for an unknown number. */
 const char *gpul_rdma_pointer_kind_name(gpul_rdma_pointer_kind kind);
 
 typedef struct gpul_rdma_pointer {

@@ -45,11 +45,11 @@ void gpul_rdma_channel_shutdown(gpul_rdma_channel *c);
  * initially 20 s.  Any thread may call. */
 void gpul_rdma_channel_set_limit(gpul_rdma_channel *c, uint64_t limit_ns);
 
-/* The socket, for epoll. */
+/* Return the socket, for epoll. */
 int gpul_rdma_channel_fd(const gpul_rdma_channel *c);
 /* This end's address of the socket; valid as long as c. */
 const struct sockaddr *gpul_rdma_channel_local(const gpul_rdma_channel *c);
-/* The address of the peer, "10.9.0.2:40312"; valid as long as c. */
+/* Return the address of the peer, "10.9.0.2:40312"; valid as long as c. */
 const char *gpul_rdma_channel_peer(const gpul_rdma_channel *c);
 
 /** Send a frame.

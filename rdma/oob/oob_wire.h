@@ -117,7 +117,7 @@ size_t gpul_rdma_frame_encode(const gpul_rdma_frame *frame, unsigned char out[GP
  * unusable */
 gpul_status gpul_rdma_frame_decode(const void *bytes, size_t n_bytes, gpul_rdma_frame *out, size_t *used, gpul_error *err);
 
-/* The name of a frame type, such as "HELLO"; "?" for an unknown type. */
+/* Return the name of a frame type, such as "HELLO"; "?" for an unknown type. */
 const char *gpul_rdma_frame_name(unsigned type);
 
 #ifdef __cplusplus

@@ -64,7 +64,7 @@ gpul_status gpul_rdma_strangers_create(const gpul_rdma_strangers_desc *desc, gpu
 void gpul_rdma_strangers_destroy(gpul_rdma_strangers *s); /* closes the connections of all pending
 							    * clients; NULL is fine */
 
-/* The address of the listener, "0.0.0.0:18515", valid as long as s; and its TCP port, 0 for a Unix
+/* Return the address of the listener, "0.0.0.0:18515", valid as long as s; and its TCP port, 0 for a Unix
  * socket. */
 const char *gpul_rdma_strangers_name(const gpul_rdma_strangers *s);
 unsigned gpul_rdma_strangers_port(const gpul_rdma_strangers *s);

@@ -19,7 +19,7 @@ enum { GPUL_VERBS_GID_TEXT = 48, GPUL_VERBS_MAX_GIDS = 1024 };
 /* Write a GID as text: "10.9.0.1" or "fe80::1". */
 void gpul_verbs_gid_text(const union ibv_gid *gid, char out[GPUL_VERBS_GID_TEXT]);
 
-/* The name of a GID type: "InfiniBand", "RoCE v1", "RoCE v2" or "unknown type". */
+/* Return the name of a GID type: "InfiniBand", "RoCE v1", "RoCE v2" or "unknown type". */
 const char *gpul_verbs_gid_type(uint32_t type);
 
 /* True for a link-local GID, fe80::/10 or 169.254.0.0/16 (IPv4): it is not routable. */

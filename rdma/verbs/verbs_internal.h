@@ -103,7 +103,7 @@ typedef struct gpul_verbs_path {
  * depends on code; for ENOMEM it contains the limit of locked memory and wanted_bytes, unless that is 0. */
 gpul_status gpul_verbs_fail(gpul_error *err, int code, size_t wanted_bytes, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
-/* The name of a status, "IBV_WC_RETRY_EXC_ERR"; else "unknown status". */
+/* Return the name of a status, "IBV_WC_RETRY_EXC_ERR"; else "unknown status". */
 const char *gpul_verbs_wc_name(enum ibv_wc_status status);
 /* Advice for a status; "": none.  of_receive: it is the completion of a receive, which means that an operation of the peer has failed. */
 const char *gpul_verbs_wc_advice(enum ibv_wc_status status, bool of_receive);

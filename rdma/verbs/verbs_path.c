@@ -12,7 +12,8 @@ static enum ibv_qp_type type_of(const gpul_verbs_device *d)
 	return d->uc ? IBV_QPT_UC : IBV_QPT_RC;
 }
 
-/* The number of possible completions: every operation and every receive can end with one, at the latest when the queue pairs are broken. */
+/* Return the number of possible completions: every operation and every receive can end with one, at the latest when the queue pairs
+ * are broken. */
 static unsigned count_completions(const gpul_verbs_device *d, unsigned n_qps, unsigned depth, unsigned n_recvs)
 {
 	return n_qps * (depth + n_recvs) + GPUL_VERBS_FLUSHES + (d->control_datagrams ? 2 * GPUL_VERBS_DATAGRAMS : 0);
