@@ -21,7 +21,7 @@ static bool switches[N_ATTRIBUTES] = { [COREDUMP_TRIGGER_HOST] = true };
 static char file[TEXT_BYTES], trigger[TEXT_BYTES];
 static int content_flags;
 
-/* The value of a text attribute, which is a default name until a program sets it; NULL: not a text attribute. */
+/* Return the value of a text attribute, which is a default name until a program sets it; NULL: not a text attribute. */
 static char *text_of(int attribute)
 {
 	char host[256] = "localhost";

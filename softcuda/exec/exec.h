@@ -147,7 +147,7 @@ gpul_status gpul_exec_kernel_prepare(const gpul_exec_kernel *k, gpul_error *err)
 const char *gpul_exec_kernel_refusal(const gpul_exec_kernel *k);
 /** Get the address and size of a module-scope variable; false: no variable has that name. */
 bool gpul_exec_find_variable(const gpul_exec_program *p, const char *name, uint64_t *address, size_t *bytes);
-/** The handle of a texture or surface reference of the module (texture/texture_internal.h); 0: no reference has that name. */
+/** Return the handle of a texture or surface reference of the module (texture/texture_internal.h); 0: no reference has that name. */
 uint64_t gpul_exec_find_reference(const gpul_exec_program *p, const char *name, bool surface);
 size_t gpul_exec_n_variables(const gpul_exec_program *p);
 bool gpul_exec_variable_at(const gpul_exec_program *p, size_t i, const char **name, uint64_t *address, size_t *bytes);

@@ -61,7 +61,7 @@ static inline bool range_covers(struct range_cache *c, unsigned slot, uint64_t a
 const struct copies_slot *gpul_copies_lookup(struct range_cache *c, unsigned slot, uint64_t at, unsigned bytes, bool write, char *why,
 					     size_t why_bytes);
 
-/* The copies of [at, at + bytes). */
+/* Return the copies of [at, at + bytes). */
 static inline const struct copies_slot *copies_at(struct range_cache *c, unsigned slot, uint64_t at, unsigned bytes, bool write, char *why,
 						  size_t why_bytes)
 {
@@ -103,9 +103,9 @@ struct range_place {
 };
 
 void gpul_ranges_free(struct range_table *t);
-/* The last range that starts at or before address; NULL: none.  *at is the place after it, or the very first place. */
+/* Return the last range that starts at or before address; NULL: none.  *at is the place after it, or the very first place. */
 gpul_exec_range *gpul_ranges_find(const struct range_table *t, uint64_t address, struct range_place *at);
-/* The range after the place; moves the place past it.  NULL: no more. */
+/* Return the range after the place; moves the place past it.  NULL: no more. */
 gpul_exec_range *gpul_ranges_next(const struct range_table *t, struct range_place *at);
 /* Add a range at its place: gpul_ranges_find(range->base).  Returns false if out of memory. */
 bool gpul_ranges_insert(struct range_table *t, struct range_place at, const gpul_exec_range *range);

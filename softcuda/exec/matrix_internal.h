@@ -67,7 +67,7 @@ static inline unsigned matrix_bits(unsigned type)
 	return bits[type];
 }
 
-/* Elements in a register of at least 32 bits. */
+/* Return the elements in a register of at least 32 bits. */
 static inline unsigned matrix_elements(unsigned type)
 {
 	return matrix_bits(type) >= 32 ? 1 : 32 / matrix_bits(type);
@@ -111,7 +111,7 @@ static inline unsigned sparse_position(const struct mma_form *f, const uint32_t 
 enum { MATRIX_TRANSPOSED = 1 };
 enum { MATRIX_ROW_BYTES = 16 };
 
-/* The lanes whose addresses the instruction uses. */
+/* Return the lanes whose addresses the instruction uses. */
 static inline uint32_t matrix_address_lanes(const struct insn *i)
 {
 	return i->n >= 4 ? ALL_LANES : (1u << 8 * i->n) - 1;

@@ -7,7 +7,7 @@
 
 #include "core/demangle.h"
 
-/* The length of the name without the parameters: up to the last '(' that is not nested. */
+/* Return the length of the name without the parameters: up to the last '(' that is not nested. */
 static size_t before_parameters(const char *name)
 {
 	size_t at = strlen(name);

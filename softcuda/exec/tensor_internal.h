@@ -44,7 +44,7 @@ struct tensor_map_copy {
 
 enum { TENSOR_PIECE = 16 };
 
-/* The dimension W: dimension 1 if the elements are slices of channels (interleaved layout), else 0. */
+/* Return the dimension W: dimension 1 if the elements are slices of channels (interleaved layout), else 0. */
 static inline unsigned tensor_width_dimension(const gpul_tensor_map *m)
 {
 	return m->interleave ? 0 : 1;
@@ -67,14 +67,14 @@ static inline int64_t tensor_end_of_pixels(const gpul_tensor_map *m, unsigned d)
 	return (int64_t)m->last[d] + 1 + m->upper[d - tensor_width_dimension(m)];
 }
 
-/* The number of pixels from coordinate `from` on; if not positive for the whole dimension, the map is invalid. */
+/* Return the number of pixels from coordinate `from` on; if not positive for the whole dimension, the map is invalid. */
 static inline int64_t tensor_pixels(const gpul_tensor_map *m, unsigned d, int64_t from)
 {
 	return (tensor_end_of_pixels(m, d) - from + m->step[d] - 1) / m->step[d];
 }
 
-/* Bytes in a row of shared memory, within which the swizzle permutes 16-byte pieces; a row of the box is not longer.  The map has
- * a swizzle. */
+/* Return the bytes in a row of shared memory, within which the swizzle permutes 16-byte pieces; a row of the box is not longer.  The
+ * map has a swizzle. */
 static inline uint32_t tensor_swizzle_width(const gpul_tensor_map *m)
 {
 	return (uint32_t)TENSOR_PIECE << m->swizzle;
@@ -113,7 +113,7 @@ struct tensor_box {
 	uint64_t rows;
 };
 
-/* The number of rows of a tile in dimension d. */
+/* Return the number of rows of a tile in dimension d. */
 static inline uint32_t tile_rows(const gpul_tensor_map *m, unsigned d)
 {
 	if (d >= m->rank || d < tensor_width_dimension(m) || (m->interleave && d + 2u == m->rank))
@@ -188,8 +188,8 @@ static inline void pixel_coordinates(const struct tensor_box *b, uint32_t number
 	c[m->rank - 1u] += rest * m->step[m->rank - 1u];
 }
 
-/* The distance between rows in shared memory: the rows of a swizzled box fill the width of the swizzle, as on an H200; slices do
- * not. */
+/* Return the distance between rows in shared memory: the rows of a swizzled box fill the width of the swizzle, as on an H200; slices
+ * do not. */
 static inline uint32_t tensor_row_pitch(const struct tensor_box *b)
 {
 	return b->map->swizzle && !b->map->interleave ? tensor_swizzle_width(b->map) : b->row_bytes;

@@ -40,7 +40,7 @@ typedef struct gpul_tensor_map {
 } gpul_tensor_map;
 _Static_assert(sizeof(gpul_tensor_map) <= GPUL_TENSOR_MAP_BYTES, "fits into a CUtensorMap");
 
-/** Bytes of an element; type: enum gpul_tensor_type. */
+/** Return the bytes of an element; type: enum gpul_tensor_type. */
 static inline unsigned gpul_tensor_type_bytes(unsigned type)
 {
 	static const uint8_t bytes[GPUL_TENSOR_TYPES] = { 1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4 };

@@ -61,7 +61,8 @@ static inline uint32_t swizzled(uint32_t address, unsigned row_bytes)
 	return address ^ (address >> 3 & (row_bytes - 16));
 }
 
-/* The address of 16 bytes of row `row`, piece 0, 1 ... in the direction of k, of a matrix whose neighbours in memory are in a row. */
+/* Return the address of 16 bytes of row `row`, piece 0, 1 ... in the direction of k, of a matrix whose neighbours in memory are in a
+ * row. */
 static inline uint32_t piece_of_row(const struct matrix_address *m, unsigned row, unsigned piece)
 {
 	const unsigned pieces = m->row_bytes / 16;

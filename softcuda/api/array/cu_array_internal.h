@@ -39,7 +39,7 @@ struct mipmap {
 
 /* ---- cu_format.c ----------------------------------------------------------------------------- */
 
-/* Bytes and channels of an element; 0: the format is unknown or not supported. */
+/* Return the bytes and channels of an element; 0: the format is unknown or not supported. */
 size_t soft_format_bytes(CUarray_format format, unsigned channels);
 /* CUDA_ERROR_INVALID_VALUE: not a valid element format; CUDA_ERROR_NOT_SUPPORTED: a block-compressed or video format. */
 CUresult soft_format_check(CUarray_format format, unsigned channels);

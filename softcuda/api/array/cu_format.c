@@ -1,7 +1,7 @@
 /* cu_format.c — the element formats of arrays: which are supported, and the sizes of their channels. */
 #include "softcuda/api/array/cu_array_internal.h"
 
-/* Bytes of one channel; 0: the format does not consist of channels of equal size. */
+/* Return the bytes of one channel; 0: the format does not consist of channels of equal size. */
 static size_t channel_bytes(CUarray_format format)
 {
 	switch (format) {

@@ -12,7 +12,7 @@ CUresult soft_mipmap_find(CUmipmappedArray handle, struct mipmap **out)
 	return *out ? CUDA_SUCCESS : soft_refuse_handle(CUDA_ERROR_INVALID_HANDLE, HANDLE_MIPMAP, handle);
 }
 
-/* An extent at a level: halved for each level and rounded down, at least 1; 0 (no such dimension) stays 0. */
+/* Return an extent at a level: halved for each level and rounded down, at least 1; 0 (no such dimension) stays 0. */
 static size_t extent_of_level(size_t extent, unsigned level)
 {
 	return !extent ? 0 : extent >> level ? extent >> level : 1;

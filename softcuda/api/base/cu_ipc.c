@@ -57,7 +57,7 @@ void soft_ipc_close(struct ipc_file *f)
 	f->fd = -1;
 }
 
-/* The start time of the process: pid and start time together identify a process until the machine restarts.
+/* Return the start time of the process: pid and start time together identify a process until the machine restarts.
  * Returns 0 when the process does not exist or /proc is not mounted. */
 static uint64_t process_start(int pid)
 {
@@ -83,7 +83,7 @@ static uint64_t process_start(int pid)
 	return started;
 }
 
-/* The start time of this process, read once, and again in a child of fork().  The caller holds the lock. */
+/* Return the start time of this process, read once, and again in a child of fork().  The caller holds the lock. */
 static uint64_t own_start(void)
 {
 	static pid_t pid;

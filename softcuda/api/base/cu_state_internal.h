@@ -191,7 +191,7 @@ void soft_report_kernel_fault(const gpul_exec_fault *fault);
 /* cu_source_line.c: write the CUDA C++ line of a fault, without its newline; "" if it is unknown or the file has changed. loaded:
  * when images were loaded, in seconds since 1970. */
 void soft_source_line(const gpul_exec_fault *fault, int64_t loaded, char *buf, size_t buf_bytes);
-/* The name that messages use for an image in memory: see gpuloadSoftNameImages. */
+/* Return the name that messages use for an image in memory: see gpuloadSoftNameImages. */
 const char *soft_image_name(void);
 
 /* ---- cu_readable.c -------------------------------------------------------------------------- */

@@ -30,7 +30,7 @@ void soft_managed_free(struct managed *m)
 	free(m);
 }
 
-/* The span that contains offset. */
+/* Return the span that contains offset. */
 static size_t span_at(const struct managed *m, size_t offset)
 {
 	size_t i = m->n - 1;
@@ -90,7 +90,7 @@ CUresult soft_managed_find(const struct allocation *a, CUdeviceptr address, size
 
 /* ---- attributes -------------------------------------------------------------------------------- */
 
-/* The location that all spans have in common; type 0: none. */
+/* Return the location that all spans have in common; type 0: none. */
 static CUmemLocation common_location(const struct managed_range *r, bool prefetched)
 {
 	const CUmemLocation first = prefetched ? r->first->prefetched : r->first->preferred;

@@ -64,7 +64,7 @@ static uint32_t peer_devices(const struct context *owner)
 	return devices;
 }
 
-/* The devices that must not access the allocation; bit d: device d. */
+/* Return the devices that must not access the allocation; bit d: device d. */
 static uint32_t denied_devices(const struct allocation *a)
 {
 	uint32_t own = UINT32_C(1) << a->device->ordinal;
@@ -83,7 +83,7 @@ static uint32_t denied_devices(const struct allocation *a)
 	}
 }
 
-/* The devices that may only read the allocation; bit d: device d. */
+/* Return the devices that may only read the allocation; bit d: device d. */
 static uint32_t read_only_devices(const struct allocation *a)
 {
 	if (a->kind == ALLOC_GRAPH)
@@ -127,7 +127,7 @@ static bool has_own_pages(const struct allocation *a)
 	return a->kind == ALLOC_DEVICE && a->bytes >= 2 * HUGE_PAGE;
 }
 
-/* The bytes after an allocation that kernels may access, because a GPU allocates blocks of DEVICE_ALIGN bytes, for large
+/* Return the bytes after an allocation that kernels may access, because a GPU allocates blocks of DEVICE_ALIGN bytes, for large
  * allocations pages of HUGE_PAGE bytes, and for host memory whole CPU pages.  0 if memcheck must find such accesses. */
 static uint64_t padding_of(const struct allocation *a)
 {

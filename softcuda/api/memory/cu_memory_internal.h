@@ -79,7 +79,7 @@ void soft_update_pool_rights(const struct pool *p);
 bool soft_is_on_host(const struct allocation *a);
 /* Update which devices may use the context's allocations; the caller holds the lock. */
 void soft_update_peers(struct context *owner);
-/* The allocation that contains address, or NULL; the caller holds the lock. */
+/* Return the allocation that contains address, or NULL; the caller holds the lock. */
 struct allocation *soft_allocation_at(uint64_t address);
 
 /* ---- cu_range.c: checks whether a call may use memory.  The caller holds the lock ----------------------------------------- */
@@ -155,7 +155,7 @@ void soft_graph_memory_unmap(struct allocation *a);
 /* ---- pools: cu_pool_object.c, cu_pool_attribute.c, cu_pool_file.c; the caller holds the lock ---------- */
 
 CUresult soft_pool_find(CUmemoryPool handle, struct pool **out);
-/* The pool of cuMemAllocAsync; NULL: out of memory. */
+/* Return the pool of cuMemAllocAsync; NULL: out of memory. */
 struct pool *soft_current_pool(struct device *d);
 /* Count an allocation in the pool, or stop counting it, which may free a destroyed pool. */
 void soft_pool_add(struct pool *p, size_t bytes);

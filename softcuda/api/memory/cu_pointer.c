@@ -51,7 +51,7 @@ static bool is_managed(const struct allocation *a)
 	return a && a->managed;
 }
 
-/* The types of handles that can export the memory. */
+/* Return the types of handles that can export the memory. */
 static unsigned long long handle_types(const struct address_info *w)
 {
 	if (w->m)
@@ -191,7 +191,7 @@ EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute,
 	return r;
 }
 
-/* The size of an attribute's value, which cuPointerGetAttributes sets to 0 for an unknown address. */
+/* Return the size of an attribute's value, which cuPointerGetAttributes sets to 0 for an unknown address. */
 static size_t value_bytes(CUpointer_attribute attribute)
 {
 	switch ((int)attribute) {

@@ -75,7 +75,7 @@ EXPORT CUresult cuMulticastGetGranularity(size_t *out, const CUmulticastObjectPr
 	return CUDA_SUCCESS;
 }
 
-/* The multicast object of a handle; NULL: the handle is not one of a multicast object, and *r
+/* Return the multicast object of a handle; NULL: the handle is not one of a multicast object, and *r
  * has the error.  The caller holds the lock. */
 static struct memory *find_multicast(CUmemGenericAllocationHandle handle, const char *call, CUresult *r)
 {

@@ -72,7 +72,7 @@ CUresult soft_team_create(const CUmulticastObjectProp *prop, struct multicast **
 bool soft_is_team_file(int fd);
 CUresult soft_team_open(int fd, struct multicast **out);
 void soft_team_free(struct multicast *t); /* also releases the memory that this process has bound */
-/* The row of a device; -1: it is not in the team. */
+/* Return the row of a device; -1: it is not in the team. */
 int soft_team_device(const struct multicast *t, const struct device *d);
 bool soft_team_is_complete(const struct multicast *t); /* all devices were added */
 /* Unmap copies that were unbound.  The caller holds the driver's lock, and no instruction accesses them: soft_settle(). */

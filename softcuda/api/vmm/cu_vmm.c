@@ -25,7 +25,7 @@ static int compare_reservations(const void *left, const void *right)
 	return a->base >= b->base + b->bytes;
 }
 
-/* The reservation that contains an address; NULL: none.  The caller holds the lock. */
+/* Return the reservation that contains an address; NULL: none.  The caller holds the lock. */
 static struct reservation *find_reservation(uint64_t address)
 {
 	struct reservation key = { .base = address, .bytes = 1 };
@@ -264,7 +264,7 @@ static void unmap_mapping(struct mapping *m)
 	free(m);
 }
 
-/* The first mapping that overlaps [address, end), or NULL. */
+/* Return the first mapping that overlaps [address, end), or NULL. */
 static struct mapping *next_mapping(uint64_t address, uint64_t end)
 {
 	gpul_exec_range range;

@@ -100,7 +100,7 @@ void gpul_native_unpack(struct run_compiler *c, const struct insn *i, const stru
 	gpul_native_finish(c, r, list[1], &high);
 }
 
-/* The bytes of one source that a selector of four nibbles picks, as an operand of vpshufb, where 0x80 gives 0.  second: this
+/* Return the bytes of one source that a selector of four nibbles picks, as an operand of vpshufb, where 0x80 gives 0.  second: this
  * source is bytes 4 to 7. */
 static uint32_t bytes_of(uint32_t selector, bool second)
 {

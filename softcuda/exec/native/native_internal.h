@@ -66,7 +66,7 @@ struct run_compiler {
 /* ---- values.c: which value is in which register ---- */
 
 void gpul_values_forget(struct run_compiler *c);
-/* The registers of a source; they stay valid at least until the next row. */
+/* Return the registers of a source; they stay valid at least until the next row. */
 const uint8_t *gpul_values_source(struct run_compiler *c, opref ref, unsigned bytes);
 /* Registers for a result. */
 struct value gpul_values_result(struct run_compiler *c, unsigned bytes);
@@ -75,7 +75,7 @@ void gpul_values_drop(struct run_compiler *c, struct value *result);
 /* Store the result in the program's register ref, and remember its vector registers. */
 void gpul_values_store(struct run_compiler *c, opref ref, struct value *result);
 
-/* The mask register with the active lanes of part k, of 8 or 16 lanes; NO_MASK if all lanes are active. */
+/* Return the mask register with the active lanes of part k, of 8 or 16 lanes; NO_MASK if all lanes are active. */
 unsigned gpul_native_active(const struct run_compiler *c, bool of_eight, unsigned k);
 /* Load predicate ref into R9; or combine R9 with it by an operation. */
 void gpul_native_load_predicate(struct run_compiler *c, opref ref);
@@ -84,7 +84,7 @@ void gpul_native_combine_predicate(struct run_compiler *c, unsigned op, opref re
 void gpul_native_store_predicate(struct run_compiler *c, opref ref);
 /* Load the values of this table into their registers. */
 void gpul_values_reload(struct run_compiler *c, const struct value *values);
-/* The register of the base of an operand's bank. */
+/* Return the register of the base of an operand's bank. */
 enum gpr gpul_native_bank(opref ref);
 /* If the condition holds, let the handler execute this row.  Must come before the row stores anything. */
 void gpul_native_give_up(struct run_compiler *c, int condition);

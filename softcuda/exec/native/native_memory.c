@@ -215,7 +215,7 @@ static void load_base(struct run_compiler *c, const struct site *s)
 	gpul_code_load64(&c->code, R10, RDI, s->local ? offsetof(struct warp_state, local) : offsetof(struct warp_state, shared));
 }
 
-/* The register with the offsets of a part's lanes: 8 lanes if addresses or elements have 64 bits, else 16. */
+/* Return the register with the offsets of a part's lanes: 8 lanes if addresses or elements have 64 bits, else 16. */
 static unsigned move_offsets(struct run_compiler *c, const struct site *s, const uint8_t *a, unsigned part)
 {
 	const unsigned whole = s->bytes == 8 ? part / 2 : part;

@@ -43,7 +43,7 @@ void gpul_native_mask_or(struct run_compiler *c, unsigned k, unsigned s);
 void gpul_native_test_mask(struct run_compiler *c);
 /* d = `bits` in all elements, of 32 or 64 bits; overwrites R9. */
 void gpul_native_set_all(struct run_compiler *c, unsigned d, uint64_t bits, bool wide);
-/* The register with half h of a value's registers: the value's own, or `temp` with a copy of an upper half. */
+/* Return the register with half h of a value's registers: the value's own, or `temp` with a copy of an upper half. */
 unsigned gpul_native_half(struct run_compiler *c, const uint8_t *parts, unsigned h, unsigned temp);
 /* d = the elements of two registers, each converted by op to half its width. */
 void gpul_native_narrow_pair(struct run_compiler *c, struct vector_op op, unsigned d, unsigned low, unsigned high);

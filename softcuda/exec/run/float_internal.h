@@ -76,7 +76,7 @@ static inline double quiet(double x)
 	return x == x ? x : double_of(bits_of64(x) | 0x0008000000000000);
 }
 
-/* The double result r; if it is NaN: the first NaN among a, b and c, made quiet, or the CPU's NaN for 0 / 0.
+/* Return the double result r; if it is NaN: the first NaN among a, b and c, made quiet, or the CPU's NaN for 0 / 0.
  * PTX specifies that a payload is kept, but not of which operand; CPUs and compilers choose by operand order, which would
  * differ between builds.  Observed on sm_90: the second operand has priority, then the third, then the first; in a
  * division the first operand has priority.  Callers pass the operands in order of priority. */

@@ -150,7 +150,7 @@ static inline uint64_t round_shift(uint64_t u, unsigned drop, bool negative, uns
 	return kept + up;
 }
 
-/* The greatest finite value's bits, without sign and padding. */
+/* Return the greatest finite value's bits, without sign and padding. */
 static inline uint32_t greatest(const struct small_format *f)
 {
 	const uint32_t all = ((uint32_t)1 << (f->fraction_bits + f->exponent_bits)) - 1;

@@ -143,7 +143,7 @@ static inline void merge_lanes(uint32_t mask, void *d, const void *t, size_t ele
 
 /* ---- predicates ------------------------------------------------------------------------------ */
 
-/* The comparison results `bits`, combined with predicate c: setp.lt.and p, a, b, c. */
+/* Return the comparison results `bits`, combined with predicate c: setp.lt.and p, a, b, c. */
 static inline uint32_t combine(const struct warp *w, const struct insn *i, uint32_t bits)
 {
 	switch (i->flags & COMBINE_MASK) {

@@ -98,7 +98,7 @@ UNARY(CVT_RZI_S64_F32, int64_t, float, truncate_s64_f64(a[l]))
 
 /* ---- float to an integer of the same type, and .sat --------------------------------------------------------- */
 
-/* The rounded value with the sign of the source: -0.3 becomes -0. */
+/* Return the rounded value with the sign of the source: -0.3 becomes -0. */
 static inline float integral_f32(float source, float rounded)
 {
 	return canonical(float_of((bits_of(rounded) & 0x7fffffff) | (bits_of(source) & 0x80000000)));
@@ -337,7 +337,7 @@ static struct value load_value(const struct conversion *cv, const void *slot, un
 	return v;
 }
 
-/* Number of bits, and signedness, of an integer kind. */
+/* Return the number of bits, and signedness, of an integer kind. */
 static unsigned int_bits(unsigned kind)
 {
 	return 8u << (kind - KIND_U8) / 2;
@@ -394,7 +394,7 @@ static uint64_t integer_from_integer(const struct conversion *cv, struct value v
 	return (int64_t)v.integer < (int64_t)~most ? ~most : v.integer;
 }
 
-/* A 64-bit integer as a double, rounded to odd, so that rounding the double gives the same result as rounding the integer. */
+/* Return a 64-bit integer as a double, rounded to odd, so that rounding the double gives the same result as rounding the integer. */
 static double odd_double(struct value v)
 {
 	const bool negative = v.is_signed && (int64_t)v.integer < 0;
@@ -431,7 +431,7 @@ static double float_adjusted(const struct conversion *cv, double x)
 	return cv->sat ? saturate64(x) : x;
 }
 
-/* A NaN as tf32, whose pattern PTX leaves open.  Observed on sm_90: .rn and .rz give all ones; .rna truncates the bits,
+/* Return a NaN as tf32, whose pattern PTX leaves open.  Observed on sm_90: .rn and .rz give all ones; .rna truncates the bits,
  * which may give an infinity, and .rna.satfinite then subtracts one unit from an infinity or NaN. */
 static uint32_t tf32_of_nan(const struct conversion *cv, uint32_t u)
 {
@@ -442,7 +442,7 @@ static uint32_t tf32_of_nan(const struct conversion *cv, uint32_t u)
 	return cv->satfinite && (r & 0x7f800000) == 0x7f800000 ? r - unit : r;
 }
 
-/* A double NaN in a narrower format.  Observed on sm_90: it keeps its sign and the upper bits of its fraction. */
+/* Return a double NaN in a narrower format.  Observed on sm_90: it keeps its sign and the upper bits of its fraction. */
 static uint32_t narrow_nan(double x, const struct small_format *f)
 {
 	const uint64_t u = bits_of64(quiet(x));
@@ -451,7 +451,7 @@ static uint32_t narrow_nan(double x, const struct small_format *f)
 	return (uint32_t)(u >> 63) << (f->exponent_bits + f->fraction_bits) | (magnitude & most);
 }
 
-/* A NaN in a format of at most 32 bits. */
+/* Return a NaN in a format of at most 32 bits. */
 static uint32_t nan_bits(const struct conversion *cv, struct value v)
 {
 	if (cv->to == KIND_TF32)
@@ -461,7 +461,7 @@ static uint32_t nan_bits(const struct conversion *cv, struct value v)
 	return cv->from == KIND_F64 ? narrow_nan(v.x, format_of(cv->to)) : format_of(cv->to)->nan;
 }
 
-/* The result of cvt.ftz: tiny results become zero, as in flush_result(). */
+/* Return the result of cvt.ftz: tiny results become zero, as in flush_result(). */
 static uint32_t flushed_bits(uint32_t u, double x, unsigned round)
 {
 	const uint32_t scaled = small_from_double(x * (double)SCALE, &format_f32, round, false);

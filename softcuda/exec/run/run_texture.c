@@ -103,7 +103,7 @@ HANDLER(TLD4)
 
 /* ---- queries ----------------------------------------------------------------------------------- */
 
-/* The type of a channel, as a number of OpenCL, to which the PTX ISA refers. */
+/* Return the type of a channel, as a number of OpenCL, to which the PTX ISA refers. */
 static uint32_t channel_type(const struct texture *t)
 {
 	static const uint16_t integers[] = {

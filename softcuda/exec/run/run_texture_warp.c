@@ -373,7 +373,7 @@ static bool filter_floats(const struct texture *t, const struct corner c[4], uns
 
 /* ---- the warp ----------------------------------------------------------------------------------- */
 
-/* The texture that all active lanes read, if this file can read it; else NULL. */
+/* Return the texture that all active lanes read, if this file can read it; else NULL. */
 static const struct texture *common_texture(struct warp *w, const struct insn *i, const struct texture_form *f, bool *linear)
 {
 	const uint64_t *handles = U64(w, f->handle), handle = handles[first_lane(w->mask)];

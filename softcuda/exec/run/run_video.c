@@ -4,7 +4,7 @@
  * operation.  A part of an operand is first extended to 34 bits, as the ISA specifies. */
 #include "softcuda/exec/run/lanes_internal.h"
 
-/* The byte or half of x that the selector specifies, sign- or zero-extended. */
+/* Return the byte or half of x that the selector specifies, sign- or zero-extended. */
 static int64_t part_of(uint32_t x, unsigned selector, bool is_signed)
 {
 	if (selector >= GPUL_PTX_SEL_B0 && selector <= GPUL_PTX_SEL_B3) {

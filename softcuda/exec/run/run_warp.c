@@ -101,7 +101,7 @@ HANDLER(SHFL_IDX)
 
 /* ---- votes: a predicate, b member mask (if n is set) -------------------------------------------- */
 
-/* The lanes that vote together with lane l: the active lanes of its member mask. */
+/* Return the lanes that vote together with lane l: the active lanes of its member mask. */
 static inline uint32_t voters(const struct warp *w, const struct insn *i, unsigned l)
 {
 	return i->n ? U32(w, i->b)[l] & w->mask : w->mask;

@@ -21,7 +21,7 @@ static double power_of_two(int e)
 	return d;
 }
 
-/* The exponent e with 2^(e-1) <= |f| < 2^e, or less for subnormal floats; f is finite. */
+/* Return the exponent e with 2^(e-1) <= |f| < 2^e, or less for subnormal floats; f is finite. */
 static int exponent_of(float f)
 {
 	uint32_t bits;
@@ -30,8 +30,8 @@ static int exponent_of(float f)
 	return (int)(bits >> 23 & 255) - 126;
 }
 
-/* The exponent of a texel's unit: the texel is a multiple of 2^unit.  For f16 and f32 it depends on the value; for sRGB it is in a
- * table. */
+/* Return the exponent of a texel's unit: the texel is a multiple of 2^unit.  For f16 and f32 it depends on the value; for sRGB it is
+ * in a table. */
 static int unit_of(const struct texture *t, const struct tap *tap, unsigned channel, float value)
 {
 	if (t->channel == CHANNEL_U8)
@@ -39,7 +39,7 @@ static int unit_of(const struct texture *t, const struct tap *tap, unsigned chan
 	return exponent_of(value) - (t->channel == CHANNEL_F16 ? HALF_BITS : FLOAT_BITS);
 }
 
-/* The sum of a group's texels, each truncated to a multiple of the group's largest unit. */
+/* Return the sum of a group's texels, each truncated to a multiple of the group's largest unit. */
 static double sum_of_group(const struct texture *t, const struct taps *taps, const float *value, unsigned channel, unsigned group)
 {
 	int64_t sum = 0;

@@ -65,11 +65,11 @@ bool gpul_texture_is(uint64_t handle, enum texture_kind kind);
 
 /* ---- texel.c ------------------------------------------------------------------------------- */
 
-/* Bytes of one channel. */
+/* Return the bytes of one channel. */
 unsigned gpul_channel_bytes(unsigned channel);
 /* Convert an element to four results: bits of floats, or integers extended to 32 bits.  Absent channels are 0. */
 void gpul_texel_decode(const struct texture *t, const uint8_t *from, uint32_t out[4]);
-/* One channel of an element, as a float and as an integer extended to 32 bits. */
+/* Return one channel of an element, as a float and as an integer extended to 32 bits. */
 float gpul_texel_float(const struct texture *t, const uint8_t *from, unsigned channel);
 uint32_t gpul_texel_integer(const struct texture *t, const uint8_t *from, unsigned channel);
 /* Returns true if the channel is converted from sRGB to linear light. */

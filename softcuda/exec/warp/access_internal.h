@@ -51,7 +51,7 @@ static inline bool wraps_at_32_bits(const struct insn *i)
 	return (i->flags & SPACE_MASK) >= SPACE_SHARED;
 }
 
-/* The constant part of an instruction's addresses. */
+/* Return the constant part of an instruction's addresses. */
 static inline uint64_t address_offset(const struct warp_state *s, const struct insn *i)
 {
 	return (uint64_t)i->imm + (i->flags & FLAG_FRAME ? s->frame->local_offset : 0);
@@ -64,7 +64,7 @@ static inline uint64_t lane_address(const struct warp_state *s, const struct ins
 	return wraps_at_32_bits(i) ? (uint32_t)a : a;
 }
 
-/* The addresses of all lanes, less *offset, as 64 bits; inactive lanes get the address of an active one. */
+/* Return the addresses of all lanes, less *offset, as 64 bits; inactive lanes get the address of an active one. */
 static inline const uint64_t *lane_addresses(const struct warp_state *s, const struct insn *i, uint64_t room[restrict LANES],
 					     uint64_t *offset)
 {

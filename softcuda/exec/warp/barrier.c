@@ -55,7 +55,7 @@ static void complete_barrier(struct block *b, unsigned id)
 	memset(r, 0, sizeof *r);
 }
 
-/* The lanes of mask whose operand differs from the first lane's in the bits of `bits`. */
+/* Return the lanes of mask whose operand differs from the first lane's in the bits of `bits`. */
 static uint32_t lanes_that_differ(const struct warp_state *s, opref operand, uint32_t bits, uint32_t mask)
 {
 	const uint32_t *value = U32(&s->w, operand), first = value[first_lane(mask)];

@@ -91,7 +91,7 @@ static bool is_of_toolkit(const char *path)
 	       (strstr(path, "/targets/") && include > path + 6 && !strncmp(include - 6, "-linux", 6));
 }
 
-/* The line that calls the inlined function of loc.  *row: in and out: the row of the .loc, which comes earlier; GPUL_PTX_NONE:
+/* Return the line that calls the inlined function of loc.  *row: in and out: the row of the .loc, which comes earlier; GPUL_PTX_NONE:
  * not found. */
 static struct line caller_of(const gpul_ptx_module *m, uint32_t *row)
 {
@@ -110,7 +110,7 @@ static struct line caller_of(const gpul_ptx_module *m, uint32_t *row)
 	return caller;
 }
 
-/* The innermost line that is not in a CUDA header; if all are, the outermost line. */
+/* Return the innermost line that is not in a CUDA header; if all are, the outermost line. */
 static struct line line_of_user(const gpul_ptx_module *m, uint32_t row)
 {
 	enum { MOST_CALLS = 64 };

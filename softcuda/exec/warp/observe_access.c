@@ -17,7 +17,7 @@ static const uint8_t store_bytes[] = {
 #undef X
 };
 
-/* Bytes of the type in the name of an atomic operation: ATOM_ADD_F16X2 accesses 4. */
+/* Return the bytes of the type in the name of an atomic operation: ATOM_ADD_F16X2 accesses 4. */
 static unsigned atomic_bytes(unsigned op)
 {
 	static const char *const names[] = {
@@ -168,7 +168,7 @@ static struct lane_accesses *describe(const struct warp_state *s, const struct i
 
 /* ---- asynchronous copies ------------------------------------------------------------------------------------------- */
 
-/* Bytes that a lane of cp.async reads: the rest of its destination becomes zero. */
+/* Return the bytes that a lane of cp.async reads: the rest of its destination becomes zero. */
 static uint32_t bytes_read(const struct warp_state *s, const struct async_copy *c, uint32_t bytes, unsigned l)
 {
 	uint32_t n = bytes;

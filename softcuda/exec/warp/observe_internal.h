@@ -6,9 +6,9 @@
 
 op_fn gpul_observed;
 
-/* The lanes of mask that execute an instruction of the current frame: all of them, or those whose guard is true. */
+/* Return the lanes of mask that execute an instruction of the current frame: all of them, or those whose guard is true. */
 uint32_t gpul_insn_lanes(const struct warp_state *s, const struct insn *i, uint32_t mask);
-/* The PTX instruction; NULL: i is the implicit return at the end. */
+/* Return the PTX instruction; NULL: i is the implicit return at the end. */
 const gpul_ptx_inst *gpul_insn_ptx(const struct func_code *code, const struct insn *i);
 /* Returns true if i is the first, or the last, of the instructions that a PTX instruction was decoded to. */
 bool gpul_insn_begins(const struct func_code *code, const struct insn *i);
@@ -48,7 +48,7 @@ enum { MAX_INSN_ACCESSES = 4 };
 bool gpul_insn_accesses_memory(const struct insn *i);
 /* Returns true for an asynchronous copy, with a source and a destination. */
 bool gpul_insn_copies(const struct insn *i);
-/* The bytes of a lane's access, and its kind, if the instruction is not a copy. */
+/* Return the bytes of a lane's access, and its kind, if the instruction is not a copy. */
 unsigned gpul_insn_access_bytes(const struct insn *i);
 enum access_kind gpul_insn_access_kind(const struct insn *i);
 /** Describe the accesses that lanes `on` are about to make: call it before the instruction is executed.  Nothing is checked: the
@@ -80,7 +80,7 @@ void gpul_insn_pieces(struct warp_state *s, const struct insn *i, uint32_t on, m
  * Pieces in other blocks are left out.  Returns the number of accesses. */
 unsigned gpul_insn_piece_sums(struct warp_state *s, const struct insn *i, uint32_t on, struct lane_accesses out[MAX_INSN_ACCESSES]);
 
-/* The host address of a lane's access, which need not be accessible. */
+/* Return the host address of a lane's access, which need not be accessible. */
 uint8_t *gpul_access_host(const struct warp_state *s, unsigned lane, unsigned space, uint64_t at);
 
 #endif

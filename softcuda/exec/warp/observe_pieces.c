@@ -52,7 +52,7 @@ static void visit_piece(struct visit *v, enum access_kind kind, unsigned space, 
 
 /* ---- tensor copies ------------------------------------------------------------------------------------------------- */
 
-/* The map of a lane; NULL: the handler will fault. */
+/* Return the map of a lane; NULL: the handler will fault. */
 static const gpul_tensor_map *find_map(struct visit *v, const struct insn *i)
 {
 	const struct tensor_copy *c = i->object;

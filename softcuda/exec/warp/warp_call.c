@@ -3,7 +3,7 @@
 
 enum { MAX_DEPTH = 4096 };
 
-/* The host address of an argument of one lane, in frame f; of a vector register: of its element e. */
+/* Return the host address of an argument of one lane, in frame f; of a vector register: of its element e. */
 static uint8_t *argument_address(const struct warp_state *s, const struct frame *f, const struct call_argument *a, unsigned e,
 				 unsigned lane)
 {
@@ -14,7 +14,7 @@ static uint8_t *argument_address(const struct warp_state *s, const struct frame 
 	return (bank == BANK_REGS ? f->regs : s->w.bank[bank]) + (reg & ~3u) + lane * (a->slot.bytes > 8 ? 8 : a->slot.bytes);
 }
 
-/* The distance from the low to the high half of 16 bytes: a .b128 register holds the low halves of all lanes first. */
+/* Return the distance from the low to the high half of 16 bytes: a .b128 register holds the low halves of all lanes first. */
 static ptrdiff_t high_half(const struct call_argument *a)
 {
 	return a->in_register ? LANES * 8 : 8;
@@ -78,7 +78,7 @@ static struct call_argument parameter_of(const struct local_slot *slots, const s
 	return (struct call_argument){ .in_register = slots[n].offset == UINT32_MAX, .slot = slots[n], .regs = regs[n] };
 }
 
-/* The frame in which other lanes already execute this call; NULL: none.  Lanes that arrive later join that frame, so that
+/* Return the frame in which other lanes already execute this call; NULL: none.  Lanes that arrive later join that frame, so that
  * they can reconverge with the others inside the function: shuffles there need it. */
 static struct frame *frame_of_same_call(const struct warp_state *s, const struct insn *i, const struct func_code *callee)
 {

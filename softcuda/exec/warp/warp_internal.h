@@ -317,7 +317,7 @@ void gpul_frame_leave(struct worker *k, struct frame *f, uint32_t lanes); /* rem
 /* Functions of builtins.c. */
 const struct insn *gpul_call_builtin(struct warp_state *s, const struct insn *i);
 enum builtin gpul_builtin_find(const char *name);
-/* The value of an argument (before the call) or of the result (after it); 0: none. */
+/* Return the value of an argument (before the call) or of the result (after it); 0: none. */
 uint64_t gpul_builtin_argument(const struct warp_state *s, const struct call_site *site, uint32_t n, unsigned lane);
 void gpul_builtin_set_result(const struct warp_state *s, const struct call_site *site, unsigned lane, uint64_t value);
 unsigned gpul_builtin_written_bytes(enum builtin b); /* bytes that a call of the device runtime writes through its first argument */

@@ -262,7 +262,7 @@ static inline void count_poll(struct warp_state *s, uint64_t at)
 	s->back_edges -= again && several ? WARP_POLL_COST : POLL_COST;
 }
 
-/* A hash of the registers of one lane. */
+/* Return a hash of the registers of one lane. */
 static inline uint64_t lane_digest(const struct warp *w, uint32_t kind, const opref *list, unsigned n, unsigned l)
 {
 	uint64_t digest = 0;

@@ -148,7 +148,7 @@ static void narrow_sums(unsigned operation, uint8_t *to, const float *sum, unsig
 
 /* ---- handlers ---------------------------------------------------------------------------------- */
 
-/* The copies of one lane's vector; NULL: the handler must return *stop, because of a fault. */
+/* Return the copies of one lane's vector; NULL: the handler must return *stop, because of a fault. */
 static const struct copies_slot *find_copies(struct warp_state *s, const struct insn *i, unsigned lane, bool write, uint64_t *offset,
 					     const struct insn **stop)
 {
