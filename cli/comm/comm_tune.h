@@ -16,7 +16,7 @@ enum { COMM_TUNE_MOST_ROWS = GPUL_COMM_N_CALLS * COMM_MOST_ROWS };
 struct comm_tuning {
 	struct comm_place place;
 	size_t min_bytes, max_bytes, factor;
-	struct comm_request q; /* iterations and warmups; f32 and sum */
+	struct comm_request q; /* its iterations and warmups are set by options; the calls reduce f32 by sum */
 	const char *path;      /* file to write; borrowed; NULL: stdout */
 	struct comm_about about[GPUL_COMM_MAX_RANKS];
 	char host[64], date[16];

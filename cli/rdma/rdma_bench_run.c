@@ -10,7 +10,9 @@
 
 #include "core/clock.h"
 
-enum { LOOK_EVERY = 64, IDLE_TURNS = 1000 }; /* iterations between checks for a request to stop; idle ones until the thread yields */
+/* LOOK_EVERY: iterations between two checks for a request to stop; IDLE_TURNS: iterations
+ * without progress until the thread yields */
+enum { LOOK_EVERY = 64, IDLE_TURNS = 1000 };
 
 /* One thread, with the flows whose number modulo n_threads is its index. */
 struct worker {

@@ -40,8 +40,8 @@ struct rdma_flow {
 	gpul_rdma_remote peer_in, peer_signals;
 	uint64_t put_base, arrived_base;     /* values of the signals before this phase: those at the peer, and those here */
 	struct rdma_ring send, recv, flush;  /* puts also use send; recv counts groups of messages */
-	bool waiting, finished;              /* waiting: for the other end's message (lat, put-lat) */
-	uint64_t sent_ns;                    /* lat, put-lat: time at which this round started */
+	bool waiting, finished;              /* waiting: the flow waits for the other end's message (modes lat and put-lat) */
+	uint64_t sent_ns;                    /* modes lat and put-lat: time at which this round started */
 	uint64_t first_ns, last_ns, n_first; /* time of the first and the last end of a request, or arrival; messages of the first */
 };
 

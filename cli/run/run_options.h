@@ -28,9 +28,9 @@ struct run_tool_option {
 /* A tool of the software driver.  --OPT starts it as NAME, or as NAME:KEY=VALUE. */
 struct run_tool {
 	int opt, starter;                      /* starter: another option that also starts the tool, without KEY; 0: none */
-	const char *name;                      /* as in GPULOAD_SOFT_TOOLS; NULL ends run_tools[] */
+	const char *name;                      /* name as in GPULOAD_SOFT_TOOLS; NULL ends run_tools[] */
 	const char *key;                       /* NULL: opt is a switch */
-	const struct run_tool_option *options; /* ends with {0}, key NULL; NULL: there are no others */
+	const struct run_tool_option *options; /* other options; a row with key NULL ends them; NULL: there are none */
 };
 extern const struct run_tool run_tools[];
 

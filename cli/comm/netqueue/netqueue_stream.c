@@ -7,7 +7,7 @@ enum { MOST_PAD = 15 };
 
 const char *const netqueue_align_names[NETQUEUE_N_ALIGNS] = { "random", "16", "1" };
 
-/* The random generator splitmix64 of Steele, Lea and Flood. */
+/* Return the next random number of the generator splitmix64 of Steele, Lea and Flood. */
 static uint64_t next_random(uint64_t *seed)
 {
 	uint64_t z = *seed += 0x9e3779b97f4a7c15;

@@ -87,7 +87,7 @@ struct plan_result {
 gpul_status plan_find_machine(struct plan_result *r, gpul_error *err);
 /* Compute the predicted rows and ranges. */
 void plan_compute(struct plan_result *r);
-/* The sizes of a request, at most PLAN_MOST_ROWS; returns their number. */
+/* Store the sizes of a request, at most PLAN_MOST_ROWS, in sizes; returns their number. */
 unsigned plan_sizes(const struct plan_request *q, uint64_t sizes[PLAN_MOST_ROWS]);
 
 /** Measure parameters, and with --check the times of each algorithm; all ranks call it.

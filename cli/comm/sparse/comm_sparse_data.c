@@ -4,7 +4,7 @@
 
 #include "cli/comm/sparse/comm_sparse.h"
 
-/* SplitMix64. */
+/* Mix the bits of x, as the random number generator SplitMix64 does. */
 static uint64_t mix(uint64_t x)
 {
 	x += UINT64_C(0x9e3779b97f4a7c15);
