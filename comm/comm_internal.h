@@ -158,7 +158,7 @@ struct gpul_comm {
 	struct network network;
 	gpul_mem *control_mem;
 	gpul_comm_control *control;
-	CUdeviceptr view;         /* gpul_comm_view, in device memory; the counters follow it */
+	CUdeviceptr view;         /* the gpul_comm_view in device memory; the counters follow it */
 	gpul_comm_view view_copy; /* copy of the view in host memory */
 	CUdeviceptr trace;        /* gpul_comm_trace in device memory; 0: no trace was ever started */
 	struct window windows[GPUL_COMM_MAX_WINDOWS];

@@ -35,7 +35,7 @@ struct gpul_boot {
 	int32_t pid[GPUL_COMM_MAX_RANKS];       /* the hosts of all ranks, as rank 0 has announced them
 						   * over TCP */
 	int n_hosts, host[GPUL_COMM_MAX_RANKS]; /* index of each rank's host; set when the ranks have met, with the lock */
-	char host_name[GPUL_COMM_MAX_RANKS][GPUL_COMM_HOST_BYTES]; /* names of the hosts, by that index */
+	char host_name[GPUL_COMM_MAX_RANKS][GPUL_COMM_HOST_BYTES]; /* names of the hosts, indexed like host[rank] */
 	uint32_t n_calls;                                          /* number of calls begun */
 	uint64_t limit_ns;                                         /* deadline from gpul_boot_limit(); BOOT_NEVER: none */
 	int limit_ms, silent_ms;

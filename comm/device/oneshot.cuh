@@ -49,7 +49,7 @@ static __device__ __forceinline__ uint64_t gpul_oneshot_reduce(uint64_t a, uint6
 	return (uint64_t)sum.y << 32 | sum.x;
 }
 
-/* The last step of a reduction, which does something only if work->op is AVG. */
+/* Do the last step of a reduction, which changes `a` only if work->op is AVG. */
 static __device__ __forceinline__ uint64_t gpul_oneshot_finish(uint64_t a, const gpul_comm_work *work, uint32_t n_ranks)
 {
 	const uint4 mean = gpul_finish(make_uint4((uint32_t)a, (uint32_t)(a >> 32), 0, 0), work->dtype, work->op, n_ranks);

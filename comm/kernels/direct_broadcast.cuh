@@ -15,7 +15,7 @@ enum { GPUL_BROADCAST_TILES = 4, GPUL_BROADCAST_ROUND_BITS = 24 };
 
 /* How the packs [0, n_packs) are divided into rounds and parts. */
 struct gpul_broadcast_cut {
-	uint64_t n_packs, part_packs; /* packs of the message; of one part of one round */
+	uint64_t n_packs, part_packs; /* number of packs of the message, and of one part of one round */
 	uint32_t n_parts, n_rounds;
 };
 

@@ -216,7 +216,8 @@ bool gpul_boot_links_news(gpul_boot *b, gpul_error *err)
 
 /* ---- tell ------------------------------------------------------------------------------------------------------- */
 
-/* The entries that this rank sends to another one: rank 0 sends those of all other hosts, every other rank sends its own. */
+/* Make the entries that this rank sends to another one: rank 0 sends those of all other hosts,
+ * every other rank sends its own.  Returns their number. */
 static int make_beats(const gpul_boot *b, int to, struct boot_beat *out)
 {
 	int n = 0;
