@@ -20,9 +20,9 @@ extern "C" {
 #endif
 
 typedef struct gpul_memory_left {
-	uint64_t left_bytes;  /* including the swap that may be used */
+	uint64_t left_bytes;  /* bytes that are left, including the swap that may be used */
 	uint64_t limit_bytes; /* limit of the control group, or memory of the machine */
-	uint64_t used_bytes;  /* without the page cache that the kernel can free */
+	uint64_t used_bytes;  /* bytes in use, without the page cache that the kernel can free */
 	bool is_machine;      /* true: the machine's memory is the tightest limit */
 	char where[128];      /* the file with the limit; only its end if the path is longer */
 } gpul_memory_left;
