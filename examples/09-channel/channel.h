@@ -9,15 +9,15 @@ enum { LINE = 16 };
 
 /* A channel with one slot, in the receiver's memory. */
 struct channel {
-	u64 tail; /* the sender writes: number of messages that it has put into the slot */
+	u64 tail; /* written by the sender: number of messages that it has put into the slot */
 	u64 unused[LINE - 1];
-	u64 slot[2]; /* the sender writes: both words contain the number of their message, so that errors show */
+	u64 slot[2]; /* written by the sender: both words contain the number of their message, so that errors show */
 	u64 unused2[LINE - 2];
-	u64 head; /* the receiver writes: number of messages that it has read */
+	u64 head; /* written by the receiver: number of messages that it has read */
 	u64 unused3[LINE - 1];
-	u64 polls; /* the receiver writes: the number of its polls (slow motion) */
+	u64 polls; /* written by the receiver: how often it has polled (slow motion) */
 	u64 unused4[LINE - 1];
-	u64 ended; /* the sender writes: 1 after its last message; until then the receiver polls */
+	u64 ended; /* written by the sender: 1 after its last message; until then the receiver polls */
 	u64 unused5[LINE - 1];
 };
 

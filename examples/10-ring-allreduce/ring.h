@@ -12,10 +12,10 @@ enum {
 
 /* The channel from the previous rank; in the memory of its receiver (lesson 9). */
 struct channel {
-	u64 tail; /* the sender writes: steps that it has written */
+	u64 tail; /* written by the sender: number of steps that it has written */
 	u64 unused[LINE - 1];
-	u64 slot[CHUNK]; /* the sender writes: the data of a step */
-	u64 head;        /* the receiver writes: steps that it has read */
+	u64 slot[CHUNK]; /* written by the sender: the data of a step */
+	u64 head;        /* written by the receiver: number of steps that it has read */
 	u64 unused2[LINE - 1];
 };
 

@@ -14,10 +14,10 @@ enum { LL, LL128, SIMPLE, N_PROTOCOLS };
 
 /* A wire carries one message at a time, in one direction. */
 struct wire {
-	u64 area[2 * MAX_BYTES / 8 + LINE_WORDS]; /* the sender writes: words with flags, or data */
-	u64 step;                                 /* the sender writes: number of messages (Simple) */
+	u64 area[2 * MAX_BYTES / 8 + LINE_WORDS]; /* written by the sender: words with flags, or data */
+	u64 step;                                 /* written by the sender: number of messages (Simple) */
 	u64 unused[LINE_WORDS - 1];
-	u64 polls; /* the receiver writes: number of its polls (slow motion) */
+	u64 polls; /* written by the receiver: how often it has polled (slow motion) */
 	u64 unused2[LINE_WORDS - 1];
 };
 

@@ -23,11 +23,11 @@ struct entry {
 };
 
 struct queue {
-	unsigned char bounce[BOUNCE_BYTES]; /* the CPU writes: the packets */
-	struct entry ring[ENTRIES];         /* the CPU writes: the entries */
+	unsigned char bounce[BOUNCE_BYTES]; /* written by the CPU: the packets */
+	struct entry ring[ENTRIES];         /* written by the CPU: the entries */
 	u64 unused[8];
-	u64 done;                 /* the kernel writes: entries whose slots are free again */
-	u64 n_refused, timed_out; /* the kernel writes */
+	u64 done;                 /* written by the kernel: number of entries whose slots are free again */
+	u64 n_refused, timed_out; /* written by the kernel */
 	struct {
 		u64 entry, end, limit;
 	} refusals[MOST_REFUSALS];
