@@ -66,9 +66,9 @@ typedef struct gpul_comm_options {
 	unsigned n_blocks;                /* maximum number of blocks of a kernel; 0: chosen for the device */
 	size_t slot_bytes;                /* bytes of data in one slot of a channel (layout.h); 0: chosen
 					  * for the device */
-	int timeout_ms;                   /* time-out of each wait in a kernel; 0: 60 s; < 0: no time-out */
+	int timeout_ms;                   /* time-out of each wait in a kernel; 0 means 60 s; < 0: no time-out */
 	int create_timeout_ms;            /* time-out of the whole gpul_comm_create(); the error names
-					  * the ranks that have not arrived; 0: 60 s */
+					  * the ranks that have not arrived; 0 means 60 s */
 	unsigned ranks_per_host;          /* for algorithms that use several hosts: 0: use the real hosts
 					  * of the ranks; N: treat ranks 0 to N - 1 as the first host, N
 					  * to 2 N - 1 as the second, and so on, for example groups of

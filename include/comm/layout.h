@@ -25,12 +25,16 @@
 enum {
 	GPUL_COMM_MAX_PEERS = 32, /* equal to GPUL_COMM_MAX_RANKS */
 	GPUL_COMM_MAX_BLOCKS = 64,
-	GPUL_COMM_MIN_THREADS = 96,  /* threads of a block of the channel kernels, at least: one warp moves data, one waits, one posts */
-	GPUL_COMM_MAX_THREADS = 512, /* threads of a block, except of one-shot kernels: kernels use up to 128 registers */
+	/* minimum number of threads of a block of the channel kernels: one warp moves data, one
+	 * waits, one posts */
+	GPUL_COMM_MIN_THREADS = 96,
+	/* maximum number of threads of a block, except in one-shot kernels: kernels use up to
+	 * 128 registers */
+	GPUL_COMM_MAX_THREADS = 512,
 	GPUL_COMM_GREETING_WORDS = 8,
 	GPUL_COMM_MAX_WINDOWS = 64, /* limit of the allocations by gpul_comm_alloc() */
 	GPUL_COMM_MAX_P2P = 64,     /* limit of the sends and receives of one kernel */
-	GPUL_COMM_FEW_P2P = 4,      /* sends and receives of the kernel for small groups */
+	GPUL_COMM_FEW_P2P = 4,      /* maximum number of sends and receives of the kernel for small groups */
 	GPUL_COMM_LEAST_POLLS = 32, /* the number of polls between two checks is a multiple of this */
 };
 

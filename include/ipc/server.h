@@ -24,7 +24,7 @@ typedef struct gpul_ipc_server_options {
 	size_t bytes;     /* size of the user's bytes, after the control page; 0: all of mem */
 	gpul_ipc_shape shape;
 	unsigned max_peers;  /* 0: GPUL_IPC_MAX_PEERS */
-	int step_timeout_ms; /* time-out for each step of the handshake with a peer; 0: 1000.  For mapping, 1 ms
+	int step_timeout_ms; /* time-out for each step of the handshake with a peer; 0 means 1000.  For mapping, 1 ms
 			        * per MiB is added */
 	bool fabric;         /* offer a fabric handle instead of a descriptor; mem was created with desc.fabric */
 	bool gpu_event;      /* also offer an interprocess CUevent (cuIpcGetEventHandle) */

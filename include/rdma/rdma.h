@@ -29,7 +29,7 @@
 extern "C" {
 #endif
 
-typedef struct gpul_rdma gpul_rdma; /* opaque, like the next three: rdma_internal.h */
+typedef struct gpul_rdma gpul_rdma; /* opaque, like the next three; the structs are defined in rdma_internal.h */
 typedef struct gpul_rdma_region gpul_rdma_region;
 typedef struct gpul_rdma_listener gpul_rdma_listener;
 typedef struct gpul_rdma_conn gpul_rdma_conn;
@@ -50,18 +50,17 @@ typedef enum gpul_rdma_gpu_direct {
 typedef struct gpul_rdma_desc {
 	const char *backend; /* "verbs", "libfabric", or NULL: verbs if there is a usable NIC, else libfabric */
 	gpul_rdma_device_desc device;
-	unsigned n_qps;         /* queue pairs of a connection; 0: 1.  The connecting side's values of this and the
+	unsigned n_qps;         /* number of queue pairs of a connection; 0 means 1.  The connecting side's values of this and the
 					  * next four fields are used for both */
-	unsigned depth;         /* operations in flight per queue pair; 0: 256 */
-	uint32_t segment_bytes; /* a longer message is sent in segments; 0: 1 MiB */
-	uint32_t stripe_bytes;  /* a segment is divided only into stripes of at least this size; 0: 16 KiB */
+	unsigned depth;         /* operations in flight per queue pair; 0 means 256 */
+	uint32_t segment_bytes; /* a longer message is sent in segments of this size; 0 means 1 MiB */
+	uint32_t stripe_bytes;  /* a segment is divided only into stripes of at least this size; 0 means 16 KiB */
 	gpul_rdma_striping striping;
-	int lease_ms;       /* a peer that is silent for this time is considered dead; 0:
-					  * 5000 */
+	int lease_ms;       /* a peer that is silent for this time is considered dead; 0 means 5000 */
 	size_t cache_bytes; /* CPU memory that stays registered after gpul_rdma_unregister(), for a later
 					  * registration; 0: none.  See gpul_rdma_forget() */
 	unsigned n_stages;  /* staging buffers per direction and connection, for GPU memory that the fabric
-					  * cannot access; 0: 16 */
+					  * cannot access; 0 means 16 */
 	gpul_rdma_gpu_direct gpu_direct;
 	const char *secret; /* both ends of a connection must prove that they know it.
 					  * NULL or "": no proof, so any program that can reach the

@@ -30,7 +30,7 @@ typedef struct gpul_comm_sparse_options {
 	uint32_t percent;                /* data is treated as dense if a sparse exchange would send more
 				 * than this percentage of the bytes of a dense ring; 0:
 				 * GPUL_COMM_SPARSE_PERCENT */
-	int timeout_ms;                  /* time-out of each wait for another rank; 0: 60 s; < 0: none */
+	int timeout_ms;                  /* time-out of each wait for another rank; 0 means 60 s; < 0: none */
 	gpul_rdma_gpu_direct gpu_direct; /* whether blocks are packed in device memory, from which the
 				 * NIC sends them: AUTO: if possible, except with a driver whose device
 				 * memory is host memory; YES: fail if it is not possible; NO: in host

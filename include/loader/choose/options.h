@@ -11,7 +11,7 @@ extern "C" {
 
 typedef struct gpul_load_options {
 	int device;                    /* ordinal of the device that loads the code; default 0 */
-	const char *const *nvrtc_args; /* options for NVRTC (-I, -D, --std ...), then NULL; NULL: none */
+	const char *const *nvrtc_args; /* options for NVRTC (-I, -D, --std ...), terminated by NULL; NULL: no options */
 	bool verbose_log;              /* log the registers and spills that the driver's compiler reports */
 	const char *kernel;            /* the kernel that the caller will look up: if the file has several units
 	                        * (select.h), the unit with this kernel is loaded.  NULL: exactly one unit
@@ -23,7 +23,7 @@ typedef struct gpul_load_options {
 	uint32_t only_sm;             /* consider images for this architecture only; 0: all that suit the device */
 	char only_suffix;             /* used with only_sm: suffix 'a' or 'f'; 0: any suffix or none */
 	uint32_t only_kind;           /* consider images of this enum gpul_image_kind only; 0: any */
-	const char *const *link_args; /* options for nvJitLink, then NULL; NULL: none */
+	const char *const *link_args; /* options for nvJitLink, terminated by NULL; NULL: no options */
 	bool no_cache;                /* compile and link again, without the cache (cache.h) */
 	/* Called for each image that was considered, in order, with its verdict (enum gpul_verdict) in one
 	 * sentence; NULL: not called. */

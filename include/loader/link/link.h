@@ -34,7 +34,7 @@ typedef struct gpul_link_options {
 	uint32_t cc;                  /* device to link for */
 	char suffix;                  /* 'a', 'f' or 0 */
 	bool to_ptx;                  /* for a driver that runs PTX only: inputs must be PTX or LTO */
-	const char *const *arguments; /* more options for nvJitLink, then NULL; NULL: none */
+	const char *const *arguments; /* more options for nvJitLink, terminated by NULL; NULL: no options */
 	bool no_cache;                /* do not use the cache (cache.h) */
 	/* Leave functions and variables that no wanted kernel reaches out of the PTX (ptx/link/prune.h); not if an input is LTO code. */
 	bool prune;
