@@ -33,7 +33,7 @@ gpul_netqueue_source gpul_netqueue_from_socket(int *fd)
 
 /* ---- memory ------------------------------------------------------------------------------------------------ */
 
-/* A generator of random numbers: splitmix64 (Steele, Lea, Flood). */
+/* Return the next random number of the generator splitmix64 (Steele, Lea, Flood). */
 static uint64_t next_random(uint64_t *state)
 {
 	uint64_t z = *state += 0x9e3779b97f4a7c15;

@@ -121,7 +121,7 @@ static double ring(const struct problem *p, const struct gpul_comm_call_info *ca
 	return rounds * (p->n - 1) * (adding + copying);
 }
 
-/* A chain of n - 1 edges, H - 1 of them between hosts; slices are pipelined. */
+/* Return the time of a chain of n - 1 edges, H - 1 of them between hosts; slices are pipelined. */
 static double chain(const struct problem *p, double bytes)
 {
 	const double s = fmin(bytes, p->step_bytes), slices = s > 0 ? bytes / s : 1; /* the last one may be a fraction */

@@ -21,10 +21,10 @@
 #include "loader/loader.h"
 
 enum {
-	WORD_BLOCKS = 32, /* blocks of a word of the bitmap */
+	WORD_BLOCKS = 32, /* number of blocks for which a word of the bitmap has bits */
 	MOST_SLOTS = 8,   /* limit of the streams that a rank aggregates */
 	MOST_STREAMS = MOST_SLOTS * GPUL_COMM_MAX_RANKS,
-	MOST_BLOCKS = 64,  /* blocks of a contribution */
+	MOST_BLOCKS = 64,  /* maximum number of blocks in a contribution */
 	MOST_RESULT = 512, /* limit of the blocks of a result: n_ranks * blocks of a contribution */
 	MOST_PUTS = 1024,  /* limit of the puts in flight on a connection */
 	HEAD_BYTES = 16,
