@@ -7,8 +7,8 @@
 /* A message is recognised by a part of its line and a second part that follows it; the name that it is about comes after the
  * first part.  The first matching row counts, so special rows come before general ones. */
 struct gpul_known_message {
-	const char *part, *and_part; /* and_part "": there is no second part */
-	const char *advice;          /* %s is replaced by the name */
+	const char *part, *and_part; /* and_part is "" if there is no second part */
+	const char *advice;          /* text of the advice, in which %s is replaced by the name */
 };
 
 struct gpul_known_table {

@@ -36,7 +36,7 @@ static void close_others(int fd)
 
 	if ((fd <= first || close_range(first, (unsigned)fd - 1, 0) == 0) && close_range((unsigned)fd + 1, ~0u, 0) == 0)
 		return;
-	getrlimit(RLIMIT_NOFILE, &limit); /* before Linux 5.9 */
+	getrlimit(RLIMIT_NOFILE, &limit); /* Linux before 5.9 has no close_range() */
 	for (int other = first; (rlim_t)other < limit.rlim_cur; other++)
 		if (other != fd)
 			close(other);

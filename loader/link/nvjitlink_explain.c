@@ -35,7 +35,7 @@ static gpul_status explain_undefined(const char *line, int n_bytes, gpul_error *
 		return GPUL_OK;
 	if (!at && (!unresolved || sscanf(unresolved, "Unresolved extern %*s '%255[^']'", name) != 1))
 		return GPUL_OK;
-	if (!at) /* LTO compiles all inputs as one */
+	if (!at) /* LTO compiles all inputs together, so the error does not name an input */
 		snprintf(input, sizeof input, "the code");
 	demangled = gpul_demangle(name);
 	st = gpul_fail(err, GPUL_EFORMAT, 0, "%.80s refers to %.90s, which no input defines: add the file that does", input,

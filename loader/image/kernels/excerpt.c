@@ -47,7 +47,7 @@ static bool find_gap(gpul_excerpt *e, uint64_t head)
 	return true;
 }
 
-/* Of n decompressed bytes at `offset`, copy those that are in [from, to). */
+/* Copy those of the n decompressed bytes at `offset` that are in [from, to). */
 static void keep_range(gpul_excerpt *e, uint64_t from, uint64_t to, uint64_t offset, const unsigned char *bytes, size_t n)
 {
 	uint64_t start = offset > from ? offset : from;
