@@ -26,11 +26,13 @@ typedef struct toolchain_entry {
 } toolchain_entry;
 
 typedef struct toolchain_real {
-	const char *variable;                           /* environment variable that contains its path: "GPULOAD_NVRTC" */
-	const char *stem;                               /* file name without its version, "libnvrtc.so" */
-	const char *wheel;                              /* folder of its wheel for CUDA 12, below nvidia/: "cuda_nvrtc" */
-	const char *package;                            /* name of a package that contains it, for the message if it is missing */
-	const toolchain_entry *entries;                 /* functions (NULL in the table if the library lacks one), then a NULL name */
+	const char *variable; /* environment variable that contains its path: "GPULOAD_NVRTC" */
+	const char *stem;     /* file name without its version, "libnvrtc.so" */
+	const char *wheel;    /* folder of its wheel for CUDA 12, below nvidia/: "cuda_nvrtc" */
+	const char *package;  /* name of a package that contains it, for the message if it is missing */
+	/* functions, terminated by a NULL name; a function that the library lacks is NULL in the
+	 * table */
+	const toolchain_entry *entries;
 	void *table;                                    /* the struct that receives the functions' addresses */
 	void (*opened)(void *handle, const char *path); /* called once after the table is filled in; may be NULL */
 	char path[TOOLCHAIN_PATH_BYTES];                /* set by toolchain_open(); "": not found */

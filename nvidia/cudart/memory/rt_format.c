@@ -9,7 +9,7 @@ enum { MAX_CHANNELS = 4 };
 static const struct row {
 	enum cudaChannelFormatKind kind;
 	int bits;
-	unsigned n_channels; /* the only number of channels that the kind allows; 0: 1, 2 or 4 */
+	unsigned n_channels; /* the only number of channels that the kind allows; 0 means 1, 2 or 4 */
 	CUarray_format format;
 } rows[] = {
 	{ cudaChannelFormatKindUnsigned, 8, 0, CU_AD_FORMAT_UNSIGNED_INT8 },
