@@ -49,8 +49,8 @@ typedef struct gpul_rdma_stranger_event {
 typedef struct gpul_rdma_strangers_desc {
 	gpul_rdma_address address;
 	const unsigned char *key; /* GPUL_SHA256_BYTES bytes, copied; NULL: no proof is required */
-	unsigned hello_ms;        /* time for a HELLO after accept; 0: 10000 */
-	unsigned ready_ms;        /* time for a READY after WELCOME; 0: 10000 */
+	unsigned hello_ms;        /* time for a HELLO after accept; 0 means 10000 */
+	unsigned ready_ms;        /* time for a READY after WELCOME; 0 means 10000 */
 } gpul_rdma_strangers_desc;
 
 /** Start to listen.
