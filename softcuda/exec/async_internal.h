@@ -23,7 +23,9 @@ struct async_copy {
 	bool has_source_bytes; /* cp.async: source_bytes bytes are copied, the rest of `to` is set to zero */
 	bool ignores;          /* cp.async: source_bytes is a predicate: if true nothing is read, `to` is set to zero */
 	opref source_bytes;    /* bulk copies: the number of bytes */
-	opref ranks;           /* CP_MULTICAST: bit r: to the block of rank r, at the same offsets as `to` and `barrier` */
+	/* CP_MULTICAST: bit r is set if the block of rank r receives the copy, at the same
+	 * offsets as `to` and `barrier` */
+	opref ranks;
 };
 
 /* offset in the scratch bank of the values that a reducing copy adds */

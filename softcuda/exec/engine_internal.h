@@ -150,7 +150,9 @@ enum { MAX_SOURCES = 4 };
 struct selection {
 	uint16_t op; /* a value of enum op */
 	uint8_t n_sources;
-	uint16_t d_type, d2_type;          /* gpul_ptx_mod; PRED for predicates; 0: no such destination */
+	/* types of the destinations: gpul_ptx_mod; PRED for predicates; 0: there is no such
+	 * destination */
+	uint16_t d_type, d2_type;
 	uint16_t source_type[MAX_SOURCES]; /* the type of each source; immediates are converted to it */
 	int64_t imm;                       /* copied to struct insn */
 	uint8_t n, flags;                  /* copied to struct insn */

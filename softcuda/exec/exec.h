@@ -161,10 +161,10 @@ typedef struct gpul_exec_launch gpul_exec_launch;
 typedef struct gpul_exec_machine_options {
 	unsigned n_workers;           /* number of worker threads; 0: one for each CPU that this process may run on */
 	unsigned max_resident_blocks; /* resident blocks of one launch, on all workers; 0: see gpul_exec_max_resident_blocks() */
-	uint64_t heap_bytes;          /* size of the heap for device malloc; 0: 8 MiB */
-	unsigned turn;                /* backward branches before a split yields to others; 0: 1000 */
-	unsigned stuck_ms; /* after this time, log a notice if all resident blocks of a launch only wait and others cannot start; 0: 10 s */
-	uint32_t pending_launches; /* launches from kernels that can be pending at once; 0: 2048 */
+	uint64_t heap_bytes;          /* size of the heap for device malloc; 0 means 8 MiB */
+	unsigned turn;                /* backward branches before a split yields to others; 0 means 1000 */
+	unsigned stuck_ms;         /* log a notice after this time if all resident blocks only wait and others cannot start; 0 means 10 s */
+	uint32_t pending_launches; /* launches from kernels that can be pending at once; 0 means 2048 */
 	/* Get a device attribute, numbered as CUdevice_attribute, or with 0 the number of devices.  Called by workers, so it must not wait
 	 * for kernels.  NULL, or false: there is no such attribute. */
 	bool (*attribute)(unsigned device, int attribute, int *value);

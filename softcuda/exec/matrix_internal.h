@@ -48,8 +48,8 @@ struct mma_form {     /* what insn->object of the MMA operations points to */
 	bool sparse;      /* half of X is zero and has no registers: see sparse_position() */
 	uint8_t selector; /* selects the lane, of four, whose metadata are used */
 	opref metadata;
-	bool satfinite, popc_and;   /* s32: clamp; b1: and instead of xor */
-	bool a_by_column, b_by_row; /* MMA_QUADS, mma.m8n8k4 of f16, whose accumulators are c and d: */
+	bool satfinite, popc_and;   /* satfinite: s32 sums are clamped; popc_and: for b1, `and` is used instead of `xor` */
+	bool a_by_column, b_by_row; /* for MMA_QUADS, which is mma.m8n8k4 of f16; its accumulators are c and d */
 	opref c[8], d[8];
 	uint8_t n_tiles;
 	struct mma_tile tile[MAX_TILES];

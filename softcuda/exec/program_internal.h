@@ -76,11 +76,13 @@ struct func_code {
 	/* offset of each register in the frame, by flat register number; UINT32_MAX: not used;
 	 * NULL: there are no observers */
 	uint32_t *reg_offset;
-	uint32_t frame_bytes;                      /* size of a frame: all registers, 32 lanes wide */
-	uint32_t local_bytes;                      /* local memory of one thread: variables, parameters and results */
-	uint32_t local_align;                      /* alignment of that memory: the largest of its variables */
-	uint32_t param_bytes;                      /* kernels: size of the parameter buffer */
-	struct local_slot *params, *rets;          /* kernels: offsets in the parameter buffer */
+	uint32_t frame_bytes; /* size of a frame: all registers, 32 lanes wide */
+	uint32_t local_bytes; /* local memory of one thread: variables, parameters and results */
+	uint32_t local_align; /* alignment of that memory: the largest of its variables */
+	uint32_t param_bytes; /* kernels: size of the parameter buffer */
+	/* where parameters and results are: offsets in local memory; for kernels, in the
+	 * parameter buffer */
+	struct local_slot *params, *rets;
 	struct vector_regs *param_regs, *ret_regs; /* registers of .reg parameters; their slot's offset is UINT32_MAX */
 	uint32_t *var_offset;                      /* by row of ptx->vars: offset of a .local, .param or .shared variable */
 	uint64_t *var_address;                     /* by row of ptx->vars: address of a .global or .const variable */

@@ -26,7 +26,7 @@ struct tool_options {
 
 struct tool {
 	const char *name, *summary; /* summary: one line that lists the options, for GPULOAD_SOFT_TOOLS=help */
-	const char *const *keys;    /* names of its options, then NULL; the caller of create() refuses other keys */
+	const char *const *keys;    /* names of its options, terminated by NULL; the caller of create() refuses other keys */
 	/** Create the observer.
 	 *
 	 * @memory  borrowed; exists as long as the process

@@ -9,7 +9,9 @@
 /* One operation of an executable graph, in the order in which a launch queues them.  The first step waits for the
  * stream's earlier work; the stream's later work waits for the last step. */
 struct exec_step {
-	struct op *work;     /* holds a reference; for a marker (an empty or disabled node, or a fork or join): no work */
+	/* the step's work, to which this is a reference; a marker (an empty or disabled node, a
+	 * fork or a join) has no work */
+	struct op *work;
 	struct op *disabled; /* holds a reference to the work of a disabled node; NULL: enabled */
 	CUgraphNodeType type;
 	uint64_t node_id;     /* id of the step's node; 0: none */

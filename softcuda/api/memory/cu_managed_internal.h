@@ -5,7 +5,8 @@
 
 #include "softcuda/api/memory/cu_memory_internal.h"
 
-struct managed_span {  /* extends from its offset to the offset of the next span */
+/* a part of managed memory: from its offset to the offset of the next span */
+struct managed_span {
 	size_t offset; /* offset in the allocation; a multiple of the page size */
 	bool read_mostly;
 	CUmemLocation preferred;  /* the preferred location; type 0: none */

@@ -185,7 +185,7 @@ static void compare(struct run_compiler *c, struct vector_op op, unsigned k, uns
 	gpul_code_byte(&c->code, predicate);
 }
 
-/* R9 = the results of the comparison in all lanes, which are compared 32, 16 or 8 at a time. */
+/* Emit code that sets R9 to the results of the comparison in all lanes, which are compared 32, 16 or 8 at a time. */
 static void compare_lanes(struct run_compiler *c, const struct insn *i, unsigned bytes, struct vector_op op, unsigned predicate)
 {
 	const uint8_t *a = gpul_values_source(c, i->a, bytes), *b = gpul_values_source(c, i->b, bytes);

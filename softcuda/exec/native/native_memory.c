@@ -94,7 +94,7 @@ static void compare_with_row(struct run_compiler *c, const struct site *s, const
 	gpul_native_test_mask(c);
 }
 
-/* R8 = the range cache; give up if this instruction's slot is not valid. */
+/* Emit code that sets R8 to the range cache, and gives up if this instruction's slot is not valid. */
 static void check_slot(struct run_compiler *c, const struct site *s, uint32_t slot)
 {
 	gpul_code_load64(&c->code, R8, RDI, offsetof(struct warp_state, cache));
@@ -113,7 +113,7 @@ static uint32_t slot_of(const struct site *s)
 	return (uint32_t)(offsetof(struct range_cache, slot) + s->i->src % RANGE_SLOTS * sizeof(struct range_slot));
 }
 
-/* R9 = the largest offset at which an access of n bytes is inside the memory. */
+/* Emit code that sets R9 to the largest offset at which an access of n bytes is inside the memory. */
 static void load_last(struct run_compiler *c, const struct site *s, unsigned n)
 {
 	if (s->wide) {
@@ -128,7 +128,8 @@ static void load_last(struct run_compiler *c, const struct site *s, unsigned n)
 	gpul_native_give_up(c, JUMP_IF_BELOW);
 }
 
-/* R10 = the host address of lane 0's access; give up unless n bytes there are inside the memory, and aligned. */
+/* Emit code that sets R10 to the host address of lane 0's access, and gives up unless n bytes there are inside the memory,
+ * and aligned. */
 static void check_first(struct run_compiler *c, const struct site *s, const uint8_t *a, unsigned n)
 {
 	gpul_code_first(&c->code, R10, a[0], s->wide);
@@ -149,7 +150,7 @@ static void check_first(struct run_compiler *c, const struct site *s, const uint
 
 /* ---- lane by lane --------------------------------------------------------------------------------- */
 
-/* R11 = the constant that is added to the addresses of all lanes. */
+/* Emit code that sets R11 to the constant that is added to the addresses of all lanes. */
 static void load_constant_part(struct run_compiler *c, const struct site *s)
 {
 	gpul_code_set64(&c->code, R11, (uint64_t)s->i->imm);
@@ -200,7 +201,7 @@ static void lanes_of_part(struct run_compiler *c, bool of_eight, unsigned part)
 		gpul_code_mask(&c->code, MAP_0F, NO_PREFIX, 0, 0x90, K_TEMP, 0, gpul_native_active(c, of_eight, part)); /* kmovw */
 }
 
-/* R10 = the address to which the offsets of move_offsets() are added; TEMP + 2 = their constant part. */
+/* Emit code that sets R10 to the address to which the offsets of move_offsets() are added, and TEMP + 2 to their constant part. */
 static void load_base(struct run_compiler *c, const struct site *s)
 {
 	load_constant_part(c, s);
@@ -268,7 +269,7 @@ static void scatter_lanes(struct run_compiler *c, const struct site *s, const ui
 
 /* ---- accesses -------------------------------------------------------------------------------------- */
 
-/* R10 = the address of the row.  Returns the jump that is taken if the addresses are not a row. */
+/* Emit code that sets R10 to the address of the row.  Returns the jump that is taken if the addresses are not a row. */
 static size_t find_row(struct run_compiler *c, const struct site *s, const uint8_t *a)
 {
 	size_t no_row;

@@ -16,7 +16,7 @@ struct rule {
 	uint8_t bytes;       /* bytes of an element of the destination; in comparisons, of the sources */
 	uint8_t check;       /* a value of enum check */
 	struct vector_op op, op2;
-	uint8_t has_immediate, immediate; /* the last byte of op */
+	uint8_t has_immediate, immediate; /* immediate: the last byte of op, if has_immediate */
 	uint64_t bits;                    /* a constant operand */
 };
 

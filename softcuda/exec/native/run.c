@@ -29,7 +29,7 @@ static void load_lane_masks(struct code *c)
 		gpul_code_mask_shift(c, lanes[k], LANES_0, lanes[k + 1]);
 }
 
-/* RSI = the address of the row, RAX = its handler. */
+/* Emit code that sets RSI to the address of the row, and RAX to its handler. */
 static void prepare_handler(struct run_compiler *c, uint32_t row)
 {
 	op_fn *const handler = c->rows[row].run;

@@ -82,7 +82,7 @@ void gpul_heap_ends(uint64_t base, uint64_t bytes, bool report);
 struct record {
 	uint64_t base, bytes;
 	char label[48];  /* the call that allocated it: "cuMemAlloc" */
-	uint64_t number; /* counts the program's allocation calls; 0: not allocated by the program */
+	uint64_t number; /* number of the program's allocation call; 0: not allocated by the program */
 	struct origin made, freed;
 	bool is_heap;              /* the heap of device malloc */
 	bool is_constant;          /* it is a variable in .const */

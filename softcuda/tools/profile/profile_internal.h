@@ -68,7 +68,7 @@ struct row {           /* describes a PTX instruction; the data is copied, becau
 	uint32_t source, source_line; /* source: index in plan->sources; source_line 0: unknown */
 	uint32_t at_source, at_line;  /* where the code was inlined; at_line 0: not inlined */
 	uint16_t opcode;
-	uint8_t by;    /* enum access_by, if it accesses memory */
+	uint8_t by;    /* if the instruction accesses memory: a value of enum access_by */
 	uint8_t guard; /* a value of enum row_guard */
 	bool branch;
 	char *text; /* the instruction as text, owned */

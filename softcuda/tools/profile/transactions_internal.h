@@ -23,9 +23,9 @@ enum { SECTOR_BYTES = 32, LINE_BYTES = 128, N_BANKS_SHARED = 32, WARP_LANES = 32
 
 /* The cost of one request, in sectors, or in wavefronts of shared memory. */
 struct cost {
-	uint32_t actual; /* sectors; for shared memory wavefronts */
+	uint32_t actual; /* number of sectors, or, for shared memory, of wavefronts */
 	uint32_t ideal;  /* cost if the same bytes were contiguous and aligned, or without bank conflicts in shared memory */
-	uint32_t lines;  /* 128-byte lines; 0 for shared memory */
+	uint32_t lines;  /* number of 128-byte lines; 0 for shared memory */
 };
 
 /* Return the cost if all 32 lanes access contiguous memory: lane l at + l * bytes. */

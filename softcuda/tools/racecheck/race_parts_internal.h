@@ -74,7 +74,7 @@ struct site {
 	uint8_t class;        /* a value of enum site_class */
 	uint8_t space;        /* SITE_PLAIN: address space */
 	uint8_t how;          /* SITE_PLAIN: HOW_ flags */
-	uint8_t order, scope; /* enum access_order and enum access_scope; a fence has only a scope */
+	uint8_t order, scope; /* values of enum access_order and enum access_scope; a fence has only a scope */
 	uint32_t bytes;       /* SITE_PLAIN: bytes per lane */
 	uint32_t n_groups;    /* SITE_WAIT: cp.async.wait_group N; wait_all: 0 */
 	bool all_groups;      /* SITE_WAIT: it is wait_all */
@@ -236,8 +236,8 @@ struct watched_block {
 	uint32_t launch, serial;
 	uint32_t time, floor;
 	uint32_t version;           /* changes whenever a thread's clock changes */
-	uint32_t proxy_floor;       /* the async proxy sees the block's stores up to this stamp ... */
-	uint32_t proxy_pending;     /* ... and, after the next barrier of all threads, up to this one: see race_async.c */
+	uint32_t proxy_floor;       /* stamp up to which the async proxy sees the block's stores */
+	uint32_t proxy_pending;     /* the same stamp after the next barrier of all threads: see race_async.c */
 	struct clock *shared_clock; /* what all threads of the block know about other blocks */
 	struct shadow shared;
 	struct var *vars[N_VAR_SLOTS];      /* variables in shared memory */

@@ -15,7 +15,7 @@ struct seed_block {
 	uint32_t *wait; /* for each lane: turns that its split must still wait; UINT32_MAX: it has waited */
 };
 
-/* The random number generator splitmix64. */
+/* Return the next random number of the generator splitmix64. */
 static uint64_t next_random(uint64_t *state)
 {
 	uint64_t z = *state += 0x9e3779b97f4a7c15u;
