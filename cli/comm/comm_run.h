@@ -55,7 +55,7 @@ gpul_status comm_rank_print(struct comm_rank *r, struct out *o, gpul_error *err)
 /** Allocate the buffers; all ranks call it.
  *
  * @r           an open rank
- * @n_bytes     of each of the two buffers
+ * @n_bytes     size of each of the two buffers
  * @registered  memory that the other ranks map
  * Errors  GPUL_ENOMEM, GPUL_ECUDA, GPUL_ECOMM
  * Threads one at a time */
@@ -91,7 +91,7 @@ gpul_status comm_start_together(struct comm_rank *r, gpul_error *err);
 /** Exchange the times that the ranks have measured.
  *
  * @r       an open rank; all ranks call it
- * @us      of this rank
+ * @us      the time of this rank
  * @out     us, least_us and mean_us are set, the same on all ranks
  * Errors  as gpul_boot_allgather()
  * Threads one at a time */

@@ -75,8 +75,8 @@ gpul_status ls_ptx(struct ls *ls, const char *path, const char *text, const gpul
 /** Check the PTX images of a file that is not PTX text, as ptxas does; errors are reported on stderr, one line for each image.
  *
  * @ls      the command line; .failed is set if an image is refused or damaged
- * @path    of the file
- * @images  of the file
+ * @path    path of the file
+ * @images  images of the file
  * Errors  GPUL_ENOMEM
  * Threads one at a time
  * Source  ptxas of CUDA 13.0 */
@@ -106,8 +106,8 @@ gpul_status ls_folder(struct ls *ls, const char *path, ls_lister *list, gpul_err
 /** List the selected kernels with their machine code, disassembled by nvdisasm.
  *
  * @ls      the command line
- * @path    of the file
- * @images  of the file
+ * @path    path of the file
+ * @images  images of the file
  * Errors  GPUL_EUNSUPPORTED nvdisasm is not installed; GPUL_ESYS it failed; GPUL_EFORMAT no machine code, or damaged; GPUL_ENOMEM;
  *         as out_flush()
  * Threads one at a time

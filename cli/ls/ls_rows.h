@@ -21,8 +21,8 @@ struct ls_rows {
 /** Collect the selected kernels of a file.  A damaged image is reported on stderr, and ls->failed is set.
  *
  * @ls      the command line
- * @path    of the file, for messages
- * @images  of the file
+ * @path    path of the file, for messages
+ * @images  images of the file
  * @out     owned by the caller: ls_rows_free(), also after a failure
  * Errors  GPUL_ENOMEM
  * Threads one at a time */
@@ -32,8 +32,8 @@ void ls_rows_free(struct ls_rows *rows); /* accepts *rows of zeros; cannot fail 
 /** Print the kernels of a file as --group and --sort request.
  *
  * @ls      the command line
- * @path    of the file
- * @images  of the file
+ * @path    path of the file
+ * @images  images of the file
  * Errors  GPUL_ENOMEM; as out_flush()
  * Threads one at a time */
 gpul_status ls_sorted(struct ls *ls, const char *path, const gpul_images *images, gpul_error *err);

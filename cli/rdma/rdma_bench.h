@@ -181,7 +181,7 @@ struct rdma_watch {
  *
  * @q        the request
  * @r        an open device
- * @address  of the server
+ * @address  address of the server
  * @watch    progress, and a request to stop
  * @out      filled
  * Errors  GPUL_ESYS, GPUL_EVERBS, GPUL_EUNSUPPORTED, GPUL_ENOMEM, GPUL_ECUDA; GPUL_EFORMAT wrong data */

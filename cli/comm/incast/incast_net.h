@@ -39,7 +39,7 @@ bool incast_net_exists(void);
 
 /** Enter the namespace of a rank: rank 0 enters the receiver's.
  *
- * @rank      of this process
+ * @rank      rank of this process
  * @queue_fd  rank 0: a netlink socket in the switch's namespace, owned by the caller; others: -1
  * @device    rank 0: index of the device with the token bucket; others: 0
  * Errors  GPUL_ESYS

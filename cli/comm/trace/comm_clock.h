@@ -27,7 +27,7 @@ struct comm_host_clock {
 
 /** Compute the relation of a host's clock to rank 0's.
  *
- * @stamps  of the host, in the order they were taken
+ * @stamps  stamps of the host, in the order they were taken
  * @n       their number: at least 2 n_burst
  * @n_burst stamps in each of the two bursts, which determine the line; the stamps in between check it
  * @out     filled in

@@ -57,9 +57,9 @@ static inline unsigned fifo_put_stride(const struct fifo_put_request *q)
  *
  * @ask           borrowed
  * @socket        connected to the other process; borrowed
- * @ordinal       of the GPU
- * @kernel        its name
- * @stamps_bytes  that the kernel writes for each put
+ * @ordinal       ordinal of the GPU
+ * @kernel        name of the kernel
+ * @stamps_bytes  number of bytes that the kernel writes for each put
  * @out           fifo_put_end_close(), also after a failure
  * Errors  as fifo_put_run()
  * Threads the main thread */
