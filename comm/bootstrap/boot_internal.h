@@ -32,8 +32,7 @@ struct gpul_boot {
 	struct boot_stream *stream[GPUL_COMM_MAX_RANKS];
 	struct boot_links *links;               /* connections to other hosts; NULL: all ranks are on this machine */
 	char refused[120];                      /* the last connection that rank 0 refused, and why; "": none */
-	int32_t pid[GPUL_COMM_MAX_RANKS];       /* the hosts of all ranks, as rank 0 has announced them
-						   * over TCP */
+	int32_t pid[GPUL_COMM_MAX_RANKS];       /* process ids of all ranks, as rank 0 has announced them over TCP */
 	int n_hosts, host[GPUL_COMM_MAX_RANKS]; /* index of each rank's host; set when the ranks have met, with the lock */
 	char host_name[GPUL_COMM_MAX_RANKS][GPUL_COMM_HOST_BYTES]; /* names of the hosts, indexed like host[rank] */
 	uint32_t n_calls;                                          /* number of calls begun */
@@ -158,7 +157,7 @@ struct boot_call {
 /** Begin a call: it gets a number, and no other thread may begin a call until its end.
  *
  * @b           the job
- * @what        of enum boot_what
+ * @what        a value of enum boot_what
  * @total       see struct boot_call
  * @timeout_ms  -1: without limit
  * @out         ended by the caller with gpul_boot_call_end()
@@ -170,7 +169,7 @@ void gpul_boot_call_end(struct boot_call *c);
  *
  * @c     begun
  * @from  the rank
- * @type  of the packet
+ * @type  type of the packet
  * Errors    as gpul_boot_poll(); GPUL_EUNSUPPORTED the rank makes another call */
 gpul_status gpul_boot_call_receive(struct boot_call *c, int from, enum boot_type type, gpul_error *err);
 
@@ -218,7 +217,7 @@ gpul_status gpul_boot_receive_from(gpul_boot *b, int rank, const struct boot_wai
  * thread runs.
  *
  * @b     the job; the caller cleans up on failure
- * @path  of the socket of this host; not used if the host has one rank
+ * @path  path of the socket of this host; not used if the host has one rank
  * @w     the wait
  * Errors  as gpul_boot_open()
  * Threads the thread that opens b */

@@ -29,7 +29,7 @@ struct gpul_comm_pmix {
 /** Ask the PMIx server for the number of ranks.  If they are on several machines, all ranks call this: rank 0 chooses an address
  * and a secret, and the server passes them to the others.  Later calls of a process return the result of the first one.
  *
- * @rank       of this process
+ * @rank       rank of this process
  * @interface  rank 0: see gpul_comm_reserve_address()
  * @share      false: address and secret are already known, and need not be exchanged
  * @out        set

@@ -73,8 +73,8 @@ uint64_t gpul_comm_grants_requested_for(const gpul_comm_grants *g, unsigned rout
 /** Grant one more step, if there is room.
  *
  * @g      grants
- * @route  of the channel
- * @block  of the channel; gpul_comm_grants_granted() returns its new number
+ * @route  route of the channel
+ * @block  block of the channel; gpul_comm_grants_granted() returns its new number
  * Returns false if no step waits, or the window is full.  After each input, call it until it returns false
  * Threads  the thread of g */
 bool gpul_comm_grants_next(gpul_comm_grants *g, unsigned *route, unsigned *block);

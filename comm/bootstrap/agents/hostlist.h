@@ -32,7 +32,7 @@ gpul_status gpul_comm_hosts_parse(const char *text, gpul_comm_hosts *out, gpul_e
 /** Read a list of hosts from a file: one host per line, "node1 slots=2", "node1:2" or "node1";
  * # starts a comment.
  *
- * @path  of the file
+ * @path  path of the file
  * @out   as gpul_comm_hosts_parse()
  * Errors  GPUL_ESYS the file cannot be read; GPUL_EINVAL as gpul_comm_hosts_parse(), the message gives the
  *         line

@@ -15,7 +15,7 @@ struct boot_stream {
 /** Make a stream of a connected socket.
  *
  * @fd             borrowed; TCP_NODELAY is set here
- * @payload_bytes  of the largest packet, in both directions
+ * @payload_bytes  payload size of the largest packet, in both directions
  * @out            owned by the caller: gpul_boot_stream_destroy()
  * Errors  GPUL_ENOMEM
  * Threads any thread may call; a stream belongs to one thread at a time

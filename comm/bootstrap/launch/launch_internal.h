@@ -59,7 +59,7 @@ struct rank_files {
 /** Start one rank; returns after its exec().
  *
  * @argv  the program
- * @files of the rank
+ * @files the files of the rank
  * @job   rank, size and name, for the environment
  * @notice  the descriptor of the launcher's page, which the process inherits
  * @mask  the signal mask of the new process
