@@ -55,7 +55,7 @@ gpul_status gpul_comm_persistent_post(gpul_comm_persistent *p, const gpul_comm_p
 /** Wait until the kernel has finished a call and all calls before it.
  *
  * @p           persistent kernel
- * @ticket      of gpul_comm_persistent_post()
+ * @ticket      ticket of gpul_comm_persistent_post()
  * @timeout_ms  after this time: GPUL_ESYS, native = ETIMEDOUT; < 0: no time-out
  * Errors  GPUL_EINVAL no such ticket; GPUL_ESYS; GPUL_ECOMM as gpul_comm_wait() */
 gpul_status gpul_comm_persistent_wait(gpul_comm_persistent *p, uint64_t ticket, int timeout_ms, gpul_error *err);

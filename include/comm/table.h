@@ -42,7 +42,7 @@ typedef struct gpul_comm_table {
 
 /** Read a tuning table.
  *
- * @path  of the file
+ * @path  path of the file
  * @out   owned by the caller: gpul_comm_table_free(); empty on failure
  * Errors  GPUL_EFORMAT a malformed line (the text gives the file, the line, the column and what is expected there); GPUL_ESYS
  *         the file cannot be read; GPUL_ENOMEM */

@@ -23,7 +23,7 @@ typedef struct gpul_mem_numa {
  * No page is moved; pages that this process has not accessed yet are mapped first.  One of every_pages pages is queried
  * (512: 2 MiB apart, 0.1 ms per GiB; 1: all pages, 53 ms per GiB), and always the first and the last.
  *
- * @m            of a host kind
+ * @m            an object of a host kind
  * @every_pages  at least 1
  * @out          filled
  * Errors  GPUL_EINVAL device memory, or every_pages 0; GPUL_ESYS native = errno: EPERM in containers without SYS_NICE

@@ -331,7 +331,7 @@ gpul_status gpul_ptx_need_body(gpul_ptx_module *m, uint32_t row, gpul_error *err
  * launch bounds (.maxntid, .reqntid, .minnctapersm, .maxnreg), for which NVIDIA's compilers ignore the option.
  *
  * @m            the module to change
- * @n_registers  of a thread; 0: no limit
+ * @n_registers  number of registers of a thread; 0: no limit
  * Errors  none
  * Threads the module belongs to one thread at a time
  * Source  CUDA C++ Programming Guide, Launch Bounds; PTX ISA 9.0, .maxnreg */

@@ -247,7 +247,7 @@ gpul_status gpul_rdma_connect_as(gpul_rdma *r, const char *address, const gpul_r
  *
  * @r           as gpul_rdma_connect_as(), like the rest
  * @address     as gpul_rdma_listener_address()
- * @secret      of gpul_rdma_listen_secret(); NULL: desc.secret
+ * @secret      the secret of gpul_rdma_listen_secret(); NULL: desc.secret
  * @as          identity of the connection; NULL: all zero
  * @timeout_ms  at least 1; 0: 10000
  * @out         owned by the caller: gpul_rdma_conn_close(); untouched on failure
@@ -357,7 +357,7 @@ gpul_status gpul_rdma_iflush(gpul_rdma_conn *c, const gpul_rdma_buffer *buffer, 
 /** Make progress, and test whether a request has ended; if so, it is freed.
  *
  * @c        connection
- * @request  of this connection
+ * @request  a request of this connection
  * @done     true: it has ended
  * @bytes    the bytes of each message, when *done; an array of n for a multi-receive; NULL: not wanted
  * @err      explains a failure
@@ -369,7 +369,7 @@ gpul_status gpul_rdma_test(gpul_rdma_conn *c, gpul_rdma_request request, bool *d
 /** Make progress until a request has ended; the thread spins.
  *
  * @c        connection
- * @request  of this connection
+ * @request  a request of this connection
  * @bytes    as in gpul_rdma_test()
  * @err      explains a failure
  * Errors  as gpul_rdma_test()

@@ -36,7 +36,7 @@ typedef struct gpul_comm_params {
 
 /** Read a file of parameters.
  *
- * @path  of the file
+ * @path  path of the file
  * @out   filled; empty on failure
  * Errors  GPUL_EFORMAT a malformed line (the text gives the file, the line, the column and what is expected there), two rows for
  *         one transport and protocol, or no rows; GPUL_ESYS the file cannot be read */

@@ -59,7 +59,7 @@ gpul_status gpul_comm_machine_prepare(gpul_comm_machine *m, gpul_error *err);
  * @call   collective, or GPUL_COMM_SENDRECV: each rank sends to the next one
  * @algo   algorithm
  * @proto  protocol
- * @bytes  of the larger buffer of a rank
+ * @bytes  size of the larger buffer of a rank
  * Errors  none: the result is in microseconds; negative if there is no such algorithm for this call and machine
  * Source  Alexandrov et al., LogGP, SPAA 1995; Sanders, Speck and Traeff, Two-tree algorithms, 2009 */
 double gpul_comm_predict(const gpul_comm_machine *m, gpul_comm_call call, gpul_comm_algo algo, gpul_comm_proto proto, double bytes);
@@ -68,7 +68,7 @@ double gpul_comm_predict(const gpul_comm_machine *m, gpul_comm_call call, gpul_c
  *
  * @m      prepared
  * @call   collective
- * @bytes  of the larger buffer of a rank
+ * @bytes  size of the larger buffer of a rank
  * @algo   set
  * @proto  set
  * Errors  none: the result is the time; negative, with nothing set, if no algorithm is possible */

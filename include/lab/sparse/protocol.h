@@ -61,8 +61,8 @@ gpul_sparse_contribution gpul_sparse_worker_begin(gpul_sparse_worker *w, const u
 /** Handle a result that has arrived: get the contribution that it requests.
  *
  * @w      not done
- * @round  of the result
- * @limit  of the result; 0: the stream is done, and nothing is requested
+ * @round  round of the result
+ * @limit  limit of the result; 0: the stream is done, and nothing is requested
  * @out    set, unless w->done is now true
  * Errors  GPUL_EFORMAT a result of another round, or an invalid limit
  * Threads one at a time

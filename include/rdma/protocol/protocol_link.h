@@ -163,7 +163,7 @@ gpul_status gpul_rdma_link_flush(gpul_rdma_link *l, const gpul_rdma_span *span, 
 /** Test whether a request has ended; if so, free it.
  *
  * @l        link
- * @request  of this link
+ * @request  a request of this link
  * @done     true: it has ended, and its handle may be reused
  * @bytes    received bytes of each part, or the sent bytes, when *done; NULL: not wanted
  * @err      explains a failure
