@@ -24,7 +24,7 @@ gpul_status gpul_net_process_get(const gpul_net_process **out, gpul_error *err);
 
 /** Create a context.
  *
- * @traffic_class  of RoCE: DSCP << 2; less than 1: none
+ * @traffic_class  traffic class of RoCE: DSCP << 2; less than 1: none
  * @out            owned by the caller: gpul_net_context_release(); untouched on failure
  * @err            explains a failure
  * Errors  as gpul_net_process_get(); GPUL_ENOMEM */

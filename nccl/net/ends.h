@@ -53,7 +53,7 @@ gpul_status gpul_net_accept(gpul_net_listener *l, gpul_net_end **out, gpul_error
  *
  * @context  the attempt and the connection take references
  * @device   index in the list of devices
- * @handle   of the peer; not trusted
+ * @handle   handle of the peer; not trusted
  * @out      owned by the caller: gpul_net_end_close(); NULL: not yet, call again
  * @err      explains a failure
  * Errors  as gpul_net_handle_read(), gpul_net_context_device() and gpul_rdma_connect(); GPUL_EUNSUPPORTED the peer uses another

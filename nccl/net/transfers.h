@@ -22,7 +22,7 @@ gpul_status gpul_net_register(gpul_net_end *e, void *at, size_t n_bytes, gpul_rd
  * @e          end for which it will be used
  * @at         GPU address
  * @n_bytes    at least 1
- * @offset     of the memory in the dma-buf
+ * @offset     offset of the memory in the dma-buf
  * @dmabuf_fd  borrowed during the call
  * @out        owned by the caller: gpul_rdma_unregister(); untouched on failure
  * @err        explains a failure
