@@ -94,7 +94,7 @@ void gpul_rdma_strangers_wake(gpul_rdma_strangers *s);
 /** Send WELCOME; the time limit for READY begins.
  *
  * @s      strangers
- * @who    of a HELLO event
+ * @who    the client of a HELLO event
  * @hello  what this end can do; copied
  * @why    receives the failure; then the client is removed, without a GONE event
  * Threads one thread at a time */
