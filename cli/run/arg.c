@@ -256,7 +256,8 @@ void arg_free(struct arg *a)
 
 /* ---- unwritten elements -------------------------------------------------------------- */
 
-enum { SURE_BYTES = 4 }; /* so many consecutive bytes of poison are not due to chance */
+/* this number of consecutive poison bytes cannot be due to chance */
+enum { SURE_BYTES = 4 };
 
 unsigned char arg_poison(size_t i)
 {

@@ -92,7 +92,8 @@ static void (*const add_two[GPUL_N_TYPES])(const void *rows, size_t n, union row
 
 /* ---- chunks -------------------------------------------------------------------------------- */
 
-enum { LEVELS = 4 }; /* levels of the tree of rows: 2, 4, 8, 16 rows */
+/* levels of the tree of rows: 2, 4, 8, 16 rows */
+enum { LEVELS = 4 };
 static_assert(1 << LEVELS == SUM_ROWS, "rows are added as pairs of pairs");
 
 /* Add up n_rows rows into room[0]; room[1] and the following hold intermediate sums. */

@@ -19,7 +19,8 @@
 
 extern const struct cli_cmd cli_mmap_sum;
 
-enum { MMAP_SUM_MOST = 64 }; /* maximum number of processes, including the master */
+/* maximum number of processes, including the master */
+enum { MMAP_SUM_MOST = 64 };
 
 struct mmap_sum_request {
 	unsigned n; /* number of processes, including the master */
