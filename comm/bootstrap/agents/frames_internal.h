@@ -25,8 +25,8 @@
 /* clang-format off */
 enum frame_type { FRAME_ASK = 1, FRAME_READY, FRAME_JOB, FRAME_OUT, FRAME_ERR, FRAME_END, FRAME_SIGNAL, FRAME_DONE, FRAME_FAILED,
 		  FRAME_BEAT, FRAME_LAST = FRAME_BEAT };
-enum { FRAME_BYTES = 48 * 1024 };  /* limit of a payload: less than a pipe holds, so that the
-				    * launcher need not block */
+/* limit of a payload: less than a pipe holds, so that the launcher need not block */
+enum { FRAME_BYTES = 48 * 1024 };
 enum { LAUNCH_BEAT_MS = 1000, LAUNCH_SILENCE_MS = 30 * 1000 };
 #define LAUNCH_GREETING "gpuload-part "
 /* clang-format on */
