@@ -11,7 +11,8 @@
 #include "calls/calls_log.h"
 #include "nvidia/calls/wrapper_internal.h"
 
-enum { MAX_OUT_STRUCT = 256 }; /* larger results, as cudaDeviceProp, are shown as addresses */
+/* larger results, such as cudaDeviceProp, are shown as addresses */
+enum { MAX_OUT_STRUCT = 256 };
 
 /* Return the end of this thread's stack; 0: unknown. */
 static uintptr_t stack_end(void)

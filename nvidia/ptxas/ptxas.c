@@ -15,7 +15,8 @@
 #include "nvidia/real.h"
 #include "nvidia/registers.h"
 
-enum { NOT_PTX = 255 }; /* exit status of ptxas for an error in its input */
+/* exit status of ptxas for an error in its input */
+enum { NOT_PTX = 255 };
 
 struct request {
 	const char *input, *output;
