@@ -22,7 +22,8 @@ extern "C" {
 
 typedef struct gpul_rdma_copies gpul_rdma_copies; /* opaque: the struct is in copies.c */
 
-enum { GPUL_RDMA_MAX_STAGES = 64 }; /* staging buffers per direction */
+/* maximum number of staging buffers per direction */
+enum { GPUL_RDMA_MAX_STAGES = 64 };
 
 /** Allocate the staging buffers, streams and events for one GPU.
  *

@@ -34,7 +34,8 @@ struct ofi_device {
 	gpul_rdma_device_info about;
 };
 
-enum { OFI_FLUSHES = 64 }; /* size of the ring of flushes; a power of two */
+/* size of the ring of flushes; a power of two */
+enum { OFI_FLUSHES = 64 };
 
 /* A test that finds out whether the peer's endpoint can be reached: see reach.c. */
 struct ofi_probe {

@@ -46,7 +46,8 @@ typedef enum gpul_rdma_frame_type {
 	GPUL_RDMA_PROOF,
 } gpul_rdma_frame_type;
 
-enum { GPUL_RDMA_HELLO_ORDERED = 1, GPUL_RDMA_HELLO_CONTROL_DATAGRAMS = 2 }; /* bits of gpul_rdma_hello.flags */
+/* bits of gpul_rdma_hello.flags */
+enum { GPUL_RDMA_HELLO_ORDERED = 1, GPUL_RDMA_HELLO_CONTROL_DATAGRAMS = 2 };
 
 /* The payload of HELLO and WELCOME; on the wire it ends after description_bytes of the description.
  *
