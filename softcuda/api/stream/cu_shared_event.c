@@ -39,7 +39,8 @@ struct shared_event {
 	bool is_own;
 };
 
-enum { POLL_MS = 20 }; /* within this time a waiter notices that the recording process was killed */
+/* within this time a waiter notices that the recording process was killed */
+enum { POLL_MS = 20 };
 
 const size_t soft_shared_event_bytes = sizeof(struct page);
 

@@ -7,7 +7,8 @@
 #include <math.h>
 #include <string.h>
 
-enum { FLOAT_BITS = 28, HALF_BITS = 15 }; /* precision of a sum, relative to its largest texel; lower bits of smaller texels are lost */
+/* precision of a sum, relative to its largest texel; lower bits of smaller texels are lost */
+enum { FLOAT_BITS = 28, HALF_BITS = 15 };
 
 /* ---- floats: f32, f16, and linear light converted from sRGB ------------------------------------ */
 

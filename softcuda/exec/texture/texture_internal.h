@@ -85,7 +85,8 @@ uint16_t gpul_float_to_half(float f);
 
 /* ---- texture_address.c ------------------------------------------------------------------------------- */
 
-enum { OUTSIDE = -1 }; /* index of a texel that is the border */
+/* index of a texel that is the border */
+enum { OUTSIDE = -1 };
 
 struct axis {             /* the texels that a coordinate selects in one dimension */
 	int64_t index[2]; /* index[1] is used by linear filters; OUTSIDE: the border */
@@ -123,8 +124,9 @@ bool gpul_texture_sample(const struct texture *t, const struct texture_read *rea
 bool gpul_texture_gather(const struct texture *t, const struct texture_read *read, unsigned component, struct texture_reader *r,
 			 uint32_t out[4]);
 
-/* The texels that one read filters, and their weights; sample.c collects them, filter.c adds them. */
-enum { MAX_TAPS = 16, WHOLE = 256 }; /* MAX_TAPS: 8 texels in each of two levels; WHOLE: the sum of all weights */
+/* The texels that one read filters, and their weights; sample.c collects them, filter.c adds them.
+ * MAX_TAPS: 8 texels in each of two levels; WHOLE: the sum of all weights. */
+enum { MAX_TAPS = 16, WHOLE = 256 };
 
 struct tap {
 	const uint8_t *at; /* the element in memory, or the border */

@@ -6,7 +6,8 @@
 #include "softcuda/exec/shown_name_internal.h"
 #include "softcuda/exec/warp/observe_internal.h"
 
-enum { NAME_BYTES = 80 }; /* maximum length of a kernel's name, so that the block and thread after it fit into a gpul_error */
+/* maximum length of a kernel's name, so that the block and thread after it fit into a gpul_error */
+enum { NAME_BYTES = 80 };
 
 void gpul_launch_fault(struct gpul_exec_launch *l, const gpul_exec_fault *fault)
 {

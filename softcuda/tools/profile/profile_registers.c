@@ -6,7 +6,8 @@
 #include "softcuda/tools/profile/profile_internal.h"
 
 enum { LEAST_REGISTERS = 16, MOST_REGISTERS = 255, ABI_REGISTERS = 2 };
-enum { MOST_BYTES = 256 << 20 }; /* limit for the register sets; if they are larger, the estimate is MOST_REGISTERS */
+/* limit for the register sets; if they are larger, the estimate is MOST_REGISTERS */
+enum { MOST_BYTES = 256 << 20 };
 
 struct flow {
 	const gpul_ptx_func *f;

@@ -63,7 +63,8 @@ struct texts {
 
 #define SELECT(condition, a, b) (__typeof__(a))(((condition) & (vec_i)(a)) | (~(condition) & (vec_i)(b)))
 
-enum { FIRST_INTEGER = 127 + 24 }; /* biased exponent of 2^24 */
+/* biased exponent of 2^24 */
+enum { FIRST_INTEGER = 127 + 24 };
 
 /* powers[k] is 10^(k-5). */
 static const double powers[] = { 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1,    1e1,  1e2,  1e3,  1e4, 1e5,

@@ -50,8 +50,7 @@ bool gpul_trace_row(const uint64_t v[LANES], unsigned bytes, uint32_t on, uint64
 	return true;
 }
 
-/* The versions of decimals.c for this CPU. */
-/* Only one trace writes text, on one thread at a time. */
+/* The versions of decimals.c for this CPU.  Only one trace writes text, on one thread at a time. */
 static struct {
 	trace_floats_fn *floats;
 	trace_integers_fn *integers;
