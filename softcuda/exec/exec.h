@@ -135,16 +135,19 @@ const gpul_exec_kernel *gpul_exec_find_kernel(const gpul_exec_program *p, const 
 size_t gpul_exec_kernel_index(const gpul_exec_program *p, const gpul_exec_kernel *k); /* index for gpul_exec_kernel_at */
 /** Describe a kernel; n_regs, shared_bytes and local_bytes are 0 before gpul_exec_kernel_prepare(). */
 const gpul_exec_kernel_info *gpul_exec_kernel_info_of(const gpul_exec_kernel *k);
-/** Decode the kernel and the functions that it calls by name, unless that has been done.  An error in their PTX does not fail the
- * call: it becomes the kernel's refusal.
+/** Complete the information of a kernel, unless that has been done.  An error in its PTX does not fail the call: it becomes the
+ * kernel's refusal.
  *
  * @k  borrowed
  * Errors  GPUL_ENOMEM */
 gpul_status gpul_exec_kernel_prepare(const gpul_exec_kernel *k, gpul_error *err);
-/** Why a kernel, which is prepared, cannot run: it reaches an instruction that is not interpreted, by calls of functions by name.  NULL: the kernel can
- * run, and fails only if it executes such an instruction in a function that it calls through a pointer.
+/** Decode a kernel and the functions that it calls by name, unless that has been done.  Return why it cannot run: it reaches an
+ * instruction that is not interpreted, by calls of functions by name, or its PTX has an error.  NULL: the kernel can run, and fails only
+ * if it executes such an instruction in a function that it calls through a pointer.
  * "kernel.ptx:12: tcgen05.wait::ld.sync.aligned: tcgen05 is not interpreted; kernel gemm reaches it"; belongs to the program. */
 const char *gpul_exec_kernel_refusal(const gpul_exec_kernel *k);
+/** True if gpul_exec_kernel_refusal() may take long, because functions are decoded when they are needed. */
+bool gpul_exec_kernel_is_decoded_later(const gpul_exec_kernel *k);
 /** Get the address and size of a module-scope variable; false: no variable has that name. */
 bool gpul_exec_find_variable(const gpul_exec_program *p, const char *name, uint64_t *address, size_t *bytes);
 /** Return the handle of a texture or surface reference of the module (texture/texture_internal.h); 0: no reference has that name. */

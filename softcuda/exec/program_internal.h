@@ -68,6 +68,7 @@ struct func_code {
 	const gpul_ptx_func *ptx;
 	struct gpul_exec_program *program;
 	struct insn *insns;  /* NULL: no body, or not decoded */
+	bool laid_out;       /* its body is parsed, its variables have addresses */
 	_Atomic bool ready;  /* decoded; then the fields below do not change */
 	bool with_callees;   /* the functions that it calls by name, and those that they call, are ready, too */
 	const char *refusal; /* why a kernel cannot call the function by name; NULL: it can (decode/decode_reach.c) */
@@ -157,7 +158,8 @@ struct gpul_exec_kernel {
 	uint32_t dynamic_align; /* alignment of its dynamic shared memory */
 	uint32_t stack_bytes;   /* local memory of a thread, including called functions */
 	const char *refusal;    /* why the kernel cannot run; NULL: it can */
-	_Atomic bool prepared;  /* its code is ready with its callees; then the fields above do not change */
+	_Atomic bool described; /* its body is laid out: info is complete */
+	_Atomic bool ready;     /* its code is decoded with its callees, or refused: the other fields do not change */
 };
 
 struct const_pool {

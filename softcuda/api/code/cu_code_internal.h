@@ -78,7 +78,9 @@ struct library {
 
 /* Return CUDA_ERROR_NOT_SUPPORTED if the kernel reaches an instruction that is not interpreted; the reason is reported like a fault. */
 CUresult soft_check_kernel(const gpul_exec_kernel *k);
-/* Prepare a kernel: its information is then complete. */
+/* The same when a program requests the function, but has not launched it. */
+CUresult soft_check_request(const gpul_exec_kernel *k);
+/* Complete the information of a kernel. */
 CUresult soft_prepare(const gpul_exec_kernel *k);
 /* Write a line for each kernel of the program that cannot run; "" if all can.  Returns text. */
 const char *soft_refused_kernels(const gpul_exec_program *p, char *text, size_t text_bytes);

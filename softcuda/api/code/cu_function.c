@@ -360,7 +360,7 @@ EXPORT CUresult cuKernelGetFunction(CUfunction *out, CUkernel handle)
 
 	if (r)
 		return r;
-	r = soft_check_kernel(f->kernel);
+	r = soft_check_request(f->kernel);
 	if (!r)
 		*out = f->handle;
 	soft_unlock();

@@ -412,7 +412,7 @@ EXPORT CUresult cuModuleGetFunction(CUfunction *out, CUmodule handle, const char
 		return r;
 	k = out && name ? gpul_exec_find_kernel(m->code->program, name) : NULL;
 	if (k)
-		r = soft_check_kernel(k);
+		r = soft_check_request(k);
 	else
 		r = out && name ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_INVALID_VALUE;
 	if (!r)

@@ -2,7 +2,8 @@
  *
  * Loading succeeds, so that the other kernels of the module can run. A kernel that cannot run is refused where a program first
  * requests a function that can be launched: cuModuleGetFunction, cuKernelGetFunction, cuFuncLoad or a launch. cuLibraryGetKernel
- * succeeds, like the queries of attributes and parameters. */
+ * succeeds, like the queries of attributes and parameters.  In a large linked module, which is decoded when it is needed, only
+ * cuFuncLoad and a launch refuse a kernel: NCCL requests hundreds of functions, and launches a few. */
 #include "softcuda/api/code/cu_code_internal.h"
 
 #include <stdio.h>
@@ -21,6 +22,11 @@ CUresult soft_check_kernel(const gpul_exec_kernel *k)
 		return r;
 	soft_report_fault(why);
 	return soft_refuse(CUDA_ERROR_NOT_SUPPORTED, "%s", why);
+}
+
+CUresult soft_check_request(const gpul_exec_kernel *k)
+{
+	return gpul_exec_kernel_is_decoded_later(k) ? soft_prepare(k) : soft_check_kernel(k);
 }
 
 const char *soft_refused_kernels(const gpul_exec_program *p, char *text, size_t text_bytes)

@@ -1,6 +1,6 @@
 /* decode_need.c — decodes functions: all of them when their program is created, or each when it is needed.
  *
- *     gpul_exec_kernel_prepare    a kernel, and the functions that it calls by name
+ *     gpul_exec_kernel_refusal    a kernel, and the functions that it calls by name
  *     gpul_function_need          a function that is called through a pointer, while its caller waits
  *
  * Decoding adds constants and special registers to the program, which running kernels use meanwhile: the constants of a program that
@@ -70,25 +70,51 @@ static bool names_module_shared(const struct gpul_exec_program *p, const gpul_pt
 	return false;
 }
 
-/* Describe what only the body tells. */
+static struct func_code *code_of(struct gpul_exec_program *p, const gpul_exec_kernel *k)
+{
+	return &p->code[k->code - p->code];
+}
+
+/* Describe what only the body tells; it is laid out. */
 static void describe_body(struct gpul_exec_program *p, gpul_exec_kernel *k)
 {
-	struct func_code *code = &p->code[k->code - p->code];
-	const uint32_t depth = call_depth_bytes(code, 0);
+	const struct func_code *code = k->code;
 
 	k->dynamic_align = p->dynamic_align;
-	k->stack_bytes = depth == UINT32_MAX ? code->local_bytes + STACK_BYTES : depth;
 	k->info.n_regs = count_registers(code->ptx);
 	k->info.local_bytes = code->local_bytes;
 	k->info.shared_bytes = code->own_shared_bytes              ? code->own_shared_bytes
 			       : names_module_shared(p, code->ptx) ? p->module_shared_bytes
 								   : 0;
+	atomic_store_explicit(&k->described, true, memory_order_release);
+}
+
+/* Find out what a launch needs; the kernel is described, and decoded with its callees, or refused. */
+static void make_ready(struct gpul_exec_program *p, gpul_exec_kernel *k)
+{
+	const uint32_t depth = call_depth_bytes(code_of(p, k), 0);
+
+	k->stack_bytes = depth == UINT32_MAX ? k->code->local_bytes + STACK_BYTES : depth;
 	if (!k->refusal)
-		k->refusal = code->refusal;
-	atomic_store_explicit(&k->prepared, true, memory_order_release);
+		k->refusal = k->code->refusal;
+	atomic_store_explicit(&k->ready, true, memory_order_release);
 }
 
 /* ---- one function -------------------------------------------------------------------------------------- */
+
+/* Parse the body of a function and lay it out.  The caller holds the lock, or creates the program. */
+static gpul_status lay_out(struct gpul_exec_program *p, struct func_code *code, gpul_error *err)
+{
+	gpul_status st;
+
+	if (code->laid_out || !code->ptx->has_body)
+		return GPUL_OK;
+	st = gpul_ptx_need_body(p->module, (uint32_t)(code - p->code), err);
+	if (!st)
+		st = gpul_layout_body(p, code, err);
+	code->laid_out = !st;
+	return st;
+}
 
 /* Decode a function.  The caller holds the lock, or creates the program. */
 static gpul_status decode(struct gpul_exec_program *p, struct func_code *code, gpul_error *err)
@@ -97,9 +123,7 @@ static gpul_status decode(struct gpul_exec_program *p, struct func_code *code, g
 
 	if (atomic_load_explicit(&code->ready, memory_order_relaxed) || !code->ptx->has_body)
 		return GPUL_OK;
-	st = gpul_ptx_need_body(p->module, (uint32_t)(code - p->code), err);
-	if (!st)
-		st = gpul_layout_body(p, code, err);
+	st = lay_out(p, code, err);
 	if (!st)
 		st = gpul_decode_function(p, code, err);
 	if (st)
@@ -119,8 +143,10 @@ gpul_status gpul_need_everything(struct gpul_exec_program *p, gpul_error *err)
 	}
 	if (!st)
 		st = gpul_spread_refusals(p, err);
-	for (uint32_t k = 0; !st && k < p->n_kernels; k++)
+	for (uint32_t k = 0; !st && k < p->n_kernels; k++) {
 		describe_body(p, &p->kernels[k]);
+		make_ready(p, &p->kernels[k]);
+	}
 	return st;
 }
 
@@ -228,6 +254,14 @@ static gpul_status refuse(struct gpul_exec_program *p, gpul_exec_kernel *k, cons
 	return GPUL_OK;
 }
 
+/* Keep the error of a kernel's body as its refusal, except GPUL_ENOMEM, which is returned. */
+static gpul_status keep_error(struct gpul_exec_program *p, gpul_exec_kernel *k, const gpul_error *why, gpul_error *err)
+{
+	if (why->status == GPUL_ENOMEM)
+		return gpul_fail(err, GPUL_ENOMEM, 0, "%s", why->text);
+	return why->status || k->code->refusal ? refuse(p, k, why, err) : GPUL_OK;
+}
+
 gpul_status gpul_exec_kernel_prepare(const gpul_exec_kernel *kernel, gpul_error *err)
 {
 	struct gpul_exec_program *p = kernel->code->program;
@@ -235,15 +269,12 @@ gpul_status gpul_exec_kernel_prepare(const gpul_exec_kernel *kernel, gpul_error 
 	gpul_error why = { 0 };
 	gpul_status st = GPUL_OK;
 
-	if (atomic_load_explicit(&k->prepared, memory_order_acquire))
+	if (atomic_load_explicit(&k->described, memory_order_acquire))
 		return GPUL_OK;
 	pthread_mutex_lock(&p->lock);
-	if (!atomic_load_explicit(&k->prepared, memory_order_relaxed)) {
-		st = need_with_callees(p, &p->code[k->code - p->code], &why);
-		if (st == GPUL_ENOMEM)
-			st = gpul_fail(err, st, 0, "%s", why.text);
-		else if (st || k->code->refusal)
-			st = refuse(p, k, &why, err);
+	if (!k->described) {
+		(void)lay_out(p, code_of(p, k), &why);
+		st = keep_error(p, k, &why, err);
 		if (!st)
 			describe_body(p, k);
 	}
@@ -251,7 +282,35 @@ gpul_status gpul_exec_kernel_prepare(const gpul_exec_kernel *kernel, gpul_error 
 	return st;
 }
 
-const char *gpul_exec_kernel_refusal(const gpul_exec_kernel *k)
+/* Decode a described kernel with its callees. */
+static gpul_status decode_kernel(struct gpul_exec_program *p, gpul_exec_kernel *k)
 {
-	return gpul_exec_kernel_prepare(k, NULL) ? "no memory to decode the kernel" : k->refusal;
+	gpul_error why = { 0 };
+	gpul_status st = GPUL_OK;
+
+	pthread_mutex_lock(&p->lock);
+	if (!k->ready) {
+		if (!k->refusal)
+			(void)need_with_callees(p, code_of(p, k), &why);
+		st = k->refusal ? GPUL_OK : keep_error(p, k, &why, NULL);
+		if (!st)
+			make_ready(p, k);
+	}
+	pthread_mutex_unlock(&p->lock);
+	return st;
+}
+
+const char *gpul_exec_kernel_refusal(const gpul_exec_kernel *kernel)
+{
+	struct gpul_exec_program *p = kernel->code->program;
+	gpul_exec_kernel *k = &p->kernels[kernel - p->kernels];
+
+	if (!atomic_load_explicit(&k->ready, memory_order_acquire) && (gpul_exec_kernel_prepare(k, NULL) || decode_kernel(p, k)))
+		return "no memory to decode the kernel";
+	return k->refusal;
+}
+
+bool gpul_exec_kernel_is_decoded_later(const gpul_exec_kernel *k)
+{
+	return k->code->program->need;
 }
