@@ -70,7 +70,7 @@ gpul_status gpul_comm_map_all(gpul_comm *c, const gpul_mem_desc *desc, const boo
 
 	*mine = NULL;
 	if (!offers || !results) {
-		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory to exchange descriptors");
+		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory to exchange file descriptors with the other ranks");
 		goto out;
 	}
 	if (!gpul_mem_create(c->drv, desc, mine, &offer.failure) && !gpul_mem_export_fd(*mine, &fd, &offer.failure))

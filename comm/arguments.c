@@ -4,9 +4,9 @@
 static gpul_status check_element(gpul_comm_dtype dtype, gpul_comm_op op, gpul_error *err)
 {
 	if (gpul_comm_dtype_bytes(dtype) == 0)
-		return gpul_fail(err, GPUL_EINVAL, 0, "%d is not an element type", (int)dtype);
+		return gpul_fail(err, GPUL_EINVAL, 0, "element type %d is unknown: expected a value of gpul_comm_dtype", (int)dtype);
 	if ((unsigned)op >= GPUL_COMM_N_OPS)
-		return gpul_fail(err, GPUL_EINVAL, 0, "%d is not an operation of a reduction", (int)op);
+		return gpul_fail(err, GPUL_EINVAL, 0, "reduction operation %d is unknown: expected a value of gpul_comm_op", (int)op);
 	return GPUL_OK;
 }
 
@@ -17,10 +17,10 @@ gpul_status gpul_comm_check_buffer(const char *name, CUdeviceptr at, size_t n_by
 	if (at == 0)
 		return gpul_fail(err, GPUL_EINVAL, 0, "the %s buffer is NULL, but has %zu bytes", name, n_bytes);
 	if (at % element_bytes)
-		return gpul_fail(err, GPUL_EINVAL, 0, "the %s buffer at 0x%llx is not aligned to the element's %zu bytes", name,
+		return gpul_fail(err, GPUL_EINVAL, 0, "the %s buffer at 0x%llx is not aligned to %zu bytes, the size of an element", name,
 				 (unsigned long long)at, element_bytes);
 	if (at + n_bytes < at)
-		return gpul_fail(err, GPUL_EINVAL, 0, "the %s buffer at 0x%llx with %zu bytes exceeds the address space", name,
+		return gpul_fail(err, GPUL_EINVAL, 0, "the %s buffer at 0x%llx with %zu bytes ends beyond the address space", name,
 				 (unsigned long long)at, n_bytes);
 	return GPUL_OK;
 }
@@ -37,7 +37,7 @@ static gpul_status check_buffers(const struct comm_request *r, gpul_error *err)
 		return gpul_fail(err, GPUL_EINVAL, 0,
 				 "the send buffer (0x%llx, %zu bytes) and the recv buffer (0x%llx, %zu bytes) overlap%s",
 				 (unsigned long long)w->send, r->send_bytes, (unsigned long long)w->recv, r->recv_bytes,
-				 r->in_place ? "; in place, send must be the rank's own part" : "");
+				 r->in_place ? "; for an in-place call, send must point to this rank's own part of the larger buffer" : "");
 	return GPUL_OK;
 }
 

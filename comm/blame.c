@@ -105,7 +105,7 @@ void gpul_comm_watch_waits(gpul_comm *c)
 	}
 	/* Checked before this rank answers, so that the asking rank sees this rank's failure first. */
 	if (!atomic_load(&c->failed) &&
-	    gpul_comm_network_undelivered(c, undelivered_ms(c), GPUL_COMM_TIMED_OUT, "a kernel has waited too long"))
+	    gpul_comm_network_undelivered(c, undelivered_ms(c), GPUL_COMM_TIMED_OUT, "a kernel has waited longer than options.timeout_ms"))
 		return;
 	/* A kernel whose wait has timed out has ended.  It no longer waits, but its rank is not the
 	 * cause. */
@@ -184,8 +184,8 @@ static const char *thing(uint32_t what)
 	static const char *const things[] = {
 		[GPUL_COMM_WAITED_FOR_DATA] = "data",
 		[GPUL_COMM_WAITED_FOR_CREDIT] = "a credit",
-		[GPUL_COMM_WAITED_FOR_OFFER] = "an offer",
-		[GPUL_COMM_WAITED_FOR_GREETING] = "a greeting",
+		[GPUL_COMM_WAITED_FOR_OFFER] = "the address of a receive buffer",
+		[GPUL_COMM_WAITED_FOR_GREETING] = "the start of the same call",
 		[GPUL_COMM_WAITED_FOR_GOODBYE] = "the end of a call",
 	};
 
@@ -197,25 +197,25 @@ void gpul_comm_timed_out(gpul_comm *c)
 	const gpul_comm_report *r = &c->control->report;
 	const int timeout_ms = c->options.timeout_ms;
 	struct chain end;
-	char wait[96];
+	char wait[128];
 	int culprit;
 
 	if (!ask_ranks(c, r->peer, &end))
 		return;
 	culprit = end.silent >= 0 ? end.silent : end.late;
-	(void)snprintf(wait, sizeof wait, "rank %d waited %d ms for %s of rank %d", c->rank, timeout_ms, thing(r->what), (int)r->peer);
+	(void)snprintf(wait, sizeof wait, "rank %d waited %d ms for %s from rank %d", c->rank, timeout_ms, thing(r->what), (int)r->peer);
 	if (end.silent >= 0)
 		gpul_comm_fail(c, GPUL_COMM_RANK_STALLED, culprit,
 			       "rank %d (pid %d) does not run: is it stopped, by SIGSTOP or a debugger?  %s", culprit,
 			       (int)c->paths[culprit].pid, wait);
 	else if (culprit < 0)
 		gpul_comm_fail(c, GPUL_COMM_TIMED_OUT, r->peer,
-			       "%s (pid %d), which waits, too: they have made different calls, or send "
-			       "before they receive; put such calls into one group",
+			       "%s (pid %d), which waits, too: both ranks have made different calls, or send before they "
+			       "receive; put such calls into one group",
 			       wait, (int)c->paths[r->peer].pid);
 	else if (culprit == r->peer)
 		gpul_comm_fail(c, GPUL_COMM_TIMED_OUT, culprit,
-			       "%s (pid %d), which runs, but has not made the same call, or whose GPU is busy", wait,
+			       "%s (pid %d): that process runs, but has not made the same call, or its GPU is busy", wait,
 			       (int)c->paths[culprit].pid);
 	else
 		gpul_comm_fail(c, GPUL_COMM_TIMED_OUT, culprit,

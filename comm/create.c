@@ -10,18 +10,20 @@ enum { DEFAULT_TIMEOUT_MS = 60 * 1000, MAX_SLOT_BYTES = 4 << 20 };
 static gpul_status check_options(const gpul_comm_options *o, gpul_error *err)
 {
 	if (o->device < -1)
-		return gpul_fail(err, GPUL_EINVAL, 0, "options.device %d: expected a device number, or -1", o->device);
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "options.device is %d: expected a device number, or -1 for a device chosen by gpuload", o->device);
 	if ((unsigned)o->transport >= GPUL_COMM_N_TRANSPORTS || (unsigned)o->algo >= GPUL_COMM_N_ALGOS ||
 	    (unsigned)o->proto >= GPUL_COMM_N_PROTOS)
 		return gpul_fail(err, GPUL_EINVAL, 0, "unknown transport %d, algorithm %d or protocol %d in the options", (int)o->transport,
 				 (int)o->algo, (int)o->proto);
 	if (o->n_blocks > GPUL_COMM_MAX_BLOCKS)
-		return gpul_fail(err, GPUL_EINVAL, 0, "n_blocks %u: expected at most %d", o->n_blocks, GPUL_COMM_MAX_BLOCKS);
+		return gpul_fail(err, GPUL_EINVAL, 0, "options.n_blocks is %u: expected at most %d", o->n_blocks, GPUL_COMM_MAX_BLOCKS);
 	if (o->slot_bytes > MAX_SLOT_BYTES || o->slot_bytes % GPUL_COMM_LINE_BYTES)
-		return gpul_fail(err, GPUL_EINVAL, 0, "slot_bytes %zu: a multiple of %d, at most %d, is possible", o->slot_bytes,
+		return gpul_fail(err, GPUL_EINVAL, 0, "options.slot_bytes is %zu: expected a multiple of %d, at most %d", o->slot_bytes,
 				 GPUL_COMM_LINE_BYTES, MAX_SLOT_BYTES);
 	if (o->ranks_per_host > GPUL_COMM_MAX_RANKS)
-		return gpul_fail(err, GPUL_EINVAL, 0, "ranks_per_host %u: expected at most %d", o->ranks_per_host, GPUL_COMM_MAX_RANKS);
+		return gpul_fail(err, GPUL_EINVAL, 0, "options.ranks_per_host is %u: expected at most %d", o->ranks_per_host,
+				 GPUL_COMM_MAX_RANKS);
 	return GPUL_OK;
 }
 

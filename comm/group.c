@@ -79,8 +79,8 @@ static gpul_status pair_own(gpul_comm *c, gpul_comm_transfers *t, gpul_error *er
 			return gpul_fail(err, GPUL_EINVAL, 0, "rank %d sends %llu bytes to itself, but the group does not receive them",
 					 c->rank, (unsigned long long)send->bytes);
 		if (t->items[k].bytes != send->bytes)
-			return gpul_fail(err, GPUL_EINVAL, 0, "rank %d sends %llu bytes to itself, but receives %llu", c->rank,
-					 (unsigned long long)send->bytes, (unsigned long long)t->items[k].bytes);
+			return gpul_fail(err, GPUL_EINVAL, 0, "rank %d sends %llu bytes to itself, but receives %llu bytes from itself",
+					 c->rank, (unsigned long long)send->bytes, (unsigned long long)t->items[k].bytes);
 		send->kind = GPUL_COMM_TRANSFER_COPY;
 		send->offset = t->items[k].at;
 		t->items[k].kind = GPUL_COMM_TRANSFER_COPY;
@@ -117,11 +117,11 @@ static gpul_status add(gpul_comm *c, bool sends, CUdeviceptr at, size_t count, g
 	if (st)
 		return st;
 	if (element_bytes == 0)
-		return gpul_fail(err, GPUL_EINVAL, 0, "%d is not an element type", (int)dtype);
+		return gpul_fail(err, GPUL_EINVAL, 0, "element type %d is unknown: expected a value of gpul_comm_dtype", (int)dtype);
 	if (peer < 0 || peer >= c->n_ranks)
 		return gpul_fail(err, GPUL_EINVAL, 0, "rank %d does not exist: the communicator has ranks 0 to %d", peer, c->n_ranks - 1);
 	if (count > SIZE_MAX / 2 / element_bytes)
-		return gpul_fail(err, GPUL_EINVAL, 0, "%zu elements of %zu bytes exceed the address space", count, element_bytes);
+		return gpul_fail(err, GPUL_EINVAL, 0, "%zu elements of %zu bytes are more than the address space", count, element_bytes);
 	if (count == 0)
 		return GPUL_OK;
 	st = gpul_comm_check_buffer(sends ? "send" : "recv", at, count * element_bytes, element_bytes, err);
@@ -154,7 +154,8 @@ gpul_status gpul_comm_recv(gpul_comm *c, CUdeviceptr recv, size_t count, gpul_co
 gpul_status gpul_comm_group_begin(gpul_comm *c, gpul_error *err)
 {
 	if (c->in_group)
-		return gpul_fail(err, GPUL_EINVAL, 0, "a group has begun already; groups cannot be nested");
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "gpul_comm_group_begin() was called twice without gpul_comm_group_end(): groups cannot be nested");
 	c->in_group = true;
 	c->group.n = 0;
 	return GPUL_OK;
@@ -163,7 +164,7 @@ gpul_status gpul_comm_group_begin(gpul_comm *c, gpul_error *err)
 gpul_status gpul_comm_group_end(gpul_comm *c, gpul_error *err)
 {
 	if (!c->in_group)
-		return gpul_fail(err, GPUL_EINVAL, 0, "no group has begun");
+		return gpul_fail(err, GPUL_EINVAL, 0, "gpul_comm_group_end() was called without gpul_comm_group_begin()");
 	c->in_group = false;
 	return launch_group(c, &c->group, c->group_stream, err);
 }

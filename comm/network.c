@@ -153,7 +153,7 @@ static void describe_path(gpul_comm *c, int r)
 {
 	const struct network *n = &c->network;
 	const bool there = n->theirs[r].direct;
-	char why[61], memory[130], nics[80];
+	char why[61], memory[160], nics[80];
 	gpul_rdma_device_info info;
 
 	gpul_rdma_about(gpul_comm_mesh_rdma(n->mesh), &info);
@@ -162,9 +162,11 @@ static void describe_path(gpul_comm *c, int r)
 	else
 		(void)snprintf(nics, sizeof nics, "%.40s", info.name);
 	if (n->direct)
-		(void)snprintf(memory, sizeof memory, "GPU-direct%s", there ? "" : " here, staged in host memory there");
+		(void)snprintf(memory, sizeof memory, "GPU-direct%s",
+			       there ? "" : " on this side, staged in host memory on the other side");
 	else
-		(void)snprintf(memory, sizeof memory, "%sstaged in host memory: %s", there ? "GPU-direct there, here " : "", n->why_staged);
+		(void)snprintf(memory, sizeof memory, "%sstaged in host memory: %s",
+			       there ? "GPU-direct on the other side; on this side " : "", n->why_staged);
 	(void)snprintf(why, sizeof why, "%.60s", c->paths[r].reason);
 	(void)snprintf(c->paths[r].reason, sizeof c->paths[r].reason, "%s; %.15s, %s, %.94s", why, info.backend, nics, memory);
 }
@@ -245,12 +247,14 @@ static gpul_status allocate_slots(gpul_comm *c, uint64_t n_bytes, gpul_error *er
 		if (n->direct)
 			return GPUL_OK;
 		if (c->options.net && c->options.net->gpu_direct == GPUL_RDMA_GPU_DIRECT_YES)
-			return gpul_fail(err, why.status, why.native, "GPU-direct is not possible: %.170s; staging in host memory is",
+			return gpul_fail(err, why.status, why.native,
+					 "GPU-direct is not possible: %.170s; set gpu_direct to auto or no to copy through host memory",
 					 why.text);
 		(void)snprintf(n->why_staged, sizeof n->why_staged, "%.79s", why.text);
 	} else {
 		(void)snprintf(n->why_staged, sizeof n->why_staged, "%s",
-			       c->options.net && c->options.net->gpu_direct ? "requested" : "this driver's device memory is host memory");
+			       c->options.net && c->options.net->gpu_direct ? "requested"
+									    : "the device memory of the software driver is host memory");
 	}
 	desc.kind = GPUL_MEM_AUTO;
 	return register_slots(c, &desc, err);
@@ -342,7 +346,7 @@ gpul_status gpul_comm_network_create(gpul_comm *c, int timeout_ms, gpul_error *e
 		return st;
 	all = calloc(n_ranks * n_ranks, sizeof *all);
 	if (!all)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the offers of %zu ranks", n_ranks);
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory to exchange buffer addresses with %zu ranks", n_ranks);
 	st = gpul_boot_allgather(c->boot, mine, n_ranks * sizeof *mine, all, timeout_ms, err);
 	for (int r = 0; !st && r < c->n_ranks; r++) {
 		n->theirs[r] = all[(size_t)r * n_ranks + (size_t)c->rank];
@@ -392,8 +396,8 @@ bool gpul_comm_network_undelivered(gpul_comm *c, unsigned least_ms, enum gpul_co
 		    for_ns < (uint64_t)least_ms * 1000 * 1000 || gpul_boot_silent_ms(c->boot, r) >= RUNS_MS)
 			continue;
 		gpul_comm_fail(c, cause, r,
-			       "the network between rank %d (%.24s) and rank %d (%.24s) does not deliver data: %u puts unacknowledged for "
-			       "%.1f s%s%.90s",
+			       "the network between rank %d (%.24s) and rank %d (%.24s) does not deliver data: %u RDMA writes "
+			       "have not been acknowledged for %.1f s%s%.90s",
 			       c->rank, gpul_boot_host_name(c->boot, c->rank), r, gpul_boot_host_name(c->boot, r), n_puts,
 			       (double)for_ns * 1e-9, *why ? "; " : "", why);
 		return true;
@@ -412,7 +416,7 @@ static void connection_failed(void *context, int rank, unsigned conn, const gpul
 	char nic[60] = "";
 
 	if (gpul_comm_mesh_n_conns(m, rank) > 1)
-		(void)snprintf(nic, sizeof nic, " over NIC %.20s (there %.20s)",
+		(void)snprintf(nic, sizeof nic, " from NIC %.20s to NIC %.20s",
 			       gpul_comm_mesh_nic_name(m, c->rank, gpul_comm_mesh_nic_of(m, c->rank, conn)),
 			       gpul_comm_mesh_nic_name(m, rank, gpul_comm_mesh_nic_of(m, rank, conn)));
 	for (int ms = 0; ms < limit_ms && !atomic_load(&c->failed); ms++) {

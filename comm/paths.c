@@ -19,7 +19,8 @@ static gpul_status check_equal(const gpul_comm *c, int r, gpul_error *err)
 			   : a->table_hash != b->table_hash         ? "the tuning table"
 								    : NULL;
 
-	return what ? gpul_fail(err, GPUL_EINVAL, 0, "%s of rank 0 and of rank %d differ; all ranks need the same", what, r) : GPUL_OK;
+	return what ? gpul_fail(err, GPUL_EINVAL, 0, "%s of rank 0 and of rank %d differ: all ranks must use the same value", what, r)
+		    : GPUL_OK;
 }
 
 static void describe_self(gpul_comm *c, struct rank_info *info)
@@ -86,7 +87,8 @@ static bool reaches(gpul_comm *c, int r)
 		return true;
 	}
 	if (path->device < 0) {
-		(void)snprintf(path->reason, sizeof path->reason, "its GPU is not visible in this process");
+		(void)snprintf(path->reason, sizeof path->reason,
+			       "the GPU of the other rank is not visible in this process (CUDA_VISIBLE_DEVICES)");
 		return false;
 	}
 	if (!c->drv->cuDeviceGet(&device, path->device) && !c->drv->cuDeviceCanAccessPeer(&can, c->ctx.device, device) && can) {
@@ -111,7 +113,7 @@ static gpul_status choose(gpul_comm *c, int r, bool here, bool there, gpul_error
 		return GPUL_OK;
 	}
 	if (far)
-		(void)snprintf(path->reason, sizeof path->reason, "on host %.40s", gpul_boot_host_name(c->boot, r));
+		(void)snprintf(path->reason, sizeof path->reason, "the other rank runs on host %.40s", gpul_boot_host_name(c->boot, r));
 	else if (here && !there)
 		(void)snprintf(path->reason, sizeof path->reason, "rank %d cannot access GPU %d's memory", r, c->device);
 	if ((wanted == GPUL_COMM_DEVICE && !(here && there)) || (wanted == GPUL_COMM_HOST && far))
@@ -134,12 +136,14 @@ static gpul_status check_network(const gpul_comm *c, gpul_error *err)
 	if (!c->has_network)
 		return GPUL_OK;
 	if (proto == GPUL_COMM_LL || proto == GPUL_COMM_LL128)
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "protocol %s is not possible: over the network there is only simple",
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
+				 "protocol %s is not possible over the network, where only protocol simple works: use "
+				 "options.proto simple or auto",
 				 gpul_comm_proto_name(proto));
 	if (c->options.algo == GPUL_COMM_ONE_SHOT)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-				 "algorithm %s is not possible: it needs memory between all ranks, and some pairs "
-				 "of them use the network",
+				 "algorithm %s is not possible: all ranks must share memory, but some pairs of ranks are "
+				 "connected only by the network",
 				 gpul_comm_algo_name(c->options.algo));
 	return GPUL_OK;
 }

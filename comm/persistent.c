@@ -88,11 +88,12 @@ gpul_status gpul_comm_persistent_start(gpul_comm *c, unsigned n_blocks, gpul_com
 	if (st)
 		return st;
 	if (n_blocks > c->sizes.n_blocks)
-		return gpul_fail(err, GPUL_EINVAL, 0, "n_blocks %u: this communicator has at most %u blocks", n_blocks, c->sizes.n_blocks);
+		return gpul_fail(err, GPUL_EINVAL, 0, "n_blocks is %u, but this communicator has at most %u blocks (options.n_blocks)",
+				 n_blocks, c->sizes.n_blocks);
 	if (c->has_network)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-				 "a persistent kernel needs memory between all ranks, and some pairs of them use "
-				 "the network");
+				 "a persistent kernel is not possible: all ranks must share memory, but some pairs of ranks are "
+				 "connected only by the network");
 	mode = gpul_comm_relax(c);
 	if (!c->persistent)
 		st = create_persistent(c, err);
@@ -120,7 +121,8 @@ static gpul_status wait_done(const gpul_comm_persistent *p, uint64_t n, int time
 		if (gpul_comm_failed(p->c, NULL))
 			return gpul_comm_usable(p->c, err);
 		if (timeout_ms >= 0 && polls % 64 == 63 && gpul_clock_ns() >= end_ns)
-			return gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "posted call %llu has not ended within %d ms; %llu calls have ended",
+			return gpul_fail(err, GPUL_ESYS, ETIMEDOUT,
+					 "the posted call with ticket %llu has not finished within %d ms; %llu posted calls have finished",
 					 (unsigned long long)n, timeout_ms,
 					 (unsigned long long)__atomic_load_n(&p->queue->done, __ATOMIC_RELAXED));
 		if (polls > SPINS)
@@ -181,7 +183,8 @@ gpul_status gpul_comm_persistent_post(gpul_comm_persistent *p, const gpul_comm_p
 	gpul_status st;
 
 	if (posting->call >= GPUL_COMM_N_CALLS || body_of(posting->call, GPUL_COMM_DIRECT) == GPUL_COMM_BODY_STOP)
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "a persistent kernel does not run %s", gpul_comm_call_name(posting->call));
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "a persistent kernel cannot run %s: launch this collective by its own call",
+				 gpul_comm_call_name(posting->call));
 	st = gpul_comm_request(p->c, posting, &r, err);
 	if (st)
 		return st;
@@ -198,8 +201,9 @@ gpul_status gpul_comm_persistent_wait(gpul_comm_persistent *p, uint64_t ticket, 
 	const uint64_t last = p->n_posted;
 
 	if (ticket == 0 || ticket > last)
-		return gpul_fail(err, GPUL_EINVAL, 0, "ticket %llu: the last posted call has ticket %llu", (unsigned long long)ticket,
-				 (unsigned long long)last);
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "ticket %llu does not exist: the last posted call has ticket %llu, and tickets start at 1",
+				 (unsigned long long)ticket, (unsigned long long)last);
 	return wait_done(p, ticket, timeout_ms, err);
 }
 

@@ -267,28 +267,28 @@ static size_t shot_bytes(const gpul_comm *c, gpul_comm_call call, size_t bytes)
 static const char *level_obstacle(const gpul_comm *c)
 {
 	if (c->hosts.n < 2)
-		return "twolevel needs ranks on several hosts";
+		return "algorithm twolevel needs ranks on several hosts";
 	if (c->hosts.ranks_per_host == 0)
-		return "twolevel needs the same number of ranks on each host";
-	return c->hosts.ranks_per_host == 1 ? "twolevel needs several ranks on each host" : NULL;
+		return "algorithm twolevel needs the same number of ranks on each host";
+	return c->hosts.ranks_per_host == 1 ? "algorithm twolevel needs several ranks on each host" : NULL;
 }
 
-static const char no_kernel[] = "there is no kernel for this call, algorithm and protocol";
+static const char no_kernel[] = "gpuload has no kernel for this call with this algorithm and protocol";
 
 const char *gpul_comm_plan_obstacle(const gpul_comm *c, gpul_comm_call call, gpul_comm_algo algo, gpul_comm_proto proto, size_t bytes)
 {
 	if (!gpul_comm_plan_exists(call, algo, proto))
 		return no_kernel;
 	if (proto != GPUL_COMM_SIMPLE && c->has_network)
-		return "over the network there is only the protocol simple";
+		return "over the network only the protocol simple works";
 	if (algo == GPUL_COMM_ONE_SHOT && c->has_network)
-		return "oneshot needs memory between all ranks";
+		return "algorithm oneshot needs memory that all ranks share";
 	if (algo == GPUL_COMM_DIRECT && !uses_channels(call, algo) && !c->direct)
-		return "direct needs device memory between all ranks";
+		return "algorithm direct needs device memory that all ranks can access";
 	if (proto == GPUL_COMM_LL128 && !c->direct)
-		return "ll128 needs device memory between all ranks";
+		return "protocol ll128 needs device memory that all ranks can access";
 	if (algo == GPUL_COMM_ONE_SHOT && shot_bytes(c, call, bytes) > c->sizes.scratch_bytes / 2)
-		return "the size exceeds the memory for one shot";
+		return "the data is larger than the buffer of algorithm oneshot";
 	return algo == GPUL_COMM_TWO_LEVEL ? level_obstacle(c) : NULL;
 }
 
@@ -358,9 +358,9 @@ static void apply_options(const gpul_comm *c, gpul_comm_call call, size_t bytes,
 	else if (obstacle && !algo && !proto)
 		plan->reason = obstacle;
 	else if ((algo || proto) && !c->is_forced)
-		plan->reason = algo && proto ? "forced: the algorithm and the protocol are options"
-			       : algo        ? "forced: the algorithm is an option"
-					     : "forced: the protocol is an option";
+		plan->reason = algo && proto ? "the caller's options select the algorithm and the protocol"
+			       : algo        ? "the caller's options select the algorithm"
+					     : "the caller's options select the protocol";
 }
 
 /* Explain a choice: which table or option it comes from. */
@@ -371,7 +371,7 @@ static const char *reason_of(const gpul_comm *c, gpul_comm_call call, const stru
 	if (*c->table_path)
 		return c->built_in_reason; /* keeps the reason: the file has no row for this call */
 	if (choice->algo == GPUL_COMM_TREE)
-		return "the built-in table: a tree takes fewer trips than a ring";
+		return "the built-in table: a tree needs fewer successive messages than a ring";
 	if (choice->algo == GPUL_COMM_TWO_LEVEL)
 		return "the built-in table: all ranks of a host send to other hosts at the same time";
 	return c->built_in_reason;

@@ -45,8 +45,8 @@ static void read_report(gpul_comm *c)
 		return;
 	if (r->what == GPUL_COMM_OTHER_SIZE)
 		gpul_comm_fail(c, GPUL_COMM_MISMATCH, r->peer,
-			       "a message between ranks %d and %d has %llu bytes for the one, %llu for "
-			       "the other: send and recv must have the same size",
+			       "rank %d and rank %d disagree on the size of a message: %llu bytes and %llu bytes; send and "
+			       "recv must have the same size",
 			       (int)r->peer, c->rank, (unsigned long long)r->found, (unsigned long long)r->expected);
 	else if (r->what == GPUL_COMM_OTHER_CALL)
 		other_call(c, r);

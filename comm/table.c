@@ -12,13 +12,13 @@ enum { MAX_ROWS = 100000 };
 static gpul_status parse_names(const gpul_rows *r, char *const *field, gpul_comm_table_row *out)
 {
 	if (!gpul_comm_transport_parse(field[2], &out->transport) || out->transport == GPUL_COMM_TRANSPORT_AUTO)
-		return gpul_rows_fail(r, "transport", field[2], "device, host or net is expected");
+		return gpul_rows_fail(r, "transport", field[2], "expected device, host or net");
 	if (!gpul_comm_call_parse(field[3], &out->call))
 		return gpul_rows_fail(r, "call", field[3], GPUL_COMM_LIST_ALL " is expected");
 	if (!gpul_comm_algo_parse(field[5], &out->algo) || out->algo == GPUL_COMM_ALGO_AUTO)
-		return gpul_rows_fail(r, "algorithm", field[5], "ring, oneshot, direct, tree or twolevel is expected");
+		return gpul_rows_fail(r, "algorithm", field[5], "expected ring, oneshot, direct, tree or twolevel");
 	if (!gpul_comm_proto_parse(field[6], &out->proto) || out->proto == GPUL_COMM_PROTO_AUTO)
-		return gpul_rows_fail(r, "protocol", field[6], "ll, ll128 or simple is expected");
+		return gpul_rows_fail(r, "protocol", field[6], "expected ll, ll128 or simple");
 	if (!gpul_comm_plan_exists(out->call, out->algo, out->proto))
 		return gpul_fail(r->err, GPUL_EFORMAT, 0, "%.100s:%u: there is no %s with algorithm %s and protocol %s", r->path, r->line,
 				 field[3], field[5], field[6]);
@@ -36,7 +36,7 @@ static gpul_status parse_row(const gpul_rows *r, char *const *field, gpul_comm_t
 	st = st ? st : gpul_rows_number(r, "blocks", field[7], 1, GPUL_COMM_MAX_BLOCKS, &n_blocks);
 	st = st ? st : gpul_rows_number(r, "threads", field[8], 32, 1024, &n_threads);
 	if (!st && n_threads % 32)
-		st = gpul_rows_fail(r, "threads", field[8], "a multiple of 32 is expected");
+		st = gpul_rows_fail(r, "threads", field[8], "expected a multiple of 32");
 	st = st ? st : gpul_rows_decimal(r, "us", field[9], &out->us);
 	st = st ? st : gpul_rows_text(r, "host", field[10], out->host, sizeof out->host);
 	st = st ? st : gpul_rows_text(r, "date", field[11], out->date, sizeof out->date);

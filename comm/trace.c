@@ -10,8 +10,8 @@ static gpul_status publish_trace(gpul_comm *c, CUdeviceptr trace, gpul_error *er
 
 	if (c->persistent_runs) /* it would wait forever for the persistent kernel */
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "a persistent kernel of this communicator is running: stop it before a trace begins or "
-				 "ends");
+				 "a persistent kernel of this communicator is running: stop that kernel before you start or stop "
+				 "a trace");
 	st = gpul_cu(c->drv, err, cuCtxSynchronize());
 	c->view_copy.trace = (gpul_comm_trace *)(uintptr_t)trace;
 	return st ? st : gpul_comm_view_upload(c, err);
@@ -43,7 +43,7 @@ gpul_status gpul_comm_trace_start(gpul_comm *c, size_t max_events, gpul_error *e
 	if (max_events > SIZE_MAX / sizeof(gpul_comm_event) / 2)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a trace of %zu events", max_events);
 	if (max_events == 0 && !c->trace)
-		return gpul_fail(err, GPUL_EINVAL, 0, "max_events 0 continues a trace, but there is none");
+		return gpul_fail(err, GPUL_EINVAL, 0, "max_events is 0, which continues an earlier trace, but no trace was started");
 	st = max_events ? publish_trace(c, 0, err) : GPUL_OK;
 	if (max_events)
 		st = st ? st : allocate_trace(c, max_events, err);

@@ -43,7 +43,9 @@ static gpul_status alloc_window(gpul_comm *c, size_t bytes, CUdeviceptr *out, gp
 	gpul_status st;
 
 	if (index == 0)
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%d allocations of a communicator are in use; free one first",
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
+				 "this communicator already has %d allocations of gpul_comm_alloc(), which is the limit: free "
+				 "one first",
 				 GPUL_COMM_MAX_WINDOWS - 1);
 	for (int r = 0; r < c->n_ranks; r++)
 		wanted[r] = c->direct;
@@ -88,7 +90,7 @@ static gpul_status free_window(gpul_comm *c, CUdeviceptr at, gpul_error *err)
 		destroy_window(c, w);
 		return st ? st : describe_window(c, i, err);
 	}
-	return gpul_fail(err, GPUL_EINVAL, 0, "%#llx is not an address from gpul_comm_alloc()", (unsigned long long)at);
+	return gpul_fail(err, GPUL_EINVAL, 0, "address %#llx was not returned by gpul_comm_alloc()", (unsigned long long)at);
 }
 
 gpul_status gpul_comm_free(gpul_comm *c, CUdeviceptr at, gpul_error *err)

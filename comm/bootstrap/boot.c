@@ -94,7 +94,7 @@ gpul_status gpul_boot_open(const gpul_comm_job *job, int timeout_ms, gpul_boot *
 		st = create_boot(job, &b, err);
 	if (st)
 		return st;
-	snprintf(doing, sizeof doing, "rank %d, meeting of job %s", job->rank, job->name);
+	snprintf(doing, sizeof doing, "rank %d, start of job %s", job->rank, job->name);
 	if (job->address[0] && job->size > 1)
 		st = job->rank == 0 ? gpul_boot_gate(b, &w, &why) : gpul_boot_enter(b, &w, &why);
 	if (!st)

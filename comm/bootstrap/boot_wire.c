@@ -34,14 +34,15 @@ gpul_status gpul_boot_head_check(const unsigned char *bytes, size_t n_bytes, gpu
 	uint32_t version = BOOT_VERSION;
 
 	if (memcmp(bytes, magic, n_bytes < sizeof magic ? n_bytes : sizeof magic) != 0)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "a message of %zu bytes that does not come from a rank of gpuload", n_bytes);
+		return gpul_fail(err, GPUL_EFORMAT, 0, "a message of %zu bytes that is not from gpuload", n_bytes);
 	if (n_bytes >= offsetof(struct boot_head, type))
 		memcpy(&version, bytes + offsetof(struct boot_head, version), sizeof version);
 	if (version == BOOT_VERSION)
 		return GPUL_OK;
 	return gpul_fail(err, GPUL_EUNSUPPORTED, (int)version,
-			 "another version of gpuload: its meeting has version %u, this one %d: use one version in all ranks", version,
-			 BOOT_VERSION);
+			 "a message of start-up protocol version %u, but this process uses version %d: use one version "
+			 "of gpuload for all ranks",
+			 version, BOOT_VERSION);
 }
 
 boot_got gpul_boot_send(int socket, struct boot_head *head, const void *payload, size_t n_bytes, const int *fds, unsigned n_fds,
@@ -112,17 +113,18 @@ static gpul_status check_packet(const struct msghdr *m, size_t n, const struct b
 
 	if (m->msg_flags & MSG_CTRUNC)
 		return gpul_fail(err, GPUL_ESYS, EMFILE,
-				 "descriptors of another rank were dropped: the limit of open files (ulimit -n) is reached");
+				 "a message whose file descriptors were dropped: the limit of open files (ulimit -n) is reached");
 	if (n < sizeof *h)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "a message of %zu bytes that does not come from a rank of gpuload", n);
+		return gpul_fail(err, GPUL_EFORMAT, 0, "a message of %zu bytes that is not from gpuload", n);
 	st = gpul_boot_head_check((const unsigned char *)h, n, err);
 	if (st)
 		return st;
 	if (m->msg_flags & MSG_TRUNC || h->bytes != n - sizeof *h || h->type < BOOT_HELLO || h->type > BOOT_FDS)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "a malformed message: type %u with %u bytes, %zu received", h->type, h->bytes, n);
+		return gpul_fail(err, GPUL_EFORMAT, 0, "a malformed message of type %u: its header gives %u bytes, but %zu bytes arrived",
+				 h->type, h->bytes, n);
 	expected = h->type == BOOT_WELCOME ? 1 : h->type == BOOT_FDS ? (unsigned)__builtin_popcountll(h->present) : 0;
 	if (p->n_fds != expected || too_many)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "a message of type %u with %u descriptors, expected %u", h->type, p->n_fds,
+		return gpul_fail(err, GPUL_EFORMAT, 0, "a message of type %u with %u file descriptors instead of %u", h->type, p->n_fds,
 				 expected);
 	return GPUL_OK;
 }

@@ -61,8 +61,10 @@ static gpul_status receive_time(struct boot_call *c, int from, unsigned round, u
 		memcpy(time_ns, p->payload, sizeof *time_ns);
 		return GPUL_OK;
 	}
-	snprintf(text, sizeof text, "rank %d sent a malformed time: %u bytes, round %llu, expected round %u", from, p->head.bytes,
-		 (unsigned long long)p->head.offset, round);
+	snprintf(text, sizeof text,
+		 "rank %d sent a malformed clock message: it has %u bytes and round number %llu, expected round "
+		 "number %u",
+		 from, p->head.bytes, (unsigned long long)p->head.offset, round);
 	return gpul_boot_fail_job(c->b, from, GPUL_EFORMAT, 0, text, err);
 }
 

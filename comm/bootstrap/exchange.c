@@ -22,8 +22,9 @@ gpul_status gpul_boot_call_begin(gpul_boot *b, uint32_t what, uint64_t total, in
 	if (st)
 		return st;
 	if (atomic_exchange(&b->in_call, true))
-		return gpul_fail(err, GPUL_EINVAL, 0, "%s: another thread of rank %d is already in a call", gpul_boot_what_name(what),
-				 b->job.rank);
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "%s: another thread of rank %d is already inside such a call; only one thread may call at a time",
+				 gpul_boot_what_name(what), b->job.rank);
 	gpul_bell_ring(&b->bell);
 	*out = (struct boot_call){ .b = b, .what = what, .total = total };
 	out->wait = (struct boot_wait){ .doing = gpul_boot_what_name(what),
@@ -63,8 +64,8 @@ gpul_status gpul_boot_call_receive(struct boot_call *c, int from, enum boot_type
 		return GPUL_OK;
 	gpul_boot_packet_drop(c->b->packet);
 	snprintf(text, sizeof text,
-		 "rank %d is in %s of %llu (call %u), but rank %d in %s of %llu (call %u): all ranks must make the "
-		 "same calls",
+		 "rank %d called %s with %llu as call %u, but rank %d called %s with %llu as call %u: all ranks "
+		 "must make the same calls",
 		 from, gpul_boot_what_name(h->what), (unsigned long long)h->total, h->call, c->b->job.rank, gpul_boot_what_name(c->what),
 		 (unsigned long long)c->total, c->wait.call);
 	return gpul_boot_fail_job(c->b, from, GPUL_EUNSUPPORTED, 0, text, err);
@@ -97,7 +98,7 @@ static gpul_status receive_bytes(struct boot_call *c, int from, int owner, unsig
 		if (st)
 			return st;
 		if (p->head.rank != owner || p->head.offset != got || p->head.bytes > n_bytes - got || (n_bytes && !p->head.bytes))
-			return gpul_boot_fail_job(c->b, from, GPUL_EFORMAT, 0, "a rank sent a malformed part of a block", err);
+			return gpul_boot_fail_job(c->b, from, GPUL_EFORMAT, 0, "a rank sent a malformed part of its data", err);
 		memcpy(to + got, p->payload, p->head.bytes);
 		got += p->head.bytes;
 	} while (got < n_bytes);
@@ -223,7 +224,7 @@ static gpul_status receive_descriptors(struct boot_call *c, int from, int owner,
 		return st;
 	if (p->head.rank != owner || (c->total < 64 && p->head.present >> c->total)) {
 		gpul_boot_packet_drop(p);
-		return gpul_boot_fail_job(c->b, from, GPUL_EFORMAT, 0, "a rank sent a malformed set of descriptors", err);
+		return gpul_boot_fail_job(c->b, from, GPUL_EFORMAT, 0, "a rank sent a malformed set of file descriptors", err);
 	}
 	for (unsigned i = 0; i < c->total; i++)
 		fds[i] = p->head.present & 1ull << i ? p->fds[n++] : -1;
@@ -241,8 +242,8 @@ static gpul_status duplicate_mine(struct boot_call *c, const int *mine, int *to,
 		to[i] = fcntl(mine[i], F_DUPFD_CLOEXEC, 0);
 		if (to[i] >= 0)
 			continue;
-		snprintf(text, sizeof text, "cannot duplicate descriptor %d of rank %d: %s%s", mine[i], c->b->job.rank, strerror(errno),
-			 errno == EMFILE ? " (ulimit -n)" : "");
+		snprintf(text, sizeof text, "cannot duplicate file descriptor %d of rank %d: %s%s", mine[i], c->b->job.rank,
+			 strerror(errno), errno == EMFILE ? " (ulimit -n)" : "");
 		return gpul_boot_fail_job(c->b, c->b->job.rank, GPUL_ESYS, 0, text, err);
 	}
 	return GPUL_OK;
@@ -292,7 +293,7 @@ gpul_status gpul_boot_exchange_fds(gpul_boot *b, const int *mine, unsigned n_fds
 	gpul_status st;
 
 	if (n_fds > GPUL_BOOT_MAX_FDS)
-		return gpul_fail(err, GPUL_EINVAL, (int)n_fds, "%u descriptors of a rank, at most %d are allowed", n_fds,
+		return gpul_fail(err, GPUL_EINVAL, (int)n_fds, "a rank passes %u file descriptors, but at most %d are allowed", n_fds,
 				 GPUL_BOOT_MAX_FDS);
 	for (size_t i = 0; i < n_all; i++)
 		all[i] = -1;

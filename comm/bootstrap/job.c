@@ -19,7 +19,7 @@ static const char *value_or_null(const char *value)
 	return value && *value ? value : NULL;
 }
 
-#define HOW_TO "set GPULOAD_COMM_ADDRESS=HOST:PORT, where rank 0 listens, and GPULOAD_COMM_SECRET in all of them"
+#define HOW_TO "set GPULOAD_COMM_ADDRESS=HOST:PORT, where rank 0 listens, and GPULOAD_COMM_SECRET for all ranks"
 
 /* Check that a variable, if it is set, has the expected number. */
 static gpul_status expect_number(const char *variable, const char *value, int expected, const char *meaning, gpul_error *err)
@@ -29,7 +29,7 @@ static gpul_status expect_number(const char *variable, const char *value, int ex
 
 	if (st || n == expected)
 		return st;
-	return gpul_fail(err, GPUL_EUNSUPPORTED, n, "%s=%d, but %s %d: for ranks on several machines " HOW_TO, variable, n, meaning,
+	return gpul_fail(err, GPUL_EUNSUPPORTED, n, "%s=%d, but %s %d: to run ranks on several machines, " HOW_TO, variable, n, meaning,
 			 expected);
 }
 
@@ -167,7 +167,9 @@ static gpul_status find_torchrun(gpul_comm_job *job, gpul_error *err)
 	if (st)
 		return st;
 	if (!port)
-		return gpul_fail(err, GPUL_EINVAL, 0, "MASTER_PORT is not set, but RANK and WORLD_SIZE are: it tells jobs apart");
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "MASTER_PORT is not set, but RANK and WORLD_SIZE are: set MASTER_PORT to a different port for "
+				 "each job");
 	st = gpul_comm_job_number("MASTER_PORT", port, 0, &port_number, err);
 	if (!st && here && n_here != job->size && !job->address[0])
 		st = torchrun_address(job, address, port_number, err);
@@ -236,7 +238,7 @@ static gpul_status check_address(const gpul_comm_job *job, gpul_error *err)
 
 	if (strnlen(job->address, sizeof job->address) == sizeof job->address || n == sizeof job->secret ||
 	    strnlen(job->interface, sizeof job->interface) == sizeof job->interface)
-		return gpul_fail(err, GPUL_EINVAL, 0, "the address, interface or secret of the job is not terminated");
+		return gpul_fail(err, GPUL_EINVAL, 0, "the address, interface or secret in the gpul_comm_job has no terminating NUL byte");
 	st = gpul_rdma_address_parse(job->address, &address, err);
 	if (st)
 		return st;
@@ -256,10 +258,11 @@ gpul_status gpul_comm_job_check(const gpul_comm_job *job, gpul_error *err)
 	const char *const rule = "letters, digits, '.', '_' and '-', not starting with '.'";
 
 	if (job->size > GPUL_COMM_MAX_RANKS)
-		return gpul_fail(err, GPUL_EUNSUPPORTED, job->size, "a job of %d ranks: at most %d are supported", job->size,
+		return gpul_fail(err, GPUL_EUNSUPPORTED, job->size, "the job has %d ranks, but at most %d are supported", job->size,
 				 GPUL_COMM_MAX_RANKS);
 	if (job->size < 1 || job->rank < 0 || job->rank >= job->size)
-		return gpul_fail(err, GPUL_EINVAL, job->rank, "rank %d of %d: expected 0 to %d", job->rank, job->size, job->size - 1);
+		return gpul_fail(err, GPUL_EINVAL, job->rank, "rank %d is invalid in a job of %d ranks: expected 0 to %d", job->rank,
+				 job->size, job->size - 1);
 	if (!is_name(job->name, sizeof job->name))
 		return gpul_fail(err, GPUL_EINVAL, 0, "invalid job name '%.*s': expected up to %zu %s", (int)sizeof job->name, job->name,
 				 sizeof job->name - 1, rule);

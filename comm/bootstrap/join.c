@@ -51,16 +51,17 @@ static gpul_status connect_to_leader(gpul_boot *b, const char *path, const struc
 	memcpy(address.sun_path, path, strlen(path) + 1);
 	while (connect(fd, (struct sockaddr *)&address, sizeof address)) {
 		if (errno != ENOENT && errno != ECONNREFUSED && errno != EAGAIN && errno != EINTR)
-			return gpul_fail(err, GPUL_ESYS, errno, "%s: connect to %s: %s", w->doing, path, strerror(errno));
+			return gpul_fail(err, GPUL_ESYS, errno, "%s: cannot connect to %s: %s", w->doing, path, strerror(errno));
 		if (has_news(b, err))
 			return GPUL_EUNSUPPORTED;
 		if (gpul_boot_left_ms(w->deadline_ns) == 0)
 			return gpul_fail(
 				err, GPUL_ESYS, ETIMEDOUT,
-				"%s: rank %d did not open %s within %d ms: it must run on this machine, as the same user, with the "
-				"same GPULOAD_RUNTIME_DIR and XDG_RUNTIME_DIR%s",
+				"%s: rank %d did not create the socket %s within %d ms: that rank must run on this machine, as "
+				"the same user, with the same GPULOAD_RUNTIME_DIR and XDG_RUNTIME_DIR%s",
 				w->doing, b->leader, path, w->timeout_ms,
-				b->links ? "; else give the hosts different names (GPULOAD_COMM_HOST)" : "");
+				b->links ? "; if the two ranks are on different hosts, give these hosts different names (GPULOAD_COMM_HOST)"
+					 : "");
 		nanosleep(&nap, NULL);
 		nap.tv_nsec = nap.tv_nsec * 2 < LONGEST_NAP_NS ? nap.tv_nsec * 2 : LONGEST_NAP_NS;
 	}
@@ -90,8 +91,8 @@ static gpul_status await_answer(gpul_boot *b, pid_t leader, const struct boot_wa
 	if (got == BOOT_GOT_END && awaits_notice(b, err))
 		return GPUL_EUNSUPPORTED;
 	if (got == BOOT_GOT_END)
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s: rank %d (pid %ld) ended before all ranks had met", w->doing, b->leader,
-				 (long)leader);
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s: rank %d (pid %ld) ended before all ranks had joined the job", w->doing,
+				 b->leader, (long)leader);
 	return GPUL_OK;
 }
 
@@ -105,7 +106,7 @@ static gpul_status take_welcome(gpul_boot *b, pid_t leader, const struct boot_wa
 		st = gpul_fail(err, GPUL_EUNSUPPORTED, 0, "rank %d (pid %ld) refused rank %d: %.*s", b->leader, (long)leader, b->job.rank,
 			       (int)p->head.bytes, (const char *)p->payload);
 	else if (p->head.type != BOOT_WELCOME)
-		st = gpul_fail(err, GPUL_EFORMAT, 0, "%s: rank %d answered with type %u, expected WELCOME", w->doing, b->leader,
+		st = gpul_fail(err, GPUL_EFORMAT, 0, "%s: rank %d answered with message type %u, expected WELCOME", w->doing, b->leader,
 			       p->head.type);
 	else
 		st = gpul_roster_map(p->fds[0], b->job.size, &b->roster, err);

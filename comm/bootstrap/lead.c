@@ -86,7 +86,7 @@ static gpul_status accept_guests(struct meeting *m, gpul_error *err)
 			return gpul_fail(err, GPUL_ESYS, errno, "%s: cannot accept a rank: %s%s", m->wait->doing, strerror(errno),
 					 errno == EMFILE ? " (ulimit -n)" : "");
 		if (m->n_guests == MAX_GUESTS)
-			refuse_guest(m, 0, "too many connections without a HELLO");
+			refuse_guest(m, 0, "too many connections that have not sent a HELLO message");
 		m->guests[m->n_guests++] = (struct guest){ .fd = fd };
 		if (!gpul_boot_same_user(fd, &m->guests[m->n_guests - 1].pid, &why))
 			refuse_guest(m, m->n_guests - 1, why.text);
@@ -102,22 +102,23 @@ static bool is_contradiction(const struct meeting *m, const struct boot_packet *
 	const gpul_comm_job *job = &m->b->job;
 
 	if (p->head.type != BOOT_HELLO || p->head.bytes != sizeof *h)
-		snprintf(text, text_bytes, "expected a HELLO of %zu bytes, got type %u with %u bytes", sizeof *h, p->head.type,
-			 p->head.bytes);
+		snprintf(text, text_bytes, "expected a HELLO message of %zu bytes, but received message type %u with %u bytes", sizeof *h,
+			 p->head.type, p->head.bytes);
 	else if (strncmp(h->job, job->name, sizeof h->job) != 0)
 		snprintf(text, text_bytes, "process %d belongs to another job than %s", h->pid, job->name);
 	else if (!memchr(h->machine.name, '\0', sizeof h->machine.name) || !memchr(h->machine.id, '\0', sizeof h->machine.id))
-		snprintf(text, text_bytes, "process %d sent a host name that is not terminated", h->pid);
+		snprintf(text, text_bytes, "process %d sent a host name without a terminating NUL byte", h->pid);
 	else if (h->size != job->size)
 		snprintf(text, text_bytes, "process %d (rank %d) expects %d ranks, but rank %d (pid %ld) expects %d", h->pid, h->rank,
 			 h->size, job->rank, (long)getpid(), job->size);
 	else if (h->rank < 1 || h->rank >= job->size)
-		snprintf(text, text_bytes, "process %d claims rank %d, expected 1 to %d", h->pid, h->rank, job->size - 1);
+		snprintf(text, text_bytes, "process %d says that it is rank %d, expected rank 1 to %d", h->pid, h->rank, job->size - 1);
 	else if (h->rank == job->rank || !(m->b->local & 1u << h->rank))
-		snprintf(text, text_bytes, "process %d claims rank %d, which is %s", h->pid, h->rank,
-			 h->rank == job->rank ? "the leader of this host" : "on another host");
+		snprintf(text, text_bytes, "process %d says that it is rank %d, but that rank is %s", h->pid, h->rank,
+			 h->rank == job->rank ? "this process, the first rank of this host" : "on another host");
 	else if (atomic_load(&m->b->socket[h->rank]) >= 0)
-		snprintf(text, text_bytes, "processes %ld and %d both claim rank %d", (long)gpul_boot_pid(m->b, h->rank), h->pid, h->rank);
+		snprintf(text, text_bytes, "processes %ld and %d both say that they are rank %d", (long)gpul_boot_pid(m->b, h->rank),
+			 h->pid, h->rank);
 	else
 		return false;
 	return true;
@@ -258,7 +259,8 @@ static gpul_status meet_hosts(gpul_boot *b, const struct boot_wait *w, gpul_erro
 		if (!st)
 			st = gpul_boot_receive_from(b, r, w, err);
 		if (!st && b->packet->head.type != (is_first ? BOOT_READY : BOOT_GO))
-			st = gpul_boot_fail_job(b, r, GPUL_EFORMAT, 0, "the leader of a host sent a message other than READY or GO", err);
+			st = gpul_boot_fail_job(b, r, GPUL_EFORMAT, 0, "the first rank of a host sent a message other than READY or GO",
+						err);
 	}
 	for (int r = 0; !st && is_first && r < b->job.size; r++)
 		if (b->stream[r])
@@ -288,7 +290,7 @@ gpul_status gpul_boot_lead(gpul_boot *b, const char *path, const struct boot_wai
 		gpul_boot_fail(b, &why, -1);
 	else if (!b->links)
 		gpul_boot_number_hosts(b, m.machines);
-	close_meeting(&m, st ? why.text : "the meeting is over: all ranks of the job have arrived");
+	close_meeting(&m, st ? why.text : "all ranks of the job have connected already");
 	if (!st)
 		st = meet_hosts(b, w, &why);
 	for (int r = 0; !st && r < b->job.size; r++)

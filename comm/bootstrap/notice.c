@@ -30,7 +30,9 @@ gpul_status gpul_notice_create(int *fd, struct notice **out, gpul_error *err)
 
 		if (file >= 0)
 			close(file);
-		return gpul_fail(err, GPUL_ESYS, error, "cannot create the launcher's notice: %s", strerror(error));
+		return gpul_fail(err, GPUL_ESYS, error,
+				 "cannot create the shared memory in which the launcher reports ranks that have ended: %s",
+				 strerror(error));
 	}
 	n->magic = NOTICE_MAGIC;
 	/* Older kernels lack the seal F_SEAL_FUTURE_WRITE: then a rank could write to the page, but harms only its own job. */
@@ -42,7 +44,9 @@ gpul_status gpul_notice_create(int *fd, struct notice **out, gpul_error *err)
 	close(file);
 	if (high < 0) {
 		gpul_notice_unmap(n);
-		return gpul_fail(err, GPUL_ESYS, errno, "cannot create the launcher's notice: %s", strerror(errno));
+		return gpul_fail(err, GPUL_ESYS, errno,
+				 "cannot create the shared memory in which the launcher reports ranks that have ended: %s",
+				 strerror(errno));
 	}
 	*fd = high;
 	*out = n;
@@ -100,7 +104,7 @@ bool gpul_notice_read(const struct notice *n, uint32_t absent, gpul_roster_event
 		*out = (gpul_roster_event){
 			.kind = GPUL_RANK_DIED, .rank = (int)first - 1, .culprit = (int)first - 1, .status = GPUL_EUNSUPPORTED
 		};
-		snprintf(out->text, sizeof out->text, "rank %d ended before all ranks had met", out->rank);
+		snprintf(out->text, sizeof out->text, "rank %d ended before all ranks had joined the job", out->rank);
 		return true;
 	}
 	if (failed == 0 || failed > GPUL_COMM_MAX_RANKS)

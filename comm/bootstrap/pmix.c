@@ -64,7 +64,7 @@ static gpul_status get_number(const struct pmix *p, const pmix_proc_t *me, const
 	job.rank = PMIX_RANK_WILDCARD;
 	r = p->get(&job, key, NULL, 0, &value);
 	if (r != PMIX_SUCCESS || !value || value->type != PMIX_UINT32 || value->data.uint32 > INT_MAX)
-		return gpul_fail(err, GPUL_EUNSUPPORTED, r, "PMIx_Get(%s): status %d", key, r);
+		return gpul_fail(err, GPUL_EUNSUPPORTED, r, "PMIx_Get(%s) failed with status %d", key, r);
 	*out = (int)value->data.uint32;
 	return GPUL_OK;
 }
@@ -92,7 +92,8 @@ static gpul_status fence(const struct pmix *p, gpul_error *err)
 	if (r == PMIX_SUCCESS)
 		return GPUL_OK;
 	return gpul_fail(err, GPUL_ESYS, r == PMIX_ERR_TIMEOUT ? ETIMEDOUT : r,
-			 "PMIx did not pass the address of rank 0 to all ranks within %d s: PMIx_Fence: status %d", SHARE_SECONDS, r);
+			 "PMIx did not pass the address of rank 0 to all ranks within %d s: PMIx_Fence failed with status %d",
+			 SHARE_SECONDS, r);
 }
 
 /* Pass rank 0's text "ADDRESS SECRET" to all ranks. */
@@ -108,7 +109,7 @@ static gpul_status exchange_text(const struct pmix *p, const pmix_proc_t *me, in
 	if (r == PMIX_SUCCESS)
 		r = p->commit();
 	if (r != PMIX_SUCCESS)
-		return gpul_fail(err, GPUL_ESYS, r, "PMIx_Put, PMIx_Commit: status %d", r);
+		return gpul_fail(err, GPUL_ESYS, r, "PMIx_Put or PMIx_Commit failed with status %d", r);
 	st = fence(p, err);
 	if (st || rank == 0)
 		return st;
@@ -151,7 +152,7 @@ static gpul_status ask_once(int rank, const char *interface, bool share, struct 
 		return st;
 	r = p.init(&me, NULL, 0);
 	if (r != PMIX_SUCCESS)
-		return gpul_fail(err, GPUL_EUNSUPPORTED, r, "PMIx_Init: status %d", r);
+		return gpul_fail(err, GPUL_EUNSUPPORTED, r, "PMIx_Init failed with status %d", r);
 	st = get_number(&p, &me, PMIX_JOB_SIZE, &out->size, err);
 	if (!st)
 		st = get_number(&p, &me, PMIX_LOCAL_SIZE, &out->n_here, err);

@@ -95,9 +95,9 @@ void gpul_boot_report_end(gpul_boot *b, int rank)
 	if (!gpul_boot_is_missing(b, rank))
 		snprintf(record.text, sizeof record.text, "%s died", gpul_boot_place(b, rank, place));
 	else if (atomic_load(&e->state) == RANK_ARRIVED)
-		snprintf(record.text, sizeof record.text, "%s ended before all ranks had met", gpul_boot_place(b, rank, place));
+		snprintf(record.text, sizeof record.text, "%s ended before all ranks had joined the job", gpul_boot_place(b, rank, place));
 	else
-		snprintf(record.text, sizeof record.text, "rank %d ended before all ranks had met", rank);
+		snprintf(record.text, sizeof record.text, "rank %d ended before all ranks had joined the job", rank);
 	gpul_boot_publish(b, &record);
 }
 
@@ -165,7 +165,7 @@ gpul_status gpul_boot_ended(gpul_boot *b, int rank, const char *doing, gpul_erro
 	gpul_boot_report_end(b, rank);
 	if (gpul_boot_failure(b, NULL))
 		return gpul_boot_failed(b, err);
-	snprintf(text, sizeof text, "%.80s: %s has left the job", doing, gpul_boot_place(b, rank, place));
+	snprintf(text, sizeof text, "%.80s: %s has left the job before this call", doing, gpul_boot_place(b, rank, place));
 	return gpul_boot_fail_job(b, rank, GPUL_EUNSUPPORTED, 0, text, err);
 }
 

@@ -19,7 +19,7 @@ static gpul_status map_memory(int fd, struct roster **out, gpul_error *err)
 	void *at = mmap(NULL, sizeof(struct roster), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
 	if (at == MAP_FAILED)
-		return gpul_fail(err, GPUL_ESYS, errno, "cannot map the roster of the job: %s", strerror(errno));
+		return gpul_fail(err, GPUL_ESYS, errno, "cannot map the shared memory with the list of ranks: %s", strerror(errno));
 	*out = at;
 	return GPUL_OK;
 }
@@ -32,9 +32,10 @@ gpul_status gpul_roster_create(int size, int *fd, struct roster **out, gpul_erro
 	gpul_status st;
 
 	if (file < 0)
-		return gpul_fail(err, GPUL_ESYS, errno, "cannot create the roster of the job: memfd_create: %s", strerror(errno));
+		return gpul_fail(err, GPUL_ESYS, errno, "cannot create the shared memory for the list of ranks: memfd_create: %s",
+				 strerror(errno));
 	if (ftruncate(file, sizeof *r) || fcntl(file, F_ADD_SEALS, SEALS) || getrandom(session, sizeof session, 0) != sizeof session)
-		st = gpul_fail(err, GPUL_ESYS, errno, "cannot create the roster of the job: %s", strerror(errno));
+		st = gpul_fail(err, GPUL_ESYS, errno, "cannot create the shared memory for the list of ranks: %s", strerror(errno));
 	else
 		st = map_memory(file, &r, err);
 	if (st) {
@@ -58,17 +59,19 @@ gpul_status gpul_roster_map(int fd, int size, struct roster **out, gpul_error *e
 	int seals = fcntl(fd, F_GET_SEALS);
 
 	if (fstat(fd, &s))
-		return gpul_fail(err, GPUL_ESYS, errno, "the roster of rank 0: %s", strerror(errno));
+		return gpul_fail(err, GPUL_ESYS, errno, "cannot read the size of the shared memory that rank 0 sent: %s", strerror(errno));
 	if (seals < 0 || !(seals & F_SEAL_SHRINK) || s.st_size != (off_t)sizeof *r)
 		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "rank 0 sent a file that is not a roster: %lld bytes, expected %zu that cannot shrink",
+				 "rank 0 sent an invalid file as the list of ranks: it has %lld bytes, expected %zu bytes and a "
+				 "seal against shrinking",
 				 (long long)s.st_size, sizeof *r);
 	st = map_memory(fd, &r, err);
 	if (st)
 		return st;
 	if (r->magic != ROSTER_MAGIC || r->version != ROSTER_VERSION || r->size != (uint32_t)size) {
-		st = gpul_fail(err, GPUL_EFORMAT, 0, "rank 0 sent a roster of version %u for %u ranks, expected version %d for %d",
-			       r->version, r->size, ROSTER_VERSION, size);
+		st = gpul_fail(err, GPUL_EFORMAT, 0,
+			       "rank 0 sent a list of ranks of version %u for %u ranks, expected version %d for %d ranks", r->version,
+			       r->size, ROSTER_VERSION, size);
 		gpul_roster_unmap(r);
 		return st;
 	}

@@ -18,7 +18,7 @@ gpul_status gpul_comm_job_number(const char *variable, const char *value, int le
 	long n;
 
 	if (!value || !*value)
-		return gpul_fail(err, GPUL_EINVAL, 0, "%s is not set, but other variables of the same launcher are", variable);
+		return gpul_fail(err, GPUL_EINVAL, 0, "%s is not set, although other variables of the same launcher are set", variable);
 	errno = 0;
 	n = strtol(value, &end, 10);
 	if (errno || end == value || *end || n < least || n > INT_MAX)

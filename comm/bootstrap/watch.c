@@ -138,7 +138,8 @@ gpul_status gpul_boot_watch_start(gpul_boot *b, gpul_error *err)
 		return gpul_fail(err, st, why.native, "%s", why.text);
 	failed = gpul_thread_start(&b->watcher, NULL, "gpul-watch", watch_ranks, b);
 	if (failed)
-		return gpul_fail(err, GPUL_ESYS, failed, "cannot create the watch thread of rank %d: %s", b->job.rank, strerror(failed));
+		return gpul_fail(err, GPUL_ESYS, failed, "cannot create the thread of rank %d that detects failed ranks: %s", b->job.rank,
+				 strerror(failed));
 	b->watching = true;
 	return GPUL_OK;
 }
@@ -161,7 +162,7 @@ gpul_status gpul_boot_watch(gpul_boot *b, gpul_roster_callback *on_event, void *
 
 	pthread_mutex_lock(&b->lock);
 	if (b->on_event) {
-		st = gpul_fail(err, GPUL_EINVAL, 0, "gpul_boot_watch() has been called before");
+		st = gpul_fail(err, GPUL_EINVAL, 0, "gpul_boot_watch() has been called already; it may be called only once");
 	} else {
 		b->arg = arg;
 		b->on_event = on_event;

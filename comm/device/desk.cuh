@@ -115,15 +115,16 @@ static __device__ __noinline__ void gpul_desk_clear_next(const gpul_comm_view *c
 	__syncthreads();
 }
 
-/* Return the rank whose greeting this thread handles.  Each lane of the last warp handles one rank, so
- * that the first warps can start with the data; for their threads the result is a number above
- * all ranks. */
+/* The rank that this thread handles. Each lane of the last warp handles one rank. The threads of the other warps get a number above
+ * all ranks (the subtraction wraps around): they handle no rank, and can start to move data at once. */
 static __device__ __forceinline__ uint32_t gpul_desk_lane(void)
 {
 	return threadIdx.x - (blockDim.x - 32);
 }
 
-/* Block 0 sends the call of this rank to the other ranks; other blocks do nothing. */
+/* Block 0 writes the signature of this rank's call (which collective, how many elements, of which type ...), and with tells_buffers
+ * the places of its buffers, into the memory of each other rank, which compares the signature with that of its own call. The other
+ * blocks do nothing. */
 static __device__ __forceinline__ void gpul_desk_greet(const gpul_comm_view *comm, const gpul_comm_work *work, uint64_t number,
 						       bool tells_buffers)
 {

@@ -39,7 +39,7 @@ gpul_status gpul_admission_create(const gpul_admission_desc *desc, gpul_admissio
 		return gpul_fail(err, GPUL_EINVAL, 0, "admission: max_messages, window_bytes and grant_bytes must be at least 1");
 	a = calloc(1, sizeof *a);
 	if (!a)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for an admission");
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the admission control of a receiver");
 	a->desc = *desc;
 	a->senders = calloc(desc->n_senders, sizeof *a->senders);
 	a->messages = calloc((size_t)desc->n_senders * desc->max_messages, sizeof *a->messages);

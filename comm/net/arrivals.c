@@ -19,7 +19,7 @@ gpul_status gpul_comm_arrivals_create(const gpul_comm_arrivals_desc *desc, gpul_
 	gpul_comm_arrivals *a = calloc(1, sizeof *a + desc->n_blocks * sizeof *a->seen);
 
 	if (!a)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the arrivals of %u blocks", desc->n_blocks);
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory to record the messages that arrive for %u blocks", desc->n_blocks);
 	a->desc = *desc;
 	a->desc.block_step = desc->block_step ? desc->block_step : 1;
 	if (a->desc.slots.bytes > FLUSHED_BYTES)

@@ -48,16 +48,17 @@ gpul_status gpul_comm_grants_create(const gpul_comm_grants_desc *desc, gpul_comm
 	gpul_status st;
 
 	if (desc->n_routes < 1 || desc->n_blocks < 1 || desc->slot_bytes < 1)
-		return gpul_fail(err, GPUL_EINVAL, 0, "grants: n_routes, n_blocks and slot_bytes must be at least 1");
+		return gpul_fail(err, GPUL_EINVAL, 0, "flow control (grants): n_routes, n_blocks and slot_bytes must be at least 1");
 	admission.window_bytes = window_of(desc) - desc->n_routes * gpul_comm_grants_free_bytes(desc);
 	g = calloc(1, sizeof *g);
 	if (!g)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the grants of %u routes", desc->n_routes);
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the flow control of %u connections", desc->n_routes);
 	g->desc = *desc;
 	g->channels = calloc((size_t)desc->n_routes * desc->n_blocks, sizeof *g->channels);
 	g->next_block = calloc(desc->n_routes, sizeof *g->next_block);
-	st = g->channels && g->next_block ? gpul_admission_create(&admission, &g->admission, err)
-					  : gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the grants of %u routes", desc->n_routes);
+	st = g->channels && g->next_block
+		     ? gpul_admission_create(&admission, &g->admission, err)
+		     : gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the flow control of %u connections", desc->n_routes);
 	if (st)
 		gpul_comm_grants_destroy(g);
 	else

@@ -140,7 +140,8 @@ static gpul_status address_towards(const char *there, char out[GPUL_RDMA_ADDRESS
 	fd = socket(resolved.sockaddrs[0].at.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0 || connect(fd, (const struct sockaddr *)&resolved.sockaddrs[0].at, resolved.sockaddrs[0].bytes) ||
 	    getsockname(fd, (struct sockaddr *)&here, &bytes))
-		st = gpul_fail(err, GPUL_ESYS, errno, "no route from this host to rank 0's address %.100s: %s", there, strerror(errno));
+		st = gpul_fail(err, GPUL_ESYS, errno, "this host has no network route to rank 0's address %.100s: %s", there,
+			       strerror(errno));
 	if (fd >= 0)
 		close(fd);
 	if (st)
@@ -207,7 +208,9 @@ static gpul_status own_address(const gpul_comm_mesh *m, const gpul_comm_mesh_des
 		return part_of(set, nic, m->n_nics, out, GPUL_RDMA_ADDRESS_BYTES)
 			       ? GPUL_OK
 			       : gpul_fail(err, GPUL_EINVAL, 0,
-					   "'%.60s': expected the address of this host, or one for each of its %u NICs", set, m->n_nics);
+					   "invalid list of addresses '%.60s': expected one address of this host, or one for each of its "
+					   "%u NICs",
+					   set, m->n_nics);
 	if (desc->rdma.device.device && address_of_interface(m->cards[m->rank].nic[nic], out))
 		return GPUL_OK;
 	if (m->boot->job.address[0])
@@ -234,7 +237,7 @@ static gpul_status listen_all(gpul_comm_mesh *m, const gpul_comm_mesh_desc *desc
 
 	st = st ? st : gpul_rdma_address_parse(own, &at, err);
 	if (!st && (at.path[0] || at.port != GPUL_RDMA_DEFAULT_PORT || !at.host[0]))
-		st = gpul_fail(err, GPUL_EINVAL, 0, "'%.60s': expected the address of this host, without a port", own);
+		st = gpul_fail(err, GPUL_EINVAL, 0, "invalid address '%.60s': expected an address of this host, without a port", own);
 	(void)snprintf(card->address[nic], sizeof card->address[nic], "%.60s", at.host);
 	for (int r = m->rank + 1; !st && r < m->size; r++) {
 		char here[GPUL_RDMA_ADDRESS_BYTES + 4];
@@ -290,8 +293,8 @@ static gpul_status name_nics(gpul_comm_mesh *m, const char *list, struct card *c
 	}
 	for (unsigned k = 0; list && k < m->n_nics; k++) {
 		if (!part_of(list, k, m->n_nics, card->nic[k], NIC_BYTES) || !card->nic[k][0])
-			return gpul_fail(err, GPUL_EINVAL, 0, "'%.100s': expected the name of a NIC, or several, such as mlx5_0,mlx5_1",
-					 list);
+			return gpul_fail(err, GPUL_EINVAL, 0,
+					 "invalid list of NICs '%.100s': expected one name or several, such as mlx5_0,mlx5_1", list);
 		for (unsigned other = 0; other < k; other++)
 			if (strcmp(card->nic[other], card->nic[k]) == 0)
 				return gpul_fail(err, GPUL_EINVAL, 0, "'%.100s' lists the NIC %s twice", list, card->nic[k]);
@@ -379,7 +382,7 @@ static gpul_status fail_late(const gpul_comm_mesh *m, int r, uint64_t begun_ns, 
 	if (r > m->rank)
 		return gpul_fail(why, GPUL_ESYS, ETIMEDOUT, "rank %d has not connected within %.1f s%.110s", r, seconds,
 				 refused ? refused : "");
-	return gpul_fail(why, GPUL_ESYS, ETIMEDOUT, "no connection within %.1f s: %.110s", seconds, last->text);
+	return gpul_fail(why, GPUL_ESYS, ETIMEDOUT, "no connection was established within %.1f s: %.110s", seconds, last->text);
 }
 
 static gpul_status connect_pair(gpul_comm_mesh *m, int r, unsigned i, gpul_error *err)
@@ -480,8 +483,8 @@ gpul_status gpul_comm_mesh_create(gpul_boot *boot, const gpul_comm_mesh_desc *de
 	for (unsigned k = 0; k < m->n_nics; k++) {
 		gpul_rdma_about(m->nics[k], &info);
 		gpul_log(GPUL_LOG_INFO, "comm",
-			 "rank %d: connections over %s, %s; a host that falls silent is lost after %.1f s, a broken path "
-			 "between two ranks after %.1f s",
+			 "rank %d: connections over %s, %s; a host counts as failed after %.1f s without messages, a "
+			 "broken path between two ranks after %.1f s",
 			 m->rank, info.backend, info.name, gpul_boot_lost_ms() * 1e-3, lease_ms_of(desc) * 1e-3);
 	}
 	*out = m;

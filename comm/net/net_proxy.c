@@ -329,16 +329,15 @@ static void log_routes(const gpul_comm_proxy *p)
 		const struct route *r = &p->routes[i];
 
 		for (unsigned b = r->to.first_block; b < p->desc.n_blocks; b += r->to.block_step)
-			gpul_log(
-				GPUL_LOG_DEBUG, "comm",
-				"to rank %d, block %u: %llu steps posted, %llu put, %llu freed by the rank; from it: %llu arrived, %llu read, "
-				"%llu credited; %u puts in flight",
-				r->to.rank, b, (unsigned long long)__atomic_load_n(&r->to.inboxes[b].tail, __ATOMIC_RELAXED),
-				(unsigned long long)r->channels[b].sent,
-				(unsigned long long)__atomic_load_n(&r->to.freed[b].head, __ATOMIC_RELAXED),
-				(unsigned long long)__atomic_load_n(&r->to.arrived[b].tail, __ATOMIC_RELAXED),
-				(unsigned long long)__atomic_load_n(&r->to.outboxes[b].head, __ATOMIC_RELAXED),
-				(unsigned long long)r->channels[b].credited, r->head - r->tail);
+			gpul_log(GPUL_LOG_DEBUG, "comm",
+				 "to rank %d, block %u: %llu messages posted, %llu written, %llu consumed by that rank; from "
+				 "that rank: %llu arrived, %llu read, %llu acknowledged; %u RDMA writes in flight",
+				 r->to.rank, b, (unsigned long long)__atomic_load_n(&r->to.inboxes[b].tail, __ATOMIC_RELAXED),
+				 (unsigned long long)r->channels[b].sent,
+				 (unsigned long long)__atomic_load_n(&r->to.freed[b].head, __ATOMIC_RELAXED),
+				 (unsigned long long)__atomic_load_n(&r->to.arrived[b].tail, __ATOMIC_RELAXED),
+				 (unsigned long long)__atomic_load_n(&r->to.outboxes[b].head, __ATOMIC_RELAXED),
+				 (unsigned long long)r->channels[b].credited, r->head - r->tail);
 	}
 }
 

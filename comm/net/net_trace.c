@@ -35,7 +35,7 @@ static gpul_status allocate(gpul_comm_net_trace *t, size_t max_events, gpul_erro
 		t->pending = calloc((size_t)t->n_routes * t->n_flights, sizeof *t->pending);
 	if (!events || !t->pending) {
 		free(events);
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a trace of %zu events of the network", max_events);
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a trace of %zu network events", max_events);
 	}
 	free(t->events);
 	t->events = events;
@@ -52,7 +52,8 @@ gpul_status gpul_net_trace_start(gpul_comm_net_trace *t, size_t max_events, gpul
 	if (max_events)
 		st = allocate(t, max_events, err);
 	else if (!t->events)
-		st = gpul_fail(err, GPUL_EINVAL, 0, "max_events 0 continues a trace of the network, but there is none");
+		st = gpul_fail(err, GPUL_EINVAL, 0,
+			       "max_events is 0, which continues an earlier trace of the network, but no trace was started");
 	if (!st) {
 		memset(t->pending, 0, (size_t)t->n_routes * t->n_flights * sizeof *t->pending);
 		t->n_pending = 0;

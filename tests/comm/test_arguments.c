@@ -25,20 +25,20 @@ struct refused {
 
 /* clang-format off */
 static const struct refused wrong_calls[] = {
-	{ { GPUL_COMM_ALLREDUCE, 0x1000, 0x2000, 8, (gpul_comm_dtype)BAD_TYPE, GPUL_COMM_SUM, 0 }, "17 is not an element type" },
-	{ { GPUL_COMM_REDUCESCATTER, 0x1000, 0x2000, 8, GPUL_COMM_F32, (gpul_comm_op)BAD_OP, 0 }, "9 is not an operation" },
+	{ { GPUL_COMM_ALLREDUCE, 0x1000, 0x2000, 8, (gpul_comm_dtype)BAD_TYPE, GPUL_COMM_SUM, 0 }, "17 is unknown: expected a value of gpul_comm_dtype" },
+	{ { GPUL_COMM_REDUCESCATTER, 0x1000, 0x2000, 8, GPUL_COMM_F32, (gpul_comm_op)BAD_OP, 0 }, "reduction operation 9 is unknown" },
 	{ { GPUL_COMM_ALLREDUCE, 0, 0x2000, 8, GPUL_COMM_F32, GPUL_COMM_SUM, 0 }, "the send buffer is NULL, but has 32 bytes" },
 	{ { GPUL_COMM_ALLGATHER, 0x1000, 0, 8, GPUL_COMM_F32, GPUL_COMM_SUM, 0 }, "the recv buffer is NULL, but has 64 bytes" },
-	{ { GPUL_COMM_ALLREDUCE, 0x1002, 0x2000, 8, GPUL_COMM_F32, GPUL_COMM_SUM, 0 }, "0x1002 is not aligned to the element's 4 bytes" },
-	{ { GPUL_COMM_BROADCAST, 0x1000, 0x2004, 8, GPUL_COMM_F64, GPUL_COMM_SUM, 0 }, "0x2004 is not aligned to the element's 8 bytes" },
+	{ { GPUL_COMM_ALLREDUCE, 0x1002, 0x2000, 8, GPUL_COMM_F32, GPUL_COMM_SUM, 0 }, "0x1002 is not aligned to 4 bytes" },
+	{ { GPUL_COMM_BROADCAST, 0x1000, 0x2004, 8, GPUL_COMM_F64, GPUL_COMM_SUM, 0 }, "0x2004 is not aligned to 8 bytes" },
 	{ { GPUL_COMM_ALLREDUCE, 0x1000, 0x101c, 8, GPUL_COMM_F32, GPUL_COMM_SUM, 0 }, "(0x1000, 32 bytes) and the recv buffer (0x101c, 32 bytes) overlap" },
-	{ { GPUL_COMM_REDUCESCATTER, 0x1000, 0x1010, 8, GPUL_COMM_F32, GPUL_COMM_SUM, 0 }, "overlap; in place, send must be the rank's own part" },
-	{ { GPUL_COMM_ALLGATHER, 0x1010, 0x1000, 8, GPUL_COMM_F32, GPUL_COMM_SUM, 0 }, "overlap; in place, send must be the rank's own part" },
+	{ { GPUL_COMM_REDUCESCATTER, 0x1000, 0x1010, 8, GPUL_COMM_F32, GPUL_COMM_SUM, 0 }, "overlap; for an in-place call, send must point to" },
+	{ { GPUL_COMM_ALLGATHER, 0x1010, 0x1000, 8, GPUL_COMM_F32, GPUL_COMM_SUM, 0 }, "overlap; for an in-place call, send must point to" },
 	{ { GPUL_COMM_ALLTOALL, 0x1000, 0x1000, 8, GPUL_COMM_F32, GPUL_COMM_SUM, 0 }, "overlap" },
 	{ { GPUL_COMM_BROADCAST, 0x1000, 0x2000, 8, GPUL_COMM_F32, GPUL_COMM_SUM, 2 }, "root 2 does not exist: the communicator has ranks 0 to 1" },
 	{ { GPUL_COMM_BROADCAST, 0x1000, 0x2000, 8, GPUL_COMM_F32, GPUL_COMM_SUM, -1 }, "root -1 does not exist" },
 	{ { GPUL_COMM_ALLREDUCE, 0x1000, 0x2000, SIZE_MAX / 8, GPUL_COMM_F32, GPUL_COMM_SUM, 0 }, "for 2 ranks exceed the address space" },
-	{ { GPUL_COMM_ALLREDUCE, 0x1000, ~(CUdeviceptr)0xff, 1024, GPUL_COMM_U8, GPUL_COMM_SUM, 0 }, "with 1024 bytes exceeds the address space" },
+	{ { GPUL_COMM_ALLREDUCE, 0x1000, ~(CUdeviceptr)0xff, 1024, GPUL_COMM_U8, GPUL_COMM_SUM, 0 }, "with 1024 bytes ends beyond the address space" },
 };
 /* clang-format on */
 enum { N_WRONG = sizeof wrong_calls / sizeof *wrong_calls };
@@ -119,9 +119,9 @@ static void refuse_postings(struct rank *r, void *arg)
 		expect_refusal(gpul_comm_persistent_post(p, &wrong_calls[i].call, &ticket, &err), &err, wrong_calls[i].text);
 	}
 	err = (gpul_error){ 0 };
-	expect_refusal(gpul_comm_trace_start(r->comm, 100, &err), &err, "stop it before a trace begins");
+	expect_refusal(gpul_comm_trace_start(r->comm, 100, &err), &err, "stop that kernel before you start or stop a trace");
 	err = (gpul_error){ 0 };
-	expect_refusal(gpul_comm_trace_stop(r->comm, &err), &err, "stop it before a trace begins");
+	expect_refusal(gpul_comm_trace_stop(r->comm, &err), &err, "stop that kernel before you start or stop a trace");
 	err = (gpul_error){ 0 };
 	must(gpul_comm_persistent_stop(p, &err), &err, "gpul_comm_persistent_stop");
 	sum_ones(r);
@@ -147,14 +147,15 @@ static void refuse_transfers(struct rank *r, void *arg)
 	expect_refusal(gpul_comm_recv(r->comm, 0x1002, 1, GPUL_COMM_F32, 0, r->stream, &err), &err,
 		       "the recv buffer at 0x1002 is not aligned");
 	err = (gpul_error){ 0 };
-	expect_refusal(gpul_comm_send(r->comm, 0x1000, SIZE_MAX, GPUL_COMM_F64, 1, r->stream, &err), &err, "exceed the address space");
+	expect_refusal(gpul_comm_send(r->comm, 0x1000, SIZE_MAX, GPUL_COMM_F64, 1, r->stream, &err), &err,
+		       "are more than the address space");
 	err = (gpul_error){ 0 };
 	expect_refusal(gpul_comm_send(r->comm, ~(CUdeviceptr)0xff, 1024, GPUL_COMM_U8, 1, r->stream, &err), &err,
-		       "exceeds the address space");
+		       "ends beyond the address space");
 	err = (gpul_error){ 0 };
 	expect_refusal(gpul_comm_send(r->comm, 0x1000, 1, GPUL_COMM_U8, r->rank, r->stream, &err), &err, "the group does not receive them");
 	err = (gpul_error){ 0 };
-	expect_refusal(gpul_comm_group_end(r->comm, &err), &err, "no group has begun");
+	expect_refusal(gpul_comm_group_end(r->comm, &err), &err, "gpul_comm_group_end() was called without gpul_comm_group_begin()");
 	must(gpul_comm_group_begin(r->comm, &err), &err, "gpul_comm_group_begin");
 	err = (gpul_error){ 0 };
 	expect_refusal(gpul_comm_group_begin(r->comm, &err), &err, "groups cannot be nested");
@@ -193,12 +194,12 @@ static void expect_options(gpul_comm_options o, const char *text)
 static void a_communicator_refuses_wrong_options(void **state)
 {
 	(void)state;
-	expect_options((gpul_comm_options){ .device = -2 }, "options.device -2");
+	expect_options((gpul_comm_options){ .device = -2 }, "options.device is -2");
 	expect_options((gpul_comm_options){ .transport = (gpul_comm_transport)7 }, "unknown transport 7");
 	expect_options((gpul_comm_options){ .algo = (gpul_comm_algo)8 }, "algorithm 8");
 	expect_options((gpul_comm_options){ .proto = (gpul_comm_proto)9 }, "protocol 9");
-	expect_options((gpul_comm_options){ .n_blocks = GPUL_COMM_MAX_BLOCKS + 1 }, "n_blocks 65: expected at most 64");
-	expect_options((gpul_comm_options){ .slot_bytes = 100 }, "slot_bytes 100: a multiple of 128");
+	expect_options((gpul_comm_options){ .n_blocks = GPUL_COMM_MAX_BLOCKS + 1 }, "options.n_blocks is 65: expected at most 64");
+	expect_options((gpul_comm_options){ .slot_bytes = 100 }, "options.slot_bytes is 100: expected a multiple of 128");
 }
 
 /* A persistent kernel of one rank: its results are its own data, whatever the size and the memory. */

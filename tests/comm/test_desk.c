@@ -82,7 +82,7 @@ static void rank_0_calls_alone(struct rank *r, void *arg)
 	while (!gpul_comm_failed(r->comm, NULL))
 		(void)usleep(1000);
 	if (gpul_comm_wait(r->comm, r->stream, &err) != GPUL_ECOMM || err.native != GPUL_COMM_TIMED_OUT ||
-	    !strstr(err.text, "rank 0 waited 300 ms") || !strstr(err.text, "of rank 1")) {
+	    !strstr(err.text, "rank 0 waited 300 ms") || !strstr(err.text, "from rank 1")) {
 		(void)fprintf(stderr, "rank %d: unexpected failure: %s\n", r->rank, err.text);
 		abort();
 	}

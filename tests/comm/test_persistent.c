@@ -205,7 +205,7 @@ static void refusals(struct rank *r, void *has_waited)
 	gpul_error err = { 0 };
 
 	new_buffers(r, 4096, true, &b);
-	expect_refusal(gpul_comm_persistent_start(r->comm, 99, &p, &err), GPUL_EINVAL, &err, "n_blocks 99");
+	expect_refusal(gpul_comm_persistent_start(r->comm, 99, &p, &err), GPUL_EINVAL, &err, "n_blocks is 99");
 	p = start(r, 1);
 	err = (gpul_error){ 0 };
 	expect_refusal(start_collective(r, &b, &x, &err), GPUL_EINVAL, &err, "post the call to it, or stop it first");
@@ -221,12 +221,12 @@ static void refusals(struct rank *r, void *has_waited)
 	x.call = GPUL_COMM_ALLREDUCE;
 	x.op = GPUL_COMM_N_OPS;
 	err = (gpul_error){ 0 };
-	expect_refusal(post_collective(p, r, &b, &x, &ticket, &err), GPUL_EINVAL, &err, "is not an operation");
+	expect_refusal(post_collective(p, r, &b, &x, &ticket, &err), GPUL_EINVAL, &err, "reduction operation");
 	x.op = GPUL_COMM_SUM;
 	if (r->rank == 0) { /* rank 1 posts later */
 		must(post_collective(p, r, &b, &x, &ticket, &err), &err, "gpul_comm_persistent_post");
 		err = (gpul_error){ 0 };
-		expect_refusal(gpul_comm_persistent_wait(p, ticket, 30, &err), GPUL_ESYS, &err, "has not ended within 30 ms");
+		expect_refusal(gpul_comm_persistent_wait(p, ticket, 30, &err), GPUL_ESYS, &err, "has not finished within 30 ms");
 		assert_int_equal(err.native, ETIMEDOUT);
 		*waited = true;
 	} else {

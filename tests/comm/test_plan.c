@@ -63,7 +63,7 @@ static void check_reasons(struct rank *r, void *arg)
 
 	(void)arg;
 	CHECK(p.algo == GPUL_COMM_DIRECT && p.proto == GPUL_COMM_SIMPLE);
-	CHECK(!strcmp(p.reason, "forced: the algorithm is an option"));
+	CHECK(!strcmp(p.reason, "the caller's options select the algorithm"));
 	gpul_comm_plan_force(r->comm,
 			     &(gpul_comm_plan){ .algo = GPUL_COMM_DIRECT, .proto = GPUL_COMM_SIMPLE, .n_blocks = 1, .n_threads = 128 });
 	p = gpul_comm_plan_for(c, GPUL_COMM_ALLREDUCE, 8);
@@ -79,9 +79,9 @@ static void check_no_shot(struct rank *r, void *arg)
 
 	(void)arg;
 	CHECK(p.algo != GPUL_COMM_ONE_SHOT);
-	CHECK(!strcmp(p.reason, "the size exceeds the memory for one shot"));
+	CHECK(!strcmp(p.reason, "the data is larger than the buffer of algorithm oneshot"));
 	CHECK(gpul_comm_plan_for(r->comm, GPUL_COMM_ALLREDUCE, 32 << 10).algo == GPUL_COMM_ONE_SHOT);
-	CHECK(!strcmp(gpul_comm_plan_for(r->comm, GPUL_COMM_ALLREDUCE, 8).reason, "forced: the algorithm is an option"));
+	CHECK(!strcmp(gpul_comm_plan_for(r->comm, GPUL_COMM_ALLREDUCE, 8).reason, "the caller's options select the algorithm"));
 	/* Each part of an all-gather goes to each rank. */
 	CHECK(gpul_comm_plan_for(r->comm, GPUL_COMM_ALLGATHER, 64 << 10).algo == GPUL_COMM_ONE_SHOT);
 }
@@ -92,7 +92,7 @@ static void check_host(struct rank *r, void *arg)
 
 	(void)arg;
 	CHECK(p.proto != GPUL_COMM_LL128);
-	CHECK(!strcmp(p.reason, "ll128 needs device memory between all ranks"));
+	CHECK(!strcmp(p.reason, "protocol ll128 needs device memory that all ranks can access"));
 }
 
 /* Two levels where they are impossible: a ring, and the reason. */
@@ -112,7 +112,7 @@ static void check_levels(struct rank *r, void *arg)
 
 	(void)arg;
 	CHECK(p.algo == GPUL_COMM_TREE);
-	CHECK(strstr(p.reason, "a tree takes fewer trips"));
+	CHECK(strstr(p.reason, "a tree needs fewer successive messages"));
 	p = gpul_comm_plan_for(r->comm, GPUL_COMM_ALLREDUCE, 1 << 20);
 	CHECK(p.algo == GPUL_COMM_TWO_LEVEL);
 	CHECK(strstr(p.reason, "all ranks of a host send"));
@@ -128,16 +128,16 @@ static void check_uneven(struct rank *r, void *arg)
 	gpul_comm_plan p = gpul_comm_plan_for(r->comm, GPUL_COMM_ALLREDUCE, 64);
 
 	(void)arg;
-	CHECK(p.algo == GPUL_COMM_TREE && strstr(p.reason, "a tree takes fewer trips"));
+	CHECK(p.algo == GPUL_COMM_TREE && strstr(p.reason, "a tree needs fewer successive messages"));
 	p = gpul_comm_plan_for(r->comm, GPUL_COMM_ALLREDUCE, 1 << 20);
 	CHECK(p.algo == GPUL_COMM_RING && !strcmp(p.reason, "the built-in table"));
 }
 
 static void two_levels_need_several_hosts_with_as_many_ranks_each(void **state)
 {
-	static const char one_host[] = "twolevel needs ranks on several hosts",
-			  uneven[] = "twolevel needs the same number of ranks on each host";
-	static const char single[] = "twolevel needs several ranks on each host";
+	static const char one_host[] = "algorithm twolevel needs ranks on several hosts",
+			  uneven[] = "algorithm twolevel needs the same number of ranks on each host";
+	static const char single[] = "algorithm twolevel needs several ranks on each host";
 
 	(void)state;
 	run_ranks(4, &(gpul_comm_options){ .device = -1, .ranks_per_host = 2 }, check_levels, NULL);

@@ -58,28 +58,28 @@ static void errors_name_the_file_the_line_and_what_is_expected(void **state)
 	static const struct {
 		const char *row, *expected;
 	} wrong[] = {
-		{ "\n", ":3: 1 columns instead of 12" },
-		{ "H200,2,device,allreduce,8192,oneshot,ll,8,256,4.6,node7\n", ":3: 11 columns instead of 12" },
-		{ "H200,2,device,allreduce,8192,oneshot,ll,8,256,4.6,node7,d,\n", ":3: 13 columns instead of 12" },
-		{ ",2,device,allreduce,8192,oneshot,ll,8,256,4.6,node7,d\n", ":3: device '': a text is missing" },
-		{ "H200,two,device,allreduce,8192,oneshot,ll,8,256,4.6,node7,d\n", ":3: ranks 'two': a decimal number" },
-		{ "H200,1,device,allreduce,8192,oneshot,ll,8,256,4.6,node7,d\n", ":3: ranks 1: a number from 2 to 32" },
-		{ "H200,33,device,allreduce,8192,oneshot,ll,8,256,4.6,node7,d\n", ":3: ranks 33: a number from 2 to 32" },
-		{ "H200,2,auto,allreduce,8192,oneshot,ll,8,256,4.6,node7,d\n", ":3: transport 'auto': device, host or net" },
+		{ "\n", ":3: the line has 1 columns instead of 12" },
+		{ "H200,2,device,allreduce,8192,oneshot,ll,8,256,4.6,node7\n", ":3: the line has 11 columns instead of 12" },
+		{ "H200,2,device,allreduce,8192,oneshot,ll,8,256,4.6,node7,d,\n", ":3: the line has 13 columns instead of 12" },
+		{ ",2,device,allreduce,8192,oneshot,ll,8,256,4.6,node7,d\n", ":3: device '': the column is empty" },
+		{ "H200,two,device,allreduce,8192,oneshot,ll,8,256,4.6,node7,d\n", ":3: ranks 'two': expected a decimal number" },
+		{ "H200,1,device,allreduce,8192,oneshot,ll,8,256,4.6,node7,d\n", ":3: ranks '1': expected a number from 2 to 32" },
+		{ "H200,33,device,allreduce,8192,oneshot,ll,8,256,4.6,node7,d\n", ":3: ranks '33': expected a number from 2 to 32" },
+		{ "H200,2,auto,allreduce,8192,oneshot,ll,8,256,4.6,node7,d\n", ":3: transport 'auto': expected device, host or net" },
 		{ "H200,2,device,reduce,8192,oneshot,ll,8,256,4.6,node7,d\n", ":3: call 'reduce': sendrecv, alltoall" },
-		{ "H200,2,device,allreduce,-1,oneshot,ll,8,256,4.6,node7,d\n", ":3: up_to_bytes '-1': a decimal number" },
+		{ "H200,2,device,allreduce,-1,oneshot,ll,8,256,4.6,node7,d\n", ":3: up_to_bytes '-1': expected a decimal number" },
 		{ "H200,2,device,allreduce,99999999999999999999,oneshot,ll,8,256,4.6,node7,d\n", ":3: up_to_bytes" },
 		{ "H200,2,device,allreduce,9216,auto,ll,8,256,4.6,node7,d\n",
-		  ":3: algorithm 'auto': ring, oneshot, direct, tree or twolevel" },
-		{ "H200,2,device,allreduce,9216,oneshot,LL,8,256,4.6,node7,d\n", ":3: protocol 'LL': ll, ll128 or simple" },
+		  ":3: algorithm 'auto': expected ring, oneshot, direct, tree or twolevel" },
+		{ "H200,2,device,allreduce,9216,oneshot,LL,8,256,4.6,node7,d\n", ":3: protocol 'LL': expected ll, ll128 or simple" },
 		{ "H200,2,device,sendrecv,9216,oneshot,ll,8,256,4.6,node7,d\n",
 		  ":3: there is no sendrecv with algorithm oneshot and protocol ll" },
-		{ "H200,2,device,allreduce,9216,oneshot,ll,0,256,4.6,node7,d\n", ":3: blocks 0: a number from 1 to 64" },
-		{ "H200,2,device,allreduce,9216,oneshot,ll,8,1056,4.6,node7,d\n", ":3: threads 1056: a number from 32 to 1024" },
-		{ "H200,2,device,allreduce,9216,oneshot,ll,8,100,4.6,node7,d\n", ":3: threads '100': a multiple of 32" },
-		{ "H200,2,device,allreduce,9216,oneshot,ll,8,256,-4,node7,d\n", ":3: us '-4': a number that is not negative" },
-		{ "H200,2,device,allreduce,9216,oneshot,ll,8,256,4us,node7,d\n", ":3: us '4us': a number that is not negative" },
-		{ "H200,2,device,allreduce,9216,oneshot,ll,8,256,4.6,,d\n", ":3: host '': a text is missing" },
+		{ "H200,2,device,allreduce,9216,oneshot,ll,0,256,4.6,node7,d\n", ":3: blocks '0': expected a number from 1 to 64" },
+		{ "H200,2,device,allreduce,9216,oneshot,ll,8,1056,4.6,node7,d\n", ":3: threads '1056': expected a number from 32 to 1024" },
+		{ "H200,2,device,allreduce,9216,oneshot,ll,8,100,4.6,node7,d\n", ":3: threads '100': expected a multiple of 32" },
+		{ "H200,2,device,allreduce,9216,oneshot,ll,8,256,-4,node7,d\n", ":3: us '-4': expected a number of at least 0" },
+		{ "H200,2,device,allreduce,9216,oneshot,ll,8,256,4us,node7,d\n", ":3: us '4us': expected a number of at least 0" },
+		{ "H200,2,device,allreduce,9216,oneshot,ll,8,256,4.6,,d\n", ":3: host '': the column is empty" },
 		{ "H200,2,device,allreduce,9216,oneshot,ll,8,256,4.6,x,23rd of November\n",
 		  ":3: date '23rd of November': the text is too long" },
 		{ ROW, ":3: up_to_bytes 8192 of allreduce is not greater than the 8192 of an earlier row" },
@@ -109,12 +109,12 @@ static void other_files_are_refused(void **state)
 	(void)state;
 	memset(big, 'x', sizeof big);
 	assert_int_equal(read_text(big, sizeof big, &t, &err), GPUL_EFORMAT);
-	assert_non_null(strstr(err.text, ":1: not a line of text"));
+	assert_non_null(strstr(err.text, ":1: the line is longer than"));
 	assert_int_equal(read_text("a,b\n", 4, &t, &err), GPUL_EFORMAT);
-	assert_non_null(strstr(err.text, ":1: the first line must be device,ranks,"));
+	assert_non_null(strstr(err.text, ":1: the first line must be this header: device,ranks,"));
 	memcpy(big, line, sizeof line); /* with the NUL */
 	assert_int_equal(read_text(big, sizeof line + 9, &t, &err), GPUL_EFORMAT);
-	assert_non_null(strstr(err.text, ":3: not a line of text"));
+	assert_non_null(strstr(err.text, ":3: the line is longer than"));
 	assert_int_equal(read_text("", 0, &t, &err), GPUL_EFORMAT);
 	assert_int_equal(gpul_comm_table_read("/no/such/file", &t, &err), GPUL_ESYS);
 }

@@ -143,15 +143,17 @@ gpul_status gpul_agent_start(const gpul_comm_launch_hosts_options *o, const char
 	int error;
 
 	if (!c)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the agent of host %s", host);
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory to start the agent (--agent) for host %s", host);
 	make_command(o, host, here, c);
 	if (c->failed || c->n_words == 0) {
 		free(c);
-		return gpul_fail(err, GPUL_EINVAL, 0, "host %.60s: the agent's command is %s", host, "empty or too long");
+		return gpul_fail(err, GPUL_EINVAL, 0, "host %.60s: the command line of the agent (--agent) is %s", host,
+				 "empty or too long");
 	}
 	error = start_process(c->argv, mask, pairs, &pid);
 	if (error) {
-		st = gpul_fail(err, GPUL_ESYS, error, "host %.60s: cannot start the agent %.80s: %s", host, c->argv[0], strerror(error));
+		st = gpul_fail(err, GPUL_ESYS, error, "host %.60s: cannot start the agent (--agent) %.80s: %s", host, c->argv[0],
+			       strerror(error));
 	} else {
 		*out = (struct agent){ .pid = pid, .to = pairs[0][1], .from = pairs[1][0], .err = pairs[2][0] };
 		for (int i = 0; i < 3; i++)

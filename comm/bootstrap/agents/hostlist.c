@@ -17,13 +17,14 @@ static gpul_status add_host(gpul_comm_hosts *hosts, const char *name, size_t n_n
 	if (n_name == 0 || n_name >= sizeof h->name || name[0] == '-' || strspn(name, good) < n_name)
 		return gpul_fail(err, GPUL_EINVAL, 0, "invalid host name '%.*s'", n_name < 60 ? (int)n_name : 60, name);
 	if (number && (end == number || *end || n < 1 || n > GPUL_COMM_MAX_RANKS))
-		return gpul_fail(err, GPUL_EINVAL, 0, "'%.20s' ranks on host %.*s: expected 1 to %d", number, (int)n_name, name,
-				 GPUL_COMM_MAX_RANKS);
+		return gpul_fail(err, GPUL_EINVAL, 0, "invalid number of ranks '%.20s' for host %.*s: expected 1 to %d", number,
+				 (int)n_name, name, GPUL_COMM_MAX_RANKS);
 	for (int i = 0; i < hosts->n; i++)
 		if (strlen(hosts->at[i].name) == n_name && !memcmp(hosts->at[i].name, name, n_name))
 			return gpul_fail(err, GPUL_EINVAL, 0, "host %.*s is listed twice", (int)n_name, name);
 	if (hosts->n_ranks + n > GPUL_COMM_MAX_RANKS)
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "more than %d ranks", GPUL_COMM_MAX_RANKS);
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "the list of hosts has more than %d ranks, which is the limit",
+				 GPUL_COMM_MAX_RANKS);
 	memcpy(h->name, name, n_name);
 	h->name[n_name] = '\0';
 	h->n_ranks = (int)n;
@@ -72,7 +73,7 @@ static gpul_status add_line(gpul_comm_hosts *hosts, char *line, gpul_error *err)
 	if (!slots)
 		return add_entry(hosts, name, err);
 	if (strncmp(slots, "slots=", 6) != 0 || more)
-		return gpul_fail(err, GPUL_EINVAL, 0, "expected HOST slots=N, not '%.60s'", more ? more : slots);
+		return gpul_fail(err, GPUL_EINVAL, 0, "invalid line '%.60s': expected HOST slots=N", more ? more : slots);
 	return add_host(hosts, name, strlen(name), slots + 6, err);
 }
 
@@ -91,7 +92,7 @@ gpul_status gpul_comm_hosts_read(const char *path, gpul_comm_hosts *out, gpul_er
 			st = gpul_fail(err, why.status, 0, "%.120s, line %d: %.100s", path, n, why.text);
 	}
 	if (!st && hosts.n == 0)
-		st = gpul_fail(err, GPUL_EINVAL, 0, "%.200s lists no host", path);
+		st = gpul_fail(err, GPUL_EINVAL, 0, "%.200s contains no host: expected lines such as HOST slots=N", path);
 	if (f)
 		fclose(f);
 	if (!st)

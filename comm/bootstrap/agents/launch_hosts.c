@@ -82,7 +82,7 @@ static void keep_time(struct hosts_launch *h)
 
 	for (int i = 0; i < h->n_parts; i++)
 		if (is_open(&h->parts[i]) && h->parts[i].ready && now - h->parts[i].received_ns > (uint64_t)LAUNCH_SILENCE_MS * 1000000)
-			gpul_hosts_lose(h, &h->parts[i], "no longer answers");
+			gpul_hosts_lose(h, &h->parts[i], "gpuload on this host no longer answers");
 	if (now - h->beat_ns < (uint64_t)LAUNCH_BEAT_MS * 1000000)
 		return;
 	h->beat_ns = now;
@@ -222,7 +222,7 @@ static gpul_status send_job(struct hosts_launch *h, struct host_part *p, const c
 	if (t.failed)
 		st = gpul_fail(err, GPUL_EINVAL, 0, "the arguments and the variables GPULOAD_* have more than %d bytes", FRAME_BYTES);
 	else if (!gpul_frame_write(p->agent.to, FRAME_JOB, 0, t.at, t.n, false))
-		gpul_hosts_lose(h, p, "the agent does not accept the job");
+		gpul_hosts_lose(h, p, "cannot send the job to the agent: it has closed its input");
 	for (int r = p->first; !st && r < p->first + p->n && !p->lost; r++)
 		h->l.ranks[r].started = true;
 	free(t.at);
@@ -236,8 +236,8 @@ static gpul_status send_jobs(struct hosts_launch *h, gpul_error *err)
 	gpul_status st = GPUL_OK;
 
 	if (h->n_parts > 1 && !*address)
-		return gpul_fail(err, GPUL_ESYS, 0, "host %.60s has no address for rank 0: %.150s", h->parts[0].name,
-				 h->parts[0].no_address);
+		return gpul_fail(err, GPUL_ESYS, 0, "host %.60s has no address at which other hosts can reach rank 0: %.150s",
+				 h->parts[0].name, h->parts[0].no_address);
 	if (h->n_parts > 1)
 		st = gpul_comm_make_secret(secret, err);
 	for (int i = 0; !st && i < h->n_parts; i++)
@@ -286,7 +286,7 @@ static gpul_status prepare(struct hosts_launch *h, gpul_error *err)
 	uint64_t random;
 
 	if (!o->argv || !o->argv[0] || o->hosts.n < 1)
-		return gpul_fail(err, GPUL_EINVAL, 0, "no program to start, or no host");
+		return gpul_fail(err, GPUL_EINVAL, 0, "the program to start is missing, or the list of hosts is empty");
 	if (getrandom(&random, sizeof random, 0) != sizeof random)
 		return gpul_fail(err, GPUL_ESYS, errno, "getrandom: %s", strerror(errno));
 	h->l.job = (gpul_comm_job){ .size = o->hosts.n_ranks, .source = "gpuload" };

@@ -93,7 +93,10 @@ static bool take_job(struct part *p, size_t n_bytes)
 	    p->first > p->l.job.size - p->n)
 		return false;
 	if (chdir(folder))
-		fprintf(stderr, "gpuload: no folder %s on this host: the ranks start where the agent does\n", folder);
+		fprintf(stderr,
+			"gpuload: folder %s does not exist on this host: the ranks start in the working directory of "
+			"the agent\n",
+			folder);
 	for (n_variables = gpul_frame_next_number(t); n_variables > 0 && !t->failed; n_variables--)
 		(void)putenv((char *)(uintptr_t)gpul_frame_next_text(t));
 	if (*address) {
@@ -155,7 +158,7 @@ static gpul_status start_rank(struct part *p, int rank, int null, int *exit_stat
 	gpul_status st = GPUL_OK;
 
 	if (pipe2(out, O_CLOEXEC) || pipe2(errors, O_CLOEXEC))
-		st = gpul_fail(err, GPUL_ESYS, errno, "cannot start rank %d: pipe: %s", rank, strerror(errno));
+		st = gpul_fail(err, GPUL_ESYS, errno, "cannot start rank %d: pipe() failed: %s", rank, strerror(errno));
 	if (!st) {
 		const struct rank_files files = { null, out[1], errors[1] };
 
@@ -179,7 +182,7 @@ static gpul_status start_rank(struct part *p, int rank, int null, int *exit_stat
 static gpul_status start_ranks(struct part *p, int *exit_status, gpul_error *err)
 {
 	const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	gpul_status st = null < 0 ? gpul_fail(err, GPUL_ESYS, errno, "/dev/null: %s", strerror(errno)) : GPUL_OK;
+	gpul_status st = null < 0 ? gpul_fail(err, GPUL_ESYS, errno, "cannot open /dev/null: %s", strerror(errno)) : GPUL_OK;
 
 	for (int r = 0; r < p->l.job.size; r++)
 		p->l.ranks[r].elsewhere = r < p->first || r >= p->first + p->n;
@@ -317,9 +320,9 @@ static gpul_status open_output(struct part *p, gpul_error *err)
 	p->output = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
 	p->orders.fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
 	if (p->output < 0 || p->orders.fd < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
-		return gpul_fail(err, GPUL_ESYS, errno, "standard input or output: %s", strerror(errno));
+		return gpul_fail(err, GPUL_ESYS, errno, "cannot set up standard input and output: %s", strerror(errno));
 	if (!gpul_write_all(p->output, greeting, sizeof greeting - 1))
-		return gpul_fail(err, GPUL_ESYS, errno, "standard output: %s", strerror(errno));
+		return gpul_fail(err, GPUL_ESYS, errno, "cannot write to standard output: %s", strerror(errno));
 	return GPUL_OK;
 }
 

@@ -73,7 +73,7 @@ static void hear_ready(struct hosts_launch *h, struct host_part *p, size_t n_byt
 	snprintf(p->address, sizeof p->address, "%s", gpul_frame_next_text(&t));
 	snprintf(p->no_address, sizeof p->no_address, "%s", gpul_frame_next_text(&t));
 	if (t.failed) {
-		gpul_hosts_lose(h, p, "gpuload answered with a malformed address");
+		gpul_hosts_lose(h, p, "gpuload on that host sent a malformed address");
 		return;
 	}
 	p->ready = true;
@@ -104,7 +104,7 @@ static void hear_frame(struct hosts_launch *h, struct host_part *p, const struct
 	} else if (head->type == FRAME_DONE) {
 		p->done = true;
 	} else if (head->type != FRAME_BEAT) {
-		gpul_hosts_lose(h, p, "gpuload sent a malformed report");
+		gpul_hosts_lose(h, p, "gpuload on that host sent a malformed report");
 	}
 }
 
@@ -122,7 +122,7 @@ static bool take_greeting(struct hosts_launch *h, struct host_part *p)
 		if (!p->greeted && n >= sizeof any - 1 && !memcmp(p->in.at, any, sizeof any - 1)) {
 			const char *theirs = (const char *)p->in.at + sizeof any - 1;
 
-			snprintf(text, sizeof text, "it has gpuload %.*s, but this is " GPUL_VERSION,
+			snprintf(text, sizeof text, "that host has gpuload version %.*s, but this host has version " GPUL_VERSION,
 				 n < 40 ? (int)(n - sizeof any + 1) : 20, theirs);
 			gpul_hosts_lose(h, p, text);
 			return false;
@@ -148,10 +148,10 @@ static void explain_end(struct hosts_launch *h, struct host_part *p)
 	while (p->agent.err >= 0 && (n = read(p->agent.err, bytes, sizeof bytes)) > 0)
 		gpul_relay_agent(p, bytes, (size_t)n);
 	if (!p->agent.ended)
-		snprintf(end, sizeof end, "has closed its output");
+		snprintf(end, sizeof end, "has closed its standard output");
 	else
 		gpul_agent_describe_end(&p->agent, end, sizeof end);
-	snprintf(text, sizeof text, "%s %s%s", p->here ? "gpuload's part of the launch" : "the agent", end,
+	snprintf(text, sizeof text, "%s %s%s", p->here ? "gpuload on this host" : "the agent", end,
 		 p->ready  ? ""
 		 : p->here ? ""
 			   : " and has not started gpuload");
@@ -170,7 +170,7 @@ void gpul_hosts_receive(struct hosts_launch *h, struct host_part *p)
 	while (p->greeted && !p->lost && !p->done && (got = gpul_frame_take(&p->in, &head, h->payload)) == FRAME_GOT_ONE)
 		hear_frame(h, p, &head);
 	if (got == FRAME_GOT_BAD)
-		gpul_hosts_lose(h, p, "gpuload sent a malformed report");
+		gpul_hosts_lose(h, p, "gpuload on that host sent a malformed report");
 	if (!open && !p->done)
 		explain_end(h, p);
 }

@@ -43,10 +43,10 @@ static gpul_status may_go_on(struct entrance *e, int patience_ms, gpul_error *er
 		return GPUL_EUNSUPPORTED;
 	if (w->deadline_ns == BOOT_NEVER || gpul_boot_left_ms(w->deadline_ns + (uint64_t)patience_ms * 1000000))
 		return GPUL_OK;
-	return gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "%s: no meeting with rank 0 at %s within %d ms%s%s", w->doing, e->b->job.address,
+	return gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "%s: rank 0 at %s could not be reached within %d ms%s%s", w->doing, e->b->job.address,
 			 w->timeout_ms, e->failed[0] || patience_ms ? ": " : "",
 			 e->failed[0]  ? e->failed
-			 : patience_ms ? "it does not answer"
+			 : patience_ms ? "it accepts the connection, but does not answer"
 				       : "");
 }
 
@@ -126,7 +126,7 @@ static gpul_status explain_answer(struct entrance *e, const char *expected, gpul
 	char why[256];
 
 	if (p->head.type != BOOT_REFUSED)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "%s: rank 0 at %s answered with type %u, expected %s", e->wait->doing,
+		return gpul_fail(err, GPUL_EFORMAT, 0, "%s: rank 0 at %s answered with message type %u, expected %s", e->wait->doing,
 				 e->b->job.address, p->head.type, expected);
 	gpul_boot_copy_text(why, sizeof why, p->payload, p->head.bytes);
 	return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "rank 0 at %s refused rank %d: %s", e->b->job.address, e->b->job.rank, why);
@@ -180,8 +180,9 @@ static gpul_status introduce_rank(struct entrance *e, struct boot_visit *hello, 
 	gpul_boot_proof(e->b->job.secret, BOOT_RANK_0, hello, challenge, proof);
 	if (gpul_sha256_same(proof, e->b->packet->payload))
 		return GPUL_OK;
-	return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "rank %d refused rank 0 at %s: it does not have the secret (GPULOAD_COMM_SECRET)",
-			 e->b->job.rank, e->b->job.address);
+	return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
+			 "rank %d refused to connect to rank 0 at %s: rank 0 has another secret (GPULOAD_COMM_SECRET)", e->b->job.rank,
+			 e->b->job.address);
 }
 
 /* Open a connection to rank 0 for a purpose; it is stored in e->fd and e->stream. */
@@ -219,7 +220,7 @@ static gpul_status await_hosts(struct entrance *e, gpul_error *err)
 	if (got == BOOT_GOT_BAD)
 		return gpul_boot_explain_stream(&e->b->job, &why, err);
 	if (got == BOOT_GOT_END || p->head.type == BOOT_BYE)
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "rank 0 at %s ended before all ranks had met", e->b->job.address);
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "rank 0 at %s ended before all ranks had joined the job", e->b->job.address);
 	if (p->head.type == BOOT_FAILED && !gpul_boot_parse_record(p, e->b->job.size, &record, err))
 		return gpul_fail(err, (gpul_status)record.status, record.native, "%s%s",
 				 record.kind != GPUL_RANK_FAILED ? "" : "rank 0 failed: ", record.text);

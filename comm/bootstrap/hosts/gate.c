@@ -104,13 +104,14 @@ static bool is_contradiction(const struct gate *g, const struct boot_visit *h, c
 		snprintf(text, text_bytes, "process %d of host %.63s (rank %d) expects %d ranks, but rank 0 expects %d", h->pid,
 			 h->machine.name, h->rank, h->size, job->size);
 	else if (h->rank < 1 || h->rank >= job->size)
-		snprintf(text, text_bytes, "process %d of host %.63s claims rank %d, expected 1 to %d", h->pid, h->machine.name, h->rank,
-			 job->size - 1);
+		snprintf(text, text_bytes, "process %d of host %.63s says that it is rank %d, expected rank 1 to %d", h->pid,
+			 h->machine.name, h->rank, job->size - 1);
 	else if (h->purpose == BOOT_LINK && g->arrived & 1u << h->rank)
-		snprintf(text, text_bytes, "process %d of host %.63s and process %d of host %.63s both claim rank %d",
+		snprintf(text, text_bytes, "process %d of host %.63s and process %d of host %.63s both say that they are rank %d",
 			 (int)gpul_boot_pid(g->b, h->rank), g->machines[h->rank].name, h->pid, h->machine.name, h->rank);
 	else if (h->purpose == BOOT_CALLS && !(g->awaited & 1u << h->rank))
-		snprintf(text, text_bytes, "process %d of host %.63s (rank %d) connects once more", h->pid, h->machine.name, h->rank);
+		snprintf(text, text_bytes, "process %d of host %.63s (rank %d) has connected a second time", h->pid, h->machine.name,
+			 h->rank);
 	else
 		return false;
 	return true;
@@ -126,7 +127,7 @@ static void challenge_visitor(struct gate *g, int i)
 	if (gpul_boot_parse_visit(g->b->packet, &v->hello, &why))
 		refuse_visitor(g, i, why.text);
 	else if (strcmp(v->hello.job, g->b->job.name) != 0)
-		refuse_visitor(g, i, "another job listens at this address: give each job its own (GPULOAD_COMM_ADDRESS)");
+		refuse_visitor(g, i, "another job listens at this address: give each job an address of its own (GPULOAD_COMM_ADDRESS)");
 	else if (!gpul_boot_nonce(v->nonce))
 		refuse_visitor(g, i, "rank 0 cannot get random numbers");
 	else if (gpul_boot_stream_send(v->stream, &head, v->nonce, sizeof v->nonce, NULL) != BOOT_GOT_PACKET)
@@ -176,12 +177,12 @@ static gpul_status check_proof(struct gate *g, int i, gpul_error *err)
 	char text[200 + 2 * GPUL_COMM_HOST_BYTES];
 
 	if (p->head.type != BOOT_PROOF || p->head.bytes != sizeof proof) {
-		refuse_visitor(g, i, "expected the proof of the secret");
+		refuse_visitor(g, i, "expected a message that proves knowledge of the secret (GPULOAD_COMM_SECRET)");
 		return GPUL_OK;
 	}
 	gpul_boot_proof(g->b->job.secret, BOOT_VISITOR, &v->hello, v->nonce, proof);
 	if (!gpul_sha256_same(proof, p->payload)) {
-		snprintf(text, sizeof text, "rank %d of host %s does not have the secret of rank 0 (GPULOAD_COMM_SECRET)", v->hello.rank,
+		snprintf(text, sizeof text, "rank %d of host %s has another secret (GPULOAD_COMM_SECRET) than rank 0", v->hello.rank,
 			 v->hello.machine.name);
 		refuse_visitor(g, i, text);
 		return GPUL_OK;
@@ -293,6 +294,6 @@ gpul_status gpul_boot_gate(gpul_boot *b, const struct boot_wait *w, gpul_error *
 		st = let_in_more(&g, &why);
 	gpul_rdma_port_close(&g.port);
 	while (g.n_visitors)
-		refuse_visitor(&g, g.n_visitors - 1, st ? why.text : "all ranks of the job have arrived");
+		refuse_visitor(&g, g.n_visitors - 1, st ? why.text : "all ranks of the job have connected already");
 	return st ? gpul_fail(err, st, why.native, "%s", why.text) : GPUL_OK;
 }

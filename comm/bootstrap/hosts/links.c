@@ -127,7 +127,7 @@ static void take_packet(gpul_boot *b, int rank)
 		drop_link(&b->links->to[rank]);
 		break;
 	default:
-		gpul_fail(&why, GPUL_EFORMAT, 0, "an unexpected message of type %u", p->head.type);
+		gpul_fail(&why, GPUL_EFORMAT, 0, "a message of unexpected type %u", p->head.type);
 	}
 	if (why.status) {
 		char text[200];
@@ -209,8 +209,7 @@ bool gpul_boot_links_news(gpul_boot *b, gpul_error *err)
 		return false;
 	if (got == BOOT_GOT_BAD)
 		(void)gpul_boot_explain_stream(&b->job, &why, err);
-	/* keeps an error that is recorded already */
-	gpul_fail(err, GPUL_EUNSUPPORTED, 0, "rank 0 at %s ended before all ranks had met", b->job.address);
+	gpul_fail(err, GPUL_EUNSUPPORTED, 0, "rank 0 at %s ended before all ranks had joined the job", b->job.address); /* unless set */
 	return true;
 }
 

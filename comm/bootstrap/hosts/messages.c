@@ -16,7 +16,7 @@ static bool is_text(const char *text, size_t room)
 
 static gpul_status malformed(const struct boot_packet *p, const char *what, gpul_error *err)
 {
-	return gpul_fail(err, GPUL_EFORMAT, 0, "a malformed %s: type %u with %u bytes", what, p->head.type, p->head.bytes);
+	return gpul_fail(err, GPUL_EFORMAT, 0, "a malformed %s message: type %u with %u bytes", what, p->head.type, p->head.bytes);
 }
 
 gpul_status gpul_boot_parse_visit(const struct boot_packet *p, struct boot_visit *out, gpul_error *err)

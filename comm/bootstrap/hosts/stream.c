@@ -94,7 +94,7 @@ boot_got gpul_boot_stream_decode(const unsigned char *bytes, size_t n_bytes, siz
 		return BOOT_GOT_NOTHING;
 	memcpy(&out->head, bytes, sizeof out->head);
 	if (out->head.type < BOOT_HELLO || out->head.type > BOOT_BYE || out->head.type == BOOT_FDS || out->head.bytes > payload_bytes) {
-		gpul_fail(err, GPUL_EFORMAT, 0, "a malformed message: type %u with %u bytes", out->head.type, out->head.bytes);
+		gpul_fail(err, GPUL_EFORMAT, 0, "a malformed message of type %u with %u bytes", out->head.type, out->head.bytes);
 		return BOOT_GOT_BAD;
 	}
 	if (n_bytes - sizeof out->head < out->head.bytes)

@@ -42,7 +42,7 @@ gpul_status gpul_comm_launch(const gpul_comm_launch_options *o, int *exit_status
 
 	*exit_status = 1;
 	if (!o->argv || !o->argv[0])
-		return gpul_fail(err, GPUL_EINVAL, 0, "no program to start");
+		return gpul_fail(err, GPUL_EINVAL, 0, "the program to start is missing");
 	st = make_job(o, &l.job, err);
 	if (!st)
 		st = gpul_notice_create(&l.notice_fd, &l.notice, err);

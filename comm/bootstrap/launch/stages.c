@@ -277,9 +277,9 @@ gpul_status gpul_launch_result(const struct launch *l, int *exit_status, gpul_er
 	if (forced) {
 		gpul_roster_ranks_text(forced, ranks, sizeof ranks);
 		if (l->ended_stopped)
-			snprintf(others, sizeof others, "; %s stopped (SIGSTOP) and had to be ended", ranks);
+			snprintf(others, sizeof others, "; %s had been stopped (SIGSTOP) and had to be killed", ranks);
 		else
-			snprintf(others, sizeof others, "; %s did not end within %d ms and had to be ended", ranks, l->grace_ms);
+			snprintf(others, sizeof others, "; %s did not exit within %d ms and had to be killed", ranks, l->grace_ms);
 	}
 	*exit_status = 0;
 	if (!p && !forced)

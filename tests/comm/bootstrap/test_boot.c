@@ -120,7 +120,7 @@ static void too_many_descriptors_are_refused(void **state)
 	(void)state;
 	assert_int_equal(gpul_boot_open(&job, RANKS_LONG_MS, &b, NULL), GPUL_OK);
 	assert_int_equal(gpul_boot_exchange_fds(b, &one, GPUL_BOOT_MAX_FDS + 1, &one, RANKS_LONG_MS, &err), GPUL_EINVAL);
-	assert_string_equal(err.text, "65 descriptors of a rank, at most 64 are allowed");
+	assert_string_equal(err.text, "a rank passes 65 file descriptors, but at most 64 are allowed");
 	assert_int_equal(gpul_boot_barrier(b, RANKS_LONG_MS, NULL), GPUL_OK); /* the job continues */
 	gpul_boot_close(b);
 }
@@ -152,7 +152,7 @@ static void a_closed_descriptor_fails_all_ranks(void **state)
 	ranks_as_threads(3, exchange_closed_file, NULL, ends);
 	for (int r = 0; r < 3; r++) {
 		assert_int_equal(ends[r].status, GPUL_ESYS);
-		assert_non_null(strstr(ends[r].err.text, "cannot duplicate descriptor 4000 of rank 1: Bad file descriptor"));
+		assert_non_null(strstr(ends[r].err.text, "cannot duplicate file descriptor 4000 of rank 1: Bad file descriptor"));
 	}
 	assert_int_equal(ranks_n_open(), before);
 }
@@ -264,12 +264,12 @@ static gpul_status do_differently(const gpul_comm_job *job, void *arg, gpul_erro
 static void ranks_that_disagree_all_fail_with_one_message(void **state)
 {
 	static const struct different cases[] = {
-		{ "size", "rank 1 is in gpul_boot_allgather() of 2 (call 1), but rank 0 in gpul_boot_allgather() of 1 "
-			  "(call 1)" },
-		{ "call", "rank 1 is in gpul_boot_barrier() of 0 (call 1), but rank 0 in gpul_boot_allgather() of 0 (call 1)" },
-		{ "order", "rank 1 is in gpul_boot_exchange_fds() of 0 (call 1), but rank 0 in gpul_boot_barrier() of 0" },
+		{ "size", "rank 1 called gpul_boot_allgather() with 2 as call 1, but rank 0 called gpul_boot_allgather() with 1 "
+			  "as call 1" },
+		{ "call", "rank 1 called gpul_boot_barrier() with 0 as call 1, but rank 0 called gpul_boot_allgather() with 0 as call 1" },
+		{ "order", "rank 1 called gpul_boot_exchange_fds() with 0 as call 1, but rank 0 called gpul_boot_barrier() with 0" },
 		{ "leave", "gpul_boot_barrier(): rank 1 (pid" },
-		{ "late", "gpul_boot_barrier(): rank 1 of 3 did not arrive within 50 ms" },
+		{ "late", "gpul_boot_barrier(): rank 1 of 3 ranks did not answer within 50 ms" },
 	};
 	struct rank_end ends[3];
 
@@ -307,7 +307,7 @@ static void the_message_names_the_ranks_that_have_not_arrived(void **state)
 	ranks_as_threads(5, come_or_not, &timeout_ms, ends);
 	for (int r = 0; r < 5; r += 2) {
 		assert_int_equal(ends[r].status, GPUL_ESYS);
-		if (!strstr(ends[r].err.text, "ranks 1, 3 of 5 did not arrive within 1000 ms"))
+		if (!strstr(ends[r].err.text, "ranks 1, 3 of 5 ranks did not answer within 1000 ms"))
 			fail_msg("rank %d: %s", r, ends[r].err.text);
 	}
 	assert_int_equal(ranks_n_files(), 0);
@@ -322,9 +322,9 @@ static void without_rank_0_the_message_says_what_it_needs(void **state)
 	(void)state;
 	assert_int_equal(gpul_boot_open(&job, 20, &b, &err), GPUL_ESYS);
 	assert_null(b);
-	assert_non_null(strstr(err.text, "rank 2, meeting of job "));
-	assert_non_null(strstr(err.text, "did not open /tmp/gpul-comm-"));
-	assert_non_null(strstr(err.text, ".sock within 20 ms: it must run on this machine, as the same user"));
+	assert_non_null(strstr(err.text, "rank 2, start of job "));
+	assert_non_null(strstr(err.text, "did not create the socket /tmp/gpul-comm-"));
+	assert_non_null(strstr(err.text, ".sock within 20 ms: that rank must run on this machine, as the same user"));
 }
 
 /* ---- the folder and the limits ---------------------------------------------------------------------------------- */
@@ -383,7 +383,7 @@ static void every_limit_of_open_files_is_an_error(void **state)
 		setrlimit(RLIMIT_NOFILE, &before);
 		assert_int_not_equal(st, GPUL_OK);
 		assert_int_equal(ranks_n_files(), 0);
-		if (strstr(err.text, "did not arrive"))
+		if (strstr(err.text, "did not answer"))
 			break;
 		if (!strstr(err.text, "Too many open files"))
 			fail_msg("limit %d: %s", n, err.text);
@@ -396,10 +396,10 @@ static void invalid_jobs_are_refused(void **state)
 		gpul_comm_job job;
 		const char *text;
 	} cases[] = {
-		{ { .rank = 0, .size = 0, .name = "x" }, "rank 0 of 0: expected 0 to -1" },
-		{ { .rank = 2, .size = 2, .name = "x" }, "rank 2 of 2: expected 0 to 1" },
-		{ { .rank = -1, .size = 2, .name = "x" }, "rank -1 of 2: expected 0 to 1" },
-		{ { .rank = 0, .size = 33, .name = "x" }, "a job of 33 ranks: at most 32 are supported" },
+		{ { .rank = 0, .size = 0, .name = "x" }, "rank 0 is invalid in a job of 0 ranks: expected 0 to -1" },
+		{ { .rank = 2, .size = 2, .name = "x" }, "rank 2 is invalid in a job of 2 ranks: expected 0 to 1" },
+		{ { .rank = -1, .size = 2, .name = "x" }, "rank -1 is invalid in a job of 2 ranks: expected 0 to 1" },
+		{ { .rank = 0, .size = 33, .name = "x" }, "the job has 33 ranks, but at most 32 are supported" },
 		{ { .rank = 0, .size = 2, .name = "" }, "invalid job name ''" },
 		{ { .rank = 0, .size = 2, .name = "a/b" }, "invalid job name 'a/b'" },
 		{ { .rank = 0, .size = 2, .name = ".a" }, "invalid job name '.a'" },

@@ -167,12 +167,12 @@ static void strangers_do_not_disturb_the_meeting(void **state)
 	for (size_t n = 1; n < sizeof garbage; n += 13) { /* of any length */
 		fd = connect_to(&job);
 		send_raw(fd, garbage, n, 0);
-		expect_refusal(fd, "does not come from a rank of gpuload");
+		expect_refusal(fd, "is not from gpuload");
 	}
 	for (size_t n = sizeof h.head.magic; n < sizeof h.head; n += 4) { /* a truncated HELLO */
 		fd = connect_to(&job);
 		send_raw(fd, &h, n, 0);
-		expect_refusal(fd, "does not come from a rank of gpuload");
+		expect_refusal(fd, "is not from gpuload");
 	}
 	memcpy(large, &h, sizeof h); /* too long for any packet */
 	fd = connect_to(&job);
@@ -181,7 +181,7 @@ static void strangers_do_not_disturb_the_meeting(void **state)
 	for (int n = 1; n <= 100; n += 33) { /* with descriptors, which must be closed */
 		fd = connect_to(&job);
 		send_raw(fd, &h, HELLO_BYTES, n);
-		expect_refusal(fd, "descriptors, expected 0");
+		expect_refusal(fd, "descriptors instead of 0");
 	}
 	close(connect_to(&job));                                    /* leaves at once */
 	for (size_t i = 0; i < sizeof silent / sizeof *silent; i++) /* more connections than rank 0 keeps */
@@ -209,9 +209,10 @@ static const char *other_version_text(void)
 {
 	static char text[160];
 
-	(void)snprintf(text, sizeof text,
-		       "another version of gpuload: its meeting has version %d, this one %d: use one version in all ranks",
-		       BOOT_VERSION + 1, BOOT_VERSION);
+	(void)snprintf(
+		text, sizeof text,
+		"a message of start-up protocol version %d, but this process uses version %d: use one version of gpuload for all ranks",
+		BOOT_VERSION + 1, BOOT_VERSION);
 	return text;
 }
 
@@ -258,12 +259,12 @@ static void contradictions_fail_both_sides(void **state)
 {
 	const struct wrong cases[] = {
 		{ other_version, other_version_text() },
-		{ other_type, "expected a HELLO of 180 bytes, got type 4 with 180 bytes" },
+		{ other_type, "expected a HELLO message of 180 bytes, but received message type 4 with 180 bytes" },
 		{ other_job, "belongs to another job than test-" },
 		{ other_size, "process 4711 (rank 2) expects 4 ranks, but rank 0 (pid " },
-		{ rank_0, "process 4711 claims rank 0, expected 1 to 2" },
-		{ negative_rank, "process 4711 claims rank -1, expected 1 to 2" },
-		{ rank_too_high, "process 4711 claims rank 3, expected 1 to 2" },
+		{ rank_0, "process 4711 says that it is rank 0, expected rank 1 to 2" },
+		{ negative_rank, "process 4711 says that it is rank -1, expected rank 1 to 2" },
+		{ rank_too_high, "process 4711 says that it is rank 3, expected rank 1 to 2" },
 	};
 
 	(void)state;
@@ -304,7 +305,7 @@ static void two_processes_with_one_rank_are_named(void **state)
 	second = connect_to(&job);
 	h.hello.pid = 102;
 	send_raw(second, &h, HELLO_BYTES, 0);
-	snprintf(text, sizeof text, "processes 101 and 102 both claim rank 1");
+	snprintf(text, sizeof text, "processes 101 and 102 both say that they are rank 1");
 	expect_refusal(second, text);
 	expect_failure(&zero, text);
 	close(first);
@@ -344,12 +345,12 @@ struct false_host {
 static void answers_of_a_wrong_rank_0_are_refused(void **state)
 {
 	static const struct false_host cases[] = {
-		{ BOOT_GO, 0, "rank 0 answered with type 5, expected WELCOME" },
-		{ BOOT_WELCOME, 0, "a message of type 2 with 0 descriptors, expected 1" },
-		{ BOOT_WELCOME, 1, "rank 0 sent a file that is not a roster: 0 bytes" },
-		{ BOOT_WELCOME, 2, "rank 0 sent a file that is not a roster" },
-		{ 99, 0, "a malformed message: type 99" },
-		{ 0, 0, "ended before all ranks had met" },
+		{ BOOT_GO, 0, "rank 0 answered with message type 5, expected WELCOME" },
+		{ BOOT_WELCOME, 0, "a message of type 2 with 0 file descriptors instead of 1" },
+		{ BOOT_WELCOME, 1, "rank 0 sent an invalid file as the list of ranks: it has 0 bytes" },
+		{ BOOT_WELCOME, 2, "rank 0 sent an invalid file as the list of ranks" },
+		{ 99, 0, "a malformed message of type 99" },
+		{ 0, 0, "ended before all ranks had joined the job" },
 	};
 
 	(void)state;

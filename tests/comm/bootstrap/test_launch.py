@@ -105,7 +105,7 @@ class Start(Launcher):
         for n in 0, -1, 33:
             status, _, err = self.end(self.start(n, "true"))
             self.assertEqual(status, 1)
-            self.assertRegex(err, r"rank 0 of -?\d+: expected|a job of 33 ranks: at most 32")
+            self.assertRegex(err, r"rank 0 is invalid in a job of -?\d+ ranks: expected|the job has 33 ranks, but at most 32")
 
     def test_a_limit_of_open_files_is_an_error(self):
         p = self.start(4, "true", preexec_fn=lambda: __import__("resource").setrlimit(__import__("resource").RLIMIT_NOFILE, (5, 5)))
@@ -130,20 +130,20 @@ class End(Launcher):
                                    grace_ms=50)
         self.assertEqual(status, 9)
         self.assertEqual(out, "terminated\n" * 2)
-        self.assertRegex(err, r"rank 0 \(pid \d+\) ended with status 9; ranks 1, 2 did not end within 50 ms and had to be ended\n$")
+        self.assertRegex(err, r"rank 0 \(pid \d+\) ended with status 9; ranks 1, 2 did not exit within 50 ms and had to be killed\n$")
 
     def test_stopped_ranks_do_not_use_up_the_grace(self):
         before = time.monotonic()
         status, out, err = self.sh(3, 'case $GPULOAD_COMM_RANK in 0) exit 9;; 1) kill -STOP $$; sleep 100;; 2) sleep 1.5; echo ended;; esac')
         self.assertLess(time.monotonic() - before, 4.5)  # the grace is 5 s
         self.assertEqual((status, out), (9, "ended\n"))  # a rank that runs has its time
-        self.assertRegex(err, r"rank 0 \(pid \d+\) ended with status 9; rank 1 stopped \(SIGSTOP\) and had to be ended\n$")
+        self.assertRegex(err, r"rank 0 \(pid \d+\) ended with status 9; rank 1 had been stopped \(SIGSTOP\) and had to be killed\n$")
 
     def test_ranks_that_ignore_the_signal_or_are_stopped_are_killed(self):
         status, _, err = self.sh(4, "trap '' TERM; case $GPULOAD_COMM_RANK in 0) exit 9;; 1) kill -STOP $$;; esac; while :; do sleep 0.01; done",
                                  grace_ms=50)
         self.assertEqual(status, 9)
-        self.assertIn("ranks 1, 2, 3 did not end", err)
+        self.assertIn("ranks 1, 2, 3 did not exit", err)
 
     def test_processes_that_ranks_leave_behind_are_killed(self):
         status, out, _ = self.sh(3, "sleep 1000 >/dev/null 2>&1 & echo $!; (sleep 1000 >/dev/null 2>&1 & echo $!) & wait $!")
@@ -154,18 +154,18 @@ class End(Launcher):
 
     def test_a_rank_that_ends_before_the_meeting_ends_the_others(self):
         for rank, how, text in [(0, "exit 5", "ended with status 5"), (2, "kill -9 $$", "was killed by signal 9"),
-                                (0, "exit 0", "ended before all ranks had met"), (1, "exit 0", "ended before all ranks had met")]:
+                                (0, "exit 0", "ended before all ranks had joined the job"), (1, "exit 0", "ended before all ranks had joined the job")]:
             script = f"[ $GPULOAD_COMM_RANK != {rank} ] || {{ sleep 0.1; {how}; }}; exec {RANK} meet"
             status, _, err = self.sh(4, script, grace_ms=LONG * 1000)
             self.assertNotEqual(status, 0)
             self.assertRegex(err, rf"rank: rank {rank} (\(pid \d+\) )?{text}")
-            self.assertNotIn("had to be ended", err)
+            self.assertNotIn("had to be killed", err)
 
     def test_a_rank_that_comes_late_names_the_one_that_ended_not_those_that_failed_for_it(self):
         script = f"case $GPULOAD_COMM_RANK in 1) exit 0;; 2) sleep 1;; esac; exec {RANK} meet"
         status, _, err = self.sh(3, script, grace_ms=LONG * 1000)
         self.assertNotEqual(status, 0)
-        self.assertEqual([line for line in err.splitlines() if line.startswith("rank: ")], ["rank: rank 1 ended before all ranks had met"] * 2)
+        self.assertEqual([line for line in err.splitlines() if line.startswith("rank: ")], ["rank: rank 1 ended before all ranks had joined the job"] * 2)
 
 
 class Signals(Launcher):
@@ -245,7 +245,7 @@ class Kills(Launcher):
             os.kill(victim, signal.SIGKILL)
             status, _, err = self.end(p)
             where = f"SEED={seed}, kill {i}, process {victim}:\n{err}"
-            self.assertNotIn("had to be ended", err, where)
+            self.assertNotIn("had to be killed", err, where)
             for pid in ranks:
                 self.assertFalse(alive(pid), where)
             if f"launcher: cannot start {RANK}" in err:

@@ -307,8 +307,8 @@ static void a_stopped_rank_is_named(void **state)
 		usleep(1000);
 	kill(children[1], SIGSTOP);
 	snprintf(text, sizeof text,
-		 "rank 1 (pid %d) does not run: is it stopped, by SIGSTOP or a debugger?  gpul_boot_barrier(): rank 1 of 3 did "
-		 "not arrive within 50 ms",
+		 "rank 1 (pid %d) does not run: is it stopped, by SIGSTOP or a debugger?  gpul_boot_barrier(): rank 1 of 3 ranks did "
+		 "not answer within 50 ms",
 		 (int)children[1]);
 	for (int r = 0; r < 3; r += 2) {
 		assert_int_equal(waitpid(children[r], NULL, 0), children[r]);
@@ -390,7 +390,7 @@ static void one_deadline_limits_many_calls(void **state)
 	(void)state;
 	ranks_as_threads(2, meet_within_a_limit, NULL, ends);
 	for (int r = 0; r < 2; r++)
-		if (!ends[r].status || !strstr(ends[r].err.text, "rank 1 of 2 did not arrive within 300 ms"))
+		if (!ends[r].status || !strstr(ends[r].err.text, "rank 1 of 2 ranks did not answer within 300 ms"))
 			fail_msg("rank %d: %s", r, ends[r].err.text);
 }
 

@@ -32,7 +32,7 @@ static bool contains(const char *text, const char *fmt, ...)
 static bool names_victim(const struct shared *s, const char *text)
 {
 	return contains(text, "rank %d (pid %d)", s->victim, (int)s->ranks[s->victim].pid) ||
-	       contains(text, "rank %d ended before all ranks had met", s->victim);
+	       contains(text, "rank %d ended before all ranks had joined the job", s->victim);
 }
 
 static bool is_right(const struct shared *s, int r, bool right, char text[TEXT_BYTES])

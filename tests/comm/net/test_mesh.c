@@ -289,12 +289,12 @@ static void wrong_lists_of_nics_are_refused_by_name(void **state)
 {
 	static const struct refusal all[] = {
 		{ "lo,lo", NULL, "'lo,lo' lists the NIC lo twice" },
-		{ "lo,", NULL, "'lo,': expected the name of a NIC, or several" },
-		{ ",lo", NULL, "',lo': expected the name of a NIC, or several" },
+		{ "lo,", NULL, "invalid list of NICs 'lo,': expected one name or several" },
+		{ ",lo", NULL, "invalid list of NICs ',lo': expected one name or several" },
 		{ "a,b,c,d,e,f,g,h,i", NULL, "lists more than 8 NICs" },
 		{ "carrier-pigeon", NULL, "NIC 'carrier-pigeon': " },
 		{ "carrier-pigeon,lo", "127.0.0.1", "NIC 'carrier-pigeon': " },
-		{ NULL, "127.0.0.1,127.0.0.1", "'127.0.0.1,127.0.0.1': expected the address of this host, or one for each of its 1 NICs" },
+		{ NULL, "127.0.0.1,127.0.0.1", "'127.0.0.1,127.0.0.1': expected one address of this host, or one for each of its 1 NICs" },
 	};
 	struct rank_end ends[GPUL_COMM_MAX_RANKS];
 

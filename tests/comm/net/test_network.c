@@ -236,7 +236,7 @@ static void refused(struct rank *r, void *arg)
 
 	(void)arg;
 	assert_int_equal(gpul_comm_persistent_start(r->comm, 1, &p, &err), GPUL_EUNSUPPORTED);
-	assert_non_null(strstr(err.text, "some pairs of them use the network"));
+	assert_non_null(strstr(err.text, "some pairs of ranks are connected only by the network"));
 }
 
 static void a_persistent_kernel_is_refused(void **state)

@@ -127,7 +127,7 @@ class Failures(Hosts):
 
     def test_an_agent_that_does_not_exist(self):
         self.expect_line(self.sh("true", agent="/nowhere/agent"), 1,
-                         r"host 10\.99\.77\.2: cannot start the agent /nowhere/agent: No such file or directory")
+                         r"host 10\.99\.77\.2: cannot start the agent \(--agent\) /nowhere/agent: No such file or directory")
 
     def test_an_agent_that_hangs(self):
         agent = self.space.agent("sleep 1000; exit 1")
@@ -136,7 +136,7 @@ class Failures(Hosts):
 
     def test_another_version(self):
         agent = self.space.agent("echo gpuload-part 0.0.7; sleep 1000")
-        self.expect_line(self.sh("true", agent=agent), 1, r"host 10\.99\.77\.2: it has gpuload 0\.0\.7, but this is \S+")
+        self.expect_line(self.sh("true", agent=agent), 1, r"host 10\.99\.77\.2: that host has gpuload version 0\.0\.7, but this host has version \S+")
 
     def test_a_program_that_does_not_exist_there(self):
         status, _, err = self.end(self.start("no-such-program"))

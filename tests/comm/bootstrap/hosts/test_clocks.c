@@ -96,7 +96,7 @@ static void ranks_that_call_otherwise_are_named(void **state)
 		for (int r = 0; r < 2; r++) {
 			assert_int_equal(ends[r].status, GPUL_EUNSUPPORTED);
 			assert_non_null(strstr(ends[r].err.text, "all ranks must make the same calls"));
-			assert_non_null(strstr(ends[r].err.text, "gpul_boot_clocks() of "));
+			assert_non_null(strstr(ends[r].err.text, "called gpul_boot_clocks() with "));
 		}
 	}
 }

@@ -156,14 +156,14 @@ static void strangers_do_not_disturb_the_meeting(void **state)
 	close(several_connect(&job)); /* a port scanner */
 	fd = several_connect(&job);
 	(void)send(fd, rubbish, sizeof rubbish, MSG_NOSIGNAL);
-	expect_refusal(fd, "that does not come from a rank of gpuload");
+	expect_refusal(fd, "that is not from gpuload");
 	fd = several_connect(&job);
 	(void)send(fd, "GET / HTTP/1.1\r\n\r\n", 18, MSG_NOSIGNAL);
-	expect_refusal(fd, "that does not come from a rank of gpuload");
+	expect_refusal(fd, "that is not from gpuload");
 	fd = several_connect(&job); /* a HELLO whose head announces too many bytes */
 	gpul_boot_head_fill(&head, 1u << 30);
 	(void)send(fd, &head, sizeof head, MSG_NOSIGNAL);
-	expect_refusal(fd, "a malformed message: type 1 with 1073741824 bytes");
+	expect_refusal(fd, "a malformed message of type 1 with 1073741824 bytes");
 	fd = several_connect(&job); /* half a head, and then nothing */
 	gpul_boot_head_fill(&head, sizeof(struct boot_visit));
 	(void)send(fd, &head, 20, MSG_NOSIGNAL);
@@ -183,9 +183,9 @@ static void a_wrong_secret_is_refused_on_both_sides(void **state)
 	strcpy(other.secret, "another secret of the tests");
 	start_rank(&zero, &job, 3000);
 	start_rank(&one, &other, SEVERAL_LONG_MS);
-	expect_failure(&one, "refused rank 1: rank 1 of host b does not have the secret of rank 0 (GPULOAD_COMM_SECRET)");
-	expect_failure(&zero, "rank 1 of 2 did not arrive within 3000 ms; refused 127.0.0.1:");
-	assert_non_null(strstr(zero.err.text, "rank 1 of host b does not have the secret"));
+	expect_failure(&one, "refused rank 1: rank 1 of host b has another secret (GPULOAD_COMM_SECRET) than rank 0");
+	expect_failure(&zero, "rank 1 of 2 ranks did not answer within 3000 ms; refused 127.0.0.1:");
+	assert_non_null(strstr(zero.err.text, "rank 1 of host b has another secret"));
 }
 
 static void the_right_rank_still_comes_after_a_wrong_secret(void **state)
@@ -197,7 +197,7 @@ static void the_right_rank_still_comes_after_a_wrong_secret(void **state)
 	strcpy(wrong.secret, "another secret of the tests");
 	start_rank(&zero, &job, SEVERAL_LONG_MS);
 	start_rank(&one, &wrong, SEVERAL_LONG_MS);
-	expect_failure(&one, "does not have the secret");
+	expect_failure(&one, "has another secret");
 	start_rank(&one, &right, SEVERAL_LONG_MS);
 	meet_and_close(&zero, &one);
 }
@@ -213,8 +213,8 @@ static void another_version_is_refused_on_both_sides(void **state)
 	start_rank(&zero, &job, 2000);
 	fd = several_connect(&job);
 	send_packet(fd, BOOT_HELLO, BOOT_VERSION + 1, &v, sizeof v);
-	expect_refusal(fd, "another version of gpuload: its meeting has version");
-	expect_failure(&zero, "another version of gpuload");
+	expect_refusal(fd, "a message of start-up protocol version");
+	expect_failure(&zero, "of start-up protocol version");
 }
 
 static void another_job_at_the_address_is_refused(void **state)
@@ -238,9 +238,9 @@ static void a_rank_that_contradicts_the_job_fails_it(void **state)
 		const char *text;
 	} cases[] = {
 		{ 1, 4, "process 4711 of host elsewhere (rank 1) expects 4 ranks, but rank 0 expects 3" },
-		{ 0, 3, "process 4711 of host elsewhere claims rank 0, expected 1 to 2" },
-		{ 3, 3, "process 4711 of host elsewhere claims rank 3, expected 1 to 2" },
-		{ -1, 3, "process 4711 of host elsewhere claims rank -1, expected 1 to 2" },
+		{ 0, 3, "process 4711 of host elsewhere says that it is rank 0, expected rank 1 to 2" },
+		{ 3, 3, "process 4711 of host elsewhere says that it is rank 3, expected rank 1 to 2" },
+		{ -1, 3, "process 4711 of host elsewhere says that it is rank -1, expected rank 1 to 2" },
 	};
 	struct boot_packet *p = malloc(sizeof *p);
 
@@ -273,7 +273,7 @@ static void two_processes_with_one_rank_are_named(void **state)
 	assert_int_equal(p->head.type, BOOT_WELCOME);
 	v.pid = 4712;
 	expect_refusal(visit(&job, &v, SEVERAL_SECRET, p), "process 4711 of host elsewhere and process 4712 of host elsewhere both");
-	expect_failure(&zero, "both claim rank 1");
+	expect_failure(&zero, "both say that they are rank 1");
 	close(first);
 	free(p);
 }
@@ -299,8 +299,8 @@ static void a_repeated_proof_is_refused(void **state)
 	send_packet(second, BOOT_HELLO, BOOT_VERSION, &v, sizeof v);
 	assert_int_equal(receive_packet(second, p), BOOT_GOT_PACKET);
 	send_packet(second, BOOT_PROOF, BOOT_VERSION, proof, sizeof proof);
-	expect_refusal(second, "does not have the secret");
-	expect_failure(&zero, "did not arrive within 3000 ms");
+	expect_refusal(second, "has another secret");
+	expect_failure(&zero, "ranks did not answer within 3000 ms");
 	free(p);
 }
 
@@ -327,10 +327,10 @@ static void answers_of_a_wrong_rank_0_are_refused(void **state)
 		int version;
 		const char *text;
 	} cases[] = {
-		{ 0, 0, "that does not come from a rank of gpuload" },
-		{ BOOT_CHALLENGE, BOOT_VERSION + 1, "another version of gpuload" },
-		{ BOOT_WELCOME, BOOT_VERSION, "answered with type 2, expected CHALLENGE" },
-		{ BOOT_CHALLENGE, BOOT_VERSION, "refused rank 0 at 127.0.0.1:" },
+		{ 0, 0, "that is not from gpuload" },
+		{ BOOT_CHALLENGE, BOOT_VERSION + 1, "of start-up protocol version" },
+		{ BOOT_WELCOME, BOOT_VERSION, "answered with message type 2, expected CHALLENGE" },
+		{ BOOT_CHALLENGE, BOOT_VERSION, "refused to connect to rank 0 at 127.0.0.1:" },
 	};
 	struct boot_packet *p = malloc(sizeof *p);
 

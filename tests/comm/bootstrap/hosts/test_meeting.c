@@ -148,10 +148,11 @@ static gpul_status do_differently(const gpul_comm_job *job, void *arg, gpul_erro
 static void ranks_that_disagree_all_fail_with_one_message(void **state)
 {
 	static const struct different cases[] = {
-		{ "size", "rank 3 is in gpul_boot_allgather() of 2 (call 1), but rank 2 in gpul_boot_allgather() of 1 (call 1)" },
-		{ "call", "rank 3 is in gpul_boot_barrier() of 0 (call 1), but rank 2 in gpul_boot_allgather() of 0 (call 1)" },
+		{ "size",
+		  "rank 3 called gpul_boot_allgather() with 2 as call 1, but rank 2 called gpul_boot_allgather() with 1 as call 1" },
+		{ "call", "rank 3 called gpul_boot_barrier() with 0 as call 1, but rank 2 called gpul_boot_allgather() with 0 as call 1" },
 		{ "leave", " on host b has left the job" },
-		{ "late", "gpul_boot_barrier(): rank 3 of 5 did not arrive within 1000 ms" },
+		{ "late", "gpul_boot_barrier(): rank 3 of 5 ranks did not answer within 1000 ms" },
 		{ "fail", "the kernel failed" },
 	};
 	struct rank_end ends[5];
@@ -190,7 +191,7 @@ static void the_message_names_the_ranks_that_have_not_arrived(void **state)
 	several_as_threads("ababc", come_or_not, &timeout_ms, ends);
 	for (int r = 0; r < 5; r += 2) {
 		assert_int_equal(ends[r].status, GPUL_ESYS);
-		if (!strstr(ends[r].err.text, "ranks 1, 3 of 5 did not arrive within 1000 ms"))
+		if (!strstr(ends[r].err.text, "ranks 1, 3 of 5 ranks did not answer within 1000 ms"))
 			fail_msg("rank %d: %s", r, ends[r].err.text);
 	}
 }
@@ -204,7 +205,7 @@ static void without_rank_0_the_message_has_its_address(void **state)
 	(void)state;
 	assert_int_equal(gpul_boot_open(&job, 20, &b, &err), GPUL_ESYS);
 	assert_null(b);
-	if (!strstr(err.text, "no meeting with rank 0 at 127.0.0.1:") || !strstr(err.text, "within 20 ms: Connection refused"))
+	if (!strstr(err.text, "rank 0 at 127.0.0.1:") || !strstr(err.text, "could not be reached within 20 ms: Connection refused"))
 		fail_msg("%s", err.text);
 }
 

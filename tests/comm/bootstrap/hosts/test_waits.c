@@ -79,7 +79,7 @@ static void expect_victim(const struct chain *c)
 
 		children[r] = ranks_fork(&mine, wait_in_turn, p, &p->ends[r]);
 	}
-	snprintf(text, sizeof text, "gpul_boot_allgather(): rank %d of %d did not arrive within 1500 ms", c->victim, size);
+	snprintf(text, sizeof text, "gpul_boot_allgather(): rank %d of %d ranks did not answer within 1500 ms", c->victim, size);
 	for (int r = 0; r < size; r++)
 		if (r != c->victim)
 			assert_int_equal(waitpid(children[r], NULL, 0), children[r]);
