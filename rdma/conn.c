@@ -37,7 +37,7 @@ static gpul_status break_conn(gpul_rdma_conn *c, gpul_error *err)
 		c->r->backend->break_path(c->path);
 		if (c->copies)
 			gpul_rdma_copies_drain(c->copies);
-		gpul_log(GPUL_LOG_INFO, "rdma", "%s: the connection has failed: %s: %s", why.peer, why.call, why.what);
+		gpul_log(GPUL_LOG_INFO, "rdma", "the connection to %s has failed: %s: %s", why.peer, why.call, why.what);
 	}
 	return gpul_rdma_failure_error(&why, err);
 }

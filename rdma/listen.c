@@ -121,7 +121,7 @@ static gpul_status nobody_came(gpul_rdma_listener *l, int timeout_ms, gpul_error
 {
 	const char *refused = gpul_rdma_strangers_refused(l->strangers);
 
-	return gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "%s: no connection within %d ms%s%s", gpul_rdma_strangers_name(l->strangers),
+	return gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "no client connected to %s within %d ms%s%s", gpul_rdma_strangers_name(l->strangers),
 			 timeout_ms, *refused ? "; refused " : "", refused);
 }
 

@@ -49,10 +49,10 @@ static gpul_status open_auto(gpul_rdma *r, gpul_error *err)
 	if (!open_named(r, "verbs", &no_verbs))
 		return GPUL_OK;
 	if (open_named(r, "libfabric", &no_libfabric))
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "no fabric: verbs: %.100s; libfabric: %.100s", no_verbs.text,
-				 no_libfabric.text);
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "neither verbs nor libfabric can be used: verbs: %.100s; libfabric: %.100s",
+				 no_verbs.text, no_libfabric.text);
 	r->backend->about(r->device, &r->info);
-	gpul_log(GPUL_LOG_NOTICE, "rdma", "no RDMA NIC (%s): using libfabric, %s", no_verbs.text, r->info.name);
+	gpul_log(GPUL_LOG_NOTICE, "rdma", "no RDMA NIC can be used (%s): using libfabric instead, %s", no_verbs.text, r->info.name);
 	return GPUL_OK;
 }
 

@@ -122,7 +122,10 @@ gpul_status gpul_rdma_register(gpul_rdma *r, void *at, size_t bytes, gpul_rdma_u
 	gpul_status st;
 
 	if (!bytes || memory.at + bytes < memory.at)
-		return gpul_fail(err, GPUL_EINVAL, 0, "register: %zu bytes at %p are not a range of memory", bytes, at);
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "cannot register %zu bytes at %p: expected at least 1 byte that ends below the end of the "
+				 "address space",
+				 bytes, at);
 	region = new_region(r, err);
 	if (!region)
 		return GPUL_ENOMEM;
@@ -141,7 +144,7 @@ gpul_status gpul_rdma_register_pieces(gpul_rdma *r, const gpul_rdma_memory *piec
 	gpul_status st;
 
 	if (n_pieces < 1 || n_pieces > GPUL_RDMA_MAX_PIECES)
-		return gpul_fail(err, GPUL_EINVAL, 0, "a region of %u pieces: expected 1 to %d", n_pieces, GPUL_RDMA_MAX_PIECES);
+		return gpul_fail(err, GPUL_EINVAL, 0, "a region has %u pieces: expected 1 to %d", n_pieces, GPUL_RDMA_MAX_PIECES);
 	for (unsigned i = 0; i < n_pieces; i++)
 		if (!pieces[i].bytes || (i && pieces[i].at != pieces[i - 1].at + pieces[i - 1].bytes))
 			return gpul_fail(err, GPUL_EINVAL, 0, "piece %u of a region does not begin where the one before it ends", i);
@@ -194,7 +197,7 @@ static gpul_status register_direct(gpul_rdma *r, uint64_t at, uint64_t bytes, gp
 	gpul_status st;
 
 	if (r->desc.gpu_direct == GPUL_RDMA_GPU_DIRECT_NO)
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "the user has chosen it");
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "gpu_direct was set to no");
 	if (r->desc.gpu_direct == GPUL_RDMA_GPU_DIRECT_AUTO || !r->desc.device.drv->interprets)
 		return register_dmabufs(r, at, bytes, use, out, err);
 	st = gpul_rdma_register_pieces(r, &memory, 1, true, out, err);
@@ -224,13 +227,13 @@ static gpul_status register_device(gpul_rdma *r, const gpul_mem *mem, uint64_t o
 	(void)drv->cuCtxSetCurrent(before);
 	(void)drv->cuDevicePrimaryCtxRelease(context.device);
 	if (!st) {
-		gpul_log(GPUL_LOG_INFO, "rdma", "GPU memory: registered %s, %u pieces", drv->interprets ? "as CPU memory" : "by dma-buf",
-			 (*out)->area.n_pieces);
+		gpul_log(GPUL_LOG_INFO, "rdma", "GPU memory was registered %s in %u pieces",
+			 drv->interprets ? "as CPU memory" : "by dma-buf", (*out)->area.n_pieces);
 		return GPUL_OK;
 	}
 	if (r->desc.gpu_direct == GPUL_RDMA_GPU_DIRECT_YES)
 		return gpul_fail(err, why.status, why.native, "%s", why.text);
-	gpul_log(GPUL_LOG_INFO, "rdma", "GPU memory: copied by way of the host, because %s", why.text);
+	gpul_log(GPUL_LOG_INFO, "rdma", "GPU memory is copied through the host, because of this: %s", why.text);
 	*out = new_region(r, err);
 	if (!*out)
 		return GPUL_ENOMEM;
@@ -257,7 +260,8 @@ gpul_status gpul_rdma_register_part(gpul_rdma *r, const gpul_mem *mem, uint64_t 
 	gpul_status st;
 
 	if (offset > all || bytes > all - offset)
-		return gpul_fail(err, GPUL_EINVAL, 0, "register: %llu bytes at offset %llu are not inside the memory of %llu bytes",
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "cannot register %llu bytes at offset %llu: they are not inside the memory of %llu bytes",
 				 (unsigned long long)bytes, (unsigned long long)offset, (unsigned long long)all);
 	if (gpul_mem_cpu(mem))
 		return gpul_rdma_register(r, (unsigned char *)gpul_mem_cpu(mem) + offset, bytes, use, out, err);
@@ -277,10 +281,13 @@ const gpul_rdma_area *gpul_rdma_region_area(const gpul_rdma_region *region)
 gpul_status gpul_rdma_offer(const gpul_rdma_region *region, uint64_t at, uint64_t bytes, gpul_rdma_remote *out, gpul_error *err)
 {
 	if (region->area.source)
-		return gpul_fail(err, GPUL_EINVAL, 0, "offer: the region is registered as a source, which the peer cannot write");
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "cannot offer the region to the peer: it is registered with GPUL_RDMA_SOURCE, so the peer "
+				 "cannot write to it");
 	if (region->area.staged)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-				 "the peer cannot put into GPU memory that the fabric cannot access: use host-NUMA memory, or receives");
+				 "the peer cannot put into GPU memory that the NIC cannot access: use host-NUMA memory, or use "
+				 "send and receive");
 	for (unsigned i = 0; i < region->area.n_pieces; i++) {
 		const gpul_rdma_piece *p = &region->area.pieces[i];
 

@@ -45,17 +45,19 @@ gpul_status gpul_rdma_check_peer(const gpul_rdma *r, const gpul_rdma_hello *peer
 
 	gpul_rdma_wish(r, &own);
 	if (strcmp(peer->backend, r->info.backend))
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s uses %s, this side uses %s: choose the same backend on both sides",
-				 peer->host, peer->backend, r->info.backend);
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
+				 "%s uses the backend %s, but this side uses %s: choose the same backend on both sides", peer->host,
+				 peer->backend, r->info.backend);
 	if (peer->qp_type != own.qp_type)
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s uses %s queue pairs, this side %s: choose the same type on both sides",
-				 peer->host, peer->qp_type == GPUL_RDMA_UC ? "UC" : "RC", own.qp_type == GPUL_RDMA_UC ? "UC" : "RC");
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
+				 "%s uses %s queue pairs, but this side uses %s: choose the same type on both sides", peer->host,
+				 peer->qp_type == GPUL_RDMA_UC ? "UC" : "RC", own.qp_type == GPUL_RDMA_UC ? "UC" : "RC");
 	if (peer->flags != own.flags)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-				 "%s %s, this side does not (or the other way round): choose the same provider and options on both sides",
+				 "%s %s and this side does not, or the reverse: choose the same provider and options on both sides",
 				 peer->host,
-				 (peer->flags ^ own.flags) & GPUL_RDMA_HELLO_ORDERED ? "has a fabric with ordered writes"
-										     : "sends slots as datagrams");
+				 (peer->flags ^ own.flags) & GPUL_RDMA_HELLO_ORDERED ? "uses a fabric that orders writes"
+										     : "uses datagrams for control messages");
 	if (peer->n_qps > r->info.max_qps)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s requests %u queue pairs, but this side has at most %u", peer->host,
 				 peer->n_qps, r->info.max_qps);
@@ -208,8 +210,8 @@ gpul_status gpul_rdma_conn_watch(gpul_rdma_conn *c, gpul_rdma_channel *channel, 
 	}
 	gpul_rdma_conn_remember(c);
 	gpul_log(GPUL_LOG_INFO, "rdma",
-		 "%s: connected to %s, process %d, with %u queue pairs; a dead peer is noticed within %.1f s, "
-		 "a broken path within %.1f s",
+		 "%s: connected to %s, process %d, with %u queue pairs; a dead peer is detected within %.1f s, a "
+		 "broken network path within %.1f s",
 		 c->info.peer, c->info.peer_host, c->info.peer_pid, c->info.n_qps, (double)limit_ns * 1e-9,
 		 (double)(c->r->info.notice_ns ? c->r->info.notice_ns : limit_ns) * 1e-9);
 	return GPUL_OK;

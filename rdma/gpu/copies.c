@@ -112,11 +112,12 @@ gpul_status gpul_rdma_copies_create(const gpul_driver *drv, int gpu, unsigned n_
 
 	if (n_stages == 0 || n_stages > GPUL_RDMA_MAX_STAGES || stage_bytes == 0 || stage_bytes > UINT32_MAX)
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "staging copies: %u buffers of %zu bytes per direction: expected 1 to %d buffers of 1 byte to 4 GiB",
+				 "invalid staging buffers for GPU memory: %u buffers of %zu bytes per direction, expected 1 to "
+				 "%d buffers of 1 byte to 4 GiB",
 				 n_stages, stage_bytes, (int)GPUL_RDMA_MAX_STAGES);
 	c = calloc(1, sizeof *c);
 	if (!c)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "staging copies: no memory for %zu bytes", sizeof *c);
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %zu bytes of staging buffers for GPU memory", sizeof *c);
 	*c = (gpul_rdma_copies){ .drv = drv, .n_stages = n_stages, .stage_bytes = stage_bytes };
 	(void)drv->cuCtxGetCurrent(&before);
 	st = gpul_context_open(drv, gpu, &c->context, err);
@@ -194,7 +195,8 @@ static gpul_status report_failure(const gpul_rdma_copies *c, gpul_rdma_failure *
 static gpul_status check_op(gpul_rdma_copies *c, const gpul_rdma_op *op)
 {
 	if (op->kind != GPUL_RDMA_OP_COPY_OUT && op->kind != GPUL_RDMA_OP_COPY_IN)
-		return gpul_rdma_fail(&c->failed, GPUL_EINVAL, op->kind, "staging copy", NULL, "operation %d is not a copy", op->kind);
+		return gpul_rdma_fail(&c->failed, GPUL_EINVAL, op->kind, "staging copy", NULL,
+				      "operation %d is not a copy between GPU and host memory", op->kind);
 	if (op->bytes > c->stage_bytes || op->local < c->stages || op->local > c->end - op->bytes)
 		return gpul_rdma_fail(&c->failed, GPUL_EINVAL, 0, "staging copy", NULL,
 				      "%u bytes at %#llx are not in one of the staging buffers of %zu bytes", op->bytes,

@@ -39,7 +39,8 @@ static gpul_status check_range(const gpul_driver *drv, uint64_t at, uint64_t byt
 	gpul_status st;
 
 	if (bytes == 0 || bytes > UINT64_MAX - at || at + bytes > UINT64_MAX - (1 << 20))
-		return gpul_fail(err, GPUL_EINVAL, 0, "dma-buf of %" PRIu64 " bytes at %#" PRIx64 ": not a valid range", bytes, at);
+		return gpul_fail(err, GPUL_EINVAL, 0, "cannot export a dma-buf: %" PRIu64 " bytes at %#" PRIx64 ": not a valid range",
+				 bytes, at);
 	st = gpul_rdma_pointer_find(drv, at, p, err);
 	if (st)
 		return st;

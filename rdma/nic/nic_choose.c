@@ -192,8 +192,8 @@ static const gpul_nic *find_passed_over(const gpul_nic_topology *t, const struct
 static void explain_place(const struct pci_function *gpu, const gpul_nic *nic, char *why, size_t why_bytes)
 {
 	static const char *const where[] = {
-		[GPUL_NIC_PIX] = "is behind the same PCIe switch as",
-		[GPUL_NIC_PXB] = "is behind the same root port, several PCIe switches away from",
+		[GPUL_NIC_PIX] = "is below the same PCIe switch as",
+		[GPUL_NIC_PXB] = "is below the same PCIe root port, several switches away from",
 		[GPUL_NIC_PHB] = "is at the same PCIe host bridge as",
 		[GPUL_NIC_NODE] = "is on the same NUMA node as",
 		[GPUL_NIC_SYS] = "is on another NUMA node than",
@@ -203,9 +203,9 @@ static void explain_place(const struct pci_function *gpu, const gpul_nic *nic, c
 	if (d <= GPUL_NIC_SYS)
 		snprintf(why, why_bytes, "%s %s GPU %s (%s)", nic->name, where[d], gpu->address, gpul_nic_distance_name(d));
 	else if (d == GPUL_NIC_VIRTUAL)
-		snprintf(why, why_bytes, "%s is a software NIC without a PCI device, and no other is nearer", nic->name);
+		snprintf(why, why_bytes, "%s is a software NIC without a PCI device, and no other NIC is nearer to the GPU", nic->name);
 	else
-		snprintf(why, why_bytes, "%s is the %s; no GPU with a PCI address is given", nic->name,
+		snprintf(why, why_bytes, "%s is the %s (no GPU with a PCI address was given)", nic->name,
 			 nic->active ? "fastest NIC with an active port" : "first NIC");
 }
 
@@ -221,11 +221,11 @@ static void explain(const gpul_nic_topology *t, const struct pci_function *gpu, 
 		explain_place(gpu, nic, why, GPUL_NIC_WHY_BYTES);
 	n = strlen(why);
 	if (n_equal > 1)
-		n += (size_t)snprintf(why + n, GPUL_NIC_WHY_BYTES - n, ", 1 of %zu equal ones", n_equal);
+		n += (size_t)snprintf(why + n, GPUL_NIC_WHY_BYTES - n, ", 1 of %zu equally near NICs", n_equal);
 	if (n < GPUL_NIC_WHY_BYTES && !nic->active)
 		snprintf(why + n, GPUL_NIC_WHY_BYTES - n, "; no port is active");
 	else if (n < GPUL_NIC_WHY_BYTES && passed)
-		snprintf(why + n, GPUL_NIC_WHY_BYTES - n, "; %s is nearer, but has no active port", passed->name);
+		snprintf(why + n, GPUL_NIC_WHY_BYTES - n, "; %s is nearer to the GPU, but has no active port", passed->name);
 }
 
 const gpul_nic *gpul_nic_choose(const gpul_nic_topology *t, const char *gpu, const char *const *only, size_t n_only,

@@ -36,11 +36,11 @@ static const char *why_unusable(const struct fi_info *i)
 	if ((uint64_t)i->domain_attr->mr_mode & ~our_mr_mode)
 		return "needs memory to be registered in a way that gpuload does not support";
 	if (i->domain_attr->cq_data_size < sizeof(uint32_t))
-		return "does not carry 4 bytes of remote completion data";
+		return "cannot send 4 bytes of completion data with a write (cq_data_size)";
 	if (i->mode & (FI_CONTEXT | FI_CONTEXT2))
-		return "needs memory of its own (FI_CONTEXT) for each operation";
+		return "needs the mode FI_CONTEXT, which gpuload does not support";
 	if (i->mode & FI_RX_CQ_DATA)
-		return "needs a receive (FI_RX_CQ_DATA) for each write with data";
+		return "needs the mode FI_RX_CQ_DATA, which gpuload does not support";
 	return NULL;
 }
 
@@ -157,8 +157,8 @@ static gpul_status explain_lack(const struct ofi_device *d, const gpul_rdma_devi
 		d->ofi->fi_freeinfo(all);
 	if (exists)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, FI_ENODATA,
-				 "libfabric's provider '%.40s'%s%.40s has no reliable endpoints that "
-				 "write into memory of the peer",
+				 "libfabric's provider '%.40s'%s%.40s has no reliable endpoints that can write into memory of "
+				 "the peer (FI_EP_RDM with FI_RMA)",
 				 provider, desc->device ? " on " : "", desc->device ? desc->device : "");
 	return gpul_fail(err, GPUL_EUNSUPPORTED, FI_ENODATA, "libfabric has no provider '%.40s'; it has %s", provider,
 			 *names ? names : "none");
@@ -246,7 +246,8 @@ gpul_status gpul_ofi_device_open(const gpul_rdma_device_desc *desc, void **devic
 	int r;
 
 	if (desc->control_datagrams || desc->qp_type != GPUL_RDMA_RC)
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "libfabric: datagrams and UC queue pairs are options of verbs");
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
+				 "datagrams and UC queue pairs need the backend verbs, but the backend is libfabric");
 	d = calloc(1, sizeof *d);
 	if (!d)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a libfabric device");
@@ -323,7 +324,7 @@ gpul_status gpul_ofi_reg(void *device, const gpul_rdma_memory *memory, gpul_rdma
 	int r;
 
 	if (memory->dmabuf_fd >= 0)
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "libfabric: registration of dma-bufs is not supported");
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "the backend libfabric cannot register dma-bufs");
 	r = register_memory(d, memory, &mr);
 	if (r)
 		return gpul_ofi_fail(d, err, "fi_mr_reg", r);

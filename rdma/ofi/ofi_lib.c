@@ -67,7 +67,7 @@ static gpul_status open_library(gpul_error *err)
 
 	shrink_buffers();
 	if (!handle)
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "no libfabric: %.180s", dlerror());
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "cannot load libfabric: %.180s", dlerror());
 #define X(fn) \
 	if (!find_symbol(handle, #fn, &table.fn)) \
 		lack = #fn;

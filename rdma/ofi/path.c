@@ -124,18 +124,19 @@ static gpul_status check_description(const struct ofi_path *p, const unsigned ch
 		memcpy(head, description, sizeof head);
 	if (head[0] != p->n_eps || head[1] != bytes || n_bytes != HEAD_BYTES + p->n_eps * bytes)
 		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "the peer describes %u endpoints with addresses of %u bytes in %zu bytes: expected %u with %zu; it uses "
-				 "another version or provider",
+				 "the peer sent %u endpoints with addresses of %u bytes in %zu bytes: expected %u endpoints with "
+				 "%zu bytes; the peer uses another version of gpuload or another provider",
 				 head[0], head[1], n_bytes, p->n_eps, bytes);
 	for (unsigned i = 0; i < p->n_eps; i++) {
 		const unsigned char *address = description + HEAD_BYTES + bytes * i;
 
 		memcpy(&family, address, sizeof family);
 		if ((format == FI_SOCKADDR_IN && family != AF_INET) || (format == FI_SOCKADDR_IN6 && family != AF_INET6))
-			return gpul_fail(err, GPUL_EFORMAT, 0, "the address of the peer's endpoint %u has family %u: expected IPv%d", i,
-					 family, format == FI_SOCKADDR_IN ? 4 : 6);
+			return gpul_fail(err, GPUL_EFORMAT, 0,
+					 "the address of the peer's endpoint %u has address family %u: expected IPv%d", i, family,
+					 format == FI_SOCKADDR_IN ? 4 : 6);
 		if (format == FI_ADDR_STR && !memchr(address, 0, bytes))
-			return gpul_fail(err, GPUL_EFORMAT, 0, "the name of the peer's endpoint %u has no end", i);
+			return gpul_fail(err, GPUL_EFORMAT, 0, "the name of the peer's endpoint %u has no terminating NUL byte", i);
 	}
 	return GPUL_OK;
 }

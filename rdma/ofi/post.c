@@ -13,9 +13,12 @@
 enum { ENTRIES = 64 };
 static const uint64_t GRACE_NS = 50000000, REFUSAL_NS = 2000000000;
 
-static const char *const PEER_GONE = "the peer's process has ended, or has closed the connection: see its messages";
-static const char *const LOST_OR_WRONG_KEY = "check the network between the machines; else offer the memory again, and keep it registered";
-static const char *const WRONG_KEY = "the key or the range of the peer's memory is wrong: offer the memory again, and keep it registered";
+static const char *const PEER_GONE = "the peer's process has ended, or has closed the connection: see the messages of that process";
+static const char
+	*const LOST_OR_WRONG_KEY = "check the network between the machines; if it works, send the peer's memory handle again, and "
+				   "keep that memory registered";
+static const char *const WRONG_KEY = "the key or the range of the peer's memory is wrong: send the peer's memory handle again, and "
+				     "keep that memory registered";
 
 static const char *advice_for(int error)
 {
@@ -34,10 +37,11 @@ static const char *advice_for(int error)
 	case FI_EHOSTUNREACH:
 	case FI_ENETUNREACH:
 	case FI_ETIMEDOUT:
-		return "check that the peer's interface is reachable from here (choose one with --device), and its firewall";
+		return "check that the peer's network interface can be reached from this host (choose one with "
+		       "--device), and the peer's firewall";
 	case FI_ENOMEM:
 	case FI_ENOBUFS:
-		return "lower --nreq, or the depth of the connection";
+		return "lower --nreq, or the depth of the connection (operations in flight)";
 	default:
 		return "check that the peer's process runs, and the network between the machines";
 	}
@@ -159,8 +163,8 @@ static void explain_cancel(const struct ofi_path *p, const struct fi_cq_err_entr
 		break;
 	case FI_ENOENT:
 		snprintf(detail, detail_bytes, "%s",
-			 late ? "the network has lost the connection, or the peer has refused the key"
-			      : "the peer has refused the key or the range of a write");
+			 late ? "the network has lost the connection, or the peer has rejected the memory key"
+			      : "the peer has rejected the memory key or the range of a write");
 		*advice = late ? LOST_OR_WRONG_KEY : WRONG_KEY;
 		break;
 	default:

@@ -54,7 +54,7 @@ static gpul_status fail_reach(const struct sockaddr_storage *to, int number, gpu
 	return gpul_rdma_fail(why, GPUL_ESYS, number, "connect",
 			      "check the firewall on both machines (libfabric uses a free port of its own for the data), and that this "
 			      "address of the peer can be reached from here",
-			      "the peer's data port %s: %s", name, strerror(number));
+			      "cannot connect to the peer's data port %s: %s", name, strerror(number));
 }
 
 /* Start the test, or poll one that is running. */
@@ -80,7 +80,9 @@ static gpul_status probe(struct ofi_path *p, const struct sockaddr_storage *to, 
 	gpul_ofi_end_probe(p);
 	if (number)
 		return fail_reach(to, number, why);
-	gpul_log(GPUL_LOG_INFO, "libfabric", "the peer can be reached, but accepts no data: it does not call test or progress");
+	gpul_log(GPUL_LOG_INFO, "libfabric",
+		 "the peer can be reached, but does not accept data: the peer's program must call test or "
+		 "progress");
 	return GPUL_OK;
 }
 

@@ -26,7 +26,7 @@ static gpul_status parse_port(const char *text, const char *port, unsigned *out,
 static gpul_status copy_part(const char *text, const char *what, const char *part, size_t n, char *out, size_t room, gpul_error *err)
 {
 	if (n >= room)
-		return gpul_fail(err, GPUL_EINVAL, 0, "address '%.80s...': the %s has %zu characters; the limit is %zu", text, what, n,
+		return gpul_fail(err, GPUL_EINVAL, 0, "address '%.80s...': the %s has %zu characters, but the limit is %zu", text, what, n,
 				 room - 1);
 	memcpy(out, part, n);
 	out[n] = '\0';
@@ -138,7 +138,7 @@ gpul_status gpul_rdma_address_resolve(const gpul_rdma_address *address, bool lis
 	}
 	rc = getaddrinfo(address->host[0] ? address->host : NULL, port, &hints, &found);
 	if (rc)
-		return gpul_fail(err, GPUL_ESYS, rc == EAI_SYSTEM ? errno : 0, "host '%.100s': %s", address->host,
+		return gpul_fail(err, GPUL_ESYS, rc == EAI_SYSTEM ? errno : 0, "cannot resolve the host name '%.100s': %s", address->host,
 				 rc == EAI_SYSTEM ? strerror(errno) : gai_strerror(rc));
 	out->n = 0;
 	for (const struct addrinfo *a = found; a; a = a->ai_next)

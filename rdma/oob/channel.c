@@ -48,7 +48,7 @@ gpul_status gpul_rdma_channel_create(int socket, gpul_rdma_channel **out, gpul_e
 	int on = 1;
 
 	if (!c)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "out of memory: a channel needs %zu bytes", sizeof *c);
+		return gpul_fail(err, GPUL_ENOMEM, 0, "out of memory: a connection needs %zu bytes", sizeof *c);
 	c->fd = socket;
 	c->opened_ns = gpul_clock_ns();
 	pthread_mutex_init(&c->lock, NULL);
@@ -118,7 +118,7 @@ static gpul_status with_peer(const gpul_rdma_channel *c, gpul_rdma_failure *why)
 
 static gpul_status socket_failed(const gpul_rdma_channel *c, const char *call, int native, gpul_rdma_failure *why)
 {
-	static const char ended[] = "look for the last messages of the peer's process";
+	static const char ended[] = "read the last messages of the peer's process";
 
 	if (native == EPIPE || native == ECONNRESET) /* a reset: the peer had not read all bytes when it ended */
 		(void)gpul_rdma_fail(why, GPUL_ESYS, native, "socket", ended, "the peer's process has ended");
@@ -169,7 +169,7 @@ gpul_status gpul_rdma_channel_send(gpul_rdma_channel *c, const gpul_rdma_frame *
 	if (!full)
 		return GPUL_OK;
 	(void)gpul_rdma_fail(why, GPUL_ESYS, EAGAIN, "send", "check that the peer's process is not stopped",
-			     "the peer does not read its messages");
+			     "the peer does not receive messages, so the socket's buffer is full");
 	return with_peer(c, why);
 }
 
@@ -254,8 +254,9 @@ gpul_status gpul_rdma_channel_await(gpul_rdma_channel *c, gpul_rdma_frame_type t
 			return with_peer(c, why);
 		}
 		if (now >= deadline_ns) { /* checked even if beats keep arriving */
-			(void)gpul_rdma_fail(why, GPUL_ESYS, ETIMEDOUT, "handshake", "check that the peer is gpuload and not stopped",
-					     "the peer sent no %s in time", gpul_rdma_frame_name(type));
+			(void)gpul_rdma_fail(why, GPUL_ESYS, ETIMEDOUT, "handshake",
+					     "check that the peer is gpuload, and that its process is not stopped",
+					     "the peer did not send %s in time", gpul_rdma_frame_name(type));
 			return with_peer(c, why);
 		}
 		if (!got)

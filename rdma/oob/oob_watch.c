@@ -68,7 +68,8 @@ static void receive_frames(gpul_rdma_watched *e, gpul_rdma_failure *why)
 			return;
 		gpul_rdma_lease_received(&e->lease, gpul_clock_ns());
 		if (frame.type != GPUL_RDMA_BEAT) {
-			(void)gpul_rdma_fail(why, GPUL_EFORMAT, 0, "socket", NULL, "the peer sent %s on an open connection",
+			(void)gpul_rdma_fail(why, GPUL_EFORMAT, 0, "socket", NULL,
+					     "the peer sent an unexpected %s message on an open connection",
 					     gpul_rdma_frame_name(frame.type));
 			return;
 		}
@@ -206,7 +207,7 @@ gpul_status gpul_rdma_watch_create(gpul_rdma_watch **out, gpul_error *err)
 	int error;
 
 	if (!w)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "out of memory: a watch needs %zu bytes", sizeof *w);
+		return gpul_fail(err, GPUL_ENOMEM, 0, "out of memory: the thread that watches connections needs %zu bytes", sizeof *w);
 	pthread_mutex_init(&w->lock, NULL);
 	pthread_cond_init(&w->idle, NULL);
 	w->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

@@ -88,7 +88,7 @@ size_t gpul_rdma_frame_encode(const gpul_rdma_frame *frame, unsigned char out[GP
 
 static gpul_status wrong_field(gpul_error *err, const char *type, const char *what, uint64_t value)
 {
-	return gpul_fail(err, GPUL_EFORMAT, 0, "%s: %s is invalid: %llu (0x%llx)", type, what, (unsigned long long)value,
+	return gpul_fail(err, GPUL_EFORMAT, 0, "%s message: %s is invalid: %llu (0x%llx)", type, what, (unsigned long long)value,
 			 (unsigned long long)value);
 }
 
@@ -100,16 +100,16 @@ static gpul_status check_hello(const char *type, gpul_rdma_hello *h, gpul_error 
 		bool valid;
 	} fields[] = {
 		{ "the number of queue pairs", h->n_qps, h->n_qps >= 1 && h->n_qps <= GPUL_RDMA_MAX_QPS },
-		{ "the depth", h->depth, h->depth >= 64 && h->depth <= 4096 && !(h->depth & (h->depth - 1)) },
+		{ "the number of operations in flight", h->depth, h->depth >= 64 && h->depth <= 4096 && !(h->depth & (h->depth - 1)) },
 		{ "the segment size", h->segment_bytes,
 		  h->segment_bytes >= 4096 && h->segment_bytes <= GPUL_RDMA_MAX_SEGMENT && h->segment_bytes % GPUL_RDMA_STRIPE_ALIGN == 0 },
 		{ "the stripe size", h->stripe_bytes,
 		  h->stripe_bytes >= GPUL_RDMA_STRIPE_ALIGN && h->stripe_bytes <= GPUL_RDMA_MAX_SEGMENT &&
 			  h->stripe_bytes % GPUL_RDMA_STRIPE_ALIGN == 0 },
-		{ "the striping", h->striping, h->striping <= GPUL_RDMA_ROUND_ROBIN },
+		{ "the way of striping", h->striping, h->striping <= GPUL_RDMA_ROUND_ROBIN },
 		{ "the type of queue pairs", h->qp_type, h->qp_type <= GPUL_RDMA_UC },
 		{ "a flag", h->flags, h->flags <= (GPUL_RDMA_HELLO_ORDERED | GPUL_RDMA_HELLO_CONTROL_DATAGRAMS) },
-		{ "the lease", h->lease_ms, h->lease_ms >= 10 && h->lease_ms <= HOUR_MS },
+		{ "the time-out of a silent peer", h->lease_ms, h->lease_ms >= 10 && h->lease_ms <= HOUR_MS },
 		{ "the time to notice a dead peer", h->notice_ms, h->notice_ms <= 24 * HOUR_MS },
 		{ "the process id", h->pid, h->pid <= INT32_MAX },
 		{ "the size of the slots", h->slots.bytes, h->slots.bytes == GPUL_RDMA_SLOTS * sizeof(gpul_rdma_slot) },
@@ -121,7 +121,7 @@ static gpul_status check_hello(const char *type, gpul_rdma_hello *h, gpul_error 
 			return wrong_field(err, type, fields[i].what, fields[i].value);
 	clean_text(h->host, sizeof h->host);
 	clean_text(h->backend, sizeof h->backend);
-	return h->backend[0] ? GPUL_OK : gpul_fail(err, GPUL_EFORMAT, 0, "%s: the backend has no name", type);
+	return h->backend[0] ? GPUL_OK : gpul_fail(err, GPUL_EFORMAT, 0, "%s message: the name of the backend is empty", type);
 }
 
 static gpul_status read_hello(const char *type, const unsigned char *payload, size_t n_bytes, gpul_rdma_hello *h, gpul_error *err)
@@ -129,7 +129,8 @@ static gpul_status read_hello(const char *type, const unsigned char *payload, si
 	memset(h, 0, sizeof *h);
 	memcpy(h, payload, n_bytes < HELLO_BYTES ? n_bytes : HELLO_BYTES);
 	if (n_bytes < HELLO_BYTES || h->description_bytes > sizeof h->description || n_bytes != HELLO_BYTES + h->description_bytes)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "%s of %zu bytes, with a description of %u bytes: wrong size", type, n_bytes,
+		return gpul_fail(err, GPUL_EFORMAT, 0,
+				 "%s message of %zu bytes with a description of %u bytes: these sizes do not fit together", type, n_bytes,
 				 h->description_bytes);
 	memcpy(h->description, payload + HELLO_BYTES, h->description_bytes);
 	return check_hello(type, h, err);
@@ -140,7 +141,7 @@ static gpul_status read_failure(const char *type, const unsigned char *payload, 
 	uint32_t status;
 
 	if (n_bytes != sizeof *f)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "%s of %zu bytes instead of %zu", type, n_bytes, sizeof *f);
+		return gpul_fail(err, GPUL_EFORMAT, 0, "%s message has %zu bytes instead of %zu", type, n_bytes, sizeof *f);
 	memcpy(&status, payload, sizeof status);
 	if (status == GPUL_OK || status > GPUL_EVERBS)
 		return wrong_field(err, type, "the status", status);
@@ -159,7 +160,8 @@ static gpul_status check_head(const unsigned char *in, size_t n, unsigned *type,
 
 	for (size_t i = 0; i < sizeof MAGIC && i < n; i++)
 		if (in[i] != MAGIC[i])
-			return gpul_fail(err, GPUL_EFORMAT, 0, "not a frame of gpuload: byte %zu is 0x%02x instead of 0x%02x", i, in[i],
+			return gpul_fail(err, GPUL_EFORMAT, 0,
+					 "the peer is not gpuload: byte %zu of its message is 0x%02x instead of 0x%02x", i, in[i],
 					 MAGIC[i]);
 	if (n < GPUL_RDMA_FRAME_HEAD_BYTES)
 		return GPUL_OK;
@@ -167,10 +169,10 @@ static gpul_status check_head(const unsigned char *in, size_t n, unsigned *type,
 	*type = fields[0];
 	*payload_bytes = fields[1];
 	if ((*type < GPUL_RDMA_HELLO || *type > GPUL_RDMA_BYE) && !has_credentials(*type))
-		return gpul_fail(err, GPUL_EFORMAT, 0, "unknown frame type %u", *type);
+		return gpul_fail(err, GPUL_EFORMAT, 0, "unknown message type %u", *type);
 	if (*payload_bytes > GPUL_RDMA_MAX_PAYLOAD)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "%s of %zu bytes: the limit is %d", gpul_rdma_frame_name(*type), *payload_bytes,
-				 GPUL_RDMA_MAX_PAYLOAD);
+		return gpul_fail(err, GPUL_EFORMAT, 0, "%s message has %zu bytes, but the limit is %d", gpul_rdma_frame_name(*type),
+				 *payload_bytes, GPUL_RDMA_MAX_PAYLOAD);
 	if (!has_hello(*type) || n < GPUL_RDMA_FRAME_HEAD_BYTES + sizeof version || *payload_bytes < sizeof version)
 		return GPUL_OK;
 	/* Checked before the size, which another version may have changed. */
@@ -200,9 +202,10 @@ gpul_status gpul_rdma_frame_decode(const void *bytes, size_t n_bytes, gpul_rdma_
 	else if (has_credentials(type) && payload_bytes == sizeof out->credentials)
 		memcpy(&out->credentials, payload, payload_bytes);
 	else if (has_credentials(type))
-		st = gpul_fail(err, GPUL_EFORMAT, 0, "%s of %zu bytes instead of %zu", name, payload_bytes, sizeof out->credentials);
+		st = gpul_fail(err, GPUL_EFORMAT, 0, "%s message has %zu bytes instead of %zu", name, payload_bytes,
+			       sizeof out->credentials);
 	else if (payload_bytes)
-		st = gpul_fail(err, GPUL_EFORMAT, 0, "%s of %zu bytes instead of 0", name, payload_bytes);
+		st = gpul_fail(err, GPUL_EFORMAT, 0, "%s message has %zu bytes instead of 0", name, payload_bytes);
 	if (st)
 		return st;
 	out->type = (gpul_rdma_frame_type)type;

@@ -29,7 +29,7 @@ struct gpul_rdma_strangers {
 				    * has sent none */
 	unsigned char key[GPUL_SHA256_BYTES];
 	gpul_rdma_identity expected;
-	char refused[GPUL_RDMA_ADDRESS_BYTES + 120], pending[GPUL_RDMA_ADDRESS_BYTES + 120];
+	char refused[GPUL_RDMA_ADDRESS_BYTES + 220], pending[GPUL_RDMA_ADDRESS_BYTES + 220];
 	uint64_t paused_until_ns; /* not 0: there is no free entry or descriptor for another
 				    * client, so the listener is not polled until then */
 	gpul_rdma_stranger all[GPUL_RDMA_MAX_STRANGERS];
@@ -121,7 +121,7 @@ void gpul_rdma_strangers_expect(gpul_rdma_strangers *s, const gpul_rdma_identity
 		s->expected = *identity;
 }
 
-/* ---- one stranger ------------------------------------------------------------------------------------------------- */
+/* ---- one stranger (a client that has connected, but has not been accepted yet) ---------------------------------------- */
 
 /* True while a client must send something: its socket is polled, and its time is limited. */
 static bool is_watched(const gpul_rdma_stranger *who)
@@ -163,11 +163,13 @@ static void describe_stranger(const gpul_rdma_stranger *who, const char *reason,
 static void note_dropped(gpul_rdma_strangers *s, const gpul_rdma_stranger *who, const gpul_rdma_failure *why)
 {
 	const bool began = who->state == CHALLENGED;
-	char reason[120];
+	char reason[180];
 
 	if (!began && (who->state != SILENT || s->refused[0]))
 		return;
-	snprintf(reason, sizeof reason, began ? "no proof of the secret, it may have another one (%.60s)" : "no handshake (%.80s)",
+	snprintf(reason, sizeof reason,
+		 began ? "the client did not prove that it knows the secret, so its secret may differ (%.60s)"
+		       : "the client did not complete the handshake (%.80s)",
 		 why->what);
 	describe_stranger(who, reason, s->refused, sizeof s->refused);
 	s->refused_proof = began;
@@ -190,7 +192,7 @@ const char *gpul_rdma_strangers_refused(gpul_rdma_strangers *s)
 	s->pending[0] = '\0';
 	if (!first)
 		return s->pending;
-	snprintf(reason, sizeof reason, "it has sent no %s yet; clients that wait like this: %u", awaited_frame(s, first), n);
+	snprintf(reason, sizeof reason, "the client has not sent %s yet; %u clients are in this state", awaited_frame(s, first), n);
 	describe_stranger(first, reason, s->pending, sizeof s->pending);
 	return s->pending;
 }
@@ -213,8 +215,8 @@ static bool drop_stranger(gpul_rdma_strangers *s, gpul_rdma_stranger *who, const
 static void describe_late(const gpul_rdma_strangers *s, const gpul_rdma_stranger *who, gpul_rdma_failure *why)
 {
 	memcpy(why->peer, gpul_rdma_channel_peer(who->channel), sizeof why->peer);
-	(void)gpul_rdma_fail(why, GPUL_ESYS, ETIMEDOUT, "handshake", "check that the peer is gpuload and not stopped",
-			     "the peer sent no %s within %.1f s", awaited_frame(s, who),
+	(void)gpul_rdma_fail(why, GPUL_ESYS, ETIMEDOUT, "handshake", "check that the peer is gpuload, and that its process is not stopped",
+			     "the peer did not send %s within %.1f s", awaited_frame(s, who),
 			     (double)(who->state == WELCOMED ? s->ready_ns : s->hello_ns) / 1e9);
 }
 
@@ -239,7 +241,7 @@ static bool refuse_unproved(gpul_rdma_strangers *s, gpul_rdma_stranger *who, con
 	describe_stranger(who, reason, s->refused, sizeof s->refused);
 	s->refused_proof = true;
 	gpul_log(level, "rdma", "%s: refused %s", s->port.name, s->refused);
-	(void)gpul_rdma_fail(&why, GPUL_EUNSUPPORTED, EACCES, "accept", NULL, "this client is refused: %s", reason);
+	(void)gpul_rdma_fail(&why, GPUL_EUNSUPPORTED, EACCES, "accept", NULL, "the server refused this client: %s", reason);
 	gpul_rdma_stranger_refuse(s, who, &why);
 	return false;
 }
@@ -253,12 +255,12 @@ static bool challenge_stranger(gpul_rdma_strangers *s, gpul_rdma_stranger *who, 
 	gpul_rdma_failure why = { 0 };
 
 	if (!s->has_key)
-		return refuse_unproved(s, who, "it has a secret, but this side has none: give both sides the same secret, or none");
+		return refuse_unproved(s, who, "the client has a secret, but the server has none: give both sides the same secret");
 	if (identify->type == GPUL_RDMA_HELLO)
-		return refuse_unproved(s, who, "it has no secret, but this side has one");
+		return refuse_unproved(s, who, "the client has no secret, but the server has one: give both sides the same secret");
 	frame.credentials.identity = who->identity = from->identity;
 	if (!gpul_rdma_make_nonce(frame.credentials.nonce))
-		return refuse_unproved(s, who, "this side cannot get random numbers");
+		return refuse_unproved(s, who, "the server cannot get random numbers (getrandom)");
 	gpul_rdma_make_proof(s->key, GPUL_RDMA_SERVER, &from->identity, from->nonce, frame.credentials.nonce, frame.credentials.proof);
 	gpul_rdma_make_proof(s->key, GPUL_RDMA_CLIENT, &from->identity, from->nonce, frame.credentials.nonce, who->proof);
 	who->state = CHALLENGED;
@@ -274,12 +276,12 @@ static bool check_proof(gpul_rdma_strangers *s, gpul_rdma_stranger *who, const g
 	char text[100];
 
 	if (!gpul_sha256_same(given->proof, who->proof))
-		return refuse_unproved(s, who, "it has another secret");
+		return refuse_unproved(s, who, "the secret of the client differs from that of the server");
 	who->state = PROVED;
 	if (!s->expects || memcmp(is, wants, sizeof *is) == 0)
 		return false;
-	snprintf(text, sizeof text, "it is connection %u from %u to %u (purpose %u), expected %u from %u to %u (%u)", is->channel, is->from,
-		 is->to, is->purpose, wants->channel, wants->from, wants->to, wants->purpose);
+	snprintf(text, sizeof text, "it is connection %u of rank %u to %u, purpose %u; expected %u of rank %u to %u, purpose %u",
+		 is->channel, is->from, is->to, is->purpose, wants->channel, wants->from, wants->to, wants->purpose);
 	return refuse_unproved(s, who, text);
 }
 
@@ -365,7 +367,8 @@ static gpul_rdma_stranger *find_place(gpul_rdma_strangers *s, gpul_rdma_stranger
 	if (!oldest)
 		return NULL;
 	memcpy(why.peer, gpul_rdma_channel_peer(oldest->channel), sizeof why.peer);
-	(void)gpul_rdma_fail(&why, GPUL_ESYS, EBUSY, "handshake", NULL, "no HELLO yet, and others wait: %d clients are pending",
+	(void)gpul_rdma_fail(&why, GPUL_ESYS, EBUSY, "handshake", NULL,
+			     "dropped without a HELLO message, because %d clients, the limit, are waiting to be accepted",
 			     GPUL_RDMA_MAX_STRANGERS);
 	(void)drop_stranger(s, oldest, &why, out); /* a silent client causes no event */
 	return oldest;

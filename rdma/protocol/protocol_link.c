@@ -10,23 +10,25 @@
 static gpul_status check_desc(const gpul_rdma_link_desc *d, gpul_error *err)
 {
 	if (d->n_qps < 1 || d->n_qps > GPUL_RDMA_MAX_QPS)
-		return gpul_fail(err, GPUL_EINVAL, 0, "a connection of %u queue pairs: expected 1 to %d", d->n_qps, GPUL_RDMA_MAX_QPS);
+		return gpul_fail(err, GPUL_EINVAL, 0, "the number of queue pairs is %u: expected 1 to %d", d->n_qps, GPUL_RDMA_MAX_QPS);
 	if (d->depth < 64 || d->depth > 4096 || (d->depth & (d->depth - 1)))
-		return gpul_fail(err, GPUL_EINVAL, 0, "a depth of %u operations: expected a power of two, 64 to 4096", d->depth);
+		return gpul_fail(err, GPUL_EINVAL, 0, "the depth of a connection is %u operations: expected a power of two from 64 to 4096",
+				 d->depth);
 	if (d->segment_bytes < 4096 || d->segment_bytes > GPUL_RDMA_MAX_SEGMENT || d->segment_bytes % GPUL_RDMA_STRIPE_ALIGN)
-		return gpul_fail(err, GPUL_EINVAL, 0, "a segment of %u bytes: expected a multiple of %d, 4096 to %d", d->segment_bytes,
-				 GPUL_RDMA_STRIPE_ALIGN, GPUL_RDMA_MAX_SEGMENT);
+		return gpul_fail(err, GPUL_EINVAL, 0, "the segment size is %u bytes: expected a multiple of %d from 4096 to %d",
+				 d->segment_bytes, GPUL_RDMA_STRIPE_ALIGN, GPUL_RDMA_MAX_SEGMENT);
 	if (d->n_qps > 1 && d->striping == GPUL_RDMA_SPLIT && d->stripe_bytes < GPUL_RDMA_STRIPE_ALIGN)
-		return gpul_fail(err, GPUL_EINVAL, 0, "stripes of %u bytes: expected at least %d", d->stripe_bytes, GPUL_RDMA_STRIPE_ALIGN);
+		return gpul_fail(err, GPUL_EINVAL, 0, "the stripe size is %u bytes: expected at least %d", d->stripe_bytes,
+				 GPUL_RDMA_STRIPE_ALIGN);
 	if (d->n_stages && (!d->stages || d->n_stages < GPUL_RDMA_MAX_PARTS || d->n_stages > MAX_STAGES))
-		return gpul_fail(err, GPUL_EINVAL, 0, "%u staging buffers: expected %d to %d", d->n_stages, GPUL_RDMA_MAX_PARTS,
-				 MAX_STAGES);
+		return gpul_fail(err, GPUL_EINVAL, 0, "the number of staging buffers is %u: expected %d to %d", d->n_stages,
+				 GPUL_RDMA_MAX_PARTS, MAX_STAGES);
 	if (!d->control || d->peer_slots.bytes < sizeof d->control->slots)
-		return gpul_fail(err, GPUL_EINVAL, 0, "the peer's ring of slots has %llu bytes: expected %zu",
+		return gpul_fail(err, GPUL_EINVAL, 0, "the peer's ring buffer for receive slots has %llu bytes: expected %zu",
 				 (unsigned long long)d->peer_slots.bytes, sizeof d->control->slots);
 	if (d->first_generation > LAST_GENERATION)
-		return gpul_fail(err, GPUL_EINVAL, 0, "handles of generation 0x%x: expected at most 0x%x", d->first_generation,
-				 LAST_GENERATION);
+		return gpul_fail(err, GPUL_EINVAL, 0, "the generation number of request handles is 0x%x: expected at most 0x%x",
+				 d->first_generation, LAST_GENERATION);
 	return GPUL_OK;
 }
 
@@ -225,7 +227,7 @@ void gpul_rdma_link_event(gpul_rdma_link *l, const gpul_rdma_event *event)
 	default:
 		if (event->kind != GPUL_RDMA_EVENT_DONE || !complete(l, event->id))
 			gpul_rdma_fail(&l->failure, GPUL_EFORMAT, 0, "completion", NULL,
-				       "the fabric reports the end of operation 0x%llx, which is not in flight",
+				       "the NIC reported a completion of operation 0x%llx, which is not in flight",
 				       (unsigned long long)event->id);
 	}
 }
@@ -238,19 +240,20 @@ static const char *waits_for(const gpul_rdma_link *l, const struct request *r, c
 	case SEND:
 		if (!r->emitted) {
 			*advice = "check that the peer posts its receives, and calls test or progress";
-			return "the peer has granted no slot for a send";
+			return "the peer has not posted a receive for a send";
 		}
 		*advice = "check the link, and the counters of the NIC";
-		return "the fabric has not acknowledged a send";
+		return "a send has not been acknowledged by the network";
 	case RECV:
 		*advice = "check that the peer sends, and calls test or progress";
-		return l->open_grants ? "no message has arrived for a receive" : "the message of a receive is incomplete";
+		return l->open_grants ? "no message has arrived for a posted receive"
+				      : "the message for a posted receive has arrived only in part";
 	case PUT:
 		*advice = "check the link, and the counters of the NIC";
-		return "the fabric has not acknowledged a put";
+		return "an RDMA write (put) has not been acknowledged by the network";
 	default:
 		*advice = "check the GPU, and the loop-back queue pair of the flush";
-		return "a flush has not ended";
+		return "a flush of GPU memory has not completed";
 	}
 }
 

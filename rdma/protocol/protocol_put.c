@@ -107,15 +107,17 @@ gpul_status gpul_rdma_link_put(gpul_rdma_link *l, const gpul_rdma_put_desc *put,
 			return st;
 		if (put->from.area->staged)
 			return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-					 "a put from GPU memory that the fabric cannot access: put from host-NUMA memory, or send and "
-					 "receive, which copies by way of the host");
+					 "cannot put from GPU memory that the NIC cannot access: put from host-NUMA memory, or use send "
+					 "and receive, which copy through the host");
 	}
 	if (put->from.bytes > GPUL_RDMA_MAX_PUT || put->from.bytes > put->to.bytes)
-		return gpul_fail(err, GPUL_EINVAL, 0, "a put of %llu bytes to %llu bytes of the peer: expected at most %llu",
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "cannot put %llu bytes into %llu bytes of the peer's memory: one put has at most %llu bytes",
 				 (unsigned long long)put->from.bytes, (unsigned long long)put->to.bytes,
 				 (unsigned long long)(put->to.bytes < GPUL_RDMA_MAX_PUT ? put->to.bytes : GPUL_RDMA_MAX_PUT));
 	if (put->signal.bytes && (put->signal.bytes < 8 || put->signal.address % 8))
-		return gpul_fail(err, GPUL_EINVAL, 0, "the step of a put is at 0x%llx with %llu bytes: expected 8 aligned bytes",
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "the step counter of a put is at 0x%llx with %llu bytes: expected 8 bytes at a multiple of 8",
 				 (unsigned long long)put->signal.address, (unsigned long long)put->signal.bytes);
 	if (l->failure.status)
 		return gpul_rdma_failure_error(&l->failure, err);

@@ -44,7 +44,8 @@ gpul_status gpul_rdma_link_test(gpul_rdma_link *l, gpul_rdma_request request, bo
 
 	*done = false;
 	if (!r)
-		return gpul_fail(err, GPUL_EINVAL, 0, "request 0x%x does not exist, or a test has reported its end", request);
+		return gpul_fail(err, GPUL_EINVAL, 0, "request 0x%x does not exist, or an earlier test has already reported its completion",
+				 request);
 	if (!r->ended)
 		return l->failure.status ? gpul_rdma_failure_error(&l->failure, err) : GPUL_OK;
 	*done = true;

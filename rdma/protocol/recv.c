@@ -164,8 +164,9 @@ void gpul_rdma_slots_arrived(gpul_rdma_link *l, const void *data, size_t n_bytes
 	const unsigned char *from = data;
 
 	if (!l->desc.control_datagrams || n_bytes % sizeof(gpul_rdma_slot)) {
-		gpul_rdma_fail(&l->failure, GPUL_EFORMAT, 0, "datagram", NULL, "a datagram of %zu bytes: expected %s", n_bytes,
-			       l->desc.control_datagrams ? "slots of 32 bytes" : "none on this connection");
+		gpul_rdma_fail(&l->failure, GPUL_EFORMAT, 0, "datagram", NULL, "received a datagram of %zu bytes: expected %s", n_bytes,
+			       l->desc.control_datagrams ? "a multiple of 32 bytes, the size of a slot"
+							 : "no datagrams on this connection");
 		return;
 	}
 	for (size_t i = 0; i + sizeof(gpul_rdma_slot) <= n_bytes; i += sizeof(gpul_rdma_slot)) {
@@ -178,8 +179,8 @@ void gpul_rdma_slots_arrived(gpul_rdma_link *l, const void *data, size_t n_bytes
 		else if ((int32_t)(s.sequence - l->next_slot) > 0) /* otherwise the slot has been used already:
 								     * this is a repetition */
 			gpul_rdma_fail(&l->failure, GPUL_EFORMAT, 0, "datagram", NULL,
-				       "a datagram with slot %u, but slot %u has not been used: there are %d", s.sequence, l->next_slot,
-				       GPUL_RDMA_SLOTS);
+				       "received a datagram with slot %u, but slot %u is still unused, and there are only %d slots",
+				       s.sequence, l->next_slot, GPUL_RDMA_SLOTS);
 	}
 }
 
@@ -300,24 +301,24 @@ static const char *why_wrong(const gpul_rdma_link *l, unsigned stripe, uint32_t 
 	const uint32_t bytes = GPUL_RDMA_IMM_BYTES(imm), last = GPUL_RDMA_IMM_LAST(imm);
 
 	if (at - l->grants_tail >= l->grants_known - l->grants_tail)
-		return "the slot is not granted";
+		return "this side has not granted that slot";
 	if (g->state == GRANT_FULL)
-		return "the slot is full";
+		return "that slot is already full";
 	if (g->state == GRANT_RETURNED)
-		return "its message has ended before";
+		return "the message of that slot is already complete";
 	if (bytes > g->room)
-		return "the slot has less room";
+		return "that slot is smaller";
 	if (!(awaited >> stripe & 1))
-		return "no stripe of the segment is expected there";
+		return "no stripe is expected on that queue pair";
 	if (g->stripes_left)
-		return bytes == g->bytes && last == g->last ? NULL : "an earlier stripe has other values";
+		return bytes == g->bytes && last == g->last ? NULL : "an earlier stripe of the same segment has another size";
 	if (last)
-		return p->seen > g->segment   ? "the last segment, but a later one has come"
-		       : !bytes && g->segment ? "the last segment is empty"
+		return p->seen > g->segment   ? "it is marked as last, but a later segment has arrived"
+		       : !bytes && g->segment ? "it is the last segment, but is empty"
 					      : NULL;
 	if (bytes != g->room)
-		return "a segment before the last is too short";
-	return g->offset + bytes == p->span.bytes ? "the buffer is full, but it is not the last" : NULL;
+		return "it is not the last segment, but is too short";
+	return g->offset + bytes == p->span.bytes ? "it fills the buffer, but is not marked as last" : NULL;
 }
 
 void gpul_rdma_arrived(gpul_rdma_link *l, unsigned qp, uint32_t imm)
@@ -328,11 +329,12 @@ void gpul_rdma_arrived(gpul_rdma_link *l, unsigned qp, uint32_t imm)
 	const uint16_t awaited = g->stripes_left ? g->stripes_left : stripes_mask(l, at + 1, GPUL_RDMA_IMM_BYTES(imm));
 	/* If the queue pair is unknown, stripes can only be counted. */
 	const unsigned stripe = l->desc.unnamed_arrivals ? (unsigned)__builtin_ctz(awaited) : qp;
-	const char *why = qp >= l->desc.n_qps ? "there is no such queue pair" : why_wrong(l, stripe, imm, at, awaited);
+	const char *why = qp >= l->desc.n_qps ? "that queue pair does not exist" : why_wrong(l, stripe, imm, at, awaited);
 
 	if (why) {
-		gpul_rdma_fail(&l->failure, GPUL_EFORMAT, 0, "arrival", "the peer runs another version, or sends to another connection",
-			       "%u bytes for slot %u on queue pair %u: %s", GPUL_RDMA_IMM_BYTES(imm), at + 1, qp, why);
+		gpul_rdma_fail(&l->failure, GPUL_EFORMAT, 0, "arrival",
+			       "the peer runs another version of gpuload, or writes to a wrong connection",
+			       "%u bytes arrived for slot %u on queue pair %u: %s", GPUL_RDMA_IMM_BYTES(imm), at + 1, qp, why);
 		return;
 	}
 	l->queues[qp].recvs_used++;
@@ -362,19 +364,19 @@ static gpul_status check_parts(const gpul_rdma_link *l, const gpul_rdma_span *sp
 	gpul_status st = GPUL_OK;
 
 	if (n < 1 || n > GPUL_RDMA_MAX_PARTS)
-		return gpul_fail(err, GPUL_EINVAL, 0, "a receive of %u buffers: expected 1 to %d", n, GPUL_RDMA_MAX_PARTS);
+		return gpul_fail(err, GPUL_EINVAL, 0, "a receive has %u buffers: expected 1 to %d", n, GPUL_RDMA_MAX_PARTS);
 	for (unsigned i = 0; !st && i < n; i++) {
 		st = gpul_rdma_check_span(l, &spans[i], err);
 		if (!st && spans[i].area->source)
 			return gpul_fail(err, GPUL_EINVAL, 0,
-					 "a receive into memory that is registered as a source: the peer cannot write it");
+					 "cannot receive into memory that is registered with GPUL_RDMA_SOURCE: the peer may only read it");
 		if (st || n == 1)
 			continue;
 		if (spans[i].bytes > l->desc.segment_bytes ||
 		    piece_of(spans[i].area, spans[i].at) != piece_of(spans[i].area, spans[i].at + spans[i].bytes - !!spans[i].bytes))
 			return gpul_fail(err, GPUL_EINVAL, 0,
-					 "buffer %u of a multi-receive has %llu bytes: expected at most %u (one segment), in one piece "
-					 "of its region",
+					 "buffer %u of a multi-receive has %llu bytes: expected at most %u bytes (one segment), in one "
+					 "piece of its region",
 					 i, (unsigned long long)spans[i].bytes, l->desc.segment_bytes);
 		for (unsigned j = 0; j < i; j++)
 			if (tags[i] == tags[j])

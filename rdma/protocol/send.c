@@ -18,8 +18,8 @@
 
 static void fail_slot(gpul_rdma_link *l, uint32_t sequence, const gpul_rdma_slot *s, const char *why)
 {
-	gpul_rdma_fail(&l->failure, GPUL_EFORMAT, 0, "slot", "the peer runs another version, or has overwritten its memory",
-		       "slot %u of the peer is invalid: %s (%u bytes, order 0x%x, sequence %u)", sequence, why, s->bytes, s->order,
+	gpul_rdma_fail(&l->failure, GPUL_EFORMAT, 0, "slot", "the peer runs another version of gpuload, or has overwritten its own memory",
+		       "slot %u from the peer is invalid: %s (%u bytes, order 0x%x, sequence %u)", sequence, why, s->bytes, s->order,
 		       s->sequence);
 }
 
@@ -34,13 +34,13 @@ static bool read_slot(gpul_rdma_link *l, uint32_t sequence, gpul_rdma_slot *out)
 		return false;
 	*out = *s;
 	if (found != sequence || out->sequence != sequence)
-		fail_slot(l, sequence, out, "another one is in its place");
+		fail_slot(l, sequence, out, "its sequence number is wrong");
 	else if (out->bytes > l->desc.segment_bytes)
 		fail_slot(l, sequence, out, "it is larger than a segment");
 	else if (SLOT_PARTS(out) < 1 || SLOT_PARTS(out) > GPUL_RDMA_MAX_PARTS || SLOT_PART(out) >= SLOT_PARTS(out) || out->order >> 25)
 		fail_slot(l, sequence, out, "its order is out of range");
 	else if (!SLOT_END(out) && (!out->bytes || SLOT_PARTS(out) > 1))
-		fail_slot(l, sequence, out, "it does not end its buffer");
+		fail_slot(l, sequence, out, "it is not the last slot of its buffer");
 	else
 		return true;
 	return false;
@@ -50,7 +50,8 @@ static bool fail_tag(gpul_rdma_link *l, uint32_t tag, unsigned n, uint32_t first
 {
 	gpul_rdma_fail(&l->failure, GPUL_EINVAL, EBADMSG, "isend", "both sides must send and receive in the same order",
 		       n == 1 ? "the message has tag %u, but the peer's next receive has tag %u"
-			      : "the message has tag %u, which no free buffer of the peer's multi-receive has (its first has %u)",
+			      : "the message has tag %u, but no free buffer of the peer's multi-receive has it (the first has "
+				"tag %u)",
 		       tag, first_tag);
 	return false;
 }
@@ -96,7 +97,8 @@ static enum search search_slot(gpul_rdma_link *l, uint32_t tag, gpul_rdma_slot *
 		l->buffer_ended = SLOT_END(s);
 	}
 	if (l->in_message ? !continues_buffer(l, s) : l->has_message && SLOT_MESSAGE(s) != (uint16_t)(l->message + 1)) {
-		fail_slot(l, l->next_slot, s, l->in_message ? "the message before needs it" : "it is not of the next message");
+		fail_slot(l, l->next_slot, s,
+			  l->in_message ? "it is not part of the current message" : "it is not part of the next message");
 		return NOT_ARRIVED;
 	}
 	if (SLOT_PARTS(s) > 1)
@@ -329,8 +331,8 @@ gpul_status gpul_rdma_link_send(gpul_rdma_link *l, const gpul_rdma_span *span, u
 		return st;
 	if (!l->desc.ordered && piece_of(span->area, span->at) != piece_of(span->area, span->at + span->bytes - !!span->bytes))
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-				 "a message of %llu bytes crosses two pieces of its region: this fabric has no order of writes, so "
-				 "register the memory in one piece",
+				 "a message of %llu bytes crosses two pieces of its region, but this fabric does not order "
+				 "writes: register the memory in one piece",
 				 (unsigned long long)span->bytes);
 	r = gpul_rdma_request_new(l, SEND, deadline_ns, out);
 	if (!r)

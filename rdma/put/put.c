@@ -56,12 +56,14 @@ static gpul_status check_route(const gpul_rdma_put_route *route, unsigned i, gpu
 		return gpul_fail(err, GPUL_EINVAL, 0, "route %u has no connection or no region", i);
 	if (gpul_rdma_region_area(route->from)->staged)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-				 "route %u: the fabric cannot read this GPU memory: let the kernels put from host-NUMA memory", i);
+				 "route %u: the NIC cannot read this GPU memory: let the kernels put from host-NUMA memory", i);
 	if (route->n_steps > GPUL_RDMA_PUT_NO_STEP || route->n_steps * sizeof(uint64_t) > route->steps.bytes)
-		return gpul_fail(err, GPUL_EINVAL, 0, "route %u: %u steps of 8 bytes do not fit into %llu bytes (at most %d steps)", i,
-				 route->n_steps, (unsigned long long)route->steps.bytes, GPUL_RDMA_PUT_NO_STEP);
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "route %u: %u step counters of 8 bytes do not fit into %llu bytes (at most %d step counters are "
+				 "possible)",
+				 i, route->n_steps, (unsigned long long)route->steps.bytes, GPUL_RDMA_PUT_NO_STEP);
 	if (route->n_steps && route->steps.address % sizeof(uint64_t))
-		return gpul_fail(err, GPUL_EINVAL, 0, "route %u: the steps are at 0x%llx: expected a multiple of 8", i,
+		return gpul_fail(err, GPUL_EINVAL, 0, "route %u: the step counters are at 0x%llx: expected a multiple of 8", i,
 				 (unsigned long long)route->steps.address);
 	return GPUL_OK;
 }
@@ -73,13 +75,13 @@ static gpul_status check_reach(const gpul_rdma_put_route *route, unsigned i, gpu
 
 	if (from > GPUL_RDMA_PUT_FROM_END)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-				 "route %u: the region has %llu bytes, but the offsets of puts reach only %llu: register "
-				 "parts, and use a route for each",
+				 "route %u: the region has %llu bytes, but a put can address only %llu: register parts of the "
+				 "memory, and use one route for each part",
 				 i, (unsigned long long)from, GPUL_RDMA_PUT_FROM_END);
 	if (route->to.bytes > GPUL_RDMA_PUT_TO_END)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-				 "route %u: the peer's memory has %llu bytes, but the offsets of puts reach only %llu: "
-				 "offer parts, and use a route for each",
+				 "route %u: the peer's memory has %llu bytes, but a put can address only %llu: send handles for "
+				 "parts of the memory, and use one route for each part",
 				 i, (unsigned long long)route->to.bytes, GPUL_RDMA_PUT_TO_END);
 	if (route->to.bytes > UINT64_MAX - route->to.address || route->steps.bytes > UINT64_MAX - route->steps.address)
 		return gpul_fail(err, GPUL_EINVAL, 0, "route %u: the peer's memory or steps end beyond the address space", i);
@@ -100,7 +102,7 @@ gpul_status gpul_rdma_putter_create(const gpul_rdma_putter_desc *desc, gpul_rdma
 	gpul_rdma_putter *p;
 
 	if (desc->n_routes < 1 || desc->n_routes > GPUL_RDMA_PUT_ROUTES)
-		return gpul_fail(err, GPUL_EINVAL, 0, "%u routes: expected 1 to %d", desc->n_routes, GPUL_RDMA_PUT_ROUTES);
+		return gpul_fail(err, GPUL_EINVAL, 0, "the number of routes is %u: expected 1 to %d", desc->n_routes, GPUL_RDMA_PUT_ROUTES);
 	for (unsigned i = 0; i < desc->n_routes; i++) {
 		gpul_status st = check_route(&desc->routes[i], i, err);
 
@@ -236,23 +238,28 @@ static gpul_status fill_put(gpul_rdma_putter *p, const gpul_fifo_item *item, gpu
 	struct route *r;
 
 	if (from == GPUL_RDMA_PUT_FROM_END || to == GPUL_RDMA_PUT_TO_END || bytes == GPUL_RDMA_PUT_BYTES_END)
-		return gpul_fail(
-			err, GPUL_EINVAL, 0,
-			"a put of lane %u has a value that does not fit into its trigger: offsets are multiples of 16, "
-			"of the source below 64 GiB - 16, of the destination below 32 GiB - 16; a put has less than 2 GiB - 1 bytes",
-			item->lane);
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "a put pushed in lane %u is out of range: offsets must be multiples of 16, that of the source "
+				 "below 64 GiB - 16, that of the destination below 32 GiB - 16, and the size below 2 GiB - 1 "
+				 "bytes",
+				 item->lane);
 	if (index >= p->desc.n_routes)
-		return gpul_fail(err, GPUL_EINVAL, (int)index, "a put of lane %u names route %u, but there are %u", item->lane, index,
-				 p->desc.n_routes);
+		return gpul_fail(err, GPUL_EINVAL, (int)index, "a put pushed in lane %u uses route %u, but there are only %u routes",
+				 item->lane, index, p->desc.n_routes);
 	r = &p->routes[index];
 	if (step != GPUL_RDMA_PUT_NO_STEP && step >= r->to.n_steps)
-		return gpul_fail(err, GPUL_EINVAL, (int)step, "a put of lane %u raises step %u, but route %u has %u", item->lane, step,
-				 index, r->to.n_steps);
+		return gpul_fail(err, GPUL_EINVAL, (int)step,
+				 "a put pushed in lane %u increments step counter %u, but route %u has only %u step counters", item->lane,
+				 step, index, r->to.n_steps);
 	if (from > area_bytes(r->from) || bytes > area_bytes(r->from) - from)
-		return gpul_fail(err, GPUL_EINVAL, 0, "a put of lane %u: %llu bytes at offset %llu are not inside the region of %llu bytes",
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "a put pushed in lane %u: %llu bytes at offset %llu are not inside the source region of %llu "
+				 "bytes",
 				 item->lane, (unsigned long long)bytes, (unsigned long long)from, (unsigned long long)area_bytes(r->from));
 	if (to > r->to.to.bytes || bytes > r->to.to.bytes - to)
-		return gpul_fail(err, GPUL_EINVAL, 0, "a put of lane %u: %llu bytes at offset %llu are not inside the peer's %llu bytes",
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "a put pushed in lane %u: %llu bytes at offset %llu are not inside the peer's memory of %llu "
+				 "bytes",
 				 item->lane, (unsigned long long)bytes, (unsigned long long)to, (unsigned long long)r->to.to.bytes);
 	*put = (gpul_rdma_put_desc){
 		.from = { .at = r->from->pieces[0].at + from, .bytes = bytes, .area = r->from },

@@ -44,15 +44,15 @@ bool gpul_verbs_async_read(void *device, gpul_rdma_failure *why)
 		return false;
 	switch (event.event_type) {
 	case IBV_EVENT_QP_FATAL:
-		fail_path(event.element.qp->qp_context, d->v, event.event_type, "see the kernel's log");
+		fail_path(event.element.qp->qp_context, d->v, event.event_type, "see the kernel's log (dmesg)");
 		break;
 	case IBV_EVENT_QP_REQ_ERR:
 		fail_path(event.element.qp->qp_context, d->v, event.event_type,
-			  "the peer sent an invalid request: are the versions the same?");
+			  "the peer sent an invalid request: check that both sides use the same version of gpuload");
 		break;
 	case IBV_EVENT_QP_ACCESS_ERR:
 		fail_path(event.element.qp->qp_context, d->v, event.event_type,
-			  "the peer used a wrong key or address: was the memory deregistered too early?");
+			  "the peer used a wrong memory key or address: was the memory deregistered too early?");
 		break;
 	case IBV_EVENT_CQ_ERR:
 		fail_path(event.element.cq->cq_context, d->v, event.event_type, "the completion queue has overflowed");
@@ -65,7 +65,7 @@ bool gpul_verbs_async_read(void *device, gpul_rdma_failure *why)
 		port_event(d, &event);
 		break;
 	case IBV_EVENT_DEVICE_FATAL:
-		gpul_rdma_fail(why, GPUL_EVERBS, (int)event.event_type, "asynchronous event", "see the kernel's log", "%s: %s",
+		gpul_rdma_fail(why, GPUL_EVERBS, (int)event.event_type, "asynchronous event", "see the kernel's log (dmesg)", "%s: %s",
 			       d->info.name, d->v->event_type_str(event.event_type));
 		fatal = true;
 		break;

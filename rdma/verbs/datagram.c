@@ -44,7 +44,7 @@ gpul_status gpul_verbs_create_datagrams(gpul_verbs_path *p, gpul_error *err)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for datagrams of %zu bytes", n_bytes);
 	g->mr = v->reg_mr(p->d->pd, g->buffers, n_bytes, IBV_ACCESS_LOCAL_WRITE);
 	if (!g->mr)
-		return gpul_verbs_fail(err, errno, n_bytes, "ibv_reg_mr of %zu bytes for datagrams", n_bytes);
+		return gpul_verbs_fail(err, errno, n_bytes, "ibv_reg_mr of %zu bytes for datagrams failed", n_bytes);
 	st = gpul_verbs_queue_create(p, &g->queue, IBV_QPT_UD, GPUL_VERBS_DATAGRAMS, GPUL_VERBS_DATAGRAMS, 0, err);
 	for (unsigned i = 0; i < GPUL_VERBS_DATAGRAMS && !st; i++) {
 		const int r = post_buffer(p, i);
@@ -91,10 +91,12 @@ gpul_status gpul_verbs_send_datagram(gpul_verbs_path *p, const gpul_rdma_op *op,
 	int r;
 
 	if (!g->ah || op->bytes > g->stride - GPUL_VERBS_GRH_BYTES)
-		return gpul_rdma_fail(why, GPUL_EINVAL, (int)op->bytes, "ibv_post_send", NULL,
-				      g->ah ? "datagram of %u bytes: the MTU allows %u"
-					    : "datagram of %u bytes: the path has no datagrams (%u)",
-				      op->bytes, g->ah ? g->stride - GPUL_VERBS_GRH_BYTES : 0);
+		return gpul_rdma_fail(
+			why, GPUL_EINVAL, (int)op->bytes, "ibv_post_send", NULL,
+			g->ah ? "cannot send a datagram of %u bytes: the MTU allows %u bytes"
+			      : "cannot send a datagram of %u bytes: this connection has no datagram queue pair (its limit is "
+				"%u bytes)",
+			op->bytes, g->ah ? g->stride - GPUL_VERBS_GRH_BYTES : 0);
 	*accepted = gpul_verbs_room(&g->queue) > 0;
 	if (!*accepted)
 		return GPUL_OK;
@@ -107,8 +109,8 @@ gpul_status gpul_verbs_send_datagram(gpul_verbs_path *p, const gpul_rdma_op *op,
 	wr.wr.ud.remote_qkey = g->peer_qkey;
 	r = p->d->v->post_send(g->queue.qp, &wr, &bad);
 	if (r)
-		return gpul_rdma_fail(why, GPUL_EVERBS, gpul_verbs_errno(r), "ibv_post_send", NULL, "datagram of %u bytes: %s", op->bytes,
-				      strerror(gpul_verbs_errno(r)));
+		return gpul_rdma_fail(why, GPUL_EVERBS, gpul_verbs_errno(r), "ibv_post_send", NULL,
+				      "cannot send a datagram of %u bytes: %s", op->bytes, strerror(gpul_verbs_errno(r)));
 	gpul_verbs_count_post(&g->queue, true);
 	return GPUL_OK;
 }

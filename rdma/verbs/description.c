@@ -98,17 +98,17 @@ gpul_status gpul_verbs_description_read(const unsigned char *from, size_t n_byte
 
 	if (n_bytes < HEADER_BYTES)
 		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "the peer's description has %zu bytes, at least %d are needed: is the peer's backend verbs?", n_bytes,
-				 HEADER_BYTES);
+				 "the peer's connection data has %zu bytes, but at least %d are needed: check that the peer's "
+				 "backend is verbs, too",
+				 n_bytes, HEADER_BYTES);
 	if (memcmp(from, magic, sizeof magic) != 0 || from[4] != VERSION)
 		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "the peer's description is not of verbs, version %d: use the same backend and version "
-				 "of gpuload on both sides",
+				 "the peer's connection data is not in the format of verbs, version %d: use the same backend and "
+				 "version of gpuload on both sides",
 				 VERSION);
 	bad = find_bad_byte(from, n_bytes);
 	if (bad >= 0)
-		return gpul_fail(err, GPUL_EFORMAT, bad, "the peer's description of its verbs path is malformed at byte %d (0x%02x)", bad,
-				 from[bad]);
+		return gpul_fail(err, GPUL_EFORMAT, bad, "the peer's connection data is malformed at byte %d (0x%02x)", bad, from[bad]);
 	*out = (gpul_verbs_description){
 		.link_layer = from[5],
 		.gid_type = from[6],

@@ -74,9 +74,9 @@ gpul_status gpul_verbs_choose_flush(gpul_verbs_device *d, const gpul_rdma_device
 		return use_atomic(d, err);
 	case GPUL_RDMA_FLUSH_CUDA:
 		if (!has_cuda_flush(desc))
-			return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "flush by CUDA: %s",
+			return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "CUDA cannot flush writes to GPU memory: %s",
 					 desc->drv ? "this GPU and driver have no cuFlushGPUDirectRDMAWrites() for the host"
-						   : "no CUDA driver");
+						   : "no CUDA driver is in use");
 		decide(d, GPUL_RDMA_FLUSH_CUDA, "cuFlushGPUDirectRDMAWrites");
 		return GPUL_OK;
 	case GPUL_RDMA_FLUSH_AUTO:

@@ -99,8 +99,8 @@ gpul_status gpul_verbs_gid_choose(const struct ibv_gid_entry *entries, size_t n,
 				 wish, n_of_port);
 	if (!best)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-				 "port %u has no usable GID: %u entries, of which %u are link-local addresses, which have no route: give "
-				 "the network interface an IPv4 address (ip addr add), or choose one by its index",
+				 "port %u has no usable GID: %u entries, of which %u are link-local addresses, which cannot be "
+				 "routed: give the network interface an IPv4 address (ip addr add), or choose a GID by its index",
 				 port, n_of_port, n_local);
 	explain(best, wish >= 0 ? "chosen by the user" : ethernet ? rank_reasons[rank_of(best)] : "the port's first", why, why_bytes);
 	*out = *best;

@@ -16,9 +16,9 @@
 
 #include "core/clock.h"
 
-/* Find the queue pair with a number.  Successive completions often belong to the same queue pair,
- * or to the next one, so the search begins with the last one found.  Returns n_qps if it is not
- * found: it is the loop-back or the datagram queue pair. */
+/* Return the index of the data queue pair whose number is qp_num.  Successive completions often belong to one queue pair, or to two
+ * neighbours, so the queue pair of the previous completion and the one after it are compared first.  Returns n_qps if no data queue
+ * pair has this number: the completion is then of the loop-back or of the datagram queue pair. */
 static unsigned find_queue(gpul_verbs_path *p, uint32_t qp_num)
 {
 	const unsigned next = p->last + 1 < p->n_qps ? p->last + 1 : 0;
@@ -176,7 +176,8 @@ gpul_status gpul_verbs_poll(void *path, gpul_rdma_event *events, unsigned max, u
 	gpul_status st;
 
 	if (atomic_load_explicit(&p->broken, memory_order_relaxed))
-		return gpul_rdma_fail(why, GPUL_EVERBS, 0, "ibv_poll_cq", NULL, "the connection has been broken off");
+		return gpul_rdma_fail(why, GPUL_EVERBS, 0, "ibv_poll_cq", NULL,
+				      "this side has already closed the connection after a failure");
 	pthread_mutex_lock(&p->lock);
 	st = poll_locked(p, events, max, n_events, why);
 	pthread_mutex_unlock(&p->lock);

@@ -48,9 +48,8 @@ static gpul_status choose_port(gpul_verbs_device *d, const char *name, int wish,
 			 d->v->port_state_str(d->port_attr.state));
 	}
 	return gpul_fail(err, GPUL_EUNSUPPORTED, (int)d->port_attr.state,
-			 "%s: %s, which must be active: check the cable and the "
-			 "network interface (ip link set up)",
-			 name, *states ? states : "it has no port");
+			 "%s has no active port: %s: check the cable and the network interface (ip link set up)", name,
+			 *states ? states : "the device has no port");
 }
 
 static enum ibv_mtu mtu_from_bytes(int bytes)
@@ -82,11 +81,11 @@ static gpul_status choose_gid(gpul_verbs_device *d, int wish, char *why, size_t 
 static gpul_status check_transport(const gpul_verbs_device *d, const gpul_rdma_device_desc *desc, const char *name, gpul_error *err)
 {
 	if (d->uc && d->ethernet && !desc->lossless)
-		return gpul_fail(
-			err, GPUL_EUNSUPPORTED, 0,
-			"%s port %u is Ethernet, which drops packets, and an unreliable connection (UC) does not repeat them: use RC, "
-			"or assert that the fabric is lossless (priority flow control on every hop)",
-			name, d->port);
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
+				 "%s port %u is Ethernet, which drops packets, and an unreliable connection (UC) does not "
+				 "retransmit them: use RC, or assert that the fabric is lossless (priority flow control on every "
+				 "hop)",
+				 name, d->port);
 	return GPUL_OK;
 }
 

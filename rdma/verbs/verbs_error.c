@@ -18,12 +18,12 @@ static const struct {
 	{ EPERM, "the user may not do this: check the permissions of /dev/infiniband/uverbs*" },
 	{ EAGAIN, "the NIC or the kernel has no resources left" },
 	{ EFAULT, "the memory is not mapped, or mapped read-only" },
-	{ ENODEV, "the NIC is gone: see the kernel's log" },
-	{ ENOSYS, "is the module ib_uverbs loaded?" },
+	{ ENODEV, "the NIC was removed or reset: see the kernel's log (dmesg)" },
+	{ ENOSYS, "check that the kernel module ib_uverbs is loaded" },
 	{ ETIMEDOUT, "the peer's address was not resolved (ARP): check the route, the VLAN and the peer's interface" },
 	{ ENETUNREACH, "there is no route to the peer's address: check the address and the GID index" },
 	{ EHOSTUNREACH, "there is no route to the peer's address: check the address and the GID index" },
-	{ EINVAL, "the NIC or its driver refuses these values" },
+	{ EINVAL, "the NIC or its driver rejects these values" },
 	{ EOPNOTSUPP, "the NIC or its driver does not support this" },
 };
 
@@ -42,11 +42,13 @@ static void explain_memory(size_t wanted_bytes, char *out, size_t out_bytes)
 
 	(void)getrlimit(RLIMIT_MEMLOCK, &limit);
 	if (limit.rlim_cur == RLIM_INFINITY)
-		snprintf(out, out_bytes, "locked memory is not limited (ulimit -l); the NIC or the kernel has no room left");
+		snprintf(out, out_bytes,
+			 "the limit of locked memory is not the cause (ulimit -l); the NIC or the kernel has no "
+			 "resources left");
 	else
 		snprintf(out, out_bytes,
-			 "the limit of locked memory is %llu KiB and %zu KiB are wanted: raise it with `ulimit -l`, "
-			 "in /etc/security/limits.conf, or by LimitMEMLOCK= of the service",
+			 "the limit of locked memory is %llu KiB, but %zu KiB are needed: raise the limit with `ulimit "
+			 "-l`, in /etc/security/limits.conf, or by LimitMEMLOCK= of the service",
 			 (unsigned long long)limit.rlim_cur >> 10, (wanted_bytes + 1023) >> 10);
 }
 
@@ -72,27 +74,27 @@ static const struct {
 #define STATUS(name, advice) [IBV_WC_##name] = { "IBV_WC_" #name, advice }
 	STATUS(SUCCESS, ""),
 	STATUS(LOC_LEN_ERR, "a message is longer than the receive or the port's maximum"),
-	STATUS(LOC_QP_OP_ERR, "the NIC cannot do this operation; rxe also reports local memory that is not registered so"),
+	STATUS(LOC_QP_OP_ERR, "the NIC does not support this operation; rxe also reports this for local memory that is not registered"),
 	STATUS(LOC_EEC_OP_ERR, ""),
-	STATUS(LOC_PROT_ERR, "the local memory is not registered there (any more): keep it registered until the request has ended"),
-	STATUS(WR_FLUSH_ERR, "the cause was on the other side or on another queue pair: see the peer's error"),
+	STATUS(LOC_PROT_ERR, "the local memory is not, or no longer, registered: keep it registered until the request has completed"),
+	STATUS(WR_FLUSH_ERR, "an earlier failure on the other side or on another queue pair is the cause: see the peer's error"),
 	STATUS(MW_BIND_ERR, ""),
 	STATUS(BAD_RESP_ERR, "the peer's answer was invalid: check that the MTU and the packet sequence numbers of both sides agree"),
-	STATUS(LOC_ACCESS_ERR, "the peer wrote to memory without that access: an error of the peer"),
-	STATUS(REM_INV_REQ_ERR, "the peer refuses the operation: check that both sides are of the same version"),
-	STATUS(REM_ACCESS_ERR, "the remote key or address is wrong: the peer must keep the memory registered until the request has ended"),
+	STATUS(LOC_ACCESS_ERR, "the peer wrote to memory of this side that it may not write: see the peer's error"),
+	STATUS(REM_INV_REQ_ERR, "the peer rejects the operation: check that both sides use the same version of gpuload"),
+	STATUS(REM_ACCESS_ERR, "the remote key or address is wrong: the peer must keep the memory registered until the request completes"),
 	STATUS(REM_OP_ERR, "the peer's NIC could not complete the operation: see the peer's error"),
 	STATUS(RETRY_EXC_ERR,
 	       "the peer's NIC does not answer: check that the peer runs, the route, the GID (same RoCE version), and the MTU"),
-	STATUS(RNR_RETRY_EXC_ERR, "the peer had no receive posted: is its process stopped?"),
+	STATUS(RNR_RETRY_EXC_ERR, "the peer has not posted a receive: check that its process is not stopped"),
 	STATUS(LOC_RDD_VIOL_ERR, ""),
 	STATUS(REM_INV_RD_REQ_ERR, ""),
 	STATUS(REM_ABORT_ERR, "the peer has aborted the operation"),
 	STATUS(INV_EECN_ERR, ""),
 	STATUS(INV_EEC_STATE_ERR, ""),
-	STATUS(FATAL_ERR, "the NIC has failed: see the kernel's log"),
+	STATUS(FATAL_ERR, "the NIC has failed: see the kernel's log (dmesg)"),
 	STATUS(RESP_TIMEOUT_ERR, "the peer's NIC did not answer in time: check the route"),
-	STATUS(GENERAL_ERR, "see the kernel's log"),
+	STATUS(GENERAL_ERR, "see the kernel's log (dmesg)"),
 #undef STATUS
 };
 

@@ -113,7 +113,7 @@ static gpul_status open_library(gpul_error *err)
 	gpul_status st;
 
 	if (!handle)
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "no libibverbs: %.180s", dlerror());
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "cannot load libibverbs: %.180s", dlerror());
 	st = fill_table(handle, path && *path ? strdup(path) : "libibverbs.so.1", &v, err);
 	if (st)
 		return st;

@@ -23,7 +23,7 @@ gpul_status gpul_verbs_reg(void *device, const gpul_rdma_memory *memory, gpul_rd
 	struct ibv_mr *mr;
 
 	if (!memory->bytes)
-		return gpul_fail(err, GPUL_EINVAL, 0, "0 bytes cannot be registered");
+		return gpul_fail(err, GPUL_EINVAL, 0, "cannot register memory of 0 bytes");
 	if (memory->dmabuf_fd >= 0)
 		mr = d->v->reg_dmabuf_mr(d->pd, memory->dmabuf_offset, memory->bytes, memory->at, memory->dmabuf_fd, (int)access);
 	else

@@ -24,18 +24,19 @@ static gpul_status check_sizes(const gpul_verbs_device *d, unsigned n_qps, unsig
 	const struct ibv_device_attr *attr = &d->attr.orig_attr;
 
 	if (n_qps < 1 || n_qps > GPUL_RDMA_MAX_QPS)
-		return gpul_fail(err, GPUL_EINVAL, (int)n_qps, "%u queue pairs: must be 1 to %d", n_qps, GPUL_RDMA_MAX_QPS);
+		return gpul_fail(err, GPUL_EINVAL, (int)n_qps, "the number of queue pairs is %u: expected 1 to %d", n_qps,
+				 GPUL_RDMA_MAX_QPS);
 	if (depth < 1 || depth > d->info.max_depth || depth & (depth - 1))
-		return gpul_fail(err, GPUL_EINVAL, (int)depth, "%u operations in flight per queue pair: must be a power of two, at most %u",
-				 depth, d->info.max_depth);
+		return gpul_fail(err, GPUL_EINVAL, (int)depth,
+				 "the number of operations in flight per queue pair is %u: expected a power of two, at most %u", depth,
+				 d->info.max_depth);
 	if (n_recvs < 1 || n_recvs > (unsigned)attr->max_qp_wr)
-		return gpul_fail(err, GPUL_EINVAL, (int)n_recvs, "%u receives per queue pair: %s supports %d", n_recvs, d->info.name,
-				 attr->max_qp_wr);
+		return gpul_fail(err, GPUL_EINVAL, (int)n_recvs, "%u receives per queue pair are too many: %s supports %d", n_recvs,
+				 d->info.name, attr->max_qp_wr);
 	if (count_completions(d, n_qps, depth, n_recvs) > (unsigned)attr->max_cqe)
 		return gpul_fail(err, GPUL_EINVAL, (int)n_qps,
-				 "%u queue pairs need a completion queue of %u entries, %s supports %d: use "
-				 "fewer queue pairs",
-				 n_qps, count_completions(d, n_qps, depth, n_recvs), d->info.name, attr->max_cqe);
+				 "%u queue pairs need a completion queue of %u entries, but %s supports %d: use fewer queue pairs", n_qps,
+				 count_completions(d, n_qps, depth, n_recvs), d->info.name, attr->max_cqe);
 	return GPUL_OK;
 }
 
@@ -170,23 +171,26 @@ static gpul_status check_peer(const gpul_verbs_path *p, const gpul_verbs_descrip
 	gpul_verbs_gid_text(&d->gid.gid, own);
 	gpul_verbs_gid_text(&peer->gid, other);
 	if ((peer->link_layer == IBV_LINK_LAYER_ETHERNET) != d->ethernet)
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "the peer's port is %s, this one (%s) is %s: choose devices of one network",
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
+				 "the link layer of the peer's port is %s, but that of this port (%s) is %s: choose devices of "
+				 "the same network",
 				 layers[peer->link_layer], d->info.name, layers[d->ethernet ? 2 : 1]);
 	if (peer->gid_type != d->gid.gid_type)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-				 "the peer's GID %s is %s, this side's GID %s is %s: choose GID indexes of one type", other,
+				 "the peer's GID %s is %s, but this side's GID %s is %s: choose GID indexes of the same type", other,
 				 gpul_verbs_gid_type(peer->gid_type), own, gpul_verbs_gid_type(d->gid.gid_type));
 	if (d->ethernet && gpul_verbs_gid_ipv4(&peer->gid) != gpul_verbs_gid_ipv4(&d->gid.gid))
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-				 "the peer's GID %s and this side's GID %s are not both IPv4 or IPv6: choose GID "
-				 "indexes of one kind",
+				 "one of the peer's GID %s and this side's GID %s is IPv4, the other IPv6: choose GID indexes of "
+				 "the same kind",
 				 other, own);
 	if (peer->qp_type != (d->uc ? GPUL_RDMA_UC : GPUL_RDMA_RC) || peer->n_qps != p->n_qps ||
 	    (peer->datagram_qpn != 0) != (p->datagrams.queue.qp != NULL))
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "the peer has %u %s queue pairs%s, this side %u %s%s: use the same options on both sides", peer->n_qps,
-				 peer->qp_type == GPUL_RDMA_UC ? "UC" : "RC", peer->datagram_qpn ? " and datagrams" : "", p->n_qps,
-				 d->uc ? "UC" : "RC", p->datagrams.queue.qp ? " and datagrams" : "");
+				 "the peer has %u %s queue pairs%s, but this side has %u %s queue pairs%s: use the same options "
+				 "on both sides",
+				 peer->n_qps, peer->qp_type == GPUL_RDMA_UC ? "UC" : "RC", peer->datagram_qpn ? " and datagrams" : "",
+				 p->n_qps, d->uc ? "UC" : "RC", p->datagrams.queue.qp ? " and datagrams" : "");
 	return GPUL_OK;
 }
 

@@ -65,7 +65,7 @@ static gpul_status add_op(gpul_verbs_path *p, struct batch *b, const gpul_rdma_o
 	case GPUL_RDMA_OP_COPY_IN:
 		break;
 	}
-	return gpul_rdma_fail(why, GPUL_EINVAL, op->kind, "post", NULL, "operation %u is not for a fabric", op->kind);
+	return gpul_rdma_fail(why, GPUL_EINVAL, op->kind, "post", NULL, "operation %u cannot be posted to a NIC", op->kind);
 }
 
 /* Post the batch.  Receives come first: a write in the same batch may be the grant that lets the
@@ -76,16 +76,16 @@ static gpul_status ring_doorbells(gpul_verbs_path *p, struct batch *b, gpul_rdma
 		const int r = b->recvs[i] ? gpul_verbs_post_recvs(p, &p->queues[i], b->recvs[i]) : 0;
 
 		if (r)
-			return gpul_rdma_fail(why, GPUL_EVERBS, r, "ibv_post_recv", NULL, "%u empty receives on queue pair %u: %s",
-					      b->recvs[i], i, strerror(r));
+			return gpul_rdma_fail(why, GPUL_EVERBS, r, "ibv_post_recv", NULL,
+					      "cannot post %u empty receives on queue pair %u: %s", b->recvs[i], i, strerror(r));
 	}
 	for (unsigned i = 0; i < p->n_qps; i++) {
 		struct ibv_send_wr *bad = NULL;
 		const int r = b->chains[i].first ? p->d->v->post_send(p->queues[i].qp, b->chains[i].first, &bad) : 0;
 
 		if (r)
-			return gpul_rdma_fail(why, GPUL_EVERBS, gpul_verbs_errno(r), "ibv_post_send", NULL, "queue pair %u: %s", i,
-					      strerror(gpul_verbs_errno(r)));
+			return gpul_rdma_fail(why, GPUL_EVERBS, gpul_verbs_errno(r), "ibv_post_send", NULL,
+					      "cannot post to queue pair %u: %s", i, strerror(gpul_verbs_errno(r)));
 	}
 	return GPUL_OK;
 }
@@ -117,7 +117,8 @@ gpul_status gpul_verbs_post(void *path, const gpul_rdma_op *ops, unsigned n, uns
 	unsigned done = 0;
 
 	if (atomic_load_explicit(&p->broken, memory_order_relaxed))
-		return gpul_rdma_fail(why, GPUL_EVERBS, 0, "ibv_post_send", NULL, "the connection has been broken off");
+		return gpul_rdma_fail(why, GPUL_EVERBS, 0, "ibv_post_send", NULL,
+				      "this side has already closed the connection after a failure");
 	pthread_mutex_lock(&p->lock);
 	while (!st && done < n) {
 		const unsigned batch = n - done < GPUL_VERBS_BATCH ? n - done : GPUL_VERBS_BATCH;

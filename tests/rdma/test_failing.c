@@ -95,7 +95,7 @@ static void *accept_one(void *unused)
 	while (!x.conn[0] && !x.stop) {
 		gpul_error err = { 0 };
 
-		if (gpul_rdma_accept(x.listener, 50, &x.conn[0], &err) && !strstr(err.text, "no connection within"))
+		if (gpul_rdma_accept(x.listener, 50, &x.conn[0], &err) && !strstr(err.text, "no client connected to"))
 			x.err[0] = err;
 	}
 	return unused;

@@ -115,10 +115,10 @@ static void both_sides_need_the_same_secret(void **state)
 	const struct {
 		const char *server, *client, *text;
 	} wrong[] = {
-		{ secret, NULL, "it has no secret, but this side has one" },
-		{ secret, "", "it has no secret, but this side has one" },
-		{ secret, "another secret of many characters", "what listens there has another secret" },
-		{ NULL, secret, "it has a secret, but this side has none" },
+		{ secret, NULL, "the client has no secret, but the server has one" },
+		{ secret, "", "the client has no secret, but the server has one" },
+		{ secret, "another secret of many characters", "the server has another secret" },
+		{ NULL, secret, "the client has a secret, but the server has none" },
 	};
 
 	(void)state;
@@ -134,15 +134,15 @@ static void both_sides_need_the_same_secret(void **state)
 		end_accept(&s);
 		assert_int_equal(s.st, GPUL_ESYS);
 		assert_int_equal(s.err.native, ETIMEDOUT);
-		if (wrong[i].text[0] == 'i') { /* the server refused it */
-			char uid[32];
+		if (strncmp(wrong[i].text, "the client", 10) == 0) { /* the server refused it */
+			char uid[40];
 
-			snprintf(uid, sizeof uid, "(uid %u): it has", (unsigned)getuid());
+			snprintf(uid, sizeof uid, "(uid %u): the client has", (unsigned)getuid());
 			assert_non_null(strstr(s.err.text, "refused 127.0.0.1:"));
 			assert_non_null(strstr(s.err.text, uid));
 		} else { /* it has detected the wrong proof and disconnected */
 			assert_non_null(strstr(s.err.text, "refused 127.0.0.1:"));
-			assert_non_null(strstr(s.err.text, ": no proof of the secret, it may have another one"));
+			assert_non_null(strstr(s.err.text, ": the client did not prove that it knows the secret"));
 		}
 		if (wrong[i].server)
 			serves_the_right_client(&s);
@@ -191,12 +191,12 @@ static void another_identity_is_refused_by_name(void **state)
 	listen_with(&s, secret);
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
 		gpul_error err = { 0 };
-		char text[100];
+		char text[160];
 
 		start_accept(&s, &mine, 1000);
 		assert_int_equal(try_connect(&s, secret, &wrong[i], &err), GPUL_EUNSUPPORTED);
-		snprintf(text, sizeof text, "connection %u from %u to %u (purpose %u), expected 2 from 3 to 0 (1)", wrong[i].channel,
-			 wrong[i].from, wrong[i].to, wrong[i].purpose);
+		snprintf(text, sizeof text, "connection %u of rank %u to %u, purpose %u; expected 2 of rank 3 to 0, purpose 1",
+			 wrong[i].channel, wrong[i].from, wrong[i].to, wrong[i].purpose);
 		if (!strstr(err.text, text))
 			fail_msg("'%s', expected '%s'", err.text, text);
 		end_accept(&s);
@@ -282,7 +282,7 @@ static void a_proof_is_good_for_one_connection(void **state)
 	assert_int_equal(prove(fd, &identify, &proof, true), GPUL_RDMA_REFUSED);
 	close(fd);
 	end_accept(&s);
-	assert_non_null(strstr(s.err.text, "it has another secret"));
+	assert_non_null(strstr(s.err.text, "the secret of the client differs from that of the server"));
 	serves_the_right_client(&s);
 	close_server(&s);
 }
@@ -377,9 +377,9 @@ static void a_time_out_names_a_stranger(void **state)
 	const struct {
 		const char *sends, *text;
 	} kinds[] = {
-		{ "", "it has sent no IDENTIFY yet; clients that wait like this: 1" },
-		{ "GPU", "it has sent no IDENTIFY yet; clients that wait like this: 1" },
-		{ "GET / HTTP/1.0\r\n\r\n", "no handshake (not a frame of gpuload" },
+		{ "", "the client has not sent IDENTIFY yet; 1" },
+		{ "GPU", "the client has not sent IDENTIFY yet; 1" },
+		{ "GET / HTTP/1.0\r\n\r\n", "the client did not complete the handshake (the peer is not gpuload" },
 	};
 
 	(void)state;

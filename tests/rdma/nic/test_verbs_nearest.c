@@ -73,7 +73,7 @@ static void each_gpu_gets_the_nic_behind_its_switch(void **state)
 	(void)state;
 	info = open_for(0, two_gpus(), NULL);
 	assert_string_equal(info.name, "fake2 port 1");
-	assert_non_null(strstr(info.why, "fake2 is behind the same PCIe switch as GPU 0000:00:00.0 (PIX), first active port; GID 1"));
+	assert_non_null(strstr(info.why, "fake2 is below the same PCIe switch as GPU 0000:00:00.0 (PIX), first active port; GID 1"));
 	info = open_for(1, two_gpus(), NULL);
 	assert_string_equal(info.name, "fake1 port 1");
 	end(&t);

@@ -169,8 +169,8 @@ static void a_wrong_key_is_reported_where_delivery_is_asked_for(void **state)
 	assert_int_equal(why.native, FI_ECANCELED);
 	assert_int_equal(why.vendor, FI_ENOENT);
 	assert_string_equal(why.call, "completion");
-	assert_non_null(strstr(why.what, "refused the key or the range"));
-	assert_non_null(strstr(why.advice, "offer the memory again"));
+	assert_non_null(strstr(why.what, "rejected the memory key or the range"));
+	assert_non_null(strstr(why.advice, "send the peer's memory handle again"));
 }
 
 static void a_write_beyond_the_range_is_refused(void **state)
@@ -211,7 +211,7 @@ static void every_completion_can_be_an_error(void **state)
 	} errors[] = {
 		{ FI_EIO, 0, "Input/output error", "peer's process runs" },
 		{ FI_ECANCELED, FI_ENOTCONN, "has ended", "peer's process has ended" },
-		{ FI_ECANCELED, FI_ENOENT, "refused the key", "offer the memory again" },
+		{ FI_ECANCELED, FI_ENOENT, "rejected the memory key", "send the peer's memory handle again" },
 		{ FI_ECANCELED, 0, "Operation canceled", "peer's process runs" },
 		{ FI_EACCES, 13, "Permission denied", "key or the range" },
 		{ FI_EHOSTUNREACH, 113, "No route to host", "firewall" },
@@ -263,7 +263,7 @@ static void a_lost_connection_is_not_taken_for_a_refused_key(void **state)
 	(void)usleep(2100 * 1000);
 	why = failure_of(&a);
 	assert_int_equal(why.native, FI_ECANCELED);
-	assert_non_null(strstr(why.what, "the network has lost the connection, or the peer has refused the key"));
+	assert_non_null(strstr(why.what, "the network has lost the connection, or the peer has rejected the memory key"));
 	assert_non_null(strstr(why.advice, "check the network between the machines"));
 }
 

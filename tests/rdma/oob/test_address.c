@@ -79,8 +79,8 @@ static void refuses_wrong_addresses_with_the_reason(void **state)
 
 		memset(text + 6, 'x', sizeof text - 7);
 		assert_int_equal(gpul_rdma_address_parse(text + 6 * unix_form, &a, &err), GPUL_EINVAL);
-		assert_non_null(strstr(err.text, unix_form ? "the host has 393 characters; the limit is 255"
-							   : "the path has 394 characters; the limit is 107"));
+		assert_non_null(strstr(err.text, unix_form ? "the host has 393 characters, but the limit is 255"
+							   : "the path has 394 characters, but the limit is 107"));
 	}
 }
 
@@ -136,7 +136,7 @@ static void resolves_names_and_numbers(void **state)
 	r.n = 99;
 	assert_int_equal(gpul_rdma_address_resolve(&a, false, &r, &err), GPUL_ESYS);
 	assert_int_equal(r.n, 99);
-	assert_non_null(strstr(err.text, "host 'fe80::1%nosuchif': "));
+	assert_non_null(strstr(err.text, "host name 'fe80::1%nosuchif': "));
 }
 
 int main(void)

@@ -153,7 +153,7 @@ static void fails_when_the_peer_does_not_read(void **state)
 	while (gpul_rdma_channel_send(ends[0], &hello, &why) == GPUL_OK)
 		n_sent++;
 	assert_int_equal(why.native, EAGAIN);
-	assert_string_equal(why.what, "the peer does not read its messages");
+	assert_string_equal(why.what, "the peer does not receive messages, so the socket's buffer is full");
 	/* The bytes that did not fit into the socket follow later, even while
 	 * this end waits. */
 	why = (gpul_rdma_failure){ 0 };
@@ -180,7 +180,7 @@ static void waits_until_the_deadline(void **state)
 	send_raw(raw, "GP", 2);
 	assert_int_equal(gpul_rdma_channel_await(ends[0], GPUL_RDMA_WELCOME, gpul_clock_ns() + 20000000, &f, &why), GPUL_ESYS);
 	assert_int_equal(why.native, ETIMEDOUT);
-	assert_string_equal(why.what, "the peer sent no WELCOME in time");
+	assert_string_equal(why.what, "the peer did not send WELCOME in time");
 	close(raw);
 	gpul_rdma_channel_close(ends[0]);
 }
@@ -227,7 +227,7 @@ static void refuses_unexpected_frames_and_rubbish(void **state)
 	for (int i = 0; i < 2; i++) { /* the stream stays invalid */
 		why = failure_of(ends[0]);
 		assert_int_equal(why.status, GPUL_EFORMAT);
-		assert_string_equal(why.what, "not a frame of gpuload: byte 0 is 0x53 instead of 0x47");
+		assert_string_equal(why.what, "the peer is not gpuload: byte 0 of its message is 0x53 instead of 0x47");
 	}
 	close(raw);
 	gpul_rdma_channel_close(ends[0]);

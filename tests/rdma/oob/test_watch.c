@@ -157,7 +157,7 @@ static void reports_a_silent_peer(void **state)
 	wait_for(&r);
 	assert_int_equal(r.why.native, ETIMEDOUT);
 	assert_string_equal(r.why.call, "lease");
-	assert_string_equal(r.why.what, "nothing heard from the peer for 0.1 s (the limit is 0.1 s)");
+	assert_string_equal(r.why.what, "nothing was received from the peer for 0.1 s (the limit is 0.1 s)");
 	assert_string_equal(r.why.peer, gpul_rdma_channel_peer(c));
 	assert_int_equal(recv(raw, beat, sizeof beat, 0), sizeof beat);
 	assert_int_equal(beat[4], GPUL_RDMA_BEAT);
@@ -208,8 +208,8 @@ static void reports_frames_that_do_not_belong_here(void **state)
 		wait_for(&r);
 		assert_int_equal(r.why.status, i ? GPUL_EFORMAT : GPUL_ESYS);
 		assert_string_equal(r.why.what, i == 0   ? "the peer has closed the connection"
-						: i == 1 ? "the peer sent HELLO on an open connection"
-							 : "not a frame of gpuload: byte 3 is 0x58 instead of 0x52");
+						: i == 1 ? "the peer sent an unexpected HELLO message on an open connection"
+							 : "the peer is not gpuload: byte 3 of its message is 0x58 instead of 0x52");
 		unwatch(&r);
 		gpul_rdma_channel_close(c);
 		close(raw);

@@ -90,30 +90,30 @@ static void refuses_each_wrong_field_of_a_hello(void **state)
 {
 	(void)state;
 	assert_string_equal(REASON(version, 9), "the peer uses protocol version 9, this process version 1: use the same gpuload for both");
-	assert_string_equal(REASON(n_qps, 0), "HELLO: the number of queue pairs is invalid: 0 (0x0)");
+	assert_string_equal(REASON(n_qps, 0), "HELLO message: the number of queue pairs is invalid: 0 (0x0)");
 	assert_non_null(strstr(REASON(n_qps, 17), "the number of queue pairs is invalid: 17"));
-	assert_non_null(strstr(REASON(depth, 32), "the depth"));
-	assert_non_null(strstr(REASON(depth, 96), "the depth"));
-	assert_non_null(strstr(REASON(depth, 8192), "the depth"));
+	assert_non_null(strstr(REASON(depth, 32), "the number of operations in flight"));
+	assert_non_null(strstr(REASON(depth, 96), "the number of operations in flight"));
+	assert_non_null(strstr(REASON(depth, 8192), "the number of operations in flight"));
 	assert_non_null(strstr(REASON(segment_bytes, 2048), "the segment size"));
 	assert_non_null(strstr(REASON(segment_bytes, 4100), "the segment size"));
 	assert_non_null(strstr(REASON(segment_bytes, (4 << 20) + 128), "the segment size"));
 	assert_non_null(strstr(REASON(stripe_bytes, 0), "the stripe size"));
 	assert_non_null(strstr(REASON(stripe_bytes, 200), "the stripe size"));
 	assert_non_null(strstr(REASON(stripe_bytes, 1u << 31), "the stripe size"));
-	assert_non_null(strstr(REASON(striping, 2), "the striping"));
+	assert_non_null(strstr(REASON(striping, 2), "the way of striping"));
 	assert_non_null(strstr(REASON(qp_type, 2), "the type of queue pairs"));
 	assert_non_null(strstr(REASON(flags, 4), "a flag"));
-	assert_non_null(strstr(REASON(lease_ms, 9), "the lease"));
-	assert_non_null(strstr(REASON(lease_ms, UINT32_MAX), "the lease"));
+	assert_non_null(strstr(REASON(lease_ms, 9), "the time-out of a silent peer"));
+	assert_non_null(strstr(REASON(lease_ms, UINT32_MAX), "the time-out of a silent peer"));
 	assert_non_null(strstr(REASON(notice_ms, UINT32_MAX), "the time to notice a dead peer"));
 	assert_non_null(strstr(REASON(pid, UINT32_MAX), "the process id"));
 	assert_non_null(strstr(REASON(slots.bytes, 8191), "the size of the slots"));
 	assert_non_null(strstr(REASON(slots.address, UINT64_MAX - 8191), "the address of the slots"));
-	assert_non_null(strstr(REASON(backend[0], 0), "the backend has no name"));
-	assert_non_null(strstr(REASON(description_bytes, 4), "wrong size"));
-	assert_non_null(strstr(REASON(description_bytes, 6), "wrong size"));
-	assert_non_null(strstr(REASON(description_bytes, UINT32_MAX), "wrong size"));
+	assert_non_null(strstr(REASON(backend[0], 0), "the name of the backend is empty"));
+	assert_non_null(strstr(REASON(description_bytes, 4), "these sizes do not fit together"));
+	assert_non_null(strstr(REASON(description_bytes, 6), "these sizes do not fit together"));
+	assert_non_null(strstr(REASON(description_bytes, UINT32_MAX), "these sizes do not fit together"));
 	assert_string_equal(REASON(notice_ms, 0), "accepted");
 	assert_string_equal(REASON(slots.address, UINT64_MAX - 8192), "accepted");
 }
@@ -149,7 +149,7 @@ static void refuses_an_impossible_status(void **state)
 	for (unsigned i = 0; i < 3; i++) {
 		memcpy(bytes + GPUL_RDMA_FRAME_HEAD_BYTES, &statuses[i], 4);
 		assert_int_equal(decode(bytes, n, &f, &used), GPUL_EFORMAT);
-		assert_non_null(strstr(err.text, "REFUSED: the status is invalid"));
+		assert_non_null(strstr(err.text, "REFUSED message: the status is invalid"));
 	}
 }
 
@@ -163,19 +163,19 @@ static void refuses_a_wrong_head_early(void **state)
 	(void)state;
 	assert_int_equal(decode("GET / HTTP/1.1", 1, &f, &used), GPUL_OK);
 	assert_int_equal(decode("GET / HTTP/1.1", 2, &f, &used), GPUL_EFORMAT);
-	assert_string_equal(err.text, "not a frame of gpuload: byte 1 is 0x45 instead of 0x50");
+	assert_string_equal(err.text, "the peer is not gpuload: byte 1 of its message is 0x45 instead of 0x50");
 	(void)frame_bytes(GPUL_RDMA_BEAT, bytes);
 	bytes[6] = 1;
 	assert_int_equal(decode(bytes, 8, &f, &used), GPUL_OK);
 	assert_int_equal(decode(bytes, 9, &f, &used), GPUL_EFORMAT);
-	assert_string_equal(err.text, "BEAT of 1 bytes instead of 0");
+	assert_string_equal(err.text, "BEAT message has 1 bytes instead of 0");
 	bytes[7] = 0x10; /* 4097 */
 	assert_int_equal(decode(bytes, 7, &f, &used), GPUL_OK);
 	assert_int_equal(decode(bytes, 8, &f, &used), GPUL_EFORMAT);
-	assert_string_equal(err.text, "BEAT of 4097 bytes: the limit is 4096");
+	assert_string_equal(err.text, "BEAT message has 4097 bytes, but the limit is 4096");
 	bytes[4] = 8;
 	assert_int_equal(decode(bytes, 8, &f, &used), GPUL_EFORMAT);
-	assert_string_equal(err.text, "unknown frame type 8");
+	assert_string_equal(err.text, "unknown message type 8");
 	bytes[4] = 0;
 	assert_int_equal(decode(bytes, 8, &f, &used), GPUL_EFORMAT);
 	(void)frame_bytes(GPUL_RDMA_HELLO, bytes);

@@ -60,7 +60,7 @@ static void gives_up_a_silent_peer_after_the_limit(void **state)
 	assert_int_equal(why.status, GPUL_ESYS);
 	assert_int_equal(why.native, ETIMEDOUT);
 	assert_string_equal(why.call, "lease");
-	assert_string_equal(why.what, "nothing heard from the peer for 5.0 s (the limit is 5.0 s)");
+	assert_string_equal(why.what, "nothing was received from the peer for 5.0 s (the limit is 5.0 s)");
 	assert_non_null(strstr(why.advice, "check that the peer's process is not stopped"));
 }
 

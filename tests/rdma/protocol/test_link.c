@@ -61,17 +61,17 @@ static void refuses_wrong_descriptions(void **state)
 	gpul_rdma_link_desc d;
 
 	(void)state;
-	d = good(), d.first_generation = 0x400000, expect_refused(d, "generation 0x400000");
-	d = good(), d.n_qps = 0, expect_refused(d, "0 queue pairs: expected 1 to 16");
-	d = good(), d.n_qps = 17, expect_refused(d, "17 queue pairs");
-	d = good(), d.depth = 100, expect_refused(d, "depth of 100");
-	d = good(), d.depth = 8192, expect_refused(d, "depth of 8192");
-	d = good(), d.segment_bytes = 4000, expect_refused(d, "segment of 4000 bytes");
-	d = good(), d.segment_bytes = 4097, expect_refused(d, "segment of 4097 bytes");
-	d = good(), d.segment_bytes = GPUL_RDMA_MAX_SEGMENT + 128, expect_refused(d, "segment of");
-	d = good(), d.stripe_bytes = 1, expect_refused(d, "stripes of 1 bytes");
-	d = good(), d.n_stages = 7, d.stages = memory, expect_refused(d, "7 staging buffers");
-	d = good(), d.peer_slots.bytes = 32, expect_refused(d, "ring of slots has 32 bytes");
+	d = good(), d.first_generation = 0x400000, expect_refused(d, "request handles is 0x400000");
+	d = good(), d.n_qps = 0, expect_refused(d, "number of queue pairs is 0: expected 1 to 16");
+	d = good(), d.n_qps = 17, expect_refused(d, "number of queue pairs is 17");
+	d = good(), d.depth = 100, expect_refused(d, "depth of a connection is 100");
+	d = good(), d.depth = 8192, expect_refused(d, "depth of a connection is 8192");
+	d = good(), d.segment_bytes = 4000, expect_refused(d, "segment size is 4000 bytes");
+	d = good(), d.segment_bytes = 4097, expect_refused(d, "segment size is 4097 bytes");
+	d = good(), d.segment_bytes = GPUL_RDMA_MAX_SEGMENT + 128, expect_refused(d, "segment size is");
+	d = good(), d.stripe_bytes = 1, expect_refused(d, "stripe size is 1 bytes");
+	d = good(), d.n_stages = 7, d.stages = memory, expect_refused(d, "staging buffers is 7");
+	d = good(), d.peer_slots.bytes = 32, expect_refused(d, "ring buffer for receive slots has 32 bytes");
 }
 
 static void refuses_spans_outside_of_the_region(void **state)
@@ -248,16 +248,16 @@ static void a_wrong_arrival_is_named(void **state)
 		uint32_t sequence, last, bytes;
 		const char *why;
 	} wrong[] = {
-		{ 1, true, 4096, "the slot is not granted" },
-		{ 3, false, 4096, "the slot is full" },
-		{ 2, true, 4096, "the last segment, but a later one has come" },
-		{ 2, true, 0, "the last segment, but a later one has come" },
-		{ 2, false, 4095, "a segment before the last is too short" },
-		{ 4, true, 0, "the last segment is empty" },
-		{ 4, false, 4096, "the buffer is full, but it is not the last" },
-		{ 4, true, 4097, "the slot has less room" },
-		{ 5, true, 8, "the slot is not granted" },
-		{ 0, true, 8, "the slot is not granted" },
+		{ 1, true, 4096, "this side has not granted that slot" },
+		{ 3, false, 4096, "that slot is already full" },
+		{ 2, true, 4096, "it is marked as last, but a later segment has arrived" },
+		{ 2, true, 0, "it is marked as last, but a later segment has arrived" },
+		{ 2, false, 4095, "it is not the last segment, but is too short" },
+		{ 4, true, 0, "it is the last segment, but is empty" },
+		{ 4, false, 4096, "it fills the buffer, but is not marked as last" },
+		{ 4, true, 4097, "that slot is smaller" },
+		{ 5, true, 8, "this side has not granted that slot" },
+		{ 0, true, 8, "this side has not granted that slot" },
 	};
 	const uint32_t tag = 3;
 
@@ -291,19 +291,19 @@ static void a_wrong_slot_is_named(void **state)
 		{ { { .bytes = 4097, .tag = 7, .order = 1u << 16 | 1u << 24, .sequence = 1 } }, "it is larger than a segment" },
 		{ { { .bytes = 8, .tag = 7, .order = 1u << 24, .sequence = 1 } }, "its order is out of range" },
 		{ { { .bytes = 8, .tag = 7, .order = 1u << 16 | 1u << 25, .sequence = 1 } }, "its order is out of range" },
-		{ { { .bytes = 0, .tag = 7, .order = 1u << 16, .sequence = 1 } }, "it does not end its buffer" },
-		{ { { .bytes = 8, .tag = 7, .order = 2u << 16, .sequence = 1 } }, "it does not end its buffer" },
-		{ { { .bytes = 8, .tag = 7, .order = 1u << 16 | 1u << 24, .sequence = 257 } }, "another one is in its place" },
-		{ { { .bytes = 8, .tag = 7, .order = 1u << 16 | 1u << 24, .sequence = 2 } }, "another one is in its place" },
+		{ { { .bytes = 0, .tag = 7, .order = 1u << 16, .sequence = 1 } }, "it is not the last slot of its buffer" },
+		{ { { .bytes = 8, .tag = 7, .order = 2u << 16, .sequence = 1 } }, "it is not the last slot of its buffer" },
+		{ { { .bytes = 8, .tag = 7, .order = 1u << 16 | 1u << 24, .sequence = 257 } }, "its sequence number is wrong" },
+		{ { { .bytes = 8, .tag = 7, .order = 1u << 16 | 1u << 24, .sequence = 2 } }, "its sequence number is wrong" },
 		{ { { .bytes = 8, .tag = 9, .order = 2u << 16 | 1u << 24, .sequence = 1 },
 		    { .bytes = 8, .tag = 7, .order = 2 | 2u << 16 | 1u << 20 | 1u << 24, .sequence = 2 } },
 		  "not the next part of its multi-receive" },
 		{ { { .bytes = 8, .tag = 7, .order = 1u << 16, .sequence = 1 },
-		    { .bytes = 8, .tag = 7, .order = 1 | 1u << 16 | 1u << 24, .sequence = 2 } }, "the message before needs it" },
+		    { .bytes = 8, .tag = 7, .order = 1 | 1u << 16 | 1u << 24, .sequence = 2 } }, "it is not part of the current message" },
 		{ { { .bytes = 16, .tag = 7, .order = 1u << 16 | 1u << 24, .sequence = 1 },
-		    { .bytes = 16, .tag = 7, .order = 2 | 1u << 16 | 1u << 24, .sequence = 2 } }, "it is not of the next message" },
+		    { .bytes = 16, .tag = 7, .order = 2 | 1u << 16 | 1u << 24, .sequence = 2 } }, "it is not part of the next message" },
 		{ { { .bytes = 16, .tag = 7, .order = 1u << 16 | 1u << 24, .sequence = 1 },
-		    { .bytes = 16, .tag = 7, .order = 1u << 16 | 1u << 24, .sequence = 2 } }, "it is not of the next message" },
+		    { .bytes = 16, .tag = 7, .order = 1u << 16 | 1u << 24, .sequence = 2 } }, "it is not part of the next message" },
 	};
 	/* clang-format on */
 
@@ -366,7 +366,7 @@ static void a_deadline_names_what_was_waited_for(void **state)
 	assert_int_equal(gpul_rdma_link_failed(l)->status, GPUL_ESYS);
 	assert_int_equal(gpul_rdma_link_failed(l)->native, ETIMEDOUT);
 	assert_int_equal(gpul_rdma_link_failed(l)->after_ns, 2000);
-	assert_non_null(strstr(gpul_rdma_link_failed(l)->what, "granted no slot for a send (tag 8, 8 bytes)"));
+	assert_non_null(strstr(gpul_rdma_link_failed(l)->what, "not posted a receive for a send (tag 8, 8 bytes)"));
 	assert_int_equal(gpul_rdma_link_test(l, first, &done, NULL, &err), GPUL_ESYS);
 	assert_false(done);
 	assert_int_equal(gpul_rdma_link_send(l, &s, 7, 0, &first, NULL), GPUL_ESYS);

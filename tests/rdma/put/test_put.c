@@ -343,18 +343,18 @@ static void expect_refusal(uint64_t from, uint64_t to, uint64_t bytes, unsigned 
 static void a_wrong_trigger_ends_the_proxy_and_the_kernels(void **state)
 {
 	(void)state;
-	expect_refusal(0, 64, 64, 1, 0, "a put of lane 1 names route 1, but there are 1");
-	expect_refusal(0, 64, 64, 0, STEPS, "a put of lane 1 raises step 16, but route 0 has 16");
-	expect_refusal(ROOM - 16, 64, 17, 0, 0, "17 bytes at offset 8388592 are not inside the region of 8388608 bytes");
-	expect_refusal(ROOM + 16, 64, 0, 0, 0, "not inside the region");
-	expect_refusal(0, ROOM - 16, 17, 0, 0, "17 bytes at offset 8388592 are not inside the peer's 8388608 bytes");
+	expect_refusal(0, 64, 64, 1, 0, "a put pushed in lane 1 uses route 1, but there are only 1 routes");
+	expect_refusal(0, 64, 64, 0, STEPS, "a put pushed in lane 1 increments step counter 16, but route 0 has only 16");
+	expect_refusal(ROOM - 16, 64, 17, 0, 0, "17 bytes at offset 8388592 are not inside the source region of 8388608 bytes");
+	expect_refusal(ROOM + 16, 64, 0, 0, 0, "not inside the source region");
+	expect_refusal(0, ROOM - 16, 17, 0, 0, "17 bytes at offset 8388592 are not inside the peer's memory of 8388608 bytes");
 	expect_refusal(0, ROOM + 16, 1, 0, 0, "not inside the peer's");
 }
 
 /* The macros mark values that do not fit, and no field overflows into another one. */
 static void a_value_that_does_not_fit_ends_the_proxy(void **state)
 {
-	static const char text[] = "a value that does not fit into its trigger";
+	static const char text[] = "is out of range: offsets must be multiples of 16";
 	const uint64_t gib = 1ull << 30;
 
 	(void)state;
@@ -391,7 +391,7 @@ static void odd_words_never_write_outside_of_the_route(void **state)
 		item.word[1] |= i % 2 ? 1ull << 49 : 0;
 		st = gpul_rdma_put_handle(rig->putter, rig->fifo, &item, 1, &err);
 		assert_int_equal(st, GPUL_EINVAL);
-		assert_non_null(strstr(err.text, "a put of lane"));
+		assert_non_null(strstr(err.text, "a put pushed in lane"));
 		err = (gpul_error){ 0 };
 	}
 	push(0, 0, 64, 64, 0, 0); /* the putter still works */
@@ -461,7 +461,7 @@ static void a_put_has_a_deadline(void **state)
 	rig_open(1, 4096, 300, NULL);
 	push_large_ones();
 	start_proxy();
-	expect_end(GPUL_ESYS, "not acknowledged a put");
+	expect_end(GPUL_ESYS, "(put) has not been acknowledged");
 }
 
 static void an_abort_ends_the_handler_that_waits_for_room(void **state)
@@ -501,20 +501,19 @@ static void create_refuses_wrong_routes(void **state)
 	(void)state;
 	rig_open(1, 64, 0, NULL);
 	route = rig->routes[0];
-	expect_no_putter(&(gpul_rdma_putter_desc){ .routes = &route }, GPUL_EINVAL, "0 routes: expected 1 to 1024");
-	expect_no_putter(&(gpul_rdma_putter_desc){ .routes = &route, .n_routes = 1025 }, GPUL_EINVAL, "1025 routes");
+	expect_no_putter(&(gpul_rdma_putter_desc){ .routes = &route }, GPUL_EINVAL, "number of routes is 0: expected 1 to 1024");
+	expect_no_putter(&(gpul_rdma_putter_desc){ .routes = &route, .n_routes = 1025 }, GPUL_EINVAL, "number of routes is 1025");
 	route.conn = NULL;
 	expect_no_putter(&desc, GPUL_EINVAL, "route 0 has no connection or no region");
 	route = rig->routes[0];
 	route.n_steps = STEPS + 1;
-	expect_no_putter(&desc, GPUL_EINVAL, "17 steps of 8 bytes do not fit into 128 bytes");
+	expect_no_putter(&desc, GPUL_EINVAL, "17 step counters of 8 bytes do not fit into 128 bytes");
 	route = rig->routes[0];
 	route.steps.address += 4;
 	expect_no_putter(&desc, GPUL_EINVAL, "expected a multiple of 8");
 	route = rig->routes[0];
 	route.to.bytes = GPUL_RDMA_PUT_TO_END + 1;
-	expect_no_putter(&desc, GPUL_EUNSUPPORTED,
-			 "the peer's memory has 34359738353 bytes, but the offsets of puts reach only 34359738352");
+	expect_no_putter(&desc, GPUL_EUNSUPPORTED, "the peer's memory has 34359738353 bytes, but a put can address only 34359738352");
 	route = rig->routes[0];
 	route.to.address = UINT64_MAX - 100;
 	expect_no_putter(&desc, GPUL_EINVAL, "beyond the address space");

@@ -48,8 +48,8 @@ static void a_hostile_description_is_refused(void **state)
 	(void)state;
 	open_pair();
 	assert_int_equal(good_bytes, 40 + 2 * 8);
-	expect_refusal(0, 'X', GPUL_EFORMAT, "not of verbs");
-	expect_refusal(4, 2, GPUL_EFORMAT, "not of verbs, version 1");
+	expect_refusal(0, 'X', GPUL_EFORMAT, "not in the format of verbs");
+	expect_refusal(4, 2, GPUL_EFORMAT, "not in the format of verbs, version 1");
 	expect_refusal(5, 7, GPUL_EFORMAT, "byte 5");
 	expect_refusal(6, 3, GPUL_EFORMAT, "byte 6");
 	expect_refusal(7, 0, GPUL_EFORMAT, "byte 7");
@@ -70,11 +70,11 @@ static void a_different_kind_of_path_is_refused_with_both_sides(void **state)
 {
 	(void)state;
 	open_pair();
-	expect_refusal(5, IBV_LINK_LAYER_INFINIBAND, GPUL_EUNSUPPORTED, "the peer's port is InfiniBand");
+	expect_refusal(5, IBV_LINK_LAYER_INFINIBAND, GPUL_EUNSUPPORTED, "the link layer of the peer's port is InfiniBand");
 	expect_refusal(6, IBV_GID_TYPE_ROCE_V1, GPUL_EUNSUPPORTED,
-		       "the peer's GID 10.9.0.1 is RoCE v1, this side's GID 10.9.0.1 is RoCE v2");
-	expect_refusal(16, 0x20, GPUL_EUNSUPPORTED, "not both IPv4 or IPv6");
-	expect_refusal(8, GPUL_RDMA_UC, GPUL_EINVAL, "2 UC queue pairs and datagrams, this side 2 RC and datagrams");
+		       "the peer's GID 10.9.0.1 is RoCE v1, but this side's GID 10.9.0.1 is RoCE v2");
+	expect_refusal(16, 0x20, GPUL_EUNSUPPORTED, "is IPv4, the other IPv6");
+	expect_refusal(8, GPUL_RDMA_UC, GPUL_EINVAL, "2 UC queue pairs and datagrams, but this side has 2 RC queue pairs and datagrams");
 	close_pair();
 }
 

@@ -260,7 +260,7 @@ static void the_limit_of_locked_memory_is_in_the_message(void **state)
 	setrlimit(RLIMIT_MEMLOCK, &before);
 	assert_int_equal(err.native, ENOMEM);
 	assert_non_null(strstr(err.text, "ibv_reg_mr of 1048576 bytes"));
-	assert_non_null(strstr(err.text, "the limit of locked memory is 64 KiB and 1024 KiB are wanted"));
+	assert_non_null(strstr(err.text, "the limit of locked memory is 64 KiB, but 1024 KiB are needed"));
 	assert_non_null(strstr(err.text, "ulimit -l"));
 	gpul_rdma_verbs.close(device);
 }
@@ -297,8 +297,8 @@ static void a_path_that_is_too_large_is_refused(void **state)
 		unsigned n_qps, depth, n_recvs;
 		const char *text;
 	} wrong[] = {
-		{ 0, 64, 64, "0 queue pairs" },  { 17, 64, 64, "17 queue pairs" }, { 1, 63, 64, "power of two" },
-		{ 1, 8192, 64, "at most 4096" }, { 1, 64, 9000, "supports 8192" }, { 16, 4096, 8192, "supports 131072" },
+		{ 0, 64, 64, "queue pairs is 0" }, { 17, 64, 64, "queue pairs is 17" }, { 1, 63, 64, "power of two" },
+		{ 1, 8192, 64, "at most 4096" },   { 1, 64, 9000, "supports 8192" },    { 16, 4096, 8192, "supports 131072" },
 	};
 	gpul_error err = { 0 };
 	void *device, *path = NULL;
