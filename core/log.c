@@ -134,7 +134,9 @@ void gpul_log_mistake(const char *module, const char *fmt, ...)
 		show_line(GPUL_LOG_INFO, module, line);
 	else if (is_new_mistake(line, &is_last))
 		show_line(GPUL_LOG_NOTICE, module,
-			  is_last ? "further mistakes of the program are not explained; GPULOAD_LOG=info explains all" : line);
+			  is_last ? "further failed calls of this program are not explained; set GPULOAD_LOG=info to see the reason "
+				    "of each"
+				  : line);
 }
 
 void gpul_log_lines(gpul_log_level level, const char *module, const char *text)

@@ -231,9 +231,11 @@ gpul_status gpul_memory_check(const char *what, size_t bytes, gpul_error *err)
 	if (bytes < CHECKED_BYTES || !gpul_memory_find_left("", &m) || bytes <= m.left_bytes)
 		return GPUL_OK;
 	if (m.is_machine)
-		return gpul_fail(err, GPUL_ENOMEM, ENOMEM, "%s: %zu bytes requested, but this machine has only %" PRIu64 " available", what,
-				 bytes, m.left_bytes);
+		return gpul_fail(err, GPUL_ENOMEM, ENOMEM,
+				 "%s: %zu bytes were requested, but this machine has only %" PRIu64 " bytes available", what, bytes,
+				 m.left_bytes);
 	return gpul_fail(err, GPUL_ENOMEM, ENOMEM,
-			 "%s: %zu bytes requested, but this process is limited to %" PRIu64 ", of which %" PRIu64 " are in use: %s", what,
-			 bytes, m.limit_bytes, m.used_bytes, m.where);
+			 "%s: %zu bytes were requested, but this process has a memory limit of %" PRIu64 " bytes, of which %" PRIu64
+			 " bytes are in use: %s",
+			 what, bytes, m.limit_bytes, m.used_bytes, m.where);
 }

@@ -10,8 +10,8 @@ gpul_status gpul_context_open(const gpul_driver *drv, int ordinal, gpul_context 
 	if (st)
 		return st;
 	if (ordinal < 0 || ordinal >= n_devices)
-		return gpul_fail(err, GPUL_EINVAL, ordinal, "no device %d: the %s driver has %d, counted from 0", ordinal, drv->name,
-				 n_devices);
+		return gpul_fail(err, GPUL_EINVAL, ordinal, "device %d does not exist: the %s driver has %d, numbered from 0", ordinal,
+				 drv->name, n_devices);
 	st = gpul_cu(drv, err, cuDeviceGet(&c.device, ordinal));
 	if (st)
 		return st;

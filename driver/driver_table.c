@@ -72,7 +72,7 @@ gpul_status gpul_driver_fill(void *handle, const char *path, gpul_driver *out, g
 	void *p = dlsym(handle, "cuDriverGetVersion"), *q;
 
 	if (!p || !dlsym(handle, "cuInit") || !dlsym(handle, "cuDeviceGetCount"))
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s is not a CUDA driver: it lacks cuInit", path);
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s is not a CUDA driver: the library has no function cuInit", path);
 	*out = (gpul_driver){ .path = path };
 	memcpy(&version, &p, sizeof version);
 	(void)version(&out->version); /* works before cuInit; out->version stays 0 on failure */

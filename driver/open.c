@@ -64,7 +64,7 @@ static gpul_status start_driver(void *handle, const char *path, struct opened *o
 			return st;
 	}
 	if (n_devices == 0)
-		return gpul_fail(err, GPUL_EUNSUPPORTED, CUDA_ERROR_NO_DEVICE, "%s reports no device", path);
+		return gpul_fail(err, GPUL_EUNSUPPORTED, CUDA_ERROR_NO_DEVICE, "%s was loaded, but reports no device", path);
 	o->path = strdup(path);
 	o->environment[0] = format_setting("GPULOAD_DRIVER", table.name);
 	if (table.interprets) /* several may be installed; another process must open the same one */
@@ -115,8 +115,8 @@ static gpul_status open_nvidia(gpul_error *err)
 	if (nvidia.ready)
 		return GPUL_OK;
 	nvidia_is_absent = shadowed || strstr(why, "No such file") != NULL;
-	return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "no NVIDIA driver: %s",
-			 shadowed ? "libcuda.so.1 on the library path is the software driver" : why);
+	return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "NVIDIA's driver was not found: %s",
+			 shadowed ? "the libcuda.so.1 on the library path is gpuload's software driver, not NVIDIA's driver" : why);
 }
 
 /* dlopen() the first candidate that exists.  If that fails, the failure is reported and later candidates are not
@@ -134,13 +134,13 @@ static void *open_first_candidate(char *const paths[], int n, const char **path,
 		if (handle)
 			return handle;
 		if (by_path) {
-			gpul_fail(err, GPUL_EUNSUPPORTED, 0, "no software driver: %s", dlerror());
+			gpul_fail(err, GPUL_EUNSUPPORTED, 0, "the software driver cannot be loaded: %s", dlerror());
 			return NULL;
 		}
 	}
 	gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-		  "no software driver: set GPULOAD_SOFT_DRIVER to the path of libcuda-soft.so, in softcuda/ of gpuload's build folder or "
-		  "in lib/gpuload/ of its prefix");
+		  "the software driver was not found: set GPULOAD_SOFT_DRIVER to the path of libcuda-soft.so, "
+		  "which is in softcuda/ of gpuload's build folder or in lib/gpuload/ of its prefix");
 	return NULL;
 }
 
@@ -179,7 +179,7 @@ static gpul_status open_auto(gpul_error *err)
 				 * matter */
 		return gpul_fail(err, st, why_neither.native, "%s", why_neither.text);
 	if (st)
-		return gpul_fail(err, GPUL_EUNSUPPORTED, why_not.native, "no CUDA driver. %s; %s",
+		return gpul_fail(err, GPUL_EUNSUPPORTED, why_not.native, "no CUDA driver can be used: %s; %s",
 				 nvidia_is_absent ? GPUL_NO_NVIDIA_DRIVER : why_not.text, why_neither.text);
 	chosen_by_auto = &soft.table;
 	/* The user of a machine without NVIDIA's driver expects this: print a short notice, and
@@ -211,7 +211,8 @@ static gpul_status open_locked(gpul_driver_choice choice, const gpul_driver **ou
 			*out = chosen_by_auto;
 		return st;
 	}
-	return gpul_fail(err, GPUL_EINVAL, (int)choice, "driver choice %d is not auto, nvidia or soft", (int)choice);
+	return gpul_fail(err, GPUL_EINVAL, (int)choice, "invalid driver choice %d: expected auto, nvidia or soft (gpul_driver_choice)",
+			 (int)choice);
 }
 
 gpul_status gpul_driver_open(gpul_driver_choice choice, const gpul_driver **out, gpul_error *err)
@@ -220,7 +221,7 @@ gpul_status gpul_driver_open(gpul_driver_choice choice, const gpul_driver **out,
 	gpul_status st;
 
 	if (choice == GPUL_DRIVER_AUTO && wish && *wish && !gpul_driver_choice_parse(wish, &choice))
-		return gpul_fail(err, GPUL_EINVAL, 0, "GPULOAD_DRIVER=%s: must be auto, nvidia or soft", wish);
+		return gpul_fail(err, GPUL_EINVAL, 0, "GPULOAD_DRIVER=%s: expected auto, nvidia or soft", wish);
 	pthread_mutex_lock(&lock);
 	st = open_locked(choice, out, err);
 	pthread_mutex_unlock(&lock);

@@ -54,7 +54,8 @@ static gpul_status watch_fd(gpul_ipc_client *c, int fd, gpul_error *err)
 	struct epoll_event e = { .events = EPOLLIN, .data.fd = fd };
 
 	if (epoll_ctl(c->epoll, EPOLL_CTL_ADD, fd, &e))
-		return gpul_fail(err, GPUL_ESYS, errno, "epoll_ctl: %s", strerror(errno));
+		return gpul_fail(err, GPUL_ESYS, errno, "cannot watch the connection to the owner of the memory: epoll_ctl: %s",
+				 strerror(errno));
 	return GPUL_OK;
 }
 
@@ -97,7 +98,7 @@ gpul_status gpul_ipc_client_open(const gpul_driver *drv, const gpul_ipc_client_o
 	if (!c)
 		st = gpul_fail(err, GPUL_ENOMEM, 0, "out of memory (client)");
 	else if (!o->devices || o->n_devices == 0 || o->n_devices > GPUL_MEM_MAX_DEVICES)
-		st = gpul_fail(err, GPUL_EINVAL, (int)o->n_devices, "memory for %u devices: 1 to %d are supported", o->n_devices,
+		st = gpul_fail(err, GPUL_EINVAL, (int)o->n_devices, "the number of devices is %u: expected 1 to %d", o->n_devices,
 			       GPUL_MEM_MAX_DEVICES);
 	if (st) {
 		free(c);
@@ -228,7 +229,8 @@ static void report_owner_end(gpul_ipc_client *c, const char *what, gpul_ipc_even
 {
 	gpul_error why = { 0 };
 
-	(void)gpul_fail(&why, GPUL_ESYS, ECONNRESET, "the owner, pid %d, %s without ending the lease", (int)c->owner.pid, what);
+	(void)gpul_fail(&why, GPUL_ESYS, ECONNRESET, "the owner of the memory, pid %d, %s without a message that ends the sharing",
+			(int)c->owner.pid, what);
 	gpul_log(GPUL_LOG_INFO, "ipc", "%s", why.text);
 	c->owner_died = true;
 	end_lease(c);
@@ -253,7 +255,7 @@ static gpul_status handle_message(gpul_ipc_client *c, const gpul_ipc_message *m,
 		return GPUL_OK;
 	}
 	end_lease(c);
-	return gpul_fail(err, GPUL_EFORMAT, 0, "the owner sent an unexpected %s", gpul_ipc_wire_name(m->head.type));
+	return gpul_fail(err, GPUL_EFORMAT, 0, "the owner of the memory sent an unexpected %s message", gpul_ipc_wire_name(m->head.type));
 }
 
 /* Receive one message, or detect the end of the connection.  process_ended: the owner's pidfd is readable. */
@@ -322,11 +324,12 @@ static gpul_status attach_error(const gpul_ipc_event *event, int timeout_ms, gpu
 	case GPUL_IPC_REFUSED:
 		return gpul_fail(err, GPUL_EUNSUPPORTED, event->why.native, "refused: %s", event->why.text);
 	case GPUL_IPC_NONE:
-		return gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "the owner, pid %d, did not answer within %d ms", (int)event->pid, timeout_ms);
+		return gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "the owner of the memory, pid %d, did not answer within %d ms", (int)event->pid,
+				 timeout_ms);
 	case GPUL_IPC_OWNER_DIED:
 		return gpul_fail(err, GPUL_ESYS, ECONNRESET, "%s", event->why.text);
 	default:
-		return gpul_fail(err, GPUL_ESYS, ECONNRESET, "the owner ended the lease before this process was attached");
+		return gpul_fail(err, GPUL_ESYS, ECONNRESET, "the owner of the memory stopped sharing it before this process was attached");
 	}
 }
 

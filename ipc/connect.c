@@ -14,13 +14,15 @@ static gpul_status connect_error(const char *path, gpul_error *err)
 
 	switch (native) {
 	case ENOENT:
-		return gpul_fail(err, GPUL_ESYS, native, "no process offers %s: no such socket (see gpuload shares)", path);
+		return gpul_fail(err, GPUL_ESYS, native,
+				 "no process shares memory as %s: there is no such socket (gpuload shares lists all names)", path);
 	case ECONNREFUSED:
-		return gpul_fail(err, GPUL_ESYS, native, "no process offers %s any more: its owner has ended", path);
+		return gpul_fail(err, GPUL_ESYS, native, "no process shares memory as %s any more: its owner has ended", path);
 	case EAGAIN:
-		return gpul_fail(err, GPUL_ESYS, native, "the owner of %s does not accept connections: its backlog is full", path);
+		return gpul_fail(err, GPUL_ESYS, native,
+				 "the owner of %s does not accept connections: its queue of waiting connections is full", path);
 	case EPROTOTYPE:
-		return gpul_fail(err, GPUL_EUNSUPPORTED, native, "%s is not a socket of gpuload: it has another type", path);
+		return gpul_fail(err, GPUL_EUNSUPPORTED, native, "%s is not a socket of gpuload: it is not of type SOCK_SEQPACKET", path);
 	default:
 		return gpul_fail(err, GPUL_ESYS, native, "%s: %s", path, strerror(native));
 	}
@@ -31,8 +33,8 @@ static gpul_status check_owner(int fd, const char *path, struct gpul_ipc_identit
 	*who = gpul_ipc_identify(fd);
 	if (who->uid != geteuid())
 		return gpul_fail(err, GPUL_EUNSUPPORTED, (int)who->uid,
-				 "%s is offered by user %u, but this process is user %u: only memory of the "
-				 "same user is mapped",
+				 "the memory of %s belongs to user %u, but this process runs as user %u: only the same user may "
+				 "map it",
 				 path, (unsigned)who->uid, (unsigned)geteuid());
 	return GPUL_OK;
 }

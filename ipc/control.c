@@ -48,7 +48,7 @@ static gpul_status open_page(const gpul_ipc_view *v, struct page *out, gpul_erro
 	if (out->cpu)
 		return GPUL_OK;
 	if (!out->gpu)
-		return gpul_fail(err, GPUL_EINVAL, 0, "this buffer has no control page: the owner offers it without one");
+		return gpul_fail(err, GPUL_EINVAL, 0, "this buffer has no control page: its owner shares it without one (option control)");
 	return gpul_cu(out->drv, err, cuStreamCreate(&out->stream, CU_STREAM_NON_BLOCKING));
 }
 
@@ -61,14 +61,15 @@ static void close_page(struct page *p)
 static gpul_status check_writable(const gpul_ipc_view *v, gpul_error *err)
 {
 	if (v->read_only)
-		return gpul_fail(err, GPUL_EINVAL, 0, "the control page is mapped read-only: cannot post or abort");
+		return gpul_fail(err, GPUL_EINVAL, 0, "cannot post a step or abort: the control page is mapped read-only");
 	return GPUL_OK;
 }
 
 static gpul_status check_step(unsigned step, gpul_error *err)
 {
 	if (step >= GPUL_IPC_N_STEPS)
-		return gpul_fail(err, GPUL_EINVAL, 0, "step counter %u does not exist: valid are 0 to %d", step, GPUL_IPC_N_STEPS - 1);
+		return gpul_fail(err, GPUL_EINVAL, 0, "step counter %u does not exist: the step counters are 0 to %d", step,
+				 GPUL_IPC_N_STEPS - 1);
 	return GPUL_OK;
 }
 
@@ -105,7 +106,7 @@ gpul_status gpul_ipc_abort(const gpul_ipc_view *v, uint32_t code, gpul_error *er
 	if (st)
 		return st;
 	if (code == 0)
-		return gpul_fail(err, GPUL_EINVAL, 0, "abort code 0 is not allowed: 0 means not aborted");
+		return gpul_fail(err, GPUL_EINVAL, 0, "abort code 0 is not allowed, because 0 means that nothing was aborted");
 	st = open_page(v, &p, err);
 	if (st)
 		return st;
@@ -191,14 +192,15 @@ static gpul_status wait_step(const struct page *p, unsigned step, uint64_t value
 			return st;
 		if (code)
 			return gpul_fail(err, GPUL_ESYS, ECANCELED,
-					 "waiting for step %u to reach %" PRIu64 ": it is %" PRIu64
-					 ", and the abort word was set to %" PRIu32,
+					 "waited for step counter %u to reach %" PRIu64 ": its value is %" PRIu64
+					 ", and another process aborted the wait with code %" PRIu32,
 					 step, value, reached, code);
 		now = gpul_clock_ns() - start;
 		if (timeout_ms >= 0 && now >= (uint64_t)timeout_ms * 1000000)
 			return gpul_fail(err, GPUL_ESYS, ETIMEDOUT,
-					 "step %u is %" PRIu64 " after %d ms, not %" PRIu64 ": its writer is slow or has ended", step,
-					 reached, timeout_ms, value);
+					 "step counter %u is %" PRIu64 " after %d ms, not %" PRIu64
+					 ": the process that writes it is slow or has ended",
+					 step, reached, timeout_ms, value);
 		pause_poll(now);
 	}
 }

@@ -84,7 +84,7 @@ static void raise_abort(const gpul_ipc_client *c)
 	gpul_error why = { 0 };
 
 	if (c->view.control_gpu && !c->view.read_only && gpul_ipc_abort(&c->view, ABORT_CODE, &why))
-		gpul_log(GPUL_LOG_INFO, "ipc", "could not set the abort word: %s", why.text);
+		gpul_log(GPUL_LOG_INFO, "ipc", "cannot tell running kernels to abort: %s", why.text);
 }
 
 gpul_status gpul_ipc_drain(gpul_ipc_client *c, int timeout_ms, gpul_error *err)
@@ -97,7 +97,7 @@ gpul_status gpul_ipc_drain(gpul_ipc_client *c, int timeout_ms, gpul_error *err)
 	if (drain_all(c, timeout_ms))
 		return GPUL_OK;
 	return gpul_fail(err, GPUL_ESYS, ETIMEDOUT,
-			 "kernels still run after 2 x %d ms and may use the memory, which stays mapped until "
-			 "this process ends",
+			 "kernels still run after 2 x %d ms and may use the shared memory, so it stays mapped until this "
+			 "process ends",
 			 timeout_ms);
 }

@@ -146,16 +146,17 @@ gpul_status gpul_ipc_here_fits(const struct wire_hello *hello, const struct wire
 
 	if (memcmp(hello->boot_id, share->boot_id, 16) != 0 && share->via != WIRE_VIA_FABRIC)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-				 "owner and attaching process run on different machines (their boot ids differ)");
+				 "the owner of the memory and the attaching process run on different machines (their boot ids "
+				 "differ)");
 	if (by_driver && strcmp(hello->driver, share->driver) != 0)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-				 "the owner uses the %s driver and the attaching process the %s driver: %s "
-				 "memory needs the same driver (see GPULOAD_DRIVER)",
+				 "the owner of the memory uses the %s driver, but the attaching process uses the %s driver: %s "
+				 "memory needs the same driver in both (set GPULOAD_DRIVER)",
 				 share->driver, hello->driver, kind);
 	if (!(hello->can >> share->kind & 1) || (share->via == WIRE_VIA_FABRIC && !(hello->can & WIRE_CAN_FABRIC)))
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "the driver of the attaching process cannot map %s memory", kind);
 	if (share->flags & WIRE_HAS_EVENT && !(hello->can & WIRE_CAN_EVENT))
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "the driver of the attaching process has no interprocess events");
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "the driver of the attaching process does not support interprocess events");
 	if (on_gpu && share->via != WIRE_VIA_FABRIC && gpul_ipc_find_gpu(hello->gpu, hello->n_gpus, share->gpu) < 0)
 		return report_missing_gpu(share->gpu, err);
 	return GPUL_OK;

@@ -60,9 +60,9 @@ static gpul_status receive_info(int socket, gpul_ipc_message *m, gpul_error *err
 			return GPUL_OK;
 		if (m->head.type == WIRE_REFUSED)
 			return gpul_fail(err, GPUL_EUNSUPPORTED, m->refused.native, "refused: %s", m->refused.text);
-		return gpul_fail(err, GPUL_EFORMAT, 0, "the owner sent %s instead of INFO", gpul_ipc_wire_name(m->head.type));
+		return gpul_fail(err, GPUL_EFORMAT, 0, "the owner of the memory sent %s instead of INFO", gpul_ipc_wire_name(m->head.type));
 	default:
-		return gpul_fail(err, GPUL_ESYS, ECONNRESET, "the owner ended or closed the connection without an answer");
+		return gpul_fail(err, GPUL_ESYS, ECONNRESET, "the owner of the memory ended, or closed the connection, without an answer");
 	}
 }
 

@@ -40,12 +40,12 @@ static gpul_status report_owner(const char *lock_name, const char *path, gpul_er
 
 	if (pid > 0 && kill((pid_t)pid, 0) && errno == ESRCH)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, (int)pid,
-				 "%s is still locked: process %ld, which offered it, has ended, but a "
-				 "process that it forked still runs",
+				 "%s is still locked: process %ld, which created it, has ended, but a child process that it "
+				 "forked still runs",
 				 path, pid);
 	if (pid > 0)
-		return gpul_fail(err, GPUL_EUNSUPPORTED, (int)pid, "process %ld already offers %s", pid, path);
-	return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "another process already offers %s", path);
+		return gpul_fail(err, GPUL_EUNSUPPORTED, (int)pid, "process %ld already shares memory as %s", pid, path);
+	return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "another process already shares memory as %s", path);
 }
 
 /* True if fd is still the file at the path, and is a regular file of this user with one link.  In a folder in
@@ -58,7 +58,8 @@ static bool is_ours_at(int fd, const char *path, gpul_status *st, gpul_error *er
 	if (fstat(fd, &ours) || lstat(path, &there) || ours.st_ino != there.st_ino || ours.st_dev != there.st_dev)
 		return false;
 	if (!S_ISREG(ours.st_mode) || ours.st_nlink != 1 || ours.st_uid != geteuid())
-		*st = gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s is not a lock file of user %u: not touched", path, (unsigned)geteuid());
+		*st = gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s is not a lock file of user %u, so it is left as it is", path,
+				(unsigned)geteuid());
 	return *st == GPUL_OK;
 }
 
@@ -140,12 +141,12 @@ gpul_status gpul_ipc_socket_remove_dead(const char path[GPUL_IPC_PATH_BYTES], gp
 	if (lstat(path, &there))
 		return errno == ENOENT ? GPUL_OK : gpul_fail(err, GPUL_ESYS, errno, "%s: %s", path, strerror(errno));
 	if (!S_ISSOCK(there.st_mode))
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s exists and is not a socket: not touched", path);
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s exists and is not a socket, so it is left as it is", path);
 	/* Tried several times, because the lock of a killed process is released shortly before its socket is closed. */
 	for (int i = 0; i < MAX_TRIES && (listens = has_listener(path)) > 0; i++)
 		nanosleep(&(struct timespec){ .tv_nsec = TRY_AGAIN_NS }, NULL);
 	if (listens > 0)
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "another program listens on %s: not touched", path);
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "another program listens on %s, so it is left as it is", path);
 	if (listens < 0 || (unlink(path) && errno != ENOENT))
 		return gpul_fail(err, GPUL_ESYS, errno, "%s: %s", path, strerror(errno));
 	return GPUL_OK;

@@ -16,8 +16,8 @@ static gpul_status check_size(const gpul_mem_info *about, const gpul_ipc_server_
 		return gpul_fail(err, GPUL_EINVAL, 0, "this %s memory cannot be shared: create it with gpul_mem_desc.exportable",
 				 gpul_mem_kind_name(about->kind));
 	if (about->bytes <= offset || o->bytes > about->bytes - offset)
-		return gpul_fail(err, GPUL_EINVAL, 0, "memory of %zu bytes has no room for %zu bytes%s", about->bytes,
-				 o->bytes ? o->bytes : 1, o->control ? " after a control page of 4096" : "");
+		return gpul_fail(err, GPUL_EINVAL, 0, "the memory has %zu bytes, which is too small to share %zu bytes%s", about->bytes,
+				 o->bytes ? o->bytes : 1, o->control ? " and a control page of 4096 bytes before them" : "");
 	return GPUL_OK;
 }
 
@@ -95,7 +95,7 @@ static gpul_status check_offer(const gpul_ipc_server *s, gpul_error *err)
 
 	if (gpul_ipc_wire_parse(&s->offer, sizeof s->offer, &m, &why) == GPUL_OK)
 		return GPUL_OK;
-	return gpul_fail(err, GPUL_EINVAL, 0, "the options are invalid: %s", why.text);
+	return gpul_fail(err, GPUL_EINVAL, 0, "the options for sharing memory are invalid: %s", why.text);
 }
 
 static gpul_status reset_control(gpul_ipc_server *s, gpul_error *err)

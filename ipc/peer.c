@@ -76,8 +76,9 @@ static bool check_user(gpul_ipc_server *s, struct peer *p, gpul_ipc_event *out)
 
 	if (p->who.uid == geteuid())
 		return true;
-	(void)gpul_fail(&why, GPUL_EUNSUPPORTED, (int)p->who.uid, "this memory belongs to user %u, and the peer is user %u",
-			(unsigned)geteuid(), (unsigned)p->who.uid);
+	(void)gpul_fail(&why, GPUL_EUNSUPPORTED, (int)p->who.uid,
+			"this memory belongs to user %u, but the attaching process runs as user %u", (unsigned)geteuid(),
+			(unsigned)p->who.uid);
 	refuse_peer(s, p, &why, out);
 	return false;
 }
@@ -131,7 +132,7 @@ static void handle_hello(gpul_ipc_server *s, struct peer *p, const struct wire_h
 	} else if (gpul_ipc_here_fits(hello, &s->offer.share, &why)) {
 		refuse_peer(s, p, &why, out);
 	} else if ((unsigned)__builtin_popcountll(s->slots) >= s->max_peers) {
-		(void)gpul_fail(&why, GPUL_EUNSUPPORTED, 0, "the limit of %u %s is reached", s->max_peers,
+		(void)gpul_fail(&why, GPUL_EUNSUPPORTED, 0, "the limit of %u attached %s is reached (max_peers)", s->max_peers,
 				s->max_peers == 1 ? "peer" : "peers");
 		refuse_peer(s, p, &why, out);
 	} else {
@@ -188,7 +189,7 @@ static void handle_message(gpul_ipc_server *s, struct peer *p, const gpul_ipc_me
 	else if (m->head.type == WIRE_BYE)
 		handle_bye(s, p, out);
 	else
-		refuse_with(s, p, GPUL_EFORMAT, "unexpected message", out);
+		refuse_with(s, p, GPUL_EFORMAT, "the attaching process sent an unexpected message", out);
 }
 
 static bool receive_from_peer(gpul_ipc_server *s, struct peer *p, gpul_ipc_event *out);
@@ -253,7 +254,7 @@ void gpul_ipc_peer_late(gpul_ipc_server *s, struct peer *p, gpul_ipc_event *out)
 	/* The peer may have answered in time while this process was suspended, so try to receive first. */
 	if (receive_from_peer(s, p, out))
 		return;
-	(void)gpul_fail(&why, GPUL_ESYS, ETIMEDOUT, "pid %d did not send %s in time (%llu ms)", (int)p->who.pid,
+	(void)gpul_fail(&why, GPUL_ESYS, ETIMEDOUT, "pid %d did not send a %s message within %llu ms", (int)p->who.pid,
 			p->state == PEER_GREETING ? "HELLO" : "READY",
 			(unsigned long long)((p->state == PEER_GREETING ? s->step_ns : s->map_ns) / 1000000));
 	refuse_peer(s, p, &why, out);
@@ -280,7 +281,8 @@ static struct peer *find_entry(gpul_ipc_server *s, gpul_ipc_event *out)
 			oldest = p;
 	}
 	if (oldest)
-		refuse_with(s, oldest, GPUL_EUNSUPPORTED, "too many connections without HELLO: the oldest one is dropped", out);
+		refuse_with(s, oldest, GPUL_EUNSUPPORTED,
+			    "too many connections have not sent a HELLO message: the oldest of them is dropped", out);
 	return oldest;
 }
 
@@ -314,7 +316,7 @@ void gpul_ipc_peer_begin(gpul_ipc_server *s, int socket, bool signs, gpul_ipc_ev
 	if (p->state == PEER_FREE)
 		return;
 	if (!gpul_ipc_epoll_add(s, socket, SOURCE_SOCKET, (size_t)(p - s->peer)))
-		refuse_with(s, p, GPUL_ESYS, "the owner cannot watch more connections", out);
+		refuse_with(s, p, GPUL_ESYS, "the owner of the memory cannot watch more connections", out);
 	else if (p->state == PEER_GREETING)
 		gpul_ipc_epoll_set_timer(s, p->deadline_ns);
 }

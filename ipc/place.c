@@ -64,7 +64,10 @@ static gpul_status open_folder(const char *path, bool make, int *fd, gpul_error 
 	if (*fd < 0 && errno == ENOENT && !make)
 		return GPUL_OK;
 	if (*fd < 0 && (errno == ELOOP || errno == ENOTDIR))
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s is a symbolic link or not a folder: this is not safe", path);
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
+				 "%s is a symbolic link or not a folder, so it is not safe for sockets: remove it, or set "
+				 "GPULOAD_RUNTIME_DIR",
+				 path);
 	if (*fd < 0)
 		return gpul_fail(err, GPUL_ESYS, errno, "%s: %s", path, strerror(errno));
 	st = check_folder(*fd, path, err);

@@ -41,7 +41,7 @@ static gpul_status bind_socket(gpul_ipc_server *s, gpul_error *err)
 		return gpul_ipc_sys_failed("socket", err);
 	/* Linux gives the socket file the mode of the socket, so it is never accessible to others, whatever the umask is. */
 	if (fchmod(s->listener, 0600))
-		return gpul_ipc_sys_failed("fchmod of a socket", err);
+		return gpul_ipc_sys_failed("cannot set the permissions of a socket (fchmod)", err);
 	if (bind(s->listener, (struct sockaddr *)&address, sizeof address))
 		return gpul_ipc_sys_failed(s->name.socket, err);
 	s->name.has_socket = true;
@@ -83,7 +83,8 @@ gpul_status gpul_ipc_server_create(const gpul_driver *drv, gpul_mem *mem, const 
 	gpul_status st;
 
 	if (options->max_peers > GPUL_IPC_MAX_PEERS)
-		return gpul_fail(err, GPUL_EINVAL, 0, "max_peers is %u: at most %d are supported", options->max_peers, GPUL_IPC_MAX_PEERS);
+		return gpul_fail(err, GPUL_EINVAL, 0, "max_peers is %u, but at most %d are supported", options->max_peers,
+				 GPUL_IPC_MAX_PEERS);
 	s = new_server(drv, mem, options);
 	if (!s)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "out of memory (server)");
@@ -233,7 +234,8 @@ gpul_status gpul_ipc_server_add(gpul_ipc_server *s, int fd, gpul_error *err)
 	gpul_ipc_event none;
 
 	if (!st && n_expected(s) >= s->max_peers)
-		st = gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%u peers are already connected, which is the limit", s->max_peers);
+		st = gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%u processes are already connected, which is the limit (max_peers)",
+			       s->max_peers);
 	if (st) {
 		if (fd >= 0)
 			close(fd);

@@ -35,11 +35,11 @@ static gpul_status send_packet(int socket, struct msghdr *m, gpul_error *err)
 	if (n >= 0)
 		return GPUL_OK;
 	if (errno == EAGAIN || errno == EWOULDBLOCK)
-		return gpul_fail(err, GPUL_ESYS, EAGAIN, "the other side does not read its messages");
+		return gpul_fail(err, GPUL_ESYS, EAGAIN, "the other process does not receive its messages, so the socket's buffer is full");
 	if (errno == ETOOMANYREFS)
 		return gpul_fail(err, GPUL_ESYS, errno,
-				 "too many descriptors of this user are in flight in sockets: some process "
-				 "does not receive them");
+				 "too many file descriptors of this user are waiting in sockets: some process does not receive "
+				 "its messages");
 	return gpul_fail(err, GPUL_ESYS, errno, "sendmsg: %s", strerror(errno));
 }
 
@@ -116,17 +116,18 @@ static gpul_status check_packet(const struct msghdr *m, size_t n_bytes, size_t n
 
 	if (m->msg_flags & MSG_CTRUNC)
 		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "the descriptor of a message was dropped: the limit of open files (ulimit "
-				 "-n) may be reached");
+				 "the file descriptor in a message was dropped: the limit of open files (ulimit -n) may be reached");
 	if (m->msg_flags & MSG_TRUNC)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "a message is longer than any known message");
+		return gpul_fail(err, GPUL_EFORMAT, 0,
+				 "received a message that is longer than every known message: use the same gpuload for both "
+				 "processes");
 	st = gpul_ipc_wire_parse(m->msg_iov->iov_base, n_bytes, out, err);
 	if (st)
 		return st;
 	n_expected = out->head.type == WIRE_OFFER && out->offer.share.via == WIRE_VIA_FD;
 	if (n_fds != n_expected)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "%s with %zu descriptors instead of %d", gpul_ipc_wire_name(out->head.type), n_fds,
-				 n_expected);
+		return gpul_fail(err, GPUL_EFORMAT, 0, "the %s message has %zu file descriptors instead of %d",
+				 gpul_ipc_wire_name(out->head.type), n_fds, n_expected);
 	return GPUL_OK;
 }
 
@@ -193,7 +194,7 @@ gpul_status gpul_ipc_adopt(int socket, gpul_error *err)
 
 	if (getsockopt(socket, SOL_SOCKET, SO_DOMAIN, &domain, &n) || getsockopt(socket, SOL_SOCKET, SO_TYPE, &type, &n) ||
 	    domain != AF_UNIX || type != SOCK_SEQPACKET)
-		return gpul_fail(err, GPUL_EINVAL, socket, "descriptor %d is not a Unix socket of type SEQPACKET", socket);
+		return gpul_fail(err, GPUL_EINVAL, socket, "file descriptor %d is not a Unix socket of type SOCK_SEQPACKET", socket);
 	if (fcntl(socket, F_SETFD, FD_CLOEXEC) || setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &on, sizeof on))
 		return gpul_fail(err, GPUL_ESYS, errno, "cannot prepare the given socket: %s", strerror(errno));
 	return GPUL_OK;

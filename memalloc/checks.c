@@ -13,7 +13,7 @@ gpul_status gpul_mem_round(gpul_mem *m, size_t grain, gpul_error *err)
 	const size_t bytes = m->about.bytes, rest = grain ? bytes % grain : 1;
 
 	if (grain == 0 || (rest && bytes > SIZE_MAX - (grain - rest)))
-		return gpul_fail(err, GPUL_EINVAL, 0, "%s memory: %zu bytes are too many to round up to a multiple of %zu",
+		return gpul_fail(err, GPUL_EINVAL, 0, "%s memory: %zu bytes, rounded up to a multiple of %zu, exceed the address space",
 				 gpul_mem_kind_name(m->about.kind), bytes, grain);
 	m->about.granularity_bytes = grain;
 	m->about.mapped_bytes = rest ? bytes + (grain - rest) : bytes;
@@ -26,8 +26,8 @@ gpul_status gpul_mem_accept_size(gpul_mem *m, const gpul_mem_offer *offer, size_
 
 	if (offer->bytes == 0 || offer->bytes > mapped || mapped > PTRDIFF_MAX || grain == 0 || mapped % grain)
 		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "%s memory: the offer has %zu bytes in a mapping of %zu: expected at least "
-				 "1 byte, and a mapping that is a multiple of %zu",
+				 "the owner offered %s memory of %zu bytes in a mapping of %zu bytes: expected at least 1 byte, "
+				 "and a mapping that is a multiple of %zu bytes",
 				 gpul_mem_kind_name(m->about.kind), offer->bytes, mapped, grain);
 	m->about.granularity_bytes = grain;
 	m->about.mapped_bytes = mapped;

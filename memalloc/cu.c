@@ -13,15 +13,19 @@ static const struct {
 	CUresult code;
 	const char *advice;
 } advices[] = {
-	{ GPUL_MEM_HOST_NUMA, CUDA_ERROR_NOT_PERMITTED, "a container needs the right to place memory: --cap-add SYS_NICE" },
-	{ GPUL_MEM_HOST_NUMA, CUDA_ERROR_OPERATING_SYSTEM, "a container needs the right to place memory: --cap-add SYS_NICE" },
-	{ GPUL_MEM_HOST_NUMA, CUDA_ERROR_NOT_SUPPORTED, "use --kind memfd" },
-	{ GPUL_MEM_HOST_NUMA, CUDA_ERROR_OUT_OF_MEMORY, "free memory on the node (numactl -H shows it) or use smaller buffers" },
-	{ GPUL_MEM_MEMFD, CUDA_ERROR_OUT_OF_MEMORY, "free memory of the machine, or use smaller buffers" },
-	{ GPUL_MEM_SHM, CUDA_ERROR_OUT_OF_MEMORY, "free memory of the machine, or use smaller buffers" },
-	{ GPUL_MEM_PINNED, CUDA_ERROR_OUT_OF_MEMORY, "free memory of the machine, or use smaller buffers" },
-	{ GPUL_MEM_DEVICE, CUDA_ERROR_NOT_SUPPORTED, "cuMem calls are not supported here (WSL, some vGPUs): use --kind device-ipc" },
-	{ GPUL_MEM_DEVICE_IPC, CUDA_ERROR_NOT_SUPPORTED, "cuIpc calls are not supported here" },
+	{ GPUL_MEM_HOST_NUMA, CUDA_ERROR_NOT_PERMITTED,
+	  "in a container, placing memory on a NUMA node needs docker run --cap-add SYS_NICE" },
+	{ GPUL_MEM_HOST_NUMA, CUDA_ERROR_OPERATING_SYSTEM,
+	  "in a container, placing memory on a NUMA node needs docker run --cap-add SYS_NICE" },
+	{ GPUL_MEM_HOST_NUMA, CUDA_ERROR_NOT_SUPPORTED, "use --kind memfd instead" },
+	{ GPUL_MEM_HOST_NUMA, CUDA_ERROR_OUT_OF_MEMORY,
+	  "the NUMA node has no free memory (numactl -H shows it): use another node or smaller buffers" },
+	{ GPUL_MEM_MEMFD, CUDA_ERROR_OUT_OF_MEMORY, "the machine has no free memory: end other programs, or use smaller buffers" },
+	{ GPUL_MEM_SHM, CUDA_ERROR_OUT_OF_MEMORY, "the machine has no free memory: end other programs, or use smaller buffers" },
+	{ GPUL_MEM_PINNED, CUDA_ERROR_OUT_OF_MEMORY, "the machine has no free memory: end other programs, or use smaller buffers" },
+	{ GPUL_MEM_DEVICE, CUDA_ERROR_NOT_SUPPORTED,
+	  "cuMem* calls are not supported on this system (WSL, some vGPUs): use --kind device-ipc" },
+	{ GPUL_MEM_DEVICE_IPC, CUDA_ERROR_NOT_SUPPORTED, "cuIpc* calls are not supported on this system" },
 	{ ANY_KIND, CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, "cuMemHostRegister registers a page only once: unregister it first" },
 };
 
@@ -30,7 +34,7 @@ static const char *advice_for(const gpul_mem *m, CUresult r)
 	const gpul_mem_kind kind = m->about.kind;
 
 	if (m->fabric && r == CUDA_ERROR_NOT_PERMITTED)
-		return "fabric handles need an IMEX channel (see nvidia-imex); try without fabric";
+		return "fabric handles need an IMEX channel (see nvidia-imex); without one, do not use --fabric";
 	for (size_t i = 0; i < sizeof advices / sizeof advices[0]; i++)
 		if (advices[i].code == r && (advices[i].kind == kind || advices[i].kind == ANY_KIND))
 			return advices[i].advice;

@@ -62,7 +62,7 @@ static gpul_status check_opened(gpul_mem *m, const gpul_mem_offer *offer, gpul_e
 		return st;
 	if (base != m->gpu || bytes < m->about.mapped_bytes)
 		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "device-ipc memory of %zu bytes was offered, but the handle's allocation has %zu bytes",
+				 "the owner offered device-ipc memory of %zu bytes, but the allocation of its handle has %zu bytes",
 				 offer->mapped_bytes, bytes);
 	return GPUL_OK;
 }

@@ -63,7 +63,7 @@ static gpul_status map_file(gpul_mem *m, int fd, gpul_error *err)
 
 	if (p == MAP_FAILED)
 		return gpul_mem_sys_status(m, err, errno, "mmap",
-					   errno == EPERM ? "the file is sealed against writing: attach read-only" : "");
+					   errno == EPERM ? "the file of the memory is sealed against writing: attach read-only" : "");
 	m->cpu = p;
 	return GPUL_OK;
 }
@@ -96,7 +96,7 @@ gpul_status gpul_mem_file_fill(gpul_mem *m, const char *advice, gpul_error *err)
 
 static gpul_status refuse_offer(const gpul_mem *m, gpul_error *err, const char *what)
 {
-	return gpul_fail(err, GPUL_EFORMAT, 0, "%s memory was offered, but %s", gpul_mem_kind_name(m->about.kind), what);
+	return gpul_fail(err, GPUL_EFORMAT, 0, "the owner offered %s memory, but %s", gpul_mem_kind_name(m->about.kind), what);
 }
 
 gpul_status gpul_mem_file_check(const gpul_mem *m, int fd, gpul_error *err)
@@ -106,18 +106,18 @@ gpul_status gpul_mem_file_check(const gpul_mem *m, int fd, gpul_error *err)
 	struct statfs where;
 
 	if (flags < 0 || fstat(fd, &is) || fstatfs(fd, &where))
-		return refuse_offer(m, err, "without an open file descriptor");
+		return refuse_offer(m, err, "sent no open file descriptor");
 	if (!S_ISREG(is.st_mode))
 		return refuse_offer(m, err, "the descriptor is not a regular file");
 	/* Refuse files on a disk, and files of huge pages, because their pages may not be allocated. */
 	if (where.f_type != TMPFS_MAGIC)
-		return refuse_offer(m, err, "its file is not in RAM (tmpfs)");
+		return refuse_offer(m, err, "its file is not in RAM (on tmpfs)");
 	if (flags & O_PATH || (flags & O_ACCMODE) == O_WRONLY)
 		return refuse_offer(m, err, "the descriptor cannot be read");
 	if (!m->about.read_only && (flags & O_ACCMODE) != O_RDWR)
 		return refuse_offer(m, err, "the descriptor is open for reading only: attach read-only");
 	if (is.st_size < 0 || (size_t)is.st_size != m->about.mapped_bytes)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "%s memory of %zu bytes was offered, but its file has %lld bytes",
+		return gpul_fail(err, GPUL_EFORMAT, 0, "the owner offered %s memory of %zu bytes, but its file has %lld bytes",
 				 gpul_mem_kind_name(m->about.kind), m->about.mapped_bytes, (long long)is.st_size);
 	return GPUL_OK;
 }

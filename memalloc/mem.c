@@ -28,18 +28,18 @@ static gpul_status resolve_devices(gpul_mem *m, const gpul_mem_desc *desc, gpul_
 	gpul_status st;
 
 	if (!desc->devices || desc->n_devices == 0 || desc->n_devices > GPUL_MEM_MAX_DEVICES)
-		return gpul_fail(err, GPUL_EINVAL, 0, "memory for %u devices: 1 to %d are supported", desc->devices ? desc->n_devices : 0,
+		return gpul_fail(err, GPUL_EINVAL, 0, "the number of devices is %u: expected 1 to %d", desc->devices ? desc->n_devices : 0,
 				 GPUL_MEM_MAX_DEVICES);
 	st = mem_cu(m, err, cuDeviceGetCount(&n_there));
 	for (unsigned i = 0; !st && i < desc->n_devices; i++) {
 		int device = desc->devices[i];
 
 		if (device < 0 || device >= n_there)
-			return gpul_fail(err, GPUL_EINVAL, device, "no device %d: the %s driver has %d, counted from 0", device,
-					 m->drv->name, n_there);
+			return gpul_fail(err, GPUL_EINVAL, device, "device %d does not exist: the %s driver has %d, numbered from 0",
+					 device, m->drv->name, n_there);
 		for (unsigned j = 0; j < i; j++)
 			if (desc->devices[j] == device)
-				return gpul_fail(err, GPUL_EINVAL, device, "device %d is named twice", device);
+				return gpul_fail(err, GPUL_EINVAL, device, "device %d is listed twice", device);
 		m->about.devices[i] = device;
 		st = mem_cu(m, err, cuDeviceGet(&m->handles[i], device));
 	}
@@ -55,18 +55,18 @@ static gpul_status check_description(const gpul_mem_desc *d, gpul_mem_kind kind,
 	if (!find_ops(kind))
 		return gpul_fail(err, GPUL_EINVAL, (int)kind, "unknown kind of memory: %d", (int)kind);
 	if (d->bytes == 0)
-		return gpul_fail(err, GPUL_EINVAL, 0, "%s memory: size is 0 bytes", name);
+		return gpul_fail(err, GPUL_EINVAL, 0, "cannot allocate %s memory of 0 bytes: the size must be at least 1", name);
 	if (d->read_only)
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "%s memory: read_only is for imports only: no process could write this "
-				 "memory",
+				 "%s memory cannot be created with read_only, because no process could write it: read_only is "
+				 "for imports",
 				 name);
 	if (kind == GPUL_MEM_PINNED && d->exportable)
 		return gpul_fail(err, GPUL_EINVAL, 0,
 				 "pinned memory cannot be shared with other processes: use host-numa, memfd "
 				 "or shm");
 	if (d->fabric && kind != GPUL_MEM_DEVICE)
-		return gpul_fail(err, GPUL_EINVAL, 0, "%s memory has no fabric handle: only device memory has one", name);
+		return gpul_fail(err, GPUL_EINVAL, 0, "%s memory cannot have a fabric handle: only device memory can", name);
 	return GPUL_OK;
 }
 
@@ -160,16 +160,19 @@ static gpul_status check_source(const struct mem_source *from, gpul_error *err)
 	bool by_handle = from->offer->fabric || (ops && ops->has_handle);
 
 	if (!ops)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "the offer has the unknown memory kind %d", (int)from->offer->kind);
+		return gpul_fail(err, GPUL_EFORMAT, 0,
+				 "the owner offered memory of unknown kind %d: use the same gpuload for both processes",
+				 (int)from->offer->kind);
 	if (!ops->import)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
 				 "%s memory cannot be shared with other processes, so it cannot be "
 				 "imported",
 				 name);
 	if (from->offer->fabric && from->offer->kind != GPUL_MEM_DEVICE)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "the offer has %s memory with a fabric handle: only device memory has one", name);
+		return gpul_fail(err, GPUL_EFORMAT, 0,
+				 "the owner offered %s memory with a fabric handle, but only device memory can have one", name);
 	if (by_handle ? !from->handle || from->fd >= 0 : from->handle || from->fd < 0)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "%s memory must be offered with a %s and nothing else", name,
+		return gpul_fail(err, GPUL_EFORMAT, 0, "%s memory must be sent with a %s and no other handle", name,
 				 by_handle ? "handle" : "file descriptor");
 	return GPUL_OK;
 }

@@ -56,14 +56,14 @@ static gpul_status import_memfd(gpul_mem *m, const struct mem_source *from, gpul
 	seals = fcntl(from->fd, F_GET_SEALS);
 	if (seals >= 0 && (seals & NEEDED) != NEEDED)
 		return gpul_fail(err, GPUL_EFORMAT, seals,
-				 "memfd memory was offered without the seal against %s: its owner could "
-				 "remove pages",
+				 "the owner offered memfd memory whose file has no seal against %s, so the owner could remove "
+				 "pages in use",
 				 seals & F_SEAL_SHRINK ? "growing" : "shrinking");
 	st = gpul_mem_file_check(m, from->fd, err);
 	if (st)
 		return st;
 	if (seals < 0)
-		return gpul_fail(err, GPUL_EFORMAT, errno, "memfd memory was offered, but its file cannot have seals");
+		return gpul_fail(err, GPUL_EFORMAT, errno, "the owner offered memfd memory, but its file cannot have seals");
 	return gpul_mem_file_adopt(m, from->fd, err);
 }
 

@@ -106,6 +106,6 @@ void gpul_mem_bind(gpul_mem *m, void *at, size_t bytes)
 	if (!failed)
 		return;
 	m->about.node_unbound = true;
-	gpul_log(GPUL_LOG_INFO, "memalloc", "%s memory could not be placed on node %d: mbind: %s%s", gpul_mem_kind_name(m->about.kind),
-		 m->about.node, strerror(failed), failed == EPERM ? ": in a container, --cap-add SYS_NICE" : "");
+	gpul_log(GPUL_LOG_INFO, "memalloc", "%s memory could not be placed on NUMA node %d: mbind: %s%s", gpul_mem_kind_name(m->about.kind),
+		 m->about.node, strerror(failed), failed == EPERM ? "; in a container, use docker run --cap-add SYS_NICE" : "");
 }

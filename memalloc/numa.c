@@ -58,7 +58,7 @@ static bool map_missing(const struct batch *b, size_t page_bytes)
 static gpul_status refuse_query(int failed, gpul_error *err)
 {
 	return gpul_fail(err, GPUL_ESYS, failed, "cannot find the NUMA node of pages: move_pages: %s%s", strerror(failed),
-			 failed == EPERM ? "; in a container, --cap-add SYS_NICE" : "");
+			 failed == EPERM ? "; in a container, use docker run --cap-add SYS_NICE" : "");
 }
 
 /* Query the nodes of the pages in the batch, add them to out, and empty the batch. */

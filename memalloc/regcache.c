@@ -243,8 +243,8 @@ static void trim_idle(gpul_regcache *c, size_t limit_bytes)
 static gpul_status refuse_overlap(const struct span *want, const struct region *r, gpul_error *err)
 {
 	return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-			 "pages %#lx-%#lx overlap the region %#lx-%#lx, which is in use: release it first, "
-			 "or get one region for both buffers",
+			 "pages %#lx-%#lx overlap the registered region %#lx-%#lx, which is in use: release that region "
+			 "first, or get one region for both buffers",
 			 (unsigned long)want->start, (unsigned long)want->end, (unsigned long)r->span.start, (unsigned long)r->span.end);
 }
 
@@ -308,7 +308,7 @@ static gpul_status register_region(gpul_regcache *c, const struct span *want, co
 
 	if (!r || !reserve_regions(c, c->n + c->n_coming + 1)) {
 		free(r);
-		return gpul_fail(err, GPUL_ENOMEM, 0, "out of memory (region %zu)", c->n + 1);
+		return gpul_fail(err, GPUL_ENOMEM, 0, "out of memory (record of registered region %zu)", c->n + 1);
 	}
 	c->n_coming++;
 	remove_covered(c, hull, &unused);
@@ -387,10 +387,10 @@ gpul_status gpul_regcache_create(const gpul_reg_ops *ops, size_t idle_bytes, gpu
 	gpul_regcache *c;
 
 	if (!ops || !ops->reg || !ops->dereg)
-		return gpul_fail(err, GPUL_EINVAL, 0, "a register cache needs both functions: reg and dereg");
+		return gpul_fail(err, GPUL_EINVAL, 0, "a registration cache needs both functions, reg and dereg, but one of them is NULL");
 	c = calloc(1, sizeof *c);
 	if (!c)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "out of memory (register cache)");
+		return gpul_fail(err, GPUL_ENOMEM, 0, "out of memory (registration cache)");
 	c->ops = *ops;
 	c->idle_limit_bytes = idle_bytes;
 	c->page_mask = (uintptr_t)sysconf(_SC_PAGESIZE) - 1;
@@ -429,7 +429,10 @@ gpul_status gpul_regcache_get(gpul_regcache *c, void *at, size_t bytes, const gp
 	gpul_status st = GPUL_OK;
 
 	if (bytes == 0 || exact.end < exact.start || pages.end < exact.end)
-		return gpul_fail(err, GPUL_EINVAL, 0, "%zu bytes at %p is not a valid range", bytes, at);
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "%zu bytes at %p are not a valid range: expected at least 1 byte that ends below the end of the "
+				 "address space",
+				 bytes, at);
 	pthread_mutex_lock(&c->lock);
 	r = find_and_use(c, &exact);
 	if (!r)

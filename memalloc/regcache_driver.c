@@ -27,8 +27,8 @@ static gpul_status register_host(void *user, void *at, size_t bytes, void **toke
 		return GPUL_OK;
 	if (known > 0)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-				 "the first %zu of %zu bytes at %p are memory of the driver, the rest is "
-				 "not: register the two buffers separately",
+				 "only the first %zu of %zu bytes at %p are already allocated or registered with the CUDA "
+				 "driver: split the range there, and register the two parts separately",
 				 known, bytes, at);
 	*token = at;
 	return gpul_cu(drv, err, cuMemHostRegister(at, bytes, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP));

@@ -47,7 +47,7 @@ static gpul_status open_named(gpul_mem *m, const char *name, gpul_error *err)
 
 	m->shm_name = strdup(name);
 	if (!m->shm_name)
-		return gpul_mem_sys_status(m, err, ENOMEM, "copy of its name", "");
+		return gpul_mem_sys_status(m, err, ENOMEM, "no memory for a copy of its name", "");
 	m->fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (m->fd >= 0)
 		return GPUL_OK;
@@ -56,8 +56,8 @@ static gpul_status open_named(gpul_mem *m, const char *name, gpul_error *err)
 	m->shm_name = NULL;
 	if (failed == EEXIST)
 		return gpul_fail(err, GPUL_ESYS, EEXIST,
-				 "shm memory: %s already exists: a process uses it, or was killed and "
-				 "left it: rm /dev/shm/%s",
+				 "shm memory: %s already exists, because a process uses it, or was killed and left it there; if "
+				 "no process uses it, remove it: rm /dev/shm/%s",
 				 name, name + strspn(name, "/"));
 	return gpul_mem_sys_status(m, err, failed, name, "a name must have exactly one slash, at its start");
 }

@@ -64,7 +64,7 @@ static gpul_status set_access(gpul_mem *m, gpul_error *err)
 
 static gpul_status refuse_offer(const gpul_mem *m, CUresult r, const char *but, gpul_error *err)
 {
-	return gpul_fail(err, GPUL_EFORMAT, (int)r, "%s memory of %zu bytes was offered, but %s (CUresult %d)",
+	return gpul_fail(err, GPUL_EFORMAT, (int)r, "the owner offered %s memory of %zu bytes, but %s (CUresult %d)",
 			 gpul_mem_kind_name(m->about.kind), m->about.mapped_bytes, but, (int)r);
 }
 
@@ -79,7 +79,7 @@ static gpul_status map_physical(gpul_mem *m, gpul_error *err)
 	r = m->drv->cuMemMap(m->gpu, bytes, 0, m->physical, 0);
 	/* The driver returns CUDA_ERROR_NOT_SUPPORTED if the memory has another size than the mapping. */
 	if (r == CUDA_ERROR_NOT_SUPPORTED && m->about.imported)
-		st = refuse_offer(m, r, "its size differs", err);
+		st = refuse_offer(m, r, "the driver reports another size", err);
 	else
 		st = gpul_mem_cu_status(m, err, r, "cuMemMap");
 	if (st)
@@ -124,8 +124,8 @@ static gpul_status create_physical(gpul_mem *m, CUmemAllocationProp *prop, gpul_
 	st = mem_cu(m, err, cuMemCreate(&m->physical, bytes, prop, 0));
 	if (!st)
 		gpul_log(GPUL_LOG_INFO, "memalloc",
-			 "device %d: the driver refuses gpuDirectRDMACapable memory of %zu bytes (CUresult %d): "
-			 "NICs cannot access this memory",
+			 "device %d: the driver cannot allocate gpuDirectRDMACapable memory of %zu bytes (CUresult %d), "
+			 "so NICs cannot access this memory",
 			 m->about.device, bytes, (int)refusal);
 	return st;
 }
@@ -178,19 +178,17 @@ static gpul_status check_fd(const gpul_mem *m, int fd, gpul_error *err)
 	struct stat is;
 
 	if (fstat(fd, &is))
-		return gpul_fail(err, GPUL_EFORMAT, errno, "%s memory was offered, but without an open file descriptor", name);
+		return gpul_fail(err, GPUL_EFORMAT, errno, "the owner offered %s memory, but sent no open file descriptor", name);
 	if (is_file ? !S_ISREG(is.st_mode) : !is_nvidia_device(&is))
-		return gpul_fail(err, GPUL_EFORMAT, 0, "%s memory was offered, but the descriptor is not a %s", name,
+		return gpul_fail(err, GPUL_EFORMAT, 0, "the owner offered %s memory, but its file descriptor is not a %s", name,
 				 is_file ? "regular file" : "NVIDIA device");
 	if (!is_file)
 		return GPUL_OK;
 	if (seals < 0 || (seals & needed) != needed)
 		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "%s memory was offered, but its file is not sealed against shrinking and "
-				 "growing",
-				 name);
+				 "the owner offered %s memory, but its file is not sealed against shrinking and growing", name);
 	if (is.st_size < 0 || (size_t)is.st_size != m->about.mapped_bytes)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "%s memory of %zu bytes was offered, but its file has %lld bytes", name,
+		return gpul_fail(err, GPUL_EFORMAT, 0, "the owner offered %s memory of %zu bytes, but its file has %lld bytes", name,
 				 m->about.mapped_bytes, (long long)is.st_size);
 	return GPUL_OK;
 }
@@ -207,11 +205,12 @@ static gpul_status check_properties(gpul_mem *m, const gpul_mem_offer *offer, gp
 		return st;
 	if (prop.location.type != (on_device ? CU_MEM_LOCATION_TYPE_DEVICE : CU_MEM_LOCATION_TYPE_HOST_NUMA))
 		return gpul_fail(err, GPUL_EFORMAT, (int)prop.location.type,
-				 "%s memory was offered, but the driver reports location type %d", gpul_mem_kind_name(m->about.kind),
-				 (int)prop.location.type);
+				 "the owner offered %s memory, but the driver reports that its location type is %d",
+				 gpul_mem_kind_name(m->about.kind), (int)prop.location.type);
 	if (on_device && !offer->fabric && prop.location.id != offer->owner_device)
-		return gpul_fail(err, GPUL_EFORMAT, prop.location.id, "memory of device %d was offered, but the memory is on device %d",
-				 offer->owner_device, prop.location.id);
+		return gpul_fail(err, GPUL_EFORMAT, prop.location.id,
+				 "the owner offered memory of device %d, but the memory is on device %d", offer->owner_device,
+				 prop.location.id);
 	if (!on_device)
 		m->about.node = prop.location.id;
 	m->about.rdma_capable = on_device && prop.allocFlags.gpuDirectRDMACapable;

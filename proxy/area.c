@@ -48,13 +48,14 @@ gpul_status gpul_fifo_area_format(void *area, size_t bytes, const gpul_fifo_shap
 
 	if (!needed)
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "a FIFO of %u slots in %u lanes: both must be powers of two, 1 to %d slots, 1 to %d lanes, "
-				 "and at least one slot per lane",
+				 "a FIFO cannot have %u slots in %u lanes: both must be powers of two, 1 to %d slots, 1 to %d "
+				 "lanes, and at least one slot per lane",
 				 shape->slots, shape->lanes, GPUL_FIFO_MAX_SLOTS, GPUL_FIFO_MAX_LANES);
 	if (!area || (uintptr_t)area % GPUL_FIFO_AREA_ALIGNMENT != 0)
-		return gpul_fail(err, GPUL_EINVAL, 0, "memory at %p for a FIFO is not aligned to %d bytes", area, GPUL_FIFO_AREA_ALIGNMENT);
+		return gpul_fail(err, GPUL_EINVAL, 0, "the memory at %p for a FIFO is not aligned to %d bytes", area,
+				 GPUL_FIFO_AREA_ALIGNMENT);
 	if (bytes < needed)
-		return gpul_fail(err, GPUL_EINVAL, 0, "a FIFO of %u slots in %u lanes needs %zu bytes, but the memory has %zu",
+		return gpul_fail(err, GPUL_EINVAL, 0, "a FIFO of %u slots in %u lanes needs %zu bytes, but the memory has %zu bytes",
 				 shape->slots, shape->lanes, needed, bytes);
 	memset(h, 0, sizeof(*h));
 	gpul_fifo_area_empty(area, shape);
@@ -88,16 +89,19 @@ gpul_status gpul_fifo_area_check(const void *area, size_t bytes, gpul_fifo_shape
 	const struct gpul_fifo_header h = *(const volatile struct gpul_fifo_header *)area;
 
 	if (h.magic != GPUL_FIFO_MAGIC || h.version != GPUL_FIFO_VERSION)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "no FIFO at %p: magic 0x%08x, version %u; expected 0x%08x, version %d", area,
-				 h.magic, h.version, GPUL_FIFO_MAGIC, GPUL_FIFO_VERSION);
+		return gpul_fail(err, GPUL_EFORMAT, 0,
+				 "the memory at %p does not contain a FIFO: its magic number is 0x%08x and its version %u; "
+				 "expected 0x%08x and version %d",
+				 area, h.magic, h.version, GPUL_FIFO_MAGIC, GPUL_FIFO_VERSION);
 	if (h.lane_shift > 24 || !power_of_two(h.lanes) || h.lanes > GPUL_FIFO_MAX_LANES)
 		return gpul_fail(err, GPUL_EFORMAT, 0, "the FIFO at %p has an invalid shape: %u lanes of 2^%u slots", area, h.lanes,
 				 h.lane_shift);
 	shape = (gpul_fifo_shape){ .slots = h.lanes << h.lane_shift, .lanes = h.lanes };
 	if (!shape_is_valid(&shape) || gpul_fifo_area_bytes(&shape) != h.bytes || h.bytes > bytes)
 		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "the FIFO at %p claims %u lanes of 2^%u slots in %llu bytes: expected %zu bytes, the memory has %zu", area,
-				 h.lanes, h.lane_shift, h.bytes, gpul_fifo_area_bytes(&shape), bytes);
+				 "the header of the FIFO at %p gives %u lanes of 2^%u slots in %llu bytes: expected %zu bytes, "
+				 "and the memory has %zu bytes",
+				 area, h.lanes, h.lane_shift, h.bytes, gpul_fifo_area_bytes(&shape), bytes);
 	*out = shape;
 	return GPUL_OK;
 }

@@ -92,11 +92,11 @@ static gpul_status cpus_of_node(int node, cpu_set_t *out, gpul_error *err)
 	else if (node == 0) /* a system without NUMA or without /sys has one node */
 		*out = allowed;
 	else
-		return gpul_fail(err, GPUL_EINVAL, node, "no NUMA node %d: cannot read %s", node, path);
+		return gpul_fail(err, GPUL_EINVAL, node, "NUMA node %d does not exist: cannot read %s", node, path);
 	if (!CPU_COUNT(out))
 		return gpul_fail(err, GPUL_EINVAL, node,
 				 "no CPU of NUMA node %d (%s) is allowed for this thread: widen its affinity or cpuset, or "
-				 "choose another pin",
+				 "choose another value of gpul_proxy_pin",
 				 node, path);
 	return GPUL_OK;
 }
@@ -124,7 +124,7 @@ static gpul_status reserve_on_node(int node, int *cpu, gpul_error *err)
 			 "share that CPU",
 			 caller, node);
 	else
-		gpul_log(GPUL_LOG_DEBUG, "proxy", "pinned to CPU %d of node %d", *cpu, node);
+		gpul_log(GPUL_LOG_DEBUG, "proxy", "the proxy is pinned to CPU %d of NUMA node %d", *cpu, node);
 	return GPUL_OK;
 }
 
@@ -135,7 +135,8 @@ static gpul_status reserve_number(int number, int *cpu, gpul_error *err)
 	if (number < 0 || number >= CPU_SETSIZE)
 		return gpul_fail(err, GPUL_EINVAL, number, "CPU %d does not exist: expected 0 to %d", number, CPU_SETSIZE - 1);
 	if (number == sched_getcpu())
-		gpul_log(GPUL_LOG_INFO, "proxy", "pinned to CPU %d, on which the caller runs: they may share it", number);
+		gpul_log(GPUL_LOG_INFO, "proxy", "the proxy is pinned to CPU %d, on which the calling thread runs: both may share that CPU",
+			 number);
 	pthread_mutex_lock(&lock);
 	n_proxies[number]++;
 	pthread_mutex_unlock(&lock);
@@ -157,10 +158,10 @@ gpul_status gpul_cpu_reserve(gpul_proxy_pin pin, int number, int *cpu, gpul_erro
 		return reserve_on_node(number, cpu, err);
 	case GPUL_PROXY_PIN_AUTO:
 		if (number >= 0 && reserve_on_node(number, cpu, &ignored))
-			gpul_log(GPUL_LOG_INFO, "proxy", "not pinned: %s", ignored.text);
+			gpul_log(GPUL_LOG_INFO, "proxy", "the proxy is not pinned to a CPU: %s", ignored.text);
 		return GPUL_OK;
 	}
-	return gpul_fail(err, GPUL_EINVAL, (int)pin, "unknown pin %d: expected a value of gpul_proxy_pin", (int)pin);
+	return gpul_fail(err, GPUL_EINVAL, (int)pin, "unknown CPU pinning %d: expected a value of gpul_proxy_pin", (int)pin);
 }
 
 void gpul_cpu_unreserve(int cpu)

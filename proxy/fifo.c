@@ -286,7 +286,7 @@ const char *gpul_fifo_code_text(uint32_t code, char buf[64])
 	case 0:
 		return "not aborted";
 	case GPUL_FIFO_CODE_TIMED_OUT:
-		return "a kernel's time-out";
+		return "a kernel waited longer than its time-out";
 	case GPUL_FIFO_CODE_STOPPED:
 		return "the proxy was stopped";
 	case GPUL_FIFO_CODE_PEER_GONE:

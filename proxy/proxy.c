@@ -18,15 +18,15 @@
 static gpul_status check_desc(const gpul_proxy_desc *desc, gpul_error *err)
 {
 	if (!desc->fifos || !desc->n_fifos)
-		return gpul_fail(err, GPUL_EINVAL, 0, "a proxy without a FIFO: expected 1 or more in desc.fifos");
+		return gpul_fail(err, GPUL_EINVAL, 0, "desc.fifos is empty: a proxy needs at least one FIFO");
 	for (unsigned i = 0; i < desc->n_fifos; i++)
 		if (!desc->fifos[i])
-			return gpul_fail(err, GPUL_EINVAL, (int)i, "desc.fifos[%u] of %u is NULL", i, desc->n_fifos);
+			return gpul_fail(err, GPUL_EINVAL, (int)i, "desc.fifos[%u] is NULL, although desc.n_fifos is %u", i, desc->n_fifos);
 	if (desc->batch > GPUL_PROXY_MAX_BATCH)
-		return gpul_fail(err, GPUL_EINVAL, (int)desc->batch, "a batch of %u triggers: expected at most %d", desc->batch,
+		return gpul_fail(err, GPUL_EINVAL, (int)desc->batch, "the batch size is %u triggers: expected at most %d", desc->batch,
 				 GPUL_PROXY_MAX_BATCH);
 	if (desc->n_watch_fds && !desc->watch_fds)
-		return gpul_fail(err, GPUL_EINVAL, 0, "desc.n_watch_fds is %u, desc.watch_fds is NULL", desc->n_watch_fds);
+		return gpul_fail(err, GPUL_EINVAL, 0, "desc.n_watch_fds is %u, but desc.watch_fds is NULL", desc->n_watch_fds);
 	return GPUL_OK;
 }
 
@@ -126,7 +126,7 @@ static gpul_status create_thread(gpul_proxy *p, gpul_error *err)
 		return gpul_fail(err, GPUL_EINVAL, p->cpu, "CPU %d does not exist, or is not allowed for this process (cgroup, cpuset)",
 				 p->cpu);
 	if (failed)
-		return gpul_fail(err, GPUL_ESYS, failed, "pthread_create: %s", strerror(failed));
+		return gpul_fail(err, GPUL_ESYS, failed, "cannot start the thread of a proxy: pthread_create: %s", strerror(failed));
 	return GPUL_OK;
 }
 
@@ -217,8 +217,8 @@ gpul_status gpul_proxy_drain(gpul_proxy *p, int timeout_ms, gpul_error *err)
 	if (p->drains_done < mine)
 		st = p->ended ? copy_failure(p, err)
 			      : gpul_fail(err, GPUL_ESYS, ETIMEDOUT,
-					  "the FIFOs were not empty within %d ms; %llu triggers were handled so far: "
-					  "kernels still push, or a handler is slow",
+					  "the FIFOs were not empty within %d ms (%llu triggers were handled until then): kernels still "
+					  "push triggers, or a handler is slow",
 					  timeout_ms, (unsigned long long)atomic_load_explicit(&p->counts.triggers, memory_order_relaxed));
 	pthread_mutex_unlock(&p->lock);
 	return st;

@@ -62,7 +62,8 @@ static gpul_status run_handlers(const gpul_proxy_desc *desc, gpul_fifo *fifo, co
 
 		*done = at;
 		if (!desc->kinds[kind].handler)
-			return gpul_fail(err, GPUL_EINVAL, (int)kind, "trigger %llu of lane %u has kind %u, which has no handler",
+			return gpul_fail(err, GPUL_EINVAL, (int)kind,
+					 "trigger %llu of lane %u is of kind %u, for which no handler is registered",
 					 (unsigned long long)first->position, first->lane, kind);
 		for (run = 1; at + run < n && gpul_fifo_kind(first + run) == kind; run++)
 			;
@@ -137,9 +138,12 @@ static gpul_status check_watched_fds(struct loop *l, gpul_error *err)
 			continue;
 		l->code = GPUL_FIFO_CODE_PEER_GONE;
 		if (watched[i].revents & POLLNVAL)
-			return gpul_fail(err, GPUL_ESYS, EBADF, "watched descriptor %d was closed", watched[i].fd);
+			return gpul_fail(err, GPUL_ESYS, EBADF, "file descriptor %d, which the proxy watches (desc.watch_fds), was closed",
+					 watched[i].fd);
 		return gpul_fail(err, GPUL_ESYS, EPIPE,
-				 "the process behind descriptor %d has ended: its unhandled triggers stay in the FIFO", watched[i].fd);
+				 "the process at the other end of file descriptor %d has ended: the triggers that it pushed and "
+				 "that are not handled stay in the FIFO",
+				 watched[i].fd);
 	}
 	return GPUL_OK;
 }
@@ -152,8 +156,9 @@ static gpul_status check_peers(struct loop *l, gpul_error *err)
 			continue;
 		l->code = GPUL_FIFO_CODE_PEER_GONE;
 		return gpul_fail(err, GPUL_ESYS, EPIPE,
-				 "the process with the kernels of FIFO %u of %u has died: its unhandled triggers stay in the FIFO", i,
-				 l->p->desc.n_fifos);
+				 "the process whose kernels push into FIFO %u of %u has died: the triggers that are not handled "
+				 "stay in the FIFO",
+				 i, l->p->desc.n_fifos);
 	}
 	return GPUL_OK;
 }
@@ -287,7 +292,7 @@ static gpul_status run_turn(struct loop *l, bool *found, bool *busy, gpul_error 
 	if (p->desc.progress)
 		st = p->desc.progress(p->desc.progress_context, busy, err);
 	if (st)
-		return gpul_fail(err, st, 0, "progress failed with status %d", (int)st);
+		return gpul_fail(err, st, 0, "the callback desc.progress failed with status %d", (int)st);
 	return --l->turns ? GPUL_OK : check_surroundings(l, err);
 }
 

@@ -31,8 +31,8 @@ static gpul_status no_memory(const char *path, gpul_error *err)
 static gpul_status was_cut(const char *path, size_t n_bytes, gpul_error *err)
 {
 	return gpul_fail(err, GPUL_ESYS, EIO,
-			 "%s was cut while it was read (it had %zu bytes); try again when it is "
-			 "complete",
+			 "%s became shorter while it was read (it had %zu bytes at the start); try again when no process "
+			 "writes to it",
 			 path, n_bytes);
 }
 

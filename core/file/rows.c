@@ -19,9 +19,9 @@ gpul_status gpul_rows_number(const gpul_rows *r, const char *column, const char 
 	for (; *at >= '0' && *at <= '9' && n < UINT64_MAX / 10 - 1; at++)
 		n = 10 * n + (uint64_t)(*at - '0');
 	if (at == text || *at)
-		return gpul_rows_fail(r, column, text, "a decimal number is expected");
+		return gpul_rows_fail(r, column, text, "expected a decimal number");
 	if (n < least || n > most)
-		return gpul_fail(r->err, GPUL_EFORMAT, 0, "%s:%u: %s %.40s: a number from %llu to %llu is expected", r->path, r->line,
+		return gpul_fail(r->err, GPUL_EFORMAT, 0, "%s:%u: %s '%.40s': expected a number from %llu to %llu", r->path, r->line,
 				 column, text, (unsigned long long)least, (unsigned long long)most);
 	*out = n;
 	return GPUL_OK;
@@ -33,7 +33,7 @@ gpul_status gpul_rows_decimal(const gpul_rows *r, const char *column, const char
 	const double n = *text >= '0' && *text <= '9' ? strtod(text, &end) : -1;
 
 	if (!(n >= 0 && n < 1e15) || *end)
-		return gpul_rows_fail(r, column, text, "a number that is not negative is expected");
+		return gpul_rows_fail(r, column, text, "expected a number of at least 0");
 	*out = n;
 	return GPUL_OK;
 }
@@ -43,7 +43,7 @@ gpul_status gpul_rows_text(const gpul_rows *r, const char *column, const char *t
 	const size_t n = strlen(text);
 
 	if (n == 0 || n >= out_bytes)
-		return gpul_rows_fail(r, column, text, n ? "the text is too long" : "a text is missing");
+		return gpul_rows_fail(r, column, text, n ? "the text is too long" : "the column is empty");
 	memcpy(out, text, n + 1);
 	return GPUL_OK;
 }
@@ -80,17 +80,18 @@ static gpul_status read_line(const gpul_rows *r, const char *at, size_t n_bytes,
 	unsigned n;
 
 	if (n_bytes > GPUL_ROWS_MAX_LINE || memchr(at, 0, n_bytes))
-		return gpul_fail(r->err, GPUL_EFORMAT, 0, "%s:%u: not a line of text with at most %d bytes", r->path, r->line,
-				 GPUL_ROWS_MAX_LINE);
+		return gpul_fail(r->err, GPUL_EFORMAT, 0, "%s:%u: the line is longer than %d bytes, or contains a NUL byte", r->path,
+				 r->line, GPUL_ROWS_MAX_LINE);
 	memcpy(line, at, n_bytes);
 	line[n_bytes] = 0;
 	if (r->line == 1)
-		return !strcmp(line, header) ? GPUL_OK
-					     : gpul_fail(r->err, GPUL_EFORMAT, 0, "%s:1: the first line must be %.180s", r->path, header);
+		return !strcmp(line, header)
+			       ? GPUL_OK
+			       : gpul_fail(r->err, GPUL_EFORMAT, 0, "%s:1: the first line must be this header: %.180s", r->path, header);
 	n = split(line, field);
 	if (n != n_columns(header))
-		return gpul_fail(r->err, GPUL_EFORMAT, 0, "%s:%u: %u columns instead of %u: %.160s", r->path, r->line, n, n_columns(header),
-				 header);
+		return gpul_fail(r->err, GPUL_EFORMAT, 0, "%s:%u: the line has %u columns instead of %u: %.160s", r->path, r->line, n,
+				 n_columns(header), header);
 	return row(r, field, context);
 }
 

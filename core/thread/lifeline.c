@@ -60,21 +60,25 @@ gpul_status gpul_lifeline_hold(uint32_t *word, gpul_lifeline **out, gpul_error *
 	int e;
 
 	if (!l)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a lifeline");
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the lock by which other processes notice the end of this process");
 	l->word = word;
 	sem_init(&l->held, 0, 0);
 	sem_init(&l->end, 0, 0);
 	e = gpul_thread_start(&l->thread, NULL, "gpul-lifeline", hold_word, l);
 	if (e) {
 		free(l);
-		return gpul_fail(err, GPUL_ESYS, e, "cannot create the thread of a lifeline: %s", strerror(e));
+		return gpul_fail(err, GPUL_ESYS, e,
+				 "cannot create the thread that holds the lock by which other processes notice the end of this "
+				 "process: %s",
+				 strerror(e));
 	}
 	while (sem_wait(&l->held) && errno == EINTR)
 		;
 	e = l->failed;
 	if (e) {
 		gpul_lifeline_let_go(l);
-		return gpul_fail(err, GPUL_ESYS, e, "set_robust_list() for a lifeline: %s", strerror(e));
+		return gpul_fail(err, GPUL_ESYS, e,
+				 "set_robust_list() failed, so other processes would not notice the end of this process: %s", strerror(e));
 	}
 	*out = l;
 	return GPUL_OK;

@@ -53,7 +53,8 @@ static gpul_status check_device(const gpul_driver *drv, int device, gpul_error *
 	gpul_status st = gpul_cu(drv, err, cuDeviceGetCount(&n));
 
 	if (!st && (device < 0 || device >= n))
-		return gpul_fail(err, GPUL_EINVAL, device, "no device %d: the %s driver has %d, counted from 0", device, drv->name, n);
+		return gpul_fail(err, GPUL_EINVAL, device, "device %d does not exist: the %s driver has %d, numbered from 0", device,
+				 drv->name, n);
 	if (!st)
 		st = gpul_cu(drv, err, cuCtxGetCurrent(&current));
 	if (!st && !current)

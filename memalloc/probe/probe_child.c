@@ -134,7 +134,7 @@ static gpul_status start_program(struct probe_child *c, const char *path, gpul_e
 	char **env;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
-		return gpul_fail(err, GPUL_ESYS, errno, "socketpair for gpuload-probe: %s", strerror(errno));
+		return gpul_fail(err, GPUL_ESYS, errno, "cannot create a socket pair for gpuload-probe: %s", strerror(errno));
 	env = make_environment(c->drv->open_env);
 	failed = env ? spawn_program(&c->pid, path, ends[1], env) : ENOMEM;
 	free(env);
@@ -191,11 +191,15 @@ static gpul_status report_exit(struct probe_child *c, gpul_error *err)
 	int status = reap_child(c, 2000);
 
 	if (status != -1 && WIFSIGNALED(status))
-		return gpul_fail(err, GPUL_EUNSUPPORTED, WTERMSIG(status), "the child was killed by %s", signal_name(WTERMSIG(status)));
+		return gpul_fail(err, GPUL_EUNSUPPORTED, WTERMSIG(status),
+				 "the process gpuload-probe, which tests a kind of memory, was killed by %s",
+				 signal_name(WTERMSIG(status)));
 	if (status != -1 && WIFEXITED(status))
-		return gpul_fail(err, GPUL_EUNSUPPORTED, WEXITSTATUS(status), "the child exited with status %d without an answer",
+		return gpul_fail(err, GPUL_EUNSUPPORTED, WEXITSTATUS(status),
+				 "the process gpuload-probe, which tests a kind of memory, exited with status %d and without a "
+				 "result",
 				 WEXITSTATUS(status));
-	return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "the child exited without an answer");
+	return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "the process gpuload-probe, which tests a kind of memory, exited without a result");
 }
 
 /* ---- questions and answers --------------------------------------------------------------- */
@@ -222,7 +226,9 @@ static gpul_status read_answer(struct probe_child *c, int timeout_ms, gpul_error
 
 	if (!wait_readable(c->socket, timeout_ms)) {
 		reap_child(c, 0);
-		return gpul_fail(err, GPUL_EUNSUPPORTED, ETIMEDOUT, "the child did not answer within %.3g s", timeout_ms * 1e-3);
+		return gpul_fail(err, GPUL_EUNSUPPORTED, ETIMEDOUT,
+				 "the process gpuload-probe, which tests a kind of memory, did not answer within %.3g s",
+				 timeout_ms * 1e-3);
 	}
 	do
 		n = recv(c->socket, &a, sizeof a, 0);
@@ -231,7 +237,7 @@ static gpul_status read_answer(struct probe_child *c, int timeout_ms, gpul_error
 		return report_exit(c, err);
 	if (n != sizeof a || a.protocol != PROBE_PROTOCOL) {
 		reap_child(c, 0);
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "gpuload-probe and this program are of different versions: reinstall both");
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "gpuload-probe and this program have different versions: install both again");
 	}
 	a.err.text[sizeof a.err.text - 1] = '\0';
 	return a.err.status ? gpul_fail(err, a.err.status, a.err.native, "%s", a.err.text) : GPUL_OK;
@@ -248,9 +254,10 @@ gpul_status gpul_probe_child_start(struct probe_child *c, gpul_error *err)
 		return gpul_fail(err, c->broken.status, c->broken.native, "%s", c->broken.text);
 	if (c->none || !c->drv->open_env || !find_program(path)) {
 		if (!c->none)
-			gpul_log(GPUL_LOG_INFO, "memalloc", "probe: gpuload-probe not found: trying the import in this process");
+			gpul_log(GPUL_LOG_INFO, "memalloc",
+				 "gpuload-probe was not found, so the import of memory is tested in this process");
 		c->none = true;
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "gpuload-probe not found beside this program");
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "gpuload-probe was not found beside this program");
 	}
 	st = start_program(c, path, &c->broken);
 	if (!st)

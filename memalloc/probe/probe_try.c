@@ -65,7 +65,7 @@ static gpul_status try_import(struct probe_child *c, const struct probe_question
 	*tested_another = !c->none;
 	if (c->none && q->offer.kind == GPUL_MEM_DEVICE_IPC)
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-				 "not tried: gpuload-probe is missing beside this program, and a process "
+				 "this kind was not tested: gpuload-probe was not found beside this program, and a process "
 				 "cannot open its own cuIpc handle");
 	if (c->none)
 		return gpul_probe_answer(c->drv, q, fd, err);

@@ -72,11 +72,11 @@ static gpul_status check_handle(const gpul_net_process *process, int device, con
 	if (st || device < 0 || (unsigned)device >= process->devices.n)
 		return st;
 	mine = process->devices.at[device].backend;
-	return out->backend == mine ? GPUL_OK
-				    : gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-						"%s uses %s, this side uses %s: set GPULOAD_NET_PROVIDER to the same on "
-						"all hosts",
-						out->address, names[out->backend], names[mine]);
+	return out->backend == mine
+		       ? GPUL_OK
+		       : gpul_fail(err, GPUL_EUNSUPPORTED, 0,
+				   "%s uses %s, but this side uses %s: set GPULOAD_NET_PROVIDER to the same value on all hosts",
+				   out->address, names[out->backend], names[mine]);
 }
 
 static gpul_status start_attempt(gpul_net_context *context, int device, const unsigned char *handle, gpul_error *err)
@@ -113,7 +113,7 @@ static gpul_status start_attempt(gpul_net_context *context, int device, const un
 	pthread_mutex_unlock(&attempts_lock);
 	if (error) {
 		free_attempt(a);
-		return gpul_fail(err, GPUL_ESYS, error, "no thread for a connection: %s", strerror(error));
+		return gpul_fail(err, GPUL_ESYS, error, "cannot start a thread for a connection: %s", strerror(error));
 	}
 	(void)pthread_detach(thread);
 	return GPUL_OK;

@@ -42,7 +42,7 @@ gpul_status gpul_net_context_create(int traffic_class, gpul_net_context **out, g
 		return st;
 	c = calloc(1, sizeof *c);
 	if (!c)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a context");
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the context of the network plug-in");
 	c->held = 1;
 	c->traffic_class = traffic_class;
 	c->process = process;
@@ -73,7 +73,7 @@ gpul_status gpul_net_context_device(gpul_net_context *c, int device, gpul_rdma *
 	gpul_rdma_desc desc;
 
 	if (device < 0 || (unsigned)device >= all->n)
-		return gpul_fail(err, GPUL_EINVAL, 0, "device %d: there are %u", device, all->n);
+		return gpul_fail(err, GPUL_EINVAL, 0, "network device %d does not exist: there are %u, numbered from 0", device, all->n);
 	desc = gpul_net_device_desc(&all->at[device], &c->process->options, c->traffic_class);
 	pthread_mutex_lock(&c->lock);
 	if (!c->opened[device])

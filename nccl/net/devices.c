@@ -87,7 +87,7 @@ static gpul_status list_ports(const gpul_net_options *options, const gpul_net_in
 	}
 	gpul_verbs_devices_free(&all);
 	return out->n ? GPUL_OK
-		      : gpul_fail(err, GPUL_EUNSUPPORTED, 0, "no RDMA NIC%s%.40s has an active port with a usable address",
+		      : gpul_fail(err, GPUL_EUNSUPPORTED, 0, "there is no RDMA NIC%s%.40s that has an active port with a usable address",
 				  options->device ? " with the name " : "", options->device ? options->device : "");
 }
 

@@ -52,22 +52,25 @@ gpul_status gpul_net_handle_read(const unsigned char bytes[GPUL_NCCL_HANDLE_BYTE
 	gpul_net_handle h = { .backend = (gpul_net_backend)bytes[BACKEND_AT] };
 
 	if (memcmp(bytes, magic, sizeof magic))
-		return gpul_fail(err, GPUL_EFORMAT, 0, "the peer's handle is not one of gpuload: all ranks need the same network plug-in");
+		return gpul_fail(err, GPUL_EFORMAT, 0,
+				 "the peer's connection handle is not from gpuload: all ranks need the same NCCL network plug-in");
 	if (bytes[VERSION_AT] != VERSION || bytes[VERSION_AT + 1])
 		return gpul_fail(err, GPUL_EFORMAT, 0,
-				 "the peer's handle has version %u, this plug-in has %u: install the same version everywhere",
+				 "the peer's connection handle has version %u, but this plug-in has version %u: install the same "
+				 "version on all hosts",
 				 bytes[VERSION_AT] | (unsigned)bytes[VERSION_AT + 1] << 8, (unsigned)VERSION);
 	compute_check(bytes, check);
 	if (memcmp(check, bytes + CHECK_AT, sizeof check))
-		return gpul_fail(err, GPUL_EFORMAT, 0, "the peer's handle is damaged: its check sum differs");
+		return gpul_fail(err, GPUL_EFORMAT, 0, "the peer's connection handle is damaged: its checksum is wrong");
 	if (h.backend != GPUL_NET_VERBS && h.backend != GPUL_NET_LIBFABRIC)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "the peer's handle names the unknown backend %u", bytes[BACKEND_AT]);
+		return gpul_fail(err, GPUL_EFORMAT, 0, "the peer's connection handle contains the unknown backend number %u",
+				 bytes[BACKEND_AT]);
 	memcpy(h.address, bytes + ADDRESS_AT, sizeof h.address);
 	memcpy(h.secret, bytes + SECRET_AT, sizeof h.secret);
 	if (h.address[sizeof h.address - 1] || !is_number(h.address))
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "the peer's handle has the address '%.40s': expected a number and a port, such as "
-				 "10.9.0.1:40123",
+				 "the peer's connection handle has the address '%.40s': expected an IP address and a port, such "
+				 "as 10.9.0.1:40123",
 				 h.address[sizeof h.address - 1] ? "?" : h.address);
 	*out = h;
 	return GPUL_OK;

@@ -52,7 +52,7 @@ static const gpul_net_device *find_device(int device, gpul_error *err)
 		return NULL;
 	if (device >= 0 && (unsigned)device < process->devices.n)
 		return &process->devices.at[device];
-	gpul_fail(err, GPUL_EINVAL, 0, "device %d: there are %u", device, process->devices.n);
+	gpul_fail(err, GPUL_EINVAL, 0, "network device %d does not exist: there are %u, numbered from 0", device, process->devices.n);
 	return NULL;
 }
 
@@ -167,7 +167,8 @@ static gpul_nccl_result register_memory(void *end, void *at, size_t n_bytes, int
 	if (kind == GPUL_NCCL_HOST)
 		(void)gpul_net_register(end, at, n_bytes, &new_region, &err);
 	else
-		gpul_fail(&err, GPUL_EUNSUPPORTED, 0, "memory of kind %d: only host memory, or GPU memory by a dma-buf", kind);
+		gpul_fail(&err, GPUL_EUNSUPPORTED, 0,
+			  "memory of type %d cannot be registered: only host memory and GPU memory (by a dma-buf) can", kind);
 	*region = new_region;
 	return gpul_net_report("registration", &err);
 }

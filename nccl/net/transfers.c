@@ -21,7 +21,7 @@ gpul_status gpul_net_register_dmabuf(gpul_net_end *e, void *at, size_t n_bytes, 
 
 	gpul_rdma_about(e->r, &info);
 	if (!info.dmabuf)
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s cannot register dma-bufs", info.name);
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "the backend %s cannot register dma-bufs", info.name);
 	return gpul_rdma_register_pieces(e->r, &piece, 1, true, out, err);
 }
 
@@ -34,9 +34,8 @@ gpul_status gpul_net_isend(gpul_net_end *e, const gpul_rdma_buffer *from, gpul_n
 
 	*out = NULL;
 	if (!e->sends)
-		return gpul_fail(err, GPUL_EINVAL, 0, "a send on a connection that receives");
-	/* slots arrive, and earlier sends get their slots, only inside gpul_rdma_progress() */
-	if (!gpul_rdma_may_send(e->conn, from->tag)) {
+		return gpul_fail(err, GPUL_EINVAL, 0, "NCCL called isend on a connection that only receives");
+	if (!gpul_rdma_may_send(e->conn, from->tag)) { /* slots arrive, and earlier sends leave, in progress only */
 		st = gpul_rdma_progress(e->conn, NULL, err);
 		if (st || !gpul_rdma_may_send(e->conn, from->tag))
 			return st;
@@ -78,9 +77,9 @@ static gpul_status post_parts(gpul_net_end *e, gpul_error *err)
 static gpul_status check_receive(const gpul_net_end *e, unsigned n, gpul_error *err)
 {
 	if (e->sends)
-		return gpul_fail(err, GPUL_EINVAL, 0, "a receive on a connection that sends");
+		return gpul_fail(err, GPUL_EINVAL, 0, "NCCL called irecv on a connection that only sends");
 	if (n < 1 || n > GPUL_NCCL_MAX_RECVS)
-		return gpul_fail(err, GPUL_EINVAL, 0, "a receive of %u buffers: expected 1 to %d", n, GPUL_NCCL_MAX_RECVS);
+		return gpul_fail(err, GPUL_EINVAL, 0, "a receive has %u buffers: expected 1 to %d", n, GPUL_NCCL_MAX_RECVS);
 	return GPUL_OK;
 }
 

@@ -145,7 +145,7 @@ static void mistakes_are_explained_once_and_ten_at_most(void **state)
 	for (int i = 0; i < 50; i++)
 		gpul_log_mistake("test", "mistake %d", i);
 	assert_int_equal(s.n, 11);
-	assert_non_null(strstr(s.line, "further mistakes"));
+	assert_non_null(strstr(s.line, "further failed calls"));
 	assert_false(gpul_log_shows_mistakes());
 	gpul_log_set_level(GPUL_LOG_INFO);
 	gpul_log_mistake("test", "mistake %d", 3); /* all of them, also again */

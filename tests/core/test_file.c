@@ -188,7 +188,7 @@ static void a_file_that_is_cut_reads_as_zeros_and_is_reported(void **state)
 	assert_int_equal(truncate(path, LARGE), 0); /* the size is right again, but zeros were read */
 	assert_int_equal(gpul_file_check(&f, path, &err), GPUL_ESYS);
 	assert_int_equal(err.native, EIO);
-	assert_non_null(strstr(err.text, "was cut while it was read"));
+	assert_non_null(strstr(err.text, "became shorter while it was read"));
 	gpul_file_close(&f);
 	unlink(path);
 }

@@ -156,7 +156,7 @@ static void refuses_what_is_larger_than_any_machine(void **state)
 	(void)state;
 	assert_int_equal(gpul_memory_check("a test", 4096, NULL), GPUL_OK);
 	assert_int_equal(gpul_memory_check("a test", SIZE_MAX / 2, &err), GPUL_ENOMEM);
-	assert_non_null(strstr(err.text, "a test: 9223372036854775807 bytes requested, but this "));
+	assert_non_null(strstr(err.text, "a test: 9223372036854775807 bytes were requested, but this "));
 }
 
 int main(void)

@@ -70,20 +70,20 @@ static void a_wrong_row_is_named_by_its_line(void **state)
 	static const struct {
 		const char *text, *message;
 	} cases[] = {
-		{ "name,ranks\n", ":1: the first line must be name,ranks,us" },
-		{ "name,ranks,us\na,2\n", ":2: 2 columns instead of 3: name,ranks,us" },
-		{ "name,ranks,us\na,2,3\na,2,3,\n", ":3: 4 columns instead of 3" },
-		{ "name,ranks,us\n\n", ":2: 1 columns instead of 3" },
-		{ "name,ranks,us\n,2,3\n", ":2: name '': a text is missing" },
+		{ "name,ranks\n", ":1: the first line must be this header: name,ranks,us" },
+		{ "name,ranks,us\na,2\n", ":2: the line has 2 columns instead of 3: name,ranks,us" },
+		{ "name,ranks,us\na,2,3\na,2,3,\n", ":3: the line has 4 columns instead of 3" },
+		{ "name,ranks,us\n\n", ":2: the line has 1 columns instead of 3" },
+		{ "name,ranks,us\n,2,3\n", ":2: name '': the column is empty" },
 		{ "name,ranks,us\neightchr,2,3\n", ":2: name 'eightchr': the text is too long" },
-		{ "name,ranks,us\na,1,3\n", ":2: ranks 1: a number from 2 to 32 is expected" },
-		{ "name,ranks,us\na,33,3\n", ":2: ranks 33: a number from 2 to 32 is expected" },
-		{ "name,ranks,us\na,99999999999999999999999,3\n", ":2: ranks '99999999999999999999999': a decimal number" },
-		{ "name,ranks,us\na,2x,3\n", ":2: ranks '2x': a decimal number is expected" },
-		{ "name,ranks,us\na,2,-1\n", ":2: us '-1': a number that is not negative" },
-		{ "name,ranks,us\na,2,nan\n", ":2: us 'nan': a number that is not negative" },
-		{ "name,ranks,us\na,2,1e99\n", ":2: us '1e99': a number that is not negative" },
-		{ "name,ranks,us\na,2,1 \n", ":2: us '1 ': a number that is not negative" },
+		{ "name,ranks,us\na,1,3\n", ":2: ranks '1': expected a number from 2 to 32" },
+		{ "name,ranks,us\na,33,3\n", ":2: ranks '33': expected a number from 2 to 32" },
+		{ "name,ranks,us\na,99999999999999999999999,3\n", ":2: ranks '99999999999999999999999': expected a decimal number" },
+		{ "name,ranks,us\na,2x,3\n", ":2: ranks '2x': expected a decimal number" },
+		{ "name,ranks,us\na,2,-1\n", ":2: us '-1': expected a number of at least 0" },
+		{ "name,ranks,us\na,2,nan\n", ":2: us 'nan': expected a number of at least 0" },
+		{ "name,ranks,us\na,2,1e99\n", ":2: us '1e99': expected a number of at least 0" },
+		{ "name,ranks,us\na,2,1 \n", ":2: us '1 ': expected a number of at least 0" },
 	};
 
 	(void)state;
@@ -107,10 +107,10 @@ static void lines_that_are_no_text_are_refused(void **state)
 	memset(longest + 14, 'a', 600);
 	write_bytes(longest, sizeof longest);
 	assert_int_equal(gpul_rows_read(path, "name,ranks,us", take, &f, &err), GPUL_EFORMAT);
-	assert_non_null(strstr(err.text, ":2: not a line of text with at most 511 bytes"));
+	assert_non_null(strstr(err.text, ":2: the line is longer than 511 bytes"));
 	write_bytes("name,ranks,us\na,\0,3\n", 20);
 	assert_int_equal(gpul_rows_read(path, "name,ranks,us", take, &f, &err), GPUL_EFORMAT);
-	assert_non_null(strstr(err.text, ":2: not a line of text"));
+	assert_non_null(strstr(err.text, ":2: the line is longer than"));
 	assert_int_equal(gpul_rows_read("/nowhere/at/all", "a", take, &f, &err), GPUL_ESYS);
 }
 

@@ -71,7 +71,7 @@ static void reports_the_call_the_error_and_advice(void **state)
 	assert_int_equal(gpul_cu(drv, &err, cuMemAlloc(&p, 8)), GPUL_ECUDA);
 	assert_int_equal(err.native, CUDA_ERROR_NO_BINARY_FOR_GPU);
 	assert_non_null(strstr(err.text, "cuMemAlloc: CUDA_ERROR_NO_BINARY_FOR_GPU (209)"));
-	assert_non_null(strstr(err.text, "ship PTX"));
+	assert_non_null(strstr(err.text, "include PTX"));
 }
 
 static void accepts_an_error_without_a_name(void **state)

@@ -200,7 +200,7 @@ static void the_environment_variable_only_affects_auto(void **state)
 	assert_string_equal(o.name, "nvidia");
 	o = open_with((struct setting){ .soft = "so_tiny_soft.so", .choice = "cuda" });
 	assert_int_equal(o.status, GPUL_EINVAL);
-	assert_string_equal(o.err.text, "GPULOAD_DRIVER=cuda: must be auto, nvidia or soft");
+	assert_string_equal(o.err.text, "GPULOAD_DRIVER=cuda: expected auto, nvidia or soft");
 }
 
 static void without_any_driver_the_error_lists_what_was_tried(void **state)
@@ -210,8 +210,8 @@ static void without_any_driver_the_error_lists_what_was_tried(void **state)
 	(void)state;
 	assert_int_equal(o.status, GPUL_EUNSUPPORTED);
 	assert_non_null(strstr(o.err.text, "no CUDA driver"));
-	assert_non_null(strstr(o.err.text, "lacks cuInit")); /* the problem of the fake NVIDIA driver */
-	assert_non_null(strstr(o.err.text, "so_absent.so")); /* the path in GPULOAD_SOFT_DRIVER */
+	assert_non_null(strstr(o.err.text, "has no function cuInit")); /* the problem of the fake NVIDIA driver */
+	assert_non_null(strstr(o.err.text, "so_absent.so"));           /* the path in GPULOAD_SOFT_DRIVER */
 	assert_null(strchr(o.err.text, '\n'));
 }
 
@@ -240,7 +240,7 @@ static void an_old_driver_reports_calls_that_it_lacks(void **state)
 	assert_false(gpul_driver_has(&drv, "cuFuncGetParamInfo"));
 	assert_true(gpul_driver_has(&drv, "cuInit"));
 	assert_int_equal(gpul_cu(&drv, &err, cuFuncGetParamInfo(NULL, 0, NULL, NULL)), GPUL_EUNSUPPORTED);
-	assert_non_null(strstr(err.text, "cuFuncGetParamInfo: the nvidia driver (CUDA 12.0) lacks this call"));
+	assert_non_null(strstr(err.text, "cuFuncGetParamInfo: the nvidia driver (CUDA 12.0) does not have this function"));
 	dlclose(handle);
 }
 

@@ -103,7 +103,7 @@ static bool restart(struct fault *f, bool stale)
 	if (!owner_start(f, &lives, &owner))
 		return false;
 	good = !owner_start(f, &lives, &second);
-	if (good && !strstr(f->text, "offers"))
+	if (good && !strstr(f->text, "already shares"))
 		good = false; /* the reason is not that the first owner runs */
 	else if (!good)
 		fault_failed(f, "two owners of one name");

@@ -123,7 +123,7 @@ static bool keeps_lease(struct fault *f, const struct child *attached)
 		return false;
 	if (!owner_start(f, &second, &owner)) {
 		f->not_here = false;
-		return strstr(f->text, "offers") != NULL; /* the reason is that another process offers the
+		return strstr(f->text, "already shares") != NULL; /* the reason is that another process offers the
 							    * name */
 	}
 	child_kill(&owner);

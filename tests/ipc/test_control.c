@@ -92,7 +92,7 @@ static void a_wait_that_times_out_reports_the_counter(void **state)
 	gpul_ipc_step_post(&v, 5, 41, NULL);
 	assert_int_equal(gpul_ipc_step_wait(&v, 5, 42, 3, &err), GPUL_ESYS);
 	assert_int_equal(err.native, ETIMEDOUT);
-	assert_non_null(strstr(err.text, "step 5 is 41 after 3 ms, not 42"));
+	assert_non_null(strstr(err.text, "step counter 5 is 41 after 3 ms, not 42"));
 	assert_int_equal(gpul_ipc_step_wait(&v, 5, 41, 0, NULL), GPUL_OK);
 	unmap_page(&v);
 }
@@ -115,7 +115,7 @@ static void the_abort_word_ends_every_wait_with_the_first_code(void **state)
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
 	assert_int_equal(gpul_ipc_step_wait(&v, 9, 1, -1, &err), GPUL_ESYS);
-	assert_non_null(strstr(err.text, "was set to 12"));
+	assert_non_null(strstr(err.text, "aborted the wait with code 12"));
 	gpul_ipc_aborted(&v, &code, NULL);
 	assert_int_equal(code, 12);
 	unmap_page(&v);
@@ -131,7 +131,7 @@ static void refuses_invalid_steps_codes_and_read_only_pages(void **state)
 	(void)state;
 	reader.read_only = true;
 	assert_int_equal(gpul_ipc_step_post(&v, GPUL_IPC_N_STEPS, 1, &err), GPUL_EINVAL);
-	assert_non_null(strstr(err.text, "step counter 63 does not exist: valid are 0 to 62"));
+	assert_non_null(strstr(err.text, "step counter 63 does not exist: the step counters are 0 to 62"));
 	assert_int_equal(gpul_ipc_step_read(&v, GPUL_IPC_N_STEPS, &value, NULL), GPUL_EINVAL);
 	assert_int_equal(gpul_ipc_step_wait(&v, GPUL_IPC_N_STEPS, 1, 0, NULL), GPUL_EINVAL);
 	assert_int_equal(gpul_ipc_abort(&v, 0, NULL), GPUL_EINVAL);

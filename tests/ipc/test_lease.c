@@ -200,9 +200,9 @@ static void refuses_options_that_cannot_be_offered(void **state)
 		gpul_ipc_server_options options;
 		const char *reason;
 	} wrong[] = {
-		{ mem, { .bytes = 8193 }, "has no room for 8193 bytes" },
-		{ mem, { .bytes = 4097, .control = true }, "after a control page" },
-		{ small, { .control = true }, "after a control page" },
+		{ mem, { .bytes = 8193 }, "too small to share 8193 bytes" },
+		{ mem, { .bytes = 4097, .control = true }, "and a control page of 4096 bytes" },
+		{ small, { .control = true }, "and a control page of 4096 bytes" },
 		{ mem, { .max_peers = 65 }, "at most 64 are supported" },
 		{ mem, { .shape = { .dtype = "<f4", .n_dims = 1, .dim = { 2049 } } }, "shape" },
 		{ mem, { .shape = { .n_dims = 5 } }, "dimensions" },

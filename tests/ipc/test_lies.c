@@ -215,12 +215,12 @@ static void refuses_too_few_and_too_many_descriptors(void **state)
 	fd[0] = sealed_memfd(MEMORY_BYTES, GOOD_SEALS);
 	for (unsigned i = 1; i < 253; i++)
 		fd[i] = fd[0];
-	expect_error(&m, sizeof m, fd, 0, GPUL_EFORMAT, "OFFER with 0 descriptors instead of 1", false);
-	expect_error(&m, sizeof m, fd, 2, GPUL_EFORMAT, "OFFER with 2 descriptors", false);
-	expect_error(&m, sizeof m, fd, 253, GPUL_EFORMAT, "OFFER with 253 descriptors", false);
+	expect_error(&m, sizeof m, fd, 0, GPUL_EFORMAT, "OFFER message has 0 file descriptors instead of 1", false);
+	expect_error(&m, sizeof m, fd, 2, GPUL_EFORMAT, "OFFER message has 2 file descriptors", false);
+	expect_error(&m, sizeof m, fd, 253, GPUL_EFORMAT, "OFFER message has 253 file descriptors", false);
 	m.share.kind = GPUL_MEM_DEVICE_IPC;
 	m.share.via = WIRE_VIA_CUDA_IPC;
-	expect_error(&m, sizeof m, fd, 1, GPUL_EFORMAT, "OFFER with 1 descriptors instead of 0", false);
+	expect_error(&m, sizeof m, fd, 1, GPUL_EFORMAT, "OFFER message has 1 file descriptors instead of 0", false);
 	close(fd[0]);
 }
 
@@ -267,7 +267,7 @@ static void refuses_an_owner_with_another_machine_driver_or_gpu(void **state)
 	m.share.kind = GPUL_MEM_DEVICE;
 	strcpy(m.share.driver, "other");
 	expect_offer_refused(&m, sealed_memfd(MEMORY_BYTES, GOOD_SEALS), GPUL_EUNSUPPORTED,
-			     "the owner uses the other driver and the attaching process the soft driver");
+			     "the owner of the memory uses the other driver, but the attaching process uses the soft driver");
 }
 
 static void refuses_invalid_answers(void **state)
@@ -395,7 +395,7 @@ static void refuses_an_owner_of_another_user(void **state)
 	}
 	assert_int_equal(read(ready[0], &byte, 1), 1);
 	assert_int_equal(gpul_ipc_client_open(the_driver(), &options, &c, &err), GPUL_EUNSUPPORTED);
-	assert_non_null(strstr(err.text, "offered by user 12345"));
+	assert_non_null(strstr(err.text, "belongs to user 12345"));
 	assert_int_equal(kill(pid, SIGKILL), 0);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	close(ready[0]);

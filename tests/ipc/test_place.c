@@ -174,7 +174,7 @@ static void lists_the_names_of_sockets_sorted(void **state)
 static void a_second_owner_gets_the_pid_of_the_first(void **state)
 {
 	struct gpul_ipc_name first, second;
-	char path[GPUL_IPC_PATH_BYTES], expected[32];
+	char path[GPUL_IPC_PATH_BYTES], expected[64];
 	gpul_error err = { 0 };
 
 	(void)state;
@@ -183,7 +183,7 @@ static void a_second_owner_gets_the_pid_of_the_first(void **state)
 	assert_int_equal(gpul_ipc_name_take(path, &second, &err), GPUL_EUNSUPPORTED);
 	assert_int_equal(second.lock_fd, -1);
 	assert_int_equal(err.native, getpid());
-	snprintf(expected, sizeof expected, "process %d already offers", (int)getpid());
+	snprintf(expected, sizeof expected, "process %d already shares memory as", (int)getpid());
 	assert_non_null(strstr(err.text, expected));
 	gpul_ipc_name_release(&second); /* the failed call owns no name */
 	assert_int_equal(access(first.lock, F_OK), 0);
@@ -311,7 +311,7 @@ static void does_not_touch_a_lock_file_of_another_type(void **state)
 	assert_int_equal(link(file, lock), 0);
 	err = (gpul_error){ 0 };
 	assert_int_equal(gpul_ipc_name_take(path, &name, &err), GPUL_EUNSUPPORTED);
-	assert_non_null(strstr(err.text, "not touched"));
+	assert_non_null(strstr(err.text, "is left as it is"));
 	assert_int_equal(pread(fd, text, sizeof text, 0), 4);
 	assert_string_equal(text, "kept");
 	close(fd);

@@ -302,7 +302,7 @@ static void a_forked_child_of_a_killed_owner_keeps_the_name_only(void **state)
 	kill_child(&owner);
 	expect_client_event(c, GPUL_IPC_OWNER_DIED);
 	assert_int_equal(gpul_ipc_server_create(the_driver(), mem, &options, &s, &err), GPUL_EUNSUPPORTED);
-	assert_non_null(strstr(err.text, "a process that it forked still runs"));
+	assert_non_null(strstr(err.text, "a child process that it forked still runs"));
 	/* The child also has the listening socket, but never answers. */
 	err = (gpul_error){ 0 };
 	assert_int_equal(gpul_ipc_attach(the_driver(), &attaching, -1, &none, &err), GPUL_ESYS);

@@ -175,11 +175,11 @@ static void refuses_invalid_messages(void **state)
 	send_raw(fd = connect_raw(), junk, 1, 0);
 	expect_refused(fd, "1 bytes");
 	send_raw(fd = connect_raw(), junk, sizeof hello, 0);
-	expect_refused(fd, "not a message of gpuload");
+	expect_refused(fd, "a message that is not from gpuload");
 	send_raw(fd = connect_raw(), &hello, sizeof hello - 1, 0);
-	expect_refused(fd, "HELLO with 311 bytes");
+	expect_refused(fd, "HELLO message with 311 bytes");
 	send_raw(fd = connect_raw(), junk, sizeof junk, 0);
-	expect_refused(fd, "longer than any known message");
+	expect_refused(fd, "longer than every known message");
 	hello.head.version = 2;
 	send_raw(fd = connect_raw(), &hello, sizeof hello, 0);
 	expect_refused(fd, "uses protocol version 2");
@@ -259,7 +259,7 @@ static void drops_a_connection_without_hello_after_the_time_out(void **state)
 	other = attach_here(server, "rules"); /* the silent connection does not delay other peers */
 	assert_int_equal(gpul_ipc_client_close(other, -1, NULL), GPUL_OK);
 	expect_event(server, GPUL_IPC_DETACHED);
-	expect_refused(fd, "did not send HELLO in time");
+	expect_refused(fd, "did not send a HELLO message within");
 	assert_true(gpul_clock_ns() - begun_ns >= (uint64_t)STEP_MS * 1000000);
 }
 
@@ -272,7 +272,7 @@ static void drops_a_peer_without_ready_after_the_time_out(void **state)
 	send_raw(fd, &hello, sizeof hello, 0);
 	expect_event(server, GPUL_IPC_NONE);
 	assert_int_equal(receive_raw(fd, NULL), WIRE_OFFER);
-	expect_refused(fd, "did not send READY in time");
+	expect_refused(fd, "did not send a READY message within");
 }
 
 static void accepts_an_answer_that_arrived_while_the_owner_was_suspended(void **state)
@@ -354,9 +354,9 @@ static void refuses_more_than_max_peers(void **state)
 	for (int i = 0; i < GPUL_IPC_MAX_PEERS; i++)
 		assert_int_equal(peers[i].slot, i);
 	late = begin_attach("rules");
-	assert_non_null(strstr(expect_event(server, GPUL_IPC_REFUSED).why.text, "the limit of 64 peers is reached"));
+	assert_non_null(strstr(expect_event(server, GPUL_IPC_REFUSED).why.text, "the limit of 64 attached peers is reached"));
 	event = expect_client_event(late, GPUL_IPC_REFUSED);
-	assert_non_null(strstr(event.why.text, "the limit of 64 peers is reached"));
+	assert_non_null(strstr(event.why.text, "the limit of 64 attached peers is reached"));
 	assert_null(gpul_ipc_client_view(late));
 	assert_int_equal(gpul_ipc_client_close(late, -1, NULL), GPUL_OK);
 	assert_int_equal(gpul_ipc_client_close(c[17], -1, NULL), GPUL_OK);
@@ -395,7 +395,7 @@ static void sockets_passed_to_the_server_count_as_peers(void **state)
 		assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair + 2 * i), 0);
 		assert_int_equal(gpul_ipc_server_add(server, pair[2 * i], &err), i < GPUL_IPC_MAX_PEERS - 1 ? GPUL_OK : GPUL_EUNSUPPORTED);
 	}
-	assert_non_null(strstr(err.text, "64 peers are already connected"));
+	assert_non_null(strstr(err.text, "64 processes are already connected"));
 	for (unsigned i = 0; i < GPUL_IPC_MAX_PEERS; i++)
 		close(pair[2 * i + 1]);
 	for (unsigned i = 0; i < GPUL_IPC_MAX_PEERS; i++)
@@ -459,7 +459,7 @@ static void refuses_another_user(void **state)
 			_exit(2);
 		fd = connect_to(path);
 		(void)send(fd, &hello, sizeof hello, MSG_NOSIGNAL);
-		_exit(receive_raw(fd, text) == WIRE_REFUSED && strstr(text, "the peer is user 12345") ? 0 : 1);
+		_exit(receive_raw(fd, text) == WIRE_REFUSED && strstr(text, "the attaching process runs as user 12345") ? 0 : 1);
 	}
 	assert_int_equal(expect_event(open_to_all, GPUL_IPC_REFUSED).uid, OTHER_UID);
 	assert_int_equal(waitpid(pid, &status, 0), pid);

@@ -112,10 +112,10 @@ static void reports_another_version(void **state)
 
 	(void)state;
 	m.head.version = 9;
-	assert_non_null(strstr(parse_reason(&m, sizeof m.head), "uses protocol version 9, this process version 1"));
+	assert_non_null(strstr(parse_reason(&m, sizeof m.head), "uses protocol version 9, but this process uses version 1"));
 	m = good_message(WIRE_BYE);
 	m.head.magic++;
-	assert_non_null(strstr(parse_reason(&m, sizeof m.head), "not a message of gpuload"));
+	assert_non_null(strstr(parse_reason(&m, sizeof m.head), "a message that is not from gpuload"));
 	for (unsigned type = 0; type < 1 << 16; type++) {
 		m = good_message(WIRE_BYE);
 		m.head.type = (uint16_t)type;
@@ -168,7 +168,7 @@ static void refuses_a_shape_larger_than_the_bytes(void **state)
 	s->n_dims = 0;
 	assert_null(parse_reason(&m, sizeof m.offer)); /* no shape */
 	memset(s->dtype, 'x', sizeof s->dtype);        /* the text has no NUL at its end */
-	assert_non_null(strstr(parse_reason(&m, sizeof m.offer), "not a printable text"));
+	assert_non_null(strstr(parse_reason(&m, sizeof m.offer), "not printable text"));
 }
 
 static void refuses_a_method_that_does_not_fit_the_kind(void **state)

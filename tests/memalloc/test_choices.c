@@ -204,7 +204,7 @@ static void a_refused_flag_is_logged_and_other_errors_are_returned(void **state)
 	drv.cuMemCreate = create_and_keep;
 	n_refusals = 1;
 	assert_int_equal(gpul_mem_create(&drv, &desc, &m, NULL), GPUL_OK);
-	assert_non_null(strstr(logged, "refuses gpuDirectRDMACapable memory"));
+	assert_non_null(strstr(logged, "cannot allocate gpuDirectRDMACapable memory"));
 	gpul_mem_destroy(m);
 	n_refusals = 2;
 	m = NULL;
@@ -356,9 +356,9 @@ static void opaque_descriptors_must_be_nvidia_devices(void **state)
 	assert_int_equal(gpul_mem_export_fd(m, &fd, NULL), GPUL_OK);
 	offer.mapped_bytes = gpul_mem_about(m)->mapped_bytes;
 	assert_int_equal(gpul_mem_import(&drv, &offer, fd, NULL, &desc, &twin, &err[0]), GPUL_EFORMAT);
-	assert_non_null(strstr(err[0].text, "the descriptor is not a NVIDIA device"));
+	assert_non_null(strstr(err[0].text, "its file descriptor is not a NVIDIA device"));
 	assert_int_equal(gpul_mem_import(&drv, &offer, null, NULL, &desc, &twin, &err[1]), GPUL_EFORMAT);
-	assert_true(strstr(err[1].text, "its size differs") || strstr(err[1].text, "not a NVIDIA device"));
+	assert_true(strstr(err[1].text, "the driver reports another size") || strstr(err[1].text, "not a NVIDIA device"));
 	assert_null(twin);
 	gpul_mem_destroy(m);
 	close(null);
@@ -420,10 +420,10 @@ static void refuses_memory_that_differs_from_the_offer(void **state)
 
 	(void)state;
 	assert_int_equal(import_with(GPUL_MEM_HOST_NUMA, change_location, &err[0]), GPUL_EFORMAT);
-	assert_non_null(strstr(err[0].text, "reports location type"));
+	assert_non_null(strstr(err[0].text, "reports that its location type"));
 	assert_int_equal(import_with(GPUL_MEM_DEVICE, change_location, NULL), GPUL_EFORMAT);
 	assert_int_equal(import_with(GPUL_MEM_DEVICE, change_device, &err[1]), GPUL_EFORMAT);
-	assert_non_null(strstr(err[1].text, "memory of device 1 was offered, but the memory is on device 0"));
+	assert_non_null(strstr(err[1].text, "memory of device 1, but the memory is on device 0"));
 	assert_int_equal(import_with(GPUL_MEM_DEVICE_IPC, shrink_range, &err[2]), GPUL_EFORMAT);
 	assert_int_equal(import_with(GPUL_MEM_MEMFD, import_read_only, &err[3]), GPUL_EUNSUPPORTED);
 	assert_non_null(strstr(err[3].text, "cannot map read-only pages"));

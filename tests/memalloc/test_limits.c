@@ -172,7 +172,9 @@ static void exceeding_the_containers_limit_is_an_error(void **state)
 	assert_non_null(f);
 	assert_true(fprintf(f, "100000000\n") > 0 && fclose(f) == 0);
 	assert_int_equal(create_memory(&desc, &m, &err), GPUL_ENOMEM);
-	assert_non_null(strstr(err.text, "this process is limited to 100000000, of which 0 are in use: /sys/fs/cgroup/memory.max"));
+	assert_non_null(
+		strstr(err.text,
+		       "this process has a memory limit of 100000000 bytes, of which 0 bytes are in use: /sys/fs/cgroup/memory.max"));
 	desc.bytes = 70000000;
 	assert_int_equal(create_memory(&desc, &m, &err), GPUL_OK);
 	gpul_mem_destroy(m);

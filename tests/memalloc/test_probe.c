@@ -83,13 +83,14 @@ static void the_verdict_on_a_misbehaving_child_has_a_reason(void **state)
 	static const struct {
 		const char *how, *why;
 	} rows[] = {
-		{ "silent", "in another process: the child exited with status 7 without an answer" },
-		{ "deaf", "in another process: the child did not answer within 0.3 s" },
+		{ "silent",
+		  "in another process: the process gpuload-probe, which tests a kind of memory, exited with status 7 and without a result" },
+		{ "deaf", "in another process: the process gpuload-probe, which tests a kind of memory, did not answer within 0.3 s" },
 		{ "older", "different versions" },
 		{ "short", "different versions" },
-		{ "crash", "in another process: the child was killed by SIGBUS" },
-		{ "hang", "in another process: the child did not answer within 0.3 s" },
-		{ "lie", "does not read what was written" },
+		{ "crash", "in another process: the process gpuload-probe, which tests a kind of memory, was killed by SIGBUS" },
+		{ "hang", "in another process: the process gpuload-probe, which tests a kind of memory, did not answer within 0.3 s" },
+		{ "lie", "reads other data than was written" },
 	};
 
 	(void)state;

@@ -169,7 +169,7 @@ static void kind_without_a_handler_is_an_error(void **state)
 	as_kernel_push(&x.k[1], 3, 0, 0);
 	as_kernel_push(&x.k[1], 3, 9, 0);
 	p = start(&x.desc);
-	expect_end(&x, p, GPUL_EINVAL, 9, "trigger 1 of lane 3 has kind 9, which has no handler", GPUL_EINVAL);
+	expect_end(&x, p, GPUL_EINVAL, 9, "trigger 1 of lane 3 is of kind 9, for which no handler is registered", GPUL_EINVAL);
 	assert_int_equal(as_kernel_tail(&x.k[1], 3), 1);
 	close_two(&x);
 }
@@ -192,7 +192,7 @@ static void progress_error_ends_the_proxy(void **state)
 	open_two(&x);
 	x.desc.progress = fail_tenth;
 	x.desc.progress_context = &calls;
-	expect_end(&x, start(&x.desc), GPUL_EVERBS, 0, "progress failed with status 7", GPUL_EVERBS);
+	expect_end(&x, start(&x.desc), GPUL_EVERBS, 0, "the callback desc.progress failed with status 7", GPUL_EVERBS);
 	assert_int_equal(calls, 10);
 	close_two(&x);
 }
@@ -492,12 +492,13 @@ static void refuses_an_invalid_proxy_desc(void **state)
 	gpul_fifo *one_is_null[2] = { 0 };
 
 	open_two(&x);
-	expect_refusal(&(gpul_proxy_desc){ 0 }, GPUL_EINVAL, "without a FIFO");
+	expect_refusal(&(gpul_proxy_desc){ 0 }, GPUL_EINVAL, "desc.fifos is empty");
 	one_is_null[0] = x.fifos[0];
-	expect_refusal(&(gpul_proxy_desc){ .fifos = one_is_null, .n_fifos = 2 }, GPUL_EINVAL, "fifos[1] of 2 is NULL");
+	expect_refusal(&(gpul_proxy_desc){ .fifos = one_is_null, .n_fifos = 2 }, GPUL_EINVAL,
+		       "fifos[1] is NULL, although desc.n_fifos is 2");
 	desc = x.desc;
 	desc.batch = GPUL_PROXY_MAX_BATCH + 1;
-	expect_refusal(&desc, GPUL_EINVAL, "a batch of 65537 triggers: expected at most 65536");
+	expect_refusal(&desc, GPUL_EINVAL, "the batch size is 65537 triggers: expected at most 65536");
 	desc = x.desc;
 	desc.n_watch_fds = 1;
 	expect_refusal(&desc, GPUL_EINVAL, "watch_fds is NULL");
@@ -511,9 +512,9 @@ static void refuses_an_invalid_proxy_desc(void **state)
 	expect_refusal(&desc, GPUL_EINVAL, "CPU -1 does not exist");
 	desc.pin = GPUL_PROXY_PIN_NODE;
 	desc.pin_number = 9999;
-	expect_refusal(&desc, GPUL_EINVAL, "no NUMA node 9999");
+	expect_refusal(&desc, GPUL_EINVAL, "NUMA node 9999 does not exist");
 	desc.pin = (gpul_proxy_pin)77;
-	expect_refusal(&desc, GPUL_EINVAL, "unknown pin 77");
+	expect_refusal(&desc, GPUL_EINVAL, "unknown CPU pinning 77");
 	close_two(&x);
 }
 

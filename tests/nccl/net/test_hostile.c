@@ -66,7 +66,7 @@ static void a_wrong_handle_gives_an_error(void **state)
 	h.backend = h.backend == GPUL_NET_VERBS ? GPUL_NET_LIBFABRIC : GPUL_NET_VERBS;
 	gpul_net_handle_write(&h, wrong);
 	assert_int_equal(join(wrong, NULL, &sender, &receiver), GPUL_NCCL_INVALID_USAGE);
-	assert_non_null(strstr(plugin_warning(), "set GPULOAD_NET_PROVIDER to the same on all hosts"));
+	assert_non_null(strstr(plugin_warning(), "set GPULOAD_NET_PROVIDER to the same value on all hosts"));
 	assert_int_equal(join(handle, listener, &sender, &receiver), GPUL_NCCL_SUCCESS);
 	close_both(sender, receiver);
 	assert_int_equal(PLUGIN_CALL(&plugin, close_listener)(listener), GPUL_NCCL_SUCCESS);

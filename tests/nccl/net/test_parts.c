@@ -87,7 +87,7 @@ static void a_damaged_or_foreign_handle_is_refused(void **state)
 	}
 	memset(changed, 0, sizeof changed);
 	assert_int_equal(gpul_net_handle_read(changed, &h, &err), GPUL_EFORMAT);
-	assert_non_null(strstr(err.text, "same network plug-in"));
+	assert_non_null(strstr(err.text, "same NCCL network plug-in"));
 	write_handle("10.9.0.1:40123", 9, changed);
 	assert_int_equal(gpul_net_handle_read(changed, &h, NULL), GPUL_EFORMAT);
 	memcpy(changed, bytes, sizeof changed);

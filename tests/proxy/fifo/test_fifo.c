@@ -457,7 +457,7 @@ static void abort_codes_are_described_as_text(void **state)
 	/* clang-format off */
 	static const struct { uint32_t code; const char *says; } codes[] = {
 		{ 0, "not aborted" }, { GPUL_ESYS, "a handler failed with status 5" },
-		{ GPUL_FIFO_CODE_TIMED_OUT, "a kernel's time-out" }, { GPUL_FIFO_CODE_STOPPED, "the proxy was stopped" },
+		{ GPUL_FIFO_CODE_TIMED_OUT, "a kernel waited longer than its time-out" }, { GPUL_FIFO_CODE_STOPPED, "the proxy was stopped" },
 		{ GPUL_FIFO_CODE_PEER_GONE, "the other process has ended" }, { UINT32_MAX, "code 4294967295" },
 	};
 	/* clang-format on */
