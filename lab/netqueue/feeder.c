@@ -114,7 +114,8 @@ static gpul_status pause_feeder(struct feeder *f)
 	if (f->limit_ns && gpul_clock_ns() - f->moved_ns > f->limit_ns)
 		return p->n_done == p->n_produced
 			       ? fail_silent(f)
-			       : gpul_fail(&f->err, GPUL_ESYS, ETIMEDOUT, "the kernel has not finished entry %llu of %llu within %.1f s",
+			       : gpul_fail(&f->err, GPUL_ESYS, ETIMEDOUT,
+					   "the kernel has not finished ring entry %llu of %llu within %.1f s",
 					   (unsigned long long)p->n_done, (unsigned long long)p->n_produced, (double)f->limit_ns / 1e9);
 	if (f->n_idle++ < YIELDS)
 		(void)sched_yield();
@@ -197,10 +198,11 @@ gpul_status gpul_netqueue_receive(gpul_netqueue *q, CUdeviceptr destination, uin
 
 	*out = (gpul_netqueue_received_stream){ .n_entries = 0 };
 	if (!f.bounce)
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "the bounce memory is device memory, into which a CPU cannot receive");
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
+				 "the bounce memory is device memory, but the CPU must receive into it: use host memory");
 	f.ends = malloc((about->shape.n_entries + about->shape.n_blocks) * sizeof *f.ends);
 	if (!f.ends)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for %u entries", about->shape.n_entries);
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a ring of %u entries", about->shape.n_entries);
 	f.done = f.ends + about->shape.n_entries;
 	gpul_netqueue_producer_begin(&f.producer, &about->shape, f.ends);
 	atomic_init(&f.stop, false);

@@ -90,8 +90,8 @@ static gpul_status choose_blocks(gpul_netqueue *q, gpul_error *err)
 static gpul_status check_desc(const gpul_netqueue_desc *d, gpul_error *err)
 {
 	if (d->n_threads % 32 || d->n_threads < GPUL_NETQUEUE_MIN_THREADS || d->n_threads > GPUL_NETQUEUE_MAX_THREADS)
-		return gpul_fail(err, GPUL_EINVAL, 0, "a block has %u threads: expected a multiple of 32 from %d to %d", d->n_threads,
-				 GPUL_NETQUEUE_MIN_THREADS, GPUL_NETQUEUE_MAX_THREADS);
+		return gpul_fail(err, GPUL_EINVAL, 0, "the number of threads per block is %u: expected a multiple of 32 from %d to %d",
+				 d->n_threads, GPUL_NETQUEUE_MIN_THREADS, GPUL_NETQUEUE_MAX_THREADS);
 	return gpul_netqueue_shape_check(&d->shape, err);
 }
 
@@ -125,7 +125,7 @@ gpul_status gpul_netqueue_create(const gpul_driver *drv, const gpul_netqueue_des
 	gpul_status st;
 
 	if (!q)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a netqueue");
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the state of a netqueue");
 	q->drv = drv;
 	q->about = *desc;
 	set_defaults(q);
@@ -277,7 +277,7 @@ gpul_status gpul_netqueue_wait(gpul_netqueue *q, gpul_netqueue_result *out, gpul
 	if (r.waited.ready)
 		return gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "%s", gpul_netqueue_explain(&r.waited, text));
 	if (r.counts.n_refused)
-		return gpul_fail(err, GPUL_EFORMAT, (int)r.reports[0].field, "%" PRIu64 " of %" PRIu64 " pieces were refused; %s",
+		return gpul_fail(err, GPUL_EFORMAT, (int)r.reports[0].field, "%" PRIu64 " of %" PRIu64 " pieces of data were rejected; %s",
 				 r.counts.n_refused, r.counts.n_refused + r.counts.n_pieces, gpul_netqueue_explain(&r.reports[0], text));
 	return GPUL_OK;
 }
@@ -299,20 +299,22 @@ const char *gpul_netqueue_explain(const gpul_netqueue_report *r, char out[GPUL_N
 	/* clang-format off */
 	static const char *const formats[] = {
 		[GPUL_NETQUEUE_ACCEPTED] = "entry %" PRIu64 " was accepted (%" PRIu64 ", %" PRIu64 ")",
-		[GPUL_NETQUEUE_LAP] = "entry %" PRIu64 ": its lap is %" PRIu64 ", expected %" PRIu64,
+		[GPUL_NETQUEUE_LAP] = "entry %" PRIu64 ": its lap number is %" PRIu64 ", expected %" PRIu64,
 		[GPUL_NETQUEUE_LENGTH] = "entry %" PRIu64 ": its length is %" PRIu64 " bytes, expected 1 to %" PRIu64,
-		[GPUL_NETQUEUE_SOURCE] = "entry %" PRIu64 ": the piece begins at byte %" PRIu64 " of the bounce memory, which has %" PRIu64 " bytes",
-		[GPUL_NETQUEUE_SOURCE_END] = "entry %" PRIu64 ": the piece ends at byte %" PRIu64 " of the bounce memory, which has %" PRIu64 " bytes",
-		[GPUL_NETQUEUE_SLOT_END] = "entry %" PRIu64 ": the piece ends at byte %" PRIu64 " of the bounce memory, but its slot at %" PRIu64,
-		[GPUL_NETQUEUE_DESTINATION] = "entry %" PRIu64 ": the piece goes to byte %" PRIu64 " of the destination, which has %" PRIu64 " bytes",
-		[GPUL_NETQUEUE_DESTINATION_END] = "entry %" PRIu64 ": the piece ends at byte %" PRIu64 " of the destination, which has %" PRIu64 " bytes",
+		[GPUL_NETQUEUE_SOURCE] = "entry %" PRIu64 ": the data begins at byte %" PRIu64 " of the bounce memory, which has %" PRIu64 " bytes",
+		[GPUL_NETQUEUE_SOURCE_END] = "entry %" PRIu64 ": the data ends at byte %" PRIu64 " of the bounce memory, which has %" PRIu64 " bytes",
+		[GPUL_NETQUEUE_SLOT_END] = "entry %" PRIu64 ": the data ends at byte %" PRIu64
+			" of the bounce memory, but its slot ends at byte %" PRIu64,
+		[GPUL_NETQUEUE_DESTINATION] = "entry %" PRIu64 ": the data would go to byte %" PRIu64 " of the destination, which has %" PRIu64 " bytes",
+		[GPUL_NETQUEUE_DESTINATION_END] = "entry %" PRIu64 ": the data ends at byte %" PRIu64 " of the destination, which has %" PRIu64 " bytes",
 	};
 	/* clang-format on */
 
 	if (r->field < GPUL_NETQUEUE_N_FIELDS)
 		(void)snprintf(out, GPUL_NETQUEUE_TEXT_BYTES, formats[r->field], r->entry, r->value, r->limit);
 	else
-		(void)snprintf(out, GPUL_NETQUEUE_TEXT_BYTES, "block %u has waited %.1f s for entry %" PRIu64 ", which was not written",
+		(void)snprintf(out, GPUL_NETQUEUE_TEXT_BYTES,
+			       "block %u has waited %.1f s for entry %" PRIu64 " of the ring, but the CPU has not written that entry",
 			       r->block, (double)r->value / 1e9, r->entry);
 	return out;
 }

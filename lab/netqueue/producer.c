@@ -11,18 +11,21 @@ static bool is_power_of_two(uint32_t n)
 gpul_status gpul_netqueue_shape_check(const gpul_netqueue_shape *s, gpul_error *err)
 {
 	if (!is_power_of_two(s->slot_bytes) || s->slot_bytes < GPUL_NETQUEUE_MIN_SLOT_BYTES || s->slot_bytes > GPUL_NETQUEUE_MAX_SLOT_BYTES)
-		return gpul_fail(err, GPUL_EINVAL, 0, "a slot has %u bytes: expected a power of two from %d to %d", s->slot_bytes,
+		return gpul_fail(err, GPUL_EINVAL, 0, "the slot size is %u bytes: expected a power of two from %d to %d", s->slot_bytes,
 				 GPUL_NETQUEUE_MIN_SLOT_BYTES, GPUL_NETQUEUE_MAX_SLOT_BYTES);
 	if (!is_power_of_two(s->n_slots) || s->n_slots < 2 || (uint64_t)s->n_slots * s->slot_bytes > GPUL_NETQUEUE_SOURCE_MASK)
-		return gpul_fail(err, GPUL_EINVAL, 0, "%u slots: expected a power of two, at least 2 and at most 64 GiB together",
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "the number of slots is %u: expected a power of two, at least 2, and at most 64 GiB in all "
+				 "slots together",
 				 s->n_slots);
 	if (!is_power_of_two(s->chunk_entries) || s->chunk_entries > GPUL_NETQUEUE_MAX_CHUNK)
-		return gpul_fail(err, GPUL_EINVAL, 0, "a chunk has %u entries: expected a power of two up to %d", s->chunk_entries,
+		return gpul_fail(err, GPUL_EINVAL, 0, "the chunk size is %u entries: expected a power of two up to %d", s->chunk_entries,
 				 GPUL_NETQUEUE_MAX_CHUNK);
 	if (s->n_blocks < 1 || s->n_blocks > GPUL_NETQUEUE_MAX_BLOCKS)
-		return gpul_fail(err, GPUL_EINVAL, 0, "%u blocks: expected 1 to %d", s->n_blocks, GPUL_NETQUEUE_MAX_BLOCKS);
+		return gpul_fail(err, GPUL_EINVAL, 0, "the number of blocks is %u: expected 1 to %d", s->n_blocks,
+				 GPUL_NETQUEUE_MAX_BLOCKS);
 	if (!is_power_of_two(s->n_entries) || s->n_entries > GPUL_NETQUEUE_MAX_ENTRIES)
-		return gpul_fail(err, GPUL_EINVAL, 0, "the ring has %u entries: expected a power of two up to %d", s->n_entries,
+		return gpul_fail(err, GPUL_EINVAL, 0, "the number of ring entries is %u: expected a power of two up to %d", s->n_entries,
 				 GPUL_NETQUEUE_MAX_ENTRIES);
 	return GPUL_OK;
 }
@@ -129,7 +132,7 @@ gpul_status gpul_netqueue_produce(gpul_netqueue_producer *p, const unsigned char
 	while (!st && !*got && p->parsed < p->received) {
 		if (p->ended)
 			return gpul_fail(err, GPUL_EFORMAT, (int)p->parsed,
-					 "byte %llu of the stream: the sender has sent %llu bytes behind its end",
+					 "byte %llu of the stream: the stream ends here, but the sender has sent %llu more bytes",
 					 (unsigned long long)p->parsed, (unsigned long long)(p->received - p->parsed));
 		if (p->pad_left && p->record_left) {
 			const uint32_t n = (uint32_t)smaller(p->pad_left, p->received - p->parsed);

@@ -123,7 +123,8 @@ gpul_status gpul_comm_fit(gpul_comm_machine *m, gpul_comm_proto proto, const gpu
 	struct corner c[N + 1];
 
 	if (n < N)
-		return gpul_fail(err, GPUL_EINVAL, 0, "%u measured calls: at least %d are needed to fit %d parameters", n, N, N);
+		return gpul_fail(err, GPUL_EINVAL, 0, "there are only %u measured calls, but at least %d are needed to fit %d parameters",
+				 n, N, N);
 	for (unsigned i = 0; i < n; i++)
 		if (!(points[i].us > 0) || gpul_comm_predict(m, points[i].call, points[i].algo, proto, points[i].bytes) <= 0)
 			return gpul_fail(err, GPUL_EINVAL, 0, "measured call %u (%s by %s) has no time or no prediction", i,

@@ -82,7 +82,7 @@ gpul_status gpul_comm_link_parse(const char *text, bool memory, gpul_comm_link *
 		}
 	}
 	return gpul_fail(err, GPUL_EINVAL, 0,
-			 "'%.40s' is not a link: one of %sor LATENCY:BANDWIDTH in us and GB/s, such as 2.5:45, is expected", text, names);
+			 "'%.40s' is not a link: expected one of %sor LATENCY:BANDWIDTH in us and GB/s, such as 2.5:45", text, names);
 }
 
 void gpul_comm_link_costs(const gpul_comm_link *link, const gpul_comm_costs like[GPUL_COMM_N_PROTOS],
@@ -108,7 +108,7 @@ static gpul_status parse_positive(const gpul_rows *r, const char *column, const 
 {
 	const gpul_status st = gpul_rows_decimal(r, column, text, out);
 
-	return st || *out > 0 ? st : gpul_rows_fail(r, column, text, "a positive number is expected");
+	return st || *out > 0 ? st : gpul_rows_fail(r, column, text, "expected a positive number");
 }
 
 static gpul_status parse_row(const gpul_rows *r, char *const *field, gpul_comm_params_row *out)
@@ -118,9 +118,9 @@ static gpul_status parse_row(const gpul_rows *r, char *const *field, gpul_comm_p
 	gpul_status st;
 
 	if (!gpul_comm_transport_parse(field[1], &out->transport) || out->transport == GPUL_COMM_TRANSPORT_AUTO)
-		return gpul_rows_fail(r, "transport", field[1], "the name of a transport is expected, such as device");
+		return gpul_rows_fail(r, "transport", field[1], "expected the name of a transport, such as device");
 	if (!gpul_comm_proto_parse(field[2], &out->proto) || out->proto == GPUL_COMM_PROTO_AUTO)
-		return gpul_rows_fail(r, "protocol", field[2], "ll, ll128 or simple is expected");
+		return gpul_rows_fail(r, "protocol", field[2], "expected ll, ll128 or simple");
 	st = gpul_rows_number(r, "cores", field[3], 0, 1u << 20, &cores); /* 0: GPUs */
 	st = st ? st : parse_positive(r, "overhead_us", field[4], &out->costs.overhead_us);
 	st = st ? st : parse_positive(r, "latency_us", field[5], &out->costs.latency_us);
@@ -141,10 +141,13 @@ static gpul_status add_row(const gpul_rows *r, const gpul_comm_params_row *row, 
 {
 	for (unsigned i = 0; i < out->n_rows; i++)
 		if (out->rows[i].transport == row->transport && out->rows[i].proto == row->proto)
-			return gpul_fail(r->err, GPUL_EFORMAT, 0, "%.100s:%u: a second row for %s/%s; one for each is expected", r->path,
-					 r->line, gpul_comm_transport_name(row->transport), gpul_comm_proto_name(row->proto));
+			return gpul_fail(r->err, GPUL_EFORMAT, 0,
+					 "%.100s:%u: there is already a row for transport %s and protocol %s: expected one row for each "
+					 "pair",
+					 r->path, r->line, gpul_comm_transport_name(row->transport), gpul_comm_proto_name(row->proto));
 	if (out->n_rows == GPUL_COMM_MAX_PARAMS)
-		return gpul_fail(r->err, GPUL_EFORMAT, 0, "%.100s: more than %d rows", r->path, GPUL_COMM_MAX_PARAMS);
+		return gpul_fail(r->err, GPUL_EFORMAT, 0, "%.100s has more than %d rows, which is the limit", r->path,
+				 GPUL_COMM_MAX_PARAMS);
 	out->rows[out->n_rows++] = *row;
 	return GPUL_OK;
 }

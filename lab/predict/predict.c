@@ -70,9 +70,10 @@ static void note_path(gpul_comm_machine *m, uint32_t tree, uint32_t place)
 gpul_status gpul_comm_machine_prepare(gpul_comm_machine *m, gpul_error *err)
 {
 	if (m->n_ranks < 2 || m->n_ranks > GPUL_COMM_PREDICT_MAX_RANKS)
-		return gpul_fail(err, GPUL_EINVAL, 0, "%u ranks: expected 2 to %d", m->n_ranks, GPUL_COMM_PREDICT_MAX_RANKS);
+		return gpul_fail(err, GPUL_EINVAL, 0, "the number of ranks is %u: expected 2 to %d", m->n_ranks,
+				 GPUL_COMM_PREDICT_MAX_RANKS);
 	if (m->ranks_per_host < 1)
-		return gpul_fail(err, GPUL_EINVAL, 0, "0 ranks per host: expected at least 1");
+		return gpul_fail(err, GPUL_EINVAL, 0, "the number of ranks per host is 0: expected at least 1");
 	memset(m->paths, 0, sizeof m->paths);
 	for (uint32_t tree = 0; tree < 2; tree++)
 		for (uint32_t place = 1; place < m->n_ranks; place++)

@@ -23,17 +23,19 @@ static gpul_status check_blocks(const gpul_sparse_aggregator *a, uint32_t rank, 
 	const uint32_t announced = a->workers[rank].next;
 
 	if (c->n > (a->round ? a->most : 0))
-		return gpul_fail(err, GPUL_EFORMAT, 0, "rank %u: %u blocks in round %u: expected at most %u", rank, c->n, a->round,
+		return gpul_fail(err, GPUL_EFORMAT, 0, "rank %u sent %u blocks in round %u: expected at most %u", rank, c->n, a->round,
 				 a->round ? a->most : 0);
 	if (a->round && (c->n > 0) != (announced < a->limit))
-		return gpul_fail(err, GPUL_EFORMAT, 0, "rank %u: %u blocks in round %u with limit %u, after next = %u", rank, c->n,
-				 a->round, a->limit, announced);
+		return gpul_fail(err, GPUL_EFORMAT, 0,
+				 "rank %u sent %u blocks in round %u, which contradicts the limit %u and its announced next "
+				 "block %u",
+				 rank, c->n, a->round, a->limit, announced);
 	for (uint32_t i = 0; i < c->n; i++)
 		if (i == 0 ? index[0] != announced : index[i] <= index[i - 1])
-			return gpul_fail(err, GPUL_EFORMAT, 0, "rank %u: block %u in round %u at position %u: expected %s %u", rank,
+			return gpul_fail(err, GPUL_EFORMAT, 0, "rank %u sent block %u in round %u at position %u: expected %s %u", rank,
 					 index[i], a->round, i, i ? "a block after" : "block", i ? index[i - 1] : announced);
 	if (c->n && index[c->n - 1] >= a->limit)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "rank %u: block %u in round %u: expected blocks below %u", rank, index[c->n - 1],
+		return gpul_fail(err, GPUL_EFORMAT, 0, "rank %u sent block %u in round %u: expected blocks below %u", rank, index[c->n - 1],
 				 a->round, a->limit);
 	return GPUL_OK;
 }
@@ -44,7 +46,7 @@ gpul_status gpul_sparse_aggregator_take(gpul_sparse_aggregator *a, uint32_t rank
 	gpul_status st;
 
 	if (rank >= a->n_ranks || a->done || c->round != a->round || a->workers[rank].has)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "rank %u: a contribution to round %u: expected none, or one of round %u", rank,
+		return gpul_fail(err, GPUL_EFORMAT, 0, "rank %u sent data for round %u: expected no data, or data for round %u", rank,
 				 c->round, a->round);
 	st = check_blocks(a, rank, c, index, err);
 	if (st)

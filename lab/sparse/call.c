@@ -30,15 +30,18 @@ static gpul_status begin_call(gpul_comm_sparse *s, CUdeviceptr send, CUdeviceptr
 	if (element_bytes == 0)
 		return gpul_fail(err, GPUL_EINVAL, 0, "unknown element type %d", (int)dtype);
 	if (op != GPUL_COMM_SUM && op != GPUL_COMM_AVG)
-		return gpul_fail(err, GPUL_EINVAL, 0, "operation %s: a sparse all-reduce has sum and avg, for which zeros can be left out",
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "operation %s is not possible: a sparse all-reduce leaves out zeros, so only sum and avg are "
+				 "possible",
 				 gpul_comm_op_name(op));
 	if (count / s->options.block >= INT32_MAX || count > SIZE_MAX / 2 / element_bytes)
-		return gpul_fail(err, GPUL_EINVAL, 0, "%zu elements: expected fewer than 2^31 blocks of %u elements", count,
+		return gpul_fail(err, GPUL_EINVAL, 0, "%zu elements are too many: expected fewer than 2^31 blocks of %u elements", count,
 				 s->options.block);
 	st = check_buffer("send", send, element_bytes, err);
 	st = st ? st : check_buffer("recv", recv, element_bytes, err);
 	if (!st && send != recv && send < recv + n_bytes && recv < send + n_bytes)
-		st = gpul_fail(err, GPUL_EINVAL, 0, "the send and recv buffers overlap, and are not equal");
+		st = gpul_fail(err, GPUL_EINVAL, 0,
+			       "the send and recv buffers overlap: they must be the same buffer (in place) or separate");
 	if (st)
 		return st;
 	s->call++;
@@ -96,8 +99,9 @@ static gpul_status rest(gpul_comm_sparse *s, gpul_error *err)
 	s->idle.since_ns = s->idle.since_ns ? s->idle.since_ns : now;
 	if (s->options.timeout_ms < 0 || now - s->idle.since_ns < (uint64_t)s->options.timeout_ms * 1000000)
 		return GPUL_OK;
-	gpul_fail(&why, GPUL_ECOMM, GPUL_COMM_TIMED_OUT, "sparse all-reduce: rank %u has sent nothing for %d ms, for which rank %u waits",
-		  awaited(s), s->options.timeout_ms, s->rank);
+	gpul_fail(&why, GPUL_ECOMM, GPUL_COMM_TIMED_OUT,
+		  "sparse all-reduce: rank %u has sent nothing for %d ms, and rank %u waits for its data", awaited(s),
+		  s->options.timeout_ms, s->rank);
 	return gpul_sparse_fail(s, &why, (int)awaited(s), err);
 }
 

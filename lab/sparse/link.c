@@ -95,7 +95,7 @@ gpul_status gpul_sparse_put(gpul_comm_sparse *s, uint32_t rank, const struct mem
 		return st;
 	st = gpul_rdma_put(l->conn, &put, 0, &request, &why);
 	if (!st && request == 0)
-		st = gpul_fail(&why, GPUL_EUNSUPPORTED, 0, "too many requests are in flight on a connection that others use, too");
+		st = gpul_fail(&why, GPUL_EUNSUPPORTED, 0, "too many requests are in flight on a connection that other calls also use");
 	if (st)
 		return conn_failed(s, rank, &why, err);
 	l->puts[l->tail % MOST_PUTS].request = request;

@@ -111,8 +111,9 @@ gpul_status gpul_sparse_share(gpul_comm_sparse *s, const gpul_error *before, gpu
 					  : gpul_fail(err, GPUL_ECOMM, GPUL_COMM_RANK_FAILED, "rank %u: %.200s", r, all[r].why.text);
 		else if (all[r].block != mine.block || all[r].percent != mine.percent)
 			st = gpul_fail(err, GPUL_EINVAL, 0,
-				       "rank %u has blocks of %u elements and %u percent, rank %u %u elements and %u percent", r,
-				       all[r].block, all[r].percent, s->rank, mine.block, mine.percent);
+				       "rank %u uses blocks of %u elements and a dense limit of %u percent, but rank %u uses %u "
+				       "elements and %u percent: all ranks must use the same options",
+				       r, all[r].block, all[r].percent, s->rank, mine.block, mine.percent);
 	}
 	free(all);
 	return st;

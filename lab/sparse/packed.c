@@ -23,7 +23,7 @@ static gpul_status device_memory(gpul_comm_sparse *s, size_t n_bytes, struct mem
 	m.gpu = m.at = gpul_mem_gpu(m.mem);
 	st = gpul_rdma_register_mem(s->rdma, m.mem, GPUL_RDMA_DATA, &m.region, err);
 	if (!st && gpul_rdma_region_area(m.region)->staged)
-		st = gpul_fail(err, GPUL_EUNSUPPORTED, 0, "the connections access host memory only");
+		st = gpul_fail(err, GPUL_EUNSUPPORTED, 0, "the network connections can access host memory only");
 	if (st)
 		gpul_sparse_memory_free(&m);
 	else
@@ -45,14 +45,15 @@ gpul_status gpul_sparse_choose_packed(gpul_comm_sparse *s, gpul_error *err)
 	if (wanted == GPUL_RDMA_GPU_DIRECT_NO)
 		stage(s, "requested");
 	else if (wanted == GPUL_RDMA_GPU_DIRECT_AUTO && s->drv->interprets)
-		stage(s, "this driver's device memory is host memory");
+		stage(s, "the device memory of the software driver is host memory");
 	else if (!device_memory(s, LEAST_BYTES, &s->packed[PACKED_SENT], &why)) {
 		s->direct = true;
 		(void)snprintf(s->where, sizeof s->where, "GPU-direct");
 	} else if (wanted == GPUL_RDMA_GPU_DIRECT_AUTO)
 		stage(s, why.text);
 	else
-		return gpul_fail(err, why.status, why.native, "GPU-direct is not possible: %.170s; staging in host memory is", why.text);
+		return gpul_fail(err, why.status, why.native,
+				 "GPU-direct is not possible: %.170s; set gpu_direct to auto or no to copy through host memory", why.text);
 	return GPUL_OK;
 }
 

@@ -10,7 +10,7 @@ enum { DEFAULT_TIMEOUT_MS = 60 * 1000, SLOTS_OF_ALL = 16, LEAST_SLOTS = 2 };
 static gpul_status check_options(const gpul_comm_sparse_options *o, gpul_error *err)
 {
 	if (o->block % 16 || o->block > GPUL_COMM_SPARSE_MAX_BLOCK)
-		return gpul_fail(err, GPUL_EINVAL, 0, "blocks of %u elements: expected a multiple of 16, at most %d", o->block,
+		return gpul_fail(err, GPUL_EINVAL, 0, "the block size is %u elements: expected a multiple of 16, at most %d", o->block,
 				 GPUL_COMM_SPARSE_MAX_BLOCK);
 	return GPUL_OK;
 }

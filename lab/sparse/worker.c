@@ -25,7 +25,7 @@ gpul_status gpul_sparse_worker_result(gpul_sparse_worker *w, uint32_t round, uin
 	gpul_sparse_contribution c;
 
 	if (w->done || round != w->round)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "a result of round %u: expected %s %u", round,
+		return gpul_fail(err, GPUL_EFORMAT, 0, "received a result of round %u: expected %s %u", round,
 				 w->done ? "none after round" : "round", w->round);
 	if (limit == 0 && w->n_sent < w->n)
 		return gpul_fail(err, GPUL_EFORMAT, 0, "the stream ends in round %u: expected a request for block %u", round,
@@ -35,13 +35,14 @@ gpul_status gpul_sparse_worker_result(gpul_sparse_worker *w, uint32_t round, uin
 		return GPUL_OK;
 	}
 	if (limit <= w->limit || limit > w->end)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "a limit of %u in round %u: expected %u to %u", limit, round, w->limit + 1, w->end);
+		return gpul_fail(err, GPUL_EFORMAT, 0, "received a limit of %u in round %u: expected %u to %u", limit, round, w->limit + 1,
+				 w->end);
 	w->round++;
 	w->limit = limit;
 	c = contribute(w);
 	if (c.n > w->most)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "a limit of %u in round %u requests %u blocks: expected at most %u", limit, round,
-				 c.n, w->most);
+		return gpul_fail(err, GPUL_EFORMAT, 0, "received a limit of %u in round %u that requests %u blocks: expected at most %u",
+				 limit, round, c.n, w->most);
 	*out = c;
 	return GPUL_OK;
 }

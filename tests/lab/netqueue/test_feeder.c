@@ -186,7 +186,7 @@ static void refuses_the_record_of_a_lying_sender(void **state)
 	memcpy(&length, s.bytes, 4);
 	gpul_netqueue_write_header(s.bytes, (uint32_t)length, 0, BYTES + 5);
 	assert_int_equal(receive_from_socket(&r, &s, s.n_bytes, false, &got, &err), GPUL_EFORMAT);
-	assert_non_null(strstr(err.text, "entry 0: the piece goes to byte 300005 of the destination, which has 300000 bytes"));
+	assert_non_null(strstr(err.text, "entry 0: the data would go to byte 300005 of the destination, which has 300000 bytes"));
 	assert_int_equal(got.result.counts.n_bytes, BYTES - length);
 	rig_read(&r);
 	for (uint64_t i = 0; i < length; i++)

@@ -25,20 +25,20 @@ static const struct limit limits[] = {
 	{ 0, 0, 1, SLOT + 1, GPUL_NETQUEUE_LENGTH, "entry 0: its length is 4097 bytes, expected 1 to 4096" },
 	{ 0, 0, 1, 0, GPUL_NETQUEUE_LENGTH, "entry 0: its length is 0 bytes, expected 1 to 4096" },
 	{ SLOTS * SLOT - 1, 0, 1, 1, 0, "" },
-	{ SLOTS * SLOT, 0, 1, 1, GPUL_NETQUEUE_SOURCE, "the piece begins at byte 2097152 of the bounce memory, which has 2097152 bytes" },
+	{ SLOTS * SLOT, 0, 1, 1, GPUL_NETQUEUE_SOURCE, "the data begins at byte 2097152 of the bounce memory, which has 2097152 bytes" },
 	{ SLOTS * SLOT - 1, 0, 1, 2, GPUL_NETQUEUE_SOURCE_END,
-	  "the piece ends at byte 2097153 of the bounce memory, which has 2097152 bytes" },
+	  "the data ends at byte 2097153 of the bounce memory, which has 2097152 bytes" },
 	{ GPUL_NETQUEUE_SOURCE_MASK, 0, 1, 1, GPUL_NETQUEUE_SOURCE, "begins at byte 68719476735" },
 	{ SLOT - 7, 0, 1, 7, 0, "" },
-	{ SLOT - 7, 0, 1, 8, GPUL_NETQUEUE_SLOT_END, "the piece ends at byte 4097 of the bounce memory, but its slot at 4096" },
+	{ SLOT - 7, 0, 1, 8, GPUL_NETQUEUE_SLOT_END, "the data ends at byte 4097 of the bounce memory, but its slot ends at byte 4096" },
 	{ 0, DESTINATION - 1, 1, 1, 0, "" },
-	{ 0, DESTINATION, 1, 1, GPUL_NETQUEUE_DESTINATION, "the piece goes to byte 10000 of the destination, which has 10000 bytes" },
+	{ 0, DESTINATION, 1, 1, GPUL_NETQUEUE_DESTINATION, "the data would go to byte 10000 of the destination, which has 10000 bytes" },
 	{ 0, DESTINATION - 1, 1, 2, GPUL_NETQUEUE_DESTINATION_END,
-	  "the piece ends at byte 10001 of the destination, which has 10000 bytes" },
-	{ 0, GPUL_NETQUEUE_DESTINATION_MASK, 1, 1, GPUL_NETQUEUE_DESTINATION, "goes to byte 72057594037927935" },
-	{ 0, 0, 2, 1, GPUL_NETQUEUE_LAP, "entry 0: its lap is 2, expected 1" },
-	{ 0, 0, 0, 1, GPUL_NETQUEUE_LAP, "entry 0: its lap is 0, expected 1" },
-	{ 0, 0, 255, 1, GPUL_NETQUEUE_LAP, "entry 0: its lap is 255, expected 1" },
+	  "the data ends at byte 10001 of the destination, which has 10000 bytes" },
+	{ 0, GPUL_NETQUEUE_DESTINATION_MASK, 1, 1, GPUL_NETQUEUE_DESTINATION, "go to byte 72057594037927935" },
+	{ 0, 0, 2, 1, GPUL_NETQUEUE_LAP, "entry 0: its lap number is 2, expected 1" },
+	{ 0, 0, 0, 1, GPUL_NETQUEUE_LAP, "entry 0: its lap number is 0, expected 1" },
+	{ 0, 0, 255, 1, GPUL_NETQUEUE_LAP, "entry 0: its lap number is 255, expected 1" },
 };
 
 static void checks_each_limit(void **state)
@@ -110,7 +110,7 @@ static void reports_more_refusals_than_there_is_room_for(void **state)
 	assert_int_equal(rig_run(&r, entries, 200, &result, &err), GPUL_EFORMAT);
 	assert_int_equal(result.counts.n_refused, 200);
 	assert_int_equal(result.n_reports, GPUL_NETQUEUE_MAX_REPORTS);
-	assert_non_null(strstr(err.text, "200 of 200 pieces were refused; entry "));
+	assert_non_null(strstr(err.text, "200 of 200 pieces of data were rejected; entry "));
 	rig_close(&r);
 }
 
@@ -129,7 +129,7 @@ static void reports_an_entry_that_never_comes(void **state)
 	gpul_netqueue_publish(r.queue, 1, false);
 	assert_int_equal(gpul_netqueue_wait(r.queue, &result, &err), GPUL_ESYS);
 	assert_int_equal(err.native, ETIMEDOUT);
-	assert_non_null(strstr(err.text, "for entry 1, which was not written"));
+	assert_non_null(strstr(err.text, "for entry 1 of the ring, but the CPU has not written"));
 	assert_int_equal(result.counts.n_pieces, 1);
 	rig_close(&r);
 }

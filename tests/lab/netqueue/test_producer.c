@@ -208,7 +208,7 @@ static void refuses_a_malformed_stream(void **state)
 	gpul_netqueue_write_header(m.bounce, 0, 0, 0);
 	gpul_netqueue_received(&m.p, 17);
 	assert_int_equal(gpul_netqueue_produce(&m.p, m.bounce, &piece, &got, &err), GPUL_EFORMAT);
-	assert_non_null(strstr(err.text, "byte 16 of the stream: the sender has sent 1 bytes behind its end"));
+	assert_non_null(strstr(err.text, "byte 16 of the stream: the stream ends here, but the sender has sent 1 more bytes"));
 	close_model(&m);
 }
 

@@ -53,18 +53,19 @@ static void errors_name_the_line_the_column_and_what_is_expected(void **state)
 	static const struct {
 		const char *row, *text;
 	} cases[] = {
-		{ "G,device,ll,2,10,3,1,0.5,3,4096,node\n", ":2: 11 columns instead of 12" },
+		{ "G,device,ll,2,10,3,1,0.5,3,4096,node\n", ":2: the line has 11 columns instead of 12" },
 		{ "G,disk,ll,2,10,3,1,0.5,3,4096,node,d\n", ":2: transport 'disk'" },
-		{ "G,device,l,2,10,3,1,0.5,3,4096,node,d\n", ":2: protocol 'l': ll, ll128 or simple" },
+		{ "G,device,l,2,10,3,1,0.5,3,4096,node,d\n", ":2: protocol 'l': expected ll, ll128 or simple" },
 		{ "G,device,ll,-2,10,3,1,0.5,3,4096,node,d\n", ":2: cores '-2'" },
 		{ "G,device,ll,2x,10,3,1,0.5,3,4096,node,d\n", ":2: cores '2x'" },
-		{ "G,device,ll,2,0,3,1,0.5,3,4096,node,d\n", ":2: overhead_us '0': a positive number" },
+		{ "G,device,ll,2,0,3,1,0.5,3,4096,node,d\n", ":2: overhead_us '0': expected a positive number" },
 		{ "G,device,ll,2,1,nan,1,0.5,3,4096,node,d\n", ":2: latency_us 'nan'" },
 		{ "G,device,ll,2,1,3,-1,0.5,3,4096,node,d\n", ":2: gap_us '-1'" },
 		{ "G,device,ll,2,1,3,1,inf,3,4096,node,d\n", ":2: gb_per_s 'inf'" },
 		{ "G,device,ll,2,1,3,1,1,0,4096,node,d\n", ":2: reduce_gb_per_s '0'" },
 		{ "G,device,ll,2,1,3,1,1,3,4k,node,d\n", ":2: step_bytes '4k'" },
-		{ "G,device,ll,2,1,3,1,1,3,4,node,d\nG,device,ll,2,1,3,1,1,3,4,node,d\n", ":3: a second row for device/ll" },
+		{ "G,device,ll,2,1,3,1,1,3,4,node,d\nG,device,ll,2,1,3,1,1,3,4,node,d\n",
+		  ":3: there is already a row for transport device and protocol ll" },
 		{ "", "has no parameters" },
 	};
 
@@ -86,7 +87,7 @@ static void errors_name_the_line_the_column_and_what_is_expected(void **state)
 	gpul_error err = { 0 };
 
 	assert_int_equal(gpul_comm_params_read(path, &p, &err), GPUL_EFORMAT);
-	assert_non_null(strstr(err.text, ":1: the first line must be device,transport"));
+	assert_non_null(strstr(err.text, ":1: the first line must be this header: device,transport"));
 	assert_int_equal(gpul_comm_params_read("/nowhere/at/all", &p, NULL), GPUL_ESYS);
 }
 

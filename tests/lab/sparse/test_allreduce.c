@@ -119,7 +119,7 @@ static void packs_on_device(struct rank *r, gpul_comm_sparse *s, struct test *t)
 {
 	const bool direct = t->direct >> r->rank & 1;
 
-	expect_where(s, direct ? "GPU-direct" : "staged in host memory: this driver's device memory is host memory");
+	expect_where(s, direct ? "GPU-direct" : "staged in host memory: the device memory of the software driver is host memory");
 	for (unsigned i = 0; i < 6; i++) /* the buffers grow */
 		run_call(r, s,
 			 &(struct call){ .dtype = GPUL_COMM_F32,

@@ -119,17 +119,17 @@ static void an_aggregator_refuses_what_no_worker_sends(void **state)
 	const gpul_sparse_contribution right = { .round = 1, .n = 2, .next = 30, .reach = END };
 
 	(void)state;
-	refuses(0, (gpul_sparse_contribution){ .round = 2, .n = 2, .next = 30, .reach = END }, good, "rank 0: a contribution to round 2");
+	refuses(0, (gpul_sparse_contribution){ .round = 2, .n = 2, .next = 30, .reach = END }, good, "rank 0 sent data for round 2");
 	refuses(0, (gpul_sparse_contribution){ .round = 1, .n = 3, .next = 31, .reach = END }, good,
-		"rank 0: 3 blocks in round 1: expected at most 2");
-	refuses(0, (gpul_sparse_contribution){ .round = 1, .n = 0, .next = 30, .reach = END }, good, "rank 0: 0 blocks in round 1");
-	refuses(1, (gpul_sparse_contribution){ .round = 1, .n = 1, .next = END, .reach = END }, good, "rank 1: 1 blocks in round 1");
+		"rank 0 sent 3 blocks in round 1: expected at most 2");
+	refuses(0, (gpul_sparse_contribution){ .round = 1, .n = 0, .next = 30, .reach = END }, good, "rank 0 sent 0 blocks in round 1");
+	refuses(1, (gpul_sparse_contribution){ .round = 1, .n = 1, .next = END, .reach = END }, good, "rank 1 sent 1 blocks in round 1");
 	refuses(0, (gpul_sparse_contribution){ .round = 1, .n = 2, .next = 30, .reach = END }, backwards,
-		"rank 0: block 10 in round 1 at position 1");
+		"rank 0 sent block 10 in round 1 at position 1");
 	refuses(0, (gpul_sparse_contribution){ .round = 1, .n = 2, .next = 30, .reach = END }, other,
-		"rank 0: block 11 in round 1 at position 0");
+		"rank 0 sent block 11 in round 1 at position 0");
 	refuses(0, (gpul_sparse_contribution){ .round = 1, .n = 2, .next = 31, .reach = END }, above,
-		"rank 0: block 30 in round 1: expected blocks below 30");
+		"rank 0 sent block 30 in round 1: expected blocks below 30");
 	refuses(0, (gpul_sparse_contribution){ .round = 1, .n = 2, .next = 29, .reach = END }, good, "rank 0: next = 29");
 	refuses(0, (gpul_sparse_contribution){ .round = 1, .n = 2, .next = 101, .reach = 101 }, good, "next = 101");
 	refuses(0, (gpul_sparse_contribution){ .round = 1, .n = 2, .next = 40, .reach = 40 }, good, "reach = 40");
@@ -144,7 +144,7 @@ static void a_worker_refuses_what_no_aggregator_sends(void **state)
 {
 	/* clang-format off */
 	static const struct { uint32_t round, limit; const char *text; } cases[] = {
-		{ 1, 30, "a result of round 1" }, { 0, 0, "the stream ends in round 0" }, { 0, END + 1, "a limit of 101" },
+		{ 1, 30, "received a result of round 1" }, { 0, 0, "the stream ends in round 0" }, { 0, END + 1, "received a limit of 101" },
 		{ 0, 31, "requests 3 blocks" },
 	};
 	/* clang-format on */
