@@ -49,7 +49,7 @@ static void leave_slot(void *unused)
 /* Write one line to stderr; printf() may not be safe here. */
 static void report(const char *text)
 {
-	static const char *const before = "gpuload calls: a process has no log: ";
+	static const char *const before = "gpuload calls: the calls of a process are not recorded: ";
 
 	if (write(STDERR_FILENO, before, strlen(before)) < 0 || write(STDERR_FILENO, text, strlen(text)) < 0)
 		return; /* stderr is closed */
@@ -63,13 +63,13 @@ static struct calls_header *map_log(const char *path, const char **why)
 	int fd = open(path, O_RDWR | O_CLOEXEC);
 
 	if (fd < 0) {
-		*why = errno == ENOENT ? NULL : "its memory cannot be opened\n"; /* ENOENT: the reader has ended */
+		*why = errno == ENOENT ? NULL : "the shared memory of the log cannot be opened\n"; /* ENOENT: the reader has ended */
 		return NULL;
 	}
 	if (lseek(fd, 0, SEEK_END) == (off_t)CALLS_LOG_BYTES)
 		log = mmap(NULL, CALLS_LOG_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
 	close(fd);
-	*why = "its memory, 16 GiB of address space, cannot be mapped\n";
+	*why = "the shared memory of the log, 16 GiB of address space, cannot be mapped\n";
 	if (log == MAP_FAILED)
 		return NULL;
 	if (log->magic != CALLS_MAGIC || log->table_version != calls_table_version) {

@@ -18,7 +18,7 @@ static _Thread_local struct {
 unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared_bytes, struct CUstream_st *stream)
 {
 	if (stack.n == DEEPEST) {
-		(void)gpul_rt_fail(cudaErrorLaunchMaxDepthExceeded, "more than %d nested launches", DEEPEST);
+		(void)gpul_rt_fail(cudaErrorLaunchMaxDepthExceeded, "more than %d launch configurations are nested", DEEPEST);
 		return 1;
 	}
 	stack.at[stack.n++] = (struct configuration){ grid, block, shared_bytes, stream };
@@ -30,7 +30,8 @@ cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared_b
 	const struct configuration *c;
 
 	if (!stack.n)
-		return gpul_rt_fail(cudaErrorMissingConfiguration, "a kernel's stub was called without <<<>>>");
+		return gpul_rt_fail(cudaErrorMissingConfiguration,
+				    "the host function of a kernel was called without a launch configuration (<<<...>>>)");
 	c = &stack.at[--stack.n];
 	*grid = c->grid;
 	*block = c->block;

@@ -16,7 +16,7 @@ static cudaError_t call_driver(const char *name)
 	if (e || (e = gpul_rt_cu(drv, cuGetProcAddress(name, &p, CUDA_VERSION, 0, &found))))
 		return e;
 	if (!p)
-		return gpul_rt_fail(cudaErrorNotSupported, "this driver has no %s", name);
+		return gpul_rt_fail(cudaErrorNotSupported, "this driver does not have the function %s", name);
 	__builtin_memcpy(&function, &p, sizeof function);
 	return gpul_rt_record(drv, function(), name);
 }

@@ -190,7 +190,7 @@ static cudaError_t fail_unknown(cudaError_t e, const char *what, const void *hos
 {
 	if (out_of_memory)
 		return gpul_rt_fail(cudaErrorMemoryAllocation, "out of memory when the program registered its kernels");
-	return gpul_rt_fail(e, "%p is not a registered %s", host, what);
+	return gpul_rt_fail(e, "%p is not the host address of a registered %s", host, what);
 }
 
 static cudaError_t find_kernel(const gpul_driver *drv, const void *stub, cudaError_t none, CUkernel *out)
@@ -200,7 +200,7 @@ static cudaError_t find_kernel(const gpul_driver *drv, const void *stub, cudaErr
 	CUresult r;
 
 	if (!s)
-		return fail_unknown(none, "kernel's stub", stub);
+		return fail_unknown(none, "kernel", stub);
 	if (!s->kernel) {
 		if ((e = load_library(drv, s->image)))
 			return e;

@@ -95,8 +95,8 @@ cudaError_t gpul_rt_context(const gpul_driver *drv, int ordinal, CUcontext *out)
 		return e;
 	if (ordinal < 0 || ordinal >= n || ordinal >= MAX_DEVICES)
 		return gpul_rt_fail(cudaErrorInvalidDevice,
-				    n == 1 ? "no device %d: there is %d device, counted from 0"
-					   : "no device %d: there are %d devices, counted from 0",
+				    n == 1 ? "device %d does not exist: there is %d device, numbered from 0"
+					   : "device %d does not exist: there are %d devices, numbered from 0",
 				    ordinal, n);
 	pthread_mutex_lock(&lock);
 	if (!contexts[ordinal]) {

@@ -159,17 +159,16 @@ static void explain_refused(const void *caller)
 
 	if (!dladdr1(caller, &info, (void **)&map, RTLD_DL_LINKMAP) || !(u = take_unknown((uintptr_t)map)))
 		return;
-	gpul_log(
-		GPUL_LOG_NOTICE, "redirect",
-		"%s calls NVIDIA's CUDA runtime in it, which fails here and has no symbols; with libcudart_static.a of the same version its functions "
-		"are found:",
-		path_of(map));
+	gpul_log(GPUL_LOG_NOTICE, "redirect",
+		 "%s contains a copy of NVIDIA's CUDA runtime without symbols, whose calls fail on the software "
+		 "driver; with libcudart_static.a of the same version its functions can be found:",
+		 path_of(map));
 	if (archive_folder(folder))
 		gpul_log(GPUL_LOG_NOTICE, "redirect", "python3 -m pip install --no-deps --target '%s/%s' nvidia-cuda-runtime%s%s%s", folder,
 			 *u->version ? u->version : "VERSION", strncmp(u->version, "12.", 3) ? "" : "-cu12",
 			 *u->version ? "==" : "==VERSION", u->version);
 	else
-		gpul_log(GPUL_LOG_NOTICE, "redirect", "set GPULOAD_CUDART_STATIC to the path of that file");
+		gpul_log(GPUL_LOG_NOTICE, "redirect", "set GPULOAD_CUDART_STATIC to the path of libcudart_static.a");
 	free(u);
 }
 

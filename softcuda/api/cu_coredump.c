@@ -80,8 +80,9 @@ EXPORT CUresult cuCoredumpSetAttributeGlobal(CUcoredumpSettings attribute, void 
 	soft_lock();
 	text = text_of((int)attribute);
 	if (text ? !*value_bytes || *value_bytes > TEXT_BYTES : *value_bytes < size_of((int)attribute)) {
-		r = soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuCoredumpSetAttribute: %zu bytes for attribute %d, whose size is %zu",
-				*value_bytes, (int)attribute, size_of((int)attribute));
+		r = soft_refuse(CUDA_ERROR_INVALID_VALUE,
+				"cuCoredumpSetAttribute: %zu bytes were given for attribute %d, whose size is %zu bytes", *value_bytes,
+				(int)attribute, size_of((int)attribute));
 	} else if (text) {
 		snprintf(text, TEXT_BYTES, "%.*s", (int)*value_bytes, (const char *)value);
 	} else if ((int)attribute == COREDUMP_FLAGS) {

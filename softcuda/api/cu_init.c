@@ -31,7 +31,7 @@ CUresult soft_choose_cc(unsigned *out)
 	cc = strtol(text, &end, 10);
 	if (*end || cc < 30 || cc > 999)
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
-				   "cuInit: GPULOAD_SOFT_SM=%s: expected a compute capability as in sm_90, from 30 to 999", text);
+				   "cuInit: GPULOAD_SOFT_SM=%s: expected a compute capability from 30 to 999, such as sm_90", text);
 	*out = (unsigned)cc;
 	return CUDA_SUCCESS;
 }
@@ -68,7 +68,8 @@ CUresult soft_choose_memory(uint64_t *bytes, bool *in_group)
 	if (in_group)
 		*in_group = limited;
 	if (text && *text && (!gpul_text_bytes(text, bytes) || !*bytes))
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuInit: GPULOAD_SOFT_MEMORY=%s: expected bytes, as in 8G", text);
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuInit: GPULOAD_SOFT_MEMORY=%s: expected a size greater than 0, such as 8G",
+				   text);
 	return CUDA_SUCCESS;
 }
 

@@ -35,7 +35,8 @@ static CUresult set_pending_launches(size_t n)
 	if (n == soft.pending_launches)
 		return CUDA_SUCCESS;
 	if (!n || n > MOST)
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuCtxSetLimit: %zu pending launches; from 1 to %d are possible", n, MOST);
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuCtxSetLimit: the number of pending launches is %zu: expected 1 to %d", n,
+				   MOST);
 	if (soft.machine && !gpul_exec_machine_set_pending_launches(soft.machine, (uint32_t)n))
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
 				   "cuCtxSetLimit: the number of pending launches cannot be changed after the first launch by a kernel");

@@ -25,7 +25,9 @@ EXPORT CUresult cuMemPoolImportPointer(CUdeviceptr *out, CUmemoryPool pool, CUme
 	soft_lock();
 	r = out && from ? soft_pool_find(pool, &p) : CUDA_ERROR_INVALID_VALUE;
 	if (!r && !soft_pool_is_imported(p))
-		r = soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemPoolImportPointer: the pool is not imported");
+		r = soft_refuse(CUDA_ERROR_INVALID_VALUE,
+				"cuMemPoolImportPointer: the pool was created in this process: expected a pool of "
+				"cuMemPoolImportFromShareableHandle");
 	if (!r)
 		r = find_importer(p, &ctx);
 	if (!r)

@@ -92,7 +92,7 @@ static gpul_status insert_range(gpul_exec_memory *m, const gpul_exec_range *rang
 	behind = at;
 	after = gpul_ranges_next(&m->table, &behind);
 	if ((before && mapped_end(before) > range->base) || (after && mapped_end(range) > after->base))
-		return gpul_fail(err, GPUL_EINVAL, 0, "device memory at 0x%llx, %llu bytes, overlaps a range that is in the table",
+		return gpul_fail(err, GPUL_EINVAL, 0, "device memory at 0x%llx, %llu bytes, overlaps memory that is registered already",
 				 (unsigned long long)range->base, (unsigned long long)range->bytes);
 	if (!gpul_ranges_insert(&m->table, at, range))
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the table of device memory");

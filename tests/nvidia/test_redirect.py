@@ -147,7 +147,7 @@ class Redirect(unittest.TestCase):
     def test_a_stripped_program_needs_the_archive_of_its_runtime(self):
         for archive in (f"{self.folder}/runtime", f"{self.folder}/runtime/libcudart_static.a"):
             self.expect(REDIRECTED, "^$", "./stripped.program", archive=archive)
-        message = "^gpuload: {} calls NVIDIA's CUDA runtime in it, which fails here and has no symbols; .*:\ngpuload: .*pip install --no-deps --target " \
+        message = "^gpuload: {} contains a copy of NVIDIA's CUDA runtime without symbols, whose calls fail on the software driver; .*:\ngpuload: .*pip install --no-deps --target " \
                   f"'{self.folder}/cache/gpuload/cudart/VERSION' nvidia-cuda-runtime==VERSION\n$"
         self.expect(FAILED, message.format("/proc/self/exe"), "./stripped.program")
         self.expect(FAILED, message.format("/proc/self/exe"), "./stripped.program", archive=f"{self.folder}/other")
@@ -190,7 +190,7 @@ class Redirect(unittest.TestCase):
 
     @auditor
     def test_a_user_without_folders_is_told_the_variable(self):
-        self.expect(FAILED, "\ngpuload: set GPULOAD_CUDART_STATIC to the path of that file\n$", "./stripped.program", XDG_CACHE_HOME="", HOME="")
+        self.expect(FAILED, "\ngpuload: set GPULOAD_CUDART_STATIC to the path of libcudart_static.a\n$", "./stripped.program", XDG_CACHE_HOME="", HOME="")
 
     @auditor
     def test_the_version_of_the_runtime_counts(self):

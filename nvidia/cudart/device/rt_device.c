@@ -27,7 +27,7 @@ cudaError_t cudaGetDevice(int *ordinal)
 	cudaError_t e = gpul_rt_driver(&drv);
 
 	if (!ordinal)
-		return gpul_rt_fail(cudaErrorInvalidValue, "the pointer for the ordinal is NULL");
+		return gpul_rt_fail(cudaErrorInvalidValue, "the pointer for the device number is NULL");
 	return e ? e : gpul_rt_device(drv, ordinal);
 }
 
@@ -265,7 +265,7 @@ cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned int flags)
 	if (e)
 		return e;
 	if (!gpul_driver_has(drv, "cuCtxEnablePeerAccess"))
-		return gpul_rt_fail(cudaErrorPeerAccessUnsupported, "device %d: this driver has no peer access", peer);
+		return gpul_rt_fail(cudaErrorPeerAccessUnsupported, "device %d: this driver does not support peer access", peer);
 	return gpul_rt_cu(drv, cuCtxEnablePeerAccess(context, flags));
 }
 
@@ -278,6 +278,6 @@ cudaError_t cudaDeviceDisablePeerAccess(int peer)
 	if (e)
 		return e;
 	if (!gpul_driver_has(drv, "cuCtxDisablePeerAccess"))
-		return gpul_rt_fail(cudaErrorPeerAccessNotEnabled, "device %d: this driver has no peer access", peer);
+		return gpul_rt_fail(cudaErrorPeerAccessNotEnabled, "device %d: this driver does not support peer access", peer);
 	return gpul_rt_cu(drv, cuCtxDisablePeerAccess(context));
 }

@@ -196,7 +196,7 @@ cudaError_t gpul_rt_choose_device(int *out, const properties *wanted)
 	cudaError_t e = cudaGetDeviceCount(&n);
 
 	if (!e && (!out || !wanted))
-		return gpul_rt_fail(cudaErrorInvalidValue, "a pointer is NULL");
+		return gpul_rt_fail(cudaErrorInvalidValue, "a pointer argument is NULL");
 	for (int i = 0; !e && i < n; i++) {
 		properties has;
 

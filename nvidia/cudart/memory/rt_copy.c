@@ -189,8 +189,8 @@ static cudaError_t describe_rectangle(void *to, size_t to_pitch, const void *fro
 				      enum cudaMemcpyKind kind, CUDA_MEMCPY2D *out)
 {
 	if (width > to_pitch || width > from_pitch)
-		return gpul_rt_fail(cudaErrorInvalidPitchValue, "rows of %zu bytes exceed pitches of %zu and %zu bytes", width, to_pitch,
-				    from_pitch);
+		return gpul_rt_fail(cudaErrorInvalidPitchValue, "rows of %zu bytes are longer than the pitches of %zu and %zu bytes", width,
+				    to_pitch, from_pitch);
 	cudaError_t e = check_kind(kind);
 	if (e)
 		return e;

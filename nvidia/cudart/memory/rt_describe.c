@@ -34,7 +34,9 @@ static cudaError_t check_ends(const struct cudaMemcpy3DParms *p)
 	if ((unsigned)p->kind > cudaMemcpyDefault)
 		return gpul_rt_fail(cudaErrorInvalidMemcpyDirection, "invalid kind of copy: %d", (int)p->kind);
 	if (!!p->srcArray == !!p->srcPtr.ptr || !!p->dstArray == !!p->dstPtr.ptr)
-		return gpul_rt_fail(cudaErrorInvalidValue, "each end of a copy is either an array or a pointer: the %s is both or neither",
+		return gpul_rt_fail(cudaErrorInvalidValue,
+				    "the source and the destination of a copy must each be either an array or a pointer: the %s is "
+				    "both or neither",
 				    !!p->srcArray == !!p->srcPtr.ptr ? "source" : "destination");
 	return cudaSuccess;
 }
@@ -50,8 +52,9 @@ cudaError_t gpul_rt_describe_copy(const gpul_driver *drv, const struct cudaMemcp
 		return e;
 	width = p->extent.width * (p->srcArray ? from : to);
 	if ((!p->srcArray && p->srcPtr.pitch && width > p->srcPtr.pitch) || (!p->dstArray && p->dstPtr.pitch && width > p->dstPtr.pitch))
-		return gpul_rt_fail(cudaErrorInvalidPitchValue, "rows of %zu bytes exceed a pitch of %zu or %zu bytes", width,
-				    p->srcPtr.pitch, p->dstPtr.pitch);
+		return gpul_rt_fail(cudaErrorInvalidPitchValue,
+				    "rows of %zu bytes are longer than a pitch: the pitches are %zu and %zu bytes", width, p->srcPtr.pitch,
+				    p->dstPtr.pitch);
 	*out = (CUDA_MEMCPY3D){
 		.srcXInBytes = p->srcPos.x * from,
 		.srcY = p->srcPos.y,

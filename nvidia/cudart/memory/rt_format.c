@@ -65,7 +65,8 @@ cudaError_t gpul_rt_array_format(const struct cudaChannelFormatDesc *desc, CUarr
 			return cudaSuccess;
 		}
 	}
-	return gpul_rt_fail(cudaErrorInvalidChannelDescriptor, "no array has elements of %d, %d, %d, %d bits and kind %d", desc->x, desc->y,
+	return gpul_rt_fail(cudaErrorInvalidChannelDescriptor,
+			    "arrays cannot have elements with channels of %d, %d, %d, %d bits and channel kind %d", desc->x, desc->y,
 			    desc->z, desc->w, (int)desc->f);
 }
 

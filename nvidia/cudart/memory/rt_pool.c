@@ -75,7 +75,7 @@ cudaError_t cudaMemPoolGetAccess(enum cudaMemAccessFlags *out, cudaMemPool_t poo
 	if (e)
 		return e;
 	if (!out || !location)
-		return gpul_rt_fail(cudaErrorInvalidValue, "a pointer is NULL");
+		return gpul_rt_fail(cudaErrorInvalidValue, "a pointer argument is NULL");
 	__builtin_memcpy(&where, location, sizeof where);
 	if ((e = gpul_rt_cu(drv, cuMemPoolGetAccess(&flags, pool, &where))))
 		return e;

@@ -12,7 +12,8 @@ cudaError_t cudaMallocManaged(void **out, size_t bytes, unsigned int flags)
 	if (e)
 		return e;
 	if (!out || !bytes)
-		return gpul_rt_fail(cudaErrorInvalidValue, "%s", out ? "0 bytes of managed memory" : "the pointer for the address is NULL");
+		return gpul_rt_fail(cudaErrorInvalidValue, "%s",
+				    out ? "0 bytes of managed memory were requested" : "the pointer for the address is NULL");
 	if ((e = gpul_rt_cu(drv, cuMemAllocManaged(&p, bytes, flags))))
 		return e;
 	*out = (void *)(uintptr_t)p;

@@ -32,7 +32,7 @@ static cudaError_t convert_resource(const struct cudaResourceDesc *r, CUDA_RESOU
 		out->res.pitch2D.pitchInBytes = r->res.pitch2D.pitchInBytes;
 		return gpul_rt_array_format(&r->res.pitch2D.desc, &out->res.pitch2D.format, &out->res.pitch2D.numChannels);
 	default:
-		return gpul_rt_fail(cudaErrorInvalidValue, "unknown type %d of a resource", (int)r->resType);
+		return gpul_rt_fail(cudaErrorInvalidValue, "unknown resource type %d", (int)r->resType);
 	}
 }
 

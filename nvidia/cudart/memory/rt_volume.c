@@ -131,7 +131,7 @@ static cudaError_t copy_rectangle(struct end to, struct end from, size_t width, 
 	if (e || (e = gpul_rt_describe_copy(drv, &p, &c)))
 		return e;
 	if ((!from.array && height > 1 && width > from.pitch) || (!to.array && height > 1 && width > to.pitch))
-		return gpul_rt_fail(cudaErrorInvalidPitchValue, "rows of %zu bytes exceed the pitch", width);
+		return gpul_rt_fail(cudaErrorInvalidPitchValue, "rows of %zu bytes are longer than the pitch", width);
 	c.srcXInBytes = from.x;
 	c.srcY = from.y;
 	c.dstXInBytes = to.x;

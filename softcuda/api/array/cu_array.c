@@ -29,7 +29,7 @@ CUresult soft_array_memory_new(struct context *ctx, size_t bytes, struct array_m
 	if (soft.in_group && gpul_memory_check("array", bytes, &err))
 		return soft_refuse(CUDA_ERROR_OUT_OF_MEMORY, "%s", err.text);
 	if (bytes > soft.memory_bytes || d->allocated_bytes > soft.memory_bytes - bytes)
-		return soft_refuse(CUDA_ERROR_OUT_OF_MEMORY, "array: %zu bytes requested, %llu of %llu bytes are free", bytes,
+		return soft_refuse(CUDA_ERROR_OUT_OF_MEMORY, "array: %zu bytes were requested, but only %llu of %llu bytes are free", bytes,
 				   (unsigned long long)(soft.memory_bytes - d->allocated_bytes), (unsigned long long)soft.memory_bytes);
 	m = calloc(1, sizeof *m);
 	if (!m)
@@ -99,8 +99,9 @@ static CUresult check_extents(const CUDA_ARRAY3D_DESCRIPTOR *d, bool is_mipmap)
 			most.width = 32768;
 		if (d->Width <= most.width && d->Height <= most.height && d->Depth <= most.depth)
 			return CUDA_SUCCESS;
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "array: %zu x %zu x %zu elements; at most %zu x %zu x %zu are possible",
-				   d->Width, d->Height, d->Depth, most.width, most.height, most.depth);
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
+				   "array: %zu x %zu x %zu elements are too many; at most %zu x %zu x %zu are possible", d->Width,
+				   d->Height, d->Depth, most.width, most.height, most.depth);
 	}
 	return soft_refuse(CUDA_ERROR_INVALID_VALUE, "array: a cubemap has two dimensions, not %u", dimensions);
 }
@@ -120,13 +121,16 @@ CUresult soft_array_check(const CUDA_ARRAY3D_DESCRIPTOR *d, bool is_mipmap)
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "array: the extent %zu x %zu x %zu has no elements", d->Width, d->Height,
 				   d->Depth);
 	if (layered && !d->Depth)
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "array: a layered array needs a Depth, the number of its layers");
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
+				   "array: the Depth of a layered array is 0, but it must be the number of layers");
 	if (cube && (d->Width != d->Height || (layered ? d->Depth % 6 : d->Depth != 6)))
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
-				   "array: a cubemap has square faces, and a Depth of 6 (of 6 per layer), not %zu x %zu x %zu", d->Width,
-				   d->Height, d->Depth);
+				   "array: a cubemap needs Width equal to Height and a Depth of 6 (6 per layer if it is layered), "
+				   "not %zu x %zu x %zu",
+				   d->Width, d->Height, d->Depth);
 	if (d->Flags & CUDA_ARRAY3D_TEXTURE_GATHER && (!d->Height || (d->Depth && !layered && !cube)))
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "array: only arrays of two dimensions can have the flag for texture gather");
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
+				   "array: only arrays of two dimensions can have the flag CUDA_ARRAY3D_TEXTURE_GATHER");
 	return check_extents(d, is_mipmap);
 }
 
@@ -227,7 +231,8 @@ EXPORT CUresult cuArrayDestroy(CUarray handle)
 		r = soft_array_find(handle, &a); /* find it again: another thread may have destroyed it while the lock was released */
 	}
 	if (!r && a->of)
-		r = soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuArrayDestroy: a level of a mipmapped array is destroyed with that array");
+		r = soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuArrayDestroy: a level of a mipmapped array cannot be destroyed alone; "
+							  "cuMipmappedArrayDestroy destroys it with that array");
 	if (!r)
 		soft_array_free(a);
 	soft_unlock();

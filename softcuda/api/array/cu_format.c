@@ -52,6 +52,8 @@ CUresult soft_format_check(CUarray_format format, unsigned channels)
 	    (format >= CU_AD_FORMAT_BC1_UNORM && format <= CU_AD_FORMAT_YUV444_16bit_SemiPlanar))
 		return soft_refuse(CUDA_ERROR_NOT_SUPPORTED, "array: format 0x%x (block-compressed or video) is not supported",
 				   (unsigned)format);
-	return soft_refuse(CUDA_ERROR_INVALID_VALUE, "array: format 0x%x with %u channels; expected 1, 2 or 4 channels of a known format",
+	return soft_refuse(CUDA_ERROR_INVALID_VALUE,
+			   "array: format 0x%x with %u channels is not supported; expected 1, 2 or 4 channels of a known "
+			   "format",
 			   (unsigned)format, channels);
 }

@@ -134,7 +134,8 @@ EXPORT CUresult cuMipmappedArrayGetLevel(CUarray *out, CUmipmappedArray handle, 
 		return r;
 	r = out ? soft_mipmap_find(handle, &m) : CUDA_ERROR_INVALID_VALUE;
 	if (!r && level >= m->n_levels)
-		r = soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMipmappedArrayGetLevel: level %u; the array has %u levels", level,
+		r = soft_refuse(CUDA_ERROR_INVALID_VALUE,
+				"cuMipmappedArrayGetLevel: level %u does not exist: the array has %u levels, numbered from 0", level,
 				m->n_levels);
 	if (!r)
 		*out = m->level[level]->handle;

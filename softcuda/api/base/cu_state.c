@@ -54,8 +54,8 @@ bool soft_is_in_callback(void)
 static CUresult refuse_in_callback(void)
 {
 	return soft_refuse(CUDA_ERROR_NOT_PERMITTED,
-			   "a function that the driver calls (cuLaunchHostFunc, cuStreamAddCallback, a host node of a graph) "
-			   "must not make this call, at least not for a default stream");
+			   "a host function that the driver calls (cuLaunchHostFunc, cuStreamAddCallback, a host node of a "
+			   "graph) must not call this CUDA function, at least not for a default stream");
 }
 
 CUresult soft_lock_initialised(void)

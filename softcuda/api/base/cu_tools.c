@@ -34,7 +34,8 @@ static void wait_for_last_kernels(void)
 	while (any_pending()) {
 		if (gpul_clock_ns() > limit) {
 			fprintf(stderr,
-				"gpuload soft driver: kernels still run %d s after the end of the program: the tools report what they have seen\n",
+				"gpuload soft driver: kernels still run %d s after the end of the program: the tools report "
+				"what they have recorded until now\n",
 				LAST_KERNELS_S);
 			return;
 		}

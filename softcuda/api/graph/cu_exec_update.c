@@ -259,7 +259,8 @@ static CUresult update(struct graph_exec *x, const struct exec_child *child, str
 		return r;
 	info->result = compare(x, part, from, whole(from), info);
 	if (info->result) {
-		r = soft_refuse(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, "graph: the executable graph cannot be changed in this way (%d)",
+		r = soft_refuse(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE,
+				"graph: the executable graph cannot be changed in this way (CUgraphExecUpdateResult %d)",
 				(int)info->result);
 	} else {
 		r = soft_exec_replace_objects(x, from, child != NULL);

@@ -204,13 +204,14 @@ static CUresult locate_in_array(const struct box_end *e, const CUDA_MEMCPY3D_v2 
 	CUresult r = e->array ? soft_array_find(e->array, &a) : CUDA_ERROR_INVALID_VALUE;
 
 	if (r)
-		return soft_refuse(r, "copy: the array is not valid");
+		return soft_refuse(r, "copy: the handle of the array is not valid");
 	if (e->level)
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "copy: the level is %zu; it must be 0", e->level);
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "copy: the mipmap level (LOD) is %zu; it must be 0", e->level);
 	if (!ends_within(e->x, c->WidthInBytes, a->row_bytes) || !ends_within(e->y, c->Height, a->height) ||
 	    !ends_within(e->z, c->Depth, a->depth))
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
-				   "copy: %zu bytes x %zu x %zu at %zu, %zu, %zu are not within the array, which has %zu bytes x %zu x %zu",
+				   "copy: the box of %zu bytes x %zu x %zu at offset %zu, %zu, %zu is not within the array, which "
+				   "has %zu bytes x %zu x %zu",
 				   c->WidthInBytes, c->Height, c->Depth, e->x, e->y, e->z, a->row_bytes, a->height, a->depth);
 	*pitch = a->row_bytes;
 	*slice = a->slice_bytes;

@@ -14,7 +14,7 @@ static CUresult locate_end(const struct copy_end *e, size_t bytes, char **at, st
 		return CUDA_SUCCESS;
 	r = soft_array_find(e->array, &a);
 	if (r)
-		return soft_refuse(r, "copy: the array is not valid");
+		return soft_refuse(r, "copy: the handle of the array is not valid");
 	if (e->offset > a->row_bytes || bytes > a->row_bytes - e->offset)
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
 				   "copy: %zu bytes at offset %zu are not within the first row of the array, which has %zu bytes", bytes,

@@ -275,8 +275,8 @@ EXPORT CUresult cuStreamAttachMemAsync(CUstream stream, CUdeviceptr address, siz
 	    (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST && flags != CU_MEM_ATTACH_SINGLE) ||
 	    (flags == CU_MEM_ATTACH_SINGLE && s == ctx->legacy))
 		r = soft_refuse(CUDA_ERROR_INVALID_VALUE,
-				"cuStreamAttachMemAsync: %zu bytes at %#llx, flags %u: needs the start "
-				"of managed memory, with its size or 0; CU_MEM_ATTACH_SINGLE cannot use the legacy stream",
+				"cuStreamAttachMemAsync: %zu bytes at %#llx, flags %u: expected the start of managed memory, "
+				"with its size or 0; CU_MEM_ATTACH_SINGLE cannot be used with the legacy stream",
 				bytes, address, flags);
 	if (!r)
 		r = queue_nothing(s, "cuStreamAttachMemAsync");

@@ -233,8 +233,9 @@ static CUresult check_room(const struct device *d, enum allocation_kind kind, si
 	if (soft.in_group && gpul_memory_check(call_name(kind), bytes, &err))
 		return soft_refuse(CUDA_ERROR_OUT_OF_MEMORY, "%s", err.text);
 	if (bytes > soft.memory_bytes || d->allocated_bytes > soft.memory_bytes - bytes)
-		return soft_refuse(CUDA_ERROR_OUT_OF_MEMORY, "%s: %zu bytes requested, %llu of %llu bytes are free", call_name(kind), bytes,
-				   (unsigned long long)(soft.memory_bytes - d->allocated_bytes), (unsigned long long)soft.memory_bytes);
+		return soft_refuse(CUDA_ERROR_OUT_OF_MEMORY, "%s: %zu bytes were requested, but only %llu of %llu bytes are free",
+				   call_name(kind), bytes, (unsigned long long)(soft.memory_bytes - d->allocated_bytes),
+				   (unsigned long long)soft.memory_bytes);
 	return CUDA_SUCCESS;
 }
 
@@ -289,8 +290,9 @@ CUresult soft_pool_allocate(struct pool *p, struct context *ctx, size_t bytes, s
 
 	if (p->max_bytes && (bytes > p->max_bytes || p->bytes > p->max_bytes - bytes))
 		return soft_refuse(CUDA_ERROR_OUT_OF_MEMORY,
-				   "cuMemAllocFromPoolAsync: %zu bytes requested, %llu of %llu bytes of the pool are free", bytes,
-				   (unsigned long long)(p->max_bytes - p->bytes), (unsigned long long)p->max_bytes);
+				   "cuMemAllocFromPoolAsync: %zu bytes were requested, but only %llu of %llu bytes of the pool are "
+				   "free",
+				   bytes, (unsigned long long)(p->max_bytes - p->bytes), (unsigned long long)p->max_bytes);
 	return allocate(ctx, &wanted, out);
 }
 
@@ -374,7 +376,7 @@ EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *out, size_t bytes)
 		return r;
 	r = out && bytes ? soft_capture_check_unsafe("cuMemAlloc")
 			 : soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemAlloc: %s",
-				       out ? "0 bytes are requested" : "the pointer for the address is NULL");
+				       out ? "0 bytes were requested" : "the pointer for the address is NULL");
 	if (!r)
 		r = soft_allocate(ctx, ALLOC_DEVICE, bytes, 0, &a);
 	if (!r)
@@ -430,11 +432,12 @@ CUresult soft_refuse_free(const char *call, uint64_t address, unsigned kinds)
 		return soft_refuse(r, "%s: the %zu bytes of %s at %#llx are freed already, by cudaFreeAsync or by their graph", call,
 				   a->bytes, call_name(a->kind), (unsigned long long)address);
 	if (gpul_exec_memory_find(soft.memory, address, &range))
-		return soft_refuse(r, "%s: %#llx is in %s, which no call frees", call, (unsigned long long)address, range.label);
+		return soft_refuse(r, "%s: %#llx is in %s, which cannot be freed by a call", call, (unsigned long long)address,
+				   range.label);
 	if (gpul_exec_memory_freed(soft.memory, address, &range) && range.base == address)
 		return soft_refuse(r, "%s: the %llu bytes of %s at %#llx were freed before (double free)", call,
 				   (unsigned long long)range.bytes, range.label, (unsigned long long)address);
-	return soft_refuse(r, "%s: no allocation of CUDA is at %#llx", call, (unsigned long long)address);
+	return soft_refuse(r, "%s: no CUDA allocation starts at or contains %#llx", call, (unsigned long long)address);
 }
 
 /* Wait for the work of the allocation's context, as on a GPU, because kernels that use the memory would fault. */

@@ -89,7 +89,7 @@ CUresult soft_move_rows(const struct copy *c)
 		return CUDA_SUCCESS;
 	soft_describe_address(address, where, sizeof where);
 	gpul_memcheck_bad_access("copy", where, true);
-	return soft_refuse(CUDA_ERROR_INVALID_VALUE, "copy: %zu bytes from %p to %p reach %s", c->width_bytes, (const void *)c->src,
+	return soft_refuse(CUDA_ERROR_INVALID_VALUE, "copy: %zu bytes from %p to %p would access %s", c->width_bytes, (const void *)c->src,
 			   (void *)c->dst, where);
 }
 
@@ -178,10 +178,10 @@ static void fail_access(struct op *op, bool is_waited_for, uint64_t address)
 	soft_describe_address(address, where, sizeof where);
 	gpul_memcheck_bad_access("copy or fill", where, !op->deferred || is_waited_for);
 	if (!op->deferred || is_waited_for) {
-		soft_op_end(op, soft_refuse(CUDA_ERROR_INVALID_VALUE, "copy or fill: it reaches %s", where));
+		soft_op_end(op, soft_refuse(CUDA_ERROR_INVALID_VALUE, "copy or fill: it would access %s", where));
 		return;
 	}
-	snprintf(text, sizeof text, "a queued copy or fill reached %s", where);
+	snprintf(text, sizeof text, "a queued copy or fill accessed %s", where);
 	soft_report_fault(text);
 	soft_context_fail(op->ctx, CUDA_ERROR_ILLEGAL_ADDRESS);
 	soft_op_end(op, CUDA_ERROR_ILLEGAL_ADDRESS);

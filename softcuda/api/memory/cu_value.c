@@ -228,7 +228,8 @@ static CUresult check_value(const CUstreamBatchMemOpParams *p)
 	case CU_STREAM_MEM_OP_WAIT_VALUE_32:
 	case CU_STREAM_MEM_OP_WAIT_VALUE_64:
 		if (p->waitValue.flags & CU_STREAM_WAIT_VALUE_FLUSH)
-			return soft_refuse(CUDA_ERROR_NOT_SUPPORTED, "cuStreamWaitValue: the device has no CU_STREAM_WAIT_VALUE_FLUSH");
+			return soft_refuse(CUDA_ERROR_NOT_SUPPORTED,
+					   "cuStreamWaitValue: the device does not support CU_STREAM_WAIT_VALUE_FLUSH");
 		if (p->waitValue.flags > CU_STREAM_WAIT_VALUE_NOR)
 			return CUDA_ERROR_INVALID_VALUE;
 		break;

@@ -374,5 +374,5 @@ CUresult soft_capture_check_event(struct event *e)
 	if (!e->captured)
 		return CUDA_SUCCESS;
 	e->captured->capture->is_invalid = true;
-	return soft_refuse(CUDA_ERROR_CAPTURED_EVENT, "the event was last recorded in a capture, so it never happens");
+	return soft_refuse(CUDA_ERROR_CAPTURED_EVENT, "the event was last recorded in a stream capture, so it never completes");
 }

@@ -425,8 +425,8 @@ CUresult soft_op_check_wait(struct op *op, const char *call)
 	if (!op->needs_host_call)
 		return CUDA_SUCCESS;
 	return soft_refuse(CUDA_ERROR_NOT_PERMITTED,
-			   "%s: would wait forever: a function that the driver calls waits for work that comes after it, or "
-			   "after another such function",
+			   "%s: this call would wait forever: a host function called by the driver waits for work that is "
+			   "queued after it, or after another host function",
 			   call);
 }
 

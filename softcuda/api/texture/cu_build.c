@@ -113,7 +113,8 @@ static CUresult build_array(const CUDA_RESOURCE_DESC *r, unsigned flags, const C
 	if (result)
 		return result;
 	if (view && (view->lastMipmapLevel >= n || view->firstMipmapLevel > view->lastMipmapLevel))
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "texture: a view of levels %u to %u; the array has %u levels",
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
+				   "texture: the view needs levels %u to %u, but the array has %u levels, numbered from 0",
 				   view->firstMipmapLevel, view->lastMipmapLevel, n);
 	if (view) {
 		first = view->firstMipmapLevel;
@@ -129,7 +130,8 @@ static CUresult build_array(const CUDA_RESOURCE_DESC *r, unsigned flags, const C
 	if (result)
 		return result;
 	if (t->element_bytes != a->element_bytes)
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "texture: elements of the view have %u bytes, elements of the array %zu",
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
+				   "texture: the elements of the view have %u bytes, but the elements of the array have %zu bytes",
 				   t->element_bytes, a->element_bytes);
 	for (unsigned k = first; k < n; k++)
 		t->level[t->n_levels++] = level_of(levels[k]);
@@ -156,8 +158,9 @@ static CUresult build_linear(const CUDA_RESOURCE_DESC *r, unsigned flags, struct
 	n = r->res.linear.sizeInBytes / t->element_bytes;
 	if (!n || n > MAX_LINEAR || at % TEXTURE_ALIGN || !soft_is_known(at, 1))
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
-				   "texture: %zu elements at 0x%llx; expected 1 to 2^28 in device memory, at a multiple of %d", n,
-				   (unsigned long long)at, TEXTURE_ALIGN);
+				   "texture: invalid linear memory of %zu elements at 0x%llx; expected 1 to 2^28 elements in "
+				   "device memory, at a multiple of %d",
+				   n, (unsigned long long)at, TEXTURE_ALIGN);
 	t->in_table = t->linear_memory = true;
 	t->dimensions = 1;
 	t->n_levels = 1;
@@ -175,11 +178,11 @@ static CUresult build_pitch(const CUDA_RESOURCE_DESC *r, unsigned flags, struct 
 		return result;
 	if (!width || width > MAX_PITCH_WIDTH || !height || height > MAX_PITCH_HEIGHT || at % TEXTURE_ALIGN || !soft_is_known(at, 1) ||
 	    pitch % PITCH_MULTIPLE || pitch < width * t->element_bytes)
-		return soft_refuse(
-			CUDA_ERROR_INVALID_VALUE,
-			"texture: %zu x %zu elements with a pitch of %zu bytes at 0x%llx; expected device memory at a multiple of %d, and a pitch "
-			"that is a multiple of %d and holds a row",
-			width, height, pitch, (unsigned long long)at, TEXTURE_ALIGN, PITCH_MULTIPLE);
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
+				   "texture: invalid pitched memory of %zu x %zu elements with a pitch of %zu bytes at 0x%llx; "
+				   "expected device memory at a multiple of %d, and a pitch that is a multiple of %d and holds a "
+				   "row",
+				   width, height, pitch, (unsigned long long)at, TEXTURE_ALIGN, PITCH_MULTIPLE);
 	t->in_table = true;
 	t->dimensions = 2;
 	t->n_levels = 1;

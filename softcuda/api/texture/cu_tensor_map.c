@@ -82,7 +82,8 @@ static bool arguments_are_there(const CUtensorMap *map, const struct description
 static CUresult store_map(void *map, const struct description *t, const gpul_tensor_map *m)
 {
 	if ((unsigned)t->type >= GPUL_TENSOR_TYPES || t->swizzle > CU_TENSOR_MAP_SWIZZLE_128B)
-		return soft_refuse(CUDA_ERROR_NOT_SUPPORTED, "a tensor map of type %d with swizzle %d is not interpreted", (int)t->type,
+		return soft_refuse(CUDA_ERROR_NOT_SUPPORTED,
+				   "a tensor map of type %d with swizzle %d is not supported by the software driver", (int)t->type,
 				   (int)t->swizzle);
 	memset(map, 0, sizeof(CUtensorMap));
 	memcpy(map, m, sizeof *m);
@@ -105,8 +106,7 @@ EXPORT CUresult cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType typ
 	for (unsigned d = 0; !r && d < rank; d++) {
 		if (!box[d] || box[d] > 256)
 			return soft_refuse(CUDA_ERROR_INVALID_VALUE,
-					   "cuTensorMapEncodeTiled: the box has %u elements in dimension %u; 1 to 256 are possible", box[d],
-					   d);
+					   "cuTensorMapEncodeTiled: the box has %u elements in dimension %u; expected 1 to 256", box[d], d);
 		m.box[d] = (uint16_t)box[d];
 	}
 	return r ? r : store_map(map, &t, &m);

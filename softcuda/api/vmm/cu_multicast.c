@@ -13,13 +13,13 @@ static CUresult check_prop(const CUmulticastObjectProp *p)
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
 				   "cuMulticastCreate: the object needs devices, a size that is a multiple of 2 MiB, and flags 0");
 	if (p->numDevices > GPUL_EXEC_MAX_DEVICES)
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMulticastCreate: %u devices; at most %d", p->numDevices,
-				   GPUL_EXEC_MAX_DEVICES);
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMulticastCreate: %u devices are too many; at most %d are possible",
+				   p->numDevices, GPUL_EXEC_MAX_DEVICES);
 	if (p->handleTypes & CU_MEM_HANDLE_TYPE_FABRIC)
 		return soft_answer(CUDA_ERROR_NOT_PERMITTED, "cuMulticastCreate: fabric handles are not supported");
 	if (p->handleTypes & ~(unsigned long long)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMulticastCreate: handle types %#llx: use a file descriptor (1)",
-				   p->handleTypes);
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
+				   "cuMulticastCreate: handle types %#llx are not supported: use a file descriptor (1)", p->handleTypes);
 	return CUDA_SUCCESS;
 }
 
@@ -140,7 +140,8 @@ static CUresult bind_memory(struct multicast *t, struct memory *memory, const st
 
 	if (!bytes || bytes % VMM_GRANULARITY || offset % VMM_GRANULARITY || memory_offset % VMM_GRANULARITY)
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
-				   "cuMulticastBind: %llu bytes at offset %llu, memory at offset %llu: they must be multiples of 2 MiB",
+				   "cuMulticastBind: %llu bytes at offset %llu, memory at offset %llu: all three must be multiples "
+				   "of 2 MiB",
 				   bytes, offset, memory_offset);
 	if (bytes > t->shared->bytes || offset > t->shared->bytes - bytes || bytes > memory->bytes || memory_offset > memory->bytes - bytes)
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE,

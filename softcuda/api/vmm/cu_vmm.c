@@ -134,7 +134,9 @@ EXPORT CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes)
 	soft_lock();
 	v = find_reservation(address);
 	if (!v || v->base != address || v->bytes != bytes) {
-		r = soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemAddressFree: %#llx, %zu bytes, is not a whole reservation", address, bytes);
+		r = soft_refuse(CUDA_ERROR_INVALID_VALUE,
+				"cuMemAddressFree: the range at %#llx of %zu bytes is not a whole range of cuMemAddressReserve", address,
+				bytes);
 	} else if (v->n_mappings) {
 		r = soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemAddressFree: %zu mappings are left at %#llx: call cuMemUnmap first",
 				v->n_mappings, address);
@@ -215,8 +217,9 @@ static CUresult check_and_map(uint64_t base, size_t bytes, struct memory *memory
 	struct reservation *in;
 
 	if (bytes != memory->bytes)
-		return soft_refuse(CUDA_ERROR_NOT_SUPPORTED, "cuMemMap: %zu of the handle's %zu bytes: only the whole memory can be mapped",
-				   bytes, memory->bytes);
+		return soft_refuse(CUDA_ERROR_NOT_SUPPORTED,
+				   "cuMemMap: the size is %zu of the handle's %zu bytes: only the whole memory can be mapped", bytes,
+				   memory->bytes);
 	in = find_reservation(base);
 	if (!in || bytes > in->bytes - (base - in->base))
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemMap: %zu bytes at %#llx are not within one reservation", bytes,
@@ -302,12 +305,13 @@ EXPORT CUresult cuMemUnmap(CUdeviceptr address, size_t bytes)
 		return CUDA_ERROR_INVALID_VALUE;
 	soft_lock();
 	if (!all_reserved(address, end))
-		r = soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemUnmap: %#llx, %zu bytes, is not within addresses of cuMemAddressReserve",
-				address, bytes);
+		r = soft_refuse(CUDA_ERROR_INVALID_VALUE,
+				"cuMemUnmap: the range at %#llx of %zu bytes is not within a range of cuMemAddressReserve", address, bytes);
 	for (uint64_t at = address; !r && (m = next_mapping(at, end)); at = m->base + m->memory->bytes)
 		if (m->base < address || m->memory->bytes > end - m->base)
 			r = soft_refuse(CUDA_ERROR_INVALID_VALUE,
-					"cuMemUnmap: %#llx, %zu bytes, contains a part of a mapping: only whole mappings can be unmapped",
+					"cuMemUnmap: the range at %#llx of %zu bytes contains only a part of a mapping: only whole "
+					"mappings can be unmapped",
 					address, bytes);
 	while (!r && (m = next_mapping(address, end)))
 		unmap_mapping(m);

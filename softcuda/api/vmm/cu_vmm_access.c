@@ -44,7 +44,8 @@ static CUresult check_range(uint64_t address, size_t bytes, const CUmemAccessDes
 		struct mapping *m = soft_mapping_at(at);
 
 		if (!m || m->base != at || m->memory->bytes > end - at)
-			return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemSetAccess: %#llx, %zu bytes, is not a range of whole mappings",
+			return soft_refuse(CUDA_ERROR_INVALID_VALUE,
+					   "cuMemSetAccess: the range at %#llx of %zu bytes does not consist of whole mappings",
 					   (unsigned long long)address, bytes);
 		if (for_host && !is_host_memory(m->memory))
 			return soft_refuse(CUDA_ERROR_NOT_SUPPORTED, "cuMemSetAccess: the CPU cannot access device memory");

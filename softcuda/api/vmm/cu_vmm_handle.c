@@ -129,7 +129,7 @@ static CUresult fill_host_file(int fd, size_t bytes, const CUmemAllocationProp *
 
 	if (bytes > soft.memory_bytes || gpul_memory_check("cuMemCreate", bytes, &err))
 		return soft_refuse(CUDA_ERROR_OUT_OF_MEMORY, "%s",
-				   *err.text ? err.text : "cuMemCreate: more than the memory of the device");
+				   *err.text ? err.text : "cuMemCreate: the size exceeds the memory of the device");
 	if (p->location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA)
 		r = place_on_node(fd, bytes, p->location.id);
 	if (!r && fallocate(fd, 0, 0, (off_t)bytes))
@@ -180,8 +180,8 @@ static CUresult count_bytes(const CUmemAllocationProp *p, size_t bytes)
 	soft_lock();
 	d = &soft.device[p->location.id];
 	if (bytes > soft.memory_bytes || d->allocated_bytes > soft.memory_bytes - bytes)
-		r = soft_refuse(CUDA_ERROR_OUT_OF_MEMORY, "cuMemCreate: %zu bytes requested, device %d has %llu bytes free", bytes,
-				d->ordinal, (unsigned long long)(soft.memory_bytes - d->allocated_bytes));
+		r = soft_refuse(CUDA_ERROR_OUT_OF_MEMORY, "cuMemCreate: %zu bytes were requested, but device %d has only %llu bytes free",
+				bytes, d->ordinal, (unsigned long long)(soft.memory_bytes - d->allocated_bytes));
 	else
 		d->allocated_bytes += bytes;
 	soft_unlock();

@@ -84,8 +84,8 @@ HANDLER(BRX)
 	EACH_ACTIVE(l, w)
 	{
 		if (index[l] >= t->n_targets)
-			return gpul_fault_text(s, i, GPUL_EXEC_ILLEGAL_INSTRUCTION, l, "brx.idx: index %u, but the table has %u targets",
-					       index[l], t->n_targets);
+			return gpul_fault_text(s, i, GPUL_EXEC_ILLEGAL_INSTRUCTION, l,
+					       "brx.idx: the index is %u, but the table has only %u targets", index[l], t->n_targets);
 		target[l] = t->targets[index[l]];
 		frame[l] = s->frame;
 		first = first ? first : target[l];

@@ -12,7 +12,8 @@ static const struct insn *fault(struct warp *w, const struct insn *i, unsigned l
 				       (unsigned long long)U64(w, f->handle)[l]);
 	case SURFACE_OUTSIDE:
 		return gpul_fault_text(state_of(w), i, GPUL_EXEC_ILLEGAL_ADDRESS, l,
-				       "byte %lld of row %lld, slice %lld is outside the surface: rows of %lld bytes, %u x %u of them",
+				       "byte %lld of row %lld, slice %lld is outside the surface, which has rows of %lld bytes, %u "
+				       "rows and %u slices",
 				       (long long)s->x, (long long)s->y, (long long)s->slice, (long long)s->row_bytes,
 				       s->t->level[0].height, f->layered ? s->t->n_layers : s->t->level[0].depth);
 	default:

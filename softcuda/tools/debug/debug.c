@@ -26,7 +26,8 @@ static bool wants_none(struct observer *o, const struct func_code *code, const s
 /* Remove the observer's hooks, so that the kernels of this process are not stopped. */
 static void run_free(struct debug *d)
 {
-	gpul_tool_say("debug", "process %d is not stepped: of a program, only the first process that uses CUDA is", (int)getpid());
+	gpul_tool_say("debug", "process %d is not stepped: only the first process of a program that uses CUDA can be stepped",
+		      (int)getpid());
 	d->o = (struct observer){ .name = "debug", .wants = wants_none };
 }
 
@@ -41,7 +42,7 @@ static gpul_status create(const struct tool_options *options, gpul_exec_memory *
 	if (!st)
 		st = gpul_tool_number(options, "debug", "back", 0, &back_mb, err);
 	if (!st && !listen == (fd == UINT64_MAX))
-		st = gpul_fail(err, GPUL_EINVAL, 0, "debug needs listen=PATH or listen=PORT");
+		st = gpul_fail(err, GPUL_EINVAL, 0, "the tool debug needs the option listen=PATH or listen=PORT");
 	if (st) {
 		free(d);
 		return st;

@@ -40,7 +40,7 @@ static bool next_is(struct parser *p, const char *token)
 
 static bool expect(struct parser *p, const char *token)
 {
-	return next_is(p, token) || wrong(p, "'%s' is expected", token);
+	return next_is(p, token) || wrong(p, "expected '%s'", token);
 }
 
 static bool is_word(char c)
@@ -241,7 +241,7 @@ static bool parse_operand(struct parser *p, struct value *out)
 		return parse_number(p, out);
 	n = word_length(p->here);
 	if (!n)
-		return wrong(p, *p->here ? "a number, register or '(' is expected" : "the expression ends too early");
+		return wrong(p, *p->here ? "expected a number, a register or '('" : "the expression ends too early");
 	return *p->here == '%' ? parse_register(p, n, out) : parse_word(p, n, out);
 }
 
@@ -402,7 +402,7 @@ gpul_status gpul_debug_evaluate(const struct lane *at, const char *text, struct 
 	if (!climb(&p, 1, &v))
 		return gpul_fail(err, why.status, 0, "%s", why.text);
 	if (*p.here) {
-		wrong(&p, "an operator is expected");
+		wrong(&p, "expected an operator");
 		return gpul_fail(err, why.status, 0, "%s", why.text);
 	}
 	*out = v;

@@ -61,7 +61,7 @@ gpul_status gpul_debug_find_lane(const struct call *c, struct lane *out, const s
 	uint32_t mask;
 
 	if (!c->d->stop.reason)
-		return gpul_fail(c->err, GPUL_EINVAL, 0, "no kernel is stopped: pause it first");
+		return gpul_fail(c->err, GPUL_EINVAL, 0, "no kernel is stopped: pause the running kernel first");
 	if (c->n < 4)
 		return gpul_debug_usage(c, "block, warp, lane");
 	b = gpul_debug_find_block(c->d, gpul_debug_number(c, 1));

@@ -87,7 +87,7 @@ gpul_status gpul_debug_show_warps(const struct call *c)
 	unsigned n = 0;
 
 	if (!c->d->stop.reason)
-		return gpul_fail(c->err, GPUL_EINVAL, 0, "no kernel is stopped: pause it first");
+		return gpul_fail(c->err, GPUL_EINVAL, 0, "no kernel is stopped: pause the running kernel first");
 	for (size_t k = 0; k < c->d->resident.n; k++)
 		for (unsigned w = 0; w < c->d->resident.at[k]->n_warps && n < MOST_WARPS; w++, n++)
 			print_warp(c, &c->d->resident.at[k]->warps[w]);

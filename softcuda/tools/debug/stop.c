@@ -92,14 +92,14 @@ gpul_status gpul_debug_go(struct debug *d, enum go how, const struct origin *fro
 		return GPUL_OK;
 	}
 	if (!d->stop.reason)
-		return gpul_fail(err, GPUL_EINVAL, 0, "no kernel is stopped: pause it first");
+		return gpul_fail(err, GPUL_EINVAL, 0, "no kernel is stopped: pause the running kernel first");
 	if (how >= BACK_INSN && !d->has_snapshot)
 		return gpul_fail(err, GPUL_EINVAL, 0,
 				 "cannot step back: the memory of the program is larger than %llu MB: set "
 				 "GPULOAD_SOFT_TOOLS=debug:back=MB",
 				 (unsigned long long)d->back_bytes >> 20);
 	if (how >= BACK_INSN && !d->alone)
-		return gpul_fail(err, GPUL_EINVAL, 0, "cannot step back, because other launches have run at the same time");
+		return gpul_fail(err, GPUL_EINVAL, 0, "cannot step back, because other kernels have run at the same time");
 	d->go = how < BACK_INSN ? how : GO_FREE;
 	d->from = *from;
 	d->from.count = d->count;

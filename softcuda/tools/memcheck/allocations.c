@@ -356,7 +356,7 @@ void gpul_memcheck_bad_access(const char *what, const char *where, bool is_in_ca
 		gpul_origin_take(&caller);
 		gpul_origin_text(&caller, origin);
 	}
-	gpul_tool_report("memcheck", "%s: it reaches %s%s%s", what, where, *origin ? "; called by " : "", origin);
+	gpul_tool_report("memcheck", "%s: it would access %s%s%s", what, where, *origin ? "; called by " : "", origin);
 }
 
 void gpul_memcheck_forget(uint64_t address, size_t bytes)

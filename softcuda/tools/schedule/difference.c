@@ -124,7 +124,8 @@ void gpul_difference_report(struct explorer *x)
 	if (pair && used < sizeof text)
 		print_pair(pair, text + used, sizeof text - used);
 	gpul_tool_report(SCHEDULE,
-			 "kernel %s: the result depends on the order of its accesses%s\nschedule %llu again: --schedule replay:%llu%s",
+			 "kernel %s: the result depends on the order of its accesses%s\nto run schedule %llu again: "
+			 "--schedule replay:%llu%s",
 			 SHOWN_NAME(x->launch->kernel->info.name), text, (unsigned long long)x->n_schedules,
 			 (unsigned long long)x->launch_number, string);
 }

@@ -104,7 +104,7 @@ static int replayed_choice(struct explorer *x, const struct step *step)
 			    step->choice[c].who.lanes >> d->lane & 1)
 				return (int)c;
 		if (d->step == x->depth)
-			x->why_not = "the replay string does not fit this launch";
+			x->why_not = "the replay string belongs to another launch";
 	}
 	return -1;
 }

@@ -1,8 +1,9 @@
 /* races.c — computes happens-before between steps, and finds conflicting pairs of steps whose order can be reversed.
  *
- * Dynamic partial-order reduction (C. Flanagan, P. Godefroid, POPL 2005): if a step conflicts with an earlier one that does not
- * happen before it, the split of the later step is marked as a choice to try at the earlier step. Happens-before follows from
- * each lane's program order, from conflicts, from barriers and from *.sync. */
+ * Dynamic partial-order reduction (C. Flanagan, P. Godefroid, POPL 2005): if two steps conflict and the earlier one does not happen
+ * before the later one, the later step could also have come first. So the split that made the later step (a split is a group of
+ * lanes of a warp that run together) is recorded at the earlier step, as another split that the search must let run there.
+ * Happens-before follows from each lane's program order, from conflicts, from barriers and from *.sync. */
 #include "softcuda/tools/schedule/schedule_internal.h"
 
 #include <stdlib.h>

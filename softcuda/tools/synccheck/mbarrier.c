@@ -194,7 +194,8 @@ void gpul_sync_before_store(struct synccheck *c, struct sync_block *m, struct wa
 				continue;
 			gpul_insn_place(o->code, o->insn, NULL, place, sizeof place);
 			gpul_sync_report(c, "mbarrier overwritten", s, i, 1u << l,
-					 "it writes to the valid mbarrier at offset %llu of shared memory, initialised at %s",
+					 "this instruction writes to the valid mbarrier at offset %llu of shared memory, initialised at "
+					 "%s",
 					 (unsigned long long)o->at, place);
 			return;
 		}

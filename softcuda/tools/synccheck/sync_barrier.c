@@ -163,8 +163,9 @@ static void judge_warp(struct synccheck *c, struct block *b, const struct arriva
 				 "the lanes of a warp must execute the same instruction, but %s arrive at barrier %u at %s",
 				 gpul_tool_lanes(second->lanes, who, sizeof who), id, place);
 	} else if (missing) {
-		gpul_sync_report(c, "divergent barrier", s, first->insn, first->lanes, "a part of the warp executes it; %s %s",
-				 gpul_tool_lanes(missing, who, sizeof who), missing & s->w.live ? "do not" : "have exited without it");
+		gpul_sync_report(c, "divergent barrier", s, first->insn, first->lanes,
+				 "only a part of the warp executes the barrier; %s %s", gpul_tool_lanes(missing, who, sizeof who),
+				 missing & s->w.live ? "do not" : "have exited without executing it");
 	}
 	s->frame = kept;
 }

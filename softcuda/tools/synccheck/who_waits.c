@@ -104,11 +104,11 @@ static void describe_word(const struct block *b, const struct poll *p, char *buf
 
 	if (p->space == SPACE_SHARED && p->at + p->bytes <= b->shared_bytes) {
 		memcpy(&value, b->shared + p->at, p->bytes < 8 ? p->bytes : 8);
-		snprintf(buf, bytes, "%u bytes at offset %llu of shared memory, which are 0x%llx", p->bytes, (unsigned long long)p->at,
+		snprintf(buf, bytes, "%u bytes at offset %llu of shared memory, which contain 0x%llx", p->bytes, (unsigned long long)p->at,
 			 value);
 	} else if (p->space == SPACE_GLOBAL && gpul_exec_memory_find(memory, p->at, &r) && p->at + p->bytes <= r.base + r.bytes) {
 		memcpy(&value, (const void *)(uintptr_t)p->at, p->bytes < 8 ? p->bytes : 8);
-		snprintf(buf, bytes, "%u bytes at offset %llu of %s (0x%llx), which are 0x%llx", p->bytes,
+		snprintf(buf, bytes, "%u bytes at offset %llu of %s (0x%llx), which contain 0x%llx", p->bytes,
 			 (unsigned long long)(p->at - r.base), r.label, (unsigned long long)p->at, value);
 	} else {
 		snprintf(buf, bytes, "%u bytes at 0x%llx", p->bytes, (unsigned long long)p->at);

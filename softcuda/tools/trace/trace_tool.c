@@ -304,7 +304,7 @@ static gpul_status add_output(struct trace *t, const char *file, size_t n, gpul_
 			name);
 	for (unsigned k = 0; !st && k < t->n_outputs; k++)
 		if (t->output[k].sink == sink)
-			st = gpul_fail(err, GPUL_EINVAL, 0, "trace: two files of the same kind: give one %s", sink->suffix);
+			st = gpul_fail(err, GPUL_EINVAL, 0, "trace: there are two files of the same kind: give only one %s", sink->suffix);
 	if (st) {
 		free(name);
 		return st;

@@ -50,8 +50,8 @@ class Outside(unittest.TestCase):
         self.make_c_program()
         r = self.run_in_folder("./program", GPULOAD_DRIVER="soft", GPULOAD_SOFT_DRIVER="/nonexistent/libcuda-soft.so")
         self.assertEqual(r.returncode, 1)
-        self.assertIn("no software driver: /nonexistent/libcuda-soft.so", r.stderr)
-        self.assertEqual(r.stderr.count("no software driver"), 1)
+        self.assertIn("the software driver cannot be loaded: /nonexistent/libcuda-soft.so", r.stderr)
+        self.assertEqual(r.stderr.count("the software driver cannot be loaded"), 1)
 
     @unittest.skipUnless(nvcc(), "no nvcc")
     def test_a_program_with_a_launch_as_in_the_readme(self):

@@ -113,7 +113,7 @@ static void a_forbidden_call_in_a_callback_is_explained_but_not_the_query_of_lib
 	ok(cuLaunchHostFunc(NULL, allocate, &allocation));
 	ok(cuCtxSynchronize());
 	assert_int_equal(allocation, CUDA_ERROR_NOT_PERMITTED);
-	assert_int_equal(lines_with("must not make this call"), 1);
+	assert_int_equal(lines_with("must not call this CUDA function"), 1);
 	release_stderr();
 }
 

@@ -55,7 +55,7 @@ static void brx_sends_each_lane_to_its_own_target(void **state)
 	for (unsigned n = 0; n < 64; n++)
 		assert_int_equal(out[n], want[n % 4]);
 	assert_int_equal(rig_run(r, "beyond", 1, 2, out, 0), GPUL_EXEC_ILLEGAL_INSTRUCTION);
-	assert_non_null(strstr(r->fault.text, "index 1"));
+	assert_non_null(strstr(r->fault.text, "the index is 1"));
 	rig_close(r);
 }
 

@@ -485,7 +485,7 @@ static void a_write_before_the_tensor_or_without_an_operation_is_a_fault(void **
 		{ REDUCTION("add", "0"), GPUL_TENSOR_TF32, NULL },
 		{ REDUCTION("min", "0"), GPUL_TENSOR_S64, NULL },
 		{ REDUCTION("add", "9"), GPUL_TENSOR_U32, NULL },
-		{ REDUCTION("add", "-1"), GPUL_TENSOR_U32, "coordinate -1 of dimension 1; there the hardware needs a coordinate from 0 on" },
+		{ REDUCTION("add", "-1"), GPUL_TENSOR_U32, "coordinate -1 of dimension 1; there the hardware needs a coordinate of at least 0" },
 		{ REDUCTION("add", "0"), GPUL_TENSOR_S64, "is not defined" },
 		{ REDUCTION("xor", "0"), GPUL_TENSOR_S64, "is not defined" },
 		{ REDUCTION("min", "0"), GPUL_TENSOR_F32, "is not defined" },
@@ -552,7 +552,7 @@ static void a_box_larger_than_shared_memory_is_a_fault(void **state)
 
 	(void)state;
 	assert_int_equal(rig_run(r, "k", 1, 32, rig_memory(r, 128), (uintptr_t)m), GPUL_EXEC_ILLEGAL_ADDRESS);
-	assert_non_null(strstr(r->fault.text, "a box of 68719476736 bytes"));
+	assert_non_null(strstr(r->fault.text, "a tensor copy needs 68719476736 bytes"));
 	rig_close(r);
 }
 

@@ -93,7 +93,7 @@ CUresult soft_pool_file_map(struct pool *p, struct allocation *a)
 		a->offset = other->offset + mapped_bytes(other);
 	}
 	if (f->bytes - a->offset < mapped_bytes(a))
-		return soft_refuse(CUDA_ERROR_OUT_OF_MEMORY, "cuMemAllocFromPoolAsync: no gap of %zu bytes is left in the pool",
+		return soft_refuse(CUDA_ERROR_OUT_OF_MEMORY, "cuMemAllocFromPoolAsync: the pool has no contiguous free range of %zu bytes",
 				   mapped_bytes(a));
 	r = soft_pool_file_map_part(f, a);
 	if (!r)

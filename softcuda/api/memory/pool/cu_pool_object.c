@@ -86,7 +86,8 @@ static CUresult check_location(const CUmemLocation *location, CUmemAllocationTyp
 		return CUDA_SUCCESS;
 	}
 	if (kind != CU_MEM_LOCATION_TYPE_DEVICE)
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "memory pool: no memory of location type %d, id %d", kind,
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
+				   "memory pool: memory of location type %d with id %d does not exist or is not supported", kind,
 				   location ? location->id : 0);
 	*out = *location;
 	return location->id >= 0 && location->id < soft.n_devices ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;

@@ -106,7 +106,9 @@ static CUresult add_export_row(struct pool_file *f, struct allocation *a)
 		a->exported = i + 1;
 		return CUDA_SUCCESS;
 	}
-	return soft_refuse(CUDA_ERROR_OUT_OF_MEMORY, "cuMemPoolExportPointer: %u allocations of the pool are exported", (unsigned)MAX_ROWS);
+	return soft_refuse(CUDA_ERROR_OUT_OF_MEMORY,
+			   "cuMemPoolExportPointer: %u allocations of the pool are exported already, which is the limit",
+			   (unsigned)MAX_ROWS);
 }
 
 EXPORT CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *out, CUdeviceptr address)

@@ -18,7 +18,7 @@ HANDLER(MBAR_INIT)
 	{
 		if (!count[l] || count[l] >= COUNT_MASK)
 			return gpul_fault_text(state_of(w), i, GPUL_EXEC_ILLEGAL_INSTRUCTION, l,
-					       "mbarrier.init: %u arrivals; from 1 to %u are possible", count[l], COUNT_MASK - 1);
+					       "mbarrier.init: the number of arrivals is %u; expected 1 to %u", count[l], COUNT_MASK - 1);
 		*(mbarrier_word *)(uintptr_t)x.each[l] = pack_mbarrier(0, 0, count[l], count[l]);
 	}
 	return i + 1;
@@ -232,9 +232,11 @@ static const struct insn *bulk_multicast(struct warp_state *s, const struct asyn
 		if (!b)
 			continue;
 		if (to % 16 || barrier % 8 || to > b->shared_bytes || bytes > b->shared_bytes - to || barrier + 8 > b->shared_bytes)
-			return gpul_fault_text(s, &c->to, to % 16 || barrier % 8 ? GPUL_EXEC_MISALIGNED : GPUL_EXEC_ILLEGAL_ADDRESS, lane,
-					       "%u bytes to 0x%x of shared memory, which has %u bytes, with an mbarrier at 0x%x", bytes, to,
-					       b->shared_bytes, barrier);
+			return gpul_fault_text(
+				s, &c->to, to % 16 || barrier % 8 ? GPUL_EXEC_MISALIGNED : GPUL_EXEC_ILLEGAL_ADDRESS, lane,
+				"invalid bulk copy of %u bytes to 0x%x of shared memory, which has %u bytes, with an mbarrier "
+				"at 0x%x: both must be in bounds, at multiples of 16 and 8",
+				bytes, to, b->shared_bytes, barrier);
 		for (uint32_t k = 0; k < bytes; k += 16) {
 			struct insn from = c->from;
 			struct access x;

@@ -35,8 +35,9 @@ HANDLER(ALLOCA)
 		lane = l;
 	}
 	if (most > s->local_bytes || at + most > s->local_bytes)
-		return gpul_fault_text(s, i, GPUL_EXEC_STACK, lane, "alloca of %llu bytes: %llu of %u bytes of local memory are used",
-				       (unsigned long long)most, (unsigned long long)at, s->local_bytes);
+		return gpul_fault_text(s, i, GPUL_EXEC_STACK, lane,
+				       "alloca of %llu bytes: %llu of %u bytes of local memory are used already", (unsigned long long)most,
+				       (unsigned long long)at, s->local_bytes);
 	f->alloca_bytes = (uint32_t)((at + most + 15) & ~UINT64_C(15)) - f->local_offset - f->code->local_bytes;
 	set_all_lanes(w, i, at);
 	return i + 1;

@@ -188,7 +188,8 @@ static bool find_shared(struct transfer *t, const struct block *other)
 	if (offset % 128 == 0 && offset <= b->shared_bytes && bytes <= b->shared_bytes - offset)
 		return true;
 	gpul_fault_text(t->s, t->i, offset % 128 ? GPUL_EXEC_MISALIGNED : GPUL_EXEC_ILLEGAL_ADDRESS, t->lane,
-			"a box of %llu bytes at 0x%x of shared memory, which has %u bytes; the address must be a multiple of 128",
+			"a tensor copy needs %llu bytes at 0x%x of shared memory, which has %u bytes; the address must "
+			"be a multiple of 128",
 			(unsigned long long)bytes, offset, b->shared_bytes);
 	return false;
 }
@@ -238,7 +239,7 @@ static bool may_begin(const struct transfer *t, bool writes)
 
 		d = k;
 		if (writes && at < 0)
-			needed = "a coordinate from 0 on";
+			needed = "a coordinate of at least 0";
 		else if (writes && spatial && (tensor_first_pixel(m, k) < 0 || tensor_end_of_pixels(m, k) > (int64_t)m->last[k] + 1))
 			needed = "a map whose pixels are all inside of the tensor";
 		else if (spatial && (at < tensor_first_pixel(m, k) || at >= tensor_end_of_pixels(m, k)))

@@ -29,7 +29,7 @@ class Faults(unittest.TestCase):
 
     def test_a_thread_that_polls_is_named_with_the_word_that_it_polls(self):
         _, _, text = FAULTS.run("spin_on_shared_flag.ptx", "--synccheck")
-        self.assertRegex(text, r"warp 0, all lanes: .*: ld.volatile.shared.u32 polls 4 bytes at offset 0 of shared memory, which are 0x0")
+        self.assertRegex(text, r"warp 0, all lanes: .*: ld.volatile.shared.u32 polls 4 bytes at offset 0 of shared memory, which contain 0x0")
         self.assertRegex(text, r"warp 1, all lanes: .*: bar.sync waits at barrier 0: 32 of 64 threads have arrived")
         _, _, text = FAULTS.run("mbarrier_never_completes.ptx", "--synccheck")
         self.assertRegex(text, r"warps 0-1, all lanes: .* polls the mbarrier at offset 0 of shared memory, whose phase waits for 1 of 3 arrivals")
@@ -40,7 +40,7 @@ class Faults(unittest.TestCase):
         status, _, text = FAULTS.run(path, GPULOAD_SOFT_TOOLS="synccheck:timeout=1:end")
         self.assertEqual(status, 1)
         self.assertRegex(text, r"deadlock: kernel waits_for_host, block 0: its threads have only polled memory for longer than the time limit")
-        self.assertRegex(text, r"warp 0, all lanes: .*ld.acquire.gpu.global.u32 polls 4 bytes at offset 0 of cuMemAlloc \(0x\w+\), which are 0x0")
+        self.assertRegex(text, r"warp 0, all lanes: .*ld.acquire.gpu.global.u32 polls 4 bytes at offset 0 of cuMemAlloc \(0x\w+\), which contain 0x0")
         status, _, text = FAULTS.run(path, "--synccheck", "--synccheck-timeout", "1", "--timeout", "3")
         self.assertEqual(status, 1)
         self.assertIn("kernel waits_for_host, block 0 waits: its threads have only polled memory", text)
