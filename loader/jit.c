@@ -79,16 +79,15 @@ static gpul_status explain_failure(const gpul_module *m, CUresult r, const char 
 		return fail_with_log(r, log, text, name, err);
 	if (r == CUDA_ERROR_UNSUPPORTED_PTX_VERSION)
 		return gpul_fail(err, GPUL_ECUDA, (int)r,
-				 "%.60s is PTX %u.%u, newer than the %s driver (CUDA %d.%d) "
-				 "supports: update the driver, or compile with an older toolkit",
+				 "the PTX version of %.60s is %u.%u, newer than the %s driver (CUDA %d.%d) supports: update the "
+				 "driver, or compile with an older toolkit",
 				 name, x->version_major, x->version_minor, m->drv->name, m->drv->version / 1000,
 				 m->drv->version % 1000 / 10);
 	if ((r == CUDA_ERROR_NO_BINARY_FOR_GPU || r == CUDA_ERROR_INVALID_PTX) &&
 	    (x->sm > m->limits.cc || (x->sm_suffix == 'a' && x->sm != m->limits.cc)))
 		return gpul_fail(err, GPUL_ECUDA, (int)r,
-				 "%.60s is for sm_%u%.1s, the device is sm_%u: compile with "
-				 "-arch=sm_%u or lower",
-				 name, x->sm, (const char[]){ x->sm_suffix, 0 }, m->limits.cc, m->limits.cc);
+				 "%.60s is for sm_%u%.1s, but the device is sm_%u: compile with -arch=sm_%u or lower", name, x->sm,
+				 (const char[]){ x->sm_suffix, 0 }, m->limits.cc, m->limits.cc);
 	if (log[strspn(log, " \r\n")])
 		return fail_with_log(r, log, text, name, err);
 	return gpul_cu_status(m->drv, err, r, "cuLibraryLoadData");

@@ -79,9 +79,10 @@ static gpul_status fail_args(const gpul_kernel *k, const size_t *arg_bytes, size
 
 	gpul_signature_print(s, text, sizeof text);
 	if (n_args != s->n_params)
-		return gpul_fail(err, GPUL_EINVAL, 0, "%zu argument%s given, %zu expected: %s", n_args, n_args == 1 ? "" : "s", s->n_params,
-				 text);
-	return gpul_fail(err, GPUL_EINVAL, 0, "argument %zu has %zu bytes, %u expected: %s", i, arg_bytes[i], s->params[i].bytes, text);
+		return gpul_fail(err, GPUL_EINVAL, 0, "%zu argument%s given, but the kernel has %zu parameters: %s", n_args,
+				 n_args == 1 ? "" : "s", s->n_params, text);
+	return gpul_fail(err, GPUL_EINVAL, 0, "argument %zu has %zu bytes, but its parameter has %u: %s", i, arg_bytes[i],
+			 s->params[i].bytes, text);
 }
 
 static gpul_status check_args(const gpul_kernel *k, const size_t *arg_bytes, size_t n_args, gpul_error *err)

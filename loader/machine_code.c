@@ -31,7 +31,7 @@ gpul_status gpul_kernel_describe(gpul_kernel *k, CUfunction fn, gpul_error *err)
 	gpul_signature_owned *s = gpul_signature_blank(k->name, count_params(drv, fn));
 
 	if (!s)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a signature");
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the signature of a kernel");
 	for (size_t i = 0; i < s->s.n_params; i++) {
 		size_t offset = 0, bytes = 0;
 		gpul_status st = gpul_cu(drv, err, cuFuncGetParamInfo(fn, i, &offset, &bytes));
@@ -76,7 +76,7 @@ static gpul_status add_kernel(gpul_module *m, const gpul_kernel_info *info, gpul
 	gpul_signature_owned *s = gpul_signature_blank(info->name, info->n_params);
 
 	if (!s)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a signature");
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the signature of a kernel");
 	for (uint32_t i = 0; i < info->n_params; i++)
 		s->s.params[i] = (gpul_param){ .offset = info->params[i].offset, .bytes = info->params[i].bytes, .align = 1 };
 	for (int i = 0; i < 3; i++) { /* a missing dimension is 1 */
@@ -137,9 +137,8 @@ static gpul_status explain_failure(const gpul_module *m, const gpul_code *code, 
 
 	if (r == CUDA_ERROR_NO_BINARY_FOR_GPU || image.sm / 10 != m->limits.cc / 10)
 		return gpul_fail(err, GPUL_ECUDA, CUDA_ERROR_NO_BINARY_FOR_GPU,
-				 "%.100s is machine code for sm_%u, the device is sm_%u: load "
-				 "its PTX instead",
-				 code->name, image.sm, m->limits.cc);
+				 "%.100s is machine code for sm_%u, but the device is sm_%u: load PTX instead", code->name, image.sm,
+				 m->limits.cc);
 	return gpul_cu_status(m->drv, err, r, "cuLibraryLoadData");
 }
 

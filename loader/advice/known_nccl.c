@@ -38,9 +38,12 @@ static const struct gpul_known_message warnings[] = {
 	{ "no socket interface found", "", "no network interface fits: name one with NCCL_SOCKET_IFNAME, such as eth0, or lo on one host" },
 	{ "No interface found", "NCCL_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME names no interface of this host: ip addr lists them" },
 	{ "Invalid NCCL_COMM_ID", "", "write NCCL_COMM_ID=ADDRESS:PORT of a host on which rank 0 runs" },
-	{ "Call to connect", "Connection refused", "nobody listens there: rank 0 has ended or did not start yet, or a firewall refuses; check NCCL_SOCKET_IFNAME" },
-	{ "Connect to", "Connection refused", "nobody listens there: rank 0 has ended or did not start yet, or a firewall refuses; check NCCL_SOCKET_IFNAME" },
-	{ "failed : Connection refused", "", "nobody listens there: rank 0 has ended or did not start yet, or a firewall refuses; check NCCL_SOCKET_IFNAME" },
+	{ "Call to connect", "Connection refused", "no process listens at that address: rank 0 has ended or has not started yet, or a firewall "
+"refuses the connection; check NCCL_SOCKET_IFNAME" },
+	{ "Connect to", "Connection refused", "no process listens at that address: rank 0 has ended or has not started yet, or a firewall "
+"refuses the connection; check NCCL_SOCKET_IFNAME" },
+	{ "failed : Connection refused", "", "no process listens at that address: rank 0 has ended or has not started yet, or a firewall "
+"refuses the connection; check NCCL_SOCKET_IFNAME" },
 	{ "No route to host", "", "the hosts do not reach each other over this interface: choose another with NCCL_SOCKET_IFNAME, and check the firewall" },
 	{ "Call to ", "failed : Software caused connection abort", PEER_LEFT },
 	{ "Call to ", "failed : Connection timed out", "the hosts do not reach each other: check the firewall, and choose the interface with NCCL_SOCKET_IFNAME" },

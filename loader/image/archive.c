@@ -126,17 +126,15 @@ static gpul_status read_next_header(const gpul_walk *w, archive *a, member *m)
 				      a->rest.n, sizeof h);
 	memcpy(&h, a->rest.at, sizeof h);
 	if (memcmp(h.ar_fmag, ARFMAG, 2) != 0 || !read_number(h.ar_size, sizeof h.ar_size, &n))
-		return gpul_walk_fail(w, m->header,
-				      "no valid member header at byte %zu of the archive: "
-				      "damaged" GPUL_AGAIN,
+		return gpul_walk_fail(w, m->header, "the archive is damaged: there is no valid member header at its byte %zu" GPUL_AGAIN,
 				      (size_t)(m->header - w->file.at));
 	a->rest = (gpul_span){ a->rest.at + sizeof h, a->rest.n - sizeof h };
 	/* A thin archive contains its tables, but not the contents of its members. */
 	inside = !a->thin || (h.ar_name[0] == '/' && (h.ar_name[1] == '/' || h.ar_name[1] == ' ' || h.ar_name[1] == 'S'));
 	if (inside && n > a->rest.n)
 		return gpul_walk_fail(w, m->header,
-				      "the member at byte %zu of the archive claims %llu "
-				      "bytes, but only %zu are left: cut off or damaged" GPUL_AGAIN,
+				      "the member at byte %zu of the archive claims %llu bytes, but only %zu bytes are left: the file "
+				      "is cut off or damaged" GPUL_AGAIN,
 				      (size_t)(m->header - w->file.at), (unsigned long long)n, a->rest.n);
 	m->content = (gpul_span){ inside ? a->rest.at : NULL, (size_t)n };
 	if (inside) {
@@ -146,8 +144,7 @@ static gpul_status read_next_header(const gpul_walk *w, archive *a, member *m)
 	}
 	if (!read_name(a, h.ar_name, m))
 		return gpul_walk_fail(w, m->header,
-				      "the member at byte %zu of the archive has an "
-				      "invalid name: damaged" GPUL_AGAIN,
+				      "the member at byte %zu of the archive has an invalid name: the file is damaged" GPUL_AGAIN,
 				      (size_t)(m->header - w->file.at));
 	return GPUL_OK;
 }
@@ -179,9 +176,7 @@ static gpul_status read_thin_member(const gpul_walk *w, const member *m)
 	gpul_status st;
 
 	if (!w->source.bytes)
-		return gpul_walk_fail(w, m->header,
-				      "a thin archive in memory: its members, which are "
-				      "separate files, cannot be found");
+		return gpul_walk_fail(w, m->header, "cannot read a thin archive from memory, because its members are separate files");
 	file = gpul_array_push(&w->list->more);
 	if (!file)
 		return gpul_walk_no_memory(w);
@@ -211,7 +206,8 @@ gpul_status gpul_walk_archive(const gpul_walk *w, gpul_span s)
 	archive a = { .rest = { s.at + SARMAG, s.n - SARMAG }, .thin = memcmp(s.at, ARMAG, SARMAG) != 0 };
 
 	if (a.thin && w->depth) /* this archive could contain itself */
-		return gpul_walk_fail(w, s.at, "a thin archive inside an archive: give it as a file");
+		return gpul_walk_fail(w, s.at,
+				      "cannot read a thin archive inside another archive: give the thin archive as a file of its own");
 	while (a.rest.n) {
 		member m = { 0 };
 		gpul_status st = read_next_header(w, &a, &m);

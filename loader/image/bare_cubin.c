@@ -74,9 +74,7 @@ gpul_status gpul_walk_cubin(const gpul_walk *w, gpul_span s)
 	if (n == 0 && w->rejects_left)
 		atomic_fetch_sub(w->rejects_left, reject_cost(s));
 	if (n == 0)
-		return gpul_walk_fail(w, s.at,
-				      "a cubin whose sections end after its %zu bytes: cut "
-				      "off or damaged" GPUL_AGAIN,
+		return gpul_walk_fail(w, s.at, "the sections of a cubin end after its %zu bytes: the file is cut off or damaged" GPUL_AGAIN,
 				      s.n);
 	image = gpul_walk_add(w, GPUL_NEW_UNIT);
 	if (!image)

@@ -14,7 +14,7 @@ static gpul_status damaged(uint64_t at, gpul_error *err, const char *what, uint6
 {
 	int native = at > INT_MAX ? INT_MAX : (int)at;
 
-	return gpul_fail(err, GPUL_EFORMAT, native, "cubin: at byte %llu: %s (%llu; the image has %zu bytes)" GPUL_AGAIN,
+	return gpul_fail(err, GPUL_EFORMAT, native, "cubin: at byte %llu: %s (the value is %llu; the image has %zu bytes)" GPUL_AGAIN,
 			 (unsigned long long)at, what, (unsigned long long)number, n_bytes);
 }
 

@@ -28,7 +28,8 @@ static gpul_status extent_of_fatbin(const void *image, const void **bytes, size_
 
 	memcpy(&payload, (const char *)image + 8, sizeof payload);
 	if (payload > INT64_MAX - sizeof(fatbin_header))
-		return gpul_fail(err, GPUL_EFORMAT, 8, "the fatbin claims %llu bytes: damaged", (unsigned long long)payload);
+		return gpul_fail(err, GPUL_EFORMAT, 8, "the fatbin is damaged: its header gives a size of %llu bytes",
+				 (unsigned long long)payload);
 	return set_extent(image, sizeof(fatbin_header) + (size_t)payload, bytes, n);
 }
 
@@ -37,7 +38,7 @@ static gpul_status extent_of_cubin(const void *image, const void **bytes, size_t
 	size_t found = gpul_cubin_extent((gpul_span){ image, SIZE_MAX - (uintptr_t)image });
 
 	if (found == 0)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "an ELF file that is not a cubin, or is damaged");
+		return gpul_fail(err, GPUL_EFORMAT, 0, "the image is an ELF file that is not a cubin, or is damaged");
 	return set_extent(image, found, bytes, n);
 }
 
@@ -47,9 +48,7 @@ static gpul_status extent_of_wrapper(const void *image, const void **bytes, size
 
 	memcpy(&wrapper, image, sizeof wrapper);
 	if (!wrapper.data || strncmp(wrapper.data, FATBIN_MAGIC, 4) != 0)
-		return gpul_fail(err, GPUL_EFORMAT, 8,
-				 "a fatbin wrapper that does not point to a "
-				 "fatbin");
+		return gpul_fail(err, GPUL_EFORMAT, 8, "the fatbin wrapper does not point to a fatbin");
 	return extent_of_fatbin(wrapper.data, bytes, n, err);
 }
 
@@ -65,6 +64,6 @@ gpul_status gpul_image_extent(const void *image, const void **bytes, size_t *n, 
 	if (strncmp(text, ELFMAG, SELFMAG) == 0)
 		return extent_of_cubin(image, bytes, n, err);
 	if (gpul_recognise(image, strlen(text), NULL).kind != GPUL_CONTENT_PTX)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "neither a fatbin, nor a cubin, nor PTX");
+		return gpul_fail(err, GPUL_EFORMAT, 0, "the image is neither a fatbin, nor a cubin, nor PTX");
 	return set_extent(text, strlen(text), bytes, n);
 }

@@ -34,17 +34,17 @@ static gpul_status read_header(const gpul_walk *w, gpul_span s, gpul_span *all)
 	fatbin_header h;
 
 	if (s.n < sizeof h)
-		return gpul_walk_fail(w, s.at, "a fatbin cut off in its header: %zu of 16 bytes" GPUL_AGAIN, s.n);
+		return gpul_walk_fail(w, s.at, "the fatbin is cut off in its header: it has %zu of 16 bytes" GPUL_AGAIN, s.n);
 	memcpy(&h, gpul_walk_see(w, s.at, sizeof h), sizeof h);
 	if (h.magic != GPUL_FATBIN_MAGIC)
 		return gpul_walk_fail(w, s.at,
-				      "no fatbin at byte %zu: it starts with %08x, not %08x: "
-				      "damaged, or of an unknown format" GPUL_AGAIN,
+				      "there is no fatbin at byte %zu, which starts with %08x, not %08x: the file is damaged, or has "
+				      "an unknown format" GPUL_AGAIN,
 				      (size_t)(s.at - w->file.at), h.magic, GPUL_FATBIN_MAGIC);
 	if (h.version != 1 || h.header_bytes != sizeof h)
 		return gpul_walk_fail(w, s.at,
-				      "fatbin at byte %zu has version %u and a header of %u "
-				      "bytes, expected version 1 and 16 bytes: damaged, or newer than this gpuload",
+				      "fatbin at byte %zu has version %u and a header of %u bytes, expected version 1 and 16 bytes: "
+				      "the file is damaged, or newer than this gpuload",
 				      (size_t)(s.at - w->file.at), h.version, h.header_bytes);
 	if (h.payload_bytes > s.n - sizeof h)
 		return gpul_walk_fail(w, s.at,
@@ -98,7 +98,7 @@ static gpul_status read_entry(const gpul_walk *w, gpul_span s, fatbin_entry *e)
 	uint32_t at, n;
 
 	if (s.n < sizeof *e)
-		return gpul_walk_fail(w, s.at, "fatbin entry at byte %zu is cut off: %zu of 64 bytes" GPUL_AGAIN,
+		return gpul_walk_fail(w, s.at, "fatbin entry at byte %zu is cut off: it has %zu of 64 bytes" GPUL_AGAIN,
 				      (size_t)(s.at - w->file.at), s.n);
 	memcpy(e, gpul_walk_see(w, s.at, sizeof *e), sizeof *e);
 	wrong = entry_damage(e, s.n);
@@ -210,8 +210,8 @@ gpul_status gpul_walk_fatbin(const gpul_walk *w, gpul_span s, size_t *taken)
 			continue;
 		if (e.compressed_bytes && !gpul_can_unpack_all(w->list, e.compressed_bytes, e.unpacked_bytes))
 			return gpul_walk_fail(w, rest.at,
-					      "the images up to byte %zu claim to decompress from %llu "
-					      "to %llu bytes: damaged, or crafted to mislead" GPUL_AGAIN,
+					      "the images up to byte %zu would decompress from %llu to %llu bytes: the file is damaged, or "
+					      "was made to use up memory" GPUL_AGAIN,
 					      (size_t)(rest.at - w->file.at), (unsigned long long)w->list->packed_bytes,
 					      (unsigned long long)w->list->unpacked_bytes);
 		image = gpul_walk_add(w, unit);

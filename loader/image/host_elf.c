@@ -63,9 +63,8 @@ static gpul_status add_section(const gpul_walk *w, host_elf *e, const char *name
 		return gpul_walk_no_memory(w);
 	if (!bytes_at(e, sh->sh_offset, sh->sh_size, &r->bytes))
 		return gpul_walk_fail(w, e->bytes.at,
-				      "section %.40s ends after the file's %zu bytes: cut "
-				      "off or damaged" GPUL_AGAIN,
-				      name, e->bytes.n);
+				      "section %.40s ends after the file's %zu bytes: the file is cut off or damaged" GPUL_AGAIN, name,
+				      e->bytes.n);
 	r->section = name;
 	r->relocatable = strcmp(name, "__nv_relfatbin") == 0;
 	r->fatbins = r->relocatable || strcmp(name, ".nv_fatbin") == 0;
@@ -103,9 +102,7 @@ static gpul_status add_segment(const gpul_walk *w, host_elf *e, const GElf_Phdr 
 
 	if (!bytes_at(e, ph->p_offset, ph->p_filesz, &bytes))
 		return gpul_walk_fail(w, e->bytes.at,
-				      "a segment ends after the file's %zu bytes: cut off "
-				      "or damaged" GPUL_AGAIN,
-				      e->bytes.n);
+				      "a segment ends after the file's %zu bytes: the file is cut off or damaged" GPUL_AGAIN, e->bytes.n);
 	if (ph->p_type == PT_DYNAMIC)
 		e->dynamic = bytes;
 	if (ph->p_type != PT_LOAD)
@@ -182,8 +179,7 @@ gpul_status gpul_walk_elf(const gpul_walk *w, gpul_span s)
 
 	if (!sections_are_inside(s))
 		return gpul_walk_fail(w, s.at,
-				      "the ELF file's section table is beyond its %zu "
-				      "bytes: cut off or damaged" GPUL_AGAIN,
+				      "the ELF file's section table is beyond its %zu bytes: the file is cut off or damaged" GPUL_AGAIN,
 				      s.n);
 	elf_version(EV_CURRENT);
 	/* elf_memory() takes a char *, but only reads from it. */
@@ -193,8 +189,8 @@ gpul_status gpul_walk_elf(const gpul_walk *w, gpul_span s)
 	st = add_regions(w, &e);
 	if (!st && regions_overlap(&e))
 		st = gpul_walk_fail(w, s.at,
-				    "the ELF file's sections or segments overlap: damaged, or "
-				    "crafted to mislead" GPUL_AGAIN);
+				    "the ELF file's sections or segments overlap: the file is damaged, or was made to mislead "
+				    "readers" GPUL_AGAIN);
 	if (!st)
 		st = gpul_walk_regions(w, e.regions.at, e.regions.n);
 	if (!st && !gpul_stripped_register(w->list, first, e.loaded.at, e.loaded.n, e.dynamic))

@@ -26,10 +26,11 @@ static gpul_status read_content(const gpul_walk *w, gpul_span s, gpul_content co
 		return gpul_walk_elf(w, s);
 	case GPUL_CONTENT_ARCHIVE:
 		if (w->depth >= GPUL_MAX_CONTAINERS)
-			return gpul_walk_fail(w, s.at,
-					      "archives in archives, more than %d levels deep: extract "
-					      "it (ar x) and give it as a file",
-					      GPUL_MAX_CONTAINERS);
+			return gpul_walk_fail(
+				w, s.at,
+				"archives are nested more than %d levels deep: extract the inner archive (ar x) and give it as "
+				"a file",
+				GPUL_MAX_CONTAINERS);
 		return gpul_walk_archive(w, s);
 	default:
 		if (w->depth) /* a member of an archive without device code: a linker script, an index, bitcode */

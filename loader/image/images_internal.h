@@ -23,7 +23,7 @@
 #define GPUL_MAX_CONTAINERS 8 /* levels of archives in archives */
 
 /* The end of messages about a damaged file: what to do. */
-#define GPUL_AGAIN "; copy or build it again"
+#define GPUL_AGAIN "; copy or build the file again"
 
 struct gpul_images {
 	char *name;                 /* name of the source */

@@ -40,12 +40,14 @@ static gpul_status read_entry(const gpul_walk *w, gpul_span binary, uint64_t at,
 	offload_entry e;
 
 	if (at > binary.n || binary.n - at < sizeof e)
-		return gpul_walk_fail(w, binary.at, "an offload binary whose entry is outside its %zu bytes: damaged" GPUL_AGAIN, binary.n);
+		return gpul_walk_fail(w, binary.at, "the offload binary is damaged: an entry is outside its %zu bytes" GPUL_AGAIN,
+				      binary.n);
 	memcpy(&e, binary.at + at, sizeof e);
 	if (e.image_at > binary.n || e.image_bytes > binary.n - e.image_at)
-		return gpul_walk_fail(w, binary.at, "an offload binary whose image ends after its %zu bytes: damaged" GPUL_AGAIN, binary.n);
+		return gpul_walk_fail(w, binary.at, "the offload binary is damaged: an image ends after its %zu bytes" GPUL_AGAIN,
+				      binary.n);
 	if (e.image_bytes > *n_left)
-		return gpul_walk_fail(w, binary.at, "an offload binary whose images overlap: damaged" GPUL_AGAIN);
+		return gpul_walk_fail(w, binary.at, "the offload binary is damaged: its images overlap" GPUL_AGAIN);
 	*n_left -= e.image_bytes;
 	if (e.image_bytes == 0)
 		return GPUL_OK;
@@ -61,18 +63,19 @@ static gpul_status read_binary(const gpul_walk *w, gpul_span s, size_t *taken)
 	offload_header h;
 
 	if (s.n < sizeof h || memcmp(s.at, OFFLOAD_MAGIC, 4) != 0)
-		return gpul_walk_fail(w, s.at, "no offload binary at byte %zu: damaged, or of an unknown format" GPUL_AGAIN,
+		return gpul_walk_fail(w, s.at,
+				      "there is no offload binary at byte %zu: the file is damaged, or has an unknown format" GPUL_AGAIN,
 				      (size_t)(s.at - w->file.at));
 	memcpy(&h, s.at, sizeof h);
 	if (h.version == 0 || h.version > MOST_VERSION)
 		return gpul_walk_fail(w, s.at,
-				      "an offload binary of version %u, expected 1 or 2: damaged, or newer than this "
+				      "the offload binary has version %u, expected 1 or 2: the file is damaged, or newer than this "
 				      "gpuload",
 				      h.version);
 	if (h.bytes < sizeof h || h.bytes > s.n)
 		return gpul_walk_fail(w, s.at,
-				      "an offload binary claims %llu bytes, but only %zu are left: cut off or "
-				      "damaged" GPUL_AGAIN,
+				      "the offload binary gives its size as %llu bytes, but only %zu bytes are left: the file is cut "
+				      "off or damaged" GPUL_AGAIN,
 				      (unsigned long long)h.bytes, s.n);
 	*taken = (size_t)h.bytes;
 	n_left = h.bytes;
@@ -86,7 +89,7 @@ static gpul_status read_binary(const gpul_walk *w, gpul_span s, size_t *taken)
 gpul_status gpul_walk_offload(const gpul_walk *w, gpul_span s)
 {
 	if (w->depth >= GPUL_MAX_CONTAINERS)
-		return gpul_walk_fail(w, s.at, "containers in containers, more than %d levels deep", GPUL_MAX_CONTAINERS);
+		return gpul_walk_fail(w, s.at, "offload binaries and archives are nested more than %d levels deep", GPUL_MAX_CONTAINERS);
 	while (s.n) {
 		gpul_status st;
 		size_t taken = 0;

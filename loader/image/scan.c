@@ -98,9 +98,10 @@ gpul_status gpul_walk_data(const gpul_walk *w, gpul_span s, size_t from, size_t 
 		if (st)
 			return st;
 		if (atomic_load(w->rejects_left) < 0)
-			return gpul_walk_fail(w, s.at + from,
-					      "too much data looks like fatbins or cubins "
-					      "but is invalid: damaged, or crafted to mislead" GPUL_AGAIN);
+			return gpul_walk_fail(
+				w, s.at + from,
+				"too much data looks like fatbins or cubins but is invalid: the file is damaged, or was made to "
+				"mislead readers" GPUL_AGAIN);
 		from += taken ? taken : 1;
 		if (taken)
 			mark_covered(covered, to, step, from);

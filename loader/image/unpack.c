@@ -176,8 +176,8 @@ static gpul_status unpack_payload(const gpul_image *image, gpul_unpacked *out, g
 
 	if (!is_built_in(image->compression))
 		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
-				 "the image is compressed by %s, but this gpuload "
-				 "was built without it: build it with lib%s",
+				 "the image is compressed by %s, but this gpuload was built without that method: build gpuload "
+				 "with lib%s",
 				 gpul_compression_name(image->compression), gpul_compression_name(image->compression));
 	if (image->stored_bytes > INT32_MAX || !gpul_can_unpack(image->stored_bytes, image->bytes))
 		return damaged(image, "its compressed and uncompressed sizes cannot both be right", err);

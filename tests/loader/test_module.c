@@ -113,20 +113,20 @@ static void shows_the_line_of_ptx_that_the_jit_refuses(void **state)
 	err = (gpul_error){ 0 };
 	drv = fake_driver_failing(n_before, CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
 	assert_int_equal(load(drv, vecadd, &m, &err), GPUL_ECUDA);
-	assert_non_null(strstr(err.text, "k.ptx is PTX 8.0, newer than the fake driver (CUDA "));
+	assert_non_null(strstr(err.text, "k.ptx is 8.0, newer than the fake driver (CUDA "));
 
 	err = (gpul_error){ 0 };
 	drv = fake_driver_failing(n_before + 1, CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
 	/* Some drivers compile only in cuLibraryGetModule. */
 	assert_int_equal(load(drv, vecadd, &m, &err), GPUL_ECUDA);
-	assert_non_null(strstr(err.text, "k.ptx is PTX 8.0, newer than the fake driver (CUDA "));
+	assert_non_null(strstr(err.text, "k.ptx is 8.0, newer than the fake driver (CUDA "));
 
 	err = (gpul_error){ 0 };
 	drv = fake_driver_failing(n_before, CUDA_ERROR_NO_BINARY_FOR_GPU);
 	fake_behave()->major = 7;
 	fake_behave()->minor = 0;
 	assert_int_equal(load(drv, vecadd, &m, &err), GPUL_ECUDA);
-	assert_non_null(strstr(err.text, "k.ptx is for sm_75, the device is sm_70"));
+	assert_non_null(strstr(err.text, "k.ptx is for sm_75, but the device is sm_70"));
 }
 
 static void names_the_content_of_a_file_without_code(void **state)
@@ -300,13 +300,13 @@ static void shows_the_signature_if_arguments_are_wrong(void **state)
 
 	(void)state;
 	assert_int_equal(gpul_kernel_launch(k, &one_warp, args, sizes, 1, &err), GPUL_EINVAL);
-	assert_string_equal(err.text, "1 argument given, 2 expected: vecadd(i32 *, i32)");
+	assert_string_equal(err.text, "1 argument given, but the kernel has 2 parameters: vecadd(i32 *, i32)");
 	err = (gpul_error){ 0 };
 	assert_int_equal(gpul_kernel_launch(k, &one_warp, args, sizes, 3, &err), GPUL_EINVAL);
-	assert_string_equal(err.text, "3 arguments given, 2 expected: vecadd(i32 *, i32)");
+	assert_string_equal(err.text, "3 arguments given, but the kernel has 2 parameters: vecadd(i32 *, i32)");
 	err = (gpul_error){ 0 };
 	assert_int_equal(gpul_kernel_launch(k, &one_warp, args, sizes, 2, &err), GPUL_EINVAL);
-	assert_string_equal(err.text, "argument 1 has 8 bytes, 4 expected: vecadd(i32 *, i32)");
+	assert_string_equal(err.text, "argument 1 has 8 bytes, but its parameter has 4: vecadd(i32 *, i32)");
 	gpul_module_unload(m);
 }
 

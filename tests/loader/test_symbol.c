@@ -133,7 +133,7 @@ static void launches_a_kernel_from_a_handle_with_the_same_checks(void **state)
 	assert_int_equal(gpul_kernel_launch(k, &one, (void *[]){ &a, &b }, (const size_t[]){ 8, 8 }, 2, &err), GPUL_OK);
 	assert_int_equal(n_launched, 1);
 	assert_int_equal(gpul_kernel_launch(k, &one, (void *[]){ &a, &b }, (const size_t[]){ 8, 4 }, 2, &err), GPUL_EINVAL);
-	assert_non_null(strstr(err.text, "argument 1 has 4 bytes, 8 expected"));
+	assert_non_null(strstr(err.text, "argument 1 has 4 bytes, but its parameter has 8"));
 	assert_int_equal(n_launched, 1);
 	gpul_kernel_release(k);
 	assert_int_equal(fake_alive(), 0);

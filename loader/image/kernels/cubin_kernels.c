@@ -91,7 +91,7 @@ static gpul_status end_attributes(const reader *r, const gpul_attributes *a, gpu
 {
 	if (a->at == a->end)
 		return GPUL_OK;
-	return damaged((uint64_t)(a->at - r->c.base), err, "an attribute of unknown format, or cut short");
+	return damaged((uint64_t)(a->at - r->c.base), err, "an attribute has an unknown format, or is cut short");
 }
 
 static bool is_param(const gpul_attribute *a)
@@ -113,14 +113,14 @@ static gpul_status place_param(reader *r, const section_facts *f, const gpul_att
 	gpul_kernel_param *p = r->rows.params.at + f->first_param;
 
 	if (a->format != 4 || a->value < 12)
-		return damaged((uint64_t)(a->payload - r->c.base), err, "a parameter's attribute of less than 12 bytes");
+		return damaged((uint64_t)(a->payload - r->c.base), err, "the attribute of a parameter has less than 12 bytes");
 	if (ordinal >= f->info.n_params || p[ordinal].bytes)
 		return damaged((uint64_t)(a->payload - r->c.base), err, "parameters are not numbered from 0, each once");
 	p += ordinal;
 	p->offset = gpul_attribute_u16(a, 3);
 	p->bytes = a->id == ATTR_PARAM ? gpul_attribute_u32(a, 2) >> 18 : gpul_attribute_u16(a, 4);
 	if (p->bytes == 0)
-		return damaged((uint64_t)(a->payload - r->c.base), err, "a parameter of 0 bytes");
+		return damaged((uint64_t)(a->payload - r->c.base), err, "a parameter has 0 bytes");
 	return GPUL_OK;
 }
 
@@ -131,7 +131,7 @@ static gpul_status check_order(const reader *r, const section_facts *f, const gp
 		const gpul_kernel_param *p = &r->rows.params.at[f->first_param + i];
 
 		if (p->offset < p[-1].offset + p[-1].bytes)
-			return damaged((uint64_t)(a->at - r->c.base), err, "parameters that overlap");
+			return damaged((uint64_t)(a->at - r->c.base), err, "parameters overlap each other");
 	}
 	return GPUL_OK;
 }
@@ -165,7 +165,7 @@ static gpul_status read_info(reader *r, const Elf64_Shdr *s, section_facts *f, g
 	if (st)
 		return st;
 	if (f->has_info)
-		return damaged(s->sh_offset, err, "a second .nv.info about the same code");
+		return damaged(s->sh_offset, err, "there is a second section .nv.info for the same code");
 	f->has_info = true;
 	f->first_param = r->rows.params.n;
 	for (a = all; gpul_attribute_next(&a, &one);) {
@@ -267,13 +267,13 @@ static const char *wrong_with_kernel(reader *r, const Elf64_Sym *s, uint32_t sec
 	size_t n;
 
 	if (section >= r->c.n_sections)
-		return "a kernel whose code is not in a section";
+		return "the code of a kernel is not in a section";
 	n = s->st_name < r->rows.names_bytes ? name_bytes(r->rows.names + s->st_name) : 0;
 	if (n == 0)
-		return "a kernel with an invalid name";
+		return "a kernel has an invalid name";
 	r->names_bytes += n;
 	if (r->names_bytes > r->rows.names_bytes)
-		return "kernels whose names overlap";
+		return "the names of two kernels overlap";
 	return NULL;
 }
 

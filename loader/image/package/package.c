@@ -47,7 +47,8 @@ static gpul_status visit_compressed(const gpul_package *p, enum packing packing,
 	tar.bytes = whole;
 	st = gpul_is_tar(whole, tar.n_bytes)
 		     ? gpul_tar_visit(&tar, err)
-		     : gpul_fail(err, GPUL_EFORMAT, 0, "%s: the compressed file is not a tar file: decompress it first", p->name);
+		     : gpul_fail(err, GPUL_EFORMAT, 0, "%s is a compressed file, but not a compressed tar file: decompress the file first",
+				 p->name);
 	free(whole);
 	return st;
 }
@@ -68,10 +69,10 @@ gpul_status gpul_package_visit(const void *bytes, size_t n_bytes, const char *na
 		return visit_compressed(&p, packing, err);
 	case XZ:
 	case BZIP2:
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s: compressed by %s: decompress it first", name,
-				 packing == XZ ? "xz" : "bzip2");
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s is compressed by %s, which is not supported: decompress the file first",
+				 name, packing == XZ ? "xz" : "bzip2");
 	case NO_PACKAGE:
 		break;
 	}
-	return gpul_fail(err, GPUL_EFORMAT, 0, "%s: not a zip or tar file", name);
+	return gpul_fail(err, GPUL_EFORMAT, 0, "%s is not a zip or tar file", name);
 }

@@ -130,7 +130,7 @@ gpul_status gpul_tar_visit(const gpul_package *p, gpul_error *err)
 		uint64_t n = !extends && r->bytes != UINT64_MAX ? r->bytes : read_size(h + SIZE_AT);
 
 		if (!gpul_is_tar(h, p->n_bytes - r->at) || n == UINT64_MAX)
-			st = damaged(r, "not the header of a member", err);
+			st = damaged(r, "there is no valid member header", err);
 		else if (n > p->n_bytes - r->at - BLOCK)
 			st = damaged(r, "the tar file is cut off", err);
 		else

@@ -27,8 +27,8 @@ static gpul_status grow(const gpul_package *p, grown *g, gpul_error *err)
 	if (g->n < g->room)
 		return GPUL_OK;
 	if (room > GPUL_PACKAGE_LIMIT)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "%s: more than %llu bytes when decompressed: decompress it first", p->name,
-				 (unsigned long long)GPUL_PACKAGE_LIMIT);
+		return gpul_fail(err, GPUL_EFORMAT, 0, "%s has more than %llu bytes when it is decompressed: decompress the file first",
+				 p->name, (unsigned long long)GPUL_PACKAGE_LIMIT);
 	at = realloc(g->at, room);
 	if (!at)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "%s: no memory for %llu decompressed bytes", p->name, (unsigned long long)room);
@@ -92,7 +92,8 @@ gpul_status gpul_unpack_gzip(const gpul_package *p, unsigned char **out, uint64_
 {
 	(void)out;
 	(void)n_out;
-	return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s: compressed by gzip, but this gpuload was built without zlib", p->name);
+	return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
+			 "%s is compressed by gzip, but this gpuload was built without zlib: decompress the file first", p->name);
 }
 #endif
 
@@ -125,6 +126,7 @@ gpul_status gpul_unpack_zstd(const gpul_package *p, unsigned char **out, uint64_
 {
 	(void)out;
 	(void)n_out;
-	return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s: compressed by zstd, but this gpuload was built without libzstd", p->name);
+	return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
+			 "%s is compressed by zstd, but this gpuload was built without libzstd: decompress the file first", p->name);
 }
 #endif

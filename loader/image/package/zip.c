@@ -101,7 +101,7 @@ static gpul_status read_entry(const gpul_package *p, uint64_t *at, member *m, gp
 	uint64_t left = *at < p->n_bytes ? p->n_bytes - *at : 0, n_name, n_extra, n_comment, skip;
 
 	if (left < ENTRY_BYTES || memcmp(e, "PK\1\2", 4) != 0)
-		return damaged(p, *at, "not an entry of the zip file's directory", err);
+		return damaged(p, *at, "there is no valid entry of the zip file's directory", err);
 	*m = (member){ .flags = (unsigned)read_number(e + 8, 2),
 		       .method = (unsigned)read_number(e + 10, 2),
 		       .crc = (uint32_t)read_number(e + 16, 4),
@@ -225,7 +225,8 @@ gpul_status gpul_zip_visit(const gpul_package *p, gpul_error *err)
 	gpul_status st = find_directory(p, &at, &n, err);
 
 	if (!st && !GPUL_HAVE_ZLIB)
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s: a zip file, but this gpuload was built without zlib", p->name);
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0,
+				 "%s is a zip file, but this gpuload was built without zlib: unpack the file first", p->name);
 	for (uint64_t i = 0; i < n && !st; i++) {
 		member m = { 0 };
 

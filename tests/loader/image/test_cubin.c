@@ -325,7 +325,7 @@ static void refuses_parameters_that_are_not_numbered_from_0(void **state)
 	}
 	forge_numbers(&made, start_info(), 0x17, 3, (uint32_t[]){ 0, 0, 0x1f000 });
 	forge_finish(&made);
-	refused("a parameter of 0 bytes");
+	refused("a parameter has 0 bytes");
 }
 
 static void refuses_invalid_attributes(void **state)
@@ -362,7 +362,7 @@ static void refuses_overlapping_sections(void **state)
 	info = start_info();
 	forge_section(&made, ".nv.info.again", NV_INFO, made.sections[info].sh_info, 0);
 	forge_finish(&made);
-	refused("a second .nv.info about the same code");
+	refused("there is a second section .nv.info for the same code");
 }
 
 static void limits_the_number_of_kernels_that_share_one_code(void **state)
@@ -454,7 +454,7 @@ static void reports_which_table_is_outside_the_image(void **state)
 	refused("names are not inside");
 	make_one(false, 90, false);
 	forge_header_of(&made, 2)->sh_size = 1;
-	refused("a kernel with an invalid name");
+	refused("a kernel has an invalid name");
 	make_one(false, 90, false);
 	forge_header_of(&made, 6)->sh_offset = UINT64_MAX;
 	refused("attributes is outside");

@@ -119,7 +119,8 @@ static void reports_the_place_of_junk_between_fatbins(void **state)
 			pack_bytes(&p, data.at, data.n);
 		list = pack_open(&p); /* the images around the junk are listed */
 		assert_int_equal(pack_count(list), 2);
-		expect_damaged(list, 0, 2, in_section ? "test, .nv_fatbin: no fatbin at byte " : "test: no fatbin at byte ");
+		expect_damaged(list, 0, 2,
+			       in_section ? "test, .nv_fatbin: there is no fatbin at byte " : "test: there is no fatbin at byte ");
 		expect_damaged(list, 1, 2, "fatbin");
 		pack_images_close(list);
 	}
@@ -393,7 +394,7 @@ static void reads_members_of_a_thin_archive_from_its_folder(void **state)
 	pack_member(&p, "/0             /", NULL, sizeof ptx - 1); /* as ar writes a base name of 15 characters */
 	snprintf(path, sizeof path, "%s/lib.a", folder);
 	write_file(folder, "lib.a", p.at, p.n);
-	pack_expect_refused(&p, GPUL_EFORMAT, "a thin archive in memory");
+	pack_expect_refused(&p, GPUL_EFORMAT, "a thin archive from memory");
 
 	assert_int_equal(pack_images_open(path, NULL, &list, &err), GPUL_ESYS);
 	assert_non_null(strstr(err.text, "a_name_longer_than_sixteen.ptx: no such file"));
@@ -433,7 +434,7 @@ static void refuses_a_thin_archive_that_contains_itself(void **state)
 	assert_int_equal(write(fd, p.at, p.n), p.n);
 	close(fd);
 	assert_int_equal(pack_images_open(path, NULL, &list, &err), GPUL_EFORMAT);
-	assert_non_null(strstr(err.text, "a thin archive inside an archive"));
+	assert_non_null(strstr(err.text, "a thin archive inside another archive"));
 	unlink(path);
 	pack_free(&p);
 }

@@ -138,7 +138,7 @@ static void expect_cut(const gpul_error *err, const char *path)
 	assert_int_equal(err->status, GPUL_ESYS);
 	assert_int_equal(err->native, EIO);
 	assert_non_null(strstr(err->text, path));
-	assert_non_null(strstr(err->text, "was cut while it was read"));
+	assert_non_null(strstr(err->text, "became shorter while it was read"));
 }
 
 static void a_file_that_is_cut_is_reported_by_each_step(void **state)
