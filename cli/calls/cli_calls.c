@@ -61,7 +61,7 @@ static int run_calls(const struct cli_args *args, gpul_error *err)
 	int status = 0;
 
 	if (!st && !args->n_operands)
-		st = gpul_fail(err, GPUL_EINVAL, 0, "which command? For example: gpuload calls -- ./a.out");
+		st = gpul_fail(err, GPUL_EINVAL, 0, "a command is missing; for example: gpuload calls -- ./a.out");
 	if (!st)
 		st = choose_driver(cli_value(args, CALLS_DRIVER), args->operands[0], err);
 	if (!st)

@@ -19,7 +19,7 @@ static int cmd_comm(const struct cli_args *args, gpul_error *err)
 {
 	(void)args;
 	gpul_fail(err, GPUL_EINVAL, 0,
-		  "a verb is missing: "
+		  "a subcommand is missing: "
 #define GPUL_COMM_CALL(id, name, ...) #name ", "
 #include "comm/calls.def"
 		  "sparse-allreduce, netqueue, incast, tune, plan or launch; see gpuload help comm");

@@ -117,7 +117,7 @@ static gpul_status check_request(const struct comm_request *q, const gpul_comm_j
 	gpul_status st = GPUL_OK;
 
 	if (q->root >= job->size)
-		st = gpul_fail(err, GPUL_EINVAL, 0, "--root %d: the ranks are 0 to %d", q->root, job->size - 1);
+		st = gpul_fail(err, GPUL_EINVAL, 0, "--root: rank %d does not exist; the ranks are 0 to %d", q->root, job->size - 1);
 	if (!st && job->rank == 0)
 		st = output_check(q->plot, q->force, err);
 	return st || job->rank ? st : output_check(q->trace, q->force, err);

@@ -25,8 +25,8 @@ gpul_status comm_job_find(int n_ranks, bool hosts, gpul_comm_job *job, bool *lau
 		return st;
 	if (alone && n_ranks == 0)
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "-n is missing: the number of ranks to start here; or start the ranks with --hosts, mpirun, "
-				 "srun or torchrun");
+				 "-n, the number of ranks to start on this machine, is missing; or start the ranks with --hosts, "
+				 "mpirun, srun or torchrun");
 	if (!alone && n_ranks && n_ranks != job->size)
 		return gpul_fail(err, GPUL_EINVAL, 0, "-n %d contradicts the launcher (%s), which has started %d ranks", n_ranks,
 				 job->source, job->size);
@@ -235,9 +235,9 @@ static gpul_status parse_launch(const struct cli_args *args, int *n_ranks, gpul_
 	o->agent = cli_value(args, OPT_AGENT);
 	o->start_ms = start_s * 1000;
 	if (!st && (o->agent || start_s) && !o->hosts.n)
-		st = gpul_fail(err, GPUL_EINVAL, 0, "--agent and --start-timeout are for --hosts or --hostfile, which is missing");
+		st = gpul_fail(err, GPUL_EINVAL, 0, "--agent and --start-timeout need --hosts or --hostfile, which is missing");
 	if (!st && !*n_ranks)
-		st = gpul_fail(err, GPUL_EINVAL, 0, "-n is missing: the number of ranks; or --hosts");
+		st = gpul_fail(err, GPUL_EINVAL, 0, "-n, the number of ranks, is missing; or give --hosts");
 	return st;
 }
 

@@ -92,7 +92,8 @@ gpul_status comm_parse_hosts(const char *list, const char *file, int *n_ranks, g
 		return gpul_fail(err, GPUL_EINVAL, 0, "--hosts and --hostfile: expected only one of them");
 	st = list ? gpul_comm_hosts_parse(list, out, err) : gpul_comm_hosts_read(file, out, err);
 	if (!st && *n_ranks && *n_ranks != out->n_ranks)
-		st = gpul_fail(err, GPUL_EINVAL, 0, "-n %d, but %s has %d ranks", *n_ranks, list ? "--hosts" : "--hostfile", out->n_ranks);
+		st = gpul_fail(err, GPUL_EINVAL, 0, "-n is %d, but %s lists %d ranks", *n_ranks, list ? "--hosts" : "--hostfile",
+			       out->n_ranks);
 	if (!st)
 		*n_ranks = out->n_ranks;
 	return st;
@@ -142,7 +143,8 @@ static gpul_status parse_net(const struct cli_args *args, struct comm_place *out
 		return st;
 	if (host && (backend || provider || n_qps || gpu_direct || cli_value(args, COMM_OPT_NIC)))
 		return gpul_fail(err, GPUL_EINVAL, 0,
-				 "--backend, --provider, --nic, --qps and --gpu-direct are for the network, but --transport is %s",
+				 "--backend, --provider, --nic, --qps and --gpu-direct apply only to the network, but "
+				 "--transport is %s",
 				 gpul_comm_transport_name(out->transport));
 	out->net = (gpul_rdma_desc){ .backend = found,
 				     .n_qps = (unsigned)n_qps,
@@ -163,7 +165,7 @@ gpul_status comm_place_parse(const struct cli_args *args, struct comm_place *out
 	st = st ? st : comm_parse_hosts(cli_value(args, COMM_OPT_HOSTS), NULL, &out->n_ranks, &out->hosts, err);
 	out->agent = cli_value(args, COMM_OPT_AGENT);
 	if (!st && out->agent && !out->hosts.n)
-		st = gpul_fail(err, GPUL_EINVAL, 0, "--agent is for --hosts, which is missing");
+		st = gpul_fail(err, GPUL_EINVAL, 0, "--agent needs --hosts, which is missing");
 	st = st ? st : parse_devices(cli_value(args, COMM_OPT_DEVICES), out, err);
 	if (!st && driver && !gpul_driver_choice_parse(driver, &out->driver))
 		st = gpul_fail(err, GPUL_EINVAL, 0, "--driver must be auto, nvidia or soft, not '%s'", driver);
@@ -189,7 +191,8 @@ static gpul_status parse_names(const struct cli_args *args, struct comm_request 
 	if (dtype && !gpul_comm_dtype_parse(dtype, &out->dtype))
 		return gpul_fail(err, GPUL_EINVAL, 0, "--dtype must be f16, bf16, f32, f64, i32 or u8, not '%s'", dtype);
 	if (op && !gpul_comm_call_info(out->call)->reduces)
-		return gpul_fail(err, GPUL_EINVAL, 0, "--op: %s has no operation; " GPUL_COMM_LIST_REDUCES " have one",
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "--op cannot be used with %s, which does not reduce data; only " GPUL_COMM_LIST_REDUCES " do",
 				 gpul_comm_call_name(out->call));
 	if (op && !gpul_comm_op_parse(op, &out->op))
 		return gpul_fail(err, GPUL_EINVAL, 0, "--op must be sum, prod, min, max or avg, not '%s'", op);
@@ -223,7 +226,8 @@ static gpul_status parse_numbers(const struct cli_args *args, struct comm_reques
 	gpul_status st = bytes ? comm_parse_bytes(bytes, &out->min_bytes, &out->max_bytes, &out->factor, err) : GPUL_OK;
 
 	if (!st && root && !gpul_comm_call_info(out->call)->has_root)
-		st = gpul_fail(err, GPUL_EINVAL, 0, "--root: %s has no root; broadcast has one", gpul_comm_call_name(out->call));
+		st = gpul_fail(err, GPUL_EINVAL, 0, "--root cannot be used with %s, which has no root rank; broadcast has one",
+			       gpul_comm_call_name(out->call));
 	st = st ? st : comm_parse_int("--root", root, 0, most_ranks - 1, &out->root, err);
 	st = st ? st : comm_parse_int("--blocks", cli_value(args, OPT_BLOCKS), 1, 64, &n_blocks, err);
 	st = st ? st : comm_parse_int("--iters", cli_value(args, OPT_ITERS), 1, COMM_MOST_ITERATIONS, &out->iterations, err);
@@ -243,7 +247,7 @@ static gpul_status parse_window(const char *text, struct comm_request *out, gpul
 	if (value_parse_size(text, strlen(text), &out->window, NULL) || out->window == 0)
 		return gpul_fail(err, GPUL_EINVAL, 0, "--window must be a size, such as 512K, or off, not '%s'", text);
 	if (out->place.transport == GPUL_COMM_DEVICE || out->place.transport == GPUL_COMM_HOST)
-		return gpul_fail(err, GPUL_EINVAL, 0, "--window is for the network, but --transport is %s",
+		return gpul_fail(err, GPUL_EINVAL, 0, "--window applies only to the network, but --transport is %s",
 				 gpul_comm_transport_name(out->place.transport));
 	return GPUL_OK;
 }
@@ -253,7 +257,9 @@ static gpul_status check_outputs(const struct comm_request *q, gpul_error *err)
 	if (q->explain && (q->plot || q->trace || q->graph))
 		return gpul_fail(err, GPUL_EINVAL, 0, "--explain measures nothing; it cannot be combined with --plot, --trace or --graph");
 	if (q->ungrouped && !gpul_comm_call_info(q->call)->transfers)
-		return gpul_fail(err, GPUL_EINVAL, 0, "--ungrouped: %s is one call; sendrecv and alltoall consist of sends and receives",
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "--ungrouped cannot be used with %s, which is one call; sendrecv and alltoall consist of sends "
+				 "and receives",
 				 gpul_comm_call_name(q->call));
 	if ((q->plot && !strcmp(q->plot, "-")) || (q->trace && !strcmp(q->trace, "-")))
 		return gpul_fail(err, GPUL_EINVAL, 0, "--plot and --trace need a file, not -");

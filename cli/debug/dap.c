@@ -233,7 +233,7 @@ static void answer_request(struct dap *d, const struct json_value *request)
 	if (!h)
 		st = gpul_fail(&err, GPUL_EUNSUPPORTED, 0, "the request %s is not supported", command);
 	else if (needs_link && !d->link)
-		st = gpul_fail(&err, GPUL_EINVAL, 0, "%s: nothing has been launched", command);
+		st = gpul_fail(&err, GPUL_EINVAL, 0, "%s: no program has been launched", command);
 	else
 		st = h->run(&c);
 	if (st && !err.status)

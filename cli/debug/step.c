@@ -138,7 +138,8 @@ static gpul_status start(const struct cli_args *args, int output, struct debug_l
 	gpul_status st;
 
 	if (address && args->n_operands)
-		return gpul_fail(err, GPUL_EINVAL, 0, "--attach is for a running program: leave out %s", args->operands[0]);
+		return gpul_fail(err, GPUL_EINVAL, 0, "--attach connects to a program that is already running: leave out %s",
+				 args->operands[0]);
 	if (address)
 		return debug_link_attach(address, out, err);
 	if (!args->n_operands)

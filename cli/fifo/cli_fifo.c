@@ -9,7 +9,7 @@ static const struct cli_cmd *const verbs[] = { &cli_fifo_bench, &cli_fifo_trace,
 static int cmd_fifo(const struct cli_args *args, gpul_error *err)
 {
 	(void)args;
-	gpul_fail(err, GPUL_EINVAL, 0, "a verb is missing: bench, trace, serve or push; see gpuload help fifo");
+	gpul_fail(err, GPUL_EINVAL, 0, "a subcommand is missing: bench, trace, serve or push; see gpuload help fifo");
 	return CLI_USAGE;
 }
 

@@ -221,9 +221,9 @@ static gpul_status check_options(const struct cli_args *args, gpul_error *err)
 
 	for (int i = 0; i < 4; i++) {
 		if (cli_value(args, OPT_PUT) && cli_value(args, never_put[i]))
-			return gpul_fail(err, GPUL_EINVAL, 0, "--%s is not an option of traces with --put", trace_opts[never_put[i]].name);
+			return gpul_fail(err, GPUL_EINVAL, 0, "--%s cannot be combined with --put", trace_opts[never_put[i]].name);
 		if (!cli_value(args, OPT_PUT) && cli_value(args, only_put[i]))
-			return gpul_fail(err, GPUL_EINVAL, 0, "--%s is an option of traces with --put", trace_opts[only_put[i]].name);
+			return gpul_fail(err, GPUL_EINVAL, 0, "--%s needs the option --put", trace_opts[only_put[i]].name);
 	}
 	return GPUL_OK;
 }

@@ -192,8 +192,9 @@ static gpul_status check_kernel(struct tracing *g, int64_t idle_since, bool *ove
 		return gpul_cu_status(g->drv, err, r, "cuStreamQuery(stream)");
 	(void)gpul_fifo_aborted(g->fifo); /* called because it copies a kernel's abort code to all lanes */
 	if (!*over && now(g) - idle_since > 2 * (int64_t)g->t->ask.timeout_ns + GRACE_NS)
-		return gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "the kernel neither pushes nor ends; %u of %u triggers were received",
-				 g->t->n_popped, g->t->n_triggers);
+		return gpul_fail(err, GPUL_ESYS, ETIMEDOUT,
+				 "the kernel pushes no more triggers and does not end; %u of %u triggers were received", g->t->n_popped,
+				 g->t->n_triggers);
 	return GPUL_OK;
 }
 

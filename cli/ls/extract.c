@@ -280,7 +280,7 @@ static int cmd_extract(const struct cli_args *args, gpul_error *err)
 	if (st)
 		return cli_exit_code(st);
 	x.names = cxx_names_create();
-	st = x.names ? extract_file(&x, err) : gpul_fail(err, GPUL_ENOMEM, 0, "no memory for names");
+	st = x.names ? extract_file(&x, err) : gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the names of files");
 	cxx_names_destroy(x.names);
 	out_free(&json.out);
 	return st || x.failed ? CLI_FAILED : CLI_DONE;

@@ -353,7 +353,7 @@ static int cmd_ls(const struct cli_args *args, gpul_error *err)
 	ls.nvrtc_args = (const char *const *)nvrtc.words;
 	ls.names = cxx_names_create();
 	if (st == GPUL_OK && !ls.names)
-		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for names");
+		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the names of kernels");
 	if (st == GPUL_OK && cli_value(args, LS_DIFF))
 		st = ls_diff(&ls, args->operands[0], args->operands[1], err);
 	else if (st == GPUL_OK)

@@ -54,7 +54,7 @@ static gpul_status print_kernel(const struct ls_kernel *k, const struct cxx_name
 	char *text = gpul_signature_text(s);
 
 	if (!text)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a signature");
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the signature of a kernel");
 	printf("\n%s\n", text);
 	free(text);
 	if (name && name->demangled)

@@ -9,7 +9,7 @@ static const struct cli_cmd *const verbs[] = { &cli_rdma_devices, &cli_rdma_serv
 static int cmd_rdma(const struct cli_args *args, gpul_error *err)
 {
 	(void)args;
-	gpul_fail(err, GPUL_EINVAL, 0, "a verb is missing: devices, serve or bench; see gpuload help rdma");
+	gpul_fail(err, GPUL_EINVAL, 0, "a subcommand is missing: devices, serve or bench; see gpuload help rdma");
 	return CLI_USAGE;
 }
 

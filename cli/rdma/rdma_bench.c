@@ -121,7 +121,7 @@ static gpul_status find_server(const struct rdma_bench_request *q, struct rdma_c
 		return st;
 	}
 	if (strlen(q->host) > RDMA_ADDRESS_BYTES - 16)
-		return gpul_fail(err, GPUL_EINVAL, 0, "HOST is too long");
+		return gpul_fail(err, GPUL_EINVAL, 0, "the name of HOST is too long");
 	colon = strchr(q->host, ':');
 	if (!strncmp(q->host, "unix:", 5) || strstr(q->host, "]:") || (colon && !strchr(colon + 1, ':')))
 		snprintf(address, RDMA_ADDRESS_BYTES, "%s", q->host); /* the address is complete */

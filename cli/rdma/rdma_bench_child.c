@@ -68,7 +68,7 @@ gpul_status rdma_child_start(const struct rdma_setup *setup, struct rdma_child *
 		run_child(setup, fds[1], parent);
 	}
 	close(fds[1]);
-	st = child.pid < 0 ? gpul_fail(err, GPUL_ESYS, errno, "cannot start the peer process: %s", strerror(errno))
+	st = child.pid < 0 ? gpul_fail(err, GPUL_ESYS, errno, "cannot start the peer process reports: %s", strerror(errno))
 			   : await_ready(fds[0], &child, err);
 	child.fd = fds[0];
 	if (!st)
@@ -93,7 +93,7 @@ static void explain_end(const struct rdma_child *child, int status, gpul_error *
 	} else if (failed->native == ESHUTDOWN && poll(&p, 1, 0) == 1 && gpul_read_all(child->fd, &last, sizeof last) &&
 		   last.err.native != ESHUTDOWN && last.err.status) {
 		*failed = (gpul_error){ 0 };
-		gpul_fail(failed, last.err.status, last.err.native, "the peer process: %s", last.err.text);
+		gpul_fail(failed, last.err.status, last.err.native, "the peer process reports: %s", last.err.text);
 	}
 }
 

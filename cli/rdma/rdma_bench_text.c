@@ -41,7 +41,7 @@ static void add_head(const struct rdma_bench_result *r, struct out *o)
 		out_add(o, ", staged");
 	if (r->n_threads > 1)
 		out_add(o, ", %u threads", r->n_threads);
-	out_add(o, "; a dead peer is noticed within %.3g s\n\n", (double)r->conn.notice_ns / 1e9);
+	out_add(o, "; a dead peer is detected within %.3g s\n\n", (double)r->conn.notice_ns / 1e9);
 }
 
 /* In mode basic, print the number of checked bytes. */

@@ -14,14 +14,16 @@ static void end_texts(struct rdma_end *e)
 gpul_status rdma_wire_check_hello(struct rdma_hello *h, uint64_t bytes, gpul_error *err)
 {
 	if (bytes != sizeof *h || h->magic != RDMA_WIRE_MAGIC)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "not a client of gpuload rdma bench of this version");
+		return gpul_fail(err, GPUL_EFORMAT, 0, "the client is not gpuload rdma bench of this version");
 	end_texts(&h->client);
 	if (h->n_flows < 1 || h->n_flows > RDMA_MOST_FLOWS || h->flow >= h->n_flows)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "flow %u of %u: at most %d flows", h->flow, h->n_flows, RDMA_MOST_FLOWS);
+		return gpul_fail(err, GPUL_EFORMAT, 0, "the client requests flow %u of %u, but at most %d flows are possible", h->flow,
+				 h->n_flows, RDMA_MOST_FLOWS);
 	if (h->mode >= RDMA_N_MODES || h->flush > 1 || h->n_parts < 1 || h->n_parts > GPUL_RDMA_MAX_PARTS || h->n_requests < 1 ||
 	    h->n_requests > RDMA_MOST_REQUESTS || h->n_requests * h->n_parts > RDMA_MOST_RING)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "mode %u, %u messages in each of %u requests: out of range", h->mode, h->n_parts,
-				 h->n_requests);
+		return gpul_fail(err, GPUL_EFORMAT, 0,
+				 "the client requests mode %u with %u messages in each of %u requests, which is out of range", h->mode,
+				 h->n_parts, h->n_requests);
 	if (h->buffer_bytes < 1 || h->buffer_bytes > rdma_memory_limit() / 2 / h->n_flows)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "%u flows with %llu bytes per direction are more than the limit of %llu MiB",
 				 h->n_flows, (unsigned long long)h->buffer_bytes, (unsigned long long)(rdma_memory_limit() >> 20));
@@ -33,7 +35,7 @@ static gpul_status report_peer(gpul_error *theirs, gpul_error *err)
 {
 	theirs->text[sizeof theirs->text - 1] = 0;
 	return gpul_fail(err, theirs->status < GPUL_EINVAL || theirs->status > GPUL_EVERBS ? GPUL_ESYS : theirs->status, theirs->native,
-			 "the server: %s", theirs->text);
+			 "the server reports: %s", theirs->text);
 }
 
 gpul_status rdma_wire_check_welcome(struct rdma_welcome *w, uint64_t bytes, gpul_error *err)
@@ -48,7 +50,7 @@ gpul_status rdma_wire_check_plan(const struct rdma_plan *p, uint64_t bytes, uint
 				 gpul_error *err)
 {
 	if (bytes != sizeof *p || p->magic != RDMA_WIRE_MAGIC || p->number != number || p->kind > RDMA_PLAN_END)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "plan %llu of the client is malformed", (unsigned long long)number);
+		return gpul_fail(err, GPUL_EFORMAT, 0, "test plan %llu of the client is malformed", (unsigned long long)number);
 	if (p->kind == RDMA_PLAN_END)
 		return GPUL_OK;
 	if (p->count < 1 || p->count > 1ull << 40 || p->window < 1 || p->window > RDMA_MOST_REQUESTS || p->n_parts < 1 ||
@@ -56,7 +58,9 @@ gpul_status rdma_wire_check_plan(const struct rdma_plan *p, uint64_t bytes, uint
 	    rdma_memory_stride(p->bytes) > shape->buffer_bytes / (p->window * p->n_parts) || p->n_places < 1 ||
 	    p->n_places > p->window * p->n_parts ||
 	    (p->kind == RDMA_PLAN_CHECK && (p->count > p->window || p->n_places < p->window * p->n_parts)))
-		return gpul_fail(err, GPUL_EFORMAT, 0, "plan %llu of the client: %u x %u messages of %llu bytes do not fit",
+		return gpul_fail(err, GPUL_EFORMAT, 0,
+				 "test plan %llu of the client has %u x %u messages of %llu bytes, which do not fit into the "
+				 "buffers",
 				 (unsigned long long)number, p->window, p->n_parts, (unsigned long long)p->bytes);
 	return GPUL_OK;
 }

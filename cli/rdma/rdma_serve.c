@@ -117,7 +117,7 @@ static gpul_status report_ready(const struct server *v, gpul_error *err)
 	if (v->q->ready_fd >= 0) {
 		snprintf(ready.address, sizeof ready.address, "%s", gpul_rdma_listener_address(v->listener));
 		if (write(v->q->ready_fd, &ready, sizeof ready) != sizeof ready)
-			return gpul_fail(err, GPUL_ESYS, errno, "the parent has ended: %s", strerror(errno));
+			return gpul_fail(err, GPUL_ESYS, errno, "the parent process has ended: %s", strerror(errno));
 		return GPUL_OK;
 	}
 	gpul_rdma_about(v->r, &info);
@@ -161,7 +161,8 @@ static gpul_status reap_sessions(struct server *v, gpul_error *err)
 		struct served *d = v->served[i];
 
 		if (d && !d->running && gpul_clock_ns() > d->deadline_ns)
-			gpul_fail(&d->err, GPUL_ESYS, ETIMEDOUT, "only %u of %u flows have arrived", d->n_joined, d->s.shape.n_flows);
+			gpul_fail(&d->err, GPUL_ESYS, ETIMEDOUT, "only %u of the client's %u flows have connected", d->n_joined,
+				  d->s.shape.n_flows);
 		else if (!d || !atomic_load(&d->ended))
 			continue;
 		if (d->result.n_rows)
@@ -224,7 +225,7 @@ static gpul_status find_session(struct server *v, const struct rdma_hello *h, st
 		}
 	}
 	if (free_place < 0)
-		return gpul_fail(err, GPUL_ESYS, EBUSY, "busy with %d other clients: try again later", MOST_SESSIONS);
+		return gpul_fail(err, GPUL_ESYS, EBUSY, "the server is busy with %d other clients: try again later", MOST_SESSIONS);
 	d = calloc(1, sizeof *d);
 	if (!d)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a client");
@@ -254,7 +255,7 @@ static void seat_guest(struct server *v, unsigned i, uint64_t bytes)
 
 	st = st ? st : find_session(v, &h, &d, &why);
 	if (!st && d->s.flow[h.flow].conn)
-		st = gpul_fail(&why, GPUL_EFORMAT, 0, "flow %u came twice", h.flow);
+		st = gpul_fail(&why, GPUL_EFORMAT, 0, "the client has connected flow %u twice", h.flow);
 	if (st) {
 		refuse_guest(v, i, &why);
 		return;

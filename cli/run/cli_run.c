@@ -169,7 +169,7 @@ static int print_result(const struct run *r, gpul_error *err)
 		cli_message("run", "%s", save->text);
 	}
 	if (n_failed)
-		gpul_fail(err, GPUL_EFORMAT, 0, "not as expected: %s", text);
+		gpul_fail(err, GPUL_EFORMAT, 0, "the result is not as expected: %s", text);
 	else if (save->status)
 		gpul_fail(err, save->status, save->native, "%s", save->text);
 	else if (r->n_tool_errors)

@@ -201,7 +201,7 @@ static gpul_status ask_for_args(const struct run *r, const char *line, const cha
 	char *signature = gpul_signature_text(gpul_kernel_signature(r->kernel));
 
 	if (!signature)
-		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a signature");
+		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the signature of a kernel");
 	printf("%s\n%s\n", signature, line);
 	free(signature);
 	return gpul_fail(err, GPUL_EINVAL, 0, "no arguments given, and the code of %s does not show all of them: %s",

@@ -117,8 +117,8 @@ static gpul_status parse_target(const char *name, const char *text, const char *
 	if (!equals || !equals[1] || value_parse_size(text, (size_t)(equals - text), &arg, NULL))
 		return gpul_fail(err, GPUL_EINVAL, 0, "--%s needs ARG=WHAT, where ARG is a number, counted from 0, not '%s'", name, text);
 	if (q->has_args && arg >= q->n_args)
-		return gpul_fail(err, GPUL_EINVAL, 0, "--%s %s: no argument %zu; the %zu arguments are numbered from 0", name, text, arg,
-				 q->n_args);
+		return gpul_fail(err, GPUL_EINVAL, 0, "--%s %s: argument %zu does not exist; the %zu arguments are numbered from 0", name,
+				 text, arg, q->n_args);
 	if (q->has_args && q->args[arg].kind != ARG_BUFFER)
 		return gpul_fail(err, GPUL_EINVAL, 0, "--%s %s: argument %zu is %s, not a buffer", name, text, arg, q->args[arg].text);
 	*out = (struct run_target){ arg, equals + 1, dir };

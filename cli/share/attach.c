@@ -136,8 +136,9 @@ static gpul_status attach_once(struct attach *a, gpul_error *err)
 		return GPUL_OK;
 	}
 	if (st == GPUL_OK && e.kind == GPUL_IPC_NONE)
-		st = gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "the owner of '%.64s' has not answered within %d ms (--timeout): stopped or busy",
-			       q->name, q->timeout_ms);
+		st = gpul_fail(err, GPUL_ESYS, ETIMEDOUT,
+			       "the owner of '%.64s' has not answered within %d ms (--timeout): its process is stopped or busy", q->name,
+			       q->timeout_ms);
 	else if (st == GPUL_OK)
 		st = gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s", e.why.text);
 	(void)gpul_ipc_client_close(a->client, 0, NULL);
@@ -225,7 +226,7 @@ static gpul_status handle_events(struct attach *a, bool *ended, gpul_error *err)
 		return st;
 	*ended = true;
 	if (e.kind == GPUL_IPC_OWNER_DIED && !a->ask.hold) {
-		cli_message("attach", "the owner of %s died meanwhile; its memory could still be read", a->ask.name);
+		cli_message("attach", "the owner of %s died during this command; its memory could still be read", a->ask.name);
 		return GPUL_OK;
 	}
 	st = a->ask.hold ? share_print_event(a->ask.name, &e, -1, a->ask.json, err) : GPUL_OK;

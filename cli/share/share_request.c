@@ -217,7 +217,7 @@ static gpul_status read_kind(const struct cli_args *args, struct share_request *
 				 "another process could map; use host-numa, memfd or shm");
 	q->fabric = cli_value(args, SHARE_FABRIC) != NULL;
 	if (q->fabric && q->kind != GPUL_MEM_DEVICE)
-		return gpul_fail(err, GPUL_EINVAL, 0, "--fabric is for --kind device");
+		return gpul_fail(err, GPUL_EINVAL, 0, "--fabric needs --kind device");
 	return GPUL_OK;
 }
 

@@ -160,7 +160,7 @@ faults() {
 }
 
 @test "refuses impossible --expect and --save" {
-	fails 2 "no argument 7" run "$vecadd" "${three[@]}" i32=1024 --expect 7=ones
+	fails 2 "argument 7 does not exist" run "$vecadd" "${three[@]}" i32=1024 --expect 7=ones
 	fails 2 "not a buffer" run "$vecadd" "${three[@]}" i32=1024 --expect 3=1024
 	fails 2 "--expect needs ARG=WHAT" run "$vecadd" "${three[@]}" i32=1024 --expect ones
 	fails 1 "cannot be written" run "$vecadd" "${three[@]}" i32=1024 --save 2=/nonexistent/c.npy
@@ -172,9 +172,9 @@ faults() {
 
 @test "reports that no driver was found" {
 	export GPULOAD_SOFT_DRIVER=/nonexistent/libcuda-soft.so GPULOAD_DRIVER=
-	fails 1 "no software driver" run "$vecadd" --driver soft
+	fails 1 "the software driver cannot be loaded" run "$vecadd" --driver soft
 	export GPULOAD_DRIVER=opencl
-	fails 2 "must be auto, nvidia or soft" run "$vecadd"
+	fails 2 "GPULOAD_DRIVER=opencl: expected auto, nvidia or soft" run "$vecadd"
 }
 
 @test "fails if stdout cannot be written" {

@@ -90,11 +90,11 @@ run_vecadd=(gpuload run "$BATS_TEST_DIRNAME/ptx/vecadd.ptx")
 }
 
 @test "wrong options are usage errors" {
-	fails 2 "which command?" calls
+	fails 2 "a command is missing" calls
 	fails 2 "no call or class 'cuMemAloc'; did you mean cuMemAlloc?" calls --filter cuMemAloc -- true
-	fails 2 "'x*' fits no call; the classes are memory" calls --filter 'x*' -- true
+	fails 2 "'x*' matches no call; the classes are memory" calls --filter 'x*' -- true
 	fails 2 "unknown format 'xml'; it must be text, json or perfetto" calls --format xml -- true
-	fails 2 "a summary has no form for Perfetto" calls --summary --format perfetto -- true
+	fails 2 "--summary cannot be combined with the format perfetto" calls --summary --format perfetto -- true
 	fails 2 "--driver must be auto, nvidia or soft" calls --driver x -- true
 	fails 1 "cannot run no-such-command: No such file or directory" calls --driver soft -- no-such-command
 	fails 1 "cannot write no/such/file" calls --driver soft --output no/such/file -- true

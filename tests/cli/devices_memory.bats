@@ -48,7 +48,7 @@ row() {
 	printf '#!/bin/sh\nkill -SEGV $$\n' > dies
 	chmod +x dies
 	GPULOAD_PROBE=$PWD/dies works devices --memory
-	[[ $(row memfd) =~ ^memfd\ +yes\ +no\ .*"in another process: the child was killed by SIGSEGV" ]] || show "memfd"
+	[[ $(row memfd) =~ ^memfd\ +yes\ +no\ .*"in another process: the process gpuload-probe, which tests a kind of memory, was killed by SIGSEGV" ]] || show "memfd"
 	[[ $(row pinned) == *"cannot be shared"* ]] || show "pinned: the crash of the other process changes nothing"
 	[[ $(row auto) =~ is\ host-numa$ ]] || show "auto: host-numa still works in this process"
 }
@@ -56,7 +56,7 @@ row() {
 @test "without gpuload-probe the import is tried in the same process" {
 	GPULOAD_PROBE=/nonexistent works devices --memory
 	[[ $(row memfd) =~ ^memfd\ +yes\ +not\ tested ]] || show "memfd"
-	[[ $(row device-ipc) =~ ^device-ipc\ +yes\ +no\ .*"not tried" ]] || show "device-ipc"
+	[[ $(row device-ipc) =~ ^device-ipc\ +yes\ +no\ .*"this kind was not tested" ]] || show "device-ipc"
 	says "not tested: gpuload-probe was not found beside gpuload"
 	GPULOAD_PROBE=/nonexistent works devices --memory --json
 	[[ $(json '{k["asked_another_process"] for k in j["devices"][0]["memory"]["kinds"]}') == "{False}" ]]

@@ -65,7 +65,7 @@ class Run(unittest.TestCase):
         self.fails("no kernel 'x'; the module has: vecadd", a, b, out, 1000, kernel="x")
         self.fails("driver must be auto, nvidia or soft, not 'amd'", a, b, out, 1000, driver="amd")
         self.fails("block must be one to three numbers from 1, not 0", a, b, out, 1000, block=0)
-        self.fails("no device 7", a, b, out, 1000, device=7)
+        self.fails("device 7 does not exist", a, b, out, 1000, device=7)
 
     def test_a_fault_names_the_line_and_the_next_run_works(self):
         self.fails("past the end of a 8000-byte cuMemAlloc allocation", self.a, self.b, self.out, 1024 * 1024)

@@ -34,7 +34,7 @@ static gpul_status unknown_item(const char *item, gpul_error *err)
 	near = strpbrk(item, "*?[") ? NULL : gpul_text_nearest(item, names, n);
 	if (near)
 		return gpul_fail(err, GPUL_EINVAL, 0, "filter: no call or class '%s'; did you mean %s?", item, near);
-	return gpul_fail(err, GPUL_EINVAL, 0, "filter: '%s' fits no call; the classes are %s", item, classes);
+	return gpul_fail(err, GPUL_EINVAL, 0, "filter: '%s' matches no call; the classes are %s", item, classes);
 }
 
 gpul_status filter_read(const char *filter, uint8_t *wishes, gpul_error *err)
@@ -49,7 +49,7 @@ gpul_status filter_read(const char *filter, uint8_t *wishes, gpul_error *err)
 		bool fits = false;
 
 		if (n >= sizeof item)
-			return gpul_fail(err, GPUL_EINVAL, 0, "filter: an item has %zu bytes, the limit is %d", n, MAX_ITEM - 1);
+			return gpul_fail(err, GPUL_EINVAL, 0, "filter: an item has %zu bytes, but the limit is %d", n, MAX_ITEM - 1);
 		snprintf(item, sizeof item, "%.*s", (int)(n - remove), at + remove);
 		for (size_t i = 0; i < n_calls_rows; i++) {
 			if (!row_fits(&calls_rows[i], item))

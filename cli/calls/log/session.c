@@ -56,7 +56,8 @@ static gpul_status extend_list(const char *variable, const char *library, gpul_e
 	bool failed;
 
 	if (!find_library(library, path))
-		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s is not next to gpuload: it was not built or installed", library);
+		return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%s was not found beside gpuload, because it was not built or not installed",
+				 library);
 	if (given && strstr(given, path))
 		return GPUL_OK;
 	if (asprintf(&list, "%s%s%s", path, given && *given ? ":" : "", given ? given : "") < 0)

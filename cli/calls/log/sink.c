@@ -19,7 +19,7 @@ gpul_status sink_open(const char *format, bool summary, int fd, struct sink *out
 	if (which == N_FORMATS)
 		return gpul_fail(err, GPUL_EINVAL, 0, "unknown format '%s'; it must be text, json or perfetto", format);
 	if (summary && which == PERFETTO)
-		return gpul_fail(err, GPUL_EINVAL, 0, "a summary has no form for Perfetto: it must be text or json");
+		return gpul_fail(err, GPUL_EINVAL, 0, "--summary cannot be combined with the format perfetto: use --format text or json");
 	*out = (struct sink){ .fd = fd, .add = which == TEXT ? sink_add_text : which == JSON ? sink_add_json : sink_add_perfetto };
 	if (which == PERFETTO) {
 		out->end = sink_end_perfetto;

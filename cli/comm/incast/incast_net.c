@@ -55,7 +55,8 @@ static gpul_status keep_rights(gpul_error *err)
 	ok = ok && syscall(SYS_capset, &head, data) == 0;
 	for (unsigned i = 0; ok && i < 2; i++)
 		ok = prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, wanted[i], 0, 0) == 0;
-	return ok ? GPUL_OK : gpul_fail(err, GPUL_ESYS, errno, "cannot keep the rights over a network namespace: %s", strerror(errno));
+	return ok ? GPUL_OK
+		  : gpul_fail(err, GPUL_ESYS, errno, "cannot keep the capabilities that a network namespace needs: %s", strerror(errno));
 }
 
 /* Enter a user namespace that maps this user to itself, so that files and sockets keep their owner. */
@@ -89,7 +90,7 @@ static gpul_status make_namespace(int *fd, gpul_error *err)
 				 "interface",
 				 strerror(errno));
 	*fd = open("/proc/self/ns/net", O_RDONLY);
-	return *fd >= 0 ? GPUL_OK : gpul_fail(err, GPUL_ESYS, errno, "/proc/self/ns/net: %s", strerror(errno));
+	return *fd >= 0 ? GPUL_OK : gpul_fail(err, GPUL_ESYS, errno, "cannot open /proc/self/ns/net: %s", strerror(errno));
 }
 
 static gpul_status make_namespaces(int fds[N_PLACES], gpul_error *err)
@@ -305,7 +306,8 @@ gpul_status incast_net_enter(int rank, int *queue_fd, int *device, gpul_error *e
 		*device = (int)if_nametoindex("rx0");
 		fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
 		if (fd < 0 || !*device || setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit))
-			return gpul_fail(err, GPUL_ESYS, errno, "netlink in the switch's namespace: %s", strerror(errno));
+			return gpul_fail(err, GPUL_ESYS, errno, "cannot open a netlink socket in the switch's network namespace: %s",
+					 strerror(errno));
 		st = enter_place(receiver, err);
 		if (st) {
 			(void)close(fd);

@@ -64,7 +64,8 @@ gpul_status incast_queue_read(int fd, int device, struct incast_queue *out, gpul
 	ssize_t n;
 
 	if (send(fd, &ask, sizeof ask, 0) != sizeof ask)
-		return gpul_fail(err, GPUL_ESYS, errno, "netlink, RTM_GETQDISC: %s", strerror(errno));
+		return gpul_fail(err, GPUL_ESYS, errno, "cannot read the statistics of the queue over netlink (RTM_GETQDISC): %s",
+				 strerror(errno));
 	do
 		n = recv(fd, &answer, sizeof answer, 0);
 	while (n < 0 && errno == EINTR);
@@ -73,7 +74,8 @@ gpul_status incast_queue_read(int fd, int device, struct incast_queue *out, gpul
 		const bool refused = n >= (ssize_t)NLMSG_LENGTH(sizeof(struct nlmsgerr)) && answer.head.nlmsg_type == NLMSG_ERROR;
 		const int error = refused ? -((const struct nlmsgerr *)NLMSG_DATA(&answer.head))->error : n < 0 ? errno : EPROTO;
 
-		return gpul_fail(err, GPUL_ESYS, error, "netlink, RTM_GETQDISC: %s", strerror(error));
+		return gpul_fail(err, GPUL_ESYS, error, "cannot read the statistics of the queue over netlink (RTM_GETQDISC): %s",
+				 strerror(error));
 	}
 	return parse_answer(&answer.head, out, err);
 }

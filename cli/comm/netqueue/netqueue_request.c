@@ -107,7 +107,7 @@ gpul_status netqueue_request_parse(const struct cli_args *args, struct netqueue_
 
 	*q = (struct netqueue_request){ .check = cli_value(args, OPT_CHECK), .json = cli_value(args, OPT_JSON) };
 	if (args->n_operands)
-		return gpul_fail(err, GPUL_EINVAL, 0, "unexpected '%s'; see gpuload help comm netqueue", args->operands[0]);
+		return gpul_fail(err, GPUL_EINVAL, 0, "unexpected argument '%s'; see gpuload help comm netqueue", args->operands[0]);
 	st = parse_number(args, OPT_BYTES, 1, MOST_BYTES, DEFAULT_BYTES, &bytes, err);
 	st = st ? st : parse_number(args, OPT_COUNT, 1, MOST_COUNT, DEFAULT_COUNT, &count, err);
 	st = st ? st : parse_number(args, OPT_SLOTS, 2, 1 << 20, 0, &slots, err);
@@ -147,7 +147,7 @@ static int cmd_netqueue(const struct cli_args *args, gpul_error *err)
 	st = netqueue_print(&result, err);
 	if (!st && !result.ok)
 		st = gpul_fail(err, GPUL_EFORMAT, 0,
-			       "the destination is wrong, or other entries were refused than those that --corrupt changed");
+			       "the received data is wrong, or the rejected entries are not those that --corrupt changed");
 	netqueue_result_free(&result);
 	return st ? CLI_FAILED : CLI_DONE;
 }

@@ -92,19 +92,20 @@ static gpul_status check_request(const struct cli_args *args, const struct plan_
 	if (q->place.n_ranks && !q->measure)
 		return gpul_fail(err, GPUL_EINVAL, 0, "-n starts ranks for --measure or --check; --ranks is the number to predict for");
 	if (q->measure && !q->place.n_ranks && !launched)
-		return gpul_fail(err, GPUL_EINVAL, 0, "--measure and --check need ranks: -n N, at least 2");
+		return gpul_fail(err, GPUL_EINVAL, 0, "--measure and --check need the option -n N with at least 2 ranks");
 	if (q->place.n_ranks == 1)
-		return gpul_fail(err, GPUL_EINVAL, 0, "-n 1: at least 2 ranks are needed to measure links");
+		return gpul_fail(err, GPUL_EINVAL, 0, "-n is 1, but at least 2 ranks are needed to measure links");
 	if (!q->measure && !q->n_ranks)
 		return gpul_fail(err, GPUL_EINVAL, 0, "--ranks is missing: the number of ranks to predict for");
 	if (q->measure && q->params)
-		return gpul_fail(err, GPUL_EINVAL, 0, "--params gives parameters, but --measure and --check measure them");
+		return gpul_fail(err, GPUL_EINVAL, 0,
+				 "--params cannot be combined with --measure or --check, which measure the parameters");
 	if (q->check && (q->n_ranks || q->ranks_per_host || q->link || q->inside))
 		return gpul_fail(err, GPUL_EINVAL, 0,
 				 "--check predicts for the ranks that it starts; it cannot be combined with --ranks, --gpus-per-host, "
 				 "--link or --inside");
 	if (q->path && !q->measure)
-		return gpul_fail(err, GPUL_EINVAL, 0, "-o writes measured parameters: --measure is missing");
+		return gpul_fail(err, GPUL_EINVAL, 0, "-o writes measured parameters, so it needs the option --measure");
 	return output_check(q->plot, q->force, err);
 }
 

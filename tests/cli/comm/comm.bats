@@ -81,15 +81,15 @@ rows() {
 		says "transport: the network between all ranks"
 		says "simple, 1 x "
 	done
-	fails 1 "protocol ll is not possible: over the network there is only simple" comm allreduce -n 2 --transport net --provider tcp --proto ll
+	fails 1 "protocol ll is not possible over the network, where only protocol simple works: use options.proto simple or auto" comm allreduce -n 2 --transport net --provider tcp --proto ll
 	fails 1 "algorithm oneshot is not possible" comm allreduce -n 2 --transport net --provider tcp --algo oneshot
 	fails 1 "libfabric has no provider 'carrier-pigeon'" comm allreduce -n 2 --transport net --provider carrier-pigeon
 	fails 2 "--backend must be auto, verbs or libfabric, not 'tcp'" comm allreduce -n 2 --transport net --backend tcp
-	fails 2 "are for the network, but --transport is host" comm allreduce -n 2 --transport host --qps 2
+	fails 2 "apply only to the network, but --transport is host" comm allreduce -n 2 --transport host --qps 2
 	fails 2 "--qps must be a number from 1 to 16" comm allreduce -n 2 --qps 17
 	fails 2 "--gpu-direct must be auto, yes or no, not 'maybe'" comm allreduce -n 2 --gpu-direct maybe
 	fails 2 "--window must be a size, such as 512K, or off, not '0'" comm alltoall -n 2 --window 0
-	fails 2 "--window is for the network, but --transport is host" comm alltoall -n 2 --transport host --window 1M
+	fails 2 "--window applies only to the network, but --transport is host" comm alltoall -n 2 --transport host --window 1M
 }
 
 @test "bus bandwidth has the factors of nccl-tests" {
@@ -126,19 +126,19 @@ rows() {
 	works comm allreduce -n 2 --bytes 8:1M:131072 --explain
 	says "  the built-in table"
 	works comm allreduce -n 2 --bytes 8:1M:131072 --algo ring --explain
-	says "  forced: the algorithm is an option"
+	says "  the caller's options select the algorithm"
 	works comm allreduce -n 4 --bytes 64:1M:16384 --ranks-per-host 2 --explain
-	says "  the built-in table: a tree takes fewer trips than a ring"
+	says "  the built-in table: a tree needs fewer successive messages than a ring"
 	says "  the built-in table: all ranks of a host send to other hosts at the same time"
 	works comm allreduce -n 3 --bytes 64 --ranks-per-host 2 --algo twolevel --explain
 	says "  ring "
-	says "  twolevel needs the same number of ranks on each host"
+	says "  algorithm twolevel needs the same number of ranks on each host"
 	works comm allreduce -n 2 --bytes 8 --proto ll128 --algo oneshot --explain
-	says "there is no kernel for this call, algorithm and protocol"
+	says "gpuload has no kernel for this call with this algorithm and protocol"
 	works comm sendrecv -n 2 --bytes 8 --proto ll128 --transport host --explain
-	says "ll128 needs device memory between all ranks"
+	says "protocol ll128 needs device memory that all ranks can access"
 	works comm allgather -n 2 --bytes 1M --algo oneshot --explain --json
-	[[ $(json 'j["rows"][0]["plan"]["why"], j["rows"][0]["in_place"]') == "('the size exceeds the memory for one shot', None)" ]]
+	[[ $(json 'j["rows"][0]["plan"]["why"], j["rows"][0]["in_place"]') == "('the data is larger than the buffer of algorithm oneshot', None)" ]]
 }
 
 @test "tune writes a table that is used" {
@@ -217,13 +217,13 @@ rows() {
 	[[ $status == 0 && $(sort <<<"$output") == $'0 of 3\n1 of 3\n2 of 3' ]] || show "launch"
 	run --separate-stderr gpuload comm launch -n 2 -- sh -c 'exit $((3 * GPULOAD_COMM_RANK))'
 	[[ $status == 3 && $stderr == *"rank 1 (pid "*") ended with status 3"* ]] || show "status of rank 1"
-	fails 2 "-n is missing" comm launch -- true
+	fails 2 "-n, the number of ranks" comm launch -- true
 	fails 2 "a program is missing" comm launch -n 2
-	fails 2 "-n 3, but --hosts has 2 ranks" comm launch -n 3 --hosts localhost:2 -- true
-	fails 2 "'0' ranks on host a: expected 1 to 32" comm launch --hosts a:0 -- true
+	fails 2 "-n is 3, but --hosts lists 2 ranks" comm launch -n 3 --hosts localhost:2 -- true
+	fails 2 "invalid number of ranks '0' for host a: expected 1 to 32" comm launch --hosts a:0 -- true
 	fails 1 "/nowhere: No such file or directory" comm launch --hostfile /nowhere -- true
-	fails 2 "--agent and --start-timeout are for --hosts or --hostfile, which is missing" comm launch -n 2 --agent ssh -- true
-	fails 2 "--agent is for --hosts, which is missing" comm allreduce -n 2 --agent ssh
+	fails 2 "--agent and --start-timeout need --hosts or --hostfile, which is missing" comm launch -n 2 --agent ssh -- true
+	fails 2 "--agent needs --hosts, which is missing" comm allreduce -n 2 --agent ssh
 	run --separate-stderr gpuload comm launch -n 2 --tag-output -- sh -c 'echo "of $GPULOAD_COMM_SIZE"'
 	[[ $status == 0 && $(sort <<<"$output") == $'[0] of 2\n[1] of 2' ]] || show "launch --tag-output"
 	works comm launch -n 2 -- gpuload comm allreduce --bytes 64
@@ -253,17 +253,17 @@ rows() {
 }
 
 @test "a wrong command line is one line and exit code 2" {
-	fails 2 "a verb is missing" comm
+	fails 2 "a subcommand is missing" comm
 	fails 2 "unknown command 'comm allreduc'; did you mean allreduce?" comm allreduc
-	fails 2 "-n is missing" comm allreduce
+	fails 2 "-n, the number of ranks" comm allreduce
 	fails 2 "-n must be a number from 1 to 32, not '33'" comm allreduce -n 33
 	fails 2 "-n must be a number from 1 to 32, not 'two'" comm allreduce -n two
 	fails 2 "--bytes: expected MIN:MAX:FACTOR" comm allreduce -n 2 --bytes 16:8
 	fails 2 "--bytes: '8:16:2:2' has too many colons" comm allreduce -n 2 --bytes 8:16:2:2
 	fails 2 "--dtype must be f16, bf16, f32, f64, i32 or u8, not 'int'" comm allreduce -n 2 --dtype int
 	fails 2 "--op must be sum, prod, min, max or avg, not 'xor'" comm allreduce -n 2 --op xor
-	fails 2 "--op: allgather has no operation" comm allgather -n 2 --op sum
-	fails 2 "--root: allreduce has no root" comm allreduce -n 2 --root 0
+	fails 2 "--op cannot be used with allgather" comm allgather -n 2 --op sum
+	fails 2 "--root cannot be used with allreduce" comm allreduce -n 2 --root 0
 	fails 2 "--root must be a number from 0 to 1, not '2'" comm broadcast -n 2 --root 2
 	fails 2 "--in-place: the buffers of alltoall must not overlap" comm alltoall -n 2 --in-place
 	fails 2 "--devices must be device numbers" comm allreduce -n 2 --devices 0,x
@@ -281,7 +281,7 @@ rows() {
 waits_in_a_circle() {
 	run --separate-stderr gpuload "${@:2}" --ungrouped --timeout 2
 	[[ $status == 1 ]] || show "gpuload ${*:2} should fail"
-	[[ $stderr == *"waited 2000 ms for $1 of rank "* ]] || show "stderr should say what the ranks wait for: $1"
+	[[ $stderr == *"waited 2000 ms for $1 from rank "* ]] || show "stderr should say what the ranks wait for: $1"
 	# An interpreted kernel that gets no CPU for some time cannot say that it waits, too.
 	[[ $stderr == *"put such calls into one group"* || $stderr == *"not made the same call, or "*" busy"* ]] ||
 		show "stderr should say what to do"
@@ -297,7 +297,7 @@ waits_in_a_circle() {
 	[[ $(json 'j["launcher"], j["ok"], len({r["pid"] for r in j["ranks"]})') == "('threads', True, 1)" ]] || show "one process"
 	fails 2 "--threads needs -n with at least 2 ranks" comm allreduce -n 1 --threads
 	fails 2 "--threads needs -n with at least 2 ranks" comm allreduce -n 2 --threads --hosts localhost:2
-	fails 2 "no device 7" comm allreduce -n 2 --threads --devices 7
+	fails 2 "device 7 does not exist" comm allreduce -n 2 --threads --devices 7
 }
 
 @test "sends without a group: small messages pass, large ones end by the time-out with a message that says what to do" {
@@ -305,10 +305,10 @@ waits_in_a_circle() {
 		collective $verb --bytes 1K --proto ll --ungrouped
 		says "without groups"
 		collective $verb --bytes 64K --transport host --ungrouped
-		waits_in_a_circle "an offer" comm $verb -n 3 --bytes 256K
+		waits_in_a_circle "the address of a receive buffer" comm $verb -n 3 --bytes 256K
 		waits_in_a_circle "a credit" comm $verb -n 3 --bytes 3M --transport host
 	done
-	fails 2 "--ungrouped: allreduce is one call" comm allreduce -n 2 --ungrouped
+	fails 2 "--ungrouped cannot be used with allreduce" comm allreduce -n 2 --ungrouped
 }
 
 @test "--trace FILE.svg draws the last call" {

@@ -61,7 +61,7 @@ mode() {
 }
 
 @test "wrong values are one line each" {
-	fails 2 "-n is missing" comm incast
+	fails 2 "-n, the number of ranks" comm incast
 	fails 2 "-n must be a number from 2 to 32, not '1'" comm incast -n 1
 	fails 2 "--messages must be a number from 1 to 100000, not 'x'" comm incast -n 2 --messages x
 	fails 2 "--bytes must be a size from 64 to 67108864 bytes, such as 64K, not '63'" comm incast -n 2 --bytes 63

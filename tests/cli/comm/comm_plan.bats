@@ -65,13 +65,13 @@ json() {
 	fails 2 "--ranks must be a number from 2 to 65536, not '1'" comm plan --ranks 1
 	fails 2 "--ranks must be a number from 2 to 65536, not '65537'" comm plan --ranks 65537
 	fails 2 "16 ranks with 8 per host need a network: --link" comm plan --ranks 16 --gpus-per-host 8
-	fails 2 "'warp' is not a link: one of nvlink4, " comm plan --ranks 16 --gpus-per-host 8 --link warp
+	fails 2 "'warp' is not a link: expected one of nvlink4, " comm plan --ranks 16 --gpus-per-host 8 --link warp
 	fails 2 "--call must be allreduce, " comm plan --ranks 4 --call reduce
 	fails 2 "-n starts ranks for --measure or --check" comm plan -n 2
-	fails 2 "--measure and --check need ranks: -n N, at least 2" comm plan --check
-	fails 2 "-n 1: at least 2 ranks" comm plan --check -n 1
+	fails 2 "--measure and --check need the option -n N with at least 2 ranks" comm plan --check
+	fails 2 "-n is 1, but at least 2 ranks" comm plan --check -n 1
 	fails 2 "--check predicts for the ranks that it starts" comm plan --check -n 2 --ranks 4
-	fails 2 "--params gives parameters, but" comm plan --measure -n 2 --params x.csv
+	fails 2 "--params cannot be combined with" comm plan --measure -n 2 --params x.csv
 	fails 2 "-o writes measured parameters" comm plan --ranks 4 -o x.csv
 	fails 2 "unexpected argument '4'" comm plan 4
 	fails 1 "nothing.csv" comm plan --ranks 4 --params nothing.csv

@@ -57,7 +57,7 @@ sparse() {
 }
 
 @test "a wrong command line is one line and exit code 2" {
-	fails 2 "-n is missing" comm sparse-allreduce
+	fails 2 "-n, the number of ranks" comm sparse-allreduce
 	fails 2 "--density must be numbers from 0 to 100, such as 0.1,1,10, not '101'" comm sparse-allreduce -n 2 --density 101
 	fails 2 "--density must be numbers from 0 to 100, such as 0.1,1,10, not '1,'" comm sparse-allreduce -n 2 --density 1,
 	fails 2 "--density must be numbers from 0 to 100, such as 0.1,1,10, not 'nan'" comm sparse-allreduce -n 2 --density nan

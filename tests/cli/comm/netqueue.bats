@@ -35,6 +35,6 @@ load ../helper
 	fails 2 "--source must be one of tcp memory, not 'udp'" comm netqueue --source udp
 	fails 2 "--corrupt must be a probability from 0 to 1, not '2'" comm netqueue --corrupt 2
 	fails 2 "--count must be a number from 1 to 1000000, not '0'" comm netqueue --count 0
-	fails 2 "a slot has 3000 bytes: expected a power of two" comm netqueue --slot 3000
-	fails 2 "unexpected 'x'" comm netqueue x
+	fails 2 "the slot size is 3000 bytes: expected a power of two" comm netqueue --slot 3000
+	fails 2 "unexpected argument 'x'" comm netqueue x
 }

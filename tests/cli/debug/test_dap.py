@@ -312,7 +312,7 @@ class Sessions(unittest.TestCase):
 
     def test_wrong_requests_are_refused_and_the_session_goes_on(self):
         c = Client()
-        for command, text in (("stackTrace", "nothing has been launched"), ("restart", "is not supported"), ("launch", 'launch needs "program"'),
+        for command, text in (("stackTrace", "no program has been launched"), ("restart", "is not supported"), ("launch", 'launch needs "program"'),
                               ("attach", 'attach needs "address"')):
             with self.assertRaisesRegex(RuntimeError, text):
                 c.ask(command)

@@ -96,7 +96,7 @@ load ../helper
 	run --separate-stderr timeout 60 gpuload fifo bench --sizes 512 --parallel 512 --timeout 0.001
 	[[ $status == 0 && -z $stderr ]] && return  # this machine was fast enough
 	[[ $status == 1 && -z $output && ${#stderr_lines[@]} == 1 ]] || show "should fail with one line"
-	[[ $stderr =~ "triggers: a kernel's time-out"$|"no trigger arrived for 1 ms" ]] || show "should name the side that timed out"
+	[[ $stderr =~ "triggers: a kernel waited longer than its time-out"$|"no trigger arrived for 1 ms" ]] || show "should name the side that timed out"
 }
 
 @test "a signal ends the command with one line and status 1" {
@@ -109,7 +109,7 @@ load ../helper
 }
 
 @test "refuses wrong command lines" {
-	fails 2 "a verb is missing" fifo
+	fails 2 "a subcommand is missing" fifo
 	fails 2 "unknown command 'fifo bunch'; did you mean bench?" fifo bunch
 	fails 2 "unknown command 'fifo xyzzy'; gpuload help fifo lists the commands" fifo xyzzy
 	fails 2 "unknown option --json" fifo --json
@@ -127,7 +127,7 @@ load ../helper
 	fails 2 "--triggers must be a number from 1" fifo bench --triggers x
 	fails 2 "which the CPU can access" fifo bench --kind device
 	fails 2 "--device must be one number" fifo bench --device 0,1
-	fails 2 "no device 99" fifo bench --device 99
+	fails 2 "device 99 does not exist" fifo bench --device 99
 	fails 2 "--timeout must be more than 0" fifo bench --timeout 0
 	fails 2 "--driver must be auto, nvidia or soft" fifo bench --driver hard
 	fails 2 "both write to stdout" fifo bench --json --plot -

@@ -119,7 +119,7 @@ ended() {
 @test "a second process cannot push at the same time" {
 	serve jobs
 	pushing jobs
-	fails 1 "the limit of 1 peer is reached" fifo push jobs
+	fails 1 "the limit of 1 attached peer is reached" fifo push jobs
 	kill -TERM "$peer"
 }
 

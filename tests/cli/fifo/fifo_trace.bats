@@ -74,7 +74,7 @@ traces() {
 	fails 2 "--handler-ns must be a number from 0 to" fifo trace --handler-ns -1
 	fails 2 "fifo trace has only options" fifo trace t.json
 	fails 2 "--device must be a number from 0 to 2147483647, not '0,1'" fifo trace --device 0,1
-	fails 2 "no device 7: the soft driver has 1" fifo trace --device 7
+	fails 2 "device 7 does not exist: the soft driver has 1" fifo trace --device 7
 	fails 2 "no/where" fifo trace --driver no/where
 	fails 1 "could not push or sync" fifo trace --timeout 0.001 --size 1 --handler-ns 50M --sync
 	[[ ! -e fifo-trace.json ]] || show "no file should remain"

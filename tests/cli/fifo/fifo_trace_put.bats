@@ -49,16 +49,16 @@ traces() {
 	fails 2 "--bytes must be a number from 8 to 65536, not '4'" fifo trace --put --bytes 4
 	fails 2 "--backend must be auto, verbs or libfabric, not 'tcp'" fifo trace --put --backend tcp
 	fails 2 "--provider tcp selects libfabric, but --backend is verbs" fifo trace --put --backend verbs --provider tcp
-	fails 2 "--sync is not an option of traces with --put" fifo trace --put --sync
-	fails 2 "--handler-ns is not an option of traces with --put" fifo trace --put --handler-ns 5
-	fails 2 "--provider is an option of traces with --put" fifo trace --provider tcp
-	fails 2 "no device 7: the soft driver has 1" fifo trace --put --provider tcp --device 7
+	fails 2 "--sync cannot be combined with --put" fifo trace --put --sync
+	fails 2 "--handler-ns cannot be combined with --put" fifo trace --put --handler-ns 5
+	fails 2 "--provider needs the option --put" fifo trace --provider tcp
+	fails 2 "device 7 does not exist: the soft driver has 1" fifo trace --put --provider tcp --device 7
 	[[ ! -e fifo-trace.json ]] || show "no file should remain"
 }
 
 @test "errors of both processes are one line" {
 	fails 1 "libfabric has no provider 'none'" fifo trace --put --provider none
-	fails 2 "no device 3: the soft driver has 1" fifo trace --put --provider tcp --peer-device 3
+	fails 2 "device 3 does not exist: the soft driver has 1" fifo trace --put --provider tcp --peer-device 3
 	[[ ! -e fifo-trace.json ]] || show "no file should remain"
 }
 

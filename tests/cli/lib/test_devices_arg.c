@@ -81,7 +81,7 @@ static void unknown_device_leaves_nothing_open(void **state)
 	(void)state;
 	assert_int_equal(devices_arg_parse("soft", "0,15", &d, &err), GPUL_OK);
 	assert_int_equal(devices_arg_open(&d, &err), GPUL_EINVAL);
-	assert_non_null(strstr(err.text, "no device 15"));
+	assert_non_null(strstr(err.text, "device 15 does not exist"));
 	for (unsigned i = 0; i < GPUL_MEM_MAX_DEVICES; i++)
 		assert_null(d.context[i].handle);
 }

@@ -58,7 +58,7 @@ gone() {
 	for mode in tpt bi lat put put-lat; do
 		bench --mode $mode --sizes 0,8,4097,1M
 		says "mode $mode, 1 flow of 1 QP"
-		says "a dead peer is noticed within"
+		says "a dead peer is detected within"
 		for size in 0 8 4097 1048576; do
 			(($(grep -cE "^ +$size +[0-9]+ +[0-9.]+ " <<<"$output") == 1)) || show "$mode: a row for $size"
 		done
@@ -121,7 +121,7 @@ gone() {
 	done
 	bench --sizes 64K --memory device --driver soft --flush
 	says "flushed, staged"
-	fails 1 "GPU memory that the fabric cannot access" rdma bench --provider tcp --mode put --sizes 8 --memory device --driver soft
+	fails 1 "GPU memory that the NIC cannot access" rdma bench --provider tcp --mode put --sizes 8 --memory device --driver soft
 }
 
 @test "serve serves clients one after the other, and prints a table for each" {
@@ -211,7 +211,7 @@ print([sum(e.get("event") == w for e in j) for w in ("READY", "SERVING", "ENDED"
 
 @test "no server, no such host, other provider: one line" {
 	fails 1 "Connection refused" rdma bench 127.0.0.1:1 --provider tcp --wait 0.1
-	fails 1 "host 'no-such-host.invalid'" rdma bench no-such-host.invalid --provider tcp --wait 0.1
+	fails 1 "host name 'no-such-host.invalid'" rdma bench no-such-host.invalid --provider tcp --wait 0.1
 	fails 1 "has no provider 'nonsense'" rdma bench --provider nonsense
 	serve s.out
 	fails 1 "127.0.0.1:$port reports: " rdma bench 127.0.0.1:"$port" --provider shm

@@ -26,7 +26,7 @@ row() {
 }
 
 @test "rdma needs a verb, and its help describes them" {
-	fails 2 "a verb is missing" rdma
+	fails 2 "a subcommand is missing" rdma
 	works help rdma devices
 	says "usage: gpuload rdma devices [OPTION...]"
 	says "--sysfs DIR"
@@ -56,7 +56,7 @@ row() {
 	[[ $(json 'j["gpus"][5]["distances"]["mlx5_9"], j["gpus"][5]["distances"]["mlx5_0"]') == "('PXB', 'SYS')" ]] || show "json"
 	[[ $(json 'j["devices"][1]["sysfs"]["pcie_link"]') == "16.0 GT/s PCIe x8 of 32.0 GT/s PCIe x16" ]] || show "json"
 	works rdma devices --sysfs dgx-h100 --all
-	says "mlx5_0 is behind the same root port, several PCIe switches away from GPU 0000:1b:00.0 (PXB)"
+	says "mlx5_0 is below the same PCIe root port, several switches away from GPU 0000:1b:00.0 (PXB)"
 	says "PCI 0000:29:00.0, 16.0 GT/s PCIe x8 of 32.0 GT/s PCIe x16, NUMA node 0, CPUs 0-55,112-167"
 }
 
@@ -94,7 +94,7 @@ row() {
 	FAKE_VERBS_DEVICES=0 works rdma devices
 	[[ ${lines[0]} == "no RDMA NIC: messages go over libfabric, provider tcp" ]] || show "empty list"
 	GPULOAD_IBVERBS=/nonexistent.so works rdma devices
-	[[ ${lines[0]} == "no RDMA NIC (no libibverbs: "*/nonexistent.so*"): messages go over libfabric, provider tcp" ]] || show "no library"
+	[[ ${lines[0]} == "no RDMA NIC (cannot load libibverbs: "*/nonexistent.so*"): messages go over libfabric, provider tcp" ]] || show "no library"
 }
 
 @test "only a NIC that libibverbs can use is chosen" {
@@ -127,5 +127,5 @@ row() {
 @test "without libfabric and without a NIC no message can be sent" {
 	GPULOAD_LIBFABRIC=/nonexistent.so works rdma devices
 	says "messages cannot be sent"
-	says "libfabric cannot be used: no libfabric: "
+	says "libfabric cannot be used: cannot load libfabric: "
 }

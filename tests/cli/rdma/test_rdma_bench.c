@@ -212,7 +212,7 @@ static void the_error_of_the_server_is_reported(void **state)
 
 	(void)state;
 	assert_int_equal(rdma_wire_check_welcome(&w, sizeof w, &err), GPUL_ENOMEM);
-	assert_string_equal(err.text, "the server: too much");
+	assert_string_equal(err.text, "the server reports: too much");
 	w.err.status = (gpul_status)77;
 	memset(w.err.text, 'x', sizeof w.err.text);
 	assert_int_equal(rdma_wire_check_welcome(&w, sizeof w, NULL), GPUL_ESYS);
@@ -287,7 +287,7 @@ static void the_table_has_both_ends(void **state)
 	rdma_bench_text(r, &o);
 	out_bytes(&o, "", 1);
 	assert_non_null(strstr(o.at, "mode tpt, 2 flows of 4 QPs, 8 requests in flight, 2 messages per receive"));
-	assert_non_null(strstr(o.at, "a dead peer is noticed within 5 s"));
+	assert_non_null(strstr(o.at, "a dead peer is detected within 5 s"));
 	assert_non_null(
 		strstr(o.at, "         8        1000    0.0640   0.0080      1000      1.50      2.50    0.0639         -         -\n"));
 	assert_non_null(

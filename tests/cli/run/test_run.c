@@ -165,7 +165,7 @@ static void refuses_invalid_options_and_arguments(void **state)
 		{ { path, "--timeout", "nan", "i32=1", NULL }, "--timeout needs" },
 		{ { path, "--driver", "amd", "i32=1", NULL }, "--driver must be auto, nvidia or soft" },
 		{ { path, "--expect", "iota", "i32=1", NULL }, "--expect needs ARG=WHAT" },
-		{ { path, "--expect", "1=iota", "i32=1", NULL }, "no argument 1" },
+		{ { path, "--expect", "1=iota", "i32=1", NULL }, "argument 1 does not exist" },
 		{ { path, "--save", "0=a.npy", "i32=1", NULL }, "argument 0 is i32=1, not a buffer" },
 		{ { path, "i32=zero", NULL }, "not a whole number" },
 	};

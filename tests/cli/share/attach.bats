@@ -101,7 +101,7 @@ load ../sharing
 		cat >rest
 	}
 	[[ ${PIPESTATUS[0]} == 0 ]]
-	grep -q "the owner of w died meanwhile; its memory could still be read" err
+	grep -q "the owner of w died during this command; its memory could still be read" err
 	[[ $(tail -n 1 rest) == "[1048570] 250 251 252 253 254 255" ]]
 }
 

@@ -97,7 +97,7 @@ load ../sharing
 
 @test "a name can be shared once, or again after its owner died" {
 	share w --kind memfd --bytes 4K
-	fails 1 "process $owner already offers" share w --kind memfd --bytes 4K
+	fails 1 "process $owner already shares memory as" share w --kind memfd --bytes 4K
 	kill -KILL "$owner"
 	wait "$owner" || true
 	[[ -e run/w.sock ]]
@@ -130,11 +130,11 @@ load ../sharing
 	fails 2 "exceeds the address space" share w --fill f64=ones --shape 2305843009213693952
 	fails 2 "--shape needs a type" share w --bytes 4K --shape 64,64
 	fails 2 "exclude each other" share w --fill u8=@x --from x
-	fails 2 "--fabric is for" share w --bytes 4K --fabric
+	fails 2 "--fabric needs" share w --bytes 4K --fabric
 	fails 2 "--node must be" share w --bytes 4K --node -2
 	fails 2 "--for must be a number of seconds" share w --bytes 4K --for ever
 	fails 1 "no-such-file" share w --from no-such-file
-	fails 2 "no device 7" share w --bytes 4K --devices 7
+	fails 2 "device 7 does not exist" share w --bytes 4K --devices 7
 	run --separate-stderr gpuload share w --bytes 1000000G --kind memfd
 	[[ $status == 1 && ${#stderr_lines[@]} == 1 ]] || show "a size beyond the memory should fail with one line"
 	[[ -z $(ls -A run) ]]
