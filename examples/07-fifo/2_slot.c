@@ -87,7 +87,8 @@ static void crowd(struct lesson *l, struct one_slot *box)
 	lesson_join(l);
 	seen = poll_slot(box);
 	n_complete = seen.word[0] == seen.word[1]; /* both words are from the same thread */
-	printf("%u threads sent one message each, the slot contains %u: at least %u are lost without an error\n", n, n_complete, n - 1);
+	printf("%u threads sent one message each, but the slot contains %u complete message: at least %u were overwritten, without any error\n",
+	       n, n_complete, n - 1);
 }
 
 int main(int argc, char **argv)

@@ -67,7 +67,9 @@ static uint32_t parse_blocks(struct rank *r, const char *text)
 	const size_t n = strlen(text);
 
 	if (n == 0 || n > MOST_BLOCKS || strspn(text, ".#") != n) {
-		fprintf(stderr, "rounds: a rank is 1 to %d characters . and #, not '%s'\n", MOST_BLOCKS, text);
+		fprintf(stderr,
+			"rounds: invalid argument '%s': expected 1 to %d characters for the blocks of a rank, # for data, . for zeros\n",
+			text, MOST_BLOCKS);
 		exit(2);
 	}
 	for (uint32_t i = 0; i < n; i++)
