@@ -90,7 +90,7 @@ static gpul_status check_texmode(ptx_linker *l)
 
 		if (has_word(gpul_ptx_name(m, m->target), independent, sizeof independent - 1) != first)
 			return gpul_fail(l->err, GPUL_EFORMAT, 0,
-					 "%.80s and %.80s: only one has texmode_independent; compile both with the "
+					 "only one of %.80s and %.80s has texmode_independent; compile both with the "
 					 "same texture mode",
 					 l->inputs[0].name, l->inputs[i].name);
 	}

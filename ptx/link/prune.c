@@ -34,7 +34,7 @@ static const char not_linked[] =
 
 static gpul_status no_memory(const ptx_pruner *p)
 {
-	return gpul_fail(p->err, GPUL_ENOMEM, 0, "out of memory while looking for what a kernel reaches");
+	return gpul_fail(p->err, GPUL_ENOMEM, 0, "out of memory while collecting the functions that a kernel uses");
 }
 
 /* ---- following names ----------------------------------------------------------------------- */
@@ -150,7 +150,7 @@ static gpul_status find_reached(ptx_pruner *p, const gpul_ptx_prune_options *o)
 	}
 	if (!ok || !follow_all(p) || !follow_tables(p, o->table_bytes))
 		return no_memory(p);
-	return any ? GPUL_OK : gpul_fail(p->err, GPUL_EFORMAT, 0, "no PTX has a wanted kernel");
+	return any ? GPUL_OK : gpul_fail(p->err, GPUL_EFORMAT, 0, "none of the PTX inputs has one of the requested kernels");
 }
 
 /* ---- writing ------------------------------------------------------------------------------- */
@@ -257,7 +257,7 @@ gpul_status gpul_ptx_prune(gpul_ptx_text *texts, size_t n, const gpul_ptx_prune_
 	gpul_status st = GPUL_OK;
 
 	if (!n || n > UINT32_MAX)
-		return gpul_fail(err, GPUL_EINVAL, 0, "cannot link %zu PTX modules", n);
+		return gpul_fail(err, GPUL_EINVAL, 0, "cannot link %zu PTX modules: the number is out of range", n);
 	if (!ptx_names_init(&p.names, &p.arena))
 		st = no_memory(&p);
 	for (uint32_t k = 0; k < n && !st; k++)

@@ -96,7 +96,7 @@ gpul_status ptx_prune_scan(ptx_pruner *p, uint32_t text)
 				return gpul_fail(p->err, GPUL_ENOMEM, 0, "out of memory while reading PTX");
 		}
 		if (t.kind == PTX_TOK_ERROR)
-			return gpul_fail(p->err, GPUL_EFORMAT, 0, "line %u: %s", t.line, l.error ? l.error : "not PTX");
+			return gpul_fail(p->err, GPUL_EFORMAT, 0, "line %u: %s", t.line, l.error ? l.error : "the input is not PTX");
 	}
 	return GPUL_OK;
 }

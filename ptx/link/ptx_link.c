@@ -159,14 +159,14 @@ gpul_status gpul_ptx_link(const gpul_ptx_link_input *inputs, size_t n, char **ou
 	gpul_status st = GPUL_OK;
 
 	if (!n || n > UINT32_MAX)
-		return gpul_fail(err, GPUL_EINVAL, 0, "cannot link %zu PTX modules", n);
+		return gpul_fail(err, GPUL_EINVAL, 0, "cannot link %zu PTX modules: the number is out of range", n);
 	l.inputs = ptx_arena_alloc(&l.arena, n * sizeof *l.inputs);
 	if (!l.inputs || !ptx_names_init(&l.names, &l.arena))
 		st = ptx_link_no_memory(&l);
 	if (!st)
 		st = copy_inputs(&l, inputs, n);
 	if (!st && !l.n_inputs)
-		st = gpul_fail(err, GPUL_EINVAL, 0, "none of the %zu inputs has code besides the device runtime", n);
+		st = gpul_fail(err, GPUL_EINVAL, 0, "none of the %zu inputs contains code other than the CUDA device runtime", n);
 	if (!st)
 		st = link_all(&l);
 	if (!st)

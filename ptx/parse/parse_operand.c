@@ -74,7 +74,7 @@ static void parse_selector(ptx_parser *p, const gpul_ptx_regs *row, gpul_ptx_ope
 
 	if (row->vector > 1 && element) {
 		if (element - GPUL_PTX_SEL_X >= row->vector)
-			ptx_fail_at(p, &t, "this vector has only %u elements", row->vector);
+			ptx_fail_at(p, &t, "this vector register has only %u elements", row->vector);
 		o->index += element - GPUL_PTX_SEL_X;
 		o->selector = (uint8_t)element;
 	} else if (row->vector > 1 || !video_selector(&t, o)) {

@@ -6,7 +6,7 @@
 static gpul_status check_vector(struct strict *s, uint32_t line, const char *name, unsigned elements, unsigned type)
 {
 	if (elements * gpul_ptx_type_bytes(type) > 16)
-		return strict_fail(s, line, 1, "'%.80s': a vector of %u bytes: at most 16 are accepted", name,
+		return strict_fail(s, line, 1, "'%.80s': a vector of %u bytes is too large: at most 16 bytes are accepted", name,
 				   elements * gpul_ptx_type_bytes(type));
 	return GPUL_OK;
 }
@@ -119,7 +119,7 @@ static gpul_status check_alias(struct strict *s, uint32_t row)
 	const char *name = gpul_ptx_name(m, a->name), *other = gpul_ptx_name(m, b->name);
 
 	if (a->kind == GPUL_PTX_FUNC_ENTRY || b->kind == GPUL_PTX_FUNC_ENTRY)
-		return strict_fail(s, a->line, 1, ".alias %.60s, %.60s: a kernel cannot have an alias, nor be one", name, other);
+		return strict_fail(s, a->line, 1, ".alias %.60s, %.60s: neither name may be a kernel", name, other);
 	if (own->alias == own->aliasee)
 		return strict_fail(s, a->line, 1, ".alias %.60s, %.60s: a function cannot be its own alias", name, other);
 	if (b->linkage == GPUL_PTX_WEAK || b->linkage == GPUL_PTX_EXTERN)

@@ -453,7 +453,8 @@ static gpul_status check_barrier(struct strict *s, const gpul_ptx_inst *in)
 			return strict_fail_inst(s, in, "barrier %lld does not exist: expected a number from 0 to 15",
 						(long long)o->value.i);
 		if (i > first && (o->value.i < 0 || o->value.i % 32 || (!o->value.i && gpul_ptx_has_mod(in, GPUL_PTX_MOD_ARRIVE))))
-			return strict_fail_inst(s, in, "a barrier of %lld threads: expected a multiple of 32", (long long)o->value.i);
+			return strict_fail_inst(s, in, "a barrier cannot wait for %lld threads: expected a multiple of 32",
+						(long long)o->value.i);
 	}
 	return GPUL_OK;
 }

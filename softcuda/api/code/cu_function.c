@@ -147,8 +147,8 @@ static CUresult set_attribute(CUfunction_attribute attribute, int value, const g
 	if (attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) {
 		if (value < 0 || value > most)
 			return soft_refuse(CUDA_ERROR_INVALID_VALUE,
-					   "%s: %d bytes of dynamic shared memory, the limit is %d "
-					   "beside %u static bytes",
+					   "%s: %d bytes of dynamic shared memory were requested, but the limit is %d "
+					   "in addition to %u static bytes",
 					   SHOWN_NAME(info->name), value, most, info->shared_bytes);
 		*max_dynamic = value;
 		return CUDA_SUCCESS;

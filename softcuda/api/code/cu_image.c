@@ -414,7 +414,7 @@ CUresult soft_image_open(const void *data, size_t n_bytes, struct soft_image *ou
 
 	*out = (struct soft_image){ 0 };
 	if (!is_readable_image(data, n_bytes)) {
-		snprintf(why, why_bytes, "the image at %p is not, or not completely, in readable memory", data);
+		snprintf(why, why_bytes, "the image at %p is not in readable memory, or only a part of it is", data);
 		return CUDA_ERROR_INVALID_VALUE;
 	}
 	f = find_format(data, n_bytes);

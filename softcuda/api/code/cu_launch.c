@@ -69,8 +69,9 @@ static CUresult check_dimensions(const struct function *f, const uint32_t grid[3
 									    : "a block can have at most",
 				   f->info->max_threads);
 	if (required[0] && memcmp(required, block, sizeof f->info->reqntid) != 0)
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "%s: a block of %ux%ux%u threads, .reqntid requires %ux%ux%u",
-				   SHOWN_NAME(name), block[0], block[1], block[2], required[0], required[1], required[2]);
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
+				   "%s: the block has %ux%ux%u threads, but the kernel's .reqntid requires %ux%ux%u", SHOWN_NAME(name),
+				   block[0], block[1], block[2], required[0], required[1], required[2]);
 	return CUDA_SUCCESS;
 }
 
@@ -87,7 +88,7 @@ static CUresult check_launch(const struct function *f, const gpul_exec_launch_co
 
 	if (product(c->grid) > resident)
 		return soft_refuse(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
-				   "%s: a cooperative launch of %llu blocks, at most %llu can be "
+				   "%s: a cooperative launch needs %llu blocks, but only %llu can be "
 				   "resident at once",
 				   SHOWN_NAME(f->info->name), (unsigned long long)product(c->grid), (unsigned long long)resident);
 	return CUDA_SUCCESS;
@@ -425,7 +426,7 @@ static CUresult set_cluster(unsigned x, unsigned y, unsigned z, gpul_exec_launch
 	const uint64_t blocks = (uint64_t)x * y * z;
 
 	if (!blocks || blocks > GPUL_EXEC_CLUSTER_BLOCKS)
-		return soft_refuse(CUDA_ERROR_INVALID_CLUSTER_SIZE, "a cluster of %ux%ux%u blocks; from 1 to %d are possible", x, y, z,
+		return soft_refuse(CUDA_ERROR_INVALID_CLUSTER_SIZE, "the cluster has %ux%ux%u blocks; expected 1 to %d blocks", x, y, z,
 				   GPUL_EXEC_CLUSTER_BLOCKS);
 	c->cluster[0] = x;
 	c->cluster[1] = y;

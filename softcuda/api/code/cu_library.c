@@ -91,7 +91,7 @@ static CUresult load_library(CUlibrary *out, const void *data, size_t n_bytes, c
 	const bool is_empty = r && r != CUDA_ERROR_INVALID_VALUE && soft_image_is_other(data, n_bytes);
 
 	if (is_empty) {
-		gpul_log(GPUL_LOG_INFO, "softcuda", "%s; the library is loaded without kernels", why);
+		gpul_log(GPUL_LOG_INFO, "softcuda", "%s; the library was loaded, but without kernels", why);
 		image = (struct soft_image){ .text = no_kernels, .text_bytes = sizeof no_kernels - 1 };
 		r = CUDA_SUCCESS;
 	}

@@ -140,7 +140,8 @@ static CUresult check_config(const CUlaunchConfig *config)
 	if (!config || (config->numAttrs && !config->attrs))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!threads || threads > MAX_BLOCK_THREADS)
-		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "occupancy: a block of %u x %u x %u threads; 1 to %d threads are possible",
+		return soft_refuse(CUDA_ERROR_INVALID_VALUE,
+				   "occupancy: a block of %u x %u x %u threads is not possible; expected 1 to %d threads",
 				   config->blockDimX, config->blockDimY, config->blockDimZ, MAX_BLOCK_THREADS);
 	return CUDA_SUCCESS;
 }

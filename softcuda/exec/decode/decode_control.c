@@ -197,7 +197,7 @@ bool gpul_decode_barrier(struct decoder *d)
 		return decode_cluster_barrier(d);
 	if (has_mod(d, GPUL_PTX_MOD_ARRIVE)) {
 		if (d->in->n_operands != 2)
-			return gpul_decode_fail(d, GPUL_EFORMAT, "arrive needs a barrier number and a thread count");
+			return gpul_decode_fail(d, GPUL_EFORMAT, "bar.arrive needs a barrier number and a thread count");
 		return barrier_operands(d, 0, false, &made) && gpul_emit(d, OP_BAR_ARRIVE, &made);
 	}
 	if (!has_mod(d, GPUL_PTX_MOD_RED))

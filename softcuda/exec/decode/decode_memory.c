@@ -73,7 +73,7 @@ bool gpul_decode_address(struct decoder *d, const gpul_ptx_operand *o, unsigned 
 		if (bytes == 4)
 			i->flags |= FLAG_ADDRESS_32;
 		else if (bytes != 8)
-			return gpul_decode_fail(d, GPUL_EFORMAT, "an address register has 32 or 64 bits");
+			return gpul_decode_fail(d, GPUL_EFORMAT, "the address register must have 32 or 64 bits");
 		return true;
 	case GPUL_PTX_OP_INT:
 		return gpul_operand_const(d, (uint64_t)base->value.i, 8, &i->a);
@@ -145,7 +145,7 @@ static bool add_data_element(struct decoder *d, const gpul_ptx_operand *o, unsig
 		bytes = 8;
 	}
 	if (!bytes || (o->kind != GPUL_PTX_OP_SINK && out->reg_bytes && out->reg_bytes != bytes))
-		return gpul_decode_fail(d, GPUL_EFORMAT, "the registers have different widths");
+		return gpul_decode_fail(d, GPUL_EFORMAT, "the registers of the vector have different widths");
 	if (o->kind != GPUL_PTX_OP_SINK || !out->reg_bytes)
 		out->reg_bytes = bytes;
 	return true;
@@ -202,7 +202,7 @@ bool gpul_decode_ld(struct decoder *d)
 	kind = load_kind(data.memory_bytes, type == GPUL_PTX_MOD_S8 || type == GPUL_PTX_MOD_S16 || type == GPUL_PTX_MOD_S32,
 			 data.reg_bytes);
 	if (kind < 0)
-		return gpul_decode_fail(d, GPUL_EFORMAT, "a %u-bit register is too narrow", 8 * data.reg_bytes);
+		return gpul_decode_fail(d, GPUL_EFORMAT, "a %u-bit register is too narrow for this type", 8 * data.reg_bytes);
 	made.e = (opref)kind;
 	if (has_mod(d, GPUL_PTX_MOD_ACQUIRE))
 		made.flags |= FLAG_ACQUIRE;
@@ -233,7 +233,7 @@ bool gpul_decode_st(struct decoder *d)
 		return false;
 	kind = store_kind(data.memory_bytes, data.reg_bytes);
 	if (kind < 0)
-		return gpul_decode_fail(d, GPUL_EFORMAT, "a %u-bit register is too narrow", 8 * data.reg_bytes);
+		return gpul_decode_fail(d, GPUL_EFORMAT, "a %u-bit register is too narrow for this type", 8 * data.reg_bytes);
 	made.e = (opref)kind;
 	if (has_mod(d, GPUL_PTX_MOD_RELEASE))
 		made.flags |= FLAG_RELEASE;
@@ -356,7 +356,7 @@ bool gpul_decode_mov_symbol(struct decoder *d)
 	opref to;
 
 	if (bytes != 4 && bytes != 8)
-		return gpul_decode_fail(d, GPUL_EFORMAT, "an address has 32 or 64 bits");
+		return gpul_decode_fail(d, GPUL_EFORMAT, "the address register must have 32 or 64 bits");
 	return gpul_operand_dest(d, &d->operand[0], type, false, &to) && emit_symbol_address(d, &d->operand[1], to, bytes);
 }
 

@@ -71,7 +71,7 @@ bool gpul_decode_multimem(struct decoder *d)
 	if (!loads && !stores && !has_mod(d, GPUL_PTX_MOD_RED))
 		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "only multimem.ld_reduce, .st and .red are interpreted");
 	if (d->in->n_operands != 2)
-		return gpul_decode_fail(d, GPUL_EFORMAT, "2 operands are expected");
+		return gpul_decode_fail(d, GPUL_EFORMAT, "the instruction needs 2 operands");
 	m = gpul_program_alloc(d->p, sizeof *m, d->err);
 	if (!m || !gpul_read_data(d, &d->operand[!loads], gpul_type_mod(d->in), &data) ||
 	    !gpul_decode_address(d, &d->operand[loads], has_mod(d, GPUL_PTX_MOD_GLOBAL) ? SPACE_GLOBAL : SPACE_GENERIC, &m->address))
@@ -83,7 +83,7 @@ bool gpul_decode_multimem(struct decoder *d)
 	m->reg_bytes = (uint8_t)data.reg_bytes;
 	m->memory_bytes = (uint8_t)data.memory_bytes;
 	if (data.reg_bytes < data.memory_bytes)
-		return gpul_decode_fail(d, GPUL_EFORMAT, "a %u-bit register is too narrow", 8 * data.reg_bytes);
+		return gpul_decode_fail(d, GPUL_EFORMAT, "a %u-bit register is too narrow for this type", 8 * data.reg_bytes);
 	memcpy(m->data, data.refs, data.n * sizeof m->data[0]);
 	m->operation = MULTIMEM_NONE;
 	return (stores || find_operation(d, m)) && gpul_emit(d, op, &(struct insn){ .object = m, .flags = m->address.flags });

@@ -263,7 +263,7 @@ static bool special_slot(struct decoder *d, unsigned special, unsigned bytes, ui
 			return true;
 		}
 	if (p->n_specials == MAX_SPECIAL_SLOTS)
-		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "too many special registers");
+		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "the instruction uses too many special registers");
 	*offset = p->specials_bytes;
 	p->specials[p->n_specials++] = (struct special_slot){ (uint16_t)special, (uint8_t)bytes, *offset };
 	p->specials_bytes += bytes * LANES;

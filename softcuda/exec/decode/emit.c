@@ -38,7 +38,7 @@ bool gpul_emit(struct decoder *d, enum op op, const struct insn *fields)
 		struct insn *grown = realloc(d->insns, capacity * sizeof *grown);
 
 		if (!grown)
-			return gpul_decode_fail(d, GPUL_ENOMEM, "no memory");
+			return gpul_decode_fail(d, GPUL_ENOMEM, "no memory for the decoded instructions");
 		d->insns = grown;
 		d->capacity = capacity;
 	}
@@ -57,7 +57,7 @@ bool gpul_decode_patch(struct decoder *d, uint32_t insn, uint32_t label)
 		struct patch *grown = realloc(d->patches, capacity * sizeof *grown);
 
 		if (!grown)
-			return gpul_decode_fail(d, GPUL_ENOMEM, "no memory");
+			return gpul_decode_fail(d, GPUL_ENOMEM, "no memory for the decoded instructions");
 		d->patches = grown;
 		d->patches_capacity = capacity;
 	}

@@ -17,13 +17,13 @@ static void report_deadlock(struct block *b)
 		if (p->state == SPLIT_SYNC) {
 			gpul_fault_text(s, p->pc, GPUL_EXEC_TRAP, first_lane(p->mask),
 					"lanes 0x%08x wait for lanes 0x%08x of their warp, "
-					"which wait at another instruction",
+					"but those wait at another instruction",
 					p->mask, p->need & ~p->mask);
 			return;
 		}
 		r = &b->barriers[p->barrier];
 		gpul_fault_text(s, p->pc - 1, GPUL_EXEC_TRAP, first_lane(p->mask),
-				"barrier %u waits for %u threads, %u arrived, and no other "
+				"barrier %u waits for %u threads, but only %u have arrived and no other "
 				"thread can arrive",
 				p->barrier, r->expected ? r->expected : b->n_live, r->expected ? r->arrived : r->arrived_live);
 		return;

@@ -88,7 +88,7 @@ static int take_buffer(struct device_call *c, const gpul_exec_launch_config *con
 {
 	if (params_bytes > PARAMS_BYTES) {
 		c->stop = gpul_fault_text(c->s, c->i, GPUL_EXEC_TRAP, c->lane,
-					  "a launch with %llu bytes of parameters; at most %d are supported",
+					  "a launch by a kernel has %llu bytes of parameters, but at most %d are supported",
 					  (unsigned long long)params_bytes, PARAMS_BYTES);
 		return DEVICE_OK;
 	}
@@ -140,7 +140,7 @@ static int queue_launch(struct device_call *c, const gpul_exec_launch_config *co
 	int e = st == GPUL_EINVAL ? DEVICE_INVALID_CONFIGURATION : st == GPUL_ENOMEM ? DEVICE_NO_MEMORY : DEVICE_OK;
 
 	if (st == GPUL_EUNSUPPORTED)
-		c->stop = gpul_fault_text(c->s, c->i, GPUL_EXEC_TRAP, c->lane, "launch of a kernel that cannot run: %s", err.text);
+		c->stop = gpul_fault_text(c->s, c->i, GPUL_EXEC_TRAP, c->lane, "a kernel launched a kernel that cannot run: %s", err.text);
 	if (!e && c->s->block->launch->depth >= MAX_NEST_DEPTH && config->kernel->code->program != c->nesting->copies)
 		e = DEVICE_MAX_DEPTH;
 	if (!e)

@@ -77,7 +77,7 @@ static void a_barrier_that_cannot_complete_is_a_fault(void **state)
 
 	(void)state;
 	assert_int_equal(rig_run(r, "k", 1, 96, NULL, 0), GPUL_EXEC_TRAP);
-	assert_non_null(strstr(r->fault.text, "barrier 1 waits for 96 threads, 64 arrived"));
+	assert_non_null(strstr(r->fault.text, "barrier 1 waits for 96 threads, but only 64 have arrived"));
 	rig_close(r);
 }
 

@@ -98,7 +98,7 @@ static bool decode_multiply(struct decoder *d)
 		if (!gpul_matrix_registers(d, &d->operand[1], f->a_type, false, f->x, 4, &n))
 			return false;
 		if (n != 4)
-			return gpul_decode_fail(d, GPUL_EFORMAT, "A needs 4 registers");
+			return gpul_decode_fail(d, GPUL_EFORMAT, "wgmma: matrix A in registers needs 4 registers");
 	} else if (!gpul_operand_source(d, &d->operand[1], GPUL_PTX_MOD_B64, false, &f->a)) {
 		return false;
 	}

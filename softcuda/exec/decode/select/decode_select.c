@@ -26,7 +26,7 @@ static bool sort_modifiers(struct form *form)
 		const unsigned mod = form->inst->mods[k];
 		if (mod >= GPUL_PTX_MOD_B8 && mod <= GPUL_PTX_MOD_S16X2) {
 			if (form->n_types == MAX_FORM_TYPES)
-				return gpul_form_refuse(form, "more than %d types", MAX_FORM_TYPES);
+				return gpul_form_refuse(form, "the instruction has more than %d types", MAX_FORM_TYPES);
 			form->type[form->n_types++] = (uint16_t)mod;
 		} else if (mod < GPUL_PTX_N_MODS && form_bits[mod]) {
 			form->set |= (uint64_t)1 << (form_bits[mod] - 1);

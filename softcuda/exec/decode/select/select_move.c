@@ -26,7 +26,7 @@ static bool select_vector(const struct form *form, unsigned n_parts, bool pack, 
 		out->n_sources = 1;
 		return true;
 	}
-	return gpul_form_refuse(form, "%u bytes do not split into %u parts", bytes, n_parts);
+	return gpul_form_refuse(form, "%u bytes cannot be divided into %u equal parts", bytes, n_parts);
 }
 
 bool gpul_select_mov(const struct form *form, struct selection *out)
@@ -156,7 +156,7 @@ bool gpul_select_compare(const struct form *form, struct selection *out)
 	const bool is_unsigned = c && (c->type == GPUL_PTX_MOD_U16 || c->type == GPUL_PTX_MOD_U32 || c->type == GPUL_PTX_MOD_U64);
 	const int cmp = gpul_form_compare(form, is_unsigned);
 	if (!c || cmp < 0)
-		return gpul_form_refuse(form, "unsupported comparison or type");
+		return gpul_form_refuse(form, "this comparison or type is not supported");
 	if (!(c->flags & COMPARE_FLOAT) && cmp >= CMP_EQU)
 		return gpul_form_refuse(form, "unordered comparisons are for floating point");
 	const uint8_t combine = combining_flag(form);
