@@ -110,7 +110,7 @@ typedef struct gpul_exec_kernel_info {
 } gpul_exec_kernel_info;
 
 /** Give the variables of a module addresses, and decode its functions: every function now, or, of a module of
- * gpul_ptx_parse_lazy() in a table without observers, each when it is needed.
+ * gpul_ptx_parse_lazy(), each when it is needed, unless an observer reads whole programs.
  *
  * An instruction that is not interpreted does not fail the call: gpul_exec_kernel_refusal() reports the kernels that reach it by
  * calls of functions by name.  Other kernels fail when they execute it (GPUL_EXEC_ILLEGAL_INSTRUCTION).

@@ -59,6 +59,8 @@ struct observer {
 	/* Module variables and blocks' shared memory end at their last byte, so that an access past it faults.  Otherwise they
 	 * are padded, as on a GPU. */
 	bool exact_bounds;
+	/* The hooks read functions that no kernel has called so far, so all functions of a program must be decoded when it is created. */
+	bool whole_programs;
 
 	/* Returns true if before() and after() must be called for this instruction.  Called once, when its function has been
 	 * decoded. */

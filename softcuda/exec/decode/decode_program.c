@@ -131,12 +131,19 @@ static gpul_status build_program(struct gpul_exec_program *p, gpul_error *err)
 	return st ? st : gpul_names_create(p, err);
 }
 
-/* True if bodies may be decoded when they are needed: no observer wants to know the program at once, no register outside of functions
+static bool observed_as_a_whole(const gpul_exec_memory *m)
+{
+	for (const struct observer *o = gpul_exec_memory_observers(m); o; o = o->next)
+		if (o->whole_programs)
+			return true;
+	return false;
+}
+
+/* Return true if bodies may be decoded when they are needed: no observer reads the whole program, no register outside of functions
  * needs memory that a kernel may not have when it starts, and there is an address range for the constants. */
 static bool can_decode_later(struct gpul_exec_program *p)
 {
-	return p->module->bodies && !p->module->n_regs && !gpul_exec_memory_observers(p->memory) &&
-	       gpul_consts_reserve(&p->consts, CONSTS_BYTES);
+	return p->module->bodies && !p->module->n_regs && !observed_as_a_whole(p->memory) && gpul_consts_reserve(&p->consts, CONSTS_BYTES);
 }
 
 gpul_status gpul_exec_program_create(gpul_exec_memory *memory, gpul_ptx_module *module, const char *file_name, gpul_exec_program **out,

@@ -28,7 +28,7 @@ static void run_free(struct debug *d)
 {
 	gpul_tool_say("debug", "process %d is not stepped: only the first process of a program that uses CUDA can be stepped",
 		      (int)getpid());
-	d->o = (struct observer){ .name = "debug", .wants = wants_none };
+	d->o = (struct observer){ .name = "debug", .whole_programs = true, .wants = wants_none };
 }
 
 static gpul_status create(const struct tool_options *options, gpul_exec_memory *memory, struct observer **out, gpul_error *err)

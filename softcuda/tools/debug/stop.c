@@ -452,6 +452,7 @@ static void program_ends(struct observer *o, const gpul_exec_program *p)
 void gpul_debug_hooks(struct observer *o)
 {
 	*o = (struct observer){ .name = "debug",
+				.whole_programs = true,
 				.serial = true,
 				.yields = true,
 				.wants = wants,

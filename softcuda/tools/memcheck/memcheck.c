@@ -36,6 +36,7 @@ static gpul_status create_memcheck(const struct tool_options *options, gpul_exec
 		return gpul_fail(err, GPUL_EINVAL, 0, "memcheck: the option strict takes no value, but has '%.40s'", strict);
 	gpul_memcheck.o = (struct observer){
 		.name = "memcheck",
+		.whole_programs = true,
 		.wants = gpul_check_wants,
 		.handler = gpul_check_handler,
 		.before = gpul_check_before,

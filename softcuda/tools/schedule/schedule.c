@@ -200,6 +200,7 @@ static gpul_status create(const struct tool_options *options, gpul_exec_memory *
 				  .serial = true,
 				  .yields = true,
 				  .wants = wants,
+				  .whole_programs = true,
 				  .before = before,
 				  .after = after,
 				  .barrier_completes = barrier_completes,

@@ -122,6 +122,7 @@ static gpul_status create(const struct tool_options *options, gpul_exec_memory *
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for synccheck");
 	c->o = (struct observer){ .name = SYNCCHECK,
 				  .wants = wants,
+				  .whole_programs = true,
 				  .before = before,
 				  .barrier_completes = barrier_completes,
 				  .deadlock = deadlock,
