@@ -10,6 +10,7 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@
 #include "core/cache/cache.h"
 #include "core/file/file.h"
 #include "core/log.h"
+#include "core/thread/parallel.h"
 #include "ptx/link/ptx_link.h"
 #include "softcuda/exec/guard_internal.h"
 
@@ -35,6 +37,9 @@ static CUresult refuse_image(const gpul_error *err, char *why, size_t why_bytes)
 struct part { /* the PTX of one unit of a program */
 	struct soft_image image;
 	gpul_ptx_module *module;
+	const void *fatbin; /* of a linked one: where the part comes from, and whether it could be read */
+	CUresult result;
+	char why[256];
 };
 
 typedef GPUL_ARRAY(struct part) parts;
@@ -270,15 +275,23 @@ struct wrapper {
 
 static const char linked_fatbin[] = "a linked fatbin";
 
-static CUresult add_part(parts *all, const void *fatbin, char *why, size_t why_bytes)
-{
-	struct part *p = gpul_array_push(all);
-	CUresult r;
+struct reading {
+	parts all;
+	_Atomic size_t next; /* the first part that no thread has taken */
+};
 
-	if (!p)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	r = soft_image_open(fatbin, 0, &p->image, why, why_bytes);
-	return r ? r : parse_part(p, linked_fatbin, why, why_bytes);
+/* Unpack and parse parts until there are no more; several threads do so. */
+static void read_parts(void *reading)
+{
+	struct reading *r = reading;
+
+	for (size_t i; (i = atomic_fetch_add(&r->next, 1)) < r->all.n;) {
+		struct part *p = &r->all.at[i];
+
+		p->result = soft_image_open(p->fatbin, 0, &p->image, p->why, sizeof p->why);
+		if (!p->result)
+			p->result = parse_part(p, linked_fatbin, p->why, sizeof p->why);
+	}
 }
 
 /* The next fatbin that a linked one was made from; NULL: there are no more. */
@@ -317,12 +330,42 @@ static gpul_cache_key *key_of_link(const struct wrapper *w)
 	return key;
 }
 
+static CUresult list_parts(const struct wrapper *w, parts *all)
+{
+	const void *fatbin;
+
+	for (size_t i = 0; (fatbin = next_fatbin(w, i)); i++) {
+		struct part *p = gpul_array_push(all);
+
+		if (!p)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		p->fatbin = fatbin;
+	}
+	return CUDA_SUCCESS;
+}
+
+/* Read all parts; on failure returns the error of the first part that has one. */
+static CUresult read_all(struct reading *r, char *why, size_t why_bytes)
+{
+	const unsigned n_cpus = gpul_cpus();
+
+	gpul_parallel(r->all.n < n_cpus ? (unsigned)r->all.n : n_cpus, read_parts, r);
+	for (size_t i = 0; i < r->all.n; i++) {
+		const struct part *p = &r->all.at[i];
+
+		if (!p->result)
+			continue;
+		snprintf(why, why_bytes, "%s", p->why);
+		return p->result;
+	}
+	return CUDA_SUCCESS;
+}
+
 static CUresult from_linked(const struct wrapper *w, struct soft_image *out, char *why, size_t why_bytes)
 {
 	gpul_cache_key *key = key_of_link(w);
-	parts all = { 0 };
-	CUresult r = CUDA_SUCCESS;
-	const void *fatbin;
+	struct reading reading = { 0 };
+	CUresult r;
 
 	if (gpul_cache_find_text(key, &out->own, &out->text_bytes)) {
 		out->text = out->own;
@@ -330,14 +373,15 @@ static CUresult from_linked(const struct wrapper *w, struct soft_image *out, cha
 		gpul_cache_key_destroy(key);
 		return CUDA_SUCCESS;
 	}
-	for (size_t i = 0; !r && (fatbin = next_fatbin(w, i)); i++)
-		r = add_part(&all, fatbin, why, why_bytes);
+	r = list_parts(w, &reading.all);
 	if (!r)
-		r = link_parts(&all, linked_fatbin, out, why, why_bytes);
+		r = read_all(&reading, why, why_bytes);
+	if (!r)
+		r = link_parts(&reading.all, linked_fatbin, out, why, why_bytes);
 	if (!r)
 		gpul_cache_store_text(key, out->text, out->text_bytes);
 	gpul_cache_key_destroy(key);
-	free_parts(&all);
+	free_parts(&reading.all);
 	return r;
 }
 
