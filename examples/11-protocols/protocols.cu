@@ -2,7 +2,7 @@
  * wrong variant of each.
  *
  * Block 0 sends, block 1 receives; each is one warp.  The data of message m is words that all contain m, so that the receiver
- * can detect errors.  protocols.ptx is made from this file by `make -B ptx`. */
+ * can detect errors.  */
 #include "protocols.h"
 
 /* ---- loads and stores ---- */

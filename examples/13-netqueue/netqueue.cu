@@ -1,6 +1,6 @@
 /* netqueue.cu — two kernels that copy packets to their destinations: one trusts the entries, the other checks them.
  *
- * One warp: lane 0 polls the ring, all lanes copy.  netqueue.ptx is made from this file by `make -B ptx`. */
+ * One warp: lane 0 polls the ring, all lanes copy.  */
 #include "netqueue.h"
 
 static __device__ void load_entry(const struct entry *e, u64 *a, u64 *b)
