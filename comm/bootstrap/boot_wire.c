@@ -34,7 +34,7 @@ gpul_status gpul_boot_head_check(const unsigned char *bytes, size_t n_bytes, gpu
 	uint32_t version = BOOT_VERSION;
 
 	if (memcmp(bytes, magic, n_bytes < sizeof magic ? n_bytes : sizeof magic) != 0)
-		return gpul_fail(err, GPUL_EFORMAT, 0, "a message of %zu bytes that is not from gpuload", n_bytes);
+		return gpul_fail(err, GPUL_EFORMAT, 0, "a message of %zu bytes arrived that is not from gpuload", n_bytes);
 	if (n_bytes >= offsetof(struct boot_head, type))
 		memcpy(&version, bytes + offsetof(struct boot_head, version), sizeof version);
 	if (version == BOOT_VERSION)
@@ -112,8 +112,9 @@ static gpul_status check_packet(const struct msghdr *m, size_t n, const struct b
 	unsigned expected;
 
 	if (m->msg_flags & MSG_CTRUNC)
-		return gpul_fail(err, GPUL_ESYS, EMFILE,
-				 "a message whose file descriptors were dropped: the limit of open files (ulimit -n) is reached");
+		return gpul_fail(
+			err, GPUL_ESYS, EMFILE,
+			"a message arrived without its file descriptors, because the limit of open files is reached: raise ulimit -n");
 	if (n < sizeof *h)
 		return gpul_fail(err, GPUL_EFORMAT, 0, "a message of %zu bytes that is not from gpuload", n);
 	st = gpul_boot_head_check((const unsigned char *)h, n, err);

@@ -1,4 +1,5 @@
-/* roster.c — creates and maps the shared memory of the roster, and publishes the first failure. */
+/* roster.c — creates and maps the roster, which is the state of all ranks in shared memory, and publishes in it the first failure of the
+ * job. */
 #include "comm/bootstrap/roster_internal.h"
 
 #include <errno.h>

@@ -313,7 +313,7 @@ static const struct strict_form *search_rows(struct strict *s, struct search *a)
 	return NULL;
 }
 
-/* ---- the explanation ---------------------------------------------------------------------- */
+/* ---- explain why no row describes the instruction ---------------------------------------------------------------------- */
 
 static const char *arch_name(char arch)
 {

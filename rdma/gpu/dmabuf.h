@@ -22,8 +22,8 @@ extern "C" {
 /* How the NIC reaches the GPU. */
 typedef enum gpul_rdma_dmabuf_path {
 	GPUL_RDMA_DMABUF_DEFAULT, /* the driver chooses */
-	GPUL_RDMA_DMABUF_PCIE,    /* through the GPU's PCIe BAR1, on systems that have another way, too (NVLink-C2C): for NICs
-				    * with their own PCIe link to the GPU */
+	GPUL_RDMA_DMABUF_PCIE, /* through the GPU's PCIe BAR1, even on systems where the driver would choose NVLink-C2C; for NICs with their own PCIe link
+				   * to the GPU */
 } gpul_rdma_dmabuf_path;
 
 typedef struct gpul_rdma_dmabuf { /* one piece of the range */

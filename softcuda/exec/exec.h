@@ -144,7 +144,7 @@ gpul_status gpul_exec_kernel_prepare(const gpul_exec_kernel *k, gpul_error *err)
 /** Decode a kernel and the functions that it calls by name, unless that has been done.  Return why it cannot run: it reaches an
  * instruction that is not interpreted, by calls of functions by name, or its PTX has an error.  NULL: the kernel can run, and fails only
  * if it executes such an instruction in a function that it calls through a pointer.
- * "kernel.ptx:12: tcgen05.wait::ld.sync.aligned: tcgen05 is not interpreted; kernel gemm reaches it"; belongs to the program. */
+ * "kernel.ptx:12: tcgen05.wait::ld.sync.aligned: tcgen05 is not supported by the software driver; kernel gemm reaches it"; belongs to the program. */
 const char *gpul_exec_kernel_refusal(const gpul_exec_kernel *k);
 /** True if gpul_exec_kernel_refusal() may take long, because functions are decoded when they are needed. */
 bool gpul_exec_kernel_is_decoded_later(const gpul_exec_kernel *k);

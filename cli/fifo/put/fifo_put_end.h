@@ -39,7 +39,8 @@ struct fifo_put_end {
 	const gpul_kernel *kernel;
 	CUstream stream;
 	struct fifo_clock *clock;
-	gpul_mem *data, *words;      /* words: the child's steps, one for each block, then the abort word */
+	gpul_mem *data,
+		*words; /* words: in the child, for each block the number of its messages that have arrived; then a word that ends the kernel's waits */
 	CUdeviceptr stamps, results; /* written by the kernel: stamps_bytes for each put; 4 bytes for each block */
 	gpul_rdma *rdma;
 	gpul_rdma_region *region;

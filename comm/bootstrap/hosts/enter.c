@@ -1,7 +1,8 @@
 /* enter.c — how ranks other than 0 join a job over TCP: connect to rank 0, prove knowledge of the secret, receive the
  * hosts.
  *
- * There is no roster yet, so these waits end when rank 0 or gpuload's launcher reports a failure, or at the deadline. */
+ * A rank that joins has not yet mapped the roster (roster.h), which would tell it of failed ranks.  So its waits end early only if rank 0 or
+ * gpuload's launcher reports a failure; otherwise at the deadline. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -63,7 +63,7 @@ static bool decode_bulk(struct decoder *d)
 	struct async_copy *c;
 
 	if (d->in->n_operands < 3u + barrier + multicast || (multicast && !barrier) || (!barrier && !has_mod(d, GPUL_PTX_MOD_BULK_GROUP)))
-		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "this bulk copy is not interpreted");
+		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "this bulk copy is not supported by the software driver");
 	c = new_copy(d, to_global ? SPACE_GLOBAL : SPACE_SHARED, from_global ? SPACE_GLOBAL : SPACE_SHARED);
 	if (!c || !gpul_operand_source(d, &d->operand[2], GPUL_PTX_MOD_U32, false, &c->source_bytes))
 		return false;
@@ -85,7 +85,7 @@ static bool decode_reduce(struct decoder *d)
 	struct async_copy *c;
 
 	if (op < 0 || d->in->n_operands < 3u + barrier || (!barrier && !has_mod(d, GPUL_PTX_MOD_BULK_GROUP)))
-		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "this reducing copy is not interpreted");
+		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "this reducing copy is not supported by the software driver");
 	c = new_copy(d, to_mod == GPUL_PTX_MOD_GLOBAL ? SPACE_GLOBAL : SPACE_SHARED, SPACE_SHARED);
 	if (!c || !gpul_operand_source(d, &d->operand[2], GPUL_PTX_MOD_U32, false, &c->source_bytes))
 		return false;
@@ -118,7 +118,7 @@ static bool decode_copy_arrive(struct decoder *d)
 bool gpul_decode_cp(struct decoder *d)
 {
 	if (!has_mod(d, GPUL_PTX_MOD_ASYNC))
-		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "this copy is not interpreted");
+		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "this copy is not supported by the software driver");
 	if (has_mod(d, GPUL_PTX_MOD_TENSOR))
 		return has_mod(d, GPUL_PTX_MOD_PREFETCH) ? gpul_emit(d, OP_NOP, NULL) : gpul_decode_tensor_copy(d);
 	if (has_mod(d, GPUL_PTX_MOD_REDUCE))

@@ -227,7 +227,7 @@ bool gpul_decode_st(struct decoder *d)
 	int kind;
 
 	if (has_mod(d, GPUL_PTX_MOD_BULK))
-		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "bulk stores are not interpreted");
+		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "bulk stores are not supported by the software driver");
 	if (!gpul_read_data(d, &d->operand[1], type, &data) || !gpul_decode_address(d, &d->operand[0], space_mod(d->in), &made) ||
 	    !set_data(d, &data, &made.b, &made.n))
 		return false;

@@ -316,7 +316,8 @@ static bool var_place(struct decoder *d, const gpul_ptx_operand *o, const gpul_p
 		out->value = offset;
 		return true;
 	default:
-		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "%s: separate samplers are not interpreted", gpul_ptx_name(d->m, v->name));
+		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "%s: separate samplers are not supported by the software driver",
+					gpul_ptx_name(d->m, v->name));
 	}
 }
 

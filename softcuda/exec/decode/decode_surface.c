@@ -34,7 +34,7 @@ static bool surface_op(struct decoder *d, unsigned type, struct texture_form *f)
 			f->op = ops[k].op;
 			return true;
 		}
-	return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "this operation is not interpreted");
+	return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "this operation is not supported by the software driver");
 }
 
 bool gpul_decode_surface(struct decoder *d)
@@ -51,7 +51,7 @@ bool gpul_decode_surface(struct decoder *d)
 	f->formatted = has_mod(d, GPUL_PTX_MOD_P);
 	f->outside = has_mod(d, GPUL_PTX_MOD_CLAMP) ? OUTSIDE_CLAMP : has_mod(d, GPUL_PTX_MOD_ZERO) ? OUTSIDE_ZERO : OUTSIDE_TRAP;
 	if (load && f->formatted)
-		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "formatted loads are not interpreted");
+		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "formatted loads are not supported by the software driver");
 	if (reduce && !surface_op(d, type, f))
 		return false;
 	return gpul_texture_coordinates(d, child(d, at, 1), GPUL_PTX_MOD_S32, f) && surface_data(d, data, load, type, f) &&

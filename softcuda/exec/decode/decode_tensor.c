@@ -114,13 +114,13 @@ bool gpul_decode_tensor_copy(struct decoder *d)
 	c->has_offsets = has_text(d, "im2col");
 	c->im2col = c->has_offsets || has_text(d, "im2col_no_offs");
 	if (has_text(d, "im2col::w") || has_text(d, "im2col::w::128") || has_text(d, "tile::gather4") || has_text(d, "tile::scatter4"))
-		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "this mode, which needs sm_100, is not interpreted");
+		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "this mode, which needs sm_100, is not supported by the software driver");
 	for (size_t k = 0; reduces && k < sizeof reductions / sizeof reductions[0]; k++)
 		if (has_mod(d, reductions[k].mod))
 			set_reduction(c, reductions[k].how);
 	if (!c->rank || (c->im2col && c->rank < 3) || d->in->n_operands < 2u + load + c->has_offsets ||
 	    (!load && !has_mod(d, GPUL_PTX_MOD_BULK_GROUP)))
-		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "this tensor copy is not interpreted");
+		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "this tensor copy is not supported by the software driver");
 	if (!decode_map(d, map, c) || !gpul_decode_address(d, shared, SPACE_SHARED, &c->shared) ||
 	    (load && !gpul_decode_address(d, &d->operand[2], SPACE_SHARED, &c->barrier)))
 		return false;
@@ -174,7 +174,8 @@ static bool read_immediate(struct decoder *d, const gpul_ptx_operand *o, unsigne
 {
 	*value = (uint64_t)o->value.i;
 	return (o->kind == GPUL_PTX_OP_INT && *value < limit) ||
-	       gpul_decode_fail(d, GPUL_EUNSUPPORTED, "this value of the field is not interpreted: a number below %u is expected", limit);
+	       gpul_decode_fail(d, GPUL_EUNSUPPORTED,
+				"this value of the field is not supported by the software driver: a number below %u is expected", limit);
 }
 
 static bool decode_replace(struct decoder *d)
@@ -189,7 +190,7 @@ static bool decode_replace(struct decoder *d)
 	while (k < sizeof fields / sizeof *fields && !has_text(d, fields[k].text))
 		k++;
 	if (k == sizeof fields / sizeof *fields || d->in->n_operands != 2u + (fields[k].dimensions > 0))
-		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "this field of a tensor map is not interpreted");
+		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "this field of a tensor map is not supported by the software driver");
 	r->map.src = d->src;
 	r->field = fields[k].field;
 	value = &d->operand[d->in->n_operands - 1];
@@ -228,5 +229,6 @@ bool gpul_decode_tensormap(struct decoder *d)
 {
 	if (has_text(d, "cp_fenceproxy"))
 		return decode_map_copy(d);
-	return has_text(d, "replace") ? decode_replace(d) : gpul_decode_fail(d, GPUL_EUNSUPPORTED, "this operation is not interpreted");
+	return has_text(d, "replace") ? decode_replace(d)
+				      : gpul_decode_fail(d, GPUL_EUNSUPPORTED, "this operation is not supported by the software driver");
 }

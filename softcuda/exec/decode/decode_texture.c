@@ -33,7 +33,7 @@ struct texture_form *gpul_texture_form(struct decoder *d)
 			*f = (struct texture_form){ .dimensions = g->dimensions, .layered = g->layered, .cube = g->cube };
 		return f;
 	}
-	gpul_decode_fail(d, GPUL_EUNSUPPORTED, "this geometry is not interpreted");
+	gpul_decode_fail(d, GPUL_EUNSUPPORTED, "this geometry is not supported by the software driver");
 	return NULL;
 }
 
@@ -112,7 +112,7 @@ static bool texture_options(struct decoder *d, struct texture_form *f)
 	if (at >= d->in->n_operands)
 		return true;
 	if (f->cube || at + 1 < d->in->n_operands || (f->dimensions > 1 && !gpul_operand_is_list(d->f, &d->operand[at])))
-		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "comparing depths is not interpreted");
+		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "comparing depths is not supported by the software driver");
 	for (unsigned k = 0; k < f->dimensions; k++)
 		if (!vector_source(d, &d->operand[at], k, GPUL_PTX_MOD_S32, &f->offset[k]))
 			return false;
@@ -130,7 +130,7 @@ bool gpul_decode_tex(struct decoder *d)
 	if (!f || !gpul_texture_handle(d, from, f))
 		return false;
 	if (from->n_children > 2)
-		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "separate samplers are not interpreted");
+		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "separate samplers are not supported by the software driver");
 	if (from->n_children < 2)
 		return gpul_decode_fail(d, GPUL_EFORMAT, "the coordinates are missing");
 	f->integer = gpul_type_mod(d->in) == GPUL_PTX_MOD_S32; /* the last type: that of the coordinates */
@@ -178,7 +178,7 @@ bool gpul_decode_texture_query(struct decoder *d)
 	while (k < sizeof queries / sizeof *queries && !has_text(d, queries[k].text))
 		k++;
 	if (k == sizeof queries / sizeof *queries)
-		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "this query is not interpreted");
+		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "this query is not supported by the software driver");
 	f->query = queries[k].query;
 	f->n = d->in->opcode == GPUL_PTX_SUQ ? SURFACE_OBJECT : TEXTURE_OBJECT;
 	f->lod_kind = has_text(d, "level") ? LOD_LEVEL : LOD_BASE;

@@ -1,4 +1,5 @@
-/* run.c — generates the code of a run twice: for all lanes active, and for some. */
+/* run.c — compiles a run, which is a sequence of instructions without control flow, twice: for warps whose lanes are all active, and
+ * for warps with inactive lanes. */
 #include <stdlib.h>
 
 #include "softcuda/exec/native/native_internal.h"

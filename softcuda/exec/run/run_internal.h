@@ -25,8 +25,8 @@ static _Atomic int fence_word __attribute__((unused));
 #define THREAD_FENCE(order) atomic_thread_fence(order)
 #endif
 /* Ordered loads are acquire and ordered stores are release, whatever the instruction says: the accesses of the lanes
- * must keep their order (NEXT_ACCESS), and ThreadSanitizer ignores the order that fences create.  It does not
- * treat a 16-byte move as atomic, so there each element is one access. */
+ * must keep their order (NEXT_ACCESS), and ThreadSanitizer ignores the order that fences create.  ThreadSanitizer
+ * does not treat a 16-byte move as atomic, so builds with it access each element separately. */
 enum {
 	LOAD_ORDER = __ATOMIC_ACQUIRE,
 	STORE_ORDER = __ATOMIC_RELEASE,

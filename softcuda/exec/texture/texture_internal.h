@@ -37,7 +37,7 @@ struct sampler {
 struct texture {
 	uint8_t channel; /* a value of enum channel_type */
 	uint8_t n_channels, element_bytes;
-	bool read_integer; /* texels are integers; else floats, from integers by division */
+	bool read_integer; /* kernels read texels as integers; false: as floats, for which integer texels are divided by their greatest value */
 	bool unorm;        /* the format itself is normalised: integers stand for fractions of 1 */
 	bool srgb;
 	bool in_table;      /* memory with an address: kernels may access it only if the table says so */

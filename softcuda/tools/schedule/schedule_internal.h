@@ -24,8 +24,8 @@ extern const struct tool gpul_schedule_tool;
 #define SCHEDULE "schedule"
 
 enum {
-	MAX_ENTITIES = 256,    /* maximum splits of a launch that can be explored */
-	MAX_LANES = 2048,      /* maximum threads of a launch that can be explored */
+	MAX_ENTITIES = 256,    /* a launch with more splits (groups of lanes that execute together) is not explored */
+	MAX_LANES = 2048,      /* a launch with more threads is not explored */
 	MOST_SECONDS = 60,     /* time limit for the search of one launch */
 	MAX_STEPS = 20000,     /* maximum steps of one schedule */
 	MAX_DEVIATIONS = 4096, /* maximum deviations in a replay string */
@@ -128,7 +128,7 @@ struct explorer {
 	uint64_t seed;   /* the seed; used only by seed.c */
 	bool by_seed;
 	uint64_t max_schedules;
-	uint64_t n_launches, launch_number, replayed_launch; /* launch_number: the explored launch, from 0 */
+	uint64_t n_launches, launch_number, replayed_launch; /* launch_number: number of the explored launch, counted from 0 */
 
 	struct gpul_exec_launch *launch; /* NULL: no launch is being explored */
 	enum phase phase;

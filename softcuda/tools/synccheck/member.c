@@ -56,7 +56,7 @@ static void check_lanes_read(struct synccheck *c, struct warp_state *s, const st
 				 !(exist >> from & 1)       ? "does not exist: the block has too few threads"
 				 : !(s->w.live >> from & 1) ? "has exited"
 				 : !(mask[l] >> from & 1)   ? "is not in its member mask"
-							    : "does not execute this instruction with it");
+							    : "does not execute this instruction at the same time");
 		return;
 	}
 }

@@ -1,4 +1,4 @@
-/* trace_record.c — writes the compact record, whose format trace_record_internal.h describes. */
+/* trace_record.c — writes the compact record for the HTML page of a trace; trace_record_internal.h describes its format. */
 #include "softcuda/tools/trace/trace_record_internal.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@ struct known_frame {
 	struct known_frame *next;
 	const struct trace_code *code;
 	uint32_t depth;
-	uint32_t lanes[]; /* for each flat register: the lanes whose values the page knows */
+	uint32_t lanes[]; /* for each flat register: the lanes whose values the HTML page knows */
 };
 
 /* the type of trace_warp.sink */
@@ -182,7 +182,8 @@ static struct record_warp *warp_of(struct record *r, const struct trace_event *e
 	return b ? &b->warps[e->s->index] : NULL;
 }
 
-/* Called when a function starts, or a call will write registers: the page's values of these registers become invalid. */
+/* Mark registers as unknown to the HTML page, which cannot compute their new values: all of a function when it starts, and those that
+ * receive the results of a call. */
 static void forget_registers(struct record_warp *w, const struct trace_event *e)
 {
 	uint32_t *lanes = known_lanes(w, e->code, e->depth);

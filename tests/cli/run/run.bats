@@ -161,7 +161,7 @@ load ../helper
 		'.visible .entry good(.param .u64 out) { .reg .b64 %d; ld.param.u64 %d, [out]; st.global.u32 [%d], 7; ret; }' \
 		'.visible .entry bad(.param .u64 out) { call helper; ret; }' >"$BATS_TEST_TMPDIR/partly.ptx"
 	works run "$BATS_TEST_TMPDIR/partly.ptx" --kernel good "out:u32[1]" --grid 1 --block 1 --expect 0=7
-	fails 1 "partly.ptx:4: tcgen05.wait::ld.sync.aligned: tcgen05 is not interpreted; kernel bad reaches it: CUDA_ERROR_NOT_SUPPORTED" \
+	fails 1 "partly.ptx:4: tcgen05.wait::ld.sync.aligned: tcgen05 is not supported by the software driver; kernel bad reaches it: CUDA_ERROR_NOT_SUPPORTED" \
 		run "$BATS_TEST_TMPDIR/partly.ptx" --kernel bad "out:u32[1]" --grid 1 --block 1
 }
 

@@ -196,7 +196,7 @@ static void a_rank_without_room_for_descriptors_fails_all_ranks(void **state)
 	}
 	for (int r = 0; r < 3; r++) {
 		assert_int_equal(waitpid(children[r], NULL, 0), children[r]);
-		if (!strstr(ends[r].err.text, "the limit of open files (ulimit -n) is reached"))
+		if (!strstr(ends[r].err.text, "because the limit of open files is reached"))
 			fail_msg("rank %d: %s", r, ends[r].err.text);
 	}
 	ranks_unshare(ends, 3 * sizeof *ends);

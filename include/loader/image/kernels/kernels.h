@@ -62,8 +62,8 @@ void gpul_kernel_table_free(gpul_kernel_table *t);
 
 /* Returns true to visit an image; called for each image before it is decompressed. */
 typedef bool gpul_image_filter(const gpul_image *image, void *context);
-/* Receives the kernels of one image.  Calls are in the order of the list, one at a time; the table is freed
- * after the call.  failed: NULL, or why the image is damaged (the table is then empty).  Return a failure to
+/* Receives the kernels of one image.  gpul_kernels_visit() calls it for one image at a time, in the order of its list of images, and
+ * frees the table after each call.  failed: NULL, or why the image is damaged (the table is then empty).  Return a failure to
  * stop. */
 typedef gpul_status gpul_kernel_visitor(const gpul_image *image, const gpul_kernel_table *table, const gpul_error *failed, void *context,
 					gpul_error *err);

@@ -275,7 +275,7 @@ static bool decode_wmma_access(struct decoder *d, bool store)
 	gpul_matrix_mods(d, &m);
 	if (!gpul_wmma_shape(&m, &s) || m.n_types != 1 || !m.n_layouts || d->in->n_operands < 2 ||
 	    (which != 'a' && which != 'b' && which != 'c'))
-		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "this variant of wmma is not interpreted");
+		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "this variant of wmma is not supported by the software driver");
 	describe_fragment(&m, &s, which, &f);
 	rows.bits = f.bits;
 	rows.inner_is_unit = f.inner_is_row == m.by_column[0];

@@ -179,7 +179,7 @@ bool gpul_decode_mma(struct decoder *d)
 		return decode_quads(d, &m, f);
 	f->sparse = is_sparse(d);
 	if (!has_mod(d, GPUL_PTX_MOD_SYNC) || d->in->n_operands != (f->sparse ? 6 : 4) || m.n != 8 || (m.m != 8 && m.m != 16))
-		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "this variant of mma is not interpreted");
+		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "this variant of mma is not supported by the software driver");
 	if (!set_form(d, &m, m.m, f, &op) || (f->sparse && !set_sparsity(d, f)) ||
 	    !gpul_matrix_registers(d, &d->operand[0], f->d_type, true, t->d, 4, &n[0]) ||
 	    !gpul_matrix_registers(d, &d->operand[1], f->x_type, false, t->x, 8, &n[1]) ||
@@ -235,7 +235,7 @@ bool gpul_decode_wmma_mma(struct decoder *d)
 		m.n_types = 4;
 	}
 	if (!gpul_wmma_shape(&m, &s) || d->in->n_operands != 4)
-		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "this variant of wmma is not interpreted");
+		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "this variant of wmma is not supported by the software driver");
 	if (!set_form(d, &m, s.rows, f, &op) || !gpul_matrix_registers(d, &d->operand[0], f->d_type, true, to, 8, &n[0]) ||
 	    !gpul_matrix_registers(d, &d->operand[1], f->x_type, false, a, 8, &n[1]) ||
 	    !gpul_matrix_registers(d, &d->operand[2], f->y_type, false, b, 8, &n[2]) ||

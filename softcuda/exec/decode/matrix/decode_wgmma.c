@@ -75,7 +75,7 @@ static bool decode_multiply(struct decoder *d)
 		return false;
 	gpul_matrix_mods(d, &m);
 	if (has_mod(d, GPUL_PTX_MOD_SYNC) == 0 || d->in->mods[0] != GPUL_PTX_MOD_MMA_ASYNC || m.n_types < 3 || m.m != 64)
-		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "this variant of wgmma is not interpreted");
+		return gpul_decode_fail(d, GPUL_EUNSUPPORTED, "this variant of wgmma is not supported by the software driver");
 	f->columns = (uint16_t)m.n;
 	f->k = (uint16_t)m.k;
 	f->d_type = m.type[0];

@@ -70,5 +70,5 @@ bool gpul_select_alu(const gpul_ptx_module *m, const gpul_ptx_func *f, const gpu
 		return sort_modifiers(&form) && gpul_form_match(&form, list, out);
 	if (in->opcode >= GPUL_PTX_VABSDIFF && in->opcode <= GPUL_PTX_VSUB4 && in->opcode != GPUL_PTX_VOTE)
 		return sort_modifiers(&form) && gpul_select_video(&form, out);
-	return gpul_form_refuse(&form, "%s is not interpreted", gpul_ptx_opcode_text(in->opcode));
+	return gpul_form_refuse(&form, "%s is not supported by the software driver", gpul_ptx_opcode_text(in->opcode));
 }

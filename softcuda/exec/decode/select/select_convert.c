@@ -224,7 +224,7 @@ bool gpul_select_cvt(const struct form *form, struct selection *out)
 		return select_pair(form, &cv, out);
 	const int to = kind_of(form->type[0]), from = kind_of(form->type[1]);
 	if (to < 0 || from < 0)
-		return gpul_form_refuse(form, "cvt between these types is not interpreted");
+		return gpul_form_refuse(form, "cvt between these types is not supported by the software driver");
 	cv.to = (uint8_t)to;
 	cv.from = (uint8_t)from;
 	if (!check_rounding(form, &cv))

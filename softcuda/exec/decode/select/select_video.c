@@ -145,5 +145,5 @@ bool gpul_select_video(const struct form *form, struct selection *out)
 		return videos[k].parts == 1 ? select_scalar(form, videos[k].op, out)
 					    : select_simd(form, videos[k].op, videos[k].parts, out);
 	}
-	return gpul_form_refuse(form, "%s is not interpreted", gpul_ptx_opcode_text(form->inst->opcode));
+	return gpul_form_refuse(form, "%s is not supported by the software driver", gpul_ptx_opcode_text(form->inst->opcode));
 }

@@ -225,8 +225,8 @@ static bool complete_load(struct transfer *t, const struct block *other)
 	return true;
 }
 
-/* Check where the copy starts.  Measured on an H200: loads may start outside the tensor and read the pixels around it; stores and
- * reductions may not, whichever part of the box is outside.  All of them start at a pixel of an im2col map. */
+/* Check where the copy starts.  Measured on an H200: loads may start outside the tensor, and read the pixels around it; stores and
+ * reductions may not start outside.  With an im2col map, every copy must start at a pixel of the map. */
 static bool may_begin(const struct transfer *t, bool writes)
 {
 	const gpul_tensor_map *m = t->box.map;

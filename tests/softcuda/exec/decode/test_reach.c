@@ -25,7 +25,8 @@ static void expect(const char *text, const char *kernel, const char *refusal)
 	rig_close(r);
 }
 
-static const char refusal_of_k[] = "test.ptx:4: tcgen05.wait::ld.sync.aligned: tcgen05 is not interpreted; kernel k reaches it";
+static const char refusal_of_k[] =
+	"test.ptx:4: tcgen05.wait::ld.sync.aligned: tcgen05 is not supported by the software driver; kernel k reaches it";
 
 static void a_kernel_is_refused_for_what_its_calls_reach(void **state)
 {
@@ -58,9 +59,10 @@ static void a_call_through_a_pointer_fails_when_the_instruction_is_executed(void
 	rig_expect_ok(r, "k", 1, 1, out, 0);
 	assert_int_equal(*out, 5);
 	assert_int_equal(rig_run(r, "k", 1, 1, out, 1), GPUL_EXEC_ILLEGAL_INSTRUCTION);
-	assert_string_equal(r->fault.text,
-			    "test.ptx:4: tcgen05.wait::ld.sync.aligned: tcgen05 is not interpreted, in wide, which is called through a "
-			    "pointer; run this on a GPU, or avoid the call; k, block 0, thread 0");
+	assert_string_equal(
+		r->fault.text,
+		"test.ptx:4: tcgen05.wait::ld.sync.aligned: tcgen05 is not supported by the software driver, in wide, which is called through a "
+		"pointer; run this on a GPU, or avoid the call; k, block 0, thread 0");
 	rig_close(r);
 }
 
@@ -72,7 +74,7 @@ static void so_does_a_call_by_name_behind_the_pointer(void **state)
 
 	(void)state;
 	assert_int_equal(rig_run(r, "k", 1, 64, rig_memory(r, 4), 2), GPUL_EXEC_ILLEGAL_INSTRUCTION);
-	assert_non_null(strstr(r->fault.text, "tcgen05 is not interpreted, in wide"));
+	assert_non_null(strstr(r->fault.text, "tcgen05 is not supported by the software driver, in wide"));
 	rig_close(r);
 }
 
