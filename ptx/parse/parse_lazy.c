@@ -1,7 +1,7 @@
 /* parse_lazy.c — parses the bodies of a text that is known to be valid when they are needed.
  *
  *     gpul_ptx_parse_lazy   declarations; each body is skipped, and the place of its function noted
- *     gpul_ptx_need_body    goes back to that place, parses the function again with its body
+ *     gpul_ptx_need_body    goes back to that place, and parses the function again with its body
  *
  * The parser is kept, because a body refers to names of the module and adds rows to its tables.  Other threads may read these tables
  * meanwhile, so they must not move: each has an address range that is large enough for the whole text, of which the system gives
@@ -27,8 +27,9 @@ struct ptx_bodies {
 
 enum { MAX_EXTRA_MODS = 256, SPARE_ROWS = 64 };
 
-/* Bytes of text that a row needs at least: "{", ".loc 1 1 1", ".callprototype _;". */
-enum { SHORTEST = 1, SHORTEST_LOC = 10, SHORTEST_PROTOTYPE = 16 };
+/* Bytes of text that a row needs at least: "{", "[1", "\"\"", ".loc 1 1 1", ".callprototype _;".  A head is parsed twice: before
+ * its body, once more. */
+enum { SHORTEST_INIT = 1, SHORTEST_DIM = 2 / 2, SHORTEST_PRAGMA = 2 / 2, SHORTEST_LOC = 10, SHORTEST_PROTOTYPE = 16 };
 
 /* ---- tables that do not move ------------------------------------------------------------------ */
 
@@ -45,21 +46,20 @@ static void release(void *at, size_t bytes)
 		munmap(at, bytes);
 }
 
-/* Each row needs at least `shortest` bytes of the text, and a head may be parsed twice. */
+/* Reserve a table that has room for all rows of the text. */
 #define RESERVE(array, text_bytes, shortest) \
-	((array).room = 2 * (text_bytes) / (shortest) + SPARE_ROWS, (array).at = reserve((array).room * sizeof *(array).at), \
-	 (array).at != NULL)
+	((array).room = (text_bytes) / (shortest) + SPARE_ROWS, (array).at = reserve((array).room * sizeof *(array).at), (array).at != NULL)
 #define RELEASE(array) (release((array).at, (array).room * sizeof *(array).at), (array).at = NULL, (array).n = (array).room = 0)
 
 static bool reserve_tables(struct ptx_bodies *b, size_t text_bytes)
 {
 	ptx_parser *p = &b->parser;
 
-	b->room = 2 * text_bytes + SPARE_ROWS;
+	b->room = text_bytes + SPARE_ROWS; /* each name and the separator after it, and the prefix of a name such as %r7 */
 	b->strings = reserve(b->room * sizeof *b->strings);
-	return b->strings && RESERVE(p->funcs, text_bytes, SHORTEST_PROTOTYPE) && RESERVE(p->inits, text_bytes, SHORTEST) &&
-	       RESERVE(p->dims, text_bytes, SHORTEST) && RESERVE(p->locs, text_bytes, SHORTEST_LOC) &&
-	       RESERVE(p->pragmas, text_bytes, SHORTEST);
+	return b->strings && RESERVE(p->funcs, text_bytes, SHORTEST_PROTOTYPE) && RESERVE(p->inits, text_bytes, SHORTEST_INIT) &&
+	       RESERVE(p->dims, text_bytes, SHORTEST_DIM) && RESERVE(p->locs, text_bytes, SHORTEST_LOC) &&
+	       RESERVE(p->pragmas, text_bytes, SHORTEST_PRAGMA);
 }
 
 static void free_bodies(struct ptx_bodies *b)
@@ -79,6 +79,14 @@ static void free_bodies(struct ptx_bodies *b)
 }
 
 /* ---- the module ------------------------------------------------------------------------------- */
+
+/* Check that the names fit: a declaration such as a<60000> has more names than characters.  The other tables always fit. */
+static gpul_status check_names(struct ptx_bodies *b, gpul_error *err)
+{
+	if (ptx_names_count(&b->parser.names) <= b->room)
+		return GPUL_OK;
+	return b->parser.status = gpul_fail(err, GPUL_ENOMEM, 0, "%s: more than %zu names", b->file_name, b->room);
+}
 
 /* Let the module show the rows that the parser has added. */
 static void show_tables(ptx_parser *p, gpul_ptx_module *m)
@@ -147,6 +155,8 @@ gpul_status gpul_ptx_parse_lazy(const char *text, size_t text_bytes, const char 
 		st = ptx_parse_text(&b->parser, text, text_bytes);
 	else
 		st = gpul_fail(err, GPUL_ENOMEM, 0, "%s: no address range for the tables of %zu bytes of PTX", file_name, text_bytes);
+	if (!st)
+		st = check_names(b, err);
 	if (!st) {
 		m = make_module(b);
 		st = m ? GPUL_OK : gpul_fail(err, GPUL_ENOMEM, 0, "%s: out of memory while parsing", file_name);
@@ -196,7 +206,7 @@ static gpul_status parse_body(struct ptx_bodies *b, gpul_ptx_module *m, uint32_t
 	ptx_next(p);
 	ptx_parse_function_again(p);
 	p->err = NULL;
-	if (p->status)
+	if (p->status || check_names(b, err))
 		return p->status;
 	set_body(&m->funcs[row], &p->func);
 	show_tables(p, m);

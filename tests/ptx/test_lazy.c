@@ -155,6 +155,25 @@ static void an_error_in_a_body_is_reported_when_it_is_needed(void **state)
 	assert_null(m);
 }
 
+static void more_names_than_characters_are_refused(void **state)
+{
+	static const char *const texts[] = { HEAD ".shared .b32 a<60000>;\n.entry k() { ret; }",
+					     HEAD ".entry k() { .local .b32 a<60000>; ret; }" };
+
+	(void)state;
+	for (int in_body = 0; in_body < 2; in_body++) {
+		gpul_ptx_module *m = NULL;
+		gpul_error err = { 0 };
+		gpul_status st = gpul_ptx_parse_lazy(texts[in_body], strlen(texts[in_body]), "k.ptx", &m, &err);
+
+		assert_int_equal(st, in_body ? GPUL_OK : GPUL_ENOMEM);
+		if (in_body)
+			assert_int_equal(gpul_ptx_need_body(m, 0, &err), GPUL_ENOMEM);
+		assert_non_null(strstr(err.text, "names"));
+		gpul_ptx_module_destroy(m);
+	}
+}
+
 static void *need_some(void *module)
 {
 	gpul_ptx_module *m = module;
@@ -194,6 +213,7 @@ int main(void)
 		cmocka_unit_test(a_body_has_no_instructions_before_it_is_needed),
 		cmocka_unit_test(rows_do_not_move_when_bodies_add_more),
 		cmocka_unit_test(an_error_in_a_body_is_reported_when_it_is_needed),
+		cmocka_unit_test(more_names_than_characters_are_refused),
 		cmocka_unit_test(threads_share_a_module),
 	};
 
