@@ -218,10 +218,13 @@ const struct insn *gpul_fault_text(struct warp_state *s, const struct insn *i, g
 typedef unsigned long long ull;
 
 /* Explain an access to a range that this device may not access, or not write. */
-static void explain_right(const gpul_exec_range *r, unsigned device, bool write, char *buf, size_t size)
+static void explain_right(const struct warp_state *s, const gpul_exec_range *r, uint64_t at, bool write, char *buf, size_t size)
 {
+	const unsigned device = s->cache->device;
 	bool denied = r->denied >> device & 1;
 
+	if (r->flags & GPUL_EXEC_MEM_MULTICAST && write && !gpul_copies_lookup(s->cache, 0, at, 1, write, buf, size))
+		return;
 	if (r->flags & GPUL_EXEC_MEM_MULTICAST)
 		snprintf(buf, size, "is an address of a multicast object, which only stores and multimem instructions access");
 	else if (denied || (write && r->unwritable >> device & 1))
@@ -295,7 +298,7 @@ static bool explain_global(const struct warp_state *s, uint64_t at, bool write, 
 	if (at < 4096)
 		snprintf(buf, size, "is a NULL pointer");
 	else if (is_in && (r.denied | r.unwritable | r.flags) && !gpul_range_lookup(s->cache, 0, at, 1, write))
-		explain_right(&r, s->cache->device, write, buf, size);
+		explain_right(s, &r, at, write, buf, size);
 	else if (is_in)
 		snprintf(buf, size, "crosses the end of a %llu-byte %s allocation, %llu bytes before it", (ull)r.bytes, r.label,
 			 (ull)(r.base + r.bytes - at));
@@ -353,6 +356,21 @@ const struct insn *gpul_fault_access(struct warp_state *s, const struct insn *i,
 		f.host = explain_access(s, i->flags, address, write, why, sizeof why);
 	snprintf(what, sizeof what, "%u-byte %s%s at 0x%llx %s", bytes, spaces[i->flags & SPACE_MASK], write ? "store" : "load",
 		 (ull)address, why);
+	return record_fault(s, i, lane, &f, what);
+}
+
+const struct insn *gpul_fault_multimem(struct warp_state *s, const struct insn *i, unsigned lane, uint64_t address, unsigned bytes,
+				       bool write, const char *why)
+{
+	gpul_exec_fault f = { .kind = GPUL_EXEC_ILLEGAL_ADDRESS, .address = address, .global = true };
+	char what[240], outside[180];
+	gpul_exec_range r;
+
+	if (!gpul_exec_memory_find(s->cache->memory, address, &r)) {
+		f.host = explain_global(s, address, write, outside, sizeof outside);
+		why = outside;
+	}
+	snprintf(what, sizeof what, "%u-byte multimem %s at 0x%llx %s", bytes, write ? "store" : "load", (ull)address, why);
 	return record_fault(s, i, lane, &f, what);
 }
 

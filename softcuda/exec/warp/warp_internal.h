@@ -366,9 +366,12 @@ void gpul_worker_free_memory(struct worker *k);
 
 /* fault.c: fail a block that has accessed memory that is in the table but not mapped.  The instruction is unknown. */
 void gpul_fault_pages(struct block *b, uint64_t address);
-/* fault.c.  Both set EVENT_FAULT and return s->limit; the launch keeps its first fault. */
+/* fault.c.  They set EVENT_FAULT and return s->limit; the launch keeps its first fault. */
 const struct insn *gpul_fault_access(struct warp_state *s, const struct insn *i, unsigned lane, uint64_t address, unsigned bytes,
 				     bool write);
+/* A multimem instruction has accessed an address without copies: why from copies_at(). */
+const struct insn *gpul_fault_multimem(struct warp_state *s, const struct insn *i, unsigned lane, uint64_t address, unsigned bytes,
+				       bool write, const char *why);
 const struct insn *gpul_fault_text(struct warp_state *s, const struct insn *i, gpul_exec_fault_kind kind, unsigned lane, const char *fmt,
 				   ...) __attribute__((format(printf, 5, 6)));
 void gpul_launch_fault(struct gpul_exec_launch *l, const gpul_exec_fault *fault);

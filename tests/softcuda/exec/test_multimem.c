@@ -273,7 +273,8 @@ static void accesses_that_are_faults(void **state)
 	expect_fault(KERNEL("multimem.st.b64 [%a], 1;"), 16, 1, address, "device 0 may not write: see cuMemSetAccess");
 	expect_fault(KERNEL("ld.global.u32 %r1, [%a];"), 16, 0, address, "which only stores and multimem instructions access");
 	expect_fault(KERNEL("atom.global.add.u32 %r1, [%a], 1;"), 16, 0, address, "which only stores and multimem instructions access");
-	expect_fault(KERNEL("st.global.u32 [%a], %r1;"), HOLE, 0, address, "which only stores and multimem instructions access");
+	expect_fault(KERNEL("st.global.u32 [%a], %r1;"), HOLE, 0, address, "has no memory");
+	expect_fault(KERNEL("multimem.st.b32 [%a], 1;"), BYTES, 0, address, "4-byte multimem store at 0x");
 }
 
 static void forms_that_ptx_lacks_are_refused(void **state)

@@ -165,7 +165,7 @@ static const struct copies_slot *find_copies(struct warp_state *s, const struct 
 	if (k)
 		*offset = at - k->base;
 	else
-		*stop = gpul_fault_text(s, i, GPUL_EXEC_ILLEGAL_ADDRESS, lane, "multimem: 0x%llx %s", (unsigned long long)at, why);
+		*stop = gpul_fault_multimem(s, i, lane, at, m->bytes, write, why);
 	return k;
 }
 
