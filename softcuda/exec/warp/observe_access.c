@@ -1,6 +1,7 @@
 /* observe_access.c — the accesses of an instruction, as tools see them: lane by lane, before it is executed. */
 #include "softcuda/exec/async_internal.h"
 #include "softcuda/exec/matrix_internal.h"
+#include "softcuda/exec/multimem_internal.h"
 #include "softcuda/exec/warp/access_internal.h"
 #include "softcuda/exec/warp/observe_internal.h"
 
@@ -66,9 +67,15 @@ static bool moves_matrix(unsigned op)
 	return op == OP_LDMATRIX || op == OP_STMATRIX;
 }
 
+bool gpul_insn_is_multimem(const struct insn *i)
+{
+	return i->op == OP_MULTIMEM_LOAD || i->op == OP_MULTIMEM_STORE || i->op == OP_MULTIMEM_UPDATE;
+}
+
 bool gpul_insn_accesses_memory(const struct insn *i)
 {
-	return moves_matrix(i->op) || is_load(i->op) || is_store(i->op) || is_atomic(i->op) || is_mbarrier(i->op) || gpul_insn_copies(i);
+	return moves_matrix(i->op) || is_load(i->op) || is_store(i->op) || is_atomic(i->op) || is_mbarrier(i->op) || gpul_insn_copies(i) ||
+	       gpul_insn_is_multimem(i);
 }
 
 unsigned gpul_insn_access_bytes(const struct insn *i)
@@ -77,6 +84,8 @@ unsigned gpul_insn_access_bytes(const struct insn *i)
 
 	if (gpul_insn_copies(i))
 		return i->n;
+	if (gpul_insn_is_multimem(i))
+		return ((const struct multimem *)i->object)->bytes;
 	if (moves_matrix(i->op))
 		return MATRIX_ROW_BYTES;
 	if (i->op == OP_LDV || i->op == OP_LDO)
@@ -111,7 +120,8 @@ static void order_of(const gpul_ptx_inst *in, const struct insn *i, struct lane_
 							: ORDER_WEAK;
 	if (a->order == ORDER_VOLATILE || has_mod(in, GPUL_PTX_MOD_MMIO)) /* PTX: volatile and .mmio accesses have system scope */
 		a->scope = SCOPE_SYS;
-	if (a->order == ORDER_WEAK && is_atomic(i->op)) /* atom and red are relaxed by default */
+	if (a->order == ORDER_WEAK && gpul_insn_access_kind(i) == ACCESS_ATOMIC &&
+	    !is_mbarrier(i->op)) /* atom and red: relaxed by default */
 		a->order = ORDER_RELAXED;
 	/* by default, arrive is a release and test_wait an acquire, both with scope .cta */
 	if (a->order == ORDER_WEAK && is_mbarrier(i->op)) {
@@ -206,9 +216,10 @@ static unsigned describe_copy(const struct warp_state *s, const struct insn *i, 
 
 enum access_kind gpul_insn_access_kind(const struct insn *i)
 {
-	if (is_load(i->op) || i->op == OP_MBAR_TEST || i->op == OP_LDMATRIX)
+	if (is_load(i->op) || i->op == OP_MBAR_TEST || i->op == OP_LDMATRIX || i->op == OP_MULTIMEM_LOAD)
 		return ACCESS_READ;
-	return is_store(i->op) || i->op == OP_STMATRIX || i->op == OP_MBAR_INIT ? ACCESS_WRITE : ACCESS_ATOMIC;
+	return is_store(i->op) || i->op == OP_STMATRIX || i->op == OP_MBAR_INIT || i->op == OP_MULTIMEM_STORE ? ACCESS_WRITE
+													      : ACCESS_ATOMIC;
 }
 
 /* Leave out accesses to the shared memory of other blocks of the cluster. */
@@ -237,7 +248,8 @@ unsigned gpul_insn_accesses(struct warp_state *s, const struct insn *i, uint32_t
 		return hide_peers(s, out, describe_copy(s, i, on, out));
 	if (moves_matrix(i->op))
 		on &= matrix_address_lanes(i);
-	describe(s, i, on, gpul_insn_access_kind(i), gpul_insn_access_bytes(i), out);
+	describe(s, gpul_insn_is_multimem(i) ? &((const struct multimem *)i->object)->address : i, on, gpul_insn_access_kind(i),
+		 gpul_insn_access_bytes(i), out);
 	order_of(in, i, out);
 	out->mbarrier = is_mbarrier(i->op);
 	out->async = has_mod(in, GPUL_PTX_MOD_ASYNC);

@@ -355,7 +355,7 @@ bool gpul_check_wants(struct observer *o, const struct func_code *code, const st
 		return true;
 	if (gpul_insn_has_pieces(i))
 		return true;
-	return gpul_insn_accesses_memory(i) && (is_copy(i) || may_be_unwritten(code, i));
+	return gpul_insn_accesses_memory(i) && !gpul_insn_is_multimem(i) && (is_copy(i) || may_be_unwritten(code, i));
 }
 
 enum observed gpul_check_before(struct observer *o, struct warp_state *s, const struct insn *i, uint32_t on)
@@ -476,7 +476,7 @@ observed_fn *gpul_check_handler(struct observer *o, const struct func_code *code
 	const unsigned space = i->flags & SPACE_MASK;
 
 	(void)o, (void)code;
-	if (i->inner || is_copy(i) || !gpul_insn_accesses_memory(i))
+	if (i->inner || is_copy(i) || !gpul_insn_accesses_memory(i) || gpul_insn_is_multimem(i))
 		return NULL;
 	atomic_store_explicit(&own_handler[i->op], i->run, memory_order_relaxed);
 	if (space == SPACE_SHARED)

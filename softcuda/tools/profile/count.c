@@ -298,6 +298,15 @@ static void count_copy(struct memory_counter *to, struct warp_state *s, const st
 	}
 }
 
+/* Count multimem: the switch repeats the sectors for each device. */
+static void count_multimem(struct memory_counter *to, struct warp_state *s, const struct insn *i, uint32_t on)
+{
+	struct lane_accesses a[MAX_INSN_ACCESSES];
+
+	if (gpul_insn_accesses(s, i, on, a))
+		add_cost(&to->count.space[GLOBAL_MEMORY], global_cost(a->at, 0, on, a->bytes[first_lane(on)]));
+}
+
 /* Count the rare cases: local memory, addresses in registers of another width, and accesses narrower than a bank. */
 static void count_unusual(struct memory_counter *to, struct warp_state *s, const struct insn *i, uint32_t on, const struct memory_plan *m)
 {
@@ -329,6 +338,8 @@ HOT void count_memory(struct memory_counter *to, struct warp_state *s, const str
 
 	if (m->copies)
 		count_copy(to, s, i, on);
+	else if (m->multimem)
+		count_multimem(to, s, i, on);
 	else if (m->space == SPACE_GLOBAL && !narrow)
 		count_global(to, U64(&s->w, i->a), (uint64_t)i->imm, on, m->bytes);
 	else if (m->space == SPACE_SHARED && narrow && m->bytes >= 4)

@@ -82,7 +82,7 @@ enum { MAX_SHAPES = 16 };
 
 struct memory_plan { /* an instruction that accesses memory; space: enum insn_flags */
 	uint8_t bytes, space;
-	bool atomic, copies;
+	bool atomic, copies, multimem;
 };
 
 struct plan {

@@ -74,7 +74,8 @@ static bool choose_memory(struct plan *p, const struct insn *i, uint32_t k)
 	*m = (struct memory_plan){ .bytes = (uint8_t)gpul_insn_access_bytes(i),
 				   .space = i->flags & SPACE_MASK,
 				   .atomic = gpul_insn_access_kind(i) == ACCESS_ATOMIC,
-				   .copies = gpul_insn_copies(i) };
+				   .copies = gpul_insn_copies(i),
+				   .multimem = gpul_insn_is_multimem(i) };
 	p->memory_row[k] = (uint32_t)p->memory.n - 1;
 	p->counted[k] |= COUNTED_MEMORY;
 	return true;
@@ -203,6 +204,10 @@ static uint8_t access_by(const gpul_ptx_inst *in)
 		return BY_REDUCTION;
 	case GPUL_PTX_CP:
 		return BY_COPY;
+	case GPUL_PTX_MULTIMEM:
+		return gpul_ptx_has_mod(in, GPUL_PTX_MOD_LD_REDUCE) ? BY_LOAD
+		       : gpul_ptx_has_mod(in, GPUL_PTX_MOD_ST)      ? BY_STORE
+								    : BY_REDUCTION;
 	default:
 		return BY_ATOMIC;
 	}

@@ -215,7 +215,7 @@ bool gpul_explore_wants(const struct func_code *code, const struct insn *i)
 	       !gpul_ptx_has_mod(in, GPUL_PTX_MOD_CONST);
 }
 
-/* Return the host memory of a span; NULL: the access will fault. */
+/* Return the host memory of a span; NULL: the access will fault, or its addresses are multicast addresses. */
 static uint8_t *span_memory(const struct explorer *x, const struct warp_state *s, const struct span *p)
 {
 	const uint64_t offset = (uint32_t)p->at;
@@ -223,12 +223,13 @@ static uint8_t *span_memory(const struct explorer *x, const struct warp_state *s
 
 	if (!gpul_span_global(p))
 		return offset + p->bytes <= s->shared_bytes ? s->shared + offset : NULL;
-	if (!gpul_exec_memory_find(x->launch->machine->memory, p->at, &r) || p->at + p->bytes > r.base + r.bytes)
+	if (!gpul_exec_memory_find(x->launch->machine->memory, p->at, &r) || p->at + p->bytes > r.base + r.bytes ||
+	    r.flags & GPUL_EXEC_MEM_MULTICAST)
 		return NULL;
 	return gpul_span_global(p);
 }
 
-/* Save the bytes that the step may overwrite.  Returns false if out of memory, or the access will fault. */
+/* Save the bytes that the step may overwrite.  Returns false if out of memory, or a span has no host memory. */
 static bool keep_old_bytes(struct explorer *x, const struct warp_state *s, const struct footprint *f)
 {
 	size_t bytes = 0;

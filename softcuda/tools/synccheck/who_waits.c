@@ -106,7 +106,8 @@ static void describe_word(const struct block *b, const struct poll *p, char *buf
 		memcpy(&value, b->shared + p->at, p->bytes < 8 ? p->bytes : 8);
 		snprintf(buf, bytes, "%u bytes at offset %llu of shared memory, which contain 0x%llx", p->bytes, (unsigned long long)p->at,
 			 value);
-	} else if (p->space == SPACE_GLOBAL && gpul_exec_memory_find(memory, p->at, &r) && p->at + p->bytes <= r.base + r.bytes) {
+	} else if (p->space == SPACE_GLOBAL && gpul_exec_memory_find(memory, p->at, &r) && !(r.flags & GPUL_EXEC_MEM_MULTICAST) &&
+		   p->at + p->bytes <= r.base + r.bytes) {
 		memcpy(&value, (const void *)(uintptr_t)p->at, p->bytes < 8 ? p->bytes : 8);
 		snprintf(buf, bytes, "%u bytes at offset %llu of %s (0x%llx), which contain 0x%llx", p->bytes,
 			 (unsigned long long)(p->at - r.base), r.label, (unsigned long long)p->at, value);

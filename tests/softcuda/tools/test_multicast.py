@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """What each tool sees of multimem instructions, and of ordinary stores to multicast addresses, of two devices (multicast_program.c)."""
-import os, subprocess, unittest
+import json, os, re, subprocess, tempfile, unittest
 
 BUILD = os.path.abspath(os.environ.get("GPULOAD_BUILD", "build"))
 PROGRAM = os.path.join(BUILD, "tests/softcuda/api/vmm/multicast_program")
@@ -12,6 +12,11 @@ def run(tools, *kernels, limit_s=300):
                GPULOAD_CACHE="off")
     done = subprocess.run([PROGRAM, *kernels], env=env, capture_output=True, text=True, timeout=limit_s)
     return done.stdout, done.stderr
+
+
+def read(path):
+    with open(path, encoding="utf-8") as f:
+        return f.read()
 
 
 class Memcheck(unittest.TestCase):
@@ -37,6 +42,39 @@ class Memcheck(unittest.TestCase):
     def test_use_after_unmap_says_who_mapped_and_unmapped_the_object(self):
         self.finds("sum:gone", r"4-byte multimem load at 0x\w+ is in a 4194304-byte cuMemMap allocation that was freed; sum, block 0, thread 0\n"
                    r"    0 bytes into a freed 4194304-byte cuMemMap .*\n    allocated by map\+.*\n    freed by \w+\+.*\n    use after free\n")
+
+
+class TraceAndProfile(unittest.TestCase):
+    def test_a_trace_shows_addresses_and_the_reduced_values(self):
+        with tempfile.TemporaryDirectory() as folder:
+            run(f"trace:file={folder}/put.txt", "put:m")
+            run(f"trace:file={folder}/add.txt", "add:m")
+            run(f"trace:file={folder}/sum.txt", "sum:m")
+            put, add, text = (read(f"{folder}/{name}.txt") for name in ("put", "add", "sum"))
+        at = r"(0x\w+), 0x\w+ \.\.\. 0x\w+\n"
+        self.assertRegex(put, r"multimem\.st\.weak\.global\.u32 \[%a\], %t;  writes 4 bytes of global at " + at)
+        self.assertRegex(add, r"multimem\.red\.relaxed\.sys\.global\.add\.u32 \[%a\], %t;  changes 4 bytes of global at " + at)
+        self.assertRegex(text, r"multimem\.ld_reduce\.weak\.global\.add\.u32 %v, \[%a\];  %v = 0  reads 4 bytes of global at " + at)
+        self.assertEqual(re.search("writes 4 bytes of global at " + at, put)[1], re.search("%x = (0x\\w+)", put)[1])
+
+    def test_a_profile_counts_them_as_loads_stores_and_reductions_of_global_memory(self):
+        for kernel, by, requests in (("sum:m", "ld", 1), ("put:m", "st", 1), ("add:m", "red", 1), ("wide:m", "st", 1)):
+            with tempfile.TemporaryDirectory() as folder:
+                run(f"profile:file={folder}/p.json", kernel)
+                metrics = json.loads(read(f"{folder}/p.json"))["kernels"][0]["metrics"]
+            self.assertEqual(metrics[f"l1tex__t_requests_pipe_lsu_mem_global_op_{by}.sum"], requests, kernel)
+            self.assertEqual(metrics[f"l1tex__t_sectors_pipe_lsu_mem_global_op_{by}.sum"], 1 if kernel == "wide:m" else 4, kernel)
+
+
+class OtherTools(unittest.TestCase):
+    def test_a_schedule_does_not_read_multicast_addresses(self):
+        for kernel in ("put:m", "add:m", "sum:m", "store:m"):
+            for how in ("all", "3"):
+                self.assertEqual(run(f"schedule:how={how}", kernel)[0], "done\n", (kernel, how))
+
+    def test_synccheck_names_a_multimem_that_polls(self):
+        _, text = run("synccheck:end:timeout=1", "receive_sum:m")
+        self.assertRegex(text, r"multimem\.ld_reduce\.acquire\.sys\.global\.min\.u32 polls 4 bytes at 0x\w+\n")
 
 
 if __name__ == "__main__":
