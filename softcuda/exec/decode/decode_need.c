@@ -137,6 +137,8 @@ gpul_status gpul_need_everything(struct gpul_exec_program *p, gpul_error *err)
 {
 	gpul_status st = GPUL_OK;
 
+	for (uint32_t k = 0; !st && k < p->n_code; k++) /* observers may look at the whole module when they see its first function */
+		st = gpul_ptx_need_body(p->module, k, err);
 	for (uint32_t k = 0; !st && k < p->n_code; k++) {
 		st = decode(p, &p->code[k], err);
 		p->code[k].with_callees = true;

@@ -21,15 +21,27 @@ bool gpul_sync_is_mbarrier(const struct func_code *code, const struct insn *i)
 	       (copies && ((const struct async_copy *)i->object)->has_barrier);
 }
 
-bool gpul_sync_module_has_mbarriers(const struct func_code *code)
+static bool find_mbarriers(const gpul_ptx_module *m)
 {
-	const gpul_ptx_module *m = code->program->module;
-
 	for (uint32_t f = 0; f < m->n_funcs; f++)
 		for (uint32_t k = 0; k < m->funcs[f].n_insts; k++)
 			if (m->funcs[f].insts[k].opcode == GPUL_PTX_MBARRIER)
 				return true;
 	return false;
+}
+
+bool gpul_sync_module_has_mbarriers(const struct func_code *code)
+{
+	static _Thread_local struct {
+		uint64_t program;
+		bool has;
+	} last; /* the module that this thread decodes, so that decoding is not quadratic in its size */
+
+	if (last.program != code->program->id) {
+		last.program = code->program->id;
+		last.has = find_mbarriers(code->program->module);
+	}
+	return last.has;
 }
 
 /* Return the mbarrier that overlaps these bytes; NULL: none. */

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Every planted fault in tests/softcuda/tools/faults/synccheck is found, and the right variants are silent."""
-import os, re, sys, unittest
+import os, re, sys, tempfile, unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(HERE))
@@ -45,6 +45,21 @@ class Faults(unittest.TestCase):
         self.assertEqual(status, 1)
         self.assertIn("kernel waits_for_host, block 0 waits: its threads have only polled memory", text)
         self.assertIn("still running after 3 s", text)
+
+    def test_decoding_takes_time_in_proportion_to_the_module(self):
+        """Searching the module for mbarriers at each store was quadratic: 100 times the time of memcheck."""
+        kernel = ".visible .entry k{}(.param .u64 p) {{ .reg .b64 %d; .reg .b32 %r; ld.param.u64 %d, [p];\n" + "st.global.u32 [%d], %r;\n" * 1500 + "ret; }}\n"
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "large.ptx")
+            with open(path, "w", encoding="utf-8") as f:
+                f.write(".version 8.0\n.target sm_80\n.address_size 64\n" + "".join(kernel.format(k) for k in range(100)))
+            times = {}
+            for tool in ("memcheck", "synccheck"):
+                before = os.times()
+                status, _, text = FAULTS.run(path, "--kernel", "k0", "--grid", "1", "--block", "1", "out:f32[64]", GPULOAD_SOFT_TOOLS=tool)
+                times[tool] = os.times().children_user - before.children_user
+                self.assertEqual(status, 0, text)
+        self.assertLess(times["synccheck"], 5 * times["memcheck"] + 1)
 
     def test_kernels_have_their_c_plus_plus_names_and_places_are_the_users(self):
         """Also in the reports of other tools.  The line of the user's file comes first, that of a CUDA header second."""
