@@ -34,6 +34,8 @@ typedef struct gpul_exec_copies {
 	uint8_t *at[GPUL_EXEC_MAX_DEVICES]; /* in the team's order: where offset `begin` is in the copy of each device */
 	const _Atomic uint64_t *changes;    /* the copies are valid while *changes == seen */
 	uint64_t seen;
+	/* The memory_id of ranges with the same bytes, and where in them offset `begin` is; 0: unknown. */
+	uint64_t memory_id[GPUL_EXEC_MAX_DEVICES], memory_at[GPUL_EXEC_MAX_DEVICES];
 } gpul_exec_copies;
 
 typedef struct gpul_exec_team gpul_exec_team;
@@ -49,9 +51,10 @@ typedef struct gpul_exec_range {
 	uint64_t spare;       /* bytes after the end that belong to no other memory of the process, for fault messages */
 	unsigned flags;
 	/* Masks: bit d is for device d; 0: no device is restricted. */
-	uint32_t denied;      /* devices that may neither read nor write */
-	uint32_t unwritable;  /* devices that may only read */
-	const char *remedy;   /* static string: the CUDA call that grants access, for fault messages; NULL: none */
+	uint32_t denied;     /* devices that may neither read nor write */
+	uint32_t unwritable; /* devices that may only read */
+	const char *remedy;  /* static string: the CUDA call that grants access, for fault messages; NULL: none */
+	uint64_t memory_id; /* ranges with the same number are addresses of the same bytes, from their first byte on; 0: no other address */
 	gpul_exec_team *team; /* borrowed; GPUL_EXEC_MEM_MULTICAST: the devices whose memory it is */
 	void *owner;          /* for the caller's use; the interpreter does not read it */
 	char label[48];       /* for fault messages: "cuMemAlloc", "global counter", "device heap" */

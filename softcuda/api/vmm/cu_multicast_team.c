@@ -363,11 +363,14 @@ static bool find_copies(gpul_exec_team *team, uint64_t offset, gpul_exec_copies 
 		}
 	for (unsigned k = 0; all && k < found.n; k++) {
 		all = of[k];
-		if (all)
+		if (all) {
 			found.at[k] = of[k]->at + (found.begin - of[k]->offset);
-		else
+			found.memory_id[k] = of[k]->inode;
+			found.memory_at[k] = of[k]->memory_offset + (found.begin - of[k]->offset);
+		} else {
 			snprintf(why, why_bytes, "is at offset 0x%llx of a multicast object, where device %u of its team has no memory%s%s",
 				 (unsigned long long)offset, k, *t->failed ? ": " : "", t->failed);
+		}
 	}
 	pthread_mutex_unlock(&t->lock);
 	if (all)

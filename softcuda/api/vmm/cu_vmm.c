@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 /* ---- reservations: a tree ordered by address ------------------------------ */
 
@@ -165,6 +166,7 @@ static CUresult enter_mapping(struct mapping *m)
 {
 	gpul_exec_range range = { .base = m->base, .bytes = m->memory->bytes, .denied = ~0u, .remedy = "cuMemSetAccess" };
 	gpul_error err = { 0 };
+	struct stat file;
 	gpul_status st;
 
 	m->handle = soft_handle_new(HANDLE_MAPPING, m);
@@ -175,6 +177,8 @@ static CUresult enter_mapping(struct mapping *m)
 	if (m->memory->multicast) {
 		range.flags = GPUL_EXEC_MEM_MULTICAST;
 		range.team = &m->memory->multicast->team;
+	} else if (!fstat(m->memory->fd, &file)) {
+		range.memory_id = file.st_ino;
 	}
 	st = gpul_exec_memory_add(soft.memory, &range, &err);
 	if (!st)

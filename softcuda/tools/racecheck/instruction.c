@@ -53,6 +53,34 @@ static void check(struct now *n, uint32_t on, bool shared)
 	race_check_lanes(n);
 }
 
+/* Check lanes with global addresses.  A multicast address is an access to each of its copies, one after the other. */
+static void check_global(struct now *n, uint32_t on)
+{
+	uint64_t copy[LANES][GPUL_EXEC_MAX_DEVICES], at[LANES];
+	const uint64_t *const addresses = n->at;
+	unsigned n_copies[LANES];
+	uint32_t rest = on;
+
+	if (!race_any_multicast(on, n->at)) {
+		check(n, on, false);
+		return;
+	}
+	EACH_LANE_OF(l, on)
+	n_copies[l] = race_copies_of(n->s, n->i, n->at[l], n->bytes, copy[l]);
+	n->at = at;
+	for (unsigned k = 0; rest && k < GPUL_EXEC_MAX_DEVICES; k++) {
+		EACH_LANE_OF(l, rest)
+		{
+			if (k < n_copies[l])
+				at[l] = copy[l][k];
+			else
+				rest &= ~(1u << l);
+		}
+		check(n, rest, false);
+	}
+	n->at = addresses;
+}
+
 static void access_plainly(struct watched_warp *w, struct warp_state *s, const struct insn *i, struct site *site, uint32_t on)
 {
 	uint64_t at[LANES];
@@ -65,7 +93,7 @@ static void access_plainly(struct watched_warp *w, struct warp_state *s, const s
 		split_windows(s, at, on, &global, &shared);
 	else if (site->space == SPACE_SHARED)
 		global = 0, shared = on;
-	check(&n, global, false);
+	check_global(&n, global);
 	check(&n, shared, true);
 }
 
@@ -102,8 +130,10 @@ static void check_accesses(struct watched_warp *w, struct warp_state *s, const s
 			same |= 1u << l;
 		rest &= ~same;
 		n.bytes = a->bytes[first];
-		if (n.bytes && (a->space[first] == SPACE_GLOBAL || a->space[first] == SPACE_SHARED))
-			check(&n, same, a->space[first] == SPACE_SHARED);
+		if (n.bytes && a->space[first] == SPACE_GLOBAL)
+			check_global(&n, same);
+		else if (n.bytes && a->space[first] == SPACE_SHARED)
+			check(&n, same, true);
 	}
 }
 
@@ -121,6 +151,16 @@ static void arrive(struct watched_warp *w, const struct insn *i, const struct la
 	race_next_stamp(w);
 }
 
+static void release_global(struct watched_warp *w, const struct warp_state *s, const struct insn *i, unsigned l,
+			   const struct lane_accesses *a)
+{
+	uint64_t copy[GPUL_EXEC_MAX_DEVICES];
+	const unsigned n = race_copies_of(s, i, a->at[l], a->bytes[l], copy);
+
+	for (unsigned k = 0; k < n; k++)
+		race_release(w, l, false, copy[k], a->order, a->scope);
+}
+
 static void release(struct watched_warp *w, const struct warp_state *s, const struct insn *i, const struct lane_accesses *a)
 {
 	EACH_LANE_OF(l, a->lanes)
@@ -129,7 +169,10 @@ static void release(struct watched_warp *w, const struct warp_state *s, const st
 
 		if (!shared && a->space[l] != SPACE_GLOBAL)
 			continue;
-		race_release(w, l, shared, a->at[l], a->order, a->scope);
+		if (shared)
+			race_release(w, l, shared, a->at[l], a->order, a->scope);
+		else
+			release_global(w, s, i, l, a);
 		if (w->has_lock >> l & 1)
 			race_section_ends(w, s, i, l, shared, a->at[l]);
 	}
@@ -142,6 +185,7 @@ static void keep_for_end(struct watcher *k, const struct lane_accesses *a)
 	EACH_LANE_OF(l, a->lanes)
 	{
 		k->at[l] = a->at[l];
+		k->bytes[l] = a->bytes[l];
 		k->shared[l] = a->space[l] == SPACE_SHARED;
 	}
 	k->order = (uint8_t)a->order;
@@ -181,6 +225,23 @@ static uint64_t mbarrier_value(const struct warp_state *s, unsigned lane, bool s
 	return value;
 }
 
+/* Acquire what was released to each copy that multimem.ld_reduce has read. */
+static void acquire_copies(struct watched_warp *w, const struct warp_state *s, const struct insn *i, uint32_t on)
+{
+	const struct watcher *k = w->block->watcher;
+
+	if (gpul_insn_access_kind(i) != ACCESS_READ || k->order == ORDER_WEAK)
+		return;
+	EACH_LANE_OF(l, on)
+	{
+		uint64_t copy[GPUL_EXEC_MAX_DEVICES];
+		const unsigned n = race_copies_of(s, i, k->at[l], k->bytes[l], copy);
+
+		for (unsigned c = 0; c < n; c++)
+			race_acquire(w, l, false, copy[c], k->order, k->scope);
+	}
+}
+
 /* Called after the instruction: acquire what was released with the values that it read. */
 void race_access_ends(struct watched_warp *w, struct warp_state *s, const struct insn *i, const struct site *site, uint32_t on)
 {
@@ -188,6 +249,10 @@ void race_access_ends(struct watched_warp *w, struct warp_state *s, const struct
 
 	if (s->event == EVENT_FAULT)
 		return;
+	if (gpul_insn_is_multimem(i)) {
+		acquire_copies(w, s, i, on);
+		return;
+	}
 	EACH_LANE_OF(l, on)
 	{
 		if (i->op == OP_MBAR_TEST) {

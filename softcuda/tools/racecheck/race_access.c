@@ -2,7 +2,6 @@
  *
  * In the usual case (a row), the lanes access contiguous memory in order. Then most cells contain the same record, and
  * one happens-before check is enough for all of them. */
-#include "softcuda/exec/exec_memory_internal.h"
 #include "softcuda/tools/racecheck/race_parts_internal.h"
 
 /* ---- what the warp knows about a record ----------------------------------------------------------------------------- */
@@ -58,6 +57,8 @@ static bool writes_the_same(const struct now *n, unsigned lane, access_id other,
 		return true;
 	if (other >> LANE_BITS == n->record && n->on >> k & 1 && n->at[k] == n->at[lane])
 		return race_store_value(n->s, n->i, k, others) && !memcmp(value + offset, others + offset, bytes);
+	if (!n->shared && !range_covers(n->s->cache, n->i->src, at, bytes, false)) /* the access will fault, or is to a peer's memory */
+		return false;
 	return !memcmp(value + offset, (n->shared ? n->s->shared : (uint8_t *)0) + at, bytes);
 }
 

@@ -26,6 +26,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "softcuda/exec/exec_memory_internal.h"
 #include "softcuda/exec/warp/observe_internal.h"
 #include "softcuda/tools/tool_internal.h"
 
@@ -169,6 +170,21 @@ bool race_shadow_split(struct shadow *s, unsigned shift);
 bool race_shadow_create(struct shadow *s, uint64_t bytes); /* reuses its memory if that is large enough; false: out of memory */
 void race_shadow_clear(struct shadow *s);
 
+/* ---- race_alias.c: memory with several addresses ------------------------------------------------------------------------ */
+
+/* Called for each range that is added or removed. */
+void race_alias_add(const gpul_exec_range *r);
+void race_alias_remove(const gpul_exec_range *r);
+/* True if the memory of a range also has an address in another range, so that its accesses must not be forgotten. */
+bool race_has_other_address(const gpul_exec_range *r);
+/* Return the address under which race_shadow.c and sync.c keep the memory at a global address; it is the same for all addresses of the
+ * memory.  *bytes, unless NULL, is shortened to those whose addresses follow in the same way. */
+uint64_t race_home(uint64_t at, uint64_t *bytes);
+/* True if a lane's address is a multicast address. */
+bool race_any_multicast(uint32_t lanes, const uint64_t at[LANES]);
+/* Return the addresses of the memory that an access to a global address reaches: of each copy of a multicast address; 0: it will fault. */
+unsigned race_copies_of(const struct warp_state *s, const struct insn *i, uint64_t at, unsigned bytes, uint64_t out[GPUL_EXEC_MAX_DEVICES]);
+
 /* ---- warps and blocks ------------------------------------------------------------------------------------------------ */
 
 enum { N_KEPT = 64, N_MEMOS = 8, N_AWAITED = 4, N_LEARNED = 2, N_VAR_SLOTS = 32 };
@@ -260,6 +276,7 @@ struct watcher {
 	/* The accesses of the current instruction, kept for after(). */
 	uint64_t at[LANES];
 	bool shared[LANES];
+	uint32_t bytes[LANES];
 	uint8_t order, scope;
 };
 

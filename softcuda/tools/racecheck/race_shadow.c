@@ -164,7 +164,7 @@ static void lock_page(struct shadow *page)
 
 struct shadow *race_page_lock(uint64_t address, bool whole)
 {
-	struct shadow *page = find_page(address, true);
+	struct shadow *page = find_page(race_home(address, NULL), true);
 
 	if (!page)
 		return NULL;
@@ -216,7 +216,14 @@ static void forget_bytes(struct shadow *page, uint64_t from, uint64_t to)
 
 void race_shadow_forget(uint64_t address, uint64_t bytes)
 {
-	each_page(address, bytes, forget_bytes);
+	while (bytes) {
+		uint64_t part = bytes;
+		const uint64_t home = race_home(address, &part);
+
+		each_page(home, part, forget_bytes);
+		address += part;
+		bytes -= part;
+	}
 }
 
 void race_shadow_forget_all(void)

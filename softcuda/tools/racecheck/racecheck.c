@@ -232,10 +232,20 @@ static void program_ends(struct observer *o, const gpul_exec_program *p)
 	race_sites_end(p);
 }
 
-static void range_changed(struct observer *o, const gpul_exec_range *r)
+static void range_added(struct observer *o, const gpul_exec_range *r)
 {
 	(void)o;
-	race_shadow_forget(r->base, r->bytes);
+	race_alias_add(r);
+	if (!race_has_other_address(r))
+		race_shadow_forget(r->base, r->bytes);
+}
+
+static void range_removed(struct observer *o, const gpul_exec_range *r)
+{
+	(void)o;
+	if (!race_has_other_address(r))
+		race_shadow_forget(r->base, r->bytes);
+	race_alias_remove(r);
 }
 
 static void host_moves(struct observer *o, const struct host_move *m)
@@ -250,7 +260,7 @@ static void host_moves(struct observer *o, const struct host_move *m)
 static struct observer observer = {
 	.name = TOOL, .wants = wants, .before = before, .after = after, .barrier_completes = barrier_completes, .block_begins = block_begins,
 	.block_ends = block_ends, .launch_begins = launch_begins, .launch_ends = launch_ends, .program_ends = program_ends,
-	.range_added = range_changed, .range_removed = range_changed, .host_moves = host_moves,
+	.range_added = range_added, .range_removed = range_removed, .host_moves = host_moves,
 };
 /* clang-format on */
 

@@ -1,4 +1,5 @@
 /* site.c — classifies each instruction once: what it accesses, and how it synchronises. */
+#include "softcuda/exec/multimem_internal.h"
 #include "softcuda/tools/racecheck/race_parts_internal.h"
 
 #include <stdio.h>
@@ -97,10 +98,20 @@ static unsigned copy_element(const struct warp *w, unsigned kind, opref b, unsig
 	return 0;
 }
 
+static void copy_multimem(const struct warp *w, const struct multimem *m, unsigned l, uint8_t *to)
+{
+	for (unsigned e = 0; e < m->n; e++)
+		memcpy(to + e * m->memory_bytes, (const uint8_t *)opptr(w, m->data[e]) + l * m->reg_bytes, m->memory_bytes);
+}
+
 bool race_store_value(const struct warp_state *s, const struct insn *i, unsigned lane, uint8_t out[64])
 {
 	unsigned n = 0;
 
+	if (i->op == OP_MULTIMEM_STORE) {
+		copy_multimem(&s->w, i->object, lane, out);
+		return true;
+	}
 	if (i->op < OP_ST_8_16 || i->op > OP_STO)
 		return false;
 	if (i->op < OP_STV)

@@ -91,6 +91,7 @@ static struct var *lock_var(struct watched_block *b, bool shared, uint64_t at, b
 			*mine = v;
 		return v;
 	}
+	at = race_home(at, NULL);
 	slot = slot_of(at);
 	if (!make && !atomic_load_explicit(&slot->first, memory_order_acquire))
 		return NULL;

@@ -66,6 +66,41 @@ class TraceAndProfile(unittest.TestCase):
             self.assertEqual(metrics[f"l1tex__t_sectors_pipe_lsu_mem_global_op_{by}.sum"], 1 if kernel == "wide:m" else 4, kernel)
 
 
+class Racecheck(unittest.TestCase):
+    def races(self, kernels, *patterns):
+        _, text = run("racecheck", *kernels)
+        for pattern in patterns:
+            self.assertRegex(text, pattern, kernels)
+        self.assertIn("gpuload racecheck: 1 error\n", text, kernels)
+
+    def is_silent(self, *kernels):
+        self.assertEqual(run("racecheck", *kernels), ("done\n", "gpuload racecheck: no errors\n"), kernels)
+
+    def test_a_multimem_accesses_the_memory_of_every_device(self):
+        memory = r"race: 4 bytes of global memory at 0x\w+, byte 0 of 2097152 of cuMemMap\n"
+        for device in "01":
+            self.races(("put:m", f"load:{device}"), memory, r"    write by thread 0,0,0 of block 0,0,0 of put: ", r"    read by thread 0,0,0 of block 0,0,0 of load: ")
+            self.races(("sum:m", f"store:{device}"), memory, "    read by thread .* of sum: ", "    write by thread .* of store: ")
+            self.races(("add:m", f"load:{device}"), memory, "    atomic operation of scope system by thread .* of add: ")
+            self.races(("store:m", f"load:{device}"), memory, "    write by thread .* of store: ")
+        self.races(("put:m", "sum:m"), memory)
+        self.races(("put:m", "wide:m"), "    write by thread .* of put: ", "    write by thread .* of wide: ")
+
+    def test_what_does_not_race(self):
+        """Reads, reductions, writes of equal values, and different memory."""
+        for kernels in (("sum:m", "sum:m"), ("add:m", "add:m"), ("put:m", "put:m"), ("store:m", "store:m"), ("store:m", "store:1"), ("store:0", "load:1b")):
+            self.is_silent(*kernels)
+
+    def test_a_multimem_releases_and_acquires(self):
+        for receiver in ("receive:0", "receive:1", "receive:1b", "receive_sum:m"):
+            self.is_silent("send:m", receiver)
+            self.races(("send_early:m", receiver), "    write by thread .* of send_early: ", "    read by thread .* of receive")
+
+    def test_two_addresses_of_cuMemMap_are_the_same_memory(self):
+        self.races(("store:0", "load:0b"), "    write by thread .* of store: ", "    read by thread .* of load: ")
+        self.races(("put:m", "load:1b"), "    write by thread .* of put: ", "    read by thread .* of load: ")
+
+
 class OtherTools(unittest.TestCase):
     def test_a_schedule_does_not_read_multicast_addresses(self):
         for kernel in ("put:m", "add:m", "sum:m", "store:m"):

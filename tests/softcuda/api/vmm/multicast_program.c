@@ -3,7 +3,7 @@
  *
  *     multicast_program [KERNEL:TARGET] ...        kernel k runs on device k % 2; all run at the same time
  *
- * TARGET: m the multicast address, 0 or 1 the address of device 0's or 1's memory, end the last 4 bytes, odd a misaligned address,
+ * TARGET: m the multicast address, 0 or 1 the address of device 0's or 1's memory, 0b or 1b another address of it, end the last 4 bytes, odd a misaligned address,
  * past the address behind the object, gone a multicast address that was unmapped, hole one where device 1 has no memory. */
 #include <cuda.h>
 
@@ -57,7 +57,7 @@ static CUdeviceptr map(CUmemGenericAllocationHandle h, size_t bytes)
 	return p;
 }
 
-static CUdeviceptr at[2], multicast, gone; /* multicast: 4 MiB, of which the last 2 MiB have no memory */
+static CUdeviceptr at[2], other[2], multicast, gone; /* multicast: 4 MiB, of which the last 2 MiB have no memory */
 
 /* Make the object.  The memory of each device also has a second address, as that of a peer in NCCL. */
 static void make_team(void)
@@ -74,7 +74,7 @@ static void make_team(void)
 		CUmemGenericAllocationHandle memory;
 
 		ok(cuMemCreate(&memory, M2, &prop, 0));
-		(void)map(memory, M2);
+		other[d] = map(memory, M2);
 		ok(cuMulticastBindMem(object, 0, memory, 0, M2, 0));
 		at[d] = map(memory, M2);
 	}
@@ -85,9 +85,9 @@ static void make_team(void)
 
 static CUdeviceptr address_of(const char *target)
 {
-	static const char *const names[] = { "m", "0", "1", "end", "odd", "hole", "past", "gone" };
-	const CUdeviceptr addresses[] = { multicast,          at[0], at[1], multicast + M2 - 4, multicast + 2, multicast + M2,
-					  multicast + 2 * M2, gone };
+	static const char *const names[] = { "m", "0", "1", "0b", "1b", "end", "odd", "hole", "past", "gone" };
+	const CUdeviceptr m = multicast;
+	const CUdeviceptr addresses[] = { m, at[0], at[1], other[0], other[1], m + M2 - 4, m + 2, m + M2, m + 2 * M2, gone };
 
 	for (size_t k = 0; k < sizeof names / sizeof *names; k++)
 		if (!strcmp(target, names[k]))
