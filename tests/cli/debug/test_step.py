@@ -18,10 +18,10 @@ def has_nvcc():
     return os.access(os.environ.get("GPULOAD_NVCC") or shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc", os.X_OK)
 
 
-def step(*commands, words=("step.ptx",), status=0):
+def step(*commands, words=("step.ptx",), status=0, **environment):
     """The output of a session; each command is followed by a comment line that does nothing."""
     r = subprocess.run([GPULOAD, "step", "--plain", *words], input="".join(f"{c}\n" for c in commands), capture_output=True, text=True,
-                       cwd=HERE, env=ENVIRONMENT, timeout=120)
+                       cwd=HERE, env=dict(ENVIRONMENT, **environment), timeout=120)
     assert r.returncode == status, (r.returncode, r.stdout, r.stderr)
     return r.stdout + r.stderr
 
@@ -216,6 +216,16 @@ class Attach(unittest.TestCase):
     def test_any_program_of_the_driver_can_be_started(self):
         out = step("n", words=("--program", GPULOAD, "run", "step.ptx"))
         self.assertEqual(moments(out), [1, 6])
+
+    @unittest.skipIf(is_sanitized(), "a program would need the sanitizer's library")
+    def test_multicast_memory_has_no_bytes_to_save_or_to_show(self):
+        """The memory is saved when the launch begins, so that `back` can restore it."""
+        words = ("--program", os.path.join(os.path.dirname(GPULOAD), "tests/softcuda/api/vmm/multicast_program"), "put:m")
+        out = step("i 6", "p [%x]:u32", "watch %x", "back", "i", "c", words=words, GPULOAD_SOFT_DEVICES="2")
+        self.assertEqual(moments(out), [1, 7, 6, 7, 8])
+        self.assertIn("ptx  multimem.st.weak.global.u32 [%a], %t;", out)
+        self.assertRegex(out, r"4 bytes at 0x\w+ cannot be read")
+        self.assertIn("watchpoint 1: lane 0 of warp 0 writes %x", out)
 
 
 KERNEL = "#include <cstdio>\n#include <unistd.h>\n#include <sys/wait.h>\n__global__ void set(int *p, int v)\n{\n\tp[threadIdx.x] = v;\n}\n"
