@@ -37,6 +37,7 @@ int main(void)
 		CHECK(cudaStreamSynchronize(stream[r]));
 		CHECK(cudaMemcpy(host, data[r], sizeof host, cudaMemcpyDeviceToHost));
 		printf("rank %d: %g %g %g\n", r, host[1], host[2], host[N - 1]);
+		CHECK(cudaFree(data[r]));
 		CHECK(ncclCommDestroy(comm[r]));
 	}
 	return 0;
