@@ -1,4 +1,4 @@
-/* nvlink.c — libnvidia-ml.so.1: the NVLinks of the devices.
+/* nvlink.c — libnvidia-ml.so.1: the NVLinks of the devices, and the fabric that they form.
  *
  * Several devices of sm_90 and later look like those of an H200 machine: each has 18 links to one switch.  Programs such as NCCL use direct
  * pointers, multicast objects and their fast algorithms only between GPUs that NVLink connects, and the software driver has all of
@@ -11,6 +11,25 @@
 
 enum { N_LINKS = 18, FIRST_CC = 90, N_CAPABILITIES = 6, P2P = 0, ATOMICS = 2, TO_SWITCH = 2, VERSION_4 = 6 };
 enum { FIELD_LINK_COUNT = 91, FIELD_LINK_STATE = 165, UNSIGNED_INT = 1 };
+enum { FABRIC_NOT_SUPPORTED = 0, FABRIC_COMPLETED = 3 };
+
+struct fabric_info { /* the type nvmlGpuFabricInfo_t of NVML */
+	unsigned char cluster_uuid[16];
+	int status;
+	unsigned clique;
+	unsigned char state;
+};
+
+struct fabric_info_v2 { /* the type nvmlGpuFabricInfo_v2_t of NVML; the third version adds a byte */
+	unsigned version;
+	struct fabric_info info;
+	unsigned health_mask;
+};
+
+struct fabric_info_v3 { /* the type nvmlGpuFabricInfo_v3_t of NVML */
+	struct fabric_info_v2 v2;
+	unsigned char health_summary;
+};
 
 bool gpul_ml_has_links(const struct ml_device *d)
 {
@@ -101,5 +120,39 @@ CALL(nvmlDeviceGetNvLinkRemotePciInfo, void *handle, unsigned link, void *out)
 		r = nvmlDeviceGetNvLinkRemotePciInfo_v2(handle, link, &info);
 	if (!r)
 		memcpy(out, &info, offsetof(pci_info, subsystem_id));
+	return r;
+}
+
+/* As on an H200 machine: the switch's fabric is complete, and spans no other machine, which an UUID of zeros says.  A device without links
+ * has no fabric, and older ones cannot say so. */
+CALL(nvmlDeviceGetGpuFabricInfo, void *handle, struct fabric_info *out)
+{
+	struct ml_device *d;
+	int r = gpul_ml_find_device(handle, out, &d);
+
+	if (!r && d->is.cc < FIRST_CC)
+		r = NOT_SUPPORTED;
+	if (!r)
+		*out = (struct fabric_info){ .state = gpul_ml_has_links(d) ? FABRIC_COMPLETED : FABRIC_NOT_SUPPORTED };
+	return r;
+}
+
+/* The health is not known: zeros. */
+CALL(nvmlDeviceGetGpuFabricInfoV, void *handle, struct fabric_info_v3 *out)
+{
+	struct ml_device *d;
+	int r = gpul_ml_find_device(handle, out, &d);
+	bool third;
+
+	if (r)
+		return r;
+	third = out->v2.version == ML_VERSION(*out, 3);
+	if (!third && out->v2.version != ML_VERSION(out->v2, 2))
+		return VERSION_MISMATCH;
+	r = nvmlDeviceGetGpuFabricInfo(handle, &out->v2.info);
+	if (!r)
+		out->v2.health_mask = 0;
+	if (!r && third)
+		out->health_summary = 0;
 	return r;
 }

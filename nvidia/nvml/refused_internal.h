@@ -74,8 +74,6 @@
 	X(nvmlDeviceGetFanSpeed_v2) \
 	X(nvmlDeviceGetGpcClkMinMaxVfOffset) \
 	X(nvmlDeviceGetGpcClkVfOffset) \
-	X(nvmlDeviceGetGpuFabricInfo) \
-	X(nvmlDeviceGetGpuFabricInfoV) \
 	X(nvmlDeviceGetGpuFabricInfo_v4) \
 	X(nvmlDeviceGetGpuInstanceById) \
 	X(nvmlDeviceGetGpuInstanceId) \

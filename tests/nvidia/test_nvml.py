@@ -241,6 +241,24 @@ class Nvml(unittest.TestCase):
         self.assertEqual(links("1", "90")[0:2], ["3", "9"])
         self.assertEqual(links("2", "86")[0:2], ["3", "9"])
 
+    def test_devices_with_links_are_in_a_fabric_of_one_machine(self):
+        code = (f"import ctypes; ml = ctypes.CDLL('{SOFT}/libnvidia-ml.so.1'); d = ctypes.c_void_p()\n"
+                "ml.nvmlInit_v2(), ml.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(d))\n"
+                "for call, version, n in (('', 0, 28), ('V', 2, 36), ('V', 3, 40), ('V', 1, 40), ('V', 0, 40)):\n"
+                "    out = (ctypes.c_ubyte * 48)(*[0x5a] * 48); ctypes.c_uint.from_buffer(out).value = n | version << 24\n"
+                "    print(getattr(ml, 'nvmlDeviceGetGpuFabricInfo' + call)(d, out), bytes(out[4:n] if version else out[:n]).hex(), set(out[n:]) == {0x5a})")
+
+        def fabric(devices, sm):
+            env = {**os.environ, "GPULOAD_SOFT_DEVICES": devices, "GPULOAD_SOFT_SM": sm}
+            return [line.split() for line in subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env).stdout.splitlines()]
+        for devices, state in (("2", "03"), ("1", "00")):
+            first, second, third, *others = fabric(devices, "90")
+            for result, info, whole in (first, second, third):
+                self.assertEqual((result, info[:50], whole), ("0", "00" * 24 + state, "True"))
+            self.assertEqual((second[1][-8:], third[1][-16:-6]), ("00" * 4, "00" * 5))
+            self.assertEqual([result for result, *_ in others], [str(VERSION_MISMATCH)] * 2)
+        self.assertEqual([result for result, *_ in fabric("2", "86")[:3]], [str(NOT_SUPPORTED)] * 3)
+
     def test_the_texts_of_errors_are_those_of_an_h200(self):
         self.ml.nvmlErrorString.restype = ctypes.c_char_p
         texts = {0: "Success", 3: "Not Supported", 16: "GPU requires reset", 17: "GPU access blocked by the operating system",
