@@ -164,7 +164,7 @@ struct mapping *soft_mapping_at(uint64_t address)
 /* Add m to the engine's table of ranges, without access for any device. */
 static CUresult enter_mapping(struct mapping *m)
 {
-	gpul_exec_range range = { .base = m->base, .bytes = m->memory->bytes, .denied = ~0u, .remedy = "cuMemSetAccess" };
+	gpul_exec_range range = { .base = m->base, .bytes = m->bytes, .denied = ~0u, .remedy = "cuMemSetAccess" };
 	gpul_error err = { 0 };
 	struct stat file;
 	gpul_status st;
@@ -187,20 +187,19 @@ static CUresult enter_mapping(struct mapping *m)
 	return st == GPUL_ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemMap: %s", err.text);
 }
 
-static CUresult map_memory(struct reservation *in, uint64_t base, struct memory *memory)
+static CUresult map_memory(struct reservation *in, uint64_t base, size_t bytes, struct memory *memory)
 {
 	struct mapping *m = calloc(1, sizeof *m);
 	CUresult r;
 
 	if (!m)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	*m = (struct mapping){ .memory = memory, .in = in, .base = base };
+	*m = (struct mapping){ .memory = memory, .in = in, .base = base, .bytes = bytes };
 	r = enter_mapping(m);
 	if (r)
 		goto free_m;
 	/* Multicast addresses have no pages: an instruction accesses the copies. */
-	if (!memory->multicast &&
-	    mmap((void *)(uintptr_t)base, memory->bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, memory->fd, 0) == MAP_FAILED) {
+	if (!memory->multicast && mmap((void *)(uintptr_t)base, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, memory->fd, 0) == MAP_FAILED) {
 		r = soft_refuse(CUDA_ERROR_OUT_OF_MEMORY, "cuMemMap: mmap failed: is vm.max_map_count reached?");
 		goto leave_table;
 	}
@@ -220,15 +219,16 @@ static CUresult check_and_map(uint64_t base, size_t bytes, struct memory *memory
 {
 	struct reservation *in;
 
-	if (bytes != memory->bytes)
+	if (bytes != memory->bytes && (!memory->multicast || bytes > memory->bytes || bytes % VMM_GRANULARITY))
 		return soft_refuse(CUDA_ERROR_NOT_SUPPORTED,
-				   "cuMemMap: the size is %zu of the handle's %zu bytes: only the whole memory can be mapped", bytes,
-				   memory->bytes);
+				   "cuMemMap: the size is %zu of the handle's %zu bytes: only the whole memory can be mapped, or the "
+				   "first multiples of 2 MiB of a multicast object",
+				   bytes, memory->bytes);
 	in = find_reservation(base);
 	if (!in || bytes > in->bytes - (base - in->base))
 		return soft_refuse(CUDA_ERROR_INVALID_VALUE, "cuMemMap: %zu bytes at %#llx are not within one reservation", bytes,
 				   (unsigned long long)base);
-	return map_memory(in, base, memory);
+	return map_memory(in, base, bytes, memory);
 }
 
 EXPORT CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle, unsigned long long flags)
@@ -263,8 +263,8 @@ EXPORT CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, CUmem
 static void unmap_mapping(struct mapping *m)
 {
 	gpul_exec_memory_remove(soft.memory, m->base);
-	soft_settle(m->base, m->memory->bytes);
-	map_inaccessible(m->base, m->memory->bytes, MAP_FIXED);
+	soft_settle(m->base, m->bytes);
+	map_inaccessible(m->base, m->bytes, MAP_FIXED);
 	soft_handle_free(m->handle);
 	m->in->n_mappings--;
 	soft_memory_unref(m->memory);
@@ -311,8 +311,8 @@ EXPORT CUresult cuMemUnmap(CUdeviceptr address, size_t bytes)
 	if (!all_reserved(address, end))
 		r = soft_refuse(CUDA_ERROR_INVALID_VALUE,
 				"cuMemUnmap: the range at %#llx of %zu bytes is not within a range of cuMemAddressReserve", address, bytes);
-	for (uint64_t at = address; !r && (m = next_mapping(at, end)); at = m->base + m->memory->bytes)
-		if (m->base < address || m->memory->bytes > end - m->base)
+	for (uint64_t at = address; !r && (m = next_mapping(at, end)); at = m->base + m->bytes)
+		if (m->base < address || m->bytes > end - m->base)
 			r = soft_refuse(CUDA_ERROR_INVALID_VALUE,
 					"cuMemUnmap: the range at %#llx of %zu bytes contains only a part of a mapping: only whole "
 					"mappings can be unmapped",

@@ -43,13 +43,13 @@ static CUresult check_range(uint64_t address, size_t bytes, const CUmemAccessDes
 	while (at < end) {
 		struct mapping *m = soft_mapping_at(at);
 
-		if (!m || m->base != at || m->memory->bytes > end - at)
+		if (!m || m->base != at || m->bytes > end - at)
 			return soft_refuse(CUDA_ERROR_INVALID_VALUE,
 					   "cuMemSetAccess: the range at %#llx of %zu bytes does not consist of whole mappings",
 					   (unsigned long long)address, bytes);
 		if (for_host && !is_host_memory(m->memory))
 			return soft_refuse(CUDA_ERROR_NOT_SUPPORTED, "cuMemSetAccess: the CPU cannot access device memory");
-		at += m->memory->bytes;
+		at += m->bytes;
 	}
 	return CUDA_SUCCESS;
 }
@@ -82,7 +82,7 @@ static CUresult set_rights(struct mapping *m, const CUmemAccessDesc *d, size_t n
 {
 	struct mapping wanted = *m;
 	void *pages = (void *)(uintptr_t)m->base;
-	size_t bytes = m->memory->bytes;
+	size_t bytes = m->bytes;
 	int before = page_protection(m), after;
 	const bool has_pages = !m->memory->multicast;
 
@@ -107,7 +107,7 @@ static bool next_to_populate(uint64_t *at, uint64_t end, size_t *bytes)
 	struct mapping *m;
 
 	while (*at < end && (m = soft_mapping_at(*at))) {
-		*bytes = m->memory->bytes;
+		*bytes = m->bytes;
 		if (is_host_memory(m->memory) && !m->memory->imported && soft_mapping_allows(m, true))
 			return true;
 		*at += *bytes;
@@ -155,7 +155,7 @@ EXPORT CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAcc
 
 		if (!m) /* another thread has unmapped the range meanwhile */
 			break;
-		at += m->memory->bytes;
+		at += m->bytes;
 		r = set_rights(m, d, n);
 	}
 	soft_unlock();

@@ -44,6 +44,7 @@ struct mapping {
 	struct reservation *in;
 	void *handle; /* identifies the mapping in the engine's table of ranges */
 	uint64_t base;
+	size_t bytes;              /* those of the memory, or fewer: the beginning of a multicast object */
 	uint64_t id;               /* the value of CU_POINTER_ATTRIBUTE_BUFFER_ID */
 	CUmemAccess_flags host;    /* access rights of the CPU */
 	uint32_t readers, writers; /* bit d: device d may read, may write */

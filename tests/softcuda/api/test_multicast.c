@@ -167,6 +167,34 @@ static void kernels_reduce_and_store_the_memory_of_all_devices(void **state)
 	drop_team(&t);
 }
 
+static void the_beginning_of_an_object_can_be_mapped(void **state)
+{
+	const CUmemGenericAllocationHandle object = make_object(1, 3 * M2, CU_MEM_HANDLE_TYPE_NONE);
+	const CUmemGenericAllocationHandle memory = make_memory(0, CU_MEM_HANDLE_TYPE_NONE);
+	const CUdeviceptr at = map(memory, M2);
+	CUdeviceptr p;
+	size_t bytes;
+
+	(void)state;
+	ok(cuMulticastAddDevice(object, 0));
+	ok(cuMulticastBindAddr(object, M2, at, M2, 0));
+	p = map(object, 2 * M2);
+	ok(run("put", p + M2, &(float){ 4 }));
+	ok(run("put", p + 2 * M2 - 4, &(float){ 5 }));
+	assert_true(value_at(at) == 4 && value_at(at + M2 - 4) == 5);
+	ok(cuPointerGetAttribute(&bytes, CU_POINTER_ATTRIBUTE_RANGE_SIZE, p));
+	assert_int_equal(bytes, 2 * M2);
+	unmap(p, 2 * M2);
+	ok(cuMemAddressReserve(&p, 4 * M2, 0, 0, 0));
+	fails(cuMemMap(p, M2 + 4096, 0, object, 0), CUDA_ERROR_NOT_SUPPORTED);
+	fails(cuMemMap(p, 4 * M2, 0, object, 0), CUDA_ERROR_NOT_SUPPORTED);
+	fails(cuMemMap(p, M2, M2, object, 0), CUDA_ERROR_NOT_SUPPORTED);
+	ok(cuMemAddressFree(p, 4 * M2));
+	unmap(at, M2);
+	ok(cuMemRelease(memory));
+	ok(cuMemRelease(object));
+}
+
 static void memory_that_is_unbound_is_no_longer_reached(void **state)
 {
 	struct team t = make_team();
@@ -303,6 +331,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		IN_A_CONTEXT(kernels_reduce_and_store_the_memory_of_all_devices),
+		IN_A_CONTEXT(the_beginning_of_an_object_can_be_mapped),
 		IN_A_CONTEXT(memory_that_is_unbound_is_no_longer_reached),
 		IN_A_CONTEXT(a_kernel_faults_where_a_device_has_no_memory),
 		IN_A_CONTEXT(a_kernel_cannot_load_from_a_multicast_address),
