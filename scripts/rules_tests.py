@@ -181,7 +181,7 @@ def write_examples(w, stage):
         # -B, because the Makefiles do not name the library's headers, which define the layout of its tables.
         # make runs in the example's folder; relative paths work whatever the name of the checkout's folder is.
         variables = {"O": os.path.relpath(out, name), "PKG_CONFIG": f"pkg-config {prefix}", "CC": words(w.args.cc),
-                     "NVCC": nvcc and words(nvcc), "CUDA": words(cuda), "GPULOAD": words(os.path.relpath(f"{w.dir}/stage/bin/gpuload", name)),
+                     "NVCC": nvcc and words(nvcc), "CUDA": words(cuda), "COMPILE_PTX": words(os.path.relpath(f"{w.dir}/stage/bin/gpuload", name), "compile"),
                      "CFLAGS": f"-D_GNU_SOURCE {c} {warnings} {words('-isystem', cuda + '/include')}",
                      "LDFLAGS": f"{ld} {words('-Wl,-rpath,$ORIGIN/../../stage/lib')}"}
         built = w.build(f"{out}.ok", "sh", needs=[stage, *sorted(sources)], command=(
