@@ -30,7 +30,8 @@ enum {
 /* The memory behind a multicast address: a copy of the same bytes for each device of a team. */
 typedef struct gpul_exec_copies {
 	uint64_t begin, end;                /* offsets in the multicast object for which at[] holds */
-	unsigned n;                         /* devices of the team */
+	unsigned n;                         /* devices of the team, without n_gone */
+	unsigned n_gone;                    /* devices whose memory there has gone with its process: nobody can read what is stored there */
 	uint8_t *at[GPUL_EXEC_MAX_DEVICES]; /* in the team's order: where offset `begin` is in the copy of each device */
 	const _Atomic uint64_t *changes;    /* the copies are valid while *changes == seen */
 	uint64_t seen;

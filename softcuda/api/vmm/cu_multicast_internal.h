@@ -6,7 +6,8 @@
  *       the bound memory             of which process is the memory
  *
  * The memfd is what cuMemExportToShareableHandle exports.  A process maps the memory that another one has bound when a kernel first
- * accesses it: it opens the memory by /proc/PID/fd, as cuIpcOpenMemHandle does. */
+ * accesses it: it opens the memory by /proc/PID/fd, as cuIpcOpenMemHandle does.  If that process has exited before, stores reach the other
+ * devices, and a load is a fault. */
 #ifndef GPULOAD_SOFTCUDA_API_VMM_CU_MULTICAST_INTERNAL_H
 #define GPULOAD_SOFTCUDA_API_VMM_CU_MULTICAST_INTERNAL_H
 
@@ -28,6 +29,7 @@ struct shared_binding {
 	_Atomic uint32_t state;
 	uint32_t device; /* index in shared_team.device */
 	int32_t pid, fd; /* the process that bound the memory, and its descriptor */
+	uint64_t pids;   /* inode of the namespace of that pid */
 	uint64_t inode;  /* inode of the memfd, which identifies the memory */
 	uint64_t offset; /* offset in the multicast object */
 	uint64_t memory_offset, bytes;
@@ -46,7 +48,7 @@ struct copy { /* memory of a binding, mapped into this process */
 	struct copy *next;
 	uint32_t device;
 	uint64_t inode, offset, memory_offset, bytes;
-	uint8_t *at;
+	uint8_t *at;   /* NULL: the memory has gone with the process that bound it */
 	bool is_bound; /* false: it was unbound, and is unmapped when no instruction uses it */
 };
 

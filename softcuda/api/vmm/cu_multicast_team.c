@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
-static const char team_name[] = "gpuload-multicast:1";
+static const char team_name[] = "gpuload-multicast:2";
 
 /* ---- create, open, free ------------------------------------------------------------------ */
 
@@ -165,6 +165,14 @@ static bool rows_overlap(const struct shared_binding *a, const struct shared_bin
 	return a->device == b->device && a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
 }
 
+/* Return the inode of this process's PID namespace; 0: unknown. */
+static uint64_t own_pids(void)
+{
+	struct stat st;
+
+	return stat("/proc/self/ns/pid", &st) ? 0 : st.st_ino;
+}
+
 CUresult soft_team_bind(struct multicast *t, uint32_t device, struct memory *memory, const struct shared_binding *wanted)
 {
 	struct own_binding *own = malloc(sizeof *own);
@@ -178,6 +186,7 @@ CUresult soft_team_bind(struct multicast *t, uint32_t device, struct memory *mem
 	}
 	b.device = device;
 	b.pid = getpid();
+	b.pids = own_pids();
 	b.fd = memory->fd;
 	b.inode = st.st_ino;
 	for (row = 0; row < MOST_BINDINGS; row++) {
@@ -196,7 +205,7 @@ CUresult soft_team_bind(struct multicast *t, uint32_t device, struct memory *mem
 
 		if (!atomic_compare_exchange_strong(&at->state, &is_free, ROW_TAKEN))
 			continue;
-		at->device = b.device, at->pid = b.pid, at->fd = b.fd, at->inode = b.inode;
+		at->device = b.device, at->pid = b.pid, at->pids = b.pids, at->fd = b.fd, at->inode = b.inode;
 		at->offset = b.offset, at->memory_offset = b.memory_offset, at->bytes = b.bytes;
 		memory->refs++;
 		*own = (struct own_binding){ .next = t->own, .row = row, .memory = memory };
@@ -246,7 +255,8 @@ void soft_team_drop_copies(struct multicast *t)
 			continue;
 		}
 		*at = c->next;
-		munmap(c->at, c->bytes);
+		if (c->at)
+			munmap(c->at, c->bytes);
 		free(c);
 	}
 	pthread_mutex_unlock(&t->lock);
@@ -276,6 +286,16 @@ static int open_memory(const struct shared_binding *b)
 	return -1;
 }
 
+/* True: the process that bound the memory has exited.  One that closes the descriptor frees the row first. */
+static bool has_exited(const struct shared_binding *b)
+{
+	char path[48];
+	struct stat st;
+
+	snprintf(path, sizeof path, "/proc/%d/fd/%d", b->pid, b->fd);
+	return b->pids && b->pids == own_pids() && lstat(path, &st) && errno == ENOENT;
+}
+
 static bool is_copy_of(const struct copy *c, const struct shared_binding *b)
 {
 	return c->device == b->device && c->inode == b->inode && c->offset == b->offset && c->memory_offset == b->memory_offset &&
@@ -289,29 +309,52 @@ static bool is_valid(const struct multicast *t, const struct shared_binding *b)
 	       b->offset <= t->shared->bytes - b->bytes;
 }
 
+/* Find a copy, or one whose memory has gone. */
+static struct copy *find_copy(const struct multicast *t, const struct shared_binding *b, bool gone)
+{
+	for (struct copy *c = t->copies; c; c = c->next)
+		if (is_copy_of(c, b) && gone == !c->at)
+			return c;
+	return NULL;
+}
+
+/* Map the memory of a binding.  False: it cannot be opened.  *at NULL: it has gone. */
+static bool map_memory(const struct shared_binding *b, uint8_t **at)
+{
+	const int fd = open_memory(b);
+
+	*at = NULL;
+	if (fd < 0)
+		return has_exited(b);
+	*at = mmap(NULL, b->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)b->memory_offset);
+	close(fd);
+	return *at != MAP_FAILED;
+}
+
 static void map_binding(struct multicast *t, const struct shared_binding *b)
 {
-	struct copy *c;
-	int fd;
+	struct copy *c = find_copy(t, b, false);
+	uint8_t *at = NULL;
+	bool ok = true;
 
-	for (c = t->copies; c; c = c->next)
-		if (is_copy_of(c, b)) {
-			c->is_bound = true;
-			return;
-		}
-	c = calloc(1, sizeof *c);
-	fd = c ? open_memory(b) : -1;
-	if (fd >= 0)
-		c->at = mmap(NULL, b->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)b->memory_offset);
-	if (fd >= 0)
-		close(fd);
-	if (fd < 0 || c->at == MAP_FAILED) {
+	if (!c) {
+		ok = map_memory(b, &at);
+		c = ok && !at ? find_copy(t, b, true) : NULL;
+	}
+	if (c) {
+		c->is_bound = true;
+		return;
+	}
+	c = ok ? calloc(1, sizeof *c) : NULL;
+	if (!c) {
+		if (ok && at)
+			munmap(at, b->bytes);
 		snprintf(t->failed, sizeof t->failed,
 			 "memory that process %d has bound cannot be opened: it has exited, or runs as another user", b->pid);
-		free(c);
 		return;
 	}
 	c->next = t->copies;
+	c->at = at;
 	c->device = b->device;
 	c->inode = b->inode;
 	c->offset = b->offset;
@@ -336,7 +379,7 @@ static void refresh_copies(struct multicast *t)
 
 			if (read.state != ROW_READY)
 				continue;
-			read.device = b->device, read.pid = b->pid, read.fd = b->fd, read.inode = b->inode;
+			read.device = b->device, read.pid = b->pid, read.pids = b->pids, read.fd = b->fd, read.inode = b->inode;
 			read.offset = b->offset, read.memory_offset = b->memory_offset, read.bytes = b->bytes;
 			if (atomic_load(&b->state) == ROW_READY && is_valid(t, &read))
 				map_binding(t, &read);
@@ -348,9 +391,10 @@ static void refresh_copies(struct multicast *t)
 static bool find_copies(gpul_exec_team *team, uint64_t offset, gpul_exec_copies *out, char *why, size_t why_bytes)
 {
 	struct multicast *t = (struct multicast *)team;
-	gpul_exec_copies found = { .begin = 0, .end = UINT64_MAX, .n = t->shared->n_devices, .changes = &t->shared->changes };
+	gpul_exec_copies found = { .begin = 0, .end = UINT64_MAX, .changes = &t->shared->changes };
 	const struct copy *of[GPUL_EXEC_MAX_DEVICES] = { NULL };
-	bool all = found.n <= GPUL_EXEC_MAX_DEVICES;
+	const unsigned n_devices = t->shared->n_devices;
+	bool all = n_devices <= GPUL_EXEC_MAX_DEVICES;
 
 	pthread_mutex_lock(&t->lock);
 	refresh_copies(t);
@@ -361,12 +405,14 @@ static bool find_copies(gpul_exec_team *team, uint64_t offset, gpul_exec_copies 
 			found.begin = c->offset > found.begin ? c->offset : found.begin;
 			found.end = c->offset + c->bytes < found.end ? c->offset + c->bytes : found.end;
 		}
-	for (unsigned k = 0; all && k < found.n; k++) {
+	for (unsigned k = 0; all && k < n_devices; k++) {
 		all = of[k];
-		if (all) {
-			found.at[k] = of[k]->at + (found.begin - of[k]->offset);
-			found.memory_id[k] = of[k]->inode;
-			found.memory_at[k] = of[k]->memory_offset + (found.begin - of[k]->offset);
+		if (all && of[k]->at) {
+			found.at[found.n] = of[k]->at + (found.begin - of[k]->offset);
+			found.memory_id[found.n] = of[k]->inode;
+			found.memory_at[found.n++] = of[k]->memory_offset + (found.begin - of[k]->offset);
+		} else if (all) {
+			found.n_gone++;
 		} else {
 			snprintf(why, why_bytes, "is at offset 0x%llx of a multicast object, where device %u of its team has no memory%s%s",
 				 (unsigned long long)offset, k, *t->failed ? ": " : "", t->failed);

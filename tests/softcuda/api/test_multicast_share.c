@@ -18,6 +18,8 @@ static const char ptx[] =
 	".version 9.0\n.target sm_90\n.address_size 64\n"
 	".visible .entry sum(.param .u64 x, .param .u64 out) { .reg .b64 %d<3>; .reg .b32 %r;\n"
 	"ld.param.u64 %d1, [x]; ld.param.u64 %d2, [out]; multimem.ld_reduce.relaxed.sys.global.add.u32 %r, [%d1]; st.global.u32 [%d2], %r; ret; }\n"
+	".visible .entry set(.param .u64 x, .param .u64 second) { .reg .b64 %d;\n"
+	"ld.param.u64 %d, [x]; st.global.u32 [%d+128], 7; multimem.red.relaxed.sys.global.add.u32 [%d+128], 1; ret; }\n"
 	".visible .entry count(.param .u64 x, .param .u64 own) { .reg .b64 %d<3>; .reg .b32 %r; .reg .pred %p;\n"
 	"ld.param.u64 %d1, [x]; ld.param.u64 %d2, [own]; multimem.red.release.sys.global.add.u32 [%d1], 1;\n"
 	"again: ld.acquire.sys.global.u32 %r, [%d2]; setp.lt.u32 %p, %r, 2; @%p bra again; ret; }\n";
@@ -210,6 +212,8 @@ static void own_with_a_dead_peer(int peer)
 	object = offer_object(peer);
 	s = join_team(object, 0, 1);
 	must(read(peer, &byte, 1) == 0);
+	must_ok(run(&s, "set", s.multicast, s.out));
+	must(word_at(s.own + 128) == 8);
 	must_be(run(&s, "sum", s.multicast, s.out), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
@@ -221,7 +225,7 @@ static void bind_and_leave(int peer)
 }
 
 /* Nobody has mapped the memory before its process ended. */
-static void a_kernel_faults_if_the_memory_is_gone(void **state)
+static void stores_reach_the_other_devices_and_loads_fault_if_memory_is_gone(void **state)
 {
 	(void)state;
 	run_pair(own_with_a_dead_peer, bind_and_leave);
@@ -232,7 +236,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(two_processes_reduce_and_count),
 		cmocka_unit_test(memory_stays_after_the_other_process_has_ended),
-		cmocka_unit_test(a_kernel_faults_if_the_memory_is_gone),
+		cmocka_unit_test(stores_reach_the_other_devices_and_loads_fault_if_memory_is_gone),
 	};
 
 	setenv("GPULOAD_SOFT_DEVICES", "2", 1);
