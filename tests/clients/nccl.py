@@ -2,7 +2,8 @@
 """nccl.py — NVIDIA's NCCL from PyPI: programs/nccl_walk.c, which checks every result, and NVIDIA/nccl-tests with -c 1, if there is a copy.
 
 The long form runs each program of nccl-tests with 1, 2, 4 and 8 GPUs, by groups of one thread and by threads, for all types and operations; and the walk in
-one thread, in threads and in processes, with each algorithm and protocol by force.  An initialisation takes some 15 s of CPU time, and 1.5 GB for each GPU.
+one thread, in threads and in processes, with each algorithm and protocol by force.  An initialisation takes some 2 to 4 s of CPU time, 8 to
+10 s if gpuload's cache does not have the linked PTX (GPULOAD_CACHE=off), and 0.5 to 1.5 GB, and 0.15 GB more for each GPU.
 """
 import glob, os, re, shutil, subprocess, sys
 
@@ -21,7 +22,7 @@ WALK = {
     "2 threads": (2, "threads", ("split", "graph"), {}),
     "group of 1": (1, "group", ("graph",), {}),
     "group of 4": (4, "group", ("split", "graph", "register"), {}),
-    "4 threads": (4, "threads", ("split",), {}),
+    "4 threads": (4, "threads", ("split", "graph"), {}),
     "4 processes": (4, "processes", ("split", "graph", "register"), {}),
     "group of 2, abort": (2, "group", ("abort",), {}),
     "4 processes, one is killed": (4, "processes", ("killed",), {}),

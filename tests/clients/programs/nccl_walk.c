@@ -22,6 +22,7 @@ enum { MOST_RANKS = 8, MOST_PER_RANK = 100000 };
 struct rank {
 	int me, n; /* this rank, and how many there are */
 	ncclComm_t comm;
+	ncclComm_t half; /* from split(); or NULL */
 	cudaStream_t stream;
 	float *in, *out; /* MOST_PER_RANK floats for each rank */
 	float *host;
@@ -186,22 +187,21 @@ static void run_all(struct rank *ranks, int n_ranks, const char *how)
 
 /* ---- extras ------------------------------------------------------------------------------------------------ */
 
-/* Even and odd ranks in communicators of their own, in the opposite order. */
+/* Even and odd ranks in communicators of their own, in the opposite order.  work() destroys them: the last rank of a process that destroys
+ * a communicator frees the memory of all its ranks in the process, and waits for the work of their GPUs, which must not wait for it. */
 static void split(struct rank *ranks, int n_ranks)
 {
-	struct rank half[MOST_RANKS];
-
 	N(ncclGroupStart());
 	for (int k = 0; k < n_ranks; k++) {
 		C(cudaSetDevice(ranks[k].me));
-		N(ncclCommSplit(ranks[k].comm, ranks[k].me % 2, -ranks[k].me, &half[k].comm, NULL));
+		N(ncclCommSplit(ranks[k].comm, ranks[k].me % 2, -ranks[k].me, &ranks[k].half, NULL));
 	}
 	N(ncclGroupEnd());
 	for (int k = 0; k < n_ranks; k++)
 		fill(&ranks[k]);
 	N(ncclGroupStart());
 	for (int k = 0; k < n_ranks; k++)
-		N(ncclAllReduce(ranks[k].in, ranks[k].out, 1000, ncclFloat, ncclSum, half[k].comm, ranks[k].stream));
+		N(ncclAllReduce(ranks[k].in, ranks[k].out, 1000, ncclFloat, ncclSum, ranks[k].half, ranks[k].stream));
 	N(ncclGroupEnd());
 	for (int k = 0; k < n_ranks; k++) {
 		struct rank *r = &ranks[k];
@@ -213,14 +213,12 @@ static void split(struct rank *ranks, int n_ranks)
 		C(cudaMemcpy(r->host, r->out, 4000, cudaMemcpyDeviceToHost));
 		for (int other = r->me % 2; other < r->n; other += 2)
 			want += input(other, 999);
-		N(ncclCommUserRank(half[k].comm, &place));
+		N(ncclCommUserRank(r->half, &place));
 		if (r->host[999] == want && place == (r->n - 1 - r->me) / 2)
 			r->passed++;
 		else
 			printf("FAILED split: rank %d is %d and has %g, expected %g\n", r->me, place, r->host[999], want), r->failed++;
 	}
-	for (int k = 0; k < n_ranks; k++)
-		N(ncclCommDestroy(half[k].comm));
 }
 
 static void graph(struct rank *ranks, int n_ranks)
@@ -356,6 +354,8 @@ static void work(struct rank *ranks, int n_ranks, char **extras)
 			N(ncclCommFinalize(ranks[k].comm));
 	N(ncclGroupEnd());
 	for (int k = 0; k < n_ranks; k++) {
+		if (ranks[k].half)
+			N(ncclCommDestroy(ranks[k].half));
 		if (ranks[k].comm)
 			N(ncclCommDestroy(ranks[k].comm));
 		N(ncclMemFree(ranks[k].in));
