@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -139,6 +140,14 @@ static bool write_result(int folder, const char *name, const struct header *h, c
 	return false;
 }
 
+/* The size of the largest file that this process may write: a write beyond it would end the process (SIGXFSZ). */
+static uint64_t file_size_limit(void)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : limit.rlim_cur;
+}
+
 void gpul_cache_store(const gpul_cache_key *key, const void *bytes, size_t n_bytes)
 {
 	struct header h = { .mark = MARK, .payload_bytes = n_bytes };
@@ -149,6 +158,11 @@ void gpul_cache_store(const gpul_cache_key *key, const void *bytes, size_t n_byt
 
 	if (!key || n_bytes > bound || bound - n_bytes < sizeof h)
 		return;
+	if (file_size_limit() < sizeof h + n_bytes) {
+		gpul_log(GPUL_LOG_DEBUG, "cache", "not used: this process may not write files of %zu bytes (ulimit -f)",
+			 sizeof h + n_bytes);
+		return;
+	}
 	folder = gpul_cache_open(true, &w);
 	if (folder < 0) {
 		gpul_log(GPUL_LOG_DEBUG, "cache", "not used: %s", w.why_not);
