@@ -319,7 +319,7 @@ static bool add_to_key(gpul_cache_key *key, const void *fatbin)
 /* The key of the cached link; NULL: it is not cached. */
 static gpul_cache_key *key_of_link(const struct wrapper *w)
 {
-	gpul_cache_key *key = gpul_cache_key_create("PTX linked by the software driver");
+	gpul_cache_key *key = gpul_cache_key_create("PTX linked by the software driver, 1"); /* 2 when ptx/link writes other text */
 	const void *fatbin;
 
 	for (size_t i = 0; key && (fatbin = next_fatbin(w, i)); i++)
