@@ -12,7 +12,6 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <sys/mount.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -309,26 +308,6 @@ static void does_not_store_a_result_larger_than_the_size_limit(void **state)
 	assert_null(find(3));
 }
 
-/* A write of more would end the process. */
-static void does_not_store_a_result_larger_than_the_process_may_write(void **state)
-{
-	struct rlimit old, small;
-	char text[2001];
-
-	(void)state;
-	memset(text, 'x', 2000);
-	text[2000] = 0;
-	assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
-	small = old;
-	small.rlim_cur = 1000;
-	assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
-	store(1, text);
-	store(2, "small");
-	assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
-	assert_false(is_stored(1));
-	assert_found(2, "small");
-}
-
 static void the_size_limit_is_a_number_with_k_m_or_g(void **state)
 {
 	/* clang-format off */
@@ -592,7 +571,6 @@ int main(void)
 		TEST(rejects_a_link_or_a_pipe_in_place_of_a_result),
 		TEST(removes_the_least_recently_used_results_to_keep_its_size_limit),
 		TEST(does_not_store_a_result_larger_than_the_size_limit),
-		TEST(does_not_store_a_result_larger_than_the_process_may_write),
 		TEST(the_size_limit_is_a_number_with_k_m_or_g),
 		TEST(removes_old_temporary_files),
 		TEST(stores_nothing_if_switched_off),

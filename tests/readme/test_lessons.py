@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """The lessons' pages show the output of their programs: every console block of examples/*/README.md, numbers aside.
 
-`./PROGRAM` is the program that was built in build/examples; it runs in the lesson's folder.  08-rdma-send needs an RDMA
+`./PROGRAM` is the program that was built in build/examples; it runs in the lesson's folder, or in a copy of it with the kernels that
+were built.  08-rdma-send needs an RDMA
 device: without one its blocks are skipped here, and tests/vm/test_lesson.py runs them in a guest.  The lessons of NCCL are run by
 their own tests, LESSON=NAME, in a copy of the folder, because their commands write logs."""
 import glob, os, re, shutil, sys, tempfile, unittest
@@ -21,8 +22,11 @@ class Lessons(unittest.TestCase):
         with tempfile.TemporaryDirectory() as sockets, tempfile.TemporaryDirectory() as copy:
             env = dict(os.environ, GPULOAD_DRIVER="soft", GPULOAD_RUNTIME_DIR=sockets, LC_ALL="C.UTF-8")
             env["PATH"] = f"{BUILD}:{env['PATH']}"
-            if os.path.basename(folder) in OF_NCCL:
+            kernels = glob.glob(f"{built}/*.ptx")
+            if kernels or os.path.basename(folder) in OF_NCCL:
                 folder = shutil.copytree(folder, copy, dirs_exist_ok=True)
+            for kernel in kernels:
+                shutil.copy(kernel, folder)
             for commands, printed in console.sessions(console.read(page)):
                 with self.subTest(page=os.path.relpath(page, console.ROOT), command=commands):
                     self.assertEqual(len(commands), 1)
