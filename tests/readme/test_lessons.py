@@ -2,9 +2,8 @@
 """The lessons' pages show the output of their programs: every console block of examples/*/README.md, numbers aside.
 
 `./PROGRAM` is the program that was built in build/examples; it runs in the lesson's folder, or in a copy of it with the kernels that
-were built.  08-rdma-send needs an RDMA
-device: without one its blocks are skipped here, and tests/vm/test_lesson.py runs them in a guest.  The lessons of NCCL are run by
-their own tests, LESSON=NAME, in a copy of the folder, because their commands write logs."""
+were built.  08-rdma-send needs an RDMA device: without one its blocks are skipped here, and tests/vm/test_lesson.py runs them in a
+guest.  The lessons of NCCL are run by their own tests, LESSON=NAME, in a copy of the folder, because their commands write logs."""
 import glob, os, re, shutil, sys, tempfile, unittest
 
 import console  # in this folder
@@ -12,7 +11,7 @@ import console  # in this folder
 BUILD = os.path.abspath(os.path.join(console.ROOT, os.environ.get("GPULOAD_BUILD", "build")))
 ONLY = os.environ.get("LESSON", "")
 HAS_RDMA = bool(glob.glob("/sys/class/infiniband/*"))
-OF_NCCL = ("19-inside-nccl", "20-net-plugin")  # an initialisation of NCCL takes some 20 s of CPU time
+OF_NCCL = ("19-inside-nccl", "20-net-plugin")  # NCCL is not there unless it was downloaded, and its start takes seconds
 
 
 class Lessons(unittest.TestCase):
