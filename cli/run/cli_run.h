@@ -224,7 +224,7 @@ void run_check_free(struct run *r);
  * Errors  GPUL_ESYS cannot write */
 gpul_status run_save_all(const struct run *r, gpul_error *err);
 
-/* bytes_per_s 0: the kernel has no buffers */
+/* bytes_per_s 0 means that the kernel has no buffers */
 struct run_times {
 	double median_ms, min_ms, bytes_per_s;
 };

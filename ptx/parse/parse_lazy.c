@@ -27,9 +27,9 @@ struct ptx_bodies {
 
 enum { MAX_EXTRA_MODS = 256, SPARE_ROWS = 64 };
 
-/* Bytes of text that a row needs at least: "{", "[1", "\"\"", ".loc 1 1 1", ".callprototype _;".  A head is parsed twice: before
- * its body, once more. */
-enum { SHORTEST_INIT = 1, SHORTEST_DIM = 2 / 2, SHORTEST_PRAGMA = 2 / 2, SHORTEST_LOC = 10, SHORTEST_PROTOTYPE = 16 };
+/* Bytes of text that a row needs at least: "{", "[1", "\"\"", ".loc 1 1 1", ".callprototype _;".  A head is parsed twice, the second
+ * time with its body, so its dimensions and pragmas count half. */
+enum { SHORTEST_INIT = 1, SHORTEST_DIM = 1, SHORTEST_PRAGMA = 1, SHORTEST_LOC = 10, SHORTEST_PROTOTYPE = 16 };
 
 /* ---- tables that do not move ------------------------------------------------------------------ */
 

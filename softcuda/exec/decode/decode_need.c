@@ -95,9 +95,24 @@ static void make_ready(struct gpul_exec_program *p, gpul_exec_kernel *k)
 	const uint32_t depth = call_depth_bytes(code_of(p, k), 0);
 
 	k->stack_bytes = depth == UINT32_MAX ? k->code->local_bytes + STACK_BYTES : depth;
-	if (!k->refusal)
-		k->refusal = k->code->refusal;
 	atomic_store_explicit(&k->ready, true, memory_order_release);
+}
+
+/* Say why the kernel cannot run: "WHY; kernel NAME reaches it", or the error of decoding. */
+static gpul_status refuse(struct gpul_exec_program *p, gpul_exec_kernel *k, const gpul_error *why, gpul_error *err)
+{
+	gpul_error text = { 0 };
+	char *copy;
+
+	if (why->status)
+		text = *why;
+	else
+		gpul_fail(&text, GPUL_EUNSUPPORTED, 0, "%s; kernel %s reaches it", k->code->refusal, k->info.name);
+	copy = gpul_program_alloc(p, sizeof text.text, err);
+	if (!copy)
+		return GPUL_ENOMEM;
+	k->refusal = strcpy(copy, text.text);
+	return GPUL_OK;
 }
 
 /* ---- one function -------------------------------------------------------------------------------------- */
@@ -146,6 +161,8 @@ gpul_status gpul_need_everything(struct gpul_exec_program *p, gpul_error *err)
 	if (!st)
 		st = gpul_spread_refusals(p, err);
 	for (uint32_t k = 0; !st && k < p->n_kernels; k++) {
+		if (p->kernels[k].code->refusal)
+			st = refuse(p, &p->kernels[k], &(gpul_error){ 0 }, err);
 		describe_body(p, &p->kernels[k]);
 		make_ready(p, &p->kernels[k]);
 	}
@@ -238,23 +255,6 @@ gpul_status gpul_function_need(struct func_code *code, gpul_error *err)
 }
 
 /* ---- kernels --------------------------------------------------------------------------------------------- */
-
-/* Say why the kernel cannot run: "WHY; kernel NAME reaches it", or the error of decoding. */
-static gpul_status refuse(struct gpul_exec_program *p, gpul_exec_kernel *k, const gpul_error *why, gpul_error *err)
-{
-	gpul_error text = { 0 };
-	char *copy;
-
-	if (why->status)
-		text = *why;
-	else
-		gpul_fail(&text, GPUL_EUNSUPPORTED, 0, "%s; kernel %s reaches it", k->code->refusal, k->info.name);
-	copy = gpul_program_alloc(p, sizeof text.text, err);
-	if (!copy)
-		return GPUL_ENOMEM;
-	k->refusal = strcpy(copy, text.text);
-	return GPUL_OK;
-}
 
 /* Keep the error of a kernel's body as its refusal, except GPUL_ENOMEM, which is returned. */
 static gpul_status keep_error(struct gpul_exec_program *p, gpul_exec_kernel *k, const gpul_error *why, gpul_error *err)

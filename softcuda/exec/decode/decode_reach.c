@@ -71,21 +71,6 @@ static void spread(const struct call_graph *g, struct func_code *code)
 	}
 }
 
-/* Write "FILE:LINE: INSTRUCTION: why; kernel NAME reaches it". */
-static gpul_status name_kernel(struct gpul_exec_program *p, struct func_code *code, gpul_error *err)
-{
-	const char *name = gpul_ptx_name(p->module, code->ptx->name);
-	gpul_error text = { 0 };
-	char *copy;
-
-	gpul_fail(&text, GPUL_EUNSUPPORTED, 0, "%s; kernel %s reaches it", code->refusal, name);
-	copy = gpul_program_alloc(p, sizeof text.text, err);
-	if (!copy)
-		return GPUL_ENOMEM;
-	code->refusal = strcpy(copy, text.text);
-	return GPUL_OK;
-}
-
 gpul_status gpul_spread_refusals(struct gpul_exec_program *p, gpul_error *err)
 {
 	struct call_graph g = { .m = p->module };
@@ -100,9 +85,6 @@ gpul_status gpul_spread_refusals(struct gpul_exec_program *p, gpul_error *err)
 		spread(&g, p->code);
 	else
 		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the call graph");
-	for (uint32_t k = first; !st && k < g.m->n_funcs; k++)
-		if (p->code[k].refusal && g.m->funcs[k].kind == GPUL_PTX_FUNC_ENTRY)
-			st = name_kernel(p, &p->code[k], err);
 	gpul_array_free(&g.edges);
 	return st;
 }
