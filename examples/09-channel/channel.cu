@@ -45,11 +45,20 @@ static __device__ bool wait_until(const u64 *p, u64 at_least)
 	return true;
 }
 
-/* Slow motion: after a store, wait until the receiver has polled twice, so that it has seen the store. */
+/* Order the stores before this call and the loads after it, for all GPUs and CPUs. */
+static __device__ void fence()
+{
+	asm volatile("fence.sc.sys;" ::: "memory");
+}
+
+/* Slow motion: after a store, wait until the receiver has polled twice, so that it has seen the store.  The sender stores tail or slot and
+ * then loads polls; the receiver stores polls and then loads tail and slot.  Without a fence on each side, both may load the old values. */
 static __device__ void let_receiver_poll(const struct channel *c, bool slow)
 {
-	if (slow)
+	if (slow) {
+		fence();
 		wait_until(&c->polls, load(&c->polls) + 2);
+	}
 }
 
 extern "C" __global__ void sender(struct channel *c, u64 n_messages, unsigned protocol, unsigned slow)
@@ -108,6 +117,7 @@ extern "C" __global__ void receiver(struct channel *c, struct log *log, u64 n_me
 		}
 		keep(log, &seen, &last);
 		store_release(&c->polls, polls);
+		fence(); /* see let_receiver_poll() */
 		if (polls % 1024 == 0 && now_ns() - start > 10000000000ull)
 			return;
 	}
