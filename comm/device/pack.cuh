@@ -26,22 +26,37 @@ static __device__ __forceinline__ uint32_t gpul_alignment(const void *at)
 	return low & (0u - low);
 }
 
+/* Load fewer than 16 bytes: whole aligned words, as in messages of a few elements, then bytes. */
 static __device__ __noinline__ uint4 gpul_load_short(const unsigned char *from, uint32_t n_bytes)
 {
+	const uint32_t n_words = (uintptr_t)from % 4 == 0 ? n_bytes / 4 : 0;
 	uint32_t words[4] = { 0, 0, 0, 0 };
 
+#pragma unroll
+	for (uint32_t i = 0; i < 4; i++)
+		if (i < n_words)
+			words[i] = ((const volatile uint32_t *)from)[i];
+	if (n_words * 4 == n_bytes)
+		return make_uint4(words[0], words[1], words[2], words[3]);
 	for (uint32_t i = 0; i < 16; i++)
-		if (i < n_bytes)
+		if (i >= n_words * 4 && i < n_bytes)
 			words[i / 4] |= (uint32_t)((const volatile unsigned char *)from)[i] << (i % 4 * 8);
 	return make_uint4(words[0], words[1], words[2], words[3]);
 }
 
 static __device__ __noinline__ void gpul_store_short(unsigned char *to, uint4 pack, uint32_t n_bytes)
 {
+	const uint32_t n_words = (uintptr_t)to % 4 == 0 ? n_bytes / 4 : 0;
 	const uint32_t words[4] = { pack.x, pack.y, pack.z, pack.w };
 
+#pragma unroll
+	for (uint32_t i = 0; i < 4; i++)
+		if (i < n_words)
+			((volatile uint32_t *)to)[i] = words[i];
+	if (n_words * 4 == n_bytes)
+		return;
 	for (uint32_t i = 0; i < 16; i++)
-		if (i < n_bytes)
+		if (i >= n_words * 4 && i < n_bytes)
 			((volatile unsigned char *)to)[i] = (unsigned char)(words[i / 4] >> (i % 4 * 8));
 }
 
