@@ -136,4 +136,49 @@ static __device__ __forceinline__ bool gpul_pass_ll(gpul_prims *p, const unsigne
 	return false;
 }
 
+/* ---- a head of one pack and a message, in one step ---- */
+
+/* Whether a message and its head fit into one slot.  Then one step carries both: pack 0 is the head, pack i + 1 is pack i of the
+ * message.  A receiver that expects another size reads the head at the same place in any case. */
+static __device__ __forceinline__ bool gpul_ll_has_room_for_head(const gpul_prims *p, uint64_t n_bytes)
+{
+	return n_bytes + GPUL_PACK_BYTES <= p->comm->sizes.ll_bytes / 2;
+}
+
+static __device__ __forceinline__ void gpul_ll_send_with_head(gpul_prims *p, const unsigned char *src, uint64_t n_bytes)
+{
+	unsigned char *out = gpul_ll_slot(&p->to);
+	const uint32_t flag = gpul_ll_flag(p->to.step);
+
+	gpul_flag_wait_credit(p);
+
+	const uint64_t began = gpul_trace_now(p->comm);
+
+	for (uint32_t i = threadIdx.x; i * GPUL_PACK_BYTES < n_bytes + GPUL_PACK_BYTES && !p->leave; i += blockDim.x)
+		gpul_ll_store_pack(p, out, flag, i, i == 0 ? gpul_head(p) : gpul_load_pack(src, i - 1, n_bytes));
+	gpul_trace_step<GPUL_SRC | GPUL_SEND>(p, began, (uint32_t)n_bytes);
+	p->to.step++;
+}
+
+/* Receive the head, which must be that of this call, and store the message.  Returns true if the kernel must end. */
+static __device__ __forceinline__ bool gpul_ll_receive_with_head(gpul_prims *p, unsigned char *dst, uint64_t n_bytes)
+{
+	const unsigned char *in = gpul_ll_slot(&p->from);
+	const uint32_t flag = gpul_ll_flag(p->from.step);
+	const uint64_t began = gpul_trace_now(p->comm);
+
+	for (uint32_t i = threadIdx.x; i * GPUL_PACK_BYTES < n_bytes + GPUL_PACK_BYTES && !p->leave; i += blockDim.x) {
+		const uint4 pack = gpul_ll_wait_pack(p, in, flag, i);
+
+		if (p->leave)
+			break;
+		if (i == 0)
+			gpul_compare_head(p, pack);
+		else
+			gpul_store_pack(dst, i - 1, n_bytes, pack);
+	}
+	gpul_trace_step<GPUL_RECV | GPUL_DST>(p, began, (uint32_t)n_bytes);
+	return gpul_flag_free(p);
+}
+
 #endif

@@ -110,6 +110,23 @@ static __device__ __noinline__ void gpul_report_mismatch(const gpul_comm_view *c
 		gpul_comm_report_wait(comm, GPUL_COMM_OTHER_CALL, peer, step, expected, found);
 }
 
+/* The head that is sent before a message: the signature of the call. */
+static __device__ __forceinline__ uint4 gpul_head(const gpul_prims *p)
+{
+	return make_uint4((uint32_t)p->signature, (uint32_t)(p->signature >> 32), 0, 0);
+}
+
+/* Compare the sender's head with that of this call: if they differ, report it, and give up. */
+static __device__ __forceinline__ void gpul_compare_head(gpul_prims *p, uint4 head)
+{
+	const uint64_t found = (uint64_t)head.y << 32 | head.x;
+
+	if (found == p->signature || p->leave)
+		return;
+	gpul_report_mismatch(p->comm, p->from.peer, p->first_received, p->signature, found);
+	p->leave = true;
+}
+
 /* Begin a call on a block's channels.
  *
  * from, to: ranks, or -1.  signature: of the call (layout.h).  The caller sets the operation and the type of a reduction. */

@@ -8,8 +8,8 @@
  * Sends and receives, and the transfers of different ranks, have blocks of their own, so a send that waits for a credit does not
  * hold up a receive: two ranks that send to each other in one group cannot wait for each other forever.
  *
- * The receiver compares the size of the message with its own: in Simple, by the entry of the
- * first slot; in LL and LL128, by a pack that is sent before the message. */
+ * The receiver compares the size of the message with its own: in Simple, by the entry of the first slot; in LL and LL128, by a head,
+ * a pack that is sent before the message; in LL in the same step if both fit into one slot. */
 #ifndef GPULOAD_COMM_KERNELS_SENDRECV_CUH
 #define GPULOAD_COMM_KERNELS_SENDRECV_CUH
 
@@ -31,36 +31,45 @@ static __device__ __forceinline__ uint64_t gpul_transfer_signature(const gpul_co
 template <int PROTO>
 static __device__ bool gpul_send_part(const gpul_comm_view *comm, const gpul_comm_transfer *t, uint32_t block, gpul_part part)
 {
-	const uint64_t head[2] = { gpul_transfer_signature(t), 0 };
+	const unsigned char *from = (const unsigned char *)t->at + part.begin;
+	const uint64_t n_bytes = part.end - part.begin;
 	gpul_prims p;
 
-	gpul_prims_open<PROTO>(&p, comm, block, -1, t->peer, head[0]);
+	gpul_prims_open<PROTO>(&p, comm, block, -1, t->peer, gpul_transfer_signature(t));
+	if (PROTO == GPUL_COMM_LL && gpul_ll_has_room_for_head(&p, n_bytes)) {
+		gpul_ll_send_with_head(&p, from, n_bytes);
+		return gpul_prims_close(&p);
+	}
+
+	const uint4 head = gpul_head(&p);
+
 	if (PROTO != GPUL_COMM_SIMPLE)
-		(void)gpul_send<PROTO>(&p, (const unsigned char *)head, sizeof head); /* always returns false */
-	return gpul_direct_send<PROTO>(&p, (const unsigned char *)t->at + part.begin, part.end - part.begin, part.begin) ||
-	       gpul_prims_close(&p);
+		(void)gpul_send<PROTO>(&p, (const unsigned char *)&head, sizeof head); /* always returns false */
+	return gpul_direct_send<PROTO>(&p, from, n_bytes, part.begin) || gpul_prims_close(&p);
 }
 
 template <int PROTO>
 static __device__ bool gpul_receive_part(const gpul_comm_view *comm, const gpul_comm_transfer *t, uint32_t block, gpul_part part)
 {
-	uint64_t head[2] = { gpul_transfer_signature(t), 0 };
+	unsigned char *to = (unsigned char *)t->at + part.begin;
+	const uint64_t n_bytes = part.end - part.begin;
 	gpul_prims p;
 
-	gpul_prims_open<PROTO>(&p, comm, block, t->peer, -1, head[0]);
+	gpul_prims_open<PROTO>(&p, comm, block, t->peer, -1, gpul_transfer_signature(t));
 	gpul_prims_receive_at<PROTO>(&p, t->window, t->offset);
-	if (PROTO != GPUL_COMM_SIMPLE) { /* only thread 0 has the received value; the others
-					   * compare the expected value with itself */
-		if (gpul_recv<PROTO>(&p, (unsigned char *)head, sizeof head))
+	if (PROTO == GPUL_COMM_LL && gpul_ll_has_room_for_head(&p, n_bytes))
+		return gpul_ll_receive_with_head(&p, to, n_bytes) || gpul_prims_close(&p);
+
+	uint4 head = gpul_head(&p); /* only thread 0 receives the sender's; the others compare the expected value with itself */
+
+	if (PROTO != GPUL_COMM_SIMPLE) {
+		if (gpul_recv<PROTO>(&p, (unsigned char *)&head, sizeof head))
 			return true;
-		if (head[0] != p.signature && !p.leave) {
-			gpul_report_mismatch(comm, t->peer, p.first_received, p.signature, head[0]);
-			p.leave = true;
-		}
+		gpul_compare_head(&p, head);
 		if (PROTO == GPUL_COMM_LL128)
 			p.leave = __any_sync(~0u, p.leave);
 	}
-	return gpul_direct_recv<PROTO>(&p, (unsigned char *)t->at + part.begin, part.end - part.begin) || gpul_prims_close(&p);
+	return gpul_direct_recv<PROTO>(&p, to, n_bytes) || gpul_prims_close(&p);
 }
 
 template <int PROTO>

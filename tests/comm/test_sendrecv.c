@@ -5,6 +5,8 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -67,10 +69,67 @@ static void grouped_messages_arrive(void **state)
 			}
 }
 
+/* On the software driver a slot of LL holds 2 KiB of data: a head of 16 bytes and the message, or a part of the message. */
+static void messages_of_a_slot_arrive_in_ll(void **state)
+{
+	static const struct exchange sizes[] = { { 1, 0 },    { 8, 0 },    { 8, 2 },    { 7, 4 },    { 12, 4 },
+						 { 2031, 0 }, { 2032, 0 }, { 2032, 1 }, { 2033, 0 }, { 6000, 0 } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+		struct exchange x = sizes[i];
+
+		run_ranks(2, &(gpul_comm_options){ .device = -1, .proto = GPUL_COMM_LL, .n_blocks = 1, .timeout_ms = 20000 }, pass_to_next,
+			  &x);
+	}
+}
+
+struct sizes {
+	size_t sent, received;
+};
+
+/* Rank 0 sends to rank 1, which expects another size and reports it. */
+static void receive_another_size(struct rank *r, void *arg)
+{
+	const struct sizes *s = arg;
+	gpul_comm_failure f = { 0 };
+	CUdeviceptr buffer;
+	char expected[64];
+	gpul_error err = { 0 };
+
+	must(gpul_cu(r->drv, &err, cuMemAlloc(&buffer, 8192)), &err, "cuMemAlloc");
+	must(r->rank == 0 ? gpul_comm_send(r->comm, buffer, s->sent, GPUL_COMM_U8, 1, r->stream, &err)
+			  : gpul_comm_recv(r->comm, buffer, s->received, GPUL_COMM_U8, 0, r->stream, &err),
+	     &err, "gpul_comm_send or gpul_comm_recv");
+	(void)gpul_comm_wait(r->comm, r->stream, &err); /* the sender may be done before the receiver reports */
+	while (!gpul_comm_failed(r->comm, &f))
+		(void)usleep(1000);
+	(void)snprintf(expected, sizeof expected, "%zu", s->sent);
+	if (f.cause != GPUL_COMM_MISMATCH || (r->rank == 1 && !strstr(f.text, expected))) {
+		(void)fprintf(stderr, "rank %d: expected a mismatch with %s bytes: %s\n", r->rank, expected, f.text);
+		abort();
+	}
+}
+
+static void a_receiver_in_ll_reports_another_size(void **state)
+{
+	static const struct sizes sizes[] = { { 16, 8 }, { 8, 16 }, { 2033, 8 }, { 8, 2033 }, { 1000, 2032 }, { 6000, 2032 } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+		struct sizes s = sizes[i];
+
+		run_ranks(2, &(gpul_comm_options){ .device = -1, .proto = GPUL_COMM_LL, .n_blocks = 1, .timeout_ms = 60000 },
+			  receive_another_size, &s);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(grouped_messages_arrive),
+		cmocka_unit_test(messages_of_a_slot_arrive_in_ll),
+		cmocka_unit_test(a_receiver_in_ll_reports_another_size),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
