@@ -1,4 +1,4 @@
-/* calls_table.c — look-ups in the generated table. */
+/* calls_table.c — looks up calls and their parameters in the generated tables. */
 #include "calls/calls_table.h"
 
 #include <string.h>
