@@ -1,4 +1,4 @@
-/* cli_calls.c — gpuload calls: its options, and the driver that the program gets. */
+/* cli_calls.c — gpuload calls: parses its options, and chooses the driver for the program. */
 #include "cli/calls/cli_calls.h"
 
 #include <stdint.h>
@@ -38,7 +38,7 @@ static const char calls_details[] =
 	"driver are. With the software driver, they are seen, too. Processes that COMMAND starts are recorded as well.\n"
 	"The exit status is that of COMMAND.\n";
 
-/* Set the environment for the driver that was chosen.  NVIDIA's is opened only to decide whether the machine has it: this takes time. */
+/* Set the environment variables for a driver.  Only "auto" opens NVIDIA's driver, because finding out whether it exists takes time. */
 static gpul_status choose_driver(const char *wanted, const char *command, gpul_error *err)
 {
 	gpul_driver_choice choice = GPUL_DRIVER_AUTO;

@@ -1,8 +1,8 @@
-/* calls_join.c — a list of calls for each thread, from the outermost to the last that began.
+/* calls_join.c — keeps a list of calls for each thread, from the outermost call to the call that began last.
  *
  *     ENTER cudaMalloc, ENTER cuMemAlloc, EXIT cuMemAlloc, EXIT cudaMalloc ──> cudaMalloc, cuMemAlloc (depth 1)
  *
- * A call that is left by longjmp() or an exception has no EXIT: it is unfinished when a call around it ends. */
+ * A call that longjmp() or an exception leaves has no EXIT; it counts as unfinished when a call around it ends. */
 #include "cli/calls/log/calls_join.h"
 
 #include <stdlib.h>
@@ -44,7 +44,7 @@ static void add_to_sink(struct reader *r, uint32_t slot, const struct reader_cal
 	}
 }
 
-/* Copy the content of a record, which the writer will overwrite; SIZE_MAX: no memory. */
+/* Copy the content of a record, because the writer will overwrite it.  Returns its position in t->bytes; SIZE_MAX: out of memory. */
 static size_t keep_bytes(struct reader_thread *t, const struct calls_record *record)
 {
 	const size_t n = record->n_bytes - sizeof *record, at = t->n_bytes;
@@ -75,8 +75,7 @@ static void deliver_all(struct reader *r, uint32_t slot)
 	t->n_bytes = 0;
 }
 
-/* Deliver the calls that have ended inside of the outermost call, which has not ended, because
- * there are many of them.  Their bytes are freed with those of the other calls. */
+/* Deliver the calls that have ended, although the outermost call around them still runs: it makes too many calls to keep them all. */
 static void deliver_ended(struct reader *r, uint32_t slot)
 {
 	struct reader_thread *t = &r->threads[slot];
@@ -90,7 +89,7 @@ static void deliver_ended(struct reader *r, uint32_t slot)
 	}
 	t->calls.n = kept;
 	t->n_bytes = 0;
-	for (size_t i = 0; i < kept; i++) { /* move the remaining calls to the start, in their order */
+	for (size_t i = 0; i < kept; i++) { /* move the remaining calls to the start, in the same order */
 		memmove(t->bytes + t->n_bytes, t->bytes + t->calls.at[i].in, t->calls.at[i].n_in);
 		t->calls.at[i].in = t->n_bytes;
 		t->n_bytes += t->calls.at[i].n_in;
@@ -111,7 +110,7 @@ static void begin_call(struct reader *r, uint32_t slot, const struct calls_recor
 	}
 	if (t->calls.n >= MAX_CALLS || t->n_bytes >= MAX_BYTES)
 		deliver_ended(r, slot);
-	if (t->calls.n >= MAX_CALLS) { /* all of them are calls that have not returned */
+	if (t->calls.n >= MAX_CALLS) { /* none of these calls has returned, so deliver_ended() could remove none */
 		r->n_lost++;
 		return;
 	}

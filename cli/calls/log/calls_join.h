@@ -4,11 +4,11 @@
 
 #include "cli/calls/log/reader.h"
 
-/* Take a record of the thread in a slot.  When the outermost call has ended, it and all calls inside of it go to the sink, in the
- * order of their beginnings. */
+/* Process a record of the thread that owns a slot.  When the outermost call has ended, it and all calls inside of it go to the
+ * sink, in the order in which they began. */
 void calls_join_record(struct reader *r, uint32_t slot, const struct calls_record *record);
 
-/* The thread has ended: its calls go to the sink, and those that have not returned are unfinished. */
+/* The thread of a slot has ended: pass its calls to the sink, and mark those that have not returned as unfinished. */
 void calls_join_end(struct reader *r, uint32_t slot);
 
 #endif

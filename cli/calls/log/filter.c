@@ -1,4 +1,4 @@
-/* filter.c — the items of a filter, one after the other. */
+/* filter.c — parses the items of a filter and marks the calls that each one selects. */
 #include "cli/calls/log/filter.h"
 
 #include <fnmatch.h>

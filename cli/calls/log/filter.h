@@ -7,7 +7,7 @@
 #include "core/error.h"
 
 /** Read a filter: a list, separated by commas, of calls (cuMemAlloc, or cuMemAlloc_v2 for one interface), patterns (cuMem*) and classes
- * (memory, launch ..., driver, runtime).  `!` before an item removes its calls; if the first item has one, the list starts from all
+ * (memory, launch ..., driver, runtime).  `!` before an item removes its calls; if the first item has a `!`, the list starts from all
  * calls.
  *
  * @filter  the list; NULL or "all": all calls

@@ -1,4 +1,4 @@
-/* json.c — an object for each call, in a line of its own; or events of the Trace Event Format, a track for each thread. */
+/* json.c — writes each call as a JSON object in a separate line, or as an event of the Trace Event Format, with a track for each thread. */
 #include <stdio.h>
 
 #include "cli/calls/log/sink.h"

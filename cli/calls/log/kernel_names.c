@@ -1,9 +1,9 @@
-/* kernel_names.c — a hash table of (process, handle).
+/* kernel_names.c — a hash table with the keys (process, handle), filled from these calls:
  *
- *     cuModuleGetFunction(*hfunc, module, name)    hfunc is called name; so do cuLibraryGetKernel and cudaLibraryGetKernel
- *     cuKernelGetFunction(*pFunc, kernel)          pFunc has the name of kernel; so do cudaGetFuncBySymbol and cudaGetKernel
- *     cuFuncGetName(*name, hfunc)                  hfunc is called name
- *     __cudaRegisterFunction(_, hostFun, _, name)  hostFun is called name: nvcc's host functions, which fork() inherits */
+ *     cuModuleGetFunction(*hfunc, module, name)    name becomes the name of hfunc; also cuLibraryGetKernel, cudaLibraryGetKernel
+ *     cuKernelGetFunction(*pFunc, kernel)          pFunc gets the name of kernel; also cudaGetFuncBySymbol, cudaGetKernel
+ *     cuFuncGetName(*name, hfunc)                  name becomes the name of hfunc
+ *     __cudaRegisterFunction(_, hostFun, _, name)  name becomes the name of hostFun, nvcc's host function, also after fork() */
 #include "cli/calls/log/kernel_names.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-/* reader.c — the reader's side of calls/calls_log.h.
+/* reader.c — reads the records that programs write into the rings of calls/calls_log.h.
  *
- * A program may write anywhere, also into its rings: each number that is read here is checked. */
+ * A faulty program may overwrite its rings, so every number that is read from them is checked. */
 #include "cli/calls/log/reader.h"
 
 #include <errno.h>
@@ -117,7 +117,7 @@ static void sift_down(struct reader *r, size_t i)
 	}
 }
 
-/* Find the next record of a slot, after any padding; NULL: there is none, or it is damaged. */
+/* Find the next record of a slot, after any padding.  NULL: there is no record, or it is damaged. */
 static const struct calls_record *next_record(struct reader *r, uint32_t slot)
 {
 	struct reader_thread *t = &r->threads[slot];
@@ -140,7 +140,7 @@ static const struct calls_record *next_record(struct reader *r, uint32_t slot)
 	return NULL;
 }
 
-/* Collect the slots that have records. */
+/* Build the heap of the slots that have unread records. */
 static void fill_heap(struct reader *r)
 {
 	uint32_t n_slots = atomic_load(&r->log->n_slots);
@@ -154,7 +154,7 @@ static void fill_heap(struct reader *r)
 			continue;
 		r->heads[i] = atomic_load_explicit(&r->log->slots[i].head, memory_order_acquire);
 		record = next_record(r, i);
-		if (r->threads[i].damaged) { /* the program must not wait for a ring that is no longer read */
+		if (r->threads[i].damaged) { /* skip all records, so that the program does not wait for space in a ring that nobody reads */
 			r->threads[i].at = r->heads[i];
 			atomic_store(&r->log->slots[i].tail, r->heads[i]);
 		}
@@ -217,7 +217,7 @@ static void end_process(struct reader *r, int pid)
 			atomic_store(&r->log->slots[i].state, CALLS_SLOT_CLOSED);
 }
 
-/* Free the slots of threads that have ended and whose records were all read. */
+/* Free the slots of threads that have ended, once all their records have been read. */
 static void free_slots(struct reader *r)
 {
 	const uint32_t n_slots = atomic_load(&r->log->n_slots);

@@ -13,19 +13,19 @@ struct reader_call {
 	uint32_t row, sequence, depth;
 	bool done, finished;
 	uint64_t start, end;         /* times, in ticks of the clock that the records use */
-	size_t in, n_in, out, n_out; /* positions and sizes of the contents of its two records, in the thread's bytes */
+	size_t in, n_in, out, n_out; /* positions and sizes, in the thread's `bytes`, of the contents of the ENTER and the EXIT record */
 };
 
-struct reader_thread {                        /* what is known about the thread of a slot */
+struct reader_thread {                        /* state of the thread that owns a slot */
 	GPUL_ARRAY(struct reader_call) calls; /* calls in the order in which they began; the first is the outermost */
 	uint8_t *bytes;
 	size_t n_bytes, room;
 	uint64_t at;    /* position of the next record */
 	uint64_t ticks; /* time of the next record */
-	bool damaged;   /* the program has overwritten its ring */
+	bool damaged;   /* the program has overwritten the ring with invalid data */
 };
 
-/* fd: a pidfd; -1: the system does not support it */
+/* fd is a pidfd; -1: the system does not support pidfds */
 struct reader_process {
 	int pid, fd;
 };
@@ -34,10 +34,10 @@ struct reader {
 	struct calls_header *log;
 	struct sink *sink;
 	int fd;                         /* descriptor of the shared memory */
-	uint64_t first_ticks, first_ns; /* the time from which the log counts, in ticks and in ns */
+	uint64_t first_ticks, first_ns; /* start of the log, in ticks and in ns */
 	double ns_per_tick;
 	struct kernel_names names;
-	struct reader_thread *threads; /* one for each slot */
+	struct reader_thread *threads; /* one element for each slot */
 	uint32_t *heap;                /* slots with unread records: the earliest first */
 	size_t n_heap;
 	uint64_t heads[CALLS_MAX_SLOTS];
@@ -47,9 +47,9 @@ struct reader {
 
 /** Create the shared memory.
  *
- * @wishes  for each row (filter.h)
+ * @wishes  for each row of calls_rows (filter.h)
  * @sink    borrowed; its calls are added by reader_drain()
- * @out     too large for the stack.  reader_close()
+ * @out     too large for the stack; released by reader_close()
  * Errors  GPUL_ESYS the memory cannot be created (native = errno); GPUL_ENOMEM */
 gpul_status reader_open(const uint8_t *wishes, struct sink *sink, struct reader *out, gpul_error *err);
 
@@ -59,8 +59,7 @@ bool reader_drain(struct reader *r);
 /* Returns true if a process that has made a call is running. */
 bool reader_has_processes(struct reader *r);
 
-/* Read the remaining records; programs that still run then continue without a log.  Sets
- * sink->n_lost. */
+/* Read the remaining records, and set sink->n_lost; programs that still run then continue without a log. */
 void reader_close(struct reader *r);
 
 #endif

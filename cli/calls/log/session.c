@@ -1,4 +1,4 @@
-/* session.c — the environment of the program, its start and its end; between them the log is read. */
+/* session.c — sets the environment of the program, starts it, and reads the log until it ends. */
 #include "cli/calls/log/session.h"
 
 #include <errno.h>
@@ -47,8 +47,8 @@ static bool find_library(const char *name, char path[PATH_MAX])
 	return false;
 }
 
-/* Put a library before those that the variable lists already: glibc 2.36 does not report
- * bindings to an auditor that comes after one which does not ask for them. */
+/* Put a library first in a list such as LD_AUDIT: glibc 2.36 does not report symbol bindings to an auditor if an auditor before it
+ * in the list does not request them. */
 static gpul_status extend_list(const char *variable, const char *library, gpul_error *err)
 {
 	const char *given = secure_getenv(variable);
@@ -85,8 +85,7 @@ static gpul_status set_environment(const struct reader *r, gpul_error *err)
 static volatile sig_atomic_t program; /* process id of the program; 0: not started, or it has ended */
 static volatile sig_atomic_t stopped; /* a signal arrived after the end of the program */
 
-/* Pass a signal on to the program.  A terminal sends Ctrl-C to the program as well; other
- * senders know only this process. */
+/* Pass a signal on to the program.  Ctrl-C at a terminal reaches the program directly; other senders know only the pid of this process. */
 static void pass_on(int signal_number, siginfo_t *info, void *unused)
 {
 	const bool from_terminal = info->si_code == SI_KERNEL;
@@ -122,7 +121,7 @@ static gpul_status start_program(char **argv, gpul_error *err)
 	if (pipe2(failure, O_CLOEXEC))
 		return gpul_fail(err, GPUL_ESYS, errno, "cannot create a pipe: %s", strerror(errno));
 	sigfillset(&all);
-	sigprocmask(SIG_SETMASK, &all, &before); /* signals are blocked until the handlers know the program's process id */
+	sigprocmask(SIG_SETMASK, &all, &before); /* block signals until the handlers know the program's process id */
 	fflush(NULL);
 	child = fork();
 	if (!child) {
@@ -149,8 +148,7 @@ static gpul_status start_program(char **argv, gpul_error *err)
 	return reason ? gpul_fail(err, GPUL_ESYS, reason, "cannot run %s: %s", argv[0], strerror(reason)) : GPUL_OK;
 }
 
-/* Read the log until the program, and all others that have made calls, have ended.  After the end of the program, a signal also ends this
- * loop. */
+/* Read the log until the program and all other processes that have made calls have ended, or until a signal after the program's end. */
 static void follow_program(struct reader *r, int *status)
 {
 	bool ended = false;
@@ -165,7 +163,7 @@ static void follow_program(struct reader *r, int *status)
 			return;
 		pid = ended ? 0 : waitpid((pid_t)program, status, WNOHANG);
 		if (pid == (pid_t)program || (pid < 0 && errno != EINTR))
-			ended = true; /* one more round reads the rest */
+			ended = true; /* one more iteration reads the remaining records */
 		if (ended)
 			program = 0;
 		pause = any || ended ? BUSY_MS : pause < IDLE_MS ? pause + 1 : IDLE_MS;

@@ -8,7 +8,7 @@
 #include "core/error.h"
 
 struct calls_options {
-	const char *filter, *format, *output; /* NULL: the defaults, which are all calls, text, and stderr */
+	const char *filter, *format, *output; /* NULL: the default, which is all calls, format text, and stderr */
 	bool summary;
 	const char *command; /* name of the gpuload command, for messages */
 };

@@ -20,12 +20,12 @@ struct sink_total {
 struct sink {
 	void (*add)(struct sink *s, const struct calls_event *e);
 	void (*end)(struct sink *s);
-	struct json json; /* json.out is also the buffer of text */
+	struct json json; /* json.out is also the buffer for output as text */
 	const struct kernel_names *names;
-	struct sink_total *totals; /* for a summary: totals for each row of calls_rows */
+	struct sink_total *totals; /* only for a summary: totals for each row of calls_rows */
 	bool summary_is_json;
-	int named_threads[SINK_NAMED]; /* Perfetto: threads whose names were written, indexed by the low bits of their ids */
-	uint64_t n_calls, n_lost;      /* n_lost: set by the reader before end() */
+	int named_threads[SINK_NAMED]; /* for Perfetto: threads whose names have been written, indexed by the low bits of their ids */
+	uint64_t n_calls, n_lost;      /* the reader sets n_lost before it calls end() */
 	int fd;
 	int write_error; /* errno of the first write that failed; 0: none */
 };
@@ -39,7 +39,7 @@ struct sink {
  * Errors  GPUL_EINVAL an unknown format, or a summary for Perfetto; GPUL_ENOMEM */
 gpul_status sink_open(const char *format, bool summary, int fd, struct sink *out, gpul_error *err);
 
-/* Write what is in the buffer.  After an error, the output is discarded, so that the program that is watched can go on. */
+/* Write the content of the buffer.  After an error, discard the output, so that the traced program can go on. */
 void sink_flush(struct sink *s);
 
 /** End the output, and release the memory.
@@ -48,7 +48,7 @@ void sink_flush(struct sink *s);
  * Errors  GPUL_ESYS the output could not be written (native = errno); GPUL_ENOMEM */
 gpul_status sink_close(struct sink *s, gpul_error *err);
 
-/* text.c, json.c, summary.c: the functions of a sink. */
+/* The functions of a sink, in text.c, json.c and summary.c. */
 void sink_add_text(struct sink *s, const struct calls_event *e);
 void sink_add_json(struct sink *s, const struct calls_event *e);
 void sink_add_perfetto(struct sink *s, const struct calls_event *e);

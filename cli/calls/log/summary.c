@@ -1,4 +1,4 @@
-/* summary.c — how often each call was made, how long it took, and how often it failed. */
+/* summary.c — counts for each function how often it was called, how long the calls took, and how many failed. */
 #include <stdlib.h>
 
 #include "cli/calls/log/sink.h"
@@ -13,7 +13,7 @@ void sink_add_total(struct sink *s, const struct calls_event *e)
 	s->n_calls++;
 }
 
-static const struct sink_total *sorted_totals; /* for compare_time(): qsort() passes no context */
+static const struct sink_total *sorted_totals; /* a global variable, because qsort() passes no context to compare_time() */
 
 static int compare_time(const void *a, const void *b)
 {

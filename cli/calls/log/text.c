@@ -1,15 +1,15 @@
-/* text.c — a line for each call, in the form of strace:
+/* text.c — writes each call as a line, in the form that strace uses:
  *
  *     4711      0.001234567 cuMemAlloc_v2(*dptr=0x7f0000000000, bytesize=4096) = CUDA_SUCCESS <2.310 us>
  *     process   seconds since the log began                                                    duration
  *
- * A call that another one makes is indented; `*dptr` is what dptr points to. */
+ * A call that another one makes is indented; `*dptr` is the value to which dptr points. */
 #include <string.h>
 
 #include "cli/calls/log/sink.h"
 #include "cli/calls/log/values.h"
 
-/* value with a decimal point before its last n digits. */
+/* Append value with a decimal point before its last n digits. */
 static void add_fixed(struct out *o, uint64_t value, unsigned n_digits)
 {
 	uint64_t unit = 1, rest;
@@ -43,7 +43,7 @@ static void add_param(struct out *o, const struct value_context *c, const struct
 	const struct calls_param *p = &e->row->params[i];
 	struct calls_piece piece = { .absent = true };
 
-	if (p->capture != CALLS_NOTHING) /* most parameters capture nothing, and are skipped first to save time */
+	if (p->capture != CALLS_NOTHING) /* skip most parameters without a call, because they capture nothing */
 		piece = calls_piece_of(e, i);
 	if (!piece.absent && p->pointee) {
 		add_elements(o, c, p, &piece);

@@ -1,4 +1,4 @@
-/* values.c — numbers, addresses, constants, flags and structs. printf is too slow here: a log may have millions of lines. */
+/* values.c — formats numbers, addresses, constants, flags and structs without printf, which is too slow for millions of lines. */
 #include "cli/calls/log/values.h"
 
 #include <string.h>
@@ -68,7 +68,7 @@ static void add_constant(struct out *o, const struct calls_type *type, const uin
 		add_i64(o, read_signed(type, bytes));
 }
 
-/* A|B|0x100: the constants with one bit, then what is left. */
+/* Append flags as A|B|0x100: the names of the single-bit constants that are set, then the remaining bits in hexadecimal. */
 static void add_flags(struct out *o, const struct calls_type *type, const uint8_t *bytes)
 {
 	uint64_t left = read_unsigned(type, bytes);

@@ -1,4 +1,4 @@
-/* values.h — one value of a CUDA type: as text or as JSON. */
+/* values.h — writes a value of a CUDA type as text or as JSON. */
 #ifndef GPULOAD_CLI_CALLS_LOG_VALUES_H
 #define GPULOAD_CLI_CALLS_LOG_VALUES_H
 
@@ -7,16 +7,15 @@
 #include "cli/lib/json/cli_json.h"
 #include "cli/lib/out.h"
 
-/* The context in which values are written. */
 struct value_context {
 	const struct kernel_names *names;
 	int pid;
 };
 
-/* Append a value of type->n_bytes: 4096, 0x7f00, CUDA_SUCCESS, {x=1, y=2}.  is_kernel: the name of a kernel follows its handle. */
+/* Append a value of type->n_bytes bytes as text: 4096, 0x7f00, CUDA_SUCCESS, {x=1, y=2}.  is_kernel: with the name of the kernel. */
 void value_add_text(struct out *o, const struct value_context *c, const struct calls_type *type, bool is_kernel, const uint8_t *bytes);
 
-/* Write a member (key NULL: an element) with a value: numbers as numbers, addresses and constants as strings, structs as objects. */
+/* Write a value as a JSON member (key NULL: as an element): numbers as numbers, addresses and constants as strings, structs as objects. */
 void value_add_json(struct json *j, const struct value_context *c, const struct calls_type *type, const char *key, const uint8_t *bytes);
 
 /* Return the name of a constant; NULL: none. */
