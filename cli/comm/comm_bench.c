@@ -12,7 +12,7 @@
 
 /* ---- the request ------------------------------------------------------------------------------------------- */
 
-/* Set the defaults that depend on the driver: a call of interpreted kernels takes milliseconds. */
+/* Set the defaults that depend on the driver: few calls and small sizes if it interprets kernels, because that is slow. */
 static void choose_defaults(struct comm_request *q, bool interprets)
 {
 	if (q->iterations < 0)
@@ -72,7 +72,6 @@ static gpul_status measure(struct comm_rank *r, struct comm_result *result, gpul
 	return st || result->rank ? st : print_end(result, err);
 }
 
-/* Fill in what is known about the job, the ranks and the driver. */
 static void describe(const struct comm_rank *r, const struct comm_request *q, struct comm_result *result)
 {
 	*result = (struct comm_result){ .q = *q, .rank = r->job.rank, .n_ranks = r->job.size, .interprets = r->drv->interprets };

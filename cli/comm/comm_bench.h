@@ -34,7 +34,7 @@ enum { COMM_MOST_ROWS = 64, COMM_MOST_DEVICES = 32, COMM_MOST_ITERATIONS = 10000
 
 /* ---- the command line (comm_request.c) -------------------------------------------------------------------- */
 
-/* The options that determine where the ranks run; gpuload comm tune has them, too. */
+/* The options that determine where the ranks run, which are also those of gpuload comm tune. */
 struct comm_place {
 	int n_ranks;           /* -n, or the sum of the hosts; 0: not given */
 	gpul_comm_hosts hosts; /* hosts given by --hosts; n is 0 if there are none */
@@ -51,7 +51,7 @@ struct comm_place {
 struct comm_request {
 	struct comm_place place;
 	gpul_comm_call call;
-	size_t min_bytes, max_bytes, factor; /* max_bytes is 0 if the driver's default applies */
+	size_t min_bytes, max_bytes, factor; /* max_bytes is 0: the driver's default sizes apply */
 	gpul_comm_dtype dtype;
 	gpul_comm_op op;
 	int root;
@@ -62,13 +62,13 @@ struct comm_request {
 	const char *table;       /* file of the tuning table; borrowed; NULL: not given */
 	int iterations, warmups; /* numbers of timed calls and of warm-up calls; -1: default of the driver */
 	bool out_of_place, in_place;
-	bool ungrouped; /* make sends and receives without groups */
+	bool ungrouped; /* --ungrouped: make the sends and receives without groups */
 	bool graph, no_register, check, json, explain, force;
 	bool threads;             /* run the ranks as threads of this process */
 	const char *plot, *trace; /* paths of files to write; NULL: none; borrowed */
 };
 
-/* Indices of the options that gpuload comm tune has, too; each option table starts with them. */
+/* Indices of the options that gpuload comm tune also has; each option table begins with them. */
 enum {
 	COMM_OPT_N,
 	COMM_OPT_HOSTS,
@@ -148,7 +148,7 @@ gpul_status comm_parse_int(const char *option, const char *text, int least, int 
  * @list     value of --hosts; NULL: not given
  * @file     value of --hostfile; NULL: not given
  * @n_ranks  -n, 0: not given; set to the sum of the ranks
- * @out      n 0: neither was given
+ * @out      its n is 0 if neither option was given
  * Errors  GPUL_EINVAL as gpul_comm_hosts_parse(), or -n is another number of ranks; GPUL_ESYS the file cannot be read */
 gpul_status comm_parse_hosts(const char *list, const char *file, int *n_ranks, gpul_comm_hosts *out, gpul_error *err);
 
@@ -158,19 +158,19 @@ gpul_status comm_parse_hosts(const char *list, const char *file, int *n_ranks, g
 struct comm_shape {
 	gpul_comm_call call;
 	size_t count; /* the argument `count` of the collective */
-	size_t bytes; /* bytes of the larger buffer: the size that the table shows and the plan is for */
+	size_t bytes; /* size of the larger buffer in bytes; the table shows this size, and the plan is chosen for it */
 	size_t send_bytes, recv_bytes;
 	size_t n_parts;          /* number of parts of the larger buffer: n_ranks, or 1 */
-	bool in_place;           /* the call can be in place */
+	bool in_place;           /* this call can be made in place */
 	size_t send_at, recv_at; /* in place: offsets of input and output in the only buffer */
 };
 
-/* Compute the buffers of a rank's call whose larger buffer has `bytes` bytes, rounded down to whole
- * elements for each rank, but at least one element. */
+/* Compute the buffers of a rank's call.  The larger buffer has `bytes` bytes, rounded down to whole elements for each rank (at
+ * least 1). */
 struct comm_shape comm_shape_of(gpul_comm_call call, gpul_comm_dtype dtype, int rank, int n_ranks, size_t bytes);
 
-/* Return bus bandwidth / algorithm bandwidth: the bytes that each rank must at least send or receive, per byte of the size.
- * nccl-tests explains the factors in PERFORMANCE.md. */
+/* Return the ratio of bus bandwidth to algorithm bandwidth: the bytes that each rank must at least send or receive, divided by the
+ * size. PERFORMANCE.md of nccl-tests explains the factors. */
 double comm_bus_factor(gpul_comm_call call, int n_ranks);
 
 /** Enqueue one call on a stream.
@@ -188,7 +188,7 @@ gpul_status comm_call_enqueue(gpul_comm *c, const struct comm_shape *s, const st
 
 /* ---- the result ---------------------------------------------------------------------------------------------- */
 
-/* The results of the calls out of place, or of the calls in place. */
+/* The results of the calls that are out of place, or of those that are in place. */
 struct comm_figures {
 	bool measured;                /* false: not requested, or not possible */
 	double us, least_us, mean_us; /* time of a call: the maximum, minimum and mean over all ranks */
@@ -200,11 +200,11 @@ struct comm_figures {
 struct comm_row {
 	size_t bytes, count;
 	gpul_comm_plan plan;
-	char reason[200];               /* why the plan was chosen */
+	char reason[200];               /* why the library has chosen the plan */
 	struct comm_figures figures[2]; /* [0] out of place, [1] in place */
 };
 
-/* What a rank tells the others about itself. */
+/* A rank's description of itself, which it sends to all ranks. */
 struct comm_about {
 	int pid, device;
 	int host; /* index in the hosts of the job */
@@ -223,9 +223,9 @@ struct comm_waiting {
 	uint64_t kernel_ns, waiting_ns; /* sums over all blocks */
 };
 
-/* The clock of a host relative to that of rank 0's host (for which all members are 0), from the trace. */
+/* The clock of a host relative to the clock of rank 0's host, computed from the trace.  All members are 0 for rank 0's host. */
 struct comm_host {
-	int64_t offset_ns;                 /* rank 0's clock minus this one, at the start */
+	int64_t offset_ns;                 /* rank 0's clock minus this host's clock, at the start */
 	double drift_ppm, drift_bound_ppm; /* relative speed of rank 0's clock, and its error bound */
 	double bound_ns;                   /* largest error of this host's CPU times after conversion to rank 0's clock */
 	uint64_t round_trip_ns;            /* the shortest round trip */
@@ -251,19 +251,19 @@ bool comm_result_wrong(const struct comm_result *r);
 /* Return the mean of all measured bus bandwidths, in GB/s; 0 if there are none. */
 double comm_result_mean_bus(const struct comm_result *r);
 
-/* Append the head, a row and the end of the table. */
+/* Append the head of the table, one row, and the end of the table. */
 void comm_text_head(const struct comm_result *r, struct out *o);
 void comm_text_row(const struct comm_result *r, const struct comm_row *row, struct out *o);
 void comm_text_end(const struct comm_result *r, struct out *o);
-/* Append parts that the table of gpuload comm sparse-allreduce has, too: a time; the number of wrong elements ("-" if check is false);
- * at the end, whether any element is wrong. */
+/* Append parts of the table, which gpuload comm sparse-allreduce uses, too: a time; the number of wrong elements ("-" if check is
+ * false); at the end, whether any element is wrong. */
 void comm_text_time(struct out *o, double us);
 void comm_text_wrong(const struct comm_figures *f, bool check, struct out *o);
 void comm_text_verdict(uint64_t wrong, bool differs, bool check, struct out *o);
 /* Append the table of --explain. */
 void comm_text_explain(const struct comm_result *r, struct out *o);
 struct json;
-/* Append one JSON object, without a newline. */
+/* Append the result as one JSON object, without a newline. */
 void comm_json(const struct comm_result *r, struct json *j);
 /* Append the figures as the member `key`. */
 void comm_json_figures(const struct comm_figures *f, bool check, const char *key, struct json *j);

@@ -39,14 +39,14 @@ static gpul_status enqueue_sendrecv(gpul_comm *c, const struct comm_shape *s, gp
 	return st || !grouped ? st : gpul_comm_group_end(c, err);
 }
 
-/* All-to-all as programs sometimes write it: all sends, then all receives.  A send waits until its message is in the channel, so
- * with messages larger than a channel no rank ever starts to receive. */
+/* An all-to-all without a group, as in some programs: all sends, then all receives.  A send waits until its message is in the
+ * channel, so if messages are larger than a channel, no rank ever starts to receive. */
 static gpul_status enqueue_ungrouped(gpul_comm *c, const struct comm_shape *s, gpul_comm_dtype dtype, CUdeviceptr send, CUdeviceptr recv,
 				     CUstream stream, gpul_error *err)
 {
 	const int rank = gpul_comm_rank(c), n = gpul_comm_size(c);
 	const size_t part = s->bytes / s->n_parts;
-	gpul_status st = gpul_comm_group_begin(c, err); /* the group copies this rank's own part */
+	gpul_status st = gpul_comm_group_begin(c, err); /* a rank can send to itself only in a group */
 
 	st = st ? st : gpul_comm_send(c, send + (size_t)rank * part, s->count, dtype, rank, stream, err);
 	st = st ? st : gpul_comm_recv(c, recv + (size_t)rank * part, s->count, dtype, rank, stream, err);

@@ -14,7 +14,7 @@ struct float_form {
 	int bias, least_exponent; /* least_exponent: log2 of the smallest subnormal number */
 };
 
-/* Find the form of a float type; NULL: the type is not a float. */
+/* Return the format of a float type; NULL: the type is not a float. */
 static const struct float_form *form_of(gpul_comm_dtype dtype)
 {
 	static const struct float_form forms[] = {
@@ -75,7 +75,7 @@ static uint64_t mix(uint64_t x)
 	return x ^ x >> 31;
 }
 
-/* Return a random float.  For sums from +-[1/8, 1), so that sums do not overflow, and terms often cancel; for products from +-[3/4,
+/* Return a random float: for sums from +-[1/8, 1), so that sums do not overflow and terms often cancel; for products from +-[3/4,
  * 3/2), so that 32 factors neither overflow nor underflow in f16. */
 static uint64_t random_float(const struct float_form *form, bool product, uint64_t random)
 {
@@ -103,7 +103,7 @@ static void generate(const struct comm_data_desc *d, int rank, size_t n, unsigne
 
 		if (form)
 			bits = random_float(form, is_product, bits);
-		memcpy(out + i * bytes, &bits, bytes); /* this CPU is little-endian, as the GPU is */
+		memcpy(out + i * bytes, &bits, bytes); /* no byte swap, because this CPU is little-endian like the GPU */
 	}
 }
 
@@ -114,7 +114,7 @@ static bool selects(gpul_comm_op op)
 	return op == GPUL_COMM_MIN || op == GPUL_COMM_MAX;
 }
 
-/* Find the input that is the minimum or the maximum. */
+/* For element i, find the rank whose input is the minimum or the maximum. */
 static void select_float(const struct comm_data *d, size_t i)
 {
 	const size_t bytes = d->element_bytes;
@@ -130,7 +130,7 @@ static void select_float(const struct comm_data *d, size_t i)
 	memcpy(d->reduced + i * bytes, best, bytes);
 }
 
-/* Compute the sum or product in a wider type, and the error bound for any order of operations in the narrow type. */
+/* Compute the sum or product of element i in a wider type, and an error bound for any order of operations in the narrow type. */
 static void combine_floats(const struct comm_data *d, size_t i)
 {
 	const struct float_form *form = form_of(d->desc.dtype);
@@ -286,12 +286,12 @@ static uint64_t count_outside(const struct comm_data *d, size_t at, size_t n, co
 	for (size_t i = 0; i < n; i++) {
 		const double x = value_at(d->desc.dtype, got + i * d->element_bytes);
 
-		wrong += !(fabs(x - d->value[at + i]) <= d->bound[at + i]); /* a NaN is wrong, too */
+		wrong += !(fabs(x - d->value[at + i]) <= d->bound[at + i]); /* written so that a NaN counts as wrong */
 	}
 	return wrong;
 }
 
-/* Find the data that a part of the recv buffer must contain: that of a rank (NULL: the reduced data), from element *at on. */
+/* Find the data that part `part` of the recv buffer must contain: the input of a rank, or the reduced data, from element *at. */
 static const unsigned char *source_of(const struct comm_data *d, size_t part, size_t *at)
 {
 	const struct comm_data_desc *desc = &d->desc;

@@ -3,8 +3,8 @@
  *     seed, rank r ──> inputs[r]: COMM_DATA_PERIOD elements, repeated        each rank can compute those of all ranks
  *     inputs of all ranks ──> reduced: the result, repeated likewise         computed here, on the CPU, in another type
  *
- * The period is a prime, so data that arrives at a wrong place differs unless it is wrong by a multiple of the period.  Each
- * checked call has another seed, so that data of an earlier call is not accepted as correct.
+ * The period is a prime, so data that arrives at a wrong place differs unless it is wrong by a multiple of the period.  Each checked
+ * call uses a new seed, so that data of an earlier call is not accepted as correct.
  *
  * Integers, minima, maxima and copies must be exact.  Sums and products of floats must be within the error bound that holds for
  * every order of the operations (N. Higham, Accuracy and Stability of Numerical Algorithms, 4.2: |error| <= gamma(n - 1) times
@@ -34,10 +34,9 @@ struct comm_data_desc {
 
 struct comm_data {
 	struct comm_data_desc desc;
-	size_t element_bytes, period;               /* period: COMM_DATA_PERIOD, or the number of elements if that is lower */
+	size_t element_bytes, period;               /* period: COMM_DATA_PERIOD, or the number of elements if that is smaller */
 	unsigned char *inputs[GPUL_COMM_MAX_RANKS]; /* the input of each rank: `period` elements */
-	unsigned char *reduced;                     /* exact results; NULL: the results are not exact, or
-				       * nothing is reduced */
+	unsigned char *reduced;                     /* exact results; NULL: the results are not exact, or nothing is reduced */
 	double *value, *bound;                      /* results of float sums and products: within value +- bound */
 };
 
@@ -47,7 +46,7 @@ struct comm_data {
  * @out   owned by the caller: comm_data_free(); zeroed on failure
  * Errors  GPUL_ENOMEM */
 gpul_status comm_data_create(const struct comm_data_desc *desc, struct comm_data *out, gpul_error *err);
-void comm_data_free(struct comm_data *d); /* a zeroed *d is fine */
+void comm_data_free(struct comm_data *d); /* accepts a struct of zeros */
 
 /* Write n elements of this rank's send buffer, beginning with element `first`. */
 void comm_data_fill(const struct comm_data *d, size_t first, size_t n, void *out);

@@ -1,4 +1,4 @@
-/* comm_job.c — launches the ranks of gpuload comm; the command gpuload comm launch. */
+/* comm_job.c — launches the ranks of gpuload comm; implements the command gpuload comm launch. */
 #include "cli/comm/comm_job.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "comm/bootstrap/launch.h"
 #include "core/thread/thread.h"
 
-/* 128 + s is the exit status of a process that signal s has killed */
+/* A shell reports 128 + s as the exit status of a process that signal s has killed. */
 enum { SIGNALED = 128 };
 
 gpul_status comm_job_find(int n_ranks, bool hosts, gpul_comm_job *job, bool *launches, gpul_error *err)
@@ -52,7 +52,7 @@ void comm_job_sign(const gpul_comm_job *job, gpul_error *err)
 
 /* ---- the launcher -------------------------------------------------------------------------------------------- */
 
-/* Read the command line of this process: *n_bytes bytes, a NUL after each argument.  NULL: no memory, or no /proc. */
+/* Read the command line of this process: *n_bytes bytes, with a NUL after each argument.  NULL: out of memory, or /proc is missing. */
 static char *read_command_line(size_t *n_bytes)
 {
 	FILE *f = fopen("/proc/self/cmdline", "re");
@@ -90,7 +90,7 @@ static char **split_command_line(char *text, size_t n_bytes, char *program)
 	return argv;
 }
 
-/* Start the ranks of a program on this host (o->hosts.n 0) or on several hosts; o says how to reach them. */
+/* Start the ranks of a program on this host (if o->hosts.n is 0) or on several hosts; o contains the options for these hosts. */
 static int launch(int n_ranks, char *const *argv, gpul_comm_launch_hosts_options *o, gpul_error *err)
 {
 	static char words[][8] = { "comm", "launch", "--part" };
@@ -131,7 +131,7 @@ int comm_job_launch(int n_ranks, const gpul_comm_hosts *hosts, const char *agent
 	if (argv) {
 		exit_status = launch(n_ranks, argv, &o, err);
 		if (!strncmp(err->text, "rank ", 5) && (exit_status < SIGNALED || exit_status == CLI_INTERRUPTED))
-			*err = (gpul_error){ 0 }; /* the ranks have printed their errors */
+			*err = (gpul_error){ 0 }; /* the ranks have already printed their errors */
 		if (exit_status > SIGNALED && exit_status != CLI_INTERRUPTED)
 			exit_status = CLI_FAILED;
 	} else {
@@ -168,8 +168,8 @@ int comm_job_threads(int n_ranks, int (*run)(const void *what, const gpul_comm_j
 	struct rank_thread *ranks = calloc((size_t)n_ranks, sizeof *ranks);
 	int exit_status = CLI_DONE, failed = ranks ? 0 : ENOMEM;
 
-	(void)setenv("CUDA_MODULE_LOADING", "EAGER", 0); /* otherwise a first launch, which loads code, would wait for
-							   * kernels of other ranks */
+	/* otherwise a first launch, which loads code, would wait for kernels of other ranks */
+	(void)setenv("CUDA_MODULE_LOADING", "EAGER", 0);
 	for (int r = 0; r < n_ranks && !failed; r++) {
 		struct rank_thread *t = &ranks[r];
 
@@ -181,7 +181,7 @@ int comm_job_threads(int n_ranks, int (*run)(const void *what, const gpul_comm_j
 	for (int r = n_ranks - 1; ranks && r >= 0; r--) {
 		if (!ranks[r].started)
 			continue;
-		(void)pthread_join(ranks[r].thread, NULL); /* ends: the others wait at most OPEN_MS for a rank that was not started */
+		(void)pthread_join(ranks[r].thread, NULL); /* ends soon: the started ranks wait at most OPEN_MS for the others */
 		if (ranks[r].exit_status != CLI_DONE) {
 			exit_status = ranks[r].exit_status;
 			if (ranks[r].err.status)
@@ -227,7 +227,7 @@ static gpul_status parse_launch(const struct cli_args *args, int *n_ranks, gpul_
 
 	st = st ? st : comm_parse_int("--start-timeout", cli_value(args, OPT_START), 1, 3600, &start_s, err);
 	o->tag = cli_value(args, OPT_TAG);
-	if (!st && o->tag && !list && !file && *n_ranks) { /* treat this machine as a host, so that its ranks write to pipes, too */
+	if (!st && o->tag && !list && !file && *n_ranks) { /* treat this machine as a host, so that its ranks also write to pipes */
 		o->hosts = (gpul_comm_hosts){ .at = { { "localhost", *n_ranks } }, .n = 1, .n_ranks = *n_ranks };
 		return GPUL_OK;
 	}

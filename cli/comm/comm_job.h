@@ -1,4 +1,4 @@
-/* comm_job.h — the role of a process of gpuload comm: the launcher, a rank, or with --threads all ranks.
+/* comm_job.h — determines the role of a process of gpuload comm: the launcher, a rank, or, with --threads, all ranks.
  *
  *     gpuload comm allreduce -n 4             no launcher: this process becomes the launcher of 4 ranks, which run the same command line
  *     gpuload comm allreduce --hosts a:2,b:2  likewise, through an agent such as ssh
@@ -24,11 +24,12 @@ extern const struct cli_cmd cli_comm_launch;
  * Threads one at a time */
 gpul_status comm_job_find(int n_ranks, bool hosts, gpul_comm_job *job, bool *launches, gpul_error *err);
 
-/* Start the command line of this process n times, or on hosts (NULL, or n 0: on this host), and wait; returns the exit status.  The
- * ranks print their errors; err gets a text if a rank was killed or a host cannot be reached.  agent NULL: the default. */
+/* Start the command line of this process n times and wait; returns the exit status.  hosts: the hosts on which to start; NULL, or n 0:
+ * this host.  The ranks print their errors; err gets a text if a rank was killed or a host cannot be reached.  agent NULL: the default. */
 int comm_job_launch(int n_ranks, const gpul_comm_hosts *hosts, const char *agent, gpul_error *err);
 
-/** Run n ranks as threads of this process, and wait.  Their kernels can run at once on one GPU; processes take turns there.
+/** Run n ranks as threads of this process, and wait.  Their kernels can run concurrently on one GPU, whereas kernels of different
+ * processes take turns.
  *
  * @n_ranks  2 to GPUL_COMM_MAX_RANKS
  * @run      runs one rank, on a thread of its own; returns its exit status
@@ -39,8 +40,8 @@ int comm_job_launch(int n_ranks, const gpul_comm_hosts *hosts, const char *agent
 int comm_job_threads(int n_ranks, int (*run)(const void *what, const gpul_comm_job *job, gpul_error *err), const void *what,
 		     gpul_error *err);
 
-/* Prepare a rank's error for printing: quiet() clears an error that all ranks have, except on rank
- * 0; sign() puts the number of the rank before the text. */
+/* Prepare a rank's error for printing.  quiet(): except on rank 0, clear an error that all ranks have.  sign(): put the number of
+ * the rank before the text. */
 void comm_job_quiet(const gpul_comm_job *job, gpul_error *err);
 void comm_job_sign(const gpul_comm_job *job, gpul_error *err);
 

@@ -105,7 +105,7 @@ static void add_settings(struct json *j, const struct comm_result *r)
 	json_bool(j, "checked", q->check && !q->explain);
 }
 
-/* Return the name of a host: that of its first rank. */
+/* Return the name of a host, as reported by the first rank on it. */
 static const char *host_name(const struct comm_result *r, int host)
 {
 	for (int k = 0; k < r->n_ranks; k++)

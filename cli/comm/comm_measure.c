@@ -58,7 +58,7 @@ static gpul_status measure_row(struct comm_rank *r, struct comm_result *result, 
 	return st;
 }
 
-/* Without groups, each send has a plan of its own. */
+/* Return the plan of the measured call.  Without groups, it is the plan of each send. */
 static gpul_comm_plan plan_of(const struct comm_rank *r, const struct comm_request *q, const struct comm_shape *s)
 {
 	return q->ungrouped ? gpul_comm_plan_for(r->comm, GPUL_COMM_SENDRECV, s->send_bytes / s->n_parts)

@@ -15,8 +15,8 @@
 
 enum { LOOK_MS = 50, OPEN_MS = 60 * 1000, LEAST_OPEN_MS = 4000 };
 
-/* The kernels' time-out also limits how long the ranks wait for others to join, and how long a rank's process may be silent.
- * These limits are at least LEAST_OPEN_MS, because a time-out that is meant for kernels may be very short. */
+/* Return the time-out for ranks that do not join, and for a rank's process that is silent: the kernels' time-out, but at least
+ * LEAST_OPEN_MS, because a time-out that is meant for kernels may be very short. */
 static int open_ms(const struct comm_place *place)
 {
 	if (place->timeout_ms <= 0)
@@ -41,7 +41,7 @@ static gpul_status open_comm(const struct comm_place *place, gpul_comm_options o
 	return st ? st : gpul_cu(r->drv, err, cuStreamCreate(&r->stream, CU_STREAM_NON_BLOCKING));
 }
 
-/* Send the first error of all ranks to every rank; rank 0 prints it, and the others print nothing. */
+/* Send the first error of any rank to every rank; rank 0 prints it, and the others print nothing. */
 static gpul_status agree(struct comm_rank *r, gpul_error *mine, gpul_error *err)
 {
 	gpul_error all[GPUL_COMM_MAX_RANKS];
@@ -60,7 +60,8 @@ gpul_status comm_rank_open(const struct comm_place *place, const gpul_comm_optio
 	gpul_status st;
 
 	if (job->rank && strcmp(job->source, "threads") != 0 && !gpul_log_shows(GPUL_LOG_INFO))
-		gpul_log_set_level(GPUL_LOG_OFF); /* rank 0 prints the same notices; with --threads, all ranks share one log level */
+		/* only rank 0 prints notices, which are the same on all ranks; with --threads, all ranks share one log level */
+		gpul_log_set_level(GPUL_LOG_OFF);
 	*out = (struct comm_rank){ .job = *job, .output = PTHREAD_MUTEX_INITIALIZER };
 	st = gpul_boot_open(job, open_ms(place), &out->boot, err);
 	if (st)

@@ -62,7 +62,7 @@ static gpul_status enqueue_calls(const struct calls *c, gpul_error *err)
 	return st;
 }
 
-/* Capture the calls if --graph was given. */
+/* If --graph was given, capture the calls in a graph. */
 static gpul_status prepare_calls(struct calls *c, gpul_error *err)
 {
 	const gpul_driver *drv = c->r->drv;
@@ -94,8 +94,8 @@ static void free_calls(const struct calls *c)
 
 /* ---- time ------------------------------------------------------------------------------------------------------ */
 
-/* The times at which the ranks leave a barrier of boot.h differ by more than the time of a call, so the ranks of a host agree on a
- * start time.  That is impossible between hosts, because the clock of each host starts when the host boots. */
+/* The ranks of a host agree on a start time, because the times at which they leave a barrier of boot.h differ by more than the time
+ * of a call.  There is no common start time for several hosts, because the clock of each host starts when the host boots. */
 gpul_status comm_start_together(struct comm_rank *r, gpul_error *err)
 {
 	uint64_t now = gpul_clock_ns(), all[GPUL_COMM_MAX_RANKS], start = 0;
@@ -135,7 +135,7 @@ gpul_status comm_time_calls(struct comm_rank *r, const struct comm_shape *s, con
 
 	timed.n = (unsigned)q->iterations;
 	st = st ? st : prepare_calls(&timed, err);
-	if (!st && timed.exec) /* the first launch of a graph uploads it */
+	if (!st && timed.exec) /* launch the graph once before the measurement, because the first launch uploads it */
 		st = launch_calls(&timed, err);
 	st = st ? st : gpul_comm_wait(r->comm, r->stream, err);
 	st = st ? st : comm_trace_resume(r, err);
@@ -145,7 +145,7 @@ gpul_status comm_time_calls(struct comm_rank *r, const struct comm_shape *s, con
 	st = st ? st : gpul_comm_wait(r->comm, r->stream, err);
 	section.end_ns = gpul_clock_ns();
 	st = st ? st : comm_exchange_times(r, (double)(section.end_ns - section.begin_ns) / 1e3 / q->iterations, out, err);
-	/* pause here, because the exchange of times shows that the calls of all ranks have ended */
+	/* pause only now: after the exchange of times, the calls of all ranks have ended */
 	st = st ? st : comm_trace_pause(r, &section, err);
 	free_calls(&timed);
 	return st;

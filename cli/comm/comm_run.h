@@ -9,12 +9,12 @@
 #include "cli/comm/comm_bench.h"
 #include "cli/lib/progress.h"
 
-/* Limit of the time that ranks wait for each other between calls; long, because a rank may have to check much data. */
+/* Limit of the time that ranks wait for each other between calls.  It is long, because a rank may have to check much data. */
 enum { COMM_MEET_MS = 300 * 1000 };
 
 struct comm_rank {
 	gpul_comm_job job;
-	gpul_boot *boot; /* exchanges the command's own data; NULL: not open */
+	gpul_boot *boot; /* for the data that the command itself exchanges; NULL: not open */
 	const gpul_driver *drv;
 	gpul_comm *comm;
 	CUstream stream;
@@ -24,10 +24,10 @@ struct comm_rank {
 	unsigned char *staging;     /* STAGING_BYTES of page-locked memory */
 	struct comm_tracer *tracer; /* see comm_trace.h; NULL without --trace */
 
-	atomic_bool stop;     /* set to ask the rank to end soon */
-	atomic_uint permille; /* the part of the measurement that is done, in thousandths */
+	atomic_bool stop;     /* set to request that the rank ends soon */
+	atomic_uint permille; /* completed part of the measurement, in thousandths */
 	struct progress progress;
-	pthread_mutex_t output; /* held to print the progress or rows */
+	pthread_mutex_t output; /* held while the progress line or rows are printed */
 };
 
 /** Open the driver and join the job.
@@ -37,7 +37,7 @@ struct comm_rank {
  * @place    devices, transport, time-out
  * @options  further options of the communicator; job, device, transport and timeout_ms are set here
  * @job      copied
- * @out      released by comm_rank_close(), also after a failure
+ * @out      released by comm_rank_close(), even after a failure
  * Errors  as gpul_driver_open(), gpul_boot_open(), gpul_comm_create()
  * Threads the main thread */
 gpul_status comm_rank_open(const struct comm_place *place, const gpul_comm_options *options, const gpul_comm_job *job,
@@ -47,7 +47,7 @@ void comm_rank_close(struct comm_rank *r);
 /** Print text that the progress line does not interrupt.
  *
  * @r  an open rank
- * @o  freed, also on failure
+ * @o  freed, even on failure
  * Errors  GPUL_ESYS the output could not be written; GPUL_ENOMEM
  * Threads any thread of the command */
 gpul_status comm_rank_print(struct comm_rank *r, struct out *o, gpul_error *err);
@@ -56,7 +56,7 @@ gpul_status comm_rank_print(struct comm_rank *r, struct out *o, gpul_error *err)
  *
  * @r           an open rank
  * @n_bytes     size of each of the two buffers
- * @registered  memory that the other ranks map
+ * @registered  true: allocate memory that the other ranks map
  * Errors  GPUL_ENOMEM, GPUL_ECUDA, GPUL_ECOMM
  * Threads one at a time */
 gpul_status comm_rank_allocate(struct comm_rank *r, size_t n_bytes, bool registered, gpul_error *err);
@@ -80,8 +80,8 @@ gpul_status comm_rank_introduce(struct comm_rank *r, struct comm_about *all, gpu
 gpul_status comm_rank_run(struct comm_rank *r, const char *what,
 			  gpul_status (*function)(struct comm_rank *r, void *argument, gpul_error *err), void *argument, gpul_error *err);
 
-/** Wait for a start time that all ranks of this host agree on; all hosts start after the last rank
- * has called this, and differ by up to the latency of the network.
+/** Wait for a start time on which all ranks of this host agree.  All hosts start after the last rank has called this function, with
+ * differences of up to the latency of the network.
  *
  * @r       an open rank; all ranks call it
  * Errors  as gpul_boot_allgather()
@@ -116,7 +116,7 @@ gpul_status comm_time_calls(struct comm_rank *r, const struct comm_shape *s, con
  * @s       the buffers of the call
  * @q       dtype, op, root, graph
  * @in      true: in place
- * @seed    the same on all ranks, another one for each call
+ * @seed    the same on all ranks, and different for each call
  * @out     wrong and differs are set, the same on all ranks
  * Errors  GPUL_ECOMM, GPUL_ECUDA, GPUL_ENOMEM
  * Threads one at a time */

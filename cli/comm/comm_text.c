@@ -44,7 +44,7 @@ static void add_rank(const struct comm_result *r, int rank, struct out *o)
 	out_text(o, "\n");
 }
 
-/* Append the transport between all ranks, or how many pairs of ranks use which transport. */
+/* Append the transport if all pairs of ranks use the same one; otherwise the number of pairs for each transport. */
 static void add_transports(const struct comm_result *r, struct out *o)
 {
 	unsigned n = 0, n_device = 0, n_net = 0;
@@ -186,7 +186,7 @@ static void add_waiting(const struct comm_result *r, struct out *o)
 	out_text(o, "\n");
 }
 
-/* Append a line for the clock of each other host. */
+/* Append a line for each host except rank 0's: the relation of its clock to that of rank 0's host. */
 static void add_hosts(const struct comm_result *r, struct out *o)
 {
 	for (int h = 1; h < r->n_hosts; h++) {

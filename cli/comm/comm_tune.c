@@ -18,7 +18,7 @@ struct best {
 	double us; /* time of a call with the best plan so far; 0: none yet */
 };
 
-/* Measure one plan.  It becomes the best one only if it is 2 % faster, because earlier plans use fewer threads. */
+/* Measure one plan.  It replaces the best plan only if it is 2 % faster, because earlier plans use fewer threads. */
 static gpul_status try_plan(struct comm_rank *r, const struct comm_tuning *t, const struct comm_shape *s, const gpul_comm_plan *wanted,
 			    struct best *best, gpul_error *err)
 {
@@ -30,15 +30,15 @@ static gpul_status try_plan(struct comm_rank *r, const struct comm_tuning *t, co
 	plan = gpul_comm_plan_for(r->comm, s->call, s->bytes);
 	if (plan.algo != wanted->algo || plan.proto != wanted->proto || plan.n_blocks != wanted->n_blocks ||
 	    plan.n_threads != wanted->n_threads)
-		return GPUL_OK; /* the plan is not possible, or becomes the same as another one */
+		return GPUL_OK; /* the plan is not possible: the communicator replaced it by another plan, which is measured separately */
 	st = comm_time_calls(r, s, &t->q, false, &f, err);
 	if (!st && (best->us <= 0 || f.us < 0.98 * best->us))
 		*best = (struct best){ plan, f.us };
 	return st;
 }
 
-/* Measure all plans for a call and size, those with few threads first.  Every rank measures the same plans, because all
- * ranks have the same times. */
+/* Measure all plans for a call and size, those with few threads first.  Every rank makes the same choices, because the exchanged
+ * times are the same on all ranks. */
 static gpul_status find_best(struct comm_rank *r, const struct comm_tuning *t, const struct comm_shape *s, struct best *best,
 			     gpul_error *err)
 {
@@ -58,7 +58,7 @@ static gpul_status find_best(struct comm_rank *r, const struct comm_tuning *t, c
 				plan.n_threads = threads[k];
 				if (interprets ? threads[k] > 128 : threads[k] < 128)
 					continue;
-				/* A block or a thread without data only costs time. */
+				/* Skip plans with idle blocks or threads: they only cost time. */
 				if ((b > 0 && s->bytes < (size_t)512 * blocks[b]) || (!interprets && b < 3 && s->bytes > (size_t)1 << 20))
 					continue;
 				st = try_plan(r, t, s, &plan, best, err);
@@ -75,7 +75,7 @@ static bool same_choice(const gpul_comm_table_row *a, const gpul_comm_table_row 
 	       a->n_threads == b->n_threads;
 }
 
-/* Return the transport of the rows in the table: the slowest among all pairs of ranks. */
+/* Return the transport for the rows of the table: the slowest one between any two ranks. */
 static gpul_comm_transport transport_of(const struct comm_tuning *t, int n_ranks)
 {
 	static const int slowness[GPUL_COMM_N_TRANSPORTS] = { [GPUL_COMM_HOST] = 1, [GPUL_COMM_NET] = 2 };
@@ -88,7 +88,7 @@ static gpul_comm_transport transport_of(const struct comm_tuning *t, int n_ranks
 	return slowest;
 }
 
-/* Copy a text for a row of the table, with separators replaced. */
+/* Copy a text into a field of a row, with the separators of the table replaced. */
 static void copy_field(char *out, size_t out_bytes, const char *text)
 {
 	(void)snprintf(out, out_bytes, "%.*s", (int)out_bytes - 1, *text ? text : "?");
@@ -245,7 +245,8 @@ static void choose_defaults(struct comm_tuning *t, bool interprets)
 
 static int run_rank(struct comm_tuning *t, const gpul_comm_job *job, gpul_error *err)
 {
-	const gpul_comm_options options = { .table = "" }; /* use no table: $GPULOAD_COMM_TABLE may lack the rows that are measured here */
+	/* do not use the file $GPULOAD_COMM_TABLE, which may lack the rows that are measured here */
+	const gpul_comm_options options = { .table = "" };
 	struct comm_rank r = { 0 };
 	gpul_status st = comm_rank_open(&t->place, &options, job, &r, err);
 
@@ -262,7 +263,7 @@ static int run_rank(struct comm_tuning *t, const gpul_comm_job *job, gpul_error 
 	return cli_exit_code(st);
 }
 
-/* Refuse to overwrite a file that is not a table; checked before the measurement. */
+/* Refuse to overwrite a file that is not a tuning table; called before the measurement, so that no result is lost. */
 static gpul_status check_file(const struct comm_tuning *t, gpul_error *err)
 {
 	gpul_comm_table old;

@@ -24,7 +24,7 @@ struct comm_tuning {
 	size_t n_rows;
 };
 
-/* Append the file: the rows of an old table that are for another device, number of ranks or transport, then the new rows. */
+/* Append the content of the file: from an old table the rows for other devices, numbers of ranks or transports, then the new rows. */
 void comm_tune_write(const gpul_comm_table *old, const gpul_comm_table_row *rows, size_t n_rows, struct out *o);
 
 #endif

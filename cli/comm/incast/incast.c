@@ -30,7 +30,6 @@ static gpul_status print_result(const struct incast_result *result, gpul_error *
 
 /* ---- a rank ---------------------------------------------------------------------------------------------------- */
 
-/* Fill in the properties of the job and the network. */
 static void describe(const struct incast_rank *r, struct incast_result *result)
 {
 	gpul_rdma_device_info info;
@@ -60,7 +59,7 @@ static int run_rank(const struct incast_request *q, const gpul_comm_job *job, gp
 		return CLI_FAILED;
 	}
 	if (job->rank && !gpul_log_shows(GPUL_LOG_INFO))
-		gpul_log_set_level(GPUL_LOG_OFF); /* rank 0 prints the same notices */
+		gpul_log_set_level(GPUL_LOG_OFF); /* only rank 0 prints notices, which are the same on all ranks */
 	st = incast_rank_open(q, job, &r, err);
 	if (!st) {
 		describe(&r, result);

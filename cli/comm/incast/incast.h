@@ -21,7 +21,7 @@
 
 extern const struct cli_cmd cli_comm_incast;
 
-/* Which side decides when a message enters the network. */
+/* Which side decides when a message enters the network: the sender or the receiver. */
 enum incast_mode { INCAST_SENDER, INCAST_RECEIVER, INCAST_N_MODES };
 extern const char *const incast_mode_names[INCAST_N_MODES]; /* the names for --mode */
 
@@ -68,13 +68,14 @@ struct incast_sample {
 
 struct incast_figures {
 	bool measured;
-	uint64_t ns, bytes;                  /* duration and bytes, from the first message's start to the last one's end */
-	uint64_t share[GPUL_COMM_MAX_RANKS]; /* bytes of each rank that had arrived when the first sender was done */
+	/* duration and number of bytes, from the start of the first message to the end of the last one */
+	uint64_t ns, bytes;
+	uint64_t share[GPUL_COMM_MAX_RANKS]; /* number of bytes of each rank that had arrived when the first sender was done */
 	double fairness;                     /* Jain's index of the shares; 1: all equal; 1/n: one sender had everything */
-	struct incast_times message;         /* time of a message, from when the sender has it until it has arrived */
-	struct incast_times probe;           /* time of probes: 8 bytes sent during the transfer, on a separate connection */
+	struct incast_times message;         /* time of a message, from when the sender hands it over until it has arrived */
+	struct incast_times probe;           /* time of a probe: 8 bytes that are sent during the transfer on a separate connection */
 	uint64_t queue_most, queue_mean;
-	uint64_t drops, retransmissions; /* known only with a private network */
+	uint64_t drops, retransmissions; /* known only if there is a private network */
 	uint64_t wrong;                  /* number of wrong bytes */
 	struct incast_sample *samples;   /* owned: incast_result_free() */
 	size_t n_samples;
@@ -84,9 +85,10 @@ struct incast_result {
 	struct incast_request q;
 	int n_ranks;
 	char launcher[16], device[80], congestion[32]; /* congestion: TCP's congestion control */
-	bool private_network;                          /* true: the queue is that of the token bucket; false: all bytes in flight */
-	uint64_t round_trip_ns;                        /* time from a grant to the arrival of its data; 0: not measured */
-	double rate_gb_s;                              /* rate of the token bucket, or the measured rate; 0: unknown */
+	/* true: the queue is that of the token bucket; false: it is estimated as all bytes in flight */
+	bool private_network;
+	uint64_t round_trip_ns; /* time from a grant to the arrival of its data; 0: not measured */
+	double rate_gb_s;       /* rate of the token bucket, or the measured rate; 0: unknown */
 	uint64_t window_bytes;
 	struct incast_figures figures[INCAST_N_MODES];
 };
@@ -95,7 +97,7 @@ void incast_result_free(struct incast_result *r);
 /* True if any byte is wrong. */
 bool incast_result_wrong(const struct incast_result *r);
 
-/* Append the table; one JSON object without a newline; the picture of --plot. */
+/* Append the result as a table; as one JSON object without a newline; as the plot of --plot. */
 void incast_text(const struct incast_result *r, struct out *o);
 struct json;
 void incast_json(const struct incast_result *r, struct json *j);

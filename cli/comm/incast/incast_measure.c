@@ -1,4 +1,4 @@
-/* incast_measure.c — the measurements of gpuload comm incast: round trip, rate, then each mode. */
+/* incast_measure.c — makes the measurements of gpuload comm incast: first round trip and rate, then each mode. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

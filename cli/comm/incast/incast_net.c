@@ -22,7 +22,7 @@
 #include "core/clock.h"
 #include "core/file/io.h"
 
-/* The namespaces; an environment variable passes their descriptors to the ranks. */
+/* The three namespaces.  An environment variable passes their descriptors to the ranks. */
 enum place { RECEIVER, SWITCH, SENDERS, N_PLACES };
 static const char variable[] = "GPULOAD_INCAST_NAMESPACES";
 
@@ -59,7 +59,7 @@ static gpul_status keep_rights(gpul_error *err)
 		  : gpul_fail(err, GPUL_ESYS, errno, "cannot keep the capabilities that a network namespace needs: %s", strerror(errno));
 }
 
-/* Enter a user namespace that maps this user to itself, so that files and sockets keep their owner. */
+/* Enter a user namespace that maps the ids of this user to themselves, so that files and sockets keep their owner. */
 static gpul_status enter_user_namespace(gpul_error *err)
 {
 	const unsigned user = geteuid(), group = getegid();
@@ -97,7 +97,7 @@ static gpul_status make_namespaces(int fds[N_PLACES], gpul_error *err)
 {
 	gpul_status st = GPUL_OK;
 
-	if (unshare(CLONE_NEWNET)) /* the usual reason for a failure: the user is not root */
+	if (unshare(CLONE_NEWNET)) /* usually fails because the user is not root */
 		st = enter_user_namespace(err);
 	for (int i = 0; !st && i < N_PLACES; i++)
 		st = make_namespace(&fds[i], err);
@@ -165,8 +165,8 @@ static gpul_status run_command(int namespace_fd, const char *command, gpul_error
 	return status ? gpul_fail(err, GPUL_EUNSUPPORTED, status, "--rate: %.100s failed: %s", command, line) : GPUL_OK;
 }
 
-/* The commands that connect the namespaces.  %R, %X: the descriptors of the receiver's and the senders' namespaces; %B: rate, %Q:
- * size of the queue; %T: the burst, as many bytes as pass without waiting when the bucket is full. */
+/* The commands that connect the namespaces.  %R and %X are the descriptors of the receiver's and the senders' namespaces, %B is the
+ * rate, %Q the size of the queue, and %T the burst: the number of bytes that a full bucket lets pass without waiting. */
 static const struct {
 	enum place place;
 	const char *command;
@@ -190,7 +190,7 @@ static const struct {
 
 static void fill_command(const char *form, const int fds[N_PLACES], uint64_t rate_bits, size_t queue_bytes, char *out, size_t room)
 {
-	const uint64_t burst = rate_bits / 8 / 5000; /* the bytes of 200 us, but at least three packets */
+	const uint64_t burst = rate_bits / 8 / 5000; /* the bytes of 200 us; at least three packets */
 	size_t n = 0;
 
 	for (; *form && n + 24 < room; form++) {
@@ -229,7 +229,7 @@ static gpul_status enter_place(int fd, gpul_error *err)
 	return setns(fd, CLONE_NEWNET) ? gpul_fail(err, GPUL_ESYS, errno, "setns: %s", strerror(errno)) : GPUL_OK;
 }
 
-/* Wait until the kernel reports a new link as running, a moment after it is up; libfabric does not use it earlier. */
+/* Wait until the kernel reports a new link as running, a moment after the link is up, because libfabric ignores it until then. */
 static gpul_status wait_for_link(const char *name, gpul_error *err)
 {
 	const uint64_t begun = gpul_clock_ns();
@@ -249,8 +249,7 @@ static gpul_status wait_for_link(const char *name, gpul_error *err)
 		       : gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "--rate: the link %s of the private network does not come up", name);
 }
 
-/* Make the settings for which there is no command: congestion control, forwarding in the switch, no IPv6.  Then wait
- * until all links are running. */
+/* Apply the settings that ip and tc cannot make: congestion control, forwarding in the switch, no IPv6.  Then wait for all links. */
 static gpul_status finish_place(enum place place, int fd, const char *congestion, gpul_error *err)
 {
 	gpul_status st = enter_place(fd, err);
@@ -274,8 +273,7 @@ gpul_status incast_net_create(uint64_t rate_bits, size_t queue_bytes, const char
 	gpul_status st = make_namespaces(fds, err);
 
 	st = st ? st : connect_namespaces(fds, rate_bits, queue_bytes, err);
-	for (int i = 0; !st && i < N_PLACES; i++) /* at the end, this process is in the senders'
-						    * namespace */
+	for (int i = 0; !st && i < N_PLACES; i++) /* the last namespace is that of the senders, in which this process stays */
 		st = finish_place((enum place)i, fds[i], congestion, err);
 	if (st)
 		return st;

@@ -10,9 +10,9 @@
  * The queue is in a namespace of its own, because Linux limits how many bytes a socket may have in queues of its own machine (TCP
  * small queues).  A packet that another namespace forwards no longer belongs to a socket, as in a real switch.
  *
- * The launcher creates the namespaces and keeps them open by descriptors that the ranks inherit: when the last of these processes
- * has ended, in whatever way, the kernel removes them.  Without root, a user namespace gives the necessary capabilities, where the
- * system permits it. */
+ * The launcher creates the namespaces and keeps them open by descriptors that the ranks inherit: when the last of these processes has
+ * ended for any reason, the kernel removes them.  Without root, a user namespace gives the necessary capabilities, where the system
+ * permits it. */
 #ifndef GPULOAD_CLI_COMM_INCAST_INCAST_NET_H
 #define GPULOAD_CLI_COMM_INCAST_INCAST_NET_H
 

@@ -37,7 +37,7 @@ static const void *payload(const struct rtattr *a)
 	return (const char *)a + RTA_LENGTH(0);
 }
 
-/* Read the statistics in the kernel's answer. */
+/* Read the statistics from the kernel's reply. */
 static gpul_status parse_answer(const struct nlmsghdr *head, struct incast_queue *out, gpul_error *err)
 {
 	const char *at = (const char *)head + NLMSG_LENGTH(sizeof(struct tcmsg));

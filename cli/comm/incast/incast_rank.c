@@ -34,12 +34,12 @@ _Atomic uint64_t *incast_handed(const struct incast_rank *r, int rank, uint64_t 
 
 /* ---- content ------------------------------------------------------------------------------------------------- */
 
-/* Return the first word of a message; word w is this plus w * step. */
+/* Return the first word of a message; word number w is the first word plus w * step. */
 static uint64_t first_word(int rank, uint64_t message)
 {
 	uint64_t z = ((uint64_t)rank << 40 ^ message) * 0x9e3779b97f4a7c15;
 
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9; /* splitmix64, so that each bit of rank and message affects all bytes */
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9; /* the mixer of splitmix64, so that each bit of rank and message affects all bytes */
 	return z ^ z >> 27;
 }
 
@@ -95,7 +95,7 @@ static gpul_status check_hosts(const struct incast_rank *r, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* Connect rank 0 with the others; probes use a separate connection. */
+/* Connect rank 0 with all other ranks.  Probes use a separate connection. */
 static gpul_status connect_ranks(struct incast_rank *r, gpul_error *err)
 {
 	bool all[GPUL_COMM_MAX_RANKS] = { false }, first[GPUL_COMM_MAX_RANKS] = { false };
@@ -112,7 +112,7 @@ static gpul_status connect_ranks(struct incast_rank *r, gpul_error *err)
 	st = gpul_comm_mesh_create(r->boot, &desc, INCAST_MEET_MS, &r->mesh, err);
 	if (!st)
 		gpul_rdma_about(gpul_comm_mesh_rdma(r->mesh), &info);
-	desc.rdma.backend = info.backend; /* use the backend that was chosen above, with a notice */
+	desc.rdma.backend = info.backend; /* the backend that was chosen above, and reported by a notice */
 	desc.wanted = first;
 	return st ? st : gpul_comm_mesh_create(r->boot, &desc, INCAST_MEET_MS, &r->probe_mesh, err);
 }
@@ -143,7 +143,7 @@ static gpul_status allocate(struct incast_rank *r, gpul_error *err)
 	return st;
 }
 
-/* The memory that rank 0 offers to another rank. */
+/* The memory that rank 0 offers to another rank for puts. */
 struct offer {
 	gpul_rdma_remote data, mail, probe;
 };
@@ -219,7 +219,7 @@ gpul_status incast_rank_open(const struct incast_request *q, const gpul_comm_job
 	gpul_status st = GPUL_OK;
 
 	*out = (struct incast_rank){ .q = q, .job = *job, .queue_fd = -1 };
-	(void)prctl(PR_SET_TIMERSLACK, 1000); /* timer slack of 1 us, so that sleeps are about as short as requested */
+	(void)prctl(PR_SET_TIMERSLACK, 1000); /* reduce the timer slack to 1 us, so that sleeps are about as short as requested */
 	if (incast_net_exists())
 		st = incast_net_enter(job->rank, &out->queue_fd, &out->queue_device, err);
 	st = st ? st : gpul_boot_open(job, INCAST_MEET_MS, &out->boot, err);
@@ -236,8 +236,7 @@ gpul_status incast_rank_open(const struct incast_request *q, const gpul_comm_job
 void incast_rank_close(struct incast_rank *r)
 {
 	if (r->boot && !gpul_boot_failure(r->boot, NULL))
-		(void)gpul_boot_barrier(r->boot, INCAST_MEET_MS, NULL); /* so that no rank closes a connection that another one still
-									  * uses */
+		(void)gpul_boot_barrier(r->boot, INCAST_MEET_MS, NULL); /* no rank closes a connection that another one still uses */
 	gpul_rdma_unregister(r->data_region);
 	gpul_rdma_unregister(r->mail_region);
 	gpul_rdma_unregister(r->probe_region);

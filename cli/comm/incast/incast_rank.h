@@ -6,9 +6,9 @@
  *    │ mail: requested, arrived, probe          │     sends         │ mail: sources of small writes   │
  *    └──────────────────────────────────────────┘                   └─────────────────────────────────┘
  *
- * Message m uses slot m % n_slots at both ends.  The shared page is only for the measurement: when a
- * message was handed over, how many bytes were posted.  The protocol itself uses the network: requests
- * to send, clear-to-send slots, arrivals. */
+ * Message m uses slot m % n_slots at both ends.  The shared page is only for the measurement: it records when each message
+ * was handed over to the send path, and how many bytes were posted.  The protocol itself uses the network: requests to send,
+ * clear-to-send slots, arrivals. */
 #ifndef GPULOAD_CLI_COMM_INCAST_INCAST_RANK_H
 #define GPULOAD_CLI_COMM_INCAST_INCAST_RANK_H
 
@@ -22,21 +22,19 @@ enum { INCAST_MEET_MS = 60 * 1000, INCAST_WAIT_MS = 60 * 1000, INCAST_TAG = 1 };
 
 /* Words in the receiver's memory that a sender increases by puts. */
 struct incast_mail {
-	_Atomic uint64_t requested; /* receiver-driven: number of messages that it wants to
-				       * send */
+	_Atomic uint64_t requested; /* receiver-driven: number of messages that the sender wants to send */
 	uint64_t unused[7];
-	_Atomic uint64_t arrived; /* sender-driven: number of messages that are in the receiver's
-				       * memory */
+	_Atomic uint64_t arrived; /* sender-driven: number of messages that are in the receiver's memory */
 	uint64_t unused2[7];
-	_Atomic uint64_t probe; /* probe: time at which it was sent */
+	_Atomic uint64_t probe; /* probe: time at which the probe was sent */
 	uint64_t unused3[7];
 };
 
 /* A rank's counters in the shared page. */
 struct incast_counters {
-	_Atomic uint64_t posted; /* bytes that it has posted to the network */
+	_Atomic uint64_t posted; /* number of bytes that the rank has posted to the network */
 	_Atomic uint64_t retransmissions;
-	_Atomic uint32_t ended; /* number of the last run whose requests have all ended */
+	_Atomic uint32_t ended; /* number of the last run whose requests have all ended on this rank */
 	uint32_t unused[27];
 };
 
@@ -49,11 +47,11 @@ struct incast_rank {
 
 	unsigned n_slots;
 	size_t slot_bytes;
-	unsigned char *data;      /* messages; rank 0: those of all ranks, one after the other; others: their own */
-	struct incast_mail *mail; /* the mail; rank 0: that of all ranks, one after the other; others: their own */
+	unsigned char *data;      /* messages; on rank 0 those of all ranks, one after the other; on another rank only its own */
+	struct incast_mail *mail; /* array: on rank 0 one element for each rank; on another rank one element */
 	gpul_rdma_region *data_region, *mail_region;
-	gpul_rdma_region *probe_region;              /* the mail, registered for probe_mesh */
-	gpul_rdma_remote to_data, to_mail, to_probe; /* on a sender: its part of rank 0's memory */
+	gpul_rdma_region *probe_region;              /* `mail`, registered for probe_mesh */
+	gpul_rdma_remote to_data, to_mail, to_probe; /* on a sender: its parts of rank 0's memory */
 
 	struct incast_counters *counters; /* counters of all ranks; in the shared page */
 	_Atomic uint64_t *handed_ns;      /* time at which each message was handed over, by rank and message; in the shared page */
@@ -67,14 +65,14 @@ struct incast_run {
 	size_t bytes;          /* bytes of a message; at most q->bytes */
 	unsigned n_messages;   /* number of messages of each sender; at most q->n_messages */
 	uint64_t window_bytes; /* receiver-driven: the window of all senders together */
-	bool recorded;         /* probes are sent, and the queue is sampled */
+	bool recorded;         /* true: send probes, and sample the queue */
 };
 
-/** Open a rank: meet the others, connect, allocate, register.
+/** Open a rank: join the job, connect to the other ranks, allocate and register memory.
  *
  * @q    borrowed; must outlive *out
  * @job  copied
- * @out  released by incast_rank_close(), also after a failure
+ * @out  released by incast_rank_close(), even after a failure
  * Errors  as gpul_boot_open(), gpul_comm_mesh_create(); GPUL_EUNSUPPORTED the ranks are on several hosts; GPUL_ENOMEM; GPUL_ESYS
  * Threads the main thread */
 gpul_status incast_rank_open(const struct incast_request *q, const gpul_comm_job *job, struct incast_rank *out, gpul_error *err);
@@ -82,7 +80,7 @@ void incast_rank_close(struct incast_rank *r);
 
 /* Return the slot of a sender's message: on rank 0 in that sender's part, on a sender in its own memory. */
 unsigned char *incast_slot(const struct incast_rank *r, int rank, uint64_t message);
-/* The time at which a rank handed a message over. */
+/* Return the time at which a rank handed a message over. */
 _Atomic uint64_t *incast_handed(const struct incast_rank *r, int rank, uint64_t message);
 
 /* incast_fill() writes the content of a message; incast_count_wrong() counts the bytes that differ from it. */
@@ -96,8 +94,7 @@ struct incast_pace {
 	uint64_t checked_ns;         /* time of the last check of the other ranks */
 };
 
-/** End an iteration of a polling loop: sleep if nothing has happened for a while, and check at
- * intervals whether the job has failed.
+/** End an iteration of a polling loop: sleep if nothing has happened for a while, and check at intervals whether the job has failed.
  *
  * @p     begins as { .r = r, .busy_ns = now, .checked_ns = now }
  * @busy  something has happened in this iteration

@@ -10,14 +10,13 @@
 
 enum { SAMPLE_NS = 1000000, MOST_SAMPLES = 60000, MOST_PROBES = 60000, MOST_GRANTS = 1024, WAIT_MS = INCAST_WAIT_MS, LATE_NS = 100000000 };
 
-/* What the receiver knows about a sender. */
+/* The receiver's state of one sender. */
 struct source {
 	gpul_rdma_conn *conn;
 	uint64_t requested; /* messages for which the sender has requested admission */
 	uint64_t ended;     /* number of messages that have arrived */
 	uint64_t bytes;
-	struct grant { /* receives in flight: a ring, in the order of the
-				       * grants */
+	struct grant { /* receives in flight: a ring buffer, in the order of the grants */
 		gpul_rdma_request request;
 		gpul_admission_grant grant;
 		uint64_t ns;
@@ -34,11 +33,11 @@ struct receiver {
 	int n_done;                /* number of senders that are done: all their messages have arrived */
 	uint64_t begun_ns, end_ns;
 	uint64_t bytes;               /* number of bytes that have arrived */
-	gpul_admission_grant waiting; /* a grant whose receive could not be posted yet; its bytes are 0: none */
+	gpul_admission_grant waiting; /* a grant whose receive could not be posted yet; none if its bytes are 0 */
 
-	uint64_t *latencies, n_latencies; /* latencies of messages; in a run that is not recorded, of grants */
+	uint64_t *latencies, n_latencies; /* latencies of messages; if the run does not record, of grants */
 	uint64_t *probes, n_probes, last_probe;
-	uint64_t sampled_ns, drops; /* time of the last sample; drops before the start */
+	uint64_t sampled_ns, drops; /* time of the last sample; number of drops before the start */
 	double area;                /* integral of the queue's depth over time, in bytes times ns */
 };
 
@@ -66,8 +65,8 @@ static double fairness(const uint64_t *share, int n_ranks)
 
 /* ---- the depth of the queue ------------------------------------------------------------------------------------ */
 
-/* Return the depth of the queue without a private network: the bytes in flight. They include granted bytes that the sender has not
- * sent yet. */
+/* Return the depth of the queue without a private network, which is the number of bytes in flight.  It includes granted bytes that
+ * the sender has not sent yet. */
 static uint64_t bytes_between(const struct receiver *v)
 {
 	uint64_t posted = 0;
@@ -134,7 +133,7 @@ static void note_bytes(struct receiver *v, int rank, uint64_t bytes)
 	v->bytes += bytes;
 }
 
-/* Sender-driven: record the messages whose arrival the sender has announced by raising `arrived`. */
+/* Sender-driven: record the messages that have arrived, which the sender announces by increasing `arrived`. */
 static void note_arrivals(struct receiver *v, int rank, bool *busy)
 {
 	const uint64_t arrived = atomic_load_explicit(&v->r->mail[rank].arrived, memory_order_acquire);
@@ -146,7 +145,7 @@ static void note_arrivals(struct receiver *v, int rank, bool *busy)
 	}
 }
 
-/* Receiver-driven: return the window of receives that have ended. */
+/* Receiver-driven: receives have ended, so give their bytes back to the window. */
 static gpul_status end_grants(struct receiver *v, int rank, bool *busy, gpul_error *err)
 {
 	struct source *s = &v->sources[rank];
@@ -184,7 +183,7 @@ static void note_requests(struct receiver *v, int rank)
 		s->requested++;
 }
 
-/* Post the receive of a grant, which writes a clear-to-send slot to the sender. */
+/* Post the receive of a grant; posting writes a clear-to-send slot to the sender. */
 static gpul_status post_grant(struct receiver *v, const gpul_admission_grant *g, bool *posted, gpul_error *err)
 {
 	struct source *s = &v->sources[g->sender];
@@ -283,7 +282,7 @@ static gpul_status begin_run(struct receiver *v, gpul_error *err)
 		st = gpul_admission_create(&desc, &v->admission, err);
 	if (!st && v->r->queue_fd >= 0)
 		st = incast_queue_read(v->r->queue_fd, v->r->queue_device, &q, err);
-	for (int k = 1; k < v->r->job.size; k++) { /* before the barrier: no sender writes until after it */
+	for (int k = 1; k < v->r->job.size; k++) { /* cleared before the barrier, because the senders write only after it */
 		atomic_store(&v->r->mail[k].requested, 0);
 		atomic_store(&v->r->mail[k].arrived, 0);
 		atomic_store(&v->r->counters[k].posted, 0);
@@ -312,7 +311,7 @@ static void end_run(struct receiver *v)
 	f->probe = summarize(v->probes, v->n_probes);
 	f->queue_mean = f->ns ? (uint64_t)(v->area / (double)f->ns) : 0;
 	f->retransmissions = atomic_load(&v->r->counters[1].retransmissions);
-	/* Check the messages that are still in the slots. */
+	/* Check the messages that have not been overwritten in the slots. */
 	for (int k = 1; k < v->r->job.size; k++)
 		for (uint64_t m = v->run->n_messages > v->r->n_slots ? v->run->n_messages - v->r->n_slots : 0; m < v->run->n_messages; m++)
 			f->wrong += incast_count_wrong(incast_slot(v->r, k, m), v->run->bytes, k, m);
@@ -326,7 +325,7 @@ gpul_status incast_receive(struct incast_rank *r, const struct incast_run *run, 
 
 	if (!st && run->recorded)
 		st = sample_queue(&v, v.begun_ns, err);
-	/* Continue after the last arrival: the senders get their acknowledgements only while this end makes progress. */
+	/* Keep polling after the last arrival: the senders get their acknowledgements only while this rank makes progress. */
 	while (!st && (v.n_done < r->job.size - 1 || !senders_have_ended(r))) {
 		bool busy = false;
 

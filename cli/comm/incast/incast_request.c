@@ -96,7 +96,7 @@ static gpul_status parse_backend(const char *backend, const char *provider, stru
 		return st;
 	if (out->rate_bits && out->backend && !strcmp(out->backend, "verbs"))
 		return gpul_fail(err, GPUL_EINVAL, 0, "--rate needs --backend libfabric: NICs are not in the private network");
-	if (out->rate_bits) /* the private network does not contain the NICs of this machine */
+	if (out->rate_bits) /* verbs is not possible, because the private network does not contain the NICs of this machine */
 		out->backend = "libfabric";
 	return GPUL_OK;
 }
@@ -127,7 +127,7 @@ gpul_status incast_request_parse(const struct cli_args *args, struct incast_requ
 	if (!st && out->congestion && !out->rate_bits)
 		st = gpul_fail(err, GPUL_EINVAL, 0, "--congestion %s needs --rate: it is set in the private network only", out->congestion);
 	if (!st && !out->congestion && out->rate_bits)
-		out->congestion = "reno"; /* the default, because every system has it, and any namespace may use it */
+		out->congestion = "reno"; /* a fixed default, because every system has it, and any namespace may use it */
 	if (!st && !out->grant_bytes)
 		out->grant_bytes = out->rate_bits ? 16 << 10 : 128 << 10;
 	if (!st && out->grant_bytes > out->bytes)

@@ -1,6 +1,6 @@
 /* incast_send.c — a sender: hands messages over to the send path as long as its window permits, and probes the queue.
  *
- *     sender-driven     put the message, raise `arrived`                    the whole message enters the network at once
+ *     sender-driven     put the message, raise `arrived`                    the whole message enters the network immediately
  *     receiver-driven   raise `requested`, send the message in pieces       a piece waits here for its clear-to-send slot */
 #include <stdlib.h>
 #include <string.h>
@@ -15,11 +15,9 @@ struct sender {
 	struct incast_rank *r;
 	const struct incast_run *run;
 	gpul_rdma_conn *conn;
-	uint64_t prepared, handed, ended; /* numbers of messages that were prepared and handed over, and that have ended */
-	uint64_t sent_bytes;              /* receiver-driven: bytes of the run that have been passed to
-				       * the send path, in pieces */
-	uint64_t announced;               /* number of messages that the receiver has been notified
-				       * of */
+	uint64_t prepared, handed, ended; /* numbers of messages that have been prepared, handed over to the send path, and completed */
+	uint64_t sent_bytes;              /* receiver-driven: bytes of the run that have been passed to the send path, in pieces */
+	uint64_t announced;               /* number of messages that the receiver has been notified of */
 	gpul_rdma_request announcement;   /* the put in flight that notifies the receiver; 0: none */
 	struct piece {                    /* requests in flight: a ring, in the order in which they started */
 		gpul_rdma_request request;
@@ -29,10 +27,10 @@ struct sender {
 
 	gpul_rdma_conn *probe_conn; /* connection for probes; NULL: this rank does not probe */
 	gpul_rdma_request probe;    /* the probe in flight; 0: none */
-	uint64_t probe_ns;          /* time of the next probe */
+	uint64_t probe_ns;          /* time at which to send the next probe */
 };
 
-/* The remote address of a member of struct incast_mail. */
+/* Return the remote address of a member of struct incast_mail. */
 #define MAIL(remote, member) ((gpul_rdma_remote){ (remote).address + offsetof(struct incast_mail, member), (remote).key, sizeof(uint64_t) })
 
 static void add_piece(struct sender *s, gpul_rdma_request request, bool last)
@@ -47,7 +45,7 @@ static bool may_hand(const struct sender *s)
 	return s->handed < s->run->n_messages && s->handed - s->ended < s->r->n_slots && s->n_pieces < MOST_REQUESTS;
 }
 
-/* Write the next message into its slot, and record the start of its time. */
+/* Write the next message into its slot, and record when the message's time starts. */
 static void prepare_message(struct sender *s)
 {
 	if (s->prepared > s->handed)
@@ -81,7 +79,7 @@ static gpul_status put_message(struct sender *s, bool *busy, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* Put a new value into a word of the receiver's memory. */
+/* Put a new value into a word of the receiver's struct incast_mail. */
 static gpul_status put_word(gpul_rdma_conn *conn, const gpul_rdma_region *from, gpul_rdma_remote word, uint64_t value,
 			    gpul_rdma_request *out, gpul_error *err)
 {
@@ -91,7 +89,7 @@ static gpul_status put_word(gpul_rdma_conn *conn, const gpul_rdma_region *from, 
 	return gpul_rdma_put(conn, &put, WAIT_MS, out, err);
 }
 
-/* Request permission to send: tell the receiver how many messages wait here. */
+/* Request permission to send, by putting the number of waiting messages into the receiver's memory. */
 static gpul_status announce(struct sender *s, bool *busy, gpul_error *err)
 {
 	gpul_status st = GPUL_OK;
@@ -113,7 +111,7 @@ static gpul_status announce(struct sender *s, bool *busy, gpul_error *err)
 	return st;
 }
 
-/* Start to send pieces of the messages that have been handed over; the send path holds each piece until it is granted. */
+/* Start to send pieces of the messages that have been handed over; the send path holds back each piece until the receiver grants it. */
 static gpul_status send_pieces(struct sender *s, bool *busy, gpul_error *err)
 {
 	while (s->sent_bytes < s->handed * s->run->bytes && s->n_pieces < MOST_REQUESTS) {
@@ -153,7 +151,7 @@ static gpul_status end_pieces(struct sender *s, bool *busy, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* Send probes with the current time to the receiver, at intervals and one at a time; they pass through the same queue. */
+/* Send probes, which contain the current time, at intervals and one at a time; they pass through the same queue as the messages. */
 static gpul_status send_probe(struct sender *s, gpul_error *err)
 {
 	const uint64_t now = gpul_clock_ns();

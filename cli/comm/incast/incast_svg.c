@@ -86,7 +86,7 @@ static void add_limit(const struct plot *p, double kib, const char *name)
 		name);
 }
 
-/* Add a line through the samples; of several samples in one pixel column, through the largest. */
+/* Draw a line through the samples.  If several samples are in one pixel column, use the largest. */
 static void add_curve(const struct plot *p, int mode)
 {
 	const struct incast_figures *f = &p->r->figures[mode];

@@ -17,7 +17,7 @@
 
 extern const struct cli_cmd cli_comm_netqueue;
 
-/* The alignment of the pieces in the stream and in the destination, modulo 16. */
+/* The alignment of a piece's offsets in the stream and in the destination, modulo 16. */
 enum netqueue_align { NETQUEUE_ALIGN_RANDOM, NETQUEUE_ALIGN_16, NETQUEUE_ALIGN_1, NETQUEUE_N_ALIGNS };
 extern const char *const netqueue_align_names[NETQUEUE_N_ALIGNS];
 
@@ -42,7 +42,7 @@ gpul_status netqueue_request_parse(const struct cli_args *args, struct netqueue_
 extern const struct cli_opt netqueue_opts[];
 
 struct netqueue_stream {
-	unsigned char *bytes; /* all records with their headers, and an end mark */
+	unsigned char *bytes; /* all records with their headers, then an end marker */
 	uint64_t n_bytes, n_records;
 };
 
@@ -60,7 +60,6 @@ static inline unsigned char netqueue_byte(uint64_t i)
 gpul_status netqueue_stream_make(const struct netqueue_request *q, struct netqueue_stream *out, gpul_error *err);
 void netqueue_stream_free(struct netqueue_stream *s);
 
-/* The process that sends. */
 struct netqueue_sender {
 	pid_t pid; /* process id; 0: none */
 	int fd;    /* socket that is connected to the process */
@@ -81,21 +80,21 @@ gpul_status netqueue_sender_start(const struct netqueue_stream *s, struct netque
 gpul_status netqueue_sender_go(const struct netqueue_sender *s, gpul_error *err);
 void netqueue_sender_end(struct netqueue_sender *s); /* accepts a struct of zeros */
 
-/* --corrupt: what is replaced in random entries. */
+/* State of --corrupt, which replaces members of random entries. */
 struct netqueue_corruptor {
 	double probability;
 	uint64_t seed, destination_bytes, bounce_bytes;
 	uint32_t slot_bytes;
-	/* the original destinations of the pieces */
+	/* the original destination of a corrupted entry */
 	struct netqueue_corrupted {
 		uint64_t destination;
 		uint32_t length;
 	} *entries;
 	size_t n, n_reserved;
-	bool no_memory; /* the last corrupted entries are not in the list */
+	bool no_memory; /* the list lacks the last corrupted entries, because memory ran out */
 };
 
-/* Used as gpul_netqueue_receiver.alter; context is a struct netqueue_corruptor. */
+/* A callback for gpul_netqueue_receiver.alter; context is a struct netqueue_corruptor. */
 void netqueue_corrupt(void *context, uint64_t n, gpul_netqueue_entry *entry);
 
 struct netqueue_row {
@@ -112,7 +111,7 @@ struct netqueue_result {
 	uint64_t n_records, stream_bytes;
 	struct netqueue_row *rows; /* array of n_rows rows */
 	unsigned n_rows;
-	bool ok; /* true: no byte is wrong, and exactly the corrupted entries were refused */
+	bool ok; /* true: no byte is wrong, and the kernel refused exactly the corrupted entries */
 };
 
 /** Run the receives.

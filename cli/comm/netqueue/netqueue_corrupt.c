@@ -47,11 +47,11 @@ void netqueue_corrupt(void *context, uint64_t n, gpul_netqueue_entry *e)
 	case 2:
 		source = c->bounce_bytes + far;
 		break;
-	case 3: /* the last byte of the last slot, and the byte after it */
+	case 3: /* a source that begins at the last byte of the last slot and ends after it */
 		source = c->bounce_bytes - 1;
 		length = 2;
 		break;
-	case 4: /* the same at the end of the first slot */
+	case 4: /* a source that crosses the end of the first slot */
 		source = c->slot_bytes - 1;
 		length = 2;
 		break;
@@ -59,7 +59,7 @@ void netqueue_corrupt(void *context, uint64_t n, gpul_netqueue_entry *e)
 		destination = c->destination_bytes + far;
 		break;
 	case 6:
-		destination = c->destination_bytes - (length > 1 ? length - 1 : 0); /* one byte too much */
+		destination = c->destination_bytes - (length > 1 ? length - 1 : 0); /* end one byte after the end of the destination */
 		break;
 	default:
 		lap = (lap + 2 + (uint32_t)far % 200) % GPUL_NETQUEUE_LAPS;

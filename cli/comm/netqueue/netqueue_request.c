@@ -1,4 +1,4 @@
-/* netqueue_request.c — the command gpuload comm netqueue, and its command line. */
+/* netqueue_request.c — defines the command gpuload comm netqueue, and parses its command line. */
 #include <stdlib.h>
 #include <string.h>
 

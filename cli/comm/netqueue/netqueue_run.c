@@ -12,7 +12,7 @@ struct run {
 	struct netqueue_corruptor corruptor;
 	gpul_netqueue *queue;
 	CUdeviceptr memory;   /* device memory: a guard, the destination, a guard */
-	unsigned char *was;   /* a copy of this memory on the host; NULL without --check */
+	unsigned char *was;   /* copy of `memory` on the host after a receive; NULL without --check */
 	unsigned char *right; /* the expected bytes of the destination */
 };
 
@@ -59,7 +59,8 @@ static gpul_status prepare(struct run *r, struct netqueue_result *out, gpul_erro
 	return GPUL_OK;
 }
 
-/* Count the wrong bytes: the destination must contain the stream's bytes, and the fill where a corrupted entry was refused. */
+/* Count the wrong bytes.  The destination must contain the bytes of the stream, except where a corrupted entry was refused: there,
+ * the initial fill must remain. */
 static gpul_status compare(struct run *r, uint64_t *n_wrong, gpul_error *err)
 {
 	const struct netqueue_request *q = r->q;

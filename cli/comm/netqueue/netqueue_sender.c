@@ -1,7 +1,7 @@
 /* netqueue_sender.c — the process that sends the stream over TCP.
  *
- * A driver does not work after a fork, so this process is forked before the driver is opened.  It ends when the connection ends,
- * or when its parent does. */
+ * A driver does not work after a fork, so this process is forked before the driver is opened.  It ends when the connection is closed,
+ * or when its parent ends. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -22,7 +22,7 @@ static _Noreturn void send_streams(const struct netqueue_stream *s, int listener
 	char go;
 	int fd;
 
-	/* Both checks are needed, because the parent may have died before prctl(). */
+	/* The signal is not sent if the parent died before prctl(), so compare its pid, too. */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent)
 		_exit(1);
 	fd = accept(listener, NULL, NULL);
@@ -61,7 +61,7 @@ gpul_status netqueue_sender_start(const struct netqueue_stream *s, struct netque
 		st = fail("listen", err);
 		goto close_listener;
 	}
-	fflush(NULL); /* otherwise the child would also write the buffered output */
+	fflush(NULL); /* otherwise the child would write the buffered output, too */
 	sender.pid = fork();
 	if (sender.pid == 0)
 		send_streams(s, listener, parent);
@@ -87,8 +87,7 @@ void netqueue_sender_end(struct netqueue_sender *s)
 	if (s->fd >= 0)
 		close(s->fd);
 	if (s->pid > 0) {
-		kill(s->pid, SIGKILL); /* it may be blocked sending data that nobody
-					 * receives */
+		kill(s->pid, SIGKILL); /* a signal is needed, because the process may be blocked while sending data that nobody receives */
 		while (waitpid(s->pid, NULL, 0) < 0 && errno == EINTR)
 			;
 	}

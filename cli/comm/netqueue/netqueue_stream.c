@@ -24,7 +24,7 @@ static uint64_t record_bytes(const struct netqueue_request *q, uint64_t *seed)
 	return q->align == NETQUEUE_ALIGN_16 ? (n + 15) / 16 * 16 : n;
 }
 
-/* Choose the offsets at which the records start, and the end; *n: number of records. */
+/* Choose the offsets at which the records start, with the end of the last one; *n is set to the number of records. */
 static uint64_t *divide(const struct netqueue_request *q, uint64_t *n)
 {
 	const uint64_t least = q->align == NETQUEUE_ALIGN_16 ? (q->least_piece + 15) / 16 * 16 : q->least_piece;
@@ -38,7 +38,7 @@ static uint64_t *divide(const struct netqueue_request *q, uint64_t *n)
 	return begins;
 }
 
-/* Choose the difference between a piece's offset in the stream and its offset in the destination, modulo 16. */
+/* Choose the offset of a piece in the stream minus its offset in the destination, modulo 16. */
 static uint64_t wanted_shift(const struct netqueue_request *q, uint64_t *seed)
 {
 	return q->align == NETQUEUE_ALIGN_16 ? 0 : next_random(seed) % 16 | (q->align == NETQUEUE_ALIGN_1);

@@ -84,7 +84,7 @@ static gpul_status parse_request(const struct cli_args *args, struct plan_reques
 	return st || !bytes ? st : comm_parse_bytes(bytes, &q->min_bytes, &q->max_bytes, &q->factor, err);
 }
 
-/* Refuse options that contradict each other; launched: a launcher has started this process as a rank of a job. */
+/* Refuse options that contradict each other.  launched: this process is a rank that a launcher has started. */
 static gpul_status check_request(const struct cli_args *args, const struct plan_request *q, bool launched, gpul_error *err)
 {
 	if (args->n_operands)
@@ -136,7 +136,7 @@ static gpul_status print_result(const struct plan_result *r, gpul_error *err)
 	return output_write(&o, err);
 }
 
-/* Predict and print; the parameters have been set before. */
+/* Predict the times and print them, once the parameters are known. */
 static gpul_status finish(struct plan_result *r, gpul_error *err)
 {
 	gpul_status st = r->q.path ? write_params(r, err) : GPUL_OK;

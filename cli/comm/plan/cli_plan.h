@@ -26,7 +26,7 @@ struct plan_request {
 	bool measure, check, json, force;
 };
 
-/* The predicted times of one size; negative: not possible. */
+/* The predicted times of one size; negative: the algorithm is not possible. */
 struct plan_row {
 	uint64_t bytes;
 	double us[GPUL_COMM_N_ALGOS][GPUL_COMM_N_PROTOS];
@@ -41,8 +41,7 @@ struct plan_range {
 	uint64_t from, to; /* bytes; the next range begins at `to` */
 };
 
-/* The size below which an algorithm is faster than a ring, each with its best protocol; 0: never faster; the largest
- * size: always faster. */
+/* The size below which an algorithm is faster than a ring, each with its best protocol.  0: never faster; the largest size: always. */
 struct plan_turn {
 	gpul_comm_algo algo;
 	uint64_t below;
@@ -59,9 +58,8 @@ struct plan_check {
 struct plan_result {
 	struct plan_request q;
 	gpul_comm_params params;
-	const char *source;          /* source of the parameters: "built-in", "measured here" or the
-				       * file */
-	gpul_comm_link link, inside; /* its name is NULL: not given */
+	const char *source;          /* source of the parameters: "built-in", "measured here" or the file */
+	gpul_comm_link link, inside; /* link.name is NULL: --link was not given; likewise inside */
 	gpul_comm_machine machine;
 	struct plan_row rows[PLAN_MOST_ROWS];
 	unsigned n_rows;
@@ -98,12 +96,12 @@ unsigned plan_sizes(const struct plan_request *q, uint64_t sizes[PLAN_MOST_ROWS]
  * Threads one at a time */
 gpul_status plan_measure(struct comm_rank *r, void *argument, gpul_error *err);
 
-/* Append the result. */
+/* Append the result as text, as an SVG file, or as JSON. */
 void plan_text(const struct plan_result *r, struct out *o);
 void plan_svg(const struct plan_result *r, struct out *o);
 struct json;
 void plan_json(const struct plan_result *r, struct json *j);
-/* Append the file of parameters: the old rows of other transports, then the measured ones. */
+/* Append the content of the file of parameters: the old rows of other transports, then the measured rows. */
 void plan_write_params(const gpul_comm_params *old, const gpul_comm_params *measured, struct out *o);
 
 #endif

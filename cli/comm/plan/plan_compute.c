@@ -5,14 +5,14 @@
 
 #include "cli/comm/plan/cli_plan.h"
 
-/* Read the parameters of memory first, because the ranks of a host use it. */
+/* Apply the parameters of device memory or, if there are none, of host memory: the ranks of one host communicate through memory. */
 static bool apply_memory(struct plan_result *r)
 {
 	return gpul_comm_params_apply(&r->params, GPUL_COMM_DEVICE, &r->machine) ||
 	       gpul_comm_params_apply(&r->params, GPUL_COMM_HOST, &r->machine);
 }
 
-/* Find the links between hosts: those of --link, else the measured network, else the same as inside a host. */
+/* Find the costs of the links between hosts: those of --link, else of the measured network, else of the links inside a host. */
 static gpul_status find_across(struct plan_result *r, gpul_error *err)
 {
 	gpul_comm_machine *m = &r->machine;
@@ -26,7 +26,7 @@ static gpul_status find_across(struct plan_result *r, gpul_error *err)
 		memcpy(m->across, network.inside, sizeof m->across);
 		return GPUL_OK;
 	}
-	if (r->n_here && m->n_ranks == (uint32_t)r->n_here) { /* on measured ranks, treat groups of them as hosts */
+	if (r->n_here && m->n_ranks == (uint32_t)r->n_here) { /* treat groups of the measured ranks as hosts */
 		memcpy(m->across, m->inside, sizeof m->across);
 		m->cores /= ceil((double)m->n_ranks / m->ranks_per_host);
 		return GPUL_OK;
@@ -97,14 +97,14 @@ static void fill_row(const struct plan_result *r, uint64_t bytes, struct plan_ro
 	(void)gpul_comm_predict_best(&r->machine, r->q.call, (double)bytes, &row->algo, &row->proto);
 }
 
-/* Find the best algorithm of a size; true if it differs from that of the range. */
+/* Find the best algorithm for a size; true if it differs from the best one of the range. */
 static bool best_differs(const struct plan_result *r, double bytes, const struct plan_range *range, struct plan_range *out)
 {
 	(void)gpul_comm_predict_best(&r->machine, r->q.call, bytes, &out->algo, &out->proto);
 	return out->algo != range->algo || out->proto != range->proto;
 }
 
-/* Try sizes in ascending order, each 9 % larger than the last; where the best algorithm changes, bisect between the two sizes. */
+/* Try sizes in ascending order, each 9 % larger than the previous one.  Where the best algorithm changes, bisect between the two sizes. */
 static void find_ranges(struct plan_result *r)
 {
 	const double end = (double)r->rows[r->n_rows - 1].bytes;
@@ -134,7 +134,7 @@ static void find_ranges(struct plan_result *r)
 	}
 }
 
-/* Return the time with the best protocol; negative: not possible. */
+/* Return the time of an algorithm with its best protocol; negative: the algorithm is not possible. */
 static double time_of(const struct plan_result *r, gpul_comm_algo algo, double bytes)
 {
 	double best = -1;
@@ -152,7 +152,7 @@ static bool beats_ring(const struct plan_result *r, gpul_comm_algo algo, double 
 	return time_of(r, algo, bytes) < time_of(r, GPUL_COMM_RING, bytes);
 }
 
-/* Find the largest size at which the algorithm is faster than a ring, from large sizes to small ones. */
+/* Search from large to small sizes for the largest size at which the algorithm is faster than a ring. */
 static void find_turn(struct plan_result *r, gpul_comm_algo algo)
 {
 	const double least = (double)r->rows[0].bytes, most = (double)r->rows[r->n_rows - 1].bytes;

@@ -11,8 +11,8 @@
 
 enum { RUNS = 5 };
 
-/* Return the plan of all kernels here: they have the same blocks and threads, so that a step moves the same number of bytes in all of
- * them. */
+/* Return the plan of all measured kernels, with the same blocks and threads in each, so that a step always moves the same number of
+ * bytes. */
 static gpul_comm_plan plan_with(const struct comm_rank *r, gpul_comm_algo algo, gpul_comm_proto proto)
 {
 	const bool interprets = r->drv->interprets;
@@ -20,7 +20,7 @@ static gpul_comm_plan plan_with(const struct comm_rank *r, gpul_comm_algo algo, 
 	return (gpul_comm_plan){ .algo = algo, .proto = proto, .n_blocks = interprets ? 2 : 16, .n_threads = interprets ? 96 : 512 };
 }
 
-/* Time a call with a plan; a time of 0: the plan is not possible. */
+/* Time a call with a plan.  *us becomes 0 if the plan is not possible. */
 static gpul_status time_call(struct comm_rank *r, const struct plan_result *result, gpul_comm_call call, gpul_comm_algo algo,
 			     gpul_comm_proto proto, size_t bytes, double *us, gpul_error *err)
 {
@@ -43,13 +43,13 @@ static gpul_status time_call(struct comm_rank *r, const struct plan_result *resu
 	return st;
 }
 
-/* Return the bytes of data that a step of all blocks together moves. */
+/* Return the number of bytes that a step of all blocks together moves. */
 static double step_bytes(const struct comm_rank *r, gpul_comm_proto proto)
 {
 	return (double)gpul_comm_slot_data(r->comm, proto) * plan_with(r, GPUL_COMM_RING, proto).n_blocks;
 }
 
-/* Copy a text for a row of the file, with separators replaced. */
+/* Copy a text into a field of a row, with the separators of the file replaced. */
 static void copy_field(char *out, size_t out_bytes, const char *text)
 {
 	(void)snprintf(out, out_bytes, "%.*s", (int)out_bytes - 1, *text ? text : "?");
@@ -75,17 +75,17 @@ static void describe_row(const struct comm_rank *r, const struct plan_result *re
 	row->cores = r->drv->interprets ? (unsigned)sysconf(_SC_NPROCESSORS_ONLN) : 0;
 }
 
-/* True if a ring passes each byte around once in this call.  Then its time shows the cost of a step; an all-reduce mixes steps that add
- * with steps that copy. */
+/* True if a ring passes each byte around once in this call, so that its time shows the cost of one kind of step.  An all-reduce
+ * goes around twice, and mixes steps that add with steps that copy. */
 static bool goes_around_once(gpul_comm_call call)
 {
 	return gpul_comm_call_info(call)->rounds < 2 && gpul_comm_plan_exists(call, GPUL_COMM_RING, GPUL_COMM_SIMPLE);
 }
 
-/* Measure rings with a protocol, and fit its costs. */
+/* Measure rings with a protocol, and fit the protocol's costs to the times. */
 static gpul_status fit_protocol(struct comm_rank *r, struct plan_result *result, gpul_comm_proto proto, gpul_error *err)
 {
-	static const double sizes[] = { 1.0 / 32, 1.0 / 4, 1, 8 }; /* sizes, in steps of each rank's kernel */
+	static const double sizes[] = { 1.0 / 32, 1.0 / 4, 1, 8 }; /* message sizes, in multiples of the bytes that one step moves */
 	gpul_comm_machine m = { .n_ranks = (uint32_t)r->job.size, .ranks_per_host = (uint32_t)r->job.size };
 	gpul_comm_params_row *row = &result->params.rows[result->params.n_rows];
 	gpul_comm_point points[PLAN_MOST_POINTS];
@@ -140,7 +140,7 @@ gpul_status plan_measure(struct comm_rank *r, void *argument, gpul_error *err)
 	struct plan_result *result = argument;
 	uint64_t sizes[PLAN_MOST_ROWS];
 	unsigned n = 0;
-	/* the largest size in fit_protocol() */
+	/* the largest size that fit_protocol() uses */
 	const size_t largest = (size_t)(8 * step_bytes(r, GPUL_COMM_SIMPLE)) * (size_t)r->job.size;
 	gpul_status st;
 
@@ -155,7 +155,7 @@ gpul_status plan_measure(struct comm_rank *r, void *argument, gpul_error *err)
 		st = gpul_fail(err, GPUL_EUNSUPPORTED, 0, "no ring is possible between these ranks");
 	if (st || !result->q.check || atomic_load(&r->stop))
 		return st;
-	/* All ranks have the same times, hence the same parameters, and make the same calls. */
+	/* All ranks have exchanged their times, so they have the same parameters and make the same calls. */
 	st = plan_find_machine(result, err);
 	for (unsigned i = 0; !st && i < n && !atomic_load(&r->stop); i++) {
 		st = check_size(r, result, sizes[i], err);

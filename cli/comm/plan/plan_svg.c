@@ -33,7 +33,7 @@ static const char style[] =
 
 enum { WIDTH = 2 * PLOT_PANEL };
 
-/* Return the time of an algorithm with its best protocol; negative: not possible. */
+/* Return the time of an algorithm with its best protocol; negative: the algorithm is not possible. */
 static double time_of(const struct plan_row *row, gpul_comm_algo algo, gpul_comm_proto *proto)
 {
 	double best = -1;
@@ -57,7 +57,7 @@ static void note_all(const struct plan_result *r, struct plot_panel *p)
 		plot_note(p, r->checks[i].bytes, r->checks[i].measured_us);
 }
 
-/* Returns true if the algorithm has a line in the picture. */
+/* Draw the line of an algorithm.  Returns true if it has any times. */
 static bool add_line(const struct plan_result *r, const struct plot_panel *p, gpul_comm_algo algo, struct out *o)
 {
 	struct plot_line line = { o, gpul_comm_algo_name(algo), "", "M", false };
@@ -77,7 +77,7 @@ static void add_changes(const struct plan_result *r, const struct plot_panel *p,
 {
 	for (unsigned i = 1; i < r->n_ranges; i++) {
 		if (r->ranges[i].algo == r->ranges[i - 1].algo)
-			continue; /* only the protocol changes */
+			continue; /* the algorithm stays the same: only the protocol changes */
 		out_add(o, "<path class=\"change\" d=\"M%.1f %d v%d\"><title>from %llu bytes: %s</title></path>\n",
 			plot_x(p, r->ranges[i].from), PLOT_TOP, PLOT_HEIGHT, (unsigned long long)r->ranges[i].from,
 			gpul_comm_algo_name(r->ranges[i].algo));

@@ -5,7 +5,7 @@
 #include "cli/comm/plan/cli_plan.h"
 #include "cli/lib/bench/bench_plot.h"
 
-/* Format a size for a sentence: exact if it is round, else with three digits. */
+/* Append a size for use in a sentence: exact if it is a round number, else with three digits. */
 static void add_size(struct out *o, uint64_t bytes)
 {
 	static const char units[] = " KMGT";
@@ -55,7 +55,7 @@ static void add_head(const struct plan_result *r, struct out *o)
 		add_costs(o, "between", m->across, name_of(&r->link, r->q.link, r->source));
 }
 
-/* True if there is a time for any size. */
+/* True if the algorithm and protocol have a time for any size. */
 static bool has_times(const struct plan_result *r, gpul_comm_algo algo, gpul_comm_proto proto)
 {
 	for (unsigned i = 0; i < r->n_rows; i++)

@@ -95,7 +95,7 @@ static gpul_status parse(const struct cli_args *args, struct sparse_request *out
 				 args->operands[0]);
 	st = comm_place_parse(args, &out->place, err);
 	if (!cli_value(args, COMM_OPT_TRANSPORT))
-		out->place.transport = GPUL_COMM_NET; /* the network, as for the sparse call */
+		out->place.transport = GPUL_COMM_NET; /* the sparse call uses the network, so the dense call does the same */
 	st = st ? st : parse_names(args, out, err);
 	return st ? st : parse_numbers(args, out, err);
 }

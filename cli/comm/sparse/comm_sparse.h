@@ -1,5 +1,4 @@
-/* comm_sparse.h — gpuload comm sparse-allreduce: compares a sparse all-reduce with the dense one, for several sizes and
- * densities.
+/* comm_sparse.h — gpuload comm sparse-allreduce: compares a sparse all-reduce with the dense one, for several sizes and densities.
  *
  *     comm_sparse.c       options ──> sparse_request; launcher or rank, as for a collective (comm_bench.h)
  *     comm_sparse_run.c   for each size and density: fill, check, time both
@@ -47,7 +46,7 @@ struct sparse_result {
 
 /* ---- data ---------------------------------------------------------------------------------------------------------- */
 
-/* The parameters of a rank's input. */
+/* The parameters from which a rank's input is computed. */
 struct sparse_data {
 	uint64_t seed;
 	double percent;
@@ -57,8 +56,8 @@ struct sparse_data {
 	int n_ranks;
 };
 
-/* Write n elements of a rank's input, beginning with element `first`: 0, or, in blocks that are not zero, whole numbers from -4
- * to 4 except 0, so that sums are exact in every order. */
+/* Write n elements of a rank's input, beginning with element `first`: 0 in zero blocks, and in the others whole numbers from -4 to
+ * 4 except 0, so that sums are exact in every order of additions. */
 void sparse_data_fill(const struct sparse_data *d, int rank, size_t first, size_t n, void *out);
 /* Compare n elements of a result, beginning with element `first`; returns the number of wrong ones. */
 uint64_t sparse_data_check(const struct sparse_data *d, size_t first, size_t n, const void *got);

@@ -35,7 +35,7 @@ static uint16_t half_of(double x)
 	return (uint16_t)(x < 0 ? bits | 0x8000 : x > 0 ? bits : 0);
 }
 
-/* Return the bits of sum / n in a type: exact, or rounded once. */
+/* Return the bits of sum / n in a type; the result is exact, or rounded once. */
 static uint64_t bits_of(gpul_comm_dtype dtype, int sum, int n)
 {
 	const float f = (float)sum / (float)n;

@@ -46,7 +46,7 @@ static gpul_status fill(const struct bench *b, const struct sparse_row *row, gpu
 	return st;
 }
 
-/* Compare the result, and combine what all ranks have found. */
+/* Compare this rank's result with the expected one, and combine the findings of all ranks. */
 static gpul_status check(const struct bench *b, const struct sparse_row *row, struct comm_figures *out, gpul_error *err)
 {
 	struct comm_rank *r = b->r;
@@ -152,7 +152,6 @@ static gpul_status print(struct comm_rank *r, const struct sparse_result *result
 	return comm_rank_print(r, &o, err);
 }
 
-/* Make the list of rows to measure. */
 static void list_rows(struct sparse_result *result)
 {
 	const struct sparse_request *q = &result->q;
@@ -186,7 +185,7 @@ static gpul_status open_sparse(struct bench *b, gpul_error *err)
 		desc.rdma.device.drv = r->drv;
 		desc.rdma.device.gpu = gpul_comm_device(r->comm);
 	}
-	desc.rdma.gpu_direct = GPUL_RDMA_GPU_DIRECT_YES; /* if data must be staged, lab/sparse does it */
+	desc.rdma.gpu_direct = GPUL_RDMA_GPU_DIRECT_YES; /* lab/sparse itself stages data in host memory if necessary */
 	st = gpul_comm_mesh_create(r->boot, &desc, COMM_MEET_MS, &b->mesh, err);
 	st = st ? st : gpul_comm_sparse_create(r->drv, gpul_comm_device(r->comm), r->boot, b->mesh, &options, &b->sparse, err);
 	if (st)

@@ -1,4 +1,4 @@
-/* comm_sparse_text.c — the table and the JSON of gpuload comm sparse-allreduce. */
+/* comm_sparse_text.c — prints the result of gpuload comm sparse-allreduce as a table or as JSON. */
 #include "cli/comm/sparse/comm_sparse.h"
 #include "cli/lib/json/cli_json.h"
 

@@ -23,7 +23,7 @@ static const gpul_boot_stamp *shortest(const gpul_boot_stamp *stamps, size_t n)
 	return best;
 }
 
-/* Return the distance in ns of a converted time from the interval of its stamp; 0: the time is inside. */
+/* Return the distance in ns between a converted time and the interval of its stamp; 0: the time is inside the interval. */
 static double distance_outside(const struct fifo_clock_relation *r, const gpul_boot_stamp *s)
 {
 	const uint64_t at = fifo_clock_cpu_ns(r, s->there_ns);
@@ -53,8 +53,7 @@ gpul_status comm_clock_relate(const gpul_boot_stamp *stamps, size_t n, size_t n_
 	/* If the relative rate is above its mean by w in one half of an interval t, and below it by
 	 * w in the other half, the clocks deviate from the line by w t / 2. */
 	c.relation.bound_ns += COMM_CLOCK_WANDER * (double)(b->after_ns - a->before_ns) / 2;
-	for (const gpul_boot_stamp *s = a; s <= b; s++) { /* the bound applies to times between the two
-							    * bursts */
+	for (const gpul_boot_stamp *s = a; s <= b; s++) { /* check the bound with the stamps between the two bursts, where it applies */
 		const double off = distance_outside(&c.relation, s);
 
 		if (off > c.relation.bound_ns)
@@ -72,7 +71,7 @@ struct comm_clocks {
 	gpul_boot_stamp *stamps; /* n stamps of each host, on rank 0; NULL on the other ranks */
 };
 
-/* Take stamps of all hosts: rank 0 keeps them, and the other ranks only answer. */
+/* Take time stamps of all hosts: rank 0 stores them, and the other ranks only reply. */
 static gpul_status take(struct comm_clocks *c, unsigned n_rounds, gpul_error *err)
 {
 	gpul_boot_stamp *burst = calloc(c->n_hosts * n_rounds, sizeof *burst);

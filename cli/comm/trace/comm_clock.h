@@ -3,10 +3,10 @@
  *     rank 0   ││││ burst        │ check        │ check       ││││ burst      a burst: many round trips with each host
  *              └── timed calls ──┴──────────────┴── ... ──────┘               a check: a few, after the calls of each size
  *
- * The line goes through the shortest round trip of each burst.  A moment between the bursts is converted with an error of at most half
- * the longer of the two round trips, plus the deviation of the two clocks from a line: the rate
- * of a quartz depends on its temperature, and NTP adjusts it.  The bound assumes that this is
- * at most COMM_CLOCK_WANDER; a check that contradicts the line enlarges it. */
+ * Times are converted by a line through the shortest round trip of each burst.  Between the bursts, the error is at most half the
+ * longer of the two round trips, plus the deviation of the two clocks from a line: the rate of a quartz depends on its temperature, and
+ * NTP adjusts it.  The bound assumes that the relative rate changes by at most COMM_CLOCK_WANDER; a check that contradicts the line
+ * enlarges the bound. */
 #ifndef GPULOAD_CLI_COMM_TRACE_COMM_CLOCK_H
 #define GPULOAD_CLI_COMM_TRACE_COMM_CLOCK_H
 
@@ -18,11 +18,11 @@ enum { COMM_CLOCK_BURST = 200, COMM_CLOCK_CHECK = 8 };
 /* The assumed change of the relative rate of two clocks during a run: 1 ppm. */
 #define COMM_CLOCK_WANDER 1e-6
 
-/* The clock of a host. */
 struct comm_host_clock {
-	struct fifo_clock_relation relation; /* converts the host's clock (in place of a GPU's) to that of rank 0's host */
-	int64_t offset_ns;                   /* rank 0's clock minus the host's, at the first burst */
-	double drift_bound;                  /* largest error of relation.drift */
+	/* converts times of the host's clock (in place of a GPU's clock) to the clock of rank 0's host */
+	struct fifo_clock_relation relation;
+	int64_t offset_ns;  /* rank 0's clock minus the host's, at the first burst */
+	double drift_bound; /* largest error of relation.drift */
 };
 
 /** Compute the relation of a host's clock to rank 0's.

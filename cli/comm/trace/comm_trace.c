@@ -132,7 +132,7 @@ static void describe_hosts(const struct comm_rank *r, const struct comm_host_clo
 						      .round_trip_ns = hosts[h].relation.shortest_ns };
 }
 
-/* What the ranks exchange before the events: each rank sends as many events as the rank with the most events has. */
+/* Data that the ranks exchange before the events, so that each rank can send as many events as the rank with the most events has. */
 struct summary {
 	struct comm_waiting waiting;
 	double bound_ns;

@@ -12,7 +12,7 @@
 #include "comm/layout.h"
 #include "comm/trace.h"
 
-/* maximum number of a rank's events; trace viewers in a browser cannot open many more */
+/* maximum number of a rank's events; trace viewers in browsers cannot open many more */
 enum { COMM_TRACE_MOST = 1 << 16 };
 
 /* A section of the trace: the timed calls of one size. */
@@ -20,8 +20,7 @@ struct comm_section {
 	uint64_t begin_ns, end_ns; /* times of the CPU's clock */
 	uint64_t bytes;
 	uint32_t in, iterations;
-	uint64_t first_event; /* number of events in the rank's trace before the
-				       * section */
+	uint64_t first_event; /* number of events in the rank's trace before the section */
 };
 
 struct comm_tracer {
@@ -83,8 +82,8 @@ struct comm_last_call {
 	bool is_last;                       /* true: the section has no later call; false: the trace has lost events of later calls */
 	unsigned char *events[GPUL_COMM_MAX_RANKS]; /* for each rank and event: 1 if the event belongs to the call */
 };
-/* Find the call by the order of the events: a block records the events of one call after those of the previous call, and the KERNEL
- * events last.  Returns false if there is no memory.  The caller calls comm_last_call_free() in any case. */
+/* Find the last call by the order of the events: a block records the events of one call after those of the previous call, and the
+ * KERNEL events of a call last.  Returns false if there is no memory.  The caller calls comm_last_call_free() in any case. */
 bool comm_last_call_find(const struct comm_rank_trace *ranks, int n_ranks, struct comm_last_call *out);
 void comm_last_call_free(struct comm_last_call *last);
 
@@ -92,7 +91,7 @@ void comm_last_call_free(struct comm_last_call *last);
 void comm_trace_json(const struct comm_result *result, const struct comm_rank_trace *ranks, uint64_t origin_ns, struct out *o);
 /* Append a picture of the last timed call. */
 void comm_trace_svg(const struct comm_result *result, const struct comm_rank_trace *ranks, struct out *o);
-/* Compute from the events of a rank how long it has waited. */
+/* Compute from a rank's events how long the rank has waited. */
 struct comm_waiting comm_trace_waiting(const gpul_comm_event *events, size_t n, size_t n_lost);
 
 /* ---- comm_trace_net.c: the network in the trace: the events of each rank's proxy, and arrows between ranks ----
@@ -109,14 +108,14 @@ struct comm_waiting comm_trace_waiting(const gpul_comm_event *events, size_t n, 
  * @hosts   rank 0: the clocks, by the number of the host; not used by the other ranks
  * @result  waiting[].n_net, n_net_lost are set
  * @ranks   their net and n_net are set; @all owns the memory
- * @all     freed by the caller, also on failure
+ * @all     freed by the caller, even on failure
  * Errors  as gpul_boot_allgather(); GPUL_ENOMEM
  * Threads one at a time */
 gpul_status comm_trace_net_collect(struct comm_rank *r, const struct comm_host_clock *hosts, struct comm_result *result,
 				   struct comm_rank_trace *ranks, gpul_comm_net_event **all, gpul_error *err);
 
-/* Append the tracks of the proxies, and the arrows.  block_track: the track of block 0.  Returns the number of arrows that are left out, because an
- * error of the clocks would make them point backwards. */
+/* Append the tracks of the proxies, and the arrows.  block_track: the track of block 0.  Returns the number of arrows that are left
+ * out, because an error of the clocks would make them point backwards. */
 uint64_t comm_trace_net_json(const struct comm_result *result, const struct comm_rank_trace *ranks, unsigned block_track,
 			     uint64_t origin_ns, struct json *j);
 

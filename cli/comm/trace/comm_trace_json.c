@@ -60,7 +60,8 @@ static void add_events(struct json *j, int rank, const struct comm_rank_trace *t
 	for (size_t i = 0; i < t->n; i++) {
 		const gpul_comm_event *e = &t->events[i];
 
-		if (e->kind == GPUL_COMM_EVENT_POST) /* drawn as an arrow from the previous slice, which sends the data */
+		/* comm_trace_net.c draws this event as an arrow from the previous slice, which sends the data */
+		if (e->kind == GPUL_COMM_EVENT_POST)
 			continue;
 
 		const int64_t from = (int64_t)(e->begin_ns - origin_ns), to = (int64_t)(e->end_ns - origin_ns);

@@ -9,7 +9,7 @@
 
 #include "cli/comm/trace/comm_trace.h"
 
-/* The events of one rank in one section. */
+/* The events of one rank in one section (the timed calls of one size). */
 struct part {
 	const struct comm_rank_trace *t;
 	size_t begin, end;
@@ -44,8 +44,7 @@ static bool open_part(const struct comm_rank_trace *t, size_t section, struct pa
 	return out->n_kernels && out->n_seen;
 }
 
-/* Return the number of KERNEL events of a block in one call; 1 if events are lost, because then it is unknown whether there are
- * more. */
+/* Return the number of KERNEL events that a block records for one call; 1 if events are lost, because the number is then unknown. */
 static uint32_t kernels_per_call(const struct part *p, uint32_t block)
 {
 	const uint32_t n = p->is_cut || !p->iterations ? 1 : p->n_kernels[block] / p->iterations;
@@ -61,7 +60,7 @@ static uint32_t count_calls(const struct part *p)
 	for (uint32_t b = 0; b < p->n_blocks; b++) {
 		const uint32_t n = p->n_kernels[b] / kernels_per_call(p, b);
 
-		/* A block without data has no event. */
+		/* This block counts only if it has an event: a block without data records none. */
 		if ((n || p->is_cut) && n < least)
 			least = n;
 	}

@@ -1,4 +1,4 @@
-/* comm_trace_net.c — the events of the proxies: tracks of puts, and the steps of the kernels that belong to them. */
+/* comm_trace_net.c — draws the events of the proxies: tracks of puts, and arrows from and to the kernels' steps that belong to them. */
 #include "cli/comm/trace/comm_trace.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 #include "cli/lib/json/trace_events.h"
 
-/* Numbers of a rank's network tracks, higher than those of its blocks; overlapping puts are in different tracks. */
+/* Numbers of a rank's network tracks, larger than those of its blocks.  Overlapping puts are drawn in different tracks. */
 enum { WAITS = 100000, PUTS = WAITS + 1 };
 
 /* ---- collection -------------------------------------------------------------------------------------------------- */
@@ -88,8 +88,8 @@ static bool is_read(uint32_t kind)
 	return kind == GPUL_COMM_EVENT_RECV || kind == GPUL_COMM_EVENT_REDUCE || kind == GPUL_COMM_EVENT_COPY;
 }
 
-/* The transfers of a group have blocks of their own, and their channels are numbered from 0 for each rank and direction.  In the other
- * calls, the number of a channel is that of its block. */
+/* Return the first block that exchanges data with a peer.  In a group, the channels are numbered from 0 for each rank and
+ * direction, beginning at this block.  In other calls, a channel has the number of its block. */
 static uint32_t first_block(const struct comm_rank_trace *t, size_t begin, size_t end, int32_t peer, bool posts)
 {
 	uint32_t first = UINT32_MAX;
@@ -103,7 +103,7 @@ static uint32_t first_block(const struct comm_rank_trace *t, size_t begin, size_
 	return first;
 }
 
-/* Find the event of the step to which a POST belongs: the previous event of the same block. */
+/* Find the event of the step to which a POST event belongs: the previous event of the same block. */
 static const gpul_comm_event *step_before(const struct comm_rank_trace *t, size_t post)
 {
 	for (size_t i = post; i--;)
@@ -180,8 +180,8 @@ struct end {
 	uint64_t begin_ns, end_ns;
 };
 
-/* Draw an arrow as late as the first slice allows, but not after `at`.  Viewers draw arrows
- * only forwards, so an arrow that points backwards because of clock errors is left out. */
+/* Draw an arrow that leaves its first slice at `at`, or at the nearest time inside that slice.  Viewers draw arrows only forwards,
+ * so an arrow that points backwards because of clock errors is left out. */
 static void add_arrow(struct drawing *d, const char *name, const struct end *from, const struct end *to, uint64_t at)
 {
 	const uint64_t leaves = clamp(at, from->begin_ns, from->end_ns), lands = clamp(leaves, to->begin_ns, to->end_ns);

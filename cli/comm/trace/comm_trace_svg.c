@@ -70,7 +70,7 @@ struct picture {
 	const struct comm_rank_trace *ranks;
 	struct out *o;
 	struct comm_last_call last;
-	uint64_t begin_ns, end_ns;  /* the earliest start, the latest end */
+	uint64_t begin_ns, end_ns;  /* earliest start and latest end of all events */
 	uint32_t n_blocks, n_shown; /* number of blocks of a rank, and how many of them are drawn */
 };
 
