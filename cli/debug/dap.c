@@ -157,7 +157,7 @@ static gpul_status do_attach(const struct dap_call *c)
 	d->attached = true;
 	d->entry = json_get_bool(c->args, "stopOnEntry", false);
 	d->at_end = json_get_bool(c->args, "stopAtEnd", false);
-	free(d->folder); /* left by an attempt that failed */
+	free(d->folder); /* an attach that failed may have set it */
 	d->folder = json_get_text(c->args, "cwd", NULL) ? strdup(json_get_text(c->args, "cwd", NULL)) : NULL;
 	return debug_link_attach(address, &d->link, c->err);
 }
@@ -170,12 +170,13 @@ static gpul_status do_configuration_done(const struct dap_call *c)
 		(void)debug_link_ask(d->link, NULL, NULL, "set\tentry\t1");
 	if (d->at_end)
 		(void)debug_link_ask(d->link, NULL, NULL, "set\tend\t1");
-	(void)debug_link_ask(d->link, NULL, NULL, "go\tfree"); /* may fail: kernels of an attached program may already be running */
+	/* a failure is ignored: kernels of an attached program may already be running */
+	(void)debug_link_ask(d->link, NULL, NULL, "go\tfree");
 	d->configured = true;
 	return GPUL_OK;
 }
 
-/* End the session, and the program, too, unless the adapter has attached to it and the editor does not request its end. */
+/* End the session.  Also end the program, unless the adapter has attached to it and the editor does not request its end. */
 static gpul_status do_disconnect(const struct dap_call *c)
 {
 	struct dap *d = c->d;
@@ -319,7 +320,7 @@ static void take_event(struct dap *d, const struct debug_row *event)
 	}
 }
 
-/* Forward the program's output; false: it has closed its output. */
+/* Forward the program's output to the editor.  Returns false if the program has closed it. */
 static bool pass_output(struct dap *d, int *fd, const char *category)
 {
 	char text[4096];
@@ -335,7 +336,7 @@ static bool pass_output(struct dap *d, int *fd, const char *category)
 	return false;
 }
 
-/* Called when the connection to the debugger has ended: the program has ended, too, or ends soon. */
+/* The connection to the debugger has ended, so the program has ended, too, or ends soon. */
 static void end_program(struct dap *d)
 {
 	const bool attached = d->attached;
@@ -423,7 +424,7 @@ static void serve_editor(struct dap *d)
 				       { .fd = d->err, .events = POLLIN } };
 		struct debug_row event;
 
-		while (d->link && debug_link_event(d->link, 0, &event)) { /* first the events that arrived while an answer was read */
+		while (d->link && debug_link_event(d->link, 0, &event)) { /* handle the events that arrived while a reply was awaited */
 			take_event(d, &event);
 			debug_row_free(&event);
 		}

@@ -3,8 +3,7 @@
  *     editor ── stdin: request ──> dap.c ── dap_control.c, dap_values.c ── debug_link.h ──> the debugger in the driver
  *            <── stdout: response, events
  *
- * A frame's id is the number of an entry of dap.lane, from 1: a lane and one of its frames.  Ids are valid until the kernel
- * continues. */
+ * A frame's id is the number of an entry of dap.lane, from 1: a lane and one of its frames.  Ids are valid until the kernel continues. */
 #ifndef GPULOAD_CLI_DEBUG_DAP_H
 #define GPULOAD_CLI_DEBUG_DAP_H
 
@@ -30,8 +29,7 @@ struct dap {
 	struct debug_link *link; /* connection to the debugger; NULL: no program was launched */
 	bool attached, configured, stopped, entry, at_end, terminated, quits;
 	int out, err; /* the program's stdout and stderr; -1: none */
-	char *folder; /* owned; the folder in which the program was
-					  * started */
+	char *folder; /* owned; the folder in which the program was started */
 	int64_t seq;
 	GPUL_ARRAY(char) in;
 	GPUL_ARRAY(struct dap_lane) lane;
@@ -40,7 +38,7 @@ struct dap {
 	unsigned chosen_lane; /* the selected lane of the warp that stopped */
 };
 
-/* A request, and the answer to it, whose body is open while a handler runs. */
+/* A request and its response.  The body of the response is open while a handler runs. */
 struct dap_call {
 	struct dap *d;
 	const struct json_value *args;
@@ -52,10 +50,10 @@ struct dap_call {
 void dap_send(struct dap *d, struct json *j);                           /* j: a closed object, which is freed */
 void dap_event_begin(struct dap *d, struct json *j, const char *event); /* opens the body of the event */
 void dap_event_end(struct dap *d, struct json *j);
-void dap_forget(struct dap *d); /* call it when the kernel continues: the numbers of frames and variables become invalid */
+void dap_forget(struct dap *d); /* call it when the kernel continues, because the numbers of frames and variables become invalid then */
 unsigned dap_lane_number(struct dap *d, const struct dap_lane *lane);
 unsigned dap_container_number(struct dap *d, const struct dap_container *c);
-const struct dap_lane *dap_find_lane(const struct dap_call *c, int64_t number); /* NULL: no such frame, *err is set */
+const struct dap_lane *dap_find_lane(const struct dap_call *c, int64_t number); /* returns NULL and sets *err if there is no such frame */
 
 struct dap_handler {
 	const char *command;

@@ -49,7 +49,7 @@ static void write_lanes(const struct dap_call *c, uint64_t block, unsigned warp)
 	}
 }
 
-/* Each row of a warp is a group of lanes that are at the same instruction. */
+/* List the warps as threads.  In the debugger's reply, each row is a group of lanes of a warp that are at the same instruction. */
 static gpul_status do_threads(const struct dap_call *c)
 {
 	struct debug_rows rows = { 0 };
@@ -93,7 +93,7 @@ uint32_t dap_line(const struct debug_row *row)
 	return (uint32_t)debug_row_number(row, *debug_row_get(row, "file") ? "line" : "ptxline");
 }
 
-/* PTX without a file on this machine is shown as a listing. */
+/* Write the source of a row.  If the file is not on this machine, the editor requests a listing of the PTX by its sourceReference. */
 void dap_write_source(const struct dap *d, struct json *j, const struct debug_row *row)
 {
 	const char *file = debug_row_get(row, "file"), *slash;
@@ -120,7 +120,7 @@ static unsigned lane_of_thread(const struct dap *d, uint64_t block, unsigned war
 	return 0;
 }
 
-/* Ask for the frames of a lane; any_lane: if that lane has ended, of the first lane that has not. */
+/* Request the frames of a lane.  any_lane: if that lane has ended, use the first lane of the warp that has not. */
 static gpul_status ask_frames(const struct dap_call *c, struct dap_lane *at, bool any_lane, struct debug_rows *rows)
 {
 	gpul_status st = debug_link_ask(c->d->link, rows, c->err, "frames\t%llu\t%u\t%u", (unsigned long long)at->block, at->warp,
@@ -171,7 +171,7 @@ static gpul_status do_stack_trace(const struct dap_call *c)
 
 /* ---- breakpoints -------------------------------------------------------------------------------------------------------- */
 
-/* Return the number of hits to ignore: "5" and ">= 5" stop at the fifth hit and later ones. */
+/* Return the number of hits to ignore.  The conditions "5" and ">= 5" both stop at the fifth hit and at later ones. */
 static uint64_t ignored_hits(const struct json_value *b)
 {
 	const char *text = json_get_text(b, "hitCondition", "");
@@ -199,7 +199,7 @@ static void write_breakpoint(const struct dap_call *c, const struct debug_rows *
 	json_end(c->body, '}');
 }
 
-/* Request a breakpoint, and write the answer as an element of the array "breakpoints". */
+/* Request a breakpoint, and write the reply as an element of the array "breakpoints". */
 static void set_breakpoint(const struct dap_call *c, const struct json_value *b, const char *request)
 {
 	struct debug_rows rows = { 0 };
@@ -244,7 +244,7 @@ static gpul_status do_set_function_breakpoints(const struct dap_call *c)
 	return GPUL_OK;
 }
 
-/* dataId: "ADDRESS BYTES", where ADDRESS may be shared[OFFSET]; do_data_breakpoint_info() in dap_values.c makes it. */
+/* A dataId is "ADDRESS BYTES", where ADDRESS may be shared[OFFSET]; do_data_breakpoint_info() in dap_values.c creates it. */
 static gpul_status do_set_data_breakpoints(const struct dap_call *c)
 {
 	const struct json_value *list = json_get(c->args, "breakpoints");
@@ -330,7 +330,7 @@ static gpul_status do_pause(const struct dap_call *c)
 	return go(c, "pause");
 }
 
-/* Requests of our own: gpuload/nextWarp, nextBlock, nextBarrier, nextDivergence, restartKernel. */
+/* Requests that are not in the Debug Adapter Protocol: gpuload/nextWarp, nextBlock, nextBarrier, nextDivergence, restartKernel. */
 static gpul_status do_next_warp(const struct dap_call *c)
 {
 	return go(c, "warp");

@@ -59,7 +59,7 @@ static void write_variable(const struct dap_call *c, const struct debug_row *r, 
 	json_end(c->body, '}');
 }
 
-/* Registers can be opened: their children are the values in all lanes. */
+/* Write the values that the request returns.  The editor can expand a register: its children are its values in all lanes. */
 static gpul_status write_values(const struct dap_call *c, const struct dap_container *of, const char *request)
 {
 	const struct dap_lane *l = dap_find_lane(c, of->lane);
@@ -142,7 +142,7 @@ static unsigned byte_at(const char *digits, size_t k)
 	return (unsigned)strtoul(two, NULL, 16);
 }
 
-/* Elements of 4 bytes are shown as an integer, and as the float with these bits. */
+/* Write an element.  Elements of 4 bytes are shown as an integer, and as the float with these bits. */
 static void write_element(const struct dap_call *c, const struct dap_container *of, uint64_t index, const char *digits, size_t at)
 {
 	char name[32], value[64], expression[80];
@@ -199,7 +199,7 @@ static gpul_status do_variables(const struct dap_call *c)
 	if (n < 1 || (uint64_t)n > c->d->container.n) {
 		st = gpul_fail(c->err, GPUL_EINVAL, 0, "there is no variablesReference %lld: the kernel has continued", (long long)n);
 	} else {
-		of = c->d->container.at[n - 1]; /* copied, because adding containers can move the array */
+		of = c->d->container.at[n - 1]; /* a copy, because adding containers can move the array */
 		switch (of.kind) {
 		case DAP_REGISTERS:
 			st = write_values(c, &of, "registers");
@@ -262,7 +262,7 @@ static gpul_status do_evaluate(const struct dap_call *c)
 	return st;
 }
 
-/* The data can be an element of an array, by its name "[3]", or an expression whose value is an address. */
+/* The data is an element of an array, given by its name "[3]", or an expression whose value is an address. */
 static gpul_status do_data_breakpoint_info(const struct dap_call *c)
 {
 	const char *name = json_get_text(c->args, "name", "");
@@ -346,7 +346,7 @@ static bool is_statement(const char *line)
 	return strspn(line, " ") < strlen(line);
 }
 
-/* Find the n-th statement of the listing after (n < 0: before) the line `line`.  Returns the index of its row; rows.n: there is none. */
+/* Find the n-th statement of the listing after line `line` (n < 0: before it).  Returns the index of its row; rows.n: not found. */
 static size_t find_statement(const struct debug_rows *rows, uint64_t line, int64_t n)
 {
 	int64_t at = (int64_t)line - 1;

@@ -71,7 +71,7 @@ static void go_often(const struct line *l, const char *how, bool lane)
 		const size_t before = silent.n;
 
 		go(&one, how, lane);
-		/* the kernel has stopped at a breakpoint, or has ended */
+		/* drop the remaining steps if the kernel has stopped at a breakpoint or has ended */
 		if (n > 1 && (!l->s->stopped || strcmp(debug_row_get(&l->s->at, "reason"), "step") != 0)) {
 			out_bytes(l->out, silent.at + before, silent.n - before);
 			break;
@@ -219,7 +219,7 @@ static void do_break(const struct line *l)
 	request_breakpoints(l, request);
 }
 
-/* Parse "ADDRESS [BYTES]".  ADDRESS may be an expression of several words. */
+/* Parse "ADDRESS [BYTES] [if CONDITION]", where ADDRESS may be an expression of several words, and set a watchpoint. */
 static void set_watch(const struct line *l, const char *on)
 {
 	char text[512], request[800], *condition, *blank;

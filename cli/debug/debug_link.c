@@ -27,9 +27,9 @@ struct debug_link {
 	pid_t pid;
 	int status; /* status of waitpid(); -1: not waited for yet */
 	bool ended;
-	int failed;                /* the child writes a byte to it if it has printed why it does not run; -1: attached */
+	int failed;                /* pipe from the child, which writes a byte if it has printed why it does not run; -1: attached */
 	GPUL_ARRAY(char) in;       /* bytes that have been read but are not a whole line yet */
-	GPUL_ARRAY(char *) events; /* lines that were read while an answer was expected */
+	GPUL_ARRAY(char *) events; /* event lines that were read while a reply was expected */
 };
 
 /* ---- rows ------------------------------------------------------------------------------------------------------------- */
@@ -91,7 +91,7 @@ static void set_tools(int fd)
 	setenv("GPULOAD_DRIVER", "soft", 1);
 }
 
-/* Run a file as gpuload run does, in this process, or become its program. */
+/* Run a file as gpuload run does.  If the file contains a whole program, that program replaces this process. */
 static gpul_status run_file(const char *const *words, gpul_error *err)
 {
 	struct cli_args args;
@@ -108,9 +108,9 @@ static gpul_status run_file(const char *const *words, gpul_error *err)
 	return code == CLI_DONE ? GPUL_OK : err->status ? err->status : GPUL_EFORMAT;
 }
 
-/* Runs in the child, which has a process group of its own, so that Ctrl-C at the terminal stops the kernel instead of killing it.
- * Its stdin is empty, because the stdin of this process carries commands, or messages of an editor.  One byte in `failed` means
- * that it has printed why it did not run; the descriptor is closed when a program replaces the process. */
+/* Runs in the child, which has a process group of its own, so that Ctrl-C at the terminal stops the kernel instead of killing the
+ * child. Its stdin is empty, because the stdin of this process carries commands, or messages of an editor.  The child writes one
+ * byte to `failed` if it has printed why it did not run; the descriptor is closed when a program replaces the process. */
 static _Noreturn void become_program(const struct debug_start *how, int fd, int failed)
 {
 	const int empty = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -127,7 +127,7 @@ static _Noreturn void become_program(const struct debug_start *how, int fd, int 
 	if (how->folder && chdir(how->folder))
 		st = gpul_fail(&err, GPUL_ESYS, errno, "cannot change to the folder %s: %s", how->folder, strerror(errno));
 	if (!st && how->is_program)
-		st = soft_set_environment(how->words[0], &err); /* before set_tools(), because it opens the driver in this process */
+		st = soft_set_environment(how->words[0], &err); /* called before set_tools(), because it opens the driver in this process */
 	set_tools(fd);
 	fcntl(fd, F_SETFD, 0);
 	if (!st && how->is_program) {
@@ -234,8 +234,7 @@ int debug_link_close(struct debug_link *l)
 	if (!l)
 		return 0;
 	if (l->pid > 0 && !l->ended)
-		kill(-l->pid, SIGKILL); /* killed before the connection is closed, because the kernels
-					  * would then continue */
+		kill(-l->pid, SIGKILL); /* kill the process first, because its kernels would continue once the connection is closed */
 	close(l->fd);
 	if (l->failed >= 0)
 		close(l->failed);

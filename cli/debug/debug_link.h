@@ -18,7 +18,7 @@
 enum { DEBUG_MAX_FIELDS = 32 };
 
 struct debug_row {
-	char *text; /* owned; the line without the character that marks its kind, with a NUL after each field */
+	char *text; /* owned; the line without its first character, which marks its kind, and with a NUL after each field */
 	unsigned n;
 	const char *field[DEBUG_MAX_FIELDS]; /* "key=value"; field[0] of an event is its name */
 };
@@ -30,9 +30,9 @@ struct debug_rows {
 struct debug_link;
 
 struct debug_start {
-	const char *const *words; /* NULL-terminated: for gpuload run; or a program with its arguments */
+	const char *const *words; /* NULL-terminated: arguments for gpuload run, or a program with its arguments */
 	bool is_program;          /* execute words[0] itself, in the environment of gpuload soft */
-	const char *folder;       /* folder to start it in; NULL: the current one */
+	const char *folder;       /* folder in which to start the program; NULL: the current folder */
 	int out, err;             /* descriptors for its stdout and stderr; -1: those of this process */
 };
 
@@ -52,15 +52,16 @@ gpul_status debug_link_start(const struct debug_start *how, struct debug_link **
  * Threads one thread */
 gpul_status debug_link_attach(const char *address, struct debug_link **out, gpul_error *err);
 
-/** Disconnect: a program continues if this process had attached to it; it is killed if
- * debug_link_start() started it and it still runs.  Returns its exit status, as a shell reports it; 0: unknown.  l may be
- * NULL. */
+/** Disconnect: a program continues if this process had attached to it; it is killed if debug_link_start() started it and it still
+ * runs.  Returns its exit status, as a shell reports it; 0: unknown.  l may be NULL. */
 int debug_link_close(struct debug_link *l);
 
-int debug_link_fd(const struct debug_link *l);          /* returns a descriptor for poll() */
-bool debug_link_ended(struct debug_link *l);            /* true: the program has closed the connection */
-bool debug_link_has_failed(const struct debug_link *l); /* valid after the end; true: it printed why it did not run a kernel or a program */
-pid_t debug_link_pid(const struct debug_link *l);       /* returns the id of the started process; 0: the program was attached to */
+int debug_link_fd(const struct debug_link *l); /* returns a descriptor for poll() */
+bool debug_link_ended(struct debug_link *l);   /* true: the program has closed the connection */
+/* valid after the end; true: the process has printed why it did not run a kernel or a program */
+bool debug_link_has_failed(const struct debug_link *l);
+/* returns the id of the started process; 0 if debug_link_attach() has connected to it */
+pid_t debug_link_pid(const struct debug_link *l);
 
 /** Send a request and wait for the answer.
  *

@@ -1,7 +1,7 @@
-/* screen.c — the stepper's windows, drawn with ncurses.
+/* screen.c — draws the windows of gpuload step with ncurses.
  *
  *     ┌ kernel, block, warp, lane, moment ─────────────┐
- *     │ CUDA C++                │ PTX                   │   the current lines are reversed
+ *     │ CUDA C++                │ PTX                   │   the current lines are in reverse video
  *     │ warps: a mark per lane  │ registers of the lane │   changed registers are bold and marked *
  *     │ shared memory, or what commands and the program printed                        │
  *     └ keys, or the command that is typed ────────────┘ */
@@ -277,7 +277,7 @@ static void execute(struct screen *w, const char *command)
 	take_output(w);
 }
 
-/* Execute the command of a key; the memory window stays visible while stepping. */
+/* Execute the command that belongs to a key.  The memory window stays visible while stepping. */
 static void execute_key(struct screen *w, const char *command)
 {
 	const bool memory = w->shows_memory;
@@ -362,8 +362,7 @@ static void take_key(struct screen *w, int key)
 	}
 }
 
-/* getch() returns at this interval without a key, because a signal that arrives before it
- * starts to wait (SIGWINCH) does not wake it. */
+/* getch() returns at this interval even without a key, because a signal such as SIGWINCH that arrives before getch() does not wake it. */
 enum { LOOK_MS = 250 };
 
 static bool terminal_has_gone(void)

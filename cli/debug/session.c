@@ -34,7 +34,7 @@ static struct source *find_source(struct session *s, const char *name)
 	return NULL;
 }
 
-/* Keep a source; takes ownership of the text.  Text NULL: the source is known to be missing. */
+/* Store a source, and take ownership of its text.  Text NULL: the source is known to be missing. */
 static struct source *keep_source(struct session *s, const char *name, char *text)
 {
 	struct source *src = gpul_array_push(&s->sources);
@@ -110,7 +110,7 @@ const char *session_path(const char *path)
 
 /* ---- stopping ----------------------------------------------------------------------------------------------------------- */
 
-/* Print the line of the stop: the next instruction, and the lanes that execute it. */
+/* Print the source line at which the kernel stopped: the next instruction, and the lanes that execute it. */
 static void print_stop(struct session *s, const struct debug_row *event, struct out *out)
 {
 	const char *reason = debug_row_get(event, "reason"), *text = debug_row_get(event, "text"), *file = debug_row_get(&s->at, "file");
@@ -164,7 +164,7 @@ static void take_stop(struct session *s, const struct debug_row *event, struct o
 	if (*debug_row_get(&s->at, "kernel")) {
 		s->block = debug_row_number(&s->at, "block");
 		s->warp = (unsigned)debug_row_number(&s->at, "warp");
-		/* After a step of the same warp, the selected lane remains selected if it is active. */
+		/* After a step of the same warp, keep the selected lane if it is active. */
 		if (strcmp(debug_row_get(event, "reason"), "step") != 0 || block != s->block || warp != s->warp ||
 		    !(debug_row_hex(&s->at, "mask") >> s->lane & 1))
 			s->lane = (unsigned)debug_row_number(event, "lane");

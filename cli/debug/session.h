@@ -25,7 +25,7 @@ struct session {
 	char last[256];    /* the command that an empty line repeats */
 };
 
-/* Execute a line; the answer is appended to *out.  A command that lets kernels run returns when they have stopped, or ended. */
+/* Execute a command line, and append its output to *out.  A command that lets kernels run returns when they have stopped or ended. */
 void session_command(struct session *s, const char *line, struct out *out);
 /* Read the debugger's state after a stop, and print why it stopped. */
 void session_refresh(struct session *s, struct out *out);
@@ -33,10 +33,10 @@ void session_refresh(struct session *s, struct out *out);
 void session_wait(struct session *s, struct out *out);
 void session_free(struct session *s);
 
-/* Return the current source in CUDA C++, or in PTX; NULL: there is none.  *line: the current one, from 1. */
+/* Return the current source in CUDA C++, or in PTX; NULL: there is none.  *line is set to the current line, from 1. */
 const struct source *session_cuda(struct session *s, uint32_t *line);
 const struct source *session_ptx(struct session *s, uint32_t *line);
-/* Return a path relative to the current folder, if it is inside it. */
+/* Return a path relative to the current folder, if the path is inside that folder. */
 const char *session_path(const char *path);
 extern const char session_help[];
 

@@ -14,7 +14,7 @@
 
 enum { STEP_PLAIN, STEP_ATTACH, STEP_PROGRAM, STEP_FIRST_OF_RUN };
 
-/* The options of gpuload run that select the kernel and its launch are passed on to it. */
+/* The options that select the kernel and its launch are passed to gpuload run. */
 static const struct cli_opt step_opts[] = {
 	[STEP_PLAIN] = { "plain", NULL, "read commands from stdin, line by line, without windows: for scripts and any terminal", NULL },
 	[STEP_ATTACH] = { "attach", "ADDRESS", "step in a running program, started with GPULOAD_SOFT_TOOLS=debug:listen=ADDRESS",
@@ -98,8 +98,7 @@ static void note_interrupt(int signal_number)
 	interrupted = true;
 }
 
-/* Make the words for gpuload run: options, operands, and the words after "--".  The array and the texts of its first
- * n_options words are owned. */
+/* Make the arguments for gpuload run: options, operands, the words after "--".  The array and its first n_options strings are owned. */
 static const char **run_words(const struct cli_args *args, size_t *n_options)
 {
 	const char **words = calloc(2 * args->n_given + args->n_operands + 3, sizeof *words);
@@ -191,7 +190,7 @@ static void step_plain(struct session *s)
 	out_free(&out);
 }
 
-/* Go to the first stop, the kernel's first instruction; after attaching, the program continues until it is paused. */
+/* Wait for the first stop, at the kernel's first instruction.  An attached program continues until it is paused. */
 static gpul_status first_stop(struct session *s, gpul_error *err)
 {
 	gpul_status st = debug_link_ask(s->link, NULL, err, "hello");
