@@ -6,7 +6,7 @@
 
 #include "driver/context.h"
 
-/* Rows of the table and of the JSON: every kind except AUTO, then fabric handles. */
+/* Number of rows in the table and in the JSON: every kind of memory except AUTO, then fabric handles. */
 enum { N_ROWS = GPUL_MEM_N_KINDS };
 
 static const gpul_mem_verdict *get_verdict(const gpul_mem_probe_report *r, int i, const char **name)
