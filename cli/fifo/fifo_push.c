@@ -46,7 +46,7 @@ static const char push_details[] = "Attaches to the FIFO that gpuload fifo serve
 struct push {
 	const char *name; /* borrowed */
 	uint64_t count;
-	unsigned blocks, flags; /* blocks is 0 for one block per lane */
+	unsigned blocks, flags; /* blocks is 0: one block per lane */
 	int timeout_ms, wait_ms;
 	bool json;
 	struct devices_arg devices;
@@ -56,7 +56,7 @@ struct push {
 	gpul_module *module;
 	CUstream stream;
 	CUdeviceptr first, results;
-	gpul_error lost; /* why this process aborted the kernel; status OK: not aborted */
+	gpul_error lost; /* why this process aborted the kernel; status OK: it did not abort the kernel */
 	uint64_t elapsed_ns;
 	struct fifo_push_result total;
 };
@@ -130,8 +130,8 @@ static gpul_status create_gpu_access(struct push *p, gpul_error *err)
 		return gpul_fail(err, st, 0, "'%.64s' is shared, but it is not a FIFO; gpuload fifo serve creates FIFOs", p->name);
 	if (st)
 		return gpul_fail(err, st, why.native, "%s", why.text);
-	(void)gpul_fifo_gpu_hold_lifeline(p->end, NULL); /* optional: the lease also reports the end of this
-							   * process, but later */
+	/* a failure is ignored: the lease also reports the end of this process, but later */
+	(void)gpul_fifo_gpu_hold_lifeline(p->end, NULL);
 	if (!p->blocks)
 		p->blocks = gpul_fifo_gpu_param(p->end)->n_lanes;
 	if (p->blocks > gpul_fifo_gpu_param(p->end)->n_lanes)
@@ -169,13 +169,13 @@ static gpul_status launch_kernel(struct push *p, gpul_error *err)
 	return st ? st : gpul_kernel_launch(kernel, &config, args, bytes, 6, err);
 }
 
-/* Abort the kernel if the owner has ended, so that its triggers would never be handled, or if a signal has arrived. */
+/* Abort the kernel if a signal has arrived, or if the owner has ended, because nobody would handle the triggers. */
 static gpul_status check_owner(struct push *p, gpul_error *err)
 {
 	gpul_ipc_event e = { .kind = GPUL_IPC_NONE };
 	gpul_status st;
 
-	if (p->lost.status) { /* aborted: the kernel ends soon */
+	if (p->lost.status) { /* the kernel is aborted and ends soon */
 		poll(NULL, 0, LOOK_MS);
 		return GPUL_OK;
 	}
@@ -204,7 +204,7 @@ static gpul_status wait_for_kernel(struct push *p, gpul_error *err)
 	while (!st && (r = drv->cuStreamQuery(p->stream)) == CUDA_ERROR_NOT_READY)
 		st = check_owner(p, err);
 	p->elapsed_ns = gpul_clock_ns() - begun_ns;
-	if (st) /* end the waits of the kernel, because this process can no longer poll it */
+	if (st) /* let the kernel stop waiting, because this process no longer polls it */
 		gpul_fifo_gpu_abort(p->end, GPUL_FIFO_CODE_STOPPED);
 	return st ? st : gpul_cu_status(drv, err, r, "cuStreamQuery(p->stream)");
 }
@@ -270,7 +270,7 @@ static gpul_status explain_failure(const struct push *p, gpul_error *err)
 				 "a push waited more than %d ms for the proxy of '%.64s' (--timeout); %" PRIu64 " of %" PRIu64
 				 " triggers were pushed",
 				 p->timeout_ms, p->name, (uint64_t)p->total.pushed, all);
-	if (code == GPUL_FIFO_CODE_STOPPED) /* the abort code arrived before the end of the lease */
+	if (code == GPUL_FIFO_CODE_STOPPED) /* the FIFO has reported the owner's end earlier than the lease */
 		return gpul_fail(err, GPUL_ESYS, EPIPE,
 				 "the process that serves '%.64s' has ended; %" PRIu64 " of %" PRIu64 " triggers were pushed", p->name,
 				 (uint64_t)p->total.pushed, all);

@@ -41,7 +41,7 @@ static const char serve_details[] = "Creates a FIFO in host memory, offers it to
 				    "and, if the kernels were aborted, the reason. If a process is killed while its kernel pushes,\n"
 				    "the command reports it at once, and still handles the triggers that were pushed.\n";
 
-/* The time during which one process is attached. */
+/* The period during which one process is attached. */
 struct session {
 	gpul_proxy *proxy;
 	int watched[2]; /* descriptors: the connection to the process, and its pidfd if the system has pidfds */
@@ -99,14 +99,14 @@ static gpul_status parse_request(const struct cli_args *args, struct serve *s, g
 	s->shape.lanes = s->shape.slots < DEFAULT_LANES ? s->shape.slots : DEFAULT_LANES;
 	st = st ? st : parse_count(args, OPT_LANES, "lanes", s->shape.lanes, &s->shape.lanes, err);
 	if (!st && !gpul_fifo_area_bytes(&s->shape))
-		st = gpul_fifo_area_format(NULL, 0, &s->shape, err); /* NULL: checks the shape only, and gives the error message */
+		st = gpul_fifo_area_format(NULL, 0, &s->shape, err); /* NULL: only check the shape, and create the error message */
 	st = st || !seconds ? st : value_parse_seconds("for", seconds, &s->for_ms, err);
 	return st ? st : devices_arg_parse(cli_value(args, OPT_DRIVER), cli_value(args, OPT_DEVICE), &s->devices, err);
 }
 
 /* ---- the memory ------------------------------------------------------------------------- */
 
-/* Create, format and offer the FIFO; it is formatted before another process can attach. */
+/* Create, format and offer the FIFO.  It is formatted first, before another process can attach. */
 static gpul_status create_fifo(struct serve *s, gpul_error *err)
 {
 	const size_t bytes = gpul_fifo_area_bytes(&s->shape);
@@ -126,8 +126,8 @@ static gpul_status create_fifo(struct serve *s, gpul_error *err)
 	st = gpul_fifo_area_format(area, bytes, &s->shape, err);
 	st = st ? st : gpul_fifo_open(area, bytes, &s->fifo, err);
 	if (!st)
-		(void)gpul_fifo_hold_lifeline(s->fifo, NULL); /* optional: the lease also reports the end of this
-								* process, but later */
+		/* a failure is ignored: the lease also reports the end of this process, but later */
+		(void)gpul_fifo_hold_lifeline(s->fifo, NULL);
 	return st ? st : gpul_ipc_server_create(s->devices.drv, s->mem, &options, &s->server, err);
 }
 
@@ -170,7 +170,7 @@ static void print_item(const struct serve *s, const gpul_fifo_item *item)
 		       item->lane, item->position, item->word[0], item->word[1], gpul_fifo_kind(item));
 }
 
-/* Print the triggers if --print is given; called on the proxy's thread.  The proxy counts them. */
+/* Called by the proxy's thread, which also counts the triggers: print them if --print is given. */
 static gpul_status handle_triggers(void *context, gpul_fifo *fifo, const gpul_fifo_item *items, unsigned n, gpul_error *err)
 {
 	const struct serve *s = context;
@@ -215,8 +215,8 @@ static gpul_status print_handled(const struct serve *s, uint64_t n, uint64_t ns,
 	return share_json_print(&j, err);
 }
 
-/* A process that is killed closes its connection before its kernels have ended, and their stores must not reach the FIFO of the
- * next process.  So wait until the process itself has ended (pidfd). */
+/* Wait until the process itself has ended (pidfd): a process that is killed closes its connection before its kernels have ended,
+ * and their stores must not reach the FIFO of the next process. */
 static void wait_for_process_end(const struct session *now)
 {
 	const uint64_t until = gpul_clock_ns() + GONE_MS * 1000000ull;
@@ -242,7 +242,7 @@ static uint64_t take_remaining(struct serve *s)
 	return total;
 }
 
-/* lost: the event that ended the session; NONE: this command is about to end. */
+/* End the session of the attached process.  lost: the event that ended the session; NONE: this command is about to end. */
 static gpul_status end_session(struct serve *s, gpul_ipc_event_kind lost, gpul_error *err)
 {
 	struct session *now = &s->session;
@@ -264,7 +264,7 @@ static gpul_status end_session(struct serve *s, gpul_ipc_event_kind lost, gpul_e
 	if (st && why.native != EPIPE && why.native != ECANCELED)
 		return gpul_fail(err, st, why.native, "%s", why.text);
 	code = gpul_fifo_aborted(s->fifo);
-	if (code == GPUL_FIFO_CODE_PEER_GONE || lost == GPUL_IPC_NONE) /* this process itself has set the abort code */
+	if (code == GPUL_FIFO_CODE_PEER_GONE || lost == GPUL_IPC_NONE) /* not an error: this process itself has set the abort code */
 		code = 0;
 	if (lost == GPUL_IPC_NONE)
 		gpul_fifo_abort(s->fifo, GPUL_FIFO_CODE_STOPPED);
@@ -287,7 +287,7 @@ static gpul_status handle_event(struct serve *s, const gpul_ipc_event *e, gpul_e
 	return end_session(s, e->kind, err);
 }
 
-/* Time until --for is over; -1: no limit. */
+/* Return the time in ms until --for is over; -1: no limit. */
 static int remaining_ms(uint64_t started_ns, int for_ms)
 {
 	const uint64_t passed_ms = (gpul_clock_ns() - started_ns) / 1000000;

@@ -1,4 +1,4 @@
-/* fifo_trace.c — gpuload fifo trace: records triggers from push to completion, as a trace for a trace viewer. */
+/* fifo_trace.c — gpuload fifo trace: records the times of triggers from push to completion, for a trace viewer. */
 #include "cli/fifo/fifo_trace.h"
 
 #include <inttypes.h>
@@ -84,7 +84,7 @@ static gpul_status parse_number(const struct cli_args *args, int opt, const char
 	return GPUL_OK;
 }
 
-/* Parse --mode.  Mode lanes has as many lanes as blocks, so that each block owns one, but at most as many as slots. */
+/* Parse --mode.  Mode lanes has as many lanes as blocks, so that each block owns a lane, but at most as many lanes as slots. */
 static gpul_status parse_mode(const char *text, struct fifo_trace_request *q, gpul_error *err)
 {
 	if (text && strcmp(text, "lanes") && strcmp(text, "shared"))
@@ -177,7 +177,7 @@ static gpul_status parse_request(const struct cli_args *args, struct fifo_trace_
 
 /* ---- output ----------------------------------------------------------------------------------------------------- */
 
-/* Write the trace to its file and the text to stdout, or with -o - the trace to stdout and the text to stderr. */
+/* Write the trace to its file and the text to stdout.  With -o -, write the trace to stdout and the text to stderr. */
 static gpul_status write_trace(const struct fifo_trace_request *q, struct out *json, struct out *text, gpul_error *err)
 {
 	const bool to_stdout = !strcmp(q->path, "-");

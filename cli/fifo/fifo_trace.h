@@ -37,7 +37,7 @@ struct fifo_trace_request {
 	bool force;
 	unsigned slots, lanes;     /* total number of slots, number of lanes; powers of two */
 	unsigned blocks, triggers; /* triggers of each block */
-	bool sync;                 /* wait after each push until it is handled */
+	bool sync;                 /* wait after each push until the trigger is handled */
 	uint64_t handler_ns;       /* time for which the CPU works on each trigger */
 	gpul_mem_kind kind;
 	uint64_t timeout_ns; /* limit of a push or a sync */
@@ -52,7 +52,7 @@ struct fifo_trace_stamps {
 /* Times are in ns since the trace began, on the CPU's clock; GPU times may be wrong by relation.bound_ns. */
 struct fifo_trace_trigger {
 	int64_t begun, pushed, synced; /* GPU: before and after the push, and after the sync */
-	int64_t room;                  /* CPU: when the slot became free; if before begun, the push did not wait */
+	int64_t room;                  /* CPU: when the slot became free; if this is before `begun`, the push did not wait */
 	int64_t popped, handling, handled, released;
 	unsigned lane, batch;
 	uint64_t position; /* position of the trigger in its lane */
@@ -68,7 +68,7 @@ struct fifo_trace {
 	const char *driver;
 	char device[96];
 	const char *kind;                    /* kind of memory that was used */
-	struct fifo_trace_trigger *triggers; /* number i of block b is at b * ask.triggers + i */
+	struct fifo_trace_trigger *triggers; /* trigger number i of block b is element b * ask.triggers + i */
 	unsigned n_triggers;
 	unsigned *order; /* indices of triggers in the order in which they were popped */
 	unsigned n_popped;

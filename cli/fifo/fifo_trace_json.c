@@ -29,15 +29,14 @@ static int64_t greater(int64_t a, int64_t b)
 
 /* ---- the tracks ------------------------------------------------------------------------------------------------- */
 
-/* Return the latest possible time at which a trigger was stored: the kernel reads its clock after the store, maybe even after the
- * pop. */
+/* Return the latest possible time at which a trigger was stored: the kernel reads its clock after the store, maybe even after the pop. */
 static int64_t stored(const struct fifo_trace_trigger *of)
 {
 	return lesser(of->pushed, of->popped);
 }
 
-/* Times where arrows leave a push and enter a sync: inside the slice (its last nanosecond is outside), and never later than
- * the other end of the arrow. */
+/* Return the time at which an arrow leaves a push or enters a sync.  It is inside the slice, whose last nanosecond is outside, and
+ * never later than the other end of the arrow. */
 static int64_t leaves_push(const struct fifo_trace_trigger *of)
 {
 	return lesser(of->handling, greater(of->begun, lesser(stored(of), of->pushed - 1)));

@@ -15,11 +15,10 @@
 
 GPUL_EMBED(fifo_trace_ptx, "cli/kernels/fifo_trace.ptx");
 
-/* ASK_NS: interval of cuStreamQuery calls, because each takes one or two microseconds, during which triggers wait. */
+/* ASK_NS: interval between calls of cuStreamQuery, each of which takes one or two microseconds, during which triggers wait. */
 enum { ASK_NS = 100 * 1000, POLLS = 64 };
 static const int64_t GRACE_NS = 5000000000; /* extra time that the CPU waits after the kernel's time-outs */
 
-/* The state of a trace that is running. */
 struct tracing {
 	struct fifo_trace *t;
 	const gpul_driver *drv;
@@ -70,7 +69,7 @@ static gpul_status allocate_buffers(struct tracing *g, gpul_error *err)
 	return st ? st : gpul_cu(drv, err, cuStreamSynchronize(g->stream));
 }
 
-/* If there is one lane per block, each block owns its lane. */
+/* Choose the kernel: if there are as many lanes as blocks, each block owns its lane. */
 static const char *kernel_name(const struct fifo_trace_request *q)
 {
 	if (q->blocks <= q->lanes)
@@ -190,7 +189,7 @@ static gpul_status check_kernel(struct tracing *g, int64_t idle_since, bool *ove
 	*over = r == CUDA_SUCCESS;
 	if (r != CUDA_SUCCESS && r != CUDA_ERROR_NOT_READY)
 		return gpul_cu_status(g->drv, err, r, "cuStreamQuery(stream)");
-	(void)gpul_fifo_aborted(g->fifo); /* called because it copies a kernel's abort code to all lanes */
+	(void)gpul_fifo_aborted(g->fifo); /* called because it copies an abort code of the kernel to all lanes */
 	if (!*over && now(g) - idle_since > 2 * (int64_t)g->t->ask.timeout_ns + GRACE_NS)
 		return gpul_fail(err, GPUL_ESYS, ETIMEDOUT,
 				 "the kernel pushes no more triggers and does not end; %u of %u triggers were received", g->t->n_popped,
@@ -216,7 +215,7 @@ static gpul_status serve_kernel(struct tracing *g, gpul_error *err)
 			asked = now(g);
 			n = over; /* poll once more: the kernel may have pushed before it ended */
 		} else if (polls % POLLS == 0) {
-			sched_yield(); /* the software driver may have to run the kernel on this CPU */
+			sched_yield(); /* the software driver may need this CPU to run the kernel */
 		}
 		if (!st && stop_requested())
 			st = gpul_fail(err, GPUL_ESYS, EINTR, "ended by %s", stop_requested());
@@ -280,7 +279,7 @@ static gpul_status run_trace(struct tracing *g, gpul_error *err)
 		return st;
 	st = serve_kernel(g, err);
 	if (st) {
-		gpul_fifo_abort(g->fifo, GPUL_FIFO_CODE_STOPPED); /* end the kernel's waits, so that the kernel ends */
+		gpul_fifo_abort(g->fifo, GPUL_FIFO_CODE_STOPPED); /* let the kernel stop waiting, so that it ends */
 		(void)g->drv->cuStreamSynchronize(g->stream);
 		return st;
 	}

@@ -5,7 +5,7 @@
 
 #include "cli/lib/bench/samples.h"
 
-/* Duration of a step of a trigger; negative: the trigger has no such step.  It can be wrong by the clocks' error. */
+/* Returns the duration of a step of a trigger, which can be wrong by the clocks' error; negative: the trigger has no such step. */
 typedef int64_t step_ns(const struct fifo_trace_trigger *of);
 
 static int64_t positive(int64_t ns)

@@ -11,7 +11,7 @@
 
 enum { MIN_TRIGGERS = 1000, WARM_UP = 100, LATENCY_TRIGGERS = 20000, LATENCY_EACH = 100, WARP_PUSHES = 1 << 19 };
 
-/* Numbers of triggers and pushes for a driver that interprets kernels, which is far slower. */
+/* Numbers of triggers and pushes if the driver interprets kernels, which is far slower. */
 enum { SOFT_TRIGGERS = 512, SOFT_EACH = 2, SOFT_WARP_PUSHES = 256 };
 
 static const unsigned warps[FIFO_MOST_WARPS] = { 1, 8, 64 };

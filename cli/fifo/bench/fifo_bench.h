@@ -31,12 +31,12 @@ extern const char *const fifo_mode_names[FIFO_N_MODES]; /* "shared", "lanes" */
 extern const char *const fifo_op_names[FIFO_N_OPS];     /* "push", "push_release", ...: names in kernels and JSON */
 
 struct fifo_config {
-	unsigned size, parallel; /* total number of slots; number of threads */
+	unsigned size, parallel; /* total number of slots; number of threads that push */
 };
 
 struct fifo_bench_request {
 	struct fifo_config config[FIFO_MOST_CONFIGS];
-	unsigned n_configs, n_left; /* n_left: combinations left out, because they have more threads than slots */
+	unsigned n_configs, n_left; /* n_left: number of combinations left out, because they have more threads than slots */
 	bool mode[FIFO_N_MODES];
 	unsigned repeat;
 	uint64_t triggers; /* triggers per thread; 0: the default, which depends on the size */
@@ -45,7 +45,7 @@ struct fifo_bench_request {
 	struct devices_arg devices; /* exactly one device */
 	int cpu;                    /* CPU to which the main thread is pinned; -1: not pinned */
 	int timeout_ms;
-	const char *plot; /* file of --plot; NULL: no plot; borrowed */
+	const char *plot; /* file for --plot; NULL: no plot; borrowed */
 	bool force, json;
 };
 
@@ -118,7 +118,7 @@ void fifo_bench_destroy(struct fifo_bench *b); /* accepts NULL */
 gpul_status fifo_bench_create_fifo(struct fifo_bench *b, gpul_fifo_shape shape, gpul_error *err);
 const gpul_mem_info *fifo_bench_memory(const struct fifo_bench *b); /* memory of the current FIFO */
 
-/** Run threads that push, take all triggers out, and count each in a hash map by its number within its thread.
+/** Run a kernel whose threads push; receive all triggers, and count each in a hash map by its number within its thread.
  *
  * @b         a benchmark with a FIFO
  * @mode      whether all threads share lane 0, or each owns a lane
@@ -132,7 +132,7 @@ const gpul_mem_info *fifo_bench_memory(const struct fifo_bench *b); /* memory of
 gpul_status fifo_bench_push(struct fifo_bench *b, enum fifo_mode mode, enum fifo_op op, unsigned parallel, uint64_t triggers,
 			    uint64_t *out_ns, gpul_error *err);
 
-/** Run warps that push 32 triggers at once, and check each trigger.
+/** Run a kernel whose warps push 32 triggers at a time; receive all triggers, and check each.
  *
  * @b       a benchmark with a FIFO
  * @mode    whether all warps share lane 0, or each owns a lane
@@ -144,7 +144,7 @@ gpul_status fifo_bench_push(struct fifo_bench *b, enum fifo_mode mode, enum fifo
 gpul_status fifo_bench_warp_push(struct fifo_bench *b, enum fifo_mode mode, unsigned warps, uint64_t pushes, uint64_t *out_ns,
 				 gpul_error *err);
 
-/** Run threads that push and sync, one trigger after the other, and compute the latencies.
+/** Run a kernel whose threads push one trigger after the other and wait for its handling; compute the latencies.
  *
  * @b         a benchmark with a FIFO
  * @mode      whether all threads share lane 0, or each owns a lane
@@ -169,7 +169,7 @@ gpul_status fifo_bench_parse(const struct cli_args *args, struct fifo_bench_requ
  * can cause, counts as 0. */
 void fifo_latency_of(int64_t *ns, uint64_t n, struct fifo_latency *out);
 
-/* The rates of the fastest public FIFO, in million triggers per second, measured once on an H200; 0: not measured.
+/* The rates of the fastest public FIFO (the "peer"), in million triggers per second, measured once on an H200; 0: not measured.
  * Its push has release order. */
 struct fifo_peer {
 	struct fifo_config config;
@@ -177,7 +177,7 @@ struct fifo_peer {
 };
 extern const struct fifo_peer fifo_peers[]; /* ends with {0} */
 extern const char fifo_peer_name[], fifo_peer_about[];
-/* Return the figures of that FIFO, called "the peer", for a configuration; NULL: not measured. */
+/* Return the rates of this FIFO for a configuration; NULL: not measured. */
 const struct fifo_peer *fifo_peer_of(struct fifo_config config);
 
 /* Append the result to *o as text tables, or as an SVG picture. */

@@ -27,7 +27,7 @@ void fifo_check_count(struct fifo_check *c, const gpul_fifo_item *items, unsigne
 	}
 }
 
-/* True if n triggers are from one block and numbered next, next + 1, ...  No branches, so that the loop vectorises. */
+/* True if n triggers are from one block and numbered next, next + 1, and so on.  The loop has no branches, so that it is vectorised. */
 static bool in_sequence(const struct gpul_trigger *triggers, unsigned n, uint64_t lap, uint64_t block, uint64_t next)
 {
 	uint64_t wrong = 0;
@@ -37,7 +37,7 @@ static bool in_sequence(const struct gpul_trigger *triggers, unsigned n, uint64_
 	return wrong == 0;
 }
 
-/* A warp's push uses 32 positions from a multiple of 32 on, so these 32 triggers belong to one block. */
+/* A push of a warp uses 32 consecutive positions, the first of which is a multiple of 32, so these 32 triggers belong to one block. */
 void fifo_check_order(struct fifo_check *c, const gpul_fifo_run *run)
 {
 	for (unsigned done = 0, n; done < run->n; done += n) {
@@ -82,7 +82,7 @@ gpul_status fifo_check_result(struct fifo_check *c, const char *kernel, gpul_err
 					 kernel, c->triggers, c->blocks, c->wrong, c->sum, sum);
 		return GPUL_OK;
 	}
-	for (unsigned i = 0; i < c->blocks; i++) /* checked per block, because the total can be right by chance */
+	for (unsigned i = 0; i < c->blocks; i++) /* check each block, because the total can be right by chance */
 		c->wrong += c->next[i] != c->triggers;
 	if (c->wrong)
 		return gpul_fail(err, GPUL_EFORMAT, 0, "%s: %" PRIu64 " of %" PRIu64 " triggers were wrong, repeated or out of order",

@@ -14,9 +14,10 @@ struct fifo_check {
 	uint64_t triggers;        /* expected triggers per block */
 	struct fifo_count *count; /* used by fifo_check_count(); cleared for `triggers` keys; borrowed */
 	uint64_t sum;             /* written by fifo_check_count(): sum of the block numbers */
-	uint64_t *next;           /* used by fifo_check_order() and _stamp(): the next number of each block; owned */
-	uint64_t *popped_ns;      /* fifo_check_stamp() writes arrival times, at block * triggers + number; borrowed */
-	uint64_t wrong;           /* triggers that are wrong, repeated or out of order */
+	/* used by fifo_check_order() and fifo_check_stamp(): for each block, the number of its next trigger; owned */
+	uint64_t *next;
+	uint64_t *popped_ns; /* fifo_check_stamp() writes arrival times, to element block * triggers + number; borrowed */
+	uint64_t wrong;      /* triggers that are wrong, repeated or out of order */
 };
 
 /** Begin a check of the order, for fifo_check_stamp() and fifo_check_order().
@@ -29,9 +30,9 @@ void fifo_check_end(struct fifo_check *c); /* accepts a struct of zeros */
 
 /* Count the number of each trigger of a batch in the hash map. */
 void fifo_check_count(struct fifo_check *c, const gpul_fifo_item *items, unsigned n);
-/* Check that each trigger of a batch is the next of its block, and record the time. */
+/* Check that each trigger of a batch is the next one of its block, and record its arrival time. */
 void fifo_check_stamp(struct fifo_check *c, const gpul_fifo_item *items, unsigned n);
-/* Check that each trigger of a run, from warp pushes, is the next of its block. */
+/* Check that each trigger of a run (triggers that warps have pushed) is the next one of its block. */
 void fifo_check_order(struct fifo_check *c, const gpul_fifo_run *run);
 
 /** Evaluate the check after all expected triggers.

@@ -15,7 +15,7 @@
 
 GPUL_EMBED(fifo_bench_ptx, "cli/kernels/fifo_bench.ptx");
 
-/* IDLE_POLLS: empty polls (about 10 us) until the kernel is checked; a busy kernel fills the ring much sooner. */
+/* IDLE_POLLS: number of empty polls (about 10 us) before the kernel is checked; a busy kernel fills the ring much sooner. */
 enum { BATCH = 64, WARP_BATCH = 1024, IDLE_POLLS = 1024, WARP = 32 };
 _Static_assert(WARP_BATCH + 0 <= FIFO_MOST_BATCH + 0, "a batch fits into the items of one poll");
 
@@ -95,7 +95,7 @@ struct run {
 	uint64_t pushes;    /* number of pushes per thread */
 	CUdeviceptr stamps; /* array in device memory for times; 0: the kernel records no times */
 	struct fifo_check check;
-	/* Checks a batch; NULL: use gpul_fifo_poll_run() and fifo_check_order(). */
+	/* Checks a batch.  NULL: gpul_fifo_poll_run() and fifo_check_order() are used instead. */
 	void (*take)(struct fifo_check *check, const gpul_fifo_item *items, unsigned n);
 	uint64_t total, taken; /* numbers of triggers: expected, received */
 	uint64_t ns;           /* duration of the run */
@@ -125,8 +125,8 @@ static gpul_status report_abort(const struct run *run, uint32_t code, gpul_error
 			 gpul_fifo_code_text(code, text));
 }
 
-/* After some time without triggers, check whether more can arrive.  *ended is set when the kernel has ended: the next
- * empty poll is then the last one. */
+/* After some time without triggers, check whether more can arrive.  *ended is set when the kernel has ended; triggers can then
+ * arrive only in the next poll. */
 static gpul_status check_kernel_state(const struct run *run, uint64_t idle_since_ns, bool *ended, gpul_error *err)
 {
 	const struct fifo_bench *b = run->b;
@@ -151,7 +151,7 @@ static gpul_status check_kernel_state(const struct run *run, uint64_t idle_since
 	return r == CUDA_SUCCESS || r == CUDA_ERROR_NOT_READY ? GPUL_OK : gpul_cu_status(b->drv, err, r, "cuStreamQuery");
 }
 
-/* Check a batch, and release each lane up to its last trigger in the batch. */
+/* Check a batch, and release the slots of each lane up to its last trigger in the batch. */
 static void check_and_release(struct run *run, const gpul_fifo_item *items, unsigned n)
 {
 	gpul_fifo *fifo = run->b->fifo;
@@ -162,8 +162,9 @@ static void check_and_release(struct run *run, const gpul_fifo_item *items, unsi
 			gpul_fifo_release_lane(fifo, items[i].lane, items[i].position + 1);
 }
 
-/* Poll, check and release; returns the number of triggers.  One poll takes out many batches, because a scan of 64 lanes fetches
- * cache lines that the GPU writes again soon.  Releases happen after each batch, because a late release makes the kernel wait. */
+/* Poll, check and release; returns the number of triggers.  One poll takes many batches out of the FIFO, because polling 64 lanes
+ * fetches cache lines that the GPU writes again soon.  Slots are released after each batch, because a late release makes the kernel
+ * wait. */
 static unsigned take_batch(struct run *run, gpul_fifo_item items[FIFO_MOST_BATCH])
 {
 	gpul_fifo *fifo = run->b->fifo;
@@ -210,7 +211,6 @@ static gpul_status consume_triggers(struct run *run, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* Check the result that the kernel wrote. */
 static gpul_status check_kernel(const struct run *run, gpul_error *err)
 {
 	unsigned failed;
@@ -224,7 +224,7 @@ static gpul_status check_kernel(const struct run *run, gpul_error *err)
 	return st;
 }
 
-/* Launch the kernel and receive its triggers.  Returns after the kernel has ended, at the latest by a time-out. */
+/* Launch the kernel and receive its triggers.  Returns when the kernel has ended, or after a time-out. */
 static gpul_status run_kernel(struct run *run, gpul_error *err)
 {
 	const struct fifo_bench *b = run->b;
@@ -295,7 +295,7 @@ void fifo_latency_of(int64_t *ns, uint64_t n, struct fifo_latency *out)
 	}
 }
 
-/* stamps has two times per trigger; ns is scratch space for one time per trigger. */
+/* Compute latencies.  stamps has two times per trigger; ns is scratch space for one time per trigger. */
 static void compute_latencies(const uint64_t *stamps, const uint64_t *popped_ns, const struct fifo_clock_relation *clocks, int64_t *ns,
 			      uint64_t n, struct fifo_latencies *out)
 {

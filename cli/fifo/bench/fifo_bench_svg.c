@@ -22,8 +22,8 @@ enum { MOST_SIZES = 16, ACROSS = 4, LEGEND_Y = 66 };
 /* The panels of a size, from top to bottom. */
 enum metric { PUSH, PUSH_SYNC, LATENCY, N_METRICS };
 
-/* For readers who cannot distinguish colours, points differ in shape, too: squares for shared, circles for lanes, filled for
- * release order; a triangle for the peer. */
+/* Points also differ in shape, for readers who cannot distinguish colours: squares for shared, circles for lanes, filled for
+ * release order; a triangle for the peer (fifo_bench_peer.c). */
 /* clang-format off */
 static const char style[] =
 	"  path.relaxed { stroke-width: 1.3; stroke-dasharray: 6 4; }\n"
@@ -47,7 +47,7 @@ static const char style[] =
 	"  }\n";
 /* clang-format on */
 
-/* The curves of a panel: each mode with relaxed and with release order, and the peer's, which has release order. */
+/* The curves of a panel: each mode with relaxed and with release order, and that of fifo_bench_peer.c, which has release order. */
 enum curve { SHARED_RELAXED, SHARED_RELEASE, LANES_RELAXED, LANES_RELEASE, PEER, N_CURVES };
 
 struct plot {
@@ -55,7 +55,7 @@ struct plot {
 	const struct fifo_bench_result *result;
 	struct out *o;
 	unsigned size[MOST_SIZES], n_sizes;
-	struct plot_panel rates, latencies; /* the axes that all panels of a kind share: x threads; y million triggers per second, or us */
+	struct plot_panel rates, latencies; /* axes shared by all panels of a kind; x: threads; y: million triggers per second, or us */
 };
 
 /* A point of a curve: the value and its spread; value 0: there is no point. */
@@ -200,7 +200,7 @@ static const char *name_of(enum curve curve)
 	}
 }
 
-/* True if the row has a point of this curve in the panels of size s.  The peer's curve uses the rows of the first mode. */
+/* True if the row has a point of this curve in the panels of size s.  The curve of fifo_bench_peer.c uses the rows of the first mode. */
 static bool point_in_panel(const struct plot *p, const struct fifo_row *row, unsigned s, enum curve curve, enum metric metric,
 			   struct point *at)
 {

@@ -1,4 +1,4 @@
-/* fifo_count.h — a hash map that counts how often each number occurs: similar to the work of a real proxy.
+/* fifo_count.h — a hash map that counts how often each number occurs, which costs about as much time as the work of a real proxy.
  *
  * Open addressing with a power of two of slots, at most half full; a number and its count share a cache line.  An access
  * takes about 2 ns if the slot is in the L1 cache; gpuload fifo bench includes it in the measured time. */

@@ -14,7 +14,7 @@
 GPUL_EMBED(fifo_clock_ptx, "cli/kernels/fifo_clock.ptx");
 
 enum { ROUNDS = 400, POLLS = 256, ANSWERS = 8 /* index of the first answer in the mailbox */, TIMEOUT_MS = 10000 };
-static const uint64_t END = UINT64_MAX; /* the question that ends the kernel */
+static const uint64_t END = UINT64_MAX; /* a question with this value ends the kernel */
 
 /* ---- fitting the line ---------------------------------------------------------------------------------------- */
 
@@ -33,7 +33,7 @@ static const struct fifo_clock_sample *shortest(const struct fifo_clock_sample *
 	return best;
 }
 
-/* Return b - a, which may be negative.  Subtracted as integers, because a double cannot hold nanoseconds since 1970. */
+/* Return b - a, which may be negative.  Subtract integers, because a double cannot hold nanoseconds since 1970 exactly. */
 static double difference(uint64_t a, uint64_t b)
 {
 	return (double)(int64_t)(b - a);
@@ -45,7 +45,7 @@ static double cpu_offset(const struct fifo_clock_relation *r, uint64_t gpu_ns)
 	return difference(r->gpu_ns, gpu_ns) * (1 + r->drift);
 }
 
-/* Distance in ns between the line and a sample's interval; 0: the line passes through the interval. */
+/* Return the distance in ns between the line and a sample's interval; 0: the line passes through the interval. */
 static double distance_outside(const struct fifo_clock_relation *r, const struct fifo_clock_sample *s)
 {
 	double at = cpu_offset(r, s->gpu_ns), half_step = (double)r->step_ns / 2;
@@ -80,7 +80,7 @@ gpul_status fifo_clock_relate(const struct fifo_clock_sample *samples, size_t n,
 	for (size_t i = 0; i < n; i++) {
 		double off = distance_outside(&r, &samples[i]);
 
-		if (off > half + (double)step_ns / 2) /* not possible if both clocks run at constant speed */
+		if (off > half + (double)step_ns / 2) /* one of the clocks has been set, or has changed its speed */
 			r.bound_ns = fmax(r.bound_ns, off + (double)round_trip(&samples[i]));
 	}
 	*out = r;
@@ -152,9 +152,9 @@ void fifo_clock_destroy(struct fifo_clock *c)
 	free(c);
 }
 
-/* The kernel polls once per round trip of the bus, and a question waits for the next poll: up to 1.2 us on an H200.  If each
- * question followed the last answer at once, it would always wait equally long.  So each round begins after a different
- * delay, and some questions arrive just before a poll. */
+/* The kernel polls once per round trip of the bus, and a question waits for the next poll, which takes up to 1.2 us on an H200.  If
+ * each question followed the last answer immediately, the wait would always be equally long.  So each round begins after a
+ * different delay, and some questions arrive just before a poll. */
 static void delay_round(unsigned round)
 {
 	const uint64_t from = gpul_clock_ns(), ns = round * UINT64_C(37) % 1500;
@@ -176,7 +176,7 @@ static gpul_status take_sample(struct fifo_clock *c, unsigned round, struct fifo
 			continue;
 		if (gpul_clock_ns() - out->before_ns > TIMEOUT_MS * UINT64_C(1000000))
 			return gpul_fail(err, GPUL_ESYS, ETIMEDOUT, "the clock kernel has not answered for %d s", TIMEOUT_MS / 1000);
-		sched_yield(); /* the software driver may have to run the kernel on this CPU */
+		sched_yield(); /* the software driver may need this CPU to run the kernel */
 	}
 	out->after_ns = gpul_clock_ns();
 	return GPUL_OK;
@@ -208,7 +208,7 @@ gpul_status fifo_clock_take(struct fifo_clock *c, CUstream stream, gpul_error *e
 		return st;
 	while (!st && round++ < ROUNDS)
 		st = take_sample(c, round, &more[c->n_samples + round - 1], err);
-	/* The kernel reads END as its next question, also after a failure, and ends. */
+	/* END is the next question that the kernel reads; it makes the kernel end, even after a failure. */
 	__atomic_store_n(&c->mailbox[0], END, __ATOMIC_RELEASE);
 	if (st) {
 		(void)c->drv->cuStreamSynchronize(stream);

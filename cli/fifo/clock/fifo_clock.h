@@ -16,7 +16,7 @@
 
 #include "driver/driver.h"
 
-/* One sample: the times of a question of the CPU and of the GPU's answer. */
+/* One sample: when the CPU wrote a question and read the answer, and the time of the GPU in the answer. */
 struct fifo_clock_sample {
 	uint64_t before_ns, after_ns; /* times of the CPU's clock */
 	uint64_t gpu_ns;
@@ -25,7 +25,7 @@ struct fifo_clock_sample {
 /* The relation of the clocks: the time of one moment on both clocks, and their relative speed. */
 struct fifo_clock_relation {
 	uint64_t gpu_ns, cpu_ns;
-	double drift;         /* CPU ns per GPU ns, minus 1; 1e-6 is 1 ppm */
+	double drift;         /* duration on the CPU's clock divided by duration on the GPU's clock, minus 1; 1e-6 is 1 ppm */
 	double bound_ns;      /* largest error of a converted time between the first and the last sample */
 	uint64_t shortest_ns; /* shortest round trip */
 	uint64_t step_ns;     /* smallest step of the GPU's clock */
@@ -33,8 +33,9 @@ struct fifo_clock_relation {
 
 /** Compute the relation from samples taken before and after a measurement.
  *
- * The line goes through two samples, those with the shortest round trip of each half of the samples; between them, its error is at
- * most half the longer of the two round trips.  So as many samples must be taken before the measurement as after it.  A sample that contradicts the line (a clock was set meanwhile) enlarges the bound.
+ * The line goes through two samples, those with the shortest round trip of each half of the samples; between them, its error is at most
+ * half the longer of the two round trips.  So as many samples must be taken before the measurement as after it.  A sample that
+ * contradicts the line (a clock was set meanwhile) enlarges the bound.
  *
  * @samples  in the order they were taken
  * @n        their number
@@ -45,7 +46,7 @@ struct fifo_clock_relation {
 gpul_status fifo_clock_relate(const struct fifo_clock_sample *samples, size_t n, uint64_t step_ns, struct fifo_clock_relation *out,
 			      gpul_error *err);
 
-/* Convert a GPU time to gpul_clock_ns() time; 0 for times before that clock's origin.  Any thread. */
+/* Convert a GPU time to a time of gpul_clock_ns(); 0 if it is before the origin of that clock.  Any thread may call. */
 uint64_t fifo_clock_cpu_ns(const struct fifo_clock_relation *r, uint64_t gpu_ns);
 
 /* The loaded clock kernel, and memory for questions and answers. */

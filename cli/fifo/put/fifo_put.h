@@ -40,8 +40,7 @@ struct fifo_put_stamps {
 struct fifo_put_times {
 	int64_t begun, pushed, synced;        /* times of the GPU; wrong by at most relation.bound_ns */
 	int64_t popped, posted, acknowledged; /* times of the proxy's thread */
-	int64_t seen, flushed;                /* peer's CPU: when it sees the step, and when the flush
-					       * has ended */
+	int64_t seen, flushed;                /* peer's CPU: when it sees the step, and when the flush has ended */
 	int64_t kernel_seen;                  /* time of the peer's GPU; wrong by at most peer_relation.bound_ns */
 };
 
@@ -51,7 +50,7 @@ struct fifo_put_trace {
 	char device[96], peer_device[96];
 	char fabric[96];             /* backend and device */
 	const char *kind;            /* kind of memory that was used */
-	struct fifo_put_times *puts; /* number n of block b is at b * ask.puts + n */
+	struct fifo_put_times *puts; /* message number n of block b is element b * ask.puts + n */
 	unsigned n_puts;
 	struct fifo_clock_relation relation, peer_relation;
 };

@@ -18,10 +18,9 @@
 
 enum { FIFO_PUT_ADDRESS_BYTES = 128, FIFO_PUT_GRACE_MS = 5000 };
 
-/* What the child tells the parent in shared memory instead of on the socket. */
+/* Results that the child reports to the parent in shared memory, not through the socket. */
 struct fifo_put_shared {
-	gpul_error err; /* why the child failed; status OK: it did not fail, or only
-					     * because the parent ended */
+	gpul_error err; /* why the child failed; status OK: it did not fail, or only because the parent ended */
 	struct fifo_clock_relation relation;
 	char device[96];
 	/* times of gpul_clock_ns() */
@@ -40,7 +39,7 @@ struct fifo_put_end {
 	CUstream stream;
 	struct fifo_clock *clock;
 	gpul_mem *data,
-		*words; /* words: in the child, for each block the number of its messages that have arrived; then a word that ends the kernel's waits */
+		*words; /* in the child: for each block the number of arrived messages; then a word that makes the kernel stop waiting */
 	CUdeviceptr stamps, results; /* written by the kernel: stamps_bytes for each put; 4 bytes for each block */
 	gpul_rdma *rdma;
 	gpul_rdma_region *region;
@@ -48,7 +47,7 @@ struct fifo_put_end {
 	size_t stamps_bytes;
 };
 
-/* Distance in bytes from one message to the next. */
+/* Return the distance in bytes from one message to the next. */
 static inline unsigned fifo_put_stride(const struct fifo_put_request *q)
 {
 	return (q->bytes + 15) / 16 * 16;
@@ -61,7 +60,7 @@ static inline unsigned fifo_put_stride(const struct fifo_put_request *q)
  * @ordinal       ordinal of the GPU
  * @kernel        name of the kernel
  * @stamps_bytes  number of bytes that the kernel writes for each put
- * @out           fifo_put_end_close(), also after a failure
+ * @out           fifo_put_end_close(), even after a failure
  * Errors  as fifo_put_run()
  * Threads the main thread */
 gpul_status fifo_put_end_open(const struct fifo_put_request *ask, int socket, int ordinal, const char *kernel, size_t stamps_bytes,

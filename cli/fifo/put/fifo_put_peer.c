@@ -20,7 +20,7 @@ struct peer {
 	struct fifo_put_shared *shared;
 	gpul_rdma_region *step_region;
 	gpul_rdma_listener *listener;
-	unsigned *next; /* per block: the next message whose step the CPU has not seen */
+	unsigned *next; /* per block: number of the next message that the CPU has not seen yet */
 };
 
 static gpul_status wait_for_parent(struct peer *p, gpul_error *err)
@@ -58,7 +58,7 @@ static gpul_status launch_kernel(struct peer *p, gpul_error *err)
 	return gpul_kernel_launch(e->kernel, &config, args, arg_bytes, 9, err);
 }
 
-/* Called when the CPU has seen the step of a message: makes the data visible to running kernels.  Returns at once for CPU memory. */
+/* The CPU has seen that a message has arrived: make its data visible to running kernels.  Data in CPU memory is visible already. */
 static gpul_status note_message(struct peer *p, unsigned message, gpul_error *err)
 {
 	const struct fifo_put_end *e = &p->end;
@@ -77,7 +77,7 @@ static gpul_status note_message(struct peer *p, unsigned message, gpul_error *er
 	return st;
 }
 
-/* Poll all steps once; *found is set if a step was raised. */
+/* Poll the step of each block, which counts its arrived messages; *found is set if a step has increased. */
 static gpul_status look_at_steps(struct peer *p, bool *found, gpul_error *err)
 {
 	const struct fifo_put_request *q = p->end.ask;
@@ -122,14 +122,13 @@ static gpul_status receive_messages(struct peer *p, gpul_error *err)
 			idle = 0;
 		if (st || idle % IDLE_POLLS)
 			continue;
-		sched_yield(); /* the software driver may have to run the kernel on this CPU */
+		sched_yield(); /* the software driver may need this CPU to run the kernel */
 		if (gpul_clock_ns() - looked < LOOK_NS)
 			continue;
 		looked = gpul_clock_ns();
 		st = check_surroundings(p, &over, err);
 	}
-	/* A kernel that succeeded has seen all steps, some perhaps after the last poll; after
-	 * one that failed, messages are missing. */
+	/* If the kernel succeeded, all messages have arrived, some perhaps after the last poll: poll once more. */
 	return st ? st : look_at_steps(p, &found, err);
 }
 
@@ -181,7 +180,7 @@ static gpul_status run_peer(struct peer *p, gpul_error *err)
 		return st;
 	st = fifo_put_say(e, 'l', err);
 	st = st ? st : receive_messages(p, err);
-	if (st) /* end the kernel's waits */
+	if (st) /* let the kernel stop waiting */
 		__atomic_store_n((uint64_t *)gpul_mem_cpu(e->words) + e->ask->blocks, 1, __ATOMIC_RELEASE);
 	(void)e->drv->cuStreamSynchronize(e->stream);
 	st = st ? st : check_results(p, err);
@@ -201,7 +200,7 @@ int fifo_put_serve(const struct fifo_put_request *ask, int socket, struct fifo_p
 
 	p.next = calloc(ask->blocks, sizeof *p.next);
 	st = p.next ? stop_begin(&err) : gpul_fail(&err, GPUL_ENOMEM, 0, "no memory for %u blocks", ask->blocks);
-	/* Ctrl-C also reaches the parent; when the parent ends, this process ends, too. */
+	/* Ignore Ctrl-C, which also reaches the parent: when the parent ends, this process ends, too. */
 	signal(SIGINT, SIG_IGN);
 	st = st ? st : fifo_put_end_open(ask, socket, ask->peer_device, "put_receive", sizeof(uint64_t), &p.end, &err);
 	st = st ? st : gpul_cu(p.end.drv, &err, cuCtxGetDevice(&device));

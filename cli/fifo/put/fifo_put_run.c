@@ -43,11 +43,11 @@ static gpul_status start_child(struct sending *s, int *socket, gpul_error *err)
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets))
 		return gpul_fail(err, GPUL_ESYS, errno, "socketpair: %s", strerror(errno));
-	fflush(NULL); /* otherwise the child would also write the buffered output */
+	fflush(NULL); /* otherwise the child would write the buffered output, too */
 	s->child = fork();
 	if (s->child == 0) {
 		close(sockets[0]);
-		/* Both checks are needed, because the parent may have died before prctl(). */
+		/* The signal is not sent if the parent died before prctl(), so compare its pid, too. */
 		if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent)
 			_exit(1);
 		if (!gpul_log_shows(GPUL_LOG_INFO)) /* only the parent prints which driver is used */
@@ -61,8 +61,8 @@ static gpul_status start_child(struct sending *s, int *socket, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* After a failure: if the child has failed earlier, report its error as the cause.  Called
- * before this process closes anything, because that would make the child fail, too. */
+/* After a failure, check whether the child has failed earlier, and report its error as the cause.  Call this before closing
+ * anything, because that would make the child fail, too. */
 static gpul_status find_cause(const struct sending *s, gpul_error *err)
 {
 	const struct timespec pause = { .tv_nsec = 100000000 };
@@ -70,7 +70,7 @@ static gpul_status find_cause(const struct sending *s, gpul_error *err)
 
 	if (err->native == EINTR || s->child <= 0)
 		return err->status;
-	nanosleep(&pause, NULL); /* wait a little: the child may be about to report its error */
+	nanosleep(&pause, NULL); /* wait a little, because the child may be about to report its error */
 	if (s->shared->err.status)
 		*err = s->shared->err;
 	else if (!waitid(P_PID, (id_t)s->child, &info, WEXITED | WNOHANG | WNOWAIT) && info.si_pid && info.si_code != CLD_EXITED)
@@ -81,7 +81,7 @@ static gpul_status find_cause(const struct sending *s, gpul_error *err)
 	return err->status;
 }
 
-/* End the child.  It ends by itself when the socket is closed, but after a failure it may be unable to. */
+/* End the child.  It normally ends when the socket is closed, but after a failure it may be unable to do so. */
 static void end_child(struct sending *s, int socket, bool failed)
 {
 	close(socket);
@@ -199,7 +199,7 @@ static gpul_status wait_for_kernel(struct sending *s, gpul_error *err)
 	while ((r = drv->cuStreamQuery(s->end.stream)) == CUDA_ERROR_NOT_READY && !stop_requested())
 		nanosleep(&pause, NULL);
 	if (r == CUDA_ERROR_NOT_READY) {
-		gpul_fifo_abort(s->fifo, GPUL_FIFO_CODE_STOPPED); /* end the kernel's waits, so that the kernel ends */
+		gpul_fifo_abort(s->fifo, GPUL_FIFO_CODE_STOPPED); /* let the kernel stop waiting, so that it ends */
 		(void)drv->cuStreamSynchronize(s->end.stream);
 		return gpul_fail(err, GPUL_ESYS, EINTR, "ended by %s", stop_requested());
 	}
@@ -300,8 +300,7 @@ gpul_status fifo_put_run(const struct fifo_put_request *ask, struct fifo_put_tra
 	st = st ? st : prepare(&s, socket, &why);
 	st = st ? st : run_messages(&s, &why);
 	st = st ? find_cause(&s, &why) : GPUL_OK;
-	(void)gpul_proxy_stop(s.proxy, NULL); /* the child's failure has aborted the kernel; check_results()
-						* reports it */
+	(void)gpul_proxy_stop(s.proxy, NULL); /* if the child failed, the proxy has aborted the kernel, which check_results() reports */
 	st = st ? st : collect_times(&s, &why);
 	gpul_rdma_putter_destroy(s.putter);
 	gpul_fifo_close(s.fifo);

@@ -35,8 +35,7 @@ static void print_row(const struct step *s, const struct fifo_put_trace *t, int6
 
 	for (unsigned i = 0; i < t->n_puts; i++) {
 		took[i] = time_of(&t->puts[i], s->to) - time_of(&t->puts[i], s->from);
-		if (took[i] < 0) /* negative because of a clock error, or because one side saw
-				   * the event before the other recorded it */
+		if (took[i] < 0) /* negative because of a clock error, or because one side saw the event before the other recorded it */
 			took[i] = 0;
 	}
 	samples_sort_ns(took, t->n_puts);
