@@ -12,7 +12,7 @@ static void print_quoted(const char *text)
 	putchar('\'');
 }
 
-/* Print the options of fish's `complete` for a value: its words, files, or none. */
+/* Print the options of fish's `complete` command for a value: its words, files, or none. */
 static void print_values(const char *complete)
 {
 	if (!complete)
@@ -27,7 +27,7 @@ static void print_values(const char *complete)
 		printf(" -a '%s'", complete);
 }
 
-/* Print what completes one row of the table: its options and operands, and its name where `condition` is true. */
+/* Print the completions of one row of the table: its options and operands, and its name where `condition` is true. */
 static void print_command(const struct cli_cmd *cmd, const char *name, const char *condition)
 {
 	char inside[96];

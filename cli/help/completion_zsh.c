@@ -14,7 +14,7 @@ static void print_quoted(const char *text, const char *special)
 	}
 }
 
-/* Print the words for _describe: 'name:what it does'; n_prefix bytes of each name ("fifo ") are skipped. */
+/* Print the words for zsh's _describe, 'name:what it does'; the first n_prefix bytes of each name ("fifo ") are left out. */
 static void print_rows(const struct cli_cmd *const *rows, size_t n_prefix)
 {
 	for (; *rows; rows++) {
@@ -24,7 +24,7 @@ static void print_rows(const struct cli_cmd *const *rows, size_t n_prefix)
 	}
 }
 
-/* Print the action of _arguments for a value. */
+/* Print the action with which zsh's _arguments completes a value. */
 static void print_action(const char *complete)
 {
 	if (!complete)

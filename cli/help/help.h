@@ -31,8 +31,8 @@ extern const struct cli_variable cli_environment[]; /* ends with {0} */
 
 /** Print a text of several lines on stdout, in lines of at most 79 columns.
  *
- * Paragraphs without a long line are printed as they are.  Of the others, a paragraph that begins in column 0 is filled,
- * and so is the last column of an item ("    name   its text", with its continuation lines below the text).
+ * Only paragraphs with a longer line are changed: text that begins in column 0 is broken into new lines, and so is the last column of
+ * an item ("    name   its text", with its continuation lines below the text).
  *
  * @text     UTF-8, with a newline at its end
  * Threads any thread may call, one at a time for stdout

@@ -44,7 +44,6 @@ void cli_fill(const char *text, size_t text_bytes, size_t column, size_t indent)
 	putchar('\n');
 }
 
-/* A line of a text. */
 struct line {
 	const char *at;
 	size_t bytes, indent;
@@ -58,8 +57,7 @@ static struct line line_at(const char *text)
 	return l;
 }
 
-/* Return the offset of a line's last column, which begins after the last run of two or more blanks; 0: the line has only one
- * column. */
+/* Return the offset of the last column of a line, which begins after the last run of two or more blanks; 0: there is only one column. */
 static size_t text_column(const struct line *l)
 {
 	size_t found = 0;
@@ -70,8 +68,8 @@ static size_t text_column(const struct line *l)
 	return found;
 }
 
-/* Find the end of the paragraph that starts with line l: either all text in column 0, or an item
- * with its continuation lines; *is_long is set if one of its lines is too long. */
+/* Find the end of the paragraph that starts with line l: either all following text in column 0, or an item with its continuation
+ * lines. *is_long is set if one of its lines is longer than 79 columns. */
 static const char *paragraph_end(const struct line *l, size_t indent, bool *is_long)
 {
 	struct line next = *l;
@@ -98,7 +96,7 @@ void cli_print_wrapped(const char *text)
 			continue;
 		}
 		end = l.indent && !item ? l.at + l.bytes + 1 : paragraph_end(&l, indent, &is_long);
-		if (l.indent && !item) /* an example of a command, which is not broken */
+		if (l.indent && !item) /* an example of a command, whose lines are never broken */
 			is_long = false;
 		if (!is_long) {
 			fwrite(l.at, 1, (size_t)(end - l.at), stdout);
