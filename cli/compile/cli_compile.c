@@ -66,7 +66,7 @@ static gpul_status choose_arch(const char *wanted, bool cubin, char *buf, size_t
 	return GPUL_OK;
 }
 
-/* Return the name of the default output file, as nvcc chooses it: kernel.ptx in the current folder for dir/kernel.cu.  Owned. */
+/* Return the default name of the output file, as nvcc chooses it: kernel.ptx in the current folder for dir/kernel.cu.  Owned. */
 static char *default_out(const char *path, const char *extension)
 {
 	const char *name = gpul_file_name(path);
@@ -78,7 +78,7 @@ static char *default_out(const char *path, const char *extension)
 	return out;
 }
 
-/* A PTX file needs no compilation: copy it, if the output has a name or is stdout. */
+/* A PTX file needs no compilation, so copy it if the output has a name or is stdout. */
 static gpul_status copy_ptx(const struct cli_args *args, const gpul_source *source, const char *out, gpul_error *err)
 {
 	size_t n_bytes;

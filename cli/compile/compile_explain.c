@@ -38,7 +38,7 @@ static bool reports_error(const char *line)
 	return has_any(line, error) && !has_any(line, consequence);
 }
 
-/* Print a line with its advice, unless the same advice was printed last: linkers repeat a message for each object. */
+/* Print a line and its advice.  Skip both if the advice was printed last, because linkers repeat a message for each object. */
 static void explain_line(const char *line, size_t n_bytes, struct explained *e)
 {
 	char buf[GPUL_ADVICE_BYTES], *copy = strndup(line, n_bytes);
