@@ -39,7 +39,7 @@ static __device__ __forceinline__ void push(const gpul_fifo_device &fifo, u64 n,
 		gpul_fifo_disown(&port);
 }
 
-/* Push and sync n times; write the times before push i and after sync i to stamps[2 * (thread * n + i)] and next. */
+/* Push and sync n times; write the times before push i and after sync i to stamps[2 * (thread * n + i)] and the element after it. */
 template <bool OWN>
 static __device__ __forceinline__ void latency(const gpul_fifo_device &fifo, u64 n, u64 timeout_ns, unsigned *failed,
 					       u64 *stamps)

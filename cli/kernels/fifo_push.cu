@@ -28,7 +28,7 @@ static __device__ gpul_fifo_result push_all(const gpul_fifo_device *fifo, unsign
 	return r;
 }
 
-/* Block b pushes the numbers from first[b] on, and writes results[b]. */
+/* Block b pushes the triggers with the numbers first[b], first[b] + 1 and so on, and writes results[b]. */
 extern "C" __global__ void fifo_push(gpul_fifo_device fifo, const unsigned long long *first, unsigned long long count,
 				     unsigned long long timeout_ns, unsigned flags, fifo_push_result *results)
 {

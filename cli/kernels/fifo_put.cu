@@ -1,5 +1,5 @@
-/* fifo_put.cu — the kernels of gpuload fifo trace --put: each block of the sender puts one message after the other; each block
- * of the receiver waits for its step.  Both record the times. */
+/* fifo_put.cu — the kernels of gpuload fifo trace --put: each block of the sender puts one message after the other; each block of the
+ * receiver waits for its step, which counts the arrived messages. Both record the times. */
 #include "rdma/put/put_device.cuh"
 
 typedef unsigned long long u64;
@@ -9,14 +9,14 @@ struct stamps {
 	u64 begun, pushed, synced;
 };
 
-enum { WAIT_FAILED = 10, WRONG_DATA = 100 };  /* results besides gpul_fifo_result: WAIT_FAILED + gpul_rdma_step_result */
+enum { WAIT_FAILED = 10, WRONG_DATA = 100 };  /* results in addition to those of gpul_fifo_result: WAIT_FAILED + gpul_rdma_step_result */
 
 static __device__ u64 word_of(u64 message, unsigned i)
 {
 	return (message + 1) * 0x9e3779b97f4a7c15ull + i;
 }
 
-/* One thread per block, which owns its lane.  Message n of block b has its own span, at (b * puts + n) * stride. */
+/* Each block has one thread, which owns a lane.  Message n of block b has its own memory, at (b * puts + n) * stride. */
 extern "C" __global__ void put_send(gpul_fifo_device fifo, u64 *data, stamps *stamps, unsigned *results, unsigned puts,
 				    unsigned bytes, unsigned stride, u64 timeout_ns)
 {

@@ -8,8 +8,8 @@ struct stamps {
 	u64 begun, pushed, synced;
 };
 
-/* One thread per block.  Word 0 of a trigger is its block and its number within the block; word 1 is the complement of the
- * low 32 bits of word 0, so that the CPU can check that both words belong together. */
+/* Each block has one thread.  Word 0 of a trigger is its block and its number within the block; word 1 is the complement of the low
+ * 32 bits of word 0, so that the CPU can check that both words belong together. */
 template <bool OWN, bool SYNC>
 static __device__ __forceinline__ void trace(const gpul_fifo_device &fifo, stamps *stamps, unsigned *results,
 					     unsigned triggers, u64 timeout_ns)
@@ -40,7 +40,7 @@ static __device__ __forceinline__ void trace(const gpul_fifo_device &fifo, stamp
 	results[blockIdx.x] = result;
 }
 
-/* One kernel per mode: with the mode as a parameter, a push takes 10 % longer. */
+/* Each mode has its own kernel, because a push takes 10 % longer if the mode is a parameter. */
 #define KERNEL(name, own, sync)                                                                                  \
 	extern "C" __global__ void name(gpul_fifo_device fifo, stamps *stamps, unsigned *results, unsigned triggers, \
 					u64 timeout_ns)                                                          \

@@ -1,10 +1,9 @@
 /* sum.cu — the kernels for one step of a sum, whose order of additions depends only on the number of elements (drawn in
  * cli/sum/cli_sum.h).
  *
- * Block b adds up chunk b of the data, 16 rows of 4 KiB, and writes one number of 8 bytes.  Each thread issues its 16 loads
- * of 16 bytes, one from every row, before it uses the first one: the loads in flight hide the latency of the memory.  The
- * element type is a parameter, because the code that loads, and that adds up the results of a block, is the same for all
- * types. */
+ * Block b adds up chunk b of the data, 16 rows of 4 KiB, and writes one number of 8 bytes.  Each thread issues its 16 loads of 16
+ * bytes, one from every row, before it uses the first one: the loads in flight hide the latency of the memory.  The element type is a
+ * parameter, because the code that loads, and that adds up the results of a block, is the same for all types. */
 #include "loader/signature/signature.h"
 
 enum { ROWS = 16, THREADS = 256, WARP = 32, WARPS = THREADS / WARP, VECTOR_BYTES = 16,
@@ -15,7 +14,7 @@ typedef unsigned long long u64;
 
 /* ---- loading --------------------------------------------------------------------------------- */
 
-/* Load a vector if it ends within the data (spare >= 0), otherwise zeros. */
+/* Load a vector if it ends within the data (spare >= 0); otherwise return zeros. */
 static __device__ __forceinline__ uint4 load_if(const char *vector, i64 spare)
 {
 	uint4 v;
@@ -37,13 +36,13 @@ static __device__ __noinline__ void load_last(const char *data, i64 left, uint4 
 #pragma unroll
 	for (int r = 0; r < ROWS; r++)
 		rows[r] = loaded[r];
-	if (left > 0 && left % ROW_BYTES < VECTOR_BYTES)  /* if the data ends within a vector of this thread */
+	if (left > 0 && left % ROW_BYTES < VECTOR_BYTES)  /* the data ends within a vector of this thread */
 #pragma unroll 1
 		for (i64 b = left - left % ROW_BYTES; b < left; b++)
 			((char *)&rows[b / ROW_BYTES])[b % ROW_BYTES] = data[b];
 }
 
-/* V: a vector type of 16 bytes. */
+/* Load a thread's vectors of a chunk. V: a vector type of 16 bytes. */
 template <typename V> static __device__ __forceinline__ void load_rows(const char *data, u64 bytes, V *rows)
 {
 	const u64 at = (u64)blockIdx.x * CHUNK_BYTES + threadIdx.x * VECTOR_BYTES;
@@ -84,7 +83,8 @@ template <u64 ADD(unsigned, u64)> static __device__ u64 add_words(const uint4 *r
 	return sum;
 }
 
-/* Inverting the sign bits (flip) makes unsigned elements of signed ones: each becomes larger by the value of the sign bit. */
+/* Add signed elements as unsigned ones: inverting the sign bits (flip) makes each element larger by the value of the sign bit,
+ * which is subtracted from the sum later. */
 static __device__ __forceinline__ u64 add_narrow(uint4 *rows, unsigned type)
 {
 	const unsigned flip = type == GPUL_I8 ? 0x80808080 : type == GPUL_I16 ? 0x80008000 : type == GPUL_I32 ? 0x80000000 : 0;
@@ -164,7 +164,7 @@ template <typename T> struct halves {
 	}
 };
 
-/* Adds N rows in pairs, separately for each column of the vector. */
+/* Adds up N rows in pairs, separately for each column of the vector. */
 template <typename T, int N> struct pairs {
 	static __device__ void add(const typename T::vector *rows, double *out)
 	{
@@ -218,8 +218,7 @@ template <typename W> static __device__ void add_threads(W a, void *out)
 	}
 }
 
-/* Write the sum of chunk b to out[b]: a double for floats, else a u64 (i64 has the same bits).  type: a gpul_type of at
- * most 32 bits. */
+/* Write the sum of chunk b to out[b]: a double for floats, else a u64 (i64 has the same bits).  type: a gpul_type of at most 32 bits. */
 extern "C" __global__ void __launch_bounds__(THREADS) sum_chunks(const char *data, u64 bytes, void *out, unsigned type)
 {
 	uint4 rows[ROWS];
@@ -234,8 +233,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) sum_chunks(const char *dat
 			    out);
 }
 
-/* sum_chunks for types of 64 bits.  A separate kernel, because an interpreter keeps all registers of a kernel in memory:
- * sum_chunks has so many that they would not stay in the cache. */
+/* Like sum_chunks(), for types of 64 bits.  The kernel is separate, because an interpreter keeps all registers of a kernel in
+ * memory: those of sum_chunks() are too many for the cache. */
 extern "C" __global__ void __launch_bounds__(THREADS) sum_chunks_64(const char *data, u64 bytes, void *out, unsigned type)
 {
 	ulonglong2 rows[ROWS];
