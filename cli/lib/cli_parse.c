@@ -9,8 +9,8 @@
 
 const struct cli_opt cli_no_opts[] = { { 0 } };
 
-/* Find the row of an argument such as "--grid=4" or "-Idir"; *joined becomes the value in the same argument, or NULL.
- * -1: unknown option. */
+/* Find the row of an argument such as "--grid=4" or "-Idir"; *joined is set to the value in the same argument, or to NULL.  Returns
+ * -1 if the option is unknown. */
 static int find_opt(const struct cli_opt *opts, const char *word, const char **joined)
 {
 	bool is_long = word[1] == '-';
@@ -23,7 +23,7 @@ static int find_opt(const struct cli_opt *opts, const char *word, const char **j
 			*joined = name[1] ? name + 1 : NULL;
 			return i;
 		}
-		/* A long option may also have one dash, because compilers use this form: -std=c++17. */
+		/* Accept a long option with one dash, too, because compilers use this form: -std=c++17. */
 		if (opts[i].name[1] && strlen(opts[i].name) == n && !strncmp(opts[i].name, name, n)) {
 			*joined = name[n] ? name + n + 1 : NULL;
 			return i;

@@ -15,8 +15,8 @@ static int wake_fd = -1;
 static volatile sig_atomic_t caught_signal; /* the signal that requested the stop; 0: none yet */
 static bool reader_gone;                    /* stdout is a pipe whose reader has closed it */
 
-/* A handler is used instead of a signalfd because the driver's threads, which exist already, do not block these
- * signals: one of these threads would receive the signal, and the process would end. */
+/* A handler is used instead of a signalfd, because the driver's threads, which exist already, do not block these signals: one of
+ * them would receive the signal, and the process would end. */
 static void on_signal(int number)
 {
 	const uint64_t one = 1;
@@ -24,7 +24,7 @@ static void on_signal(int number)
 
 	caught_signal = number;
 	if (write(wake_fd, &one, sizeof one) < 0) {
-		/* cannot happen: the counter of an eventfd overflows only at 2^64 - 1 */
+		/* not possible: the counter of an eventfd overflows only at 2^64 - 1 */
 	}
 	errno = saved;
 }
@@ -60,7 +60,7 @@ gpul_status stop_wait(int fd, int timeout_ms, gpul_error *err)
 	struct pollfd fds[] = {
 		{ .fd = fd, .events = POLLIN },
 		{ .fd = wake_fd, .events = POLLIN },
-		{ .fd = STDOUT_FILENO, .events = 0 }, /* no events: poll() reports POLLERR in any case */
+		{ .fd = STDOUT_FILENO, .events = 0 }, /* no events requested, because poll() always reports POLLERR */
 	};
 
 	if (poll(fds, 3, timeout_ms) < 0 && errno != EINTR)

@@ -1,16 +1,16 @@
-/* cli_stop.h — wait for a request to stop: Ctrl-C, kill, a closed terminal.
+/* cli_stop.h — waits for a request to stop: Ctrl-C, kill, or a closed terminal.
  *
- * A command that shares memory must close its connections before it ends.  After stop_begin(), the first SIGINT,
- * SIGTERM or SIGHUP only requests the end; a second one kills the process.  Signals that were ignored stay ignored
- * (nohup, background jobs of a shell script).  If the reader of stdout closes the pipe, that is a request to stop,
- * too: a command then ends together with the program that started it and reads its output. */
+ * A command that shares memory must close its connections before it ends.  After stop_begin(), the first SIGINT, SIGTERM or SIGHUP only
+ * requests the end; a second one kills the process.  Signals that were ignored stay ignored (nohup, background jobs of a shell
+ * script).  If stdout is a pipe whose reader closes it, that is a request to stop, too, so that a command ends together with the
+ * program that started it and reads its output. */
 #ifndef GPULOAD_CLI_LIB_CLI_STOP_H
 #define GPULOAD_CLI_LIB_CLI_STOP_H
 
 #include "core/error.h"
 
-/** Start to catch the signals; call it only when there is something to close: until then a signal may kill the
- * process.  Further calls do nothing.
+/** Start to catch the signals.  Call this only when there is something to close: until then a signal may kill the process.  Further
+ * calls do nothing.
  *
  * Errors  GPUL_ESYS too many open descriptors
  * Source  Linux eventfd(2), POSIX sigaction() */

@@ -17,14 +17,15 @@
  * close after Ctrl-C; a shell reports the same status for a program that SIGINT killed. */
 enum cli_exit { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_INTERRUPTED = 130 };
 
-/* How bash completes a value: these constants, or a list of words such as "auto nvidia soft". */
+/* How bash completes a value: one of these constants, or a list of words such as "auto nvidia soft". */
 #define CLI_FILES    "@files"
 #define CLI_COMMANDS "@commands"
 #define CLI_SHARES   "@shares" /* the value is completed with the names that gpuload shares --names prints */
 
 struct cli_opt {
-	const char *name;  /* without dashes; the value of a one-letter option may follow directly: -Idir */
-	const char *value; /* name of the value, as help shows it; NULL: a switch; "[=NAME]": only --opt=value has one */
+	const char *name; /* without dashes; the value of a one-letter option may follow directly: -Idir */
+	/* name of the value, as help shows it; NULL: a switch; "[=NAME]": the value is optional, and only given as --opt=value */
+	const char *value;
 	const char *help;
 	const char *complete; /* CLI_FILES, CLI_COMMANDS, CLI_SHARES, a list of words, or NULL */
 };
@@ -52,8 +53,8 @@ struct cli_cmd {
 	const struct cli_opt *opts;                               /* ends with {0} */
 	int (*run)(const struct cli_args *args, gpul_error *err); /* returns an enum cli_exit */
 	const char *complete;                                     /* how bash completes operands, as in cli_opt */
-	const struct cli_cmd *const *verbs; /* NULL-terminated, each named "COMMAND VERB"; NULL: none.  With verbs, opts
-					      * is empty and run is called when no verb is given */
+	/* NULL-terminated, each named "COMMAND VERB"; NULL: none. With verbs, opts is empty and run is called when no verb is given */
+	const struct cli_cmd *const *verbs;
 };
 
 /** Parse the part of a command line that follows the name of the command.

@@ -127,7 +127,7 @@ static void fill_iota(gpul_type t, size_t count, const void *start, const void *
 
 /* ---- the grammar ------------------------------------------------------------------- */
 
-/* The name and the parts of a fill: "iota:5:2" has the name "iota" and the parts "5" and "2"; a missing part has a default. */
+/* A fill, split at its colons: "iota:5:2" has the name "iota" and the parts "5" and "2"; a missing part has a default. */
 struct fill_words {
 	char name[8];
 	char part[2][48];
@@ -184,7 +184,7 @@ gpul_status fill_in_place(gpul_type t, const char *fill, size_t count, void *out
 	gpul_status st;
 
 	if (known && !strcmp(fill, "zeros"))
-		return GPUL_OK; /* the memory already contains zeros */
+		return GPUL_OK; /* the memory is zeroed already */
 	if (known && (!strcmp(w.name, "iota") || (!strcmp(w.name, "rand") && w.n_parts < 2)))
 		return fill_iota_or_rand(t, &w, count, out, err);
 	if (known && !strcmp(fill, "ones"))

@@ -46,7 +46,7 @@ gpul_status fill_in_place(gpul_type t, const char *fill, size_t count, void *out
  * Errors  GPUL_ENOMEM */
 gpul_status fill_alloc(gpul_type t, size_t count, void **out, gpul_error *err);
 
-/** Read a whole file, for a struct that is passed by value.
+/** Read a whole file, which contains a struct that is passed to a kernel by value.
  *
  * @path     without the @
  * @dir      folder of a relative path; NULL: the current folder

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *shown_command; /* set by cli_message_as(); NULL: messages show the command that prints them */
+static const char *shown_command; /* command name for messages, set by cli_message_as(); NULL: messages show the command that prints them */
 
 void cli_message_as(const char *command)
 {

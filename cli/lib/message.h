@@ -10,10 +10,10 @@
  * must not control the terminal.  command NULL: "gpuload: ...".  One thread at a time. */
 void cli_message(const char *command, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/** Make all messages show this command's name instead of that of a command that it runs: gpuload
- * step runs a file as gpuload run does. */
+/** Make all messages show this command's name instead of the name of the command that prints them: gpuload step runs a file as
+ * gpuload run does. */
 void cli_message_as(const char *command);
-/** Return the command name that messages of `command` show. */
+/** Return the command name that messages of `command` show: that of cli_message_as(), or `command`. */
 const char *cli_message_name(const char *command);
 
 /** Print a compiler's messages on stderr, as the compiler wrote them.

@@ -11,8 +11,8 @@
 
 #include "core/file/io.h"
 
-/* A file that is being written.  If the file system supports O_TMPFILE, the file has no name yet and disappears if
- * the process is killed; otherwise it has a temporary name. */
+/* A file that is being written.  If the file system supports O_TMPFILE, the file has no name yet and disappears if the process is
+ * killed; otherwise it has a temporary name. */
 struct unfinished {
 	int fd;
 	bool named;
@@ -41,11 +41,10 @@ static bool link_as(const struct unfinished *f, const char *path)
 	return linkat(AT_FDCWD, f->named ? f->temporary : self, AT_FDCWD, path, f->named ? 0 : AT_SYMLINK_FOLLOW) == 0;
 }
 
-/* Give the complete file its final name.  On a file system without hard links: check that the name is free, then rename. */
+/* Give the complete file its final name.  On a file system without hard links, check that the name is free, then rename the file. */
 static bool give_name(struct unfinished *f, const char *path, bool replace)
 {
-	/* Network file systems transfer the bytes when a descriptor is closed, and report a full disk only then; closing
-	 * a duplicate is enough. */
+	/* Network file systems transfer the bytes when a descriptor is closed, and only then report a full disk, so close a duplicate. */
 	int copy = fcntl(f->fd, F_DUPFD_CLOEXEC, 0);
 	struct stat there;
 
@@ -58,7 +57,7 @@ static bool give_name(struct unfinished *f, const char *path, bool replace)
 		return false;
 	}
 	if (!f->named) {
-		unlink(f->temporary); /* a killed process with the same pid may have left this file */
+		unlink(f->temporary); /* remove a file that a killed process with the same pid may have left */
 		f->named = link_as(f, f->temporary);
 	}
 	return f->named && rename(f->temporary, path) == 0;
@@ -71,7 +70,7 @@ static gpul_status fail_write(const char *path, int error, gpul_error *err)
 	return gpul_fail(err, GPUL_ESYS, error, "%s: cannot be written: %s", path, strerror(error));
 }
 
-/* True for a device or a pipe: it must not be replaced by a file, so the bytes are written to it. */
+/* True for a device or a pipe: the bytes are written to it, because a file must not replace it. */
 static bool is_device_or_pipe(const char *path)
 {
 	struct stat there;
@@ -79,7 +78,7 @@ static bool is_device_or_pipe(const char *path)
 	return stat(path, &there) == 0 && !S_ISREG(there.st_mode) && !S_ISDIR(there.st_mode);
 }
 
-/* Write to stdout if the path is "-".  If this fails, main.c reports it, unless the reader has closed the pipe. */
+/* If the path is "-", write to stdout.  If that fails, main.c reports the failure, unless the reader has closed the pipe. */
 static bool write_to_stdout(const char *path, const void *head, size_t n_head, const void *bytes, size_t n_bytes)
 {
 	if (strcmp(path, "-") != 0)
@@ -127,7 +126,7 @@ gpul_status new_file_write(const char *path, const void *head, size_t n_head, co
 	if (!gpul_write_all(f.fd, head, n_head) || !gpul_write_all(f.fd, bytes, n_bytes) || !give_name(&f, path, replace))
 		st = fail_write(path, errno, err);
 	if (f.named)
-		unlink(f.temporary); /* has no effect after the rename: the temporary name is gone */
+		unlink(f.temporary); /* after a successful rename there is no such file, and unlink() has no effect */
 	close(f.fd);
 free_name:
 	free(f.temporary);
@@ -146,7 +145,7 @@ gpul_status new_folder(const char *path, gpul_error *err)
 		if (*p != '/')
 			continue;
 		*p = '\0';
-		mkdir(part, 0777); /* errors are ignored: if a parent is missing, the mkdir() below fails */
+		mkdir(part, 0777); /* errors are ignored: if this folder could not be created, mkdir(path) below fails */
 		*p = '/';
 	}
 	free(part);

@@ -23,8 +23,8 @@ bool npy_recognise(const void *bytes, size_t n_bytes)
 	return n_bytes >= MAGIC_BYTES && !memcmp(bytes, MAGIC, MAGIC_BYTES);
 }
 
-/* Find the text after a key of the header.  The header is a Python dictionary with three known keys, and NumPy writes
- * it in one form only, so a search for the key is enough.  NULL: the key is missing. */
+/* Find the text after a key of the header; NULL: the key is missing.  The header is a Python dictionary with three known keys,
+ * which NumPy writes in one form only, so a search for the key is enough. */
 static const char *after_key(const char *header, const char *key)
 {
 	const char *p = strstr(header, key);
@@ -168,7 +168,7 @@ gpul_type npy_type(const char *dtype)
 	return GPUL_TYPE_NONE;
 }
 
-/* The header is padded so that prefix and header are a multiple of 64 bytes long, and mapped data is aligned. */
+/* The header is padded so that the length of prefix and header is a multiple of 64 bytes: the data of a mapped file is then aligned. */
 size_t npy_header(gpul_type t, const uint64_t *dim, unsigned n_dims, char out[NPY_HEADER_BYTES])
 {
 	size_t bytes, n = 10;

@@ -22,7 +22,7 @@ bool out_reserve(struct out *o, size_t n)
 	at = o->failed ? NULL : realloc(o->at, room);
 	if (!at) {
 		o->failed = true;
-		o->n = o->room; /* makes out_bytes() append nothing after the lost text */
+		o->n = o->room; /* makes out_bytes() append nothing more, because some text is lost */
 		return false;
 	}
 	o->at = at;

@@ -1,4 +1,4 @@
-/* out.h — a text buffer that is appended to piece by piece and written in large blocks.
+/* out.h — a text buffer to which pieces are appended, and which is written in large blocks.
  *
  *     struct out o = { 0 };                an empty buffer owns no memory
  *     out_text(&o, "sm_"); out_u64(&o, 90);
@@ -25,8 +25,8 @@ struct out {
 /* Make room for n more bytes; false: no memory. */
 bool out_reserve(struct out *o, size_t n);
 
-/* Append n bytes, or a NUL-terminated text.  Both are inline because a listing calls them most often, and
- * because the compiler then knows the length of a literal. */
+/* Append n bytes, or a NUL-terminated text.  Both functions are inline, because a listing calls them most often, and because the
+ * compiler then knows the length of a literal. */
 static inline void out_bytes(struct out *o, const void *bytes, size_t n)
 {
 	if (n && (o->room - o->n >= n || out_reserve(o, n))) {
@@ -56,7 +56,7 @@ void out_right(struct out *o, uint64_t value, size_t width);
 
 /** Write the text to stdout and empty the buffer; its memory is kept for reuse.
  *
- * @o  the buffer; emptied also after a failure
+ * @o  the buffer; emptied even after a failure
  * Errors  GPUL_ENOMEM o->failed is set; GPUL_ESYS stdout cannot be written (native = errno; EPIPE: the reader
  *         has closed the pipe)
  * Threads one at a time */
@@ -65,8 +65,8 @@ void out_free(struct out *o); /* accepts an *o of zeros; cannot fail */
 
 /** True if the environment names a locale with UTF-8.
  *
- * Reads the first of LC_ALL, LC_CTYPE and LANG that is set and not empty.  The locale need not be installed: its name
- * says what the terminal shows.
+ * Reads the first of LC_ALL, LC_CTYPE and LANG that is set and not empty.  The locale need not be installed, because its name tells which
+ * characters the terminal shows.
  *
  * Threads any thread may call, but not while another one changes the environment
  * Source  POSIX.1-2017, XBD 8.2 Internationalization Variables */

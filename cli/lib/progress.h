@@ -15,12 +15,12 @@ struct progress {
 	const char *what; /* the text before the colon; borrowed */
 	bool on_terminal, shown;
 	uint64_t started_ns;
-	gpul_progress hook; /* pass it to gpul_source_images() and similar functions; its context is this struct */
+	gpul_progress hook; /* callback for gpul_source_images() and similar functions, whose context is this struct */
 };
 
 /** Start a progress line; *p must not move while its hook is in use.
  *
- * what is a name or a path; of a path only the last part is shown. */
+ * `what` is a name or a path; only the last component of a path is shown. */
 void progress_begin(struct progress *p, const char *what);
 
 /** Wipe the line, before other output and at the end; the next progress report shows it again. */

@@ -69,8 +69,8 @@ static uint16_t double_to_narrow(const struct narrow *n, double f)
 	frexp(a, &exponent); /* now a = m x 2^exponent, with m in [0.5, 1) */
 	exponent = exponent - 1 < n->min_exponent || a == 0 ? n->min_exponent : exponent - 1;
 	scaled = nearbyint(ldexp(a, n->fraction_bits - exponent));
-	/* The exponent field is added, not or-ed, because rounding up may carry into it: from subnormal to normal, or
-	 * from the largest number to infinity. */
+	/* Add the exponent field instead of or-ing it, because rounding up may carry into it: from subnormal to normal, or from the
+	 * largest number to infinity. */
 	if (exponent > n->max_exponent)
 		return (uint16_t)(sign | infinity);
 	return (uint16_t)(sign | (((exponent - n->min_exponent) << n->fraction_bits) + (int)scaled));
@@ -147,9 +147,9 @@ struct value value_load(gpul_type t, const void *bytes)
 
 /* ---- text -------------------------------------------------------------------------- */
 
-/* Like strtod(), but rounds to odd: a number between two doubles becomes the one whose last bit is 1.  Such a double
- * shows on which side of every narrower number the text is, so that rounding it to a narrower type rounds only once.
- * Source: Boldo and Melquiond, Emulation of a FMA and correctly rounded sums: proved algorithms using rounding to odd. */
+/* Like strtod(), but rounds to odd: a number between two doubles becomes the one whose last bit is 1.  This double lies on the same
+ * side of every narrower number as the text, so that rounding it to a narrower type rounds only once. Source: Boldo and Melquiond,
+ * Emulation of a FMA and correctly rounded sums: proved algorithms using rounding to odd. */
 static double parse_round_to_odd(const char *text, char **end)
 {
 	int mode = fegetround();
@@ -193,7 +193,7 @@ static gpul_status parse_int(gpul_type t, const char *text, void *out, gpul_erro
 {
 	bool minus = text[0] == '-';
 	const char *digits = text + (minus || text[0] == '+');
-	int base = digits[0] == '0' && (digits[1] | 32) == 'x' ? 16 : 10; /* decimal, so that 010 is ten, not octal eight */
+	int base = digits[0] == '0' && (digits[1] | 32) == 'x' ? 16 : 10; /* not base 0, which reads 010 as octal */
 	unsigned bits = (unsigned)gpul_type_bytes(t) * 8;
 	uint64_t magnitude, limit;
 	char *end;
@@ -291,8 +291,7 @@ gpul_status value_parse_time(const char *option, const char *text, int *out_ms, 
 	return st;
 }
 
-/* Find the smallest number of digits that parse back to the same element, by trying one more each time; so 0.1 in
- * f16 is printed as "0.1", not 0.09997558593750. */
+/* Find the smallest number of digits that parse back to the same element, by trying: f16 prints "0.1", not 0.09997558593750. */
 static int digits_needed(gpul_type t, const void *bytes, double f)
 {
 	unsigned char again[8];
@@ -317,9 +316,9 @@ const char *value_print(gpul_type t, const void *bytes, char buf[VALUE_TEXT_BYTE
 		return buf;
 	}
 	if (isnan(v.f))
-		return strcpy(buf, "nan"); /* never "-nan": the sign of a NaN has no meaning */
+		return strcpy(buf, "nan"); /* not "-nan", because the sign of a NaN has no meaning */
 	digits = digits_needed(t, bytes, v.f);
-	/* Whole numbers of up to 17 digits are written out: 65504, not 6.55e+04. */
+	/* Whole numbers of up to 17 digits are written without an exponent: 65504, not 6.55e+04. */
 	if (fabs(v.f) < 1e17)
 		for (int n = 1; fabs(v.f) >= power; n++, power *= 10)
 			digits = n >= digits ? n + 1 : digits;
@@ -332,8 +331,8 @@ struct unit {
 	const char *name;
 };
 
-/* Return the largest unit in which the rounded number is at least 1; 0.99996 us is printed as 1 us, not as 1000 ns.  The last unit
- * is used for all smaller numbers. */
+/* Return the largest unit in which the rounded number is at least 1, so that 0.99996 us is printed as 1 us, not as 1000 ns.
+ * Smaller numbers use the last unit. */
 static const struct unit *choose_unit(const struct unit *units, size_t n, double value, double round_up)
 {
 	for (size_t i = 0; i + 1 < n; i++)

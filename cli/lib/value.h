@@ -1,4 +1,4 @@
-/* value.h — numbers of every element type: parse them, store them as bytes, print them; times and rates with units. */
+/* value.h — parses, stores and prints numbers of every element type; prints times and rates with units. */
 #ifndef GPULOAD_CLI_LIB_VALUE_H
 #define GPULOAD_CLI_LIB_VALUE_H
 
@@ -18,10 +18,10 @@ struct value {
 	uint64_t i;
 };
 
-/** Return the type with the name in the first name_bytes bytes of name ("f32"); GPUL_TYPE_NONE: unknown. */
+/** Return the type whose name ("f32") is in the first name_bytes bytes of `name`; GPUL_TYPE_NONE: unknown. */
 gpul_type value_type(const char *name, size_t name_bytes);
 bool value_type_is_float(gpul_type t);
-bool value_type_is_signed(gpul_type t); /* signed integer */
+bool value_type_is_signed(gpul_type t); /* true for a signed integer */
 
 /** Parse a number of type t: decimal or 0x hexadecimal; floats also as 1e-3, inf, nan, 0x1p-3.
  *
@@ -82,7 +82,7 @@ void value_store_float(gpul_type t, double f, void *out);
 /** Print an element with the fewest digits that parse back to it; returns buf. */
 const char *value_print(gpul_type t, const void *bytes, char buf[VALUE_TEXT_BYTES]);
 
-/* Times and rates as people read them; JSON has base units instead. */
+/* Times and rates with units for people; JSON has base units instead. */
 
 #define UNITS_TEXT_BYTES 32
 

@@ -28,7 +28,7 @@ gpul_status output_write(struct output *o, gpul_error *err)
 {
 	gpul_status st = o->json ? json_print(&o->text, err) : out_flush(&o->text.out, err);
 
-	(void)fflush(stdout); /* main.c reports a failure */
+	(void)fflush(stdout); /* a failure is reported by main.c */
 	out_free(&o->text.out);
 	if (!st && o->plot)
 		return output_file(o->plot, o->force, &o->svg, "plot", err);

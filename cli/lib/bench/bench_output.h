@@ -11,8 +11,8 @@
 
 struct output {
 	const char *plot; /* file of the picture; "-": stdout; NULL: none; borrowed */
-	bool force, json; /* force: replace the file; json: text is an object, which gets a newline */
-	struct json text; /* JSON; for a table, only text.out is used */
+	bool force, json; /* force: replace an existing file; json: `text` contains a JSON object, to which a newline is added */
+	struct json text; /* the JSON; for a table, only text.out is used */
 	struct out svg;
 };
 
@@ -27,7 +27,7 @@ gpul_status output_check(const char *path, bool force, gpul_error *err);
  *
  * @path   the file; "-" or NULL: stdout
  * @force  replace an existing file
- * @o      empty afterwards, also after a failure
+ * @o      empty afterwards, even after a failure
  * @what   for the message about memory, such as "plot"
  * Errors  as out_flush() and new_file_write()
  * Threads one at a time */
@@ -35,12 +35,12 @@ gpul_status output_file(const char *path, bool force, struct out *o, const char 
 
 /** Write the text, then the picture, and free both.
  *
- * @o  empty afterwards, also after a failure
+ * @o  empty afterwards, even after a failure
  * Errors  as out_flush() and new_file_write()
  * Threads one at a time */
 gpul_status output_write(struct output *o, gpul_error *err);
 
-/* Append a number of a table: three significant digits, but at most most_decimals decimals, right-aligned. */
+/* Append a number to a table: right-aligned, with three significant digits, but at most most_decimals decimals. */
 void output_number(struct out *o, double x, int width, int most_decimals);
 
 #endif

@@ -8,10 +8,10 @@
 
 #include "cli/lib/value.h"
 
-#define ONES (UINT64_MAX / 255) /* 1 in each byte */
+#define ONES (UINT64_MAX / 255) /* a word with 1 in each byte */
 
-/* Length in bytes of the UTF-8 sequence at p; 0: not valid UTF-8 (RFC 3629 excludes overlong forms, surrogates
- * and code points above U+10FFFF). */
+/* Return the length in bytes of the UTF-8 sequence at p; 0: the bytes are not valid UTF-8 (RFC 3629 excludes overlong forms,
+ * surrogates and code points above U+10FFFF). */
 static size_t sequence_bytes(const unsigned char *p, size_t left)
 {
 	size_t n = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : p[0] < 0xf5 ? 4 : 0;
@@ -40,12 +40,12 @@ static void out_escaped(struct out *o, unsigned char c)
 		snprintf(buf, sizeof buf, "\\u%04x", c);
 		out_text(o, buf);
 	} else {
-		out_text(o, "\\ufffd"); /* replaces bytes that are not UTF-8: file names may contain them, JSON may not */
+		out_text(o, "\\ufffd"); /* U+FFFD replaces bytes that are not UTF-8: file names may contain them, but JSON must not */
 	}
 }
 
-/* Return 0x80 in each byte whose value in x is below n (n <= 128), and 0 in the others.  Bytes above the lowest 0x80
- * may be wrong, so only a test for 0 is reliable. */
+/* Return 0x80 in each byte whose value in x is below n (n <= 128), and 0 in the others.  Only a test for 0 is reliable, because
+ * bytes above the lowest 0x80 may be wrong. */
 static uint64_t bytes_below(uint64_t x, uint64_t n)
 {
 	return (x - ONES * n) & ~x & ONES * 0x80;

@@ -27,7 +27,7 @@ struct json {
 void json_begin(struct json *j, const char *key, char bracket); /* bracket: '{' or '[' */
 void json_end(struct json *j, char bracket);                    /* bracket: '}' or ']' */
 
-/* Write one value: a member with this key or, with key NULL, an element of an array. */
+/* Write one value: as a member with this key or, if the key is NULL, as an element of an array. */
 void json_text(struct json *j, const char *key, const char *text);
 void json_chars(struct json *j, const char *key, const char *text, size_t n);
 void json_u64(struct json *j, const char *key, uint64_t value);
@@ -39,12 +39,12 @@ void json_null(struct json *j, const char *key);
 /* Write an array of n numbers. */
 void json_u32s(struct json *j, const char *key, const uint32_t *values, size_t n);
 
-/* Write an element of a buffer with all its digits, also if it is a 64-bit integer; inf and nan become strings. */
+/* Write an element of a buffer with all its digits, even if it is a 64-bit integer; inf and nan become strings. */
 void json_element(struct json *j, const char *key, gpul_type t, const void *bytes);
 
 /** Write the text and a newline to stdout, and free the text.
  *
- * @j  a closed object; empty afterwards, also after a failure
+ * @j  a closed object; empty afterwards, even after a failure
  * Errors  as out_flush()
  * Threads one at a time
  * Source  RFC 8259 */

@@ -1,7 +1,7 @@
 /* json_read.c — parse JSON text into a tree; all values and texts are in one block of memory.
  *
- * Only `gpuload dap` reads JSON.  A library (cJSON, jansson) would be one more package on each machine that builds gpuload,
- * or one more shared library on each that runs it, for these few pages; tests/fuzz/fuzz_json.c tests them with any input. */
+ * Only `gpuload dap` reads JSON, so a library (cJSON, jansson) would be an additional dependency for the sake of these few pages;
+ * tests/fuzz/fuzz_json.c tests them with random input. */
 #include "cli/lib/json/json_read.h"
 
 #include <stdlib.h>
@@ -83,7 +83,7 @@ static void put_utf8(struct reader *r, uint32_t c)
 	*r->texts++ = (char)(0x80 | (c & 63));
 }
 
-/* Parse an escape, after the backslash. */
+/* Parse the part of an escape sequence after the backslash. */
 static bool parse_escape(struct reader *r)
 {
 	static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
@@ -103,11 +103,11 @@ static bool parse_escape(struct reader *r)
 	}
 	if (unit < 0)
 		return false;
-	put_utf8(r, unit ? (uint32_t)unit : 0xfffd); /* not U+0000, which would end the text */
+	put_utf8(r, unit ? (uint32_t)unit : 0xfffd); /* replace U+0000, which would end the string, by U+FFFD */
 	return true;
 }
 
-/* Parse a string, after the opening quote; NULL: it is invalid. */
+/* Parse the part of a string after the opening quote; NULL: the string is invalid. */
 static const char *parse_text(struct reader *r)
 {
 	const char *begin = r->texts;
@@ -211,8 +211,8 @@ static struct json_value *parse_value(struct reader *r, unsigned depth)
 
 gpul_status json_parse(const char *text, size_t n, struct json_value **out, gpul_error *err)
 {
-	/* The block is large enough: each value has at least one byte and a separator, or is inside
-	 * another value; a decoded string is not longer than its JSON. */
+	/* The block is large enough: each value takes at least one byte and a separator, or is inside another value; a decoded
+	 * string is not longer than its JSON. */
 	const size_t most = n / 2 + MAX_DEPTH + 4;
 	char *block = n < SIZE_MAX / 64 ? calloc(1, most * sizeof(struct json_value) + n + 2) : NULL;
 	struct reader r = { .text = text, .n = n, .values = (struct json_value *)(void *)block, .err = err };
@@ -236,7 +236,7 @@ gpul_status json_parse(const char *text, size_t n, struct json_value **out, gpul
 
 void json_free(struct json_value *v)
 {
-	free(v); /* v is the first value of the block, and so its address */
+	free(v); /* v is the first value in the block, so both have the same address */
 }
 
 /* ---- members ----------------------------------------------------------------------------------------------------------- */

@@ -13,7 +13,8 @@ struct json_value {
 	const char *key;  /* name of a member of an object; else NULL */
 	const char *text; /* JSON_TEXT: UTF-8 */
 	double number;
-	struct json_value *first, *next; /* the first element or member; the next one of the same array or object */
+	/* first: the first element or member of this value; next: the next one in the same array or object */
+	struct json_value *first, *next;
 };
 
 /** Parse a text that is one JSON value.
@@ -28,7 +29,7 @@ void json_free(struct json_value *v); /* accepts NULL */
 
 /* Return a member of an object; NULL: v is NULL or not an object, or has no such member. */
 const struct json_value *json_get(const struct json_value *v, const char *key);
-/* Return the value of a member of the type that the function names; `other` if there is no such member. */
+/* Each function returns the value of a member that has the type in the function's name; `other` if there is no such member. */
 const char *json_get_text(const struct json_value *v, const char *key, const char *other);
 int64_t json_get_integer(const struct json_value *v, const char *key, int64_t other);
 bool json_get_bool(const struct json_value *v, const char *key, bool other);

@@ -18,7 +18,7 @@ void trace_add_time(struct json *j, int64_t ns);
 void trace_begin_slice(struct json *j, unsigned process, unsigned track, const char *name, int64_t from, int64_t to);
 void trace_add_slice(struct json *j, unsigned process, unsigned track, const char *name, int64_t from, int64_t to);
 
-/* One end of an arrow ("s", "f") or of an asynchronous event ("b", "e"); the name is the category, too. */
+/* Write one end of an arrow ("s", "f") or of an asynchronous event ("b", "e"); the name is used as the category, too. */
 void trace_add_endpoint(struct json *j, const char *phase, unsigned process, unsigned track, const char *name, uint64_t id, int64_t ns);
 
 /* Give a process a name; viewers sort processes by number. */

@@ -52,7 +52,7 @@ gpul_status devices_arg_open(struct devices_arg *d, gpul_error *err)
 {
 	gpul_status st = gpul_driver_open(d->choice, &d->drv, err);
 
-	/* From the last device to the first: each opened context becomes current, so context[0] is current at the end. */
+	/* Open the contexts from the last device to the first: each one becomes current, so context[0] is current at the end. */
 	for (unsigned i = d->n; st == GPUL_OK && i-- > 0;)
 		st = gpul_context_open(d->drv, d->ordinal[i], &d->context[i], err);
 	if (st)

@@ -4,8 +4,8 @@
  *     --driver soft --devices 1,0 ── devices_arg_parse ─> choice, ordinal[]
  *                                      ── devices_arg_open ──> drv, context[]
  *
- * Two steps, because a process must not fork after it has opened a driver: a command that starts other
- * processes parses first, then forks, and each process opens the devices that it uses. */
+ * Parsing and opening are separate, because a process must not fork after it has opened a driver: a command that starts other processes
+ * parses first, then forks, and each process opens the devices that it uses. */
 #ifndef GPULOAD_CLI_LIB_OPTIONS_DEVICES_ARG_H
 #define GPULOAD_CLI_LIB_OPTIONS_DEVICES_ARG_H
 

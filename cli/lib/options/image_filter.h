@@ -10,7 +10,7 @@
 
 struct image_filter {
 	uint16_t sm;          /* 90 for sm_90; 0: any architecture */
-	char suffix;          /* suffix of the architecture, 'a' or 'f'; 0: with any suffix, or with none */
+	char suffix;          /* suffix of the architecture, 'a' or 'f'; 0: any suffix, or none */
 	gpul_image_kind kind; /* 0: any */
 	const char *match;    /* shell glob for kernel names; NULL: any; borrowed; see cxx_name_matches() */
 };

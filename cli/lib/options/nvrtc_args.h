@@ -20,7 +20,7 @@ struct nvrtc_rows {
 
 /** Append the NVRTC options of one command line, in order.
  *
- * @a     zeroed before the first call; the caller frees it with nvrtc_args_free(), also after a failure
+ * @a     zeroed before the first call; the caller frees it with nvrtc_args_free(), even after a failure
  * @from  a parsed command line
  * @rows  indices of the three options in the option table of that command
  * Errors  GPUL_ENOMEM
