@@ -52,7 +52,7 @@ struct extract {
 	const char *path, *folder;
 	struct image_filter filter;
 	bool replace;
-	struct json *json; /* NULL: text */
+	struct json *json; /* NULL: the output is text */
 	const gpul_source *source;
 	const gpul_images *images;
 	struct cxx_names *names;
@@ -130,8 +130,7 @@ static char *file_name(const struct extract *x, const gpul_image *image)
 	return name;
 }
 
-/* Write the ptxas options of a PTX image as a comment line.  If the options are part of the text (image->options points
- * into it), the text contains the line already. */
+/* Write the ptxas options of a PTX image as a comment line, unless image->options points into its text, which then has the line. */
 static void out_options_line(const gpul_image *image, struct out *o)
 {
 	size_t n = image->options_bytes;
@@ -162,7 +161,7 @@ static void report_written(const struct extract *x, const gpul_image *image, con
 	out_text(&o, "  ");
 	ls_text_image(&o, x->images, image);
 	out_text(&o, "\n");
-	out_flush(&o, NULL); /* main.c checks stdout at the end */
+	out_flush(&o, NULL); /* a failure is reported by main.c, which checks stdout at the end */
 	out_free(&o);
 }
 
@@ -190,7 +189,7 @@ static gpul_status extract_image(struct extract *x, const gpul_image *image, gpu
 	damaged = gpul_image_unpack(image, u, &why) != GPUL_OK;
 	if (!damaged)
 		st = write_image(x, image, u, name, &why);
-	if (gpul_source_check(x->source, err)) { /* a file that was cut meanwhile is the cause of any other error */
+	if (gpul_source_check(x->source, err)) { /* if the file was truncated meanwhile, that is the cause of any other error */
 		if (!damaged && st == GPUL_OK)
 			unlink(name);
 		st = GPUL_ESYS;

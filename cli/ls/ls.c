@@ -113,7 +113,7 @@ static gpul_status list_compiled(struct ls *ls, gpul_source *source, gpul_error 
 
 /* ---- messages ---------------------------------------------------------------------- */
 
-/* Report on stderr that no image was found or selected; the JSON object with an empty list is printed anyway. */
+/* Report on stderr that no image was found or selected.  The JSON object with an empty list is printed in any case. */
 static void report_no_images(struct ls *ls, gpul_source *source, const gpul_images *images)
 {
 	const char *path = gpul_source_name(source), *advice;
@@ -196,7 +196,7 @@ static gpul_status list_images(struct ls *ls, gpul_source *source, const gpul_im
 	return ls_kernels(ls, path, images, err);
 }
 
-/* Print advice on using the file in another way, such as linking it. */
+/* Print advice for a user who wants to use the file in another way, such as linking it. */
 static void print_advice(gpul_source *source, const gpul_images *images)
 {
 	char buf[GPUL_ADVICE_BYTES];
@@ -245,7 +245,7 @@ static gpul_status list_file(struct ls *ls, const char *path, gpul_error *err)
 	if (st)
 		return st;
 	st = list_source(ls, source, &why);
-	cut = gpul_source_check(source, err); /* a file that was cut meanwhile is the cause of any other error */
+	cut = gpul_source_check(source, err); /* if the file was truncated meanwhile, that is the cause of any other error */
 	if (st && !cut)
 		gpul_fail(err, st, why.native, "%s", why.text);
 	gpul_source_close(source);
@@ -254,7 +254,7 @@ static gpul_status list_file(struct ls *ls, const char *path, gpul_error *err)
 
 /* ---- the command ------------------------------------------------------------------- */
 
-/* List every file, also after an error in another file; stop if stdout can no longer be written. */
+/* List every file, even after an error in another file; stop if stdout can no longer be written. */
 static gpul_status list_files(struct ls *ls, const struct cli_args *args, gpul_error *err)
 {
 	gpul_status st = GPUL_OK;

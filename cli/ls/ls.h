@@ -30,13 +30,13 @@ extern const struct cli_cmd cli_ls, cli_extract;
 
 enum ls_sort { LS_UNSORTED, LS_BY_REGISTERS, LS_BY_SHARED, LS_BY_STACK, LS_BY_NAME };
 
-struct ls { /* a parsed command line */
+struct ls { /* the parsed command line, and the state of the listing */
 	struct image_filter filter;
 	const char *kernel; /* the name of the only kernel that is listed; NULL: any */
 	bool json, images_only, group, sass, strict;
 	enum ls_sort sort;
 	bool many;                 /* a folder or a package is listed: do not mention files without device code */
-	size_t n_files, n_matched; /* number of files in the folder that have device code; that were listed */
+	size_t n_files, n_matched; /* n_files: number of files in the folder that have device code; n_matched: number of listed files */
 	struct cxx_names *names;
 	const char *const *nvrtc_args; /* for .cu files; NULL-terminated; NULL: no options */
 	bool failed;                   /* an error was reported on stderr: the exit status is 1 */
@@ -68,7 +68,8 @@ gpul_status ls_kernels(struct ls *ls, const char *path, const gpul_images *image
  * @path   path of the file, as the user gave it; for the first line and for messages
  * @text   the PTX
  * @image  describes the text; image->bytes is its length
- * Errors  GPUL_EFORMAT a syntax error, or with --strict any error that ptxas reports, the message gives the line; as out_flush(); GPUL_ENOMEM
+ * Errors  GPUL_EFORMAT a syntax error or, with --strict, any error that ptxas reports: the message gives the line; as out_flush();
+ *         GPUL_ENOMEM
  * Threads one at a time */
 gpul_status ls_ptx(struct ls *ls, const char *path, const char *text, const gpul_image *image, gpul_error *err);
 
@@ -114,7 +115,7 @@ gpul_status ls_folder(struct ls *ls, const char *path, ls_lister *list, gpul_err
  * Source  nvdisasm --help of CUDA 13 */
 gpul_status ls_sass(struct ls *ls, const char *path, const gpul_images *images, gpul_error *err);
 
-/* True if --match and --kernel select this kernel; true if one of them is given. */
+/* ls_takes_kernel() is true if --match and --kernel select this kernel; ls_selects_kernels() is true if one of them is given. */
 bool ls_takes_kernel(const struct ls *ls, const char *mangled, const struct cxx_name *name);
 static inline bool ls_selects_kernels(const struct ls *ls)
 {
@@ -167,7 +168,7 @@ struct ls_registers {
 
 struct ls_kernel {
 	const gpul_ptx_func *func;
-	const gpul_kernel_info *info; /* borrowed: what ls also prints for PTX inside another file */
+	const gpul_kernel_info *info; /* borrowed: the data that ls also prints for PTX inside another file */
 	gpul_signature *signature;    /* owned */
 	struct ls_registers registers;
 };
@@ -177,7 +178,7 @@ struct ls_kernel {
  * @m     borrowed; must outlive *out
  * @f     a kernel of m with a body
  * @info  the same kernel in the table of gpul_kernels_read(); borrowed; must outlive *out
- * @out   owned by the caller: ls_kernel_free(), also after a failure
+ * @out   owned by the caller: ls_kernel_free(), even after a failure
  * Errors  GPUL_ENOMEM
  * Source  PTX ISA 9.0, 5.1 (state spaces) */
 gpul_status ls_kernel(const gpul_ptx_module *m, const gpul_ptx_func *f, const gpul_kernel_info *info, struct ls_kernel *out,

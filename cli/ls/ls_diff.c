@@ -32,7 +32,7 @@ static int by_kernel(const void *a, const void *b)
 	return order ? order : strcmp(x->arch, y->arch);
 }
 
-/* A file may have a kernel twice for one architecture: also sort by the values, so that equal ones of two files are paired. */
+/* A file may have a kernel twice for one architecture: sort by the values, too, so that equal kernels of two files are paired. */
 static int by_kernel_and_values(const void *a, const void *b)
 {
 	int order = by_kernel(a, b);

@@ -12,7 +12,7 @@
 
 struct tally {
 	size_t n, of, ptx, cubin, lto;
-	/* the architectures, sorted; CUDA has fewer than 64 */
+	/* the architectures in ascending order; CUDA has fewer than 64 */
 	struct {
 		uint16_t sm;
 		char suffix;
@@ -97,7 +97,7 @@ struct widths {
 	size_t section, member;
 };
 
-/* Find the widths of the columns for section and member. */
+/* Find the widths of the columns "section" and "member". */
 static struct widths measure_columns(const gpul_images *images, const gpul_image *all, size_t n)
 {
 	struct widths w = { strlen("section"), 0 };

@@ -34,7 +34,7 @@ void ls_json_image_end(struct json *j, const gpul_images *images, const gpul_ima
 	json_end(j, '}');
 }
 
-/* Add a number, or null if the image does not contain it (PTX has no register count, for example). */
+/* Add a number, or null if the image does not contain it: PTX, for example, has no register count. */
 static void add_number(struct json *j, const char *key, uint32_t value)
 {
 	if (value == GPUL_NOT_RECORDED)

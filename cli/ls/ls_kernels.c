@@ -10,7 +10,7 @@
 #define BLOCK_BYTES   262144 /* the text is written to stdout in blocks of about this size */
 #define DAMAGED_SHOWN 10     /* maximum number of messages about damaged images */
 
-struct listing { /* the listing of one file */
+struct listing {
 	struct ls *ls;
 	const char *path;
 	const gpul_images *images;
@@ -40,7 +40,7 @@ static void report_damaged(struct listing *l, const gpul_image *image, const gpu
 	cli_message("ls", "%s%s%s%s: image %zu (%s %s%s%s) at %" PRIu64 ": %.*s", l->path, place->member ? "(" : "",
 		    place->member ? place->member : "", place->member ? ")" : "", ls_image_index(l->images, image),
 		    gpul_image_kind_name(image->kind), gpul_image_arch(image, arch), *place->section ? ", " : "", place->section,
-		    image->offset, (int)strcspn(failed->text, "\n"), failed->text); /* only the first line of the error */
+		    image->offset, (int)strcspn(failed->text, "\n"), failed->text); /* only the first line of the message */
 }
 
 /* ---- one image --------------------------------------------------------------------- */

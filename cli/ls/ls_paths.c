@@ -1,4 +1,4 @@
-/* ls_paths.c — gpuload ls on a folder or on a package: each file in it.
+/* ls_paths.c — lists each file in a folder or in a package for gpuload ls.
  *
  * Many files in a folder have no device code; they are not mentioned.  Without an option that selects or orders kernels, each
  * file is listed in one line. */
@@ -61,7 +61,7 @@ static gpul_status list_member(const char *name, const void *bytes, size_t n_byt
 	return ferror(stdout) ? gpul_fail(err, st, why.native, "%s", why.text) : GPUL_OK;
 }
 
-/* Report that none of the files has device code or, with --match, a kernel that matches. */
+/* Report that no file has device code or, with --match, a kernel that matches. */
 static void report_none(struct ls *ls, const char *path)
 {
 	if (ls->n_matched || ls->failed)
@@ -101,7 +101,7 @@ static bool may_list(const char *path)
 	ssize_t n;
 
 	if (fd < 0)
-		return errno != ENOENT; /* opened again later, which reports the error */
+		return errno != ENOENT; /* ls opens the file again later, and then reports the error */
 	n = read(fd, head, sizeof head);
 	close(fd);
 	return n > 0 && (gpul_may_contain_code(head, (size_t)n, path) || gpul_is_package(head, (size_t)n));

@@ -175,8 +175,7 @@ gpul_status ls_strict(struct ls *ls, const char *path, const gpul_images *images
 
 /* ---- the file ---------------------------------------------------------------------- */
 
-/* Fill rows[] with the selected kernels; rows[] has room for every function.  The table has the kernels of the module in
- * the same order. */
+/* Fill rows[], which has room for every function, with the selected kernels.  The table has the module's kernels in the same order. */
 static gpul_status collect_kernels(struct ls *ls, const gpul_ptx_module *m, const gpul_kernel_table *table, struct ls_kernel *rows,
 				   size_t *n, gpul_error *err)
 {

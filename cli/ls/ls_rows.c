@@ -86,14 +86,14 @@ void ls_rows_free(struct ls_rows *rows)
 
 /* ---- order ------------------------------------------------------------------------- */
 
-/* Return the value that a row is sorted by; unknown values come last. */
+/* Return the value by which --sort sorts a row; -1 (unknown) comes last. */
 static int64_t sort_value(const struct ls_row *row, enum ls_sort sort)
 {
 	const gpul_kernel_info *k = &row->info;
 	uint32_t value = sort == LS_BY_REGISTERS               ? k->registers
 			 : sort == LS_BY_SHARED                ? k->shared_bytes
 			 : k->stack_bytes != GPUL_NOT_RECORDED ? k->stack_bytes
-							       : k->frame_bytes; /* not linked yet */
+							       : k->frame_bytes; /* the stack size is unknown until the code is linked */
 
 	return value == GPUL_NOT_RECORDED ? -1 : (int64_t)value;
 }
@@ -229,7 +229,7 @@ static int by_first(const void *a, const void *b, void *order)
 	return (*(row_order **)order)(((const struct group *)a)->first, ((const struct group *)b)->first);
 }
 
-/* Compare by name; then machine code comes before PTX; then by architecture. */
+/* Compare by name, then by kind (machine code before PTX), then by architecture. */
 static int by_group(const void *a, const void *b)
 {
 	const struct ls_row *x = a, *y = b;

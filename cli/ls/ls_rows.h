@@ -10,7 +10,7 @@ struct ls_row {
 	const struct cxx_name *cxx; /* borrowed from ls->names */
 	size_t image;               /* index of the image */
 	gpul_image_kind kind;
-	uint32_t sm;   /* 90 of sm_90a */
+	uint32_t sm;   /* number of the architecture: 90 for sm_90a */
 	char arch[16]; /* such as "sm_90a" */
 };
 
@@ -23,7 +23,7 @@ struct ls_rows {
  * @ls      the command line
  * @path    path of the file, for messages
  * @images  images of the file
- * @out     owned by the caller: ls_rows_free(), also after a failure
+ * @out     owned by the caller: ls_rows_free(), even after a failure
  * Errors  GPUL_ENOMEM
  * Threads one at a time */
 gpul_status ls_rows_collect(struct ls *ls, const char *path, const gpul_images *images, struct ls_rows *out, gpul_error *err);

@@ -1,4 +1,4 @@
-/* ls_sass.c — gpuload ls --sass: the machine code of the selected kernels, disassembled by NVIDIA's nvdisasm.
+/* ls_sass.c — gpuload ls --sass: prints the machine code of the selected kernels, disassembled by NVIDIA's nvdisasm.
  *
  *     cubin ── memory file ── /dev/fd/N ── nvdisasm -fun SYMBOL ── pipe ──> text below the kernel
  *
@@ -47,7 +47,7 @@ static char *find_nvdisasm(void)
 	return is_program(&path) ? path : NULL;
 }
 
-/* Start the tool with the cubin as input; its output goes to the pipe. */
+/* Start nvdisasm with the cubin as input; its output goes to the pipe. */
 static int start_nvdisasm(const char *tool, const char *symbol, int cubin, int output, pid_t *child)
 {
 	char input[32];
@@ -75,7 +75,7 @@ static void read_output(int fd, struct out *text)
 			out_bytes(text, block, (size_t)n);
 }
 
-/* Create a memory file with the cubin, which the tool inherits; -1: not possible, see errno. */
+/* Create a memory file with the cubin, which nvdisasm inherits; -1: not possible, see errno. */
 static int make_file(const gpul_unpacked *cubin)
 {
 	int fd = memfd_create("cubin", 0);
@@ -186,7 +186,7 @@ struct sass {
 	struct ls *ls;
 	const char *path, *tool;
 	const gpul_images *images;
-	struct json json; /* json.out is also the buffer for text */
+	struct json json; /* json.out is also the buffer for output as text */
 	size_t n_kernels;
 };
 
