@@ -124,9 +124,10 @@ static gpul_status find_server(const struct rdma_bench_request *q, struct rdma_c
 		return gpul_fail(err, GPUL_EINVAL, 0, "the name of HOST is too long");
 	colon = strchr(q->host, ':');
 	if (!strncmp(q->host, "unix:", 5) || strstr(q->host, "]:") || (colon && !strchr(colon + 1, ':')))
-		snprintf(address, RDMA_ADDRESS_BYTES, "%s", q->host); /* the address is complete */
+		snprintf(address, RDMA_ADDRESS_BYTES, "%s", q->host); /* HOST contains a port, or is the path of a socket */
 	else if (colon && q->host[0] != '[')
-		snprintf(address, RDMA_ADDRESS_BYTES, "[%s]:%u", q->host, q->setup.port); /* an IPv6 address needs brackets */
+		/* an IPv6 address needs brackets before the port */
+		snprintf(address, RDMA_ADDRESS_BYTES, "[%s]:%u", q->host, q->setup.port);
 	else
 		snprintf(address, RDMA_ADDRESS_BYTES, "%s:%u", q->host, q->setup.port);
 	return GPUL_OK;
@@ -144,8 +145,7 @@ static gpul_status run_benchmark(struct rdma_bench_request *q, struct rdma_bench
 		st = devices_arg_open(&q->setup.devices, err);
 	if (!st && uses_driver)
 		q->setup.rdma.device.drv = q->setup.devices.drv;
-	/* Open the device before catching signals: until then a signal simply ends this
-	 * process, and with it the child. */
+	/* Until stop_begin() catches signals, a signal ends this process and its child; so open the device, which may take long, first. */
 	st = st ? st : gpul_rdma_open(&q->setup.rdma, &r, err);
 	st = st ? st : run_measurement(q, r, address, result, err);
 	gpul_rdma_close(r);

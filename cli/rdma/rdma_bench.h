@@ -26,8 +26,8 @@ extern const struct cli_cmd cli_rdma_bench, cli_rdma_serve;
 enum {
 	RDMA_MOST_FLOWS = 64,
 	RDMA_MOST_ROWS = 64,
-	RDMA_MOST_REQUESTS = 256, /* limit of --nreq */
-	RDMA_MOST_RING = 512,     /* messages in flight of one flow: --nreq x --nmsg */
+	RDMA_MOST_REQUESTS = 256, /* maximum value of --nreq */
+	RDMA_MOST_RING = 512,     /* maximum number of messages in flight of one flow: --nreq x --nmsg */
 	RDMA_MOST_THREADS = 64,
 	RDMA_ADDRESS_BYTES = 280, /* size of an address in the form "HOST:PORT" */
 	RDMA_NAME_BYTES = 64,
@@ -42,7 +42,7 @@ extern const char *const rdma_memory_names[RDMA_N_MEMORIES];
 
 /* ---- the command line (rdma_bench_request.c) -------------------------------------------------------- */
 
-/* Indices of the options that both commands have; each option table begins with them. */
+/* Indices of the options that bench and serve have in common; each option table begins with them. */
 /* clang-format off */
 enum {
 	RDMA_OPT_PORT, RDMA_OPT_BACKEND, RDMA_OPT_PROVIDER, RDMA_OPT_DEVICE, RDMA_OPT_GID, RDMA_OPT_TIMEOUT, RDMA_OPT_RETRY,
@@ -72,7 +72,7 @@ enum {
 	[RDMA_OPT_JSON] = CLI_JSON_OPT
 /* clang-format on */
 
-/* The options of both commands for opening a device and the memory. */
+/* The options of bench and serve for opening a device and the memory. */
 struct rdma_setup {
 	gpul_rdma_desc rdma; /* its strings are borrowed from the command line */
 	enum rdma_memory memory;
@@ -85,7 +85,7 @@ struct rdma_setup {
 struct rdma_shape {
 	enum rdma_mode mode;
 	unsigned n_flows;    /* number of connections */
-	unsigned n_parts;    /* number of messages that one multi-receive gets */
+	unsigned n_parts;    /* number of messages that one receive can take (multi-receive) */
 	unsigned n_requests; /* number of receives, or groups of sends, in flight per flow */
 	bool flush;
 	uint64_t buffer_bytes; /* bytes of the buffer of each flow and direction */
@@ -94,10 +94,10 @@ struct rdma_shape {
 struct rdma_bench_request {
 	struct rdma_setup setup;
 	struct rdma_shape shape;
-	const char *host;               /* the server; NULL: start a peer */
-	uint64_t bytes[RDMA_MOST_ROWS]; /* sizes of the messages */
+	const char *host;               /* address of the server; NULL: start one as a child process */
+	uint64_t bytes[RDMA_MOST_ROWS]; /* sizes of the messages to measure */
 	unsigned n_sizes;
-	unsigned n_buffers;  /* number of different buffers for a flow's messages; 0: one for each message in flight */
+	unsigned n_buffers;  /* number of different positions for a flow's messages in a buffer; 0: one for each message in flight */
 	uint64_t iterations; /* number of messages per size and flow; 0: limited by time */
 	int time_ms;         /* time to measure each size */
 	int wait_ms;         /* how long to wait for the server */
@@ -108,7 +108,7 @@ struct rdma_bench_request {
 extern const struct cli_opt rdma_bench_opts[];
 extern const char rdma_bench_details[];
 
-/** Parse the options that both commands have.
+/** Parse the options that bench and serve have in common.
  *
  * @args  parsed with an option table that begins with RDMA_COMMON_OPTS
  * @out   filled; its strings are borrowed
@@ -129,9 +129,9 @@ unsigned rdma_bench_parts(const struct rdma_shape *shape, uint64_t bytes, uint32
 
 /* ---- the result ------------------------------------------------------------------------------------------- */
 
-/* What one end has measured for one size. */
+/* The results of one end (client or server) for one size. */
 struct rdma_figures {
-	uint64_t messages, bytes; /* bytes sent and received in `ns` */
+	uint64_t messages, bytes; /* numbers of messages and bytes that were sent and received in `ns` */
 	uint64_t ns;
 	uint64_t p50_ns, p99_ns; /* median and 99th percentile of the latency; 0: not measured */
 };
@@ -144,7 +144,7 @@ struct rdma_row {
 	uint64_t checked; /* bytes that were compared with the expected pattern, at both ends */
 };
 
-/* What one end tells the other about itself. */
+/* A description of one end, which it sends to the other end. */
 struct rdma_end {
 	char backend[16], device[RDMA_NAME_BYTES], why[200], host[RDMA_NAME_BYTES], memory[16];
 	int pid;
@@ -162,15 +162,15 @@ struct rdma_bench_result {
 
 /* Append the result as a table.  A client has the results of both ends, a server only its own. */
 void rdma_bench_text(const struct rdma_bench_result *result, struct out *o);
-/* Append one JSON object, without a newline. */
+/* Append the result as one JSON object, without a newline. */
 struct json;
 void rdma_bench_json(const struct rdma_bench_result *result, struct json *j);
-/* Append the picture. */
+/* Append the plot of the result. */
 void rdma_bench_svg(const struct rdma_bench_result *result, struct out *o);
 
 /* ---- the two ends ------------------------------------------------------------------------------------------ */
 
-/* What a measuring thread shares with the thread that waits for it. */
+/* Data that a measuring thread shares with the thread that waits for it. */
 struct rdma_watch {
 	atomic_bool stop; /* request to end soon: the thread then fails with GPUL_ESYS, native ECANCELED */
 	atomic_uint row;  /* index of the row that is measured now, and its progress in thousandths */
@@ -188,17 +188,15 @@ struct rdma_watch {
 gpul_status rdma_bench_measure(const struct rdma_bench_request *q, gpul_rdma *r, const char *address, struct rdma_watch *watch,
 			       struct rdma_bench_result *out, gpul_error *err);
 
-/* The options of a server. */
 struct rdma_serve_request {
 	struct rdma_setup setup;
 	const char *address; /* address to listen at */
 	bool once;           /* end after the first client */
-	/* in a child process: descriptor to which a struct rdma_ready is written, instead of
-	 * printing; otherwise -1 */
+	/* descriptor to which a child process writes a struct rdma_ready instead of printing; -1: not a child */
 	int ready_fd;
 };
 
-/* The report of a child: it is listening, or it has failed. */
+/* The report of a child process: it is listening, or it has failed. */
 struct rdma_ready {
 	gpul_error err;
 	char address[RDMA_ADDRESS_BYTES];
@@ -212,10 +210,10 @@ struct rdma_ready {
  * Threads the main thread */
 gpul_status rdma_serve(struct rdma_serve_request *q, gpul_error *err);
 
-/* A peer that bench has started. */
+/* The server process that bench has started. */
 struct rdma_child {
 	int pid; /* process id; 0: none */
-	int fd;  /* its second report arrives here, if it fails after it was ready */
+	int fd;  /* pipe for a second report, if the child fails after it was ready */
 	char address[RDMA_ADDRESS_BYTES];
 };
 
@@ -227,8 +225,8 @@ struct rdma_child {
  * Threads the main thread
  * Source  fork(2), prctl(2) PR_SET_PDEATHSIG */
 gpul_status rdma_child_start(const struct rdma_setup *setup, struct rdma_child *out, gpul_error *err);
-/* Wait until the child has ended; kill it if it does not end soon.  failed: an error of this process, which is replaced by the
- * child's error or death if that is the cause.  Accepts a child of zeros. */
+/* Wait until the child has ended, and kill it if it does not end soon.  failed: an error of this process; if the child's error or
+ * death is its cause, that replaces it.  Accepts a child of zeros. */
 void rdma_child_end(struct rdma_child *child, gpul_error *failed);
 
 #endif

@@ -1,6 +1,6 @@
 /* rdma_bench_child.c — the peer of gpuload rdma bench without HOST: a server in a child process, for one client.
  *
- * Drivers and fabrics do not work after a fork: the child is forked before the parent opens either. */
+ * Drivers and fabrics do not work after a fork, so the child is forked before the parent opens a driver or a fabric. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -23,18 +23,17 @@ static _Noreturn void run_child(const struct rdma_setup *setup, int pipe, pid_t 
 	struct rdma_serve_request q = { .setup = *setup, .address = "127.0.0.1:0", .once = true, .ready_fd = pipe };
 	struct rdma_ready ready = { 0 };
 
-	/* Both checks are needed, because the parent may have died before prctl(). */
+	/* The signal is not sent if the parent died before prctl(), so compare its pid, too. */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent)
 		_exit(1);
-	signal(SIGINT, SIG_IGN); /* Ctrl-C reaches both processes; the parent ends the connection */
+	signal(SIGINT, SIG_IGN); /* Ctrl-C reaches both processes; only the parent handles it, and ends the connection */
 	if (!gpul_log_shows(GPUL_LOG_INFO))
 		gpul_log_set_level(GPUL_LOG_OFF); /* only the parent prints notices */
-	if (rdma_serve(&q, &ready.err))           /* a failure of the write is ignored: the parent may have ended */
+	if (rdma_serve(&q, &ready.err))           /* a failure of write() is ignored, because the parent may have ended */
 		_exit(write(pipe, &ready, sizeof ready) < 0 ? 2 : 1);
 	_exit(0);
 }
 
-/* Read the child's report. */
 static gpul_status await_ready(int pipe, struct rdma_child *child, gpul_error *err)
 {
 	struct pollfd p = { .fd = pipe, .events = POLLIN };
@@ -59,7 +58,7 @@ gpul_status rdma_child_start(const struct rdma_setup *setup, struct rdma_child *
 	const pid_t parent = getpid();
 	gpul_status st;
 
-	fflush(NULL); /* otherwise the child would also write the buffered output */
+	fflush(NULL); /* otherwise the child would write the buffered output, too */
 	if (pipe2(fds, O_CLOEXEC))
 		return gpul_fail(err, GPUL_ESYS, errno, "cannot create a pipe: %s", strerror(errno));
 	child.pid = fork();
@@ -80,7 +79,7 @@ gpul_status rdma_child_start(const struct rdma_setup *setup, struct rdma_child *
 	return st;
 }
 
-/* Replace the error of a broken connection by the error of the child, which is the cause. */
+/* If a connection broke because the child has failed, replace the error of the connection by the error of the child. */
 static void explain_end(const struct rdma_child *child, int status, gpul_error *failed)
 {
 	struct pollfd p = { .fd = child->fd, .events = POLLIN };

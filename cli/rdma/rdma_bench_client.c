@@ -47,7 +47,7 @@ static gpul_status await_welcome(struct client *c, struct rdma_flow *f, gpul_err
 	uint64_t got = 0;
 	gpul_status st = rdma_control(&c->s, f, &f->mail->welcome, sizeof w, WELCOME_MS, &got, err);
 
-	w = f->mail->welcome; /* a copy, because the peer could change the original */
+	w = f->mail->welcome; /* a copy, because the peer could change the message in the registered memory */
 	st = st ? st : rdma_wire_check_welcome(&w, got, err);
 	f->peer_in = w.in;
 	f->peer_signals = w.signals;
@@ -55,7 +55,7 @@ static gpul_status await_welcome(struct client *c, struct rdma_flow *f, gpul_err
 	return st;
 }
 
-/* If the hello does not arrive, the fabric between the two ends does not work, and the peer cannot explain more. */
+/* Send the hello of a flow.  If it does not arrive, the fabric between the two ends does not work, and the server cannot say why. */
 static gpul_status greet_server(struct client *c, struct rdma_flow *f, uint64_t id, gpul_error *err)
 {
 	gpul_error why = { 0 };
@@ -104,8 +104,7 @@ static gpul_status await_answer(struct client *c, bool ran, struct rdma_answer *
 	return st ? st : rdma_wire_check_answer(out, got, c->n_plans, ran, err);
 }
 
-/* Return the number of positions for messages in each buffer: one for each message in flight, unless
- * --buffers sets fewer. */
+/* Return the number of positions for messages in each buffer: one for each message in flight, unless --buffers sets fewer. */
 static unsigned n_places(const struct client *c, enum rdma_plan_kind kind, const struct rdma_row *row)
 {
 	const unsigned all = row->window * row->n_parts, wanted = c->q->n_buffers;
@@ -128,7 +127,7 @@ static gpul_status send_plan(struct client *c, enum rdma_plan_kind kind, const s
 	return rdma_control(&c->s, f, &f->mail->plan, sizeof f->mail->plan, c->s.deadline_ms, NULL, err);
 }
 
-/* Run one phase at both ends; here, there: the results of this end and of the server. */
+/* Run one phase at both ends; row->here and row->there get the results of this end and of the server. */
 static gpul_status run_phase(struct client *c, enum rdma_plan_kind kind, struct rdma_row *row, uint64_t count, gpul_error *err)
 {
 	struct rdma_answer answer;
@@ -150,7 +149,7 @@ static gpul_status run_phase(struct client *c, enum rdma_plan_kind kind, struct 
 	st = st ? st : await_answer(c, false, &answer, err);
 	st = st ? st : rdma_phase_run(&c->s, &p, &row->here, err);
 	if (!st && kind == RDMA_PLAN_CHECK)
-		(void)rdma_phase_check(&c->s, &p, &checked, &late); /* continue after a failure, because the server answers in any case */
+		(void)rdma_phase_check(&c->s, &p, &checked, &late); /* continue after a failure: the server sends its answer in any case */
 	st = st ? st : await_answer(c, true, &answer, err);
 	if (!st && late.status)
 		return gpul_fail(err, late.status, late.native, "%s", late.text);
@@ -161,7 +160,7 @@ static gpul_status run_phase(struct client *c, enum rdma_plan_kind kind, struct 
 	return st;
 }
 
-/* Find the number of groups that take the requested time: run more and more groups until a run is long enough to extrapolate from. */
+/* Find the number of groups that take the requested time: run increasing numbers until a run is long enough to extrapolate from. */
 static gpul_status choose_count(struct client *c, struct rdma_row *row, uint64_t *count, gpul_error *err)
 {
 	const uint64_t wanted_ns = (uint64_t)c->q->time_ms * 1000000;
@@ -231,8 +230,8 @@ static gpul_status measure_rows(struct client *c, gpul_error *err)
 	return st;
 }
 
-/* Send the plan "end" to the server, and wait until it closes the connection.  It may do so before
- * the send has ended; all results have arrived by then. */
+/* Send the plan "end", and wait until the server closes the connection.  If it does so before the send has completed, that is no
+ * error, because all results have arrived. */
 static void say_goodbye(struct client *c)
 {
 	const uint64_t until_ns = gpul_clock_ns() + GOODBYE_MS * 1000000ull;

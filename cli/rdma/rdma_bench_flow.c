@@ -1,4 +1,4 @@
-/* rdma_bench_flow.c — sends and receives the control messages of a flow; the histogram of latencies. */
+/* rdma_bench_flow.c — sends and receives the control messages of a flow; counts latencies in a histogram. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,7 +79,7 @@ void rdma_flow_close(struct rdma_flow *f)
 
 /* ---- control messages ---------------------------------------------------------------------------------------- */
 
-/* Start to send or to receive a control message; *request 0: try again later. */
+/* Start to send or to receive a control message.  *request is 0 if the caller must try again later. */
 static gpul_status start_control(struct rdma_flow *f, void *at, uint64_t bytes, bool send, int timeout_ms, gpul_rdma_request *request,
 				 gpul_error *err)
 {
@@ -102,7 +102,7 @@ gpul_status rdma_control(const struct rdma_session *s, struct rdma_flow *f, void
 			return gpul_fail(err, GPUL_ESYS, ECANCELED, "stopped");
 		if (!request)
 			st = start_control(f, at, bytes, !got, timeout_ms, &request, err);
-		/* the other end may need acknowledgements on all flows before it can answer on this one */
+		/* make progress on all flows: the other end may need their acknowledgements before it can answer on this one */
 		for (unsigned i = 0; !st && s->flow && i < s->shape.n_flows; i++)
 			st = s->flow[i].conn ? gpul_rdma_progress(s->flow[i].conn, NULL, err) : GPUL_OK;
 		if (!st && request)
@@ -110,7 +110,7 @@ gpul_status rdma_control(const struct rdma_session *s, struct rdma_flow *f, void
 		else if (!st)
 			st = gpul_rdma_progress(f->conn, NULL, err);
 		if (!st && !done && gpul_clock_ns() - begun_ns > SPIN_NS)
-			nanosleep(&nap, NULL); /* the other end may need this CPU, for example to check its data */
+			nanosleep(&nap, NULL); /* sleep, because the other end may need this CPU, for example to check its data */
 	}
 	return st;
 }

@@ -1,4 +1,4 @@
-/* rdma_bench_json.c — the result of gpuload rdma bench as JSON. */
+/* rdma_bench_json.c — prints the result of gpuload rdma bench as JSON. */
 #include "cli/lib/json/cli_json.h"
 #include "cli/rdma/rdma_bench.h"
 

@@ -33,7 +33,7 @@ static gpul_status open_host(gpul_rdma *r, struct rdma_buffers *b, gpul_error *e
 		return gpul_fail(err, GPUL_ENOMEM, errno, "no memory for %" PRIu64 " MiB of messages: %s", b->bytes >> 20, strerror(errno));
 	b->host = b->cpu = at;
 	b->at = (uint64_t)(uintptr_t)at;
-	madvise(at, b->bytes, MADV_HUGEPAGE); /* ignored: a failure costs only speed */
+	madvise(at, b->bytes, MADV_HUGEPAGE); /* a failure is ignored, because it costs only speed */
 	memset(at, CLEARED, b->bytes);        /* allocates the pages before the measurement */
 	return gpul_rdma_register(r, at, b->bytes, GPUL_RDMA_DATA, &b->region, err);
 }
@@ -94,7 +94,7 @@ gpul_status rdma_buffers_use(const struct rdma_buffers *b, gpul_error *err)
 
 /* ---- the pattern --------------------------------------------------------------------------------------- */
 
-/* Hash the fields of a pattern, so that patterns that differ in any field get unrelated seeds (the mixer of splitmix64). */
+/* Hash the fields of a pattern with the mixer of splitmix64, so that patterns that differ in any field get unrelated seeds. */
 static uint64_t seed_of(const struct rdma_pattern *p)
 {
 	uint64_t x = p->phase << 32 ^ (uint64_t)p->to_client << 31 ^ (uint64_t)p->flow << 16 ^ p->place;
@@ -104,7 +104,7 @@ static uint64_t seed_of(const struct rdma_pattern *p)
 	return x ^ x >> 31;
 }
 
-/* Write n words of the pattern, from word `first` on; p NULL: the cleared state. */
+/* Write n words of the pattern, beginning with word `first`; p NULL: write the words of a cleared buffer. */
 static void make_words(const struct rdma_pattern *p, uint64_t first, uint64_t *words, size_t n)
 {
 	const uint64_t seed = p ? seed_of(p) : 0;
@@ -120,14 +120,13 @@ static void make_words(const struct rdma_pattern *p, uint64_t first, uint64_t *w
 	}
 }
 
-/* Copy a chunk to the buffers; the next function copies one from them. */
+/* Copy a chunk to the buffers; copy_from() is the reverse. */
 static gpul_status copy_to(const struct rdma_buffers *b, uint64_t at, const void *from, size_t bytes, gpul_error *err)
 {
 	if (!b->cpu) {
 		const gpul_status st = gpul_cu(b->setup->devices.drv, err, cuMemcpyHtoD(at, from, bytes));
 
-		/* Synchronise: a small copy from pageable memory may still be in flight, and the
-		 * send path copies in other streams. */
+		/* Synchronise: a small copy from pageable memory may still be in flight, and the send path copies in other streams. */
 		return st ? st : gpul_cu(b->setup->devices.drv, err, cuCtxSynchronize());
 	}
 	memcpy(b->cpu + (at - b->at), from, bytes);

@@ -5,8 +5,7 @@
  *     │ out     │ in      │ out     │ in      │   out and in have shape.buffer_bytes each
  *     └─────────┴─────────┴─────────┴─────────┘   a message begins at each multiple of rdma_memory_stride()
  *
- * The pattern of a message depends on its flow, direction, phase and position in the ring, so that each message
- * differs. */
+ * The pattern of a message depends on its flow, direction, phase and position in the ring, so that each message differs. */
 #ifndef GPULOAD_CLI_RDMA_RDMA_BENCH_MEMORY_H
 #define GPULOAD_CLI_RDMA_RDMA_BENCH_MEMORY_H
 
@@ -14,20 +13,19 @@
 
 struct rdma_buffers {
 	const struct rdma_setup *setup; /* borrowed */
-	gpul_context context;           /* context of GPU memory; current on the thread that opened the
-					  * buffers */
-	gpul_mem *mem;                  /* for host-numa and device */
-	void *host;                     /* for host: the mapping; otherwise NULL */
+	gpul_context context;           /* context of GPU memory; current on the thread that opened the buffers */
+	gpul_mem *mem;                  /* memory of the kinds host-numa and device */
+	void *host;                     /* mapping of the kind host; otherwise NULL */
 	unsigned char *cpu;             /* NULL: the CPU cannot access the memory */
-	uint64_t at, bytes;             /* at: the address that requests use */
+	uint64_t at, bytes;             /* at: start address, as used in requests */
 	uint64_t buffer_bytes;          /* bytes of one flow and direction */
 	gpul_rdma_region *region;
 };
 
-/* Return the maximum size of all buffers of a client together: a quarter of the memory of this machine. */
+/* Return the maximum size of all buffers of a client: a quarter of the memory of this machine. */
 uint64_t rdma_memory_limit(void);
 
-/* Return the distance of messages in a buffer: their size and room for an odd start, rounded up for alignment. */
+/* Return the distance between messages in a buffer: their size, and room for an odd start address, rounded up for alignment. */
 uint64_t rdma_memory_stride(uint64_t bytes);
 
 /** Allocate and register the buffers of a client's flows.

@@ -1,4 +1,4 @@
-/* rdma_bench_request.c — parses the command line of gpuload rdma bench, and the options that rdma serve has, too. */
+/* rdma_bench_request.c — parses the command line of gpuload rdma bench, and the options that it shares with gpuload rdma serve. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,7 +63,7 @@ static const char usual_sizes[] = "256:100M:4", latency_sizes[] = "8:1M:4";
 static const char basic_sizes[] = "0,1,3,8,63,64,255,4095,4096,4097,65537,1048575,1M,1048577,4194307,100M";
 
 enum { DEFAULT_TIME_MS = 500, DEFAULT_WAIT_MS = 3000, DEFAULT_REQUESTS = 8, DEFAULT_PUTS = 64, LATENCY_REQUESTS = 32 };
-static const uint64_t most_buffer_bytes = 256 << 20; /* limit of the buffer of a flow and direction, if two messages fit into it */
+static const uint64_t most_buffer_bytes = 256 << 20; /* limit of the buffer of one flow and direction, unless two messages need more */
 
 /* ---- numbers ----------------------------------------------------------------------------------------- */
 
@@ -76,7 +76,7 @@ static gpul_status parse_unsigned(const char *option, const char *text, unsigned
 	return st;
 }
 
-/* Return the index of text in a list of names; -1: not in it. */
+/* Return the index of a text in a list of names; -1: the list does not contain it. */
 static int find_name(const char *text, const char *const *names, int n)
 {
 	while (n-- > 0)
@@ -143,7 +143,7 @@ static gpul_status add_size(struct rdma_bench_request *q, uint64_t bytes, gpul_e
 	return GPUL_OK;
 }
 
-/* Parse "8", "256:1M" or "256:100M:4", without the comma after it. */
+/* Parse one range, such as "8", "256:1M" or "256:100M:4", without the comma after it. */
 static gpul_status parse_range(const char *text, size_t n, struct rdma_bench_request *q, gpul_error *err)
 {
 	size_t part[3] = { 0, 0, 2 };
@@ -195,7 +195,7 @@ unsigned rdma_bench_window(const struct rdma_shape *shape, uint64_t bytes, unsig
 	return fit < shape->n_requests ? (unsigned)fit : shape->n_requests;
 }
 
-/* Choose the size of a flow's buffers: for all requests in flight, but at most most_buffer_bytes, and at least for two. */
+/* Choose the size of a flow's buffers: enough for all requests in flight, but at most most_buffer_bytes, unless two groups need more. */
 static void choose_buffer(struct rdma_bench_request *q)
 {
 	struct rdma_shape *shape = &q->shape;

@@ -10,17 +10,16 @@
 
 #include "core/clock.h"
 
-/* LOOK_EVERY: iterations between two checks for a request to stop; IDLE_TURNS: iterations
- * without progress until the thread yields */
+/* LOOK_EVERY: iterations between two checks for a request to stop; IDLE_TURNS: iterations without progress until the thread yields */
 enum { LOOK_EVERY = 64, IDLE_TURNS = 1000 };
 
-/* One thread, with the flows whose number modulo n_threads is its index. */
+/* One thread.  It serves the flows whose number modulo n_threads is the thread's index. */
 struct worker {
 	struct rdma_session *s;
 	const struct rdma_phase *p;
 	unsigned index;
 	uint64_t begun_ns;
-	uint64_t n_events; /* number of posts, ends of requests, and arrivals of puts */
+	uint64_t n_events; /* number of posts, of completed requests, and of arrived puts */
 	struct rdma_histogram latency;
 	gpul_error wrong; /* the first message in wrong order or of wrong size; the phase continues, so that the other end can finish */
 	gpul_error err;   /* why the thread ended early */
@@ -45,7 +44,7 @@ static bool uses_puts(enum rdma_mode mode)
 
 /* ---- positions of messages in the buffers ---------------------------------------------------------------- */
 
-/* Offset of a message in its buffer.  Mode basic begins at odd addresses, which differ between the two ends. */
+/* Return the offset of a message in its buffer.  In mode basic, messages begin at odd addresses, which differ between the two ends. */
 static uint64_t place_offset(const struct rdma_phase *p, unsigned place, bool in)
 {
 	const uint64_t odd = p->mode == RDMA_BASIC ? (in ? place * 13 + 2 : place * 7 + 1) % 64 : 0;
@@ -60,8 +59,8 @@ static uint64_t place_at(const struct worker *w, const struct rdma_flow *f, uint
 	return rdma_buffers_at(&w->s->buffers, f->number, in) + place_offset(w->p, place, in);
 }
 
-/* Return the CPU address of a message whose first 8 bytes carry its number; NULL: messages carry no
- * number, or other messages in flight have the same position. */
+/* Return the CPU address of a message whose first 8 bytes carry its number.  NULL: messages carry no number, because they are too
+ * short, contain a pattern, or are not accessible for the CPU, or because several messages in flight share a position. */
 static unsigned char *stamp_of(const struct worker *w, uint64_t at)
 {
 	const struct rdma_buffers *b = &w->s->buffers;
@@ -95,7 +94,7 @@ static void check_message(struct worker *w, const struct rdma_flow *f, uint64_t 
 
 /* ---- times ------------------------------------------------------------------------------------------------ */
 
-/* Record the time of a flow's first event: a post, or the end of the first receive, whose messages are not counted. */
+/* Record the time of a flow's first event: a post, or the end of the first receive, whose messages are then not counted in the rate. */
 static void note_begin(struct rdma_flow *f, uint64_t now_ns, uint64_t n_messages)
 {
 	if (f->first_ns)
@@ -166,7 +165,7 @@ static gpul_status take_sends(struct worker *w, struct rdma_flow *f, bool measur
 	return GPUL_OK;
 }
 
-/* Return the number of groups that have been received, and flushed if the phase flushes. */
+/* Return the number of groups that have been received and, if the phase flushes, flushed. */
 static uint64_t n_received(const struct worker *w, const struct rdma_flow *f)
 {
 	return w->p->flush ? f->flush.done : f->recv.done;
@@ -195,8 +194,8 @@ static gpul_status post_receives(struct worker *w, struct rdma_flow *f)
 	return GPUL_OK;
 }
 
-/* Start a flush for each group that has been received; complete the flushes that have ended.  One flush is enough for
- * all messages of a group, because it covers all earlier arrivals. */
+/* Start a flush for each group that has been received, and complete the flushes that have ended.  One flush is enough for all
+ * messages of a group, because it covers all earlier arrivals. */
 static gpul_status flush_received(struct worker *w, struct rdma_flow *f)
 {
 	const struct rdma_phase *p = w->p;
@@ -268,14 +267,13 @@ static gpul_status step_throughput(struct worker *w, struct rdma_flow *f)
 
 /* ---- ping-pong ---------------------------------------------------------------------------------------------- */
 
-/* Post receives for later rounds, half a ring at a time.  The message of this round has already
- * been sent, so granting slots does not delay it. */
+/* Post receives for later rounds, half a ring at a time.  The message of this round has been sent before, so posting does not delay it. */
 static gpul_status post_receives_ahead(struct worker *w, struct rdma_flow *f)
 {
 	return f->recv.posted - n_received(w, f) <= w->p->window / 2 ? post_receives(w, f) : GPUL_OK;
 }
 
-/* A message of the other end has arrived: the end of a round trip, unless it is a server's first. */
+/* A message of the other end has arrived, which ends a round trip, unless it is the first message of a server. */
 static void end_round(struct worker *w, struct rdma_flow *f)
 {
 	const uint64_t now_ns = gpul_clock_ns();
@@ -311,7 +309,7 @@ static gpul_status step_latency(struct worker *w, struct rdma_flow *f)
 	if (!st && f->waiting) {
 		const uint64_t before = n_received(w, f);
 
-		st = take_receives(w, f, 1, false); /* only one: a test of the next receive would poll once more before this end answers */
+		st = take_receives(w, f, 1, false); /* only one, because testing the next one, too, would delay the reply */
 		if (!st && n_received(w, f) > before)
 			end_round(w, f);
 	} else if (!st) {
@@ -323,7 +321,7 @@ static gpul_status step_latency(struct worker *w, struct rdma_flow *f)
 
 /* ---- puts --------------------------------------------------------------------------------------------------- */
 
-/* Put one message, and raise a signal to its number.  In ping-pong, a put of up to 8 bytes consists of the signal only. */
+/* Put one message, and set the peer's signal to its number.  In ping-pong, a put of up to 8 bytes consists of the signal only. */
 static gpul_status put_next(struct worker *w, struct rdma_flow *f, bool *sent)
 {
 	const struct rdma_phase *p = w->p;
@@ -465,7 +463,7 @@ static gpul_status step_flows(struct worker *w)
 		for (unsigned i = w->index; !st && i < w->s->shape.n_flows; i += w->s->n_threads) {
 			if (!w->s->flow[i].finished)
 				st = step_flow(w, &w->s->flow[i]);
-			else if (turn % LOOK_EVERY == 0) /* make progress: the other end may need acknowledgements */
+			else if (turn % LOOK_EVERY == 0) /* the other end may need acknowledgements even though this flow has finished */
 				st = gpul_rdma_progress(w->s->flow[i].conn, NULL, &w->err);
 			left += !w->s->flow[i].finished;
 		}
@@ -473,8 +471,8 @@ static gpul_status step_flows(struct worker *w)
 			return st;
 		if (turn % LOOK_EVERY == 0)
 			st = look_up(w);
-		/* If more threads than CPUs spin, the other end may be waiting for this CPU;
-		 * otherwise a yield costs 1 us or less. */
+		/* Yield when idle: the other end may need this CPU if more threads than CPUs spin; otherwise a yield costs 1 us or
+		 * less. */
 		idle = w->n_events > before ? 0 : idle + 1;
 		if (idle > IDLE_TURNS)
 			sched_yield();
@@ -533,7 +531,7 @@ gpul_status rdma_phase_check(const struct rdma_session *s, const struct rdma_pha
 	return st;
 }
 
-/* Add up what the threads have measured. */
+/* Combine the figures of all threads. */
 static void sum_figures(const struct rdma_session *s, const struct rdma_phase *p, const struct rdma_histogram *latency,
 			struct rdma_figures *out)
 {
@@ -582,7 +580,7 @@ gpul_status rdma_phase_run(struct rdma_session *s, const struct rdma_phase *p, s
 			run_worker(&w[0]);
 	}
 	if (st)
-		atomic_store(&s->watch->stop, true); /* ends the threads that have been started */
+		atomic_store(&s->watch->stop, true); /* make the threads end that have been started */
 	for (unsigned i = 0; w && latency && i < s->n_threads; i++) {
 		ended = end_worker(&w[i], latency, err);
 		st = st ? st : ended;

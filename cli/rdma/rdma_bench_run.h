@@ -5,7 +5,7 @@
  *     tpt, bi, basic   client: isend ... test oldest       server: irecv ... test oldest ─ iflush ─ irecv again
  *     lat              isend ─ irecv for later rounds ─ test receive ─ next round; the server answers
  *     put              client: put ... test oldest         server: progress until the last signal is raised
- *     put-lat          put ─ watch the own signal word ─ next round; the server answers
+ *     put-lat          put ─ poll the signal word that the peer writes ─ next round; the server answers
  *
  * Requests end in the order in which they began, or nearly so: only the oldest is tested. */
 #ifndef GPULOAD_CLI_RDMA_RDMA_BENCH_RUN_H
@@ -25,7 +25,7 @@ void rdma_histogram_merge(struct rdma_histogram *h, const struct rdma_histogram 
 /* Return a quantile: the value that a fraction `part` of all values does not exceed; 0 if there are no values. */
 uint64_t rdma_histogram_at(const struct rdma_histogram *h, double part);
 
-/* The requests in flight; number i is element i modulo the size of the ring. */
+/* The requests in flight; request number i is in element i modulo the size of the ring. */
 struct rdma_ring {
 	gpul_rdma_request request[RDMA_MOST_RING];
 	uint64_t begun_ns[RDMA_MOST_RING];
@@ -38,11 +38,11 @@ struct rdma_flow {
 	struct rdma_mail *mail;
 	unsigned number, n_lanes;
 	gpul_rdma_remote peer_in, peer_signals;
-	uint64_t put_base, arrived_base;     /* values of the signals before this phase: those at the peer, and those here */
-	struct rdma_ring send, recv, flush;  /* puts also use send; recv counts groups of messages */
-	bool waiting, finished;              /* waiting: the flow waits for the other end's message (modes lat and put-lat) */
+	uint64_t put_base, arrived_base;     /* values of the signals before this phase: put_base at the peer, arrived_base at this end */
+	struct rdma_ring send, recv, flush;  /* `send` is also used for puts; `recv` counts groups of messages */
+	bool waiting, finished;              /* waiting: the flow waits for a message of the other end (modes lat and put-lat) */
 	uint64_t sent_ns;                    /* modes lat and put-lat: time at which this round started */
-	uint64_t first_ns, last_ns, n_first; /* time of the first and the last end of a request, or arrival; messages of the first */
+	uint64_t first_ns, last_ns, n_first; /* times of the first and the last completion or arrival; messages in the first */
 };
 
 struct rdma_phase {
@@ -55,7 +55,7 @@ struct rdma_phase {
 
 struct rdma_session {
 	bool client;
-	gpul_rdma *r; /* borrowed, as setup and watch */
+	gpul_rdma *r; /* borrowed, like setup and watch */
 	const struct rdma_setup *setup;
 	struct rdma_watch *watch;
 	struct rdma_shape shape;
@@ -68,7 +68,7 @@ struct rdma_session {
 /** Allocate and register the memory for the control messages of a flow.
  *
  * @r  an open device
- * @f  f->conn is open; rdma_flow_close() frees both, also after a failure
+ * @f  f->conn is open; rdma_flow_close() frees both, even after a failure
  * Errors  GPUL_ENOMEM; as gpul_rdma_register()
  * Threads the thread of the connection */
 gpul_status rdma_flow_open(gpul_rdma *r, struct rdma_flow *f, gpul_error *err);
@@ -76,20 +76,19 @@ void rdma_flow_close(struct rdma_flow *f); /* accepts a flow of zeros; closes th
 
 /** Send, or receive, a control message and wait until it has ended.
  *
- * @s           session; of a server's main thread: only the watch is used
+ * @s           session; on a server's main thread, only its `watch` is used
  * @f           flow
  * @at          inside f->mail
  * @bytes       size of the message
  * @timeout_ms  0: no limit
- * @got         received bytes; NULL: send
+ * @got         set to the number of received bytes; NULL: send the message
  * @err         explains a failure
  * Errors  GPUL_ESYS native = ECANCELED: a request to stop, ETIMEDOUT; the connection's failure
  * Threads the thread of the connection */
 gpul_status rdma_control(const struct rdma_session *s, struct rdma_flow *f, void *at, uint64_t bytes, int timeout_ms, uint64_t *got,
 			 gpul_error *err);
 
-/** Prepare the flows for a phase.  For CHECK, write the pattern into the messages to send, and
- * clear the receive buffers.
+/** Prepare the flows for a phase.  For CHECK, write the pattern into the messages to send, and clear the receive buffers.
  *
  * @s  session
  * @p  phase

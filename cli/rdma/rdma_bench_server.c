@@ -61,7 +61,7 @@ gpul_status rdma_session_offer(const struct rdma_session *s, const struct rdma_f
 
 /* ---- the server ------------------------------------------------------------------------------------------ */
 
-/* Answer the hello of each flow; a failure here is also sent as the answer. */
+/* Answer the hello of each flow.  If that fails, the answer reports the failure. */
 static gpul_status welcome_client(struct rdma_session *s, struct rdma_end *self, gpul_error *err)
 {
 	gpul_error why = { 0 };
@@ -111,7 +111,7 @@ static gpul_status serve_plan(struct rdma_session *s, const struct rdma_plan *pl
 			st = rdma_phase_check(s, &p, &answer.checked, &answer.err);
 		answer.ran = 1;
 		gpul_error lost = { 0 };
-		sent = send_answer(s, &answer, &lost); /* a failure is ignored, because the connection may be the cause of st */
+		sent = send_answer(s, &answer, &lost); /* a failure is ignored: a broken connection may be the cause of st */
 		if (sent && !st)
 			gpul_fail(err, sent, lost.native, "%s", lost.text);
 	}
@@ -124,8 +124,8 @@ static gpul_status serve_plan(struct rdma_session *s, const struct rdma_plan *pl
 	return st ? gpul_fail(err, st, answer.err.native, "%s", answer.err.text) : sent;
 }
 
-/* Keep the rows that the client also prints: those of MEASURE phases, with the bytes of the CHECK
- * phase that follows; in mode basic, those of CHECK phases. */
+/* Keep the rows that the client also prints: those of MEASURE phases, with the number of bytes checked in the CHECK phase that
+ * follows; in mode basic, those of CHECK phases. */
 static void keep_row(struct rdma_bench_result *out, enum rdma_plan_kind kind, const struct rdma_row *row)
 {
 	const bool basic = out->shape.mode == RDMA_BASIC;
@@ -149,7 +149,7 @@ gpul_status rdma_session_serve(struct rdma_session *s, const struct rdma_end *cl
 		uint64_t got = 0;
 
 		st = rdma_control(s, &s->flow[0], &s->flow[0].mail->plan, sizeof plan, NEVER, &got, err);
-		plan = s->flow[0].mail->plan; /* checked and used as a copy */
+		plan = s->flow[0].mail->plan; /* a copy, because the peer could change the message in the registered memory */
 		st = st ? st : rdma_wire_check_plan(&plan, got, number, &s->shape, err);
 		if (st || plan.kind == RDMA_PLAN_END)
 			break;

@@ -6,7 +6,7 @@
 
 /** Fill *s, without connections and buffers.
  *
- * @s       filled; rdma_session_close() frees it, also after a failure
+ * @s       filled; rdma_session_close() frees it, even after a failure
  * @setup   borrowed
  * @shape   copied
  * @watch   borrowed
@@ -17,15 +17,14 @@ gpul_status rdma_session_open(struct rdma_session *s, const struct rdma_setup *s
 /* Close the connections and the buffers, not the device. */
 void rdma_session_close(struct rdma_session *s);
 
-/* Describe this end. */
 void rdma_session_describe(const struct rdma_session *s, struct rdma_end *out);
 
 /** Describe the memory of a flow for the peer's puts.
  *
  * @s        session with buffers
  * @f        one of its flows
- * @in       memory for the peer's messages; untouched in modes without puts, like signals
- * @signals  the words that the peer raises
+ * @in       memory for the peer's messages; like signals, untouched in modes without puts
+ * @signals  the words in which the peer's puts set signals
  * Errors  as gpul_rdma_offer()
  * Threads the session's thread */
 gpul_status rdma_session_offer(const struct rdma_session *s, const struct rdma_flow *f, gpul_rdma_remote *in, gpul_rdma_remote *signals,

@@ -8,7 +8,7 @@
 #include "cli/lib/bench/bench_plot.h"
 #include "cli/rdma/rdma_bench.h"
 
-/* For readers who cannot distinguish colours, points differ in shape, too: discs for this end, squares for the server. */
+/* Points also differ in shape, for readers who cannot distinguish colours: discs for this end, squares for the server. */
 /* clang-format off */
 static const char style[] =
 	"  path.p99 { stroke-width: 1.3; stroke-dasharray: 6 4; }\n"

@@ -30,7 +30,7 @@ gpul_status rdma_wire_check_hello(struct rdma_hello *h, uint64_t bytes, gpul_err
 	return GPUL_OK;
 }
 
-/* Copy the error of the other end without trusting its fields. */
+/* Copy the error that the other end has sent, without trusting its fields. */
 static gpul_status report_peer(gpul_error *theirs, gpul_error *err)
 {
 	theirs->text[sizeof theirs->text - 1] = 0;

@@ -1,6 +1,6 @@
 /* rdma_serve.c — gpuload rdma serve: accepts the flows of clients, and serves each client in a thread.
  *
- *     accept ──> guest (a connection whose hello is awaited) ──> session with its id ── all flows have arrived ──> thread
+ *     accept ──> guest (a connection without a hello yet) ──> session of the hello's id ── all flows have connected ──> thread
  *
  * The main thread accepts, and prints the result of a session when its thread has ended. */
 #include <errno.h>
@@ -32,7 +32,7 @@ static const char serve_details[] = "Waits for gpuload rdma bench on another mac
 				    "chosen here. Prints READY, then one table per client; several clients at once are served,\n"
 				    "and slow each other down. Ends on Ctrl-C or SIGTERM.\n";
 
-/* A pending connection, whose hello has not arrived yet. */
+/* A guest: an accepted connection whose hello has not arrived yet. */
 struct guest {
 	struct rdma_flow flow;
 	gpul_rdma_request request;
@@ -59,8 +59,8 @@ struct server {
 	gpul_rdma_listener *listener;
 	struct guest *guest[MOST_GUESTS];
 	struct served *served[MOST_SESSIONS];
-	struct rdma_watch watch; /* deadline for hellos */
-	bool over;               /* with --once: the client has been served */
+	struct rdma_watch watch; /* for control messages to guests; never requests a stop */
+	bool over;               /* with --once: the only client has been served */
 };
 
 /* ---- output --------------------------------------------------------------------------------------------- */
@@ -107,7 +107,7 @@ static gpul_status print_client(const struct server *v, const struct rdma_bench_
 	return share_json_print(&j, err);
 }
 
-/* Report that the server listens: to the user, or to the parent. */
+/* Report that the server listens: to the user, or to the parent process. */
 static gpul_status report_ready(const struct server *v, gpul_error *err)
 {
 	struct rdma_ready ready = { 0 };
@@ -188,7 +188,7 @@ static void free_guest(struct server *v, unsigned i)
 	v->guest[i] = NULL;
 }
 
-/* Send a guest the reason why it is not served. */
+/* Send a guest the reason why it is refused. */
 static void refuse_guest(struct server *v, unsigned i, const gpul_error *why)
 {
 	struct rdma_session nobody = { .watch = &v->watch };
@@ -203,7 +203,7 @@ static void refuse_guest(struct server *v, unsigned i, const gpul_error *why)
 	free_guest(v, i);
 }
 
-/* Find the session of a hello: that of the client's other flows, or a new one. */
+/* Find the session to which a hello belongs: the session of the client's other flows, or a new one. */
 static gpul_status find_session(struct server *v, const struct rdma_hello *h, struct served **out, gpul_error *err)
 {
 	const struct rdma_shape shape = { .mode = (enum rdma_mode)h->mode,
@@ -242,12 +242,11 @@ static gpul_status find_session(struct server *v, const struct rdma_hello *h, st
 	return GPUL_OK;
 }
 
-/* Make a guest whose hello has arrived a flow of its session, which starts when all its flows
- * have arrived. */
+/* The hello of a guest has arrived: make the connection a flow of its session.  The session starts when all its flows have connected. */
 static void seat_guest(struct server *v, unsigned i, uint64_t bytes)
 {
 	struct rdma_flow *f = &v->guest[i]->flow;
-	struct rdma_hello h = f->mail->hello; /* a copy, because the peer could change the original */
+	struct rdma_hello h = f->mail->hello; /* a copy, because the peer could change the message in the registered memory */
 	struct served *d = NULL;
 	char text[200];
 	gpul_error why = { 0 };
@@ -348,8 +347,7 @@ static gpul_status serve_until_end(struct server *v, gpul_error *err)
 			poll(NULL, 0, LOOK_MS);
 		}
 		st = st ? st : reap_sessions(v, err);
-		st = st ? st : stop_wait(-1, 0, err); /* check whether the reader of the output has
-							* closed it */
+		st = st ? st : stop_wait(-1, 0, err); /* detects whether the reader of the output has closed it */
 	}
 	return st;
 }

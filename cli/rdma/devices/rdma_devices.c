@@ -1,4 +1,4 @@
-/* rdma_devices.c — gpuload rdma devices: the options. */
+/* rdma_devices.c — defines the command gpuload rdma devices and its options. */
 #include "cli/rdma/devices/rdma_devices.h"
 
 enum { DEVICES_ALL, DEVICES_DRIVER, DEVICES_SYSFS, DEVICES_JSON };

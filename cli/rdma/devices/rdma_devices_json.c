@@ -1,4 +1,4 @@
-/* rdma_devices_json.c — gpuload rdma devices --json. */
+/* rdma_devices_json.c — prints the result of gpuload rdma devices as JSON. */
 #include "cli/rdma/devices/rdma_devices.h"
 
 /* Add a text, or null if it is empty. */

@@ -23,7 +23,7 @@ static const gpul_verbs_device_info *find_verbs(const gpul_verbs_devices *all, c
 	return NULL;
 }
 
-/* Merge the lists of sysfs and of libibverbs.  A NIC without a provider of libibverbs is in sysfs only. */
+/* Merge the lists of sysfs and of libibverbs.  A NIC for which libibverbs has no provider is in sysfs only. */
 static gpul_status merge_lists(struct rdma_devices *d, gpul_error *err)
 {
 	size_t n_nics = gpul_nic_count(d->topology);
@@ -42,7 +42,7 @@ static gpul_status merge_lists(struct rdma_devices *d, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* Choose the NIC for each GPU, and for host memory, among those that libibverbs can use. */
+/* Choose the NIC for each GPU, and the NIC for host memory, among the NICs that libibverbs can use. */
 static gpul_status choose_nics(struct rdma_devices *d, gpul_error *err)
 {
 	const char **usable = calloc(d->verbs.n + 1, sizeof *usable);
@@ -73,7 +73,7 @@ static void list_recorded_gpus(struct rdma_devices *d)
 	}
 }
 
-/* List the GPUs.  Without a driver there are none; that is not a failure of this command. */
+/* List the GPUs.  If there is no driver, the list is empty, which is not a failure of this command. */
 static void list_gpus(struct rdma_devices *d, gpul_driver_choice choice)
 {
 	const gpul_driver *drv;

@@ -36,7 +36,7 @@ static const gpul_verbs_gid_info *chosen_gid(const gpul_verbs_port_info *p)
 	return NULL;
 }
 
-/* A port as sysfs and libibverbs report it; each may be missing. */
+/* A port as sysfs and libibverbs report it; a pointer is NULL if its source does not list the port. */
 struct port {
 	int number;
 	const gpul_nic_port *nic;
