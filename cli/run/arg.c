@@ -66,7 +66,7 @@ static gpul_status parse_scalar(const char *text, const char *equals, struct arg
 	return value_parse(out->type, equals + 1, out->data, err);
 }
 
-/* Parse NAME or NAME[3]; the function pointer itself is read later, from the loaded module. */
+/* Parse NAME or NAME[3].  The function pointer itself is read later, from the loaded module. */
 static gpul_status parse_function(const char *name, struct arg *out, gpul_error *err)
 {
 	const char *bracket = strchr(name, '['), *close = bracket ? strchr(bracket, ']') : NULL;
@@ -141,7 +141,7 @@ static gpul_status fill_buffer(const char *fill, const char *dir, struct arg *ou
 static gpul_status parse_buffer(const char *text, const char *bracket, const char *dir, struct arg *out, gpul_error *err)
 {
 	const char *type = parse_direction(text, out), *close = strchr(bracket, ']');
-	bool empty = close == bracket + 1; /* f64[]=@FILE: the file gives the count */
+	bool empty = close == bracket + 1; /* f64[]=@FILE: the number of elements comes from the file */
 	gpul_status st;
 
 	out->kind = ARG_BUFFER;
@@ -168,7 +168,7 @@ static gpul_status not_a_struct(const char *text, gpul_error *err)
 			 text);
 }
 
-/* Parse OFFSET:ARG, and copy a value into the bytes of the struct. */
+/* Parse OFFSET:ARG.  If the ARG is a value, copy it into the bytes of the struct. */
 static gpul_status parse_member(const char *text, const char *dir, struct arg *out, struct arg *m, gpul_error *err)
 {
 	const char *colon = strchr(text, ':');
@@ -205,7 +205,7 @@ static gpul_status parse_struct(const char *text, const char *dir, struct arg *o
 		return not_a_struct(out->text, err);
 	members = strndup(close + 2, n - (size_t)(close + 2 - text) - 1);
 	out->data = calloc(1, out->bytes);
-	out->members = calloc(n, sizeof *out->members); /* n: more than the number of members */
+	out->members = calloc(n, sizeof *out->members); /* n, the length of the text, is more than the number of members */
 	if (!members || !out->data || !out->members) {
 		free(members);
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for a struct");
@@ -256,7 +256,7 @@ void arg_free(struct arg *a)
 
 /* ---- unwritten elements -------------------------------------------------------------- */
 
-/* this number of consecutive poison bytes cannot be due to chance */
+/* a kernel cannot have written this number of consecutive poison bytes by chance */
 enum { SURE_BYTES = 4 };
 
 unsigned char arg_poison(size_t i)
@@ -279,7 +279,7 @@ static bool is_poison(const struct arg *a, size_t i)
 	return bytes == 0;
 }
 
-/* Return the number of consecutive bytes of poison around element i, which is poison itself; counted up to SURE_BYTES. */
+/* Return the number of consecutive poison bytes around element i, which contains poison; counting ends at SURE_BYTES. */
 static size_t run_bytes(const struct arg *a, size_t i)
 {
 	size_t bytes = gpul_type_bytes(a->type), first = i, end = i + 1;

@@ -1,4 +1,4 @@
-/* capture.c — replace descriptor 1, because kernels print by write() and by the driver's own copy of stdio. */
+/* capture.c — captures stdout by replacing descriptor 1, because kernels print by write() and by the driver's own copy of stdio. */
 #include "cli/run/cli_run.h"
 
 #include <stdio.h>

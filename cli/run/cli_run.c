@@ -9,14 +9,14 @@
 #include "cli/lib/message.h"
 #include "core/log.h"
 
-/* Print a line of --explain; on stderr, because stdout is for the result. */
+/* Print a line of --explain.  It goes to stderr, because stdout is for the result. */
 static void print_explanation(void *context, const char *line)
 {
 	(void)context;
 	fprintf(stderr, "gpuload %s: %s\n", cli_message_name("run"), line);
 }
 
-/* True if an argument is fn:NAME, which reads a variable that the kernel need not refer to. */
+/* True if an argument is fn:NAME, because the kernel need not refer to the variable NAME. */
 static bool has_function_argument(const struct run_request *q)
 {
 	for (size_t i = 0; i < q->n_args; i++)
@@ -51,7 +51,7 @@ static gpul_status load_kernel(struct run *r, gpul_error *err)
 	return st;
 }
 
-/* Plan the run.  With --json, stdout is for the object, so a command line to fill in becomes its member "advice". */
+/* Plan the run.  With --json, stdout is only for the object, so a command line for the user to complete becomes the member "advice". */
 static gpul_status plan(struct run *r, gpul_error *err)
 {
 	struct capture c;
@@ -76,7 +76,7 @@ static gpul_status launch(struct run *r, gpul_error *err)
 		return run_launch(r, err);
 	capture_begin(&c);
 	st = run_launch(r, err);
-	if (st == GPUL_OK) /* prints what is still in the printf buffer; cuEventQuery(), which --timeout uses, does not */
+	if (st == GPUL_OK) /* prints the rest of the kernel's printf buffer; cuEventQuery(), which --timeout uses, does not */
 		(void)r->drv->cuCtxSynchronize();
 	r->printed = capture_end(&c, &r->printed_bytes);
 	return st;
@@ -95,7 +95,7 @@ gpul_status run_work(struct run *r, gpul_error *err)
 	if (st)
 		return st;
 	if (r->assumed && !r->ask.json) {
-		/* The line is printed before the launch, so that the user can correct it if the launch fails. */
+		/* Print the line before the launch, so that the user can correct it if the launch fails. */
 		printf("assumed   %s\n", r->assumed);
 		fflush(stdout);
 	}
@@ -146,7 +146,7 @@ void run_clean_up(struct run *r)
 	run_request_free(&r->ask);
 }
 
-/* Free the memory, so that the tools of the software driver see that it is freed; then let them report. */
+/* Free the memory before the tools of the software driver report, so that they do not report it as leaked. */
 static void finish_tools(struct run *r)
 {
 	free_device_memory(r);
@@ -178,7 +178,7 @@ static int print_result(const struct run *r, gpul_error *err)
 	return n_failed || save->status || r->n_tool_errors ? CLI_FAILED : CLI_DONE;
 }
 
-/* Print a line of the log, but not the notice that NVIDIA's driver is not installed: the result names the driver. */
+/* Print a line of the log.  Leave out the notice that NVIDIA's driver is not installed, because the result names the driver. */
 static void print_log_line(void *user, gpul_log_level level, const char *module, const char *line)
 {
 	(void)user;
@@ -187,8 +187,7 @@ static void print_log_line(void *user, gpul_log_level level, const char *module,
 	fprintf(stderr, level == GPUL_LOG_NOTICE ? "gpuload%.0s: %s\n" : "gpuload %s: %s\n", module, line);
 }
 
-/* After `--` before the first FILE, as in `run -- -x.cu -- ARGUMENTS`, cli_parse() took the second `--` for an operand: remove
- * it, as if the first one had not been given. */
+/* In `run -- -x.cu -- ARGUMENTS`, cli_parse() takes the second `--` for an operand.  Remove it, as if the first one had not been given. */
 static struct cli_args without_leading_dashes(const struct cli_args *given)
 {
 	struct cli_args args = *given;
@@ -208,7 +207,7 @@ static int cmd_run(const struct cli_args *given, gpul_error *err)
 {
 	const struct cli_args own = without_leading_dashes(given), *args = &own;
 	struct run r = { 0 };
-	gpul_source *first = NULL; /* opened once: it may be a pipe */
+	gpul_source *first = NULL; /* opened only once, because it may be a pipe */
 	gpul_status st = args->n_operands ? gpul_source_open(args->operands[0], &first, err) : GPUL_OK;
 	int code;
 

@@ -3,7 +3,7 @@
  *     argv ─┐
  *           ├─ run_request.c ─> struct run_request     options (run_options.c) and arguments
  *     file ─┘  (run_line.c: the `// gpuload run:` line of the file)
- *                     │  run_tools.c: hand options such as --trace to the software driver
+ *                     │  run_tools.c: pass options such as --trace to the software driver
  *                     │  cli_run.c: open the driver, load the file, find the kernel
  *                     ├─ run_plan.c      choose missing arguments, grid and block
  *                     │  run_fit.c       check the arguments against the signature of the kernel
@@ -41,22 +41,22 @@ struct run_program_options {
 	gpul_driver_choice driver;
 	int device;
 	bool no_cache;
-	struct nvrtc_args nvcc; /* owned: -I, -D and --std, which nvcc and NVRTC spell alike */
+	struct nvrtc_args nvcc; /* owned; options -I, -D and --std, which nvcc and NVRTC write in the same way */
 };
 
 /** Read the options of a program.
  *
  * @args  a parsed command line
- * @out   nvcc is owned by the caller: nvrtc_args_free(), also after a failure
+ * @out   nvcc is owned by the caller: nvrtc_args_free(), even after a failure
  * Errors  GPUL_EINVAL an invalid option; GPUL_ENOMEM */
 gpul_status run_program_options(const struct cli_args *args, struct run_program_options *out, gpul_error *err);
 /** True if every option of the command line also applies to a program, and none only to a kernel. */
 bool run_program_has_options_only(const struct cli_args *args);
-/** True if a file has a `// gpuload run:` line, which means that its author wants a kernel to be run. */
+/** True if a file has a `// gpuload run:` line: its author then wants gpuload to run a kernel, not the program. */
 bool run_line_exists(gpul_source *source);
 
-/** True if FILE.cu must be run as a program: it has main(), and neither options nor arguments of a kernel were given.  If
- * nvcc is missing, prints on stderr that the kernel is run alone. */
+/** True if FILE.cu must be run as a program: it has main(), and the user has given neither options nor arguments of a kernel.  If nvcc
+ * is missing, prints on stderr that only the kernel is run. */
 bool run_program_wanted(const struct cli_args *args, gpul_source *source);
 
 /** Build FILE.cu and replace this process by it; arguments after `--` are passed to the program.
@@ -90,8 +90,8 @@ struct run_line {
 gpul_status run_line_find(gpul_source *source, const char *kernel, struct run_line *out, gpul_error *err);
 void run_line_free(struct run_line *l);
 
-/** Report on stderr the first comment of a file that was probably meant as a `// gpuload run:` line, such as
- * `//gpuload-run: f32=2` or `// gpuload run f32=2`; nothing if there is none.  For a file without such a line. */
+/** Report on stderr the first comment of a file that was probably meant as a `// gpuload run:` line, such as `//gpuload-run: f32=2` or
+ * `// gpuload run f32=2`.  Call it for a file without a correct line. */
 void run_line_tell_misspelt(gpul_source *source);
 
 struct run_target { /* the ARG=WHAT of an option --expect or --save */
@@ -104,12 +104,12 @@ struct run_request {
 	const char *const *files; /* n_files paths, at least 1; borrowed */
 	size_t n_files;
 	gpul_source **sources;    /* n_files sources: each file, opened once; owned */
-	const char *file;         /* files[0]: its gpuload run: line is used, and its name is printed */
+	const char *file;         /* files[0]: its `// gpuload run:` line is used, and its name is printed */
 	const char *kernel;       /* NULL: the only kernel of the files */
 	struct image_filter only; /* selects the images that may be loaded */
 	const char **link_args;   /* owned; NULL-terminated */
 	bool no_cache, explain, link_all;
-	uint32_t grid[3], block[3]; /* grid and block of the launch; [0] == 0: not given */
+	uint32_t grid[3], block[3]; /* grid and block of the launch; if the first element is 0, it is not given */
 	uint32_t shared_bytes;
 	uint32_t repeat;
 	double rtol, atol;
@@ -129,7 +129,7 @@ struct run_request {
 	char *dir;            /* owned; folder of the first file */
 };
 
-/** Combine the command line with the line of the file, and create the contents of the arguments.
+/** Combine the command line with the `// gpuload run:` line of the file, and create the contents of the arguments.
  *
  * @args   the parsed command line; must outlive *out
  * @first  the first FILE, if the caller has opened it; NULL: it is opened here.  Belongs to *out, and is closed on failure
@@ -138,7 +138,7 @@ struct run_request {
 gpul_status run_request_make(const struct cli_args *args, gpul_source *first, struct run_request *out, gpul_error *err);
 void run_request_free(struct run_request *q);
 
-struct run_check { /* an --expect and its result */
+struct run_check { /* an --expect option and its result */
 	const struct run_target *target;
 	bool is_sum;
 	void *expected; /* owned; the sum (8 bytes), or the whole buffer */
@@ -155,7 +155,7 @@ struct run {
 	gpul_module *module;
 	const gpul_kernel *kernel;
 	gpul_launch_config config;
-	char *assumed;            /* command line with the invented arguments; NULL: nothing was invented */
+	char *assumed;            /* command line with the generated arguments; NULL: nothing was generated */
 	CUdeviceptr *device;      /* address of each buffer argument; 0 for other arguments */
 	double *times_ms;         /* time of each launch, in order */
 	struct run_check *checks; /* one check for each element of ask.expects */
@@ -165,17 +165,17 @@ struct run {
 	size_t printed_bytes;
 	char *advice;       /* owned; with --json: what run_plan() printed; NULL: nothing */
 	int n_tool_errors;  /* number of errors found by the tools that watched the kernel */
-	bool still_running; /* --timeout expired while the kernel runs: do not wait for the kernel */
+	bool still_running; /* --timeout expired while the kernel was running: do not wait for the kernel */
 };
 
 /** Load the files, find the kernel, plan, launch, check and save.
  *
- * @r  ask and drv are set; the caller calls run_clean_up(), also after a failure; save_error is set if a
+ * @r  ask and drv are set; the caller calls run_clean_up(), even after a failure; save_error is set if a
  *     --save failed
  * Errors  those of the functions below
  * Threads any thread; run_clean_up() must be called on the same thread */
 gpul_status run_work(struct run *r, gpul_error *err);
-void run_clean_up(struct run *r); /* do not call it if still_running: it would wait for the kernel */
+void run_clean_up(struct run *r); /* not allowed if still_running, because it would wait for the kernel */
 
 /** Check that the number of arguments is right and that each argument fits its parameter: kind, size and type.
  *
@@ -185,7 +185,7 @@ void run_clean_up(struct run *r); /* do not call it if still_running: it would w
  * Errors  GPUL_EINVAL the message contains the signature, the argument, and an argument that would fit */
 gpul_status run_fit(const gpul_signature *s, const struct arg *args, size_t n_args, gpul_error *err);
 
-/** Choose what the command line does not give: block, grid and, if no arguments are given, the arguments.
+/** Choose what the command line does not give: block, grid, and the arguments if all of them are missing.
  *
  * @r  ask and kernel are set; sets ask.args, assumed and config
  * Errors  GPUL_EINVAL the arguments do not fit the kernel, or they cannot be inferred from its code: then its
@@ -212,7 +212,7 @@ gpul_status run_launch(struct run *r, gpul_error *err);
 
 /** Create r->checks with the expected contents of every --expect option.
  *
- * @r  after run_plan(); the caller frees r->checks with run_check_free(), also after a failure
+ * @r  after run_plan(); the caller frees r->checks with run_check_free(), even after a failure
  * Errors  as fill_make(); GPUL_EINVAL sum: without a number */
 gpul_status run_check_prepare(struct run *r, gpul_error *err);
 void run_check_all(struct run *r); /* sets run_check.ok; a mismatch is not an error here */
@@ -224,7 +224,7 @@ void run_check_free(struct run *r);
  * Errors  GPUL_ESYS cannot write */
 gpul_status run_save_all(const struct run *r, gpul_error *err);
 
-/* bytes_per_s 0 means that the kernel has no buffers */
+/* bytes_per_s is 0 if the kernel has no buffers */
 struct run_times {
 	double median_ms, min_ms, bytes_per_s;
 };
@@ -235,12 +235,11 @@ size_t run_explain_checks(const struct run *r, char *buf, size_t buf_bytes);
 
 /** Describe a direction (in, out, inout) of argument `index` that contradicts what the kernel does, in one sentence.
  *
- * What the kernel does is known from its code and, after run_launch(), from arg.changed.  Returns buf; NULL: no
- * contradiction. */
+ * The kernel's code and, after run_launch(), arg.changed show what the kernel does.  Returns buf; NULL: no contradiction. */
 const char *run_direction_note(const struct run *r, size_t index, char *buf, size_t buf_bytes);
 #define RUN_NOTE_BYTES 320
 
-/** To be used as gpul_load_options.compiler_log: keeps the messages in r->compiler_log; context is the struct run. */
+/** A callback for gpul_load_options.compiler_log, which stores the messages in r->compiler_log; context is the struct run. */
 void run_keep_compiler_log(void *context, const char *log);
 
 /** Report a failure: the compiler's messages, or the fault with its line of source; with json an object on stdout.
@@ -265,9 +264,8 @@ void run_print_text(const struct run *r);
  * Source  RFC 8259 */
 gpul_status run_print_json(const struct run *r, gpul_error *err);
 
-/* Keep what is written to stdout for a while, for example by the printf of a kernel. */
-
-/* descriptors: the real stdout, and the file that replaces it; -1: none */
+/* Captures what this process writes to stdout, for example by the printf of a kernel.  Descriptors: the real stdout, and the file
+ * that replaces it; -1: none. */
 struct capture {
 	int saved, file;
 };

@@ -76,7 +76,7 @@ static void check_sum(const struct run_request *q, const struct arg *a, struct r
 	unsigned char got[8];
 	uint64_t sum = 0;
 
-	/* Integers are added modulo 2^64: the sum of 64-bit numbers wraps around, and so must the number after sum:. */
+	/* Integers are added modulo 2^64: the sum of 64-bit numbers may wrap around, and so must the number after "sum:". */
 	for (size_t i = 0; t != GPUL_F64 && i < a->count; i++)
 		sum += value_load(a->type, a->data + i * gpul_type_bytes(a->type)).i;
 	if (t == GPUL_F64)

@@ -16,12 +16,12 @@ void run_keep_compiler_log(void *context, const char *log)
 	r->compiler_log = strdup(log);
 }
 
-/* Return the source line of CUDA C++ at which the kernel faulted; "": unknown, or not a fault. */
+/* Return the source line of CUDA C++ at which the kernel faulted; "": the line is unknown, or the error is not a fault. */
 static const char *fault_line(const struct run *r, const gpul_error *err)
 {
 	const char *fault = r->drv && r->drv->last_fault ? r->drv->last_fault() : "";
 
-	/* err begins with the text of the fault, unless another call failed; gpul_text_fit() keeps these bytes of it */
+	/* err begins with the text of the fault, unless another call failed; gpul_text_fit() keeps at least the compared 12 bytes */
 	if (err->status != GPUL_ECUDA || !r->drv || !r->drv->last_fault_line || !*fault || strncmp(err->text, fault, 12) != 0)
 		return "";
 	return r->drv->last_fault_line();
@@ -80,6 +80,6 @@ void run_report_failure(const struct run *r, const char *file, bool json, gpul_e
 	cli_message_log(r->compiler_log, file, err);
 	if (*line) {
 		cli_message("run", "%s\n%s", err->text, line);
-		err->status = GPUL_OK; /* so that main() does not print it again */
+		err->status = GPUL_OK; /* prevents main() from printing the error again */
 	}
 }

@@ -21,7 +21,7 @@ static const char *describe_param(const gpul_param *p, char *buf, size_t buf_byt
 	return buf;
 }
 
-/* False for a float where an address is needed, and for a buffer where a value is needed; u64 and i64 values may be addresses. */
+/* False for a float where an address is needed, and for a buffer where a value is needed.  Values of type u64 and i64 may be addresses. */
 static bool kind_fits(const gpul_param *p, const struct arg *a)
 {
 	bool may_be_address = p->role == GPUL_ROLE_BUFFER || p->role == GPUL_ROLE_UNKNOWN;
@@ -49,7 +49,7 @@ static bool arg_fits(const gpul_param *p, const struct arg *a)
 		return !is_float || a->type == GPUL_U8 || gpul_type_bytes(a->type) == gpul_type_bytes(p->type);
 	if (a->kind == ARG_BYTES || a->kind == ARG_FUNCTION || a->kind == ARG_STRUCT || p->role == GPUL_ROLE_BUFFER)
 		return true;
-	/* False for i32=1 if the parameter is a float: the kernel would read 1.4e-45. hex: can still pass any bits. */
+	/* Refuse i32=1 if the parameter is a float, because the kernel would read 1.4e-45.  An argument hex: can pass any bits. */
 	return !p->type || is_float == value_type_is_float(a->type);
 }
 

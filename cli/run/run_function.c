@@ -1,4 +1,4 @@
-/* run_function.c — fn:NAME arguments: read function pointers from the variables of the loaded module.
+/* run_function.c — reads function pointers for fn:NAME arguments from the variables of the loaded module.
  *
  * A function pointer is valid only in its own module, so it is read from the module that is launched. */
 #include "cli/run/cli_run.h"

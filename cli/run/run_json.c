@@ -118,7 +118,7 @@ static void add_check(struct json *j, const struct run_check *c)
 			json_u64(j, "first_wrong", c->first_wrong);
 			json_bool(j, "unwritten", c->unwritten);
 		}
-		json_text(j, "got", c->got); /* strings, because the values may be inf, nan or 64-bit integers */
+		json_text(j, "got", c->got); /* strings, because JSON numbers cannot hold inf, nan or all 64-bit integers */
 		json_text(j, "expected", c->want);
 	}
 	json_end(j, '}');

@@ -55,8 +55,8 @@ static gpul_status set_buffer(const struct run *r, const struct arg *a, CUdevice
 	return st;
 }
 
-/* Write the initial contents or the poison into the device buffers: into all of them before the first launch, and
- * only into those that the kernel writes before later launches. */
+/* Write the initial contents or the poison into the device buffers: into all buffers before the first launch, and only into those
+ * that the kernel writes before later launches. */
 static gpul_status set_buffers(const struct run *r, bool first, gpul_error *err)
 {
 	gpul_status st = GPUL_OK;
@@ -71,7 +71,7 @@ static gpul_status set_buffers(const struct run *r, bool first, gpul_error *err)
 	return st;
 }
 
-/* Compare a buffer that was given as input with its initial contents, in pieces; a->data gets what the kernel wrote. */
+/* Compare an input buffer with its initial contents, in pieces.  If the kernel has written to it, a->data gets the new contents. */
 static gpul_status fetch_changes(const struct run *r, struct arg *a, CUdeviceptr from, gpul_error *err)
 {
 	enum { PIECE_BYTES = 4 << 20 };
@@ -120,7 +120,7 @@ static gpul_status fetch_buffers(struct run *r, gpul_error *err)
 
 /* ---- time -------------------------------------------------------------------------- */
 
-/* Wait for an event, at most ask.timeout_ms.  With a time-out it polls: cuEventSynchronize() has no time-out. */
+/* Wait for an event, at most ask.timeout_ms.  With a time-out, poll, because cuEventSynchronize() has no time-out. */
 static gpul_status wait_for_event(struct run *r, CUevent event, gpul_error *err)
 {
 	uint64_t pause_ns = 10000, deadline = gpul_clock_ns() + (uint64_t)r->ask.timeout_ms * 1000000;
@@ -136,7 +136,7 @@ static gpul_status wait_for_event(struct run *r, CUevent event, gpul_error *err)
 			return gpul_fail(err, GPUL_EUNSUPPORTED, 0, "%.120s is still running after %g s (--timeout)",
 					 gpul_kernel_demangled(r->kernel), (double)r->ask.timeout_ms / 1000);
 		}
-		if (pause_ns < 1000000) /* back-off: short pauses for short kernels; long kernels cost no CPU time */
+		if (pause_ns < 1000000) /* pause longer for longer kernels, up to 1 ms, to save CPU time */
 			pause_ns += pause_ns / 2;
 		nanosleep(&(struct timespec){ .tv_nsec = (long)(pause_ns < deadline - now ? pause_ns : deadline - now) }, NULL);
 	}
@@ -208,7 +208,7 @@ gpul_status run_launch(struct run *r, gpul_error *err)
 	r->times_ms = calloc(r->ask.repeat, sizeof *r->times_ms);
 	if (!r->times_ms)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the times of %u launches", r->ask.repeat);
-	st = gpul_kernel_prepare(r->kernel, err); /* otherwise times_ms[0] would include loading the code */
+	st = gpul_kernel_prepare(r->kernel, err); /* otherwise times_ms[0] would include the time to load the code */
 	if (st == GPUL_OK)
 		st = alloc_buffers(r, err);
 	if (st == GPUL_OK)

@@ -35,7 +35,7 @@ static gpul_status split_words(char *text, struct run_line *l)
 		}
 		if (quote)
 			return GPUL_EINVAL;
-		in += *in != '\0'; /* skip the blank, which the NUL may overwrite */
+		in += *in != '\0'; /* skip the blank after the word now, because the NUL may overwrite it */
 		*out++ = '\0';
 	}
 }
@@ -123,9 +123,9 @@ gpul_status run_line_find(gpul_source *source, const char *kernel, struct run_li
 	case GPUL_CONTENT_PTX:
 	case GPUL_CONTENT_CUDA:
 	case GPUL_CONTENT_TEXT:
-	case GPUL_CONTENT_EMPTY: /* a PTX file that contains only comments */
+	case GPUL_CONTENT_EMPTY: /* empty, because a PTX file may contain only comments */
 		return find_line(bytes, n_bytes, gpul_source_name(source), kernel, out, err);
-	default: /* binary files have no such line, and a search may read hundreds of megabytes */
+	default: /* binary files have no such line, and searching them could mean reading hundreds of megabytes */
 		return GPUL_OK;
 	}
 }
@@ -145,8 +145,8 @@ static const char *skip_letters(const char *at, const char *end, const char *wor
 	return at;
 }
 
-/* True for a comment that was meant as a `// gpuload run:` line: "gpuload run", in some spelling, is followed by a colon,
- * or by a word that looks like an argument or an option.  A sentence ("gpuload run k.ptx runs it") is not. */
+/* True for a comment that was meant as a `// gpuload run:` line: after "gpuload run", in some spelling, there is a colon or a word
+ * that looks like an argument or an option.  False for a sentence such as "gpuload run k.ptx runs it". */
 static bool is_misspelt(const char *line, const char *end)
 {
 	bool colon_between = false;

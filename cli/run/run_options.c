@@ -1,4 +1,4 @@
-/* run_options.c — the options of gpuload run, which of them the tools of the software driver get, and the help text. */
+/* run_options.c — defines the options of gpuload run, those that are passed to tools of the software driver, and the help text. */
 #include "cli/run/run_options.h"
 
 #include <stddef.h>
@@ -58,7 +58,7 @@ const struct cli_opt run_opts[] = {
 	[RUN_N_OPTS] = { 0 },
 };
 
-/* The options of gpuload run that each tool gets.  The gpuload run: line of a file must not contain options that write files. */
+/* For each tool, the options of gpuload run whose values are passed to it. */
 static const struct run_tool_option profile_options[] = {
 	{ RUN_PROFILE_MOST, "most" }, { RUN_PROFILE_SM, "sm" }, { RUN_PROFILE_REGISTERS, "registers" }, { 0 },
 };

@@ -6,7 +6,7 @@
 
 #include "cli/run/cli_run.h"
 
-/* Rows of run_opts[], which run_options.c defines. */
+/* The rows of run_opts[], which is defined in run_options.c. */
 /* clang-format off */
 enum {
 	RUN_KERNEL, RUN_GRID, RUN_BLOCK, RUN_SHARED, RUN_REPEAT, RUN_EXPECT, RUN_RTOL, RUN_ATOL,
@@ -19,22 +19,22 @@ enum {
 
 /* ---- tools: options that watch the kernel, on the software driver -------------------------------------------------- */
 
-/* an option of gpuload run, and the tool's option that gets its value */
+/* an option of gpuload run, and the option of the tool to which its value is passed */
 struct run_tool_option {
 	int opt;
 	const char *key;
 };
 
-/* A tool of the software driver.  --OPT starts it as NAME, or as NAME:KEY=VALUE. */
+/* A tool of the software driver.  The option opt of gpuload run starts it, as NAME or as NAME:KEY=VALUE in GPULOAD_SOFT_TOOLS. */
 struct run_tool {
 	int opt, starter;                      /* starter: another option that also starts the tool, without KEY; 0: none */
 	const char *name;                      /* name as in GPULOAD_SOFT_TOOLS; NULL ends run_tools[] */
 	const char *key;                       /* NULL: opt is a switch */
-	const struct run_tool_option *options; /* other options; a row with key NULL ends them; NULL: there are none */
+	const struct run_tool_option *options; /* further options of the tool; a row with key NULL ends them; NULL: there are none */
 };
 extern const struct run_tool run_tools[];
 
-/* True if the option belongs to a tool, so that it also applies to a program. */
+/* True if the option belongs to a tool, because such options also apply to a program. */
 bool run_tools_have(int opt);
 
 /** Let the software driver start the tools that the options select: append them to GPULOAD_SOFT_TOOLS.

@@ -8,15 +8,15 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define MOST_ELEMENTS (1u << 24) /* maximum number of elements of an invented buffer */
+#define MOST_ELEMENTS (1u << 24) /* maximum number of elements of a generated buffer */
 
-/* The size of invented data: about 1024 elements as a line, a square or a cube, depending on how many dimensions of
- * the thread index the kernel reads. */
+/* The size of generated data: about 1024 elements as a line, a square or a cube, depending on how many dimensions of the thread
+ * index the kernel reads. */
 struct shape {
 	unsigned count;    /* value for a parameter that bounds the thread index */
-	unsigned elements; /* elements of a buffer: count to the power of the number of dimensions */
+	unsigned elements; /* elements of a buffer: `count` to the power of the number of dimensions */
 	uint32_t block[3]; /* block of a kernel that reads its block index: several blocks cover the data */
-	uint32_t alone[3]; /* block of a kernel that does not read it: one block covers the data */
+	uint32_t alone[3]; /* block of a kernel that does not read its block index: one block covers the data */
 };
 
 static const struct shape shapes[4] = {
@@ -30,7 +30,7 @@ static const struct shape *shape_of(const gpul_signature *s)
 	return &shapes[s->grid_dims >= 1 && s->grid_dims <= 3 ? s->grid_dims : 1];
 }
 
-/* Choose the block.  A kernel that does not read its thread index gets one thread per block: more would repeat the same work. */
+/* Choose the block.  A kernel that does not read its thread index gets one thread per block, because more would repeat the same work. */
 static const uint32_t *block_of(const gpul_signature *s)
 {
 	static const uint32_t one[3] = { 1, 1, 1 };
@@ -42,7 +42,7 @@ static const uint32_t *block_of(const gpul_signature *s)
 
 /* ---- arguments --------------------------------------------------------------------- */
 
-/* Write an ARG for a BUFFER. */
+/* Write an ARG for a buffer parameter. */
 static void put_buffer(FILE *out, const gpul_signature *s, const gpul_param *p, const struct shape *shape)
 {
 	unsigned long long elements = (unsigned long long)shape->elements * (p->vector > 1 ? p->vector : 1) + p->beyond;
@@ -57,7 +57,7 @@ static void put_buffer(FILE *out, const gpul_signature *s, const gpul_param *p, 
 		fprintf(out, "out:%s[%llu]", gpul_type_name(p->type), elements);
 }
 
-/* Write an ARG for a value; a placeholder if the use of any parameter is unknown, because the value may be a size or a stride. */
+/* Write an ARG for a value.  If the use of any parameter is unknown, write a placeholder, because the value may be a size or a stride. */
 static void put_value(FILE *out, const gpul_signature *s, const gpul_param *p, const struct shape *shape)
 {
 	long long value = s->assumed ? p->value : p->role == GPUL_ROLE_COUNT ? shape->count : 1;
@@ -72,7 +72,7 @@ static void put_value(FILE *out, const gpul_signature *s, const gpul_param *p, c
 		fprintf(out, "%s=%lld", gpul_type_name(p->type), value);
 }
 
-/* Write an ARG for parameter p of s, or a placeholder if the code of the kernel does not show the use of p. */
+/* Write an ARG for parameter p of s, or a placeholder if the code of the kernel does not show how p is used. */
 static void put_arg(FILE *out, const gpul_signature *s, const gpul_param *p, const struct shape *shape)
 {
 	if (p->role == GPUL_ROLE_BUFFER) {
@@ -95,7 +95,7 @@ static void put_arg(FILE *out, const gpul_signature *s, const gpul_param *p, con
 	}
 }
 
-/* Invent one ARG for each parameter.  The array and its texts are owned; NULL: no memory. */
+/* Generate one ARG for each parameter.  The array and its texts are owned; NULL: no memory. */
 static char **invent_texts(const gpul_signature *s, const struct shape *shape)
 {
 	char **texts = calloc(s->n_params + 1, sizeof *texts);
@@ -154,7 +154,7 @@ static void put_filter(FILE *out, const struct image_filter *f)
 		fprintf(out, " --kind %s", gpul_image_kind_name(f->kind));
 }
 
-/* Return the command line with all invented values; texts[] has one ARG per parameter.  Owned; NULL: no memory. */
+/* Return the command line with all generated values; texts[] has one ARG per parameter.  Owned; NULL: no memory. */
 static char *format_command_line(const struct run *r, char **texts, size_t n)
 {
 	char *line = NULL;
@@ -166,7 +166,7 @@ static char *format_command_line(const struct run *r, char **texts, size_t n)
 	fputs("gpuload run", out);
 	for (size_t i = 0; i < r->ask.n_files; i++) {
 		const char *file = r->ask.files[i];
-		char *path = NULL; /* -x.cu is written as ./-x.cu, because options follow */
+		char *path = NULL; /* write -x.cu as ./-x.cu, so that it is not taken for an option */
 
 		if (*file == '-' && file[1] && asprintf(&path, "./%s", file) > 0)
 			file = path;
@@ -195,7 +195,7 @@ static char *format_command_line(const struct run *r, char **texts, size_t n)
 	return fclose(out) ? NULL : line;
 }
 
-/* Print the signature and the command line, so that the user fills in only the unknown arguments. */
+/* Print the signature and the command line, in which the user then only fills in the unknown arguments. */
 static gpul_status ask_for_args(const struct run *r, const char *line, const char *why, gpul_error *err)
 {
 	char *signature = gpul_signature_text(gpul_kernel_signature(r->kernel));
@@ -263,8 +263,8 @@ static bool find_given_count(const gpul_signature *s, const struct arg *args, ui
 	return found;
 }
 
-/* Shrink the default block to n threads if one block covers the data.  With a count parameter, n is rounded up to whole
- * warps, so that barriers and shuffles work; the count keeps the extra threads in bounds. */
+/* If one block covers the data, reduce the default block to n threads.  With a count parameter, round n up to whole warps, so that
+ * barriers and shuffles work: the kernel compares the index of the extra threads with the count. */
 static void shrink_block(const struct run *r, uint64_t n, bool counted, uint32_t block[3])
 {
 	if (counted && n < block[0])
@@ -273,7 +273,7 @@ static void shrink_block(const struct run *r, uint64_t n, bool counted, uint32_t
 		block[0] = (uint32_t)(n ? n : 1);
 }
 
-/* Choose enough blocks for the count parameter, in each dimension that the kernel reads, or for the largest buffer. */
+/* Choose the grid: enough blocks for the count parameter in each dimension that the kernel reads, or else for the largest buffer. */
 static gpul_status choose_grid(const struct run *r, const gpul_signature *s, gpul_launch_config *c, gpul_error *err)
 {
 	uint64_t n = 1;
@@ -288,14 +288,14 @@ static gpul_status choose_grid(const struct run *r, const gpul_signature *s, gpu
 	for (size_t i = 0; !counted && i < r->ask.n_args; i++)
 		if (r->ask.args[i].kind == ARG_BUFFER && r->ask.args[i].count > n)
 			n = r->ask.args[i].count;
-	if (!s->reads_ctaid && dims == 1) /* the kernel ignores the block index: launch one block */
+	if (!s->reads_ctaid && dims == 1) /* the kernel ignores the block index, so one block is launched */
 		shrink_block(r, n, counted, c->block);
 	for (unsigned d = 0; d < 3; d++) {
 		uint64_t blocks = d < dims && s->reads_ctaid ? n / c->block[d] + (n % c->block[d] != 0) : 1;
 		uint64_t limit = d == 0 ? INT32_MAX : UINT16_MAX;
 
-		/* With fewer blocks than needed, a kernel with a grid-stride loop still works; other kernels leave
-		 * elements unwritten, which are reported. */
+		/* If the limit is lower than needed, a kernel with a grid-stride loop still works; other kernels leave elements
+		 * unwritten, which is reported. */
 		c->grid[d] = (uint32_t)(blocks < 1 ? 1 : blocks > limit ? limit : blocks);
 	}
 	return GPUL_OK;
@@ -322,8 +322,8 @@ static bool has_count_param(const gpul_param *params, size_t n)
 	return false;
 }
 
-/* Choose a grid for the data, then adapt the data to the launch: a kernel that uses one block gets no more elements
- * than threads, and if there is no count parameter to stop extra threads, every thread gets an element. */
+/* Choose a grid for the generated data, then adapt the data to the launch.  A kernel that uses one block gets no more elements than
+ * threads.  Without a count parameter to stop extra threads, every thread gets an element. */
 static void invent_launch(const gpul_signature *s, struct shape *shape, const struct run_request *q, gpul_launch_config *c)
 {
 	uint64_t threads = 1;
@@ -339,7 +339,7 @@ static void invent_launch(const gpul_signature *s, struct shape *shape, const st
 		shape->elements = (unsigned)threads;
 }
 
-/* Use the launch for which the arguments are known; for any other launch, the user must give the arguments. */
+/* Use the launch for which the arguments were inferred; for any other launch, the user must give the arguments. */
 static gpul_status take_assumed_launch(struct run *r, const gpul_signature *s, gpul_error *err)
 {
 	for (int d = 0; d < 3; d++)
@@ -380,7 +380,7 @@ static gpul_status invent_args_and_launch(struct run *r, const gpul_signature *s
 	return st;
 }
 
-/* Check --expect and --save again: the invented arguments did not exist when the command line was parsed. */
+/* Check --expect and --save again, because generated arguments did not exist when the command line was parsed. */
 static gpul_status check_targets(const struct run *r, const struct run_target *t, size_t n, gpul_error *err)
 {
 	for (size_t i = 0; i < n; i++)
@@ -417,7 +417,7 @@ gpul_status run_plan(struct run *r, gpul_error *err)
 	} else {
 		st = invent_args_and_launch(r, s, err);
 	}
-	if (s->n_params == 0 && r->ask.grid[0] && r->ask.block[0]) { /* nothing was invented */
+	if (s->n_params == 0 && r->ask.grid[0] && r->ask.block[0]) { /* the user gave grid and block, and there are no parameters */
 		free(r->assumed);
 		r->assumed = NULL;
 	}

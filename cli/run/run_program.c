@@ -1,4 +1,4 @@
-/* run_program.c — gpuload run of a .cu with main(): built by nvcc, linked with libgpuload-rt, and executed. */
+/* run_program.c — gpuload run of a .cu file with main(): builds it with nvcc, links it with libgpuload-rt, and executes it. */
 #include "cli/run/run_options.h"
 
 #include <errno.h>
@@ -31,7 +31,7 @@ bool run_program_wanted(const struct cli_args *args, gpul_source *source)
 	bool for_program = args->n_operands > 1 && args->n_before_dashes == 1;
 	unsigned line;
 
-	/* With arguments or options of a kernel, the user wants a kernel to be run. */
+	/* Arguments or options of a kernel mean that the user wants to run a kernel, not the program. */
 	if (!source || args->n_before_dashes != 1 || !run_program_has_options_only(args))
 		return false;
 	line = main_line(source);
@@ -46,7 +46,7 @@ bool run_program_wanted(const struct cli_args *args, gpul_source *source)
 	return false;
 }
 
-/* Let a program that calls cu* functions itself find the libcuda.so.1 of the chosen driver. */
+/* Set LD_LIBRARY_PATH, so that a program that calls cu* functions directly finds the libcuda.so.1 of the chosen driver. */
 static gpul_status set_library_path(const gpul_driver *drv, gpul_error *err)
 {
 	const char *given = secure_getenv("LD_LIBRARY_PATH"), *slash = drv->interprets && drv->path ? strrchr(drv->path, '/') : NULL;
@@ -94,7 +94,7 @@ static gpul_status write_all(int file, const char *bytes, size_t n_bytes, gpul_e
 	return GPUL_OK;
 }
 
-/* Replace this process by the program; returns only after a failure.  The program's name is that of the .cu. */
+/* Replace this process by the program, with the name of the .cu file as its name; returns only after a failure. */
 static gpul_status execute(const void *program, size_t n_bytes, const struct cli_args *args, gpul_error *err)
 {
 	const char *path = args->operands[0];
@@ -151,7 +151,7 @@ gpul_status run_program(const struct cli_args *args, gpul_source *source, gpul_e
 	if (!st)
 		st = gpul_source_text(source, &text, err);
 	if (!st && args->n_operands == 1)
-		run_line_tell_misspelt(source); /* its author may have wanted a kernel to be run */
+		run_line_tell_misspelt(source); /* the file may ask for a kernel in a misspelt line */
 	if (!st)
 		st = run_tools_select(args, NULL, &o.driver, err);
 	if (!st)

@@ -9,7 +9,7 @@
 #include "cli/lib/bench/samples.h"
 #include "cli/lib/value.h"
 
-/* Return the minimum number of bytes that one launch transfers: each buffer is read once, written once, or both. */
+/* Return the minimum number of bytes that one launch transfers: it reads each buffer once, writes it once, or does both. */
 static double bytes_moved(const struct arg *args, size_t n_args)
 {
 	double bytes = 0;
@@ -29,7 +29,7 @@ struct run_times run_times(const struct run *r)
 	struct samples_spread spread;
 	double *sorted = malloc(n * sizeof *sorted);
 
-	if (!sorted) /* without memory to sort, report the time of the first launch */
+	if (!sorted) /* without memory for sorting, report only the time of the first launch */
 		return (struct run_times){ r->times_ms[0], r->times_ms[0], 0 };
 	memcpy(sorted, r->times_ms, n * sizeof *sorted);
 	spread = samples_spread_of(sorted, n);
@@ -78,7 +78,7 @@ static void print_times(const struct run *r)
 	putchar('\n');
 }
 
-/* name: "2", or "2+8" for the member at 8 of struct 2. */
+/* name: "2" for argument 2, or "2+8" for the member at offset 8 of struct 2. */
 static void print_buffer(const char *name, const struct arg *a, size_t n_shown)
 {
 	char text[VALUE_TEXT_BYTES];

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The two sources of options; the command line takes precedence over the gpuload run: line of the file. */
+/* The two sources of options.  The command line takes precedence over the `// gpuload run:` line of the file. */
 struct sources {
 	const struct cli_args *command;
 	struct cli_args file;
@@ -151,7 +151,7 @@ static gpul_status parse_targets(const struct sources *s, struct run_request *q,
 
 /* ---- files and their options ------------------------------------------------------ */
 
-/* True if the suffix is that of a file with device code; also for libx.so.2.1. */
+/* True if the file name has a suffix of files with device code, such as .ptx, or .so with version numbers (libx.so.2.1). */
 static bool has_suffix_of_code(const char *name)
 {
 	static const char *const suffixes[] = { ".ptx", ".cu", ".cubin", ".fatbin", ".ltoir", ".o", ".a", ".so" };
@@ -167,9 +167,9 @@ static bool has_suffix_of_code(const char *name)
 	return so && !so[strspn(so, ".so0123456789")];
 }
 
-/* Split the operands into FILE... and ARG...: an operand after the first FILE is a FILE, too, if the file exists or if
- * its suffix is that of a file with code.  An ARG contains '=' or '[' or has a prefix such as fn:, which is rare in
- * file names; a FILE with these characters is written ./NAME. */
+/* Split the operands into FILE... and ARG...: an operand after the first FILE is also a FILE if it exists or if its suffix is that
+ * of a file with code.  An ARG contains '=' or '[' or has a prefix such as fn:, which is rare in file names; the user writes a FILE
+ * with these characters as ./NAME. */
 static void split_operands(const struct cli_args *args, struct run_request *q)
 {
 	q->files = args->operands;
@@ -194,7 +194,7 @@ static gpul_status parse_driver(const char *text, gpul_driver_choice *out, gpul_
 	return GPUL_OK;
 }
 
-/* Collect the options for compiling, linking and selecting code; -D and -I of the gpuload run: line come first. */
+/* Collect the options for compiling, linking and selecting code.  Options -D and -I of the `// gpuload run:` line come first. */
 static gpul_status collect_load_options(const struct sources *s, struct run_request *q, gpul_error *err)
 {
 	const struct nvrtc_rows rows = { RUN_INCLUDE, RUN_DEFINE, RUN_STD };
@@ -252,8 +252,8 @@ bool run_program_has_options_only(const struct cli_args *args)
 
 /* ---- the request ------------------------------------------------------------------- */
 
-/* The options that a file's own line may contain.  A file chooses how its kernel is run; it does not write files or
- * choose the driver, so that a file from elsewhere can be run safely. */
+/* The options that the `// gpuload run:` line of a file may contain.  They choose how the kernel is run, but do not write files or
+ * choose the driver, so that running an unknown file is safe. */
 static const bool allowed_in_file[RUN_N_OPTS] = {
 	[RUN_KERNEL] = true, [RUN_GRID] = true, [RUN_BLOCK] = true,        [RUN_SHARED] = true, [RUN_REPEAT] = true,
 	[RUN_EXPECT] = true, [RUN_SHOW] = true, [RUN_RTOL] = true,         [RUN_ATOL] = true,   [RUN_INCLUDE] = true,
@@ -269,7 +269,7 @@ static gpul_status check_file_options(const struct sources *s, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* Put the file name and line number before an error in the gpuload run: line. */
+/* If the error is in the `// gpuload run:` line, put the file name and the line number before its text. */
 static gpul_status add_line_number(const struct run_request *q, gpul_status st, const gpul_error *why, gpul_error *err)
 {
 	if (st == GPUL_OK)
@@ -279,8 +279,8 @@ static gpul_status add_line_number(const struct run_request *q, gpul_status st, 
 	return gpul_fail(err, st, why->native, "%s:%u: %s", q->file, q->line.number, why->text);
 }
 
-/* Return the folder to which paths in the gpuload run: line are relative: the folder of the file, or the current folder
- * if the file is a pipe.  Owned; NULL: no memory. */
+/* Return the folder to which paths in the `// gpuload run:` line are relative: the folder of the file, or the current folder if the
+ * file is a pipe.  Owned by the caller; NULL: no memory. */
 static char *folder_of(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -291,7 +291,7 @@ static char *folder_of(const char *path)
 	return strndup(path, (size_t)(slash - path) + 1);
 }
 
-/* Open every FILE, also if its line is not used, so that a missing file is reported before other errors. */
+/* Open every FILE, even if its `// gpuload run:` line is not used, so that a missing file is reported before other errors. */
 static gpul_status open_sources(struct run_request *q, gpul_source *first, gpul_error *err)
 {
 	gpul_status st = GPUL_OK;
@@ -313,7 +313,7 @@ static gpul_status read_line(struct sources *s, struct run_request *q, gpul_erro
 	gpul_error why = { 0 };
 	gpul_status st;
 
-	if (s->command->n_operands > q->n_files) /* the command line has ARGs: the line of the file is ignored */
+	if (s->command->n_operands > q->n_files) /* the command line has ARGs, so the `// gpuload run:` line of the file is ignored */
 		return GPUL_OK;
 	st = run_line_find(q->sources[0], kernel, &q->line, err);
 	if (!st && q->line.number == 0)

@@ -24,7 +24,7 @@ static const char *value_of(const struct cli_args *args, const struct cli_args *
 	return v || !line ? v : cli_value(line, opt);
 }
 
-/* Find the option that would select the tool of this option; -1: the tool is selected already, or the option belongs to no tool. */
+/* Find the option that would start the tool to which this option belongs; -1: that option is given already, or there is no such tool. */
 static int missing_tool(const struct cli_args *args, const struct cli_args *line, int opt)
 {
 	int missing = -1;
@@ -41,7 +41,7 @@ static int missing_tool(const struct cli_args *args, const struct cli_args *line
 	return missing;
 }
 
-/* Refuse options that would have no effect, or that would mix two outputs. */
+/* Refuse options that would have no effect, or that would mix two outputs on stdout. */
 static gpul_status check_options(const struct cli_args *args, const struct cli_args *line, gpul_error *err)
 {
 	static const int files[] = { RUN_TRACE, RUN_PROFILE };
@@ -62,7 +62,7 @@ static gpul_status check_options(const struct cli_args *args, const struct cli_a
 	return GPUL_OK;
 }
 
-/* Write a value with backslashes before the characters that have a meaning in GPULOAD_SOFT_TOOLS. */
+/* Write a value with a backslash before each character that has a meaning in GPULOAD_SOFT_TOOLS. */
 static void write_quoted(FILE *to, const char *value)
 {
 	for (; *value; value++) {
@@ -110,7 +110,7 @@ gpul_status run_tools_select(const struct cli_args *args, const struct cli_args 
 	if (!to)
 		return gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the names of the tools");
 	given = given ? given : "";
-	if (*driver == GPUL_DRIVER_NVIDIA) /* a file's gpuload run: line does not choose the driver */
+	if (*driver == GPUL_DRIVER_NVIDIA) /* ignore the file's `// gpuload run:` line, which must not choose the driver */
 		line = NULL;
 	fputs(given, to);
 	for (const struct run_tool *t = run_tools; t->name; t++)
@@ -119,7 +119,7 @@ gpul_status run_tools_select(const struct cli_args *args, const struct cli_args 
 		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the names of the tools");
 	else if (any && *driver == GPUL_DRIVER_NVIDIA)
 		st = gpul_fail(err, GPUL_EINVAL, 0, "a kernel can be watched on the software driver only: leave out --driver nvidia");
-	/* for a program, which reads these variables */
+	/* a program that this process becomes reads these variables when it opens the driver */
 	else if (any && (setenv("GPULOAD_SOFT_TOOLS", text, 1) || setenv("GPULOAD_SOFT_TOOLS_EXIT", "1", 0)))
 		st = gpul_fail(err, GPUL_ENOMEM, 0, "no memory for the names of the tools");
 	if (any && !st)
