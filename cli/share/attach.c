@@ -107,7 +107,7 @@ static gpul_status read_request(const struct cli_args *args, struct attach_reque
 
 /* ---- attach and detach ------------------------------------------------------------- */
 
-/* True if --wait must retry: the name does not exist yet, or its socket belongs to a dead owner. */
+/* True if --wait must retry: the name does not exist yet, or its socket belongs to an owner that has died. */
 static bool may_appear(const gpul_error *why)
 {
 	return why->status == GPUL_ESYS && (why->native == ENOENT || why->native == ECONNREFUSED);
@@ -170,7 +170,7 @@ static gpul_status set_elements(struct attach *a, gpul_error *err)
 	a->shaped = a->type && a->type == share_type(shape);
 	width = a->type ? gpul_type_bytes(a->type) : 1;
 	a->count = a->view->bytes / width;
-	if (a->shaped) { /* ipc/ has checked that the shape fits into the memory */
+	if (a->shaped) { /* no further check: ipc/ has checked that the shape fits into the memory */
 		a->count = 1;
 		for (unsigned i = 0; i < shape->n_dims; i++)
 			a->count *= (size_t)shape->dim[i];
@@ -216,7 +216,7 @@ static gpul_status show_all(struct attach *a, gpul_error *err)
 	return st ? st : share_flush(err);
 }
 
-/* Handle a pending event; *ended: the lease is over. */
+/* Handle a pending event; *ended is set if the lease has ended. */
 static gpul_status handle_events(struct attach *a, bool *ended, gpul_error *err)
 {
 	gpul_ipc_event e;
@@ -276,7 +276,7 @@ static int cmd_attach(const struct cli_args *args, gpul_error *err)
 	struct attach a = { 0 };
 	gpul_status st = read_request(args, &a.ask, err);
 
-	signal(SIGPIPE, SIG_IGN); /* so that `gpuload attach | head` detaches properly */
+	signal(SIGPIPE, SIG_IGN); /* so that `gpuload attach | head` detaches before it ends */
 	if (st == GPUL_OK)
 		st = run_attach(&a, err);
 	return cli_exit_code(st);

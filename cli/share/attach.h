@@ -2,7 +2,7 @@
  *
  *     attach.c       the command line, attaching (with --wait), --hold, detaching
  *     attach_show.c  the ATTACHED line, --dump, --save
- *     attach_sum.c   --sum, with sum.h */
+ *     attach_sum.c   --sum, with cli/sum/cli_sum.h */
 #ifndef GPULOAD_CLI_SHARE_ATTACH_H
 #define GPULOAD_CLI_SHARE_ATTACH_H
 
@@ -11,10 +11,10 @@
 extern const struct cli_cmd cli_attach;
 
 struct attach_request {
-	const char *name, *save; /* borrowed; save is NULL without --save */
+	const char *name, *save; /* borrowed; save is NULL if --save is not given */
 	bool sum, dump, hold, force, read_only, json;
 	size_t rows;    /* number of rows for --dump */
-	gpul_type type; /* value of --type; NONE: use the owner's type */
+	gpul_type type; /* value of --type; NONE: use the type that the owner has given */
 	int wait_ms, timeout_ms;
 	struct devices_arg devices;
 };
@@ -23,9 +23,9 @@ struct attach {
 	struct attach_request ask;
 	gpul_ipc_client *client;
 	const gpul_ipc_view *view;
-	gpul_type type; /* element type: --type or the owner's; NONE: bytes */
+	gpul_type type; /* element type from --type or from the owner; NONE: the elements are bytes */
 	bool shaped;    /* true: type and shape are those that the owner has given */
-	size_t count;   /* number of elements: that of the owner's shape, or as many as fit */
+	size_t count;   /* number of elements: from the owner's shape, or as many as fit into the memory */
 	pid_t owner;    /* pid of the owner; 0: the owner is in another pid namespace */
 };
 
@@ -36,8 +36,8 @@ struct attach {
  * Threads one at a time */
 void attach_describe(const struct attach *a, struct json *json);
 
-/** Print ask.rows rows: with several dimensions a row is one of the last dimension, otherwise 10 elements, or 16 bytes in hex
- * if the type is unknown.
+/** Print ask.rows rows: a row consists of the last dimension if there are several; otherwise of 10 elements, or of 16 bytes in hex if the
+ * type is unknown.
  *
  * @a     after attaching
  * @json  an open object that gets the member "rows"; NULL: text on stdout

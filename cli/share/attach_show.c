@@ -1,4 +1,4 @@
-/* attach_show.c — gpuload attach: the ATTACHED line, --dump and --save. */
+/* attach_show.c — prints the ATTACHED line of gpuload attach; implements --dump and --save. */
 #include "cli/share/attach.h"
 
 #include <inttypes.h>
@@ -63,7 +63,7 @@ void attach_describe(const struct attach *a, struct json *json)
 
 /* ---- --dump ------------------------------------------------------------------------ */
 
-/* Make n bytes from offset readable for the CPU: in place, or as a copy in *copy (owned by the caller). */
+/* Make n bytes from `offset` readable for the CPU: directly, or as a copy in *copy (owned by the caller). */
 static gpul_status read_data(const struct attach *a, size_t offset, size_t n, const unsigned char **at, void **copy, gpul_error *err)
 {
 	const gpul_ipc_view *v = a->view;

@@ -22,12 +22,12 @@ static const char map_details[] = "Draws the memory in the middle and each proce
 				  "ranges of the data for its CPU and its GPU, and the UUID of the GPU. Needs no driver and no\n"
 				  "GPU.\n";
 
-/* An owner that does not answer within this time is reported as stopped or busy. */
+/* If an owner does not answer within this time, it is reported as stopped or busy. */
 enum { ANSWER_MS = 1000 };
 
 /* ---- texts ------------------------------------------------------------------------- */
 
-/* Write an address range in two lines; from == 0: the processor cannot access the memory. */
+/* Write an address range in two lines; from == 0 means that the CPU or GPU cannot access the memory. */
 static bool write_range(const char *who, uint64_t from, size_t bytes, char out[2][MAP_TEXT_BYTES])
 {
 	if (from == 0) {

@@ -3,8 +3,8 @@
  *     map.c ─ query the owner ─> gpul_ipc_share ─ map_picture_make ─> map_picture ─┬─ map_text.c
  *                                                                                  └─ map_svg.c
  *
- * Both draw the same picture: the memory as a band in the middle, the owner and every second peer on its left, the other
- * peers on its right, an arrow from each address range to the band. */
+ * map_text.c and map_svg.c draw the same picture: the memory as a band in the middle, the owner and every second peer on its left, the
+ * other peers on its right, an arrow from each address range to the band. */
 #ifndef GPULOAD_CLI_SHARE_MAP_H
 #define GPULOAD_CLI_SHARE_MAP_H
 
@@ -26,7 +26,7 @@ struct map_process {
 
 struct map_picture {
 	char title[160]; /* such as "weights: host-numa, 64 MiB of f32 1024x1024, ..." */
-	/* The lines of the band: kind; control page; data; type; mapped bytes; node or GPU. */
+	/* The lines of the memory's band: kind; control page; data; type; mapped bytes; node or GPU. */
 	char band[MAP_BAND_LINES][MAP_TEXT_BYTES];
 	bool control; /* true: the memory has a control page, described in band[1] */
 	size_t n;     /* number of processes: the owner and the peers */

@@ -13,7 +13,7 @@ enum { MARGIN = 20, BOX = 290, GAP = 60, BAND = 190, ROW = 170, BOX_HEIGHT = 150
 enum { LEFT_X = MARGIN, BAND_X = LEFT_X + BOX + GAP, RIGHT_X = BAND_X + BAND + GAP, WIDTH = RIGHT_X + BOX + MARGIN };
 enum { CONTROL_HEIGHT = 34 };
 
-/* Plain colours, because not every viewer supports CSS custom properties; a media query selects dark colours. */
+/* The colours are plain, because not every viewer supports CSS custom properties; a media query selects dark colours. */
 /* clang-format off */
 static const char style[] =
 	"<style>\n"
@@ -72,7 +72,7 @@ static void add_rect(struct out *o, const char *class, int x, int y, int width, 
 	out_add(o, "<rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"6\"/>\n", class, x, y, width, height);
 }
 
-/* Draw an arrow from a process' address to the band; its tip is a path, because a marker cannot inherit the line's colour. */
+/* Draw an arrow from an address of a process to the band.  The tip is a path, because an SVG marker cannot inherit the line's colour. */
 static void add_arrow(struct out *o, const char *class, bool from_left, int y)
 {
 	int from = from_left ? LEFT_X + BOX : RIGHT_X, to = from_left ? BAND_X : BAND_X + BAND, back = from_left ? -7 : 7;

@@ -3,14 +3,14 @@
  *     ┌─ pid 4711 gpuload ─────┐   ┌─ host-numa, node 0 ──┐   ┌─ pid 4720 python3 ─────┐
  *     │ CPU 0x7f3a40001000     │──▶│ data 64 MiB          │◀──│ CPU 0x7fd0c0001000     │
  *
- * The box of a process has BOX_LINES lines; a row has two boxes with the band between them.  Processes after MAX_ROWS rows
- * are listed, one per line. */
+ * The box of a process has BOX_LINES lines; a row has two boxes with the band between them.  Processes for which MAX_ROWS rows have
+ * no room are listed, one per line. */
 #include <string.h>
 
 #include "cli/share/map.h"
 
 enum { BOX_WIDTH = 26, BAND_WIDTH = 22, ARROW_WIDTH = 3, BOX_LINES = 9, MAX_ROWS = 6 };
-/* Lines of a row, counted from 0: those with the arrows of CPU and GPU, and the line below the control page. */
+/* Lines of a row of boxes, counted from 0: those with the arrows of CPU and GPU, and the line below the control page. */
 enum { LINE_CPU = 3, LINE_GPU = 5, LINE_CUT = 2 };
 
 /* Draw an edge of a box, such as "┌─ TITLE ────┐" or "└──────┘". */
@@ -69,7 +69,7 @@ static bool has_arrow(const struct map_process *p, size_t line)
 
 static void band_line(struct out *o, const struct map_picture *p, size_t row, size_t line, bool last)
 {
-	/* For each line of the first row, an index into p->band; 0: the line is empty. */
+	/* For each line of the first row of boxes, an index into p->band; 0: the line is empty. */
 	static const size_t with[BOX_LINES] = { 0, 1, 0, 2, 3, 4, 5, 0, 0 };
 
 	if (row == 0 && line == 0)

@@ -16,12 +16,12 @@ struct share {
 	gpul_mem *mem;
 	gpul_ipc_server *server;
 	size_t n_attached;
-	bool left; /* true: a process was attached, and all have detached */
+	bool left; /* true: a process was attached, and all processes have detached */
 };
 
 /* ---- contents ---------------------------------------------------------------------- */
 
-/* Fill memory that the CPU can access, in place. */
+/* Fill memory in place, because the CPU can access it. */
 static gpul_status fill_host(const struct share_request *q, unsigned char *to, gpul_error *err)
 {
 	if (q->data) {
@@ -33,7 +33,7 @@ static gpul_status fill_host(const struct share_request *q, unsigned char *to, g
 	return GPUL_OK; /* new pages contain zeros */
 }
 
-/* Fill device memory, first with zeros, because new device memory contains old data. */
+/* Fill device memory.  Write zeros first, because new device memory contains old data. */
 static gpul_status fill_device(const struct share_request *q, CUdeviceptr to, gpul_error *err)
 {
 	const gpul_driver *drv = q->devices.drv;
@@ -53,7 +53,7 @@ static gpul_status fill_device(const struct share_request *q, CUdeviceptr to, gp
 	return st;
 }
 
-/* Create the memory: the control page, then the user's bytes. */
+/* Create the memory, which consists of the control page and the user's bytes. */
 static gpul_status make_memory(struct share *s, gpul_error *err)
 {
 	struct share_request *q = &s->ask;
@@ -173,7 +173,7 @@ static gpul_status print_ready(const struct share *s, gpul_error *err)
 
 /* ---- serving ----------------------------------------------------------------------- */
 
-/* Print pending events; at most GPUL_IPC_MAX_PEERS of them, so that many events do not delay --for or a signal. */
+/* Print pending events, at most GPUL_IPC_MAX_PEERS at a time, so that many events do not delay --for or a signal. */
 static gpul_status serve_events(struct share *s, gpul_error *err)
 {
 	for (int i = 0; i < GPUL_IPC_MAX_PEERS; i++) {
@@ -194,7 +194,7 @@ static gpul_status serve_events(struct share *s, gpul_error *err)
 	return GPUL_OK;
 }
 
-/* Time until --for is over; -1: no limit. */
+/* Return the time in ms until --for is over; -1: no limit. */
 static int remaining_ms(uint64_t started_ns, int for_ms)
 {
 	uint64_t passed_ms = (gpul_clock_ns() - started_ns) / 1000000;
@@ -204,7 +204,7 @@ static int remaining_ms(uint64_t started_ns, int for_ms)
 	return passed_ms >= (uint64_t)for_ms ? 0 : for_ms - (int)passed_ms;
 }
 
-/* Serve until a signal, --for or --until-detached ends the command; *why is set to the reason. */
+/* Serve until a signal, --for or --until-detached ends the command; *why is set to the reason for the end. */
 static gpul_status serve_until_end(struct share *s, const char **why, gpul_error *err)
 {
 	uint64_t started_ns = gpul_clock_ns();

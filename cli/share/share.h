@@ -33,8 +33,8 @@ struct share_request {
 	size_t bytes;
 	gpul_ipc_shape shape;
 	gpul_type type;   /* GPUL_TYPE_NONE: bytes without a type */
-	const char *fill; /* the FILL to generate in place; NULL: use data, or zeros */
-	const void *data; /* contents, stored in file or in made; NULL: none */
+	const char *fill; /* the FILL with which the memory is filled in place; NULL: use `data`, or zeros */
+	const void *data; /* contents, in the memory of `file` or `made`; NULL: none */
 	gpul_file file;   /* owned; all zeros: no file */
 	void *made;       /* owned; generated contents */
 };
@@ -45,7 +45,7 @@ struct share_request {
  * @out   owned by the caller: share_request_free(); zeroed on failure
  * Errors  GPUL_EINVAL a wrong option; GPUL_ESYS, GPUL_EFORMAT a file; GPUL_ENOMEM */
 gpul_status share_request_make(const struct cli_args *args, struct share_request *out, gpul_error *err);
-void share_request_free_contents(struct share_request *q); /* call it after the memory has been filled */
+void share_request_free_contents(struct share_request *q); /* call this when the memory has been filled */
 void share_request_free(struct share_request *q);
 
 /* ---- texts (share_text.c) ------------------------------------------------------------ */
@@ -57,24 +57,23 @@ enum {
 	SHARE_COMMAND_BYTES = 32,
 };
 
-/* Each of the following functions writes a text to buf, and returns buf. */
-/* writes a size such as "64 MiB", "1.5 KiB" or "100 bytes" */
+/* The following functions write a text to buf, and return buf. */
+/* Write a size such as "64 MiB", "1.5 KiB" or "100 bytes". */
 const char *share_size_text(size_t bytes, char buf[SHARE_SIZE_BYTES]);
-/* writes a type and shape such as "f32 1024x1024", or "bytes" */
+/* Write a type and a shape such as "f32 1024x1024", or "bytes". */
 const char *share_shape_text(const gpul_ipc_shape *shape, char buf[SHARE_SHAPE_BYTES]);
-/* Write the beginning and the end of the UUID that nvidia-smi -L prints, as in
- * "GPU-5f3a91c2..0007". */
+/* Write the beginning and the end of the UUID that nvidia-smi -L prints: "GPU-5f3a91c2..0007". */
 const char *share_gpu_text(const char uuid[16], char buf[SHARE_UUID_BYTES]);
-/* Return the name of a process' program, as ps prints it; "-" for a process that this one cannot see. */
+/* Write the name of a process' program, as ps prints it; "-" for a process that is not visible from this process. */
 const char *share_command_text(pid_t pid, char buf[SHARE_COMMAND_BYTES]);
 
-/* Return the element type of a shape; GPUL_TYPE_NONE: it has none, or an unknown one. */
+/* Return the element type of a shape; GPUL_TYPE_NONE: the shape has no type, or an unknown one. */
 gpul_type share_type(const gpul_ipc_shape *shape);
 
-/* Address of the data in a process that mapped the memory at base; 0 if base is 0 (not mapped). */
+/* Return the address of the data in a process that has mapped the memory at `base`; 0 if base is 0 (not mapped). */
 uint64_t share_data_at(const gpul_ipc_share *share, uint64_t base);
 
-/** Explain why NAME cannot be attached: no such name (a similar one is suggested), the owner is dead, or the error why.
+/** Explain why NAME cannot be attached: there is no such name (a similar one is suggested), the owner has died, or another error.
  *
  * @name  as the user gave it
  * @why   error of gpul_ipc_client_open(), gpul_ipc_attach() or gpul_ipc_request(); its status is returned
@@ -91,7 +90,7 @@ void share_json_share(struct json *j, const gpul_ipc_share *share);
 
 /* ---- events (share_event.c) ---------------------------------------------------------- */
 
-/** Flush stdout, so that a script that waits for the line reads it at once.
+/** Flush stdout, so that a script that waits for a line gets it immediately.
  *
  * Errors  GPUL_ESYS stdout cannot be written
  * Threads one at a time */

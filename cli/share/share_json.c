@@ -21,7 +21,7 @@ static void add_hex(struct json *j, const char *key, const void *bytes, size_t n
 	json_text(j, key, text);
 }
 
-/* Add an address or a pid; 0 means "not valid in this process", and becomes null. */
+/* Add an address or a pid.  The value 0 means "not valid in this process", and is written as null. */
 static void add_known(struct json *j, const char *key, uint64_t value)
 {
 	if (value)

@@ -95,7 +95,7 @@ static gpul_status set_bytes(struct share_request *q, size_t bytes, const char *
 	return GPUL_OK;
 }
 
-/* Set the number of elements from --shape or --bytes; 0: as many as the file has. */
+/* Set the number of elements from --shape or --bytes; 0: the file determines the number. */
 static gpul_status set_count(struct share_request *q, const char *shape, size_t *count, gpul_error *err)
 {
 	size_t width = gpul_type_bytes(q->type), bytes;
@@ -135,7 +135,7 @@ static gpul_status read_fill(struct share_request *q, const char *text, const ch
 		st = fill_make(q->type, q->fill, NULL, &count, &q->made, err);
 		q->data = q->made;
 		q->fill = NULL;
-	} else { /* check the fill before a large allocation */
+	} else { /* a bad fill must fail before a large allocation */
 		unsigned char one[8] = { 0 };
 
 		st = fill_in_place(q->type, q->fill, 1, one, err);

@@ -70,7 +70,7 @@ const char *share_command_text(pid_t pid, char buf[SHARE_COMMAND_BYTES])
 		return strcpy(buf, "-");
 	buf[n] = '\0';
 	buf[strcspn(buf, "\n")] = '\0';
-	for (char *p = buf; *p; p++) /* a process can choose its name: remove terminal control characters */
+	for (char *p = buf; *p; p++) /* remove terminal control characters, because a process can choose its name */
 		if ((unsigned char)*p < ' ' || *p == 127)
 			*p = '?';
 	return buf;

@@ -25,14 +25,14 @@ static const char shares_details[] = "Queries the owner of each name; an owner t
 				     "socket of a dead owner is removed. A process of another pid namespace is printed as -.\n"
 				     "Needs no driver and no GPU.\n";
 
-/* An owner that does not answer within ANSWER_MS is stopped or busy.  MAX_THREADS owners are queried at a time, so that 64
+/* An owner that does not answer within ANSWER_MS is stopped or busy.  MAX_THREADS owners are queried at the same time, so that 64
  * stopped owners take only twice as long as one. */
 enum { ANSWER_MS = 200, MAX_THREADS = 32, PIDS_SHOWN = 4 };
 
 struct row {
 	const char *name;
-	gpul_error why; /* why there is no answer; status GPUL_OK: share is filled in */
-	bool removed;   /* the owner was dead, and its socket has been removed */
+	gpul_error why; /* why the owner did not answer; status GPUL_OK: the owner did, and share is filled in */
+	bool removed;   /* the owner had died, and its socket has been removed */
 	gpul_ipc_share share;
 };
 
@@ -44,7 +44,7 @@ struct rows {
 
 /* ---- queries ----------------------------------------------------------------------- */
 
-/* Runs in each thread: queries owners until none is left. */
+/* Runs in each thread: queries one owner after the other, until all have been queried. */
 static void query_owners(void *user)
 {
 	struct rows *rows = user;
