@@ -52,7 +52,7 @@ static void follow_script(char path[PATH_MAX])
 	}
 }
 
-/* Find the last path that matches a pattern. */
+/* Find the last path, in alphabetical order, that matches a pattern. */
 static bool find_last(const char *pattern, char path[PATH_MAX])
 {
 	glob_t hits;
@@ -75,7 +75,7 @@ bool soft_find_packages(const char *command, char site_packages[PATH_MAX])
 	slash = strrchr(path, '/');
 	if (!slash || strncmp(slash + 1, "python", 6) || slash == path)
 		return false;
-	*slash = '\0'; /* do not use realpath(): the python3 of a virtual environment is a link to the system's */
+	*slash = '\0'; /* without realpath(), because the python3 of a virtual environment is a link to the system's python3 */
 	slash = strrchr(path, '/');
 	if (!slash)
 		return false;

@@ -105,7 +105,7 @@ static void report(const struct soft_setup *s, const char *command)
 		    *s->toolkit ? "; CUDA_HOME " : "; no CUDA toolkit found", s->toolkit);
 }
 
-/* The options of --calls; false: it was not given. */
+/* Read the options for --calls; false: --calls was not given. */
 static bool read_calls(const struct cli_args *args, struct calls_options *out)
 {
 	*out = (struct calls_options){ cli_value(args, SOFT_CALLS), cli_value(args, SOFT_CALLS_FORMAT), cli_value(args, SOFT_CALLS_OUTPUT),

@@ -17,7 +17,7 @@ gpul_status soft_open_driver(gpul_driver_choice choice, const gpul_driver **out,
 
 /** Fail if a list for GPULOAD_SOFT_TOOLS names an unknown tool.
  *
- * @drv   the driver that will start the tools; another one than the software driver has none: GPUL_OK
+ * @drv   the driver that will start the tools; if it is not the software driver, nothing is checked
  * @list  the list; NULL: there is none
  * Errors  GPUL_EINVAL with the name that was probably meant */
 gpul_status soft_check_tools(const gpul_driver *drv, const char *list, gpul_error *err);

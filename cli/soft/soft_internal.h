@@ -21,14 +21,13 @@ struct soft_variable {
 struct soft_setup {
 	const char *gpus, *sm, *cuda, *memory, *tools; /* options; NULL: not given */
 	bool strict_ptx;
-	char folder[PATH_MAX];  /* folder of the driver and of the libraries next
-						   * to it */
+	char folder[PATH_MAX];  /* folder of the driver and of the libraries next to it */
 	char wheels[PATH_MAX];  /* site-packages of the command; "": none */
-	char toolkit[PATH_MAX]; /* CUDA_HOME or the tool chain in wheels; "": none found */
+	char toolkit[PATH_MAX]; /* CUDA_HOME, or NVIDIA's tool chain in `wheels`; "": none found */
 	GPUL_ARRAY(struct soft_variable) variables;
 };
 
-/* Find the folder of the driver, and choose all variables for a command; command NULL: for any. */
+/* Find the folder of the driver, and choose all variables for a command; command NULL: for any command. */
 gpul_status soft_setup(struct soft_setup *s, const char *command, gpul_error *err);
 /* Set the variables in the environment of this process. */
 gpul_status soft_setup_apply(const struct soft_setup *s, gpul_error *err);

@@ -1,11 +1,11 @@
 /* soft_setup.c — sets the variables with which any program finds the software driver and the libraries next to it.
  *
- *     LD_LIBRARY_PATH    libcuda.so.1 and the others, where a program opens or needs them by name
- *     LD_PRELOAD         the libraries that Python packages open by the path of a wheel, unless one of that name is loaded
+ *     LD_LIBRARY_PATH    the folder of libcuda.so.1 and other libraries, for programs that link to them or open them by name
+ *     LD_PRELOAD         the libraries that Python packages open by their path in a wheel, unless one of the same name is loaded
  *     LD_AUDIT           redirects the calls of a CUDA runtime that is linked into a program (nvidia/redirect)
- *     the rest           variables of particular packages, and those of the software driver
+ *     others             variables of particular packages, and those of the software driver
  *
- * A variable that the user has set stays, except for lists, which are extended. */
+ * A variable that the user has set keeps its value; lists are extended. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +37,7 @@ static gpul_status set_default(struct soft_setup *s, const char *name, const cha
 	return given && *given ? GPUL_OK : set(s, name, value, err);
 }
 
-/* Set a variable to a file or folder beside the driver, if that exists. */
+/* Set a variable to the path of a file or folder next to the driver, if this file exists. */
 static gpul_status set_beside(struct soft_setup *s, const char *name, const char *file, gpul_error *err)
 {
 	char path[PATH_MAX + 64];
@@ -61,8 +61,8 @@ static gpul_status set_library_path(struct soft_setup *s, gpul_error *err)
 	return st;
 }
 
-/* Set a list of libraries: the user's (given, or NULL), then those of ours that exist.  The user's are first, because
- * the run time of a sanitizer must be. */
+/* Set a list of libraries: those of the user (given; may be NULL), then those in `files` that exist.  The user's come first,
+ * because the run time library of a sanitizer must be the first one. */
 static gpul_status set_libraries(struct soft_setup *s, const char *name, const char *given, const char *const *files, size_t n_files,
 				 gpul_error *err)
 {
@@ -126,7 +126,7 @@ static gpul_status set_driver(struct soft_setup *s, gpul_error *err)
 	return st;
 }
 
-/* Name a folder for the kernels that a package compiles, in the user's cache folder; false: the user has no cache folder. */
+/* Name a folder in the user's cache folder for the kernels that a package (client) compiles; false: the user has no cache folder. */
 static bool name_cache(char path[PATH_MAX], const char *client)
 {
 	const char *cache = secure_getenv("XDG_CACHE_HOME"), *home = secure_getenv("HOME");
@@ -136,7 +136,7 @@ static bool name_cache(char path[PATH_MAX], const char *client)
 	       snprintf(path, PATH_MAX, "%s%s/gpuload/%s", own ? cache : home, own ? "" : "/.cache", client) < PATH_MAX;
 }
 
-/* Set separate caches for compiled kernels, because those of programs that ran on a GPU contain machine code. */
+/* Set separate caches for compiled kernels, because the default caches contain machine code from programs that ran on a GPU. */
 static gpul_status set_caches(struct soft_setup *s, gpul_error *err)
 {
 	static const char *const caches[][2] = {
@@ -161,12 +161,12 @@ static bool make_folders(const char *path)
 
 	for (const char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
 		snprintf(part, sizeof part, "%.*s", (int)(slash - path), path);
-		mkdir(part, 0700); /* it may exist */
+		mkdir(part, 0700); /* a failure is ignored, because the folder may exist */
 	}
 	return !mkdir(path, 0700) || errno == EEXIST;
 }
 
-/* Set and create PyCUDA's cache folder, because PyCUDA does not create it. */
+/* Create a cache folder, because PyCUDA does not create it, and set PYCUDA_CACHE_DIR to its path. */
 static gpul_status set_pycuda_cache(struct soft_setup *s, gpul_error *err)
 {
 	char path[PATH_MAX];
@@ -176,7 +176,7 @@ static gpul_status set_pycuda_cache(struct soft_setup *s, gpul_error *err)
 	return set_default(s, "PYCUDA_DISABLE_CACHE", "1", err);
 }
 
-/* Make nvcc add line information; then its machine code also contains the PTX from which it was made. */
+/* Make nvcc add line information, because its machine code then also contains the PTX from which it was made. */
 static gpul_status set_nvcc(struct soft_setup *s, gpul_error *err)
 {
 	static const char flag[] = "-lineinfo";
@@ -203,7 +203,7 @@ static gpul_status set_clients(struct soft_setup *s, gpul_error *err)
 		st = set_beside(s, "TRITON_PTXAS_PATH", "bin/ptxas", err);
 	if (!st)
 		st = set_beside(s, "TRITON_PTXAS_BLACKWELL_PATH", "bin/ptxas", err);
-	if (!st) /* compile to PTX directly, not to machine code */
+	if (!st) /* make CuPy compile to PTX, not to machine code */
 		st = set_default(s, "CUPY_COMPILE_WITH_PTX", "1", err);
 	if (!st && *s->wheels)
 		st = set_default(s, "GPULOAD_SITE_PACKAGES", s->wheels, err);
@@ -216,7 +216,7 @@ static gpul_status set_clients(struct soft_setup *s, gpul_error *err)
 	return st ? st : set_pycuda_cache(s, err);
 }
 
-/* Find the toolkit: the one that the user has chosen, else that of the command's Python, else the system's. */
+/* Find the CUDA toolkit: the one in $CUDA_HOME, else the one in the command's Python packages, else the system's. */
 static void find_toolkit(struct soft_setup *s, const char *command)
 {
 	static const char system[] = "/usr/local/cuda";
