@@ -39,9 +39,9 @@ static uint32_t bits_of_float(float f)
 	return bits;
 }
 
-/* Fraction and exponent are shifted to their positions in a float; adding 112 to the exponent changes the bias from 15 to
- * 127 (twice for infinity and NaN).  A subnormal number is normalised by an exact subtraction.  Masks select the result,
- * because branches would prevent vectorisation. */
+/* Shift fraction and exponent to their positions in a float; adding 112 to the exponent changes the bias from 15 to 127 (twice for
+ * infinity and NaN).  An exact subtraction normalises a subnormal number.  Masks select the result, because branches would prevent
+ * vectorisation. */
 static double from_f16(uint16_t h)
 {
 	const uint32_t moved = (h & 0x7fffu) << 13, rebias = 112u << 23, smallest = 113u << 23;
@@ -65,7 +65,7 @@ union row {
 	uint64_t i[SUM_ROW_BYTES];
 };
 
-/* Widen and add two consecutive rows of n elements. */
+/* Defines a function that widens and adds two consecutive rows of n elements. */
 #define ADD_TWO(name, type, member, widen) \
 	static void name(const void *rows, size_t n, union row *out) \
 	{ \
@@ -92,11 +92,11 @@ static void (*const add_two[GPUL_N_TYPES])(const void *rows, size_t n, union row
 
 /* ---- chunks -------------------------------------------------------------------------------- */
 
-/* levels of the tree of rows: 2, 4, 8, 16 rows */
+/* number of levels at which rows are added: pairs of 1, 2, 4 and 8 rows */
 enum { LEVELS = 4 };
 static_assert(1 << LEVELS == SUM_ROWS, "rows are added as pairs of pairs");
 
-/* Add up n_rows rows into room[0]; room[1] and the following hold intermediate sums. */
+/* Add up n_rows rows into room[0]; the following elements of room hold intermediate sums. */
 static void add_rows(gpul_type t, const unsigned char *rows, unsigned n_rows, union row *room)
 {
 	const size_t n = SUM_ROW_BYTES / gpul_type_bytes(t);
@@ -138,7 +138,7 @@ static void add_chunks(gpul_type t, const unsigned char *data, size_t count, uni
 
 	for (; bytes >= SUM_CHUNK_BYTES; bytes -= SUM_CHUNK_BYTES, data += SUM_CHUNK_BYTES, out += 8)
 		add_chunk(t, data, room, out);
-	if (bytes) { /* copy the last chunk to the memory after the room, and pad it with 0 */
+	if (bytes) { /* copy the incomplete last chunk to the memory after the LEVELS rows, and pad it with zeros */
 		unsigned char *last = (unsigned char *)(room + LEVELS);
 
 		memcpy(last, data, bytes);

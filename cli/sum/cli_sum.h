@@ -1,4 +1,4 @@
-/* cli_sum.h — adds up a buffer on a GPU or on the CPU, in the same order: the sums agree bit for bit.
+/* cli_sum.h — adds up a buffer on a GPU or on the CPU, in the same order, so that the sums agree bit for bit.
  *
  * Floats become f64 and integers i64 or u64 before they are added; integers wrap around.  The order depends only on the
  * type and the count, not on the driver, the GPU or the kind of memory:
@@ -33,7 +33,7 @@ struct sum {
 
 /* Return the type of the sum of elements of type t. */
 gpul_type sum_type(gpul_type t);
-/* The number of chunks of count elements, which is the number of sums after one step. */
+/* Return the number of chunks into which count elements are divided; it is the number of sums after one step. */
 size_t sum_chunks(gpul_type t, size_t count);
 
 /** Add up count elements on the CPU.
@@ -59,11 +59,11 @@ struct sum_gpu;
 gpul_status sum_gpu_create(const gpul_driver *drv, gpul_type t, size_t count, struct sum_gpu **out, gpul_error *err);
 void sum_gpu_destroy(struct sum_gpu *g); /* accepts NULL */
 
-/* How the kernel reads the data: directly by loads (host memory over the bus), or staged, after the copy engine has copied
- * it piece by piece to the device (sum_stage.h). */
+/* How the kernel reads the data: directly by loads, so that host memory is read over the bus, or staged, after the copy engine has
+ * copied it piece by piece to the device (sum_stage.h). */
 enum sum_access { SUM_QUICKEST, SUM_DIRECT, SUM_STAGED };
 
-/* Choose how the kernel reads the data, for measurements; the default is SUM_QUICKEST. */
+/* Choose for measurements how the kernel reads the data; the default is SUM_QUICKEST. */
 void sum_gpu_choose(struct sum_gpu *g, enum sum_access way);
 
 /** Start the sum on the GPU; the result is ready when the work in the stream is complete.

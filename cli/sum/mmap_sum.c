@@ -136,7 +136,7 @@ static gpul_status parse_request(const struct cli_args *args, struct mmap_sum_re
 
 /* ---- the master ---------------------------------------------------------------------------- */
 
-/* Create and fill the memory.  The numbers are generated first: this fails early if the buffer is too large. */
+/* Create and fill the memory.  The numbers are generated before the memory is created, so that a buffer that is too large fails early. */
 static gpul_status create_filled(const gpul_driver *drv, struct mmap_sum_request *r, gpul_mem **out, gpul_error *err)
 {
 	gpul_mem_desc desc = {
@@ -174,7 +174,7 @@ static gpul_status offer_to_children(struct mmap_sum_team *team, gpul_ipc_server
 	return st;
 }
 
-/* Offer the memory to the children, and add up while they do the same. */
+/* Offer the memory to the children; add up the elements while the children do the same. */
 static gpul_status share_and_sum(const struct mmap_sum_request *r, const gpul_driver *drv, gpul_mem *mem, struct mmap_sum_team *team,
 				 gpul_error *err)
 {

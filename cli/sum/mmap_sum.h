@@ -53,7 +53,7 @@ struct mmap_sum_member {
 struct mmap_sum_team {
 	unsigned n;
 	struct mmap_sum_member member[MMAP_SUM_MOST]; /* member[0] is the master */
-	uint64_t deadline_ns;                         /* a time of gpul_clock_ns() */
+	uint64_t deadline_ns;                         /* deadline, as a time of gpul_clock_ns() */
 };
 
 /** Compute the GPU's and the CPU's sum of a view, and measure their duration.
@@ -65,7 +65,7 @@ struct mmap_sum_team {
  * Errors  as sum_on_gpu(), sum_on_cpu() */
 gpul_status mmap_sum_compute(const gpul_ipc_view *view, gpul_type t, int timeout_ms, struct mmap_sum_report *out, gpul_error *err);
 
-/** Start the children, which begin to attach at once; the master is member 0.
+/** Start the children, which begin to attach immediately; the master is member 0.
  *
  * When the master ends for any reason, the kernel kills the remaining children.
  *
@@ -88,10 +88,10 @@ struct gpul_ipc_server;
  * Threads the process must have only one thread */
 gpul_status mmap_sum_team_serve(struct mmap_sum_team *team, struct gpul_ipc_server *s, bool reported, gpul_error *err);
 
-/* Return the time until the deadline in ms; 0: the deadline has passed. */
+/* Return the time in ms that is left until the deadline; 0: the deadline has passed. */
 int mmap_sum_left_ms(const struct mmap_sum_team *team);
 
-/* Wait for the children (kill: kill them first), and close all descriptors.  Accepts a team of zeros. */
+/* Wait for the children and close all descriptors.  kill: kill the children first.  Accepts a team of zeros. */
 void mmap_sum_team_end(struct mmap_sum_team *team, bool kill);
 
 /** Compare the sums and print them.

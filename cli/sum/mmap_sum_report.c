@@ -13,7 +13,7 @@ static void process_name(const struct mmap_sum_team *team, unsigned i, char out[
 		snprintf(out, 16, "%d", (int)team->member[i].pid);
 }
 
-/* Compare all sums with that of the master's CPU, which filled the buffer. */
+/* Compare all sums with the sum of the master's CPU, because the master filled the buffer. */
 static gpul_status compare_sums(const struct mmap_sum_team *team, gpul_error *err)
 {
 	const struct sum *right = &team->member[0].report.cpu;

@@ -22,7 +22,7 @@
 
 static const uint64_t ns_per_ms = 1000000;
 
-/* A child waits longer than the master, so that it is the master that reports a late child and ends the others. */
+/* Extra time-out of a child, so that the master times out first: it reports the late child and ends the others. */
 enum { CHILD_GRACE_MS = 5000 };
 
 int mmap_sum_left_ms(const struct mmap_sum_team *team)
@@ -57,7 +57,7 @@ static _Noreturn void run_child(const struct mmap_sum_request *r, const struct m
 {
 	struct mmap_sum_report report = { 0 };
 
-	/* Both checks are needed, because the master may have died before prctl(). */
+	/* The signal is not sent if the master died before prctl(), so compare its pid, too. */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != master)
 		_exit(1);
 	/* Only the master prints which driver is used. */
@@ -76,8 +76,8 @@ static void close_end(int *fd)
 	*fd = -1;
 }
 
-/* The master closes the child's ends, and the child closes the inherited descriptors of earlier children; otherwise the death
- * of a child would not close its connections. */
+/* The master closes the child's ends, and the child closes the inherited descriptors of earlier children; otherwise the master
+ * would not see end of file on the connections of a child that dies. */
 static gpul_status start_child(const struct mmap_sum_request *r, struct mmap_sum_team *team, struct mmap_sum_member *m, gpul_error *err)
 {
 	int sockets[2] = { -1, -1 }, pipes[2] = { -1, -1 };
@@ -120,7 +120,7 @@ gpul_status mmap_sum_team_start(const struct mmap_sum_request *r, struct mmap_su
 	for (unsigned i = 0; i < MMAP_SUM_MOST; i++)
 		out->member[i] = (struct mmap_sum_member){ .device = r->devices.ordinal[i % r->devices.n], .socket = -1, .pipe = -1 };
 	out->member[0].pid = getpid();
-	fflush(NULL); /* otherwise each child would also write the buffered output */
+	fflush(NULL); /* otherwise each child would write the buffered output, too */
 	for (unsigned i = 1; !st && i < r->n; i++)
 		st = start_child(r, out, &out->member[i], err);
 	if (st)
@@ -142,7 +142,7 @@ static gpul_status report_death(struct mmap_sum_member *m, gpul_error *err)
 	return gpul_fail(err, GPUL_ESYS, ECHILD, "process %d exited with status %d without a report", (int)m->pid, WEXITSTATUS(status));
 }
 
-/* Read a child's report, which was sent in one write and so arrives complete; end of file: the child has died. */
+/* Read a child's report.  It arrives complete, because the child sends it in one write; end of file means that the child has died. */
 static gpul_status read_report(struct mmap_sum_member *m, gpul_error *err)
 {
 	ssize_t n = read(m->pipe, &m->report, sizeof m->report);

@@ -22,11 +22,11 @@ struct sum_gpu {
 	size_t max_count;
 	gpul_module *module;
 	const gpul_kernel *kernel, *kernel_64;
-	/* Each step writes its sums after those of the previous step. */
+	/* memory for the sums of all steps, one step after the other */
 	CUdeviceptr sums;
 	CUdeviceptr last; /* address of the result of the last step */
 	enum sum_access way;
-	struct sum_stage *stage; /* created for the first sum of host memory */
+	struct sum_stage *stage; /* created when host memory is added up for the first time */
 };
 
 gpul_status sum_gpu_create(const gpul_driver *drv, gpul_type t, size_t count, struct sum_gpu **out, gpul_error *err)
@@ -43,7 +43,7 @@ gpul_status sum_gpu_create(const gpul_driver *drv, gpul_type t, size_t count, st
 	st = gpul_module_load_embedded(drv, &sum_ptx, &g->module, err);
 	st = st ? st : gpul_kernel_find(g->module, "sum_chunks", &g->kernel, err);
 	st = st ? st : gpul_kernel_find(g->module, "sum_chunks_64", &g->kernel_64, err);
-	/* 8 * 16 bytes: room to align the input of up to 8 steps to 16 bytes */
+	/* room for the sums, and to align the input of up to 8 steps to 16 bytes */
 	st = st ? st : gpul_cu(drv, err, cuMemAlloc(&g->sums, n_sums * 8 + 8 * 16));
 	if (st) {
 		sum_gpu_destroy(g);
@@ -82,7 +82,7 @@ void sum_gpu_choose(struct sum_gpu *g, enum sum_access way)
 	g->way = way;
 }
 
-/* Launch the first step piece by piece.  A piece consists of whole chunks, so the order of additions is the same. */
+/* Launch the first step piece by piece.  A piece consists of whole chunks, so that the order of additions is the same. */
 static gpul_status launch_staged(struct sum_gpu *g, CUdeviceptr data, size_t count, CUdeviceptr out, CUstream stream, gpul_error *err)
 {
 	const size_t each = gpul_type_bytes(g->type), most = SUM_PIECE_BYTES / each;
@@ -131,7 +131,7 @@ gpul_status sum_gpu_start(struct sum_gpu *g, CUdeviceptr data, size_t count, CUs
 	return st;
 }
 
-/* Wait for the stream with a time-out, which cuStreamSynchronize does not have: spin at first, then poll with short sleeps. */
+/* Wait for the stream with a time-out, which cuStreamSynchronize() does not have: spin at first, then poll with short sleeps. */
 static gpul_status wait_for_stream(const gpul_driver *drv, CUstream stream, int timeout_ms, gpul_error *err)
 {
 	const uint64_t start = gpul_clock_ns();

@@ -4,9 +4,8 @@
  *              └────┬────┴────┬────┴────┬────┘
  *     kernels       └ sum 0   └ sum 1   └ sum 2                the caller's stream
  *
- * A kernel reads host memory in requests of 128 bytes, whatever the size of its loads.  The copy engine requests
- * 256 bytes, which costs less bandwidth for headers: 55.3 instead of 51.3 GB/s on PCIe 5.0 x16 (docs/measured.md).
- * The pieces use three buffers in turn. */
+ * A kernel reads host memory in requests of 128 bytes, whatever the size of its loads.  The copy engine requests 256 bytes, which costs
+ * less bandwidth for headers: 55.3 instead of 51.3 GB/s on PCIe 5.0 x16 (docs/measured.md).  The pieces use three buffers in turn. */
 #ifndef GPULOAD_CLI_SUM_SUM_STAGE_H
 #define GPULOAD_CLI_SUM_SUM_STAGE_H
 
