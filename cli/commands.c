@@ -1,4 +1,4 @@
-/* commands.c — the table of commands, look-up by name, and the commands help and completion, which print the table. */
+/* commands.c — the table of commands, its look-up by name, and the commands help and completion, which print it. */
 #include "cli/commands.h"
 
 #include <stdio.h>
@@ -28,7 +28,8 @@ cli_table cli_commands = {
 	&cli_fifo,    &cli_rdma,  &cli_comm,   &cli_completion, &cli_help, &cli_version, NULL,
 };
 
-/* Find the row called name.  The first n_prefix bytes of the row names ("fifo ") are skipped; `of` is this prefix for messages. */
+/* Find the row with this name.  The first n_prefix bytes of the names in rows ("fifo ") are not compared; messages show this
+ * prefix, `of`. */
 static const struct cli_cmd *find_row(const struct cli_cmd *const *rows, size_t n_prefix, const char *name, const char *of, gpul_error *err)
 {
 	const char *names[sizeof cli_commands / sizeof *cli_commands];

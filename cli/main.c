@@ -26,7 +26,7 @@ static int run_command(const struct cli_cmd *cmd, char **words, size_t n_words, 
 	return code;
 }
 
-/* True if the reader of a pipe has closed it, as head does; this is not reported as an error. */
+/* True if the reader of a pipe has closed it, as head does; that is not reported as an error. */
 static bool reader_closed_pipe(void)
 {
 	struct pollfd out = { .fd = STDOUT_FILENO, .events = POLLOUT };
@@ -47,8 +47,8 @@ static int finish_output(const char *name, const gpul_error *err, int code)
 	return code ? code : CLI_FAILED;
 }
 
-/* Find the command, or the verb of a command, that argv names; *n_words is set to the number of words before the first
- * option.  NULL: unknown. */
+/* Find the command, or the verb of a command, whose name is in argv; *n_words is set to the number of words before the first
+ * option.  NULL: the command is unknown. */
 static const struct cli_cmd *find_command(int argc, char **argv, int *n_words, gpul_error *err)
 {
 	const char *name = argc > 1 ? argv[1] : "help";
